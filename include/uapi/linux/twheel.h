@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * /dev/twheel: a file that holds millions of timers.
+ *
+ * Each open() makes a timing wheel of its own. Timers are added, re-armed and
+ * cancelled by ioctl(), one or thousands at a time; what has expired is read()
+ * as an array of struct twheel_event, and poll() tells when there is some. A
+ * timer costs 64 bytes of kernel memory and no descriptor.
+ *
+ * Promises
+ *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before
+ *     its deadline, and less than a tick plus the softirq latency after it.
+ *   - Every armed timer gives exactly one event, or was cancelled by a call that
+ *     said so. Events cannot be dropped: the timer itself is the queue entry.
+ *   - After a CANCEL that gave 0 or 1 no event of that timer is ever read.
+ *   - Events are read in the order of their ticks. In one tick there is no order.
+ *
+ * The life of a handle
+ *
+ *            ADD                  tick reached             read()
+ *   (free) -------> ARMED ----------------------> READY ----------> (free)
+ *              ^      ^                            |  |
+ *              |      |      MOD (drops the event) |  | read() of a KEEP timer
+ *              |      +----------------------------+  v
+ *              |      +------------------------------ IDLE
+ *              |      |      MOD                      |
+ *              +------+-------------------------------+
+ *                              CANCEL, from any state; close() frees all
+ *
+ *   A periodic timer goes from READY back to ARMED when it is read.
+ *
+ * Growth
+ *   The size of a structure is in its ioctl number and nowhere else. A longer one
+ *   from a newer program is accepted if the part not known here is all zero, and
+ *   is E2BIG if not; one that is shorter than the first version is EINVAL. What an
+ *   older kernel cannot fill in, it sets to zero. Unknown flags and reserved fields
+ *   that are not zero are EINVAL.
+ *
+ * Errors, with one meaning each
+ *   EINVAL     a size, operation, flag, clock, time or reserved field that is not
+ *              allowed; read() into less than one event
+ *   E2BIG      a structure longer than this kernel knows, with something in it
+ *   EFAULT     memory that cannot be read or written
+ *   ENOTTY     no such ioctl
+ *   ENOENT     no such timer: never was, cancelled, or its event has been read
+ *   EALREADY   its only event is being read at this moment
+ *   EBUSY      SETUP after the first timer was added
+ *   EDQUOT     the limit on timers is reached
+ *   ENOMEM     no memory for another timer, its memory cgroup's limit included
+ *   EAGAIN     read(): nothing is ready, and the file or call is non-blocking
+ *   EINTR      a signal came first
+ * A call that fails has changed nothing.
+ */
+#ifndef _UAPI_LINUX_TWHEEL_H
+#define _UAPI_LINUX_TWHEEL_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* The version of this interface; see twheel_info.abi. */
+#define TWHEEL_ABI		1
+
+/**
+ * struct twheel_setup - TWHEEL_IOC_SETUP: choose the clock and the tick
+ * @clockid:	CLOCK_MONOTONIC (the default) or CLOCK_BOOTTIME
+ * @flags:	must be 0
+ * @tick_ns:	the tick in ns, 100 000 (or what the administrator set) to
+ *		1 000 000 000; 0 leaves the default, 1 000 000
+ * @slack_ns:	how much later than its tick an expiry may be, to share an
+ *		interrupt with others; less than a second
+ * @max_timers:	the most timers the file may hold, up to the administrator's
+ *		limit, which 0 stands for
+ * @reserved:	must be 0
+ *
+ * Only before the first timer is added: EBUSY after it.
+ */
+struct twheel_setup {
+	__s32		clockid;
+	__u32		flags;
+	__aligned_u64	tick_ns;
+	__aligned_u64	slack_ns;
+	__u32		max_timers;
+	__u32		reserved;
+};
+
+/**
+ * struct twheel_info - TWHEEL_IOC_INFO: what the file is and holds
+ * @abi:	TWHEEL_ABI of the kernel
+ * @clockid:	the clock of the file
+ * @features:	TWHEEL_FEATURE_* of the kernel
+ * @clocks:	a bit 1 << clockid for each clock that SETUP takes
+ * @tick_ns:	the tick of the file
+ * @slack_ns:	the slack of the file
+ * @min_tick_ns: the smallest tick that SETUP takes
+ * @max_timers:	the most timers the file may hold
+ * @op_size:	sizeof(struct twheel_op) of the kernel
+ * @event_size:	sizeof(struct twheel_event) of the kernel: read() gives these
+ * @nr_timers:	handles alive: armed, ready or idle
+ * @nr_armed:	timers that will fire
+ * @nr_ready:	events waiting to be read
+ * @mem_bytes:	kernel memory of the file, its wheel included
+ * @nr_expired:	timers that have fired so far
+ * @nr_wakeups:	timer interrupts taken for the file so far
+ * @nr_moves:	timers moved from one bucket to a finer one so far
+ * @nr_deferred: times that work was put off to let other tasks run
+ */
+struct twheel_info {
+	__u32		abi;
+	__s32		clockid;
+	__aligned_u64	features;
+	__aligned_u64	clocks;
+	__aligned_u64	tick_ns;
+	__aligned_u64	slack_ns;
+	__aligned_u64	min_tick_ns;
+	__u32		max_timers;
+	__u32		op_size;
+	__u32		event_size;
+	__u32		nr_timers;
+	__u32		nr_armed;
+	__u32		nr_ready;
+	__aligned_u64	mem_bytes;
+	__aligned_u64	nr_expired;
+	__aligned_u64	nr_wakeups;
+	__aligned_u64	nr_moves;
+	__aligned_u64	nr_deferred;
+};
+
+/* twheel_info.features: none are needed to tell version 1. */
+
+/**
+ * enum twheel_opcode - what a struct twheel_op asks for
+ * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
+ *			@interval_ns; @handle must be 0. Out: @handle
+ * @TWHEEL_OP_MOD:	arm an existing timer anew, whatever its state; an event
+ *			that was not read is dropped. In: @handle, @flags,
+ *			@expires_ns, @interval_ns; @user_data must be 0. Out:
+ *			@user_data; res 1 if it was armed, 0 if not
+ * @TWHEEL_OP_CANCEL:	free a timer, whatever its state; an event that was not
+ *			read is dropped. In: @handle; all else must be 0. Out:
+ *			@user_data; res 1 if it was armed, 0 if not
+ */
+enum twheel_opcode {
+	TWHEEL_OP_ADD		= 1,
+	TWHEEL_OP_MOD		= 2,
+	TWHEEL_OP_CANCEL	= 3
+};
+
+/* @expires_ns is a time of the file's clock, not a delay from now. */
+#define TWHEEL_F_ABS		(1U << 0)
+/* The handle outlives its event, to be armed again by MOD: one for life. */
+#define TWHEEL_F_KEEP		(1U << 1)
+/* The next period begins when the event is read, not when it was due. */
+#define TWHEEL_F_DELAY		(1U << 2)
+/* MOD only: ENOENT for a timer that is not armed, instead of arming it. */
+#define TWHEEL_F_PENDING	(1U << 3)
+
+/**
+ * struct twheel_op - one operation, and its result
+ * @op:		enum twheel_opcode; may be 0 where the ioctl says it already
+ * @flags:	TWHEEL_F_*
+ * @handle:	the timer. Given by the kernel, never 0, not used again for
+ *		another timer before 2^32 uses of its place
+ * @user_data:	the caller's own; comes back with every event
+ * @expires_ns:	delay from now, or with TWHEEL_F_ABS time of the clock; at most
+ *		2^63 - 1. A time that is over means the next tick
+ * @interval_ns: 0, or the period after the first expiry; at least a tick, at
+ *		most 2^63 - 1
+ * @res:	must be 0. Out: 0 or 1, or a negative errno
+ * @reserved:	must be 0
+ *
+ * A periodic timer has at most one event waiting. The periods that pass until it
+ * is read are counted in that event, and it is armed again when it is read: by
+ * default so that the phase is kept.
+ */
+struct twheel_op {
+	__u32		op;
+	__u32		flags;
+	__aligned_u64	handle;
+	__aligned_u64	user_data;
+	__aligned_u64	expires_ns;
+	__aligned_u64	interval_ns;
+	__s32		res;
+	__u32		reserved;
+};
+
+/* The most operations one SUBMIT takes. */
+#define TWHEEL_BATCH_MAX	65536
+
+/**
+ * struct twheel_batch - TWHEEL_IOC_SUBMIT: many operations in one call
+ * @ops:	address of an array of struct twheel_op
+ * @nr:		how many, at most TWHEEL_BATCH_MAX
+ * @op_size:	distance from one to the next: sizeof(struct twheel_op), which may
+ *		be longer than the kernel's, as any structure; at most 4096
+ * @flags:	must be 0
+ * @nr_done:	must be 0. Out: how many have a result in their @res
+ * @nr_failed:	must be 0. Out: how many of these are negative
+ *
+ * Done in order; one that fails does not stop the others. The call fails only if
+ * nothing was done. It ends early, with @nr_done < @nr, on a signal and on memory
+ * that cannot be read or written; what is counted in @nr_done stands, and nothing
+ * after it was done.
+ */
+struct twheel_batch {
+	__aligned_u64	ops;
+	__aligned_u64	nr;
+	__u32		op_size;
+	__u32		flags;
+	__u32		nr_done;
+	__u32		nr_failed;
+};
+
+/* There will be more events of this handle, or it can be armed again. */
+#define TWHEEL_EV_MORE		(1U << 0)
+
+/**
+ * struct twheel_event - what read() gives an array of
+ * @user_data:	as in the operation that added the timer
+ * @handle:	the timer
+ * @expires_ns:	the deadline that was asked for: of a periodic timer, of the
+ *		first period counted here
+ * @count:	1, or how many periods have passed; stops at 2^32 - 1
+ * @flags:	TWHEEL_EV_*
+ *
+ * read() gives whole events only, as many as are ready and fit, and waits for the
+ * first one unless the file is non-blocking. What could not be stored in the
+ * caller's memory is not lost: it stays ready.
+ */
+struct twheel_event {
+	__aligned_u64	user_data;
+	__aligned_u64	handle;
+	__aligned_u64	expires_ns;
+	__u32		count;
+	__u32		flags;
+};
+
+#define TWHEEL_IOC_MAGIC	0xF5
+
+#define TWHEEL_IOC_SETUP	_IOW(TWHEEL_IOC_MAGIC, 0x00, struct twheel_setup)
+#define TWHEEL_IOC_INFO		_IOR(TWHEEL_IOC_MAGIC, 0x01, struct twheel_info)
+#define TWHEEL_IOC_SUBMIT	_IOWR(TWHEEL_IOC_MAGIC, 0x02, struct twheel_batch)
+/* One operation; the call returns what would be its res. */
+#define TWHEEL_IOC_ADD		_IOWR(TWHEEL_IOC_MAGIC, 0x03, struct twheel_op)
+#define TWHEEL_IOC_MOD		_IOWR(TWHEEL_IOC_MAGIC, 0x04, struct twheel_op)
+#define TWHEEL_IOC_CANCEL	_IOWR(TWHEEL_IOC_MAGIC, 0x05, struct twheel_op)
+
+#endif /* _UAPI_LINUX_TWHEEL_H */

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * A cascading timing wheel without the cascade's spike.
+ *
+ * Time is counted in ticks. Five levels of buckets stand for the clock face:
+ *
+ *	level	radix	slots	a bucket is	1 ms ticks	1 s ticks
+ *	0	60	120	1 tick		1 ms		1 s
+ *	1	60	120	60		60 ms		1 min
+ *	2	24	48	3 600		3.6 s		1 h
+ *	3	365	730	86 400		86.4 s		1 day
+ *	4	100	100	31 536 000	8.76 h		1 year
+ *	far			beyond		36.5 days	100 years
+ *
+ * q_l(x) = x / width_l; clk is the tick last processed. Levels 0 to 3 have two
+ * rotations of slots, so level l holds everything of the current and of the
+ * next bucket of level l + 1. A timer due at tick E goes to the lowest level
+ * with q_{l+1}(E) - q_{l+1}(clk) <= 1, into slot q_l(E) mod slots.
+ *
+ * Why that is worth twice the slots: as soon as clk enters a bucket, the bucket
+ * *after* it can be emptied into the level below, a whole width before it is
+ * due, and new timers for it bypass it. So cascading needs no boundary:
+ *
+ *  - a small bucket (at most WHEEL_BIG timers) is left alone until its earliest
+ *    timer is due, then emptied at once: most timers are cancelled before;
+ *  - a big one is emptied evenly over the ticks left until it begins.
+ *
+ * A million timers in one hour-bucket cost no tick more than some 560 moves.
+ * A timer moves at most four times, and once more for each look through the
+ * far list, whose timers are beyond the span of the wheel.
+ *
+ * The next tick with work is the minimum over at most nine bitmap searches, so
+ * that sleeping costs nothing and waking up after years does only the ticks
+ * that have work.
+ *
+ * Timers fire in exactly their tick, in the order of ticks; inside one tick no
+ * order is promised.
+ *
+ * This is the algorithm alone: no clock, no lock, no allocation. The caller
+ * serialises all calls on one wheel. Memory: 18 KiB a wheel.
+ *
+ * Words used below:
+ *	e	expiry tick of a timer
+ *	q	a bucket number counted from tick zero, q_l(x)
+ *	slot	index of a bucket in struct wheel, over all levels
+ *	off	ticks from a bucket's start
+ *	d	distance in buckets from the one clk is in
+ */
+#ifndef WHEEL_H
+#define WHEEL_H
+
+#ifdef __KERNEL__
+#include <linux/bitops.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/prefetch.h>
+#endif
+#include "wheel_types.h"
+
+/* The geometry. Tests shrink the radices; each must be at least 2. */
+#ifndef WHEEL_R0
+#define WHEEL_R0	60
+#define WHEEL_R1	60
+#define WHEEL_R2	24
+#define WHEEL_R3	365
+#define WHEEL_R4	100
+#endif
+
+/* A bucket of more timers than this is emptied piecemeal, ahead of time. */
+#ifndef WHEEL_BIG
+#define WHEEL_BIG	256
+#endif
+
+#define WHEEL_LEVELS	5
+#define WHEEL_NEVER	(~(u64)0)
+
+/* Ticks in a bucket of each level; the span of the wheel is R4 * W4. */
+#define WHEEL_W1	WHEEL_R0
+#define WHEEL_W2	(WHEEL_W1 * WHEEL_R1)
+#define WHEEL_W3	(WHEEL_W2 * WHEEL_R2)
+#define WHEEL_W4	(WHEEL_W3 * WHEEL_R3)
+
+/* The first slot of each level. Slot 0 is none: an idle timer is in it. */
+enum {
+	WHEEL_NONE,
+	WHEEL_L0,
+	WHEEL_L1	= WHEEL_L0 + 2 * WHEEL_R0,
+	WHEEL_L2	= WHEEL_L1 + 2 * WHEEL_R1,
+	WHEEL_L3	= WHEEL_L2 + 2 * WHEEL_R2,
+	WHEEL_L4	= WHEEL_L3 + 2 * WHEEL_R3,
+	WHEEL_FAR	= WHEEL_L4 + WHEEL_R4,	/* two of them, see wheel->far */
+	WHEEL_SLOTS	= WHEEL_FAR + 2,
+};
+
+/* What loops over the levels need of them. */
+struct wheel_level {
+	u16	first;		/* its first slot */
+	u16	slots;		/* how many it has */
+	u32	width;		/* ticks in a bucket */
+};
+
+static const struct wheel_level wheel_levels[WHEEL_LEVELS] = {
+	{ WHEEL_L0, 2 * WHEEL_R0, 1 },
+	{ WHEEL_L1, 2 * WHEEL_R1, WHEEL_W1 },
+	{ WHEEL_L2, 2 * WHEEL_R2, WHEEL_W2 },
+	{ WHEEL_L3, 2 * WHEEL_R3, WHEEL_W3 },
+	{ WHEEL_L4, WHEEL_R4, WHEEL_W4 },
+};
+
+/* What is under way at tick clk: a step may be left and resumed anywhere. */
+enum wheel_phase {
+	WHEEL_IDLE,		/* nothing: the step of clk is over */
+	WHEEL_CASCADE,		/* emptying the buckets that are due */
+	WHEEL_EXPIRE,		/* handing out the timers due at clk */
+	WHEEL_PACE,		/* emptying big buckets ahead of time */
+};
+
+/**
+ * struct wheel_bucket - timers of the same q_l
+ * @head:	the timers
+ * @n:		how many
+ * @min:	no timer of the bucket is due earlier than this many ticks after
+ *		the bucket's start; a lower bound, since a cancel leaves it
+ *		alone; not kept in level 0 and far
+ */
+struct wheel_bucket {
+	struct hlist_head	head;
+	u32			n;
+	u32			min;
+};
+
+/**
+ * struct wheel - the wheel
+ * @q:		q_l(clk), an odometer; @q[0] is clk
+ * @next:	no event is earlier than this tick; WHEEL_NEVER when empty. A
+ *		lower bound, since a cancel leaves it alone
+ * @slot:	the slot of @q of each level
+ * @phase:	what is under way at clk
+ * @far:	which of the two far buckets takes new timers; the other is being
+ *		looked through, if it is not empty
+ * @nr_big:	how many bits of @big are set
+ * @quota:	moves still owed at clk by the bucket next to the current one,
+ *		for each level; [0] for the far list
+ * @paced:	the tick of the last step: pacing is owed from there on
+ * @far_min:	no timer of the current far bucket is due earlier
+ * @far_end:	the tick at which the look through the far list shall be over
+ * @nr:		timers queued
+ * @moves:	list moves so far; statistics
+ * @map:	a bit for each slot with n > 0
+ * @big:	a bit for each slot with n > WHEEL_BIG
+ * @bucket:	the buckets of all levels
+ */
+struct wheel {
+	u64			q[WHEEL_LEVELS];
+	u64			next;
+	u16			slot[WHEEL_LEVELS];
+	u8			phase;
+	u8			far;
+	u32			nr_big;
+	u32			quota[WHEEL_LEVELS];
+	u64			paced;
+	u64			far_min;
+	u64			far_end;
+	u64			nr;
+	u64			moves;
+	unsigned long		map[BITS_TO_LONGS(WHEEL_SLOTS)];
+	unsigned long		big[BITS_TO_LONGS(WHEEL_SLOTS)];
+	struct wheel_bucket	bucket[WHEEL_SLOTS];
+};
+
+/* The tick last processed. While a step is unfinished it is being processed. */
+static inline u64 wheel_clk(const struct wheel *w)
+{
+	return w->q[0];
+}
+
+/* Is there work at or before tick @now? */
+static inline bool wheel_due(const struct wheel *w, u64 now)
+{
+	return w->next <= now;
+}
+
+static inline bool wheel_pending(const struct wheel_timer *t)
+{
+	return t->bucket != WHEEL_NONE;
+}
+
+/*
+ * The slot of bucket @q in a level of two rotations, from the bucket @up that
+ * holds it one level above: q mod (2 * radix), without a second division.
+ */
+static inline u16 wheel_slot(unsigned int first, u64 q, u64 up, u32 radix)
+{
+	return first + (up & 1) * radix + (u32)(q - up * radix);
+}
+
+/* Move clk to tick @t, at or before the next event, and the odometer with it. */
+static inline void wheel_set_clk(struct wheel *w, u64 t)
+{
+	u64 q1 = div_u64(t, WHEEL_R0), q2, q3, q4;
+
+	w->q[0] = t;
+	w->slot[0] = wheel_slot(WHEEL_L0, t, q1, WHEEL_R0);
+	if (q1 == w->q[1])
+		return;
+	q2 = div_u64(q1, WHEEL_R1);
+	w->q[1] = q1;
+	w->slot[1] = wheel_slot(WHEEL_L1, q1, q2, WHEEL_R1);
+	if (q2 == w->q[2])
+		return;
+	q3 = div_u64(q2, WHEEL_R2);
+	q4 = div_u64(q3, WHEEL_R3);
+	w->q[2] = q2;
+	w->slot[2] = wheel_slot(WHEEL_L2, q2, q3, WHEEL_R2);
+	w->q[3] = q3;
+	w->slot[3] = wheel_slot(WHEEL_L3, q3, q4, WHEEL_R3);
+	w->q[4] = q4;
+	w->slot[4] = WHEEL_L4 + (u32)(q4 - div_u64(q4, WHEEL_R4) * WHEEL_R4);
+}
+
+/*
+ * An empty wheel whose last processed tick is @clk. The memory must be zeroed
+ * by the caller: most of it is buckets, and it mostly comes zeroed.
+ */
+static inline void wheel_init(struct wheel *w, u64 clk)
+{
+	unsigned int l;
+
+	for (l = 1; l < WHEEL_LEVELS; l++)
+		w->q[l] = WHEEL_NEVER;	/* is not any q: set_clk() fills in all */
+	wheel_set_clk(w, clk);
+	w->next = WHEEL_NEVER;
+	w->paced = clk;
+}
+
+/*
+ * Let clk follow the time where nothing is due, so that a new timer is placed
+ * by its true distance and not by that from an event long past.
+ */
+static inline void wheel_forward(struct wheel *w, u64 now)
+{
+	if (now > w->q[0] && now < w->next)
+		wheel_set_clk(w, now);
+}
+
+/*
+ * Queue @t in bucket @slot, @off ticks after that bucket's start. Returns the
+ * tick of the first event it may cause: its own expiry, or the first move of a
+ * bucket that has become big by it, one tick after clk enters the bucket before.
+ */
+static inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
+			    unsigned int slot, u32 off, u32 width)
+{
+	struct wheel_bucket *b = &w->bucket[slot];
+
+	hlist_add_head(&t->node, &b->head);
+	t->bucket = slot;
+	if (!b->n++) {
+		__set_bit(slot, w->map);
+		b->min = off;
+		return t->expires;
+	}
+	if (off < b->min)
+		b->min = off;
+	if (unlikely(b->n == WHEEL_BIG + 1)) {
+		__set_bit(slot, w->big);
+		w->nr_big++;
+		return t->expires - off - width + 1;
+	}
+	return t->expires;
+}
+
+/* Take @t out of its bucket. */
+static inline void wheel_unlink(struct wheel *w, struct wheel_timer *t)
+{
+	unsigned int slot = t->bucket;
+	struct wheel_bucket *b = &w->bucket[slot];
+
+	__hlist_del(&t->node);
+	t->bucket = WHEEL_NONE;
+	b->n--;
+	if (!b->n) {
+		__clear_bit(slot, w->map);
+	} else if (unlikely(b->n == WHEEL_BIG)) {
+		__clear_bit(slot, w->big);
+		w->nr_big--;
+	}
+}
+
+/* The tick at which bucket @q of the top level has room for far timers. */
+static inline u64 wheel_far_event(u64 q)
+{
+	return (q - (WHEEL_R4 - 1)) * WHEEL_W4;
+}
+
+/* Queue @t, beyond the span of the wheel. Its top bucket is @q4. */
+static inline u64 wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
+{
+	unsigned int slot = WHEEL_FAR + w->far;
+
+	if (!w->bucket[slot].n || t->expires < w->far_min)
+		w->far_min = t->expires;
+	wheel_put(w, t, slot, 0, 1);
+	return wheel_far_event(q4);
+}
+
+/*
+ * Queue @t by its expiry and clk, in the lowest level that reaches so far.
+ * Returns the tick of the first event it may cause.
+ *
+ * Since the level below did not reach, an upper bucket is at least two away from
+ * the current one: a bucket that is being emptied gets no new timers.
+ */
+static inline u64 wheel_place(struct wheel *w, struct wheel_timer *t)
+{
+	u64 e = t->expires, q1 = div_u64(e, WHEEL_R0), q2, q3, q4;
+
+	if (q1 - w->q[1] <= 1)
+		return wheel_put(w, t, wheel_slot(WHEEL_L0, e, q1, WHEEL_R0), 0, 1);
+	q2 = div_u64(q1, WHEEL_R1);
+	if (q2 - w->q[2] <= 1)
+		return wheel_put(w, t, wheel_slot(WHEEL_L1, q1, q2, WHEEL_R1),
+				 e - q1 * WHEEL_W1, WHEEL_W1);
+	q3 = div_u64(q2, WHEEL_R2);
+	if (q3 - w->q[3] <= 1)
+		return wheel_put(w, t, wheel_slot(WHEEL_L2, q2, q3, WHEEL_R2),
+				 e - q2 * WHEEL_W2, WHEEL_W2);
+	q4 = div_u64(q3, WHEEL_R3);
+	if (q4 - w->q[4] <= 1)
+		return wheel_put(w, t, wheel_slot(WHEEL_L3, q3, q4, WHEEL_R3),
+				 e - q3 * WHEEL_W3, WHEEL_W3);
+	if (q4 - w->q[4] < WHEEL_R4)
+		return wheel_put(w, t, WHEEL_L4 + (u32)(q4 - div_u64(q4, WHEEL_R4) *
+							WHEEL_R4),
+				 e - q4 * WHEEL_W4, WHEEL_W4);
+	return wheel_put_far(w, t, q4);
+}
+
+/**
+ * wheel_add() - queue a timer
+ * @w:		the wheel
+ * @t:		an idle timer
+ * @expires:	the tick it is due; one that is over already means the next one
+ *
+ * Return: true if @w->next moved to an earlier tick.
+ */
+static inline bool wheel_add(struct wheel *w, struct wheel_timer *t, u64 expires)
+{
+	u64 event;
+
+	t->expires = likely(expires > w->q[0]) ? expires : w->q[0] + 1;
+	event = wheel_place(w, t);
+	w->nr++;
+	if (event >= w->next)
+		return false;
+	w->next = event;
+	return true;
+}
+
+/**
+ * wheel_del() - take a queued timer out
+ * @w:		the wheel
+ * @t:		a timer that is queued in @w
+ *
+ * @w->next stays as it is: a step too many is cheaper than a search.
+ */
+static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
+{
+	wheel_unlink(w, t);
+	w->nr--;
+}
+
+/* The distance in slots from slot @cur of level @lv to the first bit at or after
+ * @from, going round; @lv->slots where there is none.
+ */
+static inline u32 wheel_search(const unsigned long *map,
+			       const struct wheel_level *lv, u32 cur, u32 from)
+{
+	u32 end = lv->first + lv->slots;
+	u32 i = find_next_bit(map, end, from);
+
+	if (i < end)
+		return i - cur;
+	i = find_next_bit(map, cur, lv->first);
+	return i < cur ? i + lv->slots - cur : lv->slots;
+}
+
+/* How many ticks of @left may go by until WHEEL_BIG of @n moves are owed. */
+static inline u64 wheel_pace(u32 n, u32 left)
+{
+	u64 ticks = div_u64((u64)WHEEL_BIG * left, n);
+
+	if (ticks > left)
+		return left;
+	return ticks ? ticks : 1;
+}
+
+/* The event of the first big bucket of level @l, which is not the current one. */
+static inline u64 wheel_big_event(const struct wheel *w, unsigned int l)
+{
+	const struct wheel_level *lv = &wheel_levels[l];
+	u32 d = wheel_search(w->big, lv, w->slot[l], w->slot[l] + 1);
+	u64 start = (w->q[l] + d) * lv->width;
+	u32 slot;
+
+	if (d == lv->slots)
+		return WHEEL_NEVER;
+	if (d > 1)
+		return start - lv->width + 1;
+	slot = w->slot[l] + 1;
+	if (slot == (u32)lv->first + lv->slots)
+		slot = lv->first;
+	return w->q[0] + wheel_pace(w->bucket[slot].n, start - w->q[0]);
+}
+
+/* The bucket of far timers that is being looked through. */
+static inline struct wheel_bucket *wheel_far_scan(struct wheel *w)
+{
+	return &w->bucket[WHEEL_FAR + !w->far];
+}
+
+/* The next event of the far lists. */
+static inline u64 wheel_far_next(struct wheel *w)
+{
+	const struct wheel_bucket *scan = wheel_far_scan(w);
+
+	if (scan->n)
+		return w->q[0] + wheel_pace(scan->n, w->far_end - w->q[0]);
+	if (w->bucket[WHEEL_FAR + w->far].n)
+		return wheel_far_event(div_u64(w->far_min, WHEEL_W4));
+	return WHEEL_NEVER;
+}
+
+/* The earliest event of the levels above 0, if it is earlier than @next. */
+static inline u64 wheel_search_upper(const struct wheel *w, u64 next)
+{
+	unsigned int l;
+
+	for (l = 1; l < WHEEL_LEVELS; l++) {
+		const struct wheel_level *lv = &wheel_levels[l];
+		u32 cur = w->slot[l], d;
+		u64 event;
+
+		/* Most often the rest of the level is later than @next. */
+		if (next < (w->q[l] + 1) * lv->width)
+			d = test_bit(cur, w->map) ? 0 : lv->slots;
+		else
+			d = wheel_search(w->map, lv, cur, cur);
+		if (d < lv->slots) {
+			u32 i = cur + d;
+
+			if (i >= (u32)lv->first + lv->slots)
+				i -= lv->slots;
+			event = (w->q[l] + d) * lv->width + w->bucket[i].min;
+			if (event < next)
+				next = event;
+		}
+		if (w->nr_big) {
+			event = wheel_big_event(w, l);
+			if (event < next)
+				next = event;
+		}
+	}
+	return next;
+}
+
+/* The earliest event of all, searched for. No step may be under way. */
+static inline u64 wheel_search_next(struct wheel *w)
+{
+	const struct wheel_level *lv = &wheel_levels[0];
+	u32 d = wheel_search(w->map, lv, w->slot[0], w->slot[0] + 1);
+	u64 next = WHEEL_NEVER, far;
+
+	if (d == 1)
+		return w->q[0] + 1;
+	if (d < lv->slots)
+		next = w->q[0] + d;
+	next = wheel_search_upper(w, next);
+	far = wheel_far_next(w);
+	return far < next ? far : next;
+}
+
+/* Move up to @most timers of bucket @slot to where they belong now. */
+static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
+{
+	struct hlist_node *node = w->bucket[slot].head.first;
+	u32 done = 0;
+
+	while (node && done < most) {
+		struct wheel_timer *t = container_of(node, struct wheel_timer, node);
+
+		node = node->next;
+		prefetch(node);
+		wheel_unlink(w, t);
+		wheel_place(w, t);
+		done++;
+	}
+	w->moves += done;
+	return done;
+}
+
+/*
+ * Moves owed at tick @t of @n that shall be over at @end, @width ticks after they
+ * could begin: an even share for the ticks since the last step.
+ */
+static inline u32 wheel_owed(const struct wheel *w, u64 t, u32 n, u64 end, u32 width)
+{
+	u64 from = end - width;
+	u32 span, gone;
+
+	if (t >= end)
+		return n;
+	if (from < w->paced)
+		from = w->paced;
+	span = end - from;
+	gone = t - from;
+	return div_u64((u64)n * gone + span - 1, span);
+}
+
+/* Begin or go on with the look through the far list. */
+static inline void wheel_begin_far(struct wheel *w)
+{
+	struct wheel_bucket *scan = wheel_far_scan(w);
+	bool due = w->bucket[WHEEL_FAR + w->far].n &&
+		   div_u64(w->far_min, WHEEL_W4) - w->q[4] < WHEEL_R4;
+
+	if (!scan->n && due) {
+		w->far = !w->far;
+		w->far_end = (w->q[4] + 1) * WHEEL_W4;
+		return;
+	}
+	if (scan->n)
+		w->quota[0] = wheel_owed(w, w->q[0], scan->n, w->far_end, WHEEL_W4);
+}
+
+/* Make @t the current tick and see what is owed there. */
+static inline void wheel_begin(struct wheel *w, u64 t)
+{
+	unsigned int l;
+
+	wheel_set_clk(w, t);
+	w->phase = WHEEL_CASCADE;
+	for (l = 0; l < WHEEL_LEVELS; l++)
+		w->quota[l] = 0;
+	for (l = 1; l < WHEEL_LEVELS && w->nr_big; l++) {
+		const struct wheel_level *lv = &wheel_levels[l];
+		u32 slot = w->slot[l] + 1;
+
+		if (slot == (u32)lv->first + lv->slots)
+			slot = lv->first;
+		if (test_bit(slot, w->big))
+			w->quota[l] = wheel_owed(w, t, w->bucket[slot].n,
+						 (w->q[l] + 1) * lv->width,
+						 lv->width);
+	}
+	wheel_begin_far(w);
+	w->paced = t;
+}
+
+/*
+ * Empty the current bucket of each upper level if a timer of it is due, or if it
+ * is big still: pacing that ends at its start has its last share here.
+ * Top level first; what is moved never lands in a bucket that is emptied here.
+ */
+static inline bool wheel_cascade(struct wheel *w, u32 *budget)
+{
+	unsigned int l;
+
+	for (l = WHEEL_LEVELS - 1; l; l--) {
+		unsigned int slot = w->slot[l];
+		u64 off = w->q[0] - w->q[l] * wheel_levels[l].width;
+
+		if (!test_bit(slot, w->map))
+			continue;
+		if (w->bucket[slot].min > off && !test_bit(slot, w->big))
+			continue;
+		/* Once begun it is finished, also when it has become small. */
+		w->bucket[slot].min = 0;
+		*budget -= wheel_drain(w, slot, *budget);
+		if (w->bucket[slot].n)
+			return false;
+	}
+	return true;
+}
+
+/* Move what is owed at clk ahead of time. */
+static inline bool wheel_move_owed(struct wheel *w, u32 *budget)
+{
+	unsigned int l;
+
+	for (l = 0; l < WHEEL_LEVELS; l++) {
+		const struct wheel_level *lv = &wheel_levels[l];
+		u32 slot = l ? w->slot[l] + 1u : WHEEL_FAR + !w->far;
+		u32 most = w->quota[l], done;
+
+		if (!most)
+			continue;
+		if (l && slot == (u32)lv->first + lv->slots)
+			slot = lv->first;
+		if (most > *budget)
+			most = *budget;
+		done = wheel_drain(w, slot, most);
+		*budget -= done;
+		w->quota[l] -= done;
+		if (!w->bucket[slot].n)
+			w->quota[l] = 0;
+		if (w->quota[l])
+			return false;
+	}
+	return true;
+}
+
+/* Take the next timer that is due at clk. */
+static inline struct wheel_timer *wheel_take(struct wheel *w, u32 *budget)
+{
+	struct wheel_bucket *b = &w->bucket[w->slot[0]];
+	struct wheel_timer *t;
+
+	t = container_of(b->head.first, struct wheel_timer, node);
+	prefetch(t->node.next);
+	wheel_del(w, t);
+	--*budget;
+	return t;
+}
+
+/**
+ * wheel_expire() - advance towards a tick, and hand out one timer
+ * @w:		the wheel
+ * @now:	the tick to advance to; one that is over already does nothing
+ * @budget:	how many operations may be done, a list move, an expiry and the
+ *		start of a tick being one each; what was done is taken off
+ *
+ * Call it until it returns NULL. Between two calls the caller may drop its lock,
+ * and timers may be added and deleted. wheel_clk() is the tick that is being
+ * processed: that of the timer returned.
+ *
+ * Return: a timer that is due and idle now, or NULL: everything up to @now is
+ * done, or, where wheel_due(@w, @now) still holds, the budget is used up and the
+ * next call goes on from there.
+ */
+static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *budget)
+{
+	for (;;) {
+		switch (w->phase) {
+		case WHEEL_IDLE:
+			if (w->next > now) {
+				wheel_forward(w, now);
+				return NULL;
+			}
+			if (!*budget)
+				return NULL;
+			--*budget;
+			wheel_begin(w, w->next);
+			break;
+		case WHEEL_CASCADE:
+			if (!wheel_cascade(w, budget))
+				return NULL;
+			w->phase = WHEEL_EXPIRE;
+			break;
+		case WHEEL_EXPIRE:
+			if (w->bucket[w->slot[0]].n)
+				return *budget ? wheel_take(w, budget) : NULL;
+			w->phase = WHEEL_PACE;
+			break;
+		case WHEEL_PACE:
+			if (!wheel_move_owed(w, budget))
+				return NULL;
+			w->phase = WHEEL_IDLE;
+			w->next = wheel_search_next(w);
+			break;
+		}
+	}
+}
+
+#endif

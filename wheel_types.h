@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The queue node of the wheel, apart from wheel.h so that whoever embeds a
+ * timer need not see the algorithm.
+ */
+#ifndef WHEEL_TYPES_H
+#define WHEEL_TYPES_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include "wheel_user.h"
+#endif
+
+/**
+ * struct wheel_timer - what the wheel knows of a timer, 32 bytes on 64-bit
+ * @node:	link in a bucket; free for the owner while the timer is idle
+ * @expires:	the tick it is due; valid while queued, and after it expired
+ * @bucket:	the bucket it is queued in, 0 (%WHEEL_NONE) while idle, so that
+ *		zeroed memory is an idle timer
+ * @flags:	the owner's, not touched by the wheel
+ * @data:	the owner's, not touched by the wheel
+ */
+struct wheel_timer {
+	struct hlist_node	node;
+	u64			expires;
+	u16			bucket;
+	u16			flags;
+	u32			data;
+};
+
+#endif

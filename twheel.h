@@ -42,10 +42,10 @@ struct twheel_base;
 
 /**
  * struct twheel_timer - a timer
- * @queue:	private; its data is the id of the timer's base
+ * @queue:	private; @queue.data is the id of the timer's base
  * @function:	the callback
- * @cookie:	in a base with a sink there are no callbacks, and the place is free
- *		for the base's owner
+ * @cookie:	in a base with a sink there are no callbacks: this, @queue.flags and
+ *		@queue.data are the owner's, and zeroed memory is an idle timer
  */
 struct twheel_timer {
 	struct wheel_timer	queue;
@@ -99,6 +99,7 @@ struct twheel_config {
  * @moves:	timers moved from one bucket to a finer one
  * @deferred:	times that a run used up its budget and was put off
  * @worst:	most moves in one run
+ * @next:	when the next run is wanted, as a time of the clock; KTIME_MAX if never
  */
 struct twheel_stats {
 	u64	pending;
@@ -108,6 +109,7 @@ struct twheel_stats {
 	u64	moves;
 	u64	deferred;
 	u64	worst;
+	ktime_t	next;
 };
 
 void twheel_init(struct twheel_timer *timer, void (*function)(struct twheel_timer *));

@@ -254,7 +254,7 @@ static inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
 	struct wheel_bucket *b = &w->bucket[slot];
 
 	hlist_add_head(&t->node, &b->head);
-	t->bucket = slot;
+	WRITE_ONCE(t->bucket, slot);
 	if (!b->n++) {
 		__set_bit(slot, w->map);
 		b->min = off;
@@ -270,14 +270,16 @@ static inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
 	return t->expires;
 }
 
-/* Take @t out of its bucket. */
+/*
+ * Take @t out of its bucket. It still says which: to those who ask without the
+ * lock, a timer that is being moved shall look queued all the while.
+ */
 static inline void wheel_unlink(struct wheel *w, struct wheel_timer *t)
 {
 	unsigned int slot = t->bucket;
 	struct wheel_bucket *b = &w->bucket[slot];
 
 	__hlist_del(&t->node);
-	t->bucket = WHEEL_NONE;
 	b->n--;
 	if (!b->n) {
 		__clear_bit(slot, w->map);
@@ -367,6 +369,7 @@ static inline bool wheel_add(struct wheel *w, struct wheel_timer *t, u64 expires
 static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
 {
 	wheel_unlink(w, t);
+	WRITE_ONCE(t->bucket, WHEEL_NONE);
 	w->nr--;
 }
 

@@ -19,6 +19,7 @@ typedef uint64_t u64;
 
 #define BITS_PER_LONG		(CHAR_BIT * (unsigned int)sizeof(long))
 #define BITS_TO_LONGS(n)	(((n) + BITS_PER_LONG - 1) / BITS_PER_LONG)
+#define WRITE_ONCE(x, val)	(*(volatile __typeof__(x) *)&(x) = (val))
 #define prefetch(p)		__builtin_prefetch(p)
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)

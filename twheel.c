@@ -1,0 +1,838 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheel.ko: bases, which are wheels with a clock, a lock and an interrupt.
+ *
+ * One hrtimer in soft mode drives a base. It is armed for the next tick that has
+ * work and for no other: an empty base causes no interrupt. Its callback, a run,
+ * expires what is due and arms it again.
+ *
+ * Bounds
+ *	a lock hold	64 list moves and expiries, or one callback
+ *	a run		1 024 of these, or 200 us. Then the hrtimer is armed a little
+ *			ahead, by the time the base has used, so that tasks and the
+ *			other softirqs get half of the CPU whatever is due here.
+ *			A tick that is not finished is gone on with, never dropped.
+ *
+ * Locking
+ *	base->expiry_lock (PREEMPT_RT only)
+ *	  base->lock, raw, interrupts off
+ *	    the hrtimer's own
+ * Two bases are never locked at once. Nothing is called, woken or allocated under
+ * base->lock, but a sink's expired().
+ *
+ * The hrtimer is only ever started under base->lock, and its callback never asks to
+ * be restarted: forwarding an hrtimer that somebody else has just enqueued corrupts
+ * the kernel's tree. It is never cancelled under base->lock: that would wait for a
+ * run that waits for the lock.
+ *
+ * There is nothing to do when a CPU goes off: the kernel moves its hrtimers, the run
+ * finds its base by the hrtimer, and the timers stay where they are.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpu.h>
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/timekeeping.h>
+#include <linux/vmalloc.h>
+#include <linux/xarray.h>
+
+#include "twheel.h"
+#include "twheel_compat.h"
+#include "wheel.h"
+
+#define HOLD_OPS	64
+#define RUN_OPS		1024
+#define RUN_NS		(200 * NSEC_PER_USEC)
+#define DEFER_MIN_NS	(50 * NSEC_PER_USEC)
+
+/* In the id of a timer's base: it is on its way from one base to another. */
+#define MIGRATING	BIT(31)
+
+static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32));
+
+/**
+ * struct twheel_base - a wheel with a clock, a lock and an interrupt
+ * @lock:	guards all below that changes
+ * @id:		how timers name their base: a CPU, or an index of private_bases; 0
+ *		where no timer needs it, in a base with a sink
+ * @clock:	CLOCK_MONOTONIC or CLOCK_BOOTTIME
+ * @tick_ns:	the tick
+ * @slack_ns:	how late the interrupt may come
+ * @sink:	who takes what expires, or NULL
+ * @owner:	the sink's
+ * @in_run:	a run is under way and will arm the hrtimer when it ends
+ * @running:	the timer whose callback is running
+ * @armed:	the tick the hrtimer is armed for, WHEEL_NEVER if it is not. Where
+ *		work was put off this is the tick of that work, which is over
+ * @ended:	when the last run ended, in ns of CLOCK_MONOTONIC
+ * @debt:	ns of CPU that runs have used and not made up for by pausing
+ * @hrtimer:	drives the base
+ * @expiry_lock: held by a run, for cancel_sync() to sleep on
+ * @waiters:	how many do
+ * @stats:	counters
+ * @wheel:	the timers
+ */
+struct twheel_base {
+	raw_spinlock_t			lock;
+	u32				id;
+	clockid_t			clock;
+	u64				tick_ns;
+	u64				slack_ns;
+	const struct twheel_sink	*sink;
+	void				*owner;
+	bool				in_run;
+	struct twheel_timer		*running;
+	u64				armed;
+	u64				ended;
+	u64				debt;
+	struct hrtimer			hrtimer;
+#ifdef CONFIG_PREEMPT_RT
+	spinlock_t			expiry_lock;
+	atomic_t			waiters;
+#endif
+	struct twheel_stats		stats;
+	struct wheel			wheel;
+};
+
+static unsigned int tick_us = TWHEEL_TICK_NS / NSEC_PER_USEC;
+module_param(tick_us, uint, 0444);
+MODULE_PARM_DESC(tick_us, "tick of the CPUs' bases in us, 100 to 1000000 (default 1000)");
+
+/* The bases for everybody; pointers, since modules share 8 KiB of per-CPU memory. */
+static DEFINE_PER_CPU(struct twheel_base *, cpu_base);
+
+/* The private bases that timers name by id. */
+static DEFINE_XARRAY_ALLOC(private_bases);
+static atomic_t nr_private = ATOMIC_INIT(0);
+
+static ktime_t base_now(const struct twheel_base *base)
+{
+	return base->clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get();
+}
+
+/* The last tick that has begun at @time. */
+static u64 base_tick(const struct twheel_base *base, ktime_t time)
+{
+	return div64_u64(time, base->tick_ns);
+}
+
+/* The first tick that begins no earlier than @time. */
+static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
+{
+	if (time <= 0)
+		return 0;
+	return div64_u64((u64)time + base->tick_ns - 1, base->tick_ns);
+}
+
+/*
+ * Make sure that there will be a run at the next event. A run that is under way
+ * sees to that when it ends.
+ */
+static void base_arm(struct twheel_base *base)
+{
+	u64 next = base->wheel.next;
+	ktime_t time;
+
+	lockdep_assert_held(&base->lock);
+	if (base->in_run || next >= base->armed)
+		return;
+	base->armed = next;
+	/* The tick after the end of time would be before its beginning. */
+	time = min_t(u64, next * base->tick_ns, KTIME_MAX);
+	hrtimer_start_range_ns(&base->hrtimer, time, base->slack_ns,
+			       HRTIMER_MODE_ABS_SOFT);
+}
+
+/* Arm for work that is due but has to wait, so that others get their turn. */
+static void base_defer(struct twheel_base *base, u64 pause)
+{
+	lockdep_assert_held(&base->lock);
+	base->stats.deferred++;
+	base->armed = base->wheel.next;
+	hrtimer_start_range_ns(&base->hrtimer, ktime_add_ns(base_now(base), pause),
+			       0, HRTIMER_MODE_ABS_SOFT);
+}
+
+static void base_add(struct twheel_base *base, struct twheel_timer *timer,
+		     ktime_t expires)
+{
+	lockdep_assert_held(&base->lock);
+	base->stats.added++;
+	wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
+}
+
+/*
+ * On PREEMPT_RT a run can be preempted, by one that cancels the very timer it is
+ * running and would spin for ever. So that one sleeps on a lock that a run holds,
+ * and which lends the run its priority.
+ */
+#ifdef CONFIG_PREEMPT_RT
+static void expiry_init(struct twheel_base *base)
+{
+	spin_lock_init(&base->expiry_lock);
+}
+
+static void expiry_lock(struct twheel_base *base)
+{
+	spin_lock(&base->expiry_lock);
+}
+
+static void expiry_unlock(struct twheel_base *base)
+{
+	spin_unlock(&base->expiry_lock);
+}
+
+/* Between two callbacks: let those in who wait for the first. */
+static void expiry_yield(struct twheel_base *base)
+{
+	if (atomic_read(&base->waiters)) {
+		spin_unlock(&base->expiry_lock);
+		spin_lock(&base->expiry_lock);
+	}
+}
+
+static void expiry_wait(struct twheel_base *base)
+{
+	atomic_inc(&base->waiters);
+	spin_lock_bh(&base->expiry_lock);
+	atomic_dec(&base->waiters);
+	spin_unlock_bh(&base->expiry_lock);
+}
+#else
+static void expiry_init(struct twheel_base *base) { }
+static void expiry_lock(struct twheel_base *base) { }
+static void expiry_unlock(struct twheel_base *base) { }
+static void expiry_yield(struct twheel_base *base) { }
+
+static void expiry_wait(struct twheel_base *base)
+{
+	cpu_relax();
+}
+#endif
+
+/*
+ * Call back for @timer, which is out of the wheel. Its memory may be gone when the
+ * callback returns: nothing of it is touched after that.
+ */
+static void run_callback(struct twheel_base *base, struct twheel_timer *timer)
+	__must_hold(&base->lock)
+{
+	void (*function)(struct twheel_timer *timer) = timer->function;
+
+	base->running = timer;
+	raw_spin_unlock_irq(&base->lock);
+	function(timer);
+	raw_spin_lock_irq(&base->lock);
+	base->running = NULL;
+}
+
+/* The work of one lock hold, and at most one callback. Returns the operations. */
+static u32 run_hold(struct twheel_base *base, u64 now)
+	__must_hold(&base->lock)
+{
+	unsigned int most = base->sink ? TWHEEL_SINK_MAX : 1, nr = 0;
+	struct twheel_timer *batch[TWHEEL_SINK_MAX];
+	struct wheel_timer *queue;
+	u32 left = HOLD_OPS;
+
+	lockdep_assert_held(&base->lock);
+	while (nr < most && (queue = wheel_expire(&base->wheel, now, &left)))
+		batch[nr++] = container_of(queue, struct twheel_timer, queue);
+	if (nr) {
+		base->stats.expired += nr;
+		if (base->sink)
+			base->sink->expired(base, batch, nr);
+		else
+			run_callback(base, batch[0]);
+	}
+	return HOLD_OPS - left;
+}
+
+/*
+ * Is it time to let others in? @used is how long this run has taken. What earlier
+ * runs took counts too until as much time has gone by without one: many short runs
+ * are no better than a long one.
+ */
+static bool run_is_over(const struct twheel_base *base, u32 ops, u64 used)
+{
+	return ops >= RUN_OPS || base->debt + used >= RUN_NS;
+}
+
+/* Expire what is due. Returns false if it was too much for one run. */
+static bool run_due(struct twheel_base *base, u64 begin)
+	__must_hold(&base->lock)
+{
+	u32 ops = 0;
+
+	for (;;) {
+		u64 now = base_tick(base, base_now(base)), used;
+
+		ops += run_hold(base, now);
+		used = ktime_get_ns() - begin;
+		if (!wheel_due(&base->wheel, now) || run_is_over(base, ops, used)) {
+			base->debt += used;
+			return !wheel_due(&base->wheel, now);
+		}
+		raw_spin_unlock_irq(&base->lock);
+		expiry_yield(base);
+		raw_spin_lock_irq(&base->lock);
+	}
+}
+
+static void run_begin(struct twheel_base *base, u64 begin)
+{
+	u64 paused = begin - base->ended;
+
+	lockdep_assert_held(&base->lock);
+	base->debt = base->debt > paused ? base->debt - paused : 0;
+	base->in_run = true;
+	base->armed = WHEEL_NEVER;
+	base->stats.wakeups++;
+}
+
+static void run_end(struct twheel_base *base, bool finished)
+{
+	lockdep_assert_held(&base->lock);
+	base->ended = ktime_get_ns();
+	base->in_run = false;
+	if (finished)
+		base_arm(base);
+	else
+		base_defer(base, max_t(u64, base->debt, DEFER_MIN_NS));
+}
+
+/* The callback of a base's hrtimer. The kernel sees to it that one runs at a time. */
+static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
+{
+	struct twheel_base *base = container_of(hrtimer, struct twheel_base, hrtimer);
+	u64 begin = ktime_get_ns(), expired, moves;
+
+	expiry_lock(base);
+	raw_spin_lock_irq(&base->lock);
+	expired = base->stats.expired;
+	moves = base->wheel.moves;
+	run_begin(base, begin);
+	run_end(base, run_due(base, begin));
+	expired = base->stats.expired - expired;
+	moves = base->wheel.moves - moves;
+	base->stats.worst = max(base->stats.worst, moves);
+	raw_spin_unlock_irq(&base->lock);
+	expiry_unlock(base);
+	if (expired && base->sink)
+		base->sink->wake(base);
+	return HRTIMER_NORESTART;
+}
+
+/* The base that @id names. Whoever has a timer of a base keeps the base. */
+static struct twheel_base *base_by_id(u32 id)
+{
+	if (likely(id < nr_cpu_ids))
+		return per_cpu(cpu_base, id);
+	return xa_load(&private_bases, id);
+}
+
+/*
+ * Lock the base of @timer, which may be moving from one CPU's base to another:
+ *
+ *	CPU 0: lock_base()			CPU 1: move_base()
+ *	id = A
+ *						id = A | MIGRATING
+ *						unlock A, lock B
+ *	lock A
+ *						id = B
+ *	id is not A any more: unlock A, again
+ *
+ * While MIGRATING is set nobody gets at the timer, so that CPU 1 needs not hold two
+ * locks.
+ */
+static struct twheel_base *lock_base(struct twheel_timer *timer, unsigned long *flags)
+	__acquires(timer)
+{
+	for (;;) {
+		u32 id = READ_ONCE(timer->queue.data);
+
+		if (!(id & MIGRATING)) {
+			struct twheel_base *base = base_by_id(id);
+
+			raw_spin_lock_irqsave(&base->lock, *flags);
+			if (READ_ONCE(timer->queue.data) == id)
+				return base;
+			raw_spin_unlock_irqrestore(&base->lock, *flags);
+		}
+		cpu_relax();
+	}
+}
+
+/*
+ * The base, locked instead of @base, that @timer shall be added to: this CPU's for a
+ * timer of the CPUs' bases. One whose callback is running stays: where it runs is
+ * where cancel_sync() looks for it.
+ */
+static struct twheel_base *move_base(struct twheel_base *base,
+				     struct twheel_timer *timer)
+{
+	struct twheel_base *here;
+
+	lockdep_assert_held(&base->lock);
+	if (base->id >= nr_cpu_ids || base->running == timer)
+		return base;
+	here = this_cpu_read(cpu_base);
+	if (here == base)
+		return base;
+	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
+	raw_spin_unlock(&base->lock);
+	raw_spin_lock(&here->lock);
+	WRITE_ONCE(timer->queue.data, here->id);
+	return here;
+}
+
+/**
+ * twheel_init() - prepare a timer of the CPUs' bases
+ * @timer:	memory that is no armed timer
+ * @function:	called back when the timer expires, see the head of twheel.h
+ *
+ * Context: Any.
+ */
+void twheel_init(struct twheel_timer *timer, void (*function)(struct twheel_timer *))
+{
+	memset(timer, 0, sizeof(*timer));
+	timer->function = function;
+	timer->queue.data = raw_smp_processor_id();
+}
+EXPORT_SYMBOL_GPL(twheel_init);
+
+/**
+ * twheel_init_on() - prepare a timer of a private base
+ * @base:	the base, made without a sink
+ * @timer:	memory that is no armed timer
+ * @function:	called back when the timer expires
+ *
+ * Context: Any.
+ */
+void twheel_init_on(struct twheel_base *base, struct twheel_timer *timer,
+		    void (*function)(struct twheel_timer *))
+{
+	WARN_ON_ONCE(base->sink);
+	twheel_init(timer, function);
+	timer->queue.data = base->id;
+}
+EXPORT_SYMBOL_GPL(twheel_init_on);
+
+/**
+ * twheel_cancel_locked() - disarm a timer of a locked base
+ * @base:	the base
+ * @timer:	the timer
+ *
+ * Context: Between twheel_lock() and twheel_unlock().
+ * Return: true if it was armed. Then it has not expired and will not.
+ */
+bool twheel_cancel_locked(struct twheel_base *base, struct twheel_timer *timer)
+{
+	lockdep_assert_held(&base->lock);
+	if (!twheel_pending(timer))
+		return false;
+	wheel_del(&base->wheel, &timer->queue);
+	return true;
+}
+EXPORT_SYMBOL_GPL(twheel_cancel_locked);
+
+/**
+ * twheel_mod() - arm a timer, whether it is armed already or not
+ * @timer:	the timer
+ * @delay:	ns from now
+ *
+ * The same as cancelling and adding, but nobody can come between. When the timer's
+ * callback is running the timer is armed for another run of it.
+ *
+ * Context: Any.
+ * Return: 1 if the timer was armed, 0 if not.
+ */
+int twheel_mod(struct twheel_timer *timer, ktime_t delay)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	ktime_t now;
+	int pending;
+
+	base = lock_base(timer, &flags);
+	pending = twheel_cancel_locked(base, timer);
+	base = move_base(base, timer);
+	now = base_now(base);
+	wheel_forward(&base->wheel, base_tick(base, now));
+	base_add(base, timer, ktime_add_safe(now, max_t(ktime_t, delay, 0)));
+	base_arm(base);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return pending;
+}
+EXPORT_SYMBOL_GPL(twheel_mod);
+
+/**
+ * twheel_add() - arm a timer that is not armed
+ * @timer:	the timer
+ * @delay:	ns from now
+ *
+ * Context: Any.
+ */
+void twheel_add(struct twheel_timer *timer, ktime_t delay)
+{
+	WARN_ON_ONCE(twheel_mod(timer, delay));
+}
+EXPORT_SYMBOL_GPL(twheel_add);
+
+/* Cancel @timer. Returns what twheel_cancel() does, or -1 if its callback runs. */
+static int try_cancel(struct twheel_timer *timer, struct twheel_base **base)
+{
+	unsigned long flags;
+	int ret = -1;
+
+	*base = lock_base(timer, &flags);
+	if ((*base)->running != timer)
+		ret = twheel_cancel_locked(*base, timer);
+	raw_spin_unlock_irqrestore(&(*base)->lock, flags);
+	return ret;
+}
+
+/**
+ * twheel_cancel() - disarm a timer
+ * @timer:	the timer
+ *
+ * Its callback may be running, or be about to run, on another CPU when this returns
+ * 0, so that neither the timer nor what its callback uses may be freed then.
+ *
+ * Context: Any.
+ * Return: 1 if the timer was armed, and its callback will not be called for that; 0
+ * if it was not armed.
+ */
+int twheel_cancel(struct twheel_timer *timer)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	int pending;
+
+	base = lock_base(timer, &flags);
+	pending = twheel_cancel_locked(base, timer);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return pending;
+}
+EXPORT_SYMBOL_GPL(twheel_cancel);
+
+/**
+ * twheel_cancel_sync() - disarm a timer and wait for its callback
+ * @timer:	the timer
+ *
+ * When this returns the timer is not armed and its callback is not running, and if
+ * nobody arms the timer again it may be freed. A callback that arms its own timer is
+ * dealt with; somebody else who does is the caller's to stop.
+ *
+ * The caller may hold no lock that the callback takes:
+ *
+ *	CPU 0					CPU 1
+ *						callback runs
+ *	lock(x)
+ *	twheel_cancel_sync()			lock(x)
+ *	  waits for the callback		  waits for x
+ *
+ * Context: Task context, or softirq where the callback cannot be interrupted by the
+ * caller; on PREEMPT_RT only where it may sleep. Never from the callback itself.
+ * Return: 1 if the timer was armed, 0 if not.
+ */
+int twheel_cancel_sync(struct twheel_timer *timer)
+{
+	struct twheel_base *base;
+	int ret;
+
+	while ((ret = try_cancel(timer, &base)) < 0)
+		expiry_wait(base);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(twheel_cancel_sync);
+
+/**
+ * twheel_lock() - begin a number of calls on one base
+ * @base:	a private base
+ * @flags:	where to keep the interrupt state, for twheel_unlock()
+ *
+ * Between this and twheel_unlock() only a bounded number of twheel_add_locked() and
+ * twheel_cancel_locked() may be done, 64 or so: interrupts are off.
+ *
+ * Context: Any. Takes the base's raw lock.
+ * Return: the time of the base's clock.
+ */
+ktime_t twheel_lock(struct twheel_base *base, unsigned long *flags)
+	__acquires(&base->lock)
+{
+	ktime_t now;
+
+	raw_spin_lock_irqsave(&base->lock, *flags);
+	now = base_now(base);
+	wheel_forward(&base->wheel, base_tick(base, now));
+	return now;
+}
+EXPORT_SYMBOL_GPL(twheel_lock);
+
+/**
+ * twheel_unlock() - end what twheel_lock() began
+ * @base:	the base
+ * @flags:	as from twheel_lock()
+ *
+ * Context: Releases the base's raw lock.
+ */
+void twheel_unlock(struct twheel_base *base, unsigned long flags)
+	__releases(&base->lock)
+{
+	base_arm(base);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+}
+EXPORT_SYMBOL_GPL(twheel_unlock);
+
+/**
+ * twheel_add_locked() - arm an idle timer of a locked base
+ * @base:	the base
+ * @timer:	the timer
+ * @expires:	when, as a time of the base's clock; one that is over means the next
+ *		tick
+ *
+ * Context: Between twheel_lock() and twheel_unlock().
+ */
+void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
+		       ktime_t expires)
+{
+	base_add(base, timer, expires);
+}
+EXPORT_SYMBOL_GPL(twheel_add_locked);
+
+/**
+ * twheel_get_stats() - read the counters of a base
+ * @base:	the base
+ * @stats:	filled in
+ *
+ * Context: Any.
+ */
+void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&base->lock, flags);
+	*stats = base->stats;
+	stats->pending = base->wheel.nr;
+	stats->moves = base->wheel.moves;
+	stats->next = base->wheel.next == WHEEL_NEVER ? KTIME_MAX :
+		      min_t(u64, base->wheel.next * base->tick_ns, KTIME_MAX);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+}
+EXPORT_SYMBOL_GPL(twheel_get_stats);
+
+static bool config_is_valid(const struct twheel_config *config)
+{
+	if (config->clock != CLOCK_MONOTONIC && config->clock != CLOCK_BOOTTIME)
+		return false;
+	return config->tick_ns >= TWHEEL_TICK_MIN_NS &&
+	       config->tick_ns <= TWHEEL_TICK_MAX_NS &&
+	       config->slack_ns < NSEC_PER_SEC;
+}
+
+/**
+ * twheel_configure() - change what a base is, before its first timer
+ * @base:	a private base
+ * @config:	clock, tick and slack; sink and owner stay as they are
+ *
+ * Context: Any. The caller sees to it that nobody adds a timer meanwhile.
+ * Return: 0, -EINVAL for a value that is not allowed, or -EBUSY if a timer was ever
+ * added. Then nothing has changed.
+ */
+int twheel_configure(struct twheel_base *base, const struct twheel_config *config)
+{
+	unsigned long flags;
+
+	if (!config_is_valid(config))
+		return -EINVAL;
+	if (base->stats.added)
+		return -EBUSY;
+	hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
+
+	raw_spin_lock_irqsave(&base->lock, flags);
+	base->clock = config->clock;
+	base->tick_ns = config->tick_ns;
+	base->slack_ns = config->slack_ns;
+	memset(&base->wheel, 0, sizeof(base->wheel));
+	wheel_init(&base->wheel, base_tick(base, base_now(base)));
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(twheel_configure);
+
+static int base_init(struct twheel_base *base, const struct twheel_config *config)
+{
+	raw_spin_lock_init(&base->lock);
+	expiry_init(base);
+	base->armed = WHEEL_NEVER;
+	base->sink = config->sink;
+	base->owner = config->owner;
+	return twheel_configure(base, config);
+}
+
+/**
+ * twheel_create() - make a private base
+ * @config:	what it shall be
+ *
+ * The memory, twheel_size() bytes, is charged to the caller's memory cgroup.
+ *
+ * Context: May sleep.
+ * Return: the base, or an ERR_PTR(): -EINVAL for a value that is not allowed, -ENOMEM.
+ */
+struct twheel_base *twheel_create(const struct twheel_config *config)
+{
+	struct twheel_base *base;
+	int err;
+
+	/* Not kvzalloc(): it would round 18 KiB up to 32. */
+	base = __vmalloc(sizeof(*base), GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!base)
+		return ERR_PTR(-ENOMEM);
+	err = base_init(base, config);
+	if (!err && !config->sink)
+		err = xa_alloc(&private_bases, &base->id, base,
+			       XA_LIMIT(nr_cpu_ids, MIGRATING - 1), GFP_KERNEL);
+	if (err) {
+		vfree(base);
+		return ERR_PTR(err);
+	}
+	atomic_inc(&nr_private);
+	return base;
+}
+EXPORT_SYMBOL_GPL(twheel_create);
+
+/* Any timer of @base, or NULL. */
+static struct twheel_timer *base_first(struct twheel_base *base)
+{
+	unsigned long slot = find_first_bit(base->wheel.map, WHEEL_SLOTS);
+	struct wheel_timer *queue;
+
+	if (slot == WHEEL_SLOTS)
+		return NULL;
+	queue = hlist_entry(base->wheel.bucket[slot].head.first, struct wheel_timer,
+			    node);
+	return container_of(queue, struct twheel_timer, queue);
+}
+
+/* Stop @base for good. A timer that is still armed is a mistake of its owner's. */
+static void base_stop(struct twheel_base *base)
+{
+	struct twheel_timer *timer;
+
+	hrtimer_cancel(&base->hrtimer);
+	if (base->sink)
+		return;
+	timer = base_first(base);
+	WARN(timer, "%llu timers still armed, one of %ps\n", base->wheel.nr,
+	     timer ? timer->function : NULL);
+	for (; timer; timer = base_first(base))
+		wheel_del(&base->wheel, &timer->queue);
+}
+
+/**
+ * twheel_destroy() - free a private base
+ * @base:	the base
+ *
+ * No timer of it may be armed, nor its callback run, nor any other call be under way
+ * or come; twheel_cancel_sync() each before. In a base with a sink timers may be
+ * armed: they are forgotten, without touching each, and their memory is the owner's to
+ * free after this. Neither expired() nor wake() is called once this returns.
+ *
+ * Context: May sleep.
+ */
+void twheel_destroy(struct twheel_base *base)
+{
+	base_stop(base);
+	if (!base->sink)
+		xa_erase(&private_bases, base->id);
+	vfree(base);
+	atomic_dec(&nr_private);
+}
+EXPORT_SYMBOL_GPL(twheel_destroy);
+
+/**
+ * twheel_owner() - the owner of a base
+ * @base:	the base
+ *
+ * Context: Any.
+ * Return: what was in the base's twheel_config.
+ */
+void *twheel_owner(const struct twheel_base *base)
+{
+	return base->owner;
+}
+EXPORT_SYMBOL_GPL(twheel_owner);
+
+/**
+ * twheel_size() - the memory of a private base
+ *
+ * Context: Any.
+ * Return: bytes.
+ */
+size_t twheel_size(void)
+{
+	return PAGE_ALIGN(sizeof(struct twheel_base));
+}
+EXPORT_SYMBOL_GPL(twheel_size);
+
+static void free_cpu_bases(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct twheel_base *base = per_cpu(cpu_base, cpu);
+
+		if (base)
+			base_stop(base);
+		kvfree(base);
+	}
+}
+
+static int __init twheel_init_module(void)
+{
+	struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC,
+		.tick_ns = (u64)tick_us * NSEC_PER_USEC,
+	};
+	unsigned int cpu;
+
+	if (!config_is_valid(&config)) {
+		pr_err("tick_us=%u is not in 100 to 1000000\n", tick_us);
+		return -EINVAL;
+	}
+	for_each_possible_cpu(cpu) {
+		struct twheel_base *base;
+
+		base = kvzalloc_node(sizeof(*base), GFP_KERNEL, cpu_to_node(cpu));
+		if (!base) {
+			free_cpu_bases();
+			return -ENOMEM;
+		}
+		base->id = cpu;
+		base_init(base, &config);
+		per_cpu(cpu_base, cpu) = base;
+	}
+	return 0;
+}
+
+static void __exit twheel_exit_module(void)
+{
+	free_cpu_bases();
+	WARN_ON(atomic_read(&nr_private));
+	xa_destroy(&private_bases);
+}
+
+module_init(twheel_init_module);
+module_exit(twheel_exit_module);
+
+MODULE_DESCRIPTION("Timers in a cascading wheel, exact to the tick");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,1008 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheel_chardev.ko: /dev/twheel, the interface of <linux/twheel.h>.
+ *
+ * Each open file has a base of its own (see twheel.h), and nothing of it is shared
+ * with other files. A timer is a slot of 64 bytes. Slots come in pages, 64 in each,
+ * found by index through two levels of tables; a handle is index and generation.
+ *
+ * A slot is its own queue entry. When its timer expires the base hands it over under
+ * its lock, and it moves from the wheel to the ready list in the same lock hold. So
+ * nothing can overflow or get lost, and a cancel knows exactly what it cancelled:
+ *
+ *	FREE	on the free list, or never used yet
+ *	ARMED	in the wheel
+ *	READY	its event waits on the ready list
+ *	READING	its event is being copied to a reader. It is on no list; the reader
+ *		finds it again by its handle, and only if it is READING still
+ *	IDLE	waits to be armed again (TWHEEL_F_KEEP)
+ *
+ * Locking
+ *	file->submit	callers that add, re-arm, cancel or set up
+ *	file->reading	callers that read. Neither is taken inside the other
+ *	  the base's lock	slots, lists and counts. Held for at most 64
+ *				operations, and for nothing that may sleep
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/fs.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+#include <linux/wait.h>
+
+#include <uapi/linux/twheel.h>
+
+#include "twheel.h"
+
+#define CHUNK_OPS	64
+#define CHUNK_EVENTS	32
+
+#define PAGE_SLOTS	(PAGE_SIZE / sizeof(struct slot))
+#define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
+#define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
+
+#define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
+#define OP_STRIDE_MAX	4096
+
+enum slot_state { FREE, ARMED, READY, READING, IDLE };
+
+/**
+ * struct slot - a timer of a file
+ * @timer:	in the wheel while ARMED. Its cookie is the deadline in ns, its
+ *		queue.data the slot's index
+ * @link:	in the free or the ready list, instead
+ * @user_data:	the user's
+ * @interval:	ns, or 0
+ * @generation:	half of the handle; changes when the slot is freed
+ * @state:	enum slot_state
+ * @flags:	TWHEEL_F_KEEP, TWHEEL_F_DELAY
+ */
+struct slot {
+	union {
+		struct twheel_timer	timer;
+		struct list_head	link;
+	};
+	u64	user_data;
+	u64	interval;
+	u32	generation;
+	u8	state;
+	u8	flags;
+};
+
+#ifdef CONFIG_64BIT
+static_assert(sizeof(struct slot) == 64);
+#endif
+/* The list link must not reach into what is kept beside it. */
+static_assert(sizeof(struct list_head) <= offsetof(struct wheel_timer, expires));
+
+/* What a call carries between user memory and the slots: one page. */
+struct bounce {
+	struct twheel_op	ops[CHUNK_OPS];
+	struct twheel_event	events[CHUNK_EVENTS];
+};
+
+/**
+ * struct file_wheel - an open file
+ * @base:	its wheel
+ * @ready:	slots that are READY, in the order of expiry
+ * @free:	slots that are FREE
+ * @nr_free:	how many are on @free
+ * @nr_used:	slots that are not FREE
+ * @nr_ready:	slots on @ready; read without the lock too
+ * @nr_slots:	slots there are, on @nr_pages pages
+ * @nr_pages:	pages of slots
+ * @tables:	tables of pages of slots, enough for @limit. Filled as needed and
+ *		kept until the file is closed
+ * @limit:	what @max_timers may be
+ * @max_timers:	the limit on @nr_used
+ * @config:	clock, tick and slack
+ * @submit:	see the head of the file
+ * @reading:	see the head of the file
+ * @wait:	readers and pollers
+ * @bounce:	ops belong to who has @submit, events to who has @reading
+ */
+struct file_wheel {
+	struct twheel_base	*base;
+	struct list_head	ready;
+	struct list_head	free;
+	u32			nr_free;
+	u32			nr_used;
+	u32			nr_ready;
+	u32			nr_slots;
+	u32			nr_pages;
+	struct slot		***tables;
+	u32			limit;
+	u32			max_timers;
+	struct twheel_config	config;
+	struct mutex		submit;
+	struct mutex		reading;
+	wait_queue_head_t	wait;
+	struct bounce		*bounce;
+};
+
+static unsigned int max_timers = 1U << 20;
+module_param(max_timers, uint, 0644);
+MODULE_PARM_DESC(max_timers, "most timers a file may hold (default 1048576)");
+
+static unsigned int min_tick_us = TWHEEL_TICK_MIN_NS / NSEC_PER_USEC;
+module_param(min_tick_us, uint, 0644);
+MODULE_PARM_DESC(min_tick_us, "smallest tick a file may have, in us (default 100)");
+
+/* Pages of slots in existence, to find a leak at unload. */
+static atomic_long_t nr_slot_pages = ATOMIC_LONG_INIT(0);
+
+/* ---- slots ---------------------------------------------------------------- */
+
+static u64 slot_handle(const struct slot *slot)
+{
+	return (u64)slot->generation << 32 | slot->timer.queue.data;
+}
+
+static struct slot *slot_of(struct twheel_timer *timer)
+{
+	return container_of(timer, struct slot, timer);
+}
+
+static struct slot *slot_at(const struct file_wheel *file, u32 index)
+{
+	u32 page = index / PAGE_SLOTS;
+
+	return file->tables[page / TABLE_PAGES][page % TABLE_PAGES] +
+	       index % PAGE_SLOTS;
+}
+
+/* The slot that @handle names, or NULL if it names none, or none any more. */
+static struct slot *slot_find(const struct file_wheel *file, u64 handle)
+{
+	u32 index = handle;
+	struct slot *slot;
+
+	if (index >= file->nr_slots)
+		return NULL;
+	slot = slot_at(file, index);
+	if (slot->state == FREE || slot->generation != handle >> 32)
+		return NULL;
+	return slot;
+}
+
+/* Take a free slot. It has its index and its generation already. */
+static struct slot *slot_get(struct file_wheel *file)
+{
+	struct slot *slot;
+
+	slot = list_first_entry_or_null(&file->free, struct slot, link);
+	if (!slot)
+		return NULL;
+	list_del(&slot->link);
+	file->nr_free--;
+	file->nr_used++;
+	return slot;
+}
+
+/* Free a slot that is in no list and not armed. Generation 0 is left out: no handle is 0. */
+static void slot_put(struct file_wheel *file, struct slot *slot)
+{
+	slot->state = FREE;
+	if (!++slot->generation)
+		slot->generation = 1;
+	list_add(&slot->link, &file->free);
+	file->nr_free++;
+	file->nr_used--;
+}
+
+static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadline)
+{
+	slot->state = ARMED;
+	slot->timer.cookie = deadline;
+	twheel_add_locked(file->base, &slot->timer, deadline);
+}
+
+/* Take a slot out of whatever it is in. Returns true if it was armed. */
+static bool slot_detach(struct file_wheel *file, struct slot *slot)
+{
+	switch (slot->state) {
+	case ARMED:
+		return twheel_cancel_locked(file->base, &slot->timer);
+	case READY:
+		list_del(&slot->link);
+		WRITE_ONCE(file->nr_ready, file->nr_ready - 1);
+		break;
+	}
+	return false;
+}
+
+/* Add a page of slots. The caller has @file->submit, so that nobody else does. */
+static int slots_grow(struct file_wheel *file)
+{
+	u32 page = file->nr_pages, i;
+	struct slot **table = file->tables[page / TABLE_PAGES], *slots;
+	unsigned long flags;
+	LIST_HEAD(fresh);
+
+	if (!table) {
+		table = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+		if (!table)
+			return -ENOMEM;
+		file->tables[page / TABLE_PAGES] = table;
+	}
+	slots = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!slots)
+		return -ENOMEM;
+	atomic_long_inc(&nr_slot_pages);
+	for (i = 0; i < PAGE_SLOTS; i++) {
+		slots[i].timer.queue.data = file->nr_slots + i;
+		slots[i].generation = 1;
+		list_add_tail(&slots[i].link, &fresh);
+	}
+	table[page % TABLE_PAGES] = slots;
+
+	twheel_lock(file->base, &flags);
+	list_splice_tail(&fresh, &file->free);
+	file->nr_free += PAGE_SLOTS;
+	file->nr_slots += PAGE_SLOTS;
+	file->nr_pages++;
+	twheel_unlock(file->base, flags);
+	return 0;
+}
+
+/*
+ * See to it that @nr slots are free, within the limit. Where there is no memory for
+ * that, those who find none free will say so. Readers may free some meanwhile, and
+ * only submitters, of which the caller is the only one, take any.
+ */
+static void slots_reserve(struct file_wheel *file, u32 nr)
+{
+	while (READ_ONCE(file->nr_free) < nr && file->nr_slots < file->max_timers)
+		if (slots_grow(file))
+			return;
+}
+
+static void slots_free_all(struct file_wheel *file)
+{
+	u32 page;
+
+	for (page = 0; page < file->nr_pages; page++) {
+		free_page((unsigned long)
+			  file->tables[page / TABLE_PAGES][page % TABLE_PAGES]);
+		cond_resched();
+	}
+	atomic_long_sub(file->nr_pages, &nr_slot_pages);
+	for (page = 0; page < DIV_ROUND_UP(file->limit, TABLE_SLOTS); page++)
+		free_page((unsigned long)file->tables[page]);
+	kvfree(file->tables);
+}
+
+static u64 file_mem_bytes(const struct file_wheel *file)
+{
+	u64 tables = DIV_ROUND_UP(file->nr_pages, TABLE_PAGES);
+
+	return sizeof(*file) + sizeof(*file->bounce) + twheel_size() +
+	       DIV_ROUND_UP(file->limit, TABLE_SLOTS) * sizeof(*file->tables) +
+	       (file->nr_pages + tables) * PAGE_SIZE;
+}
+
+/* ---- expiry ---------------------------------------------------------------- */
+
+static void file_expired(struct twheel_base *base, struct twheel_timer **timers,
+			 unsigned int nr)
+{
+	struct file_wheel *file = twheel_owner(base);
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct slot *slot = slot_of(timers[i]);
+
+		slot->state = READY;
+		list_add_tail(&slot->link, &file->ready);
+	}
+	WRITE_ONCE(file->nr_ready, file->nr_ready + nr);
+}
+
+/*
+ * On every batch, not only when the ready list was empty: who polls edge-triggered
+ * and leaves events unread waits for just that.
+ */
+static void file_wake(struct file_wheel *file)
+{
+	wake_up_interruptible_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+}
+
+static void file_sink_wake(struct twheel_base *base)
+{
+	file_wake(twheel_owner(base));
+}
+
+static const struct twheel_sink file_sink = {
+	.expired	= file_expired,
+	.wake		= file_sink_wake,
+};
+
+/* ---- operations ------------------------------------------------------------ */
+
+/* Is what all operations but a cancel have in common all right? */
+static bool time_is_valid(const struct file_wheel *file, const struct twheel_op *op)
+{
+	if (op->expires_ns > KTIME_MAX || op->interval_ns > KTIME_MAX)
+		return false;
+	if (op->interval_ns)
+		return op->interval_ns >= file->config.tick_ns;
+	return !(op->flags & TWHEEL_F_DELAY);
+}
+
+/* All that can be said against an operation without looking at any timer. */
+static bool op_is_valid(const struct file_wheel *file, const struct twheel_op *op)
+{
+	if (op->res || op->reserved)
+		return false;
+	switch (op->op) {
+	case TWHEEL_OP_ADD:
+		return !(op->flags & ~VALID_FLAGS) && !op->handle &&
+		       time_is_valid(file, op);
+	case TWHEEL_OP_MOD:
+		return !(op->flags & ~(VALID_FLAGS | TWHEEL_F_PENDING)) &&
+		       !op->user_data && time_is_valid(file, op);
+	case TWHEEL_OP_CANCEL:
+		return !op->flags && !op->user_data && !op->expires_ns &&
+		       !op->interval_ns;
+	}
+	return false;
+}
+
+/* Arm @slot as @op says. */
+static void op_arm(struct file_wheel *file, struct slot *slot,
+		   const struct twheel_op *op, ktime_t now)
+{
+	ktime_t deadline = op->expires_ns;
+
+	if (!(op->flags & TWHEEL_F_ABS))
+		deadline = ktime_add_safe(now, deadline);
+	slot->interval = op->interval_ns;
+	slot->flags = op->flags & (TWHEEL_F_KEEP | TWHEEL_F_DELAY);
+	slot_arm(file, slot, deadline);
+}
+
+static int op_add(struct file_wheel *file, struct twheel_op *op, ktime_t now)
+{
+	struct slot *slot;
+
+	if (file->nr_used >= file->max_timers)
+		return -EDQUOT;
+	slot = slot_get(file);
+	if (!slot)
+		return -ENOMEM;
+	slot->user_data = op->user_data;
+	op_arm(file, slot, op, now);
+	op->handle = slot_handle(slot);
+	return 0;
+}
+
+/*
+ * An event that is being read counts as read: the reader will find the slot armed and
+ * leave it alone.
+ */
+static int op_mod(struct file_wheel *file, struct twheel_op *op, ktime_t now)
+{
+	struct slot *slot = slot_find(file, op->handle);
+	bool armed;
+
+	if (!slot)
+		return -ENOENT;
+	if ((op->flags & TWHEEL_F_PENDING) && slot->state != ARMED)
+		return -ENOENT;
+	armed = slot_detach(file, slot);
+	op_arm(file, slot, op, now);
+	op->user_data = slot->user_data;
+	return armed;
+}
+
+/*
+ * Where an event is being read it is too late to say that none will be:
+ *
+ *	CPU 0: read()				CPU 1: cancel
+ *	slot is READING, event in the bounce
+ *	unlock
+ *						lock, finds READING
+ *	copies the event to the reader		frees the slot, -EALREADY
+ *	lock, finds no such handle
+ */
+static int op_cancel(struct file_wheel *file, struct twheel_op *op)
+{
+	struct slot *slot = slot_find(file, op->handle);
+	bool armed, reading;
+
+	if (!slot)
+		return -ENOENT;
+	reading = slot->state == READING;
+	armed = slot_detach(file, slot);
+	op->user_data = slot->user_data;
+	slot_put(file, slot);
+	return reading ? -EALREADY : armed;
+}
+
+static int op_do(struct file_wheel *file, struct twheel_op *op, ktime_t now)
+{
+	switch (op->op) {
+	case TWHEEL_OP_ADD:
+		return op_add(file, op, now);
+	case TWHEEL_OP_MOD:
+		return op_mod(file, op, now);
+	default:
+		return op_cancel(file, op);
+	}
+}
+
+/* Do those of @nr operations, at most CHUNK_OPS, that have no result yet. */
+static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr)
+{
+	u32 adds = 0, i;
+	unsigned long flags;
+	ktime_t now;
+
+	lockdep_assert_held(&file->submit);
+	for (i = 0; i < nr; i++)
+		adds += !ops[i].res && ops[i].op == TWHEEL_OP_ADD;
+	slots_reserve(file, adds);
+
+	now = twheel_lock(file->base, &flags);
+	for (i = 0; i < nr; i++)
+		if (!ops[i].res)
+			ops[i].res = op_do(file, &ops[i], now);
+	twheel_unlock(file->base, flags);
+}
+
+/* Undo the adds among @ops, whose handles the caller could not be told. */
+static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr)
+{
+	unsigned long flags;
+	u32 i;
+
+	lockdep_assert_held(&file->submit);
+	twheel_lock(file->base, &flags);
+	for (i = 0; i < nr; i++)
+		if (ops[i].op == TWHEEL_OP_ADD && !ops[i].res)
+			op_cancel(file, &ops[i]);
+	twheel_unlock(file->base, flags);
+}
+
+/* ---- ioctl ------------------------------------------------------------------ */
+
+/*
+ * Read an operation from user memory, and say in its res what can be said already.
+ * Its result will be stored there: that this can be done is found out before anything
+ * is, by storing what has to be there anyway. @opcode is what the ioctl says, or 0.
+ */
+static int op_fetch(const struct file_wheel *file, struct twheel_op *op,
+		    struct twheel_op __user *user, size_t size, u32 opcode)
+{
+	int err = copy_struct_from_user(op, sizeof(*op), user, size);
+
+	if (err == -EFAULT)
+		return err;
+	if (opcode && !op->op)
+		op->op = opcode;
+	if (!err && ((opcode && op->op != opcode) || !op_is_valid(file, op)))
+		err = -EINVAL;
+	if (!err && put_user(0, &user->res))
+		return -EFAULT;
+	op->res = err;
+	return 0;
+}
+
+/* TWHEEL_IOC_ADD, _MOD and _CANCEL: one operation, whose result the call returns. */
+static long file_op(struct file_wheel *file, void __user *user, size_t size, u32 opcode)
+{
+	struct twheel_op op;
+	int err;
+
+	lockdep_assert_held(&file->submit);
+	err = op_fetch(file, &op, user, size, opcode);
+	if (err)
+		return err;
+	ops_do(file, &op, 1);
+	if (op.res >= 0 && copy_to_user(user, &op, sizeof(op))) {
+		ops_undo_adds(file, &op, 1);
+		return -EFAULT;
+	}
+	return op.res;
+}
+
+static u32 batch_fetch(struct file_wheel *file, const struct twheel_batch *batch, u32 nr)
+{
+	u64 addr = batch->ops + (u64)batch->nr_done * batch->op_size;
+	u32 i;
+
+	for (i = 0; i < nr; i++, addr += batch->op_size)
+		if (op_fetch(file, &file->bounce->ops[i], u64_to_user_ptr(addr),
+			     batch->op_size, 0))
+			break;
+	return i;
+}
+
+/* Tell the caller the results of @nr operations. Returns how many could be stored. */
+static u32 batch_store(struct file_wheel *file, struct twheel_batch *batch, u32 nr)
+{
+	u64 addr = batch->ops + (u64)batch->nr_done * batch->op_size;
+	u32 i;
+
+	for (i = 0; i < nr; i++, addr += batch->op_size) {
+		const struct twheel_op *op = &file->bounce->ops[i];
+
+		if (copy_to_user(u64_to_user_ptr(addr), op, sizeof(*op)))
+			break;
+		batch->nr_failed += op->res < 0;
+	}
+	batch->nr_done += i;
+	return i;
+}
+
+/* The next operations of a batch, a lock hold's worth. Returns 0 to go on. */
+static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
+{
+	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
+	struct twheel_op *ops = file->bounce->ops;
+	u32 nr, stored;
+
+	nr = batch_fetch(file, batch, most);
+	ops_do(file, ops, nr);
+	stored = batch_store(file, batch, nr);
+	if (stored < nr)
+		ops_undo_adds(file, ops + stored, nr - stored);
+	return stored < most ? -EFAULT : 0;
+}
+
+static bool batch_is_valid(const struct twheel_batch *batch)
+{
+	return batch->nr <= TWHEEL_BATCH_MAX && !batch->flags && !batch->nr_done &&
+	       !batch->nr_failed && batch->op_size >= sizeof(struct twheel_op) &&
+	       batch->op_size <= OP_STRIDE_MAX && !(batch->op_size % 8);
+}
+
+static long file_submit(struct file_wheel *file, struct twheel_batch __user *user,
+			size_t size)
+{
+	struct twheel_batch batch;
+	int err;
+
+	lockdep_assert_held(&file->submit);
+	err = copy_struct_from_user(&batch, sizeof(batch), user, size);
+	if (err)
+		return err;
+	if (!batch_is_valid(&batch))
+		return -EINVAL;
+	/* Find out now whether the counts can be stored. */
+	if (put_user(0, &user->nr_done) || put_user(0, &user->nr_failed))
+		return -EFAULT;
+	while (batch.nr_done < batch.nr && !err) {
+		err = batch_chunk(file, &batch);
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+	if (err && !batch.nr_done)
+		return err;
+	if (put_user(batch.nr_done, &user->nr_done) ||
+	    put_user(batch.nr_failed, &user->nr_failed))
+		return -EFAULT;
+	return 0;
+}
+
+static bool setup_is_valid(const struct file_wheel *file, const struct twheel_setup *setup)
+{
+	return !setup->flags && !setup->reserved && setup->max_timers <= file->limit &&
+	       (!setup->tick_ns ||
+		setup->tick_ns >= (u64)READ_ONCE(min_tick_us) * NSEC_PER_USEC);
+}
+
+static long file_setup(struct file_wheel *file, void __user *user, size_t size)
+{
+	struct twheel_config config;
+	struct twheel_setup setup;
+	int err;
+
+	lockdep_assert_held(&file->submit);
+	err = copy_struct_from_user(&setup, sizeof(setup), user, size);
+	if (err)
+		return err;
+	if (!setup_is_valid(file, &setup))
+		return -EINVAL;
+	config = file->config;
+	config.clock = setup.clockid;
+	config.tick_ns = setup.tick_ns ?: TWHEEL_TICK_NS;
+	config.slack_ns = setup.slack_ns;
+	err = twheel_configure(file->base, &config);
+	if (err)
+		return err;
+	file->config = config;
+	file->max_timers = setup.max_timers ?: file->limit;
+	return 0;
+}
+
+static void file_fill_info(struct file_wheel *file, struct twheel_info *info)
+{
+	struct twheel_stats stats;
+
+	twheel_get_stats(file->base, &stats);
+	*info = (struct twheel_info) {
+		.abi		= TWHEEL_ABI,
+		.clockid	= file->config.clock,
+		.clocks		= BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME),
+		.tick_ns	= file->config.tick_ns,
+		.slack_ns	= file->config.slack_ns,
+		.min_tick_ns	= max_t(u64, (u64)min_tick_us * NSEC_PER_USEC,
+					TWHEEL_TICK_MIN_NS),
+		.max_timers	= file->max_timers,
+		.op_size	= sizeof(struct twheel_op),
+		.event_size	= sizeof(struct twheel_event),
+		.nr_timers	= READ_ONCE(file->nr_used),
+		.nr_armed	= stats.pending,
+		.nr_ready	= READ_ONCE(file->nr_ready),
+		.mem_bytes	= file_mem_bytes(file),
+		.nr_expired	= stats.expired,
+		.nr_wakeups	= stats.wakeups,
+		.nr_moves	= stats.moves,
+		.nr_deferred	= stats.deferred,
+	};
+}
+
+static long file_info(struct file_wheel *file, void __user *user, size_t size)
+{
+	struct twheel_info info;
+	size_t known = min(size, sizeof(info));
+
+	file_fill_info(file, &info);
+	if (copy_to_user(user, &info, known) ||
+	    clear_user(user + known, size - known))
+		return -EFAULT;
+	return 0;
+}
+
+/* The size of the first version of what ioctl @nr takes, and the rest of its number. */
+static const unsigned int ioctls[] = {
+	[_IOC_NR(TWHEEL_IOC_SETUP)]	= TWHEEL_IOC_SETUP,
+	[_IOC_NR(TWHEEL_IOC_INFO)]	= TWHEEL_IOC_INFO,
+	[_IOC_NR(TWHEEL_IOC_SUBMIT)]	= TWHEEL_IOC_SUBMIT,
+	[_IOC_NR(TWHEEL_IOC_ADD)]	= TWHEEL_IOC_ADD,
+	[_IOC_NR(TWHEEL_IOC_MOD)]	= TWHEEL_IOC_MOD,
+	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= TWHEEL_IOC_CANCEL,
+};
+
+static_assert(sizeof(struct twheel_setup) == 32);
+static_assert(sizeof(struct twheel_info) == 112);
+static_assert(sizeof(struct twheel_batch) == 32);
+static_assert(sizeof(struct twheel_op) == 48);
+static_assert(sizeof(struct twheel_event) == 32);
+
+static long file_ioctl_locked(struct file_wheel *file, unsigned int nr, void __user *user,
+			      size_t size)
+{
+	switch (nr) {
+	case _IOC_NR(TWHEEL_IOC_SETUP):
+		return file_setup(file, user, size);
+	case _IOC_NR(TWHEEL_IOC_SUBMIT):
+		return file_submit(file, user, size);
+	case _IOC_NR(TWHEEL_IOC_ADD):
+		return file_op(file, user, size, TWHEEL_OP_ADD);
+	case _IOC_NR(TWHEEL_IOC_MOD):
+		return file_op(file, user, size, TWHEEL_OP_MOD);
+	default:
+		return file_op(file, user, size, TWHEEL_OP_CANCEL);
+	}
+}
+
+static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	struct file_wheel *file = filp->private_data;
+	void __user *user = (void __user *)arg;
+	unsigned int nr = _IOC_NR(cmd);
+	size_t size = _IOC_SIZE(cmd);
+	long ret;
+
+	if (nr >= ARRAY_SIZE(ioctls) ||
+	    (cmd & ~IOCSIZE_MASK) != (ioctls[nr] & ~IOCSIZE_MASK))
+		return -ENOTTY;
+	if (size < _IOC_SIZE(ioctls[nr]))
+		return -EINVAL;
+	if (nr == _IOC_NR(TWHEEL_IOC_INFO))
+		return file_info(file, user, size);
+	if (mutex_lock_interruptible(&file->submit))
+		return -ERESTARTSYS;
+	ret = file_ioctl_locked(file, nr, user, size);
+	mutex_unlock(&file->submit);
+	return ret;
+}
+
+/* ---- read and poll ------------------------------------------------------------ */
+
+static u32 periods_passed(const struct slot *slot, ktime_t now)
+{
+	u64 periods = 0;
+
+	if (slot->interval && !(slot->flags & TWHEEL_F_DELAY))
+		periods = div64_u64(now - slot->timer.cookie, slot->interval);
+	return min_t(u64, periods, U32_MAX - 1) + 1;
+}
+
+/* Take up to @most ready slots, and write down their events. Returns how many. */
+static u32 read_collect(struct file_wheel *file, u32 most)
+{
+	unsigned long flags;
+	ktime_t now;
+	u32 nr;
+
+	lockdep_assert_held(&file->reading);
+	now = twheel_lock(file->base, &flags);
+	for (nr = 0; nr < most && !list_empty(&file->ready); nr++) {
+		struct slot *slot = list_first_entry(&file->ready, struct slot, link);
+		bool more = slot->interval || (slot->flags & TWHEEL_F_KEEP);
+
+		slot_detach(file, slot);
+		slot->state = READING;
+		file->bounce->events[nr] = (struct twheel_event) {
+			.user_data	= slot->user_data,
+			.handle		= slot_handle(slot),
+			.expires_ns	= slot->timer.cookie,
+			.count		= periods_passed(slot, now),
+			.flags		= more ? TWHEEL_EV_MORE : 0,
+		};
+	}
+	twheel_unlock(file->base, flags);
+	return nr;
+}
+
+/* The event of @slot has been read: what becomes of it? */
+static void slot_after_read(struct file_wheel *file, struct slot *slot, u32 count,
+			    ktime_t now)
+{
+	u64 deadline = slot->timer.cookie + count * slot->interval;
+
+	if (!slot->interval) {
+		if (slot->flags & TWHEEL_F_KEEP)
+			slot->state = IDLE;
+		else
+			slot_put(file, slot);
+		return;
+	}
+	if (slot->flags & TWHEEL_F_DELAY)
+		deadline = (u64)now + slot->interval;
+	slot_arm(file, slot, min_t(u64, deadline, KTIME_MAX));
+}
+
+static void slot_unread(struct file_wheel *file, struct slot *slot)
+{
+	slot->state = READY;
+	list_add(&slot->link, &file->ready);
+	WRITE_ONCE(file->nr_ready, file->nr_ready + 1);
+}
+
+/*
+ * Of @nr events collected the first @copied have reached the reader. The others become
+ * ready again, in front. Those of slots that were re-armed or cancelled meanwhile are
+ * dropped.
+ */
+static void read_commit(struct file_wheel *file, u32 copied, u32 nr)
+{
+	const struct twheel_event *events = file->bounce->events;
+	unsigned long flags;
+	ktime_t now;
+
+	lockdep_assert_held(&file->reading);
+	now = twheel_lock(file->base, &flags);
+	while (nr--) {
+		struct slot *slot = slot_find(file, events[nr].handle);
+
+		if (!slot || slot->state != READING)
+			continue;
+		if (nr < copied)
+			slot_after_read(file, slot, events[nr].count, now);
+		else
+			slot_unread(file, slot);
+	}
+	twheel_unlock(file->base, flags);
+}
+
+/* Read what is ready, as much as fits. Returns bytes, 0 if nothing was ready. */
+static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
+{
+	const size_t size = sizeof(struct twheel_event);
+	ssize_t done = 0;
+
+	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
+		u32 most = min_t(size_t, iov_iter_count(to) / size, CHUNK_EVENTS);
+		u32 nr = read_collect(file, most);
+		size_t copied = copy_to_iter(file->bounce->events, nr * size, to);
+
+		iov_iter_revert(to, copied % size);
+		copied /= size;
+		read_commit(file, copied, nr);
+		done += copied * size;
+		if (copied < nr)
+			return done ?: -EFAULT;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+	return done;
+}
+
+static int reader_wait(struct file_wheel *file, bool nowait)
+{
+	if (nowait)
+		return READ_ONCE(file->nr_ready) ? 0 : -EAGAIN;
+	return wait_event_interruptible_exclusive(file->wait, READ_ONCE(file->nr_ready));
+}
+
+static int reader_lock(struct file_wheel *file, bool nowait)
+{
+	if (nowait)
+		return mutex_trylock(&file->reading) ? 0 : -EAGAIN;
+	return mutex_lock_interruptible(&file->reading) ? -ERESTARTSYS : 0;
+}
+
+static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct file_wheel *file = iocb->ki_filp->private_data;
+	bool nowait = (iocb->ki_filp->f_flags & O_NONBLOCK) ||
+		      (iocb->ki_flags & IOCB_NOWAIT);
+	ssize_t ret = 0;
+
+	if (iov_iter_count(to) < sizeof(struct twheel_event))
+		return -EINVAL;
+	while (!ret) {
+		ret = reader_wait(file, nowait);
+		if (!ret)
+			ret = reader_lock(file, nowait);
+		if (!ret) {
+			ret = read_ready(file, to);
+			mutex_unlock(&file->reading);
+		}
+	}
+	/* One reader is woken at a time: what this one leaves is for the next. */
+	if (READ_ONCE(file->nr_ready))
+		file_wake(file);
+	return ret;
+}
+
+static __poll_t file_poll(struct file *filp, poll_table *wait)
+{
+	struct file_wheel *file = filp->private_data;
+
+	/*
+	 * The barrier in poll_wait() pairs with that in wake_up(): either this sees
+	 * nr_ready, or file_wake() sees the poller.
+	 */
+	poll_wait(filp, &file->wait, wait);
+	return READ_ONCE(file->nr_ready) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+/* ---- open and close ------------------------------------------------------------ */
+
+static int file_alloc(struct file_wheel *file)
+{
+	file->tables = kvcalloc(DIV_ROUND_UP(file->limit, TABLE_SLOTS),
+				sizeof(*file->tables), GFP_KERNEL_ACCOUNT);
+	if (!file->tables)
+		return -ENOMEM;
+	file->bounce = kmalloc(sizeof(*file->bounce), GFP_KERNEL_ACCOUNT);
+	if (!file->bounce)
+		goto free_tables;
+	file->base = twheel_create(&file->config);
+	if (!IS_ERR(file->base))
+		return 0;
+	kfree(file->bounce);
+free_tables:
+	kvfree(file->tables);
+	return -ENOMEM;
+}
+
+static int file_open(struct inode *inode, struct file *filp)
+{
+	struct file_wheel *file;
+	int err;
+
+	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	if (!file)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&file->ready);
+	INIT_LIST_HEAD(&file->free);
+	mutex_init(&file->submit);
+	mutex_init(&file->reading);
+	init_waitqueue_head(&file->wait);
+	file->limit = max(READ_ONCE(max_timers), 1U);
+	file->max_timers = file->limit;
+	file->config = (struct twheel_config) {
+		.clock		= CLOCK_MONOTONIC,
+		.tick_ns	= max_t(u64, TWHEEL_TICK_NS,
+					(u64)min_tick_us * NSEC_PER_USEC),
+		.sink		= &file_sink,
+		.owner		= file,
+	};
+	err = file_alloc(file);
+	if (err) {
+		kfree(file);
+		return err;
+	}
+	filp->private_data = file;
+	filp->f_mode |= FMODE_NOWAIT;
+	return stream_open(inode, filp);
+}
+
+/* However many timers are armed: the base forgets them, and their pages go. */
+static int file_release(struct inode *inode, struct file *filp)
+{
+	struct file_wheel *file = filp->private_data;
+
+	twheel_destroy(file->base);
+	slots_free_all(file);
+	kfree(file->bounce);
+	kfree(file);
+	return 0;
+}
+
+static void file_show_fdinfo(struct seq_file *m, struct file *filp)
+{
+	struct file_wheel *file = filp->private_data;
+	struct twheel_stats stats;
+	struct twheel_info info;
+
+	file_fill_info(file, &info);
+	twheel_get_stats(file->base, &stats);
+	seq_printf(m, "twheel-clockid:\t%d\n", info.clockid);
+	seq_printf(m, "twheel-tick-ns:\t%llu\n", info.tick_ns);
+	seq_printf(m, "twheel-slack-ns:\t%llu\n", info.slack_ns);
+	seq_printf(m, "twheel-max:\t%u\n", info.max_timers);
+	seq_printf(m, "twheel-timers:\t%u\n", info.nr_timers);
+	seq_printf(m, "twheel-armed:\t%u\n", info.nr_armed);
+	seq_printf(m, "twheel-ready:\t%u\n", info.nr_ready);
+	seq_printf(m, "twheel-mem-bytes:\t%llu\n", info.mem_bytes);
+	seq_printf(m, "twheel-expired:\t%llu\n", info.nr_expired);
+	seq_printf(m, "twheel-wakeups:\t%llu\n", info.nr_wakeups);
+	seq_printf(m, "twheel-next-ns:\t%lld\n", stats.next);
+}
+
+static const struct file_operations twheel_fops = {
+	.owner		= THIS_MODULE,
+	.open		= file_open,
+	.release	= file_release,
+	.read_iter	= file_read_iter,
+	.poll		= file_poll,
+	.unlocked_ioctl	= file_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.show_fdinfo	= file_show_fdinfo,
+	.llseek		= noop_llseek,
+};
+
+static struct miscdevice twheel_device = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= "twheel",
+	.fops	= &twheel_fops,
+	.mode	= 0666,
+};
+
+static int __init twheel_chardev_init(void)
+{
+	return misc_register(&twheel_device);
+}
+
+static void __exit twheel_chardev_exit(void)
+{
+	misc_deregister(&twheel_device);
+	WARN_ON(atomic_long_read(&nr_slot_pages));
+}
+
+module_init(twheel_chardev_init);
+module_exit(twheel_chardev_exit);
+
+MODULE_DESCRIPTION("/dev/twheel: a file that holds millions of timers");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

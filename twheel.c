@@ -94,7 +94,7 @@ struct twheel_base {
 	u64				debt;
 	struct hrtimer			hrtimer;
 #ifdef CONFIG_PREEMPT_RT
-	spinlock_t			expiry_lock;
+	spinlock_t			expiry_lock;	/* held by a run */
 	atomic_t			waiters;
 #endif
 	struct twheel_stats		stats;

@@ -125,8 +125,8 @@ struct file_wheel {
 	u32			limit;
 	u32			max_timers;
 	struct twheel_config	config;
-	struct mutex		submit;
-	struct mutex		reading;
+	struct mutex		submit;		/* adds, re-arms, cancels, sets up */
+	struct mutex		reading;	/* reads */
 	wait_queue_head_t	wait;
 	struct bounce		*bounce;
 };

@@ -50,6 +50,7 @@ static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int
 	const struct wheel_bucket *b = &w->bucket[slot];
 	const struct hlist_node *node;
 	const char *err = NULL;
+	bool big;
 	u32 n = 0;
 
 	hlist_for_each(node, &b->head) {
@@ -64,14 +65,15 @@ static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int
 	}
 	if (n != b->n)
 		return "a bucket's count is wrong";
-	if (test_bit(slot, w->map) != (n > 0))
+	if (test_bit(slot, w->map) != !!n)
 		return "a map bit is wrong";
-	if (test_bit(slot, w->big) != (n > WHEEL_BIG))
+	big = n > WHEEL_BIG;
+	if (test_bit(slot, w->big) != big)
 		return "a big bit is wrong";
-	if (n > WHEEL_BIG && l && l < WHEEL_LEVELS && slot == w->slot[l] && !w->phase)
+	if (big && l && l < WHEEL_LEVELS && slot == w->slot[l] && !w->phase)
 		return "a big bucket was not emptied in time";
 	*nr += n;
-	*nr_big += n > WHEEL_BIG;
+	*nr_big += big;
 	return NULL;
 }
 

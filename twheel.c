@@ -31,8 +31,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpu.h>
+#include <linux/debugobjects.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/lockdep.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -41,6 +43,7 @@
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "twheel.h"
@@ -112,9 +115,18 @@ static DEFINE_PER_CPU(struct twheel_base *, cpu_base);
 static DEFINE_XARRAY_ALLOC(private_bases);
 static atomic_t nr_private = ATOMIC_INIT(0);
 
+/* Where the functions of tasks are called that want task context. */
+static struct workqueue_struct *task_queue;
+
 static ktime_t base_now(const struct twheel_base *base)
 {
 	return base->clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get();
+}
+
+/* The time of tick @tick. The tick after the end of time would be before its beginning. */
+static ktime_t base_time(const struct twheel_base *base, u64 tick)
+{
+	return min_t(u64, tick * base->tick_ns, KTIME_MAX);
 }
 
 /* The last tick that has begun at @time. */
@@ -132,21 +144,155 @@ static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
 }
 
 /*
+ * With CONFIG_DEBUG_OBJECTS the kernel keeps track of our timers, and complains of one
+ * that is initialised or freed while armed, or armed without having been initialised.
+ * The timers of a base with a sink are its owner's to keep track of.
+ */
+#ifdef CONFIG_DEBUG_OBJECTS
+static const struct debug_obj_descr timer_debug_descr;
+
+static void *timer_debug_hint(void *addr)
+{
+	return ((struct twheel_timer *)addr)->function;
+}
+
+static bool timer_is_static(void *addr)
+{
+	return ((struct twheel_timer *)addr)->queue.flags & TWHEEL_STATIC;
+}
+
+static bool timer_fixup_init(void *addr, enum debug_obj_state state)
+{
+	if (state != ODEBUG_STATE_ACTIVE)
+		return false;
+	twheel_cancel_sync(addr);
+	debug_object_init(addr, &timer_debug_descr);
+	return true;
+}
+
+static bool timer_fixup_activate(void *addr, enum debug_obj_state state)
+{
+	WARN_ON(1);
+	return false;
+}
+
+static bool timer_fixup_free(void *addr, enum debug_obj_state state)
+{
+	if (state != ODEBUG_STATE_ACTIVE)
+		return false;
+	twheel_cancel_sync(addr);
+	debug_object_free(addr, &timer_debug_descr);
+	return true;
+}
+
+static const struct debug_obj_descr timer_debug_descr = {
+	.name			= "twheel_timer",
+	.debug_hint		= timer_debug_hint,
+	.is_static_object	= timer_is_static,
+	.fixup_init		= timer_fixup_init,
+	.fixup_activate		= timer_fixup_activate,
+	.fixup_free		= timer_fixup_free,
+};
+
+static void debug_timer_init(struct twheel_timer *timer, bool on_stack)
+{
+	if (on_stack)
+		debug_object_init_on_stack(timer, &timer_debug_descr);
+	else
+		debug_object_init(timer, &timer_debug_descr);
+}
+
+static void debug_timer_activate(struct twheel_base *base, struct twheel_timer *timer)
+{
+	if (!base->sink)
+		debug_object_activate(timer, &timer_debug_descr);
+}
+
+static void debug_timer_deactivate(struct twheel_base *base, struct twheel_timer *timer)
+{
+	if (!base->sink)
+		debug_object_deactivate(timer, &timer_debug_descr);
+}
+
+/**
+ * twheel_destroy_on_stack() - a timer on the stack goes out of scope
+ * @timer:	the timer, not armed; see twheel_cancel_sync()
+ *
+ * Context: Any.
+ */
+void twheel_destroy_on_stack(struct twheel_timer *timer)
+{
+	debug_object_free(timer, &timer_debug_descr);
+}
+EXPORT_SYMBOL_GPL(twheel_destroy_on_stack);
+#else
+static void debug_timer_init(struct twheel_timer *timer, bool on_stack) { }
+static void debug_timer_activate(struct twheel_base *base, struct twheel_timer *timer) { }
+static void debug_timer_deactivate(struct twheel_base *base, struct twheel_timer *timer) { }
+#endif
+
+/*
+ * lockdep sees a callback as a lock that is held while it runs, and that a synchronous
+ * cancel takes: a lock that both need is reported when each has been seen once, whether
+ * or not they met.
+ */
+#ifdef CONFIG_LOCKDEP
+static void lockdep_init_timer(struct twheel_timer *timer, const char *name,
+			       struct lock_class_key *key)
+{
+	lockdep_init_map(&timer->lockdep_map, name, key, 0);
+}
+
+static void lockdep_call(struct twheel_timer *timer,
+			 void (*function)(struct twheel_timer *))
+{
+	/* The callback may free the timer. */
+	struct lockdep_map map;
+
+	lockdep_copy_map(&map, &timer->lockdep_map);
+	lock_map_acquire(&map);
+	function(timer);
+	lock_map_release(&map);
+}
+
+static void lockdep_wait(struct twheel_timer *timer)
+{
+	unsigned long flags;
+
+	/* Interrupts off: who waits in task context is no softirq that was interrupted. */
+	local_irq_save(flags);
+	lock_map_acquire(&timer->lockdep_map);
+	lock_map_release(&timer->lockdep_map);
+	local_irq_restore(flags);
+}
+#else
+static void lockdep_init_timer(struct twheel_timer *timer, const char *name,
+			       struct lock_class_key *key)
+{
+}
+
+static void lockdep_call(struct twheel_timer *timer,
+			 void (*function)(struct twheel_timer *))
+{
+	function(timer);
+}
+
+static void lockdep_wait(struct twheel_timer *timer) { }
+#endif
+
+/*
  * Make sure that there will be a run at the next event. A run that is under way
  * sees to that when it ends.
  */
 static void base_arm(struct twheel_base *base)
 {
 	u64 next = base->wheel.next;
-	ktime_t time;
 
 	lockdep_assert_held(&base->lock);
 	if (base->in_run || next >= base->armed)
 		return;
 	base->armed = next;
-	/* The tick after the end of time would be before its beginning. */
-	time = min_t(u64, next * base->tick_ns, KTIME_MAX);
-	hrtimer_start_range_ns(&base->hrtimer, time, base->slack_ns,
+	hrtimer_start_range_ns(&base->hrtimer, base_time(base, next), base->slack_ns,
 			       HRTIMER_MODE_ABS_SOFT);
 }
 
@@ -164,8 +310,20 @@ static void base_add(struct twheel_base *base, struct twheel_timer *timer,
 		     ktime_t expires)
 {
 	lockdep_assert_held(&base->lock);
+	debug_timer_activate(base, timer);
 	base->stats.added++;
 	wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
+}
+
+/* Take @timer out, if it is in. */
+static bool base_del(struct twheel_base *base, struct twheel_timer *timer)
+{
+	lockdep_assert_held(&base->lock);
+	if (!twheel_pending(timer))
+		return false;
+	wheel_del(&base->wheel, &timer->queue);
+	debug_timer_deactivate(base, timer);
+	return true;
 }
 
 /*
@@ -228,7 +386,7 @@ static void run_callback(struct twheel_base *base, struct twheel_timer *timer)
 
 	base->running = timer;
 	raw_spin_unlock_irq(&base->lock);
-	function(timer);
+	lockdep_call(timer, function);
 	raw_spin_lock_irq(&base->lock);
 	base->running = NULL;
 }
@@ -243,8 +401,10 @@ static u32 run_hold(struct twheel_base *base, u64 now)
 	u32 left = HOLD_OPS;
 
 	lockdep_assert_held(&base->lock);
-	while (nr < most && (queue = wheel_expire(&base->wheel, now, &left)))
-		batch[nr++] = container_of(queue, struct twheel_timer, queue);
+	while (nr < most && (queue = wheel_expire(&base->wheel, now, &left))) {
+		batch[nr] = container_of(queue, struct twheel_timer, queue);
+		debug_timer_deactivate(base, batch[nr++]);
+	}
 	if (nr) {
 		base->stats.expired += nr;
 		if (base->sink)
@@ -394,54 +554,73 @@ static struct twheel_base *move_base(struct twheel_base *base,
 }
 
 /**
- * twheel_init() - prepare a timer of the CPUs' bases
+ * __twheel_init() - twheel_init() and its like
+ * @base:	a private base without a sink, or NULL for the CPUs' bases
  * @timer:	memory that is no armed timer
- * @function:	called back when the timer expires, see the head of twheel.h
+ * @function:	the callback
+ * @on_stack:	the memory is on the stack
+ * @name:	for lockdep
+ * @key:	for lockdep, one for each place that initialises timers
  *
  * Context: Any.
  */
-void twheel_init(struct twheel_timer *timer, void (*function)(struct twheel_timer *))
+void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
+		   void (*function)(struct twheel_timer *), bool on_stack,
+		   const char *name, struct lock_class_key *key)
 {
+	WARN_ON_ONCE(!function || (base && base->sink));
+	debug_timer_init(timer, on_stack);
 	memset(timer, 0, sizeof(*timer));
 	timer->function = function;
-	timer->queue.data = raw_smp_processor_id();
+	timer->queue.data = base ? base->id : raw_smp_processor_id();
+	lockdep_init_timer(timer, name, key);
 }
-EXPORT_SYMBOL_GPL(twheel_init);
+EXPORT_SYMBOL_GPL(__twheel_init);
 
-/**
- * twheel_init_on() - prepare a timer of a private base
- * @base:	the base, made without a sink
- * @timer:	memory that is no armed timer
- * @function:	called back when the timer expires
- *
- * Context: Any.
- */
-void twheel_init_on(struct twheel_base *base, struct twheel_timer *timer,
-		    void (*function)(struct twheel_timer *))
-{
-	WARN_ON_ONCE(base->sink);
-	twheel_init(timer, function);
-	timer->queue.data = base->id;
-}
-EXPORT_SYMBOL_GPL(twheel_init_on);
+/* When to arm. */
+enum arm_mode {
+	ARM_ALWAYS,
+	ARM_PENDING,		/* only if it is armed already */
+	ARM_EARLIER,		/* only if it is not armed, or for later */
+};
 
-/**
- * twheel_cancel_locked() - disarm a timer of a locked base
- * @base:	the base
- * @timer:	the timer
- *
- * Context: Between twheel_lock() and twheel_unlock().
- * Return: true if it was armed. Then it has not expired and will not.
- */
-bool twheel_cancel_locked(struct twheel_base *base, struct twheel_timer *timer)
+static bool arm_is_wanted(const struct twheel_base *base, const struct twheel_timer *timer,
+			  ktime_t expires, enum arm_mode mode)
 {
-	lockdep_assert_held(&base->lock);
-	if (!twheel_pending(timer))
+	bool pending = twheel_pending(timer);
+
+	if (!timer->function)
 		return false;
-	wheel_del(&base->wheel, &timer->queue);
-	return true;
+	if (mode == ARM_PENDING)
+		return pending;
+	return mode == ARM_ALWAYS || !pending ||
+	       base_tick_after(base, expires) < timer->queue.expires;
 }
-EXPORT_SYMBOL_GPL(twheel_cancel_locked);
+
+/* Arm @timer for @time, or for @time from now. Returns whether it was armed. */
+static int timer_arm(struct twheel_timer *timer, ktime_t time, bool relative,
+		     enum arm_mode mode)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	int pending;
+	ktime_t now;
+
+	base = lock_base(timer, &flags);
+	now = base_now(base);
+	if (relative)
+		time = ktime_add_safe(now, max_t(ktime_t, time, 0));
+	pending = twheel_pending(timer);
+	if (arm_is_wanted(base, timer, time, mode)) {
+		base_del(base, timer);
+		base = move_base(base, timer);
+		wheel_forward(&base->wheel, base_tick(base, now));
+		base_add(base, timer, time);
+		base_arm(base);
+	}
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return pending;
+}
 
 /**
  * twheel_mod() - arm a timer, whether it is armed already or not
@@ -452,26 +631,60 @@ EXPORT_SYMBOL_GPL(twheel_cancel_locked);
  * callback is running the timer is armed for another run of it.
  *
  * Context: Any.
- * Return: 1 if the timer was armed, 0 if not.
+ * Return: 1 if the timer was armed, 0 if not. A timer that was shut down stays idle.
  */
 int twheel_mod(struct twheel_timer *timer, ktime_t delay)
 {
-	struct twheel_base *base;
-	unsigned long flags;
-	ktime_t now;
-	int pending;
-
-	base = lock_base(timer, &flags);
-	pending = twheel_cancel_locked(base, timer);
-	base = move_base(base, timer);
-	now = base_now(base);
-	wheel_forward(&base->wheel, base_tick(base, now));
-	base_add(base, timer, ktime_add_safe(now, max_t(ktime_t, delay, 0)));
-	base_arm(base);
-	raw_spin_unlock_irqrestore(&base->lock, flags);
-	return pending;
+	return timer_arm(timer, delay, true, ARM_ALWAYS);
 }
 EXPORT_SYMBOL_GPL(twheel_mod);
+
+/**
+ * twheel_mod_abs() - twheel_mod() for a deadline
+ * @timer:	the timer
+ * @expires:	when, as a time of the base's clock; one that is over means the next
+ *		tick
+ *
+ * Context: Any.
+ * Return: 1 if the timer was armed, 0 if not.
+ */
+int twheel_mod_abs(struct twheel_timer *timer, ktime_t expires)
+{
+	return timer_arm(timer, expires, false, ARM_ALWAYS);
+}
+EXPORT_SYMBOL_GPL(twheel_mod_abs);
+
+/**
+ * twheel_mod_pending() - arm a timer anew if it is armed
+ * @timer:	the timer
+ * @delay:	ns from now
+ *
+ * One that has expired meanwhile stays so: its callback runs once.
+ *
+ * Context: Any.
+ * Return: 1 if the timer was armed, and is for @delay now; 0 if it was not, and is not.
+ */
+int twheel_mod_pending(struct twheel_timer *timer, ktime_t delay)
+{
+	return timer_arm(timer, delay, true, ARM_PENDING);
+}
+EXPORT_SYMBOL_GPL(twheel_mod_pending);
+
+/**
+ * twheel_reduce() - arm a timer, or make it earlier
+ * @timer:	the timer
+ * @delay:	ns from now
+ *
+ * A timer that is armed for an earlier or the same tick is left alone.
+ *
+ * Context: Any.
+ * Return: 1 if the timer was armed, 0 if not.
+ */
+int twheel_reduce(struct twheel_timer *timer, ktime_t delay)
+{
+	return timer_arm(timer, delay, true, ARM_EARLIER);
+}
+EXPORT_SYMBOL_GPL(twheel_reduce);
 
 /**
  * twheel_add() - arm a timer that is not armed
@@ -486,18 +699,19 @@ void twheel_add(struct twheel_timer *timer, ktime_t delay)
 }
 EXPORT_SYMBOL_GPL(twheel_add);
 
-/* Cancel @timer. Returns what twheel_cancel() does, or -1 if its callback runs. */
-static int try_cancel(struct twheel_timer *timer, struct twheel_base **base)
+/**
+ * twheel_add_abs() - arm a timer that is not armed for a deadline
+ * @timer:	the timer
+ * @expires:	when, as a time of the base's clock; one that is over means the next
+ *		tick
+ *
+ * Context: Any.
+ */
+void twheel_add_abs(struct twheel_timer *timer, ktime_t expires)
 {
-	unsigned long flags;
-	int ret = -1;
-
-	*base = lock_base(timer, &flags);
-	if ((*base)->running != timer)
-		ret = twheel_cancel_locked(*base, timer);
-	raw_spin_unlock_irqrestore(&(*base)->lock, flags);
-	return ret;
+	WARN_ON_ONCE(twheel_mod_abs(timer, expires));
 }
+EXPORT_SYMBOL_GPL(twheel_add_abs);
 
 /**
  * twheel_cancel() - disarm a timer
@@ -517,11 +731,59 @@ int twheel_cancel(struct twheel_timer *timer)
 	int pending;
 
 	base = lock_base(timer, &flags);
-	pending = twheel_cancel_locked(base, timer);
+	pending = base_del(base, timer);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;
 }
 EXPORT_SYMBOL_GPL(twheel_cancel);
+
+/*
+ * Cancel @timer, and with @shutdown forbid to arm it again. Returns what twheel_cancel()
+ * does, or -1 if its callback is running: then it was not cancelled. @base is where.
+ */
+static int try_cancel(struct twheel_timer *timer, bool shutdown, struct twheel_base **base)
+{
+	unsigned long flags;
+	int ret = -1;
+
+	*base = lock_base(timer, &flags);
+	if (shutdown)
+		timer->function = NULL;
+	if ((*base)->running != timer)
+		ret = base_del(*base, timer);
+	raw_spin_unlock_irqrestore(&(*base)->lock, flags);
+	return ret;
+}
+
+/**
+ * twheel_try_cancel() - disarm a timer, unless its callback is running
+ * @timer:	the timer
+ *
+ * Unlike twheel_cancel() it tells whether it may be freed.
+ *
+ * Context: Any.
+ * Return: 1 if the timer was armed, 0 if not: it is idle now, and its callback is not
+ * running. -1 if its callback is running; then it may be armed or not, as before.
+ */
+int twheel_try_cancel(struct twheel_timer *timer)
+{
+	struct twheel_base *base;
+
+	return try_cancel(timer, false, &base);
+}
+EXPORT_SYMBOL_GPL(twheel_try_cancel);
+
+static int cancel_and_wait(struct twheel_timer *timer, bool shutdown)
+{
+	struct twheel_base *base;
+	int ret;
+
+	WARN_ON_ONCE(in_hardirq());
+	lockdep_wait(timer);
+	while ((ret = try_cancel(timer, shutdown, &base)) < 0)
+		expiry_wait(base);
+	return ret;
+}
 
 /**
  * twheel_cancel_sync() - disarm a timer and wait for its callback
@@ -529,7 +791,8 @@ EXPORT_SYMBOL_GPL(twheel_cancel);
  *
  * When this returns the timer is not armed and its callback is not running, and if
  * nobody arms the timer again it may be freed. A callback that arms its own timer is
- * dealt with; somebody else who does is the caller's to stop.
+ * dealt with; somebody else who does is the caller's to stop, or see
+ * twheel_shutdown_sync().
  *
  * The caller may hold no lock that the callback takes:
  *
@@ -539,20 +802,281 @@ EXPORT_SYMBOL_GPL(twheel_cancel);
  *	twheel_cancel_sync()			lock(x)
  *	  waits for the callback		  waits for x
  *
+ * lockdep reports that, also when the two do not meet.
+ *
  * Context: Task context, or softirq where the callback cannot be interrupted by the
  * caller; on PREEMPT_RT only where it may sleep. Never from the callback itself.
  * Return: 1 if the timer was armed, 0 if not.
  */
 int twheel_cancel_sync(struct twheel_timer *timer)
 {
-	struct twheel_base *base;
-	int ret;
-
-	while ((ret = try_cancel(timer, &base)) < 0)
-		expiry_wait(base);
-	return ret;
+	return cancel_and_wait(timer, false);
 }
 EXPORT_SYMBOL_GPL(twheel_cancel_sync);
+
+/**
+ * twheel_shutdown_sync() - disarm a timer for good and wait for its callback
+ * @timer:	the timer
+ *
+ * As twheel_cancel_sync(), and whoever tries to arm the timer from now on, its own
+ * callback included, does so in vain, without being told. This is how to end a timer
+ * that is armed by something that is itself started by the timer, as a work item. Only
+ * twheel_init() makes the timer usable again.
+ *
+ * Context: As twheel_cancel_sync().
+ * Return: 1 if the timer was armed, 0 if not.
+ */
+int twheel_shutdown_sync(struct twheel_timer *timer)
+{
+	return cancel_and_wait(timer, true);
+}
+EXPORT_SYMBOL_GPL(twheel_shutdown_sync);
+
+/**
+ * twheel_expires() - when will a timer expire?
+ * @timer:	the timer
+ *
+ * Context: Any.
+ * Return: the beginning of its tick, as a time of the base's clock: the deadline rounded
+ * up. KTIME_MAX if it is not armed.
+ */
+ktime_t twheel_expires(struct twheel_timer *timer)
+{
+	ktime_t expires = KTIME_MAX;
+	struct twheel_base *base;
+	unsigned long flags;
+
+	base = lock_base(timer, &flags);
+	if (twheel_pending(timer))
+		expires = base_time(base, timer->queue.expires);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return expires;
+}
+EXPORT_SYMBOL_GPL(twheel_expires);
+
+/**
+ * twheel_remaining() - in how many ns will a timer expire?
+ * @timer:	the timer
+ *
+ * Context: Any.
+ * Return: ns until the beginning of its tick; 0 if that has come, or if it is not armed.
+ */
+ktime_t twheel_remaining(struct twheel_timer *timer)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	ktime_t left = 0;
+
+	base = lock_base(timer, &flags);
+	if (twheel_pending(timer))
+		left = base_time(base, timer->queue.expires) - base_now(base);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return max_t(ktime_t, left, 0);
+}
+EXPORT_SYMBOL_GPL(twheel_remaining);
+
+/* Arm @task, whose timer's base is locked, for its deadline. Returns the locked base. */
+static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task *task)
+{
+	base = move_base(base, &task->timer);
+	wheel_forward(&base->wheel, base_tick(base, base_now(base)));
+	base_add(base, &task->timer, task->deadline);
+	base_arm(base);
+	return base;
+}
+
+/* The deadline after this one, and how many were missed. */
+static void task_next_deadline(struct twheel_task *task, u64 now)
+{
+	u64 missed;
+
+	if (task->flags & TWHEEL_TASK_DELAY) {
+		task->deadline = ktime_add_safe(now, task->period);
+		return;
+	}
+	missed = div64_u64(now - task->deadline, task->period);
+	WRITE_ONCE(task->overruns, task->overruns + missed);
+	task->deadline = ktime_add_safe(task->deadline, (missed + 1) * task->period);
+}
+
+/*
+ * Call the function. Only one that wants to be called again promises that the task is
+ * there still. It is armed for the next period no earlier than this, so that nothing has
+ * to be undone for one that stops; the periods that passed are found by counting.
+ *
+ * Somebody may have cancelled the task meanwhile, then it is not active, or started it
+ * anew, then it is armed: both are left so.
+ */
+static void task_call(struct twheel_task *task)
+{
+	bool periodic = READ_ONCE(task->period);
+	struct twheel_base *base;
+	unsigned long flags;
+
+	if (task->function(task) != TWHEEL_AGAIN || !periodic)
+		return;
+	base = lock_base(&task->timer, &flags);
+	if (task->active && task->timer.function && task->period &&
+	    !twheel_pending(&task->timer)) {
+		task_next_deadline(task, base_now(base));
+		base = task_arm(base, task);
+	}
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+}
+
+/**
+ * twheel_task_work() - private to twheel_task_init()
+ * @work:	of the task
+ */
+void twheel_task_work(struct work_struct *work)
+{
+	task_call(container_of(work, struct twheel_task, work));
+}
+EXPORT_SYMBOL_GPL(twheel_task_work);
+
+/**
+ * twheel_task_expired() - private to twheel_task_init()
+ * @timer:	of the task
+ */
+void twheel_task_expired(struct twheel_timer *timer)
+{
+	struct twheel_task *task = container_of(timer, struct twheel_task, timer);
+
+	if (task->flags & TWHEEL_TASK_PROCESS)
+		queue_work(task_queue, &task->work);
+	else
+		task_call(task);
+}
+EXPORT_SYMBOL_GPL(twheel_task_expired);
+
+/**
+ * twheel_task_start() - start a task, whether it is started already or not
+ * @task:	the task
+ * @delay:	ns from now until it is due first
+ * @period:	ns from then on, 0 to be called once
+ *
+ * Context: Any.
+ * Return: 1 if the task was armed, 0 if not, -EINVAL for a negative period.
+ */
+int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	int pending;
+
+	if (period < 0)
+		return -EINVAL;
+	base = lock_base(&task->timer, &flags);
+	pending = base_del(base, &task->timer);
+	if (task->timer.function) {
+		task->active = true;
+		task->overruns = 0;
+		WRITE_ONCE(task->period, period);
+		task->deadline = ktime_add_safe(base_now(base), max_t(ktime_t, delay, 0));
+		base = task_arm(base, task);
+	}
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return pending;
+}
+EXPORT_SYMBOL_GPL(twheel_task_start);
+
+/**
+ * twheel_task_cancel() - stop a task
+ * @task:	the task
+ *
+ * Its function may be running, or be about to run, when this returns; after that it is not
+ * called again until the task is started.
+ *
+ * Context: Any.
+ * Return: 1 if the task was armed, 0 if not.
+ */
+int twheel_task_cancel(struct twheel_task *task)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	int pending;
+
+	base = lock_base(&task->timer, &flags);
+	task->active = false;
+	pending = base_del(base, &task->timer);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return pending;
+}
+EXPORT_SYMBOL_GPL(twheel_task_cancel);
+
+static int task_cancel_and_wait(struct twheel_task *task, bool shutdown)
+{
+	int pending = twheel_task_cancel(task);
+
+	pending |= cancel_and_wait(&task->timer, shutdown);
+	if (task->flags & TWHEEL_TASK_PROCESS)
+		pending |= cancel_work_sync(&task->work);
+	return pending;
+}
+
+/**
+ * twheel_task_cancel_sync() - stop a task and wait for its function
+ * @task:	the task
+ *
+ * When this returns the task is not armed, its function is not running, and if nobody
+ * starts it again it may be freed. The caller may hold no lock that the function takes.
+ *
+ * Context: As twheel_cancel_sync(); with TWHEEL_TASK_PROCESS only where it may sleep. Never
+ * from the function itself.
+ * Return: 1 if the task was armed, or due and its function not called yet; 0 if not.
+ */
+int twheel_task_cancel_sync(struct twheel_task *task)
+{
+	return task_cancel_and_wait(task, false);
+}
+EXPORT_SYMBOL_GPL(twheel_task_cancel_sync);
+
+/**
+ * twheel_task_shutdown_sync() - stop a task for good and wait for its function
+ * @task:	the task
+ *
+ * As twheel_task_cancel_sync(), and whoever starts the task from now on does so in vain.
+ *
+ * Context: As twheel_task_cancel_sync().
+ * Return: As twheel_task_cancel_sync().
+ */
+int twheel_task_shutdown_sync(struct twheel_task *task)
+{
+	return task_cancel_and_wait(task, true);
+}
+EXPORT_SYMBOL_GPL(twheel_task_shutdown_sync);
+
+/**
+ * twheel_add_array() - arm many timers
+ * @timers:	timers of the CPUs' bases, idle, their callbacks not running, and used by
+ *		nobody else at the moment; not shut down
+ * @delays:	ns from now, for each
+ * @nr:		how many
+ *
+ * As twheel_add() for each, at the cost of one lock hold and one look at the clock for
+ * 64 of them.
+ *
+ * Context: Any, but in proportion to @nr.
+ */
+void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays, unsigned int nr)
+{
+	unsigned int i = 0, end;
+
+	while (i < nr) {
+		struct twheel_base *base = raw_cpu_read(cpu_base);
+		unsigned long flags;
+		ktime_t now = twheel_lock(base, &flags);
+
+		for (end = min(i + HOLD_OPS, nr); i < end; i++) {
+			WARN_ON_ONCE(twheel_pending(timers[i]));
+			WRITE_ONCE(timers[i]->queue.data, base->id);
+			base_add(base, timers[i],
+				 ktime_add_safe(now, max_t(ktime_t, delays[i], 0)));
+		}
+		twheel_unlock(base, flags);
+	}
+}
+EXPORT_SYMBOL_GPL(twheel_add_array);
 
 /**
  * twheel_lock() - begin a number of calls on one base
@@ -609,6 +1133,20 @@ void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 EXPORT_SYMBOL_GPL(twheel_add_locked);
 
 /**
+ * twheel_cancel_locked() - disarm a timer of a locked base
+ * @base:	the base
+ * @timer:	the timer
+ *
+ * Context: Between twheel_lock() and twheel_unlock().
+ * Return: true if it was armed. Then it has not expired and will not.
+ */
+bool twheel_cancel_locked(struct twheel_base *base, struct twheel_timer *timer)
+{
+	return base_del(base, timer);
+}
+EXPORT_SYMBOL_GPL(twheel_cancel_locked);
+
+/**
  * twheel_get_stats() - read the counters of a base
  * @base:	the base
  * @stats:	filled in
@@ -624,7 +1162,7 @@ void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats)
 	stats->pending = base->wheel.nr;
 	stats->moves = base->wheel.moves;
 	stats->next = base->wheel.next == WHEEL_NEVER ? KTIME_MAX :
-		      min_t(u64, base->wheel.next * base->tick_ns, KTIME_MAX);
+		      base_time(base, base->wheel.next);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 }
 EXPORT_SYMBOL_GPL(twheel_get_stats);
@@ -722,6 +1260,69 @@ static struct twheel_timer *base_first(struct twheel_base *base)
 	return container_of(queue, struct twheel_timer, queue);
 }
 
+/* Take up to @most timers out of @base. Returns how many. */
+static unsigned int base_take(struct twheel_base *base, struct twheel_timer **timers,
+			      unsigned int most)
+{
+	unsigned int nr;
+
+	lockdep_assert_held(&base->lock);
+	for (nr = 0; nr < most; nr++) {
+		timers[nr] = base_first(base);
+		if (!timers[nr])
+			break;
+		base_del(base, timers[nr]);
+	}
+	return nr;
+}
+
+/* Wait until the callback that is running now, if any, has returned. */
+static void base_wait(struct twheel_base *base)
+{
+	struct twheel_timer *running = READ_ONCE(base->running);
+
+	while (running && READ_ONCE(base->running) == running)
+		expiry_wait(base);
+}
+
+/**
+ * twheel_drain() - cancel all timers of a base
+ * @base:	a private base
+ * @fn:		handed each timer that was armed, idle now, and when it would have expired;
+ *		it may free it, and may not arm it
+ * @arg:	for @fn
+ *
+ * The orderly stop: when this returns no timer is armed and no callback runs. Timers
+ * that callbacks arm meanwhile are cancelled too; others may not arm any.
+ *
+ * Context: Task context, may sleep.
+ * Return: how many were cancelled.
+ */
+u64 twheel_drain(struct twheel_base *base,
+		 void (*fn)(struct twheel_timer *timer, ktime_t expires, void *arg),
+		 void *arg)
+{
+	struct twheel_timer *timers[TWHEEL_SINK_MAX];
+	unsigned int nr, i;
+	u64 drained = 0;
+
+	do {
+		unsigned long flags;
+
+		raw_spin_lock_irqsave(&base->lock, flags);
+		nr = base_take(base, timers, ARRAY_SIZE(timers));
+		raw_spin_unlock_irqrestore(&base->lock, flags);
+		for (i = 0; i < nr; i++)
+			fn(timers[i], base_time(base, timers[i]->queue.expires), arg);
+		drained += nr;
+		if (!nr)
+			base_wait(base);
+		cond_resched();
+	} while (nr || READ_ONCE(base->running) || READ_ONCE(base->wheel.nr));
+	return drained;
+}
+EXPORT_SYMBOL_GPL(twheel_drain);
+
 /* Stop @base for good. A timer that is still armed is a mistake of its owner's. */
 static void base_stop(struct twheel_base *base)
 {
@@ -734,7 +1335,7 @@ static void base_stop(struct twheel_base *base)
 	WARN(timer, "%llu timers still armed, one of %ps\n", base->wheel.nr,
 	     timer ? timer->function : NULL);
 	for (; timer; timer = base_first(base))
-		wheel_del(&base->wheel, &timer->queue);
+		base_del(base, timer);
 }
 
 /**
@@ -808,24 +1409,31 @@ static int __init twheel_init_module(void)
 		pr_err("tick_us=%u is not in 100 to 1000000\n", tick_us);
 		return -EINVAL;
 	}
+	task_queue = alloc_workqueue("twheel", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!task_queue)
+		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		struct twheel_base *base;
 
 		base = kvzalloc_node(sizeof(*base), GFP_KERNEL, cpu_to_node(cpu));
-		if (!base) {
-			free_cpu_bases();
-			return -ENOMEM;
-		}
+		if (!base)
+			goto free_bases;
 		base->id = cpu;
 		base_init(base, &config);
 		per_cpu(cpu_base, cpu) = base;
 	}
 	return 0;
+
+free_bases:
+	free_cpu_bases();
+	destroy_workqueue(task_queue);
+	return -ENOMEM;
 }
 
 static void __exit twheel_exit_module(void)
 {
 	free_cpu_bases();
+	destroy_workqueue(task_queue);
 	WARN_ON(atomic_read(&nr_private));
 	xa_destroy(&private_bases);
 }

@@ -29,7 +29,10 @@
 
 #include <linux/compiler.h>
 #include <linux/ktime.h>
+#include <linux/lockdep_types.h>
+#include <linux/string.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include "wheel_types.h"
 
@@ -43,9 +46,12 @@ struct twheel_base;
 /**
  * struct twheel_timer - a timer
  * @queue:	private; @queue.data is the id of the timer's base
- * @function:	the callback
+ * @function:	the callback; NULL after shutdown_sync()
  * @cookie:	in a base with a sink there are no callbacks: this, @queue.flags and
  *		@queue.data are the owner's, and zeroed memory is an idle timer
+ * @lockdep_map: stands for the callback, where CONFIG_LOCKDEP is on
+ *
+ * 40 bytes on 64-bit, without lockdep.
  */
 struct twheel_timer {
 	struct wheel_timer	queue;
@@ -53,7 +59,39 @@ struct twheel_timer {
 		void	(*function)(struct twheel_timer *timer);
 		u64	cookie;
 	};
+#ifdef CONFIG_LOCKDEP
+	struct lockdep_map	lockdep_map;
+#endif
 };
+
+/* In queue.flags: initialised at compile time, so that debugobjects need not worry. */
+#define TWHEEL_STATIC	BIT(0)
+
+#ifdef CONFIG_LOCKDEP
+#define TWHEEL_LOCKDEP_INIT(_name) \
+	.lockdep_map = STATIC_LOCKDEP_MAP_INIT(_name, __FILE__ ":" __stringify(__LINE__)),
+#else
+#define TWHEEL_LOCKDEP_INIT(_name)
+#endif
+
+/**
+ * TWHEEL_TIMER_INIT() - initial value of a timer of the CPUs' bases
+ * @_name:	the timer
+ * @_function:	the callback
+ */
+#define TWHEEL_TIMER_INIT(_name, _function) {			\
+		.queue.flags = TWHEEL_STATIC,			\
+		.function = (_function),			\
+		TWHEEL_LOCKDEP_INIT(#_name)			\
+	}
+
+/**
+ * DEFINE_TWHEEL_TIMER() - define a timer of the CPUs' bases
+ * @_name:	the timer
+ * @_function:	the callback
+ */
+#define DEFINE_TWHEEL_TIMER(_name, _function) \
+	struct twheel_timer _name = TWHEEL_TIMER_INIT(_name, _function)
 
 /**
  * struct twheel_sink - where a base hands its expired timers, instead of callbacks
@@ -112,13 +150,71 @@ struct twheel_stats {
 	ktime_t	next;
 };
 
-void twheel_init(struct twheel_timer *timer, void (*function)(struct twheel_timer *));
-void twheel_init_on(struct twheel_base *base, struct twheel_timer *timer,
-		    void (*function)(struct twheel_timer *));
+void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
+		   void (*function)(struct twheel_timer *), bool on_stack,
+		   const char *name, struct lock_class_key *key);
+
+#define TWHEEL_INIT_KEY(_base, _timer, _function, _on_stack) do {		\
+	static struct lock_class_key __key;					\
+										\
+	__twheel_init(_base, _timer, _function, _on_stack, #_timer, &__key);	\
+} while (0)
+
+/**
+ * twheel_init() - prepare a timer of the CPUs' bases
+ * @_timer:	memory that is no armed timer
+ * @_function:	called back when the timer expires, see the head of the file
+ *
+ * Context: Any.
+ */
+#define twheel_init(_timer, _function) \
+	TWHEEL_INIT_KEY(NULL, _timer, _function, false)
+
+/**
+ * twheel_init_on() - prepare a timer of a private base
+ * @_base:	the base, made without a sink
+ * @_timer:	memory that is no armed timer
+ * @_function:	called back when the timer expires
+ *
+ * Context: Any.
+ */
+#define twheel_init_on(_base, _timer, _function) \
+	TWHEEL_INIT_KEY(_base, _timer, _function, false)
+
+/**
+ * twheel_init_on_stack() - prepare a timer on the stack, of the CPUs' bases
+ * @_timer:	the timer; twheel_destroy_on_stack() it before the function returns
+ * @_function:	called back when the timer expires
+ *
+ * Context: Any.
+ */
+#define twheel_init_on_stack(_timer, _function) \
+	TWHEEL_INIT_KEY(NULL, _timer, _function, true)
+
+#ifdef CONFIG_DEBUG_OBJECTS
+void twheel_destroy_on_stack(struct twheel_timer *timer);
+#else
+/**
+ * twheel_destroy_on_stack() - a timer on the stack goes out of scope
+ * @timer:	the timer, not armed; see twheel_cancel_sync()
+ *
+ * Context: Any.
+ */
+static inline void twheel_destroy_on_stack(struct twheel_timer *timer) { }
+#endif
+
 void twheel_add(struct twheel_timer *timer, ktime_t delay);
+void twheel_add_abs(struct twheel_timer *timer, ktime_t expires);
 int twheel_mod(struct twheel_timer *timer, ktime_t delay);
+int twheel_mod_abs(struct twheel_timer *timer, ktime_t expires);
+int twheel_mod_pending(struct twheel_timer *timer, ktime_t delay);
+int twheel_reduce(struct twheel_timer *timer, ktime_t delay);
 int twheel_cancel(struct twheel_timer *timer);
+int twheel_try_cancel(struct twheel_timer *timer);
 int twheel_cancel_sync(struct twheel_timer *timer);
+int twheel_shutdown_sync(struct twheel_timer *timer);
+ktime_t twheel_expires(struct twheel_timer *timer);
+ktime_t twheel_remaining(struct twheel_timer *timer);
 
 /**
  * twheel_pending() - is a timer armed?
@@ -134,6 +230,97 @@ static inline bool twheel_pending(const struct twheel_timer *timer)
 	return READ_ONCE(timer->queue.bucket) != 0;
 }
 
+/* What a task's function wants: to be called again after the period, or not. */
+enum twheel_again {
+	TWHEEL_STOP,
+	TWHEEL_AGAIN,
+};
+
+/* The function is called in task context, on a workqueue of twheel's. */
+#define TWHEEL_TASK_PROCESS	BIT(0)
+/* The period counts from the function's return, not from when the last one was due. */
+#define TWHEEL_TASK_DELAY	BIT(1)
+
+/**
+ * struct twheel_task - a timer with a period, or with its function in task context
+ * @timer:	private
+ * @work:	private
+ * @function:	called when the task is due. One that returns TWHEEL_STOP, and that of a
+ *		task without a period, may free the task
+ * @period:	ns, or 0: once
+ * @deadline:	when it was due last, or is next, in ns of the clock
+ * @overruns:	periods that came due while the function still ran or could not be called,
+ *		since the start. They are left out, and the phase is kept
+ * @flags:	TWHEEL_TASK_*
+ * @active:	started, and neither stopped nor cancelled
+ *
+ * The function of one task never runs twice at once. What changes is guarded by the lock
+ * of the timer's base.
+ */
+struct twheel_task {
+	struct twheel_timer	timer;
+	struct work_struct	work;
+	enum twheel_again	(*function)(struct twheel_task *task);
+	u64			period;
+	u64			deadline;
+	u64			overruns;
+	u16			flags;
+	bool			active;
+};
+
+void twheel_task_work(struct work_struct *work);
+void twheel_task_expired(struct twheel_timer *timer);
+
+#define TWHEEL_TASK_INIT_ON(_base, _task, _function, _flags) do {		\
+	struct twheel_task *__task = (_task);					\
+										\
+	memset(__task, 0, sizeof(*__task));					\
+	INIT_WORK(&__task->work, twheel_task_work);				\
+	__task->function = (_function);						\
+	__task->flags = (_flags);						\
+	TWHEEL_INIT_KEY(_base, &__task->timer, twheel_task_expired, false);	\
+} while (0)
+
+/**
+ * twheel_task_init() - prepare a task on the CPUs' bases
+ * @_task:	memory that is no started task
+ * @_function:	called when it is due
+ * @_flags:	TWHEEL_TASK_PROCESS, TWHEEL_TASK_DELAY, or 0
+ *
+ * Context: Any.
+ */
+#define twheel_task_init(_task, _function, _flags) \
+	TWHEEL_TASK_INIT_ON(NULL, _task, _function, _flags)
+
+/**
+ * twheel_task_init_on() - prepare a task on a private base
+ * @_base:	the base, made without a sink
+ * @_task:	memory that is no started task
+ * @_function:	called when it is due
+ * @_flags:	TWHEEL_TASK_PROCESS, TWHEEL_TASK_DELAY, or 0
+ *
+ * Context: Any.
+ */
+#define twheel_task_init_on(_base, _task, _function, _flags) \
+	TWHEEL_TASK_INIT_ON(_base, _task, _function, _flags)
+
+int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period);
+int twheel_task_cancel(struct twheel_task *task);
+int twheel_task_cancel_sync(struct twheel_task *task);
+int twheel_task_shutdown_sync(struct twheel_task *task);
+
+/**
+ * twheel_task_overruns() - how many periods were left out?
+ * @task:	the task
+ *
+ * Context: Any.
+ * Return: how many, since the start.
+ */
+static inline u64 twheel_task_overruns(const struct twheel_task *task)
+{
+	return READ_ONCE(task->overruns);
+}
+
 struct twheel_base *twheel_create(const struct twheel_config *config);
 int twheel_configure(struct twheel_base *base, const struct twheel_config *config);
 void twheel_destroy(struct twheel_base *base);
@@ -146,5 +333,11 @@ void twheel_unlock(struct twheel_base *base, unsigned long flags);
 void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires);
 bool twheel_cancel_locked(struct twheel_base *base, struct twheel_timer *timer);
+
+void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays,
+		      unsigned int nr);
+u64 twheel_drain(struct twheel_base *base,
+		 void (*fn)(struct twheel_timer *timer, ktime_t expires, void *arg),
+		 void *arg);
 
 #endif

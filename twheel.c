@@ -58,7 +58,9 @@
 /* In the id of a timer's base: it is on its way from one base to another. */
 #define MIGRATING	BIT(31)
 
+#ifndef CONFIG_LOCKDEP
 static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32));
+#endif
 
 /**
  * struct twheel_base - a wheel with a clock, a lock and an interrupt

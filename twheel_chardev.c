@@ -80,7 +80,7 @@ struct slot {
 	u8	flags;
 };
 
-#ifdef CONFIG_64BIT
+#if defined(CONFIG_64BIT) && !defined(CONFIG_LOCKDEP)
 static_assert(sizeof(struct slot) == 64);
 #endif
 /* The list link must not reach into what is kept beside it. */

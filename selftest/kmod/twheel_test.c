@@ -1,0 +1,791 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The test of twheel.h, inside the kernel: KTAP in the kernel log, and loading the module
+ * fails if a test does.
+ *
+ * First a table of states and calls: what each call returns for a timer in each state, and
+ * whether the timer is armed after it. Then time: never early, and in the tick that was
+ * asked for. Then what may be done from a callback and from which contexts, tasks, bulk
+ * calls and private bases.
+ *
+ * Nothing here measures lateness against a clock: the machine may be slow. That something
+ * happens at all is waited for, for WAIT_MS at most.
+ */
+#define pr_fmt(fmt) fmt
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "twheel.h"
+#include "twheel_compat.h"
+
+#define WAIT_MS		20000
+#define HOUR		(3600LL * NSEC_PER_SEC)
+
+static unsigned int tests_run, tests_failed;
+
+static void __printf(2, 3) check(bool good, const char *fmt, ...)
+{
+	struct va_format vaf;
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+	tests_run++;
+	tests_failed += !good;
+	pr_info("%sok %u %pV\n", good ? "" : "not ", tests_run, &vaf);
+	va_end(args);
+}
+
+/* Zeroed memory, to be freed by kvfree(). A test that gets none has failed. */
+static void *zalloc(size_t nr, size_t size)
+{
+	void *p = kvcalloc(nr, size, GFP_KERNEL);
+
+	if (!p)
+		check(false, "memory for the test");
+	return p;
+}
+
+/* Wait for @condition, not for ever. */
+#define wait_for(condition) ({						\
+	unsigned int __ms;						\
+									\
+	for (__ms = 0; !(condition) && __ms < WAIT_MS; __ms++)		\
+		usleep_range(1000, 1100);				\
+	!!(condition);							\
+})
+
+/* ---- a timer that tells what happened to it -------------------------------- */
+
+struct probe {
+	struct twheel_timer	timer;
+	ktime_t			deadline;
+	ktime_t			fired_at;
+	atomic_t		fired;
+	u64			tick;		/* that it fired in */
+	bool			in_softirq;
+};
+
+static void probe_fired(struct twheel_timer *timer)
+{
+	struct probe *probe = container_of(timer, struct probe, timer);
+
+	probe->fired_at = ktime_get();
+	probe->tick = timer->queue.expires;
+	probe->in_softirq = in_serving_softirq() || IS_ENABLED(CONFIG_PREEMPT_RT);
+	atomic_inc(&probe->fired);
+}
+
+static void probe_init(struct probe *probe)
+{
+	memset(probe, 0, sizeof(*probe));
+	twheel_init(&probe->timer, probe_fired);
+}
+
+/* ---- states and calls -------------------------------------------------------- */
+
+enum state { IDLE, ARMED, RUNNING, REARMED, SHUT, NR_STATES };
+
+static const char * const state_names[NR_STATES] = {
+	"idle", "armed", "running", "running and armed", "shut down",
+};
+
+static int call_mod(struct twheel_timer *timer)
+{
+	return twheel_mod(timer, 2 * HOUR);
+}
+
+static int call_mod_abs(struct twheel_timer *timer)
+{
+	return twheel_mod_abs(timer, ktime_add_ns(ktime_get(), 2 * HOUR));
+}
+
+static int call_mod_pending(struct twheel_timer *timer)
+{
+	return twheel_mod_pending(timer, 2 * HOUR);
+}
+
+static int call_reduce_earlier(struct twheel_timer *timer)
+{
+	int ret = twheel_reduce(timer, HOUR / 2);
+
+	/* Whatever it was armed for, it is for no later than that now. */
+	if (twheel_pending(timer) && twheel_remaining(timer) > HOUR / 2 + NSEC_PER_SEC)
+		return -100;
+	return ret;
+}
+
+static int call_reduce_later(struct twheel_timer *timer)
+{
+	bool pending = twheel_pending(timer);
+	ktime_t before = twheel_expires(timer);
+	int ret = twheel_reduce(timer, 3 * HOUR);
+
+	return pending && twheel_expires(timer) != before ? -100 : ret;
+}
+
+static int call_remaining(struct twheel_timer *timer)
+{
+	ktime_t left = twheel_remaining(timer);
+
+	if (!twheel_pending(timer))
+		return left || twheel_expires(timer) != KTIME_MAX ? -100 : 0;
+	return left > HOUR / 2 && left < 2 * HOUR &&
+	       twheel_expires(timer) > ktime_get() ? 1 : -100;
+}
+
+static int call_pending(struct twheel_timer *timer)
+{
+	return twheel_pending(timer);
+}
+
+struct call {
+	const char	*name;
+	int		(*call)(struct twheel_timer *timer);
+	bool		sync;			/* not from the callback */
+	int		ret[NR_STATES];
+	bool		armed[NR_STATES];	/* after it */
+};
+
+static const struct call calls[] = {
+	{ "mod",		call_mod, false,
+	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
+	{ "mod_abs",		call_mod_abs, false,
+	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
+	{ "mod_pending",	call_mod_pending, false,
+	  { 0, 1, 0, 1, 0 }, { false, true, false, true, false } },
+	{ "reduce, earlier",	call_reduce_earlier, false,
+	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
+	{ "reduce, later",	call_reduce_later, false,
+	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
+	{ "cancel",		twheel_cancel, false,
+	  { 0, 1, 0, 1, 0 }, { false, false, false, false, false } },
+	{ "try_cancel",		twheel_try_cancel, false,
+	  { 0, 1, -1, -1, 0 }, { false, false, false, true, false } },
+	{ "pending",		call_pending, false,
+	  { 0, 1, 0, 1, 0 }, { false, true, false, true, false } },
+	{ "remaining, expires",	call_remaining, false,
+	  { 0, 1, 0, 1, 0 }, { false, true, false, true, false } },
+	{ "cancel_sync",	twheel_cancel_sync, true,
+	  { 0, 1, 0, 1, 0 }, { false, false, false, false, false } },
+	{ "shutdown_sync",	twheel_shutdown_sync, true,
+	  { 0, 1, 0, 1, 0 }, { false, false, false, false, false } },
+};
+
+struct cell {
+	struct twheel_timer	timer;
+	const struct call	*call;
+	enum state		state;
+	struct completion	done;
+	atomic_t		running;
+	int			ret;
+	bool			armed;
+};
+
+static void cell_call(struct cell *cell)
+{
+	cell->ret = cell->call->call(&cell->timer);
+	cell->armed = twheel_pending(&cell->timer);
+}
+
+/* The callback makes the call, or gives another CPU the time to make it. */
+static void cell_running(struct twheel_timer *timer)
+{
+	struct cell *cell = container_of(timer, struct cell, timer);
+
+	if (cell->state == REARMED)
+		twheel_mod(timer, HOUR);
+	if (!cell->call->sync) {
+		cell_call(cell);
+	} else {
+		atomic_set(&cell->running, 1);
+		mdelay(20);
+		atomic_set(&cell->running, 2);
+	}
+	complete(&cell->done);
+}
+
+static void cell_call_while_running(struct cell *cell)
+{
+	twheel_mod(&cell->timer, 0);
+	if (!cell->call->sync) {
+		wait_for_completion(&cell->done);
+		return;
+	}
+	/* Softirqs may have been left to a thread that wants this CPU. */
+	while (!atomic_read(&cell->running))
+		cond_resched();
+	cell_call(cell);
+	/* Whatever it returned: it has waited. */
+	if (atomic_read(&cell->running) != 2)
+		cell->ret = -200;
+	wait_for_completion(&cell->done);
+}
+
+static void test_cell(const struct call *call, enum state state)
+{
+	struct cell *cell = zalloc(1, sizeof(*cell));
+
+	if (!cell)
+		return;
+	cell->call = call;
+	cell->state = state;
+	init_completion(&cell->done);
+	twheel_init(&cell->timer, cell_running);
+	if (state == ARMED)
+		twheel_add(&cell->timer, HOUR);
+	if (state == SHUT)
+		twheel_shutdown_sync(&cell->timer);
+	if (state == RUNNING || state == REARMED)
+		cell_call_while_running(cell);
+	else
+		cell_call(cell);
+	check(cell->ret == call->ret[state] && cell->armed == call->armed[state],
+	      "%s of a timer that is %s: %d, %s", call->name, state_names[state], cell->ret,
+	      cell->armed ? "armed" : "not armed");
+	twheel_shutdown_sync(&cell->timer);
+	kvfree(cell);
+}
+
+static void test_states(void)
+{
+	unsigned int i, state;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		for (state = 0; state < NR_STATES; state++) {
+			bool running = state == RUNNING || state == REARMED;
+
+			/* One CPU cannot wait for what it is doing itself. */
+			if (calls[i].sync && running && num_online_cpus() == 1)
+				continue;
+			test_cell(&calls[i], state);
+		}
+}
+
+/* ---- time ---------------------------------------------------------------------- */
+
+static const u64 delays[] = {
+	0, 1, NSEC_PER_USEC, 999999, NSEC_PER_MSEC, 1000001, 59 * NSEC_PER_MSEC,
+	60 * NSEC_PER_MSEC, 61 * NSEC_PER_MSEC, 119 * NSEC_PER_MSEC, 120 * NSEC_PER_MSEC,
+	121 * NSEC_PER_MSEC, 500 * NSEC_PER_MSEC, NSEC_PER_SEC,
+};
+
+static bool in_its_tick(const struct probe *probe)
+{
+	return probe->tick == div64_u64(probe->deadline + NSEC_PER_MSEC - 1, NSEC_PER_MSEC);
+}
+
+static void test_delays(void)
+{
+	struct probe *probes = zalloc(ARRAY_SIZE(delays), sizeof(*probes));
+	unsigned int i;
+
+	if (!probes)
+		return;
+	for (i = 0; i < ARRAY_SIZE(delays); i++) {
+		probe_init(&probes[i]);
+		probes[i].deadline = ktime_add_ns(ktime_get(), delays[i]);
+		twheel_add(&probes[i].timer, delays[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(delays); i++) {
+		bool fired = wait_for(atomic_read(&probes[i].fired));
+
+		check(fired && probes[i].fired_at >= probes[i].deadline,
+		      "a delay of %llu ns is not early", delays[i]);
+		check(probes[i].in_softirq, "its callback runs in softirq context");
+	}
+	msleep(20);
+	for (i = 0; i < ARRAY_SIZE(delays); i++) {
+		check(atomic_read(&probes[i].fired) == 1, "it fires once");
+		twheel_cancel_sync(&probes[i].timer);
+	}
+	kvfree(probes);
+}
+
+static void test_deadlines(void)
+{
+	ktime_t base = ktime_add_ns(ktime_get(), 50 * NSEC_PER_MSEC);
+	unsigned int i, exact = 0, early = 0, nr = 1000;
+	struct probe *probes = zalloc(nr, sizeof(*probes));
+
+	if (!probes)
+		return;
+	for (i = 0; i < nr; i++) {
+		probe_init(&probes[i]);
+		probes[i].deadline = ktime_add_ns(base, i * 333333ULL);
+		twheel_add_abs(&probes[i].timer, probes[i].deadline);
+	}
+	for (i = 0; i < nr; i++) {
+		wait_for(atomic_read(&probes[i].fired));
+		exact += atomic_read(&probes[i].fired) == 1 && in_its_tick(&probes[i]);
+		early += probes[i].fired_at < probes[i].deadline;
+		twheel_cancel_sync(&probes[i].timer);
+	}
+	check(exact == nr, "%u of %u deadlines fire in their tick", exact, nr);
+	check(!early, "%u are early", early);
+	probe_init(&probes[0]);
+	twheel_add_abs(&probes[0].timer, 1);
+	check(wait_for(atomic_read(&probes[0].fired)), "a deadline long past fires at once");
+	twheel_cancel_sync(&probes[0].timer);
+	twheel_add(&probes[0].timer, KTIME_MAX);
+	check(twheel_expires(&probes[0].timer) == KTIME_MAX && twheel_pending(&probes[0].timer),
+	      "a delay to the end of time does not wrap");
+	check(twheel_cancel(&probes[0].timer) == 1, "and can be cancelled");
+	kvfree(probes);
+}
+
+/* ---- from a callback -------------------------------------------------------------- */
+
+static atomic_t freed;
+
+static void free_itself(struct twheel_timer *timer)
+{
+	kvfree(container_of(timer, struct probe, timer));
+	atomic_inc(&freed);
+}
+
+struct chain {
+	struct twheel_timer	timer;
+	struct probe		*other;
+	unsigned int		times;
+	int			ret;
+};
+
+static void rearm_itself(struct twheel_timer *timer)
+{
+	struct chain *chain = container_of(timer, struct chain, timer);
+
+	if (++chain->times < 10)
+		twheel_add(timer, NSEC_PER_MSEC);
+}
+
+static void cancel_other(struct twheel_timer *timer)
+{
+	struct chain *chain = container_of(timer, struct chain, timer);
+
+	chain->ret = twheel_cancel(&chain->other->timer);
+	WRITE_ONCE(chain->times, 1);
+}
+
+static void add_other(struct twheel_timer *timer)
+{
+	struct chain *chain = container_of(timer, struct chain, timer);
+
+	twheel_add(&chain->other->timer, NSEC_PER_MSEC);
+}
+
+static void test_callbacks(void)
+{
+	struct probe *gone = zalloc(1, sizeof(*gone));
+	struct chain chain = { };
+	struct probe other;
+
+	if (!gone)
+		return;
+	twheel_init(&gone->timer, free_itself);
+	twheel_add(&gone->timer, NSEC_PER_MSEC);
+	check(wait_for(atomic_read(&freed)), "a callback frees its timer");
+
+	twheel_init_on_stack(&chain.timer, rearm_itself);
+	twheel_add(&chain.timer, NSEC_PER_MSEC);
+	check(wait_for(READ_ONCE(chain.times) == 10), "a callback arms its timer again");
+	twheel_cancel_sync(&chain.timer);
+	check(chain.times == 10, "as often as it wants to and no more");
+	twheel_destroy_on_stack(&chain.timer);
+
+	memset(&other, 0, sizeof(other));
+	twheel_init_on_stack(&other.timer, probe_fired);
+	chain = (struct chain) { .other = &other };
+	twheel_init_on_stack(&chain.timer, cancel_other);
+	twheel_add(&other.timer, HOUR);
+	twheel_add(&chain.timer, NSEC_PER_MSEC);
+	wait_for(READ_ONCE(chain.times));
+	check(chain.ret == 1 && !twheel_pending(&other.timer), "a callback cancels another timer");
+	twheel_cancel_sync(&chain.timer);
+	twheel_destroy_on_stack(&chain.timer);
+
+	twheel_init_on_stack(&chain.timer, add_other);
+	twheel_add(&chain.timer, NSEC_PER_MSEC);
+	check(wait_for(atomic_read(&other.fired)), "a callback adds another timer");
+	twheel_cancel_sync(&chain.timer);
+	twheel_cancel_sync(&other.timer);
+	twheel_destroy_on_stack(&chain.timer);
+	twheel_destroy_on_stack(&other.timer);
+}
+
+/* ---- from other contexts ------------------------------------------------------------ */
+
+static struct probe context_probe;
+static int context_ret;
+static DEFINE_RAW_SPINLOCK(context_lock);
+
+/* All that may be done from anywhere. */
+static void use_timer(void)
+{
+	context_ret = twheel_mod(&context_probe.timer, HOUR) == 0 &&
+		      twheel_mod_pending(&context_probe.timer, 2 * HOUR) == 1 &&
+		      twheel_reduce(&context_probe.timer, HOUR) == 1 &&
+		      twheel_remaining(&context_probe.timer) <= HOUR + NSEC_PER_SEC &&
+		      twheel_try_cancel(&context_probe.timer) == 1 &&
+		      twheel_cancel(&context_probe.timer) == 0;
+	twheel_add(&context_probe.timer, NSEC_PER_MSEC);
+}
+
+static struct hrtimer hard_timer;
+
+static enum hrtimer_restart in_hardirq_context(struct hrtimer *hrtimer)
+{
+	raw_spin_lock(&context_lock);
+	context_ret = 0;
+	if (in_hardirq())
+		use_timer();
+	raw_spin_unlock(&context_lock);
+	return HRTIMER_NORESTART;
+}
+
+static void check_context(const char *name)
+{
+	bool fired = wait_for(atomic_read(&context_probe.fired));
+
+	check(fired && context_ret, "all but sync calls %s", name);
+	twheel_cancel_sync(&context_probe.timer);
+	atomic_set(&context_probe.fired, 0);
+}
+
+static void in_softirq_context(struct twheel_timer *timer)
+{
+	use_timer();
+}
+
+static void test_contexts(void)
+{
+	struct twheel_timer soft;
+	unsigned long flags;
+
+	probe_init(&context_probe);
+
+	raw_spin_lock_irqsave(&context_lock, flags);
+	use_timer();
+	raw_spin_unlock_irqrestore(&context_lock, flags);
+	check_context("under a raw spinlock with interrupts off");
+
+	preempt_disable();
+	use_timer();
+	preempt_enable();
+	check_context("with preemption off");
+
+	local_bh_disable();
+	use_timer();
+	local_bh_enable();
+	check_context("with softirqs off");
+
+	twheel_init_on_stack(&soft, in_softirq_context);
+	twheel_add(&soft, 0);
+	check_context("in softirq context");
+	twheel_cancel_sync(&soft);
+	twheel_destroy_on_stack(&soft);
+
+	hrtimer_setup(&hard_timer, in_hardirq_context, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	hrtimer_start(&hard_timer, NSEC_PER_MSEC, HRTIMER_MODE_REL_HARD);
+	check_context("in hardirq context, under a raw spinlock");
+	hrtimer_cancel(&hard_timer);
+}
+
+/* ---- tasks ----------------------------------------------------------------------------- */
+
+struct job {
+	struct twheel_task	task;
+	atomic_t		calls;
+	atomic_t		inside;
+	atomic_t		overlaps;
+	unsigned int		stop_after;
+	unsigned int		busy_ms;
+	bool			in_task;
+	ktime_t			last_end;
+	s64			least_gap;
+};
+
+static enum twheel_again job_run(struct twheel_task *task)
+{
+	struct job *job = container_of(task, struct job, task);
+	ktime_t now = ktime_get();
+	bool stop;
+
+	if (atomic_inc_return(&job->inside) != 1)
+		atomic_inc(&job->overlaps);
+	if (job->last_end)
+		job->least_gap = min(job->least_gap, ktime_to_ns(ktime_sub(now, job->last_end)));
+	job->in_task = in_task();
+	if (job->busy_ms)
+		mdelay(job->busy_ms);
+	job->last_end = ktime_get();
+	atomic_dec(&job->inside);
+	stop = atomic_inc_return(&job->calls) == job->stop_after;
+	return stop ? TWHEEL_STOP : TWHEEL_AGAIN;
+}
+
+static void job_init(struct job *job, unsigned int flags)
+{
+	memset(job, 0, sizeof(*job));
+	job->least_gap = S64_MAX;
+	twheel_task_init(&job->task, job_run, flags);
+}
+
+static void test_task_rate(struct job *job, unsigned int flags, const char *where)
+{
+	ktime_t begin;
+	u64 first;
+	u32 phase;
+
+	job_init(job, flags);
+	begin = ktime_get();
+	twheel_task_start(&job->task, 10 * NSEC_PER_MSEC, 10 * NSEC_PER_MSEC);
+	first = READ_ONCE(job->task.deadline);
+	check(wait_for(atomic_read(&job->calls) >= 5), "%s: a fixed rate goes on", where);
+	twheel_task_cancel_sync(&job->task);
+	/* The n-th call cannot come before n periods; those left out are counted. */
+	check(ktime_sub(ktime_get(), begin) >=
+	      (s64)((atomic_read(&job->calls) + twheel_task_overruns(&job->task)) *
+		    10 * NSEC_PER_MSEC),
+	      "%s: calls and overruns add up to no more than the time", where);
+	div_u64_rem(job->task.deadline - first, 10 * NSEC_PER_MSEC, &phase);
+	check(!phase && job->task.deadline > first, "%s: the phase is kept", where);
+	check(job->in_task == !!(flags & TWHEEL_TASK_PROCESS), "%s: in the right context",
+	      where);
+}
+
+static void test_task_overruns(struct job *job, unsigned int flags, const char *where)
+{
+	job_init(job, flags);
+	job->busy_ms = 12;
+	twheel_task_start(&job->task, 0, 5 * NSEC_PER_MSEC);
+	check(wait_for(atomic_read(&job->calls) >= 4), "%s: a function too slow goes on", where);
+	check(twheel_task_overruns(&job->task) >= 3, "%s: overruns are counted", where);
+	check(!atomic_read(&job->overlaps), "%s: never twice at once", where);
+	twheel_task_cancel_sync(&job->task);
+	check(!atomic_read(&job->inside), "%s: cancel_sync waits for it", where);
+	atomic_set(&job->calls, 0);
+	msleep(30);
+	check(!atomic_read(&job->calls), "%s: and no call comes after it", where);
+}
+
+static void test_task_delay(struct job *job, unsigned int flags, const char *where)
+{
+	job_init(job, flags | TWHEEL_TASK_DELAY);
+	job->busy_ms = 5;
+	twheel_task_start(&job->task, 0, 10 * NSEC_PER_MSEC);
+	check(wait_for(atomic_read(&job->calls) >= 4), "%s: a fixed delay goes on", where);
+	twheel_task_cancel_sync(&job->task);
+	check(job->least_gap >= 10 * (s64)NSEC_PER_MSEC,
+	      "%s: its period begins when the function returns", where);
+	check(!twheel_task_overruns(&job->task), "%s: and nothing is an overrun", where);
+}
+
+static void test_task_stops(struct job *job, unsigned int flags, const char *where)
+{
+	job_init(job, flags);
+	job->stop_after = 3;
+	twheel_task_start(&job->task, 0, NSEC_PER_MSEC);
+	wait_for(atomic_read(&job->calls) >= 3);
+	msleep(20);
+	check(atomic_read(&job->calls) == 3, "%s: TWHEEL_STOP stops it", where);
+	check(twheel_task_cancel_sync(&job->task) == 0, "%s: nothing is left to cancel", where);
+
+	job->stop_after = 0;
+	atomic_set(&job->calls, 0);
+	twheel_task_start(&job->task, 0, 0);
+	wait_for(atomic_read(&job->calls));
+	msleep(20);
+	check(atomic_read(&job->calls) == 1, "%s: without a period it is called once", where);
+	check(twheel_task_start(&job->task, 0, -1) == -EINVAL, "%s: no negative period", where);
+
+	check(twheel_task_start(&job->task, HOUR, 0) == 0 &&
+	      twheel_task_start(&job->task, HOUR, 0) == 1 &&
+	      twheel_task_cancel(&job->task) == 1 &&
+	      twheel_task_cancel(&job->task) == 0, "%s: returns tell what it was", where);
+	twheel_task_shutdown_sync(&job->task);
+	atomic_set(&job->calls, 0);
+	twheel_task_start(&job->task, 0, NSEC_PER_MSEC);
+	msleep(20);
+	check(!atomic_read(&job->calls), "%s: shut down, it cannot be started", where);
+}
+
+static void test_tasks(void)
+{
+	static const struct {
+		unsigned int	flags;
+		const char	*where;
+	} kinds[] = {
+		{ 0, "softirq task" },
+		{ TWHEEL_TASK_PROCESS, "process task" },
+	};
+	struct job *job = zalloc(1, sizeof(*job));
+	unsigned int i;
+
+	if (!job)
+		return;
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		test_task_rate(job, kinds[i].flags, kinds[i].where);
+		test_task_overruns(job, kinds[i].flags, kinds[i].where);
+		test_task_delay(job, kinds[i].flags, kinds[i].where);
+		test_task_stops(job, kinds[i].flags, kinds[i].where);
+	}
+	twheel_task_shutdown_sync(&job->task);
+	kvfree(job);
+}
+
+/* ---- bulk calls, private bases -------------------------------------------------------- */
+
+static void add_array(struct probe *probes, struct twheel_timer **timers, ktime_t *delays,
+		      unsigned int nr)
+{
+	unsigned int i, fired = 0, early = 0;
+
+	for (i = 0; i < nr; i++) {
+		probe_init(&probes[i]);
+		timers[i] = &probes[i].timer;
+		delays[i] = (i % 50) * NSEC_PER_MSEC;
+		probes[i].deadline = ktime_add_ns(ktime_get(), delays[i]);
+	}
+	twheel_add_array(timers, delays, nr);
+	for (i = 0; i < nr; i++) {
+		fired += wait_for(atomic_read(&probes[i].fired));
+		early += probes[i].fired_at < probes[i].deadline;
+		twheel_cancel_sync(timers[i]);
+	}
+	check(fired == nr && !early, "add_array: %u of %u fired, %u early", fired, nr, early);
+}
+
+static void test_array(void)
+{
+	unsigned int nr = 1000;
+	struct probe *probes = zalloc(nr, sizeof(*probes));
+	struct twheel_timer **timers = zalloc(nr, sizeof(*timers));
+	ktime_t *delays = zalloc(nr, sizeof(*delays));
+
+	if (probes && timers && delays)
+		add_array(probes, timers, delays, nr);
+	kvfree(delays);
+	kvfree(timers);
+	kvfree(probes);
+}
+
+static void test_bad_config(const struct twheel_config *good)
+{
+	struct twheel_config bad = *good;
+
+	bad.clock = CLOCK_REALTIME;
+	check(twheel_create(&bad) == ERR_PTR(-EINVAL), "a base has no such clock");
+	bad = *good;
+	bad.tick_ns = TWHEEL_TICK_MIN_NS - 1;
+	check(twheel_create(&bad) == ERR_PTR(-EINVAL), "a base has no such small tick");
+	bad.tick_ns = TWHEEL_TICK_MAX_NS + 1;
+	check(twheel_create(&bad) == ERR_PTR(-EINVAL), "a base has no such large tick");
+	bad = *good;
+	bad.slack_ns = NSEC_PER_SEC;
+	check(twheel_create(&bad) == ERR_PTR(-EINVAL), "a base has no such slack");
+}
+
+static void count_drained(struct twheel_timer *timer, ktime_t expires, void *arg)
+{
+	u64 *sum = arg;
+
+	if (!twheel_pending(timer) && expires > ktime_get())
+		++*sum;
+}
+
+static void test_private(clockid_t clock, u64 tick_ns, u64 slack_ns)
+{
+	struct twheel_config config = { .clock = clock, .tick_ns = tick_ns, .slack_ns = slack_ns };
+	struct twheel_base *base = twheel_create(&config);
+	struct probe *probes = zalloc(100, sizeof(*probes));
+	struct twheel_stats stats;
+	unsigned int i, fired = 0;
+	u64 drained = 0;
+
+	check(!IS_ERR(base), "a base with clock %d, tick %llu, slack %llu", clock, tick_ns,
+	      slack_ns);
+	if (IS_ERR(base) || !probes)
+		return;
+	for (i = 0; i < 100; i++) {
+		probe_init(&probes[i]);
+		twheel_init_on(base, &probes[i].timer, probe_fired);
+		twheel_add(&probes[i].timer, i % 2 ? HOUR : 0);
+	}
+	check(twheel_configure(base, &config) == -EBUSY, "cannot be changed any more");
+	for (i = 0; i < 100; i += 2)
+		fired += wait_for(atomic_read(&probes[i].fired));
+	check(fired == 50, "its timers fire");
+	twheel_get_stats(base, &stats);
+	check(stats.pending == 50 && stats.expired == 50 && stats.added == 100, "and are counted");
+	check(stats.next > ktime_get() + HOUR / 2, "it is armed for the next and not before");
+	check(twheel_drain(base, count_drained, &drained) == 50 && drained == 50,
+	      "drain hands out the others");
+	twheel_destroy(base);
+	kvfree(probes);
+}
+
+static void test_bases(void)
+{
+	struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_NS };
+
+	test_bad_config(&config);
+	test_private(CLOCK_MONOTONIC, TWHEEL_TICK_NS, 0);
+	test_private(CLOCK_BOOTTIME, TWHEEL_TICK_MIN_NS, 0);
+	test_private(CLOCK_MONOTONIC, 10 * NSEC_PER_MSEC, NSEC_PER_MSEC);
+}
+
+static DEFINE_TWHEEL_TIMER(static_timer, rearm_itself);
+
+static void static_fired(struct twheel_timer *timer);
+static struct probe static_probe = {
+	.timer = TWHEEL_TIMER_INIT(static_probe.timer, static_fired),
+};
+
+static void static_fired(struct twheel_timer *timer)
+{
+	atomic_inc(&static_probe.fired);
+}
+
+static void test_static(void)
+{
+	twheel_add(&static_probe.timer, 0);
+	check(wait_for(atomic_read(&static_probe.fired)), "a timer initialised statically fires");
+	twheel_cancel_sync(&static_probe.timer);
+	check(!twheel_pending(&static_timer) && !twheel_cancel(&static_timer),
+	      "one that is defined so is idle");
+}
+
+static int __init twheel_test_init(void)
+{
+	pr_info("TAP version 14\n");
+	test_states();
+	test_delays();
+	test_deadlines();
+	test_callbacks();
+	test_contexts();
+	test_tasks();
+	test_array();
+	test_bases();
+	test_static();
+	pr_info("1..%u\n", tests_run);
+	return tests_failed ? -ENOTRECOVERABLE : 0;
+}
+
+static void __exit twheel_test_exit(void)
+{
+}
+
+module_init(twheel_test_init);
+module_exit(twheel_test_exit);
+
+MODULE_DESCRIPTION("Test of twheel's kernel API");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+# The ways in; the work is done by Kbuild and scripts/.
+
+PREFIX	?= /usr
+CFLAGS	?= -O2 -g -Wall -Wextra
+
+kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
+
+.PHONY: modules clean modules_install install headers_install tools
+.PHONY: demo check check-fast lint help
+
+modules:
+	@$(kbuild) modules
+
+clean:
+	@$(kbuild) clean
+	@rm -rf build
+
+install modules_install: modules
+	@$(kbuild) modules_install
+
+headers_install:
+	install -D -m 644 include/uapi/linux/twheel.h $(DESTDIR)$(PREFIX)/include/linux/twheel.h
+
+tools: build/tools/twheel-demo
+
+build/tools/%: tools/%.c include/uapi/linux/twheel.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -static -pthread -Iinclude/uapi -o $@ $< $(LDFLAGS)
+
+demo:
+	@scripts/demo.sh
+
+check:
+	@scripts/check.sh
+
+check-fast:
+	@scripts/check.sh fast
+
+lint:
+	@scripts/deps.sh build lint
+	@scripts/lint.sh
+
+help:
+	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
+	@echo 'make install          install them; DEPMOD, INSTALL_MOD_PATH as for any module'
+	@echo 'make headers_install  install <linux/twheel.h> (DESTDIR=, PREFIX=)'
+	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, MEM=MiB)'
+	@echo 'make check            every test; needs root or sudo if a package is missing'
+	@echo 'make check-fast       those without a virtual machine'
+	@echo 'make lint             the static gates'
+	@echo 'make tools            the user-space programs, in build/tools'
+	@echo 'make clean'

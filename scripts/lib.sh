@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034
+#
+# What the scripts share. Sourced by each of them, from any directory.
+#
+#	top	the source tree
+#	cache	downloads that outlive a checkout
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+: "${HOME:=$(cd ~ && pwd)}"
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
+
+# A make that called us must not steer the makes called from here; variables of
+# its command line are in the environment anyway.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+note() { echo "${0##*/}: $*" >&2; }
+die() { note "$*"; exit 1; }
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "needs root, and there is no sudo. Run as root: $*"
+	fi
+}
+
+# quiet COMMAND...: its output is shown only if it fails.
+quiet() {
+	local log status=0
+
+	log=$(mktemp)
+	"$@" >"$log" 2>&1 </dev/null || status=$?
+	[ "$status" = 0 ] || cat "$log" >&2
+	rm -f "$log"
+	return "$status"
+}
+
+apt() {
+	quiet as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@"
+}
+
+# fetch DIR PACKAGE: download a package without installing it; prints its path.
+fetch() {
+	local get=(apt-get -qq -o APT::Sandbox::User=root download "$2")
+
+	note "fetching the package $2 (once)"
+	if ! (cd "$1" && "${get[@]}") >/dev/null 2>&1; then
+		apt update || note "apt-get update failed; trying without"
+		(cd "$1" && quiet "${get[@]}") || return
+	fi
+	echo "$1/$2"_*.deb
+}
+
+# The files of the tree that are ours: committed, or new and not ignored.
+sources() {
+	git -c safe.directory='*' -C "$top" ls-files -co --exclude-standard --deduplicate -- "$@" |
+		while read -r file; do [ ! -e "$top/$file" ] || echo "$file"; done
+}
+
+# modules [VARIABLE=VALUE...]
+# shellcheck disable=SC2120
+modules() { quiet make -j"$(nproc)" -C "$top" modules "$@"; }
+
+# Debian's `make kernelrelease` says 6.1.192 for 6.1.0-56-cloud-amd64.
+kernel_release() {
+	sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$("$top/scripts/kdir.sh")/include/generated/utsrelease.h"
+}

@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# boot.sh NAME SECONDS RUN FILE...: do with FILE... what RUN says (selftest/qemu/init
+# reads it), on the kernel whose headers the modules were built against, or KERNEL=.
+# Logs are in build/qemu/NAME.
+. "$(dirname "$0")/lib.sh"
+
+logs=$top/build/qemu/$1 limit=$2
+shift 2
+mkdir -p "$logs"
+kernel=${KERNEL:-$("$top/scripts/kernel-image.sh" "$(kernel_release)")}
+"$top/scripts/initramfs.sh" "$logs/initramfs.gz" "$@"
+"$top/scripts/qemu.sh" "$kernel" "$logs/initramfs.gz" "$limit" "$logs"

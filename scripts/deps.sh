@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# deps.sh GROUP...: install the packages the groups need, those that are missing.
+# A complete group needs neither network nor root. The one list of packages:
+. "$(dirname "$0")/lib.sh"
+
+packages() {
+	case $1 in
+	build)	echo make gcc libc6-dev; headers ;;
+	native)	echo make gcc libc6-dev ;;
+	lint)	echo git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
+	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
+	*)	die "no such group: $1" ;;
+	esac
+}
+
+# Any headers will do. Without, those of the smallest kernel that boots in QEMU.
+headers() {
+	"$top/scripts/kdir.sh" >/dev/null 2>&1 || echo "linux-headers-cloud-$(dpkg --print-architecture)"
+}
+
+installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+wanted=$(for group; do packages "$group"; done)
+missing=()
+for package in $wanted; do
+	installed "$package" || missing+=("$package")
+done
+[ ${#missing[@]} != 0 ] || exit 0
+
+note "installing ${missing[*]}"
+apt update || note "apt-get update failed; trying without"
+apt install -y --no-install-recommends "${missing[@]}"

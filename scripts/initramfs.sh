@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# initramfs.sh OUT RUN FILE...: an initramfs of busybox, selftest/qemu/init, RUN as
+# /etc/twheel-run (see init) and FILE... in /twheel. The same files give the same
+# bytes.
+. "$(dirname "$0")/lib.sh"
+
+out=$1 run=$2
+shift 2
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+
+mkdir -p "$root"/{bin,dev,etc,proc,sys,tmp,twheel}
+install -m 755 /bin/busybox "$root/bin/busybox"
+install -m 755 "$top/selftest/qemu/init" "$root/init"
+install -m 644 "$run" "$root/etc/twheel-run"
+install -m 644 "$top/scripts/tap.awk" "$root/etc/tap.awk"
+install -m 644 "$top/scripts/skips.expected" "$root/etc/skips"
+for applet in $(/bin/busybox --list); do
+	[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
+done
+[ $# = 0 ] || install -m 755 "$@" "$root/twheel"
+find "$root" -exec touch -h -d @0 {} +
+(cd "$root" && find . | LC_ALL=C sort | cpio -o --quiet -H newc --reproducible -R 0:0) | gzip -1n >"$out"

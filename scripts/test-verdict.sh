@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Only a good run may pass: verdict.sh and tap.awk on canned runs of every kind.
+. "$(dirname "$0")/lib.sh"
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+nr=0 bad=0
+ok='twheel-verdict: ok'
+boot='[    0.000000] Linux version 6.1.0
+[    3.100000] twheel: loaded'
+down='[    9.000000] reboot: Power down'
+
+point() {
+	nr=$((nr + 1))
+	if [ "$2" = "$3" ]; then
+		echo "ok $nr - $1"
+	else
+		echo "not ok $nr - $1"
+		echo "# wanted: $2, got: $3"
+		bad=1
+	fi
+}
+
+# verdict pass|fail NAME CONSOLE RESULT STATUS
+verdict() {
+	local got=pass
+
+	printf '%b' "${3:+$3\n}" >"$tmp/console"
+	printf '%b' "${4:+$4\n}" >"$tmp/result"
+	"$top/scripts/verdict.sh" "$tmp/console" "$tmp/result" "$5" >"$tmp/out" 2>&1 || got=fail
+	point "$1: $2" "$1" "$got"
+}
+
+good="$boot\n$down"
+verdict pass "a good run" "$good" "$ok" 0
+verdict fail "silence on both lines" "" "" 0
+verdict fail "no verdict" "$good" "" 0
+verdict fail "a verdict of fail" "$good" "twheel-verdict: fail test_read;" 0
+verdict fail "a verdict without a newline" "$good" "$ok\c" 0
+verdict fail "a verdict and more" "$good" "$ok\nmore" 0
+verdict fail "a verdict and less" "$good" "twheel-verdict: o" 0
+verdict fail "a NUL in the verdict" "$good" "$ok\0" 0
+verdict fail "no shutdown" "$boot" "$ok" 0
+verdict fail "a timeout" "$good" "$ok" 124
+verdict fail "a timeout that had to kill" "$good" "$ok" 137
+verdict fail "a QEMU that failed" "$good" "$ok" 1
+verdict fail "a NUL on the console" "$boot\n\0\n$down" "$ok" 0
+while read -r line; do
+	verdict fail "$line" "$boot\n[    4.000000] $line\n$down" "$ok" 0
+done <<'END'
+WARNING: CPU: 1 PID: 77 at twheel.c:100 twheel_add+0x1/0x2 [twheel]
+BUG: kernel NULL pointer dereference, address: 0000000000000008
+BUG: unable to handle page fault for address: ffffa0c140000000
+BUG twheel (Tainted: G           OE     ): Poison overwritten
+BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 30s!
+kernel BUG at twheel.c:100!
+Oops: 0002 [#1] PREEMPT SMP NOPTI
+Call Trace:
+Kernel panic - not syncing: Fatal exception in interrupt
+general protection fault, probably for non-canonical address
+traps: test_read[80] general protection fault ip:401000
+test_read[80]: segfault at 0 ip 0000000000401000 sp 00007ffc error 4
+BUG: Bad page state in process test_read  pfn:12345
+Out of memory: Killed process 80 (test_read)
+Objects remaining in twheel on __kmem_cache_shutdown()
+refcount_t: underflow; use-after-free.
+list_del corruption, ffff888003a12345->next is LIST_POISON1
+watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [insmod:75]
+NMI watchdog: Watchdog detected hard LOCKUP on cpu 1
+INFO: task test_read:80 blocked for more than 120 seconds.
+rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
+rcu: INFO: rcu_preempt self-detected stall on CPU
+rcu: rcu_preempt kthread starved for 5000 jiffies!
+INFO: lockdep is turned off.
+WARNING: possible recursive locking detected
+WARNING: possible circular locking dependency detected
+WARNING: inconsistent lock state
+WARNING: suspicious RCU usage
+WARNING: held lock freed!
+BUG: scheduling while atomic: test_read/80/0x00000002
+BUG: sleeping function called from invalid context at mm/slab.h:509
+[ BUG: Invalid wait context ]
+ODEBUG: free active (active state 0) object type: hrtimer hint: twheel_fire
+ODEBUG: Out of memory. ODEBUG disabled
+BUG: KASAN: slab-use-after-free in twheel_cancel+0x1/0x2
+BUG: KCSAN: data-race in twheel_add / twheel_fire
+BUG: KFENCE: use-after-free read in twheel_cancel+0x1/0x2
+UBSAN: shift-out-of-bounds in twheel.c:100:2
+kmemleak: 1 new suspected memory leaks (see /sys/kernel/debug/kmemleak)
+END
+
+# tap "PASSED FAILED" NAME TAP STATUS
+tap() {
+	local got
+
+	got=$(printf '%b' "$3" | awk -v status="$4" -v skips="$tmp/skips" -f "$top/scripts/tap.awk" | tail -n 1)
+	point "$1: $2" "$1" "$got"
+}
+
+echo "no such hardware" >"$tmp/skips"
+tap "2 0" "two good points" "1..2\nok 1 - a\nok 2 - b\n" 0
+tap "2 0" "a plan at the end" "ok 1 - a\nok 2\n1..2\n" 0
+tap "3 0" "two streams" "1..1\nok 1 - a\nhello\n1..2\nok 1 - a\nok 2 - b\n" 0
+tap "1 0" "a skip that is listed" "1..1\nok 1 - no such hardware # SKIP on amd64\n" 0
+tap "0 1" "silence" "" 0
+tap "0 1" "a plan of nothing" "1..0 # SKIP no device\n" 0
+tap "1 1" "a point that is not ok" "1..2\nok 1 - a\nnot ok 2 - b\n" 1
+tap "1 1" "a point that is not ok, and status 0" "1..2\nok 1 - a\nnot ok 2 - b\n" 0
+tap "1 1" "a death half-way" "1..3\nok 1 - a\n" 139
+tap "1 2" "an end half-way after a failure" "1..3\nok 1 - a\nnot ok 2 - b\n" 0
+tap "1 1" "more than was planned" "1..0\nok 1 - a\n" 0
+tap "1 1" "no plan" "ok 1 - a\n" 0
+tap "1 1" "a status without a reason" "1..1\nok 1 - a\n" 1
+tap "1 1" "a skip that is not listed" "1..2\nok 1 - a\nok 2 - b # SKIP no reason\n" 0
+tap "1 2" "a bail-out" "1..2\nok 1 - a\nBail out! no device\n" 0
+tap "0 1" "points in a text" "this is ok 1\n  ok 2 - indented\n" 0
+echo "1..$nr"
+exit $bad

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# verdict.sh CONSOLE RESULT STATUS: did a test machine do its work?
+#
+# QEMU exits with 0 after success, an oops and a panic alike. So the answer is yes
+# only if the machine said so in the agreed words, and shut down in order, in time
+# (STATUS, of timeout(1)), with a console that shows nothing bad. Prints what is
+# wrong; exit status 1 if anything is.
+. "$(dirname "$0")/lib.sh"
+
+console=$1 result=$2 status=$3
+bad=0
+
+badness='BUG|WARNING:|Badness|Oops|Call Trace:|Kernel panic|general protection|page fault|segfault at
+Bad page|Out of memory:|Objects remaining|refcount_t:|list_(add|del) corruption
+soft lockup|hard LOCKUP|blocked for more than|detected stall|self-detected stall|kthread starved for
+INFO: lockdep is turned off|possible (recursive|circular) locking|possible irq lock inversion|inconsistent lock state
+suspicious RCU usage|held lock freed|scheduling while atomic|sleeping function called|Invalid wait context
+ODEBUG: .*object type|ODEBUG disabled|KASAN:|KCSAN:|KMSAN:|KFENCE:|UBSAN:|kmemleak: [0-9]+ new suspected'
+
+wrong() { echo "verdict: $*"; bad=1; }
+
+case $status in
+0) ;;
+124 | 137) wrong "timed out" ;;
+*) wrong "QEMU ended with status $status" ;;
+esac
+
+if [ ! -s "$result" ]; then
+	wrong "the machine gave no verdict"
+elif ! cmp -s "$result" <(echo 'twheel-verdict: ok'); then
+	wrong "the machine said: $(tr -c '[:print:]\n' '?' <"$result")"
+fi
+
+[ "$(tr -d '\0' <"$console" | wc -c)" = "$(wc -c <"$console")" ] || wrong "NUL bytes on the console"
+grep -qa 'reboot: Power down' "$console" || wrong "no orderly shutdown"
+if grep -aE "$badness" "$console"; then
+	wrong "these lines on the console"
+fi
+exit $bad

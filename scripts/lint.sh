@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# lint.sh: the static gates, a point of TAP each, on a copy of the sources.
+# lint.sh --update: write what the UAPI's layout and the exported symbols are now to
+# scripts/*.expected, for a change that was meant.
+# shellcheck disable=SC2317 # gate calls the functions
+. "$(dirname "$0")/lib.sh"
+
+copy=$top/build/lint/src out=$top/build/lint
+KDIR=$("$top/scripts/kdir.sh")
+export KDIR
+
+# Pedantry that finds nothing here: 983 unused parameters in the kernel's headers.
+extra="-Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-type-limits"
+
+# C of user space: fixed types of the C library, and a shim that has to copy macros.
+user='^(selftest/(wheel|uapi|tap)|tools/|lib/|samples/|wheel_user\.h)'
+user_ignore=PREFER_KERNEL_TYPES,MACRO_ARG_REUSE
+
+kbuild() { make -s -j"$(nproc)" -C "$KDIR" M="$copy" CONFIG_TWHEEL_SELFTEST=m "$@"; }
+
+compiler() { kbuild W=1 KCFLAGS="-Werror $extra" modules; }
+
+# sparse's own exit status is always 0.
+sparse() { kbuild clean && kbuild C=1 CF="-D__CHECK_ENDIAN__ -Wsparse-error" modules; }
+
+checkpatch() {
+	local kernel_files user_files bad=0
+
+	mapfile -t user_files < <(sources '*.[ch]' | grep -E "$user")
+	mapfile -t kernel_files < <(sources '*.[ch]' | grep -vE "$user")
+	scripts/checkpatch.sh --terse --show-types -f "${kernel_files[@]}" || bad=1
+	scripts/checkpatch.sh --terse --show-types --ignore "$user_ignore" -f "${user_files[@]}" || bad=1
+	return $bad
+}
+
+kernel_doc() { sources '*.[ch]' | xargs "$KDIR/scripts/kernel-doc" -none -Werror; }
+
+uapi_compiles() {
+	local flags=(-Iinclude/uapi -Wall -Wextra -pedantic -Werror -fsyntax-only) m
+
+	# The system's headers serve -m32 too, without the packages of multilib.
+	for m in -m64 -m32; do
+		gcc "$m" -std=c90 -Wpadded -idirafter "/usr/include/$(gcc -dumpmachine)" "${flags[@]}" \
+			-x c include/uapi/linux/twheel.h || return
+	done
+	g++ -std=c++11 "${flags[@]}" -x c++ include/uapi/linux/twheel.h
+}
+
+# layout -m64|-m32: every structure of the UAPI
+layout() {
+	local structs
+
+	structs=$(sed -n 's/^struct \(twheel_[a-z]*\) {$/\1/p' include/uapi/linux/twheel.h)
+	{
+		echo '#include <linux/twheel.h>'
+		for s in $structs; do
+			echo "struct $s $s;"
+		done
+	} | gcc "$1" -g -c -Iinclude/uapi -idirafter "/usr/include/$(gcc -dumpmachine)" -x c -o "$out/uapi.o" - &&
+		pahole -C "${structs//$'\n'/,}" "$out/uapi.o"
+}
+
+uapi_layout() {
+	layout -m64 | diff scripts/uapi-layout.expected - && layout -m32 | diff scripts/uapi-layout.expected -
+}
+
+symbols() { awk '{ print $2, $NF }' "$copy/Module.symvers" | LC_ALL=C sort; }
+exported() { symbols | diff scripts/symvers.expected -; }
+
+shell() {
+	sources | while read -r file; do
+		! head -n 1 "$file" | grep -aqE '^#!.*\b(sh|bash)$' || echo "$file"
+	done | xargs shellcheck -x -P scripts -e SC1091
+}
+
+spelling() { sources | grep -v '^LICENSES/' | xargs codespell; }
+
+nr=0 bad=0
+gate() {
+	local name=$1
+
+	shift
+	nr=$((nr + 1))
+	if "$@" >"$out/log" 2>&1 </dev/null; then
+		echo "ok $nr - $name"
+	else
+		echo "not ok $nr - $name"
+		sed 's/^/# /' "$out/log"
+		bad=1
+	fi
+}
+
+cd "$top"
+rm -rf "$copy"
+mkdir -p "$copy"
+sources | xargs cp --parents -t "$copy"
+
+if [ "${1:-}" = --update ]; then
+	layout -m64 >scripts/uapi-layout.expected
+	quiet compiler && symbols >scripts/symvers.expected
+	exit
+fi
+
+echo 1..9
+gate "gcc W=1 -Werror -Wextra" compiler
+gate "the exported symbols are those of symvers.expected" exported
+gate "sparse" sparse
+gate "checkpatch --strict" checkpatch
+gate "kernel-doc" kernel_doc
+gate "UAPI compiles as C90 and C++11, 32 and 64 bits, without padding" uapi_compiles
+gate "UAPI layout is that of uapi-layout.expected, 32 and 64 bits" uapi_layout
+gate "shellcheck" shell
+gate "codespell" spelling
+exit $bad

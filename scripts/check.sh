@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# check.sh [fast]: every test; fast leaves out the virtual machine. Ends with the
+# line "N passed, N failed". tap.awk says what counts.
+. "$(dirname "$0")/lib.sh"
+cd "$top"
+
+passed=0 failed=0 log=build/check
+mkdir -p "$log"
+
+# suite NAME COMMAND...: run a program that prints TAP, and count its points.
+suite() {
+	local name=$1 began=$SECONDS status=0 count
+
+	shift
+	echo "# suite $name: $*"
+	"$@" </dev/null 2>&1 | tee "$log/$name" || status=${PIPESTATUS[0]}
+	count=$(awk -v status="$status" -v skips=scripts/skips.expected -f scripts/tap.awk "$log/$name")
+	sed '$d' <<<"$count"
+	read -r p f <<<"$(tail -n 1 <<<"$count")"
+	passed=$((passed + p)) failed=$((failed + f))
+	echo "# suite $name: $p passed, $f failed, $((SECONDS - began)) s"
+}
+
+# point NAME COMMAND...: a suite of one point.
+point() {
+	local name=$1
+
+	shift
+	echo 1..1
+	if "$@"; then
+		echo "ok 1 - $name"
+	else
+		echo "not ok 1 - $name"
+		return 1
+	fi
+}
+
+selftest() {
+	local run=build/qemu/selftest.run tests kmods
+
+	point "the modules build" modules CONFIG_TWHEEL_SELFTEST=m || return
+	point "the selftests build" quiet make -C selftest/uapi || return
+	mapfile -t tests < <(find build/uapi -name 'test_*' -executable | sort)
+	mapfile -t kmods < <(find selftest/kmod -name '*.ko' 2>/dev/null | sort)
+	mkdir -p build/qemu
+	cat >$run <<-END
+		mode=selftest
+		tests='${tests[*]##*/}'
+		kmods='${kmods[*]##*/}'
+	END
+	point "the machine's verdict" scripts/boot.sh selftest 300 $run \
+		twheel.ko twheel_chardev.ko "${tests[@]}" "${kmods[@]}"
+}
+
+groups=(build native lint rig)
+[ "${1:-}" != fast ] || groups=(build native lint)
+scripts/deps.sh "${groups[@]}"
+KDIR=$(scripts/kdir.sh)
+export KDIR
+
+suite verdict scripts/test-verdict.sh
+suite wheel make -s -C selftest/wheel check
+suite lint scripts/lint.sh
+[ "${1:-}" = fast ] || suite qemu selftest
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

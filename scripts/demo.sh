@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# demo.sh: a million timers on /dev/twheel in a virtual machine. WORKLOAD=FILE
+# takes them from a text file instead.
+. "$(dirname "$0")/lib.sh"
+cd "$top"
+
+files=(twheel.ko twheel_chardev.ko build/tools/twheel-demo)
+args=
+if [ -n "${WORKLOAD:-}" ]; then
+	[ -r "$WORKLOAD" ] || die "cannot read WORKLOAD=$WORKLOAD"
+	mkdir -p build/qemu
+	cp "$WORKLOAD" build/qemu/workload
+	files+=(build/qemu/workload)
+	args=/twheel/workload
+fi
+
+scripts/deps.sh build rig
+KDIR=$(scripts/kdir.sh)
+export KDIR
+modules
+quiet make tools
+mkdir -p build/qemu
+printf "mode=demo\nargs='%s'\n" "$args" >build/qemu/demo.run
+scripts/boot.sh demo 600 build/qemu/demo.run "${files[@]}"

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The Test Anything Protocol: plan(n), then ok() n times, then return done() from
+ * main(). A run that stops early has not passed, and done() says so.
+ */
+#ifndef TAP_H
+#define TAP_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+static unsigned int tap_planned, tap_run, tap_failed;
+
+static inline void plan(unsigned int n)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);	/* a crash loses no line */
+	tap_planned = n;
+	printf("1..%u\n", n);
+}
+
+/* A result. Returns @cond, so that what led to it can be told with diag(). */
+__attribute__((__format__(__printf__, 2, 3)))
+static inline bool ok(bool cond, const char *fmt, ...)
+{
+	va_list args;
+
+	printf("%sok %u - ", cond ? "" : "not ", ++tap_run);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	putchar('\n');
+	tap_failed += !cond;
+	return cond;
+}
+
+__attribute__((__format__(__printf__, 1, 2)))
+static inline void diag(const char *fmt, ...)
+{
+	va_list args;
+
+	fputs("# ", stdout);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	putchar('\n');
+}
+
+/* The exit status: 0 only if all that was planned was run and passed. */
+static inline int done(void)
+{
+	if (tap_run != tap_planned)
+		diag("planned %u, ran %u", tap_planned, tap_run);
+	return tap_failed || tap_run != tap_planned;
+}
+
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * wheel_check() itself: break a sound wheel in one field at a time, and see that it
+ * complains, and about that. What it does not look at: the quotas, paced, far_end,
+ * moves, and the pprev of a node.
+ */
+#include "test.h"
+
+/* Timers of level 1, 2 and so on; and a bucket of level 1 that is big. */
+enum { L0, L1, L2, L3, L4, FAR, BIG };
+
+#define TIMERS	(BIG + WHEEL_BIG + 1)
+
+static struct wheel_timer timer[TIMERS];
+static struct wheel *good;
+static const u64 start = 5 * (u64)WHEEL_W4 + 2 * WHEEL_W2 + 1;
+
+/* A sound wheel in which every kind of bucket is occupied. */
+static void build(void)
+{
+	u64 big = (start / width[1] + 2) * width[1];
+	unsigned int i;
+
+	good = new_wheel(start);
+	wheel_add(good, &timer[L0], start + 1);
+	wheel_add(good, &timer[L1], (start / width[1] + 4) * width[1] + 1);
+	wheel_add(good, &timer[L2], (start / width[2] + 2) * width[2] + 1);
+	wheel_add(good, &timer[L3], (start / width[3] + 2) * width[3] + 1);
+	wheel_add(good, &timer[L4], (start / width[4] + 2) * width[4] + 1);
+	wheel_add(good, &timer[FAR], start + SPAN + 1);
+	for (i = BIG; i < TIMERS; i++)
+		wheel_add(good, &timer[i], big + 1);
+}
+
+/* Does a wheel in that state make wheel_check() say this, or nothing if NULL? */
+static void says(const struct wheel *w, const char *complaint, const char *what)
+{
+	const char *err = wheel_check(w);
+
+	if (!ok(complaint ? err && !strcmp(err, complaint) : !err, "%s", what))
+		diag("it said: %s", err ? err : "nothing");
+}
+
+static struct wheel_bucket *bucket_of(struct wheel *w, unsigned int i)
+{
+	return &w->bucket[timer[i].bucket];
+}
+
+#define COUNT		"a bucket's count is wrong"
+#define MAP		"a map bit is wrong"
+#define BIG_BIT		"a big bit is wrong"
+#define NR		"the number of timers is wrong"
+#define NR_BIG		"the number of big buckets is wrong"
+#define MIN		"a timer is earlier than its bucket's min"
+#define ODOMETER	"the odometer is wrong"
+#define CURRENT		"a current slot is wrong"
+#define OVERDUE		"a queued timer is overdue"
+#define NEXT		"a timer is earlier than the next event"
+#define SLOT		"a timer is in the wrong slot"
+#define BUCKET		"a timer does not know its bucket"
+#define FAR_BUCKET	"a far timer does not know its bucket"
+#define FAR_OVERDUE	"a far timer is overdue"
+#define FAR_MIN		"a far timer is earlier than far_min"
+#define LATE		"a big bucket was not emptied in time"
+
+/* A copy of the wheel, to be broken. The lists stay those of the good one. */
+#define BROKEN(damage, complaint) do {			\
+	struct wheel *w = alloc(1, sizeof(*w));		\
+							\
+	memcpy(w, good, sizeof(*w));			\
+	damage;						\
+	says(w, complaint, #damage);			\
+	free(w);					\
+} while (0)
+
+/* The same for a timer, which the copy shares: it is repaired. */
+#define BROKEN_TIMER(i, damage, complaint) do {		\
+	struct wheel_timer *t = &timer[i], saved = *t;	\
+							\
+	damage;						\
+	says(good, complaint, "timer[" #i "]: " #damage);	\
+	*t = saved;					\
+} while (0)
+
+static void counts(void)
+{
+	unsigned int i;
+
+	for (i = L0; i <= BIG; i++) {
+		BROKEN(bucket_of(w, i)->n++, COUNT);
+		BROKEN(bucket_of(w, i)->n--, COUNT);
+		BROKEN(__clear_bit(timer[i].bucket, w->map), MAP);
+		BROKEN(__set_bit(timer[i].bucket + 1, w->map), MAP);
+	}
+	BROKEN(w->nr++, NR);
+	BROKEN(w->nr--, NR);
+	BROKEN(__clear_bit(timer[BIG].bucket, w->big), BIG_BIT);
+	BROKEN(__set_bit(timer[L2].bucket, w->big), BIG_BIT);
+	BROKEN(__set_bit(timer[L3].bucket + 1, w->big), BIG_BIT);
+	BROKEN(w->nr_big++, NR_BIG);
+	BROKEN(w->nr_big--, NR_BIG);
+}
+
+static void bounds(void)
+{
+	unsigned int i;
+
+	for (i = L1; i <= L4; i++)
+		BROKEN(bucket_of(w, i)->min = 2, MIN);
+	BROKEN(bucket_of(w, BIG)->min = 2, MIN);
+	BROKEN(w->next = timer[L0].expires + 1, NEXT);
+	BROKEN(w->next = WHEEL_NEVER, NEXT);
+	BROKEN(w->far_min = timer[FAR].expires + 1, FAR_MIN);
+}
+
+/* An odometer that is out by a rotation leaves every slot as it was. */
+static void clocks(void)
+{
+	unsigned int l;
+
+	BROKEN(w->q[0]++, OVERDUE);
+	for (l = 1; l < WHEEL_LEVELS; l++)
+		BROKEN(w->q[l]++, ODOMETER);
+	for (l = 0; l < WHEEL_LEVELS; l++)
+		BROKEN(w->slot[l]++, CURRENT);
+	BROKEN(w->q[4] += WHEEL_R4, SLOT);
+}
+
+static void timers(void)
+{
+	unsigned int i;
+
+	for (i = L0; i <= L4; i++) {
+		BROKEN_TIMER(i, t->bucket++, BUCKET);
+		BROKEN_TIMER(i, t->bucket = WHEEL_NONE, BUCKET);
+		BROKEN_TIMER(i, t->expires = start, OVERDUE);
+	}
+	for (i = L1; i <= L4; i++) {
+		BROKEN_TIMER(i, t->expires--, MIN);
+		BROKEN_TIMER(i, t->expires -= width[i] + 1, SLOT);
+		BROKEN_TIMER(i, t->expires += width[i], SLOT);
+		BROKEN_TIMER(i, t->expires += 2 * SPAN, SLOT);
+	}
+	BROKEN_TIMER(L0, t->expires++, SLOT);
+	BROKEN_TIMER(FAR, t->bucket = WHEEL_NONE, FAR_BUCKET);
+	BROKEN_TIMER(FAR, t->expires = start, FAR_OVERDUE);
+	BROKEN_TIMER(FAR, t->expires--, FAR_MIN);
+}
+
+static void lists(void)
+{
+	BROKEN(bucket_of(w, L3)->head.first = NULL, COUNT);
+	BROKEN(bucket_of(w, BIG)->head.first = good->bucket[timer[BIG].bucket].head.first->next,
+	       COUNT);
+	BROKEN(w->bucket[WHEEL_L3].head.first = &timer[L3].node, BUCKET);
+	BROKEN(w->bucket[WHEEL_FAR + 1].head.first = &timer[FAR].node, FAR_BUCKET);
+}
+
+/* A timer at clk is in order while a step is under way, and only then. */
+static void phases(void)
+{
+	struct wheel_timer *t = &timer[L0];
+
+	good->q[0]++;
+	good->slot[0]++;
+	says(good, OVERDUE, "due at clk, and no step under way");
+	good->phase = WHEEL_EXPIRE;
+	says(good, NULL, "due at clk in a step under way");
+	good->q[0]--;
+	good->slot[0]--;
+	good->phase = WHEEL_IDLE;
+	wheel_del(good, t);
+	wheel_set_clk(good, (start / width[1] + 2) * width[1]);
+	says(good, LATE, "clk in a big bucket");
+}
+
+#define PLAN	(1 + (BIG + 1) * 4 + 7 + 8 + 11 + 5 * 3 + 4 * 4 + 4 + 4 + 3 + 1)
+
+int main(void)
+{
+	plan(PLAN);
+	build();
+	says(good, NULL, "a sound wheel");
+	counts();
+	bounds();
+	clocks();
+	timers();
+	lists();
+	says(good, NULL, "the wheel is sound again");
+	phases();
+	free(good);
+	return done();
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Long times. The clock jumps by hours, days and years, and the wheel does the ticks
+ * that have work and no others; a century of timers fires in seconds, each in its
+ * tick. Steps are what a wake-up costs, so they are counted, and not timed.
+ */
+#include <time.h>
+
+#include "test.h"
+
+#define MINUTE		((u64)WHEEL_W1)
+#define HOUR		((u64)WHEEL_W2)
+#define DAY		((u64)WHEEL_W3)
+#define YEAR		((u64)WHEEL_W4)
+
+static int by_value(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Queue @n timers within (@from, @from + @within]. Returns how many ticks they have. */
+static u64 scatter(struct wheel *w, struct wheel_timer *t, unsigned int n, u64 from,
+		   u64 within)
+{
+	u64 *e = alloc(n, sizeof(*e)), ticks = 0;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		e[i] = from + 1 + below(within);
+		wheel_add(w, &t[i], e[i]);
+	}
+	qsort(e, n, sizeof(*e), by_value);
+	for (i = 0; i < n; i++)
+		ticks += !i || e[i] != e[i - 1];
+	free(e);
+	return ticks;
+}
+
+/* An empty wheel has no event, however far the clock jumps. */
+static void empty_wheel(void)
+{
+	static const u64 jumps[] = {
+		1, MINUTE, HOUR, 5 * HOUR + 1, DAY, 3 * DAY, YEAR, 30 * YEAR, 1000 * YEAR
+	};
+	struct wheel *w = new_wheel(42);
+	struct tally c = { 0 };
+	bool good = w->next == WHEEL_NEVER && !wheel_due(w, LLONG_MAX);
+	struct wheel_timer t = { 0 };
+	unsigned int i;
+	u64 now = 42;
+
+	for (i = 0; i < ARRAY_SIZE(jumps); i++) {
+		now += jumps[i];
+		advance(w, now, &c);
+		good &= wheel_clk(w) == now && w->next == WHEEL_NEVER && sound(w);
+	}
+	ok(good && !c.steps, "an empty wheel has no event over jumps up to 1000 years");
+	wheel_add(w, &t, now + DAY);
+	advance(w, now + YEAR, &c);
+	ok(c.fired == 1 && !c.wrong && c.steps == 1 && w->next == WHEEL_NEVER,
+	   "nor has one whose last timer fired");
+	wheel_add(w, &t, now + YEAR + DAY);
+	wheel_del(w, &t);
+	advance(w, now + 2 * YEAR, &c);
+	ok(c.fired == 1 && c.steps <= 2 && w->next == WHEEL_NEVER,
+	   "and after a cancel at most one step is in vain");
+	free(w);
+}
+
+/*
+ * @n timers within @within ticks, and a sleep over all of them: as many steps as
+ * ticks. So few that no bucket is big: those are emptied in steps of their own.
+ */
+static void sleep_over(unsigned int n, u64 within, const char *what)
+{
+	struct wheel_timer *t = alloc(n, sizeof(*t));
+	u64 start = below(YEAR), ticks;
+	struct wheel *w = new_wheel(start);
+	struct tally c = { 0 };
+	bool good;
+
+	ticks = scatter(w, t, n, start, within);
+	good = sound(w);
+	advance(w, start + within, &c);
+	ok(good && c.fired == n && !c.wrong && c.steps == ticks && sound(w),
+	   "%u timers, a sleep of %s: %llu steps for %llu ticks", n, what,
+	   (ull)c.steps, (ull)ticks);
+	free(w);
+	free(t);
+}
+
+/* The same, event by event. */
+static void sparse(void)
+{
+	struct wheel_timer t[200] = { 0 };
+	u64 start = below(YEAR), ticks, wakes = 0;
+	struct wheel *w = new_wheel(start);
+	struct tally c = { 0 };
+
+	ticks = scatter(w, t, ARRAY_SIZE(t), start, 90 * YEAR);
+	for (; w->next != WHEEL_NEVER; wakes++)
+		hop(w, &c);
+	ok(c.fired == ARRAY_SIZE(t) && !c.wrong && wakes == ticks && c.steps == ticks && !c.vain,
+	   "200 timers over 90 years: %llu wakes, %llu in vain", (ull)wakes, (ull)c.vain);
+	free(w);
+}
+
+/* Jumps of every size over a filled wheel: each step begun has something to do. */
+static void hours_and_years(void)
+{
+	static const u64 unit[] = { 1, MINUTE, HOUR, DAY, YEAR };
+	const unsigned int n = 20000;
+	struct wheel_timer *t = alloc(n, sizeof(*t));
+	struct tally c = { 0 };
+	u64 now = 123456789, jumps = 0;
+	struct wheel *w = new_wheel(now);
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		wheel_add(w, &t[i], now + 1 + below(90 * unit[i % 5]));
+	while (w->nr) {
+		now += 1 + below(3 * unit[below(5)]);
+		advance(w, now, &c);
+		jumps++;
+	}
+	ok(c.fired == n && !c.wrong && c.steps <= n + w->moves && sound(w),
+	   "%u timers, %llu jumps by ticks to years: %llu steps", n, (ull)jumps, (ull)c.steps);
+	free(w);
+	free(t);
+}
+
+/* Timers in every year of the century, around its end, and in the next two. */
+static void fill_century(struct wheel *w, struct wheel_timer *t, unsigned int n, u64 start)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		u64 year = i % 10 ? i % 101 : 98 + i / 10 % 200;
+
+		wheel_add(w, &t[i], start + year * YEAR + below(YEAR));
+	}
+}
+
+static void century(u64 start)
+{
+	const unsigned int n = 200000;
+	struct wheel_timer *t = alloc(n, sizeof(*t));
+	struct wheel *w = new_wheel(start);
+	struct tally c = { 0 };
+	clock_t begin = clock();
+	unsigned int full = 0, i;
+	bool good;
+	u64 far;
+
+	fill_century(w, t, n, start);
+	for (i = WHEEL_L4; i < WHEEL_FAR; i++)
+		full += w->bucket[i].n > 0;
+	far = w->bucket[WHEEL_FAR].n;
+	good = sound(w);
+	while (w->next != WHEEL_NEVER)
+		hop(w, &c);
+	ok(good && far && full == WHEEL_R4 - 2 && c.fired == n && !c.wrong && sound(w),
+	   "from %llu: %u timers over 2 + %u years and beyond (%llu), each in its tick",
+	   (ull)start, n, full, (ull)far);
+	diag("%llu steps, %llu moves, at most %llu in a tick, %.2f s", (ull)c.steps,
+	     (ull)w->moves, (ull)c.worst, (double)(clock() - begin) / CLOCKS_PER_SEC);
+	free(w);
+	free(t);
+}
+
+int main(int argc, char **argv)
+{
+	plan(3 + 4 + 1 + 1 + 2);
+	rnd_state = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
+	empty_wheel();
+	sleep_over(500, 3 * DAY, "3 days of 1 s ticks");
+	sleep_over(1000, 3 * 86400000ULL, "3 days of 1 ms ticks");
+	sleep_over(200, 90 * YEAR, "90 years");
+	sleep_over(1, 99 * YEAR, "99 years");
+	sparse();
+	hours_and_years();
+	century(0);
+	century(1234567 * YEAR + 12345678);
+	return done();
+}

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* The kernel's name for it. */
+#define __printf(fmt, args)	__attribute((format(printf, fmt, args)))
+
 static unsigned int tap_planned, tap_run, tap_failed;
 
 static inline void plan(unsigned int n)
@@ -20,8 +23,7 @@ static inline void plan(unsigned int n)
 }
 
 /* A result. Returns @cond, so that what led to it can be told with diag(). */
-__attribute__((__format__(__printf__, 2, 3)))
-static inline bool ok(bool cond, const char *fmt, ...)
+static inline __printf(2, 3) bool ok(bool cond, const char *fmt, ...)
 {
 	va_list args;
 
@@ -34,8 +36,7 @@ static inline bool ok(bool cond, const char *fmt, ...)
 	return cond;
 }
 
-__attribute__((__format__(__printf__, 1, 2)))
-static inline void diag(const char *fmt, ...)
+static inline __printf(1, 2) void diag(const char *fmt, ...)
 {
 	va_list args;
 

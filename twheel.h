@@ -68,21 +68,21 @@ struct twheel_timer {
 #define TWHEEL_STATIC	BIT(0)
 
 #ifdef CONFIG_LOCKDEP
-#define TWHEEL_LOCKDEP_INIT(_name) \
-	.lockdep_map = STATIC_LOCKDEP_MAP_INIT(_name, __FILE__ ":" __stringify(__LINE__)),
+#define TWHEEL_LOCKDEP_PLACE	__FILE__ ":" __stringify(__LINE__)
+#define TWHEEL_LOCKDEP_INIT \
+	.lockdep_map = STATIC_LOCKDEP_MAP_INIT(TWHEEL_LOCKDEP_PLACE, TWHEEL_LOCKDEP_PLACE),
 #else
-#define TWHEEL_LOCKDEP_INIT(_name)
+#define TWHEEL_LOCKDEP_INIT
 #endif
 
 /**
  * TWHEEL_TIMER_INIT() - initial value of a timer of the CPUs' bases
- * @_name:	the timer
  * @_function:	the callback
  */
-#define TWHEEL_TIMER_INIT(_name, _function) {			\
+#define TWHEEL_TIMER_INIT(_function) {				\
 		.queue.flags = TWHEEL_STATIC,			\
 		.function = (_function),			\
-		TWHEEL_LOCKDEP_INIT(#_name)			\
+		TWHEEL_LOCKDEP_INIT				\
 	}
 
 /**
@@ -91,7 +91,7 @@ struct twheel_timer {
  * @_function:	the callback
  */
 #define DEFINE_TWHEEL_TIMER(_name, _function) \
-	struct twheel_timer _name = TWHEEL_TIMER_INIT(_name, _function)
+	struct twheel_timer _name = TWHEEL_TIMER_INIT(_function)
 
 /**
  * struct twheel_sink - where a base hands its expired timers, instead of callbacks

@@ -55,11 +55,12 @@ static void *zalloc(size_t nr, size_t size)
 
 /* Wait for @condition, not for ever. */
 #define wait_for(condition) ({						\
-	unsigned int __ms;						\
+	unsigned int __left = WAIT_MS;					\
+	bool __met;							\
 									\
-	for (__ms = 0; !(condition) && __ms < WAIT_MS; __ms++)		\
+	while (!(__met = !!(condition)) && __left--)			\
 		usleep_range(1000, 1100);				\
-	!!(condition);							\
+	__met;								\
 })
 
 /* ---- a timer that tells what happened to it -------------------------------- */
@@ -660,7 +661,7 @@ static void add_array(struct probe *probes, struct twheel_timer **timers, ktime_
 		early += probes[i].fired_at < probes[i].deadline;
 		twheel_cancel_sync(timers[i]);
 	}
-	check(fired == nr && !early, "add_array: %u of %u fired, %u early", fired, nr, early);
+	check(fired == nr && !early, "of an array %u of %u fired, %u early", fired, nr, early);
 }
 
 static void test_array(void)
@@ -746,7 +747,7 @@ static DEFINE_TWHEEL_TIMER(static_timer, rearm_itself);
 
 static void static_fired(struct twheel_timer *timer);
 static struct probe static_probe = {
-	.timer = TWHEEL_TIMER_INIT(static_probe.timer, static_fired),
+	.timer = TWHEEL_TIMER_INIT(static_fired),
 };
 
 static void static_fired(struct twheel_timer *timer)

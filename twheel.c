@@ -33,6 +33,7 @@
 #include <linux/cpu.h>
 #include <linux/debugobjects.h>
 #include <linux/hrtimer.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/lockdep.h>
 #include <linux/math64.h>
@@ -76,6 +77,7 @@ static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32
  * @running:	the timer whose callback is running
  * @armed:	the tick the hrtimer is armed for, WHEEL_NEVER if it is not. Where
  *		work was put off this is the tick of that work, which is over
+ * @forwarded:	jiffies when the wheel was told the time
  * @ended:	when the last run ended, in ns of CLOCK_MONOTONIC
  * @debt:	ns of CPU that runs have used and not made up for by pausing
  * @hrtimer:	drives the base
@@ -95,6 +97,7 @@ struct twheel_base {
 	bool				in_run;
 	struct twheel_timer		*running;
 	u64				armed;
+	unsigned long			forwarded;
 	u64				ended;
 	u64				debt;
 	struct hrtimer			hrtimer;
@@ -286,7 +289,7 @@ static void lockdep_wait(struct twheel_timer *timer) { }
  * Make sure that there will be a run at the next event. A run that is under way
  * sees to that when it ends.
  */
-static void base_arm(struct twheel_base *base)
+static __always_inline void base_arm(struct twheel_base *base)
 {
 	u64 next = base->wheel.next;
 
@@ -308,6 +311,19 @@ static void base_defer(struct twheel_base *base, u64 pause)
 			       0, HRTIMER_MODE_ABS_SOFT);
 }
 
+/*
+ * Let the wheel know the time, so that timers are placed by their true distance. Once a jiffy
+ * is enough, and what reading the clock costs is worth saving.
+ */
+static __always_inline void base_forward(struct twheel_base *base)
+{
+	lockdep_assert_held(&base->lock);
+	if (base->forwarded == jiffies)
+		return;
+	base->forwarded = jiffies;
+	wheel_forward(&base->wheel, base_tick(base, base_now(base)));
+}
+
 static void base_add(struct twheel_base *base, struct twheel_timer *timer,
 		     ktime_t expires)
 {
@@ -318,7 +334,7 @@ static void base_add(struct twheel_base *base, struct twheel_timer *timer,
 }
 
 /* Take @timer out, if it is in. */
-static bool base_del(struct twheel_base *base, struct twheel_timer *timer)
+static __always_inline bool base_del(struct twheel_base *base, struct twheel_timer *timer)
 {
 	lockdep_assert_held(&base->lock);
 	if (!twheel_pending(timer))
@@ -514,7 +530,8 @@ static struct twheel_base *base_by_id(u32 id)
  * While MIGRATING is set nobody gets at the timer, so that CPU 1 needs not hold two
  * locks.
  */
-static struct twheel_base *lock_base(struct twheel_timer *timer, unsigned long *flags)
+static __always_inline struct twheel_base *lock_base(struct twheel_timer *timer,
+						     unsigned long *flags)
 	__acquires(timer)
 {
 	for (;;) {
@@ -537,8 +554,8 @@ static struct twheel_base *lock_base(struct twheel_timer *timer, unsigned long *
  * timer of the CPUs' bases. One whose callback is running stays: where it runs is
  * where cancel_sync() looks for it.
  */
-static struct twheel_base *move_base(struct twheel_base *base,
-				     struct twheel_timer *timer)
+static __always_inline struct twheel_base *move_base(struct twheel_base *base,
+						     struct twheel_timer *timer)
 {
 	struct twheel_base *here;
 
@@ -599,24 +616,25 @@ static bool arm_is_wanted(const struct twheel_base *base, const struct twheel_ti
 	       base_tick_after(base, expires) < timer->queue.expires;
 }
 
-/* Arm @timer for @time, or for @time from now. Returns whether it was armed. */
-static int timer_arm(struct twheel_timer *timer, ktime_t time, bool relative,
-		     enum arm_mode mode)
+/*
+ * Arm @timer for @time, or for @time from now. Returns whether it was armed. Inlined, so that
+ * each of its callers has only what it needs of it: this is the path that is hot.
+ */
+static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, bool relative,
+				     enum arm_mode mode)
 {
 	struct twheel_base *base;
 	unsigned long flags;
 	int pending;
-	ktime_t now;
 
 	base = lock_base(timer, &flags);
-	now = base_now(base);
 	if (relative)
-		time = ktime_add_safe(now, max_t(ktime_t, time, 0));
+		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
 	pending = twheel_pending(timer);
-	if (arm_is_wanted(base, timer, time, mode)) {
+	if (likely(arm_is_wanted(base, timer, time, mode))) {
 		base_del(base, timer);
 		base = move_base(base, timer);
-		wheel_forward(&base->wheel, base_tick(base, now));
+		base_forward(base);
 		base_add(base, timer, time);
 		base_arm(base);
 	}
@@ -881,7 +899,7 @@ EXPORT_SYMBOL_GPL(twheel_remaining);
 static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task *task)
 {
 	base = move_base(base, &task->timer);
-	wheel_forward(&base->wheel, base_tick(base, base_now(base)));
+	base_forward(base);
 	base_add(base, &task->timer, task->deadline);
 	base_arm(base);
 	return base;

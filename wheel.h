@@ -25,9 +25,10 @@
  *    timer is due, then emptied at once: most timers are cancelled before;
  *  - a big one is emptied evenly over the ticks left until it begins.
  *
- * A million timers in one hour-bucket cost no tick more than some 560 moves.
- * A timer moves at most four times, and once more for each look through the
- * far list, whose timers are beyond the span of the wheel.
+ * A million timers spread over an hour a day ahead cost no tick more than some
+ * 560 moves. Only timers that are due in nearly the same tick have to be moved in
+ * as few ticks as they expire in. A timer moves at most four times, and once more
+ * for each look through the far list, whose timers are beyond the span of the wheel.
  *
  * The next tick with work is the minimum over at most nine bitmap searches, so
  * that sleeping costs nothing and waking up after years does only the ticks
@@ -57,13 +58,17 @@
 #endif
 #include "wheel_types.h"
 
-/* The geometry. Tests shrink the radices; each must be at least 2. */
+/* The geometry. Tests shrink the radices; each must be at least 2, the last 3. */
 #ifndef WHEEL_R0
 #define WHEEL_R0	60
 #define WHEEL_R1	60
 #define WHEEL_R2	24
 #define WHEEL_R3	365
 #define WHEEL_R4	100
+#endif
+
+#if WHEEL_R4 < 3
+#error "far timers are looked through for a bucket's width, and may not be due by then"
 #endif
 
 /* A bucket of more timers than this is emptied piecemeal, ahead of time. */
@@ -373,7 +378,8 @@ static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
 	w->nr--;
 }
 
-/* The distance in slots from slot @cur of level @lv to the first bit at or after
+/*
+ * The distance in slots from slot @cur of level @lv to the first bit at or after
  * @from, going round; @lv->slots where there is none.
  */
 static inline u32 wheel_search(const unsigned long *map,
@@ -629,7 +635,8 @@ static inline struct wheel_timer *wheel_take(struct wheel *w, u32 *budget)
 /**
  * wheel_expire() - advance towards a tick, and hand out one timer
  * @w:		the wheel
- * @now:	the tick to advance to; one that is over already does nothing
+ * @now:	the tick to advance to, before WHEEL_NEVER. For one that is over already
+ *		no tick is begun; a step that is unfinished is gone on with
  * @budget:	how many operations may be done, a list move, an expiry and the
  *		start of a tick being one each; what was done is taken off
  *

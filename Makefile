@@ -2,7 +2,6 @@
 # The ways in; the work is done by Kbuild and scripts/.
 
 PREFIX	?= /usr
-CFLAGS	?= -O2 -g -Wall -Wextra
 
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
@@ -22,11 +21,8 @@ install modules_install: modules
 headers_install:
 	install -D -m 644 include/uapi/linux/twheel.h $(DESTDIR)$(PREFIX)/include/linux/twheel.h
 
-tools: build/tools/twheel-demo
-
-build/tools/%: tools/%.c include/uapi/linux/twheel.h
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -static -pthread -Iinclude/uapi -o $@ $< $(LDFLAGS)
+tools:
+	@$(MAKE) --no-print-directory -C tools
 
 demo:
 	@scripts/demo.sh
@@ -45,7 +41,7 @@ help:
 	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
 	@echo 'make install          install them; DEPMOD, INSTALL_MOD_PATH as for any module'
 	@echo 'make headers_install  install <linux/twheel.h> (DESTDIR=, PREFIX=)'
-	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, MEM=MiB)'
+	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make check            every test; needs root or sudo if a package is missing'
 	@echo 'make check-fast       those without a virtual machine'
 	@echo 'make lint             the static gates'

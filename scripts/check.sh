@@ -49,7 +49,7 @@ selftest() {
 		tests='${tests[*]##*/}'
 		kmods='${kmods[*]##*/}'
 	END
-	point "the machine's verdict" scripts/boot.sh selftest 300 $run \
+	point "the machine's verdict" scripts/boot.sh selftest 420 $run \
 		twheel.ko twheel_chardev.ko "${tests[@]}" "${kmods[@]}"
 }
 

@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # demo.sh: a million timers on /dev/twheel in a virtual machine. WORKLOAD=FILE
-# takes them from a text file instead.
+# takes them from a text file instead; ARGS= are more options for twheel-demo.
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
 files=(twheel.ko twheel_chardev.ko build/tools/twheel-demo)
-args=
+args=${ARGS:-}
 if [ -n "${WORKLOAD:-}" ]; then
 	[ -r "$WORKLOAD" ] || die "cannot read WORKLOAD=$WORKLOAD"
 	mkdir -p build/qemu
 	cp "$WORKLOAD" build/qemu/workload
 	files+=(build/qemu/workload)
-	args=/twheel/workload
+	args+=' -w /twheel/workload'
 fi
 
 scripts/deps.sh build rig

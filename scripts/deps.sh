@@ -23,7 +23,7 @@ installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-wanted=$(for group; do packages "$group"; done)
+wanted=$(for group; do packages "$group"; done | tr ' ' '\n' | sort -u)
 missing=()
 for package in $wanted; do
 	installed "$package" || missing+=("$package")

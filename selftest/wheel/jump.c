@@ -107,6 +107,33 @@ static void sparse(void)
 	free(w);
 }
 
+/*
+ * Far timers, all due in year 250, and something to do in every year until then:
+ * they are looked through once, when year 250 comes into reach, which takes two
+ * steps of its own.
+ */
+static void one_look(void)
+{
+	const unsigned int near = 249, far = 100;
+	struct wheel_timer *t = alloc(near + far, sizeof(*t));
+	struct wheel *w = new_wheel(0);
+	struct tally c = { 0 };
+	unsigned int i;
+	u64 ticks;
+
+	ticks = near + scatter(w, t + near, far, 250 * YEAR, YEAR - 1);
+	for (i = 0; i < near; i++) {
+		wheel_add(w, &t[i], (i + 1) * YEAR + YEAR / 2);
+		advance(w, (i + 1) * YEAR + YEAR / 2, &c);
+	}
+	advance(w, 251 * YEAR, &c);
+	ok(c.fired == near + far && !c.wrong && c.steps == ticks + 2,
+	   "a far list is looked through when it is due: %llu steps for %llu ticks",
+	   (ull)c.steps, (ull)ticks);
+	free(w);
+	free(t);
+}
+
 /* Jumps of every size over a filled wheel: each step begun has something to do. */
 static void hours_and_years(void)
 {
@@ -172,7 +199,7 @@ static void century(u64 start)
 
 int main(int argc, char **argv)
 {
-	plan(3 + 4 + 1 + 1 + 2);
+	plan(3 + 4 + 1 + 1 + 1 + 2);
 	rnd_state = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	empty_wheel();
 	sleep_over(500, 3 * DAY, "3 days of 1 s ticks");
@@ -180,6 +207,7 @@ int main(int argc, char **argv)
 	sleep_over(200, 90 * YEAR, "90 years");
 	sleep_over(1, 99 * YEAR, "99 years");
 	sparse();
+	one_look();
 	hours_and_years();
 	century(0);
 	century(1234567 * YEAR + 12345678);

@@ -214,7 +214,7 @@ static void del(unsigned int i)
 static void burst(void)
 {
 	u64 expires = some_expiry(), spread = width[below(reach + 2)];
-	unsigned int n = 1 + below(3 * WHEEL_BIG), i = below(nr), k;
+	unsigned int n = 1 + below(nr), i = below(nr), k;
 
 	if (expires > WHEEL_NEVER - spread)
 		return;

@@ -12,7 +12,7 @@
  */
 #include "test.h"
 
-#define GROUPS		10
+#define GROUPS		11
 #define GROUP		(2 * WHEEL_BIG + 10)
 #define TIMERS		(GROUPS * GROUP)
 #define CUTS		400
@@ -25,6 +25,7 @@ static struct wheel *build(void)
 {
 	const u64 base[GROUPS] = {
 		start + 1,				/* one tick */
+		(start / width[1] + 3) * width[1] - 1,	/* big until it begins */
 		(start / width[1] + 3) * width[1],
 		(start / width[2] + 2) * width[2],
 		(start / width[2] + 3) * width[2],
@@ -35,7 +36,7 @@ static struct wheel *build(void)
 		start, start
 	};
 	const u64 spread[GROUPS] = {
-		1, width[1], width[2], width[2], width[3], width[4], width[4],
+		1, 1, width[1], width[2], width[2], width[3], width[4], width[4],
 		width[4], width[4], 2 * SPAN
 	};
 	struct wheel *w = new_wheel(start);

@@ -92,6 +92,7 @@ struct tally {
 	u64	steps;		/* ticks begun */
 	u64	worst;		/* hop() only: most moves in one tick */
 	u64	vain;		/* hop() only: wakes in which nothing fired */
+	u64	idle;		/* hop() only: nor moved */
 };
 
 /*
@@ -118,6 +119,7 @@ static inline void hop(struct wheel *w, struct tally *c)
 
 	advance(w, w->next, c);
 	c->vain += c->fired == fired;
+	c->idle += c->fired == fired && w->moves == moves;
 	if (w->moves - moves > c->worst)
 		c->worst = w->moves - moves;
 }

@@ -318,7 +318,7 @@ static void base_defer(struct twheel_base *base, u64 pause)
 static __always_inline void base_forward(struct twheel_base *base)
 {
 	lockdep_assert_held(&base->lock);
-	if (base->forwarded == jiffies)
+	if (!time_after(jiffies, base->forwarded))
 		return;
 	base->forwarded = jiffies;
 	wheel_forward(&base->wheel, base_tick(base, base_now(base)));

@@ -111,56 +111,59 @@ static void hrtimer_setup_rel(u32 i)
 }
 
 /*
- * do_arm arms timer i with the delay of number d, do_cancel cancels timer i. The loops are made
- * for each subject, so that no indirect call is
- * measured.
+ * do_arm arms timer i with the delay of number d, do_cancel cancels timer i. The loops are
+ * made for each subject, so that no indirect call is measured.
  */
-#define DEFINE_SUBJECT(_name, do_arm, do_cancel)					\
-static u64 bench_##_name##_hot(void)							\
+#define DEFINE_SUBJECT(_name, do_arm, do_cancel)				\
+static __always_inline void arm_##_name(u32 i, u32 d)				\
+{										\
+	do_arm;									\
+}										\
+										\
+static __always_inline void cancel_##_name(u32 i)				\
+{										\
+	do_cancel;								\
+}										\
+										\
+static u64 bench_##_name##_hot(void)						\
 {										\
 	u64 begin = ktime_get_ns();						\
-	u32 n, i = 0, d = 0;							\
+	u32 n;									\
 										\
 	for (n = 0; n < CHUNK; n++) {						\
-		do_arm;								\
-		do_cancel;							\
+		arm_##_name(0, 0);						\
+		cancel_##_name(0);						\
 	}									\
 	return ktime_get_ns() - begin;						\
 }										\
 										\
-static u64 bench_##_name##_add(u32 from, u32 to)					\
+static u64 bench_##_name##_add(u32 from, u32 to)				\
 {										\
 	u64 begin = ktime_get_ns();						\
-	u32 i, d;								\
+	u32 n;									\
 										\
-	for (i = from; i < to; i++) {						\
-		d = i;								\
-		do_arm;								\
-	}									\
+	for (n = from; n < to; n++)						\
+		arm_##_name(n, n);						\
 	return ktime_get_ns() - begin;						\
 }										\
 										\
-static u64 bench_##_name##_rearm(u32 from, u32 to)					\
+static u64 bench_##_name##_rearm(u32 from, u32 to)				\
 {										\
 	u64 begin = ktime_get_ns();						\
-	u32 d, i;								\
+	u32 n;									\
 										\
-	for (d = from; d < to; d++) {						\
-		i = order[d];							\
-		do_arm;								\
-	}									\
+	for (n = from; n < to; n++)						\
+		arm_##_name(order[n], n);					\
 	return ktime_get_ns() - begin;						\
 }										\
 										\
-static u64 bench_##_name##_cancel(u32 from, u32 to)					\
+static u64 bench_##_name##_cancel(u32 from, u32 to)				\
 {										\
 	u64 begin = ktime_get_ns();						\
-	u32 n, i;								\
+	u32 n;									\
 										\
-	for (n = from; n < to; n++) {						\
-		i = order[n];							\
-		do_cancel;							\
-	}									\
+	for (n = from; n < to; n++)						\
+		cancel_##_name(order[n]);					\
 	return ktime_get_ns() - begin;						\
 }
 

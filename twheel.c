@@ -128,6 +128,12 @@ static ktime_t base_now(const struct twheel_base *base)
 	return base->clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get();
 }
 
+/* What a time of CLOCK_MONOTONIC is on the base's clock. */
+static ktime_t base_from_mono(const struct twheel_base *base, u64 time)
+{
+	return base->clock == CLOCK_BOOTTIME ? ktime_mono_to_any(time, TK_OFFS_BOOT) : time;
+}
+
 /* The time of tick @tick. The tick after the end of time would be before its beginning. */
 static ktime_t base_time(const struct twheel_base *base, u64 tick)
 {
@@ -405,6 +411,7 @@ static void run_callback(struct twheel_base *base, struct twheel_timer *timer)
 	base->running = timer;
 	raw_spin_unlock_irq(&base->lock);
 	lockdep_call(timer, function);
+	expiry_yield(base);
 	raw_spin_lock_irq(&base->lock);
 	base->running = NULL;
 }
@@ -423,14 +430,24 @@ static u32 run_hold(struct twheel_base *base, u64 now)
 		batch[nr] = container_of(queue, struct twheel_timer, queue);
 		debug_timer_deactivate(base, batch[nr++]);
 	}
-	if (nr) {
-		base->stats.expired += nr;
-		if (base->sink)
-			base->sink->expired(base, batch, nr);
-		else
-			run_callback(base, batch[0]);
-	}
+	base->stats.expired += nr;
+	if (nr && base->sink)
+		base->sink->expired(base, batch, nr);
+	else if (nr)
+		run_callback(base, batch[0]);
 	return HOLD_OPS - left;
+}
+
+/* Work until tick @now is done, or for HOLD_OPS operations: callbacks break the hold. */
+static u32 run_some(struct twheel_base *base, u64 now)
+	__must_hold(&base->lock)
+{
+	u32 ops = 0;
+
+	do {
+		ops += run_hold(base, now);
+	} while (!base->sink && ops < HOLD_OPS && wheel_due(&base->wheel, now));
+	return ops;
 }
 
 /*
@@ -447,20 +464,22 @@ static bool run_is_over(const struct twheel_base *base, u32 ops, u64 used)
 static bool run_due(struct twheel_base *base, u64 begin)
 	__must_hold(&base->lock)
 {
+	u64 time = begin;
 	u32 ops = 0;
 
 	for (;;) {
-		u64 now = base_tick(base, base_now(base)), used;
+		u64 now = base_tick(base, base_from_mono(base, time));
+		bool due = wheel_due(&base->wheel, now);
 
-		ops += run_hold(base, now);
-		used = ktime_get_ns() - begin;
-		if (!wheel_due(&base->wheel, now) || run_is_over(base, ops, used)) {
-			base->debt += used;
-			return !wheel_due(&base->wheel, now);
+		/* Whatever came before, a run gets something done. */
+		if (!due || (ops && run_is_over(base, ops, time - begin))) {
+			base->debt += time - begin;
+			return !due;
 		}
+		ops += run_some(base, now);
 		raw_spin_unlock_irq(&base->lock);
-		expiry_yield(base);
 		raw_spin_lock_irq(&base->lock);
+		time = ktime_get_ns();
 	}
 }
 

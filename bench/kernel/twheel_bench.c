@@ -40,6 +40,7 @@
 #define HOT_OPS		20000
 #define LEAD_MS		20000
 #define SPREAD_MS	500
+#define STOP_NS		1000
 
 static unsigned int sizes[8] = { 1000, 10000, 100000, 1000000 };
 static unsigned int nr_sizes = 4;
@@ -304,17 +305,20 @@ struct spin {
 	u64	stops;		/* how often that was much longer than usual */
 };
 
-/* Count until @until, or until @target have fired. */
+/*
+ * Count until @until, or until @target have fired. What stops the loop for STOP_NS more than it
+ * usually takes is an interrupt.
+ */
 static void spin(struct spin *spin, u64 until, u32 target)
 {
 	u64 begin = ktime_get_ns(), last = begin, now = begin, usual = U64_MAX;
 
 	memset(spin, 0, sizeof(*spin));
-	while (now < until && (!target || atomic_read(&fired) < target)) {
+	while (now < until && (u32)atomic_read(&fired) < target) {
 		now = ktime_get_ns();
 		usual = min(usual, max(now - last, 1ULL));
 		spin->worst = max(spin->worst, now - last);
-		spin->stops += now - last > 8 * usual;
+		spin->stops += now - last > usual + STOP_NS;
 		spin->loops++;
 		last = now;
 	}
@@ -323,15 +327,16 @@ static void spin(struct spin *spin, u64 until, u32 target)
 
 static u64 expire_round(const struct subject *s, u32 n, u32 seed, struct spin *loaded)
 {
-	u64 lead = 200 + n / 500, idle_time;
+	u64 lead = 200 + n / 250, idle_time;
 	struct spin idle;
 
-	spin(&idle, ktime_get_ns() + SPREAD_MS * NSEC_PER_MSEC, 0);
 	atomic_set(&fired, 0);
+	spin(&idle, ktime_get_ns() + SPREAD_MS * NSEC_PER_MSEC, U32_MAX);
 	set_delays(n, lead, SPREAD_MS, seed);
 	chunks(s->add, n);
 	while (ktime_get_ns() < start_time + (lead - 20) * NSEC_PER_MSEC)
-		cond_resched();
+		cpu_relax();
+	WARN_ON_ONCE(atomic_read(&fired));
 	spin(loaded, U64_MAX, n);
 	idle_time = mul_u64_u64_div_u64(loaded->loops, idle.time, idle.loops);
 	return loaded->time > idle_time ? loaded->time - idle_time : 0;
@@ -342,7 +347,10 @@ static void bench_expire(const struct subject *s, u32 n)
 	u64 taken[ROUNDS], worst[ROUNDS], stops[ROUNDS];
 	struct spin loaded;
 	unsigned int r;
+	u32 i;
 
+	for (i = 0; i < n; i++)
+		s->setup(i);
 	for (r = 0; r < ROUNDS; r++) {
 		taken[r] = expire_round(s, n, r + 1, &loaded);
 		worst[r] = loaded.worst;

@@ -22,4 +22,6 @@ modules
 quiet make tools
 mkdir -p build/qemu
 printf "mode=demo\nargs='%s'\n" "$args" >build/qemu/demo.run
-scripts/boot.sh demo 600 build/qemu/demo.run "${files[@]}"
+# A terminal shows the progress in one line; a log gets a line for each.
+if [ -t 1 ]; then filter=(cat); else filter=(sed -u 's/\x1b\[K//g; s/\r/\n/g'); fi
+scripts/boot.sh demo 600 build/qemu/demo.run "${files[@]}" | "${filter[@]}"

@@ -46,12 +46,15 @@ verdict fail "a timeout" "$good" "$ok" 124
 verdict fail "a timeout that had to kill" "$good" "$ok" 137
 verdict fail "a QEMU that failed" "$good" "$ok" 1
 verdict fail "a NUL on the console" "$boot\n\0\n$down" "$ok" 0
+verdict pass "a debugging kernel that says so" "$boot\n[    0.1] ODEBUG: selftest passed\n[    0.2] kmemleak: Kernel memory leak detector initialized\n$down" "$ok" 0
+# What the kernel says, without the BUG: or WARNING: in front of most of it.
 while read -r line; do
 	verdict fail "$line" "$boot\n[    4.000000] $line\n$down" "$ok" 0
 done <<'END'
 WARNING: CPU: 1 PID: 77 at twheel.c:100 twheel_add+0x1/0x2 [twheel]
+Badness at kernel/softirq.c:100
 BUG: kernel NULL pointer dereference, address: 0000000000000008
-BUG: unable to handle page fault for address: ffffa0c140000000
+unable to handle page fault for address: ffffa0c140000000
 BUG twheel (Tainted: G           OE     ): Poison overwritten
 BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 30s!
 kernel BUG at twheel.c:100!
@@ -61,33 +64,36 @@ Kernel panic - not syncing: Fatal exception in interrupt
 general protection fault, probably for non-canonical address
 traps: test_read[80] general protection fault ip:401000
 test_read[80]: segfault at 0 ip 0000000000401000 sp 00007ffc error 4
-BUG: Bad page state in process test_read  pfn:12345
+Bad page state in process test_read  pfn:12345
 Out of memory: Killed process 80 (test_read)
 Objects remaining in twheel on __kmem_cache_shutdown()
 refcount_t: underflow; use-after-free.
 list_del corruption, ffff888003a12345->next is LIST_POISON1
-watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [insmod:75]
+soft lockup - CPU#1 stuck for 22s! [insmod:75]
 NMI watchdog: Watchdog detected hard LOCKUP on cpu 1
 INFO: task test_read:80 blocked for more than 120 seconds.
 rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
 rcu: INFO: rcu_preempt self-detected stall on CPU
 rcu: rcu_preempt kthread starved for 5000 jiffies!
 INFO: lockdep is turned off.
-WARNING: possible recursive locking detected
-WARNING: possible circular locking dependency detected
-WARNING: inconsistent lock state
-WARNING: suspicious RCU usage
-WARNING: held lock freed!
-BUG: scheduling while atomic: test_read/80/0x00000002
-BUG: sleeping function called from invalid context at mm/slab.h:509
-[ BUG: Invalid wait context ]
+possible recursive locking detected
+possible circular locking dependency detected
+inconsistent lock state
+suspicious RCU usage
+held lock freed!
+scheduling while atomic: test_read/80/0x00000002
+sleeping function called from invalid context at mm/slab.h:509
+[ Invalid wait context ]
 ODEBUG: free active (active state 0) object type: hrtimer hint: twheel_fire
 ODEBUG: Out of memory. ODEBUG disabled
-BUG: KASAN: slab-use-after-free in twheel_cancel+0x1/0x2
-BUG: KCSAN: data-race in twheel_add / twheel_fire
-BUG: KFENCE: use-after-free read in twheel_cancel+0x1/0x2
+KASAN: slab-use-after-free in twheel_cancel+0x1/0x2
+KCSAN: data-race in twheel_add / twheel_fire
+KFENCE: use-after-free read in twheel_cancel+0x1/0x2
 UBSAN: shift-out-of-bounds in twheel.c:100:2
 kmemleak: 1 new suspected memory leaks (see /sys/kernel/debug/kmemleak)
+possible irq lock inversion dependency detected
+KMSAN: uninit-value in twheel_add+0x1/0x2
+list_add corruption. prev->next should be next
 END
 
 # tap "PASSED FAILED" NAME TAP STATUS

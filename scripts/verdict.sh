@@ -11,9 +11,9 @@
 console=$1 result=$2 status=$3
 bad=0
 
-badness='BUG|WARNING:|Badness|Oops|Call Trace:|Kernel panic|general protection|page fault|segfault at
+badness='\bBUG\b|WARNING:|Badness|Oops|Call Trace:|Kernel panic|general protection|page fault|segfault at
 Bad page|Out of memory:|Objects remaining|refcount_t:|list_(add|del) corruption
-soft lockup|hard LOCKUP|blocked for more than|detected stall|self-detected stall|kthread starved for
+soft lockup|hard LOCKUP|blocked for more than|detected stall|kthread starved for
 INFO: lockdep is turned off|possible (recursive|circular) locking|possible irq lock inversion|inconsistent lock state
 suspicious RCU usage|held lock freed|scheduling while atomic|sleeping function called|Invalid wait context
 ODEBUG: .*object type|ODEBUG disabled|KASAN:|KCSAN:|KMSAN:|KFENCE:|UBSAN:|kmemleak: [0-9]+ new suspected'

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The end of a file of /dev/twheel, and its middle age: a million timers in it, or
+ * none.
+ *
+ * How long close() takes is told, and judged by the guest's own detectors of soft
+ * lockups and RCU stalls: they end the whole run.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define MILLION	1000000U
+
+/* At most, of the wheel and its timers together. */
+#define BYTES_PER_TIMER	65
+
+static int millionaire(void)
+{
+	struct twheel_op ops[256];
+	int fd = dev_open(0);
+	struct twheel_info i;
+	u64 seed = 99;
+
+	info(fd, &i);
+	CHECK(i.max_timers >= MILLION);
+	for (u32 n = 0; n < MILLION && !failed(); n += 250) {
+		memset(ops, 0, sizeof(ops));
+		for (u32 k = 0; k < 250; k++) {
+			ops[k].op = TWHEEL_OP_ADD;
+			ops[k].user_data = n + k;
+			ops[k].expires_ns = HOUR + rnd(&seed) % (100 * HOUR);
+		}
+		CHECK_EQ(submit(fd, ops, 250, NULL, NULL), 0);
+	}
+	return fd;
+}
+
+static void many(void)
+{
+	u64 start = now_ns(CLOCK_MONOTONIC), value, closing;
+	int fd = millionaire();
+	struct twheel_info i;
+
+	diag("a million timers armed in %llu ms, tests included",
+	     (now_ns(CLOCK_MONOTONIC) - start) / MS);
+	expect_counts(fd, MILLION, MILLION, 0);
+	info(fd, &i);
+	diag("%llu bytes for %u timers: %.3f each, the wheel included",
+	     i.mem_bytes, i.nr_armed, (double)i.mem_bytes / i.nr_armed);
+	CHECK(i.mem_bytes >= 64ULL * MILLION);
+	CHECK(i.mem_bytes <= (u64)BYTES_PER_TIMER * MILLION);
+	CHECK(fdinfo_get(fd, "twheel-mem-bytes", &value));
+	CHECK_EQ(value, i.mem_bytes);
+	closing = now_ns(CLOCK_MONOTONIC);
+	CHECK_EQ(close(fd), 0);
+	diag("close() with a million timers pending: %.1f ms",
+	     (double)(now_ns(CLOCK_MONOTONIC) - closing) / (double)MS);
+	fd = dev_open(0);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* What is ready goes the same way as what is pending. */
+static void close_in_every_state(void)
+{
+	int fd = dev_open(0);
+	struct twheel_event ev;
+
+	for (u32 i = 0; i < 1000; i++) {
+		add(fd, (i % 40) * MS, i);
+		add_with(fd, 0, 0, MS + i, 0);
+		add_with(fd, TWHEEL_F_KEEP, i % 7 * MS, 0, 0);
+		if (i % 5 == 0)
+			CHECK_EQ(read_one(fd, &ev), 1);
+	}
+	CHECK_EQ(close(fd), 0);
+	CHECK_EQ(close(fd), -1);
+}
+
+static void *blocked_read(void *fd)
+{
+	struct twheel_event ev;
+
+	if (CHECK_EQ(read_events(*(int *)fd, &ev, 1), 1))
+		CHECK_EQ(ev.user_data, 12);
+	return NULL;
+}
+
+/* The file lives until the last who has it lets go. */
+static void close_under_reader(void)
+{
+	int fd = dev_open(0), copy = dup(fd);
+	pthread_t reader;
+
+	pthread_create(&reader, NULL, blocked_read, &copy);
+	sleep_ms(100);
+	CHECK_EQ(close(fd), 0);
+	sleep_ms(50);
+	add(copy, 20 * MS, 12);
+	pthread_join(reader, NULL);
+	expect_counts(copy, 0, 0, 0);
+	close(copy);
+
+	/* And of the very descriptor: the call in it goes on, as with any file. */
+	fd = dev_open(0);
+	copy = fd;
+	pthread_create(&reader, NULL, blocked_read, &copy);
+	sleep_ms(100);
+	add(fd, 200 * MS, 12);
+	CHECK_EQ(close(fd), 0);
+	pthread_join(reader, NULL);
+}
+
+/* Run @fn in a child that ends without closing anything; was all well there? */
+static bool in_child(void (*fn)(int), int fd)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		fn(fd);
+		_exit(failed());
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
+static void child_of_a_file(int fd)
+{
+	struct twheel_event ev;
+
+	expect_counts(fd, 2, 2, 0);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.user_data, 1);
+	add(fd, HOUR, 3);
+}
+
+static void fork_shares(void)
+{
+	int fd = dev_open(0);
+	u64 h = add(fd, HOUR, 2);
+
+	add(fd, 200 * MS, 1);
+	fflush(stdout);
+	CHECK(in_child(child_of_a_file, fd));
+	expect_counts(fd, 2, 2, 0);	/* one was read, one was added, there */
+	CHECK(!readable(fd, 0));
+	CHECK_EQ(cancel(fd, h), 1);
+	close(fd);
+}
+
+static void child_that_leaves(int unused)
+{
+	int fd = dev_open(0);
+
+	(void)unused;
+	add_many(fd, 10000, 2 * MS, 0);
+	add_many(fd, 10000, HOUR, 0);
+	add_with(fd, 0, 0, MS, 0);
+}
+
+static void exit_with_pending(void)
+{
+	fflush(stdout);
+	for (int i = 0; i < 5; i++)
+		CHECK(in_child(child_that_leaves, -1));
+}
+
+/* Nothing to do is done without a wake-up. */
+static void idle(void)
+{
+	int never = dev_open(0), used = dev_open(0), far = dev_open(0);
+	int fds[] = { never, used, far };
+	struct twheel_info before[3], after;
+	struct twheel_event ev;
+
+	add(used, MS, 1);
+	CHECK_EQ(read_one(used, &ev), 1);
+	CHECK_EQ(cancel(used, add(used, 50 * MS, 1)), 1);
+	add(far, HOUR, 1);
+	sleep_ms(500);		/* for the one wake-up that a cancel may leave */
+	for (int i = 0; i < 3; i++)
+		info(fds[i], &before[i]);
+	sleep_ms(10000);
+	for (int i = 0; i < 3; i++) {
+		info(fds[i], &after);
+		CHECK_EQ(after.nr_wakeups - before[i].nr_wakeups, 0);
+		diag("%llu wake-ups in 10 s of rest",
+		     after.nr_wakeups - before[i].nr_wakeups);
+		close(fds[i]);
+	}
+	CHECK(before[1].nr_wakeups >= 1);
+}
+
+static const struct test tests[] = {
+	{ many, "a million timers at once, 65 bytes each at most, and close()" },
+	{ close_in_every_state, "close() with timers in every state" },
+	{ close_under_reader, "close() under a blocked reader" },
+	{ fork_shares, "a child has the same wheel" },
+	{ exit_with_pending, "exit with timers pending and ready" },
+	{ idle, "no wake-up of an idle file in 10 s" },
+};
+
+int main(void)
+{
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a timer costs to arm: in batches of 256, one by one, and as a timerfd
+ * watched by epoll. In one process, in turns, the median of ROUNDS each, hardly any
+ * other timers pending. Printed, not judged.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define BATCH	256
+#define ROUNDS	41
+
+static int fd;
+static struct twheel_op ops[BATCH];
+
+static u64 now(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+static int do_batch(u32 nr)
+{
+	struct twheel_batch b = { .ops = (uintptr_t)ops, .nr = nr,
+				  .op_size = sizeof(ops[0]) };
+
+	return ioctl(fd, TWHEEL_IOC_SUBMIT, &b) || b.nr_done != nr || b.nr_failed;
+}
+
+static void fill(void)
+{
+	static u64 seed = 5;
+
+	memset(ops, 0, sizeof(ops));
+	for (u32 i = 0; i < BATCH; i++) {
+		ops[i].op = TWHEEL_OP_ADD;
+		ops[i].user_data = i;
+		ops[i].expires_ns = HOUR + rnd(&seed) % HOUR;
+	}
+}
+
+/* Cancel the timers of the last round. Returns the time it took, as the others do. */
+static u64 cancel_batch(void)
+{
+	u64 start;
+
+	for (u32 i = 0; i < BATCH; i++)
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL,
+					     .handle = ops[i].handle };
+	start = now();
+	CHECK(!do_batch(BATCH));
+	start = now() - start;
+	for (u32 i = 0; i < BATCH; i++)
+		CHECK_EQ(ops[i].res, 1);
+	return start;
+}
+
+static u64 batch_add(u64 *cancelling)
+{
+	u64 start;
+
+	fill();
+	start = now();
+	CHECK(!do_batch(BATCH));
+	start = now() - start;
+	*cancelling = cancel_batch();
+	return start;
+}
+
+static u64 single_add(void)
+{
+	u64 start;
+	int bad = 0;
+
+	fill();
+	start = now();
+	for (u32 i = 0; i < BATCH; i++)
+		bad |= ioctl(fd, TWHEEL_IOC_ADD, &ops[i]);
+	start = now() - start;
+	CHECK(!bad);
+	cancel_batch();
+	return start;
+}
+
+static u64 timerfd_add(void)
+{
+	struct itimerspec when = { .it_value.tv_sec = 5000 };
+	int fds[BATCH], bad = 0, epfd = epoll_create1(0);
+	struct epoll_event e = { .events = EPOLLIN };
+	u64 start;
+
+	start = now();
+	for (u32 i = 0; i < BATCH; i++) {
+		fds[i] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+		e.data.u32 = i;
+		bad |= epoll_ctl(epfd, EPOLL_CTL_ADD, fds[i], &e);
+		bad |= timerfd_settime(fds[i], 0, &when, NULL);
+	}
+	start = now() - start;
+	CHECK(!bad);
+	for (u32 i = 0; i < BATCH; i++)
+		close(fds[i]);
+	close(epfd);
+	return start;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* In ns per timer. */
+static double median(u64 *rounds)
+{
+	qsort(rounds, ROUNDS, sizeof(*rounds), compare);
+	return (double)rounds[ROUNDS / 2] / BATCH;
+}
+
+static void cost(void)
+{
+	static u64 batch[ROUNDS], cancels[ROUNDS], single[ROUNDS], timerfd[ROUNDS];
+	double b, s, t;
+
+	fd = dev_open(0);
+	for (int i = -2; i < ROUNDS; i++) {	/* two to warm up */
+		int k = i < 0 ? 0 : i;
+
+		batch[k] = batch_add(&cancels[k]);
+		timerfd[k] = timerfd_add();
+		single[k] = single_add();
+	}
+	b = median(batch);
+	s = median(single);
+	t = median(timerfd);
+	diag("batch add: %.0f ns, timerfd: %.0f ns, 1/%.1f", b, t, t / b);
+	diag("single add: %.0f ns, 1/%.1f of a timerfd; batch cancel: %.0f ns",
+	     s, t / s, median(cancels));
+	CHECK(b > 0);
+	CHECK(s > 0);
+	CHECK(t > 0);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static const struct test tests[] = {
+	{ cost, "batches, single adds and timerfds were measured" },
+};
+
+int main(void)
+{
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,711 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bad input to /dev/twheel: every command, every field, every size.
+ *
+ * Each row asks for one errno, and then that nothing has changed: INFO tells the
+ * same as before, to the bit, and the timer that was there is armed still.
+ *
+ * The calls are of three kinds: a good structure with one field spoilt (pokes), a
+ * good structure of another length or under another number (shapes), and memory
+ * that is not there (pointers). Then batches, whose operations fail one by one.
+ */
+#include <errno.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+/* The commands, and a structure for each that would be taken. */
+enum command { SETUP, INFO, SUBMIT, ADD, MOD, CANCEL, COMMANDS };
+
+static const struct {
+	const char	*name;
+	unsigned long	cmd;
+} commands[COMMANDS] = {
+	[SETUP]		= { "SETUP", TWHEEL_IOC_SETUP },
+	[INFO]		= { "INFO", TWHEEL_IOC_INFO },
+	[SUBMIT]	= { "SUBMIT", TWHEEL_IOC_SUBMIT },
+	[ADD]		= { "ADD", TWHEEL_IOC_ADD },
+	[MOD]		= { "MOD", TWHEEL_IOC_MOD },
+	[CANCEL]	= { "CANCEL", TWHEEL_IOC_CANCEL },
+};
+
+/* A file, and a timer in it (but for SETUP, that wants a file without). */
+static int fd;
+static u64 handle;
+static struct twheel_info before;
+static struct twheel_op one_op;
+
+union arg {
+	struct twheel_setup	setup;
+	struct twheel_info	info;
+	struct twheel_batch	batch;
+	struct twheel_op	op;
+	unsigned char		bytes[_IOC_SIZEMASK + 1];
+};
+
+static void begin(enum command c)
+{
+	fd = dev_open(0);
+	handle = c == SETUP ? 0 : add(fd, HOUR, 4711);
+	info(fd, &before);
+}
+
+/* What each row ends with: all is as it was. */
+static void end(void)
+{
+	struct twheel_info after;
+
+	info(fd, &after);
+	CHECK(!memcmp(&before, &after, sizeof(after)));
+	if (handle)
+		CHECK_EQ(cancel(fd, handle), 1);
+	else
+		CHECK_EQ(setup(fd, &(struct twheel_setup){ .clockid = 1 }), 0);
+	close(fd);
+}
+
+/* Good input for @c. */
+static void fill(enum command c, union arg *arg)
+{
+	memset(arg, 0, sizeof(*arg));
+	switch (c) {
+	case SETUP:
+		arg->setup.clockid = CLOCK_MONOTONIC;
+		break;
+	case SUBMIT:
+		one_op = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+		arg->batch.ops = (uintptr_t)&one_op;
+		arg->batch.nr = 1;
+		arg->batch.op_size = sizeof(one_op);
+		break;
+	case ADD:
+		arg->op.expires_ns = HOUR;
+		break;
+	case MOD:
+		arg->op.expires_ns = 2 * HOUR;
+		arg->op.handle = handle;
+		break;
+	case CANCEL:
+		arg->op.handle = handle;
+		break;
+	default:
+		break;
+	}
+}
+
+static int call(unsigned long cmd, void *arg)
+{
+	int rc = ioctl(fd, cmd, arg);
+
+	return rc < 0 ? -errno : rc;
+}
+
+/* ---- pokes ----------------------------------------------------------------- */
+
+/* A field as where it is and how long. */
+#define SPOT(type, name) \
+	{ offsetof(struct twheel_##type, name), sizeof(((struct twheel_##type *)0)->name) }
+#define BIT63		0x8000000000000000
+
+static const struct poke {
+	enum command	c;
+	const char	*what;
+	int		want;
+	struct {
+		size_t	offset, size;
+	} field;
+	u64		value;
+} pokes[] = {
+	{ SETUP, "CLOCK_REALTIME", EINVAL, SPOT(setup, clockid), 0 },
+	{ SETUP, "clock 8 (BOOTTIME_ALARM + 1)", EINVAL, SPOT(setup, clockid), 8 },
+	{ SETUP, "clock -1", EINVAL, SPOT(setup, clockid), ~0ULL },
+	{ SETUP, "clock 33 (1 + 32)", EINVAL, SPOT(setup, clockid), 33 },
+	{ SETUP, "flags", EINVAL, SPOT(setup, flags), 1 },
+	{ SETUP, "highest flag", EINVAL, SPOT(setup, flags), 1U << 31 },
+	{ SETUP, "tick 1 ns", EINVAL, SPOT(setup, tick_ns), 1 },
+	{ SETUP, "tick 99 999 ns", EINVAL, SPOT(setup, tick_ns), 99999 },
+	{ SETUP, "tick of a second and 1 ns", EINVAL, SPOT(setup, tick_ns), SEC + 1 },
+	{ SETUP, "tick 2^63", EINVAL, SPOT(setup, tick_ns), BIT63 },
+	{ SETUP, "tick 2^32 ms", EINVAL, SPOT(setup, tick_ns), MS << 32 },
+	{ SETUP, "slack of a second", EINVAL, SPOT(setup, slack_ns), SEC },
+	{ SETUP, "slack 2^64 - 1", EINVAL, SPOT(setup, slack_ns), ~0ULL },
+	{ SETUP, "max_timers 2^32 - 1", EINVAL, SPOT(setup, max_timers), ~0U },
+	{ SETUP, "reserved", EINVAL, SPOT(setup, reserved), 1 },
+
+	{ ADD, "op 4", EINVAL, SPOT(op, op), 4 },
+	{ ADD, "op 2^32 - 1", EINVAL, SPOT(op, op), ~0U },
+	{ ADD, "op MOD", EINVAL, SPOT(op, op), TWHEEL_OP_MOD },
+	{ ADD, "op CANCEL", EINVAL, SPOT(op, op), TWHEEL_OP_CANCEL },
+	{ ADD, "flag 4", EINVAL, SPOT(op, flags), 1U << 4 },
+	{ ADD, "highest flag", EINVAL, SPOT(op, flags), 1U << 31 },
+	{ ADD, "PENDING", EINVAL, SPOT(op, flags), TWHEEL_F_PENDING },
+	{ ADD, "DELAY without interval", EINVAL, SPOT(op, flags), TWHEEL_F_DELAY },
+	{ ADD, "a handle", EINVAL, SPOT(op, handle), 1 },
+	{ ADD, "expiry 2^63", EINVAL, SPOT(op, expires_ns), BIT63 },
+	{ ADD, "expiry 2^64 - 1", EINVAL, SPOT(op, expires_ns), ~0ULL },
+	{ ADD, "interval 1 ns", EINVAL, SPOT(op, interval_ns), 1 },
+	{ ADD, "interval a tick less 1 ns", EINVAL, SPOT(op, interval_ns), MS - 1 },
+	{ ADD, "interval 2^63", EINVAL, SPOT(op, interval_ns), BIT63 },
+	{ ADD, "res", EINVAL, SPOT(op, res), 1 },
+	{ ADD, "reserved", EINVAL, SPOT(op, reserved), 1 },
+
+	{ MOD, "op 4", EINVAL, SPOT(op, op), 4 },
+	{ MOD, "op ADD", EINVAL, SPOT(op, op), TWHEEL_OP_ADD },
+	{ MOD, "op CANCEL", EINVAL, SPOT(op, op), TWHEEL_OP_CANCEL },
+	{ MOD, "flag 4", EINVAL, SPOT(op, flags), 1U << 4 },
+	{ MOD, "highest flag", EINVAL, SPOT(op, flags), 1U << 31 },
+	{ MOD, "DELAY without interval", EINVAL, SPOT(op, flags), TWHEEL_F_DELAY },
+	{ MOD, "handle 0", ENOENT, SPOT(op, handle), 0 },
+	{ MOD, "handle 2^64 - 1", ENOENT, SPOT(op, handle), ~0ULL },
+	{ MOD, "unknown handle", ENOENT, SPOT(op, handle), 0x7700000000 },
+	{ MOD, "user_data", EINVAL, SPOT(op, user_data), 1 },
+	{ MOD, "expiry 2^63", EINVAL, SPOT(op, expires_ns), BIT63 },
+	{ MOD, "interval a tick less 1 ns", EINVAL, SPOT(op, interval_ns), MS - 1 },
+	{ MOD, "interval 2^63", EINVAL, SPOT(op, interval_ns), BIT63 },
+	{ MOD, "res", EINVAL, SPOT(op, res), ~0U },
+	{ MOD, "reserved", EINVAL, SPOT(op, reserved), ~0U },
+
+	{ CANCEL, "op 4", EINVAL, SPOT(op, op), 4 },
+	{ CANCEL, "op ADD", EINVAL, SPOT(op, op), TWHEEL_OP_ADD },
+	{ CANCEL, "op MOD", EINVAL, SPOT(op, op), TWHEEL_OP_MOD },
+	{ CANCEL, "ABS", EINVAL, SPOT(op, flags), TWHEEL_F_ABS },
+	{ CANCEL, "PENDING", EINVAL, SPOT(op, flags), TWHEEL_F_PENDING },
+	{ CANCEL, "highest flag", EINVAL, SPOT(op, flags), 1U << 31 },
+	{ CANCEL, "handle 0", ENOENT, SPOT(op, handle), 0 },
+	{ CANCEL, "handle 2^64 - 1", ENOENT, SPOT(op, handle), ~0ULL },
+	{ CANCEL, "index out of range", ENOENT, SPOT(op, handle), 0x1ffffffff },
+	{ CANCEL, "index, no generation", ENOENT, SPOT(op, handle), 63 },
+	{ CANCEL, "user_data", EINVAL, SPOT(op, user_data), 1 },
+	{ CANCEL, "expiry", EINVAL, SPOT(op, expires_ns), 1 },
+	{ CANCEL, "interval", EINVAL, SPOT(op, interval_ns), MS },
+	{ CANCEL, "res", EINVAL, SPOT(op, res), 1 },
+	{ CANCEL, "reserved", EINVAL, SPOT(op, reserved), 1 },
+
+	{ SUBMIT, "2^32 operations", EINVAL, SPOT(batch, nr), 1ULL << 32 },
+	{ SUBMIT, "2^32 + 1 operations", EINVAL, SPOT(batch, nr), (1ULL << 32) + 1 },
+	{ SUBMIT, "2^64 - 1 operations", EINVAL, SPOT(batch, nr), ~0ULL },
+	{ SUBMIT, "too many by 1", EINVAL, SPOT(batch, nr), TWHEEL_BATCH_MAX + 1 },
+	{ SUBMIT, "op_size 0", EINVAL, SPOT(batch, op_size), 0 },
+	{ SUBMIT, "op_size 40", EINVAL, SPOT(batch, op_size), 40 },
+	{ SUBMIT, "op_size 47", EINVAL, SPOT(batch, op_size), 47 },
+	{ SUBMIT, "op_size 52", EINVAL, SPOT(batch, op_size), 52 },
+	{ SUBMIT, "op_size 4104", EINVAL, SPOT(batch, op_size), 4104 },
+	{ SUBMIT, "op_size 2^32 - 8", EINVAL, SPOT(batch, op_size), ~0U - 7 },
+	{ SUBMIT, "flags", EINVAL, SPOT(batch, flags), 1 },
+	{ SUBMIT, "highest flag", EINVAL, SPOT(batch, flags), 1U << 31 },
+	{ SUBMIT, "nr_done", EINVAL, SPOT(batch, nr_done), 1 },
+	{ SUBMIT, "nr_failed", EINVAL, SPOT(batch, nr_failed), 1 },
+	{ SUBMIT, "ops NULL", EFAULT, SPOT(batch, ops), 0 },
+	{ SUBMIT, "ops in the kernel", EFAULT, SPOT(batch, ops), ~0ULL << 32 },
+	{ SUBMIT, "ops at the end of all", EFAULT, SPOT(batch, ops), ~0ULL - 7 },
+	{ SUBMIT, "nothing", 0, SPOT(batch, nr), 0 },
+};
+
+/* The value goes into the field's own bytes, on big-endian machines too. */
+static void poke(union arg *arg, const struct poke *p)
+{
+	u32 half = (u32)p->value;
+
+	if (p->field.size == sizeof(half))
+		memcpy(arg->bytes + p->field.offset, &half, sizeof(half));
+	else
+		memcpy(arg->bytes + p->field.offset, &p->value, sizeof(p->value));
+}
+
+static void do_poke(const struct poke *p)
+{
+	static union arg arg, was;
+
+	begin(p->c);
+	fill(p->c, &arg);
+	poke(&arg, p);
+	was = arg;
+	if (!CHECK_EQ(call(commands[p->c].cmd, &arg), -p->want))
+		diag("	%s: %s", commands[p->c].name, p->what);
+	CHECK(!memcmp(&arg, &was, sizeof(arg)));
+	end();
+}
+
+static void do_pokes(enum command c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(pokes); i++)
+		if (pokes[i].c == c)
+			do_poke(&pokes[i]);
+}
+
+static void setup_fields(void)	{ do_pokes(SETUP); }
+static void add_fields(void)	{ do_pokes(ADD); }
+static void mod_fields(void)	{ do_pokes(MOD); }
+static void cancel_fields(void)	{ do_pokes(CANCEL); }
+static void submit_fields(void)	{ do_pokes(SUBMIT); }
+
+/* ---- shapes ---------------------------------------------------------------- */
+
+static unsigned long resized(enum command c, size_t size)
+{
+	unsigned long cmd = commands[c].cmd;
+
+	return _IOC(_IOC_DIR(cmd), _IOC_TYPE(cmd), _IOC_NR(cmd), size);
+}
+
+static void expect_call(enum command c, unsigned long cmd, union arg *arg, int want)
+{
+	if (!CHECK_EQ(call(cmd, arg), -want))
+		diag("	%s, as %#lx", commands[c].name, cmd);
+}
+
+static void short_sizes(void)
+{
+	static union arg arg;
+
+	for (enum command c = 0; c < COMMANDS; c++) {
+		size_t full = _IOC_SIZE(commands[c].cmd);
+
+		begin(c);
+		fill(c, &arg);
+		expect_call(c, resized(c, 0), &arg, EINVAL);
+		expect_call(c, resized(c, 8), &arg, EINVAL);
+		expect_call(c, resized(c, full - 8), &arg, EINVAL);
+		expect_call(c, resized(c, full - 1), &arg, EINVAL);
+		end();
+	}
+}
+
+static void dirty_tails(void)
+{
+	static union arg arg;
+	static const size_t longer[] = { 1, 8, 200, 4096, 9000 };
+
+	for (enum command c = 0; c < COMMANDS; c++) {
+		size_t full = _IOC_SIZE(commands[c].cmd);
+
+		if (c == INFO)		/* only written to */
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(longer); i++) {
+			size_t size = full + longer[i];
+
+			begin(c);
+			fill(c, &arg);
+			arg.bytes[size - 1] = 1;
+			expect_call(c, resized(c, size), &arg, E2BIG);
+			CHECK_EQ(arg.bytes[size - 1], 1);
+			end();
+		}
+	}
+}
+
+/* A program of the future, that does not use what it is ahead by. */
+static void clean_tails(void)
+{
+	static union arg arg;
+	static const size_t longer[] = { 1, 8, 200, 4096, 9000 };
+
+	for (size_t i = 0; i < COMMANDS * ARRAY_SIZE(longer); i++) {
+		enum command c = i / ARRAY_SIZE(longer);
+		size_t full = _IOC_SIZE(commands[c].cmd);
+		size_t size = full + longer[i % ARRAY_SIZE(longer)];
+		int rc;
+
+		begin(c);
+		fill(c, &arg);
+		memset(arg.bytes + size, POISON, sizeof(arg) - size);
+		if (c == INFO)		/* only written to: all of it */
+			memset(&arg, POISON, sizeof(arg));
+		rc = call(resized(c, size), &arg);
+		if (!CHECK_EQ(rc, c == MOD || c == CANCEL))
+			diag("	%s, longer by %zu", commands[c].name, size - full);
+		CHECK_EQ(arg.bytes[size], POISON);
+		for (size_t k = full; k < size; k++)
+			CHECK_EQ(arg.bytes[k], 0);
+		if (c == INFO)
+			CHECK(!memcmp(&arg.info, &before, sizeof(before)));
+		if (c == ADD)
+			CHECK_EQ(cancel(fd, arg.op.handle), 1);
+		if (c == SUBMIT)
+			CHECK_EQ(arg.batch.nr_done, 1);
+		if (c == CANCEL)
+			CHECK_EQ(arg.op.user_data, 4711);
+		close(fd);
+	}
+}
+
+static void unknown_numbers(void)
+{
+	static union arg arg;
+
+	begin(ADD);
+	for (unsigned int nr = 6; nr < 256; nr++)
+		CHECK_EQ(call(_IOWR(TWHEEL_IOC_MAGIC, nr, struct twheel_op), &arg),
+			 -ENOTTY);
+	for (unsigned int nr = 0; nr < 8; nr++) {
+		CHECK_EQ(call(_IO(TWHEEL_IOC_MAGIC, nr), &arg), -ENOTTY);
+		CHECK_EQ(call(_IO(TWHEEL_IOC_MAGIC, nr), NULL), -ENOTTY);
+	}
+	CHECK_EQ(call(0, NULL), -ENOTTY);
+	CHECK_EQ(call(~0U, &arg), -ENOTTY);
+	end();
+}
+
+static void wrong_directions(void)
+{
+	static union arg arg;
+
+	for (enum command c = 0; c < COMMANDS; c++) {
+		unsigned long cmd = commands[c].cmd;
+
+		begin(c);
+		fill(c, &arg);
+		for (unsigned int dir = 0; dir < 4; dir++) {
+			if (dir == _IOC_DIR(cmd))
+				continue;
+			expect_call(c, _IOC(dir, TWHEEL_IOC_MAGIC, _IOC_NR(cmd),
+					    _IOC_SIZE(cmd)), &arg, ENOTTY);
+		}
+		for (unsigned int magic = 0; magic < 256; magic += 0x0f) {
+			if (magic == TWHEEL_IOC_MAGIC || magic == 'T')
+				continue;
+			expect_call(c, _IOC(_IOC_DIR(cmd), magic, _IOC_NR(cmd),
+					    _IOC_SIZE(cmd)), &arg, ENOTTY);
+		}
+		end();
+	}
+}
+
+/* ---- pointers -------------------------------------------------------------- */
+
+static void bad_pointers(void)
+{
+	static union arg arg;
+
+	for (enum command c = 0; c < COMMANDS; c++) {
+		size_t size = _IOC_SIZE(commands[c].cmd);
+		unsigned char *p;
+
+		begin(c);
+		fill(c, &arg);
+		expect_call(c, commands[c].cmd, NULL, EFAULT);
+		expect_call(c, commands[c].cmd, unmapped(), EFAULT);
+		expect_call(c, commands[c].cmd, (void *)~7UL, EFAULT);
+		p = before_hole(size - 8);	/* the last field is not there */
+		memcpy(p, &arg, size - 8);
+		expect_call(c, commands[c].cmd, (void *)p, EFAULT);
+		CHECK(c == INFO || !memcmp(p, &arg, size - 8));
+		end();
+	}
+}
+
+/* Results have no place to go, so there must not be any. */
+static void read_only_memory(void)
+{
+	static const enum command writers[] = { INFO, SUBMIT, ADD, MOD, CANCEL };
+	static union arg arg;
+
+	for (size_t i = 0; i < ARRAY_SIZE(writers); i++) {
+		enum command c = writers[i];
+
+		begin(c);
+		fill(c, &arg);
+		if (c == ADD || c == MOD)	/* done, it would soon show */
+			arg.op.expires_ns = 0;
+		expect_call(c, commands[c].cmd,
+			    read_only(&arg, _IOC_SIZE(commands[c].cmd)), EFAULT);
+		sleep_ms(20);
+		end();
+	}
+	begin(SETUP);
+	fill(SETUP, &arg);
+	expect_call(SETUP, TWHEEL_IOC_SETUP, read_only(&arg, sizeof(arg.setup)), 0);
+	end();
+}
+
+/* Of two pages that an operation lies across, either cannot be written to. */
+static void half_read_only(void)
+{
+	static const enum command cs[] = { ADD, MOD, CANCEL };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	static union arg arg;
+
+	for (u32 i = 0; i < ARRAY_SIZE(cs) * 2; i++) {
+		enum command c = cs[i / 2];
+		unsigned char *p = before_hole(page);
+
+		mprotect(p, 2 * page, PROT_READ | PROT_WRITE);
+		for (size_t split = 8; split < sizeof(arg.op); split += 8) {
+			bool out = i & 1 ? split <= offsetof(struct twheel_op, res) :
+				split > offsetof(struct twheel_op, handle) +
+					8 * (c != ADD);
+
+			begin(c);
+			fill(c, &arg);
+			if (c == MOD)
+				arg.op.expires_ns = 0;
+			mprotect(p, 2 * page, PROT_READ | PROT_WRITE);
+			memcpy(p + page - split, &arg.op, sizeof(arg.op));
+			mprotect(p + (i & 1 ? page : 0), page, PROT_READ);
+			if (!out) {	/* nothing to be written is in there */
+				close(fd);
+				continue;
+			}
+			expect_call(c, commands[c].cmd,
+				    (void *)(p + page - split), EFAULT);
+			sleep_ms(c == MOD ? 5 : 0);
+			end();
+		}
+	}
+}
+
+static void read_only_ops(void)
+{
+	struct twheel_op ops[3];
+	struct twheel_batch b = { .nr = 3, .op_size = sizeof(ops[0]) };
+
+	for (u32 op = TWHEEL_OP_ADD; op <= TWHEEL_OP_CANCEL; op++) {
+		begin(SUBMIT);
+		memset(ops, 0, sizeof(ops));
+		for (int i = 0; i < 3; i++) {
+			ops[i].op = op;
+			ops[i].handle = op == TWHEEL_OP_ADD ? 0 : handle;
+		}
+		b.ops = (uintptr_t)read_only(ops, sizeof(ops));
+		if (!CHECK_EQ(call(TWHEEL_IOC_SUBMIT, &b), -EFAULT))
+			diag("	operation %u", op);
+		CHECK_EQ(b.nr_done, 0);
+		sleep_ms(20);
+		end();
+	}
+}
+
+/* ---- limits ---------------------------------------------------------------- */
+
+static void setup_after_add(void)
+{
+	const struct twheel_setup s = { .clockid = CLOCK_BOOTTIME };
+
+	begin(ADD);
+	CHECK_EQ(setup(fd, &s), -EBUSY);
+	end();
+	/* A file that had a timer is not new any more. */
+	begin(SETUP);
+	CHECK_EQ(cancel(fd, add(fd, HOUR, 1)), 1);
+	CHECK_EQ(setup(fd, &s), -EBUSY);
+	close(fd);
+	/* One that was refused a timer is. */
+	begin(SETUP);
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &(struct twheel_op){ .flags = 1 << 9 }),
+		 -EINVAL);
+	CHECK_EQ(setup(fd, &s), 0);
+	close(fd);
+}
+
+static void quota(void)
+{
+	const struct twheel_setup s = { .clockid = CLOCK_MONOTONIC, .max_timers = 70 };
+	struct twheel_op op = { .expires_ns = HOUR };
+	struct twheel_op ops[4];
+	u64 handles[70];
+	u32 bad;
+
+	begin(SETUP);
+	CHECK_EQ(setup(fd, &s), 0);
+	for (int i = 0; i < 70; i++)
+		handles[i] = add(fd, HOUR, 1);
+	info(fd, &before);
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), -EDQUOT);
+	handle = handles[69];
+	for (int i = 0; i < 4; i++)
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+	ops[1] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL, .handle = handles[3] };
+	CHECK_EQ(submit(fd, ops, 4, NULL, &bad), 0);
+	CHECK_EQ(bad, 2);
+	CHECK_EQ(ops[0].res, -EDQUOT);
+	CHECK_EQ(ops[1].res, 1);
+	CHECK_EQ(ops[2].res, 0);
+	CHECK_EQ(ops[3].res, -EDQUOT);
+	expect_counts(fd, 70, 70, 0);
+	CHECK_EQ(cancel(fd, ops[2].handle), 1);
+	add(fd, HOUR, 1);
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), -EDQUOT);
+	end();
+}
+
+/* Another file's handle is nobody's here, even if it looks alike. */
+static void foreign_handle(void)
+{
+	int other = dev_open(0);
+	u64 alien;
+
+	for (int i = 0; i < 10; i++)
+		alien = add(other, HOUR, 1);
+	begin(ADD);
+	CHECK_EQ(cancel(fd, alien), -ENOENT);
+	CHECK_EQ(mod(fd, alien, HOUR, 0), -ENOENT);
+	end();
+	expect_counts(other, 10, 10, 0);
+	close(other);
+}
+
+/* ---- batches --------------------------------------------------------------- */
+
+static void failing_ops(void)
+{
+	struct twheel_event ev;
+	u64 gone, kept;
+	u32 done, bad;
+
+	begin(SUBMIT);
+	gone = add(fd, 0, 1);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	kept = add(fd, HOUR, 2);
+	struct { struct twheel_op op; int want; } rows[] = {
+		{ { .op = 0, .expires_ns = HOUR }, -EINVAL },
+		{ { .op = TWHEEL_OP_ADD, .expires_ns = HOUR }, 0 },
+		{ { .op = 4 }, -EINVAL },
+		{ { .op = TWHEEL_OP_CANCEL, .handle = gone }, -ENOENT },
+		{ { .op = TWHEEL_OP_CANCEL, .handle = kept }, 1 },
+		{ { .op = TWHEEL_OP_CANCEL, .handle = kept }, -ENOENT },
+		{ { .op = TWHEEL_OP_MOD, .handle = kept }, -ENOENT },
+		{ { .op = TWHEEL_OP_MOD, .handle = handle, .expires_ns = HOUR }, 1 },
+		{ { .op = TWHEEL_OP_MOD, .handle = handle, .res = 1 }, -EINVAL },
+		{ { .op = TWHEEL_OP_ADD, .flags = 1 << 20 }, -EINVAL },
+		{ { .op = TWHEEL_OP_ADD, .expires_ns = BIT63 }, -EINVAL },
+		{ { .op = TWHEEL_OP_CANCEL, .handle = handle, .reserved = 1 }, -EINVAL },
+		{ { .op = TWHEEL_OP_ADD, .expires_ns = 2 * HOUR }, 0 },
+	};
+	struct twheel_op ops[ARRAY_SIZE(rows)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		ops[i] = rows[i].op;
+	CHECK_EQ(submit(fd, ops, ARRAY_SIZE(ops), &done, &bad), 0);
+	CHECK_EQ(done, ARRAY_SIZE(ops));
+	CHECK_EQ(bad, 9);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (!CHECK_EQ(ops[i].res, rows[i].want))
+			diag("	row %zu", i);
+	expect_counts(fd, 3, 3, 0);
+	CHECK_EQ(cancel(fd, handle), 1);
+	close(fd);
+}
+
+/* Operations further apart than needed: the gap is zero, or the operation E2BIG. */
+static void long_ops(void)
+{
+	static const u32 sizes[] = { 56, 64, 192, 4096 };
+	unsigned char *mem = malloc(100 * 4096);
+
+	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
+		struct twheel_batch b = { .ops = (uintptr_t)mem, .nr = 100,
+					  .op_size = sizes[s] };
+		u32 wrong = 0;
+
+		begin(SUBMIT);
+		memset(mem, 0, 100 * sizes[s]);
+		for (u32 i = 0; i < 100; i++) {
+			struct twheel_op *op = (void *)(mem + i * sizes[s]);
+
+			op->op = TWHEEL_OP_ADD;
+			op->expires_ns = HOUR;
+			mem[(i + 1) * sizes[s] - 1] = i % 10 == 3;
+		}
+		CHECK_EQ(call(TWHEEL_IOC_SUBMIT, &b), 0);
+		CHECK_EQ(b.nr_done, 100);
+		CHECK_EQ(b.nr_failed, 10);
+		for (u32 i = 0; i < 100; i++) {
+			struct twheel_op *op = (void *)(mem + i * sizes[s]);
+
+			wrong += op->res != (i % 10 == 3 ? -E2BIG : 0);
+			wrong += !op->handle != (i % 10 == 3);
+			wrong += mem[(i + 1) * sizes[s] - 1] != (i % 10 == 3);
+		}
+		CHECK_EQ(wrong, 0);
+		expect_counts(fd, 91, 91, 0);
+		close(fd);
+	}
+	free(mem);
+}
+
+/* An array that is all right for so long: what was counted stands, no more was done. */
+static void half_an_array(void)
+{
+	static const u32 there[] = { 1, 63, 64, 65, 200, 299 };
+
+	for (size_t t = 0; t < ARRAY_SIZE(there); t++) {
+		struct twheel_op *ops = before_hole(there[t] * sizeof(*ops));
+		struct twheel_batch b = { .ops = (uintptr_t)ops, .nr = 300,
+					  .op_size = sizeof(*ops) };
+		u32 wrong = 0;
+		int rc;
+
+		begin(SUBMIT);
+		memset(ops, 0, there[t] * sizeof(*ops));
+		for (u32 i = 0; i < there[t]; i++)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD,
+						     .expires_ns = HOUR };
+		rc = call(TWHEEL_IOC_SUBMIT, &b);
+		CHECK_EQ(rc, b.nr_done ? 0 : -EFAULT);
+		CHECK(b.nr_done <= there[t]);
+		/* 200 are enough to see that not all or nothing is done. */
+		CHECK(there[t] < 200 || b.nr_done);
+		CHECK_EQ(b.nr_failed, 0);
+		for (u32 i = 0; i < there[t]; i++)
+			wrong += !ops[i].handle != (i >= b.nr_done);
+		CHECK_EQ(wrong, 0);
+		for (u32 i = 0; i < b.nr_done; i++)
+			CHECK_EQ(cancel(fd, ops[i].handle), 1);
+		expect_counts(fd, 1, 1, 0);
+		close(fd);
+	}
+}
+
+static void biggest_batch(void)
+{
+	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX, sizeof(*ops));
+	u32 done, bad;
+
+	begin(SUBMIT);
+	for (u32 i = 0; i < TWHEEL_BATCH_MAX; i++) {
+		ops[i].op = i & 1 ? TWHEEL_OP_CANCEL : TWHEEL_OP_ADD;
+		ops[i].expires_ns = i & 1 ? 0 : HOUR;
+		ops[i].handle = i & 1 ? 12345 : 0;
+	}
+	CHECK_EQ(submit(fd, ops, TWHEEL_BATCH_MAX, &done, &bad), 0);
+	CHECK_EQ(done, TWHEEL_BATCH_MAX);
+	CHECK_EQ(bad, TWHEEL_BATCH_MAX / 2);
+	expect_counts(fd, TWHEEL_BATCH_MAX / 2 + 1, TWHEEL_BATCH_MAX / 2 + 1, 0);
+	close(fd);
+	free(ops);
+}
+
+static const struct test tests[] = {
+	{ setup_fields, "SETUP: bad fields" },
+	{ add_fields, "ADD: bad fields" },
+	{ mod_fields, "MOD: bad fields" },
+	{ cancel_fields, "CANCEL: bad fields" },
+	{ submit_fields, "SUBMIT: bad fields, 2^32 operations, none" },
+	{ short_sizes, "structures too short: EINVAL" },
+	{ dirty_tails, "longer structures with something in them: E2BIG" },
+	{ clean_tails, "longer structures with nothing in them are taken" },
+	{ unknown_numbers, "unknown ioctl numbers: ENOTTY" },
+	{ wrong_directions, "wrong directions and magics: ENOTTY" },
+	{ bad_pointers, "NULL, unmapped, half mapped: EFAULT" },
+	{ read_only_memory, "read-only structures: EFAULT, nothing done" },
+	{ half_read_only, "half read-only operations: EFAULT, nothing done" },
+	{ read_only_ops, "read-only operations: EFAULT, nothing done" },
+	{ setup_after_add, "SETUP after a timer: EBUSY" },
+	{ quota, "max_timers: EDQUOT" },
+	{ foreign_handle, "handles of another file: ENOENT" },
+	{ failing_ops, "a batch of good and bad operations" },
+	{ long_ops, "op_size beyond the operation" },
+	{ half_an_array, "a batch that ends in unmapped memory" },
+	{ biggest_batch, "a batch of the greatest size" },
+};
+
+int main(void)
+{
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

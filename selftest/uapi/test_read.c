@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0
+/* read() of /dev/twheel: when it waits, what it gives, and that nothing gets lost. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define EV_SIZE	sizeof(struct twheel_event)
+
+static ssize_t err(ssize_t rc)
+{
+	return rc < 0 ? -errno : rc;
+}
+
+/* A file with @n events waiting, user_data from 0. */
+static int with_ready(u32 n, int flags)
+{
+	int fd = dev_open(flags);
+	struct twheel_info i;
+
+	add_many(fd, n, 0, 0);
+	for (u32 ms = 0; ms < WAIT_MS; ms++) {
+		info(fd, &i);
+		if (i.nr_ready == n)
+			return fd;
+		sleep_ms(1);
+	}
+	CHECK_EQ(i.nr_ready, n);
+	return fd;
+}
+
+/* Read all there is: each of user_data 0 to @n - 1 once, but for those in @had. */
+static void expect_rest(int fd, u32 n, u64 had)
+{
+	struct twheel_event ev[64];
+	int got;
+
+	CHECK(n <= ARRAY_SIZE(ev));
+	while (readable(fd, 0)) {
+		got = read_events(fd, ev, ARRAY_SIZE(ev));
+		if (!CHECK(got > 0))
+			return;
+		for (int i = 0; i < got; i++) {
+			CHECK(ev[i].user_data < n);
+			CHECK(!(had >> ev[i].user_data & 1));
+			had |= 1ULL << ev[i].user_data;
+		}
+	}
+	CHECK_EQ(had, n == 64 ? ~0ULL : (1ULL << n) - 1);
+	expect_counts(fd, 0, 0, 0);
+}
+
+static void waits(void)
+{
+	int fd = dev_open(0);
+	u64 start = now_ns(CLOCK_MONOTONIC);
+	u64 h = add(fd, 100 * MS, 3);
+	struct twheel_event ev[2];
+
+	CHECK_EQ(read_events(fd, ev, 2), 1);
+	CHECK(now_ns(CLOCK_MONOTONIC) >= start + 100 * MS);
+	CHECK_EQ(ev[0].handle, h);
+	CHECK_EQ(ev[0].user_data, 3);
+	close(fd);
+}
+
+static void non_blocking(void)
+{
+	int fd = dev_open(O_NONBLOCK), blocking = dev_open(0);
+	struct twheel_event ev[2];
+
+	CHECK_EQ(read_events(fd, ev, 2), -EAGAIN);
+	add(fd, HOUR, 1);
+	CHECK_EQ(read_events(fd, ev, 2), -EAGAIN);
+	add(fd, 0, 2);
+	CHECK_EQ(read_one(fd, ev), 1);
+	CHECK_EQ(ev[0].user_data, 2);
+	CHECK_EQ(read_events(fd, ev, 2), -EAGAIN);
+	close(fd);
+	CHECK_EQ(fcntl(blocking, F_SETFL, O_NONBLOCK), 0);
+	CHECK_EQ(read_events(blocking, ev, 2), -EAGAIN);
+	close(blocking);
+}
+
+static void short_buffers(void)
+{
+	int fd = with_ready(5, O_NONBLOCK), empty = dev_open(O_NONBLOCK);
+	unsigned char buf[5 * EV_SIZE];
+	struct twheel_event ev[2];
+
+	memset(buf, POISON, sizeof(buf));
+	CHECK_EQ(err(read(fd, buf, 0)), -EINVAL);
+	CHECK_EQ(err(read(fd, buf, 1)), -EINVAL);
+	CHECK_EQ(err(read(fd, buf, EV_SIZE - 1)), -EINVAL);
+	CHECK_EQ(err(read(empty, buf, EV_SIZE - 1)), -EINVAL);
+	CHECK_EQ(buf[0], POISON);
+	CHECK_EQ(err(read(fd, buf, 2 * EV_SIZE + EV_SIZE / 2)), 2 * EV_SIZE);
+	for (size_t i = 2 * EV_SIZE; i < sizeof(buf); i++)
+		CHECK_EQ(buf[i], POISON);
+	memcpy(ev, buf, sizeof(ev));
+	expect_rest(fd, 5, 1ULL << ev[0].user_data | 1ULL << ev[1].user_data);
+	close(fd);
+	close(empty);
+}
+
+/* The place where memory ends: at an event, or in the middle of one. */
+static void bad_buffers(void)
+{
+	static const size_t there[] = { 0, 1, 31, 32, 80, 128, 1000, 1024 };
+
+	for (size_t t = 0; t < ARRAY_SIZE(there); t++) {
+		const size_t whole = there[t] / EV_SIZE;
+		int fd = with_ready(40, O_NONBLOCK);
+		struct twheel_event ev[32];
+		char *buf = before_hole(there[t]);
+		ssize_t got;
+		u64 had = 0;
+
+		got = err(read(fd, buf, 40 * EV_SIZE));
+		CHECK_EQ(got, whole ? (ssize_t)(whole * EV_SIZE) : -EFAULT);
+		if (got > 0) {
+			memcpy(ev, buf, (size_t)got);
+			for (size_t i = 0; i < whole; i++)
+				had |= 1ULL << ev[i].user_data;
+		}
+		expect_rest(fd, 40, had);
+		close(fd);
+	}
+}
+
+static void nowhere(void)
+{
+	struct twheel_event ev = { .user_data = 1 };
+	int fd = with_ready(64, O_NONBLOCK);
+
+	CHECK_EQ(err(syscall(SYS_read, fd, NULL, 4096)), -EFAULT);
+	CHECK_EQ(err(read(fd, unmapped(), 4096)), -EFAULT);
+	CHECK_EQ(err(read(fd, read_only(&ev, sizeof(ev)), sizeof(ev))), -EFAULT);
+	CHECK_EQ(err(read(fd, (void *)~4095UL, 64)), -EFAULT);
+	expect_counts(fd, 64, 0, 64);
+	expect_rest(fd, 64, 0);
+	close(fd);
+}
+
+/* Of timers that live on: not armed again by a read that failed. */
+static void fault_keeps_state(void)
+{
+	int fd = dev_open(O_NONBLOCK);
+	struct twheel_event ev;
+
+	add_with(fd, 0, 0, HOUR, 1);
+	CHECK(readable(fd, WAIT_MS));
+	CHECK_EQ(err(read(fd, unmapped(), 4096)), -EFAULT);
+	expect_counts(fd, 1, 0, 1);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.count, 1);
+	expect_counts(fd, 1, 1, 0);
+	add_with(fd, TWHEEL_F_KEEP, 0, 0, 2);
+	CHECK(readable(fd, WAIT_MS));
+	CHECK_EQ(err(read(fd, unmapped(), 4096)), -EFAULT);
+	expect_counts(fd, 2, 1, 1);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.user_data, 2);
+	expect_counts(fd, 2, 1, 0);
+	close(fd);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+static void *interrupt(void *main_thread)
+{
+	sleep_ms(100);
+	pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
+	return NULL;
+}
+
+static void signal_ends_it(void)
+{
+	pthread_t self = pthread_self(), other;
+	struct sigaction sa = { .sa_handler = on_signal };
+	int fd = dev_open(0);
+	struct twheel_event ev;
+
+	sigaction(SIGUSR1, &sa, NULL);
+	add(fd, HOUR, 1);
+	pthread_create(&other, NULL, interrupt, &self);
+	CHECK_EQ(read_events(fd, &ev, 1), -EINTR);
+	pthread_join(other, NULL);
+	expect_counts(fd, 1, 1, 0);
+	sa.sa_flags = SA_RESTART;
+	sigaction(SIGUSR1, &sa, NULL);
+	add(fd, 300 * MS, 2);
+	pthread_create(&other, NULL, interrupt, &self);
+	CHECK_EQ(read_events(fd, &ev, 1), 1);
+	CHECK_EQ(ev.user_data, 2);
+	pthread_join(other, NULL);
+	close(fd);
+}
+
+/* ---- many readers ---------------------------------------------------------- */
+
+#define EVENTS	20000
+
+static int shared;			/* the file of the readers */
+static unsigned char seen[EVENTS];	/* how often each user_data was read */
+static u32 nr_seen;
+
+static void see(const struct twheel_event *ev)
+{
+	if (!CHECK(ev->user_data < EVENTS))
+		return;
+	CHECK_EQ(__atomic_fetch_add(&seen[ev->user_data], 1, __ATOMIC_RELAXED), 0);
+	__atomic_add_fetch(&nr_seen, 1, __ATOMIC_RELAXED);
+}
+
+static void *read_just_one(void *unused)
+{
+	struct twheel_event ev;
+
+	if (CHECK_EQ(read_events(shared, &ev, 1), 1))
+		see(&ev);
+	return unused;
+}
+
+/* Two readers are asleep; @apart says whether their events come in one tick. */
+static void one_each(bool apart)
+{
+	pthread_t readers[2];
+
+	shared = dev_open(0);
+	memset(seen, 0, sizeof(seen));
+	nr_seen = 0;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&readers[i], NULL, read_just_one, NULL);
+	sleep_ms(100);
+	add_many(shared, apart ? 1 : 2, 10 * MS, 0);
+	if (apart)
+		add_many(shared, 1, 60 * MS, 1);
+	for (int i = 0; i < 2; i++)
+		pthread_join(readers[i], NULL);
+	CHECK_EQ(nr_seen, 2);
+	expect_counts(shared, 0, 0, 0);
+	close(shared);
+}
+
+static void readers_one_each(void)
+{
+	one_each(false);
+	one_each(true);
+}
+
+static void *read_on(void *count)
+{
+	struct twheel_event ev[16];
+	int got;
+
+	while (nr_seen < EVENTS) {
+		got = read_events(shared, ev, ARRAY_SIZE(ev));
+		for (int i = 0; i < got; i++)
+			see(&ev[i]);
+		if (got > 0)
+			*(u32 *)count += (u32)got;
+		else if (got != -EINTR)
+			break;
+	}
+	return NULL;
+}
+
+static void readers_compete(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	u32 counts[3] = { 0 };
+	pthread_t readers[3];
+	u64 seed = 11;
+
+	sigaction(SIGUSR1, &sa, NULL);
+	shared = dev_open(0);
+	memset(seen, 0, sizeof(seen));
+	nr_seen = 0;
+	for (int i = 0; i < 3; i++)
+		pthread_create(&readers[i], NULL, read_on, &counts[i]);
+	for (u32 n = 0; n < EVENTS; n += 100)
+		add_many(shared, 100, rnd(&seed) % (200 * MS), n);
+	for (u32 ms = 0; ms < 4 * WAIT_MS && nr_seen < EVENTS && !failed(); ms += 10)
+		sleep_ms(10);
+	CHECK_EQ(nr_seen, EVENTS);
+	nr_seen = EVENTS;
+	for (int i = 0; i < 3; i++) {	/* those that wait for more */
+		pthread_kill(readers[i], SIGUSR1);
+		pthread_join(readers[i], NULL);
+	}
+	for (u32 i = 0; i < EVENTS; i++)
+		CHECK_EQ(seen[i], 1);
+	diag("3 readers got %u, %u, %u", counts[0], counts[1], counts[2]);
+	expect_counts(shared, 0, 0, 0);
+	close(shared);
+}
+
+/* ---- dropped events -------------------------------------------------------- */
+
+static void cancel_drops(void)
+{
+	int fd = dev_open(O_NONBLOCK);
+	u64 once = add(fd, 0, 1), twice;
+	struct twheel_event ev[4];
+
+	CHECK(readable(fd, WAIT_MS));
+	CHECK_EQ(cancel(fd, once), 0);
+	CHECK(!readable(fd, 0));
+	CHECK_EQ(read_events(fd, ev, 4), -EAGAIN);
+	twice = add_with(fd, 0, 0, MS, 2);
+	CHECK(readable(fd, WAIT_MS));
+	CHECK_EQ(cancel(fd, twice), 0);
+	CHECK(!readable(fd, 30));
+	CHECK_EQ(read_events(fd, ev, 4), -EAGAIN);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void mod_drops(void)
+{
+	int fd = dev_open(O_NONBLOCK);
+	u64 h = add(fd, 0, 1), again;
+	struct twheel_event ev[4];
+
+	CHECK(readable(fd, WAIT_MS));
+	again = now_ns(CLOCK_MONOTONIC) + 50 * MS;
+	CHECK_EQ(mod(fd, h, 50 * MS, 0), 0);
+	CHECK_EQ(read_one(fd, ev), 1);
+	CHECK_EQ(ev[0].handle, h);
+	CHECK(ev[0].expires_ns >= again);
+	CHECK_EQ(read_events(fd, ev, 4), -EAGAIN);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* ---- other calls ----------------------------------------------------------- */
+
+static void no_position(void)
+{
+	int fd = with_ready(3, O_NONBLOCK);
+	char buf[4 * EV_SIZE];
+
+	CHECK_EQ(err(pread(fd, buf, sizeof(buf), 0)), -ESPIPE);
+	CHECK_EQ(err(pread(fd, buf, sizeof(buf), 32)), -ESPIPE);
+	CHECK_EQ(err(lseek(fd, 0, SEEK_SET)), -ESPIPE);
+	CHECK_EQ(err(lseek(fd, 0, SEEK_CUR)), -ESPIPE);
+	CHECK_EQ(err(lseek(fd, 32, SEEK_END)), -ESPIPE);
+	expect_rest(fd, 3, 0);
+	close(fd);
+}
+
+static void no_write(void)
+{
+	struct twheel_op op = { .op = TWHEEL_OP_ADD };
+	int fd = dev_open(0);
+	ssize_t rc = err(write(fd, &op, sizeof(op)));
+
+	CHECK(rc == -EINVAL || rc == -EBADF);
+	rc = err(pwrite(fd, &op, sizeof(op), 0));
+	CHECK(rc == -EINVAL || rc == -EBADF || rc == -ESPIPE);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void vectors(void)
+{
+	unsigned char a[40], b[56];	/* three events, the second one in both */
+	struct iovec iov[] = { { a, sizeof(a) }, { NULL, 0 }, { b, sizeof(b) } };
+	struct twheel_event ev[3];
+	int fd = with_ready(5, O_NONBLOCK);
+	u64 had = 0;
+
+	CHECK_EQ(err(readv(fd, iov, 3)), 3 * EV_SIZE);
+	memcpy(ev, a, sizeof(a));
+	memcpy((char *)ev + sizeof(a), b, sizeof(b));
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(ev[i].count, 1);
+		had |= 1ULL << (ev[i].user_data & 63);
+	}
+	expect_rest(fd, 5, had);
+	close(fd);
+}
+
+/* On a blocking file a single call asks not to wait. */
+static void nowait(void)
+{
+	int fd = dev_open(0);
+	struct twheel_event ev;
+	struct iovec iov = { &ev, sizeof(ev) };
+
+	CHECK_EQ(err(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)), -EAGAIN);
+	add(fd, 0, 1);
+	CHECK(readable(fd, WAIT_MS));
+	CHECK_EQ(err(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)), EV_SIZE);
+	CHECK_EQ(ev.user_data, 1);
+	CHECK_EQ(err(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)), -EAGAIN);
+	close(fd);
+}
+
+static const struct test tests[] = {
+	{ waits, "a read waits for the first event and takes what there is" },
+	{ non_blocking, "O_NONBLOCK: EAGAIN" },
+	{ short_buffers, "whole events only, EINVAL under one" },
+	{ bad_buffers, "memory that ends in the middle: a short count, the rest stays" },
+	{ nowhere, "no memory at all: EFAULT, all stays" },
+	{ fault_keeps_state, "EFAULT leaves periodic and KEEP timers ready" },
+	{ signal_ends_it, "signals: EINTR, or the read goes on" },
+	{ readers_one_each, "two sleeping readers get one event each" },
+	{ readers_compete, "three readers: none lost, none twice" },
+	{ cancel_drops, "CANCEL drops the unread event" },
+	{ mod_drops, "MOD drops the unread event" },
+	{ no_position, "pread and lseek: ESPIPE" },
+	{ no_write, "write: EINVAL" },
+	{ vectors, "readv, an event in two pieces" },
+	{ nowait, "RWF_NOWAIT: EAGAIN" },
+};
+
+int main(void)
+{
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the tests of /dev/twheel share: see uapi.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define GUARD	64	/* poisoned bytes on either side of what is passed */
+
+/* A test that hangs is ended by SIGALRM, and its TAP stops short of the plan. */
+#define HANG_S	300
+
+static int nr_checks, nr_failed_checks;
+
+bool failed(void)
+{
+	return __atomic_load_n(&nr_failed_checks, __ATOMIC_RELAXED);
+}
+
+bool check(bool good, const char *what, const char *file, int line)
+{
+	__atomic_add_fetch(&nr_checks, 1, __ATOMIC_RELAXED);
+	if (good)
+		return true;
+	if (__atomic_add_fetch(&nr_failed_checks, 1, __ATOMIC_RELAXED) <= 20)
+		diag("%s:%d: not so: %s", file, line, what);
+	return false;
+}
+
+bool check_eq(long long is, long long want, const char *what, const char *file,
+	      int line)
+{
+	if (!check(is == want, what, file, line)) {
+		diag("	it is %lld, not %lld", is, want);
+		return false;
+	}
+	return true;
+}
+
+int run_tests(const struct test *tests, int n)
+{
+	plan((unsigned int)n);
+	for (int i = 0; i < n; i++) {
+		nr_checks = 0;
+		nr_failed_checks = 0;
+		alarm(HANG_S);
+		tests[i].fn();
+		if (!nr_checks)
+			diag("nothing was checked");
+		ok(nr_checks && !nr_failed_checks, "%s", tests[i].name);
+	}
+	return done();
+}
+
+void bail(const char *what)
+{
+	printf("Bail out! %s: %s\n", what, strerror(errno));
+	fflush(stdout);
+	_exit(1);
+}
+
+u64 now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * SEC + (u64)ts.tv_nsec;
+}
+
+void sleep_ms(unsigned int ms)
+{
+	struct timespec ts = {
+		.tv_sec = ms / 1000,
+		.tv_nsec = (long)(ms % 1000) * 1000000,
+	};
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+/* xorshift64*; @state must not be 0. */
+u64 rnd(u64 *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * 2685821657736338717ULL;
+}
+
+static bool all_poison(const void *p, size_t bytes)
+{
+	const unsigned char *c = p;
+
+	while (bytes && *c == POISON) {
+		bytes--;
+		c++;
+	}
+	return !bytes;
+}
+
+int dev_open(int flags)
+{
+	const char *path = getenv("TWHEEL_DEV");
+	int fd;
+
+	if (!path)
+		path = "/dev/twheel";
+	fd = open(path, O_RDWR | O_CLOEXEC | flags);
+	if (fd < 0)
+		bail(path);
+	return fd;
+}
+
+/*
+ * The ioctl, with @arg in the middle of poison. What the kernel did to @arg is in
+ * it afterwards, whatever the call returned.
+ */
+static int guarded(int fd, unsigned long cmd, void *arg, size_t bytes)
+{
+	unsigned char buf[GUARD + 256 + GUARD];
+	int rc;
+
+	memset(buf, POISON, sizeof(buf));
+	memcpy(buf + GUARD, arg, bytes);
+	rc = ioctl(fd, cmd, buf + GUARD);
+	if (rc < 0)
+		rc = -errno;
+	CHECK(all_poison(buf, GUARD));
+	CHECK(all_poison(buf + GUARD + bytes, sizeof(buf) - GUARD - bytes));
+	memcpy(arg, buf + GUARD, bytes);
+	return rc;
+}
+
+int setup(int fd, const struct twheel_setup *s)
+{
+	struct twheel_setup copy = *s;
+	int rc = guarded(fd, TWHEEL_IOC_SETUP, &copy, sizeof(copy));
+
+	CHECK(!memcmp(&copy, s, sizeof(copy)));
+	return rc;
+}
+
+void info(int fd, struct twheel_info *i)
+{
+	memset(i, POISON, sizeof(*i));
+	CHECK_EQ(guarded(fd, TWHEEL_IOC_INFO, i, sizeof(*i)), 0);
+	CHECK_EQ(i->abi, TWHEEL_ABI);
+	CHECK_EQ(i->op_size, sizeof(struct twheel_op));
+	CHECK_EQ(i->event_size, sizeof(struct twheel_event));
+	CHECK(i->clocks >> i->clockid & 1);
+	CHECK(i->tick_ns >= i->min_tick_ns);
+	CHECK(i->nr_timers <= i->max_timers);
+	CHECK(i->nr_moves != 0xcccccccccccccccc);
+	CHECK(i->nr_deferred != 0xcccccccccccccccc);
+}
+
+int op_ioctl(int fd, unsigned long cmd, struct twheel_op *op)
+{
+	struct twheel_op want = *op;
+	int rc = guarded(fd, cmd, op, sizeof(*op));
+
+	if (rc >= 0) {
+		if (cmd == TWHEEL_IOC_ADD)
+			want.handle = op->handle;
+		else
+			want.user_data = op->user_data;
+		want.res = rc;
+		CHECK(rc <= 1);
+	}
+	CHECK(!memcmp(op, &want, sizeof(want)));
+	return rc;
+}
+
+u64 add_with(int fd, u32 flags, u64 expires, u64 interval, u64 user_data)
+{
+	struct twheel_op op = { .flags = flags, .user_data = user_data,
+				.expires_ns = expires, .interval_ns = interval };
+
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), 0);
+	CHECK(op.handle != 0);
+	return op.handle;
+}
+
+u64 add(int fd, u64 delay, u64 user_data)
+{
+	return add_with(fd, 0, delay, 0, user_data);
+}
+
+int mod(int fd, u64 handle, u64 delay, u32 flags)
+{
+	struct twheel_op op = {
+		.handle = handle, .expires_ns = delay, .flags = flags };
+
+	return op_ioctl(fd, TWHEEL_IOC_MOD, &op);
+}
+
+int cancel(int fd, u64 handle)
+{
+	struct twheel_op op = { .handle = handle };
+
+	return op_ioctl(fd, TWHEEL_IOC_CANCEL, &op);
+}
+
+/* What the kernel may have changed in an operation that it did. */
+static bool op_result(const struct twheel_op *was, const struct twheel_op *is)
+{
+	struct twheel_op want = *was;
+
+	want.res = is->res;
+	if (is->res >= 0 && was->op == TWHEEL_OP_ADD)
+		want.handle = is->handle;
+	else if (is->res >= 0)
+		want.user_data = is->user_data;
+	return is->res <= 1 && !memcmp(is, &want, sizeof(want));
+}
+
+int submit(int fd, struct twheel_op *ops, u32 nr, u32 *done, u32 *bad)
+{
+	struct twheel_batch b = {
+		.ops = (uintptr_t)ops, .nr = nr, .op_size = sizeof(*ops) };
+	struct twheel_batch want = b;
+	struct twheel_op *was = malloc(nr * sizeof(*ops) + 1);
+	u32 i, failures = 0, wrong = 0;
+	int rc;
+
+	memcpy(was, ops, nr * sizeof(*ops));
+	rc = guarded(fd, TWHEEL_IOC_SUBMIT, &b, sizeof(b));
+	want.nr_done = b.nr_done;
+	want.nr_failed = b.nr_failed;
+	CHECK(!memcmp(&b, &want, sizeof(b)));
+	CHECK(b.nr_done <= nr && (!rc || !b.nr_done));
+	for (i = 0; i < nr; i++) {
+		failures += i < b.nr_done && ops[i].res < 0;
+		wrong += i < b.nr_done ? !op_result(&was[i], &ops[i]) :
+			 !!memcmp(&was[i], &ops[i], sizeof(*ops));
+	}
+	CHECK_EQ(wrong, 0);
+	CHECK_EQ(b.nr_failed, failures);
+	free(was);
+	if (done)
+		*done = b.nr_done;
+	if (bad)
+		*bad = b.nr_failed;
+	return rc;
+}
+
+/* @nr one-shots @delay from now, their user_data counted from the one given. */
+void add_many(int fd, u32 nr, u64 delay, u64 first_user_data)
+{
+	struct twheel_op ops[256];
+	u32 i, n, done, bad;
+
+	while (nr && !failed()) {
+		n = nr < ARRAY_SIZE(ops) ? nr : ARRAY_SIZE(ops);
+		memset(ops, 0, sizeof(ops));
+		for (i = 0; i < n; i++) {
+			ops[i].op = TWHEEL_OP_ADD;
+			ops[i].user_data = first_user_data++;
+			ops[i].expires_ns = delay;
+		}
+		CHECK_EQ(submit(fd, ops, n, &done, &bad), 0);
+		CHECK_EQ(done, n);
+		CHECK_EQ(bad, 0);
+		nr -= n;
+	}
+}
+
+static void check_event(const struct twheel_event *ev)
+{
+	CHECK(ev->handle != 0);
+	CHECK(ev->count >= 1);
+	CHECK(!(ev->flags & ~TWHEEL_EV_MORE));
+}
+
+int read_events(int fd, struct twheel_event *ev, u32 max)
+{
+	const size_t size = sizeof(*ev);
+	ssize_t got;
+	char *buf;
+
+	buf = malloc(max * size + GUARD);
+	memset(buf, POISON, max * size + GUARD);
+	got = read(fd, buf, max * size);
+	if (got < 0)
+		got = -errno;
+	if (got >= 0) {
+		CHECK_EQ((size_t)got % size, 0);
+		memcpy(ev, buf, (size_t)got);
+	}
+	CHECK(all_poison(buf + (got < 0 ? 0 : got),
+			 max * size + GUARD - (got < 0 ? 0 : (size_t)got)));
+	free(buf);
+	if (got < 0)
+		return (int)got;
+	CHECK(got > 0);
+	for (size_t i = 0; i < (size_t)got / size; i++)
+		check_event(&ev[i]);
+	return (int)((size_t)got / size);
+}
+
+/* Waits for an event and reads just that; 1 if all went well. */
+int read_one(int fd, struct twheel_event *ev)
+{
+	memset(ev, 0, sizeof(*ev));
+	if (!CHECK(readable(fd, WAIT_MS)))
+		return 0;
+	return read_events(fd, ev, 1);
+}
+
+bool readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1 && p.revents == POLLIN;
+}
+
+bool fdinfo_get(int fd, const char *key, u64 *value)
+{
+	char path[64], line[256];
+	size_t len = strlen(key);
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "r");
+	if (!f)
+		bail(path);
+	while (!found && fgets(line, sizeof(line), f)) {
+		found = !strncmp(line, key, len) && !strncmp(line + len, ":\t", 2);
+		if (found)
+			*value = strtoull(line + len + 2, NULL, 10);
+	}
+	fclose(f);
+	return found;
+}
+
+void expect_counts(int fd, u32 timers, u32 armed, u32 ready)
+{
+	struct twheel_info i;
+	u64 value;
+
+	info(fd, &i);
+	CHECK_EQ(i.nr_timers, timers);
+	CHECK_EQ(i.nr_armed, armed);
+	CHECK_EQ(i.nr_ready, ready);
+	if (CHECK(fdinfo_get(fd, "twheel-timers", &value)))
+		CHECK_EQ(value, timers);
+	if (CHECK(fdinfo_get(fd, "twheel-armed", &value)))
+		CHECK_EQ(value, armed);
+	if (CHECK(fdinfo_get(fd, "twheel-ready", &value)))
+		CHECK_EQ(value, ready);
+}
+
+static size_t page(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Pages for @bytes, and one more. */
+static char *pages(size_t bytes, size_t *room)
+{
+	char *p;
+
+	*room = (bytes + page() - 1) / page() * page();
+	p = mmap(NULL, *room + page(), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		bail("mmap");
+	return p;
+}
+
+void *before_hole(size_t bytes)
+{
+	size_t room;
+	char *p = pages(bytes, &room);
+
+	memset(p, POISON, room);
+	mprotect(p + room, page(), PROT_NONE);
+	return p + room - bytes;
+}
+
+void *read_only(const void *data, size_t bytes)
+{
+	size_t room;
+	char *p = pages(bytes, &room);
+
+	memcpy(p, data, bytes);
+	mprotect(p, room, PROT_READ);
+	return p;
+}
+
+void *unmapped(void)
+{
+	size_t room;
+	char *p = pages(page(), &room);
+
+	munmap(p, room + page());
+	return p;
+}

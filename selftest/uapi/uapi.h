@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of /dev/twheel share.
+ *
+ * A program is a table of named tests, run in order; each is one line of TAP and
+ * is made of CHECKs, of which there must be at least one: a test that checks
+ * nothing fails. A failed CHECK says why and goes on.
+ *
+ * The wrappers of the calls put 0xcc around, and into, all that the kernel may
+ * write, and CHECK afterwards that it wrote what is promised and nothing else. They
+ * return what the call returned, or a negative errno.
+ *
+ * About time only "never early" is checked to the nanosecond: the clock read after
+ * the call against the deadline. How late is too late is WAIT_MS, for guests that
+ * are slow and busy.
+ */
+#ifndef UAPI_H
+#define UAPI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdnoreturn.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <linux/twheel.h>
+
+typedef __u32 u32;
+typedef __u64 u64;
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define MS		1000000ULL	/* in ns */
+#define SEC		1000000000ULL
+#define HOUR		(3600 * SEC)
+#define WAIT_MS		10000
+#define POISON		0xcc
+
+struct test {
+	void		(*fn)(void);
+	const char	*name;
+};
+
+int run_tests(const struct test *tests, int n);
+noreturn void bail(const char *what);
+
+/* A failed check fails the test that runs, whichever thread it is made in. */
+bool check(bool good, const char *what, const char *file, int line);
+bool check_eq(long long is, long long want, const char *what, const char *file,
+	      int line);
+#define CHECK(cond)	check(cond, #cond, __FILE__, __LINE__)
+#define CHECK_EQ(is, want) \
+	check_eq((long long)(is), (long long)(want), #is " == " #want, \
+		 __FILE__, __LINE__)
+
+/* Did a CHECK of the running test fail? Ends loops that would fail for ever. */
+bool failed(void);
+
+u64 now_ns(clockid_t clock);
+void sleep_ms(unsigned int ms);
+u64 rnd(u64 *state);
+
+int dev_open(int flags);
+int setup(int fd, const struct twheel_setup *s);
+void info(int fd, struct twheel_info *i);
+
+/* Handle and user_data of @op are filled in as its command promises. */
+int op_ioctl(int fd, unsigned long cmd, struct twheel_op *op);
+/* A timer that must come into being; its handle. */
+u64 add(int fd, u64 delay, u64 user_data);
+u64 add_with(int fd, u32 flags, u64 expires, u64 interval, u64 user_data);
+int mod(int fd, u64 handle, u64 delay, u32 flags);
+int cancel(int fd, u64 handle);
+
+/* Every operation of @ops; @done, if given, is set to nr_done. */
+int submit(int fd, struct twheel_op *ops, u32 nr, u32 *done, u32 *bad);
+void add_many(int fd, u32 nr, u64 delay, u64 first_user_data);
+
+/* Events read, or a negative errno. At most READ_MAX at once. */
+#define READ_MAX	4096
+int read_events(int fd, struct twheel_event *ev, u32 max);
+int read_one(int fd, struct twheel_event *ev);
+bool readable(int fd, int ms);
+
+/* The numbers in /proc/self/fdinfo/FD; false if @key is not there. */
+bool fdinfo_get(int fd, const char *key, u64 *value);
+void expect_counts(int fd, u32 timers, u32 armed, u32 ready);
+
+/* @bytes of memory that end where an inaccessible page begins. */
+void *before_hole(size_t bytes);
+void *read_only(const void *data, size_t bytes);
+/* Memory that nothing is mapped at. */
+void *unmapped(void);
+
+#endif

@@ -150,6 +150,26 @@ static void nowhere(void)
 	close(fd);
 }
 
+/* What was put back comes first again. */
+static void fault_keeps_order(void)
+{
+	int fd = dev_open(O_NONBLOCK);
+	char *buf = before_hole(3 * EV_SIZE + 5);
+	struct twheel_event ev[40];
+
+	for (u32 i = 0; i < 40; i++)
+		add(fd, i * 3 * MS, i);
+	sleep_ms(200);
+	expect_counts(fd, 40, 0, 40);
+	CHECK_EQ(err(read(fd, unmapped(), sizeof(ev))), -EFAULT);
+	CHECK_EQ(err(read(fd, buf, sizeof(ev))), 3 * EV_SIZE);
+	memcpy(ev, buf, 3 * EV_SIZE);
+	CHECK_EQ(read_events(fd, ev + 3, 40), 37);
+	for (u32 i = 0; i < 40; i++)
+		CHECK_EQ(ev[i].user_data, i);
+	close(fd);
+}
+
 /* Of timers that live on: not armed again by a read that failed. */
 static void fault_keeps_state(void)
 {
@@ -415,6 +435,7 @@ static const struct test tests[] = {
 	{ short_buffers, "whole events only, EINVAL under one" },
 	{ bad_buffers, "memory that ends in the middle: a short count, the rest stays" },
 	{ nowhere, "no memory at all: EFAULT, all stays" },
+	{ fault_keeps_order, "what a fault put back comes first, in order" },
 	{ fault_keeps_state, "EFAULT leaves periodic and KEEP timers ready" },
 	{ signal_ends_it, "signals: EINTR, or the read goes on" },
 	{ readers_one_each, "two sleeping readers get one event each" },

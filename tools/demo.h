@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * twheel-demo in three parts: workload.c says what timers there shall be,
+ * twheel-demo.c runs them, report.c tells what happened.
+ *
+ * All times are in ns. At 1 000 000 timers this takes 60 MB of the process's own.
+ */
+#ifndef DEMO_H
+#define DEMO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <linux/types.h>
+
+typedef __u32 u32;
+typedef __u64 u64;
+
+#define MSEC	1000000ULL
+#define SEC	1000000000ULL
+
+/* A workload that was not read from a file is over in a minute, but for its tail. */
+#define RUN_NS	(60 * SEC)
+
+enum act { ACT_NONE, ACT_CANCEL, ACT_REARM };
+enum state { NEW, ARMED, FIRED, CANCELLED };
+
+/**
+ * struct timer - what a timer shall do, and how far it has come
+ * @delay:	from being armed to the expiry
+ * @interval:	0, or the period after that
+ * @act_at:	when, from the start of the run, to do @act
+ * @handle:	the kernel's
+ * @due:	it must not fire before. Of a periodic timer that has fired: the very
+ *		deadline of the next period
+ * @periods:	how many have passed
+ * @act:	enum act
+ * @state:	enum state
+ * @tail:	not meant to fire before the end
+ */
+struct timer {
+	u64	delay;
+	u64	interval;
+	u64	act_at;
+	u64	handle;
+	u64	due;
+	u32	periods;
+	uint8_t	act;
+	uint8_t	state;
+	uint8_t	tail;
+};
+
+struct workload {
+	struct timer	*timers;
+	u32		nr;
+	u32		malformed;	/* lines of the file */
+};
+
+u64 rnd(u64 *seed);
+void workload_generate(struct workload *w, u32 nr, u64 *seed);
+/* 0, or -1 with errno if the file cannot be read. */
+int workload_read(struct workload *w, const char *path);
+
+/* Calls of one kind: how many, for how many operations, and how long they took. */
+struct cost {
+	u64	ops, calls, ns, worst;
+};
+
+#define LATE_MAX	1000000		/* in us; what is later is counted there */
+
+struct stats {
+	u64		armed, rearmed, fired, periods, cancelled;
+	u64		cancelled_end, closed;
+	u64		missed;		/* acts on timers that had fired already */
+	u64		lost, early, twice, late_cancel, unknown, wrong;
+	struct cost	add, mod, cancel, read;
+	u32		*late;		/* by us, LATE_MAX + 1 of them */
+	u64		late_nr, late_max;
+	u64		epolls, wakeups, moves, deferred;
+	u64		mem_bytes, mem_timers, mem_delta;
+	u64		run_ns, close_ns;
+};
+
+void cost_add(struct cost *c, u64 ops, u64 ns);
+void late_add(struct stats *s, u64 ns);
+u64 late_quantile(const struct stats *s, double q);
+void report_progress(const struct stats *s, u64 ns, bool terminal);
+void report_table(const struct stats *s);
+/* Is everything accounted for, and nothing too early or too often? */
+bool report_good(const struct stats *s);
+
+#endif

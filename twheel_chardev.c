@@ -499,6 +499,14 @@ static int op_fetch(const struct file_wheel *file, struct twheel_op *op,
 	return 0;
 }
 
+/* Tell the caller what came out of an operation, and touch nothing else. */
+static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
+{
+	return put_user(op->handle, &user->handle) ||
+	       put_user(op->user_data, &user->user_data) ||
+	       put_user(op->res, &user->res) ? -EFAULT : 0;
+}
+
 /* TWHEEL_IOC_ADD, _MOD and _CANCEL: one operation, whose result the call returns. */
 static long file_op(struct file_wheel *file, void __user *user, size_t size, u32 opcode)
 {
@@ -510,7 +518,7 @@ static long file_op(struct file_wheel *file, void __user *user, size_t size, u32
 	if (err)
 		return err;
 	ops_do(file, &op, 1);
-	if (op.res >= 0 && copy_to_user(user, &op, sizeof(op))) {
+	if (op.res >= 0 && op_store(&op, user)) {
 		ops_undo_adds(file, &op, 1);
 		return -EFAULT;
 	}
@@ -538,7 +546,7 @@ static u32 batch_store(struct file_wheel *file, struct twheel_batch *batch, u32 
 	for (i = 0; i < nr; i++, addr += batch->op_size) {
 		const struct twheel_op *op = &file->bounce->ops[i];
 
-		if (copy_to_user(u64_to_user_ptr(addr), op, sizeof(*op)))
+		if (op_store(op, u64_to_user_ptr(addr)))
 			break;
 		batch->nr_failed += op->res < 0;
 	}

@@ -295,6 +295,10 @@ static void mod_rearms(void)
 	CHECK_EQ(read_one(fd, &ev), 1);
 	expect_event(&ev, MONO, h, 77, 0);
 	CHECK_EQ(mod(fd, h, MS, 0), -ENOENT);
+	h = add_with(fd, TWHEEL_F_KEEP, HOUR, 0, 78);
+	CHECK_EQ(mod(fd, h, 0, 0), 1);		/* kept no more */
+	CHECK_EQ(read_one(fd, &ev), 1);
+	expect_event(&ev, MONO, h, 78, 0);
 	expect_counts(fd, 0, 0, 0);
 	close(fd);
 }

@@ -477,10 +477,19 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 
 /* ---- ioctl ------------------------------------------------------------------ */
 
+/* Tell the caller what came out of an operation, and touch nothing else. */
+static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
+{
+	if (op->res >= 0 && (put_user(op->handle, &user->handle) ||
+			     put_user(op->user_data, &user->user_data)))
+		return -EFAULT;
+	return put_user(op->res, &user->res);
+}
+
 /*
  * Read an operation from user memory, and say in its res what can be said already.
  * Its result will be stored there: that this can be done is found out before anything
- * is, by storing what has to be there anyway. @opcode is what the ioctl says, or 0.
+ * is, by storing what is there already. @opcode is what the ioctl says, or 0.
  */
 static int op_fetch(const struct file_wheel *file, struct twheel_op *op,
 		    struct twheel_op __user *user, size_t size, u32 opcode)
@@ -493,18 +502,10 @@ static int op_fetch(const struct file_wheel *file, struct twheel_op *op,
 		op->op = opcode;
 	if (!err && ((opcode && op->op != opcode) || !op_is_valid(file, op)))
 		err = -EINVAL;
-	if (!err && put_user(0, &user->res))
+	if (!err && op_store(op, user))
 		return -EFAULT;
 	op->res = err;
 	return 0;
-}
-
-/* Tell the caller what came out of an operation, and touch nothing else. */
-static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
-{
-	return put_user(op->handle, &user->handle) ||
-	       put_user(op->user_data, &user->user_data) ||
-	       put_user(op->res, &user->res) ? -EFAULT : 0;
 }
 
 /* TWHEEL_IOC_ADD, _MOD and _CANCEL: one operation, whose result the call returns. */

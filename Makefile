@@ -39,7 +39,7 @@ lint:
 
 help:
 	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
-	@echo 'make install          install them; DEPMOD, INSTALL_MOD_PATH as for any module'
+	@echo 'make install          install them (INSTALL_MOD_PATH= as for any module)'
 	@echo 'make headers_install  install <linux/twheel.h> (DESTDIR=, PREFIX=)'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make check            every test; needs root or sudo if a package is missing'

@@ -29,10 +29,12 @@ pid=$!
 trap 'kill "$pid" 2>/dev/null || :' EXIT
 trap 'exit 130' INT TERM
 
-tail -n +1 -s 0.2 --pid="$pid" -f "$logs/report"
+# In the background, for a trap would wait for what is in the foreground.
+tail -n +1 -s 0.2 --pid="$pid" -f "$logs/report" &
 status=0
 wait "$pid" || status=$?
 trap - EXIT
+wait
 
 "$top/scripts/verdict.sh" "$logs/console" "$logs/result" "$status" >"$logs/verdict" || {
 	sed 's/^/# /' "$logs/verdict" "$logs/qemu"

@@ -48,7 +48,7 @@ bool check_eq(long long is, long long want, const char *what, const char *file,
 	return true;
 }
 
-static void hangs(int sig)
+static void on_alarm(int sig)
 {
 	static const char what[] = "Bail out! This test hangs: ";
 
@@ -63,7 +63,7 @@ static void hangs(int sig)
 int run_tests(const struct test *tests, int n)
 {
 	plan((unsigned int)n);
-	signal(SIGALRM, hangs);
+	signal(SIGALRM, on_alarm);
 	for (int i = 0; i < n; i++) {
 		nr_checks = 0;
 		nr_failed_checks = 0;

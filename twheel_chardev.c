@@ -407,27 +407,29 @@ static int op_mod(struct file_wheel *file, struct twheel_op *op, ktime_t now)
 }
 
 /*
- * Where an event is being read it is too late to say that none will be:
+ * Where an event is being read it is too late to say that none will be, and too early to
+ * say that one was:
  *
  *	CPU 0: read()				CPU 1: cancel
  *	slot is READING, event in the bounce
  *	unlock
- *						lock, finds READING
- *	copies the event to the reader		frees the slot, -EALREADY
- *	lock, finds no such handle
+ *						lock, finds READING: -EALREADY
+ *	copies the event to the reader, or fails to
+ *	lock, frees the slot, or makes it READY
  */
 static int op_cancel(struct file_wheel *file, struct twheel_op *op)
 {
 	struct slot *slot = slot_find(file, op->handle);
-	bool armed, reading;
+	bool armed;
 
 	if (!slot)
 		return -ENOENT;
-	reading = slot->state == READING;
+	if (slot->state == READING)
+		return -EALREADY;
 	armed = slot_detach(file, slot);
 	op->user_data = slot->user_data;
 	slot_put(file, slot);
-	return reading ? -EALREADY : armed;
+	return armed;
 }
 
 static int op_do(struct file_wheel *file, struct twheel_op *op, ktime_t now)
@@ -796,8 +798,7 @@ static void slot_unread(struct file_wheel *file, struct slot *slot)
 
 /*
  * Of @nr events collected the first @copied have reached the reader. The others become
- * ready again, in front. Those of slots that were re-armed or cancelled meanwhile are
- * dropped.
+ * ready again, in front. Those of slots that were re-armed meanwhile are dropped.
  */
 static void read_commit(struct file_wheel *file, u32 copied, u32 nr)
 {

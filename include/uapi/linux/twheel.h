@@ -33,7 +33,8 @@
  *   The size of a structure is in its ioctl number and nowhere else. A longer one
  *   from a newer program is accepted if the part not known here is all zero, and
  *   is E2BIG if not; one that is shorter than the first version is EINVAL. What an
- *   older kernel cannot fill in, it sets to zero. Unknown flags and reserved fields
+ *   older kernel cannot fill in, it sets to zero; INFO is not looked at, only filled
+ *   in. Unknown flags and reserved fields
  *   that are not zero are EINVAL.
  *
  * Errors, with one meaning each
@@ -43,7 +44,8 @@
  *   EFAULT     memory that cannot be read or written
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: never was, cancelled, or its event has been read
- *   EALREADY   its only event is being read at this moment
+ *   EALREADY   CANCEL: its event is being read at this moment. There will be no other
+ *              of a one-shot timer; of one that goes on, try again
  *   EBUSY      SETUP after the first timer was added
  *   EDQUOT     the limit on timers is reached
  *   ENOMEM     no memory for another timer, its memory cgroup's limit included
@@ -135,8 +137,8 @@ struct twheel_info {
  *			that was not read is dropped. In: @handle, @flags,
  *			@expires_ns, @interval_ns; @user_data must be 0. Out:
  *			@user_data; res 1 if it was armed, 0 if not
- * @TWHEEL_OP_CANCEL:	free a timer, whatever its state; an event that was not
- *			read is dropped. In: @handle; all else must be 0. Out:
+ * @TWHEEL_OP_CANCEL:	free a timer, whatever its state but for EALREADY; an event
+ *			that was not read is dropped. In: @handle; all else must be 0. Out:
  *			@user_data; res 1 if it was armed, 0 if not
  */
 enum twheel_opcode {

@@ -50,7 +50,8 @@ selftest() {
 		kmods='${kmods[*]##*/}'
 	END
 	point "the machine's verdict" scripts/boot.sh selftest 420 $run \
-		twheel.ko twheel_chardev.ko "${tests[@]}" "${kmods[@]}"
+		twheel.ko twheel_chardev.ko samples/twheel_sessions.ko \
+		build/uapi/suspend "${tests[@]}" "${kmods[@]}"
 }
 
 groups=(build native lint rig)

@@ -9,7 +9,7 @@ nr=0 bad=0
 ok='twheel-verdict: ok'
 boot='[    0.000000] Linux version 6.1.0
 [    3.100000] twheel: loaded'
-down='[    9.000000] reboot: Power down'
+down='[    9.000000] reboot: Restarting system'
 
 point() {
 	nr=$((nr + 1))

@@ -33,7 +33,7 @@ elif ! cmp -s "$result" <(echo 'twheel-verdict: ok'); then
 fi
 
 [ "$(tr -d '\0' <"$console" | wc -c)" = "$(wc -c <"$console")" ] || wrong "NUL bytes on the console"
-grep -qa 'reboot: Power down' "$console" || wrong "no orderly shutdown"
+grep -qa 'reboot: Restarting system' "$console" || wrong "no orderly shutdown"
 if grep -aE "$badness" "$console"; then
 	wrong "these lines on the console"
 fi

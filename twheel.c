@@ -343,7 +343,7 @@ static void base_add(struct twheel_base *base, struct twheel_timer *timer,
 static __always_inline bool base_del(struct twheel_base *base, struct twheel_timer *timer)
 {
 	lockdep_assert_held(&base->lock);
-	if (!twheel_pending(timer))
+	if (!wheel_pending(&timer->queue))
 		return false;
 	wheel_del(&base->wheel, &timer->queue);
 	debug_timer_deactivate(base, timer);
@@ -416,38 +416,45 @@ static void run_callback(struct twheel_base *base, struct twheel_timer *timer)
 	base->running = NULL;
 }
 
-/* The work of one lock hold, and at most one callback. Returns the operations. */
-static u32 run_hold(struct twheel_base *base, u64 now)
+/*
+ * Call back for what is due at tick @now, HOLD_OPS operations at most. Each callback breaks
+ * the lock hold. Returns the operations.
+ */
+static u32 run_callbacks(struct twheel_base *base, u64 now)
 	__must_hold(&base->lock)
 {
-	unsigned int most = base->sink ? TWHEEL_SINK_MAX : 1, nr = 0;
-	struct twheel_timer *batch[TWHEEL_SINK_MAX];
 	struct wheel_timer *queue;
 	u32 left = HOLD_OPS;
 
 	lockdep_assert_held(&base->lock);
-	while (nr < most && (queue = wheel_expire(&base->wheel, now, &left))) {
-		batch[nr] = container_of(queue, struct twheel_timer, queue);
-		debug_timer_deactivate(base, batch[nr++]);
+	while ((queue = wheel_expire(&base->wheel, now, &left))) {
+		struct twheel_timer *timer = container_of(queue, struct twheel_timer, queue);
+
+		debug_timer_deactivate(base, timer);
+		base->stats.expired++;
+		run_callback(base, timer);
 	}
-	base->stats.expired += nr;
-	if (nr && base->sink)
-		base->sink->expired(base, batch, nr);
-	else if (nr)
-		run_callback(base, batch[0]);
 	return HOLD_OPS - left;
 }
 
-/* Work until tick @now is done, or for HOLD_OPS operations: callbacks break the hold. */
-static u32 run_some(struct twheel_base *base, u64 now)
+/* Hand the sink what is due at tick @now, a lock hold's worth. Returns the operations. */
+static u32 run_sink(struct twheel_base *base, u64 now)
 	__must_hold(&base->lock)
 {
-	u32 ops = 0;
+	struct twheel_timer *batch[TWHEEL_SINK_MAX];
+	struct wheel_timer *queue;
+	unsigned int nr = 0;
+	u32 left = HOLD_OPS;
 
-	do {
-		ops += run_hold(base, now);
-	} while (!base->sink && ops < HOLD_OPS && wheel_due(&base->wheel, now));
-	return ops;
+	lockdep_assert_held(&base->lock);
+	while (nr < TWHEEL_SINK_MAX && (queue = wheel_expire(&base->wheel, now, &left)))
+		batch[nr++] = container_of(queue, struct twheel_timer, queue);
+	if (nr)
+		base->sink->expired(base, batch, nr);
+	base->stats.expired += nr;
+	raw_spin_unlock_irq(&base->lock);
+	raw_spin_lock_irq(&base->lock);
+	return HOLD_OPS - left;
 }
 
 /*
@@ -476,9 +483,7 @@ static bool run_due(struct twheel_base *base, u64 begin)
 			base->debt += time - begin;
 			return !due;
 		}
-		ops += run_some(base, now);
-		raw_spin_unlock_irq(&base->lock);
-		raw_spin_lock_irq(&base->lock);
+		ops += base->sink ? run_sink(base, now) : run_callbacks(base, now);
 		time = ktime_get_ns();
 	}
 }
@@ -579,10 +584,8 @@ static __always_inline struct twheel_base *move_base(struct twheel_base *base,
 	struct twheel_base *here;
 
 	lockdep_assert_held(&base->lock);
-	if (base->id >= nr_cpu_ids || base->running == timer)
-		return base;
 	here = this_cpu_read(cpu_base);
-	if (here == base)
+	if (likely(here == base) || base->id >= nr_cpu_ids || base->running == timer)
 		return base;
 	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
 	raw_spin_unlock(&base->lock);
@@ -625,7 +628,7 @@ enum arm_mode {
 static bool arm_is_wanted(const struct twheel_base *base, const struct twheel_timer *timer,
 			  ktime_t expires, enum arm_mode mode)
 {
-	bool pending = twheel_pending(timer);
+	bool pending = wheel_pending(&timer->queue);
 
 	if (!timer->function)
 		return false;
@@ -649,7 +652,7 @@ static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, b
 	base = lock_base(timer, &flags);
 	if (relative)
 		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
-	pending = twheel_pending(timer);
+	pending = wheel_pending(&timer->queue);
 	if (likely(arm_is_wanted(base, timer, time, mode))) {
 		base_del(base, timer);
 		base = move_base(base, timer);

@@ -65,6 +65,12 @@ uapi_layout() {
 	layout -m64 | diff scripts/uapi-layout.expected - && layout -m32 | diff scripts/uapi-layout.expected -
 }
 
+# The README's first example is a whole program.
+readme_compiles() {
+	awk '/^```c$/ { on = 1; next } /^```$/ && on { exit } on' README.md |
+		gcc -Iinclude/uapi -Wall -Wextra -Werror -fsyntax-only -x c -
+}
+
 symbols() { awk '{ print $2, $NF }' "$copy/Module.symvers" | LC_ALL=C sort; }
 exported() { symbols | diff scripts/symvers.expected -; }
 
@@ -102,7 +108,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..9
+echo 1..10
 gate "gcc W=1 -Werror -Wextra" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "sparse" sparse
@@ -110,6 +116,7 @@ gate "checkpatch --strict" checkpatch
 gate "kernel-doc" kernel_doc
 gate "UAPI compiles as C90 and C++11, 32 and 64 bits, without padding" uapi_compiles
 gate "UAPI layout is that of uapi-layout.expected, 32 and 64 bits" uapi_layout
+gate "the README's example compiles" readme_compiles
 gate "shellcheck" shell
 gate "codespell" spelling
 exit $bad

@@ -6,7 +6,7 @@ PREFIX	?= /usr
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
 .PHONY: modules clean modules_install install headers_install tools
-.PHONY: demo check check-fast lint help
+.PHONY: demo check check-fast lint bench-wheel help
 
 modules:
 	@$(kbuild) modules
@@ -37,6 +37,9 @@ lint:
 	@scripts/deps.sh build lint
 	@scripts/lint.sh
 
+bench-wheel:
+	@bench/wheel/run.sh
+
 help:
 	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
 	@echo 'make install          install them (INSTALL_MOD_PATH= as for any module)'
@@ -45,5 +48,6 @@ help:
 	@echo 'make check            every test; needs root or sudo if a package is missing'
 	@echo 'make check-fast       those without a virtual machine'
 	@echo 'make lint             the static gates'
+	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make tools            the user-space programs, in build/tools'
 	@echo 'make clean'

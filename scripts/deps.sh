@@ -10,6 +10,8 @@ packages() {
 	native)	echo make gcc libc6-dev ;;
 	lint)	echo git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
+	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
+	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
 	*)	die "no such group: $1" ;;
 	esac
 }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+// Netty's HashedWheelTimer on the loads of load.c. It has a thread and a clock of its own: the
+// caller only queues, and the worker sorts into buckets at its next tick. So add and
+// cancel are the caller's CPU time, and expire is all of the worker's, from the first add
+// until the last timer has fired. Its tick is a millisecond at least, so that expiry is measured
+// for delays of 1..60000 ticks alone, once, which takes a minute; the worst single
+// advance cannot be seen from outside.
+//
+//	java -cp netty-common.jar NettyWheel.java NMAX REPS
+
+import io.netty.util.HashedWheelTimer;
+import io.netty.util.Timeout;
+import io.netty.util.TimerTask;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+
+public class NettyWheel {
+	static final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+	static final long START = 45296, MS = 1000000;
+	static Thread worker;
+	static long state;
+
+	static long rnd() {		// splitmix64, as in load.c
+		long z = state += 0x9e3779b97f4a7c15L;
+
+		z = (z ^ z >>> 30) * 0xbf58476d1ce4e5b9L;
+		z = (z ^ z >>> 27) * 0x94d049bb133111ebL;
+		return z ^ z >>> 31;
+	}
+
+	static int below(long n) {
+		return (int)Long.remainderUnsigned(rnd(), n);
+	}
+
+	static int[] delays(int n, int range) {
+		int[] delay = new int[n];
+
+		for (int i = 0; i < n; i++)
+			delay[i] = 1 + below(range);
+		return delay;
+	}
+
+	static int[] permutation(int n) {
+		int[] order = new int[n];
+
+		for (int i = 0; i < n; i++) {
+			int j = below(i + 1);
+
+			order[i] = order[j];
+			order[j] = i;
+		}
+		return order;
+	}
+
+	static HashedWheelTimer wheel() {
+		return new HashedWheelTimer(task -> worker = new Thread(task), 1, TimeUnit.MILLISECONDS, 512);
+	}
+
+	static void tsv(String load, int n, String metric, String unit, double value) {
+		String format = value == Math.rint(value) ? "%.0f" : "%.2f";
+
+		System.out.printf("native\t%s\t%d\tnetty\t%s\t%s\t" + format + "%n", load, n, metric, unit, value);
+	}
+
+	static void add(HashedWheelTimer wheel, TimerTask task, int[] delay, Timeout[] timeouts, long later) {
+		for (int i = 0; i < delay.length; i++)
+			timeouts[i] = wheel.newTimeout(task, later + delay[i], TimeUnit.MILLISECONDS);
+	}
+
+	static void tsvTimes(String load, int n, String metric, long[] ns) {
+		Arrays.sort(ns);
+		tsv(load, n, metric, "ns", (double)ns[ns.length / 2] / n);
+		tsv(load, n, metric + "-least", "ns", (double)ns[0] / n);
+	}
+
+	// Nothing fires: all deadlines are an hour away.
+	static void cancelled(String load, int[] delay, int[] order, int reps) {
+		int n = delay.length;
+		long[] add = new long[reps], cancel = new long[reps];
+
+		// The compiler is warm after some 200 000.
+		for (int rep = -2 - 200000 / n; rep < reps; rep++) {
+			HashedWheelTimer wheel = wheel();
+			Timeout[] timeouts = new Timeout[n];
+			long t0 = threads.getCurrentThreadCpuTime(), t1, t2;
+
+			add(wheel, t -> { }, delay, timeouts, 3600000);
+			t1 = threads.getCurrentThreadCpuTime();
+			for (int i : order)
+				if (!timeouts[i].cancel())
+					throw new AssertionError("a timer could not be cancelled");
+			t2 = threads.getCurrentThreadCpuTime();
+			wheel.stop();
+			if (rep >= 0) {
+				add[rep] = t1 - t0;
+				cancel[rep] = t2 - t1;
+			}
+		}
+		tsvTimes(load, n, "add", add);
+		tsvTimes(load, n, "cancel", cancel);
+	}
+
+	static long used() {
+		System.gc();
+		return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+	}
+
+	static void expired(String load, int[] delay) throws InterruptedException {
+		int n = delay.length;
+		long[] due = new long[1];
+		long before = used(), zero, ns;
+		AtomicLong sum = new AtomicLong(), late = new AtomicLong();
+		CountDownLatch left = new CountDownLatch(n);
+		HashedWheelTimer wheel = wheel();
+		Timeout[] timeouts = new Timeout[n];
+
+		wheel.start();
+		zero = System.nanoTime() + 5000L * n;	// when all are armed
+		for (int i = 0; i < n; i++) {
+			long tick = delay[i];
+
+			timeouts[i] = wheel.newTimeout(t -> {
+				sum.addAndGet(START + tick);
+				late.accumulateAndGet((System.nanoTime() - zero) / MS - tick, Math::max);
+				left.countDown();
+			}, tick * MS - (System.nanoTime() - zero), TimeUnit.NANOSECONDS);
+		}
+		tsv(load, n, "memory", "bytes", (double)(used() - before) / n);
+		left.await();
+		ns = threads.getThreadCpuTime(worker.getId());
+		wheel.stop();
+		tsv(load, n, "expire", "ns", (double)ns / n);
+		tsv(load, n, "late", "ticks", late.get());
+		tsv(load, n, "checksum", "ticks", sum.get());
+	}
+
+	public static void main(String[] args) throws InterruptedException {
+		int nmax = Integer.parseInt(args[0]), reps = Integer.parseInt(args[1]);
+
+		for (int range : new int[] { 60000, 1000000 }) {
+			for (int n = 1000; n <= nmax; n *= 10) {
+				int[] delay, order;
+
+				state = n;
+				delay = delays(n, range);
+				order = permutation(n);
+				cancelled("1.." + range, delay, order, reps);
+				if (range == 60000 && n == nmax)
+					expired("1.." + range, delay);
+			}
+		}
+	}
+}

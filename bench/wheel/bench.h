@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the programs of the benchmark share: a load, what a subject is, and the lines
+ * of the TSV.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "wheel_user.h"
+
+#define ull		unsigned long long	/* a u64 for printf() */
+#define measured	__attribute__((__noipa__))	/* a function of that name */
+
+/* n timers, the same for every subject: all drawn from a seed before anything is timed. */
+struct load {
+	const char	*name;
+	u64		start;		/* the tick at which they are armed */
+	u32		first, range;	/* delays are first ... first + range - 1 */
+	u32		n;
+	u32		*delay;
+	u32		*again;		/* delays for a second arming */
+	u32		*order;		/* a permutation */
+	u64		sum;		/* of the deadlines by delay */
+	u64		sum_again;	/* of those by again */
+};
+
+/* What an expiry, tick by tick until nothing is left, came to. */
+struct work {
+	u64		fired;
+	u64		sum;		/* of the deadlines of what fired */
+	u64		late;		/* ticks, the worst */
+	u64		early;		/* timers */
+	u64		most_moves;	/* in one tick, where that is known */
+};
+
+/* One repetition: ns of CPU time for all n. */
+struct times {
+	u64		add, rearm, cancel, expire;
+};
+
+/**
+ * struct subject - a way to keep timers
+ * @name:	as in the TSV
+ * @bytes:	of memory for n timers
+ * @run:	one repetition. @tick_ns holds the least time seen so far of each tick
+ *		from the start of the load, and is lowered
+ * @check:	each operation once, to see that the answers are right
+ */
+struct subject {
+	const char	*name;
+	size_t		(*bytes)(u32 n);
+	void		(*run)(const struct load *l, struct times *t, struct work *w,
+			       u32 *tick_ns);
+	void		(*check)(const struct load *l);
+};
+
+extern const struct subject wheel_subject, whole_bucket_subject, heap_subject, rbtree_subject;
+
+static inline u64 nanoseconds(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+/* CPU time: what other processes take is not measured. */
+static inline u64 cpu_ns(void)
+{
+	return nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Zeroed memory whose page faults are over. */
+static inline void *pages(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (p == MAP_FAILED) {
+		perror("mmap");
+		exit(1);
+	}
+	return p;
+}
+
+/* A wrong answer makes every figure worthless. */
+static inline void must(bool right, const char *subject, const struct load *l,
+			const char *what)
+{
+	if (right)
+		return;
+	fprintf(stderr, "%s, %s, n = %u: %s\n", subject, l->name, l->n, what);
+	exit(1);
+}
+
+static inline void must_be_exact(const struct work *w, u64 sum, const char *subject,
+				 const struct load *l)
+{
+	must(w->fired == l->n, subject, l, "not all timers fired, or some twice");
+	must(w->sum == sum, subject, l, "the sum of the deadlines is wrong");
+	must(!w->early, subject, l, "a timer fired early");
+}
+
+/* load.c */
+#define LOAD_HOUR	2		/* all timers in one bucket of an hour */
+#define NR_LOADS	3
+extern const struct load loads[NR_LOADS];
+
+void make_load(struct load *l, u32 n);
+void free_load(struct load *l);
+u64 median(u64 *values, u32 n);
+void tsv(const struct load *l, const char *subject, const char *metric, const char *unit,
+	 double value);
+void tsv_times(const struct load *l, const char *subject, const struct times *t, u32 reps);
+
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Loads, medians and the lines of the TSV. */
+#include <string.h>
+
+#include "bench.h"
+
+/* They begin at no round time of day, but for the hour: it fills one bucket. */
+const struct load loads[NR_LOADS] = {
+	{ .name = "1..60000", .start = 45296, .first = 1, .range = 60000 },
+	{ .name = "1..1000000", .start = 45296, .first = 1, .range = 1000000 },
+	[LOAD_HOUR] = { .name = "hour", .start = 43200, .first = 86400, .range = 3600 },
+};
+
+/* splitmix64; NettyWheel.java has the same, and gets the same deadlines. */
+static u64 rnd_state;
+
+static u64 rnd(void)
+{
+	u64 z = rnd_state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static u32 *delays(const struct load *l, u64 *sum)
+{
+	u32 *delay = pages(l->n * sizeof(*delay)), i;
+
+	*sum = 0;
+	for (i = 0; i < l->n; i++) {
+		delay[i] = l->first + rnd() % l->range;
+		*sum += l->start + delay[i];
+	}
+	return delay;
+}
+
+static u32 *permutation(u32 n)
+{
+	u32 *order = pages(n * sizeof(*order)), i;
+
+	for (i = 0; i < n; i++) {
+		u32 j = rnd() % (i + 1);
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+	return order;
+}
+
+void make_load(struct load *l, u32 n)
+{
+	rnd_state = n;
+	l->n = n;
+	l->delay = delays(l, &l->sum);
+	l->order = permutation(n);
+	l->again = delays(l, &l->sum_again);
+}
+
+void free_load(struct load *l)
+{
+	munmap(l->delay, l->n * sizeof(u32));
+	munmap(l->again, l->n * sizeof(u32));
+	munmap(l->order, l->n * sizeof(u32));
+}
+
+static int compare(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+u64 median(u64 *values, u32 n)
+{
+	qsort(values, n, sizeof(*values), compare);
+	return values[n / 2];
+}
+
+void tsv(const struct load *l, const char *subject, const char *metric, const char *unit,
+	 double value)
+{
+	printf("native\t%s\t%u\t%s\t%s\t%s\t%.*f\n", l->name, l->n, subject, metric, unit,
+	       value == (double)(u64)value ? 0 : 2, value);
+	fflush(stdout);
+}
+
+/* The median and the least of one member of all repetitions, for each timer. */
+static void tsv_metric(const struct load *l, const char *subject, const char *metric,
+		       const u64 *first, u32 reps)
+{
+	const u32 stride = sizeof(struct times) / sizeof(u64);
+	u64 values[reps];
+	char least[32];
+	u32 i;
+
+	for (i = 0; i < reps; i++)
+		values[i] = first[i * stride];
+	tsv(l, subject, metric, "ns", (double)median(values, reps) / l->n);
+	snprintf(least, sizeof(least), "%s-least", metric);
+	tsv(l, subject, least, "ns", (double)values[0] / l->n);
+}
+
+void tsv_times(const struct load *l, const char *subject, const struct times *t, u32 reps)
+{
+	tsv_metric(l, subject, "add", &t->add, reps);
+	tsv_metric(l, subject, "rearm", &t->rearm, reps);
+	tsv_metric(l, subject, "cancel", &t->cancel, reps);
+	if (t->expire)
+		tsv_metric(l, subject, "expire", &t->expire, reps);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pure wheel beside a heap, a red-black tree and whole-bucket cascading.
+ *
+ *	bench			all loads, n = 10^3 ... NMAX; TSV on stdout
+ *	bench count N LOAD	each operation of the wheel once, to count instructions
+ *
+ * One thread, virtual ticks. Timers lie in one array: adds go through it from end to end,
+ * cancels and re-arms in random order; expiry advances tick by tick until nothing is
+ * left. The subjects take turns repetition by repetition, on fresh memory. Times per timer
+ * are CPU time, the median of the repetitions. The worst advance is the largest, over all
+ * ticks, of the least time the tick took in any repetition: what is left are those that
+ * cannot be done faster, and not those in which something else ran.
+ *
+ * Every repetition checks that each timer fired once, in its tick or later, and the
+ * sum of their deadlines.
+ */
+#include <string.h>
+
+#include "bench.h"
+
+static const struct subject *const subjects[] = {
+	&wheel_subject, &whole_bucket_subject, &heap_subject, &rbtree_subject,
+};
+
+#define NR_SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
+
+static u32 setting(const char *name, u32 value)
+{
+	const char *s = getenv(name);
+
+	return s && *s ? strtoul(s, NULL, 0) : value;
+}
+
+/* Small loads are over in microseconds: there is time for more repetitions. */
+static u32 repetitions(u32 n)
+{
+	u32 reps = setting("REPS", 5);
+
+	return n < 100000 ? 10 * reps : reps;
+}
+
+static void report(const struct load *l, const struct subject *s, const struct work *w,
+		   const u32 *tick_ns)
+{
+	u32 i, worst = 0;
+
+	for (i = 1; i < l->first + l->range; i++)
+		if (tick_ns[i] > worst)
+			worst = tick_ns[i];
+	tsv(l, s->name, "worst-advance", "us", worst / 1000.0);
+	tsv(l, s->name, "late", "ticks", w->late);
+	tsv(l, s->name, "memory", "bytes", (double)s->bytes(l->n) / l->n);
+	tsv(l, s->name, "checksum", "ticks", w->sum);
+	if (w->most_moves)
+		tsv(l, s->name, "most-moves", "moves", w->most_moves);
+}
+
+static void compare_subjects(const struct load *l, u32 nr)
+{
+	u32 reps = repetitions(l->n), rep, i;
+	u32 *tick_ns[NR_SUBJECTS];
+	struct times times[NR_SUBJECTS][reps];
+	struct work work[NR_SUBJECTS];
+
+	for (i = 0; i < nr; i++) {
+		subjects[i]->check(l);
+		tick_ns[i] = pages((l->first + l->range) * sizeof(u32));
+		memset(tick_ns[i], 0xff, (l->first + l->range) * sizeof(u32));
+	}
+	for (rep = 0; rep < reps; rep++) {
+		for (i = 0; i < nr; i++) {
+			work[i] = (struct work){ 0 };
+			subjects[i]->run(l, &times[i][rep], &work[i], tick_ns[i]);
+		}
+	}
+	for (i = 0; i < nr; i++) {
+		tsv_times(l, subjects[i]->name, times[i], reps);
+		report(l, subjects[i], &work[i], tick_ns[i]);
+		munmap(tick_ns[i], (l->first + l->range) * sizeof(u32));
+	}
+}
+
+static int count(u32 n, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < NR_LOADS; i++) {
+		struct load l = loads[i];
+
+		if (strcmp(name, l.name))
+			continue;
+		make_load(&l, n);
+		wheel_subject.check(&l);
+		return 0;
+	}
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	u32 nmax = setting("NMAX", 1000000), n, i;
+	struct load hour = loads[LOAD_HOUR];
+
+	if (argc == 4 && !strcmp(argv[1], "count"))
+		return count(strtoul(argv[2], NULL, 0), argv[3]);
+	if (argc != 1) {
+		fprintf(stderr, "usage: %s [count N LOAD]\n", argv[0]);
+		return 2;
+	}
+	for (i = 0; i < LOAD_HOUR; i++) {
+		for (n = 1000; n <= nmax; n *= 10) {
+			struct load l = loads[i];
+
+			fprintf(stderr, "%s, n = %u\n", l.name, n);
+			make_load(&l, n);
+			compare_subjects(&l, NR_SUBJECTS);
+			free_load(&l);
+		}
+	}
+	make_load(&hour, nmax < 1000000 ? nmax : 1000000);
+	compare_subjects(&hour, 2);
+	return 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The measured loops, compiled anew into every subject so that its operations are
+ * inlined. What a subject defines before it includes this:
+ *
+ *	struct timer				a timer, idle when zeroed
+ *	struct queue				all of them
+ *	queue_init(queue, n, start)
+ *	queue_exit(queue)
+ *	queue_add(queue, timer, expires)
+ *	queue_mod(queue, timer, expires)	of a timer that is queued
+ *	queue_del(queue, timer)
+ *	queue_empty(queue)
+ *
+ * and, unless it has an expiry of its own:
+ *
+ *	queue_take(queue, now)			the next timer due at or before now, or NULL
+ *	expires_of(timer)
+ *	moves_of(queue)				moves so far, or 0
+ */
+#include "bench.h"
+
+static measured void phase_add(struct queue *q, struct timer *t, const struct load *l)
+{
+	u32 i;
+
+	for (i = 0; i < l->n; i++)
+		queue_add(q, &t[i], l->start + l->delay[i]);
+}
+
+static measured void phase_rearm(struct queue *q, struct timer *t, const struct load *l)
+{
+	u32 i;
+
+	for (i = 0; i < l->n; i++)
+		queue_mod(q, &t[l->order[i]], l->start + l->again[i]);
+}
+
+static measured void phase_cancel(struct queue *q, struct timer *t, const struct load *l)
+{
+	u32 i;
+
+	for (i = 0; i < l->n; i++)
+		queue_del(q, &t[l->order[i]]);
+}
+
+#ifndef OWN_EXPIRE
+/* Into every loop: gcc would not, and calls cost more than empty ticks. */
+static inline __attribute__((__always_inline__))
+void expire_tick(struct queue *q, u64 now, struct work *w)
+{
+	struct timer *t;
+
+	while ((t = queue_take(q, now))) {
+		u64 late = now - expires_of(t);
+
+		w->fired++;
+		w->sum += expires_of(t);
+		w->early += expires_of(t) > now;
+		if (late > w->late)
+			w->late = late;
+	}
+}
+
+static measured void phase_expire(struct queue *q, const struct load *l, struct work *w)
+{
+	u64 now, end = l->start + l->first + l->range;
+
+	for (now = l->start + 1; now < end; now++)
+		expire_tick(q, now, w);
+}
+
+/* The same with the clock read once a tick, for the worst of them. */
+static measured void phase_ticks(struct queue *q, const struct load *l, struct work *w,
+				 u32 *tick_ns)
+{
+	u64 now, end = l->start + l->first + l->range;
+	u64 t0 = nanoseconds(CLOCK_MONOTONIC), t1, moves = moves_of(q);
+
+	for (now = l->start + 1; now < end; now++) {
+		expire_tick(q, now, w);
+		t1 = nanoseconds(CLOCK_MONOTONIC);
+		if (t1 - t0 < tick_ns[now - l->start])
+			tick_ns[now - l->start] = t1 - t0;
+		t0 = t1;
+		if (moves_of(q) - moves > w->most_moves)
+			w->most_moves = moves_of(q) - moves;
+		moves = moves_of(q);
+	}
+}
+
+/*
+ * Every phase once, add twice, and no clock: for the checks, and for the counting of
+ * instructions. A timer that was armed anew fires at its second deadline only.
+ */
+static void check(const struct load *l)
+{
+	struct timer *t = pages(l->n * sizeof(*t));
+	static struct queue q;
+	struct work w = { 0 };
+
+	queue_init(&q, l->n, l->start);
+	phase_add(&q, t, l);
+	phase_rearm(&q, t, l);
+	phase_expire(&q, l, &w);
+	must_be_exact(&w, l->sum_again, SUBJECT, l);
+	must(queue_empty(&q), SUBJECT, l, "not empty after the last expiry");
+	queue_exit(&q);
+
+	queue_init(&q, l->n, l->start);
+	phase_add(&q, t, l);
+	phase_cancel(&q, t, l);
+	must(queue_empty(&q), SUBJECT, l, "not empty after the last cancel");
+	queue_exit(&q);
+	munmap(t, l->n * sizeof(*t));
+}
+
+static void run_expire(struct queue *q, struct timer *t, const struct load *l,
+		       struct times *took, struct work *w, u32 *tick_ns)
+{
+	u64 began;
+
+	queue_init(q, l->n, l->start);
+	phase_add(q, t, l);
+	began = cpu_ns();
+	phase_expire(q, l, w);
+	took->expire = cpu_ns() - began;
+	must_be_exact(w, l->sum, SUBJECT, l);
+	queue_exit(q);
+
+	*w = (struct work){ 0 };
+	queue_init(q, l->n, l->start);
+	phase_add(q, t, l);
+	phase_ticks(q, l, w, tick_ns);
+	must_be_exact(w, l->sum, SUBJECT, l);
+	queue_exit(q);
+}
+#endif
+
+static void run_cancel(struct queue *q, struct timer *t, const struct load *l,
+		       struct times *took)
+{
+	u64 time[4];
+
+	queue_init(q, l->n, l->start);
+	time[0] = cpu_ns();
+	phase_add(q, t, l);
+	time[1] = cpu_ns();
+	phase_rearm(q, t, l);
+	time[2] = cpu_ns();
+	phase_cancel(q, t, l);
+	time[3] = cpu_ns();
+	must(queue_empty(q), SUBJECT, l, "not empty after the last cancel");
+	queue_exit(q);
+	took->add = time[1] - time[0];
+	took->rearm = time[2] - time[1];
+	took->cancel = time[3] - time[2];
+}
+
+static void run(const struct load *l, struct times *took, struct work *w, u32 *tick_ns)
+{
+	struct timer *t = pages(l->n * sizeof(*t));
+	static struct queue q;
+
+	run_cancel(&q, t, l, took);
+	run_expire(&q, t, l, took, w, tick_ns);
+	munmap(t, l->n * sizeof(*t));
+}

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0
+# report.awk FILE.tsv: the figures of `make bench-wheel` as Markdown.
+BEGIN {
+	FS = "\t"
+	nr_metrics = split("add rearm cancel expire worst-advance late memory", metrics, " ")
+}
+
+$4 == "environment" {
+	environment[++nr_environment] = $5 ": " $7
+	next
+}
+
+{ value[$1, $2, $3, $4, $5] = $7 }
+
+$1 == "native" && !(($2, $3) in seen) {
+	seen[$2, $3] = 1
+	load[++nr_loads] = $2
+	size[nr_loads] = $3
+}
+
+$1 == "native" && !($4 in known) {
+	known[$4] = 1
+	subject[++nr_subjects] = $4
+}
+
+$1 == "callgrind" && $5 == "add" && !($2 in counted) {
+	counted[$2] = 1
+	count_load[++nr_counts] = $2
+}
+
+function get(rig, l, n, s, metric) {
+	return (rig, l, n, s, metric) in value ? value[rig, l, n, s, metric] : ""
+}
+
+# Three digits are what such figures are worth.
+function figure(v) {
+	return v == "" ? "–" : v >= 100 || v == int(v) ? sprintf("%.0f", v) : sprintf("%.1f", v)
+}
+
+function row(l, n, s,	i, line, some) {
+	line = "| " s " |"
+	for (i = 1; i <= nr_metrics; i++) {
+		some = some get("native", l, n, s, metrics[i])
+		line = line " " figure(get("native", l, n, s, metrics[i])) " |"
+	}
+	if (some != "")
+		print line
+}
+
+function table(l, n,	i) {
+	printf "\n### n = %d, %s\n\n", n,
+		l == "hour" ? "all within one hour of 3600 ticks, a day ahead" : "delays of " l " ticks"
+	print "| | add ns | re-arm ns | cancel ns | expire ns | worst advance µs | late, ticks | bytes a timer |"
+	print "|---|--:|--:|--:|--:|--:|--:|--:|"
+	for (i = 1; i <= nr_subjects; i++)
+		row(l, n, subject[i])
+}
+
+function counts(l,	n, what, v, least, most, i, ops) {
+	split("add cancel rearm expire", ops, " ")
+	for (i = 1; i <= 4; i++) {
+		printf "| %s, %s |", ops[i], l
+		least = most = ""
+		for (n = 1000; n <= 10000000; n *= 10) {
+			v = get("callgrind", l, n, "wheel", ops[i])
+			printf " %s |", figure(v)
+			if (v == "")
+				continue
+			if (least == "" || v + 0 < least + 0)
+				least = v
+			if (most == "" || v + 0 > most + 0)
+				most = v
+		}
+		printf " %.3f |\n", most / least
+	}
+}
+
+function moves(	i, n, l) {
+	print "\n## Most moves in one tick\n"
+	print "| load | n | wheel | whole-bucket |"
+	print "|---|--:|--:|--:|"
+	for (i = 1; i <= nr_loads; i++) {
+		l = load[i]
+		n = size[i]
+		if (get("native", l, n, "wheel", "most-moves") != "")
+			printf "| %s | %d | %s | %s |\n", l, n, get("native", l, n, "wheel", "most-moves"),
+				get("native", l, n, "whole-bucket", "most-moves")
+	}
+}
+
+function goal(what, v, limit, unit) {
+	if (v != "")
+		printf "| %s | %s %s | %s %s | %s |\n", what, limit, unit, v < 10 ? sprintf("%.2f", v) : figure(v),
+			unit, v + 0 <= limit + 0 ? "reached" : "**missed**"
+}
+
+function ratio(l, n, metric,	a, b) {
+	a = get("native", l, n, "wheel", metric)
+	b = get("native", l, n, "whole-bucket", metric)
+	return a == "" || b == "" ? "" : a / b
+}
+
+function goals(	l, i, late) {
+	l = "1..60000"
+	print "\n## The numbers to reach\n"
+	print "| | at most | measured | |"
+	print "|---|--:|--:|---|"
+	goal("worst single advance, n = 10^6", get("native", l, 1000000, "wheel", "worst-advance"), 50, "µs")
+	goal("worst single advance, n = 10^7", get("native", l, 10000000, "wheel", "worst-advance"), 500, "µs")
+	goal("expire, whole-bucket's = 1, n = 10^6", ratio(l, 1000000, "expire"), 1.1, "")
+	goal("expire, whole-bucket's = 1, n = 10^7", ratio(l, 10000000, "expire"), 1.1, "")
+	goal("add, n = 10^6", get("native", l, 1000000, "wheel", "add"), 8, "ns")
+	goal("random cancel, n = 10^6", get("native", l, 1000000, "wheel", "cancel"), 16, "ns")
+	goal("moves in one tick, n = 10^6 in one hour", get("native", "hour", 1000000, "wheel", "most-moves"), 1100, "")
+	for (i = 1; i <= nr_loads; i++)
+		if (get("native", load[i], size[i], "wheel", "late") > late)
+			late = get("native", load[i], size[i], "wheel", "late")
+	goal("late, any load", late + 0, 0, "ticks")
+}
+
+END {
+	print "# The wheel in user space"
+	print ""
+	print "Written by `bench/wheel/report.awk`, not by hand; what is measured, and how, is said in"
+	print "`bench/wheel/main.c`, and of the peers in `dpdk.c` and `NettyWheel.java` beside it."
+	print ""
+	for (i = 1; i <= nr_environment; i++)
+		print "* " environment[i]
+	goals()
+	print "\n## Times\n"
+	print "Nanoseconds a timer, medians. Expiry goes tick by tick, so with few timers it is made"
+	print "of empty ticks. `whole-bucket` is the same wheel without pacing; `dpdk` and `netty` have"
+	print "clocks of their own."
+	for (i = 1; i <= nr_loads; i++)
+		table(load[i], size[i])
+	moves()
+	if (nr_counts) {
+		print "\n## Instructions a timer, the wheel\n"
+		print "| n = | 10^3 | 10^4 | 10^5 | 10^6 | 10^7 | most / least |"
+		print "|---|--:|--:|--:|--:|--:|--:|"
+		for (i = 1; i <= nr_counts; i++)
+			counts(count_load[i])
+	}
+}

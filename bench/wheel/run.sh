@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# run.sh: the wheel in user space beside others; `make bench-wheel`.
+#
+#	NMAX=n	the most timers, a power of ten; 1000000 unless told otherwise
+#	REPS=n	repetitions, at least 3; 5
+#	CPU=n	where to run; the last one
+#	DOC=f	write the report there too
+#
+# The figures go to build/bench-wheel.tsv, the report to stdout.
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+cd "$top"
+
+export NMAX=${NMAX:-1000000} REPS=${REPS:-5} CPU=${CPU:-$(($(nproc) - 1))}
+out=build/bench tsv=build/bench-wheel.tsv
+pin=(taskset -c "$CPU")
+netty_jar=/usr/share/java/netty-common.jar
+
+environment() { printf 'native\t-\t0\tenvironment\t%s\ttext\t%s\n' "$1" "$2"; }
+
+environments() {
+	environment command "make bench-wheel NMAX=$NMAX REPS=$REPS"
+	environment kernel "$(uname -sr)"
+	environment processor "$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1), CPU $CPU of $(nproc)"
+	environment compiler "$(gcc --version | head -n 1), -O2"
+	environment source "$(git -c safe.directory='*' describe --always --dirty 2>/dev/null || echo unknown)"
+	environment load "$(cut -d ' ' -f 1-3 /proc/loadavg) when it began"
+	environment date "$(date -u +%Y-%m-%d)"
+}
+
+missing() {
+	note "$1 is left out: $2"
+	environment "no $1" "$2"
+}
+
+dpdk() {
+	if [ ! -x $out/dpdk ]; then
+		missing DPDK "libdpdk-dev is not installed, and could not be"
+	elif ! $out/dpdk "$CPU" "$NMAX" "$REPS" >$out/dpdk.tsv; then
+		missing DPDK "its program failed"
+	else
+		cat $out/dpdk.tsv
+	fi
+}
+
+netty() {
+	if [ ! -e $netty_jar ] || ! command -v java >/dev/null; then
+		missing Netty "libnetty-java and default-jdk-headless are not installed, and could not be"
+	elif ! java -Xmx8g -cp $netty_jar bench/wheel/NettyWheel.java "$NMAX" "$REPS" >$out/netty.tsv; then
+		missing Netty "its program failed"
+	else
+		cat $out/netty.tsv
+	fi
+}
+
+# instructions LOAD N: of each operation of the wheel, by callgrind. add is done twice.
+instructions() {
+	valgrind -q --tool=callgrind --callgrind-out-file=$out/callgrind --toggle-collect='phase_*' \
+		$out/bench count "$2" "$1" >&2
+	callgrind_annotate --inclusive=yes --threshold=100 $out/callgrind |
+		awk -v load="$1" -v n="$2" -v OFS='\t' '
+			match($0, /:phase_[a-z]+/) {
+				what = substr($0, RSTART + 7, RLENGTH - 7)
+				gsub(",", "", $1)
+				print "callgrind", load, n, "wheel", what, "instructions",
+					sprintf("%.2f", $1 / n / (what == "add" ? 2 : 1))
+			}'
+}
+
+counts() {
+	local load n
+
+	for load in 1..60000 1..1000000; do
+		for ((n = 1000; n <= NMAX; n *= 10)); do
+			note "counting instructions, $load, n = $n"
+			instructions "$load" "$n"
+		done
+	done
+}
+
+# All did the same work, or none of it counts.
+same_work() {
+	awk -F '\t' '
+		$5 == "checksum" {
+			key = $2 " n=" $3
+			if (!(key in sum))
+				sum[key] = $7
+			else if (sum[key] != $7) {
+				print "different work: " key ", " $4 > "/dev/stderr"
+				bad = 1
+			}
+		}
+		END { exit bad }' "$1"
+}
+
+scripts/deps.sh bench
+scripts/deps.sh bench-peers || note "some peers could not be installed"
+quiet make -C bench/wheel
+{
+	environments
+	"${pin[@]}" $out/bench
+	counts
+	dpdk
+	netty
+} >$tsv.new
+same_work $tsv.new
+mv $tsv.new $tsv
+awk -f bench/wheel/report.awk $tsv | tee ${DOC:+"$DOC"}

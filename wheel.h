@@ -146,6 +146,9 @@ struct wheel_bucket {
  * @nr_big:	how many bits of @big are set
  * @quota:	moves still owed at clk by the bucket next to the current one,
  *		for each level; [0] for the far list
+ * @begun:	the bucket of each level whose pacing has begun: it goes on when the
+ *		bucket is big no more, for as long as there are steps anyway
+ * @pacing:	the last step had a bucket to pace
  * @paced:	the tick of the last step: pacing is owed from there on
  * @far_min:	no timer of the current far bucket is due earlier
  * @far_end:	the tick at which the look through the far list shall be over
@@ -163,6 +166,8 @@ struct wheel {
 	u8			far;
 	u32			nr_big;
 	u32			quota[WHEEL_LEVELS];
+	u16			begun[WHEEL_LEVELS];
+	u8			pacing;
 	u64			paced;
 	u64			far_min;
 	u64			far_end;
@@ -404,22 +409,27 @@ static inline u64 wheel_pace(u32 n, u32 left)
 	return ticks ? ticks : 1;
 }
 
+/* The slot after the current one of level @l. */
+static inline u32 wheel_next_slot(const struct wheel *w, unsigned int l)
+{
+	u32 slot = w->slot[l] + 1;
+
+	return slot == (u32)wheel_levels[l].first + wheel_levels[l].slots ?
+	       wheel_levels[l].first : slot;
+}
+
 /* The event of the first big bucket of level @l, which is not the current one. */
 static inline u64 wheel_big_event(const struct wheel *w, unsigned int l)
 {
 	const struct wheel_level *lv = &wheel_levels[l];
 	u32 d = wheel_search(w->big, lv, w->slot[l], w->slot[l] + 1);
 	u64 start = (w->q[l] + d) * lv->width;
-	u32 slot;
 
 	if (d == lv->slots)
 		return WHEEL_NEVER;
 	if (d > 1)
 		return start - lv->width + 1;
-	slot = w->slot[l] + 1;
-	if (slot == (u32)lv->first + lv->slots)
-		slot = lv->first;
-	return w->q[0] + wheel_pace(w->bucket[slot].n, start - w->q[0]);
+	return w->q[0] + wheel_pace(w->bucket[wheel_next_slot(w, l)].n, start - w->q[0]);
 }
 
 /* The bucket of far timers that is being looked through. */
@@ -542,6 +552,28 @@ static inline void wheel_begin_far(struct wheel *w)
 		w->quota[0] = wheel_owed(w, w->q[0], scan->n, w->far_end, WHEEL_W4);
 }
 
+/*
+ * What the buckets next to the current ones owe at @t: those that are big, and those that
+ * were when their pacing began. The rest of one would be moved in one tick otherwise.
+ */
+static inline void wheel_begin_pace(struct wheel *w, u64 t)
+{
+	unsigned int l;
+
+	w->pacing = false;
+	for (l = 1; l < WHEEL_LEVELS; l++) {
+		u32 slot = wheel_next_slot(w, l), width = wheel_levels[l].width;
+
+		if (test_bit(slot, w->big))
+			w->begun[l] = slot;
+		else if (w->begun[l] != slot || !w->bucket[slot].n)
+			continue;
+		w->pacing = true;
+		w->quota[l] = wheel_owed(w, t, w->bucket[slot].n,
+					 (w->q[l] + 1) * width, width);
+	}
+}
+
 /* Make @t the current tick and see what is owed there. */
 static inline void wheel_begin(struct wheel *w, u64 t)
 {
@@ -551,17 +583,8 @@ static inline void wheel_begin(struct wheel *w, u64 t)
 	w->phase = WHEEL_CASCADE;
 	for (l = 0; l < WHEEL_LEVELS; l++)
 		w->quota[l] = 0;
-	for (l = 1; l < WHEEL_LEVELS && w->nr_big; l++) {
-		const struct wheel_level *lv = &wheel_levels[l];
-		u32 slot = w->slot[l] + 1;
-
-		if (slot == (u32)lv->first + lv->slots)
-			slot = lv->first;
-		if (test_bit(slot, w->big))
-			w->quota[l] = wheel_owed(w, t, w->bucket[slot].n,
-						 (w->q[l] + 1) * lv->width,
-						 lv->width);
-	}
+	if (w->nr_big || w->pacing)
+		wheel_begin_pace(w, t);
 	wheel_begin_far(w);
 	w->paced = t;
 }
@@ -598,14 +621,11 @@ static inline bool wheel_move_owed(struct wheel *w, u32 *budget)
 	unsigned int l;
 
 	for (l = 0; l < WHEEL_LEVELS; l++) {
-		const struct wheel_level *lv = &wheel_levels[l];
-		u32 slot = l ? w->slot[l] + 1u : WHEEL_FAR + !w->far;
-		u32 most = w->quota[l], done;
+		u32 most = w->quota[l], slot, done;
 
 		if (!most)
 			continue;
-		if (l && slot == (u32)lv->first + lv->slots)
-			slot = lv->first;
+		slot = l ? wheel_next_slot(w, l) : WHEEL_FAR + !w->far;
 		if (most > *budget)
 			most = *budget;
 		done = wheel_drain(w, slot, most);

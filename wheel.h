@@ -418,18 +418,37 @@ static inline u32 wheel_next_slot(const struct wheel *w, unsigned int l)
 	       wheel_levels[l].first : slot;
 }
 
-/* The event of the first big bucket of level @l, which is not the current one. */
-static inline u64 wheel_big_event(const struct wheel *w, unsigned int l)
+/*
+ * The event of big bucket @slot, next to the current one of level @l and beginning at
+ * @start, if that is earlier than @next.
+ */
+static inline u64 wheel_pace_event(const struct wheel *w, u32 slot, u64 start, u64 next)
+{
+	u64 left = start - w->q[0];
+	u32 n = w->bucket[slot].n;
+
+	if (next > start)
+		next = start;
+	/* Is the pace longer than the time there is? Seldom is it worth a division. */
+	if (WHEEL_BIG * left >= n * (next - w->q[0]))
+		return next;
+	return w->q[0] + wheel_pace(n, left);
+}
+
+/* The earliest event of the big buckets of level @l, if that is earlier than @next. */
+static inline u64 wheel_big_event(const struct wheel *w, unsigned int l, u64 next)
 {
 	const struct wheel_level *lv = &wheel_levels[l];
-	u32 d = wheel_search(w->big, lv, w->slot[l], w->slot[l] + 1);
-	u64 start = (w->q[l] + d) * lv->width;
+	u64 start = (w->q[l] + 1) * lv->width, event;
+	u32 slot = wheel_next_slot(w, l), d;
 
-	if (d == lv->slots)
-		return WHEEL_NEVER;
-	if (d > 1)
-		return start - lv->width + 1;
-	return w->q[0] + wheel_pace(w->bucket[wheel_next_slot(w, l)].n, start - w->q[0]);
+	if (test_bit(slot, w->big))
+		return wheel_pace_event(w, slot, start, next);
+	if (next <= start + 1)
+		return next;
+	d = wheel_search(w->big, lv, w->slot[l], w->slot[l] + 1);
+	event = start + (u64)(d - 2) * lv->width + 1;
+	return d < lv->slots && event < next ? event : next;
 }
 
 /* The bucket of far timers that is being looked through. */
@@ -474,11 +493,8 @@ static inline u64 wheel_search_upper(const struct wheel *w, u64 next)
 			if (event < next)
 				next = event;
 		}
-		if (w->nr_big) {
-			event = wheel_big_event(w, l);
-			if (event < next)
-				next = event;
-		}
+		if (w->nr_big)
+			next = wheel_big_event(w, l, next);
 	}
 	return next;
 }

@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 		"bench", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry",
 		"--log-level=error", "--lcores",
 	};
-	const int nr = sizeof(eal) / sizeof(eal[0]);
+	const int nr = ARRAY_SIZE(eal);
 	char *args[nr + 2];
 	u32 n;
 	int i;

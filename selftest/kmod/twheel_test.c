@@ -16,7 +16,10 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
+#include <linux/cpumask.h>
 #include <linux/interrupt.h>
+#include <linux/kthread.h>
+#include <linux/sched.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -185,6 +188,7 @@ struct cell {
 	const struct call	*call;
 	enum state		state;
 	struct completion	done;
+	struct completion	armed_there;
 	atomic_t		running;
 	int			ret;
 	bool			armed;
@@ -213,14 +217,38 @@ static void cell_running(struct twheel_timer *timer)
 	complete(&cell->done);
 }
 
+/*
+ * Arm the timer on a CPU that stays busy until the callback runs, so that it runs there: the
+ * call that shall wait for it is made on another.
+ */
+static int cell_arm(void *arg)
+{
+	struct cell *cell = arg;
+
+	twheel_mod(&cell->timer, 0);
+	/* Softirqs may have been left to a thread that wants this CPU. */
+	while (!atomic_read(&cell->running))
+		cond_resched();
+	complete(&cell->armed_there);
+	return 0;
+}
+
 static void cell_call_while_running(struct cell *cell)
 {
-	twheel_mod(&cell->timer, 0);
+	struct task_struct *task;
+
 	if (!cell->call->sync) {
+		twheel_mod(&cell->timer, 0);
 		wait_for_completion(&cell->done);
 		return;
 	}
-	/* Softirqs may have been left to a thread that wants this CPU. */
+	task = kthread_create(cell_arm, cell, "cell_arm");
+	if (IS_ERR(task)) {
+		cell->ret = -300;
+		return;
+	}
+	kthread_bind(task, cpumask_any_but(cpu_online_mask, smp_processor_id()));
+	wake_up_process(task);
 	while (!atomic_read(&cell->running))
 		cond_resched();
 	cell_call(cell);
@@ -228,6 +256,7 @@ static void cell_call_while_running(struct cell *cell)
 	if (atomic_read(&cell->running) != 2)
 		cell->ret = -200;
 	wait_for_completion(&cell->done);
+	wait_for_completion(&cell->armed_there);
 }
 
 static void test_cell(const struct call *call, enum state state)
@@ -239,6 +268,7 @@ static void test_cell(const struct call *call, enum state state)
 	cell->call = call;
 	cell->state = state;
 	init_completion(&cell->done);
+	init_completion(&cell->armed_there);
 	twheel_init(&cell->timer, cell_running);
 	if (state == ARMED)
 		twheel_add(&cell->timer, HOUR);
@@ -259,6 +289,9 @@ static void test_states(void)
 {
 	unsigned int i, state;
 
+	/* The tester stays where it is, away from the CPU that callbacks run on. */
+	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
+
 	for (i = 0; i < ARRAY_SIZE(calls); i++)
 		for (state = 0; state < NR_STATES; state++) {
 			bool running = state == RUNNING || state == REARMED;
@@ -268,6 +301,7 @@ static void test_states(void)
 				continue;
 			test_cell(&calls[i], state);
 		}
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
 }
 
 /* ---- time ---------------------------------------------------------------------- */

@@ -42,11 +42,16 @@ verdict fail "a verdict and more" "$good" "$ok\nmore" 0
 verdict fail "a verdict and less" "$good" "twheel-verdict: o" 0
 verdict fail "a NUL in the verdict" "$good" "$ok\0" 0
 verdict fail "no shutdown" "$boot" "$ok" 0
+verdict pass "a machine that cannot but halt" "$boot\n[    9.0] reboot: System halted" "$ok" 0
 verdict fail "a timeout" "$good" "$ok" 124
 verdict fail "a timeout that had to kill" "$good" "$ok" 137
 verdict fail "a QEMU that failed" "$good" "$ok" 1
 verdict fail "a NUL on the console" "$boot\n\0\n$down" "$ok" 0
 verdict pass "a debugging kernel that says so" "$boot\n[    0.1] ODEBUG: selftest passed\n[    0.2] kmemleak: Kernel memory leak detector initialized\n$down" "$ok" 0
+vmalloc='[    4.0] insmod: vmalloc error: size 8192, failed\n[    4.0] Call Trace:'
+verdict pass "vmalloc() that complains" "$boot\n$vmalloc\n[    4.0] 9 pages reserved\n$down" "$ok" 0
+verdict fail "and a trace after it" "$boot\n$vmalloc\n[    4.0] 9 pages reserved\n[    4.0] Call Trace:\n$down" "$ok" 0
+verdict fail "and no end of it" "$boot\n$vmalloc\n$down" "$ok" 0
 # What the kernel says, without the BUG: or WARNING: in front of most of it.
 while read -r line; do
 	verdict fail "$line" "$boot\n[    4.000000] $line\n$down" "$ok" 0

@@ -11,7 +11,7 @@ if [ ! -e "$dir/checkpatch.pl" ]; then
 	tmp=$(mktemp -d "$cache/tmp.XXXXXX")
 	trap 'rm -rf "$tmp"' EXIT
 	source=linux-source-$version
-	deb=$(fetch "$tmp" "$source")
+	deb=$("$top/scripts/kernel-source.sh" "$version")
 	mkdir "$tmp/scripts"
 	dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/$source.tar.xz" |
 		tar -xJ -C "$tmp/scripts" --strip-components=2 \

@@ -24,27 +24,12 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "ktap.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 
 #define WAIT_MS		20000
 #define HOUR		(3600LL * NSEC_PER_SEC)
-
-static unsigned int tests_run, tests_failed;
-
-static void __printf(2, 3) check(bool good, const char *fmt, ...)
-{
-	struct va_format vaf;
-	va_list args;
-
-	va_start(args, fmt);
-	vaf.fmt = fmt;
-	vaf.va = &args;
-	tests_run++;
-	tests_failed += !good;
-	pr_info("%sok %u %pV\n", good ? "" : "not ", tests_run, &vaf);
-	va_end(args);
-}
 
 /* Zeroed memory, to be freed by kvfree(). A test that gets none has failed. */
 static void *zalloc(size_t nr, size_t size)
@@ -819,8 +804,7 @@ static int __init twheel_test_init(void)
 	test_array();
 	test_bases();
 	test_static();
-	pr_info("1..%u\n", tests_run);
-	return tests_failed ? -ENOTRECOVERABLE : 0;
+	return ktap_end();
 }
 
 static void __exit twheel_test_exit(void)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * How a test module reports: a point of KTAP for each check(), in the kernel log, and an
+ * init that fails if one of them did.
+ */
+#ifndef KTAP_H
+#define KTAP_H
+
+#include <linux/printk.h>
+
+static unsigned int tests_run, tests_failed;
+
+static void __printf(2, 3) check(bool good, const char *fmt, ...)
+{
+	struct va_format vaf;
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+	tests_run++;
+	tests_failed += !good;
+	pr_info("%sok %u %pV\n", good ? "" : "not ", tests_run, &vaf);
+	va_end(args);
+}
+
+/* The plan, and what the module's init returns. */
+static int ktap_end(void)
+{
+	pr_info("1..%u\n", tests_run);
+	return tests_failed ? -ENOTRECOVERABLE : 0;
+}
+
+#endif

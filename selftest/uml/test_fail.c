@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Each allocation that a call makes fails once: the call gives ENOMEM and has changed
+ * nothing, or does without.
+ *
+ * The kernel counts the allocations of a call and fails the one whose number is in
+ * /proc/thread-self/fail-nth; if the call made fewer, what is left is read there. That it
+ * fails them all is set up by selftest/qemu/init. What is lost shows when the modules are
+ * unloaded.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define MOST	10000	/* allocations in one call */
+#define BATCH	128	/* timers: more than fit in a page */
+
+static int nth_fd;
+
+static void fail_nth(unsigned int nth)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u", nth);
+
+	if (pwrite(nth_fd, text, n, 0) != n)
+		bail("fail-nth");
+}
+
+/* How many allocations were left until the one that was to fail; stops it. */
+static unsigned int fail_left(void)
+{
+	char text[16] = "";
+
+	if (pread(nth_fd, text, sizeof(text) - 1, 0) <= 0)
+		bail("fail-nth");
+	fail_nth(0);
+	return atoi(text);
+}
+
+/* A call under test: 0 or more, or a negative errno. @fd is a file of /dev/twheel. */
+typedef int call_fn(int fd);
+
+/* Make @call with its first, second, ... allocation failing, on a file each. */
+static void sweep(call_fn *call, u32 adds)
+{
+	unsigned int nth, left = 0, injected = 0, refused = 0;
+
+	for (nth = 1; nth < MOST && !left && !failed(); nth++) {
+		int fd = dev_open(O_NONBLOCK), rc;
+
+		fail_nth(nth);
+		rc = call(fd);
+		left = fail_left();
+		injected += !left;
+		refused += rc < 0;
+		CHECK(rc >= 0 || (rc == -ENOMEM && !left));
+		if (rc < 0)
+			expect_counts(fd, 0, 0, 0);
+		if (rc < 0)
+			CHECK_EQ(call(fd), 0);
+		expect_counts(fd, adds, adds, 0);
+		close(fd);
+	}
+	CHECK(left);
+	diag("%u allocations failed, %u times the call did", injected, refused);
+}
+
+static int call_open(int fd)
+{
+	int other = open("/dev/twheel", O_RDWR | O_CLOEXEC);
+
+	(void)fd;
+	if (other < 0)
+		return -errno;
+	close(other);
+	return 0;
+}
+
+static int call_add(int fd)
+{
+	struct twheel_op op = { .expires_ns = HOUR };
+
+	return ioctl(fd, TWHEEL_IOC_ADD, &op) < 0 ? -errno : 0;
+}
+
+static struct twheel_op ops[BATCH];
+
+/* The operations that share an allocation fail, and no others. They are done again. */
+static int call_submit(int fd)
+{
+	struct twheel_batch batch = {
+		.ops = (uintptr_t)ops, .nr = BATCH, .op_size = sizeof(*ops) };
+	u32 i, bad = 0;
+
+	for (i = 0; i < BATCH; i++)
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+	if (ioctl(fd, TWHEEL_IOC_SUBMIT, &batch) < 0)
+		return -errno;
+	CHECK_EQ(batch.nr_done, BATCH);
+	for (i = 0; i < BATCH; i++)
+		if (ops[i].res && CHECK_EQ(ops[i].res, -ENOMEM)) {
+			CHECK_EQ(call_add(fd), 0);
+			bad++;
+		}
+	CHECK(batch.nr_failed == bad && bad < BATCH);
+	return 0;
+}
+
+static int call_setup(int fd)
+{
+	struct twheel_setup s = { .clockid = CLOCK_BOOTTIME, .tick_ns = MS };
+
+	return ioctl(fd, TWHEEL_IOC_SETUP, &s) < 0 ? -errno : 0;
+}
+
+static void opening(void)
+{
+	sweep(call_open, 0);
+}
+
+static void adding(void)
+{
+	sweep(call_add, 1);
+}
+
+static void submitting(void)
+{
+	sweep(call_submit, BATCH);
+}
+
+static void setting_up(void)
+{
+	unsigned int left;
+	int fd = dev_open(0);
+
+	fail_nth(1);
+	CHECK_EQ(call_setup(fd), 0);
+	left = fail_left();
+	CHECK_EQ(left, 1);
+	close(fd);
+}
+
+static void loading_module(const char *path)
+{
+	unsigned int nth, left = 0, loaded = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	for (nth = 1; nth < MOST && !left && !failed(); nth++) {
+		fail_nth(nth);
+		loaded = !syscall(SYS_finit_module, fd, "", 0);
+		CHECK(loaded || errno == ENOMEM);
+		left = fail_left();
+		if (loaded && !left)
+			CHECK(!syscall(SYS_delete_module, "twheel", 0));
+	}
+	CHECK(left && loaded);
+	diag("%u allocations failed", nth - 2);
+	close(fd);
+}
+
+/* The device stays unloaded while the module under it is loaded again and again. */
+static void loading(void)
+{
+	int fd;
+
+	CHECK(!syscall(SYS_delete_module, "twheel_chardev", 0));
+	CHECK(!syscall(SYS_delete_module, "twheel", 0));
+	loading_module("/twheel/twheel.ko");
+	fd = open("/twheel/twheel_chardev.ko", O_RDONLY | O_CLOEXEC);
+	CHECK(!syscall(SYS_finit_module, fd, "", 0));
+	close(fd);
+}
+
+static const struct test tests[] = {
+	{ opening,	"open() under failing allocations" },
+	{ setting_up,	"SETUP needs no memory" },
+	{ adding,	"ADD under failing allocations" },
+	{ submitting,	"SUBMIT under failing allocations" },
+	{ loading,	"twheel.ko loads under failing allocations" },
+};
+
+int main(void)
+{
+	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (nth_fd < 0)
+		bail("/proc/thread-self/fail-nth");
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# check.sh [fast]: every test; fast leaves out the virtual machine. Ends with the
+# check.sh [fast]: every test; fast leaves out the virtual machines. Ends with the
 # line "N passed, N failed". tap.awk says what counts.
 . "$(dirname "$0")/lib.sh"
 cd "$top"
@@ -54,7 +54,40 @@ selftest() {
 		build/uapi/suspend "${tests[@]}" "${kmods[@]}"
 }
 
-groups=(build native lint rig)
+# In a copy, since it is for another kernel.
+# shellcheck disable=SC2119 # all sources
+uml_modules() {
+	rm -rf build/uml/src
+	mkdir -p build/uml/src
+	sources | xargs cp --parents -t build/uml/src
+	quiet make -s -j"$(nproc)" -C "$1" M="$top/build/uml/src" ARCH=um SUBARCH=x86_64 \
+		CONFIG_TWHEEL_SELFTEST=m KCFLAGS=-Werror modules
+}
+
+# uml_boot NAME SECONDS TESTS KMODS, with kernel parameters in APPEND
+uml_boot() {
+	local run=build/uml/$1.run
+
+	printf "mode=selftest tests='%s' kmods='%s'\n" "$3" "$4" >"$run"
+	scripts/uml.sh "$1" "$2" "$run" build/uml/src/twheel{,_chardev}.ko \
+		build/uml/src/selftest/kmod/*.ko build/{uapi,uml/tests}/test_*
+}
+
+uml() {
+	local kernel
+
+	kernel=$(scripts/uml-kernel.sh) || return
+	point "the modules build" uml_modules "$kernel" || return
+	point "the selftests build" quiet make -C selftest/uapi || return
+	point "and those of failing allocations" quiet make -C selftest/uml || return
+	point "the debugging kernel's verdict" uml_boot debug 120 \
+		"test_basic test_errors test_read test_poll test_fires test_fail" \
+		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" || return
+	APPEND=time-travel=inf-cpu point "the verdict on a century" \
+		uml_boot century 120 "" twheel_century.ko
+}
+
+groups=(build native lint rig uml)
 [ "${1:-}" != fast ] || groups=(build native lint)
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)
@@ -63,7 +96,10 @@ export KDIR
 suite verdict scripts/test-verdict.sh
 suite wheel make -s -C selftest/wheel check
 suite lint scripts/lint.sh
-[ "${1:-}" = fast ] || suite qemu selftest
+if [ "${1:-}" != fast ]; then
+	suite qemu selftest
+	suite uml uml
+fi
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -12,6 +12,7 @@ packages() {
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
 	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
+	uml)	echo make gcc libc6-dev bc bison flex patch xz-utils busybox-static cpio gzip ;;
 	*)	die "no such group: $1" ;;
 	esac
 }

@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# uml.sh NAME SECONDS RUN FILE...: as boot.sh, on the user-mode Linux of
+# uml-kernel.sh. APPEND= is more kernel parameters. Logs are in build/uml/NAME.
+#
+# The files of the lines are opened for appending, since guest.sh empties them.
+. "$(dirname "$0")/lib.sh"
+
+kernel=$("$top/scripts/uml-kernel.sh")
+logs=$top/build/uml/$1 limit=$2
+shift 2
+mkdir -p "$logs"
+"$top/scripts/initramfs.sh" "$logs/initramfs.gz" "$@"
+exec 3>>"$logs/console" 4>>"$logs/result" 5>>"$logs/report"
+# UML's memory is a file in TMPDIR: /dev/shm may be too small for it, or noexec.
+export TMPDIR=$logs
+# shellcheck disable=SC2086 # parameters are words
+exec "$top/scripts/guest.sh" "$limit" "$logs" "$kernel/linux" \
+	mem="${MEM:-512}M" uml_dir="$logs" initrd="$logs/initramfs.gz" con=null ssl=null \
+	ssl0=null,fd:3 ssl1=null,fd:4 ssl2=null,fd:5 console=ttyS0 \
+	panic=-1 oops=panic panic_on_warn=1 slub_debug=U ${APPEND:-}

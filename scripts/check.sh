@@ -46,6 +46,7 @@ selftest() {
 	mkdir -p build/qemu
 	cat >$run <<-END
 		mode=selftest
+		suites='sessions hotplug suspend'
 		tests='${tests[*]##*/}'
 		kmods='${kmods[*]##*/}'
 	END

@@ -38,7 +38,7 @@ fi
 
 [ "$(tr -d '\0' <"$console" | wc -c)" = "$(wc -c <"$console")" ] || wrong "NUL bytes on the console"
 # User-mode Linux cannot but halt, and ends. QEMU would not end.
-messages | grep -aE 'reboot: (Restarting system|System halted)' >/dev/null || wrong "no orderly shutdown"
+messages | grep -aE 'reboot: (Power down|Restarting system|System halted)' >/dev/null || wrong "no orderly shutdown"
 if messages | grep -aE "$badness"; then
 	wrong "these lines on the console"
 fi

@@ -89,23 +89,31 @@ static u64 manage(const struct queue *q, u64 tick)
 	return (rte_get_timer_cycles() - t0) * 1000000000 / rte_get_timer_hz();
 }
 
-/*
- * The first tick begins when all timers are armed: 5 us for each should be enough. One
- * whose arming was interrupted is due later than meant, so the last ones are waited for.
- */
+/* Arm all for ticks that begin @lead cycles from now. Are they armed by then? */
+static bool arm(struct queue *q, struct timer *t, const struct load *l, u64 lead)
+{
+	u64 us = rte_get_timer_hz() / 1000000, per_tick = l->n / l->range;
+
+	queue_init(q, l->n, l->start);
+	q->cycles = us * (per_tick > 4 ? 2 * per_tick : l->range > 100000 ? 2 : 10);
+	q->zero += lead - l->start * q->cycles;
+	phase_add(q, t, l);
+	return rte_get_timer_cycles() < q->zero + l->start * q->cycles;
+}
+
+/* A timer whose arming was interrupted is due later than meant: the last are waited for. */
 static void run_expire(struct queue *q, struct timer *t, const struct load *l,
 		       struct times *took, struct work *w, u32 *tick_ns)
 {
-	u64 us = rte_get_timer_hz() / 1000000, per_tick = l->n / l->range, tick;
+	u64 lead = rte_get_timer_hz() / 100 + 2 * took->add * (rte_get_timer_hz() / 1000000) / 1000,
+	    tick;
 	u64 end = l->start + l->first + l->range;
 
-	queue_init(q, l->n, l->start);
+	while (!arm(q, t, l, lead)) {
+		phase_cancel(q, t, l);
+		lead *= 2;
+	}
 	q->work = w;
-	q->cycles = us * (per_tick > 4 ? 2 * per_tick : l->range > 100000 ? 2 : 10);
-	q->zero += us * (5 * l->n + 10000) - l->start * q->cycles;
-	phase_add(q, t, l);
-	must(rte_get_timer_cycles() < q->zero + l->start * q->cycles, SUBJECT, l,
-	     "arming took longer than thought");
 	for (tick = l->start + 1; tick < end || (q->n && tick < 2 * end); tick++) {
 		u64 ns = manage(q, tick);
 

@@ -90,7 +90,7 @@ function moves(	i, n, l) {
 
 function goal(what, v, limit, unit) {
 	if (v != "")
-		printf "| %s | %s %s | %s %s | %s |\n", what, limit, unit, v < 10 ? sprintf("%.2f", v) : figure(v),
+		printf "| %s | %s%s | %s%s | %s |\n", what, limit, unit, v < 10 ? sprintf("%.2f", v) : figure(v),
 			unit, v + 0 <= limit + 0 ? "reached" : "**missed**"
 }
 
@@ -105,17 +105,17 @@ function goals(	l, i, late) {
 	print "\n## The numbers to reach\n"
 	print "| | at most | measured | |"
 	print "|---|--:|--:|---|"
-	goal("worst single advance, n = 10^6", get("native", l, 1000000, "wheel", "worst-advance"), 50, "µs")
-	goal("worst single advance, n = 10^7", get("native", l, 10000000, "wheel", "worst-advance"), 500, "µs")
+	goal("worst single advance, n = 10^6", get("native", l, 1000000, "wheel", "worst-advance"), 50, " µs")
+	goal("worst single advance, n = 10^7", get("native", l, 10000000, "wheel", "worst-advance"), 500, " µs")
 	goal("expire, whole-bucket's = 1, n = 10^6", ratio(l, 1000000, "expire"), 1.1, "")
 	goal("expire, whole-bucket's = 1, n = 10^7", ratio(l, 10000000, "expire"), 1.1, "")
-	goal("add, n = 10^6", get("native", l, 1000000, "wheel", "add"), 8, "ns")
-	goal("random cancel, n = 10^6", get("native", l, 1000000, "wheel", "cancel"), 16, "ns")
+	goal("add, n = 10^6", get("native", l, 1000000, "wheel", "add"), 8, " ns")
+	goal("random cancel, n = 10^6", get("native", l, 1000000, "wheel", "cancel"), 16, " ns")
 	goal("moves in one tick, n = 10^6 in one hour", get("native", "hour", 1000000, "wheel", "most-moves"), 1100, "")
 	for (i = 1; i <= nr_loads; i++)
 		if (get("native", load[i], size[i], "wheel", "late") > late)
 			late = get("native", load[i], size[i], "wheel", "late")
-	goal("late, any load", late + 0, 0, "ticks")
+	goal("late, any load", late + 0, 0, " ticks")
 }
 
 END {
@@ -128,9 +128,9 @@ END {
 		print "* " environment[i]
 	goals()
 	print "\n## Times\n"
-	print "Nanoseconds a timer, medians of five repetitions at least, but of three at 10^7. Expiry goes tick by tick, so with few timers it is made"
-	print "of empty ticks. `whole-bucket` is the same wheel without pacing; `dpdk` and `netty` have"
-	print "clocks of their own."
+	print "Nanoseconds a timer, medians of five repetitions at least, of three at 10^7. Expiry goes"
+	print "tick by tick, so with few timers it is made of empty ticks. `whole-bucket` is the same"
+	print "wheel without pacing; `dpdk` and `netty` have clocks of their own."
 	for (i = 1; i <= nr_loads; i++)
 		table(load[i], size[i])
 	moves()

@@ -7,6 +7,7 @@
 #	REPS=n	repetitions, at least 3; 5. Tenfold below 10^5 timers, 3 above 10^6
 #	CPU=n	where to run; the last one
 #	DOC=f	write the report there too
+#	ONLY=p	one part, of: wheel callgrind dpdk netty. The rest is that of the last run
 #
 # The figures go to build/bench-wheel.tsv, the report to stdout.
 # shellcheck source=scripts/lib.sh
@@ -16,45 +17,44 @@ cd "$top"
 export NMAX=${NMAX:-1000000} REPS=${REPS:-5} CPU=${CPU:-$(($(nproc) - 1))}
 out=build/bench tsv=build/bench-wheel.tsv
 peers_max=$((NMAX < 1000000 ? NMAX : 1000000))
-pin=(taskset -c "$CPU")
+parts=(environment wheel callgrind dpdk netty)
 netty_jar=/usr/share/java/netty-common.jar
 
 [ "$REPS" -ge 3 ] || die "REPS must be 3 at least"
 
-environment() { printf 'native\t-\t0\tenvironment\t%s\ttext\t%s\n' "$1" "$2"; }
+row() { printf 'native\t-\t0\tenvironment\t%s\ttext\t%s\n' "$1" "$2"; }
 
-environments() {
-	environment command "make bench-wheel NMAX=$NMAX REPS=$REPS"
-	environment kernel "$(uname -sr)"
-	environment processor "$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1), CPU $CPU of $(nproc)"
-	environment compiler "$(gcc --version | head -n 1), -O2"
-	environment source "$(git -c safe.directory='*' describe --always --dirty 2>/dev/null || echo unknown)"
-	environment load "$(cut -d ' ' -f 1-3 /proc/loadavg) when it began"
-	environment date "$(date -u +%Y-%m-%d)"
+source_id() { git -c safe.directory='*' describe --always --dirty 2>/dev/null || echo unknown; }
+
+environment() {
+	row command "make bench-wheel NMAX=$NMAX REPS=$REPS"
+	row kernel "$(uname -sr)"
+	row processor "$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1), CPU $CPU of $(nproc)"
+	row compiler "$(gcc --version | head -n 1), -O2"
+	row source "$(source_id)"
+	row load "$(cut -d ' ' -f 1-3 /proc/loadavg) when it began"
+	row date "$(date -u +%Y-%m-%d)"
 }
 
 missing() {
 	note "$1 is left out: $2"
-	environment "no $1" "$2"
+	row "no $1" "$2"
 }
 
 dpdk() {
 	if [ ! -x $out/dpdk ]; then
 		missing DPDK "libdpdk-dev is not installed, and could not be"
-	elif ! $out/dpdk "$CPU" "$peers_max" "$REPS" >$out/dpdk.tsv; then
-		missing DPDK "its program failed"
 	else
-		cat $out/dpdk.tsv
+		$out/dpdk "$CPU" "$peers_max" "$REPS" || missing DPDK "its program failed"
 	fi
 }
 
 netty() {
 	if [ ! -e $netty_jar ] || ! command -v java >/dev/null; then
 		missing Netty "libnetty-java and default-jdk-headless are not installed, and could not be"
-	elif ! java -Xmx8g -cp $netty_jar bench/wheel/NettyWheel.java "$peers_max" "$REPS" >$out/netty.tsv; then
-		missing Netty "its program failed"
 	else
-		cat $out/netty.tsv
+		java -Xmx8g -cp $netty_jar bench/wheel/NettyWheel.java "$peers_max" "$REPS" ||
+			missing Netty "its program failed"
 	fi
 }
 
@@ -72,7 +72,9 @@ instructions() {
 			}'
 }
 
-counts() {
+wheel() { taskset -c "$CPU" $out/bench; }
+
+callgrind() {
 	local load n
 
 	for load in 1..60000 1..1000000; do
@@ -101,13 +103,15 @@ same_work() {
 scripts/deps.sh bench
 scripts/deps.sh bench-peers || note "some peers could not be installed"
 quiet make -C bench/wheel
-{
-	environments
-	"${pin[@]}" $out/bench
-	counts
-	dpdk
-	netty
-} >$tsv.new
-same_work $tsv.new
-mv $tsv.new $tsv
+for part in ${ONLY:-"${parts[@]}"}; do
+	{
+		[ -z "${ONLY:-}" ] || row "$part" "measured apart, $(source_id), $(date -u +%Y-%m-%d)"
+		"$part"
+	} >"$out/$part.new"
+	mv "$out/$part.new" "$out/$part.tsv"
+done
+for part in "${parts[@]}"; do
+	cat "$out/$part.tsv"
+done >$tsv
+same_work $tsv
 awk -f bench/wheel/report.awk $tsv | tee ${DOC:+"$DOC"}

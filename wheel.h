@@ -140,6 +140,7 @@ struct wheel_bucket {
  * @next:	no event is earlier than this tick; WHEEL_NEVER when empty. A
  *		lower bound, since a cancel leaves it alone
  * @slot:	the slot of @q of each level
+ * @reach:	the last tick that has a bucket in each level
  * @phase:	what is under way at clk
  * @far:	which of the two far buckets takes new timers; the other is being
  *		looked through, if it is not empty
@@ -160,6 +161,7 @@ struct wheel_bucket {
  */
 struct wheel {
 	u64			q[WHEEL_LEVELS];
+	u64			reach[WHEEL_LEVELS];
 	u64			next;
 	u16			slot[WHEEL_LEVELS];
 	u8			phase;
@@ -204,6 +206,12 @@ static inline u16 wheel_slot(unsigned int first, u64 q, u64 up, u32 radix)
 	return first + (up & 1) * radix + (u32)(q - up * radix);
 }
 
+/* The last tick of bucket @q, each being @width wide. The last bucket outlasts time. */
+static inline u64 wheel_last(u64 q, u64 width)
+{
+	return q < WHEEL_NEVER / width ? (q + 1) * width - 1 : WHEEL_NEVER;
+}
+
 /* Move clk to tick @t, at or before the next event, and the odometer with it. */
 static inline void wheel_set_clk(struct wheel *w, u64 t)
 {
@@ -216,16 +224,21 @@ static inline void wheel_set_clk(struct wheel *w, u64 t)
 	q2 = div_u64(q1, WHEEL_R1);
 	w->q[1] = q1;
 	w->slot[1] = wheel_slot(WHEEL_L1, q1, q2, WHEEL_R1);
+	w->reach[0] = wheel_last(q1 + 1, WHEEL_W1);
 	if (q2 == w->q[2])
 		return;
 	q3 = div_u64(q2, WHEEL_R2);
 	q4 = div_u64(q3, WHEEL_R3);
 	w->q[2] = q2;
 	w->slot[2] = wheel_slot(WHEEL_L2, q2, q3, WHEEL_R2);
+	w->reach[1] = wheel_last(q2 + 1, WHEEL_W2);
 	w->q[3] = q3;
 	w->slot[3] = wheel_slot(WHEEL_L3, q3, q4, WHEEL_R3);
+	w->reach[2] = wheel_last(q3 + 1, WHEEL_W3);
 	w->q[4] = q4;
 	w->slot[4] = WHEEL_L4 + (u32)(q4 - div_u64(q4, WHEEL_R4) * WHEEL_R4);
+	w->reach[3] = wheel_last(q4 + 1, WHEEL_W4);
+	w->reach[4] = wheel_last(q4 + WHEEL_R4 - 1, WHEEL_W4);
 }
 
 /*
@@ -253,26 +266,36 @@ static inline void wheel_forward(struct wheel *w, u64 now)
 		wheel_set_clk(w, now);
 }
 
+/* hlist_add_head() for an empty list, known to be so. */
+static inline void wheel_put_first(struct wheel_bucket *b, struct wheel_timer *t)
+{
+	t->node.next = NULL;
+	t->node.pprev = &b->head.first;
+	b->head.first = &t->node;
+}
+
 /*
  * Queue @t in bucket @slot, @off ticks after that bucket's start. Returns the
  * tick of the first event it may cause: its own expiry, or the first move of a
  * bucket that has become big by it, one tick after clk enters the bucket before.
  */
-static inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
-			    unsigned int slot, u32 off, u32 width)
+static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
+				     unsigned int slot, u32 off, u32 width)
 {
 	struct wheel_bucket *b = &w->bucket[slot];
 
-	hlist_add_head(&t->node, &b->head);
 	WRITE_ONCE(t->bucket, slot);
-	if (!b->n++) {
+	if (!b->n) {
+		wheel_put_first(b, t);
 		__set_bit(slot, w->map);
+		b->n = 1;
 		b->min = off;
 		return t->expires;
 	}
-	if (off < b->min)
+	hlist_add_head(&t->node, &b->head);
+	if (width > 1 && off < b->min)
 		b->min = off;
-	if (unlikely(b->n == WHEEL_BIG + 1)) {
+	if (unlikely(++b->n == WHEEL_BIG + 1)) {
 		__set_bit(slot, w->big);
 		w->nr_big++;
 		return t->expires - off - width + 1;
@@ -305,15 +328,27 @@ static inline u64 wheel_far_event(u64 q)
 	return (q - (WHEEL_R4 - 1)) * WHEEL_W4;
 }
 
-/* Queue @t, beyond the span of the wheel. Its top bucket is @q4. */
-static inline u64 wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
+/* Queue @t, beyond the span of the wheel. */
+static inline u64 wheel_put_far(struct wheel *w, struct wheel_timer *t)
 {
 	unsigned int slot = WHEEL_FAR + w->far;
 
 	if (!w->bucket[slot].n || t->expires < w->far_min)
 		w->far_min = t->expires;
 	wheel_put(w, t, slot, 0, 1);
-	return wheel_far_event(q4);
+	return wheel_far_event(div_u64(t->expires, WHEEL_W4));
+}
+
+/* Queue @t in level @l, whose bucket @q it falls into and which reaches so far. */
+static __always_inline u64 wheel_put_level(struct wheel *w, struct wheel_timer *t,
+					   unsigned int l, u64 q)
+{
+	const struct wheel_level lv = wheel_levels[l];
+	u32 slot = w->slot[l] + (u32)(q - w->q[l]);
+
+	if (slot >= (u32)lv.first + lv.slots)
+		slot -= lv.slots;
+	return wheel_put(w, t, slot, t->expires - q * lv.width, lv.width);
 }
 
 /*
@@ -325,27 +360,19 @@ static inline u64 wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
  */
 static inline u64 wheel_place(struct wheel *w, struct wheel_timer *t)
 {
-	u64 e = t->expires, q1 = div_u64(e, WHEEL_R0), q2, q3, q4;
+	u64 e = t->expires;
 
-	if (q1 - w->q[1] <= 1)
-		return wheel_put(w, t, wheel_slot(WHEEL_L0, e, q1, WHEEL_R0), 0, 1);
-	q2 = div_u64(q1, WHEEL_R1);
-	if (q2 - w->q[2] <= 1)
-		return wheel_put(w, t, wheel_slot(WHEEL_L1, q1, q2, WHEEL_R1),
-				 e - q1 * WHEEL_W1, WHEEL_W1);
-	q3 = div_u64(q2, WHEEL_R2);
-	if (q3 - w->q[3] <= 1)
-		return wheel_put(w, t, wheel_slot(WHEEL_L2, q2, q3, WHEEL_R2),
-				 e - q2 * WHEEL_W2, WHEEL_W2);
-	q4 = div_u64(q3, WHEEL_R3);
-	if (q4 - w->q[4] <= 1)
-		return wheel_put(w, t, wheel_slot(WHEEL_L3, q3, q4, WHEEL_R3),
-				 e - q3 * WHEEL_W3, WHEEL_W3);
-	if (q4 - w->q[4] < WHEEL_R4)
-		return wheel_put(w, t, WHEEL_L4 + (u32)(q4 - div_u64(q4, WHEEL_R4) *
-							WHEEL_R4),
-				 e - q4 * WHEEL_W4, WHEEL_W4);
-	return wheel_put_far(w, t, q4);
+	if (e <= w->reach[0])
+		return wheel_put_level(w, t, 0, e);
+	if (e <= w->reach[1])
+		return wheel_put_level(w, t, 1, div_u64(e, WHEEL_W1));
+	if (e <= w->reach[2])
+		return wheel_put_level(w, t, 2, div_u64(e, WHEEL_W2));
+	if (e <= w->reach[3])
+		return wheel_put_level(w, t, 3, div_u64(e, WHEEL_W3));
+	if (e <= w->reach[4])
+		return wheel_put_level(w, t, 4, div_u64(e, WHEEL_W4));
+	return wheel_put_far(w, t);
 }
 
 /**

@@ -77,6 +77,24 @@ static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int
 	return NULL;
 }
 
+/* Is tick @e in this or the next bucket of the level above @l, or in the top level's span? */
+static inline bool wheel_check_holds(const struct wheel *w, unsigned int l, u64 e)
+{
+	const struct wheel_level *up = &wheel_levels[l < WHEEL_LEVELS - 1 ? l + 1 : l];
+	u64 d = div_u64(e, up->width) - div_u64(w->q[0], up->width);
+
+	return d < (l < WHEEL_LEVELS - 1 ? 2 : up->slots);
+}
+
+/* A level reaches so far and no farther; at the end of time there is no farther. */
+static inline bool wheel_check_reach(const struct wheel *w, unsigned int l)
+{
+	u64 e = w->reach[l];
+
+	return wheel_check_holds(w, l, e) &&
+	       (e == WHEEL_NEVER || !wheel_check_holds(w, l, e + 1));
+}
+
 /**
  * wheel_check() - check every invariant of a wheel
  * @w:	the wheel
@@ -111,6 +129,8 @@ static inline const char *wheel_check(const struct wheel *w)
 			return "the odometer is wrong";
 		if (w->slot[l] != lv->first + q - div_u64(q, lv->slots) * lv->slots)
 			return "a current slot is wrong";
+		if (!wheel_check_reach(w, l))
+			return "the reach of a level is wrong";
 	}
 	return NULL;
 }

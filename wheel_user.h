@@ -21,6 +21,9 @@ typedef uint64_t u64;
 #define BITS_TO_LONGS(n)	(((n) + BITS_PER_LONG - 1) / BITS_PER_LONG)
 #define WRITE_ONCE(x, val)	(*(volatile __typeof__(x) *)&(x) = (val))
 #define prefetch(p)		__builtin_prefetch(p)
+#ifndef __always_inline		/* glibc has it */
+#define __always_inline		inline __attribute__((always_inline))
+#endif
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)
 

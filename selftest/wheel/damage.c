@@ -54,6 +54,7 @@ static struct wheel_bucket *bucket_of(struct wheel *w, unsigned int i)
 #define MIN		"a timer is earlier than its bucket's min"
 #define ODOMETER	"the odometer is wrong"
 #define CURRENT		"a current slot is wrong"
+#define REACH		"the reach of a level is wrong"
 #define OVERDUE		"a queued timer is overdue"
 #define NEXT		"a timer is earlier than the next event"
 #define SLOT		"a timer is in the wrong slot"
@@ -123,6 +124,10 @@ static void clocks(void)
 		BROKEN(w->q[l]++, ODOMETER);
 	for (l = 0; l < WHEEL_LEVELS; l++)
 		BROKEN(w->slot[l]++, CURRENT);
+	for (l = 0; l < WHEEL_LEVELS; l++) {
+		BROKEN(w->reach[l]++, REACH);
+		BROKEN(w->reach[l]--, REACH);
+	}
 	BROKEN(w->q[4] += WHEEL_R4, SLOT);
 }
 
@@ -174,7 +179,7 @@ static void phases(void)
 	says(good, LATE, "clk in a big bucket");
 }
 
-#define PLAN	(1 + (BIG + 1) * 4 + 7 + 8 + 11 + 5 * 3 + 4 * 4 + 4 + 4 + 3 + 1)
+#define PLAN	(1 + (BIG + 1) * 4 + 7 + 8 + 21 + 5 * 3 + 4 * 4 + 4 + 4 + 3 + 1)
 
 int main(void)
 {

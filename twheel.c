@@ -323,20 +323,23 @@ static void base_defer(struct twheel_base *base, u64 pause)
  */
 static __always_inline void base_forward(struct twheel_base *base)
 {
+	unsigned long now = jiffies;
+
 	lockdep_assert_held(&base->lock);
-	if (!time_after(jiffies, base->forwarded))
+	if (!time_after(now, base->forwarded))
 		return;
-	base->forwarded = jiffies;
+	base->forwarded = now;
 	wheel_forward(&base->wheel, base_tick(base, base_now(base)));
 }
 
-static void base_add(struct twheel_base *base, struct twheel_timer *timer,
-		     ktime_t expires)
+/* Returns whether base_arm() has to be told. */
+static __always_inline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
+				     ktime_t expires)
 {
 	lockdep_assert_held(&base->lock);
 	debug_timer_activate(base, timer);
 	base->stats.added++;
-	wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
+	return wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
 }
 
 /* Take @timer out, if it is in. */
@@ -532,16 +535,21 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 	return HRTIMER_NORESTART;
 }
 
-/* The base that @id names. Whoever has a timer of a base keeps the base. */
-static struct twheel_base *base_by_id(u32 id)
+/*
+ * The base @timer belongs to at the moment, which may be moving from one CPU's to another's.
+ * Whoever has a timer of a base keeps the base.
+ */
+static noinline struct twheel_base *base_of(const struct twheel_timer *timer)
 {
-	if (likely(id < nr_cpu_ids))
-		return per_cpu(cpu_base, id);
-	return xa_load(&private_bases, id);
+	u32 id;
+
+	while ((id = READ_ONCE(timer->queue.data)) & MIGRATING)
+		cpu_relax();
+	return id < nr_cpu_ids ? per_cpu(cpu_base, id) : xa_load(&private_bases, id);
 }
 
 /*
- * Lock the base of @timer, which may be moving from one CPU's base to another:
+ * Lock the base of @timer; mostly it is this CPU's. It may change until it is locked:
  *
  *	CPU 0: lock_base()			CPU 1: move_base()
  *	id = A
@@ -559,18 +567,27 @@ static __always_inline struct twheel_base *lock_base(struct twheel_timer *timer,
 	__acquires(timer)
 {
 	for (;;) {
-		u32 id = READ_ONCE(timer->queue.data);
+		struct twheel_base *base = raw_cpu_read(cpu_base);
 
-		if (!(id & MIGRATING)) {
-			struct twheel_base *base = base_by_id(id);
-
-			raw_spin_lock_irqsave(&base->lock, *flags);
-			if (READ_ONCE(timer->queue.data) == id)
-				return base;
-			raw_spin_unlock_irqrestore(&base->lock, *flags);
-		}
-		cpu_relax();
+		if (unlikely(READ_ONCE(timer->queue.data) != base->id))
+			base = base_of(timer);
+		raw_spin_lock_irqsave(&base->lock, *flags);
+		if (likely(READ_ONCE(timer->queue.data) == base->id))
+			return base;
+		raw_spin_unlock_irqrestore(&base->lock, *flags);
 	}
+}
+
+static noinline struct twheel_base *move_to(struct twheel_base *here, struct twheel_base *base,
+					    struct twheel_timer *timer)
+{
+	if (base->id >= nr_cpu_ids || base->running == timer)
+		return base;
+	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
+	raw_spin_unlock(&base->lock);
+	raw_spin_lock(&here->lock);
+	WRITE_ONCE(timer->queue.data, here->id);
+	return here;
 }
 
 /*
@@ -581,17 +598,10 @@ static __always_inline struct twheel_base *lock_base(struct twheel_timer *timer,
 static __always_inline struct twheel_base *move_base(struct twheel_base *base,
 						     struct twheel_timer *timer)
 {
-	struct twheel_base *here;
+	struct twheel_base *here = this_cpu_read(cpu_base);
 
 	lockdep_assert_held(&base->lock);
-	here = this_cpu_read(cpu_base);
-	if (likely(here == base) || base->id >= nr_cpu_ids || base->running == timer)
-		return base;
-	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
-	raw_spin_unlock(&base->lock);
-	raw_spin_lock(&here->lock);
-	WRITE_ONCE(timer->queue.data, here->id);
-	return here;
+	return likely(here == base) ? base : move_to(here, base, timer);
 }
 
 /**
@@ -657,8 +667,8 @@ static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, b
 		base_del(base, timer);
 		base = move_base(base, timer);
 		base_forward(base);
-		base_add(base, timer, time);
-		base_arm(base);
+		if (base_add(base, timer, time))
+			base_arm(base);
 	}
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;
@@ -922,8 +932,8 @@ static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task
 {
 	base = move_base(base, &task->timer);
 	base_forward(base);
-	base_add(base, &task->timer, task->deadline);
-	base_arm(base);
+	if (base_add(base, &task->timer, task->deadline))
+		base_arm(base);
 	return base;
 }
 

@@ -68,36 +68,40 @@ static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32
  * @lock:	guards all below that changes
  * @id:		how timers name their base: a CPU, or an index of private_bases; 0
  *		where no timer needs it, in a base with a sink
- * @clock:	CLOCK_MONOTONIC or CLOCK_BOOTTIME
  * @tick_ns:	the tick
  * @slack_ns:	how late the interrupt may come
+ * @forwarded:	jiffies when the wheel was told the time
+ * @clock:	CLOCK_MONOTONIC or CLOCK_BOOTTIME
+ * @in_run:	a run is under way and will arm the hrtimer when it ends
  * @sink:	who takes what expires, or NULL
  * @owner:	the sink's
- * @in_run:	a run is under way and will arm the hrtimer when it ends
  * @running:	the timer whose callback is running
  * @armed:	the tick the hrtimer is armed for, WHEEL_NEVER if it is not. Where
  *		work was put off this is the tick of that work, which is over
- * @forwarded:	jiffies when the wheel was told the time
  * @ended:	when the last run ended, in ns of CLOCK_MONOTONIC
  * @debt:	ns of CPU that runs have used and not made up for by pausing
  * @hrtimer:	drives the base
  * @expiry_lock: held by a run, for cancel_sync() to sleep on
  * @waiters:	how many do
- * @stats:	counters
+ * @added:	see struct twheel_stats, as the next four
+ * @expired:	timers
+ * @wakeups:	runs
+ * @deferred:	runs
+ * @worst:	moves
  * @wheel:	the timers
  */
 struct twheel_base {
 	raw_spinlock_t			lock;
 	u32				id;
-	clockid_t			clock;
-	u64				tick_ns;
-	u64				slack_ns;
+	u32				tick_ns;
+	u32				slack_ns;
+	u32				forwarded;
+	u8				clock;
+	bool				in_run;
 	const struct twheel_sink	*sink;
 	void				*owner;
-	bool				in_run;
 	struct twheel_timer		*running;
 	u64				armed;
-	unsigned long			forwarded;
 	u64				ended;
 	u64				debt;
 	struct hrtimer			hrtimer;
@@ -105,7 +109,11 @@ struct twheel_base {
 	spinlock_t			expiry_lock;	/* held by a run */
 	atomic_t			waiters;
 #endif
-	struct twheel_stats		stats;
+	u64				added;
+	u64				expired;
+	u64				wakeups;
+	u64				deferred;
+	u64				worst;
 	struct wheel			wheel;
 };
 
@@ -311,7 +319,7 @@ static __always_inline void base_arm(struct twheel_base *base)
 static void base_defer(struct twheel_base *base, u64 pause)
 {
 	lockdep_assert_held(&base->lock);
-	base->stats.deferred++;
+	base->deferred++;
 	base->armed = base->wheel.next;
 	hrtimer_start_range_ns(&base->hrtimer, ktime_add_ns(base_now(base), pause),
 			       0, HRTIMER_MODE_ABS_SOFT);
@@ -323,10 +331,10 @@ static void base_defer(struct twheel_base *base, u64 pause)
  */
 static __always_inline void base_forward(struct twheel_base *base)
 {
-	unsigned long now = jiffies;
+	u32 now = jiffies;
 
 	lockdep_assert_held(&base->lock);
-	if (!time_after(now, base->forwarded))
+	if (likely(now == base->forwarded))
 		return;
 	base->forwarded = now;
 	wheel_forward(&base->wheel, base_tick(base, base_now(base)));
@@ -338,7 +346,7 @@ static __always_inline bool base_add(struct twheel_base *base, struct twheel_tim
 {
 	lockdep_assert_held(&base->lock);
 	debug_timer_activate(base, timer);
-	base->stats.added++;
+	base->added++;
 	return wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
 }
 
@@ -434,7 +442,7 @@ static u32 run_callbacks(struct twheel_base *base, u64 now)
 		struct twheel_timer *timer = container_of(queue, struct twheel_timer, queue);
 
 		debug_timer_deactivate(base, timer);
-		base->stats.expired++;
+		base->expired++;
 		run_callback(base, timer);
 	}
 	return HOLD_OPS - left;
@@ -454,7 +462,7 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 		batch[nr++] = container_of(queue, struct twheel_timer, queue);
 	if (nr)
 		base->sink->expired(base, batch, nr);
-	base->stats.expired += nr;
+	base->expired += nr;
 	raw_spin_unlock_irq(&base->lock);
 	raw_spin_lock_irq(&base->lock);
 	return HOLD_OPS - left;
@@ -499,7 +507,7 @@ static void run_begin(struct twheel_base *base, u64 begin)
 	base->debt = base->debt > paused ? base->debt - paused : 0;
 	base->in_run = true;
 	base->armed = WHEEL_NEVER;
-	base->stats.wakeups++;
+	base->wakeups++;
 }
 
 static void run_end(struct twheel_base *base, bool finished)
@@ -521,13 +529,13 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 
 	expiry_lock(base);
 	raw_spin_lock_irq(&base->lock);
-	expired = base->stats.expired;
+	expired = base->expired;
 	moves = base->wheel.moves;
 	run_begin(base, begin);
 	run_end(base, run_due(base, begin));
-	expired = base->stats.expired - expired;
+	expired = base->expired - expired;
 	moves = base->wheel.moves - moves;
-	base->stats.worst = max(base->stats.worst, moves);
+	base->worst = max(base->worst, moves);
 	raw_spin_unlock_irq(&base->lock);
 	expiry_unlock(base);
 	if (expired && base->sink)
@@ -1210,11 +1218,17 @@ void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&base->lock, flags);
-	*stats = base->stats;
-	stats->pending = base->wheel.nr;
-	stats->moves = base->wheel.moves;
-	stats->next = base->wheel.next == WHEEL_NEVER ? KTIME_MAX :
-		      base_time(base, base->wheel.next);
+	*stats = (struct twheel_stats) {
+		.pending	= base->wheel.nr,
+		.added		= base->added,
+		.expired	= base->expired,
+		.wakeups	= base->wakeups,
+		.moves		= base->wheel.moves,
+		.deferred	= base->deferred,
+		.worst		= base->worst,
+		.next		= base->wheel.next == WHEEL_NEVER ? KTIME_MAX :
+				  base_time(base, base->wheel.next),
+	};
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 }
 EXPORT_SYMBOL_GPL(twheel_get_stats);
@@ -1243,7 +1257,7 @@ int twheel_configure(struct twheel_base *base, const struct twheel_config *confi
 
 	if (!config_is_valid(config))
 		return -EINVAL;
-	if (base->stats.added)
+	if (base->added)
 		return -EBUSY;
 	hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
 
@@ -1282,7 +1296,7 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 	struct twheel_base *base;
 	int err;
 
-	/* Not kvzalloc(): it would round 18 KiB up to 32. */
+	/* Not kvzalloc(): it would round 20 KiB up to 32. */
 	base = __vmalloc(sizeof(*base), GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!base)
 		return ERR_PTR(-ENOMEM);
@@ -1303,13 +1317,10 @@ EXPORT_SYMBOL_GPL(twheel_create);
 static struct twheel_timer *base_first(struct twheel_base *base)
 {
 	unsigned long slot = find_first_bit(base->wheel.map, WHEEL_SLOTS);
-	struct wheel_timer *queue;
 
 	if (slot == WHEEL_SLOTS)
 		return NULL;
-	queue = hlist_entry(base->wheel.bucket[slot].head.first, struct wheel_timer,
-			    node);
-	return container_of(queue, struct twheel_timer, queue);
+	return container_of(wheel_first(&base->wheel, slot), struct twheel_timer, queue);
 }
 
 /* Take up to @most timers out of @base. Returns how many. */

@@ -38,7 +38,7 @@
  * order is promised.
  *
  * This is the algorithm alone: no clock, no lock, no allocation. The caller
- * serialises all calls on one wheel. Memory: 18 KiB a wheel.
+ * serialises all calls on one wheel. Memory: 20 KiB a wheel.
  *
  * Words used below:
  *	e	expiry tick of a timer
@@ -52,6 +52,7 @@
 
 #ifdef __KERNEL__
 #include <linux/bitops.h>
+#include <linux/compiler.h>
 #include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/prefetch.h>
@@ -95,6 +96,7 @@ enum {
 	WHEEL_L4	= WHEEL_L3 + 2 * WHEEL_R3,
 	WHEEL_FAR	= WHEEL_L4 + WHEEL_R4,	/* two of them, see wheel->far */
 	WHEEL_SLOTS	= WHEEL_FAR + 2,
+	WHEEL_TWINS	= WHEEL_L2,	/* slots before it have two lists, see wheel->twin */
 };
 
 /* What loops over the levels need of them. */
@@ -140,7 +142,7 @@ struct wheel_bucket {
  * @next:	no event is earlier than this tick; WHEEL_NEVER when empty. A
  *		lower bound, since a cancel leaves it alone
  * @slot:	the slot of @q of each level
- * @reach:	the last tick that has a bucket in each level
+ * @reach:	the last tick that has a bucket in levels 0, 1 and 2
  * @phase:	what is under way at clk
  * @far:	which of the two far buckets takes new timers; the other is being
  *		looked through, if it is not empty
@@ -158,10 +160,13 @@ struct wheel_bucket {
  * @map:	a bit for each slot with n > 0
  * @big:	a bit for each slot with n > WHEEL_BIG
  * @bucket:	the buckets of all levels
+ * @twin:	the second list of each bucket of levels 0 and 1, to which every other timer
+ *		goes. The two are walked in turn, so that the memory of the next timer of
+ *		one is on its way while the other's is dealt with
  */
 struct wheel {
 	u64			q[WHEEL_LEVELS];
-	u64			reach[WHEEL_LEVELS];
+	u64			reach[3];
 	u64			next;
 	u16			slot[WHEEL_LEVELS];
 	u8			phase;
@@ -178,6 +183,7 @@ struct wheel {
 	unsigned long		map[BITS_TO_LONGS(WHEEL_SLOTS)];
 	unsigned long		big[BITS_TO_LONGS(WHEEL_SLOTS)];
 	struct wheel_bucket	bucket[WHEEL_SLOTS];
+	struct hlist_head	twin[WHEEL_TWINS - WHEEL_L0];
 };
 
 /* The tick last processed. While a step is unfinished it is being processed. */
@@ -237,8 +243,6 @@ static inline void wheel_set_clk(struct wheel *w, u64 t)
 	w->reach[2] = wheel_last(q3 + 1, WHEEL_W3);
 	w->q[4] = q4;
 	w->slot[4] = WHEEL_L4 + (u32)(q4 - div_u64(q4, WHEEL_R4) * WHEEL_R4);
-	w->reach[3] = wheel_last(q4 + 1, WHEEL_W4);
-	w->reach[4] = wheel_last(q4 + WHEEL_R4 - 1, WHEEL_W4);
 }
 
 /*
@@ -266,6 +270,12 @@ static inline void wheel_forward(struct wheel *w, u64 now)
 		wheel_set_clk(w, now);
 }
 
+/* The second list of bucket @slot, which is before WHEEL_TWINS. */
+static inline struct hlist_head *wheel_twin(struct wheel *w, unsigned int slot)
+{
+	return &w->twin[slot - WHEEL_L0];
+}
+
 /* hlist_add_head() for an empty list, known to be so. */
 static inline void wheel_put_first(struct wheel_bucket *b, struct wheel_timer *t)
 {
@@ -284,6 +294,7 @@ static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
 {
 	struct wheel_bucket *b = &w->bucket[slot];
 
+	OPTIMIZER_HIDE_VAR(b);	/* or the compiler works out each field's address */
 	WRITE_ONCE(t->bucket, slot);
 	if (!b->n) {
 		wheel_put_first(b, t);
@@ -292,7 +303,10 @@ static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
 		b->min = off;
 		return t->expires;
 	}
-	hlist_add_head(&t->node, &b->head);
+	if (width && width < WHEEL_W2 && b->n % 2)
+		hlist_add_head(&t->node, wheel_twin(w, slot));
+	else
+		hlist_add_head(&t->node, &b->head);
 	if (width > 1 && off < b->min)
 		b->min = off;
 	if (unlikely(++b->n == WHEEL_BIG + 1)) {
@@ -303,40 +317,21 @@ static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
 	return t->expires;
 }
 
-/*
- * Take @t out of its bucket. It still says which: to those who ask without the
- * lock, a timer that is being moved shall look queued all the while.
- */
-static inline void wheel_unlink(struct wheel *w, struct wheel_timer *t)
-{
-	unsigned int slot = t->bucket;
-	struct wheel_bucket *b = &w->bucket[slot];
-
-	__hlist_del(&t->node);
-	b->n--;
-	if (!b->n) {
-		__clear_bit(slot, w->map);
-	} else if (unlikely(b->n == WHEEL_BIG)) {
-		__clear_bit(slot, w->big);
-		w->nr_big--;
-	}
-}
-
 /* The tick at which bucket @q of the top level has room for far timers. */
 static inline u64 wheel_far_event(u64 q)
 {
 	return (q - (WHEEL_R4 - 1)) * WHEEL_W4;
 }
 
-/* Queue @t, beyond the span of the wheel. */
-static inline u64 wheel_put_far(struct wheel *w, struct wheel_timer *t)
+/* Queue @t, beyond the span of the wheel. Its top bucket is @q4. */
+static inline u64 wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
 {
 	unsigned int slot = WHEEL_FAR + w->far;
 
 	if (!w->bucket[slot].n || t->expires < w->far_min)
 		w->far_min = t->expires;
-	wheel_put(w, t, slot, 0, 1);
-	return wheel_far_event(div_u64(t->expires, WHEEL_W4));
+	wheel_put(w, t, slot, 0, 0);
+	return wheel_far_event(q4);
 }
 
 /* Queue @t in level @l, whose bucket @q it falls into and which reaches so far. */
@@ -360,7 +355,7 @@ static __always_inline u64 wheel_put_level(struct wheel *w, struct wheel_timer *
  */
 static inline u64 wheel_place(struct wheel *w, struct wheel_timer *t)
 {
-	u64 e = t->expires;
+	u64 e = t->expires, q4;
 
 	if (e <= w->reach[0])
 		return wheel_put_level(w, t, 0, e);
@@ -368,11 +363,12 @@ static inline u64 wheel_place(struct wheel *w, struct wheel_timer *t)
 		return wheel_put_level(w, t, 1, div_u64(e, WHEEL_W1));
 	if (e <= w->reach[2])
 		return wheel_put_level(w, t, 2, div_u64(e, WHEEL_W2));
-	if (e <= w->reach[3])
+	q4 = div_u64(e, WHEEL_W4);
+	if (q4 - w->q[4] <= 1)
 		return wheel_put_level(w, t, 3, div_u64(e, WHEEL_W3));
-	if (e <= w->reach[4])
-		return wheel_put_level(w, t, 4, div_u64(e, WHEEL_W4));
-	return wheel_put_far(w, t);
+	if (q4 - w->q[4] < WHEEL_R4)
+		return wheel_put_level(w, t, 4, q4);
+	return wheel_put_far(w, t, q4);
 }
 
 /**
@@ -405,9 +401,19 @@ static inline bool wheel_add(struct wheel *w, struct wheel_timer *t, u64 expires
  */
 static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
 {
-	wheel_unlink(w, t);
+	unsigned int slot = t->bucket;
+	struct wheel_bucket *b = &w->bucket[slot];
+
+	__hlist_del(&t->node);
 	WRITE_ONCE(t->bucket, WHEEL_NONE);
 	w->nr--;
+	b->n--;
+	if (!b->n) {
+		__clear_bit(slot, w->map);
+	} else if (unlikely(b->n == WHEEL_BIG)) {
+		__clear_bit(slot, w->big);
+		w->nr_big--;
+	}
 }
 
 /*
@@ -542,23 +548,58 @@ static inline u64 wheel_search_next(struct wheel *w)
 	return far < next ? far : next;
 }
 
-/* Move up to @most timers of bucket @slot to where they belong now. */
-static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
+/* @rest is what is left of @list, from the head of which timers were moved elsewhere. */
+static inline void wheel_cut(struct hlist_head *list, struct hlist_node *rest)
 {
-	struct hlist_node *node = w->bucket[slot].head.first;
-	u32 done = 0;
+	list->first = rest;
+	if (rest)
+		rest->pprev = &list->first;
+}
 
-	while (node && done < most) {
-		struct wheel_timer *t = container_of(node, struct wheel_timer, node);
+/* @done timers of bucket @slot have been moved elsewhere. */
+static inline void wheel_drained(struct wheel *w, unsigned int slot, u32 done)
+{
+	struct wheel_bucket *b = &w->bucket[slot];
 
-		node = node->next;
-		prefetch(node);
-		wheel_unlink(w, t);
-		wheel_place(w, t);
-		done++;
+	b->n -= done;
+	if (!b->n)
+		__clear_bit(slot, w->map);
+	if (b->n <= WHEEL_BIG && test_bit(slot, w->big)) {
+		__clear_bit(slot, w->big);
+		w->nr_big--;
 	}
 	w->moves += done;
-	return done;
+}
+
+/*
+ * Move up to @most timers of bucket @slot to where they belong now, which is another bucket:
+ * they need not be taken out one by one. To those who ask without the lock a timer that is
+ * being moved looks queued all the while.
+ */
+static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
+{
+	struct wheel_bucket *b = &w->bucket[slot];
+	bool twin = slot < WHEEL_TWINS;
+	struct hlist_node *next[2] = {
+		b->head.first, twin ? wheel_twin(w, slot)->first : NULL,
+	};
+	u32 left;
+
+	if (most > b->n)
+		most = b->n;
+	for (left = b->n; left > b->n - most; left--) {
+		unsigned int i = next[left % 2] ? left % 2 : !(left % 2);
+		struct wheel_timer *t = container_of(next[i], struct wheel_timer, node);
+
+		next[i] = t->node.next;
+		prefetch(next[i]);
+		wheel_place(w, t);
+	}
+	wheel_cut(&b->head, next[0]);
+	if (twin)
+		wheel_cut(wheel_twin(w, slot), next[1]);
+	wheel_drained(w, slot, most);
+	return most;
 }
 
 /*
@@ -682,13 +723,24 @@ static inline bool wheel_move_owed(struct wheel *w, u32 *budget)
 	return true;
 }
 
+/* A timer of bucket @slot, which is not empty: of its two lists in turn. */
+static inline struct wheel_timer *wheel_first(struct wheel *w, unsigned int slot)
+{
+	struct wheel_bucket *b = &w->bucket[slot];
+	struct hlist_node *node = b->head.first, *twin = NULL;
+
+	if (slot < WHEEL_TWINS)
+		twin = wheel_twin(w, slot)->first;
+	if (!node || (twin && b->n % 2))
+		node = twin;
+	return container_of(node, struct wheel_timer, node);
+}
+
 /* Take the next timer that is due at clk. */
 static inline struct wheel_timer *wheel_take(struct wheel *w, u32 *budget)
 {
-	struct wheel_bucket *b = &w->bucket[w->slot[0]];
-	struct wheel_timer *t;
+	struct wheel_timer *t = wheel_first(w, w->slot[0]);
 
-	t = container_of(b->head.first, struct wheel_timer, node);
 	prefetch(t->node.next);
 	wheel_del(w, t);
 	--*budget;

@@ -43,26 +43,39 @@ static inline const char *wheel_check_far(const struct wheel *w, unsigned int sl
 	return NULL;
 }
 
+/* The timers of a list of bucket @slot, which are counted in @n too. */
+static inline const char *wheel_check_list(const struct wheel *w, unsigned int l,
+					   unsigned int slot, const struct hlist_head *list,
+					   u32 *n)
+{
+	const struct hlist_node *node;
+
+	hlist_for_each(node, list) {
+		const struct wheel_timer *t = container_of(node, struct wheel_timer, node);
+		const char *err = l < WHEEL_LEVELS ? wheel_check_timer(w, l, slot, t) :
+						     wheel_check_far(w, slot, t);
+
+		if (err)
+			return err;
+		++*n;
+	}
+	return NULL;
+}
+
 /* A bucket's count and its bits: I3. */
 static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int l,
 					     unsigned int slot, u64 *nr, u32 *nr_big)
 {
 	const struct wheel_bucket *b = &w->bucket[slot];
-	const struct hlist_node *node;
-	const char *err = NULL;
+	const char *err;
 	bool big;
 	u32 n = 0;
 
-	hlist_for_each(node, &b->head) {
-		const struct wheel_timer *t;
-
-		t = container_of(node, struct wheel_timer, node);
-		err = l < WHEEL_LEVELS ? wheel_check_timer(w, l, slot, t) :
-					 wheel_check_far(w, slot, t);
-		if (err)
-			return err;
-		n++;
-	}
+	err = wheel_check_list(w, l, slot, &b->head, &n);
+	if (!err && slot < WHEEL_TWINS)
+		err = wheel_check_list(w, l, slot, &w->twin[slot - WHEEL_L0], &n);
+	if (err)
+		return err;
 	if (n != b->n)
 		return "a bucket's count is wrong";
 	if (test_bit(slot, w->map) != !!n)
@@ -77,13 +90,12 @@ static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int
 	return NULL;
 }
 
-/* Is tick @e in this or the next bucket of the level above @l, or in the top level's span? */
+/* Is tick @e in this or the next bucket of the level above @l? */
 static inline bool wheel_check_holds(const struct wheel *w, unsigned int l, u64 e)
 {
-	const struct wheel_level *up = &wheel_levels[l < WHEEL_LEVELS - 1 ? l + 1 : l];
-	u64 d = div_u64(e, up->width) - div_u64(w->q[0], up->width);
+	u32 width = wheel_levels[l + 1].width;
 
-	return d < (l < WHEEL_LEVELS - 1 ? 2 : up->slots);
+	return div_u64(e, width) - div_u64(w->q[0], width) <= 1;
 }
 
 /* A level reaches so far and no farther; at the end of time there is no farther. */
@@ -129,7 +141,7 @@ static inline const char *wheel_check(const struct wheel *w)
 			return "the odometer is wrong";
 		if (w->slot[l] != lv->first + q - div_u64(q, lv->slots) * lv->slots)
 			return "a current slot is wrong";
-		if (!wheel_check_reach(w, l))
+		if (l < ARRAY_SIZE(w->reach) && !wheel_check_reach(w, l))
 			return "the reach of a level is wrong";
 	}
 	return NULL;

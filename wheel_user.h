@@ -17,12 +17,14 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define BITS_PER_LONG		(CHAR_BIT * (unsigned int)sizeof(long))
 #define BITS_TO_LONGS(n)	(((n) + BITS_PER_LONG - 1) / BITS_PER_LONG)
 #define WRITE_ONCE(x, val)	(*(volatile __typeof__(x) *)&(x) = (val))
+#define OPTIMIZER_HIDE_VAR(v)	__asm__("" : "+r" (v))
 #define prefetch(p)		__builtin_prefetch(p)
 #ifndef __always_inline		/* glibc has it */
-#define __always_inline		inline __attribute__((always_inline))
+#define __always_inline		inline
 #endif
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)

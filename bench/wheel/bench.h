@@ -14,7 +14,6 @@
 #include "wheel_user.h"
 
 #define ull		unsigned long long	/* a u64 for printf() */
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define measured	__attribute__((__noipa__))	/* a function of that name */
 
 /* n timers, the same for every subject: all drawn from a seed before anything is timed. */

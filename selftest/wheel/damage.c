@@ -124,7 +124,7 @@ static void clocks(void)
 		BROKEN(w->q[l]++, ODOMETER);
 	for (l = 0; l < WHEEL_LEVELS; l++)
 		BROKEN(w->slot[l]++, CURRENT);
-	for (l = 0; l < WHEEL_LEVELS; l++) {
+	for (l = 0; l < ARRAY_SIZE(good->reach); l++) {
 		BROKEN(w->reach[l]++, REACH);
 		BROKEN(w->reach[l]--, REACH);
 	}
@@ -158,6 +158,8 @@ static void lists(void)
 	BROKEN(bucket_of(w, BIG)->head.first = good->bucket[timer[BIG].bucket].head.first->next,
 	       COUNT);
 	BROKEN(w->bucket[WHEEL_L3].head.first = &timer[L3].node, BUCKET);
+	BROKEN(wheel_twin(w, timer[BIG].bucket)->first = NULL, COUNT);
+	BROKEN(wheel_twin(w, WHEEL_L1 + 1)->first = &timer[L3].node, BUCKET);
 	BROKEN(w->bucket[WHEEL_FAR + 1].head.first = &timer[FAR].node, FAR_BUCKET);
 }
 
@@ -179,7 +181,7 @@ static void phases(void)
 	says(good, LATE, "clk in a big bucket");
 }
 
-#define PLAN	(1 + (BIG + 1) * 4 + 7 + 8 + 21 + 5 * 3 + 4 * 4 + 4 + 4 + 3 + 1)
+#define PLAN	(1 + (BIG + 1) * 4 + 7 + 8 + 17 + 5 * 3 + 4 * 4 + 4 + 6 + 3 + 1)
 
 int main(void)
 {

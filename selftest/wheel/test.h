@@ -12,7 +12,6 @@
 #include "tap.h"
 #include "wheel_check.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ull		unsigned long long	/* a u64 for printf() */
 
 /* Wide enough for any advance: see advance(). */

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# uml-kernel.sh: print the directory of a user-mode Linux with the configuration
-# uml.config and the changes of uml.patch, and of what modules are built against.
-# It is built once, into the cache.
+# uml-kernel.sh [NAME]: print the directory of a user-mode Linux with the configuration
+# NAME.config (uml.config) and the changes of uml.patch, and of what modules are built
+# against. It is built once, into the cache.
 . "$(dirname "$0")/lib.sh"
 
-config=$top/scripts/uml.config patch=$top/scripts/uml.patch
+config=$top/scripts/${1:-uml}.config patch=$top/scripts/uml.patch
 # A change of one of them makes a new kernel.
 hash=$(cat "$config" "$patch" "$0" | sha256sum | cut -c 1-12)
 for dir in "$cache"/uml-*-"$hash"; do
@@ -40,7 +40,7 @@ deb=$("$top/scripts/kernel-source.sh" $version)
 release=$(dpkg-deb -f "$deb" Version)
 tmp=$(mktemp -d "$cache/tmp.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
-note "building a user-mode Linux $release for the tests (once, some minutes)"
+note "building a user-mode Linux $release with ${config##*/} (once, some minutes)"
 mkdir "$tmp/src"
 dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/linux-source-$version.tar.xz" |
 	tar -xJ -C "$tmp/src" --strip-components=1

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # uml.sh NAME SECONDS RUN FILE...: as boot.sh, on the user-mode Linux of
-# uml-kernel.sh. APPEND= is more kernel parameters. Logs are in build/uml/NAME.
+# uml-kernel.sh, or on the one that UML= names. APPEND= is more kernel parameters. Logs
+# are in build/uml/NAME.
 #
 # The files of the lines are opened for appending, since guest.sh empties them.
 . "$(dirname "$0")/lib.sh"
 
-kernel=$("$top/scripts/uml-kernel.sh")
+kernel=$("$top/scripts/uml-kernel.sh" "${UML:-uml}")
 logs=$top/build/uml/$1 limit=$2
 shift 2
 mkdir -p "$logs"

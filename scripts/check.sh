@@ -55,16 +55,6 @@ selftest() {
 		build/uapi/suspend "${tests[@]}" "${kmods[@]}"
 }
 
-# In a copy, since it is for another kernel.
-# shellcheck disable=SC2119 # all sources
-uml_modules() {
-	rm -rf build/uml/src
-	mkdir -p build/uml/src
-	sources | xargs cp --parents -t build/uml/src
-	quiet make -s -j"$(nproc)" -C "$1" M="$top/build/uml/src" ARCH=um SUBARCH=x86_64 \
-		CONFIG_TWHEEL_SELFTEST=m KCFLAGS=-Werror modules
-}
-
 # uml_boot NAME SECONDS TESTS KMODS, with kernel parameters in APPEND
 uml_boot() {
 	local run=build/uml/$1.run
@@ -78,7 +68,8 @@ uml() {
 	local kernel
 
 	kernel=$(scripts/uml-kernel.sh) || return
-	point "the modules build" uml_modules "$kernel" || return
+	point "the modules build" modules_for "$kernel" "$top/build/uml/src" \
+		ARCH=um SUBARCH=x86_64 KCFLAGS=-Werror || return
 	point "the selftests build" quiet make -C selftest/uapi || return
 	point "and those of failing allocations" quiet make -C selftest/uml || return
 	point "the debugging kernel's verdict" uml_boot debug 120 \

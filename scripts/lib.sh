@@ -65,6 +65,19 @@ sources() {
 # shellcheck disable=SC2120
 modules() { quiet make -j"$(nproc)" -C "$top" modules "$@"; }
 
+# modules_for KERNEL COPY [VARIABLE=VALUE...]: the modules and those of the tests for the
+# kernel that directory KERNEL is of, in a copy of the tree.
+# shellcheck disable=SC2119 # all sources
+modules_for() {
+	local kernel=$1 copy=$2
+
+	shift 2
+	rm -rf "$copy"
+	mkdir -p "$copy"
+	(cd "$top" && sources | xargs cp --parents -t "$copy")
+	quiet make -s -j"$(nproc)" -C "$kernel" M="$copy" CONFIG_TWHEEL_SELFTEST=m "$@" modules
+}
+
 # Debian's `make kernelrelease` says 6.1.192 for 6.1.0-56-cloud-amd64.
 kernel_release() {
 	sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$("$top/scripts/kdir.sh")/include/generated/utsrelease.h"

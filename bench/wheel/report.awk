@@ -1,16 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-# report.awk FILE.tsv: the figures of `make bench-wheel` as Markdown.
+# With common.awk, report.awk FILE.tsv: the figures of `make bench-wheel` as Markdown.
 BEGIN {
-	FS = "\t"
 	nr_metrics = split("add rearm cancel expire worst-advance late memory", metrics, " ")
 }
-
-$4 == "environment" {
-	environment[++nr_environment] = $5 ": " $7
-	next
-}
-
-{ value[$1, $2, $3, $4, $5] = $7 }
 
 $1 == "native" && !(($2, $3) in seen) {
 	seen[$2, $3] = 1
@@ -26,15 +18,6 @@ $1 == "native" && !($4 in known) {
 $1 == "callgrind" && $5 == "add" && !($2 in counted) {
 	counted[$2] = 1
 	count_load[++nr_counts] = $2
-}
-
-function get(rig, l, n, s, metric) {
-	return (rig, l, n, s, metric) in value ? value[rig, l, n, s, metric] : ""
-}
-
-# Three digits are what such figures are worth.
-function figure(v) {
-	return v == "" ? "–" : v >= 100 || v == int(v) ? sprintf("%.0f", v) : sprintf("%.1f", v)
 }
 
 function row(l, n, s,	i, line, some) {
@@ -88,12 +71,6 @@ function moves(	i, n, l) {
 	}
 }
 
-function goal(what, v, limit, unit) {
-	if (v != "")
-		printf "| %s | %s%s | %s%s | %s |\n", what, limit, unit, v < 10 ? sprintf("%.2f", v) : figure(v),
-			unit, v + 0 <= limit + 0 ? "reached" : "**missed**"
-}
-
 function ratio(l, n, metric,	a, b) {
 	a = get("native", l, n, "wheel", metric)
 	b = get("native", l, n, "whole-bucket", metric)
@@ -102,9 +79,7 @@ function ratio(l, n, metric,	a, b) {
 
 function goals(	l, i, late) {
 	l = "1..60000"
-	print "\n## The numbers to reach\n"
-	print "| | at most | measured | |"
-	print "|---|--:|--:|---|"
+	goals_begin()
 	goal("worst single advance, n = 10^6", get("native", l, 1000000, "wheel", "worst-advance"), 50, " µs")
 	goal("worst single advance, n = 10^7", get("native", l, 10000000, "wheel", "worst-advance"), 500, " µs")
 	goal("expire, whole-bucket's = 1, n = 10^6", ratio(l, 1000000, "expire"), 1.1, "")
@@ -124,8 +99,7 @@ END {
 	print "Written by `bench/wheel/report.awk`, not by hand; what is measured, and how, is said in"
 	print "`bench/wheel/main.c`, and of the peers in `dpdk.c` and `NettyWheel.java` beside it."
 	print ""
-	for (i = 1; i <= nr_environment; i++)
-		print "* " environment[i]
+	print_environment()
 	goals()
 	print "\n## Times\n"
 	print "Nanoseconds a timer, medians of five repetitions at least, of three at 10^7. Expiry goes"

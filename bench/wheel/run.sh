@@ -12,6 +12,8 @@
 # The figures go to build/bench-wheel.tsv, the report to stdout.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
+# shellcheck source=bench/common.sh
+. "$top/bench/common.sh"
 cd "$top"
 
 export NMAX=${NMAX:-1000000} REPS=${REPS:-5} CPU=${CPU:-$(($(nproc) - 1))}
@@ -22,18 +24,10 @@ netty_jar=/usr/share/java/netty-common.jar
 
 [ "$REPS" -ge 3 ] || die "REPS must be 3 at least"
 
-row() { printf 'native\t-\t0\tenvironment\t%s\ttext\t%s\n' "$1" "$2"; }
-
-source_id() { git -c safe.directory='*' describe --always --dirty 2>/dev/null || echo unknown; }
-
 environment() {
 	row command "make bench-wheel NMAX=$NMAX REPS=$REPS"
 	row kernel "$(uname -sr)"
-	row processor "$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1), CPU $CPU of $(nproc)"
-	row compiler "$(gcc --version | head -n 1), -O2"
-	row source "$(source_id)"
-	row load "$(cut -d ' ' -f 1-3 /proc/loadavg) when it began"
-	row date "$(date -u +%Y-%m-%d)"
+	host "CPU $CPU"
 }
 
 missing() {
@@ -103,15 +97,6 @@ same_work() {
 scripts/deps.sh bench
 scripts/deps.sh bench-peers || note "some peers could not be installed"
 quiet make -C bench/wheel
-for part in ${ONLY:-"${parts[@]}"}; do
-	{
-		[ -z "${ONLY:-}" ] || row "$part" "measured apart, $(source_id), $(date -u +%Y-%m-%d)"
-		"$part"
-	} >"$out/$part.new"
-	mv "$out/$part.new" "$out/$part.tsv"
-done
-for part in "${parts[@]}"; do
-	cat "$out/$part.tsv"
-done >$tsv
+measure $out $tsv "${parts[@]}"
 same_work $tsv
-awk -f bench/wheel/report.awk $tsv | tee ${DOC:+"$DOC"}
+awk -f bench/common.awk -f bench/wheel/report.awk $tsv | tee ${DOC:+"$DOC"}

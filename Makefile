@@ -6,7 +6,7 @@ PREFIX	?= /usr
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
 .PHONY: modules clean modules_install install headers_install tools
-.PHONY: demo check check-fast lint bench-wheel help
+.PHONY: demo check check-fast lint bench-wheel bench-kernel help
 
 modules:
 	@$(kbuild) modules
@@ -40,6 +40,9 @@ lint:
 bench-wheel:
 	@bench/wheel/run.sh
 
+bench-kernel:
+	@bench/kernel/run.sh
+
 help:
 	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
 	@echo 'make install          install them (INSTALL_MOD_PATH= as for any module)'
@@ -49,5 +52,6 @@ help:
 	@echo 'make check-fast       those without a virtual machine'
 	@echo 'make lint             the static gates'
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
+	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make tools            the user-space programs, in build/tools'
 	@echo 'make clean'

@@ -2,121 +2,177 @@
 /*
  * twheel, timer_list and hrtimer doing the same work, one after the other in one run.
  *
- *	hot	arm and cancel one timer, nothing else pending
- *	add	arm n timers, delays of 20 s and uniform in 1 ... range ms more
- *	rearm	arm each of them anew, in random order
- *	cancel	in random order
- *	expire	n timers within SPREAD_MS: what they take from a loop that does nothing but
- *		count, which is measured before without them. Also the longest time the loop
- *		stood still, and how often it was interrupted
+ * Loading the module does one workload, of n timers with delays uniform in 1 ... range ms:
+ *
+ *	run=hot		arm and cancel one timer, nothing else pending
+ *	run=pending	arm n timers, re-arm them in random order, cancel them in another one.
+ *			Interrupts are off from the first to the last: nothing expires
+ *			meanwhile, and nothing else is measured
+ *	run=busy	n timers expire on a busy CPU. Measured is what they take from a loop
+ *			that does nothing but read the clock; the longest time it stood still,
+ *			the least of all rounds; the interrupts; and in a round of its own the
+ *			longest pass of a softirq, where the kernel has tracepoints
+ *	run=idle	the same on an idle CPU: measured is how long it was not idle
+ *	run=hour	n timers within one bucket of an hour of 3600 ticks, a day ahead, on a
+ *			base of their own: what its busiest run moved, and how late they were.
+ *			name= is what to call the wheel
+ *
+ * busy and idle arm all timers before the first is due, lead() ahead. From there to the last
+ * expiry everything counts, cascading ahead of time too; what ticks and the rest of the kernel
+ * take without any timers is measured first, and subtracted. A busy CPU is interrupted HZ
+ * times a second anyway, and timer_list asks for no more than that; an idle one is woken for
+ * every jiffy or tick that has something to do. busy takes the range as real time where time
+ * is real; idle is for virtual time, which skips what is idle.
  *
  * The unit is that of ktime_get_ns(): ns where the clock is a clock, instructions under
- * QEMU's -icount shift=0. The median of ROUNDS rounds is given. Operations are done with
- * interrupts off, CHUNK at a time, so that nothing else is measured.
+ * QEMU's -icount shift=0. The median of the rounds is given.
  *
- * twheel and hrtimer are given deadlines, timer_list jiffies; twheel-rel and hrtimer-rel are
- * given delays, so that they have to look at the clock. The hrtimers expire in softirqs, as
- * the others do, but hrtimer-rel: it is the plain one, which expires in the interrupt.
+ * What is compared: twheel and hrtimer are given deadlines in ns, timer_list jiffies; the
+ * rows "rel" are given delays, so that they have to look at the clock. hrtimer is in soft
+ * mode: it calls back in softirq context, as the others do. hrtimer-hard is the plain one,
+ * which calls back in the interrupt; hard=0 leaves it out. The numbers a subject is armed
+ * with are worked out before, so that no conversion is measured. All lie in the same memory,
+ * 40 bytes a timer, hrtimer's 64. There has to be one CPU: all counters rely on that.
  *
- * Loading the module runs it; the figures are tab-separated lines in the kernel log that
- * begin with TSV: workload, n, subject, metric, unit, value.
+ * The figures are lines in the kernel log: TSV, and tab-separated workload, n, subject,
+ * metric, unit, value.
  */
 #define pr_fmt(fmt) fmt
 
+#include <linux/completion.h>
 #include <linux/hrtimer.h>
+#include <linux/interrupt.h>
 #include <linux/jiffies.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/nmi.h>
 #include <linux/prandom.h>
 #include <linux/sort.h>
+#include <linux/tick.h>
 #include <linux/timer.h>
+#include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
 
 #include "twheel.h"
 #include "twheel_compat.h"
 
-#define CHUNK		64
-#define ROUNDS		5
-#define HOT_OPS		20000
-#define LEAD_MS		20000
-#define SPREAD_MS	500
-#define STOP_NS		1000
+#define HOT_OPS		1000	/* with interrupts off, in one go */
+#define HOT_DELAY	(20 * NSEC_PER_SEC)
+#define STOP_NS		500	/* a longer pause of the loop is an interrupt */
+#define MAX_ROUNDS	101
 
-static unsigned int sizes[8] = { 1000, 10000, 100000, 1000000 };
-static unsigned int nr_sizes = 4;
-module_param_array(sizes, uint, &nr_sizes, 0444);
+static char *run = "hot";
+module_param(run, charp, 0444);
+static unsigned int n = 1;
+module_param(n, uint, 0444);
+static unsigned int range = 60000;
+module_param(range, uint, 0444);
+static unsigned int rounds = 5;
+module_param(rounds, uint, 0444);
+static bool hard = true;
+module_param(hard, bool, 0444);
 static char *unit = "ns";
 module_param(unit, charp, 0444);
+static char *name = "twheel";
+module_param(name, charp, 0444);
 
 static u32 *order;		/* a permutation */
-static u32 *delay_ms;		/* of each timer */
-static atomic_t fired;
+static u64 *when;		/* what each timer is armed with, in the subject's unit */
+static void *timers;		/* of the subject whose turn it is */
+static u32 fired;
+static DECLARE_COMPLETION(all_fired);
+
+/* What the rounds measured. */
+static u64 add[MAX_ROUNDS], rearm[MAX_ROUNDS], cancel[MAX_ROUNDS], taken[MAX_ROUNDS],
+	   caused[MAX_ROUNDS];
 
 /* ---- the subjects ------------------------------------------------------------ */
 
-static struct twheel_timer *twheels;
-static struct timer_list *lists;
-static struct hrtimer *hrtimers;
-static ktime_t start_time;
-static unsigned long start_jiffies;
+static struct twheel_timer *twheel_of(u32 i)
+{
+	return &((struct twheel_timer *)timers)[i];
+}
+
+static struct timer_list *list_of(u32 i)
+{
+	return &((struct timer_list *)timers)[i];
+}
+
+static struct hrtimer *hrtimer_of(u32 i)
+{
+	return &((struct hrtimer *)timers)[i];
+}
+
+static void count(void)
+{
+	WRITE_ONCE(fired, fired + 1);
+	if (fired == n)
+		complete(&all_fired);
+}
 
 static void twheel_fired(struct twheel_timer *timer)
 {
-	atomic_inc(&fired);
+	count();
 }
 
 static void list_fired(struct timer_list *timer)
 {
-	atomic_inc(&fired);
+	count();
 }
 
 static enum hrtimer_restart hrtimer_fired(struct hrtimer *timer)
 {
-	atomic_inc(&fired);
+	count();
 	return HRTIMER_NORESTART;
 }
 
-static u64 delay(u32 d)
+static void setup_twheel(u32 i)
 {
-	return delay_ms[d] * (u64)NSEC_PER_MSEC;
+	twheel_init(twheel_of(i), twheel_fired);
 }
 
-static ktime_t deadline(u32 d)
+static void setup_list(u32 i)
 {
-	return start_time + delay(d);
+	timer_setup(list_of(i), list_fired, 0);
 }
 
-static unsigned long expires_jiffies(u32 d)
+static void setup_hrtimer(u32 i)
 {
-	return start_jiffies + delay_ms[d] * HZ / MSEC_PER_SEC;
+	hrtimer_setup(hrtimer_of(i), hrtimer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 }
 
-static void twheel_setup_one(u32 i)
+static void setup_hrtimer_rel(u32 i)
 {
-	twheel_init(&twheels[i], twheel_fired);
+	hrtimer_setup(hrtimer_of(i), hrtimer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 }
 
-static void list_setup_one(u32 i)
+static void setup_hrtimer_hard(u32 i)
 {
-	timer_setup(&lists[i], list_fired, 0);
+	hrtimer_setup(hrtimer_of(i), hrtimer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
 }
 
-static void hrtimer_setup_one(u32 i)
+/* What stands for @delay ns after @start, or the jiffy @jiffy. */
+static u64 when_deadline(u64 start, unsigned long jiffy, u64 delay)
 {
-	hrtimer_setup(&hrtimers[i], hrtimer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	return start + delay;
 }
 
-static void hrtimer_setup_rel(u32 i)
+static u64 when_jiffies(u64 start, unsigned long jiffy, u64 delay)
 {
-	hrtimer_setup(&hrtimers[i], hrtimer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	return jiffy + DIV64_U64_ROUND_UP(delay, TICK_NSEC);
+}
+
+static u64 when_delay(u64 start, unsigned long jiffy, u64 delay)
+{
+	return delay;
 }
 
 /*
- * do_arm arms timer i with the delay of number d, do_cancel cancels timer i. The loops are
- * made for each subject, so that no indirect call is measured.
+ * do_arm arms timer i with the number w, do_cancel cancels timer i. The loops are made for
+ * each subject, so that no indirect call is measured.
  */
 #define DEFINE_SUBJECT(_name, do_arm, do_cancel)				\
-static __always_inline void arm_##_name(u32 i, u32 d)				\
+static __always_inline void arm_##_name(u32 i, u64 w)				\
 {										\
 	do_arm;									\
 }										\
@@ -126,84 +182,98 @@ static __always_inline void cancel_##_name(u32 i)				\
 	do_cancel;								\
 }										\
 										\
-static u64 bench_##_name##_hot(void)						\
+static u64 hot_##_name(u32 nr)							\
 {										\
 	u64 begin = ktime_get_ns();						\
-	u32 n;									\
+	u32 i;									\
 										\
-	for (n = 0; n < CHUNK; n++) {						\
-		arm_##_name(0, 0);						\
+	for (i = 0; i < nr; i++) {						\
+		arm_##_name(0, when[0]);					\
 		cancel_##_name(0);						\
 	}									\
 	return ktime_get_ns() - begin;						\
 }										\
 										\
-static u64 bench_##_name##_add(u32 from, u32 to)				\
+static u64 add_##_name(u32 nr)							\
 {										\
 	u64 begin = ktime_get_ns();						\
-	u32 n;									\
+	u32 i;									\
 										\
-	for (n = from; n < to; n++)						\
-		arm_##_name(n, n);						\
+	for (i = 0; i < nr; i++)						\
+		arm_##_name(i, when[i]);					\
 	return ktime_get_ns() - begin;						\
 }										\
 										\
-static u64 bench_##_name##_rearm(u32 from, u32 to)				\
+static u64 rearm_##_name(u32 nr)						\
 {										\
 	u64 begin = ktime_get_ns();						\
-	u32 n;									\
+	u32 i;									\
 										\
-	for (n = from; n < to; n++)						\
-		arm_##_name(order[n], n);					\
+	for (i = 0; i < nr; i++)						\
+		arm_##_name(order[i], when[i]);					\
 	return ktime_get_ns() - begin;						\
 }										\
 										\
-static u64 bench_##_name##_cancel(u32 from, u32 to)				\
+static u64 cancel_all_##_name(u32 nr)						\
 {										\
 	u64 begin = ktime_get_ns();						\
-	u32 n;									\
+	u32 i;									\
 										\
-	for (n = from; n < to; n++)						\
-		cancel_##_name(order[n]);					\
+	for (i = 0; i < nr; i++)						\
+		cancel_##_name(order[i]);					\
 	return ktime_get_ns() - begin;						\
 }
 
-DEFINE_SUBJECT(twheel, twheel_mod_abs(&twheels[i], deadline(d)), twheel_cancel(&twheels[i]))
-DEFINE_SUBJECT(twheel_rel, twheel_mod(&twheels[i], delay(d)), twheel_cancel(&twheels[i]))
-DEFINE_SUBJECT(list, mod_timer(&lists[i], expires_jiffies(d)), timer_delete(&lists[i]))
-DEFINE_SUBJECT(hrtimer, hrtimer_start(&hrtimers[i], deadline(d), HRTIMER_MODE_ABS_SOFT),
-	       hrtimer_try_to_cancel(&hrtimers[i]))
-DEFINE_SUBJECT(hrtimer_rel, hrtimer_start(&hrtimers[i], delay(d), HRTIMER_MODE_REL),
-	       hrtimer_try_to_cancel(&hrtimers[i]))
+DEFINE_SUBJECT(twheel, twheel_mod_abs(twheel_of(i), w), twheel_cancel(twheel_of(i)))
+DEFINE_SUBJECT(twheel_rel, twheel_mod(twheel_of(i), w), twheel_cancel(twheel_of(i)))
+DEFINE_SUBJECT(list, mod_timer(list_of(i), w), timer_delete(list_of(i)))
+DEFINE_SUBJECT(hrtimer, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_SOFT),
+	       hrtimer_try_to_cancel(hrtimer_of(i)))
+DEFINE_SUBJECT(hrtimer_rel, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_REL_SOFT),
+	       hrtimer_try_to_cancel(hrtimer_of(i)))
+DEFINE_SUBJECT(hrtimer_hard, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_HARD),
+	       hrtimer_try_to_cancel(hrtimer_of(i)))
+
+/* What a subject takes part in, beside run=hot. */
+#define PENDING		BIT(0)
+#define EXPIRE		BIT(1)
 
 struct subject {
 	const char	*name;
+	unsigned int	part;
 	void		(*setup)(u32 i);
-	u64		(*hot)(void);
-	u64		(*add)(u32 from, u32 to);
-	u64		(*rearm)(u32 from, u32 to);
-	u64		(*cancel)(u32 from, u32 to);
+	u64		(*when)(u64 start, unsigned long jiffy, u64 delay);
+	u64		(*hot)(u32 nr);
+	u64		(*add)(u32 nr);
+	u64		(*rearm)(u32 nr);
+	u64		(*cancel)(u32 nr);
 };
 
-#define SUBJECT(_label, _name, _setup) {					\
-	_label, _setup, bench_##_name##_hot, bench_##_name##_add,		\
-	bench_##_name##_rearm, bench_##_name##_cancel				\
+#define SUBJECT(_label, _part, _name, _setup, _when) {				\
+	_label, _part, _setup, _when, hot_##_name, add_##_name, rearm_##_name,	\
+	cancel_all_##_name							\
 }
 
 static const struct subject subjects[] = {
-	SUBJECT("twheel", twheel, twheel_setup_one),
-	SUBJECT("twheel-rel", twheel_rel, twheel_setup_one),
-	SUBJECT("timer_list", list, list_setup_one),
-	SUBJECT("hrtimer", hrtimer, hrtimer_setup_one),
-	SUBJECT("hrtimer-rel", hrtimer_rel, hrtimer_setup_rel),
+	SUBJECT("twheel", PENDING | EXPIRE, twheel, setup_twheel, when_deadline),
+	SUBJECT("twheel-rel", 0, twheel_rel, setup_twheel, when_delay),
+	SUBJECT("timer_list", PENDING | EXPIRE, list, setup_list, when_jiffies),
+	SUBJECT("hrtimer", PENDING | EXPIRE, hrtimer, setup_hrtimer, when_deadline),
+	SUBJECT("hrtimer-rel", 0, hrtimer_rel, setup_hrtimer_rel, when_delay),
+	SUBJECT("hrtimer-hard", EXPIRE, hrtimer_hard, setup_hrtimer_hard, when_deadline),
 };
 
 /* ---- measuring ------------------------------------------------------------------ */
 
-static void report(const char *workload, u32 n, const struct subject *s, const char *metric,
-		   const char *of, u64 value_milli)
+static void report(const char *subject, const char *metric, const char *of, u64 value_milli)
 {
-	pr_info("TSV\t%s\t%u\t%s\t%s\t%s\t%llu.%03llu\n", workload, n, s->name, metric, of,
+	char workload[32];
+
+	if (!strcmp(run, "hot") || !strcmp(run, "hour"))
+		strscpy(workload, run, sizeof(workload));
+	else
+		snprintf(workload, sizeof(workload), "%s-%u", run, range);
+	pr_info("TSV\t%s\t%u\t%s\t%s\t%s\t%llu.%03llu\n", workload, n, subject, metric, of,
 		value_milli / 1000, value_milli % 1000);
 }
 
@@ -214,29 +284,29 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static u64 median(u64 *values, unsigned int nr)
+/* The median of all rounds, for each of @nr. */
+static void report_median(const char *subject, const char *metric, const char *of,
+			  u64 *values, u32 nr)
 {
-	sort(values, nr, sizeof(*values), compare, NULL);
-	return values[nr / 2];
+	sort(values, rounds, sizeof(*values), compare, NULL);
+	report(subject, metric, of, div_u64(values[rounds / 2] * 1000, nr));
 }
 
-/* All @n operations, CHUNK at a time with interrupts off. */
-static u64 chunks(u64 (*run)(u32 from, u32 to), u32 n)
+/* Work out what all timers are armed with: delays of @lead and uniform in 1 ... range ms. */
+static void set_when(const struct subject *s, u64 lead, u32 seed)
 {
-	unsigned long flags;
-	u64 spent = 0;
+	u64 span = range * (u64)NSEC_PER_MSEC, start = ktime_get_ns();
+	unsigned long jiffy = jiffies;
+	struct rnd_state rnd;
 	u32 i;
 
-	for (i = 0; i < n; i += CHUNK) {
-		local_irq_save(flags);
-		spent += run(i, min(i + CHUNK, n));
-		local_irq_restore(flags);
-		cond_resched();
-	}
-	return spent;
+	prandom_seed_state(&rnd, seed);
+	for (i = 0; i < n; i++)
+		when[i] = s->when(start, jiffy, lead + 1 +
+				  mul_u64_u32_shr(span, prandom_u32_state(&rnd), 32));
 }
 
-static void set_delays(u32 n, u32 lead, u32 range, u32 seed)
+static void shuffle(u32 seed)
 {
 	struct rnd_state rnd;
 	u32 i;
@@ -245,159 +315,357 @@ static void set_delays(u32 n, u32 lead, u32 range, u32 seed)
 	for (i = 0; i < n; i++) {
 		u32 j = prandom_u32_state(&rnd) % (i + 1);
 
-		delay_ms[i] = lead + 1 + prandom_u32_state(&rnd) % range;
 		order[i] = order[j];
 		order[j] = i;
 	}
-	start_time = ktime_get();
-	start_jiffies = jiffies;
 }
 
-static void bench_hot(const struct subject *s)
+static void set_up(const struct subject *s)
 {
-	u64 rounds[ROUNDS];
-	unsigned int r, i;
-
-	set_delays(1, LEAD_MS, 1, 1);
-	s->setup(0);
-	for (r = 0; r < ROUNDS; r++) {
-		rounds[r] = 0;
-		for (i = 0; i < HOT_OPS; i += CHUNK) {
-			unsigned long flags;
-
-			local_irq_save(flags);
-			rounds[r] += s->hot();
-			local_irq_restore(flags);
-			cond_resched();
-		}
-	}
-	report("hot", 1, s, "add+cancel", unit,
-	       div_u64(median(rounds, ROUNDS) * 1000, roundup(HOT_OPS, CHUNK)));
-}
-
-static void bench_pending(const struct subject *s, u32 n, u32 range)
-{
-	u64 add[ROUNDS], rearm[ROUNDS], cancel[ROUNDS];
-	char name[32];
-	unsigned int r;
 	u32 i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		s->setup(i);
-	for (r = 0; r < ROUNDS; r++) {
-		set_delays(n, LEAD_MS, range, r + 1);
-		add[r] = chunks(s->add, n);
-		rearm[r] = chunks(s->rearm, n);
-		cancel[r] = chunks(s->cancel, n);
+		if (!(i % 1024))
+			cond_resched();
 	}
-	snprintf(name, sizeof(name), "pending-%u", range);
-	report(name, n, s, "add", unit, div_u64(median(add, ROUNDS) * 1000, n));
-	report(name, n, s, "rearm", unit, div_u64(median(rearm, ROUNDS) * 1000, n));
-	report(name, n, s, "cancel", unit, div_u64(median(cancel, ROUNDS) * 1000, n));
 }
 
-/* ---- expiry: what is taken from a loop that counts --------------------------------- */
+static int run_hot(const struct subject *s)
+{
+	unsigned long flags;
+	unsigned int r;
 
-struct spin {
-	u64	loops;
+	set_up(s);
+	for (r = 0; r < rounds; r++) {
+		when[0] = s->when(ktime_get_ns(), jiffies, HOT_DELAY);
+		local_irq_save(flags);
+		taken[r] = s->hot(HOT_OPS);
+		local_irq_restore(flags);
+		cond_resched();
+	}
+	report_median(s->name, "add+cancel", unit, taken, HOT_OPS);
+	return 0;
+}
+
+static int run_pending(const struct subject *s)
+{
+	unsigned long flags;
+	unsigned int r;
+
+	if (!(s->part & PENDING))
+		return 0;
+	set_up(s);
+	for (r = 0; r < rounds; r++) {
+		local_irq_save(flags);
+		set_when(s, 0, 2 * r);
+		add[r] = s->add(n);
+		shuffle(2 * r);
+		set_when(s, 0, 2 * r + 1);
+		rearm[r] = s->rearm(n);
+		shuffle(2 * r + 1);
+		cancel[r] = s->cancel(n);
+		touch_softlockup_watchdog();
+		local_irq_restore(flags);
+		cond_resched();
+	}
+	report_median(s->name, "add", unit, add, n);
+	report_median(s->name, "rearm", unit, rearm, n);
+	report_median(s->name, "cancel", unit, cancel, n);
+	return 0;
+}
+
+/* ---- expiry ------------------------------------------------------------------------ */
+
+/* What was taken from somebody in some time. */
+struct toll {
 	u64	time;
-	u64	worst;		/* the longest time between two loops */
-	u64	stops;		/* how often that was much longer than usual */
+	u64	taken;
+	u64	longest;	/* of what was taken at once */
+	u64	interrupts;
 };
 
+static u64 usual = U64_MAX;	/* what a turn of the loop takes */
+static struct toll nothing;	/* what the kernel takes without any timers */
+
+/* How many interrupts of hrtimers there were, the tick being one. */
+static u32 interrupts(void)
+{
+	struct hrtimer probe;
+
+	hrtimer_setup(&probe, hrtimer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	return probe.base->cpu_base->nr_events;
+}
+
 /*
- * Count until @until, or until @target have fired. What stops the loop for STOP_NS more than it
- * usually takes is an interrupt.
+ * From @begin on, spin until all timers have fired, or @most ns. Without cond_resched() there
+ * would be no more softirqs as soon as one of them has left the rest to ksoftirqd.
  */
-static void spin(struct spin *spin, u64 until, u32 target)
+static void spin(struct toll *toll, u64 begin, u64 most)
 {
-	u64 begin = ktime_get_ns(), last = begin, now = begin, usual = U64_MAX;
+	u64 last = begin, now, gap;
 
-	memset(spin, 0, sizeof(*spin));
-	while (now < until && (u32)atomic_read(&fired) < target) {
+	do {
 		now = ktime_get_ns();
-		usual = min(usual, max(now - last, 1ULL));
-		spin->worst = max(spin->worst, now - last);
-		spin->stops += now - last > usual + STOP_NS;
-		spin->loops++;
+		gap = now - last;
+		usual = min(usual, gap);
+		if (gap > usual + STOP_NS) {
+			toll->taken += gap - usual;
+			toll->longest = max(toll->longest, gap - usual);
+		}
 		last = now;
+		cond_resched();
+	} while (now - begin < most && READ_ONCE(fired) < n);
+	toll->time = now - begin;
+}
+
+static u64 idle_ns(void)
+{
+	return get_cpu_idle_time_us(0, NULL) * NSEC_PER_USEC;
+}
+
+/* The same, but sleep. */
+static void doze(struct toll *toll, u64 begin, u64 most)
+{
+	u64 idle = idle_ns();
+
+	wait_for_completion_killable_timeout(&all_fired, nsecs_to_jiffies(most));
+	toll->time = ktime_get_ns() - begin;
+	toll->taken = toll->time - min(toll->time, idle_ns() - idle);
+}
+
+static bool is_busy(void)
+{
+	return !strcmp(run, "busy");
+}
+
+static void watch(struct toll *toll, u64 begin, u64 most)
+{
+	u32 before = interrupts();
+
+	memset(toll, 0, sizeof(*toll));
+	if (is_busy())
+		spin(toll, begin, most);
+	else
+		doze(toll, begin, most);
+	toll->interrupts = interrupts() - before;
+}
+
+/* What the kernel would have taken anyway is not the timers' fault. */
+static u64 beyond(u64 value, u64 of_nothing, u64 time)
+{
+	u64 anyway = mul_u64_u64_div_u64(of_nothing, time, nothing.time);
+
+	return value - min(value, anyway);
+}
+
+/* All timers must be armed by then. */
+static u64 lead(void)
+{
+	return 500 * NSEC_PER_MSEC + n * 2500ULL;
+}
+
+/* Arm all timers and see what they take. Afterwards none is armed. */
+static int expire(const struct subject *s, u32 seed, struct toll *toll)
+{
+	u64 begin, most = lead() + (range + range / 4 + 1000) * (u64)NSEC_PER_MSEC;
+	unsigned long flags;
+
+	fired = 0;
+	reinit_completion(&all_fired);
+	local_irq_save(flags);
+	set_when(s, lead(), seed);
+	begin = ktime_get_ns();
+	s->add(n);
+	if (ktime_get_ns() - begin > lead() / 2) {
+		s->cancel(n);
+		local_irq_restore(flags);
+		pr_err("not ok: %s: arming took too long\n", s->name);
+		return -ETIME;
 	}
-	spin->time = now - begin;
+	begin = ktime_get_ns();
+	local_irq_restore(flags);
+	watch(toll, begin, most);
+	if (fired == n)
+		return 0;
+	pr_err("not ok: %s: %u of %u timers have expired\n", s->name, fired, n);
+	s->cancel(n);
+	return -ETIME;
 }
 
-static u64 expire_round(const struct subject *s, u32 n, u32 seed, struct spin *loaded)
-{
-	u64 lead = 200 + n / 250, idle_time;
-	struct spin idle;
+#ifdef CONFIG_TRACEPOINTS
+static struct tracepoint *softirq_entry, *softirq_exit;
+static u64 pass_begin, longest_pass;
 
-	atomic_set(&fired, 0);
-	spin(&idle, ktime_get_ns() + SPREAD_MS * NSEC_PER_MSEC, U32_MAX);
-	set_delays(n, lead, SPREAD_MS, seed);
-	chunks(s->add, n);
-	while (ktime_get_ns() < start_time + (lead - 20) * NSEC_PER_MSEC)
-		cpu_relax();
-	WARN_ON_ONCE(atomic_read(&fired));
-	spin(loaded, U64_MAX, n);
-	idle_time = mul_u64_u64_div_u64(loaded->loops, idle.time, idle.loops);
-	return loaded->time > idle_time ? loaded->time - idle_time : 0;
+static void on_entry(void *unused, unsigned int nr)
+{
+	pass_begin = ktime_get_ns();
 }
 
-static void bench_expire(const struct subject *s, u32 n)
+static void on_exit(void *unused, unsigned int nr)
 {
-	u64 taken[ROUNDS], worst[ROUNDS], stops[ROUNDS];
-	struct spin loaded;
+	if (nr == TIMER_SOFTIRQ || nr == HRTIMER_SOFTIRQ)
+		longest_pass = max(longest_pass, ktime_get_ns() - pass_begin);
+}
+
+static void find_tracepoint(struct tracepoint *tp, void *unused)
+{
+	if (!strcmp(tp->name, "softirq_entry"))
+		softirq_entry = tp;
+	if (!strcmp(tp->name, "softirq_exit"))
+		softirq_exit = tp;
+}
+
+/* In a round of its own: to look at it takes time too. */
+static int report_pass(const struct subject *s)
+{
+	struct toll toll;
+	int err;
+
+	for_each_kernel_tracepoint(find_tracepoint, NULL);
+	if (!softirq_entry || !softirq_exit)
+		return 0;
+	longest_pass = 0;
+	pass_begin = U64_MAX;
+	tracepoint_probe_register(softirq_entry, on_entry, NULL);
+	tracepoint_probe_register(softirq_exit, on_exit, NULL);
+	err = expire(s, 0, &toll);
+	tracepoint_probe_unregister(softirq_exit, on_exit, NULL);
+	tracepoint_probe_unregister(softirq_entry, on_entry, NULL);
+	tracepoint_synchronize_unregister();
+	if (!err)
+		report(s->name, "longest-pass", unit, longest_pass * 1000);
+	return err;
+}
+#else
+static int report_pass(const struct subject *s)
+{
+	return 0;
+}
+#endif
+
+static int run_expire(const struct subject *s)
+{
+	u64 longest = U64_MAX;
 	unsigned int r;
+	int err;
+
+	if (!(s->part & EXPIRE) || (!hard && s->setup == setup_hrtimer_hard))
+		return 0;
+	set_up(s);
+	shuffle(0);
+	for (r = 0; r < rounds; r++) {
+		struct toll toll;
+
+		err = expire(s, r, &toll);
+		if (err)
+			return err;
+		taken[r] = beyond(toll.taken, nothing.taken, toll.time);
+		caused[r] = beyond(toll.interrupts, nothing.interrupts, toll.time);
+		longest = min(longest, toll.longest);
+	}
+	report_median(s->name, "expire", unit, taken, n);
+	report_median(s->name, "interrupts", "count", caused, 1);
+	if (!is_busy())
+		return 0;
+	report(s->name, "longest-stop", unit, longest * 1000);
+	return s->setup == setup_hrtimer_hard ? 0 : report_pass(s);
+}
+
+/* ---- one hour's bucket ---------------------------------------------------------------- */
+
+#define HOUR		3600
+#define DAY		86400
+
+static u64 latest;
+
+static void hour_fired(struct twheel_timer *timer)
+{
+	latest = max(latest, ktime_get_ns() - when[timer - twheel_of(0)]);
+	count();
+}
+
+static void run_hour_on(struct twheel_base *base)
+{
+	u64 tick = div_u64(ktime_get_ns(), TWHEEL_TICK_NS);
+	u64 first = (div_u64(tick + DAY, HOUR) + 1) * HOUR;
+	struct rnd_state rnd;
 	u32 i;
 
-	for (i = 0; i < n; i++)
-		s->setup(i);
-	for (r = 0; r < ROUNDS; r++) {
-		taken[r] = expire_round(s, n, r + 1, &loaded);
-		worst[r] = loaded.worst;
-		stops[r] = loaded.stops;
+	prandom_seed_state(&rnd, 1);
+	for (i = 0; i < n; i++) {
+		when[i] = (first + prandom_u32_state(&rnd) % HOUR) * TWHEEL_TICK_NS;
+		twheel_init_on(base, twheel_of(i), hour_fired);
+		twheel_add_abs(twheel_of(i), when[i]);
+		if (!(i % 1024))
+			cond_resched();
 	}
-	report("expire-500", n, s, "expire", unit, div_u64(median(taken, ROUNDS) * 1000, n));
-	report("expire-500", n, s, "longest stop", unit, median(worst, ROUNDS) * 1000);
-	report("expire-500", n, s, "stops", "count", median(stops, ROUNDS) * 1000);
+	wait_for_completion_killable(&all_fired);
 }
 
-static void bench_size(u32 n)
+static int run_hour(void)
+{
+	struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_NS };
+	struct twheel_base *base = twheel_create(&config);
+	struct twheel_stats stats;
+
+	if (IS_ERR(base))
+		return PTR_ERR(base);
+	run_hour_on(base);
+	twheel_get_stats(base, &stats);
+	twheel_destroy(base);
+	report(name, "most-moves", "moves", stats.worst * 1000);
+	report(name, "moves", "moves", stats.moves * 1000);
+	report(name, "interrupts", "count", stats.wakeups * 1000);
+	report(name, "deferred", "count", stats.deferred * 1000);
+	report(name, "latest", "ms", div_u64(latest, NSEC_PER_USEC));
+	return 0;
+}
+
+/* ---- */
+
+static int each_subject(int (*do_run)(const struct subject *s))
 {
 	unsigned int i;
+	int err = 0;
 
-	for (i = 0; i < ARRAY_SIZE(subjects); i++)
-		bench_pending(&subjects[i], n, 60000);
-	for (i = 0; i < ARRAY_SIZE(subjects); i++)
-		bench_pending(&subjects[i], n, 1000000);
-	for (i = 0; i < ARRAY_SIZE(subjects); i++)
-		bench_expire(&subjects[i], n);
+	for (i = 0; i < ARRAY_SIZE(subjects) && !err; i++)
+		err = do_run(&subjects[i]);
+	return err;
+}
+
+static int run_all(void)
+{
+	/* In real time it has to be short. */
+	u64 longest = is_busy() ? 10 * NSEC_PER_SEC : U64_MAX;
+
+	if (!strcmp(run, "hot"))
+		return each_subject(run_hot);
+	if (!strcmp(run, "pending"))
+		return each_subject(run_pending);
+	if (!strcmp(run, "hour"))
+		return run_hour();
+	if (strcmp(run, "busy") && strcmp(run, "idle"))
+		return -EINVAL;
+	watch(&nothing, ktime_get_ns(), min(lead() + range * (u64)NSEC_PER_MSEC, longest));
+	return each_subject(run_expire);
 }
 
 static int __init bench_init(void)
 {
-	u32 most = 1, i;
+	int err = -ENOMEM;
 
-	for (i = 0; i < nr_sizes; i++)
-		most = max(most, sizes[i]);
-	order = vzalloc(array_size(most, sizeof(*order)));
-	delay_ms = vzalloc(array_size(most, sizeof(*delay_ms)));
-	twheels = vzalloc(array_size(most, sizeof(*twheels)));
-	lists = vzalloc(array_size(most, sizeof(*lists)));
-	hrtimers = vzalloc(array_size(most, sizeof(*hrtimers)));
-	if (order && delay_ms && twheels && lists && hrtimers) {
-		for (i = 0; i < ARRAY_SIZE(subjects); i++)
-			bench_hot(&subjects[i]);
-		for (i = 0; i < nr_sizes; i++)
-			bench_size(sizes[i]);
-	}
-	for (i = 0; twheels && i < most; i++)
-		twheel_cancel_sync(&twheels[i]);
-	vfree(hrtimers);
-	vfree(lists);
-	vfree(twheels);
-	vfree(delay_ms);
+	if (num_online_cpus() != 1 || !n || rounds < 1 || rounds > MAX_ROUNDS)
+		return -EINVAL;
+	order = vmalloc(array_size(n, sizeof(*order)));
+	when = vmalloc(array_size(n, sizeof(*when)));
+	timers = vzalloc(array_size(n, sizeof(struct hrtimer)));
+	if (order && when && timers)
+		err = run_all();
+	vfree(timers);
+	vfree(when);
 	vfree(order);
-	return 0;
+	return err;
 }
 
 static void __exit bench_exit(void)

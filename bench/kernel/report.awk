@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+# With common.awk, report.awk FILE.tsv: the figures of `make bench-kernel` as Markdown.
+!(($1, $2, $3) in seen) {
+	seen[$1, $2, $3] = 1
+	sizes[$1, $2] = sizes[$1, $2] " " $3
+}
+
+!(($2, $4) in known) {
+	known[$2, $4] = 1
+	subjects[$2] = subjects[$2] " " $4
+}
+
+function ratio(rig, workload, n, metric, other,	a, b) {
+	a = get(rig, workload, n, "twheel", metric)
+	b = get(rig, workload, n, other, metric)
+	return a == "" || b == "" || b == 0 ? "" : a / b
+}
+
+# The most of twheel's, over all sizes, for each of the least.
+function spread(rig, workload, metric,	n, nr, i, v, least, most) {
+	nr = split(sizes[rig, workload], n, " ")
+	for (i = 1; i <= nr; i++) {
+		v = get(rig, workload, n[i], "twheel", metric)
+		if (v == "")
+			return ""
+		if (i == 1 || v + 0 < least)
+			least = v + 0
+		if (i == 1 || v + 0 > most)
+			most = v + 0
+	}
+	return nr > 1 ? most / least : ""
+}
+
+# A line for each of @metrics, one for each subject, a column for each size.
+function table(rig, workload, metrics,	m, nr_m, s, nr_s, n, nr_n, i, j, k, line, some) {
+	nr_n = split(sizes[rig, workload], n, " ")
+	nr_s = split(subjects[workload], s, " ")
+	nr_m = split(metrics, m, " ")
+	if (!nr_n)
+		return
+	line = "| n = |"
+	for (k = 1; k <= nr_n; k++)
+		line = line " " n[k] " |"
+	print line
+	gsub(/[^|]+/, "--:", line)
+	sub(/^.--:/, "|---", line)
+	print line
+	for (i = 1; i <= nr_m; i++) {
+		for (j = 1; j <= nr_s; j++) {
+			line = "| " m[i] ", " s[j] " |"
+			some = ""
+			for (k = 1; k <= nr_n; k++) {
+				some = some get(rig, workload, n[k], s[j], m[i])
+				line = line " " figure(get(rig, workload, n[k], s[j], m[i])) " |"
+			}
+			if (some != "")
+				print line
+		}
+	}
+}
+
+function section(title, rig, workload, metrics) {
+	if ((rig, workload) in sizes) {
+		print "\n### " title "\n"
+		table(rig, workload, metrics)
+	}
+}
+
+function goals_at_a_million(what, workload, metric) {
+	goal(what ", timer_list's = 1", ratio("uml", workload, 1000000, metric, "timer_list"), 1, "")
+	goal(what ", hrtimer's = 1", ratio("uml", workload, 1000000, metric, "hrtimer"), 0.33, "")
+}
+
+function goals(	range, i) {
+	goals_begin()
+	goal("hot add+cancel, instructions, timer_list's = 1", ratio("icount", "hot", 1, "add+cancel", "timer_list"), 0.9, "")
+	goal("hot add+cancel, instructions, hrtimer's = 1", ratio("icount", "hot", 1, "add+cancel", "hrtimer"), 0.45, "")
+	split("60000 1000000", range, " ")
+	for (i = 1; i <= 2; i++) {
+		goals_at_a_million("add, n = 10^6, 1 … " range[i] " ms, ns", "pending-" range[i], "add")
+		goals_at_a_million("cancel, n = 10^6, 1 … " range[i] " ms, ns", "pending-" range[i], "cancel")
+	}
+	goals_at_a_million("expire, n = 10^6, 1 … 1000 ms, ns", "busy-1000", "expire")
+	goals_at_a_million("expire, n = 10^6, 1 … 60000 ms, ns", "busy-60000", "expire")
+	for (i = 1; i <= 2; i++) {
+		goal("add, 1 … " range[i] " ms, instructions, most of all n / least", spread("icount", "pending-" range[i], "add"), 1.05, "")
+		goal("cancel, 1 … " range[i] " ms, instructions, most of all n / least", spread("icount", "pending-" range[i], "cancel"), 1.05, "")
+	}
+	goal("moves in one run, n = 10^6 in one hour's bucket", get("icount", "hour", 1000000, "twheel", "most-moves"), 1100, "")
+	goal("not in their tick, over virtual years", nr_exact ? inexact + 0 : "", 0, " timers")
+}
+
+function hour(	i, m, nr, s) {
+	if (!(("icount", "hour") in sizes))
+		return
+	print "\n## A million timers in one hour's bucket\n"
+	print "All within one bucket of 3600 ticks, a day ahead. No run does more than 1024 operations,"
+	print "so cascading a whole bucket does not show in the moves of a run but in how late the"
+	print "timers are. In user space nothing bounds it: see most moves in one tick,"
+	print "[bench-wheel.md](bench-wheel.md). In virtual time, an instruction being a ns.\n"
+	print "| | most moves in a run | moves | runs | of these cut short | latest, ms |"
+	print "|---|--:|--:|--:|--:|--:|"
+	nr = split("most-moves moves interrupts deferred latest", m, " ")
+	split("twheel whole-bucket", s, " ")
+	for (i = 1; i <= 2; i++)
+		print hour_row(s[i], m, nr)
+}
+
+function hour_row(s, m, nr,	i, line) {
+	line = "| " s " |"
+	for (i = 1; i <= nr; i++)
+		line = line " " figure(get("icount", "hour", 1000000, s, m[i])) " |"
+	return line
+}
+
+function exact(	i) {
+	if (!nr_exact)
+		return
+	print "\n## Exactness\n"
+	print "Timers of all distances in virtual time, where code takes none, see"
+	print "`selftest/kmod/twheel_century.c`: how many do not fire in their tick. timer_list is given"
+	print "the same delays, of up to 12 days, and is late by design.\n"
+	print "| | timers | | |"
+	print "|---|--:|---|--:|"
+	for (i = 1; i <= nr_exact; i++)
+		print exact_line[i]
+}
+
+$2 == "exact" {
+	if ($4 == "twheel")
+		inexact += $7
+	exact_line[++nr_exact] = "| " $4 " | " $3 " | " $5 " | " figure($7) " " $6 " |"
+}
+
+END {
+	print "# twheel beside timer_list and hrtimer"
+	print ""
+	print "Written by `bench/kernel/report.awk`, not by hand. What is measured, and how, is said in"
+	print "`bench/kernel/twheel_bench.c`, and where, in `run.sh` beside it."
+	print ""
+	print_environment()
+	goals()
+	print "\n## One hot timer, nothing else pending"
+	section("instructions", "icount", "hot", "add+cancel")
+	section("ns", "uml", "hot", "add+cancel")
+	print "\n## Timers pending"
+	section("1 … 60 000 ms, ns", "uml", "pending-60000", "add rearm cancel")
+	section("1 … 1 000 000 ms, ns", "uml", "pending-1000000", "add rearm cancel")
+	section("1 … 60 000 ms, instructions", "icount", "pending-60000", "add rearm cancel")
+	section("1 … 1 000 000 ms, instructions", "icount", "pending-1000000", "add rearm cancel")
+	print "\n## Expiry\n"
+	print "expire is what each timer took. interrupts are those of hrtimers beyond the ones that come"
+	print "anyway. longest-stop is how long anything else stood still, longest-pass that of one softirq."
+	section("1 … 1000 ms on a busy CPU, ns", "uml", "busy-1000", "expire interrupts longest-stop")
+	section("1 … 60 000 ms on a busy CPU, ns", "uml", "busy-60000", "expire interrupts longest-stop")
+	section("1 … 1000 ms on a busy CPU, instructions", "icount", "busy-1000", "expire interrupts longest-stop longest-pass")
+	section("1 … 60 000 ms on an idle CPU, instructions", "icount", "idle-60000", "expire interrupts")
+	section("1 … 1 000 000 ms on an idle CPU, instructions", "icount", "idle-1000000", "expire interrupts")
+	hour()
+	exact()
+}

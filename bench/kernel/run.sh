@@ -1,0 +1,164 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# run.sh: twheel, timer_list and hrtimer beside each other in two kernels; `make
+# bench-kernel`. twheel_bench.c says what is measured.
+#
+#	NMAX=n	the most timers, a power of ten; 1000000 unless told otherwise
+#	DOC=f	write the report there too
+#	ONLY=p	some parts, or all of a rig: icount, uml. The rest is that of the last run
+#
+#	part		rig
+#	icount-ops	Debian's kernel in QEMU -icount: instructions, the same in every run
+#	icount-expire	the same
+#	icount-hour	the same, with twheel.ko as it is, and with one that cascades whole
+#			buckets: WHEEL_BIG is a size that no bucket reaches
+#	uml-ops		user-mode Linux, native code: ns, on a machine that has nothing else to do
+#	uml-expire	the same
+#	uml-minute	the same: the range of 60 000 ms, which is real time, at 10^6 only, once
+#	uml-exact	user-mode Linux in virtual time: selftest/kmod/twheel_century.c
+#
+# The figures go to build/bench-kernel.tsv, the report to stdout.
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+# shellcheck source=bench/common.sh
+. "$top/bench/common.sh"
+cd "$top"
+
+export NMAX=${NMAX:-1000000}
+out=build/bench-kernel tsv=build/bench-kernel.tsv
+parts=(environment icount-ops icount-expire icount-hour uml-ops uml-expire uml-minute uml-exact)
+ranges="60000 1000000"
+MEM=$((384 + NMAX * 80 / 1000000))
+export MEM
+
+hz() { sed -n 's/^CONFIG_HZ=//p' "$1/.config"; }
+
+environment() {
+	row command "make bench-kernel NMAX=$NMAX"
+	row icount "$(kernel_release), HZ=$(hz "$KDIR"), in $(qemu-system-x86_64 --version | head -n 1)"
+	row uml "$(basename "$uml" | cut -d - -f 1-3), HZ=$(hz "$uml"), on $(uname -sr)"
+	host "one CPU"
+}
+
+sizes() { for ((n = 1000; n <= $1; n *= 10)); do echo "$n"; done; }
+
+# How often a run of so many timers is worth repeating.
+rounds() { echo $(($1 < 100000 ? 51 : $1 < 1000000 ? 11 : $1 < 10000000 ? 5 : 3)); }
+
+# figures RIG: of what a machine printed; the rest is for people.
+figures() {
+	awk -v rig="$1" -F '\t' -v OFS='\t' '
+		NF == 6 { print rig, $0; fflush(); next }
+		{ print > "/dev/stderr" }'
+}
+
+# machine RIG MODULES JOB...: boot it, with the modules in directory MODULES.
+machine() {
+	local rig=$1 dir=$2 name=$part-${2##*/} boot=(scripts/uml.sh)
+	local files=("$dir"/{twheel,twheel_chardev,bench/kernel/twheel_bench}.ko)
+
+	shift 2
+	printf "mode=bench kmods='%s'\n" "$*" >"$out/$name.run"
+	[ "$rig" != icount ] || boot=(env ICOUNT=1 scripts/boot.sh)
+	[ "$part" != uml-exact ] || files+=("$dir/selftest/kmod/twheel_century.ko")
+	"${boot[@]}" "bench-$name" 3600 "$out/$name.run" "${files[@]}"
+}
+
+# job WORD,...: a load of the module
+job() { local IFS=,; echo "twheel_bench.ko,$*"; }
+
+icount() { machine icount "$out/${modules:-icount}" "$@" | figures icount; }
+count() { job unit=instructions rounds=1 "$@"; }
+
+icount-ops() {
+	local jobs n range
+
+	jobs=$(count run=hot)
+	for range in $ranges; do
+		for n in $(sizes "$NMAX"); do
+			jobs+=" $(count run=pending range="$range" n="$n")"
+		done
+	done
+	icount "$jobs"
+}
+
+icount-expire() {
+	local jobs='' n range most=$((NMAX < 1000000 ? NMAX : 1000000))
+
+	for n in $(sizes "$most"); do
+		for range in $ranges; do
+			jobs+=" $(count run=idle range="$range" n="$n")"
+		done
+		jobs+=" $(count run=busy range=1000 n="$n")"
+	done
+	icount "$jobs"
+}
+
+icount-hour() {
+	icount "$(count run=hour n=1000000)"
+	modules=whole icount "$(count run=hour n=1000000 name=whole-bucket)"
+}
+
+uml() { machine uml "$out/uml" "$@" | figures uml; }
+
+uml-ops() {
+	local jobs n range
+
+	jobs=$(job run=hot rounds=101)
+	for range in $ranges; do
+		for n in $(sizes "$NMAX"); do
+			jobs+=" $(job run=pending range="$range" n="$n" rounds="$(rounds "$n")")"
+		done
+	done
+	uml "$jobs"
+}
+
+uml-expire() {
+	local jobs='' n
+
+	for n in $(sizes $((NMAX < 1000000 ? NMAX : 1000000))); do
+		jobs+=" $(job run=busy range=1000 n="$n" rounds=3)"
+	done
+	uml "$jobs"
+}
+
+uml-minute() {
+	[ "$NMAX" -lt 1000000 ] || uml "$(job run=busy range=60000 n=1000000 rounds=1 hard=0)"
+}
+
+# What the test says in words.
+uml-exact() {
+	APPEND=time-travel=inf-cpu machine uml "$out/uml" twheel_century.ko 2>&1 | tee "$out/exact.log" >&2
+	awk -v OFS='\t' '
+		function row(n, subject, metric, unit, value) {
+			print "uml", "exact", n, subject, metric, unit, value
+		}
+		/expiries, / {
+			split($0, w, /[^0-9]+/)
+		}
+		/of them are (early|late)/ {
+			row(w[3], "twheel", $NF "-in-" w[2] "-days", "timers", $(NF - 4))
+		}
+		/timer_list, HZ/ {
+			split($0, w, /[^0-9.]+/)
+			row(w[3], "timer_list", "mean-late", "ms", w[5])
+			row(w[3], "timer_list", "most-late", "ms", w[6])
+			row(w[3], "timer_list", "most-late-share", "%", w[7])
+		}' "$out/exact.log"
+}
+
+# build: the modules, for each machine
+build() {
+	modules_for "$KDIR" "$top/$out/icount"
+	modules_for "$KDIR" "$top/$out/whole" KCFLAGS=-DWHEEL_BIG=1000000000u
+	modules_for "$uml" "$top/$out/uml" ARCH=um SUBARCH=x86_64
+}
+
+scripts/deps.sh build rig uml
+KDIR=$(scripts/kdir.sh)
+export KDIR UML=uml-bench
+uml=$(scripts/uml-kernel.sh $UML)
+mkdir -p $out
+build
+measure $out $tsv "${parts[@]}"
+awk -f bench/common.awk -f bench/kernel/report.awk $tsv | tee ${DOC:+"$DOC"}

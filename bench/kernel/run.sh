@@ -14,7 +14,7 @@
 #			buckets: WHEEL_BIG is a size that no bucket reaches
 #	uml-ops		user-mode Linux, native code: ns, on a machine that has nothing else to do
 #	uml-expire	the same
-#	uml-minute	the same: the range of 60 000 ms, which is real time, at 10^6 only, once
+#	uml-minute	the same: the range of 60 000 ms, which is real time, from 10^6 on, once
 #	uml-exact	user-mode Linux in virtual time: selftest/kmod/twheel_century.c
 #
 # The figures go to build/bench-kernel.tsv, the report to stdout.
@@ -45,6 +45,18 @@ sizes() { for ((n = 1000; n <= $1; n *= 10)); do echo "$n"; done; }
 # How often a run of so many timers is worth repeating.
 rounds() { echo $(($1 < 100000 ? 51 : $1 < 1000000 ? 11 : $1 < 10000000 ? 5 : 3)); }
 
+# built NAME: the modules of a machine, once in each run
+declare -A is_built
+built() {
+	[ -z "${is_built[$1]:-}" ] || return 0
+	case $1 in
+	icount)	modules_for "$KDIR" "$top/$out/icount" ;;
+	whole)	modules_for "$KDIR" "$top/$out/whole" KCFLAGS=-DWHEEL_BIG=1000000000u ;;
+	uml)	modules_for "$uml" "$top/$out/uml" ARCH=um SUBARCH=x86_64 ;;
+	esac
+	is_built[$1]=1
+}
+
 # figures RIG: of what a machine printed; the rest is for people.
 figures() {
 	awk -v rig="$1" -F '\t' -v OFS='\t' '
@@ -67,7 +79,10 @@ machine() {
 # job WORD,...: a load of the module
 job() { local IFS=,; echo "twheel_bench.ko,$*"; }
 
-icount() { machine icount "$out/${modules:-icount}" "$@" | figures icount; }
+icount() {
+	built icount
+	machine icount $out/icount "$@" | figures icount
+}
 count() { job unit=instructions rounds=1 "$@"; }
 
 icount-ops() {
@@ -83,23 +98,27 @@ icount-ops() {
 }
 
 icount-expire() {
-	local jobs='' n range most=$((NMAX < 1000000 ? NMAX : 1000000))
+	local jobs='' n most=$((NMAX < 1000000 ? NMAX : 1000000))
 
 	for n in $(sizes "$most"); do
-		for range in $ranges; do
-			jobs+=" $(count run=idle range="$range" n="$n")"
-		done
 		jobs+=" $(count run=busy range=1000 n="$n")"
+		# An interrupt each takes long enough.
+		jobs+=" $(count run=idle range=60000 n="$n" hard=$((n < 1000000)))"
+		[ "$n" -ge 1000000 ] || jobs+=" $(count run=idle range=1000000 n="$n")"
 	done
 	icount "$jobs"
 }
 
 icount-hour() {
 	icount "$(count run=hour n=1000000)"
-	modules=whole icount "$(count run=hour n=1000000 name=whole-bucket)"
+	built whole
+	machine icount $out/whole "$(count run=hour n=1000000 name=whole-bucket)" | figures icount
 }
 
-uml() { machine uml "$out/uml" "$@" | figures uml; }
+uml() {
+	built uml
+	machine uml $out/uml "$@" | figures uml
+}
 
 uml-ops() {
 	local jobs n range
@@ -123,12 +142,18 @@ uml-expire() {
 }
 
 uml-minute() {
-	[ "$NMAX" -lt 1000000 ] || uml "$(job run=busy range=60000 n=1000000 rounds=1 hard=0)"
+	local jobs='' n
+
+	for n in $(sizes "$NMAX"); do
+		[ "$n" -lt 1000000 ] || jobs+=" $(job run=busy range=60000 n="$n" rounds=1 hard=0)"
+	done
+	[ -z "$jobs" ] || uml "$jobs"
 }
 
 # What the test says in words.
 uml-exact() {
-	APPEND=time-travel=inf-cpu machine uml "$out/uml" twheel_century.ko 2>&1 | tee "$out/exact.log" >&2
+	built uml
+	APPEND=time-travel=inf-cpu machine uml $out/uml twheel_century.ko 2>&1 | tee "$out/exact.log" >&2
 	awk -v OFS='\t' '
 		function row(n, subject, metric, unit, value) {
 			print "uml", "exact", n, subject, metric, unit, value
@@ -147,18 +172,9 @@ uml-exact() {
 		}' "$out/exact.log"
 }
 
-# build: the modules, for each machine
-build() {
-	modules_for "$KDIR" "$top/$out/icount"
-	modules_for "$KDIR" "$top/$out/whole" KCFLAGS=-DWHEEL_BIG=1000000000u
-	modules_for "$uml" "$top/$out/uml" ARCH=um SUBARCH=x86_64
-}
-
 scripts/deps.sh build rig uml
 KDIR=$(scripts/kdir.sh)
 export KDIR UML=uml-bench
 uml=$(scripts/uml-kernel.sh $UML)
-mkdir -p $out
-build
 measure $out $tsv "${parts[@]}"
 awk -f bench/common.awk -f bench/kernel/report.awk $tsv | tee ${DOC:+"$DOC"}

@@ -71,7 +71,7 @@ function goals_at_a_million(what, workload, metric) {
 	goal(what ", hrtimer's = 1", ratio("uml", workload, 1000000, metric, "hrtimer"), 0.33, "")
 }
 
-function goals(	range, i) {
+function goals(	range, i, what) {
 	goals_begin()
 	goal("hot add+cancel, instructions, timer_list's = 1", ratio("icount", "hot", 1, "add+cancel", "timer_list"), 0.9, "")
 	goal("hot add+cancel, instructions, hrtimer's = 1", ratio("icount", "hot", 1, "add+cancel", "hrtimer"), 0.45, "")
@@ -80,8 +80,13 @@ function goals(	range, i) {
 		goals_at_a_million("add, n = 10^6, 1 … " range[i] " ms, ns", "pending-" range[i], "add")
 		goals_at_a_million("cancel, n = 10^6, 1 … " range[i] " ms, ns", "pending-" range[i], "cancel")
 	}
-	goals_at_a_million("expire, n = 10^6, 1 … 1000 ms, ns", "busy-1000", "expire")
-	goals_at_a_million("expire, n = 10^6, 1 … 60000 ms, ns", "busy-60000", "expire")
+	split("1000 60000", range, " ")
+	for (i = 1; i <= 2; i++) {
+		what = "expire, n = 10^6, 1 … " range[i] " ms, ns"
+		goals_at_a_million(what, "busy-" range[i], "expire")
+		goal(what ", hrtimer-ms's = 1", ratio("uml", "busy-" range[i], 1000000, "expire", "hrtimer-ms"), 0.33, "")
+	}
+	split("60000 1000000", range, " ")
 	for (i = 1; i <= 2; i++) {
 		goal("add, 1 … " range[i] " ms, instructions, most of all n / least", spread("icount", "pending-" range[i], "add"), 1.05, "")
 		goal("cancel, 1 … " range[i] " ms, instructions, most of all n / least", spread("icount", "pending-" range[i], "cancel"), 1.05, "")

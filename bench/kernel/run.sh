@@ -136,7 +136,7 @@ uml-expire() {
 	local jobs='' n
 
 	for n in $(sizes $((NMAX < 1000000 ? NMAX : 1000000))); do
-		jobs+=" $(job run=busy range=1000 n="$n" rounds=3)"
+		jobs+=" $(job run=busy range=1000 n="$n" rounds=3 hard=0)"
 	done
 	uml "$jobs"
 }

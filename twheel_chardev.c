@@ -18,7 +18,7 @@
  *	IDLE	waits to be armed again (TWHEEL_F_KEEP)
  *
  * Locking
- *	file->submit	callers that add, re-arm, cancel or set up
+ *	file->submit	callers that add, re-arm, cancel, query, drain or set up
  *	file->reading	callers that read. Neither is taken inside the other
  *	  the base's lock	slots, lists and counts. Held for at most 64
  *				operations, and for nothing that may sleep
@@ -102,12 +102,13 @@ struct bounce {
  * @nr_ready:	slots on @ready; read without the lock too
  * @nr_slots:	slots there are, on @nr_pages pages
  * @nr_pages:	pages of slots
+ * @cursor:	the slot at which the next DRAIN goes on
  * @tables:	tables of pages of slots, enough for @limit. Filled as needed and
  *		kept until the file is closed
  * @limit:	what @max_timers may be
  * @max_timers:	the limit on @nr_used
  * @config:	clock, tick and slack
- * @submit:	see the head of the file
+ * @submit:	see the head of the file. It has @cursor too
  * @reading:	see the head of the file
  * @wait:	readers and pollers
  * @bounce:	ops belong to who has @submit, events to who has @reading
@@ -121,6 +122,7 @@ struct file_wheel {
 	u32			nr_ready;
 	u32			nr_slots;
 	u32			nr_pages;
+	u32			cursor;
 	struct slot		***tables;
 	u32			limit;
 	u32			max_timers;
@@ -330,7 +332,7 @@ static const struct twheel_sink file_sink = {
 
 /* ---- operations ------------------------------------------------------------ */
 
-/* Is what all operations but a cancel have in common all right? */
+/* Is what all operations that arm have in common all right? */
 static bool time_is_valid(const struct file_wheel *file, const struct twheel_op *op)
 {
 	if (op->expires_ns > KTIME_MAX || op->interval_ns > KTIME_MAX)
@@ -338,6 +340,12 @@ static bool time_is_valid(const struct file_wheel *file, const struct twheel_op 
 	if (op->interval_ns)
 		return op->interval_ns >= file->config.tick_ns;
 	return !(op->flags & TWHEEL_F_DELAY);
+}
+
+/* Has it nothing but a handle, and flags? */
+static bool op_is_bare(const struct twheel_op *op)
+{
+	return !op->user_data && !op->expires_ns && !op->interval_ns;
 }
 
 /* All that can be said against an operation without looking at any timer. */
@@ -353,8 +361,9 @@ static bool op_is_valid(const struct file_wheel *file, const struct twheel_op *o
 		return !(op->flags & ~(VALID_FLAGS | TWHEEL_F_PENDING)) &&
 		       !op->user_data && time_is_valid(file, op);
 	case TWHEEL_OP_CANCEL:
-		return !op->flags && !op->user_data && !op->expires_ns &&
-		       !op->interval_ns;
+		return !op->flags && op_is_bare(op);
+	case TWHEEL_OP_QUERY:
+		return !(op->flags & ~TWHEEL_F_ABS) && op_is_bare(op);
 	}
 	return false;
 }
@@ -432,6 +441,34 @@ static int op_cancel(struct file_wheel *file, struct twheel_op *op)
 	return armed;
 }
 
+/* Write down the deadline of @slot, or with TWHEEL_F_ABS not set how long it takes. */
+static void op_set_expires(struct twheel_op *op, const struct slot *slot, ktime_t now)
+{
+	ktime_t deadline = slot->timer.cookie;
+
+	op->expires_ns = op->flags & TWHEEL_F_ABS ? deadline :
+			 max_t(ktime_t, deadline - now, 0);
+}
+
+static int op_query(const struct file_wheel *file, struct twheel_op *op, ktime_t now)
+{
+	const struct slot *slot = slot_find(file, op->handle);
+
+	if (!slot)
+		return -ENOENT;
+	op->user_data = slot->user_data;
+	op->interval_ns = slot->interval;
+	op_set_expires(op, slot, now);
+	switch (slot->state) {
+	case ARMED:
+		return TWHEEL_STATE_ARMED;
+	case IDLE:
+		return TWHEEL_STATE_IDLE;
+	default:
+		return TWHEEL_STATE_READY;
+	}
+}
+
 static int op_do(struct file_wheel *file, struct twheel_op *op, ktime_t now)
 {
 	switch (op->op) {
@@ -439,6 +476,8 @@ static int op_do(struct file_wheel *file, struct twheel_op *op, ktime_t now)
 		return op_add(file, op, now);
 	case TWHEEL_OP_MOD:
 		return op_mod(file, op, now);
+	case TWHEEL_OP_QUERY:
+		return op_query(file, op, now);
 	default:
 		return op_cancel(file, op);
 	}
@@ -485,6 +524,10 @@ static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
 	if (op->res >= 0 && (put_user(op->handle, &user->handle) ||
 			     put_user(op->user_data, &user->user_data)))
 		return -EFAULT;
+	if (op->res >= 0 && op->op == TWHEEL_OP_QUERY &&
+	    (put_user(op->expires_ns, &user->expires_ns) ||
+	     put_user(op->interval_ns, &user->interval_ns)))
+		return -EFAULT;
 	return put_user(op->res, &user->res);
 }
 
@@ -510,7 +553,7 @@ static int op_fetch(const struct file_wheel *file, struct twheel_op *op,
 	return 0;
 }
 
-/* TWHEEL_IOC_ADD, _MOD and _CANCEL: one operation, whose result the call returns. */
+/* TWHEEL_IOC_ADD, _MOD, _CANCEL and _QUERY: one operation; the call returns its result. */
 static long file_op(struct file_wheel *file, void __user *user, size_t size, u32 opcode)
 {
 	struct twheel_op op;
@@ -572,11 +615,35 @@ static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 	return stored < most ? -EFAULT : 0;
 }
 
-static bool batch_is_valid(const struct twheel_batch *batch)
+static bool batch_is_valid(const struct twheel_batch *batch, u32 flags)
 {
-	return batch->nr <= TWHEEL_BATCH_MAX && !batch->flags && !batch->nr_done &&
-	       !batch->nr_failed && batch->op_size >= sizeof(struct twheel_op) &&
+	return batch->nr <= TWHEEL_BATCH_MAX && !(batch->flags & ~flags) &&
+	       !batch->nr_done && !batch->nr_failed &&
+	       batch->op_size >= sizeof(struct twheel_op) &&
 	       batch->op_size <= OP_STRIDE_MAX && !(batch->op_size % 8);
+}
+
+static int batch_store_counts(const struct twheel_batch *batch,
+			      struct twheel_batch __user *user)
+{
+	if (put_user(batch->nr_done, &user->nr_done) ||
+	    put_user(batch->nr_failed, &user->nr_failed))
+		return -EFAULT;
+	return 0;
+}
+
+/* Begin a call that takes a batch, of which @flags may be set. */
+static int batch_begin(struct twheel_batch *batch, struct twheel_batch __user *user,
+		       size_t size, u32 flags)
+{
+	int err = copy_struct_from_user(batch, sizeof(*batch), user, size);
+
+	if (err)
+		return err;
+	if (!batch_is_valid(batch, flags))
+		return -EINVAL;
+	/* Find out now whether the counts can be stored. */
+	return batch_store_counts(batch, user);
 }
 
 static long file_submit(struct file_wheel *file, struct twheel_batch __user *user,
@@ -586,14 +653,9 @@ static long file_submit(struct file_wheel *file, struct twheel_batch __user *use
 	int err;
 
 	lockdep_assert_held(&file->submit);
-	err = copy_struct_from_user(&batch, sizeof(batch), user, size);
+	err = batch_begin(&batch, user, size, 0);
 	if (err)
 		return err;
-	if (!batch_is_valid(&batch))
-		return -EINVAL;
-	/* Find out now whether the counts can be stored. */
-	if (put_user(0, &user->nr_done) || put_user(0, &user->nr_failed))
-		return -EFAULT;
 	while (batch.nr_done < batch.nr && !err) {
 		err = batch_chunk(file, &batch);
 		if (signal_pending(current))
@@ -602,10 +664,131 @@ static long file_submit(struct file_wheel *file, struct twheel_batch __user *use
 	}
 	if (err && !batch.nr_done)
 		return err;
-	if (put_user(batch.nr_done, &user->nr_done) ||
-	    put_user(batch.nr_failed, &user->nr_failed))
-		return -EFAULT;
-	return 0;
+	return batch_store_counts(&batch, user);
+}
+
+/*
+ * Draining goes round the slots, 64 in a lock hold. What it takes out of the wheel
+ * stays ARMED until the caller has it: who has @submit is the only one who looks at a
+ * slot in that state, so nobody sees that its timer is not in the wheel.
+ *
+ * Returns how many were taken, at most @most. Their operations are in the bounce.
+ */
+static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
+{
+	u32 end = file->cursor + min(file->nr_slots - file->cursor, CHUNK_OPS), nr = 0;
+	unsigned long flags;
+	ktime_t now;
+
+	lockdep_assert_held(&file->submit);
+	now = twheel_lock(file->base, &flags);
+	for (; file->cursor < end && nr < most; file->cursor++) {
+		struct slot *slot = slot_at(file, file->cursor);
+		struct twheel_op *op = &file->bounce->ops[nr];
+
+		if (slot->state != ARMED)
+			continue;
+		slot_detach(file, slot);
+		*op = (struct twheel_op) {
+			.op		= TWHEEL_OP_ADD,
+			.flags		= slot->flags | op_flags,
+			.handle		= slot_handle(slot),
+			.user_data	= slot->user_data,
+			.interval_ns	= slot->interval,
+		};
+		op_set_expires(op, slot, now);
+		nr++;
+	}
+	twheel_unlock(file->base, flags);
+	return nr;
+}
+
+/* Of @nr timers collected the caller has got @stored. The others go back, unharmed. */
+static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
+{
+	const struct twheel_op *ops = file->bounce->ops;
+	unsigned long flags;
+	u32 i;
+
+	lockdep_assert_held(&file->submit);
+	twheel_lock(file->base, &flags);
+	for (i = 0; i < nr; i++) {
+		struct slot *slot = slot_at(file, (u32)ops[i].handle);
+
+		if (i < stored)
+			slot_put(file, slot);
+		else
+			slot_arm(file, slot, slot->timer.cookie);
+	}
+	twheel_unlock(file->base, flags);
+}
+
+/* Give the caller @nr operations. Returns how many could be stored. */
+static u32 drain_store(struct file_wheel *file, const struct twheel_batch *batch, u32 nr)
+{
+	const size_t known = sizeof(struct twheel_op);
+	void __user *user = u64_to_user_ptr(batch->ops + (u64)batch->nr_done * batch->op_size);
+	u32 i;
+
+	for (i = 0; i < nr; i++, user += batch->op_size)
+		if (copy_to_user(user, &file->bounce->ops[i], known) ||
+		    clear_user(user + known, batch->op_size - known))
+			break;
+	return i;
+}
+
+/* The next slots, a lock hold's worth. Returns 0 to go on; takes off @left how many. */
+static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 *left)
+{
+	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
+	u32 begin, nr, stored;
+
+	if (file->cursor >= file->nr_slots)
+		file->cursor = 0;
+	begin = file->cursor;
+	nr = drain_collect(file, most, batch->flags);
+	*left -= min(*left, file->cursor - begin);
+	stored = drain_store(file, batch, nr);
+	drain_commit(file, stored, nr);
+	batch->nr_done += stored;
+	return stored < nr ? -EFAULT : 0;
+}
+
+static bool file_has_armed(struct file_wheel *file)
+{
+	struct twheel_stats stats;
+
+	twheel_get_stats(file->base, &stats);
+	return stats.pending;
+}
+
+/*
+ * Once round the slots from where the last call ended, however small the room, and only
+ * while anything is armed: so draining all is O(slots), and finding that nothing is left
+ * is O(1). More than once round would be a race with a reader who reads periodic timers,
+ * for these are ready now and armed then.
+ */
+static long file_drain(struct file_wheel *file, struct twheel_batch __user *user, size_t size)
+{
+	u32 left = file->nr_slots;
+	struct twheel_batch batch;
+	int err;
+
+	lockdep_assert_held(&file->submit);
+	err = batch_begin(&batch, user, size, TWHEEL_F_ABS);
+	if (err)
+		return err;
+	if (!batch.nr)
+		return -EINVAL;
+	while (batch.nr_done < batch.nr && left && !err && file_has_armed(file)) {
+		err = drain_chunk(file, &batch, &left);
+		if (signal_pending(current))
+			err = err ?: -ERESTARTSYS;
+		cond_resched();
+	}
+	if (err && !batch.nr_done)
+		return err;
+	return batch_store_counts(&batch, user);
 }
 
 static bool setup_is_valid(const struct file_wheel *file, const struct twheel_setup *setup)
@@ -686,6 +869,8 @@ static const unsigned int ioctls[] = {
 	[_IOC_NR(TWHEEL_IOC_ADD)]	= TWHEEL_IOC_ADD,
 	[_IOC_NR(TWHEEL_IOC_MOD)]	= TWHEEL_IOC_MOD,
 	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= TWHEEL_IOC_CANCEL,
+	[_IOC_NR(TWHEEL_IOC_QUERY)]	= TWHEEL_IOC_QUERY,
+	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= TWHEEL_IOC_DRAIN,
 };
 
 static_assert(sizeof(struct twheel_setup) == 32);
@@ -706,6 +891,10 @@ static long file_ioctl_locked(struct file_wheel *file, unsigned int nr, void __u
 		return file_op(file, user, size, TWHEEL_OP_ADD);
 	case _IOC_NR(TWHEEL_IOC_MOD):
 		return file_op(file, user, size, TWHEEL_OP_MOD);
+	case _IOC_NR(TWHEEL_IOC_QUERY):
+		return file_op(file, user, size, TWHEEL_OP_QUERY);
+	case _IOC_NR(TWHEEL_IOC_DRAIN):
+		return file_drain(file, user, size);
 	default:
 		return file_op(file, user, size, TWHEEL_OP_CANCEL);
 	}

@@ -21,7 +21,7 @@
 #include "uapi.h"
 
 /* The commands, and a structure for each that would be taken. */
-enum command { SETUP, INFO, SUBMIT, ADD, MOD, CANCEL, COMMANDS };
+enum command { SETUP, INFO, SUBMIT, ADD, MOD, CANCEL, QUERY, DRAIN, COMMANDS };
 
 static const struct {
 	const char	*name;
@@ -33,6 +33,8 @@ static const struct {
 	[ADD]		= { "ADD", TWHEEL_IOC_ADD },
 	[MOD]		= { "MOD", TWHEEL_IOC_MOD },
 	[CANCEL]	= { "CANCEL", TWHEEL_IOC_CANCEL },
+	[QUERY]		= { "QUERY", TWHEEL_IOC_QUERY },
+	[DRAIN]		= { "DRAIN", TWHEEL_IOC_DRAIN },
 };
 
 /* A file, and a timer in it (but for SETUP, that wants a file without). */
@@ -92,7 +94,13 @@ static void fill(enum command c, union arg *arg)
 		arg->op.handle = handle;
 		break;
 	case CANCEL:
+	case QUERY:
 		arg->op.handle = handle;
+		break;
+	case DRAIN:
+		arg->batch.ops = (uintptr_t)&one_op;
+		arg->batch.nr = 1;
+		arg->batch.op_size = sizeof(one_op);
 		break;
 	default:
 		break;
@@ -138,7 +146,7 @@ static const struct poke {
 	{ SETUP, "max_timers 2^32 - 1", EINVAL, SPOT(setup, max_timers), ~0U },
 	{ SETUP, "reserved", EINVAL, SPOT(setup, reserved), 1 },
 
-	{ ADD, "op 4", EINVAL, SPOT(op, op), 4 },
+	{ ADD, "op 5", EINVAL, SPOT(op, op), 5 },
 	{ ADD, "op 2^32 - 1", EINVAL, SPOT(op, op), ~0U },
 	{ ADD, "op MOD", EINVAL, SPOT(op, op), TWHEEL_OP_MOD },
 	{ ADD, "op CANCEL", EINVAL, SPOT(op, op), TWHEEL_OP_CANCEL },
@@ -155,7 +163,7 @@ static const struct poke {
 	{ ADD, "res", EINVAL, SPOT(op, res), 1 },
 	{ ADD, "reserved", EINVAL, SPOT(op, reserved), 1 },
 
-	{ MOD, "op 4", EINVAL, SPOT(op, op), 4 },
+	{ MOD, "op 5", EINVAL, SPOT(op, op), 5 },
 	{ MOD, "op ADD", EINVAL, SPOT(op, op), TWHEEL_OP_ADD },
 	{ MOD, "op CANCEL", EINVAL, SPOT(op, op), TWHEEL_OP_CANCEL },
 	{ MOD, "flag 4", EINVAL, SPOT(op, flags), 1U << 4 },
@@ -171,7 +179,7 @@ static const struct poke {
 	{ MOD, "res", EINVAL, SPOT(op, res), ~0U },
 	{ MOD, "reserved", EINVAL, SPOT(op, reserved), ~0U },
 
-	{ CANCEL, "op 4", EINVAL, SPOT(op, op), 4 },
+	{ CANCEL, "op 5", EINVAL, SPOT(op, op), 5 },
 	{ CANCEL, "op ADD", EINVAL, SPOT(op, op), TWHEEL_OP_ADD },
 	{ CANCEL, "op MOD", EINVAL, SPOT(op, op), TWHEEL_OP_MOD },
 	{ CANCEL, "ABS", EINVAL, SPOT(op, flags), TWHEEL_F_ABS },
@@ -186,6 +194,21 @@ static const struct poke {
 	{ CANCEL, "interval", EINVAL, SPOT(op, interval_ns), MS },
 	{ CANCEL, "res", EINVAL, SPOT(op, res), 1 },
 	{ CANCEL, "reserved", EINVAL, SPOT(op, reserved), 1 },
+
+	{ QUERY, "op 5", EINVAL, SPOT(op, op), 5 },
+	{ QUERY, "op CANCEL", EINVAL, SPOT(op, op), TWHEEL_OP_CANCEL },
+	{ QUERY, "KEEP", EINVAL, SPOT(op, flags), TWHEEL_F_KEEP },
+	{ QUERY, "DELAY", EINVAL, SPOT(op, flags), TWHEEL_F_DELAY },
+	{ QUERY, "PENDING", EINVAL, SPOT(op, flags), TWHEEL_F_PENDING },
+	{ QUERY, "highest flag", EINVAL, SPOT(op, flags), 1U << 31 },
+	{ QUERY, "handle 0", ENOENT, SPOT(op, handle), 0 },
+	{ QUERY, "handle 2^64 - 1", ENOENT, SPOT(op, handle), ~0ULL },
+	{ QUERY, "index, no generation", ENOENT, SPOT(op, handle), 63 },
+	{ QUERY, "user_data", EINVAL, SPOT(op, user_data), 1 },
+	{ QUERY, "expiry", EINVAL, SPOT(op, expires_ns), 1 },
+	{ QUERY, "interval", EINVAL, SPOT(op, interval_ns), MS },
+	{ QUERY, "res", EINVAL, SPOT(op, res), 1 },
+	{ QUERY, "reserved", EINVAL, SPOT(op, reserved), 1 },
 
 	{ SUBMIT, "2^32 operations", EINVAL, SPOT(batch, nr), 1ULL << 32 },
 	{ SUBMIT, "2^32 + 1 operations", EINVAL, SPOT(batch, nr), (1ULL << 32) + 1 },
@@ -205,6 +228,23 @@ static const struct poke {
 	{ SUBMIT, "ops in the kernel", EFAULT, SPOT(batch, ops), ~0ULL << 32 },
 	{ SUBMIT, "ops at the end of all", EFAULT, SPOT(batch, ops), ~0ULL - 7 },
 	{ SUBMIT, "nothing", 0, SPOT(batch, nr), 0 },
+
+	{ DRAIN, "room for 2^32", EINVAL, SPOT(batch, nr), 1ULL << 32 },
+	{ DRAIN, "room for 2^32 + 1", EINVAL, SPOT(batch, nr), (1ULL << 32) + 1 },
+	{ DRAIN, "too much room by 1", EINVAL, SPOT(batch, nr), TWHEEL_BATCH_MAX + 1 },
+	{ DRAIN, "no room", EINVAL, SPOT(batch, nr), 0 },
+	{ DRAIN, "op_size 0", EINVAL, SPOT(batch, op_size), 0 },
+	{ DRAIN, "op_size 40", EINVAL, SPOT(batch, op_size), 40 },
+	{ DRAIN, "op_size 52", EINVAL, SPOT(batch, op_size), 52 },
+	{ DRAIN, "op_size 4104", EINVAL, SPOT(batch, op_size), 4104 },
+	{ DRAIN, "op_size 2^32 - 8", EINVAL, SPOT(batch, op_size), ~0U - 7 },
+	{ DRAIN, "KEEP", EINVAL, SPOT(batch, flags), TWHEEL_F_KEEP },
+	{ DRAIN, "highest flag", EINVAL, SPOT(batch, flags), 1U << 31 },
+	{ DRAIN, "nr_done", EINVAL, SPOT(batch, nr_done), 1 },
+	{ DRAIN, "nr_failed", EINVAL, SPOT(batch, nr_failed), 1 },
+	{ DRAIN, "ops NULL", EFAULT, SPOT(batch, ops), 0 },
+	{ DRAIN, "ops in the kernel", EFAULT, SPOT(batch, ops), ~0ULL << 32 },
+	{ DRAIN, "ops at the end of all", EFAULT, SPOT(batch, ops), ~0ULL - 7 },
 };
 
 /* The value goes into the field's own bytes, on big-endian machines too. */
@@ -243,7 +283,9 @@ static void setup_fields(void)	{ do_pokes(SETUP); }
 static void add_fields(void)	{ do_pokes(ADD); }
 static void mod_fields(void)	{ do_pokes(MOD); }
 static void cancel_fields(void)	{ do_pokes(CANCEL); }
+static void query_fields(void)	{ do_pokes(QUERY); }
 static void submit_fields(void)	{ do_pokes(SUBMIT); }
+static void drain_fields(void)	{ do_pokes(DRAIN); }
 
 /* ---- shapes ---------------------------------------------------------------- */
 
@@ -318,7 +360,7 @@ static void clean_tails(void)
 		if (c == INFO)		/* only written to: all of it */
 			memset(&arg, POISON, sizeof(arg));
 		rc = call(resized(c, size), &arg);
-		if (!CHECK_EQ(rc, c == MOD || c == CANCEL))
+		if (!CHECK_EQ(rc, c == MOD || c == CANCEL || c == QUERY))
 			diag("	%s, longer by %zu", commands[c].name, size - full);
 		CHECK_EQ(arg.bytes[size], POISON);
 		for (size_t k = full; k < size; k++)
@@ -327,9 +369,9 @@ static void clean_tails(void)
 			CHECK(!memcmp(&arg.info, &before, sizeof(before)));
 		if (c == ADD)
 			CHECK_EQ(cancel(fd, arg.op.handle), 1);
-		if (c == SUBMIT)
+		if (c == SUBMIT || c == DRAIN)
 			CHECK_EQ(arg.batch.nr_done, 1);
-		if (c == CANCEL)
+		if (c == CANCEL || c == QUERY)
 			CHECK_EQ(arg.op.user_data, 4711);
 		close(fd);
 	}
@@ -340,7 +382,7 @@ static void unknown_numbers(void)
 	static union arg arg;
 
 	begin(ADD);
-	for (unsigned int nr = 6; nr < 256; nr++)
+	for (unsigned int nr = COMMANDS; nr < 256; nr++)
 		CHECK_EQ(call(_IOWR(TWHEEL_IOC_MAGIC, nr, struct twheel_op), &arg),
 			 -ENOTTY);
 	for (unsigned int nr = 0; nr < 8; nr++) {
@@ -403,7 +445,8 @@ static void bad_pointers(void)
 /* Results have no place to go, so there must not be any. */
 static void read_only_memory(void)
 {
-	static const enum command writers[] = { INFO, SUBMIT, ADD, MOD, CANCEL };
+	static const enum command writers[] = {
+		INFO, SUBMIT, ADD, MOD, CANCEL, QUERY, DRAIN };
 	static union arg arg;
 
 	for (size_t i = 0; i < ARRAY_SIZE(writers); i++) {
@@ -427,7 +470,7 @@ static void read_only_memory(void)
 /* Of two pages that an operation lies across, either cannot be written to. */
 static void half_read_only(void)
 {
-	static const enum command cs[] = { ADD, MOD, CANCEL };
+	static const enum command cs[] = { ADD, MOD, CANCEL, QUERY };
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	static union arg arg;
 
@@ -465,7 +508,7 @@ static void read_only_ops(void)
 	struct twheel_op ops[3];
 	struct twheel_batch b = { .nr = 3, .op_size = sizeof(ops[0]) };
 
-	for (u32 op = TWHEEL_OP_ADD; op <= TWHEEL_OP_CANCEL; op++) {
+	for (u32 op = TWHEEL_OP_ADD; op <= TWHEEL_OP_QUERY; op++) {
 		begin(SUBMIT);
 		memset(ops, 0, sizeof(ops));
 		for (int i = 0; i < 3; i++) {
@@ -538,6 +581,7 @@ static void quota(void)
 static void foreign_handle(void)
 {
 	int other = dev_open(0);
+	struct twheel_op op;
 	u64 alien;
 
 	for (int i = 0; i < 10; i++)
@@ -545,6 +589,7 @@ static void foreign_handle(void)
 	begin(ADD);
 	CHECK_EQ(cancel(fd, alien), -ENOENT);
 	CHECK_EQ(mod(fd, alien, HOUR, 0), -ENOENT);
+	CHECK_EQ(query(fd, alien, 0, &op), -ENOENT);
 	end();
 	expect_counts(other, 10, 10, 0);
 	close(other);
@@ -565,7 +610,7 @@ static void failing_ops(void)
 	struct { struct twheel_op op; int want; } rows[] = {
 		{ { .op = 0, .expires_ns = HOUR }, -EINVAL },
 		{ { .op = TWHEEL_OP_ADD, .expires_ns = HOUR }, 0 },
-		{ { .op = 4 }, -EINVAL },
+		{ { .op = 5 }, -EINVAL },
 		{ { .op = TWHEEL_OP_CANCEL, .handle = gone }, -ENOENT },
 		{ { .op = TWHEEL_OP_CANCEL, .handle = kept }, 1 },
 		{ { .op = TWHEEL_OP_CANCEL, .handle = kept }, -ENOENT },
@@ -686,7 +731,9 @@ static const struct test tests[] = {
 	{ add_fields, "ADD: bad fields" },
 	{ mod_fields, "MOD: bad fields" },
 	{ cancel_fields, "CANCEL: bad fields" },
+	{ query_fields, "QUERY: bad fields" },
 	{ submit_fields, "SUBMIT: bad fields, 2^32 operations, none" },
+	{ drain_fields, "DRAIN: bad fields, no room" },
 	{ short_sizes, "structures too short: EINVAL" },
 	{ dirty_tails, "longer structures with something in them: E2BIG" },
 	{ clean_tails, "longer structures with nothing in them are taken" },

@@ -179,18 +179,46 @@ void info(int fd, struct twheel_info *i)
 	CHECK(i->nr_deferred != 0xcccccccccccccccc);
 }
 
+/* @was, with what the kernel may have changed of it, as in @is, that was done. */
+static struct twheel_op op_expected(const struct twheel_op *was, const struct twheel_op *is,
+				    u32 opcode)
+{
+	struct twheel_op want = *was;
+
+	want.res = is->res;
+	if (opcode == TWHEEL_OP_ADD)
+		want.handle = is->handle;
+	else
+		want.user_data = is->user_data;
+	if (opcode == TWHEEL_OP_QUERY) {
+		want.expires_ns = is->expires_ns;
+		want.interval_ns = is->interval_ns;
+	}
+	return want;
+}
+
+static bool res_is_known(int res, u32 opcode)
+{
+	if (opcode == TWHEEL_OP_QUERY)
+		return res >= TWHEEL_STATE_ARMED && res <= TWHEEL_STATE_IDLE;
+	return !res || (res == 1 && opcode != TWHEEL_OP_ADD);
+}
+
+/* The ioctls of single operations are in the order of the operations. */
+static u32 opcode_of(unsigned long cmd)
+{
+	return _IOC_NR(cmd) - _IOC_NR(TWHEEL_IOC_ADD) + TWHEEL_OP_ADD;
+}
+
 int op_ioctl(int fd, unsigned long cmd, struct twheel_op *op)
 {
 	struct twheel_op want = *op;
 	int rc = guarded(fd, cmd, op, sizeof(*op));
 
 	if (rc >= 0) {
-		if (cmd == TWHEEL_IOC_ADD)
-			want.handle = op->handle;
-		else
-			want.user_data = op->user_data;
-		want.res = rc;
-		CHECK(rc <= 1);
+		want = op_expected(&want, op, opcode_of(cmd));
+		CHECK_EQ(op->res, rc);
+		CHECK(res_is_known(rc, opcode_of(cmd)));
 	}
 	CHECK(!memcmp(op, &want, sizeof(want)));
 	return rc;
@@ -226,17 +254,23 @@ int cancel(int fd, u64 handle)
 	return op_ioctl(fd, TWHEEL_IOC_CANCEL, &op);
 }
 
-/* What the kernel may have changed in an operation that it did. */
+int query(int fd, u64 handle, u32 flags, struct twheel_op *op)
+{
+	*op = (struct twheel_op){ .handle = handle, .flags = flags };
+	return op_ioctl(fd, TWHEEL_IOC_QUERY, op);
+}
+
+/* Is @is what may have become of @was, which was done? */
 static bool op_result(const struct twheel_op *was, const struct twheel_op *is)
 {
 	struct twheel_op want = *was;
 
-	want.res = is->res;
-	if (is->res >= 0 && was->op == TWHEEL_OP_ADD)
-		want.handle = is->handle;
-	else if (is->res >= 0)
-		want.user_data = is->user_data;
-	return is->res <= 1 && !memcmp(is, &want, sizeof(want));
+	if (is->res >= 0)
+		want = op_expected(was, is, was->op);
+	else
+		want.res = is->res;
+	return (is->res < 0 || res_is_known(is->res, was->op)) &&
+	       !memcmp(is, &want, sizeof(want));
 }
 
 int submit(int fd, struct twheel_op *ops, u32 nr, u32 *done, u32 *bad)
@@ -288,6 +322,34 @@ void add_many(int fd, u32 nr, u64 delay, u64 first_user_data)
 		CHECK_EQ(bad, 0);
 		nr -= n;
 	}
+}
+
+/* Nothing of @op but what is promised. */
+static bool drained_is_good(const struct twheel_op *op, u32 flags)
+{
+	return op->op == TWHEEL_OP_ADD && op->handle && !op->res && !op->reserved &&
+	       (op->flags & TWHEEL_F_ABS) == flags &&
+	       !(op->flags & ~(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY));
+}
+
+int drain(int fd, struct twheel_op *ops, u32 nr, u32 flags)
+{
+	struct twheel_batch b = { .ops = (uintptr_t)ops, .nr = nr,
+				  .op_size = sizeof(*ops), .flags = flags };
+	struct twheel_batch want = b;
+	u32 wrong = 0;
+	int rc;
+
+	memset(ops, POISON, nr * sizeof(*ops));
+	rc = guarded(fd, TWHEEL_IOC_DRAIN, &b, sizeof(b));
+	want.nr_done = b.nr_done;
+	CHECK(!memcmp(&b, &want, sizeof(b)));
+	CHECK(b.nr_done <= nr && (!rc || !b.nr_done));
+	for (u32 i = 0; i < b.nr_done; i++)
+		wrong += !drained_is_good(&ops[i], flags);
+	CHECK_EQ(wrong, 0);
+	CHECK(all_poison(ops + b.nr_done, (nr - b.nr_done) * sizeof(*ops)));
+	return rc ? rc : (int)b.nr_done;
 }
 
 static void check_event(const struct twheel_event *ev)

@@ -71,10 +71,14 @@ u64 add(int fd, u64 delay, u64 user_data);
 u64 add_with(int fd, u32 flags, u64 expires, u64 interval, u64 user_data);
 int mod(int fd, u64 handle, u64 delay, u32 flags);
 int cancel(int fd, u64 handle);
+int query(int fd, u64 handle, u32 flags, struct twheel_op *op);
 
 /* Every operation of @ops; @done, if given, is set to nr_done. */
 int submit(int fd, struct twheel_op *ops, u32 nr, u32 *done, u32 *bad);
 void add_many(int fd, u32 nr, u64 delay, u64 first_user_data);
+
+/* How many of @ops were filled in, or a negative errno. */
+int drain(int fd, struct twheel_op *ops, u32 nr, u32 flags);
 
 /* Events read, or a negative errno. At most READ_MAX at once. */
 #define READ_MAX	4096

@@ -2,8 +2,8 @@
 /*
  * /dev/twheel: a file that holds millions of timers.
  *
- * Each open() makes a timing wheel of its own. Timers are added, re-armed and
- * cancelled by ioctl(), one or thousands at a time; what has expired is read()
+ * Each open() makes a timing wheel of its own. Timers are added, re-armed, cancelled
+ * and asked after by ioctl(), one or thousands at a time; what has expired is read()
  * as an array of struct twheel_event, and poll() tells when there is some. A
  * timer costs 64 bytes of kernel memory and no descriptor.
  *
@@ -27,7 +27,8 @@
  *              +------+-------------------------------+
  *                              CANCEL, from any state; close() frees all
  *
- *   A periodic timer goes from READY back to ARMED when it is read.
+ *   A periodic timer goes from READY back to ARMED when it is read. DRAIN frees all that
+ *   are ARMED. QUERY tells the state and changes nothing.
  *
  * Growth
  *   The size of a structure is in its ioctl number and nowhere else. A longer one
@@ -140,14 +141,34 @@ struct twheel_info {
  * @TWHEEL_OP_CANCEL:	free a timer, whatever its state but for EALREADY; an event
  *			that was not read is dropped. In: @handle; all else must be 0. Out:
  *			@user_data; res 1 if it was armed, 0 if not
+ * @TWHEEL_OP_QUERY:	tell the state of a timer, and change nothing. In: @handle, @flags
+ *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data,
+ *			@expires_ns, the time left until its deadline, or 0 if that is
+ *			over, or with TWHEEL_F_ABS the deadline; @interval_ns; res an enum
+ *			twheel_state
  */
 enum twheel_opcode {
 	TWHEEL_OP_ADD		= 1,
 	TWHEEL_OP_MOD		= 2,
-	TWHEEL_OP_CANCEL	= 3
+	TWHEEL_OP_CANCEL	= 3,
+	TWHEEL_OP_QUERY		= 4
 };
 
-/* @expires_ns is a time of the file's clock, not a delay from now. */
+/**
+ * enum twheel_state - what QUERY gives; see the drawing above
+ * @TWHEEL_STATE_ARMED:	it will fire. Its deadline may be over, by less than a tick
+ * @TWHEEL_STATE_READY:	its event waits to be read, or is being read at this moment.
+ *			Its deadline is that event's
+ * @TWHEEL_STATE_IDLE:	it waits to be armed again. Its deadline was that of the event
+ *			that was read
+ */
+enum twheel_state {
+	TWHEEL_STATE_ARMED	= 1,
+	TWHEEL_STATE_READY	= 2,
+	TWHEEL_STATE_IDLE	= 3
+};
+
+/* @expires_ns is a time of the file's clock, not a delay from now; also where it is told. */
 #define TWHEEL_F_ABS		(1U << 0)
 /* The handle outlives its event, to be armed again by MOD: one for life. */
 #define TWHEEL_F_KEEP		(1U << 1)
@@ -167,7 +188,7 @@ enum twheel_opcode {
  *		2^63 - 1. A time that is over means the next tick
  * @interval_ns: 0, or the period after the first expiry; at least a tick, at
  *		most 2^63 - 1
- * @res:	must be 0. Out: 0 or 1, or a negative errno
+ * @res:	must be 0. Out: what the operation says, or a negative errno
  * @reserved:	must be 0
  *
  * A periodic timer has at most one event waiting. The periods that pass until it
@@ -185,23 +206,39 @@ struct twheel_op {
 	__u32		reserved;
 };
 
-/* The most operations one SUBMIT takes. */
+/* The most operations one SUBMIT takes, and one DRAIN gives. */
 #define TWHEEL_BATCH_MAX	65536
 
 /**
- * struct twheel_batch - TWHEEL_IOC_SUBMIT: many operations in one call
+ * struct twheel_batch - TWHEEL_IOC_SUBMIT and _DRAIN: many operations in one call
  * @ops:	address of an array of struct twheel_op
- * @nr:		how many, at most TWHEEL_BATCH_MAX
+ * @nr:		how many, at most TWHEEL_BATCH_MAX; for DRAIN at least 1
  * @op_size:	distance from one to the next: sizeof(struct twheel_op), which may
  *		be longer than the kernel's, as any structure; at most 4096
- * @flags:	must be 0
- * @nr_done:	must be 0. Out: how many have a result in their @res
+ * @flags:	SUBMIT: must be 0. DRAIN: TWHEEL_F_ABS or 0
+ * @nr_done:	must be 0. Out: how many have a result in their @res, or were drained
  * @nr_failed:	must be 0. Out: how many of these are negative
  *
- * Done in order; one that fails does not stop the others. The call fails only if
- * nothing was done. It ends early, with @nr_done < @nr, on a signal and on memory
- * that cannot be read or written; what is counted in @nr_done stands, and nothing
- * after it was done.
+ * SUBMIT does the operations in order; one that fails does not stop the others. The
+ * call fails only if nothing was done. It ends early, with @nr_done < @nr, on a signal
+ * and on memory that cannot be read or written; what is counted in @nr_done stands, and
+ * nothing after it was done.
+ *
+ * DRAIN goes the other way: the array is filled in. It disarms the timers that are
+ * ARMED, frees their handles, and gives each back as the operation that would add it
+ * again: @op TWHEEL_OP_ADD; @flags as it was armed with, and TWHEEL_F_ABS if DRAIN was
+ * asked for that; @handle the old handle, that names nothing any more; @user_data;
+ * @expires_ns the time left, 0 if its deadline is over, or with TWHEEL_F_ABS the
+ * deadline; @interval_ns; all else 0, what lies between one and the next included. To
+ * add them to another file set @handle to 0 and SUBMIT the array. They come in no
+ * order. Events that are ready stay to be read, and idle handles stay. So a periodic
+ * timer whose event is ready goes on when that is read: CANCEL it, or DRAIN after it.
+ *
+ * A DRAIN goes on where the last one ended: call it until it returns 0 with @nr_done 0.
+ * Then nothing is armed, but for what others have added, and what they have armed by
+ * reading, meanwhile. A signal or memory that cannot be written ends it early, as
+ * SUBMIT. A timer that could not be stored is not lost: it stays armed, with its handle
+ * and its deadline. The array beyond @nr_done may have been written to.
  */
 struct twheel_batch {
 	__aligned_u64	ops;
@@ -245,5 +282,8 @@ struct twheel_event {
 #define TWHEEL_IOC_ADD		_IOWR(TWHEEL_IOC_MAGIC, 0x03, struct twheel_op)
 #define TWHEEL_IOC_MOD		_IOWR(TWHEEL_IOC_MAGIC, 0x04, struct twheel_op)
 #define TWHEEL_IOC_CANCEL	_IOWR(TWHEEL_IOC_MAGIC, 0x05, struct twheel_op)
+#define TWHEEL_IOC_QUERY	_IOWR(TWHEEL_IOC_MAGIC, 0x06, struct twheel_op)
+/* Disarm everything, and get it back. */
+#define TWHEEL_IOC_DRAIN	_IOWR(TWHEEL_IOC_MAGIC, 0x07, struct twheel_batch)
 
 #endif /* _UAPI_LINUX_TWHEEL_H */

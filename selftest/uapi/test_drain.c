@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * DRAIN of /dev/twheel: all that is armed comes back once, and nothing else is touched.
+ *
+ * Timers are told apart by user_data: a set of them is a byte for each.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define MONO	CLOCK_MONOTONIC
+#define MANY	20000
+
+static struct twheel_op ops[TWHEEL_BATCH_MAX];
+static unsigned char seen[TWHEEL_BATCH_MAX * 4];
+
+static void see(u64 user_data)
+{
+	if (CHECK(user_data < sizeof(seen)))
+		__atomic_add_fetch(&seen[user_data], 1, __ATOMIC_RELAXED);
+}
+
+static void forget(void)
+{
+	memset(seen, 0, sizeof(seen));
+}
+
+/* Each of 0 to @nr - 1 was seen @times times. */
+static void expect_seen(u32 nr, unsigned int times)
+{
+	u32 wrong = 0;
+
+	for (u32 i = 0; i < nr; i++)
+		wrong += seen[i] != times;
+	CHECK_EQ(wrong, 0);
+}
+
+/* Drain all with @room at a time. Returns how many came. */
+static u32 drain_all(int fd, u32 room)
+{
+	u32 sum = 0;
+	int got;
+
+	do {
+		got = drain(fd, ops, room, 0);
+		for (int i = 0; i < got; i++)
+			see(ops[i].user_data);
+		sum += got > 0 ? (u32)got : 0;
+	} while (got > 0 || got == -EINTR);
+	CHECK_EQ(got, 0);
+	return sum;
+}
+
+static void nothing(void)
+{
+	int fd = dev_open(O_NONBLOCK);
+	struct twheel_event ev;
+	u64 kept;
+
+	CHECK_EQ(drain(fd, ops, 10, 0), 0);
+	kept = add_with(fd, TWHEEL_F_KEEP, 0, 0, 1);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	add(fd, 0, 2);
+	add_with(fd, 0, 0, HOUR, 3);
+	sleep_ms(20);
+	expect_counts(fd, 3, 0, 2);
+	CHECK_EQ(drain(fd, ops, 10, 0), 0);
+	expect_counts(fd, 3, 0, 2);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	/* The periodic one goes on, and can be had now. */
+	CHECK_EQ(drain(fd, ops, 10, 0), 1);
+	CHECK_EQ(ops[0].user_data, 3);
+	CHECK_EQ(mod(fd, kept, HOUR, 0), 0);
+	CHECK_EQ(cancel(fd, kept), 1);
+	close(fd);
+}
+
+/* The operation that would add it again, for each kind of timer. */
+static void kinds(void)
+{
+	static const struct { u32 flags; u64 interval; } rows[] = {
+		{ 0, 0 }, { TWHEEL_F_KEEP, 0 }, { 0, 3 * SEC }, { TWHEEL_F_KEEP, SEC },
+		{ TWHEEL_F_DELAY, SEC }, { TWHEEL_F_DELAY | TWHEEL_F_KEEP, SEC },
+	};
+	u64 handles[ARRAY_SIZE(rows)], from, to;
+
+	for (u32 abs = 0; abs <= TWHEEL_F_ABS; abs += TWHEEL_F_ABS) {
+		int fd = dev_open(0);
+
+		from = now_ns(MONO);
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+			handles[i] = add_with(fd, rows[i].flags, (i + 1) * HOUR,
+					      rows[i].interval, i);
+		to = now_ns(MONO);
+		CHECK_EQ(drain(fd, ops, 10, abs), ARRAY_SIZE(rows));
+		forget();
+		for (size_t n = 0; n < ARRAY_SIZE(rows); n++) {
+			u64 i = ops[n].user_data;
+			u64 at = ops[n].expires_ns;
+
+			see(i);
+			CHECK_EQ(ops[n].handle, handles[i]);
+			CHECK_EQ(ops[n].flags, rows[i].flags | abs);
+			CHECK_EQ(ops[n].interval_ns, rows[i].interval);
+			if (!abs)
+				CHECK(at <= (i + 1) * HOUR && at > i * HOUR);
+			else
+				CHECK(at >= from + (i + 1) * HOUR && at <= to + (i + 1) * HOUR);
+			CHECK_EQ(cancel(fd, handles[i]), -ENOENT);
+		}
+		expect_seen(ARRAY_SIZE(rows), 1);
+		expect_counts(fd, 0, 0, 0);
+		close(fd);
+	}
+}
+
+/* The time left, to the ns, against the clock around the call; 0 if it is over. */
+static void time_left(void)
+{
+	const struct twheel_setup s = { .clockid = CLOCK_BOOTTIME, .tick_ns = SEC };
+	int fd = dev_open(0);
+	u64 now, at, before, after;
+
+	CHECK_EQ(setup(fd, &s), 0);
+	while (now_ns(CLOCK_BOOTTIME) % SEC > 300 * MS)
+		sleep_ms(10);
+	now = now_ns(CLOCK_BOOTTIME);
+	add_with(fd, TWHEEL_F_ABS, now + MS, 0, 0);
+	add_with(fd, TWHEEL_F_ABS, now + HOUR, 0, 1);
+	sleep_ms(20);
+	before = now_ns(CLOCK_BOOTTIME);
+	CHECK_EQ(drain(fd, ops, 10, 0), 2);
+	after = now_ns(CLOCK_BOOTTIME);
+	for (u32 i = 0; i < 2; i++) {
+		at = ops[i].user_data ? now + HOUR : now + MS;
+		if (ops[i].user_data)
+			CHECK(ops[i].expires_ns <= at - before && ops[i].expires_ns >= at - after);
+		else
+			CHECK_EQ(ops[i].expires_ns, 0);
+	}
+	close(fd);
+}
+
+/* @nr timers, user_data from 0, of which every second one is cancelled if @holes. */
+static u32 with_armed(int fd, u32 nr, bool holes)
+{
+	u32 bad;
+
+	forget();
+	for (u32 i = 0; i < nr; i++)
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .user_data = i,
+					     .expires_ns = HOUR };
+	CHECK_EQ(submit(fd, ops, nr, NULL, &bad), 0);
+	CHECK_EQ(bad, 0);
+	for (u32 i = 0; holes && i < nr; i += 2) {
+		CHECK_EQ(cancel(fd, ops[i].handle), 1);
+		see(i);
+	}
+	return holes ? nr / 2 : nr;
+}
+
+/* With any room, and with holes among the slots, each comes once. */
+static void resumes(void)
+{
+	static const u32 rooms[] = { 1, 7, 63, 64, 65, 1000, MANY - 1, MANY, TWHEEL_BATCH_MAX };
+
+	for (size_t r = 0; r < 2 * ARRAY_SIZE(rooms); r++) {
+		int fd = dev_open(0);
+		u32 nr = with_armed(fd, MANY, r & 1);
+
+		CHECK_EQ(drain_all(fd, rooms[r / 2]), nr);
+		expect_seen(MANY, 1);
+		expect_counts(fd, 0, 0, 0);
+		CHECK(!readable(fd, 0));
+		close(fd);
+	}
+}
+
+/* What is added between two calls, in places that were passed already, comes too. */
+static void adds_between(void)
+{
+	int fd = dev_open(0);
+	u32 next = 1000, sum = 0;
+	int got;
+
+	add_many(fd, next, HOUR, 0);
+	forget();
+	do {
+		got = drain(fd, ops, 100, 0);
+		for (int i = 0; i < got; i++)
+			see(ops[i].user_data);
+		sum += got;
+		if (next < 2000) {
+			add_many(fd, 50, HOUR, next);
+			next += 50;
+		}
+	} while (got > 0);
+	CHECK_EQ(sum, 2000);
+	expect_seen(2000, 1);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* How long it takes to drain 500 timers one by one, at best. */
+static u64 one_by_one(int fd, u32 tries)
+{
+	u64 best = ~0ULL, start, took;
+
+	while (tries--) {
+		start = now_ns(MONO);
+		for (u32 i = 0; i < 500; i++)
+			CHECK_EQ(drain(fd, ops, 1, 0), 1);
+		took = now_ns(MONO) - start;
+		best = took < best ? took : best;
+	}
+	return best;
+}
+
+/* However small the room, a call does not pass again what others have passed. */
+static void goes_on(void)
+{
+	const u32 parts = MANY / 500;
+	int fd = dev_open(0);
+	u64 first, last;
+
+	add_many(fd, MANY, HOUR, 0);
+	first = one_by_one(fd, 5);
+	one_by_one(fd, parts - 10);
+	last = one_by_one(fd, 5);
+	diag("500 calls took %llu us in the beginning, %llu us in the end", first / 1000,
+	     last / 1000);
+	CHECK(last < 4 * first);
+	CHECK_EQ(drain(fd, ops, 1, 0), 0);
+	close(fd);
+}
+
+/* From one file into another: each fires there, once, and not before it was due. */
+static void moves(u32 flags)
+{
+	static struct twheel_event ev[256];
+	static u64 at[1000];
+	int from = dev_open(0), to = dev_open(0), nr, got;
+	u64 start = now_ns(MONO), seed = 23;
+	u32 bad, sum = 0, early = 0;
+
+	for (u32 i = 0; i < 1000; i++) {
+		at[i] = start + 500 * MS + rnd(&seed) % (200 * MS);
+		add_with(from, TWHEEL_F_ABS, at[i], 0, i);
+	}
+	nr = drain(from, ops, 1000, flags);
+	CHECK_EQ(nr, 1000);
+	for (int i = 0; i < nr; i++)
+		ops[i].handle = 0;
+	CHECK_EQ(submit(to, ops, 1000, NULL, &bad), 0);
+	CHECK_EQ(bad, 0);
+	forget();
+	while (sum < 1000 && readable(to, WAIT_MS)) {
+		got = read_events(to, ev, 256);
+		for (int i = 0; i < got; i++) {
+			see(ev[i].user_data);
+			early += now_ns(MONO) < at[ev[i].user_data % 1000] ||
+				 ev[i].expires_ns < at[ev[i].user_data % 1000];
+			if (flags)
+				CHECK_EQ(ev[i].expires_ns, at[ev[i].user_data % 1000]);
+		}
+		sum += got > 0 ? (u32)got : 0;
+	}
+	expect_seen(1000, 1);
+	CHECK_EQ(early, 0);
+	CHECK(!readable(from, 0));
+	expect_counts(from, 0, 0, 0);
+	expect_counts(to, 0, 0, 0);
+	close(from);
+	close(to);
+}
+
+static void moves_relative(void)	{ moves(0); }
+static void moves_absolute(void)	{ moves(TWHEEL_F_ABS); }
+
+/* An array with gaps: what lies in them is set to zero, and what lies behind is not. */
+static void long_ops(void)
+{
+	static const u32 sizes[] = { 56, 64, 192, 4096 };
+
+	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
+		unsigned char *mem = before_hole(100 * sizes[s]);
+		struct twheel_batch b = { .ops = (uintptr_t)mem, .nr = 100,
+					  .op_size = sizes[s] };
+		int fd = dev_open(0);
+		u32 wrong = 0;
+
+		memset(mem, POISON, 100 * sizes[s]);
+		add_many(fd, 70, HOUR, 0);
+		CHECK_EQ(ioctl(fd, TWHEEL_IOC_DRAIN, &b), 0);
+		CHECK_EQ(b.nr_done, 70);
+		forget();
+		for (u32 i = 0; i < 100; i++) {
+			struct twheel_op *op = (void *)(mem + i * sizes[s]);
+
+			for (u32 k = sizeof(*op); k < sizes[s]; k++)
+				wrong += mem[i * sizes[s] + k] != (i < 70 ? 0 : POISON);
+			if (i < 70)
+				see(op->user_data);
+		}
+		CHECK_EQ(wrong, 0);
+		expect_seen(70, 1);
+		close(fd);
+	}
+}
+
+/* Memory ends: what was stored is drained; all others are what they were. */
+static void half_an_array(void)
+{
+	static const u32 there[] = { 0, 1, 63, 64, 65, 200, 299 };
+
+	for (size_t t = 0; t < ARRAY_SIZE(there); t++) {
+		struct twheel_op *mem = before_hole(there[t] * sizeof(*mem) + 24), op;
+		struct twheel_batch b = { .ops = (uintptr_t)mem, .nr = 300,
+					  .op_size = sizeof(*mem) };
+		int fd = dev_open(0), rc;
+		u64 at = now_ns(MONO) + HOUR, handles[300];
+
+		for (u32 i = 0; i < 300; i++)
+			handles[i] = add_with(fd, TWHEEL_F_ABS, at + i, 0, i);
+		rc = ioctl(fd, TWHEEL_IOC_DRAIN, &b) ? -errno : 0;
+		CHECK_EQ(rc, there[t] ? 0 : -EFAULT);
+		CHECK_EQ(b.nr_done, there[t]);
+		expect_counts(fd, 300 - there[t], 300 - there[t], 0);
+		forget();
+		for (u32 i = 0; i < there[t]; i++)
+			see(mem[i].user_data);
+		for (u32 i = 0; i < 300; i++) {
+			rc = query(fd, handles[i], TWHEEL_F_ABS, &op);
+			CHECK_EQ(rc, seen[i] ? -ENOENT : TWHEEL_STATE_ARMED);
+			if (rc >= 0)
+				CHECK_EQ(op.expires_ns, at + i);
+		}
+		CHECK_EQ(drain_all(fd, 40), 300 - there[t]);
+		expect_seen(300, 1);
+		close(fd);
+	}
+}
+
+/* One that came due while it could not be stored fires, and not early. */
+static void fault_fires(void)
+{
+	struct twheel_batch b = { .ops = (uintptr_t)unmapped(), .nr = 10,
+				  .op_size = sizeof(struct twheel_op) };
+	int fd = dev_open(0);
+	u64 at = now_ns(MONO) + 30 * MS, last = 0;
+	struct twheel_event ev;
+	u64 h = add_with(fd, TWHEEL_F_ABS, at, 0, 5);
+
+	while (now_ns(MONO) < at - MS) {
+		last = now_ns(MONO);
+		CHECK_EQ(ioctl(fd, TWHEEL_IOC_DRAIN, &b) ? -errno : 0, -EFAULT);
+	}
+	CHECK(last);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK(now_ns(MONO) >= at);
+	CHECK_EQ(ev.handle, h);
+	CHECK_EQ(ev.expires_ns, at);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* Signals all the while: calls end early or with EINTR, and all is had in the end. */
+static void signals(void)
+{
+	const struct itimerval often = { { 0, 700 }, { 0, 700 } }, off = { 0 };
+	struct sigaction sa = { .sa_handler = on_signal }, was;
+	u32 shorts = 0, sum = 0, nr = 2 * TWHEEL_BATCH_MAX;
+	int fd = dev_open(0), got;
+
+	add_many(fd, nr, HOUR, 0);
+	forget();
+	sigaction(SIGALRM, &sa, &was);
+	setitimer(ITIMER_REAL, &often, NULL);
+	do {
+		got = drain(fd, ops, TWHEEL_BATCH_MAX, 0);
+		for (int i = 0; i < got; i++)
+			see(ops[i].user_data);
+		sum += got > 0 ? (u32)got : 0;
+		shorts += got != TWHEEL_BATCH_MAX;
+	} while ((got > 0 || got == -EINTR) && !failed());
+	setitimer(ITIMER_REAL, &off, NULL);
+	sigaction(SIGALRM, &was, NULL);
+	CHECK_EQ(got, 0);
+	CHECK_EQ(sum, nr);
+	expect_seen(nr, 1);
+	diag("%u calls ended early", shorts);
+	CHECK(shorts > 1);		/* the last one is short anyway */
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* ---- beside readers ----------------------------------------------------------- */
+
+static int shared;
+static volatile bool stop;
+
+static void *read_on(void *count)
+{
+	struct twheel_event ev[32];
+	int got;
+
+	while (!stop) {
+		if (!readable(shared, 5))
+			continue;
+		got = read_events(shared, ev, ARRAY_SIZE(ev));
+		for (int i = 0; i < got; i++)
+			see(ev[i].user_data);
+		*(u32 *)count += got > 0 ? (u32)got : 0;
+	}
+	return NULL;
+}
+
+/* Timers come due all the while: each is drained or read, once. */
+static void races_expiry(void)
+{
+	u32 drained = 0, read = 0;
+	pthread_t reader;
+	u64 seed = 29;
+	int got;
+
+	shared = dev_open(O_NONBLOCK);
+	forget();
+	stop = false;
+	for (u32 n = 0; n < MANY; n += 100)
+		add_many(shared, 100, 50 * MS + rnd(&seed) % (300 * MS), n);
+	pthread_create(&reader, NULL, read_on, &read);
+	do {
+		got = drain(shared, ops, 50, 0);
+		for (int i = 0; i < got; i++)
+			see(ops[i].user_data);
+		drained += got > 0 ? (u32)got : 0;
+		sleep_ms(1);
+	} while (got > 0);
+	for (u32 ms = 0; ms < WAIT_MS && drained + read < MANY; ms += 10)
+		sleep_ms(10);
+	stop = true;
+	pthread_join(reader, NULL);
+	diag("%u were drained, %u read", drained, read);
+	CHECK(drained && read);
+	CHECK_EQ(drained + read, MANY);
+	expect_seen(MANY, 1);
+	expect_counts(shared, 0, 0, 0);
+	close(shared);
+}
+
+/* Periodic timers that a reader arms again and again: at last each is drained, once. */
+static void races_reader(void)
+{
+	struct twheel_info i;
+	pthread_t reader;
+	u32 drained = 0, read = 0;
+	int got;
+
+	shared = dev_open(O_NONBLOCK);
+	stop = false;
+	for (u32 n = 0; n < 500; n++)
+		add_with(shared, 0, n % 7 * MS, MS, n);
+	pthread_create(&reader, NULL, read_on, &read);
+	forget();
+	for (u32 tries = 0; tries < 1000 && drained < 500; tries++) {
+		got = drain(shared, ops, 20, 0);
+		CHECK(got >= 0);
+		drained += got > 0 ? (u32)got : 0;
+		sleep_ms(1);
+	}
+	stop = true;
+	pthread_join(reader, NULL);
+	CHECK_EQ(drained, 500);
+	info(shared, &i);
+	CHECK_EQ(i.nr_timers, 0);
+	CHECK(!readable(shared, 0));
+	close(shared);
+}
+
+static const struct test tests[] = {
+	{ nothing, "ready and idle timers stay" },
+	{ kinds, "every kind comes back as it was armed" },
+	{ time_left, "time left, none if it is over" },
+	{ resumes, "20000 timers, each once, with any room" },
+	{ adds_between, "what is added meanwhile comes too" },
+	{ goes_on, "a call goes on where the last one ended" },
+	{ moves_relative, "into another file, by the time left" },
+	{ moves_absolute, "into another file, by the deadline" },
+	{ long_ops, "op_size beyond the operation" },
+	{ half_an_array, "an array that ends in unmapped memory" },
+	{ fault_fires, "what could not be stored fires on time" },
+	{ signals, "signals end a call, and lose nothing" },
+	{ races_expiry, "each timer is drained or read, never both" },
+	{ races_reader, "periodic timers, while they are read" },
+};
+
+int main(void)
+{
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

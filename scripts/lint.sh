@@ -47,18 +47,18 @@ uapi_compiles() {
 	g++ -std=c++11 "${flags[@]}" -x c++ include/uapi/linux/twheel.h
 }
 
-# layout -m64|-m32: every structure of the UAPI
+# layout -m64|-m32: every structure of the UAPI, and every number
 layout() {
-	local structs
+	local header=include/uapi/linux/twheel.h types='^(struct|enum) (twheel_[a-z]*) \{$'
 
-	structs=$(sed -n 's/^struct \(twheel_[a-z]*\) {$/\1/p' include/uapi/linux/twheel.h)
 	{
 		echo '#include <linux/twheel.h>'
-		for s in $structs; do
-			echo "struct $s $s;"
-		done
+		sed -En "s/$types/\1 \2 \2;/p" $header
+		echo 'enum macros {'
+		sed -n 's/^#define \(TWHEEL_[A-Z_]*\)\t.*/is_\1 = \1,/p' $header
+		echo '} macros;'
 	} | gcc "$1" -g -c -Iinclude/uapi -idirafter "/usr/include/$(gcc -dumpmachine)" -x c -o "$out/uapi.o" - &&
-		pahole -C "${structs//$'\n'/,}" "$out/uapi.o"
+		pahole -C "$(sed -En "s/$types/\2/p" $header | paste -sd,),macros" "$out/uapi.o"
 }
 
 uapi_layout() {

@@ -72,8 +72,8 @@ uml() {
 		ARCH=um SUBARCH=x86_64 KCFLAGS=-Werror || return
 	point "the selftests build" quiet make -C selftest/uapi || return
 	point "and those of failing allocations" quiet make -C selftest/uml || return
-	point "the debugging kernel's verdict" uml_boot debug 120 \
-		"test_basic test_errors test_read test_poll test_fires test_fail" \
+	point "the debugging kernel's verdict" uml_boot debug 180 \
+		"test_basic test_errors test_query test_drain test_read test_poll test_fires test_fail" \
 		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" || return
 	APPEND=time-travel=inf-cpu point "the verdict on a century" \
 		uml_boot century 120 "" twheel_century.ko

@@ -10,6 +10,7 @@ shift 2
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
+chmod 755 "$root" # for tests that are not root
 mkdir -p "$root"/{bin,dev,etc,proc,sys,tmp,twheel}
 install -m 755 /bin/busybox "$root/bin/busybox"
 install -m 755 "$top/selftest/qemu/init" "$root/init"

@@ -39,10 +39,12 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
+#include <linux/nsproxy.h>
 #include <linux/wait.h>
 
 #include <uapi/linux/twheel.h>
 
+#include <linux/time_namespace.h>
 #include "twheel.h"
 
 #define CHUNK_OPS	64
@@ -374,7 +376,9 @@ static void op_arm(struct file_wheel *file, struct slot *slot,
 {
 	ktime_t deadline = op->expires_ns;
 
-	if (!(op->flags & TWHEEL_F_ABS))
+	if (op->flags & TWHEEL_F_ABS)
+		deadline = time_from_caller(file, deadline);
+	else
 		deadline = ktime_add_safe(now, deadline);
 	slot->interval = op->interval_ns;
 	slot->flags = op->flags & (TWHEEL_F_KEEP | TWHEEL_F_DELAY);
@@ -442,11 +446,12 @@ static int op_cancel(struct file_wheel *file, struct twheel_op *op)
 }
 
 /* Write down the deadline of @slot, or with TWHEEL_F_ABS not set how long it takes. */
-static void op_set_expires(struct twheel_op *op, const struct slot *slot, ktime_t now)
+static void op_set_expires(const struct file_wheel *file, struct twheel_op *op,
+			   const struct slot *slot, ktime_t now)
 {
 	ktime_t deadline = slot->timer.cookie;
 
-	op->expires_ns = op->flags & TWHEEL_F_ABS ? deadline :
+	op->expires_ns = op->flags & TWHEEL_F_ABS ? time_to_caller(file, deadline) :
 			 max_t(ktime_t, deadline - now, 0);
 }
 
@@ -458,8 +463,48 @@ static int op_query(const struct file_wheel *file, struct twheel_op *op, ktime_t
 		return -ENOENT;
 	op->user_data = slot->user_data;
 	op->interval_ns = slot->interval;
-	op_set_expires(op, slot, now);
+	op_set_expires(file, op, slot, now);
 	switch (slot->state) {
+/* ---- clocks ---------------------------------------------------------------- */
+
+/*
+ * What the file's clock is ahead by in the caller's time namespace. As with timerfd it is
+ * the namespace of who calls that counts, not of who opened the file. The kernel's own
+ * timens_ktime_to_host() is not exported before 7.2. A task that exits has none.
+ */
+static s64 clock_offset(const struct file_wheel *file)
+{
+#ifdef CONFIG_TIME_NS
+	const struct timens_offsets *offsets;
+
+	if (!current->nsproxy)
+		return 0;
+	offsets = &current->nsproxy->time_ns->offsets;
+	return timespec64_to_ktime(file->config.clock == CLOCK_BOOTTIME ?
+				   offsets->boottime : offsets->monotonic);
+#else
+	return 0;
+#endif
+}
+
+/* @time and @offset. The clock's zero and its end, which is never, are the same for all. */
+static ktime_t time_shift(ktime_t time, s64 offset)
+{
+	if (time == KTIME_MAX)
+		return time;
+	return offset < 0 ? max_t(s64, time + offset, 0) : ktime_add_safe(time, offset);
+}
+
+static ktime_t time_from_caller(const struct file_wheel *file, ktime_t time)
+{
+	return time_shift(time, -clock_offset(file));
+}
+
+static ktime_t time_to_caller(const struct file_wheel *file, ktime_t time)
+{
+	return time_shift(time, clock_offset(file));
+}
+
 	case ARMED:
 		return TWHEEL_STATE_ARMED;
 	case IDLE:
@@ -696,7 +741,7 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 			.user_data	= slot->user_data,
 			.interval_ns	= slot->interval,
 		};
-		op_set_expires(op, slot, now);
+		op_set_expires(file, op, slot, now);
 		nr++;
 	}
 	twheel_unlock(file->base, flags);
@@ -951,7 +996,7 @@ static u32 read_collect(struct file_wheel *file, u32 most)
 		file->bounce->events[nr] = (struct twheel_event) {
 			.user_data	= slot->user_data,
 			.handle		= slot_handle(slot),
-			.expires_ns	= slot->timer.cookie,
+			.expires_ns	= time_shift(slot->timer.cookie, offset),
 			.count		= periods_passed(slot, now),
 			.flags		= more ? TWHEEL_EV_MORE : 0,
 		};
@@ -1064,6 +1109,7 @@ static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (!ret) {
 			ret = read_ready(file, to);
 			mutex_unlock(&file->reading);
+	s64 offset = clock_offset(file);
 		}
 	}
 	/* One reader is woken at a time: what this one leaves is for the next. */
@@ -1166,7 +1212,7 @@ static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 	seq_printf(m, "twheel-mem-bytes:\t%llu\n", info.mem_bytes);
 	seq_printf(m, "twheel-expired:\t%llu\n", info.nr_expired);
 	seq_printf(m, "twheel-wakeups:\t%llu\n", info.nr_wakeups);
-	seq_printf(m, "twheel-next-ns:\t%lld\n", stats.next);
+	seq_printf(m, "twheel-next-ns:\t%lld\n", time_to_caller(file, stats.next));
 }
 
 static const struct file_operations twheel_fops = {

@@ -1296,8 +1296,12 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 	struct twheel_base *base;
 	int err;
 
-	/* Not kvzalloc(): it would round 20 KiB up to 32. */
-	base = __vmalloc(sizeof(*base), GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	/*
+	 * Not kvzalloc(): it would round 20 KiB up to 32. Where the cgroup has no more this
+	 * fails, rather than kill somebody in it.
+	 */
+	base = __vmalloc(sizeof(*base), GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+			 __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!base)
 		return ERR_PTR(-ENOMEM);
 	err = base_init(base, config);

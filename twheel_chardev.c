@@ -22,30 +22,39 @@
  *	file->reading	callers that read. Neither is taken inside the other
  *	  the base's lock	slots, lists and counts. Held for at most 64
  *				operations, and for nothing that may sleep
+ *	openers_lock	who has files open. Nothing is taken inside it
+ *
+ * Memory is charged to the memory cgroup of who makes it be allocated. Where there is no
+ * more that one gets ENOMEM, and nobody is killed for it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
+#include <linux/cred.h>
 #include <linux/fs.h>
+#include <linux/hashtable.h>
 #include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/nsproxy.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
-#include <linux/nsproxy.h>
 #include <linux/wait.h>
 
 #include <uapi/linux/twheel.h>
 
-#include <linux/time_namespace.h>
 #include "twheel.h"
+
+/* As much as the caller's memory cgroup gives, without killing a task in it. */
+#define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 #define CHUNK_OPS	64
 #define CHUNK_EVENTS	32
@@ -95,8 +104,23 @@ struct bounce {
 };
 
 /**
+ * struct opener - somebody who has files open
+ * @node:	in openers
+ * @uid:	who
+ * @nr_files:	how many
+ * @nr_pages:	pages of slots in all of these
+ */
+struct opener {
+	struct hlist_node	node;
+	kuid_t			uid;
+	unsigned int		nr_files;
+	atomic_long_t		nr_pages;
+};
+
+/**
  * struct file_wheel - an open file
  * @base:	its wheel
+ * @opener:	whose it is
  * @ready:	slots that are READY, in the order of expiry
  * @free:	slots that are FREE
  * @nr_free:	how many are on @free
@@ -105,18 +129,20 @@ struct bounce {
  * @nr_slots:	slots there are, on @nr_pages pages
  * @nr_pages:	pages of slots
  * @cursor:	the slot at which the next DRAIN goes on
+ * @no_slot:	why there was no other page of slots, an errno
  * @tables:	tables of pages of slots, enough for @limit. Filled as needed and
  *		kept until the file is closed
  * @limit:	what @max_timers may be
  * @max_timers:	the limit on @nr_used
  * @config:	clock, tick and slack
- * @submit:	see the head of the file. It has @cursor too
+ * @submit:	see the head of the file. It has @cursor and @no_slot too
  * @reading:	see the head of the file
  * @wait:	readers and pollers
  * @bounce:	ops belong to who has @submit, events to who has @reading
  */
 struct file_wheel {
 	struct twheel_base	*base;
+	struct opener		*opener;
 	struct list_head	ready;
 	struct list_head	free;
 	u32			nr_free;
@@ -125,6 +151,7 @@ struct file_wheel {
 	u32			nr_slots;
 	u32			nr_pages;
 	u32			cursor;
+	int			no_slot;
 	struct slot		***tables;
 	u32			limit;
 	u32			max_timers;
@@ -139,12 +166,101 @@ static unsigned int max_timers = 1U << 20;
 module_param(max_timers, uint, 0644);
 MODULE_PARM_DESC(max_timers, "most timers a file may hold (default 1048576)");
 
+static unsigned int max_user_timers = 1U << 22;
+module_param(max_user_timers, uint, 0644);
+MODULE_PARM_DESC(max_user_timers,
+		 "most timers all files of a user may hold, 0 for no limit (default 4194304)");
+
 static unsigned int min_tick_us = TWHEEL_TICK_MIN_NS / NSEC_PER_USEC;
 module_param(min_tick_us, uint, 0644);
 MODULE_PARM_DESC(min_tick_us, "smallest tick a file may have, in us (default 100)");
 
 /* Pages of slots in existence, to find a leak at unload. */
 static atomic_long_t nr_slot_pages = ATOMIC_LONG_INIT(0);
+
+/* The smallest tick a file may have. */
+static u64 min_tick_ns(void)
+{
+	return clamp_t(u64, (u64)READ_ONCE(min_tick_us) * NSEC_PER_USEC,
+		       TWHEEL_TICK_MIN_NS, TWHEEL_TICK_MAX_NS);
+}
+
+/* The tick of a file that does not ask for one. */
+static u64 default_tick_ns(void)
+{
+	return max_t(u64, TWHEEL_TICK_NS, min_tick_ns());
+}
+
+/* ---- openers -------------------------------------------------------------- */
+
+static DEFINE_MUTEX(openers_lock);
+static DEFINE_HASHTABLE(openers, 6);
+
+static struct opener *opener_find(kuid_t uid)
+{
+	struct opener *opener;
+
+	lockdep_assert_held(&openers_lock);
+	hash_for_each_possible(openers, opener, node, __kuid_val(uid))
+		if (uid_eq(opener->uid, uid))
+			return opener;
+	return NULL;
+}
+
+/* The one who has @uid opens a file. NULL if there is no memory. */
+static struct opener *opener_get(kuid_t uid)
+{
+	struct opener *opener, *fresh;
+
+	/* Not under the lock: where memory is scarce others need not wait for it. */
+	fresh = kzalloc(sizeof(*fresh), GFP_CHARGED);
+	if (!fresh)
+		return NULL;
+	mutex_lock(&openers_lock);
+	opener = opener_find(uid);
+	if (!opener) {
+		opener = fresh;
+		fresh = NULL;
+		opener->uid = uid;
+		hash_add(openers, &opener->node, __kuid_val(uid));
+	}
+	opener->nr_files++;
+	mutex_unlock(&openers_lock);
+	kfree(fresh);
+	return opener;
+}
+
+static void opener_put(struct opener *opener)
+{
+	mutex_lock(&openers_lock);
+	if (!--opener->nr_files) {
+		WARN_ON(atomic_long_read(&opener->nr_pages));
+		hash_del(&opener->node);
+		kfree(opener);
+	}
+	mutex_unlock(&openers_lock);
+}
+
+/*
+ * Timers are counted by pages of slots, so that adding one mostly counts nothing, and a
+ * file counts for what it once held until it is closed. Returns false if that was all.
+ */
+static bool opener_charge_page(struct opener *opener)
+{
+	long most = DIV_ROUND_UP_ULL(READ_ONCE(max_user_timers), PAGE_SLOTS);
+	long pages = atomic_long_read(&opener->nr_pages);
+
+	do {
+		if (most && pages >= most)
+			return false;
+	} while (!atomic_long_try_cmpxchg(&opener->nr_pages, &pages, pages + 1));
+	return true;
+}
+
+static void opener_uncharge_pages(struct opener *opener, u32 nr)
+{
+	atomic_long_sub(nr, &opener->nr_pages);
+}
 
 /* ---- slots ---------------------------------------------------------------- */
 
@@ -226,30 +342,20 @@ static bool slot_detach(struct file_wheel *file, struct slot *slot)
 	return false;
 }
 
-/* Add a page of slots. The caller has @file->submit, so that nobody else does. */
-static int slots_grow(struct file_wheel *file)
+/* Put @slots, a zeroed page, to use. */
+static void slots_add_page(struct file_wheel *file, struct slot *slots)
 {
 	u32 page = file->nr_pages, i;
-	struct slot **table = file->tables[page / TABLE_PAGES], *slots;
 	unsigned long flags;
 	LIST_HEAD(fresh);
 
-	if (!table) {
-		table = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-		if (!table)
-			return -ENOMEM;
-		file->tables[page / TABLE_PAGES] = table;
-	}
-	slots = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	if (!slots)
-		return -ENOMEM;
 	atomic_long_inc(&nr_slot_pages);
 	for (i = 0; i < PAGE_SLOTS; i++) {
 		slots[i].timer.queue.data = file->nr_slots + i;
 		slots[i].generation = 1;
 		list_add_tail(&slots[i].link, &fresh);
 	}
-	table[page % TABLE_PAGES] = slots;
+	file->tables[page / TABLE_PAGES][page % TABLE_PAGES] = slots;
 
 	twheel_lock(file->base, &flags);
 	list_splice_tail(&fresh, &file->free);
@@ -257,19 +363,42 @@ static int slots_grow(struct file_wheel *file)
 	file->nr_slots += PAGE_SLOTS;
 	file->nr_pages++;
 	twheel_unlock(file->base, flags);
+}
+
+/* Add a page of slots. The caller has @file->submit, so that nobody else does. */
+static int slots_grow(struct file_wheel *file)
+{
+	struct slot **table = file->tables[file->nr_pages / TABLE_PAGES], *slots;
+
+	if (!table) {
+		table = (void *)get_zeroed_page(GFP_CHARGED);
+		if (!table)
+			return -ENOMEM;
+		file->tables[file->nr_pages / TABLE_PAGES] = table;
+	}
+	if (!opener_charge_page(file->opener))
+		return -EDQUOT;
+	slots = (void *)get_zeroed_page(GFP_CHARGED);
+	if (!slots) {
+		opener_uncharge_pages(file->opener, 1);
+		return -ENOMEM;
+	}
+	slots_add_page(file, slots);
 	return 0;
 }
 
 /*
- * See to it that @nr slots are free, within the limit. Where there is no memory for
- * that, those who find none free will say so. Readers may free some meanwhile, and
- * only submitters, of which the caller is the only one, take any.
+ * See to it that @nr slots are free, within the limits. Where that cannot be, those who
+ * find none free will say why. Readers may free some meanwhile, and only submitters, of
+ * which the caller is the only one, take any.
  */
 static void slots_reserve(struct file_wheel *file, u32 nr)
 {
-	while (READ_ONCE(file->nr_free) < nr && file->nr_slots < file->max_timers)
-		if (slots_grow(file))
+	while (READ_ONCE(file->nr_free) < nr && file->nr_slots < file->max_timers) {
+		file->no_slot = slots_grow(file);
+		if (file->no_slot)
 			return;
+	}
 }
 
 static void slots_free_all(struct file_wheel *file)
@@ -282,6 +411,7 @@ static void slots_free_all(struct file_wheel *file)
 		cond_resched();
 	}
 	atomic_long_sub(file->nr_pages, &nr_slot_pages);
+	opener_uncharge_pages(file->opener, file->nr_pages);
 	for (page = 0; page < DIV_ROUND_UP(file->limit, TABLE_SLOTS); page++)
 		free_page((unsigned long)file->tables[page]);
 	kvfree(file->tables);
@@ -331,6 +461,46 @@ static const struct twheel_sink file_sink = {
 	.expired	= file_expired,
 	.wake		= file_sink_wake,
 };
+
+/* ---- clocks ---------------------------------------------------------------- */
+
+/*
+ * What the file's clock is ahead by in the caller's time namespace. As with timerfd it is
+ * the namespace of who calls that counts, not of who opened the file. The kernel's own
+ * timens_ktime_to_host() is not exported before 7.2. A task that exits has none.
+ */
+static s64 clock_offset(const struct file_wheel *file)
+{
+#ifdef CONFIG_TIME_NS
+	const struct timens_offsets *offsets;
+
+	if (!current->nsproxy)
+		return 0;
+	offsets = &current->nsproxy->time_ns->offsets;
+	return timespec64_to_ktime(file->config.clock == CLOCK_BOOTTIME ?
+				   offsets->boottime : offsets->monotonic);
+#else
+	return 0;
+#endif
+}
+
+/* @time and @offset. The clock's zero and its end, which is never, are the same for all. */
+static ktime_t time_shift(ktime_t time, s64 offset)
+{
+	if (time == KTIME_MAX)
+		return time;
+	return offset < 0 ? max_t(s64, time + offset, 0) : ktime_add_safe(time, offset);
+}
+
+static ktime_t time_from_caller(const struct file_wheel *file, ktime_t time)
+{
+	return time_shift(time, -clock_offset(file));
+}
+
+static ktime_t time_to_caller(const struct file_wheel *file, ktime_t time)
+{
+	return time_shift(time, clock_offset(file));
+}
 
 /* ---- operations ------------------------------------------------------------ */
 
@@ -393,7 +563,7 @@ static int op_add(struct file_wheel *file, struct twheel_op *op, ktime_t now)
 		return -EDQUOT;
 	slot = slot_get(file);
 	if (!slot)
-		return -ENOMEM;
+		return file->no_slot;
 	slot->user_data = op->user_data;
 	op_arm(file, slot, op, now);
 	op->handle = slot_handle(slot);
@@ -465,46 +635,6 @@ static int op_query(const struct file_wheel *file, struct twheel_op *op, ktime_t
 	op->interval_ns = slot->interval;
 	op_set_expires(file, op, slot, now);
 	switch (slot->state) {
-/* ---- clocks ---------------------------------------------------------------- */
-
-/*
- * What the file's clock is ahead by in the caller's time namespace. As with timerfd it is
- * the namespace of who calls that counts, not of who opened the file. The kernel's own
- * timens_ktime_to_host() is not exported before 7.2. A task that exits has none.
- */
-static s64 clock_offset(const struct file_wheel *file)
-{
-#ifdef CONFIG_TIME_NS
-	const struct timens_offsets *offsets;
-
-	if (!current->nsproxy)
-		return 0;
-	offsets = &current->nsproxy->time_ns->offsets;
-	return timespec64_to_ktime(file->config.clock == CLOCK_BOOTTIME ?
-				   offsets->boottime : offsets->monotonic);
-#else
-	return 0;
-#endif
-}
-
-/* @time and @offset. The clock's zero and its end, which is never, are the same for all. */
-static ktime_t time_shift(ktime_t time, s64 offset)
-{
-	if (time == KTIME_MAX)
-		return time;
-	return offset < 0 ? max_t(s64, time + offset, 0) : ktime_add_safe(time, offset);
-}
-
-static ktime_t time_from_caller(const struct file_wheel *file, ktime_t time)
-{
-	return time_shift(time, -clock_offset(file));
-}
-
-static ktime_t time_to_caller(const struct file_wheel *file, ktime_t time)
-{
-	return time_shift(time, clock_offset(file));
-}
-
 	case ARMED:
 		return TWHEEL_STATE_ARMED;
 	case IDLE:
@@ -839,8 +969,7 @@ static long file_drain(struct file_wheel *file, struct twheel_batch __user *user
 static bool setup_is_valid(const struct file_wheel *file, const struct twheel_setup *setup)
 {
 	return !setup->flags && !setup->reserved && setup->max_timers <= file->limit &&
-	       (!setup->tick_ns ||
-		setup->tick_ns >= (u64)READ_ONCE(min_tick_us) * NSEC_PER_USEC);
+	       (!setup->tick_ns || setup->tick_ns >= min_tick_ns());
 }
 
 static long file_setup(struct file_wheel *file, void __user *user, size_t size)
@@ -857,7 +986,7 @@ static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 		return -EINVAL;
 	config = file->config;
 	config.clock = setup.clockid;
-	config.tick_ns = setup.tick_ns ?: TWHEEL_TICK_NS;
+	config.tick_ns = setup.tick_ns ?: default_tick_ns();
 	config.slack_ns = setup.slack_ns;
 	err = twheel_configure(file->base, &config);
 	if (err)
@@ -878,8 +1007,7 @@ static void file_fill_info(struct file_wheel *file, struct twheel_info *info)
 		.clocks		= BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME),
 		.tick_ns	= file->config.tick_ns,
 		.slack_ns	= file->config.slack_ns,
-		.min_tick_ns	= max_t(u64, (u64)min_tick_us * NSEC_PER_USEC,
-					TWHEEL_TICK_MIN_NS),
+		.min_tick_ns	= min_tick_ns(),
 		.max_timers	= file->max_timers,
 		.op_size	= sizeof(struct twheel_op),
 		.event_size	= sizeof(struct twheel_event),
@@ -981,6 +1109,7 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 /* Take up to @most ready slots, and write down their events. Returns how many. */
 static u32 read_collect(struct file_wheel *file, u32 most)
 {
+	s64 offset = clock_offset(file);
 	unsigned long flags;
 	ktime_t now;
 	u32 nr;
@@ -1109,7 +1238,6 @@ static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (!ret) {
 			ret = read_ready(file, to);
 			mutex_unlock(&file->reading);
-	s64 offset = clock_offset(file);
 		}
 	}
 	/* One reader is woken at a time: what this one leaves is for the next. */
@@ -1135,15 +1263,20 @@ static __poll_t file_poll(struct file *filp, poll_table *wait)
 static int file_alloc(struct file_wheel *file)
 {
 	file->tables = kvcalloc(DIV_ROUND_UP(file->limit, TABLE_SLOTS),
-				sizeof(*file->tables), GFP_KERNEL_ACCOUNT);
+				sizeof(*file->tables), GFP_CHARGED);
 	if (!file->tables)
 		return -ENOMEM;
-	file->bounce = kmalloc(sizeof(*file->bounce), GFP_KERNEL_ACCOUNT);
+	file->bounce = kmalloc(sizeof(*file->bounce), GFP_CHARGED);
 	if (!file->bounce)
 		goto free_tables;
 	file->base = twheel_create(&file->config);
-	if (!IS_ERR(file->base))
+	if (IS_ERR(file->base))
+		goto free_bounce;
+	file->opener = opener_get(current_uid());
+	if (file->opener)
 		return 0;
+	twheel_destroy(file->base);
+free_bounce:
 	kfree(file->bounce);
 free_tables:
 	kvfree(file->tables);
@@ -1155,7 +1288,7 @@ static int file_open(struct inode *inode, struct file *filp)
 	struct file_wheel *file;
 	int err;
 
-	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	file = kzalloc(sizeof(*file), GFP_CHARGED);
 	if (!file)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&file->ready);
@@ -1167,8 +1300,7 @@ static int file_open(struct inode *inode, struct file *filp)
 	file->max_timers = file->limit;
 	file->config = (struct twheel_config) {
 		.clock		= CLOCK_MONOTONIC,
-		.tick_ns	= max_t(u64, TWHEEL_TICK_NS,
-					(u64)min_tick_us * NSEC_PER_USEC),
+		.tick_ns	= default_tick_ns(),
 		.sink		= &file_sink,
 		.owner		= file,
 	};
@@ -1189,6 +1321,7 @@ static int file_release(struct inode *inode, struct file *filp)
 
 	twheel_destroy(file->base);
 	slots_free_all(file);
+	opener_put(file->opener);
 	kfree(file->bounce);
 	kfree(file);
 	return 0;

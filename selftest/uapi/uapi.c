@@ -10,12 +10,17 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tap.h"
 #include "uapi.h"
 
 #define GUARD	64	/* poisoned bytes on either side of what is passed */
+
+/* Failed checks of a test that are told. */
+#define TOLD	20
 
 /* A test that takes so long hangs, and the program is ended. */
 #define HANG_S	60
@@ -33,7 +38,7 @@ bool check(bool good, const char *what, const char *file, int line)
 	__atomic_add_fetch(&nr_checks, 1, __ATOMIC_RELAXED);
 	if (good)
 		return true;
-	if (__atomic_add_fetch(&nr_failed_checks, 1, __ATOMIC_RELAXED) <= 20)
+	if (__atomic_add_fetch(&nr_failed_checks, 1, __ATOMIC_RELAXED) <= TOLD)
 		diag("%s:%d: not so: %s", file, line, what);
 	return false;
 }
@@ -41,11 +46,11 @@ bool check(bool good, const char *what, const char *file, int line)
 bool check_eq(long long is, long long want, const char *what, const char *file,
 	      int line)
 {
-	if (!check(is == want, what, file, line)) {
+	if (check(is == want, what, file, line))
+		return true;
+	if (nr_failed_checks <= TOLD)
 		diag("	it is %lld, not %lld", is, want);
-		return false;
-	}
-	return true;
+	return false;
 }
 
 static void on_alarm(int sig)
@@ -436,6 +441,100 @@ void expect_counts(int fd, u32 timers, u32 armed, u32 ready)
 		CHECK_EQ(value, armed);
 	if (CHECK(fdinfo_get(fd, "twheel-ready", &value)))
 		CHECK_EQ(value, ready);
+}
+
+/* ---- files of the system -------------------------------------------------------- */
+
+void file_get(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
+
+	if (n < 0)
+		bail(path);
+	text[n] = 0;
+	close(fd);
+}
+
+void file_set(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		bail(path);
+	close(fd);
+}
+
+void param_set(const char *name, u32 value, u32 *was)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), "/sys/module/twheel_chardev/parameters/%s", name);
+	file_get(path, text, sizeof(text));
+	if (was)
+		*was = (u32)strtoul(text, NULL, 10);
+	snprintf(text, sizeof(text), "%u", value);
+	file_set(path, text);
+}
+
+#define CGROUPS	"/tmp/cgroups"
+
+static const char *cgroup_path(const char *name, const char *key)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), CGROUPS "/%s/%s", name, key);
+	return path;
+}
+
+bool cgroup_make(const char *name)
+{
+	char controllers[256];
+
+	mkdir(CGROUPS, 0755);
+	if (access(CGROUPS "/cgroup.procs", F_OK) &&
+	    mount("cgroups", CGROUPS, "cgroup2", 0, NULL))
+		return false;
+	file_get(CGROUPS "/cgroup.controllers", controllers, sizeof(controllers));
+	if (!strstr(controllers, "memory"))
+		return false;
+	file_set(CGROUPS "/cgroup.subtree_control", "+memory");
+	if (mkdir(cgroup_path(name, ""), 0755))
+		bail(name);
+	return true;
+}
+
+void cgroup_set(const char *name, const char *key, u64 value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", value);
+	file_set(cgroup_path(name, key), text);
+}
+
+/* The number after @word in a file of the cgroup, or the only one if that is NULL. */
+u64 cgroup_get(const char *name, const char *key, const char *word)
+{
+	char text[4096], *p = text;
+
+	file_get(cgroup_path(name, key), text, sizeof(text));
+	while (word && p && (strncmp(p, word, strlen(word)) || p[strlen(word)] != ' ')) {
+		p = strchr(p, '\n');
+		p = p ? p + 1 : NULL;
+	}
+	if (!p)
+		bail(word);
+	return strtoull(word ? p + strlen(word) : p, NULL, 10);
+}
+
+void cgroup_join(const char *name)
+{
+	cgroup_set(name, "cgroup.procs", (u64)getpid());
+}
+
+void cgroup_remove(const char *name)
+{
+	CHECK(!rmdir(cgroup_path(name, "")));
 }
 
 static size_t page(void)

@@ -90,6 +90,19 @@ bool readable(int fd, int ms);
 bool fdinfo_get(int fd, const char *key, u64 *value);
 void expect_counts(int fd, u32 timers, u32 armed, u32 ready);
 
+/* Text of a small file, or into it; both want it to be there. */
+void file_get(const char *path, char *text, size_t room);
+void file_set(const char *path, const char *text);
+/* A parameter of the device's module; @was, if given, gets what it was. */
+void param_set(const char *name, u32 value, u32 *was);
+
+/* A memory cgroup, made anew; false where the kernel has none. */
+bool cgroup_make(const char *name);
+void cgroup_set(const char *name, const char *key, u64 value);
+u64 cgroup_get(const char *name, const char *key, const char *word);
+void cgroup_join(const char *name);
+void cgroup_remove(const char *name);
+
 /* @bytes of memory that end where an inaccessible page begins. */
 void *before_hole(size_t bytes);
 void *read_only(const void *data, size_t bytes);

@@ -48,7 +48,8 @@
  *   EALREADY   CANCEL: its event is being read at this moment. There will be no other
  *              of a one-shot timer; of one that goes on, try again
  *   EBUSY      SETUP after the first timer was added
- *   EDQUOT     the limit on timers is reached
+ *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
+ *              opened it, on all their files
  *   ENOMEM     no memory for another timer, its memory cgroup's limit included
  *   EAGAIN     read(): nothing is ready, and the file or call is non-blocking
  *   EINTR      a signal came first

@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What /dev/twheel lets a user, a memory cgroup and a container have.
+ *
+ * What needs another uid, another cgroup or another root is done in a child. What it finds
+ * wrong it says itself; its exit status tells the parent.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define ALICE	1001
+#define BOB	1002
+#define BLOCK	64	/* timers are counted in blocks of so many */
+#define BATCH	256
+#define CGROUP	"twheel"
+
+static struct twheel_op ops[BATCH];
+
+/*
+ * How far parent and child have come. In shared memory, since a pipe takes memory that there
+ * may be none of.
+ */
+static volatile int *stage;
+
+static void reach(int n)
+{
+	*stage = n;
+}
+
+static bool wait_stage(int n)
+{
+	for (u32 ms = 0; ms < 2 * WAIT_MS && *stage < n; ms += 5)
+		sleep_ms(5);
+	return CHECK(*stage >= n);
+}
+
+static pid_t child(void (*fn)(const void *), const void *arg)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		fn(arg);
+		fflush(stdout);
+		_exit(failed());
+	}
+	CHECK(pid > 0);
+	return pid;
+}
+
+static void wait_for(pid_t pid)
+{
+	int status = -1;
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static void in_child(void (*fn)(const void *), const void *arg)
+{
+	wait_for(child(fn, arg));
+}
+
+static void become(uid_t uid)
+{
+	CHECK(!setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid));
+}
+
+/* One timer, an hour ahead: 0 or the error. */
+static int try_add(int fd)
+{
+	struct twheel_op op = { .expires_ns = HOUR };
+
+	return ioctl(fd, TWHEEL_IOC_ADD, &op) ? -errno : 0;
+}
+
+/* Add up to @most timers; how many there are then. Any that is refused is so for @err. */
+static u32 fill(int fd, u32 most, int err)
+{
+	u32 nr = 0;
+	int rc = 0;
+
+	while (nr < most && !rc) {
+		rc = try_add(fd);
+		nr += !rc;
+	}
+	CHECK(!rc || rc == err);
+	return nr;
+}
+
+/* ---- users ------------------------------------------------------------------- */
+
+/* Two files of one user share the limit; a closed one gives back all that it had. */
+static void share_limit(const void *limit)
+{
+	const u32 most = *(const u32 *)limit;
+	int a = dev_open(0), b;
+	u32 nr;
+
+	become(ALICE);
+	b = dev_open(0);
+	close(a);			/* that was opened by somebody else */
+	a = dev_open(0);
+	nr = fill(a, most / 2, 0);
+	CHECK_EQ(nr, most / 2);
+	nr += fill(b, most, -EDQUOT);
+	diag("of %u timers %u could be had", most, nr);
+	CHECK(nr <= most + BLOCK && nr + BLOCK >= most);
+	CHECK_EQ(try_add(b), -EDQUOT);
+	info(b, &(struct twheel_info){ 0 });
+	close(a);
+	nr = fill(b, most / 2 - 2 * BLOCK, 0);
+	CHECK_EQ(nr, most / 2 - 2 * BLOCK);
+	close(b);
+	b = dev_open(0);
+	nr = fill(b, 2 * most, -EDQUOT);
+	CHECK(nr <= most + BLOCK && nr >= most);
+	close(b);
+}
+
+static void user_limit(void)
+{
+	const u32 limits[] = { 1000, 10 * BLOCK, 10 * BLOCK + 1 };
+	u32 was;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		param_set("max_user_timers", limits[i], i ? NULL : &was);
+		in_child(share_limit, &limits[i]);
+	}
+	param_set("max_user_timers", was, NULL);
+}
+
+static void others_go_on(const void *unused)
+{
+	int fd = dev_open(0);
+
+	(void)unused;
+	become(BOB);
+	CHECK_EQ(fill(fd, 10, -EDQUOT), 10);	/* root's, by whoever it is used */
+	close(fd);
+	fd = dev_open(0);
+	CHECK_EQ(fill(fd, 500, -EDQUOT), 500);
+	close(fd);
+}
+
+static void use_it_up(const void *unused)
+{
+	int fd;
+
+	(void)unused;
+	become(ALICE);
+	fd = dev_open(0);
+	CHECK(fill(fd, 1000, -EDQUOT) <= 500 + BLOCK);
+	reach(1);
+	wait_stage(2);
+	CHECK_EQ(try_add(fd), -EDQUOT);
+}
+
+static void users_apart(void)
+{
+	u32 was;
+	pid_t pid;
+
+	param_set("max_user_timers", 500, &was);
+	reach(0);
+	pid = child(use_it_up, NULL);
+	if (wait_stage(1))
+		in_child(others_go_on, NULL);
+	reach(2);
+	wait_for(pid);
+	param_set("max_user_timers", was, NULL);
+}
+
+/* The limit is changed under a file that has timers. */
+static void limit_changes(void)
+{
+	int fd = dev_open(O_NONBLOCK);
+	struct twheel_event ev;
+	u32 was;
+	u64 h;
+
+	param_set("max_user_timers", 0, &was);
+	CHECK_EQ(fill(fd, 1000, 0), 1000);
+	h = add(fd, 20 * MS, 7);
+	param_set("max_user_timers", 1, NULL);
+	/* Those that are there live on, and places that are free can be had. */
+	while (!try_add(fd))
+		;
+	CHECK_EQ(try_add(fd), -EDQUOT);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.handle, h);
+	CHECK_EQ(try_add(fd), 0);
+	CHECK_EQ(try_add(fd), -EDQUOT);
+	param_set("max_user_timers", 0, NULL);
+	CHECK_EQ(fill(fd, 1000, 0), 1000);
+	close(fd);
+	param_set("max_user_timers", was, NULL);
+}
+
+/* In a batch: a result for each, and none is lost. */
+static void batch_over_limit(void)
+{
+	int fd = dev_open(0);
+	u32 was, bad, refused = 0;
+
+	param_set("max_user_timers", 2 * BLOCK, &was);
+	for (u32 i = 0; i < BATCH; i++)
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+	CHECK_EQ(submit(fd, ops, BATCH, NULL, &bad), 0);
+	for (u32 i = 0; i < BATCH; i++)
+		refused += ops[i].res == -EDQUOT;
+	CHECK_EQ(refused, bad);
+	CHECK(bad >= BATCH - 3 * BLOCK && bad <= BATCH - 2 * BLOCK);
+	expect_counts(fd, BATCH - bad, BATCH - bad, 0);
+	close(fd);
+	param_set("max_user_timers", was, NULL);
+}
+
+/* ---- the administrator's other limits -------------------------------------------- */
+
+static void file_limit(void)
+{
+	struct twheel_setup s = { .clockid = CLOCK_MONOTONIC, .max_timers = 101 };
+	struct twheel_info i;
+	u32 was;
+	int fd;
+
+	param_set("max_timers", 100, &was);
+	fd = dev_open(0);
+	param_set("max_timers", was, NULL);
+	CHECK_EQ(setup(fd, &s), -EINVAL);
+	info(fd, &i);
+	CHECK_EQ(i.max_timers, 100);
+	CHECK_EQ(fill(fd, 200, -EDQUOT), 100);
+	close(fd);
+}
+
+/* Ticks, and with them periods, of no less than the administrator wants. */
+static void tick_limit(void)
+{
+	struct twheel_setup s = { .clockid = CLOCK_MONOTONIC };
+	struct twheel_op op = { .interval_ns = 5 * MS - 1 };
+	struct twheel_info i;
+	u32 was;
+	int fd;
+
+	param_set("min_tick_us", 5000, &was);
+	fd = dev_open(0);
+	info(fd, &i);
+	CHECK_EQ(i.tick_ns, 5 * MS);
+	CHECK_EQ(i.min_tick_ns, 5 * MS);
+	s.tick_ns = 5 * MS - 1;
+	CHECK_EQ(setup(fd, &s), -EINVAL);
+	s.tick_ns = 0;			/* the default, which must not be less either */
+	CHECK_EQ(setup(fd, &s), 0);
+	info(fd, &i);
+	CHECK_EQ(i.tick_ns, 5 * MS);
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), -EINVAL);
+	close(fd);
+	/* One that makes no sense is brought to what there is. */
+	param_set("min_tick_us", 4000000000U, NULL);
+	fd = dev_open(0);
+	info(fd, &i);
+	CHECK_EQ(i.tick_ns, SEC);
+	close(fd);
+	param_set("min_tick_us", 0, NULL);
+	fd = dev_open(0);
+	info(fd, &i);
+	CHECK_EQ(i.min_tick_ns, 100000);
+	close(fd);
+	param_set("min_tick_us", was, NULL);
+}
+
+/* ---- memory cgroups -------------------------------------------------------------- */
+
+/* Short timers among the many, whose events must be there when memory is not. */
+#define SHORT	100
+
+/* Add timers until there is no memory. How many there are; @first is one of them. */
+static u32 fill_memory(int fd, u64 *first)
+{
+	struct twheel_batch b = { .ops = (uintptr_t)ops, .op_size = sizeof(ops[0]) };
+	u32 nr = 0;
+
+	do {
+		for (u32 i = 0; i < BATCH; i++)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .user_data = nr + i,
+				.expires_ns = nr + i < SHORT ? MS : HOUR };
+		b.nr = BATCH;
+		b.nr_done = 0;
+		b.nr_failed = 0;
+		CHECK(!ioctl(fd, TWHEEL_IOC_SUBMIT, &b) && b.nr_done == BATCH);
+		for (u32 i = 0; i < BATCH; i++)
+			CHECK(!ops[i].res || ops[i].res == -ENOMEM);
+		if (!nr)
+			*first = ops[SHORT].handle;
+		nr += BATCH - b.nr_failed;
+	} while (!b.nr_failed && nr < 1000000 && !failed());
+	return nr;
+}
+
+/* In the cgroup. From where memory is used up on nothing may be allocated here either. */
+static void use_up_memory(const void *unused)
+{
+	static struct twheel_event ev[SHORT + 1];
+	static struct twheel_op op;
+	struct twheel_info i;
+	int fd, got = 0;
+	u32 nr;
+
+	(void)unused;
+	cgroup_join(CGROUP);
+	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
+	fd = dev_open(O_NONBLOCK);
+	nr = fill_memory(fd, &op.handle);
+	CHECK(nr > 100000 && nr < 300000);
+	CHECK_EQ(try_add(fd), -ENOMEM);
+	info(fd, &i);
+	CHECK_EQ(i.nr_timers, nr);
+	while (got < SHORT && readable(fd, 1000)) {
+		ssize_t n = read(fd, ev + got, sizeof(ev[0]) * (size_t)(SHORT + 1 - got));
+
+		got += n > 0 ? n / (ssize_t)sizeof(ev[0]) : 0;
+	}
+	CHECK_EQ(got, SHORT);
+	for (u32 k = 0; k < SHORT; k++)		/* whose places can be had again */
+		CHECK_EQ(try_add(fd), 0);
+	CHECK_EQ(try_add(fd), -ENOMEM);
+	CHECK_EQ(ioctl(fd, TWHEEL_IOC_QUERY, &op), TWHEEL_STATE_ARMED);
+	CHECK_EQ(mod(fd, op.handle, HOUR, 0), 1);
+	CHECK_EQ(cancel(fd, op.handle), 1);
+	reach(1);
+	wait_stage(2);
+	info(fd, &i);
+	CHECK_EQ(i.nr_timers, nr - 1);
+	close(fd);
+}
+
+static void memory_is_up(void)
+{
+	int fd = dev_open(0);
+	pid_t pid;
+
+	if (!CHECK(cgroup_make(CGROUP)))
+		return;
+	cgroup_set(CGROUP, "memory.max", 16 << 20);
+	reach(0);
+	pid = child(use_up_memory, NULL);
+	wait_stage(1);
+	diag("cgroup of %llu KiB holds %llu KiB, refused %llu times",
+	     cgroup_get(CGROUP, "memory.max", NULL) >> 10,
+	     cgroup_get(CGROUP, "memory.current", NULL) >> 10,
+	     cgroup_get(CGROUP, "memory.events", "max"));
+	/* Everybody else goes on. */
+	CHECK_EQ(fill(fd, 20000, 0), 20000);
+	expect_counts(fd, 20000, 20000, 0);
+	reach(2);
+	wait_for(pid);
+	CHECK_EQ(cgroup_get(CGROUP, "memory.events", "oom_kill"), 0);
+	CHECK(cgroup_get(CGROUP, "memory.current", NULL) < 2 << 20);
+	cgroup_remove(CGROUP);
+	close(fd);
+}
+
+/* Files, until there is no memory for another: nearly all that they take is charged. */
+static void open_many(const void *unused)
+{
+	const struct rlimit many = { 4096, 4096 };
+	struct twheel_info i;
+	u64 before, after;
+	int fd = -1, n;
+
+	(void)unused;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &many));
+	cgroup_join(CGROUP);
+	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
+	before = cgroup_get(CGROUP, "memory.current", NULL);
+	for (n = 0; n < 200; n++)
+		fd = dev_open(0);
+	after = cgroup_get(CGROUP, "memory.current", NULL);
+	info(fd, &i);
+	diag("%llu bytes charged for each file, which says %llu", (after - before) / 200,
+	     i.mem_bytes);
+	CHECK((after - before) / 200 >= i.mem_bytes / 10 * 9);
+	while (fd >= 0 && n++ < 4000)
+		fd = open("/dev/twheel", O_RDWR);
+	CHECK_EQ(fd < 0 ? errno : 0, ENOMEM);
+	diag("%d files in 16 MiB", n);
+	CHECK(n > 300 && n < 1000);
+}
+
+static void files_are_charged(void)
+{
+	if (!CHECK(cgroup_make(CGROUP)))
+		return;
+	cgroup_set(CGROUP, "memory.max", 16 << 20);
+	in_child(open_many, NULL);
+	CHECK_EQ(cgroup_get(CGROUP, "memory.events", "oom_kill"), 0);
+	cgroup_remove(CGROUP);
+}
+
+/* ---- containers ------------------------------------------------------------------ */
+
+#define ROOT	"/tmp/root"
+
+/* A root directory with nothing in it but the device. */
+static void make_root(mode_t mode, gid_t group)
+{
+	struct stat dev;
+
+	CHECK(!stat("/dev/twheel", &dev));
+	CHECK(!mkdir(ROOT, 0755));
+	CHECK(!mknod(ROOT "/twheel", S_IFCHR | mode, dev.st_rdev));
+	CHECK(!chmod(ROOT "/twheel", mode));
+	CHECK(!chown(ROOT "/twheel", 0, group));
+}
+
+static void remove_root(void)
+{
+	CHECK(!unlink(ROOT "/twheel"));
+	CHECK(!rmdir(ROOT));
+}
+
+/* Namespaces of its own, another root and uid, and no capabilities. */
+static void contain(void)
+{
+	CHECK(!unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUTS));
+	CHECK(!chroot(ROOT) && !chdir("/"));
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	become(ALICE);
+}
+
+static void use_contained(const void *unused)
+{
+	struct twheel_event ev;
+	int fd;
+	u64 h;
+
+	(void)unused;
+	contain();
+	fd = open("/twheel", O_RDWR | O_NONBLOCK);
+	if (!CHECK(fd >= 0))
+		return;
+	h = add(fd, 10 * MS, 5);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.handle, h);
+	add(fd, HOUR, 6);
+	CHECK_EQ(drain(fd, ops, 2, 0), 1);
+	close(fd);
+}
+
+static void use_user_namespace(const void *unused)
+{
+	CHECK(!unshare(CLONE_NEWUSER));
+	(void)unused;
+	int fd = open("/dev/twheel", O_RDWR);
+
+	CHECK(fd >= 0 && !try_add(fd));
+}
+
+static void open_contained(const void *want)
+{
+	int fd;
+
+	contain();
+	fd = open("/twheel", O_RDWR);
+	CHECK_EQ(fd < 0 ? errno : 0, *(const int *)want);
+}
+
+static void container(void)
+{
+	struct stat dev;
+
+	CHECK(!stat("/dev/twheel", &dev));
+	diag("the node's mode is %o", dev.st_mode & 0777);
+	make_root(dev.st_mode & 0777, 0);
+	in_child(use_contained, NULL);
+	remove_root();
+	in_child(use_user_namespace, NULL);
+}
+
+/* What the rules of udev make of it: a group's. */
+static void group_only(void)
+{
+	static const int allowed, refused = EACCES;
+
+	make_root(0660, ALICE);
+	in_child(open_contained, &allowed);
+	remove_root();
+	make_root(0660, BOB);
+	in_child(open_contained, &refused);
+	remove_root();
+}
+
+static const struct test tests[] = {
+	{ user_limit, "max_user_timers: EDQUOT, over all files of the user" },
+	{ users_apart, "one user's limit is not another's; the opener's counts" },
+	{ limit_changes, "max_user_timers changes under a file in use" },
+	{ batch_over_limit, "a batch that goes over it" },
+	{ file_limit, "max_timers" },
+	{ tick_limit, "min_tick_us: ticks and periods" },
+	{ memory_is_up, "a cgroup of 16 MiB: ENOMEM, and all else goes on" },
+	{ files_are_charged, "files opened in a cgroup of 16 MiB" },
+	{ container, "in a container that has the node, without capabilities" },
+	{ group_only, "a node of a group" },
+};
+
+int main(void)
+{
+	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (stage == MAP_FAILED)
+		bail("mmap");
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

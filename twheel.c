@@ -49,6 +49,15 @@
 
 #include "twheel.h"
 #include "twheel_compat.h"
+#define CREATE_TRACE_POINTS
+#include "twheel_trace.h"
+
+struct wheel;
+static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
+#define wheel_moved(w, slot, nr) do {				\
+	if (trace_twheel_cascade_enabled())			\
+		trace_moved(w, slot, nr);			\
+} while (0)
 #include "wheel.h"
 
 #define HOLD_OPS	64
@@ -299,6 +308,49 @@ static void lockdep_call(struct twheel_timer *timer,
 static void lockdep_wait(struct twheel_timer *timer) { }
 #endif
 
+/* What is traced. Out of line, so that all that is left where nobody traces is a nop. */
+static const void *base_function(const struct twheel_base *base,
+				 const struct twheel_timer *timer)
+{
+	return base->sink ? NULL : timer->function;
+}
+
+static noinline void trace_added(const struct twheel_base *base,
+				 const struct twheel_timer *timer)
+{
+	trace_twheel_add(base, timer, base_function(base, timer),
+			 base_time(base, timer->queue.expires), base_now(base));
+}
+
+static noinline void trace_cancelled(const struct twheel_base *base,
+				     const struct twheel_timer *timer)
+{
+	trace_twheel_cancel(base, timer, base_function(base, timer),
+			    base_time(base, timer->queue.expires), base_now(base));
+}
+
+static noinline void trace_expired(const struct twheel_base *base,
+				   struct twheel_timer *const *timers, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		trace_twheel_expire(base, timers[i], base_function(base, timers[i]),
+				    base_time(base, timers[i]->queue.expires),
+				    base_now(base));
+}
+
+static noinline void trace_moved(struct wheel *w, unsigned int slot, u32 nr)
+{
+	unsigned int level = WHEEL_LEVELS;
+
+	while (level && slot < (level == WHEEL_LEVELS ? WHEEL_FAR : wheel_levels[level].first))
+		level--;
+	if (nr)
+		trace_twheel_cascade(container_of(w, struct twheel_base, wheel), level, nr,
+				     w->bucket[slot].n);
+}
+
 /*
  * Make sure that there will be a run at the next event. A run that is under way
  * sees to that when it ends.
@@ -319,6 +371,7 @@ static __always_inline void base_arm(struct twheel_base *base)
 static void base_defer(struct twheel_base *base, u64 pause)
 {
 	lockdep_assert_held(&base->lock);
+	trace_twheel_budget(base, pause);
 	base->deferred++;
 	base->armed = base->wheel.next;
 	hrtimer_start_range_ns(&base->hrtimer, ktime_add_ns(base_now(base), pause),
@@ -344,10 +397,15 @@ static __always_inline void base_forward(struct twheel_base *base)
 static __always_inline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
 				     ktime_t expires)
 {
+	bool earlier;
+
 	lockdep_assert_held(&base->lock);
 	debug_timer_activate(base, timer);
 	base->added++;
-	return wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
+	earlier = wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
+	if (trace_twheel_add_enabled())
+		trace_added(base, timer);
+	return earlier;
 }
 
 /* Take @timer out, if it is in. */
@@ -357,6 +415,8 @@ static __always_inline bool base_del(struct twheel_base *base, struct twheel_tim
 	if (!wheel_pending(&timer->queue))
 		return false;
 	wheel_del(&base->wheel, &timer->queue);
+	if (trace_twheel_cancel_enabled())
+		trace_cancelled(base, timer);
 	debug_timer_deactivate(base, timer);
 	return true;
 }
@@ -442,6 +502,8 @@ static u32 run_callbacks(struct twheel_base *base, u64 now)
 		struct twheel_timer *timer = container_of(queue, struct twheel_timer, queue);
 
 		debug_timer_deactivate(base, timer);
+		if (trace_twheel_expire_enabled())
+			trace_expired(base, &timer, 1);
 		base->expired++;
 		run_callback(base, timer);
 	}
@@ -460,6 +522,8 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 	lockdep_assert_held(&base->lock);
 	while (nr < TWHEEL_SINK_MAX && (queue = wheel_expire(&base->wheel, now, &left)))
 		batch[nr++] = container_of(queue, struct twheel_timer, queue);
+	if (nr && trace_twheel_expire_enabled())
+		trace_expired(base, batch, nr);
 	if (nr)
 		base->sink->expired(base, batch, nr);
 	base->expired += nr;

@@ -556,6 +556,11 @@ static inline void wheel_cut(struct hlist_head *list, struct hlist_node *rest)
 		rest->pprev = &list->first;
 }
 
+/* Who wants to know of @nr timers that were moved out of bucket @slot defines this. */
+#ifndef wheel_moved
+#define wheel_moved(w, slot, nr)	do { } while (0)
+#endif
+
 /* @done timers of bucket @slot have been moved elsewhere. */
 static inline void wheel_drained(struct wheel *w, unsigned int slot, u32 done)
 {
@@ -569,6 +574,7 @@ static inline void wheel_drained(struct wheel *w, unsigned int slot, u32 done)
 		w->nr_big--;
 	}
 	w->moves += done;
+	wheel_moved(w, slot, done);
 }
 
 /*

@@ -5,8 +5,8 @@ PREFIX	?= /usr
 
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
-.PHONY: modules clean modules_install install headers_install tools
-.PHONY: demo check check-fast lint bench-wheel bench-kernel help
+.PHONY: modules clean modules_install install headers_install tools demo check
+.PHONY: check-fast lint bench-wheel bench-kernel udev_install help
 
 modules:
 	@$(kbuild) modules
@@ -20,6 +20,12 @@ install modules_install: modules
 
 headers_install:
 	install -D -m 644 include/uapi/linux/twheel.h $(DESTDIR)$(PREFIX)/include/linux/twheel.h
+
+udev_install:
+	install -D -m 644 udev/60-twheel.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-twheel.rules
+	install -D -m 644 udev/twheel.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/twheel.conf
+	@[ -n "$(DESTDIR)" ] || { systemd-sysusers twheel.conf && udevadm control --reload && \
+		udevadm trigger --sysname-match=twheel; }
 
 tools:
 	@$(MAKE) --no-print-directory -C tools
@@ -47,6 +53,7 @@ help:
 	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
 	@echo 'make install          install them (INSTALL_MOD_PATH= as for any module)'
 	@echo 'make headers_install  install <linux/twheel.h> (DESTDIR=, PREFIX=)'
+	@echo 'make udev_install     make /dev/twheel the group twheel'\''s (DESTDIR=, PREFIX=)'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make check            every test; needs root or sudo if a package is missing'
 	@echo 'make check-fast       those without a virtual machine'

@@ -1046,11 +1046,14 @@ static const unsigned int ioctls[] = {
 	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= TWHEEL_IOC_DRAIN,
 };
 
-static_assert(sizeof(struct twheel_setup) == 32);
-static_assert(sizeof(struct twheel_info) == 112);
-static_assert(sizeof(struct twheel_batch) == 32);
-static_assert(sizeof(struct twheel_op) == 48);
-static_assert(sizeof(struct twheel_event) == 32);
+#define ASSERT_ABI(type, size) \
+	static_assert(sizeof(struct type) == (size) && __alignof__(struct type) == 8)
+
+ASSERT_ABI(twheel_setup, 32);
+ASSERT_ABI(twheel_info, 112);
+ASSERT_ABI(twheel_batch, 32);
+ASSERT_ABI(twheel_op, 48);
+ASSERT_ABI(twheel_event, 32);
 
 static long file_ioctl_locked(struct file_wheel *file, unsigned int nr, void __user *user,
 			      size_t size)

@@ -36,15 +36,33 @@ checkpatch() {
 
 kernel_doc() { sources '*.[ch]' | xargs "$KDIR/scripts/kernel-doc" -none -Werror; }
 
+# For a program of each kind, as it comes from the header alone.
 uapi_compiles() {
-	local flags=(-Iinclude/uapi -Wall -Wextra -pedantic -Werror -fsyntax-only) m
+	local flags=(-Iinclude/uapi -Wall -Wextra -Wpadded -pedantic -Werror -fsyntax-only) m
 
 	# The system's headers serve -m32 too, without the packages of multilib.
+	flags+=(-idirafter "/usr/include/$(gcc -dumpmachine)")
 	for m in -m64 -m32; do
-		gcc "$m" -std=c90 -Wpadded -idirafter "/usr/include/$(gcc -dumpmachine)" "${flags[@]}" \
-			-x c include/uapi/linux/twheel.h || return
+		gcc "$m" -std=c90 "${flags[@]}" -x c include/uapi/linux/twheel.h &&
+			g++ "$m" -std=c++11 "${flags[@]}" -x c++ include/uapi/linux/twheel.h || return
 	done
-	g++ -std=c++11 "${flags[@]}" -x c++ include/uapi/linux/twheel.h
+}
+
+# At least 60 of 100 lines are comment.
+uapi_explains() {
+	awk '/^[ \t]*\/\*/ { comment = 1 }
+	     comment { n++ }
+	     /\*\// { comment = 0 }
+	     END { printf "%d of %d lines are comment\n", n, NR; exit n * 100 < NR * 60 }' include/uapi/linux/twheel.h
+}
+
+# error_rows FILE: the rows of the table of errors, as words
+error_rows() { sed -nE 's/.*(E[A-Z0-9]+( +[x.])+)[^ x.]?.*/\1/p' "$1" | tr -s ' '; }
+
+# What the header says of errors is what test_errors has seen.
+uapi_errors() {
+	[ -n "$(error_rows include/uapi/linux/twheel.h)" ] &&
+		diff <(error_rows include/uapi/linux/twheel.h) <(error_rows selftest/uapi/test_errors.c)
 }
 
 # layout -m64|-m32: every structure of the UAPI, and every number
@@ -108,7 +126,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..10
+echo 1..12
 gate "gcc W=1 -Werror -Wextra" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "sparse" sparse
@@ -116,6 +134,8 @@ gate "checkpatch --strict" checkpatch
 gate "kernel-doc" kernel_doc
 gate "UAPI compiles as C90 and C++11, 32 and 64 bits, without padding" uapi_compiles
 gate "UAPI layout is that of uapi-layout.expected, 32 and 64 bits" uapi_layout
+gate "UAPI is documentation for the most part" uapi_explains
+gate "UAPI has the table of errors that is tested" uapi_errors
 gate "the README's example compiles" readme_compiles
 gate "shellcheck" shell
 gate "codespell" spelling

@@ -7,14 +7,23 @@
  *
  * The calls are of three kinds: a good structure with one field spoilt (pokes), a
  * good structure of another length or under another number (shapes), and memory
- * that is not there (pointers). Then batches, whose operations fail one by one.
+ * that is not there (pointers). Then batches, whose operations fail one by one. At last
+ * the errors that take more than bad input are provoked (cells), and what was seen in all
+ * these tests is held against the table of errors in the UAPI header.
  */
+#define _GNU_SOURCE
 #include <errno.h>
-
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -36,6 +45,25 @@ static const struct {
 	[QUERY]		= { "QUERY", TWHEEL_IOC_QUERY },
 	[DRAIN]		= { "DRAIN", TWHEEL_IOC_DRAIN },
 };
+
+/* The rows and columns of the table: the commands, and these calls. */
+enum { OTHER = COMMANDS, OPEN, READ, CALLS };
+
+static const int errnos[] = { EINVAL, E2BIG, EFAULT, ENOTTY, ENOENT, EALREADY, EBUSY, EDQUOT,
+			      ENOMEM, EAGAIN, EINTR };
+
+/* How often each error was seen; in shared memory, for children too. */
+static u32 (*seen)[CALLS][ARRAY_SIZE(errnos)];
+
+static void see(int which, int err)
+{
+	size_t e = 0;
+
+	while (e < ARRAY_SIZE(errnos) && errnos[e] != err)
+		e++;
+	if (CHECK(e < ARRAY_SIZE(errnos)))
+		(*seen)[which][e]++;
+}
 
 /* A file, and a timer in it (but for SETUP, that wants a file without). */
 static int fd;
@@ -109,9 +137,17 @@ static void fill(enum command c, union arg *arg)
 
 static int call(unsigned long cmd, void *arg)
 {
+	const unsigned long size = (unsigned long)_IOC_SIZEMASK << _IOC_SIZESHIFT;
 	int rc = ioctl(fd, cmd, arg);
+	int which = 0;
 
-	return rc < 0 ? -errno : rc;
+	if (rc >= 0)
+		return rc;
+	rc = -errno;
+	while (which < OTHER && (commands[which].cmd & ~size) != (cmd & ~size))
+		which++;
+	see(which, -rc);
+	return rc;
 }
 
 /* ---- pokes ----------------------------------------------------------------- */
@@ -532,6 +568,7 @@ static void setup_after_add(void)
 
 	begin(ADD);
 	CHECK_EQ(setup(fd, &s), -EBUSY);
+	CHECK_EQ(call(TWHEEL_IOC_SETUP, (void *)&s), -EBUSY);
 	end();
 	/* A file that had a timer is not new any more. */
 	begin(SETUP);
@@ -560,6 +597,7 @@ static void quota(void)
 		handles[i] = add(fd, HOUR, 1);
 	info(fd, &before);
 	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), -EDQUOT);
+	CHECK_EQ(call(TWHEEL_IOC_ADD, &op), -EDQUOT);
 	handle = handles[69];
 	for (int i = 0; i < 4; i++)
 		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
@@ -726,6 +764,360 @@ static void biggest_batch(void)
 	free(ops);
 }
 
+/* ---- cells ----------------------------------------------------------------- */
+
+static void *do_read(void *buf)
+{
+	errno = 0;
+	if (read(fd, buf, sizeof(struct twheel_event)) < 0)
+		see(READ, errno);
+	return NULL;
+}
+
+static void read_errors(void)
+{
+	struct twheel_event ev;
+
+	fd = dev_open(O_NONBLOCK);
+	do_read(&ev);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK(read(fd, &ev, 8) < 0);
+	see(READ, errno);
+	add(fd, 0, 1);
+	CHECK(readable(fd, WAIT_MS));
+	do_read(unmapped());
+	CHECK_EQ(errno, EFAULT);
+	expect_counts(fd, 1, 0, 1);
+	close(fd);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* Do @fn(@arg) in a thread, and have a signal end it if it waits. */
+static void interrupt(void *(*fn)(void *), void *arg)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct timespec soon;
+	pthread_t thread;
+	u32 tries = 0;
+
+	sigaction(SIGUSR1, &sa, NULL);
+	pthread_create(&thread, NULL, fn, arg);
+	do {
+		sleep_ms(20);
+		pthread_kill(thread, SIGUSR1);
+		clock_gettime(CLOCK_REALTIME, &soon);
+	} while (tries++ < 100 && pthread_timedjoin_np(thread, NULL, &soon));
+	CHECK(tries <= 100);
+}
+
+static void read_interrupted(void)
+{
+	struct twheel_event ev;
+
+	fd = dev_open(0);
+	interrupt(do_read, &ev);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/*
+ * A page that is not there until it is wanted, so that a call stays in the middle of
+ * storing to it, or of reading it.
+ */
+static int fault_fd;
+
+static bool can_stall(void)
+{
+	return !access("/proc/sys/vm/unprivileged_userfaultfd", F_OK);
+}
+
+static void *missing_page(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *p;
+
+	fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	reg.range.start = (uintptr_t)p;
+	reg.range.len = page;
+	if (fault_fd < 0 || ioctl(fault_fd, UFFDIO_API, &api) ||
+	    ioctl(fault_fd, UFFDIO_REGISTER, &reg))
+		bail("userfaultfd");
+	return p;
+}
+
+static void wait_fault(void)
+{
+	struct uffd_msg msg;
+
+	CHECK_EQ(read(fault_fd, &msg, sizeof(msg)), sizeof(msg));
+}
+
+/* Let who waits for @p go on. */
+static void give_page(void *p)
+{
+	struct uffdio_zeropage zero = { .range = {
+		.start = (uintptr_t)p, .len = (u64)sysconf(_SC_PAGESIZE) } };
+
+	CHECK(!ioctl(fault_fd, UFFDIO_ZEROPAGE, &zero));
+	close(fault_fd);
+}
+
+/* What can be done to a timer while its event is on its way to the reader. */
+static void being_read(void)
+{
+	struct twheel_op op = { 0 };
+	struct twheel_event *ev;
+	pthread_t reader;
+	u64 h;
+
+	CHECK(true);
+	if (!can_stall())
+		return;
+	ev = missing_page();
+	fd = dev_open(0);
+	h = add(fd, 0, 4711);
+	pthread_create(&reader, NULL, do_read, ev);
+	wait_fault();
+	op.handle = h;
+	CHECK_EQ(call(TWHEEL_IOC_CANCEL, &op), -EALREADY);
+	expect_counts(fd, 1, 0, 0);
+	CHECK_EQ(query(fd, h, 0, &op), TWHEEL_STATE_READY);
+	CHECK_EQ(op.user_data, 4711);
+	CHECK_EQ(drain(fd, &op, 1, 0), 0);
+	give_page(ev);
+	pthread_join(reader, NULL);
+	CHECK_EQ(ev->handle, h);
+	CHECK_EQ(ev->user_data, 4711);
+	CHECK_EQ(cancel(fd, h), -ENOENT);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void *do_submit(void *ops)
+{
+	struct twheel_batch b = { .ops = (uintptr_t)ops, .nr = 1,
+				  .op_size = sizeof(struct twheel_op) };
+
+	CHECK_EQ(ioctl(fd, TWHEEL_IOC_SUBMIT, &b), 0);
+	CHECK_EQ(b.nr_failed, 1);	/* op 0 */
+	return NULL;
+}
+
+static void *do_command(void *which)
+{
+	const enum command c = *(enum command *)which;
+	static union arg arg;
+
+	fill(c, &arg);
+	expect_call(c, commands[c].cmd, &arg, EINTR);
+	return NULL;
+}
+
+/* Commands that wait for another one to be done with the file. */
+static void commands_interrupted(void)
+{
+	pthread_t submitter;
+	void *ops;
+
+	CHECK(true);
+	if (!can_stall())
+		return;
+	ops = missing_page();
+	begin(ADD);
+	pthread_create(&submitter, NULL, do_submit, ops);
+	wait_fault();
+	for (enum command c = 0; c < COMMANDS; c++)
+		if (c != INFO)
+			interrupt(do_command, &c);
+	give_page(ops);
+	pthread_join(submitter, NULL);
+	end();
+}
+
+static int try_open(void)
+{
+	int rc = open("/dev/twheel", O_RDWR | O_CLOEXEC);
+
+	if (rc >= 0)
+		return rc;
+	see(OPEN, errno);
+	return -errno;
+}
+
+static int try_add(void)
+{
+	return call(TWHEEL_IOC_ADD, &(struct twheel_op){ .expires_ns = HOUR });
+}
+
+/* In a cgroup of 16 MiB: open() and ADD until they cannot. */
+static void use_up_memory(void)
+{
+	int rc = 0, file = dev_open(0);
+	u32 n = 0;
+
+	cgroup_join("errors");
+	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
+	while (rc >= 0 && n++ < 100)
+		rc = try_open();
+	CHECK_EQ(rc, -ENOMEM);
+	fd = file;
+	for (n = 0, rc = 0; !rc && n < 200000; n++)
+		rc = try_add();
+	CHECK_EQ(rc, -ENOMEM);
+}
+
+/*
+ * Of cgroups: files are made big, with tables for 2^32 timers, so that it is for one of
+ * these that there is no memory, and not for something else of the kernel's that then kills.
+ */
+static void full_cgroup(void)
+{
+	int status = -1;
+	pid_t pid;
+	u32 was;
+
+	cgroup_set("errors", "memory.max", 16 << 20);
+	param_set("max_timers", ~0U, &was);
+	pid = fork();
+	if (!pid) {
+		use_up_memory();
+		fflush(stdout);
+		_exit(failed());
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	param_set("max_timers", was, NULL);
+	CHECK_EQ(cgroup_get("errors", "memory.events", "oom_kill"), 0);
+	cgroup_remove("errors");
+}
+
+/* Fail the @n-th allocation of @fn, in a kernel that does so. */
+static int with_failure(int n, int (*fn)(void))
+{
+	char text[16];
+	int nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC), rc;
+
+	snprintf(text, sizeof(text), "%d", n);
+	if (pwrite(nth, text, strlen(text), 0) < 0)
+		bail("fail-nth");
+	rc = fn();
+	if (pwrite(nth, "0", 1, 0) < 0)
+		bail("fail-nth");
+	close(nth);
+	return rc;
+}
+
+static void no_memory(void)
+{
+	int rc;
+
+	if (!access("/proc/thread-self/fail-nth", F_OK)) {
+		fd = dev_open(0);
+		CHECK_EQ(with_failure(1, try_add), -ENOMEM);
+		close(fd);
+		CHECK_EQ(rc = with_failure(1, try_open), -ENOMEM);
+		close(rc);
+	} else if (CHECK(cgroup_make("errors"))) {
+		full_cgroup();
+	}
+}
+
+/*
+ * The table of the UAPI header, which scripts/lint.sh compares with this one. In a place with
+ * an x the error must have been seen in some test here, in one with a dot it must not.
+ */
+static const char *const table[] = {
+	"EINVAL     .    x     x     x    x   x     x     x     x     .    x",
+	"E2BIG      .    x     .     x    x   x     x     x     x     .    .",
+	"EFAULT     .    x     x     x    x   x     x     x     x     .    x",
+	"ENOTTY     .    .     .     .    .   .     .     .     .     x    .",
+	"ENOENT     .    .     .     .    .   x     x     x     .     .    .",
+	"EALREADY   .    .     .     .    .   .     x     .     .     .    .",
+	"EBUSY      .    x     .     .    .   .     .     .     .     .    .",
+	"EDQUOT     .    .     .     .    x   .     .     .     .     .    .",
+	"ENOMEM     x    .     .     .    x   .     .     .     .     .    .",
+	"EAGAIN     .    .     .     .    .   .     .     .     .     .    x",
+	"EINTR      .    x     .     x    x   x     x     x     x     .    x",
+};
+
+static const int columns[CALLS] = { OPEN, SETUP, INFO, SUBMIT, ADD, MOD, CANCEL, QUERY, DRAIN,
+				    OTHER, READ };
+
+/* Why a call cannot give an error: each dot has a reason here, the first that fits. */
+static const struct {
+	int		err;	/* 0: any */
+	int		call;	/* -1: any */
+	const char	*why;
+} reasons[] = {
+	{ ENOTTY, OPEN, "is no ioctl" },
+	{ ENOTTY, READ, "is no ioctl" },
+	{ ENOTTY, -1, "there is such an ioctl" },
+	{ 0, OTHER, "is refused before anything is looked at" },
+	{ EAGAIN, -1, "waits for no event" },
+	{ EBUSY, -1, "may be called when there are timers" },
+	{ ENOENT, -1, "names no timer" },
+	{ EALREADY, MOD, "counts the event as read, and arms the timer" },
+	{ EALREADY, QUERY, "calls the timer ready" },
+	{ EALREADY, -1, "does not touch a timer whose event is read" },
+	{ EDQUOT, -1, "takes no place for a timer; operations of SUBMIT tell their own" },
+	{ ENOMEM, -1, "allocates nothing; operations of SUBMIT tell their own" },
+	{ E2BIG, OPEN, "takes no structure" },
+	{ E2BIG, READ, "takes no structure" },
+	{ E2BIG, INFO, "fills in what this kernel does not know with zeros" },
+	{ EFAULT, OPEN, "the device does not see the caller's memory" },
+	{ EINVAL, OPEN, "takes whatever flags open(2) takes" },
+	{ EINTR, OPEN, "waits for nobody" },
+	{ EINTR, INFO, "waits for nobody" },
+};
+
+static const char *reason(int err, int which)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if ((!reasons[i].err || reasons[i].err == err) &&
+		    (reasons[i].call < 0 || reasons[i].call == which))
+			return reasons[i].why;
+	return NULL;
+}
+
+/* Without userfaultfd some errors cannot be provoked, but would be no surprise. */
+static bool may_miss(int err, int which)
+{
+	return !can_stall() && (err == EALREADY || (err == EINTR && which != READ));
+}
+
+static void each_cell(void)
+{
+	u32 hit = 0, missed = 0, dots = 0;
+
+	for (size_t e = 0; e < ARRAY_SIZE(errnos); e++) {
+		const char *p = table[e] + strcspn(table[e], " ");
+
+		for (int c = 0; c < CALLS; c++) {
+			const bool was_seen = (*seen)[columns[c]][e];
+
+			p += strspn(p, " ");
+			hit += *p == 'x' && was_seen;
+			missed += *p == 'x' && !was_seen && may_miss(errnos[e], columns[c]);
+			dots += *p == '.' && !was_seen && reason(errnos[e], columns[c]);
+			if (*p == 'x' ? !was_seen && !may_miss(errnos[e], columns[c]) :
+			    was_seen || !reason(errnos[e], columns[c]))
+				diag("wrong: %.*s in column %d", (int)strcspn(table[e], " "),
+				     table[e], c + 1);
+			p++;
+		}
+	}
+	diag("%u seen, %u cannot be, %u cannot in this kernel", hit, dots, missed);
+	CHECK_EQ(hit + dots + missed, CALLS * ARRAY_SIZE(errnos));
+	CHECK(hit > missed);
+}
+
 static const struct test tests[] = {
 	{ setup_fields, "SETUP: bad fields" },
 	{ add_fields, "ADD: bad fields" },
@@ -750,9 +1142,19 @@ static const struct test tests[] = {
 	{ long_ops, "op_size beyond the operation" },
 	{ half_an_array, "a batch that ends in unmapped memory" },
 	{ biggest_batch, "a batch of the greatest size" },
+	{ read_errors, "read(): EAGAIN, EINVAL, EFAULT" },
+	{ read_interrupted, "read(): EINTR" },
+	{ being_read, "CANCEL while the event is being read: EALREADY" },
+	{ commands_interrupted, "commands that wait for another: EINTR" },
+	{ no_memory, "open() and ADD without memory: ENOMEM" },
+	{ each_cell, "the table of errors: each one seen, or a reason why not" },
 };
 
 int main(void)
 {
+	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (seen == MAP_FAILED)
+		bail("mmap");
 	return run_tests(tests, ARRAY_SIZE(tests));
 }

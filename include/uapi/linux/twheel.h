@@ -10,8 +10,8 @@
  * Promises
  *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before
  *     its deadline, and less than a tick plus the softirq latency after it.
- *   - Every armed timer gives exactly one event, or was cancelled by a call that
- *     said so. Events cannot be dropped: the timer itself is the queue entry.
+ *   - Every armed timer gives exactly one event, or was cancelled or drained by a call
+ *     that said so. Events cannot be dropped: the timer itself is the queue entry.
  *   - After a CANCEL that gave 0 or 1 no event of that timer is ever read.
  *   - Events are read in the order of their ticks. In one tick there is no order.
  *
@@ -19,41 +19,75 @@
  *
  *            ADD                  tick reached             read()
  *   (free) -------> ARMED ----------------------> READY ----------> (free)
- *              ^      ^                            |  |
- *              |      |      MOD (drops the event) |  | read() of a KEEP timer
- *              |      +----------------------------+  v
- *              |      +------------------------------ IDLE
- *              |      |      MOD                      |
- *              +------+-------------------------------+
- *                              CANCEL, from any state; close() frees all
+ *                   ^   ^                          |  |
+ *                   |   |   MOD (drops the event), |  | read() of a KEEP timer
+ *                   |   |   read() of a periodic   |  |
+ *                   |   +--------------------------+  v
+ *                   +------------------------------- IDLE
+ *                           MOD
  *
- *   A periodic timer goes from READY back to ARMED when it is read. DRAIN frees all that
- *   are ARMED. QUERY tells the state and changes nothing.
+ *   From any of the three MOD leads to ARMED, and CANCEL to (free). DRAIN takes all that
+ *   are ARMED to (free), and close() all there are. QUERY tells the state and changes
+ *   nothing.
+ *
+ * Files
+ *   After fork() or dup(), or sent to another process, a descriptor is of the same
+ *   file: the same timers, of which each event is read once. The timers are gone when
+ *   the last descriptor is closed.
+ *
+ * Time
+ *   All times are in ns. A time of the clock is what clock_gettime() tells the process
+ *   that makes the call: in a time namespace that is the namespace's, at each call, for
+ *   times given and told alike, whoever opened the file.
+ *
+ * Limits
+ *   A file holds at most twheel_info.max_timers. All files that a user has opened hold
+ *   at most as many as the administrator allows; these are counted in blocks of 64, and
+ *   a file counts for the most that it ever held. Memory is charged to the memory cgroup
+ *   of who makes it be needed; a cgroup that is full makes calls fail with ENOMEM.
+ *   The device may be opened by who may read and write its node.
  *
  * Growth
  *   The size of a structure is in its ioctl number and nowhere else. A longer one
  *   from a newer program is accepted if the part not known here is all zero, and
  *   is E2BIG if not; one that is shorter than the first version is EINVAL. What an
  *   older kernel cannot fill in, it sets to zero; INFO is not looked at, only filled
- *   in. Unknown flags and reserved fields
- *   that are not zero are EINVAL.
+ *   in. Unknown flags and reserved fields that are not zero are EINVAL. So a program
+ *   finds out what a kernel can do by trying; twheel_info.features is for what cannot
+ *   be tried.
  *
  * Errors, with one meaning each
  *   EINVAL     a size, operation, flag, clock, time or reserved field that is not
- *              allowed; read() into less than one event
+ *              allowed; room for not even one event or timer
  *   E2BIG      a structure longer than this kernel knows, with something in it
  *   EFAULT     memory that cannot be read or written
  *   ENOTTY     no such ioctl
- *   ENOENT     no such timer: never was, cancelled, or its event has been read
- *   EALREADY   CANCEL: its event is being read at this moment. There will be no other
- *              of a one-shot timer; of one that goes on, try again
- *   EBUSY      SETUP after the first timer was added
+ *   ENOENT     no such timer: never was, cancelled, drained, or its event has been read
+ *   EALREADY   its event is being read at this moment. There will be no other of a
+ *              one-shot timer; of one that goes on, try again
+ *   EBUSY      a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
- *              opened it, on all their files
- *   ENOMEM     no memory for another timer, its memory cgroup's limit included
- *   EAGAIN     read(): nothing is ready, and the file or call is non-blocking
+ *              opened it
+ *   ENOMEM     no memory for that, the memory cgroup's limit included
+ *   EAGAIN     nothing is ready, and the file or call is non-blocking
  *   EINTR      a signal came first
- * A call that fails has changed nothing.
+ * A call that fails has changed nothing. Which can give which:
+ *
+ *            open SETUP INFO SUBMIT ADD MOD CANCEL QUERY DRAIN other read
+ *   EINVAL     .    x     x     x    x   x     x     x     x     .    x
+ *   E2BIG      .    x     .     x    x   x     x     x     x     .    .
+ *   EFAULT     .    x     x     x    x   x     x     x     x     .    x
+ *   ENOTTY     .    .     .     .    .   .     .     .     .     x    .
+ *   ENOENT     .    .     .     .    .   x     x     x     .     .    .
+ *   EALREADY   .    .     .     .    .   .     x     .     .     .    .
+ *   EBUSY      .    x     .     .    .   .     .     .     .     .    .
+ *   EDQUOT     .    .     .     .    x   .     .     .     .     .    .
+ *   ENOMEM     x    .     .     .    x   .     .     .     .     .    .
+ *   EAGAIN     .    .     .     .    .   .     .     .     .     .    x
+ *   EINTR      .    x     .     x    x   x     x     x     x     .    x
+ *
+ * An operation in a SUBMIT has for its res what its own ioctl would give, but for EFAULT
+ * and EINTR: these end the SUBMIT, see struct twheel_batch. "other" is any other ioctl.
  */
 #ifndef _UAPI_LINUX_TWHEEL_H
 #define _UAPI_LINUX_TWHEEL_H
@@ -69,7 +103,7 @@
  * @clockid:	CLOCK_MONOTONIC (the default) or CLOCK_BOOTTIME
  * @flags:	must be 0
  * @tick_ns:	the tick in ns, 100 000 (or what the administrator set) to
- *		1 000 000 000; 0 leaves the default, 1 000 000
+ *		1 000 000 000; 0 stands for 1 000 000, or the smallest if that is more
  * @slack_ns:	how much later than its tick an expiry may be, to share an
  *		interrupt with others; less than a second
  * @max_timers:	the most timers the file may hold, up to the administrator's
@@ -129,7 +163,10 @@ struct twheel_info {
 	__aligned_u64	nr_deferred;
 };
 
-/* twheel_info.features: none are needed to tell version 1. */
+/*
+ * twheel_info.features: there are none in version 1, since all of it can be tried: an
+ * unknown ioctl is ENOTTY, an unknown operation or flag EINVAL.
+ */
 
 /**
  * enum twheel_opcode - what a struct twheel_op asks for

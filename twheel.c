@@ -315,11 +315,14 @@ static const void *base_function(const struct twheel_base *base,
 	return base->sink ? NULL : timer->function;
 }
 
-static noinline void trace_added(const struct twheel_base *base,
-				 const struct twheel_timer *timer)
+/* Called ahead of wheel_add(), so that nothing has to be kept for afterwards. */
+static noinline void trace_add(const struct twheel_base *base, const struct twheel_timer *timer,
+			       ktime_t expires)
 {
-	trace_twheel_add(base, timer, base_function(base, timer),
-			 base_time(base, timer->queue.expires), base_now(base));
+	u64 tick = max(base_tick_after(base, expires), wheel_clk(&base->wheel) + 1);
+
+	trace_twheel_add(base, timer, base_function(base, timer), base_time(base, tick),
+			 base_now(base));
 }
 
 static noinline void trace_cancelled(const struct twheel_base *base,
@@ -397,15 +400,12 @@ static __always_inline void base_forward(struct twheel_base *base)
 static __always_inline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
 				     ktime_t expires)
 {
-	bool earlier;
-
 	lockdep_assert_held(&base->lock);
 	debug_timer_activate(base, timer);
-	base->added++;
-	earlier = wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
 	if (trace_twheel_add_enabled())
-		trace_added(base, timer);
-	return earlier;
+		trace_add(base, timer, expires);
+	base->added++;
+	return wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
 }
 
 /* Take @timer out, if it is in. */
@@ -414,9 +414,9 @@ static __always_inline bool base_del(struct twheel_base *base, struct twheel_tim
 	lockdep_assert_held(&base->lock);
 	if (!wheel_pending(&timer->queue))
 		return false;
-	wheel_del(&base->wheel, &timer->queue);
 	if (trace_twheel_cancel_enabled())
 		trace_cancelled(base, timer);
+	wheel_del(&base->wheel, &timer->queue);
 	debug_timer_deactivate(base, timer);
 	return true;
 }
@@ -650,9 +650,11 @@ static __always_inline struct twheel_base *lock_base(struct twheel_timer *timer,
 	}
 }
 
-static noinline struct twheel_base *move_to(struct twheel_base *here, struct twheel_base *base,
-					    struct twheel_timer *timer)
+static noinline struct twheel_base *move_here(struct twheel_base *base,
+					      struct twheel_timer *timer)
 {
+	struct twheel_base *here = this_cpu_read(cpu_base);
+
 	if (base->id >= nr_cpu_ids || base->running == timer)
 		return base;
 	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
@@ -670,10 +672,10 @@ static noinline struct twheel_base *move_to(struct twheel_base *here, struct twh
 static __always_inline struct twheel_base *move_base(struct twheel_base *base,
 						     struct twheel_timer *timer)
 {
-	struct twheel_base *here = this_cpu_read(cpu_base);
-
 	lockdep_assert_held(&base->lock);
-	return likely(here == base) ? base : move_to(here, base, timer);
+	if (unlikely(this_cpu_read(cpu_base) != base))
+		base = move_here(base, timer);
+	return base;
 }
 
 /**
@@ -734,13 +736,14 @@ static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, b
 	base = lock_base(timer, &flags);
 	if (relative)
 		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
-	pending = wheel_pending(&timer->queue);
 	if (likely(arm_is_wanted(base, timer, time, mode))) {
-		base_del(base, timer);
+		pending = base_del(base, timer);
 		base = move_base(base, timer);
 		base_forward(base);
 		if (base_add(base, timer, time))
 			base_arm(base);
+	} else {
+		pending = wheel_pending(&timer->queue);
 	}
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;

@@ -407,10 +407,10 @@ static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
 	__hlist_del(&t->node);
 	WRITE_ONCE(t->bucket, WHEEL_NONE);
 	w->nr--;
-	b->n--;
-	if (!b->n) {
+	if (b->n == 1) {
+		b->n = 0;
 		__clear_bit(slot, w->map);
-	} else if (unlikely(b->n == WHEEL_BIG)) {
+	} else if (unlikely(--b->n == WHEEL_BIG)) {
 		__clear_bit(slot, w->big);
 		w->nr_big--;
 	}

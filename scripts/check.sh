@@ -79,7 +79,7 @@ uml() {
 		uml_boot century 120 "" twheel_century.ko
 }
 
-groups=(build native lint rig uml)
+groups=(build native lint uapi rig uml)
 [ "${1:-}" != fast ] || groups=(build native lint)
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)

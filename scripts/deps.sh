@@ -9,6 +9,7 @@ packages() {
 	build)	echo make gcc libc6-dev; headers ;;
 	native)	echo make gcc libc6-dev ;;
 	lint)	echo git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
+	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
 	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;

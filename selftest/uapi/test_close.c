@@ -10,7 +10,6 @@
 #include <pthread.h>
 
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -118,60 +117,6 @@ static void close_under_reader(void)
 	pthread_join(reader, NULL);
 }
 
-/* Run @fn in a child that ends without closing anything; was all well there? */
-static bool in_child(void (*fn)(int), int fd)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (!pid) {
-		fn(fd);
-		_exit(failed());
-	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
-}
-
-static void child_of_a_file(int fd)
-{
-	struct twheel_event ev;
-
-	expect_counts(fd, 2, 2, 0);
-	CHECK_EQ(read_one(fd, &ev), 1);
-	CHECK_EQ(ev.user_data, 1);
-	add(fd, HOUR, 3);
-}
-
-static void fork_shares(void)
-{
-	int fd = dev_open(0);
-	u64 h = add(fd, HOUR, 2);
-
-	add(fd, 200 * MS, 1);
-	fflush(stdout);
-	CHECK(in_child(child_of_a_file, fd));
-	expect_counts(fd, 2, 2, 0);	/* one was read, one was added, there */
-	CHECK(!readable(fd, 0));
-	CHECK_EQ(cancel(fd, h), 1);
-	close(fd);
-}
-
-static void child_that_leaves(int unused)
-{
-	int fd = dev_open(0);
-
-	(void)unused;
-	add_many(fd, 10000, 2 * MS, 0);
-	add_many(fd, 10000, HOUR, 0);
-	add_with(fd, 0, 0, MS, 0);
-}
-
-static void exit_with_pending(void)
-{
-	fflush(stdout);
-	for (int i = 0; i < 5; i++)
-		CHECK(in_child(child_that_leaves, -1));
-}
-
 /* Nothing to do is done without a wake-up. */
 static void idle(void)
 {
@@ -202,8 +147,6 @@ static const struct test tests[] = {
 	{ many, "a million timers at once, 65 bytes each at most, and close()" },
 	{ close_in_every_state, "close() with timers in every state" },
 	{ close_under_reader, "close() under a blocked reader" },
-	{ fork_shares, "a child has the same wheel" },
-	{ exit_with_pending, "exit with timers pending and ready" },
 	{ idle, "no wake-up of an idle file in 10 s" },
 };
 

@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who has a file of /dev/twheel, and how they part with it: dup(), fork(), a message
+ * to another process, exec(), exit, and death in the middle of a call.
+ *
+ * A file lives until the last who has it lets go. What counts is told by the kernel:
+ * each open file is a use of the module, so that /sys/module/twheel_chardev/refcnt
+ * tells whether one was left behind, and rmmod is refused until then.
+ *
+ * Those who are killed work on memory that is shared with the parent, so that it sees
+ * what they were told. A call that is killed has done what it says, and no more: each
+ * timer whose handle was stored is there and no other, each event that is not in the
+ * dead reader's memory is still to be read.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define MILLION	1000000U
+
+/* ---- who uses the module ------------------------------------------------------ */
+
+static int users(void)
+{
+	FILE *f = fopen("/sys/module/twheel_chardev/refcnt", "r");
+	int n;
+
+	if (!f || fscanf(f, "%d", &n) != 1)
+		bail("refcnt");
+	fclose(f);
+	return n;
+}
+
+/* The last fput() may be done by a thread of the kernel's, a little later. */
+static bool users_become(int n)
+{
+	for (int ms = 0; ms < WAIT_MS && users() != n; ms++)
+		sleep_ms(1);
+	return CHECK_EQ(users(), n);
+}
+
+static void expect_no_rmmod(void)
+{
+	CHECK(syscall(SYS_delete_module, "twheel_chardev", O_NONBLOCK) == -1 &&
+	      errno == EWOULDBLOCK);
+	CHECK(syscall(SYS_delete_module, "twheel", O_NONBLOCK) == -1 &&
+	      errno == EWOULDBLOCK);
+}
+
+/* ---- descriptors --------------------------------------------------------------- */
+
+static void dup_shares(void)
+{
+	int before = users(), fd = dev_open(O_NONBLOCK), copy = dup(fd), high;
+	struct twheel_event ev;
+	u64 h = add(fd, HOUR, 1);
+
+	high = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+	CHECK(high >= 100);
+	CHECK_EQ(users(), before + 1);
+	add(copy, 20 * MS, 2);
+	CHECK_EQ(close(fd), 0);
+	expect_counts(copy, 2, 2, 0);
+	CHECK_EQ(read_one(high, &ev), 1);
+	CHECK_EQ(ev.user_data, 2);
+	CHECK_EQ(fcntl(copy, F_SETFL, 0), 0);
+	CHECK(!(fcntl(high, F_GETFL) & O_NONBLOCK));
+	CHECK_EQ(cancel(high, h), 1);
+	close(copy);
+	expect_counts(high, 0, 0, 0);
+	CHECK_EQ(users(), before + 1);
+	close(high);
+	users_become(before);
+}
+
+static void child_reads_one(int fd)
+{
+	struct twheel_event ev;
+
+	CHECK_EQ(read_events(fd, &ev, 1), 1);
+	add(fd, HOUR, ev.user_data + 10);
+}
+
+static pid_t start_child(void (*fn)(int), int fd)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		fn(fd);
+		_exit(failed());
+	}
+	return pid;
+}
+
+static bool ends_well(pid_t pid)
+{
+	int status = -1;
+
+	return waitpid(pid, &status, 0) == pid && !status;
+}
+
+/* Two processes wait for an event of one file: each gets one. */
+static void fork_shares(void)
+{
+	int before = users(), fd = dev_open(0);
+	struct twheel_event ev;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = start_child(child_reads_one, fd);
+	sleep_ms(50);
+	add_many(fd, 2, 100 * MS, 1);
+	CHECK_EQ(read_events(fd, &ev, 1), 1);
+	CHECK(ends_well(pid));
+	expect_counts(fd, 1, 1, 0);	/* what the child added outlives it */
+	CHECK_EQ(users(), before + 1);
+	close(fd);
+	users_become(before);
+}
+
+/* ---- SCM_RIGHTS ------------------------------------------------------------------ */
+
+union control {
+	char		buf[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr	align;
+};
+
+static void send_fd(int sock, int fd)
+{
+	union control c = { 0 };
+	char byte = 1;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = c.buf, .msg_controllen = sizeof(c.buf) };
+	struct cmsghdr *head = CMSG_FIRSTHDR(&m);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+	CHECK_EQ(sendmsg(sock, &m, 0), 1);
+}
+
+static int receive_fd(int sock)
+{
+	union control c = { 0 };
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = c.buf, .msg_controllen = sizeof(c.buf) };
+	int fd = -1;
+
+	CHECK_EQ(recvmsg(sock, &m, MSG_CMSG_CLOEXEC), 1);
+	if (CHECK(CMSG_FIRSTHDR(&m)))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	return fd;
+}
+
+/* A process that never had the file, and whose parent has it no more. */
+static void stranger(int sock)
+{
+	int fd = receive_fd(sock);
+	struct twheel_event ev;
+
+	expect_counts(fd, 2, 2, 0);
+	CHECK_EQ(read_events(fd, &ev, 1), 1);
+	CHECK_EQ(ev.user_data, 21);
+	expect_counts(fd, 1, 1, 0);
+}
+
+static void sent_to_a_process(void)
+{
+	int before = users(), sock[2], fd;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sock))
+		bail("socketpair");
+	fflush(stdout);
+	pid = start_child(stranger, sock[1]);
+	fd = dev_open(0);
+	add(fd, 200 * MS, 21);
+	add(fd, HOUR, 22);
+	send_fd(sock[0], fd);
+	close(fd);
+	CHECK(ends_well(pid));
+	users_become(before);
+	close(sock[0]);
+	close(sock[1]);
+}
+
+/* In a message that nobody has received the file lives on, and ends with it. */
+static void sent_and_not_received(void)
+{
+	int before = users(), sock[2], fd = dev_open(0);
+	struct twheel_event ev;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sock))
+		bail("socketpair");
+	add(fd, 20 * MS, 31);
+	send_fd(sock[0], fd);
+	close(fd);
+	sleep_ms(100);
+	CHECK_EQ(users(), before + 1);
+	expect_no_rmmod();
+	fd = receive_fd(sock[1]);
+	expect_counts(fd, 1, 0, 1);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.user_data, 31);
+	add_many(fd, 1000, 10 * MS, 0);
+	send_fd(sock[1], fd);
+	close(fd);
+	close(sock[1]);
+	CHECK_EQ(users(), before + 1);
+	close(sock[0]);
+	users_become(before);
+}
+
+/* ---- exec ------------------------------------------------------------------------- */
+
+static void exec_self(const char *how, int fd, int number)
+{
+	char fd_text[16], number_text[16];
+
+	snprintf(fd_text, sizeof(fd_text), "%d", fd);
+	snprintf(number_text, sizeof(number_text), "%d", number);
+	execl("/proc/self/exe", "test_life", how, fd_text, number_text, NULL);
+	bail("exec");
+}
+
+/* What the new program does. */
+static int after_exec(const char *how, int fd, int number)
+{
+	struct twheel_event ev;
+	struct twheel_info i;
+
+	if (!strcmp(how, "closed")) {
+		CHECK(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+		users_become(number);
+		return failed();
+	}
+	CHECK_EQ(users(), number);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.user_data, 42);
+	info(fd, &i);
+	CHECK_EQ(i.nr_timers, i.nr_armed + i.nr_ready);
+	add(fd, 0, 43);
+	return failed();
+}
+
+static void child_execs_with(int fd)
+{
+	CHECK_EQ(fcntl(fd, F_SETFD, 0), 0);
+	exec_self("open", fd, users());
+}
+
+static void child_execs_without(int before)
+{
+	int fd = dev_open(0);
+
+	CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	add_many(fd, 1000, 50 * MS, 0);
+	exec_self("closed", fd, before);
+}
+
+static void exec_and_cloexec(void)
+{
+	int before = users(), fd = dev_open(0);
+	struct twheel_event ev;
+
+	add(fd, 100 * MS, 42);
+	fflush(stdout);
+	CHECK(ends_well(start_child(child_execs_with, fd)));
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.user_data, 43);
+	close(fd);
+	users_become(before);
+	CHECK(ends_well(start_child(child_execs_without, before)));
+	users_become(before);
+}
+
+static void *reads_one(void *fd)
+{
+	struct twheel_event ev;
+
+	read_events(*(int *)fd, &ev, 1);
+	return NULL;
+}
+
+static void *submits_on(void *arg)
+{
+	static struct twheel_op ops[4096];
+	int fd = *(int *)arg;
+
+	for (;;) {
+		for (u32 i = 0; i < ARRAY_SIZE(ops); i++)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD,
+						     .expires_ns = HOUR };
+		submit(fd, ops, ARRAY_SIZE(ops), NULL, NULL);
+		for (u32 i = 0; i < ARRAY_SIZE(ops); i++)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL,
+						     .handle = ops[i].handle };
+		submit(fd, ops, ARRAY_SIZE(ops), NULL, NULL);
+	}
+	return NULL;
+}
+
+static void child_execs_from_threads(int fd)
+{
+	pthread_t reader, submitter;
+
+	CHECK_EQ(fcntl(fd, F_SETFD, 0), 0);
+	pthread_create(&reader, NULL, reads_one, &fd);
+	pthread_create(&submitter, NULL, submits_on, &fd);
+	sleep_ms(50);
+	add(fd, 300 * MS, 42);
+	exec_self("open", fd, users());
+}
+
+/* exec() kills the other threads, in the middle of what they do. */
+static void exec_in_the_middle(void)
+{
+	int before = users(), fd = dev_open(0);
+
+	fflush(stdout);
+	CHECK(ends_well(start_child(child_execs_from_threads, fd)));
+	close(fd);
+	users_become(before);
+}
+
+/* ---- the end ------------------------------------------------------------------------ */
+
+static u64 now(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+static void child_reads_late(int fd)
+{
+	struct twheel_event ev;
+
+	CHECK_EQ(read_events(fd, &ev, 1), 1);
+	CHECK_EQ(ev.user_data, 5);
+	expect_counts(fd, MILLION, MILLION, 0);
+}
+
+/* The reader ends by itself with its event, or is killed while it waits. */
+static void million(bool kills)
+{
+	int before = users(), fd = dev_open(0);
+	pid_t pid;
+	u64 start;
+
+	add_many(fd, MILLION, HOUR, 0);
+	add(fd, kills ? HOUR : 300 * MS, 5);
+	fflush(stdout);
+	pid = start_child(child_reads_late, fd);
+	sleep_ms(100);
+	start = now();
+	CHECK_EQ(close(fd), 0);
+	diag("close() beside another who has the file: %.3f ms",
+	     (double)(now() - start) / (double)MS);
+	CHECK_EQ(users(), before + 1);
+	expect_no_rmmod();
+	if (kills) {
+		start = now();
+		CHECK_EQ(kill(pid, SIGKILL), 0);
+		CHECK_EQ(waitpid(pid, NULL, 0), pid);
+		diag("kill -9 of the last who had it: %.1f ms",
+		     (double)(now() - start) / (double)MS);
+	} else {
+		CHECK(ends_well(pid));
+	}
+	users_become(before);
+}
+
+static void child_that_leaves(int unused)
+{
+	int fd = dev_open(0);
+
+	(void)unused;
+	add_many(fd, 10000, 2 * MS, 0);
+	add_many(fd, 10000, HOUR, 0);
+	add_with(fd, 0, 0, MS, 0);
+}
+
+static void exit_with_pending(void)
+{
+	int before = users();
+
+	fflush(stdout);
+	for (int i = 0; i < 5; i++)
+		CHECK(ends_well(start_child(child_that_leaves, -1)));
+	users_become(before);
+}
+
+static void million_and_reader(void)
+{
+	million(false);
+	million(true);
+}
+
+static void *reads_closed(void *fd)
+{
+	struct twheel_event ev;
+
+	CHECK_EQ(read_events(*(int *)fd, &ev, 1), 1);
+	return NULL;
+}
+
+static void rmmod_refused(void)
+{
+	int before = users(), fd = dev_open(0);
+	pthread_t reader;
+
+	expect_no_rmmod();
+	pthread_create(&reader, NULL, reads_closed, &fd);
+	sleep_ms(100);
+	add(fd, 200 * MS, 1);
+	close(fd);
+	CHECK_EQ(users(), before + 1);	/* by the call in it */
+	expect_no_rmmod();
+	pthread_join(reader, NULL);
+	users_become(before);
+	fd = dev_open(0);
+	add(fd, 0, 1);
+	CHECK(readable(fd, WAIT_MS));
+	close(fd);
+	users_become(before);
+}
+
+/* ---- kill -9 ------------------------------------------------------------------------- */
+
+#define ROUNDS	40
+#define OPS	20000U
+
+/* Shared with the child that is killed. */
+struct memory {
+	struct twheel_batch	add, mod, cancel;
+	struct twheel_op	adds[OPS], mods[OPS], cancels[OPS];
+	struct twheel_event	events[OPS];
+};
+
+static struct memory *m;
+
+static void prepare(struct twheel_batch *b, struct twheel_op *ops, u32 op)
+{
+	for (u32 i = 0; i < OPS; i++)
+		ops[i] = (struct twheel_op){ .op = op,
+			.handle = op == TWHEEL_OP_ADD ? 0 : m->adds[i].handle,
+			.expires_ns = op == TWHEEL_OP_CANCEL ? 0 : HOUR };
+	*b = (struct twheel_batch){ .ops = (uintptr_t)ops, .nr = OPS,
+				    .op_size = sizeof(*ops) };
+}
+
+/* Batches of OPS operations each, until it is killed. */
+static void child_submits(int fd)
+{
+	ioctl(fd, TWHEEL_IOC_SUBMIT, &m->add);
+	prepare(&m->mod, m->mods, TWHEEL_OP_MOD);
+	ioctl(fd, TWHEEL_IOC_SUBMIT, &m->mod);
+	prepare(&m->cancel, m->cancels, TWHEEL_OP_CANCEL);
+	ioctl(fd, TWHEEL_IOC_SUBMIT, &m->cancel);
+}
+
+/* Kill a child that does @fn after @ns; 0: let it end. Returns how long it took. */
+static u64 kill_after(void (*fn)(int), int fd, u64 ns)
+{
+	u64 start = now();
+	pid_t pid = start_child(fn, fd);
+
+	while (ns && now() < start + ns)
+		;
+	if (ns)
+		kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return now() - start;
+}
+
+/* What is counted in nr_done has a result, and nothing after it has. */
+static bool batch_is_whole(const struct twheel_batch *b, const struct twheel_op *ops)
+{
+	u32 wrong = 0;
+
+	for (u32 i = 0; i < OPS; i++) {
+		bool is_done = b == &m->add ? ops[i].handle != 0 : ops[i].res == 1;
+
+		wrong += is_done != (i < b->nr_done);
+	}
+	CHECK_EQ(b->nr_failed, 0);
+	return CHECK_EQ(wrong, 0) && b->nr_done && b->nr_done < OPS;
+}
+
+/* Cancel what the dead one left. Each handle that it was given is good. */
+static void cancel_the_rest(int fd)
+{
+	static struct twheel_op ops[OPS];
+	u32 nr = 0, wrong = 0;
+
+	for (u32 i = 0; i < OPS; i++)
+		if (m->adds[i].handle && m->cancels[i].res != 1)
+			ops[nr++] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL,
+				.handle = m->adds[i].handle };
+	expect_counts(fd, nr, nr, 0);
+	if (nr)
+		CHECK_EQ(submit(fd, ops, nr, NULL, NULL), 0);
+	for (u32 i = 0; i < nr; i++)
+		wrong += ops[i].res != 1;
+	CHECK_EQ(wrong, 0);
+	expect_counts(fd, 0, 0, 0);
+}
+
+static void killed_in_a_batch(void)
+{
+	int before = users(), fd = dev_open(0);
+	u64 whole = 0, seed = 8, bytes = 0;
+	struct twheel_event ev;
+	struct twheel_info i;
+	u32 halves = 0;
+
+	fflush(stdout);
+	for (u32 round = 0; round < ROUNDS && !failed(); round++) {
+		memset(m, 0, sizeof(*m));
+		prepare(&m->add, m->adds, TWHEEL_OP_ADD);
+		if (!round)
+			whole = kill_after(child_submits, fd, 0);
+		else
+			kill_after(child_submits, fd, 1 + rnd(&seed) % whole);
+		halves += batch_is_whole(&m->add, m->adds);
+		halves += batch_is_whole(&m->mod, m->mods);
+		halves += batch_is_whole(&m->cancel, m->cancels);
+		cancel_the_rest(fd);
+		info(fd, &i);
+		if (!round)
+			bytes = i.mem_bytes;
+		CHECK_EQ(i.mem_bytes, bytes);	/* no slot was lost */
+	}
+	diag("%u of %u killed in the middle of a batch", halves, ROUNDS - 1);
+	CHECK(halves >= ROUNDS / 4);
+	add(fd, 0, 1);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	close(fd);
+	users_become(before);
+}
+
+static void child_reads_all(int fd)
+{
+	for (u32 i = 0; i < OPS;) {
+		ssize_t n = read(fd, m->events + i, (OPS - i) * sizeof(*m->events));
+
+		if (n <= 0)
+			break;
+		i += (u32)n / sizeof(*m->events);
+	}
+}
+
+/* What the dead reader has not got can be read, and nothing else. */
+static void read_the_rest(int fd, u32 had)
+{
+	static unsigned char seen[OPS];
+	static struct twheel_event ev[READ_MAX];
+	u32 wrong = 0;
+	int n;
+
+	memset(seen, 0, sizeof(seen));
+	for (u32 i = 0; i < had; i++)
+		seen[m->events[i].user_data % OPS]++;
+	expect_counts(fd, OPS - had, 0, OPS - had);
+	while ((n = read_events(fd, ev, READ_MAX)) > 0)
+		for (int i = 0; i < n; i++)
+			seen[ev[i].user_data % OPS]++;
+	for (u32 i = 0; i < OPS; i++)
+		wrong += seen[i] != 1;
+	CHECK_EQ(wrong, 0);
+	expect_counts(fd, 0, 0, 0);
+}
+
+static void killed_in_a_read(void)
+{
+	int before = users(), fd = dev_open(O_NONBLOCK);
+	u32 halves = 0, had, rest;
+	u64 whole = 0, seed = 9;
+	struct twheel_info i;
+
+	fflush(stdout);
+	for (u32 round = 0; round < ROUNDS && !failed(); round++) {
+		memset(m, 0, sizeof(*m));
+		add_many(fd, OPS, 0, 0);
+		do
+			info(fd, &i);
+		while (i.nr_armed);
+		if (!round)
+			whole = kill_after(child_reads_all, fd, 0);
+		else
+			kill_after(child_reads_all, fd, 1 + rnd(&seed) % whole);
+		for (had = 0; had < OPS && m->events[had].handle; had++)
+			;
+		for (rest = had; rest < OPS && !m->events[rest].handle; rest++)
+			;
+		CHECK_EQ(rest, OPS);
+		halves += had && had < OPS;
+		read_the_rest(fd, had);
+	}
+	diag("%u of %u killed in the middle of a read", halves, ROUNDS - 1);
+	CHECK(halves >= ROUNDS / 8);
+	close(fd);
+	users_become(before);
+}
+
+static void *adds_and_reads(void *arg)
+{
+	int fd = *(int *)arg;
+	struct twheel_event ev[64];
+	u64 seed = now() | 1;
+
+	for (;;) {
+		add_many(fd, 64, rnd(&seed) % MS, 0);
+		read_events(fd, ev, ARRAY_SIZE(ev));
+	}
+	return NULL;
+}
+
+static void *polls_on(void *arg)
+{
+	for (;;) {
+		struct twheel_info i;
+
+		readable(*(int *)arg, 1);
+		info(*(int *)arg, &i);
+	}
+	return NULL;
+}
+
+static void child_of_threads(int unused)
+{
+	void *(*fns[])(void *) = { reads_one, submits_on, adds_and_reads, polls_on };
+	pthread_t thread;
+	int fd = dev_open(0);
+
+	(void)unused;
+	for (u32 i = 0; i < ARRAY_SIZE(fns); i++)
+		pthread_create(&thread, NULL, fns[i], &fd);
+	sleep_ms(WAIT_MS);
+}
+
+/* All that had the file die together, in the middle of every call. */
+static void killed_everywhere(void)
+{
+	int before = users();
+	u64 seed = 10;
+
+	fflush(stdout);
+	for (u32 round = 0; round < ROUNDS && !failed(); round++) {
+		kill_after(child_of_threads, -1, 1 + rnd(&seed) % (50 * MS));
+		users_become(before);
+	}
+}
+
+static const struct test tests[] = {
+	{ dup_shares, "dup(): one file" },
+	{ fork_shares, "fork(): one file, an event for each that waits" },
+	{ sent_to_a_process, "SCM_RIGHTS: the file goes on in another process" },
+	{ sent_and_not_received, "SCM_RIGHTS: and in the message" },
+	{ exec_and_cloexec, "exec: open it stays, with O_CLOEXEC it is gone" },
+	{ exec_in_the_middle, "exec in the middle of the other threads' calls" },
+	{ exit_with_pending, "exit with timers pending and ready" },
+	{ million_and_reader, "close() with a million pending, a reader in another process" },
+	{ rmmod_refused, "rmmod is refused while a file is open, or in use" },
+	{ killed_in_a_batch, "kill -9 in the middle of a batch" },
+	{ killed_in_a_read, "kill -9 in the middle of a read" },
+	{ killed_everywhere, "kill -9 of threads in every call" },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc == 4)
+		return after_exec(argv[1], atoi(argv[2]), atoi(argv[3]));
+	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (m == MAP_FAILED)
+		bail("mmap");
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Whoever has the device open cannot stall the machine: what another task still gets.
+ *
+ * The victim is a task that does nothing but count, alone on the last CPU. How fast it
+ * counts is measured before each attack, after it, and meanwhile; its share is the latter
+ * against the better of the former. So all counts that keeps it from its work: softirqs,
+ * interrupts, cold caches and the attacker's system calls, whosever time that is in the
+ * kernel's books.
+ *
+ * An attacker may have its share of the CPU as any task may. So
+ *
+ *	work of interrupts	the attacker arms its timers on the victim's CPU, where they
+ *				expire, and sleeps. The victim must get half of the CPU.
+ *				That they expire there is seen in /proc/softirqs
+ *	work of a task		the attacker runs on the victim's CPU, as nice as the
+ *				victim. It must get half of what it gets beside another
+ *				task that does nothing but count
+ *
+ * The longest time that the victim stood still is told, and judged by the guest's own
+ * detectors of lockups and stalls.
+ *
+ * A virtual machine loses time to its host too. Each attack is made TRIES times at most,
+ * and judged by the best: what starves a task does so each time.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define MILLION		1000000U
+#define TICK		100000ULL	/* the smallest */
+#define TRIES		3
+#define REST_MS		100		/* what the rates are measured over */
+#define ATTACK_MS	250
+#define SHARE		0.50
+
+static int victim_cpu;	/* the last one; everybody else is on CPU 0 */
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		bail("sched_setaffinity");
+}
+
+static u64 now(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+static pid_t start_task(void (*fn)(int), int cpu, int arg)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(0);
+	pin(cpu);
+	fn(arg);
+	_exit(failed());
+}
+
+static void end_task(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* ---- the victim ---------------------------------------------------------------- */
+
+struct shared {
+	u64	count;		/* of units of work that the victim has done */
+	u64	longest;	/* ns between two of them */
+};
+
+static struct shared *s;
+
+static void unit_of_work(void)
+{
+	for (int i = 0; i < 4000; i++)
+		__asm__ volatile("");
+}
+
+static void victim(int unused)
+{
+	u64 last = now();
+
+	(void)unused;
+	for (;;) {
+		u64 time;
+
+		unit_of_work();
+		time = now();
+		if (time - last > s->longest)
+			s->longest = time - last;
+		last = time;
+		__atomic_store_n(&s->count, s->count + 1, __ATOMIC_RELAXED);
+	}
+}
+
+struct moment {
+	u64	time, count;
+};
+
+static struct moment moment(void)
+{
+	return (struct moment){ now(), __atomic_load_n(&s->count, __ATOMIC_RELAXED) };
+}
+
+/* Units per ns since @m. */
+static double rate_since(struct moment m)
+{
+	struct moment n = moment();
+
+	return (double)(n.count - m.count) / (double)(n.time - m.time);
+}
+
+static double rate_now(void)
+{
+	struct moment m = moment();
+
+	sleep_ms(REST_MS);
+	return rate_since(m);
+}
+
+static void spinner(int unused)
+{
+	(void)unused;
+	for (;;)
+		unit_of_work();
+}
+
+/* How many HRTIMER softirqs CPU @cpu has had. */
+static u64 softirqs(int cpu)
+{
+	char line[4096];
+	FILE *f = fopen("/proc/softirqs", "r");
+	u64 n = 0;
+
+	if (!f)
+		bail("/proc/softirqs");
+	while (fgets(line, sizeof(line), f)) {
+		char *p = strstr(line, "HRTIMER:");
+
+		for (int i = 0; p && i <= cpu; i++)
+			n = strtoull(i ? p : p + 8, &p, 10);
+	}
+	fclose(f);
+	return n;
+}
+
+/* ---- attacks -------------------------------------------------------------------- */
+
+/**
+ * struct attack - what is done to the victim
+ * @nr_files:	how many files the attacker has
+ * @arm:	arms timers in them, from the time due on. Done on the victim's CPU, by a
+ *		task that ends before they expire
+ * @task:	a task that goes on, on the victim's CPU, or NULL. The attack lasts as long
+ *		as that does, else until no timer is armed
+ * @watchers:	how many epolls watch the first file
+ */
+struct attack {
+	int	nr_files;
+	void	(*arm)(int fd);
+	void	(*task)(int fd);
+	int	watchers;
+};
+
+#define FILES_MAX	16
+#define WATCHERS	900	/* a process may have 1024 descriptors */
+#define BATCH		1000
+
+static int files[FILES_MAX], epolls[WATCHERS];
+static u64 due;
+
+/* @nr timers, @per_tick in each tick from @due on. */
+static void arm_timers(int fd, u32 nr, u32 per_tick, u64 interval)
+{
+	static struct twheel_op ops[BATCH];
+	struct twheel_batch b = { .ops = (uintptr_t)ops, .nr = BATCH,
+				  .op_size = sizeof(ops[0]) };
+
+	for (u32 n = 0; n < nr; n += BATCH) {
+		for (u32 i = 0; i < BATCH; i++)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD,
+				.flags = TWHEEL_F_ABS, .interval_ns = interval,
+				.expires_ns = due + (n + i) / per_tick * TICK };
+		b.nr_done = 0;
+		CHECK(!ioctl(fd, TWHEEL_IOC_SUBMIT, &b) && b.nr_done == BATCH);
+		CHECK_EQ(b.nr_failed, 0);
+	}
+}
+
+static void arm_million(int fd)
+{
+	arm_timers(fd, MILLION, MILLION, 0);
+}
+
+static void arm_sixteenth(int fd)
+{
+	arm_timers(fd, MILLION / FILES_MAX, MILLION, 0);
+}
+
+/* As much in each tick as is done at once, and then it is another file's turn. */
+static void arm_each_tick(int fd)
+{
+	arm_timers(fd, 25000, 32, 0);
+}
+
+/* A single one, but a wake-up each time. */
+static void arm_next_ticks(int fd)
+{
+	arm_timers(fd, 2000, 1, 0);
+}
+
+static void arm_periods(int fd)
+{
+	arm_timers(fd, 200000, MILLION, TICK);
+}
+
+static void reads_on(int fd)
+{
+	static struct twheel_event ev[READ_MAX];
+
+	while (read(fd, ev, sizeof(ev)) > 0)
+		;
+}
+
+static struct twheel_op many[TWHEEL_BATCH_MAX];
+
+static void do_many(int fd)
+{
+	struct twheel_batch b = { .ops = (uintptr_t)many, .nr = ARRAY_SIZE(many),
+				  .op_size = sizeof(many[0]) };
+
+	CHECK(!ioctl(fd, TWHEEL_IOC_SUBMIT, &b) && b.nr_done == ARRAY_SIZE(many));
+}
+
+/* In the largest batches, due in the next ticks. Some of them do expire. */
+static void adds_and_cancels(int fd)
+{
+	for (;;) {
+		for (u32 i = 0; i < ARRAY_SIZE(many); i++)
+			many[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD,
+						      .expires_ns = i % 64 * TICK };
+		do_many(fd);
+		for (u32 i = 0; i < ARRAY_SIZE(many); i++)
+			many[i] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL,
+						      .handle = many[i].handle };
+		do_many(fd);
+	}
+}
+
+static void adds_and_cancels_singly(int fd)
+{
+	for (;;) {
+		struct twheel_op op = { 0 };
+
+		CHECK_EQ(ioctl(fd, TWHEEL_IOC_ADD, &op), 0);
+		op = (struct twheel_op){ .handle = op.handle };
+		CHECK(ioctl(fd, TWHEEL_IOC_CANCEL, &op) >= 0);
+	}
+}
+
+/* ---- what the victim gets -------------------------------------------------------- */
+
+static void open_files(const struct attack *a)
+{
+	const struct twheel_setup fine = { .clockid = CLOCK_MONOTONIC, .tick_ns = TICK };
+
+	for (int f = 0; f < a->nr_files; f++) {
+		files[f] = dev_open(0);
+		CHECK_EQ(setup(files[f], &fine), 0);
+	}
+	for (int w = 0; w < a->watchers; w++) {
+		struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+
+		epolls[w] = epoll_create1(EPOLL_CLOEXEC);
+		CHECK(epolls[w] >= 0 && !epoll_ctl(epolls[w], EPOLL_CTL_ADD, files[0], &e));
+	}
+}
+
+static void close_files(const struct attack *a)
+{
+	for (int f = 0; f < a->nr_files; f++)
+		close(files[f]);
+	for (int w = 0; w < a->watchers; w++)
+		close(epolls[w]);
+}
+
+static void arm_files(int nr_files, void (*arm)(int fd))
+{
+	for (int f = 0; f < nr_files; f++) {
+		pid_t pid = start_task(arm, victim_cpu, files[f]);
+		int status = -1;
+
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+	}
+}
+
+/* Open the files and arm their timers, and see to it that there is time for that. */
+static void prepare(const struct attack *a)
+{
+	for (u64 lead = SEC / 2; lead < 16 * SEC; lead *= 2) {
+		open_files(a);
+		due = (now() + lead) / TICK * TICK;
+		if (!a->arm)
+			return;
+		arm_files(a->nr_files, a->arm);
+		if (now() + SEC / 20 < due)
+			return;
+		close_files(a);
+	}
+	CHECK(!"the timers were armed in time");
+}
+
+static u32 armed(const struct attack *a)
+{
+	struct twheel_info i;
+	u32 n = 0;
+
+	for (int f = 0; f < a->nr_files; f++) {
+		info(files[f], &i);
+		n += i.nr_armed;
+	}
+	return n;
+}
+
+static void sleep_until(u64 time)
+{
+	struct timespec ts = { (time_t)(time / SEC), (long)(time % SEC) };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+}
+
+/* The victim's rate while it is attacked. */
+static double rate_attacked(const struct attack *a)
+{
+	pid_t task = a->task ? start_task(a->task, victim_cpu, files[0]) : 0;
+	u64 irqs = softirqs(victim_cpu);
+	struct moment m;
+	double rate;
+
+	sleep_until(due);
+	m = moment();
+	s->longest = 0;
+	if (a->task)
+		sleep_ms(ATTACK_MS);
+	else
+		for (u32 ms = 0; ms < WAIT_MS && armed(a); ms += 2)
+			sleep_ms(2);
+	rate = rate_since(m);
+	irqs = softirqs(victim_cpu) - irqs;
+	diag("%llu ms, %llu softirqs, the victim stood still for up to %.1f ms",
+	     (now() - m.time) / MS, irqs, (double)s->longest / (double)MS);
+	if (a->task)
+		end_task(task);
+	else
+		CHECK(irqs > 20 && !armed(a));
+	return rate;
+}
+
+/* Alone, or beside a task that counts too. */
+static double rate_in_peace(const struct attack *a)
+{
+	pid_t task = a->task ? start_task(spinner, victim_cpu, 0) : 0;
+	double rate;
+
+	sleep_ms(20);
+	rate = rate_now();
+	if (task)
+		end_task(task);
+	return rate;
+}
+
+static double share_once(const struct attack *a)
+{
+	pid_t pid = start_task(victim, victim_cpu, 0);
+	double before, meanwhile, after;
+
+	before = rate_in_peace(a);
+	kill(pid, SIGSTOP);
+	prepare(a);
+	sleep_until(due - 5 * MS);
+	kill(pid, SIGCONT);
+	meanwhile = rate_attacked(a);
+	close_files(a);
+	after = rate_in_peace(a);
+	end_task(pid);
+	diag("share %.3f; in peace before and after: %.3f", meanwhile / before, after / before);
+	return meanwhile / (before > after ? before : after);
+}
+
+static void attack(const struct attack *a)
+{
+	double best = 0;
+
+	for (int i = 0; i < TRIES && best < SHARE && !failed(); i++) {
+		double share = share_once(a);
+
+		best = share > best ? share : best;
+	}
+	CHECK(best >= SHARE);
+}
+
+static void one_tick(void)
+{
+	attack(&(struct attack){ .nr_files = 1, .arm = arm_million });
+}
+
+static void many_files(void)
+{
+	attack(&(struct attack){ .nr_files = FILES_MAX, .arm = arm_sixteenth });
+}
+
+static void each_tick(void)
+{
+	attack(&(struct attack){ .nr_files = FILES_MAX, .arm = arm_each_tick });
+}
+
+static void watched(void)
+{
+	attack(&(struct attack){ .nr_files = 1, .arm = arm_next_ticks,
+				 .watchers = WATCHERS });
+}
+
+static void periods(void)
+{
+	attack(&(struct attack){ .nr_files = 1, .arm = arm_periods, .task = reads_on });
+}
+
+/* Each has one event, and none will be armed again before that is read. */
+static void never_read(void)
+{
+	struct attack a = { .nr_files = 1, .arm = arm_periods };
+	struct twheel_info i, later;
+
+	attack(&a);
+	prepare(&a);
+	/* And then there is rest. */
+	sleep_until(due);
+	for (u32 ms = 0; ms < WAIT_MS && armed(&a); ms += 2)
+		sleep_ms(2);
+	info(files[0], &i);
+	sleep_ms(ATTACK_MS);
+	info(files[0], &later);
+	CHECK_EQ(later.nr_ready, later.nr_timers);
+	CHECK_EQ(later.nr_wakeups, i.nr_wakeups);
+	CHECK_EQ(later.mem_bytes, i.mem_bytes);
+	close_files(&a);
+}
+
+static void tight_loops(void)
+{
+	attack(&(struct attack){ .nr_files = 1, .task = adds_and_cancels });
+	attack(&(struct attack){ .nr_files = 1, .task = adds_and_cancels_singly });
+}
+
+static const struct test tests[] = {
+	{ one_tick, "a million timers in one tick" },
+	{ many_files, "a million timers in one tick, of 16 files" },
+	{ each_tick, "16 files with 32 timers in each tick of 100 us" },
+	{ watched, "900 epolls that watch a file with a timer in each tick of 100 us" },
+	{ periods, "a period of 100 us on each of 200 000 handles, and a reader" },
+	{ never_read, "a reader that never reads" },
+	{ tight_loops, "adds and cancels in a tight loop, in batches and singly" },
+};
+
+int main(void)
+{
+	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s == MAP_FAILED)
+		bail("mmap");
+	victim_cpu = (int)sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	pin(0);
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

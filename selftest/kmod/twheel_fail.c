@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation that a call makes fails once: the call says -ENOMEM or does without, and
- * nothing is lost.
+ * twheel_create() while allocations fail, each of them in turn and many at random: it says
+ * -ENOMEM or does without. What is lost shows when the modules are gone, see orphans() and
+ * nameless() in selftest/qemu/init.
  *
- * This is for kernels with fault injection, set up to fail allocations of every kind (see
- * selftest/qemu/init). Each allocation is made to fail ROUNDS times, so that what is lost
- * each time shows in the memory that is in use when the modules are gone; a lost base shows
- * at once, see init's orphans().
+ * This is for kernels with fault injection, which init sets up.
  */
 #define pr_fmt(fmt) fmt
 
@@ -17,7 +15,7 @@
 #include "ktap.h"
 #include "twheel.h"
 
-#define ROUNDS	100
+#define ROUNDS	1000
 #define MOST	1000	/* allocations in one call */
 
 static const struct twheel_config config = {
@@ -37,37 +35,58 @@ static struct twheel_base *create(unsigned int *nth)
 	return base;
 }
 
-static void test_create(void)
+/* Returns whether there was a base, or else an error that is not the right one. */
+static int result(struct twheel_base *base)
 {
-	unsigned int nth, left = 0, injected = 0, refused = 0, wrong = 0;
+	if (IS_ERR(base))
+		return PTR_ERR(base) == -ENOMEM ? 0 : PTR_ERR(base);
+	twheel_destroy(base);
+	return 1;
+}
+
+static void test_each(void)
+{
+	unsigned int nth, left = 0, refused = 0, wrong = 0;
 
 	for (nth = 1; nth < MOST && !left; nth++) {
-		struct twheel_base *base;
+		int ret;
 
 		left = nth;
-		base = create(&left);
-		injected += !left;
-		if (IS_ERR(base)) {
-			refused++;
-			wrong += PTR_ERR(base) != -ENOMEM || left;
-		} else {
-			twheel_destroy(base);
-		}
+		ret = result(create(&left));
+		refused += ret == 0;
+		wrong += ret < 0 || (ret == 0 && left);
 	}
-	if (injected && refused && !wrong && left)
-		return;
-	check(false, "%u failures, %u times no base, %u of them for another reason",
-	      injected, refused, wrong);
+	check(left && refused, "an allocation fails: no base %u times out of %u", refused,
+	      nth - 2);
+	check(!wrong, "%u times for another reason", wrong);
+}
+
+/* One that fails may be tried again in another way, which fails too. */
+static void test_many(void)
+{
+	unsigned int i, refused = 0, wrong = 0;
+
+	for (i = 0; i < ROUNDS; i++) {
+		struct twheel_base *base;
+		int ret;
+
+		current->make_it_fail = 1;
+		base = twheel_create(&config);
+		current->make_it_fail = 0;
+		ret = result(base);
+		refused += ret == 0;
+		wrong += ret < 0;
+	}
+	check(refused && refused < ROUNDS, "a third of them fails: no base %u times out of %u",
+	      refused, ROUNDS);
+	check(!wrong, "%u times for another reason", wrong);
 }
 
 static int __init fail_init(void)
 {
-	unsigned int i;
-
 	pr_info("TAP version 14\n");
-	for (i = 0; i < ROUNDS && !tests_failed; i++)
-		test_create();
-	check(i == ROUNDS, "twheel_create() says -ENOMEM when an allocation fails");
+	test_each();
+	test_many();
 	return ktap_end();
 }
 

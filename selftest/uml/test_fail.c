@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Each allocation that a call makes fails once: the call gives ENOMEM and has changed
- * nothing, or does without.
+ * nothing, or does without. And those that need no memory make none.
  *
  * The kernel counts the allocations of a call and fails the one whose number is in
  * /proc/thread-self/fail-nth; if the call made fewer, what is left is read there. That it
  * fails them all is set up by selftest/qemu/init. What is lost shows when the modules are
  * unloaded.
+ *
+ * A batch is done to its end whatever fails: each operation has a result, and what the
+ * results say is what there is.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,7 +25,8 @@
 #include "uapi.h"
 
 #define MOST	10000	/* allocations in one call */
-#define BATCH	128	/* timers: more than fit in a page */
+#define BATCH	400	/* timers: more than fit in six pages */
+#define BEFORE	100	/* timers there are, for a batch to work on */
 
 static int nth_fd;
 
@@ -121,6 +126,79 @@ static int call_setup(int fd)
 	return ioctl(fd, TWHEEL_IOC_SETUP, &s) < 0 ? -errno : 0;
 }
 
+static u64 before[BEFORE];
+
+static void fill(int fd)
+{
+	for (u32 i = 0; i < BEFORE; i++)
+		before[i] = add(fd, HOUR, i);
+}
+
+/* All that can be asked for in one batch; every second timer there is is cancelled. */
+static void mix(void)
+{
+	for (u32 i = 0; i < BATCH; i++) {
+		u64 handle = before[i / 4 % BEFORE];
+
+		if (i % 4 == 0)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_MOD,
+						     .handle = handle, .expires_ns = HOUR };
+		else if (i % 4 == 1)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_QUERY,
+						     .handle = handle };
+		else if (i % 8 == 2)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL,
+						     .handle = handle };
+		else
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD,
+						     .expires_ns = HOUR };
+	}
+}
+
+/* Returns how many timers there are more now. */
+static int judge_mix(const struct twheel_batch *batch)
+{
+	u32 failures = 0;
+	int more = 0;
+
+	for (u32 i = 0; i < BATCH; i++) {
+		bool adds = ops[i].op == TWHEEL_OP_ADD;
+
+		failures += ops[i].res < 0;
+		CHECK(adds ? !ops[i].res || ops[i].res == -ENOMEM : ops[i].res == 1);
+		CHECK(!adds || (ops[i].res == 0) == (ops[i].handle != 0));
+		more += adds ? !ops[i].res : -(ops[i].op == TWHEEL_OP_CANCEL);
+	}
+	CHECK_EQ(batch->nr_done, BATCH);
+	CHECK_EQ(batch->nr_failed, failures);
+	return more;
+}
+
+/* With its first, second, ... allocation failing, until there is none left to fail. */
+static void mixed_batch(void)
+{
+	unsigned int nth, left = 0, refused = 0;
+
+	for (nth = 1; nth < MOST && !left && !failed(); nth++) {
+		struct twheel_batch batch = {
+			.ops = (uintptr_t)ops, .nr = BATCH, .op_size = sizeof(*ops) };
+		int fd = dev_open(O_NONBLOCK), rc, nr;
+
+		fill(fd);
+		mix();
+		fail_nth(nth);
+		rc = ioctl(fd, TWHEEL_IOC_SUBMIT, &batch);
+		left = fail_left();
+		CHECK_EQ(rc, 0);
+		refused += batch.nr_failed != 0;
+		nr = BEFORE + judge_mix(&batch);
+		expect_counts(fd, nr, nr, 0);
+		close(fd);
+	}
+	CHECK(left && refused);
+	diag("%u allocations failed, operations did %u times", nth - 2, refused);
+}
+
 static void opening(void)
 {
 	sweep(call_open, 0);
@@ -136,16 +214,99 @@ static void submitting(void)
 	sweep(call_submit, BATCH);
 }
 
-static void setting_up(void)
+/* @call succeeds, and made no allocation that could have failed. */
+static void needs_no_memory(call_fn *call, int fd)
 {
 	unsigned int left;
-	int fd = dev_open(0);
 
 	fail_nth(1);
-	CHECK_EQ(call_setup(fd), 0);
+	CHECK(call(fd) >= 0);
 	left = fail_left();
 	CHECK_EQ(left, 1);
+}
+
+static void setting_up(void)
+{
+	int fd = dev_open(0);
+
+	needs_no_memory(call_setup, fd);
 	close(fd);
+}
+
+static struct twheel_op one;
+
+static int call_mod(int fd)
+{
+	one = (struct twheel_op){ .handle = before[0], .expires_ns = 2 * HOUR };
+	return ioctl(fd, TWHEEL_IOC_MOD, &one);
+}
+
+static int call_query(int fd)
+{
+	one = (struct twheel_op){ .handle = before[0] };
+	return ioctl(fd, TWHEEL_IOC_QUERY, &one);
+}
+
+static int call_cancel(int fd)
+{
+	one = (struct twheel_op){ .handle = before[0] };
+	return ioctl(fd, TWHEEL_IOC_CANCEL, &one);
+}
+
+static int call_info(int fd)
+{
+	static struct twheel_info i;
+
+	return ioctl(fd, TWHEEL_IOC_INFO, &i);
+}
+
+static int call_read(int fd)
+{
+	static struct twheel_event ev[BEFORE];
+
+	return read(fd, ev, sizeof(ev)) == sizeof(ev) ? 0 : -1;
+}
+
+static int call_drain(int fd)
+{
+	struct twheel_batch batch = {
+		.ops = (uintptr_t)ops, .nr = BATCH, .op_size = sizeof(*ops) };
+
+	return ioctl(fd, TWHEEL_IOC_DRAIN, &batch) || batch.nr_done != BEFORE - 1 ? -1 : 0;
+}
+
+static int call_close(int fd)
+{
+	return close(fd);
+}
+
+/* Of every kind, and what is read goes back to where it was. */
+static void using(void)
+{
+	int fd = dev_open(O_NONBLOCK);
+	struct twheel_info i;
+
+	fill(fd);
+	for (u32 k = 0; k < BEFORE; k++)
+		add_with(fd, k % 3 == 1 ? TWHEEL_F_KEEP : 0, 0, k % 3 == 2 ? HOUR : 0, k);
+	do
+		info(fd, &i);
+	while (i.nr_ready < BEFORE);
+	memset(ops, 0, sizeof(ops));	/* pages there are */
+	needs_no_memory(call_info, fd);
+	needs_no_memory(call_mod, fd);
+	needs_no_memory(call_query, fd);
+	needs_no_memory(call_cancel, fd);
+	needs_no_memory(call_read, fd);
+	expect_counts(fd, BEFORE - 1 + BEFORE * 2 / 3, BEFORE - 1 + BEFORE / 3, 0);
+	close(fd);
+	fd = dev_open(O_NONBLOCK);
+	fill(fd);
+	needs_no_memory(call_cancel, fd);
+	needs_no_memory(call_drain, fd);
+	expect_counts(fd, 0, 0, 0);
+	fill(fd);
+	needs_no_memory(call_close, fd);
 }
 
 static void loading_module(const char *path)
@@ -185,6 +346,8 @@ static const struct test tests[] = {
 	{ setting_up,	"SETUP needs no memory" },
 	{ adding,	"ADD under failing allocations" },
 	{ submitting,	"SUBMIT under failing allocations" },
+	{ mixed_batch,	"SUBMIT of everything under failing allocations" },
+	{ using,	"INFO, MOD, QUERY, CANCEL, DRAIN, read() and close() need no memory" },
 	{ loading,	"twheel.ko loads under failing allocations" },
 };
 

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # check.sh [fast]: every test; fast leaves out the virtual machines. Ends with the
 # line "N passed, N failed". tap.awk says what counts.
+#
+# OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz in each kernel, can be set.
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
+: "${OPERATIONS:=10000000}" "${FUZZ:=8}"
 passed=0 failed=0 log=build/check
 mkdir -p "$log"
 
@@ -36,23 +39,44 @@ point() {
 	fi
 }
 
+# uapi DIR: the tests of the device that are in it. test_attack has a machine of its own,
+# and the costs and the long rest of test_close are the same for 32 bits.
+uapi() {
+	find "$1" -name 'test_*' -executable | sort | grep -vE '/test_(attack.*|cost32|close32)$'
+}
+
 selftest() {
-	local run=build/qemu/selftest.run tests kmods
+	local run=build/qemu/selftest.run tests kmods names
 
 	point "the modules build" modules CONFIG_TWHEEL_SELFTEST=m || return
 	point "the selftests build" quiet make -C selftest/uapi || return
-	mapfile -t tests < <(find build/uapi -name 'test_*' -executable | sort)
+	point "and those of 32 bits" quiet make -C selftest/uapi CFLAGS='-O2 -g -m32' \
+		O="$top/build/uapi32" SUFFIX=32 || return
+	mapfile -t tests < <(uapi build/uapi; uapi build/uapi32)
+	names=" ${tests[*]##*/} "
+	names=${names/ test_stress / test_stress,$OPERATIONS }
+	names=${names/ test_fuzz / test_fuzz,$FUZZ }
 	mapfile -t kmods < <(find selftest/kmod -name '*.ko' 2>/dev/null | sort)
 	mkdir -p build/qemu
 	cat >$run <<-END
 		mode=selftest
 		suites='sessions hotplug suspend'
-		tests='${tests[*]##*/}'
+		seconds=300
+		tests='$names'
 		kmods='${kmods[*]##*/}'
 	END
-	point "the machine's verdict" scripts/boot.sh selftest 420 $run \
+	point "the machine's verdict" scripts/boot.sh selftest 600 $run \
 		twheel.ko twheel_chardev.ko samples/twheel_sessions.ko \
 		build/uapi/suspend "${tests[@]}" "${kmods[@]}"
+}
+
+# Shares of a CPU are the same each time where a ns is an instruction.
+attack() {
+	local run=build/qemu/attack.run
+
+	echo "mode=selftest cycles=1 tests=test_attack" >"$run"
+	ICOUNT=1 point "the machine's verdict" scripts/boot.sh attack 240 "$run" \
+		twheel.ko twheel_chardev.ko build/uapi/test_attack
 }
 
 # uml_boot NAME SECONDS TESTS KMODS, with kernel parameters in APPEND
@@ -72,8 +96,9 @@ uml() {
 		ARCH=um SUBARCH=x86_64 KCFLAGS=-Werror || return
 	point "the selftests build" quiet make -C selftest/uapi || return
 	point "and those of failing allocations" quiet make -C selftest/uml || return
-	point "the debugging kernel's verdict" uml_boot debug 180 \
-		"test_basic test_errors test_query test_drain test_read test_poll test_fires test_fail" \
+	point "the debugging kernel's verdict" uml_boot debug 240 \
+		"test_basic test_errors test_query test_drain test_read test_poll test_fires test_life
+		 test_uring test_stress test_fuzz,$FUZZ test_fail" \
 		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" || return
 	APPEND=time-travel=inf-cpu point "the verdict on a century" \
 		uml_boot century 120 "" twheel_century.ko
@@ -90,7 +115,10 @@ suite wheel make -s -C selftest/wheel check
 suite lint scripts/lint.sh
 if [ "${1:-}" != fast ]; then
 	suite qemu selftest
+	attack </dev/null >$log/attack.tap 2>&1 &	# what else the host does is nothing to it
 	suite uml uml
+	wait $! || :
+	suite attack cat $log/attack.tap
 fi
 
 echo "$passed passed, $failed failed"

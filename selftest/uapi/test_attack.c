@@ -150,7 +150,7 @@ static void spinner(int unused)
 }
 
 /* How many HRTIMER softirqs CPU @cpu has had. */
-static u64 softirqs(int cpu)
+static u64 nr_softirqs(int cpu)
 {
 	char line[4096];
 	FILE *f = fopen("/proc/softirqs", "r");
@@ -357,7 +357,7 @@ static void sleep_until(u64 time)
 static double rate_attacked(const struct attack *a)
 {
 	pid_t task = a->task ? start_task(a->task, victim_cpu, files[0]) : 0;
-	u64 irqs = softirqs(victim_cpu);
+	u64 irqs = nr_softirqs(victim_cpu);
 	struct moment m;
 	double rate;
 
@@ -370,7 +370,7 @@ static double rate_attacked(const struct attack *a)
 		for (u32 ms = 0; ms < WAIT_MS && armed(a); ms += 2)
 			sleep_ms(2);
 	rate = rate_since(m);
-	irqs = softirqs(victim_cpu) - irqs;
+	irqs = nr_softirqs(victim_cpu) - irqs;
 	diag("%llu ms, %llu softirqs, the victim stood still for up to %.1f ms",
 	     (now() - m.time) / MS, irqs, (double)s->longest / (double)MS);
 	if (a->task)
@@ -440,8 +440,10 @@ static void each_tick(void)
 
 static void watched(void)
 {
-	attack(&(struct attack){ .nr_files = 1, .arm = arm_next_ticks,
-				 .watchers = WATCHERS });
+	const struct attack a = { .nr_files = 1, .arm = arm_next_ticks,
+				  .watchers = WATCHERS };
+
+	attack(&a);
 }
 
 static void periods(void)

@@ -52,7 +52,7 @@
 /* The number of an arming, in the deadline: 2^22 ns are 4.2 ms. */
 #define NUMBER_BITS	22
 #define NUMBER_MASK	((1ULL << NUMBER_BITS) - 1)
-#define PERIOD		(1ULL << NUMBER_BITS)
+#define PERIOD		(NUMBER_MASK + 1)
 
 enum kind { ONCE, KEEP, RATE, DELAY };
 enum fate { STANDS, REMOVED, DROPPED, REPLACED, UNUSED };
@@ -179,8 +179,9 @@ static void raise_to(u64 *most, u64 value)
 {
 	u64 was = __atomic_load_n(most, __ATOMIC_RELAXED);
 
-	while (was < value && !__atomic_compare_exchange_n(most, &was, value, true,
-							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (was < value &&
+	       !__atomic_compare_exchange_n(most, &was, value, true, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED))
 		;
 }
 
@@ -259,8 +260,8 @@ static void ask_to_arm(struct thread *t, struct twheel_op *op, u32 number)
 
 static void ask_add(struct thread *t, struct model *m, struct twheel_op *op)
 {
-	enum kind kind = (const enum kind[]){ ONCE, ONCE, KEEP, ONCE, RATE, KEEP, DELAY,
-					      ONCE }[rnd(&t->seed) % 8];
+	static const enum kind kinds[] = { ONCE, ONCE, ONCE, ONCE, KEEP, KEEP, RATE, DELAY };
+	enum kind kind = kinds[rnd(&t->seed) % ARRAY_SIZE(kinds)];
 
 	m->arming = arming_new(t, kind);
 	m->user_data = user_data_of(t->id, m->arming, kind == DELAY);

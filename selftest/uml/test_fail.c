@@ -134,7 +134,7 @@ static void fill(int fd)
 		before[i] = add(fd, HOUR, i);
 }
 
-/* All that can be asked for in one batch; every second timer there is is cancelled. */
+/* All that can be asked for in one batch. Half of the timers are cancelled. */
 static void mix(void)
 {
 	for (u32 i = 0; i < BATCH; i++) {

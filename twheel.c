@@ -9,9 +9,12 @@
  * Bounds
  *	a lock hold	64 list moves and expiries, or one callback
  *	a run		1 024 of these, or 200 us. Then the hrtimer is armed a little
- *			ahead, by the time the base has used, so that tasks and the
- *			other softirqs get half of the CPU whatever is due here.
- *			A tick that is not finished is gone on with, never dropped.
+ *			ahead, by the time that was used, so that tasks and the other
+ *			softirqs get half of the CPU whatever is due here. A tick
+ *			that is not finished is gone on with, never dropped.
+ *	a CPU		the bases with a sink share one account on it, for whoever
+ *			opens ten files has ten bases. A base without one is the
+ *			kernel's own, and has an account of its own.
  *
  * Locking
  *	base->expiry_lock (PREEMPT_RT only)
@@ -64,6 +67,8 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 #define RUN_OPS		1024
 #define RUN_NS		(200 * NSEC_PER_USEC)
 #define DEFER_MIN_NS	(50 * NSEC_PER_USEC)
+/* What a run takes before it begins and after it has ended, about: its interrupt. */
+#define RUN_COST_NS	(10 * NSEC_PER_USEC)
 
 /* In the id of a timer's base: it is on its way from one base to another. */
 #define MIGRATING	BIT(31)
@@ -71,6 +76,16 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 #ifndef CONFIG_LOCKDEP
 static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32));
 #endif
+
+/**
+ * struct account - what runs have taken of a CPU
+ * @ended:	when the last of them ended, in ns of CLOCK_MONOTONIC
+ * @debt:	ns of CPU that they have used and not made up for by pausing
+ */
+struct account {
+	u64	ended;
+	u64	debt;
+};
 
 /**
  * struct twheel_base - a wheel with a clock, a lock and an interrupt
@@ -86,9 +101,8 @@ static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32
  * @owner:	the sink's
  * @running:	the timer whose callback is running
  * @armed:	the tick the hrtimer is armed for, WHEEL_NEVER if it is not. Where
- *		work was put off this is the tick of that work, which is over
- * @ended:	when the last run ended, in ns of CLOCK_MONOTONIC
- * @debt:	ns of CPU that runs have used and not made up for by pausing
+ *		work was put off this is a tick that is over
+ * @account:	what its runs have taken, if it has no sink
  * @hrtimer:	drives the base
  * @expiry_lock: held by a run, for cancel_sync() to sleep on
  * @waiters:	how many do
@@ -111,8 +125,7 @@ struct twheel_base {
 	void				*owner;
 	struct twheel_timer		*running;
 	u64				armed;
-	u64				ended;
-	u64				debt;
+	struct account			account;
 	struct hrtimer			hrtimer;
 #ifdef CONFIG_PREEMPT_RT
 	spinlock_t			expiry_lock;	/* held by a run */
@@ -132,6 +145,9 @@ MODULE_PARM_DESC(tick_us, "tick of the CPUs' bases in us, 100 to 1000000 (defaul
 
 /* The bases for everybody; pointers, since modules share 8 KiB of per-CPU memory. */
 static DEFINE_PER_CPU(struct twheel_base *, cpu_base);
+
+/* What the runs of bases with a sink have taken. Only softirqs of the CPU touch it. */
+static DEFINE_PER_CPU(struct account, sink_account);
 
 /* The private bases that timers name by id. */
 static DEFINE_XARRAY_ALLOC(private_bases);
@@ -370,15 +386,24 @@ static __always_inline void base_arm(struct twheel_base *base)
 			       HRTIMER_MODE_ABS_SOFT);
 }
 
-/* Arm for work that is due but has to wait, so that others get their turn. */
+/*
+ * Arm for work that is due, or will be, but has to wait, so that others get their turn. Nor
+ * shall a timer that is added meanwhile make it earlier: none is added for a tick that is over.
+ */
 static void base_defer(struct twheel_base *base, u64 pause)
 {
+	ktime_t now = base_now(base), time = ktime_add_ns(now, pause);
+	u64 next = base->wheel.next;
+
 	lockdep_assert_held(&base->lock);
+	if (next == WHEEL_NEVER || time <= base_time(base, next)) {
+		base_arm(base);
+		return;
+	}
 	trace_twheel_budget(base, pause);
 	base->deferred++;
-	base->armed = base->wheel.next;
-	hrtimer_start_range_ns(&base->hrtimer, ktime_add_ns(base_now(base), pause),
-			       0, HRTIMER_MODE_ABS_SOFT);
+	base->armed = min(next, base_tick(base, now));
+	hrtimer_start_range_ns(&base->hrtimer, time, 0, HRTIMER_MODE_ABS_SOFT);
 }
 
 /*
@@ -537,13 +562,13 @@ static u32 run_sink(struct twheel_base *base, u64 now)
  * runs took counts too until as much time has gone by without one: many short runs
  * are no better than a long one.
  */
-static bool run_is_over(const struct twheel_base *base, u32 ops, u64 used)
+static bool run_is_over(const struct account *account, u32 ops, u64 used)
 {
-	return ops >= RUN_OPS || base->debt + used >= RUN_NS;
+	return ops >= RUN_OPS || account->debt + used >= RUN_NS;
 }
 
 /* Expire what is due. Returns false if it was too much for one run. */
-static bool run_due(struct twheel_base *base, u64 begin)
+static bool run_due(struct twheel_base *base, const struct account *account, u64 begin)
 	__must_hold(&base->lock)
 {
 	u64 time = begin;
@@ -551,59 +576,70 @@ static bool run_due(struct twheel_base *base, u64 begin)
 
 	for (;;) {
 		u64 now = base_tick(base, base_from_mono(base, time));
-		bool due = wheel_due(&base->wheel, now);
 
+		if (!wheel_due(&base->wheel, now))
+			return true;
 		/* Whatever came before, a run gets something done. */
-		if (!due || (ops && run_is_over(base, ops, time - begin))) {
-			base->debt += time - begin;
-			return !due;
-		}
+		if (ops && run_is_over(account, ops, time - begin))
+			return false;
 		ops += base->sink ? run_sink(base, now) : run_callbacks(base, now);
 		time = ktime_get_ns();
 	}
 }
 
-static void run_begin(struct twheel_base *base, u64 begin)
+static void run_begin(struct twheel_base *base, struct account *account, u64 begin)
 {
-	u64 paused = begin - base->ended;
+	u64 paused = begin - account->ended;
 
 	lockdep_assert_held(&base->lock);
-	base->debt = base->debt > paused ? base->debt - paused : 0;
+	account->debt = account->debt > paused ? account->debt - paused : 0;
 	base->in_run = true;
 	base->armed = WHEEL_NEVER;
 	base->wakeups++;
 }
 
-static void run_end(struct twheel_base *base, bool finished)
+static void run_end(struct twheel_base *base, struct account *account, u64 begin, bool finished)
 {
 	lockdep_assert_held(&base->lock);
-	base->ended = ktime_get_ns();
+	account->ended = ktime_get_ns();
+	account->debt += account->ended - begin + RUN_COST_NS;
 	base->in_run = false;
-	if (finished)
+	if (finished && account->debt < RUN_NS)
 		base_arm(base);
 	else
-		base_defer(base, max_t(u64, base->debt, DEFER_MIN_NS));
+		base_defer(base, max_t(u64, account->debt, DEFER_MIN_NS));
+}
+
+/* Wake those who wait for what was expired. That takes time too, as many as they may be. */
+static void run_wake(struct twheel_base *base)
+	__must_hold(&base->lock)
+{
+	raw_spin_unlock_irq(&base->lock);
+	base->sink->wake(base);
+	raw_spin_lock_irq(&base->lock);
 }
 
 /* The callback of a base's hrtimer. The kernel sees to it that one runs at a time. */
 static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 {
 	struct twheel_base *base = container_of(hrtimer, struct twheel_base, hrtimer);
+	struct account *account = base->sink ? this_cpu_ptr(&sink_account) : &base->account;
 	u64 begin = ktime_get_ns(), expired, moves;
+	bool finished;
 
 	expiry_lock(base);
 	raw_spin_lock_irq(&base->lock);
 	expired = base->expired;
 	moves = base->wheel.moves;
-	run_begin(base, begin);
-	run_end(base, run_due(base, begin));
-	expired = base->expired - expired;
+	run_begin(base, account, begin);
+	finished = run_due(base, account, begin);
+	if (base->sink && base->expired != expired)
+		run_wake(base);
+	run_end(base, account, begin, finished);
 	moves = base->wheel.moves - moves;
 	base->worst = max(base->worst, moves);
 	raw_spin_unlock_irq(&base->lock);
 	expiry_unlock(base);
-	if (expired && base->sink)
-		base->sink->wake(base);
 	return HRTIMER_NORESTART;
 }
 

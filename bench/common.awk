@@ -31,6 +31,6 @@ function goals_begin() {
 
 function goal(what, v, limit, unit) {
 	if (v != "")
-		printf "| %s | %s%s | %s%s | %s |\n", what, limit, unit, v < 10 ? sprintf("%.2f", v) : figure(v),
-			unit, v + 0 <= limit + 0 ? "reached" : "**missed**"
+		printf "| %s | %s%s | %s%s | %s |\n", what, limit, unit,
+			v < 10 && v != int(v) ? sprintf("%.2f", v) : figure(v), unit, v + 0 <= limit + 0 ? "reached" : "**missed**"
 }

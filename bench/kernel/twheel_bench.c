@@ -285,9 +285,10 @@ DEFINE_SUBJECT(hrtimer_rel, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_REL_SOF
 DEFINE_SUBJECT(hrtimer_hard, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_HARD),
 	       hrtimer_try_to_cancel(hrtimer_of(i)))
 
-/* What a subject takes part in, beside run=hot. */
-#define PENDING		BIT(0)
-#define EXPIRE		BIT(1)
+/* What a subject takes part in. */
+#define HOT		BIT(0)
+#define PENDING		BIT(1)
+#define EXPIRE		BIT(2)
 
 struct subject {
 	const char	*name;
@@ -306,13 +307,13 @@ struct subject {
 }
 
 static const struct subject subjects[] = {
-	SUBJECT("twheel", PENDING | EXPIRE, twheel, setup_twheel, when_deadline),
-	SUBJECT("twheel-rel", 0, twheel_rel, setup_twheel, when_delay),
-	SUBJECT("timer_list", PENDING | EXPIRE, list, setup_list, when_jiffies),
-	SUBJECT("hrtimer", PENDING | EXPIRE, hrtimer, setup_hrtimer, when_deadline),
+	SUBJECT("twheel", HOT | PENDING | EXPIRE, twheel, setup_twheel, when_deadline),
+	SUBJECT("twheel-rel", HOT, twheel_rel, setup_twheel, when_delay),
+	SUBJECT("timer_list", HOT | PENDING | EXPIRE, list, setup_list, when_jiffies),
+	SUBJECT("hrtimer", HOT | PENDING | EXPIRE, hrtimer, setup_hrtimer, when_deadline),
 	SUBJECT("hrtimer-ms", EXPIRE, hrtimer, setup_hrtimer, when_whole_ms),
-	SUBJECT("hrtimer-rel", 0, hrtimer_rel, setup_hrtimer_rel, when_delay),
-	SUBJECT("hrtimer-hard", EXPIRE, hrtimer_hard, setup_hrtimer_hard, when_deadline),
+	SUBJECT("hrtimer-rel", HOT, hrtimer_rel, setup_hrtimer_rel, when_delay),
+	SUBJECT("hrtimer-hard", HOT | EXPIRE, hrtimer_hard, setup_hrtimer_hard, when_deadline),
 };
 
 /* ---- measuring ------------------------------------------------------------------ */
@@ -388,6 +389,8 @@ static int run_hot(const struct subject *s)
 	unsigned long flags;
 	unsigned int r;
 
+	if (!(s->part & HOT))
+		return 0;
 	set_up(s);
 	for (r = 0; r < rounds; r++) {
 		when[0] = s->when(ktime_get_ns(), jiffies, HOT_DELAY);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a backend of libtwheel is. libtwheel.c checks what can be checked for both of
+ * them (see the functions there) and calls these.
+ */
+#ifndef BACKEND_H
+#define BACKEND_H
+
+#include <time.h>
+
+#include "libtwheel.h"
+#include "wheel_user.h"
+
+typedef int64_t s64;
+
+#define NSEC_PER_SEC	1000000000ULL
+#define NSEC_PER_MSEC	1000000ULL
+
+/**
+ * struct twheel_backend - the functions, which return what those of libtwheel.h do
+ * @name:	see twheel_backend()
+ * @open:	makes a wheel, all but what libtwheel.c fills in
+ * @close:	frees it
+ * @op:		one operation; returns its res and does not store it
+ * @submit:	at most TWHEEL_BATCH_MAX operations
+ * @read:	does not wait
+ * @drain:	at most TWHEEL_BATCH_MAX
+ * @info:	never fails
+ */
+struct twheel_backend {
+	const char *name;
+	int (*open)(struct twheel **twheel, const struct twheel_setup *setup);
+	void (*close)(struct twheel *twheel);
+	int (*op)(struct twheel *twheel, struct twheel_op *op);
+	int (*submit)(struct twheel *twheel, struct twheel_op *ops, u32 nr);
+	int (*read)(struct twheel *twheel, struct twheel_event *events, u32 nr);
+	int (*drain)(struct twheel *twheel, struct twheel_op *ops, u32 nr, u32 flags);
+	int (*info)(struct twheel *twheel, struct twheel_info *info);
+};
+
+/**
+ * struct twheel - what both kinds of wheel begin with
+ * @backend:	which
+ * @fd:		to poll
+ * @family:	twheel_family() of the process that opened it
+ */
+struct twheel {
+	const struct twheel_backend	*backend;
+	int				fd;
+	u64				family;
+};
+
+extern const struct twheel_backend twheel_kernel_backend;
+extern const struct twheel_backend twheel_embedded_backend;
+
+u64 twheel_family_enter(void);
+u64 twheel_family(void);
+
+static inline u64 twheel_clock(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
+}
+
+static inline bool is_ours(u64 family)
+{
+	return family == twheel_family();
+}
+
+#endif

@@ -1,0 +1,683 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The embedded backend: the wheel of the kernel module, in this process.
+ *
+ * wheel.h is the very file the module runs. Around it is what twheel.c and
+ * twheel_chardev.c are in the kernel, in small: slots of 64 bytes found by index, a
+ * handle made of index and generation, a list of slots that are ready, one lock, one
+ * timerfd. There is no thread and no signal handler: the wheel turns when somebody
+ * reads. Until then what has expired is found out by looking at the clock, so
+ * that a cancel knows as exactly as the kernel's what it has cancelled.
+ *
+ * The timerfd is what is polled. It is readable once the time it is set to has come,
+ * and until it is set again. So it is
+ *
+ *	set to the wheel's next event	by whoever makes that earlier
+ *	left alone			by a cancel: one empty wake-up at most is
+ *					cheaper than a system call for each
+ *	left alone			while events are ready, and stays readable
+ *	set again			when the last of them has gone
+ *
+ * In numbers: 20 KiB a wheel, pages of 512 slots, 64 slots' worth of operations or
+ * 4096 steps of the wheel in one lock hold. Pages are kept until the wheel is closed.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "wheel.h"
+
+#define NEVER		(~(u64)0)
+#define TIME_MAX	((u64)INT64_MAX)
+
+#define TICK_NS		NSEC_PER_MSEC
+#define TICK_MIN_NS	(NSEC_PER_MSEC / 10)
+#define LIMIT		0x1000000	/* timers of a wheel: a GiB of them */
+
+#define PAGE_SLOTS	512
+#define CHUNK_OPS	64
+#define CHUNK_STEPS	4096
+
+/* A bit for each clock that a wheel may have. */
+#define CLOCKS		(0x1 << CLOCK_MONOTONIC | 0x1 << CLOCK_BOOTTIME)
+
+#define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
+
+enum slot_state { FREE, ARMED, READY, IDLE };
+
+/**
+ * struct slot - a timer
+ * @timer:	in the wheel while ARMED; its data is the slot's index
+ * @ready:	on the ready list, instead
+ * @free:	on the free list, instead
+ * @deadline:	ns
+ * @user_data:	the user's
+ * @interval:	ns, or 0
+ * @generation:	half of the handle; changes when the slot is freed
+ * @state:	enum slot_state. ARMED may mean READY, see slot_armed()
+ * @flags:	TWHEEL_F_KEEP, TWHEEL_F_DELAY
+ */
+struct slot {
+	union {
+		TAILQ_ENTRY(slot)	ready;
+		SLIST_ENTRY(slot)	free;
+		struct wheel_timer	timer;
+	};
+	u64	deadline;
+	u64	user_data;
+	u64	interval;
+	u32	generation;
+	u8	state;
+	u8	flags;
+};
+
+TAILQ_HEAD(ready_slots, slot);
+SLIST_HEAD(free_slots, slot);
+
+static_assert(sizeof(void *) != 8 || sizeof(struct slot) == 64, "a cache line");
+static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
+	      "links do not reach into what is kept beside them");
+
+/**
+ * struct embedded - a wheel
+ * @base:	its descriptor is the timerfd
+ * @lock:	for all that follows
+ * @setup:	clock, tick and slack, and the limit on @nr_used
+ * @armed:	what the timerfd is set to, ns; NEVER if it is not
+ * @ready:	slots that are READY, in the order of expiry
+ * @nr_ready:	how many
+ * @free:	slots that are FREE
+ * @nr_used:	slots that are not
+ * @nr_slots:	slots there are
+ * @pages:	of slots, room for as many as @setup allows
+ * @nr_expired:	timers that have fired
+ * @nr_wakeups:	reads that found the timerfd readable
+ * @wheel:	the wheel
+ */
+struct embedded {
+	struct twheel		base;
+	pthread_mutex_t		lock;
+	struct twheel_setup	setup;
+	u64			armed;
+	struct ready_slots	ready;
+	u32			nr_ready;
+	struct free_slots	free;
+	u32			nr_used;
+	u32			nr_slots;
+	struct slot		**pages;
+	u64			nr_expired;
+	u64			nr_wakeups;
+	struct wheel		wheel;
+};
+
+static struct embedded *embedded(struct twheel *twheel)
+{
+	return container_of(twheel, struct embedded, base);
+}
+
+/* ---- time ------------------------------------------------------------------- */
+
+static u64 tick_of(const struct embedded *e, u64 now)
+{
+	return now / e->setup.tick_ns;
+}
+
+/* When @tick begins, in ns. The last ones do not begin before the end of time. */
+static u64 tick_time(const struct embedded *e, u64 tick)
+{
+	if (tick == WHEEL_NEVER)
+		return NEVER;
+	return tick <= TIME_MAX / e->setup.tick_ns ? tick * e->setup.tick_ns : TIME_MAX;
+}
+
+/* Make the timerfd readable at @when, or never; 0 is at once. */
+static void timerfd_set(struct embedded *e, u64 when)
+{
+	struct itimerspec its = { 0 };
+
+	e->armed = when;
+	if (!when)
+		when = 1;	/* 0 would mean never */
+	if (when != NEVER) {
+		its.it_value.tv_sec = (time_t)(when / NSEC_PER_SEC);
+		its.it_value.tv_nsec = (long)(when % NSEC_PER_SEC);
+	}
+	timerfd_settime(e->base.fd, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+/* See to it that the timerfd is readable while there is something to read, and later on. */
+static void timerfd_update(struct embedded *e, u64 now)
+{
+	u64 next = e->nr_ready ? 0 : tick_time(e, e->wheel.next);
+
+	if (next <= now ? e->armed > now : e->armed <= now || next < e->armed)
+		timerfd_set(e, next);
+}
+
+/* ---- slots ------------------------------------------------------------------ */
+
+static u64 slot_handle(const struct slot *slot)
+{
+	return (u64)slot->generation << 32 | slot->timer.data;
+}
+
+/* The slot that @handle names, or NULL if it names none, or none any more. */
+static struct slot *slot_find(const struct embedded *e, u64 handle)
+{
+	u32 index = (u32)handle;
+	struct slot *slot;
+
+	if (index >= e->nr_slots)
+		return NULL;
+	slot = &e->pages[index / PAGE_SLOTS][index % PAGE_SLOTS];
+	return slot->state != FREE && slot->generation == handle >> 32 ? slot : NULL;
+}
+
+static int slots_grow(struct embedded *e)
+{
+	struct slot *page = calloc(PAGE_SLOTS, sizeof(*page));
+	u32 i;
+
+	if (!page)
+		return -ENOMEM;
+	for (i = PAGE_SLOTS; i--; ) {
+		page[i].timer.data = e->nr_slots + i;
+		page[i].generation = 1;
+		SLIST_INSERT_HEAD(&e->free, &page[i], free);
+	}
+	e->pages[e->nr_slots / PAGE_SLOTS] = page;
+	e->nr_slots += PAGE_SLOTS;
+	return 0;
+}
+
+static int slot_get(struct embedded *e, struct slot **slot)
+{
+	if (e->nr_used >= e->setup.max_timers)
+		return -EDQUOT;
+	if (SLIST_EMPTY(&e->free) && slots_grow(e))
+		return -ENOMEM;
+	*slot = SLIST_FIRST(&e->free);
+	SLIST_REMOVE_HEAD(&e->free, free);
+	e->nr_used++;
+	return 0;
+}
+
+/* Free a slot that is in no list and not armed. Generation 0 is left out: no handle is 0. */
+static void slot_put(struct embedded *e, struct slot *slot)
+{
+	slot->state = FREE;
+	if (!++slot->generation)
+		slot->generation = 1;
+	SLIST_INSERT_HEAD(&e->free, slot, free);
+	e->nr_used--;
+}
+
+static void slot_arm(struct embedded *e, struct slot *slot, u64 deadline)
+{
+	u64 tick = deadline / e->setup.tick_ns;
+
+	slot->state = ARMED;
+	slot->deadline = deadline;
+	wheel_add(&e->wheel, &slot->timer, tick + !!(deadline % e->setup.tick_ns));
+}
+
+static void slot_ready(struct embedded *e, struct slot *slot)
+{
+	slot->state = READY;
+	TAILQ_INSERT_TAIL(&e->ready, slot, ready);
+	e->nr_ready++;
+	e->nr_expired++;
+}
+
+/* Will it fire? One whose tick has come has fired, whether the wheel got there or not. */
+static bool slot_armed(const struct embedded *e, const struct slot *slot, u64 now)
+{
+	return slot->state == ARMED && slot->timer.expires > tick_of(e, now);
+}
+
+/* Take a slot out of whatever it is in. Returns true if it was armed. */
+static bool slot_detach(struct embedded *e, struct slot *slot, u64 now)
+{
+	bool armed = slot_armed(e, slot, now);
+
+	switch (slot->state) {
+	case ARMED:
+		wheel_del(&e->wheel, &slot->timer);
+		break;
+	case READY:
+		TAILQ_REMOVE(&e->ready, slot, ready);
+		e->nr_ready--;
+		break;
+	}
+	return armed;
+}
+
+/*
+ * Turn the wheel up to @now, until @most are ready or CHUNK_STEPS are done. Returns true
+ * if there is more to turn.
+ */
+static bool turn(struct embedded *e, u64 now, u32 most)
+{
+	u32 budget = CHUNK_STEPS;
+	u64 tick = tick_of(e, now);
+
+	while (e->nr_ready < most) {
+		struct wheel_timer *timer = wheel_expire(&e->wheel, tick, &budget);
+
+		if (!timer)
+			break;
+		slot_ready(e, container_of(timer, struct slot, timer));
+	}
+	return wheel_due(&e->wheel, tick);
+}
+
+/* ---- the lock --------------------------------------------------------------- */
+
+static u64 lock(struct embedded *e)
+{
+	u64 now;
+
+	pthread_mutex_lock(&e->lock);
+	now = twheel_clock(e->setup.clockid);
+	wheel_forward(&e->wheel, tick_of(e, now));
+	return now;
+}
+
+/* If something is due it shall be known what: it may have been cancelled just now. */
+static void unlock(struct embedded *e, u64 now)
+{
+	if (!e->nr_ready)
+		turn(e, now, 1);
+	timerfd_update(e, now);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- operations ------------------------------------------------------------- */
+
+/* Is what all operations that arm have in common all right? */
+static bool time_is_valid(const struct embedded *e, const struct twheel_op *op)
+{
+	if (op->expires_ns > TIME_MAX || op->interval_ns > TIME_MAX)
+		return false;
+	if (op->interval_ns)
+		return op->interval_ns >= e->setup.tick_ns;
+	return !(op->flags & TWHEEL_F_DELAY);
+}
+
+/* Has it nothing but a handle, and flags? */
+static bool op_is_bare(const struct twheel_op *op)
+{
+	return !op->user_data && !op->expires_ns && !op->interval_ns;
+}
+
+/* All that can be said against an operation without looking at any timer. */
+static bool op_is_valid(const struct embedded *e, const struct twheel_op *op)
+{
+	if (op->res || op->reserved)
+		return false;
+	switch (op->op) {
+	case TWHEEL_OP_ADD:
+		return !(op->flags & ~VALID_FLAGS) && !op->handle && time_is_valid(e, op);
+	case TWHEEL_OP_MOD:
+		return !(op->flags & ~(VALID_FLAGS | TWHEEL_F_PENDING)) &&
+		       !op->user_data && time_is_valid(e, op);
+	case TWHEEL_OP_CANCEL:
+		return !op->flags && op_is_bare(op);
+	case TWHEEL_OP_QUERY:
+		return !(op->flags & ~TWHEEL_F_ABS) && op_is_bare(op);
+	}
+	return false;
+}
+
+static u64 time_add(u64 time, u64 ns)
+{
+	return ns < TIME_MAX - time ? time + ns : TIME_MAX;
+}
+
+static void op_arm(struct embedded *e, struct slot *slot, const struct twheel_op *op, u64 now)
+{
+	slot->interval = op->interval_ns;
+	slot->flags = op->flags & (TWHEEL_F_KEEP | TWHEEL_F_DELAY);
+	slot_arm(e, slot, op->flags & TWHEEL_F_ABS ? op->expires_ns :
+						     time_add(now, op->expires_ns));
+}
+
+static int op_add(struct embedded *e, struct twheel_op *op, u64 now)
+{
+	struct slot *slot;
+	int err = slot_get(e, &slot);
+
+	if (err)
+		return err;
+	slot->user_data = op->user_data;
+	op_arm(e, slot, op, now);
+	op->handle = slot_handle(slot);
+	return 0;
+}
+
+static int op_mod(struct embedded *e, struct twheel_op *op, u64 now)
+{
+	struct slot *slot = slot_find(e, op->handle);
+	bool armed;
+
+	if (!slot)
+		return -ENOENT;
+	if ((op->flags & TWHEEL_F_PENDING) && !slot_armed(e, slot, now))
+		return -ENOENT;
+	armed = slot_detach(e, slot, now);
+	op_arm(e, slot, op, now);
+	op->user_data = slot->user_data;
+	return armed;
+}
+
+static int op_cancel(struct embedded *e, struct twheel_op *op, u64 now)
+{
+	struct slot *slot = slot_find(e, op->handle);
+	bool armed;
+
+	if (!slot)
+		return -ENOENT;
+	armed = slot_detach(e, slot, now);
+	op->user_data = slot->user_data;
+	slot_put(e, slot);
+	return armed;
+}
+
+/* Write down the deadline of @slot, or with TWHEEL_F_ABS not set how long it takes. */
+static void op_set_expires(struct twheel_op *op, const struct slot *slot, u64 now)
+{
+	if (op->flags & TWHEEL_F_ABS)
+		op->expires_ns = slot->deadline;
+	else
+		op->expires_ns = slot->deadline > now ? slot->deadline - now : 0;
+}
+
+static int op_query(const struct embedded *e, struct twheel_op *op, u64 now)
+{
+	const struct slot *slot = slot_find(e, op->handle);
+
+	if (!slot)
+		return -ENOENT;
+	op->user_data = slot->user_data;
+	op->interval_ns = slot->interval;
+	op_set_expires(op, slot, now);
+	if (slot_armed(e, slot, now))
+		return TWHEEL_STATE_ARMED;
+	return slot->state == IDLE ? TWHEEL_STATE_IDLE : TWHEEL_STATE_READY;
+}
+
+static int op_do(struct embedded *e, struct twheel_op *op, u64 now)
+{
+	if (!op_is_valid(e, op))
+		return -EINVAL;
+	switch (op->op) {
+	case TWHEEL_OP_ADD:
+		return op_add(e, op, now);
+	case TWHEEL_OP_MOD:
+		return op_mod(e, op, now);
+	case TWHEEL_OP_QUERY:
+		return op_query(e, op, now);
+	default:
+		return op_cancel(e, op, now);
+	}
+}
+
+static int embedded_op(struct twheel *twheel, struct twheel_op *op)
+{
+	struct embedded *e = embedded(twheel);
+	u64 now = lock(e);
+	int rc = op_do(e, op, now);
+
+	unlock(e, now);
+	return rc;
+}
+
+static int embedded_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
+{
+	struct embedded *e = embedded(twheel);
+	u32 done = 0;
+	int bad = 0;
+
+	while (done < nr) {
+		u32 end = nr - done < CHUNK_OPS ? nr : done + CHUNK_OPS;
+		u64 now = lock(e);
+
+		for (; done < end; done++) {
+			ops[done].res = op_do(e, &ops[done], now);
+			bad += ops[done].res < 0;
+		}
+		unlock(e, now);
+	}
+	return bad;
+}
+
+/* Take an armed timer out of the wheel, whichever. Returns false if there is none. */
+static bool drain_one(struct embedded *e, struct twheel_op *op, u32 flags, u64 now)
+{
+	unsigned long bucket = find_next_bit(e->wheel.map, WHEEL_SLOTS, WHEEL_NONE + 1);
+	struct slot *slot;
+
+	if (bucket == WHEEL_SLOTS)
+		return false;
+	slot = container_of(e->wheel.bucket[bucket].head.first, struct slot, timer.node);
+	slot_detach(e, slot, now);
+	*op = (struct twheel_op) {
+		.op		= TWHEEL_OP_ADD,
+		.flags		= slot->flags | flags,
+		.handle		= slot_handle(slot),
+		.user_data	= slot->user_data,
+		.interval_ns	= slot->interval,
+	};
+	op_set_expires(op, slot, now);
+	slot_put(e, slot);
+	return true;
+}
+
+static int embedded_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, u32 flags)
+{
+	struct embedded *e = embedded(twheel);
+	bool again = true;
+	u32 done = 0;
+
+	while (again) {
+		u64 now = lock(e);
+		u32 end = nr - done < CHUNK_OPS ? nr : done + CHUNK_OPS;
+
+		/* What has expired is not armed. */
+		again = turn(e, now, UINT32_MAX);
+		while (!again && done < end && drain_one(e, &ops[done], flags, now))
+			done++;
+		again |= done == end && done < nr;
+		unlock(e, now);
+	}
+	return (int)done;
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+static u32 periods_passed(const struct slot *slot, u64 now)
+{
+	u64 periods = 0;
+
+	if (slot->interval && !(slot->flags & TWHEEL_F_DELAY))
+		periods = (now - slot->deadline) / slot->interval;
+	return periods < UINT32_MAX ? (u32)periods + 1 : UINT32_MAX;
+}
+
+/* The event of @slot has been read: what becomes of it? */
+static void slot_after_read(struct embedded *e, struct slot *slot, u32 count, u64 now)
+{
+	u64 deadline = slot->deadline + count * slot->interval;
+
+	if (!slot->interval) {
+		slot->state = IDLE;
+		if (!(slot->flags & TWHEEL_F_KEEP))
+			slot_put(e, slot);
+		return;
+	}
+	if (slot->flags & TWHEEL_F_DELAY)
+		deadline = now + slot->interval;
+	slot_arm(e, slot, deadline < TIME_MAX ? deadline : TIME_MAX);
+}
+
+static void read_event(struct embedded *e, struct twheel_event *event, u64 now)
+{
+	struct slot *slot = TAILQ_FIRST(&e->ready);
+	bool more = slot->interval || (slot->flags & TWHEEL_F_KEEP);
+
+	slot_detach(e, slot, now);
+	*event = (struct twheel_event) {
+		.user_data	= slot->user_data,
+		.handle		= slot_handle(slot),
+		.expires_ns	= slot->deadline,
+		.count		= periods_passed(slot, now),
+		.flags		= more ? TWHEEL_EV_MORE : 0,
+	};
+	slot_after_read(e, slot, event->count, now);
+}
+
+static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32 nr)
+{
+	struct embedded *e = embedded(twheel);
+	bool again = true;
+	u32 done = 0;
+
+	while (again && !done) {
+		u64 now = lock(e);
+
+		e->nr_wakeups += e->armed <= now;
+		again = turn(e, now, nr);
+		for (; done < nr && e->nr_ready; done++)
+			read_event(e, &events[done], now);
+		/* What is left is to be told of once more where edges are polled. */
+		if (done && (again || e->nr_ready))
+			e->armed = NEVER;
+		unlock(e, now);
+	}
+	return done ? (int)done : -EAGAIN;
+}
+
+/* ---- the rest --------------------------------------------------------------- */
+
+static u64 mem_bytes(const struct embedded *e)
+{
+	return sizeof(*e) + (e->nr_slots / PAGE_SLOTS + 1) * sizeof(*e->pages) +
+	       e->nr_slots * sizeof(struct slot);
+}
+
+static int embedded_info(struct twheel *twheel, struct twheel_info *info)
+{
+	struct embedded *e = embedded(twheel);
+	bool again = true;
+
+	/* All that has expired shall be counted as such. */
+	while (again) {
+		u64 now = lock(e);
+
+		again = turn(e, now, UINT32_MAX);
+		*info = (struct twheel_info) {
+			.abi		= TWHEEL_ABI,
+			.clockid	= e->setup.clockid,
+			.clocks		= CLOCKS,
+			.tick_ns	= e->setup.tick_ns,
+			.slack_ns	= e->setup.slack_ns,
+			.min_tick_ns	= TICK_MIN_NS,
+			.max_timers	= e->setup.max_timers,
+			.op_size	= sizeof(struct twheel_op),
+			.event_size	= sizeof(struct twheel_event),
+			.nr_timers	= e->nr_used,
+			.nr_armed	= (u32)e->wheel.nr,
+			.nr_ready	= e->nr_ready,
+			.mem_bytes	= mem_bytes(e),
+			.nr_expired	= e->nr_expired,
+			.nr_wakeups	= e->nr_wakeups,
+			.nr_moves	= e->wheel.moves,
+		};
+		unlock(e, now);
+	}
+	return 0;
+}
+
+static bool setup_is_valid(const struct twheel_setup *setup)
+{
+	return (setup->clockid == CLOCK_MONOTONIC || setup->clockid == CLOCK_BOOTTIME) &&
+	       !setup->flags && !setup->reserved && setup->slack_ns < NSEC_PER_SEC &&
+	       setup->max_timers <= LIMIT &&
+	       (!setup->tick_ns ||
+		(setup->tick_ns >= TICK_MIN_NS && setup->tick_ns <= NSEC_PER_SEC));
+}
+
+static int embedded_init(struct embedded *e, const struct twheel_setup *setup)
+{
+	e->setup = *setup;
+	if (!e->setup.tick_ns)
+		e->setup.tick_ns = TICK_NS;
+	if (!e->setup.max_timers)
+		e->setup.max_timers = LIMIT;
+	/* Memory that is not touched costs nothing. */
+	e->pages = calloc(e->setup.max_timers / PAGE_SLOTS + 1, sizeof(*e->pages));
+	if (!e->pages)
+		return -ENOMEM;
+	e->base.fd = timerfd_create(e->setup.clockid, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (e->base.fd < 0) {
+		int err = -errno;
+
+		free(e->pages);
+		return err;
+	}
+	pthread_mutex_init(&e->lock, NULL);
+	TAILQ_INIT(&e->ready);
+	SLIST_INIT(&e->free);
+	e->armed = NEVER;
+	wheel_init(&e->wheel, tick_of(e, twheel_clock(e->setup.clockid)));
+	return 0;
+}
+
+static int embedded_open(struct twheel **twheel, const struct twheel_setup *setup)
+{
+	struct embedded *e;
+	int err;
+
+	if (!setup_is_valid(setup))
+		return -EINVAL;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	err = embedded_init(e, setup);
+	if (err) {
+		free(e);
+		return err;
+	}
+	*twheel = &e->base;
+	return 0;
+}
+
+static void embedded_close(struct twheel *twheel)
+{
+	struct embedded *e = embedded(twheel);
+
+	close(e->base.fd);
+	while (e->nr_slots) {
+		e->nr_slots -= PAGE_SLOTS;
+		free(e->pages[e->nr_slots / PAGE_SLOTS]);
+	}
+	free(e->pages);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+const struct twheel_backend twheel_embedded_backend = {
+	.name	= "embedded",
+	.open	= embedded_open,
+	.close	= embedded_close,
+	.op	= embedded_op,
+	.submit	= embedded_submit,
+	.read	= embedded_read,
+	.drain	= embedded_drain,
+	.info	= embedded_info,
+};

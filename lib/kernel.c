@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The kernel backend: /dev/twheel. The module does it all; what is left to do here is to
+ * go on after signals, and to keep from the caller which ioctl is for what.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "backend.h"
+
+#define DEVICE	"/dev/twheel"
+
+static int call(int fd, unsigned long request, void *arg)
+{
+	int rc;
+
+	/* A call that fails has changed nothing, so it can be made again. */
+	do
+		rc = ioctl(fd, request, arg);
+	while (rc < 0 && errno == EINTR);
+	return rc < 0 ? -errno : rc;
+}
+
+static int kernel_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
+{
+	u32 done = 0, bad = 0;
+
+	while (done < nr) {
+		struct twheel_batch batch = { .ops = (uintptr_t)(ops + done),
+					      .nr = nr - done, .op_size = sizeof(*ops) };
+		int rc = call(twheel->fd, TWHEEL_IOC_SUBMIT, &batch);
+
+		if (rc < 0)
+			return rc;
+		done += batch.nr_done;
+		bad += batch.nr_failed;
+	}
+	return (int)bad;
+}
+
+static int kernel_op(struct twheel *twheel, struct twheel_op *op)
+{
+	static const unsigned long requests[] = {
+		[TWHEEL_OP_ADD]		= TWHEEL_IOC_ADD,
+		[TWHEEL_OP_MOD]		= TWHEEL_IOC_MOD,
+		[TWHEEL_OP_CANCEL]	= TWHEEL_IOC_CANCEL,
+		[TWHEEL_OP_QUERY]	= TWHEEL_IOC_QUERY,
+	};
+
+	return call(twheel->fd, requests[op->op], op);
+}
+
+static int kernel_read(struct twheel *twheel, struct twheel_event *events, u32 nr)
+{
+	ssize_t got = read(twheel->fd, events, nr * sizeof(*events));
+
+	return got < 0 ? -errno : (int)((size_t)got / sizeof(*events));
+}
+
+static int kernel_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, u32 flags)
+{
+	struct twheel_batch batch = { .ops = (uintptr_t)ops, .nr = nr,
+				      .op_size = sizeof(*ops), .flags = flags };
+	int rc = call(twheel->fd, TWHEEL_IOC_DRAIN, &batch);
+
+	return rc < 0 ? rc : (int)batch.nr_done;
+}
+
+static int kernel_info(struct twheel *twheel, struct twheel_info *info)
+{
+	return call(twheel->fd, TWHEEL_IOC_INFO, info);
+}
+
+static int device_open(const struct twheel_setup *setup)
+{
+	struct twheel_setup copy = *setup;
+	struct twheel_info info;
+	int fd = open(DEVICE, O_RDWR | O_CLOEXEC | O_NONBLOCK), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = call(fd, TWHEEL_IOC_INFO, &info);
+	if (!rc)
+		rc = call(fd, TWHEEL_IOC_SETUP, &copy);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+static int kernel_open(struct twheel **twheel, const struct twheel_setup *setup)
+{
+	struct twheel *new = malloc(sizeof(*new));
+	int fd;
+
+	if (!new)
+		return -ENOMEM;
+	fd = device_open(setup);
+	if (fd < 0) {
+		free(new);
+		return fd;
+	}
+	new->fd = fd;
+	*twheel = new;
+	return 0;
+}
+
+static void kernel_close(struct twheel *twheel)
+{
+	close(twheel->fd);
+	free(twheel);
+}
+
+const struct twheel_backend twheel_kernel_backend = {
+	.name	= "kernel",
+	.open	= kernel_open,
+	.close	= kernel_close,
+	.op	= kernel_op,
+	.submit	= kernel_submit,
+	.read	= kernel_read,
+	.drain	= kernel_drain,
+	.info	= kernel_info,
+};

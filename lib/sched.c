@@ -1,0 +1,1038 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The scheduler: see libtwheel-sched.h.
+ *
+ * A pending task has a timer in the wheel, for life, and is in one of three states:
+ *
+ *	            due                    a thread takes it
+ *	WAITING -----------> QUEUED ----------------------------> RUNNING
+ *	   ^                   ^                                     |
+ *	   |                   | it is due again already             |
+ *	   +-------------------+-------------------------------------+ a period
+ *
+ * with TWHEEL_TASK_OVERLAP it leaves RUNNING as soon as it gets there. A task without a
+ * period is over, and not pending, when it begins to run.
+ *
+ * One thread waits for the wheel, the leader; there is no thread that does only that. A
+ * worker that finds nothing queued becomes leader, if there is none, and puts what has
+ * expired on the queue; before it runs a task of it, it wakes another one to lead. So
+ * with n threads up to n functions run, and the one that is last to be woken is
+ * the one that would have nothing to do. Without a pool the caller is the leader.
+ *
+ * A task on the wall clock is armed by the difference of the two clocks, which changes only
+ * when the wall clock is set, or the machine was asleep. Then a timerfd with
+ * TFD_TIMER_CANCEL_ON_SET says so, and all of these are armed anew; and whatever the wheel
+ * says, a task runs only when its own clock says so too.
+ *
+ * An event that was read and a cancel may cross: events carry ids, which are looked up
+ * under the lock, and no id is ever used again.
+ *
+ * Locking: sched->lock for all of it; the wheel's own lock is taken inside. What the user
+ * gave, fn() and release(), is called without.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/queue.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* A hash that cannot grow leaves the element out, and says so in its handle. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "backend.h"
+#include "libtwheel-sched.h"
+
+#define TIME_MAX	INT64_MAX
+#define LATE_NS		(5 * NSEC_PER_MSEC)
+#define CHUNK_EVENTS	512
+
+#define MISSED		(TWHEEL_MISSED_DELAY | TWHEEL_MISSED_SKIP)
+#define PERIODIC	(TWHEEL_TASK_DELAY | TWHEEL_TASK_OVERLAP | MISSED)
+#define VALID_FLAGS	(TWHEEL_TASK_AT | PERIODIC)
+
+/**
+ * struct task - a task
+ * @queued:	in sched->queue, while QUEUED
+ * @wall:	in sched->walls, with TWHEEL_TASK_AT
+ * @over:	in a list of tasks to be freed, see tasks_free()
+ * @by_id:	in sched->ids, from add to the end of its last run
+ * @by_key:	in sched->keys, while it is pending and has a key
+ * @info:	what the user may know
+ * @handle:	its timer
+ * @running:	how many threads run it
+ * @dead:	pending no more, and freed when the last of them is done
+ * @moved:	has got another time while it was running
+ * @key:	the key, and a 0
+ */
+struct task {
+	TAILQ_ENTRY(task)	queued;
+	LIST_ENTRY(task)	wall;
+	SLIST_ENTRY(task)	over;
+	UT_hash_handle		by_id;
+	UT_hash_handle		by_key;
+	struct twheel_task_info	info;
+	u64			handle;
+	u32			running;
+	bool			dead;
+	bool			moved;
+	char			key[];
+};
+
+SLIST_HEAD(tasks, task);
+TAILQ_HEAD(task_queue, task);
+LIST_HEAD(task_list, task);
+
+/**
+ * struct twheel_sched - a scheduler
+ * @options:	what it is
+ * @wheel:	the wheel
+ * @late:	ns from which on a run is late
+ * @epfd:	for the wheel, @wallfd and @wakefd
+ * @wallfd:	tells when the wall clock is set
+ * @wakefd:	readable when the leader is to look after something else
+ * @awake:	it is
+ * @lock:	for all that follows
+ * @work:	something for an idle worker
+ * @done:	a function has returned
+ * @ids:	all tasks
+ * @keys:	those with a key
+ * @queue:	those that are QUEUED
+ * @walls:	those on the wall clock
+ * @ahead:	how far the wall clock is ahead of the wheel's, ns
+ * @last_id:	the id given last
+ * @nr_queued:	tasks in @queue
+ * @nr_pending:	tasks that will run
+ * @nr_running:	functions that are running
+ * @nr_idle:	workers waiting for @work
+ * @leader:	there is one
+ * @stopping:	nothing is to run any more
+ * @nr_threads:	threads of the pool
+ * @threads:	the pool
+ */
+struct twheel_sched {
+	struct twheel_sched_options	options;
+	struct twheel			*wheel;
+	s64				late;
+	int				epfd;
+	int				wallfd;
+	int				wakefd;
+	bool				awake;
+	pthread_mutex_t			lock;
+	pthread_cond_t			work;
+	pthread_cond_t			done;
+	struct task			*ids;
+	struct task			*keys;
+	struct task_queue		queue;
+	struct task_list		walls;
+	s64				ahead;
+	u64				last_id;
+	u32				nr_queued;
+	u32				nr_pending;
+	u32				nr_running;
+	u32				nr_idle;
+	bool				leader;
+	bool				stopping;
+	u32				nr_threads;
+	pthread_t			threads[];
+};
+
+/* The functions that this thread is in, the innermost first. */
+struct frame {
+	struct task	*task;
+	struct frame	*outer;
+};
+
+static __thread struct frame *frames;
+
+static bool inside_task(const struct task *task)
+{
+	const struct frame *f = frames;
+
+	while (f && f->task != task)
+		f = f->outer;
+	return f;
+}
+
+static bool inside_sched(const struct twheel_sched *sched)
+{
+	const struct frame *f = frames;
+
+	while (f && f->task->info.sched != sched)
+		f = f->outer;
+	return f;
+}
+
+static bool is_alive(const struct twheel_sched *sched)
+{
+	return is_ours(sched->wheel->family);
+}
+
+/* ---- the lock ----------------------------------------------------------------- */
+
+static void lock(struct twheel_sched *sched)
+{
+	pthread_mutex_lock(&sched->lock);
+}
+
+/* Make wakefd readable, or not. */
+static void wake_set(struct twheel_sched *sched, bool awake)
+{
+	eventfd_t value;
+
+	if (sched->awake == awake)
+		return;
+	sched->awake = awake;
+	if (awake)
+		eventfd_write(sched->wakefd, 1);
+	else
+		eventfd_read(sched->wakefd, &value);
+}
+
+/* Without a pool, what is queued is for who polls. */
+static void unlock(struct twheel_sched *sched)
+{
+	wake_set(sched, sched->stopping || (!sched->nr_threads && sched->nr_queued));
+	pthread_mutex_unlock(&sched->lock);
+}
+
+/* ---- time ----------------------------------------------------------------------- */
+
+static s64 clock_now(clockid_t clock)
+{
+	return (s64)twheel_clock(clock);
+}
+
+/* The time of the clock of @task. */
+static s64 task_now(const struct task *task)
+{
+	return clock_now(task->info.flags & TWHEEL_TASK_AT ? CLOCK_REALTIME :
+			 task->info.sched->options.clockid);
+}
+
+/* @ns is not negative. */
+static s64 time_add(s64 time, s64 ns)
+{
+	return ns < TIME_MAX - time ? time + ns : TIME_MAX;
+}
+
+/* When is a task due that was asked for at @when? */
+static s64 task_due(const struct task *task, s64 when)
+{
+	if (when < 0)
+		when = 0;
+	return task->info.flags & TWHEEL_TASK_AT ? when : time_add(task_now(task), when);
+}
+
+/* When is a task due next whose run begins @now? */
+static s64 next_due(struct task *task, s64 now)
+{
+	const struct twheel_task_info *info = &task->info;
+	s64 late = now > info->due_ns ? now - info->due_ns : 0;
+	s64 periods = late / info->period_ns;
+
+	if (info->flags & TWHEEL_MISSED_SKIP) {
+		task->info.missed += (u64)periods;
+		return time_add(info->due_ns + periods * info->period_ns, info->period_ns);
+	}
+	if ((info->flags & TWHEEL_MISSED_DELAY) && late > info->sched->late) {
+		task->info.missed += (u64)periods;
+		return time_add(now, info->period_ns);
+	}
+	return time_add(info->due_ns, info->period_ns);
+}
+
+/* ---- tasks ------------------------------------------------------------------------ */
+
+static struct task *task_find(struct twheel_sched *sched, u64 id)
+{
+	struct task *task;
+
+	HASH_FIND(by_id, sched->ids, &id, sizeof(id), task);
+	return task;
+}
+
+static struct task *task_find_key(struct twheel_sched *sched, const void *key, size_t len)
+{
+	struct task *task;
+
+	HASH_FIND(by_key, sched->keys, key, len, task);
+	return task;
+}
+
+/* Put a task that is nowhere, or in the wheel, there for when it is due. */
+static int task_arm(struct task *task)
+{
+	struct twheel_sched *sched = task->info.sched;
+	u32 flags = TWHEEL_F_ABS | TWHEEL_F_KEEP;
+	s64 due = task->info.due_ns;
+
+	task->info.state = TWHEEL_TASK_WAITING;
+	if (task->info.flags & TWHEEL_TASK_AT)
+		due = sched->ahead < 0 ? time_add(due, -sched->ahead) : due - sched->ahead;
+	if (due < 0)
+		due = 0;
+	/* A timer that exists can always be armed. */
+	if (task->handle)
+		return twheel_mod(sched->wheel, task->handle, (u64)due, 0, flags);
+	return twheel_add(sched->wheel, &task->handle, task->info.id, (u64)due, 0, flags);
+}
+
+static void task_enqueue(struct task *task)
+{
+	task->info.state = TWHEEL_TASK_QUEUED;
+	TAILQ_INSERT_TAIL(&task->info.sched->queue, task, queued);
+	task->info.sched->nr_queued++;
+}
+
+static void task_dequeue(struct task *task)
+{
+	if (task->info.state != TWHEEL_TASK_QUEUED)
+		return;
+	TAILQ_REMOVE(&task->info.sched->queue, task, queued);
+	task->info.sched->nr_queued--;
+}
+
+static void task_schedule(struct task *task)
+{
+	if (task->info.due_ns > task_now(task))
+		task_arm(task);
+	else
+		task_enqueue(task);
+}
+
+/* It is pending no more. That leaves it in sched->ids. */
+static void task_unpend(struct task *task)
+{
+	struct twheel_sched *sched = task->info.sched;
+
+	task_dequeue(task);
+	task->info.state = TWHEEL_TASK_RUNNING;
+	if (task->info.key)
+		HASH_DELETE(by_key, sched->keys, task);
+	if (task->info.flags & TWHEEL_TASK_AT)
+		LIST_REMOVE(task, wall);
+	if (task->handle)
+		twheel_cancel(sched->wheel, task->handle, NULL);
+	task->handle = 0;
+	task->dead = true;
+	sched->nr_pending--;
+}
+
+/* A task that is dead: free it, or let the last who runs it do that. */
+static void task_bury(struct task *task, struct tasks *over)
+{
+	if (task->running)
+		return;
+	HASH_DELETE(by_id, task->info.sched->ids, task);
+	SLIST_INSERT_HEAD(over, task, over);
+}
+
+/* Not under the lock, for what the user gave is called. */
+static void tasks_free(struct tasks *over)
+{
+	while (!SLIST_EMPTY(over)) {
+		struct task *task = SLIST_FIRST(over);
+
+		SLIST_REMOVE_HEAD(over, over);
+		if (task->info.release)
+			task->info.release(task->info.arg);
+		free(task);
+	}
+}
+
+static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_task *task)
+{
+	if (!task->fn || (task->flags & ~VALID_FLAGS) || task->reserved || task->period_ns < 0 ||
+	    task->key_len > UINT16_MAX)
+		return false;
+	if (!task->period_ns)
+		return !(task->flags & PERIODIC);
+	if ((u64)task->period_ns < sched->options.tick_ns || (task->flags & MISSED) == MISSED)
+		return false;
+	return !(task->flags & TWHEEL_TASK_DELAY) ||
+	       !(task->flags & (MISSED | TWHEEL_TASK_OVERLAP));
+}
+
+static struct task *task_new(struct twheel_sched *sched, const struct twheel_task *from)
+{
+	size_t len = from->key && !from->key_len ? strlen(from->key) : from->key_len;
+	struct task *task = calloc(1, sizeof(*task) + len + 1);
+
+	if (!task)
+		return NULL;
+	task->info = (struct twheel_task_info) {
+		.sched		= sched,
+		.fn		= from->fn,
+		.release	= from->release,
+		.arg		= from->arg,
+		.period_ns	= from->period_ns,
+		.flags		= from->flags,
+	};
+	if (from->key) {
+		memcpy(task->key, from->key, len);
+		task->info.key = task->key;
+		task->info.key_len = len;
+	}
+	task->info.due_ns = task_due(task, from->when_ns);
+	return task;
+}
+
+/*
+ * Enter a task into the hashes and the wheel. If that fails it is in none of them. One with
+ * the same key, which it replaces, may be there still.
+ */
+static int task_enter(struct task *task)
+{
+	struct twheel_sched *sched = task->info.sched;
+	int err = -ENOMEM;
+
+	task->info.id = ++sched->last_id;
+	HASH_ADD(by_id, sched->ids, info.id, sizeof(task->info.id), task);
+	if (!task->by_id.tbl)
+		return err;
+	if (task->info.key)
+		HASH_ADD_KEYPTR(by_key, sched->keys, task->key, task->info.key_len, task);
+	if (!task->info.key || task->by_key.tbl)
+		err = task_arm(task);
+	if (!err)
+		return 0;
+	if (task->by_key.tbl)
+		HASH_DELETE(by_key, sched->keys, task);
+	HASH_DELETE(by_id, sched->ids, task);
+	return err;
+}
+
+/* Add a task in place of @old, which may be NULL. */
+static int task_add(struct task *task, struct task *old, struct tasks *over)
+{
+	struct twheel_sched *sched = task->info.sched;
+	int err;
+
+	if (sched->stopping)
+		return -ESHUTDOWN;
+	if (!old && sched->nr_pending >= sched->options.max_pending)
+		return -EDQUOT;
+	err = task_enter(task);
+	if (err)
+		return err;
+	sched->nr_pending++;
+	if (task->info.flags & TWHEEL_TASK_AT)
+		LIST_INSERT_HEAD(&sched->walls, task, wall);
+	if (old) {
+		task_unpend(old);
+		task_bury(old, over);
+	}
+	return 0;
+}
+
+int twheel_sched_add(struct twheel_sched *sched, const struct twheel_task *from, uint64_t *id)
+{
+	struct tasks over = SLIST_HEAD_INITIALIZER(over);
+	struct task *task, *old = NULL;
+	int err;
+
+	if (!is_alive(sched))
+		return -ECHILD;
+	if (!task_is_valid(sched, from))
+		return -EINVAL;
+	task = task_new(sched, from);
+	if (!task)
+		return -ENOMEM;
+	lock(sched);
+	if (task->info.key)
+		old = task_find_key(sched, task->key, task->info.key_len);
+	err = task_add(task, old, &over);
+	if (!err && id)
+		*id = task->info.id;
+	unlock(sched);
+	tasks_free(&over);
+	if (err)
+		free(task);
+	return err;
+}
+
+static int task_mod(struct task *task, s64 when)
+{
+	if (!task)
+		return -ENOENT;
+	if (task->dead)
+		return task->info.period_ns ? -ENOENT : -EALREADY;
+	task->info.due_ns = task_due(task, when);
+	if (task->info.state == TWHEEL_TASK_RUNNING) {
+		task->moved = true;
+		return 0;
+	}
+	task_dequeue(task);
+	task_arm(task);
+	return 0;
+}
+
+int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns)
+{
+	int rc;
+
+	if (!is_alive(sched))
+		return -ECHILD;
+	lock(sched);
+	rc = task_mod(task_find(sched, id), when_ns);
+	unlock(sched);
+	return rc;
+}
+
+static int task_cancel(struct task *task, u32 flags, struct tasks *over)
+{
+	struct twheel_sched *sched = task->info.sched;
+	bool running = task->running || task->dead;
+	u64 id = task->info.id;
+
+	if ((flags & TWHEEL_SCHED_WAIT) && inside_task(task))
+		return -EDEADLK;
+	if (!task->dead) {
+		task_unpend(task);
+		task_bury(task, over);
+	}
+	if (!(flags & TWHEEL_SCHED_WAIT))
+		return running;
+	/* From here on another thread frees it, if it runs. */
+	while (running && task_find(sched, id))
+		pthread_cond_wait(&sched->done, &sched->lock);
+	return 0;
+}
+
+int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags)
+{
+	struct tasks over = SLIST_HEAD_INITIALIZER(over);
+	struct task *task;
+	int rc = -ENOENT;
+
+	if (!is_alive(sched))
+		return -ECHILD;
+	lock(sched);
+	task = task_find(sched, id);
+	if (task)
+		rc = task_cancel(task, flags, &over);
+	unlock(sched);
+	tasks_free(&over);
+	return rc;
+}
+
+uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t key_len)
+{
+	struct task *task;
+	u64 id;
+
+	if (!is_alive(sched))
+		return 0;
+	lock(sched);
+	task = task_find_key(sched, key, key_len ? key_len : strlen(key));
+	id = task ? task->info.id : 0;
+	unlock(sched);
+	return id;
+}
+
+/* ---- running ------------------------------------------------------------------------ */
+
+/* Something is left to do, and somebody has nothing to do. */
+static void wake_worker(struct twheel_sched *sched)
+{
+	if (sched->nr_idle && (!sched->leader || sched->nr_queued))
+		pthread_cond_signal(&sched->work);
+}
+
+/* A queued task begins to run; @info is filled in for its function. */
+static void task_begin(struct task *task, struct twheel_task_info *info)
+{
+	s64 due = task->info.due_ns;
+
+	task_dequeue(task);
+	task->info.state = TWHEEL_TASK_RUNNING;
+	task->info.runs++;
+	task->running++;
+	task->info.sched->nr_running++;
+	if (!task->info.period_ns)
+		task_unpend(task);
+	else if (!(task->info.flags & TWHEEL_TASK_DELAY))
+		task->info.due_ns = next_due(task, task_now(task));
+	*info = task->info;
+	info->due_ns = due;
+	info->state = TWHEEL_TASK_RUNNING;
+	if (task->info.flags & TWHEEL_TASK_OVERLAP)
+		task_schedule(task);
+}
+
+/* A function has returned, and its task goes on. */
+static void task_again(struct task *task)
+{
+	if (task->info.state != TWHEEL_TASK_RUNNING)
+		return;
+	if ((task->info.flags & TWHEEL_TASK_DELAY) && !task->moved)
+		task->info.due_ns = time_add(task_now(task), task->info.period_ns);
+	task->moved = false;
+	task_schedule(task);
+}
+
+/*
+ * The last function of a dead task has returned. It is found until it is released, for who
+ * waits until it is over to wait for that too.
+ */
+static void task_finish(struct task *task)
+{
+	struct twheel_sched *sched = task->info.sched;
+
+	if (task->info.release) {
+		unlock(sched);
+		task->info.release(task->info.arg);
+		lock(sched);
+	}
+	HASH_DELETE(by_id, sched->ids, task);
+	free(task);
+}
+
+/* Run a queued task. The lock is dropped meanwhile. */
+static void task_run(struct task *task)
+{
+	struct twheel_sched *sched = task->info.sched;
+	struct frame frame = { .task = task, .outer = frames };
+	struct twheel_task_info info;
+
+	frames = &frame;
+	task_begin(task, &info);
+	wake_worker(sched);
+	unlock(sched);
+	info.fn(info.arg, &info);
+	lock(sched);
+	task->running--;
+	if (!task->dead)
+		task_again(task);
+	else if (!task->running)
+		task_finish(task);
+	frames = frame.outer;
+	sched->nr_running--;
+	pthread_cond_broadcast(&sched->done);
+}
+
+/* By the time, and then in the order tasks were added: a tick has no order of its own. */
+static int event_order(const void *a, const void *b)
+{
+	const struct twheel_event *x = a, *y = b;
+
+	if (x->expires_ns != y->expires_ns)
+		return x->expires_ns < y->expires_ns ? -1 : 1;
+	return x->user_data < y->user_data ? -1 : x->user_data > y->user_data;
+}
+
+/* The wheel says that tasks are due, and may be mistaken: see the head of the file. */
+static void events_take(struct twheel_sched *sched, struct twheel_event *events, size_t nr)
+{
+	qsort(events, nr, sizeof(*events), event_order);
+	for (size_t i = 0; i < nr; i++) {
+		struct task *task = task_find(sched, events[i].user_data);
+
+		if (task && task->info.state == TWHEEL_TASK_WAITING)
+			task_schedule(task);
+	}
+}
+
+/*
+ * One clock is read after the other, so a task is rather some ns late than early. More than
+ * once, for this thread may lose its CPU in between.
+ */
+static void ahead_update(struct twheel_sched *sched)
+{
+	clockid_t clock = sched->options.clockid;
+	s64 best = TIME_MAX;
+
+	for (int i = 0; i < 5; i++) {
+		s64 before = clock_now(clock), wall = clock_now(CLOCK_REALTIME);
+		s64 after = clock_now(clock);
+
+		if (after - before < best) {
+			best = after - before;
+			sched->ahead = wall - after;
+		}
+	}
+}
+
+static void walls_arm(struct twheel_sched *sched)
+{
+	struct task *task;
+
+	ahead_update(sched);
+	LIST_FOREACH(task, &sched->walls, wall)
+		if (task->info.state != TWHEEL_TASK_RUNNING) {
+			task_dequeue(task);
+			task_arm(task);
+		}
+}
+
+/*
+ * Wait for something, and queue what is due. The lock is dropped while waiting. Returns 0,
+ * -EAGAIN if there was nothing, or -EINTR.
+ */
+static int lead(struct twheel_sched *sched, int timeout_ms)
+{
+	struct twheel_event events[CHUNK_EVENTS];
+	struct epoll_event ready[3];
+	bool set = false;
+	u64 ticks;
+	int n, nr = 0;
+
+	unlock(sched);
+	n = epoll_wait(sched->epfd, ready, ARRAY_SIZE(ready), timeout_ms);
+	for (int i = 0; i < n; i++) {
+		if (ready[i].data.fd == sched->wallfd)
+			set = read(sched->wallfd, &ticks, sizeof(ticks)) < 0 && errno == ECANCELED;
+		else if (ready[i].data.fd != sched->wakefd)
+			nr = twheel_read(sched->wheel, events, CHUNK_EVENTS, 0);
+	}
+	n = n < 0 ? -errno : n;
+	lock(sched);
+	if (set)
+		walls_arm(sched);
+	if (nr > 0)
+		events_take(sched, events, (size_t)nr);
+	if (n < 0)
+		return n;
+	return n ? 0 : -EAGAIN;
+}
+
+static void *worker(void *arg)
+{
+	struct twheel_sched *sched = arg;
+
+	lock(sched);
+	while (!sched->stopping) {
+		struct task *task = TAILQ_FIRST(&sched->queue);
+
+		if (task) {
+			task_run(task);
+		} else if (!sched->leader) {
+			sched->leader = true;
+			lead(sched, -1);
+			sched->leader = false;
+		} else {
+			sched->nr_idle++;
+			pthread_cond_wait(&sched->work, &sched->lock);
+			sched->nr_idle--;
+		}
+	}
+	unlock(sched);
+	return NULL;
+}
+
+/* Lead until something is queued, for so long. Returns 0 or -EINTR. */
+static int lead_for(struct twheel_sched *sched, int timeout_ms)
+{
+	s64 start = clock_now(CLOCK_MONOTONIC), left = timeout_ms, gone;
+	int rc;
+
+	if (sched->nr_queued)
+		left = 0;
+	for (;;) {
+		rc = lead(sched, (int)left);
+		if (rc == -EINTR || !left || sched->nr_queued || sched->stopping)
+			break;
+		gone = (clock_now(CLOCK_MONOTONIC) - start) / (s64)NSEC_PER_MSEC;
+		if (timeout_ms > 0)
+			left = gone < timeout_ms ? timeout_ms - gone : 0;
+	}
+	return rc == -EINTR ? rc : 0;
+}
+
+int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms)
+{
+	u32 done = 0;
+	int rc = 0;
+
+	if (!is_alive(sched))
+		return -ECHILD;
+	if (sched->nr_threads)
+		return -EINVAL;
+	lock(sched);
+	if (!sched->stopping)
+		rc = lead_for(sched, timeout_ms);
+	if (!max || max > sched->nr_queued)
+		max = sched->nr_queued;
+	for (; done < max && sched->nr_queued; done++)
+		task_run(TAILQ_FIRST(&sched->queue));
+	if (sched->stopping)
+		rc = -ESHUTDOWN;
+	unlock(sched);
+	return done ? (int)done : rc;
+}
+
+int twheel_sched_fd(const struct twheel_sched *sched)
+{
+	return sched->nr_threads ? -EINVAL : sched->epfd;
+}
+
+/* ---- listing and stopping ------------------------------------------------------------- */
+
+uint32_t twheel_sched_pending(struct twheel_sched *sched)
+{
+	u32 n;
+
+	if (!is_alive(sched))
+		return 0;
+	lock(sched);
+	n = sched->nr_pending;
+	unlock(sched);
+	return n;
+}
+
+struct twheel *twheel_sched_wheel(const struct twheel_sched *sched)
+{
+	return sched->wheel;
+}
+
+static bool is_listed(const struct task *task, bool running)
+{
+	return !task->dead && (running || task->info.state != TWHEEL_TASK_RUNNING);
+}
+
+/* List all pending tasks, or those that are not @running. Returns how many, or -ENOMEM. */
+static int tasks_list(struct twheel_sched *sched, bool running, struct twheel_task_info **list)
+{
+	struct task *task, *tmp;
+	size_t keys = 0;
+	int n = 0;
+	char *key;
+
+	HASH_ITER(by_id, sched->ids, task, tmp) {
+		keys += task->info.key_len + 1;
+		n += is_listed(task, running);
+	}
+	*list = malloc((size_t)n * sizeof(**list) + keys + 1);
+	if (!*list)
+		return -ENOMEM;
+	key = (char *)(*list + n);
+	n = 0;
+	HASH_ITER(by_id, sched->ids, task, tmp) {
+		if (!is_listed(task, running))
+			continue;
+		(*list)[n] = task->info;
+		if (task->info.key)
+			(*list)[n].key = memcpy(key, task->key, task->info.key_len + 1);
+		key += task->info.key_len + 1;
+		n++;
+	}
+	return n;
+}
+
+int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **list)
+{
+	int n;
+
+	if (!is_alive(sched))
+		return -ECHILD;
+	lock(sched);
+	n = tasks_list(sched, true, list);
+	unlock(sched);
+	return n;
+}
+
+/* @keep: the args of tasks that did not run are the caller's. Returns how many these are. */
+static int tasks_stop(struct twheel_sched *sched, bool keep, struct tasks *over)
+{
+	struct task *task, *tmp;
+	int n = 0;
+
+	sched->stopping = true;
+	HASH_ITER(by_id, sched->ids, task, tmp) {
+		if (task->dead)
+			continue;
+		if (is_listed(task, false)) {
+			n++;
+			if (keep)
+				task->info.release = NULL;
+		}
+		task_unpend(task);
+		task_bury(task, over);
+	}
+	pthread_cond_broadcast(&sched->work);
+	return n;
+}
+
+int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_task_info **list)
+{
+	struct tasks over = SLIST_HEAD_INITIALIZER(over);
+	int n = 0;
+
+	if (!is_alive(sched))
+		return -ECHILD;
+	if ((flags & TWHEEL_SCHED_WAIT) && inside_sched(sched))
+		return -EDEADLK;
+	lock(sched);
+	if (list)
+		n = tasks_list(sched, false, list);
+	if (n >= 0) {
+		n = tasks_stop(sched, list, &over);
+		wake_set(sched, true);	/* now: waiting is no unlock() */
+		while ((flags & TWHEEL_SCHED_WAIT) && sched->nr_running)
+			pthread_cond_wait(&sched->done, &sched->lock);
+	}
+	unlock(sched);
+	tasks_free(&over);
+	return n;
+}
+
+/* ---- opening and closing ---------------------------------------------------------------- */
+
+static int watch(int epfd, int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* A timer that is far away, for what it tells when the clock is set. */
+static int wall_open(void)
+{
+	static const struct itimerspec far = {
+		.it_value.tv_sec = (time_t)(TIME_MAX / NSEC_PER_SEC)
+	};
+	int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd >= 0)
+		timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
+	return fd;
+}
+
+static void close_fds(struct twheel_sched *sched)
+{
+	const int fds[] = { sched->epfd, sched->wallfd, sched->wakefd };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static int open_fds(struct twheel_sched *sched)
+{
+	sched->epfd = epoll_create1(EPOLL_CLOEXEC);
+	sched->wallfd = wall_open();
+	sched->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (sched->epfd >= 0 && sched->wallfd >= 0 && sched->wakefd >= 0 &&
+	    !watch(sched->epfd, sched->wallfd) && !watch(sched->epfd, sched->wakefd) &&
+	    !watch(sched->epfd, twheel_fd(sched->wheel)))
+		return 0;
+	return -errno;
+}
+
+static int open_wheel(struct twheel_sched *sched)
+{
+	struct twheel_setup setup = { .clockid = sched->options.clockid,
+				      .tick_ns = sched->options.tick_ns };
+	struct twheel_info info;
+	int err = twheel_open(&sched->wheel, sched->options.flags, &setup);
+
+	if (err)
+		return err;
+	twheel_get_info(sched->wheel, &info);
+	sched->options.tick_ns = info.tick_ns;
+	if (!sched->options.max_pending || sched->options.max_pending > info.max_timers)
+		sched->options.max_pending = info.max_timers;
+	sched->late = info.tick_ns > LATE_NS ? (s64)info.tick_ns : (s64)LATE_NS;
+	return 0;
+}
+
+/* Signals are for the threads that the program has made itself. */
+static int open_threads(struct twheel_sched *sched)
+{
+	sigset_t all, old;
+	int err = 0;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	lock(sched);
+	while (!err && sched->nr_threads < sched->options.threads) {
+		err = pthread_create(&sched->threads[sched->nr_threads], NULL, worker, sched);
+		sched->nr_threads += !err;
+	}
+	unlock(sched);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err ? -ENOMEM : 0;
+}
+
+/* Undo what open did, but for the memory. */
+static void sched_shut(struct twheel_sched *sched)
+{
+	twheel_sched_stop(sched, TWHEEL_SCHED_WAIT, NULL);
+	while (sched->nr_threads)
+		pthread_join(sched->threads[--sched->nr_threads], NULL);
+	pthread_cond_destroy(&sched->done);
+	pthread_cond_destroy(&sched->work);
+	pthread_mutex_destroy(&sched->lock);
+	close_fds(sched);
+	twheel_close(sched->wheel);
+}
+
+int twheel_sched_close(struct twheel_sched *sched)
+{
+	if (!sched)
+		return 0;
+	if (!is_alive(sched)) {
+		close_fds(sched);
+		twheel_close(sched->wheel);
+		return 0;
+	}
+	if (inside_sched(sched))
+		return -EDEADLK;
+	sched_shut(sched);
+	free(sched);
+	return 0;
+}
+
+static int sched_init(struct twheel_sched *sched)
+{
+	int err = open_wheel(sched);
+
+	if (err)
+		return err;
+	err = open_fds(sched);
+	if (err) {
+		close_fds(sched);
+		twheel_close(sched->wheel);
+		return err;
+	}
+	pthread_mutex_init(&sched->lock, NULL);
+	pthread_cond_init(&sched->work, NULL);
+	pthread_cond_init(&sched->done, NULL);
+	TAILQ_INIT(&sched->queue);
+	LIST_INIT(&sched->walls);
+	ahead_update(sched);
+	err = open_threads(sched);
+	if (err)
+		sched_shut(sched);
+	return err;
+}
+
+int twheel_sched_open(struct twheel_sched **sched, const struct twheel_sched_options *options)
+{
+	static const struct twheel_sched_options defaults = { .clockid = CLOCK_MONOTONIC };
+	struct twheel_sched *new;
+	int err;
+
+	if (!options)
+		options = &defaults;
+	if (options->reserved[0] || options->reserved[1] || options->reserved[2] ||
+	    options->threads > UINT16_MAX)
+		return -EINVAL;
+	new = calloc(1, sizeof(*new) + options->threads * sizeof(new->threads[0]));
+	if (!new)
+		return -ENOMEM;
+	new->options = *options;
+	err = sched_init(new);
+	if (!err)
+		*sched = new;
+	else
+		free(new);
+	return err;
+}

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# so.sh: libtwheel as others get it: installed, found by pkg-config, linked from C and C++.
+# shellcheck disable=SC2317 # point calls the functions
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+cd "$top"
+
+root=$top/build/libtest/root
+export PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$root/usr/lib/pkgconfig
+# Where the program was not started from here, nobody has chosen for it.
+unset TWHEEL_BACKEND
+out=$top/build/libtest/use
+
+installs() {
+	rm -rf "$root"
+	quiet make -C lib install DESTDIR="$root" PREFIX=/usr LIBDIR=/usr/lib || return
+	diff - <(cd "$root" && find usr ! -type d | LC_ALL=C sort) <<-END
+		usr/include/libtwheel-sched.h
+		usr/include/libtwheel.h
+		usr/include/linux/twheel.h
+		usr/lib/libtwheel.a
+		usr/lib/libtwheel.so
+		usr/lib/libtwheel.so.0
+		usr/lib/libtwheel.so.0.1.0
+		usr/lib/pkgconfig/libtwheel.pc
+	END
+}
+
+soname() { objdump -p "$root/usr/lib/libtwheel.so" | grep -q 'SONAME *libtwheel.so.0$'; }
+
+# What the headers declare, and not a name more.
+exports() {
+	diff <(sed -n 's/^[a-z].*\b\(twheel_[a-z_]*\)(.*/\1/p' lib/libtwheel.h lib/libtwheel-sched.h | sort) \
+	     <(nm -D --defined-only "$root/usr/lib/libtwheel.so" | sed -n 's/.* T \([^@]*\)@@LIBTWHEEL_0$/\1/p' | sort)
+}
+
+needs_libc_only() {
+	diff <(echo libc.so.6) <(objdump -p "$root/usr/lib/libtwheel.so" | awk '/NEEDED/ && !/ld-linux/ { print $2 }')
+}
+
+# uses COMPILER... [-- LIBRARIES...]
+# shellcheck disable=SC2046 # flags are words
+uses() {
+	"$@" $(pkg-config --cflags libtwheel) -Wall -Wextra -pedantic -Werror -o "$out" \
+		selftest/lib/use.c $(pkg-config --libs libtwheel) &&
+		[ "$(LD_LIBRARY_PATH=$root/usr/lib "$out")" = used ]
+}
+
+# shellcheck disable=SC2046
+uses_static() {
+	gcc -static $(pkg-config --cflags libtwheel) -o "$out" selftest/lib/use.c \
+		$(pkg-config --static --libs libtwheel) && [ "$("$out")" = used ]
+}
+
+nr=0 bad=0
+point() {
+	local name=$1
+
+	shift
+	nr=$((nr + 1))
+	if "$@" >"$top/build/libtest/log" 2>&1; then
+		echo "ok $nr - $name"
+	else
+		echo "not ok $nr - $name"
+		sed 's/^/# /' "$top/build/libtest/log"
+		bad=1
+	fi
+}
+
+mkdir -p build/libtest
+echo 1..8
+point "it installs" installs
+point "the soname is libtwheel.so.0" soname
+point "it exports what its headers declare" exports
+point "it needs the C library and nothing else" needs_libc_only
+point "a program in C" uses gcc -std=gnu99
+point "in C11" uses gcc -std=gnu11
+point "in C++" uses g++ -std=c++11 -x c++
+point "linked statically" uses_static
+exit $bad

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Parity with the timer of Kafka's purgatory (SystemTimer, TimingWheel): what its tests
+ * test and its users, delayed operations, rely on.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib.h"
+
+/* testAlreadyExpiredTask */
+static void already_expired(void)
+{
+	struct twheel_sched *s = sched_new(1);
+
+	runs_forget();
+	for (int i = 0; i < 5; i++)
+		ADD(s, .when_ns = -i);
+	CHECK_EQ(runs_wait(5), 5);
+	sched_close(s);
+}
+
+/* testTaskExpiration: several wheels' worth of delays, each in its order. */
+static void expiration(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	u64 seed = 3;
+
+	runs_forget();
+	for (int i = 0; i < 1000; i++)
+		ADD(s, .when_ns = (s64)(rnd(&seed) % (250 * MS)));
+	CHECK_EQ(runs_wait(1000), 1000);
+	for (u32 i = 1; i < 1000; i++)
+		CHECK(run_nth(i).due >= run_nth(i - 1).due);
+	sched_close(s);
+}
+
+/* The DelayQueue's point: nothing turns while nothing is due. */
+static void no_empty_ticks(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	struct twheel_info before, after;
+
+	for (int i = 0; i < 100; i++)
+		ADD(s, .when_ns = 10 * SEC + i * (s64)SEC);
+	sleep_ms(20);
+	twheel_get_info(twheel_sched_wheel(s), &before);
+	sleep_ms(300);
+	twheel_get_info(twheel_sched_wheel(s), &after);
+	CHECK_EQ(after.nr_wakeups, before.nr_wakeups);
+	CHECK_EQ(after.nr_expired, 0);
+	sched_close(s);
+}
+
+static void size(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	uint64_t ids[10];
+
+	runs_forget();
+	for (u32 i = 0; i < 10; i++) {
+		ids[i] = ADD(s, .when_ns = HOUR);
+		CHECK_EQ(twheel_sched_pending(s), i + 1);
+	}
+	for (u32 i = 0; i < 10; i++) {
+		CHECK_EQ(twheel_sched_cancel(s, ids[i], 0), 0);
+		CHECK_EQ(twheel_sched_pending(s), 9 - i);
+	}
+	ADD(s, .arg = "x");
+	runs_wait(1);
+	CHECK_EQ(twheel_sched_pending(s), 0);
+	sched_close(s);
+}
+
+/*
+ * A delayed operation is completed by who gets there first, its event or its timeout, and
+ * only by one of them.
+ */
+static atomic_int timed_out;
+
+static void time_out(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	timed_out++;
+}
+
+static void completed_once(void)
+{
+	enum { N = 3000 };
+	struct twheel_sched *s = sched_new(2);
+	int completed = 0;
+
+	timed_out = 0;
+	for (int i = 0; i < N; i++) {
+		uint64_t id = ADD(s, .fn = time_out, .when_ns = MS / 4);
+		u64 end = now_ns(CLOCK_MONOTONIC) + MS / 1000 * (u64)(i % 1200);
+		int rc;
+
+		while (now_ns(CLOCK_MONOTONIC) < end)
+			;
+		rc = twheel_sched_cancel(s, id, 0);
+		CHECK(rc == 0 || rc == 1 || rc == -ENOENT);
+		completed += rc == 0;
+	}
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_WAIT, NULL), 0);
+	CHECK_EQ(timed_out + completed, N);
+	diag("%d timed out, %d were completed", timed_out, completed);
+	sched_close(s);
+}
+
+static void again(void *arg, const struct twheel_task_info *task)
+{
+	run_note(arg, task);
+	if (runs_count() < 20)
+		ADD(task->sched, .fn = again, .when_ns = MS);
+}
+
+static void added_by_a_task(void)
+{
+	struct twheel_sched *s = sched_new(1);
+
+	runs_forget();
+	ADD(s, .fn = again);
+	CHECK_EQ(runs_wait(20), 20);
+	sched_close(s);
+}
+
+static void closed(void)
+{
+	struct twheel_sched *s = sched_new(1);
+
+	runs_forget();
+	for (int i = 0; i < 50; i++)
+		ADD(s, .when_ns = 20 * MS, .release = run_release);
+	sched_close(s);
+	CHECK_EQ(released(), 50);
+	runs_forget();
+	sleep_ms(QUIET_MS);
+	CHECK_EQ(runs_count(), 0);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		{ already_expired, "Kafka: a task that is due already runs at once" },
+		{ expiration, "Kafka: tasks expire in their order, however far" },
+		{ no_empty_ticks, "Kafka: no empty ticks" },
+		{ size, "Kafka: size() counts what is pending, and no cancelled task" },
+		{ completed_once, "Kafka: completed or timed out, never both" },
+		{ added_by_a_task, "Kafka: a task adds the next one" },
+		{ closed, "Kafka: after close() nothing runs" },
+	};
+
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

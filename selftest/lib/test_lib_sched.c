@@ -1,0 +1,763 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The scheduler: what belongs to no system in particular. What users of the classic
+ * ones rely on is in test_netty.c and the others.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib.h"
+
+static void no_pool(void)
+{
+	struct twheel_sched *s = sched_new(0);
+
+	runs_forget();
+	CHECK(!readable(twheel_sched_fd(s), 0));
+	CHECK_EQ(twheel_sched_run(s, 0, 0), 0);
+	for (int i = 0; i < 5; i++)
+		ADD(s, .arg = "due", .when_ns = i);
+	ADD(s, .arg = "far", .when_ns = HOUR);
+	CHECK(readable(twheel_sched_fd(s), WAIT_MS));
+	CHECK_EQ(runs_count(), 0);	/* nothing runs by itself */
+	sleep_ms(20);
+	/* Two at a time; readable until all have run. */
+	CHECK_EQ(twheel_sched_run(s, 2, 0), 2);
+	CHECK(readable(twheel_sched_fd(s), 0));
+	CHECK_EQ(twheel_sched_run(s, 2, 0), 2);
+	CHECK(readable(twheel_sched_fd(s), 0));
+	CHECK_EQ(twheel_sched_run(s, 2, 0), 1);
+	CHECK(!readable(twheel_sched_fd(s), 0));
+	CHECK_EQ(runs_count(), 5);
+	sched_close(s);
+}
+
+static void run_waits(void)
+{
+	struct twheel_sched *s = sched_new(0);
+	u64 start = now_ns(CLOCK_MONOTONIC);
+
+	runs_forget();
+	CHECK_EQ(twheel_sched_run(s, 0, 30), 0);
+	CHECK(now_ns(CLOCK_MONOTONIC) >= start + 30 * MS);
+	/* What wakes it and is nothing does not count. */
+	start = now_ns(CLOCK_MONOTONIC);
+	twheel_sched_cancel(s, ADD(s, .when_ns = 5 * MS), 0);
+	CHECK_EQ(twheel_sched_run(s, 0, 30), 0);
+	CHECK(now_ns(CLOCK_MONOTONIC) >= start + 30 * MS);
+	ADD(s, .when_ns = 20 * MS);
+	CHECK_EQ(twheel_sched_run(s, 0, -1), 1);
+	CHECK_EQ(runs_count(), 1);
+	sched_close(s);
+}
+
+static void options(void)
+{
+	struct twheel_sched_options bad[] = {
+		{ .clockid = CLOCK_REALTIME }, { .clockid = CLOCK_MONOTONIC, .flags = 4 },
+		{ .clockid = CLOCK_MONOTONIC, .reserved = { 0, 0, 1 } },
+		{ .clockid = CLOCK_MONOTONIC, .tick_ns = 1 },
+		{ .clockid = CLOCK_MONOTONIC, .threads = 1U << 30 },
+	};
+	struct twheel_sched *s = NULL;
+
+	for (u32 i = 0; i < ARRAY_SIZE(bad); i++)
+		CHECK_EQ(twheel_sched_open(&s, &bad[i]), -EINVAL);
+	CHECK(!s);
+	CHECK_EQ(twheel_sched_open(&s, NULL), 0);
+	sched_close(s);
+	sched_close(NULL);
+	s = sched_new(1);
+	CHECK_EQ(twheel_sched_fd(s), -EINVAL);
+	CHECK_EQ(twheel_sched_run(s, 0, 0), -EINVAL);
+	sched_close(s);
+}
+
+static void bad_tasks(void)
+{
+	static const struct twheel_task bad[] = {
+		{ .fn = NULL },
+		{ .fn = run_note, .flags = 1U << 31 },
+		{ .fn = run_note, .reserved = 1 },
+		{ .fn = run_note, .period_ns = -1 },
+		{ .fn = run_note, .period_ns = MS - 1 },
+		{ .fn = run_note, .flags = TWHEEL_TASK_DELAY },
+		{ .fn = run_note, .flags = TWHEEL_MISSED_SKIP },
+		{ .fn = run_note, .period_ns = SEC,
+		  .flags = TWHEEL_MISSED_SKIP | TWHEEL_MISSED_DELAY },
+		{ .fn = run_note, .period_ns = SEC,
+		  .flags = TWHEEL_TASK_DELAY | TWHEEL_MISSED_SKIP },
+		{ .fn = run_note, .period_ns = SEC,
+		  .flags = TWHEEL_TASK_DELAY | TWHEEL_TASK_OVERLAP },
+		{ .fn = run_note, .key = "k", .key_len = 65536 },
+	};
+	struct twheel_sched *s = sched_new(0);
+	uint64_t id = 77;
+
+	for (u32 i = 0; i < ARRAY_SIZE(bad); i++)
+		if (!CHECK_EQ(twheel_sched_add(s, &bad[i], &id), -EINVAL))
+			diag("	of bad task %u", i);
+	CHECK_EQ(id, 77);
+	CHECK_EQ(twheel_sched_pending(s), 0);
+	CHECK_EQ(twheel_sched_mod(s, 1, 0), -ENOENT);
+	CHECK_EQ(twheel_sched_cancel(s, 1, 0), -ENOENT);
+	CHECK_EQ(twheel_sched_cancel(s, 0, TWHEEL_SCHED_WAIT), -ENOENT);
+	sched_close(s);
+}
+
+/* Delays from far below zero to the end of time. */
+static void delays(void)
+{
+	static const s64 past[] = { INT64_MIN, INT64_MIN + 1, -1, 0 };
+	static const s64 far[] = { INT64_MAX, INT64_MAX - 1, INT64_MAX / 2 };
+	struct twheel_sched *s = sched_new(0);
+	struct twheel_task_info *list;
+
+	runs_forget();
+	for (u32 i = 0; i < ARRAY_SIZE(past); i++) {
+		ADD(s, .when_ns = past[i]);
+		ADD(s, .when_ns = past[i], .flags = TWHEEL_TASK_AT);
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(far); i++) {
+		ADD(s, .when_ns = far[i]);
+		ADD(s, .when_ns = far[i], .flags = TWHEEL_TASK_AT, .period_ns = INT64_MAX);
+	}
+	CHECK_EQ(runs_drive(s, 8), 8);
+	CHECK_EQ(twheel_sched_run(s, 0, QUIET_MS), 0);
+	CHECK_EQ(twheel_sched_list(s, &list), 6);
+	for (int i = 0; i < 6; i++)
+		CHECK(list[i].due_ns >= INT64_MAX / 2);
+	free(list);
+	sched_close(s);
+}
+
+/* A period that ends beyond the end of time: once, and never again. */
+static void huge_period(void)
+{
+	struct twheel_sched *s = sched_new(0);
+	struct twheel_task_info *list;
+
+	runs_forget();
+	ADD(s, .period_ns = INT64_MAX);
+	ADD(s, .period_ns = INT64_MAX, .flags = TWHEEL_TASK_DELAY);
+	ADD(s, .period_ns = INT64_MAX, .flags = TWHEEL_MISSED_SKIP);
+	CHECK_EQ(runs_drive(s, 3), 3);
+	CHECK_EQ(twheel_sched_run(s, 0, QUIET_MS), 0);
+	CHECK_EQ(twheel_sched_list(s, &list), 3);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(list[i].due_ns, INT64_MAX);
+	free(list);
+	sched_close(s);
+}
+
+static void rate(void)
+{
+	struct twheel_sched *s = sched_new(1);
+
+	runs_forget();
+	ADD(s, .when_ns = 5 * MS, .period_ns = 7 * MS);
+	runs_wait(6);
+	sched_close(s);
+	for (u32 i = 1; i < 6; i++) {
+		CHECK_EQ(run_nth(i).due, run_nth(0).due + i * 7 * (s64)MS);
+		CHECK_EQ(run_nth(i).nth, i + 1);
+		CHECK_EQ(run_nth(i).missed, 0);
+	}
+}
+
+/* The period counts from the end of the function. */
+static void slow_note(void *arg, const struct twheel_task_info *task)
+{
+	run_note(arg, task);
+	sleep_ms(15);
+}
+
+static void delay(void)
+{
+	struct twheel_sched *s = sched_new(1);
+
+	runs_forget();
+	ADD(s, .fn = slow_note, .period_ns = 10 * MS, .flags = TWHEEL_TASK_DELAY);
+	runs_wait(4);
+	sched_close(s);
+	for (u32 i = 1; i < 4; i++)
+		CHECK(run_nth(i).start >= run_nth(i - 1).start + 25 * (s64)MS);
+}
+
+/*
+ * A task of period 20 ms is not run for 110 ms and more, by a program that does not call.
+ * Then, at @late, it calls until the task has caught up, and some more.
+ */
+static s64 late;
+
+static struct twheel_sched *missed(u32 flags)
+{
+	struct twheel_sched *s = sched_new(0);
+
+	runs_forget();
+	ADD(s, .period_ns = 20 * MS, .flags = flags);
+	sleep_ms(112);
+	late = (s64)now_ns(CLOCK_MONOTONIC);
+	runs_drive(s, 8);
+	return s;
+}
+
+static void burst(void)
+{
+	struct twheel_sched *s = missed(0);
+
+	for (u32 i = 1; i < 8; i++)
+		CHECK_EQ(run_nth(i).due, run_nth(i - 1).due + 20 * (s64)MS);
+	CHECK_EQ(run_nth(7).missed, 0);
+	/* The fifth was over when the first ran. */
+	CHECK(run_nth(4).due <= late);
+	sched_close(s);
+}
+
+static void skip(void)
+{
+	struct twheel_sched *s = missed(TWHEEL_MISSED_SKIP);
+	const struct run first = run_nth(0);
+
+	/* The first is the one that was due; the next is in phase, and not over yet. */
+	CHECK(run_nth(1).due > late);
+	CHECK(first.missed >= 5);
+	for (u32 i = 1; i < 8; i++)
+		CHECK_EQ(run_nth(i).due,
+			 first.due + (s64)((i + run_nth(i - 1).missed) * 20 * MS));
+	sched_close(s);
+}
+
+static void missed_delay(void)
+{
+	struct twheel_sched *s = missed(TWHEEL_MISSED_DELAY);
+	const struct run first = run_nth(0), second = run_nth(1);
+
+	CHECK(first.missed >= 5);
+	/* Not before a period after the late one began; out of the old phase. */
+	CHECK(second.due >= late + 20 * (s64)MS);
+	CHECK(second.due <= first.start + 20 * (s64)MS);
+	for (u32 i = 1; i < 8; i++)
+		CHECK(run_nth(i).due >= run_nth(i - 1).due + 20 * (s64)MS);
+	sched_close(s);
+}
+
+/* Due at the same time: in the order they were added. Else in the order of times. */
+static void order(void)
+{
+	static char names[200][4];
+	struct twheel_sched *s = sched_new(0);
+	s64 when;
+
+	runs_forget();
+	for (int i = 0; i < 200; i++) {
+		snprintf(names[i], sizeof(names[i]), "%03d", i);
+		ADD(s, .arg = names[i], .when_ns = 30 * MS);
+	}
+	CHECK_EQ(runs_drive(s, 200), 200);
+	when = (s64)now_ns(CLOCK_REALTIME) + 30 * (s64)MS;
+	for (int i = 0; i < 200; i++)
+		ADD(s, .arg = names[i], .when_ns = when + i / 2, .flags = TWHEEL_TASK_AT);
+	CHECK_EQ(runs_drive(s, 400), 400);
+	for (u32 i = 0; i < 400; i++)
+		CHECK(!strcmp(run_nth(i).arg, names[i % 200]));
+	sched_close(s);
+}
+
+/* Counts how many run at once. */
+static atomic_int inside, most, passed;
+
+static void count_inside(void *arg, const struct twheel_task_info *task)
+{
+	int now = ++inside, was = most;
+
+	(void)arg;
+	(void)task;
+	while (now > was && !atomic_compare_exchange_weak(&most, &was, now))
+		;
+	sleep_ms(8);
+	inside--;
+	passed++;
+}
+
+static void at_once(u32 flags)
+{
+	struct twheel_sched *s = sched_new(4);
+
+	inside = 0;
+	most = 0;
+	passed = 0;
+	ADD(s, .fn = count_inside, .period_ns = MS, .flags = flags);
+	while (passed < 20)
+		sleep_ms(5);
+	sched_close(s);
+	CHECK_EQ(inside, 0);
+}
+
+static void never_twice(void)
+{
+	at_once(0);
+	CHECK_EQ(most, 1);
+	at_once(TWHEEL_MISSED_SKIP);
+	CHECK_EQ(most, 1);
+	at_once(TWHEEL_TASK_DELAY);
+	CHECK_EQ(most, 1);
+}
+
+/* All four threads are in the function at the same time, or gate_crowd() gives up. */
+static void overlap(void)
+{
+	struct twheel_sched *s = sched_new(4);
+
+	gate_close();
+	ADD(s, .fn = gate_pass, .period_ns = MS, .flags = TWHEEL_TASK_OVERLAP);
+	CHECK(gate_crowd(4));
+	gate_open();
+	sched_close(s);
+}
+
+static void slow_one(void)
+{
+	struct twheel_sched *s = sched_new(2);
+
+	runs_forget();
+	gate_close();
+	ADD(s, .fn = gate_pass);
+	CHECK(gate_crowd(1));
+	for (int i = 0; i < 20; i++)
+		ADD(s, .when_ns = i * MS);
+	CHECK_EQ(runs_wait(20), 20);	/* while the slow one is still at it */
+	gate_open();
+	sched_close(s);
+}
+
+/* All three of a pool can be busy at once. */
+static void whole_pool(void)
+{
+	struct twheel_sched *s = sched_new(3);
+
+	gate_close();
+	for (int i = 0; i < 3; i++)
+		ADD(s, .fn = gate_pass);
+	CHECK(gate_crowd(3));
+	gate_open();
+	sched_close(s);
+}
+
+static void replaced(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	uint64_t first, second;
+
+	runs_forget();
+	first = ADD(s, .arg = "first", .key = "k", .when_ns = HOUR, .release = run_release);
+	second = ADD(s, .arg = "second", .key = "k", .when_ns = 100 * MS);
+	CHECK_EQ(released(), 1);	/* at once */
+	CHECK_EQ(twheel_sched_pending(s), 1);
+	CHECK_EQ(twheel_sched_find(s, "k", 0), second);
+	CHECK_EQ(twheel_sched_cancel(s, first, 0), -ENOENT);
+	CHECK_EQ(runs_wait(1), 1);
+	CHECK(!strcmp(run_nth(0).arg, "second"));
+	CHECK_EQ(twheel_sched_find(s, "k", 0), 0);
+	sleep_ms(QUIET_MS);
+	CHECK_EQ(runs_count(), 1);
+	sched_close(s);
+}
+
+/* Keys are bytes; NUL is one of them. */
+static void binary_keys(void)
+{
+	struct twheel_sched *s = sched_new(0);
+	u32 one = 1, two = 2;
+	uint64_t a, b, c;
+
+	a = ADD(s, .key = &one, .key_len = 4, .when_ns = HOUR);
+	b = ADD(s, .key = &two, .key_len = 4, .when_ns = HOUR);
+	c = ADD(s, .key = "", .when_ns = HOUR);
+	CHECK_EQ(twheel_sched_find(s, &one, 4), a);
+	CHECK_EQ(twheel_sched_find(s, &two, 4), b);
+	CHECK_EQ(twheel_sched_find(s, &two, 3), 0);
+	CHECK_EQ(twheel_sched_find(s, "", 0), c);
+	CHECK_EQ(twheel_sched_pending(s), 3);
+	sched_close(s);
+}
+
+static void cap(void)
+{
+	struct twheel_sched_options o = { .max_pending = 2, .clockid = CLOCK_MONOTONIC };
+	struct twheel_task task = { .fn = run_note, .when_ns = HOUR };
+	struct twheel_sched *s;
+	uint64_t id;
+
+	runs_forget();
+	CHECK_EQ(twheel_sched_open(&s, &o), 0);
+	ADD(s, .key = "k", .when_ns = HOUR);
+	id = sched_add(s, task);
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), -EDQUOT);
+	/* In place of another there is room. */
+	ADD(s, .key = "k", .when_ns = 1);
+	CHECK_EQ(twheel_sched_cancel(s, id, 0), 0);
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), 0);
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), -EDQUOT);
+	runs_drive(s, 1);
+	CHECK_EQ(twheel_sched_pending(s), 1);
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), 0);
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), -EDQUOT);
+	sched_close(s);
+}
+
+static void listing(void)
+{
+	struct twheel_sched *s = sched_new(0);
+	struct twheel_task_info *list;
+	uint64_t ids[3];
+
+	CHECK_EQ(twheel_sched_list(s, &list), 0);
+	free(list);
+	ids[0] = ADD(s, .when_ns = 3 * HOUR, .arg = "a", .key = "key");
+	ids[1] = ADD(s, .when_ns = HOUR, .period_ns = SEC);
+	ids[2] = ADD(s, .when_ns = 2 * HOUR, .arg = "c", .key = "\0\1", .key_len = 2);
+	CHECK_EQ(twheel_sched_list(s, &list), 3);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(list[i].id, ids[i]);
+		CHECK(list[i].sched == s && list[i].fn == run_note);
+		CHECK_EQ(list[i].state, TWHEEL_TASK_WAITING);
+		CHECK_EQ(list[i].runs, 0);
+	}
+	twheel_sched_cancel(s, ids[0], 0);
+	CHECK(!strcmp(list[0].key, "key") && list[0].key_len == 3);	/* a copy */
+	CHECK(!list[1].key && list[1].period_ns == SEC);
+	CHECK(list[2].key_len == 2 && !memcmp(list[2].key, "\0\1", 2));
+	CHECK(list[0].due_ns > list[2].due_ns && list[2].due_ns > list[1].due_ns);
+	free(list);
+	CHECK_EQ(twheel_sched_list(s, &list), 2);
+	free(list);
+	sched_close(s);
+}
+
+static void cancelled(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	uint64_t id;
+
+	runs_forget();
+	id = ADD(s, .when_ns = HOUR, .release = run_release);
+	CHECK_EQ(twheel_sched_cancel(s, id, 0), 0);
+	CHECK_EQ(released(), 1);	/* at once */
+	CHECK_EQ(twheel_sched_cancel(s, id, 0), -ENOENT);
+	wheel_counts(twheel_sched_wheel(s), 0, 0, 0);
+	id = ADD(s, .period_ns = 2 * MS, .release = run_release);
+	runs_wait(3);
+	CHECK_EQ(twheel_sched_cancel(s, id, TWHEEL_SCHED_WAIT), 0);
+	id = runs_count();
+	sleep_ms(QUIET_MS);
+	CHECK_EQ(runs_count(), id);
+	CHECK_EQ(released(), 2);
+	wheel_counts(twheel_sched_wheel(s), 0, 0, 0);
+	sched_close(s);
+}
+
+static void *open_gate_later(void *arg)
+{
+	sleep_ms(30);
+	*(atomic_bool *)arg = true;
+	gate_open();
+	return NULL;
+}
+
+/* release() is waited for too. */
+static void release_slowly(void *arg)
+{
+	sleep_ms(30);
+	run_release(arg);
+}
+
+static void cancel_running(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	atomic_bool opened = false;
+	pthread_t thread;
+	uint64_t id;
+
+	runs_forget();
+	gate_close();
+	id = ADD(s, .fn = gate_pass, .period_ns = MS, .release = release_slowly);
+	CHECK(gate_crowd(1));
+	CHECK_EQ(twheel_sched_cancel(s, id, 0), 1);
+	CHECK_EQ(twheel_sched_pending(s), 0);
+	CHECK_EQ(released(), 0);	/* it uses its arg still */
+	CHECK_EQ(twheel_sched_mod(s, id, 0), -ENOENT);
+	pthread_create(&thread, NULL, open_gate_later, &opened);
+	CHECK_EQ(twheel_sched_cancel(s, id, TWHEEL_SCHED_WAIT), 0);
+	CHECK(opened);
+	CHECK_EQ(released(), 1);
+	pthread_join(thread, NULL);
+	CHECK_EQ(twheel_sched_cancel(s, id, 0), -ENOENT);
+	sched_close(s);
+}
+
+static int deadlocks[3];
+
+static void cancel_itself(void *arg, const struct twheel_task_info *task)
+{
+	deadlocks[0] = twheel_sched_cancel(task->sched, task->id, TWHEEL_SCHED_WAIT);
+	deadlocks[1] = twheel_sched_stop(task->sched, TWHEEL_SCHED_WAIT, NULL);
+	deadlocks[2] = twheel_sched_close(task->sched);
+	CHECK_EQ(twheel_sched_cancel(task->sched, task->id, 0), 1);
+	run_note(arg, task);
+}
+
+static void from_inside(void)
+{
+	struct twheel_sched *s = sched_new(1);
+
+	runs_forget();
+	ADD(s, .fn = cancel_itself, .period_ns = MS);
+	runs_wait(1);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(deadlocks[i], -EDEADLK);
+	sleep_ms(QUIET_MS);
+	CHECK_EQ(runs_count(), 1);
+	CHECK_EQ(twheel_sched_pending(s), 0);
+	sched_close(s);
+}
+
+static void moved(void)
+{
+	struct twheel_sched *s = sched_new(0);
+	uint64_t a = ADD(s, .arg = "a", .when_ns = HOUR);
+	uint64_t b = ADD(s, .arg = "b", .when_ns = 5 * MS);
+
+	runs_forget();
+	CHECK_EQ(twheel_sched_mod(s, a, 10 * MS), 0);
+	CHECK_EQ(twheel_sched_mod(s, b, HOUR), 0);
+	CHECK_EQ(runs_drive(s, 1), 1);
+	CHECK_EQ(run_nth(0).id, a);
+	CHECK_EQ(twheel_sched_mod(s, a, 0), -ENOENT);
+	CHECK_EQ(twheel_sched_run(s, 0, QUIET_MS), 0);
+	/* One that is due, and queued behind another, can still be moved. */
+	CHECK_EQ(twheel_sched_mod(s, b, 0), 0);
+	a = ADD(s, .arg = "a");
+	sleep_ms(20);
+	CHECK_EQ(twheel_sched_run(s, 1, WAIT_MS), 1);
+	CHECK_EQ(twheel_sched_pending(s), 1);
+	CHECK_EQ(twheel_sched_mod(s, run_nth(1).id == a ? b : a, HOUR), 0);
+	CHECK_EQ(twheel_sched_run(s, 0, QUIET_MS), 0);
+	CHECK_EQ(runs_count(), 2);
+	sched_close(s);
+}
+
+static int moved_from_inside[2];
+
+static void move_itself(void *arg, const struct twheel_task_info *task)
+{
+	int rc;
+
+	run_note(arg, task);
+	rc = twheel_sched_mod(task->sched, task->id, task->runs * 10 * MS);
+	if (task->runs <= 2)
+		moved_from_inside[task->runs - 1] = rc;
+}
+
+/* A task that says itself when it wants to run again, if it has periods. */
+static void self_moving(u32 flags)
+{
+	struct twheel_sched *s = sched_new(1);
+
+	runs_forget();
+	ADD(s, .fn = move_itself, .period_ns = HOUR, .flags = flags);
+	runs_wait(3);
+	CHECK(run_nth(1).due >= run_nth(0).start + 10 * (s64)MS);
+	CHECK(run_nth(2).due >= run_nth(1).start + 20 * (s64)MS);
+	sched_close(s);
+	CHECK_EQ(moved_from_inside[0], 0);
+	CHECK_EQ(moved_from_inside[1], 0);
+}
+
+static void moves_itself(void)
+{
+	struct twheel_sched *s;
+
+	self_moving(0);
+	self_moving(TWHEEL_TASK_DELAY);
+	self_moving(TWHEEL_TASK_OVERLAP);
+	runs_forget();
+	s = sched_new(1);
+	ADD(s, .fn = move_itself);
+	runs_wait(1);
+	sched_close(s);
+	CHECK_EQ(moved_from_inside[0], -EALREADY);
+}
+
+static void stop_hands_back(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	struct twheel_task task = { .fn = run_note };
+	struct twheel_task_info *list = NULL;
+
+	runs_forget();
+	gate_close();
+	ADD(s, .fn = gate_pass, .release = run_release, .period_ns = HOUR);
+	CHECK(gate_crowd(1));
+	ADD(s, .arg = "due", .release = run_release);
+	ADD(s, .arg = "far", .when_ns = HOUR, .key = "k", .release = run_release);
+	ADD(s, .arg = "often", .period_ns = HOUR, .when_ns = HOUR);
+	sleep_ms(20);
+	CHECK_EQ(twheel_sched_stop(s, 0, &list), 3);	/* does not wait */
+	CHECK(list && !strcmp(list[0].arg, "due") && !strcmp(list[1].arg, "far"));
+	CHECK(list && !strcmp(list[1].key, "k") && list[2].period_ns == (s64)HOUR);
+	free(list);
+	CHECK_EQ(released(), 0);	/* they are the caller's again, and one runs */
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), -ESHUTDOWN);
+	CHECK_EQ(twheel_sched_pending(s), 0);
+	CHECK_EQ(twheel_sched_stop(s, 0, &list), 0);
+	free(list);
+	gate_open();
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_WAIT, NULL), 0);
+	CHECK_EQ(runs_count(), 0);
+	sched_close(s);
+	CHECK_EQ(released(), 1);
+}
+
+static void stop_waits(void)
+{
+	struct twheel_sched *s = sched_new(2);
+
+	runs_forget();
+	inside = 0;
+	for (int i = 0; i < 2; i++)
+		ADD(s, .fn = count_inside, .period_ns = MS);
+	while (!inside)
+		sleep_ms(1);
+	ADD(s, .when_ns = HOUR, .release = run_release);
+	CHECK(twheel_sched_stop(s, TWHEEL_SCHED_WAIT, NULL) >= 1);
+	CHECK_EQ(inside, 0);
+	CHECK_EQ(released(), 1);
+	sched_close(s);
+}
+
+static void stop_without_pool(void)
+{
+	struct twheel_sched *s = sched_new(0);
+
+	ADD(s, .when_ns = HOUR);
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_WAIT, NULL), 1);
+	CHECK(readable(twheel_sched_fd(s), 0));	/* who polls shall notice */
+	CHECK_EQ(twheel_sched_run(s, 0, -1), -ESHUTDOWN);
+	sched_close(s);
+}
+
+static void add_another(void *arg, const struct twheel_task_info *task)
+{
+	if (runs_count() < 50)
+		ADD(task->sched, .fn = add_another);
+	run_note(arg, task);
+}
+
+/* Four threads add, move and cancel; each task ends in exactly one release(). */
+static void *churn(void *arg)
+{
+	struct twheel_sched *s = arg;
+	u64 seed = (u64)(uintptr_t)&seed | 1;
+
+	for (int i = 0; i < 3000 && !failed(); i++) {
+		char key[2] = { (char)('a' + rnd(&seed) % 20), 0 };
+		uint64_t id = ADD(s, .key = rnd(&seed) % 2 ? key : NULL,
+				  .release = run_release,
+				  .when_ns = (s64)(rnd(&seed) % (5 * MS)),
+				  .period_ns = rnd(&seed) % 2 ? MS : 0);
+
+		if (rnd(&seed) % 4 == 0)
+			twheel_sched_mod(s, id, (s64)(rnd(&seed) % (5 * MS)));
+		if (rnd(&seed) % 4)
+			twheel_sched_cancel(s, id, rnd(&seed) % 2 ? TWHEEL_SCHED_WAIT : 0);
+	}
+	return NULL;
+}
+
+static void storm(void)
+{
+	struct twheel_sched *s = sched_new(3);
+	pthread_t threads[4];
+
+	runs_forget();
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, churn, s);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	twheel_sched_stop(s, TWHEEL_SCHED_WAIT, NULL);
+	wheel_counts(twheel_sched_wheel(s), 0, 0, 0);
+	sched_close(s);
+	CHECK_EQ(released(), 4 * 3000);
+}
+
+static void chain(void)
+{
+	struct twheel_sched *s = sched_new(2);
+
+	runs_forget();
+	ADD(s, .fn = add_another);
+	runs_wait(50);
+	sched_close(s);
+}
+
+static void many(void)
+{
+	enum { N = 200000 };
+	struct twheel_sched *s = sched_new(0);
+
+	runs_forget();
+	for (u32 i = 0; i < N && !failed(); i++)
+		ADD(s, .key = &i, .key_len = sizeof(i), .release = run_release,
+		    .when_ns = HOUR);
+	CHECK_EQ(twheel_sched_pending(s), N);
+	for (u32 i = 0; i < N && !failed(); i++)
+		CHECK_EQ(twheel_sched_cancel(s, twheel_sched_find(s, &i, sizeof(i)), 0), 0);
+	CHECK_EQ(released(), N);
+	CHECK_EQ(twheel_sched_pending(s), 0);
+	sched_close(s);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		{ no_pool, "without a pool: one descriptor, and run() does what is due" },
+		{ run_waits, "run() waits as long as it is told" },
+		{ options, "options are taken or refused" },
+		{ bad_tasks, "what is not allowed is EINVAL" },
+		{ delays, "negative, far and huge delays saturate" },
+		{ huge_period, "a huge period does not wrap" },
+		{ rate, "fixed rate: each a period after the last was due" },
+		{ delay, "fixed delay: a period after the last one's end" },
+		{ burst, "missed periods, burst: all are made up for" },
+		{ skip, "missed periods, skip: left out, in phase" },
+		{ missed_delay, "missed periods, delay: a period after the late one" },
+		{ order, "the order of times, and of adding" },
+		{ never_twice, "a task never runs twice at once" },
+		{ overlap, "unless it asks for it" },
+		{ slow_one, "a slow function delays no other" },
+		{ whole_pool, "every thread of the pool runs functions" },
+		{ replaced, "a key replaces, and frees what it replaces" },
+		{ binary_keys, "keys of any bytes" },
+		{ cap, "the cap on pending tasks" },
+		{ listing, "the list of what is pending" },
+		{ cancelled, "a cancel frees at once" },
+		{ cancel_running, "a cancel of what is running says so, or waits" },
+		{ from_inside, "a function may not wait for itself, but cancel itself" },
+		{ moved, "a task is given another time" },
+		{ moves_itself, "by its own function too" },
+		{ stop_hands_back, "stop hands back what did not run" },
+		{ stop_waits, "stop waits if it shall" },
+		{ stop_without_pool, "stop without a pool" },
+		{ chain, "functions add tasks" },
+		{ storm, "four threads add, move and cancel; each task is released once" },
+		{ many, "200000 keyed tasks" },
+	};
+
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+/* Many threads on one wheel: every timer fires once, or was cancelled by who says so. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "lib.h"
+
+#define ADDERS		3
+#define READERS		2
+#define TIMERS		20000	/* of each adder */
+#define ALL		(ADDERS * TIMERS)
+
+/* What is known of a timer. */
+static atomic_uchar fired[ALL], cancelled[ALL];
+static struct twheel *wheel;
+static atomic_bool over;
+
+/* Take back one of the last timers of this thread, or arm it anew. */
+static void meddle(u32 index, uint64_t handle, u64 *seed)
+{
+	uint64_t data = 0;
+	int rc;
+
+	if (rnd(seed) % 3 == 0) {
+		rc = twheel_mod(wheel, handle, rnd(seed) % (10 * MS), 0, TWHEEL_F_PENDING);
+		CHECK(rc == 1 || rc == -ENOENT);
+		return;
+	}
+	rc = twheel_cancel(wheel, handle, &data);
+	CHECK(rc == 0 || rc == 1 || rc == -ENOENT || rc == -EALREADY);
+	if (rc >= 0) {
+		CHECK_EQ(data, index);
+		cancelled[index]++;
+	}
+}
+
+static void *adder(void *arg)
+{
+	static const u32 back = 64;
+	u32 first = *(u32 *)arg * TIMERS;
+	uint64_t handles[64];
+	u64 seed = first + 1;
+
+	for (u32 i = 0; i < TIMERS && !failed(); i++) {
+		u32 past = (u32)(rnd(&seed) % back);
+
+		handles[i % back] = wheel_add(wheel, first + i, rnd(&seed) % (20 * MS));
+		if (past <= i)
+			meddle(first + i - past, handles[(i - past) % back], &seed);
+	}
+	return NULL;
+}
+
+static void *reader(void *arg)
+{
+	struct twheel_event ev[50];
+	int n;
+
+	(void)arg;
+	while (!failed()) {
+		n = twheel_read(wheel, ev, ARRAY_SIZE(ev), 50);
+		if (n == -EAGAIN && over)
+			break;
+		CHECK(n > 0 || n == -EAGAIN);
+		for (int i = 0; i < n; i++)
+			fired[ev[i].user_data]++;
+	}
+	return NULL;
+}
+
+static void accounts(void)
+{
+	pthread_t adders[ADDERS], readers[READERS];
+	u32 nrs[ADDERS], wrong = 0, nr_fired = 0;
+
+	over = false;
+	wheel = wheel_new(NULL);
+	for (u32 i = 0; i < READERS; i++)
+		pthread_create(&readers[i], NULL, reader, NULL);
+	for (u32 i = 0; i < ADDERS; i++) {
+		nrs[i] = i;
+		pthread_create(&adders[i], NULL, adder, &nrs[i]);
+	}
+	for (u32 i = 0; i < ADDERS; i++)
+		pthread_join(adders[i], NULL);
+	over = true;
+	for (u32 i = 0; i < READERS; i++)
+		pthread_join(readers[i], NULL);
+	for (u32 i = 0; i < ALL; i++) {
+		wrong += fired[i] + cancelled[i] != 1;
+		nr_fired += fired[i];
+	}
+	CHECK_EQ(wrong, 0);
+	diag("%u fired, %u were cancelled", nr_fired, ALL - nr_fired);
+	wheel_counts(wheel, 0, 0, 0);
+	twheel_close(wheel);
+}
+
+static void *wait_for_one(void *arg)
+{
+	struct twheel_event ev;
+
+	CHECK_EQ(twheel_read(wheel, &ev, 1, WAIT_MS), 1);
+	(*(atomic_int *)arg)++;
+	return NULL;
+}
+
+/* As many readers as events: each gets one, though all wait at the same descriptor. */
+static void one_each(void)
+{
+	enum { N = 8 };
+	pthread_t threads[N];
+	atomic_int woken = 0;
+
+	wheel = wheel_new(NULL);
+	for (int i = 0; i < N; i++)
+		pthread_create(&threads[i], NULL, wait_for_one, &woken);
+	sleep_ms(20);
+	for (u32 i = 0; i < N; i++)
+		wheel_add(wheel, i, 5 * MS);
+	for (int i = 0; i < N; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_EQ(woken, N);
+	wheel_quiet(wheel, 0);
+	twheel_close(wheel);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		{ accounts, "60000 timers of three threads, read by two: each is accounted for" },
+		{ one_each, "eight readers, eight events" },
+	};
+
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

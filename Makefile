@@ -30,6 +30,16 @@ udev_install:
 tools:
 	@$(MAKE) --no-print-directory -C tools
 
+.PHONY: lib try
+
+lib:
+	@scripts/deps.sh lib
+	@$(MAKE) --no-print-directory -C lib
+
+try:
+	@scripts/deps.sh lib
+	@$(MAKE) -s --no-print-directory -C lib try
+
 demo:
 	@scripts/demo.sh
 
@@ -55,6 +65,8 @@ help:
 	@echo 'make headers_install  install <linux/twheel.h> (DESTDIR=, PREFIX=)'
 	@echo 'make udev_install     make /dev/twheel the group twheel'\''s (DESTDIR=, PREFIX=)'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
+	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'
+	@echo 'make try              a tour of libtwheel, in this process and without a module'
 	@echo 'make check            every test; needs root or sudo if a package is missing'
 	@echo 'make check-fast       those without a virtual machine'
 	@echo 'make lint             the static gates'

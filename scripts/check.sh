@@ -52,7 +52,10 @@ selftest() {
 	point "the selftests build" quiet make -C selftest/uapi || return
 	point "and those of 32 bits" quiet make -C selftest/uapi CFLAGS='-O2 -g -m32' \
 		O="$top/build/uapi32" SUFFIX=32 || return
-	mapfile -t tests < <(uapi build/uapi; uapi build/uapi32)
+	point "and those of libtwheel" quiet make -C selftest/lib || return
+	mapfile -t tests < <(uapi build/uapi; uapi build/uapi32
+		find build/libtest/plain -name 'test_*' -executable | sort
+		echo build/libtest/plain/step)
 	names=" ${tests[*]##*/} "
 	names=${names/ test_stress / test_stress,$OPERATIONS }
 	names=${names/ test_fuzz / test_fuzz,$FUZZ }
@@ -64,6 +67,7 @@ selftest() {
 		seconds=300
 		tests='$names'
 		kmods='${kmods[*]##*/}'
+		export TWHEEL_BACKEND=kernel
 	END
 	point "the machine's verdict" scripts/boot.sh selftest 600 $run \
 		twheel.ko twheel_chardev.ko samples/twheel_sessions.ko \
@@ -104,14 +108,15 @@ uml() {
 		uml_boot century 120 "" twheel_century.ko
 }
 
-groups=(build native lint uapi rig uml)
-[ "${1:-}" != fast ] || groups=(build native lint)
+groups=(build native libtest lint uapi rig uml)
+[ "${1:-}" != fast ] || groups=(build native libtest lint)
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)
 export KDIR
 
 suite verdict scripts/test-verdict.sh
 suite wheel make -s -C selftest/wheel check
+suite lib make -s -C selftest/lib check
 suite lint scripts/lint.sh
 if [ "${1:-}" != fast ]; then
 	suite qemu selftest

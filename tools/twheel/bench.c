@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+/*
+ * bench: what a program pays on this machine, over each backend there is.
+ *
+ * So many timers are armed, in batches of 256, for random moments of the next two seconds,
+ * after the half second that this may take at most; half of them are cancelled; the rest
+ * is read as it comes, and each event held against the clock. Figures are of the wall
+ * clock, so a busy machine shows.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+#define BATCH		256
+#define TIMERS_DEFAULT	100000
+#define TIMERS_MAX	1000000
+#define AHEAD_NS	(NS_PER_S / 2)
+#define SPREAD_NS	(2 * NS_PER_S)
+
+/* Lateness: below 100 us, and twice that in each next one; the last has no end. */
+#define STEP_NS		(100 * NS_PER_US)
+#define NR_STEPS	10
+
+/**
+ * struct bench - a run over one backend
+ * @w:		its wheel
+ * @nr:		timers
+ * @handles:	of them
+ * @late:	lateness of each event, in the order they came
+ * @nr_read:	how many came
+ * @early:	events read before their deadline
+ * @arm_ns:	what arming took, all of them
+ * @cancel_ns:	what cancelling half of them took
+ * @read_ns:	what the calls of twheel_read() took that gave something
+ */
+struct bench {
+	struct twheel	*w;
+	uint32_t	nr;
+	uint64_t	*handles;
+	int64_t		*late;
+	uint32_t	nr_read;
+	uint32_t	early;
+	int64_t		arm_ns;
+	int64_t		cancel_ns;
+	int64_t		read_ns;
+};
+
+static bool json;
+
+/* One batch after the other: @fill sets up operation i of them all. */
+static int64_t submit_all(struct bench *b, uint32_t nr, bool add)
+{
+	struct twheel_op ops[BATCH];
+	int64_t start = time_now(CLOCK_MONOTONIC);
+
+	for (uint32_t i = 0; i < nr; i += BATCH) {
+		uint32_t n = nr - i < BATCH ? nr - i : BATCH;
+		int bad;
+
+		memset(ops, 0, sizeof(ops));
+		for (uint32_t j = 0; j < n; j++) {
+			ops[j].op = add ? TWHEEL_OP_ADD : TWHEEL_OP_CANCEL;
+			if (add)
+				ops[j].expires_ns = (uint64_t)(AHEAD_NS + random() % SPREAD_NS);
+			else
+				ops[j].handle = b->handles[2 * (i + j)];
+		}
+		bad = twheel_submit(b->w, ops, n);
+		if (bad)
+			error(1, bad < 0 ? -bad : -ops[n - 1].res, "cannot %s timers",
+			      add ? "arm" : "cancel");
+		for (uint32_t j = 0; add && j < n; j++)
+			b->handles[i + j] = ops[j].handle;
+	}
+	return time_now(CLOCK_MONOTONIC) - start;
+}
+
+static void progress(const struct bench *b, uint32_t all)
+{
+	static int64_t last;
+	int64_t now = time_now(CLOCK_MONOTONIC);
+
+	if (json || !isatty(STDERR_FILENO) || now - last < NS_PER_S / 10)
+		return;
+	last = now;
+	fprintf(stderr, "\r\033[K%s: %u of %u", twheel_backend(b->w), b->nr_read, all);
+	if (b->nr_read == all)
+		fputs("\r\033[K", stderr);
+}
+
+static void read_all(struct bench *b, uint32_t all)
+{
+	struct twheel_event events[BATCH];
+
+	while (b->nr_read < all) {
+		int64_t start, end;
+		int n = twheel_read(b->w, events, 1, 10000);
+
+		if (n <= 0)
+			error(1, -n, "cannot read events");
+		start = time_now(CLOCK_MONOTONIC);
+		n = twheel_read(b->w, events + 1, BATCH - 1, 0);
+		end = time_now(CLOCK_MONOTONIC);
+		if (n > 0)
+			b->read_ns += end - start;
+		for (int i = 0; i < (n > 0 ? n : 0) + 1 && b->nr_read < all; i++) {
+			int64_t late = end - (int64_t)events[i].expires_ns;
+
+			b->early += late < 0;
+			b->late[b->nr_read++] = late;
+		}
+		progress(b, all);
+	}
+}
+
+static int compare(const void *x, const void *y)
+{
+	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+
+	return a < b ? -1 : a > b;
+}
+
+static void show(struct bench *b)
+{
+	static const char bar[] = "##################################################";
+	uint32_t steps[NR_STEPS] = { 0 }, step;
+	char buf[3][32];
+
+	for (uint32_t i = 0; i < b->nr_read; i++) {
+		for (step = 0; step < NR_STEPS - 1 && b->late[i] >= STEP_NS << step; step++)
+			;
+		steps[step]++;
+	}
+	printf("%s backend, %u timers\n", twheel_backend(b->w), b->nr);
+	printf("  arm %lld ns, cancel %lld ns, read %lld ns each\n", (long long)b->arm_ns / b->nr,
+	       (long long)b->cancel_ns / (b->nr / 2), (long long)b->read_ns / b->nr_read);
+	printf("  late by %s (half), %s (99 of 100), %s (all); early: %u\n",
+	       show_duration(b->late[b->nr_read / 2], buf[0]),
+	       show_duration(b->late[b->nr_read / 100 * 99], buf[1]),
+	       show_duration(b->late[b->nr_read - 1], buf[2]), b->early);
+	for (step = 0; step < NR_STEPS; step++)
+		printf("  %s %7s %5.1f%% %.*s\n", step < NR_STEPS - 1 ? "<" : " ",
+		       step < NR_STEPS - 1 ? show_duration(STEP_NS << step, buf[0]) : "more",
+		       100.0 * steps[step] / b->nr_read,
+		       (int)(50ULL * steps[step] / b->nr_read), bar);
+}
+
+static void show_json(struct bench *b)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_string(o, "backend", twheel_backend(b->w));
+	json_int(o, "timers", b->nr);
+	json_int(o, "arm_ns", b->arm_ns / b->nr);
+	json_int(o, "cancel_ns", b->cancel_ns / (b->nr / 2));
+	json_int(o, "read_ns", b->read_ns / b->nr_read);
+	json_int(o, "late_p50_ns", b->late[b->nr_read / 2]);
+	json_int(o, "late_p99_ns", b->late[b->nr_read / 100 * 99]);
+	json_int(o, "late_max_ns", b->late[b->nr_read - 1]);
+	json_int(o, "early", b->early);
+	json_line(o);
+}
+
+static void bench(uint32_t nr, unsigned int backend)
+{
+	struct bench b = { .nr = nr };
+	int err = twheel_open(&b.w, backend, NULL);
+
+	if (err)
+		error(1, -err, "cannot make a wheel");
+	b.handles = calloc(nr, sizeof(*b.handles));
+	b.late = calloc(nr, sizeof(*b.late));
+	if (!b.handles || !b.late)
+		error(1, ENOMEM, "%u timers", nr);
+	b.arm_ns = submit_all(&b, nr, true);
+	b.cancel_ns = submit_all(&b, nr / 2, false);
+	read_all(&b, nr - nr / 2);
+	qsort(b.late, b.nr_read, sizeof(*b.late), compare);
+	(json ? show_json : show)(&b);
+	twheel_close(b.w);
+	free(b.handles);
+	free(b.late);
+	if (b.early)
+		error(1, 0, "%u timers were early", b.early);
+}
+
+enum { OPT_TIMERS = 1, OPT_BACKEND, OPT_JSON, OPT_HELP };
+
+static uint32_t nr_timers = TIMERS_DEFAULT;
+static const char *backend;
+
+static void bench_option(int c)
+{
+	char *end;
+	unsigned long n;
+
+	switch (c) {
+	case OPT_TIMERS:
+		n = strtoul(optarg, &end, 10);
+		if (!*end && n >= 2 && n <= TIMERS_MAX) {
+			nr_timers = (uint32_t)n;
+			return;
+		}
+		error(0, 0, "invalid number '%s': 2 to %d", optarg, TIMERS_MAX);
+		break;
+	case OPT_BACKEND:
+		backend = optarg;
+		if (!strcmp(backend, "kernel") || !strcmp(backend, "embedded"))
+			return;
+		error(0, 0, "invalid argument '%s' for '--backend'", optarg);
+		break;
+	case OPT_JSON:
+		json = true;
+		return;
+	case OPT_HELP:
+		usage(0);
+	}
+	try_help(1);
+}
+
+int cmd_bench(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "timers", required_argument, NULL, OPT_TIMERS },
+		{ "backend", required_argument, NULL, OPT_BACKEND },
+		{ "json", no_argument, NULL, OPT_JSON },
+		{ "help", no_argument, NULL, OPT_HELP },
+		{ 0 },
+	};
+	int c;
+
+	argv[0] = program_invocation_short_name;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		bench_option(c);
+	if (optind < argc) {
+		error(0, 0, "extra operand '%s'", argv[optind]);
+		try_help(1);
+	}
+	if (backend ? *backend == 'k' : !access("/dev/twheel", R_OK | W_OK))
+		bench(nr_timers, TWHEEL_KERNEL);
+	if (!backend || *backend == 'e')
+		bench(nr_timers, TWHEEL_EMBEDDED);
+	return 0;
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+# bash completion for twheel(1); installed as /usr/share/bash-completion/completions/twheel
+# shellcheck shell=bash
+
+# The index of the command that twheel shall run, or of where it will be.
+_twheel_command()
+{
+	local i time=''
+
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--) echo $((i + 1)); return ;;
+		-*|=) ;;
+		*)
+			[ "${COMP_WORDS[i - 1]}" = = ] && continue
+			[ -z "$time" ] || { echo "$i"; return; }
+			time=$i
+			;;
+		esac
+	done
+	if [ -n "$time" ]; then echo "$COMP_CWORD"; else echo $((COMP_CWORD + 1)); fi
+}
+
+_twheel()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=''
+
+	COMPREPLY=()
+	[ "$cur" != = ] || cur=''
+	[ "$prev" != = ] || prev=${COMP_WORDS[COMP_CWORD - 2]}
+	if [ "$COMP_CWORD" = 1 ]; then
+		words='after at every run ls info bench --help --version'
+	elif [ "$prev" = --missed ]; then
+		words='skip burst delay'
+	elif [ "$prev" = --backend ]; then
+		words='kernel embedded'
+	elif [[ ${COMP_WORDS[1]} = @(after|at|every) && $COMP_CWORD -ge $(_twheel_command) &&
+		$cur != -* ]]; then
+		if declare -F _command_offset >/dev/null; then
+			_command_offset "$(_twheel_command)"
+		else
+			mapfile -t COMPREPLY < <(compgen -c -- "$cur" | sort -u)
+		fi
+		return
+	else
+		case ${COMP_WORDS[1]} in
+		every)	words='--count= --now --fixed-delay --missed= --json --help' ;;
+		run)	words='--jobs= --check --json --help' ;;
+		bench)	words='--timers= --backend= --json --help' ;;
+		*)	words='--json --help' ;;
+		esac
+		if [[ ${COMP_WORDS[1]} = run && $cur != -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			return
+		fi
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+	[[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2>/dev/null || :
+}
+
+complete -o default -F _twheel twheel

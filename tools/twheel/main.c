@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+/* twheel(1): run commands at their time, and look at the wheels of this machine. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+static const struct command {
+	const char	*name;
+	int		(*fn)(int argc, char **argv);
+} commands[] = {
+	{ "after", cmd_job },
+	{ "at", cmd_job },
+	{ "every", cmd_job },
+	{ "run", cmd_run },
+	{ "ls", cmd_ls },
+	{ "info", cmd_info },
+	{ "bench", cmd_bench },
+};
+
+void try_help(int status)
+{
+	fputs("Try 'twheel --help' for more information.\n", stderr);
+	exit(status);
+}
+
+void usage(int status)
+{
+	fputs("Usage: twheel after DURATION [--] [COMMAND [ARG]...]\n"
+	      "  or:  twheel at TIME [--] [COMMAND [ARG]...]\n"
+	      "  or:  twheel every DURATION [OPTION]... [--] COMMAND [ARG]...\n"
+	      "  or:  twheel run [--jobs=N] FILE\n"
+	      "  or:  twheel ls\n"
+	      "  or:  twheel info\n"
+	      "  or:  twheel bench [--timers=N] [--backend=NAME]\n"
+	      "Run commands at their time, and look at the timing wheels of this machine.\n"
+	      "\n"
+	      "  after, at        once; without a COMMAND, only wait\n"
+	      "  every            again and again, for the first time after one DURATION\n"
+	      "      --count=N          N times, and then end\n"
+	      "      --now              for the first time at once\n"
+	      "      --fixed-delay      DURATION counts from the end of COMMAND, not from when\n"
+	      "                           it was due\n"
+	      "      --missed=POLICY    what to do about times that passed while COMMAND still\n"
+	      "                           ran: 'skip' them (the default), 'burst' to make up\n"
+	      "                           for them, 'delay' those that follow\n"
+	      "  run              all of FILE, a line each: the same words and options, and after\n"
+	      "                     a '--' the rest of the line for the shell. '#' begins a\n"
+	      "                     comment. FILE '-' is standard input\n"
+	      "      --jobs=N           at most N commands at once; 32\n"
+	      "      --check            only say what is wrong with FILE\n"
+	      "  ls               files of /dev/twheel that are open, and what is pending in them\n"
+	      "  info             the kernel module, and which backend programs get\n"
+	      "  bench            what arming, cancelling and firing cost here, and how late\n"
+	      "      --timers=N         how many; 100000\n"
+	      "      --backend=NAME     'kernel' or 'embedded'; all there are\n"
+	      "\n"
+	      "      --json       print JSON, a line for each run of a command, file or backend\n"
+	      "      --help       display this help and exit\n"
+	      "      --version    output version information and exit\n"
+	      "\n"
+	      "DURATION is like 90 (seconds), 1.5s, 250ms, 5m, 1h30m, '2 hours', 1d.\n"
+	      "TIME is like 06:30, '2027-01-01 06:30', 2027-01-01T06:30:00Z, 'tomorrow 9:00',\n"
+	      "@1798761600. Commands at a TIME move with the clock when that is set; a DURATION\n"
+	      "goes on while the machine is suspended.\n"
+	      "\n"
+	      "Exit status: that of COMMAND; 125 if twheel fails itself, 126 if COMMAND cannot be\n"
+	      "run, 127 if it is not found. Of every and run, 1 if a command failed. Without\n"
+	      "commands 0, or 1 if there was an error.\n", status ? stderr : stdout);
+	exit(status);
+}
+
+void json_line(struct json_object *object)
+{
+	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
+						    JSON_C_TO_STRING_NOSLASHESCAPE));
+	fflush(stdout);
+	json_object_put(object);
+}
+
+void json_int(struct json_object *object, const char *key, int64_t value)
+{
+	json_object_object_add(object, key, json_object_new_int64(value));
+}
+
+void json_string(struct json_object *object, const char *key, const char *value)
+{
+	json_object_object_add(object, key, value ? json_object_new_string(value) : NULL);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		error(0, 0, "missing command");
+		try_help(EXIT_CANCELED);
+	}
+	if (!strcmp(argv[1], "--help"))
+		usage(0);
+	if (!strcmp(argv[1], "--version")) {
+		puts("twheel " VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].fn(argc - 1, argv + 1);
+	error(0, 0, "unknown command '%s'", argv[1]);
+	try_help(EXIT_CANCELED);
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+/*
+ * ls and info: what the kernel tells about /dev/twheel, in /proc and /sys. The wheels that
+ * programs have embedded are theirs alone, and nobody can list them.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+enum { OPT_JSON = 1, OPT_HELP };
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ 0 },
+};
+
+static bool json;
+
+static void parse(int argc, char **argv)
+{
+	int c;
+
+	argv[0] = program_invocation_short_name;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == OPT_HELP)
+			usage(0);
+		if (c != OPT_JSON)
+			try_help(1);
+		json = true;
+	}
+	if (optind < argc) {
+		error(0, 0, "extra operand '%s'", argv[optind]);
+		try_help(1);
+	}
+}
+
+/* The first line of a file, or "". */
+static const char *read_line(const char *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path, "re");
+
+	buf[0] = 0;
+	if (f && fgets(buf, (int)size, f))
+		buf[strcspn(buf, "\n")] = 0;
+	if (f)
+		fclose(f);
+	return buf;
+}
+
+/* ---- ls ------------------------------------------------------------------------ */
+
+/* What is told of a file, in the order of the columns. */
+static const char *const keys[] = { "clockid", "tick-ns", "timers", "armed", "ready", "next-ns" };
+
+enum { CLOCKID, TICK, TIMERS, ARMED, READY, NEXT, NR_KEYS };
+
+/* The numbers of /proc/PID/fdinfo/FD; false if it is no wheel. */
+static bool read_fdinfo(const char *path, int64_t values[NR_KEYS])
+{
+	FILE *f = fopen(path, "re");
+	unsigned int found = 0;
+	char line[128];
+
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		char *value = strstr(line, ":\t");
+
+		if (strncmp(line, "twheel-", 7) || !value)
+			continue;
+		*value = 0;
+		for (unsigned int i = 0; i < NR_KEYS; i++)
+			if (!strcmp(line + 7, keys[i])) {
+				values[i] = strtoll(value + 2, NULL, 10);
+				found |= 1 << i;
+			}
+	}
+	fclose(f);
+	return found == (1 << NR_KEYS) - 1;
+}
+
+static const char *clock_name(int64_t id)
+{
+	return id == CLOCK_BOOTTIME ? "boottime" : "monotonic";
+}
+
+static void show_wheel(const char *pid, const char *fd, const int64_t v[NR_KEYS])
+{
+	char path[64], comm[32], tick[32], next[32] = "-";
+	bool none = v[NEXT] == INT64_MAX;
+	int64_t in = v[NEXT] - time_now((clockid_t)v[CLOCKID]);
+
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	read_line(path, comm, sizeof(comm));
+	if (json) {
+		struct json_object *o = json_object_new_object();
+
+		json_int(o, "pid", atoll(pid));
+		json_int(o, "fd", atoll(fd));
+		json_string(o, "command", comm);
+		json_string(o, "clock", clock_name(v[CLOCKID]));
+		json_int(o, "tick_ns", v[TICK]);
+		json_int(o, "timers", v[TIMERS]);
+		json_int(o, "armed", v[ARMED]);
+		json_int(o, "ready", v[READY]);
+		json_object_object_add(o, "next_in_ns", none ? NULL : json_object_new_int64(in));
+		json_line(o);
+		return;
+	}
+	if (!none)
+		show_duration(in > 0 ? in : 0, next);
+	printf("%7s %4s %-9s %6s %9lld %9lld %9lld %9s %s\n", pid, fd, clock_name(v[CLOCKID]),
+	       show_duration(v[TICK], tick), (long long)v[TIMERS], (long long)v[ARMED],
+	       (long long)v[READY], next, comm);
+}
+
+static void list_process(const char *pid)
+{
+	char path[300];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%s/fdinfo", pid);
+	dir = opendir(path);
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		int64_t values[NR_KEYS];
+
+		snprintf(path, sizeof(path), "/proc/%s/fdinfo/%.16s", pid, entry->d_name);
+		if (entry->d_name[0] != '.' && read_fdinfo(path, values))
+			show_wheel(pid, entry->d_name, values);
+	}
+	closedir(dir);
+}
+
+int cmd_ls(int argc, char **argv)
+{
+	struct dirent *entry;
+	DIR *dir;
+
+	parse(argc, argv);
+	dir = opendir("/proc");
+	if (!dir)
+		error(1, errno, "cannot open '/proc'");
+	if (!json)
+		printf("%7s %4s %-9s %6s %9s %9s %9s %9s %s\n", "PID", "FD", "CLOCK", "TICK",
+		       "TIMERS", "ARMED", "READY", "NEXT IN", "COMMAND");
+	while ((entry = readdir(dir)))
+		if (entry->d_name[strspn(entry->d_name, "0123456789")] == 0)
+			list_process(entry->d_name);
+	closedir(dir);
+	return 0;
+}
+
+/* ---- info ------------------------------------------------------------------------- */
+
+static const char *const params[] = {
+	"twheel/parameters/tick_us", "twheel_chardev/parameters/max_timers",
+	"twheel_chardev/parameters/min_tick_us",
+};
+
+static void show_params(struct json_object *o)
+{
+	char path[96], value[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(params); i++) {
+		const char *name = strrchr(params[i], '/') + 1;
+
+		snprintf(path, sizeof(path), "/sys/module/%s", params[i]);
+		if (!*read_line(path, value, sizeof(value)))
+			continue;
+		if (o)
+			json_int(o, name, atoll(value));
+		else
+			printf("  %-16s %s\n", name, value);
+	}
+}
+
+static void show_info(const struct twheel *w, const struct twheel_info *info)
+{
+	char tick[32], least[32];
+
+	printf("Programs get the %s backend:\n", twheel_backend(w));
+	printf("  %-16s %u\n", "interface", info->abi);
+	printf("  %-16s %s, at least %s\n", "tick", show_duration((int64_t)info->tick_ns, tick),
+	       show_duration((int64_t)info->min_tick_ns, least));
+	printf("  %-16s %u\n", "timers at most", info->max_timers);
+	printf("  %-16s%s%s\n", "clocks", info->clocks >> CLOCK_MONOTONIC & 1 ? " monotonic" : "",
+	       info->clocks >> CLOCK_BOOTTIME & 1 ? " boottime" : "");
+	printf("  %-16s %llu bytes\n", "an empty wheel", (unsigned long long)info->mem_bytes);
+}
+
+static void show_info_json(const struct twheel *w, const struct twheel_info *info, int device)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_string(o, "device", device ? strerror(device) : "/dev/twheel");
+	json_string(o, "backend", twheel_backend(w));
+	json_int(o, "abi", info->abi);
+	json_int(o, "tick_ns", (int64_t)info->tick_ns);
+	json_int(o, "min_tick_ns", (int64_t)info->min_tick_ns);
+	json_int(o, "max_timers_of_wheel", info->max_timers);
+	json_int(o, "mem_bytes", (int64_t)info->mem_bytes);
+	show_params(o);
+	json_line(o);
+}
+
+int cmd_info(int argc, char **argv)
+{
+	int device = access("/dev/twheel", R_OK | W_OK) ? errno : 0, err;
+	struct twheel_info info;
+	struct twheel *w;
+
+	parse(argc, argv);
+	err = twheel_open(&w, 0, NULL);
+	if (err)
+		error(1, -err, "cannot make a wheel");
+	twheel_get_info(w, &info);
+	if (json) {
+		show_info_json(w, &info, device);
+	} else {
+		printf("/dev/twheel: %s\n", device ? strerror(device) : "there");
+		show_params(NULL);
+		show_info(w, &info);
+	}
+	twheel_close(w);
+	return 0;
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Durations and times as people write them.
+ *
+ *	90  1.5s  250ms  5m  1h30m  "2 hours 5 min"  1d12h  2w
+ *	2027-01-01  "2027-01-01 06:30"  2027-01-01T06:30:00.5Z  2027-01-01T06:30+02:00
+ *	06:30  "tomorrow 06:30"  @1798761600
+ *
+ * A number without a unit is seconds, and stands alone. A time without a zone is local;
+ * without a date it is the next one. Days have 24 hours here.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+
+#define DAY	(86400 * NS_PER_S)
+
+static const struct unit {
+	const char	*names;		/* with a space after each */
+	int64_t		ns;
+} units[] = {
+	{ "w week weeks ", 7 * DAY },
+	{ "d day days ", DAY },
+	{ "h hr hrs hour hours ", 3600 * NS_PER_S },
+	{ "m min mins minute minutes ", 60 * NS_PER_S },
+	{ "s sec secs second seconds ", NS_PER_S },
+	{ "ms msec msecs millisecond milliseconds ", NS_PER_MS },
+	{ "us usec usecs microsecond microseconds ", NS_PER_US },
+	{ "ns nsec nsecs nanosecond nanoseconds ", 1 },
+};
+
+int64_t time_now(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+static const char *skip_space(const char *s)
+{
+	while (isspace((unsigned char)*s))
+		s++;
+	return s;
+}
+
+/* The unit that @s begins with; *@s is moved behind it. 0 if it is none. */
+static int64_t parse_unit(const char **s)
+{
+	char name[16] = "";
+	size_t n = 0;
+
+	while (isalpha((unsigned char)(*s)[n]) && n < sizeof(name) - 2) {
+		name[n] = (*s)[n];
+		n++;
+	}
+	if (!n || isalpha((unsigned char)(*s)[n]))
+		return 0;
+	name[n] = ' ';
+	*s += n;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		const char *at = strstr(units[i].names, name);
+
+		if (at && (at == units[i].names || at[-1] == ' '))
+			return units[i].ns;
+	}
+	return 0;
+}
+
+/* Digits, and a fraction of up to nine; *@s is moved behind them. */
+static bool parse_number(const char **s, int64_t *whole, int64_t *billionths)
+{
+	int64_t scale = NS_PER_S;
+	bool any = false;
+
+	*whole = 0;
+	*billionths = 0;
+	for (; isdigit((unsigned char)**s); ++*s, any = true)
+		if (__builtin_mul_overflow(*whole, 10, whole) ||
+		    __builtin_add_overflow(*whole, **s - '0', whole))
+			return false;
+	if (**s != '.')
+		return any;
+	for (++*s; isdigit((unsigned char)**s); ++*s, any = true) {
+		scale /= 10;
+		*billionths += (**s - '0') * scale;
+	}
+	return any;
+}
+
+static bool add_part(int64_t *ns, int64_t whole, int64_t billionths, int64_t unit)
+{
+	__int128 part = (__int128)whole * unit + (__int128)billionths * unit / NS_PER_S;
+
+	part += *ns;
+	*ns = (int64_t)part;
+	return part <= INT64_MAX;
+}
+
+/* False if it is no duration, or longer than 292 years. */
+bool parse_duration(const char *s, int64_t *ns)
+{
+	int64_t whole, billionths, unit;
+	const char *start = s = skip_space(s);
+
+	*ns = 0;
+	do {
+		bool first = s == start;
+
+		if (!parse_number(&s, &whole, &billionths))
+			return false;
+		s = skip_space(s);
+		if (!*s && first)
+			unit = NS_PER_S;
+		else
+			unit = parse_unit(&s);
+		if (!unit || !add_part(ns, whole, billionths, unit))
+			return false;
+		s = skip_space(s);
+	} while (*s);
+	return true;
+}
+
+/* Local time, or that of a zone; false for 30 February. */
+static bool to_ns(const struct tm *tm, bool zoned, int64_t fraction, int64_t *ns)
+{
+	struct tm copy = *tm;
+	time_t t;
+
+	copy.tm_isdst = -1;
+	t = zoned ? timegm(&copy) - tm->tm_gmtoff : mktime(&copy);
+	if (copy.tm_mday != tm->tm_mday || copy.tm_mon != tm->tm_mon)
+		return false;
+	return !__builtin_mul_overflow((int64_t)t, NS_PER_S, ns) &&
+	       !__builtin_add_overflow(*ns, fraction, ns);
+}
+
+/* What may come after the minutes: seconds, a fraction, a zone. */
+static bool parse_rest(const char *s, struct tm *tm, bool *zoned, int64_t *fraction)
+{
+	const char *end;
+	int64_t whole;
+
+	if (*s == ':') {
+		s = strptime(s, ":%S", tm);
+		if (!s)
+			return false;
+		if (*s == '.' && !parse_number(&s, &whole, fraction))
+			return false;
+	}
+	end = strptime(s, "%z", tm);
+	*zoned = *s && end;
+	return !*(end && *s ? end : s);
+}
+
+/* HH:MM and so on, of a day that is in @tm already. */
+static bool parse_clock(const char *s, struct tm *tm, int64_t *ns)
+{
+	int64_t fraction = 0;
+	bool zoned;
+
+	s = strptime(s, "%H:%M", tm);
+	return s && parse_rest(s, tm, &zoned, &fraction) && to_ns(tm, zoned, fraction, ns);
+}
+
+static bool parse_date(const char *s, int64_t *ns)
+{
+	struct tm tm = { 0 };
+
+	s = strptime(s, "%Y-%m-%d", &tm);
+	if (!s)
+		return false;
+	if (!*s)
+		return to_ns(&tm, false, 0, ns);
+	if (*s != 'T' && !isspace((unsigned char)*s))
+		return false;
+	return parse_clock(skip_space(*s == 'T' ? s + 1 : s), &tm, ns);
+}
+
+/* The day @days from now, at midnight. */
+static struct tm day_from(int64_t now, int days)
+{
+	time_t t = (time_t)(now / NS_PER_S);
+	struct tm tm;
+
+	localtime_r(&t, &tm);
+	tm.tm_mday += days;
+	tm.tm_hour = 12;
+	tm.tm_min = 0;
+	tm.tm_sec = 0;
+	tm.tm_isdst = -1;
+	mktime(&tm);
+	tm.tm_hour = 0;
+	return tm;
+}
+
+static bool parse_epoch(const char *s, int64_t *ns)
+{
+	int64_t whole, fraction;
+
+	*ns = 0;
+	return parse_number(&s, &whole, &fraction) && !*s &&
+	       add_part(ns, whole, fraction, NS_PER_S);
+}
+
+static bool parse_day(const char *s, int64_t now, int64_t *ns)
+{
+	static const char *const words[] = { "today", "tomorrow" };
+
+	for (int i = 0; i < 2; i++) {
+		size_t len = strlen(words[i]);
+		struct tm tm;
+
+		if (strncmp(s, words[i], len) || (s[len] && !isspace((unsigned char)s[len])))
+			continue;
+		tm = day_from(now, i);
+		s = skip_space(s + len);
+		return *s ? parse_clock(s, &tm, ns) : to_ns(&tm, false, 0, ns);
+	}
+	return false;
+}
+
+/* A time since 1970, at @now by the clock on the wall. */
+bool parse_time(const char *s, int64_t now, int64_t *ns)
+{
+	struct tm tm;
+
+	s = skip_space(s);
+	if (*s == '@')
+		return parse_epoch(s + 1, ns);
+	if (parse_date(s, ns) || parse_day(s, now, ns))
+		return true;
+	for (int days = 0; days < 2; days++) {
+		tm = day_from(now, days);
+		if (!parse_clock(s, &tm, ns))
+			return false;
+		if (*ns > now)
+			return true;
+	}
+	return true;
+}
+
+/* The two greatest units there are: "1h 30m", "2.5s" where it is below a minute. */
+const char *show_duration(int64_t ns, char buf[32])
+{
+	static const struct { const char *name; int64_t ns; } shown[] = {
+		{ "d", DAY }, { "h", 3600 * NS_PER_S }, { "m", 60 * NS_PER_S }, { "s", NS_PER_S },
+	};
+
+	if (ns < NS_PER_MS)
+		snprintf(buf, 32, "%.4gus", (double)ns / NS_PER_US);
+	else if (ns < NS_PER_S)
+		snprintf(buf, 32, "%.4gms", (double)ns / NS_PER_MS);
+	else if (ns < 60 * NS_PER_S)
+		snprintf(buf, 32, "%.4gs", (double)ns / NS_PER_S);
+	for (int i = 0; i < 3 && ns >= 60 * NS_PER_S; i++) {
+		if (ns < shown[i].ns)
+			continue;
+		snprintf(buf, 32, "%lld%s %lld%s", (long long)(ns / shown[i].ns), shown[i].name,
+			 (long long)(ns % shown[i].ns / shown[i + 1].ns), shown[i + 1].name);
+		break;
+	}
+	return buf;
+}
+
+/* As parse_time() takes it. */
+const char *show_time(int64_t ns, char buf[48])
+{
+	time_t t = (time_t)(ns / NS_PER_S);
+	char zone[8], *at = buf;
+	struct tm tm;
+
+	localtime_r(&t, &tm);
+	at += strftime(at, 32, "%Y-%m-%dT%H:%M:%S", &tm);
+	strftime(zone, sizeof(zone), "%z", &tm);
+	snprintf(at, 16, ".%03d%s", (int)(ns % NS_PER_S / NS_PER_MS), zone);
+	return buf;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+/* Durations and times as twheel(1) reads and shows them. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib.h"
+#include "../../tools/twheel/cmd.h"
+
+static void durations(void)
+{
+	static const struct { const char *s; s64 ns; } good[] = {
+		{ "90", 90 * SEC }, { "0", 0 }, { "1.5", 3 * SEC / 2 }, { ".5s", SEC / 2 },
+		{ "1.s", SEC }, { "250ms", SEC / 4 }, { "5m", 300 * SEC },
+		{ "1h30m", 5400 * SEC }, { "1h 30m", 5400 * SEC }, { "2 hours", 2 * HOUR },
+		{ " 2 hours 5 min ", 7500 * SEC }, { "1d12h", 36 * HOUR },
+		{ "2w", 14 * 24 * HOUR }, { "10us", 10000 }, { "7ns", 7 }, { "0.000000001", 1 },
+		{ "1.9999999999s", 2 * SEC - 1 }, { "292y", -1 }, { "15250w", 15250 * 168 * HOUR },
+	};
+	static const char *const bad[] = {
+		"", " ", "x", "5x", "-5", "+5", "5 6", "5m 6", "1h-30m", "1e3", "0x10", ".", ".s",
+		"5 m m", "5minutess", "99999999999999999999", "300000000h", "9223372036854775808ns",
+		"inf", "1,5s",
+	};
+	s64 ns;
+
+	for (u32 i = 0; i < ARRAY_SIZE(good); i++) {
+		bool is = parse_duration(good[i].s, &ns);
+
+		if (!CHECK(is == (good[i].ns >= 0)) || (is && !CHECK_EQ(ns, good[i].ns)))
+			diag("	of '%s'", good[i].s);
+	}
+	CHECK(parse_duration("9223372036854775807ns", &ns));
+	CHECK_EQ(ns, INT64_MAX);
+	for (u32 i = 0; i < ARRAY_SIZE(bad); i++)
+		if (!CHECK(!parse_duration(bad[i], &ns)))
+			diag("	of '%s'", bad[i]);
+}
+
+/* 2026-03-28 12:00 in Berlin, the day before summer time begins. */
+#define NOW	(1774695600 * (s64)SEC)
+
+static void times(void)
+{
+	static const struct { const char *s; s64 sec; } good[] = {
+		{ "@1798761600", 1798761600 }, { "1970-01-01T00:00Z", 0 },
+		{ "2027-01-01T00:00:00Z", 1798761600 }, { "2027-01-01T02:00+02:00", 1798761600 },
+		{ "2027-01-01T02:00+0200", 1798761600 }, { "2027-01-01 01:00", 1798761600 },
+		{ "2027-01-01", 1798758000 }, { " 2027-01-01 01:00:00.0", 1798761600 },
+		{ "2028-02-29", 1835391600 },
+		{ "12:01", NOW / SEC + 60 }, { "12:00", NOW / SEC + 23 * 3600 },
+		{ "11:59", NOW / SEC + 23 * 3600 - 60 }, { "12:00:01", NOW / SEC + 1 },
+		{ "today", NOW / SEC - 12 * 3600 }, { "tomorrow", NOW / SEC + 12 * 3600 },
+		{ "tomorrow 06:30", NOW / SEC + 12 * 3600 + 6 * 3600 - 1800 },
+		{ "today 06:30", NOW / SEC - 12 * 3600 + 6 * 3600 + 1800 },
+	};
+	static const char *const bad[] = {
+		"", "x", "2027", "2027-13-01", "2027-02-29", "2027-02-30", "2027-04-31",
+		"2027-01-01 25:00", "2027-01-01 12:60", "2027-01-01 12", "2027-01-01x", "24:01",
+		"12:00x", "12:00:00x", "2027-01-01T00:00:00ZZ", "@", "@x", "@1x", "tomorrowx",
+		"yesterday", "2027-01-01T00:00:00.", "@9223372037",
+	};
+	s64 ns;
+
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	tzset();
+	for (u32 i = 0; i < ARRAY_SIZE(good); i++)
+		if (!CHECK(parse_time(good[i].s, NOW, &ns)) ||
+		    !CHECK_EQ(ns, good[i].sec * (s64)SEC))
+			diag("	of '%s'", good[i].s);
+	CHECK(parse_time("2027-01-01T00:00:00.25Z", NOW, &ns));
+	CHECK_EQ(ns, 1798761600 * (s64)SEC + 250 * (s64)MS);
+	for (u32 i = 0; i < ARRAY_SIZE(bad); i++)
+		if (!CHECK(!parse_time(bad[i], NOW, &ns)))
+			diag("	of '%s'", bad[i]);
+}
+
+static void shown(void)
+{
+	static const struct { s64 ns; const char *s; } good[] = {
+		{ 1500, "1.5us" }, { 999, "0.999us" }, { 1250000, "1.25ms" },
+		{ 3 * SEC / 2, "1.5s" },
+		{ 60 * SEC, "1m 0s" }, { 5400 * SEC, "1h 30m" }, { 36 * HOUR, "1d 12h" },
+		{ 59 * SEC, "59s" },
+	};
+	char buf[48];
+	s64 ns;
+
+	for (u32 i = 0; i < ARRAY_SIZE(good); i++)
+		if (!CHECK(!strcmp(show_duration(good[i].ns, buf), good[i].s)))
+			diag("	'%s', not '%s'", buf, good[i].s);
+	/* What is shown can be read. */
+	CHECK(parse_duration(show_duration(5400 * SEC, buf), &ns) && ns == 5400 * (s64)SEC);
+	CHECK(!strcmp(show_time(NOW + 250 * (s64)MS, buf), "2026-03-28T12:00:00.250+0100"));
+	CHECK(parse_time(buf, 0, &ns));
+	CHECK_EQ(ns, NOW + 250 * (s64)MS);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		{ durations, "durations" },
+		{ times, "times" },
+		{ shown, "how they are shown" },
+	};
+
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

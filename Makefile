@@ -30,11 +30,15 @@ udev_install:
 tools:
 	@$(MAKE) --no-print-directory -C tools
 
-.PHONY: lib try
+.PHONY: lib command try
 
 lib:
 	@scripts/deps.sh lib
 	@$(MAKE) --no-print-directory -C lib
+
+command:
+	@scripts/deps.sh command
+	@$(MAKE) --no-print-directory -C tools/twheel
 
 try:
 	@scripts/deps.sh lib
@@ -66,6 +70,7 @@ help:
 	@echo 'make udev_install     make /dev/twheel the group twheel'\''s (DESTDIR=, PREFIX=)'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'
+	@echo 'make command          twheel(1), in build/tools'
 	@echo 'make try              a tour of libtwheel, in this process and without a module'
 	@echo 'make check            every test; needs root or sudo if a package is missing'
 	@echo 'make check-fast       those without a virtual machine'

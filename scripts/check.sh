@@ -53,9 +53,10 @@ selftest() {
 	point "and those of 32 bits" quiet make -C selftest/uapi CFLAGS='-O2 -g -m32' \
 		O="$top/build/uapi32" SUFFIX=32 || return
 	point "and those of libtwheel" quiet make -C selftest/lib || return
+	point "and twheel(1)" quiet make -C tools/twheel || return
 	mapfile -t tests < <(uapi build/uapi; uapi build/uapi32
 		find build/libtest/plain -name 'test_*' -executable | sort
-		echo build/libtest/plain/step)
+		echo build/libtest/plain/step; echo selftest/lib/guest_command.sh)
 	names=" ${tests[*]##*/} "
 	names=${names/ test_stress / test_stress,$OPERATIONS }
 	names=${names/ test_fuzz / test_fuzz,$FUZZ }
@@ -71,7 +72,7 @@ selftest() {
 	END
 	point "the machine's verdict" scripts/boot.sh selftest 600 $run \
 		twheel.ko twheel_chardev.ko samples/twheel_sessions.ko \
-		build/uapi/suspend "${tests[@]}" "${kmods[@]}"
+		build/uapi/suspend build/tools/twheel "${tests[@]}" "${kmods[@]}"
 }
 
 # Shares of a CPU are the same each time where a ns is an instruction.

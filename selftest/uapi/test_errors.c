@@ -956,7 +956,7 @@ static int try_add(void)
 	return call(TWHEEL_IOC_ADD, &(struct twheel_op){ .expires_ns = HOUR });
 }
 
-/* In a cgroup of 16 MiB: open() and ADD until they cannot. */
+/* In a cgroup of 64 MiB, some of it stacks of threads: open() and ADD until they cannot. */
 static void use_up_memory(void)
 {
 	int rc = 0, file = dev_open(0);
@@ -983,7 +983,7 @@ static void full_cgroup(void)
 	pid_t pid;
 	u32 was;
 
-	cgroup_set("errors", "memory.max", 16 << 20);
+	cgroup_set("errors", "memory.max", 64 << 20);
 	param_set("max_timers", ~0U, &was);
 	pid = fork();
 	if (!pid) {

@@ -314,20 +314,43 @@ static u32 fill_memory(int fd, u64 *first)
 }
 
 /*
- * Another file, when memory is used up: with these out of the way there are some 4 pages, which
- * is enough for what open() takes of the kernel, and not for the wheel, which is 5.
+ * Another file, when memory is used up. These pages are given back for it: enough for what else
+ * open() takes of the kernel, which would kill if there were none, and not for the wheel, of 5.
  */
-#define SPARE	64
+#define SPARE	4
 
-static void open_without_memory(const int *spare)
+static size_t spare_bytes(void)
+{
+	return SPARE * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void *take_spare(void)
+{
+	void *p = mmap(NULL, spare_bytes(), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (p == MAP_FAILED)
+		bail("mmap");
+	return p;
+}
+
+static void open_without_memory(void *spare)
 {
 	int fd;
 
-	for (int i = 0; i < SPARE; i++)
-		close(spare[i]);
-	sleep_ms(200);		/* they are freed after a while */
+	CHECK(!munmap(spare, spare_bytes()));
 	fd = open("/dev/twheel", O_RDWR);
 	CHECK_EQ(fd < 0 ? errno : 0, ENOMEM);
+}
+
+/* What is freed is kept for the CPU that freed it. */
+static void stay_on_cpu(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one));
 }
 
 /* In the cgroup. From where memory is used up on nothing may be allocated here either. */
@@ -335,15 +358,16 @@ static void use_up_memory(const void *unused)
 {
 	static struct twheel_event ev[SHORT + 1];
 	static struct twheel_op op;
-	int fd, got = 0, spare[SPARE];
 	struct twheel_info i;
+	int fd, got = 0;
+	void *spare;
 	u32 nr;
 
 	(void)unused;
+	stay_on_cpu();
 	cgroup_join(CGROUP);
 	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
-	for (int k = 0; k < SPARE; k++)
-		spare[k] = open("/dev/null", O_RDONLY);
+	spare = take_spare();
 	fd = dev_open(O_NONBLOCK);
 	nr = fill_memory(fd, &op.handle);
 	CHECK(nr > 100000 && nr < 300000);

@@ -252,7 +252,7 @@ struct twheel_op {
  * @ops:	address of an array of struct twheel_op
  * @nr:		how many, at most TWHEEL_BATCH_MAX; for DRAIN at least 1
  * @op_size:	distance from one to the next: sizeof(struct twheel_op), which may
- *		be longer than the kernel's, as any structure; at most 4096
+ *		be longer than the kernel's, as any structure; a multiple of 8, at most 4096
  * @flags:	SUBMIT: must be 0. DRAIN: TWHEEL_F_ABS or 0
  * @nr_done:	must be 0. Out: how many have a result in their @res, or were drained
  * @nr_failed:	must be 0. Out: how many of these are negative

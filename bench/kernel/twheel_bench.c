@@ -85,6 +85,7 @@ static u32 *order;		/* a permutation */
 static u64 *when;		/* what each timer is armed with, in the subject's unit */
 static void *timers;		/* of the subject whose turn it is */
 static u32 fired;
+static u32 cancelled;
 static DECLARE_COMPLETION(all_fired);
 
 /* What the rounds measured. */
@@ -228,9 +229,9 @@ static __always_inline void arm_##_name(u32 i, u64 w)				\
 	do_arm;									\
 }										\
 										\
-static __always_inline void cancel_##_name(u32 i)				\
+static __always_inline int cancel_##_name(u32 i)				\
 {										\
-	do_cancel;								\
+	return do_cancel;							\
 }										\
 										\
 static u64 hot_##_name(u32 nr)							\
@@ -268,10 +269,11 @@ static u64 rearm_##_name(u32 nr)						\
 static u64 cancel_all_##_name(u32 nr)						\
 {										\
 	u64 begin = cpu_ns();							\
-	u32 i;									\
+	u32 i, done = 0;							\
 										\
 	for (i = 0; i < nr; i++)						\
-		cancel_##_name(order[i]);					\
+		done += cancel_##_name(order[i]);				\
+	cancelled = done;							\
 	return cpu_since(begin);						\
 }
 
@@ -423,6 +425,10 @@ static int run_pending(const struct subject *s)
 		touch_softlockup_watchdog();
 		local_irq_restore(flags);
 		cond_resched();
+		if (cancelled != n) {
+			pr_err("not ok: %s: %u of %u timers were armed\n", s->name, cancelled, n);
+			return -EINVAL;
+		}
 	}
 	report_median(s->name, "add", unit, add, n);
 	report_median(s->name, "rearm", unit, rearm, n);

@@ -387,6 +387,20 @@ static void million(bool kills)
 	users_become(before);
 }
 
+/* So often that a page that is lost each time is seen when the modules are unloaded. */
+static void opened_often(void)
+{
+	int before = users();
+
+	for (u32 i = 0; i < 4000 && !failed(); i++) {
+		int fd = dev_open(0);
+
+		add(fd, i % 2 ? HOUR : 0, i);
+		close(fd);
+	}
+	users_become(before);
+}
+
 static void child_that_leaves(int unused)
 {
 	int fd = dev_open(0);
@@ -676,6 +690,7 @@ static const struct test tests[] = {
 	{ sent_and_not_received, "SCM_RIGHTS: and in the message" },
 	{ exec_and_cloexec, "exec: open it stays, with O_CLOEXEC it is gone" },
 	{ exec_in_the_middle, "exec in the middle of the other threads' calls" },
+	{ opened_often, "open() and close(), 4000 times" },
 	{ exit_with_pending, "exit with timers pending and ready" },
 	{ million_and_reader, "close() with a million pending, a reader in another process" },
 	{ rmmod_refused, "rmmod is refused while a file is open, or in use" },

@@ -193,7 +193,8 @@ static void take_event(const struct twheel_event *ev, u64 time)
 		wrong(UNKNOWN, NULL, a);
 		return;
 	}
-	if (time < ev->expires_ns)
+	/* Each of the periods has passed. */
+	if (time < ev->expires_ns + (ev->count - 1) * (u64)a->periods * PERIOD)
 		wrong(EARLY, NULL, a);
 	if (a->kind == RATE)
 		raise_to(&a->end, ev->expires_ns + ev->count * a->periods * PERIOD);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A wheel beside a deliberately stupid oracle: an array that says when each timer is
+ * due, and loops over all of it. Each operation is done to both, and what must hold
+ * is checked.
+ *
+ * Which operations is not decided here: oracle.c draws them at random, ../fuzz has
+ * them from a fuzzer. An episode is begin(), operations, finish().
+ */
+#ifndef ORACLE_H
+#define ORACLE_H
+
+#include "test.h"
+
+#define NR_MAX		(8 * WHEEL_BIG + 100)
+#define IDLE		0		/* no timer is due at tick 0 */
+
+/* What must hold, each a line of TAP. */
+enum prop {
+	TICK, ONCE, LOST, NEXT, BUDGET, CLOCK, COUNT, SOUND, NR_PROPS
+};
+
+static const char *const promise[NR_PROPS] = {
+	[TICK]		= "a timer fires in its tick, never early, never late, in order",
+	[ONCE]		= "no timer fires that is not queued: never twice, never cancelled",
+	[LOST]		= "after an advance nothing that was due is left",
+	[NEXT]		= "the next event is never later than the earliest timer",
+	[BUDGET]	= "no call does more than its budget, or stops while it has some",
+	[CLOCK]		= "clk follows the time, and never overtakes an event",
+	[COUNT]		= "the wheel holds as many timers as were added",
+	[SOUND]		= "wheel_check() is content",
+};
+
+/* What must have happened for the run to have meant something. */
+enum seen {
+	IN_L0, IN_L1, IN_L2, IN_L3, IN_L4, IN_FAR,
+	CUT_IDLE, CUT_CASCADE, CUT_EXPIRE, CUT_PACE,
+	ADD_MIDWAY, DEL_MIDWAY, ADD_INSIDE, DEL_INSIDE,
+	BIG_BUCKET, OWED, LOOKING, DEL_LOOKED, EXPIRED, NR_SEEN
+};
+
+static u64 checks[NR_PROPS], broken[NR_PROPS], count[NR_SEEN];
+
+/* The episode: the wheel, the timers, the oracle, the time. */
+static struct wheel *w;
+static struct wheel_timer timer[NR_MAX];
+static u64 due[NR_MAX];
+static unsigned int nr;
+static u64 now, ops;
+
+/* What is done in the loop that takes the expired timers, at the expiry of timer @i. */
+static void at_expiry(unsigned int i);
+
+static bool failed(void)
+{
+	unsigned int p;
+
+	for (p = 0; p < NR_PROPS; p++)
+		if (broken[p])
+			return true;
+	return false;
+}
+
+static void expect(enum prop p, bool holds)
+{
+	checks[p]++;
+	if (holds)
+		return;
+	if (!failed())
+		diag("operation %llu, clk %llu now %llu phase %d: not so: %s",
+		     (ull)ops, (ull)wheel_clk(w), (ull)now, w->phase, promise[p]);
+	broken[p]++;
+}
+
+/* The oracle. */
+
+static u64 earliest(void)
+{
+	u64 min = WHEEL_NEVER;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (due[i] != IDLE && due[i] < min)
+			min = due[i];
+	return min;
+}
+
+static unsigned int queued(void)
+{
+	unsigned int n = 0, i;
+
+	for (i = 0; i < nr; i++)
+		n += due[i] != IDLE;
+	return n;
+}
+
+/* Operations on one timer, in the wheel and in the oracle */
+
+static bool midway(void)
+{
+	return w->phase != WHEEL_IDLE;
+}
+
+static void add(unsigned int i, u64 expires)
+{
+	u64 next = w->next;
+	bool earlier;
+
+	ops++;
+	earlier = wheel_add(w, &timer[i], expires);
+	due[i] = expires > wheel_clk(w) ? expires : wheel_clk(w) + 1;
+	expect(NEXT, w->next <= due[i] && earlier == (w->next < next) && w->next <= next);
+	expect(ONCE, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
+	count[ADD_MIDWAY] += midway();
+	count[IN_L0 + (timer[i].bucket >= WHEEL_L1) + (timer[i].bucket >= WHEEL_L2) +
+	      (timer[i].bucket >= WHEEL_L3) + (timer[i].bucket >= WHEEL_L4) +
+	      (timer[i].bucket >= WHEEL_FAR)]++;
+}
+
+static void del(unsigned int i)
+{
+	ops++;
+	count[DEL_MIDWAY] += midway();
+	count[DEL_LOOKED] += timer[i].bucket == WHEEL_FAR + !w->far;
+	wheel_del(w, &timer[i]);
+	due[i] = IDLE;
+	expect(ONCE, !wheel_pending(&timer[i]));
+}
+
+/*
+ * Up to @n idle timers, from timer @i on, into the @spread ticks from @expires on: into
+ * the same tick, or the same bucket of some level.
+ */
+static void burst(u64 expires, u64 spread, unsigned int n, unsigned int i)
+{
+	unsigned int k;
+
+	if (expires > WHEEL_NEVER - spread)
+		return;
+	for (k = 0; k < nr && n; k++, i = i + 1 < nr ? i + 1 : 0) {
+		if (due[i] != IDLE)
+			continue;
+		add(i, expires + below(spread));
+		n--;
+	}
+}
+
+static void expired(struct wheel_timer *t)
+{
+	unsigned int i = t - timer;
+
+	count[EXPIRED]++;
+	expect(ONCE, due[i] != IDLE && !wheel_pending(t));
+	expect(TICK, due[i] == wheel_clk(w) && t->expires == due[i] && due[i] <= now);
+	expect(SOUND, t->data == i && t->flags == (u16)~i);
+	due[i] = IDLE;
+	at_expiry(i);
+}
+
+/* What the wheel is in the middle of. */
+static void look(bool unfinished)
+{
+	u32 owed = 0;
+	unsigned int l;
+
+	if (unfinished)
+		count[CUT_IDLE + w->phase]++;
+	for (l = 1; l < WHEEL_LEVELS; l++)
+		owed += w->quota[l];
+	count[OWED] += unfinished && w->phase == WHEEL_PACE && owed;
+	count[BIG_BUCKET] += find_next_bit(w->big, WHEEL_FAR, WHEEL_L1) < WHEEL_FAR;
+	count[LOOKING] += w->bucket[WHEEL_FAR + !w->far].n > 0;
+}
+
+static void state(u64 clk)
+{
+	bool unfinished = wheel_due(w, now);
+	u64 min = earliest();
+
+	expect(CLOCK, wheel_clk(w) >= clk && wheel_clk(w) <= now);
+	expect(NEXT, w->next <= min);
+	expect(COUNT, w->nr == queued());
+	if (unfinished) {
+		expect(TICK, min >= wheel_clk(w));
+	} else {
+		expect(LOST, min > now);
+		expect(CLOCK, wheel_clk(w) == now && !midway());
+	}
+	look(unfinished);
+}
+
+static void advance_to(u64 time, u32 budget)
+{
+	u64 moves = w->moves, clk = wheel_clk(w), fired = 0;
+	u32 left = budget;
+	struct wheel_timer *t;
+
+	ops++;
+	now = time;
+	while ((t = wheel_expire(w, now, &left)) && !failed()) {
+		expired(t);
+		fired++;
+		expect(BUDGET, left < budget);
+	}
+	expect(BUDGET, left <= budget && fired + (w->moves - moves) <= budget - left);
+	expect(BUDGET, !left || !wheel_due(w, now));
+	state(clk);
+}
+
+/* Time goes by, and nobody calls but to add: clk follows up to the next event. */
+static void forward(u64 time)
+{
+	u64 clk = wheel_clk(w), next = w->next;
+
+	ops++;
+	now = time;
+	wheel_forward(w, now);
+	expect(CLOCK, wheel_clk(w) == (now > clk && now < next ? now : clk) && w->next == next);
+}
+
+/* A new wheel at tick @clk, and @n timers, all idle. */
+static void begin(u64 clk, unsigned int n)
+{
+	unsigned int i;
+
+	now = clk;
+	nr = n;
+	w = new_wheel(now);
+	for (i = 0; i < nr; i++) {
+		timer[i] = (struct wheel_timer) { .data = i, .flags = ~i };
+		due[i] = IDLE;
+	}
+}
+
+/* Let all fire that can, and cancel those at the end of time. at_expiry() adds no more. */
+static void finish(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr && !failed(); i++)
+		if (due[i] != IDLE && due[i] > now + 1000 * SPAN)
+			del(i);
+	while (queued() && !failed())
+		advance_to(now + 4 * SPAN, NO_LIMIT);
+	if (!failed()) {
+		expect(COUNT, !w->nr);
+		expect(SOUND, sound(w));
+	}
+	free(w);
+}
+
+#endif

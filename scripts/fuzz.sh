@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# fuzz.sh [SECONDS]: the wheel under libFuzzer, see selftest/fuzz. Each geometry goes
+# through its corpus first, then makes up inputs for so long; both at once.
+# shellcheck disable=SC2317 # point calls the functions
+. "$(dirname "$0")/lib.sh"
+
+seconds=${1:-60} out=$top/build/fuzz corpus=$top/selftest/fuzz/corpus
+geometries=(real small)
+# The length of an input: short ones are tried more often. A second is much for one.
+limits=(-max_len=96 -timeout=10)
+nr=0 bad=0
+
+point() {
+	local name=$1 log=$2
+
+	shift 2
+	nr=$((nr + 1))
+	if "$@"; then
+		echo "ok $nr - $name"
+		return
+	fi
+	echo "not ok $nr - $name"
+	bad=1
+	# What did not hold, or what a sanitizer says, and where the input is.
+	grep -aE '^# |ERROR|SUMMARY|runtime error|Test unit written' "$log" | sed 's/^\(# \)*/# /'
+	echo "# log: $log"
+}
+
+replay() {
+	local inputs=("$corpus/$1"/*)
+
+	[ -s "${inputs[0]}" ] && "$out/$1" "${limits[@]}" "${inputs[@]}" >"$out/$1.replay" 2>&1
+}
+
+# New inputs go to the first directory.
+begin() {
+	mkdir -p "$out/corpus-$1"
+	"$out/$1" "${limits[@]}" -max_total_time="$seconds" -artifact_prefix="$out/$1-" \
+		"$out/corpus-$1" "$corpus/$1" >"$out/$1.log" 2>&1 &
+}
+
+runs() { sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$out/$1.log"; }
+
+quiet make -s -C "$top/selftest/fuzz"
+echo 1..4
+for g in "${geometries[@]}"; do
+	point "$g: the corpus, $(find "$corpus/$g" -type f | wc -l) inputs" "$out/$g.replay" replay "$g"
+done
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null || :' EXIT
+for g in "${geometries[@]}"; do
+	begin "$g"
+	pids+=($!)
+done
+for i in 0 1; do
+	g=${geometries[i]}
+	status=0
+	wait "${pids[i]}" || status=$?
+	point "$g: $(runs "$g") inputs in $seconds s" "$out/$g.log" [ "$status" = 0 ]
+done
+exit $bad

@@ -6,7 +6,7 @@ PREFIX	?= /usr
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
 .PHONY: modules clean modules_install install headers_install tools demo check
-.PHONY: check-fast lint bench-wheel bench-kernel udev_install help
+.PHONY: check-fast lint fuzz bench-wheel bench-kernel udev_install help
 
 modules:
 	@$(kbuild) modules
@@ -57,6 +57,11 @@ lint:
 	@scripts/deps.sh build lint
 	@scripts/lint.sh
 
+# A minute of it is a habit; an hour is what finds the rest.
+fuzz:
+	@scripts/deps.sh fuzz
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
 bench-wheel:
 	@bench/wheel/run.sh
 
@@ -75,6 +80,7 @@ help:
 	@echo 'make check            every test; needs root or sudo if a package is missing'
 	@echo 'make check-fast       those without a virtual machine'
 	@echo 'make lint             the static gates'
+	@echo 'make fuzz             the wheel under libFuzzer (FUZZ_SECONDS=60)'
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make tools            the user-space programs, in build/tools'

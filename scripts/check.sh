@@ -109,7 +109,7 @@ uml() {
 		uml_boot century 120 "" twheel_century.ko
 }
 
-groups=(build native libtest lint uapi rig uml)
+groups=(build native libtest lint fuzz uapi rig uml)
 [ "${1:-}" != fast ] || groups=(build native libtest lint)
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)
@@ -120,6 +120,7 @@ suite wheel make -s -C selftest/wheel check
 suite lib make -s -C selftest/lib check
 suite lint scripts/lint.sh
 if [ "${1:-}" != fast ]; then
+	suite fuzz scripts/fuzz.sh 30
 	suite qemu selftest
 	attack </dev/null >$log/attack.tap 2>&1 &	# what else the host does is nothing to it
 	suite uml uml

@@ -14,6 +14,7 @@ packages() {
 	lint)	echo git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
+	fuzz)	echo make clang libclang-rt-dev libc6-dev ;;
 	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
 	uml)	echo make gcc libc6-dev bc bison flex patch xz-utils busybox-static cpio gzip ;;

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of the timers of a file of /dev/twheel, for spin: who cancels, re-arms,
+ * fires and reads them at the same time, and who waits to.
+ *
+ * An inline stands for the function of its name in twheel_chardev.c; prove.sh sees to
+ * it that there is one. What is done in one hold of the base's lock is one atomic step.
+ * There are two slots, two readers, the interrupt, and one who submits or drains; more are
+ * as one, by file->submit. All of them go on for ever.
+ *
+ * What the user has been told of an arming:
+ *	OWED	an event must come
+ *	GIVEN	its event has been read
+ *	EITHER	armed anew while its event was being read, so that it may be read or not
+ *	NOTHING	never armed; or cancelled, or armed anew, by a call that said so
+ *
+ * What must hold:
+ *   - an event is read of what is OWED or EITHER, and of nothing else: no event twice,
+ *     and none after a cancel that gave 0 or 1
+ *   - what is OWED is armed, ready or being read: nothing is lost, by a fault neither
+ *   - events are read in the order in which they expired
+ *   - an old handle is ENOENT, and one that is ENOENT is owed nothing
+ *   - no reader sleeps while an event is ready, unless another is on its way
+ *
+ * Each -DBREAK_... is a mistake that must be found.
+ *
+ * Generations are not counted: a handle is stale or it is not. So nothing is said of
+ * one that comes up again after 2^32 uses of its slot.
+ */
+#define SLOTS	2
+
+mtype:state = { FREE, ARMED, READY, READING, IDLE }
+mtype:kind = { ONCE, KEEP, PERIODIC }
+mtype:word = { NOTHING, OWED, GIVEN, EITHER }
+mtype:result = { ZERO, ONE, ENOENT, EALREADY }
+
+typedef slot_t {
+	mtype:state state = FREE;
+	mtype:kind kind = ONCE;
+	bool stale = true;		/* the handle that the user knows, */
+	bool old = true;		/* and the one before it */
+	bool out;			/* ARMED, but not in the wheel: it is being drained */
+	mtype:word word = NOTHING	/* on what the slot is armed for, */
+	mtype:word past = NOTHING	/* and on what it was, if that is being read still */
+}
+
+/* The bounce: it is who's has file->reading. */
+typedef event_t {
+	byte who = SLOTS;
+	bool stale;			/* its handle */
+	bool past			/* it is of an arming before the last one */
+}
+
+slot_t slot[SLOTS];
+byte earlier;				/* which slot expired before the other */
+chan ready = [SLOTS] of { byte };
+event_t event[SLOTS];
+bool reading;				/* file->reading */
+bool asleep[2];				/* readers */
+byte coming;				/* readers that are in the call and not asleep */
+bool waking;				/* there are new events, and a wake-up will follow */
+
+#define nr_ready	len(ready)
+
+/* Within a step only. */
+hidden byte i, rest, other;
+hidden byte found, present;
+hidden mtype:result res;
+
+inline slot_find(s, is_stale)
+{
+	found = slot[s].state != FREE && !is_stale
+}
+
+inline slot_put(s)
+{
+	assert(slot[s].word != OWED);
+	slot[s].state = FREE;
+	slot[s].kind = ONCE;
+	slot[s].word = NOTHING;
+#ifndef BREAK_GENERATION
+	slot[s].stale = true;
+	for (i : 0 .. SLOTS - 1) {
+		if
+		:: event[i].who == s -> event[i].stale = true
+		:: else
+		fi
+	}
+#endif
+}
+
+inline slot_arm(s)
+{
+	assert(slot[s].word != OWED);
+	slot[s].state = ARMED;
+	slot[s].word = OWED
+}
+
+inline slot_detach(s)
+{
+	if
+#ifndef BREAK_DETACH
+	:: slot[s].state == READY -> ready??eval(s)
+#endif
+	:: else
+	fi
+}
+
+/* The event that is being read is of the past now. */
+#define read_on(s)							\
+	slot[s].past = (slot[s].word == OWED -> EITHER : slot[s].word);	\
+	for (i : 0 .. SLOTS - 1) {					\
+		if							\
+		:: event[i].who == s -> event[i].past = true		\
+		:: else							\
+		fi							\
+	}
+
+inline op_arm(s)
+{
+	if
+	:: slot[s].kind = ONCE
+	:: slot[s].kind = KEEP
+	:: slot[s].kind = PERIODIC
+	fi;
+	slot_arm(s)
+}
+
+inline op_add(s)
+{
+	op_arm(s);
+	slot[s].old = slot[s].stale;
+	slot[s].stale = false
+}
+
+inline op_mod(s, is_stale)
+{
+	slot_find(s, is_stale);
+	if
+	:: !found -> res = ENOENT
+	:: else ->
+		res = (slot[s].state == ARMED -> ONE : ZERO);
+		slot_detach(s);
+		if
+		:: slot[s].state == READING -> read_on(s)
+		:: else
+		fi;
+		slot[s].word = NOTHING;
+		op_arm(s)
+	fi
+}
+
+inline op_cancel(s, is_stale)
+{
+	slot_find(s, is_stale);
+	if
+	:: !found -> res = ENOENT
+#ifndef BREAK_CANCEL_READING
+	:: found && slot[s].state == READING -> res = EALREADY
+#endif
+	:: else ->
+		res = (slot[s].state == ARMED -> ONE : ZERO);
+		slot_detach(s);
+		slot[s].word = NOTHING;
+		slot_put(s)
+	fi
+}
+
+/* Wakes one: readers are exclusive. */
+inline file_wake()
+{
+	if
+	:: asleep[0] -> asleep[0] = false; coming++
+	:: asleep[1] -> asleep[1] = false; coming++
+	:: !asleep[0] && !asleep[1]
+	fi
+}
+
+inline file_expired(s)
+{
+	slot[s].state = READY;
+	ready!s;
+	earlier = 1 - s
+}
+
+inline file_sink_wake()
+{
+	waking = false;
+	file_wake()
+}
+
+inline read_collect(most)
+{
+	nr = 0;
+	do
+	:: nr < most && nr_ready > 0 ->
+		ready?other;
+		slot[other].state = READING;
+		event[nr].who = other;
+		nr++
+	:: else -> break
+	od
+}
+
+/* Event @n has reached the user. That of the other slot may not be older and still to come. */
+#define delivered(n)							\
+	other = event[n].who;						\
+	if								\
+	:: event[n].past ->						\
+		assert(slot[other].past == EITHER);			\
+		slot[other].past = GIVEN				\
+	:: else ->							\
+		assert(slot[other].word == OWED);			\
+		assert(earlier == other || slot[1 - other].word != OWED ||	\
+		       slot[1 - other].state == ARMED);			\
+		slot[other].word = GIVEN				\
+	fi
+
+/* An event at a time, until all are copied or a fault comes. */
+#define copy_to_iter()							\
+	copied = 0;							\
+	do								\
+	:: copied < nr -> atomic { delivered(copied); copied++ }	\
+	:: break							\
+	od
+
+inline slot_after_read(s)
+{
+	assert(slot[s].word == GIVEN);
+	if
+	:: slot[s].kind == ONCE -> slot_put(s)
+	:: slot[s].kind == KEEP -> slot[s].state = IDLE
+	:: slot[s].kind == PERIODIC -> slot_arm(s)
+	fi
+}
+
+inline slot_unread(s)
+{
+	slot[s].state = READY;
+	ready!s;
+#ifndef BREAK_UNREAD_TAIL
+	rest = nr_ready - 1;
+	do
+	:: rest > 0 -> ready?other; ready!other; rest--
+	:: else -> break
+	od
+#endif
+}
+
+inline read_commit()
+{
+	do
+	:: nr > 0 ->
+		nr--;
+		other = event[nr].who;
+		slot_find(other, event[nr].stale);
+		if
+#ifdef BREAK_COMMIT_BLIND
+		:: found ->
+#else
+		:: found && slot[other].state == READING ->
+#endif
+			if
+			:: nr < copied -> slot_after_read(other)
+#ifdef BREAK_FAULT_LOSES
+			:: else -> slot_put(other)
+#else
+			:: else -> slot_unread(other)
+#endif
+			fi
+		:: else
+		fi;
+		other = event[nr].who;
+		slot[other].past = NOTHING;
+		event[nr].who = SLOTS; event[nr].stale = false; event[nr].past = false
+	:: else -> break
+	od
+}
+
+/* All that is armed, or as much as there is room for. */
+inline drain_collect()
+{
+	for (i : 0 .. SLOTS - 1) {
+		if
+		:: slot[i].state == ARMED -> slot[i].out = true
+		:: true
+		fi
+	}
+}
+
+/* The caller has got some, and has been told of none. */
+inline drain_commit(s)
+{
+	if
+	:: slot[s].out ->
+		slot[s].out = false;
+		slot[s].word = NOTHING;
+		if
+		:: slot_put(s)
+		:: slot_arm(s)
+		fi
+	:: else
+	fi
+}
+
+/* Until nothing is ready, there is no more room, or a fault or a signal comes. */
+inline read_ready()
+{
+	do
+	:: nr_ready > 0 ->
+		atomic {
+			if
+			:: read_collect(1)
+			:: read_collect(SLOTS)
+			fi
+		};
+		copy_to_iter();
+		atomic {
+			present = copied < nr;
+			read_commit();
+			copied = 0;
+			if
+			:: present -> break
+			:: else
+			fi
+		}
+	:: break
+	od
+}
+
+/* Operations of a batch, or of several: what is between them makes no difference. */
+active proctype submitter()
+{
+	byte s;
+
+	do
+	:: atomic {
+		if
+		:: s = 0
+		:: s = 1
+		fi;
+		present = true;
+		res = ZERO;
+		if
+		:: slot[s].state == FREE -> op_add(s)
+		:: op_mod(s, slot[s].stale)
+		:: op_cancel(s, slot[s].stale)
+		:: present = false; op_mod(s, slot[s].old)
+		:: present = false; op_cancel(s, slot[s].old)
+		fi;
+		assert(present || res == ENOENT);
+		assert(!present || res != ENOENT || slot[s].word != OWED);
+		s = 0
+	}
+	:: atomic { drain_collect() };
+		atomic {
+			drain_commit(0);
+			drain_commit(1)
+		}
+	od
+}
+
+#ifdef BREAK_DRAIN_LEAVES_ARMED
+#define due(s)		(slot[s].state == ARMED)
+#else
+#define due(s)		(slot[s].state == ARMED && !slot[s].out)
+#endif
+
+/* The interrupt: any that are armed may be due, in one batch or more. */
+active proctype base_run()
+{
+	byte s;
+
+	do
+	:: atomic {
+		due(0) || due(1) ->
+		waking = true;
+#ifdef BREAK_WAKE_FIRST
+		file_sink_wake()
+	};
+	atomic {
+#endif
+		s = 0;
+		do
+		:: s < SLOTS && due(s) -> file_expired(s); s++
+		:: s < SLOTS -> s++
+		:: s == SLOTS -> break
+		od;
+		s = 0
+	};
+#ifndef BREAK_WAKE_FIRST
+	atomic { file_sink_wake() }
+#endif
+	od
+}
+
+/* @me is a number; a reader that has returned need not come again. */
+proctype file_read_iter(byte me)
+{
+	byte nr, copied;
+
+end:
+	do
+	:: coming++;
+		/* reader_wait() */
+		do
+		:: atomic { nr_ready > 0 -> break }
+		:: atomic { nr_ready == 0 -> asleep[me] = true; coming-- };
+			!asleep[me]
+		od;
+		/* reader_lock(), unless a signal interrupts it */
+		if
+#ifdef BREAK_NO_LOCK
+		:: reading = true;
+#else
+		:: atomic { !reading -> reading = true };
+#endif
+			read_ready();
+			reading = false
+		:: skip
+		fi;
+		atomic {
+			coming--;
+#ifndef BREAK_NO_PASS_ON
+			if
+			:: nr_ready > 0 -> file_wake()
+			:: else
+			fi
+#endif
+		}
+	od
+}
+
+#define lost(s)		(slot[s].word == OWED && slot[s].state != ARMED &&	\
+			 slot[s].state != READY && slot[s].state != READING)
+#define mislisted(s)	(slot[s].state == READY && !ready??[s] ||	\
+			 slot[s].state != READY && ready??[s])
+#define overslept	(nr_ready > 0 && (asleep[0] || asleep[1]) && !waking && coming == 0)
+
+active proctype monitor()
+{
+end:
+	atomic {
+		lost(0) || lost(1) || mislisted(0) || mislisted(1) || overslept ->
+		assert(false)
+	}
+}
+
+init
+{
+	atomic { run file_read_iter(0); run file_read_iter(1) }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The wheel as place.py sees it: the numbers its formula is made of, and what the code
+ * does with the samples on standard input, lines of "clk expires".
+ *
+ * A line of output per sample: the slots of clk by level, the slot of the timer, the
+ * event that it causes, the one it causes where it makes its bucket a big one, and the
+ * tick it fires in.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wheel.h"
+
+#define ull	unsigned long long	/* a u64 for printf() */
+
+static void numbers(void)
+{
+	static const unsigned int radix[] = {
+		WHEEL_R0, WHEEL_R1, WHEEL_R2, WHEEL_R3, WHEEL_R4
+	};
+	unsigned int l;
+
+	for (l = 0; l < WHEEL_LEVELS; l++) {
+		const struct wheel_level *lv = &wheel_levels[l];
+
+		printf("%u %u %u %u\n", radix[l], lv->first, lv->slots, lv->width);
+	}
+	printf("%d %d %d %d\n", WHEEL_FAR, WHEEL_SLOTS, WHEEL_BIG, WHEEL_W4);
+}
+
+/* The event of a timer that finds WHEEL_BIG others in its bucket. */
+static u64 big_event(struct wheel *w, u64 e)
+{
+	struct wheel_timer t = { .expires = e };
+	u64 event;
+
+	wheel_place(w, &t);
+	w->bucket[t.bucket].n = WHEEL_BIG;
+	__hlist_del(&t.node);
+	event = wheel_place(w, &t);
+	__hlist_del(&t.node);
+	return event;
+}
+
+static u64 fired(struct wheel *w, u64 e)
+{
+	u32 budget = UINT32_MAX;
+	struct wheel_timer *t = wheel_expire(w, e - 1, &budget);
+
+	if (!t)
+		t = wheel_expire(w, e, &budget);
+	return t ? wheel_clk(w) : 0;
+}
+
+static void sample(struct wheel *w, u64 clk, u64 e)
+{
+	struct wheel_timer t = { 0 };
+	unsigned int l;
+	u64 big;
+
+	memset(w, 0, sizeof(*w));
+	wheel_init(w, clk);
+	big = big_event(w, e);
+	memset(w, 0, sizeof(*w));
+	wheel_init(w, clk);
+	for (l = 0; l < WHEEL_LEVELS; l++)
+		printf("%u ", w->slot[l]);
+	wheel_add(w, &t, e);
+	printf("%u %llu %llu", t.bucket, (ull)w->next, (ull)big);
+	printf(" %llu\n", (ull)fired(w, e));
+}
+
+int main(void)
+{
+	struct wheel *w = malloc(sizeof(*w));
+	ull clk, e;
+
+	numbers();
+	while (w && scanf("%llu %llu", &clk, &e) == 2)
+		sample(w, clk, e);
+	free(w);
+	return !w;
+}

@@ -6,7 +6,7 @@ PREFIX	?= /usr
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
 .PHONY: modules clean modules_install install headers_install tools demo check
-.PHONY: check-fast lint fuzz bench-wheel bench-kernel udev_install help
+.PHONY: check-fast lint fuzz prove bench-wheel bench-kernel udev_install help
 
 modules:
 	@$(kbuild) modules
@@ -62,6 +62,10 @@ fuzz:
 	@scripts/deps.sh fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
+prove:
+	@scripts/deps.sh prove
+	@scripts/prove.sh
+
 bench-wheel:
 	@bench/wheel/run.sh
 
@@ -81,6 +85,7 @@ help:
 	@echo 'make check-fast       those without a virtual machine'
 	@echo 'make lint             the static gates'
 	@echo 'make fuzz             the wheel under libFuzzer (FUZZ_SECONDS=60)'
+	@echo 'make prove            the placement by z3, the state machines by spin'
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make tools            the user-space programs, in build/tools'

@@ -109,8 +109,8 @@ uml() {
 		uml_boot century 120 "" twheel_century.ko
 }
 
-groups=(build native libtest lint fuzz uapi rig uml)
-[ "${1:-}" != fast ] || groups=(build native libtest lint)
+groups=(build native libtest lint prove fuzz uapi rig uml)
+[ "${1:-}" != fast ] || groups=(build native libtest lint prove)
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)
 export KDIR
@@ -118,6 +118,7 @@ export KDIR
 suite verdict scripts/test-verdict.sh
 suite wheel make -s -C selftest/wheel check
 suite lib make -s -C selftest/lib check
+suite prove scripts/prove.sh
 suite lint scripts/lint.sh
 if [ "${1:-}" != fast ]; then
 	suite fuzz scripts/fuzz.sh 30

@@ -15,6 +15,7 @@ packages() {
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
 	fuzz)	echo make clang libclang-rt-dev libc6-dev ;;
+	prove)	echo make gcc libc6-dev spin python3-z3 ;;
 	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
 	uml)	echo make gcc libc6-dev bc bison flex patch xz-utils busybox-static cpio gzip ;;

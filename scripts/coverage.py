@@ -1,0 +1,60 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""
+coverage.py EXPECTED JSON...: what gcovr found, as a table, and the lines that were not
+reached. EXPECTED has those that need not be, and why; the exit status is 0 if it has
+just these.
+
+EXPECTED is made of paragraphs: lines "FILE: a line of the source", as often as it is
+not reached, and before them the reason, as comments.
+"""
+import collections
+import json
+import os
+import sys
+
+
+def unreached(entry):
+    """The text of each line of code that no test reached."""
+    with open(entry["file"], encoding="utf-8") as source:
+        text = source.read().splitlines()
+    return [(line["line_number"], text[line["line_number"] - 1].strip())
+            for line in entry["lines"] if not line["count"] and not line["gcovr/noncode"]]
+
+
+def row(name, entry):
+    lines = [line for line in entry["lines"] if not line["gcovr/noncode"]]
+    branches = [b for line in lines for b in line["branches"]]
+    parts = []
+    for what, counts in (("lines", [line["count"] for line in lines]),
+                         ("branches", [b["count"] for b in branches])):
+        hit = sum(map(bool, counts))
+        parts.append(f"{hit:5} of {len(counts):5} {what} {100 * hit / len(counts):5.1f} %")
+    print(f"{name:20} {'   '.join(parts)}")
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        expected = collections.Counter(line.rstrip("\n") for line in file
+                                       if line.strip() and not line.startswith("#"))
+    missing = []
+    for path in sys.argv[2:]:
+        with open(path, encoding="utf-8") as file:
+            for entry in json.load(file)["files"]:
+                name = os.path.basename(entry["file"])
+                row(name, entry)
+                missing += [(name, *line) for line in unreached(entry)]
+    bad = False
+    for name, number, text in missing:
+        known = expected[f"{name}: {text}"] > 0
+        expected[f"{name}: {text}"] -= 1
+        bad |= not known
+        print(f"{'explained' if known else 'NOT REACHED'}: {name}:{number}: {text}")
+    for line, count in expected.items():
+        if count > 0:
+            print(f"REACHED, and not expected to be: {line}")
+            bad = True
+    return bad
+
+
+sys.exit(main())

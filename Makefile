@@ -6,7 +6,7 @@ PREFIX	?= /usr
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
 .PHONY: modules clean modules_install install headers_install tools demo check
-.PHONY: check-fast lint fuzz prove bench-wheel bench-kernel udev_install help
+.PHONY: check-fast lint fuzz prove coverage mutate bench-wheel bench-kernel udev_install help
 
 modules:
 	@$(kbuild) modules
@@ -66,6 +66,14 @@ prove:
 	@scripts/deps.sh prove
 	@scripts/prove.sh
 
+coverage:
+	@scripts/deps.sh native uml coverage
+	@scripts/coverage.sh
+
+mutate:
+	@scripts/deps.sh build native fuzz rig uml
+	@scripts/mutate.sh $(MUTATION)
+
 bench-wheel:
 	@bench/wheel/run.sh
 
@@ -86,6 +94,8 @@ help:
 	@echo 'make lint             the static gates'
 	@echo 'make fuzz             the wheel under libFuzzer (FUZZ_SECONDS=60)'
 	@echo 'make prove            the placement by z3, the state machines by spin'
+	@echo 'make coverage         the lines and branches that the tests reach'
+	@echo 'make mutate           would a test notice? (MUTATION=word, of selftest/mutations)'
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make tools            the user-space programs, in build/tools'

@@ -16,6 +16,7 @@ packages() {
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
 	fuzz)	echo make clang libclang-rt-dev libc6-dev ;;
 	prove)	echo make gcc libc6-dev spin python3-z3 ;;
+	coverage) echo gcovr ;;
 	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
 	uml)	echo make gcc libc6-dev bc bison flex patch xz-utils busybox-static cpio gzip ;;

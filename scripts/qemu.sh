@@ -3,7 +3,7 @@
 # qemu.sh KERNEL INITRD SECONDS LOGDIR: boot a test machine, see guest.sh. Its lines
 # are serial ones: console is ttyS0, result ttyS1, report ttyS2.
 #
-# MEM (MiB), SMP and APPEND (kernel parameters) can be set. Never with KVM: a
+# MEM (MiB), SMP, MODEL (of the processor) and APPEND (kernel parameters) can be set. Never with KVM: a
 # /dev/kvm that exists need not work, and what is measured should not depend on it.
 # ICOUNT=1: one CPU, on which a ns is an instruction, and time in which it is idle is
 # skipped. Every run is the same, whatever else the host does.
@@ -22,6 +22,6 @@ if [ -n "${ICOUNT:-}" ]; then
 fi
 
 exec "$top/scripts/guest.sh" "$limit" "$logs" qemu-system-x86_64 \
-	-nodefaults -nographic -no-reboot -machine q35 -cpu max "${cpus[@]}" -m "${MEM:-1024}" -monitor none \
+	-nodefaults -nographic -no-reboot -machine q35 -cpu "${MODEL:-max}" "${cpus[@]}" -m "${MEM:-1024}" -monitor none \
 	-serial "file:$logs/console" -serial "file:$logs/result" -serial "file:$logs/report" \
 	-kernel "$kernel" -initrd "$initrd" -append "${append//[$'\n\t']/ }"

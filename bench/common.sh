@@ -49,3 +49,10 @@ measure() {
 		[ ! -e "$dir/$part.tsv" ] || cat "$dir/$part.tsv"
 	done >"$tsv"
 }
+
+# figures RIG: of what a machine printed; the rest is for people.
+figures() {
+	awk -v rig="$1" -F '\t' -v OFS='\t' '
+		NF == 6 { print rig, $0; fflush(); next }
+		{ print > "/dev/stderr" }'
+}

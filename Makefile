@@ -6,7 +6,8 @@ PREFIX	?= /usr
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
 .PHONY: modules clean modules_install install headers_install tools demo check
-.PHONY: check-fast lint fuzz prove coverage mutate bench-wheel bench-kernel udev_install help
+.PHONY: check-fast lint fuzz prove coverage mutate bench-wheel bench-kernel
+.PHONY: udev_install bench-user help
 
 modules:
 	@$(kbuild) modules
@@ -80,6 +81,9 @@ bench-wheel:
 bench-kernel:
 	@bench/kernel/run.sh
 
+bench-user:
+	@bench/user/run.sh
+
 help:
 	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
 	@echo 'make install          install them (INSTALL_MOD_PATH= as for any module)'
@@ -98,5 +102,6 @@ help:
 	@echo 'make mutate           would a test notice? (MUTATION=word, of selftest/mutations)'
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
+	@echo 'make bench-user       /dev/twheel beside timerfd, POSIX timers, io_uring and libevent'
 	@echo 'make tools            the user-space programs, in build/tools'
 	@echo 'make clean'

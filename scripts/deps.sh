@@ -18,6 +18,7 @@ packages() {
 	prove)	echo make gcc libc6-dev spin python3-z3 ;;
 	coverage) echo gcovr ;;
 	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
+	bench-user) echo make gcc libc6-dev liburing-dev libevent-dev ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
 	uml)	echo make gcc libc6-dev bc bison flex patch xz-utils busybox-static cpio gzip ;;
 	*)	die "no such group: $1" ;;

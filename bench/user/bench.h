@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the subjects and the phases of the benchmark share. main.c says what is measured.
+ *
+ * A subject keeps n timers, which are the numbers 0 ... n - 1, each with an absolute
+ * deadline of CLOCK_MONOTONIC in ns. A call of the kernel that fails ends the program: half
+ * of the work would give figures that look good.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdnoreturn.h>
+#include <time.h>
+
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define MS		1000000ULL	/* in ns */
+#define SEC		1000000000ULL
+
+/**
+ * struct subject - a way to have timers
+ * @name:	as in the TSV
+ * @most:	how many are of interest; 0 for any number
+ * @arm_lists, @cancel_lists: 0; or to arm, or to re-arm and cancel, the kernel looks for the
+ *		timer in so many lists that hold all of them: see sample()
+ * @prepare:	get user memory for @n timers
+ * @open:	make what @n timers need. Returns NULL, or why it cannot be
+ * @arm:	arm @nr idle timers, each at deadline[ids[i]]
+ * @rearm:	the same, of timers that are armed
+ * @cancel:	of timers that are armed
+ * @collect:	take what has expired, and write down the numbers. @wait: sleep until there is
+ *		something, once. Returns how many
+ * @close:	the end of what @open made. Returns of how many timers
+ * @release:	the end of what @prepare got
+ */
+struct subject {
+	const char	*name;
+	u32		most;
+	u32		arm_lists, cancel_lists;
+	void		(*prepare)(u32 n);
+	const char	*(*open)(u32 n);
+	void		(*arm)(const u32 *ids, u32 nr, const u64 *deadline);
+	void		(*rearm)(const u32 *ids, u32 nr, const u64 *deadline);
+	void		(*cancel)(const u32 *ids, u32 nr);
+	u32		(*collect)(u32 *ids, bool wait);
+	u32		(*close)(u32 n);
+	void		(*release)(u32 n);
+};
+
+extern const struct subject twheel_subject, twheel_single_subject, timerfd_subject,
+			    posix_subject, uring_subject, libevent_subject;
+
+/* What must come true, or nothing counts. The condition may be what is measured. */
+noreturn void die(const char *what);
+#define must(cond) do {						\
+	if (__builtin_expect(!(cond), 0))			\
+		die(#cond);					\
+} while (0)
+
+static inline u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * SEC + (u64)ts.tv_nsec;
+}
+
+static inline struct timespec timespec_of(u64 ns)
+{
+	return (struct timespec){ .tv_sec = ns / SEC, .tv_nsec = ns % SEC };
+}
+
+/* phases.c */
+u32 sample(u32 n, u32 lists);
+void bench_life(const struct subject *s, u32 n, u32 reps, const char *unit);
+void bench_wakes(const struct subject *s, u32 per_tick);
+
+/* machine.c */
+struct memory {
+	double	kernel, user;		/* bytes */
+};
+
+void *get_pages(size_t size);
+void put_pages(void *p, size_t size);
+void memory_settle(void);
+struct memory memory_now(void);
+void raise_limit(const char *subject, const char *path, u64 value);
+void raise_rlimit(const char *subject, const char *name, int resource, u64 value);
+
+#endif

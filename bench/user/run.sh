@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# run.sh: /dev/twheel beside the other timers that a process can have; `make bench-user`.
+# main.c says what is measured.
+#
+#	NMAX=n	the most timers, a power of ten. Unless told otherwise 1000000 where instructions
+#		are counted, and 100000 where time is measured: a million timers take minutes
+#	REPS=n	repetitions, of times only; 5, and less of many timers
+#	DOC=f	write the report there too
+#	ONLY=p	one part: icount or tcg. The rest is that of the last run
+#
+#	icount	Debian's kernel in QEMU -icount: instructions, the same in every run
+#	tcg	the same machine in real time: ns, on a host that has nothing else to do
+#
+# The processor is one without fast string operations. QEMU counts every byte that such a one
+# copies as an instruction.
+#
+# The figures go to build/bench-user.tsv, the report to stdout.
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+# shellcheck source=bench/common.sh
+. "$top/bench/common.sh"
+cd "$top"
+
+out=build/bench-user tsv=build/bench-user.tsv
+reps=${REPS:-5}
+
+version() { dpkg-query -W -f '${Version}' "$1"; }
+
+environment() {
+	row command "make bench-user${NMAX:+ NMAX=$NMAX}${REPS:+ REPS=$REPS}"
+	row guest "$(kernel_release), one CPU (qemu64), in $(qemu-system-x86_64 --version | head -n 1)"
+	row libraries "liburing $(version liburing-dev), libevent $(version libevent-dev)"
+	host "one CPU"
+}
+
+# machine UNIT NMAX REPS: a timerfd and what is left free are the most that is needed.
+machine() {
+	echo "mode=bench tests=bench-user,$1,$2,$3" >"$out/$part.run"
+	MODEL=qemu64 SMP=1 MEM=$((768 + $2 * 1200 / 1000000)) scripts/boot.sh "bench-user-$part" 3600 \
+		"$out/$part.run" twheel.ko twheel_chardev.ko $out/bench-user | figures "$part"
+}
+
+icount() { ICOUNT=1 machine instructions "${NMAX:-1000000}" 1; }
+tcg() { machine ns "${NMAX:-100000}" "$reps"; }
+
+scripts/deps.sh build rig bench-user
+KDIR=$(scripts/kdir.sh)
+export KDIR
+# shellcheck disable=SC2119 # all of them
+modules
+quiet make -C bench/user
+measure $out $tsv environment icount tcg
+awk -f bench/common.awk -f bench/user/report.awk $tsv | tee ${DOC:+"$DOC"}

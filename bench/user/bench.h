@@ -26,8 +26,9 @@ typedef uint64_t u64;
  * struct subject - a way to have timers
  * @name:	as in the TSV
  * @most:	how many are of interest; 0 for any number
- * @arm_lists, @cancel_lists: 0; or to arm, or to re-arm and cancel, the kernel looks for the
- *		timer in so many lists that hold all of them: see sample()
+ * @arm_lists:	0; or to arm, the kernel looks for the timer in so many lists that hold all of
+ *		them: see sample()
+ * @cancel_lists: the same, to re-arm and to cancel
  * @prepare:	get user memory for @n timers
  * @open:	make what @n timers need. Returns NULL, or why it cannot be
  * @arm:	arm @nr idle timers, each at deadline[ids[i]]
@@ -41,7 +42,8 @@ typedef uint64_t u64;
 struct subject {
 	const char	*name;
 	u32		most;
-	u32		arm_lists, cancel_lists;
+	u32		arm_lists;
+	u32		cancel_lists;
 	void		(*prepare)(u32 n);
 	const char	*(*open)(u32 n);
 	void		(*arm)(const u32 *ids, u32 nr, const u64 *deadline);

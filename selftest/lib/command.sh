@@ -4,6 +4,8 @@
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$(dirname "$0")/tap.sh"
 cd "$top"
 
 dir=$top/build/libtest/command twheel=$top/build/tools/twheel
@@ -200,21 +202,6 @@ completion() {
 		completes "skip" twheel every 5s --missed = s && completes "embedded" twheel bench --backend = e &&
 		completes "--json" twheel ls --j && completes "mkfifo" twheel after 5s -- mkfif &&
 		completes "mkfifo" twheel every 5s --missed = skip mkfif && completes "Makefile" twheel run Makef
-}
-
-nr=0 bad=0
-point() {
-	local name=$1
-
-	shift
-	nr=$((nr + 1))
-	if "$@" >"$dir/log" 2>&1; then
-		echo "ok $nr - $name"
-	else
-		echo "not ok $nr - $name"
-		sed 's/^/# /' "$dir/log"
-		bad=1
-	fi
 }
 
 echo 1..13

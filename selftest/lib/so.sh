@@ -4,6 +4,8 @@
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$(dirname "$0")/tap.sh"
 cd "$top"
 
 root=$top/build/libtest/root
@@ -51,21 +53,6 @@ uses() {
 uses_static() {
 	gcc -static $(pkg-config --cflags libtwheel) -o "$out" selftest/lib/use.c \
 		$(pkg-config --static --libs libtwheel) && [ "$("$out")" = used ]
-}
-
-nr=0 bad=0
-point() {
-	local name=$1
-
-	shift
-	nr=$((nr + 1))
-	if "$@" >"$top/build/libtest/log" 2>&1; then
-		echo "ok $nr - $name"
-	else
-		echo "not ok $nr - $name"
-		sed 's/^/# /' "$top/build/libtest/log"
-		bad=1
-	fi
 }
 
 mkdir -p build/libtest

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2034
+#
+# TAP for tests in shell: `echo 1..N`, then point NAME COMMAND... N times, then
+# `exit $bad`. What a command that failed printed is told.
+nr=0 bad=0
+
+point() {
+	local name=$1 log
+
+	log=$(mktemp)
+	shift
+	nr=$((nr + 1))
+	if "$@" >"$log" 2>&1; then
+		echo "ok $nr - $name"
+	else
+		echo "not ok $nr - $name"
+		sed 's/^/# /' "$log"
+		bad=1
+	fi
+	rm -f "$log"
+}

@@ -901,17 +901,15 @@ int twheel_cancel(struct twheel_timer *timer)
 EXPORT_SYMBOL_GPL(twheel_cancel);
 
 /*
- * Cancel @timer, and with @shutdown forbid to arm it again. Returns what twheel_cancel()
- * does, or -1 if its callback is running: then it was not cancelled. @base is where.
+ * Cancel @timer. Returns what twheel_cancel() does, or -1 if its callback is running: then
+ * it was not cancelled. @base is where.
  */
-static int try_cancel(struct twheel_timer *timer, bool shutdown, struct twheel_base **base)
+static int try_cancel(struct twheel_timer *timer, struct twheel_base **base)
 {
 	unsigned long flags;
 	int ret = -1;
 
 	*base = lock_base(timer, &flags);
-	if (shutdown)
-		timer->function = NULL;
 	if ((*base)->running != timer)
 		ret = base_del(*base, timer);
 	raw_spin_unlock_irqrestore(&(*base)->lock, flags);
@@ -932,18 +930,18 @@ int twheel_try_cancel(struct twheel_timer *timer)
 {
 	struct twheel_base *base;
 
-	return try_cancel(timer, false, &base);
+	return try_cancel(timer, &base);
 }
 EXPORT_SYMBOL_GPL(twheel_try_cancel);
 
-static int cancel_and_wait(struct twheel_timer *timer, bool shutdown)
+static int cancel_and_wait(struct twheel_timer *timer)
 {
 	struct twheel_base *base;
 	int ret;
 
 	WARN_ON_ONCE(in_hardirq());
 	lockdep_wait(timer);
-	while ((ret = try_cancel(timer, shutdown, &base)) < 0)
+	while ((ret = try_cancel(timer, &base)) < 0)
 		expiry_wait(base);
 	return ret;
 }
@@ -973,7 +971,7 @@ static int cancel_and_wait(struct twheel_timer *timer, bool shutdown)
  */
 int twheel_cancel_sync(struct twheel_timer *timer)
 {
-	return cancel_and_wait(timer, false);
+	return cancel_and_wait(timer);
 }
 EXPORT_SYMBOL_GPL(twheel_cancel_sync);
 
@@ -991,7 +989,16 @@ EXPORT_SYMBOL_GPL(twheel_cancel_sync);
  */
 int twheel_shutdown_sync(struct twheel_timer *timer)
 {
-	return cancel_and_wait(timer, true);
+	struct twheel_base *base;
+	unsigned long flags;
+	int pending;
+
+	/* In one hold: what is armed has a function to be called, also while that runs. */
+	base = lock_base(timer, &flags);
+	timer->function = NULL;
+	pending = base_del(base, timer);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return cancel_and_wait(timer) | pending;
 }
 EXPORT_SYMBOL_GPL(twheel_shutdown_sync);
 
@@ -1171,7 +1178,8 @@ static int task_cancel_and_wait(struct twheel_task *task, bool shutdown)
 {
 	int pending = twheel_task_cancel(task);
 
-	pending |= cancel_and_wait(&task->timer, shutdown);
+	pending |= shutdown ? twheel_shutdown_sync(&task->timer) :
+			      cancel_and_wait(&task->timer);
 	if (task->flags & TWHEEL_TASK_PROCESS)
 		pending |= cancel_work_sync(&task->work);
 	return pending;

@@ -548,7 +548,36 @@ static inline u64 wheel_search_next(struct wheel *w)
 	return far < next ? far : next;
 }
 
-/* @rest is what is left of @list, from the head of which timers were moved elsewhere. */
+/**
+ * struct wheel_walk - what is left of the lists of a bucket while timers are taken
+ * @turn:	whose turn it is, or NULL
+ * @other:	the other list, if there is one
+ */
+struct wheel_walk {
+	struct hlist_node	*turn;
+	struct hlist_node	*other;
+};
+
+static __always_inline struct wheel_walk wheel_walk(struct wheel *w, unsigned int slot)
+{
+	return (struct wheel_walk){
+		.turn	= w->bucket[slot].head.first,
+		.other	= slot < WHEEL_TWINS ? wheel_twin(w, slot)->first : NULL,
+	};
+}
+
+/* The next timer of a bucket that has one more. */
+static __always_inline struct wheel_timer *wheel_walk_on(struct wheel_walk *walk)
+{
+	struct hlist_node *node = walk->turn ? walk->turn : walk->other;
+
+	walk->turn = walk->turn ? walk->other : NULL;
+	walk->other = node->next;
+	prefetch(walk->other);
+	return container_of(node, struct wheel_timer, node);
+}
+
+/* @rest is what is left of @list, from the head of which timers were taken. */
 static inline void wheel_cut(struct hlist_head *list, struct hlist_node *rest)
 {
 	list->first = rest;
@@ -556,16 +585,18 @@ static inline void wheel_cut(struct hlist_head *list, struct hlist_node *rest)
 		rest->pprev = &list->first;
 }
 
-/* Who wants to know of @nr timers that were moved out of bucket @slot defines this. */
-#ifndef wheel_moved
-#define wheel_moved(w, slot, nr)	do { } while (0)
-#endif
-
-/* @done timers of bucket @slot have been moved elsewhere. */
-static inline void wheel_drained(struct wheel *w, unsigned int slot, u32 done)
+/*
+ * @done timers of bucket @slot have been taken, and the rest is left. Which list becomes which
+ * is all the same.
+ */
+static inline void wheel_walk_end(struct wheel *w, unsigned int slot, struct wheel_walk *walk,
+				  u32 done)
 {
 	struct wheel_bucket *b = &w->bucket[slot];
 
+	wheel_cut(&b->head, walk->turn ? walk->turn : walk->other);
+	if (slot < WHEEL_TWINS)
+		wheel_cut(wheel_twin(w, slot), walk->turn ? walk->other : NULL);
 	b->n -= done;
 	if (!b->n)
 		__clear_bit(slot, w->map);
@@ -573,9 +604,12 @@ static inline void wheel_drained(struct wheel *w, unsigned int slot, u32 done)
 		__clear_bit(slot, w->big);
 		w->nr_big--;
 	}
-	w->moves += done;
-	wheel_moved(w, slot, done);
 }
+
+/* Who wants to know of @nr timers that were moved out of bucket @slot defines this. */
+#ifndef wheel_moved
+#define wheel_moved(w, slot, nr)	do { } while (0)
+#endif
 
 /*
  * Move up to @most timers of bucket @slot to where they belong now, which is another bucket:
@@ -584,27 +618,16 @@ static inline void wheel_drained(struct wheel *w, unsigned int slot, u32 done)
  */
 static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
 {
-	struct wheel_bucket *b = &w->bucket[slot];
-	bool twin = slot < WHEEL_TWINS;
-	struct hlist_node *next[2] = {
-		b->head.first, twin ? wheel_twin(w, slot)->first : NULL,
-	};
-	u32 left;
+	struct wheel_walk walk = wheel_walk(w, slot);
+	u32 i;
 
-	if (most > b->n)
-		most = b->n;
-	for (left = b->n; left > b->n - most; left--) {
-		unsigned int i = next[left % 2] ? left % 2 : !(left % 2);
-		struct wheel_timer *t = container_of(next[i], struct wheel_timer, node);
-
-		next[i] = t->node.next;
-		prefetch(next[i]);
-		wheel_place(w, t);
-	}
-	wheel_cut(&b->head, next[0]);
-	if (twin)
-		wheel_cut(wheel_twin(w, slot), next[1]);
-	wheel_drained(w, slot, most);
+	if (most > w->bucket[slot].n)
+		most = w->bucket[slot].n;
+	for (i = 0; i < most; i++)
+		wheel_place(w, wheel_walk_on(&walk));
+	wheel_walk_end(w, slot, &walk, most);
+	w->moves += most;
+	wheel_moved(w, slot, most);
 	return most;
 }
 
@@ -753,6 +776,62 @@ static inline struct wheel_timer *wheel_take(struct wheel *w, u32 *budget)
 	return t;
 }
 
+/* Take up to @most timers that are due at clk. Returns how many. */
+static inline u32 wheel_take_many(struct wheel *w, struct wheel_timer **timers, u32 most)
+{
+	unsigned int slot = w->slot[0];
+	struct wheel_walk walk = wheel_walk(w, slot);
+	u32 i;
+
+	if (most > w->bucket[slot].n)
+		most = w->bucket[slot].n;
+	for (i = 0; i < most; i++) {
+		timers[i] = wheel_walk_on(&walk);
+		WRITE_ONCE(timers[i]->bucket, WHEEL_NONE);
+	}
+	wheel_walk_end(w, slot, &walk, most);
+	w->nr -= most;
+	return most;
+}
+
+/*
+ * Advance towards tick @now, until timers are due or there is no more to be done: returns
+ * whether there are any, and budget for one.
+ */
+static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
+{
+	for (;;) {
+		switch (w->phase) {
+		case WHEEL_IDLE:
+			if (w->next > now) {
+				wheel_forward(w, now);
+				return false;
+			}
+			if (!*budget)
+				return false;
+			--*budget;
+			wheel_begin(w, w->next);
+			break;
+		case WHEEL_CASCADE:
+			if (!wheel_cascade(w, budget))
+				return false;
+			w->phase = WHEEL_EXPIRE;
+			break;
+		case WHEEL_EXPIRE:
+			if (w->bucket[w->slot[0]].n)
+				return *budget;
+			w->phase = WHEEL_PACE;
+			break;
+		case WHEEL_PACE:
+			if (!wheel_move_owed(w, budget))
+				return false;
+			w->phase = WHEEL_IDLE;
+			w->next = wheel_search_next(w);
+			break;
+		}
+	}
+}
+
 /**
  * wheel_expire() - advance towards a tick, and hand out one timer
  * @w:		the wheel
@@ -771,36 +850,31 @@ static inline struct wheel_timer *wheel_take(struct wheel *w, u32 *budget)
  */
 static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *budget)
 {
-	for (;;) {
-		switch (w->phase) {
-		case WHEEL_IDLE:
-			if (w->next > now) {
-				wheel_forward(w, now);
-				return NULL;
-			}
-			if (!*budget)
-				return NULL;
-			--*budget;
-			wheel_begin(w, w->next);
-			break;
-		case WHEEL_CASCADE:
-			if (!wheel_cascade(w, budget))
-				return NULL;
-			w->phase = WHEEL_EXPIRE;
-			break;
-		case WHEEL_EXPIRE:
-			if (w->bucket[w->slot[0]].n)
-				return *budget ? wheel_take(w, budget) : NULL;
-			w->phase = WHEEL_PACE;
-			break;
-		case WHEEL_PACE:
-			if (!wheel_move_owed(w, budget))
-				return NULL;
-			w->phase = WHEEL_IDLE;
-			w->next = wheel_search_next(w);
-			break;
-		}
-	}
+	return wheel_advance(w, now, budget) ? wheel_take(w, budget) : NULL;
+}
+
+/**
+ * wheel_expire_many() - advance towards a tick, and hand out timers of one
+ * @w:		the wheel
+ * @now:	as for wheel_expire()
+ * @budget:	as for wheel_expire()
+ * @timers:	where to put them
+ * @most:	how many fit, at least one
+ *
+ * All are due at wheel_clk(); there may be more.
+ *
+ * Return: how many; 0 where wheel_expire() would return NULL.
+ */
+static inline u32 wheel_expire_many(struct wheel *w, u64 now, u32 *budget,
+				    struct wheel_timer **timers, u32 most)
+{
+	u32 nr;
+
+	if (!wheel_advance(w, now, budget))
+		return 0;
+	nr = wheel_take_many(w, timers, most < *budget ? most : *budget);
+	*budget -= nr;
+	return nr;
 }
 
 #endif

@@ -540,13 +540,15 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 	__must_hold(&base->lock)
 {
 	struct twheel_timer *batch[TWHEEL_SINK_MAX];
-	struct wheel_timer *queue;
-	unsigned int nr = 0;
-	u32 left = HOLD_OPS;
+	u32 left = HOLD_OPS, nr = 0, more;
 
 	lockdep_assert_held(&base->lock);
-	while (nr < TWHEEL_SINK_MAX && (queue = wheel_expire(&base->wheel, now, &left)))
-		batch[nr++] = container_of(queue, struct twheel_timer, queue);
+	static_assert(offsetof(struct twheel_timer, queue) == 0);
+	do {
+		more = wheel_expire_many(&base->wheel, now, &left,
+					 (struct wheel_timer **)batch + nr, ARRAY_SIZE(batch) - nr);
+		nr += more;
+	} while (more && nr < ARRAY_SIZE(batch));
 	if (nr && trace_twheel_expire_enabled())
 		trace_expired(base, batch, nr);
 	if (nr)
@@ -1302,6 +1304,25 @@ void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 	base_add(base, timer, expires);
 }
 EXPORT_SYMBOL_GPL(twheel_add_locked);
+
+/**
+ * twheel_mod_locked() - arm a timer of a locked base, whether it is armed already or not
+ * @base:	the base
+ * @timer:	the timer
+ * @expires:	as for twheel_add_locked()
+ *
+ * Context: Between twheel_lock() and twheel_unlock().
+ * Return: true if it was armed. Then it has not expired, and will at @expires only.
+ */
+bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
+		       ktime_t expires)
+{
+	bool pending = base_del(base, timer);
+
+	base_add(base, timer, expires);
+	return pending;
+}
+EXPORT_SYMBOL_GPL(twheel_mod_locked);
 
 /**
  * twheel_cancel_locked() - disarm a timer of a locked base

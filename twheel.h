@@ -332,6 +332,8 @@ ktime_t twheel_lock(struct twheel_base *base, unsigned long *flags);
 void twheel_unlock(struct twheel_base *base, unsigned long flags);
 void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires);
+bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
+		       ktime_t expires);
 bool twheel_cancel_locked(struct twheel_base *base, struct twheel_timer *timer);
 
 void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays,

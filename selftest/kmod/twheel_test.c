@@ -730,6 +730,53 @@ static void count_drained(struct twheel_timer *timer, ktime_t expires, void *arg
 		++*sum;
 }
 
+/* What a call on a locked base does to @timer, and what is pending after it. */
+static void test_locked_call(struct twheel_base *base, struct twheel_timer *timer)
+{
+	struct twheel_stats stats;
+	unsigned long flags;
+	bool was[4];
+	ktime_t now;
+
+	now = twheel_lock(base, &flags);
+	twheel_add_locked(base, timer, now + HOUR);
+	was[0] = twheel_mod_locked(base, timer, now + 2 * HOUR);
+	was[1] = twheel_cancel_locked(base, timer);
+	was[2] = twheel_cancel_locked(base, timer);
+	was[3] = twheel_mod_locked(base, timer, now + HOUR);
+	twheel_unlock(base, flags);
+	check(was[0] && was[1] && !was[2] && !was[3], "locked calls tell what was armed");
+	twheel_get_stats(base, &stats);
+	check(stats.pending == 1 && stats.added == 3, "and count: %llu, %llu", stats.pending,
+	      stats.added);
+	check(twheel_remaining(timer) > HOUR - NSEC_PER_SEC && twheel_remaining(timer) <= HOUR,
+	      "the last of them holds");
+}
+
+/* twheel_unlock() makes sure that what was armed meanwhile fires, though all else is later. */
+static void test_locked(void)
+{
+	static const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = NSEC_PER_MSEC,
+	};
+	struct twheel_base *base = twheel_create(&config);
+	struct probe *probe = zalloc(1, sizeof(*probe));
+	unsigned long flags;
+
+	if (!probe || IS_ERR(base))
+		return;
+	twheel_init_on(base, &probe->timer, probe_fired);
+	test_locked_call(base, &probe->timer);
+	probe->deadline = twheel_lock(base, &flags) + 5 * NSEC_PER_MSEC;
+	twheel_mod_locked(base, &probe->timer, probe->deadline);
+	twheel_unlock(base, flags);
+	check(wait_for(atomic_read(&probe->fired)) && probe->fired_at >= probe->deadline,
+	      "a timer armed between lock and unlock fires, and not early");
+	twheel_cancel_sync(&probe->timer);
+	twheel_destroy(base);
+	kvfree(probe);
+}
+
 static void test_private(clockid_t clock, u64 tick_ns, u64 slack_ns)
 {
 	struct twheel_config config = { .clock = clock, .tick_ns = tick_ns, .slack_ns = slack_ns };
@@ -802,6 +849,7 @@ static int __init twheel_test_init(void)
 	test_contexts();
 	test_tasks();
 	test_array();
+	test_locked();
 	test_bases();
 	test_static();
 	return ktap_end();

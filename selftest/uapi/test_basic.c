@@ -305,20 +305,36 @@ static void mod_rearms(void)
 
 #define SHUFFLED	1000
 
+/*
+ * Deadlines in any order, @lead ahead. Returns a file that had all of them before the first
+ * was over, or -1: what is added late has the next tick, not its own.
+ */
+static int add_shuffled(struct twheel_op *ops, u64 lead)
+{
+	u64 first = now_ns(MONO) + lead, seed = 42;
+	int fd = dev_open(0);
+
+	for (u32 i = 0; i < SHUFFLED; i++)
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD,
+			.flags = TWHEEL_F_ABS, .user_data = i,
+			.expires_ns = first + rnd(&seed) % (300 * MS) };
+	CHECK_EQ(submit(fd, ops, SHUFFLED, NULL, NULL), 0);
+	if (now_ns(MONO) < first)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static void tick_order(void)
 {
 	static struct twheel_op ops[SHUFFLED];
 	static struct twheel_event ev[SHUFFLED];
-	int fd = dev_open(0), got = 0, n;
-	u64 now, last = 0, seed = 42;
+	int fd = -1, got = 0, n;
+	u64 last = 0, lead;
 
-	now = now_ns(MONO);
-	for (u32 i = 0; i < SHUFFLED; i++)
-		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD,
-			.flags = TWHEEL_F_ABS, .user_data = i,
-			.expires_ns = now + 100 * MS + rnd(&seed) % (300 * MS) };
-	CHECK_EQ(submit(fd, ops, SHUFFLED, NULL, NULL), 0);
-	sleep_ms(450);
+	for (lead = 100 * MS; fd < 0 && lead < 10 * SEC; lead *= 2)
+		fd = add_shuffled(ops, lead);
+	sleep_ms(lead / MS + 350);
 	while (got < SHUFFLED && readable(fd, WAIT_MS)) {
 		n = read_events(fd, ev + got, 64);
 		if (!CHECK(n > 0))

@@ -87,7 +87,8 @@ void memory_settle(void)
 	u32 tries = 0;
 
 	do {
-		poke("/proc/sys/vm/drop_caches", "7");	/* 4 is not to say so */
+		poke("/proc/sys/vm/drop_caches", "4");	/* not to say so */
+		poke("/proc/sys/vm/drop_caches", "3");
 		nanosleep(&pause, NULL);
 		before = now;
 		now = memory_now().kernel;

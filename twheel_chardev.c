@@ -14,7 +14,7 @@
  *	ARMED	in the wheel
  *	READY	its event waits on the ready list
  *	READING	its event is being copied to a reader. It is on no list; the reader
- *		finds it again by its handle, and only if it is READING still
+ *		remembers it, and goes on with it only if it is READING still
  *	IDLE	waits to be armed again (TWHEEL_F_KEEP)
  *
  * Locking
@@ -72,7 +72,8 @@ enum slot_state { FREE, ARMED, READY, READING, IDLE };
  * struct slot - a timer of a file
  * @timer:	in the wheel while ARMED. Its cookie is the deadline in ns, its
  *		queue.data the slot's index
- * @link:	in the free or the ready list, instead
+ * @link:	in the ready list, instead
+ * @next:	in the free list, instead
  * @user_data:	the user's
  * @interval:	ns, or 0
  * @generation:	half of the handle; changes when the slot is freed
@@ -83,6 +84,7 @@ struct slot {
 	union {
 		struct twheel_timer	timer;
 		struct list_head	link;
+		struct slot		*next;
 	};
 	u64	user_data;
 	u64	interval;
@@ -102,6 +104,8 @@ struct bounce {
 	struct twheel_op	ops[CHUNK_OPS];
 	struct twheel_event	events[CHUNK_EVENTS];
 };
+
+static_assert(sizeof(struct bounce) <= 4096);
 
 /**
  * struct opener - somebody who has files open
@@ -124,7 +128,6 @@ struct opener {
  * @ready:	slots that are READY, in the order of expiry
  * @free:	slots that are FREE
  * @nr_free:	how many are on @free
- * @nr_used:	slots that are not FREE
  * @nr_ready:	slots on @ready; read without the lock too
  * @nr_slots:	slots there are, on @nr_pages pages
  * @nr_pages:	pages of slots
@@ -139,14 +142,14 @@ struct opener {
  * @reading:	see the head of the file
  * @wait:	readers and pollers
  * @bounce:	ops belong to who has @submit, events to who has @reading
+ * @taken:	whose events these are; may have been armed anew meanwhile
  */
 struct file_wheel {
 	struct twheel_base	*base;
 	struct opener		*opener;
 	struct list_head	ready;
-	struct list_head	free;
+	struct slot		*free;
 	u32			nr_free;
-	u32			nr_used;
 	u32			nr_ready;
 	u32			nr_slots;
 	u32			nr_pages;
@@ -160,6 +163,7 @@ struct file_wheel {
 	struct mutex		reading;	/* reads */
 	wait_queue_head_t	wait;
 	struct bounce		*bounce;
+	struct slot		*taken[CHUNK_EVENTS];
 };
 
 static unsigned int max_timers = 1U << 20;
@@ -283,7 +287,7 @@ static struct slot *slot_at(const struct file_wheel *file, u32 index)
 }
 
 /* The slot that @handle names, or NULL if it names none, or none any more. */
-static struct slot *slot_find(const struct file_wheel *file, u64 handle)
+static __always_inline struct slot *slot_find(const struct file_wheel *file, u64 handle)
 {
 	u32 index = handle;
 	struct slot *slot;
@@ -296,17 +300,22 @@ static struct slot *slot_find(const struct file_wheel *file, u64 handle)
 	return slot;
 }
 
+/* Slots that are not FREE. */
+static u32 file_nr_used(const struct file_wheel *file)
+{
+	return file->nr_slots - file->nr_free;
+}
+
 /* Take a free slot. It has its index and its generation already. */
 static struct slot *slot_get(struct file_wheel *file)
 {
 	struct slot *slot;
 
-	slot = list_first_entry_or_null(&file->free, struct slot, link);
+	slot = file->free;
 	if (!slot)
 		return NULL;
-	list_del(&slot->link);
-	file->nr_free--;
-	file->nr_used++;
+	file->free = slot->next;
+	WRITE_ONCE(file->nr_free, file->nr_free - 1);
 	return slot;
 }
 
@@ -316,9 +325,9 @@ static void slot_put(struct file_wheel *file, struct slot *slot)
 	slot->state = FREE;
 	if (!++slot->generation)
 		slot->generation = 1;
-	list_add(&slot->link, &file->free);
-	file->nr_free++;
-	file->nr_used--;
+	slot->next = file->free;
+	file->free = slot;
+	WRITE_ONCE(file->nr_free, file->nr_free + 1);
 }
 
 static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadline)
@@ -328,18 +337,11 @@ static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadlin
 	twheel_add_locked(file->base, &slot->timer, deadline);
 }
 
-/* Take a slot out of whatever it is in. Returns true if it was armed. */
-static bool slot_detach(struct file_wheel *file, struct slot *slot)
+/* The event of @slot, which is READY, will not be read. */
+static void slot_unqueue(struct file_wheel *file, struct slot *slot)
 {
-	switch (slot->state) {
-	case ARMED:
-		return twheel_cancel_locked(file->base, &slot->timer);
-	case READY:
-		list_del(&slot->link);
-		WRITE_ONCE(file->nr_ready, file->nr_ready - 1);
-		break;
-	}
-	return false;
+	list_del(&slot->link);
+	WRITE_ONCE(file->nr_ready, file->nr_ready - 1);
 }
 
 /* Put @slots, a zeroed page, to use. */
@@ -347,18 +349,18 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 {
 	u32 page = file->nr_pages, i;
 	unsigned long flags;
-	LIST_HEAD(fresh);
 
 	atomic_long_inc(&nr_slot_pages);
 	for (i = 0; i < PAGE_SLOTS; i++) {
 		slots[i].timer.queue.data = file->nr_slots + i;
 		slots[i].generation = 1;
-		list_add_tail(&slots[i].link, &fresh);
+		slots[i].next = &slots[i + 1];
 	}
 	file->tables[page / TABLE_PAGES][page % TABLE_PAGES] = slots;
 
 	twheel_lock(file->base, &flags);
-	list_splice_tail(&fresh, &file->free);
+	slots[PAGE_SLOTS - 1].next = file->free;
+	file->free = slots;
 	file->nr_free += PAGE_SLOTS;
 	file->nr_slots += PAGE_SLOTS;
 	file->nr_pages++;
@@ -432,14 +434,20 @@ static void file_expired(struct twheel_base *base, struct twheel_timer **timers,
 			 unsigned int nr)
 {
 	struct file_wheel *file = twheel_owner(base);
+	struct list_head *last = file->ready.prev;
 	unsigned int i;
 
+	/* As list_add_tail() of each, without its checks. */
 	for (i = 0; i < nr; i++) {
 		struct slot *slot = slot_of(timers[i]);
 
 		slot->state = READY;
-		list_add_tail(&slot->link, &file->ready);
+		slot->link.prev = last;
+		last->next = &slot->link;
+		last = &slot->link;
 	}
+	last->next = &file->ready;
+	file->ready.prev = last;
 	WRITE_ONCE(file->nr_ready, file->nr_ready + nr);
 }
 
@@ -487,27 +495,37 @@ static s64 clock_offset(const struct file_wheel *file)
 /* @time and @offset. The clock's zero and its end, which is never, are the same for all. */
 static ktime_t time_shift(ktime_t time, s64 offset)
 {
-	if (time == KTIME_MAX)
+	if (!offset || time == KTIME_MAX)
 		return time;
 	return offset < 0 ? max_t(s64, time + offset, 0) : ktime_add_safe(time, offset);
 }
 
-static ktime_t time_from_caller(const struct file_wheel *file, ktime_t time)
-{
-	return time_shift(time, -clock_offset(file));
-}
+/**
+ * struct moment - what times are reckoned from in a lock hold
+ * @now:	of the file's clock
+ * @offset:	clock_offset(): what the caller's clock is ahead of it
+ */
+struct moment {
+	ktime_t	now;
+	s64	offset;
+};
 
-static ktime_t time_to_caller(const struct file_wheel *file, ktime_t time)
+/* To be unlocked by twheel_unlock(). */
+static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 {
-	return time_shift(time, clock_offset(file));
+	struct moment m = { .offset = clock_offset(file) };
+
+	m.now = twheel_lock(file->base, flags);
+	return m;
 }
 
 /* ---- operations ------------------------------------------------------------ */
 
 /* Is what all operations that arm have in common all right? */
-static bool time_is_valid(const struct file_wheel *file, const struct twheel_op *op)
+static __always_inline bool time_is_valid(const struct file_wheel *file,
+					  const struct twheel_op *op)
 {
-	if (op->expires_ns > KTIME_MAX || op->interval_ns > KTIME_MAX)
+	if ((s64)(op->expires_ns | op->interval_ns) < 0)
 		return false;
 	if (op->interval_ns)
 		return op->interval_ns >= file->config.tick_ns;
@@ -521,7 +539,8 @@ static bool op_is_bare(const struct twheel_op *op)
 }
 
 /* All that can be said against an operation without looking at any timer. */
-static bool op_is_valid(const struct file_wheel *file, const struct twheel_op *op)
+static __always_inline bool op_is_valid(const struct file_wheel *file,
+					const struct twheel_op *op)
 {
 	if (op->res || op->reserved)
 		return false;
@@ -540,32 +559,34 @@ static bool op_is_valid(const struct file_wheel *file, const struct twheel_op *o
 	return false;
 }
 
-/* Arm @slot as @op says. */
-static void op_arm(struct file_wheel *file, struct slot *slot,
-		   const struct twheel_op *op, ktime_t now)
+/* @slot is what @op says. Returns the deadline that it has to be armed for. */
+static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_op *op,
+					const struct moment *m)
 {
-	ktime_t deadline = op->expires_ns;
+	ktime_t deadline;
 
 	if (op->flags & TWHEEL_F_ABS)
-		deadline = time_from_caller(file, deadline);
+		deadline = time_shift(op->expires_ns, -m->offset);
 	else
-		deadline = ktime_add_safe(now, deadline);
+		deadline = min_t(u64, m->now + op->expires_ns, KTIME_MAX);
+	slot->timer.cookie = deadline;
 	slot->interval = op->interval_ns;
 	slot->flags = op->flags & (TWHEEL_F_KEEP | TWHEEL_F_DELAY);
-	slot_arm(file, slot, deadline);
+	slot->state = ARMED;
+	return deadline;
 }
 
-static int op_add(struct file_wheel *file, struct twheel_op *op, ktime_t now)
+static int op_add(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
 {
 	struct slot *slot;
 
-	if (file->nr_used >= file->max_timers)
+	if (file_nr_used(file) >= file->max_timers)
 		return -EDQUOT;
 	slot = slot_get(file);
 	if (!slot)
 		return file->no_slot;
 	slot->user_data = op->user_data;
-	op_arm(file, slot, op, now);
+	twheel_add_locked(file->base, &slot->timer, slot_set(slot, op, m));
 	op->handle = slot_handle(slot);
 	return 0;
 }
@@ -574,19 +595,20 @@ static int op_add(struct file_wheel *file, struct twheel_op *op, ktime_t now)
  * An event that is being read counts as read: the reader will find the slot armed and
  * leave it alone.
  */
-static int op_mod(struct file_wheel *file, struct twheel_op *op, ktime_t now)
+static int op_mod(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
 {
 	struct slot *slot = slot_find(file, op->handle);
-	bool armed;
 
 	if (!slot)
 		return -ENOENT;
-	if ((op->flags & TWHEEL_F_PENDING) && slot->state != ARMED)
-		return -ENOENT;
-	armed = slot_detach(file, slot);
-	op_arm(file, slot, op, now);
+	if (slot->state != ARMED) {
+		if (op->flags & TWHEEL_F_PENDING)
+			return -ENOENT;
+		if (slot->state == READY)
+			slot_unqueue(file, slot);
+	}
 	op->user_data = slot->user_data;
-	return armed;
+	return twheel_mod_locked(file->base, &slot->timer, slot_set(slot, op, m));
 }
 
 /*
@@ -603,29 +625,33 @@ static int op_mod(struct file_wheel *file, struct twheel_op *op, ktime_t now)
 static int op_cancel(struct file_wheel *file, struct twheel_op *op)
 {
 	struct slot *slot = slot_find(file, op->handle);
-	bool armed;
+	bool armed = false;
 
 	if (!slot)
 		return -ENOENT;
 	if (slot->state == READING)
 		return -EALREADY;
-	armed = slot_detach(file, slot);
+	if (slot->state == ARMED)
+		armed = twheel_cancel_locked(file->base, &slot->timer);
+	else if (slot->state == READY)
+		slot_unqueue(file, slot);
 	op->user_data = slot->user_data;
 	slot_put(file, slot);
 	return armed;
 }
 
 /* Write down the deadline of @slot, or with TWHEEL_F_ABS not set how long it takes. */
-static void op_set_expires(const struct file_wheel *file, struct twheel_op *op,
-			   const struct slot *slot, ktime_t now)
+static void op_set_expires(struct twheel_op *op, const struct slot *slot,
+			   const struct moment *m)
 {
 	ktime_t deadline = slot->timer.cookie;
 
-	op->expires_ns = op->flags & TWHEEL_F_ABS ? time_to_caller(file, deadline) :
-			 max_t(ktime_t, deadline - now, 0);
+	op->expires_ns = op->flags & TWHEEL_F_ABS ? time_shift(deadline, m->offset) :
+			 max_t(ktime_t, deadline - m->now, 0);
 }
 
-static int op_query(const struct file_wheel *file, struct twheel_op *op, ktime_t now)
+static int op_query(const struct file_wheel *file, struct twheel_op *op,
+		    const struct moment *m)
 {
 	const struct slot *slot = slot_find(file, op->handle);
 
@@ -633,7 +659,7 @@ static int op_query(const struct file_wheel *file, struct twheel_op *op, ktime_t
 		return -ENOENT;
 	op->user_data = slot->user_data;
 	op->interval_ns = slot->interval;
-	op_set_expires(file, op, slot, now);
+	op_set_expires(op, slot, m);
 	switch (slot->state) {
 	case ARMED:
 		return TWHEEL_STATE_ARMED;
@@ -644,36 +670,36 @@ static int op_query(const struct file_wheel *file, struct twheel_op *op, ktime_t
 	}
 }
 
-static int op_do(struct file_wheel *file, struct twheel_op *op, ktime_t now)
+static int op_do(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
 {
 	switch (op->op) {
 	case TWHEEL_OP_ADD:
-		return op_add(file, op, now);
+		return op_add(file, op, m);
 	case TWHEEL_OP_MOD:
-		return op_mod(file, op, now);
+		return op_mod(file, op, m);
 	case TWHEEL_OP_QUERY:
-		return op_query(file, op, now);
+		return op_query(file, op, m);
 	default:
 		return op_cancel(file, op);
 	}
 }
 
-/* Do those of @nr operations, at most CHUNK_OPS, that have no result yet. */
-static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr)
+/*
+ * Do those of @nr operations, at most CHUNK_OPS, that have no result yet. @adds of them may
+ * be adds.
+ */
+static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 adds)
 {
-	u32 adds = 0, i;
 	unsigned long flags;
-	ktime_t now;
+	struct moment m;
+	u32 i;
 
 	lockdep_assert_held(&file->submit);
-	for (i = 0; i < nr; i++)
-		adds += !ops[i].res && ops[i].op == TWHEEL_OP_ADD;
 	slots_reserve(file, adds);
-
-	now = twheel_lock(file->base, &flags);
+	m = file_lock(file, &flags);
 	for (i = 0; i < nr; i++)
 		if (!ops[i].res)
-			ops[i].res = op_do(file, &ops[i], now);
+			ops[i].res = op_do(file, &ops[i], &m);
 	twheel_unlock(file->base, flags);
 }
 
@@ -693,85 +719,136 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 
 /* ---- ioctl ------------------------------------------------------------------ */
 
-/* Tell the caller what came out of an operation, and touch nothing else. */
-static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
+/*
+ * How many bytes at @user, of which @copy is a copy, can be written? That is found out by
+ * writing, on each page, what is there already.
+ */
+static size_t can_write(const u8 *copy, u8 __user *user, size_t size)
 {
-	if (op->res >= 0 && (put_user(op->handle, &user->handle) ||
-			     put_user(op->user_data, &user->user_data)))
-		return -EFAULT;
-	if (op->res >= 0 && op->op == TWHEEL_OP_QUERY &&
-	    (put_user(op->expires_ns, &user->expires_ns) ||
-	     put_user(op->interval_ns, &user->interval_ns)))
-		return -EFAULT;
-	return put_user(op->res, &user->res);
+	size_t at = 0;
+
+	while (at < size && !put_user(copy[at], user + at))
+		at += PAGE_SIZE - offset_in_page(user + at);
+	return min(at, size);
 }
 
 /*
- * Read an operation from user memory, and say in its res what can be said already.
- * Its result will be stored there: that this can be done is found out before anything
- * is, by storing what is there already. @opcode is what the ioctl says, or 0.
+ * Read an operation from user memory. Its result will be stored there: that this can be done
+ * is found out before anything is.
  */
-static int op_fetch(const struct file_wheel *file, struct twheel_op *op,
-		    struct twheel_op __user *user, size_t size, u32 opcode)
+static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 {
 	int err = copy_struct_from_user(op, sizeof(*op), user, size);
 
-	if (err == -EFAULT)
-		return err;
-	if (opcode && !op->op)
-		op->op = opcode;
-	if (!err && ((opcode && op->op != opcode) || !op_is_valid(file, op)))
-		err = -EINVAL;
-	if (!err && op_store(op, user))
-		return -EFAULT;
-	op->res = err;
-	return 0;
+	if (!err && can_write((const u8 *)op, user, sizeof(*op)) < sizeof(*op))
+		err = -EFAULT;
+	return err;
+}
+
+/* Give an operation back, with what came out of it. One that failed may never have come. */
+static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
+{
+	if (op->res < 0)
+		return put_user(op->res, &user->res);
+	return copy_to_user(user, op, sizeof(*op)) ? -EFAULT : 0;
 }
 
 /* TWHEEL_IOC_ADD, _MOD, _CANCEL and _QUERY: one operation; the call returns its result. */
 static long file_op(struct file_wheel *file, void __user *user, size_t size, u32 opcode)
 {
 	struct twheel_op op;
+	u32 given;
 	int err;
 
 	lockdep_assert_held(&file->submit);
-	err = op_fetch(file, &op, user, size, opcode);
+	err = op_fetch(&op, user, size);
 	if (err)
 		return err;
-	ops_do(file, &op, 1);
+	given = op.op;
+	op.op = given ?: opcode;
+	if (op.op != opcode || !op_is_valid(file, &op))
+		return -EINVAL;
+	ops_do(file, &op, 1, opcode == TWHEEL_OP_ADD);
+	op.op = given;
 	if (op.res >= 0 && op_store(&op, user)) {
+		op.op = opcode;
 		ops_undo_adds(file, &op, 1);
 		return -EFAULT;
 	}
 	return op.res;
 }
 
-static u32 batch_fetch(struct file_wheel *file, const struct twheel_batch *batch, u32 nr)
+/* Where the next operation of @batch is. */
+static void __user *batch_next(const struct twheel_batch *batch)
 {
-	u64 addr = batch->ops + (u64)batch->nr_done * batch->op_size;
+	return u64_to_user_ptr(batch->ops + (u64)batch->nr_done * batch->op_size);
+}
+
+/* What can be said of an operation before it is done? @err is what has been said already. */
+static __always_inline void op_judge(const struct file_wheel *file, struct twheel_op *op,
+				     int err, u32 *adds)
+{
+	if (!err && !op_is_valid(file, op))
+		err = -EINVAL;
+	op->res = err;
+	*adds += !err && op->op == TWHEEL_OP_ADD;
+}
+
+/* batch_fetch() where the operations lie close together. */
+static u32 ops_fetch(struct file_wheel *file, u32 nr, void __user *user, u32 *adds)
+{
+	struct twheel_op *ops = file->bounce->ops;
+	size_t size = nr * sizeof(*ops);
 	u32 i;
 
-	for (i = 0; i < nr; i++, addr += batch->op_size)
-		if (op_fetch(file, &file->bounce->ops[i], u64_to_user_ptr(addr),
-			     batch->op_size, 0))
+	size -= copy_from_user(ops, user, size);
+	nr = can_write((const u8 *)ops, user, size) / sizeof(*ops);
+	for (i = 0; i < nr; i++)
+		op_judge(file, &ops[i], 0, adds);
+	return nr;
+}
+
+/*
+ * Read the next @nr operations. Returns for how many that could be done; @adds becomes how
+ * many of these are adds.
+ */
+static u32 batch_fetch(struct file_wheel *file, const struct twheel_batch *batch, u32 nr,
+		       u32 *adds)
+{
+	void __user *user = batch_next(batch);
+	struct twheel_op *op = file->bounce->ops;
+	u32 i;
+
+	*adds = 0;
+	if (batch->op_size == sizeof(*op))
+		return ops_fetch(file, nr, user, adds);
+	for (i = 0; i < nr; i++, op++, user += batch->op_size) {
+		int err = op_fetch(op, user, batch->op_size);
+
+		if (err == -EFAULT)
 			break;
+		op_judge(file, op, err, adds);
+	}
 	return i;
 }
 
-/* Tell the caller the results of @nr operations. Returns how many could be stored. */
-static u32 batch_store(struct file_wheel *file, struct twheel_batch *batch, u32 nr)
+/*
+ * Give the caller @nr operations, and zero @tail bytes after each. Returns how many could be
+ * stored.
+ */
+static u32 batch_store(struct file_wheel *file, const struct twheel_batch *batch, u32 nr,
+		       u32 tail)
 {
-	u64 addr = batch->ops + (u64)batch->nr_done * batch->op_size;
+	const struct twheel_op *ops = file->bounce->ops;
+	void __user *user = batch_next(batch);
+	const size_t size = sizeof(*ops);
 	u32 i;
 
-	for (i = 0; i < nr; i++, addr += batch->op_size) {
-		const struct twheel_op *op = &file->bounce->ops[i];
-
-		if (op_store(op, u64_to_user_ptr(addr)))
+	if (batch->op_size == size)
+		return nr - DIV_ROUND_UP(copy_to_user(user, ops, nr * size), size);
+	for (i = 0; i < nr; i++, user += batch->op_size)
+		if (op_store(&ops[i], user) || clear_user(user + size, tail))
 			break;
-		batch->nr_failed += op->res < 0;
-	}
-	batch->nr_done += i;
 	return i;
 }
 
@@ -780,13 +857,16 @@ static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 {
 	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
 	struct twheel_op *ops = file->bounce->ops;
-	u32 nr, stored;
+	u32 nr, adds, stored, i;
 
-	nr = batch_fetch(file, batch, most);
-	ops_do(file, ops, nr);
-	stored = batch_store(file, batch, nr);
+	nr = batch_fetch(file, batch, most, &adds);
+	ops_do(file, ops, nr, adds);
+	stored = batch_store(file, batch, nr, 0);
 	if (stored < nr)
 		ops_undo_adds(file, ops + stored, nr - stored);
+	for (i = 0; i < stored; i++)
+		batch->nr_failed += ops[i].res < 0;
+	batch->nr_done += stored;
 	return stored < most ? -EFAULT : 0;
 }
 
@@ -853,17 +933,17 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 {
 	u32 end = file->cursor + min(file->nr_slots - file->cursor, CHUNK_OPS), nr = 0;
 	unsigned long flags;
-	ktime_t now;
+	struct moment m;
 
 	lockdep_assert_held(&file->submit);
-	now = twheel_lock(file->base, &flags);
+	m = file_lock(file, &flags);
 	for (; file->cursor < end && nr < most; file->cursor++) {
 		struct slot *slot = slot_at(file, file->cursor);
 		struct twheel_op *op = &file->bounce->ops[nr];
 
 		if (slot->state != ARMED)
 			continue;
-		slot_detach(file, slot);
+		twheel_cancel_locked(file->base, &slot->timer);
 		*op = (struct twheel_op) {
 			.op		= TWHEEL_OP_ADD,
 			.flags		= slot->flags | op_flags,
@@ -871,7 +951,7 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 			.user_data	= slot->user_data,
 			.interval_ns	= slot->interval,
 		};
-		op_set_expires(file, op, slot, now);
+		op_set_expires(op, slot, &m);
 		nr++;
 	}
 	twheel_unlock(file->base, flags);
@@ -898,20 +978,6 @@ static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
 	twheel_unlock(file->base, flags);
 }
 
-/* Give the caller @nr operations. Returns how many could be stored. */
-static u32 drain_store(struct file_wheel *file, const struct twheel_batch *batch, u32 nr)
-{
-	const size_t known = sizeof(struct twheel_op);
-	void __user *user = u64_to_user_ptr(batch->ops + (u64)batch->nr_done * batch->op_size);
-	u32 i;
-
-	for (i = 0; i < nr; i++, user += batch->op_size)
-		if (copy_to_user(user, &file->bounce->ops[i], known) ||
-		    clear_user(user + known, batch->op_size - known))
-			break;
-	return i;
-}
-
 /* The next slots, a lock hold's worth. Returns 0 to go on; takes off @left how many. */
 static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 *left)
 {
@@ -923,7 +989,7 @@ static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 
 	begin = file->cursor;
 	nr = drain_collect(file, most, batch->flags);
 	*left -= min(*left, file->cursor - begin);
-	stored = drain_store(file, batch, nr);
+	stored = batch_store(file, batch, nr, batch->op_size - sizeof(struct twheel_op));
 	drain_commit(file, stored, nr);
 	batch->nr_done += stored;
 	return stored < nr ? -EFAULT : 0;
@@ -999,8 +1065,13 @@ static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 static void file_fill_info(struct file_wheel *file, struct twheel_info *info)
 {
 	struct twheel_stats stats;
+	unsigned long flags;
+	u32 nr_used;
 
 	twheel_get_stats(file->base, &stats);
+	twheel_lock(file->base, &flags);
+	nr_used = file_nr_used(file);
+	twheel_unlock(file->base, flags);
 	*info = (struct twheel_info) {
 		.abi		= TWHEEL_ABI,
 		.clockid	= file->config.clock,
@@ -1011,7 +1082,7 @@ static void file_fill_info(struct file_wheel *file, struct twheel_info *info)
 		.max_timers	= file->max_timers,
 		.op_size	= sizeof(struct twheel_op),
 		.event_size	= sizeof(struct twheel_event),
-		.nr_timers	= READ_ONCE(file->nr_used),
+		.nr_timers	= nr_used,
 		.nr_armed	= stats.pending,
 		.nr_ready	= READ_ONCE(file->nr_ready),
 		.mem_bytes	= file_mem_bytes(file),
@@ -1109,30 +1180,42 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 	return min_t(u64, periods, U32_MAX - 1) + 1;
 }
 
+/* Write down the event of @slot. */
+static void read_event(struct twheel_event *event, const struct slot *slot,
+		       const struct moment *m)
+{
+	bool more = slot->interval || (slot->flags & TWHEEL_F_KEEP);
+
+	event->user_data = slot->user_data;
+	event->handle = slot_handle(slot);
+	event->expires_ns = time_shift(slot->timer.cookie, m->offset);
+	event->count = periods_passed(slot, m->now);
+	event->flags = more ? TWHEEL_EV_MORE : 0;
+}
+
 /* Take up to @most ready slots, and write down their events. Returns how many. */
 static u32 read_collect(struct file_wheel *file, u32 most)
 {
-	s64 offset = clock_offset(file);
+	struct twheel_event *events = file->bounce->events;
+	struct slot *slot;
 	unsigned long flags;
-	ktime_t now;
-	u32 nr;
+	struct moment m;
+	u32 nr = 0;
 
 	lockdep_assert_held(&file->reading);
-	now = twheel_lock(file->base, &flags);
-	for (nr = 0; nr < most && !list_empty(&file->ready); nr++) {
-		struct slot *slot = list_first_entry(&file->ready, struct slot, link);
-		bool more = slot->interval || (slot->flags & TWHEEL_F_KEEP);
-
-		slot_detach(file, slot);
+	m = file_lock(file, &flags);
+	list_for_each_entry(slot, &file->ready, link) {
+		if (nr == most)
+			break;
 		slot->state = READING;
-		file->bounce->events[nr] = (struct twheel_event) {
-			.user_data	= slot->user_data,
-			.handle		= slot_handle(slot),
-			.expires_ns	= time_shift(slot->timer.cookie, offset),
-			.count		= periods_passed(slot, now),
-			.flags		= more ? TWHEEL_EV_MORE : 0,
-		};
+		file->taken[nr] = slot;
+		read_event(&events[nr], slot, &m);
+		nr++;
 	}
+	/* Cut off in front of the first that stays, or of the head. */
+	file->ready.next = &slot->link;
+	slot->link.prev = &file->ready;
+	WRITE_ONCE(file->nr_ready, file->nr_ready - nr);
 	twheel_unlock(file->base, flags);
 	return nr;
 }
@@ -1141,7 +1224,7 @@ static u32 read_collect(struct file_wheel *file, u32 most)
 static void slot_after_read(struct file_wheel *file, struct slot *slot, u32 count,
 			    ktime_t now)
 {
-	u64 deadline = slot->timer.cookie + count * slot->interval;
+	u64 deadline;
 
 	if (!slot->interval) {
 		if (slot->flags & TWHEEL_F_KEEP)
@@ -1152,6 +1235,8 @@ static void slot_after_read(struct file_wheel *file, struct slot *slot, u32 coun
 	}
 	if (slot->flags & TWHEEL_F_DELAY)
 		deadline = (u64)now + slot->interval;
+	else
+		deadline = slot->timer.cookie + count * slot->interval;
 	slot_arm(file, slot, min_t(u64, deadline, KTIME_MAX));
 }
 
@@ -1175,9 +1260,9 @@ static void read_commit(struct file_wheel *file, u32 copied, u32 nr)
 	lockdep_assert_held(&file->reading);
 	now = twheel_lock(file->base, &flags);
 	while (nr--) {
-		struct slot *slot = slot_find(file, events[nr].handle);
+		struct slot *slot = file->taken[nr];
 
-		if (!slot || slot->state != READING)
+		if (slot->state != READING)
 			continue;
 		if (nr < copied)
 			slot_after_read(file, slot, events[nr].count, now);
@@ -1295,7 +1380,6 @@ static int file_open(struct inode *inode, struct file *filp)
 	if (!file)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&file->ready);
-	INIT_LIST_HEAD(&file->free);
 	mutex_init(&file->submit);
 	mutex_init(&file->reading);
 	init_waitqueue_head(&file->wait);
@@ -1348,7 +1432,7 @@ static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 	seq_printf(m, "twheel-mem-bytes:\t%llu\n", info.mem_bytes);
 	seq_printf(m, "twheel-expired:\t%llu\n", info.nr_expired);
 	seq_printf(m, "twheel-wakeups:\t%llu\n", info.nr_wakeups);
-	seq_printf(m, "twheel-next-ns:\t%lld\n", time_to_caller(file, stats.next));
+	seq_printf(m, "twheel-next-ns:\t%lld\n", time_shift(stats.next, clock_offset(file)));
 }
 
 static const struct file_operations twheel_fops = {

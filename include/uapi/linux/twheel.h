@@ -229,6 +229,10 @@ enum twheel_state {
  * @res:	must be 0. Out: what the operation says, or a negative errno
  * @reserved:	must be 0
  *
+ * All of it has to be writable memory. It is written back as it was, but for what is said
+ * to be out, so nobody else should change it meanwhile; of an operation that fails nothing is
+ * but @res, which a call of one operation returns instead.
+ *
  * A periodic timer has at most one event waiting. The periods that pass until it
  * is read are counted in that event, and it is armed again when it is read: by
  * default so that the phase is kept.

@@ -794,10 +794,13 @@ static inline u32 wheel_take_many(struct wheel *w, struct wheel_timer **timers, 
 	return most;
 }
 
-/*
- * Advance towards tick @now, until timers are due or there is no more to be done: returns
- * whether there are any, and budget for one.
- */
+/* Are there timers that are due at clk, and is it their turn? */
+static inline bool wheel_expiring(const struct wheel *w)
+{
+	return w->phase == WHEEL_EXPIRE && w->bucket[w->slot[0]].n;
+}
+
+/* Advance towards tick @now until there are, or no more can be done. Returns which. */
 static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
 {
 	for (;;) {
@@ -818,8 +821,8 @@ static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
 			w->phase = WHEEL_EXPIRE;
 			break;
 		case WHEEL_EXPIRE:
-			if (w->bucket[w->slot[0]].n)
-				return *budget;
+			if (wheel_expiring(w))
+				return true;
 			w->phase = WHEEL_PACE;
 			break;
 		case WHEEL_PACE:
@@ -850,7 +853,9 @@ static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
  */
 static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *budget)
 {
-	return wheel_advance(w, now, budget) ? wheel_take(w, budget) : NULL;
+	if (!wheel_expiring(w) && !wheel_advance(w, now, budget))
+		return NULL;
+	return *budget ? wheel_take(w, budget) : NULL;
 }
 
 /**
@@ -870,7 +875,7 @@ static inline u32 wheel_expire_many(struct wheel *w, u64 now, u32 *budget,
 {
 	u32 nr;
 
-	if (!wheel_advance(w, now, budget))
+	if (!wheel_expiring(w) && !wheel_advance(w, now, budget))
 		return 0;
 	nr = wheel_take_many(w, timers, most < *budget ? most : *budget);
 	*budget -= nr;

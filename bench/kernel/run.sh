@@ -57,13 +57,6 @@ built() {
 	is_built[$1]=1
 }
 
-# figures RIG: of what a machine printed; the rest is for people.
-figures() {
-	awk -v rig="$1" -F '\t' -v OFS='\t' '
-		NF == 6 { print rig, $0; fflush(); next }
-		{ print > "/dev/stderr" }'
-}
-
 # machine RIG MODULES JOB...: boot it, with the modules in directory MODULES.
 machine() {
 	local rig=$1 dir=$2 name=$part-${2##*/} boot=(scripts/uml.sh)

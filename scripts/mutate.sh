@@ -53,7 +53,7 @@ uml() {
 qemu() {
 	build "$KDIR" clean && build "$KDIR" &&
 		guest boot.sh 400 hotplug "test_basic test_errors test_query test_drain test_read test_poll
-			test_fires test_life test_limits test_undo test_stress,1000000 test_fuzz,8" \
+			test_fires test_life test_limits test_bounds test_stress,1000000 test_fuzz,8" \
 			"twheel_test.ko twheel_torture.ko"
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # initramfs.sh OUT RUN FILE...: an initramfs of busybox, selftest/qemu/init, RUN as
 # /etc/twheel-run (see init) and FILE... in /twheel. The same files give the same
-# bytes.
+# bytes. BUSYBOX= is one of another architecture, of the same version.
 . "$(dirname "$0")/lib.sh"
 
 out=$1 run=$2
@@ -12,7 +12,7 @@ trap 'rm -rf "$root"' EXIT
 
 chmod 755 "$root" # for tests that are not root
 mkdir -p "$root"/{bin,dev,etc,proc,sys,tmp,twheel}
-install -m 755 /bin/busybox "$root/bin/busybox"
+install -m 755 "${BUSYBOX:-/bin/busybox}" "$root/bin/busybox"
 install -m 755 "$top/selftest/qemu/init" "$root/init"
 install -m 644 "$run" "$root/etc/twheel-run"
 install -m 644 "$top/scripts/tap.awk" "$root/etc/tap.awk"

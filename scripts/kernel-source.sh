@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # kernel-source.sh VERSION: print the path of the package linux-source-VERSION, which
-# is 140 MB and kept in the cache.
+# is 140 MB and kept in the cache. One that the system's apt does not know is taken from the
+# larger archive.
 . "$(dirname "$0")/lib.sh"
 
 for deb in "$cache/linux-source-$1"_*.deb; do
@@ -11,6 +12,12 @@ done
 mkdir -p "$cache"
 tmp=$(mktemp -d "$cache/tmp.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
-deb=$(fetch "$tmp" "linux-source-$1")
+if apt-cache show "linux-source-$1" >/dev/null 2>&1; then
+	fetch "$tmp" "linux-source-$1" >/dev/null
+else
+	note "fetching the package linux-source-$1 (once)"
+	(cd "$tmp" && quiet "$top/scripts/archive.sh" apt-get -qq download "linux-source-$1")
+fi
+deb=$(echo "$tmp"/*.deb)
 mv "$deb" "$cache"
 echo "$cache/${deb##*/}"

@@ -55,6 +55,24 @@ fetch() {
 	echo "$1/$2"_*.deb
 }
 
+# unpack DIR PACKAGE[:ARCH] [ARGUMENT...]: unpack, not install, a package of the larger archive
+# (archive.sh) into DIR; the arguments, for tar, say what of it.
+unpack() {
+	local dir=$1 package=$2 deb status=0
+
+	shift 2
+	mkdir -p "$dir"
+	deb=$(mktemp -d "$cache/tmp.XXXXXX")
+	note "fetching the package $package (once)"
+	if (cd "$deb" && quiet "$top/scripts/archive.sh" apt-get -qq download "$package"); then
+		dpkg-deb --fsys-tarfile "$deb"/*.deb | tar -x -C "$dir" "$@" || status=$?
+	else
+		status=1
+	fi
+	rm -rf "$deb"
+	return $status
+}
+
 # The files of the tree that are ours: committed, or new and not ignored.
 sources() {
 	git -c safe.directory='*' -C "$top" ls-files -co --exclude-standard --deduplicate -- "$@" |

@@ -3,7 +3,7 @@
 # qemu.sh KERNEL INITRD SECONDS LOGDIR: boot a test machine, see guest.sh. Its lines
 # are serial ones: console is ttyS0, result ttyS1, report ttyS2.
 #
-# MEM (MiB), SMP, MODEL (of the processor) and APPEND (kernel parameters) can be set. Never with KVM: a
+# ARCH: x86_64, arm64 or s390x. MEM (MiB), SMP, MODEL (of the processor) and APPEND (kernel parameters) can be set. Never with KVM: a
 # /dev/kvm that exists need not work, and what is measured should not depend on it.
 # ICOUNT=1: one CPU, on which a ns is an instruction, and time in which it is idle is
 # skipped. Every run is the same, whatever else the host does.
@@ -21,7 +21,31 @@ if [ -n "${ICOUNT:-}" ]; then
 	append+=" nokaslr norandmaps"
 fi
 
-exec "$top/scripts/guest.sh" "$limit" "$logs" qemu-system-x86_64 \
-	-nodefaults -nographic -no-reboot -machine q35 -cpu "${MODEL:-max}" "${cpus[@]}" -m "${MEM:-1024}" -monitor none \
-	-serial "file:$logs/console" -serial "file:$logs/result" -serial "file:$logs/report" \
+console=(-serial "file:$logs/console")
+lines=(-serial "file:$logs/result" -serial "file:$logs/report")
+# shellcheck disable=SC2054 # the commas are QEMU's
+case ${ARCH:-x86_64} in
+x86_64)
+	emulator=(qemu-system-x86_64 -machine q35 -cpu "${MODEL:-max}") ;;
+arm64)	# which has one serial line of its own; ttyS0 is idle
+	emulator=(qemu-system-aarch64 -machine virt -cpu cortex-a57)
+	append=${append/ttyS0/ttyAMA0}
+	lines=(-device pci-serial
+		-chardev "file,id=result,path=$logs/result" -device pci-serial,chardev=result
+		-chardev "file,id=report,path=$logs/report" -device pci-serial,chardev=report) ;;
+s390x)	# which has none, see selftest/qemu/init; its own console loses what it says last
+	emulator=(qemu-system-s390x -machine s390-ccw-virtio)
+	append=${append/ttyS0/hvc0}
+	console=(-serial "file:$logs/early")
+	lines=(-device virtio-serial-ccw
+		-chardev "file,id=console,path=$logs/console" -device virtconsole,chardev=console
+		-chardev "file,id=result,path=$logs/result" -device virtserialport,chardev=result,nr=1
+		-chardev "file,id=report,path=$logs/report" -device virtserialport,chardev=report,nr=2) ;;
+*)
+	die "no such ARCH: $ARCH" ;;
+esac
+
+exec "$top/scripts/guest.sh" "$limit" "$logs" "${emulator[@]}" \
+	-nodefaults -nographic -no-reboot "${cpus[@]}" -m "${MEM:-1024}" -monitor none \
+	"${console[@]}" "${lines[@]}" \
 	-kernel "$kernel" -initrd "$initrd" -append "${append//[$'\n\t']/ }"

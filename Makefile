@@ -75,6 +75,11 @@ mutate:
 	@scripts/deps.sh build native fuzz rig uml
 	@scripts/mutate.sh $(MUTATION)
 
+.PHONY: matrix
+
+matrix:
+	@scripts/matrix.sh
+
 bench-wheel:
 	@bench/wheel/run.sh
 
@@ -100,6 +105,7 @@ help:
 	@echo 'make prove            the placement by z3, the state machines by spin'
 	@echo 'make coverage         the lines and branches that the tests reach'
 	@echo 'make mutate           would a test notice? (MUTATION=word, of selftest/mutations)'
+	@echo 'make matrix           the tests on other kernels (ONLY="6.1-rt 6.12-rt")'
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make bench-user       /dev/twheel beside timerfd, POSIX timers, io_uring and libevent'

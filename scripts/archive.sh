@@ -16,7 +16,7 @@ mirror() {
 		awk -v pattern="^$1\$" '$1 ~ pattern { print $2; exit }'
 }
 
-sources() {
+list() {
 	local main security host
 
 	main=$(mirror bookworm) security=$(mirror bookworm-security)
@@ -32,7 +32,7 @@ sources() {
 configure() {
 	mkdir -p "$dir"/{lists,cache/archives}/partial
 	: >"$dir/status"
-	sources >"$dir/sources.list"
+	list >"$dir/sources.list"
 	cat >"$dir/apt.conf" <<-END
 		Dir::Etc::SourceList "$dir/sources.list";
 		Dir::Etc::SourceParts "/dev/null";

@@ -41,7 +41,7 @@ static int arm(void *arg)
 }
 
 /* The timer fires on another CPU, where the interrupt of who arms it comes. */
-static int round(unsigned int cpu)
+static int shut_once(unsigned int cpu)
 {
 	struct task_struct *task;
 
@@ -74,7 +74,7 @@ static int __init shut_init(void)
 	here = raw_smp_processor_id();
 	cpu = cpumask_any_but(cpu_online_mask, here);
 	for (i = 0; i < ROUNDS && cpu < nr_cpu_ids; i++)
-		wrong += !!round(cpu);
+		wrong += !!shut_once(cpu);
 	check(!wrong, "a timer that is shut down from its callback's side stays idle");
 	twheel_destroy(base);
 	return ktap_end();

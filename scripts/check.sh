@@ -8,42 +8,8 @@
 cd "$top"
 
 : "${OPERATIONS:=10000000}" "${FUZZ:=8}"
-passed=0 failed=0 log=build/check
-mkdir -p "$log"
-
-# suite NAME COMMAND...: run a program that prints TAP, and count its points.
-suite() {
-	local name=$1 began=$SECONDS status=0 count
-
-	shift
-	echo "# suite $name: $*"
-	"$@" </dev/null 2>&1 | tee "$log/$name" || status=${PIPESTATUS[0]}
-	count=$(awk -v status="$status" -v skips=scripts/skips.expected -f scripts/tap.awk "$log/$name")
-	sed '$d' <<<"$count"
-	read -r p f <<<"$(tail -n 1 <<<"$count")"
-	passed=$((passed + p)) failed=$((failed + f))
-	echo "# suite $name: $p passed, $f failed, $((SECONDS - began)) s"
-}
-
-# point NAME COMMAND...: a suite of one point.
-point() {
-	local name=$1
-
-	shift
-	echo 1..1
-	if "$@"; then
-		echo "ok 1 - $name"
-	else
-		echo "not ok 1 - $name"
-		return 1
-	fi
-}
-
-# uapi DIR: the tests of the device that are in it. test_attack has a machine of its own,
-# and the costs and the long rest of test_close are the same for 32 bits.
-uapi() {
-	find "$1" -name 'test_*' -executable | sort | grep -vE '/test_(attack.*|cost32|close32)$'
-}
+log=build/check
+. scripts/suite.sh
 
 selftest() {
 	local run=build/qemu/selftest.run tests kmods names
@@ -129,5 +95,4 @@ if [ "${1:-}" != fast ]; then
 	suite attack cat $log/attack.tap
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+summary

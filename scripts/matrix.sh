@@ -23,7 +23,8 @@ kernels='
 6.1-s390x	s390x	s390x	6\.1\.0-[0-9]+-s390x			-
 '
 : "${OPERATIONS:=500000}" "${FUZZ:=4}"
-out=build/matrix
+out=build/matrix log=$out
+. scripts/suite.sh
 programs=()	# of the tests, for the architecture
 
 # kernel FROM WHAT: print its directory and that of what modules are built against.
@@ -45,33 +46,31 @@ of_archive() {
 	echo "$dir/$2"
 }
 
-uapi() { quiet make -C selftest/uapi "$@"; }
+programs_of() { quiet make -C selftest/uapi "$@"; }
 
 # What runs on ARCH: the tests, and for callers of 32 bits where the architecture has them.
 userland() {
-	local uring
+	local uring dir
 
 	case $1 in
 	x86_64)
-		uapi O="$top/build/uapi" &&
-			uapi O="$top/build/uapi32" CFLAGS='-O2 -g -m32' SUFFIX=32 || return
+		programs_of O="$top/build/uapi" &&
+			programs_of O="$top/build/uapi32" CFLAGS='-O2 -g -m32' SUFFIX=32 || return
 		set -- build/uapi build/uapi32 ;;
 	arm64)
 		uring=$(of_archive liburing-dev:arm64 usr) &&
-			uapi O="$top/build/uapi-arm64" CC=aarch64-linux-gnu-gcc \
+			programs_of O="$top/build/uapi-arm64" CC=aarch64-linux-gnu-gcc \
 				CFLAGS="-O2 -g -I$uring/include -L$uring/lib/aarch64-linux-gnu" &&
-			uapi O="$top/build/uapi-arm" CC=arm-linux-gnueabihf-gcc SUFFIX=32 \
+			programs_of O="$top/build/uapi-arm" CC=arm-linux-gnueabihf-gcc SUFFIX=32 \
 				WITHOUT=test_uring || return
 		set -- build/uapi-arm64 build/uapi-arm ;;
 	s390x)
 		uring=$(of_archive liburing-dev:s390x usr) &&
-			uapi O="$top/build/uapi-s390x" CC=s390x-linux-gnu-gcc \
+			programs_of O="$top/build/uapi-s390x" CC=s390x-linux-gnu-gcc \
 				CFLAGS="-O2 -g -I$uring/include -L$uring/lib/s390x-linux-gnu" || return
 		set -- build/uapi-s390x ;;
 	esac
-	# As in check.sh; shares of a CPU are measured there, in a machine of its own.
-	mapfile -t programs < <(find "$@" -name 'test_*' -executable |
-		grep -vE '/test_(attack.*|cost32|close32)$' | sort)
+	mapfile -t programs < <(for dir; do uapi "$dir"; done)
 }
 
 # modules_of ARCH KERNEL: into $out/$name
@@ -103,8 +102,11 @@ job() {
 figures() {
 	awk -v label="$1" -v OFS='\t' '
 		/^# suite .*: [0-9]+ passed, / {
-			group = $3 ~ /^test_.*32:/ ? "32 bits" : $3 ~ /^test_/ ? "device" :
-				$3 ~ /\.ko:/ ? "modules" : "machine"
+			group = "machine"
+			if ($3 ~ /^test_/)
+				group = $3 ~ /32:$/ ? "32 bits" : "device"
+			else if ($3 ~ /\.ko:$/)
+				group = "modules"
 			passed[group] += $4
 			failed[group] += $6
 			seconds[group] += $8

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What the scripts that run tests share; sourced after lib.sh, with the directory of the
+# suites' logs as $log.
+passed=0 failed=0
+mkdir -p "$log"
+
+# suite NAME COMMAND...: run a program that prints TAP, and count its points.
+suite() {
+	local name=$1 began=$SECONDS status=0 count
+
+	shift
+	echo "# suite $name: $*"
+	"$@" </dev/null 2>&1 | tee "$log/$name" || status=${PIPESTATUS[0]}
+	count=$(awk -v status="$status" -v skips=scripts/skips.expected -f scripts/tap.awk "$log/$name")
+	sed '$d' <<<"$count"
+	read -r p f <<<"$(tail -n 1 <<<"$count")"
+	passed=$((passed + p)) failed=$((failed + f))
+	echo "# suite $name: $p passed, $f failed, $((SECONDS - began)) s"
+}
+
+# point NAME COMMAND...: a suite of one point.
+point() {
+	local name=$1
+
+	shift
+	echo 1..1
+	if "$@"; then
+		echo "ok 1 - $name"
+	else
+		echo "not ok 1 - $name"
+		return 1
+	fi
+}
+
+# uapi DIR: the tests of the device that are in it. test_attack has a machine of its own,
+# and the costs and the long rest of test_close are the same for 32 bits.
+uapi() {
+	find "$1" -name 'test_*' -executable | sort | grep -vE '/test_(attack.*|cost32|close32)$'
+}
+
+# The last line of all.
+summary() {
+	echo "$passed passed, $failed failed"
+	[ "$failed" = 0 ]
+}

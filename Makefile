@@ -75,10 +75,13 @@ mutate:
 	@scripts/deps.sh build native fuzz rig uml
 	@scripts/mutate.sh $(MUTATION)
 
-.PHONY: matrix
+.PHONY: matrix debug
 
 matrix:
 	@scripts/matrix.sh
+
+debug:
+	@scripts/debug.sh
 
 bench-wheel:
 	@bench/wheel/run.sh
@@ -106,6 +109,7 @@ help:
 	@echo 'make coverage         the lines and branches that the tests reach'
 	@echo 'make mutate           would a test notice? (MUTATION=word, of selftest/mutations)'
 	@echo 'make matrix           the tests on other kernels (ONLY="6.1-rt 6.12-rt")'
+	@echo 'make debug            the tests in debugging kernels (ONLY="bugs debug kcsan")'
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make bench-user       /dev/twheel beside timerfd, POSIX timers, io_uring and libevent'

@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# debug.sh: every test in debugging kernels with SMP and preemption; `make debug`. Any
+# report of theirs is a failure. Ends with the line "N passed, N failed".
+#
+# The kernels are those of debug.config (KASAN, lockdep and others) and kcsan.config, built
+# once. That they would have spoken is tested first, with a deliberate bug of each kind
+# (selftest/kmod/twheel_bug.c): those, and in user-mode Linux those it has a detector for.
+#
+#	ONLY=s	some of the suites: bugs, uml-bugs, debug, kcsan
+#	OPERATIONS, of test_stress, FUZZ, seconds of test_fuzz, TORTURE, of twheel_torture
+. "$(dirname "$0")/lib.sh"
+cd "$top"
+
+: "${OPERATIONS:=500000}" "${FUZZ:=8}" "${TORTURE:=60}"
+log=build/debug
+. scripts/suite.sh
+
+# bug, kernel, and what it says of the bug
+bugs='
+use_after_free	debug	KASAN: .*use-after-free in .*twheel
+deadlock	debug	possible circular locking dependency detected
+atomic_sleep	debug	sleeping function called from invalid context
+nesting		debug	Invalid wait context
+free_armed	debug	ODEBUG: free active .* object type: twheel_timer hint: just_fired
+init_armed	debug	ODEBUG: init active .* object type: twheel_timer hint: just_fired
+leak		debug	unreferenced object 0x
+destroy_armed	debug	1 timers still armed, one of just_fired
+race		kcsan	KCSAN: data-race in counting_fired
+'
+uml_bugs='use_after_free deadlock free_armed init_armed destroy_armed'
+
+declare -A kernels
+
+# build NAME: the kernel and the modules for it
+build() {
+	if [ "$1" = uml ]; then
+		kernels[uml]=$(scripts/uml-kernel.sh)
+		modules_for "${kernels[uml]}" "$top/$log/src/uml" CONFIG_TWHEEL_BUG=m \
+			ARCH=um SUBARCH=x86_64
+	else
+		kernels[$1]=$(scripts/own-kernel.sh "$1")
+		modules_for "${kernels[$1]}" "$top/$log/src/$1" CONFIG_TWHEEL_BUG=m KCFLAGS=-Werror
+	fi
+}
+
+# machine KERNEL NAME SECONDS RUN FILE...: boot it, with its modules and FILE...
+machine() {
+	local kernel=$1 name=debug-$2 seconds=$3 run=$4 modules=$log/src/$1
+	local boot=(env "KERNEL=${kernels[$1]}/vmlinuz" scripts/boot.sh)
+
+	shift 4
+	[ "$kernel" != uml ] || boot=(scripts/uml.sh)
+	"${boot[@]}" "$name" "$seconds" "$run" "$modules"/{twheel,twheel_chardev}.ko \
+		"$modules/samples/twheel_sessions.ko" "$modules"/selftest/kmod/*.ko "$@"
+}
+
+# speaks BUG KERNEL WORDS: the machine with the bug fails, and says why.
+speaks() {
+	local name=$2-$1 dir=build/qemu
+
+	[ "$2" != uml ] || dir=build/uml
+	echo "mode=bench kmods=twheel_bug.ko,bug=$1" >"$log/$name.run"
+	! machine "$2" "$name" 120 "$log/$name.run" >"$log/$name.log" 2>&1 &&
+		cat "$dir/debug-$name"/{console,report} | grep -aE "$3" >"$log/$name.said"
+}
+
+# deliberate KERNEL...: the bugs of these, or those that UML can tell
+deliberate() {
+	local nr=0 bad=0 name kernel words
+
+	while read -r name kernel words; do
+		[ "$1" != uml ] || [[ " $uml_bugs " != *" $name "* ]] || kernel=uml
+		[[ -n "$name" && " $* " == *" $kernel "* ]] || continue
+		nr=$((nr + 1))
+		if speaks "$name" "$kernel" "$words" </dev/null; then
+			echo "ok $nr - $kernel reports $name"
+			head -n 1 "$log/$kernel-$name.said" | sed 's/^/# /'
+		else
+			echo "not ok $nr - $kernel reports $name"
+			bad=1
+		fi
+	done <<<"$bugs"
+	echo "1..$nr"
+	return $bad
+}
+
+# everything KERNEL SECONDS MORE: all tests, in a machine that has so many seconds. Without
+# test_cost, whose bounds are those of another kernel.
+everything() {
+	local kernel=$1 names files
+
+	mapfile -t files < <({ uapi build/uapi; uapi build/uapi32; } | grep -v '/test_cost$'
+		find build/uml/tests -name 'test_*' -executable)
+	names=" ${files[*]##*/} "
+	names=${names/ test_stress / test_stress,$OPERATIONS }
+	names=${names/ test_stress32 / test_stress32,$OPERATIONS }
+	names=${names/ test_fuzz / test_fuzz,$FUZZ }
+	names=${names/ test_fuzz32 / test_fuzz32,$FUZZ }
+	[ "$kernel" = debug ] || names=${names/ test_fail / }	# nothing makes allocations fail
+	cat >"$log/$kernel.run" <<-END
+		mode=selftest cycles=5 suites='sessions hotplug' seconds=900
+		tests='$names'
+		kmods='twheel_test.ko twheel_shut.ko twheel_torture.ko,seconds=$TORTURE $3'
+	END
+	MEM=2048 point "the machine's verdict" machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
+}
+
+wanted() { [[ " ${ONLY:-$1} " == *" $1 "* ]]; }
+
+scripts/deps.sh build uapi rig uml kernel
+quiet make -C selftest/uapi
+quiet make -C selftest/uapi CFLAGS='-O2 -g -m32' O="$top/build/uapi32" SUFFIX=32
+quiet make -C selftest/uml
+for kernel in uml debug kcsan; do
+	build $kernel
+done
+
+! wanted uml-bugs || suite uml-bugs deliberate uml
+! wanted bugs || suite bugs deliberate debug kcsan
+! wanted debug || suite debug everything debug 3600 twheel_fail.ko
+! wanted kcsan || suite kcsan everything kcsan 3600 ""
+summary

@@ -23,7 +23,7 @@ packages() {
 	matrix)	packages kernel; echo gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-s390x-linux-gnu
 		echo libc6-dev-arm64-cross libc6-dev-armhf-cross libc6-dev-s390x-cross
 		echo qemu-system-arm qemu-system-misc debian-archive-keyring ;;
-	kernel)	echo make gcc libc6-dev bc bison flex libelf-dev xz-utils ;;
+	kernel)	echo make gcc libc6-dev bc bison flex libelf-dev patch xz-utils ;;
 	uml)	echo make gcc libc6-dev bc bison flex patch xz-utils busybox-static cpio gzip ;;
 	*)	die "no such group: $1" ;;
 	esac

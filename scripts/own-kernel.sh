@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # own-kernel.sh NAME: print the directory of a kernel that is built here, once, into the
-# cache: x86.config and NAME.config on top of allnoconfig. In it are the kernel as
-# "vmlinuz" and what modules are built against.
+# cache: x86.config and NAME.config on top of allnoconfig, with the changes of NAME.patch if
+# there is one. In it are the kernel as "vmlinuz" and what modules are built against.
 . "$(dirname "$0")/lib.sh"
 
 name=$1
@@ -11,8 +11,10 @@ next) version=7.2 ;;
 *) version=6.1 ;;
 esac
 configs=("$top/scripts/x86.config" "$top/scripts/$name.config")
+patch=$top/scripts/$name.patch
+[ -e "$patch" ] || patch=
 # A change of one of them makes a new kernel.
-hash=$(cat "${configs[@]}" | sha256sum | cut -c 1-12)
+hash=$(cat "${configs[@]}" ${patch:+"$patch"} | sha256sum | cut -c 1-12)
 for dir in "$cache/$name"-*-"$hash"; do
 	[ ! -e "$dir" ] || { echo "$dir"; exit; }
 done
@@ -51,6 +53,7 @@ note "building Linux $release with $name.config (once, some ten minutes)"
 mkdir "$tmp/src"
 dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/linux-source-$version.tar.xz" |
 	tar -xJ -C "$tmp/src" --strip-components=1
+[ -z "$patch" ] || quiet patch -d "$tmp/src" -p 1 -i "$patch"
 configure
 build bzImage
 build modules_prepare

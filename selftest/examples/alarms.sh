@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# shellcheck shell=dash disable=SC2317 # point calls the functions
+#
+# alarms.sh PROGRAM...: is each the alarm clock that examples/alarms.h describes? A name
+# without a slash is a program beside this script. For a guest's shell too.
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+nr=0 bad=0
+point() {
+	local name=$1
+
+	shift
+	nr=$((nr + 1))
+	if "$@" >"$dir/point" 2>&1; then
+		echo "ok $nr - $name"
+	else
+		echo "not ok $nr - $name"
+		tail -n 20 "$dir/point" | sed 's/^/# /'
+		bad=1
+	fi
+}
+
+# rings: its standard input is the alarms'; $dir/out is what it says.
+rings() {
+	timeout 60 "$program" >"$dir/out"
+}
+
+names() { cut -d ' ' -f 1 "$dir/out"; }
+none_early() { awk '$2 < 0 { print; bad = 1 } END { exit bad }' "$dir/out"; }
+
+in_order() {
+	printf '900 last\n100 first\n500 middle\n' | rings && cat "$dir/out" && none_early &&
+		[ "$(names | tr '\n' ' ')" = "first middle last " ]
+}
+
+# The input is silent for a second, so only the wheel can wake the loop; late by 700 ms is not that.
+unasked() {
+	{ echo '200 a'; sleep 1; echo '0 b'; } | rings && cat "$dir/out" && none_early &&
+		awk '$1 == "a" && $2 < 700000 { good = 1 } END { exit !good }' "$dir/out"
+}
+
+# Twice 2000, and the second half comes when the first rings.
+many() {
+	awk 'BEGIN { for (i = 0; i < 4000; i++) {
+			print (i * 7919) % 600, "alarm" i
+			if (i == 1999) { fflush(); system("sleep 0.3") } } }' | rings && none_early &&
+		awk 'BEGIN { for (i = 0; i < 4000; i++) print "alarm" i }' | sort >"$dir/want" &&
+		names | sort | cmp - "$dir/want"
+}
+
+[ $# != 0 ] || { echo "Usage: $0 PROGRAM..." >&2; exit 1; }
+echo 1..$(($# * 3))
+for program; do
+	name=${program##*/}
+	case $program in */*) ;; *) program=${0%/*}/$program ;; esac
+	point "$name: alarms ring in the order of their times" in_order
+	point "$name: the wheel wakes the loop" unasked
+	point "$name: 4000 alarms, each once, none early" many
+done
+exit $bad

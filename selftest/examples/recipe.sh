@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# recipe.sh: what doc/recipe-epoll-server.md shows is what its two programs differ in.
+# shellcheck disable=SC2317 # point calls the functions
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$top/selftest/lib/tap.sh"
+cd "$top"
+
+# The first hunk is of the comments that head the files.
+# shellcheck disable=SC2016 # backquotes as they are
+shown() { sed -n '/^```diff$/,/^```$/p' doc/recipe-epoll-server.md | sed '1d;$d'; }
+differ() {
+	diff -U 2 examples/echo_timerfd.c examples/echo_twheel.c | awk '/^@@/ { n++ } n > 1'
+}
+
+same() { [ -n "$(shown)" ] && diff <(shown) <(differ); }
+
+echo 1..1
+point "the recipe shows the difference there is" same
+exit $bad

@@ -13,6 +13,7 @@ log=build/check
 
 selftest() {
 	local run=build/qemu/selftest.run tests kmods names
+	local examples=(build/examples/{epoll,libevent,libuv,liburing,rust,echo_timerfd,echo_twheel})
 
 	point "the modules build" modules CONFIG_TWHEEL_SELFTEST=m || return
 	point "the selftests build" quiet make -C selftest/uapi || return
@@ -20,10 +21,13 @@ selftest() {
 		O="$top/build/uapi32" SUFFIX=32 || return
 	point "and those of libtwheel" quiet make -C selftest/lib || return
 	point "and twheel(1)" quiet make -C tools/twheel || return
+	point "and the examples" quiet make -C examples || return
 	mapfile -t tests < <(uapi build/uapi; uapi build/uapi32
 		find build/libtest/plain -name 'test_*' -executable | sort
-		echo build/libtest/plain/step; echo selftest/lib/guest_command.sh)
+		echo build/libtest/plain/step; echo selftest/lib/guest_command.sh
+		echo build/examples/test_echo; echo selftest/examples/alarms.sh)
 	names=" ${tests[*]##*/} "
+	names=${names/ alarms.sh / alarms.sh,epoll,libevent,libuv,liburing,rust }
 	names=${names/ test_stress / test_stress,$OPERATIONS }
 	names=${names/ test_fuzz / test_fuzz,$FUZZ }
 	mapfile -t kmods < <(find selftest/kmod -name '*.ko' 2>/dev/null | sort)
@@ -38,7 +42,7 @@ selftest() {
 	END
 	point "the machine's verdict" scripts/boot.sh selftest 600 $run \
 		twheel.ko twheel_chardev.ko samples/twheel_sessions.ko \
-		build/uapi/suspend build/tools/twheel "${tests[@]}" "${kmods[@]}"
+		build/uapi/suspend build/tools/twheel "${examples[@]}" "${tests[@]}" "${kmods[@]}"
 }
 
 # Shares of a CPU are the same each time where a ns is an instruction.
@@ -75,8 +79,8 @@ uml() {
 		uml_boot century 120 "" twheel_century.ko
 }
 
-groups=(build native libtest lint prove fuzz uapi rig uml)
-[ "${1:-}" != fast ] || groups=(build native libtest lint prove)
+groups=(build native libtest examples lint prove fuzz uapi rig uml)
+[ "${1:-}" != fast ] || groups=(build native libtest examples lint prove)
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)
 export KDIR
@@ -84,6 +88,7 @@ export KDIR
 suite verdict scripts/test-verdict.sh
 suite wheel make -s -C selftest/wheel check
 suite lib make -s -C selftest/lib check
+suite examples make -s -C examples check
 suite prove scripts/prove.sh
 suite lint scripts/lint.sh
 if [ "${1:-}" != fast ]; then

@@ -11,6 +11,7 @@ packages() {
 	lib)	echo make gcc libc6-dev uthash-dev ;;
 	command) packages lib; echo libjson-c-dev ;;
 	libtest) packages command; echo binutils g++ pkg-config ;;
+	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev rustc python3 ;;
 	lint)	echo git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;

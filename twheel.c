@@ -1414,6 +1414,16 @@ static int base_init(struct twheel_base *base, const struct twheel_config *confi
 	return twheel_configure(base, config);
 }
 
+#include "twheel_debugfs.h"
+
+/* Nobody has, or lists, @base. */
+static void base_free(struct twheel_base *base)
+{
+	if (!base->sink)
+		xa_erase(&private_bases, base->id);
+	vfree(base);
+}
+
 /**
  * twheel_create() - make a private base
  * @config:	what it shall be
@@ -1425,6 +1435,7 @@ static int base_init(struct twheel_base *base, const struct twheel_config *confi
  */
 struct twheel_base *twheel_create(const struct twheel_config *config)
 {
+	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 	struct twheel_base *base;
 	int err;
 
@@ -1432,8 +1443,7 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 	 * Not kvzalloc(): it would round 20 KiB up to 32. Where the cgroup has no more this
 	 * fails, rather than kill somebody in it.
 	 */
-	base = __vmalloc(sizeof(*base), GFP_KERNEL_ACCOUNT | __GFP_ZERO |
-			 __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	base = __vmalloc(sizeof(*base), gfp | __GFP_ZERO);
 	if (!base)
 		return ERR_PTR(-ENOMEM);
 	err = base_init(base, config);
@@ -1442,6 +1452,11 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 			       XA_LIMIT(nr_cpu_ids, MIGRATING - 1), GFP_KERNEL);
 	if (err) {
 		vfree(base);
+		return ERR_PTR(err);
+	}
+	err = list_private_base(base, gfp);
+	if (err) {
+		base_free(base);
 		return ERR_PTR(err);
 	}
 	atomic_inc(&nr_private);
@@ -1550,10 +1565,9 @@ static void base_stop(struct twheel_base *base)
  */
 void twheel_destroy(struct twheel_base *base)
 {
+	unlist_base(base);
 	base_stop(base);
-	if (!base->sink)
-		xa_erase(&private_bases, base->id);
-	vfree(base);
+	base_free(base);
 	atomic_dec(&nr_private);
 }
 EXPORT_SYMBOL_GPL(twheel_destroy);
@@ -1590,8 +1604,10 @@ static void free_cpu_bases(void)
 	for_each_possible_cpu(cpu) {
 		struct twheel_base *base = per_cpu(cpu_base, cpu);
 
-		if (base)
+		if (base) {
+			unlist_base(base);
 			base_stop(base);
+		}
 		kvfree(base);
 	}
 }
@@ -1620,7 +1636,10 @@ static int __init twheel_init_module(void)
 		base->id = cpu;
 		base_init(base, &config);
 		per_cpu(cpu_base, cpu) = base;
+		if (list_cpu_base(base))
+			goto free_bases;
 	}
+	debugfs_begin();
 	return 0;
 
 free_bases:
@@ -1631,6 +1650,7 @@ free_bases:
 
 static void __exit twheel_exit_module(void)
 {
+	debugfs_end();
 	free_cpu_bases();
 	destroy_workqueue(task_queue);
 	WARN_ON(atomic_read(&nr_private));

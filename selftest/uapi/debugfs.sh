@@ -1,0 +1,154 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash disable=SC2317 # point calls the functions
+#
+# /sys/kernel/debug/twheel/bases, which twheel_debugfs.h describes: in a guest, with
+# twheel(1) and the sample module beside this script.
+here=${0%/*} twheel=${0%/*}/twheel
+bases=/sys/kernel/debug/twheel/bases
+
+nr=0 bad=0
+point() {
+	local name=$1
+
+	shift
+	nr=$((nr + 1))
+	if "$@" >/tmp/point 2>&1; then
+		echo "ok $nr - $name"
+	else
+		echo "not ok $nr - $name"
+		{ cat /tmp/point; cat "$bases"; } | sed 's/^/# /'
+		bad=1
+	fi
+}
+
+# columns CONDITION COLUMN...: these columns of the lines for which the condition is true,
+# in which the columns have their names, as col["pid"].
+columns() {
+	local condition=$1
+
+	shift
+	awk -v names="$*" "NR == 1 { for (i = 1; i <= NF; i++) at[\$i] = i; next }
+		{ for (name in at) col[name] = \$at[name] }
+		$condition { n = split(names, name_of, \" \"); line = \"\"
+			for (i = 1; i <= n; i++) line = line (i > 1 ? \" \" : \"\") col[name_of[i]]
+			print line }" "$bases"
+}
+
+# is WANT CONDITION COLUMN...
+is() {
+	local want=$1 got
+
+	shift
+	got=$(columns "$@")
+	[ "$got" = "$want" ] && return
+	echo "$*: '$got', not '$want'"
+	return 1
+}
+
+waiting() {
+	local tries=0
+
+	while ! "$@" && [ "$tries" -lt 100 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+	"$@"
+}
+
+heads() {
+	[ "$(head -n 1 "$bases")" = "kind id pid uid clock tick_ns pending added expired removed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm" ]
+}
+
+cpus() {
+	local cpus
+
+	cpus=$(find /sys/devices/system/cpu -maxdepth 1 -name 'cpu[0-9]*' | wc -l)
+	is "$(seq 0 $((cpus - 1)))" 'col["kind"] == "cpu"' id
+}
+
+# An hour ahead at 1 ms is in the fourth level, 3.
+one_file() {
+	local pid good=0
+
+	"$twheel" after 1h &
+	pid=$!
+	waiting is "file 0 boottime 1000000 1 1 0 0 0/0 0/0 0/0 1/1 0/0 0 twheel" "col[\"pid\"] == $pid" \
+		kind uid clock tick_ns pending added expired removed l0 l1 l2 l3 l4 far comm || good=1
+	[ "$(columns "col[\"pid\"] == $pid" next_ns)" -gt 3500000000000 ] || good=1
+	kill "$pid"
+	wait "$pid"
+	is "" "col[\"pid\"] == $pid" pid && [ "$good" = 0 ]
+}
+
+# A module's own: three sessions, of which one is put off, one is deleted, and one ends.
+one_module() {
+	local good=0 file=/sys/kernel/debug/twheel_sessions own='col["kind"] == "base"'
+
+	insmod "$here/twheel_sessions.ko" idle_ms=1500 || return
+	for command in "create 1" "create 2" "create 3" "delete 2" "touch 3"; do
+		echo "$command" >"$file"
+	done
+	is "0 boottime 10000000 2 4 0 2 insmod" "$own" uid clock tick_ns pending added expired removed comm || good=1
+	waiting is "0 4 2 2 -" "$own" pending added expired removed next_ns || good=1
+	[ "$(columns "$own" runs)" -ge 1 ] || good=1
+	rmmod twheel_sessions
+	is "" "$own" id && [ "$good" = 0 ]
+}
+
+escapes() {
+	local pid status
+
+	cp "$twheel" "/tmp/a \\b" && "/tmp/a \\b" after 1h &
+	pid=$!
+	waiting is 'a\040\134b' "col[\"comm\"] ~ /^a/" comm
+	status=$?
+	for pid in $(columns "col[\"comm\"] ~ /^a/" pid); do
+		kill "$pid"
+	done
+	wait
+	[ "$status" = 0 ] && awk 'NF != 22 { print; bad = 1 } END { exit bad }' "$bases"
+}
+
+# More lines than a page has room for, each there once.
+many() {
+	local pids='' good=0
+
+	for _ in $(seq 60); do
+		"$twheel" after 1h &
+		pids="$pids $!"
+	done
+	# shellcheck disable=SC2086 # words
+	waiting is "$(printf '%s\n' $pids | sort -n)" 'col["comm"] == "twheel" && col["pending"] == 1 { print col["pid"] | "sort -n" } 0' || good=1
+	# shellcheck disable=SC2086 # words
+	kill $pids
+	wait
+	return "$good"
+}
+
+# Bases come and go while it is read.
+races() {
+	local pid
+
+	for _ in $(seq 50); do
+		"$twheel" after 1ms
+	done &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		awk 'NF != 22 { bad = 1 } END { exit bad || NR < 2 }' "$bases" || return
+	done
+	wait "$pid"
+}
+
+not_for_all() { [ "$(stat -c %a "$bases")" = 400 ]; }
+
+echo 1..8
+point "the first line names the columns" heads
+point "each CPU has a line" cpus
+point "a file has a line while it is open, with whose it is and what it holds" one_file
+point "a module's base has one, and its counters are right" one_module
+point "what is in a name does not make columns" escapes
+point "more than a page of them" many
+point "it can be read while files are opened and closed" races
+point "it is root's to read" not_for_all
+exit $bad

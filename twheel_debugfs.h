@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * /sys/kernel/debug/twheel/bases: what every base holds and has done, for people, scripts
+ * and twheel top. Included by twheel.c, which says what a base is.
+ *
+ * The first line names the columns, and each base is a line after it. Between columns
+ * is white space. A program shall find a column by its name: more may come, before the last;
+ * none will go or mean something else.
+ *
+ *	kind	cpu: a CPU's, for everybody; base: a module's own, with callbacks; file: one with
+ *		a sink, which an open /dev/twheel has
+ *	id	the CPU; else a number that no other base has had
+ *	pid	of the process that made it, as the initial namespace has it; 0: the kernel
+ *	uid	of that process then
+ *	clock	monotonic or boottime
+ *	tick_ns	its tick
+ *	pending	timers armed
+ *	added	timers added so far, one that was armed anew again
+ *	expired	timers that have fired so far
+ *	removed	timers taken out before they fired so far: cancelled, or armed anew
+ *	runs	interrupts taken so far
+ *	deferred how often a run used up its budget so far, and was gone on with later
+ *	moves	timers moved from one bucket to a finer one so far
+ *	worst	most moves in one run
+ *	next_ns	when the next run is wanted, as a time of the clock; - if never
+ *	l0 - l4	timers in the buckets of each level, a slash, how many buckets have any
+ *	far	timers beyond the last level
+ *	comm	the name of the process that made it; what is not plain in it as \ooo
+ *
+ * The counters of a line are of one moment. The levels are counted a lock hold of 64 buckets
+ * at a time, after that: a timer that moves meanwhile may be counted twice or not at all.
+ *
+ * Cost: nothing where timers are armed, cancelled or expire. A base has 80 bytes here and
+ * not in struct twheel_base, which fills its pages to the last byte.
+ */
+#ifndef TWHEEL_DEBUGFS_H
+#define TWHEEL_DEBUGFS_H
+
+#ifdef CONFIG_DEBUG_FS
+#include <linux/cred.h>
+#include <linux/debugfs.h>
+#include <linux/hashtable.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/string_helpers.h>
+
+/**
+ * struct listing - a base that is listed
+ * @node:	in listings, which is in the order of lines
+ * @hash:	in listing_hash, to find the listing of a base
+ * @base:	the base
+ * @kind:	see above, as all that follows
+ * @id:		a number
+ * @pid:	of the process that made it
+ * @uid:	of that
+ * @comm:	of that
+ */
+struct listing {
+	struct list_head	node;
+	struct hlist_node	hash;
+	struct twheel_base	*base;
+	const char		*kind;
+	u64			id;
+	pid_t			pid;
+	kuid_t			uid;
+	char			comm[TASK_COMM_LEN];
+};
+
+static LIST_HEAD(listings);
+static DEFINE_HASHTABLE(listing_hash, 8);
+static DEFINE_MUTEX(listings_lock);		/* for both, and for who is in them */
+static struct dentry *debugfs_dir;
+
+static int listing_add(struct twheel_base *base, const char *kind, u64 id, gfp_t gfp)
+{
+	struct listing *l = kzalloc(sizeof(*l), gfp);
+
+	if (!l)
+		return -ENOMEM;
+	l->base = base;
+	l->kind = kind;
+	l->id = id;
+	l->uid = current_uid();
+	if (!(current->flags & PF_KTHREAD))
+		l->pid = task_tgid_nr(current);
+	get_task_comm(l->comm, current);
+	mutex_lock(&listings_lock);
+	list_add_tail(&l->node, &listings);
+	hash_add(listing_hash, &l->hash, (unsigned long)base);
+	mutex_unlock(&listings_lock);
+	return 0;
+}
+
+static int list_cpu_base(struct twheel_base *base)
+{
+	return listing_add(base, "cpu", base->id, GFP_KERNEL);
+}
+
+static int list_private_base(struct twheel_base *base, gfp_t gfp)
+{
+	static atomic64_t last_id;
+
+	return listing_add(base, base->sink ? "file" : "base",
+			   atomic64_inc_return(&last_id), gfp);
+}
+
+/* After this nobody reads of @base any more. One that is not listed is all right too. */
+static void unlist_base(struct twheel_base *base)
+{
+	struct listing *l;
+
+	mutex_lock(&listings_lock);
+	hash_for_each_possible(listing_hash, l, hash, (unsigned long)base)
+		if (l->base == base)
+			break;
+	if (l) {
+		hash_del(&l->hash);
+		list_del(&l->node);
+	}
+	mutex_unlock(&listings_lock);
+	kfree(l);
+}
+
+/* Timers, and buckets that have any, of each level and last of far. */
+struct levels {
+	u32	timers[WHEEL_LEVELS + 1];
+	u32	buckets[WHEEL_LEVELS + 1];
+};
+
+static unsigned int level_of(unsigned int slot)
+{
+	unsigned int level = 0;
+
+	while (level < WHEEL_LEVELS &&
+	       slot >= (unsigned int)wheel_levels[level].first + wheel_levels[level].slots)
+		level++;
+	return level;
+}
+
+static void count_bucket(struct levels *levels, const struct wheel *w, unsigned int slot)
+{
+	unsigned int level = level_of(slot);
+
+	levels->timers[level] += w->bucket[slot].n;
+	levels->buckets[level] += !!w->bucket[slot].n;
+}
+
+static void count_levels(struct levels *levels, struct twheel_base *base)
+{
+	unsigned int slot = WHEEL_NONE + 1, end;
+	unsigned long flags;
+
+	memset(levels, 0, sizeof(*levels));
+	while (slot < WHEEL_SLOTS) {
+		end = min_t(unsigned int, slot + HOLD_OPS, WHEEL_SLOTS);
+		raw_spin_lock_irqsave(&base->lock, flags);
+		for (; slot < end; slot++)
+			count_bucket(levels, &base->wheel, slot);
+		raw_spin_unlock_irqrestore(&base->lock, flags);
+	}
+}
+
+static void show_levels(struct seq_file *m, struct twheel_base *base)
+{
+	struct levels levels;
+	unsigned int i;
+
+	count_levels(&levels, base);
+	for (i = 0; i < WHEEL_LEVELS; i++)
+		seq_printf(m, " %u/%u", levels.timers[i], levels.buckets[i]);
+	seq_printf(m, " %u ", levels.timers[WHEEL_LEVELS]);
+}
+
+static void show_stats(struct seq_file *m, struct twheel_base *base)
+{
+	struct twheel_stats s;
+
+	twheel_get_stats(base, &s);
+	seq_printf(m, " %llu %llu %llu %llu %llu %llu %llu %llu", s.pending, s.added, s.expired,
+		   s.added - s.expired - s.pending, s.wakeups, s.deferred, s.moves, s.worst);
+	if (s.next == KTIME_MAX)
+		seq_puts(m, " -");
+	else
+		seq_printf(m, " %lld", s.next);
+}
+
+static int bases_show(struct seq_file *m, void *v)
+{
+	struct listing *l = list_entry(v, struct listing, node);
+
+	if (v == &listings) {
+		seq_puts(m, "kind id pid uid clock tick_ns pending added expired removed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm\n");
+		return 0;
+	}
+	seq_printf(m, "%s %llu %d %u %s %u", l->kind, l->id, l->pid,
+		   from_kuid_munged(&init_user_ns, l->uid),
+		   l->base->clock == CLOCK_BOOTTIME ? "boottime" : "monotonic",
+		   l->base->tick_ns);
+	show_stats(m, l->base);
+	show_levels(m, l->base);
+	seq_escape_mem(m, l->comm, strlen(l->comm), ESCAPE_OCTAL | ESCAPE_NAP | ESCAPE_APPEND,
+		       " \\");
+	seq_putc(m, '\n');
+	return 0;
+}
+
+static void *bases_start(struct seq_file *m, loff_t *pos)
+{
+	mutex_lock(&listings_lock);
+	return seq_list_start_head(&listings, *pos);
+}
+
+static void *bases_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	return seq_list_next(v, &listings, pos);
+}
+
+static void bases_stop(struct seq_file *m, void *v)
+{
+	mutex_unlock(&listings_lock);
+}
+
+static const struct seq_operations bases_sops = {
+	.start	= bases_start,
+	.next	= bases_next,
+	.stop	= bases_stop,
+	.show	= bases_show,
+};
+
+DEFINE_SEQ_ATTRIBUTE(bases);
+
+static void debugfs_begin(void)
+{
+	debugfs_dir = debugfs_create_dir("twheel", NULL);
+	debugfs_create_file("bases", 0400, debugfs_dir, NULL, &bases_fops);
+}
+
+static void debugfs_end(void)
+{
+	debugfs_remove_recursive(debugfs_dir);
+}
+#else
+static int list_cpu_base(struct twheel_base *base)
+{
+	return 0;
+}
+
+static int list_private_base(struct twheel_base *base, gfp_t gfp)
+{
+	return 0;
+}
+
+static void unlist_base(struct twheel_base *base) { }
+static void debugfs_begin(void) { }
+static void debugfs_end(void) { }
+#endif
+
+#endif

@@ -25,7 +25,8 @@ selftest() {
 	mapfile -t tests < <(uapi build/uapi; uapi build/uapi32
 		find build/libtest/plain -name 'test_*' -executable | sort
 		echo build/libtest/plain/step; echo selftest/lib/guest_command.sh
-		echo build/examples/test_echo; echo selftest/examples/alarms.sh)
+		echo build/examples/test_echo; echo selftest/examples/alarms.sh
+		echo selftest/uapi/debugfs.sh)
 	names=" ${tests[*]##*/} "
 	names=${names/ alarms.sh / alarms.sh,epoll,libevent,libuv,liburing,rust }
 	names=${names/ test_stress / test_stress,$OPERATIONS }
@@ -60,7 +61,8 @@ uml_boot() {
 
 	printf "mode=selftest tests='%s' kmods='%s'\n" "$3" "$4" >"$run"
 	scripts/uml.sh "$1" "$2" "$run" build/uml/src/twheel{,_chardev}.ko \
-		build/uml/src/selftest/kmod/*.ko build/{uapi,uml/tests}/test_*
+		build/uml/src/{selftest/kmod,samples}/*.ko build/{uapi,uml/tests}/test_* \
+		build/tools/twheel selftest/uapi/debugfs.sh
 }
 
 uml() {
@@ -71,9 +73,10 @@ uml() {
 		ARCH=um SUBARCH=x86_64 KCFLAGS=-Werror || return
 	point "the selftests build" quiet make -C selftest/uapi || return
 	point "and those of failing allocations" quiet make -C selftest/uml || return
+	point "and twheel(1)" quiet make -C tools/twheel || return
 	point "the debugging kernel's verdict" uml_boot debug 240 \
 		"test_basic test_errors test_query test_drain test_read test_poll test_fires test_life
-		 test_uring test_stress test_fuzz,$FUZZ test_fail" \
+		 test_uring test_stress test_fuzz,$FUZZ test_fail debugfs.sh" \
 		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" || return
 	APPEND=time-travel=inf-cpu point "the verdict on a century" \
 		uml_boot century 120 "" twheel_century.ko

@@ -10,7 +10,7 @@
  *	kind	cpu: a CPU's, for everybody; base: a module's own, with callbacks; file: one with
  *		a sink, which an open /dev/twheel has
  *	id	the CPU; else a number that no other base has had
- *	pid	of the process that made it, as the initial namespace has it; 0: the kernel
+ *	pid	of the process that made it, as the initial namespace has it; 0: a CPU's
  *	uid	of that process then
  *	clock	monotonic or boottime
  *	tick_ns	its tick
@@ -25,7 +25,7 @@
  *	next_ns	when the next run is wanted, as a time of the clock; - if never
  *	l0 - l4	timers in the buckets of each level, a slash, how many buckets have any
  *	far	timers beyond the last level
- *	comm	the name of the process that made it; what is not plain in it as \ooo
+ *	comm	the name of the process that made it, - for a CPU's; what is not plain in it as \ooo
  *
  * The counters of a line are of one moment. The levels are counted a lock hold of 64 buckets
  * at a time, after that: a timer that moves meanwhile may be counted twice or not at all.
@@ -71,37 +71,50 @@ static DEFINE_HASHTABLE(listing_hash, 8);
 static DEFINE_MUTEX(listings_lock);		/* for both, and for who is in them */
 static struct dentry *debugfs_dir;
 
-static int listing_add(struct twheel_base *base, const char *kind, u64 id, gfp_t gfp)
+static struct listing *listing_new(struct twheel_base *base, const char *kind, gfp_t gfp)
 {
 	struct listing *l = kzalloc(sizeof(*l), gfp);
 
-	if (!l)
-		return -ENOMEM;
-	l->base = base;
-	l->kind = kind;
-	l->id = id;
-	l->uid = current_uid();
-	if (!(current->flags & PF_KTHREAD))
-		l->pid = task_tgid_nr(current);
-	get_task_comm(l->comm, current);
+	if (l) {
+		l->base = base;
+		l->kind = kind;
+	}
+	return l;
+}
+
+static void listing_add(struct listing *l)
+{
 	mutex_lock(&listings_lock);
 	list_add_tail(&l->node, &listings);
-	hash_add(listing_hash, &l->hash, (unsigned long)base);
+	hash_add(listing_hash, &l->hash, (unsigned long)l->base);
 	mutex_unlock(&listings_lock);
-	return 0;
 }
 
 static int list_cpu_base(struct twheel_base *base)
 {
-	return listing_add(base, "cpu", base->id, GFP_KERNEL);
+	struct listing *l = listing_new(base, "cpu", GFP_KERNEL);
+
+	if (!l)
+		return -ENOMEM;
+	l->id = base->id;
+	l->comm[0] = '-';
+	listing_add(l);
+	return 0;
 }
 
 static int list_private_base(struct twheel_base *base, gfp_t gfp)
 {
+	struct listing *l = listing_new(base, base->sink ? "file" : "base", gfp);
 	static atomic64_t last_id;
 
-	return listing_add(base, base->sink ? "file" : "base",
-			   atomic64_inc_return(&last_id), gfp);
+	if (!l)
+		return -ENOMEM;
+	l->id = atomic64_inc_return(&last_id);
+	l->pid = task_tgid_nr(current);
+	l->uid = current_uid();
+	get_task_comm(l->comm, current);
+	listing_add(l);
+	return 0;
 }
 
 /* After this nobody reads of @base any more. One that is not listed is all right too. */

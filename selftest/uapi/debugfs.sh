@@ -64,7 +64,7 @@ cpus() {
 	local cpus
 
 	cpus=$(find /sys/devices/system/cpu -maxdepth 1 -name 'cpu[0-9]*' | wc -l)
-	is "$(seq 0 $((cpus - 1)))" 'col["kind"] == "cpu"' id
+	is "$(seq 0 $((cpus - 1)) | sed 's/$/ 0 0 -/')" 'col["kind"] == "cpu"' id pid uid comm
 }
 
 # An hour ahead at 1 ms is in the fourth level, 3.

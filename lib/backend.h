@@ -26,6 +26,7 @@ typedef int64_t s64;
  * @read:	does not wait
  * @drain:	at most TWHEEL_BATCH_MAX
  * @info:	never fails
+ * @levels:	the same; NULL: it cannot
  */
 struct twheel_backend {
 	const char *name;
@@ -36,6 +37,7 @@ struct twheel_backend {
 	int (*read)(struct twheel *twheel, struct twheel_event *events, u32 nr);
 	int (*drain)(struct twheel *twheel, struct twheel_op *ops, u32 nr, u32 flags);
 	int (*info)(struct twheel *twheel, struct twheel_info *info);
+	int (*levels)(struct twheel *twheel, struct twheel_levels *levels);
 };
 
 /**

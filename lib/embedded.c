@@ -603,6 +603,32 @@ static int embedded_info(struct twheel *twheel, struct twheel_info *info)
 	return 0;
 }
 
+static void count_bucket(struct twheel_levels *levels, const struct embedded *e, u32 slot)
+{
+	u32 n = e->wheel.bucket[slot].n, level = 0;
+
+	while (level < WHEEL_LEVELS &&
+	       slot >= (u32)wheel_levels[level].first + wheel_levels[level].slots)
+		level++;
+	levels->timers[level] += n;
+	levels->buckets[level] += !!n;
+}
+
+static_assert(sizeof(struct twheel_levels) == 2 * (WHEEL_LEVELS + 1) * sizeof(u32),
+	      "the last is for those beyond");
+
+static int embedded_levels(struct twheel *twheel, struct twheel_levels *levels)
+{
+	struct embedded *e = embedded(twheel);
+	u64 now = lock(e);
+
+	*levels = (struct twheel_levels) { 0 };
+	for (u32 slot = WHEEL_NONE + 1; slot < WHEEL_SLOTS; slot++)
+		count_bucket(levels, e, slot);
+	unlock(e, now);
+	return 0;
+}
+
 static bool setup_is_valid(const struct twheel_setup *setup)
 {
 	return (setup->clockid == CLOCK_MONOTONIC || setup->clockid == CLOCK_BOOTTIME) &&
@@ -680,4 +706,5 @@ const struct twheel_backend twheel_embedded_backend = {
 	.read	= embedded_read,
 	.drain	= embedded_drain,
 	.info	= embedded_info,
+	.levels	= embedded_levels,
 };

@@ -212,3 +212,10 @@ int twheel_get_info(struct twheel *twheel, struct twheel_info *info)
 {
 	return is_ours(twheel->family) ? twheel->backend->info(twheel, info) : -ECHILD;
 }
+
+int twheel_get_levels(struct twheel *twheel, struct twheel_levels *levels)
+{
+	if (!is_ours(twheel->family))
+		return -ECHILD;
+	return twheel->backend->levels ? twheel->backend->levels(twheel, levels) : -EOPNOTSUPP;
+}

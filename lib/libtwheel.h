@@ -195,6 +195,31 @@ int twheel_drain(struct twheel *twheel, struct twheel_op *ops, uint32_t nr, uint
  */
 int twheel_get_info(struct twheel *twheel, struct twheel_info *info);
 
+/* Seconds, minutes, hours, days and years, where a tick is a second, and what is beyond. */
+#define TWHEEL_LEVELS	6
+
+/**
+ * struct twheel_levels - where the timers of a wheel are
+ * @timers:	in each level
+ * @buckets:	of each level that have any: of 120, 120, 48, 730, 100 and 2
+ */
+struct twheel_levels {
+	uint32_t	timers[TWHEEL_LEVELS];
+	uint32_t	buckets[TWHEEL_LEVELS];
+};
+
+/**
+ * twheel_get_levels() - look into a wheel
+ * @twheel:	the wheel
+ * @levels:	filled in
+ *
+ * For those who watch it. Of the kernel's wheels it is root's to know: see
+ * /sys/kernel/debug/twheel/bases, and twheel top.
+ *
+ * Return: 0, -EOPNOTSUPP with the kernel backend, -ECHILD.
+ */
+int twheel_get_levels(struct twheel *twheel, struct twheel_levels *levels);
+
 #ifdef __cplusplus
 }
 #endif

@@ -553,6 +553,30 @@ static void drains(void)
 	twheel_close(w);
 }
 
+/* One timer in each level, by its distance; the last is 150 years ahead. */
+static void levels(void)
+{
+	static const u64 delays[] = { 30, 1000, 10 * 3600, 30 * 86400, 3650 * 86400ULL,
+				      54750 * 86400ULL };
+	const struct twheel_setup setup = { .clockid = CLOCK_MONOTONIC, .tick_ns = SEC };
+	struct twheel *w = wheel_new(&setup);
+	struct twheel_levels levels;
+
+	for (u32 i = 0; i < TWHEEL_LEVELS; i++)
+		wheel_add(w, i, delays[i] * SEC);
+	if (!strcmp(twheel_backend(w), "kernel")) {
+		CHECK_EQ(twheel_get_levels(w, &levels), -EOPNOTSUPP);
+	} else {
+		memset(&levels, POISON, sizeof(levels));
+		CHECK_EQ(twheel_get_levels(w, &levels), 0);
+		for (u32 i = 0; i < TWHEEL_LEVELS; i++) {
+			CHECK_EQ(levels.timers[i], 1);
+			CHECK_EQ(levels.buckets[i], 1);
+		}
+	}
+	twheel_close(w);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -576,6 +600,7 @@ int main(void)
 		{ timeouts, "a read waits as long as it is told" },
 		{ signals, "a signal ends a read" },
 		{ earlier, "an earlier timer wakes who waits for a later one" },
+		{ levels, "the levels can be looked into, of the embedded backend" },
 		{ boottime, "CLOCK_BOOTTIME and a tick of 100 us" },
 	};
 

@@ -200,7 +200,8 @@ completes() {
 completion() {
 	completes "every" twheel ev && completes "--count=" twheel every 5s --co &&
 		completes "skip" twheel every 5s --missed = s && completes "embedded" twheel bench --backend = e &&
-		completes "--json" twheel ls --j && completes "mkfifo" twheel after 5s -- mkfif &&
+		completes "--json" twheel ls --j && completes "--embedded" twheel top --e &&
+		completes "Makefile" twheel plot Makef && completes "mkfifo" twheel after 5s -- mkfif &&
 		completes "mkfifo" twheel every 5s --missed = skip mkfif && completes "Makefile" twheel run Makef
 }
 

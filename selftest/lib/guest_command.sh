@@ -50,11 +50,31 @@ measures() {
 		[ "$("$twheel" bench --json --timers=1000 | wc -l)" = 2 ]
 }
 
+# The wheels of the CPUs, of a command that waits, and of top's own probes.
+watches() {
+	local pid status=0
+
+	"$twheel" after 1h -- true &
+	pid=$!
+	"$twheel" top --json --count=2 --delay=1s | tail -n 1 >/tmp/top
+	"$twheel" top -b --count=1 --delay=500ms >/tmp/text
+	kill "$pid"
+	wait "$pid"
+	cat /tmp/top /tmp/text
+	grep "\"kind\":\"file\",\"id\":[0-9]*,\"pid\":$pid,\"uid\":0,\"command\":\"twheel\",\"clock\":\"boottime\",\"tick_ns\":1000000,\"pending\":1,\"worst_moves\":0,\"armed_per_s\":0,\"fired_per_s\":0," /tmp/top || status=1
+	grep '"kind":"cpu","id":0,"pid":0,.*"kind":"cpu","id":1,' /tmp/top || status=1
+	grep '"pending":[1-9][0-9]*,"worst_moves":[0-9]*,"armed_per_s":[1-9][0-9]*,"fired_per_s":[1-9][0-9]*,"removed_per_s":0,.*"level_timers":\[[0-9]*,[0-9]*,0,0,0,0]' /tmp/top || status=1
+	grep '"probes":[1-9][0-9]*,"late_p50_ns":[1-9][0-9]*,"late_p99_ns":[1-9]' /tmp/top || status=1
+	grep "^file *[0-9]* *$pid  *1  *0  *0 .* twheel$" /tmp/text || status=1
+	return "$status"
+}
+
 runs() { [ "$("$twheel" after 50ms -- echo fired)" = fired ]; }
 
-echo 1..4
+echo 1..5
 point "twheel after runs a command" runs
 point "twheel ls lists what is pending" lists
 point "twheel info tells of the module" tells
+point "twheel top shows the kernel's wheels" watches
 point "twheel bench measures both backends" measures
 exit $bad

@@ -150,6 +150,19 @@ static void show(struct bench *b)
 		       (int)(50ULL * steps[step] / b->nr_read), bar);
 }
 
+/* From the 0th, which is the least, to the 100th, which is the most. */
+static struct json_object *json_percentiles(const struct bench *b)
+{
+	struct json_object *a = json_object_new_array();
+
+	for (uint64_t i = 0; i <= 100; i++) {
+		int64_t late = b->late[(b->nr_read - 1) * i / 100];
+
+		json_object_array_add(a, json_object_new_int64(late));
+	}
+	return a;
+}
+
 static void show_json(struct bench *b)
 {
 	struct json_object *o = json_object_new_object();
@@ -162,6 +175,7 @@ static void show_json(struct bench *b)
 	json_int(o, "late_p50_ns", b->late[b->nr_read / 2]);
 	json_int(o, "late_p99_ns", b->late[b->nr_read / 100 * 99]);
 	json_int(o, "late_max_ns", b->late[b->nr_read - 1]);
+	json_object_object_add(o, "late_percentiles_ns", json_percentiles(b));
 	json_int(o, "early", b->early);
 	json_line(o);
 }

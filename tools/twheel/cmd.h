@@ -7,6 +7,9 @@
  *	jobs.c	after, at, every, run: commands at their time, on libtwheel's scheduler
  *	show.c	ls, info
  *	bench.c	bench
+ *	top.c	top: samples, and output for scripts
+ *	screen.c	top's screen
+ *	plot.c	plot: pictures of what bench measured
  *
  * Exit status, as env(1) and timeout(1) have it: that of the command where there is one;
  * 125 if twheel itself fails, 126 if the command cannot be run, 127 if it is not found.
@@ -53,6 +56,8 @@ int cmd_run(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+int cmd_plot(int argc, char **argv);
 
 /* Prints one line of JSON, and frees @object. */
 void json_line(struct json_object *object);

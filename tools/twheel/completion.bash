@@ -29,7 +29,7 @@ _twheel()
 	[ "$cur" != = ] || cur=''
 	[ "$prev" != = ] || prev=${COMP_WORDS[COMP_CWORD - 2]}
 	if [ "$COMP_CWORD" = 1 ]; then
-		words='after at every run ls info bench --help --version'
+		words='after at every run ls info top bench plot --help --version'
 	elif [ "$prev" = --missed ]; then
 		words='skip burst delay'
 	elif [ "$prev" = --backend ]; then
@@ -46,10 +46,12 @@ _twheel()
 		case ${COMP_WORDS[1]} in
 		every)	words='--count= --now --fixed-delay --missed= --json --help' ;;
 		run)	words='--jobs= --check --json --help' ;;
+		top)	words='--batch --delay= --count= --embedded --json --help' ;;
+		plot)	words='--output= --help' ;;
 		bench)	words='--timers= --backend= --json --help' ;;
 		*)	words='--json --help' ;;
 		esac
-		if [[ ${COMP_WORDS[1]} = run && $cur != -* ]]; then
+		if [[ ${COMP_WORDS[1]} = @(run|plot) && $cur != -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			return
 		fi

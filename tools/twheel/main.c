@@ -18,6 +18,8 @@ static const struct command {
 	{ "ls", cmd_ls },
 	{ "info", cmd_info },
 	{ "bench", cmd_bench },
+	{ "top", cmd_top },
+	{ "plot", cmd_plot },
 };
 
 void try_help(int status)
@@ -34,7 +36,9 @@ void usage(int status)
 	      "  or:  twheel run [--jobs=N] FILE\n"
 	      "  or:  twheel ls\n"
 	      "  or:  twheel info\n"
+	      "  or:  twheel top [--batch] [--delay=DURATION] [--count=N] [--embedded]\n"
 	      "  or:  twheel bench [--timers=N] [--backend=NAME]\n"
+	      "  or:  twheel plot [--output=FILE] [FILE]\n"
 	      "Run commands at their time, and look at the timing wheels of this machine.\n"
 	      "\n"
 	      "  after, at        once; without a COMMAND, only wait\n"
@@ -53,11 +57,21 @@ void usage(int status)
 	      "      --check            only say what is wrong with FILE\n"
 	      "  ls               files of /dev/twheel that are open, and what is pending in them\n"
 	      "  info             the kernel module, and which backend programs get\n"
+	      "  top              what the kernel's wheels do, live: of the CPUs, of modules and of\n"
+	      "                     files that are open. Up and down choose one, q ends\n"
+	      "      -b, --batch        print it instead, a block each time\n"
+	      "      --delay=DURATION   from one time to the next; 1s\n"
+	      "      --count=N          N times, and then end\n"
+	      "      --embedded         a wheel in this process, with a load\n"
 	      "  bench            what arming, cancelling and firing cost here, and how late\n"
 	      "      --timers=N         how many; 100000\n"
 	      "      --backend=NAME     'kernel' or 'embedded'; all there are\n"
+	      "  plot             a picture of what 'bench --json' has printed to FILE or the\n"
+	      "                     standard input, or of a table of the same; see twheel(1)\n"
+	      "      --output=FILE      its name ends in .svg or .png; SVG to the standard output\n"
 	      "\n"
-	      "      --json       print JSON, a line for each run of a command, file or backend\n"
+	      "      --json       print JSON, a line for each run of a command, file, backend, or\n"
+	      "                     look at the wheels\n"
 	      "      --help       display this help and exit\n"
 	      "      --version    output version information and exit\n"
 	      "\n"

@@ -1,0 +1,164 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# top.sh: twheel top over the embedded backend, on a terminal and not, and twheel plot.
+# shellcheck disable=SC2317 # point calls the functions
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$(dirname "$0")/tap.sh"
+cd "$top"
+
+dir=$top/build/libtest/top twheel=$top/build/tools/twheel
+mkdir -p "$dir"
+
+builds() { quiet make -C tools/twheel; }
+
+# judge CONDITION: of each line of JSON in $dir/out, as s, with its only base, as b.
+judge() {
+	python3 - "$dir/out" "$1" <<-'END'
+		import json, sys
+		for line in open(sys.argv[1]):
+		    s = json.loads(line)
+		    b = s["bases"][0]
+		    if not eval(sys.argv[2]):
+		        print(s)
+		        sys.exit(1)
+	END
+}
+
+# Time passes between the look at the counters and that at the levels.
+samples() {
+	"$twheel" top --embedded --json --count=3 --delay=500ms >"$dir/out" &&
+		[ "$(wc -l <"$dir/out")" = 3 ] &&
+		judge 'len(s["bases"]) == 1 and b["kind"] == "embedded" and b["tick_ns"] == 10**6' &&
+		judge '0 <= s["late_p50_ns"] <= s["late_p99_ns"] <= s["late_max_ns"] and s["probes"] > 50' &&
+		judge '19000 < b["pending"] <= 20000 and abs(sum(b["level_timers"]) - b["pending"]) < 100' &&
+		judge 'all(n > 0 for n in b["level_timers"][:5]) and b["level_timers"][5] == 0' &&
+		judge 'all(0 < n <= most for n, most in zip(b["level_buckets"], [120, 120, 48, 730, 100]))' &&
+		judge '50 < s["cancelled_per_s"] < 1100 and 50 < s["rearmed_per_s"] < 1100' &&
+		judge 'abs(b["removed_per_s"] - s["cancelled_per_s"] - s["rearmed_per_s"]) <= 1' &&
+		judge 'b["fired_per_s"] > 100 and b["moves_per_s"] > 100 and b["runs_per_s"] > 10'
+}
+
+# What is armed and is neither fired nor removed is pending.
+balance() {
+	"$twheel" top --embedded --json --count=4 --delay=1s | tail -n 3 >"$dir/out" &&
+		judge 'abs(b["armed_per_s"] - b["fired_per_s"] - b["removed_per_s"]) < 400 and b["armed_per_s"] > 1000'
+}
+
+text() {
+	"$twheel" top --embedded -b --count=2 --delay=200ms >"$dir/out" &&
+		[ "$(grep -c '^KIND *ID *PID *PENDING *ARMED/s *FIRED/s *REMOVED/s' "$dir/out")" = 2 ] &&
+		[ "$(grep -cE '^embedded +0 +[0-9]+ +[0-9]{5} .* twheel$' "$dir/out")" = 2 ] &&
+		[ "$(grep -cE ' 1 base, [0-9]{5} pending; late by .* \(half\)' "$dir/out")" = 2 ]
+}
+
+# on_screen KEY...: what is drawn, without what moves the cursor.
+on_screen() {
+	for key; do sleep 1.2; printf '%s' "$key"; done | TERM=xterm timeout 20 script -qec \
+		"stty cols 120 rows 30; exec $twheel top --embedded --delay=500ms" "$dir/typescript" >"$dir/null" || return
+	sed 's/\x1b\[[0-9;?]*[a-zA-Z]/ /g; s/\x1b[()].//g' "$dir/typescript" | tr -d '\r' >"$dir/out"
+}
+
+screen() {
+	on_screen j q || return
+	for words in "twheel top: 1 base in this process" "fired/s [1-9]" "cascade moves/s [1-9]" "late by" \
+		"\[ *#.*\.\.\.] .* of 120" "of 48" "of 730" "of 100" "beyond: 0" "KIND" \
+		"embedded 0 (twheel), in buckets of" ">"; do
+		grep -q -- "$words" "$dir/out" && continue
+		echo "no '$words' in"
+		cat "$dir/out"
+		return 1
+	done
+}
+
+# It gives the terminal back: its last words leave the other screen.
+leaves() { on_screen q && grep -q $'\x1b\\[?1049l' "$dir/typescript"; }
+
+# fails STATUS WORDS COMMAND...
+fails() {
+	local want=$1 words=$2 status=0
+
+	shift 2
+	"$@" >"$dir/out" 2>&1 </dev/null || status=$?
+	[ "$status" = "$want" ] && grep -qF -- "$words" "$dir/out" && return
+	echo "$*: status $status"
+	cat "$dir/out"
+	return 1
+}
+
+refuses() {
+	fails 1 "no terminal to draw on; try --batch" "$twheel" top --embedded &&
+		fails 1 "invalid duration '1ms'" "$twheel" top -b --delay=1ms &&
+		fails 1 "invalid number '0'" "$twheel" top -b --count=0 &&
+		fails 1 "extra operand 'x'" "$twheel" top -b x &&
+		{ [ -e /sys/kernel/debug/twheel/bases ] || fails 1 "/sys/kernel/debug/twheel/bases" "$twheel" top -b; }
+}
+
+ends() {
+	local pid status=0
+
+	"$twheel" top --embedded -b >"$dir/out" &
+	pid=$!
+	sleep 0.5
+	kill "$pid"
+	wait "$pid" || status=$?
+	[ "$status" = 0 ]
+}
+
+# A picture: well-formed, and with these words in it.
+is_svg() {
+	python3 - "$@" <<-'END'
+		import sys, xml.etree.ElementTree as tree
+		root = tree.parse(sys.argv[1]).getroot()
+		assert root.tag.endswith("svg"), root.tag
+		text = " ".join("".join(e.itertext()) for e in root.iter() if e.tag.endswith("text"))
+		missing = [word for word in sys.argv[2:] if word not in text]
+		assert not missing, (missing, text)
+	END
+}
+
+plots_bench() {
+	"$twheel" bench --json --timers=2000 --backend=embedded >"$dir/bench" &&
+		"$twheel" plot <"$dir/bench" >"$dir/bench.svg" &&
+		is_svg "$dir/bench.svg" "embedded, 2000 timers" "late by" "cost of a timer" arm cancel read &&
+		"$twheel" plot --output="$dir/it's.png" "$dir/bench" &&
+		[ "$(head -c 8 "$dir/it's.png" | tail -c 7 | head -c 3)" = PNG ]
+}
+
+table() {
+	printf 'name\tlate_p50_ns\tlate_p99_ns\tlate_max_ns\tarm_ns\tcancel_ns\tread_ns\tother\n'
+	printf 'here "and"\t600000\t1200000\t2500000\t60\t25\t%s\tx\n' "$1"
+	printf 'there <&>\t1\t1200\t0\t160\t125\t300\tx\n'
+}
+
+plots_table() {
+	table 900 | "$twheel" plot --output="$dir/table.svg" && is_svg "$dir/table.svg" "here _and_" "there <&>" &&
+		table 450 | "$twheel" plot --output="$dir/other.svg" && ! cmp -s "$dir/table.svg" "$dir/other.svg" &&
+		table 900 | "$twheel" plot >"$dir/other.svg" && cmp "$dir/table.svg" "$dir/other.svg"
+}
+
+plot_errors() {
+	table many >"$dir/bad" && fails 1 "bad:2: 'many' is not a number" "$twheel" plot "$dir/bad" &&
+		echo '{"arm_ns":1}' >"$dir/bad" && fails 1 'bad:1: no "cancel_ns"' "$twheel" plot "$dir/bad" &&
+		echo '{' >"$dir/bad" && fails 1 'bad:1: no JSON object' "$twheel" plot "$dir/bad" &&
+		fails 1 "no runs" "$twheel" plot /dev/null &&
+		fails 1 "it must end in .svg or .png" "$twheel" plot --output=x.pdf "$dir/bench" &&
+		fails 1 "cannot open '$dir/nothing'" "$twheel" plot "$dir/nothing" &&
+		fails 1 "'gnuplot' is not installed" env PATH="$dir" "$twheel" plot "$dir/bench"
+}
+
+echo 1..12
+point "twheel builds" builds
+point "top: samples of a wheel with a load" samples
+point "top: its figures add up" balance
+point "top: as text" text
+point "top: the screen is drawn, keys are heard" screen
+point "top: the terminal is given back" leaves
+point "top: what is not understood or not there is said" refuses
+point "top: SIGTERM ends it" ends
+point "plot: what bench measured, as SVG and PNG" plots_bench
+point "plot: a table" plots_table
+point "plot: errors by line number" plot_errors
+point "plot: and top are in --help" grep -qE '^  or:  twheel (top|plot)' <("$twheel" --help)
+exit $bad

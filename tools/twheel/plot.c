@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+/*
+ * plot: a picture of runs, by gnuplot. On the left how late their timers were, from the
+ * least to the most; on the right what a timer cost.
+ *
+ * Runs are lines of "twheel bench --json", or of a table of the same: tabs between the columns,
+ * whose names are in the first line,
+ *
+ *	name	arm_ns	cancel_ns	read_ns	late_p50_ns	late_p99_ns	late_max_ns
+ *
+ * in any order, and others beside them. Such a run has three points on the left.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cmd.h"
+
+#define RUNS_MAX	32
+#define POINTS_MAX	101
+#define COLUMNS_MAX	64
+
+enum value { ARM, CANCEL, READ, P50, P99, LAST, NR_VALUES };
+
+static const char *const names[NR_VALUES] = {
+	"arm_ns", "cancel_ns", "read_ns", "late_p50_ns", "late_p99_ns", "late_max_ns",
+};
+
+/**
+ * struct run - a line
+ * @label:	what it is called
+ * @values:	see enum value, ns
+ * @nr_points:	how many of @late there are: 101, the percentiles, or none
+ * @late:	ns
+ */
+struct run {
+	char	label[48];
+	double	values[NR_VALUES];
+	size_t	nr_points;
+	double	late[POINTS_MAX];
+};
+
+static struct run runs[RUNS_MAX];
+static size_t nr_runs;
+static const char *input = "-", *output;
+
+noreturn __attribute__((format(printf, 2, 3)))
+static void wrong(unsigned int line, const char *fmt, ...)
+{
+	char text[128];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	error_at_line(1, 0, input, line, "%s", text);
+	abort();
+}
+
+static struct run *new_run(unsigned int line)
+{
+	if (nr_runs == RUNS_MAX)
+		wrong(line, "more than %d runs", RUNS_MAX);
+	return &runs[nr_runs++];
+}
+
+/* What gnuplot makes nothing of. */
+static void set_label(struct run *run, const char *name)
+{
+	snprintf(run->label, sizeof(run->label), "%s", name);
+	for (char *c = run->label; *c; c++)
+		if (*c == '"' || *c == '\\' || *c == '`' || (unsigned char)*c < ' ')
+			*c = '_';
+}
+
+/* ---- reading ------------------------------------------------------------------------ */
+
+static void read_late(struct run *run, const struct json_object *a)
+{
+	size_t nr = a ? json_object_array_length(a) : 0;
+
+	if (nr != POINTS_MAX)
+		return;
+	for (; run->nr_points < nr; run->nr_points++)
+		run->late[run->nr_points] =
+			json_object_get_double(json_object_array_get_idx(a, run->nr_points));
+}
+
+static void read_json(char *text, unsigned int line)
+{
+	struct json_object *o = json_tokener_parse(text), *v;
+	struct run *run = new_run(line);
+	char label[48];
+
+	if (!json_object_is_type(o, json_type_object))
+		wrong(line, "no JSON object");
+	for (int i = 0; i < NR_VALUES; i++) {
+		if (!json_object_object_get_ex(o, names[i], &v))
+			wrong(line, "no \"%s\"", names[i]);
+		run->values[i] = json_object_get_double(v);
+	}
+	json_object_object_get_ex(o, "backend", &v);
+	snprintf(label, sizeof(label), "%s", v ? json_object_get_string(v) : "run");
+	if (json_object_object_get_ex(o, "timers", &v))
+		snprintf(label + strlen(label), sizeof(label) - strlen(label), ", %s timers",
+			 json_object_get_string(v));
+	set_label(run, label);
+	if (json_object_object_get_ex(o, "late_percentiles_ns", &v) &&
+	    json_object_is_type(v, json_type_array))
+		read_late(run, v);
+	json_object_put(o);
+}
+
+/* The columns of a table: an enum value, -1 for the name, or -2. */
+static int columns[COLUMNS_MAX];
+
+static void read_head(char *text, unsigned int line)
+{
+	unsigned int found = 0;
+	char *word;
+
+	for (int i = 0; i < COLUMNS_MAX; i++) {
+		word = strsep(&text, "\t\n");
+		columns[i] = word && !strcmp(word, "name") ? -1 : -2;
+		for (int v = 0; word && v < NR_VALUES; v++)
+			if (!strcmp(word, names[v])) {
+				columns[i] = v;
+				found |= 1U << v;
+			}
+	}
+	for (int v = 0; v < NR_VALUES; v++)
+		if (!(found & 1U << v))
+			wrong(line, "neither JSON nor a table with a column '%s'", names[v]);
+}
+
+static void read_row(char *text, unsigned int line)
+{
+	struct run *run = new_run(line);
+	unsigned int found = 0;
+	char *word, *end;
+
+	text[strcspn(text, "\n")] = 0;
+	for (int i = 0; i < COLUMNS_MAX && (word = strsep(&text, "\t")); i++) {
+		if (columns[i] == -1)
+			set_label(run, word);
+		if (columns[i] < 0)
+			continue;
+		run->values[columns[i]] = strtod(word, &end);
+		if (end == word || *end)
+			wrong(line, "'%s' is not a number", word);
+		found++;
+	}
+	if (found < NR_VALUES)
+		wrong(line, "not all columns");
+}
+
+static void read_runs(FILE *f)
+{
+	char *text = NULL;
+	size_t size = 0;
+	bool table = false;
+
+	for (unsigned int line = 1; getline(&text, &size, f) > 0; line++) {
+		if (text[strspn(text, " \t\n")] == 0 || *text == '#')
+			continue;
+		if (*text == '{')
+			read_json(text, line);
+		else
+			(table ? read_row : read_head)(text, line);
+		table |= *text != '{';
+	}
+	free(text);
+	if (!nr_runs)
+		error(1, 0, "%s: no runs", input);
+}
+
+/* ---- drawing ------------------------------------------------------------------------ */
+
+/* On a logarithmic axis 0 has no place. */
+static double us(double ns)
+{
+	return ns > 1 ? ns / NS_PER_US : 1.0 / NS_PER_US;
+}
+
+static void write_data(FILE *plot)
+{
+	static const int percent[] = { 50, 99, 100 };
+
+	for (size_t r = 0; r < nr_runs; r++) {
+		const struct run *run = &runs[r];
+
+		fprintf(plot, "$late%zu << EOD\n", r);
+		for (size_t i = 0; i < run->nr_points; i++)
+			fprintf(plot, "%zu %g\n", i, us(run->late[i]));
+		for (size_t i = 0; i < 3 && !run->nr_points; i++)
+			fprintf(plot, "%d %g\n", percent[i], us(run->values[P50 + i]));
+		fputs("EOD\n", plot);
+	}
+	fputs("$cost << EOD\n\"\"", plot);
+	for (size_t r = 0; r < nr_runs; r++)
+		fprintf(plot, " \"%s\"", runs[r].label);
+	for (int v = ARM; v <= READ; v++) {
+		fprintf(plot, "\n%.*s", (int)strcspn(names[v], "_"), names[v]);
+		for (size_t r = 0; r < nr_runs; r++)
+			fprintf(plot, " %g", runs[r].values[v]);
+	}
+	fputs("\nEOD\n", plot);
+}
+
+/* A quote in a quoted string of gnuplot's is two. */
+static void write_output(FILE *plot)
+{
+	bool png = output && !strcmp(strrchr(output, '.'), ".png");
+
+	fprintf(plot, "set terminal %s size 1100,480 noenhanced background rgb 'white'\n",
+		png ? "pngcairo" : "svg");
+	if (!output)
+		return;
+	fputs("set output '", plot);
+	for (const char *c = output; *c; c++)
+		fputs(*c == '\'' ? "''" : (char[]){ *c, 0 }, plot);
+	fputs("'\n", plot);
+}
+
+static void write_plots(FILE *plot)
+{
+	fputs("set multiplot layout 1,2\n"
+	      "set grid ytics\n"
+	      "set key top left\n"
+	      "set title 'late by'\n"
+	      "set xlabel 'percent of the timers'\n"
+	      "set ylabel 'us'\n"
+	      "set logscale y\n"
+	      "set xrange [0:100]\n"
+	      "plot ", plot);
+	for (size_t r = 0; r < nr_runs; r++)
+		fprintf(plot, "%s$late%zu using 1:2 with %s linewidth 2 title \"%s\"",
+			r ? ", " : "", r, runs[r].nr_points ? "lines" : "linespoints",
+			runs[r].label);
+	fputs("\nunset logscale y\n"
+	      "unset xlabel\n"
+	      "set title 'cost of a timer'\n"
+	      "set ylabel 'ns'\n"
+	      "set xrange [*:*]\n"
+	      "set yrange [0:*]\n"
+	      "set style data histograms\n"
+	      "set style histogram clustered\n"
+	      "set style fill solid 0.7 border -1\n"
+	      "plot ", plot);
+	for (size_t r = 0; r < nr_runs; r++)
+		fprintf(plot, "%s$cost using %zu:xtic(1) title columnheader(%zu)", r ? ", " : "",
+			r + 2, r + 2);
+	fputs("\nunset multiplot\n", plot);
+}
+
+static void draw(void)
+{
+	FILE *plot;
+	int status;
+
+	signal(SIGPIPE, SIG_IGN);	/* it is the exit status that tells */
+	plot = popen("exec gnuplot", "we");
+	if (!plot)
+		error(1, errno, "cannot run 'gnuplot'");
+	write_output(plot);
+	write_data(plot);
+	write_plots(plot);
+	status = pclose(plot);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		error(1, 0, "'gnuplot' is not installed");
+	if (status)
+		error(1, 0, "'gnuplot' has failed");
+}
+
+enum { OPT_OUTPUT = 1, OPT_HELP };
+
+static void plot_option(int c)
+{
+	const char *end;
+
+	if (c == OPT_HELP)
+		usage(0);
+	if (c != OPT_OUTPUT)
+		try_help(1);
+	output = optarg;
+	end = strrchr(output, '.');
+	if (end && (!strcmp(end, ".svg") || !strcmp(end, ".png")))
+		return;
+	error(0, 0, "invalid name '%s': it must end in .svg or .png", output);
+	try_help(1);
+}
+
+int cmd_plot(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "output", required_argument, NULL, OPT_OUTPUT },
+		{ "help", no_argument, NULL, OPT_HELP },
+		{ 0 },
+	};
+	FILE *f = stdin;
+	int c;
+
+	argv[0] = program_invocation_short_name;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		plot_option(c);
+	if (optind + 1 < argc) {
+		error(0, 0, "extra operand '%s'", argv[optind + 1]);
+		try_help(1);
+	}
+	if (optind < argc && strcmp(argv[optind], "-")) {
+		input = argv[optind];
+		f = fopen(input, "re");
+		if (!f)
+			error(1, errno, "cannot open '%s'", input);
+	}
+	read_runs(f);
+	draw();
+	return 0;
+}

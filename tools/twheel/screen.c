@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The screen of twheel top: sums and lateness, then the five faces of one base, or of all of
+ * them, then a line for each base. Up and down choose the base, and q ends.
+ *
+ * A face's bar is the share of its buckets that hold timers: a bar that is full says that
+ * the wheel has work all around, not that it has no room. There is always room.
+ */
+#include <locale.h>
+#include <ncurses.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "top.h"
+
+#define BAR		40
+#define LIST_ROW	12	/* the first of the list of bases */
+
+static bool is_open;
+static size_t chosen;		/* 0: all; else a line of the list */
+static size_t nr_lines;
+
+void screen_open(void)
+{
+	setlocale(LC_ALL, "");
+	if (!newterm(NULL, stdout, stdin))
+		error(1, 0, "this terminal cannot be drawn on; try --batch");
+	is_open = true;
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	curs_set(0);
+}
+
+void screen_close(void)
+{
+	if (is_open)
+		endwin();
+	is_open = false;
+}
+
+bool screen_key(void)
+{
+	int c;
+
+	while ((c = getch()) != ERR) {
+		if (c == 'q')
+			return false;
+		if ((c == KEY_DOWN || c == 'j') && chosen < nr_lines)
+			chosen++;
+		if ((c == KEY_UP || c == 'k') && chosen)
+			chosen--;
+	}
+	return true;
+}
+
+static void draw_sums(const struct sample *s, bool embedded)
+{
+	const uint64_t *rate = s->all.rate;
+	char buf[3][32];
+
+	mvprintw(0, 0, "twheel top: %zu base%s %s, %llu timers pending", s->nr,
+		 s->nr == 1 ? "" : "s", embedded ? "in this process, with a load" : "in the kernel",
+		 (unsigned long long)s->all.count[PENDING]);
+	mvprintw(1, 0, "armed/s %llu  fired/s %llu  ", (unsigned long long)rate[ADDED],
+		 (unsigned long long)rate[EXPIRED]);
+	if (embedded)
+		printw("cancelled/s %llu  re-armed/s %llu", (unsigned long long)s->cancelled,
+		       (unsigned long long)s->rearmed);
+	else
+		printw("cancelled or re-armed/s %llu", (unsigned long long)rate[REMOVED]);
+	mvprintw(2, 0, "runs/s %llu  cascade moves/s %llu", (unsigned long long)rate[RUNS],
+		 (unsigned long long)rate[MOVES]);
+	if (!embedded)
+		printw("  passes over budget/s %llu  most moves in one %llu",
+		       (unsigned long long)rate[DEFERRED],
+		       (unsigned long long)s->all.count[WORST]);
+	if (s->nr_late)
+		mvprintw(3, 0, "late by %s (half), %s (99 of 100), %s (all of %u probes)",
+			 show_duration(s->late_ns[0], buf[0]), show_duration(s->late_ns[1], buf[1]),
+			 show_duration(s->late_ns[2], buf[2]), s->nr_late);
+}
+
+static void draw_face(const struct base *b, int level, size_t nr_bases)
+{
+	uint64_t all = (uint64_t)level_buckets[level] * nr_bases;
+	uint64_t part = all ? b->buckets[level] * BAR / all : 0;
+	char tick[32];
+
+	if (!part && b->buckets[level])
+		part = 1;
+	move(5 + level, 0);
+	if (b->tick_ns)
+		printw("%9s ", show_duration((int64_t)(b->tick_ns * level_ticks[level]), tick));
+	else
+		printw("%8llu tick%s", (unsigned long long)level_ticks[level], level ? "s" : "");
+	move(5 + level, 15);
+	addch('[');
+	attron(A_REVERSE);
+	for (uint64_t i = 0; i < part; i++)
+		addch('#');
+	attroff(A_REVERSE);
+	for (uint64_t i = part; i < BAR; i++)
+		addch('.');
+	printw("] %9llu in %llu of %llu", (unsigned long long)b->timers[level],
+	       (unsigned long long)b->buckets[level], (unsigned long long)all);
+}
+
+static void draw_faces(const struct sample *s)
+{
+	const struct base *b = chosen ? &s->bases[chosen - 1] : &s->all;
+
+	if (chosen)
+		mvprintw(4, 0, "timers of %s %llu (%s), in buckets of", b->kind,
+			 (unsigned long long)b->id, b->comm);
+	else
+		mvprintw(4, 0, "timers of all, in buckets of");
+	for (int level = 0; level < LEVELS; level++)
+		draw_face(b, level, chosen ? 1 : s->nr);
+	mvprintw(5 + LEVELS, 0, "beyond: %llu", (unsigned long long)b->timers[LEVELS]);
+}
+
+static void draw_base(int row, const struct base *b, bool is_chosen)
+{
+	if (is_chosen)
+		attron(A_BOLD);
+	mvprintw(row, 0, "%c%-8s %5llu %7llu %9llu %8llu %8llu %8llu %7llu %7llu %5llu %s",
+		 is_chosen ? '>' : ' ', b->kind, (unsigned long long)b->id,
+		 (unsigned long long)b->pid, (unsigned long long)b->count[PENDING],
+		 (unsigned long long)b->rate[ADDED], (unsigned long long)b->rate[EXPIRED],
+		 (unsigned long long)b->rate[REMOVED], (unsigned long long)b->rate[RUNS],
+		 (unsigned long long)b->rate[MOVES], (unsigned long long)b->rate[DEFERRED],
+		 b->comm);
+	attroff(A_BOLD);
+}
+
+/* As many as fit, the chosen one among them. */
+static void draw_list(const struct sample *s)
+{
+	int height = getmaxy(stdscr);
+	size_t rows = height > LIST_ROW ? (size_t)(height - LIST_ROW) : 0;
+	size_t first = chosen > rows ? chosen - rows : 0;
+
+	attron(A_REVERSE);
+	mvprintw(LIST_ROW - 1, 0, " %-8s %5s %7s %9s %8s %8s %8s %7s %7s %5s %-12s", "KIND", "ID",
+		 "PID", "PENDING", "ARMED/s", "FIRED/s", "REMOV/s", "RUNS/s", "MOVES/s", "OVER",
+		 "COMMAND");
+	attroff(A_REVERSE);
+	for (size_t i = first; i < s->nr && i < first + rows; i++)
+		draw_base(LIST_ROW + (int)(i - first), &s->bases[i], i + 1 == chosen);
+}
+
+void screen_show(const struct sample *s, bool embedded)
+{
+	nr_lines = s->nr;
+	if (chosen > s->nr)
+		chosen = s->nr;
+	erase();
+	draw_sums(s, embedded);
+	draw_faces(s);
+	draw_list(s);
+	refresh();
+}

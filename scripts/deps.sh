@@ -9,8 +9,8 @@ packages() {
 	build)	echo make gcc libc6-dev; headers ;;
 	native)	echo make gcc libc6-dev ;;
 	lib)	echo make gcc libc6-dev uthash-dev ;;
-	command) packages lib; echo libjson-c-dev ;;
-	libtest) packages command; echo binutils g++ pkg-config ;;
+	command) packages lib; echo libjson-c-dev libncurses-dev ;;
+	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils ;;
 	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev rustc python3 ;;
 	lint)	echo git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;

@@ -31,7 +31,7 @@ udev_install:
 tools:
 	@$(MAKE) --no-print-directory -C tools
 
-.PHONY: lib command try
+.PHONY: lib command examples try
 
 lib:
 	@scripts/deps.sh lib
@@ -40,6 +40,10 @@ lib:
 command:
 	@scripts/deps.sh command
 	@$(MAKE) --no-print-directory -C tools/twheel
+
+examples:
+	@scripts/deps.sh examples
+	@$(MAKE) --no-print-directory -C examples
 
 try:
 	@scripts/deps.sh lib
@@ -100,6 +104,7 @@ help:
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'
 	@echo 'make command          twheel(1), in build/tools'
+	@echo 'make examples         libtwheel in loops of others, in build/examples'
 	@echo 'make try              a tour of libtwheel, in this process and without a module'
 	@echo 'make check            every test; needs root or sudo if a package is missing'
 	@echo 'make check-fast       those without a virtual machine'

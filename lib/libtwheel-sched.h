@@ -230,6 +230,8 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns);
 
 /* Wait until the task, or the scheduler, does not run any more. */
 #define TWHEEL_SCHED_WAIT	0x1
+/* What is to run once still does, at its time. */
+#define TWHEEL_SCHED_FINISH	0x2
 
 /**
  * twheel_sched_cancel() - see to it that a task does not run again
@@ -238,7 +240,7 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns);
  * @flags:	0 or TWHEEL_SCHED_WAIT
  *
  * Return: 0: it will not run, and is not running; 1: it runs at this moment, for the last
- * time; -ENOENT, -ECHILD; -EDEADLK for TWHEEL_SCHED_WAIT from its own function.
+ * time; -EINVAL, -ENOENT, -ECHILD; -EDEADLK for TWHEEL_SCHED_WAIT from its own function.
  */
 int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags);
 
@@ -272,14 +274,20 @@ uint32_t twheel_sched_pending(struct twheel_sched *sched);
 int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **list);
 
 /**
- * twheel_sched_stop() - run nothing any more
+ * twheel_sched_stop() - run nothing any more, or only what is pending
  * @sched:	the scheduler
- * @flags:	0, or TWHEEL_SCHED_WAIT for functions that are running
+ * @flags:	TWHEEL_SCHED_WAIT for functions that are running, TWHEEL_SCHED_FINISH, or 0
  * @list:	filled in as by twheel_sched_list() with the tasks that were waiting or
  *		queued, and their args are the caller's again; NULL: they are released
  *
- * Return: how many tasks did not run, -ENOMEM, -ECHILD; -EDEADLK for TWHEEL_SCHED_WAIT
- * from a function of its own.
+ * From here on nothing can be added. With TWHEEL_SCHED_FINISH the tasks without a period
+ * stay pending, and when the last of them has begun the scheduler is stopped; only those with
+ * a period are over. With both flags it returns when the last has run. A second call without
+ * TWHEEL_SCHED_FINISH ends it earlier.
+ *
+ * Return: how many tasks are over that were waiting or queued, -EINVAL, -ENOMEM, -ECHILD;
+ * -EDEADLK for TWHEEL_SCHED_WAIT from a function of its own, and for both flags without
+ * a pool, where it is the caller who runs them.
  */
 int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_task_info **list);
 

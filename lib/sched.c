@@ -112,6 +112,7 @@ LIST_HEAD(task_list, task);
  * @nr_running:	functions that are running
  * @nr_idle:	workers waiting for @work
  * @leader:	there is one
+ * @finishing:	nothing is to be added any more, and what is pending runs once
  * @stopping:	nothing is to run any more
  * @nr_threads:	threads of the pool
  * @threads:	the pool
@@ -138,6 +139,7 @@ struct twheel_sched {
 	u32				nr_running;
 	u32				nr_idle;
 	bool				leader;
+	bool				finishing;
 	bool				stopping;
 	u32				nr_threads;
 	pthread_t			threads[];
@@ -196,10 +198,22 @@ static void wake_set(struct twheel_sched *sched, bool awake)
 }
 
 /* Without a pool, what is queued is for who polls. */
-static void unlock(struct twheel_sched *sched)
+static void wake_update(struct twheel_sched *sched)
 {
 	wake_set(sched, sched->stopping || (!sched->nr_threads && sched->nr_queued));
+}
+
+static void unlock(struct twheel_sched *sched)
+{
+	wake_update(sched);
 	pthread_mutex_unlock(&sched->lock);
+}
+
+static void set_stopping(struct twheel_sched *sched)
+{
+	sched->stopping = true;
+	pthread_cond_broadcast(&sched->work);
+	pthread_cond_broadcast(&sched->done);
 }
 
 /* ---- time ----------------------------------------------------------------------- */
@@ -323,6 +337,8 @@ static void task_unpend(struct task *task)
 	task->handle = 0;
 	task->dead = true;
 	sched->nr_pending--;
+	if (sched->finishing && !sched->nr_pending)
+		set_stopping(sched);
 }
 
 /* A task that is dead: free it, or let the last who runs it do that. */
@@ -415,7 +431,7 @@ static int task_add(struct task *task, struct task *old, struct tasks *over)
 	struct twheel_sched *sched = task->info.sched;
 	int err;
 
-	if (sched->stopping)
+	if (sched->finishing || sched->stopping)
 		return -ESHUTDOWN;
 	if (!old && sched->nr_pending >= sched->options.max_pending)
 		return -EDQUOT;
@@ -514,6 +530,8 @@ int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags)
 
 	if (!is_alive(sched))
 		return -ECHILD;
+	if (flags & ~TWHEEL_SCHED_WAIT)
+		return -EINVAL;
 	lock(sched);
 	task = task_find(sched, id);
 	if (task)
@@ -792,13 +810,25 @@ struct twheel *twheel_sched_wheel(const struct twheel_sched *sched)
 	return sched->wheel;
 }
 
-static bool is_listed(const struct task *task, bool running)
+/* Of the tasks that are pending. */
+enum which {
+	ALL,
+	NOT_RUNNING,
+	NOT_RUNNING_PERIODIC,
+};
+
+static bool is_listed(const struct task *task, enum which which)
 {
-	return !task->dead && (running || task->info.state != TWHEEL_TASK_RUNNING);
+	if (task->dead)
+		return false;
+	if (which == NOT_RUNNING_PERIODIC && !task->info.period_ns)
+		return false;
+	return which == ALL || task->info.state != TWHEEL_TASK_RUNNING;
 }
 
-/* List all pending tasks, or those that are not @running. Returns how many, or -ENOMEM. */
-static int tasks_list(struct twheel_sched *sched, bool running, struct twheel_task_info **list)
+/* Returns how many, or -ENOMEM. */
+static int tasks_list(struct twheel_sched *sched, enum which which,
+		      struct twheel_task_info **list)
 {
 	struct task *task, *tmp;
 	size_t keys = 0;
@@ -807,7 +837,7 @@ static int tasks_list(struct twheel_sched *sched, bool running, struct twheel_ta
 
 	HASH_ITER(by_id, sched->ids, task, tmp) {
 		keys += task->info.key_len + 1;
-		n += is_listed(task, running);
+		n += is_listed(task, which);
 	}
 	*list = malloc((size_t)n * sizeof(**list) + keys + 1);
 	if (!*list)
@@ -815,7 +845,7 @@ static int tasks_list(struct twheel_sched *sched, bool running, struct twheel_ta
 	key = (char *)(*list + n);
 	n = 0;
 	HASH_ITER(by_id, sched->ids, task, tmp) {
-		if (!is_listed(task, running))
+		if (!is_listed(task, which))
 			continue;
 		(*list)[n] = task->info;
 		if (task->info.key)
@@ -833,22 +863,22 @@ int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **list
 	if (!is_alive(sched))
 		return -ECHILD;
 	lock(sched);
-	n = tasks_list(sched, true, list);
+	n = tasks_list(sched, ALL, list);
 	unlock(sched);
 	return n;
 }
 
 /* @keep: the args of tasks that did not run are the caller's. Returns how many these are. */
-static int tasks_stop(struct twheel_sched *sched, bool keep, struct tasks *over)
+static int tasks_stop(struct twheel_sched *sched, enum which which, bool keep,
+		      struct tasks *over)
 {
 	struct task *task, *tmp;
 	int n = 0;
 
-	sched->stopping = true;
 	HASH_ITER(by_id, sched->ids, task, tmp) {
-		if (task->dead)
+		if (task->dead || (which == NOT_RUNNING_PERIODIC && !task->info.period_ns))
 			continue;
-		if (is_listed(task, false)) {
+		if (is_listed(task, which)) {
 			n++;
 			if (keep)
 				task->info.release = NULL;
@@ -856,28 +886,44 @@ static int tasks_stop(struct twheel_sched *sched, bool keep, struct tasks *over)
 		task_unpend(task);
 		task_bury(task, over);
 	}
-	pthread_cond_broadcast(&sched->work);
+	return n;
+}
+
+/* With the lock held, which is dropped while waiting. */
+static int sched_stop(struct twheel_sched *sched, uint32_t flags,
+		      struct twheel_task_info **list, struct tasks *over)
+{
+	enum which which = flags & TWHEEL_SCHED_FINISH ? NOT_RUNNING_PERIODIC : NOT_RUNNING;
+	int n = list ? tasks_list(sched, which, list) : 0;
+
+	if (n < 0)
+		return n;
+	sched->finishing = true;
+	n = tasks_stop(sched, which, list, over);
+	if (!sched->nr_pending)
+		set_stopping(sched);
+	wake_update(sched);	/* now: waiting is no unlock() */
+	while ((flags & TWHEEL_SCHED_WAIT) && (sched->nr_pending || sched->nr_running))
+		pthread_cond_wait(&sched->done, &sched->lock);
 	return n;
 }
 
 int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_task_info **list)
 {
+	const u32 both = TWHEEL_SCHED_WAIT | TWHEEL_SCHED_FINISH;
 	struct tasks over = SLIST_HEAD_INITIALIZER(over);
-	int n = 0;
+	int n;
 
 	if (!is_alive(sched))
 		return -ECHILD;
+	if (flags & ~both)
+		return -EINVAL;
 	if ((flags & TWHEEL_SCHED_WAIT) && inside_sched(sched))
 		return -EDEADLK;
+	if (flags == both && !sched->nr_threads)
+		return -EDEADLK;
 	lock(sched);
-	if (list)
-		n = tasks_list(sched, false, list);
-	if (n >= 0) {
-		n = tasks_stop(sched, list, &over);
-		wake_set(sched, true);	/* now: waiting is no unlock() */
-		while ((flags & TWHEEL_SCHED_WAIT) && sched->nr_running)
-			pthread_cond_wait(&sched->done, &sched->lock);
-	}
+	n = sched_stop(sched, flags, list, &over);
 	unlock(sched);
 	tasks_free(&over);
 	return n;

@@ -652,6 +652,46 @@ static void stop_without_pool(void)
 	sched_close(s);
 }
 
+static void *cancel_soon(void *arg)
+{
+	sleep_ms(30);
+	CHECK_EQ(twheel_sched_cancel(arg, twheel_sched_find(arg, "k", 0), 0), 0);
+	return NULL;
+}
+
+/* Whoever ends the last that is pending ends the wait for it. */
+static void finish_by_cancel(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	pthread_t thread;
+
+	ADD(s, .when_ns = HOUR, .key = "k");
+	pthread_create(&thread, NULL, cancel_soon, s);
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_FINISH | TWHEEL_SCHED_WAIT, NULL), 0);
+	pthread_join(thread, NULL);
+	sched_close(s);
+}
+
+static void finish_without_pool(void)
+{
+	const u32 both = TWHEEL_SCHED_FINISH | TWHEEL_SCHED_WAIT;
+	struct twheel_sched *s = sched_new(0);
+
+	runs_forget();
+	ADD(s, .when_ns = 20 * MS);
+	ADD(s, .when_ns = 10 * MS, .period_ns = 10 * MS);
+	CHECK_EQ(twheel_sched_stop(s, both, NULL), -EDEADLK);
+	CHECK_EQ(twheel_sched_pending(s), 2);
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_FINISH, NULL), 1);
+	CHECK_EQ(runs_drive(s, 1), 1);
+	CHECK(readable(twheel_sched_fd(s), 0));
+	CHECK_EQ(twheel_sched_run(s, 0, -1), -ESHUTDOWN);
+	CHECK_EQ(runs_count(), 1);
+	CHECK_EQ(twheel_sched_stop(s, 4, NULL), -EINVAL);
+	CHECK_EQ(twheel_sched_cancel(s, 1, TWHEEL_SCHED_FINISH), -EINVAL);
+	sched_close(s);
+}
+
 static void add_another(void *arg, const struct twheel_task_info *task)
 {
 	if (runs_count() < 50)
@@ -754,6 +794,8 @@ int main(void)
 		{ stop_hands_back, "stop hands back what did not run" },
 		{ stop_waits, "stop waits if it shall" },
 		{ stop_without_pool, "stop without a pool" },
+		{ finish_by_cancel, "stop lets finish what is pending, until it is cancelled" },
+		{ finish_without_pool, "the same without a pool" },
 		{ chain, "functions add tasks" },
 		{ storm, "four threads add, move and cancel; each task is released once" },
 		{ many, "200000 keyed tasks" },

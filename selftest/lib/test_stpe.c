@@ -120,6 +120,45 @@ static void shutdown_now(void)
 	sched_close(s);
 }
 
+/* shutdown(): what is delayed is executed, what has periods is not, nothing is accepted. */
+static void shutdown(void)
+{
+	struct twheel_sched *s = sched_new(2);
+	struct twheel_task task = { .fn = run_note };
+	struct twheel_task_info *list = NULL;
+
+	runs_forget();
+	ADD(s, .arg = "late", .when_ns = 60 * MS, .release = run_release);
+	ADD(s, .arg = "soon", .when_ns = 20 * MS, .release = run_release);
+	ADD(s, .arg = "often", .when_ns = HOUR, .period_ns = HOUR, .release = run_release);
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_FINISH, &list), 1);
+	CHECK(list && !strcmp(list[0].arg, "often"));
+	free(list);
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), -ESHUTDOWN);
+	CHECK_EQ(twheel_sched_pending(s), 2);
+	/* awaitTermination() */
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_FINISH | TWHEEL_SCHED_WAIT, NULL), 0);
+	CHECK_EQ(runs_count(), 2);
+	CHECK(!strcmp(run_nth(0).arg, "soon") && !strcmp(run_nth(1).arg, "late"));
+	CHECK_EQ(released(), 2);
+	sched_close(s);
+}
+
+/* shutdownNow() after it. */
+static void shutdown_then_now(void)
+{
+	struct twheel_sched *s = sched_new(1);
+
+	runs_forget();
+	ADD(s, .when_ns = HOUR, .release = run_release);
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_FINISH, NULL), 0);
+	CHECK_EQ(released(), 0);
+	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_WAIT, NULL), 1);
+	CHECK_EQ(released(), 1);
+	CHECK_EQ(runs_count(), 0);
+	sched_close(s);
+}
+
 static void queue(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -193,6 +232,8 @@ int main(void)
 		{ remove_on_cancel, "STPE: removeOnCancel, always" },
 		{ fifo, "STPE: the same time, FIFO order" },
 		{ shutdown_now, "STPE: shutdownNow() returns what never commenced" },
+		{ shutdown, "STPE: shutdown() executes what is delayed and accepts nothing" },
+		{ shutdown_then_now, "STPE: shutdownNow() after shutdown()" },
 		{ queue, "STPE: getQueue() and getDelay()" },
 		{ slow_task, "STPE: a slow task delays no other" },
 		{ bad_period, "STPE: a negative period is refused" },

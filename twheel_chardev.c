@@ -1447,8 +1447,17 @@ static const struct file_operations twheel_fops = {
 	.llseek		= noop_llseek,
 };
 
+/*
+ * A number of its own, so that the node can be there before the module is, and the first
+ * open() loads it: misc_open() asks for the alias of a fixed minor only. 243 to 254 are for
+ * local use, in Documentation/admin-guide/devices.txt.
+ */
+#ifndef TWHEEL_MINOR
+#define TWHEEL_MINOR	250
+#endif
+
 static struct miscdevice twheel_device = {
-	.minor	= MISC_DYNAMIC_MINOR,
+	.minor	= TWHEEL_MINOR,
 	.name	= "twheel",
 	.fops	= &twheel_fops,
 	.mode	= 0666,
@@ -1471,3 +1480,5 @@ module_exit(twheel_chardev_exit);
 MODULE_DESCRIPTION("/dev/twheel: a file that holds millions of timers");
 MODULE_AUTHOR("The twheel authors");
 MODULE_LICENSE("GPL");
+MODULE_ALIAS_MISCDEV(TWHEEL_MINOR);
+MODULE_ALIAS("devname:twheel");	/* depmod makes the node of it */

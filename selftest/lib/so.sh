@@ -23,18 +23,18 @@ installs() {
 		usr/include/linux/twheel.h
 		usr/lib/libtwheel.a
 		usr/lib/libtwheel.so
-		usr/lib/libtwheel.so.0
-		usr/lib/libtwheel.so.0.1.0
+		usr/lib/libtwheel.so.1
+		usr/lib/libtwheel.so.1.0.0
 		usr/lib/pkgconfig/libtwheel.pc
 	END
 }
 
-soname() { objdump -p "$root/usr/lib/libtwheel.so" | grep -q 'SONAME *libtwheel.so.0$'; }
+soname() { objdump -p "$root/usr/lib/libtwheel.so" | grep -q 'SONAME *libtwheel.so.1$'; }
 
 # What the headers declare, and not a name more.
 exports() {
 	diff <(sed -n 's/^[a-z].*\b\(twheel_[a-z_]*\)(.*/\1/p' lib/libtwheel.h lib/libtwheel-sched.h | sort) \
-	     <(nm -D --defined-only "$root/usr/lib/libtwheel.so" | sed -n 's/.* T \([^@]*\)@@LIBTWHEEL_0$/\1/p' | sort)
+	     <(nm -D --defined-only "$root/usr/lib/libtwheel.so" | sed -n 's/.* T \([^@]*\)@@LIBTWHEEL_1$/\1/p' | sort)
 }
 
 needs_libc_only() {
@@ -58,7 +58,7 @@ uses_static() {
 mkdir -p build/libtest
 echo 1..8
 point "it installs" installs
-point "the soname is libtwheel.so.0" soname
+point "the soname is libtwheel.so.1" soname
 point "it exports what its headers declare" exports
 point "it needs the C library and nothing else" needs_libc_only
 point "a program in C" uses gcc -std=gnu99

@@ -12,7 +12,8 @@ packages() {
 	command) packages lib; echo libjson-c-dev libncurses-dev ;;
 	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils ;;
 	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev rustc python3 ;;
-	lint)	echo git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
+	man)	echo scdoc ;;
+	lint)	packages man; echo mandoc man-db groff git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
 	fuzz)	echo make clang libclang-rt-dev libc6-dev ;;

@@ -100,6 +100,8 @@ shell() {
 
 spelling() { sources | grep -vE '^(LICENSES|selftest/fuzz/corpus)/' | xargs codespell -L filp; }
 
+manuals() { scripts/man.sh check; }
+
 nr=0 bad=0
 gate() {
 	local name=$1
@@ -126,7 +128,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..12
+echo 1..13
 gate "gcc W=1 -Werror -Wextra" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "sparse" sparse
@@ -137,6 +139,7 @@ gate "UAPI layout is that of uapi-layout.expected, 32 and 64 bits" uapi_layout
 gate "UAPI is documentation for the most part" uapi_explains
 gate "UAPI has the table of errors that is tested" uapi_errors
 gate "the README's example compiles" readme_compiles
+gate "the manual pages are good roff, and say what the code does" manuals
 gate "shellcheck" shell
 gate "codespell" spelling
 exit $bad

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# man.sh build [DIR]: the manual pages, from doc/man/*.scd. A page has its name, and a link
+# for each other name in its NAME.
+# man.sh install DIR: into DIR/manN.
+# man.sh check: are they good roff, complete, and true? See also manuals.py.
+. "$(dirname "$0")/lib.sh"
+cd "$top"
+
+# names PAGE: all in its NAME section
+names() { sed -n '/^# NAME$/,/^# [^N]/ s/^\([a-z].*\) - .*/\1/p' "$1" | tr -d ' ' | tr , '\n'; }
+
+build() {
+	local dir=$1 page name section
+
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	for page in doc/man/*.scd; do
+		name=$(basename "$page" .scd) section=${page%.scd}
+		section=${section##*.}
+		# Without a date of its own a page has the day it is built.
+		SOURCE_DATE_EPOCH=$(stamp) scdoc <"$page" >"$dir/$name" || die "$page: see above"
+		for alias in $(names "$page"); do
+			[ "$alias.$section" = "$name" ] || ln -s "$name" "$dir/$alias.$section"
+		done
+	done
+}
+
+# When the pages were last changed; where that cannot be told, now.
+stamp() {
+	local committed
+
+	committed=$(git -c safe.directory='*' log -1 --format=%ct -- doc/man 2>/dev/null || :)
+	echo "${SOURCE_DATE_EPOCH:-${committed:-$(date +%s)}}"
+}
+
+install_to() {
+	local page dir
+
+	for page in build/man/*; do
+		dir=$1/man${page##*.}
+		mkdir -p "$dir"
+		cp -Pf "$page" "$dir"
+	done
+}
+
+# scdoc begins every section with a paragraph. That is its habit, and harmless.
+check() {
+	local page warnings bad=0
+
+	build build/man
+	for page in build/man/*; do
+		[ ! -L "$page" ] || continue
+		warnings=$(
+			mandoc -T lint -W warning "$page" | grep -v 'skipping paragraph macro' || :
+			LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$page" 2>&1 >/dev/null
+		)
+		[ -z "$warnings" ] || { echo "$warnings"; bad=1; }
+	done
+	scripts/manuals.py || bad=1
+	return "$bad"
+}
+
+case $1 in
+build) build "${2:-build/man}" ;;
+install) install_to "$2" ;;
+check) check ;;
+*) die "no such command: $1" ;;
+esac

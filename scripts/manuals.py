@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Do the manual pages say what the code does? Prints what is not so, and exits with 1.
+
+Functions are those of lib/libtwheel.map: each is in the NAME of one page, with the
+header's own prototype, its parameters and its errors. Structures that a page shows have the
+header's members; the page of the device has every name and the table of errors of the
+interface, every parameter of the modules; that of the command every word and option.
+
+It reads the source of the pages and of the code, with regular expressions: what this tree's
+style does not have, it does not know.
+"""
+
+import glob
+import re
+import sys
+
+HEADERS = ("lib/libtwheel.h", "lib/libtwheel-sched.h")
+UAPI = "include/uapi/linux/twheel.h"
+SAME = {"twheel", "sched"}  # what a function works on needs no words
+
+complaints = 0
+
+
+def wrong(text):
+    global complaints
+    complaints += 1
+    print(text)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def squeeze(text):
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def section(page, title):
+    found = re.search(rf"^# {title}\n(.*?)(?=^# |\Z)", page, re.M | re.S)
+    return found.group(1) if found else ""
+
+
+def names(page):
+    return [n.strip() for n in section(page, "NAME").split(" - ")[0].split(",")]
+
+
+def functions(header):
+    """{name: (prototype, text of its kernel-doc)}"""
+    found = re.findall(r"/\*\*\n((?: \*[^\n]*\n)*?) \*/\n(\w[^;{]*?\b(twheel_\w+)\([^;]*;)", header)
+    return {name: (squeeze(proto), doc) for doc, proto, name in found}
+
+
+def members(text):
+    """{structure: [names of members]}, without comments"""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    found = {}
+    for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\}", text, re.M | re.S):
+        one = r"\(\*(\w+)\)|(\w+)(?:\[\d+\])?;"
+        found[name] = [a or b for line in body.splitlines() for a, b in re.findall(one, line)[:1]]
+    return found
+
+
+def defines(text, pattern):
+    return set(re.findall(rf"^#define ({pattern})\b[ \t]", text, re.M))
+
+
+def check_function(name, proto, doc, path, page):
+    if proto not in squeeze(section(page, "SYNOPSIS")):
+        wrong(f"{path}: not the prototype of the header: {proto}")
+    for param in set(re.findall(r"@(\w+):", doc)) - SAME:
+        if not re.search(rf"_(\\\*)?{param}_(?!\w)", page):
+            wrong(f"{path}: nothing on {param} of {name}()")
+    for errno in set(re.findall(r"-(E[A-Z0-9]+)\b", doc.split("Return:")[-1])):
+        if f"*{errno}*" not in page:
+            wrong(f"{path}: nothing on {errno} of {name}()")
+
+
+def check_library(pages):
+    code = {}
+    for header in HEADERS:
+        code.update(functions(read(header)))
+    exported = set(re.findall(r"^\t(twheel_\w+);", read("lib/libtwheel.map"), re.M))
+    for name in exported:
+        where = [path for path, page in pages.items() if name in names(page)]
+        if len(where) != 1 or name not in code:
+            wrong(f"{name}(): in the NAME of {where or 'no page'}, declared: {name in code}")
+            continue
+        check_function(name, *code[name], where[0], pages[where[0]])
+    everything = "".join(pages.values())
+    for name in set().union(*(defines(read(h), r"TWHEEL_\w+") for h in HEADERS)):
+        if f"*{name}*" not in everything:
+            wrong(f"no page has {name}")
+
+
+def check_structures(pages):
+    code = {}
+    for header in HEADERS + (UAPI,):
+        code.update(members(read(header)))
+    for path, page in pages.items():
+        for name, shown in members(page).items():
+            if shown != code.get(name):
+                wrong(f"{path}: struct {name} has {code.get(name)}, not {shown}")
+
+
+def rows(text):
+    return [" ".join(row.split()) for row in re.findall(r"^[ *]+(E[A-Z0-9]+(?: +[x.]){11})$", text, re.M)]
+
+
+def check_device(page):
+    header = read(UAPI)
+    wanted = defines(header, r"TWHEEL_(?:F|EV|IOC|BATCH)_\w+") - {"TWHEEL_IOC_MAGIC"}
+    wanted |= set(re.findall(r"^\t(TWHEEL_(?:OP|STATE)_\w+)", header, re.M))
+    for name in wanted:
+        if f"*{name}*" not in page:
+            wrong(f"twheel(4) has no {name}")
+    if not rows(header) or rows(header) != rows(page):
+        wrong("twheel(4) has not the table of errors of the header")
+    for source in ("twheel.c", "twheel_chardev.c"):
+        for param in re.findall(r"^module_param\((\w+)", read(source), re.M):
+            if f"*{param}*" not in page:
+                wrong(f"twheel(4) has no parameter {param}")
+    minor = re.search(r"#define TWHEEL_MINOR\s+(\d+)", read("twheel_chardev.c")).group(1)
+    if f"10:{minor}." not in page:
+        wrong(f"twheel(4) has not the minor {minor}")
+
+
+def check_command(page):
+    usage = re.search(r"^void usage\(.*?^\}", read("tools/twheel/main.c"), re.M | re.S).group(0)
+    said, shown = (set(re.findall(r"--[a-z][-a-z]+", text)) for text in (usage, page))
+    for option in said ^ shown:
+        wrong(f"{option}: in {'the help' if option in said else 'twheel(1)'} alone")
+    for word in re.findall(r'^\t\{ "(\w+)", cmd_', read("tools/twheel/main.c"), re.M):
+        if f"*twheel {word}*" not in page or not re.search(rf"^\*{word}\*", page, re.M):
+            wrong(f"twheel(1) has no {word}")
+
+
+def check_references(pages):
+    there = {f"{name}({path[-5]})" for path, page in pages.items() for name in names(page)}
+    there.add("libtwheel(3)")
+    for path, page in pages.items():
+        for name, number in re.findall(r"\*((?:lib)?twheel\w*)\*\((\d)\)", page):
+            if f"{name}({number})" not in there:
+                wrong(f"{path}: there is no {name}({number})")
+
+
+pages = {path: read(path) for path in sorted(glob.glob("doc/man/*.scd"))}
+check_library({path: page for path, page in pages.items() if path.endswith(".3.scd")})
+check_structures(pages)
+check_device(pages["doc/man/twheel.4.scd"])
+check_command(pages["doc/man/twheel.1.scd"])
+check_references(pages)
+sys.exit(complaints != 0)

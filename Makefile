@@ -2,10 +2,14 @@
 # The ways in; the work is done by Kbuild and scripts/.
 
 PREFIX	?= /usr
+LIBDIR	?= $(PREFIX)/lib
+SYSCONFDIR ?= /etc
+export PREFIX LIBDIR
 
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
-.PHONY: modules clean modules_install install headers_install tools demo check
+.PHONY: modules clean modules_install install uninstall user_install headers_install
+.PHONY: tools demo check
 .PHONY: check-fast lint fuzz prove coverage mutate bench-wheel bench-kernel
 .PHONY: udev_install bench-user help
 
@@ -16,22 +20,43 @@ clean:
 	@$(kbuild) clean
 	@rm -rf build
 
-install modules_install: modules
-	@$(kbuild) modules_install
+# Into a DESTDIR files are only put. Without one they are made known to the machine.
+staged	= [ -n "$(DESTDIR)" ] ||
+put	= install -D -m 644
+
+install: modules_install udev_install user_install
+
+# Kbuild's own depmod wants a System.map.
+modules_install: modules
+	@$(kbuild) INSTALL_MOD_PATH="$(DESTDIR)" modules_install
+	@$(staged) depmod "$$(bash -c '. scripts/lib.sh && kernel_release')"
 
 headers_install:
-	install -D -m 644 include/uapi/linux/twheel.h $(DESTDIR)$(PREFIX)/include/linux/twheel.h
+	$(put) include/uapi/linux/twheel.h $(DESTDIR)$(PREFIX)/include/linux/twheel.h
 
 udev_install:
-	install -D -m 644 udev/60-twheel.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-twheel.rules
-	install -D -m 644 udev/twheel.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/twheel.conf
-	@[ -n "$(DESTDIR)" ] || { systemd-sysusers twheel.conf && udevadm control --reload && \
-		udevadm trigger --sysname-match=twheel; }
+	$(put) udev/60-twheel.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-twheel.rules
+	$(put) udev/twheel.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/twheel.conf
+	@for dir in modprobe modules-load; do \
+		file="$(DESTDIR)$(SYSCONFDIR)/$$dir.d/twheel.conf"; \
+		[ -e "$$file" ] || $(put) udev/$$dir.conf "$$file"; done
+	@$(staged) udev/activate
+
+user_install: lib command man
+	@$(MAKE) --no-print-directory -C lib install
+	install -D build/tools/twheel $(DESTDIR)$(PREFIX)/bin/twheel
+	$(put) tools/twheel/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/twheel
+	@scripts/man.sh install "$(DESTDIR)$(PREFIX)/share/man"
+	@$(staged) ldconfig
+
+# What install puts there, whatever that is.
+uninstall:
+	@scripts/uninstall.sh
 
 tools:
 	@$(MAKE) --no-print-directory -C tools
 
-.PHONY: lib command examples try
+.PHONY: lib command examples man try
 
 lib:
 	@scripts/deps.sh lib
@@ -44,6 +69,10 @@ command:
 examples:
 	@scripts/deps.sh examples
 	@$(MAKE) --no-print-directory -C examples
+
+man:
+	@scripts/deps.sh man
+	@scripts/man.sh build
 
 try:
 	@scripts/deps.sh lib
@@ -98,9 +127,11 @@ bench-user:
 
 help:
 	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
-	@echo 'make install          install them (INSTALL_MOD_PATH= as for any module)'
-	@echo 'make headers_install  install <linux/twheel.h> (DESTDIR=, PREFIX=)'
-	@echo 'make udev_install     make /dev/twheel the group twheel'\''s (DESTDIR=, PREFIX=)'
+	@echo 'make install          install it all (DESTDIR=, PREFIX=, LIBDIR=, SYSCONFDIR=); parts of it are'
+	@echo '                      modules_install, udev_install and user_install'
+	@echo 'make uninstall        remove what install put there'
+	@echo 'make headers_install  install <linux/twheel.h> alone'
+	@echo 'make man              the manual pages, in build/man'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'
 	@echo 'make command          twheel(1), in build/tools'

@@ -92,6 +92,7 @@ suite verdict scripts/test-verdict.sh
 suite wheel make -s -C selftest/wheel check
 suite lib make -s -C selftest/lib check
 suite examples make -s -C examples check
+suite install scripts/test-install.sh
 suite prove scripts/prove.sh
 suite lint scripts/lint.sh
 if [ "${1:-}" != fast ]; then

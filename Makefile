@@ -78,6 +78,15 @@ try:
 	@scripts/deps.sh lib
 	@$(MAKE) -s --no-print-directory -C lib try
 
+.PHONY: deb deb-check
+
+deb:
+	@scripts/deps.sh deb
+	@scripts/deb.sh
+
+deb-check:
+	@scripts/deb-check.sh
+
 demo:
 	@scripts/demo.sh
 
@@ -131,6 +140,8 @@ help:
 	@echo '                      modules_install, udev_install and user_install'
 	@echo 'make uninstall        remove what install put there'
 	@echo 'make headers_install  install <linux/twheel.h> alone'
+	@echo 'make deb              Debian packages, in build/deb'
+	@echo 'make deb-check        install them into a Debian 12, boot that, and use them; needs root'
 	@echo 'make man              the manual pages, in build/man'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'

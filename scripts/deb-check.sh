@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# deb-check.sh: do the packages work? A Debian 12 is made with debootstrap, the packages are
+# installed in it, DKMS builds the modules for its kernel, and it is booted in QEMU, where
+# selftest/deb/check uses them as ordinary users. At the end they are purged.
+#
+# As root, for debootstrap and chroot; 3 GiB in build/deb-check, 300 MB to download. PACKAGES=
+# skips building those in build/deb. Packages downloaded for debootstrap stay in the cache.
+# shellcheck disable=SC2317 # point calls the functions
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$top/selftest/lib/tap.sh"
+cd "$top"
+
+work=$top/build/deb-check root=$top/build/deb-check/root
+export DEBIAN_FRONTEND=noninteractive
+
+# What this machine installs from, of Debian 12: "URI SUITE".
+mirrors() {
+	# shellcheck disable=SC2016 # apt's own variables
+	apt-get indextargets --format '$(REPO_URI) $(RELEASE)' \
+		'Created-By: Packages' 'Origin: Debian' 'Component: main' | grep ' bookworm' | sort -u
+}
+
+# inside COMMAND...: in the new Debian. What is mounted is gone with the last process.
+inside() {
+	as_root unshare --mount --pid --fork chroot "$root" sh -c \
+		'mount -t proc proc /proc && exec "$@"' sh env HOME=/root "$@"
+}
+
+bootstrap() {
+	local uri
+
+	as_root rm -rf "$root"
+	mkdir -p "$work" "$cache/debs"
+	uri=$(mirrors | awk '$2 == "bookworm" { print $1; exit }')
+	as_root debootstrap --variant=minbase --cache-dir="$cache/debs" \
+		--include=systemd-sysv,udev,kmod,initramfs-tools,zstd bookworm "$root" "$uri" || return
+	mirrors | awk '{ print "deb", $0, "main" }' | as_root tee "$root/etc/apt/sources.list"
+	inside apt-get -qq update
+}
+
+# The kernel first: DKMS builds for what is there.
+kernel() {
+	inside apt-get -qq install -y --no-install-recommends linux-image-cloud-amd64 linux-headers-cloud-amd64
+}
+
+installs() {
+	as_root cp build/deb/{twheel-dkms,libtwheel1,libtwheel-dev,twheel-tools}_*.deb "$root/tmp" &&
+		inside sh -c 'apt-get -qq install -y --no-install-recommends /tmp/*.deb'
+}
+
+release() { basename "$root"/lib/modules/*; }
+
+built() {
+	inside dkms status | tee "$work/dkms" | grep "^twheel/.*, $(release), .*: installed$"
+}
+
+# As the README says, with what was installed alone.
+compiles() {
+	inside apt-get -qq install -y --no-install-recommends pkg-config gcc libc6-dev || return
+	as_root cp selftest/lib/use.c "$root/tmp"
+	# shellcheck disable=SC2016 # the inner shell's
+	inside sh -c 'cd /tmp && gcc -o use use.c $(pkg-config --cflags --libs libtwheel) &&
+		[ "$(TWHEEL_BACKEND=embedded ./use)" = used ]'
+}
+
+# Users in the group and not, and what is to happen at boot.
+prepare() {
+	inside sh -c 'useradd -m -G twheel member && useradd -m stranger && echo twheel-check >/etc/hostname' &&
+		as_root install selftest/deb/check "$root/usr/local/sbin/twheel-check" &&
+		as_root install -m 644 selftest/deb/twheel-check.service "$root/etc/systemd/system" &&
+		inside systemctl enable twheel-check.service
+}
+
+image() {
+	inside apt-get clean
+	as_root rm -f "$work/disk"
+	as_root mke2fs -q -t ext4 -d "$root" "$work/disk" 3G
+}
+
+boots() {
+	DISK=$work/disk APPEND="root=/dev/vda rw loglevel=7" scripts/qemu.sh "$root/boot/vmlinuz-$(release)" \
+		"$root/boot/initrd.img-$(release)" 300 "$work" >"$work/tap"
+}
+
+purges() {
+	inside dpkg --purge twheel-tools libtwheel-dev libtwheel1 twheel-dkms &&
+		! as_root find "$root"/{etc,usr,var/lib/dkms,lib/modules} -name '*twheel*' \
+			! -name '*twheel-check*' | grep .
+}
+
+# step NAME COMMAND...: a point, without which the others are not worth the while.
+step() {
+	point "$@"
+	[ $bad = 0 ] || { echo "Bail out! What was made is in $work"; exit 1; }
+}
+
+scripts/deps.sh deb deb-check
+echo 1..9
+[ -n "${PACKAGES:-}" ] || quiet scripts/deb.sh
+step "a Debian 12 is made" bootstrap
+step "with a kernel, and its headers" kernel
+step "the packages are installed" installs
+step "DKMS has built the modules" built
+step "a program is compiled" compiles
+step "users are made" prepare
+step "an image is made" image
+point "it boots, and the packages work" boots
+sed 's/^/    /' "$work/tap"
+[ $bad = 0 ] || exit 1
+step "they are purged, and leave nothing" purges
+as_root rm -rf "$root" "$work/disk"
+exit $bad

@@ -10,6 +10,7 @@ grep -qx "PACKAGE_VERSION=\"$version\"" dkms.conf || die "dkms.conf has not the 
 
 rm -rf build/deb
 mkdir -p "build/deb/twheel-$version"
+# shellcheck disable=SC2119 # all sources
 sources | grep -v '^selftest/fuzz/corpus/' | xargs cp --parents -t "build/deb/twheel-$version"
 # A directory that has no git tells nothing of the one it is in.
 export GIT_CEILING_DIRECTORIES=$top/build

@@ -56,7 +56,7 @@ uninstall:
 tools:
 	@$(MAKE) --no-print-directory -C tools
 
-.PHONY: lib command examples man try
+.PHONY: lib command examples man htmldocs try
 
 lib:
 	@scripts/deps.sh lib
@@ -73,6 +73,10 @@ examples:
 man:
 	@scripts/deps.sh man
 	@scripts/man.sh build
+
+htmldocs:
+	@scripts/deps.sh htmldocs
+	@scripts/htmldocs.sh
 
 try:
 	@scripts/deps.sh lib
@@ -140,9 +144,10 @@ help:
 	@echo '                      modules_install, udev_install and user_install'
 	@echo 'make uninstall        remove what install put there'
 	@echo 'make headers_install  install <linux/twheel.h> alone'
+	@echo 'make man              the manual pages, in build/man'
+	@echo 'make htmldocs         the comments of the code as HTML, in build/htmldocs'
 	@echo 'make deb              Debian packages, in build/deb'
 	@echo 'make deb-check        install them into a Debian 12, boot that, and use them; needs root'
-	@echo 'make man              the manual pages, in build/man'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'
 	@echo 'make command          twheel(1), in build/tools'

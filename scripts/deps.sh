@@ -13,6 +13,7 @@ packages() {
 	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils ;;
 	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev rustc python3 ;;
 	man)	echo scdoc ;;
+	htmldocs) packages build; echo perl python3-sphinx ;;
 	deb)	packages command; packages man; echo dpkg-dev debhelper dh-dkms fakeroot lintian ;;
 	deb-check) packages deb; packages rig; echo debootstrap e2fsprogs ;;
 	lint)	packages man; echo mandoc man-db groff git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;

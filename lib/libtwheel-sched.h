@@ -66,7 +66,7 @@ struct twheel_task_info;
  * @threads:	size of the pool; 0: none, see twheel_sched_run()
  * @flags:	of twheel_open()
  * @max_pending: the most tasks that may be pending; 0: as many as the wheel may hold
- * @clockid:	for delays: CLOCK_MONOTONIC, or CLOCK_BOOTTIME if 7
+ * @clockid:	for delays: 0 or CLOCK_MONOTONIC; CLOCK_BOOTTIME
  * @tick_ns:	of the wheel, see <linux/twheel.h>; 0: a millisecond
  * @reserved:	must be 0
  */

@@ -1062,7 +1062,7 @@ static int sched_init(struct twheel_sched *sched)
 
 int twheel_sched_open(struct twheel_sched **sched, const struct twheel_sched_options *options)
 {
-	static const struct twheel_sched_options defaults = { .clockid = CLOCK_MONOTONIC };
+	static const struct twheel_sched_options defaults;
 	struct twheel_sched *new;
 	int err;
 
@@ -1075,6 +1075,8 @@ int twheel_sched_open(struct twheel_sched **sched, const struct twheel_sched_opt
 	if (!new)
 		return -ENOMEM;
 	new->options = *options;
+	if (!new->options.clockid)
+		new->options.clockid = CLOCK_MONOTONIC;
 	err = sched_init(new);
 	if (!err)
 		*sched = new;

@@ -59,17 +59,20 @@ static void run_waits(void)
 static void options(void)
 {
 	struct twheel_sched_options bad[] = {
-		{ .clockid = CLOCK_REALTIME }, { .clockid = CLOCK_MONOTONIC, .flags = 4 },
+		{ .clockid = CLOCK_TAI }, { .clockid = CLOCK_MONOTONIC, .flags = 4 },
 		{ .clockid = CLOCK_MONOTONIC, .reserved = { 0, 0, 1 } },
 		{ .clockid = CLOCK_MONOTONIC, .tick_ns = 1 },
 		{ .clockid = CLOCK_MONOTONIC, .threads = 1U << 30 },
 	};
+	struct twheel_sched_options zero = { 0 };
 	struct twheel_sched *s = NULL;
 
 	for (u32 i = 0; i < ARRAY_SIZE(bad); i++)
 		CHECK_EQ(twheel_sched_open(&s, &bad[i]), -EINVAL);
 	CHECK(!s);
 	CHECK_EQ(twheel_sched_open(&s, NULL), 0);
+	sched_close(s);
+	CHECK_EQ(twheel_sched_open(&s, &zero), 0);
 	sched_close(s);
 	sched_close(NULL);
 	s = sched_new(1);

@@ -82,8 +82,8 @@ uml() {
 		uml_boot century 120 "" twheel_century.ko
 }
 
-groups=(build native libtest examples lint prove fuzz uapi rig uml)
-[ "${1:-}" != fast ] || groups=(build native libtest examples lint prove)
+groups=(build native libtest examples htmldocs lint prove fuzz uapi rig uml)
+[ "${1:-}" != fast ] || groups=(build native libtest examples htmldocs lint prove)
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)
 export KDIR
@@ -93,6 +93,7 @@ suite wheel make -s -C selftest/wheel check
 suite lib make -s -C selftest/lib check
 suite examples make -s -C examples check
 suite install scripts/test-install.sh
+suite docs scripts/test-docs.sh
 suite prove scripts/prove.sh
 suite lint scripts/lint.sh
 if [ "${1:-}" != fast ]; then

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0
+# programs.awk: the programs of a text, and what it says that they print, as files in DIR.
+#
+# In Markdown a program is a block that begins with "```c NAME.c"; the next block without
+# such words is its output, NAME.out. In a manual page in scdoc a program is a block with a
+# main(), and called example.c.
+function end_block()
+{
+	if (!name && block ~ /\nint main\(/)
+		name = "example.c"
+	if (name) {
+		printf "%s", block >(dir "/" name)
+		program = name
+	} else if (program && !words) {
+		sub(/\.c$/, ".out", program)
+		printf "%s", block >(dir "/" program)
+		program = ""
+	}
+}
+
+/^```/ && inside { end_block(); inside = 0; next }
+/^```/ { inside = 1; block = name = ""; words = NF > 1; if ($2 ~ /\.c$/) name = $2; next }
+inside { block = block $0 "\n" }

@@ -47,7 +47,6 @@ typedef slot_t {
 /* The bounce: it is who's has file->reading. */
 typedef event_t {
 	byte who = SLOTS;
-	bool stale;			/* its handle */
 	bool past			/* it is of an arming before the last one */
 }
 
@@ -80,12 +79,6 @@ inline slot_put(s)
 	slot[s].word = NOTHING;
 #ifndef BREAK_GENERATION
 	slot[s].stale = true;
-	for (i : 0 .. SLOTS - 1) {
-		if
-		:: event[i].who == s -> event[i].stale = true
-		:: else
-		fi
-	}
 #endif
 }
 
@@ -96,7 +89,7 @@ inline slot_arm(s)
 	slot[s].word = OWED
 }
 
-inline slot_detach(s)
+inline slot_unqueue(s)
 {
 	if
 #ifndef BREAK_DETACH
@@ -116,7 +109,7 @@ inline slot_detach(s)
 		fi							\
 	}
 
-inline op_arm(s)
+inline slot_set(s)
 {
 	if
 	:: slot[s].kind = ONCE
@@ -128,7 +121,7 @@ inline op_arm(s)
 
 inline op_add(s)
 {
-	op_arm(s);
+	slot_set(s);
 	slot[s].old = slot[s].stale;
 	slot[s].stale = false
 }
@@ -140,13 +133,13 @@ inline op_mod(s, is_stale)
 	:: !found -> res = ENOENT
 	:: else ->
 		res = (slot[s].state == ARMED -> ONE : ZERO);
-		slot_detach(s);
+		slot_unqueue(s);
 		if
 		:: slot[s].state == READING -> read_on(s)
 		:: else
 		fi;
 		slot[s].word = NOTHING;
-		op_arm(s)
+		slot_set(s)
 	fi
 }
 
@@ -160,7 +153,7 @@ inline op_cancel(s, is_stale)
 #endif
 	:: else ->
 		res = (slot[s].state == ARMED -> ONE : ZERO);
-		slot_detach(s);
+		slot_unqueue(s);
 		slot[s].word = NOTHING;
 		slot_put(s)
 	fi
@@ -253,12 +246,11 @@ inline read_commit()
 	:: nr > 0 ->
 		nr--;
 		other = event[nr].who;
-		slot_find(other, event[nr].stale);
 		if
 #ifdef BREAK_COMMIT_BLIND
-		:: found ->
+		:: true ->
 #else
-		:: found && slot[other].state == READING ->
+		:: slot[other].state == READING ->
 #endif
 			if
 			:: nr < copied -> slot_after_read(other)
@@ -272,7 +264,7 @@ inline read_commit()
 		fi;
 		other = event[nr].who;
 		slot[other].past = NOTHING;
-		event[nr].who = SLOTS; event[nr].stale = false; event[nr].past = false
+		event[nr].who = SLOTS; event[nr].past = false
 	:: else -> break
 	od
 }

@@ -15,7 +15,7 @@ import sys
 import time
 from ctypes import byref, c_int, c_uint32, c_uint64, c_void_p
 
-lib = ctypes.CDLL(os.environ.get("LIBTWHEEL", "libtwheel.so.0"))
+lib = ctypes.CDLL(os.environ.get("LIBTWHEEL", "libtwheel.so.1"))
 lib.twheel_open.argtypes = [ctypes.POINTER(c_void_p), c_uint32, c_void_p]
 lib.twheel_close.argtypes = [c_void_p]
 lib.twheel_fd.argtypes = [c_void_p]

@@ -97,6 +97,7 @@ struct account {
  * @forwarded:	jiffies when the wheel was told the time
  * @clock:	CLOCK_MONOTONIC or CLOCK_BOOTTIME
  * @in_run:	a run is under way and will arm the hrtimer when it ends
+ * @worst:	most moves in a run, which ends after a little more than RUN_OPS
  * @sink:	who takes what expires, or NULL
  * @owner:	the sink's
  * @running:	the timer whose callback is running
@@ -106,11 +107,11 @@ struct account {
  * @hrtimer:	drives the base
  * @expiry_lock: held by a run, for cancel_sync() to sleep on
  * @waiters:	how many do
- * @added:	see struct twheel_stats, as the next four
+ * @added:	see struct twheel_stats, as the next three and @worst; those that were idle, and
+ *		those that were armed
  * @expired:	timers
  * @wakeups:	runs
  * @deferred:	runs
- * @worst:	moves
  * @wheel:	the timers
  */
 struct twheel_base {
@@ -121,6 +122,7 @@ struct twheel_base {
 	u32				forwarded;
 	u8				clock;
 	bool				in_run;
+	u16				worst;
 	const struct twheel_sink	*sink;
 	void				*owner;
 	struct twheel_timer		*running;
@@ -131,11 +133,10 @@ struct twheel_base {
 	spinlock_t			expiry_lock;	/* held by a run */
 	atomic_t			waiters;
 #endif
-	u64				added;
+	u64				added[2];
 	u64				expired;
 	u64				wakeups;
 	u64				deferred;
-	u64				worst;
 	struct wheel			wheel;
 };
 
@@ -421,15 +422,17 @@ static __always_inline void base_forward(struct twheel_base *base)
 	wheel_forward(&base->wheel, base_tick(base, base_now(base)));
 }
 
-/* Returns whether base_arm() has to be told. */
+/*
+ * @rearmed: it has been taken out for this. Returns whether base_arm() has to be told.
+ */
 static __always_inline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
-				     ktime_t expires)
+				     ktime_t expires, bool rearmed)
 {
 	lockdep_assert_held(&base->lock);
 	debug_timer_activate(base, timer);
 	if (trace_twheel_add_enabled())
 		trace_add(base, timer, expires);
-	base->added++;
+	base->added[rearmed]++;
 	return wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
 }
 
@@ -639,7 +642,7 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 		run_wake(base);
 	run_end(base, account, begin, finished);
 	moves = base->wheel.moves - moves;
-	base->worst = max(base->worst, moves);
+	base->worst = max_t(u64, base->worst, min_t(u64, moves, U16_MAX));
 	raw_spin_unlock_irq(&base->lock);
 	expiry_unlock(base);
 	return HRTIMER_NORESTART;
@@ -778,7 +781,7 @@ static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, b
 		pending = base_del(base, timer);
 		base = move_base(base, timer);
 		base_forward(base);
-		if (base_add(base, timer, time))
+		if (base_add(base, timer, time, pending))
 			base_arm(base);
 	} else {
 		pending = wheel_pending(&timer->queue);
@@ -1052,7 +1055,7 @@ static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task
 {
 	base = move_base(base, &task->timer);
 	base_forward(base);
-	if (base_add(base, &task->timer, task->deadline))
+	if (base_add(base, &task->timer, task->deadline, false))
 		base_arm(base);
 	return base;
 }
@@ -1244,7 +1247,7 @@ void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays, unsig
 			WARN_ON_ONCE(twheel_pending(timers[i]));
 			WRITE_ONCE(timers[i]->queue.data, base->id);
 			base_add(base, timers[i],
-				 ktime_add_safe(now, max_t(ktime_t, delays[i], 0)));
+				 ktime_add_safe(now, max_t(ktime_t, delays[i], 0)), false);
 		}
 		twheel_unlock(base, flags);
 	}
@@ -1301,7 +1304,7 @@ EXPORT_SYMBOL_GPL(twheel_unlock);
 void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires)
 {
-	base_add(base, timer, expires);
+	base_add(base, timer, expires, false);
 }
 EXPORT_SYMBOL_GPL(twheel_add_locked);
 
@@ -1319,7 +1322,7 @@ bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
 {
 	bool pending = base_del(base, timer);
 
-	base_add(base, timer, expires);
+	base_add(base, timer, expires, pending);
 	return pending;
 }
 EXPORT_SYMBOL_GPL(twheel_mod_locked);
@@ -1352,7 +1355,8 @@ void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats)
 	raw_spin_lock_irqsave(&base->lock, flags);
 	*stats = (struct twheel_stats) {
 		.pending	= base->wheel.nr,
-		.added		= base->added,
+		.added		= base->added[0] + base->added[1],
+		.rearmed	= base->added[1],
 		.expired	= base->expired,
 		.wakeups	= base->wakeups,
 		.moves		= base->wheel.moves,
@@ -1389,7 +1393,7 @@ int twheel_configure(struct twheel_base *base, const struct twheel_config *confi
 
 	if (!config_is_valid(config))
 		return -EINVAL;
-	if (base->added)
+	if (base->added[0])
 		return -EBUSY;
 	hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
 

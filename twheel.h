@@ -132,6 +132,7 @@ struct twheel_config {
  * struct twheel_stats - what a base holds and has done
  * @pending:	timers armed
  * @added:	timers added, a re-armed one again
+ * @rearmed:	of these, timers that were armed when they were
  * @expired:	timers expired
  * @wakeups:	interrupts taken: runs of the base's hrtimer
  * @moves:	timers moved from one bucket to a finer one
@@ -142,6 +143,7 @@ struct twheel_config {
 struct twheel_stats {
 	u64	pending;
 	u64	added;
+	u64	rearmed;
 	u64	expired;
 	u64	wakeups;
 	u64	moves;

@@ -56,13 +56,24 @@ built() {
 	inside dkms status | tee "$work/dkms" | grep "^twheel/.*, $(release), .*: installed$"
 }
 
-# As the README says, with what was installed alone.
+# The tutorial's programs, with what was installed alone. They are run when it has booted.
 compiles() {
+	rm -rf "$work/tutorial"
+	mkdir -p "$work/tutorial"
+	awk -v dir="$work/tutorial" -f scripts/programs.awk doc/tutorial.md
+	as_root cp -r "$work/tutorial" "$root/opt"
 	inside apt-get -qq install -y --no-install-recommends pkg-config gcc libc6-dev || return
-	as_root cp selftest/lib/use.c "$root/tmp"
 	# shellcheck disable=SC2016 # the inner shell's
-	inside sh -c 'cd /tmp && gcc -o use use.c $(pkg-config --cflags --libs libtwheel) &&
-		[ "$(TWHEEL_BACKEND=embedded ./use)" = used ]'
+	inside sh -ec 'cd /opt/tutorial
+		for file in *.c; do gcc -O2 -o "${file%.c}" "$file" $(pkg-config --cflags --libs libtwheel); done'
+}
+
+# A module of somebody else's, against what DKMS keeps of its build.
+sample() {
+	as_root cp -r samples "$root/opt"
+	# shellcheck disable=SC2016 # the inner shell's
+	inside sh -ec 'make -C "$(echo /lib/modules/*/build)" M=/opt/samples KCFLAGS="-I$(echo /usr/src/twheel-*)" \
+		KBUILD_EXTRA_SYMBOLS="$(echo /var/lib/dkms/twheel/[0-9]*/*/*/Module.symvers)" modules'
 }
 
 # Users in the group and not, and what is to happen at boot.
@@ -90,6 +101,21 @@ purges() {
 			! -name '*twheel-check*' | grep .
 }
 
+# What the README says instead of packages.
+from_source() {
+	as_root mkdir "$root/root/twheel"
+	# shellcheck disable=SC2119 # all sources
+	sources | xargs cp --parents -t "$root/root/twheel"
+	# shellcheck disable=SC2016 # the inner shell's
+	inside sh -exc 'cd /root/twheel
+		make && make install
+		twheel after 10ms
+		grep -x "twheel_chardev twheel c10:250" /lib/modules/*/modules.devname
+		modinfo -k "$(ls /lib/modules)" -n twheel_chardev
+		make uninstall
+		[ ! -e /usr/bin/twheel ] && ! modinfo -k "$(ls /lib/modules)" -n twheel_chardev'
+}
+
 # step NAME COMMAND...: a point, without which the others are not worth the while.
 step() {
 	point "$@"
@@ -97,18 +123,20 @@ step() {
 }
 
 scripts/deps.sh deb deb-check
-echo 1..9
+echo 1..11
 [ -n "${PACKAGES:-}" ] || quiet scripts/deb.sh
 step "a Debian 12 is made" bootstrap
 step "with a kernel, and its headers" kernel
 step "the packages are installed" installs
 step "DKMS has built the modules" built
-step "a program is compiled" compiles
+step "the tutorial is compiled" compiles
+step "so is the sample, a module that uses twheel.h" sample
 step "users are made" prepare
 step "an image is made" image
 point "it boots, and the packages work" boots
 sed 's/^/    /' "$work/tap"
 [ $bad = 0 ] || exit 1
 step "they are purged, and leave nothing" purges
+step "make install and make uninstall do as well" from_source
 as_root rm -rf "$root" "$work/disk"
 exit $bad

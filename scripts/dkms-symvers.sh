@@ -1,0 +1,5 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# dkms-symvers.sh DIR: after a build by DKMS keep what other modules need to be built against
+# these, in the directory of this kernel's build, which goes with it.
+exec cp Module.symvers "$1"

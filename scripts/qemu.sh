@@ -6,6 +6,7 @@
 # ARCH: x86_64, arm64 or s390x. MEM (MiB), SMP, MODEL (of the processor) and APPEND (kernel parameters) can be set. Never with KVM: a
 # /dev/kvm that exists need not work, and what is measured should not depend on it.
 # DISK=FILE: an image for /dev/vda. What is written to it is forgotten.
+# MONITOR is a character device of QEMU's for its monitor. Its process is in LOGDIR/pid.
 # ICOUNT=1: one CPU, on which a ns is an instruction, and time in which it is idle is
 # skipped. Every run is the same, whatever else the host does.
 . "$(dirname "$0")/lib.sh"
@@ -50,6 +51,7 @@ disk=()
 [ -z "${DISK:-}" ] || disk=(-drive "file=$DISK,format=raw,if=virtio,snapshot=on")
 
 exec "$top/scripts/guest.sh" "$limit" "$logs" "${emulator[@]}" \
-	-nodefaults -nographic -no-reboot "${cpus[@]}" -m "${MEM:-1024}" -monitor none "${disk[@]}" \
+	-nodefaults -nographic -no-reboot "${cpus[@]}" -m "${MEM:-1024}" "${disk[@]}" \
+	-monitor "${MONITOR:-none}" -pidfile "$logs/pid" \
 	"${console[@]}" "${lines[@]}" \
 	-kernel "$kernel" -initrd "$initrd" -append "${append//[$'\n\t']/ }"

@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# soak.sh: long runs of the modules in virtual machines; `make soak`. Nothing is lost, early
+# or twice, of timers that are counted one by one, and memory is afterwards as it was before.
+# Ends with the line "N passed, N failed".
+#
+#	SOAK_MINUTES=n	how long about, 60 unless told otherwise; it stops by itself. All that is
+#			counted below is in proportion
+#	ONLY=s		some of the suites: load, freeze, soak
+#	DOC=f		write the figures there too
+#
+# In 60 minutes: 200 times the modules are loaded and unloaded while the CPUs are busy; the
+# machine is frozen 20 times; 20 minutes of torture of twheel.h, 1 000 files are opened and
+# closed with pending timers, 10^7 timers are pending at once, and 10^8 fire.
+. "$(dirname "$0")/lib.sh"
+cd "$top"
+
+: "${SOAK_MINUTES:=60}"
+log=build/soak
+. scripts/suite.sh
+
+# share N: of what would be done in an hour, but not less than one
+share() { echo $(($1 * SOAK_MINUTES / 60 > 0 ? $1 * SOAK_MINUTES / 60 : 1)); }
+
+# machine NAME SECONDS: with what stdin says it shall do
+machine() {
+	cat >"$log/$1.run"
+	scripts/boot.sh "soak-$1" "$2" "$log/$1.run" twheel.ko twheel_chardev.ko \
+		build/uapi/{soak,test_kill} selftest/kmod/twheel_torture.ko
+}
+
+load() {
+	point "the machine's verdict" machine load $((SOAK_MINUTES * 30 + 300)) <<-END
+		mode=selftest hogs=2 cycles=$(share 200) cycle_job='/twheel/soak cycles 2'
+	END
+}
+
+soak() {
+	MEM=2048 point "the machine's verdict" machine soak $((SOAK_MINUTES * 90 + 900)) <<-END
+		mode=selftest cycles=1 seconds=$((SOAK_MINUTES * 60))
+		kmods='twheel_torture.ko,seconds=$((SOAK_MINUTES * 20))'
+		tests='soak,cycles,$(share 1000)
+		       soak,count,$(share 10000000),$(share 10000000),16,$(share 120000),$((SOAK_MINUTES * 20))
+		       soak,count,$(share 100000000),400000,8,1000,$((SOAK_MINUTES * 40))'
+	END
+}
+
+# freeze_thaw: a machine's emulator, each time in another of two ways. stop and cont stop
+# the guest's clock; where the emulator itself is stopped that leaps forward.
+freeze_thaw() {
+	local logs=build/qemu/soak-freeze i
+
+	until grep -qs 'suite soak' "$logs/report"; do
+		sleep 1
+	done
+	for ((i = 0; i < $(share 10); i++)); do
+		echo stop >"$log/monitor.in"
+		sleep 3
+		echo cont >"$log/monitor.in"
+		sleep 1
+		kill -STOP "$(cat "$logs/pid")" || return
+		sleep 3
+		kill -CONT "$(cat "$logs/pid")"
+		sleep 1
+	done
+}
+
+frozen() {
+	local seconds=$((60 + $(share 10) * 8)) status=0 freezer
+
+	rm -f "$log"/monitor.{in,out} build/qemu/soak-freeze/report
+	mkfifo "$log"/monitor.{in,out}
+	freeze_thaw &
+	freezer=$!
+	MONITOR=pipe:$log/monitor machine freeze $((seconds + 300)) <<-END || status=$?
+		mode=selftest cycles=1 seconds=$((seconds + 100))
+		tests='soak,count,$((20000 * seconds)),20000,4,500,$seconds test_kill'
+	END
+	wait $freezer && return $status
+}
+
+freeze() { point "the machine's verdict, though it was frozen" frozen; }
+
+figures() {
+	cat <<-END
+		# Long runs: \`make soak\`
+
+		SOAK_MINUTES=$SOAK_MINUTES, in QEMU without acceleration with two CPUs, Linux
+		$(kernel_release), $(git -c safe.directory='*' describe --always --dirty), $(date -u +%Y-%m-%d).
+
+		| machine | what | figures |
+		|---|---|---|
+	END
+	for name in load freeze soak; do
+		awk -v name="$name" '
+			/^# suite / { what = $3; sub(/:$/, "", what) }
+			/^# (torture:|[0-9]|fired|slab|percpu|all)/ {
+				sub(/^# /, "")
+				print "| " name " | " what " | " $0 " |"
+			}' "build/qemu/soak-$name/report"
+	done
+	echo
+	echo "$passed passed, $failed failed"
+}
+
+wanted() { [[ " ${ONLY:-$1} " == *" $1 "* ]]; }
+
+scripts/deps.sh build uapi rig
+KDIR=$(scripts/kdir.sh)
+export KDIR
+modules CONFIG_TWHEEL_SELFTEST=m
+quiet make -C selftest/uapi
+for name in load freeze soak; do
+	! wanted $name || suite $name $name
+done
+[ -z "${DOC:-}" ] || figures >"$DOC"
+summary

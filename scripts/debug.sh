@@ -101,7 +101,8 @@ everything() {
 	cat >"$log/$kernel.run" <<-END
 		mode=selftest cycles=5 suites='sessions hotplug' seconds=900
 		tests='$names'
-		kmods='twheel_test.ko twheel_shut.ko twheel_torture.ko,seconds=$TORTURE $3'
+		kmods='twheel_test.ko twheel_shut.ko twheel_storm.ko,storm_us=1000
+			twheel_torture.ko,seconds=$TORTURE $3'
 	END
 	MEM=2048 point "the machine's verdict" machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
 }

@@ -31,7 +31,7 @@ static void *lost;
 static void wait_fired(void)
 {
 	while (!READ_ONCE(fired))
-		msleep(1);
+		usleep_range(1000, 2000);
 }
 
 static void just_fired(struct twheel_timer *t)

@@ -18,6 +18,8 @@
  *	added	timers added so far, one that was armed anew again
  *	expired	timers that have fired so far
  *	removed	timers taken out before they fired so far: cancelled, or armed anew
+ *	rearmed	of the removed, those that were armed anew. One that moves to another CPU so is
+ *		removed here and rearmed there
  *	runs	interrupts taken so far
  *	deferred how often a run used up its budget so far, and was gone on with later
  *	moves	timers moved from one bucket to a finer one so far
@@ -189,8 +191,9 @@ static void show_stats(struct seq_file *m, struct twheel_base *base)
 	struct twheel_stats s;
 
 	twheel_get_stats(base, &s);
-	seq_printf(m, " %llu %llu %llu %llu %llu %llu %llu %llu", s.pending, s.added, s.expired,
-		   s.added - s.expired - s.pending, s.wakeups, s.deferred, s.moves, s.worst);
+	seq_printf(m, " %llu %llu %llu %llu %llu", s.pending, s.added, s.expired,
+		   s.added - s.expired - s.pending, s.rearmed);
+	seq_printf(m, " %llu %llu %llu %llu", s.wakeups, s.deferred, s.moves, s.worst);
 	if (s.next == KTIME_MAX)
 		seq_puts(m, " -");
 	else
@@ -202,7 +205,7 @@ static int bases_show(struct seq_file *m, void *v)
 	struct listing *l = list_entry(v, struct listing, node);
 
 	if (v == &listings) {
-		seq_puts(m, "kind id pid uid clock tick_ns pending added expired removed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm\n");
+		seq_puts(m, "kind id pid uid clock tick_ns pending added expired removed rearmed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm\n");
 		return 0;
 	}
 	seq_printf(m, "%s %llu %d %u %s %u", l->kind, l->id, l->pid,

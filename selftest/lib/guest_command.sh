@@ -63,7 +63,7 @@ watches() {
 	cat /tmp/top /tmp/text
 	grep "\"kind\":\"file\",\"id\":[0-9]*,\"pid\":$pid,\"uid\":0,\"command\":\"twheel\",\"clock\":\"boottime\",\"tick_ns\":1000000,\"pending\":1,\"worst_moves\":0,\"armed_per_s\":0,\"fired_per_s\":0," /tmp/top || status=1
 	grep '"kind":"cpu","id":0,"pid":0,.*"kind":"cpu","id":1,' /tmp/top || status=1
-	grep '"pending":[1-9][0-9]*,"worst_moves":[0-9]*,"armed_per_s":[1-9][0-9]*,"fired_per_s":[1-9][0-9]*,"removed_per_s":0,.*"level_timers":\[[0-9]*,[0-9]*,0,0,0,0]' /tmp/top || status=1
+	grep '"pending":[1-9][0-9]*,"worst_moves":[0-9]*,"armed_per_s":[1-9][0-9]*,"fired_per_s":[1-9][0-9]*,"cancelled_per_s":0,"rearmed_per_s":0,.*"level_timers":\[[0-9]*,[0-9]*,0,0,0,0]' /tmp/top || status=1
 	grep '"probes":[1-9][0-9]*,"late_p50_ns":[1-9][0-9]*,"late_p99_ns":[1-9]' /tmp/top || status=1
 	grep "^file *[0-9]* *$pid  *1  *0  *0 .* twheel$" /tmp/text || status=1
 	return "$status"

@@ -57,7 +57,7 @@ waiting() {
 }
 
 heads() {
-	[ "$(head -n 1 "$bases")" = "kind id pid uid clock tick_ns pending added expired removed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm" ]
+	[ "$(head -n 1 "$bases")" = "kind id pid uid clock tick_ns pending added expired removed rearmed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm" ]
 }
 
 cpus() {
@@ -73,8 +73,8 @@ one_file() {
 
 	"$twheel" after 1h &
 	pid=$!
-	waiting is "file 0 boottime 1000000 1 1 0 0 0/0 0/0 0/0 1/1 0/0 0 twheel" "col[\"pid\"] == $pid" \
-		kind uid clock tick_ns pending added expired removed l0 l1 l2 l3 l4 far comm || good=1
+	waiting is "file 0 boottime 1000000 1 1 0 0 0 0/0 0/0 0/0 1/1 0/0 0 twheel" "col[\"pid\"] == $pid" \
+		kind uid clock tick_ns pending added expired removed rearmed l0 l1 l2 l3 l4 far comm || good=1
 	[ "$(columns "col[\"pid\"] == $pid" next_ns)" -gt 3500000000000 ] || good=1
 	kill "$pid"
 	wait "$pid"
@@ -89,7 +89,7 @@ one_module() {
 	for command in "create 1" "create 2" "create 3" "delete 2" "touch 3"; do
 		echo "$command" >"$file"
 	done
-	is "0 boottime 10000000 2 4 0 2 insmod" "$own" uid clock tick_ns pending added expired removed comm || good=1
+	is "0 boottime 10000000 2 4 0 2 1 insmod" "$own" uid clock tick_ns pending added expired removed rearmed comm || good=1
 	waiting is "0 4 2 2 -" "$own" pending added expired removed next_ns || good=1
 	[ "$(columns "$own" runs)" -ge 1 ] || good=1
 	rmmod twheel_sessions
@@ -107,7 +107,7 @@ escapes() {
 		kill "$pid"
 	done
 	wait
-	[ "$status" = 0 ] && awk 'NF != 22 { print; bad = 1 } END { exit bad }' "$bases"
+	[ "$status" = 0 ] && awk 'NF != 23 { print; bad = 1 } END { exit bad }' "$bases"
 }
 
 # More lines than a page has room for, each there once.
@@ -135,7 +135,7 @@ races() {
 	done &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
-		awk 'NF != 22 { bad = 1 } END { exit bad || NR < 2 }' "$bases" || return
+		awk 'NF != 23 { bad = 1 } END { exit bad || NR < 2 }' "$bases" || return
 	done
 	wait "$pid"
 }

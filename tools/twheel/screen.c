@@ -63,13 +63,9 @@ static void draw_sums(const struct sample *s, bool embedded)
 	mvprintw(0, 0, "twheel top: %zu base%s %s, %llu timers pending", s->nr,
 		 s->nr == 1 ? "" : "s", embedded ? "in this process, with a load" : "in the kernel",
 		 (unsigned long long)s->all.count[PENDING]);
-	mvprintw(1, 0, "armed/s %llu  fired/s %llu  ", (unsigned long long)rate[ADDED],
-		 (unsigned long long)rate[EXPIRED]);
-	if (embedded)
-		printw("cancelled/s %llu  re-armed/s %llu", (unsigned long long)s->cancelled,
-		       (unsigned long long)s->rearmed);
-	else
-		printw("cancelled or re-armed/s %llu", (unsigned long long)rate[REMOVED]);
+	mvprintw(1, 0, "armed/s %llu  fired/s %llu  cancelled/s %llu  re-armed/s %llu",
+		 (unsigned long long)rate[ADDED], (unsigned long long)rate[EXPIRED],
+		 (unsigned long long)rate[CANCELED], (unsigned long long)rate[REARMED]);
 	mvprintw(2, 0, "runs/s %llu  cascade moves/s %llu", (unsigned long long)rate[RUNS],
 		 (unsigned long long)rate[MOVES]);
 	if (!embedded)
@@ -125,13 +121,13 @@ static void draw_base(int row, const struct base *b, bool is_chosen)
 {
 	if (is_chosen)
 		attron(A_BOLD);
-	mvprintw(row, 0, "%c%-8s %5llu %7llu %9llu %8llu %8llu %8llu %7llu %7llu %5llu %s",
+	mvprintw(row, 0, "%c%-8s %5llu %7llu %9llu %8llu %8llu %8llu %8llu %7llu %7llu %5llu %s",
 		 is_chosen ? '>' : ' ', b->kind, (unsigned long long)b->id,
 		 (unsigned long long)b->pid, (unsigned long long)b->count[PENDING],
 		 (unsigned long long)b->rate[ADDED], (unsigned long long)b->rate[EXPIRED],
-		 (unsigned long long)b->rate[REMOVED], (unsigned long long)b->rate[RUNS],
-		 (unsigned long long)b->rate[MOVES], (unsigned long long)b->rate[DEFERRED],
-		 b->comm);
+		 (unsigned long long)b->rate[CANCELED], (unsigned long long)b->rate[REARMED],
+		 (unsigned long long)b->rate[RUNS], (unsigned long long)b->rate[MOVES],
+		 (unsigned long long)b->rate[DEFERRED], b->comm);
 	attroff(A_BOLD);
 }
 
@@ -143,9 +139,9 @@ static void draw_list(const struct sample *s)
 	size_t first = chosen > rows ? chosen - rows : 0;
 
 	attron(A_REVERSE);
-	mvprintw(LIST_ROW - 1, 0, " %-8s %5s %7s %9s %8s %8s %8s %7s %7s %5s %-12s", "KIND", "ID",
-		 "PID", "PENDING", "ARMED/s", "FIRED/s", "REMOV/s", "RUNS/s", "MOVES/s", "OVER",
-		 "COMMAND");
+	mvprintw(LIST_ROW - 1, 0, " %-8s %5s %7s %9s %8s %8s %8s %8s %7s %7s %5s %-12s", "KIND",
+		 "ID", "PID", "PENDING", "ARMED/s", "FIRED/s", "CANCEL/s", "REARM/s", "RUNS/s",
+		 "MOVES/s", "OVER", "COMMAND");
 	attroff(A_REVERSE);
 	for (size_t i = first; i < s->nr && i < first + rows; i++)
 		draw_base(LIST_ROW + (int)(i - first), &s->bases[i], i + 1 == chosen);

@@ -81,7 +81,8 @@ static const struct column {
 	COLUMN_NUMBER(id), COLUMN_NUMBER(pid), COLUMN_NUMBER(uid), COLUMN_NUMBER(tick_ns),
 	COLUMN_COUNT("pending", PENDING), COLUMN_COUNT("worst", WORST),
 	COLUMN_COUNT("added", ADDED), COLUMN_COUNT("expired", EXPIRED),
-	COLUMN_COUNT("removed", REMOVED), COLUMN_COUNT("runs", RUNS),
+	COLUMN_COUNT("removed", CANCELED), COLUMN_COUNT("rearmed", REARMED),
+	COLUMN_COUNT("runs", RUNS),
 	COLUMN_COUNT("deferred", DEFERRED), COLUMN_COUNT("moves", MOVES),
 	COLUMN_LEVEL("l0", 0), COLUMN_LEVEL("l1", 1), COLUMN_LEVEL("l2", 2),
 	COLUMN_LEVEL("l3", 3), COLUMN_LEVEL("l4", 4), COLUMN_LEVEL("far", 5),
@@ -130,6 +131,8 @@ static void parse_line(char *line, const struct column *const at[COLUMNS_MAX], s
 	for (int i = 0; i < COLUMNS_MAX && (word = strtok_r(rest, SPACE, &rest)); i++)
 		if (at[i])
 			store(base, at[i], word);
+	/* It is of those removed that the kernel tells, whichever way. */
+	base->count[CANCELED] -= base->count[REARMED];
 }
 
 static struct base *new_base(struct sample *s)
@@ -283,7 +286,8 @@ static void read_embedded(struct sample *s)
 	base->count[PENDING] = info.nr_armed;
 	base->count[ADDED] = probe.added;
 	base->count[EXPIRED] = info.nr_expired;
-	base->count[REMOVED] = probe.cancelled + probe.rearmed;
+	base->count[CANCELED] = probe.cancelled;
+	base->count[REARMED] = probe.rearmed;
 	base->count[RUNS] = info.nr_wakeups;
 	base->count[MOVES] = info.nr_moves;
 	for (int i = 0; i <= LEVELS; i++) {
@@ -299,9 +303,10 @@ static bool is_same(const struct base *a, const struct base *b)
 	return a->id == b->id && !strcmp(a->kind, b->kind);
 }
 
-static uint64_t by_second(uint64_t more, int64_t ns)
+/* Where timers move between CPUs one may seem to have cancelled less than none. */
+static uint64_t by_second(int64_t more, int64_t ns)
 {
-	return ns > 0 ? (uint64_t)((double)more * NS_PER_S / (double)ns + 0.5) : 0;
+	return ns > 0 && more > 0 ? (uint64_t)((double)more * NS_PER_S / (double)ns + 0.5) : 0;
 }
 
 /* Those that are gone are left out; new ones come last, and have done it all since. */
@@ -313,7 +318,8 @@ static void set_rates(struct sample *s, const struct sample *last)
 		while (old < end && !is_same(old, b))
 			old++;
 		for (int i = ADDED; i < NR_COUNTS; i++)
-			b->rate[i] = by_second(b->count[i] - (old < end ? old->count[i] : 0),
+			b->rate[i] = by_second((int64_t)(b->count[i] -
+							 (old < end ? old->count[i] : 0)),
 					       s->when - last->when);
 	}
 }
@@ -335,8 +341,6 @@ static void add_base(struct base *all, const struct base *b)
 
 static void take_sample(struct sample *s, const struct sample *last)
 {
-	static uint64_t cancelled, rearmed;
-
 	memset(s, 0, sizeof(*s));
 	s->when = time_now(CLOCK_MONOTONIC);
 	(embedded ? read_embedded : read_bases)(s);
@@ -347,12 +351,6 @@ static void take_sample(struct sample *s, const struct sample *last)
 		add_base(&s->all, &s->bases[i]);
 	if (s->nr == 1)
 		s->all.tick_ns = s->bases[0].tick_ns;
-	if (last) {
-		s->cancelled = by_second(probe.cancelled - cancelled, s->when - last->when);
-		s->rearmed = by_second(probe.rearmed - rearmed, s->when - last->when);
-	}
-	cancelled = probe.cancelled;
-	rearmed = probe.rearmed;
 }
 
 /* ---- output for scripts -------------------------------------------------------------- */
@@ -375,19 +373,17 @@ static void print_text(const struct sample *s)
 	       (unsigned long long)s->all.count[PENDING], show_duration(s->late_ns[0], buf[0]),
 	       show_duration(s->late_ns[1], buf[1]), show_duration(s->late_ns[2], buf[2]),
 	       s->nr_late);
-	printf("KIND        ID     PID   PENDING   ARMED/s   FIRED/s REMOVED/s  ");
+	printf("KIND        ID     PID   PENDING   ARMED/s   FIRED/s  CANCEL/s   REARM/s  ");
 	puts("RUNS/s  MOVES/s OVER/s  WORST COMMAND");
 	for (const struct base *b = s->bases; b < s->bases + s->nr; b++)
-		printf("%-8s %5llu %7llu %9llu %9llu %9llu %9llu %7llu %8llu %6s %6s %s\n",
+		printf("%-8s %5llu %7llu %9llu %9llu %9llu %9llu %9llu %7llu %8llu %6s %6s %s\n",
 		       b->kind, (unsigned long long)b->id, (unsigned long long)b->pid,
 		       (unsigned long long)b->count[PENDING], (unsigned long long)b->rate[ADDED],
-		       (unsigned long long)b->rate[EXPIRED], (unsigned long long)b->rate[REMOVED],
+		       (unsigned long long)b->rate[EXPIRED],
+		       (unsigned long long)b->rate[CANCELED], (unsigned long long)b->rate[REARMED],
 		       (unsigned long long)b->rate[RUNS], (unsigned long long)b->rate[MOVES],
 		       budget(b->rate[DEFERRED], buf[0]), budget(b->count[WORST], buf[1]),
 		       b->comm);
-	if (embedded)
-		printf("of those removed, cancelled %llu/s, armed anew %llu/s\n",
-		       (unsigned long long)s->cancelled, (unsigned long long)s->rearmed);
 	putchar('\n');
 	fflush(stdout);
 }
@@ -404,7 +400,8 @@ static struct json_object *json_levels(const uint64_t values[LEVELS + 1])
 static struct json_object *json_base(const struct base *b)
 {
 	static const char *const names[] = { "pending", "worst_moves", "armed_per_s",
-		"fired_per_s", "removed_per_s", "runs_per_s", "deferred_per_s", "moves_per_s" };
+		"fired_per_s", "cancelled_per_s", "rearmed_per_s", "runs_per_s", "deferred_per_s",
+		"moves_per_s" };
 	struct json_object *o = json_object_new_object();
 
 	json_string(o, "kind", b->kind);
@@ -431,10 +428,6 @@ static void print_json(const struct sample *s)
 	json_int(o, "late_p50_ns", s->late_ns[0]);
 	json_int(o, "late_p99_ns", s->late_ns[1]);
 	json_int(o, "late_max_ns", s->late_ns[2]);
-	if (embedded) {
-		json_int(o, "cancelled_per_s", (int64_t)s->cancelled);
-		json_int(o, "rearmed_per_s", (int64_t)s->rearmed);
-	}
 	for (size_t i = 0; i < s->nr; i++)
 		json_object_array_add(bases, json_base(&s->bases[i]));
 	json_object_object_add(o, "bases", bases);

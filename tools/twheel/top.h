@@ -9,8 +9,8 @@
 
 #define LEVELS	5
 
-/* What is told of a base, and from MOVED on by how much it grows. */
-enum count { PENDING, WORST, ADDED, EXPIRED, REMOVED, RUNS, DEFERRED, MOVES, NR_COUNTS };
+/* What is told of a base, and from ADDED on by how much it grows. */
+enum count { PENDING, WORST, ADDED, EXPIRED, CANCELED, REARMED, RUNS, DEFERRED, MOVES, NR_COUNTS };
 
 /**
  * struct base - a line of /sys/kernel/debug/twheel/bases, or the wheel of this process
@@ -48,8 +48,6 @@ struct base {
  * @all:	their sums; @all.count[WORST] is the worst of them
  * @nr_late:	timers of this program that have fired since the last sample
  * @late_ns:	how late they were: half, 99 of 100, and all of them, were no later
- * @cancelled:	by the second, of the load; so is the next
- * @rearmed:	while they were armed
  */
 struct sample {
 	int64_t		when;
@@ -58,8 +56,6 @@ struct sample {
 	struct base	all;
 	uint32_t	nr_late;
 	int64_t		late_ns[3];
-	uint64_t	cancelled;
-	uint64_t	rearmed;
 };
 
 /* Buckets of each level, and ticks of a bucket of each: the geometry of wheel.h. */

@@ -747,8 +747,8 @@ static void test_locked_call(struct twheel_base *base, struct twheel_timer *time
 	twheel_unlock(base, flags);
 	check(was[0] && was[1] && !was[2] && !was[3], "locked calls tell what was armed");
 	twheel_get_stats(base, &stats);
-	check(stats.pending == 1 && stats.added == 3, "and count: %llu, %llu", stats.pending,
-	      stats.added);
+	check(stats.pending == 1 && stats.added == 3 && stats.rearmed == 1,
+	      "and count: %llu, %llu, %llu", stats.pending, stats.added, stats.rearmed);
 	check(twheel_remaining(timer) > HOUR - NSEC_PER_SEC && twheel_remaining(timer) <= HOUR,
 	      "the last of them holds");
 }

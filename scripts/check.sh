@@ -21,14 +21,14 @@ selftest() {
 		O="$top/build/uapi32" SUFFIX=32 || return
 	point "and those of libtwheel" quiet make -C selftest/lib || return
 	point "and twheel(1)" quiet make -C tools/twheel || return
-	point "and the examples" quiet make -C examples || return
+	point "and the examples" quiet make -C examples guest || return
 	mapfile -t tests < <(uapi build/uapi; uapi build/uapi32
 		find build/libtest/plain -name 'test_*' -executable | sort
 		echo build/libtest/plain/step; echo selftest/lib/guest_command.sh
 		echo build/examples/test_echo; echo selftest/examples/alarms.sh
 		echo selftest/uapi/debugfs.sh)
 	names=" ${tests[*]##*/} "
-	names=${names/ alarms.sh / alarms.sh,epoll,libevent,libuv,liburing,rust }
+	names=${names/ alarms.sh / alarms.sh,epoll,libevent,libuv,liburing,rust,asyncio }
 	names=${names/ test_stress / test_stress,$OPERATIONS }
 	names=${names/ test_fuzz / test_fuzz,$FUZZ }
 	mapfile -t kmods < <(find selftest/kmod -name '*.ko' 2>/dev/null | sort)
@@ -43,7 +43,7 @@ selftest() {
 	END
 	point "the machine's verdict" scripts/boot.sh selftest 600 $run \
 		twheel.ko twheel_chardev.ko samples/twheel_sessions.ko \
-		build/uapi/suspend build/tools/twheel "${examples[@]}" "${tests[@]}" "${kmods[@]}"
+		build/uapi/suspend build/tools/twheel "${examples[@]}" build/examples/python/* "${tests[@]}" "${kmods[@]}"
 }
 
 # Shares of a CPU are the same each time where a ns is an instruction.

@@ -7,7 +7,9 @@
 # once. That they would have spoken is tested first, with a deliberate bug of each kind
 # (selftest/kmod/twheel_bug.c): those, and in user-mode Linux those it has a detector for.
 #
-#	ONLY=s	some of the suites: bugs, uml-bugs, debug, kcsan
+#	ONLY=s	some of the suites: bugs, uml-bugs, debug, kcsan. The rest of the table is that
+#		of the last run
+#	DOC=f	write a table there
 #	OPERATIONS, of test_stress, FUZZ, seconds of test_fuzz, TORTURE, of twheel_torture
 . "$(dirname "$0")/lib.sh"
 cd "$top"
@@ -61,7 +63,7 @@ speaks() {
 
 	[ "$2" != uml ] || dir=build/uml
 	echo "mode=bench kmods=twheel_bug.ko,bug=$1" >"$log/$name.run"
-	! machine "$2" "$name" 120 "$log/$name.run" >"$log/$name.log" 2>&1 &&
+	! machine "$2" "$name" 400 "$log/$name.run" >"$log/$name.log" 2>&1 &&
 		cat "$dir/debug-$name"/{console,report} | grep -aE "$3" >"$log/$name.said"
 }
 
@@ -107,18 +109,55 @@ everything() {
 	MEM=2048 point "the machine's verdict" machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
 }
 
+table() {
+	cat <<-END
+		# Debugging kernels: \`make debug\`
+
+		Linux $(dpkg-deb -f "$(scripts/kernel-source.sh 6.1)" Version), SMP and PREEMPT, in QEMU without
+		acceleration with two CPUs: "debug" is built with scripts/debug.config (KASAN, lockdep,
+		DEBUG_ATOMIC_SLEEP, DEBUG_OBJECTS, kmemleak and others), "kcsan" with scripts/kcsan.config.
+		$(date -u +%Y-%m-%d), $(git -c safe.directory='*' describe --always --dirty),
+		OPERATIONS=$OPERATIONS FUZZ=$FUZZ TORTURE=$TORTURE.
+
+		A deliberate bug of each kind, and what the kernel said:
+
+		| | |
+		|---|---|
+	END
+	cat "$log"/{uml-bugs,bugs} | awk '
+		/^(not )?ok / {
+			bug = $0
+			sub(/^ok [0-9]+ - /, "", bug)
+		}
+		/^# \[/ {
+			sub(/^# *\[[^]]*\] */, "")
+			print "| " bug " | `" $0 "` |"
+		}'
+	printf '\nThe tests, in which it said nothing: passed / failed, seconds:\n\n'
+	printf '| kernel | tests | |\n|---|---|---|\n'
+	for kernel in debug kcsan; do
+		figures "$kernel" <"$log/$kernel" | sort |
+			awk -F '\t' '{ printf "| %s | %s | %s / %s, %s s |\n", $1, $2, $3, $4, $5 }'
+	done
+}
+
 wanted() { [[ " ${ONLY:-$1} " == *" $1 "* ]]; }
 
 scripts/deps.sh build uapi rig uml kernel
 quiet make -C selftest/uapi
 quiet make -C selftest/uapi CFLAGS='-O2 -g -m32' O="$top/build/uapi32" SUFFIX=32
 quiet make -C selftest/uml
-for kernel in uml debug kcsan; do
-	build $kernel
+declare -A needs=([uml-bugs]=uml [bugs]='debug kcsan' [debug]=debug [kcsan]=kcsan)
+for name in uml-bugs bugs debug kcsan; do
+	wanted $name || continue
+	for kernel in ${needs[$name]}; do
+		[ -n "${kernels[$kernel]:-}" ] || build "$kernel"
+	done
 done
 
 ! wanted uml-bugs || suite uml-bugs deliberate uml
 ! wanted bugs || suite bugs deliberate debug kcsan
-! wanted debug || suite debug everything debug 3600 twheel_fail.ko
-! wanted kcsan || suite kcsan everything kcsan 3600 ""
+! wanted debug || suite debug everything debug 5400 twheel_fail.ko
+! wanted kcsan || suite kcsan everything kcsan 5400 ""
+[ -z "${DOC:-}" ] || table >"$DOC"
 summary

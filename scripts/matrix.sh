@@ -98,25 +98,6 @@ job() {
 	END
 }
 
-# figures LABEL: of a report, in groups: label, group, passed, failed, seconds
-figures() {
-	awk -v label="$1" -v OFS='\t' '
-		/^# suite .*: [0-9]+ passed, / {
-			group = "machine"
-			if ($3 ~ /^test_/)
-				group = $3 ~ /32:$/ ? "32 bits" : "device"
-			else if ($3 ~ /\.ko:$/)
-				group = "modules"
-			passed[group] += $4
-			failed[group] += $6
-			seconds[group] += $8
-		}
-		END {
-			for (group in passed)
-				print label, group, passed[group], failed[group], seconds[group]
-		}'
-}
-
 # boot ARCH DIR SMP PREEMPTION: a machine, and its lines of the table
 boot() {
 	local arch=$1 dir=$2 cpus=$3 preempt=$4 id label files

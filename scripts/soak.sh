@@ -81,7 +81,7 @@ frozen() {
 
 freeze() { point "the machine's verdict, though it was frozen" frozen; }
 
-figures() {
+table() {
 	cat <<-END
 		# Long runs: \`make soak\`
 
@@ -113,5 +113,5 @@ quiet make -C selftest/uapi
 for name in load freeze soak; do
 	! wanted $name || suite $name $name
 done
-[ -z "${DOC:-}" ] || figures >"$DOC"
+[ -z "${DOC:-}" ] || table >"$DOC"
 summary

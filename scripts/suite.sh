@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # What the scripts that run tests share; sourced after lib.sh, with the directory of the
 # suites' logs as $log.
 passed=0 failed=0
@@ -37,6 +37,26 @@ point() {
 # and the costs and the long rest of test_close are the same for 32 bits.
 uapi() {
 	find "$1" -name 'test_*' -executable | sort | grep -vE '/test_(attack.*|cost32|close32)$'
+}
+
+# figures LABEL: of a machine's report, in groups of suites: label, group, passed, failed,
+# seconds
+figures() {
+	awk -v label="$1" -v OFS='\t' '
+		/^# suite .*: [0-9]+ passed, / {
+			group = "machine"
+			if ($3 ~ /^test_/)
+				group = $3 ~ /32:$/ ? "32 bits" : "device"
+			else if ($3 ~ /\.ko:$/)
+				group = "modules"
+			passed[group] += $4
+			failed[group] += $6
+			seconds[group] += $8
+		}
+		END {
+			for (group in passed)
+				print label, group, passed[group], failed[group], seconds[group]
+		}'
 }
 
 # The last line of all.

@@ -17,7 +17,7 @@ extra="-Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initia
 user='^(selftest/(wheel|fuzz|proof|uapi|lib|examples|tap)|bench/(wheel|user)/|tools/|lib/|examples/|samples/|wheel_user\.h)'
 user_ignore=PREFER_KERNEL_TYPES,MACRO_ARG_REUSE,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO
 
-kbuild() { make -s -j"$(nproc)" -C "$KDIR" M="$copy" CONFIG_TWHEEL_SELFTEST=m "$@"; }
+kbuild() { make -s -j"$(nproc)" -C "$KDIR" M="$copy" CONFIG_TWHEEL_{SELFTEST,BUG}=m "$@"; }
 
 compiler() { kbuild W=1 KCFLAGS="-Werror $extra" modules; }
 

@@ -48,6 +48,7 @@
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
+#include <linux/kernel_stat.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/nmi.h>

@@ -23,11 +23,17 @@ static void run(void)
 {
 	static struct twheel_event events[READ_MAX];
 	u64 when = now_ns(CLOCK_MONOTONIC) + 4 * SEC;
+	struct twheel_op batch[BATCH];
 	int fd = dev_open(0), n, done = 0;
 	struct twheel_info i;
 
-	for (u32 k = 0; k < TIMERS && !failed(); k++)
-		add_with(fd, TWHEEL_F_ABS, when, 0, k);
+	for (u32 k = 0; k < TIMERS && !failed(); k += BATCH) {
+		for (u32 j = 0; j < BATCH; j++)
+			batch[j] = (struct twheel_op){
+				.op = TWHEEL_OP_ADD, .flags = TWHEEL_F_ABS, .expires_ns = when };
+		CHECK_EQ(submit(fd, batch, BATCH, NULL, NULL), 0);
+	}
+	CHECK(now_ns(CLOCK_MONOTONIC) < when);
 	while (done < TIMERS && (n = read_events(fd, events, READ_MAX)) > 0)
 		done += n;
 	CHECK_EQ(done, TIMERS);

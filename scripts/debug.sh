@@ -134,9 +134,11 @@ table() {
 			bug = $0
 			sub(/^ok [0-9]+ - /, "", bug)
 		}
-		/^# \[/ {
-			sub(/^# *\[[^]]*\] */, "")
+		/^# / && bug {
+			sub(/^# *(\[[^]]*\] *)?/, "")
+			gsub(/\/[^ ]*\//, "")	# where it was built
 			print "| " bug " | `" $0 "` |"
+			bug = ""
 		}'
 	printf '\nThe tests, in which it said nothing: passed / failed, seconds:\n\n'
 	printf '| kernel | tests | |\n|---|---|---|\n'

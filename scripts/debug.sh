@@ -106,7 +106,7 @@ everything() {
 		names=${names/ test_fail / }	# nothing makes allocations fail
 	fi
 	cat >"$log/$kernel.run" <<-END
-		mode=selftest cycles=5 suites='sessions hotplug' seconds=900
+		mode=selftest cycles=5 suites='sessions hotplug' hotplug_seconds=40 seconds=900
 		tests='$names'
 		kmods='twheel_test.ko twheel_shut.ko twheel_storm.ko,storm_us=1000
 			twheel_torture.ko,seconds=$TORTURE $3'

@@ -142,20 +142,38 @@ static bool idle_is_closed(void)
 	return good;
 }
 
-/* Each touch is well within the time; all together are well beyond it. */
-static bool active_stays(void)
+/*
+ * Each touch is well within the time; all together are well beyond it. @late: one came so late,
+ * on a host that has much to do, that nothing follows from a connection that was closed.
+ */
+static bool active_once(bool *late)
 {
 	bool good = true;
 	int fd = dial();
-	int64_t since = 0;
+	int64_t since = now_ms();
 
+	*late = false;
 	for (int i = 0; good && i < 8; i++) {
+		int64_t last = since;
+
 		usleep(IDLE_MS * 1000 / 4);
 		since = now_ms();
 		good = echo(fd, "still here");
+		*late |= now_ms() - last > IDLE_MS / 2;
 	}
 	good = good && closed_after(fd, since);
 	close(fd);
+	return good;
+}
+
+static bool active_stays(void)
+{
+	bool good, late;
+	int tries = 0;
+
+	do {
+		good = active_once(&late);
+	} while (!good && late && ++tries < 20);
 	return good;
 }
 

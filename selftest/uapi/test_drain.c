@@ -216,16 +216,16 @@ static void adds_between(void)
 	close(fd);
 }
 
-/* How long it takes to drain 500 timers one by one, at best. */
+/* What CPU time it takes to drain 500 timers one by one, at best. */
 static u64 one_by_one(int fd, u32 tries)
 {
 	u64 best = ~0ULL, start, took;
 
 	while (tries--) {
-		start = now_ns(MONO);
+		start = now_ns(CLOCK_THREAD_CPUTIME_ID);
 		for (u32 i = 0; i < 500; i++)
 			CHECK_EQ(drain(fd, ops, 1, 0), 1);
-		took = now_ns(MONO) - start;
+		took = now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 		best = took < best ? took : best;
 	}
 	return best;

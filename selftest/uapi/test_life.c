@@ -72,7 +72,7 @@ static void dup_shares(void)
 	high = fcntl(fd, F_DUPFD_CLOEXEC, 100);
 	CHECK(high >= 100);
 	CHECK_EQ(users(), before + 1);
-	add(copy, 20 * MS, 2);
+	add(copy, 200 * MS, 2);
 	CHECK_EQ(close(fd), 0);
 	expect_counts(copy, 2, 2, 0);
 	CHECK_EQ(read_one(high, &ev), 1);

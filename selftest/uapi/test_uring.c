@@ -149,7 +149,7 @@ static void inline_when_ready(void)
 
 static void pending_until_expiry(int flags)
 {
-	int fd = dev_open(flags);
+	int fd = dev_open(flags), got;
 	struct twheel_event ev;
 	u64 start;
 
@@ -160,8 +160,8 @@ static void pending_until_expiry(int flags)
 	for (u32 i = 0; i < 20; i++) {
 		start = now_ns(CLOCK_MONOTONIC);
 		add(fd, 10 * MS, i);
-		CHECK_EQ(result_of(2, 0), -ETIME);
-		CHECK_EQ(result_of(2, WAIT_MS), EV_SIZE);
+		got = result_of(2, 0);		/* none yet, where the host is in time */
+		CHECK_EQ(got == -ETIME ? result_of(2, WAIT_MS) : got, EV_SIZE);
 		CHECK(now_ns(CLOCK_MONOTONIC) >= start + 10 * MS);
 		CHECK_EQ(ev.user_data, i);
 		CHECK_EQ(workers(), 0);

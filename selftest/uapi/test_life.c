@@ -494,12 +494,14 @@ static void child_submits(int fd)
 static u64 kill_after(void (*fn)(int), int fd, u64 ns)
 {
 	u64 start = now();
+	struct timespec until = { (start + ns) / SEC, (start + ns) % SEC };
 	pid_t pid = start_child(fn, fd);
 
-	while (ns && now() < start + ns)
-		;
-	if (ns)
+	/* Asleep, so that the child has the CPU meanwhile, should there be one only. */
+	if (ns) {
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 		kill(pid, SIGKILL);
+	}
 	waitpid(pid, NULL, 0);
 	return now() - start;
 }

@@ -51,6 +51,7 @@ selftest() {
 attack() {
 	local run=build/qemu/attack.run
 
+	mkdir -p build/qemu
 	echo "mode=selftest cycles=1 tests=test_attack" >"$run"
 	ICOUNT=1 point "the machine's verdict" scripts/boot.sh attack 240 "$run" \
 		twheel.ko twheel_chardev.ko build/uapi/test_attack

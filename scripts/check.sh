@@ -43,7 +43,7 @@ selftest() {
 	END
 	point "the machine's verdict" scripts/boot.sh selftest 600 $run \
 		twheel.ko twheel_chardev.ko samples/twheel_sessions.ko \
-		build/uapi/suspend build/tools/twheel "${examples[@]}" build/examples/python/* "${tests[@]}" "${kmods[@]}"
+		build/uapi/suspend build/tools/twheel selftest/lib/tap.sh "${examples[@]}" build/examples/python/* "${tests[@]}" "${kmods[@]}"
 }
 
 # Shares of a CPU are the same each time where a ns is an instruction, whatever else the host
@@ -64,7 +64,7 @@ uml_boot() {
 	printf "mode=selftest tests='%s' kmods='%s'\n" "$3" "$4" >"$run"
 	scripts/uml.sh "$1" "$2" "$run" build/uml/src/twheel{,_chardev}.ko \
 		build/uml/src/{selftest/kmod,samples}/*.ko build/{uapi,uml/tests}/test_* \
-		build/tools/twheel selftest/uapi/debugfs.sh
+		build/tools/twheel selftest/lib/tap.sh selftest/uapi/debugfs.sh
 }
 
 uml() {

@@ -7,20 +7,11 @@
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-nr=0 bad=0
-point() {
-	local name=$1
-
-	shift
-	nr=$((nr + 1))
-	if "$@" >"$dir/point" 2>&1; then
-		echo "ok $nr - $name"
-	else
-		echo "not ok $nr - $name"
-		tail -n 20 "$dir/point" | sed 's/^/# /'
-		bad=1
-	fi
-}
+# In a guest it is beside this script.
+tap=${0%/*}/tap.sh
+[ -e "$tap" ] || tap=${0%/*}/../lib/tap.sh
+# shellcheck source=selftest/lib/tap.sh
+. "$tap"
 
 # rings: its standard input is the alarms'; $dir/out is what it says.
 rings() {

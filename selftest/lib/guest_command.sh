@@ -2,23 +2,11 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
-# twheel(1) where there is /dev/twheel: in a guest, with the program beside this script.
+# twheel(1) where there is /dev/twheel: in a guest, with the program and tap.sh beside this script.
 twheel=${0%/*}/twheel
 
-nr=0 bad=0
-point() {
-	local name=$1
-
-	shift
-	nr=$((nr + 1))
-	if "$@" >/tmp/point 2>&1; then
-		echo "ok $nr - $name"
-	else
-		echo "not ok $nr - $name"
-		sed 's/^/# /' /tmp/point
-		bad=1
-	fi
-}
+# shellcheck source=selftest/lib/tap.sh
+. "${0%/*}/tap.sh"
 
 # A command that waits is a line, and one no more when it has ended.
 lists() {

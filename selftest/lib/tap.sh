@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=dash disable=SC2034
 #
-# TAP for tests in shell: `echo 1..N`, then point NAME COMMAND... N times, then
+# TAP for tests in shell, a guest's too: `echo 1..N`, then point NAME COMMAND... N times, then
 # `exit $bad`. What a command that failed printed is told.
 nr=0 bad=0
 

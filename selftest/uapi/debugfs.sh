@@ -3,24 +3,15 @@
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
 # /sys/kernel/debug/twheel/bases, which twheel_debugfs.h describes: in a guest, with
-# twheel(1) and the sample module beside this script.
+# twheel(1), the sample module and tap.sh beside this script.
 here=${0%/*} twheel=${0%/*}/twheel
 bases=/sys/kernel/debug/twheel/bases
 
-nr=0 bad=0
-point() {
-	local name=$1
+# shellcheck source=selftest/lib/tap.sh
+. "${0%/*}/tap.sh"
 
-	shift
-	nr=$((nr + 1))
-	if "$@" >/tmp/point 2>&1; then
-		echo "ok $nr - $name"
-	else
-		echo "not ok $nr - $name"
-		{ cat /tmp/point; cat "$bases"; } | sed 's/^/# /'
-		bad=1
-	fi
-}
+# What there was to read is told where a point fails.
+told() { "$@" || { cat "$bases"; return 1; }; }
 
 # columns CONDITION COLUMN...: these columns of the lines for which the condition is true,
 # in which the columns have their names, as col["pid"].
@@ -159,13 +150,13 @@ adds_up() {
 not_for_all() { [ "$(stat -c %a "$bases")" = 400 ]; }
 
 echo 1..9
-point "the first line names the columns" heads
-point "each CPU has a line" cpus
-point "a file has a line while it is open, with whose it is and what it holds" one_file
-point "a module's base has one, and its counters are right" one_module
-point "what is in a name does not make columns" escapes
-point "more than a page of them" many
-point "the levels add up to what is pending" adds_up
-point "it can be read while files are opened and closed" races
-point "it is root's to read" not_for_all
+point "the first line names the columns" told heads
+point "each CPU has a line" told cpus
+point "a file has a line while it is open, with whose it is and what it holds" told one_file
+point "a module's base has one, and its counters are right" told one_module
+point "what is in a name does not make columns" told escapes
+point "more than a page of them" told many
+point "the levels add up to what is pending" told adds_up
+point "it can be read while files are opened and closed" told races
+point "it is root's to read" told not_for_all
 exit $bad

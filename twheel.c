@@ -77,6 +77,18 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32));
 #endif
 
+/* The end of struct wheel_timer: what is in it, and all at once. */
+union timer_word {
+	struct {
+		u16	bucket;
+		u16	flags;
+		u32	data;
+	};
+	u64		word;
+};
+
+static_assert(sizeof(union timer_word) == sizeof_field(struct wheel_timer, word));
+
 /**
  * struct account - what runs have taken of a CPU
  * @ended:	when the last of them ended, in ns of CLOCK_MONOTONIC
@@ -90,8 +102,9 @@ struct account {
 /**
  * struct twheel_base - a wheel with a clock, a lock and an interrupt
  * @lock:	guards all below that changes
- * @id:		how timers name their base: a CPU, or an index of private_bases; 0
- *		where no timer needs it, in a base with a sink
+ * @idle:	what is in a timer that can be armed: @idle.data is the id by which timers
+ *		name their base, a CPU or an index of private_bases; 0 where no timer
+ *		needs it, in a base with a sink
  * @tick_ns:	the tick
  * @slack_ns:	how late the interrupt may come
  * @forwarded:	jiffies when the wheel was told the time
@@ -107,8 +120,7 @@ struct account {
  * @hrtimer:	drives the base
  * @expiry_lock: held by a run, for cancel_sync() to sleep on
  * @waiters:	how many do
- * @added:	see struct twheel_stats, as the next three and @worst; those that were idle, and
- *		those that were armed
+ * @rearmed:	see struct twheel_stats, as the next three and @worst
  * @expired:	timers
  * @wakeups:	runs
  * @deferred:	runs
@@ -116,24 +128,24 @@ struct account {
  */
 struct twheel_base {
 	raw_spinlock_t			lock;
-	u32				id;
 	u32				tick_ns;
+	union timer_word		idle;
 	u32				slack_ns;
 	u32				forwarded;
 	u8				clock;
 	bool				in_run;
 	u16				worst;
 	const struct twheel_sink	*sink;
-	void				*owner;
 	struct twheel_timer		*running;
 	u64				armed;
+	void				*owner;
 	struct account			account;
 	struct hrtimer			hrtimer;
 #ifdef CONFIG_PREEMPT_RT
 	spinlock_t			expiry_lock;	/* held by a run */
 	atomic_t			waiters;
 #endif
-	u64				added[2];
+	u64				rearmed;
 	u64				expired;
 	u64				wakeups;
 	u64				deferred;
@@ -425,22 +437,36 @@ static __always_inline void base_forward(struct twheel_base *base)
 /*
  * @rearmed: it has been taken out for this. Returns whether base_arm() has to be told.
  */
-static __always_inline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
-				     ktime_t expires, bool rearmed)
+static noinline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
+			      ktime_t expires, bool rearmed)
 {
 	lockdep_assert_held(&base->lock);
 	debug_timer_activate(base, timer);
 	if (trace_twheel_add_enabled())
 		trace_add(base, timer, expires);
-	base->added[rearmed]++;
+	base->rearmed += rearmed;
 	return wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
+}
+
+/* base_add() of an idle timer, inlined for what most timers are like. */
+static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel_timer *timer,
+					 ktime_t expires)
+{
+	/* Not base_tick_after(): what is negative is far in the future here. */
+	u64 tick = div64_u64((u64)expires + base->tick_ns - 1, base->tick_ns);
+
+	lockdep_assert_held(&base->lock);
+	if (trace_twheel_add_enabled() || unlikely(!wheel_is_near(&base->wheel, tick)))
+		return base_add(base, timer, expires, false);
+	debug_timer_activate(base, timer);
+	return wheel_add_near(&base->wheel, &timer->queue, tick);
 }
 
 /* Take @timer out, if it is in. */
 static __always_inline bool base_del(struct twheel_base *base, struct twheel_timer *timer)
 {
 	lockdep_assert_held(&base->lock);
-	if (!wheel_pending(&timer->queue))
+	if (unlikely(!wheel_pending(&timer->queue)))
 		return false;
 	if (trace_twheel_cancel_enabled())
 		trace_cancelled(base, timer);
@@ -682,10 +708,10 @@ static __always_inline struct twheel_base *lock_base(struct twheel_timer *timer,
 	for (;;) {
 		struct twheel_base *base = raw_cpu_read(cpu_base);
 
-		if (unlikely(READ_ONCE(timer->queue.data) != base->id))
+		if (unlikely(READ_ONCE(timer->queue.data) != base->idle.data))
 			base = base_of(timer);
 		raw_spin_lock_irqsave(&base->lock, *flags);
-		if (likely(READ_ONCE(timer->queue.data) == base->id))
+		if (likely(READ_ONCE(timer->queue.data) == base->idle.data))
 			return base;
 		raw_spin_unlock_irqrestore(&base->lock, *flags);
 	}
@@ -696,12 +722,12 @@ static noinline struct twheel_base *move_here(struct twheel_base *base,
 {
 	struct twheel_base *here = this_cpu_read(cpu_base);
 
-	if (base->id >= nr_cpu_ids || base->running == timer)
+	if (base->idle.data >= nr_cpu_ids || base->running == timer)
 		return base;
 	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
 	raw_spin_unlock(&base->lock);
 	raw_spin_lock(&here->lock);
-	WRITE_ONCE(timer->queue.data, here->id);
+	WRITE_ONCE(timer->queue.data, here->idle.data);
 	return here;
 }
 
@@ -738,10 +764,16 @@ void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
 	debug_timer_init(timer, on_stack);
 	memset(timer, 0, sizeof(*timer));
 	timer->function = function;
-	timer->queue.data = base ? base->id : raw_smp_processor_id();
+	timer->queue.flags = function ? 0 : TWHEEL_SHUT;
+	timer->queue.data = base ? base->idle.data : raw_smp_processor_id();
 	lockdep_init_timer(timer, name, key);
 }
 EXPORT_SYMBOL_GPL(__twheel_init);
+
+static bool is_shut(const struct twheel_timer *timer)
+{
+	return timer->queue.flags & TWHEEL_SHUT;
+}
 
 /* When to arm. */
 enum arm_mode {
@@ -755,7 +787,7 @@ static bool arm_is_wanted(const struct twheel_base *base, const struct twheel_ti
 {
 	bool pending = wheel_pending(&timer->queue);
 
-	if (!timer->function)
+	if (is_shut(timer))
 		return false;
 	if (mode == ARM_PENDING)
 		return pending;
@@ -788,6 +820,31 @@ static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, b
 	}
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;
+}
+
+/*
+ * Arm @timer if it is idle, not shut down, and of this CPU's base, or of what was it a moment
+ * ago: that is the path that is hot. Returns false, with nothing done, if it is not.
+ */
+static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t time, bool relative)
+{
+	struct twheel_base *base = raw_cpu_read(cpu_base);
+	unsigned long flags;
+
+	if (unlikely(READ_ONCE(timer->queue.data) != base->idle.data))
+		return false;
+	raw_spin_lock_irqsave(&base->lock, flags);
+	if (unlikely(timer->queue.word != base->idle.word)) {
+		raw_spin_unlock_irqrestore(&base->lock, flags);
+		return false;
+	}
+	if (relative)
+		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
+	base_forward(base);
+	if (base_add_hot(base, timer, time))
+		base_arm(base);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return true;
 }
 
 /**
@@ -863,7 +920,8 @@ EXPORT_SYMBOL_GPL(twheel_reduce);
  */
 void twheel_add(struct twheel_timer *timer, ktime_t delay)
 {
-	WARN_ON_ONCE(twheel_mod(timer, delay));
+	if (unlikely(!timer_add_hot(timer, delay, true)))
+		WARN_ON_ONCE(twheel_mod(timer, delay));
 }
 EXPORT_SYMBOL_GPL(twheel_add);
 
@@ -877,7 +935,8 @@ EXPORT_SYMBOL_GPL(twheel_add);
  */
 void twheel_add_abs(struct twheel_timer *timer, ktime_t expires)
 {
-	WARN_ON_ONCE(twheel_mod_abs(timer, expires));
+	if (unlikely(!timer_add_hot(timer, expires, false)))
+		WARN_ON_ONCE(twheel_mod_abs(timer, expires));
 }
 EXPORT_SYMBOL_GPL(twheel_add_abs);
 
@@ -1000,7 +1059,7 @@ int twheel_shutdown_sync(struct twheel_timer *timer)
 
 	/* In one hold: what is armed has a function to be called, also while that runs. */
 	base = lock_base(timer, &flags);
-	timer->function = NULL;
+	timer->queue.flags |= TWHEEL_SHUT;
 	pending = base_del(base, timer);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return cancel_and_wait(timer) | pending;
@@ -1091,7 +1150,7 @@ static void task_call(struct twheel_task *task)
 	if (task->function(task) != TWHEEL_AGAIN || !periodic)
 		return;
 	base = lock_base(&task->timer, &flags);
-	if (task->active && task->timer.function && task->period &&
+	if (task->active && !is_shut(&task->timer) && task->period &&
 	    !twheel_pending(&task->timer)) {
 		task_next_deadline(task, base_now(base));
 		base = task_arm(base, task);
@@ -1143,7 +1202,7 @@ int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
 		return -EINVAL;
 	base = lock_base(&task->timer, &flags);
 	pending = base_del(base, &task->timer);
-	if (task->timer.function) {
+	if (!is_shut(&task->timer)) {
 		task->active = true;
 		task->overruns = 0;
 		WRITE_ONCE(task->period, period);
@@ -1245,7 +1304,7 @@ void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays, unsig
 
 		for (end = min(i + HOLD_OPS, nr); i < end; i++) {
 			WARN_ON_ONCE(twheel_pending(timers[i]));
-			WRITE_ONCE(timers[i]->queue.data, base->id);
+			WRITE_ONCE(timers[i]->queue.data, base->idle.data);
 			base_add(base, timers[i],
 				 ktime_add_safe(now, max_t(ktime_t, delays[i], 0)), false);
 		}
@@ -1354,9 +1413,9 @@ void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats)
 
 	raw_spin_lock_irqsave(&base->lock, flags);
 	*stats = (struct twheel_stats) {
-		.pending	= base->wheel.nr,
-		.added		= base->added[0] + base->added[1],
-		.rearmed	= base->added[1],
+		.pending	= wheel_nr(&base->wheel),
+		.added		= base->wheel.added,
+		.rearmed	= base->rearmed,
 		.expired	= base->expired,
 		.wakeups	= base->wakeups,
 		.moves		= base->wheel.moves,
@@ -1393,7 +1452,7 @@ int twheel_configure(struct twheel_base *base, const struct twheel_config *confi
 
 	if (!config_is_valid(config))
 		return -EINVAL;
-	if (base->added[0])
+	if (base->wheel.added)
 		return -EBUSY;
 	hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
 
@@ -1424,7 +1483,7 @@ static int base_init(struct twheel_base *base, const struct twheel_config *confi
 static void base_free(struct twheel_base *base)
 {
 	if (!base->sink)
-		xa_erase(&private_bases, base->id);
+		xa_erase(&private_bases, base->idle.data);
 	vfree(base);
 }
 
@@ -1452,7 +1511,7 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 		return ERR_PTR(-ENOMEM);
 	err = base_init(base, config);
 	if (!err && !config->sink)
-		err = xa_alloc(&private_bases, &base->id, base,
+		err = xa_alloc(&private_bases, &base->idle.data, base,
 			       XA_LIMIT(nr_cpu_ids, MIGRATING - 1), GFP_KERNEL);
 	if (err) {
 		vfree(base);
@@ -1503,6 +1562,17 @@ static void base_wait(struct twheel_base *base)
 		expiry_wait(base);
 }
 
+static bool base_is_quiet(struct twheel_base *base)
+{
+	unsigned long flags;
+	bool quiet;
+
+	raw_spin_lock_irqsave(&base->lock, flags);
+	quiet = !base->running && !wheel_nr(&base->wheel);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return quiet;
+}
+
 /**
  * twheel_drain() - cancel all timers of a base
  * @base:	a private base
@@ -1536,7 +1606,7 @@ u64 twheel_drain(struct twheel_base *base,
 		if (!nr)
 			base_wait(base);
 		cond_resched();
-	} while (nr || READ_ONCE(base->running) || READ_ONCE(base->wheel.nr));
+	} while (nr || !base_is_quiet(base));
 	return drained;
 }
 EXPORT_SYMBOL_GPL(twheel_drain);
@@ -1550,7 +1620,7 @@ static void base_stop(struct twheel_base *base)
 	if (base->sink)
 		return;
 	timer = base_first(base);
-	WARN(timer, "%llu timers still armed, one of %ps\n", base->wheel.nr,
+	WARN(timer, "%llu timers still armed, one of %ps\n", wheel_nr(&base->wheel),
 	     timer ? timer->function : NULL);
 	for (; timer; timer = base_first(base))
 		base_del(base, timer);
@@ -1637,7 +1707,7 @@ static int __init twheel_init_module(void)
 		base = kvzalloc_node(sizeof(*base), GFP_KERNEL, cpu_to_node(cpu));
 		if (!base)
 			goto free_bases;
-		base->id = cpu;
+		base->idle.data = cpu;
 		base_init(base, &config);
 		per_cpu(cpu_base, cpu) = base;
 		if (list_cpu_base(base))

@@ -46,7 +46,7 @@ struct twheel_base;
 /**
  * struct twheel_timer - a timer
  * @queue:	private; @queue.data is the id of the timer's base
- * @function:	the callback; NULL after shutdown_sync()
+ * @function:	the callback
  * @cookie:	in a base with a sink there are no callbacks: this, @queue.flags and
  *		@queue.data are the owner's, and zeroed memory is an idle timer
  * @lockdep_map: stands for the callback, where CONFIG_LOCKDEP is on
@@ -64,8 +64,12 @@ struct twheel_timer {
 #endif
 };
 
-/* In queue.flags: initialised at compile time, so that debugobjects need not worry. */
-#define TWHEEL_STATIC	BIT(0)
+/*
+ * In queue.flags, all zero in what is armed without a second look: initialised at compile
+ * time, so that debugobjects need not worry; and shut down.
+ */
+#define TWHEEL_STATIC	(IS_ENABLED(CONFIG_DEBUG_OBJECTS) ? BIT(0) : 0)
+#define TWHEEL_SHUT	BIT(1)
 
 #ifdef CONFIG_LOCKDEP
 #define TWHEEL_LOCKDEP_PLACE	__FILE__ ":" __stringify(__LINE__)

@@ -98,7 +98,7 @@ static int list_cpu_base(struct twheel_base *base)
 
 	if (!l)
 		return -ENOMEM;
-	l->id = base->id;
+	l->id = base->idle.data;
 	l->comm[0] = '-';
 	listing_add(l);
 	return 0;

@@ -126,8 +126,8 @@ enum wheel_phase {
  * struct wheel_bucket - timers of the same q_l
  * @head:	the timers
  * @n:		how many
- * @min:	no timer of the bucket is due earlier than this many ticks after
- *		the bucket's start; a lower bound, since a cancel leaves it
+ * @min:	no timer of the bucket is due earlier than this tick, of which these are
+ *		the low bits, see wheel_min(); a lower bound, since a cancel leaves it
  *		alone; not kept in level 0 and far
  */
 struct wheel_bucket {
@@ -155,7 +155,8 @@ struct wheel_bucket {
  * @paced:	the tick of the last step: pacing is owed from there on
  * @far_min:	no timer of the current far bucket is due earlier
  * @far_end:	the tick at which the look through the far list shall be over
- * @nr:		timers queued
+ * @added:	timers added so far
+ * @gone:	of these, those that are queued no more, see wheel_nr()
  * @moves:	list moves so far; statistics
  * @map:	a bit for each slot with n > 0
  * @big:	a bit for each slot with n > WHEEL_BIG
@@ -178,7 +179,8 @@ struct wheel {
 	u64			paced;
 	u64			far_min;
 	u64			far_end;
-	u64			nr;
+	u64			added;
+	u64			gone;
 	u64			moves;
 	unsigned long		map[BITS_TO_LONGS(WHEEL_SLOTS)];
 	unsigned long		big[BITS_TO_LONGS(WHEEL_SLOTS)];
@@ -190,6 +192,12 @@ struct wheel {
 static inline u64 wheel_clk(const struct wheel *w)
 {
 	return w->q[0];
+}
+
+/* How many timers are queued. */
+static inline u64 wheel_nr(const struct wheel *w)
+{
+	return w->added - w->gone;
 }
 
 /* Is there work at or before tick @now? */
@@ -285,12 +293,21 @@ static inline void wheel_put_first(struct wheel_bucket *b, struct wheel_timer *t
 }
 
 /*
- * Queue @t in bucket @slot, @off ticks after that bucket's start. Returns the
- * tick of the first event it may cause: its own expiry, or the first move of a
+ * How many ticks after the start of bucket @b, which is @start, its min is: no bucket that
+ * has one is as wide as 32 bits reach.
+ */
+static inline u32 wheel_min(const struct wheel_bucket *b, u64 start)
+{
+	return b->min - (u32)start;
+}
+
+/*
+ * Queue @t, due at @e, in bucket @slot, which is @q of a level of buckets of @width. Returns
+ * the tick of the first event it may cause: its own expiry, or the first move of a
  * bucket that has become big by it, one tick after clk enters the bucket before.
  */
-static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
-				     unsigned int slot, u32 off, u32 width)
+static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t, u64 e,
+				     unsigned long slot, u64 q, u32 width)
 {
 	struct wheel_bucket *b = &w->bucket[slot];
 
@@ -300,21 +317,21 @@ static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t,
 		wheel_put_first(b, t);
 		__set_bit(slot, w->map);
 		b->n = 1;
-		b->min = off;
-		return t->expires;
+		b->min = e;
+		return e;
 	}
 	if (width && width < WHEEL_W2 && b->n % 2)
 		hlist_add_head(&t->node, wheel_twin(w, slot));
 	else
 		hlist_add_head(&t->node, &b->head);
-	if (width > 1 && off < b->min)
-		b->min = off;
+	if (width > 1 && (int)((u32)e - b->min) < 0)
+		b->min = e;
 	if (unlikely(++b->n == WHEEL_BIG + 1)) {
 		__set_bit(slot, w->big);
 		w->nr_big++;
-		return t->expires - off - width + 1;
+		return (q - 1) * width + 1;
 	}
-	return t->expires;
+	return e;
 }
 
 /* The tick at which bucket @q of the top level has room for far timers. */
@@ -330,20 +347,56 @@ static inline u64 wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
 
 	if (!w->bucket[slot].n || t->expires < w->far_min)
 		w->far_min = t->expires;
-	wheel_put(w, t, slot, 0, 0);
+	wheel_put(w, t, t->expires, slot, q4, 0);
 	return wheel_far_event(q4);
 }
 
 /* Queue @t in level @l, whose bucket @q it falls into and which reaches so far. */
 static __always_inline u64 wheel_put_level(struct wheel *w, struct wheel_timer *t,
-					   unsigned int l, u64 q)
+					   u64 e, unsigned int l, u64 q)
 {
 	const struct wheel_level lv = wheel_levels[l];
-	u32 slot = w->slot[l] + (u32)(q - w->q[l]);
+	unsigned long slot = w->slot[l] + (unsigned long)(q - w->q[l]);
 
-	if (slot >= (u32)lv.first + lv.slots)
+	if (slot >= (unsigned long)lv.first + lv.slots)
 		slot -= lv.slots;
-	return wheel_put(w, t, slot, t->expires - q * lv.width, lv.width);
+	return wheel_put(w, t, e, slot, q, lv.width);
+}
+
+/* Is tick @e where most timers are, in levels 0 to 2? */
+static inline bool wheel_is_near(const struct wheel *w, u64 e)
+{
+	return e <= w->reach[2];
+}
+
+/*
+ * wheel_place() for tick @e, which is near. A timer that is not in the wheel yet is for the
+ * next tick if @e is over.
+ */
+static __always_inline u64 wheel_place_near(struct wheel *w, struct wheel_timer *t, u64 e)
+{
+	t->expires = e;
+	if (e > w->reach[1])
+		return wheel_put_level(w, t, e, 2, div_u64(e, WHEEL_W2));
+	if (e > w->reach[0])
+		return wheel_put_level(w, t, e, 1, div_u64(e, WHEEL_W1));
+	if (unlikely(e <= w->q[0]) && !wheel_pending(t)) {
+		e = w->q[0] + 1;
+		t->expires = e;
+	}
+	return wheel_put_level(w, t, e, 0, e);
+}
+
+/* wheel_place() where it is not. */
+static inline u64 wheel_place_beyond(struct wheel *w, struct wheel_timer *t)
+{
+	u64 e = t->expires, q4 = div_u64(e, WHEEL_W4);
+
+	if (q4 - w->q[4] <= 1)
+		return wheel_put_level(w, t, e, 3, div_u64(e, WHEEL_W3));
+	if (q4 - w->q[4] < WHEEL_R4)
+		return wheel_put_level(w, t, e, 4, q4);
+	return wheel_put_far(w, t, q4);
 }
 
 /*
@@ -355,20 +408,26 @@ static __always_inline u64 wheel_put_level(struct wheel *w, struct wheel_timer *
  */
 static inline u64 wheel_place(struct wheel *w, struct wheel_timer *t)
 {
-	u64 e = t->expires, q4;
+	u64 e = t->expires;
 
-	if (e <= w->reach[0])
-		return wheel_put_level(w, t, 0, e);
-	if (e <= w->reach[1])
-		return wheel_put_level(w, t, 1, div_u64(e, WHEEL_W1));
-	if (e <= w->reach[2])
-		return wheel_put_level(w, t, 2, div_u64(e, WHEEL_W2));
-	q4 = div_u64(e, WHEEL_W4);
-	if (q4 - w->q[4] <= 1)
-		return wheel_put_level(w, t, 3, div_u64(e, WHEEL_W3));
-	if (q4 - w->q[4] < WHEEL_R4)
-		return wheel_put_level(w, t, 4, q4);
-	return wheel_put_far(w, t, q4);
+	return likely(wheel_is_near(w, e)) ? wheel_place_near(w, t, e) :
+					     wheel_place_beyond(w, t);
+}
+
+/* A timer was queued that may cause an event at tick @event. Returns what wheel_add() does. */
+static __always_inline bool wheel_added(struct wheel *w, u64 event)
+{
+	w->added++;
+	if (event >= w->next)
+		return false;
+	w->next = event;
+	return true;
+}
+
+/* wheel_add() for a tick that is near, where that has to be fast. */
+static __always_inline bool wheel_add_near(struct wheel *w, struct wheel_timer *t, u64 expires)
+{
+	return wheel_added(w, wheel_place_near(w, t, expires));
 }
 
 /**
@@ -381,15 +440,10 @@ static inline u64 wheel_place(struct wheel *w, struct wheel_timer *t)
  */
 static inline bool wheel_add(struct wheel *w, struct wheel_timer *t, u64 expires)
 {
-	u64 event;
-
-	t->expires = likely(expires > w->q[0]) ? expires : w->q[0] + 1;
-	event = wheel_place(w, t);
-	w->nr++;
-	if (event >= w->next)
-		return false;
-	w->next = event;
-	return true;
+	if (likely(wheel_is_near(w, expires)))
+		return wheel_add_near(w, t, expires);
+	t->expires = expires;
+	return wheel_added(w, wheel_place_beyond(w, t));
 }
 
 /**
@@ -406,7 +460,7 @@ static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
 
 	__hlist_del(&t->node);
 	WRITE_ONCE(t->bucket, WHEEL_NONE);
-	w->nr--;
+	w->gone++;
 	if (b->n == 1) {
 		b->n = 0;
 		__clear_bit(slot, w->map);
@@ -522,7 +576,8 @@ static inline u64 wheel_search_upper(const struct wheel *w, u64 next)
 
 			if (i >= (u32)lv->first + lv->slots)
 				i -= lv->slots;
-			event = (w->q[l] + d) * lv->width + w->bucket[i].min;
+			event = (w->q[l] + d) * lv->width;
+			event += wheel_min(&w->bucket[i], event);
 			if (event < next)
 				next = event;
 		}
@@ -713,14 +768,15 @@ static inline bool wheel_cascade(struct wheel *w, u32 *budget)
 
 	for (l = WHEEL_LEVELS - 1; l; l--) {
 		unsigned int slot = w->slot[l];
-		u64 off = w->q[0] - w->q[l] * wheel_levels[l].width;
+		u64 start = w->q[l] * wheel_levels[l].width;
 
 		if (!test_bit(slot, w->map))
 			continue;
-		if (w->bucket[slot].min > off && !test_bit(slot, w->big))
+		if (wheel_min(&w->bucket[slot], start) > w->q[0] - start &&
+		    !test_bit(slot, w->big))
 			continue;
 		/* Once begun it is finished, also when it has become small. */
-		w->bucket[slot].min = 0;
+		w->bucket[slot].min = start;
 		*budget -= wheel_drain(w, slot, *budget);
 		if (w->bucket[slot].n)
 			return false;
@@ -790,7 +846,7 @@ static inline u32 wheel_take_many(struct wheel *w, struct wheel_timer **timers, 
 		WRITE_ONCE(timers[i]->bucket, WHEEL_NONE);
 	}
 	wheel_walk_end(w, slot, &walk, most);
-	w->nr -= most;
+	w->gone += most;
 	return most;
 }
 

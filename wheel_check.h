@@ -26,7 +26,7 @@ static inline const char *wheel_check_timer(const struct wheel *w, unsigned int 
 		return "a timer is earlier than the next event";
 	if (d >= lv->slots || slot != lv->first + q - div_u64(q, lv->slots) * lv->slots)
 		return "a timer is in the wrong slot";
-	if (l && t->expires - q * lv->width < b->min)
+	if (l && t->expires - q * lv->width < wheel_min(b, q * lv->width))
 		return "a timer is earlier than its bucket's min";
 	return NULL;
 }
@@ -129,7 +129,7 @@ static inline const char *wheel_check(const struct wheel *w)
 		if (err)
 			return err;
 	}
-	if (nr != w->nr)
+	if (nr != wheel_nr(w))
 		return "the number of timers is wrong";
 	if (nr_big != w->nr_big)
 		return "the number of big buckets is wrong";

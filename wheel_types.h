@@ -20,13 +20,19 @@
  *		zeroed memory is an idle timer
  * @flags:	the owner's, not touched by the wheel
  * @data:	the owner's, not touched by the wheel
+ * @word:	the three at once
  */
 struct wheel_timer {
 	struct hlist_node	node;
 	u64			expires;
-	u16			bucket;
-	u16			flags;
-	u32			data;
+	union {
+		struct {
+			u16	bucket;
+			u16	flags;
+			u32	data;
+		};
+		u64		word;
+	};
 };
 
 #endif

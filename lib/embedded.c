@@ -591,7 +591,7 @@ static int embedded_info(struct twheel *twheel, struct twheel_info *info)
 			.op_size	= sizeof(struct twheel_op),
 			.event_size	= sizeof(struct twheel_event),
 			.nr_timers	= e->nr_used,
-			.nr_armed	= (u32)e->wheel.nr,
+			.nr_armed	= (u32)wheel_nr(&e->wheel),
 			.nr_ready	= e->nr_ready,
 			.mem_bytes	= mem_bytes(e),
 			.nr_expired	= e->nr_expired,

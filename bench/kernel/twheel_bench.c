@@ -220,14 +220,26 @@ static u64 when_delay(u64 start, unsigned long jiffy, u64 delay)
 	return delay;
 }
 
+static __always_inline void list_add_timer(struct timer_list *timer, unsigned long expires)
+{
+	timer->expires = expires;
+	add_timer(timer);
+}
+
 /*
- * do_arm arms timer i with the number w, do_cancel cancels timer i. The loops are made for
- * each subject, so that no indirect call is measured.
+ * do_arm arms timer i, which is idle, with the number w, do_rearm one that is armed already,
+ * do_cancel cancels timer i. The loops are made for each subject, so that no indirect call is
+ * measured.
  */
-#define DEFINE_SUBJECT(_name, do_arm, do_cancel)				\
+#define DEFINE_SUBJECT(_name, do_arm, do_rearm, do_cancel)			\
 static __always_inline void arm_##_name(u32 i, u64 w)				\
 {										\
 	do_arm;									\
+}										\
+										\
+static __always_inline void rearm_one_##_name(u32 i, u64 w)			\
+{										\
+	do_rearm;								\
 }										\
 										\
 static __always_inline int cancel_##_name(u32 i)				\
@@ -263,7 +275,7 @@ static u64 rearm_##_name(u32 nr)						\
 	u32 i;									\
 										\
 	for (i = 0; i < nr; i++)						\
-		arm_##_name(order[i], when[i]);					\
+		rearm_one_##_name(order[i], when[i]);				\
 	return cpu_since(begin);						\
 }										\
 										\
@@ -278,14 +290,20 @@ static u64 cancel_all_##_name(u32 nr)						\
 	return cpu_since(begin);						\
 }
 
-DEFINE_SUBJECT(twheel, twheel_mod_abs(twheel_of(i), w), twheel_cancel(twheel_of(i)))
-DEFINE_SUBJECT(twheel_rel, twheel_mod(twheel_of(i), w), twheel_cancel(twheel_of(i)))
-DEFINE_SUBJECT(list, mod_timer(list_of(i), w), timer_delete(list_of(i)))
+DEFINE_SUBJECT(twheel, twheel_add_abs(twheel_of(i), w), twheel_mod_abs(twheel_of(i), w),
+	       twheel_cancel(twheel_of(i)))
+DEFINE_SUBJECT(twheel_rel, twheel_add(twheel_of(i), w), twheel_mod(twheel_of(i), w),
+	       twheel_cancel(twheel_of(i)))
+DEFINE_SUBJECT(list, list_add_timer(list_of(i), w), mod_timer(list_of(i), w),
+	       timer_delete(list_of(i)))
 DEFINE_SUBJECT(hrtimer, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_SOFT),
+	       hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_SOFT),
 	       hrtimer_try_to_cancel(hrtimer_of(i)))
 DEFINE_SUBJECT(hrtimer_rel, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_REL_SOFT),
+	       hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_REL_SOFT),
 	       hrtimer_try_to_cancel(hrtimer_of(i)))
 DEFINE_SUBJECT(hrtimer_hard, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_HARD),
+	       hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_HARD),
 	       hrtimer_try_to_cancel(hrtimer_of(i)))
 
 /* What a subject takes part in. */

@@ -53,7 +53,7 @@ static inline void queue_mod(struct queue *q, struct timer *t, u64 expires)
 
 static inline bool queue_empty(const struct queue *q)
 {
-	return !q->w.nr;
+	return !wheel_nr(&q->w);
 }
 
 static inline struct timer *queue_take(struct queue *q, u64 now)

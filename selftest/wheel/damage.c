@@ -93,8 +93,8 @@ static void counts(void)
 		BROKEN(__clear_bit(timer[i].bucket, w->map), MAP);
 		BROKEN(__set_bit(timer[i].bucket + 1, w->map), MAP);
 	}
-	BROKEN(w->nr++, NR);
-	BROKEN(w->nr--, NR);
+	BROKEN(w->added++, NR);
+	BROKEN(w->gone++, NR);
 	BROKEN(__clear_bit(timer[BIG].bucket, w->big), BIG_BIT);
 	BROKEN(__set_bit(timer[L2].bucket, w->big), BIG_BIT);
 	BROKEN(__set_bit(timer[L3].bucket + 1, w->big), BIG_BIT);
@@ -107,8 +107,8 @@ static void bounds(void)
 	unsigned int i;
 
 	for (i = L1; i <= L4; i++)
-		BROKEN(bucket_of(w, i)->min = 2, MIN);
-	BROKEN(bucket_of(w, BIG)->min = 2, MIN);
+		BROKEN(bucket_of(w, i)->min++, MIN);
+	BROKEN(bucket_of(w, BIG)->min++, MIN);
 	BROKEN(w->next = timer[L0].expires + 1, NEXT);
 	BROKEN(w->next = WHEEL_NEVER, NEXT);
 	BROKEN(w->far_min = timer[FAR].expires + 1, FAR_MIN);

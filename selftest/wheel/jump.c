@@ -147,7 +147,7 @@ static void hours_and_years(void)
 
 	for (i = 0; i < n; i++)
 		wheel_add(w, &t[i], now + 1 + below(90 * unit[i % 5]));
-	while (w->nr) {
+	while (wheel_nr(w)) {
 		now += 1 + below(3 * unit[below(5)]);
 		advance(w, now, &c);
 		jumps++;

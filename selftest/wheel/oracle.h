@@ -179,7 +179,7 @@ static void state(u64 clk)
 
 	expect(CLOCK, wheel_clk(w) >= clk && wheel_clk(w) <= now);
 	expect(NEXT, w->next <= min);
-	expect(COUNT, w->nr == queued());
+	expect(COUNT, wheel_nr(w) == queued());
 	if (unfinished) {
 		expect(TICK, min >= wheel_clk(w));
 	} else {
@@ -255,7 +255,7 @@ static void finish(void)
 	while (queued() && !failed())
 		advance_to(now + 4 * SPAN, NO_LIMIT);
 	if (!failed()) {
-		expect(COUNT, !w->nr);
+		expect(COUNT, !wheel_nr(w));
 		expect(SOUND, sound(w));
 	}
 	free(w);

@@ -95,7 +95,7 @@ static void live(struct life *s, u64 seed, u32 budget)
 	do {
 		call(s, w, end, budget);
 	} while (wheel_due(w, end) && s->bounded);
-	s->exact &= !w->nr && wheel_clk(w) == end && sound(w);
+	s->exact &= !wheel_nr(w) && wheel_clk(w) == end && sound(w);
 	free(w);
 }
 
@@ -155,7 +155,7 @@ static bool cut(u64 seed, u64 ops, u64 *places)
 		}
 	good &= sound(w);
 	call(&s, w, end, NO_LIMIT);
-	good &= s.fired + gone == TIMERS && !w->nr && s.bounded && s.exact && sound(w);
+	good &= s.fired + gone == TIMERS && !wheel_nr(w) && s.bounded && s.exact && sound(w);
 	free(w);
 	return good;
 }

@@ -84,7 +84,7 @@ static bool together(struct wheel *w, u64 clk, const u64 *e, unsigned int n)
 	}
 	good &= sound(w);
 	advance(w, clk + 4 * SPAN, &c);
-	return good && c.fired == n && !c.wrong && !w->nr && sound(w);
+	return good && c.fired == n && !c.wrong && !wheel_nr(w) && sound(w);
 }
 
 static void from(struct wheel *w, u64 clk, const char *what)

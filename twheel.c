@@ -1057,7 +1057,7 @@ int twheel_shutdown_sync(struct twheel_timer *timer)
 	unsigned long flags;
 	int pending;
 
-	/* In one hold: what is armed has a function to be called, also while that runs. */
+	/* In one hold: who arms it before is undone, who comes after it finds it shut down. */
 	base = lock_base(timer, &flags);
 	timer->queue.flags |= TWHEEL_SHUT;
 	pending = base_del(base, timer);
@@ -1503,7 +1503,7 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 	int err;
 
 	/*
-	 * Not kvzalloc(): it would round 20 KiB up to 32. Where the cgroup has no more this
+	 * Not kvzalloc(): it would round 36 KiB up to 64. Where the cgroup has no more this
 	 * fails, rather than kill somebody in it.
 	 */
 	base = __vmalloc(sizeof(*base), gfp | __GFP_ZERO);

@@ -1283,7 +1283,6 @@ static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
 		u32 nr = read_collect(file, most);
 		size_t copied = copy_to_iter(file->bounce->events, nr * size, to);
 
-		iov_iter_revert(to, copied % size);
 		copied /= size;
 		read_commit(file, copied, nr);
 		done += copied * size;

@@ -38,7 +38,7 @@
  * order is promised.
  *
  * This is the algorithm alone: no clock, no lock, no allocation. The caller
- * serialises all calls on one wheel. Memory: 20 KiB a wheel.
+ * serialises all calls on one wheel. Memory: 34 KiB a wheel.
  *
  * Words used below:
  *	e	expiry tick of a timer
@@ -77,6 +77,15 @@
 #define WHEEL_BIG	256
 #endif
 
+/*
+ * The lists of a bucket of levels 0 to 2. Its timers go to them in turn and are taken in turn,
+ * so that the memory of so many is on its way at once: where there are more timers than fit
+ * into the processor's caches, expiry is little else but waiting for it. A power of two.
+ */
+#ifndef WHEEL_LISTS
+#define WHEEL_LISTS	8
+#endif
+
 #define WHEEL_LEVELS	5
 #define WHEEL_NEVER	(~(u64)0)
 
@@ -96,7 +105,7 @@ enum {
 	WHEEL_L4	= WHEEL_L3 + 2 * WHEEL_R3,
 	WHEEL_FAR	= WHEEL_L4 + WHEEL_R4,	/* two of them, see wheel->far */
 	WHEEL_SLOTS	= WHEEL_FAR + 2,
-	WHEEL_TWINS	= WHEEL_L2,	/* slots before it have two lists, see wheel->twin */
+	WHEEL_WIDE	= WHEEL_L3,	/* slots before it have WHEEL_LISTS lists, the others one */
 };
 
 /* What loops over the levels need of them. */
@@ -124,16 +133,14 @@ enum wheel_phase {
 
 /**
  * struct wheel_bucket - timers of the same q_l
- * @head:	the timers
  * @n:		how many
  * @min:	no timer of the bucket is due earlier than this tick, of which these are
  *		the low bits, see wheel_min(); a lower bound, since a cancel leaves it
  *		alone; not kept in level 0 and far
  */
 struct wheel_bucket {
-	struct hlist_head	head;
-	u32			n;
-	u32			min;
+	u32	n;
+	u32	min;
 };
 
 /**
@@ -161,9 +168,7 @@ struct wheel_bucket {
  * @map:	a bit for each slot with n > 0
  * @big:	a bit for each slot with n > WHEEL_BIG
  * @bucket:	the buckets of all levels
- * @twin:	the second list of each bucket of levels 0 and 1, to which every other timer
- *		goes. The two are walked in turn, so that the memory of the next timer of
- *		one is on its way while the other's is dealt with
+ * @list:	their timers, see wheel_lists()
  */
 struct wheel {
 	u64			q[WHEEL_LEVELS];
@@ -185,7 +190,7 @@ struct wheel {
 	unsigned long		map[BITS_TO_LONGS(WHEEL_SLOTS)];
 	unsigned long		big[BITS_TO_LONGS(WHEEL_SLOTS)];
 	struct wheel_bucket	bucket[WHEEL_SLOTS];
-	struct hlist_head	twin[WHEEL_TWINS - WHEEL_L0];
+	struct hlist_head	list[WHEEL_WIDE * WHEEL_LISTS + WHEEL_SLOTS - WHEEL_WIDE];
 };
 
 /* The tick last processed. While a step is unfinished it is being processed. */
@@ -278,18 +283,30 @@ static inline void wheel_forward(struct wheel *w, u64 now)
 		wheel_set_clk(w, now);
 }
 
-/* The second list of bucket @slot, which is before WHEEL_TWINS. */
-static inline struct hlist_head *wheel_twin(struct wheel *w, unsigned int slot)
+/* How many lists bucket @slot has. */
+static inline unsigned int wheel_nr_lists(unsigned int slot)
 {
-	return &w->twin[slot - WHEEL_L0];
+	return slot < WHEEL_WIDE ? WHEEL_LISTS : 1;
+}
+
+/* Where in wheel->list they begin. @wide: there are WHEEL_LISTS. */
+static __always_inline unsigned long wheel_list(unsigned long slot, bool wide)
+{
+	return wide ? slot * WHEEL_LISTS : slot + WHEEL_WIDE * (WHEEL_LISTS - 1UL);
+}
+
+/* They are. */
+static inline struct hlist_head *wheel_lists(struct wheel *w, unsigned int slot)
+{
+	return &w->list[wheel_list(slot, slot < WHEEL_WIDE)];
 }
 
 /* hlist_add_head() for an empty list, known to be so. */
-static inline void wheel_put_first(struct wheel_bucket *b, struct wheel_timer *t)
+static inline void wheel_put_first(struct hlist_head *list, struct wheel_timer *t)
 {
 	t->node.next = NULL;
-	t->node.pprev = &b->head.first;
-	b->head.first = &t->node;
+	t->node.pprev = &list->first;
+	list->first = &t->node;
 }
 
 /*
@@ -309,21 +326,19 @@ static inline u32 wheel_min(const struct wheel_bucket *b, u64 start)
 static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t, u64 e,
 				     unsigned long slot, u64 q, u32 width)
 {
+	bool wide = width && width < WHEEL_W3;
+	struct hlist_head *list = &w->list[wheel_list(slot, wide)];
 	struct wheel_bucket *b = &w->bucket[slot];
 
-	OPTIMIZER_HIDE_VAR(b);	/* or the compiler works out each field's address */
 	WRITE_ONCE(t->bucket, slot);
 	if (!b->n) {
-		wheel_put_first(b, t);
+		wheel_put_first(list, t);
 		__set_bit(slot, w->map);
 		b->n = 1;
 		b->min = e;
 		return e;
 	}
-	if (width && width < WHEEL_W2 && b->n % 2)
-		hlist_add_head(&t->node, wheel_twin(w, slot));
-	else
-		hlist_add_head(&t->node, &b->head);
+	hlist_add_head(&t->node, wide ? &list[b->n % WHEEL_LISTS] : list);
 	if (width > 1 && (int)((u32)e - b->min) < 0)
 		b->min = e;
 	if (unlikely(++b->n == WHEEL_BIG + 1)) {
@@ -406,7 +421,7 @@ static inline u64 wheel_place_beyond(struct wheel *w, struct wheel_timer *t)
  * Since the level below did not reach, an upper bucket is at least two away from
  * the current one: a bucket that is being emptied gets no new timers.
  */
-static inline u64 wheel_place(struct wheel *w, struct wheel_timer *t)
+static __always_inline u64 wheel_place(struct wheel *w, struct wheel_timer *t)
 {
 	u64 e = t->expires;
 
@@ -604,57 +619,72 @@ static inline u64 wheel_search_next(struct wheel *w)
 }
 
 /**
- * struct wheel_walk - what is left of the lists of a bucket while timers are taken
- * @turn:	whose turn it is, or NULL
- * @other:	the other list, if there is one
+ * struct wheel_walk - a bucket whose timers are being taken, some or all
+ * @lists:	its lists. Until the walk is over nodes do not point back to there
+ * @mask:	of the number of lists
+ * @n:		timers left
  */
 struct wheel_walk {
-	struct hlist_node	*turn;
-	struct hlist_node	*other;
+	struct hlist_head	*lists;
+	u32			mask;
+	u32			n;
 };
 
 static __always_inline struct wheel_walk wheel_walk(struct wheel *w, unsigned int slot)
 {
 	return (struct wheel_walk){
-		.turn	= w->bucket[slot].head.first,
-		.other	= slot < WHEEL_TWINS ? wheel_twin(w, slot)->first : NULL,
+		.lists	= wheel_lists(w, slot),
+		.mask	= wheel_nr_lists(slot) - 1,
+		.n	= w->bucket[slot].n,
 	};
 }
 
-/* The next timer of a bucket that has one more. */
-static __always_inline struct wheel_timer *wheel_walk_on(struct wheel_walk *walk)
+/* The first timers of each list are about to be taken. */
+static inline void wheel_warm(const struct wheel_walk *walk)
 {
-	struct hlist_node *node = walk->turn ? walk->turn : walk->other;
+	u32 i;
 
-	walk->turn = walk->turn ? walk->other : NULL;
-	walk->other = node->next;
-	prefetch(walk->other);
-	return container_of(node, struct wheel_timer, node);
-}
-
-/* @rest is what is left of @list, from the head of which timers were taken. */
-static inline void wheel_cut(struct hlist_head *list, struct hlist_node *rest)
-{
-	list->first = rest;
-	if (rest)
-		rest->pprev = &list->first;
+	for (i = 0; i <= walk->mask && i < walk->n; i++)
+		prefetch(walk->lists[i].first);
 }
 
 /*
- * @done timers of bucket @slot have been taken, and the rest is left. Which list becomes which
- * is all the same.
+ * The list whose turn it is, of a bucket that is not empty. That depends on what is left of it
+ * alone, so that walks may end and begin anywhere.
  */
-static inline void wheel_walk_end(struct wheel *w, unsigned int slot, struct wheel_walk *walk,
-				  u32 done)
+static __always_inline struct hlist_head *wheel_turn(const struct wheel_walk *walk)
+{
+	u32 i = walk->n;
+
+	while (!walk->lists[--i & walk->mask].first)
+		;
+	return &walk->lists[i & walk->mask];
+}
+
+/* Take the next timer. */
+static __always_inline struct wheel_timer *wheel_walk_on(struct wheel_walk *walk)
+{
+	struct hlist_head *list = wheel_turn(walk);
+	struct hlist_node *node = list->first;
+
+	walk->n--;
+	list->first = node->next;
+	prefetch(node->next);
+	return container_of(node, struct wheel_timer, node);
+}
+
+static inline void wheel_walk_end(struct wheel *w, unsigned int slot,
+				  const struct wheel_walk *walk)
 {
 	struct wheel_bucket *b = &w->bucket[slot];
+	unsigned int i;
 
-	wheel_cut(&b->head, walk->turn ? walk->turn : walk->other);
-	if (slot < WHEEL_TWINS)
-		wheel_cut(wheel_twin(w, slot), walk->turn ? walk->other : NULL);
-	b->n -= done;
+	b->n = walk->n;
 	if (!b->n)
 		__clear_bit(slot, w->map);
+	for (i = 0; b->n && i <= walk->mask; i++)
+		if (walk->lists[i].first)
+			walk->lists[i].first->pprev = &walk->lists[i].first;
 	if (b->n <= WHEEL_BIG && test_bit(slot, w->big)) {
 		__clear_bit(slot, w->big);
 		w->nr_big--;
@@ -676,11 +706,12 @@ static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
 	struct wheel_walk walk = wheel_walk(w, slot);
 	u32 i;
 
-	if (most > w->bucket[slot].n)
-		most = w->bucket[slot].n;
+	if (most > walk.n)
+		most = walk.n;
+	wheel_warm(&walk);
 	for (i = 0; i < most; i++)
 		wheel_place(w, wheel_walk_on(&walk));
-	wheel_walk_end(w, slot, &walk, most);
+	wheel_walk_end(w, slot, &walk);
 	w->moves += most;
 	wheel_moved(w, slot, most);
 	return most;
@@ -808,17 +839,12 @@ static inline bool wheel_move_owed(struct wheel *w, u32 *budget)
 	return true;
 }
 
-/* A timer of bucket @slot, which is not empty: of its two lists in turn. */
+/* The next timer of bucket @slot, which is not empty. */
 static inline struct wheel_timer *wheel_first(struct wheel *w, unsigned int slot)
 {
-	struct wheel_bucket *b = &w->bucket[slot];
-	struct hlist_node *node = b->head.first, *twin = NULL;
+	struct wheel_walk walk = wheel_walk(w, slot);
 
-	if (slot < WHEEL_TWINS)
-		twin = wheel_twin(w, slot)->first;
-	if (!node || (twin && b->n % 2))
-		node = twin;
-	return container_of(node, struct wheel_timer, node);
+	return container_of(wheel_turn(&walk)->first, struct wheel_timer, node);
 }
 
 /* Take the next timer that is due at clk. */
@@ -839,13 +865,14 @@ static inline u32 wheel_take_many(struct wheel *w, struct wheel_timer **timers, 
 	struct wheel_walk walk = wheel_walk(w, slot);
 	u32 i;
 
-	if (most > w->bucket[slot].n)
-		most = w->bucket[slot].n;
+	if (most > walk.n)
+		most = walk.n;
+	wheel_warm(&walk);
 	for (i = 0; i < most; i++) {
 		timers[i] = wheel_walk_on(&walk);
 		WRITE_ONCE(timers[i]->bucket, WHEEL_NONE);
 	}
-	wheel_walk_end(w, slot, &walk, most);
+	wheel_walk_end(w, slot, &walk);
 	w->gone += most;
 	return most;
 }
@@ -909,8 +936,14 @@ static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
  */
 static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *budget)
 {
-	if (!wheel_expiring(w) && !wheel_advance(w, now, budget))
-		return NULL;
+	if (!wheel_expiring(w)) {
+		struct wheel_walk walk;
+
+		if (!wheel_advance(w, now, budget))
+			return NULL;
+		walk = wheel_walk(w, w->slot[0]);
+		wheel_warm(&walk);
+	}
 	return *budget ? wheel_take(w, budget) : NULL;
 }
 

@@ -67,15 +67,16 @@ static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int
 					     unsigned int slot, u64 *nr, u32 *nr_big)
 {
 	const struct wheel_bucket *b = &w->bucket[slot];
-	const char *err;
 	bool big;
-	u32 n = 0;
+	const struct hlist_head *list = &w->list[wheel_list(slot, slot < WHEEL_WIDE)];
+	u32 n = 0, i;
 
-	err = wheel_check_list(w, l, slot, &b->head, &n);
-	if (!err && slot < WHEEL_TWINS)
-		err = wheel_check_list(w, l, slot, &w->twin[slot - WHEEL_L0], &n);
-	if (err)
-		return err;
+	for (i = 0; i < wheel_nr_lists(slot); i++) {
+		const char *err = wheel_check_list(w, l, slot, list + i, &n);
+
+		if (err)
+			return err;
+	}
 	if (n != b->n)
 		return "a bucket's count is wrong";
 	if (test_bit(slot, w->map) != !!n)

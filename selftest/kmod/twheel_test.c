@@ -95,6 +95,23 @@ static const char * const state_names[NR_STATES] = {
 	"idle", "armed", "running", "running and armed", "shut down",
 };
 
+/* One that is armed may not be added. */
+static int call_add(struct twheel_timer *timer)
+{
+	if (twheel_pending(timer))
+		return 1;
+	twheel_add(timer, 2 * HOUR);
+	return 0;
+}
+
+static int call_add_abs(struct twheel_timer *timer)
+{
+	if (twheel_pending(timer))
+		return 1;
+	twheel_add_abs(timer, ktime_add_ns(ktime_get(), 2 * HOUR));
+	return 0;
+}
+
 static int call_mod(struct twheel_timer *timer)
 {
 	return twheel_mod(timer, 2 * HOUR);
@@ -139,6 +156,13 @@ static int call_remaining(struct twheel_timer *timer)
 	       twheel_expires(timer) > ktime_get() ? 1 : -100;
 }
 
+/* From another CPU than that of the callback: there is where it is waited for. */
+static int call_mod_cancel_sync(struct twheel_timer *timer)
+{
+	call_mod(timer);
+	return twheel_cancel_sync(timer);
+}
+
 static int call_pending(struct twheel_timer *timer)
 {
 	return twheel_pending(timer);
@@ -153,6 +177,10 @@ struct call {
 };
 
 static const struct call calls[] = {
+	{ "add",		call_add, false,
+	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
+	{ "add_abs",		call_add_abs, false,
+	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
 	{ "mod",		call_mod, false,
 	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
 	{ "mod_abs",		call_mod_abs, false,
@@ -173,6 +201,8 @@ static const struct call calls[] = {
 	  { 0, 1, 0, 1, 0 }, { false, true, false, true, false } },
 	{ "cancel_sync",	twheel_cancel_sync, true,
 	  { 0, 1, 0, 1, 0 }, { false, false, false, false, false } },
+	{ "mod and cancel_sync", call_mod_cancel_sync, true,
+	  { 1, 1, 1, 1, 0 }, { false, false, false, false, false } },
 	{ "shutdown_sync",	twheel_shutdown_sync, true,
 	  { 0, 1, 0, 1, 0 }, { false, false, false, false, false } },
 };

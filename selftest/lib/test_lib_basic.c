@@ -495,6 +495,25 @@ static void queries(void)
 	twheel_close(w);
 }
 
+/* Whichever of those that are due together are left. */
+static void drains_rest(void)
+{
+	struct twheel *w = wheel_new(NULL);
+	struct twheel_op ops[16];
+	uint64_t handle[16];
+
+	for (u64 left = 0; left < 16; left++) {
+		for (u64 i = 0; i < 16; i++)
+			CHECK_EQ(twheel_add(w, &handle[i], i, 30 * SEC, 0, 0), 0);
+		for (u64 i = 0; i < 16; i++)
+			if (i != left)
+				CHECK_EQ(twheel_cancel(w, handle[i], NULL), 1);
+		CHECK_EQ(twheel_drain(w, ops, 16, 0), 1);
+		CHECK_EQ(ops[0].user_data, left);
+	}
+	twheel_close(w);
+}
+
 /* All that is armed comes back, and can be added to another wheel as it was. */
 static void drains(void)
 {
@@ -595,6 +614,7 @@ int main(void)
 		{ quota, "EDQUOT at the limit, until one is freed" },
 		{ stale_handles, "a handle names no other timer later" },
 		{ queries, "QUERY tells the state, and changes nothing" },
+		{ drains_rest, "DRAIN finds the one that is left" },
 		{ drains, "DRAIN hands back all that is armed, to be added elsewhere" },
 		{ bulk, "a batch of any length" },
 		{ timeouts, "a read waits as long as it is told" },

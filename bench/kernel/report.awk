@@ -156,6 +156,7 @@ END {
 	print "\n## Expiry\n"
 	print "expire is what each timer took. interrupts are those of hrtimers beyond the ones that come"
 	print "anyway. longest-stop is how long anything else stood still, longest-pass that of one softirq."
+	print "bare-tick has no timers: it is what an interrupt in every ms costs, as each timer\047s share."
 	section("1 … 1000 ms on a busy CPU, ns", "uml", "busy-1000", "expire interrupts longest-stop")
 	section("1 … 60 000 ms on a busy CPU, ns", "uml", "busy-60000", "expire interrupts longest-stop")
 	section("1 … 1000 ms on a busy CPU, instructions", "icount", "busy-1000", "expire interrupts longest-stop longest-pass")

@@ -31,7 +31,9 @@
  * rows "rel" are given delays, so that they have to look at the clock. hrtimer is in soft
  * mode: it calls back in softirq context, as the others do. hrtimer-hard is the plain one,
  * which calls back in the interrupt; hard=0 leaves it out. hrtimer-ms has deadlines of whole
- * ms, as if its user had thought of ticks. The numbers a subject is armed with are worked out
+ * ms, as if its user had thought of ticks. bare-tick is a soft hrtimer that is due every ms
+ * of the range, and has nothing to do: what it costs to be exact to the ms, before the first
+ * timer is touched, shared among the n. The numbers a subject is armed with are worked out
  * before, so that no conversion is measured. All lie in the same memory, 40 bytes a timer,
  * hrtimer's 64. There has to be one CPU: all counters rely on that.
  *
@@ -662,6 +664,32 @@ static int run_expire(const struct subject *s)
 	return s->setup == setup_hrtimer_hard ? 0 : report_pass(s);
 }
 
+static enum hrtimer_restart bare_tick(struct hrtimer *timer)
+{
+	hrtimer_forward_now(timer, NSEC_PER_MSEC);
+	return HRTIMER_RESTART;
+}
+
+/* What it takes to look every ms, and find nothing to do. */
+static void run_bare(void)
+{
+	u64 most = min(lead() + range * (u64)NSEC_PER_MSEC, 10 * NSEC_PER_SEC);
+	static struct hrtimer timer;
+	struct toll toll;
+
+	fired = 0;
+	reinit_completion(&all_fired);
+	hrtimer_setup(&timer, bare_tick, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	toll_begin(&toll);
+	hrtimer_start(&timer, NSEC_PER_MSEC * (div_u64(toll.begin, NSEC_PER_MSEC) + 1),
+		      HRTIMER_MODE_ABS_SOFT);
+	toll_end(&toll, most);
+	hrtimer_cancel(&timer);
+	toll.taken = beyond(toll.taken, nothing.taken, toll.time);
+	toll.taken = mul_u64_u64_div_u64(toll.taken, range * (u64)NSEC_PER_MSEC, toll.time);
+	report("bare-tick", "expire", unit, mul_u64_u64_div_u64(toll.taken, 1000, n));
+}
+
 /* ---- one hour's bucket ---------------------------------------------------------------- */
 
 #define HOUR		3600
@@ -739,6 +767,7 @@ static int run_all(void)
 		return -EINVAL;
 	toll_begin(&nothing);
 	toll_end(&nothing, min(lead() + range * (u64)NSEC_PER_MSEC, longest));
+	run_bare();
 	return each_subject(run_expire);
 }
 

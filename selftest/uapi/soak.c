@@ -127,6 +127,7 @@ static void count(void)
 {
 	u64 start = now_ns(CLOCK_MONOTONIC), left = 0;
 
+	alarm(60 + seconds + 2 * range / SEC);
 	param_set("max_user_timers", 0, NULL);
 	total -= total % BATCH;
 	seen = calloc(total / 64 + 1, sizeof(*seen));
@@ -163,6 +164,7 @@ static void open_and_close(void)
 {
 	u64 state = 1;
 
+	alarm(60 + cycles);
 	for (u32 i = 0; i < cycles && !failed(); i++) {
 		int fd = dev_open(0);
 

@@ -58,8 +58,10 @@ modules() {
 	quiet make -s -j"$(nproc)" -C "$kernel" M="$out/src" ARCH=um SUBARCH=x86_64 \
 		CONFIG_TWHEEL_SELFTEST=m GCOV_PROFILE=y modules &&
 		quiet make -s -C selftest/uapi && quiet make -s -C selftest/uml || return
-	# Those that a debugging kernel has the memory for, and the time.
-	tests=$(basename -a build/{uapi,uml/tests}/test_* | grep -vxE 'test_(attack.*|close|cost)')
+	# Those that a debugging kernel has the memory for, and the time; and UML neither
+	# cgroups nor namespaces.
+	tests=$(basename -a build/{uapi,uml/tests}/test_* |
+		grep -vxE 'test_(attack.*|close|cost|limits|timens)')
 	boot debug "$(xargs <<<"$tests")" \
 		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" &&
 		APPEND=time-travel=inf-cpu boot century "" twheel_century.ko

@@ -119,7 +119,7 @@ coverage:
 
 mutate:
 	@scripts/deps.sh build native fuzz rig uml
-	@scripts/mutate.sh $(MUTATION)
+	@scripts/mutate.sh "$(MUTATION)"
 
 .PHONY: matrix debug soak
 

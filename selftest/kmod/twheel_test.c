@@ -368,6 +368,8 @@ static void test_delays(void)
 	kvfree(probes);
 }
 
+static const ktime_t past[] = { 1, 0, -1, -NSEC_PER_SEC, KTIME_MIN };
+
 static void test_deadlines(void)
 {
 	ktime_t base = ktime_add_ns(ktime_get(), 50 * NSEC_PER_MSEC);
@@ -389,10 +391,13 @@ static void test_deadlines(void)
 	}
 	check(exact == nr, "%u of %u deadlines fire in their tick", exact, nr);
 	check(!early, "%u are early", early);
-	probe_init(&probes[0]);
-	twheel_add_abs(&probes[0].timer, 1);
-	check(wait_for(atomic_read(&probes[0].fired)), "a deadline long past fires at once");
-	twheel_cancel_sync(&probes[0].timer);
+	for (i = 0; i < ARRAY_SIZE(past); i++) {
+		probe_init(&probes[0]);
+		twheel_add_abs(&probes[0].timer, past[i]);
+		check(wait_for(atomic_read(&probes[0].fired)), "a deadline of %lld fires at once",
+		      past[i]);
+		twheel_cancel_sync(&probes[0].timer);
+	}
 	twheel_add(&probes[0].timer, KTIME_MAX);
 	check(twheel_expires(&probes[0].timer) == KTIME_MAX && twheel_pending(&probes[0].timer),
 	      "a delay to the end of time does not wrap");

@@ -52,7 +52,7 @@ vmalloc='[    4.0] insmod: vmalloc error: size 8192, failed\n[    4.0] Call Trac
 verdict pass "vmalloc() that complains" "$boot\n$vmalloc\n[    4.0] 9 pages reserved\n$down" "$ok" 0
 verdict fail "and a trace after it" "$boot\n$vmalloc\n[    4.0] 9 pages reserved\n[    4.0] Call Trace:\n$down" "$ok" 0
 verdict fail "and no end of it" "$boot\n$vmalloc\n$down" "$ok" 0
-kcsan='[    4.0] BUG: KCSAN: data-race in pollwake / poll_schedule_timeout'
+kcsan='[    4.0] BUG: KCSAN: data-race in __hrtimer_run_queues / hrtimer_active'
 sanitizer='[    4.0] Reported by Kernel Concurrency Sanitizer on:'
 verdict pass "a race of the kernel's own" "$boot\n$kcsan\n$sanitizer\n$down" "$ok" 0
 verdict fail "and no end of it" "$boot\n$kcsan\n$down" "$ok" 0

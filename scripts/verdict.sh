@@ -19,11 +19,11 @@ suspicious RCU usage|held lock freed|scheduling while atomic|sleeping function c
 ODEBUG: .*object type|ODEBUG disabled|KASAN:|KCSAN:|KMSAN:|KFENCE:|UBSAN:|kmemleak: [0-9]+ new suspected'
 
 # A test that makes an allocation fail makes vmalloc() complain of it, with a trace.
-# The kernel has races of its own, in poll() and its idle loop: KCSAN's title of a report
+# The kernel has races of its own, in hrtimer, poll() and its idle loop: KCSAN's title of a report
 # names the two functions, and their modules. What is not ended so hides the shutdown too.
 messages() {
 	sed -e '/vmalloc error: size/,/pages reserved$/d' \
-		-e '/BUG: KCSAN: data-race in [a-z][^][]* \/ [^][]*$/,/Reported by Kernel Concurrency Sanitizer/d' \
+		-e '/BUG: KCSAN: data-race in [a-z_][^][]* \/ [^][]*$/,/Reported by Kernel Concurrency Sanitizer/d' \
 		"$console"
 }
 

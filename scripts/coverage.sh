@@ -72,7 +72,7 @@ report() {
 	local filters=() file
 
 	for file in "${@:3}"; do
-		filters+=(--filter ".*/$file\$")
+		filters+=(--filter "(.*/)?$file\$")
 	done
 	gcovr -r "$2" --json "$out/$1.json" "${filters[@]}" "$out/$1"
 }

@@ -23,10 +23,11 @@
  *
  *  - a small bucket (at most WHEEL_BIG timers) is left alone until its earliest
  *    timer is due, then emptied at once: most timers are cancelled before;
- *  - a big one is emptied evenly over the ticks left until it begins.
+ *  - a big one is made small before it begins, as late as that can be done with
+ *    WHEEL_BIG moves a tick, or evenly where even its whole width is not enough.
  *
  * A million timers spread over an hour a day ahead cost no tick more than some
- * 560 moves. Only timers that are due in nearly the same tick have to be moved in
+ * 790 moves. Only timers that are due in nearly the same tick have to be moved in
  * as few ticks as they expire in. A timer moves at most four times, and once more
  * for each look through the far list, whose timers are beyond the span of the wheel.
  *
@@ -72,7 +73,7 @@
 #error "far timers are looked through for a bucket's width, and may not be due by then"
 #endif
 
-/* A bucket of more timers than this is emptied piecemeal, ahead of time. */
+/* A bucket of more timers than this is emptied piecemeal, ahead of time. A power of two. */
 #ifndef WHEEL_BIG
 #define WHEEL_BIG	256
 #endif
@@ -128,7 +129,7 @@ enum wheel_phase {
 	WHEEL_IDLE,		/* nothing: the step of clk is over */
 	WHEEL_CASCADE,		/* emptying the buckets that are due */
 	WHEEL_EXPIRE,		/* handing out the timers due at clk */
-	WHEEL_PACE,		/* emptying big buckets ahead of time */
+	WHEEL_PACE,		/* making big buckets small ahead of time */
 };
 
 /**
@@ -156,10 +157,6 @@ struct wheel_bucket {
  * @nr_big:	how many bits of @big are set
  * @quota:	moves still owed at clk by the bucket next to the current one,
  *		for each level; [0] for the far list
- * @begun:	the bucket of each level whose pacing has begun: it goes on when the
- *		bucket is big no more, for as long as there are steps anyway
- * @pacing:	the last step had a bucket to pace
- * @paced:	the tick of the last step: pacing is owed from there on
  * @far_min:	no timer of the current far bucket is due earlier
  * @far_end:	the tick at which the look through the far list shall be over
  * @added:	timers added so far
@@ -179,9 +176,6 @@ struct wheel {
 	u8			far;
 	u32			nr_big;
 	u32			quota[WHEEL_LEVELS];
-	u16			begun[WHEEL_LEVELS];
-	u8			pacing;
-	u64			paced;
 	u64			far_min;
 	u64			far_end;
 	u64			added;
@@ -270,7 +264,6 @@ static inline void wheel_init(struct wheel *w, u64 clk)
 		w->q[l] = WHEEL_NEVER;	/* is not any q: set_clk() fills in all */
 	wheel_set_clk(w, clk);
 	w->next = WHEEL_NEVER;
-	w->paced = clk;
 }
 
 /*
@@ -319,9 +312,21 @@ static inline u32 wheel_min(const struct wheel_bucket *b, u64 start)
 }
 
 /*
+ * When a bucket of @n timers, more than WHEEL_BIG, that begins at tick @end has to be begun
+ * with: as late as WHEEL_BIG moves a tick make it small in time, but within the bucket
+ * before, in which it gets no new ones.
+ */
+static __always_inline u64 wheel_pace_event(u32 n, u64 end, u32 width)
+{
+	u32 ticks = (n - 1) / WHEEL_BIG;
+
+	return end - (ticks < width ? ticks : width - 1);
+}
+
+/*
  * Queue @t, due at @e, in bucket @slot, which is @q of a level of buckets of @width. Returns
  * the tick of the first event it may cause: its own expiry, or the first move of a
- * bucket that has become big by it, one tick after clk enters the bucket before.
+ * bucket that is big by now.
  */
 static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t, u64 e,
 				     unsigned long slot, u64 q, u32 width)
@@ -341,10 +346,13 @@ static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t, u64
 	hlist_add_head(&t->node, wide ? &list[b->n % WHEEL_LISTS] : list);
 	if (width > 1 && (int)((u32)e - b->min) < 0)
 		b->min = e;
-	if (unlikely(++b->n == WHEEL_BIG + 1)) {
-		__set_bit(slot, w->big);
-		w->nr_big++;
-		return (q - 1) * width + 1;
+	if (unlikely(++b->n % WHEEL_BIG == 1)) {
+		if (b->n == WHEEL_BIG + 1) {
+			__set_bit(slot, w->big);
+			w->nr_big++;
+		}
+		if (width > 1)
+			return wheel_pace_event(b->n, q * width, width);
 	}
 	return e;
 }
@@ -501,16 +509,6 @@ static inline u32 wheel_search(const unsigned long *map,
 	return i < cur ? i + lv->slots - cur : lv->slots;
 }
 
-/* How many ticks of @left may go by until WHEEL_BIG of @n moves are owed. */
-static inline u64 wheel_pace(u32 n, u32 left)
-{
-	u64 ticks = div_u64((u64)WHEEL_BIG * left, n);
-
-	if (ticks > left)
-		return left;
-	return ticks ? ticks : 1;
-}
-
 /* The slot after the current one of level @l. */
 static inline u32 wheel_next_slot(const struct wheel *w, unsigned int l)
 {
@@ -520,37 +518,35 @@ static inline u32 wheel_next_slot(const struct wheel *w, unsigned int l)
 	       wheel_levels[l].first : slot;
 }
 
-/*
- * The event of big bucket @slot, next to the current one of level @l and beginning at
- * @start, if that is earlier than @next.
- */
-static inline u64 wheel_pace_event(const struct wheel *w, u32 slot, u64 start, u64 next)
+/* The next tick, of an event that is at @event or was to be. */
+static inline u64 wheel_later(const struct wheel *w, u64 event)
 {
-	u64 left = start - w->q[0];
-	u32 n = w->bucket[slot].n;
-
-	if (next > start)
-		next = start;
-	/* Is the pace longer than the time there is? Seldom is it worth a division. */
-	if (WHEEL_BIG * left >= n * (next - w->q[0]))
-		return next;
-	return w->q[0] + wheel_pace(n, left);
+	return event > w->q[0] ? event : w->q[0] + 1;
 }
 
-/* The earliest event of the big buckets of level @l, if that is earlier than @next. */
+/*
+ * The earliest event of the big buckets of level @l, if that is earlier than @next: the first
+ * of them begins before the second can be begun with.
+ */
 static inline u64 wheel_big_event(const struct wheel *w, unsigned int l, u64 next)
 {
 	const struct wheel_level *lv = &wheel_levels[l];
-	u64 start = (w->q[l] + 1) * lv->width, event;
-	u32 slot = wheel_next_slot(w, l), d;
+	u64 end = (w->q[l] + 1) * lv->width, event;
+	u32 slot = wheel_next_slot(w, l), d = 1;
 
-	if (test_bit(slot, w->big))
-		return wheel_pace_event(w, slot, start, next);
-	if (next <= start + 1)
-		return next;
-	d = wheel_search(w->big, lv, w->slot[l], w->slot[l] + 1);
-	event = start + (u64)(d - 2) * lv->width + 1;
-	return d < lv->slots && event < next ? event : next;
+	if (!test_bit(slot, w->big)) {
+		if (next <= end + 1)
+			return next;
+		d = wheel_search(w->big, lv, w->slot[l], w->slot[l] + 1);
+		if (d == lv->slots)
+			return next;
+		end += (d - 1) * (u64)lv->width;
+		slot = w->slot[l] + d;
+		if (slot >= (u32)lv->first + lv->slots)
+			slot -= lv->slots;
+	}
+	event = wheel_later(w, wheel_pace_event(w->bucket[slot].n, end, lv->width));
+	return event < next ? event : next;
 }
 
 /* The bucket of far timers that is being looked through. */
@@ -565,9 +561,9 @@ static inline u64 wheel_far_next(struct wheel *w)
 	const struct wheel_bucket *scan = wheel_far_scan(w);
 
 	if (scan->n)
-		return w->q[0] + wheel_pace(scan->n, w->far_end - w->q[0]);
+		return wheel_later(w, wheel_pace_event(scan->n, w->far_end, WHEEL_W4));
 	if (w->bucket[WHEEL_FAR + w->far].n)
-		return wheel_far_event(div_u64(w->far_min, WHEEL_W4));
+		return wheel_later(w, wheel_far_event(div_u64(w->far_min, WHEEL_W4)));
 	return WHEEL_NEVER;
 }
 
@@ -639,13 +635,14 @@ static __always_inline struct wheel_walk wheel_walk(struct wheel *w, unsigned in
 	};
 }
 
-/* The first timers of each list are about to be taken. */
-static inline void wheel_warm(const struct wheel_walk *walk)
+/* The first timers of each list of bucket @slot are about to be taken. */
+static inline void wheel_warm(struct wheel *w, unsigned int slot)
 {
-	u32 i;
+	struct hlist_head *lists = wheel_lists(w, slot);
+	unsigned int i;
 
-	for (i = 0; i <= walk->mask && i < walk->n; i++)
-		prefetch(walk->lists[i].first);
+	for (i = 0; i < wheel_nr_lists(slot); i++)
+		prefetch(lists[i].first);
 }
 
 /*
@@ -654,11 +651,13 @@ static inline void wheel_warm(const struct wheel_walk *walk)
  */
 static __always_inline struct hlist_head *wheel_turn(const struct wheel_walk *walk)
 {
+	struct hlist_head *list;
 	u32 i = walk->n;
 
-	while (!walk->lists[--i & walk->mask].first)
-		;
-	return &walk->lists[i & walk->mask];
+	do
+		list = &walk->lists[--i & walk->mask];
+	while (unlikely(!list->first));
+	return list;
 }
 
 /* Take the next timer. */
@@ -708,7 +707,7 @@ static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
 
 	if (most > walk.n)
 		most = walk.n;
-	wheel_warm(&walk);
+	wheel_warm(w, slot);
 	for (i = 0; i < most; i++)
 		wheel_place(w, wheel_walk_on(&walk));
 	wheel_walk_end(w, slot, &walk);
@@ -718,21 +717,18 @@ static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
 }
 
 /*
- * Moves owed at tick @t of @n that shall be over at @end, @width ticks after they
- * could begin: an even share for the ticks since the last step.
+ * Moves owed at clk by a bucket of @n timers that begins at @end: as many as leave it small
+ * there, if they are done in each tick from now on. At @end, all.
  */
-static inline u32 wheel_owed(const struct wheel *w, u64 t, u32 n, u64 end, u32 width)
+static inline u32 wheel_owed(const struct wheel *w, u32 n, u64 end, u32 width)
 {
-	u64 from = end - width;
-	u32 span, gone;
+	u32 left = end - w->q[0];
 
-	if (t >= end)
+	if (w->q[0] >= end)
 		return n;
-	if (from < w->paced)
-		from = w->paced;
-	span = end - from;
-	gone = t - from;
-	return div_u64((u64)n * gone + span - 1, span);
+	if (n <= WHEEL_BIG || w->q[0] < wheel_pace_event(n, end, width))
+		return 0;
+	return (n - WHEEL_BIG + left - 1) / left;
 }
 
 /* Begin or go on with the look through the far list. */
@@ -748,28 +744,20 @@ static inline void wheel_begin_far(struct wheel *w)
 		return;
 	}
 	if (scan->n)
-		w->quota[0] = wheel_owed(w, w->q[0], scan->n, w->far_end, WHEEL_W4);
+		w->quota[0] = wheel_owed(w, scan->n, w->far_end, WHEEL_W4);
 }
 
-/*
- * What the buckets next to the current ones owe at @t: those that are big, and those that
- * were when their pacing began. The rest of one would be moved in one tick otherwise.
- */
-static inline void wheel_begin_pace(struct wheel *w, u64 t)
+/* What the buckets next to the current ones owe. */
+static inline void wheel_begin_pace(struct wheel *w)
 {
 	unsigned int l;
 
-	w->pacing = false;
 	for (l = 1; l < WHEEL_LEVELS; l++) {
 		u32 slot = wheel_next_slot(w, l), width = wheel_levels[l].width;
 
 		if (test_bit(slot, w->big))
-			w->begun[l] = slot;
-		else if (w->begun[l] != slot || !w->bucket[slot].n)
-			continue;
-		w->pacing = true;
-		w->quota[l] = wheel_owed(w, t, w->bucket[slot].n,
-					 (w->q[l] + 1) * width, width);
+			w->quota[l] = wheel_owed(w, w->bucket[slot].n,
+						 (w->q[l] + 1) * width, width);
 	}
 }
 
@@ -782,16 +770,14 @@ static inline void wheel_begin(struct wheel *w, u64 t)
 	w->phase = WHEEL_CASCADE;
 	for (l = 0; l < WHEEL_LEVELS; l++)
 		w->quota[l] = 0;
-	if (w->nr_big || w->pacing)
-		wheel_begin_pace(w, t);
+	if (w->nr_big)
+		wheel_begin_pace(w);
 	wheel_begin_far(w);
-	w->paced = t;
 }
 
 /*
- * Empty the current bucket of each upper level if a timer of it is due, or if it
- * is big still: pacing that ends at its start has its last share here.
- * Top level first; what is moved never lands in a bucket that is emptied here.
+ * Empty the current bucket of each upper level if a timer of it is due. Top level first;
+ * what is moved never lands in a bucket that is emptied here.
  */
 static inline bool wheel_cascade(struct wheel *w, u32 *budget)
 {
@@ -803,11 +789,8 @@ static inline bool wheel_cascade(struct wheel *w, u32 *budget)
 
 		if (!test_bit(slot, w->map))
 			continue;
-		if (wheel_min(&w->bucket[slot], start) > w->q[0] - start &&
-		    !test_bit(slot, w->big))
+		if (wheel_min(&w->bucket[slot], start) > w->q[0] - start)
 			continue;
-		/* Once begun it is finished, also when it has become small. */
-		w->bucket[slot].min = start;
 		*budget -= wheel_drain(w, slot, *budget);
 		if (w->bucket[slot].n)
 			return false;
@@ -867,7 +850,7 @@ static inline u32 wheel_take_many(struct wheel *w, struct wheel_timer **timers, 
 
 	if (most > walk.n)
 		most = walk.n;
-	wheel_warm(&walk);
+	wheel_warm(w, slot);
 	for (i = 0; i < most; i++) {
 		timers[i] = wheel_walk_on(&walk);
 		WRITE_ONCE(timers[i]->bucket, WHEEL_NONE);
@@ -937,12 +920,9 @@ static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
 static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *budget)
 {
 	if (!wheel_expiring(w)) {
-		struct wheel_walk walk;
-
 		if (!wheel_advance(w, now, budget))
 			return NULL;
-		walk = wheel_walk(w, w->slot[0]);
-		wheel_warm(&walk);
+		wheel_warm(w, w->slot[0]);
 	}
 	return *budget ? wheel_take(w, budget) : NULL;
 }

@@ -51,7 +51,7 @@ built() {
 	[ -z "${is_built[$1]:-}" ] || return 0
 	case $1 in
 	icount)	modules_for "$KDIR" "$top/$out/icount" ;;
-	whole)	modules_for "$KDIR" "$top/$out/whole" KCFLAGS=-DWHEEL_BIG=1000000000u ;;
+	whole)	modules_for "$KDIR" "$top/$out/whole" KCFLAGS=-DWHEEL_BIG=0x40000000 ;;
 	uml)	modules_for "$uml" "$top/$out/uml" ARCH=um SUBARCH=x86_64 ;;
 	esac
 	is_built[$1]=1

@@ -134,16 +134,18 @@ def event(g, l, qe):
     return qe[0] if l < 5 else (qe[4] - (g.radix[4] - 1)) * g.w4
 
 
-def big_event(g, l, qe):
-    """And for one that makes its bucket a big one."""
-    return qe[0] - offset(g, l, qe) - g.width[l] + 1 if l < 5 else event(g, 5, qe)
+def big_event(g, l, qe, ticks):
+    """And for one whose bucket needs so many to be made small: within the bucket before."""
+    if l in (0, 5):
+        return event(g, l, qe)
+    return qe[0] - offset(g, l, qe) - either(ticks < g.width[l], ticks, g.width[l] - 1)
 
 
-def place(math, g, qe, qc):
+def place(math, g, qe, qc, ticks):
     """wheel_place(): (slot, event, big event)"""
-    at = (g.far, event(g, 5, qe), big_event(g, 5, qe))
+    at = (g.far, event(g, 5, qe), big_event(g, 5, qe, ticks))
     for l in (4, 3, 2, 1, 0):
-        here = (slot(math, g, l, qe, qc), event(g, l, qe), big_event(g, l, qe))
+        here = (slot(math, g, l, qe, qc), event(g, l, qe), big_event(g, l, qe, ticks))
         at = [either(fits(g, l, qe, qc), a, b) for a, b in zip(here, at)]
     return at
 
@@ -258,6 +260,7 @@ def prove_slots(p, l):
 def prove_level(p, l, other_slot):
     g, here = p.g, p.level(l)
     n, w, d = g.slots[l], g.width[l], distance(p, l, p.qc)
+    big = big_event(g, l, p.qe, p.t.new(1, 2 ** 32))
 
     if l < 3:
         p.prove(f"level {l}: E <= reach says what q_l says, and reach does not wrap", True,
@@ -276,11 +279,14 @@ def prove_level(p, l, other_slot):
                 here, d >= 2)
     p.prove(f"level {l}: offset fits, and nothing wraps", here,
             And(offset(g, l, p.qe) >= 0, offset(g, l, p.qe) < w, p.qe[l] >= p.qc[l],
-                Or(p.e == p.clk, big_event(g, l, p.qe) >= 0)))
+                Or(p.e == p.clk, big >= 0)))
     p.prove(f"level {l}: the events are after clk and not after E",
             And(here, p.clk < p.e),
             And(event(g, l, p.qe) > p.clk, event(g, l, p.qe) <= p.e,
-                big_event(g, l, p.qe) > p.clk, big_event(g, l, p.qe) <= p.e))
+                big > p.clk, big <= p.e))
+    if l:
+        p.prove(f"level {l}: a bucket is begun with when clk is in the one before it",
+                And(here, p.clk < p.e), And(big < p.qe[l] * w, big >= p.qe[l] * w - w))
 
 
 def prove_moves(p, l):
@@ -405,24 +411,28 @@ def random_samples(g):
     return pairs
 
 
-def by_formula(g, clk, e):
+def by_formula(g, clk, e, ticks):
     qc, qe = quotients(Numbers, g, clk), quotients(Numbers, g, e)
     now = [current_slot(Numbers, g, l, qc) for l in range(5)]
-    return now + list(place(Numbers, g, qe, qc)) + [e]
+    return now + list(place(Numbers, g, qe, qc, ticks)) + [e]
 
 
 def cross_check(tap, name, g, probe, pairs):
-    given = "".join(f"{clk} {e}\n" for clk, e in pairs)
+    """Each with a bucket of another size."""
+    rnd = random.Random(SEED)
+    cases = [(clk, e, rnd.randrange(1, (2 ** 32 // g.big) >> rnd.randrange(24)))
+             for clk, e in pairs]
+    given = "".join(f"{clk} {e} {ticks}\n" for clk, e, ticks in cases)
     said = subprocess.run([probe], input=given, capture_output=True, text=True, check=True)
     lines = said.stdout.splitlines()[6:]
-    wrong = [(pair, line) for pair, line in zip(pairs, lines)
-             if by_formula(g, *pair) != [int(x) for x in line.split()]]
+    wrong = [(case, line) for case, line in zip(cases, lines)
+             if by_formula(g, *case) != [int(x) for x in line.split()]]
     why = ""
     if wrong:
-        pair, line = wrong[0]
-        why = f"{len(wrong)} differ: {pair}: {by_formula(g, *pair)}, the code: {line}"
-    tap.point(not wrong and len(lines) == len(pairs),
-              f"{name}: the code does as the formula says, {len(pairs)} times", why)
+        case, line = wrong[0]
+        why = f"{len(wrong)} differ: {case}: {by_formula(g, *case)}, the code: {line}"
+    tap.point(not wrong and len(lines) == len(cases),
+              f"{name}: the code does as the formula says, {len(cases)} times", why)
 
 
 def main():

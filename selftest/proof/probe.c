@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The wheel as place.py sees it: the numbers its formula is made of, and what the code
- * does with the samples on standard input, lines of "clk expires".
+ * does with the samples on standard input, lines of "clk expires ticks".
  *
  * A line of output per sample: the slots of clk by level, the slot of the timer, the
- * event that it causes, the one it causes where it makes its bucket a big one, and the
- * tick it fires in.
+ * event that it causes, the one it causes where its bucket is so big that it takes
+ * these ticks to make it small, and the tick it fires in.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +30,14 @@ static void numbers(void)
 	printf("%d %d %d %d\n", WHEEL_FAR, WHEEL_SLOTS, WHEEL_BIG, WHEEL_W4);
 }
 
-/* The event of a timer that finds WHEEL_BIG others in its bucket. */
-static u64 big_event(struct wheel *w, u64 e)
+/* The event of a timer that finds WHEEL_BIG others in its bucket, times @ticks. */
+static u64 big_event(struct wheel *w, u64 e, u32 ticks)
 {
 	struct wheel_timer t = { .expires = e };
 	u64 event;
 
 	wheel_place(w, &t);
-	w->bucket[t.bucket].n = WHEEL_BIG;
+	w->bucket[t.bucket].n = WHEEL_BIG * ticks;
 	__hlist_del(&t.node);
 	event = wheel_place(w, &t);
 	__hlist_del(&t.node);
@@ -54,7 +54,7 @@ static u64 fired(struct wheel *w, u64 e)
 	return t ? wheel_clk(w) : 0;
 }
 
-static void sample(struct wheel *w, u64 clk, u64 e)
+static void sample(struct wheel *w, u64 clk, u64 e, u32 ticks)
 {
 	struct wheel_timer t = { 0 };
 	unsigned int l;
@@ -62,7 +62,7 @@ static void sample(struct wheel *w, u64 clk, u64 e)
 
 	memset(w, 0, sizeof(*w));
 	wheel_init(w, clk);
-	big = big_event(w, e);
+	big = big_event(w, e, ticks);
 	memset(w, 0, sizeof(*w));
 	wheel_init(w, clk);
 	for (l = 0; l < WHEEL_LEVELS; l++)
@@ -76,10 +76,11 @@ int main(void)
 {
 	struct wheel *w = malloc(sizeof(*w));
 	ull clk, e;
+	u32 ticks;
 
 	numbers();
-	while (w && scanf("%llu %llu", &clk, &e) == 2)
-		sample(w, clk, e);
+	while (w && scanf("%llu %llu %u", &clk, &e, &ticks) == 3)
+		sample(w, clk, e, ticks);
 	free(w);
 	return !w;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * wheel_check() itself: break a sound wheel in one field at a time, and see that it
- * complains, and about that. What it does not look at: the quotas, paced, far_end,
- * moves, and the pprev of a node.
+ * complains, and about that. What it does not look at: the quotas, far_end, moves,
+ * and the pprev of a node.
  */
 #include "test.h"
 

@@ -6,7 +6,8 @@
  * tick, as many are moved in one, so such crowds are not among these.)
  *
  * Also, a timer moves four times at most, not counting looks through the far list,
- * and the wakes that a big bucket takes for itself are few beside its timers.
+ * and the wakes that a big bucket takes for itself are few beside its timers; and it is
+ * begun with as late as can be, so that what is cancelled before is not moved.
  */
 #include "test.h"
 
@@ -55,10 +56,7 @@ static void near(const char *what, u64 clk, u64 from, u64 within)
 	run(what, fill(clk, from, within, MANY), MANY, 4, false);
 }
 
-/*
- * A bucket with fewer timers than ticks, while every tick has a step anyway: what is
- * owed for one tick is less than one timer, and must not be rounded away.
- */
+/* A bucket with fewer timers than ticks, while every tick has a step anyway. */
 static void busy(u64 clk)
 {
 	const unsigned int n = DAY - 1, beats = 3 * DAY;
@@ -79,11 +77,38 @@ static void beyond(u64 clk)
 	    4 + 60 * MS_DAY / WHEEL_W4 + 1, true);
 }
 
+/* A bucket that takes ten ticks to be made small is begun with ten ticks before it begins. */
+static void late(u64 clk)
+{
+	const unsigned int n = 10 * WHEEL_BIG + 1, most = n - WHEEL_BIG;
+	u64 from = (clk / HOUR + 3) * HOUR;
+	struct wheel *w = fill(clk, from, HOUR, n);
+	struct tally c = { 0 };
+	unsigned int i;
+
+	ok(w->next == from - 10, "a big bucket is begun with %llu ticks ahead",
+	   (ull)(from - w->next));
+	advance(w, from - 11, &c);
+	ok(!w->moves, "and not before");
+	advance(w, from - 10, &c);
+	ok(w->moves == (most + 9) / 10, "%llu moves in the first tick", (ull)w->moves);
+	advance(w, from - 1, &c);
+	ok(w->moves == most && sound(w), "when it begins %llu are left", (ull)(n - w->moves));
+	free(w);
+
+	w = fill(clk, from, HOUR, n);
+	for (i = WHEEL_BIG; i < n; i++)
+		wheel_del(w, &timer[i]);
+	advance(w, from - 1, &c);
+	ok(!w->moves && sound(w), "what is left of one after cancels stays");
+	free(w);
+}
+
 int main(int argc, char **argv)
 {
 	u64 clk;
 
-	plan(4 * 9);
+	plan(4 * 9 + 5);
 	rnd_state = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	timer = alloc(MANY, sizeof(*timer));
 	clk = 1000 * DAY + below(DAY);
@@ -96,6 +121,7 @@ int main(int argc, char **argv)
 	near("1 M over 90 years", clk, clk + 1, 90 * (u64)WHEEL_W4);
 	busy(clk);
 	beyond(clk);
+	late(clk);
 	free(timer);
 	return done();
 }

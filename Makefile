@@ -165,7 +165,7 @@ help:
 	@echo 'make mutate           would a test notice? (MUTATION=word, of selftest/mutations)'
 	@echo 'make matrix           the tests on other kernels (ONLY="6.1-rt 6.12-rt")'
 	@echo 'make debug            the tests in debugging kernels (ONLY="bugs debug kcsan")'
-	@echo 'make soak             an hour of load, counted timer by timer (SOAK_MINUTES=60)'
+	@echo 'make soak             an hour of torture and more, counted timer by timer (SOAK_MINUTES=60)'
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make bench-user       /dev/twheel beside timerfd, POSIX timers, io_uring and libevent'

@@ -57,11 +57,11 @@ attack() {
 		twheel.ko twheel_chardev.ko build/uapi/test_attack
 }
 
-# uml_boot NAME SECONDS TESTS KMODS, with kernel parameters in APPEND
+# uml_boot NAME SECONDS TESTS KMODS [SUITES], with kernel parameters in APPEND
 uml_boot() {
 	local run=build/uml/$1.run
 
-	printf "mode=selftest tests='%s' kmods='%s'\n" "$3" "$4" >"$run"
+	printf "mode=selftest tests='%s' kmods='%s' suites='%s'\n" "$3" "$4" "${5:-}" >"$run"
 	scripts/uml.sh "$1" "$2" "$run" build/uml/src/twheel{,_chardev}.ko \
 		build/uml/src/{selftest/kmod,samples}/*.ko build/{uapi,uml/tests}/test_* \
 		build/tools/twheel selftest/lib/tap.sh selftest/uapi/debugfs.sh
@@ -79,7 +79,8 @@ uml() {
 	point "the debugging kernel's verdict" uml_boot debug 240 \
 		"test_basic test_errors test_query test_drain test_read test_poll test_fires test_life
 		 test_uring test_stress test_fuzz,$FUZZ test_fail debugfs.sh" \
-		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" || return
+		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" \
+		starving || return
 	APPEND=time-travel=inf-cpu point "the verdict on a century" \
 		uml_boot century 120 "" twheel_century.ko
 }
@@ -94,6 +95,9 @@ fuzz() { scripts/fuzz.sh 30; }
 wheel() { make -s -C selftest/wheel check; }
 prove() { scripts/prove.sh; }
 lint() { scripts/lint.sh; }
+docs() { scripts/test-docs.sh; }
+install() { scripts/test-install.sh; }
+examples() { make -s -C examples check; }
 
 # beside NAME...: suites that need nothing but CPU time, one after the other. told NAME is what
 # one of them printed, with its status.
@@ -108,17 +112,15 @@ beside() {
 }
 told() { cat "$log/$1.told" && return "$(cat "$log/$1.status")"; }
 
-patient=(wheel prove lint)
+# The last three build what others do, later than those.
+patient=(wheel prove lint docs install examples)
 if [ "${1:-}" != fast ]; then
 	modules CONFIG_TWHEEL_SELFTEST=m && quiet make -C selftest/uapi
-	patient=(attack "${patient[@]}" fuzz)
+	patient=(attack fuzz "${patient[@]}")
 fi
 beside "${patient[@]}" &
 suite verdict scripts/test-verdict.sh
 suite lib make -s -C selftest/lib check
-suite examples make -s -C examples check
-suite install scripts/test-install.sh
-suite docs scripts/test-docs.sh
 [ "${1:-}" = fast ] || suite uml uml
 wait $!
 for name in "${patient[@]}"; do

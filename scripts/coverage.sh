@@ -29,12 +29,12 @@ wheel() {
 	done
 }
 
-# boot NAME TESTS KMODS: the files of the counters come as text, among the report.
+# boot NAME TESTS KMODS [SUITES]: the files of the counters come as text, among the report.
 boot() {
 	local run=$out/$1.run dir=$out/modules/$1
 
 	mkdir -p "$dir"
-	printf "mode=selftest suites=sessions tests='%s' kmods='%s'\n" "$2" "$3" >"$run"
+	printf "mode=selftest suites='sessions %s' tests='%s' kmods='%s'\n" "${4:-}" "$2" "$3" >"$run"
 	UML=$uml scripts/uml.sh "coverage-$1" 300 "$run" "$out"/src/twheel{,_chardev}.ko \
 		"$out"/src/selftest/kmod/*.ko "$out/src/samples/twheel_sessions.ko" \
 		build/{uapi,uml/tests}/test_* >"$dir/report" || return
@@ -63,7 +63,7 @@ modules() {
 	tests=$(basename -a build/{uapi,uml/tests}/test_* |
 		grep -vxE 'test_(attack.*|close|cost|limits|timens)')
 	boot debug "$(xargs <<<"$tests")" \
-		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" &&
+		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" starving &&
 		APPEND=time-travel=inf-cpu boot century "" twheel_century.ko
 }
 

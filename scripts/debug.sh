@@ -94,7 +94,7 @@ deliberate() {
 # test_cost, whose bounds are those of another kernel; and lockdep makes timers bigger than
 # test_close and test_limits count with.
 everything() {
-	local kernel=$1 limits='' names files
+	local kernel=$1 limits='' names files suites='sessions hotplug'
 
 	mapfile -t files < <({ uapi build/uapi; uapi build/uapi32; } | grep -v '/test_cost$'
 		find build/uml/tests -name 'test_*' -executable)
@@ -106,11 +106,12 @@ everything() {
 	if [ "$kernel" = debug ]; then
 		limits='tests_slab=16384 tests_all=32768'	# what the detectors write down
 		names=${names/ test_close / } names=${names/ test_limits / } names=${names/ test_limits32 / }
+		suites+=' starving'
 	else
 		names=${names/ test_fail / }	# nothing makes allocations fail
 	fi
 	cat >"$log/$kernel.run" <<-END
-		mode=selftest cycles=5 suites='sessions hotplug' hotplug_seconds=40 seconds=900 $limits
+		mode=selftest cycles=5 suites='$suites' hotplug_seconds=40 seconds=900 $limits
 		tests='$names'
 		kmods='twheel_test.ko twheel_shut.ko twheel_storm.ko,storm_us=1000
 			twheel_torture.ko,seconds=$TORTURE $3'

@@ -45,7 +45,7 @@ guest() { # SCRIPT SECONDS SUITES TESTS KMODS
 
 uml() {
 	build "$(scripts/uml-kernel.sh)" modules ARCH=um SUBARCH=x86_64 &&
-		guest uml.sh 150 "" "test_basic test_errors test_query test_drain test_read test_poll
+		guest uml.sh 150 starving "test_basic test_errors test_query test_drain test_read test_poll
 			test_fires test_life test_stress,100000 test_fail" \
 			"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=2,nr_timers=2000"
 }

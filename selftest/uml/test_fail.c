@@ -11,8 +11,7 @@
  * A batch is done to its end whatever fails: each operation has a result, and what the
  * results say is what there is.
  *
- * Loading twheel.ko is not among them: the kernel itself warns where it has no memory for the
- * events that the module traces.
+ * Loading the modules is another suite, starving, of selftest/qemu/init.
  */
 #define _GNU_SOURCE
 #include <errno.h>

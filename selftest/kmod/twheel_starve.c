@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An allocation fails while twheel.ko or twheel_chardev.ko is loaded: the one whose number is
+ * in the parameter nth. Afterwards nth is what was left to count, so that 0 says that it was
+ * reached, and refused how often a module was not loaded. init(1) of the test machine, suite
+ * starving, does the loading: each time twice, for so busybox goes on where it is refused.
+ *
+ * Notifiers know when a module is loaded: the last that is told when it comes makes the
+ * allocation fail, the first that is told of the outcome ends it. In between the kernel
+ * allocates too, for the module's files in sysfs, and refuses the module then. What it
+ * allocates before, for events that are traced, must not fail: it warns of that.
+ *
+ * This is for kernels with fault injection, which init sets up.
+ */
+#define pr_fmt(fmt) fmt
+
+#include <linux/module.h>
+#include <linux/sched.h>
+
+static unsigned int nth;
+module_param(nth, uint, 0644);
+static unsigned int refused;
+module_param(refused, uint, 0644);
+static bool loading;
+
+static bool is_starved(const struct module *mod)
+{
+	return !strcmp(mod->name, "twheel") || !strcmp(mod->name, "twheel_chardev");
+}
+
+static int starve_begin(struct notifier_block *nb, unsigned long state, void *mod)
+{
+	if (state != MODULE_STATE_COMING || !is_starved(mod))
+		return NOTIFY_DONE;
+	current->fail_nth = nth;
+	loading = true;
+	return NOTIFY_OK;
+}
+
+static int starve_end(struct notifier_block *nb, unsigned long state, void *mod)
+{
+	if (state == MODULE_STATE_COMING || !is_starved(mod) || !loading)
+		return NOTIFY_DONE;
+	loading = false;
+	nth = current->fail_nth;
+	current->fail_nth = 0;
+	refused += state == MODULE_STATE_GOING;
+	return NOTIFY_OK;
+}
+
+static struct notifier_block coming = {
+	.notifier_call = starve_begin,
+	.priority = INT_MIN,
+};
+
+static struct notifier_block outcome = {
+	.notifier_call = starve_end,
+	.priority = INT_MAX,
+};
+
+static int __init starve_init(void)
+{
+	int ret = register_module_notifier(&coming);
+
+	if (ret)
+		return ret;
+	ret = register_module_notifier(&outcome);
+	if (ret)
+		unregister_module_notifier(&coming);
+	return ret;
+}
+
+static void __exit starve_exit(void)
+{
+	unregister_module_notifier(&outcome);
+	unregister_module_notifier(&coming);
+}
+
+module_init(starve_init);
+module_exit(starve_exit);
+
+MODULE_DESCRIPTION("Test of loading twheel under failing allocations");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 
 #define ROUNDS		300
 #define LIVE_US		4000	/* of a process at most, from when it has begun */
+#define HANG_S		60	/* a round takes milliseconds; on some machines, tenths of a second */
 #define ADDS		192
 #define CANCELS		64	/* of what the batch before added */
 #define NR_OPS		(ADDS + CANCELS)
@@ -124,6 +126,7 @@ static pid_t start(int fd, bool writes, u64 seed)
 		bail("fork");
 	if (pid)
 		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (writes)
 		write_on(fd, seed);
 	else
@@ -189,6 +192,7 @@ static void kills(void)
 		pid_t writer = start(fd, true, rnd(&seed));
 		pid_t reader = start(fd, false, rnd(&seed));
 
+		alarm(HANG_S);
 		usleep(rnd(&seed) % LIVE_US);
 		kill(writer, SIGKILL);
 		usleep(rnd(&seed) % LIVE_US);

@@ -22,7 +22,7 @@
 
 #define ROUNDS		300
 #define LIVE_US		4000	/* of a process at most, from when it has begun */
-#define HANG_S		60	/* a round takes milliseconds; on some machines, tenths of a second */
+#define HANG_S		60	/* a round takes milliseconds, or tenths of a second */
 #define ADDS		192
 #define CANCELS		64	/* of what the batch before added */
 #define NR_OPS		(ADDS + CANCELS)

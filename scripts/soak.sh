@@ -6,8 +6,8 @@
 #
 #	SOAK_MINUTES=n	of torture, 60 unless told otherwise; what else is below is in proportion,
 #			and takes half as long again. It stops by itself
-#	ONLY=s		some of the suites: load, freeze, soak
-#	DOC=f		write the figures there too
+#	ONLY=s		some of the suites: load, freeze, count, torture
+#	DOC=f		write the figures there too, and those of the last run of the others
 #
 # 200 times the modules are loaded and unloaded while the CPUs are busy; the machine is frozen
 # 20 times; 60 minutes of torture of twheel.h; 1 000 files are opened and closed with pending
@@ -35,10 +35,15 @@ load() {
 	END
 }
 
-soak() {
-	MEM=2048 point "the machine's verdict" machine soak $((SOAK_MINUTES * 90 + 900)) <<-END
+torture() {
+	point "the machine's verdict" machine torture $((SOAK_MINUTES * 60 + 900)) <<-END
+		mode=selftest cycles=1 kmods='twheel_torture.ko,seconds=$((SOAK_MINUTES * 60))'
+	END
+}
+
+count() {
+	MEM=2048 point "the machine's verdict" machine count $((SOAK_MINUTES * 60 + 900)) <<-END
 		mode=selftest cycles=1 seconds=$((SOAK_MINUTES * 60))
-		kmods='twheel_torture.ko,seconds=$((SOAK_MINUTES * 60))'
 		tests='soak,cycles,$(share 1000)
 		       soak,count,$(share 10000000),$(share 10000000),16,$(share 120000),$((SOAK_MINUTES * 20))
 		       soak,count,$(share 100000000),400000,8,1000,$((SOAK_MINUTES * 40))'
@@ -91,7 +96,7 @@ table() {
 		| machine | what | figures |
 		|---|---|---|
 	END
-	for name in load freeze soak; do
+	for name in load freeze count torture; do
 		awk -v name="$name" '
 			/^# suite / { what = $3; sub(/:$/, "", what) }
 			/^# (torture:|[0-9]|fired|slab|percpu|all)/ {
@@ -110,7 +115,7 @@ KDIR=$(scripts/kdir.sh)
 export KDIR
 modules CONFIG_TWHEEL_SELFTEST=m
 quiet make -C selftest/uapi
-for name in load freeze soak; do
+for name in load freeze count torture; do
 	! wanted $name || suite $name $name
 done
 [ -z "${DOC:-}" ] || table >"$DOC"

@@ -25,7 +25,9 @@
  * says, a task runs only when its own clock says so too.
  *
  * An event that was read and a cancel may cross: events carry ids, which are looked up
- * under the lock, and no id is ever used again.
+ * under the lock, and no id is ever used again. If the cancel comes while the event is being
+ * read, the wheel refuses it and keeps the handle. Then the leader frees the handle, as soon
+ * as it finds that the event is nobody's.
  *
  * Locking: sched->lock for all of it; the wheel's own lock is taken inside. What the user
  * gave, fn() and release(), is called without.
@@ -653,7 +655,9 @@ static void events_take(struct twheel_sched *sched, struct twheel_event *events,
 	for (size_t i = 0; i < nr; i++) {
 		struct task *task = task_find(sched, events[i].user_data);
 
-		if (task && task->info.state == TWHEEL_TASK_WAITING)
+		if (!task || !task->handle)
+			twheel_cancel(sched->wheel, events[i].handle, NULL);
+		else if (task->info.state == TWHEEL_TASK_WAITING)
 			task_schedule(task);
 	}
 }
@@ -735,6 +739,7 @@ static void *worker(void *arg)
 			sched->leader = true;
 			lead(sched, -1);
 			sched->leader = false;
+			pthread_cond_broadcast(&sched->done);
 		} else {
 			sched->nr_idle++;
 			pthread_cond_wait(&sched->work, &sched->lock);
@@ -903,7 +908,9 @@ static int sched_stop(struct twheel_sched *sched, uint32_t flags,
 	if (!sched->nr_pending)
 		set_stopping(sched);
 	wake_update(sched);	/* now: waiting is no unlock() */
-	while ((flags & TWHEEL_SCHED_WAIT) && (sched->nr_pending || sched->nr_running))
+	/* Until the leader is back, too: it may have handles to free. */
+	while ((flags & TWHEEL_SCHED_WAIT) &&
+	       (sched->nr_pending || sched->nr_running || sched->leader))
 		pthread_cond_wait(&sched->done, &sched->lock);
 	return n;
 }

@@ -200,6 +200,12 @@ static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
 	return div64_u64((u64)time + base->tick_ns - 1, base->tick_ns);
 }
 
+/* The tick at which a timer expires that is added now for @expires. */
+static u64 base_tick_added(const struct twheel_base *base, ktime_t expires)
+{
+	return max(base_tick_after(base, expires), wheel_clk(&base->wheel) + 1);
+}
+
 /*
  * With CONFIG_DEBUG_OBJECTS the kernel keeps track of our timers, and complains of one
  * that is initialised or freed while armed, or armed without having been initialised.
@@ -348,7 +354,7 @@ static const void *base_function(const struct twheel_base *base,
 static noinline void trace_add(const struct twheel_base *base, const struct twheel_timer *timer,
 			       ktime_t expires)
 {
-	u64 tick = max(base_tick_after(base, expires), wheel_clk(&base->wheel) + 1);
+	u64 tick = base_tick_added(base, expires);
 
 	trace_twheel_add(base, timer, base_function(base, timer), base_time(base, tick),
 			 base_now(base));
@@ -435,7 +441,8 @@ static __always_inline void base_forward(struct twheel_base *base)
 }
 
 /*
- * @rearmed: it has been taken out for this. Returns whether base_arm() has to be told.
+ * Add @timer. If @rearmed, base_unlink() has taken it out for this. Returns whether base_arm()
+ * has to be told.
  */
 static noinline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
 			      ktime_t expires, bool rearmed)
@@ -445,7 +452,7 @@ static noinline bool base_add(struct twheel_base *base, struct twheel_timer *tim
 	if (trace_twheel_add_enabled())
 		trace_add(base, timer, expires);
 	base->rearmed += rearmed;
-	return wheel_add(&base->wheel, &timer->queue, base_tick_after(base, expires));
+	return wheel_add(&base->wheel, &timer->queue, base_tick_added(base, expires));
 }
 
 /* base_add() of an idle timer, inlined for what most timers are like. */
@@ -462,16 +469,28 @@ static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel
 	return wheel_add_near(&base->wheel, &timer->queue, tick);
 }
 
-/* Take @timer out, if it is in. */
-static __always_inline bool base_del(struct twheel_base *base, struct twheel_timer *timer)
+/*
+ * Take @timer out, if it is in. It still looks pending, for it is on its way to another tick or
+ * base; the caller adds it before anybody else gets at it.
+ */
+static __always_inline bool base_unlink(struct twheel_base *base, struct twheel_timer *timer)
 {
 	lockdep_assert_held(&base->lock);
 	if (unlikely(!wheel_pending(&timer->queue)))
 		return false;
 	if (trace_twheel_cancel_enabled())
 		trace_cancelled(base, timer);
-	wheel_del(&base->wheel, &timer->queue);
+	wheel_unlink(&base->wheel, &timer->queue);
 	debug_timer_deactivate(base, timer);
+	return true;
+}
+
+/* Take @timer out for good, if it is in. */
+static __always_inline bool base_del(struct twheel_base *base, struct twheel_timer *timer)
+{
+	if (!base_unlink(base, timer))
+		return false;
+	WRITE_ONCE(timer->queue.bucket, WHEEL_NONE);
 	return true;
 }
 
@@ -810,7 +829,7 @@ static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, b
 	if (relative)
 		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
 	if (likely(arm_is_wanted(base, timer, time, mode))) {
-		pending = base_del(base, timer);
+		pending = base_unlink(base, timer);
 		base = move_base(base, timer);
 		base_forward(base);
 		if (base_add(base, timer, time, pending))
@@ -1109,12 +1128,16 @@ ktime_t twheel_remaining(struct twheel_timer *timer)
 }
 EXPORT_SYMBOL_GPL(twheel_remaining);
 
-/* Arm @task, whose timer's base is locked, for its deadline. Returns the locked base. */
-static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task *task)
+/*
+ * Arm @task, whose timer's base is locked, for its deadline; if @rearmed, base_unlink() has
+ * taken it out for this. Returns the locked base.
+ */
+static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task *task,
+				    bool rearmed)
 {
 	base = move_base(base, &task->timer);
 	base_forward(base);
-	if (base_add(base, &task->timer, task->deadline, false))
+	if (base_add(base, &task->timer, task->deadline, rearmed))
 		base_arm(base);
 	return base;
 }
@@ -1153,9 +1176,48 @@ static void task_call(struct twheel_task *task)
 	if (task->active && !is_shut(&task->timer) && task->period &&
 	    !twheel_pending(&task->timer)) {
 		task_next_deadline(task, base_now(base));
-		base = task_arm(base, task);
+		base = task_arm(base, task, false);
 	}
 	raw_spin_unlock_irqrestore(&base->lock, flags);
+}
+
+/*
+ * The time of @task has come, and its work is to call it. A work item cannot be told what it was
+ * queued for. So a cancel or a start between the expiry and the work takes back what the
+ * expiry said:
+ *
+ *	CPU 0: expiry		CPU 1				CPU 0: work
+ *	due, queue the work
+ *				cancel, start: not due
+ *								finds it not due
+ *	the new time comes:
+ *	due, queue the work
+ *								calls the function
+ *
+ * If the cancel or the start comes first, the task is not active, or armed again.
+ */
+static void task_set_due(struct twheel_task *task)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+
+	base = lock_base(&task->timer, &flags);
+	task->due = task->active && !twheel_pending(&task->timer);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	queue_work(task_queue, &task->work);
+}
+
+static bool task_take_due(struct twheel_task *task)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	bool due;
+
+	base = lock_base(&task->timer, &flags);
+	due = task->due;
+	task->due = false;
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return due;
 }
 
 /**
@@ -1164,7 +1226,10 @@ static void task_call(struct twheel_task *task)
  */
 void twheel_task_work(struct work_struct *work)
 {
-	task_call(container_of(work, struct twheel_task, work));
+	struct twheel_task *task = container_of(work, struct twheel_task, work);
+
+	if (task_take_due(task))
+		task_call(task);
 }
 EXPORT_SYMBOL_GPL(twheel_task_work);
 
@@ -1177,7 +1242,7 @@ void twheel_task_expired(struct twheel_timer *timer)
 	struct twheel_task *task = container_of(timer, struct twheel_task, timer);
 
 	if (task->flags & TWHEEL_TASK_PROCESS)
-		queue_work(task_queue, &task->work);
+		task_set_due(task);
 	else
 		task_call(task);
 }
@@ -1201,18 +1266,37 @@ int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
 	if (period < 0)
 		return -EINVAL;
 	base = lock_base(&task->timer, &flags);
-	pending = base_del(base, &task->timer);
-	if (!is_shut(&task->timer)) {
-		task->active = true;
-		task->overruns = 0;
-		WRITE_ONCE(task->period, period);
-		task->deadline = ktime_add_safe(base_now(base), max_t(ktime_t, delay, 0));
-		base = task_arm(base, task);
+	if (is_shut(&task->timer)) {
+		raw_spin_unlock_irqrestore(&base->lock, flags);
+		return 0;
 	}
+	pending = base_unlink(base, &task->timer);
+	task->active = true;
+	task->due = false;
+	task->overruns = 0;
+	WRITE_ONCE(task->period, period);
+	task->deadline = ktime_add_safe(base_now(base), max_t(ktime_t, delay, 0));
+	base = task_arm(base, task, pending);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;
 }
 EXPORT_SYMBOL_GPL(twheel_task_start);
+
+/* Returns whether @task was armed. If not, @due tells whether its work was to call it. */
+static int task_stop(struct twheel_task *task, bool *due)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	int pending;
+
+	base = lock_base(&task->timer, &flags);
+	task->active = false;
+	*due = task->due;
+	task->due = false;
+	pending = base_del(base, &task->timer);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return pending;
+}
 
 /**
  * twheel_task_cancel() - stop a task
@@ -1226,27 +1310,22 @@ EXPORT_SYMBOL_GPL(twheel_task_start);
  */
 int twheel_task_cancel(struct twheel_task *task)
 {
-	struct twheel_base *base;
-	unsigned long flags;
-	int pending;
+	bool due;
 
-	base = lock_base(&task->timer, &flags);
-	task->active = false;
-	pending = base_del(base, &task->timer);
-	raw_spin_unlock_irqrestore(&base->lock, flags);
-	return pending;
+	return task_stop(task, &due);
 }
 EXPORT_SYMBOL_GPL(twheel_task_cancel);
 
 static int task_cancel_and_wait(struct twheel_task *task, bool shutdown)
 {
-	int pending = twheel_task_cancel(task);
+	bool due;
+	int pending = task_stop(task, &due);
 
 	pending |= shutdown ? twheel_shutdown_sync(&task->timer) :
 			      cancel_and_wait(&task->timer);
 	if (task->flags & TWHEEL_TASK_PROCESS)
-		pending |= cancel_work_sync(&task->work);
-	return pending;
+		cancel_work_sync(&task->work);
+	return pending | due;
 }
 
 /**
@@ -1379,7 +1458,7 @@ EXPORT_SYMBOL_GPL(twheel_add_locked);
 bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires)
 {
-	bool pending = base_del(base, timer);
+	bool pending = base_unlink(base, timer);
 
 	base_add(base, timer, expires, pending);
 	return pending;

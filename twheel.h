@@ -229,7 +229,7 @@ ktime_t twheel_remaining(struct twheel_timer *timer);
  * Without the caller's own locking the answer may be over when it is used.
  *
  * Return: true from the moment it is armed until it is cancelled or its callback
- * is about to run.
+ * is about to run, also while it is armed anew and while it moves to another CPU.
  */
 static inline bool twheel_pending(const struct twheel_timer *timer)
 {
@@ -259,6 +259,7 @@ enum twheel_again {
  *		since the start. They are left out, and the phase is kept
  * @flags:	TWHEEL_TASK_*
  * @active:	started, and neither stopped nor cancelled
+ * @due:	with TWHEEL_TASK_PROCESS: its time has come, and the work is to call it
  *
  * The function of one task never runs twice at once. What changes is guarded by the lock
  * of the timer's base.
@@ -272,6 +273,7 @@ struct twheel_task {
 	u64			overruns;
 	u16			flags;
 	bool			active;
+	bool			due;
 };
 
 void twheel_task_work(struct work_struct *work);

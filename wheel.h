@@ -393,8 +393,8 @@ static inline bool wheel_is_near(const struct wheel *w, u64 e)
 }
 
 /*
- * wheel_place() for tick @e, which is near. A timer that is not in the wheel yet is for the
- * next tick if @e is over.
+ * wheel_place() for tick @e, which is near. If @e is over, an idle timer is queued for the
+ * next tick. A timer that looks queued is being moved, and stays due at @e.
  */
 static __always_inline u64 wheel_place_near(struct wheel *w, struct wheel_timer *t, u64 e)
 {
@@ -456,7 +456,8 @@ static __always_inline bool wheel_add_near(struct wheel *w, struct wheel_timer *
 /**
  * wheel_add() - queue a timer
  * @w:		the wheel
- * @t:		an idle timer
+ * @t:		an idle timer; or one that wheel_unlink() took out, if @expires is later
+ *		than wheel_clk()
  * @expires:	the tick it is due; one that is over already means the next one
  *
  * Return: true if @w->next moved to an earlier tick.
@@ -469,6 +470,26 @@ static inline bool wheel_add(struct wheel *w, struct wheel_timer *t, u64 expires
 	return wheel_added(w, wheel_place_beyond(w, t));
 }
 
+/*
+ * Take @t out of its bucket. To lockless readers it still looks queued: the caller either queues
+ * it again or says that it is idle.
+ */
+static __always_inline void wheel_unlink(struct wheel *w, struct wheel_timer *t)
+{
+	unsigned int slot = t->bucket;
+	struct wheel_bucket *b = &w->bucket[slot];
+
+	__hlist_del(&t->node);
+	w->gone++;
+	if (b->n == 1) {
+		b->n = 0;
+		__clear_bit(slot, w->map);
+	} else if (unlikely(--b->n == WHEEL_BIG)) {
+		__clear_bit(slot, w->big);
+		w->nr_big--;
+	}
+}
+
 /**
  * wheel_del() - take a queued timer out
  * @w:		the wheel
@@ -478,19 +499,8 @@ static inline bool wheel_add(struct wheel *w, struct wheel_timer *t, u64 expires
  */
 static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
 {
-	unsigned int slot = t->bucket;
-	struct wheel_bucket *b = &w->bucket[slot];
-
-	__hlist_del(&t->node);
+	wheel_unlink(w, t);
 	WRITE_ONCE(t->bucket, WHEEL_NONE);
-	w->gone++;
-	if (b->n == 1) {
-		b->n = 0;
-		__clear_bit(slot, w->map);
-	} else if (unlikely(--b->n == WHEEL_BIG)) {
-		__clear_bit(slot, w->big);
-		w->nr_big--;
-	}
 }
 
 /*

@@ -562,6 +562,80 @@ static void test_contexts(void)
 	hrtimer_cancel(&hard_timer);
 }
 
+/* ---- a timer that stays armed ----------------------------------------------------------- */
+
+struct mover {
+	struct twheel_timer	timer;
+	struct task_struct	*threads[2];
+};
+
+static int mover_run(void *arg)
+{
+	struct mover *mover = arg;
+	unsigned long n = 0;
+
+	while (!kthread_should_stop()) {
+		twheel_mod(&mover->timer, HOUR + n % 1000 * NSEC_PER_SEC);
+		if (!(++n % 1024))
+			cond_resched();
+	}
+	return 0;
+}
+
+/* On two CPUs, so that the timer is armed anew and moves. Returns how many threads there are. */
+static unsigned int movers_start(struct mover *mover)
+{
+	unsigned int i, cpu = cpumask_first(cpu_online_mask);
+
+	for (i = 0; i < ARRAY_SIZE(mover->threads) && cpu < nr_cpu_ids; i++) {
+		struct task_struct *task = kthread_create(mover_run, mover, "mover/%u", cpu);
+
+		if (IS_ERR(task))
+			break;
+		kthread_bind(task, cpu);
+		mover->threads[i] = task;
+		wake_up_process(task);
+		cpu = cpumask_next(cpu, cpu_online_mask);
+	}
+	return i;
+}
+
+/* Looks that the threads are given some time between. */
+static unsigned long count_idle(struct mover *mover, unsigned int ms)
+{
+	ktime_t end = ktime_add_ms(ktime_get(), ms);
+	unsigned long idle = 0;
+
+	while (ktime_before(ktime_get(), end)) {
+		unsigned int i;
+
+		for (i = 0; i < 1000; i++)
+			idle += !twheel_pending(&mover->timer);
+		cond_resched();
+	}
+	return idle;
+}
+
+static void test_pending(void)
+{
+	struct mover *mover = zalloc(1, sizeof(*mover));
+	unsigned int nr, i;
+	unsigned long idle;
+
+	if (!mover)
+		return;
+	twheel_init(&mover->timer, probe_fired);
+	twheel_add(&mover->timer, HOUR);
+	nr = movers_start(mover);
+	idle = count_idle(mover, 300);
+	for (i = 0; i < nr; i++)
+		kthread_stop(mover->threads[i]);
+	check(nr && !idle, "a timer that is armed anew all the while is pending all the while: %lu",
+	      idle);
+	check(twheel_cancel_sync(&mover->timer) == 1, "and is cancelled once");
+	kvfree(mover);
+}
+
 /* ---- tasks ----------------------------------------------------------------------------- */
 
 struct job {
@@ -679,6 +753,63 @@ static void test_task_stops(struct job *job, unsigned int flags, const char *whe
 	twheel_task_start(&job->task, 0, NSEC_PER_MSEC);
 	msleep(20);
 	check(!atomic_read(&job->calls), "%s: shut down, it cannot be started", where);
+}
+
+/* ---- a task whose work is queued when it is cancelled and started anew ------------------ */
+
+struct hung_job {
+	struct twheel_task	task;
+	struct completion	entered;
+	struct completion	leave;
+	atomic_t		calls;
+};
+
+static enum twheel_again hung_job_run(struct twheel_task *task)
+{
+	struct hung_job *job = container_of(task, struct hung_job, task);
+
+	if (atomic_inc_return(&job->calls) == 1) {
+		complete(&job->entered);
+		wait_for_completion(&job->leave);
+	}
+	return TWHEEL_STOP;
+}
+
+/* Its function runs, and meanwhile it is started and due again, so that its work is queued. */
+static bool hung_job_begin(struct hung_job *job)
+{
+	memset(job, 0, sizeof(*job));
+	init_completion(&job->entered);
+	init_completion(&job->leave);
+	twheel_task_init(&job->task, hung_job_run, TWHEEL_TASK_PROCESS);
+	twheel_task_start(&job->task, 0, 0);
+	wait_for_completion(&job->entered);
+	twheel_task_start(&job->task, 0, 0);
+	return wait_for(work_pending(&job->task.work));
+}
+
+static void test_task_restart(void)
+{
+	struct hung_job *job = zalloc(1, sizeof(*job));
+
+	if (!job)
+		return;
+	check(hung_job_begin(job), "the work of a task is queued while its function runs");
+	check(twheel_task_cancel(&job->task) == 0 && twheel_task_start(&job->task, HOUR, 0) == 0,
+	      "the task is cancelled and started anew");
+	complete(&job->leave);
+	wait_for(!work_busy(&job->task.work));
+	check(atomic_read(&job->calls) == 1, "the work that was queued before does not call it");
+	check(twheel_task_start(&job->task, 0, 0) == 1 && wait_for(atomic_read(&job->calls) == 2),
+	      "it is called when it is due");
+	check(twheel_task_cancel_sync(&job->task) == 0, "then nothing is left to cancel");
+
+	check(hung_job_begin(job), "the work is queued again");
+	check(twheel_task_cancel(&job->task) == 0, "the task is cancelled");
+	complete(&job->leave);
+	check(twheel_task_cancel_sync(&job->task) == 0, "and was not due any more");
+	check(atomic_read(&job->calls) == 1, "nor was it called");
+	kvfree(job);
 }
 
 static void test_tasks(void)
@@ -882,7 +1013,9 @@ static int __init twheel_test_init(void)
 	test_deadlines();
 	test_callbacks();
 	test_contexts();
+	test_pending();
 	test_tasks();
+	test_task_restart();
 	test_array();
 	test_locked();
 	test_bases();

@@ -25,7 +25,6 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +32,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,34 +47,9 @@
 
 static int victim_cpu;	/* the last one; everybody else is on CPU 0 */
 
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		bail("sched_setaffinity");
-}
-
 static u64 now(void)
 {
 	return now_ns(CLOCK_MONOTONIC);
-}
-
-static pid_t start_task(void (*fn)(int), int cpu, int arg)
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(0);
-	pin(cpu);
-	fn(arg);
-	_exit(failed());
 }
 
 static void end_task(pid_t pid)
@@ -344,13 +317,6 @@ static u32 armed(const struct attack *a)
 		n += i.nr_armed;
 	}
 	return n;
-}
-
-static void sleep_until(u64 time)
-{
-	struct timespec ts = { (time_t)(time / SEC), (long)(time % SEC) };
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
 /* The victim's rate while it is attacked. */

@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,11 +72,6 @@ static void wait_for(pid_t pid)
 static void in_child(void (*fn)(const void *), const void *arg)
 {
 	wait_for(child(fn, arg));
-}
-
-static void become(uid_t uid)
-{
-	CHECK(!setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid));
 }
 
 /* One timer, an hour ahead: 0 or the error. */
@@ -343,16 +337,6 @@ static void open_without_memory(void *spare)
 	CHECK_EQ(fd < 0 ? errno : 0, ENOMEM);
 }
 
-/* What is freed is kept for the CPU that freed it. */
-static void stay_on_cpu(void)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	CHECK(!sched_setaffinity(0, sizeof(one), &one));
-}
-
 /* In the cgroup. From where memory is used up on nothing may be allocated here either. */
 static void use_up_memory(const void *unused)
 {
@@ -364,7 +348,7 @@ static void use_up_memory(const void *unused)
 	u32 nr;
 
 	(void)unused;
-	stay_on_cpu();
+	pin(0);		/* what is freed is kept for the CPU that freed it */
 	cgroup_join(CGROUP);
 	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
 	spare = take_spare();

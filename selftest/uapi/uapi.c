@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +109,44 @@ void sleep_ms(unsigned int ms)
 
 	while (nanosleep(&ts, &ts) && errno == EINTR)
 		;
+}
+
+void sleep_until(u64 time)
+{
+	struct timespec ts = { (time_t)(time / SEC), (long)(time % SEC) };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+}
+
+void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		bail("sched_setaffinity");
+}
+
+pid_t start_task(void (*fn)(int), int cpu, int arg)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(0);
+	pin(cpu);
+	fn(arg);
+	fflush(stdout);
+	_exit(failed());
+}
+
+void become(uid_t uid)
+{
+	CHECK(!setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid));
 }
 
 /* xorshift64*; @state must not be 0. */
@@ -498,7 +539,8 @@ bool cgroup_make(const char *name)
 	file_get(CGROUPS "/cgroup.controllers", controllers, sizeof(controllers));
 	if (!strstr(controllers, "memory"))
 		return false;
-	file_set(CGROUPS "/cgroup.subtree_control", "+memory");
+	file_set(CGROUPS "/cgroup.subtree_control",
+		 strstr(controllers, "cpu ") ? "+memory +cpu" : "+memory");
 	if (mkdir(cgroup_path(name, ""), 0755))
 		bail(name);
 	return true;

@@ -58,7 +58,18 @@ bool failed(void);
 
 u64 now_ns(clockid_t clock);
 void sleep_ms(unsigned int ms);
+/* @time is one of CLOCK_MONOTONIC. */
+void sleep_until(u64 time);
 u64 rnd(u64 *state);
+
+/*
+ * A child that runs @fn(@arg) on @cpu and no other. It ends with this program, and its exit
+ * status tells whether a check failed in it.
+ */
+pid_t start_task(void (*fn)(int), int cpu, int arg);
+void pin(int cpu);
+/* Be that user, in the group of the same number and no other. */
+void become(uid_t uid);
 
 int dev_open(int flags);
 int setup(int fd, const struct twheel_setup *s);
@@ -96,7 +107,7 @@ void file_set(const char *path, const char *text);
 /* A parameter of the device's module; @was, if given, gets what it was. */
 void param_set(const char *name, u32 value, u32 *was);
 
-/* A memory cgroup, made anew; false where the kernel has none. */
+/* A cgroup of memory, and of CPU time too if the kernel has that; false without memory. */
 bool cgroup_make(const char *name);
 void cgroup_set(const char *name, const char *key, u64 value);
 u64 cgroup_get(const char *name, const char *key, const char *word);

@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One user's timers do not make another user's late.
+ *
+ * The victim is a task of user VICTIM that has a timer in each tick and does nothing but
+ * read its events. Its CPU is idle but for the attack. Its lateness is the time at
+ * which read() gives an event, less the deadline of that event; of several periods in one
+ * event it is the first one's. There are two victims, each in a scene of its own:
+ *
+ *	preloaded	its timers are one-shots, which all are armed before the first is due
+ *	periodic	its timer is a single one, which is armed again when it is read
+ *
+ * The attackers are other users. Each opens files, arms a one-shot timer in each tick of
+ * each file, and sleeps until all is over. All ticks are aligned, so the timers of all files
+ * are due at the same time as the victim's.
+ *
+ * What the victim may be made to suffer is measured in the same run, by timerfd(2): the
+ * victim then reads a periodic timerfd, and the attackers have as many of those instead of
+ * files, with the same period and the same phase. A periodic timerfd is not armed again
+ * before it is read. So there are two ways to compare:
+ *
+ *	unread	the attackers sleep, as those of twheel do. Each timerfd fires once, and
+ *		nothing comes after that. This is told, and is no measure: there is no attack
+ *	read	a task of each attacker, on the victim's CPU and as nice as the victim, waits
+ *		for its timerfds with an edge-triggered epoll and reads all that are ready.
+ *		There is no cheaper way to have a timerfd fire in each period. This is the
+ *		measure: on average and at worst the victim's event may not come later with
+ *		twheel than with timerfd
+ *
+ * The reader competes with the victim for the CPU, which the sleeping owner of a file does
+ * not. That is what timers that fire cost there. It costs the victim little, since the
+ * scheduler prefers a task that sleeps mostly. If the reader cannot read them all in time,
+ * fewer fire: how many did is told too.
+ *
+ * The other task that may suffer is one that only counts, of yet another user. It must get
+ * half of the CPU. See test_attack for how that is measured.
+ *
+ *	test_neighbour [counted] [NUMBER...]
+ *
+ * counted says that a ns is an instruction (ICOUNT=1 of scripts/qemu.sh). Then the
+ * victim's events may not come later than MEAN_MAX on average. NUMBERs are of the tests to
+ * be made, instead of all.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define VICTIM		1001
+#define COUNTER		1002
+#define ATTACKER	1003		/* and the users that follow */
+#define USERS_MAX	8
+#define FILES_MAX	1000
+#define US		1000ULL
+#define COARSE		MS
+#define FINE		(100 * US)
+#define REST		(100 * MS)	/* what the counter's rate in peace is measured over */
+#define MEAN_MAX	(150 * US)
+#define SHARE		0.50
+
+static bool counted;	/* a ns is an instruction */
+static int cpu;		/* the last one; this program itself is on CPU 0 */
+
+/**
+ * struct scene - an attack
+ * @users:	how many attackers there are
+ * @files:	how many files, or timerfds, each of them has
+ * @per_tick:	how many timers a file has in each tick
+ * @tick:	of all files, and the period of all timerfds, in ns
+ * @ticks:	how long the attack lasts
+ * @cgroups:	does each user have a cgroup of its own?
+ */
+struct scene {
+	u32	users, files, per_tick;
+	u64	tick;
+	u32	ticks;
+	bool	cgroups;
+};
+
+/* What is played at the moment. */
+static struct scene scene;
+
+/**
+ * struct shared - what the tasks of a scene tell each other
+ * @nr_ready:	how many have opened what they need
+ * @nr_armed:	how many attackers have armed their timers
+ * @due:	the first tick, 0 until it is known
+ * @end:	of the attack
+ * @nr_fired:	timers of attackers that have expired
+ * @nr_events:	events of the victim
+ * @sum:	of their latenesses
+ * @longest:	of these
+ * @count:	units of work that the counter has done
+ */
+struct shared {
+	u32	nr_ready, nr_armed;
+	u64	due, end;
+	u64	nr_fired;
+	u64	nr_events, sum, longest;
+	u64	count;
+};
+
+static struct shared *s;
+
+static u64 now(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+/* ---- what all tasks of a scene do -------------------------------------------------- */
+
+static const char *cgroup_of(int uid)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "user%d", uid);
+	return name;
+}
+
+static void enter(int uid)
+{
+	const struct rlimit many = { FILES_MAX + 100, FILES_MAX + 100 };
+
+	if (scene.cgroups)
+		cgroup_join(cgroup_of(uid));
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &many), 0);
+	become((uid_t)uid);
+}
+
+/* All is opened. Wait for the others. */
+static void wait_due(void)
+{
+	__atomic_add_fetch(&s->nr_ready, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&s->due, __ATOMIC_SEQ_CST))
+		sleep_ms(1);
+}
+
+static void is_armed(void)
+{
+	__atomic_add_fetch(&s->nr_armed, 1, __ATOMIC_SEQ_CST);
+}
+
+static void have_fired(u64 nr)
+{
+	__atomic_add_fetch(&s->nr_fired, nr, __ATOMIC_SEQ_CST);
+}
+
+static int open_file(void)
+{
+	const struct twheel_setup set = { .clockid = CLOCK_MONOTONIC, .tick_ns = scene.tick };
+	int fd = dev_open(0);
+
+	CHECK_EQ(setup(fd, &set), 0);
+	return fd;
+}
+
+static int open_timerfd(int flags)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | flags);
+
+	if (fd < 0)
+		bail("timerfd_create");
+	return fd;
+}
+
+static struct timespec timespec(u64 ns)
+{
+	return (struct timespec){ (time_t)(ns / SEC), (long)(ns % SEC) };
+}
+
+/* In each tick from @due on. */
+static void arm_timerfd(int fd)
+{
+	const struct itimerspec i = { timespec(scene.tick), timespec(s->due) };
+
+	CHECK_EQ(timerfd_settime(fd, TFD_TIMER_ABSTIME, &i, NULL), 0);
+}
+
+/* ---- attackers ------------------------------------------------------------------- */
+
+static int files[FILES_MAX];
+
+/* One-shots, scene.per_tick in each tick from @due on. */
+static void arm_file(int fd)
+{
+	static struct twheel_op ops[1000];
+	struct twheel_batch b = { .ops = (uintptr_t)ops, .op_size = sizeof(ops[0]) };
+	const u32 nr = scene.ticks * scene.per_tick;
+
+	for (u32 n = 0; n < nr; n += (u32)b.nr) {
+		b.nr = nr - n < ARRAY_SIZE(ops) ? nr - n : ARRAY_SIZE(ops);
+		for (u32 i = 0; i < b.nr; i++)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .flags = TWHEEL_F_ABS,
+				.expires_ns = s->due + (n + i) / scene.per_tick * scene.tick };
+		b.nr_done = 0;
+		CHECK(!ioctl(fd, TWHEEL_IOC_SUBMIT, &b) && b.nr_done == b.nr);
+		CHECK_EQ(b.nr_failed, 0);
+	}
+}
+
+static void attack_files(int uid)
+{
+	struct twheel_info i;
+
+	enter(uid);
+	for (u32 f = 0; f < scene.files; f++)
+		files[f] = open_file();
+	wait_due();
+	for (u32 f = 0; f < scene.files; f++)
+		arm_file(files[f]);
+	is_armed();
+	sleep_until(s->end);
+	for (u32 f = 0; f < scene.files; f++) {
+		info(files[f], &i);
+		have_fired(i.nr_expired);
+	}
+}
+
+static void open_timerfds(int uid)
+{
+	enter(uid);
+	for (u32 f = 0; f < scene.files; f++)
+		files[f] = open_timerfd(TFD_NONBLOCK);
+	wait_due();
+	for (u32 f = 0; f < scene.files; f++)
+		arm_timerfd(files[f]);
+	is_armed();
+}
+
+static void attack_unread(int uid)
+{
+	open_timerfds(uid);
+	sleep_until(s->end);
+	have_fired(scene.files);
+}
+
+static void attack_read(int uid)
+{
+	static struct epoll_event ready[FILES_MAX];
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+	u64 periods;
+
+	open_timerfds(uid);
+	for (u32 f = 0; f < scene.files; f++) {
+		ready[0] = (struct epoll_event){ .events = EPOLLIN | EPOLLET, .data.fd = files[f] };
+		CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_ADD, files[f], &ready[0]), 0);
+	}
+	while (now() < s->end) {
+		int n = epoll_wait(ep, ready, FILES_MAX, 10);
+
+		for (int i = 0; i < n; i++)
+			have_fired(read(ready[i].data.fd, &periods, sizeof(periods)) > 0);
+	}
+}
+
+/* ---- those who are attacked ------------------------------------------------------ */
+
+static void is_late(u64 late)
+{
+	s->nr_events++;
+	s->sum += late;
+	if (late > s->longest)
+		s->longest = late;
+}
+
+static u64 read_periods_of_file(int fd, u64 deadline)
+{
+	struct twheel_event ev = { 0 };
+
+	CHECK_EQ(read(fd, &ev, sizeof(ev)), sizeof(ev));
+	CHECK_EQ(ev.expires_ns, deadline);
+	return ev.count;
+}
+
+static u64 read_periods_of_timerfd(int fd, u64 deadline)
+{
+	u64 periods = 0;
+
+	(void)deadline;
+	CHECK_EQ(read(fd, &periods, sizeof(periods)), sizeof(periods));
+	return periods;
+}
+
+static void wait_for_events(int fd, u64 (*read_periods)(int fd, u64 deadline))
+{
+	u64 next = s->due;
+
+	while (next < s->end && !failed()) {
+		u64 periods = read_periods(fd, next);
+		u64 time = now();
+
+		CHECK(periods && time >= next);
+		is_late(time - next);
+		next += periods * scene.tick;
+	}
+}
+
+static void victim_preloaded(int uid)
+{
+	int fd;
+
+	enter(uid);
+	fd = open_file();
+	wait_due();
+	for (u32 i = 0; i < scene.ticks; i++)
+		add_with(fd, TWHEEL_F_ABS, s->due + i * scene.tick, 0, 0);
+	wait_for_events(fd, read_periods_of_file);
+}
+
+static void victim_periodic(int uid)
+{
+	int fd;
+
+	enter(uid);
+	fd = open_file();
+	wait_due();
+	add_with(fd, TWHEEL_F_ABS, s->due, scene.tick, 0);
+	wait_for_events(fd, read_periods_of_file);
+}
+
+static void victim_of_timerfd(int uid)
+{
+	int fd;
+
+	enter(uid);
+	fd = open_timerfd(0);
+	wait_due();
+	arm_timerfd(fd);
+	wait_for_events(fd, read_periods_of_timerfd);
+}
+
+static void counter(int uid)
+{
+	enter(uid);
+	wait_due();
+	while (now() < s->end) {
+		for (int i = 0; i < 4000; i++)
+			__asm__ volatile("");
+		__atomic_store_n(&s->count, s->count + 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- a scene ----------------------------------------------------------------------- */
+
+struct cast {
+	const char	*name;
+	void		(*attacker)(int uid);
+	void		(*victim)(int uid);
+	int		uid;	/* of the victim */
+};
+
+static const struct cast preloaded = { "preloaded", attack_files, victim_preloaded, VICTIM };
+static const struct cast periodic = { "periodic", attack_files, victim_periodic, VICTIM };
+static const struct cast unread = { "timerfd, unread", attack_unread, victim_of_timerfd, VICTIM };
+static const struct cast timerfd = { "timerfd, read", attack_read, victim_of_timerfd, VICTIM };
+static const struct cast counts = { "counter", attack_files, counter, COUNTER };
+
+/**
+ * struct outcome - of a scene
+ * @mean:	lateness of the victim's events, in us
+ * @longest:	of these latenesses
+ * @fired:	timers of the attackers that expired, as a part of those that were due
+ * @share:	of the CPU for the counter
+ */
+struct outcome {
+	double	mean, longest, fired, share;
+};
+
+static pid_t pids[1 + USERS_MAX];
+
+static void make_cgroup(int uid)
+{
+	CHECK(cgroup_make(cgroup_of(uid)));
+	cgroup_set(cgroup_of(uid), "cpu.weight", 100);
+	cgroup_set(cgroup_of(uid), "memory.max", 512 << 20);
+}
+
+static void begin(const struct cast *cast)
+{
+	memset(s, 0, sizeof(*s));
+	for (u32 i = 0; i <= scene.users; i++) {
+		int uid = i ? ATTACKER + (int)i - 1 : cast->uid;
+
+		if (scene.cgroups)
+			make_cgroup(uid);
+		pids[i] = start_task(i ? cast->attacker : cast->victim, cpu, uid);
+	}
+}
+
+static void end(const struct cast *cast)
+{
+	for (u32 i = 0; i <= scene.users; i++) {
+		int status = -1;
+
+		CHECK(waitpid(pids[i], &status, 0) == pids[i] && !status);
+		if (scene.cgroups)
+			cgroup_remove(cgroup_of(i ? ATTACKER + (int)i - 1 : cast->uid));
+	}
+}
+
+static void wait_number(u32 *n, u32 wanted)
+{
+	for (u32 ms = 0; ms < WAIT_MS && __atomic_load_n(n, __ATOMIC_SEQ_CST) < wanted; ms++)
+		sleep_ms(1);
+	CHECK_EQ(*n, wanted);
+}
+
+/* Have them arm their timers, and see to it that there is time for that. */
+static void set_time(void)
+{
+	u64 timers = (u64)scene.users * scene.files * scene.per_tick * scene.ticks;
+	u64 due = (now() + SEC / 2 + REST + timers * 5 * US) / scene.tick * scene.tick;
+
+	wait_number(&s->nr_ready, scene.users + 1);
+	s->end = due + scene.ticks * scene.tick;
+	__atomic_store_n(&s->due, due, __ATOMIC_SEQ_CST);
+	wait_number(&s->nr_armed, scene.users);
+	CHECK(now() < due - REST);
+}
+
+/* Units of work a ns, of the counter. */
+static double rate(u64 begin, u64 end)
+{
+	u64 count;
+
+	sleep_until(begin);
+	begin = now();
+	count = __atomic_load_n(&s->count, __ATOMIC_RELAXED);
+	sleep_until(end);
+	count = __atomic_load_n(&s->count, __ATOMIC_RELAXED) - count;
+	return (double)count / (double)(now() - begin);
+}
+
+static struct outcome play(const struct scene *what, const struct cast *cast)
+{
+	struct outcome o = { 0 };
+	u64 timers;
+
+	scene = *what;
+	timers = (u64)scene.users * scene.files * scene.per_tick * scene.ticks;
+	begin(cast);
+	set_time();
+	o.share = rate(s->due - REST, s->due);
+	o.share = o.share ? rate(s->due, s->end) / o.share : 0;
+	end(cast);
+	if (s->nr_events) {
+		o.mean = (double)s->sum / (double)s->nr_events / US;
+		o.longest = (double)s->longest / US;
+	}
+	o.fired = timers ? (double)s->nr_fired / (double)timers : 0;
+	return o;
+}
+
+static struct outcome told(const struct scene *what, const struct cast *cast)
+{
+	struct outcome o = play(what, cast);
+
+	CHECK(s->nr_events > 0);
+	diag("%4llu us, %u x %4u, %-15s: late %7.1f us, at most %7.1f, %4llu events; fired %5.1f %%",
+	     what->tick / US, what->users, what->files, cast->name, o.mean, o.longest,
+	     s->nr_events, o.fired * 100);
+	return o;
+}
+
+/* The attackers may have to wait, but they are not stopped. */
+static void judge(const struct outcome *o, const struct outcome *measure)
+{
+	CHECK(o->mean <= measure->mean);
+	CHECK(o->longest <= measure->longest);
+	CHECK(o->fired > 0.1);
+}
+
+/* The victim is not later than that of timerfds. Returns what part of the timers fired. */
+static double late(const struct scene *what)
+{
+	struct outcome one = told(what, &preloaded), other = told(what, &periodic), measure;
+
+	told(what, &unread);
+	measure = told(what, &timerfd);
+	CHECK(!counted || (one.mean * US <= MEAN_MAX && other.mean * US <= MEAN_MAX));
+	if (what->users) {
+		judge(&one, &measure);
+		judge(&other, &measure);
+	}
+	return one.fired < other.fired ? one.fired : other.fired;
+}
+
+/* And the attackers, who have less than their share, get all of it. */
+static void all_in_time(const struct scene *what)
+{
+	CHECK(late(what) > 0.95);
+}
+
+/* The counter of another user gets its share. */
+static struct outcome shared_out(const struct scene *what)
+{
+	struct outcome o = play(what, &counts);
+
+	diag("%4llu us, %u x %4u, %u in a tick: the counter has %.3f of the CPU; fired %.1f %%",
+	     what->tick / US, what->users, what->files, what->per_tick, o.share, o.fired * 100);
+	CHECK(o.share >= SHARE);
+	return o;
+}
+
+/* ---- tests --------------------------------------------------------------------------- */
+
+#define COARSE_TICKS(u, f)	(&(struct scene){ u, f, 1, COARSE, 300, false })
+#define FINE_TICKS(u, f)	(&(struct scene){ u, f, 1, FINE, 1000, false })
+
+static void coarse_0(void)	{ late(COARSE_TICKS(0, 0)); }
+static void coarse_50(void)	{ all_in_time(COARSE_TICKS(1, 50)); }
+static void coarse_200(void)	{ late(COARSE_TICKS(1, 200)); }
+static void coarse_1000(void)	{ late(COARSE_TICKS(1, 1000)); }
+static void fine_0(void)	{ late(FINE_TICKS(0, 0)); }
+static void fine_4(void)	{ all_in_time(FINE_TICKS(1, 4)); }
+static void fine_16(void)	{ late(FINE_TICKS(1, 16)); }
+static void fine_64(void)	{ late(FINE_TICKS(1, 64)); }
+
+static void several_coarse(void) { late(COARSE_TICKS(8, 100)); }
+static void several_fine(void)	{ late(FINE_TICKS(8, 8)); }
+
+#define APART(u, f, tick, ticks) (&(struct scene){ u, f, 1, tick, ticks, true })
+
+static void apart_200(void)	{ late(APART(1, 200, COARSE, 300)); }
+static void apart_1000(void)	{ late(APART(1, 1000, COARSE, 300)); }
+static void apart_fine(void)	{ late(APART(1, 64, FINE, 1000)); }
+static void apart_several(void)	{ late(APART(8, 100, COARSE, 300)); }
+
+static void counter_beside_one(void)	{ shared_out(COARSE_TICKS(1, 1000)); }
+static void counter_beside_several(void) { shared_out(COARSE_TICKS(8, 100)); }
+static void counter_fine(void)	{ shared_out(FINE_TICKS(8, 8)); }
+
+/* More than a share of the CPU can do, in one file and in many. */
+static void no_escape(void)
+{
+	struct outcome one = shared_out(&(struct scene){ 1, 1, 10000, COARSE, 100, false });
+	struct outcome many = shared_out(&(struct scene){ 1, 1000, 10, COARSE, 100, false });
+
+	CHECK(one.fired < 0.95);
+	CHECK(many.fired <= 1.1 * one.fired);
+}
+
+static const struct test tests[] = {
+	{ coarse_0, "ticks of 1 ms, and no attacker" },
+	{ coarse_50, "50 files of another user with a timer in each tick of 1 ms" },
+	{ coarse_200, "200 files" },
+	{ coarse_1000, "1000 files" },
+	{ fine_0, "ticks of 100 us, and no attacker" },
+	{ fine_4, "4 files of another user with a timer in each tick of 100 us" },
+	{ fine_16, "16 files" },
+	{ fine_64, "64 files" },
+	{ several_coarse, "8 users, 100 files each, ticks of 1 ms" },
+	{ several_fine, "8 users, 8 files each, ticks of 100 us" },
+	{ apart_200, "200 files, each user in a cgroup of memory and CPU time" },
+	{ apart_1000, "1000 files, each user in a cgroup" },
+	{ apart_fine, "64 files, ticks of 100 us, each user in a cgroup" },
+	{ apart_several, "8 users, 100 files each, each user in a cgroup" },
+	{ counter_beside_one, "a task that counts, beside 1000 files" },
+	{ counter_beside_several, "a task that counts, beside 8 users" },
+	{ counter_fine, "a task that counts, beside 8 users, ticks of 100 us" },
+	{ no_escape, "as many timers in 1000 files as in one" },
+};
+
+/* Those whose numbers are arguments, or all. */
+static int run(int argc, char **argv)
+{
+	static struct test chosen[ARRAY_SIZE(tests)];
+	int n = 0;
+
+	for (int i = 1; i < argc; i++) {
+		u32 number = (u32)atoi(argv[i]);
+
+		if (number >= 1 && number <= ARRAY_SIZE(tests) && n < (int)ARRAY_SIZE(tests))
+			chosen[n++] = tests[number - 1];
+	}
+	return n ? run_tests(chosen, n) : run_tests(tests, ARRAY_SIZE(tests));
+}
+
+int main(int argc, char **argv)
+{
+	static const char limit[] = "/sys/module/twheel_chardev/parameters/max_user_files";
+	u32 was = 0;
+	int status;
+
+	counted = argc > 1 && !strcmp(argv[1], "counted");
+	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s == MAP_FAILED)
+		bail("mmap");
+	if (!access(limit, F_OK))
+		param_set("max_user_files", 2 * FILES_MAX, &was);
+	cpu = (int)sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	pin(0);
+	status = run(argc, argv);
+	if (was)
+		param_set("max_user_files", was, NULL);
+	return status;
+}

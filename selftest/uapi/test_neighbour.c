@@ -467,31 +467,41 @@ static struct outcome told(const struct scene *what, const struct cast *cast)
 	struct outcome o = play(what, cast);
 
 	CHECK(s->nr_events > 0);
-	diag("%4llu us, %u x %4u, %-15s: late %7.1f us, at most %7.1f, %4llu events; fired %5.1f %%",
+	diag("%4llu us, %u x %4u, %-15s: late %7.1f us, at most %7.1f; %4llu events; fired %3.0f %%",
 	     what->tick / US, what->users, what->files, cast->name, o.mean, o.longest,
 	     s->nr_events, o.fired * 100);
 	return o;
 }
 
-/* The attackers may have to wait, but they are not stopped. */
-static void judge(const struct outcome *o, const struct outcome *measure)
+static struct outcome on_time(const struct scene *what, const struct cast *cast)
 {
-	CHECK(o->mean <= measure->mean);
-	CHECK(o->longest <= measure->longest);
-	CHECK(o->fired > 0.1);
+	struct outcome o = told(what, cast);
+
+	CHECK(!counted || o.mean * US <= MEAN_MAX);
+	return o;
+}
+
+/* The attackers may have to wait, but they are not stopped. */
+static void judge(const char *victim, const struct outcome *o, const struct outcome *measure)
+{
+	bool good = CHECK(o->mean <= measure->mean);
+
+	good &= CHECK(o->longest <= measure->longest);
+	good &= CHECK(o->fired > 0.1);
+	if (!good)
+		diag("	of the victim that is %s", victim);
 }
 
 /* The victim is not later than that of timerfds. Returns what part of the timers fired. */
 static double late(const struct scene *what)
 {
-	struct outcome one = told(what, &preloaded), other = told(what, &periodic), measure;
+	struct outcome one = on_time(what, &preloaded), other = on_time(what, &periodic), measure;
 
 	told(what, &unread);
 	measure = told(what, &timerfd);
-	CHECK(!counted || (one.mean * US <= MEAN_MAX && other.mean * US <= MEAN_MAX));
 	if (what->users) {
-		judge(&one, &measure);
-		judge(&other, &measure);
+		judge("preloaded", &one, &measure);
+		judge("periodic", &other, &measure);
 	}
 	return one.fired < other.fired ? one.fired : other.fired;
 }
@@ -502,12 +512,21 @@ static void all_in_time(const struct scene *what)
 	CHECK(late(what) > 0.95);
 }
 
+/* An attacker whose work is in a single file. To that no timerfd compares. */
+static void one_file(void)
+{
+	const struct scene what = { 1, 1, 10000, COARSE, 60, false };
+
+	on_time(&what, &preloaded);
+	on_time(&what, &periodic);
+}
+
 /* The counter of another user gets its share. */
 static struct outcome shared_out(const struct scene *what)
 {
 	struct outcome o = play(what, &counts);
 
-	diag("%4llu us, %u x %4u, %u in a tick: the counter has %.3f of the CPU; fired %.1f %%",
+	diag("%4llu us, %u x %4u, %5u in a tick: the counter has %.3f of the CPU; fired %.1f %%",
 	     what->tick / US, what->users, what->files, what->per_tick, o.share, o.fired * 100);
 	CHECK(o.share >= SHARE);
 	return o;
@@ -541,11 +560,11 @@ static void counter_beside_one(void)	{ shared_out(COARSE_TICKS(1, 1000)); }
 static void counter_beside_several(void) { shared_out(COARSE_TICKS(8, 100)); }
 static void counter_fine(void)	{ shared_out(FINE_TICKS(8, 8)); }
 
-/* More than a share of the CPU can do, in one file and in many. */
+/* More than a share of the CPU can do, in many files and in one. */
 static void no_escape(void)
 {
-	struct outcome one = shared_out(&(struct scene){ 1, 1, 10000, COARSE, 100, false });
-	struct outcome many = shared_out(&(struct scene){ 1, 1000, 10, COARSE, 100, false });
+	struct outcome one = shared_out(&(struct scene){ 1, 1, 10000, COARSE, 60, false });
+	struct outcome many = shared_out(&(struct scene){ 1, 1000, 10, COARSE, 60, false });
 
 	CHECK(one.fired < 0.95);
 	CHECK(many.fired <= 1.1 * one.fired);
@@ -560,6 +579,7 @@ static const struct test tests[] = {
 	{ fine_4, "4 files of another user with a timer in each tick of 100 us" },
 	{ fine_16, "16 files" },
 	{ fine_64, "64 files" },
+	{ one_file, "one file with 10 000 timers in each tick of 1 ms" },
 	{ several_coarse, "8 users, 100 files each, ticks of 1 ms" },
 	{ several_fine, "8 users, 8 files each, ticks of 100 us" },
 	{ apart_200, "200 files, each user in a cgroup of memory and CPU time" },
@@ -569,7 +589,7 @@ static const struct test tests[] = {
 	{ counter_beside_one, "a task that counts, beside 1000 files" },
 	{ counter_beside_several, "a task that counts, beside 8 users" },
 	{ counter_fine, "a task that counts, beside 8 users, ticks of 100 us" },
-	{ no_escape, "as many timers in 1000 files as in one" },
+	{ no_escape, "10 000 timers in a tick, in one file and in 1000" },
 };
 
 /* Those whose numbers are arguments, or all. */

@@ -91,6 +91,11 @@ struct scene {
 /* What is played at the moment. */
 static struct scene scene;
 
+static u64 nr_timers(void)
+{
+	return (u64)scene.users * scene.files * scene.per_tick * scene.ticks;
+}
+
 /**
  * struct shared - what the tasks of a scene tell each other
  * @nr_ready:	how many have opened what they need
@@ -419,8 +424,7 @@ static void wait_number(u32 *n, u32 wanted)
 /* Have them arm their timers, and see to it that there is time for that. */
 static void set_time(void)
 {
-	u64 timers = (u64)scene.users * scene.files * scene.per_tick * scene.ticks;
-	u64 due = (now() + SEC / 2 + REST + timers * 5 * US) / scene.tick * scene.tick;
+	u64 due = (now() + SEC / 2 + REST + nr_timers() * 5 * US) / scene.tick * scene.tick;
 
 	wait_number(&s->nr_ready, scene.users + 1);
 	s->end = due + scene.ticks * scene.tick;
@@ -445,10 +449,8 @@ static double rate(u64 begin, u64 end)
 static struct outcome play(const struct scene *what, const struct cast *cast)
 {
 	struct outcome o = { 0 };
-	u64 timers;
 
 	scene = *what;
-	timers = (u64)scene.users * scene.files * scene.per_tick * scene.ticks;
 	begin(cast);
 	set_time();
 	o.share = rate(s->due - REST, s->due);
@@ -458,7 +460,7 @@ static struct outcome play(const struct scene *what, const struct cast *cast)
 		o.mean = (double)s->sum / (double)s->nr_events / US;
 		o.longest = (double)s->longest / US;
 	}
-	o.fired = timers ? (double)s->nr_fired / (double)timers : 0;
+	o.fired = nr_timers() ? (double)s->nr_fired / (double)nr_timers() : 0;
 	return o;
 }
 
@@ -467,7 +469,7 @@ static struct outcome told(const struct scene *what, const struct cast *cast)
 	struct outcome o = play(what, cast);
 
 	CHECK(s->nr_events > 0);
-	diag("%4llu us, %u x %4u, %-15s: late %7.1f us, at most %7.1f; %4llu events; fired %3.0f %%",
+	diag("%4llu us, %u x %4u, %-15s: late %7.1f us, at most %7.1f; %4llu events; fired %.0f %%",
 	     what->tick / US, what->users, what->files, cast->name, o.mean, o.longest,
 	     s->nr_events, o.fired * 100);
 	return o;

@@ -138,6 +138,7 @@ pid_t start_task(void (*fn)(int), int cpu, int arg)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(0);
+	nr_failed_checks = 0;
 	pin(cpu);
 	fn(arg);
 	fflush(stdout);

@@ -2,30 +2,29 @@
 /*
  * twheel.ko: bases, which are wheels with a clock, a lock and an interrupt.
  *
- * One hrtimer in soft mode drives a base. It is armed for the next tick that has
- * work and for no other: an empty base causes no interrupt. Its callback, a run,
- * expires what is due and arms it again.
+ * One hrtimer in soft mode drives a base with callbacks. It is armed for the next tick that
+ * has work and for no other: an empty base causes no interrupt. Its callback, a run,
+ * expires what is due and arms it again. The bases with a sink, which files have, are driven
+ * by the CPUs' dispatchers, see twheel_dispatch.h.
  *
  * Bounds
  *	a lock hold	64 list moves and expiries, or one callback
- *	a run		1 024 of these, or 200 us. Then the hrtimer is armed a little
- *			ahead, by the time that was used, so that tasks and the other
- *			softirqs get half of the CPU whatever is due here. A tick
- *			that is not finished is gone on with, never dropped.
- *	a CPU		the bases with a sink share one account on it, for whoever
- *			opens ten files has ten bases. A base without one is the
- *			kernel's own, and has an account of its own.
+ *	a run		1 024 of these, or 200 us and one callback. Then the hrtimer is armed
+ *			a little ahead, by the time that was used, so that tasks and the other
+ *			softirqs get half of the CPU whatever is due here. A tick that
+ *			is not finished is resumed, never dropped.
  *
  * Locking
- *	base->expiry_lock (PREEMPT_RT only)
+ *	expiry, of a base or a dispatcher (PREEMPT_RT only)
  *	  base->lock, raw, interrupts off
- *	    the hrtimer's own
+ *	    the dispatcher's lock, raw
+ *	      the hrtimer's own
  * Two bases are never locked at once. Nothing is called, woken or allocated under
  * base->lock, but a sink's expired().
  *
- * The hrtimer is only ever started under base->lock, and its callback never asks to
- * be restarted: forwarding an hrtimer that somebody else has just enqueued corrupts
- * the kernel's tree. It is never cancelled under base->lock: that would wait for a
+ * An hrtimer is only ever started under the lock of its base or dispatcher, and its callback
+ * never asks to be restarted: forwarding an hrtimer that somebody else has just enqueued
+ * corrupts the kernel's tree. It is never cancelled under that lock: that would wait for a
  * run that waits for the lock.
  *
  * There is nothing to do when a CPU goes off: the kernel moves its hrtimers, the run
@@ -43,6 +42,10 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
+#include <linux/rbtree.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/isolation.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
@@ -69,6 +72,14 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 #define DEFER_MIN_NS	(50 * NSEC_PER_USEC)
 /* What a run takes before it begins and after it has ended, about: its interrupt. */
 #define RUN_COST_NS	(10 * NSEC_PER_USEC)
+/* No debt is more, and so no pause longer than twice that. */
+#define DEBT_MAX_NS	(10 * NSEC_PER_MSEC)
+
+/*
+ * Memory that is charged to the caller's memory cgroup. Where that has no more the allocation
+ * fails, rather than kill somebody in it.
+ */
+#define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /* In the id of a timer's base: it is on its way from one base to another. */
 #define MIGRATING	BIT(31)
@@ -91,13 +102,24 @@ static_assert(sizeof(union timer_word) == sizeof_field(struct wheel_timer, word)
 
 /**
  * struct account - what runs have taken of a CPU
- * @ended:	when the last of them ended, in ns of CLOCK_MONOTONIC
- * @debt:	ns of CPU that they have used and not made up for by pausing
+ * @debt:	ns of CPU that they have used and that time has not repaid
+ * @since:	when that was so, in ns of CLOCK_MONOTONIC
  */
 struct account {
-	u64	ended;
 	u64	debt;
+	u64	since;
 };
+
+/* What a synchronous cancel sleeps on, on PREEMPT_RT. */
+struct expiry {
+#ifdef CONFIG_PREEMPT_RT
+	spinlock_t	lock;		/* held by a run */
+	atomic_t	waiters;
+#endif
+};
+
+struct twheel_user;
+struct dispatcher;
 
 /**
  * struct twheel_base - a wheel with a clock, a lock and an interrupt
@@ -110,16 +132,25 @@ struct account {
  * @forwarded:	jiffies when the wheel was told the time
  * @clock:	CLOCK_MONOTONIC or CLOCK_BOOTTIME
  * @in_run:	a run is under way and will arm the hrtimer when it ends
+ * @dead:	with a sink: it is being destroyed, and will not be queued any more
  * @worst:	most moves in a run, which ends after a little more than RUN_OPS
+ * @pass_moves:	with a sink: moves in the pass @pass
  * @sink:	who takes what expires, or NULL
  * @owner:	the sink's
- * @running:	the timer whose callback is running
  * @armed:	the tick the hrtimer is armed for, WHEEL_NEVER if it is not. Where
- *		work was put off this is a tick that is over
- * @account:	what its runs have taken, if it has no sink
+ *		work was put off this is a tick that is over. With a sink: the tick for
+ *		which the base was queued last
+ * @running:	the timer whose callback is running
+ * @account:	what its runs have taken
  * @hrtimer:	drives the base
- * @expiry_lock: held by a run, for cancel_sync() to sleep on
- * @waiters:	how many do
+ * @user:	whose it is
+ * @dispatcher:	where it is queued, or NULL. Guarded by that dispatcher's lock; only who
+ *		has @lock too may queue it
+ * @queued:	in an entry of a queue of @dispatcher
+ * @soft:	when it may be served, a time of the clock
+ * @key:	when it shall be
+ * @pass:	the beginning of the last pass that served it
+ * @expiry:	held by a run
  * @rearmed:	see struct twheel_stats, as the next three and @worst
  * @expired:	timers
  * @wakeups:	runs
@@ -134,17 +165,28 @@ struct twheel_base {
 	u32				forwarded;
 	u8				clock;
 	bool				in_run;
+	bool				dead;
 	u16				worst;
+	u16				pass_moves;
 	const struct twheel_sink	*sink;
-	struct twheel_timer		*running;
-	u64				armed;
 	void				*owner;
-	struct account			account;
-	struct hrtimer			hrtimer;
-#ifdef CONFIG_PREEMPT_RT
-	spinlock_t			expiry_lock;	/* held by a run */
-	atomic_t			waiters;
-#endif
+	u64				armed;
+	union {
+		struct {	/* with callbacks */
+			struct twheel_timer	*running;
+			struct account		account;
+			struct hrtimer		hrtimer;
+		};
+		struct {	/* with a sink */
+			struct twheel_user	*user;
+			struct dispatcher	*dispatcher;
+			struct rb_node		queued;
+			ktime_t			soft;
+			ktime_t			key;
+			u64			pass;
+		};
+	};
+	struct expiry			expiry;
 	u64				rearmed;
 	u64				expired;
 	u64				wakeups;
@@ -158,9 +200,6 @@ MODULE_PARM_DESC(tick_us, "tick of the CPUs' bases in us, 100 to 1000000 (defaul
 
 /* The bases for everybody; pointers, since modules share 8 KiB of per-CPU memory. */
 static DEFINE_PER_CPU(struct twheel_base *, cpu_base);
-
-/* What the runs of bases with a sink have taken. Only softirqs of the CPU touch it. */
-static DEFINE_PER_CPU(struct account, sink_account);
 
 /* The private bases that timers name by id. */
 static DEFINE_XARRAY_ALLOC(private_bases);
@@ -495,53 +534,133 @@ static __always_inline bool base_del(struct twheel_base *base, struct twheel_tim
 }
 
 /*
- * On PREEMPT_RT a run can be preempted, by one that cancels the very timer it is
- * running and would spin for ever. So that one sleeps on a lock that a run holds,
- * and which lends the run its priority.
+ * On PREEMPT_RT a task may preempt a run and cancel the timer whose callback it interrupted. If
+ * it waited by spinning, the run would never go on. So the task sleeps on a lock that the run
+ * holds, and lends the run its priority.
  */
 #ifdef CONFIG_PREEMPT_RT
-static void expiry_init(struct twheel_base *base)
+static void expiry_init(struct expiry *expiry)
 {
-	spin_lock_init(&base->expiry_lock);
+	spin_lock_init(&expiry->lock);
 }
 
-static void expiry_lock(struct twheel_base *base)
+static void expiry_lock(struct expiry *expiry)
 {
-	spin_lock(&base->expiry_lock);
+	spin_lock(&expiry->lock);
 }
 
-static void expiry_unlock(struct twheel_base *base)
+static void expiry_unlock(struct expiry *expiry)
 {
-	spin_unlock(&base->expiry_lock);
+	spin_unlock(&expiry->lock);
 }
 
-/* Between two callbacks: let those in who wait for the first. */
-static void expiry_yield(struct twheel_base *base)
+static bool expiry_has_waiters(const struct expiry *expiry)
 {
-	if (atomic_read(&base->waiters)) {
-		spin_unlock(&base->expiry_lock);
-		spin_lock(&base->expiry_lock);
-	}
+	return atomic_read(&expiry->waiters);
 }
 
-static void expiry_wait(struct twheel_base *base)
+/*
+ * Let those in who wait for what is over now. The run has said that it is over before: a waiter
+ * that finds it still going on would try again and again, with a lock that nobody holds and
+ * nobody lends a priority for.
+ */
+static void expiry_yield(struct expiry *expiry)
 {
-	atomic_inc(&base->waiters);
-	spin_lock_bh(&base->expiry_lock);
-	atomic_dec(&base->waiters);
-	spin_unlock_bh(&base->expiry_lock);
+	spin_unlock(&expiry->lock);
+	spin_lock(&expiry->lock);
+}
+
+static void expiry_announce(struct expiry *expiry, int waiters)
+{
+	if (expiry)
+		atomic_add(waiters, &expiry->waiters);
+}
+
+static void expiry_sleep(struct expiry *expiry)
+{
+	spin_lock_bh(&expiry->lock);
+	spin_unlock_bh(&expiry->lock);
 }
 #else
-static void expiry_init(struct twheel_base *base) { }
-static void expiry_lock(struct twheel_base *base) { }
-static void expiry_unlock(struct twheel_base *base) { }
-static void expiry_yield(struct twheel_base *base) { }
+static void expiry_init(struct expiry *expiry) { }
+static void expiry_lock(struct expiry *expiry) { }
+static void expiry_unlock(struct expiry *expiry) { }
+static void expiry_yield(struct expiry *expiry) { }
 
-static void expiry_wait(struct twheel_base *base)
+static bool expiry_has_waiters(const struct expiry *expiry)
+{
+	return false;
+}
+
+static void expiry_announce(struct expiry *expiry, int waiters) { }
+
+static void expiry_sleep(struct expiry *expiry)
 {
 	cpu_relax();
 }
 #endif
+
+/*
+ * Called in a loop by who waits until a run does no more what, under a lock of the run's, it is
+ * seen to do still. The first call only tells the run of the waiter, who then looks again:
+ *
+ *	run					waiter
+ *						lock: it does; unlock
+ *	lock: does it no more
+ *	nobody waits; next callback
+ *						one waiter more
+ *						lock: it does not: need not sleep
+ *
+ * Else the waiter would sleep until that next callback has returned. @told is NULL at first,
+ * and goes to expiry_wait_end() after the loop.
+ */
+static void expiry_wait(struct expiry *expiry, struct expiry **told)
+{
+	if (*told == expiry) {
+		expiry_sleep(expiry);
+		return;
+	}
+	expiry_announce(*told, -1);
+	expiry_announce(expiry, 1);
+	*told = expiry;
+}
+
+static void expiry_wait_end(struct expiry *told)
+{
+	expiry_announce(told, -1);
+}
+
+/* Time repays debts: in @parts ns of it one ns. */
+static void account_settle(struct account *account, u64 now, u32 parts)
+{
+	u64 gone = now > account->since ? now - account->since : 0;
+
+	account->debt -= min(account->debt, div_u64(gone, parts));
+	account->since = now;
+}
+
+static void account_charge(struct account *account, u64 used)
+{
+	account->debt = min_t(u64, account->debt + used, DEBT_MAX_NS);
+}
+
+/*
+ * Is it time to let others in? @used is how long this run has taken so far. What earlier runs
+ * took counts too until it is repaid: many short runs are no better than a long one.
+ */
+static bool account_is_over(const struct account *account, u64 used)
+{
+	return account->debt * 2 + used >= RUN_NS;
+}
+
+/*
+ * How often the task was switched out, where others may have the CPU in the middle of a run: on
+ * PREEMPT_RT, where a run is a task like others.
+ */
+static unsigned long nr_switches(void)
+{
+	return IS_ENABLED(CONFIG_PREEMPT_RT) ? current->nvcsw + current->nivcsw : 0;
+}
 
 /*
  * Call back for @timer, which is out of the wheel. Its memory may be gone when the
@@ -555,16 +674,21 @@ static void run_callback(struct twheel_base *base, struct twheel_timer *timer)
 	base->running = timer;
 	raw_spin_unlock_irq(&base->lock);
 	lockdep_call(timer, function);
-	expiry_yield(base);
 	raw_spin_lock_irq(&base->lock);
 	base->running = NULL;
+	if (expiry_has_waiters(&base->expiry)) {
+		raw_spin_unlock_irq(&base->lock);
+		expiry_yield(&base->expiry);
+		raw_spin_lock_irq(&base->lock);
+	}
 }
 
 /*
  * Call back for what is due at tick @now, HOLD_OPS operations at most. Each callback breaks
- * the lock hold. Returns the operations.
+ * the lock hold. Returns the operations, fewer if it is @until by local_clock(): that is quicker
+ * read than the clock that judges, and so can be after each callback.
  */
-static u32 run_callbacks(struct twheel_base *base, u64 now)
+static u32 run_callbacks(struct twheel_base *base, u64 now, u64 until)
 	__must_hold(&base->lock)
 {
 	struct wheel_timer *queue;
@@ -579,13 +703,14 @@ static u32 run_callbacks(struct twheel_base *base, u64 now)
 			trace_expired(base, &timer, 1);
 		base->expired++;
 		run_callback(base, timer);
+		if ((s64)(local_clock() - until) >= 0)
+			break;
 	}
 	return HOLD_OPS - left;
 }
 
 /* Hand the sink what is due at tick @now, a lock hold's worth. Returns the operations. */
 static u32 run_sink(struct twheel_base *base, u64 now)
-	__must_hold(&base->lock)
 {
 	struct twheel_timer *batch[TWHEEL_SINK_MAX];
 	u32 left = HOLD_OPS, nr = 0, more;
@@ -602,25 +727,14 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 	if (nr)
 		base->sink->expired(base, batch, nr);
 	base->expired += nr;
-	raw_spin_unlock_irq(&base->lock);
-	raw_spin_lock_irq(&base->lock);
 	return HOLD_OPS - left;
 }
 
-/*
- * Is it time to let others in? @used is how long this run has taken. What earlier
- * runs took counts too until as much time has gone by without one: many short runs
- * are no better than a long one.
- */
-static bool run_is_over(const struct account *account, u32 ops, u64 used)
-{
-	return ops >= RUN_OPS || account->debt + used >= RUN_NS;
-}
-
 /* Expire what is due. Returns false if it was too much for one run. */
-static bool run_due(struct twheel_base *base, const struct account *account, u64 begin)
+static bool run_due(struct twheel_base *base, u64 begin)
 	__must_hold(&base->lock)
 {
+	u64 until = local_clock() + RUN_NS - min_t(u64, base->account.debt * 2, RUN_NS);
 	u64 time = begin;
 	u32 ops = 0;
 
@@ -630,68 +744,59 @@ static bool run_due(struct twheel_base *base, const struct account *account, u64
 		if (!wheel_due(&base->wheel, now))
 			return true;
 		/* Whatever came before, a run gets something done. */
-		if (ops && run_is_over(account, ops, time - begin))
+		if (ops && (ops >= RUN_OPS || account_is_over(&base->account, time - begin)))
 			return false;
-		ops += base->sink ? run_sink(base, now) : run_callbacks(base, now);
+		ops += run_callbacks(base, now, until);
 		time = ktime_get_ns();
 	}
 }
 
-static void run_begin(struct twheel_base *base, struct account *account, u64 begin)
+static void run_begin(struct twheel_base *base, u64 begin)
 {
-	u64 paused = begin - account->ended;
-
 	lockdep_assert_held(&base->lock);
-	account->debt = account->debt > paused ? account->debt - paused : 0;
+	account_settle(&base->account, begin, 2);
 	base->in_run = true;
 	base->armed = WHEEL_NEVER;
 	base->wakeups++;
 }
 
-static void run_end(struct twheel_base *base, struct account *account, u64 begin, bool finished)
+/* On PREEMPT_RT, where others have had the CPU in between, the time was not the run's. */
+static void run_end(struct twheel_base *base, u64 begin, unsigned long switches, bool finished)
 {
+	u64 now = ktime_get_ns(), used = nr_switches() == switches ? now - begin : 0;
+
 	lockdep_assert_held(&base->lock);
-	account->ended = ktime_get_ns();
-	account->debt += account->ended - begin + RUN_COST_NS;
+	account_settle(&base->account, now, 2);
+	account_charge(&base->account, used + RUN_COST_NS);
 	base->in_run = false;
-	if (finished && account->debt < RUN_NS)
+	if (finished && !account_is_over(&base->account, 0))
 		base_arm(base);
 	else
-		base_defer(base, max_t(u64, account->debt, DEFER_MIN_NS));
-}
-
-/* Wake those who wait for what was expired. That takes time too, as many as they may be. */
-static void run_wake(struct twheel_base *base)
-	__must_hold(&base->lock)
-{
-	raw_spin_unlock_irq(&base->lock);
-	base->sink->wake(base);
-	raw_spin_lock_irq(&base->lock);
+		base_defer(base, max_t(u64, base->account.debt * 2, DEFER_MIN_NS));
 }
 
 /* The callback of a base's hrtimer. The kernel sees to it that one runs at a time. */
 static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 {
 	struct twheel_base *base = container_of(hrtimer, struct twheel_base, hrtimer);
-	struct account *account = base->sink ? this_cpu_ptr(&sink_account) : &base->account;
-	u64 begin = ktime_get_ns(), expired, moves;
+	unsigned long switches = nr_switches();
+	u64 begin = ktime_get_ns(), moves;
 	bool finished;
 
-	expiry_lock(base);
+	expiry_lock(&base->expiry);
 	raw_spin_lock_irq(&base->lock);
-	expired = base->expired;
 	moves = base->wheel.moves;
-	run_begin(base, account, begin);
-	finished = run_due(base, account, begin);
-	if (base->sink && base->expired != expired)
-		run_wake(base);
-	run_end(base, account, begin, finished);
+	run_begin(base, begin);
+	finished = run_due(base, begin);
+	run_end(base, begin, switches, finished);
 	moves = base->wheel.moves - moves;
 	base->worst = max_t(u64, base->worst, min_t(u64, moves, U16_MAX));
 	raw_spin_unlock_irq(&base->lock);
-	expiry_unlock(base);
+	expiry_unlock(&base->expiry);
 	return HRTIMER_NORESTART;
 }
+
+#include "twheel_dispatch.h"
 
 /*
  * The base @timer belongs to at the moment, which may be moving from one CPU's to another's.
@@ -1019,13 +1124,15 @@ EXPORT_SYMBOL_GPL(twheel_try_cancel);
 
 static int cancel_and_wait(struct twheel_timer *timer)
 {
+	struct expiry *told = NULL;
 	struct twheel_base *base;
 	int ret;
 
 	WARN_ON_ONCE(in_hardirq());
 	lockdep_wait(timer);
 	while ((ret = try_cancel(timer, &base)) < 0)
-		expiry_wait(base);
+		expiry_wait(&base->expiry, &told);
+	expiry_wait_end(told);
 	return ret;
 }
 
@@ -1425,7 +1532,10 @@ EXPORT_SYMBOL_GPL(twheel_lock);
 void twheel_unlock(struct twheel_base *base, unsigned long flags)
 	__releases(&base->lock)
 {
-	base_arm(base);
+	if (base->sink)
+		base_enter(base, 0);
+	else
+		base_arm(base);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 }
 EXPORT_SYMBOL_GPL(twheel_unlock);
@@ -1533,7 +1643,8 @@ int twheel_configure(struct twheel_base *base, const struct twheel_config *confi
 		return -EINVAL;
 	if (base->wheel.added)
 		return -EBUSY;
-	hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
+	if (!base->sink)
+		hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
 
 	raw_spin_lock_irqsave(&base->lock, flags);
 	base->clock = config->clock;
@@ -1549,10 +1660,12 @@ EXPORT_SYMBOL_GPL(twheel_configure);
 static int base_init(struct twheel_base *base, const struct twheel_config *config)
 {
 	raw_spin_lock_init(&base->lock);
-	expiry_init(base);
+	expiry_init(&base->expiry);
 	base->armed = WHEEL_NEVER;
 	base->sink = config->sink;
 	base->owner = config->owner;
+	if (config->sink)
+		base->user = config->user ?: nobody;
 	return twheel_configure(base, config);
 }
 
@@ -1577,15 +1690,11 @@ static void base_free(struct twheel_base *base)
  */
 struct twheel_base *twheel_create(const struct twheel_config *config)
 {
-	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 	struct twheel_base *base;
 	int err;
 
-	/*
-	 * Not kvzalloc(): it would round 36 KiB up to 64. Where the cgroup has no more this
-	 * fails, rather than kill somebody in it.
-	 */
-	base = __vmalloc(sizeof(*base), gfp | __GFP_ZERO);
+	/* Not kvzalloc(): it would round 36 KiB up to 64. */
+	base = __vmalloc(sizeof(*base), GFP_CHARGED | __GFP_ZERO);
 	if (!base)
 		return ERR_PTR(-ENOMEM);
 	err = base_init(base, config);
@@ -1596,7 +1705,7 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 		vfree(base);
 		return ERR_PTR(err);
 	}
-	err = list_private_base(base, gfp);
+	err = list_private_base(base, GFP_CHARGED);
 	if (err) {
 		base_free(base);
 		return ERR_PTR(err);
@@ -1632,13 +1741,26 @@ static unsigned int base_take(struct twheel_base *base, struct twheel_timer **ti
 	return nr;
 }
 
+static struct twheel_timer *base_running(struct twheel_base *base)
+{
+	struct twheel_timer *running;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&base->lock, flags);
+	running = base->running;
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return running;
+}
+
 /* Wait until the callback that is running now, if any, has returned. */
 static void base_wait(struct twheel_base *base)
 {
-	struct twheel_timer *running = READ_ONCE(base->running);
+	struct twheel_timer *running = base->sink ? NULL : base_running(base);
+	struct expiry *told = NULL;
 
-	while (running && READ_ONCE(base->running) == running)
-		expiry_wait(base);
+	while (running && base_running(base) == running)
+		expiry_wait(&base->expiry, &told);
+	expiry_wait_end(told);
 }
 
 static bool base_is_quiet(struct twheel_base *base)
@@ -1647,7 +1769,7 @@ static bool base_is_quiet(struct twheel_base *base)
 	bool quiet;
 
 	raw_spin_lock_irqsave(&base->lock, flags);
-	quiet = !base->running && !wheel_nr(&base->wheel);
+	quiet = (base->sink || !base->running) && !wheel_nr(&base->wheel);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return quiet;
 }
@@ -1695,9 +1817,11 @@ static void base_stop(struct twheel_base *base)
 {
 	struct twheel_timer *timer;
 
-	hrtimer_cancel(&base->hrtimer);
-	if (base->sink)
+	if (base->sink) {
+		base_leave_all(base);
 		return;
+	}
+	hrtimer_cancel(&base->hrtimer);
 	timer = base_first(base);
 	WARN(timer, "%llu timers still armed, one of %ps\n", wheel_nr(&base->wheel),
 	     timer ? timer->function : NULL);
@@ -1780,6 +1904,8 @@ static int __init twheel_init_module(void)
 	task_queue = alloc_workqueue("twheel", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!task_queue)
 		return -ENOMEM;
+	if (dispatchers_create())
+		goto destroy_queue;
 	for_each_possible_cpu(cpu) {
 		struct twheel_base *base;
 
@@ -1797,6 +1923,8 @@ static int __init twheel_init_module(void)
 
 free_bases:
 	free_cpu_bases();
+	dispatchers_free();
+destroy_queue:
 	destroy_workqueue(task_queue);
 	return -ENOMEM;
 }
@@ -1805,6 +1933,7 @@ static void __exit twheel_exit_module(void)
 {
 	debugfs_end();
 	free_cpu_bases();
+	dispatchers_free();
 	destroy_workqueue(task_queue);
 	WARN_ON(atomic_read(&nr_private));
 	xa_destroy(&private_bases);

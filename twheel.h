@@ -37,6 +37,7 @@
 #include "wheel_types.h"
 
 struct twheel_base;
+struct twheel_user;
 
 /* What a tick may be, in ns. The default is TWHEEL_TICK_NS. */
 #define TWHEEL_TICK_MIN_NS	(100 * NSEC_PER_USEC)
@@ -123,6 +124,8 @@ struct twheel_sink {
  *		NSEC_PER_SEC
  * @sink:	NULL for callbacks
  * @owner:	the sink's, see twheel_owner()
+ * @user:	with a sink: whose base it is. The bases of one user have one part of a CPU
+ *		together, see twheel_user_create(). NULL: nobody's in particular
  */
 struct twheel_config {
 	clockid_t			clock;
@@ -130,6 +133,7 @@ struct twheel_config {
 	u64				slack_ns;
 	const struct twheel_sink	*sink;
 	void				*owner;
+	struct twheel_user		*user;
 };
 
 /**
@@ -329,6 +333,8 @@ static inline u64 twheel_task_overruns(const struct twheel_task *task)
 	return READ_ONCE(task->overruns);
 }
 
+struct twheel_user *twheel_user_create(void);
+void twheel_user_destroy(struct twheel_user *user);
 struct twheel_base *twheel_create(const struct twheel_config *config);
 int twheel_configure(struct twheel_base *base, const struct twheel_config *config);
 void twheel_destroy(struct twheel_base *base);

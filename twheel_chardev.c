@@ -113,10 +113,12 @@ static_assert(sizeof(struct bounce) <= 4096);
  * @uid:	who
  * @nr_files:	how many
  * @nr_pages:	pages of slots in all of these
+ * @user:	whose part of each CPU their wheels have
  */
 struct opener {
 	struct hlist_node	node;
 	kuid_t			uid;
+	struct twheel_user	*user;
 	unsigned int		nr_files;
 	atomic_long_t		nr_pages;
 };
@@ -211,26 +213,61 @@ static struct opener *opener_find(kuid_t uid)
 	return NULL;
 }
 
+static void opener_free(struct opener *opener)
+{
+	if (opener)
+		twheel_user_destroy(opener->user);
+	kfree(opener);
+}
+
+static struct opener *opener_new(kuid_t uid)
+{
+	struct opener *opener = kzalloc(sizeof(*opener), GFP_CHARGED);
+
+	if (!opener)
+		return NULL;
+	opener->uid = uid;
+	opener->user = twheel_user_create();
+	if (opener->user)
+		return opener;
+	kfree(opener);
+	return NULL;
+}
+
+/*
+ * Count a file of the one who has @uid. If they have none yet, @fresh is for them, and *@fresh
+ * becomes NULL; without it that is refused.
+ */
+static struct opener *opener_count(kuid_t uid, struct opener **fresh)
+{
+	struct opener *opener;
+
+	mutex_lock(&openers_lock);
+	opener = opener_find(uid);
+	if (!opener && *fresh) {
+		opener = *fresh;
+		*fresh = NULL;
+		hash_add(openers, &opener->node, __kuid_val(uid));
+	}
+	if (opener)
+		opener->nr_files++;
+	mutex_unlock(&openers_lock);
+	return opener;
+}
+
 /* The one who has @uid opens a file. NULL if there is no memory. */
 static struct opener *opener_get(kuid_t uid)
 {
-	struct opener *opener, *fresh;
+	struct opener *fresh = NULL, *opener = opener_count(uid, &fresh);
 
+	if (opener)
+		return opener;
 	/* Not under the lock: where memory is scarce others need not wait for it. */
-	fresh = kzalloc(sizeof(*fresh), GFP_CHARGED);
+	fresh = opener_new(uid);
 	if (!fresh)
 		return NULL;
-	mutex_lock(&openers_lock);
-	opener = opener_find(uid);
-	if (!opener) {
-		opener = fresh;
-		fresh = NULL;
-		opener->uid = uid;
-		hash_add(openers, &opener->node, __kuid_val(uid));
-	}
-	opener->nr_files++;
-	mutex_unlock(&openers_lock);
-	kfree(fresh);
+	opener = opener_count(uid, &fresh);
+	opener_free(fresh);
 	return opener;
 }
 
@@ -240,7 +277,7 @@ static void opener_put(struct opener *opener)
 	if (!--opener->nr_files) {
 		WARN_ON(atomic_long_read(&opener->nr_pages));
 		hash_del(&opener->node);
-		kfree(opener);
+		opener_free(opener);
 	}
 	mutex_unlock(&openers_lock);
 }
@@ -1356,13 +1393,14 @@ static int file_alloc(struct file_wheel *file)
 	file->bounce = kmalloc(sizeof(*file->bounce), GFP_CHARGED);
 	if (!file->bounce)
 		goto free_tables;
-	file->base = twheel_create(&file->config);
-	if (IS_ERR(file->base))
-		goto free_bounce;
 	file->opener = opener_get(current_uid());
-	if (file->opener)
+	if (!file->opener)
+		goto free_bounce;
+	file->config.user = file->opener->user;
+	file->base = twheel_create(&file->config);
+	if (!IS_ERR(file->base))
 		return 0;
-	twheel_destroy(file->base);
+	opener_put(file->opener);
 free_bounce:
 	kfree(file->bounce);
 free_tables:

@@ -49,6 +49,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
+#include <linux/timex.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -204,6 +205,9 @@ static DEFINE_PER_CPU(struct twheel_base *, cpu_base);
 /* The private bases that timers name by id. */
 static DEFINE_XARRAY_ALLOC(private_bases);
 static atomic_t nr_private = ATOMIC_INIT(0);
+
+/* By how much get_cycles() advances in RUN_NS, about; 0 if it does not. */
+static unsigned long run_cycles;
 
 /* Where the functions of tasks are called that want task context. */
 static struct workqueue_struct *task_queue;
@@ -645,12 +649,12 @@ static void account_charge(struct account *account, u64 used)
 }
 
 /*
- * Is it time to let others in? @used is how long this run has taken so far. What earlier runs
- * took counts too until it is repaid: many short runs are no better than a long one.
+ * Is it time to let others in? What earlier runs took counts until it is repaid: many short
+ * runs are no better than a long one.
  */
-static bool account_is_over(const struct account *account, u64 used)
+static bool account_is_over(const struct account *account)
 {
-	return account->debt * 2 + used >= RUN_NS;
+	return account->debt * 2 >= RUN_NS;
 }
 
 /*
@@ -684,11 +688,26 @@ static void run_callback(struct twheel_base *base, struct twheel_timer *timer)
 }
 
 /*
- * Call back for what is due at tick @now, HOLD_OPS operations at most. Each callback breaks
- * the lock hold. Returns the operations, fewer if it is @until by local_clock(): that is quicker
- * read than the clock that judges, and so can be after each callback.
+ * A clock to be looked at after each callback, which ktime_get() is too slow for: the
+ * processor's counter. It has a pace of its own, and need not be exact: when it says that a run
+ * is over, ktime_get() judges.
  */
-static u32 run_callbacks(struct twheel_base *base, u64 now, u64 until)
+static unsigned long run_clock(void)
+{
+	return likely(run_cycles) ? get_cycles() : local_clock();
+}
+
+/* What it shows after @ns, at most RUN_NS. */
+static unsigned long run_clock_after(u64 ns)
+{
+	return run_clock() + (run_cycles ? div_u64(run_cycles * ns, RUN_NS) : ns);
+}
+
+/*
+ * Call back for what is due at tick @now, HOLD_OPS operations at most. Each callback breaks
+ * the lock hold. Returns the operations, fewer if it is @until by run_clock().
+ */
+static u32 run_callbacks(struct twheel_base *base, u64 now, unsigned long until)
 	__must_hold(&base->lock)
 {
 	struct wheel_timer *queue;
@@ -703,7 +722,7 @@ static u32 run_callbacks(struct twheel_base *base, u64 now, u64 until)
 			trace_expired(base, &timer, 1);
 		base->expired++;
 		run_callback(base, timer);
-		if ((s64)(local_clock() - until) >= 0)
+		if ((long)(run_clock() - until) >= 0)
 			break;
 	}
 	return HOLD_OPS - left;
@@ -734,19 +753,18 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 static bool run_due(struct twheel_base *base, u64 begin)
 	__must_hold(&base->lock)
 {
-	u64 until = local_clock() + RUN_NS - min_t(u64, base->account.debt * 2, RUN_NS);
-	u64 time = begin;
+	u64 time = begin, room = RUN_NS - min_t(u64, base->account.debt * 2, RUN_NS);
 	u32 ops = 0;
 
 	for (;;) {
-		u64 now = base_tick(base, base_from_mono(base, time));
+		u64 now = base_tick(base, base_from_mono(base, time)), used = time - begin;
 
 		if (!wheel_due(&base->wheel, now))
 			return true;
 		/* Whatever came before, a run gets something done. */
-		if (ops && (ops >= RUN_OPS || account_is_over(&base->account, time - begin)))
+		if (ops && (ops >= RUN_OPS || used >= room))
 			return false;
-		ops += run_callbacks(base, now, until);
+		ops += run_callbacks(base, now, run_clock_after(room - min(room, used)));
 		time = ktime_get_ns();
 	}
 }
@@ -769,7 +787,7 @@ static void run_end(struct twheel_base *base, u64 begin, unsigned long switches,
 	account_settle(&base->account, now, 2);
 	account_charge(&base->account, used + RUN_COST_NS);
 	base->in_run = false;
-	if (finished && !account_is_over(&base->account, 0))
+	if (finished && !account_is_over(&base->account))
 		base_arm(base);
 	else
 		base_defer(base, max_t(u64, base->account.debt * 2, DEFER_MIN_NS));
@@ -1889,6 +1907,22 @@ static void free_cpu_bases(void)
 	}
 }
 
+static void __init calibrate(void)
+{
+	u64 begin, time;
+	cycles_t cycles;
+
+	preempt_disable();
+	begin = ktime_get_ns();
+	cycles = get_cycles();
+	do {
+		time = ktime_get_ns() - begin;
+	} while (time < RUN_NS);
+	cycles = get_cycles() - cycles;
+	preempt_enable();
+	run_cycles = div64_u64((u64)cycles * RUN_NS, time);
+}
+
 static int __init twheel_init_module(void)
 {
 	struct twheel_config config = {
@@ -1901,6 +1935,7 @@ static int __init twheel_init_module(void)
 		pr_err("tick_us=%u is not in 100 to 1000000\n", tick_us);
 		return -EINVAL;
 	}
+	calibrate();
 	task_queue = alloc_workqueue("twheel", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!task_queue)
 		return -ENOMEM;

@@ -439,7 +439,7 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 
 	account_settle(&d->account, now, 2);
 	account_settle(&share->account, now, parts);
-	if (!account_is_over(&d->account, 0) || !account_is_over(&share->account, 0))
+	if (!account_is_over(&d->account) || !account_is_over(&share->account))
 		return 0;
 	return max_t(u64, DEFER_MIN_NS, min(d->account.debt * 2, share->account.debt * parts));
 }

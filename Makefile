@@ -28,6 +28,7 @@ install: modules_install udev_install user_install
 
 # Kbuild's own depmod wants a System.map.
 modules_install: modules
+	@$(staged) scripts/deps.sh install
 	@$(kbuild) INSTALL_MOD_PATH="$(DESTDIR)" modules_install
 	@$(staged) depmod "$$(bash -c '. scripts/lib.sh && kernel_release')"
 
@@ -51,6 +52,7 @@ user_install: lib command man
 
 # What install puts there, whatever that is.
 uninstall:
+	@$(staged) scripts/deps.sh install
 	@scripts/uninstall.sh
 
 tools:

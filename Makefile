@@ -92,6 +92,7 @@ deb:
 
 deb-check:
 	@scripts/deb-check.sh
+	@scripts/bare-check.sh
 
 demo:
 	@scripts/demo.sh
@@ -152,7 +153,8 @@ help:
 	@echo 'make man              the manual pages, in build/man'
 	@echo 'make htmldocs         the comments of the code as HTML, in build/htmldocs'
 	@echo 'make deb              Debian packages, in build/deb'
-	@echo 'make deb-check        install them into a Debian 12, boot that, and use them; needs root'
+	@echo 'make deb-check        install them into a Debian 12, boot that, and use them; and the tests in a'
+	@echo '                      bare Debian 12; needs root'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'
 	@echo 'make command          twheel(1), in build/tools'

@@ -29,8 +29,10 @@ BUILTINS = set("""
     type typeset ulimit umask unalias unset wait""".split())
 # Functions whose arguments are no commands of this machine.
 ELSEWHERE = {"inside", "packages"}
-# Called only where they are there.
+# Called only where they are there, or by callers who list them.
 OPTIONAL = {
+    ("scripts/qemu.sh", "qemu-system-aarch64"): "with ARCH=, as matrix.sh does",
+    ("scripts/qemu.sh", "qemu-system-s390x"): "with ARCH=, as matrix.sh does",
     ("scripts/lib.sh", "sudo"): "as_root says what to do without",
     ("scripts/uninstall.sh", "udevadm"): "where systemd runs",
     ("udev/activate", "systemd-sysusers"): "where systemd runs",
@@ -213,11 +215,13 @@ class Tree:
             self.perhaps(node, line, rest[:6] if first in HANDS_ON else [w for w in rest if w.startswith("/")])
 
     def perhaps(self, node, line, words):
-        """Commands, of these words, that others call."""
+        """The command, among these words, that others call; those after it are its arguments."""
         for word in words:
             if re.fullmatch(r"(/usr)?/s?bin/[\w.+-]+|[a-z][\w.+-]+", word) and word not in self.functions | BUILTINS \
                     and shutil.which(word, path=PATH):
                 node.calls.append((line, word))
+                if word not in HANDS_ON:
+                    break
 
     def make(self, node, words):
         where = next((words[i + 1] for i, w in enumerate(words[:-1]) if w == "-C"), None)

@@ -28,6 +28,7 @@ install: modules_install udev_install user_install
 
 # Kbuild's own depmod wants a System.map.
 modules_install: modules
+	@$(staged) scripts/deps.sh install
 	@$(kbuild) INSTALL_MOD_PATH="$(DESTDIR)" modules_install
 	@$(staged) depmod "$$(bash -c '. scripts/lib.sh && kernel_release')"
 
@@ -51,6 +52,7 @@ user_install: lib command man
 
 # What install puts there, whatever that is.
 uninstall:
+	@$(staged) scripts/deps.sh install
 	@scripts/uninstall.sh
 
 tools:
@@ -90,6 +92,7 @@ deb:
 
 deb-check:
 	@scripts/deb-check.sh
+	@scripts/bare-check.sh
 
 demo:
 	@scripts/demo.sh
@@ -150,7 +153,8 @@ help:
 	@echo 'make man              the manual pages, in build/man'
 	@echo 'make htmldocs         the comments of the code as HTML, in build/htmldocs'
 	@echo 'make deb              Debian packages, in build/deb'
-	@echo 'make deb-check        install them into a Debian 12, boot that, and use them; needs root'
+	@echo 'make deb-check        install them into a Debian 12, boot that, and use them; and the tests in a'
+	@echo '                      bare Debian 12; needs root'
 	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
 	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'
 	@echo 'make command          twheel(1), in build/tools'

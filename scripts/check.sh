@@ -3,129 +3,177 @@
 # check.sh [fast]: every test; fast leaves out the virtual machines. Ends with the
 # line "N passed, N failed". tap.awk says what counts.
 #
-# OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz in each kernel, can be set.
+#	ONLY=s		some of the suites, of those at the end of this file
+#	JOBS=n		how many at a time: one more than there are CPUs, since most sleep now and then
+#	OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz in each kernel, can be set
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
-: "${OPERATIONS:=10000000}" "${FUZZ:=8}"
+: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${JOBS:=$(($(nproc) + 1))}"
 log=build/check
 . scripts/suite.sh
 
-selftest() {
-	local run=build/qemu/selftest.run tests kmods names
-	local examples=(build/examples/{epoll,libevent,libuv,liburing,rust,echo_timerfd,echo_twheel})
+# What the other suites use is built first, so that no two of them build the same.
+build() {
+	point "the library, the command and the manual pages build" quiet make -s -j2 lib command man || return
+	point "and the modules" modules CONFIG_TWHEEL_SELFTEST=m || return
+	point "and the tests of libtwheel" quiet make -j2 -C selftest/lib all checks || return
+	[ -z "$machines" ] || build_guest
+}
 
-	point "the modules build" modules CONFIG_TWHEEL_SELFTEST=m || return
-	point "the selftests build" quiet make -C selftest/uapi || return
-	point "and those of 32 bits" quiet make -C selftest/uapi CFLAGS='-O2 -g -m32' \
+build_guest() {
+	point "and the selftests" quiet make -j2 -C selftest/uapi || return
+	point "and those of 32 bits" quiet make -j2 -C selftest/uapi CFLAGS='-O2 -g -m32' \
 		O="$top/build/uapi32" SUFFIX=32 || return
-	point "and those of libtwheel" quiet make -C selftest/lib || return
-	point "and twheel(1)" quiet make -C tools/twheel || return
-	point "and the examples" quiet make -C examples guest || return
-	mapfile -t tests < <(uapi build/uapi; uapi build/uapi32
-		find build/libtest/plain -name 'test_*' -executable | sort
-		echo build/libtest/plain/step; echo selftest/lib/guest_command.sh
-		echo build/examples/test_echo; echo selftest/examples/alarms.sh
-		echo selftest/uapi/debugfs.sh)
-	names=" ${tests[*]##*/} "
-	names=${names/ alarms.sh / alarms.sh,epoll,libevent,libuv,liburing,rust,asyncio }
-	names=${names/ test_stress / test_stress,$OPERATIONS }
-	names=${names/ test_fuzz / test_fuzz,$FUZZ }
-	mapfile -t kmods < <(find selftest/kmod -name '*.ko' 2>/dev/null | sort)
-	mkdir -p build/qemu
-	cat >$run <<-END
-		mode=selftest
-		suites='sessions hotplug suspend'
-		seconds=300
-		tests='$names'
-		kmods='${kmods[*]##*/}'
+	point "and the examples" quiet make -j2 -C examples guest || return
+	point "and those of failing allocations" quiet make -C selftest/uml
+}
+
+build_uml() {
+	local kernel
+
+	kernel=$(scripts/uml-kernel.sh) || return
+	point "the modules build for user-mode Linux" modules_for "$kernel" "$top/build/uml/src" \
+		ARCH=um SUBARCH=x86_64 KCFLAGS=-Werror
+}
+
+# after NAME: wait for that suite, which is earlier in the list. If it did not build there is
+# nothing to test. The time of the suite that waits begins then.
+after() {
+	local status
+
+	while [ ! -e "$log/$1.status" ]; do
+		sleep 0.2
+	done
+	read -r status _ <"$log/$1.status"
+	began=$SECONDS
+	[ "$status" = 0 ]
+}
+
+# The machines. Each is a suite that boots one, in QEMU or in user-mode Linux, and they run beside
+# each other: what sleeps in one leaves the CPUs to the other ones. So a machine has no more to
+# do than takes it a minute alone, or is one test that does. The modules are loaded and unloaded
+# many times in one of each kind.
+
+# The callers of 32 bits. They come in by compat_ptr_ioctl(), and behind that is the same code:
+# those programs are here that try each call and each structure. The other ones, of what happens
+# later and to whom, would see nothing that they do not see with 64 bits; `make matrix` and `make
+# debug` run them all.
+uapi32() { uapi build/uapi32 | grep -vE '/test_(bounds|fires|kill|life|poll|settime|trace)32$'; }
+
+# nth N OF: each OF-th line, from the N-th on
+nth() { awk -v n="$1" -v of="$2" 'NR % of == n % of'; }
+
+# run_file TESTS KMODS SUITES CYCLES: what the machine does. Tests and modules are paths, with
+# arguments if they need some: PATH[,ARGUMENT...].
+run_file() {
+	cat <<-END
+		mode=selftest seconds=300 cycles=$4 suites='$3'
+		tests='
+		$(bare "$1")
+		'
+		kmods='$(bare "$2")'
 		export TWHEEL_BACKEND=kernel
 	END
-	point "the machine's verdict" scripts/boot.sh selftest 600 $run \
-		twheel.ko twheel_chardev.ko samples/twheel_sessions.ko \
-		build/uapi/suspend build/tools/twheel selftest/lib/tap.sh "${examples[@]}" build/examples/python/* "${tests[@]}" "${kmods[@]}"
+}
+
+# shellcheck disable=SC2086 # words
+bare() { printf '%s\n' $1 | sed 's|^[^,]*/||'; }
+
+# qemu SECONDS TESTS KMODS SUITES CYCLES [FILE...]: the machine of the suite that called, with
+# FILEs that the tests need.
+qemu() {
+	local name=${FUNCNAME[1]#qemu_} seconds=$1
+
+	after build || return
+	mkdir -p build/qemu
+	run_file "${@:2:4}" | sed -e "s/^test_stress\$/&,$OPERATIONS/; s/^test_fuzz\$/&,$FUZZ/" \
+		-e 's/^test_neighbour$/&,counted/' \
+		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' >"build/qemu/$name.run"
+	# shellcheck disable=SC2086 # words
+	point "the machine's verdict" scripts/boot.sh "$name" "$seconds" "build/qemu/$name.run" \
+		twheel.ko twheel_chardev.ko $2 $3 "${@:6}"
+}
+
+qemu_device_1() { qemu 600 "$(uapi build/uapi | nth 1 2)" '' '' 1; }
+qemu_device_2() { qemu 600 "$(uapi build/uapi | nth 2 2)" '' '' 1; }
+
+qemu_lib() {
+	local tests
+
+	tests=$(uapi32; find build/libtest/plain -name 'test_*' -executable | sort)
+	qemu 600 "$tests build/libtest/plain/step" '' '' 1
+}
+
+qemu_programs() {
+	qemu 600 "selftest/lib/guest_command.sh build/examples/test_echo
+		selftest/examples/alarms.sh selftest/uapi/debugfs.sh" '' '' 1 \
+		build/tools/twheel selftest/lib/tap.sh samples/twheel_sessions.ko build/examples/python/* \
+		build/examples/{epoll,libevent,libuv,liburing,rust,echo_timerfd,echo_twheel}
+}
+
+qemu_modules() {
+	qemu 600 '' "$(find selftest/kmod -name '*.ko' | sort)" 'sessions hotplug suspend' 20 \
+		build/uapi/{suspend,test_fires} samples/twheel_sessions.ko
 }
 
 # Shares of a CPU, and who is late, are the same each time where a ns is an instruction, whatever
 # else the host does.
-attack() {
-	local run=build/qemu/attack.run
+qemu_attack() { ICOUNT=1 qemu 300 build/uapi/test_attack '' '' 1; }
+qemu_neighbour() { ICOUNT=1 qemu 480 build/uapi/test_neighbour '' '' 1; }
 
-	mkdir -p build/qemu
-	echo "mode=selftest cycles=1 seconds=300 tests='test_attack test_neighbour,counted'" >"$run"
-	ICOUNT=1 point "the machine's verdict" scripts/boot.sh attack 480 "$run" \
-		twheel.ko twheel_chardev.ko build/uapi/test_{attack,neighbour}
-}
-
-# uml_boot NAME SECONDS TESTS KMODS [SUITES], with kernel parameters in APPEND
-uml_boot() {
-	local run=build/uml/$1.run
-
-	printf "mode=selftest tests='%s' kmods='%s' suites='%s'\n" "$3" "$4" "${5:-}" >"$run"
-	scripts/uml.sh "$1" "$2" "$run" build/uml/src/twheel{,_chardev}.ko \
-		build/uml/src/{selftest/kmod,samples}/*.ko build/{uapi,uml/tests}/test_* \
-		build/tools/twheel selftest/lib/tap.sh selftest/uapi/debugfs.sh
-}
-
+# uml SECONDS TESTS KMODS SUITES CYCLES: as qemu
 uml() {
-	local kernel
+	local name=${FUNCNAME[1]#uml_}
 
-	kernel=$(scripts/uml-kernel.sh) || return
-	point "the modules build" modules_for "$kernel" "$top/build/uml/src" \
-		ARCH=um SUBARCH=x86_64 KCFLAGS=-Werror || return
-	point "the selftests build" quiet make -C selftest/uapi || return
-	point "and those of failing allocations" quiet make -C selftest/uml || return
-	point "and twheel(1)" quiet make -C tools/twheel || return
-	point "the debugging kernel's verdict" uml_boot debug 240 \
-		"test_basic test_errors test_query test_drain test_read test_poll test_fires test_life
-		 test_uring test_stress test_fuzz,$FUZZ test_fail debugfs.sh" \
-		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" \
-		starving || return
-	APPEND=time-travel=inf-cpu point "the verdict on a century" \
-		uml_boot century 120 "" twheel_century.ko
+	after build || return
+	after build_uml || return
+	mkdir -p build/uml
+	run_file "${@:2:4}" >"build/uml/$name.run"
+	point "the machine's verdict" scripts/uml.sh "$name" "$1" "build/uml/$name.run" \
+		build/uml/src/twheel{,_chardev}.ko build/uml/src/{selftest/kmod,samples}/*.ko \
+		build/{uapi,uml/tests}/test_* build/tools/twheel selftest/lib/tap.sh selftest/uapi/debugfs.sh
 }
 
-groups=(build native libtest examples htmldocs lint prove fuzz uapi rig uml)
-[ "${1:-}" != fast ] || groups=(build native libtest examples htmldocs lint prove)
-scripts/deps.sh "${groups[@]}"
-KDIR=$(scripts/kdir.sh)
-export KDIR
+uml_device() {
+	uml 600 "test_basic test_errors test_query test_drain test_read test_poll test_fires test_life
+		test_uring test_stress test_fuzz,$FUZZ" '' '' 1
+}
 
+uml_modules() {
+	uml 600 "test_fail debugfs.sh" "twheel_test.ko twheel_fail.ko
+		twheel_torture.ko,seconds=3,nr_timers=2000" starving 20
+}
+
+uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }
+
+verdict() { scripts/test-verdict.sh; }
 fuzz() { scripts/fuzz.sh 30; }
 wheel() { make -s -C selftest/wheel check; }
 prove() { scripts/prove.sh; }
 lint() { scripts/lint.sh; }
-docs() { scripts/test-docs.sh; }
-install() { scripts/test-install.sh; }
-examples() { make -s -C examples check; }
+lib() { after build && make -s -C selftest/lib check; }
+docs() { after build && scripts/test-docs.sh; }
+install() { after build && scripts/test-install.sh; }
+examples() { after build && make -s -C examples check; }
 
-# beside NAME...: suites that need nothing but CPU time, one after the other. told NAME is what
-# one of them printed, with its status.
-beside() {
-	local name status
-
-	for name; do
-		status=0
-		"$name" </dev/null >"$log/$name.told" 2>&1 || status=$?
-		echo "$status" >"$log/$name.status"
-	done
-}
-told() { cat "$log/$1.told" && return "$(cat "$log/$1.status")"; }
-
-# The last three build what others do, later than those.
-patient=(wheel prove lint docs install examples)
-if [ "${1:-}" != fast ]; then
-	modules CONFIG_TWHEEL_SELFTEST=m && quiet make -C selftest/uapi
-	patient=(attack fuzz "${patient[@]}")
+# In this order; what takes longest is not left for the end.
+machines='qemu_modules qemu_device_1 qemu_device_2 qemu_lib qemu_programs qemu_attack qemu_neighbour
+	uml_device uml_modules uml_century fuzz'
+groups=(build native libtest install examples htmldocs lint prove fuzz uapi rig uml)
+if [ "${1:-}" = fast ]; then
+	groups=(build native libtest install examples htmldocs lint prove) machines=''
 fi
-beside "${patient[@]}" &
-suite verdict scripts/test-verdict.sh
-suite lib make -s -C selftest/lib check
-[ "${1:-}" = fast ] || suite uml uml
-wait $!
-for name in "${patient[@]}"; do
-	suite "$name" told "$name"
-done
-[ "${1:-}" = fast ] || suite qemu selftest
+scripts/deps.sh "${groups[@]}"
+KDIR=$(scripts/kdir.sh)
+export KDIR
 
+# shellcheck disable=SC2086 # words
+set -- build ${machines:+build_uml} verdict lint lib $machines prove wheel examples docs install
+chosen=()
+for name; do
+	case " ${ONLY:-$name} build build_uml " in *" $name "*) chosen+=("$name") ;; esac
+done
+rm -f "$log"/*.status
+suites "$JOBS" "${chosen[@]}"
 summary

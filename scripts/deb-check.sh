@@ -12,33 +12,8 @@
 . "$top/selftest/lib/tap.sh"
 cd "$top"
 
-work=$top/build/deb-check root=$top/build/deb-check/root
-export DEBIAN_FRONTEND=noninteractive
-
-# What this machine installs from, of Debian 12: "URI SUITE".
-mirrors() {
-	# shellcheck disable=SC2016 # apt's own variables
-	apt-get indextargets --format '$(REPO_URI) $(RELEASE)' \
-		'Created-By: Packages' 'Origin: Debian' 'Component: main' | grep ' bookworm' | sort -u
-}
-
-# inside COMMAND...: in the new Debian. What is mounted is gone with the last process.
-inside() {
-	as_root unshare --mount --pid --fork chroot "$root" sh -c \
-		'mount -t proc proc /proc && exec "$@"' sh env HOME=/root "$@"
-}
-
-bootstrap() {
-	local uri
-
-	as_root rm -rf "$root"
-	mkdir -p "$work" "$cache/debs"
-	uri=$(mirrors | awk '$2 == "bookworm" { print $1; exit }')
-	as_root debootstrap --variant=minbase --cache-dir="$cache/debs" \
-		--include=systemd-sysv,udev,kmod,initramfs-tools,zstd bookworm "$root" "$uri" || return
-	mirrors | awk '{ print "deb", $0, "main" }' | as_root tee "$root/etc/apt/sources.list"
-	inside apt-get -qq update
-}
+work=$top/build/deb-check
+. scripts/root.sh
 
 # The kernel first: DKMS builds for what is there.
 kernel() {
@@ -103,9 +78,7 @@ purges() {
 
 # What the README says instead of packages.
 from_source() {
-	as_root mkdir "$root/root/twheel"
-	# shellcheck disable=SC2119 # all sources
-	sources | xargs cp --parents -t "$root/root/twheel"
+	sources_to root/twheel
 	# shellcheck disable=SC2016 # the inner shell's
 	inside sh -exc 'cd /root/twheel
 		make && make install
@@ -116,16 +89,10 @@ from_source() {
 		[ ! -e /usr/bin/twheel ] && ! modinfo -k "$(ls /lib/modules)" -n twheel_chardev'
 }
 
-# step NAME COMMAND...: a point, without which the others are not worth the while.
-step() {
-	point "$@"
-	[ $bad = 0 ] || { echo "Bail out! What was made is in $work"; exit 1; }
-}
-
 scripts/deps.sh deb deb-check
 echo 1..11
 [ -n "${PACKAGES:-}" ] || quiet scripts/deb.sh
-step "a Debian 12 is made" bootstrap
+step "a Debian 12 is made" bootstrap systemd-sysv,udev,kmod,initramfs-tools,zstd
 step "with a kernel, and its headers" kernel
 step "the packages are installed" installs
 step "DKMS has built the modules" built

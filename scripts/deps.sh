@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # deps.sh GROUP...: install the packages the groups need, those that are missing.
-# A complete group needs neither network nor root. The one list of packages:
+# A complete group needs neither network nor root.
+# deps.sh --list GROUP...: print them. commands.py sees to it that they are enough.
+# The one list of packages:
 . "$(dirname "$0")/lib.sh"
 
 packages() {
@@ -13,10 +15,12 @@ packages() {
 	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils ;;
 	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev rustc python3 ;;
 	man)	echo scdoc ;;
+	install) packages build; packages command; packages man; echo kmod ;;
 	htmldocs) packages build; echo perl python3-sphinx ;;
 	deb)	packages command; packages man; echo dpkg-dev debhelper dh-dkms fakeroot lintian ;;
 	deb-check) packages deb; packages rig; echo debootstrap e2fsprogs ;;
-	lint)	packages man; echo mandoc man-db groff git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves ;;
+	lint)	packages man; echo mandoc man-db groff git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves
+		echo shfmt python3 ;;
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
 	fuzz)	echo make clang libclang-rt-dev libc6-dev ;;
@@ -43,7 +47,10 @@ installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
+list=
+[ "${1:-}" != --list ] || { list=1; shift; }
 wanted=$(for group; do packages "$group"; done | tr ' ' '\n' | sort -u)
+[ -z "$list" ] || { echo "$wanted"; exit; }
 missing=()
 for package in $wanted; do
 	installed "$package" || missing+=("$package")

@@ -6,6 +6,9 @@
 # COMMAND is the machine. It has three lines, each a file in LOGDIR: console is the
 # kernel's alone, so that no message breaks into a line of a test; result is the
 # verdict; report is what the tests print. The emulator's own words are in "host".
+#
+# NEVER_RAN=WORDS: what to say, with the reason, of a machine in which not even init has run.
+# Of that no more is shown: it is the host that cannot have such a machine.
 . "$(dirname "$0")/lib.sh"
 
 limit=$1 logs=$2
@@ -24,9 +27,20 @@ trap 'exit 130' INT TERM
 # In the background, for a trap would wait for what is in the foreground.
 tail -n +1 -s 0.2 --pid="$pid" -f "$logs/report" &
 status=0
-wait "$pid" || status=$?
+wait "$pid" 2>/dev/null || status=$?	# and not a word on what killed it
 trap - EXIT
 wait
+
+# What the kernel said when it gave up, or the emulator last.
+reason() {
+	{ grep -a -B 1 -m 1 'Kernel panic' "$logs/console" || grep . "$logs/host" | tail -n 1; } |
+		sed -E 's/^\[[ .0-9]*\] *//' | tr -d '\r\0' | paste -sd ';'
+}
+
+if [ -n "${NEVER_RAN:-}" ] && ! grep -aq twheel-init "$logs/console"; then
+	echo "# $NEVER_RAN: $(reason); see $logs"
+	exit 1
+fi
 
 "$top/scripts/verdict.sh" "$logs/console" "$logs/result" "$status" >"$logs/verdict" || {
 	sed 's/^/# /' "$logs/verdict" "$logs/host"

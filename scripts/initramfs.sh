@@ -21,5 +21,8 @@ for applet in $(/bin/busybox --list); do
 	[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
 done
 [ $# = 0 ] || install -m 755 "$@" "$root/twheel"
+# Nothing in there reads what debuggers would. Scripts have none of it, and programs for other
+# processors stay as they are.
+strip -g "$root"/twheel/* 2>/dev/null || :
 find "$root" -exec touch -h -d @0 {} +
 (cd "$root" && find . | LC_ALL=C sort | cpio -o --quiet -H newc --reproducible -R 0:0) | gzip -1n >"$out"

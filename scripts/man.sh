@@ -3,7 +3,6 @@
 # man.sh build [DIR]: the manual pages, from doc/man/*.scd. A page has its name, and a link
 # for each other name in its NAME.
 # man.sh install DIR: into DIR/manN.
-# man.sh check: are they good roff, complete, and true? See also manuals.py.
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
@@ -44,26 +43,8 @@ install_to() {
 	done
 }
 
-# scdoc begins every section with a paragraph. That is its habit, and harmless.
-check() {
-	local page warnings bad=0
-
-	build build/man
-	for page in build/man/*; do
-		[ ! -L "$page" ] || continue
-		warnings=$(
-			mandoc -T lint -W warning "$page" | grep -v 'skipping paragraph macro' || :
-			LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$page" 2>&1 >/dev/null
-		)
-		[ -z "$warnings" ] || { echo "$warnings"; bad=1; }
-	done
-	scripts/manuals.py || bad=1
-	return "$bad"
-}
-
 case $1 in
 build) build "${2:-build/man}" ;;
 install) install_to "$2" ;;
-check) check ;;
 *) die "no such command: $1" ;;
 esac

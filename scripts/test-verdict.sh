@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Only a good run may pass: verdict.sh and tap.awk on canned runs of every kind.
+# Only a good run may pass: verdict.sh and tap.awk on canned runs of every kind. And a host that
+# cannot have a machine is told so, in a line.
 . "$(dirname "$0")/lib.sh"
 
 tmp=$(mktemp -d)
@@ -132,5 +133,25 @@ tap "1 1" "a status without a reason" "1..1\nok 1 - a\n" 1
 tap "1 1" "a skip that is not listed" "1..2\nok 1 - a\nok 2 - b # SKIP no reason\n" 0
 tap "1 2" "a bail-out" "1..2\nok 1 - a\nBail out! no device\n" 0
 tap "0 1" "points in a text" "this is ok 1\n  ok 2 - indented\n" 0
+# told WORDS NAME CONSOLE HOST: what guest.sh says of a machine whose kernel, and whose emulator,
+# said that before it ended.
+told() {
+	local got
+
+	got=$(NEVER_RAN="ran no program" "$top/scripts/guest.sh" 20 "$tmp/logs" sh -c \
+		"printf '%b' '$3' >'$tmp/logs/console'; printf '%b' '$4' >&2; exit 1" | head -n 2) || :
+	point "$2" "$1" "$got"
+}
+
+panic='[    0.450000] userspace - ptrace set fp regs failed, errno = 14
+[    0.450000] Kernel panic - not syncing: Attempted to kill init!
+[    0.450000] Call Trace:'
+told "# ran no program: no room; see $tmp/logs" "an emulator that cannot" "" 'Checking...OK\n\nno room\n'
+told "# ran no program: userspace - ptrace set fp regs failed, errno = 14;Kernel panic - not syncing: Attempted to kill init!; see $tmp/logs" \
+	"a kernel whose first program dies" "$panic" 'Checking...OK\n'
+told "# verdict: the machine ended with status 1
+# verdict: the machine gave no verdict" "a kernel that panics later" "[    0.3] twheel-init\n$panic" ''
+point "no room for a machine's memory" "a machine's memory is a file in" \
+	"$(MEM=999999999 "$top/scripts/uml.sh" test-verdict 20 /dev/null 2>&1 | grep -o "a machine's memory is a file in" || :)"
 echo "1..$nr"
 exit $bad

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154
+# A Debian 12 of its own, in $work/root, for what has to show itself there. Sourced after lib.sh
+# and tap.sh, with $work. Packages that were downloaded for it stay in the cache.
+root=$work/root
+export DEBIAN_FRONTEND=noninteractive
+
+# What this machine installs from, of Debian 12: "URI SUITE".
+mirrors() {
+	# shellcheck disable=SC2016 # apt's own variables
+	apt-get indextargets --format '$(REPO_URI) $(RELEASE)' \
+		'Created-By: Packages' 'Origin: Debian' 'Component: main' | grep ' bookworm' | sort -u
+}
+
+# inside COMMAND...: in the new Debian. What is mounted is gone with the last process.
+inside() {
+	as_root unshare --mount --pid --fork chroot "$root" sh -c \
+		'mount -t proc proc /proc && mount -t devpts -o ptmxmode=666 devpts /dev/pts && exec "$@"' \
+		sh env HOME=/root "$@"
+}
+
+# bootstrap [PACKAGES]: with these, of which a minimal one has none.
+bootstrap() {
+	local uri
+
+	as_root rm -rf "$root"
+	mkdir -p "$work" "$cache/debs"
+	uri=$(mirrors | awk '$2 == "bookworm" { print $1; exit }')
+	as_root debootstrap --variant=minbase --cache-dir="$cache/debs" ${1:+"--include=$1"} \
+		bookworm "$root" "$uri" || return
+	mirrors | awk '{ print "deb", $0, "main" }' | as_root tee "$root/etc/apt/sources.list"
+	inside apt-get -qq update
+}
+
+# sources_to DIRECTORY: of the new Debian
+sources_to() {
+	as_root mkdir -p "$root/$1"
+	# shellcheck disable=SC2119 # all sources
+	sources | as_root xargs cp --parents -t "$root/$1"
+}
+
+# step NAME COMMAND...: a point, without which the others are not worth the while.
+step() {
+	point "$@"
+	[ "$bad" = 0 ] || { echo "Bail out! What was made is in $work"; exit 1; }
+}

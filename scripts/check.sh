@@ -46,15 +46,15 @@ selftest() {
 		build/uapi/suspend build/tools/twheel selftest/lib/tap.sh "${examples[@]}" build/examples/python/* "${tests[@]}" "${kmods[@]}"
 }
 
-# Shares of a CPU are the same each time where a ns is an instruction, whatever else the host
-# does.
+# Shares of a CPU and lateness are the same each time where a ns is an instruction, whatever else
+# the host does.
 attack() {
 	local run=build/qemu/attack.run
 
 	mkdir -p build/qemu
-	echo "mode=selftest cycles=1 tests=test_attack" >"$run"
+	echo "mode=selftest cycles=1 tests='test_attack test_busy'" >"$run"
 	ICOUNT=1 point "the machine's verdict" scripts/boot.sh attack 240 "$run" \
-		twheel.ko twheel_chardev.ko build/uapi/test_attack
+		twheel.ko twheel_chardev.ko build/uapi/test_{attack,busy}
 }
 
 # uml_boot NAME SECONDS TESTS KMODS [SUITES], with kernel parameters in APPEND

@@ -33,10 +33,10 @@ point() {
 	fi
 }
 
-# uapi DIR: the tests of the device that are in it. test_attack has a machine of its own,
-# and the costs and the long rest of test_close are the same for 32 bits.
+# uapi DIR: the tests of the device that are in it. test_attack and test_busy have a machine of
+# their own, and costs, priorities and the long rest of test_close are the same for 32 bits.
 uapi() {
-	find "$1" -name 'test_*' -executable | sort | grep -vE '/test_(attack.*|cost32|close32)$'
+	find "$1" -name 'test_*' -executable | sort | grep -vE '/test_((attack|busy).*|cost32|close32|rt32)$'
 }
 
 # figures LABEL: of a machine's report, in groups of suites: label, group, passed, failed,

@@ -23,7 +23,7 @@
  * since a timer of ours expires in softirq, and a timerfd, where the kernel is not PREEMPT_RT, in
  * the interrupt itself.
  */
-#define NOISE	20000ULL
+#define NOISE	5000ULL
 
 /* A timer with a period of 1 ms, and how many periods have passed since it was read last. */
 struct source {

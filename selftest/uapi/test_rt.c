@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a task does that was woken by its event holds up no other: a SCHED_FIFO task goes on
- * working, and meanwhile another one, on another CPU, adds a timer to the same file. It comes as
- * early as if it were of another file, or as a timerfd.
+ * What a task does that was woken by its event holds up no other: it goes on working, and
+ * meanwhile another one, on another CPU, adds a timer to the same file. It comes as early as
+ * if it were of another file, or as a timerfd.
  *
- * On PREEMPT_RT the one that works has preempted the softirq thread that woke it, in the middle
- * of what that does. Elsewhere it cannot, and the other one must fare no worse. On one
- * CPU it comes late wherever it is.
+ * On PREEMPT_RT the one that works is a SCHED_FIFO task, and has preempted the softirq thread
+ * that woke it, in the middle of what that does. On other kernels it is a common one: there
+ * a SCHED_FIFO task on a CPU starves all softirqs of it once they are left to ksoftirqd, whosever
+ * they are. On one CPU the timer comes late wherever it is.
  *
  * Virtual machines lose time to their host, too: what comes a bit late is tried again, and what
  * comes after the work has to be made up for by two tries that are good.
@@ -16,7 +17,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <string.h>
 #include <sys/timerfd.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -36,16 +39,27 @@ static u64 whole_ms(unsigned int ms)
 	return (now() / MS + 1 + ms) * MS;
 }
 
-/* The calling thread is a SCHED_FIFO task of @cpu from now on. */
-static void become(int cpu, int prio)
+static bool is_preempt_rt(void)
 {
-	const struct sched_param param = { .sched_priority = prio };
+	struct utsname uts;
+
+	return !uname(&uts) && strstr(uts.version, "PREEMPT_RT");
+}
+
+static void pin(int cpu)
+{
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		bail("sched_setaffinity");
+}
+
+static void be_fifo(int prio)
+{
+	const struct sched_param param = { .sched_priority = prio };
+
 	if (sched_setscheduler(0, SCHED_FIFO, &param))
 		bail("sched_setscheduler");
 }
@@ -73,9 +87,10 @@ static void was_late(struct late *l, u64 ns)
 	l->nr++;
 }
 
-static u64 mean(const struct late *l)
+static void tell(const char *what, const struct late *l)
 {
-	return l->nr ? l->sum / l->nr : 0;
+	diag("%s: %llu us late on average, %llu at most, in %u rounds", what,
+	     l->sum / l->nr / 1000, l->max / 1000, l->nr);
 }
 
 #define WORK	(300 * MS)	/* at most: it ends with the other one's event */
@@ -84,13 +99,13 @@ static u64 mean(const struct late *l)
  * How much later than twice its peer an event may come, at most: hosts stop a virtual CPU for
  * some ms, and to wait for the work would be 300.
  */
-#define LATE	(10 * MS)
+#define LATE	(20 * MS)
 
 enum { WOKEN, ARMED, ADDED };		/* user_data */
 
 struct scene {
 	bool	armed;			/* there is another timer in the worker's file ... */
-	int	ms;			/* ... and so many ms after it the one that is added is due */
+	int	ms;			/* ... and the one that is added is due so much later */
 };
 
 /* What the timer is of that is added. */
@@ -112,7 +127,9 @@ static void *worker(void *arg)
 	struct twheel_event ev;
 	u64 due, began;
 
-	become(0, PRIO);
+	pin(0);
+	if (is_preempt_rt())
+		be_fifo(PRIO);
 	due = whole_ms(2);
 	r->due = due + 10 * MS;
 	add_with(r->fd, TWHEEL_F_ABS, due, 0, WOKEN);
@@ -172,7 +189,8 @@ static void *adder(void *arg)
 	struct round *r = arg;
 	u64 due, added;
 
-	become((int)sysconf(_SC_NPROCESSORS_ONLN) - 1, PRIO + 10);
+	pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	be_fifo(PRIO + 10);
 	sem_wait(&r->working);
 	due = r->scene->armed ? r->due + (u64)r->scene->ms * MS : whole_ms(1);
 	if (r->where == SAME_FILE)
@@ -204,14 +222,14 @@ static int try_once(const struct scene *scene, u32 rounds)
 {
 	struct late same = { 0 }, other = { 0 }, timerfd = { 0 };
 
-	for (u32 i = 0; i < rounds && same.max < WORK && !failed(); i++) {
+	for (u32 i = 0; i < rounds && same.max < WORK; i++) {
 		play(scene, TIMERFD, &timerfd);
 		play(scene, OTHER_FILE, &other);
 		play(scene, SAME_FILE, &same);
 	}
-	diag("same file: %llu us late on average, %llu at most; another one: %llu, %llu; timerfd: %llu, %llu",
-	     mean(&same) / 1000, same.max / 1000, mean(&other) / 1000, other.max / 1000,
-	     mean(&timerfd) / 1000, timerfd.max / 1000);
+	tell("same file", &same);
+	tell("another file", &other);
+	tell("timerfd", &timerfd);
 	if (same.max <= 2 * other.max + LATE && other.max <= 2 * timerfd.max + LATE)
 		return 1;
 	return same.max < WORK ? 0 : -1;

@@ -104,9 +104,9 @@ job() {
 machine() {
 	local id=matrix-$name-$1 label="$name	$2" modules=$out/$name verdict=ok logs
 
+	note "booting $name $2"
 	shift 2
 	logs=build/qemu/$id
-	note "booting $label"
 	scripts/boot.sh "$id" 1800 "$logs/run" "$modules"/twheel{,_chardev}.ko "$@" >"$logs/stdout" 2>&1 ||
 		verdict=$(head -n 1 "$logs/verdict" 2>/dev/null | grep . || tail -n 1 "$logs/stdout")
 	figures "$label" <"$logs/report"

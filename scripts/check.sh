@@ -119,7 +119,7 @@ qemu_modules() {
 
 # Shares of a CPU, and who is late, are the same each time where a ns is an instruction, whatever
 # else the host does.
-qemu_attack() { ICOUNT=1 qemu 300 build/uapi/test_attack '' '' 1; }
+qemu_attack() { ICOUNT=1 qemu 300 "build/uapi/test_attack build/uapi/test_busy" '' '' 1; }
 qemu_neighbour() { ICOUNT=1 qemu 480 build/uapi/test_neighbour '' '' 1; }
 
 # uml SECONDS TESTS KMODS SUITES CYCLES: as qemu

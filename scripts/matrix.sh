@@ -19,6 +19,7 @@ kernels='
 6.12		x86_64	amd64	6\.12\.[0-9]+\+deb12-cloud-amd64	none,full
 6.12-rt		x86_64	amd64	6\.12\.[0-9]+\+deb12-rt-amd64		-
 7.2		x86_64	own	next					none,full
+7.2-rt		x86_64	own	next-rt					-
 6.1-arm64	arm64	arm64	6\.1\.0-[0-9]+-arm64			-
 6.1-s390x	s390x	s390x	6\.1\.0-[0-9]+-s390x			-
 '
@@ -94,29 +95,44 @@ job() {
 		suites='sessions $([ "$1" = 1 ] || echo hotplug)'
 		seconds=600
 		tests='${names/ test_fuzz32 / test_fuzz32,$FUZZ }'
-		kmods='twheel_test.ko twheel_torture.ko,seconds=10 twheel_shut.ko twheel_storm.ko'
+		kmods='twheel_test.ko twheel_torture.ko,seconds=10 twheel_shut.ko twheel_storm.ko twheel_rt.ko'
 	END
 }
 
-# boot ARCH DIR SMP PREEMPTION: a machine, and its lines of the table
-boot() {
-	local arch=$1 dir=$2 cpus=$3 preempt=$4 id label files
-	local modules=$out/$name logs verdict=ok busybox=/bin/busybox
+# machine ID LABEL FILE...: boot one, as the environment says, with the modules and FILE..., to
+# do what its file "run" says, and print its lines of the table
+machine() {
+	local id=matrix-$name-$1 label="$name	$2" modules=$out/$name verdict=ok logs
 
-	id=matrix-$name-$cpus${preempt:+-$preempt} label="$name	-smp $cpus${preempt:+ $preempt}"
+	note "booting $name $2"
+	shift 2
 	logs=build/qemu/$id
-	mkdir -p "$logs"
-	job "$cpus" >"$logs/run"
-	files=("$modules"/twheel{,_chardev}.ko "$modules/samples/twheel_sessions.ko"
-		"$modules"/selftest/kmod/*.ko "${programs[@]}")
-	[ ! -e "$dir/virtio_console.ko" ] || files+=("$dir/virtio_console.ko")
-	[ "$arch" = x86_64 ] || busybox=$(of_archive "busybox-static:$arch" bin/busybox)
-	note "booting $name, $cpus CPU(s) $preempt"
-	ARCH=$arch KERNEL=$dir/vmlinuz SMP=$cpus BUSYBOX=$busybox APPEND=${preempt:+preempt=$preempt} \
-		scripts/boot.sh "$id" 1800 "$logs/run" "${files[@]}" >"$logs/stdout" 2>&1 ||
+	scripts/boot.sh "$id" 1800 "$logs/run" "$modules"/twheel{,_chardev}.ko "$@" >"$logs/stdout" 2>&1 ||
 		verdict=$(head -n 1 "$logs/verdict" 2>/dev/null | grep . || tail -n 1 "$logs/stdout")
 	figures "$label" <"$logs/report"
 	verdict "$label" "$verdict"
+}
+
+# boot ARCH DIR SMP PREEMPTION: a machine for all tests but those that have their own
+boot() {
+	local arch=$1 dir=$2 cpus=$3 preempt=$4 id files
+	local busybox=/bin/busybox
+
+	id=$cpus${preempt:+-$preempt}
+	mkdir -p "build/qemu/matrix-$name-$id"
+	job "$cpus" >"build/qemu/matrix-$name-$id/run"
+	files=("$out/$name/samples/twheel_sessions.ko" "$out/$name"/selftest/kmod/*.ko "${programs[@]}")
+	[ ! -e "$dir/virtio_console.ko" ] || files+=("$dir/virtio_console.ko")
+	[ "$arch" = x86_64 ] || busybox=$(of_archive "busybox-static:$arch" bin/busybox)
+	ARCH=$arch KERNEL=$dir/vmlinuz SMP=$cpus BUSYBOX=$busybox APPEND="${preempt:+preempt=$preempt} $rt" \
+		machine "$id" "-smp $cpus${preempt:+ $preempt}" "${files[@]}"
+}
+
+# busy DIR: the machine of test_busy, on which a ns is an instruction
+busy() {
+	mkdir -p "build/qemu/matrix-$name-icount"
+	echo 'mode=selftest cycles=2 tests=test_busy' >"build/qemu/matrix-$name-icount/run"
+	ICOUNT=1 KERNEL=$1/vmlinuz APPEND=$rt machine icount -icount build/uapi/test_busy
 }
 
 # verdict LABEL WORDS
@@ -129,8 +145,10 @@ verdict() {
 
 # row ARCH FROM WHAT PREEMPTION: all machines of a kernel
 row() {
-	local arch=$1 dirs dir smp preempt
+	local arch=$1 dirs dir smp preempt rt=
 
+	# A test's SCHED_FIFO tasks may keep a CPU: nobody takes it from them after 950 ms.
+	[[ $name != *-rt ]] || rt=sysctl.kernel.sched_rt_runtime_us=-1
 	dirs=$(kernel "$2" "$3") && modules_of "$arch" "${dirs#* }" && userland "$arch" || return
 	dir=${dirs%% *}
 	for smp in 1 2; do
@@ -138,6 +156,7 @@ row() {
 			boot "$arch" "$dir" "$smp" "${preempt/#-/}"
 		done
 	done
+	[ -z "$rt" ] || busy "$dir"
 	printf '%s\t-\trelease\t%s\n' "$name" "$(basename "$dir")"
 }
 

@@ -7,7 +7,7 @@
 
 name=$1
 case $name in
-next) version=7.2 ;;
+next | next-rt) version=7.2 ;;
 *) version=6.1 ;;
 esac
 configs=("$top/scripts/x86.config" "$top/scripts/$name.config")
@@ -27,7 +27,7 @@ configure() {
 
 	cat "${configs[@]}" >"$tmp/config"
 	build KCONFIG_ALLCONFIG="$tmp/config" allnoconfig
-	missing=$(grep '^CONFIG_' "$tmp/config" | grep -vxFf "$tmp/src/.config") || return 0
+	missing=$(grep -E '^CONFIG_|^# CONFIG_.* is not set$' "$tmp/config" | grep -vxFf "$tmp/src/.config") || return 0
 	die "the kernel does not take these lines:" "$missing"
 }
 

@@ -98,10 +98,11 @@ point() {
 	fi
 }
 
-# uapi DIR: the tests of the device that are in it. Attacks have a machine of their own,
-# and the costs and the long rest of test_close are the same for 32 bits.
+# uapi DIR: the tests of the device that are in it. Attacks and busy readers have machines of their
+# own, and costs, priorities and the long rest of test_close are the same for 32 bits.
 uapi() {
-	find "$1" -name 'test_*' -executable | sort | grep -vE '/test_(attack.*|neighbour.*|cost32|close32)$'
+	find "$1" -name 'test_*' -executable | sort |
+		grep -vE '/test_((attack|busy|neighbour).*|cost32|close32|rt32)$'
 }
 
 # figures LABEL: of a machine's report, in groups of suites: label, group, passed, failed,

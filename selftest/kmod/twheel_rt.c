@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who waits for a callback waits for that and for nothing else, whatever the priorities:
+ * beside each call that waits stands one of the kernel's own, in the same scene.
+ *
+ * The callback runs on CPU 0. It wakes the waiter, a SCHED_FIFO task, goes on until that one
+ * waits for it, then does what the scene says and ends:
+ *
+ *	hog	it wakes a SCHED_FIFO task on its own CPU, of a priority between those of the
+ *		softirq thread and of the waiter. On PREEMPT_RT that one preempts the run as
+ *		soon as the waiter no longer lends its priority to it
+ *	crowd	callbacks of other timers, of the same base and of another one, follow it in
+ *		the same interrupt and take long
+ *
+ * The waiter is on another CPU, or on the same one, where one that does not sleep would keep the
+ * callback from ending for ever. So there is a referee, of the highest priority, who takes
+ * its priority away then.
+ *
+ * A wait is counted from the moment the callback was about to end. The longest of a few rounds
+ * is judged against twice the longest of the kernel's own call, in rounds that alternate with
+ * these, and NOISE_NS. That is for virtual machines, whose CPUs their host stops now and then:
+ * what is but longer is tried again. A wait that outlasts hog or crowd, which take twenty
+ * times as long, has to be made up for by two tries that are good.
+ */
+#define pr_fmt(fmt) fmt
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+#include <uapi/linux/sched/types.h>
+
+#include "ktap.h"
+#include "twheel.h"
+#include "twheel_compat.h"
+
+#define HOG_PRIO	50
+#define WAITER_PRIO	60
+#define REFEREE_PRIO	90
+
+#define HOG_NS		(400 * NSEC_PER_MSEC)	/* at most: it ends with the wait */
+#define REFEREE_NS	(2 * HOG_NS)
+#define NOISE_NS	(20 * NSEC_PER_MSEC)
+#define ASLEEP_NS	(200 * NSEC_PER_USEC)	/* ... that is sure to wait */
+#define SPIN_NS		(2 * NSEC_PER_MSEC)	/* of a waiter that does not sleep */
+#define TRIES		3
+
+static unsigned int rounds = 8;
+module_param(rounds, uint, 0444);
+
+/* A way to wait for a callback. */
+struct method {
+	const char	*name;
+	void		(*arm)(ktime_t when);	/* on CPU 0, for in_callback() to be called */
+	void		(*wait)(void);		/* by the waiter */
+	void		(*end)(void);
+};
+
+struct scene {
+	const char	*name;
+	unsigned int	cpu;			/* of the waiter */
+	bool		hog, crowd;
+};
+
+/* The round that is played. */
+static const struct method *method;
+static const struct scene *scene;
+static ktime_t called, ended, returned;		/* 0: not yet */
+static unsigned int run_cpu;
+static bool met;				/* the waiter began before the callback ended */
+static bool outwaited;				/* and waited until somebody gave up */
+
+static struct task_struct *waiter, *hog, *referee;
+static DECLARE_COMPLETION(wait_now);
+static DECLARE_COMPLETION(waited);
+static DECLARE_COMPLETION(hog_now);
+static DECLARE_COMPLETION(hogged);
+static bool stopping;
+
+static struct twheel_base *base, *other_base, *sink_base;
+
+static void set_fifo(unsigned int prio)
+{
+	const struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_FIFO,
+		.sched_priority = prio,
+	};
+
+	WARN_ON_ONCE(sched_setattr_nocheck(current, &attr));
+}
+
+static bool before(ktime_t start, u64 ns)
+{
+	return ktime_get() < ktime_add_ns(start, ns);
+}
+
+/* ---- what runs in a round ------------------------------------------------------- */
+
+/*
+ * Until the waiter is asleep for a while: it may have to wait for softirqs of its own CPU first.
+ * Without PREEMPT_RT it spins, and does not get there on this CPU.
+ */
+static void await_waiter(void)
+{
+	bool comes = IS_ENABLED(CONFIG_PREEMPT_RT) || scene->cpu != 0;
+	ktime_t began = ktime_get(), awake = began;
+
+	while (!READ_ONCE(called) && before(began, comes ? NOISE_NS : SPIN_NS))
+		cpu_relax();
+	while (before(awake, ASLEEP_NS) && before(READ_ONCE(called), SPIN_NS))
+		if (task_is_running(waiter))
+			awake = ktime_get();
+}
+
+/* The callback. */
+static void in_callback(void)
+{
+	run_cpu = raw_smp_processor_id();
+	complete(&wait_now);
+	await_waiter();
+	met = READ_ONCE(called);
+	WRITE_ONCE(ended, ktime_get());
+	if (scene->hog)
+		complete(&hog_now);
+}
+
+/* As long as somebody waits, and no longer: so there is time for many rounds. */
+static void take_long(void)
+{
+	ktime_t began = ktime_get();
+
+	while (met && !READ_ONCE(returned) && before(began, HOG_NS))
+		cpu_relax();
+	if (met && !READ_ONCE(returned))
+		outwaited = true;
+}
+
+/* The callback of the others. Who comes before the one that is waited for is no matter. */
+static void in_crowd(void)
+{
+	if (READ_ONCE(ended))
+		take_long();
+}
+
+static int wait_thread(void *unused)
+{
+	for (;;) {
+		set_fifo(WAITER_PRIO);
+		wait_for_completion(&wait_now);
+		if (READ_ONCE(stopping))
+			return 0;
+		WRITE_ONCE(called, ktime_get());
+		method->wait();
+		WRITE_ONCE(returned, ktime_get());
+		complete(&waited);
+	}
+}
+
+static int hog_thread(void *unused)
+{
+	set_fifo(HOG_PRIO);
+	for (;;) {
+		wait_for_completion(&hog_now);
+		if (READ_ONCE(stopping))
+			return 0;
+		take_long();
+		complete(&hogged);
+	}
+}
+
+static void blow_whistle(void)
+{
+	outwaited = true;
+	sched_set_normal(waiter, 0);
+}
+
+/* Sleeps on an hrtimer, and that of a SCHED_FIFO task needs no softirq thread. */
+static int referee_thread(void *unused)
+{
+	set_fifo(REFEREE_PRIO);
+	while (!READ_ONCE(stopping)) {
+		ktime_t start = READ_ONCE(called);
+
+		if (start && !READ_ONCE(returned) && !before(start, REFEREE_NS))
+			blow_whistle();
+		usleep_range(10000, 20000);
+	}
+	return 0;
+}
+
+/* ---- the ways to wait ------------------------------------------------------------ */
+
+#define CROWD	2	/* of each base; as many again of another one */
+
+static struct timer_list jiffy_timer, jiffy_crowd[2 * CROWD];
+static struct hrtimer soft_timer, soft_crowd[2 * CROWD];
+static struct twheel_timer timer, crowd[2 * CROWD];
+static struct twheel_task task;
+
+static void jiffy_fired(struct timer_list *unused) { in_callback(); }
+static void jiffy_crowd_fired(struct timer_list *unused) { in_crowd(); }
+
+static void jiffy_add(struct timer_list *t, void (*fn)(struct timer_list *), unsigned long when)
+{
+	timer_setup(t, fn, TIMER_PINNED);
+	t->expires = when;
+	add_timer_on(t, 0);
+}
+
+/* Around the timer itself, since there is no order in a tick. */
+static void jiffy_arm(ktime_t unused)
+{
+	unsigned long when = jiffies + 2;
+	int i;
+
+	for (i = 0; i < 2 * CROWD; i++) {
+		if (i == CROWD)
+			jiffy_add(&jiffy_timer, jiffy_fired, when);
+		if (scene->crowd)
+			jiffy_add(&jiffy_crowd[i], jiffy_crowd_fired, when);
+	}
+}
+
+static void jiffy_wait(void)
+{
+	timer_delete_sync(&jiffy_timer);
+}
+
+static void jiffy_end(void)
+{
+	int i;
+
+	for (i = 0; scene->crowd && i < 2 * CROWD; i++)
+		timer_delete_sync(&jiffy_crowd[i]);
+}
+
+static enum hrtimer_restart soft_fired(struct hrtimer *unused)
+{
+	in_callback();
+	return HRTIMER_NORESTART;
+}
+
+static enum hrtimer_restart soft_crowd_fired(struct hrtimer *unused)
+{
+	in_crowd();
+	return HRTIMER_NORESTART;
+}
+
+static void soft_add(struct hrtimer *t, enum hrtimer_restart (*fn)(struct hrtimer *), ktime_t when)
+{
+	hrtimer_setup(t, fn, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+	hrtimer_start(t, when, HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+static void soft_arm(ktime_t when)
+{
+	int i;
+
+	for (i = 0; i < 2 * CROWD; i++) {
+		if (i == CROWD)
+			soft_add(&soft_timer, soft_fired, when);
+		if (scene->crowd)
+			soft_add(&soft_crowd[i], soft_crowd_fired, when);
+	}
+}
+
+static void soft_wait(void)
+{
+	hrtimer_cancel(&soft_timer);
+}
+
+static void soft_end(void)
+{
+	int i;
+
+	for (i = 0; scene->crowd && i < 2 * CROWD; i++)
+		hrtimer_cancel(&soft_crowd[i]);
+}
+
+static void fired(struct twheel_timer *unused) { in_callback(); }
+static void crowd_fired(struct twheel_timer *unused) { in_crowd(); }
+
+/* Timers @from to @to of the crowd, every second one of another base. */
+static void crowd_arm(unsigned int from, unsigned int to, ktime_t when)
+{
+	unsigned int i;
+
+	for (i = from; scene->crowd && i < to; i++) {
+		twheel_init_on(i & 1 ? base : other_base, &crowd[i], crowd_fired);
+		twheel_add_abs(&crowd[i], when);
+	}
+}
+
+static void crowd_end(void)
+{
+	int i;
+
+	for (i = 0; scene->crowd && i < 2 * CROWD; i++)
+		twheel_cancel_sync(&crowd[i]);
+}
+
+static void base_arm(ktime_t when)
+{
+	crowd_arm(0, CROWD, when);
+	twheel_init_on(base, &timer, fired);
+	twheel_add_abs(&timer, when);
+	crowd_arm(CROWD, 2 * CROWD, when);
+}
+
+static void cpu_arm(ktime_t when)
+{
+	crowd_arm(0, CROWD, when);
+	twheel_init(&timer, fired);
+	twheel_add_abs(&timer, when);
+	crowd_arm(CROWD, 2 * CROWD, when);
+}
+
+static void cancel_wait(void)
+{
+	twheel_cancel_sync(&timer);
+}
+
+static void shutdown_wait(void)
+{
+	twheel_shutdown_sync(&timer);
+}
+
+static void drained(struct twheel_timer *unused, ktime_t expires, void *arg) { }
+
+static void drain_wait(void)
+{
+	twheel_drain(base, drained, NULL);
+}
+
+static enum twheel_again task_fired(struct twheel_task *unused)
+{
+	in_callback();
+	return TWHEEL_STOP;
+}
+
+static void task_arm(ktime_t when)
+{
+	crowd_arm(0, CROWD, when);
+	twheel_task_init_on(base, &task, task_fired, 0);
+	twheel_task_start(&task, ktime_sub(when, ktime_get()), 0);
+	crowd_arm(CROWD, 2 * CROWD, when);
+}
+
+static void task_wait(void)
+{
+	twheel_task_cancel_sync(&task);
+}
+
+static void sink_expired(struct twheel_base *unused, struct twheel_timer **timers, unsigned int nr)
+{
+}
+
+static void sink_wake(struct twheel_base *unused)
+{
+	in_callback();
+}
+
+static const struct twheel_sink sink = {
+	.expired	= sink_expired,
+	.wake		= sink_wake,
+};
+
+static void sink_arm(ktime_t when)
+{
+	unsigned long flags;
+
+	crowd_arm(0, CROWD, when);
+	memset(&timer, 0, sizeof(timer));
+	twheel_lock(sink_base, &flags);
+	twheel_add_locked(sink_base, &timer, when);
+	twheel_unlock(sink_base, flags);
+	crowd_arm(CROWD, 2 * CROWD, when);
+}
+
+static struct twheel_base *new_base(const struct twheel_sink *its_sink)
+{
+	const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC,
+		.tick_ns = TWHEEL_TICK_NS,
+		.sink = its_sink,
+	};
+
+	return twheel_create(&config);
+}
+
+static void destroy_wait(void)
+{
+	twheel_destroy(sink_base);
+}
+
+static void sink_end(void)
+{
+	sink_base = new_base(&sink);
+	crowd_end();
+}
+
+static const struct method jiffy_method = {
+	"timer_delete_sync", jiffy_arm, jiffy_wait, jiffy_end
+};
+
+static const struct method soft_method = {
+	"hrtimer_cancel", soft_arm, soft_wait, soft_end
+};
+
+/* Each with what it is measured against. */
+static const struct {
+	struct method		method;
+	const struct method	*peer;
+} cases[] = {
+	{ { "twheel_cancel_sync", base_arm, cancel_wait, crowd_end }, &jiffy_method },
+	{ { "twheel_cancel_sync (CPU's base)", cpu_arm, cancel_wait, crowd_end }, &jiffy_method },
+	{ { "twheel_shutdown_sync", base_arm, shutdown_wait, crowd_end }, &jiffy_method },
+	{ { "twheel_task_cancel_sync", task_arm, task_wait, crowd_end }, &jiffy_method },
+	{ { "twheel_drain", base_arm, drain_wait, crowd_end }, &jiffy_method },
+	{ { "twheel_destroy", sink_arm, destroy_wait, sink_end }, &soft_method },
+};
+
+/* ---- the rounds ------------------------------------------------------------------ */
+
+static long arm_here(void *unused)
+{
+	u64 when = ktime_get_ns() + 2 * NSEC_PER_MSEC;
+
+	method->arm(ns_to_ktime(DIV_ROUND_UP_ULL(when, NSEC_PER_MSEC) * NSEC_PER_MSEC));
+	return 0;
+}
+
+/* Returns how long the waiter waited, in ns. */
+static s64 play(const struct method *m)
+{
+	ktime_t begun;
+
+	method = m;
+	called = 0;
+	ended = 0;
+	returned = 0;
+	met = false;
+	outwaited = false;
+	work_on_cpu(0, arm_here, NULL);
+	wait_for_completion(&waited);
+	if (scene->hog)
+		wait_for_completion(&hogged);
+	m->end();
+	begun = ktime_compare(called, ended) > 0 ? called : ended;
+	return ktime_to_ns(ktime_sub(returned, begun));
+}
+
+struct waits {
+	s64		longest, sum;
+	unsigned int	nr;
+	unsigned int	missed;			/* rounds that were no such scene */
+	bool		outwaited;		/* one of them */
+};
+
+static void play_into(struct waits *waits, const struct method *m)
+{
+	s64 wait = play(m);
+
+	waits->longest = max(waits->longest, wait);
+	waits->sum += wait;
+	waits->nr++;
+	waits->outwaited |= outwaited;
+	waits->missed += run_cpu != 0 || (IS_ENABLED(CONFIG_PREEMPT_RT) && !met);
+}
+
+static void tell(const struct method *m, const struct waits *waits)
+{
+	pr_info("# %s: %s: %lld us on average, %lld at most, %u of %u rounds missed\n",
+		scene->name, m->name, div_s64(waits->sum, waits->nr * NSEC_PER_USEC),
+		div_s64(waits->longest, NSEC_PER_USEC), waits->missed, waits->nr);
+}
+
+/*
+ * 1 if @m waits no longer than @peer, when most rounds were as they should be; -1 if it waits
+ * for what it should not; 0 if it may be noise.
+ */
+static int try_once(const struct method *m, const struct method *peer)
+{
+	struct waits its = {}, peers = {};
+	unsigned int i;
+
+	for (i = 0; i < rounds && !its.outwaited; i++) {
+		play_into(&peers, peer);
+		play_into(&its, m);
+	}
+	tell(m, &its);
+	tell(peer, &peers);
+	if (its.outwaited)
+		return -1;
+	return its.longest <= 2 * peers.longest + NOISE_NS &&
+	       2 * its.missed <= its.nr && 2 * peers.missed <= peers.nr;
+}
+
+static void judge(const struct method *m, const struct method *peer)
+{
+	int score = 0, i;
+
+	for (i = 0; i < TRIES && score <= 0 && score > -2; i++)
+		score += try_once(m, peer);
+	check(score > 0, "%s: %s waits no longer than %s", scene->name, m->name, peer->name);
+}
+
+static void play_scene(const struct scene *s)
+{
+	int i;
+
+	scene = s;
+	set_cpus_allowed_ptr(waiter, cpumask_of(s->cpu));
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		judge(&cases[i].method, cases[i].peer);
+}
+
+static void play_all(void)
+{
+	const unsigned int other = cpumask_any_but(cpu_online_mask, 0);
+	const struct scene scenes[] = {
+		{ "hog, waiter on its CPU", 0, true, false },
+		{ "hog, waiter elsewhere", other, true, false },
+		{ "crowd, waiter elsewhere", other, false, true },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(scenes); i++)
+		if (scenes[i].cpu < nr_cpu_ids)
+			play_scene(&scenes[i]);
+}
+
+static struct task_struct *create_thread(int (*fn)(void *), const char *name, unsigned int cpu)
+{
+	struct task_struct *thread = kthread_create(fn, NULL, "twheel_rt/%s", name);
+
+	if (IS_ERR(thread))
+		return NULL;
+	get_task_struct(thread);
+	set_cpus_allowed_ptr(thread, cpumask_of(cpu));
+	wake_up_process(thread);
+	return thread;
+}
+
+static void end_thread(struct task_struct *thread, struct completion *sleeps_on)
+{
+	if (!thread)
+		return;
+	if (sleeps_on)
+		complete(sleeps_on);
+	kthread_stop(thread);
+	put_task_struct(thread);
+}
+
+static void end_threads(void)
+{
+	WRITE_ONCE(stopping, true);
+	end_thread(waiter, &wait_now);
+	end_thread(hog, &hog_now);
+	end_thread(referee, NULL);
+}
+
+/* Not on the run's CPU, if there is another. */
+static bool start_threads(void)
+{
+	unsigned int other = cpumask_any_but(cpu_online_mask, 0);
+
+	waiter = create_thread(wait_thread, "waiter", 0);
+	hog = create_thread(hog_thread, "hog", 0);
+	referee = create_thread(referee_thread, "referee", other < nr_cpu_ids ? other : 0);
+	return waiter && hog && referee;
+}
+
+static void end_base(struct twheel_base *b)
+{
+	if (!IS_ERR(b))
+		twheel_destroy(b);
+}
+
+static int __init rt_init(void)
+{
+	int ret = -ENOMEM;
+
+	base = new_base(NULL);
+	other_base = new_base(NULL);
+	sink_base = new_base(&sink);
+	if (!IS_ERR(base) && !IS_ERR(other_base) && !IS_ERR(sink_base) && start_threads()) {
+		pr_info("TAP version 14\n");
+		play_all();
+		ret = ktap_end();
+	}
+	end_threads();
+	end_base(base);
+	end_base(other_base);
+	end_base(sink_base);
+	return ret;
+}
+
+static void __exit rt_exit(void)
+{
+}
+
+module_init(rt_init);
+module_exit(rt_exit);
+
+MODULE_DESCRIPTION("Test of those who wait for twheel's callbacks, beside the kernel's own");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

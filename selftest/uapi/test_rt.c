@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a task does that was woken by its event holds up no other: it goes on working, and
+ * meanwhile another one, on another CPU, adds a timer to the same file. It comes as early as
+ * if it were of another file, or as a timerfd.
+ *
+ * On PREEMPT_RT the one that works is a SCHED_FIFO task, and has preempted the softirq thread
+ * that woke it, in the middle of what that does. On other kernels it is a common one: there
+ * a SCHED_FIFO task on a CPU starves all softirqs of it once they are left to ksoftirqd, whosever
+ * they are. On one CPU the timer comes late wherever it is.
+ *
+ * Virtual machines lose time to their host, too: what comes a bit late is tried again, and what
+ * comes after the work has to be made up for by two tries that are good.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define TRIES	3
+#define PRIO	50
+
+static u64 now(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+/* The first ms that is wholly in the future, @ms later. */
+static u64 whole_ms(unsigned int ms)
+{
+	return (now() / MS + 1 + ms) * MS;
+}
+
+static bool is_preempt_rt(void)
+{
+	struct utsname uts;
+
+	return !uname(&uts) && strstr(uts.version, "PREEMPT_RT");
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		bail("sched_setaffinity");
+}
+
+static void be_fifo(int prio)
+{
+	const struct sched_param param = { .sched_priority = prio };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		bail("sched_setscheduler");
+}
+
+static pthread_t start(void *(*fn)(void *), void *arg)
+{
+	pthread_t thread;
+
+	errno = pthread_create(&thread, NULL, fn, arg);
+	if (errno)
+		bail("pthread_create");
+	return thread;
+}
+
+/* How late timers were, in ns. */
+struct late {
+	u64	sum, max;
+	u32	nr;
+};
+
+static void was_late(struct late *l, u64 ns)
+{
+	l->sum += ns;
+	l->max = ns > l->max ? ns : l->max;
+	l->nr++;
+}
+
+static void tell(const char *what, const struct late *l)
+{
+	diag("%s: %llu us late on average, %llu at most, in %u rounds", what,
+	     l->sum / l->nr / 1000, l->max / 1000, l->nr);
+}
+
+#define WORK	(300 * MS)	/* at most: it ends with the other one's event */
+#define ROUNDS	4
+/*
+ * How much later than twice its peer an event may come, at most: hosts stop a virtual CPU for
+ * some ms, and to wait for the work would be 300.
+ */
+#define LATE	(20 * MS)
+
+enum { WOKEN, ARMED, ADDED };		/* user_data */
+
+struct scene {
+	bool	armed;			/* there is another timer in the worker's file ... */
+	int	ms;			/* ... and the one that is added is due so much later */
+};
+
+/* What the timer is of that is added. */
+enum where { SAME_FILE, OTHER_FILE, TIMERFD };
+
+struct round {
+	const struct scene	*scene;
+	enum where		where;
+	int			fd;		/* of the worker */
+	u64			due;		/* of the other timer */
+	sem_t			working;
+	bool			over;
+	u64			late;		/* of what was added */
+};
+
+static void *worker(void *arg)
+{
+	struct round *r = arg;
+	struct twheel_event ev;
+	u64 due, began;
+
+	pin(0);
+	if (is_preempt_rt())
+		be_fifo(PRIO);
+	due = whole_ms(2);
+	r->due = due + 10 * MS;
+	add_with(r->fd, TWHEEL_F_ABS, due, 0, WOKEN);
+	if (r->scene->armed)
+		add_with(r->fd, TWHEEL_F_ABS, r->due, 0, ARMED);
+	CHECK_EQ(read(r->fd, &ev, sizeof(ev)), sizeof(ev));
+	CHECK_EQ(ev.user_data, WOKEN);
+	sem_post(&r->working);
+	began = now();
+	while (!__atomic_load_n(&r->over, __ATOMIC_RELAXED) && now() < began + WORK)
+		;
+	return NULL;
+}
+
+/* Add a timer to @fd and wait for its event. Returns when the call was over. */
+static u64 await_event(int fd, u64 due)
+{
+	struct twheel_event ev;
+	u64 added;
+
+	add_with(fd, TWHEEL_F_ABS, due, 0, ADDED);
+	added = now();
+	do {
+		CHECK_EQ(read(fd, &ev, sizeof(ev)), sizeof(ev));
+	} while (ev.user_data != ADDED && !failed());
+	return added;
+}
+
+static u64 await_timerfd(u64 due)
+{
+	const struct itimerspec spec = {
+		.it_value = { .tv_sec = (time_t)(due / SEC), .tv_nsec = (long)(due % SEC) },
+	};
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	u64 added, count;
+
+	if (fd < 0 || timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, NULL))
+		bail("timerfd");
+	added = now();
+	CHECK_EQ(read(fd, &count, sizeof(count)), sizeof(count));
+	close(fd);
+	return added;
+}
+
+static u64 await_other_file(u64 due)
+{
+	int fd = dev_open(0);
+	u64 added = await_event(fd, due);
+
+	close(fd);
+	return added;
+}
+
+/* On the last CPU, and where that is the worker's it is the more important one. */
+static void *adder(void *arg)
+{
+	struct round *r = arg;
+	u64 due, added;
+
+	pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	be_fifo(PRIO + 10);
+	sem_wait(&r->working);
+	due = r->scene->armed ? r->due + (u64)r->scene->ms * MS : whole_ms(1);
+	if (r->where == SAME_FILE)
+		added = await_event(r->fd, due);
+	else
+		added = r->where == OTHER_FILE ? await_other_file(due) : await_timerfd(due);
+	r->late = now() - (due > added ? due : added);
+	__atomic_store_n(&r->over, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void play(const struct scene *scene, enum where where, struct late *late)
+{
+	struct round r = { .scene = scene, .where = where, .fd = dev_open(0) };
+	pthread_t threads[2];
+
+	sem_init(&r.working, 0, 0);
+	threads[0] = start(adder, &r);
+	threads[1] = start(worker, &r);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	sem_destroy(&r.working);
+	close(r.fd);
+	was_late(late, r.late);
+}
+
+/* 1: none is late; -1: one waited for the work; 0: it may be noise. */
+static int try_once(const struct scene *scene, u32 rounds)
+{
+	struct late same = { 0 }, other = { 0 }, timerfd = { 0 };
+
+	for (u32 i = 0; i < rounds && same.max < WORK; i++) {
+		play(scene, TIMERFD, &timerfd);
+		play(scene, OTHER_FILE, &other);
+		play(scene, SAME_FILE, &same);
+	}
+	tell("same file", &same);
+	tell("another file", &other);
+	tell("timerfd", &timerfd);
+	if (same.max <= 2 * other.max + LATE && other.max <= 2 * timerfd.max + LATE)
+		return 1;
+	return same.max < WORK ? 0 : -1;
+}
+
+static void judge(const struct scene *scene)
+{
+	u32 rounds = sysconf(_SC_NPROCESSORS_ONLN) == 1 ? 1 : ROUNDS;
+	int score = 0;
+
+	for (int i = 0; i < TRIES && score <= 0 && score > -2 && !failed(); i++)
+		score += try_once(scene, rounds);
+	CHECK(score > 0);
+}
+
+static void alone(void)
+{
+	judge(&(struct scene){ .armed = false });
+}
+
+static void later(void)
+{
+	judge(&(struct scene){ .armed = true, .ms = 2 });
+}
+
+static void equal(void)
+{
+	judge(&(struct scene){ .armed = true, .ms = 0 });
+}
+
+static void earlier(void)
+{
+	judge(&(struct scene){ .armed = true, .ms = -2 });
+}
+
+static const struct test tests[] = {
+	{ alone, "a timer added to the file of one who works, without others" },
+	{ later, "one that is later than another" },
+	{ equal, "one that is due with another" },
+	{ earlier, "one that is earlier than another" },
+};
+
+int main(void)
+{
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

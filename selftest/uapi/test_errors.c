@@ -14,7 +14,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +21,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -816,79 +814,37 @@ static void read_interrupted(void)
 	close(fd);
 }
 
-/*
- * A page that is not there until it is wanted, so that a call stays in the middle of
- * storing to it, or of reading it.
- */
-static int fault_fd;
-
-static bool can_stall(void)
-{
-	return !access("/proc/sys/vm/unprivileged_userfaultfd", F_OK);
-}
-
-static void *missing_page(void)
-{
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	void *p;
-
-	fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	reg.range.start = (uintptr_t)p;
-	reg.range.len = page;
-	if (fault_fd < 0 || ioctl(fault_fd, UFFDIO_API, &api) ||
-	    ioctl(fault_fd, UFFDIO_REGISTER, &reg))
-		bail("userfaultfd");
-	return p;
-}
-
-static void wait_fault(void)
-{
-	struct uffd_msg msg;
-
-	CHECK_EQ(read(fault_fd, &msg, sizeof(msg)), sizeof(msg));
-}
-
-/* Let who waits for @p go on. */
-static void give_page(void *p)
-{
-	struct uffdio_zeropage zero = { .range = {
-		.start = (uintptr_t)p, .len = (u64)sysconf(_SC_PAGESIZE) } };
-
-	CHECK(!ioctl(fault_fd, UFFDIO_ZEROPAGE, &zero));
-	close(fault_fd);
-}
-
 /* What can be done to a timer while its event is on its way to the reader. */
 static void being_read(void)
 {
 	struct twheel_op op = { 0 };
 	struct twheel_event *ev;
 	pthread_t reader;
+	struct stall s;
 	u64 h;
 
 	CHECK(true);
 	if (!can_stall())
 		return;
-	ev = missing_page();
+	s = stall_new();
+	ev = (void *)s.page;
 	fd = dev_open(0);
 	h = add(fd, 0, 4711);
 	pthread_create(&reader, NULL, do_read, ev);
-	wait_fault();
+	stall_wait(&s);
 	op.handle = h;
 	CHECK_EQ(call(TWHEEL_IOC_CANCEL, &op), -EALREADY);
 	expect_counts(fd, 1, 0, 0);
 	CHECK_EQ(query(fd, h, 0, &op), TWHEEL_STATE_READY);
 	CHECK_EQ(op.user_data, 4711);
 	CHECK_EQ(drain(fd, &op, 1, 0), 0);
-	give_page(ev);
+	stall_give(&s);
 	pthread_join(reader, NULL);
 	CHECK_EQ(ev->handle, h);
 	CHECK_EQ(ev->user_data, 4711);
 	CHECK_EQ(cancel(fd, h), -ENOENT);
 	expect_counts(fd, 0, 0, 0);
+	stall_end(&s);
 	close(fd);
 }
 
@@ -916,20 +872,21 @@ static void *do_command(void *which)
 static void commands_interrupted(void)
 {
 	pthread_t submitter;
-	void *ops;
+	struct stall s;
 
 	CHECK(true);
 	if (!can_stall())
 		return;
-	ops = missing_page();
+	s = stall_new();
 	begin(ADD);
-	pthread_create(&submitter, NULL, do_submit, ops);
-	wait_fault();
+	pthread_create(&submitter, NULL, do_submit, s.page);
+	stall_wait(&s);
 	for (enum command c = 0; c < COMMANDS; c++)
 		if (c != INFO)
 			interrupt(do_command, &c);
-	give_page(ops);
+	stall_give(&s);
 	pthread_join(submitter, NULL);
+	stall_end(&s);
 	end();
 }
 

@@ -1117,6 +1117,9 @@ static const unsigned int ioctls[] = {
 	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= TWHEEL_IOC_DRAIN,
 };
 
+/* Those that change nothing, and so need no descriptor that is open for writing. */
+#define IOCTLS_TELL	(BIT(_IOC_NR(TWHEEL_IOC_INFO)) | BIT(_IOC_NR(TWHEEL_IOC_QUERY)))
+
 #define ASSERT_ABI(type, size) \
 	static_assert(sizeof(struct type) == (size) && __alignof__(struct type) == 8)
 
@@ -1158,6 +1161,8 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	if (nr >= ARRAY_SIZE(ioctls) ||
 	    (cmd & ~IOCSIZE_MASK) != (ioctls[nr] & ~IOCSIZE_MASK))
 		return -ENOTTY;
+	if (!(filp->f_mode & FMODE_WRITE) && !(BIT(nr) & IOCTLS_TELL))
+		return -EBADF;
 	if (size < _IOC_SIZE(ioctls[nr]))
 		return -EINVAL;
 	if (nr == _IOC_NR(TWHEEL_IOC_INFO))

@@ -47,7 +47,7 @@ static const struct {
 /* The rows and columns of the table: the commands, and these calls. */
 enum { OTHER = COMMANDS, OPEN, READ, CALLS };
 
-static const int errnos[] = { EINVAL, E2BIG, EFAULT, ENOTTY, ENOENT, EALREADY, EBUSY, EDQUOT,
+static const int errnos[] = { EINVAL, E2BIG, EFAULT, EBADF, ENOTTY, ENOENT, EALREADY, EBUSY, EDQUOT,
 			      ENOMEM, EAGAIN, EINTR };
 
 /* How often each error was seen; in shared memory, for children too. */
@@ -550,6 +550,65 @@ static void read_only_ops(void)
 	}
 }
 
+/* ---- how it was opened ------------------------------------------------------ */
+
+static int open_as(int how)
+{
+	int rc = open("/dev/twheel", how | O_NONBLOCK | O_CLOEXEC);
+
+	if (rc < 0)
+		bail("/dev/twheel");
+	return rc;
+}
+
+/* Whoever may only read changes nothing, and is told so before anything is looked at. */
+static void opened_for_reading(void)
+{
+	static union arg arg;
+
+	fd = open_as(O_RDONLY);
+	handle = 1ULL << 32;
+	info(fd, &before);
+	for (enum command c = 0; c < COMMANDS; c++) {
+		if (c == INFO || c == QUERY)
+			continue;
+		fill(c, &arg);
+		expect_call(c, commands[c].cmd, &arg, EBADF);
+		expect_call(c, commands[c].cmd, NULL, EBADF);
+		expect_call(c, resized(c, 8), &arg, EBADF);
+		CHECK_EQ(call(commands[c].cmd ^ 0x80, &arg), -ENOTTY);
+	}
+	fill(QUERY, &arg);
+	expect_call(QUERY, TWHEEL_IOC_QUERY, &arg, ENOENT);
+	CHECK_EQ(read(fd, &arg, sizeof(arg)), -1);
+	CHECK_EQ(errno, EAGAIN);
+	handle = 0;
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* Whoever may only write can do all but read. */
+static void opened_for_writing(void)
+{
+	struct twheel_event ev;
+	struct twheel_op op;
+	u64 h;
+
+	fd = open_as(O_WRONLY);
+	CHECK_EQ(setup(fd, &(struct twheel_setup){ .clockid = CLOCK_BOOTTIME }), 0);
+	h = add(fd, HOUR, 1);
+	CHECK_EQ(mod(fd, h, 2 * HOUR, 0), 1);
+	CHECK_EQ(query(fd, h, 0, &op), TWHEEL_STATE_ARMED);
+	CHECK_EQ(cancel(fd, h), 1);
+	add(fd, 0, 2);
+	CHECK(readable(fd, WAIT_MS));
+	CHECK_EQ(read(fd, &ev, sizeof(ev)), -1);
+	CHECK_EQ(errno, EBADF);
+	see(READ, errno);
+	expect_counts(fd, 1, 0, 1);
+	close(fd);
+}
+
 /* ---- limits ---------------------------------------------------------------- */
 
 static void setup_after_add(void)
@@ -986,6 +1045,7 @@ static const char *const table[] = {
 	"EINVAL     .    x     x     x    x   x     x     x     x     .    x",
 	"E2BIG      .    x     .     x    x   x     x     x     x     .    .",
 	"EFAULT     .    x     x     x    x   x     x     x     x     .    x",
+	"EBADF      .    x     .     x    x   x     x     .     x     .    x",
 	"ENOTTY     .    .     .     .    .   .     .     .     .     x    .",
 	"ENOENT     .    .     .     .    .   x     x     x     .     .    .",
 	"EALREADY   .    .     .     .    .   .     x     .     .     .    .",
@@ -1017,6 +1077,8 @@ static const struct {
 	{ EALREADY, -1, "does not touch a timer whose event is read" },
 	{ EDQUOT, -1, "takes no place for a timer; operations of SUBMIT tell their own" },
 	{ ENOMEM, -1, "allocates nothing; operations of SUBMIT tell their own" },
+	{ EBADF, OPEN, "has no descriptor" },
+	{ EBADF, -1, "changes nothing" },
 	{ E2BIG, OPEN, "takes no structure" },
 	{ E2BIG, READ, "takes no structure" },
 	{ E2BIG, INFO, "fills in what this kernel does not know with zeros" },
@@ -1084,6 +1146,8 @@ static const struct test tests[] = {
 	{ read_only_memory, "read-only structures: EFAULT, nothing done" },
 	{ half_read_only, "half read-only operations: EFAULT, nothing done" },
 	{ read_only_ops, "read-only operations: EFAULT, nothing done" },
+	{ opened_for_reading, "O_RDONLY: EBADF for all but INFO, QUERY and read()" },
+	{ opened_for_writing, "O_WRONLY: EBADF for read() alone" },
 	{ setup_after_add, "SETUP after a timer: EBUSY" },
 	{ quota, "max_timers: EDQUOT" },
 	{ foreign_handle, "handles of another file: ENOENT" },

@@ -45,7 +45,9 @@
  *   at most as many as the administrator allows; these are counted in blocks of 64, and
  *   a file counts for the most that it ever held. Memory is charged to the memory cgroup
  *   of who makes it be needed; a cgroup that is full makes calls fail with ENOMEM.
- *   The device may be opened by who may read and write its node.
+ *   Who may open the device is what the mode of its node says. SETUP, SUBMIT, ADD, MOD,
+ *   CANCEL and DRAIN need a descriptor that is open for writing, read() one that is open
+ *   for reading; INFO, QUERY and poll() work with any.
  *
  * Growth
  *   The size of a structure is in its ioctl number and nowhere else. A longer one
@@ -61,6 +63,7 @@
  *              allowed; room for not even one event or timer
  *   E2BIG      a structure longer than this kernel knows, with something in it
  *   EFAULT     memory that cannot be read or written
+ *   EBADF      a descriptor that is not open for writing, or of read() for reading
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: never was, cancelled, drained, or its event has been read
  *   EALREADY   its event is being read at this moment. There will be no other of a
@@ -77,6 +80,7 @@
  *   EINVAL     .    x     x     x    x   x     x     x     x     .    x
  *   E2BIG      .    x     .     x    x   x     x     x     x     .    .
  *   EFAULT     .    x     x     x    x   x     x     x     x     .    x
+ *   EBADF      .    x     .     x    x   x     x     .     x     .    x
  *   ENOTTY     .    .     .     .    .   .     .     .     .     x    .
  *   ENOENT     .    .     .     .    .   x     x     x     .     .    .
  *   EALREADY   .    .     .     .    .   .     x     .     .     .    .

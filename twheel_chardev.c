@@ -39,6 +39,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/nsproxy.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
@@ -294,7 +295,8 @@ static __always_inline struct slot *slot_find(const struct file_wheel *file, u64
 
 	if (index >= file->nr_slots)
 		return NULL;
-	slot = slot_at(file, index);
+	/* Nor may a CPU that guesses go on with an index that is too big. */
+	slot = slot_at(file, array_index_nospec(index, file->nr_slots));
 	if (slot->state == FREE || slot->generation != handle >> 32)
 		return NULL;
 	return slot;
@@ -1158,8 +1160,10 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	size_t size = _IOC_SIZE(cmd);
 	long ret;
 
-	if (nr >= ARRAY_SIZE(ioctls) ||
-	    (cmd & ~IOCSIZE_MASK) != (ioctls[nr] & ~IOCSIZE_MASK))
+	if (nr >= ARRAY_SIZE(ioctls))
+		return -ENOTTY;
+	nr = array_index_nospec(nr, ARRAY_SIZE(ioctls));
+	if ((cmd & ~IOCSIZE_MASK) != (ioctls[nr] & ~IOCSIZE_MASK))
 		return -ENOTTY;
 	if (!(filp->f_mode & FMODE_WRITE) && !(BIT(nr) & IOCTLS_TELL))
 		return -EBADF;

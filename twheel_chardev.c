@@ -64,6 +64,9 @@
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
 #define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
 
+/* What @max_timers may be. With a page more than that a count of slots fits in 32 bits still. */
+#define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
+
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
 #define OP_STRIDE_MAX	4096
 
@@ -302,6 +305,12 @@ static __always_inline struct slot *slot_find(const struct file_wheel *file, u64
 	return slot;
 }
 
+/* Tables for @file->limit slots, which is not 0. DIV_ROUND_UP() overflows in 32 bits. */
+static u32 file_nr_tables(const struct file_wheel *file)
+{
+	return (file->limit - 1) / TABLE_SLOTS + 1;
+}
+
 /* Slots that are not FREE. */
 static u32 file_nr_used(const struct file_wheel *file)
 {
@@ -416,7 +425,7 @@ static void slots_free_all(struct file_wheel *file)
 	}
 	atomic_long_sub(file->nr_pages, &nr_slot_pages);
 	opener_uncharge_pages(file->opener, file->nr_pages);
-	for (page = 0; page < DIV_ROUND_UP(file->limit, TABLE_SLOTS); page++)
+	for (page = 0; page < file_nr_tables(file); page++)
 		free_page((unsigned long)file->tables[page]);
 	kvfree(file->tables);
 }
@@ -426,7 +435,7 @@ static u64 file_mem_bytes(const struct file_wheel *file)
 	u64 tables = DIV_ROUND_UP(file->nr_pages, TABLE_PAGES);
 
 	return sizeof(*file) + sizeof(*file->bounce) + twheel_size() +
-	       DIV_ROUND_UP(file->limit, TABLE_SLOTS) * sizeof(*file->tables) +
+	       file_nr_tables(file) * sizeof(*file->tables) +
 	       (file->nr_pages + tables) * PAGE_SIZE;
 }
 
@@ -1358,8 +1367,7 @@ static __poll_t file_poll(struct file *filp, poll_table *wait)
 
 static int file_alloc(struct file_wheel *file)
 {
-	file->tables = kvcalloc(DIV_ROUND_UP(file->limit, TABLE_SLOTS),
-				sizeof(*file->tables), GFP_CHARGED);
+	file->tables = kvcalloc(file_nr_tables(file), sizeof(*file->tables), GFP_CHARGED);
 	if (!file->tables)
 		return -ENOMEM;
 	file->bounce = kmalloc(sizeof(*file->bounce), GFP_CHARGED);
@@ -1391,7 +1399,7 @@ static int file_open(struct inode *inode, struct file *filp)
 	mutex_init(&file->submit);
 	mutex_init(&file->reading);
 	init_waitqueue_head(&file->wait);
-	file->limit = max(READ_ONCE(max_timers), 1U);
+	file->limit = clamp_t(u32, READ_ONCE(max_timers), 1, LIMIT_MAX);
 	file->max_timers = file->limit;
 	file->config = (struct twheel_config) {
 		.clock		= CLOCK_MONOTONIC,

@@ -249,6 +249,28 @@ static void file_limit(void)
 	close(fd);
 }
 
+/* As many as the parameter can say: fewer than an index counts to, and in a wheel that works. */
+static void greatest_limit(void)
+{
+	struct twheel_setup s = { .clockid = CLOCK_MONOTONIC, .max_timers = ~0U };
+	struct twheel_info i;
+	u32 was;
+	int fd;
+
+	param_set("max_timers", ~0U, &was);
+	fd = dev_open(0);
+	param_set("max_timers", was, NULL);
+	CHECK_EQ(setup(fd, &s), -EINVAL);
+	info(fd, &i);
+	diag("of %u timers a file may hold %u", ~0U, i.max_timers);
+	CHECK(i.max_timers <= ~0U - BLOCK && i.max_timers > ~0U - 4 * BLOCK);
+	s.max_timers = i.max_timers;
+	CHECK_EQ(setup(fd, &s), 0);
+	CHECK_EQ(fill(fd, 2 * BLOCK, 0), 2 * BLOCK);
+	expect_counts(fd, 2 * BLOCK, 2 * BLOCK, 0);
+	close(fd);
+}
+
 /* Ticks, and with them periods, of no less than the administrator wants. */
 static void tick_limit(void)
 {
@@ -563,6 +585,7 @@ static const struct test tests[] = {
 	{ limit_changes, "max_user_timers changes under a file in use" },
 	{ batch_over_limit, "a batch that goes over it" },
 	{ file_limit, "max_timers" },
+	{ greatest_limit, "max_timers of 4294967295" },
 	{ tick_limit, "min_tick_us: ticks and periods" },
 	{ memory_is_up, "a cgroup of 16 MiB: ENOMEM, and all else goes on" },
 	{ files_are_charged, "files opened in a cgroup of 16 MiB" },

@@ -179,6 +179,11 @@ module_param(max_user_timers, uint, 0644);
 MODULE_PARM_DESC(max_user_timers,
 		 "most timers all files of a user may hold, 0 for no limit (default 4194304)");
 
+static unsigned int max_user_files = 1024;
+module_param(max_user_files, uint, 0644);
+MODULE_PARM_DESC(max_user_files,
+		 "most files a user may have open, 0 for no limit (default 1024)");
+
 static unsigned int min_tick_us = TWHEEL_TICK_MIN_NS / NSEC_PER_USEC;
 module_param(min_tick_us, uint, 0644);
 MODULE_PARM_DESC(min_tick_us, "smallest tick a file may have, in us (default 100)");
@@ -215,7 +220,19 @@ static struct opener *opener_find(kuid_t uid)
 	return NULL;
 }
 
-/* The one who has @uid opens a file. NULL if there is no memory. */
+/* Count a file of @opener's. Returns false if that was all. */
+static bool opener_charge_file(struct opener *opener)
+{
+	unsigned int most = READ_ONCE(max_user_files);
+
+	lockdep_assert_held(&openers_lock);
+	if (most && opener->nr_files >= most)
+		return false;
+	opener->nr_files++;
+	return true;
+}
+
+/* The one who has @uid opens a file. An ERR_PTR() if there is no memory, or no more files. */
 static struct opener *opener_get(kuid_t uid)
 {
 	struct opener *opener, *fresh;
@@ -223,7 +240,7 @@ static struct opener *opener_get(kuid_t uid)
 	/* Not under the lock: where memory is scarce others need not wait for it. */
 	fresh = kzalloc(sizeof(*fresh), GFP_CHARGED);
 	if (!fresh)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	mutex_lock(&openers_lock);
 	opener = opener_find(uid);
 	if (!opener) {
@@ -232,7 +249,8 @@ static struct opener *opener_get(kuid_t uid)
 		opener->uid = uid;
 		hash_add(openers, &opener->node, __kuid_val(uid));
 	}
-	opener->nr_files++;
+	if (!opener_charge_file(opener))
+		opener = ERR_PTR(-EDQUOT);
 	mutex_unlock(&openers_lock);
 	kfree(fresh);
 	return opener;
@@ -1367,23 +1385,23 @@ static __poll_t file_poll(struct file *filp, poll_table *wait)
 
 static int file_alloc(struct file_wheel *file)
 {
+	file->opener = opener_get(current_uid());
+	if (IS_ERR(file->opener))
+		return PTR_ERR(file->opener);
 	file->tables = kvcalloc(file_nr_tables(file), sizeof(*file->tables), GFP_CHARGED);
 	if (!file->tables)
-		return -ENOMEM;
+		goto put_opener;
 	file->bounce = kmalloc(sizeof(*file->bounce), GFP_CHARGED);
 	if (!file->bounce)
 		goto free_tables;
 	file->base = twheel_create(&file->config);
-	if (IS_ERR(file->base))
-		goto free_bounce;
-	file->opener = opener_get(current_uid());
-	if (file->opener)
+	if (!IS_ERR(file->base))
 		return 0;
-	twheel_destroy(file->base);
-free_bounce:
 	kfree(file->bounce);
 free_tables:
 	kvfree(file->tables);
+put_opener:
+	opener_put(file->opener);
 	return -ENOMEM;
 }
 

@@ -959,6 +959,19 @@ static int try_open(void)
 	return -errno;
 }
 
+/* Of files of the user. */
+static void file_quota(void)
+{
+	u32 was;
+
+	fd = dev_open(0);
+	param_set("max_user_files", 1, &was);
+	CHECK_EQ(try_open(), -EDQUOT);
+	param_set("max_user_files", was, NULL);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
 static int try_add(void)
 {
 	return call(TWHEEL_IOC_ADD, &(struct twheel_op){ .expires_ns = HOUR });
@@ -1050,7 +1063,7 @@ static const char *const table[] = {
 	"ENOENT     .    .     .     .    .   x     x     x     .     .    .",
 	"EALREADY   .    .     .     .    .   .     x     .     .     .    .",
 	"EBUSY      .    x     .     .    .   .     .     .     .     .    .",
-	"EDQUOT     .    .     .     .    x   .     .     .     .     .    .",
+	"EDQUOT     x    .     .     .    x   .     .     .     .     .    .",
 	"ENOMEM     x    .     .     .    x   .     .     .     .     .    .",
 	"EAGAIN     .    .     .     .    .   .     .     .     .     .    x",
 	"EINTR      .    x     .     x    x   x     x     x     x     .    x",
@@ -1159,6 +1172,7 @@ static const struct test tests[] = {
 	{ read_interrupted, "read(): EINTR" },
 	{ being_read, "CANCEL while the event is being read: EALREADY" },
 	{ commands_interrupted, "commands that wait for another: EINTR" },
+	{ file_quota, "max_user_files: EDQUOT" },
 	{ no_memory, "open() and ADD without memory: ENOMEM" },
 	{ each_cell, "the table of errors: each one seen, or a reason why not" },
 };

@@ -230,6 +230,76 @@ static void batch_over_limit(void)
 	param_set("max_user_timers", was, NULL);
 }
 
+/* Open up to @most files; how many there are then. Any that is refused is so for EDQUOT. */
+static u32 open_files(int *fds, u32 most)
+{
+	for (u32 n = 0; n < most; n++) {
+		fds[n] = open("/dev/twheel", O_RDWR | O_CLOEXEC);
+		if (fds[n] < 0) {
+			CHECK_EQ(errno, EDQUOT);
+			return n;
+		}
+	}
+	return most;
+}
+
+#define FILES	20
+
+/* A descriptor more is no file more, and a file counts until the last of it is closed. */
+static void share_files(const void *unused)
+{
+	int fds[FILES + 1], copy;
+
+	(void)unused;
+	become(ALICE);
+	CHECK_EQ(open_files(fds, FILES + 1), FILES);
+	copy = dup(fds[3]);
+	CHECK(copy >= 0);
+	close(fds[3]);
+	CHECK_EQ(open_files(&fds[3], 1), 0);
+	CHECK_EQ(try_add(copy), 0);
+	close(copy);
+	CHECK_EQ(open_files(&fds[3], 2), 1);
+	reach(1);
+	wait_stage(2);
+}
+
+static void other_files(const void *unused)
+{
+	int fds[FILES + 1];
+
+	(void)unused;
+	become(BOB);
+	CHECK_EQ(open_files(fds, FILES + 1), FILES);
+}
+
+static void limit_files(void)
+{
+	int fds[FILES + 1];
+	u32 was;
+	pid_t pid;
+
+	param_set("max_user_files", FILES, &was);
+	CHECK_EQ(was, 1024);
+	reach(0);
+	pid = child(share_files, NULL);
+	if (wait_stage(1))
+		in_child(other_files, NULL);
+	param_set("max_user_files", 0, NULL);
+	CHECK_EQ(open_files(fds, FILES + 1), FILES + 1);
+	param_set("max_user_files", 1, NULL);		/* fewer than there are */
+	CHECK_EQ(try_add(fds[FILES]), 0);
+	close(fds[0]);
+	CHECK_EQ(open_files(fds, 1), 0);
+	for (u32 n = 1; n <= FILES; n++)
+		close(fds[n]);
+	CHECK_EQ(open_files(fds, 2), 1);
+	close(fds[0]);
+	param_set("max_user_files", was, NULL);
+	reach(2);
+	wait_for(pid);
+}
+
 /* ---- the administrator's other limits -------------------------------------------- */
 
 static void file_limit(void)
@@ -584,6 +654,7 @@ static const struct test tests[] = {
 	{ users_apart, "one user's limit is not another's; the opener's counts" },
 	{ limit_changes, "max_user_timers changes under a file in use" },
 	{ batch_over_limit, "a batch that goes over it" },
+	{ limit_files, "max_user_files: EDQUOT, over all that the user has open" },
 	{ file_limit, "max_timers" },
 	{ greatest_limit, "max_timers of 4294967295" },
 	{ tick_limit, "min_tick_us: ticks and periods" },

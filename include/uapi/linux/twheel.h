@@ -41,9 +41,10 @@
  *   times given and told alike, whoever opened the file.
  *
  * Limits
- *   A file holds at most twheel_info.max_timers. All files that a user has opened hold
- *   at most as many as the administrator allows; these are counted in blocks of 64, and
- *   a file counts for the most that it ever held. Memory is charged to the memory cgroup
+ *   A user may have as many files open as the administrator allows, and a file holds at
+ *   most twheel_info.max_timers. All files that a user has opened hold at most as many
+ *   timers as the administrator allows; these are counted in blocks of 64, and a file
+ *   counts for the most that it ever held. Memory is charged to the memory cgroup
  *   of who makes it be needed; a cgroup that is full makes calls fail with ENOMEM.
  *   Who may open the device is what the mode of its node says. SETUP, SUBMIT, ADD, MOD,
  *   CANCEL and DRAIN need a descriptor that is open for writing, read() one that is open
@@ -70,7 +71,7 @@
  *              one-shot timer; of one that goes on, try again
  *   EBUSY      a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
- *              opened it
+ *              opened it. Of open() the limit on files of the user
  *   ENOMEM     no memory for that, the memory cgroup's limit included
  *   EAGAIN     nothing is ready, and the file or call is non-blocking
  *   EINTR      a signal came first
@@ -85,7 +86,7 @@
  *   ENOENT     .    .     .     .    .   x     x     x     .     .    .
  *   EALREADY   .    .     .     .    .   .     x     .     .     .    .
  *   EBUSY      .    x     .     .    .   .     .     .     .     .    .
- *   EDQUOT     .    .     .     .    x   .     .     .     .     .    .
+ *   EDQUOT     x    .     .     .    x   .     .     .     .     .    .
  *   ENOMEM     x    .     .     .    x   .     .     .     .     .    .
  *   EAGAIN     .    .     .     .    .   .     .     .     .     .    x
  *   EINTR      .    x     .     x    x   x     x     x     x     .    x

@@ -3,7 +3,8 @@
  * twheel_chardev.ko: /dev/twheel, the interface of <linux/twheel.h>.
  *
  * Each open file has a base of its own (see twheel.h), and nothing of it is shared
- * with other files. A timer is a slot of 64 bytes. Slots come in pages, 64 in each,
+ * with other files. The base and all else of size is made when the first timer is added:
+ * until then a file is little more than what SETUP said. A timer is a slot of 64 bytes. Slots come in pages, 64 in each,
  * found by index through two levels of tables; a handle is index and generation.
  *
  * A slot is its own queue entry. When its timer expires the base hands it over under
@@ -22,7 +23,13 @@
  *	file->reading	callers that read. Neither is taken inside the other
  *	  the base's lock	slots, lists and counts. Held for at most 64
  *				operations, and for nothing that may sleep
+ *	file->setup_lock	what SETUP says, which holds file->submit too. Nothing is
+ *				taken inside it
  *	openers_lock	who has files open. Nothing is taken inside it
+ *
+ * file->base appears once, under file->submit, and stays. With it appear the bounce and the
+ * tables, and from then on SETUP changes nothing. Who has not file->submit looks with
+ * file_base().
  *
  * Memory is charged to the memory cgroup of who makes it be allocated. Where there is no
  * more that one gets ENOMEM, and nobody is killed for it.
@@ -45,6 +52,7 @@
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
@@ -127,7 +135,7 @@ struct opener {
 
 /**
  * struct file_wheel - an open file
- * @base:	its wheel
+ * @base:	its wheel, NULL until the first timer is added; see the head of the file
  * @opener:	whose it is
  * @ready:	slots that are READY, in the order of expiry
  * @free:	slots that are FREE
@@ -137,15 +145,17 @@ struct opener {
  * @nr_pages:	pages of slots
  * @cursor:	the slot at which the next DRAIN goes on
  * @no_slot:	why there was no other page of slots, an errno
- * @tables:	tables of pages of slots, enough for @limit. Filled as needed and
- *		kept until the file is closed
+ * @tables:	tables of pages of slots, enough for @limit, made with @base. Filled as
+ *		needed and kept until the file is closed
  * @limit:	what @max_timers may be
  * @max_timers:	the limit on @nr_used
  * @config:	clock, tick and slack
+ * @setup_lock:	guards @max_timers and @config; who has @submit may look without
  * @submit:	see the head of the file. It has @cursor and @no_slot too
  * @reading:	see the head of the file
  * @wait:	readers and pollers
- * @bounce:	ops belong to who has @submit, events to who has @reading
+ * @bounce:	made with @base. A SUBMIT has one even if there is no base.
+ *		Ops belong to who has @submit, events to who has @reading
  * @taken:	whose events these are; may have been armed anew meanwhile
  */
 struct file_wheel {
@@ -163,6 +173,7 @@ struct file_wheel {
 	u32			limit;
 	u32			max_timers;
 	struct twheel_config	config;
+	spinlock_t		setup_lock;	/* what SETUP says */
 	struct mutex		submit;		/* adds, re-arms, cancels, sets up */
 	struct mutex		reading;	/* reads */
 	wait_queue_head_t	wait;
@@ -373,6 +384,13 @@ static void slot_unqueue(struct file_wheel *file, struct slot *slot)
 	WRITE_ONCE(file->nr_ready, file->nr_ready - 1);
 }
 
+/* The base, for who has not @file->submit; NULL if there is none yet. */
+static struct twheel_base *file_base(const struct file_wheel *file)
+{
+	/* Pairs with the release in file_create(): what is made with it is there too. */
+	return smp_load_acquire(&file->base);
+}
+
 /* Put @slots, a zeroed page, to use. */
 static void slots_add_page(struct file_wheel *file, struct slot *slots)
 {
@@ -396,24 +414,87 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 	twheel_unlock(file->base, flags);
 }
 
-/* Add a page of slots. The caller has @file->submit, so that nobody else does. */
-static int slots_grow(struct file_wheel *file)
+/* A page of slots, and the table that it will be in. Returns it, or an ERR_PTR(). */
+static struct slot *slots_alloc(struct file_wheel *file)
 {
 	struct slot **table = file->tables[file->nr_pages / TABLE_PAGES], *slots;
 
 	if (!table) {
 		table = (void *)get_zeroed_page(GFP_CHARGED);
 		if (!table)
-			return -ENOMEM;
+			return ERR_PTR(-ENOMEM);
 		file->tables[file->nr_pages / TABLE_PAGES] = table;
 	}
 	if (!opener_charge_page(file->opener))
-		return -EDQUOT;
+		return ERR_PTR(-EDQUOT);
 	slots = (void *)get_zeroed_page(GFP_CHARGED);
 	if (!slots) {
 		opener_uncharge_pages(file->opener, 1);
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	}
+	return slots;
+}
+
+/* Tables, and a page of slots. Returns the slots, or an ERR_PTR(). */
+static struct slot *file_alloc(struct file_wheel *file)
+{
+	file->tables = kvcalloc(file_nr_tables(file), sizeof(*file->tables), GFP_CHARGED);
+	return file->tables ? slots_alloc(file) : ERR_PTR(-ENOMEM);
+}
+
+/* Undo file_alloc(). */
+static void file_unalloc(struct file_wheel *file, struct slot *slots)
+{
+	if (!IS_ERR(slots)) {
+		opener_uncharge_pages(file->opener, 1);
+		free_page((unsigned long)slots);
+	}
+	if (file->tables)
+		free_page((unsigned long)file->tables[0]);
+	kvfree(file->tables);
+	file->tables = NULL;
+}
+
+static struct bounce *bounce_alloc(void)
+{
+	return kmalloc(sizeof(struct bounce), GFP_CHARGED);
+}
+
+/*
+ * Make the base, and all else that the first timer needs. Where that cannot be there is nothing
+ * more than before, and SETUP goes on.
+ */
+static int file_create(struct file_wheel *file)
+{
+	struct bounce *bounce = file->bounce ?: bounce_alloc();
+	struct slot *slots = bounce ? file_alloc(file) : ERR_PTR(-ENOMEM);
+	struct twheel_base *base;
+
+	lockdep_assert_held(&file->submit);
+	base = IS_ERR(slots) ? ERR_CAST(slots) : twheel_create(&file->config);
+	if (IS_ERR(base)) {
+		file_unalloc(file, slots);
+		if (bounce != file->bounce)
+			kfree(bounce);
+		return PTR_ERR(base);
+	}
+	file->bounce = bounce;
+	/* Pairs with the acquire in file_base(). */
+	smp_store_release(&file->base, base);
+	slots_add_page(file, slots);
+	return 0;
+}
+
+/* Add a page of slots. The caller has @file->submit, so that nobody else does. */
+static int slots_grow(struct file_wheel *file)
+{
+	struct slot *slots;
+
+	if (!file->base)
+		return file_create(file);
+	slots = slots_alloc(file);
+	if (IS_ERR(slots))
+		return PTR_ERR(slots);
 	slots_add_page(file, slots);
 	return 0;
 }
@@ -436,6 +517,8 @@ static void slots_free_all(struct file_wheel *file)
 {
 	u32 page;
 
+	if (!file->tables)
+		return;
 	for (page = 0; page < file->nr_pages; page++) {
 		free_page((unsigned long)
 			  file->tables[page / TABLE_PAGES][page % TABLE_PAGES]);
@@ -448,13 +531,16 @@ static void slots_free_all(struct file_wheel *file)
 	kvfree(file->tables);
 }
 
-static u64 file_mem_bytes(const struct file_wheel *file)
+/* Memory of a file with @nr_pages pages of slots. There is one at least if there is a base. */
+static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 {
-	u64 tables = DIV_ROUND_UP(file->nr_pages, TABLE_PAGES);
+	u64 tables = DIV_ROUND_UP(nr_pages, TABLE_PAGES);
 
+	if (!nr_pages)
+		return sizeof(*file);
 	return sizeof(*file) + sizeof(*file->bounce) + twheel_size() +
 	       file_nr_tables(file) * sizeof(*file->tables) +
-	       (file->nr_pages + tables) * PAGE_SIZE;
+	       (nr_pages + tables) * PAGE_SIZE;
 }
 
 /* ---- expiry ---------------------------------------------------------------- */
@@ -502,11 +588,11 @@ static const struct twheel_sink file_sink = {
 /* ---- clocks ---------------------------------------------------------------- */
 
 /*
- * What the file's clock is ahead by in the caller's time namespace. As with timerfd it is
+ * What @clock, of a file, is ahead by in the caller's time namespace. As with timerfd it is
  * the namespace of who calls that counts, not of who opened the file. The kernel's own
  * timens_ktime_to_host() is not exported before 7.2. A task that exits has none.
  */
-static s64 clock_offset(const struct file_wheel *file)
+static s64 clock_offset(clockid_t clock)
 {
 #ifdef CONFIG_TIME_NS
 	const struct timens_offsets *offsets;
@@ -514,8 +600,8 @@ static s64 clock_offset(const struct file_wheel *file)
 	if (!current->nsproxy)
 		return 0;
 	offsets = &current->nsproxy->time_ns->offsets;
-	return timespec64_to_ktime(file->config.clock == CLOCK_BOOTTIME ?
-				   offsets->boottime : offsets->monotonic);
+	return timespec64_to_ktime(clock == CLOCK_BOOTTIME ? offsets->boottime :
+				   offsets->monotonic);
 #else
 	return 0;
 #endif
@@ -539,10 +625,10 @@ struct moment {
 	s64	offset;
 };
 
-/* To be unlocked by twheel_unlock(). */
+/* Lock the base, which there must be. To be unlocked by twheel_unlock(). */
 static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 {
-	struct moment m = { .offset = clock_offset(file) };
+	struct moment m = { .offset = clock_offset(file->config.clock) };
 
 	m.now = twheel_lock(file->base, flags);
 	return m;
@@ -713,6 +799,16 @@ static int op_do(struct file_wheel *file, struct twheel_op *op, const struct mom
 	}
 }
 
+/* Without a base there are no timers, and if there was to be one it could not be made. */
+static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		if (!ops[i].res)
+			ops[i].res = ops[i].op == TWHEEL_OP_ADD ? file->no_slot : -ENOENT;
+}
+
 /*
  * Do those of @nr operations, at most CHUNK_OPS, that have no result yet. @adds of them may
  * be adds.
@@ -725,6 +821,10 @@ static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 a
 
 	lockdep_assert_held(&file->submit);
 	slots_reserve(file, adds);
+	if (!file->base) {
+		ops_refuse(file, ops, nr);
+		return;
+	}
 	m = file_lock(file, &flags);
 	for (i = 0; i < nr; i++)
 		if (!ops[i].res)
@@ -739,6 +839,8 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 	u32 i;
 
 	lockdep_assert_held(&file->submit);
+	if (!file->base)
+		return;
 	twheel_lock(file->base, &flags);
 	for (i = 0; i < nr; i++)
 		if (ops[i].op == TWHEEL_OP_ADD && !ops[i].res)
@@ -930,6 +1032,20 @@ static int batch_begin(struct twheel_batch *batch, struct twheel_batch __user *u
 	return batch_store_counts(batch, user);
 }
 
+/* The operations of a batch, until all are done, or a fault or a signal comes. */
+static int batch_do(struct file_wheel *file, struct twheel_batch *batch)
+{
+	int err = 0;
+
+	while (batch->nr_done < batch->nr && !err) {
+		err = batch_chunk(file, batch);
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+	return err;
+}
+
 static long file_submit(struct file_wheel *file, struct twheel_batch __user *user,
 			size_t size)
 {
@@ -940,11 +1056,15 @@ static long file_submit(struct file_wheel *file, struct twheel_batch __user *use
 	err = batch_begin(&batch, user, size, 0);
 	if (err)
 		return err;
-	while (batch.nr_done < batch.nr && !err) {
-		err = batch_chunk(file, &batch);
-		if (signal_pending(current))
-			break;
-		cond_resched();
+	if (!file->bounce)
+		file->bounce = bounce_alloc();
+	if (!file->bounce)
+		return -ENOMEM;
+	err = batch_do(file, &batch);
+	if (!file->base) {
+		/* Nothing was added: the file goes back to being small. */
+		kfree(file->bounce);
+		file->bounce = NULL;
 	}
 	if (err && !batch.nr_done)
 		return err;
@@ -1028,6 +1148,8 @@ static bool file_has_armed(struct file_wheel *file)
 {
 	struct twheel_stats stats;
 
+	if (!file->base)
+		return false;
 	twheel_get_stats(file->base, &stats);
 	return stats.pending;
 }
@@ -1061,15 +1183,20 @@ static long file_drain(struct file_wheel *file, struct twheel_batch __user *user
 	return batch_store_counts(&batch, user);
 }
 
+/* Would twheel_create() take it, later? */
 static bool setup_is_valid(const struct file_wheel *file, const struct twheel_setup *setup)
 {
-	return !setup->flags && !setup->reserved && setup->max_timers <= file->limit &&
-	       (!setup->tick_ns || setup->tick_ns >= min_tick_ns());
+	if (setup->clockid != CLOCK_MONOTONIC && setup->clockid != CLOCK_BOOTTIME)
+		return false;
+	if (setup->tick_ns && (setup->tick_ns < min_tick_ns() ||
+			       setup->tick_ns > TWHEEL_TICK_MAX_NS))
+		return false;
+	return setup->slack_ns < NSEC_PER_SEC && setup->max_timers <= file->limit &&
+	       !setup->flags && !setup->reserved;
 }
 
 static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 {
-	struct twheel_config config;
 	struct twheel_setup setup;
 	int err;
 
@@ -1079,47 +1206,59 @@ static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 		return err;
 	if (!setup_is_valid(file, &setup))
 		return -EINVAL;
-	config = file->config;
-	config.clock = setup.clockid;
-	config.tick_ns = setup.tick_ns ?: default_tick_ns();
-	config.slack_ns = setup.slack_ns;
-	err = twheel_configure(file->base, &config);
-	if (err)
-		return err;
-	file->config = config;
+	if (file->base)
+		return -EBUSY;
+	spin_lock(&file->setup_lock);
+	file->config.clock = setup.clockid;
+	file->config.tick_ns = setup.tick_ns ?: default_tick_ns();
+	file->config.slack_ns = setup.slack_ns;
 	file->max_timers = setup.max_timers ?: file->limit;
+	spin_unlock(&file->setup_lock);
 	return 0;
 }
 
-static void file_fill_info(struct file_wheel *file, struct twheel_info *info)
+/* What the file is, whether or not there is a base. */
+static void info_fill_setup(struct file_wheel *file, struct twheel_info *info)
 {
-	struct twheel_stats stats;
-	unsigned long flags;
-	u32 nr_used;
-
-	twheel_get_stats(file->base, &stats);
-	twheel_lock(file->base, &flags);
-	nr_used = file_nr_used(file);
-	twheel_unlock(file->base, flags);
 	*info = (struct twheel_info) {
 		.abi		= TWHEEL_ABI,
-		.clockid	= file->config.clock,
 		.clocks		= BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME),
-		.tick_ns	= file->config.tick_ns,
-		.slack_ns	= file->config.slack_ns,
 		.min_tick_ns	= min_tick_ns(),
-		.max_timers	= file->max_timers,
 		.op_size	= sizeof(struct twheel_op),
 		.event_size	= sizeof(struct twheel_event),
-		.nr_timers	= nr_used,
-		.nr_armed	= stats.pending,
-		.nr_ready	= READ_ONCE(file->nr_ready),
-		.mem_bytes	= file_mem_bytes(file),
-		.nr_expired	= stats.expired,
-		.nr_wakeups	= stats.wakeups,
-		.nr_moves	= stats.moves,
-		.nr_deferred	= stats.deferred,
 	};
+	spin_lock(&file->setup_lock);
+	info->clockid = file->config.clock;
+	info->tick_ns = file->config.tick_ns;
+	info->slack_ns = file->config.slack_ns;
+	info->max_timers = file->max_timers;
+	spin_unlock(&file->setup_lock);
+}
+
+/* And what it holds. Returns when the next timer is due, as far as the base knows. */
+static ktime_t file_fill_info(struct file_wheel *file, struct twheel_info *info)
+{
+	struct twheel_base *base = file_base(file);
+	struct twheel_stats stats = { .next = KTIME_MAX };
+	unsigned long flags;
+	u32 nr_pages = 0;
+
+	info_fill_setup(file, info);
+	if (base) {
+		twheel_get_stats(base, &stats);
+		twheel_lock(base, &flags);
+		info->nr_timers = file_nr_used(file);
+		nr_pages = file->nr_pages;
+		twheel_unlock(base, flags);
+	}
+	info->nr_armed = stats.pending;
+	info->nr_ready = READ_ONCE(file->nr_ready);
+	info->mem_bytes = file_mem_bytes(file, nr_pages);
+	info->nr_expired = stats.expired;
+	info->nr_wakeups = stats.wakeups;
+	info->nr_moves = stats.moves;
+	info->nr_deferred = stats.deferred;
+	return stats.next;
 }
 
 static long file_info(struct file_wheel *file, void __user *user, size_t size)
@@ -1314,7 +1453,7 @@ static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
 	const size_t size = sizeof(struct twheel_event);
 	ssize_t done = 0;
 
-	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
+	while (file_base(file) && READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
 		u32 most = min_t(size_t, iov_iter_count(to) / size, CHUNK_EVENTS);
 		u32 nr = read_collect(file, most);
 		size_t copied = copy_to_iter(file->bounce->events, nr * size, to);
@@ -1383,37 +1522,22 @@ static __poll_t file_poll(struct file *filp, poll_table *wait)
 
 /* ---- open and close ------------------------------------------------------------ */
 
-static int file_alloc(struct file_wheel *file)
-{
-	file->opener = opener_get(current_uid());
-	if (IS_ERR(file->opener))
-		return PTR_ERR(file->opener);
-	file->tables = kvcalloc(file_nr_tables(file), sizeof(*file->tables), GFP_CHARGED);
-	if (!file->tables)
-		goto put_opener;
-	file->bounce = kmalloc(sizeof(*file->bounce), GFP_CHARGED);
-	if (!file->bounce)
-		goto free_tables;
-	file->base = twheel_create(&file->config);
-	if (!IS_ERR(file->base))
-		return 0;
-	kfree(file->bounce);
-free_tables:
-	kvfree(file->tables);
-put_opener:
-	opener_put(file->opener);
-	return -ENOMEM;
-}
-
 static int file_open(struct inode *inode, struct file *filp)
 {
 	struct file_wheel *file;
-	int err;
+	struct opener *opener;
 
 	file = kzalloc(sizeof(*file), GFP_CHARGED);
 	if (!file)
 		return -ENOMEM;
+	opener = opener_get(current_uid());
+	if (IS_ERR(opener)) {
+		kfree(file);
+		return PTR_ERR(opener);
+	}
+	file->opener = opener;
 	INIT_LIST_HEAD(&file->ready);
+	spin_lock_init(&file->setup_lock);
 	mutex_init(&file->submit);
 	mutex_init(&file->reading);
 	init_waitqueue_head(&file->wait);
@@ -1425,11 +1549,6 @@ static int file_open(struct inode *inode, struct file *filp)
 		.sink		= &file_sink,
 		.owner		= file,
 	};
-	err = file_alloc(file);
-	if (err) {
-		kfree(file);
-		return err;
-	}
 	filp->private_data = file;
 	filp->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, filp);
@@ -1440,7 +1559,8 @@ static int file_release(struct inode *inode, struct file *filp)
 {
 	struct file_wheel *file = filp->private_data;
 
-	twheel_destroy(file->base);
+	if (file->base)
+		twheel_destroy(file->base);
 	slots_free_all(file);
 	opener_put(file->opener);
 	kfree(file->bounce);
@@ -1451,11 +1571,9 @@ static int file_release(struct inode *inode, struct file *filp)
 static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 {
 	struct file_wheel *file = filp->private_data;
-	struct twheel_stats stats;
 	struct twheel_info info;
+	ktime_t next = file_fill_info(file, &info);
 
-	file_fill_info(file, &info);
-	twheel_get_stats(file->base, &stats);
 	seq_printf(m, "twheel-clockid:\t%d\n", info.clockid);
 	seq_printf(m, "twheel-tick-ns:\t%llu\n", info.tick_ns);
 	seq_printf(m, "twheel-slack-ns:\t%llu\n", info.slack_ns);
@@ -1466,7 +1584,7 @@ static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 	seq_printf(m, "twheel-mem-bytes:\t%llu\n", info.mem_bytes);
 	seq_printf(m, "twheel-expired:\t%llu\n", info.nr_expired);
 	seq_printf(m, "twheel-wakeups:\t%llu\n", info.nr_wakeups);
-	seq_printf(m, "twheel-next-ns:\t%lld\n", time_shift(stats.next, clock_offset(file)));
+	seq_printf(m, "twheel-next-ns:\t%lld\n", time_shift(next, clock_offset(info.clockid)));
 }
 
 static const struct file_operations twheel_fops = {

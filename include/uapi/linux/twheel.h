@@ -2,7 +2,7 @@
 /*
  * /dev/twheel: a file that holds millions of timers.
  *
- * Each open() makes a timing wheel of its own. Timers are added, re-armed, cancelled
+ * Each open() makes a file with a timing wheel of its own. Timers are added, re-armed, cancelled
  * and asked after by ioctl(), one or thousands at a time; what has expired is read()
  * as an array of struct twheel_event, and poll() tells when there is some. A
  * timer costs 64 bytes of kernel memory and no descriptor.
@@ -44,8 +44,10 @@
  *   A user may have as many files open as the administrator allows, and a file holds at
  *   most twheel_info.max_timers. All files that a user has opened hold at most as many
  *   timers as the administrator allows; these are counted in blocks of 64, and a file
- *   counts for the most that it ever held. Memory is charged to the memory cgroup
- *   of who makes it be needed; a cgroup that is full makes calls fail with ENOMEM.
+ *   counts for the most that it ever held. A file takes
+ *   less than 1 KiB until its first timer is added, and then some 40 KiB and what its
+ *   timers take. Memory is charged to the memory cgroup of who makes it be needed; a cgroup
+ *   that is full makes calls fail with ENOMEM.
  *   Who may open the device is what the mode of its node says. SETUP, SUBMIT, ADD, MOD,
  *   CANCEL and DRAIN need a descriptor that is open for writing, read() one that is open
  *   for reading; INFO, QUERY and poll() work with any.
@@ -87,7 +89,7 @@
  *   EALREADY   .    .     .     .    .   .     x     .     .     .    .
  *   EBUSY      .    x     .     .    .   .     .     .     .     .    .
  *   EDQUOT     x    .     .     .    x   .     .     .     .     .    .
- *   ENOMEM     x    .     .     .    x   .     .     .     .     .    .
+ *   ENOMEM     x    .     .     x    x   .     .     .     .     .    .
  *   EAGAIN     .    .     .     .    .   .     .     .     .     .    x
  *   EINTR      .    x     .     x    x   x     x     x     x     .    x
  *
@@ -115,7 +117,7 @@
  *		limit, which 0 stands for
  * @reserved:	must be 0
  *
- * Only before the first timer is added: EBUSY after it.
+ * Only before the first timer is added: EBUSY after it. An ADD that failed does not count.
  */
 struct twheel_setup {
 	__s32		clockid;

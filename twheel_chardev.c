@@ -14,13 +14,12 @@
  *	FREE	on the free list, or never used yet
  *	ARMED	in the wheel
  *	READY	its event waits on the ready list
- *	READING	its event is being copied to a reader. It is on no list; the reader
- *		remembers it, and goes on with it only if it is READING still
+ *	READING	its event is being copied to a reader. It is on no list; it and the reader
+ *		remember each other, and the reader goes on with it only if it has it still
  *	IDLE	waits to be armed again (TWHEEL_F_KEEP)
  *
  * Locking
  *	file->submit	callers that add, re-arm, cancel, query, drain or set up
- *	file->reading	callers that read. Neither is taken inside the other
  *	  the base's lock	slots, lists and counts. Held for at most 64
  *				operations, and for nothing that may sleep
  *	file->setup_lock	what SETUP says, which holds file->submit too. Nothing is
@@ -67,6 +66,7 @@
 
 #define CHUNK_OPS	64
 #define CHUNK_EVENTS	32
+#define SMALL_EVENTS	8
 
 #define PAGE_SLOTS	(PAGE_SIZE / sizeof(struct slot))
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
@@ -80,11 +80,28 @@
 
 enum slot_state { FREE, ARMED, READY, READING, IDLE };
 
+struct slot;
+
+/**
+ * struct reader - a read(), and the events that are on their way to the caller
+ * @events:	the events
+ * @taken:	whose they are. A slot that is not the reader's any more has been armed anew, or
+ *		is gone
+ * @room:	for so many
+ */
+struct reader {
+	struct twheel_event	*events;
+	struct slot		**taken;
+	u32			room;
+};
+
 /**
  * struct slot - a timer of a file
  * @timer:	in the wheel while ARMED. Its cookie is the deadline in ns, its
  *		queue.data the slot's index
  * @link:	in the ready list, instead
+ * @onward:	is link.next, which read_collect() follows after it has set @reader
+ * @reader:	who has it while it is READING, instead of link.prev
  * @next:	in the free list, instead
  * @user_data:	the user's
  * @interval:	ns, or 0
@@ -96,6 +113,10 @@ struct slot {
 	union {
 		struct twheel_timer	timer;
 		struct list_head	link;
+		struct {
+			struct list_head	*onward;
+			const struct reader	*reader;
+		};
 		struct slot		*next;
 	};
 	u64	user_data;
@@ -152,11 +173,11 @@ struct opener {
  * @config:	clock, tick and slack
  * @setup_lock:	guards @max_timers and @config; who has @submit may look without
  * @submit:	see the head of the file. It has @cursor and @no_slot too
- * @reading:	see the head of the file
  * @wait:	readers and pollers
  * @bounce:	made with @base. A SUBMIT has one even if there is no base.
- *		Ops belong to who has @submit, events to who has @reading
- * @taken:	whose events these are; may have been armed anew meanwhile
+ *		Ops belong to who has @submit, events and @taken to who has set @spare
+ * @spare:	bit 0: a reader has the big room for events
+ * @taken:	see struct reader
  */
 struct file_wheel {
 	struct twheel_base	*base;
@@ -175,9 +196,9 @@ struct file_wheel {
 	struct twheel_config	config;
 	spinlock_t		setup_lock;	/* what SETUP says */
 	struct mutex		submit;		/* adds, re-arms, cancels, sets up */
-	struct mutex		reading;	/* reads */
 	wait_queue_head_t	wait;
 	struct bounce		*bounce;
+	unsigned long		spare;
 	struct slot		*taken[CHUNK_EVENTS];
 };
 
@@ -322,13 +343,13 @@ static struct slot *slot_at(const struct file_wheel *file, u32 index)
 /* The slot that @handle names, or NULL if it names none, or none any more. */
 static __always_inline struct slot *slot_find(const struct file_wheel *file, u64 handle)
 {
-	u32 index = handle;
+	unsigned long index = (u32)handle, nr_slots = file->nr_slots;
 	struct slot *slot;
 
-	if (index >= file->nr_slots)
+	if (index >= nr_slots)
 		return NULL;
 	/* Nor may a CPU that guesses go on with an index that is too big. */
-	slot = slot_at(file, array_index_nospec(index, file->nr_slots));
+	slot = slot_at(file, array_index_nospec(index, nr_slots));
 	if (slot->state == FREE || slot->generation != handle >> 32)
 		return NULL;
 	return slot;
@@ -707,8 +728,8 @@ static int op_add(struct file_wheel *file, struct twheel_op *op, const struct mo
 }
 
 /*
- * An event that is being read counts as read: the reader will find the slot armed and
- * leave it alone.
+ * An event that is being read counts as read: the reader will find that the slot is not its
+ * own any more, and leave it alone.
  */
 static int op_mod(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
 {
@@ -721,6 +742,8 @@ static int op_mod(struct file_wheel *file, struct twheel_op *op, const struct mo
 			return -ENOENT;
 		if (slot->state == READY)
 			slot_unqueue(file, slot);
+		else if (slot->state == READING)
+			slot->reader = NULL;
 	}
 	op->user_data = slot->user_data;
 	return twheel_mod_locked(file->base, &slot->timer, slot_set(slot, op, m));
@@ -832,6 +855,21 @@ static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 a
 	twheel_unlock(file->base, flags);
 }
 
+/* Nobody has been told of the timer that @op has added. Its event may be out already. */
+static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
+{
+	struct slot *slot = slot_find(file, op->handle);
+
+	if (!slot)
+		return;
+	if (slot->state == ARMED)
+		twheel_cancel_locked(file->base, &slot->timer);
+	else if (slot->state == READY)
+		slot_unqueue(file, slot);
+	slot->reader = NULL;		/* whoever that is will leave it alone */
+	slot_put(file, slot);
+}
+
 /* Undo the adds among @ops, whose handles the caller could not be told. */
 static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 {
@@ -844,7 +882,7 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 	twheel_lock(file->base, &flags);
 	for (i = 0; i < nr; i++)
 		if (ops[i].op == TWHEEL_OP_ADD && !ops[i].res)
-			op_cancel(file, &ops[i]);
+			op_undo_add(file, &ops[i]);
 	twheel_unlock(file->base, flags);
 }
 
@@ -1369,21 +1407,21 @@ static void read_event(struct twheel_event *event, const struct slot *slot,
 }
 
 /* Take up to @most ready slots, and write down their events. Returns how many. */
-static u32 read_collect(struct file_wheel *file, u32 most)
+static u32 read_collect(struct file_wheel *file, const struct reader *reader, u32 most)
 {
-	struct twheel_event *events = file->bounce->events;
-	struct slot *slot;
+	struct twheel_event *events = reader->events;
+	struct slot **taken = reader->taken, *slot;
 	unsigned long flags;
 	struct moment m;
 	u32 nr = 0;
 
-	lockdep_assert_held(&file->reading);
 	m = file_lock(file, &flags);
 	list_for_each_entry(slot, &file->ready, link) {
 		if (nr == most)
 			break;
 		slot->state = READING;
-		file->taken[nr] = slot;
+		slot->reader = reader;
+		taken[nr] = slot;
 		read_event(&events[nr], slot, &m);
 		nr++;
 	}
@@ -1423,21 +1461,26 @@ static void slot_unread(struct file_wheel *file, struct slot *slot)
 }
 
 /*
- * Of @nr events collected the first @copied have reached the reader. The others become
- * ready again, in front. Those of slots that were re-armed meanwhile are dropped.
+ * Of @nr events collected the first @copied have reached the caller. The others become
+ * ready again, in front. Those of slots that were re-armed meanwhile are dropped: such a slot
+ * may be READING again, but then another reader has it.
+ *
+ * Nobody's but a reader's own commit leaves slot->reader behind, and that looks at each of
+ * its slots once: so where it names the reader the slot is READING.
  */
-static void read_commit(struct file_wheel *file, u32 copied, u32 nr)
+static void read_commit(struct file_wheel *file, const struct reader *reader, u32 copied,
+			u32 nr)
 {
-	const struct twheel_event *events = file->bounce->events;
+	const struct twheel_event *events = reader->events;
+	struct slot **taken = reader->taken;
 	unsigned long flags;
 	ktime_t now;
 
-	lockdep_assert_held(&file->reading);
 	now = twheel_lock(file->base, &flags);
 	while (nr--) {
-		struct slot *slot = file->taken[nr];
+		struct slot *slot = taken[nr];
 
-		if (slot->state != READING)
+		if (slot->reader != reader)
 			continue;
 		if (nr < copied)
 			slot_after_read(file, slot, events[nr].count, now);
@@ -1448,18 +1491,19 @@ static void read_commit(struct file_wheel *file, u32 copied, u32 nr)
 }
 
 /* Read what is ready, as much as fits. Returns bytes, 0 if nothing was ready. */
-static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
+static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
+			  struct iov_iter *to)
 {
 	const size_t size = sizeof(struct twheel_event);
 	ssize_t done = 0;
 
-	while (file_base(file) && READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
-		u32 most = min_t(size_t, iov_iter_count(to) / size, CHUNK_EVENTS);
-		u32 nr = read_collect(file, most);
-		size_t copied = copy_to_iter(file->bounce->events, nr * size, to);
+	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
+		u32 most = min_t(size_t, iov_iter_count(to) / size, reader->room);
+		u32 nr = read_collect(file, reader, most);
+		size_t copied = copy_to_iter(reader->events, nr * size, to);
 
 		copied /= size;
-		read_commit(file, copied, nr);
+		read_commit(file, reader, copied, nr);
 		done += copied * size;
 		if (copied < nr)
 			return done ?: -EFAULT;
@@ -1470,18 +1514,47 @@ static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
 	return done;
 }
 
+/* Apart, for many kernels zero what is on the stack. */
+static noinline ssize_t read_small(struct file_wheel *file, struct iov_iter *to)
+{
+	struct twheel_event events[SMALL_EVENTS];
+	struct slot *taken[SMALL_EVENTS];
+	const struct reader reader = {
+		.events = events, .taken = taken, .room = SMALL_EVENTS };
+
+	return reader_run(file, &reader, to);
+}
+
+static ssize_t read_big(struct file_wheel *file, struct iov_iter *to)
+{
+	const struct reader reader = {
+		.events = file->bounce->events, .taken = file->taken, .room = CHUNK_EVENTS };
+
+	return reader_run(file, &reader, to);
+}
+
+/*
+ * Storing events may take as long as the caller's memory likes. So readers have no lock, and room
+ * of their own: one has what the file keeps for it, others a little on their stacks.
+ */
+static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
+{
+	ssize_t done;
+
+	if (!file_base(file))
+		return 0;
+	if (test_and_set_bit_lock(0, &file->spare))
+		return read_small(file, to);
+	done = read_big(file, to);
+	clear_bit_unlock(0, &file->spare);
+	return done;
+}
+
 static int reader_wait(struct file_wheel *file, bool nowait)
 {
 	if (nowait)
 		return READ_ONCE(file->nr_ready) ? 0 : -EAGAIN;
 	return wait_event_interruptible_exclusive(file->wait, READ_ONCE(file->nr_ready));
-}
-
-static int reader_lock(struct file_wheel *file, bool nowait)
-{
-	if (nowait)
-		return mutex_trylock(&file->reading) ? 0 : -EAGAIN;
-	return mutex_lock_interruptible(&file->reading) ? -ERESTARTSYS : 0;
 }
 
 static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
@@ -1496,11 +1569,7 @@ static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	while (!ret) {
 		ret = reader_wait(file, nowait);
 		if (!ret)
-			ret = reader_lock(file, nowait);
-		if (!ret) {
 			ret = read_ready(file, to);
-			mutex_unlock(&file->reading);
-		}
 	}
 	/* One reader is woken at a time: what this one leaves is for the next. */
 	if (READ_ONCE(file->nr_ready))
@@ -1539,7 +1608,6 @@ static int file_open(struct inode *inode, struct file *filp)
 	INIT_LIST_HEAD(&file->ready);
 	spin_lock_init(&file->setup_lock);
 	mutex_init(&file->submit);
-	mutex_init(&file->reading);
 	init_waitqueue_head(&file->wait);
 	file->limit = clamp_t(u32, READ_ONCE(max_timers), 1, LIMIT_MAX);
 	file->max_timers = file->limit;

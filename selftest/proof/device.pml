@@ -18,7 +18,8 @@
  *   - an event is read of what is OWED or EITHER, and of nothing else: no event twice,
  *     and none after a cancel that gave 0 or 1
  *   - what is OWED is armed, ready or being read: nothing is lost, by a fault neither
- *   - events are read in the order in which they expired
+ *   - events are read in the order in which they expired, but for what two readers at a
+ *     time could not store
  *   - an old handle is ENOENT, and one that is ENOENT is owed nothing
  *   - no reader sleeps while an event is ready, unless another is on its way
  *
@@ -28,6 +29,7 @@
  * one that comes up again after 2^32 uses of its slot.
  */
 #define SLOTS	2
+#define READERS	2
 
 mtype:state = { FREE, ARMED, READY, READING, IDLE }
 mtype:kind = { ONCE, KEEP, PERIODIC }
@@ -40,26 +42,31 @@ typedef slot_t {
 	bool stale = true;		/* the handle that the user knows, */
 	bool old = true;		/* and the one before it */
 	bool out;			/* ARMED, but not in the wheel: it is being drained */
-	mtype:word word = NOTHING	/* on what the slot is armed for, */
-	mtype:word past = NOTHING	/* and on what it was, if that is being read still */
+	byte reader = READERS;		/* who has it while it is READING */
+	mtype:word word = NOTHING	/* on what the slot is armed for */
 }
 
-/* The bounce: it is who's has file->reading. */
+/* What a reader carries. */
 typedef event_t {
 	byte who = SLOTS;
-	bool past			/* it is of an arming before the last one */
+	mtype:word past = NOTHING	/* on what it is of, if that is not the last arming */
+}
+
+typedef reader_t {
+	event_t event[SLOTS]
 }
 
 slot_t slot[SLOTS];
 byte earlier;				/* which slot expired before the other */
+bool mixed;				/* what two readers put back is ready, in no order */
 chan ready = [SLOTS] of { byte };
-event_t event[SLOTS];
-bool reading;				/* file->reading */
-bool asleep[2];				/* readers */
+reader_t reader[READERS];
+bool asleep[READERS];
 byte coming;				/* readers that are in the call and not asleep */
 bool waking;				/* there are new events, and a wake-up will follow */
 
 #define nr_ready	len(ready)
+#define mine		reader[me].event
 
 /* Within a step only. */
 hidden byte i, rest, other;
@@ -99,15 +106,19 @@ inline slot_unqueue(s)
 	fi
 }
 
-/* The event that is being read is of the past now. */
+/* The event that is being read is of the past now, and the slot not its reader's any more. */
 #define read_on(s)							\
-	slot[s].past = (slot[s].word == OWED -> EITHER : slot[s].word);	\
+	other = slot[s].reader;						\
 	for (i : 0 .. SLOTS - 1) {					\
 		if							\
-		:: event[i].who == s -> event[i].past = true		\
+		:: reader[other].event[i].who == s &&			\
+		   reader[other].event[i].past == NOTHING ->		\
+			reader[other].event[i].past =			\
+				(slot[s].word == OWED -> EITHER : slot[s].word)	\
 		:: else							\
 		fi							\
-	}
+	}								\
+	slot[s].reader = READERS
 
 inline slot_set(s)
 {
@@ -188,24 +199,25 @@ inline read_collect(most)
 	do
 	:: nr < most && nr_ready > 0 ->
 		ready?other;
+		assert(earlier == other || slot[1 - other].state != READY || mixed);
 		slot[other].state = READING;
-		event[nr].who = other;
+		slot[other].reader = me;
+		mine[nr].who = other;
 		nr++
 	:: else -> break
-	od
+	od;
+	mixed = mixed && (nr == SLOTS || nr_ready > 0 || reader[1 - me].event[0].who != SLOTS)
 }
 
-/* Event @n has reached the user. That of the other slot may not be older and still to come. */
+/* Event @n has reached the user. */
 #define delivered(n)							\
-	other = event[n].who;						\
+	other = mine[n].who;						\
 	if								\
-	:: event[n].past ->						\
-		assert(slot[other].past == EITHER);			\
-		slot[other].past = GIVEN				\
+	:: mine[n].past != NOTHING ->					\
+		assert(mine[n].past == EITHER);				\
+		mine[n].past = GIVEN					\
 	:: else ->							\
 		assert(slot[other].word == OWED);			\
-		assert(earlier == other || slot[1 - other].word != OWED ||	\
-		       slot[1 - other].state == ARMED);			\
 		slot[other].word = GIVEN				\
 	fi
 
@@ -230,6 +242,7 @@ inline slot_after_read(s)
 inline slot_unread(s)
 {
 	slot[s].state = READY;
+	mixed = mixed || reader[1 - me].event[0].who != SLOTS;
 	ready!s;
 #ifndef BREAK_UNREAD_TAIL
 	rest = nr_ready - 1;
@@ -245,12 +258,17 @@ inline read_commit()
 	do
 	:: nr > 0 ->
 		nr--;
-		other = event[nr].who;
+		other = mine[nr].who;
 		if
 #ifdef BREAK_COMMIT_BLIND
 		:: true ->
 #else
+#ifdef BREAK_COMMIT_NOT_OWN
 		:: slot[other].state == READING ->
+#else
+		:: slot[other].reader == me ->
+			slot[other].reader = READERS;
+#endif
 #endif
 			if
 			:: nr < copied -> slot_after_read(other)
@@ -262,9 +280,7 @@ inline read_commit()
 			fi
 		:: else
 		fi;
-		other = event[nr].who;
-		slot[other].past = NOTHING;
-		event[nr].who = SLOTS; event[nr].past = false
+		mine[nr].who = SLOTS; mine[nr].past = NOTHING
 	:: else -> break
 	od
 }
@@ -296,7 +312,7 @@ inline drain_commit(s)
 }
 
 /* Until nothing is ready, there is no more room, or a fault or a signal comes. */
-inline read_ready()
+inline reader_run()
 {
 	do
 	:: nr_ready > 0 ->
@@ -400,15 +416,9 @@ end:
 		:: atomic { nr_ready == 0 -> asleep[me] = true; coming-- };
 			!asleep[me]
 		od;
-		/* reader_lock(), unless a signal interrupts it */
+		/* unless a signal interrupts it */
 		if
-#ifdef BREAK_NO_LOCK
-		:: reading = true;
-#else
-		:: atomic { !reading -> reading = true };
-#endif
-			read_ready();
-			reading = false
+		:: reader_run()
 		:: skip
 		fi;
 		atomic {

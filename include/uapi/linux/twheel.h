@@ -13,7 +13,8 @@
  *   - Every armed timer gives exactly one event, or was cancelled or drained by a call
  *     that said so. Events cannot be dropped: the timer itself is the queue entry.
  *   - After a CANCEL that gave 0 or 1 no event of that timer is ever read.
- *   - Events are read in the order of their ticks. In one tick there is no order.
+ *   - Events are read in the order of their ticks. In one tick there is no order. Of several
+ *     readers at a time each gets some of them, in that order.
  *
  * The life of a handle
  *
@@ -312,7 +313,9 @@ struct twheel_batch {
  *
  * read() gives whole events only, as many as are ready and fit, and waits for the
  * first one unless the file is non-blocking. What could not be stored in the
- * caller's memory is not lost: it stays ready.
+ * caller's memory is not lost: it is ready again, in front, but in no order where several
+ * readers could not store. Readers do not wait for each other, however long storing takes:
+ * EAGAIN means that poll() would not have said POLLIN.
  */
 struct twheel_event {
 	__aligned_u64	user_data;

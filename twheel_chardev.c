@@ -108,6 +108,8 @@ struct reader {
  * @generation:	half of the handle; changes when the slot is freed
  * @state:	enum slot_state
  * @flags:	TWHEEL_F_KEEP, TWHEEL_F_DELAY
+ * @nr_past:	events of it that are being read still, by readers that it was taken from to
+ *		be armed anew. Where there are any it goes on after its next event
  */
 struct slot {
 	union {
@@ -124,6 +126,7 @@ struct slot {
 	u32	generation;
 	u8	state;
 	u8	flags;
+	u16	nr_past;
 };
 
 #if defined(CONFIG_64BIT) && !defined(CONFIG_LOCKDEP)
@@ -389,6 +392,12 @@ static void slot_put(struct file_wheel *file, struct slot *slot)
 	slot->next = file->free;
 	file->free = slot;
 	WRITE_ONCE(file->nr_free, file->nr_free + 1);
+}
+
+/* Is there more to come after an event of a timer with this @interval and these @flags? */
+static bool goes_on(u64 interval, u32 flags)
+{
+	return interval || (flags & TWHEEL_F_KEEP);
 }
 
 static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadline)
@@ -728,29 +737,56 @@ static int op_add(struct file_wheel *file, struct twheel_op *op, const struct mo
 }
 
 /*
+ * @slot is to be armed as @op says, and is not ARMED or has events of the past.
+ *
  * An event that is being read counts as read: the reader will find that the slot is not its
- * own any more, and leave it alone.
+ * own any more, and leave it alone. But what the caller reads last must be what has no
+ * TWHEEL_EV_MORE. So the last event is waited for, and so is any that the next, if it is
+ * to be the last, could overtake:
+ *
+ *	CPU 0: read()				CPU 1: MOD, and a read() of its own
+ *	slot is READING, event 1 in the bounce
+ *						without KEEP: would be armed, and expire;
+ *						event 2, the last, is read. Its memory is freed
+ *	copies event 1, which speaks of that
  */
+static int slot_rearm(struct file_wheel *file, struct slot *slot, const struct twheel_op *op)
+{
+	const bool reading = slot->state == READING;
+
+	if (slot->state != ARMED && (op->flags & TWHEEL_F_PENDING))
+		return -ENOENT;
+	if (reading && (!goes_on(slot->interval, slot->flags) || slot->nr_past == U16_MAX))
+		return -EALREADY;
+	if ((reading || slot->nr_past) && !goes_on(op->interval_ns, op->flags))
+		return -EALREADY;
+	if (slot->state == READY)
+		slot_unqueue(file, slot);
+	if (reading) {
+		slot->reader = NULL;
+		slot->nr_past++;
+	}
+	return 0;
+}
+
 static int op_mod(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
 {
 	struct slot *slot = slot_find(file, op->handle);
 
 	if (!slot)
 		return -ENOENT;
-	if (slot->state != ARMED) {
-		if (op->flags & TWHEEL_F_PENDING)
-			return -ENOENT;
-		if (slot->state == READY)
-			slot_unqueue(file, slot);
-		else if (slot->state == READING)
-			slot->reader = NULL;
+	if (slot->state != ARMED || slot->nr_past) {
+		int err = slot_rearm(file, slot, op);
+
+		if (err)
+			return err;
 	}
 	op->user_data = slot->user_data;
 	return twheel_mod_locked(file->base, &slot->timer, slot_set(slot, op, m));
 }
 
 /*
- * Where an event is being read it is too late to say that none will be, and too early to
+ * Where an event is being read, be it of the past, it is too late to say that none will be, and too early to
  * say that one was:
  *
  *	CPU 0: read()				CPU 1: cancel
@@ -767,7 +803,7 @@ static int op_cancel(struct file_wheel *file, struct twheel_op *op)
 
 	if (!slot)
 		return -ENOENT;
-	if (slot->state == READING)
+	if (slot->state == READING || slot->nr_past)
 		return -EALREADY;
 	if (slot->state == ARMED)
 		armed = twheel_cancel_locked(file->base, &slot->timer);
@@ -867,6 +903,7 @@ static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
 	else if (slot->state == READY)
 		slot_unqueue(file, slot);
 	slot->reader = NULL;		/* whoever that is will leave it alone */
+	slot->nr_past = 0;
 	slot_put(file, slot);
 }
 
@@ -1128,7 +1165,8 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 		struct slot *slot = slot_at(file, file->cursor);
 		struct twheel_op *op = &file->bounce->ops[nr];
 
-		if (slot->state != ARMED)
+		/* What is being read of it would come after it was drained. */
+		if (slot->state != ARMED || slot->nr_past)
 			continue;
 		twheel_cancel_locked(file->base, &slot->timer);
 		*op = (struct twheel_op) {
@@ -1397,13 +1435,11 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 static void read_event(struct twheel_event *event, const struct slot *slot,
 		       const struct moment *m)
 {
-	bool more = slot->interval || (slot->flags & TWHEEL_F_KEEP);
-
 	event->user_data = slot->user_data;
 	event->handle = slot_handle(slot);
 	event->expires_ns = time_shift(slot->timer.cookie, m->offset);
 	event->count = periods_passed(slot, m->now);
-	event->flags = more ? TWHEEL_EV_MORE : 0;
+	event->flags = goes_on(slot->interval, slot->flags) ? TWHEEL_EV_MORE : 0;
 }
 
 /* Take up to @most ready slots, and write down their events. Returns how many. */
@@ -1453,6 +1489,14 @@ static void slot_after_read(struct file_wheel *file, struct slot *slot, u32 coun
 	slot_arm(file, slot, min_t(u64, deadline, KTIME_MAX));
 }
 
+/* @event, of @slot, is not being read any more. It has been taken for one that was read. */
+static void slot_past_read(struct slot *slot, const struct twheel_event *event)
+{
+	/* Not if the slot is another timer's now: the add of the old one was undone. */
+	if (slot_handle(slot) == event->handle)
+		slot->nr_past--;
+}
+
 static void slot_unread(struct file_wheel *file, struct slot *slot)
 {
 	slot->state = READY;
@@ -1480,8 +1524,10 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 	while (nr--) {
 		struct slot *slot = taken[nr];
 
-		if (slot->reader != reader)
+		if (slot->reader != reader) {
+			slot_past_read(slot, &events[nr]);
 			continue;
+		}
 		if (nr < copied)
 			slot_after_read(file, slot, events[nr].count, now);
 		else

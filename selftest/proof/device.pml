@@ -17,6 +17,8 @@
  * What must hold:
  *   - an event is read of what is OWED or EITHER, and of nothing else: no event twice,
  *     and none after a cancel that gave 0 or 1
+ *   - of a timer no event is read after one without TWHEEL_EV_MORE, nor after it was
+ *     cancelled or drained
  *   - what is OWED is armed, ready or being read: nothing is lost, by a fault neither
  *   - events are read in the order in which they expired, but for what two readers at a
  *     time could not store
@@ -43,12 +45,14 @@ typedef slot_t {
 	bool old = true;		/* and the one before it */
 	bool out;			/* ARMED, but not in the wheel: it is being drained */
 	byte reader = READERS;		/* who has it while it is READING */
+	byte nr_past;			/* events of it that other readers have */
 	mtype:word word = NOTHING	/* on what the slot is armed for */
 }
 
 /* What a reader carries. */
 typedef event_t {
 	byte who = SLOTS;
+	bool more;			/* TWHEEL_EV_MORE */
 	mtype:word past = NOTHING	/* on what it is of, if that is not the last arming */
 }
 
@@ -106,6 +110,8 @@ inline slot_unqueue(s)
 	fi
 }
 
+#define goes_on(k)	(k != ONCE)
+
 /* The event that is being read is of the past now, and the slot not its reader's any more. */
 #define read_on(s)							\
 	other = slot[s].reader;						\
@@ -118,30 +124,41 @@ inline slot_unqueue(s)
 		:: else							\
 		fi							\
 	}								\
-	slot[s].reader = READERS
+	slot[s].reader = READERS;					\
+	slot[s].nr_past++
 
-inline slot_set(s)
+inline slot_set(s, k)
 {
-	if
-	:: slot[s].kind = ONCE
-	:: slot[s].kind = KEEP
-	:: slot[s].kind = PERIODIC
-	fi;
+	slot[s].kind = k;
 	slot_arm(s)
 }
 
-inline op_add(s)
+inline op_add(s, k)
 {
-	slot_set(s);
+	slot_set(s, k);
 	slot[s].old = slot[s].stale;
 	slot[s].stale = false
 }
 
-inline op_mod(s, is_stale)
+/* Must the event that is being read be waited for? @k is what the timer is to be. */
+#ifdef BREAK_MOD_LAST
+#define the_last(s)		false
+#else
+#define the_last(s)		(slot[s].state == READING && !goes_on(slot[s].kind))
+#endif
+#ifdef BREAK_MOD_OVERTAKES
+#define overtakes(s, k)		false
+#else
+#define overtakes(s, k)		((slot[s].state == READING || slot[s].nr_past > 0) && \
+				 !goes_on(k))
+#endif
+
+inline op_mod(s, is_stale, k)
 {
 	slot_find(s, is_stale);
 	if
 	:: !found -> res = ENOENT
+	:: found && (the_last(s) || overtakes(s, k)) -> res = EALREADY
 	:: else ->
 		res = (slot[s].state == ARMED -> ONE : ZERO);
 		slot_unqueue(s);
@@ -150,7 +167,7 @@ inline op_mod(s, is_stale)
 		:: else
 		fi;
 		slot[s].word = NOTHING;
-		slot_set(s)
+		slot_set(s, k)
 	fi
 }
 
@@ -161,6 +178,9 @@ inline op_cancel(s, is_stale)
 	:: !found -> res = ENOENT
 #ifndef BREAK_CANCEL_READING
 	:: found && slot[s].state == READING -> res = EALREADY
+#endif
+#ifndef BREAK_CANCEL_PAST
+	:: found && slot[s].nr_past > 0 -> res = EALREADY
 #endif
 	:: else ->
 		res = (slot[s].state == ARMED -> ONE : ZERO);
@@ -203,6 +223,7 @@ inline read_collect(most)
 		slot[other].state = READING;
 		slot[other].reader = me;
 		mine[nr].who = other;
+		mine[nr].more = goes_on(slot[other].kind);
 		nr++
 	:: else -> break
 	od;
@@ -214,7 +235,10 @@ inline read_collect(most)
 	other = mine[n].who;						\
 	if								\
 	:: mine[n].past != NOTHING ->					\
+		/* Its timer goes on still: no event after the last, none after a cancel. */ \
 		assert(mine[n].past == EITHER);				\
+		assert(mine[n].more && slot[other].state != FREE &&	\
+		       goes_on(slot[other].kind));			\
 		mine[n].past = GIVEN					\
 	:: else ->							\
 		assert(slot[other].word == OWED);			\
@@ -278,9 +302,9 @@ inline read_commit()
 			:: else -> slot_unread(other)
 #endif
 			fi
-		:: else
+		:: else -> slot[other].nr_past--
 		fi;
-		mine[nr].who = SLOTS; mine[nr].past = NOTHING
+		mine[nr].who = SLOTS; mine[nr].more = false; mine[nr].past = NOTHING
 	:: else -> break
 	od
 }
@@ -290,7 +314,11 @@ inline drain_collect()
 {
 	for (i : 0 .. SLOTS - 1) {
 		if
+#ifdef BREAK_DRAIN_PAST
 		:: slot[i].state == ARMED -> slot[i].out = true
+#else
+		:: slot[i].state == ARMED && slot[i].nr_past == 0 -> slot[i].out = true
+#endif
 		:: true
 		fi
 	}
@@ -339,6 +367,7 @@ inline reader_run()
 /* Operations of a batch, or of several: what is between them makes no difference. */
 active proctype submitter()
 {
+	mtype:kind k = ONCE;
 	byte s;
 
 	do
@@ -347,18 +376,24 @@ active proctype submitter()
 		:: s = 0
 		:: s = 1
 		fi;
+		if
+		:: k = ONCE
+		:: k = KEEP
+		:: k = PERIODIC
+		fi;
 		present = true;
 		res = ZERO;
 		if
-		:: slot[s].state == FREE -> op_add(s)
-		:: op_mod(s, slot[s].stale)
+		:: slot[s].state == FREE -> op_add(s, k)
+		:: op_mod(s, slot[s].stale, k)
 		:: op_cancel(s, slot[s].stale)
-		:: present = false; op_mod(s, slot[s].old)
+		:: present = false; op_mod(s, slot[s].old, k)
 		:: present = false; op_cancel(s, slot[s].old)
 		fi;
 		assert(present || res == ENOENT);
 		assert(!present || res != ENOENT || slot[s].word != OWED);
-		s = 0
+		s = 0;
+		k = ONCE
 	}
 	:: atomic { drain_collect() };
 		atomic {

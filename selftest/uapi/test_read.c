@@ -484,6 +484,74 @@ static void handed_on(bool first, bool second)
 	close(fd);
 }
 
+/* A one-shot is over, or if its event cannot be stored goes on as if nothing had been. */
+static void last_is_being_read(bool good)
+{
+	int fd = with_ready(1, O_NONBLOCK);
+	struct twheel_event ev;
+	struct hung r;
+	u64 h = 1ULL << 32;
+
+	hang(&r, fd);
+	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);
+	CHECK_EQ(mod(fd, h, 0, TWHEEL_F_KEEP), -EALREADY);
+	CHECK_EQ(mod(fd, h, 0, TWHEEL_F_PENDING), -ENOENT);
+	CHECK(!readable(fd, 20));
+	hung_ends(&r, good);
+	if (good) {
+		CHECK(r.ev.handle == h && r.ev.flags == 0);
+		CHECK_EQ(mod(fd, h, 0, 0), -ENOENT);
+	} else {
+		CHECK_EQ(mod(fd, h, 0, 0), 0);
+		CHECK(read_one(fd, &ev) == 1 && ev.handle == h && ev.flags == 0);
+	}
+	CHECK_EQ(read_events(fd, &ev, 1), -EAGAIN);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* One that goes on cannot be made to end, nor be cancelled or drained, before that is read. */
+static void more_is_being_read(u32 flags, u64 interval, bool good)
+{
+	int fd = dev_open(O_NONBLOCK);
+	u64 h = add_with(fd, flags, 0, interval, 5);
+	struct twheel_op op = { .handle = h, .flags = flags, .expires_ns = HOUR,
+				.interval_ns = interval };
+	struct twheel_event ev;
+	struct hung r;
+
+	CHECK(readable(fd, WAIT_MS));
+	hang(&r, fd);
+	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_MOD, &op), 0);
+	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);		/* armed, and its past is being read */
+	CHECK_EQ(cancel(fd, h), -EALREADY);
+	CHECK_EQ(drain(fd, &op, 1, 0), 0);
+	op = (struct twheel_op){ .handle = h, .flags = flags, .interval_ns = interval };
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_MOD, &op), 1);
+	CHECK(readable(fd, WAIT_MS));
+	CHECK_EQ(cancel(fd, h), -EALREADY);		/* ready, likewise */
+	expect_counts(fd, 1, 0, 1);
+	hung_ends(&r, good);
+	CHECK(!good || (r.ev.handle == h && r.ev.flags == TWHEEL_EV_MORE));
+	CHECK_EQ(mod(fd, h, 0, 0), 0);
+	CHECK(read_one(fd, &ev) == 1 && ev.handle == h && ev.flags == 0);
+	CHECK_EQ(cancel(fd, h), -ENOENT);
+	CHECK_EQ(read_events(fd, &ev, 1), -EAGAIN);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void mod_while_read(void)
+{
+	CHECK(true);
+	for (int good = 0; can_stall() && good < 2; good++) {
+		last_is_being_read(good);
+		more_is_being_read(TWHEEL_F_KEEP, 0, good);
+		more_is_being_read(0, HOUR, good);
+	}
+}
+
 static void two_readers_hang(void)
 {
 	CHECK(true);
@@ -607,6 +675,7 @@ static const struct test tests[] = {
 	{ reader_hangs, "a reader that hangs holds nobody up, and poll() and read() agree" },
 	{ reader_hangs_and_others_wait, "nor who waits" },
 	{ two_readers_hang, "two that hang with events of one timer" },
+	{ mod_while_read, "MOD while an event is being read: no event comes after the last" },
 	{ cancel_drops, "CANCEL drops the unread event" },
 	{ mod_drops, "MOD drops the unread event" },
 	{ no_position, "pread and lseek: ESPIPE" },

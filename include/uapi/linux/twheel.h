@@ -29,7 +29,8 @@
  *
  *   From any of the three MOD leads to ARMED, and CANCEL to (free). DRAIN takes all that
  *   are ARMED to (free), and close() all there are. QUERY tells the state and changes
- *   nothing.
+ *   nothing. While read() stores the event of a timer this is READY to QUERY, EALREADY to
+ *   CANCEL, and to MOD if no more may come after that event.
  *
  * Files
  *   After fork() or dup(), or sent to another process, a descriptor is of the same
@@ -70,8 +71,10 @@
  *   EBADF      a descriptor that is not open for writing, or of read() for reading
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: never was, cancelled, drained, or its event has been read
- *   EALREADY   its event is being read at this moment. There will be no other of a
- *              one-shot timer; of one that goes on, try again
+ *   EALREADY   an event of it is being read at this moment. There will be no other of a
+ *              one-shot timer; of one that goes on, try again. MOD gives it where that
+ *              event is the last, without TWHEEL_EV_MORE, or would have to come before
+ *              one that is the last then: it arms a KEEP or periodic timer anew as one
  *   EBUSY      a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
  *              opened it. Of open() the limit on files of the user
@@ -87,7 +90,7 @@
  *   EBADF      .    x     .     x    x   x     x     .     x     .    x
  *   ENOTTY     .    .     .     .    .   .     .     .     .     x    .
  *   ENOENT     .    .     .     .    .   x     x     x     .     .    .
- *   EALREADY   .    .     .     .    .   .     x     .     .     .    .
+ *   EALREADY   .    .     .     .    .   x     x     .     .     .    .
  *   EBUSY      .    x     .     .    .   .     .     .     .     .    .
  *   EDQUOT     x    .     .     .    x   .     .     .     .     .    .
  *   ENOMEM     x    .     .     x    x   .     .     .     .     .    .
@@ -180,8 +183,9 @@ struct twheel_info {
  * enum twheel_opcode - what a struct twheel_op asks for
  * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
  *			@interval_ns; @handle must be 0. Out: @handle
- * @TWHEEL_OP_MOD:	arm an existing timer anew, whatever its state; an event
- *			that was not read is dropped. In: @handle, @flags,
+ * @TWHEEL_OP_MOD:	arm an existing timer anew, whatever its state but for EALREADY; an
+ *			event that was not read is dropped, one that is being read counts as
+ *			read. In: @handle, @flags,
  *			@expires_ns, @interval_ns; @user_data must be 0. Out:
  *			@user_data; res 1 if it was armed, 0 if not
  * @TWHEEL_OP_CANCEL:	free a timer, whatever its state but for EALREADY; an event
@@ -288,7 +292,8 @@ struct twheel_op {
  * Then nothing is armed, but for what others have added, and what they have armed by
  * reading, meanwhile. A signal or memory that cannot be written ends it early, as
  * SUBMIT. A timer that could not be stored is not lost: it stays armed, with its handle
- * and its deadline. The array beyond @nr_done may have been written to.
+ * and its deadline. So does one of which an event is being read, though MOD has armed it
+ * anew meanwhile. The array beyond @nr_done may have been written to.
  */
 struct twheel_batch {
 	__aligned_u64	ops;
@@ -299,7 +304,10 @@ struct twheel_batch {
 	__u32		nr_failed;
 };
 
-/* There will be more events of this handle, or it can be armed again. */
+/*
+ * There will be more events of this handle, or it can be armed again. After an event without
+ * this there is none, whatever was done meanwhile: it is safe to forget the handle.
+ */
 #define TWHEEL_EV_MORE		(1U << 0)
 
 /**

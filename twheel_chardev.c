@@ -721,7 +721,24 @@ static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_o
 	return deadline;
 }
 
-static int op_add(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
+/*
+ * Tell the caller of one operation, whose memory @user is, what will come out of it: @res, and
+ * @value in @out. That is in the lock hold in which it is done then, so that both are done or
+ * neither. What is not there is not waited for.
+ */
+static bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value, int res)
+{
+	int err;
+
+	pagefault_disable();
+	err = put_user(value, out) ?: put_user(res, &user->res);
+	pagefault_enable();
+	return !err;
+}
+
+/* @user is NULL in a batch, whose results are stored later, here and below. */
+static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
+				  const struct moment *m, struct twheel_op __user *user)
 {
 	struct slot *slot;
 
@@ -730,14 +747,18 @@ static int op_add(struct file_wheel *file, struct twheel_op *op, const struct mo
 	slot = slot_get(file);
 	if (!slot)
 		return file->no_slot;
+	op->handle = slot_handle(slot);
+	if (user && !op_tell(user, &user->handle, op->handle, 0)) {
+		slot_put(file, slot);
+		return -EFAULT;
+	}
 	slot->user_data = op->user_data;
 	twheel_add_locked(file->base, &slot->timer, slot_set(slot, op, m));
-	op->handle = slot_handle(slot);
 	return 0;
 }
 
 /*
- * @slot is to be armed as @op says, and is not ARMED or has events of the past.
+ * May @slot be armed as @op says, that is not ARMED or has events of the past?
  *
  * An event that is being read counts as read: the reader will find that the slot is not its
  * own any more, and leave it alone. But what the caller reads last must be what has no
@@ -750,7 +771,7 @@ static int op_add(struct file_wheel *file, struct twheel_op *op, const struct mo
  *						event 2, the last, is read. Its memory is freed
  *	copies event 1, which speaks of that
  */
-static int slot_rearm(struct file_wheel *file, struct slot *slot, const struct twheel_op *op)
+static int slot_may_rearm(const struct slot *slot, const struct twheel_op *op)
 {
 	const bool reading = slot->state == READING;
 
@@ -760,28 +781,38 @@ static int slot_rearm(struct file_wheel *file, struct slot *slot, const struct t
 		return -EALREADY;
 	if ((reading || slot->nr_past) && !goes_on(op->interval_ns, op->flags))
 		return -EALREADY;
-	if (slot->state == READY)
-		slot_unqueue(file, slot);
-	if (reading) {
-		slot->reader = NULL;
-		slot->nr_past++;
-	}
 	return 0;
 }
 
-static int op_mod(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
+/* Take @slot, which is not ARMED, from wherever it is, to arm it. */
+static void slot_take(struct file_wheel *file, struct slot *slot)
+{
+	if (slot->state == READY) {
+		slot_unqueue(file, slot);
+	} else if (slot->state == READING) {
+		slot->reader = NULL;
+		slot->nr_past++;
+	}
+}
+
+static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
+				  const struct moment *m, struct twheel_op __user *user)
 {
 	struct slot *slot = slot_find(file, op->handle);
 
 	if (!slot)
 		return -ENOENT;
 	if (slot->state != ARMED || slot->nr_past) {
-		int err = slot_rearm(file, slot, op);
+		int err = slot_may_rearm(slot, op);
 
 		if (err)
 			return err;
 	}
 	op->user_data = slot->user_data;
+	if (user && !op_tell(user, &user->user_data, op->user_data, slot->state == ARMED))
+		return -EFAULT;
+	if (slot->state != ARMED)
+		slot_take(file, slot);
 	return twheel_mod_locked(file->base, &slot->timer, slot_set(slot, op, m));
 }
 
@@ -796,7 +827,8 @@ static int op_mod(struct file_wheel *file, struct twheel_op *op, const struct mo
  *	copies the event to the reader, or fails to
  *	lock, frees the slot, or makes it READY
  */
-static int op_cancel(struct file_wheel *file, struct twheel_op *op)
+static __always_inline int op_cancel(struct file_wheel *file, struct twheel_op *op,
+				     struct twheel_op __user *user)
 {
 	struct slot *slot = slot_find(file, op->handle);
 	bool armed = false;
@@ -805,11 +837,13 @@ static int op_cancel(struct file_wheel *file, struct twheel_op *op)
 		return -ENOENT;
 	if (slot->state == READING || slot->nr_past)
 		return -EALREADY;
+	op->user_data = slot->user_data;
+	if (user && !op_tell(user, &user->user_data, op->user_data, slot->state == ARMED))
+		return -EFAULT;
 	if (slot->state == ARMED)
 		armed = twheel_cancel_locked(file->base, &slot->timer);
 	else if (slot->state == READY)
 		slot_unqueue(file, slot);
-	op->user_data = slot->user_data;
 	slot_put(file, slot);
 	return armed;
 }
@@ -844,17 +878,18 @@ static int op_query(const struct file_wheel *file, struct twheel_op *op,
 	}
 }
 
-static int op_do(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
+static __always_inline int op_do(struct file_wheel *file, struct twheel_op *op,
+				 const struct moment *m, struct twheel_op __user *user)
 {
 	switch (op->op) {
 	case TWHEEL_OP_ADD:
-		return op_add(file, op, m);
+		return op_add(file, op, m, user);
 	case TWHEEL_OP_MOD:
-		return op_mod(file, op, m);
+		return op_mod(file, op, m, user);
 	case TWHEEL_OP_QUERY:
 		return op_query(file, op, m);
 	default:
-		return op_cancel(file, op);
+		return op_cancel(file, op, user);
 	}
 }
 
@@ -870,9 +905,10 @@ static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 
 /*
  * Do those of @nr operations, at most CHUNK_OPS, that have no result yet. @adds of them may
- * be adds.
+ * be adds. If it is one, @user may be where its result is stored; QUERY's is not.
  */
-static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 adds)
+static __always_inline void ops_do_told(struct file_wheel *file, struct twheel_op *ops, u32 nr,
+					u32 adds, struct twheel_op __user *user)
 {
 	unsigned long flags;
 	struct moment m;
@@ -887,8 +923,13 @@ static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 a
 	m = file_lock(file, &flags);
 	for (i = 0; i < nr; i++)
 		if (!ops[i].res)
-			ops[i].res = op_do(file, &ops[i], &m);
+			ops[i].res = op_do(file, &ops[i], &m, user);
 	twheel_unlock(file->base, flags);
+}
+
+static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 adds)
+{
+	ops_do_told(file, ops, nr, adds, NULL);
 }
 
 /* Nobody has been told of the timer that @op has added. Its event may be out already. */
@@ -926,14 +967,15 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 /* ---- ioctl ------------------------------------------------------------------ */
 
 /*
- * How many bytes at @user, of which @copy is a copy, can be written? That is found out by
- * writing, on each page, what is there already.
+ * How many bytes at @user can be written? That is found out by writing, on each page, what is
+ * there already: a page that comes slowly, or must be copied, is waited for here.
  */
-static size_t can_write(const u8 *copy, u8 __user *user, size_t size)
+static size_t can_write(u8 __user *user, size_t size)
 {
 	size_t at = 0;
+	u8 byte;
 
-	while (at < size && !put_user(copy[at], user + at))
+	while (at < size && !get_user(byte, user + at) && !put_user(byte, user + at))
 		at += PAGE_SIZE - offset_in_page(user + at);
 	return min(at, size);
 }
@@ -946,7 +988,7 @@ static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 {
 	int err = copy_struct_from_user(op, sizeof(*op), user, size);
 
-	if (!err && can_write((const u8 *)op, user, sizeof(*op)) < sizeof(*op))
+	if (!err && can_write(user, sizeof(*op)) < sizeof(*op))
 		err = -EFAULT;
 	return err;
 }
@@ -959,29 +1001,50 @@ static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
 	return copy_to_user(user, op, sizeof(*op)) ? -EFAULT : 0;
 }
 
+/*
+ * Do @op, which is valid, and store at @user what came out of it. If that cannot be done at once
+ * nothing is, and the page that went away since it was looked at is asked for again.
+ */
+static int op_do_one(struct file_wheel *file, const struct twheel_op *op,
+		     struct twheel_op __user *user)
+{
+	struct twheel_op copy;
+
+	while (true) {
+		copy = *op;
+		ops_do_told(file, &copy, 1, op->op == TWHEEL_OP_ADD, user);
+		if (copy.res != -EFAULT)
+			break;
+		if (can_write((u8 __user *)user, sizeof(*op)) < sizeof(*op))
+			return -EFAULT;
+		if (signal_pending(current))
+			return -ERESTARTSYS;
+		cond_resched();
+	}
+	if (op->op == TWHEEL_OP_QUERY && copy.res >= 0) {
+		if (put_user(copy.user_data, &user->user_data) ||
+		    put_user(copy.expires_ns, &user->expires_ns) ||
+		    put_user(copy.interval_ns, &user->interval_ns) ||
+		    put_user(copy.res, &user->res))
+			return -EFAULT;
+	}
+	return copy.res;
+}
+
 /* TWHEEL_IOC_ADD, _MOD, _CANCEL and _QUERY: one operation; the call returns its result. */
 static long file_op(struct file_wheel *file, void __user *user, size_t size, u32 opcode)
 {
 	struct twheel_op op;
-	u32 given;
 	int err;
 
 	lockdep_assert_held(&file->submit);
 	err = op_fetch(&op, user, size);
 	if (err)
 		return err;
-	given = op.op;
-	op.op = given ?: opcode;
+	op.op = op.op ?: opcode;
 	if (op.op != opcode || !op_is_valid(file, &op))
 		return -EINVAL;
-	ops_do(file, &op, 1, opcode == TWHEEL_OP_ADD);
-	op.op = given;
-	if (op.res >= 0 && op_store(&op, user)) {
-		op.op = opcode;
-		ops_undo_adds(file, &op, 1);
-		return -EFAULT;
-	}
-	return op.res;
+	return op_do_one(file, &op, user);
 }
 
 /* Where the next operation of @batch is. */
@@ -1008,7 +1071,7 @@ static u32 ops_fetch(struct file_wheel *file, u32 nr, void __user *user, u32 *ad
 	u32 i;
 
 	size -= copy_from_user(ops, user, size);
-	nr = can_write((const u8 *)ops, user, size) / sizeof(*ops);
+	nr = can_write(user, size) / sizeof(*ops);
 	for (i = 0; i < nr; i++)
 		op_judge(file, &ops[i], 0, adds);
 	return nr;

@@ -609,6 +609,142 @@ static void opened_for_writing(void)
 	close(fd);
 }
 
+/* ---- memory that goes away -------------------------------------------------- */
+
+#define GOING	64	/* operations, each on a page of its own */
+#define STRIDE	4096
+
+/* Twice the same memory: as the calls get it, which comes and goes, and as it is. */
+static unsigned char *going, *there;
+static bool going_is_over;
+
+static void *come_and_go(void *unused)
+{
+	u64 seed = 5;
+
+	while (!going_is_over) {
+		mprotect(going, GOING * STRIDE, PROT_READ);
+		for (volatile u64 n = rnd(&seed) % 1000; n; n--)
+			;
+		mprotect(going, GOING * STRIDE, PROT_READ | PROT_WRITE);
+		for (volatile u64 n = rnd(&seed) % 3000; n; n--)
+			;
+	}
+	return unused;
+}
+
+/* @fn again and again while its memory comes and goes. It returns if its call did all. */
+static void while_going(bool (*fn)(u32 n))
+{
+	const size_t bytes = GOING * STRIDE;
+	u32 good = 0, bad = 0;
+	pthread_t thread;
+	u64 until;
+
+	fd = dev_open(O_NONBLOCK);
+	going = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	there = mremap(going, 0, bytes, MREMAP_MAYMOVE);
+	if (going == MAP_FAILED || there == MAP_FAILED)
+		bail("mmap");
+	going_is_over = false;
+	pthread_create(&thread, NULL, come_and_go, NULL);
+	until = now_ns(CLOCK_MONOTONIC) + 2 * SEC;
+	while (now_ns(CLOCK_MONOTONIC) < until && !failed())
+		*(fn(good + bad) ? &good : &bad) += 1;
+	going_is_over = true;
+	pthread_join(thread, NULL);
+	diag("%u calls did all, %u did not", good, bad);
+	CHECK(good && bad);
+	munmap(going, bytes);
+	munmap(there, bytes);
+	close(fd);
+}
+
+/* One operation is done, or EFAULT. */
+static bool single_goes(u32 n)
+{
+	static const unsigned long cmds[] = { TWHEEL_IOC_ADD, TWHEEL_IOC_MOD, TWHEEL_IOC_CANCEL };
+	const unsigned long cmd = cmds[n % 3];
+	struct twheel_op *op = (void *)(there + STRIDE - 24), is;
+	u64 h = cmd == TWHEEL_IOC_ADD ? 0 : add_with(fd, TWHEEL_F_ABS, 1000 * HOUR, 0, 7);
+	bool done;
+	int rc;
+
+	*op = (struct twheel_op){ .handle = h };
+	if (cmd != TWHEEL_IOC_CANCEL) {
+		op->flags = TWHEEL_F_ABS;
+		op->expires_ns = 2000 * HOUR;
+	}
+	rc = ioctl(fd, cmd, going + STRIDE - 24);
+	done = rc >= 0;
+	CHECK(done ? rc == (cmd != TWHEEL_IOC_ADD) : errno == EFAULT);
+	if (cmd == TWHEEL_IOC_ADD) {
+		expect_counts(fd, done, done, 0);
+		h = op->handle;
+	} else if (cmd == TWHEEL_IOC_MOD) {
+		CHECK_EQ(query(fd, h, TWHEEL_F_ABS, &is), TWHEEL_STATE_ARMED);
+		CHECK_EQ(is.expires_ns, (done ? 2000 : 1000) * HOUR);
+	} else {
+		CHECK_EQ(query(fd, h, 0, &is), done ? -ENOENT : (int)TWHEEL_STATE_ARMED);
+	}
+	CHECK(!done || op->user_data == (cmd == TWHEEL_IOC_ADD ? 0 : 7));
+	if (cmd == TWHEEL_IOC_ADD ? done : cmd == TWHEEL_IOC_MOD || !done)
+		CHECK_EQ(cancel(fd, h), 1);
+	return done;
+}
+
+static u32 stood;	/* operations that were done and not told */
+
+/* What is counted was done. Of 64 after that adds were not, and others may have been. */
+static bool batch_goes(u32 n)
+{
+	struct twheel_batch b = { .ops = (uintptr_t)going, .nr = GOING, .op_size = STRIDE };
+	struct twheel_op is;
+	u64 handles[GOING];
+	u32 gone = 0;
+
+	for (u32 i = 0; i < GOING; i++) {
+		struct twheel_op *op = (void *)(there + i * STRIDE);
+
+		handles[i] = n % 2 ? add(fd, HOUR, i) : 0;
+		*op = (struct twheel_op){ .op = n % 2 ? TWHEEL_OP_CANCEL : TWHEEL_OP_ADD,
+			.handle = handles[i], .interval_ns = n % 2 ? 0 : HOUR };
+	}
+	if (ioctl(fd, TWHEEL_IOC_SUBMIT, &b))
+		CHECK(errno == EFAULT && !b.nr_done);
+	CHECK(!b.nr_failed);
+	if (n % 2 == 0) {
+		struct twheel_info i;
+
+		info(fd, &i);
+		CHECK_EQ(i.nr_timers, b.nr_done);
+		for (u32 k = 0; k < b.nr_done; k++)
+			CHECK(cancel(fd, ((struct twheel_op *)(there + k * STRIDE))->handle) >= 0);
+	}
+	for (u32 i = 0; n % 2 && i < GOING; i++) {
+		int rc = query(fd, handles[i], 0, &is);
+
+		CHECK(rc == -ENOENT || (rc == TWHEEL_STATE_ARMED && i >= b.nr_done));
+		gone += rc == -ENOENT;
+		if (rc > 0)
+			CHECK_EQ(cancel(fd, handles[i]), 1);
+	}
+	stood += gone > b.nr_done ? gone - b.nr_done : 0;
+	expect_counts(fd, 0, 0, 0);
+	return b.nr_done == GOING;
+}
+
+static void memory_goes(void)
+{
+	while_going(single_goes);
+}
+
+static void memory_of_batch_goes(void)
+{
+	while_going(batch_goes);
+	diag("%u cancels were done and not told", stood);
+}
+
 /* ---- limits ---------------------------------------------------------------- */
 
 static void setup_after_add(void)
@@ -1170,6 +1306,8 @@ static const struct test tests[] = {
 	{ read_only_ops, "read-only operations: EFAULT, nothing done" },
 	{ opened_for_reading, "O_RDONLY: EBADF for all but INFO, QUERY and read()" },
 	{ opened_for_writing, "O_WRONLY: EBADF for read() alone" },
+	{ memory_goes, "memory that goes away: one operation is done and told, or neither" },
+	{ memory_of_batch_goes, "and of a batch no more than it says, but for cancels" },
 	{ setup_after_add, "SETUP after a timer: EBUSY" },
 	{ quota, "max_timers: EDQUOT" },
 	{ foreign_handle, "handles of another file: ENOENT" },

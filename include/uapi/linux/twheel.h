@@ -81,7 +81,9 @@
  *   ENOMEM     no memory for that, the memory cgroup's limit included
  *   EAGAIN     nothing is ready, and the file or call is non-blocking
  *   EINTR      a signal came first
- * A call that fails has changed nothing. Which can give which:
+ * A call that fails has changed nothing. There is one exception: memory that another thread
+ * unmaps or protects in the middle of a SUBMIT or DRAIN; see struct twheel_batch. Which can
+ * give which:
  *
  *            open SETUP INFO SUBMIT ADD MOD CANCEL QUERY DRAIN other read
  *   EINVAL     .    x     x     x    x   x     x     x     x     .    x
@@ -121,7 +123,8 @@
  *		limit, which 0 stands for
  * @reserved:	must be 0
  *
- * Only before the first timer is added: EBUSY after it. An ADD that failed does not count.
+ * Only before the first timer is added: EBUSY after it. An ADD that was EINVAL, EDQUOT or
+ * ENOMEM does not count.
  */
 struct twheel_setup {
 	__s32		clockid;
@@ -277,6 +280,13 @@ struct twheel_op {
  * call fails only if nothing was done. It ends early, with @nr_done < @nr, on a signal
  * and on memory that cannot be read or written; what is counted in @nr_done stands, and
  * nothing after it was done.
+ *
+ * That the results can be stored is found out before anything is done, of 64 operations at
+ * a time. If another thread unmaps or protects that memory between then and when they are
+ * stored, of these 64 what is not counted in @nr_done stands so: an ADD is undone, though
+ * an event of it may have been read; a MOD or CANCEL may have been done; a timer that was
+ * being drained stays armed. If it is this structure that went away the call is EFAULT, and
+ * what was done stands. A call of one operation does it and stores its result, or neither.
  *
  * DRAIN goes the other way: the array is filled in. It disarms the timers that are
  * ARMED, frees their handles, and gives each back as the operation that would add it

@@ -1644,47 +1644,25 @@ static bool config_is_valid(const struct twheel_config *config)
 	       config->slack_ns < NSEC_PER_SEC;
 }
 
-/**
- * twheel_configure() - change what a base is, before its first timer
- * @base:	a private base
- * @config:	clock, tick and slack; sink and owner stay as they are
- *
- * Context: Any. The caller sees to it that nobody adds a timer meanwhile.
- * Return: 0, -EINVAL for a value that is not allowed, or -EBUSY if a timer was ever
- * added. Then nothing has changed.
- */
-int twheel_configure(struct twheel_base *base, const struct twheel_config *config)
-{
-	unsigned long flags;
-
-	if (!config_is_valid(config))
-		return -EINVAL;
-	if (base->wheel.added)
-		return -EBUSY;
-	if (!base->sink)
-		hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
-
-	raw_spin_lock_irqsave(&base->lock, flags);
-	base->clock = config->clock;
-	base->tick_ns = config->tick_ns;
-	base->slack_ns = config->slack_ns;
-	memset(&base->wheel, 0, sizeof(base->wheel));
-	wheel_init(&base->wheel, base_tick(base, base_now(base)));
-	raw_spin_unlock_irqrestore(&base->lock, flags);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(twheel_configure);
-
+/* @base is zeroed memory. Returns 0, or -EINVAL for a value that is not allowed. */
 static int base_init(struct twheel_base *base, const struct twheel_config *config)
 {
+	if (!config_is_valid(config))
+		return -EINVAL;
 	raw_spin_lock_init(&base->lock);
 	expiry_init(&base->expiry);
 	base->armed = WHEEL_NEVER;
 	base->sink = config->sink;
 	base->owner = config->owner;
+	base->clock = config->clock;
+	base->tick_ns = config->tick_ns;
+	base->slack_ns = config->slack_ns;
 	if (config->sink)
 		base->user = config->user ?: nobody;
-	return twheel_configure(base, config);
+	else
+		hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
+	wheel_init(&base->wheel, base_tick(base, base_now(base)));
+	return 0;
 }
 
 #include "twheel_debugfs.h"

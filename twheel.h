@@ -336,7 +336,6 @@ static inline u64 twheel_task_overruns(const struct twheel_task *task)
 struct twheel_user *twheel_user_create(void);
 void twheel_user_destroy(struct twheel_user *user);
 struct twheel_base *twheel_create(const struct twheel_config *config);
-int twheel_configure(struct twheel_base *base, const struct twheel_config *config);
 void twheel_destroy(struct twheel_base *base);
 void *twheel_owner(const struct twheel_base *base);
 size_t twheel_size(void);

@@ -3,7 +3,8 @@
  * twheel_chardev.ko: /dev/twheel, the interface of <linux/twheel.h>.
  *
  * Each open file has a base of its own (see twheel.h), and nothing of it is shared
- * with other files. A timer is a slot of 64 bytes. Slots come in pages, 64 in each,
+ * with other files. The base and all else of size is made when the first timer is added:
+ * until then a file is little more than what SETUP said. A timer is a slot of 64 bytes. Slots come in pages, 64 in each,
  * found by index through two levels of tables; a handle is index and generation.
  *
  * A slot is its own queue entry. When its timer expires the base hands it over under
@@ -13,16 +14,21 @@
  *	FREE	on the free list, or never used yet
  *	ARMED	in the wheel
  *	READY	its event waits on the ready list
- *	READING	its event is being copied to a reader. It is on no list; the reader
- *		remembers it, and goes on with it only if it is READING still
+ *	READING	its event is being copied to a reader. It is on no list; it and the reader
+ *		remember each other, and the reader goes on with it only if it has it still
  *	IDLE	waits to be armed again (TWHEEL_F_KEEP)
  *
  * Locking
  *	file->submit	callers that add, re-arm, cancel, query, drain or set up
- *	file->reading	callers that read. Neither is taken inside the other
  *	  the base's lock	slots, lists and counts. Held for at most 64
  *				operations, and for nothing that may sleep
+ *	file->setup_lock	what SETUP says, which holds file->submit too. Nothing is
+ *				taken inside it
  *	openers_lock	who has files open. Nothing is taken inside it
+ *
+ * file->base appears once, under file->submit, and stays. With it appear the bounce and the
+ * tables, and from then on SETUP changes nothing. Who has not file->submit looks with
+ * file_base().
  *
  * Memory is charged to the memory cgroup of who makes it be allocated. Where there is no
  * more that one gets ENOMEM, and nobody is killed for it.
@@ -39,11 +45,13 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/nsproxy.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
@@ -58,32 +66,59 @@
 
 #define CHUNK_OPS	64
 #define CHUNK_EVENTS	32
+#define SMALL_EVENTS	8
 
 #define PAGE_SLOTS	(PAGE_SIZE / sizeof(struct slot))
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
 #define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
+
+/* What @max_timers may be. With a page more than that a count of slots fits in 32 bits still. */
+#define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
 #define OP_STRIDE_MAX	4096
 
 enum slot_state { FREE, ARMED, READY, READING, IDLE };
 
+struct slot;
+
+/**
+ * struct reader - a read(), and the events that are on their way to the caller
+ * @events:	the events
+ * @taken:	whose they are. A slot that is not the reader's any more has been armed anew, or
+ *		is gone
+ * @room:	for so many
+ */
+struct reader {
+	struct twheel_event	*events;
+	struct slot		**taken;
+	u32			room;
+};
+
 /**
  * struct slot - a timer of a file
  * @timer:	in the wheel while ARMED. Its cookie is the deadline in ns, its
  *		queue.data the slot's index
  * @link:	in the ready list, instead
+ * @onward:	is link.next, which read_collect() follows after it has set @reader
+ * @reader:	who has it while it is READING, instead of link.prev
  * @next:	in the free list, instead
  * @user_data:	the user's
  * @interval:	ns, or 0
  * @generation:	half of the handle; changes when the slot is freed
  * @state:	enum slot_state
  * @flags:	TWHEEL_F_KEEP, TWHEEL_F_DELAY
+ * @nr_past:	events of it that are being read still, by readers that it was taken from to
+ *		be armed anew. Where there are any it goes on after its next event
  */
 struct slot {
 	union {
 		struct twheel_timer	timer;
 		struct list_head	link;
+		struct {
+			struct list_head	*onward;
+			const struct reader	*reader;
+		};
 		struct slot		*next;
 	};
 	u64	user_data;
@@ -91,6 +126,7 @@ struct slot {
 	u32	generation;
 	u8	state;
 	u8	flags;
+	u16	nr_past;
 };
 
 #if defined(CONFIG_64BIT) && !defined(CONFIG_LOCKDEP)
@@ -125,7 +161,7 @@ struct opener {
 
 /**
  * struct file_wheel - an open file
- * @base:	its wheel
+ * @base:	its wheel, NULL until the first timer is added; see the head of the file
  * @opener:	whose it is
  * @ready:	slots that are READY, in the order of expiry
  * @free:	slots that are FREE
@@ -135,16 +171,18 @@ struct opener {
  * @nr_pages:	pages of slots
  * @cursor:	the slot at which the next DRAIN goes on
  * @no_slot:	why there was no other page of slots, an errno
- * @tables:	tables of pages of slots, enough for @limit. Filled as needed and
- *		kept until the file is closed
+ * @tables:	tables of pages of slots, enough for @limit, made with @base. Filled as
+ *		needed and kept until the file is closed
  * @limit:	what @max_timers may be
  * @max_timers:	the limit on @nr_used
  * @config:	clock, tick and slack
+ * @setup_lock:	guards @max_timers and @config; who has @submit may look without
  * @submit:	see the head of the file. It has @cursor and @no_slot too
- * @reading:	see the head of the file
  * @wait:	readers and pollers
- * @bounce:	ops belong to who has @submit, events to who has @reading
- * @taken:	whose events these are; may have been armed anew meanwhile
+ * @bounce:	made with @base. A SUBMIT has one even if there is no base.
+ *		Ops belong to who has @submit, events and @taken to who has set @spare
+ * @spare:	bit 0: a reader has the big room for events
+ * @taken:	see struct reader
  */
 struct file_wheel {
 	struct twheel_base	*base;
@@ -161,10 +199,11 @@ struct file_wheel {
 	u32			limit;
 	u32			max_timers;
 	struct twheel_config	config;
+	spinlock_t		setup_lock;	/* what SETUP says */
 	struct mutex		submit;		/* adds, re-arms, cancels, sets up */
-	struct mutex		reading;	/* reads */
 	wait_queue_head_t	wait;
 	struct bounce		*bounce;
+	unsigned long		spare;
 	struct slot		*taken[CHUNK_EVENTS];
 };
 
@@ -176,6 +215,11 @@ static unsigned int max_user_timers = 1U << 22;
 module_param(max_user_timers, uint, 0644);
 MODULE_PARM_DESC(max_user_timers,
 		 "most timers all files of a user may hold, 0 for no limit (default 4194304)");
+
+static unsigned int max_user_files = 1024;
+module_param(max_user_files, uint, 0644);
+MODULE_PARM_DESC(max_user_files,
+		 "most files a user may have open, 0 for no limit (default 1024)");
 
 static unsigned int min_tick_us = TWHEEL_TICK_MIN_NS / NSEC_PER_USEC;
 module_param(min_tick_us, uint, 0644);
@@ -234,9 +278,21 @@ static struct opener *opener_new(kuid_t uid)
 	return NULL;
 }
 
+/* Count a file of @opener's. Returns false if that was all. */
+static bool opener_charge_file(struct opener *opener)
+{
+	unsigned int most = READ_ONCE(max_user_files);
+
+	lockdep_assert_held(&openers_lock);
+	if (most && opener->nr_files >= most)
+		return false;
+	opener->nr_files++;
+	return true;
+}
+
 /*
  * Count a file of the one who has @uid. If they have none yet, @fresh is for them, and *@fresh
- * becomes NULL; without it that is refused.
+ * becomes NULL; without it the answer is NULL. An ERR_PTR() if there may be no more files.
  */
 static struct opener *opener_count(kuid_t uid, struct opener **fresh)
 {
@@ -249,13 +305,13 @@ static struct opener *opener_count(kuid_t uid, struct opener **fresh)
 		*fresh = NULL;
 		hash_add(openers, &opener->node, __kuid_val(uid));
 	}
-	if (opener)
-		opener->nr_files++;
+	if (opener && !opener_charge_file(opener))
+		opener = ERR_PTR(-EDQUOT);
 	mutex_unlock(&openers_lock);
 	return opener;
 }
 
-/* The one who has @uid opens a file. NULL if there is no memory. */
+/* The one who has @uid opens a file. An ERR_PTR() if there is no memory, or no more files. */
 static struct opener *opener_get(kuid_t uid)
 {
 	struct opener *fresh = NULL, *opener = opener_count(uid, &fresh);
@@ -265,7 +321,7 @@ static struct opener *opener_get(kuid_t uid)
 	/* Not under the lock: where memory is scarce others need not wait for it. */
 	fresh = opener_new(uid);
 	if (!fresh)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	opener = opener_count(uid, &fresh);
 	opener_free(fresh);
 	return opener;
@@ -326,15 +382,22 @@ static struct slot *slot_at(const struct file_wheel *file, u32 index)
 /* The slot that @handle names, or NULL if it names none, or none any more. */
 static __always_inline struct slot *slot_find(const struct file_wheel *file, u64 handle)
 {
-	u32 index = handle;
+	unsigned long index = (u32)handle, nr_slots = file->nr_slots;
 	struct slot *slot;
 
-	if (index >= file->nr_slots)
+	if (index >= nr_slots)
 		return NULL;
-	slot = slot_at(file, index);
+	/* Nor may a CPU that guesses go on with an index that is too big. */
+	slot = slot_at(file, array_index_nospec(index, nr_slots));
 	if (slot->state == FREE || slot->generation != handle >> 32)
 		return NULL;
 	return slot;
+}
+
+/* Tables for @file->limit slots, which is not 0. DIV_ROUND_UP() overflows in 32 bits. */
+static u32 file_nr_tables(const struct file_wheel *file)
+{
+	return (file->limit - 1) / TABLE_SLOTS + 1;
 }
 
 /* Slots that are not FREE. */
@@ -367,6 +430,12 @@ static void slot_put(struct file_wheel *file, struct slot *slot)
 	WRITE_ONCE(file->nr_free, file->nr_free + 1);
 }
 
+/* Is there more to come after an event of a timer with this @interval and these @flags? */
+static bool goes_on(u64 interval, u32 flags)
+{
+	return interval || (flags & TWHEEL_F_KEEP);
+}
+
 static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadline)
 {
 	slot->state = ARMED;
@@ -379,6 +448,13 @@ static void slot_unqueue(struct file_wheel *file, struct slot *slot)
 {
 	list_del(&slot->link);
 	WRITE_ONCE(file->nr_ready, file->nr_ready - 1);
+}
+
+/* The base, for who has not @file->submit; NULL if there is none yet. */
+static struct twheel_base *file_base(const struct file_wheel *file)
+{
+	/* Pairs with the release in file_create(): what is made with it is there too. */
+	return smp_load_acquire(&file->base);
 }
 
 /* Put @slots, a zeroed page, to use. */
@@ -404,24 +480,87 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 	twheel_unlock(file->base, flags);
 }
 
-/* Add a page of slots. The caller has @file->submit, so that nobody else does. */
-static int slots_grow(struct file_wheel *file)
+/* A page of slots, and the table that it will be in. Returns it, or an ERR_PTR(). */
+static struct slot *slots_alloc(struct file_wheel *file)
 {
 	struct slot **table = file->tables[file->nr_pages / TABLE_PAGES], *slots;
 
 	if (!table) {
 		table = (void *)get_zeroed_page(GFP_CHARGED);
 		if (!table)
-			return -ENOMEM;
+			return ERR_PTR(-ENOMEM);
 		file->tables[file->nr_pages / TABLE_PAGES] = table;
 	}
 	if (!opener_charge_page(file->opener))
-		return -EDQUOT;
+		return ERR_PTR(-EDQUOT);
 	slots = (void *)get_zeroed_page(GFP_CHARGED);
 	if (!slots) {
 		opener_uncharge_pages(file->opener, 1);
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	}
+	return slots;
+}
+
+/* Tables, and a page of slots. Returns the slots, or an ERR_PTR(). */
+static struct slot *file_alloc(struct file_wheel *file)
+{
+	file->tables = kvcalloc(file_nr_tables(file), sizeof(*file->tables), GFP_CHARGED);
+	return file->tables ? slots_alloc(file) : ERR_PTR(-ENOMEM);
+}
+
+/* Undo file_alloc(). */
+static void file_unalloc(struct file_wheel *file, struct slot *slots)
+{
+	if (!IS_ERR(slots)) {
+		opener_uncharge_pages(file->opener, 1);
+		free_page((unsigned long)slots);
+	}
+	if (file->tables)
+		free_page((unsigned long)file->tables[0]);
+	kvfree(file->tables);
+	file->tables = NULL;
+}
+
+static struct bounce *bounce_alloc(void)
+{
+	return kmalloc(sizeof(struct bounce), GFP_CHARGED);
+}
+
+/*
+ * Make the base, and all else that the first timer needs. Where that cannot be there is nothing
+ * more than before, and SETUP goes on.
+ */
+static int file_create(struct file_wheel *file)
+{
+	struct bounce *bounce = file->bounce ?: bounce_alloc();
+	struct slot *slots = bounce ? file_alloc(file) : ERR_PTR(-ENOMEM);
+	struct twheel_base *base;
+
+	lockdep_assert_held(&file->submit);
+	base = IS_ERR(slots) ? ERR_CAST(slots) : twheel_create(&file->config);
+	if (IS_ERR(base)) {
+		file_unalloc(file, slots);
+		if (bounce != file->bounce)
+			kfree(bounce);
+		return PTR_ERR(base);
+	}
+	file->bounce = bounce;
+	/* Pairs with the acquire in file_base(). */
+	smp_store_release(&file->base, base);
+	slots_add_page(file, slots);
+	return 0;
+}
+
+/* Add a page of slots. The caller has @file->submit, so that nobody else does. */
+static int slots_grow(struct file_wheel *file)
+{
+	struct slot *slots;
+
+	if (!file->base)
+		return file_create(file);
+	slots = slots_alloc(file);
+	if (IS_ERR(slots))
+		return PTR_ERR(slots);
 	slots_add_page(file, slots);
 	return 0;
 }
@@ -444,6 +583,8 @@ static void slots_free_all(struct file_wheel *file)
 {
 	u32 page;
 
+	if (!file->tables)
+		return;
 	for (page = 0; page < file->nr_pages; page++) {
 		free_page((unsigned long)
 			  file->tables[page / TABLE_PAGES][page % TABLE_PAGES]);
@@ -451,18 +592,21 @@ static void slots_free_all(struct file_wheel *file)
 	}
 	atomic_long_sub(file->nr_pages, &nr_slot_pages);
 	opener_uncharge_pages(file->opener, file->nr_pages);
-	for (page = 0; page < DIV_ROUND_UP(file->limit, TABLE_SLOTS); page++)
+	for (page = 0; page < file_nr_tables(file); page++)
 		free_page((unsigned long)file->tables[page]);
 	kvfree(file->tables);
 }
 
-static u64 file_mem_bytes(const struct file_wheel *file)
+/* Memory of a file with @nr_pages pages of slots. There is one at least if there is a base. */
+static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 {
-	u64 tables = DIV_ROUND_UP(file->nr_pages, TABLE_PAGES);
+	u64 tables = DIV_ROUND_UP(nr_pages, TABLE_PAGES);
 
+	if (!nr_pages)
+		return sizeof(*file);
 	return sizeof(*file) + sizeof(*file->bounce) + twheel_size() +
-	       DIV_ROUND_UP(file->limit, TABLE_SLOTS) * sizeof(*file->tables) +
-	       (file->nr_pages + tables) * PAGE_SIZE;
+	       file_nr_tables(file) * sizeof(*file->tables) +
+	       (nr_pages + tables) * PAGE_SIZE;
 }
 
 /* ---- expiry ---------------------------------------------------------------- */
@@ -510,11 +654,11 @@ static const struct twheel_sink file_sink = {
 /* ---- clocks ---------------------------------------------------------------- */
 
 /*
- * What the file's clock is ahead by in the caller's time namespace. As with timerfd it is
+ * What @clock, of a file, is ahead by in the caller's time namespace. As with timerfd it is
  * the namespace of who calls that counts, not of who opened the file. The kernel's own
  * timens_ktime_to_host() is not exported before 7.2. A task that exits has none.
  */
-static s64 clock_offset(const struct file_wheel *file)
+static s64 clock_offset(clockid_t clock)
 {
 #ifdef CONFIG_TIME_NS
 	const struct timens_offsets *offsets;
@@ -522,8 +666,8 @@ static s64 clock_offset(const struct file_wheel *file)
 	if (!current->nsproxy)
 		return 0;
 	offsets = &current->nsproxy->time_ns->offsets;
-	return timespec64_to_ktime(file->config.clock == CLOCK_BOOTTIME ?
-				   offsets->boottime : offsets->monotonic);
+	return timespec64_to_ktime(clock == CLOCK_BOOTTIME ? offsets->boottime :
+				   offsets->monotonic);
 #else
 	return 0;
 #endif
@@ -547,10 +691,10 @@ struct moment {
 	s64	offset;
 };
 
-/* To be unlocked by twheel_unlock(). */
+/* Lock the base, which there must be. To be unlocked by twheel_unlock(). */
 static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 {
-	struct moment m = { .offset = clock_offset(file) };
+	struct moment m = { .offset = clock_offset(file->config.clock) };
 
 	m.now = twheel_lock(file->base, flags);
 	return m;
@@ -613,7 +757,24 @@ static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_o
 	return deadline;
 }
 
-static int op_add(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
+/*
+ * Tell the caller of one operation, whose memory @user is, what will come out of it: @res, and
+ * @value in @out. That is in the lock hold in which it is done then, so that both are done or
+ * neither. What is not there is not waited for.
+ */
+static bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value, int res)
+{
+	int err;
+
+	pagefault_disable();
+	err = put_user(value, out) ?: put_user(res, &user->res);
+	pagefault_enable();
+	return !err;
+}
+
+/* @user is NULL in a batch, whose results are stored later, here and below. */
+static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
+				  const struct moment *m, struct twheel_op __user *user)
 {
 	struct slot *slot;
 
@@ -622,34 +783,77 @@ static int op_add(struct file_wheel *file, struct twheel_op *op, const struct mo
 	slot = slot_get(file);
 	if (!slot)
 		return file->no_slot;
+	op->handle = slot_handle(slot);
+	if (user && !op_tell(user, &user->handle, op->handle, 0)) {
+		slot_put(file, slot);
+		return -EFAULT;
+	}
 	slot->user_data = op->user_data;
 	twheel_add_locked(file->base, &slot->timer, slot_set(slot, op, m));
-	op->handle = slot_handle(slot);
 	return 0;
 }
 
 /*
- * An event that is being read counts as read: the reader will find the slot armed and
- * leave it alone.
+ * May @slot be armed as @op says, that is not ARMED or has events of the past?
+ *
+ * An event that is being read counts as read: the reader will find that the slot is not its
+ * own any more, and leave it alone. But what the caller reads last must be what has no
+ * TWHEEL_EV_MORE. So the last event is waited for, and so is any that the next, if it is
+ * to be the last, could overtake:
+ *
+ *	CPU 0: read()				CPU 1: MOD, and a read() of its own
+ *	slot is READING, event 1 in the bounce
+ *						without KEEP: would be armed, and expire;
+ *						event 2, the last, is read. Its memory is freed
+ *	copies event 1, which speaks of that
  */
-static int op_mod(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
+static int slot_may_rearm(const struct slot *slot, const struct twheel_op *op)
+{
+	const bool reading = slot->state == READING;
+
+	if (slot->state != ARMED && (op->flags & TWHEEL_F_PENDING))
+		return -ENOENT;
+	if (reading && (!goes_on(slot->interval, slot->flags) || slot->nr_past == U16_MAX))
+		return -EALREADY;
+	if ((reading || slot->nr_past) && !goes_on(op->interval_ns, op->flags))
+		return -EALREADY;
+	return 0;
+}
+
+/* Take @slot, which is not ARMED, from wherever it is, to arm it. */
+static void slot_take(struct file_wheel *file, struct slot *slot)
+{
+	if (slot->state == READY) {
+		slot_unqueue(file, slot);
+	} else if (slot->state == READING) {
+		slot->reader = NULL;
+		slot->nr_past++;
+	}
+}
+
+static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
+				  const struct moment *m, struct twheel_op __user *user)
 {
 	struct slot *slot = slot_find(file, op->handle);
 
 	if (!slot)
 		return -ENOENT;
-	if (slot->state != ARMED) {
-		if (op->flags & TWHEEL_F_PENDING)
-			return -ENOENT;
-		if (slot->state == READY)
-			slot_unqueue(file, slot);
+	if (slot->state != ARMED || slot->nr_past) {
+		int err = slot_may_rearm(slot, op);
+
+		if (err)
+			return err;
 	}
 	op->user_data = slot->user_data;
+	if (user && !op_tell(user, &user->user_data, op->user_data, slot->state == ARMED))
+		return -EFAULT;
+	if (slot->state != ARMED)
+		slot_take(file, slot);
 	return twheel_mod_locked(file->base, &slot->timer, slot_set(slot, op, m));
 }
 
 /*
- * Where an event is being read it is too late to say that none will be, and too early to
+ * Where an event is being read, be it of the past, it is too late to say that none will be, and too early to
  * say that one was:
  *
  *	CPU 0: read()				CPU 1: cancel
@@ -659,20 +863,23 @@ static int op_mod(struct file_wheel *file, struct twheel_op *op, const struct mo
  *	copies the event to the reader, or fails to
  *	lock, frees the slot, or makes it READY
  */
-static int op_cancel(struct file_wheel *file, struct twheel_op *op)
+static __always_inline int op_cancel(struct file_wheel *file, struct twheel_op *op,
+				     struct twheel_op __user *user)
 {
 	struct slot *slot = slot_find(file, op->handle);
 	bool armed = false;
 
 	if (!slot)
 		return -ENOENT;
-	if (slot->state == READING)
+	if (slot->state == READING || slot->nr_past)
 		return -EALREADY;
+	op->user_data = slot->user_data;
+	if (user && !op_tell(user, &user->user_data, op->user_data, slot->state == ARMED))
+		return -EFAULT;
 	if (slot->state == ARMED)
 		armed = twheel_cancel_locked(file->base, &slot->timer);
 	else if (slot->state == READY)
 		slot_unqueue(file, slot);
-	op->user_data = slot->user_data;
 	slot_put(file, slot);
 	return armed;
 }
@@ -707,25 +914,37 @@ static int op_query(const struct file_wheel *file, struct twheel_op *op,
 	}
 }
 
-static int op_do(struct file_wheel *file, struct twheel_op *op, const struct moment *m)
+static __always_inline int op_do(struct file_wheel *file, struct twheel_op *op,
+				 const struct moment *m, struct twheel_op __user *user)
 {
 	switch (op->op) {
 	case TWHEEL_OP_ADD:
-		return op_add(file, op, m);
+		return op_add(file, op, m, user);
 	case TWHEEL_OP_MOD:
-		return op_mod(file, op, m);
+		return op_mod(file, op, m, user);
 	case TWHEEL_OP_QUERY:
 		return op_query(file, op, m);
 	default:
-		return op_cancel(file, op);
+		return op_cancel(file, op, user);
 	}
+}
+
+/* Without a base there are no timers, and if there was to be one it could not be made. */
+static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		if (!ops[i].res)
+			ops[i].res = ops[i].op == TWHEEL_OP_ADD ? file->no_slot : -ENOENT;
 }
 
 /*
  * Do those of @nr operations, at most CHUNK_OPS, that have no result yet. @adds of them may
- * be adds.
+ * be adds. If it is one, @user may be where its result is stored; QUERY's is not.
  */
-static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 adds)
+static __always_inline void ops_do_told(struct file_wheel *file, struct twheel_op *ops, u32 nr,
+					u32 adds, struct twheel_op __user *user)
 {
 	unsigned long flags;
 	struct moment m;
@@ -733,11 +952,36 @@ static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 a
 
 	lockdep_assert_held(&file->submit);
 	slots_reserve(file, adds);
+	if (!file->base) {
+		ops_refuse(file, ops, nr);
+		return;
+	}
 	m = file_lock(file, &flags);
 	for (i = 0; i < nr; i++)
 		if (!ops[i].res)
-			ops[i].res = op_do(file, &ops[i], &m);
+			ops[i].res = op_do(file, &ops[i], &m, user);
 	twheel_unlock(file->base, flags);
+}
+
+static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 adds)
+{
+	ops_do_told(file, ops, nr, adds, NULL);
+}
+
+/* Nobody has been told of the timer that @op has added. Its event may be out already. */
+static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
+{
+	struct slot *slot = slot_find(file, op->handle);
+
+	if (!slot)
+		return;
+	if (slot->state == ARMED)
+		twheel_cancel_locked(file->base, &slot->timer);
+	else if (slot->state == READY)
+		slot_unqueue(file, slot);
+	slot->reader = NULL;		/* whoever that is will leave it alone */
+	slot->nr_past = 0;
+	slot_put(file, slot);
 }
 
 /* Undo the adds among @ops, whose handles the caller could not be told. */
@@ -747,24 +991,27 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 	u32 i;
 
 	lockdep_assert_held(&file->submit);
+	if (!file->base)
+		return;
 	twheel_lock(file->base, &flags);
 	for (i = 0; i < nr; i++)
 		if (ops[i].op == TWHEEL_OP_ADD && !ops[i].res)
-			op_cancel(file, &ops[i]);
+			op_undo_add(file, &ops[i]);
 	twheel_unlock(file->base, flags);
 }
 
 /* ---- ioctl ------------------------------------------------------------------ */
 
 /*
- * How many bytes at @user, of which @copy is a copy, can be written? That is found out by
- * writing, on each page, what is there already.
+ * How many bytes at @user can be written? That is found out by writing, on each page, what is
+ * there already: a page that comes slowly, or must be copied, is waited for here.
  */
-static size_t can_write(const u8 *copy, u8 __user *user, size_t size)
+static size_t can_write(u8 __user *user, size_t size)
 {
 	size_t at = 0;
+	u8 byte;
 
-	while (at < size && !put_user(copy[at], user + at))
+	while (at < size && !get_user(byte, user + at) && !put_user(byte, user + at))
 		at += PAGE_SIZE - offset_in_page(user + at);
 	return min(at, size);
 }
@@ -777,7 +1024,7 @@ static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 {
 	int err = copy_struct_from_user(op, sizeof(*op), user, size);
 
-	if (!err && can_write((const u8 *)op, user, sizeof(*op)) < sizeof(*op))
+	if (!err && can_write(user, sizeof(*op)) < sizeof(*op))
 		err = -EFAULT;
 	return err;
 }
@@ -790,29 +1037,50 @@ static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
 	return copy_to_user(user, op, sizeof(*op)) ? -EFAULT : 0;
 }
 
+/*
+ * Do @op, which is valid, and store at @user what came out of it. If that cannot be done at once
+ * nothing is, and the page that went away since it was looked at is asked for again.
+ */
+static int op_do_one(struct file_wheel *file, const struct twheel_op *op,
+		     struct twheel_op __user *user)
+{
+	struct twheel_op copy;
+
+	while (true) {
+		copy = *op;
+		ops_do_told(file, &copy, 1, op->op == TWHEEL_OP_ADD, user);
+		if (copy.res != -EFAULT)
+			break;
+		if (can_write((u8 __user *)user, sizeof(*op)) < sizeof(*op))
+			return -EFAULT;
+		if (signal_pending(current))
+			return -ERESTARTSYS;
+		cond_resched();
+	}
+	if (op->op == TWHEEL_OP_QUERY && copy.res >= 0) {
+		if (put_user(copy.user_data, &user->user_data) ||
+		    put_user(copy.expires_ns, &user->expires_ns) ||
+		    put_user(copy.interval_ns, &user->interval_ns) ||
+		    put_user(copy.res, &user->res))
+			return -EFAULT;
+	}
+	return copy.res;
+}
+
 /* TWHEEL_IOC_ADD, _MOD, _CANCEL and _QUERY: one operation; the call returns its result. */
 static long file_op(struct file_wheel *file, void __user *user, size_t size, u32 opcode)
 {
 	struct twheel_op op;
-	u32 given;
 	int err;
 
 	lockdep_assert_held(&file->submit);
 	err = op_fetch(&op, user, size);
 	if (err)
 		return err;
-	given = op.op;
-	op.op = given ?: opcode;
+	op.op = op.op ?: opcode;
 	if (op.op != opcode || !op_is_valid(file, &op))
 		return -EINVAL;
-	ops_do(file, &op, 1, opcode == TWHEEL_OP_ADD);
-	op.op = given;
-	if (op.res >= 0 && op_store(&op, user)) {
-		op.op = opcode;
-		ops_undo_adds(file, &op, 1);
-		return -EFAULT;
-	}
-	return op.res;
+	return op_do_one(file, &op, user);
 }
 
 /* Where the next operation of @batch is. */
@@ -839,7 +1107,7 @@ static u32 ops_fetch(struct file_wheel *file, u32 nr, void __user *user, u32 *ad
 	u32 i;
 
 	size -= copy_from_user(ops, user, size);
-	nr = can_write((const u8 *)ops, user, size) / sizeof(*ops);
+	nr = can_write(user, size) / sizeof(*ops);
 	for (i = 0; i < nr; i++)
 		op_judge(file, &ops[i], 0, adds);
 	return nr;
@@ -938,6 +1206,20 @@ static int batch_begin(struct twheel_batch *batch, struct twheel_batch __user *u
 	return batch_store_counts(batch, user);
 }
 
+/* The operations of a batch, until all are done, or a fault or a signal comes. */
+static int batch_do(struct file_wheel *file, struct twheel_batch *batch)
+{
+	int err = 0;
+
+	while (batch->nr_done < batch->nr && !err) {
+		err = batch_chunk(file, batch);
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+	return err;
+}
+
 static long file_submit(struct file_wheel *file, struct twheel_batch __user *user,
 			size_t size)
 {
@@ -948,11 +1230,15 @@ static long file_submit(struct file_wheel *file, struct twheel_batch __user *use
 	err = batch_begin(&batch, user, size, 0);
 	if (err)
 		return err;
-	while (batch.nr_done < batch.nr && !err) {
-		err = batch_chunk(file, &batch);
-		if (signal_pending(current))
-			break;
-		cond_resched();
+	if (!file->bounce)
+		file->bounce = bounce_alloc();
+	if (!file->bounce)
+		return -ENOMEM;
+	err = batch_do(file, &batch);
+	if (!file->base) {
+		/* Nothing was added: the file goes back to being small. */
+		kfree(file->bounce);
+		file->bounce = NULL;
 	}
 	if (err && !batch.nr_done)
 		return err;
@@ -978,7 +1264,8 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 		struct slot *slot = slot_at(file, file->cursor);
 		struct twheel_op *op = &file->bounce->ops[nr];
 
-		if (slot->state != ARMED)
+		/* What is being read of it would come after it was drained. */
+		if (slot->state != ARMED || slot->nr_past)
 			continue;
 		twheel_cancel_locked(file->base, &slot->timer);
 		*op = (struct twheel_op) {
@@ -1036,6 +1323,8 @@ static bool file_has_armed(struct file_wheel *file)
 {
 	struct twheel_stats stats;
 
+	if (!file->base)
+		return false;
 	twheel_get_stats(file->base, &stats);
 	return stats.pending;
 }
@@ -1069,15 +1358,20 @@ static long file_drain(struct file_wheel *file, struct twheel_batch __user *user
 	return batch_store_counts(&batch, user);
 }
 
+/* Would twheel_create() take it, later? */
 static bool setup_is_valid(const struct file_wheel *file, const struct twheel_setup *setup)
 {
-	return !setup->flags && !setup->reserved && setup->max_timers <= file->limit &&
-	       (!setup->tick_ns || setup->tick_ns >= min_tick_ns());
+	if (setup->clockid != CLOCK_MONOTONIC && setup->clockid != CLOCK_BOOTTIME)
+		return false;
+	if (setup->tick_ns && (setup->tick_ns < min_tick_ns() ||
+			       setup->tick_ns > TWHEEL_TICK_MAX_NS))
+		return false;
+	return setup->slack_ns < NSEC_PER_SEC && setup->max_timers <= file->limit &&
+	       !setup->flags && !setup->reserved;
 }
 
 static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 {
-	struct twheel_config config;
 	struct twheel_setup setup;
 	int err;
 
@@ -1087,47 +1381,59 @@ static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 		return err;
 	if (!setup_is_valid(file, &setup))
 		return -EINVAL;
-	config = file->config;
-	config.clock = setup.clockid;
-	config.tick_ns = setup.tick_ns ?: default_tick_ns();
-	config.slack_ns = setup.slack_ns;
-	err = twheel_configure(file->base, &config);
-	if (err)
-		return err;
-	file->config = config;
+	if (file->base)
+		return -EBUSY;
+	spin_lock(&file->setup_lock);
+	file->config.clock = setup.clockid;
+	file->config.tick_ns = setup.tick_ns ?: default_tick_ns();
+	file->config.slack_ns = setup.slack_ns;
 	file->max_timers = setup.max_timers ?: file->limit;
+	spin_unlock(&file->setup_lock);
 	return 0;
 }
 
-static void file_fill_info(struct file_wheel *file, struct twheel_info *info)
+/* What the file is, whether or not there is a base. */
+static void info_fill_setup(struct file_wheel *file, struct twheel_info *info)
 {
-	struct twheel_stats stats;
-	unsigned long flags;
-	u32 nr_used;
-
-	twheel_get_stats(file->base, &stats);
-	twheel_lock(file->base, &flags);
-	nr_used = file_nr_used(file);
-	twheel_unlock(file->base, flags);
 	*info = (struct twheel_info) {
 		.abi		= TWHEEL_ABI,
-		.clockid	= file->config.clock,
 		.clocks		= BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME),
-		.tick_ns	= file->config.tick_ns,
-		.slack_ns	= file->config.slack_ns,
 		.min_tick_ns	= min_tick_ns(),
-		.max_timers	= file->max_timers,
 		.op_size	= sizeof(struct twheel_op),
 		.event_size	= sizeof(struct twheel_event),
-		.nr_timers	= nr_used,
-		.nr_armed	= stats.pending,
-		.nr_ready	= READ_ONCE(file->nr_ready),
-		.mem_bytes	= file_mem_bytes(file),
-		.nr_expired	= stats.expired,
-		.nr_wakeups	= stats.wakeups,
-		.nr_moves	= stats.moves,
-		.nr_deferred	= stats.deferred,
 	};
+	spin_lock(&file->setup_lock);
+	info->clockid = file->config.clock;
+	info->tick_ns = file->config.tick_ns;
+	info->slack_ns = file->config.slack_ns;
+	info->max_timers = file->max_timers;
+	spin_unlock(&file->setup_lock);
+}
+
+/* And what it holds. Returns when the next timer is due, as far as the base knows. */
+static ktime_t file_fill_info(struct file_wheel *file, struct twheel_info *info)
+{
+	struct twheel_base *base = file_base(file);
+	struct twheel_stats stats = { .next = KTIME_MAX };
+	unsigned long flags;
+	u32 nr_pages = 0;
+
+	info_fill_setup(file, info);
+	if (base) {
+		twheel_get_stats(base, &stats);
+		twheel_lock(base, &flags);
+		info->nr_timers = file_nr_used(file);
+		nr_pages = file->nr_pages;
+		twheel_unlock(base, flags);
+	}
+	info->nr_armed = stats.pending;
+	info->nr_ready = READ_ONCE(file->nr_ready);
+	info->mem_bytes = file_mem_bytes(file, nr_pages);
+	info->nr_expired = stats.expired;
+	info->nr_wakeups = stats.wakeups;
+	info->nr_moves = stats.moves;
+	info->nr_deferred = stats.deferred;
+	return stats.next;
 }
 
 static long file_info(struct file_wheel *file, void __user *user, size_t size)
@@ -1153,6 +1459,9 @@ static const unsigned int ioctls[] = {
 	[_IOC_NR(TWHEEL_IOC_QUERY)]	= TWHEEL_IOC_QUERY,
 	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= TWHEEL_IOC_DRAIN,
 };
+
+/* Those that change nothing, and so need no descriptor that is open for writing. */
+#define IOCTLS_TELL	(BIT(_IOC_NR(TWHEEL_IOC_INFO)) | BIT(_IOC_NR(TWHEEL_IOC_QUERY)))
 
 #define ASSERT_ABI(type, size) \
 	static_assert(sizeof(struct type) == (size) && __alignof__(struct type) == 8)
@@ -1192,9 +1501,13 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	size_t size = _IOC_SIZE(cmd);
 	long ret;
 
-	if (nr >= ARRAY_SIZE(ioctls) ||
-	    (cmd & ~IOCSIZE_MASK) != (ioctls[nr] & ~IOCSIZE_MASK))
+	if (nr >= ARRAY_SIZE(ioctls))
 		return -ENOTTY;
+	nr = array_index_nospec(nr, ARRAY_SIZE(ioctls));
+	if ((cmd & ~IOCSIZE_MASK) != (ioctls[nr] & ~IOCSIZE_MASK))
+		return -ENOTTY;
+	if (!(filp->f_mode & FMODE_WRITE) && !(BIT(nr) & IOCTLS_TELL))
+		return -EBADF;
 	if (size < _IOC_SIZE(ioctls[nr]))
 		return -EINVAL;
 	if (nr == _IOC_NR(TWHEEL_IOC_INFO))
@@ -1221,31 +1534,29 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 static void read_event(struct twheel_event *event, const struct slot *slot,
 		       const struct moment *m)
 {
-	bool more = slot->interval || (slot->flags & TWHEEL_F_KEEP);
-
 	event->user_data = slot->user_data;
 	event->handle = slot_handle(slot);
 	event->expires_ns = time_shift(slot->timer.cookie, m->offset);
 	event->count = periods_passed(slot, m->now);
-	event->flags = more ? TWHEEL_EV_MORE : 0;
+	event->flags = goes_on(slot->interval, slot->flags) ? TWHEEL_EV_MORE : 0;
 }
 
 /* Take up to @most ready slots, and write down their events. Returns how many. */
-static u32 read_collect(struct file_wheel *file, u32 most)
+static u32 read_collect(struct file_wheel *file, const struct reader *reader, u32 most)
 {
-	struct twheel_event *events = file->bounce->events;
-	struct slot *slot;
+	struct twheel_event *events = reader->events;
+	struct slot **taken = reader->taken, *slot;
 	unsigned long flags;
 	struct moment m;
 	u32 nr = 0;
 
-	lockdep_assert_held(&file->reading);
 	m = file_lock(file, &flags);
 	list_for_each_entry(slot, &file->ready, link) {
 		if (nr == most)
 			break;
 		slot->state = READING;
-		file->taken[nr] = slot;
+		slot->reader = reader;
+		taken[nr] = slot;
 		read_event(&events[nr], slot, &m);
 		nr++;
 	}
@@ -1277,6 +1588,14 @@ static void slot_after_read(struct file_wheel *file, struct slot *slot, u32 coun
 	slot_arm(file, slot, min_t(u64, deadline, KTIME_MAX));
 }
 
+/* @event, of @slot, is not being read any more. It has been taken for one that was read. */
+static void slot_past_read(struct slot *slot, const struct twheel_event *event)
+{
+	/* Not if the slot is another timer's now: the add of the old one was undone. */
+	if (slot_handle(slot) == event->handle)
+		slot->nr_past--;
+}
+
 static void slot_unread(struct file_wheel *file, struct slot *slot)
 {
 	slot->state = READY;
@@ -1285,22 +1604,29 @@ static void slot_unread(struct file_wheel *file, struct slot *slot)
 }
 
 /*
- * Of @nr events collected the first @copied have reached the reader. The others become
- * ready again, in front. Those of slots that were re-armed meanwhile are dropped.
+ * Of @nr events collected the first @copied have reached the caller. The others become
+ * ready again, in front. Those of slots that were re-armed meanwhile are dropped: such a slot
+ * may be READING again, but then another reader has it.
+ *
+ * Nobody's but a reader's own commit leaves slot->reader behind, and that looks at each of
+ * its slots once: so where it names the reader the slot is READING.
  */
-static void read_commit(struct file_wheel *file, u32 copied, u32 nr)
+static void read_commit(struct file_wheel *file, const struct reader *reader, u32 copied,
+			u32 nr)
 {
-	const struct twheel_event *events = file->bounce->events;
+	const struct twheel_event *events = reader->events;
+	struct slot **taken = reader->taken;
 	unsigned long flags;
 	ktime_t now;
 
-	lockdep_assert_held(&file->reading);
 	now = twheel_lock(file->base, &flags);
 	while (nr--) {
-		struct slot *slot = file->taken[nr];
+		struct slot *slot = taken[nr];
 
-		if (slot->state != READING)
+		if (slot->reader != reader) {
+			slot_past_read(slot, &events[nr]);
 			continue;
+		}
 		if (nr < copied)
 			slot_after_read(file, slot, events[nr].count, now);
 		else
@@ -1310,18 +1636,19 @@ static void read_commit(struct file_wheel *file, u32 copied, u32 nr)
 }
 
 /* Read what is ready, as much as fits. Returns bytes, 0 if nothing was ready. */
-static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
+static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
+			  struct iov_iter *to)
 {
 	const size_t size = sizeof(struct twheel_event);
 	ssize_t done = 0;
 
 	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
-		u32 most = min_t(size_t, iov_iter_count(to) / size, CHUNK_EVENTS);
-		u32 nr = read_collect(file, most);
-		size_t copied = copy_to_iter(file->bounce->events, nr * size, to);
+		u32 most = min_t(size_t, iov_iter_count(to) / size, reader->room);
+		u32 nr = read_collect(file, reader, most);
+		size_t copied = copy_to_iter(reader->events, nr * size, to);
 
 		copied /= size;
-		read_commit(file, copied, nr);
+		read_commit(file, reader, copied, nr);
 		done += copied * size;
 		if (copied < nr)
 			return done ?: -EFAULT;
@@ -1332,18 +1659,47 @@ static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
 	return done;
 }
 
+/* Apart, for many kernels zero what is on the stack. */
+static noinline ssize_t read_small(struct file_wheel *file, struct iov_iter *to)
+{
+	struct twheel_event events[SMALL_EVENTS];
+	struct slot *taken[SMALL_EVENTS];
+	const struct reader reader = {
+		.events = events, .taken = taken, .room = SMALL_EVENTS };
+
+	return reader_run(file, &reader, to);
+}
+
+static ssize_t read_big(struct file_wheel *file, struct iov_iter *to)
+{
+	const struct reader reader = {
+		.events = file->bounce->events, .taken = file->taken, .room = CHUNK_EVENTS };
+
+	return reader_run(file, &reader, to);
+}
+
+/*
+ * Storing events may take as long as the caller's memory likes. So readers have no lock, and room
+ * of their own: one has what the file keeps for it, others a little on their stacks.
+ */
+static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
+{
+	ssize_t done;
+
+	if (!file_base(file))
+		return 0;
+	if (test_and_set_bit_lock(0, &file->spare))
+		return read_small(file, to);
+	done = read_big(file, to);
+	clear_bit_unlock(0, &file->spare);
+	return done;
+}
+
 static int reader_wait(struct file_wheel *file, bool nowait)
 {
 	if (nowait)
 		return READ_ONCE(file->nr_ready) ? 0 : -EAGAIN;
 	return wait_event_interruptible_exclusive(file->wait, READ_ONCE(file->nr_ready));
-}
-
-static int reader_lock(struct file_wheel *file, bool nowait)
-{
-	if (nowait)
-		return mutex_trylock(&file->reading) ? 0 : -EAGAIN;
-	return mutex_lock_interruptible(&file->reading) ? -ERESTARTSYS : 0;
 }
 
 static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
@@ -1358,11 +1714,7 @@ static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	while (!ret) {
 		ret = reader_wait(file, nowait);
 		if (!ret)
-			ret = reader_lock(file, nowait);
-		if (!ret) {
 			ret = read_ready(file, to);
-			mutex_unlock(&file->reading);
-		}
 	}
 	/* One reader is woken at a time: what this one leaves is for the next. */
 	if (READ_ONCE(file->nr_ready))
@@ -1384,55 +1736,33 @@ static __poll_t file_poll(struct file *filp, poll_table *wait)
 
 /* ---- open and close ------------------------------------------------------------ */
 
-static int file_alloc(struct file_wheel *file)
-{
-	file->tables = kvcalloc(DIV_ROUND_UP(file->limit, TABLE_SLOTS),
-				sizeof(*file->tables), GFP_CHARGED);
-	if (!file->tables)
-		return -ENOMEM;
-	file->bounce = kmalloc(sizeof(*file->bounce), GFP_CHARGED);
-	if (!file->bounce)
-		goto free_tables;
-	file->opener = opener_get(current_uid());
-	if (!file->opener)
-		goto free_bounce;
-	file->config.user = file->opener->user;
-	file->base = twheel_create(&file->config);
-	if (!IS_ERR(file->base))
-		return 0;
-	opener_put(file->opener);
-free_bounce:
-	kfree(file->bounce);
-free_tables:
-	kvfree(file->tables);
-	return -ENOMEM;
-}
-
 static int file_open(struct inode *inode, struct file *filp)
 {
 	struct file_wheel *file;
-	int err;
+	struct opener *opener;
 
 	file = kzalloc(sizeof(*file), GFP_CHARGED);
 	if (!file)
 		return -ENOMEM;
+	opener = opener_get(current_uid());
+	if (IS_ERR(opener)) {
+		kfree(file);
+		return PTR_ERR(opener);
+	}
+	file->opener = opener;
 	INIT_LIST_HEAD(&file->ready);
+	spin_lock_init(&file->setup_lock);
 	mutex_init(&file->submit);
-	mutex_init(&file->reading);
 	init_waitqueue_head(&file->wait);
-	file->limit = max(READ_ONCE(max_timers), 1U);
+	file->limit = clamp_t(u32, READ_ONCE(max_timers), 1, LIMIT_MAX);
 	file->max_timers = file->limit;
 	file->config = (struct twheel_config) {
 		.clock		= CLOCK_MONOTONIC,
 		.tick_ns	= default_tick_ns(),
 		.sink		= &file_sink,
 		.owner		= file,
+		.user		= opener->user,
 	};
-	err = file_alloc(file);
-	if (err) {
-		kfree(file);
-		return err;
-	}
 	filp->private_data = file;
 	filp->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, filp);
@@ -1443,7 +1773,8 @@ static int file_release(struct inode *inode, struct file *filp)
 {
 	struct file_wheel *file = filp->private_data;
 
-	twheel_destroy(file->base);
+	if (file->base)
+		twheel_destroy(file->base);
 	slots_free_all(file);
 	opener_put(file->opener);
 	kfree(file->bounce);
@@ -1454,11 +1785,9 @@ static int file_release(struct inode *inode, struct file *filp)
 static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 {
 	struct file_wheel *file = filp->private_data;
-	struct twheel_stats stats;
 	struct twheel_info info;
+	ktime_t next = file_fill_info(file, &info);
 
-	file_fill_info(file, &info);
-	twheel_get_stats(file->base, &stats);
 	seq_printf(m, "twheel-clockid:\t%d\n", info.clockid);
 	seq_printf(m, "twheel-tick-ns:\t%llu\n", info.tick_ns);
 	seq_printf(m, "twheel-slack-ns:\t%llu\n", info.slack_ns);
@@ -1469,7 +1798,7 @@ static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 	seq_printf(m, "twheel-mem-bytes:\t%llu\n", info.mem_bytes);
 	seq_printf(m, "twheel-expired:\t%llu\n", info.nr_expired);
 	seq_printf(m, "twheel-wakeups:\t%llu\n", info.nr_wakeups);
-	seq_printf(m, "twheel-next-ns:\t%lld\n", time_shift(stats.next, clock_offset(file)));
+	seq_printf(m, "twheel-next-ns:\t%lld\n", time_shift(next, clock_offset(info.clockid)));
 }
 
 static const struct file_operations twheel_fops = {

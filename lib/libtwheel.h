@@ -118,7 +118,8 @@ int twheel_add(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
  *
  * An event that was not read is dropped.
  *
- * Return: 1 if it was armed, 0 if not, -EINVAL, -ENOENT, -ECHILD.
+ * Return: 1 if it was armed, 0 if not, -EINVAL, -ENOENT, -EALREADY if its last event is
+ * being read by another thread, or one that has to come before the last, -ECHILD.
  */
 int twheel_mod(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
 	       uint64_t interval_ns, uint32_t flags);

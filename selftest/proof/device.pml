@@ -17,8 +17,11 @@
  * What must hold:
  *   - an event is read of what is OWED or EITHER, and of nothing else: no event twice,
  *     and none after a cancel that gave 0 or 1
+ *   - of a timer no event is read after one without TWHEEL_EV_MORE, nor after it was
+ *     cancelled or drained
  *   - what is OWED is armed, ready or being read: nothing is lost, by a fault neither
- *   - events are read in the order in which they expired
+ *   - events are read in the order in which they expired, but for what two readers at a
+ *     time could not store
  *   - an old handle is ENOENT, and one that is ENOENT is owed nothing
  *   - no reader sleeps while an event is ready, unless another is on its way
  *
@@ -28,6 +31,7 @@
  * one that comes up again after 2^32 uses of its slot.
  */
 #define SLOTS	2
+#define READERS	2
 
 mtype:state = { FREE, ARMED, READY, READING, IDLE }
 mtype:kind = { ONCE, KEEP, PERIODIC }
@@ -40,26 +44,33 @@ typedef slot_t {
 	bool stale = true;		/* the handle that the user knows, */
 	bool old = true;		/* and the one before it */
 	bool out;			/* ARMED, but not in the wheel: it is being drained */
-	mtype:word word = NOTHING	/* on what the slot is armed for, */
-	mtype:word past = NOTHING	/* and on what it was, if that is being read still */
+	byte reader = READERS;		/* who has it while it is READING */
+	byte nr_past;			/* events of it that other readers have */
+	mtype:word word = NOTHING	/* on what the slot is armed for */
 }
 
-/* The bounce: it is who's has file->reading. */
+/* What a reader carries. */
 typedef event_t {
 	byte who = SLOTS;
-	bool past			/* it is of an arming before the last one */
+	bool more;			/* TWHEEL_EV_MORE */
+	mtype:word past = NOTHING	/* on what it is of, if that is not the last arming */
+}
+
+typedef reader_t {
+	event_t event[SLOTS]
 }
 
 slot_t slot[SLOTS];
 byte earlier;				/* which slot expired before the other */
+bool mixed;				/* what two readers put back is ready, in no order */
 chan ready = [SLOTS] of { byte };
-event_t event[SLOTS];
-bool reading;				/* file->reading */
-bool asleep[2];				/* readers */
+reader_t reader[READERS];
+bool asleep[READERS];
 byte coming;				/* readers that are in the call and not asleep */
 bool waking;				/* there are new events, and a wake-up will follow */
 
 #define nr_ready	len(ready)
+#define mine		reader[me].event
 
 /* Within a step only. */
 hidden byte i, rest, other;
@@ -99,38 +110,55 @@ inline slot_unqueue(s)
 	fi
 }
 
-/* The event that is being read is of the past now. */
+#define goes_on(k)	(k != ONCE)
+
+/* The event that is being read is of the past now, and the slot not its reader's any more. */
 #define read_on(s)							\
-	slot[s].past = (slot[s].word == OWED -> EITHER : slot[s].word);	\
+	other = slot[s].reader;						\
 	for (i : 0 .. SLOTS - 1) {					\
 		if							\
-		:: event[i].who == s -> event[i].past = true		\
+		:: reader[other].event[i].who == s &&			\
+		   reader[other].event[i].past == NOTHING ->		\
+			reader[other].event[i].past =			\
+				(slot[s].word == OWED -> EITHER : slot[s].word)	\
 		:: else							\
 		fi							\
-	}
+	}								\
+	slot[s].reader = READERS;					\
+	slot[s].nr_past++
 
-inline slot_set(s)
+inline slot_set(s, k)
 {
-	if
-	:: slot[s].kind = ONCE
-	:: slot[s].kind = KEEP
-	:: slot[s].kind = PERIODIC
-	fi;
+	slot[s].kind = k;
 	slot_arm(s)
 }
 
-inline op_add(s)
+inline op_add(s, k)
 {
-	slot_set(s);
+	slot_set(s, k);
 	slot[s].old = slot[s].stale;
 	slot[s].stale = false
 }
 
-inline op_mod(s, is_stale)
+/* Must the event that is being read be waited for? @k is what the timer is to be. */
+#ifdef BREAK_MOD_LAST
+#define the_last(s)		false
+#else
+#define the_last(s)		(slot[s].state == READING && !goes_on(slot[s].kind))
+#endif
+#ifdef BREAK_MOD_OVERTAKES
+#define overtakes(s, k)		false
+#else
+#define overtakes(s, k)		((slot[s].state == READING || slot[s].nr_past > 0) && \
+				 !goes_on(k))
+#endif
+
+inline op_mod(s, is_stale, k)
 {
 	slot_find(s, is_stale);
 	if
 	:: !found -> res = ENOENT
+	:: found && (the_last(s) || overtakes(s, k)) -> res = EALREADY
 	:: else ->
 		res = (slot[s].state == ARMED -> ONE : ZERO);
 		slot_unqueue(s);
@@ -139,7 +167,7 @@ inline op_mod(s, is_stale)
 		:: else
 		fi;
 		slot[s].word = NOTHING;
-		slot_set(s)
+		slot_set(s, k)
 	fi
 }
 
@@ -150,6 +178,9 @@ inline op_cancel(s, is_stale)
 	:: !found -> res = ENOENT
 #ifndef BREAK_CANCEL_READING
 	:: found && slot[s].state == READING -> res = EALREADY
+#endif
+#ifndef BREAK_CANCEL_PAST
+	:: found && slot[s].nr_past > 0 -> res = EALREADY
 #endif
 	:: else ->
 		res = (slot[s].state == ARMED -> ONE : ZERO);
@@ -188,24 +219,29 @@ inline read_collect(most)
 	do
 	:: nr < most && nr_ready > 0 ->
 		ready?other;
+		assert(earlier == other || slot[1 - other].state != READY || mixed);
 		slot[other].state = READING;
-		event[nr].who = other;
+		slot[other].reader = me;
+		mine[nr].who = other;
+		mine[nr].more = goes_on(slot[other].kind);
 		nr++
 	:: else -> break
-	od
+	od;
+	mixed = mixed && (nr == SLOTS || nr_ready > 0 || reader[1 - me].event[0].who != SLOTS)
 }
 
-/* Event @n has reached the user. That of the other slot may not be older and still to come. */
+/* Event @n has reached the user. */
 #define delivered(n)							\
-	other = event[n].who;						\
+	other = mine[n].who;						\
 	if								\
-	:: event[n].past ->						\
-		assert(slot[other].past == EITHER);			\
-		slot[other].past = GIVEN				\
+	:: mine[n].past != NOTHING ->					\
+		/* Its timer goes on still: no event after the last, none after a cancel. */ \
+		assert(mine[n].past == EITHER);				\
+		assert(mine[n].more && slot[other].state != FREE &&	\
+		       goes_on(slot[other].kind));			\
+		mine[n].past = GIVEN					\
 	:: else ->							\
 		assert(slot[other].word == OWED);			\
-		assert(earlier == other || slot[1 - other].word != OWED ||	\
-		       slot[1 - other].state == ARMED);			\
 		slot[other].word = GIVEN				\
 	fi
 
@@ -230,6 +266,7 @@ inline slot_after_read(s)
 inline slot_unread(s)
 {
 	slot[s].state = READY;
+	mixed = mixed || reader[1 - me].event[0].who != SLOTS;
 	ready!s;
 #ifndef BREAK_UNREAD_TAIL
 	rest = nr_ready - 1;
@@ -245,12 +282,17 @@ inline read_commit()
 	do
 	:: nr > 0 ->
 		nr--;
-		other = event[nr].who;
+		other = mine[nr].who;
 		if
 #ifdef BREAK_COMMIT_BLIND
 		:: true ->
 #else
+#ifdef BREAK_COMMIT_NOT_OWN
 		:: slot[other].state == READING ->
+#else
+		:: slot[other].reader == me ->
+			slot[other].reader = READERS;
+#endif
 #endif
 			if
 			:: nr < copied -> slot_after_read(other)
@@ -260,11 +302,9 @@ inline read_commit()
 			:: else -> slot_unread(other)
 #endif
 			fi
-		:: else
+		:: else -> slot[other].nr_past--
 		fi;
-		other = event[nr].who;
-		slot[other].past = NOTHING;
-		event[nr].who = SLOTS; event[nr].past = false
+		mine[nr].who = SLOTS; mine[nr].more = false; mine[nr].past = NOTHING
 	:: else -> break
 	od
 }
@@ -274,7 +314,11 @@ inline drain_collect()
 {
 	for (i : 0 .. SLOTS - 1) {
 		if
+#ifdef BREAK_DRAIN_PAST
 		:: slot[i].state == ARMED -> slot[i].out = true
+#else
+		:: slot[i].state == ARMED && slot[i].nr_past == 0 -> slot[i].out = true
+#endif
 		:: true
 		fi
 	}
@@ -296,7 +340,7 @@ inline drain_commit(s)
 }
 
 /* Until nothing is ready, there is no more room, or a fault or a signal comes. */
-inline read_ready()
+inline reader_run()
 {
 	do
 	:: nr_ready > 0 ->
@@ -323,6 +367,7 @@ inline read_ready()
 /* Operations of a batch, or of several: what is between them makes no difference. */
 active proctype submitter()
 {
+	mtype:kind k = ONCE;
 	byte s;
 
 	do
@@ -331,18 +376,24 @@ active proctype submitter()
 		:: s = 0
 		:: s = 1
 		fi;
+		if
+		:: k = ONCE
+		:: k = KEEP
+		:: k = PERIODIC
+		fi;
 		present = true;
 		res = ZERO;
 		if
-		:: slot[s].state == FREE -> op_add(s)
-		:: op_mod(s, slot[s].stale)
+		:: slot[s].state == FREE -> op_add(s, k)
+		:: op_mod(s, slot[s].stale, k)
 		:: op_cancel(s, slot[s].stale)
-		:: present = false; op_mod(s, slot[s].old)
+		:: present = false; op_mod(s, slot[s].old, k)
 		:: present = false; op_cancel(s, slot[s].old)
 		fi;
 		assert(present || res == ENOENT);
 		assert(!present || res != ENOENT || slot[s].word != OWED);
-		s = 0
+		s = 0;
+		k = ONCE
 	}
 	:: atomic { drain_collect() };
 		atomic {
@@ -400,15 +451,9 @@ end:
 		:: atomic { nr_ready == 0 -> asleep[me] = true; coming-- };
 			!asleep[me]
 		od;
-		/* reader_lock(), unless a signal interrupts it */
+		/* unless a signal interrupts it */
 		if
-#ifdef BREAK_NO_LOCK
-		:: reading = true;
-#else
-		:: atomic { !reading -> reading = true };
-#endif
-			read_ready();
-			reading = false
+		:: reader_run()
 		:: skip
 		fi;
 		atomic {

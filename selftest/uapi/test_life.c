@@ -705,7 +705,124 @@ static void killed_everywhere(void)
 	}
 }
 
+/* ---- before the first timer ------------------------------------------------ */
+
+/* What fails there, or does nothing, leaves the file as small as it was. */
+static void nothing_yet(void)
+{
+	struct twheel_op op, ops[3] = { { .op = TWHEEL_OP_CANCEL, .handle = 1ULL << 32 },
+		{ .op = TWHEEL_OP_ADD, .flags = 1 << 9 }, { .op = TWHEEL_OP_QUERY, .handle = 5 } };
+	int fd = dev_open(O_NONBLOCK);
+	struct twheel_info before, after;
+	struct twheel_event ev;
+	u32 done, bad;
+	u64 next = 0;
+
+	info(fd, &before);
+	CHECK(before.mem_bytes < 1024);
+	CHECK_EQ(cancel(fd, 1ULL << 32), -ENOENT);
+	CHECK_EQ(mod(fd, 1ULL << 32, MS, 0), -ENOENT);
+	CHECK_EQ(query(fd, 1ULL << 32, 0, &op), -ENOENT);
+	CHECK_EQ(submit(fd, ops, 3, &done, &bad), 0);
+	CHECK(done == 3 && bad == 3);
+	CHECK(ops[0].res == -ENOENT && ops[1].res == -EINVAL && ops[2].res == -ENOENT);
+	CHECK_EQ(submit(fd, ops, 0, &done, &bad), 0);
+	CHECK_EQ(drain(fd, ops, 3, 0), 0);
+	CHECK_EQ(read_events(fd, &ev, 1), -EAGAIN);
+	CHECK(!readable(fd, 20));
+	expect_counts(fd, 0, 0, 0);
+	CHECK(fdinfo_get(fd, "twheel-next-ns", &next) && next == INT64_MAX);
+	info(fd, &after);
+	CHECK(!memcmp(&before, &after, sizeof(after)));
+	CHECK_EQ(setup(fd, &(struct twheel_setup){ .clockid = CLOCK_BOOTTIME,
+						    .tick_ns = 2 * MS }), 0);
+	add(fd, 0, 7);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.user_data, 7);
+	info(fd, &after);
+	CHECK(after.clockid == CLOCK_BOOTTIME && after.tick_ns == 2 * MS);
+	CHECK(after.mem_bytes > 32768);
+	close(fd);
+}
+
+/* Who waits already is woken by the first there is. */
+static void waits_for_the_first(void)
+{
+	int fd = dev_open(0);
+	pthread_t reader;
+
+	pthread_create(&reader, NULL, reads_one, &fd);
+	sleep_ms(50);
+	add(fd, 0, 7);
+	pthread_join(reader, NULL);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* Two ways to set a file up, of which each moment has one as a whole. */
+static const struct twheel_setup setups[] = {
+	{ .clockid = CLOCK_MONOTONIC, .tick_ns = MS, .slack_ns = 1, .max_timers = 11 },
+	{ .clockid = CLOCK_BOOTTIME, .tick_ns = 2 * MS, .slack_ns = 2, .max_timers = 22 },
+};
+static bool storm_is_over;
+
+static void *sets_up(void *fd)
+{
+	for (u32 n = 0; !storm_is_over && !failed(); n++)
+		CHECK_EQ(ioctl(*(int *)fd, TWHEEL_IOC_SETUP, &setups[n % 2]), 0);
+	return NULL;
+}
+
+static void expect_whole(u64 clock, u64 tick, u64 slack, u64 max)
+{
+	const struct twheel_setup *s = &setups[clock == CLOCK_BOOTTIME];
+
+	if (!CHECK(tick == s->tick_ns && slack == s->slack_ns && max == s->max_timers))
+		diag("	clock %llu, tick %llu, slack %llu, max %llu", clock, tick, slack, max);
+}
+
+static void expect_whole_fdinfo(int fd)
+{
+	u64 clock, tick, slack, max;
+	char path[64], text[1024];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file_get(path, text, sizeof(text));
+	if (CHECK(sscanf(strstr(text, "twheel-clockid:"),
+			 "twheel-clockid: %llu twheel-tick-ns: %llu twheel-slack-ns: %llu twheel-max: %llu",
+			 &clock, &tick, &slack, &max) == 4))
+		expect_whole(clock, tick, slack, max);
+}
+
+static void setup_storm(void)
+{
+	u64 until = now_ns(CLOCK_MONOTONIC) + 2 * SEC;
+	int fd = dev_open(O_NONBLOCK);
+	struct twheel_info i;
+	pthread_t thread;
+	u32 n = 0;
+
+	storm_is_over = false;
+	CHECK_EQ(setup(fd, &setups[0]), 0);
+	pthread_create(&thread, NULL, sets_up, &fd);
+	for (; now_ns(CLOCK_MONOTONIC) < until && !failed(); n++) {
+		info(fd, &i);
+		expect_whole(i.clockid, i.tick_ns, i.slack_ns, i.max_timers);
+		if (n % 16 == 0)
+			expect_whole_fdinfo(fd);
+	}
+	storm_is_over = true;
+	pthread_join(thread, NULL);
+	diag("looked %u times", n);
+	add(fd, HOUR, 1);
+	expect_counts(fd, 1, 1, 0);
+	close(fd);
+}
+
 static const struct test tests[] = {
+	{ nothing_yet, "before the first timer: small, and every call does what it should" },
+	{ waits_for_the_first, "a reader waits before there is a wheel" },
+	{ setup_storm, "INFO and fdinfo in a storm of SETUP" },
 	{ dup_shares, "dup(): one file" },
 	{ fork_shares, "fork(): one file, an event for each that waits" },
 	{ sent_to_a_process, "SCM_RIGHTS: the file goes on in another process" },

@@ -224,6 +224,76 @@ static void batch_over_limit(void)
 	param_set("max_user_timers", was, NULL);
 }
 
+/* Open up to @most files; how many there are then. Any that is refused is so for EDQUOT. */
+static u32 open_files(int *fds, u32 most)
+{
+	for (u32 n = 0; n < most; n++) {
+		fds[n] = open("/dev/twheel", O_RDWR | O_CLOEXEC);
+		if (fds[n] < 0) {
+			CHECK_EQ(errno, EDQUOT);
+			return n;
+		}
+	}
+	return most;
+}
+
+#define FILES	20
+
+/* A descriptor more is no file more, and a file counts until the last of it is closed. */
+static void share_files(const void *unused)
+{
+	int fds[FILES + 1], copy;
+
+	(void)unused;
+	become(ALICE);
+	CHECK_EQ(open_files(fds, FILES + 1), FILES);
+	copy = dup(fds[3]);
+	CHECK(copy >= 0);
+	close(fds[3]);
+	CHECK_EQ(open_files(&fds[3], 1), 0);
+	CHECK_EQ(try_add(copy), 0);
+	close(copy);
+	CHECK_EQ(open_files(&fds[3], 2), 1);
+	reach(1);
+	wait_stage(2);
+}
+
+static void other_files(const void *unused)
+{
+	int fds[FILES + 1];
+
+	(void)unused;
+	become(BOB);
+	CHECK_EQ(open_files(fds, FILES + 1), FILES);
+}
+
+static void limit_files(void)
+{
+	int fds[FILES + 1];
+	u32 was;
+	pid_t pid;
+
+	param_set("max_user_files", FILES, &was);
+	CHECK_EQ(was, 1024);
+	reach(0);
+	pid = child(share_files, NULL);
+	if (wait_stage(1))
+		in_child(other_files, NULL);
+	param_set("max_user_files", 0, NULL);
+	CHECK_EQ(open_files(fds, FILES + 1), FILES + 1);
+	param_set("max_user_files", 1, NULL);		/* fewer than there are */
+	CHECK_EQ(try_add(fds[FILES]), 0);
+	close(fds[0]);
+	CHECK_EQ(open_files(fds, 1), 0);
+	for (u32 n = 1; n <= FILES; n++)
+		close(fds[n]);
+	CHECK_EQ(open_files(fds, 2), 1);
+	close(fds[0]);
+	param_set("max_user_files", was, NULL);
+	reach(2);
+	wait_for(pid);
+}
+
 /* ---- the administrator's other limits -------------------------------------------- */
 
 static void file_limit(void)
@@ -240,6 +310,28 @@ static void file_limit(void)
 	info(fd, &i);
 	CHECK_EQ(i.max_timers, 100);
 	CHECK_EQ(fill(fd, 200, -EDQUOT), 100);
+	close(fd);
+}
+
+/* As many as the parameter can say: fewer than an index counts to, and in a wheel that works. */
+static void greatest_limit(void)
+{
+	struct twheel_setup s = { .clockid = CLOCK_MONOTONIC, .max_timers = ~0U };
+	struct twheel_info i;
+	u32 was;
+	int fd;
+
+	param_set("max_timers", ~0U, &was);
+	fd = dev_open(0);
+	param_set("max_timers", was, NULL);
+	CHECK_EQ(setup(fd, &s), -EINVAL);
+	info(fd, &i);
+	diag("of %u timers a file may hold %u", ~0U, i.max_timers);
+	CHECK(i.max_timers <= ~0U - BLOCK && i.max_timers > ~0U - 4 * BLOCK);
+	s.max_timers = i.max_timers;
+	CHECK_EQ(setup(fd, &s), 0);
+	CHECK_EQ(fill(fd, 2 * BLOCK, 0), 2 * BLOCK);
+	expect_counts(fd, 2 * BLOCK, 2 * BLOCK, 0);
 	close(fd);
 }
 
@@ -308,8 +400,8 @@ static u32 fill_memory(int fd, u64 *first)
 }
 
 /*
- * Another file, when memory is used up. These pages are given back for it: enough for what else
- * open() takes of the kernel, which would kill if there were none, and not for the wheel, of 5.
+ * Another file, when memory is used up. These pages are given back for it: enough for what
+ * open() takes of the kernel, which would kill if there were none, and not for the wheel, of 9.
  */
 #define SPARE	4
 
@@ -330,11 +422,24 @@ static void *take_spare(void)
 
 static void open_without_memory(void *spare)
 {
+	const struct twheel_setup s = { .clockid = CLOCK_BOOTTIME };
+	struct twheel_info i;
+	u64 small;
 	int fd;
 
 	CHECK(!munmap(spare, spare_bytes()));
-	fd = open("/dev/twheel", O_RDWR);
-	CHECK_EQ(fd < 0 ? errno : 0, ENOMEM);
+	fd = dev_open(0);
+	info(fd, &i);
+	small = i.mem_bytes;
+	CHECK_EQ(try_add(fd), -ENOMEM);
+	ops[0] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+	CHECK_EQ(ioctl(fd, TWHEEL_IOC_SUBMIT, &(struct twheel_batch){
+		.ops = (uintptr_t)ops, .nr = 1, .op_size = sizeof(ops[0]) }), 0);
+	CHECK_EQ(ops[0].res, -ENOMEM);
+	CHECK_EQ(setup(fd, &s), 0);	/* no timer was ever added */
+	info(fd, &i);
+	CHECK_EQ(i.mem_bytes, small);
+	close(fd);
 }
 
 /* In the cgroup. From where memory is used up on nothing may be allocated here either. */
@@ -404,34 +509,50 @@ static void memory_is_up(void)
 	close(fd);
 }
 
+#define MANY	200
+
 /*
- * Nearly all that a file takes is charged. Files with tables for 2^32 timers, 1 MiB each, take
- * the last memory there is: so it is for one of these that there is none, and not for something
- * else of the kernel's that then kills.
+ * What each of MANY files says, and what the cgroup says it took, which counts 64 pages at a
+ * time; returns the first.
+ */
+static u64 bytes_each(int fd, u64 before)
+{
+	u64 charged = (cgroup_get(CGROUP, "memory.current", NULL) - before) / MANY;
+	struct twheel_info i;
+
+	info(fd, &i);
+	diag("%llu bytes charged for each file, which says %llu", charged, i.mem_bytes);
+	CHECK(charged + 64 * 4096 / MANY >= i.mem_bytes / 10 * 9);
+	CHECK(charged < i.mem_bytes + 2048);	/* the kernel's struct file, and others */
+	return i.mem_bytes;
+}
+
+/*
+ * Nearly all that a file takes is charged: little before its first timer. Files with tables for
+ * 2^32 timers, 1 MiB each, take the last memory there is: so it is for one of these that there
+ * is none, and not for something else of the kernel's that then kills.
  */
 static void open_many(const void *unused)
 {
-	struct twheel_info i;
-	u64 before, after;
-	int fd = -1, n;
+	int fds[MANY], n, rc = 0;
+	u64 before;
 
 	(void)unused;
 	cgroup_join(CGROUP);
 	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
 	before = cgroup_get(CGROUP, "memory.current", NULL);
-	for (n = 0; n < 200; n++)
-		fd = dev_open(0);
-	after = cgroup_get(CGROUP, "memory.current", NULL);
-	info(fd, &i);
-	diag("%llu bytes charged for each file, which says %llu", (after - before) / 200,
-	     i.mem_bytes);
-	CHECK((after - before) / 200 >= i.mem_bytes / 10 * 9);
+	for (n = 0; n < MANY; n++)
+		fds[n] = dev_open(0);
+	CHECK(bytes_each(fds[0], before) < 1024);
+	for (n = 0; n < MANY; n++)
+		CHECK_EQ(try_add(fds[n]), 0);
+	CHECK(bytes_each(fds[0], before) > 32768);
 	param_set("max_timers", ~0U, NULL);
-	for (n = 0; fd >= 0 && n < 100; n++)
-		fd = open("/dev/twheel", O_RDWR);
-	CHECK_EQ(fd < 0 ? errno : 0, ENOMEM);
+	for (n = 0; !rc && n < 100; n++)
+		rc = try_add(dev_open(0));
+	CHECK_EQ(rc, -ENOMEM);
 	diag("and then %d files of 1 MiB", n - 1);
-	CHECK(n > 5 && n < 16);
+	CHECK(n > 3 && n < 16);
 }
 
 static void files_are_charged(void)
@@ -546,10 +667,12 @@ static const struct test tests[] = {
 	{ users_apart, "one user's limit is not another's; the opener's counts" },
 	{ limit_changes, "max_user_timers changes under a file in use" },
 	{ batch_over_limit, "a batch that goes over it" },
+	{ limit_files, "max_user_files: EDQUOT, over all that the user has open" },
 	{ file_limit, "max_timers" },
+	{ greatest_limit, "max_timers of 4294967295" },
 	{ tick_limit, "min_tick_us: ticks and periods" },
 	{ memory_is_up, "a cgroup of 16 MiB: ENOMEM, and all else goes on" },
-	{ files_are_charged, "files opened in a cgroup of 16 MiB" },
+	{ files_are_charged, "files in a cgroup of 16 MiB, small before their first timer" },
 	{ container, "in a container that has the node, without capabilities" },
 	{ group_only, "a node of a group" },
 };

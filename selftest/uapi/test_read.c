@@ -327,6 +327,238 @@ static void readers_compete(void)
 	close(shared);
 }
 
+/* ---- a reader that hangs ---------------------------------------------------- */
+
+/**
+ * struct hung - a reader in a thread that stays in the middle of storing an event
+ * @fd:		the file
+ * @s:		where
+ * @got:	what its read() returned
+ * @ev:		the event, if there was one
+ */
+struct hung {
+	int			fd;
+	struct stall		s;
+	ssize_t			got;
+	struct twheel_event	ev;
+	pthread_t		thread;
+};
+
+static void *hang_on(void *arg)
+{
+	struct hung *h = arg;
+
+	h->got = err(read(h->fd, h->s.page, EV_SIZE));
+	return NULL;
+}
+
+/* Something must be ready; returns when the reader has it. */
+static void hang(struct hung *h, int fd)
+{
+	h->fd = fd;
+	h->s = stall_new();
+	pthread_create(&h->thread, NULL, hang_on, h);
+	stall_wait(&h->s);
+}
+
+static void hung_ends(struct hung *h, bool good)
+{
+	if (good)
+		stall_give(&h->s);
+	else
+		stall_fail(&h->s);
+	pthread_join(h->thread, NULL);
+	CHECK_EQ(h->got, good ? (ssize_t)EV_SIZE : -EFAULT);
+	if (h->got > 0)
+		memcpy(&h->ev, h->s.page, EV_SIZE);
+	stall_end(&h->s);
+}
+
+/* Read all that poll() says there is, which read() must give. Returns how many. */
+static u32 read_all(int fd, u64 *had)
+{
+	struct twheel_event ev[64];
+	u32 nr = 0;
+
+	while (readable(fd, 50)) {
+		int got = read_events(fd, ev, ARRAY_SIZE(ev));
+
+		if (!CHECK(got > 0))
+			break;
+		for (int i = 0; i < got; i++)
+			had[ev[i].user_data / 64] |= 1ULL << ev[i].user_data % 64;
+		nr += (u32)got;
+	}
+	return nr;
+}
+
+/* Others read, by poll() and not, and wait; and what it puts back comes first. */
+static void hangs_alone(bool good)
+{
+	int fd = with_ready(1, O_NONBLOCK);
+	u64 had[4] = { 0 };
+	struct twheel_event ev[2];
+	struct hung h;
+
+	hang(&h, fd);
+	CHECK(!readable(fd, 0));
+	CHECK_EQ(read_events(fd, ev, 2), -EAGAIN);
+	add_many(fd, 200, 0, 1);
+	CHECK_EQ(read_all(fd, had), 200);
+	CHECK(had[0] == ~1ULL && had[1] == ~0ULL && had[2] == ~0ULL && had[3] == 0x1ff);
+	expect_counts(fd, 1, 0, 0);
+	add_many(fd, 1, 0, 201);
+	CHECK(readable(fd, WAIT_MS));
+	hung_ends(&h, good);
+	CHECK_EQ(read_events(fd, ev, 2), good ? 1 : 2);
+	CHECK_EQ(ev[0].user_data, good ? 201 : 0);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void reader_hangs(void)
+{
+	CHECK(true);
+	if (!can_stall())
+		return;
+	hangs_alone(true);
+	hangs_alone(false);
+}
+
+/* Readers who wait get what comes while another hangs. */
+static void reader_hangs_and_others_wait(void)
+{
+	pthread_t readers[2];
+	struct hung h;
+
+	CHECK(true);
+	if (!can_stall())
+		return;
+	shared = with_ready(1, 0);
+	hang(&h, shared);
+	memset(seen, 0, sizeof(seen));
+	nr_seen = 0;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&readers[i], NULL, read_just_one, NULL);
+	sleep_ms(50);
+	add_many(shared, 2, 10 * MS, 7);
+	for (int i = 0; i < 2; i++)
+		pthread_join(readers[i], NULL);
+	CHECK(nr_seen == 2 && seen[7] == 1 && seen[8] == 1);
+	hung_ends(&h, true);
+	CHECK_EQ(h.ev.user_data, 0);
+	expect_counts(shared, 0, 0, 0);
+	close(shared);
+}
+
+/*
+ * Reader 1 hangs with an event of a timer, which is armed anew; reader 2 hangs with the next.
+ * When reader 1 goes on, in whatever way, the timer is reader 2's still.
+ */
+static void handed_on(bool first, bool second)
+{
+	int fd = dev_open(O_NONBLOCK);
+	u64 h = add_with(fd, TWHEEL_F_KEEP, 0, 0, 5);
+	struct twheel_event ev;
+	struct hung a, b;
+
+	CHECK(readable(fd, WAIT_MS));
+	hang(&a, fd);
+	CHECK_EQ(mod(fd, h, 0, TWHEEL_F_KEEP), 0);
+	CHECK(readable(fd, WAIT_MS));
+	hang(&b, fd);
+	hung_ends(&a, first);
+	CHECK(!readable(fd, 0));
+	CHECK_EQ(cancel(fd, h), -EALREADY);
+	expect_counts(fd, 1, 0, 0);
+	hung_ends(&b, second);
+	if (second)
+		CHECK(b.ev.handle == h && b.ev.flags == TWHEEL_EV_MORE);
+	else
+		CHECK(read_one(fd, &ev) == 1 && ev.handle == h);
+	CHECK_EQ(read_events(fd, &ev, 1), -EAGAIN);
+	expect_counts(fd, 1, 0, 0);
+	CHECK_EQ(mod(fd, h, 0, 0), 0);
+	CHECK(read_one(fd, &ev) == 1 && ev.flags == 0);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* A one-shot is over, or if its event cannot be stored goes on as if nothing had been. */
+static void last_is_being_read(bool good)
+{
+	int fd = with_ready(1, O_NONBLOCK);
+	struct twheel_event ev;
+	struct hung r;
+	u64 h = 1ULL << 32;
+
+	hang(&r, fd);
+	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);
+	CHECK_EQ(mod(fd, h, 0, TWHEEL_F_KEEP), -EALREADY);
+	CHECK_EQ(mod(fd, h, 0, TWHEEL_F_PENDING), -ENOENT);
+	CHECK(!readable(fd, 20));
+	hung_ends(&r, good);
+	if (good) {
+		CHECK(r.ev.handle == h && r.ev.flags == 0);
+		CHECK_EQ(mod(fd, h, 0, 0), -ENOENT);
+	} else {
+		CHECK_EQ(mod(fd, h, 0, 0), 0);
+		CHECK(read_one(fd, &ev) == 1 && ev.handle == h && ev.flags == 0);
+	}
+	CHECK_EQ(read_events(fd, &ev, 1), -EAGAIN);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+/* One that goes on cannot be made to end, nor be cancelled or drained, before that is read. */
+static void more_is_being_read(u32 flags, u64 interval, bool good)
+{
+	int fd = dev_open(O_NONBLOCK);
+	u64 h = add_with(fd, flags, 0, interval, 5);
+	struct twheel_op op = { .handle = h, .flags = flags, .expires_ns = HOUR,
+				.interval_ns = interval };
+	struct twheel_event ev;
+	struct hung r;
+
+	CHECK(readable(fd, WAIT_MS));
+	hang(&r, fd);
+	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_MOD, &op), 0);
+	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);		/* armed, and its past is being read */
+	CHECK_EQ(cancel(fd, h), -EALREADY);
+	CHECK_EQ(drain(fd, &op, 1, 0), 0);
+	op = (struct twheel_op){ .handle = h, .flags = flags, .interval_ns = interval };
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_MOD, &op), 1);
+	CHECK(readable(fd, WAIT_MS));
+	CHECK_EQ(cancel(fd, h), -EALREADY);		/* ready, likewise */
+	expect_counts(fd, 1, 0, 1);
+	hung_ends(&r, good);
+	CHECK(!good || (r.ev.handle == h && r.ev.flags == TWHEEL_EV_MORE));
+	CHECK_EQ(mod(fd, h, 0, 0), 0);
+	CHECK(read_one(fd, &ev) == 1 && ev.handle == h && ev.flags == 0);
+	CHECK_EQ(cancel(fd, h), -ENOENT);
+	CHECK_EQ(read_events(fd, &ev, 1), -EAGAIN);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void mod_while_read(void)
+{
+	CHECK(true);
+	for (int good = 0; can_stall() && good < 2; good++) {
+		last_is_being_read(good);
+		more_is_being_read(TWHEEL_F_KEEP, 0, good);
+		more_is_being_read(0, HOUR, good);
+	}
+}
+
+static void two_readers_hang(void)
+{
+	CHECK(true);
+	for (int i = 0; can_stall() && i < 4; i++)
+		handed_on(i & 1, i & 2);
+}
+
 /* ---- dropped events -------------------------------------------------------- */
 
 static void cancel_drops(void)
@@ -440,6 +672,10 @@ static const struct test tests[] = {
 	{ signal_ends_it, "signals: EINTR, or the read goes on" },
 	{ readers_one_each, "two sleeping readers get one event each" },
 	{ readers_compete, "three readers: none lost, none twice" },
+	{ reader_hangs, "a reader that hangs holds nobody up, and poll() and read() agree" },
+	{ reader_hangs_and_others_wait, "nor who waits" },
+	{ two_readers_hang, "two that hang with events of one timer" },
+	{ mod_while_read, "MOD while an event is being read: no event comes after the last" },
 	{ cancel_drops, "CANCEL drops the unread event" },
 	{ mod_drops, "MOD drops the unread event" },
 	{ no_position, "pread and lseek: ESPIPE" },

@@ -46,16 +46,6 @@ static bool is_preempt_rt(void)
 	return !uname(&uts) && strstr(uts.version, "PREEMPT_RT");
 }
 
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		bail("sched_setaffinity");
-}
-
 static void be_fifo(int prio)
 {
 	const struct sched_param param = { .sched_priority = prio };

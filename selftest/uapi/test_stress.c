@@ -80,12 +80,13 @@ struct arming {
  * @user_data:	as it was added
  * @arming:	the number of the last one
  * @lives:	there may be such a timer
+ * @past:	it was armed anew when it was not armed: an earlier event may be being read still
  */
 struct model {
 	u64	handle;
 	u64	user_data;
 	u32	arming;
-	bool	lives;
+	bool	lives, past;
 };
 
 struct thread {
@@ -370,7 +371,9 @@ static void judge(const struct thread *t, const struct model *m, const struct tw
 	bool pending = op->op == TWHEEL_OP_MOD && (op->flags & TWHEEL_F_PENDING);
 	bool query = op->op == TWHEEL_OP_QUERY;
 
-	if (k.armed)
+	if (op->res == -EALREADY)
+		expect(!query && !k.gone && (m->past || !(k.armed || k.idle)), t, m, op);
+	else if (k.armed)
 		expect(op->res == 1, t, m, op);
 	else if (k.gone)
 		expect(op->res == -ENOENT, t, m, op);
@@ -379,8 +382,6 @@ static void judge(const struct thread *t, const struct model *m, const struct tw
 		       t, m, op);
 	else if (op->res == -ENOENT)
 		expect(a->kind == ONCE || pending || file == 0, t, m, op);
-	else if (op->res == -EALREADY)
-		expect(op->op == TWHEEL_OP_CANCEL, t, m, op);
 	else
 		expect(op->res >= 0 && op->res <= (query ? 3 : 1), t, m, op);
 	if (op->res >= 0 && op->user_data != m->user_data)
@@ -406,6 +407,7 @@ static void apply_mod(struct thread *t, struct model *m, const struct twheel_op 
 		return;
 	}
 	a->fate = op->res ? REMOVED : REPLACED;
+	m->past |= !op->res;
 	add_to(&nr_zero, op->res == 0);
 	m->arming = op->expires_ns & NUMBER_MASK;
 }
@@ -432,6 +434,7 @@ static void apply_add(struct thread *t, struct model *m, const struct twheel_op 
 	}
 	m->handle = op->handle;
 	m->lives = true;
+	m->past = false;
 }
 
 static void apply(struct thread *t, const struct asked *asked, const struct twheel_op *op,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -625,4 +627,57 @@ void *unmapped(void)
 
 	munmap(p, room + page());
 	return p;
+}
+
+bool can_stall(void)
+{
+	return !access("/proc/sys/vm/unprivileged_userfaultfd", F_OK);
+}
+
+struct stall stall_new(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct stall s = { .fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC) };
+	unsigned char *p;
+
+	p = mmap(NULL, 2 * page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		 -1, 0);
+	reg.range.start = (uintptr_t)p + page();
+	reg.range.len = page();
+	if (s.fd < 0 || p == MAP_FAILED || ioctl(s.fd, UFFDIO_API, &api) ||
+	    ioctl(s.fd, UFFDIO_REGISTER, &reg))
+		bail("userfaultfd");
+	memset(p, POISON, page());
+	s.page = p + page();
+	return s;
+}
+
+void stall_wait(const struct stall *s)
+{
+	struct uffd_msg msg;
+
+	CHECK_EQ(read(s->fd, &msg, sizeof(msg)), sizeof(msg));
+}
+
+void stall_give(const struct stall *s)
+{
+	struct uffdio_zeropage zero = {
+		.range = { .start = (uintptr_t)s->page, .len = page() } };
+
+	CHECK(!ioctl(s->fd, UFFDIO_ZEROPAGE, &zero));
+}
+
+void stall_fail(const struct stall *s)
+{
+	struct uffdio_range range = { .start = (uintptr_t)s->page, .len = page() };
+
+	CHECK(!mprotect(s->page, page(), PROT_NONE));
+	CHECK(!ioctl(s->fd, UFFDIO_WAKE, &range));
+}
+
+void stall_end(const struct stall *s)
+{
+	close(s->fd);
+	munmap(s->page - page(), 2 * page());
 }

@@ -120,4 +120,25 @@ void *read_only(const void *data, size_t bytes);
 /* Memory that nothing is mapped at. */
 void *unmapped(void);
 
+/**
+ * struct stall - a page in which a system call gets stuck that reads or writes it
+ * @fd:		of userfaultfd(2)
+ * @page:	the page. In front of it is one that is there, POISON
+ */
+struct stall {
+	int		fd;
+	unsigned char	*page;
+};
+
+/* Not every kernel can. */
+bool can_stall(void);
+struct stall stall_new(void);
+/* Returns when a call is stuck. */
+void stall_wait(const struct stall *s);
+/* It goes on: with a page of zeros, or with EFAULT. */
+void stall_give(const struct stall *s);
+void stall_fail(const struct stall *s);
+/* The page is there, and stays. */
+void stall_end(const struct stall *s);
+
 #endif

@@ -164,7 +164,8 @@ int cmd_ls(int argc, char **argv)
 
 static const char *const params[] = {
 	"twheel/parameters/tick_us", "twheel_chardev/parameters/max_timers",
-	"twheel_chardev/parameters/max_user_timers", "twheel_chardev/parameters/min_tick_us",
+	"twheel_chardev/parameters/max_user_timers", "twheel_chardev/parameters/max_user_files",
+	"twheel_chardev/parameters/min_tick_us",
 };
 
 static void show_params(struct json_object *o)

@@ -2,7 +2,7 @@
 /*
  * /dev/twheel: a file that holds millions of timers.
  *
- * Each open() makes a timing wheel of its own. Timers are added, re-armed, cancelled
+ * Each open() makes a file with a timing wheel of its own. Timers are added, re-armed, cancelled
  * and asked after by ioctl(), one or thousands at a time; what has expired is read()
  * as an array of struct twheel_event, and poll() tells when there is some. A
  * timer costs 64 bytes of kernel memory and no descriptor.
@@ -13,7 +13,8 @@
  *   - Every armed timer gives exactly one event, or was cancelled or drained by a call
  *     that said so. Events cannot be dropped: the timer itself is the queue entry.
  *   - After a CANCEL that gave 0 or 1 no event of that timer is ever read.
- *   - Events are read in the order of their ticks. In one tick there is no order.
+ *   - Events are read in the order of their ticks. In one tick there is no order. Of several
+ *     readers at a time each gets some of them, in that order.
  *
  * The life of a handle
  *
@@ -28,7 +29,8 @@
  *
  *   From any of the three MOD leads to ARMED, and CANCEL to (free). DRAIN takes all that
  *   are ARMED to (free), and close() all there are. QUERY tells the state and changes
- *   nothing.
+ *   nothing. While read() stores the event of a timer this is READY to QUERY, EALREADY to
+ *   CANCEL, and to MOD if no more may come after that event.
  *
  * Files
  *   After fork() or dup(), or sent to another process, a descriptor is of the same
@@ -41,11 +43,16 @@
  *   times given and told alike, whoever opened the file.
  *
  * Limits
- *   A file holds at most twheel_info.max_timers. All files that a user has opened hold
- *   at most as many as the administrator allows; these are counted in blocks of 64, and
- *   a file counts for the most that it ever held. Memory is charged to the memory cgroup
- *   of who makes it be needed; a cgroup that is full makes calls fail with ENOMEM.
- *   The device may be opened by who may read and write its node.
+ *   A user may have as many files open as the administrator allows, and a file holds at
+ *   most twheel_info.max_timers. All files that a user has opened hold at most as many
+ *   timers as the administrator allows; these are counted in blocks of 64, and a file
+ *   counts for the most that it ever held. A file takes
+ *   less than 1 KiB until its first timer is added, and then some 40 KiB and what its
+ *   timers take. Memory is charged to the memory cgroup of who makes it be needed; a cgroup
+ *   that is full makes calls fail with ENOMEM.
+ *   Who may open the device is what the mode of its node says. SETUP, SUBMIT, ADD, MOD,
+ *   CANCEL and DRAIN need a descriptor that is open for writing, read() one that is open
+ *   for reading; INFO, QUERY and poll() work with any.
  *
  * Growth
  *   The size of a structure is in its ioctl number and nowhere else. A longer one
@@ -61,28 +68,34 @@
  *              allowed; room for not even one event or timer
  *   E2BIG      a structure longer than this kernel knows, with something in it
  *   EFAULT     memory that cannot be read or written
+ *   EBADF      a descriptor that is not open for writing, or of read() for reading
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: never was, cancelled, drained, or its event has been read
- *   EALREADY   its event is being read at this moment. There will be no other of a
- *              one-shot timer; of one that goes on, try again
+ *   EALREADY   an event of it is being read at this moment. There will be no other of a
+ *              one-shot timer; of one that goes on, try again. MOD gives it where that
+ *              event is the last, without TWHEEL_EV_MORE, or would have to come before
+ *              one that is the last then: it arms a KEEP or periodic timer anew as one
  *   EBUSY      a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
- *              opened it
+ *              opened it. Of open() the limit on files of the user
  *   ENOMEM     no memory for that, the memory cgroup's limit included
  *   EAGAIN     nothing is ready, and the file or call is non-blocking
  *   EINTR      a signal came first
- * A call that fails has changed nothing. Which can give which:
+ * A call that fails has changed nothing. There is one exception: memory that another thread
+ * unmaps or protects in the middle of a SUBMIT or DRAIN; see struct twheel_batch. Which can
+ * give which:
  *
  *            open SETUP INFO SUBMIT ADD MOD CANCEL QUERY DRAIN other read
  *   EINVAL     .    x     x     x    x   x     x     x     x     .    x
  *   E2BIG      .    x     .     x    x   x     x     x     x     .    .
  *   EFAULT     .    x     x     x    x   x     x     x     x     .    x
+ *   EBADF      .    x     .     x    x   x     x     .     x     .    x
  *   ENOTTY     .    .     .     .    .   .     .     .     .     x    .
  *   ENOENT     .    .     .     .    .   x     x     x     .     .    .
- *   EALREADY   .    .     .     .    .   .     x     .     .     .    .
+ *   EALREADY   .    .     .     .    .   x     x     .     .     .    .
  *   EBUSY      .    x     .     .    .   .     .     .     .     .    .
- *   EDQUOT     .    .     .     .    x   .     .     .     .     .    .
- *   ENOMEM     x    .     .     .    x   .     .     .     .     .    .
+ *   EDQUOT     x    .     .     .    x   .     .     .     .     .    .
+ *   ENOMEM     x    .     .     x    x   .     .     .     .     .    .
  *   EAGAIN     .    .     .     .    .   .     .     .     .     .    x
  *   EINTR      .    x     .     x    x   x     x     x     x     .    x
  *
@@ -110,7 +123,8 @@
  *		limit, which 0 stands for
  * @reserved:	must be 0
  *
- * Only before the first timer is added: EBUSY after it.
+ * Only before the first timer is added: EBUSY after it. An ADD that was EINVAL, EDQUOT or
+ * ENOMEM does not count.
  */
 struct twheel_setup {
 	__s32		clockid;
@@ -172,8 +186,9 @@ struct twheel_info {
  * enum twheel_opcode - what a struct twheel_op asks for
  * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
  *			@interval_ns; @handle must be 0. Out: @handle
- * @TWHEEL_OP_MOD:	arm an existing timer anew, whatever its state; an event
- *			that was not read is dropped. In: @handle, @flags,
+ * @TWHEEL_OP_MOD:	arm an existing timer anew, whatever its state but for EALREADY; an
+ *			event that was not read is dropped, one that is being read counts as
+ *			read. In: @handle, @flags,
  *			@expires_ns, @interval_ns; @user_data must be 0. Out:
  *			@user_data; res 1 if it was armed, 0 if not
  * @TWHEEL_OP_CANCEL:	free a timer, whatever its state but for EALREADY; an event
@@ -266,6 +281,13 @@ struct twheel_op {
  * and on memory that cannot be read or written; what is counted in @nr_done stands, and
  * nothing after it was done.
  *
+ * That the results can be stored is found out before anything is done, of 64 operations at
+ * a time. If another thread unmaps or protects that memory between then and when they are
+ * stored, of these 64 what is not counted in @nr_done stands so: an ADD is undone, though
+ * an event of it may have been read; a MOD or CANCEL may have been done; a timer that was
+ * being drained stays armed. If it is this structure that went away the call is EFAULT, and
+ * what was done stands. A call of one operation does it and stores its result, or neither.
+ *
  * DRAIN goes the other way: the array is filled in. It disarms the timers that are
  * ARMED, frees their handles, and gives each back as the operation that would add it
  * again: @op TWHEEL_OP_ADD; @flags as it was armed with, and TWHEEL_F_ABS if DRAIN was
@@ -280,7 +302,8 @@ struct twheel_op {
  * Then nothing is armed, but for what others have added, and what they have armed by
  * reading, meanwhile. A signal or memory that cannot be written ends it early, as
  * SUBMIT. A timer that could not be stored is not lost: it stays armed, with its handle
- * and its deadline. The array beyond @nr_done may have been written to.
+ * and its deadline. So does one of which an event is being read, though MOD has armed it
+ * anew meanwhile. The array beyond @nr_done may have been written to.
  */
 struct twheel_batch {
 	__aligned_u64	ops;
@@ -291,7 +314,10 @@ struct twheel_batch {
 	__u32		nr_failed;
 };
 
-/* There will be more events of this handle, or it can be armed again. */
+/*
+ * There will be more events of this handle, or it can be armed again. After an event without
+ * this there is none, whatever was done meanwhile: it is safe to forget the handle.
+ */
 #define TWHEEL_EV_MORE		(1U << 0)
 
 /**
@@ -305,7 +331,9 @@ struct twheel_batch {
  *
  * read() gives whole events only, as many as are ready and fit, and waits for the
  * first one unless the file is non-blocking. What could not be stored in the
- * caller's memory is not lost: it stays ready.
+ * caller's memory is not lost: it is ready again, in front, but in no order where several
+ * readers could not store. Readers do not wait for each other, however long storing takes:
+ * EAGAIN means that poll() would not have said POLLIN.
  */
 struct twheel_event {
 	__aligned_u64	user_data;

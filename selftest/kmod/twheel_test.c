@@ -562,6 +562,130 @@ static void test_contexts(void)
 	hrtimer_cancel(&hard_timer);
 }
 
+/* ---- how long others wait ---------------------------------------------------------------- */
+
+#define SLOW_TIMERS	256
+#define SLOW_NS		(100 * NSEC_PER_USEC)
+
+struct slow_base {
+	struct twheel_base	*base;
+	struct twheel_timer	timers[SLOW_TIMERS];
+	u64			run;		/* that the last callback was in */
+	unsigned int		calls;		/* in that run */
+	unsigned int		most;
+	atomic_t		fired;
+};
+
+static struct slow_base *slow_base;
+
+static void slow_fired(struct twheel_timer *timer)
+{
+	ktime_t end = ktime_add_ns(ktime_get(), SLOW_NS);
+	struct twheel_stats stats;
+
+	twheel_get_stats(slow_base->base, &stats);
+	slow_base->calls = stats.wakeups == slow_base->run ? slow_base->calls + 1 : 1;
+	slow_base->run = stats.wakeups;
+	slow_base->most = max(slow_base->most, slow_base->calls);
+	while (ktime_before(ktime_get(), end))
+		cpu_relax();
+	atomic_inc(&slow_base->fired);
+}
+
+/* A run ends after 200 us and one callback, however slowly the machine does the rest. */
+static void test_slow_callbacks(void)
+{
+	static const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = NSEC_PER_MSEC,
+	};
+	struct slow_base *slow = zalloc(1, sizeof(*slow));
+	unsigned int i;
+
+	if (!slow)
+		return;
+	slow->base = twheel_create(&config);
+	if (IS_ERR(slow->base))
+		return;
+	slow_base = slow;
+	for (i = 0; i < SLOW_TIMERS; i++) {
+		twheel_init_on(slow->base, &slow->timers[i], slow_fired);
+		twheel_add(&slow->timers[i], 5 * NSEC_PER_MSEC);
+	}
+	check(wait_for(atomic_read(&slow->fired) == SLOW_TIMERS),
+	      "callbacks of 100 us are called, all of them");
+	check(slow->most <= 3, "and no more than 3 in one run: %u", slow->most);
+	for (i = 0; i < SLOW_TIMERS; i++)
+		twheel_cancel_sync(&slow->timers[i]);
+	twheel_destroy(slow->base);
+	kvfree(slow);
+}
+
+#define STALL_MS	50
+
+struct stall {
+	struct twheel_timer	timers[2];
+	ktime_t			fired_at[2];
+	atomic_t		fired;
+};
+
+/* The first is held up, as if a hypervisor or the firmware had taken the CPU away. */
+static void stall_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
+{
+	struct stall *stall = twheel_owner(base);
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (timers[i] == &stall->timers[0])
+			keep_busy(STALL_MS);
+		stall->fired_at[timers[i] - stall->timers] = ktime_get();
+		atomic_inc(&stall->fired);
+	}
+}
+
+static void stall_wake(struct twheel_base *base) { }
+
+static const struct twheel_sink stall_sink = { .expired = stall_expired, .wake = stall_wake };
+
+/* How long after the stall the other timer fires, which is due when that ends. */
+static s64 stall_ns(void)
+{
+	struct stall *stall = zalloc(1, sizeof(*stall));
+	const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = NSEC_PER_MSEC, .sink = &stall_sink,
+		.owner = stall,
+	};
+	struct twheel_base *base = twheel_create(&config);
+	unsigned long flags;
+	s64 late = S64_MAX;
+	ktime_t now;
+
+	if (!stall || IS_ERR(base))
+		return late;
+	now = twheel_lock(base, &flags);
+	twheel_add_locked(base, &stall->timers[0], now + 2 * NSEC_PER_MSEC);
+	twheel_add_locked(base, &stall->timers[1], now + (STALL_MS + 4) * NSEC_PER_MSEC);
+	twheel_unlock(base, flags);
+	if (wait_for(atomic_read(&stall->fired) == 2))
+		late = stall->fired_at[1] - max(stall->fired_at[0],
+						now + (STALL_MS + 4) * NSEC_PER_MSEC);
+	twheel_destroy(base);
+	kvfree(stall);
+	return late;
+}
+
+/* A base makes up for what its work takes, not for what others take while it holds its lock. */
+static void test_stall(void)
+{
+	s64 best = S64_MAX;
+	unsigned int i;
+
+	for (i = 0; i < 3 && best > STALL_MS * NSEC_PER_MSEC / 4; i++)
+		best = min(best, stall_ns());
+	check(best <= STALL_MS * NSEC_PER_MSEC / 4,
+	      "after a stall of %u ms in a lock hold a base goes on after %lld us", STALL_MS,
+	      div_s64(best, NSEC_PER_USEC));
+}
+
 /* ---- a timer that stays armed ----------------------------------------------------------- */
 
 struct mover {
@@ -1012,6 +1136,8 @@ static int __init twheel_test_init(void)
 	test_deadlines();
 	test_callbacks();
 	test_contexts();
+	test_slow_callbacks();
+	test_stall();
 	test_pending();
 	test_tasks();
 	test_task_restart();

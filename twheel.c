@@ -8,7 +8,7 @@
  * by the CPUs' dispatchers, see twheel_dispatch.h.
  *
  * Bounds
- *	a lock hold	64 list moves and expiries, or one callback
+ *	a lock hold	64 list moves and expiries, 16 on PREEMPT_RT, or one callback
  *	a run		1 024 of these, or 200 us and one callback. Then the hrtimer is armed
  *			a little ahead, by the time that was used, so that tasks and the other
  *			softirqs get half of the CPU whatever is due here. A tick that
@@ -67,7 +67,6 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 } while (0)
 #include "wheel.h"
 
-#define HOLD_OPS	64
 #define RUN_OPS		1024
 #define RUN_NS		(200 * NSEC_PER_USEC)
 #define DEFER_MIN_NS	(50 * NSEC_PER_USEC)
@@ -119,8 +118,8 @@ struct expiry {
 #endif
 };
 
-struct twheel_user;
 struct dispatcher;
+struct listing;
 
 /**
  * struct twheel_base - a wheel with a clock, a lock and an interrupt
@@ -152,6 +151,7 @@ struct dispatcher;
  * @key:	when it shall be
  * @pass:	the beginning of the last pass that served it
  * @expiry:	held by a run
+ * @listing:	in debugfs, or NULL
  * @rearmed:	see struct twheel_stats, as the next three and @worst
  * @expired:	timers
  * @wakeups:	runs
@@ -188,6 +188,7 @@ struct twheel_base {
 		};
 	};
 	struct expiry			expiry;
+	struct listing			*listing;
 	u64				rearmed;
 	u64				expired;
 	u64				wakeups;
@@ -232,7 +233,7 @@ static ktime_t base_time(const struct twheel_base *base, u64 tick)
 /* The last tick that has begun at @time. */
 static u64 base_tick(const struct twheel_base *base, ktime_t time)
 {
-	return div64_u64(time, base->tick_ns);
+	return div_u64(time, base->tick_ns);
 }
 
 /* The first tick that begins no earlier than @time. */
@@ -240,7 +241,7 @@ static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
 {
 	if (time <= 0)
 		return 0;
-	return div64_u64((u64)time + base->tick_ns - 1, base->tick_ns);
+	return div_u64((u64)time + base->tick_ns - 1, base->tick_ns);
 }
 
 /* The tick at which a timer expires that is added now for @expires. */
@@ -503,7 +504,7 @@ static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel
 					 ktime_t expires)
 {
 	/* Not base_tick_after(): what is negative is far in the future here. */
-	u64 tick = div64_u64((u64)expires + base->tick_ns - 1, base->tick_ns);
+	u64 tick = div_u64((u64)expires + base->tick_ns - 1, base->tick_ns);
 
 	lockdep_assert_held(&base->lock);
 	if (trace_twheel_add_enabled() || unlikely(!wheel_is_near(&base->wheel, tick)))
@@ -704,14 +705,14 @@ static unsigned long run_clock_after(u64 ns)
 }
 
 /*
- * Call back for what is due at tick @now, HOLD_OPS operations at most. Each callback breaks
- * the lock hold. Returns the operations, fewer if it is @until by run_clock().
+ * Call back for what is due at tick @now, TWHEEL_HOLD_OPS operations at most. Each callback
+ * breaks the lock hold. Returns the operations, fewer if it is @until by run_clock().
  */
 static u32 run_callbacks(struct twheel_base *base, u64 now, unsigned long until)
 	__must_hold(&base->lock)
 {
 	struct wheel_timer *queue;
-	u32 left = HOLD_OPS;
+	u32 left = TWHEEL_HOLD_OPS;
 
 	lockdep_assert_held(&base->lock);
 	while ((queue = wheel_expire(&base->wheel, now, &left))) {
@@ -725,14 +726,14 @@ static u32 run_callbacks(struct twheel_base *base, u64 now, unsigned long until)
 		if ((long)(run_clock() - until) >= 0)
 			break;
 	}
-	return HOLD_OPS - left;
+	return TWHEEL_HOLD_OPS - left;
 }
 
 /* Hand the sink what is due at tick @now, a lock hold's worth. Returns the operations. */
 static u32 run_sink(struct twheel_base *base, u64 now)
 {
 	struct twheel_timer *batch[TWHEEL_SINK_MAX];
-	u32 left = HOLD_OPS, nr = 0, more;
+	u32 left = TWHEEL_HOLD_OPS, nr = 0, more;
 
 	lockdep_assert_held(&base->lock);
 	static_assert(offsetof(struct twheel_timer, queue) == 0);
@@ -746,7 +747,7 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 	if (nr)
 		base->sink->expired(base, batch, nr);
 	base->expired += nr;
-	return HOLD_OPS - left;
+	return TWHEEL_HOLD_OPS - left;
 }
 
 /* Expire what is due. Returns false if it was too much for one run. */
@@ -1506,7 +1507,7 @@ void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays, unsig
 		unsigned long flags;
 		ktime_t now = twheel_lock(base, &flags);
 
-		for (end = min(i + HOLD_OPS, nr); i < end; i++) {
+		for (end = min(i + TWHEEL_HOLD_OPS, nr); i < end; i++) {
 			WARN_ON_ONCE(twheel_pending(timers[i]));
 			WRITE_ONCE(timers[i]->queue.data, base->idle.data);
 			base_add(base, timers[i],
@@ -1523,7 +1524,7 @@ EXPORT_SYMBOL_GPL(twheel_add_array);
  * @flags:	where to keep the interrupt state, for twheel_unlock()
  *
  * Between this and twheel_unlock() only a bounded number of twheel_add_locked() and
- * twheel_cancel_locked() may be done, 64 or so: interrupts are off.
+ * twheel_cancel_locked() may be done, TWHEEL_HOLD_OPS or so: interrupts are off.
  *
  * Context: Any. Takes the base's raw lock.
  * Return: the time of the base's clock.

@@ -29,11 +29,11 @@
  *	far	timers beyond the last level
  *	comm	the name of the process that made it, - for a CPU's; what is not plain in it as \ooo
  *
- * The counters of a line are of one moment. The levels are counted a lock hold of 64 buckets
- * at a time, after that: a timer that moves meanwhile may be counted twice or not at all.
+ * The counters of a line are of one moment. The levels are counted after that, some buckets in
+ * each lock hold: a timer that moves meanwhile may be counted twice or not at all.
  *
- * Cost: nothing where timers are armed, cancelled or expire. A base has 80 bytes here and
- * not in struct twheel_base, which fills its pages to the last byte.
+ * Cost: nothing where timers are armed, cancelled or expire; 64 bytes a base. Reading costs the
+ * same a line, however many lines there are: a reader goes on by number.
  */
 #ifndef TWHEEL_DEBUGFS_H
 #define TWHEEL_DEBUGFS_H
@@ -41,15 +41,13 @@
 #ifdef CONFIG_DEBUG_FS
 #include <linux/cred.h>
 #include <linux/debugfs.h>
-#include <linux/hashtable.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/string_helpers.h>
 
 /**
  * struct listing - a base that is listed
- * @node:	in listings, which is in the order of lines
- * @hash:	in listing_hash, to find the listing of a base
+ * @index:	in listings, and so the order of lines
  * @base:	the base
  * @kind:	see above, as all that follows
  * @id:		a number
@@ -58,8 +56,7 @@
  * @comm:	of that
  */
 struct listing {
-	struct list_head	node;
-	struct hlist_node	hash;
+	u32			index;
 	struct twheel_base	*base;
 	const char		*kind;
 	u64			id;
@@ -68,9 +65,8 @@ struct listing {
 	char			comm[TASK_COMM_LEN];
 };
 
-static LIST_HEAD(listings);
-static DEFINE_HASHTABLE(listing_hash, 8);
-static DEFINE_MUTEX(listings_lock);		/* for both, and for who is in them */
+static DEFINE_XARRAY_ALLOC(listings);
+static DEFINE_MUTEX(listings_lock);		/* for readers of bases that are in there */
 static struct dentry *debugfs_dir;
 
 static struct listing *listing_new(struct twheel_base *base, const char *kind, gfp_t gfp)
@@ -84,12 +80,21 @@ static struct listing *listing_new(struct twheel_base *base, const char *kind, g
 	return l;
 }
 
-static void listing_add(struct listing *l)
+/* List @l, or free it. */
+static int listing_add(struct listing *l, gfp_t gfp)
 {
+	static u32 next;
+	int err;
+
 	mutex_lock(&listings_lock);
-	list_add_tail(&l->node, &listings);
-	hash_add(listing_hash, &l->hash, (unsigned long)l->base);
+	err = xa_alloc_cyclic(&listings, &l->index, l, xa_limit_31b, &next, gfp);
+	if (err >= 0)
+		l->base->listing = l;
 	mutex_unlock(&listings_lock);
+	if (err >= 0)
+		return 0;
+	kfree(l);
+	return err;
 }
 
 static int list_cpu_base(struct twheel_base *base)
@@ -100,8 +105,7 @@ static int list_cpu_base(struct twheel_base *base)
 		return -ENOMEM;
 	l->id = base->idle.data;
 	l->comm[0] = '-';
-	listing_add(l);
-	return 0;
+	return listing_add(l, GFP_KERNEL);
 }
 
 static int list_private_base(struct twheel_base *base, gfp_t gfp)
@@ -115,23 +119,18 @@ static int list_private_base(struct twheel_base *base, gfp_t gfp)
 	l->pid = task_tgid_nr(current);
 	l->uid = current_uid();
 	get_task_comm(l->comm, current);
-	listing_add(l);
-	return 0;
+	return listing_add(l, gfp);
 }
 
 /* After this nobody reads of @base any more. One that is not listed is all right too. */
 static void unlist_base(struct twheel_base *base)
 {
-	struct listing *l;
+	struct listing *l = base->listing;
 
+	if (!l)
+		return;
 	mutex_lock(&listings_lock);
-	hash_for_each_possible(listing_hash, l, hash, (unsigned long)base)
-		if (l->base == base)
-			break;
-	if (l) {
-		hash_del(&l->hash);
-		list_del(&l->node);
-	}
+	xa_erase(&listings, l->index);
 	mutex_unlock(&listings_lock);
 	kfree(l);
 }
@@ -167,7 +166,7 @@ static void count_levels(struct levels *levels, struct twheel_base *base)
 
 	memset(levels, 0, sizeof(*levels));
 	while (slot < WHEEL_SLOTS) {
-		end = min_t(unsigned int, slot + HOLD_OPS, WHEEL_SLOTS);
+		end = min_t(unsigned int, slot + TWHEEL_HOLD_OPS, WHEEL_SLOTS);
 		raw_spin_lock_irqsave(&base->lock, flags);
 		for (; slot < end; slot++)
 			count_bucket(levels, &base->wheel, slot);
@@ -202,9 +201,9 @@ static void show_stats(struct seq_file *m, struct twheel_base *base)
 
 static int bases_show(struct seq_file *m, void *v)
 {
-	struct listing *l = list_entry(v, struct listing, node);
+	struct listing *l = v;
 
-	if (v == &listings) {
+	if (v == SEQ_START_TOKEN) {
 		seq_puts(m, "kind id pid uid clock tick_ns pending added expired removed rearmed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm\n");
 		return 0;
 	}
@@ -220,15 +219,29 @@ static int bases_show(struct seq_file *m, void *v)
 	return 0;
 }
 
+/* Position 0 is the head, and the others are an index and one. */
+static void *bases_at(loff_t *pos)
+{
+	unsigned long index = *pos - 1;
+	struct listing *l;
+
+	if (!*pos)
+		return SEQ_START_TOKEN;
+	l = xa_find(&listings, &index, U32_MAX, XA_PRESENT);
+	*pos = index + 1;
+	return l;
+}
+
 static void *bases_start(struct seq_file *m, loff_t *pos)
 {
 	mutex_lock(&listings_lock);
-	return seq_list_start_head(&listings, *pos);
+	return bases_at(pos);
 }
 
 static void *bases_next(struct seq_file *m, void *v, loff_t *pos)
 {
-	return seq_list_next(v, &listings, pos);
+	++*pos;
+	return bases_at(pos);
 }
 
 static void bases_stop(struct seq_file *m, void *v)

@@ -1266,12 +1266,20 @@ static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
 	twheel_unlock(file->base, flags);
 }
 
-/* The next slots, a lock hold's worth. Returns 0 to go on; takes off @left how many. */
+/*
+ * The next slots, a lock hold's worth. Returns 0 to go on; takes off @left how many.
+ *
+ * Timers that are out of the wheel do not fire. So memory that takes long to come is waited for
+ * before they are taken.
+ */
 static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 *left)
 {
 	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
 	u32 begin, nr, stored;
 
+	most = can_write(batch_next(batch), (size_t)most * batch->op_size) / batch->op_size;
+	if (!most)
+		return -EFAULT;
 	if (file->cursor >= file->nr_slots)
 		file->cursor = 0;
 	begin = file->cursor;

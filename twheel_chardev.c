@@ -4,8 +4,10 @@
  *
  * Each open file has a base of its own (see twheel.h), and nothing of it is shared
  * with other files. The base and all else of size is made when the first timer is added:
- * until then a file is little more than what SETUP said. A timer is a slot of 64 bytes. Slots come in pages, 64 in each,
- * found by index through two levels of tables; a handle is index and generation.
+ * until then a file is little more than what SETUP said.
+ *
+ * A timer is a slot of 64 bytes. Slots come in pages, 64 in each, found by index through
+ * two levels of tables; a handle is index and generation.
  *
  * A slot is its own queue entry. When its timer expires the base hands it over under
  * its lock, and it moves from the wheel to the ready list in the same lock hold. So
@@ -853,8 +855,8 @@ static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 }
 
 /*
- * Where an event is being read, be it of the past, it is too late to say that none will be, and too early to
- * say that one was:
+ * Where an event is being read, be it of the past, it is too late to say that none will be,
+ * and too early to say that one was:
  *
  *	CPU 0: read()				CPU 1: cancel
  *	slot is READING, event in the bounce
@@ -1041,46 +1043,41 @@ static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
  * Do @op, which is valid, and store at @user what came out of it. If that cannot be done at once
  * nothing is, and the page that went away since it was looked at is asked for again.
  */
-static int op_do_one(struct file_wheel *file, const struct twheel_op *op,
-		     struct twheel_op __user *user)
+static int op_do_one(struct file_wheel *file, struct twheel_op *op, void __user *user)
 {
-	struct twheel_op copy;
-
 	while (true) {
-		copy = *op;
-		ops_do_told(file, &copy, 1, op->op == TWHEEL_OP_ADD, user);
-		if (copy.res != -EFAULT)
-			break;
-		if (can_write((u8 __user *)user, sizeof(*op)) < sizeof(*op))
+		ops_do_told(file, op, 1, op->op == TWHEEL_OP_ADD, user);
+		if (op->res != -EFAULT)
+			return op->res;
+		if (can_write(user, sizeof(*op)) < sizeof(*op))
 			return -EFAULT;
 		if (signal_pending(current))
 			return -ERESTARTSYS;
 		cond_resched();
+		op->res = 0;
 	}
-	if (op->op == TWHEEL_OP_QUERY && copy.res >= 0) {
-		if (put_user(copy.user_data, &user->user_data) ||
-		    put_user(copy.expires_ns, &user->expires_ns) ||
-		    put_user(copy.interval_ns, &user->interval_ns) ||
-		    put_user(copy.res, &user->res))
-			return -EFAULT;
-	}
-	return copy.res;
 }
 
 /* TWHEEL_IOC_ADD, _MOD, _CANCEL and _QUERY: one operation; the call returns its result. */
 static long file_op(struct file_wheel *file, void __user *user, size_t size, u32 opcode)
 {
 	struct twheel_op op;
+	u32 given;
 	int err;
 
 	lockdep_assert_held(&file->submit);
 	err = op_fetch(&op, user, size);
 	if (err)
 		return err;
-	op.op = op.op ?: opcode;
+	given = op.op;
+	op.op = given ?: opcode;
 	if (op.op != opcode || !op_is_valid(file, &op))
 		return -EINVAL;
-	return op_do_one(file, &op, user);
+	err = op_do_one(file, &op, user);
+	op.op = given;
+	if (opcode == TWHEEL_OP_QUERY && err >= 0 && op_store(&op, user))
+		return -EFAULT;
+	return err;
 }
 
 /* Where the next operation of @batch is. */
@@ -1302,12 +1299,20 @@ static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
 	twheel_unlock(file->base, flags);
 }
 
-/* The next slots, a lock hold's worth. Returns 0 to go on; takes off @left how many. */
+/*
+ * The next slots, a lock hold's worth. Returns 0 to go on; takes off @left how many.
+ *
+ * Timers that are out of the wheel do not fire. So memory that takes long to come is waited for
+ * before they are taken.
+ */
 static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 *left)
 {
 	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
 	u32 begin, nr, stored;
 
+	most = can_write(batch_next(batch), (size_t)most * batch->op_size) / batch->op_size;
+	if (!most)
+		return -EFAULT;
 	if (file->cursor >= file->nr_slots)
 		file->cursor = 0;
 	begin = file->cursor;
@@ -1588,8 +1593,11 @@ static void slot_after_read(struct file_wheel *file, struct slot *slot, u32 coun
 	slot_arm(file, slot, min_t(u64, deadline, KTIME_MAX));
 }
 
-/* @event, of @slot, is not being read any more. It has been taken for one that was read. */
-static void slot_past_read(struct slot *slot, const struct twheel_event *event)
+/*
+ * @event, of @slot, is not being read any more. It has been taken for one that was read. This is
+ * rare, and out of the way of what is not.
+ */
+static noinline void slot_past_read(struct slot *slot, const struct twheel_event *event)
 {
 	/* Not if the slot is another timer's now: the add of the old one was undone. */
 	if (slot_handle(slot) == event->handle)
@@ -1623,7 +1631,7 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 	while (nr--) {
 		struct slot *slot = taken[nr];
 
-		if (slot->reader != reader) {
+		if (unlikely(slot->reader != reader)) {
 			slot_past_read(slot, &events[nr]);
 			continue;
 		}

@@ -504,6 +504,44 @@ static void races_reader(void)
 	close(shared);
 }
 
+static int slow_fd;
+
+static void *drains(void *arg)
+{
+	const struct stall *s = arg;
+	struct twheel_batch b = { .ops = (uintptr_t)(s->page - sizeof(struct twheel_op)),
+				  .nr = 2, .op_size = sizeof(struct twheel_op) };
+
+	CHECK_EQ(ioctl(slow_fd, TWHEEL_IOC_DRAIN, &b), 0);
+	CHECK_EQ(b.nr_done, 1);
+	return NULL;
+}
+
+/* While a page of the array takes long to come nothing is taken out of the wheel. */
+static void slow_memory(void)
+{
+	struct twheel_event ev = { 0 };
+	pthread_t thread;
+	struct stall s;
+
+	CHECK(true);
+	if (!can_stall())
+		return;
+	s = stall_new();
+	slow_fd = dev_open(O_NONBLOCK);
+	add_with(slow_fd, 0, 50 * MS, 0, 1);
+	add_with(slow_fd, 0, HOUR, 0, 2);
+	pthread_create(&thread, NULL, drains, &s);
+	stall_wait(&s);
+	CHECK_EQ(read_one(slow_fd, &ev), 1);	/* on time, though DRAIN is on its way */
+	CHECK_EQ(ev.user_data, 1);
+	stall_fail(&s);
+	pthread_join(thread, NULL);
+	stall_end(&s);
+	expect_counts(slow_fd, 0, 0, 0);
+	close(slow_fd);
+}
+
 static const struct test tests[] = {
 	{ nothing, "ready and idle timers stay" },
 	{ kinds, "every kind comes back as it was armed" },
@@ -516,6 +554,7 @@ static const struct test tests[] = {
 	{ long_ops, "op_size beyond the operation" },
 	{ half_an_array, "an array that ends in unmapped memory" },
 	{ fault_fires, "what could not be stored fires on time" },
+	{ slow_memory, "while memory takes long to come timers fire on time" },
 	{ signals, "signals end a call, and lose nothing" },
 	{ races_expiry, "each timer is drained or read, never both" },
 	{ races_reader, "periodic timers, while they are read" },

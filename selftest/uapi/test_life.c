@@ -707,6 +707,12 @@ static void killed_everywhere(void)
 
 /* ---- before the first timer ------------------------------------------------ */
 
+/* Two ways to set a file up, of which each moment has one as a whole. */
+static const struct twheel_setup setups[] = {
+	{ .clockid = CLOCK_MONOTONIC, .tick_ns = MS, .slack_ns = 1, .max_timers = 11 },
+	{ .clockid = CLOCK_BOOTTIME, .tick_ns = 2 * MS, .slack_ns = 2, .max_timers = 22 },
+};
+
 /* What fails there, or does nothing, leaves the file as small as it was. */
 static void nothing_yet(void)
 {
@@ -734,8 +740,7 @@ static void nothing_yet(void)
 	CHECK(fdinfo_get(fd, "twheel-next-ns", &next) && next == INT64_MAX);
 	info(fd, &after);
 	CHECK(!memcmp(&before, &after, sizeof(after)));
-	CHECK_EQ(setup(fd, &(struct twheel_setup){ .clockid = CLOCK_BOOTTIME,
-						    .tick_ns = 2 * MS }), 0);
+	CHECK_EQ(setup(fd, &setups[1]), 0);
 	add(fd, 0, 7);
 	CHECK_EQ(read_one(fd, &ev), 1);
 	CHECK_EQ(ev.user_data, 7);
@@ -759,11 +764,6 @@ static void waits_for_the_first(void)
 	close(fd);
 }
 
-/* Two ways to set a file up, of which each moment has one as a whole. */
-static const struct twheel_setup setups[] = {
-	{ .clockid = CLOCK_MONOTONIC, .tick_ns = MS, .slack_ns = 1, .max_timers = 11 },
-	{ .clockid = CLOCK_BOOTTIME, .tick_ns = 2 * MS, .slack_ns = 2, .max_timers = 22 },
-};
 static bool storm_is_over;
 
 static void *sets_up(void *fd)

@@ -335,6 +335,7 @@ static void readers_compete(void)
  * @s:		where
  * @got:	what its read() returned
  * @ev:		the event, if there was one
+ * @thread:	the reader
  */
 struct hung {
 	int			fd;

@@ -109,6 +109,7 @@ struct twheel_user {
 
 /**
  * struct dispatch_queue - what is queued on a CPU for one clock
+ * @dispatcher:	the CPU's
  * @hrtimer:	its callback is a pass
  * @entries:	users, by their key
  * @armed:	the key that the hrtimer is armed for, KTIME_MAX if it is not

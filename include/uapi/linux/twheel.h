@@ -9,7 +9,9 @@
  *
  * Promises
  *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before
- *     its deadline, and less than a tick plus the softirq latency after it.
+ *     its deadline, and less than a tick plus the softirq latency after it. That is
+ *     later if the timers of the user who opened the file want more of a CPU than their
+ *     part, see Limits.
  *   - Every armed timer gives exactly one event, or was cancelled or drained by a call
  *     that said so. Events cannot be dropped: the timer itself is the queue entry.
  *   - After a CANCEL that gave 0 or 1 no event of that timer is ever read.
@@ -50,6 +52,8 @@
  *   less than 1 KiB until its first timer is added, and then some 40 KiB and what its
  *   timers take. Memory is charged to the memory cgroup of who makes it be needed; a cgroup
  *   that is full makes calls fail with ENOMEM.
+ *   The timers of all users may take half of a CPU. When they have, a user who has taken
+ *   more than an equal part of that waits, whatever the number of their files.
  *   Who may open the device is what the mode of its node says. SETUP, SUBMIT, ADD, MOD,
  *   CANCEL and DRAIN need a descriptor that is open for writing, read() one that is open
  *   for reading; INFO, QUERY and poll() work with any.

@@ -22,8 +22,8 @@
  *
  * Locking
  *	file->submit	callers that add, re-arm, cancel, query, drain or set up
- *	  the base's lock	slots, lists and counts. Held for at most 64
- *				operations, and for nothing that may sleep
+ *	  the base's lock	slots, lists and counts. Held for at most
+ *				TWHEEL_HOLD_OPS operations, and for nothing that may sleep
  *	file->setup_lock	what SETUP says, which holds file->submit too. Nothing is
  *				taken inside it
  *	openers_lock	who has files open. Nothing is taken inside it
@@ -67,7 +67,7 @@
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 #define CHUNK_OPS	64
-#define CHUNK_EVENTS	32
+#define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)	/* a periodic one is armed again */
 #define SMALL_EVENTS	8
 
 #define PAGE_SLOTS	(PAGE_SIZE / sizeof(struct slot))
@@ -702,6 +702,18 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 	return m;
 }
 
+/*
+ * Called for operation @i of a chunk. If the lock has been held for long enough, let interrupts
+ * have their turn.
+ */
+static void file_relock(struct file_wheel *file, unsigned long *flags, struct moment *m, u32 i)
+{
+	if (!i || i % TWHEEL_HOLD_OPS)
+		return;
+	twheel_unlock(file->base, *flags);
+	*m = file_lock(file, flags);
+}
+
 /* ---- operations ------------------------------------------------------------ */
 
 /* Is what all operations that arm have in common all right? */
@@ -959,9 +971,11 @@ static __always_inline void ops_do_told(struct file_wheel *file, struct twheel_o
 		return;
 	}
 	m = file_lock(file, &flags);
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
+		file_relock(file, &flags, &m, i);
 		if (!ops[i].res)
 			ops[i].res = op_do(file, &ops[i], &m, user);
+	}
 	twheel_unlock(file->base, flags);
 }
 
@@ -990,15 +1004,18 @@ static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
 static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 {
 	unsigned long flags;
+	struct moment m;
 	u32 i;
 
 	lockdep_assert_held(&file->submit);
 	if (!file->base)
 		return;
-	twheel_lock(file->base, &flags);
-	for (i = 0; i < nr; i++)
+	m = file_lock(file, &flags);
+	for (i = 0; i < nr; i++) {
+		file_relock(file, &flags, &m, i);
 		if (ops[i].op == TWHEEL_OP_ADD && !ops[i].res)
 			op_undo_add(file, &ops[i]);
+	}
 	twheel_unlock(file->base, flags);
 }
 
@@ -1251,16 +1268,17 @@ static long file_submit(struct file_wheel *file, struct twheel_batch __user *use
  */
 static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 {
-	u32 end = file->cursor + min(file->nr_slots - file->cursor, CHUNK_OPS), nr = 0;
+	u32 end = file->cursor + min(file->nr_slots - file->cursor, CHUNK_OPS), nr = 0, i;
 	unsigned long flags;
 	struct moment m;
 
 	lockdep_assert_held(&file->submit);
 	m = file_lock(file, &flags);
-	for (; file->cursor < end && nr < most; file->cursor++) {
+	for (i = 0; file->cursor < end && nr < most; file->cursor++, i++) {
 		struct slot *slot = slot_at(file, file->cursor);
 		struct twheel_op *op = &file->bounce->ops[nr];
 
+		file_relock(file, &flags, &m, i);
 		/* What is being read of it would come after it was drained. */
 		if (slot->state != ARMED || slot->nr_past)
 			continue;
@@ -1284,13 +1302,15 @@ static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
 {
 	const struct twheel_op *ops = file->bounce->ops;
 	unsigned long flags;
+	struct moment m;
 	u32 i;
 
 	lockdep_assert_held(&file->submit);
-	twheel_lock(file->base, &flags);
+	m = file_lock(file, &flags);
 	for (i = 0; i < nr; i++) {
 		struct slot *slot = slot_at(file, (u32)ops[i].handle);
 
+		file_relock(file, &flags, &m, i);
 		if (i < stored)
 			slot_put(file, slot);
 		else

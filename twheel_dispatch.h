@@ -540,12 +540,13 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 
 /*
  * Serve @base. If this is not the dispatcher's CPU, because that went off or is to be left alone,
- * hand the base over to this one's. Returns for how long base->lock was held.
+ * hand the base over to this one's. Returns for how long base->lock was held; if that is more
+ * than HOLD_MAX_NS, the rest is nobody's.
  */
 static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass,
 		       u64 *now)
 {
-	u64 begin;
+	u64 begin, held;
 
 	pass->expired = false;
 	pass->finished = true;
@@ -560,7 +561,9 @@ static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struc
 	}
 	*now = ktime_get_ns();
 	raw_spin_unlock_irq(&base->lock);
-	return min_t(u64, *now - begin, HOLD_MAX_NS);
+	held = min_t(u64, *now - begin, HOLD_MAX_NS);
+	pass->time += *now - begin - held;
+	return held;
 }
 
 /* Wake those who wait for what has expired. That takes time too, as many as they may be. */

@@ -11,6 +11,7 @@
 #	native	the wheel's tests (seconds), the fuzzer's corpus, the proofs' probe
 #	uml	the modules in the debugging kernel (half a minute)
 #	qemu	and in the virtual machine, with two CPUs (two minutes)
+#	icount	and where instructions are time: who is late, and what tasks get (two minutes)
 . "$(dirname "$0")/lib.sh"
 
 out=$top/build/mutate
@@ -57,6 +58,11 @@ qemu() {
 			"twheel_test.ko twheel_torture.ko"
 }
 
+icount() {
+	build "$KDIR" clean && build "$KDIR" &&
+		ICOUNT=1 guest boot.sh 400 '' 'test_attack test_neighbour,counted,3,4,9,17' ''
+}
+
 # Replace @old, which must be there once, whole lines of it, by @new.
 edit() {
 	OLD=$old NEW=$new perl -0777 -i -pe '
@@ -69,7 +75,7 @@ edit() {
 noticed() {
 	local stage status on=
 
-	for stage in native fuzz uml qemu; do
+	for stage in native fuzz uml qemu icount; do
 		[ "$stage" != "$first" ] || on=1
 		[ "$on" ] || continue
 		status=0

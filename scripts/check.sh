@@ -4,12 +4,12 @@
 # line "N passed, N failed". tap.awk says what counts.
 #
 #	ONLY=s		some of the suites, of those at the end of this file
-#	JOBS=n		how many at a time: one more than there are CPUs, since most sleep now and then
+#	JOBS=n		how many at a time: as many as there are CPUs
 #	OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz in each kernel, can be set
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
-: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${JOBS:=$(($(nproc) + 1))}"
+: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${JOBS:=$(nproc)}"
 log=build/check
 . scripts/suite.sh
 

@@ -76,7 +76,7 @@ one_file() {
 one_module() {
 	local good=0 file=/sys/kernel/debug/twheel_sessions own='col["kind"] == "base"'
 
-	insmod "$here/twheel_sessions.ko" idle_ms=1500 || return
+	insmod "$here/twheel_sessions.ko" idle_ms=4000 || return
 	for command in "create 1" "create 2" "create 3" "delete 2" "touch 3"; do
 		echo "$command" >"$file"
 	done
@@ -135,7 +135,7 @@ races() {
 adds_up() {
 	local pid seen=0
 
-	"$twheel" bench --timers=20000 --backend=kernel &
+	"$twheel" bench --timers=50000 --backend=kernel &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
 		columns 'col["pending"] > 5000' pending l0 l1 l2 l3 l4 far >/tmp/levels
@@ -144,7 +144,7 @@ adds_up() {
 		tr '/' ' ' </tmp/levels | awk '{ sum = $2 + $4 + $6 + $8 + $10 + $12; print
 			exit sum > $1 * 1.1 || sum < $1 * 0.9 }' || return
 	done
-	wait "$pid" && [ "$seen" -ge 3 ]
+	wait "$pid" && [ "$seen" -ge 1 ]
 }
 
 not_for_all() { [ "$(stat -c %a "$bases")" = 400 ]; }

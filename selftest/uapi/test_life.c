@@ -175,8 +175,12 @@ static void stranger(int sock)
 {
 	int fd = receive_fd(sock);
 	struct twheel_event ev;
+	struct twheel_info i;
 
-	expect_counts(fd, 2, 2, 0);
+	/* On a busy host the first may have fired. */
+	info(fd, &i);
+	CHECK_EQ(i.nr_timers, 2);
+	CHECK_EQ(i.nr_armed + i.nr_ready, 2);
 	CHECK_EQ(read_events(fd, &ev, 1), 1);
 	CHECK_EQ(ev.user_data, 21);
 	expect_counts(fd, 1, 1, 0);

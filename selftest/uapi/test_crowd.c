@@ -54,6 +54,10 @@ static int cpu;		/* the last one; this program itself is on CPU 0 */
  * @per_tick:	how many timers a file has in each tick
  * @tick:	of all files, and the period of all timerfds, in ns
  * @ticks:	how long the attack lasts
+ * @idle:	so many users do nothing
+ * @crowd:	so many users have opened the files
+ * @clock:	of the victim
+ * @odd:	by how many ns the tick of a file is longer than that of the one before
  * @cgroups:	does each user have a cgroup of its own?
  */
 struct scene {
@@ -63,6 +67,7 @@ struct scene {
 	bool	cgroups;
 	u32	idle, crowd;
 	int	clock;
+	u32	odd;
 };
 
 /* What is played at the moment. */
@@ -81,6 +86,7 @@ static u64 nr_timers(void)
  * @end:	of the attack
  * @nr_fired:	timers of attackers that have expired
  * @nr_events:	events of the victim
+ * @nr_late:	of these, by more than MEAN_MAX
  * @sum:	of their latenesses
  * @longest:	of these
  * @count:	units of work that the counter has done
@@ -89,7 +95,7 @@ struct shared {
 	u32	nr_ready, nr_armed;
 	u64	due, end;
 	u64	nr_fired;
-	u64	nr_events, sum, longest;
+	u64	nr_events, nr_late, sum, longest;
 	u64	count;
 };
 
@@ -139,22 +145,32 @@ static void have_fired(u64 nr)
 	__atomic_add_fetch(&s->nr_fired, nr, __ATOMIC_SEQ_CST);
 }
 
-static int open_file(int clock)
+static u64 tick_of(u32 f)
 {
-	const struct twheel_setup set = { .clockid = clock, .tick_ns = scene.tick };
+	return scene.tick + (u64)scene.odd * f;
+}
+
+static int open_file_of(int clock, u64 tick)
+{
+	const struct twheel_setup set = { .clockid = clock, .tick_ns = tick };
 	int fd = dev_open(0);
 
 	CHECK_EQ(setup(fd, &set), 0);
 	return fd;
 }
 
+static int open_file(int clock)
+{
+	return open_file_of(clock, scene.tick);
+}
+
 /* A file that @uid opens. The caller is root. */
-static int open_file_as(uid_t uid)
+static int open_file_as(uid_t uid, u64 tick)
 {
 	int fd;
 
 	CHECK_EQ(setresuid(uid, 0, 0), 0);
-	fd = open_file(CLOCK_MONOTONIC);
+	fd = open_file_of(CLOCK_MONOTONIC, tick);
 	CHECK_EQ(setresuid(0, 0, 0), 0);
 	return fd;
 }
@@ -174,9 +190,9 @@ static struct timespec timespec(u64 ns)
 }
 
 /* In each tick from @due on. */
-static void arm_timerfd(int fd)
+static void arm_timerfd(int fd, u32 f)
 {
-	const struct itimerspec i = { timespec(scene.tick), timespec(s->due) };
+	const struct itimerspec i = { timespec(tick_of(f)), timespec(s->due) };
 
 	CHECK_EQ(timerfd_settime(fd, TFD_TIMER_ABSTIME, &i, NULL), 0);
 }
@@ -186,7 +202,7 @@ static void arm_timerfd(int fd)
 static int files[FILES_MAX];
 
 /* One-shots, scene.per_tick in each tick from @due on. */
-static void arm_file(int fd)
+static void arm_file(int fd, u32 f)
 {
 	static struct twheel_op ops[1000];
 	struct twheel_batch b = { .ops = (uintptr_t)ops, .op_size = sizeof(ops[0]) };
@@ -196,7 +212,7 @@ static void arm_file(int fd)
 		b.nr = nr - n < ARRAY_SIZE(ops) ? nr - n : ARRAY_SIZE(ops);
 		for (u32 i = 0; i < b.nr; i++)
 			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .flags = TWHEEL_F_ABS,
-				.expires_ns = s->due + (n + i) / scene.per_tick * scene.tick };
+				.expires_ns = s->due + (n + i) / scene.per_tick * tick_of(f) };
 		b.nr_done = 0;
 		CHECK(!ioctl(fd, TWHEEL_IOC_SUBMIT, &b) && b.nr_done == b.nr);
 		CHECK_EQ(b.nr_failed, 0);
@@ -209,10 +225,11 @@ static void attack_files(int uid)
 
 	enter(scene.crowd ? 0 : uid);
 	for (u32 f = 0; f < scene.files; f++)
-		files[f] = scene.crowd ? open_file_as(CROWD + f % scene.crowd) : open_file(CLOCK_MONOTONIC);
+		files[f] = scene.crowd ? open_file_as(CROWD + f % scene.crowd, tick_of(f)) :
+				open_file_of(CLOCK_MONOTONIC, tick_of(f));
 	wait_due();
 	for (u32 f = 0; f < scene.files; f++)
-		arm_file(files[f]);
+		arm_file(files[f], f);
 	is_armed();
 	sleep_until(s->end);
 	for (u32 f = 0; f < scene.files; f++) {
@@ -228,7 +245,7 @@ static void open_timerfds(int uid)
 		files[f] = open_timerfd(CLOCK_MONOTONIC, TFD_NONBLOCK);
 	wait_due();
 	for (u32 f = 0; f < scene.files; f++)
-		arm_timerfd(files[f]);
+		arm_timerfd(files[f], f);
 	is_armed();
 }
 
@@ -263,6 +280,7 @@ static void attack_read(int uid)
 static void is_late(u64 late)
 {
 	s->nr_events++;
+	s->nr_late += late > MEAN_MAX;
 	s->sum += late;
 	if (late > s->longest)
 		s->longest = late;
@@ -330,7 +348,7 @@ static void victim_of_timerfd(int uid)
 	enter(uid);
 	fd = open_timerfd(scene.clock, 0);
 	wait_due();
-	arm_timerfd(fd);
+	arm_timerfd(fd, 0);
 	wait_for_events(fd, read_periods_of_timerfd);
 }
 
@@ -349,7 +367,7 @@ static void idlers(int nr)
 {
 	enter(0);
 	for (int i = 0; i < nr; i++)
-		add(open_file_as((uid_t)(IDLER + i)), HOUR, 0);
+		add(open_file_as((uid_t)(IDLER + i), SEC), HOUR, 0);
 	is_armed();
 	sleep_ms(1000000);
 }
@@ -510,9 +528,9 @@ static struct outcome told(const struct scene *what, const struct cast *cast)
 	struct outcome o = play(what, cast);
 
 	CHECK(s->nr_events > 0);
-	diag("%4llu us, %u x %4u, idle %4u crowd %4u clock %d, %-15s: late %7.1f us, at most %7.1f; %4llu events; fired %.0f %%",
-	     what->tick / US, what->users, what->files, what->idle, what->crowd, what->clock, cast->name, o.mean, o.longest,
-	     s->nr_events, o.fired * 100);
+	diag("%4llu us, %u x %4u, idle %4u crowd %4u clock %d odd %u, %-15s: late %7.1f us, at most %7.1f; %4llu events, %llu late; fired %.0f %%",
+	     what->tick / US, what->users, what->files, what->idle, what->crowd, what->clock, what->odd, cast->name, o.mean, o.longest,
+	     s->nr_events, s->nr_late, o.fired * 100);
 	return o;
 }
 
@@ -612,7 +630,7 @@ static const struct test tests[] = {
 	{ one_file_idle, "one file of 10 000 timers, 1000 users who do nothing, the other clock" },
 };
 
-/* A scene of one's own: scene:FILES:TICK_US:TICKS:IDLE:CROWD:CLOCK:PER_TICK:KIND */
+/* A scene of one's own: scene:FILES:TICK_US:TICKS:IDLE:CROWD:CLOCK:PER_TICK:ODD:KIND */
 static struct scene own;
 static char kind;
 
@@ -628,8 +646,8 @@ static bool own_parse(const char *arg)
 {
 	u32 us;
 
-	if (sscanf(arg, "scene:%u:%u:%u:%u:%u:%d:%u:%c", &own.files, &us, &own.ticks, &own.idle,
-		   &own.crowd, &own.clock, &own.per_tick, &kind) != 8)
+	if (sscanf(arg, "scene:%u:%u:%u:%u:%u:%d:%u:%u:%c", &own.files, &us, &own.ticks, &own.idle,
+		   &own.crowd, &own.clock, &own.per_tick, &own.odd, &kind) != 9)
 		return false;
 	own.users = 1;
 	own.tick = us * US;

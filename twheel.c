@@ -73,7 +73,7 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 /* What a run takes before it begins and after it has ended, about: its interrupt. */
 #define RUN_COST_NS	(10 * NSEC_PER_USEC)
 /* No debt is more, and so no pause longer than twice that. */
-#define DEBT_MAX_NS	(10 * NSEC_PER_MSEC)
+#define DEBT_MAX_NS	(50 * NSEC_PER_MSEC)
 
 /*
  * Memory that is charged to the caller's memory cgroup. Where that has no more the allocation
@@ -644,9 +644,15 @@ static void account_settle(struct account *account, u64 now, u32 parts)
 	account->since = now;
 }
 
-static void account_charge(struct account *account, u64 used)
+/*
+ * Charge @used, which was taken up to @now. Time repays while it is being taken, too, and only what
+ * is left then is bounded.
+ */
+static void account_charge(struct account *account, u64 now, u64 used, u32 parts)
 {
-	account->debt = min_t(u64, account->debt + used, DEBT_MAX_NS);
+	account->debt += used;
+	account_settle(account, now, parts);
+	account->debt = min_t(u64, account->debt, DEBT_MAX_NS);
 }
 
 /*
@@ -659,12 +665,24 @@ static bool account_is_over(const struct account *account)
 }
 
 /*
- * How often the task was switched out, where others may have the CPU in the middle of a run: on
- * PREEMPT_RT, where a run is a task like others.
+ * A clock that shows what a run takes of a CPU, @now being the time. On PREEMPT_RT a run is a task
+ * as others are, which may have the CPU in the middle of it: the clock is the task's own.
  */
-static unsigned long nr_switches(void)
+static u64 run_time(u64 now)
 {
-	return IS_ENABLED(CONFIG_PREEMPT_RT) ? current->nvcsw + current->nivcsw : 0;
+	const struct sched_entity *se = &current->se;
+
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		return now;
+	return se->sum_exec_runtime + local_clock() - se->exec_start;
+}
+
+/* What has been taken since run_time() was @since. */
+static u64 run_took(u64 now, u64 since)
+{
+	s64 took = run_time(now) - since;
+
+	return max_t(s64, took, 0);
 }
 
 /*
@@ -779,27 +797,24 @@ static void run_begin(struct twheel_base *base, u64 begin)
 	base->wakeups++;
 }
 
-/* On PREEMPT_RT, where others have had the CPU in between, the time was not the run's. */
-static void run_end(struct twheel_base *base, u64 begin, unsigned long switches, bool finished)
+static void run_end(struct twheel_base *base, u64 since, bool finished)
 {
-	u64 now = ktime_get_ns(), used = nr_switches() == switches ? now - begin : 0;
+	u64 now = ktime_get_ns(), used = run_took(now, since);
 
 	lockdep_assert_held(&base->lock);
-	account_settle(&base->account, now, 2);
-	account_charge(&base->account, used + RUN_COST_NS);
+	account_charge(&base->account, now, used + RUN_COST_NS, 2);
 	base->in_run = false;
 	if (finished && !account_is_over(&base->account))
 		base_arm(base);
 	else
-		base_defer(base, max_t(u64, base->account.debt * 2, DEFER_MIN_NS));
+		base_defer(base, max3(base->account.debt * 2, used, (u64)DEFER_MIN_NS));
 }
 
 /* The callback of a base's hrtimer. The kernel sees to it that one runs at a time. */
 static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 {
 	struct twheel_base *base = container_of(hrtimer, struct twheel_base, hrtimer);
-	unsigned long switches = nr_switches();
-	u64 begin = ktime_get_ns(), moves;
+	u64 begin = ktime_get_ns(), since = run_time(begin), moves;
 	bool finished;
 
 	expiry_lock(&base->expiry);
@@ -807,7 +822,7 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 	moves = base->wheel.moves;
 	run_begin(base, begin);
 	finished = run_due(base, begin);
-	run_end(base, begin, switches, finished);
+	run_end(base, since, finished);
 	moves = base->wheel.moves - moves;
 	base->worst = max_t(u64, base->worst, min_t(u64, moves, U16_MAX));
 	raw_spin_unlock_irq(&base->lock);
@@ -1254,6 +1269,22 @@ ktime_t twheel_remaining(struct twheel_timer *timer)
 }
 EXPORT_SYMBOL_GPL(twheel_remaining);
 
+/* What twheel_task->stage says of a task with TWHEEL_TASK_PROCESS. */
+enum {
+	STAGE_IDLE,
+	STAGE_STARTED,		/* armed, or its expiry is under way */
+	STAGE_DUE,		/* its work is to call the function */
+};
+
+/*
+ * Will the work of @task call the function, unless it is told otherwise now? What an expiry in
+ * softirq context is about to call cannot be taken back.
+ */
+static bool task_is_coming(const struct twheel_task *task)
+{
+	return (task->flags & TWHEEL_TASK_PROCESS) && task->stage != STAGE_IDLE;
+}
+
 /*
  * Arm @task, whose timer's base is locked, for its deadline; if @rearmed, base_unlink() has
  * taken it out for this. Returns the locked base.
@@ -1261,6 +1292,7 @@ EXPORT_SYMBOL_GPL(twheel_remaining);
 static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task *task,
 				    bool rearmed)
 {
+	task->stage = STAGE_STARTED;
 	base = move_base(base, &task->timer);
 	base_forward(base);
 	if (base_add(base, &task->timer, task->deadline, rearmed))
@@ -1320,7 +1352,7 @@ static void task_call(struct twheel_task *task)
  *	due, queue the work
  *								calls the function
  *
- * If the cancel or the start comes first, the task is not active, or armed again.
+ * If the cancel or the start comes before the expiry has said so, the task is idle, or armed again.
  */
 static void task_set_due(struct twheel_task *task)
 {
@@ -1328,21 +1360,35 @@ static void task_set_due(struct twheel_task *task)
 	unsigned long flags;
 
 	base = lock_base(&task->timer, &flags);
-	task->due = task->active && !twheel_pending(&task->timer);
+	if (task->stage == STAGE_STARTED && !twheel_pending(&task->timer))
+		task->stage = STAGE_DUE;
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	queue_work(task_queue, &task->work);
 }
 
+/*
+ * Is @task due? It is not any more. An expiry that is under way is waited for: it queues the work,
+ * and the function may free the task.
+ */
 static bool task_take_due(struct twheel_task *task)
 {
+	struct expiry *told = NULL;
 	struct twheel_base *base;
 	unsigned long flags;
 	bool due;
 
-	base = lock_base(&task->timer, &flags);
-	due = task->due;
-	task->due = false;
+	for (;;) {
+		base = lock_base(&task->timer, &flags);
+		if (base->running != &task->timer)
+			break;
+		raw_spin_unlock_irqrestore(&base->lock, flags);
+		expiry_wait(&base->expiry, &told);
+	}
+	due = task->stage == STAGE_DUE;
+	if (due)
+		task->stage = STAGE_IDLE;
 	raw_spin_unlock_irqrestore(&base->lock, flags);
+	expiry_wait_end(told);
 	return due;
 }
 
@@ -1381,7 +1427,8 @@ EXPORT_SYMBOL_GPL(twheel_task_expired);
  * @period:	ns from then on, 0 to be called once
  *
  * Context: Any.
- * Return: 1 if the task was armed, 0 if not, -EINVAL for a negative period.
+ * Return: as twheel_task_cancel(): 1 if what the task was started for before will not come. Or
+ * -EINVAL for a negative period.
  */
 int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
 {
@@ -1396,9 +1443,8 @@ int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
 		raw_spin_unlock_irqrestore(&base->lock, flags);
 		return 0;
 	}
-	pending = base_unlink(base, &task->timer);
+	pending = base_unlink(base, &task->timer) | task_is_coming(task);
 	task->active = true;
-	task->due = false;
 	task->overruns = 0;
 	WRITE_ONCE(task->period, period);
 	task->deadline = ktime_add_safe(base_now(base), max_t(ktime_t, delay, 0));
@@ -1408,8 +1454,11 @@ int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
 }
 EXPORT_SYMBOL_GPL(twheel_task_start);
 
-/* Returns whether @task was armed. If not, @due tells whether its work was to call it. */
-static int task_stop(struct twheel_task *task, bool *due)
+/*
+ * Stop @task. Returns whether that keeps its function from being called: it was armed, or its
+ * work was to call it.
+ */
+static int task_stop(struct twheel_task *task)
 {
 	struct twheel_base *base;
 	unsigned long flags;
@@ -1417,9 +1466,8 @@ static int task_stop(struct twheel_task *task, bool *due)
 
 	base = lock_base(&task->timer, &flags);
 	task->active = false;
-	*due = task->due;
-	task->due = false;
-	pending = base_del(base, &task->timer);
+	pending = base_del(base, &task->timer) | task_is_coming(task);
+	task->stage = STAGE_IDLE;
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;
 }
@@ -1432,26 +1480,24 @@ static int task_stop(struct twheel_task *task, bool *due)
  * called again until the task is started.
  *
  * Context: Any.
- * Return: 1 if the task was armed, 0 if not.
+ * Return: 1 if the task was armed, or with TWHEEL_TASK_PROCESS due and its function not called
+ * yet: for that it will not be. 0 if not.
  */
 int twheel_task_cancel(struct twheel_task *task)
 {
-	bool due;
-
-	return task_stop(task, &due);
+	return task_stop(task);
 }
 EXPORT_SYMBOL_GPL(twheel_task_cancel);
 
 static int task_cancel_and_wait(struct twheel_task *task, bool shutdown)
 {
-	bool due;
-	int pending = task_stop(task, &due);
+	int pending = task_stop(task);
 
 	pending |= shutdown ? twheel_shutdown_sync(&task->timer) :
 			      cancel_and_wait(&task->timer);
 	if (task->flags & TWHEEL_TASK_PROCESS)
 		cancel_work_sync(&task->work);
-	return pending | due;
+	return pending;
 }
 
 /**
@@ -1779,7 +1825,8 @@ static bool base_is_quiet(struct twheel_base *base)
  * @arg:	for @fn
  *
  * The orderly stop: when this returns no timer is armed and no callback runs. Timers
- * that callbacks arm meanwhile are cancelled too; others may not arm any.
+ * that callbacks arm meanwhile are cancelled too; others may not arm any. The functions of
+ * tasks with TWHEEL_TASK_PROCESS are others: twheel_task_cancel_sync() these tasks before.
  *
  * Context: Task context, may sleep.
  * Return: how many were cancelled.

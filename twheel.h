@@ -270,7 +270,7 @@ enum twheel_again {
  *		since the start. They are left out, and the phase is kept
  * @flags:	TWHEEL_TASK_*
  * @active:	started, and neither stopped nor cancelled
- * @due:	with TWHEEL_TASK_PROCESS: its time has come, and the work is to call it
+ * @stage:	private
  *
  * The function of one task never runs twice at once. What changes is guarded by the lock
  * of the timer's base.
@@ -284,7 +284,7 @@ struct twheel_task {
 	u64			overruns;
 	u16			flags;
 	bool			active;
-	bool			due;
+	u8			stage;
 };
 
 void twheel_task_work(struct work_struct *work);

@@ -16,8 +16,7 @@
  * thousand files have in common is one interrupt.
  *
  * Shares
- *	After RUN_OPS operations or RUN_NS a pass ends: those who have had their turn in it
- *	wait for DEFER_MIN_NS. Who is due but has had none is served still, up to twice RUN_NS.
+ *	After RUN_OPS operations or RUN_NS a pass ends, and rests for DEFER_MIN_NS.
  *	All passes of a CPU may take half of it. When they have, those wait who have used up
  *	their own part, which is that half divided by the users with something queued. So a user
  *	who takes little never waits for one who takes much; a user alone may have all of the
@@ -30,9 +29,8 @@
  *	What was used is a debt. Time repays it: that of the CPU at half the speed of the clock,
  *	that of a user at a 2n-th. DEBT_MAX_NS bounds it, and HOLD_MAX_NS what is charged for a
  *	lock hold, for then the time was a hypervisor's or the firmware's.
- *	On PREEMPT_RT a pass may be preempted. It is charged for the lock holds only where it
- *	was: the scheduler sees to it that the others get their part, and what a woken
- *	reader does is not the wheel's debt.
+ *	On PREEMPT_RT a pass may be preempted. It is charged for what its own task has taken of
+ *	the CPU: what a woken reader does is not the wheel's debt.
  *
  * Locking
  *	expiry of the dispatcher (PREEMPT_RT only)
@@ -51,6 +49,8 @@
 #define TWHEEL_DISPATCH_H
 
 #define HOLD_MAX_NS	NSEC_PER_MSEC
+/* How many who have to pause are looked at in a row, with interrupts off. */
+#define LOOKS_MAX	16
 #define CUT_NS		(25 * NSEC_PER_USEC)
 #define CUT_PERIOD_NS	(2 * CUT_NS)
 /* What a base takes at least that is due. */
@@ -113,8 +113,7 @@ struct twheel_user {
  * @hrtimer:	its callback is a pass
  * @entries:	users, by their key
  * @armed:	the key that the hrtimer is armed for, KTIME_MAX if it is not
- * @rest_until:	the end of the rest after the last pass that was cut short for a task
- * @running:	a pass is under way, and will arm the hrtimer when it ends
+ * @rest_until:	the end of the rest after the last pass that was cut short
  */
 struct dispatch_queue {
 	struct dispatcher	*dispatcher;
@@ -122,17 +121,17 @@ struct dispatch_queue {
 	struct rb_root_cached	entries;
 	ktime_t			armed;
 	ktime_t			rest_until;
-	bool			running;
 };
 
 /**
  * struct dispatcher - who serves the bases that are queued on a CPU
  * @lock:	see above
  * @cpu:	the CPU
- * @nr_entries:	in both queues
- * @running:	a pass is under way
+ * @nr_users:	with bases in its queues
+ * @running:	a pass is under way, and will arm the hrtimers when it ends
  * @serving:	the base whose turn it is, from the queue to the end of the lock hold
  * @waking:	the base of which timers have expired, until its sink's wake() has returned
+ * @last:	who was served last in the pass, and pays for its interrupt
  * @account:	what all passes have taken of the CPU
  * @last_cut:	when a pass was cut short last for a task that it woke
  * @expiry:	held by a pass
@@ -141,10 +140,11 @@ struct dispatch_queue {
 struct dispatcher {
 	raw_spinlock_t		lock;
 	unsigned int		cpu;
-	unsigned int		nr_entries;
+	unsigned int		nr_users;
 	bool			running;
 	struct twheel_base	*serving;
 	struct twheel_base	*waking;
+	struct share		*last;
 	struct account		account;
 	u64			last_cut;
 	struct expiry		expiry;
@@ -224,7 +224,6 @@ static void entry_sort(struct dispatch_queue *q, struct dispatch_entry *entry)
 	if (!RB_EMPTY_NODE(&entry->node)) {
 		rb_erase_cached(&entry->node, &q->entries);
 		RB_CLEAR_NODE(&entry->node);
-		q->dispatcher->nr_entries--;
 	}
 	if (!first)
 		return;
@@ -232,7 +231,6 @@ static void entry_sort(struct dispatch_queue *q, struct dispatch_entry *entry)
 	entry->weight = share_weight(entry_share(q, entry));
 	entry->soft = max(first->soft, entry->not_before);
 	rb_add_cached(&entry->node, &q->entries, entry_is_earlier);
-	q->dispatcher->nr_entries++;
 }
 
 /*
@@ -252,7 +250,7 @@ static void queue_arm(struct dispatch_queue *q)
 	ktime_t soft, key;
 
 	lockdep_assert_held(&q->dispatcher->lock);
-	if (!first || q->running)
+	if (!first || q->dispatcher->running)
 		return;
 	soft = max(first->soft, q->rest_until);
 	key = max(first->key, q->rest_until);
@@ -270,7 +268,7 @@ static void dispatcher_add(struct dispatcher *d, struct twheel_base *base)
 	lockdep_assert_held(&base->lock);
 	lockdep_assert_held(&d->lock);
 	rb_add_cached(&base->queued, &entry_of(d, base)->bases, base_is_earlier);
-	share_of(d, base)->nr_bases++;
+	d->nr_users += !share_of(d, base)->nr_bases++;
 	WRITE_ONCE(base->dispatcher, d);
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
@@ -280,7 +278,7 @@ static void dispatcher_del(struct dispatcher *d, struct twheel_base *base)
 {
 	lockdep_assert_held(&d->lock);
 	rb_erase_cached(&base->queued, &entry_of(d, base)->bases);
-	share_of(d, base)->nr_bases--;
+	d->nr_users -= !--share_of(d, base)->nr_bases;
 	WRITE_ONCE(base->dispatcher, NULL);
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
@@ -380,67 +378,92 @@ static void base_leave_all(struct twheel_base *base)
  * struct pass - a run of a queue's hrtimer
  * @began:	when, in ns of CLOCK_MONOTONIC
  * @time:	up to when its time has been charged to somebody
- * @switches:	of this task, at @time
+ * @since:	run_time() at @time
+ * @held:	of what is to be charged still, the lock holds
  * @ops:	operations done
- * @last:	who was served last, and pays for the interrupt
- * @light:	the lightest of those who may have had a task woken
- * @expired:	timers of the base that was just served have expired
+ * @light:	the weight of the lightest of those who may have had a task woken
+ * @cut:	the pass ends, for that task to run
+ * @served:	when the last base had been
+ * @woken:	and who waits for it
+ * @expired:	timers of the base that was just served have expired, and nobody was woken
  * @finished:	and nothing more of it is due
  * @put_off:	the base to be served was due before, and had to wait
  */
 struct pass {
 	u64		began;
 	u64		time;
-	unsigned long	switches;
+	u64		since;
+	u64		held;
 	u32		ops;
-	struct share	*last;
-	struct share	*light;
+	u64		light;
+	u64		served;
+	bool		cut;
+	bool		woken;
 	bool		expired;
 	bool		finished;
 	bool		put_off;
 };
 
-static void share_charge(struct dispatcher *d, struct share *share, u64 used)
+/* A user repays at the speed of an equal part of what all may take. */
+static u32 dispatcher_parts(const struct dispatcher *d)
 {
-	account_charge(&d->account, used);
-	account_charge(&share->account, used);
+	return 2 * max(d->nr_users, 1U);
 }
 
-static void share_remember(struct share *share, u64 now, u64 used)
+static void share_charge(struct dispatcher *d, struct share *share, u64 now, u64 used)
+{
+	account_charge(&d->account, now, used, 2);
+	account_charge(&share->account, now, used, dispatcher_parts(d));
+}
+
+/*
+ * Forgotten at the pace of RECENT_NS, what was RECENT_NS ago counts for a third. What is taken to
+ * wake somebody does not count: a user who reads is no heavier than one who sleeps.
+ */
+static void share_remember(struct share *share, u64 now, u64 held)
 {
 	u64 gone = min_t(u64, now - share->charged, RECENT_NS);
 
 	share->recent -= div_u64(share->recent * gone, RECENT_NS);
-	share->recent += used;
+	share->recent += held;
 	share->charged = now;
 }
 
-/*
- * Charge the time since the last charge to @base's user, @now. On PREEMPT_RT, if others had the
- * CPU meanwhile, charge @held, for which they could not.
- */
-static void pass_charge(struct dispatcher *d, struct pass *pass, const struct twheel_base *base,
-			u64 now, u64 held)
+/* What has been taken since this was called last. It is @now. */
+static u64 pass_took(struct pass *pass, u64 now)
 {
-	unsigned long switches = nr_switches();
-	u64 used = switches == pass->switches ? now - pass->time : held;
+	u64 used = run_took(now, pass->since);
 
-	lockdep_assert_held(&d->lock);
-	pass->last = share_of(d, base);
-	share_charge(d, pass->last, used);
-	share_remember(pass->last, now, used);
 	pass->time = now;
-	pass->switches = switches;
+	pass->since += used;
+	return used;
 }
 
-/* Let @share and the CPU have repaid what they could. Returns how long @share has to pause. */
+/* Charge what has been taken until @now to @base's user. */
+static void pass_charge(struct dispatcher *d, struct pass *pass, const struct twheel_base *base,
+			u64 now)
+{
+	lockdep_assert_held(&d->lock);
+	d->last = share_of(d, base);
+	share_charge(d, d->last, now, pass_took(pass, now));
+	share_remember(d->last, now, pass->held);
+	pass->held = 0;
+	if (pass->woken)
+		pass->light = min(pass->light, share_weight(d->last));
+	pass->woken = false;
+}
+
+/*
+ * Let @share and the CPU have repaid what they could. Returns how long @share has to pause. Users
+ * have as much credit together as one would have alone.
+ */
 static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 {
-	u32 parts = 2 * d->nr_entries;
+	u32 parts = dispatcher_parts(d);
 
 	account_settle(&d->account, now, 2);
 	account_settle(&share->account, now, parts);
-	if (!account_is_over(&d->account) || !account_is_over(&share->account))
+	if (!account_is_over(&d->account) || share->account.debt * parts < RUN_NS)
 		return 0;
 	return max_t(u64, DEFER_MIN_NS, min(d->account.debt * 2, share->account.debt * parts));
 }
@@ -451,58 +474,70 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
  */
 static bool pass_cut(struct dispatcher *d, struct pass *pass, struct share *share)
 {
-	if (!pass->light || !need_resched() || pass->time - d->last_cut < CUT_PERIOD_NS ||
-	    share_weight(pass->light) * 2 >= share_weight(share))
+	if (!need_resched() || pass->time - d->last_cut < CUT_PERIOD_NS ||
+	    pass->light >= share_weight(share) / 2)
 		return false;
-	account_charge(&d->account, RUN_COST_NS);
+	account_charge(&d->account, pass->time, RUN_COST_NS, 2);
 	d->last_cut = pass->time;
-	pass->last = share;
+	d->last = share;
+	pass->cut = true;
 	return true;
 }
 
-/* Is the pass over for @entry? */
-static bool pass_is_over(const struct dispatch_queue *q, const struct pass *pass,
-			 const struct dispatch_entry *entry)
+static bool pass_is_over(const struct pass *pass)
 {
-	u64 gone = pass->time - pass->began;
+	return pass->ops >= RUN_OPS || pass->time - pass->began >= RUN_NS;
+}
 
-	if (pass->ops < RUN_OPS && gone < RUN_NS)
-		return false;
-	return entry->not_before >= queue_time(q, pass->began) || gone >= 2 * RUN_NS;
+/* The time of looking for somebody to serve is the CPU's. */
+static ktime_t queue_now(const struct dispatch_queue *q, struct pass *pass)
+{
+	u64 now = ktime_get_ns();
+
+	account_charge(&q->dispatcher->account, now, pass_took(pass, now), 2);
+	return queue_time(q, now);
 }
 
 /*
- * The entry whose turn it is at @now, or NULL. Those who have to pause, or for whom the pass is
- * over, go to the back.
+ * The entry whose turn it is, or NULL. Those who have to pause go to the back. If these are too
+ * many to look through, all have to: interrupts are off.
  */
-static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *pass, ktime_t now)
+static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *pass)
 {
-	struct dispatcher *d = q->dispatcher;
-	struct dispatch_entry *entry;
+	ktime_t now = queue_time(q, pass->time);
+	u64 pause = DEFER_MIN_NS;
+	unsigned int i;
 
-	while ((entry = queue_first(q)) && entry->soft <= now) {
-		u64 pause = share_pause(d, entry_share(q, entry), pass->time);
+	for (i = 0; i < LOOKS_MAX && !pass_is_over(pass); i++) {
+		struct dispatch_entry *entry = queue_first(q);
 
-		if (!pause && pass_is_over(q, pass, entry))
-			pause = DEFER_MIN_NS;
+		if (!entry || entry->soft > now)
+			return NULL;
+		pause = share_pause(q->dispatcher, entry_share(q, entry), pass->time);
 		if (!pause)
 			return entry;
+		now = queue_now(q, pass);
 		entry->put_off = ktime_add_ns(now, pause);
 		entry->not_before = entry->put_off;
 		entry_sort(q, entry);
 	}
+	q->rest_until = ktime_add_ns(queue_now(q, pass), pause);
 	return NULL;
 }
 
-/* Take the base whose turn it is off the queue. NULL if there is none, or the pass is over. */
+/* Take the base whose turn it is off the queue. NULL if there is none, or it has to wait. */
 static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pass)
 {
-	ktime_t now = queue_time(q, pass->time);
-	struct dispatch_entry *entry = queue_turn(q, pass, now);
+	struct dispatch_entry *entry;
 	struct twheel_base *base;
+	ktime_t now;
 
+	if (queue_time(q, pass->time) < q->rest_until)
+		return NULL;
+	entry = queue_turn(q, pass);
 	if (!entry)
 		return NULL;
+	now = queue_time(q, pass->time);
 	if (pass_cut(q->dispatcher, pass, entry_share(q, entry))) {
 		q->rest_until = ktime_add_ns(now, CUT_NS);
 		return NULL;
@@ -513,6 +548,25 @@ static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pas
 	q->dispatcher->serving = base;
 	dispatcher_del(q->dispatcher, base);
 	return base;
+}
+
+/*
+ * queue_next() of the queues in turn, so that nobody waits for another clock's pass. *@queue
+ * becomes the base's.
+ */
+static struct twheel_base *dispatcher_next(struct dispatcher *d, struct dispatch_queue **queue,
+					   struct pass *pass)
+{
+	struct twheel_base *base;
+	unsigned int i;
+
+	for (i = 0; i < NR_QUEUES && !pass->cut; i++) {
+		*queue = &d->queue[(*queue - d->queue + 1) % NR_QUEUES];
+		base = queue_first(*queue) ? queue_next(*queue, pass) : NULL;
+		if (base)
+			return base;
+	}
+	return NULL;
 }
 
 /* Expire what is due of @base at @time, a lock hold's worth. */
@@ -539,19 +593,19 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 }
 
 /*
- * Serve @base. If this is not the dispatcher's CPU, because that went off or is to be left alone,
- * hand the base over to this one's. Returns for how long base->lock was held; if that is more
- * than HOLD_MAX_NS, the rest is nobody's.
+ * Serve @base, up to the time of the last charge: reading the clock once more is dear. If this is
+ * not the dispatcher's CPU, because that went off or is to be left alone, hand the base over to
+ * this one's. What takes more than HOLD_MAX_NS is nobody's time beyond that. Returns the time.
  */
-static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass,
-		       u64 *now)
+static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
-	u64 begin, held;
+	u64 begin = pass->time, now, held;
 
 	pass->expired = false;
 	pass->finished = true;
 	raw_spin_lock_irq(&base->lock);
-	begin = ktime_get_ns();
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		begin = ktime_get_ns();		/* others may have had the CPU since */
 	if (likely(!base->dead)) {
 		if (likely(q->dispatcher == this_cpu_read(cpu_dispatcher)))
 			base_turn(base, pass, begin);
@@ -559,11 +613,12 @@ static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struc
 			pass->ops++;
 		base_enter(base, queue_time(q, begin));
 	}
-	*now = ktime_get_ns();
+	now = ktime_get_ns();
 	raw_spin_unlock_irq(&base->lock);
-	held = min_t(u64, *now - begin, HOLD_MAX_NS);
-	pass->time += *now - begin - held;
-	return held;
+	held = min_t(u64, now - begin, HOLD_MAX_NS);
+	pass->held += held;
+	pass->since += now - begin - held;
+	return now;
 }
 
 /* Wake those who wait for what has expired. That takes time too, as many as they may be. */
@@ -577,9 +632,8 @@ static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	raw_spin_unlock_irq(&d->lock);
 	base->sink->wake(base);
 	raw_spin_lock_irq(&d->lock);
-	pass_charge(d, pass, base, ktime_get_ns(), 0);
-	if (!pass->light || share_weight(pass->last) < share_weight(pass->light))
-		pass->light = pass->last;
+	pass->woken = true;
+	pass_charge(d, pass, base, ktime_get_ns());
 	d->waking = NULL;
 }
 
@@ -595,53 +649,109 @@ static void dispatcher_yield(struct dispatcher *d, struct pass *pass)
 	raw_spin_lock_irq(&d->lock);
 }
 
-/* Serve all whose turn it is. */
-static void pass_serve(struct dispatch_queue *q, struct pass *pass)
-	__must_hold(&q->dispatcher->lock)
+/* Is it @base's turn again, that of the only user with something queued? */
+static bool base_is_next(struct dispatcher *d, const struct twheel_base *base)
 {
-	struct dispatcher *d = q->dispatcher;
+	const struct share *share = share_of(d, base);
+
+	return d->nr_users == 1 && share->nr_bases == 1 && READ_ONCE(base->dispatcher) == d;
+}
+
+/*
+ * Serve @base, and if nothing more of it is due wake who waits for what has expired, in this turn
+ * or in those just before.
+ */
+static void pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
+{
+	bool unwoken = q->dispatcher->waking == base;
+
+	pass->served = queue_serve(q, base, pass);
+	pass->expired |= unwoken;
+	if (!pass->expired || !pass->finished)
+		return;
+	base->sink->wake(base);
+	pass->expired = false;
+	pass->woken = true;
+	pass->served = ktime_get_ns();
+}
+
+/* Serve all whose turn it is, those of @queue first. */
+static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
+	__must_hold(&queue->dispatcher->lock)
+{
+	struct dispatcher *d = queue->dispatcher;
+	struct dispatch_queue *q = &d->queue[(queue - d->queue + 1) % NR_QUEUES];
 	struct twheel_base *base;
 
-	while ((base = queue_next(q, pass))) {
-		u64 held, now;
-
+	while ((base = dispatcher_next(d, &q, pass))) {
 		if (d->waking != base)
 			dispatcher_wake(d, pass);
 		raw_spin_unlock_irq(&d->lock);
-		held = queue_serve(q, base, pass, &now);
+		pass_serve_one(q, base, pass);
 		raw_spin_lock_irq(&d->lock);
-		pass_charge(d, pass, base, now, held);
-		if (pass->expired)
-			d->waking = base;
+		pass_charge(d, pass, base, pass->served);
+		d->waking = pass->expired ? base : NULL;
 		d->serving = NULL;
-		if (pass->finished)
+		/* While somebody is woken, nobody else's base is taken off a queue. */
+		if (d->waking && !base_is_next(d, base))
 			dispatcher_wake(d, pass);
 		dispatcher_yield(d, pass);
 	}
 	dispatcher_wake(d, pass);
+	/* The heaviest comes last, and is what the interrupt was for. */
+	if (d->last)
+		share_charge(d, d->last, pass->time, RUN_COST_NS);
+	d->last = NULL;
 }
 
-/* The callback of a queue's hrtimer. The kernel sees to it that one runs at a time. */
+static void dispatcher_arm(struct dispatcher *d)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&d->lock);
+	for (i = 0; i < NR_QUEUES; i++)
+		queue_arm(&d->queue[i]);
+}
+
+/*
+ * A pass serves both queues, and arms both hrtimers when it ends. When a CPU has been off these
+ * may be on two CPUs, and run at once: the second has nothing to do. Returns whether the pass
+ * has begun, with the locks that it holds.
+ */
+static bool pass_begin(struct dispatch_queue *q)
+{
+	struct dispatcher *d = q->dispatcher;
+
+	raw_spin_lock_irq(&d->lock);
+	q->armed = KTIME_MAX;
+	if (d->running) {
+		raw_spin_unlock_irq(&d->lock);
+		return false;
+	}
+	WRITE_ONCE(d->running, true);
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		raw_spin_unlock_irq(&d->lock);
+		expiry_lock(&d->expiry);
+		raw_spin_lock_irq(&d->lock);
+	}
+	return true;
+}
+
+/* The callback of a queue's hrtimer. */
 static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
 {
 	struct dispatch_queue *q = container_of(hrtimer, struct dispatch_queue, hrtimer);
 	struct dispatcher *d = q->dispatcher;
-	struct pass pass = { .switches = nr_switches() };
+	struct pass pass = { .light = U64_MAX };
 
-	expiry_lock(&d->expiry);
-	raw_spin_lock_irq(&d->lock);
+	if (!pass_begin(q))
+		return HRTIMER_NORESTART;
 	pass.began = ktime_get_ns();
 	pass.time = pass.began;
-	q->armed = KTIME_MAX;
-	q->running = true;
-	WRITE_ONCE(d->running, true);
+	pass.since = run_time(pass.began);
 	pass_serve(q, &pass);
-	/* The heaviest comes last, and is what the interrupt was for. */
-	if (pass.last)
-		share_charge(d, pass.last, ktime_get_ns() - pass.time + RUN_COST_NS);
 	WRITE_ONCE(d->running, false);
-	q->running = false;
-	queue_arm(q);
+	dispatcher_arm(d);
 	raw_spin_unlock_irq(&d->lock);
 	expiry_unlock(&d->expiry);
 	return HRTIMER_NORESTART;
@@ -677,6 +787,17 @@ struct twheel_user *twheel_user_create(void)
 }
 EXPORT_SYMBOL_GPL(twheel_user_create);
 
+/* A pass that has served @user will not charge its interrupt to them. */
+static void dispatcher_forget(struct dispatcher *d, const struct twheel_user *user)
+{
+	if (!d)
+		return;
+	raw_spin_lock_irq(&d->lock);
+	if (d->last == per_cpu_ptr(user->shares, d->cpu))
+		d->last = NULL;
+	raw_spin_unlock_irq(&d->lock);
+}
+
 /**
  * twheel_user_destroy() - a user goes
  * @user:	the user, whose bases are all destroyed; or NULL
@@ -685,8 +806,12 @@ EXPORT_SYMBOL_GPL(twheel_user_create);
  */
 void twheel_user_destroy(struct twheel_user *user)
 {
+	unsigned int cpu;
+
 	if (!user)
 		return;
+	for_each_possible_cpu(cpu)
+		dispatcher_forget(per_cpu(cpu_dispatcher, cpu), user);
 	free_percpu(user->shares);
 	kfree(user);
 }
@@ -721,14 +846,15 @@ static void dispatchers_free(void)
 {
 	unsigned int cpu, i;
 
+	twheel_user_destroy(nobody);
 	for_each_possible_cpu(cpu) {
 		struct dispatcher *d = per_cpu(cpu_dispatcher, cpu);
 
 		for (i = 0; d && i < NR_QUEUES; i++)
 			hrtimer_cancel(&d->queue[i].hrtimer);
 		kfree(d);
+		per_cpu(cpu_dispatcher, cpu) = NULL;
 	}
-	twheel_user_destroy(nobody);
 }
 
 static int dispatchers_create(void)

@@ -919,8 +919,8 @@ static void test_task_restart(void)
 	if (!job)
 		return;
 	check(hung_job_begin(job), "the work of a task is queued while its function runs");
-	check(twheel_task_cancel(&job->task) == 0 && twheel_task_start(&job->task, HOUR, 0) == 0,
-	      "the task is cancelled and started anew");
+	check(twheel_task_cancel(&job->task) == 1 && twheel_task_start(&job->task, HOUR, 0) == 0,
+	      "the task is cancelled, which says that it was due, and started anew");
 	complete(&job->leave);
 	wait_for(!work_busy(&job->task.work));
 	check(atomic_read(&job->calls) == 1, "the work that was queued before does not call it");
@@ -929,7 +929,8 @@ static void test_task_restart(void)
 	check(twheel_task_cancel_sync(&job->task) == 0, "then nothing is left to cancel");
 
 	check(hung_job_begin(job), "the work is queued again");
-	check(twheel_task_cancel(&job->task) == 0, "the task is cancelled");
+	check(twheel_task_start(&job->task, HOUR, 0) == 1, "a start says that it was due");
+	check(twheel_task_cancel(&job->task) == 1, "the task is cancelled");
 	complete(&job->leave);
 	check(twheel_task_cancel_sync(&job->task) == 0, "and was not due any more");
 	check(atomic_read(&job->calls) == 1, "nor was it called");

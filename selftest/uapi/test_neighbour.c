@@ -74,6 +74,8 @@
 #define REST		(100 * MS)	/* what the counter's rate in peace is measured over */
 #define MEAN_MAX	(150 * US)
 #define PASS		200.0		/* us */
+/* The same code in another image differs by so much; timerfd's figure did, beside 4 files. */
+#define ALIKE		1.03
 #define SHARE		0.50
 
 static bool counted;	/* a ns is an instruction */
@@ -498,7 +500,7 @@ static double longest_allowed(const struct scene *what, double measured)
 /* The attackers may have to wait, but they are not stopped. */
 static void judge(const char *victim, const struct outcome *o, const struct outcome *measure)
 {
-	bool good = CHECK(o->mean <= measure->mean);
+	bool good = CHECK(o->mean <= measure->mean * ALIKE);
 
 	good &= CHECK(o->fired > 0.1);
 	if (!good)

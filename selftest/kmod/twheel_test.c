@@ -937,6 +937,28 @@ static void test_task_restart(void)
 	kvfree(job);
 }
 
+#define RESTARTS	3000
+
+/* Of each start the function is called, or a cancel says that it will not be. */
+static void test_task_accounts(void)
+{
+	struct job *job = zalloc(1, sizeof(*job));
+	unsigned int i, said = 0;
+
+	if (!job)
+		return;
+	job_init(job, TWHEEL_TASK_PROCESS);
+	for (i = 0; i < RESTARTS; i++) {
+		twheel_task_start(&job->task, 0, 0);
+		usleep_range(900 + i % 200, 1000 + i % 200);
+		said += twheel_task_cancel_sync(&job->task);
+	}
+	check(said + atomic_read(&job->calls) == RESTARTS,
+	      "of %u starts %u were cancelled and %u calls, which is all", i, said,
+	      atomic_read(&job->calls));
+	kvfree(job);
+}
+
 static void test_tasks(void)
 {
 	static const struct {
@@ -1142,6 +1164,7 @@ static int __init twheel_test_init(void)
 	test_pending();
 	test_tasks();
 	test_task_restart();
+	test_task_accounts();
 	test_array();
 	test_locked();
 	test_bases();

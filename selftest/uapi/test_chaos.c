@@ -36,7 +36,7 @@ static u64 nr_ops, nr_ev, nr_open, nr_hot;
 static int line[2];
 static int eps[8];
 static char *moving;	/* memory that comes and goes */
-static u32 seconds = 20;
+static u32 seconds = 10;
 
 static const u64 ticks[] = { 100000, 100001, 333333, MS, 999999, 10 * MS };
 
@@ -122,15 +122,18 @@ static void submit_some(u32 i, int fd, u64 *seed)
 			handles[i][rnd(seed) % HANDLES] = ops[n].handle;
 	if (!(rnd(seed) % 4)) {	/* cancel all of them: empty wake-ups stay */
 		for (u32 n = 0; n < b.nr; n++)
-			ops[n] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL, .handle = ops[n].handle };
-		b.nr_done = b.nr_failed = 0;
+			ops[n] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL,
+						     .handle = ops[n].handle };
+		b.nr_done = 0;
+		b.nr_failed = 0;
 		ioctl(fd, TWHEEL_IOC_SUBMIT, &b);
 	}
 }
 
 static void one_op(u32 i, int fd, u64 *seed)
 {
-	struct twheel_op good = { .handle = handles[i][rnd(seed) % HANDLES], .expires_ns = rnd(seed) % (20 * MS) };
+	struct twheel_op good = { .handle = handles[i][rnd(seed) % HANDLES],
+				  .expires_ns = rnd(seed) % (20 * MS) };
 	struct twheel_op *op = memory(seed, &good);
 
 	ioctl(fd, TWHEEL_IOC_MOD, op);
@@ -142,7 +145,8 @@ static void one_op(u32 i, int fd, u64 *seed)
 static void drain_some(int fd, u64 *seed)
 {
 	static __thread struct twheel_op good[100];
-	struct twheel_batch b = { .ops = (uintptr_t)memory(seed, good), .nr = 100, .op_size = sizeof(good[0]) };
+	struct twheel_batch b = { .ops = (uintptr_t)memory(seed, good), .nr = 100,
+				  .op_size = sizeof(good[0]) };
 
 	ioctl(fd, TWHEEL_IOC_DRAIN, &b);
 }
@@ -159,7 +163,8 @@ static void read_some(int fd, u64 *seed)
 static void watch_some(int fd, u64 *seed)
 {
 	int ep = eps[rnd(seed) % ARRAY_SIZE(eps)];
-	static const u32 how[] = { EPOLLIN, EPOLLIN | EPOLLET, EPOLLIN | EPOLLEXCLUSIVE, EPOLLIN | EPOLLONESHOT };
+	static const u32 how[] = { EPOLLIN, EPOLLIN | EPOLLET, EPOLLIN | EPOLLEXCLUSIVE,
+				   EPOLLIN | EPOLLONESHOT };
 	struct epoll_event e = { .events = how[rnd(seed) % 4] }, got[16];
 
 	switch (rnd(seed) % 3) {
@@ -223,7 +228,8 @@ static void *chaos(void *arg)
 			break;
 		case 26:
 			if (rnd(&seed) % 2)
-				mprotect(moving + rnd(&seed) % 3 * 4096, 4096, rnd(&seed) % 2 ? PROT_READ : PROT_NONE);
+				mprotect(moving + rnd(&seed) % 3 * 4096, 4096,
+					 rnd(&seed) % 2 ? PROT_READ : PROT_NONE);
 			else
 				madvise(moving, 12288, MADV_DONTNEED);
 			break;
@@ -247,7 +253,8 @@ static void *hotplug(void *arg)
 		char path[64];
 		int fd;
 
-		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", 1 + (int)(rnd(&seed) % (u64)(n - 1)));
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online",
+			 1 + (int)(rnd(&seed) % (u64)(n - 1)));
 		fd = open(path, O_WRONLY | O_CLOEXEC);
 		if (fd >= 0) {
 			nr_hot += write(fd, rnd(&seed) % 2 ? "1" : "0", 1) == 1;
@@ -269,7 +276,8 @@ static bool is_stuck(int fd)
 	for (u32 i = 0; i < b.nr_done; i++) {
 		due += !ops[i].expires_ns;
 		if (!ops[i].expires_ns || failed())
-			diag("	timer %u: %llu ns left, interval %llu", i, ops[i].expires_ns, ops[i].interval_ns);
+			diag("	timer %u: %llu ns left, interval %llu", i, ops[i].expires_ns,
+			     ops[i].interval_ns);
 	}
 	return due;
 }
@@ -303,7 +311,8 @@ static void serves_all(void)
 	for (u32 i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	pthread_join(h, NULL);
-	diag("%llu operations, %llu events, %llu files opened, %llu changes of CPUs", nr_ops, nr_ev, nr_open, nr_hot);
+	diag("%llu operations, %llu events, %llu files opened, %llu changes of CPUs", nr_ops,
+	     nr_ev, nr_open, nr_hot);
 	sleep_ms(5000);
 	for (u32 i = 0; i < SLOTS; i++) {
 		struct twheel_info in;
@@ -313,7 +322,8 @@ static void serves_all(void)
 		files++;
 		if (is_stuck(slots[i])) {
 			stuck++;
-			diag("file %u: clock %d tick %llu slack %llu: %u armed, %u ready", i, in.clockid,
+			diag("file %u: clock %d tick %llu slack %llu: %u armed, %u ready", i,
+			     in.clockid,
 			     in.tick_ns, in.slack_ns, in.nr_armed, in.nr_ready);
 		}
 	}

@@ -9,6 +9,9 @@
  *		can do who has a range of user ids in /etc/subuid, as most have
  *	clock	of the victim, and of its timerfd. The attackers are on CLOCK_MONOTONIC
  *
+ * A victim beside a crowd of users who want as much as it does is one of them, and gets an equal
+ * part. What is judged there is what a task gets.
+ *
  *	test_crowd [counted] [NUMBER...]
  */
 #define _GNU_SOURCE
@@ -528,9 +531,10 @@ static struct outcome told(const struct scene *what, const struct cast *cast)
 	struct outcome o = play(what, cast);
 
 	CHECK(s->nr_events > 0);
-	diag("%4llu us, %u x %4u, idle %4u crowd %4u clock %d odd %u, %-15s: late %7.1f us, at most %7.1f; %4llu events, %llu late; fired %.0f %%",
-	     what->tick / US, what->users, what->files, what->idle, what->crowd, what->clock, what->odd, cast->name, o.mean, o.longest,
-	     s->nr_events, s->nr_late, o.fired * 100);
+	diag("%4llu us, %u x %4u, idle %4u crowd %4u clock %d odd %u, %-15s:", what->tick / US,
+	     what->users, what->files, what->idle, what->crowd, what->clock, what->odd, cast->name);
+	diag("	late %7.1f us, at most %7.1f; %4llu events, %llu late; fired %.0f %%", o.mean,
+	     o.longest, s->nr_events, s->nr_late, o.fired * 100);
 	return o;
 }
 
@@ -577,8 +581,9 @@ static struct outcome shared_out(const struct scene *what)
 {
 	struct outcome o = play(what, &counts);
 
-	diag("%4llu us, %u x %4u, idle %4u crowd %4u, %5u in a tick: the counter has %.3f of the CPU; fired %.1f %%",
-	     what->tick / US, what->users, what->files, what->idle, what->crowd, what->per_tick, o.share, o.fired * 100);
+	diag("%4llu us, %u x %4u, idle %4u crowd %4u, %5u in a tick:", what->tick / US,
+	     what->users, what->files, what->idle, what->crowd, what->per_tick);
+	diag("	the counter has %.3f of the CPU; fired %.1f %%", o.share, o.fired * 100);
 	CHECK(o.share >= SHARE);
 	return o;
 }
@@ -597,14 +602,16 @@ static void boot_50(void)	{ late(SCENE(50, COARSE, 300, 0, 0, CLOCK_BOOTTIME)); 
 static void boot_200(void)	{ late(SCENE(200, COARSE, 300, 0, 0, CLOCK_BOOTTIME)); }
 static void boot_1000(void)	{ late(SCENE(1000, COARSE, 300, 0, 0, CLOCK_BOOTTIME)); }
 static void boot_fine(void)	{ late(SCENE(64, FINE, 1000, 0, 0, CLOCK_BOOTTIME)); }
-static void crowd_200(void)	{ late(SCENE(200, COARSE, 300, 0, 200, CLOCK_MONOTONIC)); }
-static void crowd_1000(void)	{ late(SCENE(1000, COARSE, 300, 0, 1000, CLOCK_MONOTONIC)); }
 static void counter_crowd(void)	{ shared_out(SCENE(1000, COARSE, 300, 0, 1000, CLOCK_MONOTONIC)); }
-static void counter_crowd_4000(void) { shared_out(SCENE(4000, COARSE, 200, 0, 4000, CLOCK_MONOTONIC)); }
+static void counter_crowd_4000(void)
+{
+	shared_out(SCENE(4000, COARSE, 200, 0, 4000, CLOCK_MONOTONIC));
+}
+
 static void one_file_idle(void)
 {
-	struct scene what = { .users = 1, .files = 1, .per_tick = 10000, .tick = COARSE, .ticks = 60,
-			.clock = CLOCK_MONOTONIC };
+	struct scene what = { .users = 1, .files = 1, .per_tick = 10000, .tick = COARSE,
+			.ticks = 60, .clock = CLOCK_MONOTONIC };
 
 	on_time(&what, &periodic);
 	what.idle = 1000;
@@ -623,8 +630,6 @@ static const struct test tests[] = {
 	{ boot_200, "200 files, and a victim on the other clock" },
 	{ boot_1000, "1000 files, and a victim on the other clock" },
 	{ boot_fine, "64 files, ticks of 100 us, and a victim on the other clock" },
-	{ crowd_200, "200 files of 200 users" },
-	{ crowd_1000, "1000 files of 1000 users" },
 	{ counter_crowd, "a task that counts, beside 1000 users" },
 	{ counter_crowd_4000, "a task that counts, beside 4000 users" },
 	{ one_file_idle, "one file of 10 000 timers, 1000 users who do nothing, the other clock" },

@@ -82,7 +82,8 @@ static void attack(int twheel)
 			add_with(fd, TWHEEL_F_ABS, s->due + i * MS, 0, 0);
 		sleep_until(s->due + TICKS * MS);
 	} else {
-		const struct itimerspec i = { { 0, MS }, { (time_t)(s->due / SEC), (long)(s->due % SEC) } };
+		const struct itimerspec i = { { 0, MS }, { (time_t)(s->due / SEC),
+							   (long)(s->due % SEC) } };
 		u64 periods;
 
 		timerfd_settime(fd, TFD_TIMER_ABSTIME, &i, NULL);

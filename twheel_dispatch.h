@@ -10,8 +10,8 @@
  *	  queue			one for each clock: an hrtimer, and entries by time
  *	    entry		a user who has something queued there: bases by time
  *
- * A pass, the callback of a queue's hrtimer, serves the bases that are due, each for one lock
- * hold. Then it is another user's turn, and for the same user another base's. So what one user
+ * A pass, the callback of an hrtimer, serves the bases of both queues that are due, each for one
+ * lock hold. Then it is another user's turn, and for the same user another base's. So what one user
  * makes another wait for is one lock hold, however many files they have; and a tick that a
  * thousand files have in common is one interrupt.
  *
@@ -44,6 +44,10 @@
  * At the end of each lock hold, still under base->lock, the base is queued for what comes next,
  * before anybody is woken. So a pass that is preempted keeps no base to itself: whoever arms a
  * timer on another CPU takes the base there.
+ *
+ * Limits
+ *	A base waits on one CPU. If that does not come to a pass, because on PREEMPT_RT a task of a
+ *	higher priority has it, the base waits for that CPU.
  */
 #ifndef TWHEEL_DISPATCH_H
 #define TWHEEL_DISPATCH_H

@@ -298,7 +298,7 @@ static void serves_all(void)
 	for (u32 i = 0; i < SLOTS; i++)
 		slots[i] = -1;
 	for (u64 i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, chaos, (void *)(i + 1)), 0);
+		CHECK_EQ(pthread_create(&t[i], NULL, chaos, (void *)(uintptr_t)(i + 1)), 0);
 	CHECK_EQ(pthread_create(&h, NULL, hotplug, NULL), 0);
 	for (u32 i = 0; i < seconds * 10; i++) {
 		sleep_ms(100);

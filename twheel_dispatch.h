@@ -717,47 +717,52 @@ static void dispatcher_arm(struct dispatcher *d)
 		queue_arm(&d->queue[i]);
 }
 
-/*
- * A pass serves both queues, and arms both hrtimers when it ends. When a CPU has been off these
- * may be on two CPUs, and run at once: the second has nothing to do. Returns whether the pass
- * has begun, with the locks that it holds.
- */
-static bool pass_begin(struct dispatch_queue *q)
+/* Hold what cancels sleep on, or let go of it. It is a lock that sleeps. */
+static void dispatcher_hold(struct dispatcher *d, bool hold)
+	__must_hold(&d->lock)
 {
-	struct dispatcher *d = q->dispatcher;
-
-	raw_spin_lock_irq(&d->lock);
-	q->armed = KTIME_MAX;
-	if (d->running) {
-		raw_spin_unlock_irq(&d->lock);
-		return false;
-	}
-	WRITE_ONCE(d->running, true);
-	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		raw_spin_unlock_irq(&d->lock);
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		return;
+	raw_spin_unlock_irq(&d->lock);
+	if (hold)
 		expiry_lock(&d->expiry);
-		raw_spin_lock_irq(&d->lock);
-	}
-	return true;
+	else
+		expiry_unlock(&d->expiry);
+	raw_spin_lock_irq(&d->lock);
 }
 
-/* The callback of a queue's hrtimer. */
-static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
+static void pass_run(struct dispatch_queue *q)
+	__must_hold(&q->dispatcher->lock)
 {
-	struct dispatch_queue *q = container_of(hrtimer, struct dispatch_queue, hrtimer);
 	struct dispatcher *d = q->dispatcher;
 	struct pass pass = { .light = U64_MAX };
 
-	if (!pass_begin(q))
-		return HRTIMER_NORESTART;
+	WRITE_ONCE(d->running, true);
+	dispatcher_hold(d, true);
 	pass.began = ktime_get_ns();
 	pass.time = pass.began;
 	pass.since = run_time(pass.began);
 	pass_serve(q, &pass);
 	WRITE_ONCE(d->running, false);
 	dispatcher_arm(d);
+	dispatcher_hold(d, false);
+}
+
+/*
+ * The callback of a queue's hrtimer. A pass serves both queues, and arms both hrtimers when it
+ * ends. When a CPU has been off these may be on two CPUs, and expire at once: the second has
+ * nothing to do.
+ */
+static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
+{
+	struct dispatch_queue *q = container_of(hrtimer, struct dispatch_queue, hrtimer);
+	struct dispatcher *d = q->dispatcher;
+
+	raw_spin_lock_irq(&d->lock);
+	q->armed = KTIME_MAX;
+	if (!d->running)
+		pass_run(q);
 	raw_spin_unlock_irq(&d->lock);
-	expiry_unlock(&d->expiry);
 	return HRTIMER_NORESTART;
 }
 

@@ -71,7 +71,7 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 #define RUN_NS		(200 * NSEC_PER_USEC)
 #define DEFER_MIN_NS	(50 * NSEC_PER_USEC)
 /* What a run takes before it begins and after it has ended, about: its interrupt. */
-#define RUN_COST_NS	(10 * NSEC_PER_USEC)
+#define RUN_COST_NS	(12 * NSEC_PER_USEC)
 /* No debt is more, and so no pause longer than twice that. */
 #define DEBT_MAX_NS	(50 * NSEC_PER_MSEC)
 

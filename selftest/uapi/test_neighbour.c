@@ -27,7 +27,9 @@
  *		measure: on average and at worst the victim's event may not come later with
  *		twheel than with timerfd
  *
- * Two of the longest latenesses are judged otherwise. That of the preloaded victim is only told:
+ * The longest latenesses are judged beside one user; beside several, who may want more than
+ * half of the CPU together, the victim waits for its part. And two are judged otherwise. That of
+ * the preloaded victim is only told:
  * its own wheel moves up to 256 timers in a tick before one expires. And where the tick is
  * FINE it may be a pass of twheel's, PASS. There the longest of a thousand is one event that met
  * the kernel's own tick, for timerfd too, and a reader that runs already may be
@@ -517,7 +519,8 @@ static double late(const struct scene *what)
 	if (what->users) {
 		judge("preloaded", &one, &measure);
 		judge("periodic", &other, &measure);
-		CHECK(other.longest <= longest_allowed(what, measure.longest));
+		CHECK(what->users > 1 ||
+		      other.longest <= longest_allowed(what, measure.longest));
 	}
 	return one.fired < other.fired ? one.fired : other.fired;
 }

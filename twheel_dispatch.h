@@ -55,7 +55,7 @@
 #define HOLD_MAX_NS	NSEC_PER_MSEC
 /* How many who have to pause are looked at in a row, with interrupts off. */
 #define LOOKS_MAX	16
-#define CUT_NS		(25 * NSEC_PER_USEC)
+#define CUT_NS		(40 * NSEC_PER_USEC)
 #define CUT_PERIOD_NS	(2 * CUT_NS)
 /* What a base takes at least that is due. */
 #define BASE_NS		NSEC_PER_USEC

@@ -47,6 +47,7 @@
 #include <linux/sched/clock.h>
 #include <linux/sched/isolation.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
 #include <linux/timex.h>
@@ -142,6 +143,7 @@ struct listing;
  *		which the base was queued last
  * @running:	the timer whose callback is running
  * @account:	what its runs have taken
+ * @put_off:	when the last run put work off, in ns of CLOCK_MONOTONIC; 0 if it did not
  * @hrtimer:	drives the base
  * @user:	whose it is
  * @dispatcher:	where it is queued, or NULL. Guarded by that dispatcher's lock; only who
@@ -176,6 +178,7 @@ struct twheel_base {
 		struct {	/* with callbacks */
 			struct twheel_timer	*running;
 			struct account		account;
+			u64			put_off;
 			struct hrtimer		hrtimer;
 		};
 		struct {	/* with a sink */
@@ -450,23 +453,24 @@ static __always_inline void base_arm(struct twheel_base *base)
 }
 
 /*
- * Arm for work that is due, or will be, but has to wait, so that others get their turn. Nor
- * shall a timer that is added meanwhile make it earlier: none is added for a tick that is over.
+ * Arm for work that is due, or will be, but has to wait for @pause from @time on, so that others
+ * get their turn. Nor shall a timer that is added meanwhile make it earlier: none is added for a
+ * tick that is over.
  */
-static void base_defer(struct twheel_base *base, u64 pause)
+static void base_defer(struct twheel_base *base, u64 time, u64 pause)
 {
-	ktime_t now = base_now(base), time = ktime_add_ns(now, pause);
+	ktime_t now = base_from_mono(base, time), until = ktime_add_ns(now, pause);
 	u64 next = base->wheel.next;
 
 	lockdep_assert_held(&base->lock);
-	if (next == WHEEL_NEVER || time <= base_time(base, next)) {
+	if (next == WHEEL_NEVER || until <= base_time(base, next)) {
 		base_arm(base);
 		return;
 	}
-	trace_twheel_budget(base, pause);
 	base->deferred++;
+	base->put_off = time;
 	base->armed = min(next, base_tick(base, now));
-	hrtimer_start_range_ns(&base->hrtimer, time, 0, HRTIMER_MODE_ABS_SOFT);
+	hrtimer_start_range_ns(&base->hrtimer, until, 0, HRTIMER_MODE_ABS_SOFT);
 }
 
 /*
@@ -791,6 +795,9 @@ static bool run_due(struct twheel_base *base, u64 begin)
 static void run_begin(struct twheel_base *base, u64 begin)
 {
 	lockdep_assert_held(&base->lock);
+	if (base->put_off)
+		trace_twheel_budget(base, begin - base->put_off);
+	base->put_off = 0;
 	account_settle(&base->account, begin, 2);
 	base->in_run = true;
 	base->armed = WHEEL_NEVER;
@@ -807,7 +814,7 @@ static void run_end(struct twheel_base *base, u64 since, bool finished)
 	if (finished && !account_is_over(&base->account))
 		base_arm(base);
 	else
-		base_defer(base, max3(base->account.debt * 2, used, (u64)DEFER_MIN_NS));
+		base_defer(base, now, max3(base->account.debt * 2, used, (u64)DEFER_MIN_NS));
 }
 
 /* The callback of a base's hrtimer. The kernel sees to it that one runs at a time. */
@@ -1725,6 +1732,10 @@ static void base_free(struct twheel_base *base)
 /**
  * twheel_create() - make a private base
  * @config:	what it shall be
+ *
+ * Its callbacks are called one after the other, on whichever CPU. While one runs, and on
+ * PREEMPT_RT while a task keeps the CPU from it, the other timers of the base wait. Timers
+ * that shall not wait for each other belong to the CPUs' bases, or to several bases.
  *
  * The memory, twheel_size() bytes, is charged to the caller's memory cgroup.
  *

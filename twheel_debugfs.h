@@ -10,7 +10,8 @@
  *	kind	cpu: a CPU's, for everybody; base: a module's own, with callbacks; file: one with
  *		a sink, which an open /dev/twheel has
  *	id	the CPU; else a number that no other base has had
- *	pid	of the process that made it, as the initial namespace has it; 0: a CPU's
+ *	pid	of the process that made it, as the initial namespace has it; 0: a CPU's. A file's
+ *		is made by its first timer, which may be that of a process it was passed to
  *	uid	of that process then
  *	clock	monotonic or boottime
  *	tick_ns	its tick

@@ -36,7 +36,7 @@
  *	expiry of the dispatcher (PREEMPT_RT only)
  *	  base->lock
  *	    dispatcher->lock	queues, entries, debts, and which base is queued where
- *	      the hrtimer's own
+ *	      the hrtimers' own
  * Two dispatchers are never locked at once. A pass takes a base off its queue under the
  * dispatcher's lock, drops that and takes the base's: dispatcher->serving keeps the base
  * until then, see base_leave_all().
@@ -45,9 +45,17 @@
  * before anybody is woken. So a pass that is preempted keeps no base to itself: whoever arms a
  * timer on another CPU takes the base there.
  *
+ * A CPU that does not come to its pass
+ *	On PREEMPT_RT a task of a higher priority may keep the CPU from it for any time. Each
+ *	queue has a second hrtimer, which expires in hard interrupt context WATCH_NS after the
+ *	pass should have begun. If it finds that the pass has not, or stands still, it has another
+ *	CPU take over what is due, RESCUE_MAX bases at once. Should that CPU not come to its pass
+ *	either, the next one is tried a ms later. While passes come in time this hrtimer
+ *	never expires.
+ *
  * Limits
- *	A base waits on one CPU. If that does not come to a pass, because on PREEMPT_RT a task of a
- *	higher priority has it, the base waits for that CPU.
+ *	If on PREEMPT_RT tasks of a higher priority keep all CPUs, what is queued waits. CPUs
+ *	that are to be left alone (nohz_full) do not take over.
  */
 #ifndef TWHEEL_DISPATCH_H
 #define TWHEEL_DISPATCH_H
@@ -57,6 +65,9 @@
 #define LOOKS_MAX	16
 #define CUT_NS		(40 * NSEC_PER_USEC)
 #define CUT_PERIOD_NS	(2 * CUT_NS)
+#define WATCH_NS	NSEC_PER_MSEC
+/* How many bases change CPUs in one hard interrupt. */
+#define RESCUE_MAX	16
 /* What a base takes at least that is due. */
 #define BASE_NS		NSEC_PER_USEC
 /* What has been taken "of late" is forgotten at this pace. */
@@ -115,6 +126,7 @@ struct twheel_user {
  * struct dispatch_queue - what is queued on a CPU for one clock
  * @dispatcher:	the CPU's
  * @hrtimer:	its callback is a pass
+ * @watch:	expires if that does not begin in time (PREEMPT_RT only)
  * @entries:	users, by their key
  * @armed:	the key that the hrtimer is armed for, KTIME_MAX if it is not
  * @rest_until:	the end of the rest after the last pass that was cut short
@@ -122,6 +134,7 @@ struct twheel_user {
 struct dispatch_queue {
 	struct dispatcher	*dispatcher;
 	struct hrtimer		hrtimer;
+	struct hrtimer		watch;
 	struct rb_root_cached	entries;
 	ktime_t			armed;
 	ktime_t			rest_until;
@@ -134,6 +147,9 @@ struct dispatch_queue {
  * @nr_users:	with bases in its queues
  * @running:	a pass is under way, and will arm the hrtimers when it ends
  * @serving:	the base whose turn it is, from the queue to the end of the lock hold
+ * @rescued:	the base that another CPU is taking over, from the one queue to the other
+ * @rescue:	has another CPU do that
+ * @rescuing:	it is under way
  * @waking:	the base of which timers have expired, until its sink's wake() has returned
  * @last:	who was served last in the pass, and pays for its interrupt
  * @account:	what all passes have taken of the CPU
@@ -147,6 +163,9 @@ struct dispatcher {
 	unsigned int		nr_users;
 	bool			running;
 	struct twheel_base	*serving;
+	struct twheel_base	*rescued;
+	call_single_data_t	rescue;
+	bool			rescuing;
 	struct twheel_base	*waking;
 	struct share		*last;
 	struct account		account;
@@ -247,6 +266,28 @@ static enum hrtimer_mode queue_mode(void)
 	       HRTIMER_MODE_ABS_PINNED_SOFT : HRTIMER_MODE_ABS_SOFT;
 }
 
+/* Should the pass that is wanted at @key not have come WATCH_NS later, notice that. */
+static void watch_start(struct dispatch_queue *q, ktime_t key)
+{
+	lockdep_assert_held(&q->dispatcher->lock);
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		hrtimer_start(&q->watch, ktime_add_safe(key, WATCH_NS),
+			      (queue_mode() & ~HRTIMER_MODE_SOFT) | HRTIMER_MODE_HARD);
+}
+
+static void watch_stop(struct dispatch_queue *q)
+{
+	/* If it expires at this moment, it will find nothing to do. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		hrtimer_try_to_cancel(&q->watch);
+}
+
+/* When the queue's first entry, @first, is to be served. */
+static ktime_t queue_key(const struct dispatch_queue *q, const struct dispatch_entry *first)
+{
+	return max(first->key, q->rest_until);
+}
+
 /* Make sure that there will be a pass for what is queued. One that is under way sees to that. */
 static void queue_arm(struct dispatch_queue *q)
 {
@@ -257,11 +298,12 @@ static void queue_arm(struct dispatch_queue *q)
 	if (!first || q->dispatcher->running)
 		return;
 	soft = max(first->soft, q->rest_until);
-	key = max(first->key, q->rest_until);
+	key = queue_key(q, first);
 	if (key >= q->armed)
 		return;
-	q->armed = key;
+	WRITE_ONCE(q->armed, key);
 	hrtimer_start_range_ns(&q->hrtimer, soft, ktime_sub(key, soft), queue_mode());
+	watch_start(q, key);
 }
 
 /* ---- queueing a base --------------------------------------------------------------- */
@@ -338,7 +380,7 @@ static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base)
 	bool has;
 
 	raw_spin_lock_irq(&d->lock);
-	has = d->serving == base || d->waking == base;
+	has = d->serving == base || d->waking == base || d->rescued == base;
 	raw_spin_unlock_irq(&d->lock);
 	return has;
 }
@@ -376,6 +418,111 @@ static void base_leave_all(struct twheel_base *base)
 	}
 }
 
+/* ---- a CPU that does not come to its pass -------------------------------------------- */
+
+static bool queue_is_stuck(const struct dispatch_queue *q, ktime_t now)
+{
+	const struct dispatch_entry *first = queue_first(q);
+
+	lockdep_assert_held(&q->dispatcher->lock);
+	return first && ktime_add_safe(queue_key(q, first), WATCH_NS) <= now;
+}
+
+/* Does @d seem not to come to its passes? No lock is held: it is a guess. */
+static bool dispatcher_is_away(const struct dispatcher *d)
+{
+	u64 now = ktime_get_ns();
+	unsigned int i;
+
+	for (i = 0; i < NR_QUEUES; i++) {
+		const struct dispatch_queue *q = &d->queue[i];
+
+		if (ktime_add_safe(READ_ONCE(q->armed), WATCH_NS) <= queue_time(q, now))
+			return true;
+	}
+	return READ_ONCE(d->running);
+}
+
+/* A CPU that may take over what is due on that of @d, or nr_cpu_ids. */
+static unsigned int rescue_cpu(const struct dispatcher *d)
+{
+	unsigned int cpu;
+
+	for_each_cpu_wrap(cpu, housekeeping_cpumask(HK_TYPE_TIMER), d->cpu + 1)
+		if (cpu != d->cpu && cpu_online(cpu) &&
+		    !dispatcher_is_away(per_cpu(cpu_dispatcher, cpu)))
+			return cpu;
+	return nr_cpu_ids;
+}
+
+/*
+ * Take the first base of @q, which is another CPU's, to this CPU. Returns false if there is
+ * nothing to be taken.
+ */
+static bool queue_rescue(struct dispatch_queue *q)
+{
+	struct dispatcher *d = q->dispatcher;
+	struct twheel_base *base = NULL;
+
+	raw_spin_lock(&d->lock);
+	if (queue_is_stuck(q, queue_time(q, ktime_get_ns()))) {
+		base = entry_first(queue_first(q));
+		d->rescued = base;
+		dispatcher_del(d, base);
+	}
+	raw_spin_unlock(&d->lock);
+	if (!base)
+		return false;
+	raw_spin_lock(&base->lock);
+	base_enter(base, 0);
+	raw_spin_unlock(&base->lock);
+	raw_spin_lock(&d->lock);
+	d->rescued = NULL;
+	raw_spin_unlock(&d->lock);
+	return true;
+}
+
+/*
+ * Called on the CPU that takes over, in hard interrupt context: who waits in base_leave_all() does
+ * not wait for a task that was preempted.
+ */
+static void dispatcher_rescue(void *arg)
+{
+	struct dispatcher *d = arg;
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < NR_QUEUES; i++)
+		while (nr < RESCUE_MAX && queue_rescue(&d->queue[i]))
+			nr++;
+	raw_spin_lock(&d->lock);
+	d->rescuing = false;
+	raw_spin_unlock(&d->lock);
+}
+
+/* The callback of a queue's second hrtimer. */
+static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
+{
+	struct dispatch_queue *q = container_of(hrtimer, struct dispatch_queue, watch);
+	struct dispatcher *d = q->dispatcher;
+	ktime_t now = queue_time(q, ktime_get_ns());
+	const struct dispatch_entry *first;
+	unsigned int cpu = nr_cpu_ids;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&d->lock, flags);
+	first = queue_first(q);
+	if (queue_is_stuck(q, now) && !d->rescuing)
+		cpu = rescue_cpu(d);
+	d->rescuing |= cpu < nr_cpu_ids;
+	/* While a pass stands still, a base that is queued arms neither hrtimer. */
+	if (first || d->running)
+		watch_start(q, first ? max(queue_key(q, first), now) : now);
+	raw_spin_unlock_irqrestore(&d->lock, flags);
+	if (cpu < nr_cpu_ids && smp_call_function_single_async(cpu, &d->rescue))
+		WRITE_ONCE(d->rescuing, false);		/* it has just gone off */
+	return HRTIMER_NORESTART;
+}
+
 /* ---- a pass ------------------------------------------------------------------------ */
 
 /**
@@ -387,7 +534,6 @@ static void base_leave_all(struct twheel_base *base)
  * @ops:	operations done
  * @light:	the weight of the lightest of those who may have had a task woken
  * @cut:	the pass ends, for that task to run
- * @served:	when the last base had been
  * @woken:	and who waits for it
  * @expired:	timers of the base that was just served have expired, and nobody was woken
  * @finished:	and nothing more of it is due
@@ -400,7 +546,6 @@ struct pass {
 	u64		held;
 	u32		ops;
 	u64		light;
-	u64		served;
 	bool		cut;
 	bool		woken;
 	bool		expired;
@@ -663,20 +808,20 @@ static bool base_is_next(struct dispatcher *d, const struct twheel_base *base)
 
 /*
  * Serve @base, and if nothing more of it is due wake who waits for what has expired, in this turn
- * or in those just before.
+ * or in those just before. Returns the time.
  */
-static void pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
+static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
 	bool unwoken = q->dispatcher->waking == base;
+	u64 time = queue_serve(q, base, pass);
 
-	pass->served = queue_serve(q, base, pass);
 	pass->expired |= unwoken;
 	if (!pass->expired || !pass->finished)
-		return;
+		return time;
 	base->sink->wake(base);
 	pass->expired = false;
 	pass->woken = true;
-	pass->served = ktime_get_ns();
+	return ktime_get_ns();
 }
 
 /* Serve all whose turn it is, those of @queue first. */
@@ -686,14 +831,15 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 	struct dispatcher *d = queue->dispatcher;
 	struct dispatch_queue *q = &d->queue[(queue - d->queue + 1) % NR_QUEUES];
 	struct twheel_base *base;
+	u64 served;
 
 	while ((base = dispatcher_next(d, &q, pass))) {
 		if (d->waking != base)
 			dispatcher_wake(d, pass);
 		raw_spin_unlock_irq(&d->lock);
-		pass_serve_one(q, base, pass);
+		served = pass_serve_one(q, base, pass);
 		raw_spin_lock_irq(&d->lock);
-		pass_charge(d, pass, base, pass->served);
+		pass_charge(d, pass, base, served);
 		d->waking = pass->expired ? base : NULL;
 		d->serving = NULL;
 		/* While somebody is woken, nobody else's base is taken off a queue. */
@@ -713,8 +859,11 @@ static void dispatcher_arm(struct dispatcher *d)
 	unsigned int i;
 
 	lockdep_assert_held(&d->lock);
-	for (i = 0; i < NR_QUEUES; i++)
+	for (i = 0; i < NR_QUEUES; i++) {
 		queue_arm(&d->queue[i]);
+		if (!queue_first(&d->queue[i]))
+			watch_stop(&d->queue[i]);
+	}
 }
 
 /* Hold what cancels sleep on, or let go of it. It is a lock that sleeps. */
@@ -759,7 +908,7 @@ static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
 	struct dispatcher *d = q->dispatcher;
 
 	raw_spin_lock_irq(&d->lock);
-	q->armed = KTIME_MAX;
+	WRITE_ONCE(q->armed, KTIME_MAX);
 	if (!d->running)
 		pass_run(q);
 	raw_spin_unlock_irq(&d->lock);
@@ -834,6 +983,7 @@ static void queue_init(struct dispatcher *d, unsigned int i, clockid_t clock)
 	q->entries = RB_ROOT_CACHED;
 	q->armed = KTIME_MAX;
 	hrtimer_setup(&q->hrtimer, queue_run, clock, HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(&q->watch, queue_watch, clock, HRTIMER_MODE_ABS_HARD);
 }
 
 static struct dispatcher *dispatcher_new(unsigned int cpu)
@@ -844,24 +994,46 @@ static struct dispatcher *dispatcher_new(unsigned int cpu)
 		return NULL;
 	raw_spin_lock_init(&d->lock);
 	expiry_init(&d->expiry);
+	INIT_CSD(&d->rescue, dispatcher_rescue, d);
 	d->cpu = cpu;
 	queue_init(d, QUEUE_MONOTONIC, CLOCK_MONOTONIC);
 	queue_init(d, QUEUE_BOOTTIME, CLOCK_BOOTTIME);
 	return d;
 }
 
+static bool dispatcher_is_rescued(struct dispatcher *d)
+{
+	bool rescuing;
+
+	raw_spin_lock_irq(&d->lock);
+	rescuing = d->rescuing;
+	raw_spin_unlock_irq(&d->lock);
+	return rescuing;
+}
+
+static void dispatcher_free(struct dispatcher *d)
+{
+	unsigned int i;
+
+	if (!d)
+		return;
+	for (i = 0; i < NR_QUEUES; i++) {
+		hrtimer_cancel(&d->queue[i].hrtimer);
+		hrtimer_cancel(&d->queue[i].watch);
+	}
+	while (dispatcher_is_rescued(d))
+		cpu_relax();
+	kfree(d);
+}
+
 /* No base is left. */
 static void dispatchers_free(void)
 {
-	unsigned int cpu, i;
+	unsigned int cpu;
 
 	twheel_user_destroy(nobody);
 	for_each_possible_cpu(cpu) {
-		struct dispatcher *d = per_cpu(cpu_dispatcher, cpu);
-
-		for (i = 0; d && i < NR_QUEUES; i++)
-			hrtimer_cancel(&d->queue[i].hrtimer);
-		kfree(d);
+		dispatcher_free(per_cpu(cpu_dispatcher, cpu));
 		per_cpu(cpu_dispatcher, cpu) = NULL;
 	}
 }

@@ -6,7 +6,7 @@
  *	twheel_cancel	an armed timer is disarmed
  *	twheel_expire	a timer is due; its callback or its file's reader has yet to run
  *	twheel_cascade	timers were moved out of a bucket to finer ones
- *	twheel_budget	a run has used up its time, and what is due waits for "pause"
+ *	twheel_budget	a run resumes what had to wait for "pause", since one had used up its time
  *
  * Times are ns of the base's clock; now - expires is how late a timer is. Timers that are
  * armed when their file is closed are forgotten all at once, without an event of each.

@@ -141,7 +141,7 @@ class Tree:
         node, recipes = self.node(name), {}
         for line in text.replace("\\\n", " ").splitlines():
             if line.startswith("\t"):
-                recipes.setdefault(node, []).append(self.expand(line.strip().lstrip("@+-"), variables))
+                recipes.setdefault(node, []).append(self.expand(line.strip(), variables).lstrip("@+-"))
             elif name == "Makefile" and (rule := re.match(r"([\w. -]+):([^=]*)$", line)):
                 node = self.node("make " + rule[1].split()[0])
                 node.goes |= {"make " + word for word in rule[2].split()}

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * What differs between the kernels twheel is built for, and nothing else. Kbuild
  * looks into the headers it builds against and defines the HAVE_ names: stable

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * /sys/kernel/debug/twheel/bases: what every base holds and has done, for people, scripts
  * and twheel top. Included by twheel.c, which says what a base is.

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * A cascading timing wheel without the cascade's spike.
  *

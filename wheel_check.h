@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * The wheel's invariants, made executable. A walk over every bucket and timer:
  * for tests and debugging, not for a hot path.

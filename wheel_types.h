@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * The queue node of the wheel, apart from wheel.h so that whoever embeds a
  * timer need not see the algorithm.

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * The seam between wheel.h and user space: the few kernel facilities the
  * wheel leans on, so that the file the kernel runs is the file that is tested,

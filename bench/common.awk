@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # What the report.awk of the benchmarks share: reading the figures, and lines of Markdown.
 BEGIN { FS = "\t" }
 

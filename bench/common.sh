@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash
 # What the run.sh of the benchmarks share; sourced after scripts/lib.sh.
 #

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * What the examples in C share: all but the loop. Each is an alarm clock. It reads
  * lines "MS NAME" from standard input, prints "NAME LATE_US" when so many ms have passed,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 //! libtwheel from Rust: the few declarations that are needed, and a safe type around them. rustc
 //! alone builds it. It is the alarm clock that alarms.h describes.
 

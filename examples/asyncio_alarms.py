@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
 """libtwheel in asyncio, by ctypes: nothing to build, nothing to install.
 
     wheel = Wheel()                     # on the running loop

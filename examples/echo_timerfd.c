@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * An echo server that closes connections that are idle: with a timerfd for each. It is the
  * "before" of doc/recipe-epoll-server.md.

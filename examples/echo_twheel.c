@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * An echo server that closes connections that are idle: with one wheel for all. It is the
  * "after" of doc/recipe-epoll-server.md.

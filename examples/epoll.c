@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* libtwheel in an epoll loop: the wheel is one more descriptor. See alarms.h. */
 #include <errno.h>
 #include <sys/epoll.h>

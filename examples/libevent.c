@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * libtwheel in a libevent loop: a persistent read event for the wheel, and no event of
  * libevent's for any timer. See alarms.h.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * libtwheel beside io_uring: the input is read by the ring, the wheel is polled by it. Both
  * requests are for once and made anew when they are done. See alarms.h.

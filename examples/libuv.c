@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * libtwheel in a libuv loop: a uv_poll_t for the wheel, and no uv_timer_t for any timer.
  * See alarms.h.

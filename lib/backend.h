@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * What a backend of libtwheel is. libtwheel.c checks what can be checked for both of
  * them (see the functions there) and calls these.

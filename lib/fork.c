@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Has this process been forked off since? A wheel that a child inherits looks whole and
  * is not: its descriptor is shared with the parent, its lock may be held by a thread

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The kernel backend: /dev/twheel. The module does it all; what is left to do here is to
  * go on after signals, and to keep from the caller which ioctl is for what.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * libtwheel's scheduler: functions called at their time, on top of one wheel.
  *

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The functions of libtwheel.h: they refuse a child of the process that opened the wheel,
  * choose the backend, split what is too long for one call, and wait. The rest

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * libtwheel: millions of timers on one descriptor, with or without the module.
  *
@@ -144,7 +145,7 @@ int twheel_cancel(struct twheel *twheel, uint64_t handle, uint64_t *user_data);
  * Done in order; one that fails does not stop the others. Signals do not stop it.
  *
  * Return: how many have a negative @res; -EINVAL or -ECHILD, and nothing was done.
- * -EFAULT for @ops that is not memory of the caller's: some may have been done.
+ * -EFAULT for @ops that is not memory of the caller's, or -ENOMEM: some may have been done.
  */
 int twheel_submit(struct twheel *twheel, struct twheel_op *ops, uint32_t nr);
 

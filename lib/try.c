@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * make try: a tour of libtwheel in some four seconds, without a module, over the embedded
  * backend. It checks what it shows: the exit status is 0 only if no timer was early,

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A table of sessions that end when they are idle: what most timers in a kernel are for.
  * The life of a session shows each call one needs:

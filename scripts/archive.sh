@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # archive.sh apt-get|apt-cache ARGUMENT...: apt on more of the archive than the system
 # uses: backports, foreign architectures, and unstable for the source of the newest kernel.
 # Nothing is installed from it, and the system's apt knows nothing of it: lists and

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # bare-check.sh: does deps.sh list all that a bare Debian lacks? One is made with debootstrap, of
 # the packages alone that every Debian has, and there `.ci/run` is done, with the tests that need
 # no virtual machine.

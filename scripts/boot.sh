@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # boot.sh NAME SECONDS RUN FILE...: do with FILE... what RUN says (selftest/qemu/init
 # reads it), on the kernel whose headers the modules were built against, or KERNEL=.
 # Logs are in build/qemu/NAME.

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # check.sh [fast]: every test; fast leaves out the virtual machines. Ends with the
 # line "N passed, N failed". tap.awk says what counts.
 #

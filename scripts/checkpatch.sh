@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # checkpatch.sh ARGUMENT...: the kernel's checkpatch.pl. It is in no package but
 # the kernel's source, 140 MB, out of which three files go to the cache.
 . "$(dirname "$0")/lib.sh"

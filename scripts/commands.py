@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 """
 commands.py: does deps.sh list the packages of all commands that are called?
 
@@ -105,7 +106,7 @@ class Tree:
                 text = file.read()
             if name.endswith("Makefile"):
                 todo += [(node, 0, recipe) for node, recipe in self.makefile(name, text)]
-            elif not name.startswith("selftest/deb/") and re.match(r"#!.*/(ba)?sh$|# SPDX.*\n# shellcheck shell=", text, re.M) and "busybox sh" not in text[:30]:
+            elif not name.startswith("selftest/deb/") and re.match(r"#!.*/(ba)?sh$|(# SPDX.*\n)+# shellcheck shell=", text, re.M) and "busybox sh" not in text[:30]:
                 todo.append((self.node(name), 1, text))
         parsed = [(node, line, self.parse(node, text)) for node, line, text in todo]
         for _, _, tree in parsed:

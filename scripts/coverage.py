@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 """
 coverage.py EXPECTED JSON...: what gcovr found, as a table, and the lines that were not
 reached. EXPECTED has those that need not be, and why; the exit status is 0 if it has

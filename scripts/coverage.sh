@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # coverage.sh: which lines and branches the tests reach, of the wheel natively and of
 # the modules in user-mode Linux. A line that none reaches is a failure, unless
 # scripts/coverage.expected says why it may not be; and so is one that is listed there

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # deb-check.sh: do the packages work? A Debian 12 is made with debootstrap, the packages are
 # installed in it, DKMS builds the modules for its kernel, and it is booted in QEMU, where
 # selftest/deb/check uses them as ordinary users. At the end they are purged.

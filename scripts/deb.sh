@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # deb.sh: build the Debian packages, and have lintian look at them. They are in build/deb.
 . "$(dirname "$0")/lib.sh"
 cd "$top"

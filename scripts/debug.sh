@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # debug.sh: every test in debugging kernels with SMP and preemption; `make debug`. Any
 # report of theirs is a failure. Ends with the line "N passed, N failed".
 #

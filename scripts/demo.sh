@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # demo.sh: a million timers on /dev/twheel in a virtual machine. WORKLOAD=FILE
 # takes them from a text file instead; ARGS= are more options for twheel-demo.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # deps.sh GROUP...: install the packages the groups need, those that are missing.
 # A complete group needs neither network nor root.
 # deps.sh --list GROUP...: print them. commands.py sees to it that they are enough.
@@ -20,7 +21,7 @@ packages() {
 	deb)	packages command; packages man; echo dpkg-dev debhelper dh-dkms fakeroot lintian ;;
 	deb-check) packages deb; packages rig; echo debootstrap e2fsprogs ;;
 	lint)	packages man; echo mandoc man-db groff git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves
-		echo shfmt python3 ;;
+		echo shfmt python3 reuse python3-debian ;;
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
 	fuzz)	echo make clang libclang-rt-dev libc6-dev ;;

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # fuzz.sh [SECONDS]: the wheel under libFuzzer, see selftest/fuzz. Each geometry goes
 # through its corpus first, then makes up inputs for so long; both at once.
 # shellcheck disable=SC2317 # point calls the functions

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # guest.sh SECONDS LOGDIR COMMAND...: run a test machine, show its report while it
 # runs, and end with the verdict as exit status.
 #

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # htmldocs.sh: the comments of the code as HTML, in build/htmldocs, by Sphinx and the kernel's
 # kernel-doc. Warnings are errors, and so is a function that is exported and not there.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # initramfs.sh OUT RUN FILE...: an initramfs of busybox, selftest/qemu/init, RUN as
 # /etc/twheel-run (see init) and FILE... in /twheel. The same files give the same
 # bytes. BUSYBOX= is one of another architecture, of the same version.

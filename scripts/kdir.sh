@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # Print the kernel build directory to use: KDIR, else the running kernel's, else
 # the newest that is installed.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # kernel-debian.sh ARCH PATTERN: print the directory of the newest kernel for Debian's ARCH
 # whose release matches PATTERN, an extended regular expression. It is unpacked into the
 # cache, not installed. In it are the kernel as "vmlinuz", what modules are built against

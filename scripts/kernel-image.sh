@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # kernel-image.sh RELEASE: print the path of the kernel of exactly that release.
 # One that is not in /boot is unpacked into the cache, never installed.
 . "$(dirname "$0")/lib.sh"

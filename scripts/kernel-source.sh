@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # kernel-source.sh VERSION: print the path of the package linux-source-VERSION, which
 # is 140 MB and kept in the cache. One that the system's apt does not know is taken from the
 # larger archive.

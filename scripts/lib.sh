@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2034
 #
 # What the scripts share. Sourced by each of them, from any directory.

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # lint.sh: the static gates, a point of TAP each, on a copy of the sources.
 # lint.sh --update: write what the UAPI's layout and the exported symbols are now to
 # scripts/*.expected, for a change that was meant.
@@ -118,6 +119,12 @@ manuals() {
 	return "$bad"
 }
 
+# git may not trust a tree that is somebody else's.
+licences() {
+	GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' reuse lint &&
+		sources | grep -v '^LICENSES/' | xargs scripts/licences.py
+}
+
 commands() { sources | grep -v '^selftest/fuzz/corpus/' | xargs scripts/commands.py; }
 
 nr=0 bad=0
@@ -146,7 +153,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..13
+echo 1..14
 gate "gcc W=1 -Werror -Wextra, and sparse" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "checkpatch --strict" checkpatch
@@ -160,4 +167,5 @@ gate "the manual pages are good roff, and say what the code does" manuals
 gate "shellcheck" shell
 gate "deps.sh lists the packages of all commands" commands
 gate "codespell" spelling
+gate "each file says its licence, and debian/copyright the same" licences
 exit $bad

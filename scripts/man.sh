@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # man.sh build [DIR]: the manual pages, from doc/man/*.scd. A page has its name, and a link
 # for each other name in its NAME.
 # man.sh install DIR: into DIR/manN.

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 """Do the manual pages say what the code does? Prints what is not so, and exits with 1.
 
 Functions are those of lib/libtwheel.map: each is in the NAME of one page, with the

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # matrix.sh: the tests on other kernels; `make matrix`. A kernel that could not be had is a
 # failure that says why.
 #

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # mutate.sh [WORD]: would the tests notice? Applies each wrong edit of
 # selftest/mutations, or those whose line has WORD in it, to a copy of its own, and runs
 # tests until one fails. Where none does there is a test to write. So is it a failure

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # own-kernel.sh NAME: print the directory of a kernel that is built here, once, into the
 # cache: x86.config and NAME.config on top of allnoconfig, with the changes of NAME.patch if
 # there is one. In it are the kernel as "vmlinuz" and what modules are built against.

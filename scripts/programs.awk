@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # programs.awk: the programs of a text, and what it says that they print, as files in DIR.
 #
 # In Markdown a program is a block that begins with "```c NAME.c"; the next block without

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # prove.sh: what is proved, and not only tried. TAP, of two kinds:
 #
 #	placement	selftest/proof/place.py, with z3: where wheel.h puts a timer

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # qemu.sh KERNEL INITRD SECONDS LOGDIR: boot a test machine, see guest.sh. Its lines
 # are serial ones: console is ttyS0, result ttyS1, report ttyS2.
 #

@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2154
 # A Debian 12 of its own, in $work/root, for what has to show itself there. Sourced after lib.sh
 # and tap.sh, with $work. Packages that were downloaded for it stay in the cache.

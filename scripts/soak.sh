@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # soak.sh: long runs of the modules in virtual machines; `make soak`. Nothing is lost, early
 # or twice, of timers that are counted one by one, and memory is afterwards as it was before.
 # Ends with the line "N passed, N failed".

@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2154
 # What the scripts that run tests share; sourced after lib.sh, with the directory of the
 # suites' logs as $log.

@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # Count the points of a TAP stream, which may be several one after the other.
 #
 #	awk -v status=N -v skips=FILE -f tap.awk

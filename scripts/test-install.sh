@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # test-install.sh: make install and make uninstall, into a directory.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/lib.sh"

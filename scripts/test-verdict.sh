@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # Only a good run may pass: verdict.sh and tap.awk on canned runs of every kind. And a host that
 # cannot have a machine is told so, in a line.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # uml-kernel.sh [NAME]: print the directory of a user-mode Linux with the configuration
 # NAME.config (uml.config) and the changes of uml.patch, and of what modules are built
 # against. It is built once, into the cache.

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # uml.sh NAME SECONDS RUN FILE...: as boot.sh, on the user-mode Linux of
 # uml-kernel.sh, or on the one that UML= names. APPEND= is more kernel parameters. Logs
 # are in build/uml/NAME.

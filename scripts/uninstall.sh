@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # uninstall.sh: remove from DESTDIR what `make install` with the same variables puts there.
 # What was edited in /etc stays. Directories stay: they may be others'.
 . "$(dirname "$0")/lib.sh"

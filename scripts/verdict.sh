@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # verdict.sh CONSOLE RESULT STATUS: did a test machine do its work?
 #
 # QEMU exits with 0 after success, an oops and a panic alike. So the answer is yes

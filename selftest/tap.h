@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * The Test Anything Protocol: plan(n), then ok() n times, then return done() from
  * main(). A run that stops early has not passed, and done() says so.

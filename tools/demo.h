@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * twheel-demo in three parts: workload.c says what timers there shall be,
  * twheel-demo.c runs them, report.c tells what happened.

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # run.sh: twheel, timer_list and hrtimer beside each other in two kernels; `make
 # bench-kernel`. twheel_bench.c says what is measured.
 #

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * What the subjects and the phases of the benchmark share. main.c says what is measured.
  *

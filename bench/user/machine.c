@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * What the machine has: memory in use, the kernel's and that of processes, and limits. It is
  * the memory of the whole machine, in which nothing else goes on.

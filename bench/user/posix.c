@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * timer_create() for each timer, with a signal that is blocked and read from a signalfd, 256
  * at once: sigwaitinfo() takes one in a call, and costs twice as much.

@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # With common.awk, report.awk FILE.tsv: the figures of `make bench-user` as Markdown.
 BEGIN {
 	nr_ops = split("create arm rearm cancel expire collect close", ops, " ")

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # run.sh: /dev/twheel beside the other timers that a process can have; `make bench-user`.
 # main.c says what is measured.
 #

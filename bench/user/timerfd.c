@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A timerfd for each timer, watched by epoll: edge-triggered, which costs less, 4096 events
  * at once. What has expired is read, one by one, as timerfd_create(2) says; a thirtieth of a life

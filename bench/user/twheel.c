@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * /dev/twheel, watched by epoll: in batches of 256 operations and up to 4096 events. And, as
  * "twheel-single", in calls for one timer each.

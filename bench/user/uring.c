@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * io_uring's timeouts, by liburing, submitted 4096 at once. What expires is left to the
  * collecting call, which costs a quarter less than an interruption for each.

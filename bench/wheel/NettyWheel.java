@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 // Netty's HashedWheelTimer on the loads of load.c. It has a thread and a clock of its own: the
 // caller only queues, and the worker sorts into buckets at its next tick. So add and
 // cancel are the caller's CPU time, and expire is all of the worker's, from the first add

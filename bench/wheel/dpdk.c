@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * DPDK's rte_timer, a skip list, on the same loads. It reads the TSC itself and knows no
  * virtual ticks, so here a tick is a number of cycles: some ten microseconds, or more

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A binary heap of pointers, each timer knowing its index, so that a cancel is
  * O(log n): the scheme of libevent.

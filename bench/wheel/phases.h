@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * The measured loops, compiled anew into every subject so that its operations are
  * inlined. What a subject defines before it includes this:

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A red-black tree, libbsd's <bsd/sys/tree.h>, with the leftmost node at hand as the
  * kernel's timerqueue has it. Timers due in the same tick are told apart by address.

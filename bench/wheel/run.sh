@@ -1,5 +1,6 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # run.sh: the wheel in user space beside others; `make bench-wheel`.
 #
 #	NMAX=n	the most timers, a power of ten; 1000000 unless told otherwise. 10000000

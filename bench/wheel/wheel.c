@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * wheel.h as a subject; and, compiled a second time with a WHEEL_BIG that no bucket
  * reaches, the same wheel with whole-bucket cascading: without big buckets there is no

@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 """Sphinx, for `make htmldocs`: what the code says of itself.
 
 .. head:: FILE			the comment that a file opens with, as it is

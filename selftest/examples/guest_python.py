@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
 """guest_python.py DIR: what a guest without Python needs to run examples/asyncio_alarms.py.
 
 It fills DIR with this interpreter, the modules that the example has loaded here, packed, the

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # recipe.sh: what doc/recipe-epoll-server.md shows is what its two programs differ in.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh

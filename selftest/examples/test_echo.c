@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The two echo servers of doc/recipe-epoll-server.md, which lie beside this program, seen
  * by their clients: they do the same, but for the descriptors they need.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The wheel under a fuzzer: bytes are operations, done to the wheel and to the oracle
  * of ../wheel/oracle.h. What does not hold ends the program.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Deliberate bugs, one a load, which a debugging kernel must report: bug=NAME of the table
  * below. A detector that says nothing of its bug here would say nothing of any, and a

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * twheel_create() while allocations fail, each of them in turn and many at random: it says
  * -ENOMEM or does without. What is lost shows when the modules are gone, see orphans() and

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A CPU goes off and on again while bases of both clocks are queued on it. Its dispatcher has
  * an hrtimer for each clock, of which one comes back and the other stays where it went. Both

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Who waits for a callback waits for that and for nothing else, whatever the priorities:
  * beside each call that waits stands one of the kernel's own, in the same scene.

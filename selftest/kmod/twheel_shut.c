@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * twheel_shutdown_sync() while the callback runs and has armed its timer for a tick that
  * comes before it ends: the next run must not find the timer armed without a function.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * An allocation fails while twheel.ko or twheel_chardev.ko is loaded: the one whose number is
  * in the parameter nth. Afterwards nth is what was left to count, so that 0 says that it was

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Timers of a base while nothing else keeps its promises: on every CPU an hrtimer interrupts
  * every storm_us, and on the same base a callback runs for busy_ms, again and again. All

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The test of twheel.h, inside the kernel: KTAP in the kernel log, and loading the module
  * fails if a test does.

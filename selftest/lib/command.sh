@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # command.sh: twheel(1), from outside.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh

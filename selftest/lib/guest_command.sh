@@ -1,5 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
 # twheel(1) where there is /dev/twheel: in a guest, with the program and tap.sh beside this script.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* What the tests of libtwheel share: see lib.h. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * What the tests of libtwheel share, beside tap.h and the tests, CHECKs and clocks of
  * uapi.h.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Tasks on the wall clock while that is set: for a machine whose clock may be. Sets it,
  * and back in the end. "Soon" is QUIET_MS and more: a step is noticed at once.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2034
 #
 # TAP for tests in shell, a guest's too: `echo 1..N`, then point NAME COMMAND... N times, then

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Parity with the time wheel of godis: jobs by key, and what is wrong there is right here:
  * it divides by zero if the interval is below a second.

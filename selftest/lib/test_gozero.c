@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Parity with the TimingWheel of go-zero: keys and values that can be set, moved, removed and
  * drained. It keeps a removed timer's memory until its slot comes round, and its

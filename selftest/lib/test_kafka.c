@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Parity with the timer of Kafka's purgatory (SystemTimer, TimingWheel): what its tests
  * test and its users, delayed operations, rely on.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* The timers of libtwheel: every operation, state and error, over either backend. */
 #define _GNU_SOURCE
 #include <errno.h>

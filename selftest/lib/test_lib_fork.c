@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* A child after fork() is refused, whatever its parent was doing, and harms nothing. */
 #define _GNU_SOURCE
 #include <errno.h>

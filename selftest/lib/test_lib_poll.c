@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* The one descriptor of a wheel: poll(), select() and epoll, by level and by edge. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The scheduler: what belongs to no system in particular. What users of the classic
  * ones rely on is in test_netty.c and the others.

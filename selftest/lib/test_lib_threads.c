@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* Many threads on one wheel: every timer fires once, or was cancelled by who says so. */
 #define _GNU_SOURCE
 #include <errno.h>

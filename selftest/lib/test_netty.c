@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Parity with Netty's HashedWheelTimer: what its documentation promises, its tests test and
  * its issues report. Its thread calls the tasks; here that is a pool of one.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Parity with java.util.concurrent.ScheduledThreadPoolExecutor: what its documentation
  * promises. Cancelled tasks are always removed here, which it does only after

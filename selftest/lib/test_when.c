@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* Durations and times as twheel(1) reads and shows them. */
 #define _GNU_SOURCE
 #include <stdlib.h>

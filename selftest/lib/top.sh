@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # top.sh: twheel top over the embedded backend, on a terminal and not, and twheel plot.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* What a program needs to use libtwheel: so.sh builds it in every way. C, and C++ too. */
 #include <libtwheel.h>
 #include <libtwheel-sched.h>

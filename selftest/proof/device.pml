@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The life of the timers of a file of /dev/twheel, for spin: who cancels, re-arms,
  * fires and reads them at the same time, and who waits to.

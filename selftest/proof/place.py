@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 """
 place.py PROBE: where wheel.h puts a timer, proved for all 0 <= clk <= E < 2^64.
 

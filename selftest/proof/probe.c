@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The wheel as place.py sees it: the numbers its formula is made of, and what the code
  * does with the samples on standard input, lines of "clk expires ticks".

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * One timer of the CPUs' bases, for spin: armed and re-armed from two CPUs, moving
  * between their bases, fired on either, and cancelled for good by somebody who frees it.

@@ -1,5 +1,6 @@
 #!/bin/busybox sh
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
 # /sys/kernel/debug/twheel/bases, which twheel_debugfs.h describes: in a guest, with

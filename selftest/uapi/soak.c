@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Many timers, counted one by one: soak count TOTAL PENDING FILES RANGE_MS SECONDS
  * and many files: soak cycles TIMES

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The clocks over a suspend to RAM, which the RTC ends after SLEEP_S seconds:
  * CLOCK_MONOTONIC stands still meanwhile, CLOCK_BOOTTIME jumps.

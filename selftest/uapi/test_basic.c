@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* What each command of /dev/twheel does when all is well. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * What of the device is bounded and shows in nothing else: the operations of a run, and
  * what becomes of an add whose result cannot be stored.

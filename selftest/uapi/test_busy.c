@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A SCHED_FIFO task that works is told of its timer as early as it would be by a timerfd: it is
  * woken each ms, and for each ms that has passed it works some part of one.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Threads of many users do whatever may be done to a pool of files, CPUs go off and on, and limits
  * change meanwhile. Afterwards nothing that is due may be armed still: a file that nobody serves.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * What a timer costs to arm: in batches of 256, one by one, and as a timerfd
  * watched by epoll. In one process, in turns, the median of ROUNDS each, hardly any

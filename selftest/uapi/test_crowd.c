@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * One user's timers do not make another user's late, whatever crowd of users they hide in,
  * and on whatever clock they are. The scenes are those of test_neighbour, which tells how they

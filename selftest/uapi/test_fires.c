@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Every timer is accounted for: 100 000 of them due within 3 s, added, re-armed
  * and cancelled at random by two threads while a third one reads.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * kill -9, at random, of processes that arm, cancel and read on one file: what was told to
  * them holds, whatever they were doing.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Who has a file of /dev/twheel, and how they part with it: dup(), fork(), a message
  * to another process, exec(), exit, and death in the middle of a call.

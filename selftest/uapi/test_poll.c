@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* poll(), select() and epoll of /dev/twheel: readable while there is an event. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* QUERY of /dev/twheel: each state, the time left, and that asking changes nothing. */
 #include <errno.h>
 #include <fcntl.h>

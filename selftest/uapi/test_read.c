@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* read() of /dev/twheel: when it waits, what it gives, and that nothing gets lost. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * What a task does that was woken by its event holds up no other: it goes on working, and
  * meanwhile another one, on another CPU, adds a timer to the same file. It comes as early as

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The time of day is set forwards and backwards, and timers of CLOCK_MONOTONIC and
  * CLOCK_BOOTTIME do not care: none is early, and all come.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * /dev/twheel in time namespaces: times of the clock are times of the caller's clock, at
  * each call, whoever opened the file.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A file that very many epolls watch: what a wake-up takes is the waker's. A task that
  * counts, of another user, must get half of the CPU.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* What the tests of /dev/twheel share: see uapi.h. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Each allocation that a call makes fails once: the call gives ENOMEM and has changed
  * nothing, or does without. And those that need no memory make none.

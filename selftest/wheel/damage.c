@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * wheel_check() itself: break a sound wheel in one field at a time, and see that it
  * complains, and about that. What it does not look at: the quotas, far_end, moves,

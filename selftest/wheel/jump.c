@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Long times. The clock jumps by hours, days and years, and the wheel does the ticks
  * that have work and no others; a century of timers fires in seconds, each in its

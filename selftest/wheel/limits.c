@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The ends of what a tick can be: expiries that are over, the end of time, clocks
  * past 2^53, an empty wheel, and times that lie behind.

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * A wheel beside a deliberately stupid oracle: an array that says when each timer is
  * due, and loops over all of it. Each operation is done to both, and what must hold

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * An advance is bounded and can be resumed anywhere. One population, with timers in
  * every level, big buckets, a big far list and a big tick, is taken through all its

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * No tick pays for a cascade: a million timers in few buckets far ahead, and the
  * most moves that any single tick has to do. A cascade of whole buckets would be

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Where a timer goes and when it fires, at every boundary there is: the bucket
  * against a placement computed by plain division, the tick against its expiry.

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * What the native tests of the wheel share: numbers from the environment, a seeded
  * generator, the geometry computed anew, and a driver that counts.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * twheel(1): what its files share.
  *

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
 # bash completion for twheel(1); installed as /usr/share/bash-completion/completions/twheel
 # shellcheck shell=bash
 

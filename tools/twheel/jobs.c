@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * after, at, every and run: commands at their time.
  *

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /* twheel(1): run commands at their time, and look at the wheels of this machine. */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * plot: a picture of runs, by gnuplot. On the left how late their timers were, from the
  * least to the most; on the right what a timer cost.

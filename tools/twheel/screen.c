@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The screen of twheel top: sums and lateness, then the five faces of one base, or of all of
  * them, then a line for each base. Up and down choose the base, and q ends.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * ls and info: what the kernel tells about /dev/twheel, in /proc and /sys. The wheels that
  * programs have embedded are theirs alone, and nobody can list them.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * twheel top: what its two files share. top.c finds out, screen.c draws.
  */

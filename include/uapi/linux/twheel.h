@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * /dev/twheel: a file that holds millions of timers.
  *
@@ -49,7 +50,7 @@
  *   most twheel_info.max_timers. All files that a user has opened hold at most as many
  *   timers as the administrator allows; these are counted in blocks of 64, and a file
  *   counts for the most that it ever held. A file takes
- *   less than 1 KiB until its first timer is added, and then some 40 KiB and what its
+ *   less than 1 KiB until its first timer is added, and then some 45 KiB and what its
  *   timers take. Memory is charged to the memory cgroup of who makes it be needed; a cgroup
  *   that is full makes calls fail with ENOMEM.
  *   The timers of all users may take half of a CPU. When they have, a user who has taken

@@ -130,7 +130,7 @@ static void *worker(void *arg)
 		add_with(r->fd, TWHEEL_F_ABS, r->due, 0, ARMED);
 	if (!r->scene->early) {
 		CHECK_EQ(read(r->fd, &ev, sizeof(ev)), sizeof(ev));
-		/* If the host stopped this task so long that both are over, they are of one tick. */
+		/* If the host stopped this task until both were over, they are of one tick. */
 		CHECK(ev.user_data == WOKEN || ev.user_data == ARMED);
 	}
 	sem_post(&r->working);

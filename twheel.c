@@ -153,6 +153,8 @@ struct listing;
  * @soft:	when it may be served, a time of the clock
  * @key:	when it shall be
  * @pass:	the beginning of the last pass that served it
+ * @wake_at:	the tick at which wake() is to be called whatever expires, WHEEL_NEVER if at
+ *		none (PREEMPT_RT only)
  * @expiry:	held by a run
  * @listing:	in debugfs, or NULL
  * @rearmed:	see struct twheel_stats, as the next three and @worst
@@ -189,6 +191,7 @@ struct twheel_base {
 			ktime_t			soft;
 			ktime_t			key;
 			u64			pass;
+			u64			wake_at;
 		};
 	};
 	struct expiry			expiry;
@@ -1712,10 +1715,12 @@ static int base_init(struct twheel_base *base, const struct twheel_config *confi
 	base->clock = config->clock;
 	base->tick_ns = config->tick_ns;
 	base->slack_ns = config->slack_ns;
-	if (config->sink)
+	if (config->sink) {
 		base->user = config->user ?: nobody;
-	else
+		base->wake_at = WHEEL_NEVER;
+	} else {
 		hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
+	}
 	wheel_init(&base->wheel, base_tick(base, base_now(base)));
 	return 0;
 }
@@ -1974,7 +1979,7 @@ static int __init twheel_init_module(void)
 		return -EINVAL;
 	}
 	calibrate();
-	task_queue = alloc_workqueue("twheel", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	task_queue = alloc_workqueue("twheel", WQ_UNBOUND, 0);
 	if (!task_queue)
 		return -ENOMEM;
 	if (dispatchers_create())

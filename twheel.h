@@ -106,12 +106,14 @@ struct twheel_timer {
  *		may move them to a list of its own, using queue.node, and no more.
  *		They are idle: cancelling them is the owner's business from here on
  * @wake:	called after that, with no lock held, in softirq context, once for
- *		one or more calls of @expired
+ *		one or more calls of @expired. Returns false if on PREEMPT_RT it would have had
+ *		to wait for a lock; then it is called again a ms later. There it may also
+ *		be called when nothing has expired, and on two CPUs at once
  */
 struct twheel_sink {
 	void (*expired)(struct twheel_base *base, struct twheel_timer **timers,
 			unsigned int nr);
-	void (*wake)(struct twheel_base *base);
+	bool (*wake)(struct twheel_base *base);
 };
 
 #define TWHEEL_SINK_MAX		32

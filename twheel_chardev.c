@@ -644,9 +644,23 @@ static void file_wake(struct file_wheel *file)
 	wake_up_interruptible_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 }
 
-static void file_sink_wake(struct twheel_base *base)
+/*
+ * On PREEMPT_RT a task that was woken by another CPU may have preempted that at once, with the wait
+ * queue's lock held. Nobody's timers on this CPU may wait for what the task does then.
+ */
+static bool file_sink_wake(struct twheel_base *base)
 {
-	file_wake(twheel_owner(base));
+	struct file_wheel *file = twheel_owner(base);
+
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		file_wake(file);
+		return true;
+	}
+	if (!spin_trylock(&file->wait.lock))
+		return false;
+	wake_up_locked_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+	spin_unlock(&file->wait.lock);
+	return true;
 }
 
 static const struct twheel_sink file_sink = {

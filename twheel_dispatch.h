@@ -50,9 +50,14 @@
  *	On PREEMPT_RT a task of a higher priority may keep the CPU from it for any time. Each
  *	queue has a second hrtimer, which expires in hard interrupt context WATCH_NS after the
  *	pass should have begun. If it finds that the pass has not, or stands still, it has another
- *	CPU take over what is due, RESCUE_MAX bases at once. Should that CPU not come to its pass
- *	either, the next one is tried a ms later. While passes come in time this hrtimer
- *	never expires.
+ *	CPU take over what is due and what the pass has in hand, RESCUE_MAX bases at once. Should
+ *	that CPU not come to its pass either, the next one is tried a ms later, and if none is
+ *	left all are again RETRY_NS after that. While passes come in time this hrtimer never
+ *	expires.
+ *
+ *	A pass that stands still in the middle of waking may hold the lock of those who wait. So a
+ *	sink does not wait for such a lock: that would hold up everybody else's timers on this
+ *	CPU too. It says so, and is asked again a ms later.
  *
  * Limits
  *	If on PREEMPT_RT tasks of a higher priority keep all CPUs, what is queued waits. CPUs
@@ -67,6 +72,7 @@
 #define CUT_NS		(40 * NSEC_PER_USEC)
 #define CUT_PERIOD_NS	(2 * CUT_NS)
 #define WATCH_NS	NSEC_PER_MSEC
+#define RETRY_NS	(7 * NSEC_PER_MSEC)
 /* How many bases change CPUs in one hard interrupt. */
 #define RESCUE_MAX	16
 /* What a base takes at least that is due. */
@@ -151,6 +157,7 @@ struct dispatch_queue {
  * @rescued:	the base that another CPU is taking over, from the one queue to the other
  * @rescue:	has another CPU do that
  * @rescuing:	it is under way
+ * @in_wake:	the base whose sink's wake() is under way
  * @waking:	the base of which timers have expired, until its sink's wake() has returned
  * @last:	who was served last in the pass, and pays for its interrupt
  * @account:	what all passes have taken of the CPU
@@ -167,6 +174,7 @@ struct dispatcher {
 	struct twheel_base	*rescued;
 	call_single_data_t	rescue;
 	bool			rescuing;
+	struct twheel_base	*in_wake;
 	struct twheel_base	*waking;
 	struct share		*last;
 	struct account		account;
@@ -276,6 +284,15 @@ static void watch_start(struct dispatch_queue *q, ktime_t key)
 			      (queue_mode() & ~HRTIMER_MODE_SOFT) | HRTIMER_MODE_HARD);
 }
 
+/* A pass is under way or will come, at @key at the latest. Either may be kept from it. */
+static void watch_resume(struct dispatch_queue *q, ktime_t key)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) &&
+	    (!hrtimer_active(&q->watch) ||
+	     hrtimer_get_expires(&q->watch) > ktime_add_safe(key, WATCH_NS)))
+		watch_start(q, key);
+}
+
 static void watch_stop(struct dispatch_queue *q)
 {
 	/* If it expires at this moment, it will find nothing to do. */
@@ -296,12 +313,14 @@ static void queue_arm(struct dispatch_queue *q)
 	ktime_t soft, key;
 
 	lockdep_assert_held(&q->dispatcher->lock);
-	if (!first || q->dispatcher->running)
+	if (!first)
 		return;
-	soft = max(first->soft, q->rest_until);
 	key = queue_key(q, first);
-	if (key >= q->armed)
+	if (q->dispatcher->running || key >= q->armed) {
+		watch_resume(q, key);
 		return;
+	}
+	soft = max(first->soft, q->rest_until);
 	WRITE_ONCE(q->armed, key);
 	hrtimer_start_range_ns(&q->hrtimer, soft, ktime_sub(key, soft), queue_mode());
 	watch_start(q, key);
@@ -347,6 +366,13 @@ static bool dispatcher_may_hang(const struct dispatcher *d)
 	       READ_ONCE(d->running);
 }
 
+/* The next tick at which there is something to do for @base. */
+static u64 base_next(const struct twheel_base *base)
+{
+	return IS_ENABLED(CONFIG_PREEMPT_RT) ? min(base->wheel.next, base->wake_at) :
+					       base->wheel.next;
+}
+
 /*
  * Make sure that @base is served at its next event, and if it has just had its turn not before
  * @after, so that others have theirs. If it is on no queue, a pass may have taken it off and
@@ -355,7 +381,7 @@ static bool dispatcher_may_hang(const struct dispatcher *d)
 static void base_enter(struct twheel_base *base, ktime_t after)
 {
 	struct dispatcher *d = READ_ONCE(base->dispatcher);
-	u64 next = base->wheel.next;
+	u64 next = base_next(base);
 	ktime_t due;
 
 	lockdep_assert_held(&base->lock);
@@ -457,25 +483,69 @@ static unsigned int rescue_cpu(const struct dispatcher *d)
 }
 
 /*
- * Take the first base of @q, which is another CPU's, to this CPU. Returns false if there is
- * nothing to be taken.
+ * A base that the pass has in hand which is under way on @d, and for which nobody has been woken
+ * yet: it is on no queue, or what has expired of it is known to nobody.
  */
-static bool queue_rescue(struct dispatch_queue *q)
+static struct twheel_base *dispatcher_in_hand(const struct dispatcher *d)
 {
-	struct dispatcher *d = q->dispatcher;
-	struct twheel_base *base = NULL;
+	struct twheel_base *const hand[] = { d->serving, d->waking };
+	unsigned int i;
+
+	lockdep_assert_held(&d->lock);
+	for (i = 0; i < ARRAY_SIZE(hand); i++)
+		if (hand[i] && hand[i] != READ_ONCE(d->in_wake) &&
+		    READ_ONCE(hand[i]->wake_at) == WHEEL_NEVER)
+			return hand[i];
+	return NULL;
+}
+
+/* Take a base that is due off its queue, if there is one and its CPU has not come to that. */
+static struct twheel_base *dispatcher_stuck(struct dispatcher *d)
+{
+	u64 now = ktime_get_ns();
+	unsigned int i;
+
+	for (i = 0; i < NR_QUEUES; i++) {
+		struct dispatch_queue *q = &d->queue[i];
+
+		if (queue_is_stuck(q, queue_time(q, now))) {
+			struct twheel_base *base = entry_first(queue_first(q));
+
+			dispatcher_del(d, base);
+			return base;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Have @base served on this CPU, to wake who waits for it if for nothing else, from the tick after
+ * @ns on.
+ */
+static void base_wake_after(struct twheel_base *base, u64 ns)
+{
+	lockdep_assert_held(&base->lock);
+	WRITE_ONCE(base->wake_at, base_tick(base, ktime_add_ns(base_now(base), ns)) + 1);
+	base_enter(base, 0);
+}
+
+/* Take a base of @d, which is another CPU's, to this CPU. Returns false if there is none. */
+static bool dispatcher_rescue_one(struct dispatcher *d)
+{
+	struct twheel_base *hand, *base;
 
 	raw_spin_lock(&d->lock);
-	if (queue_is_stuck(q, queue_time(q, ktime_get_ns()))) {
-		base = entry_first(queue_first(q));
-		d->rescued = base;
-		dispatcher_del(d, base);
-	}
+	hand = dispatcher_in_hand(d);
+	base = hand ?: dispatcher_stuck(d);
+	d->rescued = base;
 	raw_spin_unlock(&d->lock);
 	if (!base)
 		return false;
 	raw_spin_lock(&base->lock);
-	base_enter(base, 0);
+	if (hand)
+		base_wake_after(base, 0);
+	else
+		base_enter(base, 0);
 	raw_spin_unlock(&base->lock);
 	raw_spin_lock(&d->lock);
 	d->rescued = NULL;
@@ -490,11 +560,10 @@ static bool queue_rescue(struct dispatch_queue *q)
 static void dispatcher_rescue(void *arg)
 {
 	struct dispatcher *d = arg;
-	unsigned int i, nr = 0;
+	unsigned int nr = 0;
 
-	for (i = 0; i < NR_QUEUES; i++)
-		while (nr < RESCUE_MAX && queue_rescue(&d->queue[i]))
-			nr++;
+	while (nr < RESCUE_MAX && dispatcher_rescue_one(d))
+		nr++;
 	raw_spin_lock(&d->lock);
 	d->rescuing = false;
 	raw_spin_unlock(&d->lock);
@@ -512,12 +581,15 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
 
 	raw_spin_lock_irqsave(&d->lock, flags);
 	first = queue_first(q);
-	if (queue_is_stuck(q, now) && !d->rescuing)
+	if ((queue_is_stuck(q, now) || dispatcher_in_hand(d)) && !d->rescuing) {
 		cpu = rescue_cpu(d);
-	d->rescuing |= cpu < nr_cpu_ids;
-	/* While a pass stands still, a base that is queued arms neither hrtimer. */
-	if (first || d->running)
-		watch_start(q, first ? max(queue_key(q, first), now) : now);
+		if (cpu < nr_cpu_ids)
+			d->rescuing = true;
+		else
+			now = ktime_add_ns(now, RETRY_NS);
+	}
+	if (first)
+		watch_start(q, max(queue_key(q, first), now));
 	raw_spin_unlock_irqrestore(&d->lock, flags);
 	if (cpu < nr_cpu_ids && smp_call_function_single_async(cpu, &d->rescue))
 		WRITE_ONCE(d->rescuing, false);		/* it has just gone off */
@@ -719,6 +791,16 @@ static struct twheel_base *dispatcher_next(struct dispatcher *d, struct dispatch
 	return NULL;
 }
 
+/* Is somebody to be woken, whether anything expires at tick @now or not? */
+static bool base_wants_wake(struct twheel_base *base, u64 now)
+{
+	lockdep_assert_held(&base->lock);
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) || base->wake_at > now)
+		return false;
+	WRITE_ONCE(base->wake_at, WHEEL_NEVER);
+	return true;
+}
+
 /* Expire what is due of @base at @time, a lock hold's worth. */
 static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 {
@@ -736,7 +818,7 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 		trace_twheel_budget(base, ktime_sub(now, base->soft));
 	}
 	pass->ops += run_sink(base, base_tick(base, now));
-	pass->expired = base->expired != expired;
+	pass->expired = base->expired != expired || base_wants_wake(base, base_tick(base, now));
 	pass->finished = !wheel_due(&base->wheel, base_tick(base, now));
 	base->pass_moves += base->wheel.moves - moves;
 	base->worst = max(base->worst, base->pass_moves);
@@ -771,6 +853,24 @@ static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struc
 	return now;
 }
 
+/*
+ * Wake who waits for @base. If on PREEMPT_RT that had to wait for a task that was preempted, it is
+ * tried again.
+ */
+static void base_wake(struct dispatcher *d, struct twheel_base *base)
+{
+	bool woken;
+
+	WRITE_ONCE(d->in_wake, base);
+	woken = base->sink->wake(base);
+	WRITE_ONCE(d->in_wake, NULL);
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) || woken)
+		return;
+	raw_spin_lock_irq(&base->lock);
+	base_wake_after(base, WATCH_NS);
+	raw_spin_unlock_irq(&base->lock);
+}
+
 /* Wake those who wait for what has expired. That takes time too, as many as they may be. */
 static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	__must_hold(&d->lock)
@@ -780,7 +880,7 @@ static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	if (!base)
 		return;
 	raw_spin_unlock_irq(&d->lock);
-	base->sink->wake(base);
+	base_wake(d, base);
 	raw_spin_lock_irq(&d->lock);
 	pass->woken = true;
 	pass_charge(d, pass, base, ktime_get_ns());
@@ -819,7 +919,7 @@ static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, st
 	pass->expired |= unwoken;
 	if (!pass->expired || !pass->finished)
 		return time;
-	base->sink->wake(base);
+	base_wake(q->dispatcher, base);
 	pass->expired = false;
 	pass->woken = true;
 	return ktime_get_ns();

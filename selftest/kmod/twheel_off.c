@@ -24,9 +24,9 @@
 static atomic_t nr_wakes, in_wake, most_in_wake;
 
 static void no_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr) { }
-static void no_wake(struct twheel_base *base) { }
+static bool no_wake(struct twheel_base *base) { return true; }
 
-static void slow_wake(struct twheel_base *base)
+static bool slow_wake(struct twheel_base *base)
 {
 	int nr = atomic_inc_return(&in_wake);
 
@@ -35,6 +35,7 @@ static void slow_wake(struct twheel_base *base)
 		atomic_set(&most_in_wake, nr);
 	mdelay(WAKE_MS);
 	atomic_dec(&in_wake);
+	return true;
 }
 
 static const struct twheel_sink no_sink = { .expired = no_expired, .wake = no_wake };

@@ -363,9 +363,10 @@ static void sink_expired(struct twheel_base *unused, struct twheel_timer **timer
 {
 }
 
-static void sink_wake(struct twheel_base *unused)
+static bool sink_wake(struct twheel_base *unused)
 {
 	in_callback();
+	return true;
 }
 
 static const struct twheel_sink sink = {

@@ -643,7 +643,7 @@ static void stall_expired(struct twheel_base *base, struct twheel_timer **timers
 	}
 }
 
-static void stall_wake(struct twheel_base *base) { }
+static bool stall_wake(struct twheel_base *base) { return true; }
 
 static const struct twheel_sink stall_sink = { .expired = stall_expired, .wake = stall_wake };
 

@@ -61,18 +61,20 @@ static u64 now(void)
 	return now_ns(CLOCK_MONOTONIC);
 }
 
-/* Some later, some past: a deadline anywhere in the span. */
-static u64 pick_deadline(u64 *seed)
+/* Some later, some past: a deadline anywhere in the span that begins at @from. */
+static u64 pick_deadline(u64 from, u64 *seed)
 {
-	return start + rnd(seed) % SPAN;
+	return from + rnd(seed) % SPAN;
 }
 
 static void add_some(u32 first, u32 nr, u64 *seed)
 {
 	struct twheel_op ops[64];
+	/* Where the host is slow most are later still, or there would be none to be cancelled. */
+	u64 past = now() - SPAN / 16, from = past > start ? past : start;
 
 	for (u32 i = 0; i < nr; i++) {
-		u64 deadline = pick_deadline(seed);
+		u64 deadline = pick_deadline(from, seed);
 
 		timers[first + i].deadline[0] = deadline;
 		timers[first + i].lives = 1;
@@ -104,7 +106,7 @@ static void cancel_one(struct timer *t)
 static void mod_one(struct timer *t, u64 *seed)
 {
 	struct twheel_op op = { .handle = t->handle, .flags = TWHEEL_F_ABS,
-				.expires_ns = pick_deadline(seed) };
+				.expires_ns = pick_deadline(start, seed) };
 	int rc = op_ioctl(fd, TWHEEL_IOC_MOD, &op);
 
 	__atomic_add_fetch(rc < 0 ? &nr_late : &nr_mods, 1, __ATOMIC_RELAXED);

@@ -1018,9 +1018,6 @@ static void being_read(void)
 	struct stall s;
 	u64 h;
 
-	CHECK(true);
-	if (!can_stall())
-		return;
 	s = stall_new();
 	ev = (void *)s.page;
 	fd = dev_open(0);
@@ -1070,9 +1067,6 @@ static void commands_interrupted(void)
 	pthread_t submitter;
 	struct stall s;
 
-	CHECK(true);
-	if (!can_stall())
-		return;
 	s = stall_new();
 	begin(ADD);
 	pthread_create(&submitter, NULL, do_submit, s.page);
@@ -1250,15 +1244,10 @@ static const char *reason(int err, int which)
 	return NULL;
 }
 
-/*
- * Without userfaultfd some errors cannot be provoked, but would be no surprise. Nor those of
- * small allocations, where none can be made fail.
- */
+/* Where no small allocation can be made fail. */
 static bool may_miss(int err, int which)
 {
-	if (err == ENOMEM && !can_fail())
-		return which == OPEN || which == SUBMIT;
-	return !can_stall() && (err == EALREADY || (err == EINTR && which != READ));
+	return err == ENOMEM && !can_fail() && (which == OPEN || which == SUBMIT);
 }
 
 static void each_cell(void)

@@ -5,11 +5,12 @@
 #
 #	ONLY=s		some of the suites, of those at the end of this file
 #	JOBS=n		how many at a time: as many as there are CPUs
-#	OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz in each kernel, can be set
+#	OPERATIONS, of test_stress, FUZZ, seconds of test_fuzz in each kernel, and TORTURE, seconds of
+#			twheel_torture, can be set; make debug and make soak take longer ones
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
-: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${JOBS:=$(nproc)}"
+: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${TORTURE:=20}" "${JOBS:=$(nproc)}"
 log=build/check
 . scripts/suite.sh
 
@@ -72,7 +73,9 @@ run_file() {
 		tests='
 		$(bare "$1")
 		'
-		kmods='$(bare "$2")'
+		kmods='
+		$(bare "$2")
+		'
 		export TWHEEL_BACKEND=kernel
 	END
 }
@@ -81,17 +84,14 @@ run_file() {
 bare() { printf '%s\n' $1 | sed 's|^[^,]*/||'; }
 
 # qemu SECONDS TESTS KMODS SUITES CYCLES [FILE...]: the machine of the suite that called, with
-# FILEs that the tests need. Its kernel notes whose the objects of kmalloc() are, which takes time:
-# not where that is measured.
+# FILEs that the tests need.
 qemu() {
-	local name=${FUNCNAME[1]#qemu_} seconds=$1 APPEND=
-
-	[ -n "${ICOUNT:-}" ] || APPEND='slub_debug=U,kmalloc-*'
-	export APPEND
+	local name=${FUNCNAME[1]#qemu_} seconds=$1
 
 	after build || return
 	mkdir -p build/qemu
-	run_file "${@:2:4}" | sed -e "s/^test_stress\$/&,$OPERATIONS/; s/^test_fuzz\$/&,$FUZZ/" \
+	run_file "${@:2:4}" | sed -e "s/^test_stress\$/&,$OPERATIONS/; s/^test_fuzz\$/&,$FUZZ/
+		s/^twheel_torture.ko\$/&,seconds=$TORTURE/" \
 		-e 's/^test_neighbour$/&,counted/; s/^test_crowd$/&,counted,7,9/' \
 		-e 's/^test_watchers$/&,50000/' \
 		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' >"build/qemu/$name.run"
@@ -119,8 +119,11 @@ qemu_lib() {
 		qemu 600 "$tests build/libtest/plain/step" '' '' 1
 }
 
+# A kernel that notes whose the objects of kmalloc() are, which takes time, and memory.
+notes='slub_debug=U,kmalloc-*'
+
 qemu_programs() {
-	qemu 600 "selftest/lib/guest_command.sh build/examples/test_echo
+	APPEND=$notes qemu 600 "selftest/lib/guest_command.sh build/examples/test_echo
 		selftest/examples/alarms.sh selftest/uapi/debugfs.sh" '' closing 1 \
 		build/uapi/lives build/tools/twheel selftest/lib/tap.sh samples/twheel_sessions.ko build/examples/python/* \
 		build/examples/{epoll,libevent,libuv,liburing,rust,echo_timerfd,echo_twheel}
@@ -130,7 +133,7 @@ qemu_modules() {
 	local kmods
 
 	after build && kmods=$(found selftest/kmod -name '*.ko') &&
-		qemu 600 '' "$kmods" 'sessions hotplug suspend' 20 \
+		APPEND=$notes qemu 600 '' "$kmods" 'sessions hotplug suspend' 20 \
 			build/uapi/{suspend,test_fires} samples/twheel_sessions.ko
 }
 

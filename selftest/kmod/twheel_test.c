@@ -757,10 +757,9 @@ static void test_pending(void)
 	for (i = 0; i < nr; i++)
 		kthread_stop(mover->threads[i]);
 	if (nr < 2)
-		skip("one CPU", "a timer that is armed anew all the while is pending all the while");
+		skip("one CPU", "a timer that is armed anew all the while is pending");
 	else
-		check(!idle, "a timer that is armed anew all the while is pending all the while: %lu",
-		      idle);
+		check(!idle, "a timer that is armed anew all the while is pending: %lu", idle);
 	check(twheel_cancel_sync(&mover->timer) == 1, "and is cancelled once");
 	kvfree(mover);
 }

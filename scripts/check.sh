@@ -174,7 +174,7 @@ uml_modules() {
 uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }
 
 verdict() { scripts/test-verdict.sh; }
-fuzz() { scripts/fuzz.sh 30; }
+fuzz() { scripts/fuzz.sh 15; }
 wheel() { make -s -C selftest/wheel check; }
 prove() { scripts/prove.sh; }
 lint() { scripts/lint.sh; }

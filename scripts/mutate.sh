@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# mutate.sh [WORD]: would the tests notice? Applies each wrong edit of
-# selftest/mutations, or those whose line has WORD in it, to a copy of its own, and runs
+# mutate.sh [PATTERN]: would the tests notice? Applies each wrong edit of
+# selftest/mutations, or those whose line PATTERN matches, to a copy of its own, and runs
 # tests until a point fails. Where none does there is a test to write. The report names the
 # stage, the suite and the point.
 #
@@ -23,7 +23,7 @@
 . "$(dirname "$0")/lib.sh"
 
 out=$top/build/mutate
-word=${1:-}
+pattern=${1:-}
 nr=0 bad=0
 declare -A controlled=()
 
@@ -235,13 +235,14 @@ quiet make -s -C selftest/uml
 quiet make -s modules
 while IFS= read -r line || [ "$line" ]; do
 	case $line in
-	'== '*"$word"*) read -ra words <<<"$line"; begin "${words[@]}" ;;
-	'== '*) first='' ;;
+	'== '*)
+		first=''
+		[[ ! $line =~ $pattern ]] || { read -ra words <<<"$line"; begin "${words[@]}"; } ;;
 	-*) old+=${line#-}$'\n' ;;
 	+*) new+=${line#+}$'\n' ;;
 	'') [ -z "${first:-}" ] || mutation; first='' ;;
 	esac
 done < <(cat selftest/mutations; echo)
 echo "1..$nr"
-[ $nr != 0 ] || { echo "# no edit has the word: $word"; bad=1; }
+[ $nr != 0 ] || { echo "# no edit matches: $pattern"; bad=1; }
 exit $bad

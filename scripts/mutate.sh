@@ -132,11 +132,12 @@ device() {
 }
 
 # said LOG: the suite and the point that failed first, of what a stage printed; or what the
-# console of a machine that died shows. Nothing otherwise.
+# console of a machine that died shows, if there was a suite. Nothing otherwise.
 said() {
 	awk '
 		/^# suite [^ ]+$/ { suite = $3 ": " }
 		/^# [^ ]*\/[^ \/]+$/ { n = split($2, path, "/"); suite = path[n] ": " }	# of selftest/lib
+		!suite { next }
 		/^ *not ok|^Bail out!/ && !point { point = suite $0 }
 		/^# .*(BUG:|WARNING:|KASAN:|Kernel panic|Oops|soft lockup)/ && !console { console = suite $0 }
 		/^# verdict: / && !verdict { verdict = suite $0 }

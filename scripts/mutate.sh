@@ -72,7 +72,7 @@ modules_guest() { # as guest, with the modules of $copy
 uml_builds() { kernel_builds "$(scripts/uml-kernel.sh)" modules ARCH=um SUBARCH=x86_64; }
 
 uml() {
-	modules_guest uml.sh 200 starving "test_basic test_errors test_query test_drain test_read
+	modules_guest uml.sh 400 starving "test_basic test_errors test_query test_drain test_read
 		test_poll test_fires test_life test_stress,100000 test_fail" \
 		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=2,nr_timers=2000"
 }

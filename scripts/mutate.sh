@@ -138,7 +138,7 @@ said() {
 		/^# suite [^ ]+$/ { suite = $3 ": " }
 		/^# [^ ]*\/[^ \/]+$/ { n = split($2, path, "/"); suite = path[n] ": " }	# of selftest/lib
 		!suite { next }
-		/^ *not ok|^Bail out!/ && !point { point = suite $0 }
+		/^ *not ok|^Bail out!|^# (planned|exit status) / && !point { point = suite $0 }
 		/^# .*(BUG:|WARNING:|KASAN:|Kernel panic|Oops|soft lockup)/ && !console { console = suite $0 }
 		/^# verdict: / && !verdict { verdict = suite $0 }
 		END { print point ? point : console ? console : verdict }' "$1" | tr -s ' \r' ' ' | grep .

@@ -167,7 +167,7 @@ help:
 	@echo 'make fuzz             the wheel under libFuzzer (FUZZ_SECONDS=60)'
 	@echo 'make prove            the placement by z3, the state machines by spin'
 	@echo 'make coverage         the lines and branches that the tests reach'
-	@echo 'make mutate           would a test notice? (MUTATION=word, of selftest/mutations)'
+	@echo 'make mutate           would a test notice? (MUTATION=pattern, of selftest/mutations)'
 	@echo 'make matrix           the tests on other kernels (ONLY="6.1-rt 6.12-rt")'
 	@echo 'make debug            the tests in debugging kernels (ONLY="bugs debug kcsan")'
 	@echo 'make soak             an hour of torture and more, counted timer by timer (SOAK_MINUTES=60)'

@@ -6,11 +6,12 @@
 #
 #	ONLY=s		some of the suites, of those at the end of this file
 #	JOBS=n		how many at a time: as many as there are CPUs
-#	OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz in each kernel, can be set
+#	OPERATIONS, of test_stress, FUZZ, seconds of test_fuzz in each kernel, and TORTURE, seconds of
+#			twheel_torture, can be set; make debug and make soak take longer ones
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
-: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${JOBS:=$(nproc)}"
+: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${TORTURE:=20}" "${JOBS:=$(nproc)}"
 log=build/check
 . scripts/suite.sh
 
@@ -62,8 +63,8 @@ after() {
 # debug` run them all.
 uapi32() { uapi build/uapi32 | grep -vE '/test_(bounds|fires|kill|life|poll|settime|trace)32$'; }
 
-# nth N OF: each OF-th line, from the N-th on
-nth() { awk -v n="$1" -v of="$2" 'NR % of == n % of'; }
+# nth N OF: each OF-th line, from the N-th on. None is an error.
+nth() { awk -v n="$1" -v of="$2" 'NR % of == n % of' | grep .; }
 
 # run_file TESTS KMODS SUITES CYCLES: what the machine does. Tests and modules are paths, with
 # arguments if they need some: PATH[,ARGUMENT...]. RUN is more of what selftest/qemu/init reads.
@@ -73,7 +74,9 @@ run_file() {
 		tests='
 		$(bare "$1")
 		'
-		kmods='$(bare "$2")'
+		kmods='
+		$(bare "$2")
+		'
 		export TWHEEL_BACKEND=kernel
 	END
 }
@@ -88,7 +91,8 @@ qemu() {
 
 	after build || return
 	mkdir -p build/qemu
-	run_file "${@:2:4}" | sed -e "s/^test_stress\$/&,$OPERATIONS/; s/^test_fuzz\$/&,$FUZZ/" \
+	run_file "${@:2:4}" | sed -e "s/^test_stress\$/&,$OPERATIONS/; s/^test_fuzz\$/&,$FUZZ/
+		s/^twheel_torture.ko\$/&,seconds=$TORTURE/" \
 		-e 's/^test_neighbour$/&,counted/; s/^test_crowd$/&,counted,7,9/' \
 		-e 's/^test_watchers$/&,50000/' \
 		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' >"build/qemu/$name.run"
@@ -97,26 +101,41 @@ qemu() {
 		twheel.ko twheel_chardev.ko $2 $3 "${@:6}"
 }
 
-qemu_device_1() { qemu 600 "$(uapi build/uapi | nth 1 2)" '' '' 1; }
-qemu_device_2() { qemu 600 "$(uapi build/uapi | nth 2 2)" '' '' 1; }
+qemu_device_1() {
+	local tests
+
+	after build && tests=$(uapi build/uapi | nth 1 2) && qemu 600 "$tests" '' '' 1
+}
+
+qemu_device_2() {
+	local tests
+
+	after build && tests=$(uapi build/uapi | nth 2 2) && qemu 600 "$tests" '' '' 1
+}
 
 qemu_lib() {
 	local tests
 
-	tests=$(uapi32; find build/libtest/plain -name 'test_*' -executable | sort)
-	qemu 600 "$tests build/libtest/plain/step" '' '' 1
+	after build && tests=$(uapi32 && found build/libtest/plain -name 'test_*' -executable) &&
+		qemu 600 "$tests build/libtest/plain/step" '' '' 1
 }
 
+# A kernel that notes whose the objects of kmalloc() are, which takes time, and memory.
+notes='slub_debug=U,kmalloc-*'
+
 qemu_programs() {
-	qemu 600 "selftest/lib/guest_command.sh build/examples/test_echo
-		selftest/examples/alarms.sh selftest/uapi/debugfs.sh" '' '' 1 \
-		build/tools/twheel selftest/lib/tap.sh samples/twheel_sessions.ko build/examples/python/* \
+	APPEND=$notes qemu 600 "selftest/lib/guest_command.sh build/examples/test_echo
+		selftest/examples/alarms.sh selftest/uapi/debugfs.sh" '' closing 1 \
+		build/uapi/lives build/tools/twheel selftest/lib/tap.sh samples/twheel_sessions.ko build/examples/python/* \
 		build/examples/{epoll,libevent,libuv,liburing,rust,echo_timerfd,echo_twheel}
 }
 
 qemu_modules() {
-	qemu 600 '' "$(find selftest/kmod -name '*.ko' | sort)" 'sessions hotplug suspend' 20 \
-		build/uapi/{suspend,test_fires} samples/twheel_sessions.ko
+	local kmods
+
+	after build && kmods=$(found selftest/kmod -name '*.ko') &&
+		APPEND=$notes qemu 600 '' "$kmods" 'sessions hotplug suspend' 20 \
+			build/uapi/{suspend,test_fires} samples/twheel_sessions.ko
 }
 
 # Shares of a CPU, and who is late, are the same each time where a ns is an instruction, whatever
@@ -125,8 +144,8 @@ qemu_modules() {
 # A thousand users had a share of each CPU there: the allocator of per-CPU memory keeps the areas
 # that it has got for them. A second thousand takes no more.
 qemu_attack() {
-	RUN=tests_percpu=512 ICOUNT=1 MEM=2048 qemu 400 "build/uapi/test_attack build/uapi/test_busy build/uapi/test_crowd
-		build/uapi/test_watchers" '' '' 1
+	RUN=tests_percpu=512 ICOUNT=1 MEM=2048 qemu 400 "build/uapi/test_attack build/uapi/test_busy build/uapi/test_cost
+		build/uapi/test_crowd build/uapi/test_watchers" '' '' 1
 }
 qemu_neighbour() { ICOUNT=1 qemu 480 build/uapi/test_neighbour '' '' 1; }
 
@@ -156,7 +175,7 @@ uml_modules() {
 uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }
 
 verdict() { scripts/test-verdict.sh; }
-fuzz() { scripts/fuzz.sh 30; }
+fuzz() { scripts/fuzz.sh 15; }
 wheel() { make -s -C selftest/wheel check; }
 prove() { scripts/prove.sh; }
 lint() { scripts/lint.sh; }
@@ -184,4 +203,7 @@ for name; do
 done
 rm -f "$log"/*.status
 suites "$JOBS" "${chosen[@]}"
+# shellcheck disable=SC2086 # words
+[ -n "${ONLY:-}" ] || [ -z "$machines" ] ||
+	suite complete point "no suite of points.expected is missing" complete $machines
 summary

@@ -91,14 +91,13 @@ deliberate() {
 	return $bad
 }
 
-# everything KERNEL SECONDS MORE: all tests, in a machine that has so many seconds. Without
-# test_cost, whose bounds are those of another kernel; and lockdep makes timers bigger than
-# test_close and test_limits count with.
+# everything KERNEL SECONDS MORE: all tests, in a machine that has so many seconds. Lockdep makes
+# timers bigger than test_close and test_limits count with.
 everything() {
 	local kernel=$1 limits='' names files suites='sessions hotplug'
 
-	mapfile -t files < <({ uapi build/uapi; uapi build/uapi32; } | grep -v '/test_cost$'
-		find build/uml/tests -name 'test_*' -executable)
+	names=$(uapi build/uapi && uapi build/uapi32 && found build/uml/tests -name 'test_*' -executable) || return
+	mapfile -t files <<<"$names"
 	names=" ${files[*]##*/} "
 	names=${names/ test_stress / test_stress,$OPERATIONS }
 	names=${names/ test_stress32 / test_stress32,$OPERATIONS }

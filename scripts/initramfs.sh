@@ -18,6 +18,7 @@ install -m 755 "$top/selftest/qemu/init" "$root/init"
 install -m 644 "$run" "$root/etc/twheel-run"
 install -m 644 "$top/scripts/tap.awk" "$root/etc/tap.awk"
 install -m 644 "$top/scripts/skips.expected" "$root/etc/skips"
+install -m 644 "$top/scripts/points.expected" "$root/etc/points"
 for applet in $(/bin/busybox --list); do
 	[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
 done

@@ -52,7 +52,7 @@ programs_of() { quiet make -C selftest/uapi "$@"; }
 
 # What runs on ARCH: the tests, and for callers of 32 bits where the architecture has them.
 userland() {
-	local uring dir
+	local uring dir found
 
 	case $1 in
 	x86_64)
@@ -72,7 +72,8 @@ userland() {
 				CFLAGS="-O2 -g -I$uring/include -L$uring/lib/s390x-linux-gnu" || return
 		set -- build/uapi-s390x ;;
 	esac
-	mapfile -t programs < <(for dir; do uapi "$dir"; done)
+	found=$(for dir; do uapi "$dir" || exit; done) || return
+	mapfile -t programs <<<"$found"
 }
 
 # modules_of ARCH KERNEL: into $out/$name

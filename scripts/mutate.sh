@@ -1,67 +1,184 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# mutate.sh [WORD]: would the tests notice? Applies each wrong edit of
-# selftest/mutations, or those whose line has WORD in it, to a copy of its own, and runs
-# tests until one fails. Where none does there is a test to write. So is it a failure
-# where an edit does not apply any more, or does not compile.
+# mutate.sh [PATTERN]: would the tests notice? Applies each wrong edit of
+# selftest/mutations, or those whose line PATTERN matches, to a copy of its own, and runs
+# tests until a point fails. Where none does there is a test to write. The report names the
+# stage, the suite and the point.
 #
-# shellcheck disable=SC2119,SC2317 # all sources; noticed() calls the stages
+# What is no answer is a failure too: an edit that does not apply any more, one that does not
+# build, and a stage that ends badly without a point that failed. Each stage is done first with
+# a copy without an edit, the control, and must pass.
 #
 # From the stage that the edit names, through those after it:
-#	native	the wheel's tests (seconds), the fuzzer's corpus, the proofs' probe
+#	native	the wheel's tests (seconds)
+#	fuzz	the fuzzer's corpus, and ten seconds of its own
 #	uml	the modules in the debugging kernel (half a minute)
 #	qemu	and in the virtual machine, with two CPUs (two minutes)
 #	icount	and where instructions are time: who is late, and what tasks get (two minutes)
+# And of those files that no kernel has a part in:
+#	lib	libtwheel in a process, under sanitizers (seconds)
+#	device	and over /dev/twheel, in the virtual machine (half a minute)
+#
+# shellcheck disable=SC2119,SC2317 # all sources; try() calls the stages
 . "$(dirname "$0")/lib.sh"
 
 out=$top/build/mutate
-word=${1:-}
+pattern=${1:-}
 nr=0 bad=0
+declare -A controlled=()
+
+# Each stage is a function that builds $copy, and one that runs its tests.
 
 # The tests of the wheel, without the sanitizers; a wheel that runs in circles is noticed.
-native() {
-	local test dir=$copy/build/wheel
+native_builds() { make -s -C "$copy/selftest/wheel" CFLAGS="-O1 -I../.. -I.." all; }
 
-	make -s -C "$copy/selftest/wheel" CFLAGS="-O1 -I../.. -I.." all || return
-	for test in "$dir"/{oracle,limits,damage,resume,table}{-small,} "$dir"/{jump,spike}; do
-		SEED=1 OPS=1000000 timeout 60 "$test" || return
+native() {
+	local test status
+
+	for test in {oracle,limits,damage,resume,table}{-small,} jump spike; do
+		echo "# suite $test"
+		status=0
+		SEED=1 OPS=1000000 timeout 60 "$copy/build/wheel/$test" || status=$?
+		[ "$status" -le 1 ] || echo "not ok - ended with status $status"
+		[ "$status" = 0 ] || return
 	done
 }
 
-fuzz() { "$copy/scripts/fuzz.sh" 10; }
+fuzz_builds() { make -s -C "$copy/selftest/fuzz"; }
 
-build() { # KDIR TARGET NAME=VALUE...
-	make -s -C "$1" M="$copy" CONFIG_TWHEEL_SELFTEST=m "${2:-modules}" "${@:3}"
+fuzz() {
+	echo "# suite fuzz"
+	"$copy/scripts/fuzz.sh" 10
 }
 
-guest() { # SCRIPT SECONDS SUITES TESTS KMODS
+kernel_builds() { # KDIR TARGET NAME=VALUE...
+	make -s -C "$1" M="$copy" CONFIG_TWHEEL_SELFTEST=m "${@:2}"
+}
+
+guest() { # SCRIPT SECONDS SUITES TESTS KMODS FILE...
 	local run=$copy/build/run
 
 	mkdir -p "$copy/build"
-	printf "mode=selftest cycles=1 suites='%s' tests='%s' kmods='%s' seconds=60\n" "$3" "$4" "$5" >"$run"
-	"$copy/scripts/$1" mutant "$2" "$run" "$copy"/twheel{,_chardev}.ko \
-		"$copy"/selftest/kmod/*.ko "$copy/samples/twheel_sessions.ko" \
-		"$top"/build/{uapi,uml/tests}/test_* "$top/build/uapi/suspend"
+	printf "mode=selftest hasty=1 cycles=1 suites='%s' tests='%s' kmods='%s' seconds=120
+		export TWHEEL_BACKEND=kernel\n" "$3" "$4" "$5" >"$run"
+	"$copy/scripts/$1" mutant "$2" "$run" "${@:6}"
 }
+
+modules_guest() { # as guest, with the modules of $copy
+	guest "$@" "$copy"/twheel{,_chardev}.ko "$copy"/selftest/kmod/*.ko "$copy/samples/twheel_sessions.ko" \
+		"$top"/build/{uapi,uml/tests}/test_* "$top"/build/uapi/{suspend,lives}
+}
+
+uml_builds() { kernel_builds "$(scripts/uml-kernel.sh)" modules ARCH=um SUBARCH=x86_64; }
 
 uml() {
-	build "$(scripts/uml-kernel.sh)" modules ARCH=um SUBARCH=x86_64 &&
-		guest uml.sh 150 starving "test_basic test_errors test_query test_drain test_read test_poll
-			test_fires test_life test_stress,100000 test_fail" \
-			"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=2,nr_timers=2000"
+	modules_guest uml.sh 400 starving "test_basic test_errors test_query test_drain test_read
+		test_poll test_fires test_life test_stress,100000 test_fail" \
+		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=2,nr_timers=2000"
 }
+
+qemu_builds() { kernel_builds "$KDIR" clean && kernel_builds "$KDIR" modules; }
 
 qemu() {
-	build "$KDIR" clean && build "$KDIR" &&
-		guest boot.sh 400 hotplug "test_basic test_errors test_query test_drain test_read test_poll
-			test_fires test_life test_limits test_bounds test_stress,1000000 test_fuzz,8" \
-			"twheel_test.ko twheel_torture.ko"
+	modules_guest boot.sh 400 'hotplug closing' "test_limits test_basic test_errors test_query
+		test_drain test_read test_poll test_fires test_life test_bounds test_stress,1000000 test_fuzz,8" \
+		"twheel_test.ko twheel_torture.ko,seconds=20"
 }
 
+icount_builds() { qemu_builds; }
+
 icount() {
-	build "$KDIR" clean && build "$KDIR" &&
-		ICOUNT=1 guest boot.sh 400 '' 'test_attack test_neighbour,counted,3,4,9,17' ''
+	ICOUNT=1 modules_guest boot.sh 400 '' \
+		'test_attack test_cost test_neighbour,counted,3,4,9,17' ''
+}
+
+lib_tests() { # VARIANT NAME...: their paths
+	printf "$copy/build/libtest/$1/test_lib_%s\n" "${@:2}"
+}
+
+# Forks are tested without the sanitizers, see selftest/lib/Makefile.
+lib_builds() {
+	local tests
+
+	mapfile -t tests < <(lib_tests asan basic poll threads sched; lib_tests plain fork)
+	make -s -j2 -C "$copy/selftest/lib" "${tests[@]}"
+}
+
+lib() {
+	local test status=0
+
+	for test in $(lib_tests asan basic poll threads; lib_tests plain fork; lib_tests asan sched); do
+		echo "# suite ${test##*/}"
+		TWHEEL_BACKEND=embedded ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99 \
+			timeout 100 "$test" || status=$?
+		[ "$status" -le 1 ] || echo "not ok - ended with status $status"
+		[ "$status" = 0 ] || return
+	done
+}
+
+device_builds() {
+	local tests
+
+	mapfile -t tests < <(lib_tests plain basic fork poll sched threads)
+	make -s -j2 -C "$copy/selftest/lib" "${tests[@]}"
+}
+
+# With the modules of this tree.
+device() {
+	local tests
+
+	mapfile -t tests < <(lib_tests plain basic fork poll sched threads)
+	guest boot.sh 300 '' "${tests[*]##*/}" '' "$top"/twheel{,_chardev}.ko "${tests[@]}"
+}
+
+# said LOG: the suite and the point that failed first, of what a stage printed; or what the
+# console of a machine that died shows, if there was a suite. Nothing otherwise.
+said() {
+	awk '
+		/^# suite [^ ]+$/ { suite = $3 ": " }
+		/^# [^ ]*\/[^ \/]+$/ { n = split($2, path, "/"); suite = path[n] ": " }	# of selftest/lib
+		!suite { next }
+		/^ *not ok|^Bail out!|^# (planned|exit status) / && !point { point = suite $0 }
+		/^# .*(BUG:|WARNING:|KASAN:|Kernel panic|Oops|soft lockup)/ && !console { console = suite $0 }
+		/^# verdict: / && !verdict { verdict = suite $0 }
+		END { print point ? point : console ? console : verdict }' "$1" | tr -s ' \r' ' ' | grep .
+}
+
+# try STAGE: 0 if its tests pass with $copy, 1 if one noticed, and 2 if that is not known; $what
+# is what was said of it.
+try() {
+	local log=$copy/$1.log
+
+	if ! "$1_builds" >"$log" 2>&1 </dev/null; then
+		what="does not build: $(grep -m 1 -E 'error|Error' "$log" || tail -n 1 "$log")"
+		return 2
+	fi
+	! "$1" >"$log" 2>&1 </dev/null || return 0
+	what="$1: $(said "$log")" && return 1
+	what="$1: ended badly, and no point failed: $(tail -n 1 "$log")"
+	return 2
+}
+
+copy() {
+	copy=$out/$1
+	rm -rf "$copy"
+	mkdir -p "$copy"
+	sources | xargs cp --parents -t "$copy"
+}
+
+# control STAGE: once
+control() {
+	local copy what began=$SECONDS
+
+	[ -z "${controlled[$1]:-}" ] || return 0
+	copy control
+	if ! try "$1"; then
+		echo "Bail out! The control fails, without an edit: $what"
+		exit 1
+	fi
+	controlled[$1]=1
+	echo "# without an edit: $1 passes, $((SECONDS - began)) s"
 }
 
 # Replace @old, which must be there once, whole lines of it, by @new.
@@ -72,44 +189,41 @@ edit() {
 		s/^\Q$ENV{OLD}\E/$ENV{NEW}/m;' "$copy/$file"
 }
 
-# Which stage notices? Prints it, and what it said first.
+# From the first stage on, who notices? As try.
 noticed() {
-	local stage status on=
+	local stage status on='' stages='native fuzz uml qemu icount'
 
-	for stage in native fuzz uml qemu icount; do
+	[[ $file != lib/* ]] || stages='lib device'
+	what="no such stage: $first"
+	for stage in $stages; do
 		[ "$stage" != "$first" ] || on=1
 		[ "$on" ] || continue
+		control "$stage"
 		status=0
-		"$stage" >"$copy/$stage.log" 2>&1 </dev/null || status=$?
-		if [ "$status" != 0 ]; then
-			echo "$stage: $(grep -aE -m 1 '^ *(not ok|# (verdict|failed)|.*error:)' "$copy/$stage.log" ||
-				echo "status $status")"
-			return
-		fi
+		try "$stage" || status=$?
+		[ $status = 0 ] || return $status
+		what="nobody noticed"
 	done
-	return 1
+	return 2
 }
 
 mutation() {
-	local copy=$out/$((nr + 1)) what
+	local copy what status=0
 
 	nr=$((nr + 1))
-	mkdir -p "$copy"
-	sources | xargs cp --parents -t "$copy"
-	if ! edit 2>"$copy/edit.log"; then
+	copy $nr
+	if edit 2>"$copy/edit.log"; then
+		noticed || status=$?
+	else
 		what="does not apply: $(tail -n 1 "$copy/edit.log")"
-	elif what=$(noticed); then
-		case $what in
-		*error:*) ;;
-		*)
-			echo "ok $nr - $file: $name: $what"
-			rm -rf "$copy"
-			return
-			;;
-		esac
 	fi
-	bad=1
-	echo "not ok $nr - $file: $name: ${what:-nobody noticed}"
+	if [ $status = 1 ]; then
+		echo "ok $nr - $file: $name: $what"
+		rm -rf "$copy"
+	else
+		bad=1
+		echo "not ok $nr - $file: $name: $what"
+	fi
 }
 
 begin() { file=$2 first=$3 name=${*:4} old='' new=''; }
@@ -120,14 +234,17 @@ KDIR=$(scripts/kdir.sh)
 export KDIR
 quiet make -s -C selftest/uapi
 quiet make -s -C selftest/uml
+quiet make -s modules
 while IFS= read -r line || [ "$line" ]; do
 	case $line in
-	'== '*"$word"*) read -ra words <<<"$line"; begin "${words[@]}" ;;
-	'== '*) first='' ;;
+	'== '*)
+		first=''
+		[[ ! $line =~ $pattern ]] || { read -ra words <<<"$line"; begin "${words[@]}"; } ;;
 	-*) old+=${line#-}$'\n' ;;
 	+*) new+=${line#+}$'\n' ;;
 	'') [ -z "${first:-}" ] || mutation; first='' ;;
 	esac
 done < <(cat selftest/mutations; echo)
 echo "1..$nr"
+[ $nr != 0 ] || { echo "# no edit matches: $pattern"; bad=1; }
 exit $bad

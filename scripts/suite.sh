@@ -3,7 +3,8 @@
 # shellcheck shell=bash disable=SC2154
 # What the scripts that run tests share; sourced after lib.sh, with the directory of the
 # suites' logs as $log.
-passed=0 failed=0
+passed=0 failed=0 skipped=0
+: "${points:=scripts/points.expected}"
 mkdir -p "$log"
 
 # suite NAME COMMAND...: run a program that prints TAP, and count its points.
@@ -18,13 +19,36 @@ suite() {
 
 # counted NAME STATUS TIME: judge what the suite printed.
 counted() {
-	local name=$1 count p f
+	local name=$1 count p f s
 
-	count=$(awk -v status="$2" -v skips=scripts/skips.expected -f scripts/tap.awk "$log/$name")
+	count=$(awk -v status="$2" -v suite="$name" -v least="$points" \
+		-v skips=scripts/skips.expected -f scripts/tap.awk "$log/$name")
 	sed '$d' <<<"$count"
-	read -r p f <<<"$(tail -n 1 <<<"$count")"
-	passed=$((passed + p)) failed=$((failed + f))
-	echo "# suite $name: $p passed, $f failed, $3"
+	read -r p f s <<<"$(tail -n 1 <<<"$count")"
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	echo "# suite $name: $p passed, $f failed, $3$([ "$s" = 0 ] || echo ", $s skipped")"
+}
+
+# complete LOG...: each suite that points.expected has for a machine was in a log of that name; a
+# number at the end of a log's name is of a part. The lines are those of selftest/qemu/init.
+complete() {
+	awk -v points="$points" '
+		FILENAME == points {
+			suite = $1
+			sub(/,.*/, "", suite)
+			for (i = 3; !/^#/ && i <= NF; i++)
+				expected[$i, suite] = suite " in " $i
+			next
+		}
+		FNR == 1 { machine = FILENAME; sub(/.*\//, "", machine); sub(/_[0-9]+$/, "", machine) }
+		/^# suite .*: [0-9]+ passed, / { delete expected[machine, substr($3, 1, length($3) - 1)] }
+		END {
+			for (i in expected) {
+				print "# not run: " expected[i]
+				bad = 1
+			}
+			exit bad
+		}' "$points" "${@/#/$log/}"
 }
 
 # suites N NAME...: the suites of these names, each a function, N at a time and in this order,
@@ -99,11 +123,14 @@ point() {
 	fi
 }
 
-# uapi DIR: the tests of the device that are in it. Attacks and busy readers have machines of their
-# own, and costs, priorities and the long rest of test_close are the same for 32 bits.
+# found DIR CONDITION...: what find(1) finds there. Nothing is an error.
+found() { find "$@" | sort | grep .; }
+
+# uapi DIR: the tests of the device that are in it. Attacks, busy readers and costs have machines of
+# their own, and priorities and the long rest of test_close are the same for 32 bits.
 uapi() {
-	find "$1" -name 'test_*' -executable | sort |
-		grep -vE '/test_((attack|busy|neighbour|crowd|watchers).*|chaos32|cost32|close32|rt32)$'
+	found "$1" -name 'test_*' -executable |
+		grep -vE '/test_((attack|busy|cost|neighbour|crowd|watchers).*|chaos32|close32|rt32)$'
 }
 
 # figures LABEL: of a machine's report, in groups of suites: label, group, passed, failed,
@@ -128,6 +155,7 @@ figures() {
 
 # The last line of all.
 summary() {
+	[ $skipped = 0 ] || echo "# $skipped points were skipped, for reasons in scripts/skips.expected"
 	echo "$passed passed, $failed failed"
 	[ "$failed" = 0 ]
 }

@@ -2,12 +2,14 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # Count the points of a TAP stream, which may be several one after the other.
 #
-#	awk -v status=N -v skips=FILE -f tap.awk
+#	awk -v status=N -v suite=NAME -v least=FILE -v skips=FILE -f tap.awk
 #
 # Prints a "# ..." line for each thing that is wrong beyond a plain "not ok", and
-# at the end "PASSED FAILED". These count as failed: a point that is not ok; a
-# skip that FILE does not list; points that were planned and did not come, or the
-# other way round; no points at all; an exit status that no failed point explains.
+# at the end "PASSED FAILED SKIPPED". These count as failed: a point that is not ok; a
+# skip for a reason that the file of skips does not begin a line with; points that were
+# planned and did not come, or the other way round; fewer points than the file of floors
+# says for the suite, in a line of its name, with the arguments or without, and the number;
+# an exit status that no failed point explains.
 
 function wrong(what)
 {
@@ -16,8 +18,17 @@ function wrong(what)
 }
 
 BEGIN {
-	while (skips && (getline line < skips) > 0)
-		may_skip[line] = 1
+	while (skips && (getline line < skips) > 0) {
+		sub(/\t.*/, "", line)
+		may_skip[line] = line !~ /^#/
+	}
+	while (least && (getline line < least) > 0) {
+		split(line, word)
+		floors[word[1]] = word[2]
+	}
+	name = suite
+	sub(/,.*/, "", name)
+	floor = floors[suite in floors ? suite : name]
 }
 
 /^1\.\.[0-9]+/ { planned += substr($1, 4) }
@@ -26,12 +37,20 @@ BEGIN {
 	points++
 	name = $0
 	sub(/^(not )?ok *[0-9]* *-? */, "", name)
-	skip = toupper(name) ~ /# *SKIP/
-	sub(/ *# .*/, "", name)
+	reason = ""
+	if (match(toupper(name), /# *SKIP */)) {
+		reason = substr(name, RSTART + RLENGTH)
+		name = substr(name, 1, RSTART - 1)
+		skip = 1
+	} else {
+		skip = 0
+	}
 	if (/^not/)
 		failed++
-	else if (skip && !(name in may_skip))
-		wrong("skipped: " name)
+	else if (skip && !may_skip[reason])
+		wrong("skipped: " name "for a reason that is not expected: " reason)
+	else if (skip)
+		skipped++
 	else
 		passed++
 }
@@ -43,7 +62,11 @@ END {
 		wrong("no test points")
 	else if (planned != points)
 		wrong("planned " planned + 0 " points, got " points)
+	if (least && !floor)
+		wrong("points.expected does not say how many points " suite " has")
+	else if (points < floor)
+		wrong(points + 0 " points, and " suite " has had " floor)
 	if (status && !failed)
 		wrong("exit status " status)
-	print passed + 0, failed + 0
+	print passed + 0, failed + 0, skipped + 0
 }

@@ -24,14 +24,22 @@ point() {
 	fi
 }
 
-# verdict pass|fail NAME CONSOLE RESULT STATUS
+# verdict pass|fail NAME CONSOLE RESULT STATUS: of a console whose lines end in LF, and of one
+# whose lines end in CR LF.
 verdict() {
-	local got=pass
+	local got='' console
 
 	printf '%b' "${3:+$3\n}" >"$tmp/console"
 	printf '%b' "${4:+$4\n}" >"$tmp/result"
-	"$top/scripts/verdict.sh" "$tmp/console" "$tmp/result" "$5" >"$tmp/out" 2>&1 || got=fail
-	point "$1: $2" "$1" "$got"
+	sed 's/$/\r/' "$tmp/console" >"$tmp/console-cr"
+	for console in "$tmp"/console{,-cr}; do
+		if "$top/scripts/verdict.sh" "$console" "$tmp/result" "$5" >"$tmp/out" 2>&1; then
+			got+=pass
+		else
+			got+=fail
+		fi
+	done
+	point "$1: $2" "$1$1" "$got"
 }
 
 good="$boot\n$down"
@@ -54,6 +62,7 @@ vmalloc='[    4.0] insmod: vmalloc error: size 8192, failed\n[    4.0] Call Trac
 verdict pass "vmalloc() that complains" "$boot\n$vmalloc\n[    4.0] 9 pages reserved\n$down" "$ok" 0
 verdict fail "and a trace after it" "$boot\n$vmalloc\n[    4.0] 9 pages reserved\n[    4.0] Call Trace:\n$down" "$ok" 0
 verdict fail "and no end of it" "$boot\n$vmalloc\n$down" "$ok" 0
+verdict fail "and one end for two" "$boot\n$vmalloc\n$vmalloc\n[    4.0] 9 pages reserved\n$down" "$ok" 0
 kcsan='[    4.0] BUG: KCSAN: data-race in __hrtimer_run_queues / hrtimer_active'
 sanitizer='[    4.0] Reported by Kernel Concurrency Sanitizer on:'
 verdict pass "a race of the kernel's own" "$boot\n$kcsan\n$sanitizer\n$down" "$ok" 0
@@ -61,8 +70,13 @@ verdict fail "and no end of it" "$boot\n$kcsan\n$down" "$ok" 0
 verdict fail "and ours after it" "$boot\n$kcsan\n$sanitizer\n$kcsan [twheel]\n$sanitizer\n$down" "$ok" 0
 verdict fail "one with the kernel" "$boot\n${kcsan/ \// [twheel] /}\n$sanitizer\n$down" "$ok" 0
 # What the kernel says, without the BUG: or WARNING: in front of most of it.
+# By itself, and among the lines of a report that is expected.
 while read -r line; do
 	verdict fail "$line" "$boot\n[    4.000000] $line\n$down" "$ok" 0
+	verdict fail "and in the complaint of vmalloc()" \
+		"$boot\n$vmalloc\n[    4.000000] $line\n[    4.0] 9 pages reserved\n$down" "$ok" 0
+	verdict fail "and in a race of the kernel's own" \
+		"$boot\n$kcsan\n[    4.000000] $line\n$sanitizer\n$down" "$ok" 0
 done <<'END'
 WARNING: CPU: 1 PID: 77 at twheel.c:100 twheel_add+0x1/0x2 [twheel]
 Badness at kernel/softirq.c:100
@@ -109,19 +123,21 @@ KMSAN: uninit-value in twheel_add+0x1/0x2
 list_add corruption. prev->next should be next
 END
 
-# tap "PASSED FAILED" NAME TAP STATUS
+# tap "PASSED FAILED" NAME TAP STATUS [SKIPPED]
 tap() {
 	local got
 
 	got=$(printf '%b' "$3" | awk -v status="$4" -v skips="$tmp/skips" -f "$top/scripts/tap.awk" | tail -n 1)
-	point "$1: $2" "$1" "$got"
+	point "$1: $2" "$1 ${5:-0}" "$got"
 }
 
-echo "no such hardware" >"$tmp/skips"
+printf '# a comment\nno such hardware\ttest -e it\n' >"$tmp/skips"
 tap "2 0" "two good points" "1..2\nok 1 - a\nok 2 - b\n" 0
 tap "2 0" "a plan at the end" "ok 1 - a\nok 2\n1..2\n" 0
 tap "3 0" "two streams" "1..1\nok 1 - a\nhello\n1..2\nok 1 - a\nok 2 - b\n" 0
-tap "1 0" "a skip that is listed" "1..1\nok 1 - no such hardware # SKIP on amd64\n" 0
+tap "0 0" "a skip for a reason that is listed" "1..1\nok 1 - a # SKIP no such hardware\n" 0 1
+tap "0 1" "a skip for another" "1..1\nok 1 - no such hardware # SKIP on amd64\n" 0
+tap "0 1" "a skip for a comment" "1..1\nok 1 - a # SKIP # a comment\n" 0
 tap "0 1" "silence" "" 0
 tap "0 1" "a plan of nothing" "1..0 # SKIP no device\n" 0
 tap "1 1" "a point that is not ok" "1..2\nok 1 - a\nnot ok 2 - b\n" 1
@@ -134,6 +150,52 @@ tap "1 1" "a status without a reason" "1..1\nok 1 - a\n" 1
 tap "1 1" "a skip that is not listed" "1..2\nok 1 - a\nok 2 - b # SKIP no reason\n" 0
 tap "1 2" "a bail-out" "1..2\nok 1 - a\nBail out! no device\n" 0
 tap "0 1" "points in a text" "this is ok 1\n  ok 2 - indented\n" 0
+
+# least "PASSED FAILED SKIPPED" NAME SUITE POINTS: of a suite with so many points
+least() {
+	local got
+
+	got=$({ echo "1..$4"; seq -f 'ok %g - a' "$4"; } |
+		awk -v suite="$3" -v least="$tmp/points" -f "$top/scripts/tap.awk" | tail -n 1)
+	point "$1: $2" "$1" "$got"
+}
+
+printf '# a comment 2\ntest_a 3 qemu uml\ntest_a,some 2 qemu\ntest_b 1\n' >"$tmp/points"
+least "3 0 0" "as many points as a suite had" test_a 3
+least "4 0 0" "more" test_a 4
+least "2 1 0" "fewer" test_a 2
+least "2 0 0" "some of them, as it was told" test_a,some 2
+least "2 1 0" "fewer, as it was not told" test_a,other 2
+least "2 1 0" "a suite that is not listed" test_c 2
+least "0 2 0" "nothing" test_a 0
+
+# lost WORDS NAME REPORT...: what is missing of two machines, of which one has two parts
+lost() {
+	local got
+
+	printf '%b' "$3" >"$tmp/qemu_1"
+	printf '%b' "$4" >"$tmp/qemu_2"
+	printf '%b' "$5" >"$tmp/uml"
+	# shellcheck disable=SC2030 # it is meant
+	got=$(log=$tmp points=$tmp/points && . "$top/scripts/suite.sh" && complete qemu_1 qemu_2 uml | paste -sd ';') || :
+	point "$2" "$1" "$got"
+}
+
+ran='# suite test_a: 3 passed, 0 failed, 1 s, 0 s of CPU\n'
+lost "" "every suite was run" "" "$ran" "$ran"
+lost "# not run: test_a in uml" "one was not, in one of two machines" "$ran" "$ran" "# suite test_a\n"
+# found STATUS NAME CONDITION...: what a glob that matches nothing, and a find that fails, are
+found() {
+	local got=0
+
+	(log=$tmp && . "$top/scripts/suite.sh" && found "${@:3}") >"$tmp/out" 2>&1 || got=$?
+	point "$2" "$1" "$((got != 0))"
+}
+
+found 0 "a file that is there is found" "$tmp" -name points
+found 1 "to find nothing is an error" "$tmp" -name none
+found 1 "so is a directory that is not there" "$tmp/none" -name points
+
 # told WORDS NAME CONSOLE HOST: what guest.sh says of a machine whose kernel, and whose emulator,
 # said that before it ended.
 told() {

@@ -19,13 +19,28 @@ INFO: lockdep is turned off|possible (recursive|circular) locking|possible irq l
 suspicious RCU usage|held lock freed|scheduling while atomic|sleeping function called|Invalid wait context
 ODEBUG: .*object type|ODEBUG disabled|KASAN:|KCSAN:|KMSAN:|KFENCE:|UBSAN:|kmemleak: [0-9]+ new suspected'
 
-# A test that makes an allocation fail makes vmalloc() complain of it, with a trace.
+# The console without two lines that are not bad where they belong to a report that is expected,
+# and has its end. All others of such a report are judged: another report may be among them.
+#
+# A test that makes an allocation fail makes vmalloc() complain of it, and show how it was called.
 # The kernel has races of its own, in hrtimer, poll() and its idle loop: KCSAN's title of a report
-# names the two functions, and their modules. What is not ended so hides the shutdown too.
+# names the two functions, and their modules.
 messages() {
-	sed -e '/vmalloc error: size/,/pages reserved$/d' \
-		-e '/BUG: KCSAN: data-race in [a-z_][^][]* \/ [^][]*$/,/Reported by Kernel Concurrency Sanitizer/d' \
-		"$console"
+	tr -d '\r' <"$console" | awk '
+		/vmalloc error: size/ { unfinished("vmalloc"); trace = 1; ends = "pages reserved$" }
+		/Call Trace:/ && trace { trace = 0; next }
+		/BUG: KCSAN: data-race in [a-z_][^][]* \/ [^][]*$/ {
+			unfinished("KCSAN")
+			ends = "Reported by Kernel Concurrency Sanitizer"
+			next
+		}
+		{ print }
+		ends && $0 ~ ends { ends = ""; trace = 0 }
+		END { unfinished("the end") }
+		function unfinished(what) {
+			if (ends)
+				print "Badness: a report did not end before " what
+		}'
 }
 
 wrong() { echo "verdict: $*"; bad=1; }

@@ -76,7 +76,10 @@ static int __init shut_init(void)
 	cpu = cpumask_any_but(cpu_online_mask, here);
 	for (i = 0; i < ROUNDS && cpu < nr_cpu_ids; i++)
 		wrong += !!shut_once(cpu);
-	check(!wrong, "a timer that is shut down from its callback's side stays idle");
+	if (i)
+		check(!wrong, "a timer that is shut down from its callback's side stays idle");
+	else
+		skip("one CPU", "a timer that is shut down from its callback's side stays idle");
 	twheel_destroy(base);
 	return ktap_end();
 }

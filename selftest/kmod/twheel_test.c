@@ -323,8 +323,10 @@ static void test_states(void)
 
 			/* One CPU cannot wait for what it is doing itself. */
 			if (calls[i].sync && running && num_online_cpus() == 1)
-				continue;
-			test_cell(&calls[i], state);
+				skip("one CPU", "%s of a timer that is %s", calls[i].name,
+				     state_names[state]);
+			else
+				test_cell(&calls[i], state);
 		}
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
 }
@@ -755,8 +757,10 @@ static void test_pending(void)
 	idle = count_idle(mover, 300);
 	for (i = 0; i < nr; i++)
 		kthread_stop(mover->threads[i]);
-	check(nr && !idle, "a timer that is armed anew all the while is pending all the while: %lu",
-	      idle);
+	if (nr < 2)
+		skip("one CPU", "a timer that is armed anew all the while is pending");
+	else
+		check(!idle, "a timer that is armed anew all the while is pending: %lu", idle);
 	check(twheel_cancel_sync(&mover->timer) == 1, "and is cancelled once");
 	kvfree(mover);
 }

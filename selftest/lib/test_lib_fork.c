@@ -35,6 +35,7 @@ static void wheel_refused(void *arg)
 {
 	struct twheel *w = arg, *own;
 	struct twheel_event ev;
+	struct twheel_levels levels;
 	struct twheel_info info;
 	struct twheel_op op = { .op = TWHEEL_OP_ADD };
 	uint64_t handle = 1ULL << 32;
@@ -47,6 +48,7 @@ static void wheel_refused(void *arg)
 	CHECK_EQ(twheel_query(w, handle, 0, &op), -ECHILD);
 	CHECK_EQ(twheel_drain(w, &op, 1, 0), -ECHILD);
 	CHECK_EQ(twheel_get_info(w, &info), -ECHILD);
+	CHECK_EQ(twheel_get_levels(w, &levels), -ECHILD);
 	twheel_close(w);
 	/* A wheel of its own is as good as anybody's. */
 	own = wheel_new(NULL);
@@ -163,6 +165,32 @@ static void busy_parent(void)
 	twheel_close(w);
 }
 
+static void *hammer_sched(void *arg)
+{
+	struct twheel_sched *s = arg;
+
+	while (!over)
+		CHECK_EQ(twheel_sched_cancel(s, ADD(s, .when_ns = HOUR), 0), 0);
+	return NULL;
+}
+
+/* Likewise the scheduler's lock. */
+static void busy_sched(void)
+{
+	struct twheel_sched *s = sched_new(1);
+	pthread_t threads[2];
+
+	over = false;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, hammer_sched, s);
+	for (int i = 0; i < 20 && !failed(); i++)
+		in_child(sched_refused, s);
+	over = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	sched_close(s);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -170,6 +198,7 @@ int main(void)
 		{ scheds, "a scheduler: the same, with its pool" },
 		{ from_a_task, "fork() in a task's function" },
 		{ busy_parent, "fork() while another thread holds the lock" },
+		{ busy_sched, "fork() while others hold a scheduler's" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

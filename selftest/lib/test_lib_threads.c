@@ -4,8 +4,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib.h"
 
@@ -129,11 +132,105 @@ static void one_each(void)
 	twheel_close(wheel);
 }
 
+#define BATCH	5000
+#define ROUNDS	20
+
+static atomic_int submitting;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* A batch of adds, and one that cancels them; how many operations were not done. */
+static u32 submit_two(struct twheel_op *ops)
+{
+	u32 wrong = 0;
+
+	for (u32 i = 0; i < BATCH; i++)
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+	CHECK_EQ(twheel_submit(wheel, ops, BATCH), 0);
+	for (u32 i = 0; i < BATCH; i++) {
+		wrong += !ops[i].handle;
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL, .handle = ops[i].handle };
+	}
+	CHECK_EQ(twheel_submit(wheel, ops, BATCH), 0);
+	for (u32 i = 0; i < BATCH; i++)
+		wrong += ops[i].res != 1;
+	return wrong;
+}
+
+static void *submits(void *arg)
+{
+	struct twheel_op *ops = calloc(BATCH, sizeof(*ops));
+
+	(void)arg;
+	for (u32 i = 0; CHECK(ops) && i < ROUNDS && !failed(); i++)
+		CHECK_EQ(submit_two(ops), 0);
+	free(ops);
+	submitting--;
+	return NULL;
+}
+
+/* Signals cut calls short, and end those that wait for the other thread's. */
+static void signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	pthread_t threads[2];
+
+	sigaction(SIGUSR1, &sa, NULL);
+	wheel = wheel_new(NULL);
+	submitting = 2;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, submits, NULL);
+	while (submitting) {
+		for (int i = 0; i < 2; i++)
+			pthread_kill(threads[i], SIGUSR1);
+		usleep(200);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	wheel_counts(wheel, 0, 0, 0);
+	twheel_close(wheel);
+}
+
+/*
+ * What is cancelled at once may wake who waits, for nothing. Goes on for 8 s, or until @over: long
+ * enough that a host which is busy for a moment does not end the reader's time for it.
+ */
+static void *wakes_for_nothing(void *ended)
+{
+	for (int i = 0; i < 200 && !over; i++) {
+		CHECK_EQ(twheel_cancel(wheel, wheel_add(wheel, 0, 100 * MS), NULL), 1);
+		sleep_ms(40);
+	}
+	*(atomic_bool *)ended = true;
+	return NULL;
+}
+
+static void timeout(void)
+{
+	atomic_bool ended = false;
+	struct twheel_event ev;
+	pthread_t thread;
+
+	over = false;
+	wheel = wheel_new(NULL);
+	pthread_create(&thread, NULL, wakes_for_nothing, &ended);
+	CHECK_EQ(twheel_read(wheel, &ev, 1, 1500), -EAGAIN);
+	CHECK(!ended);
+	over = true;
+	pthread_join(thread, NULL);
+	twheel_close(wheel);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		{ accounts, "60000 timers of three threads, read by two: each is accounted for" },
 		{ one_each, "eight readers, eight events" },
+		{ signals, "batches are done to their end, whatever signals come" },
+		{ timeout, "a read ends on time, however often it is woken for nothing" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

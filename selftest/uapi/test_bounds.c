@@ -110,7 +110,10 @@ static void undo(void)
 	ended = true;
 	pthread_join(thread, NULL);
 	diag("%u tries, %u with adds that were undone", tries, undone);
-	CHECK(undone || alone);
+	if (alone && !undone)
+		skip_test("one CPU");
+	else
+		CHECK(undone);
 }
 
 static const struct test tests[] = {

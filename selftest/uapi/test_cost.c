@@ -3,7 +3,11 @@
 /*
  * What a timer costs to arm: in batches of 256, one by one, and as a timerfd
  * watched by epoll. In one process, in turns, the median of ROUNDS each, hardly any
- * other timers pending. Printed, not judged.
+ * other timers pending.
+ *
+ * The bounds are for a machine on which a ns is an instruction: there a timer of a batch was 22.5
+ * times as cheap as a timerfd, one by itself 5.1 times, and a cancel cost 0.84 of an add. They
+ * leave a fifth for compilers and kernels.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -125,10 +129,11 @@ static double median(u64 *rounds)
 	return (double)rounds[ROUNDS / 2] / BATCH;
 }
 
-static void cost(void)
+static double batch_ns, cancel_ns, single_ns, timerfd_ns;
+
+static void measure(void)
 {
 	static u64 batch[ROUNDS], cancels[ROUNDS], single[ROUNDS], timerfd[ROUNDS];
-	double b, s, t;
 
 	fd = dev_open(0);
 	for (int i = -2; i < ROUNDS; i++) {	/* two to warm up */
@@ -138,21 +143,38 @@ static void cost(void)
 		timerfd[k] = timerfd_add();
 		single[k] = single_add();
 	}
-	b = median(batch);
-	s = median(single);
-	t = median(timerfd);
-	diag("batch add: %.0f ns, timerfd: %.0f ns, 1/%.1f", b, t, t / b);
-	diag("single add: %.0f ns, 1/%.1f of a timerfd; batch cancel: %.0f ns",
-	     s, t / s, median(cancels));
-	CHECK(b > 0);
-	CHECK(s > 0);
-	CHECK(t > 0);
+	batch_ns = median(batch);
+	cancel_ns = median(cancels);
+	single_ns = median(single);
+	timerfd_ns = median(timerfd);
+	diag("batch add: %.0f ns, timerfd: %.0f ns, 1/%.1f", batch_ns, timerfd_ns,
+	     timerfd_ns / batch_ns);
+	diag("single add: %.0f ns, 1/%.1f of a timerfd; batch cancel: %.0f ns", single_ns,
+	     timerfd_ns / single_ns, cancel_ns);
 	expect_counts(fd, 0, 0, 0);
 	close(fd);
 }
 
+static void batch_costs(void)
+{
+	CHECK(18 * batch_ns <= timerfd_ns);
+}
+
+static void single_costs(void)
+{
+	CHECK(4 * single_ns <= timerfd_ns);
+}
+
+static void cancel_costs(void)
+{
+	CHECK(cancel_ns > 0 && cancel_ns <= batch_ns);
+}
+
 static const struct test tests[] = {
-	{ cost, "batches, single adds and timerfds were measured" },
+	{ measure, "batches, single adds and timerfds are measured" },
+	{ batch_costs, "an add in a batch costs 1/18 of a timerfd at most" },
+	{ single_costs, "one by itself 1/4" },
+	{ cancel_costs, "a cancel in a batch no more than an add" },
 };
 
 int main(void)

@@ -281,7 +281,7 @@ static void one_wakeup_per_tick(void)
 {
 	int fd = dev_open(O_NONBLOCK);
 	struct counter c = { .epfd = watch(fd, EPOLLIN | EPOLLET) };
-	u64 start = now_ns(CLOCK_MONOTONIC) / MS * MS + 200 * MS;
+	u64 start = now_ns(CLOCK_MONOTONIC) / MS * MS + 700 * MS;
 	struct twheel_op ops[PER_TICK];
 	struct twheel_info i;
 	pthread_t waiter;

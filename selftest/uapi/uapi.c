@@ -32,7 +32,7 @@
 #define HANG_S	60
 
 static int nr_checks, nr_failed_checks;
-static const char *running;
+static const char *running, *skipped;
 
 bool failed(void)
 {
@@ -59,6 +59,11 @@ bool check_eq(long long is, long long want, const char *what, const char *file,
 	return false;
 }
 
+void skip_test(const char *reason)
+{
+	skipped = reason;
+}
+
 static void on_alarm(int sig)
 {
 	static const char what[] = "Bail out! This test hangs: ";
@@ -79,11 +84,13 @@ int run_tests(const struct test *tests, int n)
 		nr_checks = 0;
 		nr_failed_checks = 0;
 		running = tests[i].name;
+		skipped = NULL;
 		alarm(HANG_S);
 		tests[i].fn();
-		if (!nr_checks)
+		if (!nr_checks && !skipped)
 			diag("nothing was checked");
-		ok(nr_checks && !nr_failed_checks, "%s", tests[i].name);
+		ok((nr_checks || skipped) && !nr_failed_checks, "%s%s%s", tests[i].name,
+		   skipped ? " # SKIP " : "", skipped ? skipped : "");
 	}
 	return done();
 }
@@ -628,11 +635,6 @@ void *unmapped(void)
 
 	munmap(p, room + page());
 	return p;
-}
-
-bool can_stall(void)
-{
-	return !access("/proc/sys/vm/unprivileged_userfaultfd", F_OK);
 }
 
 struct stall stall_new(void)

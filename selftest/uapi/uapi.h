@@ -54,6 +54,9 @@ bool check_eq(long long is, long long want, const char *what, const char *file,
 	check_eq((long long)(is), (long long)(want), #is " == " #want, \
 		 __FILE__, __LINE__)
 
+/* The running test cannot be done here, for a reason that scripts/skips.expected has. */
+void skip_test(const char *reason);
+
 /* Did a CHECK of the running test fail? Ends loops that would fail for ever. */
 bool failed(void);
 
@@ -131,8 +134,6 @@ struct stall {
 	unsigned char	*page;
 };
 
-/* Not every kernel can. */
-bool can_stall(void);
 struct stall stall_new(void);
 /* Returns when a call is stuck. */
 void stall_wait(const struct stall *s);

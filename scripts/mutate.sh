@@ -60,7 +60,7 @@ qemu() {
 
 icount() {
 	build "$KDIR" clean && build "$KDIR" &&
-		ICOUNT=1 guest boot.sh 400 '' 'test_attack test_neighbour,counted,3,4,9,17' ''
+		ICOUNT=1 guest boot.sh 400 '' 'test_attack test_neighbour,counted,3,4,9,15,19,24,26' ''
 }
 
 # Replace @old, which must be there once, whole lines of it, by @new.

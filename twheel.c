@@ -783,6 +783,11 @@ static bool run_due(struct twheel_base *base, u64 begin)
 		/* Whatever came before, a run gets something done. */
 		if (ops && (ops >= RUN_OPS || used >= room))
 			return false;
+		/* Where timers were but moved no callback has done that. */
+		if (ops) {
+			raw_spin_unlock_irq(&base->lock);
+			raw_spin_lock_irq(&base->lock);
+		}
 		ops += run_callbacks(base, now, run_clock_after(room - min(room, used)));
 		time = ktime_get_ns();
 	}

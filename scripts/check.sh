@@ -126,7 +126,9 @@ qemu_attack() {
 
 # Two thousand users have a share of each CPU there: the allocator of per-CPU memory keeps the areas
 # that it has got for them. More users, one after the other, take no more.
-qemu_neighbour() { RUN=tests_percpu=512 ICOUNT=1 qemu 480 build/uapi/test_neighbour '' '' 1; }
+qemu_neighbour() {
+	RUN=tests_percpu=512 ICOUNT=1 qemu 480 build/uapi/test_neighbour bench/kernel/twheel_hold.ko '' 1
+}
 
 # uml SECONDS TESTS KMODS SUITES CYCLES: as qemu
 uml() {

@@ -40,7 +40,7 @@ guest() { # SCRIPT SECONDS SUITES TESTS KMODS
 	mkdir -p "$copy/build"
 	printf "mode=selftest cycles=1 suites='%s' tests='%s' kmods='%s' seconds=60\n" "$3" "$4" "$5" >"$run"
 	"$copy/scripts/$1" mutant "$2" "$run" "$copy"/twheel{,_chardev}.ko \
-		"$copy"/selftest/kmod/*.ko "$copy/samples/twheel_sessions.ko" \
+		"$copy"/{selftest/kmod/*,bench/kernel/twheel_hold}.ko "$copy/samples/twheel_sessions.ko" \
 		"$top"/build/{uapi,uml/tests}/test_* "$top/build/uapi/suspend"
 }
 
@@ -55,12 +55,12 @@ qemu() {
 	build "$KDIR" clean && build "$KDIR" &&
 		guest boot.sh 400 hotplug "test_basic test_errors test_query test_drain test_read test_poll
 			test_fires test_life test_limits test_bounds test_stress,1000000 test_fuzz,8" \
-			"twheel_test.ko twheel_torture.ko"
+			"twheel_test.ko twheel_torture.ko twheel_off.ko"
 }
 
 icount() {
 	build "$KDIR" clean && build "$KDIR" &&
-		ICOUNT=1 guest boot.sh 400 '' 'test_attack test_neighbour,counted,3,4,9,15,19,24,26' ''
+		ICOUNT=1 guest boot.sh 400 '' 'test_attack test_neighbour,counted,3,4,9,16,19,24,26' twheel_hold.ko
 }
 
 # Replace @old, which must be there once, whole lines of it, by @new.

@@ -4,6 +4,8 @@
  * an hrtimer for each clock, of which one comes back and the other stays where it went. Both
  * expire at the same time, on two CPUs: a base is served and its waiters are woken once.
  *
+ * And a base is destroyed while its waiters are woken, which is waited for.
+ *
  * KTAP in the kernel log. Needs two CPUs.
  */
 #define pr_fmt(fmt) fmt
@@ -19,6 +21,8 @@
 #define OFF_CPU		1
 #define LEAD_NS		(4 * NSEC_PER_SEC)	/* going off takes time */
 #define WAKE_MS		40
+#define SOON_NS		(20 * NSEC_PER_MSEC)
+#define MANY		(TWHEEL_SINK_MAX + 1)	/* timers: more than a base's turn takes */
 
 static atomic_t nr_wakes, in_wake, most_in_wake;
 
@@ -40,14 +44,16 @@ static const struct twheel_sink no_sink = { .expired = no_expired, .wake = no_wa
 static const struct twheel_sink slow_sink = { .expired = no_expired, .wake = slow_wake };
 
 /**
- * struct armed - a base, and its only timer
+ * struct armed - a base, and its timers
  * @base:	the base
- * @timer:	its timer
+ * @timers:	its timers
+ * @nr:		how many
  * @expires:	when
  */
 struct armed {
 	struct twheel_base	*base;
-	struct twheel_timer	timer;
+	struct twheel_timer	timers[MANY];
+	unsigned int		nr;
 	ktime_t			expires;
 };
 
@@ -55,9 +61,12 @@ static int arm(void *arg)
 {
 	struct armed *armed = arg;
 	unsigned long flags;
+	unsigned int i;
 
+	memset(armed->timers, 0, sizeof(armed->timers));
 	twheel_lock(armed->base, &flags);
-	twheel_add_locked(armed->base, &armed->timer, armed->expires);
+	for (i = 0; i < armed->nr; i++)
+		twheel_add_locked(armed->base, &armed->timers[i], armed->expires);
 	twheel_unlock(armed->base, flags);
 	return 0;
 }
@@ -70,6 +79,7 @@ static bool armed_begin(struct armed *armed, clockid_t clock, const struct twhee
 	};
 
 	armed->base = twheel_create(&config);
+	armed->nr = 1;
 	armed->expires = ktime_add_ns(clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get(),
 				      delay);
 	return !IS_ERR(armed->base);
@@ -100,6 +110,47 @@ static void test_off(void)
 	twheel_destroy(boot.base);
 }
 
+static bool is_waking(void)
+{
+	unsigned int ms;
+
+	for (ms = 0; ms < 2000 && !atomic_read(&in_wake); ms++)
+		usleep_range(900, 1000);
+	return atomic_read(&in_wake);
+}
+
+/*
+ * Destroy a base while its waiters are woken for @nr timers. For what is more than a turn
+ * takes they are woken first when it is the other base's turn.
+ */
+static void test_destroy(unsigned int nr)
+{
+	bool good = armed_begin(&mono, CLOCK_MONOTONIC, &slow_sink, SOON_NS) &&
+		    armed_begin(&boot, CLOCK_MONOTONIC, &no_sink, SOON_NS);
+
+	check(good, "two bases more");
+	if (!good)
+		return;
+	mono.nr = nr;
+	smp_call_on_cpu(OFF_CPU, arm, &mono, false);
+	smp_call_on_cpu(OFF_CPU, arm, &boot, false);
+	check(is_waking(), "who waits for %u timers is woken", nr);
+	twheel_destroy(mono.base);
+	check(!atomic_read(&in_wake), "nobody is, once the base is destroyed");
+	while (atomic_read(&in_wake))
+		usleep_range(900, 1000);
+	twheel_destroy(boot.base);
+}
+
+/* On another CPU than where they are woken. */
+static void test_destroys(void)
+{
+	set_cpus_allowed_ptr(current, cpumask_of(cpumask_any_but(cpu_online_mask, OFF_CPU)));
+	test_destroy(1);
+	test_destroy(MANY);
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+}
+
 static int __init twheel_off_init(void)
 {
 	pr_info("TAP version 14\n");
@@ -107,6 +158,8 @@ static int __init twheel_off_init(void)
 		check(true, "there is no other CPU to go off");
 	else
 		test_off();
+	if (num_online_cpus() > 1)
+		test_destroys();
 	return ktap_end();
 }
 

@@ -6,6 +6,7 @@
  *
  *	add, mod, cancel	batches of a base with a sink, TWHEEL_HOLD_OPS in a hold, as the
  *				device does them
+ *	mod-rt			the same of MOST_OPS_RT, as on PREEMPT_RT
  *	add-array		twheel_add_array(). Its base is the CPU's
  *	drain			twheel_drain()
  *	expire			so many timers in a tick
@@ -18,7 +19,7 @@
  * those that are as long as PROBE_NS there is one between two interrupts.
  *
  * For QEMU's -icount with one CPU, where a ns is an instruction. Elsewhere the figures are those of
- * the host's scheduler.
+ * the host's scheduler. Not for PREEMPT_RT: there a lock hold is shorter than the probe itself.
  */
 #define pr_fmt(fmt) fmt
 
@@ -33,7 +34,8 @@
 #include "twheel_compat.h"
 
 /* Not TWHEEL_HOLD_OPS: that is what is tested. */
-#define MOST_OPS	(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
+#define MOST_OPS	64
+#define MOST_OPS_RT	16
 #define OP_NS		200
 #define PROBE_NS	2501
 #define TIMERS		8192
@@ -176,7 +178,7 @@ static void do_cancel(unsigned int i, ktime_t now)
 	twheel_cancel_locked(base, any(i));
 }
 
-static void batch(const char *work, void (*op)(unsigned int i, ktime_t now))
+static void batch(const char *work, void (*op)(unsigned int i, ktime_t now), unsigned int nr)
 {
 	unsigned int i = 0, end;
 
@@ -185,7 +187,7 @@ static void batch(const char *work, void (*op)(unsigned int i, ktime_t now))
 		unsigned long flags;
 		ktime_t now = twheel_lock(base, &flags);
 
-		for (end = min_t(unsigned int, i + TWHEEL_HOLD_OPS, TIMERS); i < end; i++)
+		for (end = min_t(unsigned int, i + nr, TIMERS); i < end; i++)
 			op(i, now);
 		twheel_unlock(base, flags);
 	}
@@ -196,9 +198,10 @@ static void batches(void)
 {
 	if (!create(&sink))
 		return;
-	batch("add", do_add);
-	batch("mod", do_mod);
-	batch("cancel", do_cancel);
+	batch("add", do_add, TWHEEL_HOLD_OPS);
+	batch("mod", do_mod, TWHEEL_HOLD_OPS);
+	batch("mod-rt", do_mod, MOST_OPS_RT);
+	batch("cancel", do_cancel, TWHEEL_HOLD_OPS);
 	twheel_destroy(base);
 }
 
@@ -305,7 +308,7 @@ static int __init hold_init(void)
 {
 	int err = -ENOMEM;
 
-	if (num_online_cpus() != 1)
+	if (num_online_cpus() != 1 || IS_ENABLED(CONFIG_PREEMPT_RT))
 		return -EINVAL;
 	timers = vmalloc(array_size(TIMERS, sizeof(*timers)));
 	list = vmalloc(array_size(TIMERS, sizeof(*list)));

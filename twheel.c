@@ -791,6 +791,11 @@ static bool run_due(struct twheel_base *base, u64 begin)
 		/* Whatever came before, a run gets something done. */
 		if (ops && (ops >= RUN_OPS || used >= room))
 			return false;
+		/* Where timers were but moved no callback has done that. */
+		if (ops) {
+			raw_spin_unlock_irq(&base->lock);
+			raw_spin_lock_irq(&base->lock);
+		}
 		ops += run_callbacks(base, now, run_clock_after(room - min(room, used)));
 		time = ktime_get_ns();
 	}
@@ -1860,7 +1865,7 @@ u64 twheel_drain(struct twheel_base *base,
 		unsigned long flags;
 
 		raw_spin_lock_irqsave(&base->lock, flags);
-		nr = base_take(base, timers, ARRAY_SIZE(timers));
+		nr = base_take(base, timers, min_t(u32, ARRAY_SIZE(timers), TWHEEL_HOLD_OPS));
 		raw_spin_unlock_irqrestore(&base->lock, flags);
 		for (i = 0; i < nr; i++)
 			fn(timers[i], base_time(base, timers[i]->queue.expires), arg);

@@ -119,9 +119,9 @@ struct twheel_sink {
 #define TWHEEL_SINK_MAX		32
 
 /*
- * The most operations in a lock hold, with interrupts off. 64 re-arms are 11 500 instructions, and
- * some 18 us if their memory is in no cache; 16 are 2 950. A batch of 64 that is cut
- * into four costs a tenth more.
+ * The most operations in a lock hold, with interrupts off. 64 re-arms are 10 300 instructions, and
+ * some 18 us if their memory is in no cache; 16 are 2 800: `make bench-kernel`, icount-hold. A
+ * batch of 64 that is cut into four costs a tenth more.
  */
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
 

@@ -93,7 +93,7 @@ qemu() {
 	mkdir -p build/qemu
 	run_file "${@:2:4}" | sed -e "s/^test_stress\$/&,$OPERATIONS/; s/^test_fuzz\$/&,$FUZZ/
 		s/^twheel_torture.ko\$/&,seconds=$TORTURE/" \
-		-e 's/^test_neighbour$/&,counted/; s/^test_crowd$/&,counted,7,9/' \
+		-e 's/^test_neighbour$/&,counted/' \
 		-e 's/^test_watchers$/&,50000/' \
 		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' >"build/qemu/$name.run"
 	# shellcheck disable=SC2086 # words
@@ -140,14 +140,16 @@ qemu_modules() {
 
 # Shares of a CPU, and who is late, are the same each time where a ns is an instruction, whatever
 # else the host does.
-#
-# A thousand users had a share of each CPU there: the allocator of per-CPU memory keeps the areas
-# that it has got for them. A second thousand takes no more.
 qemu_attack() {
-	RUN=tests_percpu=512 ICOUNT=1 MEM=2048 qemu 400 "build/uapi/test_attack build/uapi/test_busy build/uapi/test_cost
-		build/uapi/test_crowd build/uapi/test_watchers" '' '' 1
+	ICOUNT=1 MEM=2048 qemu 400 "build/uapi/test_attack build/uapi/test_busy build/uapi/test_cost
+		build/uapi/test_watchers" '' '' 1
 }
-qemu_neighbour() { ICOUNT=1 qemu 480 build/uapi/test_neighbour '' '' 1; }
+
+# Two thousand users have a share of each CPU there: the allocator of per-CPU memory keeps the areas
+# that it has got for them. More users, one after the other, take no more.
+qemu_neighbour() {
+	RUN=tests_percpu=512 ICOUNT=1 qemu 480 build/uapi/test_neighbour bench/kernel/twheel_hold.ko '' 1
+}
 
 # uml SECONDS TESTS KMODS SUITES CYCLES: as qemu
 uml() {

@@ -66,7 +66,8 @@ guest() { # SCRIPT SECONDS SUITES TESTS KMODS FILE...
 }
 
 modules_guest() { # as guest, with the modules of $copy
-	guest "$@" "$copy"/twheel{,_chardev}.ko "$copy"/selftest/kmod/*.ko "$copy/samples/twheel_sessions.ko" \
+	guest "$@" "$copy"/twheel{,_chardev}.ko "$copy"/{selftest/kmod/*,bench/kernel/twheel_hold}.ko \
+		"$copy/samples/twheel_sessions.ko" \
 		"$top"/build/{uapi,uml/tests}/test_* "$top"/build/uapi/{suspend,lives}
 }
 
@@ -83,14 +84,14 @@ qemu_builds() { kernel_builds "$KDIR" clean && kernel_builds "$KDIR" modules; }
 qemu() {
 	modules_guest boot.sh 400 'hotplug closing' "test_limits test_basic test_errors test_query
 		test_drain test_read test_poll test_fires test_life test_bounds test_stress,1000000 test_fuzz,8" \
-		"twheel_test.ko twheel_torture.ko,seconds=20"
+		"twheel_test.ko twheel_torture.ko,seconds=20 twheel_off.ko"
 }
 
 icount_builds() { qemu_builds; }
 
 icount() {
 	ICOUNT=1 modules_guest boot.sh 400 '' \
-		'test_attack test_cost test_neighbour,counted,3,4,9,17' ''
+		'test_attack test_cost test_neighbour,counted,3,4,9,16,19,24,26' twheel_hold.ko
 }
 
 lib_tests() { # VARIANT NAME...: their paths

@@ -67,6 +67,17 @@ function section(title, rig, workload, metrics) {
 	}
 }
 
+# The most of all subjects.
+function most(rig, workload, n, metric,	s, nr, i, v, of_all) {
+	nr = split(subjects[workload], s, " ")
+	for (i = 1; i <= nr; i++) {
+		v = get(rig, workload, n, s[i], metric)
+		if (of_all == "" || v + 0 > of_all)
+			of_all = v
+	}
+	return of_all
+}
+
 function goals_at_a_million(what, workload, metric) {
 	goal(what ", timer_list's = 1", ratio("uml", workload, 1000000, metric, "timer_list"), 1, "")
 	goal(what ", hrtimer's = 1", ratio("uml", workload, 1000000, metric, "hrtimer"), 0.33, "")
@@ -93,6 +104,8 @@ function goals(	range, i, what) {
 		goal("cancel, 1 … " range[i] " ms, instructions, most of all n / least", spread("icount", "pending-" range[i], "cancel"), 1.05, "")
 	}
 	goal("moves in one run, n = 10^6 in one hour's bucket", get("icount", "hour", 1000000, "twheel", "most-moves"), 1100, "")
+	goal("operations in one lock hold", most("icount", "hold", 1, "operations"), 64, "")
+	goal("instructions with interrupts off", most("icount", "hold", 1, "instructions"), 12800, "")
 	goal("not in their tick, over virtual years", nr_exact ? inexact + 0 : "", 0, " timers")
 }
 
@@ -164,5 +177,9 @@ END {
 	section("1 … 60 000 ms on an idle CPU, instructions", "icount", "idle-60000", "expire interrupts")
 	section("1 … 1 000 000 ms on an idle CPU, instructions", "icount", "idle-1000000", "expire interrupts")
 	hour()
+	print "\n## Interrupts off\n"
+	print "The longest lock hold of each kind of work, in operations and in instructions, see"
+	print "`bench/kernel/twheel_hold.c`; `make check` runs it too."
+	section("one lock hold", "icount", "hold", "operations instructions")
 	exact()
 }

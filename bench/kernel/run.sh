@@ -13,6 +13,7 @@
 #	icount-expire	the same
 #	icount-hour	the same, with twheel.ko as it is, and with one that cascades whole
 #			buckets: WHEEL_BIG is a size that no bucket reaches
+#	icount-hold	the same: twheel_hold.c, the longest lock holds
 #	uml-ops		user-mode Linux, native code: ns, on a machine that has nothing else to do
 #	uml-expire	the same
 #	uml-minute	the same: the range of 60 000 ms, which is real time, from 10^6 on, once
@@ -27,7 +28,7 @@ cd "$top"
 
 export NMAX=${NMAX:-1000000}
 out=build/bench-kernel tsv=build/bench-kernel.tsv
-parts=(environment icount-ops icount-expire icount-hour uml-ops uml-expire uml-minute uml-exact)
+parts=(environment icount-ops icount-expire icount-hour icount-hold uml-ops uml-expire uml-minute uml-exact)
 ranges="60000 1000000"
 MEM=$((384 + NMAX * 80 / 1000000))
 export MEM
@@ -61,7 +62,7 @@ built() {
 # machine RIG MODULES JOB...: boot it, with the modules in directory MODULES.
 machine() {
 	local rig=$1 dir=$2 name=$part-${2##*/} boot=(scripts/uml.sh)
-	local files=("$dir"/{twheel,twheel_chardev,bench/kernel/twheel_bench}.ko)
+	local files=("$dir"/{twheel,twheel_chardev,bench/kernel/twheel_{bench,hold}}.ko)
 
 	shift 2
 	printf "mode=bench kmods='%s'\n" "$*" >"$out/$name.run"
@@ -107,6 +108,11 @@ icount-hour() {
 	icount "$(count run=hour n=1000000)"
 	built whole
 	machine icount $out/whole "$(count run=hour n=1000000 name=whole-bucket)" | figures icount
+}
+
+icount-hold() {
+	built icount
+	machine icount $out/icount twheel_hold.ko | figures icount
 }
 
 uml() {

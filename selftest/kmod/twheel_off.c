@@ -3,7 +3,10 @@
 /*
  * A CPU goes off and on again while bases of both clocks are queued on it. Its dispatcher has
  * an hrtimer for each clock, of which one comes back and the other stays where it went. Both
- * expire at the same time, on two CPUs: a base is served and its waiters are woken once.
+ * expire at the same time, on two CPUs: only one pass goes on. A second one would wake those
+ * again whom the first is waking, when its turn comes to another base.
+ *
+ * And a base is destroyed while its waiters are woken, which is waited for.
  *
  * KTAP in the kernel log. Needs two CPUs.
  */
@@ -19,7 +22,9 @@
 
 #define OFF_CPU		1
 #define LEAD_NS		(4 * NSEC_PER_SEC)	/* going off takes time */
-#define WAKE_MS		40
+#define WAKE_MS		100
+#define SOON_NS		(20 * NSEC_PER_MSEC)
+#define MANY		(TWHEEL_SINK_MAX + 1)	/* timers: more than a turn of a base takes */
 
 static atomic_t nr_wakes, in_wake, most_in_wake;
 
@@ -42,14 +47,16 @@ static const struct twheel_sink no_sink = { .expired = no_expired, .wake = no_wa
 static const struct twheel_sink slow_sink = { .expired = no_expired, .wake = slow_wake };
 
 /**
- * struct armed - a base, and its only timer
+ * struct armed - a base, and its timers
  * @base:	the base
- * @timer:	its timer
+ * @timers:	its timers
+ * @nr:		how many
  * @expires:	when
  */
 struct armed {
 	struct twheel_base	*base;
-	struct twheel_timer	timer;
+	struct twheel_timer	timers[MANY];
+	unsigned int		nr;
 	ktime_t			expires;
 };
 
@@ -57,9 +64,12 @@ static int arm(void *arg)
 {
 	struct armed *armed = arg;
 	unsigned long flags;
+	unsigned int i;
 
+	memset(armed->timers, 0, sizeof(armed->timers));
 	twheel_lock(armed->base, &flags);
-	twheel_add_locked(armed->base, &armed->timer, armed->expires);
+	for (i = 0; i < armed->nr; i++)
+		twheel_add_locked(armed->base, &armed->timers[i], armed->expires);
 	twheel_unlock(armed->base, flags);
 	return 0;
 }
@@ -72,6 +82,7 @@ static bool armed_begin(struct armed *armed, clockid_t clock, const struct twhee
 	};
 
 	armed->base = twheel_create(&config);
+	armed->nr = 1;
 	armed->expires = ktime_add_ns(clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get(),
 				      delay);
 	return !IS_ERR(armed->base);
@@ -82,6 +93,7 @@ static struct armed mono, boot;
 /* The one of BOOTTIME is armed first, so that its hrtimer goes away with the CPU. */
 static void test_off(void)
 {
+	const int turns = DIV_ROUND_UP(MANY, min_t(int, TWHEEL_SINK_MAX, TWHEEL_HOLD_OPS));
 	const u64 later = LEAD_NS + WAKE_MS * NSEC_PER_MSEC / 2;
 	bool good = armed_begin(&boot, CLOCK_BOOTTIME, &no_sink, later) &&
 		    armed_begin(&mono, CLOCK_MONOTONIC, &slow_sink, LEAD_NS);
@@ -89,17 +101,59 @@ static void test_off(void)
 	check(good, "two bases");
 	if (!good)
 		return;
+	mono.nr = MANY;
 	smp_call_on_cpu(OFF_CPU, arm, &boot, false);
 	check(!remove_cpu(OFF_CPU) && !add_cpu(OFF_CPU), "CPU %d goes off and on", OFF_CPU);
 	smp_call_on_cpu(OFF_CPU, arm, &mono, false);
 	check(ktime_before(ktime_get(), mono.expires), "before the first is due");
-	msleep(LEAD_NS / NSEC_PER_MSEC + 4 * WAKE_MS);
-	check(atomic_read(&nr_wakes) == 1, "who waits is woken once: %d times",
+	msleep(LEAD_NS / NSEC_PER_MSEC + 5 * WAKE_MS);
+	check(atomic_read(&nr_wakes) == turns, "who waits is woken once in each turn: %d times",
 	      atomic_read(&nr_wakes));
 	check(atomic_read(&most_in_wake) == 1, "by one CPU at a time: %d",
 	      atomic_read(&most_in_wake));
 	twheel_destroy(mono.base);
 	twheel_destroy(boot.base);
+}
+
+static bool is_waking(void)
+{
+	unsigned int ms;
+
+	for (ms = 0; ms < 2000 && !atomic_read(&in_wake); ms++)
+		usleep_range(900, 1000);
+	return atomic_read(&in_wake);
+}
+
+/*
+ * Destroy a base while its waiters are woken for @nr timers. For what is more than a turn
+ * takes they are woken first when it is the other base's turn.
+ */
+static void test_destroy(unsigned int nr)
+{
+	bool good = armed_begin(&mono, CLOCK_MONOTONIC, &slow_sink, SOON_NS) &&
+		    armed_begin(&boot, CLOCK_MONOTONIC, &no_sink, SOON_NS);
+
+	check(good, "two bases more");
+	if (!good)
+		return;
+	mono.nr = nr;
+	smp_call_on_cpu(OFF_CPU, arm, &mono, false);
+	smp_call_on_cpu(OFF_CPU, arm, &boot, false);
+	check(is_waking(), "who waits for %u timers is woken", nr);
+	twheel_destroy(mono.base);
+	check(!atomic_read(&in_wake), "nobody is, once the base is destroyed");
+	while (atomic_read(&in_wake))
+		usleep_range(900, 1000);
+	twheel_destroy(boot.base);
+}
+
+/* On another CPU than where they are woken. */
+static void test_destroys(void)
+{
+	set_cpus_allowed_ptr(current, cpumask_of(cpumask_any_but(cpu_online_mask, OFF_CPU)));
+	test_destroy(1);
+	test_destroy(MANY);
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
 }
 
 static int __init twheel_off_init(void)
@@ -109,6 +163,8 @@ static int __init twheel_off_init(void)
 		skip("one CPU", "a CPU goes off and on");
 	else
 		test_off();
+	if (num_online_cpus() > 1)
+		test_destroys();
 	return ktap_end();
 }
 

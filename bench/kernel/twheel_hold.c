@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * How long are interrupts off? The longest lock hold of each kind of work, in operations and in
+ * instructions: KTAP and figures in the kernel log, as those of twheel_bench.c. Loading the
+ * module fails if a hold is longer than MOST_OPS operations, of OP_NS each.
+ *
+ *	add, mod, cancel	batches of a base with a sink, TWHEEL_HOLD_OPS in a hold, as the
+ *				device does them
+ *	mod-rt			the same of MOST_OPS_RT, as on PREEMPT_RT
+ *	add-array		twheel_add_array(). Its base is the CPU's
+ *	drain			twheel_drain()
+ *	expire			so many timers in a tick
+ *	cascade			timers that move down on the way to their ticks, as they expire
+ *	callbacks		the same, in a base without a sink
+ *
+ * A probe asks for an interrupt every PROBE_NS. Interrupts are off for as long as it comes late,
+ * less what it is late anyway. And when it comes at last no hold is under way, so it may
+ * count what has been done since it came before: operations are only done in lock holds, and of
+ * those that are as long as PROBE_NS there is one between two interrupts.
+ *
+ * For QEMU's -icount with one CPU, where a ns is an instruction. Elsewhere the figures are those of
+ * the host's scheduler. Not for PREEMPT_RT: there a lock hold is shorter than the probe itself.
+ */
+#define pr_fmt(fmt) fmt
+
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/vmalloc.h>
+
+#include "../../selftest/kmod/ktap.h"
+#include "twheel.h"
+#include "twheel_compat.h"
+
+/* Not TWHEEL_HOLD_OPS: that is what is tested. */
+#define MOST_OPS	64
+#define MOST_OPS_RT	16
+#define OP_NS		200
+#define PROBE_NS	2501
+#define TIMERS		8192
+#define SPREAD_MS	400		/* of the timers that cascade */
+
+static struct twheel_timer *timers, **list;
+static ktime_t *delays;
+static struct twheel_base *base;
+static atomic_t nr_fired;
+
+/* ---- the probe ----------------------------------------------------------------------- */
+
+static struct hrtimer probe;
+static s64 least_late, most_late;
+static u64 last_ops, most_ops;
+static bool is_array;			/* twheel_add_array() is under way */
+
+/* It adds timers in turn. */
+static u64 count_added(void)
+{
+	static u64 added;
+
+	if (!twheel_pending(&timers[0]))
+		added = 0;
+	while (added < TIMERS && twheel_pending(&timers[added]))
+		added++;
+	return added;
+}
+
+/* What has been done with the base, and what it has done, from its beginning on. */
+static u64 count_ops(void)
+{
+	struct twheel_stats stats;
+	u64 cancelled;
+
+	if (is_array)
+		return count_added();
+	twheel_get_stats(base, &stats);
+	cancelled = stats.added - stats.rearmed - stats.expired - stats.pending;
+	return stats.added + cancelled + stats.expired + stats.moves;
+}
+
+static enum hrtimer_restart probe_fired(struct hrtimer *timer)
+{
+	s64 late = ktime_get() - hrtimer_get_expires(timer);
+	u64 ops = count_ops();
+
+	least_late = min(least_late, late);
+	most_late = max(most_late, late);
+	most_ops = max(most_ops, ops - last_ops);
+	last_ops = ops;
+	hrtimer_forward_now(timer, PROBE_NS);
+	return HRTIMER_RESTART;
+}
+
+static void probe_begin(void)
+{
+	least_late = S64_MAX;
+	most_late = 0;
+	last_ops = count_ops();
+	most_ops = 0;
+	hrtimer_start(&probe, ktime_add_ns(ktime_get(), PROBE_NS), HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+static void report(const char *work, const char *metric, u64 value)
+{
+	pr_info("TSV\thold\t1\t%s\t%s\tcount\t%llu\n", work, metric, value);
+}
+
+static void probe_end(const char *work)
+{
+	u64 ns;
+
+	hrtimer_cancel(&probe);
+	ns = most_late - least_late;
+	report(work, "operations", most_ops);
+	report(work, "instructions", ns);
+	check(most_ops && most_ops <= MOST_OPS, "%s: %llu operations in a lock hold", work,
+	      most_ops);
+	check(ns <= MOST_OPS * OP_NS, "%s: interrupts are off for %llu instructions", work, ns);
+}
+
+/* ---- the work ------------------------------------------------------------------------- */
+
+static void sink_expired(struct twheel_base *unused, struct twheel_timer **expired, unsigned int nr)
+{
+	atomic_add(nr, &nr_fired);
+}
+
+static void sink_wake(struct twheel_base *unused)
+{
+}
+
+static const struct twheel_sink sink = { .expired = sink_expired, .wake = sink_wake };
+
+static void fired(struct twheel_timer *timer)
+{
+	atomic_inc(&nr_fired);
+}
+
+static bool create(const struct twheel_sink *its_sink)
+{
+	const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_NS, .sink = its_sink,
+	};
+	unsigned int i;
+
+	base = twheel_create(&config);
+	if (IS_ERR(base))
+		return false;
+	memset(timers, 0, TIMERS * sizeof(*timers));
+	for (i = 0; i < TIMERS && !its_sink; i++)
+		twheel_init_on(base, &timers[i], fired);
+	return true;
+}
+
+/* In an order that has nothing to do with memory's, and different times in all levels. */
+static struct twheel_timer *any(unsigned int i)
+{
+	return &timers[i * 4099 % TIMERS];
+}
+
+static ktime_t in_ms(unsigned int i)
+{
+	return (ktime_t)(3600 + i % 2039 * 977) * NSEC_PER_MSEC;
+}
+
+static void do_add(unsigned int i, ktime_t now)
+{
+	twheel_add_locked(base, any(i), now + in_ms(i));
+}
+
+static void do_mod(unsigned int i, ktime_t now)
+{
+	twheel_mod_locked(base, any(i), now + in_ms(i + 1));
+}
+
+static void do_cancel(unsigned int i, ktime_t now)
+{
+	twheel_cancel_locked(base, any(i));
+}
+
+static void batch(const char *work, void (*op)(unsigned int i, ktime_t now), unsigned int nr)
+{
+	unsigned int i = 0, end;
+
+	probe_begin();
+	while (i < TIMERS) {
+		unsigned long flags;
+		ktime_t now = twheel_lock(base, &flags);
+
+		for (end = min_t(unsigned int, i + nr, TIMERS); i < end; i++)
+			op(i, now);
+		twheel_unlock(base, flags);
+	}
+	probe_end(work);
+}
+
+static void batches(void)
+{
+	if (!create(&sink))
+		return;
+	batch("add", do_add, TWHEEL_HOLD_OPS);
+	batch("mod", do_mod, TWHEEL_HOLD_OPS);
+	batch("mod-rt", do_mod, MOST_OPS_RT);
+	batch("cancel", do_cancel, TWHEEL_HOLD_OPS);
+	twheel_destroy(base);
+}
+
+static void bulk(void)
+{
+	unsigned int i;
+
+	if (!create(&sink))
+		return;
+	for (i = 0; i < TIMERS; i++) {
+		twheel_init(&timers[i], fired);
+		list[i] = &timers[i];
+		delays[i] = in_ms(i);
+	}
+	is_array = true;
+	probe_begin();
+	twheel_add_array(list, delays, TIMERS);
+	probe_end("add-array");
+	is_array = false;
+	for (i = 0; i < TIMERS; i++)
+		twheel_cancel_sync(&timers[i]);
+	twheel_destroy(base);
+}
+
+/* Arm all timers, the i-th for @when(i) ms after what is returned. */
+static ktime_t arm(unsigned int (*when)(unsigned int i))
+{
+	ktime_t begin = ktime_add_ms(ktime_get(), 100);
+	unsigned int i;
+
+	atomic_set(&nr_fired, 0);
+	for (i = 0; i < TIMERS; i++) {
+		unsigned long flags;
+
+		twheel_lock(base, &flags);
+		twheel_add_locked(base, any(i), ktime_add_ms(begin, when(i)));
+		twheel_unlock(base, flags);
+	}
+	return begin;
+}
+
+static unsigned int at_once(unsigned int i)
+{
+	return 0;
+}
+
+/* Beyond what level 0 has: two of its rotations, of 60 ticks each. */
+static unsigned int spread(unsigned int i)
+{
+	return 120 + i % SPREAD_MS;
+}
+
+static void drained(struct twheel_timer *unused, ktime_t expires, void *arg)
+{
+}
+
+static void drain(void)
+{
+	if (!create(&sink))
+		return;
+	arm(spread);
+	probe_begin();
+	twheel_drain(base, drained, NULL);
+	probe_end("drain");
+	twheel_destroy(base);
+}
+
+static void expire(const char *work, const struct twheel_sink *its_sink,
+		   unsigned int (*when)(unsigned int i))
+{
+	struct twheel_stats stats;
+	ktime_t begin;
+
+	if (!create(its_sink))
+		return;
+	begin = arm(when);
+	check(ktime_before(ktime_get(), begin), "%s: all timers are armed in time", work);
+	probe_begin();
+	while (ktime_before(ktime_get(), ktime_add_ms(begin, 2 * SPREAD_MS)) &&
+	       atomic_read(&nr_fired) < TIMERS)
+		msleep(20);
+	probe_end(work);
+	twheel_get_stats(base, &stats);
+	check(stats.expired == TIMERS && (when == at_once || stats.moves >= TIMERS),
+	      "%s: %llu timers have expired, and there were %llu moves", work, stats.expired,
+	      stats.moves);
+	if (its_sink || stats.expired == TIMERS)
+		twheel_destroy(base);
+}
+
+static void measure(void)
+{
+	pr_info("TAP version 14\n");
+	hrtimer_setup(&probe, probe_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	batches();
+	bulk();
+	drain();
+	expire("expire", &sink, at_once);
+	expire("cascade", &sink, spread);
+	expire("callbacks", NULL, spread);
+}
+
+static int __init hold_init(void)
+{
+	int err = -ENOMEM;
+
+	if (num_online_cpus() != 1 || IS_ENABLED(CONFIG_PREEMPT_RT))
+		return -EINVAL;
+	timers = vmalloc(array_size(TIMERS, sizeof(*timers)));
+	list = vmalloc(array_size(TIMERS, sizeof(*list)));
+	delays = vmalloc(array_size(TIMERS, sizeof(*delays)));
+	if (timers && list && delays) {
+		measure();
+		err = ktap_end();
+	}
+	vfree(delays);
+	vfree(list);
+	vfree(timers);
+	return err;
+}
+
+static void __exit hold_exit(void)
+{
+}
+
+module_init(hold_init);
+module_exit(hold_exit);
+
+MODULE_DESCRIPTION("The longest lock hold of twheel");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

@@ -18,6 +18,20 @@
 static struct io_uring ring;
 static struct __kernel_timespec times[BATCH];
 
+/* Sleep so long as who waits for io_uring does, with a ring of its own. */
+void uring_nap(u64 ns)
+{
+	static struct io_uring own;
+	struct __kernel_timespec ts = { .tv_nsec = ns };
+	struct io_uring_cqe *cqe;
+
+	if (!own.ring_fd)
+		must(!io_uring_queue_init(1, &own, 0));
+	io_uring_prep_timeout(io_uring_get_sqe(&own), &ts, 0, 0);
+	must(io_uring_submit_and_wait(&own, 1) == 1 && !io_uring_peek_cqe(&own, &cqe));
+	io_uring_cqe_seen(&own, cqe);
+}
+
 static void prepare(u32 n)
 {
 }

@@ -5,7 +5,7 @@
 #
 #	NMAX=n	the most timers, a power of ten. Unless told otherwise 1000000 where instructions
 #		are counted, and 100000 where time is measured: a million timers take minutes
-#	REPS=n	repetitions, of times only; 5, and less of many timers
+#	REPS=n	repetitions, of times only; 5, and 3 of what takes long
 #	DOC=f	write the report there too
 #	ONLY=p	one part: icount or tcg. The rest is that of the last run
 #
@@ -28,8 +28,8 @@ reps=${REPS:-5}
 version() { dpkg-query -W -f '${Version}' "$1"; }
 
 environment() {
-	row command "make bench-user${NMAX:+ NMAX=$NMAX}${REPS:+ REPS=$REPS}"
-	row guest "$(kernel_release), one CPU (qemu64), in $(qemu-system-x86_64 --version | head -n 1)"
+	row command "make bench-user${NMAX:+ NMAX=$NMAX}${REPS:+ REPS=$REPS}${ONLY:+ ONLY=\"$ONLY\"}"
+	row kernel "$(kernel_release), one CPU (qemu64), in $(qemu-system-x86_64 --version | head -n 1)"
 	row libraries "liburing $(version liburing-dev), libevent $(version libevent-dev)"
 	host "one CPU"
 }
@@ -50,5 +50,5 @@ export KDIR
 # shellcheck disable=SC2119 # all of them
 modules
 quiet make -C bench/user
-measure $out $tsv environment icount tcg
-awk -f bench/common.awk -f bench/user/report.awk $tsv | tee ${DOC:+"$DOC"}
+measure $out $tsv icount tcg
+report bench/user/report.awk $tsv

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# What the run.sh of the benchmarks share; sourced after scripts/lib.sh.
+# What the run.sh of the benchmarks share; sourced after scripts/lib.sh, in the tree's directory.
 #
 # A benchmark is made of parts, which are functions that print figures: tab-separated rig,
 # workload, n, subject, metric, unit, and the value of each repetition. A part is measured again or
@@ -50,7 +50,7 @@ measure() {
 
 # report AWK TSV: to stdout, and to the file DOC if it is all of committed sources
 report() {
-	awk -f "$top/bench/common.awk" -f "$1" "$2" >"$2.md"
+	awk -f bench/common.awk -f "$1" "$2" >"$2.md"
 	cat "$2.md"
 	[ -z "${DOC:-}" ] || document "$DOC" <"$2.md"
 }

@@ -155,6 +155,7 @@ uml_modules() {
 uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }
 
 verdict() { scripts/test-verdict.sh; }
+report() { scripts/test-report.sh; }
 fuzz() { scripts/fuzz.sh 30; }
 wheel() { make -s -C selftest/wheel check; }
 prove() { scripts/prove.sh; }
@@ -176,7 +177,7 @@ KDIR=$(scripts/kdir.sh)
 export KDIR
 
 # shellcheck disable=SC2086 # words
-set -- build ${machines:+build_uml} verdict lint lib $machines prove wheel examples docs install
+set -- build ${machines:+build_uml} verdict report lint lib $machines prove wheel examples docs install
 chosen=()
 for name; do
 	case " ${ONLY:-$name} build build_uml " in *" $name "*) chosen+=("$name") ;; esac

@@ -582,8 +582,8 @@ static void timeout(struct run *r)
 
 #define OF(metric)	(1U << (metric))
 
-static void print_metric(const struct run *r, const char *workload, u32 metric, const double *values,
-			 u32 reps)
+static void print_metric(const struct run *r, const char *workload, u32 metric,
+			 const double *values, u32 reps)
 {
 	printf("%s\t%u\t%s\t%s\t%s\t", workload, r->n, r->s->name, metrics[metric],
 	       metric < MEMORY ? unit : "bytes");

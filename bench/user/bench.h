@@ -38,6 +38,8 @@ typedef uint64_t u64;
  * @cancel:	of timers that are armed
  * @collect:	take what has expired, and write down the numbers. @wait: sleep until there is
  *		something, once. Returns how many
+ * @every:	arm an idle timer, to fire after @period ns and again each time that they have
+ *		passed. False if this kernel has no such timers
  * @close:	the end of what @open made. Returns of how many timers
  * @release:	the end of what @prepare got
  */
@@ -53,6 +55,7 @@ struct subject {
 	void		(*rearm)(const u32 *ids, u32 nr, const u64 *deadline);
 	void		(*cancel)(const u32 *ids, u32 nr);
 	u32		(*collect)(u32 *ids, bool wait);
+	bool		(*every)(u32 id, u64 period);
 	u32		(*close)(u32 n);
 	void		(*release)(u32 n);
 };
@@ -88,6 +91,7 @@ void bench_dense(const struct subject *s, u32 n, u32 reps);
 void bench_sparse(const struct subject *s, u32 n, u32 reps);
 void bench_single(const struct subject *s, u32 n, u32 reps);
 void bench_timeout(const struct subject *s, u32 n, u32 reps);
+void bench_periodic(const struct subject *s, u32 n, u32 reps);
 void bench_wakes(const struct subject *s, u32 per_tick, u32 reps);
 
 /* uring.c */

@@ -113,6 +113,15 @@ static u32 collect(u32 *ids, bool wait)
 	return nr_expired;
 }
 
+static bool every(u32 id, u64 period)
+{
+	struct timeval tv = timeval_of(period / 1000);
+
+	must(!event_assign(&timers[id], base, -1, EV_PERSIST, callback, (void *)(uintptr_t)id));
+	must(!event_add(&timers[id], is_common ? common_of(period / 1000) : &tv));
+	return true;
+}
+
 static const char *open_plain(u32 n)
 {
 	is_common = false;
@@ -133,6 +142,7 @@ const struct subject libevent_subject = {
 	.rearm = arm,
 	.cancel = cancel,
 	.collect = collect,
+	.every = every,
 	.close = close_base,
 	.release = release,
 };
@@ -145,6 +155,7 @@ const struct subject libevent_common_subject = {
 	.rearm = arm,
 	.cancel = cancel,
 	.collect = collect,
+	.every = every,
 	.close = close_base,
 	.release = release,
 };

@@ -2,7 +2,7 @@
 /*
  * /dev/twheel beside the kernel's other timers for processes, and a heap in user space.
  *
- *	bench-user UNIT NMAX REPS [SUBJECT]
+ *	bench-user UNIT NMAX REPS [WORKLOAD]
  *
  * Prints lines of TSV: workload, n, subject, metric, unit, and the value of each repetition. It
  * runs as root on a machine of its own with one CPU. Each measurement is made in a new process,
@@ -37,6 +37,9 @@
  *		CPU from being idle until the last has been collected: expiry, and moves before
  *		it, waking up the process, and collecting. Only where instructions are counted,
  *		since idle time is skipped there
+ *
+ *	periodic n <= 10^4 timers fire again and again, each with a period of 100 ms, one after the
+ *		other. They are collected every 5 ms. Figures are of each time one fires
  *
  * Then "wakes": in each of some ticks of 1 ms, 20 ms and more apart, k timers are due at random
  * times within it. How often is a process woken up that does nothing but wait for them?
@@ -116,6 +119,12 @@ static void timeout(const struct subject *s, u32 n)
 	bench_timeout(s, n, 1);
 }
 
+static void periodic(const struct subject *s, u32 n)
+{
+	if (!s->whole_ms)		/* they have no deadlines to be rounded */
+		bench_periodic(s, n, at_most(3));
+}
+
 static void wakes(const struct subject *s, u32 per_tick)
 {
 	bench_wakes(s, per_tick, at_most(3));
@@ -129,7 +138,7 @@ static void in_child(const char *name, void (*fn)(const struct subject *s, u32 n
 	int status;
 	pid_t pid;
 
-	if ((only && strcmp(only, s->name)) || (s->most && n > s->most))
+	if ((only && strcmp(only, name)) || (s->most && n > s->most))
 		return;
 	fflush(stdout);
 	pid = fork();
@@ -163,7 +172,7 @@ int main(int argc, char **argv)
 	u32 nmax, n;
 
 	if (argc < 4) {
-		fprintf(stderr, "usage: %s UNIT NMAX REPS [SUBJECT]\n", argv[0]);
+		fprintf(stderr, "usage: %s UNIT NMAX REPS [WORKLOAD]\n", argv[0]);
 		return 2;
 	}
 	unit = argv[1];
@@ -178,6 +187,8 @@ int main(int argc, char **argv)
 		if (is_counted())
 			each_subject("timeout", timeout, n);
 	}
+	for (n = 1000; n <= nmax && n <= 10000; n *= 10)
+		each_subject("periodic", periodic, n);
 	for (n = 1; n <= 10000; n *= 10)
 		each_subject("wakes", wakes, n);
 	return !!nr_failed;

@@ -578,6 +578,52 @@ static void timeout(struct run *r)
 	end_others(r);
 }
 
+/* ---- periodic timers ------------------------------------------------------------------ */
+
+#define PERIODS		10
+#define PERIOD_MIN	(100 * MS)
+#define PERIODIC_EACH	(5 * MS)	/* between two collections, less than a period */
+
+/* One after the other, so that they fire so. */
+static bool start_all(struct run *r, u64 period)
+{
+	u64 begin = now_ns();
+
+	for (u32 i = 0; i < r->n; i++) {
+		stopped_until(begin + i * (period / r->n));
+		if (!r->s->every(i, period))
+			return false;
+	}
+	return true;
+}
+
+static void periodic(struct run *r)
+{
+	u64 period = r->n * GAP_NS < PERIOD_MIN ? PERIOD_MIN : r->n * GAP_NS, from, begin;
+	u32 got = 0, more;
+
+	calibrate(CALIBRATE_NS);
+	r->s->prepare(r->n);
+	open_timers(r);
+	if (!start_all(r, period)) {
+		printf("periodic\t%u\t%s\tmissing\ttext\tneeds a later kernel\n", r->n, r->s->name);
+		exit(0);
+	}
+	from = now_ns();
+	for (u64 at = from; at < from + PERIODS * period; at += PERIODIC_EACH) {
+		r->value[EXPIRE] += taken_until(at);
+		begin = now_ns();
+		more = r->s->collect(r->collected, false);
+		r->value[COLLECT] += since(begin);
+		must(more <= r->n);
+		got += more;
+	}
+	must(got > (PERIODS - 2) * r->n && got <= (PERIODS + 1) * r->n);
+	r->value[EXPIRE] = scaled(r, r->value[EXPIRE], got);
+	r->value[COLLECT] = scaled(r, r->value[COLLECT], got);
+	end_others(r);
+}
+
 /* ---- repetitions --------------------------------------------------------------------- */
 
 #define OF(metric)	(1U << (metric))
@@ -631,6 +677,12 @@ void bench_single(const struct subject *s, u32 n, u32 reps)
 void bench_timeout(const struct subject *s, u32 n, u32 reps)
 {
 	repeat(s, n, reps, "timeout", timeout, OF(ARM) | OF(WAIT));
+}
+
+/* Of each time that a timer fires. */
+void bench_periodic(const struct subject *s, u32 n, u32 reps)
+{
+	repeat(s, n, reps, "periodic", periodic, OF(EXPIRE) | OF(COLLECT));
 }
 
 /* ---- wake-ups ------------------------------------------------------------------------ */

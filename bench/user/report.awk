@@ -24,7 +24,7 @@ $2 == "wakes" && !(($1, $3) in wake_sized) {
 	wake_size[$1, ++nr_wake_sizes[$1]] = $3
 }
 
-($2 == "dense" || $2 == "wakes") && !($4 in known) {
+($2 == "dense" || $2 == "wakes" || $2 == "periodic") && !($4 in known) {
 	known[$4] = 1
 	subject[++nr_subjects] = $4
 }
@@ -207,6 +207,35 @@ function ranges(rig,	i, k, line) {
 	}
 }
 
+# ---- periodic timers ------------------------------------------------------------------------
+
+$2 == "periodic" && !(($1, $3) in periodic_sized) {
+	periodic_sized[$1, $3] = 1
+	periodic_size[$1, ++nr_periodic_sizes[$1]] = $3
+}
+
+function periodic_cell(rig, n, s,	expire, collect) {
+	expire = get(rig, "periodic", n, s, "expire")
+	collect = get(rig, "periodic", n, s, "collect")
+	if (expire == "")
+		return get(rig, "periodic", n, s, "missing") == "" ? "–" : "needs Linux 6.4"
+	return whole(expire) " + " whole(collect) " = " whole(expire) + whole(collect)
+}
+
+function periodic_table(rig, heading,	i, k, line) {
+	if (!nr_periodic_sizes[rig])
+		return
+	print "\n### " heading "\n"
+	head(rig, "n =", periodic_size, nr_periodic_sizes)
+	for (i = 1; i <= nr_subjects; i++) {
+		line = "| " subject[i] " |"
+		for (k = 1; k <= nr_periodic_sizes[rig]; k++)
+			line = line " " periodic_cell(rig, periodic_size[rig, k], subject[i]) " |"
+		if (subject[i] !~ /-ms$/)
+			print line
+	}
+}
+
 # ---- memory and wake-ups --------------------------------------------------------------------
 
 function memory_row(rig, metric, s,	i, line, some) {
@@ -354,6 +383,13 @@ END {
 	print "\nMedians and their spread, in a virtual machine without hardware acceleration: ratios mean"
 	print "something. What is taken from a loop that does nothing may be negative, if it is less than"
 	print "what comes by chance."
+	if (nr_periodic_sizes["icount"] nr_periodic_sizes["multishot"] != "") {
+		print "\n## Periodic timers, instructions each time one fires\n"
+		print "Expiry and collecting. io_uring\047s are multishot timeouts, which drift: each period begins when the"
+		print "last one was handled."
+		periodic_table("icount", "As above")
+		periodic_table("multishot", "Linux 6.12")
+	}
 	print "\n## Memory, bytes a timer"
 	memory_table("icount", "memory", "The kernel\047s, all timers armed. With few of them it is that of the descriptor or ring:")
 	memory_table("icount", "user-memory", "The process\047s:")

@@ -178,6 +178,16 @@ static u32 collect(u32 *ids, bool wait)
 	return nr;
 }
 
+static bool every(u32 id, u64 period)
+{
+	struct twheel_op op = {
+		.op = TWHEEL_OP_ADD, .user_data = id, .expires_ns = period, .interval_ns = period,
+	};
+
+	must(!ioctl(fd, TWHEEL_IOC_ADD, &op));
+	return true;
+}
+
 const struct subject twheel_subject = {
 	.name = "twheel",
 	.prepare = prepare,
@@ -186,6 +196,7 @@ const struct subject twheel_subject = {
 	.rearm = rearm,
 	.cancel = cancel,
 	.collect = collect,
+	.every = every,
 	.close = close_wheel,
 	.release = release,
 };

@@ -163,6 +163,22 @@ static u32 collect(u32 *ids, bool wait)
 	return nr;
 }
 
+/* Multishot, which Linux 6.4 began with; liburing 2.3 is older. */
+#ifndef IORING_TIMEOUT_MULTISHOT
+#define IORING_TIMEOUT_MULTISHOT	(1U << 6)
+#endif
+
+static bool every(u32 id, u64 period)
+{
+	struct io_uring_sqe *sqe = next_sqe(0, period);
+	struct io_uring_cqe *cqe;
+
+	io_uring_prep_timeout(sqe, &times[0], 0, IORING_TIMEOUT_MULTISHOT);
+	io_uring_sqe_set_data64(sqe, id);
+	submit(1);
+	return io_uring_peek_cqe(&ring, &cqe) || cqe->res != -EINVAL;
+}
+
 const struct subject uring_subject = {
 	.name = "io_uring",
 	.cancel_lists = 1,
@@ -172,6 +188,7 @@ const struct subject uring_subject = {
 	.rearm = rearm,
 	.cancel = cancel,
 	.collect = collect,
+	.every = every,
 	.close = close_ring,
 	.release = release,
 };

@@ -18,6 +18,7 @@ cd "$top"
 : "${OPERATIONS:=500000}" "${FUZZ:=8}" "${TORTURE:=60}"
 log=build/debug
 . scripts/suite.sh
+. scripts/measured.sh
 
 # bug, kernel, and what it says of the bug
 bugs='

@@ -26,6 +26,7 @@ kernels='
 : "${OPERATIONS:=500000}" "${FUZZ:=4}"
 out=build/matrix log=$out
 . scripts/suite.sh
+. scripts/measured.sh
 programs=()	# of the tests, for the architecture
 
 # kernel FROM WHAT: print its directory and that of what modules are built against.

@@ -18,6 +18,7 @@ cd "$top"
 : "${SOAK_MINUTES:=60}"
 log=build/soak
 . scripts/suite.sh
+. scripts/measured.sh
 
 # share N: of what goes with an hour of torture, but not less than one
 share() { echo $(($1 * SOAK_MINUTES / 60 > 0 ? $1 * SOAK_MINUTES / 60 : 1)); }

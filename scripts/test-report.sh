@@ -158,12 +158,12 @@ mkdir -p "$tmp/tree"/{scripts,bench,doc}
 cp scripts/{lib,docs-fresh}.sh "$tmp/tree/scripts"
 cp bench/common.{awk,sh} "$tmp/tree/bench"
 cd "$tmp/tree"
-repo() { git -c user.name=x -c user.email=x@example.org "$@"; }
-commit() { repo add -A && repo commit -qm "$1" && repo rev-parse --short=12 HEAD; }
+export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@example.org GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@example.org
+commit() { git add -A && git commit -qm "$1" && git rev-parse --short=12 HEAD; }
 fresh() { scripts/docs-fresh.sh | grep -v '^	' | paste -sd ';'; }
 in_lib() { bash -c '. scripts/lib.sh; "$@"' scripts/x.sh "$@" 2>/dev/null; }
 
-repo init -q
+git init -q
 echo a >a.c
 echo b >b.c
 printf 't.md\tmake a\ta.c\nt.md#Two\tmake b\tb.c\n' >doc/tables

@@ -196,16 +196,21 @@ static double taken_later(void)
 
 /* ---- the life of timers ----------------------------------------------------------- */
 
+/* There is nothing to measure. */
+static noreturn void end_without(const struct run *r, const char *workload, const char *why)
+{
+	printf("%s\t%u\t%s\tmissing\ttext\t%s\n", workload, r->n, r->s->name, why);
+	exit(0);
+}
+
 static void open_timers(struct run *r)
 {
 	u64 begin = now_ns();
 	const char *why_not = r->s->open(r->n);
 
 	r->value[CREATE] = since(begin);
-	if (!why_not)
-		return;
-	printf("dense\t%u\t%s\tmissing\ttext\t%s\n", r->n, r->s->name, why_not);
-	exit(0);
+	if (why_not)
+		end_without(r, "dense", why_not);
 }
 
 static void close_timers(struct run *r)
@@ -605,10 +610,8 @@ static void periodic(struct run *r)
 	calibrate(CALIBRATE_NS);
 	r->s->prepare(r->n);
 	open_timers(r);
-	if (!start_all(r, period)) {
-		printf("periodic\t%u\t%s\tmissing\ttext\tneeds a later kernel\n", r->n, r->s->name);
-		exit(0);
-	}
+	if (!start_all(r, period))
+		end_without(r, "periodic", "needs a later kernel");
 	from = now_ns();
 	for (u64 at = from; at < from + PERIODS * period; at += PERIODIC_EACH) {
 		r->value[EXPIRE] += taken_until(at);

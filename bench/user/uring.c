@@ -165,7 +165,7 @@ static u32 collect(u32 *ids, bool wait)
 
 /* Multishot, which Linux 6.4 began with; liburing 2.3 is older. */
 #ifndef IORING_TIMEOUT_MULTISHOT
-#define IORING_TIMEOUT_MULTISHOT	(1U << 6)
+#define IORING_TIMEOUT_MULTISHOT	0x40
 #endif
 
 static bool every(u32 id, u64 period)

@@ -155,7 +155,7 @@ point "the wheel's goal of whole buckets is one of all loads" "| $what | 1.1 | 1
 # ---- whose figures they are, in a tree of its own ----
 
 mkdir -p "$tmp/tree"/{scripts,bench,doc}
-cp scripts/{lib,docs-fresh}.sh "$tmp/tree/scripts"
+cp scripts/{lib,measured,docs-fresh}.sh "$tmp/tree/scripts"
 cp bench/common.{awk,sh} "$tmp/tree/bench"
 cd "$tmp/tree"
 export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@example.org GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@example.org
@@ -199,6 +199,16 @@ point "nor is what says no commit" \
 	"doc/t.md: does not say which commit it is of;doc/t.md#Two: does not say which commit it is of" "$(fresh)"
 scripts/docs-fresh.sh >/dev/null && status=0 || status=$?
 point "the status tells so" 1 "$status"
+
+# told COMMIT COMMIT: the list of two parts that were measured so
+told() {
+	printf 'commit\t%s\nkernel\t6.1\n' "$1" >"$tmp/6.1-rt.facts"
+	printf 'commit\t%s\nkernel\t6.1\n' "$2" >"$tmp/7.2.facts"
+	bash -c '. scripts/measured.sh; facts "$@"' x "$tmp"/{6.1-rt,7.2}.facts | paste -sd ' '
+}
+
+point "what two machines have in common is told once" "* commit: 12 * kernel: 6.1" "$(told 12 12)"
+point "and where they differ, of each" "* commit, 6.1-rt: 12 * commit, 7.2: 34 * kernel: 6.1" "$(told 12 34)"
 
 # A benchmark of two parts, of which one is measured again
 bench() {

@@ -35,8 +35,11 @@
  *	timeout	n timers are armed 60 to 120 s ahead and all come to their end, while the process
  *		does nothing but wait for them. "arm" is as above, "wait" is all that keeps the
  *		CPU from being idle until the last has been collected: expiry, and moves before
- *		it, waking up the process, and collecting. Only where instructions are counted,
- *		since idle time is skipped there
+ *		it, waking up the process, and collecting
+ *
+ * The last three are measured only where instructions are counted. In time, of 600 us and more for
+ * each timer, the host of a virtual machine takes more than a timer does, and more of one than of the
+ * other; and there idle time is skipped.
  *
  *	periodic n <= 10^4 timers fire again and again, each with a period of 100 ms, one after the
  *		other. They are collected every 5 ms. Figures are of each time one fires
@@ -181,11 +184,10 @@ int main(int argc, char **argv)
 	only = argv[4];
 	for (n = 1000; n <= nmax; n *= 10)
 		each_subject("dense", dense, n);
-	for (n = 1000; n <= nmax && n <= NMAX_WAYS; n *= 10) {
+	for (n = 1000; n <= nmax && n <= NMAX_WAYS && is_counted(); n *= 10) {
 		each_subject("sparse", sparse, n);
 		each_subject("single", single, n);
-		if (is_counted())
-			each_subject("timeout", timeout, n);
+		each_subject("timeout", timeout, n);
 	}
 	for (n = 1000; n <= nmax && n <= 10000; n *= 10)
 		each_subject("periodic", periodic, n);

@@ -37,12 +37,12 @@
  *		CPU from being idle until the last has been collected: expiry, and moves before
  *		it, waking up the process, and collecting
  *
- * The last three are measured only where instructions are counted. In time, of 600 us and more for
- * each timer, the host of a virtual machine takes more than a timer does, and more of one than of the
- * other; and there idle time is skipped.
- *
  *	periodic n <= 10^4 timers fire again and again, each with a period of 100 ms, one after the
  *		other. They are collected every 5 ms. Figures are of each time one fires
+ *
+ * sparse, single and timeout are measured only where instructions are counted. Idle time is
+ * skipped there. In time, the host of a virtual machine takes more from a loop of 600 us or more
+ * than a timer does, and not always the same.
  *
  * Then "wakes": in each of some ticks of 1 ms, 20 ms and more apart, k timers are due at random
  * times within it. How often is a process woken up that does nothing but wait for them?

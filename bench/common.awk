@@ -1,37 +1,135 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # What the report.awk of the benchmarks share: reading the figures, and lines of Markdown.
+#
+# A figure is the median of its repetitions. Its spread are those two of them between which the
+# true median lies with some 95 of 100: of few repetitions the least and the most.
 BEGIN { FS = "\t" }
 
+# Of the part $2: what it was measured with.
 $4 == "environment" {
-	environment[++nr_environment] = $5 ": " $7
+	if (!($5 in env_known)) {
+		env_known[$5] = 1
+		env_key[++nr_env] = $5
+	}
+	if (!($2 in part_known)) {
+		part_known[$2] = 1
+		part[++nr_parts] = $2
+	}
+	env[$5, $2] = $7
 	next
 }
 
-{ value[$1, $2, $3, $4, $5] = $7 }
+{ take($1 SUBSEP $2 SUBSEP $3 SUBSEP $4 SUBSEP $5, $6, $7) }
+
+function take(key, of, list,	v, n, i, k, x, out) {
+	n = split(list, v, " ")
+	for (i = 2; i <= n; i++) {
+		x = v[i]
+		for (k = i - 1; k > 0 && v[k] + 0 > x + 0; k--)
+			v[k + 1] = v[k]
+		v[k + 1] = x
+	}
+	out = int((n - 2 * sqrt(n)) / 2)
+	out = out > 0 ? out : 0
+	value[key] = v[int(n / 2) + 1]
+	low[key] = v[1 + out]
+	high[key] = v[n - out]
+	runs[key] = n
+	unit[key] = of
+}
+
+function key(rig, l, n, s, metric) { return rig SUBSEP l SUBSEP n SUBSEP s SUBSEP metric }
 
 function get(rig, l, n, s, metric) {
 	return (rig, l, n, s, metric) in value ? value[rig, l, n, s, metric] : ""
 }
 
+function abs(v) { return v < 0 ? -v : v }
+
 # Three digits are what such figures are worth.
 function figure(v) {
-	return v == "" ? "–" : v >= 100 || v == int(v) ? sprintf("%.0f", v) : sprintf("%.1f", v)
+	return v == "" ? "–" : abs(v) >= 100 || v == int(v) ? sprintf("%.0f", v) : sprintf("%.1f", v)
 }
 
-function print_environment(	i) {
-	for (i = 1; i <= nr_environment; i++)
-		print "* " environment[i]
+# How far off the figure may be, to the farther side.
+function spread_of(k,	below, above) {
+	if (!(k in value) || runs[k] < 2)
+		return ""
+	below = value[k] - low[k]
+	above = high[k] - value[k]
+	return above > below ? above : below
 }
+
+# A figure as a cell, with its spread if there is one.
+function cell(rig, l, n, s, metric,	k, spread) {
+	k = key(rig, l, n, s, metric)
+	spread = spread_of(k)
+	return figure(get(rig, l, n, s, metric)) (spread > 0 ? " ±" figure(spread) : "")
+}
+
+# A line for each thing that is told of the environment; where the parts differ, for each part.
+function print_environment(	i, k, j, same, seen, text) {
+	for (i = 1; i <= nr_env; i++) {
+		same = 1
+		text = ""
+		for (k = 1; k <= nr_parts; k++) {
+			if (!((env_key[i], part[k]) in env))
+				continue
+			if (text != "" && env[env_key[i], part[k]] != text)
+				same = 0
+			text = env[env_key[i], part[k]]
+		}
+		if (same) {
+			print "* " env_key[i] ": " text
+			continue
+		}
+		for (k = 1; k <= nr_parts; k++)
+			if ((env_key[i], part[k]) in env)
+				print "* " env_key[i] ", " part[k] ": " env[env_key[i], part[k]]
+	}
+}
+
+# ---- goals -----------------------------------------------------------------------------
 
 function goals_begin() {
 	print "\n## The numbers to reach\n"
+	print "A goal that lies within the spread of what was measured is neither reached nor missed: it is"
+	print "inside the noise. A time that was measured once has no spread, and is not judged. Counted"
+	print "figures are the same each time.\n"
 	print "| | at most | measured | |"
 	print "|---|--:|--:|---|"
 }
 
-function goal(what, v, limit, unit) {
-	if (v != "")
-		printf "| %s | %s%s | %s%s | %s |\n", what, limit, unit,
-			v < 10 && v != int(v) ? sprintf("%.2f", v) : figure(v), unit, v + 0 <= limit + 0 ? "reached" : "**missed**"
+function number(v) { return abs(v) < 10 && v != int(v) ? sprintf("%.2f", v) : figure(v) }
+
+function judged(from, to, limit, once) {
+	return once ? "measured once" : to + 0 <= limit + 0 ? "reached" : from + 0 > limit + 0 ? "**missed**" : "inside the noise"
+}
+
+# goal WHAT, FIGURE, LIMIT, UNIT[, FROM, TO, ONCE]: it is exact unless its spread is given, or ONCE
+function goal(what, v, limit, unit, from, to, once,	text) {
+	if (v == "")
+		return
+	if (from == "")
+		from = to = v
+	text = number(v) unit
+	if (from != to)
+		text = text " (" number(from) " … " number(to) ")"
+	printf "| %s | %s%s | %s | %s |\n", what, limit, unit, text, judged(from, to, limit, once)
+}
+
+function is_once(k) { return runs[k] == 1 && unit[k] ~ /^[num]?s$/ }
+
+function goal_of(what, k, limit, unit) {
+	if (k in value)
+		goal(what, value[k], limit, unit, low[k], high[k], is_once(k))
+}
+
+# The ratio of two figures. If the other may be nothing, the ratio may be anything.
+function goal_ratio(what, a, b, limit,	to) {
+	if (!(a in value) || !(b in value) || value[b] <= 0)
+		return
+	to = low[b] > 0 ? high[a] / low[b] : 999
+	goal(what, value[a] / value[b], limit, "", low[a] / high[b], to, is_once(a) || is_once(b))
 }

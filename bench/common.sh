@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash
-# What the run.sh of the benchmarks share; sourced after scripts/lib.sh.
+# What the run.sh of the benchmarks share; sourced after scripts/lib.sh, in the tree's directory.
 #
 # A benchmark is made of parts, which are functions that print figures: tab-separated rig,
-# workload, n, subject, metric, unit, value. A part is measured again or is that of the last
-# run.
+# workload, n, subject, metric, unit, and the value of each repetition. A part is measured again or
+# is that of the last run, with the environment it was measured in: the function environment, which
+# knows its name as $part. No document is made of a tree that is not as committed.
 
-# A line of the report's head.
-row() { printf 'native\t-\t0\tenvironment\t%s\ttext\t%s\n' "$1" "$2"; }
-
-source_id() { git -c safe.directory='*' describe --always --dirty 2>/dev/null || echo unknown; }
+# A line of the environment.
+row() { printf 'native\t%s\t0\tenvironment\t%s\ttext\t%s\n' "$part" "$1" "$2"; }
 
 host() {
-	row processor "$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1), $1 of $(nproc)"
+	row processor "$(processor), $1 of $(nproc)"
 	row compiler "$(gcc --version | head -n 1), -O2"
-	row source "$(source_id)"
+	row commit "$(source_id), $(date -u +%Y-%m-%d)"
 	row load "$(cut -d ' ' -f 1-3 /proc/loadavg) when it began"
-	row date "$(date -u +%Y-%m-%d)"
 }
 
 # wanted PART: is it, or a part that ONLY names the beginning of?
@@ -41,7 +39,7 @@ measure() {
 	for part; do
 		wanted "$part" || continue
 		{
-			[ -z "${ONLY:-}" ] || row "$part" "measured apart, $(source_id), $(date -u +%Y-%m-%d)"
+			environment
 			"$part"
 		} >"$dir/$part.new"
 		mv "$dir/$part.new" "$dir/$part.tsv"
@@ -49,6 +47,13 @@ measure() {
 	for part; do
 		[ ! -e "$dir/$part.tsv" ] || cat "$dir/$part.tsv"
 	done >"$tsv"
+}
+
+# report AWK TSV: to stdout, and to the file DOC if it is all of committed sources
+report() {
+	awk -f bench/common.awk -f "$1" "$2" >"$2.md"
+	cat "$2.md"
+	[ -z "${DOC:-}" ] || document "$DOC" <"$2.md"
 }
 
 # figures RIG: of what a machine printed; the rest is for people.

@@ -5,13 +5,13 @@
 # line "N passed, N failed". tap.awk says what counts.
 #
 #	ONLY=s		some of the suites, of those at the end of this file
-#	JOBS=n		how many at a time: as many as there are CPUs
+#	JOBS=n		how many at a time: one more than there are CPUs, since most wait now and then
 #	OPERATIONS, of test_stress, FUZZ, seconds of test_fuzz in each kernel, and TORTURE, seconds of
 #			twheel_torture, can be set; make debug and make soak take longer ones
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
-: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${TORTURE:=20}" "${JOBS:=$(nproc)}"
+: "${OPERATIONS:=10000000}" "${FUZZ:=8}" "${TORTURE:=20}" "${JOBS:=$(($(nproc) + 1))}"
 log=build/check
 . scripts/suite.sh
 
@@ -177,6 +177,7 @@ uml_modules() {
 uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }
 
 verdict() { scripts/test-verdict.sh; }
+report() { scripts/test-report.sh; }
 fuzz() { scripts/fuzz.sh 15; }
 wheel() { make -s -C selftest/wheel check; }
 prove() { scripts/prove.sh; }
@@ -198,7 +199,7 @@ KDIR=$(scripts/kdir.sh)
 export KDIR
 
 # shellcheck disable=SC2086 # words
-set -- build ${machines:+build_uml} verdict lint lib $machines prove wheel examples docs install
+set -- build ${machines:+build_uml} verdict report lint lib $machines prove wheel examples docs install
 chosen=()
 for name; do
 	case " ${ONLY:-$name} build build_uml " in *" $name "*) chosen+=("$name") ;; esac

@@ -19,6 +19,7 @@ cd "$top"
 : "${OPERATIONS:=500000}" "${FUZZ:=8}" "${TORTURE:=60}"
 log=build/debug
 . scripts/suite.sh
+. scripts/measured.sh
 
 # bug, kernel, and what it says of the bug
 bugs='
@@ -123,11 +124,11 @@ table() {
 	cat <<-END
 		# Debugging kernels: \`make debug\`
 
-		Linux $(dpkg-deb -f "$(scripts/kernel-source.sh 6.1)" Version), SMP and PREEMPT, in QEMU without
-		acceleration with two CPUs: "debug" is built with scripts/debug.config (KASAN, lockdep,
-		DEBUG_ATOMIC_SLEEP, DEBUG_OBJECTS, kmemleak and others), "kcsan" with scripts/kcsan.config.
-		$(date -u +%Y-%m-%d), $(git -c safe.directory='*' describe --always --dirty),
-		OPERATIONS=$OPERATIONS FUZZ=$FUZZ TORTURE=$TORTURE.
+		SMP and PREEMPT, in QEMU without acceleration with two CPUs: "debug" is built with
+		scripts/debug.config (KASAN, lockdep, DEBUG_ATOMIC_SLEEP, DEBUG_OBJECTS, kmemleak and others),
+		"kcsan" with scripts/kcsan.config.
+
+		$(facts "$log"/*.facts)
 
 		A deliberate bug of each kind, and what the kernel said:
 
@@ -167,9 +168,20 @@ for name in uml-bugs bugs debug kcsan; do
 	done
 done
 
-! wanted uml-bugs || suite uml-bugs deliberate uml
-! wanted bugs || suite bugs deliberate debug kcsan
-! wanted debug || suite debug everything debug 5400 twheel_fail.ko
-! wanted kcsan || suite kcsan everything kcsan 5400 ""
-[ -z "${DOC:-}" ] || table >"$DOC"
+# run NAME COMMAND...: the suite, and what it was run with
+run() {
+	wanted "$1" || return 0
+	{
+		printf 'command\tmake debug OPERATIONS=%s FUZZ=%s TORTURE=%s\n' "$OPERATIONS" "$FUZZ" "$TORTURE"
+		printf 'kernel\tLinux %s\n' "$(dpkg-deb -f "$(scripts/kernel-source.sh 6.1)" Version)"
+		measured_now
+	} >"$log/$1.facts"
+	suite "$@"
+}
+
+run uml-bugs deliberate uml
+run bugs deliberate debug kcsan
+run debug everything debug 5400 twheel_fail.ko
+run kcsan everything kcsan 5400 ""
+[ -z "${DOC:-}" ] || table | document "$DOC"
 summary

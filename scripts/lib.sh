@@ -101,3 +101,28 @@ modules_for() {
 kernel_release() {
 	sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$("$top/scripts/kdir.sh")/include/generated/utsrelease.h"
 }
+
+# ---- what figures are of -----------------------------------------------------------------
+
+processor() { sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1; }
+
+# The commit that the sources are. What is in doc/ is no source: one table after the other is
+# written there.
+source_id() {
+	local id changed
+
+	id=$(git -c safe.directory='*' -C "$top" rev-parse --short=12 HEAD 2>/dev/null) || { echo unknown; return; }
+	changed=$(git -c safe.directory='*' -C "$top" status --porcelain -- . ':!doc')
+	echo "$id${changed:+-dirty}"
+}
+
+# document FILE: what comes from stdin, if it is of committed sources only
+document() {
+	local text
+
+	text=$(cat)
+	if grep -qE '^(\* )?commit.*(-dirty|unknown)' <<<"$text"; then
+		die "$1 stays as it is: it would be of sources that are not committed"
+	fi
+	printf '%s\n' "$text" >"$1"
+}

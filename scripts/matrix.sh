@@ -27,6 +27,7 @@ kernels='
 : "${OPERATIONS:=500000}" "${FUZZ:=4}"
 out=build/matrix log=$out
 . scripts/suite.sh
+. scripts/measured.sh
 programs=()	# of the tests, for the architecture
 
 # kernel FROM WHAT: print its directory and that of what modules are built against.
@@ -170,7 +171,8 @@ table() {
 		Passed / failed, and seconds, of the tests of the device, those of them with callers of
 		32 bits, the modules that test twheel.h, and what is done with the machine: loading,
 		the sample, CPUs off and on. In QEMU without acceleration, so that seconds say little.
-		$(date -u +%Y-%m-%d), $(git -c safe.directory='*' describe --always --dirty), OPERATIONS=$OPERATIONS FUZZ=$FUZZ.
+
+		$(facts "$out"/*.facts)
 
 		| kernel | boot | device | 32 bits | modules | machine | verdict |
 		|---|---|---|---|---|---|---|
@@ -209,12 +211,17 @@ while read -r name arch from what preempt; do
 		[ -e "$out/$name.tsv" ] || verdict "$name	-" "not run" >"$out/$name.tsv"
 		continue ;;
 	esac
+	{
+		printf 'command\tmake matrix OPERATIONS=%s FUZZ=%s\n' "$OPERATIONS" "$FUZZ"
+		measured_now
+	} >"$out/$name.facts"
 	row "$arch" "$from" "$what" "$preempt" >"$out/$name.new" 2> >(tee "$out/$name.log" >&2) </dev/null ||
 		verdict "$name	-" "cannot be had: $(tail -n 1 "$out/$name.log")" >>"$out/$name.new"
 	mv "$out/$name.new" "$out/$name.tsv"
 done <<<"$kernels"
 
-table "${tables[@]}" | tee ${DOC:+"$DOC"}
+table "${tables[@]}" | tee $out/table.md
+[ -z "${DOC:-}" ] || document "$DOC" <$out/table.md
 cat "${tables[@]}" | awk -F '\t' '
 	$3 != "release" { passed += $4; failed += $5 }
 	END { print passed + 0 " passed, " failed + 0 " failed"; exit failed != 0 }'

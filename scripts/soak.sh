@@ -19,6 +19,7 @@ cd "$top"
 : "${SOAK_MINUTES:=60}"
 log=build/soak
 . scripts/suite.sh
+. scripts/measured.sh
 
 # share N: of what goes with an hour of torture, but not less than one
 share() { echo $(($1 * SOAK_MINUTES / 60 > 0 ? $1 * SOAK_MINUTES / 60 : 1)); }
@@ -91,8 +92,9 @@ table() {
 	cat <<-END
 		# Long runs: \`make soak\`
 
-		SOAK_MINUTES=$SOAK_MINUTES, in QEMU without acceleration with two CPUs, Linux
-		$(kernel_release), $(git -c safe.directory='*' describe --always --dirty), $(date -u +%Y-%m-%d).
+		In QEMU without acceleration, with two CPUs.
+
+		$(facts "$log"/*.facts)
 
 		| machine | what | figures |
 		|---|---|---|
@@ -117,7 +119,13 @@ export KDIR
 modules CONFIG_TWHEEL_SELFTEST=m
 quiet make -C selftest/uapi
 for name in load freeze count torture; do
-	! wanted $name || suite $name $name
+	wanted $name || continue
+	{
+		printf 'command\tmake soak SOAK_MINUTES=%s\n' "$SOAK_MINUTES"
+		printf 'kernel\t%s\n' "$(kernel_release)"
+		measured_now
+	} >"$log/$name.facts"
+	suite $name $name
 done
-[ -z "${DOC:-}" ] || table >"$DOC"
+[ -z "${DOC:-}" ] || table | document "$DOC"
 summary

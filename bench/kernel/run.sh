@@ -16,7 +16,7 @@
 #	icount-hold	the same: twheel_hold.c, the longest lock holds
 #	uml-ops		user-mode Linux, native code: ns, on a machine that has nothing else to do
 #	uml-expire	the same
-#	uml-minute	the same: the range of 60 000 ms, which is real time, from 10^6 on, once
+#	uml-minute	the same: the range of 60 000 ms, which is real time, from 10^6 on
 #	uml-exact	user-mode Linux in virtual time: selftest/kmod/twheel_century.c
 #
 # The figures go to build/bench-kernel.tsv, the report to stdout.
@@ -28,7 +28,7 @@ cd "$top"
 
 export NMAX=${NMAX:-1000000}
 out=build/bench-kernel tsv=build/bench-kernel.tsv
-parts=(environment icount-ops icount-expire icount-hour icount-hold uml-ops uml-expire uml-minute uml-exact)
+parts=(icount-ops icount-expire icount-hour icount-hold uml-ops uml-expire uml-minute uml-exact)
 ranges="60000 1000000"
 MEM=$((384 + NMAX * 80 / 1000000))
 export MEM
@@ -36,9 +36,11 @@ export MEM
 hz() { sed -n 's/^CONFIG_HZ=//p' "$1/.config"; }
 
 environment() {
-	row command "make bench-kernel NMAX=$NMAX"
-	row icount "$(kernel_release), HZ=$(hz "$KDIR"), in $(qemu-system-x86_64 --version | head -n 1)"
-	row uml "$(basename "$uml" | cut -d - -f 2,3), HZ=$(hz "$uml"), on $(uname -sr)"
+	row command "make bench-kernel NMAX=$NMAX${ONLY:+ ONLY=\"$ONLY\"}"
+	case $part in
+	icount*) row kernel "$(kernel_release), HZ=$(hz "$KDIR"), in $(qemu-system-x86_64 --version | head -n 1)" ;;
+	uml*)	row kernel "$(basename "$uml" | cut -d - -f 2,3), HZ=$(hz "$uml"), user-mode on $(uname -sr)" ;;
+	esac
 	host "one CPU"
 }
 
@@ -98,6 +100,7 @@ icount-expire() {
 	for n in $(sizes "$most"); do
 		jobs+=" $(count run=busy range=1000 n="$n")"
 		jobs+=" $(count run=idle range=60000 n="$n" hard=0)"
+		jobs+=" $(count run=idle range=60000 ahead=60000 n="$n" hard=0)"
 		# Interrupts take their time here, and a million would be nothing new.
 		[ "$n" -ge 1000000 ] || jobs+=" $(count run=idle range=1000000 n="$n" hard=0)"
 	done
@@ -123,7 +126,7 @@ uml() {
 uml-ops() {
 	local jobs n range
 
-	jobs=$(job run=hot rounds=101)
+	jobs=$(job run=hot rounds=51)
 	for range in $ranges; do
 		for n in $(sizes "$NMAX"); do
 			jobs+=" $(job run=pending range="$range" n="$n" rounds="$(rounds "$n")")"
@@ -145,7 +148,7 @@ uml-minute() {
 	local jobs='' n
 
 	for n in $(sizes "$NMAX"); do
-		[ "$n" -lt 1000000 ] || jobs+=" $(job run=busy range=60000 n="$n" rounds=1 hard=0)"
+		[ "$n" -lt 1000000 ] || jobs+=" $(job run=busy range=60000 n="$n" rounds=3 hard=0)"
 	done
 	[ -z "$jobs" ] || uml "$jobs"
 }
@@ -175,6 +178,9 @@ uml-exact() {
 scripts/deps.sh build rig uml
 KDIR=$(scripts/kdir.sh)
 export KDIR UML=uml-bench
-uml=$(scripts/uml-kernel.sh $UML)
+uml=
+for part in "${parts[@]}"; do
+	[[ $part != uml-* ]] || ! wanted "$part" || uml=$(scripts/uml-kernel.sh $UML)
+done
 measure $out $tsv "${parts[@]}"
-awk -f bench/common.awk -f bench/kernel/report.awk $tsv | tee ${DOC:+"$DOC"}
+report bench/kernel/report.awk $tsv

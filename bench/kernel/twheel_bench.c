@@ -13,7 +13,8 @@
  *			that does nothing but read the clock; the longest time it stood still,
  *			the least of all rounds; the interrupts; and in a round of its own the
  *			longest pass of a softirq, where the kernel has tracepoints
- *	run=idle	the same on an idle CPU: measured is how long it was not idle
+ *	run=idle	the same on an idle CPU: measured is how long it was not idle. With ahead=
+ *			delays are so many ms longer, and what arming took is given as well
  *	run=hour	n timers within one bucket of an hour of 3600 ticks, a day ahead, on a
  *			base of their own: what its busiest run moved, and how late they were.
  *			name= is what to call the wheel
@@ -26,7 +27,8 @@
  * is real; idle is for virtual time, which skips what is idle.
  *
  * The unit is that of the clock: ns of CPU time in user-mode Linux, instructions under
- * QEMU's -icount shift=0. The median of the rounds is given.
+ * QEMU's -icount shift=0. What each round measured is given. It may be negative, where it is
+ * less than what comes by chance.
  *
  * What is compared: twheel and hrtimer are given deadlines in ns, timer_list jiffies; the
  * rows "rel" are given delays, so that they have to look at the clock. hrtimer is in soft
@@ -43,7 +45,7 @@
  * measure. timer_list and, where a jiffy is a ms, twheel get along with those of the tick.
  *
  * The figures are lines in the kernel log: TSV, and tab-separated workload, n, subject,
- * metric, unit, value.
+ * metric, unit, value of each round.
  */
 #define pr_fmt(fmt) fmt
 
@@ -56,7 +58,6 @@
 #include <linux/module.h>
 #include <linux/nmi.h>
 #include <linux/prandom.h>
-#include <linux/sort.h>
 #include <linux/tick.h>
 #include <linux/timer.h>
 #include <linux/tracepoint.h>
@@ -68,7 +69,8 @@
 #define HOT_OPS		1000	/* with interrupts off, in one go */
 #define HOT_DELAY	(20 * NSEC_PER_SEC)
 #define STOP_NS		600	/* when a turn of the loop takes longer it was interrupted */
-#define MAX_ROUNDS	101
+#define MAX_ROUNDS	51
+#define LINE_MOST	900	/* of a line in the log */
 
 static char *run = "hot";
 module_param(run, charp, 0444);
@@ -76,6 +78,8 @@ static unsigned int n = 1;
 module_param(n, uint, 0444);
 static unsigned int range = 60000;
 module_param(range, uint, 0444);
+static unsigned int ahead;
+module_param(ahead, uint, 0444);
 static unsigned int rounds = 5;
 module_param(rounds, uint, 0444);
 static bool hard = true;
@@ -93,7 +97,7 @@ static u32 cancelled;
 static DECLARE_COMPLETION(all_fired);
 
 /* What the rounds measured. */
-static u64 add[MAX_ROUNDS], rearm[MAX_ROUNDS], cancel[MAX_ROUNDS], taken[MAX_ROUNDS],
+static s64 add[MAX_ROUNDS], rearm[MAX_ROUNDS], cancel[MAX_ROUNDS], taken[MAX_ROUNDS],
 	   caused[MAX_ROUNDS];
 
 /* ---- the clock ------------------------------------------------------------------ */
@@ -342,31 +346,46 @@ static const struct subject subjects[] = {
 
 /* ---- measuring ------------------------------------------------------------------ */
 
-static void report(const char *subject, const char *metric, const char *of, u64 value_milli)
+static const char *workload(void)
 {
-	char workload[32];
+	static char text[32];
 
 	if (!strcmp(run, "hot") || !strcmp(run, "hour"))
-		strscpy(workload, run, sizeof(workload));
+		strscpy(text, run, sizeof(text));
+	else if (ahead)
+		snprintf(text, sizeof(text), "%s-%u-%u", run, ahead, ahead + range);
 	else
-		snprintf(workload, sizeof(workload), "%s-%u", run, range);
-	pr_info("TSV\t%s\t%u\t%s\t%s\t%s\t%llu.%03llu\n", workload, n, subject, metric, of,
-		value_milli / 1000, value_milli % 1000);
+		snprintf(text, sizeof(text), "%s-%u", run, range);
+	return text;
 }
 
-static int compare(const void *a, const void *b)
+/* What each of @nr_values is, for each of @nr; @milli times as much is known. */
+static void report_each(const char *subject, const char *metric, const char *of,
+			const s64 *values, unsigned int nr_values, u32 milli, u32 nr)
 {
-	const u64 *x = a, *y = b;
+	static char text[LINE_MOST];
+	unsigned int i, len = 0;
 
-	return *x < *y ? -1 : *x > *y;
+	for (i = 0; i < nr_values; i++) {
+		s64 value = div_s64(values[i] * (1000 / milli), nr);
+		u64 size = abs(value);
+
+		len += scnprintf(text + len, sizeof(text) - len, "%s%s%llu.%03llu",
+				 i ? " " : "", value < 0 ? "-" : "", size / 1000, size % 1000);
+	}
+	pr_info("TSV\t%s\t%u\t%s\t%s\t%s\t%s\n", workload(), n, subject, metric, of, text);
 }
 
-/* The median of all rounds, for each of @nr. */
-static void report_median(const char *subject, const char *metric, const char *of,
-			  u64 *values, u32 nr)
+static void report(const char *subject, const char *metric, const char *of, s64 value_milli)
 {
-	sort(values, rounds, sizeof(*values), compare, NULL);
-	report(subject, metric, of, div_u64(values[rounds / 2] * 1000, nr));
+	report_each(subject, metric, of, &value_milli, 1, 1000, 1);
+}
+
+/* All rounds, for each of @nr. */
+static void report_rounds(const char *subject, const char *metric, const char *of,
+			  const s64 *values, u32 nr)
+{
+	report_each(subject, metric, of, values, rounds, 1, nr);
 }
 
 /* Work out what all timers are armed with: delays of @lead and uniform in 1 ... range ms. */
@@ -423,7 +442,7 @@ static int run_hot(const struct subject *s)
 		local_irq_restore(flags);
 		cond_resched();
 	}
-	report_median(s->name, "add+cancel", unit, taken, HOT_OPS);
+	report_rounds(s->name, "add+cancel", unit, taken, HOT_OPS);
 	return 0;
 }
 
@@ -452,9 +471,9 @@ static int run_pending(const struct subject *s)
 			return -EINVAL;
 		}
 	}
-	report_median(s->name, "add", unit, add, n);
-	report_median(s->name, "rearm", unit, rearm, n);
-	report_median(s->name, "cancel", unit, cancel, n);
+	report_rounds(s->name, "add", unit, add, n);
+	report_rounds(s->name, "rearm", unit, rearm, n);
+	report_rounds(s->name, "cancel", unit, cancel, n);
 	return 0;
 }
 
@@ -465,7 +484,7 @@ struct toll {
 	u64	begin;
 	u64	begin_cpu;
 	u64	time;
-	u64	taken;
+	s64	taken;
 	u64	longest;	/* of what was taken at once */
 	u64	interrupts;
 };
@@ -501,10 +520,11 @@ static void spin(struct toll *toll, u64 most)
 	do {
 		now = ktime_get_ns();
 		if (now - last > STOP_NS) {
-			u64 used = cpu_since(cpu), stop = used - min(used, last - resumed);
+			u64 used = cpu_since(cpu);
+			s64 stop = used - (last - resumed);
 
 			toll->taken += stop;
-			toll->longest = max(toll->longest, stop);
+			toll->longest = max_t(s64, toll->longest, stop);
 			cpu += used + clock_cost;
 			now = ktime_get_ns();
 			resumed = now;
@@ -527,7 +547,7 @@ static void doze(struct toll *toll, u64 most)
 
 	wait_for_completion_killable_timeout(&all_fired, nsecs_to_jiffies(most));
 	toll->time = ktime_get_ns() - toll->begin;
-	toll->taken = toll->time - min(toll->time, idle_ns() - idle);
+	toll->taken = toll->time - (idle_ns() - idle);
 }
 
 static bool is_busy(void)
@@ -544,22 +564,27 @@ static void toll_end(struct toll *toll, u64 most)
 	toll->interrupts = interrupts() - toll->interrupts;
 }
 
-/* What the kernel would have taken anyway is not the timers' fault. */
-static u64 beyond(u64 value, u64 of_nothing, u64 time)
+static s64 scaled(s64 value, u64 to, u64 from)
 {
-	u64 anyway = mul_u64_u64_div_u64(of_nothing, time, nothing.time);
+	u64 size = mul_u64_u64_div_u64(abs(value), to, from);
 
-	return value - min(value, anyway);
+	return value < 0 ? -(s64)size : (s64)size;
+}
+
+/* What the kernel would have taken anyway is not the timers' fault. */
+static s64 beyond(s64 value, s64 of_nothing, u64 time)
+{
+	return value - scaled(of_nothing, time, nothing.time);
 }
 
 /* All timers must be armed by then. */
 static u64 lead(void)
 {
-	return 500 * NSEC_PER_MSEC + n * 2500ULL;
+	return ahead * (u64)NSEC_PER_MSEC + 500 * NSEC_PER_MSEC + n * 2500ULL;
 }
 
-/* Arm all timers and see what they take. Afterwards none is armed. */
-static int expire(const struct subject *s, u32 seed, struct toll *toll)
+/* Arm all timers, which takes @arming, and see what they take. Afterwards none is armed. */
+static int expire(const struct subject *s, u32 seed, struct toll *toll, s64 *arming)
 {
 	u64 begin, most = lead() + (range + range / 4 + 1000) * (u64)NSEC_PER_MSEC;
 	unsigned long flags;
@@ -569,7 +594,7 @@ static int expire(const struct subject *s, u32 seed, struct toll *toll)
 	local_irq_save(flags);
 	begin = ktime_get_ns();
 	set_when(s, lead(), seed);
-	s->add(n);
+	*arming = s->add(n);
 	if (ktime_get_ns() - begin > lead()) {
 		s->cancel(n);
 		local_irq_restore(flags);
@@ -613,6 +638,7 @@ static void find_tracepoint(struct tracepoint *tp, void *unused)
 static int report_pass(const struct subject *s)
 {
 	struct toll toll;
+	s64 arming;
 	int err;
 
 	for_each_kernel_tracepoint(find_tracepoint, NULL);
@@ -622,7 +648,7 @@ static int report_pass(const struct subject *s)
 	pass_begin = U64_MAX;
 	tracepoint_probe_register(softirq_entry, on_entry, NULL);
 	tracepoint_probe_register(softirq_exit, on_exit, NULL);
-	err = expire(s, 0, &toll);
+	err = expire(s, 0, &toll, &arming);
 	tracepoint_probe_unregister(softirq_exit, on_exit, NULL);
 	tracepoint_probe_unregister(softirq_entry, on_entry, NULL);
 	tracepoint_synchronize_unregister();
@@ -650,15 +676,17 @@ static int run_expire(const struct subject *s)
 	for (r = 0; r < rounds; r++) {
 		struct toll toll;
 
-		err = expire(s, r, &toll);
+		err = expire(s, r, &toll, &add[r]);
 		if (err)
 			return err;
 		taken[r] = beyond(toll.taken, nothing.taken, toll.time);
 		caused[r] = beyond(toll.interrupts, nothing.interrupts, toll.time);
 		longest = min(longest, toll.longest);
 	}
-	report_median(s->name, "expire", unit, taken, n);
-	report_median(s->name, "interrupts", "count", caused, 1);
+	if (ahead)
+		report_rounds(s->name, "add", unit, add, n);
+	report_rounds(s->name, "expire", unit, taken, n);
+	report_rounds(s->name, "interrupts", "count", caused, 1);
 	if (!is_busy())
 		return 0;
 	report(s->name, "longest-stop", unit, longest * 1000);
@@ -687,8 +715,8 @@ static void run_bare(void)
 	toll_end(&toll, most);
 	hrtimer_cancel(&timer);
 	toll.taken = beyond(toll.taken, nothing.taken, toll.time);
-	toll.taken = mul_u64_u64_div_u64(toll.taken, range * (u64)NSEC_PER_MSEC, toll.time);
-	report("bare-tick", "expire", unit, mul_u64_u64_div_u64(toll.taken, 1000, n));
+	toll.taken = scaled(toll.taken, range * (u64)NSEC_PER_MSEC, toll.time);
+	report("bare-tick", "expire", unit, scaled(toll.taken, 1000, n));
 }
 
 /* ---- one hour's bucket ---------------------------------------------------------------- */

@@ -27,22 +27,27 @@ typedef uint64_t u64;
  * struct subject - a way to have timers
  * @name:	as in the TSV
  * @most:	how many are of interest; 0 for any number
+ * @whole_ms:	its deadlines are rounded up to whole ms, as /dev/twheel's are by its ticks
  * @arm_lists:	0; or to arm, the kernel looks for the timer in so many lists that hold all of
  *		them: see sample()
  * @cancel_lists: the same, to re-arm and to cancel
  * @prepare:	get user memory for @n timers
  * @open:	make what @n timers need. Returns NULL, or why it cannot be
- * @arm:	arm @nr idle timers, each at deadline[ids[i]]
+ * @arm:	arm @nr idle timers, each at deadline[ids[i]]. Where there is a cheaper call for one
+ *		timer, it is used if @nr is 1; the same goes for @rearm and @cancel
  * @rearm:	the same, of timers that are armed
  * @cancel:	of timers that are armed
  * @collect:	take what has expired, and write down the numbers. @wait: sleep until there is
  *		something, once. Returns how many
+ * @every:	arm an idle timer, to fire after @period ns and again each time that they have
+ *		passed. False if this kernel has no such timers
  * @close:	the end of what @open made. Returns of how many timers
  * @release:	the end of what @prepare got
  */
 struct subject {
 	const char	*name;
 	u32		most;
+	bool		whole_ms;
 	u32		arm_lists;
 	u32		cancel_lists;
 	void		(*prepare)(u32 n);
@@ -51,12 +56,13 @@ struct subject {
 	void		(*rearm)(const u32 *ids, u32 nr, const u64 *deadline);
 	void		(*cancel)(const u32 *ids, u32 nr);
 	u32		(*collect)(u32 *ids, bool wait);
+	bool		(*every)(u32 id, u64 period);
 	u32		(*close)(u32 n);
 	void		(*release)(u32 n);
 };
 
-extern const struct subject twheel_subject, twheel_single_subject, timerfd_subject,
-			    posix_subject, uring_subject, libevent_subject;
+extern const struct subject twheel_subject, timerfd_subject, posix_subject, uring_subject,
+			    libevent_subject, libevent_common_subject;
 
 /* What must come true, or nothing counts. The condition may be what is measured. */
 noreturn void die(const char *what);
@@ -80,8 +86,17 @@ static inline struct timespec timespec_of(u64 ns)
 
 /* phases.c */
 u32 sample(u32 n, u32 lists);
-void bench_life(const struct subject *s, u32 n, u32 reps, const char *unit);
-void bench_wakes(const struct subject *s, u32 per_tick);
+extern const char *unit;	/* of time, as in the TSV */
+bool is_counted(void);
+void bench_dense(const struct subject *s, u32 n, u32 reps);
+void bench_sparse(const struct subject *s, u32 n, u32 reps);
+void bench_single(const struct subject *s, u32 n, u32 reps);
+void bench_timeout(const struct subject *s, u32 n, u32 reps);
+void bench_periodic(const struct subject *s, u32 n, u32 reps);
+void bench_wakes(const struct subject *s, u32 per_tick, u32 reps);
+
+/* uring.c */
+void uring_nap(u64 ns);
 
 /* machine.c */
 struct memory {

@@ -3,28 +3,53 @@
 /*
  * /dev/twheel beside the kernel's other timers for processes, and a heap in user space.
  *
- *	bench-user UNIT NMAX REPS [SUBJECT]
+ *	bench-user UNIT NMAX REPS [WORKLOAD]
  *
- * Prints lines of TSV: workload, n, subject, metric, unit, value. It runs as root on a machine
- * of its own with one CPU. Each measurement is made in a new process, which does for each of
- * n = 10^3 ... NMAX timers, REPS times or less if they are many; the median counts:
+ * Prints lines of TSV: workload, n, subject, metric, unit, and the value of each repetition. It
+ * runs as root on a machine of its own with one CPU. Each measurement is made in a new process,
+ * which does for each of n = 10^3 ... NMAX timers, REPS times or less if they are many:
  *
  *	create	what the timers need before they can be armed: descriptors, ids, a ring
  *	arm	each, at a deadline one to two minutes away
  *	rearm	each, to a new such deadline, in random order: idle connections
  *	cancel	each, in another random order. What was created stays
- *	expire	all armed again, their deadlines 10 us apart on the average, but within 50 ms
- *		to 4 s. What interrupts, softirqs and the rest of the kernel take meanwhile from
- *		a loop that does nothing, beyond what they take from it anyway
- *	collect	know which have expired: that loop stops for it each time that 4096 are due
+ *	expire	all armed again, to fire soon. What interrupts, softirqs and the rest of the
+ *		kernel take meanwhile from a loop that does nothing, beyond what they take from
+ *		it anyway
+ *	collect	know which have expired: that loop stops for it
  *	close	give back what was created, and what the kernel goes on with after that
  *	memory	of the kernel and of the process while all are armed
  *
  * All that the process itself does for a timer is in these figures: filling in structures and
  * reading results. A timer's life is create, arm, expire, collect and close.
  *
+ * The workloads differ in how dense timers are, which is what expiry and collecting depend on:
+ *
+ *	dense	deadlines are 10 us apart on the average, but within 50 ms to 4 s. The loop
+ *		collects each time that 4096 are due. Timers are armed, re-armed and cancelled
+ *		in as large batches as the subject takes
+ *	sparse	n timers are armed, and 4096 of these fire at random times, 600 us apart on the
+ *		average. They are collected when all are due
+ *	single	n timers are armed, and 1000 of these fire, each in a ms of its own, 2 ms apart.
+ *		Each is collected by itself, and armed, re-armed and cancelled by a call of
+ *		its own
+ *	timeout	n timers are armed 60 to 120 s ahead and all come to their end, while the process
+ *		does nothing but wait for them. "arm" is as above, "wait" is all that keeps the
+ *		CPU from being idle until the last has been collected: expiry, and moves before
+ *		it, waking up the process, and collecting
+ *
+ *	periodic n <= 10^4 timers fire again and again, each with a period of 100 ms, one after the
+ *		other. They are collected every 5 ms. Figures are of each time one fires
+ *
+ * sparse, single and timeout are measured only where instructions are counted. Idle time is
+ * skipped there. In time, the host of a virtual machine takes more from a loop of 600 us or more
+ * than a timer does, and not always the same.
+ *
  * Then "wakes": in each of some ticks of 1 ms, 20 ms and more apart, k timers are due at random
  * times within it. How often is a process woken up that does nothing but wait for them?
+ *
+ * Subjects with "-ms" are given deadlines of whole ms, as /dev/twheel's are by its ticks: timers
+ * that are due at the same time share an interrupt.
  *
  * All timers have to fire, once and not early, and what is cancelled must not, or the program
  * ends with no figures. UNIT is what a ns of CLOCK_MONOTONIC is: "instructions" under QEMU's
@@ -38,13 +63,32 @@
 
 #include "bench.h"
 
-static const struct subject *const subjects[] = {
-	&twheel_subject, &twheel_single_subject, &timerfd_subject, &posix_subject,
-	&uring_subject, &libevent_subject,
+#define NMAX_WAYS	100000		/* of all workloads but dense */
+
+/* A subject; or, if @ms is a name, that with deadlines of whole ms. */
+static const struct {
+	const struct subject	*of;
+	const char		*ms;
+} subjects[] = {
+	{ &twheel_subject, NULL },
+	{ &timerfd_subject, NULL },
+	{ &timerfd_subject, "timerfd-ms" },
+	{ &posix_subject, NULL },
+	{ &posix_subject, "posix-ms" },
+	{ &uring_subject, NULL },
+	{ &uring_subject, "io_uring-ms" },
+	{ &libevent_subject, NULL },
+	{ &libevent_common_subject, NULL },
 };
 
-static const char *unit, *only;
+const char *unit;
+static const char *only;
 static u32 most_reps, nr_failed;
+
+bool is_counted(void)
+{
+	return !strcmp(unit, "instructions");
+}
 
 noreturn void die(const char *what)
 {
@@ -53,22 +97,52 @@ noreturn void die(const char *what)
 	exit(1);
 }
 
-/* A million take minutes, and less is left to chance. */
-static void life(const struct subject *s, u32 n)
+static u32 at_most(u32 reps)
 {
-	u32 reps = n >= 1000000 ? 1 : n >= 100000 ? 3 : most_reps;
+	return reps < most_reps ? reps : most_reps;
+}
 
-	bench_life(s, n, reps < most_reps ? reps : most_reps, unit);
+/* A million take minutes, and less is left to chance. */
+static void dense(const struct subject *s, u32 n)
+{
+	bench_dense(s, n, at_most(n >= 100000 ? 3 : most_reps));
+}
+
+static void sparse(const struct subject *s, u32 n)
+{
+	bench_sparse(s, n, at_most(3));
+}
+
+static void single(const struct subject *s, u32 n)
+{
+	bench_single(s, n, at_most(3));
+}
+
+static void timeout(const struct subject *s, u32 n)
+{
+	bench_timeout(s, n, 1);
+}
+
+static void periodic(const struct subject *s, u32 n)
+{
+	if (!s->whole_ms)		/* they have no deadlines to be rounded */
+		bench_periodic(s, n, at_most(3));
+}
+
+static void wakes(const struct subject *s, u32 per_tick)
+{
+	bench_wakes(s, per_tick, at_most(3));
 }
 
 /* In a process of its own, so that nothing of it is left when the next begins. */
-static void in_child(void (*fn)(const struct subject *s, u32 n), const struct subject *s, u32 n)
+static void in_child(const char *name, void (*fn)(const struct subject *s, u32 n),
+		     const struct subject *s, u32 n)
 {
 	u64 begin = now_ns();
 	int status;
 	pid_t pid;
 
-	if ((only && strcmp(only, s->name)) || (s->most && n > s->most))
+	if ((only && strcmp(only, name)) || (s->most && n > s->most))
 		return;
 	fflush(stdout);
 	pid = fork();
@@ -78,17 +152,31 @@ static void in_child(void (*fn)(const struct subject *s, u32 n), const struct su
 		exit(0);
 	}
 	must(waitpid(pid, &status, 0) == pid);
-	printf("# %s, %u: %s, %.1f s\n", s->name, n, status ? "FAILED" : "done",
+	printf("# %s, %s, %u: %s, %.1f s\n", name, s->name, n, status ? "FAILED" : "done",
 	       (double)(now_ns() - begin) / SEC);
 	nr_failed += !!status;
 }
 
+static void each_subject(const char *name, void (*fn)(const struct subject *s, u32 n), u32 n)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(subjects); i++) {
+		struct subject s = *subjects[i].of;
+
+		if (subjects[i].ms) {
+			s.name = subjects[i].ms;
+			s.whole_ms = true;
+			s.most = NMAX_WAYS;
+		}
+		in_child(name, fn, &s, n);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	u32 nmax, n, i;
+	u32 nmax, n;
 
 	if (argc < 4) {
-		fprintf(stderr, "usage: %s UNIT NMAX REPS [SUBJECT]\n", argv[0]);
+		fprintf(stderr, "usage: %s UNIT NMAX REPS [WORKLOAD]\n", argv[0]);
 		return 2;
 	}
 	unit = argv[1];
@@ -96,10 +184,15 @@ int main(int argc, char **argv)
 	most_reps = strtoul(argv[3], NULL, 10);
 	only = argv[4];
 	for (n = 1000; n <= nmax; n *= 10)
-		for (i = 0; i < ARRAY_SIZE(subjects); i++)
-			in_child(life, subjects[i], n);
+		each_subject("dense", dense, n);
+	for (n = 1000; n <= nmax && n <= NMAX_WAYS && is_counted(); n *= 10) {
+		each_subject("sparse", sparse, n);
+		each_subject("single", single, n);
+		each_subject("timeout", timeout, n);
+	}
+	for (n = 1000; n <= nmax && n <= 10000; n *= 10)
+		each_subject("periodic", periodic, n);
 	for (n = 1; n <= 10000; n *= 10)
-		for (i = 0; i < ARRAY_SIZE(subjects); i++)
-			in_child(bench_wakes, subjects[i], n);
+		each_subject("wakes", wakes, n);
 	return !!nr_failed;
 }

@@ -4,11 +4,13 @@
  * The phases, the same for each subject; main.c says what they are.
  *
  * What expiry takes is seen from outside, by a loop that does nothing but look at the clock:
- * how long it stands still, beyond what it does anyway.
+ * how long it stands still, beyond what it does anyway. Where that is less than what comes by
+ * chance, the figure may be negative.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "bench.h"
 
@@ -22,20 +24,28 @@
 #define COLLECT_EACH	4096
 #define LOST_NS		(30 * SEC)
 
+#define SPARSE_GAP_NS	600000ULL
+#define SPARSE_MOST	4096
+#define SINGLE_GAP_NS	(2 * MS)
+#define SINGLE_MOST	1000
+#define LEAD_EACH_NS	200000ULL	/* to arm one of them takes less */
+
 #define WALK_MAX	100000000ULL
 
 #define STOP_NS		500
 #define CALIBRATE_NS	(250 * MS)
+#define CALIBRATE_LONG	SEC		/* where little goes on, it is most of what is seen */
 #define QUIET_NS	(50 * MS)
 #define QUIET_MOST	100
 
 #define WAKE_TICKS	10
 #define WAKE_PERIOD	(20 * MS)
 
-enum { CREATE, ARM, REARM, CANCEL, EXPIRE, COLLECT, CLOSE, MEMORY, USER_MEMORY, NR_METRICS };
+enum { CREATE, ARM, REARM, CANCEL, EXPIRE, COLLECT, CLOSE, WAIT, MEMORY, USER_MEMORY, NR_METRICS };
 
 static const char *const metrics[NR_METRICS] = {
-	"create", "arm", "rearm", "cancel", "expire", "collect", "close", "memory", "user-memory"
+	"create", "arm", "rearm", "cancel", "expire", "collect", "close", "wait", "memory",
+	"user-memory"
 };
 
 /**
@@ -69,11 +79,16 @@ static u64 rnd(void)
 	return z ^ z >> 31;
 }
 
+static void set_deadline(struct run *r, u32 id, u64 when)
+{
+	r->deadline[id] = r->s->whole_ms ? (when + MS - 1) / MS * MS : when;
+}
+
 /* Deadlines of @from ... @from + @range. */
 static void draw(struct run *r, u64 from, u64 range)
 {
 	for (u32 i = 0; i < r->n; i++)
-		r->deadline[i] = from + rnd() % range;
+		set_deadline(r, i, from + rnd() % range);
 }
 
 /* Another order of the first @nr. */
@@ -152,9 +167,9 @@ static u64 stopped_until(u64 until)
 	return taken;
 }
 
-static void calibrate(void)
+static void calibrate(u64 ns)
 {
-	u64 begin = now_ns(), taken = stopped_until(begin + CALIBRATE_NS);
+	u64 begin = now_ns(), taken = stopped_until(begin + ns);
 
 	anyway = (double)taken / since(begin);
 }
@@ -182,16 +197,21 @@ static double taken_later(void)
 
 /* ---- the life of timers ----------------------------------------------------------- */
 
+/* There is nothing to measure. */
+static noreturn void end_without(const struct run *r, const char *workload, const char *why)
+{
+	printf("%s\t%u\t%s\tmissing\ttext\t%s\n", workload, r->n, r->s->name, why);
+	exit(0);
+}
+
 static void open_timers(struct run *r)
 {
 	u64 begin = now_ns();
 	const char *why_not = r->s->open(r->n);
 
 	r->value[CREATE] = since(begin);
-	if (!why_not)
-		return;
-	printf("life\t%u\t%s\tmissing\ttext\t%s\n", r->n, r->s->name, why_not);
-	exit(0);
+	if (why_not)
+		end_without(r, "dense", why_not);
 }
 
 static void close_timers(struct run *r)
@@ -282,20 +302,27 @@ static void sleep_until(u64 when)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
-/* @nr timers fire from @from on. Those that are late are waited for. */
-static void expire(struct run *r, u32 nr, u64 from)
+/* Of @nr timers that were due @got have been collected. Those that are late are waited for. */
+static void collect_rest(struct run *r, u32 got, u32 nr)
 {
-	u32 slices = nr < COLLECT_EACH ? 1 : nr / COLLECT_EACH, got = 0;
 	u64 begin;
 
-	sleep_until(from - 2 * MS);
-	for (u32 i = 1; i <= slices; i++)
-		got += collect_at(r, from + spread(nr) * i / slices + 2 * MS);
 	for (begin = now_ns(); got < nr; got += collect_at(r, now_ns() + MS))
 		must(since(begin) < LOST_NS);
 	must(got == nr);
 	r->value[EXPIRE] = scaled(r, r->value[EXPIRE], nr);
 	r->value[COLLECT] = scaled(r, r->value[COLLECT], nr);
+}
+
+/* @nr timers fire from @from on. */
+static void expire(struct run *r, u32 nr, u64 from)
+{
+	u32 slices = nr < COLLECT_EACH ? 1 : nr / COLLECT_EACH, got = 0;
+
+	sleep_until(from - 2 * MS);
+	for (u32 i = 1; i <= slices; i++)
+		got += collect_at(r, from + spread(nr) * i / slices + 2 * MS);
+	collect_rest(r, got, nr);
 }
 
 /*
@@ -329,18 +356,16 @@ static void fire(struct run *r, u32 nr)
 {
 	u64 lead = 100 * MS + 2 * r->value[ARM] * nr / r->n;
 
-	calibrate();
+	calibrate(CALIBRATE_NS);
 	memset(r->seen, 0, r->n * sizeof(*r->seen));
 	expire(r, nr, arm_ahead(r, nr, lead, draw_spread));
 }
 
-static void life(struct run *r)
+static void dense(struct run *r)
 {
 	u32 nr = sample(r->n, r->s->arm_lists), few = sample(r->n, r->s->cancel_lists);
 
-	memset(r->value, 0, sizeof(r->value));
-	memory_settle();
-	calibrate();
+	calibrate(CALIBRATE_NS);
 	create_and_arm(r, nr);
 	rearm_and_cancel(r, nr, few);
 	if (few < nr) {			/* the others are armed still */
@@ -352,29 +377,316 @@ static void life(struct run *r)
 	r->s->release(r->n);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
+/* ---- few that fire, of many that are armed ---------------------------------------- */
 
-	return x < y ? -1 : x > y;
+/* Make all, and arm all but @nr, which are at random, far ahead. */
+static void arm_others(struct run *r, u32 nr)
+{
+	memset(r->seen, 0, r->n * sizeof(*r->seen));
+	r->s->prepare(r->n);
+	open_timers(r);
+	choose(r, nr);
+	draw(r, now_ns() + FAR_NS, FAR_RANGE);
+	r->s->arm(r->ids + nr, r->n - nr, r->deadline);
 }
 
-void bench_life(const struct subject *s, u32 n, u32 reps, const char *unit)
+static void end_others(struct run *r)
+{
+	r->s->close(r->n);
+	r->s->release(r->n);
+}
+
+static u64 whole_ms_after(u64 ns)
+{
+	return (now_ns() + ns) / MS * MS + MS;
+}
+
+static void sparse(struct run *r)
+{
+	u32 nr = r->n < SPARSE_MOST ? r->n : SPARSE_MOST;
+	u64 from;
+
+	calibrate(CALIBRATE_LONG);
+	arm_others(r, nr);
+	from = whole_ms_after(100 * MS + LEAD_EACH_NS * nr);
+	for (u32 i = 0; i < nr; i++)
+		set_deadline(r, r->ids[i], from + rnd() % (SPARSE_GAP_NS * nr));
+	r->s->arm(r->ids, nr, r->deadline);
+	must(now_ns() < from);
+	sleep_until(from - 2 * MS);
+	collect_rest(r, collect_at(r, from + SPARSE_GAP_NS * nr + 2 * MS), nr);
+	end_others(r);
+}
+
+/* @call once for each of the @nr. */
+static double one_by_one(struct run *r, u32 nr,
+			 void (*call)(const u32 *ids, u32 nr, const u64 *deadline))
+{
+	u64 begin = now_ns();
+
+	for (u32 i = 0; i < nr; i++)
+		call(&r->ids[i], 1, r->deadline);
+	return scaled(r, since(begin), nr);
+}
+
+static void rearm_and_cancel_singly(struct run *r, u32 nr)
+{
+	u64 begin;
+
+	r->s->arm(r->ids, nr, r->deadline);
+	draw(r, now_ns() + FAR_NS, FAR_RANGE);
+	shuffle(r->ids, nr);
+	r->value[REARM] = one_by_one(r, nr, r->s->rearm);
+	shuffle(r->ids, nr);
+	begin = now_ns();
+	for (u32 i = 0; i < nr; i++)
+		r->s->cancel(&r->ids[i], 1);
+	r->value[CANCEL] = scaled(r, since(begin), nr);
+}
+
+/* Each is collected half a ms after the tick in which it is due. */
+static void single(struct run *r)
+{
+	u32 nr = r->n < SINGLE_MOST ? r->n : SINGLE_MOST, got = 0;
+	u64 from;
+
+	calibrate(CALIBRATE_LONG);
+	arm_others(r, nr);
+	rearm_and_cancel_singly(r, nr);
+	from = whole_ms_after(100 * MS + LEAD_EACH_NS * nr);
+	for (u32 i = 0; i < nr; i++)
+		set_deadline(r, r->ids[i], from + SINGLE_GAP_NS * i + 1 + rnd() % (MS - 1));
+	shuffle(r->ids, nr);
+	r->value[ARM] = one_by_one(r, nr, r->s->arm);
+	must(now_ns() < from);
+	sleep_until(from - 2 * MS);
+	for (u32 i = 0; i < nr; i++)
+		got += collect_at(r, from + SINGLE_GAP_NS * i + 3 * MS / 2);
+	collect_rest(r, got, nr);
+	end_others(r);
+}
+
+/* ---- timeouts that come to their end ------------------------------------------------ */
+
+#define IDLE_UNIT	(10 * MS)	/* of /proc/stat */
+#define NAP_NS		20000
+
+/* Idle time is told apart by what tasks sleep for: who waits for io_uring does so for I/O. */
+enum { IDLE, IOWAIT, NR_IDLE };
+
+static u64 units_of(u32 kind)
+{
+	FILE *file = fopen("/proc/stat", "re");
+	unsigned long units[NR_IDLE];
+
+	must(file && fscanf(file, "cpu %*u %*u %*u %lu %lu", &units[IDLE], &units[IOWAIT]) == 2);
+	fclose(file);
+	return units[kind];
+}
+
+static void nap(u32 kind)
+{
+	struct timespec ts = { .tv_nsec = NAP_NS };
+
+	if (kind == IOWAIT)
+		uring_nap(NAP_NS);
+	else
+		nanosleep(&ts, NULL);
+}
+
+/* Be idle, a little at a time, until another unit of it is full. Returns how often. */
+static u32 naps_until_full(u32 kind, u64 *units)
+{
+	u64 before = units_of(kind);
+	u32 naps = 0;
+
+	do {
+		nap(kind);
+		naps++;
+		*units = units_of(kind);
+	} while (*units == before);
+	return naps;
+}
+
+/**
+ * struct idling - how long the CPU is idle, more exactly than the file says
+ * @begin:	when it began: a time at which the last units were full
+ * @units:	how many there were then
+ * @nap_ns:	how long it is idle in a nap
+ */
+struct idling {
+	u64	begin;
+	u64	units[NR_IDLE];
+	double	nap_ns[NR_IDLE];
+};
+
+static void idling_begin(struct idling *idling)
+{
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (u32 kind = 0; kind < NR_IDLE; kind++) {
+		naps_until_full(kind, &idling->units[kind]);
+		idling->nap_ns[kind] = (double)IDLE_UNIT /
+				       naps_until_full(kind, &idling->units[kind]);
+	}
+	idling->begin = now_ns();
+}
+
+/* How many ns it was not idle from the beginning until now. */
+static double idling_end(const struct idling *idling)
+{
+	double busy = since(idling->begin);
+
+	for (u32 kind = 0; kind < NR_IDLE; kind++) {
+		u64 units;
+		u32 naps = naps_until_full(kind, &units);
+
+		busy -= (double)(units - idling->units[kind]) * IDLE_UNIT -
+			naps * idling->nap_ns[kind];
+	}
+	return busy;
+}
+
+/* The same for ns in which nothing is asked for. */
+static double busy_anyway(u64 ns)
+{
+	struct idling idling;
+
+	idling_begin(&idling);
+	sleep_until(idling.begin + ns);
+	return idling_end(&idling);
+}
+
+static void timeout(struct run *r)
+{
+	double idle_cost = busy_anyway(FAR_NS) / FAR_NS, busy;
+	struct idling idling;
+	u64 begin, armed;
+	u32 got = 0;
+
+	memset(r->seen, 0, r->n * sizeof(*r->seen));
+	r->s->prepare(r->n);
+	open_timers(r);
+	choose(r, r->n);
+	idling_begin(&idling);
+	draw(r, now_ns() + FAR_NS, FAR_RANGE);
+	begin = now_ns();
+	r->s->arm(r->ids, r->n, r->deadline);
+	armed = now_ns();
+	r->value[ARM] = armed - begin;
+	while (got < r->n) {
+		u32 now = r->s->collect(r->collected, true);
+
+		check(r, now);
+		got += now;
+	}
+	busy = idling_end(&idling) - (armed - idling.begin);
+	r->value[WAIT] = busy - idle_cost * since(armed);
+	end_others(r);
+}
+
+/* ---- periodic timers ------------------------------------------------------------------ */
+
+#define PERIODS		10
+#define PERIOD_MIN	(100 * MS)
+#define PERIODIC_EACH	(5 * MS)	/* between two collections, less than a period */
+
+/* One after the other, so that they fire so. */
+static bool start_all(struct run *r, u64 period)
+{
+	u64 begin = now_ns();
+
+	for (u32 i = 0; i < r->n; i++) {
+		stopped_until(begin + i * (period / r->n));
+		if (!r->s->every(i, period))
+			return false;
+	}
+	return true;
+}
+
+static void periodic(struct run *r)
+{
+	u64 period = r->n * GAP_NS < PERIOD_MIN ? PERIOD_MIN : r->n * GAP_NS, from, begin;
+	u32 got = 0, more;
+
+	calibrate(CALIBRATE_NS);
+	r->s->prepare(r->n);
+	open_timers(r);
+	if (!start_all(r, period))
+		end_without(r, "periodic", "needs a later kernel");
+	from = now_ns();
+	for (u64 at = from; at < from + PERIODS * period; at += PERIODIC_EACH) {
+		r->value[EXPIRE] += taken_until(at);
+		begin = now_ns();
+		more = r->s->collect(r->collected, false);
+		r->value[COLLECT] += since(begin);
+		must(more <= r->n);
+		got += more;
+	}
+	must(got > (PERIODS - 2) * r->n && got <= (PERIODS + 1) * r->n);
+	r->value[EXPIRE] = scaled(r, r->value[EXPIRE], got);
+	r->value[COLLECT] = scaled(r, r->value[COLLECT], got);
+	end_others(r);
+}
+
+/* ---- repetitions --------------------------------------------------------------------- */
+
+#define OF(metric)	(1U << (metric))
+
+static void print_metric(const struct run *r, const char *workload, u32 metric,
+			 const double *values, u32 reps)
+{
+	printf("%s\t%u\t%s\t%s\t%s\t", workload, r->n, r->s->name, metrics[metric],
+	       metric < MEMORY ? unit : "bytes");
+	for (u32 rep = 0; rep < reps; rep++)
+		printf("%s%.2f", rep ? " " : "", values[rep]);
+	printf("\n");
+}
+
+/* Do @once so many times, and print those metrics that it has measured. */
+static void repeat(const struct subject *s, u32 n, u32 reps, const char *workload,
+		   void (*once)(struct run *r), u32 measured)
 {
 	double values[NR_METRICS][reps];
 	struct run r;
 
 	run_init(&r, s, n);
 	for (u32 rep = 0; rep < reps; rep++) {
-		life(&r);
+		memset(r.value, 0, sizeof(r.value));
+		memory_settle();
+		once(&r);
 		for (u32 i = 0; i < NR_METRICS; i++)
 			values[i][rep] = r.value[i] / n;
 	}
-	for (u32 i = 0; i < NR_METRICS; i++) {
-		qsort(values[i], reps, sizeof(double), compare);
-		printf("life\t%u\t%s\t%s\t%s\t%.2f\n", n, s->name, metrics[i],
-		       i < MEMORY ? unit : "bytes", values[i][reps / 2]);
-	}
+	for (u32 i = 0; i < NR_METRICS; i++)
+		if (measured & OF(i))
+			print_metric(&r, workload, i, values[i], reps);
+}
+
+void bench_dense(const struct subject *s, u32 n, u32 reps)
+{
+	repeat(s, n, reps, "dense", dense, ~OF(WAIT));
+}
+
+void bench_sparse(const struct subject *s, u32 n, u32 reps)
+{
+	repeat(s, n, reps, "sparse", sparse, OF(EXPIRE) | OF(COLLECT));
+}
+
+void bench_single(const struct subject *s, u32 n, u32 reps)
+{
+	repeat(s, n, reps, "single", single,
+	       OF(ARM) | OF(REARM) | OF(CANCEL) | OF(EXPIRE) | OF(COLLECT));
+}
+
+void bench_timeout(const struct subject *s, u32 n, u32 reps)
+{
+	repeat(s, n, reps, "timeout", timeout, OF(ARM) | OF(WAIT));
+}
+
+/* Of each time that a timer fires. */
+void bench_periodic(const struct subject *s, u32 n, u32 reps)
+{
+	repeat(s, n, reps, "periodic", periodic, OF(EXPIRE) | OF(COLLECT));
 }
 
 /* ---- wake-ups ------------------------------------------------------------------------ */
@@ -386,27 +698,38 @@ static void draw_ticks(struct run *r, u64 from, u32 nr)
 	u64 period = WAKE_PERIOD + 2 * GAP_NS * nr / WAKE_TICKS / MS * MS;
 
 	for (u32 i = 0; i < nr; i++)
-		r->deadline[i] = first + i % WAKE_TICKS * period - rnd() % MS;
+		set_deadline(r, i, first + i % WAKE_TICKS * period - rnd() % MS);
 }
 
-void bench_wakes(const struct subject *s, u32 per_tick)
+static double wakes_a_tick(struct run *r)
 {
 	u32 got = 0, wakes = 0;
+
+	memset(r->seen, 0, r->n * sizeof(*r->seen));
+	r->s->prepare(r->n);
+	open_timers(r);
+	arm_ahead(r, r->n, 100 * MS + 2 * GAP_NS * r->n, draw_ticks);
+	for (; got < r->n; wakes++) {
+		u32 now = r->s->collect(r->collected, true);
+
+		check(r, now);
+		got += now;
+	}
+	must(got == r->n);
+	end_others(r);
+	return (double)wakes / WAKE_TICKS;
+}
+
+void bench_wakes(const struct subject *s, u32 per_tick, u32 reps)
+{
+	double wakes[reps];
 	struct run r;
 
 	run_init(&r, s, per_tick * WAKE_TICKS);
-	s->prepare(r.n);
-	open_timers(&r);
-	arm_ahead(&r, r.n, 100 * MS + 2 * GAP_NS * r.n, draw_ticks);
-	for (; got < r.n; wakes++) {
-		u32 now = s->collect(r.collected, true);
-
-		check(&r, now);
-		got += now;
-	}
-	must(got == r.n);
-	printf("wakes\t%u\t%s\twake-ups\ta tick\t%.2f\n", per_tick, s->name,
-	       (double)wakes / WAKE_TICKS);
-	s->close(r.n);
-	s->release(r.n);
+	for (u32 rep = 0; rep < reps; rep++)
+		wakes[rep] = wakes_a_tick(&r);
+	printf("wakes\t%u\t%s\twake-ups\ta tick\t", per_tick, s->name);
+	for (u32 rep = 0; rep < reps; rep++)
+		printf("%s%.2f", rep ? " " : "", wakes[rep]);
+	printf("\n");
 }

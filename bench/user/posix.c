@@ -104,6 +104,16 @@ static u32 collect(u32 *ids, bool wait)
 	return nr;
 }
 
+static bool every(u32 id, u64 period)
+{
+	struct itimerspec when = {
+		.it_value = timespec_of(period), .it_interval = timespec_of(period),
+	};
+
+	must(!timer_settime(timers[id], 0, &when, NULL));
+	return true;
+}
+
 const struct subject posix_subject = {
 	.name = "posix",
 	.arm_lists = LISTS,
@@ -114,6 +124,7 @@ const struct subject posix_subject = {
 	.rearm = arm,
 	.cancel = cancel,
 	.collect = collect,
+	.every = every,
 	.close = close_all,
 	.release = release,
 };

@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # With common.awk, report.awk FILE.tsv: the figures of `make bench-user` as Markdown.
+#
+# A life is create, arm, expire, collect and close. What a workload has not measured, since it is
+# the same, is that of dense.
 BEGIN {
-	nr_ops = split("create arm rearm cancel expire collect close", ops, " ")
-	nr_life = split("create arm expire collect close", lives, " ")
+	nr_ways = split("dense sparse single timeout", ways, " ")
+	title["dense"] = "dense"
+	title["sparse"] = "sparse"
+	title["single"] = "one at a time"
+	title["timeout"] = "waited for"
+	of_way["sparse"] = "expire collect"
+	of_way["single"] = "arm rearm cancel expire collect"
+	of_way["timeout"] = "arm wait"
 }
 
-$2 == "life" && !(($1, $3) in sized) {
+$2 == "dense" && !(($1, $3) in sized) {
 	sized[$1, $3] = 1
 	size[$1, ++nr_sizes[$1]] = $3
 }
@@ -16,7 +25,7 @@ $2 == "wakes" && !(($1, $3) in wake_sized) {
 	wake_size[$1, ++nr_wake_sizes[$1]] = $3
 }
 
-($2 == "life" || $2 == "wakes") && !($4 in known) {
+($2 == "dense" || $2 == "wakes" || $2 == "periodic") && !($4 in known) {
 	known[$4] = 1
 	subject[++nr_subjects] = $4
 }
@@ -26,59 +35,215 @@ $2 == "limit" && !(($4, $5) in limited) {
 	limit[++nr_limits] = "| " $4 " | " $5 " | " $7 " |"
 }
 
-# The whole of a timer's life.
-function life(rig, n, s,	i, sum) {
-	for (i = 1; i <= nr_life; i++) {
-		if (get(rig, "life", n, s, lives[i]) == "")
+function whole(v) {
+	v = v == "" ? "–" : sprintf("%.0f", v)
+	return v == "-0" ? "0" : v
+}
+
+# The workload that an operation of a life is measured in.
+function measured_in(way, op) {
+	if (way == "dense" || index(" " of_way[way] " ", " " op " "))
+		return way
+	return op == "create" || op == "close" || (op == "arm" && way == "sparse") ? "dense" : ""
+}
+
+function part_of(rig, way, n, s, op,	w) {
+	w = measured_in(way, op)
+	return w == "" ? "" : get(rig, w, n, s, op)
+}
+
+# The whole of a timer's life: the sum of what the cells say.
+function life(rig, way, n, s,	i, nr, op, sum) {
+	nr = split(way == "timeout" ? "create arm wait close" : "create arm expire collect close", op, " ")
+	for (i = 1; i <= nr; i++) {
+		if (part_of(rig, way, n, s, op[i]) == "")
 			return ""
-		sum += get(rig, "life", n, s, lives[i])
+		sum += whole(part_of(rig, way, n, s, op[i]))
 	}
 	return sum
 }
 
-function life_row(rig, n, s,	i, line) {
-	if (life(rig, n, s) == "")
-		return
-	line = "| " s " |"
-	for (i = 1; i <= nr_ops; i++)
-		line = line " " whole(get(rig, "life", n, s, ops[i])) " |"
-	print line " " whole(life(rig, n, s)) " |"
+function whole_cell(rig, way, n, s, op,	w, k, spread) {
+	w = measured_in(way, op)
+	k = key(rig, w, n, s, op)
+	if (w == "" || !(k in value))
+		return "–"
+	spread = spread_of(k)
+	return whole(value[k]) (spread >= 0.5 ? " ±" whole(spread) : "")
 }
 
-# What is less than one is noise.
-function whole(v) {
-	return v == "" ? "–" : sprintf("%.0f", v < 0 ? 0 : v)
+function life_row(rig, way, n, s, last,	i, line) {
+	if (life(rig, way, n, s) == "")
+		return
+	line = "| " s " |"
+	for (i = 1; i <= last; i++)
+		line = line " " whole_cell(rig, way, n, s, column[i]) " |"
+	print line " " life(rig, way, n, s) " |"
 }
 
 function missing(rig, n, s,	v) {
-	v = get(rig, "life", n, s, "missing")
+	v = get(rig, "dense", n, s, "missing")
 	if (v != "")
 		print "\n" s " cannot have " n ": " v "."
 }
 
-function life_table(rig, n,	i) {
-	printf "\n### n = %d\n\n", n
-	print "| | create | arm | re-arm | cancel | expire | collect | close | a life |"
-	print "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+function life_table(rig, way, n,	i, nr) {
+	if (life(rig, way, n, "twheel") == "")
+		return
+	nr = split(way == "timeout" ? "create arm wait close" : "create arm rearm cancel expire collect close", column, " ")
+	printf "\n### n = %d, %s\n\n|", n, title[way]
+	for (i = 1; i <= nr; i++)
+		printf " | %s", column[i] == "rearm" ? "re-arm" : column[i]
+	printf " | a life |\n|---"
+	for (i = 1; i <= nr + 1; i++)
+		printf "|--:"
+	print "|"
 	for (i = 1; i <= nr_subjects; i++)
-		life_row(rig, n, subject[i])
-	for (i = 1; i <= nr_subjects; i++)
-		missing(rig, n, subject[i])
+		life_row(rig, way, n, subject[i], nr)
+	if (way == "dense")
+		for (i = 1; i <= nr_subjects; i++)
+			missing(rig, n, subject[i])
 }
 
-function life_tables(rig, title,	i) {
+function life_tables(rig, heading,	i, k) {
 	if (!nr_sizes[rig])
 		return
-	print "\n## " title
+	print "\n## " heading
 	for (i = 1; i <= nr_sizes[rig]; i++)
-		life_table(rig, size[rig, i])
+		for (k = 1; k <= nr_ways; k++)
+			life_table(rig, ways[k], size[rig, i])
 }
+
+# ---- beside each other --------------------------------------------------------------------
+
+# The most of @way's sizes up to 10^5, of which all workloads are.
+function main_size(rig,	i, n) {
+	for (i = 1; i <= nr_sizes[rig]; i++)
+		if (size[rig, i] <= 100000)
+			n = size[rig, i]
+	return n
+}
+
+function besides_row(rig, n, what, way, op,	i, v, line, some) {
+	line = "| " what " |"
+	for (i = 1; i <= nr_subjects; i++) {
+		v = op == "life" ? life(rig, way, n, subject[i]) : get(rig, way, n, subject[i], op)
+		some = some v
+		line = line " " whole(v) " |"
+	}
+	if (some != "")
+		print line
+}
+
+function besides(rig,	n, i, line, rule) {
+	n = main_size(rig)
+	if (!n)
+		return
+	printf "\n## Beside each other, instructions a timer, n = %d\n\n", n
+	line = "| |"
+	rule = "|---|"
+	for (i = 1; i <= nr_subjects; i++) {
+		line = line " " subject[i] " |"
+		rule = rule "--:|"
+	}
+	print line "\n" rule
+	besides_row(rig, n, "arm, in batches", "dense", "arm")
+	besides_row(rig, n, "arm, one at a time", "single", "arm")
+	besides_row(rig, n, "re-arm, in batches", "dense", "rearm")
+	besides_row(rig, n, "re-arm, one at a time", "single", "rearm")
+	besides_row(rig, n, "cancel, in batches", "dense", "cancel")
+	besides_row(rig, n, "cancel, one at a time", "single", "cancel")
+	for (i = 1; i < nr_ways; i++)
+		besides_row(rig, n, "expire, " title[ways[i]], ways[i], "expire")
+	for (i = 1; i < nr_ways; i++)
+		besides_row(rig, n, "collect, " title[ways[i]], ways[i], "collect")
+	besides_row(rig, n, "expire, wake up and collect, waited for", "timeout", "wait")
+	for (i = 1; i <= nr_ways; i++)
+		besides_row(rig, n, "**a life, " title[ways[i]] "**", ways[i], "life")
+}
+
+# From the least to the most, over all sizes up to 10^5, of what a life of @s costs for each of
+# twheel's. Kept in range_from and range_to for the range of ranges.
+function range_over(rig, way, s,	i, n, a, b, v, from, to) {
+	for (i = 1; i <= nr_sizes[rig]; i++) {
+		n = size[rig, i]
+		a = life(rig, way, n, s)
+		b = life(rig, way, n, "twheel")
+		if (n > 100000 || a == "" || b == "" || b <= 0)
+			continue
+		v = a / b
+		if (from == "" || v < from)
+			from = v
+		if (to == "" || v > to)
+			to = v
+	}
+	if (from == "")
+		return "–"
+	if (range_from == "" || from < range_from)
+		range_from = from
+	if (range_to == "" || to > range_to)
+		range_to = to
+	return from == to ? number(from) : number(from) " … " number(to)
+}
+
+function ranges(rig,	i, k, line) {
+	if (!nr_sizes[rig])
+		return
+	print "\n## In short\n"
+	print "What a life of a timer costs for each of /dev/twheel\047s, in instructions, from the least to the most"
+	print "over n = 10^3 to 10^5. Below 1 /dev/twheel is the dearer one.\n"
+	line = "| |"
+	for (k = 1; k <= nr_ways; k++)
+		line = line " " title[ways[k]] " |"
+	print line " all |\n|---|--:|--:|--:|--:|--:|"
+	for (i = 1; i <= nr_subjects; i++) {
+		if (subject[i] == "twheel")
+			continue
+		range_from = range_to = ""
+		line = "| " subject[i] " |"
+		for (k = 1; k <= nr_ways; k++)
+			line = line " " range_over(rig, ways[k], subject[i]) " |"
+		if (range_from != "")
+			print line " " number(range_from) " … " number(range_to) " |"
+	}
+}
+
+# ---- periodic timers ------------------------------------------------------------------------
+
+$2 == "periodic" && !(($1, $3) in periodic_sized) {
+	periodic_sized[$1, $3] = 1
+	periodic_size[$1, ++nr_periodic_sizes[$1]] = $3
+}
+
+function periodic_cell(rig, n, s,	expire, collect) {
+	expire = get(rig, "periodic", n, s, "expire")
+	collect = get(rig, "periodic", n, s, "collect")
+	if (expire == "")
+		return get(rig, "periodic", n, s, "missing") == "" ? "–" : "needs Linux 6.4"
+	return whole(expire) " + " whole(collect) " = " whole(expire) + whole(collect)
+}
+
+function periodic_table(rig, heading,	i, k, line) {
+	if (!nr_periodic_sizes[rig])
+		return
+	print "\n### " heading "\n"
+	head(rig, "n =", periodic_size, nr_periodic_sizes)
+	for (i = 1; i <= nr_subjects; i++) {
+		line = "| " subject[i] " |"
+		for (k = 1; k <= nr_periodic_sizes[rig]; k++)
+			line = line " " periodic_cell(rig, periodic_size[rig, k], subject[i]) " |"
+		if (subject[i] !~ /-ms$/)
+			print line
+	}
+}
+
+# ---- memory and wake-ups --------------------------------------------------------------------
 
 function memory_row(rig, metric, s,	i, line, some) {
 	line = "| " s " |"
 	for (i = 1; i <= nr_sizes[rig]; i++) {
-		some = some get(rig, "life", size[rig, i], s, metric)
-		line = line " " figure(get(rig, "life", size[rig, i], s, metric)) " |"
+		some = some get(rig, "dense", size[rig, i], s, metric)
+		line = line " " cell(rig, "dense", size[rig, i], s, metric) " |"
 	}
 	if (some != "")
 		print line
@@ -95,61 +260,93 @@ function head(rig, first, sizes, nr,	i, line, rule) {
 	print line "\n" rule
 }
 
-function memory_table(rig, metric, title,	i) {
+function memory_table(rig, metric, heading,	i) {
 	if (!nr_sizes[rig])
 		return
-	print "\n" title "\n"
+	print "\n" heading "\n"
 	head(rig, "n =", size, nr_sizes)
 	for (i = 1; i <= nr_subjects; i++)
 		memory_row(rig, metric, subject[i])
 }
 
-function wake_table(rig, title,	i, k, line) {
+function wake_table(rig, heading,	i, k, line) {
 	if (!nr_wake_sizes[rig])
 		return
-	print "\n" title "\n"
+	print "\n" heading "\n"
 	head(rig, "timers in the tick", wake_size, nr_wake_sizes)
 	for (i = 1; i <= nr_subjects; i++) {
 		line = "| " subject[i] " |"
 		for (k = 1; k <= nr_wake_sizes[rig]; k++)
-			line = line " " figure(get(rig, "wakes", wake_size[rig, k], subject[i], "wake-ups")) " |"
+			line = line " " cell(rig, "wakes", wake_size[rig, k], subject[i], "wake-ups") " |"
 		print line
 	}
 }
 
-function most_wakes(rig, s,	k, v, most) {
-	for (k = 1; k <= nr_wake_sizes[rig]; k++) {
-		v = get(rig, "wakes", wake_size[rig, k], s, "wake-ups")
-		if (v + 0 > most)
-			most = v
+# The key of twheel's figure that is the greatest.
+function most_wakes(rig,	i, k, most) {
+	for (i = 1; i <= nr_wake_sizes[rig]; i++) {
+		k = key(rig, "wakes", wake_size[rig, i], "twheel", "wake-ups")
+		if (k in value && (most == "" || value[k] + 0 > value[most] + 0))
+			most = k
 	}
 	return most
 }
 
+# ---- goals ------------------------------------------------------------------------------------
+
 # The goal is to take @times less than @theirs.
 function fewer(what, ours, theirs, times) {
 	if (ours != "" && theirs != "")
-		goal(what " " times, ours, sprintf("%.0f", theirs / times), "")
+		goal(what (times == 1 ? "" : " / " times), ours, sprintf("%.0f", theirs / times), "")
 }
 
-function metric(s, what) { return get("icount", "life", 100000, s, what) }
+function life_goals(way, name,	n) {
+	n = main_size("icount")
+	fewer(name ", timerfd\047s", life("icount", way, n, "twheel"), life("icount", way, n, "timerfd"), at_timerfd[way])
+	fewer(name ", timerfd\047s with whole ms", life("icount", way, n, "twheel"), life("icount", way, n, "timerfd-ms"), at_timerfd[way])
+	fewer(name ", POSIX timer\047s", life("icount", way, n, "twheel"), life("icount", way, n, "posix"), at_posix[way])
+	fewer(name ", io_uring\047s", life("icount", way, n, "twheel"), life("icount", way, n, "io_uring"), at_uring[way])
+}
 
-function goals(	ours, closing) {
-	ours = life("icount", 100000, "twheel")
+function set_goals() {
+	at_timerfd["dense"] = 25; at_posix["dense"] = 10; at_uring["dense"] = 5
+	at_timerfd["sparse"] = 8; at_posix["sparse"] = 4; at_uring["sparse"] = 2
+	at_timerfd["single"] = 4; at_posix["single"] = 2; at_uring["single"] = 1
+	at_timerfd["timeout"] = at_posix["timeout"] = at_uring["timeout"] = 1
+}
+
+function metric(way, s, what) { return get("icount", way, main_size("icount"), s, what) }
+
+# With fewer timers, and so rarer ones, the same is asked for.
+function rare_goals(	i, n) {
+	for (i = 1; i <= nr_sizes["icount"]; i++) {
+		n = size["icount", i]
+		if (n < main_size("icount"))
+			fewer("a life, waited for, n = " n ", timerfd\047s", life("icount", "timeout", n, "twheel"),
+				life("icount", "timeout", n, "timerfd"), 1)
+	}
+}
+
+function goals(	i) {
 	goals_begin()
-	fewer("a life, timerfd's /", ours, life("icount", 100000, "timerfd"), 25)
-	fewer("a life, POSIX timer's /", ours, life("icount", 100000, "posix"), 10)
-	fewer("a life, io_uring's /", ours, life("icount", 100000, "io_uring"), 5)
-	fewer("random cancel, io_uring's /", metric("twheel", "cancel"), metric("io_uring", "cancel"), 500)
-	fewer("random cancel, timerfd's cancel and close /", metric("twheel", "cancel"),
-		metric("timerfd", "cancel") + metric("timerfd", "close"), 10)
-	fewer("random cancel, timerfd's cancel, which keeps it, /", metric("twheel", "cancel"),
-		metric("timerfd", "cancel"), 10)
-	fewer("re-arm, timerfd's /", metric("twheel", "rearm"), metric("timerfd", "rearm"), 5)
-	goal("kernel memory, n = 10^5", metric("twheel", "memory"), 65, " bytes")
-	goal("kernel memory, n = 10^6", get("icount", "life", 1000000, "twheel", "memory"), 65, " bytes")
-	goal("wake-ups a tick, counting instructions", most_wakes("icount", "twheel"), 1, "")
-	goal("wake-ups a tick, in time", most_wakes("tcg", "twheel"), 1, "")
+	set_goals()
+	for (i = 1; i <= nr_ways; i++)
+		life_goals(ways[i], "a life, " title[ways[i]])
+	rare_goals()
+	for (i = 1; i < nr_ways; i++)
+		fewer("expire, " title[ways[i]] ", timerfd\047s", metric(ways[i], "twheel", "expire"),
+			metric(ways[i], "timerfd", "expire"), 1)
+	fewer("random cancel, io_uring\047s", metric("dense", "twheel", "cancel"), metric("dense", "io_uring", "cancel"), 500)
+	fewer("random cancel, timerfd\047s cancel and close", metric("dense", "twheel", "cancel"),
+		metric("dense", "timerfd", "cancel") + metric("dense", "timerfd", "close"), 10)
+	fewer("random cancel, timerfd\047s cancel, which keeps it,", metric("dense", "twheel", "cancel"),
+		metric("dense", "timerfd", "cancel"), 10)
+	fewer("re-arm in batches, timerfd\047s", metric("dense", "twheel", "rearm"), metric("dense", "timerfd", "rearm"), 5)
+	fewer("re-arm one at a time, timerfd\047s", metric("single", "twheel", "rearm"), metric("single", "timerfd", "rearm"), 1)
+	goal_of("kernel memory, n = 10^5", key("icount", "dense", 100000, "twheel", "memory"), 65, " bytes")
+	goal_of("kernel memory, n = 10^6", key("icount", "dense", 1000000, "twheel", "memory"), 65, " bytes")
+	goal_of("wake-ups a tick, counting instructions", most_wakes("icount"), 1, "")
+	goal_of("wake-ups a tick, in time", most_wakes("tcg"), 1, "")
 }
 
 function limits(	i) {
@@ -168,20 +365,35 @@ END {
 	print "# /dev/twheel beside other timers for processes"
 	print ""
 	print "Written by `bench/user/report.awk`, not by hand. What is measured, and how, is said in"
-	print "`bench/user/main.c`, and how each subject is used at the head of its file beside it."
-	print "`twheel-single` is /dev/twheel with a system call for each timer. `libevent` is a heap in"
-	print "user space behind one timerfd."
+	print "`bench/user/main.c`, and how each subject is used at the head of its file beside it. `-ms` are"
+	print "deadlines of whole ms, as those of /dev/twheel are. `libevent` is a heap in user space behind one"
+	print "timerfd, `libevent-common` its queues for delays that are rounded."
+	print ""
+	print "* dense: 100 timers fire in each ms, and are collected when 4096 are due"
+	print "* sparse: of n that are armed some fire, 600 µs apart on the average, collected when 4096 are due"
+	print "* one at a time: each in a ms of its own, every 2 ms; a call for each, and each collected by itself"
+	print "* waited for: armed 60 to 120 s ahead, to fire; the process sleeps, and its waking up is counted"
 	print ""
 	print_environment()
+	ranges("icount")
+	besides("icount")
+	print "\nA cancel of twheel frees the timer; timerfd\047s does with close() only."
 	goals()
-	print "\nInstructions a timer, n = 10^5. A life is create, arm, expire, collect and close. A cancel of"
-	print "twheel frees the timer; timerfd's does with close() only."
 	life_tables("icount", "Instructions a timer")
 	life_tables("tcg", "Times, ns a timer")
-	print "\nMedians, in a virtual machine without hardware acceleration: ratios mean something."
+	print "\nMedians and their spread, in a virtual machine without hardware acceleration: ratios mean"
+	print "something. What is taken from a loop that does nothing may be negative, if it is less than"
+	print "what comes by chance."
+	if (nr_periodic_sizes["icount"] nr_periodic_sizes["multishot"] != "") {
+		print "\n## Periodic timers, instructions each time one fires\n"
+		print "Expiry and collecting. io_uring\047s are multishot timeouts, which drift: each period begins when the"
+		print "last one was handled."
+		periodic_table("icount", "As above")
+		periodic_table("multishot", "Linux 6.12")
+	}
 	print "\n## Memory, bytes a timer"
-	memory_table("icount", "memory", "The kernel's, all timers armed. With few of them it is that of the descriptor or ring:")
-	memory_table("icount", "user-memory", "The process's:")
+	memory_table("icount", "memory", "The kernel\047s, all timers armed. With few of them it is that of the descriptor or ring:")
+	memory_table("icount", "user-memory", "The process\047s:")
 	print "\n## Wake-ups\n"
 	print "How often a waiting process is woken up for the timers that are due at random times within one"
 	print "tick of 1 ms."

@@ -6,11 +6,12 @@
 #
 #	NMAX=n	the most timers, a power of ten. Unless told otherwise 1000000 where instructions
 #		are counted, and 100000 where time is measured: a million timers take minutes
-#	REPS=n	repetitions, of times only; 5, and less of many timers
+#	REPS=n	repetitions, of times only; 5, and 3 of what takes long
 #	DOC=f	write the report there too
-#	ONLY=p	one part: icount or tcg. The rest is that of the last run
+#	ONLY=p	some parts: icount, tcg, multishot. The rest is that of the last run
 #
 #	icount	Debian's kernel in QEMU -icount: instructions, the same in every run
+#	multishot	the same with Linux 6.12, whose io_uring has periodic timeouts: those alone
 #	tcg	the same machine in real time: ns, on a host that has nothing else to do
 #
 # The processor is one without fast string operations. QEMU counts every byte that such a one
@@ -29,27 +30,42 @@ reps=${REPS:-5}
 version() { dpkg-query -W -f '${Version}' "$1"; }
 
 environment() {
-	row command "make bench-user${NMAX:+ NMAX=$NMAX}${REPS:+ REPS=$REPS}"
-	row guest "$(kernel_release), one CPU (qemu64), in $(qemu-system-x86_64 --version | head -n 1)"
+	local release
+
+	release=$(kernel_release)
+	[ "$part" != multishot ] || release=${newer##*/}
+	row command "make bench-user${NMAX:+ NMAX=$NMAX}${REPS:+ REPS=$REPS}${ONLY:+ ONLY=\"$ONLY\"}"
+	row kernel "$release, one CPU (qemu64), in $(qemu-system-x86_64 --version | head -n 1)"
 	row libraries "liburing $(version liburing-dev), libevent $(version libevent-dev)"
 	host "one CPU"
 }
 
-# machine UNIT NMAX REPS: a timerfd and what is left free are the most that is needed.
+# machine MODULES UNIT NMAX REPS [WORKLOAD]: with the modules of a directory. A timerfd and what is
+# left free are the most that is needed.
 machine() {
-	echo "mode=bench tests=bench-user,$1,$2,$3" >"$out/$part.run"
+	local modules=$1
+
+	shift
+	echo "mode=bench tests=bench-user,$(tr ' ' , <<<"$*")" >"$out/$part.run"
 	MODEL=qemu64 SMP=1 MEM=$((768 + $2 * 1200 / 1000000)) scripts/boot.sh "bench-user-$part" 3600 \
-		"$out/$part.run" twheel.ko twheel_chardev.ko $out/bench-user | figures "$part"
+		"$out/$part.run" "$modules"/twheel.ko "$modules"/twheel_chardev.ko $out/bench-user | figures "$part"
 }
 
-icount() { ICOUNT=1 machine instructions "${NMAX:-1000000}" 1; }
-tcg() { machine ns "${NMAX:-100000}" "$reps"; }
+icount() { ICOUNT=1 machine . instructions "${NMAX:-1000000}" 1; }
+tcg() { machine . ns "${NMAX:-100000}" "$reps"; }
 
+multishot() {
+	modules_for "$newer/build" "$top/$out/newer"
+	KERNEL=$newer/vmlinuz ICOUNT=1 machine $out/newer instructions "${NMAX:-10000}" 1 periodic
+}
+
+newer=
+! wanted multishot || newer=$(scripts/kernel-debian.sh amd64 '6\.12\.[0-9]+\+deb12-cloud-amd64')
 scripts/deps.sh build rig bench-user
 KDIR=$(scripts/kdir.sh)
 export KDIR
 # shellcheck disable=SC2119 # all of them
 modules
 quiet make -C bench/user
-measure $out $tsv environment icount tcg
-awk -f bench/common.awk -f bench/user/report.awk $tsv | tee ${DOC:+"$DOC"}
+measure $out $tsv icount tcg multishot
+report bench/user/report.awk $tsv

@@ -97,6 +97,16 @@ static u32 collect(u32 *ids, bool wait)
 	return nr;
 }
 
+static bool every(u32 id, u64 period)
+{
+	struct itimerspec when = {
+		.it_value = timespec_of(period), .it_interval = timespec_of(period),
+	};
+
+	must(!timerfd_settime(fds[id], 0, &when, NULL));
+	return true;
+}
+
 const struct subject timerfd_subject = {
 	.name = "timerfd",
 	.prepare = prepare,
@@ -105,6 +115,7 @@ const struct subject timerfd_subject = {
 	.rearm = arm,
 	.cancel = cancel,
 	.collect = collect,
+	.every = every,
 	.close = close_all,
 	.release = release,
 };

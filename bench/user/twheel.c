@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * /dev/twheel, watched by epoll: in batches of 256 operations and up to 4096 events. And, as
- * "twheel-single", in calls for one timer each.
+ * /dev/twheel, watched by epoll: in batches of 256 operations and up to 4096 events. If there is
+ * one timer to arm, re-arm or cancel, the call for one timer does it.
  */
 #include <fcntl.h>
 #include <linux/twheel.h>
@@ -86,10 +86,22 @@ static u32 batch_of(u32 left)
 	return left < BATCH ? left : BATCH;
 }
 
+static void arm_one(u32 id, u64 deadline)
+{
+	struct twheel_op op = op_add(id, deadline);
+
+	must(!ioctl(fd, TWHEEL_IOC_ADD, &op));
+	handles[id] = op.handle;
+}
+
 static void arm(const u32 *ids, u32 nr, const u64 *deadline)
 {
 	u32 i, k;
 
+	if (nr == 1) {
+		arm_one(ids[0], deadline[ids[0]]);
+		return;
+	}
 	for (i = 0; i < nr; i += k) {
 		for (k = 0; k < batch_of(nr - i); k++)
 			ops[k] = op_add(ids[i + k], deadline[ids[i + k]]);
@@ -99,23 +111,45 @@ static void arm(const u32 *ids, u32 nr, const u64 *deadline)
 	}
 }
 
+static void rearm_one(u32 id, u64 deadline)
+{
+	struct twheel_op op = op_mod(id, deadline);
+
+	must(ioctl(fd, TWHEEL_IOC_MOD, &op) == 1);	/* it was armed */
+}
+
 static void rearm(const u32 *ids, u32 nr, const u64 *deadline)
 {
 	u32 i, k;
 
+	if (nr == 1) {
+		rearm_one(ids[0], deadline[ids[0]]);
+		return;
+	}
 	for (i = 0; i < nr; i += k) {
 		for (k = 0; k < batch_of(nr - i); k++)
 			ops[k] = op_mod(ids[i + k], deadline[ids[i + k]]);
 		submit(k);
 		for (k = 0; k < batch_of(nr - i); k++)
-			must(ops[k].res == 1);	/* it was armed */
+			must(ops[k].res == 1);
 	}
+}
+
+static void cancel_one(u32 id)
+{
+	struct twheel_op op = op_cancel(id);
+
+	must(ioctl(fd, TWHEEL_IOC_CANCEL, &op) == 1);
 }
 
 static void cancel(const u32 *ids, u32 nr)
 {
 	u32 i, k;
 
+	if (nr == 1) {
+		cancel_one(ids[0]);
+		return;
+	}
 	for (i = 0; i < nr; i += k) {
 		for (k = 0; k < batch_of(nr - i); k++)
 			ops[k] = op_cancel(ids[i + k]);
@@ -125,42 +159,11 @@ static void cancel(const u32 *ids, u32 nr)
 	}
 }
 
-static void arm_single(const u32 *ids, u32 nr, const u64 *deadline)
-{
-	u32 i;
-
-	for (i = 0; i < nr; i++) {
-		struct twheel_op op = op_add(ids[i], deadline[ids[i]]);
-
-		must(!ioctl(fd, TWHEEL_IOC_ADD, &op));
-		handles[ids[i]] = op.handle;
-	}
-}
-
-static void rearm_single(const u32 *ids, u32 nr, const u64 *deadline)
-{
-	u32 i;
-
-	for (i = 0; i < nr; i++) {
-		struct twheel_op op = op_mod(ids[i], deadline[ids[i]]);
-
-		must(ioctl(fd, TWHEEL_IOC_MOD, &op) == 1);
-	}
-}
-
-static void cancel_single(const u32 *ids, u32 nr)
-{
-	u32 i;
-
-	for (i = 0; i < nr; i++) {
-		struct twheel_op op = op_cancel(ids[i]);
-
-		must(ioctl(fd, TWHEEL_IOC_CANCEL, &op) == 1);
-	}
-}
-
-/* epoll_wait() says that there is something, and read() takes it until there is no more. */
-static u32 collect_by(u32 *ids, bool wait, u32 most)
+/*
+ * epoll_wait() says that there is something, and read() takes it. Fewer than it had room for are
+ * all there were.
+ */
+static u32 collect(u32 *ids, bool wait)
 {
 	struct epoll_event e;
 	ssize_t got;
@@ -168,22 +171,22 @@ static u32 collect_by(u32 *ids, bool wait, u32 most)
 
 	must(epoll_wait(epfd, &e, 1, wait ? -1 : 0) >= 0);
 	do {
-		got = read(fd, events, most * sizeof(events[0]));
+		got = read(fd, events, sizeof(events));
 		got = got < 0 ? 0 : got / (ssize_t)sizeof(events[0]);
 		for (i = 0; i < got; i++)
 			ids[nr++] = events[i].user_data;
-	} while (got == most);
+	} while (got == EVENTS);
 	return nr;
 }
 
-static u32 collect(u32 *ids, bool wait)
+static bool every(u32 id, u64 period)
 {
-	return collect_by(ids, wait, EVENTS);
-}
+	struct twheel_op op = {
+		.op = TWHEEL_OP_ADD, .user_data = id, .expires_ns = period, .interval_ns = period,
+	};
 
-static u32 collect_single(u32 *ids, bool wait)
-{
-	return collect_by(ids, wait, 1);
+	must(!ioctl(fd, TWHEEL_IOC_ADD, &op));
+	return true;
 }
 
 const struct subject twheel_subject = {
@@ -194,19 +197,7 @@ const struct subject twheel_subject = {
 	.rearm = rearm,
 	.cancel = cancel,
 	.collect = collect,
-	.close = close_wheel,
-	.release = release,
-};
-
-const struct subject twheel_single_subject = {
-	.name = "twheel-single",
-	.most = 100000,
-	.prepare = prepare,
-	.open = open_wheel,
-	.arm = arm_single,
-	.rearm = rearm_single,
-	.cancel = cancel_single,
-	.collect = collect_single,
+	.every = every,
 	.close = close_wheel,
 	.release = release,
 };

@@ -19,6 +19,20 @@
 static struct io_uring ring;
 static struct __kernel_timespec times[BATCH];
 
+/* Sleep so long as who waits for io_uring does, with a ring of its own. */
+void uring_nap(u64 ns)
+{
+	static struct io_uring own;
+	struct __kernel_timespec ts = { .tv_nsec = ns };
+	struct io_uring_cqe *cqe;
+
+	if (!own.ring_fd)
+		must(!io_uring_queue_init(1, &own, 0));
+	io_uring_prep_timeout(io_uring_get_sqe(&own), &ts, 0, 0);
+	must(io_uring_submit_and_wait(&own, 1) == 1 && !io_uring_peek_cqe(&own, &cqe));
+	io_uring_cqe_seen(&own, cqe);
+}
+
 static void prepare(u32 n)
 {
 }
@@ -150,6 +164,22 @@ static u32 collect(u32 *ids, bool wait)
 	return nr;
 }
 
+/* Multishot, which Linux 6.4 began with; liburing 2.3 is older. */
+#ifndef IORING_TIMEOUT_MULTISHOT
+#define IORING_TIMEOUT_MULTISHOT	0x40
+#endif
+
+static bool every(u32 id, u64 period)
+{
+	struct io_uring_sqe *sqe = next_sqe(0, period);
+	struct io_uring_cqe *cqe;
+
+	io_uring_prep_timeout(sqe, &times[0], 0, IORING_TIMEOUT_MULTISHOT);
+	io_uring_sqe_set_data64(sqe, id);
+	submit(1);
+	return io_uring_peek_cqe(&ring, &cqe) || cqe->res != -EINVAL;
+}
+
 const struct subject uring_subject = {
 	.name = "io_uring",
 	.cancel_lists = 1,
@@ -159,6 +189,7 @@ const struct subject uring_subject = {
 	.rearm = rearm,
 	.cancel = cancel,
 	.collect = collect,
+	.every = every,
 	.close = close_ring,
 	.release = release,
 };

@@ -7,6 +7,9 @@
 // for delays of 1..60000 ticks alone, once, which takes a minute; the worst single
 // advance cannot be seen from outside.
 //
+// "netty" has 512 slots, as it has unless told otherwise: a timer is looked at once in each round.
+// "netty-slots" has a slot for each tick of the longest delay, so that there is one round.
+//
 //	java -cp netty-common.jar NettyWheel.java NMAX REPS
 
 import io.netty.util.HashedWheelTimer;
@@ -58,14 +61,20 @@ public class NettyWheel {
 		return order;
 	}
 
+	static int slots;
+
 	static HashedWheelTimer wheel() {
-		return new HashedWheelTimer(task -> worker = new Thread(task), 1, TimeUnit.MILLISECONDS, 512);
+		return new HashedWheelTimer(task -> worker = new Thread(task), 1, TimeUnit.MILLISECONDS, slots);
 	}
 
-	static void tsv(String load, int n, String metric, String unit, double value) {
-		String format = value == Math.rint(value) ? "%.0f" : "%.2f";
+	static void tsv(String load, int n, String metric, String unit, double... values) {
+		StringBuilder text = new StringBuilder();
 
-		System.out.printf("native\t%s\t%d\tnetty\t%s\t%s\t" + format + "%n", load, n, metric, unit, value);
+		for (double value : values)
+			text.append(text.length() > 0 ? " " : "")
+				.append(String.format(value == Math.rint(value) ? "%.0f" : "%.2f", value));
+		System.out.printf("native\t%s\t%d\t%s\t%s\t%s\t%s%n", load, n, slots == 512 ? "netty" : "netty-slots",
+				  metric, unit, text);
 	}
 
 	static void add(HashedWheelTimer wheel, TimerTask task, int[] delay, Timeout[] timeouts, long later) {
@@ -74,9 +83,7 @@ public class NettyWheel {
 	}
 
 	static void tsvTimes(String load, int n, String metric, long[] ns) {
-		Arrays.sort(ns);
-		tsv(load, n, metric, "ns", (double)ns[ns.length / 2] / n);
-		tsv(load, n, metric + "-least", "ns", (double)ns[0] / n);
+		tsv(load, n, metric, "ns", Arrays.stream(ns).mapToDouble(t -> (double)t / n).toArray());
 	}
 
 	// Nothing fires: all deadlines are an hour away.
@@ -106,8 +113,12 @@ public class NettyWheel {
 		tsvTimes(load, n, "cancel", cancel);
 	}
 
-	static long used() {
-		System.gc();
+	// The workers of wheels that were stopped hold these for a while.
+	static long used() throws InterruptedException {
+		for (int i = 0; i < 5; i++) {
+			System.gc();
+			Thread.sleep(100);
+		}
 		return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
 	}
 
@@ -143,17 +154,21 @@ public class NettyWheel {
 	public static void main(String[] args) throws InterruptedException {
 		int nmax = Integer.parseInt(args[0]), reps = Integer.parseInt(args[1]);
 
-		for (int range : new int[] { 60000, 1000000 }) {
-			for (int n = 1000; n <= nmax; n *= 10) {
-				int[] delay, order;
+		for (int range : new int[] { 60000, 1000000 })
+			for (int n = 1000; n <= nmax; n *= 10)
+				for (int of : new int[] { 512, 2 * Integer.highestOneBit(range - 1) })
+					load(range, n, of, n == nmax, reps);
+	}
 
-				state = n;
-				delay = delays(n, range);
-				order = permutation(n);
-				cancelled("1.." + range, delay, order, reps);
-				if (range == 60000 && n == nmax)
-					expired("1.." + range, delay);
-			}
-		}
+	static void load(int range, int n, int of, boolean last, int reps) throws InterruptedException {
+		int[] delay, order;
+
+		slots = of;
+		state = n;
+		delay = delays(n, range);
+		order = permutation(n);
+		cancelled("1.." + range, delay, order, reps);
+		if (range == 60000 && last)
+			expired("1.." + range, delay);
 	}
 }

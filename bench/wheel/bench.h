@@ -108,13 +108,12 @@ static inline void must_be_exact(const struct work *w, u64 sum, const char *subj
 }
 
 /* load.c */
-#define LOAD_HOUR	2		/* all timers in one bucket of an hour */
-#define NR_LOADS	3
+#define LOAD_HOUR	3		/* all timers in one bucket of an hour */
+#define NR_LOADS	4
 extern const struct load loads[NR_LOADS];
 
 void make_load(struct load *l, u32 n);
 void free_load(struct load *l);
-u64 median(u64 *values, u32 n);
 void tsv(const struct load *l, const char *subject, const char *metric, const char *unit,
 	 double value);
 void tsv_times(const struct load *l, const char *subject, const struct times *t, u32 reps);

@@ -9,7 +9,7 @@
  * One thread, virtual ticks. Timers lie in one array: adds go through it from end to end,
  * cancels and re-arms in random order; expiry advances tick by tick until nothing is
  * left. The subjects take turns repetition by repetition, on fresh memory. Times per timer
- * are CPU time, the median of the repetitions. The worst advance is the largest, over all
+ * are CPU time, one for each repetition. The worst advance is the largest, over all
  * ticks, of the least time the tick took in any repetition: what is left are those that
  * cannot be done faster, and not those in which something else ran.
  *

@@ -20,13 +20,13 @@ cd "$top"
 export NMAX=${NMAX:-1000000} REPS=${REPS:-5} CPU=${CPU:-$(($(nproc) - 1))}
 out=build/bench tsv=build/bench-wheel.tsv
 peers_max=$((NMAX < 1000000 ? NMAX : 1000000))
-parts=(environment wheel callgrind dpdk netty)
+parts=(wheel callgrind dpdk netty)
 netty_jar=/usr/share/java/netty-common.jar
 
 [ "$REPS" -ge 3 ] || die "REPS must be 3 at least"
 
 environment() {
-	row command "make bench-wheel NMAX=$NMAX REPS=$REPS"
+	row command "make bench-wheel NMAX=$NMAX REPS=$REPS${ONLY:+ ONLY=\"$ONLY\"}"
 	row kernel "$(uname -sr)"
 	host "CPU $CPU"
 }
@@ -72,7 +72,7 @@ wheel() { taskset -c "$CPU" $out/bench; }
 callgrind() {
 	local load n
 
-	for load in 1..60000 1..1000000; do
+	for load in 1..60000 1..1000000 60000..120000; do
 		for ((n = 1000; n <= NMAX; n *= 10)); do
 			note "counting instructions, $load, n = $n"
 			instructions "$load" "$n"
@@ -100,4 +100,4 @@ scripts/deps.sh bench-peers || note "some peers could not be installed"
 quiet make -C bench/wheel
 measure $out $tsv "${parts[@]}"
 same_work $tsv
-awk -f bench/common.awk -f bench/wheel/report.awk $tsv | tee ${DOC:+"$DOC"}
+report bench/wheel/report.awk $tsv

@@ -186,6 +186,23 @@ looks() {
 		[ "$(values timers)" = 2000 ]
 }
 
+# What bench tells of its CPU time is most of what the process took. Few timers have their moments far
+# apart, and what they cost is to wait for them. The greatest lateness is that of the last of 100.
+costs() {
+	local TIMEFORMAT='%U %S' told
+
+	{ time gives 0 "$twheel" bench --timers=2000 --backend=embedded --json; } 2>"$dir/time" || return
+	told=$(($(values cpu_ns) * 2000))
+	awk -v told="$told" '
+		{ took = ($1 + $2) * 1e9 }
+		END {
+			printf "took %.0f ns, told %.0f ns\n", took, told
+			exit told < took / 2 || told > 2 * took
+		}' "$dir/time" || return
+	gives 0 "$twheel" bench --timers=100 --backend=embedded --json &&
+		[ "$(values late_p50_ns)" -le "$(values late_p99_ns)" ] && [ "$(values reads)" -gt 1 ]
+}
+
 # completes WANT WORD...: the last of them
 completes() {
 	local want=$1
@@ -206,7 +223,7 @@ completion() {
 		completes "mkfifo" twheel every 5s --missed = skip mkfif && completes "Makefile" twheel run Makef
 }
 
-echo 1..13
+echo 1..14
 point "twheel builds" builds
 point "after: the command runs after the duration" after
 point "the exit status is the command's" status
@@ -219,5 +236,6 @@ point "run: errors by line number, and nothing is run" file_errors
 point "run: a file of commands" file
 point "signals" signals
 point "ls, info, bench" looks
+point "bench: costs are those of the process, and waiting is one" costs
 point "completion" completion
 exit $bad

@@ -5,8 +5,9 @@
  *
  * So many timers are armed, in batches of 256, for random moments of the next two seconds,
  * after the half second that this may take at most; half of them are cancelled; the rest
- * is read as it comes, and each event held against the clock. Figures are of the wall
- * clock, so a busy machine shows.
+ * is read as it comes, and each event held against the clock. Costs are the CPU time of this
+ * process, which includes that it waits and is woken up; lateness is of the wall clock, so a busy
+ * machine shows there.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -35,9 +36,10 @@
  * @late:	lateness of each event, in the order they came
  * @nr_read:	how many came
  * @early:	events read before their deadline
- * @arm_ns:	what arming took, all of them
- * @cancel_ns:	what cancelling half of them took
- * @read_ns:	what the calls of twheel_read() took that gave something
+ * @nr_reads:	in how many calls
+ * @arm_ns:	CPU time that arming took, all of them
+ * @cancel_ns:	that cancelling half of them took
+ * @read_ns:	that waiting for the others and reading them took
  */
 struct bench {
 	struct twheel	*w;
@@ -46,6 +48,7 @@ struct bench {
 	int64_t		*late;
 	uint32_t	nr_read;
 	uint32_t	early;
+	uint32_t	nr_reads;
 	int64_t		arm_ns;
 	int64_t		cancel_ns;
 	int64_t		read_ns;
@@ -57,7 +60,7 @@ static bool json;
 static int64_t submit_all(struct bench *b, uint32_t nr, bool add)
 {
 	struct twheel_op ops[BATCH];
-	int64_t start = time_now(CLOCK_MONOTONIC);
+	int64_t start = time_now(CLOCK_PROCESS_CPUTIME_ID);
 
 	for (uint32_t i = 0; i < nr; i += BATCH) {
 		uint32_t n = nr - i < BATCH ? nr - i : BATCH;
@@ -78,45 +81,52 @@ static int64_t submit_all(struct bench *b, uint32_t nr, bool add)
 		for (uint32_t j = 0; add && j < n; j++)
 			b->handles[i + j] = ops[j].handle;
 	}
-	return time_now(CLOCK_MONOTONIC) - start;
+	return time_now(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
-static void progress(const struct bench *b, uint32_t all)
+/* Returns the CPU time that telling took, which is not the timers'. */
+static int64_t progress(const struct bench *b, uint32_t all)
 {
 	static int64_t last;
-	int64_t now = time_now(CLOCK_MONOTONIC);
+	int64_t now = time_now(CLOCK_MONOTONIC), start;
 
 	if (json || !isatty(STDERR_FILENO) || now - last < NS_PER_S / 10)
-		return;
+		return 0;
 	last = now;
+	start = time_now(CLOCK_PROCESS_CPUTIME_ID);
 	fprintf(stderr, "\r\033[K%s: %u of %u", twheel_backend(b->w), b->nr_read, all);
 	if (b->nr_read == all)
 		fputs("\r\033[K", stderr);
+	return time_now(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
 static void read_all(struct bench *b, uint32_t all)
 {
+	int64_t start = time_now(CLOCK_PROCESS_CPUTIME_ID), telling = 0;
 	struct twheel_event events[BATCH];
 
 	while (b->nr_read < all) {
-		int64_t start, end;
-		int n = twheel_read(b->w, events, 1, 10000);
+		int n = twheel_read(b->w, events, BATCH, 10000);
+		int64_t now = time_now(CLOCK_MONOTONIC);
 
 		if (n <= 0)
 			error(1, -n, "cannot read events");
-		start = time_now(CLOCK_MONOTONIC);
-		n = twheel_read(b->w, events + 1, BATCH - 1, 0);
-		end = time_now(CLOCK_MONOTONIC);
-		if (n > 0)
-			b->read_ns += end - start;
-		for (int i = 0; i < (n > 0 ? n : 0) + 1 && b->nr_read < all; i++) {
-			int64_t late = end - (int64_t)events[i].expires_ns;
+		b->nr_reads++;
+		for (int i = 0; i < n && b->nr_read < all; i++) {
+			int64_t late = now - (int64_t)events[i].expires_ns;
 
 			b->early += late < 0;
 			b->late[b->nr_read++] = late;
 		}
-		progress(b, all);
+		telling += progress(b, all);
 	}
+	b->read_ns = time_now(CLOCK_PROCESS_CPUTIME_ID) - start - telling;
+}
+
+/* What a timer cost, whether it was cancelled or read. */
+static int64_t cpu_ns(const struct bench *b)
+{
+	return (b->arm_ns + b->cancel_ns + b->read_ns) / b->nr;
 }
 
 static int compare(const void *x, const void *y)
@@ -124,6 +134,12 @@ static int compare(const void *x, const void *y)
 	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
 
 	return a < b ? -1 : a > b;
+}
+
+/* So late are @percent of the timers at most: of 0 the least, of 100 the most. */
+static int64_t late_of(const struct bench *b, uint32_t percent)
+{
+	return b->late[(uint64_t)(b->nr_read - 1) * percent / 100];
 }
 
 static void show(struct bench *b)
@@ -138,12 +154,13 @@ static void show(struct bench *b)
 		steps[step]++;
 	}
 	printf("%s backend, %u timers\n", twheel_backend(b->w), b->nr);
-	printf("  arm %lld ns, cancel %lld ns, read %lld ns each\n", (long long)b->arm_ns / b->nr,
-	       (long long)b->cancel_ns / (b->nr / 2), (long long)b->read_ns / b->nr_read);
+	printf("  CPU time: arm %lld ns, cancel %lld ns, wait and read %lld ns each, in %u calls\n",
+	       (long long)b->arm_ns / b->nr, (long long)b->cancel_ns / (b->nr / 2),
+	       (long long)b->read_ns / b->nr_read, b->nr_reads);
+	printf("  a timer, all in all: %lld ns\n", (long long)cpu_ns(b));
 	printf("  late by %s (half), %s (99 of 100), %s (all); early: %u\n",
-	       show_duration(b->late[b->nr_read / 2], buf[0]),
-	       show_duration(b->late[b->nr_read / 100 * 99], buf[1]),
-	       show_duration(b->late[b->nr_read - 1], buf[2]), b->early);
+	       show_duration(late_of(b, 50), buf[0]), show_duration(late_of(b, 99), buf[1]),
+	       show_duration(late_of(b, 100), buf[2]), b->early);
 	for (step = 0; step < NR_STEPS; step++)
 		printf("  %s %7s %5.1f%% %.*s\n", step < NR_STEPS - 1 ? "<" : " ",
 		       step < NR_STEPS - 1 ? show_duration(STEP_NS << step, buf[0]) : "more",
@@ -156,11 +173,8 @@ static struct json_object *json_percentiles(const struct bench *b)
 {
 	struct json_object *a = json_object_new_array();
 
-	for (uint64_t i = 0; i <= 100; i++) {
-		int64_t late = b->late[(b->nr_read - 1) * i / 100];
-
-		json_object_array_add(a, json_object_new_int64(late));
-	}
+	for (uint32_t i = 0; i <= 100; i++)
+		json_object_array_add(a, json_object_new_int64(late_of(b, i)));
 	return a;
 }
 
@@ -173,9 +187,11 @@ static void show_json(struct bench *b)
 	json_int(o, "arm_ns", b->arm_ns / b->nr);
 	json_int(o, "cancel_ns", b->cancel_ns / (b->nr / 2));
 	json_int(o, "read_ns", b->read_ns / b->nr_read);
-	json_int(o, "late_p50_ns", b->late[b->nr_read / 2]);
-	json_int(o, "late_p99_ns", b->late[b->nr_read / 100 * 99]);
-	json_int(o, "late_max_ns", b->late[b->nr_read - 1]);
+	json_int(o, "reads", b->nr_reads);
+	json_int(o, "cpu_ns", cpu_ns(b));
+	json_int(o, "late_p50_ns", late_of(b, 50));
+	json_int(o, "late_p99_ns", late_of(b, 99));
+	json_int(o, "late_max_ns", late_of(b, 100));
 	json_object_object_add(o, "late_percentiles_ns", json_percentiles(b));
 	json_int(o, "early", b->early);
 	json_line(o);

@@ -126,8 +126,9 @@ static void sink_expired(struct twheel_base *unused, struct twheel_timer **expir
 	atomic_add(nr, &nr_fired);
 }
 
-static void sink_wake(struct twheel_base *unused)
+static bool sink_wake(struct twheel_base *unused)
 {
+	return true;
 }
 
 static const struct twheel_sink sink = { .expired = sink_expired, .wake = sink_wake };

@@ -437,9 +437,10 @@ static const struct twheel_sink sink = {
 	.wake		= sink_wake,
 };
 
-static void sink_crowd_wake(struct twheel_base *unused)
+static bool sink_crowd_wake(struct twheel_base *unused)
 {
 	in_crowd();
+	return true;
 }
 
 static const struct twheel_sink crowd_sink = {

@@ -1604,6 +1604,23 @@ ktime_t twheel_lock(struct twheel_base *base, unsigned long *flags)
 EXPORT_SYMBOL_GPL(twheel_lock);
 
 /**
+ * twheel_relock() - go on with a number of calls on one base
+ * @base:	a private base
+ * @flags:	where to keep the interrupt state, for twheel_unlock()
+ *
+ * twheel_lock(), without a look at the clock, for who has just called that and twheel_unlock().
+ * What is added meanwhile for a tick that is over expires in the next tick all the same.
+ *
+ * Context: Any. Takes the base's raw lock.
+ */
+void twheel_relock(struct twheel_base *base, unsigned long *flags)
+	__acquires(&base->lock)
+{
+	raw_spin_lock_irqsave(&base->lock, *flags);
+}
+EXPORT_SYMBOL_GPL(twheel_relock);
+
+/**
  * twheel_unlock() - end what twheel_lock() began
  * @base:	the base
  * @flags:	as from twheel_lock()

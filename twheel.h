@@ -352,6 +352,7 @@ size_t twheel_size(void);
 void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats);
 
 ktime_t twheel_lock(struct twheel_base *base, unsigned long *flags);
+void twheel_relock(struct twheel_base *base, unsigned long *flags);
 void twheel_unlock(struct twheel_base *base, unsigned long flags);
 void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires);

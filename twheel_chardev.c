@@ -1581,8 +1581,12 @@ static void read_event(struct twheel_event *event, const struct slot *slot,
 	event->flags = goes_on(slot->interval, slot->flags) ? TWHEEL_EV_MORE : 0;
 }
 
-/* Take up to @most ready slots, and write down their events. Returns how many. */
-static u32 read_collect(struct file_wheel *file, const struct reader *reader, u32 most)
+/*
+ * Take up to @most ready slots, and write down their events. Returns how many. @now becomes the
+ * time at which they were read.
+ */
+static u32 read_collect(struct file_wheel *file, const struct reader *reader, u32 most,
+			ktime_t *now)
 {
 	struct twheel_event *events = reader->events;
 	struct slot **taken = reader->taken, *slot;
@@ -1591,6 +1595,7 @@ static u32 read_collect(struct file_wheel *file, const struct reader *reader, u3
 	u32 nr = 0;
 
 	m = file_lock(file, &flags);
+	*now = m.now;
 	list_for_each_entry(slot, &file->ready, link) {
 		if (nr == most)
 			break;
@@ -1647,7 +1652,7 @@ static void slot_unread(struct file_wheel *file, struct slot *slot)
 }
 
 /*
- * Of @nr events collected the first @copied have reached the caller. The others become
+ * Of @nr events collected at @now the first @copied have reached the caller. The others become
  * ready again, in front. Those of slots that were re-armed meanwhile are dropped: such a slot
  * may be READING again, but then another reader has it.
  *
@@ -1655,14 +1660,13 @@ static void slot_unread(struct file_wheel *file, struct slot *slot)
  * its slots once: so where it names the reader the slot is READING.
  */
 static void read_commit(struct file_wheel *file, const struct reader *reader, u32 copied,
-			u32 nr)
+			u32 nr, ktime_t now)
 {
 	const struct twheel_event *events = reader->events;
 	struct slot **taken = reader->taken;
 	unsigned long flags;
-	ktime_t now;
 
-	now = twheel_lock(file->base, &flags);
+	twheel_relock(file->base, &flags);
 	while (nr--) {
 		struct slot *slot = taken[nr];
 
@@ -1687,11 +1691,12 @@ static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 
 	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
 		u32 most = min_t(size_t, iov_iter_count(to) / size, reader->room);
-		u32 nr = read_collect(file, reader, most);
+		ktime_t now;
+		u32 nr = read_collect(file, reader, most, &now);
 		size_t copied = copy_to_iter(reader->events, nr * size, to);
 
 		copied /= size;
-		read_commit(file, reader, copied, nr);
+		read_commit(file, reader, copied, nr, now);
 		done += copied * size;
 		if (copied < nr)
 			return done ?: -EFAULT;

@@ -19,9 +19,10 @@
  * Shares
  *	After RUN_OPS operations or RUN_NS a pass ends, and rests for DEFER_MIN_NS.
  *	All passes of a CPU may take half of it. When they have, those wait who have used up
- *	their own part, which is that half divided by the users with something queued. So a user
- *	who takes little never waits for one who takes much; a user alone may have all of the
- *	half, and no more with a thousand files than with one.
+ *	their own part, which is that half divided by the users who were served of late. One
+ *	whose timers are hours away makes no part smaller. So a user who takes little never waits
+ *	for one who takes much; a user alone may have all of the half, and no more with a
+ *	thousand files than with one.
  *	Of those who are due at the same time, the lightest is served first: who has taken
  *	least of late, and has fewest bases queued. If that wakes a task which is to run on this
  *	CPU at once, and what is left is the work of those who weigh twice as much, the pass
@@ -110,6 +111,7 @@ struct dispatch_entry {
  * @account:	what the user's bases have taken of it
  * @recent:	the same, of late: what was taken RECENT_NS ago counts for a third
  * @charged:	when that was so, in ns of CLOCK_MONOTONIC
+ * @period:	that of the dispatcher in which it was served last
  * @nr_bases:	in @entry
  * @entry:	in each queue of the CPU's dispatcher
  */
@@ -117,6 +119,7 @@ struct share {
 	struct account		account;
 	u64			recent;
 	u64			charged;
+	u32			period;
 	unsigned int		nr_bases;
 	struct dispatch_entry	entry[NR_QUEUES];
 };
@@ -152,6 +155,10 @@ struct dispatch_queue {
  * @lock:	see above
  * @cpu:	the CPU
  * @nr_users:	with bases in its queues
+ * @nr_active:	users served in this period, which is of RECENT_NS
+ * @nr_were:	and in the one before
+ * @period:	its number
+ * @began:	when it did, in ns of CLOCK_MONOTONIC
  * @running:	a pass is under way, and will arm the hrtimers when it ends
  * @serving:	the base whose turn it is, from the queue to the end of the lock hold
  * @rescued:	the base that another CPU is taking over, from the one queue to the other
@@ -169,6 +176,10 @@ struct dispatcher {
 	raw_spinlock_t		lock;
 	unsigned int		cpu;
 	unsigned int		nr_users;
+	unsigned int		nr_active;
+	unsigned int		nr_were;
+	u32			period;
+	u64			began;
 	bool			running;
 	struct twheel_base	*serving;
 	struct twheel_base	*rescued;
@@ -629,7 +640,25 @@ struct pass {
 /* A user repays at the speed of an equal part of what all may take. */
 static u32 dispatcher_parts(const struct dispatcher *d)
 {
-	return 2 * max(d->nr_users, 1U);
+	return 2 * max3(d->nr_active, d->nr_were, 1U);
+}
+
+/* Count @share among those who are served. */
+static void share_is_active(struct dispatcher *d, struct share *share, u64 now)
+{
+	u64 gone = now - d->began;
+
+	lockdep_assert_held(&d->lock);
+	if (gone >= RECENT_NS) {
+		d->nr_were = gone < 2 * RECENT_NS ? d->nr_active : 0;
+		d->nr_active = 0;
+		d->period++;
+		d->began = now;
+	}
+	if (share->period == d->period)
+		return;
+	share->period = d->period;
+	d->nr_active++;
 }
 
 static void share_charge(struct dispatcher *d, struct share *share, u64 now, u64 used)
@@ -667,6 +696,7 @@ static void pass_charge(struct dispatcher *d, struct pass *pass, const struct tw
 {
 	lockdep_assert_held(&d->lock);
 	d->last = share_of(d, base);
+	share_is_active(d, d->last, now);
 	share_charge(d, d->last, now, pass_took(pass, now));
 	share_remember(d->last, now, pass->held);
 	pass->held = 0;

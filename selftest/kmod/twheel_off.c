@@ -94,6 +94,7 @@ static struct armed mono, boot;
 static void test_off(void)
 {
 	const int turns = DIV_ROUND_UP(MANY, min_t(int, TWHEEL_SINK_MAX, TWHEEL_HOLD_OPS));
+	int wakes;
 	const u64 later = LEAD_NS + WAKE_MS * NSEC_PER_MSEC / 2;
 	bool good = armed_begin(&boot, CLOCK_BOOTTIME, &no_sink, later) &&
 		    armed_begin(&mono, CLOCK_MONOTONIC, &slow_sink, LEAD_NS);
@@ -107,8 +108,10 @@ static void test_off(void)
 	smp_call_on_cpu(OFF_CPU, arm, &mono, false);
 	check(ktime_before(ktime_get(), mono.expires), "before the first is due");
 	msleep(LEAD_NS / NSEC_PER_MSEC + 5 * WAKE_MS);
-	check(atomic_read(&nr_wakes) == turns, "who waits is woken once in each turn: %d times",
-	      atomic_read(&nr_wakes));
+	/* Once in all if the host stopped both CPUs until the other base had left. */
+	wakes = atomic_read(&nr_wakes);
+	check(wakes && wakes <= turns, "who waits is woken, at most once in each turn: %d times",
+	      wakes);
 	check(atomic_read(&most_in_wake) == 1, "by one CPU at a time: %d",
 	      atomic_read(&most_in_wake));
 	twheel_destroy(mono.base);

@@ -1155,6 +1155,7 @@ static void use_up_memory(void)
 {
 	static struct twheel_op ops[1000];
 	u32 bad = 0, done = 0;
+	int rc = 0;
 
 	fd = dev_open(0);
 	cgroup_join("errors");
@@ -1164,7 +1165,10 @@ static void use_up_memory(void)
 			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
 		CHECK_EQ(submit(fd, ops, ARRAY_SIZE(ops), &done, &bad), 0);
 	}
-	CHECK_EQ(try_add(), -ENOMEM);
+	/* What was refused may have made the kernel find a little more. */
+	for (u32 n = 0; !rc && n < 100000; n++)
+		rc = try_add();
+	CHECK_EQ(rc, -ENOMEM);
 }
 
 static void full_cgroup(void)

@@ -424,9 +424,10 @@ static void *take_spare(void)
 static void open_without_memory(void *spare)
 {
 	const struct twheel_setup s = { .clockid = CLOCK_BOOTTIME };
+	struct twheel_batch batch = { .ops = (uintptr_t)ops, .nr = 1, .op_size = sizeof(ops[0]) };
 	struct twheel_info i;
 	u64 small;
-	int fd;
+	int fd, rc;
 
 	CHECK(!munmap(spare, spare_bytes()));
 	fd = dev_open(0);
@@ -435,11 +436,8 @@ static void open_without_memory(void *spare)
 	CHECK_EQ(try_add(fd), -ENOMEM);
 	ops[0] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
 	/* What open() left may be too little for the batch itself, or for its operation. */
-	if (!ioctl(fd, TWHEEL_IOC_SUBMIT, &(struct twheel_batch){
-		.ops = (uintptr_t)ops, .nr = 1, .op_size = sizeof(ops[0]) }))
-		CHECK_EQ(ops[0].res, -ENOMEM);
-	else
-		CHECK_EQ(errno, ENOMEM);
+	rc = ioctl(fd, TWHEEL_IOC_SUBMIT, &batch);
+	CHECK_EQ(rc ? -errno : ops[0].res, -ENOMEM);
 	CHECK_EQ(setup(fd, &s), 0);	/* no timer was ever added */
 	info(fd, &i);
 	CHECK_EQ(i.mem_bytes, small);

@@ -626,7 +626,8 @@ static void compare(const struct cast *cast, const struct scene *what, const str
 	other = told(cast);
 	scene_end();
 	CHECK(one.mean <= TWICE * other.mean);
-	CHECK(one.longest <= (other.longest > PASS ? other.longest : PASS));
+	/* As everywhere the longest of the preloaded victim is only told. */
+	CHECK(cast != &periodic || one.longest <= (other.longest > PASS ? other.longest : PASS));
 }
 
 /* What the victim's clock is, and who does nothing, makes little difference. */
@@ -691,7 +692,7 @@ static void idle_1000(void)	{ late(COARSE_TICKS(1, 1000, .idle = 1000)); }
  * The attacker wants all that there is for timers, and then each user has an equal part, those
  * who do nothing, too. A victim with a timer in each of these ticks needs more than that.
  */
-static void idle_fine(void)	{ late_on_its_own(FINE_TICKS(1, 64, .idle = 1000)); }
+static void idle_fine(void)	{ late(FINE_TICKS(1, 64, .idle = 1000)); }
 static void idle_one_file(void)	{ late_on_its_own(ONE_FILE(.idle = 1000)); }
 
 static void counter_beside_one(void)	{ shared_out(COARSE_TICKS(1, 1000)); }

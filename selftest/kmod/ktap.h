@@ -24,6 +24,20 @@ static void __printf(2, 3) check(bool good, const char *fmt, ...)
 	va_end(args);
 }
 
+/* A point that cannot be had here. scripts/skips.expected has the reasons that count. */
+static void __maybe_unused skip(const char *reason, const char *fmt, ...) __printf(2, 3);
+static void skip(const char *reason, const char *fmt, ...)
+{
+	struct va_format vaf;
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+	pr_info("ok %u %pV # SKIP %s\n", ++tests_run, &vaf, reason);
+	va_end(args);
+}
+
 /* The plan, and what the module's init returns. */
 static int ktap_end(void)
 {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* How a test module waits: for what shall happen, but not for ever; and what it keeps it in. */
+#ifndef KWAIT_H
+#define KWAIT_H
+
+#include <linux/compiler.h>
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "ktap.h"
+
+#define WAIT_MS		20000
+#define SPIN_MS		2000
+#define HOUR		(3600LL * NSEC_PER_SEC)
+
+/* Zeroed memory, to be freed by kvfree(). A test that gets none has failed. */
+static inline void *zalloc(size_t nr, size_t size)
+{
+	void *p = kvcalloc(nr, size, GFP_KERNEL);
+
+	if (!p)
+		check(false, "memory for the test");
+	return p;
+}
+
+/* Wait for @condition, not for ever. */
+#define wait_for(condition) ({						\
+	unsigned int __left = WAIT_MS;					\
+	bool __met;							\
+									\
+	while (!(__met = !!(condition)) && __left--)			\
+		usleep_range(1000, 1100);				\
+	__met;								\
+})
+
+/* Tell others that something has been done. */
+static inline void tell(bool *flag)
+{
+	/* Pairs with told(): who has been told sees what was done. */
+	smp_store_release(flag, true);
+}
+
+static inline bool told(const bool *flag)
+{
+	/* Pairs with tell(). */
+	return smp_load_acquire(flag);
+}
+
+/* Let others run that may have what is waited for to do, if this is a place where they may. */
+static inline void relax(void)
+{
+	if (in_interrupt() || irqs_disabled())
+		cpu_relax();
+	else
+		cond_resched();
+}
+
+/* Wait for @condition without sleeping, for @ns at most. */
+#define spin_for_ns(ns, condition) ({					\
+	ktime_t __end = ktime_add_ns(ktime_get(), ns);			\
+	bool __met;							\
+									\
+	while (!(__met = !!(condition)) && ktime_before(ktime_get(), __end)) \
+		relax();						\
+	__met;								\
+})
+
+/* It is a matter of microseconds. */
+#define spin_for(condition)	spin_for_ns(SPIN_MS * (u64)NSEC_PER_MSEC, condition)
+
+static inline void keep_busy_ns(u64 ns)
+{
+	ktime_t end = ktime_add_ns(ktime_get(), ns);
+
+	while (ktime_before(ktime_get(), end))
+		cpu_relax();
+}
+
+/* mdelay() by the clock: in a virtual machine a loop may be calibrated wrongly. */
+static inline void keep_busy(unsigned int ms)
+{
+	keep_busy_ns(ms * (u64)NSEC_PER_MSEC);
+}
+
+#endif

@@ -933,6 +933,12 @@ static bool is_shut(const struct twheel_timer *timer)
 	return timer->queue.flags & TWHEEL_SHUT;
 }
 
+/* The flags of a timer of a base with a sink are its owner's. */
+static bool base_has_shut(const struct twheel_base *base, const struct twheel_timer *timer)
+{
+	return is_shut(timer) && !base->sink;
+}
+
 /* When to arm. */
 enum arm_mode {
 	ARM_ALWAYS,
@@ -1617,7 +1623,8 @@ EXPORT_SYMBOL_GPL(twheel_unlock);
 void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires)
 {
-	base_add(base, timer, expires, false);
+	if (likely(!base_has_shut(base, timer)))
+		base_add(base, timer, expires, false);
 }
 EXPORT_SYMBOL_GPL(twheel_add_locked);
 
@@ -1635,7 +1642,8 @@ bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
 {
 	bool pending = base_unlink(base, timer);
 
-	base_add(base, timer, expires, pending);
+	if (likely(!base_has_shut(base, timer)))
+		base_add(base, timer, expires, pending);
 	return pending;
 }
 EXPORT_SYMBOL_GPL(twheel_mod_locked);

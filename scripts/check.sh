@@ -148,7 +148,7 @@ uml_device() {
 }
 
 uml_modules() {
-	uml 600 "test_fail debugfs.sh" "twheel_test.ko twheel_states.ko twheel_fail.ko
+	uml 600 "test_fail debugfs.sh" "twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_fail.ko
 		twheel_torture.ko,seconds=3,nr_timers=2000" starving 20
 }
 

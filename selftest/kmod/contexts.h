@@ -83,7 +83,7 @@ static void errand_in_hardirq(void)
 }
 
 /* Call @fn(@arg) in @context on this CPU. Returns when that has returned. */
-static void in_context(enum context context, void (*fn)(void *arg), void *arg)
+static inline void in_context(enum context context, void (*fn)(void *arg), void *arg)
 {
 	unsigned long flags;
 

@@ -49,27 +49,33 @@ static inline bool told(const bool *flag)
 	return smp_load_acquire(flag);
 }
 
-/* Let others run that may have what is waited for to do, if this is a place where they may. */
+/* Let others do what is waited for, if this is a place where they may. */
 static inline void relax(void)
 {
 	if (in_interrupt() || irqs_disabled())
 		cpu_relax();
 	else
-		cond_resched();
+		usleep_range(20, 40);
 }
 
-/* Wait for @condition without sleeping, for @ns at most. */
-#define spin_for_ns(ns, condition) ({					\
+/* Wait for @condition, for @ns at most, and @pause between the looks. */
+#define look_for(ns, condition, pause) ({				\
 	ktime_t __end = ktime_add_ns(ktime_get(), ns);			\
 	bool __met;							\
 									\
 	while (!(__met = !!(condition)) && ktime_before(ktime_get(), __end)) \
-		relax();						\
+		pause;							\
 	__met;								\
 })
 
-/* It is a matter of microseconds. */
+#define spin_for_ns(ns, condition)	look_for(ns, condition, relax())
+
+/* What is a matter of microseconds, in any context. */
 #define spin_for(condition)	spin_for_ns(SPIN_MS * (u64)NSEC_PER_MSEC, condition)
+
+/* The same of a task that keeps its CPU busy, so that the timers of it do not go to another. */
+#define stay_for(condition) \
+	look_for(SPIN_MS * (u64)NSEC_PER_MSEC, condition, cond_resched())
 
 static inline void keep_busy_ns(u64 ns)
 {

@@ -1326,7 +1326,7 @@ static void task_next_deadline(struct twheel_task *task, u64 now)
  * to be undone for one that stops; the periods that passed are found by counting.
  *
  * Somebody may have cancelled the task meanwhile, then it is not active, or started it
- * anew, then it is armed: both are left so.
+ * anew, then it is armed, or due already: all that is left so.
  */
 static void task_call(struct twheel_task *task)
 {
@@ -1338,7 +1338,7 @@ static void task_call(struct twheel_task *task)
 		return;
 	base = lock_base(&task->timer, &flags);
 	if (task->active && !is_shut(&task->timer) && task->period &&
-	    !twheel_pending(&task->timer)) {
+	    !twheel_pending(&task->timer) && !task_is_coming(task)) {
 		task_next_deadline(task, base_now(base));
 		base = task_arm(base, task, false);
 	}

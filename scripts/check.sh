@@ -114,7 +114,7 @@ qemu_programs() {
 }
 
 qemu_modules() {
-	qemu 600 '' "$(find selftest/kmod -name '*.ko' | sort)" 'sessions hotplug suspend' 20 \
+	qemu 600 '' "$(find selftest/kmod -name '*.ko' | sort)" 'sessions hotplug suspend resumed' 20 \
 		build/uapi/{suspend,test_fires} samples/twheel_sessions.ko
 }
 
@@ -148,8 +148,8 @@ uml_device() {
 }
 
 uml_modules() {
-	uml 600 "test_fail debugfs.sh" "twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_fail.ko
-		twheel_torture.ko,seconds=3,nr_timers=2000" starving 20
+	uml 600 "test_fail debugfs.sh" "twheel_test.ko twheel_states.ko twheel_tasks.ko
+		twheel_promises.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" starving 20
 }
 
 uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }

@@ -77,6 +77,7 @@ struct call {
  * @entered:	the call is being made
  * @made:	and has been made
  * @left:	the callback returns
+ * @elsewhere:	the callback runs on the CPU that shall make the call
  * @missed:	the timer was not in @state when the call came
  * @hurried:	the call did not wait for the callback, or the callback came early
  * @armed:	twheel_pending() after the call
@@ -101,6 +102,7 @@ struct cell {
 	bool			entered;
 	bool			made;
 	bool			left;
+	bool			elsewhere;
 	bool			missed;
 	bool			hurried;
 	bool			armed;
@@ -370,7 +372,7 @@ static void cell_make(void *arg)
 	if (cell->state == DUE && !cell->there)
 		cell_make_due(cell);
 	cell->before = place_expires(cell->place, &cell->timer);
-	cell->missed = !cell_is_in_state(cell);
+	cell->missed = cell->elsewhere || !cell_is_in_state(cell);
 	cell->begin = place_now(cell->place);
 	tell(&cell->entered);
 	cell->ret = cell->call->make(cell);
@@ -399,6 +401,21 @@ static int cell_called(struct cell *cell)
 	return atomic_inc_return(&cell->calls);
 }
 
+/* Make the call, or give the other CPU the time to. */
+static void cell_let_make(struct cell *cell)
+{
+	if (cell->own)
+		cell_make(cell);
+	else if (!cell->there)
+		in_context(cell->context, cell_make, cell);
+	else if (cell->elsewhere)
+		return;
+	else if (!cell->call->sync)
+		spin_for(told(&cell->made));
+	else if (spin_for(told(&cell->entered)))
+		keep_busy_ns(NSEC_PER_MSEC / 2);
+}
+
 /* It has the call made, the first time, or gives the other CPU the time to make it. */
 static void cell_fired(struct twheel_timer *timer)
 {
@@ -408,15 +425,9 @@ static void cell_fired(struct twheel_timer *timer)
 		return;
 	if (cell->state == REARMED)
 		twheel_mod(timer, HOUR);
+	cell->elsewhere = cell->there && raw_smp_processor_id() == there.cpu;
 	tell(&cell->running);
-	if (cell->own)
-		cell_make(cell);
-	else if (!cell->there)
-		in_context(cell->context, cell_make, cell);
-	else if (!cell->call->sync)
-		spin_for(told(&cell->made));
-	else if (spin_for(told(&cell->entered)))
-		keep_busy_ns(NSEC_PER_MSEC / 2);
+	cell_let_make(cell);
 	tell(&cell->left);
 }
 
@@ -545,6 +556,9 @@ static bool try_cell(struct cell *cell, const struct cell *what)
 	unsigned int i = 0;
 
 	do {
+		/* A base that has taken much of a CPU pauses. */
+		if (i)
+			msleep(10);
 		*cell = *what;
 		place_init(cell->place, &cell->timer, cell_fired);
 		cell_run(cell);

@@ -79,6 +79,7 @@ struct call {
  * @entered:	the call is being made
  * @made:	and has been made
  * @left:	the function returns
+ * @elsewhere:	the callback runs on the CPU that shall make the call
  * @missed:	the task was not in @state when the call came
  * @hurried:	the call did not wait for the function, the function came early, or twice at once
  * @ret:	what the call returned
@@ -107,6 +108,7 @@ struct cell {
 	bool			entered;
 	bool			made;
 	bool			left;
+	bool			elsewhere;
 	bool			missed;
 	bool			hurried;
 	bool			active;
@@ -214,7 +216,7 @@ static void cell_make(void *arg)
 	if (cell->state == DUE && !cell->there)
 		cell_make_due(cell);
 	cell->before = cell_expires(cell);
-	cell->missed = !cell_is_in_state(cell);
+	cell->missed = cell->elsewhere || !cell_is_in_state(cell);
 	WRITE_ONCE(cell->task.overruns, OVERRUNS);
 	cell->begin = place_now(cell->place);
 	tell(&cell->entered);
@@ -260,6 +262,21 @@ static void cell_prepare(struct cell *cell)
 		spin_for(work_pending(&cell->task.work));
 }
 
+/* Make the call, or give others the time to. */
+static void cell_let_make(struct cell *cell)
+{
+	if (cell->own)
+		cell_make(cell);
+	else if (!cell->there && !is_process(cell))
+		in_context(cell->context, cell_make, cell);
+	else if (cell->elsewhere)
+		return;
+	else if (!cell->call->sync)
+		spin_for(told(&cell->made));
+	else if (spin_for(told(&cell->entered)))
+		keep_busy_ns(NSEC_PER_MSEC / 2);
+}
+
 /* The function has the call made, the first time, or lets others make it. */
 static enum twheel_again cell_function(struct twheel_task *task)
 {
@@ -269,15 +286,10 @@ static enum twheel_again cell_function(struct twheel_task *task)
 	cell_called(cell);
 	if (atomic_inc_return(&cell->calls) == 1 && is_run(cell->state)) {
 		cell_prepare(cell);
+		cell->elsewhere = cell->there && !is_process(cell) &&
+				  raw_smp_processor_id() == there.cpu;
 		tell(&cell->running);
-		if (cell->own)
-			cell_make(cell);
-		else if (!cell->there && !is_process(cell))
-			in_context(cell->context, cell_make, cell);
-		else if (!cell->call->sync)
-			spin_for(told(&cell->made));
-		else if (spin_for(told(&cell->entered)))
-			keep_busy_ns(NSEC_PER_MSEC / 2);
+		cell_let_make(cell);
 	}
 	atomic_dec(&cell->inside);
 	if (is_run(cell->state))
@@ -433,6 +445,9 @@ static bool try_cell(struct cell *cell, const struct cell *what)
 	unsigned int i = 0;
 
 	do {
+		/* A base that has taken much of a CPU pauses. */
+		if (i)
+			msleep(10);
 		*cell = *what;
 		if (cell->place->base)
 			twheel_task_init_on(cell->place->base, &cell->task, cell_function,

@@ -35,6 +35,7 @@ static void wheel_refused(void *arg)
 	struct twheel *w = arg, *own;
 	struct twheel_event ev;
 	struct twheel_info info;
+	struct twheel_levels levels;
 	struct twheel_op op = { .op = TWHEEL_OP_ADD };
 	uint64_t handle = 1ULL << 32;
 
@@ -46,6 +47,7 @@ static void wheel_refused(void *arg)
 	CHECK_EQ(twheel_query(w, handle, 0, &op), -ECHILD);
 	CHECK_EQ(twheel_drain(w, &op, 1, 0), -ECHILD);
 	CHECK_EQ(twheel_get_info(w, &info), -ECHILD);
+	CHECK_EQ(twheel_get_levels(w, &levels), -ECHILD);
 	twheel_close(w);
 	/* A wheel of its own is as good as anybody's. */
 	own = wheel_new(NULL);

@@ -949,6 +949,12 @@ static bool is_shut(const struct twheel_timer *timer)
 	return timer->queue.flags & TWHEEL_SHUT;
 }
 
+/* The flags of a timer of a base with a sink are its owner's. */
+static bool base_has_shut(const struct twheel_base *base, const struct twheel_timer *timer)
+{
+	return is_shut(timer) && !base->sink;
+}
+
 /* When to arm. */
 enum arm_mode {
 	ARM_ALWAYS,
@@ -1336,7 +1342,7 @@ static void task_next_deadline(struct twheel_task *task, u64 now)
  * to be undone for one that stops; the periods that passed are found by counting.
  *
  * Somebody may have cancelled the task meanwhile, then it is not active, or started it
- * anew, then it is armed: both are left so.
+ * anew, then it is armed, or due already: all that is left so.
  */
 static void task_call(struct twheel_task *task)
 {
@@ -1348,7 +1354,7 @@ static void task_call(struct twheel_task *task)
 		return;
 	base = lock_base(&task->timer, &flags);
 	if (task->active && !is_shut(&task->timer) && task->period &&
-	    !twheel_pending(&task->timer)) {
+	    !twheel_pending(&task->timer) && !task_is_coming(task)) {
 		task_next_deadline(task, base_now(base));
 		base = task_arm(base, task, false);
 	}
@@ -1650,7 +1656,8 @@ EXPORT_SYMBOL_GPL(twheel_unlock);
 void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires)
 {
-	base_add(base, timer, expires, false);
+	if (likely(!base_has_shut(base, timer)))
+		base_add(base, timer, expires, false);
 }
 EXPORT_SYMBOL_GPL(twheel_add_locked);
 
@@ -1668,7 +1675,8 @@ bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
 {
 	bool pending = base_unlink(base, timer);
 
-	base_add(base, timer, expires, pending);
+	if (likely(!base_has_shut(base, timer)))
+		base_add(base, timer, expires, pending);
 	return pending;
 }
 EXPORT_SYMBOL_GPL(twheel_mod_locked);

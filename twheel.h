@@ -272,7 +272,7 @@ enum twheel_again {
  * @overruns:	periods that came due while the function still ran or could not be called,
  *		since the start. They are left out, and the phase is kept
  * @flags:	TWHEEL_TASK_*
- * @active:	started, and neither stopped nor cancelled
+ * @active:	started, and not cancelled since
  * @stage:	private
  *
  * The function of one task never runs twice at once. What changes is guarded by the lock

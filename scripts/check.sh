@@ -134,7 +134,7 @@ qemu_modules() {
 	local kmods
 
 	after build && kmods=$(found selftest/kmod -name '*.ko') &&
-		APPEND=$notes qemu 600 '' "$kmods" 'sessions hotplug suspend' 20 \
+		APPEND=$notes qemu 600 '' "$kmods" 'sessions hotplug suspend resumed' 20 \
 			build/uapi/{suspend,test_fires} samples/twheel_sessions.ko
 }
 
@@ -170,8 +170,8 @@ uml_device() {
 }
 
 uml_modules() {
-	uml 600 "test_fail debugfs.sh" "twheel_test.ko twheel_fail.ko
-		twheel_torture.ko,seconds=3,nr_timers=2000" starving 20
+	uml 600 "test_fail debugfs.sh" "twheel_test.ko twheel_states.ko twheel_tasks.ko
+		twheel_promises.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" starving 20
 }
 
 uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }

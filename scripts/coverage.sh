@@ -64,7 +64,8 @@ modules() {
 	tests=$(basename -a build/{uapi,uml/tests}/test_* |
 		grep -vxE 'test_(attack.*|busy|close|cost|limits|timens)')
 	boot debug "$(xargs <<<"$tests")" \
-		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=3,nr_timers=2000" starving &&
+		"twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko twheel_fail.ko
+		twheel_torture.ko,seconds=3,nr_timers=2000" starving &&
 		APPEND=time-travel=inf-cpu boot century "" twheel_century.ko
 }
 

@@ -114,8 +114,8 @@ everything() {
 	cat >"$log/$kernel.run" <<-END
 		mode=selftest cycles=5 suites='$suites' hotplug_seconds=40 seconds=900 $limits
 		tests='$names'
-		kmods='twheel_test.ko twheel_shut.ko twheel_storm.ko,storm_us=1000
-			twheel_torture.ko,seconds=$TORTURE $3'
+		kmods='twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
+			twheel_shut.ko twheel_storm.ko,storm_us=1000 twheel_torture.ko,seconds=$TORTURE $3'
 	END
 	MEM=2048 point "the machine's verdict" machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
 }

@@ -4,10 +4,8 @@
  * The test of twheel.h, inside the kernel: KTAP in the kernel log, and loading the module
  * fails if a test does.
  *
- * First a table of states and calls: what each call returns for a timer in each state, and
- * whether the timer is armed after it. Then time: never early, and in the tick that was
- * asked for. Then what may be done from a callback and from which contexts, tasks, bulk
- * calls and private bases.
+ * Time: never early, and in the tick that was asked for. Then what may be done from a callback,
+ * tasks, bulk calls and private bases. What each call does to a timer is in twheel_states.c.
  *
  * Nothing here measures lateness against a clock: the machine may be slow. That something
  * happens at all is waited for, for WAIT_MS at most.
@@ -26,40 +24,9 @@
 #include <linux/slab.h>
 
 #include "ktap.h"
+#include "kwait.h"
 #include "twheel.h"
 #include "twheel_compat.h"
-
-#define WAIT_MS		20000
-#define HOUR		(3600LL * NSEC_PER_SEC)
-
-/* Zeroed memory, to be freed by kvfree(). A test that gets none has failed. */
-static void *zalloc(size_t nr, size_t size)
-{
-	void *p = kvcalloc(nr, size, GFP_KERNEL);
-
-	if (!p)
-		check(false, "memory for the test");
-	return p;
-}
-
-/* Wait for @condition, not for ever. */
-#define wait_for(condition) ({						\
-	unsigned int __left = WAIT_MS;					\
-	bool __met;							\
-									\
-	while (!(__met = !!(condition)) && __left--)			\
-		usleep_range(1000, 1100);				\
-	__met;								\
-})
-
-/* mdelay() by the clock: in a virtual machine a loop may be calibrated wrongly. */
-static void keep_busy(unsigned int ms)
-{
-	ktime_t end = ktime_add_ms(ktime_get(), ms);
-
-	while (ktime_before(ktime_get(), end))
-		cpu_relax();
-}
 
 /* ---- a timer that tells what happened to it -------------------------------- */
 
@@ -86,249 +53,6 @@ static void probe_init(struct probe *probe)
 {
 	memset(probe, 0, sizeof(*probe));
 	twheel_init(&probe->timer, probe_fired);
-}
-
-/* ---- states and calls -------------------------------------------------------- */
-
-enum state { IDLE, ARMED, RUNNING, REARMED, SHUT, NR_STATES };
-
-static const char * const state_names[NR_STATES] = {
-	"idle", "armed", "running", "running and armed", "shut down",
-};
-
-/* One that is armed may not be added. */
-static int call_add(struct twheel_timer *timer)
-{
-	if (twheel_pending(timer))
-		return 1;
-	twheel_add(timer, 2 * HOUR);
-	return 0;
-}
-
-static int call_add_abs(struct twheel_timer *timer)
-{
-	if (twheel_pending(timer))
-		return 1;
-	twheel_add_abs(timer, ktime_add_ns(ktime_get(), 2 * HOUR));
-	return 0;
-}
-
-static int call_mod(struct twheel_timer *timer)
-{
-	return twheel_mod(timer, 2 * HOUR);
-}
-
-static int call_mod_abs(struct twheel_timer *timer)
-{
-	return twheel_mod_abs(timer, ktime_add_ns(ktime_get(), 2 * HOUR));
-}
-
-static int call_mod_pending(struct twheel_timer *timer)
-{
-	return twheel_mod_pending(timer, 2 * HOUR);
-}
-
-static int call_reduce_earlier(struct twheel_timer *timer)
-{
-	int ret = twheel_reduce(timer, HOUR / 2);
-
-	/* Whatever it was armed for, it is for no later than that now. */
-	if (twheel_pending(timer) && twheel_remaining(timer) > HOUR / 2 + NSEC_PER_SEC)
-		return -100;
-	return ret;
-}
-
-static int call_reduce_later(struct twheel_timer *timer)
-{
-	bool pending = twheel_pending(timer);
-	ktime_t before = twheel_expires(timer);
-	int ret = twheel_reduce(timer, 3 * HOUR);
-
-	return pending && twheel_expires(timer) != before ? -100 : ret;
-}
-
-static int call_remaining(struct twheel_timer *timer)
-{
-	ktime_t left = twheel_remaining(timer);
-
-	if (!twheel_pending(timer))
-		return left || twheel_expires(timer) != KTIME_MAX ? -100 : 0;
-	return left > HOUR / 2 && left < 2 * HOUR &&
-	       twheel_expires(timer) > ktime_get() ? 1 : -100;
-}
-
-/* From another CPU than that of the callback: there is where it is waited for. */
-static int call_mod_cancel_sync(struct twheel_timer *timer)
-{
-	call_mod(timer);
-	return twheel_cancel_sync(timer);
-}
-
-static int call_pending(struct twheel_timer *timer)
-{
-	return twheel_pending(timer);
-}
-
-struct call {
-	const char	*name;
-	int		(*call)(struct twheel_timer *timer);
-	bool		sync;			/* not from the callback */
-	int		ret[NR_STATES];
-	bool		armed[NR_STATES];	/* after it */
-};
-
-static const struct call calls[] = {
-	{ "add",		call_add, false,
-	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
-	{ "add_abs",		call_add_abs, false,
-	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
-	{ "mod",		call_mod, false,
-	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
-	{ "mod_abs",		call_mod_abs, false,
-	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
-	{ "mod_pending",	call_mod_pending, false,
-	  { 0, 1, 0, 1, 0 }, { false, true, false, true, false } },
-	{ "reduce, earlier",	call_reduce_earlier, false,
-	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
-	{ "reduce, later",	call_reduce_later, false,
-	  { 0, 1, 0, 1, 0 }, { true, true, true, true, false } },
-	{ "cancel",		twheel_cancel, false,
-	  { 0, 1, 0, 1, 0 }, { false, false, false, false, false } },
-	{ "try_cancel",		twheel_try_cancel, false,
-	  { 0, 1, -1, -1, 0 }, { false, false, false, true, false } },
-	{ "pending",		call_pending, false,
-	  { 0, 1, 0, 1, 0 }, { false, true, false, true, false } },
-	{ "remaining, expires",	call_remaining, false,
-	  { 0, 1, 0, 1, 0 }, { false, true, false, true, false } },
-	{ "cancel_sync",	twheel_cancel_sync, true,
-	  { 0, 1, 0, 1, 0 }, { false, false, false, false, false } },
-	{ "mod and cancel_sync", call_mod_cancel_sync, true,
-	  { 1, 1, 1, 1, 0 }, { false, false, false, false, false } },
-	{ "shutdown_sync",	twheel_shutdown_sync, true,
-	  { 0, 1, 0, 1, 0 }, { false, false, false, false, false } },
-};
-
-struct cell {
-	struct twheel_timer	timer;
-	const struct call	*call;
-	enum state		state;
-	struct completion	done;
-	struct completion	armed_there;
-	atomic_t		running;
-	int			ret;
-	bool			armed;
-};
-
-static void cell_call(struct cell *cell)
-{
-	cell->ret = cell->call->call(&cell->timer);
-	cell->armed = twheel_pending(&cell->timer);
-}
-
-/* The callback makes the call, or gives another CPU the time to make it. */
-static void cell_running(struct twheel_timer *timer)
-{
-	struct cell *cell = container_of(timer, struct cell, timer);
-
-	if (cell->state == REARMED)
-		twheel_mod(timer, HOUR);
-	if (!cell->call->sync) {
-		cell_call(cell);
-	} else {
-		atomic_set(&cell->running, 1);
-		keep_busy(20);
-		atomic_set(&cell->running, 2);
-	}
-	complete(&cell->done);
-}
-
-/*
- * Arm the timer on a CPU that stays busy until the callback runs, so that it runs there: the
- * call that shall wait for it is made on another.
- */
-static int cell_arm(void *arg)
-{
-	struct cell *cell = arg;
-
-	twheel_mod(&cell->timer, 0);
-	/* Softirqs may have been left to a thread that wants this CPU. */
-	while (!atomic_read(&cell->running))
-		cond_resched();
-	complete(&cell->armed_there);
-	return 0;
-}
-
-static void cell_call_while_running(struct cell *cell)
-{
-	struct task_struct *task;
-
-	if (!cell->call->sync) {
-		twheel_mod(&cell->timer, 0);
-		wait_for_completion(&cell->done);
-		return;
-	}
-	task = kthread_create(cell_arm, cell, "cell_arm");
-	if (IS_ERR(task)) {
-		cell->ret = -300;
-		return;
-	}
-	kthread_bind(task, cpumask_any_but(cpu_online_mask, smp_processor_id()));
-	wake_up_process(task);
-	while (!atomic_read(&cell->running))
-		cond_resched();
-	cell_call(cell);
-	/* Whatever it returned: it has waited. */
-	if (atomic_read(&cell->running) != 2)
-		cell->ret = -200;
-	wait_for_completion(&cell->done);
-	wait_for_completion(&cell->armed_there);
-}
-
-static void test_cell(const struct call *call, enum state state)
-{
-	struct cell *cell = zalloc(1, sizeof(*cell));
-
-	if (!cell)
-		return;
-	cell->call = call;
-	cell->state = state;
-	init_completion(&cell->done);
-	init_completion(&cell->armed_there);
-	twheel_init(&cell->timer, cell_running);
-	if (state == ARMED)
-		twheel_add(&cell->timer, HOUR);
-	if (state == SHUT)
-		twheel_shutdown_sync(&cell->timer);
-	if (state == RUNNING || state == REARMED)
-		cell_call_while_running(cell);
-	else
-		cell_call(cell);
-	check(cell->ret == call->ret[state] && cell->armed == call->armed[state],
-	      "%s of a timer that is %s: %d, %s", call->name, state_names[state], cell->ret,
-	      cell->armed ? "armed" : "not armed");
-	twheel_shutdown_sync(&cell->timer);
-	kvfree(cell);
-}
-
-static void test_states(void)
-{
-	unsigned int i, state;
-
-	/* The tester stays where it is, away from the CPU that callbacks run on. */
-	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
-
-	for (i = 0; i < ARRAY_SIZE(calls); i++)
-		for (state = 0; state < NR_STATES; state++) {
-			bool running = state == RUNNING || state == REARMED;
-
-			/* One CPU cannot wait for what it is doing itself. */
-			if (calls[i].sync && running && num_online_cpus() == 1)
-				skip("one CPU", "%s of a timer that is %s", calls[i].name,
-				     state_names[state]);
-			else
-				test_cell(&calls[i], state);
-		}
-	set_cpus_allowed_ptr(current, cpu_possible_mask);
 }
 
 /* ---- time ---------------------------------------------------------------------- */
@@ -485,84 +209,6 @@ static void test_callbacks(void)
 	twheel_cancel_sync(&other.timer);
 	twheel_destroy_on_stack(&chain.timer);
 	twheel_destroy_on_stack(&other.timer);
-}
-
-/* ---- from other contexts ------------------------------------------------------------ */
-
-static struct probe context_probe;
-static int context_ret;
-static DEFINE_RAW_SPINLOCK(context_lock);
-
-/* All that may be done from anywhere. */
-static void use_timer(void)
-{
-	context_ret = twheel_mod(&context_probe.timer, HOUR) == 0 &&
-		      twheel_mod_pending(&context_probe.timer, 2 * HOUR) == 1 &&
-		      twheel_reduce(&context_probe.timer, HOUR) == 1 &&
-		      twheel_remaining(&context_probe.timer) <= HOUR + NSEC_PER_SEC &&
-		      twheel_try_cancel(&context_probe.timer) == 1 &&
-		      twheel_cancel(&context_probe.timer) == 0;
-	twheel_add(&context_probe.timer, NSEC_PER_MSEC);
-}
-
-static struct hrtimer hard_timer;
-
-static enum hrtimer_restart in_hardirq_context(struct hrtimer *hrtimer)
-{
-	raw_spin_lock(&context_lock);
-	context_ret = 0;
-	if (in_hardirq())
-		use_timer();
-	raw_spin_unlock(&context_lock);
-	return HRTIMER_NORESTART;
-}
-
-static void check_context(const char *name)
-{
-	bool fired = wait_for(atomic_read(&context_probe.fired));
-
-	check(fired && context_ret, "all but sync calls %s", name);
-	twheel_cancel_sync(&context_probe.timer);
-	atomic_set(&context_probe.fired, 0);
-}
-
-static void in_softirq_context(struct twheel_timer *timer)
-{
-	use_timer();
-}
-
-static void test_contexts(void)
-{
-	struct twheel_timer soft;
-	unsigned long flags;
-
-	probe_init(&context_probe);
-
-	raw_spin_lock_irqsave(&context_lock, flags);
-	use_timer();
-	raw_spin_unlock_irqrestore(&context_lock, flags);
-	check_context("under a raw spinlock with interrupts off");
-
-	preempt_disable();
-	use_timer();
-	preempt_enable();
-	check_context("with preemption off");
-
-	local_bh_disable();
-	use_timer();
-	local_bh_enable();
-	check_context("with softirqs off");
-
-	twheel_init_on_stack(&soft, in_softirq_context);
-	twheel_add(&soft, 0);
-	check_context("in softirq context");
-	twheel_cancel_sync(&soft);
-	twheel_destroy_on_stack(&soft);
-
-	hrtimer_setup(&hard_timer, in_hardirq_context, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	hrtimer_start(&hard_timer, NSEC_PER_MSEC, HRTIMER_MODE_REL_HARD);
-	check_context("in hardirq context, under a raw spinlock");
-	hrtimer_cancel(&hard_timer);
 }
 
 /* ---- how long others wait ---------------------------------------------------------------- */
@@ -1159,11 +805,9 @@ static void test_static(void)
 static int __init twheel_test_init(void)
 {
 	pr_info("TAP version 14\n");
-	test_states();
 	test_delays();
 	test_deadlines();
 	test_callbacks();
-	test_contexts();
 	test_slow_callbacks();
 	test_stall();
 	test_pending();

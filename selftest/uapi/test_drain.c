@@ -192,6 +192,22 @@ static void resumes(void)
 	}
 }
 
+/* Slots come 64 at a time: where all are in use the last one is drained too. */
+static void all_slots(void)
+{
+	static const u32 nrs[] = { 64, 128, 640 }, rooms[] = { 1, 63, 64, 1000 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(nrs) * ARRAY_SIZE(rooms) && !failed(); i++) {
+		u32 nr = nrs[i / ARRAY_SIZE(rooms)];
+		int fd = dev_open(0);
+
+		with_armed(fd, nr, false);
+		CHECK_EQ(drain_all(fd, rooms[i % ARRAY_SIZE(rooms)]), nr);
+		expect_seen(nr, 1);
+		close(fd);
+	}
+}
+
 /* What is added between two calls, in places that were passed already, comes too. */
 static void adds_between(void)
 {
@@ -545,6 +561,7 @@ static const struct test tests[] = {
 	{ kinds, "every kind comes back as it was armed" },
 	{ time_left, "time left, none if it is over" },
 	{ resumes, "20000 timers, each once, with any room" },
+	{ all_slots, "every slot in use: all come, the last too" },
 	{ adds_between, "what is added meanwhile comes too" },
 	{ goes_on, "a call goes on where the last one ended" },
 	{ moves_relative, "into another file, by the time left" },

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
+/* How a test module waits: for what shall happen, but not for ever; and what it keeps it in. */
+#ifndef KWAIT_H
+#define KWAIT_H
+
+#include <linux/compiler.h>
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "ktap.h"
+
+#define WAIT_MS		20000
+#define SPIN_MS		2000
+#define HOUR		(3600LL * NSEC_PER_SEC)
+
+/* Zeroed memory, to be freed by kvfree(). A test that gets none has failed. */
+static inline void *zalloc(size_t nr, size_t size)
+{
+	void *p = kvcalloc(nr, size, GFP_KERNEL);
+
+	if (!p)
+		check(false, "memory for the test");
+	return p;
+}
+
+/* Wait for @condition, not for ever. */
+#define wait_for(condition) ({						\
+	unsigned int __left = WAIT_MS;					\
+	bool __met;							\
+									\
+	while (!(__met = !!(condition)) && __left--)			\
+		usleep_range(1000, 1100);				\
+	__met;								\
+})
+
+/* Tell others that something has been done. */
+static inline void tell(bool *flag)
+{
+	/* Pairs with told(): who has been told sees what was done. */
+	smp_store_release(flag, true);
+}
+
+static inline bool told(const bool *flag)
+{
+	/* Pairs with tell(). */
+	return smp_load_acquire(flag);
+}
+
+/* Let others do what is waited for, if this is a place where they may. */
+static inline void relax(void)
+{
+	if (in_interrupt() || irqs_disabled())
+		cpu_relax();
+	else
+		usleep_range(20, 40);
+}
+
+/* Wait for @condition, for @ns at most, and @pause between the looks. */
+#define look_for(ns, condition, pause) ({				\
+	ktime_t __end = ktime_add_ns(ktime_get(), ns);			\
+	bool __met;							\
+									\
+	while (!(__met = !!(condition)) && ktime_before(ktime_get(), __end)) \
+		pause;							\
+	__met;								\
+})
+
+#define spin_for_ns(ns, condition)	look_for(ns, condition, relax())
+
+/* What is a matter of microseconds, in any context. */
+#define spin_for(condition)	spin_for_ns(SPIN_MS * (u64)NSEC_PER_MSEC, condition)
+
+/* The same of a task that keeps its CPU busy, so that the timers of it do not go to another. */
+#define stay_for(condition) \
+	look_for(SPIN_MS * (u64)NSEC_PER_MSEC, condition, cond_resched())
+
+static inline void keep_busy_ns(u64 ns)
+{
+	ktime_t end = ktime_add_ns(ktime_get(), ns);
+
+	while (ktime_before(ktime_get(), end))
+		cpu_relax();
+}
+
+/* mdelay() by the clock: in a virtual machine a loop may be calibrated wrongly. */
+static inline void keep_busy(unsigned int ms)
+{
+	keep_busy_ns(ms * (u64)NSEC_PER_MSEC);
+}
+
+#endif

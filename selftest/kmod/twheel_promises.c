@@ -1,0 +1,1059 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * What twheel.h promises beside what each call does to a timer (twheel_states.c) and to a task
+ * (twheel_tasks.c): when timers expire, what a callback may rely on, sinks, drain and destroy,
+ * the counters, and what a private base is.
+ *
+ * KTAP in the kernel log, a point for each promise.
+ */
+#define pr_fmt(fmt) fmt
+
+#include <linux/module.h>
+#include <linux/timer.h>
+
+#include "contexts.h"
+#include "ktap.h"
+#include "kwait.h"
+#include "places.h"
+#include "twheel.h"
+
+/* What no softirq takes to come, if nothing else keeps a timer from its time. */
+#define PROMPT_NS	(500 * NSEC_PER_MSEC)
+
+/* ---- a timer that tells what happened to it ---------------------------------------------- */
+
+/**
+ * struct shot - a timer, and what came of it
+ * @timer:	the timer
+ * @place:	its base
+ * @deadline:	what it was armed for
+ * @hasty:	the deadline was over by the time it was armed
+ * @fired_at:	when it expired
+ * @expires:	the beginning of its tick then
+ * @cpu:	where
+ * @calls:	how often
+ */
+struct shot {
+	struct twheel_timer	timer;
+	const struct place	*place;
+	ktime_t			deadline;
+	bool			hasty;
+	ktime_t			fired_at;
+	ktime_t			expires;
+	unsigned int		cpu;
+	atomic_t		calls;
+};
+
+static void shot_note(struct shot *shot)
+{
+	shot->fired_at = place_now(shot->place);
+	shot->expires = place_time(shot->place, shot->timer.queue.expires);
+	shot->cpu = raw_smp_processor_id();
+	atomic_inc(&shot->calls);
+}
+
+static void shot_fired(struct twheel_timer *timer)
+{
+	shot_note(container_of(timer, struct shot, timer));
+}
+
+static void shot_init(struct shot *shot, const struct place *place)
+{
+	*shot = (struct shot) { .place = place };
+	place_init(place, &shot->timer, shot_fired);
+}
+
+/**
+ * struct watched - what the calls of a sink were like
+ * @expired:	of expired()
+ * @woken:	of wake()
+ * @last:	the tick of the timer that expired last
+ * @unwoken:	timers have expired since wake() was called
+ * @wrong:	how often something was not as promised
+ * @listing:	what expires goes to @list
+ * @list:	timers that have expired
+ */
+static struct watched {
+	unsigned int		expired;
+	unsigned int		woken;
+	u64			last;
+	bool			unwoken;
+	unsigned int		wrong;
+	bool			listing;
+	struct hlist_head	list;
+} watched[NR_PLACES], unwatched;
+
+static struct watched *watched_of(struct twheel_base *base)
+{
+	return twheel_owner(base);
+}
+
+/* In the order of their ticks, idle, with interrupts off; they go to a list by queue.node. */
+static void shots_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
+{
+	struct watched *w = watched_of(base);
+	unsigned int i;
+
+	w->wrong += !nr || nr > TWHEEL_SINK_MAX || !irqs_disabled();
+	w->expired++;
+	w->unwoken = true;
+	for (i = 0; i < nr; i++) {
+		w->wrong += twheel_pending(timers[i]) || timers[i]->queue.expires < w->last;
+		w->last = timers[i]->queue.expires;
+		if (w->listing)
+			hlist_add_head(&timers[i]->queue.node, &w->list);
+		shot_note(container_of(timers[i], struct shot, timer));
+	}
+}
+
+/* After that, in softirq context, and without a lock: the base can be locked. */
+static bool shots_wake(struct twheel_base *base)
+{
+	struct watched *w = watched_of(base);
+	unsigned long flags;
+
+	w->wrong += !w->unwoken || irqs_disabled() || !in_serving_softirq();
+	twheel_lock(base, &flags);
+	w->unwoken = false;
+	w->woken++;
+	twheel_unlock(base, flags);
+	return true;
+}
+
+static const struct twheel_sink shots_sink = { .expired = shots_expired, .wake = shots_wake };
+
+/* ---- when -------------------------------------------------------------------------------- */
+
+/* A deadline is rounded up to a multiple of the tick since the clock's zero, however far. */
+static void test_rounding(const struct place *place)
+{
+	const u64 tick_ns = place->config.tick_ns;
+	static const u64 far[] = { 2, 130, 7300, 172900, 63072100, 3153600100ULL };
+	u64 now = div64_u64(place_now(place), tick_ns);
+	unsigned int i, wrong = 0;
+	struct shot *shot = zalloc(1, sizeof(*shot));
+
+	if (!shot)
+		return;
+	shot_init(shot, place);
+	for (i = 0; i < 3 * ARRAY_SIZE(far); i++) {
+		/* After a tick, on one, and before one: seconds ahead, or it may be over. */
+		u64 tick = now + NSEC_PER_SEC + far[i / 3];
+		ktime_t deadline = tick * tick_ns + i % 3 - 1;
+		ktime_t want = (tick + (i % 3 == 2)) * tick_ns;
+
+		twheel_add_abs(&shot->timer, deadline);
+		wrong += twheel_expires(&shot->timer) != want;
+		wrong += twheel_cancel(&shot->timer) != 1;
+	}
+	check(!wrong, "%s: a deadline is rounded up to a tick of the clock: %u were not",
+	      place->name, wrong);
+	kvfree(shot);
+}
+
+#define SHOTS		80
+
+/* Deadlines within 27 ms, so that some are more than 120 ticks ahead. */
+static void shots_add(struct shot *shots, const struct place *place)
+{
+	ktime_t now = place_now(place);
+	unsigned long flags;
+	unsigned int i;
+
+	for (i = 0; i < SHOTS; i++) {
+		shot_init(&shots[i], place);
+		shots[i].deadline = ktime_add_ns(now, 20 * NSEC_PER_MSEC + i * 333333ULL);
+		if (place_has_sink(place)) {
+			twheel_lock(place->base, &flags);
+			twheel_add_locked(place->base, &shots[i].timer, shots[i].deadline);
+			twheel_unlock(place->base, flags);
+		} else {
+			twheel_add_abs(&shots[i].timer, shots[i].deadline);
+		}
+		shots[i].hasty = place_now(place) >= shots[i].deadline;
+	}
+}
+
+/* In the tick that the deadline is rounded up to. */
+static bool shot_in_tick(const struct shot *shot)
+{
+	return shot->hasty || (shot->expires >= shot->deadline &&
+			       shot->expires < shot->deadline + (s64)shot->place->config.tick_ns);
+}
+
+/* A timer on its own, which is late by no more than its base's interrupt. */
+static void shot_wait(const struct place *place, struct shot *shot, ktime_t delay)
+{
+	shot_init(shot, place);
+	place_add(place, &shot->timer, delay);
+	wait_for(atomic_read(&shot->calls));
+	place_cancel(place, &shot->timer);
+}
+
+/* What the sink was handed meanwhile, which is on its list. */
+static void check_sink(const struct place *place)
+{
+	struct watched *w = watched_of(place->base);
+	struct hlist_node *node;
+	unsigned int nr = 0;
+
+	wait_for(!READ_ONCE(w->unwoken));
+	w->listing = false;
+	hlist_for_each(node, &w->list)
+		nr++;
+	check(!w->wrong && nr == SHOTS,
+	      "%s takes at most 32 idle timers, in order, by queue.node: %u, %u wrong",
+	      place->name, nr, w->wrong);
+	check(!w->unwoken && w->woken && w->woken <= w->expired,
+	      "%s is woken after %u turns, once for one or more: %u times", place->name,
+	      w->expired, w->woken);
+}
+
+/* Never early, in the tick of the deadline, once, and as promptly as a softirq comes. */
+static void test_shots(const struct place *place)
+{
+	struct shot *shots = zalloc(SHOTS, sizeof(*shots));
+	unsigned int i, fired = 0, early = 0, off = 0;
+	s64 late = S64_MAX;
+
+	if (!shots)
+		return;
+	if (place_has_sink(place))
+		watched_of(place->base)->listing = true;
+	shots_add(shots, place);
+	for (i = 0; i < SHOTS; i++) {
+		wait_for(atomic_read(&shots[i].calls));
+		fired += atomic_read(&shots[i].calls) == 1;
+		early += shots[i].fired_at < shots[i].expires;
+		off += !shot_in_tick(&shots[i]);
+		late = min(late, ktime_sub(shots[i].fired_at, shots[i].deadline));
+		place_cancel(place, &shots[i].timer);
+	}
+	check(fired == SHOTS && !early && !off,
+	      "%s: of %u timers %u expire once, %u early, %u not in their tick", place->name,
+	      SHOTS, fired, early, off);
+	if (place_has_sink(place))
+		check_sink(place);
+	for (i = 0; i < 5 && late >= (s64)(place->config.tick_ns + PROMPT_NS); i++) {
+		shot_wait(place, &shots[0], NSEC_PER_MSEC);
+		late = min(late, ktime_sub(shots[0].fired_at, shots[0].expires));
+	}
+	check(late < (s64)(place->config.tick_ns + PROMPT_NS),
+	      "%s: the promptest is %lld us late", place->name, div_s64(late, NSEC_PER_USEC));
+	kvfree(shots);
+}
+
+/* ---- where ------------------------------------------------------------------------------- */
+
+static void shot_add_now(void *arg)
+{
+	struct shot *shot = arg;
+
+	twheel_mod(&shot->timer, 0);
+	stay_for(atomic_read(&shot->calls));
+}
+
+/* A timer of the CPUs' bases moves to the CPU that adds it, and one of a private base stays. */
+static void test_cpus(void)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	u32 id;
+
+	if (!shot || !there.task) {
+		skip("one CPU", "a timer of the CPUs' bases moves to the CPU that adds it");
+		kvfree(shot);
+		return;
+	}
+	shot_init(shot, &places[ON_CPU]);
+	twheel_add(&shot->timer, HOUR);
+	there_start(shot_add_now, shot);
+	there_wait();
+	check(shot->timer.queue.data == there.cpu && shot->cpu == there.cpu,
+	      "a timer of the CPUs' bases moves to the CPU that adds it, %u, and fires on %u",
+	      there.cpu, shot->cpu);
+	shot_init(shot, &places[ON_MONO]);
+	id = shot->timer.queue.data;
+	there_start(shot_add_now, shot);
+	there_wait();
+	check(shot->timer.queue.data == id && id >= nr_cpu_ids,
+	      "and one of a private base stays in that");
+	twheel_cancel_sync(&shot->timer);
+	kvfree(shot);
+}
+
+/* ---- what a callback may rely on --------------------------------------------------------- */
+
+static struct careful {
+	struct twheel_timer	timer;
+	unsigned int		wrong;
+	bool			first;
+	bool			second;
+} *careful;
+
+static void careful_second(struct twheel_timer *timer)
+{
+	tell(&careful->second);
+}
+
+/* It is somebody else's from here on, with another callback. */
+static void careful_first(struct twheel_timer *timer)
+{
+	struct twheel_base *base = places[ON_MONO].base;
+	unsigned long flags;
+
+	careful->wrong += irqs_disabled() || !in_serving_softirq() || twheel_pending(timer);
+	twheel_lock(base, &flags);
+	careful->wrong += twheel_cancel_locked(base, timer);
+	twheel_unlock(base, flags);
+	memset(timer, 0x6b, sizeof(*timer));
+	twheel_init_on(base, timer, careful_second);
+	twheel_add(timer, 0);
+	tell(&careful->first);
+}
+
+static void test_callback(void)
+{
+	careful = zalloc(1, sizeof(*careful));
+	if (!careful)
+		return;
+	twheel_init_on(places[ON_MONO].base, &careful->timer, careful_first);
+	twheel_add(&careful->timer, 0);
+	check(wait_for(told(&careful->first)) && !careful->wrong,
+	      "a callback runs in softirq context, interrupts on, no lock held, its timer idle");
+	check(wait_for(told(&careful->second)),
+	      "and may hand its timer to somebody else, who arms it for another callback");
+	twheel_cancel_sync(&careful->timer);
+	kvfree(careful);
+}
+
+/* ---- waiting for a callback -------------------------------------------------------------- */
+
+static struct eager {
+	struct twheel_timer	timer;
+	atomic_t		calls;
+	atomic_t		inside;
+	ktime_t			stay;
+	bool			leave;
+} *eager;
+
+/* It arms itself whatever happens, as often as it can until it returns. */
+static void eager_fired(struct twheel_timer *timer)
+{
+	ktime_t end = ktime_add_ns(ktime_get(), eager->stay);
+
+	atomic_inc(&eager->inside);
+	atomic_inc(&eager->calls);
+	do {
+		twheel_mod(timer, 0);
+	} while (ktime_before(ktime_get(), end));
+	atomic_dec(&eager->inside);
+}
+
+/* The callbacks come where the timer is armed. */
+static void eager_there(void *arg)
+{
+	twheel_mod(&eager->timer, 0);
+	stay_for(told(&eager->leave));
+}
+
+static bool eager_ended(int (*end)(struct twheel_timer *timer), const struct place *place, s64 stay)
+{
+	bool good;
+	int calls;
+
+	place_init(place, &eager->timer, eager_fired);
+	atomic_set(&eager->calls, 0);
+	eager->leave = false;
+	eager->stay = stay;
+	if (there.task)
+		there_start(eager_there, NULL);
+	else
+		twheel_mod(&eager->timer, 0);
+	spin_for(atomic_read(&eager->calls) > 1);
+	end(&eager->timer);
+	good = !atomic_read(&eager->inside) && !twheel_pending(&eager->timer);
+	calls = atomic_read(&eager->calls);
+	usleep_range(300, 400);
+	good &= atomic_read(&eager->calls) == calls && !twheel_pending(&eager->timer);
+	tell(&eager->leave);
+	if (there.task)
+		there_wait();
+	return good;
+}
+
+static void test_eager(int (*end)(struct twheel_timer *timer), const char *name)
+{
+	unsigned int i, bad = 0;
+
+	eager = zalloc(1, sizeof(*eager));
+	if (!eager)
+		return;
+	for (i = 0; i < 30; i++)
+		bad += !eager_ended(end, &places[i % SINK_MONO], i % 5 * 50 * NSEC_PER_USEC);
+	check(!bad, "%s ends a timer whose callback arms it, and waits: %u times it did not",
+	      name, bad);
+	twheel_shutdown_sync(&eager->timer);
+	kvfree(eager);
+}
+
+/* Only twheel_init() makes it usable again. */
+static void test_shut(void)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+
+	if (!shot)
+		return;
+	shot_init(shot, &places[ON_MONO]);
+	twheel_shutdown_sync(&shot->timer);
+	twheel_add(&shot->timer, 0);
+	usleep_range(500, 600);
+	check(!atomic_read(&shot->calls), "a timer that was shut down does not fire");
+	shot_init(shot, &places[ON_MONO]);
+	twheel_add(&shot->timer, 0);
+	check(wait_for(atomic_read(&shot->calls)), "one that is initialised anew does");
+	twheel_cancel_sync(&shot->timer);
+	kvfree(shot);
+}
+
+/* ---- many at once ------------------------------------------------------------------------ */
+
+#define ARRAY		200
+
+static struct array {
+	struct shot		shots[ARRAY];
+	struct twheel_timer	*timers[ARRAY];
+	ktime_t			delays[ARRAY];
+	ktime_t			begin;
+	ktime_t			end;
+	u32			cpu;
+} *array;
+
+static void array_add(void *arg)
+{
+	array->cpu = raw_smp_processor_id();
+	array->begin = ktime_get();
+	twheel_add_array(array->timers, array->delays, ARRAY);
+	array->end = ktime_get();
+}
+
+/* Those for later are armed as twheel_add() would have, by this CPU. Returns how many are not. */
+static unsigned int array_wrong(void)
+{
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < ARRAY; i++) {
+		struct twheel_timer *timer = array->timers[i];
+		ktime_t delay = array->delays[i], expires;
+
+		wrong += timer->queue.data != array->cpu;
+		if (delay < HOUR)
+			continue;
+		expires = twheel_expires(timer);
+		wrong += expires < ktime_add_safe(array->begin, delay) ||
+			 expires > ktime_add_safe(array->end + TWHEEL_TICK_NS, delay);
+		wrong += twheel_cancel(timer) != 1;
+	}
+	return wrong;
+}
+
+static void test_array(void)
+{
+	static const ktime_t delays[] = { 0, -HOUR, HOUR, NSEC_PER_MSEC, KTIME_MAX, KTIME_MIN };
+	unsigned int i, wrong, fired = 0, soon = 0;
+
+	array = zalloc(1, sizeof(*array));
+	if (!array)
+		return;
+	for (i = 0; i < ARRAY; i++) {
+		shot_init(&array->shots[i], &places[ON_CPU]);
+		array->timers[i] = &array->shots[i].timer;
+		array->delays[i] = delays[i % ARRAY_SIZE(delays)];
+		soon += array->delays[i] < HOUR;
+	}
+	if (there.task) {
+		there_start(array_add, NULL);
+		there_wait();
+	} else {
+		array_add(NULL);
+	}
+	wrong = array_wrong();
+	for (i = 0; i < ARRAY; i++)
+		if (array->delays[i] < HOUR)
+			fired += wait_for(atomic_read(&array->shots[i].calls) == 1);
+	for (i = 0; i < ARRAY; i++)
+		twheel_cancel_sync(array->timers[i]);
+	check(!wrong && fired == soon,
+	      "add_array arms each as twheel_add() would: %u of %u fire, %u are wrong", fired, soon,
+	      wrong);
+	kvfree(array);
+}
+
+/* ---- sinks ------------------------------------------------------------------------------- */
+
+static struct leaving {
+	struct twheel_base	*base;
+	struct twheel_timer	timers[3];
+	atomic_t		calls;
+	atomic_t		inside;
+	bool			ending;
+	bool			leave;
+	bool			in_expired;
+} *leaving;
+
+/* It stays in the one or the other until the base is being destroyed, and a little longer. */
+static void leaving_stay(bool here)
+{
+	atomic_inc(&leaving->inside);
+	atomic_inc(&leaving->calls);
+	if (here) {
+		spin_for(told(&leaving->ending));
+		keep_busy_ns(NSEC_PER_MSEC / 2);
+	}
+	atomic_dec(&leaving->inside);
+}
+
+static void leaving_expired(struct twheel_base *base, struct twheel_timer **timers,
+			    unsigned int nr)
+{
+	leaving_stay(leaving->in_expired);
+}
+
+static bool leaving_wake(struct twheel_base *base)
+{
+	leaving_stay(!leaving->in_expired);
+	return true;
+}
+
+static const struct twheel_sink leaving_sink = {
+	.expired = leaving_expired, .wake = leaving_wake,
+};
+
+static void leaving_there(void *arg)
+{
+	unsigned long flags;
+	ktime_t now = twheel_lock(leaving->base, &flags);
+
+	/* The second is due while the first is dealt with, the third is never. */
+	twheel_add_locked(leaving->base, &leaving->timers[0], now);
+	twheel_add_locked(leaving->base, &leaving->timers[1], now + 2 * NSEC_PER_MSEC);
+	twheel_add_locked(leaving->base, &leaving->timers[2], now + HOUR);
+	twheel_unlock(leaving->base, flags);
+	stay_for(told(&leaving->leave));
+}
+
+/* Destroy a base while its sink is called on another CPU. */
+static bool leaving_once(bool in_expired)
+{
+	const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_MIN_NS, .sink = &leaving_sink,
+	};
+	int calls, least = in_expired ? 1 : 2;
+	bool good;
+
+	*leaving = (struct leaving) { .base = twheel_create(&config), .in_expired = in_expired };
+	if (IS_ERR(leaving->base))
+		return false;
+	there_start(leaving_there, NULL);
+	good = spin_for(atomic_read(&leaving->inside) && atomic_read(&leaving->calls) >= least);
+	tell(&leaving->ending);
+	twheel_destroy(leaving->base);
+	good &= !atomic_read(&leaving->inside);
+	calls = atomic_read(&leaving->calls);
+	usleep_range(4000, 5000);
+	tell(&leaving->leave);
+	there_wait();
+	return good && atomic_read(&leaving->calls) == calls;
+}
+
+static void test_leaving(void)
+{
+	unsigned int i, bad = 0;
+
+	leaving = zalloc(1, sizeof(*leaving));
+	for (i = 0; leaving && there.task && i < 10; i++)
+		bad += !leaving_once(i % 2);
+	if (i)
+		check(!bad, "no sink is called once its base was destroyed: %u times", bad);
+	else
+		skip("one CPU", "no sink is called once its base was destroyed");
+	kvfree(leaving);
+}
+
+/* Bases of one user, and of nobody in particular: all are served. */
+static void test_users(void)
+{
+	struct twheel_user *user = twheel_user_create();
+	struct place place[4];
+	struct shot shots[4];
+	unsigned int i, fired = 0;
+
+	check(user, "a user");
+	for (i = 0; user && i < ARRAY_SIZE(place); i++) {
+		place[i] = places[SINK_MONO + i % 2];
+		place[i].config.user = i / 2 ? user : NULL;
+		place[i].config.owner = &unwatched;
+		place[i].base = twheel_create(&place[i].config);
+		shot_init(&shots[i], &place[i]);
+		if (!IS_ERR(place[i].base))
+			place_add(&place[i], &shots[i].timer, NSEC_PER_MSEC);
+	}
+	for (i = 0; user && i < ARRAY_SIZE(place); i++) {
+		if (IS_ERR(place[i].base))
+			continue;
+		fired += wait_for(atomic_read(&shots[i].calls) == 1);
+		twheel_destroy(place[i].base);
+	}
+	check(fired == ARRAY_SIZE(place), "the bases of a user and those of nobody are served: %u",
+	      fired);
+	twheel_user_destroy(user);
+	twheel_user_destroy(NULL);
+}
+
+/* ---- drain ------------------------------------------------------------------------------- */
+
+#define DRAINED		150
+
+static struct drained {
+	const struct place	*place;
+	unsigned int		nr;
+	unsigned int		wrong;
+} *drained;
+
+/* Each is armed no more, comes with its time, and may be freed. */
+static void drained_take(struct twheel_timer *timer, ktime_t expires, void *arg)
+{
+	struct shot *shot = container_of(timer, struct shot, timer);
+	const s64 tick_ns = drained->place->config.tick_ns;
+
+	drained->wrong += arg != drained || twheel_pending(timer) ||
+			  expires < shot->deadline || expires >= shot->deadline + tick_ns;
+	drained->nr++;
+	memset(shot, 0x6b, sizeof(*shot));
+	kvfree(shot);
+}
+
+static void test_drain(const struct place *place)
+{
+	ktime_t now = place_now(place);
+	struct twheel_stats stats;
+	unsigned int i;
+	u64 nr;
+
+	drained = zalloc(1, sizeof(*drained));
+	if (!drained)
+		return;
+	drained->place = place;
+	for (i = 0; i < DRAINED; i++) {
+		struct shot *shot = zalloc(1, sizeof(*shot));
+		unsigned long flags;
+
+		if (!shot)
+			break;
+		shot_init(shot, place);
+		/* From a minute to 30 years, which is past the last level. */
+		shot->deadline = now + (60 + i * i * i * 280LL) * NSEC_PER_SEC;
+		twheel_lock(place->base, &flags);
+		twheel_add_locked(place->base, &shot->timer, shot->deadline);
+		twheel_unlock(place->base, flags);
+	}
+	nr = twheel_drain(place->base, drained_take, drained);
+	twheel_get_stats(place->base, &stats);
+	check(nr == i && drained->nr == i && !drained->wrong && !stats.pending,
+	      "%s: drain hands out each of %u timers once, idle, with its time: %llu, %u wrong",
+	      place->name, i, nr, drained->wrong);
+	check(!twheel_drain(place->base, drained_take, drained), "%s: and then none",
+	      place->name);
+	kvfree(drained);
+}
+
+/*
+ * When a callback arms another: at once, so that drain takes it; when the base's time for this run
+ * is used up; or so soon that the other one is called in the same run.
+ */
+enum arming { AT_ONCE, LATE, SAME_RUN };
+
+static struct busy_drain {
+	struct twheel_timer	first;
+	struct twheel_timer	second;
+	atomic_t		inside;
+	atomic_t		calls;
+	enum arming		arming;
+	bool			draining;
+	bool			leave;
+} *busy_drain;
+
+static void drain_second(struct twheel_timer *timer)
+{
+	atomic_inc(&busy_drain->inside);
+	atomic_inc(&busy_drain->calls);
+	keep_busy(1);
+	atomic_dec(&busy_drain->inside);
+}
+
+/* It stays until its base is being drained, and arms another for the next tick. */
+static void drain_first(struct twheel_timer *timer)
+{
+	ktime_t next = (timer->queue.expires + 1) * TWHEEL_TICK_MIN_NS;
+
+	atomic_inc(&busy_drain->inside);
+	atomic_inc(&busy_drain->calls);
+	if (busy_drain->arming == AT_ONCE)
+		twheel_add(&busy_drain->second, 0);
+	spin_for(told(&busy_drain->draining));
+	if (busy_drain->arming == SAME_RUN)
+		spin_for(ktime_get() >= next);
+	else
+		keep_busy_ns(NSEC_PER_MSEC / 2);
+	if (busy_drain->arming != AT_ONCE)
+		twheel_add_abs(&busy_drain->second, 0);
+	atomic_dec(&busy_drain->inside);
+}
+
+static void drain_there(void *arg)
+{
+	twheel_add(&busy_drain->first, 0);
+	stay_for(told(&busy_drain->leave));
+}
+
+static void drained_count(struct twheel_timer *timer, ktime_t expires, void *arg)
+{
+	++*(unsigned int *)arg;
+}
+
+/* Of the two timers each has been called or was handed out, and neither is under way. */
+static bool drain_while_busy(struct twheel_base *base, enum arming arming)
+{
+	unsigned int handed = 0;
+	u64 nr = 0;
+	bool good;
+
+	*busy_drain = (struct busy_drain) { .arming = arming };
+	twheel_init_on(base, &busy_drain->first, drain_first);
+	twheel_init_on(base, &busy_drain->second, drain_second);
+	there_start(drain_there, NULL);
+	good = stay_for(atomic_read(&busy_drain->inside));
+	tell(&busy_drain->draining);
+	nr = twheel_drain(base, drained_count, &handed);
+	good &= !atomic_read(&busy_drain->inside) && !twheel_pending(&busy_drain->second) &&
+		nr == handed && atomic_read(&busy_drain->calls) + handed == 2;
+	tell(&busy_drain->leave);
+	there_wait();
+	twheel_cancel_sync(&busy_drain->first);
+	twheel_cancel_sync(&busy_drain->second);
+	return good;
+}
+
+static void test_busy_drain(const struct place *place)
+{
+	unsigned int i, bad = 0;
+
+	busy_drain = zalloc(1, sizeof(*busy_drain));
+	for (i = 0; busy_drain && there.task && i < 100; i++)
+		bad += !drain_while_busy(place->base, i < 10 ? i % 2 : SAME_RUN);
+	if (i)
+		check(!bad, "%s: when drain returns no callback runs, nor what one has armed: %u",
+		      place->name, bad);
+	else
+		skip("one CPU", "%s: when drain returns no callback runs", place->name);
+	kvfree(busy_drain);
+}
+
+/* ---- private bases ----------------------------------------------------------------------- */
+
+static void test_limits(void)
+{
+	static const struct twheel_config good[] = {
+		{ .clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_MIN_NS },
+		{ .clock = CLOCK_BOOTTIME, .tick_ns = TWHEEL_TICK_MAX_NS },
+		{ .clock = CLOCK_BOOTTIME, .tick_ns = TWHEEL_TICK_NS, .slack_ns = NSEC_PER_SEC - 1,
+		  .owner = &watched },
+	};
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		struct twheel_base *base = twheel_create(&good[i]);
+
+		if (IS_ERR(base))
+			continue;
+		nr += twheel_owner(base) == good[i].owner;
+		twheel_destroy(base);
+	}
+	check(nr == ARRAY_SIZE(good), "ticks, clocks and slack may be all that is said: %u", nr);
+	check(IS_ENABLED(CONFIG_LOCKDEP) ||
+	      sizeof(struct twheel_timer) == sizeof(struct timer_list),
+	      "a timer is as big as a timer_list: %zu bytes", sizeof(struct twheel_timer));
+}
+
+#define SLACK_NS	(40 * NSEC_PER_MSEC)
+
+static s64 slack_late(const struct place *place, struct shot *shot)
+{
+	shot_init(shot, place);
+	place_add(place, &shot->timer, NSEC_PER_MSEC);
+	shot->deadline = place_expires(place, &shot->timer);
+	wait_for(atomic_read(&shot->calls));
+	place_cancel(place, &shot->timer);
+	return ktime_sub(shot->fired_at, shot->deadline);
+}
+
+/*
+ * The interrupt may come later by the slack, and does where no other softirq of hrtimers comes:
+ * on PREEMPT_RT those of sleeping tasks are such.
+ */
+static void test_slack(const struct place *like)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	struct place place = *like;
+	s64 least = S64_MAX, most = 0;
+	unsigned int i;
+
+	place.config.slack_ns = SLACK_NS;
+	place.config.owner = &unwatched;
+	place.base = twheel_create(&place.config);
+	for (i = 0; shot && !IS_ERR(place.base) && i < 4; i++) {
+		s64 late = slack_late(&place, shot);
+
+		least = min(least, late);
+		most = max(most, late);
+	}
+	check(least >= 0 && least < (s64)SLACK_NS + PROMPT_NS &&
+	      (most >= (s64)SLACK_NS / 2 || IS_ENABLED(CONFIG_PREEMPT_RT)),
+	      "%s: with a slack of 40 ms an interrupt comes %lld to %lld us after its tick",
+	      like->name, div_s64(least, NSEC_PER_USEC), div_s64(most, NSEC_PER_USEC));
+	if (!IS_ERR(place.base))
+		twheel_destroy(place.base);
+	kvfree(shot);
+}
+
+/* ---- counters ---------------------------------------------------------------------------- */
+
+static int place_mod(const struct place *place, struct twheel_timer *timer, ktime_t delay)
+{
+	unsigned long flags;
+	ktime_t now = twheel_lock(place->base, &flags);
+	int ret = twheel_mod_locked(place->base, timer, ktime_add_safe(now, delay));
+
+	twheel_unlock(place->base, flags);
+	return ret;
+}
+
+static bool stats_are(const struct place *place, u64 pending, u64 added, u64 rearmed, u64 expired)
+{
+	struct twheel_stats s;
+
+	twheel_get_stats(place->base, &s);
+	if (s.pending == pending && s.added == added && s.rearmed == rearmed &&
+	    s.expired == expired)
+		return true;
+	pr_info("# in %s: %llu pending, %llu added, %llu rearmed, %llu expired\n", place->name,
+		s.pending, s.added, s.rearmed, s.expired);
+	return false;
+}
+
+/* Of a fresh base, then of one with timers for later. */
+static void stats_counts(const struct place *place, struct shot *shots)
+{
+	struct twheel_stats s;
+	bool good;
+
+	twheel_get_stats(place->base, &s);
+	check(stats_are(place, 0, 0, 0, 0) && !s.wakeups && !s.moves && !s.deferred && !s.worst &&
+	      s.next == KTIME_MAX, "%s: a base that was just made has done nothing", place->name);
+	good = !place_mod(place, &shots[0].timer, HOUR) && stats_are(place, 1, 1, 0, 0) &&
+	       !place_mod(place, &shots[1].timer, 2 * HOUR) && stats_are(place, 2, 2, 0, 0) &&
+	       place_mod(place, &shots[1].timer, 3 * HOUR) && stats_are(place, 2, 3, 1, 0) &&
+	       place_mod(place, &shots[0].timer, 2 * HOUR) && stats_are(place, 2, 4, 2, 0) &&
+	       place_cancel(place, &shots[1].timer) && stats_are(place, 1, 4, 2, 0);
+	check(good, "%s: what is armed, added and armed anew is counted", place->name);
+	twheel_get_stats(place->base, &s);
+	check(s.next <= place_expires(place, &shots[0].timer) && s.next > place_now(place),
+	      "%s: the next run is no later than the first timer, and not now", place->name);
+	place_cancel(place, &shots[0].timer);
+}
+
+/*
+ * One timer, too far away for the first level, and one that is near: an interrupt each, and one
+ * move. The first run has ended when the second begins.
+ */
+static bool stats_add_up(const struct place *place, struct shot *shot)
+{
+	struct twheel_stats before, s;
+
+	twheel_get_stats(place->base, &before);
+	shot_wait(place, shot, 200 * place->config.tick_ns);
+	shot_wait(place, shot, 0);
+	twheel_get_stats(place->base, &s);
+	if (s.expired - before.expired == 2 && s.wakeups - before.wakeups == 2 &&
+	    s.moves - before.moves == 1 && s.worst == 1)
+		return true;
+	pr_info("# in %s: interrupts %llu, expired %llu, moved %llu, at most %llu in one run\n",
+		place->name, s.wakeups - before.wakeups, s.expired - before.expired,
+		s.moves - before.moves, s.worst);
+	return false;
+}
+
+/* Where the machine stalls a run is put off, and there is one more. */
+static void stats_run(const struct place *place, struct shot *shot)
+{
+	bool good = false;
+	unsigned int i;
+
+	for (i = 0; i < 5 && !good; i++)
+		good = stats_add_up(place, shot);
+	check(good, "%s: interrupts, expiries and moves are counted", place->name);
+}
+
+static void test_stats(const struct place *like)
+{
+	struct shot *shots = zalloc(2, sizeof(*shots));
+	struct place place = *like;
+
+	place.config.owner = &unwatched;
+	place.base = twheel_create(&place.config);
+	if (shots && !IS_ERR(place.base)) {
+		shot_init(&shots[0], &place);
+		shot_init(&shots[1], &place);
+		stats_counts(&place, shots);
+		stats_run(&place, &shots[0]);
+	}
+	if (!IS_ERR(place.base))
+		twheel_destroy(place.base);
+	kvfree(shots);
+}
+
+static void slow_shot(struct twheel_timer *timer)
+{
+	keep_busy_ns(300 * NSEC_PER_USEC);
+	shot_fired(timer);
+}
+
+/* Callbacks that take more than a run may: it is put off, and says so. */
+static void test_deferred(const struct place *place)
+{
+	struct shot *shots = zalloc(8, sizeof(*shots));
+	struct twheel_stats before, s;
+	unsigned int i, fired = 0;
+
+	if (!shots)
+		return;
+	twheel_get_stats(place->base, &before);
+	for (i = 0; i < 8; i++) {
+		shots[i].place = place;
+		place_init(place, &shots[i].timer, slow_shot);
+		place_add(place, &shots[i].timer, NSEC_PER_MSEC);
+	}
+	for (i = 0; i < 8; i++) {
+		fired += wait_for(atomic_read(&shots[i].calls));
+		place_cancel(place, &shots[i].timer);
+	}
+	twheel_get_stats(place->base, &s);
+	check(fired == 8 && s.deferred > before.deferred && s.wakeups > before.wakeups + 1,
+	      "%s: a run that used up its time is put off: %llu times, in %llu interrupts",
+	      place->name, s.deferred - before.deferred, s.wakeups - before.wakeups);
+	kvfree(shots);
+}
+
+/* ---- cost -------------------------------------------------------------------------------- */
+
+#define CROWD		5000
+#define ROUNDS		9
+#define CALLS		500
+
+/* What arming one timer anew takes, the quickest of some rounds. */
+static void cost_of(const struct place *place, struct shot *shot, s64 *best)
+{
+	ktime_t begin = ktime_get();
+	unsigned int i;
+
+	for (i = 0; i < CALLS; i++)
+		twheel_mod(&shot->timer, HOUR + i * NSEC_PER_MSEC);
+	*best = min(*best, ktime_sub(ktime_get(), begin));
+	twheel_cancel(&shot->timer);
+	cond_resched();
+}
+
+static void drained_forget(struct twheel_timer *timer, ktime_t expires, void *arg) { }
+
+/* The same with ten timers as with thousands, which are a base beside it. */
+static void test_cost(void)
+{
+	const struct place *alone = &places[ON_MONO], *crowded = &places[ON_BOOT];
+	struct shot *crowd = zalloc(CROWD, sizeof(*crowd)), *shots = zalloc(2, sizeof(*shots));
+	s64 few = S64_MAX, many = S64_MAX;
+	unsigned int i;
+
+	for (i = 0; crowd && shots && i < CROWD; i++) {
+		shot_init(&crowd[i], crowded);
+		twheel_add(&crowd[i].timer, HOUR + i * 100LL * NSEC_PER_MSEC);
+	}
+	if (crowd && shots) {
+		shot_init(&shots[0], alone);
+		shot_init(&shots[1], crowded);
+		for (i = 0; i < ROUNDS; i++) {
+			cost_of(alone, &shots[0], &few);
+			cost_of(crowded, &shots[1], &many);
+		}
+		check(many <= 3 * few, "arming costs the same among %u timers: %lld and %lld ns",
+		      CROWD, div_s64(few, CALLS), div_s64(many, CALLS));
+		twheel_drain(crowded->base, drained_forget, NULL);
+	}
+	kvfree(shots);
+	kvfree(crowd);
+}
+
+static void test_places(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_PLACES; i++) {
+		if (i < SINK_MONO)
+			test_rounding(&places[i]);
+		test_shots(&places[i]);
+		if (places[i].base) {
+			test_stats(&places[i]);
+			test_slack(&places[i]);
+		}
+	}
+}
+
+static int __init twheel_promises_init(void)
+{
+	unsigned int i;
+
+	pr_info("TAP version 14\n");
+	contexts_begin();
+	for (i = 0; i < NR_PLACES; i++)
+		places[i].config.owner = &watched[i];
+	if (places_begin(&shots_sink)) {
+		test_places();
+		test_cpus();
+		test_callback();
+		test_eager(twheel_cancel_sync, "cancel_sync");
+		test_eager(twheel_shutdown_sync, "shutdown_sync");
+		test_shut();
+		test_array();
+		test_leaving();
+		test_users();
+		for (i = ON_MONO; i < NR_PLACES; i++)
+			test_drain(&places[i]);
+		test_busy_drain(&places[ON_MONO]);
+		test_limits();
+		test_deferred(&places[ON_MONO]);
+		test_cost();
+	}
+	places_end();
+	contexts_end();
+	return ktap_end();
+}
+
+static void __exit twheel_promises_exit(void)
+{
+}
+
+module_init(twheel_promises_init);
+module_exit(twheel_promises_exit);
+
+MODULE_DESCRIPTION("Test of twheel.h: what it promises");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

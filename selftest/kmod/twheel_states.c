@@ -1,0 +1,830 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * What each call of twheel.h does to a timer, by the state of the timer, in each context, and
+ * whatever base the timer belongs to: what the call returns, for when the timer is armed
+ * after it, and how often its callback is called in the end.
+ *
+ * Then a timer that two CPUs keep arming, so that it moves from one to the other all the while.
+ *
+ * KTAP in the kernel log, a point for each call and state. A cell whose state was over before the
+ * call came, because the machine was busy, is tried again.
+ */
+#define pr_fmt(fmt) fmt
+
+#include <linux/module.h>
+
+#include "contexts.h"
+#include "ktap.h"
+#include "kwait.h"
+#include "places.h"
+#include "twheel.h"
+
+#define TRIES		10
+#define SYNC_TRIES	3
+/* So many points that failed are enough: each waits for what does not come. */
+#define FAILED_MAX	6
+/* How often each CPU arms the timer that moves, at least. */
+#define MOVES		300
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+enum state { IDLE, ARMED, DUE, RUNNING, REARMED, SHUT, NR_STATES };
+
+static const char * const state_names[NR_STATES] = {
+	"idle", "armed", "due", "running", "running and armed", "shut down",
+};
+
+/* For when the timer is armed after the call: not, as before, by the call, or for the next tick. */
+enum after { NONE, SAME, NEW, NEXT };
+
+/* Not to be called for a timer in this state. */
+#define NA	-99
+/* What a call returns that found something wrong. */
+#define WRONG	-100
+
+struct cell;
+
+/**
+ * struct call - a call
+ * @name:	for people
+ * @make:	makes it
+ * @places:	a bit for each of enum place that it is for
+ * @sync:	it waits for the callback: not from there, and only where it may
+ * @delay:	what it arms for
+ * @ret:	what it returns, by state
+ * @after:	and what the timer is armed for then
+ */
+struct call {
+	const char	*name;
+	int		(*make)(struct cell *cell);
+	u8		places;
+	bool		sync;
+	s64		delay;
+	s8		ret[NR_STATES];
+	u8		after[NR_STATES];
+};
+
+/**
+ * struct cell - a call, a state, and where
+ * @timer:	the timer
+ * @place:	its base
+ * @call:	the call
+ * @state:	the timer's when it comes
+ * @context:	of the call
+ * @there:	on the other CPU. The timer is on this one
+ * @own:	from the timer's callback
+ * @calls:	of the callback
+ * @running:	the callback has been called, for the call to be made
+ * @entered:	the call is being made
+ * @made:	and has been made
+ * @left:	the callback returns
+ * @elsewhere:	the callback runs on the CPU that shall make the call
+ * @missed:	the timer was not in @state when the call came
+ * @hurried:	the call did not wait for the callback, or the callback came early
+ * @armed:	twheel_pending() after the call
+ * @ret:	what the call returned
+ * @rest:	what was left to cancel in the end
+ * @begin:	when the call began
+ * @end:	and when it had ended
+ * @before:	what the timer was armed for before it
+ * @after:	and after it
+ * @fired:	the tick of the last call of the callback
+ */
+struct cell {
+	struct twheel_timer	timer;
+	const struct place	*place;
+	const struct call	*call;
+	enum state		state;
+	enum context		context;
+	bool			there;
+	bool			own;
+	atomic_t		calls;
+	bool			running;
+	bool			entered;
+	bool			made;
+	bool			left;
+	bool			elsewhere;
+	bool			missed;
+	bool			hurried;
+	bool			armed;
+	int			ret;
+	int			rest;
+	ktime_t			begin;
+	ktime_t			end;
+	ktime_t			before;
+	ktime_t			after;
+	ktime_t			fired;
+};
+
+/* ---- the calls -------------------------------------------------------------------------- */
+
+static ktime_t cell_time(const struct cell *cell)
+{
+	return ktime_add_ns(place_now(cell->place), cell->call->delay);
+}
+
+static int call_add(struct cell *cell)
+{
+	twheel_add(&cell->timer, cell->call->delay);
+	return 0;
+}
+
+static int call_add_abs(struct cell *cell)
+{
+	twheel_add_abs(&cell->timer, cell_time(cell));
+	return 0;
+}
+
+static int call_add_array(struct cell *cell)
+{
+	struct twheel_timer *timer = &cell->timer;
+	ktime_t delay = cell->call->delay;
+
+	twheel_add_array(&timer, &delay, 1);
+	return 0;
+}
+
+static int call_mod(struct cell *cell)
+{
+	return twheel_mod(&cell->timer, cell->call->delay);
+}
+
+static int call_mod_abs(struct cell *cell)
+{
+	return twheel_mod_abs(&cell->timer, cell_time(cell));
+}
+
+static int call_mod_pending(struct cell *cell)
+{
+	return twheel_mod_pending(&cell->timer, cell->call->delay);
+}
+
+static int call_reduce(struct cell *cell)
+{
+	return twheel_reduce(&cell->timer, cell->call->delay);
+}
+
+static int call_cancel(struct cell *cell)
+{
+	return twheel_cancel(&cell->timer);
+}
+
+static int call_try_cancel(struct cell *cell)
+{
+	return twheel_try_cancel(&cell->timer);
+}
+
+static int call_cancel_sync(struct cell *cell)
+{
+	return twheel_cancel_sync(&cell->timer);
+}
+
+static int call_shutdown_sync(struct cell *cell)
+{
+	return twheel_shutdown_sync(&cell->timer);
+}
+
+static int call_pending(struct cell *cell)
+{
+	return twheel_pending(&cell->timer);
+}
+
+static int call_expires(struct cell *cell)
+{
+	return twheel_expires(&cell->timer) != KTIME_MAX;
+}
+
+/* To the ns, against the clock around the call. */
+static int call_remaining(struct cell *cell)
+{
+	ktime_t from = place_now(cell->place);
+	ktime_t left = twheel_remaining(&cell->timer);
+	ktime_t to = place_now(cell->place);
+	ktime_t most = ktime_sub(cell->before, from), least = ktime_sub(cell->before, to);
+
+	if (cell->before == KTIME_MAX)
+		return !!left;
+	if (left > max_t(ktime_t, most, 0) || left < max_t(ktime_t, least, 0))
+		return WRONG;
+	return !!left;
+}
+
+static int call_add_locked(struct cell *cell)
+{
+	struct twheel_base *base = cell->place->base;
+	unsigned long flags;
+	ktime_t now = twheel_lock(base, &flags);
+
+	twheel_add_locked(base, &cell->timer, ktime_add_ns(now, cell->call->delay));
+	twheel_unlock(base, flags);
+	return 0;
+}
+
+static int call_mod_locked(struct cell *cell)
+{
+	struct twheel_base *base = cell->place->base;
+	unsigned long flags;
+	ktime_t now = twheel_lock(base, &flags);
+	int ret = twheel_mod_locked(base, &cell->timer, ktime_add_ns(now, cell->call->delay));
+
+	twheel_unlock(base, flags);
+	return ret;
+}
+
+static int call_cancel_locked(struct cell *cell)
+{
+	struct twheel_base *base = cell->place->base;
+	unsigned long flags;
+	int ret;
+
+	twheel_lock(base, &flags);
+	ret = twheel_cancel_locked(base, &cell->timer);
+	twheel_unlock(base, flags);
+	return ret;
+}
+
+/* The time of the base's clock, with interrupts off until the base is unlocked. */
+static int call_lock(struct cell *cell)
+{
+	ktime_t from = place_now(cell->place), now, to;
+	bool off = irqs_disabled(), off_locked;
+	unsigned long flags;
+
+	now = twheel_lock(cell->place->base, &flags);
+	off_locked = irqs_disabled();
+	twheel_unlock(cell->place->base, flags);
+	to = place_now(cell->place);
+	return now >= from && now <= to && off_locked && irqs_disabled() == off ? 0 : WRONG;
+}
+
+/* The timer is the only one of its base. */
+static int call_get_stats(struct cell *cell)
+{
+	struct twheel_stats stats;
+
+	twheel_get_stats(cell->place->base, &stats);
+	if (stats.pending && stats.next > cell->before)
+		return WRONG;
+	return stats.pending;
+}
+
+#define TIMERS	(BIT(ON_CPU) | BIT(ON_MONO) | BIT(ON_BOOT))
+#define SINKS	(BIT(SINK_MONO) | BIT(SINK_BOOT))
+#define LOCKED	(BIT(ON_MONO) | BIT(ON_BOOT) | SINKS)
+
+static const struct call calls[] = {
+	/* idle, armed, due, running, running and armed, shut down */
+	{ "add", call_add, TIMERS, false, 2 * HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEW, 0, 0, NEW, 0, NONE } },
+	{ "add, now", call_add, TIMERS, false, 0,
+	  { 0, NA, NA, 0, NA, 0 }, { NEXT, 0, 0, NEXT, 0, NONE } },
+	{ "add, negative", call_add, TIMERS, false, -HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEXT, 0, 0, NEXT, 0, NONE } },
+	{ "add_abs", call_add_abs, TIMERS, false, 2 * HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEW, 0, 0, NEW, 0, NONE } },
+	{ "add_abs, over", call_add_abs, TIMERS, false, -NSEC_PER_SEC,
+	  { 0, NA, NA, 0, NA, 0 }, { NEXT, 0, 0, NEXT, 0, NONE } },
+	{ "add_array", call_add_array, BIT(ON_CPU), false, 2 * HOUR,
+	  { 0, NA, NA, NA, NA, NA }, { NEW } },
+	{ "add_array, negative", call_add_array, BIT(ON_CPU), false, -HOUR,
+	  { 0, NA, NA, NA, NA, NA }, { NEXT } },
+	{ "mod", call_mod, TIMERS, false, 2 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, NEW, NEW, NEW, NONE } },
+	{ "mod, negative", call_mod, TIMERS, false, -HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEXT, NEXT, NEXT, NEXT, NEXT, NONE } },
+	{ "mod_abs", call_mod_abs, TIMERS, false, 2 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, NEW, NEW, NEW, NONE } },
+	{ "mod_abs, over", call_mod_abs, TIMERS, false, -NSEC_PER_SEC,
+	  { 0, 1, 1, 0, 1, 0 }, { NEXT, NEXT, NEXT, NEXT, NEXT, NONE } },
+	{ "mod_pending", call_mod_pending, TIMERS, false, 2 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, NEW, NEW, NONE, NEW, NONE } },
+	{ "mod_pending, negative", call_mod_pending, TIMERS, false, -1,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, NEXT, NEXT, NONE, NEXT, NONE } },
+	{ "reduce, earlier", call_reduce, TIMERS, false, HOUR / 2,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, SAME, NEW, NEW, NONE } },
+	{ "reduce, later", call_reduce, TIMERS, false, 3 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, SAME, SAME, NEW, SAME, NONE } },
+	{ "reduce, negative", call_reduce, TIMERS, false, -HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEXT, NEXT, SAME, NEXT, NEXT, NONE } },
+	{ "cancel", call_cancel, TIMERS, false, 0,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, NONE, NONE, NONE, NONE, NONE } },
+	{ "try_cancel", call_try_cancel, TIMERS, false, 0,
+	  { 0, 1, 1, -1, -1, 0 }, { NONE, NONE, NONE, NONE, SAME, NONE } },
+	{ "cancel_sync", call_cancel_sync, TIMERS, true, 0,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, NONE, NONE, NONE, NONE, NONE } },
+	{ "shutdown_sync", call_shutdown_sync, TIMERS, true, 0,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, NONE, NONE, NONE, NONE, NONE } },
+	{ "pending", call_pending, TIMERS | SINKS, false, 0,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, SAME, SAME, NONE, SAME, NONE } },
+	{ "expires", call_expires, TIMERS, false, 0,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, SAME, SAME, NONE, SAME, NONE } },
+	{ "remaining", call_remaining, TIMERS, false, 0,
+	  { 0, 1, 0, 0, 1, 0 }, { NONE, SAME, SAME, NONE, SAME, NONE } },
+	{ "add_locked", call_add_locked, LOCKED, false, 2 * HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEW, 0, 0, NEW, 0, NONE } },
+	{ "add_locked, over", call_add_locked, LOCKED, false, -NSEC_PER_SEC,
+	  { 0, NA, NA, 0, NA, 0 }, { NEXT, 0, 0, NEXT, 0, NONE } },
+	{ "mod_locked", call_mod_locked, LOCKED, false, 2 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, NEW, NEW, NEW, NONE } },
+	{ "mod_locked, over", call_mod_locked, LOCKED, false, -NSEC_PER_SEC,
+	  { 0, 1, 1, 0, 1, 0 }, { NEXT, NEXT, NEXT, NEXT, NEXT, NONE } },
+	{ "cancel_locked", call_cancel_locked, LOCKED, false, 0,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, NONE, NONE, NONE, NONE, NONE } },
+	{ "lock", call_lock, LOCKED, false, 0,
+	  { 0, 0, 0, 0, 0, 0 }, { NONE, SAME, SAME, NONE, SAME, NONE } },
+	{ "get_stats", call_get_stats, LOCKED, false, 0,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, SAME, SAME, NONE, SAME, NONE } },
+};
+
+/* ---- a cell ----------------------------------------------------------------------------- */
+
+static bool is_run(enum state state)
+{
+	return state == RUNNING || state == REARMED;
+}
+
+/* Arm the timer and let it become due, where its callback cannot be called. */
+static void cell_make_due(struct cell *cell)
+{
+	place_add(cell->place, &cell->timer, 0);
+	spin_for(place_now(cell->place) >= place_expires(cell->place, &cell->timer));
+}
+
+static bool cell_is_in_state(struct cell *cell)
+{
+	bool pending = twheel_pending(&cell->timer);
+
+	switch (cell->state) {
+	case ARMED:
+	case REARMED:
+		return pending;
+	case DUE:
+		return pending && cell->before <= place_now(cell->place);
+	default:
+		return !pending;
+	}
+}
+
+/* Make the call, in whatever context this is. */
+static void cell_make(void *arg)
+{
+	struct cell *cell = arg;
+
+	if (cell->state == DUE && !cell->there)
+		cell_make_due(cell);
+	cell->before = place_expires(cell->place, &cell->timer);
+	cell->missed = cell->elsewhere || !cell_is_in_state(cell);
+	cell->begin = place_now(cell->place);
+	tell(&cell->entered);
+	cell->ret = cell->call->make(cell);
+	if (is_run(cell->state) && cell->call->sync != told(&cell->left))
+		cell->hurried = true;
+	cell->armed = twheel_pending(&cell->timer);
+	cell->after = place_expires(cell->place, &cell->timer);
+	cell->end = place_now(cell->place);
+	tell(&cell->made);
+}
+
+static void cell_make_there(void *arg)
+{
+	struct cell *cell = arg;
+
+	if (!is_run(cell->state) || spin_for(told(&cell->running)))
+		in_context(cell->context, cell_make, cell);
+}
+
+/* The callback, or what the sink does. Returns how often it was called. */
+static int cell_called(struct cell *cell)
+{
+	cell->fired = place_time(cell->place, cell->timer.queue.expires);
+	if (place_now(cell->place) < cell->fired)
+		cell->hurried = true;
+	return atomic_inc_return(&cell->calls);
+}
+
+/* Make the call, or give the other CPU the time to. */
+static void cell_let_make(struct cell *cell)
+{
+	if (cell->own)
+		cell_make(cell);
+	else if (!cell->there)
+		in_context(cell->context, cell_make, cell);
+	else if (cell->elsewhere)
+		return;
+	else if (!cell->call->sync)
+		spin_for(told(&cell->made));
+	else if (spin_for(told(&cell->entered)))
+		keep_busy_ns(NSEC_PER_MSEC / 2);
+}
+
+/* It has the call made, the first time, or gives the other CPU the time to make it. */
+static void cell_fired(struct twheel_timer *timer)
+{
+	struct cell *cell = container_of(timer, struct cell, timer);
+
+	if (cell_called(cell) > 1 || !is_run(cell->state))
+		return;
+	if (cell->state == REARMED)
+		twheel_mod(timer, HOUR);
+	cell->elsewhere = cell->there && raw_smp_processor_id() == there.cpu;
+	tell(&cell->running);
+	cell_let_make(cell);
+	tell(&cell->left);
+}
+
+static void cell_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
+{
+	while (nr--)
+		cell_called(container_of(timers[nr], struct cell, timer));
+}
+
+static bool cell_wake(struct twheel_base *base) { return true; }
+
+static const struct twheel_sink cell_sink = { .expired = cell_expired, .wake = cell_wake };
+
+static void cell_run_due(struct cell *cell)
+{
+	bool held = cell->there || cell->context == IN_TASK;
+
+	if (held)
+		local_bh_disable();
+	if (cell->there) {
+		cell_make_due(cell);
+		there_start(cell_make_there, cell);
+		spin_for(told(&cell->made));
+	} else {
+		in_context(cell->context, cell_make, cell);
+	}
+	if (held)
+		local_bh_enable();
+	/* What is due still is called now, and what is not shall have the time to be. */
+	usleep_range(200, 250);
+}
+
+static void cell_run_running(struct cell *cell)
+{
+	if (cell->there)
+		there_start(cell_make_there, cell);
+	place_add(cell->place, &cell->timer, 0);
+	spin_for(told(&cell->left));
+}
+
+/* Bring the timer into the state, make the call, and let come what comes of it. */
+static void cell_run(struct cell *cell)
+{
+	if (cell->state == ARMED)
+		place_add(cell->place, &cell->timer, HOUR);
+	if (cell->state == SHUT)
+		twheel_shutdown_sync(&cell->timer);
+	if (cell->state == DUE)
+		cell_run_due(cell);
+	else if (is_run(cell->state))
+		cell_run_running(cell);
+	else if (cell->there)
+		there_start(cell_make_there, cell);
+	else
+		in_context(cell->context, cell_make, cell);
+	if (cell->there)
+		there_wait();
+}
+
+static enum after cell_wants(const struct cell *cell)
+{
+	return cell->call->after[cell->state];
+}
+
+/* How often the callback is called in the end. */
+static int cell_calls(const struct cell *cell)
+{
+	return is_run(cell->state) + (cell_wants(cell) == NEXT) +
+	       (cell->state == DUE && cell_wants(cell) == SAME);
+}
+
+/* Is it armed as it should? That for the next tick may have been called by now, and has to be. */
+static bool cell_is_armed_right(const struct cell *cell)
+{
+	const s64 tick_ns = cell->place->config.tick_ns;
+	s64 delay = cell->call->delay;
+
+	switch (cell_wants(cell)) {
+	case SAME:
+		return cell->armed && cell->after == cell->before;
+	case NEW:
+		return cell->armed && cell->after >= cell->begin + delay &&
+		       cell->after < cell->end + delay + tick_ns;
+	case NEXT:
+		return cell->fired >= cell->begin + min(delay, 0LL) &&
+		       cell->fired <= cell->end + tick_ns;
+	default:
+		return !cell->armed && cell->after == KTIME_MAX;
+	}
+}
+
+static bool cell_is_right(const struct cell *cell)
+{
+	bool armed = cell_wants(cell) == NEW || (cell_wants(cell) == SAME && cell->state != DUE);
+
+	return !cell->missed && cell->made && !cell->hurried &&
+	       cell->ret == cell->call->ret[cell->state] && cell_is_armed_right(cell) &&
+	       atomic_read(&cell->calls) == cell_calls(cell) && cell->rest == armed;
+}
+
+static void cell_tell(const struct cell *cell)
+{
+	pr_info("# in %s, from %s %s: %s%s%sreturned %d, %s, for %lld ns from then, was %lld; "
+		"called %d times, last %lld ns after; %d left to cancel\n", cell->place->name,
+		cell->own ? "its callback" : context_names[cell->context],
+		cell->there ? "there" : "here", cell->missed ? "missed, " : "",
+		cell->made ? "" : "not made, ", cell->hurried ? "hurried, " : "", cell->ret,
+		cell->armed ? "armed" : "not armed",
+		cell->after == KTIME_MAX ? -1 : cell->after - cell->begin,
+		cell->before == KTIME_MAX ? -1 : cell->before - cell->begin,
+		atomic_read(&cell->calls), cell->fired - cell->begin, cell->rest);
+}
+
+/* What is left must be what the call has armed for later. */
+static void cell_end(struct cell *cell)
+{
+	if (!cell->missed)
+		spin_for(atomic_read(&cell->calls) >= cell_calls(cell));
+	cell->rest = place_cancel(cell->place, &cell->timer);
+	if (!place_has_sink(cell->place))
+		twheel_shutdown_sync(&cell->timer);
+}
+
+/*
+ * May it be right the next time? A callback that is to be waited for may have left by the time that
+ * the call came, if the CPU of the call stood still meanwhile.
+ */
+static bool cell_deserves_another(const struct cell *cell, unsigned int tries)
+{
+	if (cell->missed)
+		return tries < TRIES;
+	return cell->call->sync && is_run(cell->state) && tries < SYNC_TRIES;
+}
+
+static bool cell_goes_right(struct cell *cell, const struct cell *what)
+{
+	*cell = *what;
+	place_init(cell->place, &cell->timer, cell_fired);
+	cell_run(cell);
+	cell_end(cell);
+	return cell_is_right(cell);
+}
+
+static bool try_cell(struct cell *cell, const struct cell *what)
+{
+	unsigned int tries = 0;
+
+	while (!cell_goes_right(cell, what)) {
+		if (!cell_deserves_another(cell, ++tries)) {
+			cell_tell(cell);
+			return false;
+		}
+		/* A base that has taken much of a CPU pauses. */
+		usleep_range(10000, 11000);
+	}
+	return true;
+}
+
+/* ---- all cells -------------------------------------------------------------------------- */
+
+static bool is_there(const struct cell *cell, enum context context)
+{
+	return cell->there && cell->context == context;
+}
+
+/* Is there such a cell? */
+static bool may_be(const struct cell *cell)
+{
+	const struct call *call = cell->call;
+
+	if (!(call->places & BIT(cell->place - places)))
+		return false;
+	if (place_has_sink(cell->place) && (is_run(cell->state) || cell->state == SHUT))
+		return false;
+	if (cell->there && !there.task)
+		return false;
+	if (cell->own)
+		return is_run(cell->state) && !call->sync && !cell->there && !cell->context;
+	if (call->sync && cell->context != IN_TASK &&
+	    (cell->context != IN_SOFTIRQ || IS_ENABLED(CONFIG_PREEMPT_RT)))
+		return false;
+	if (!is_run(cell->state) || cell->there)
+		return true;
+	/* In user-mode Linux no timer interrupt comes while a softirq runs that follows on one. */
+	return cell->context == IN_HARDIRQ && !IS_ENABLED(CONFIG_UML);
+}
+
+/* To keep it short: what the other cells say. */
+static bool is_left_out(const struct cell *cell)
+{
+	if (cell->own)
+		return false;
+	if (cell->place->config.clock == CLOCK_BOOTTIME && cell->context != IN_TASK)
+		return true;
+	return is_run(cell->state) && !cell->call->sync &&
+	       (is_there(cell, IN_ATOMIC) || is_there(cell, IN_SOFTIRQ));
+}
+
+/* All cells of a call and a state. */
+static void test_state(struct cell *cell, const struct call *call, enum state state)
+{
+	unsigned int i, nr = 0, bad = 0;
+
+	/* Of the place, the context, there, and own. */
+	for (i = 0; i < NR_PLACES * NR_CONTEXTS * 4 && !bad; i++) {
+		struct cell what = {
+			.call = call, .state = state, .own = i % 4 / 2, .there = i % 2,
+			.context = i / 4 % NR_CONTEXTS, .place = &places[i / 4 / NR_CONTEXTS],
+		};
+
+		if (!may_be(&what) || is_left_out(&what))
+			continue;
+		nr++;
+		bad += !try_cell(cell, &what);
+	}
+	if (nr)
+		check(!bad, "%s of a timer that is %s, in each of %u contexts and bases",
+		      call->name, state_names[state], nr);
+	else
+		skip("one CPU", "%s of a timer that is %s", call->name, state_names[state]);
+}
+
+static void test_states(void)
+{
+	struct cell *cell = zalloc(1, sizeof(*cell));
+	unsigned int i, state;
+
+	if (!cell)
+		return;
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		for (state = 0; state < NR_STATES && tests_failed < FAILED_MAX; state++)
+			if (calls[i].ret[state] != NA)
+				test_state(cell, &calls[i], state);
+	kvfree(cell);
+}
+
+/* ---- on the move ------------------------------------------------------------------------ */
+
+/**
+ * struct move - a timer that the other CPU arms again and again, and what became of it
+ * @cell:	the timer, and the call that this CPU makes meanwhile
+ * @armed:	how often it was armed that was not
+ * @undone:	how often a call said that it has cancelled it
+ * @wrong:	how often a call returned what it should not
+ * @moved:	how often the timer was found to be of the other CPU's base
+ * @turns:	of the other CPU
+ * @over:	the other CPU shall stop
+ */
+struct move {
+	struct cell	cell;
+	atomic_t	armed;
+	int		undone;
+	unsigned int	wrong;
+	unsigned int	moved;
+	unsigned int	turns;
+	bool		over;
+};
+
+static void move_there(void *arg)
+{
+	struct move *move = arg;
+	unsigned int n = 0;
+
+	while (!READ_ONCE(move->over)) {
+		if (!twheel_mod(&move->cell.timer, HOUR + n % 1000 * NSEC_PER_SEC))
+			atomic_inc(&move->armed);
+		WRITE_ONCE(move->turns, ++n);
+		cond_resched();
+	}
+}
+
+static void move_here(struct move *move)
+{
+	const struct call *call = move->cell.call;
+	int ret;
+
+	move->moved += move->cell.timer.queue.data == there.cpu;
+	ret = call->make(&move->cell);
+	switch (call->after[ARMED]) {
+	case NONE:
+		move->undone += ret;
+		break;
+	case NEXT:
+		atomic_add(!ret && call->after[IDLE] == NEXT, &move->armed);
+		break;
+	default:
+		move->wrong += ret != call->ret[ARMED] || !twheel_pending(&move->cell.timer);
+	}
+}
+
+/* Whenever it was armed it was cancelled, or its callback was called, or it is armed still. */
+static bool move_adds_up(struct move *move)
+{
+	struct cell *cell = &move->cell;
+	unsigned int i = 0;
+	ktime_t end;
+	int rest;
+
+	place_init(cell->place, &cell->timer, cell_fired);
+	twheel_add(&cell->timer, HOUR);
+	there_start(move_there, move);
+	spin_for(READ_ONCE(move->turns));
+	end = ktime_add_ms(ktime_get(), SPIN_MS);
+	while ((i++ < MOVES || READ_ONCE(move->turns) < MOVES) && ktime_before(ktime_get(), end))
+		move_here(move);
+	WRITE_ONCE(move->over, true);
+	there_wait();
+	rest = twheel_cancel_sync(&cell->timer);
+	if (!move->wrong && 1 + atomic_read(&move->armed) ==
+			    move->undone + atomic_read(&cell->calls) + rest)
+		return true;
+	pr_info("# in %s: %u wrong; 1 and %d armed, %d cancelled, %d called, %d left\n",
+		cell->place->name, move->wrong, atomic_read(&move->armed), move->undone,
+		atomic_read(&cell->calls), rest);
+	return false;
+}
+
+static void test_move(struct move *move, const struct call *call)
+{
+	unsigned int i, bad = 0, moved = 0;
+
+	for (i = ON_CPU; i < SINK_MONO; i++) {
+		if (!(call->places & BIT(i)))
+			continue;
+		*move = (struct move) { .cell = {
+			.call = call, .state = ARMED, .place = &places[i], .before = KTIME_MAX,
+		} };
+		bad += !move_adds_up(move);
+		moved += move->moved;
+	}
+	check(!bad, "%s of a timer that another CPU arms all the while", call->name);
+	if (call->places & BIT(ON_CPU))
+		check(moved, "which takes it there: %u times", moved);
+}
+
+/* Who arms it from then on does so in vain, wherever it was and is. */
+static void test_move_shutdown(struct move *move)
+{
+	unsigned int i, n, armed = 0;
+
+	for (i = ON_CPU; i < SINK_MONO; i++)
+		for (n = 0; n < 10; n++) {
+			*move = (struct move) { .cell.place = &places[i] };
+			place_init(&places[i], &move->cell.timer, cell_fired);
+			there_start(move_there, move);
+			spin_for(twheel_pending(&move->cell.timer));
+			twheel_shutdown_sync(&move->cell.timer);
+			armed += spin_for_ns(100 * NSEC_PER_USEC,
+					     twheel_pending(&move->cell.timer));
+			WRITE_ONCE(move->over, true);
+			there_wait();
+		}
+	check(!armed, "shutdown_sync of such a timer, which is in vain armed then: %u were", armed);
+}
+
+static void test_moves(void)
+{
+	struct move *move = zalloc(1, sizeof(*move));
+	unsigned int i;
+
+	for (i = 0; move && i < ARRAY_SIZE(calls); i++) {
+		const struct call *call = &calls[i];
+
+		if (call->ret[ARMED] == NA || call->make == call_shutdown_sync)
+			continue;
+		if (there.task)
+			test_move(move, call);
+		else
+			skip("one CPU", "%s of a timer that moves", call->name);
+	}
+	if (move && there.task)
+		test_move_shutdown(move);
+	kvfree(move);
+}
+
+static int __init twheel_states_init(void)
+{
+	pr_info("TAP version 14\n");
+	contexts_begin();
+	if (places_begin(&cell_sink)) {
+		test_states();
+		test_moves();
+	}
+	places_end();
+	contexts_end();
+	return ktap_end();
+}
+
+static void __exit twheel_states_exit(void)
+{
+}
+
+module_init(twheel_states_init);
+module_exit(twheel_states_exit);
+
+MODULE_DESCRIPTION("Test of twheel.h: each call by state, context and base");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

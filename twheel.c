@@ -823,7 +823,8 @@ static void run_end(struct twheel_base *base, u64 since, bool finished)
 	if (finished && !account_is_over(&base->account))
 		base_arm(base);
 	else
-		base_defer(base, now, max3(base->account.debt * 2, used, (u64)DEFER_MIN_NS));
+		base_defer(base, now, clamp_t(u64, max(base->account.debt * 2, used), DEFER_MIN_NS,
+					      2 * DEBT_MAX_NS));
 }
 
 /* The callback of a base's hrtimer. The kernel sees to it that one runs at a time. */

@@ -76,15 +76,17 @@ uml_builds() { kernel_builds "$(scripts/uml-kernel.sh)" modules ARCH=um SUBARCH=
 uml() {
 	modules_guest uml.sh 400 starving "test_basic test_errors test_query test_drain test_read
 		test_poll test_fires test_life test_stress,100000 test_fail" \
-		"twheel_test.ko twheel_fail.ko twheel_torture.ko,seconds=2,nr_timers=2000"
+		"twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko twheel_fail.ko
+			twheel_torture.ko,seconds=2,nr_timers=2000"
 }
 
 qemu_builds() { kernel_builds "$KDIR" clean && kernel_builds "$KDIR" modules; }
 
 qemu() {
-	modules_guest boot.sh 400 'hotplug closing' "test_limits test_basic test_errors test_query
+	modules_guest boot.sh 400 'hotplug closing suspend resumed' "test_limits test_basic test_errors test_query
 		test_drain test_read test_poll test_fires test_life test_bounds test_stress,1000000 test_fuzz,8" \
-		"twheel_test.ko twheel_torture.ko,seconds=20 twheel_off.ko"
+		"twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
+			twheel_torture.ko,seconds=20 twheel_off.ko"
 }
 
 icount_builds() { qemu_builds; }

@@ -432,7 +432,7 @@ static void base_leave_all(struct twheel_base *base)
 	unsigned int cpu;
 
 	raw_spin_lock_irq(&base->lock);
-	base->dead = true;
+	WRITE_ONCE(base->dead, true);
 	d = READ_ONCE(base->dispatcher);
 	if (d)
 		base_leave(base, d);
@@ -485,9 +485,17 @@ static unsigned int rescue_cpu(const struct dispatcher *d)
 }
 
 /*
- * A base that the pass has in hand which is under way on @d, and for which nobody has been woken
- * yet: it is on no queue, or what has expired of it is known to nobody.
+ * Does @base, which the pass has in hand that is under way on @d, need another CPU? It does if it
+ * is on no queue, or if what has expired of it is known to nobody and nobody is going to be told.
  */
+static bool base_is_held(const struct dispatcher *d, const struct twheel_base *base)
+{
+	if (READ_ONCE(base->dead) || base == READ_ONCE(d->in_wake))
+		return false;
+	return !READ_ONCE(base->dispatcher) || READ_ONCE(base->wake_at) == WHEEL_NEVER;
+}
+
+/* Such a base, or NULL. */
 static struct twheel_base *dispatcher_in_hand(const struct dispatcher *d)
 {
 	struct twheel_base *const hand[] = { d->serving, d->waking };
@@ -495,8 +503,7 @@ static struct twheel_base *dispatcher_in_hand(const struct dispatcher *d)
 
 	lockdep_assert_held(&d->lock);
 	for (i = 0; i < ARRAY_SIZE(hand); i++)
-		if (hand[i] && hand[i] != READ_ONCE(d->in_wake) &&
-		    READ_ONCE(hand[i]->wake_at) == WHEEL_NEVER)
+		if (hand[i] && base_is_held(d, hand[i]))
 			return hand[i];
 	return NULL;
 }

@@ -299,7 +299,7 @@ static void watch_start(struct dispatch_queue *q, ktime_t key)
 static void watch_resume(struct dispatch_queue *q, ktime_t key)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) &&
-	    (!hrtimer_active(&q->watch) ||
+	    (!hrtimer_is_queued(&q->watch) ||
 	     hrtimer_get_expires(&q->watch) > ktime_add_safe(key, WATCH_NS)))
 		watch_start(q, key);
 }
@@ -393,7 +393,7 @@ static void base_enter(struct twheel_base *base, ktime_t after)
 {
 	struct dispatcher *d = READ_ONCE(base->dispatcher);
 	u64 next = base_next(base);
-	ktime_t due;
+	ktime_t due, key;
 
 	lockdep_assert_held(&base->lock);
 	if (d && next >= base->armed && !dispatcher_may_hang(d))
@@ -405,8 +405,10 @@ static void base_enter(struct twheel_base *base, ktime_t after)
 		return;
 	d = this_cpu_read(cpu_dispatcher);
 	due = base_time(base, next);
+	/* Who is to be woken has had the slack. */
+	key = next == base->wake_at ? due : ktime_add_safe(due, base->slack_ns);
 	base->soft = max(due, after);
-	base->key = max(ktime_add_safe(due, base->slack_ns), after);
+	base->key = max(key, after);
 	raw_spin_lock(&d->lock);
 	dispatcher_add(d, base);
 	queue_arm(queue_of(d, base));
@@ -441,7 +443,7 @@ static void base_leave_all(struct twheel_base *base)
 	unsigned int cpu;
 
 	raw_spin_lock_irq(&base->lock);
-	base->dead = true;
+	WRITE_ONCE(base->dead, true);
 	d = READ_ONCE(base->dispatcher);
 	if (d)
 		base_leave(base, d);
@@ -494,9 +496,17 @@ static unsigned int rescue_cpu(const struct dispatcher *d)
 }
 
 /*
- * A base that the pass has in hand which is under way on @d, and for which nobody has been woken
- * yet: it is on no queue, or what has expired of it is known to nobody.
+ * Does @base, which the pass has in hand that is under way on @d, need another CPU? It does if it
+ * is on no queue, or if what has expired of it is known to nobody and nobody is going to be told.
  */
+static bool base_is_held(const struct dispatcher *d, const struct twheel_base *base)
+{
+	if (READ_ONCE(base->dead) || base == READ_ONCE(d->in_wake))
+		return false;
+	return !READ_ONCE(base->dispatcher) || READ_ONCE(base->wake_at) == WHEEL_NEVER;
+}
+
+/* Such a base, or NULL. */
 static struct twheel_base *dispatcher_in_hand(const struct dispatcher *d)
 {
 	struct twheel_base *const hand[] = { d->serving, d->waking };
@@ -504,8 +514,7 @@ static struct twheel_base *dispatcher_in_hand(const struct dispatcher *d)
 
 	lockdep_assert_held(&d->lock);
 	for (i = 0; i < ARRAY_SIZE(hand); i++)
-		if (hand[i] && hand[i] != READ_ONCE(d->in_wake) &&
-		    READ_ONCE(hand[i]->wake_at) == WHEEL_NEVER)
+		if (hand[i] && base_is_held(d, hand[i]))
 			return hand[i];
 	return NULL;
 }
@@ -530,14 +539,16 @@ static struct twheel_base *dispatcher_stuck(struct dispatcher *d)
 }
 
 /*
- * Have @base served on this CPU, to wake who waits for it if for nothing else, from the tick after
- * @ns on.
+ * Have @base served on this CPU @ns from now, to wake who waits for it if for nothing else. That
+ * a tick may be longer does not matter: the one that has begun is due.
  */
 static void base_wake_after(struct twheel_base *base, u64 ns)
 {
+	ktime_t now = base_now(base);
+
 	lockdep_assert_held(&base->lock);
-	WRITE_ONCE(base->wake_at, base_tick(base, ktime_add_ns(base_now(base), ns)) + 1);
-	base_enter(base, 0);
+	WRITE_ONCE(base->wake_at, base_tick(base, now));
+	base_enter(base, ktime_add_ns(now, ns));
 }
 
 /* Take a base of @d, which is another CPU's, to this CPU. Returns false if there is none. */
@@ -589,17 +600,19 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
 	const struct dispatch_entry *first;
 	unsigned int cpu = nr_cpu_ids;
 	unsigned long flags;
+	bool again = false;
 
 	raw_spin_lock_irqsave(&d->lock, flags);
 	first = queue_first(q);
 	if ((queue_is_stuck(q, now) || dispatcher_in_hand(d)) && !d->rescuing) {
 		cpu = rescue_cpu(d);
-		if (cpu < nr_cpu_ids)
-			d->rescuing = true;
-		else
-			now = ktime_add_ns(now, RETRY_NS);
+		again = cpu >= nr_cpu_ids;
+		d->rescuing = !again;
 	}
-	if (first)
+	/* What a pass has in hand may be on no queue, and nobody else asks for it. */
+	if (again)
+		watch_start(q, ktime_add_ns(now, RETRY_NS));
+	else if (first)
 		watch_start(q, max(queue_key(q, first), now));
 	raw_spin_unlock_irqrestore(&d->lock, flags);
 	if (cpu < nr_cpu_ids && smp_call_function_single_async(cpu, &d->rescue))

@@ -610,6 +610,38 @@ static void test_task_accounts(void)
 	kvfree(job);
 }
 
+#define SLEEPERS	20
+
+static atomic_t asleep;
+static DECLARE_COMPLETION(awake);
+
+static enum twheel_again sleeper(struct twheel_task *task)
+{
+	atomic_inc(&asleep);
+	wait_for_completion(&awake);
+	return TWHEEL_STOP;
+}
+
+/* However long a function sleeps, the others' tasks do not wait for it. */
+static void test_task_sleepers(void)
+{
+	struct twheel_task *tasks = zalloc(SLEEPERS, sizeof(*tasks));
+	unsigned int i;
+
+	if (!tasks)
+		return;
+	for (i = 0; i < SLEEPERS; i++) {
+		twheel_task_init(&tasks[i], sleeper, TWHEEL_TASK_PROCESS);
+		twheel_task_start(&tasks[i], 5 * NSEC_PER_MSEC, 0);
+	}
+	check(wait_for(atomic_read(&asleep) == SLEEPERS), "the functions of %u tasks sleep at once",
+	      SLEEPERS);
+	complete_all(&awake);
+	for (i = 0; i < SLEEPERS; i++)
+		twheel_task_shutdown_sync(&tasks[i]);
+	kvfree(tasks);
+}
+
 static void test_tasks(void)
 {
 	static const struct {
@@ -812,6 +844,7 @@ static int __init twheel_test_init(void)
 	test_stall();
 	test_pending();
 	test_tasks();
+	test_task_sleepers();
 	test_task_restart();
 	test_task_accounts();
 	test_array();

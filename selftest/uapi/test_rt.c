@@ -15,13 +15,9 @@
  * comes after the work has to be made up for by two tries that are good.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <string.h>
 #include <sys/timerfd.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -33,37 +29,6 @@
 static u64 now(void)
 {
 	return now_ns(CLOCK_MONOTONIC);
-}
-
-/* The first ms that is wholly in the future, @ms later. */
-static u64 whole_ms(unsigned int ms)
-{
-	return (now() / MS + 1 + ms) * MS;
-}
-
-static bool is_preempt_rt(void)
-{
-	struct utsname uts;
-
-	return !uname(&uts) && strstr(uts.version, "PREEMPT_RT");
-}
-
-static void be_fifo(int prio)
-{
-	const struct sched_param param = { .sched_priority = prio };
-
-	if (sched_setscheduler(0, SCHED_FIFO, &param))
-		bail("sched_setscheduler");
-}
-
-static pthread_t start(void *(*fn)(void *), void *arg)
-{
-	pthread_t thread;
-
-	errno = pthread_create(&thread, NULL, fn, arg);
-	if (errno)
-		bail("pthread_create");
-	return thread;
 }
 
 /* How late timers were, in ns. */
@@ -204,8 +169,8 @@ static void play(const struct scene *scene, enum where where, struct late *late)
 	pthread_t threads[2];
 
 	sem_init(&r.working, 0, 0);
-	threads[0] = start(adder, &r);
-	threads[1] = start(worker, &r);
+	threads[0] = start_thread(adder, &r);
+	threads[1] = start_thread(worker, &r);
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
 	sem_destroy(&r.working);

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -128,6 +129,11 @@ void sleep_until(u64 time)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
+u64 whole_ms(unsigned int ms)
+{
+	return (now_ns(CLOCK_MONOTONIC) / MS + 1 + ms) * MS;
+}
+
 void pin(int cpu)
 {
 	cpu_set_t set;
@@ -153,6 +159,31 @@ pid_t start_task(void (*fn)(int), int cpu, int arg)
 	fn(arg);
 	fflush(stdout);
 	_exit(failed());
+}
+
+pthread_t start_thread(void *(*fn)(void *), void *arg)
+{
+	pthread_t thread;
+
+	errno = pthread_create(&thread, NULL, fn, arg);
+	if (errno)
+		bail("pthread_create");
+	return thread;
+}
+
+void be_fifo(int prio)
+{
+	const struct sched_param param = { .sched_priority = prio };
+
+	if (sched_setscheduler(0, prio ? SCHED_FIFO : SCHED_OTHER, &param))
+		bail("sched_setscheduler");
+}
+
+bool is_preempt_rt(void)
+{
+	struct utsname uts;
+
+	return !uname(&uts) && strstr(uts.version, "PREEMPT_RT");
 }
 
 void become(uid_t uid)

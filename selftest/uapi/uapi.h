@@ -18,6 +18,7 @@
 #ifndef UAPI_H
 #define UAPI_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,6 +65,8 @@ u64 now_ns(clockid_t clock);
 void sleep_ms(unsigned int ms);
 /* @time is one of CLOCK_MONOTONIC. */
 void sleep_until(u64 time);
+/* The first ms of CLOCK_MONOTONIC that is wholly in the future, @ms later. */
+u64 whole_ms(unsigned int ms);
 u64 rnd(u64 *state);
 
 /*
@@ -72,6 +75,10 @@ u64 rnd(u64 *state);
  */
 pid_t start_task(void (*fn)(int), int cpu, int arg);
 void pin(int cpu);
+pthread_t start_thread(void *(*fn)(void *), void *arg);
+/* The calling task becomes one of SCHED_FIFO, and if @prio is 0 a common one. */
+void be_fifo(int prio);
+bool is_preempt_rt(void);
 /* Be that user, in the group of the same number and no other. */
 void become(uid_t uid);
 

@@ -37,7 +37,6 @@ static void wheel_refused(void *arg)
 	struct twheel_event ev;
 	struct twheel_levels levels;
 	struct twheel_info info;
-	struct twheel_levels levels;
 	struct twheel_op op = { .op = TWHEEL_OP_ADD };
 	uint64_t handle = 1ULL << 32;
 

@@ -17,7 +17,7 @@ static void choice(void)
 	bool there = !access("/dev/twheel", R_OK | W_OK);
 	struct twheel *w = NULL;
 
-	CHECK_EQ(twheel_open(&w, 1U << 2, NULL), -EINVAL);
+	CHECK_EQ(twheel_open(&w, 1U << 3, NULL), -EINVAL);
 	setenv("TWHEEL_BACKEND", "diesel", 1);
 	CHECK_EQ(twheel_open(&w, 0, NULL), -EINVAL);
 	CHECK(!w);

@@ -23,14 +23,13 @@
  * 4096 steps of the wheel in one lock hold. Pages are kept until the wheel is closed.
  *
  * With TWHEEL_ONE_THREAD there is no lock, and where an operation does not need to know the time
- * exactly the coarse clock is read: that is memory alone, and up to a step of some ms behind.
- * What is decided by it is then what was right at that step. So
+ * exactly the coarse clock is read: that is memory alone. It is some ms behind, and there is no
+ * bound to that: a virtual machine that is not run for a while has no tick meanwhile. So
  *
- *	a deadline that is given	needs no time
- *	a delay				counts from the step after: the coarse clock serves where
- *					that is no later than a tick
- *	a cancel			frees the timer whatever it says
- *	a read				looks at the exact clock
+ *	a delay		counts from the exact time, however long the tick
+ *	a deadline	needs no time; the wheel only wants to know about where it stands
+ *	a cancel	frees the timer whatever the time
+ *	a read		looks at the exact clock
  */
 #include <assert.h>
 #include <errno.h>
@@ -101,8 +100,6 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
  * @lock:	for all that follows
  * @alone:	it is not taken: TWHEEL_ONE_THREAD
  * @coarse:	the clock for operations that need not know the time exactly
- * @step:	how far @coarse may be behind, ns; NEVER if that is too far for delays
- * @behind:	how far the time of this lock hold may be
  * @setup:	clock, tick and slack, and the limit on @nr_used
  * @tick:	ns of a tick, to divide by
  * @end:	the last tick that begins before the end of time
@@ -122,8 +119,6 @@ struct embedded {
 	pthread_mutex_t		lock;
 	bool			alone;
 	clockid_t		coarse;
-	u64			step;
-	u64			behind;
 	struct twheel_setup	setup;
 	struct divisor		tick;
 	u64			end;
@@ -322,7 +317,6 @@ static u64 lock_by(struct embedded *e, clockid_t clock)
 
 static u64 lock(struct embedded *e)
 {
-	e->behind = 0;
 	return lock_by(e, e->setup.clockid);
 }
 
@@ -383,7 +377,7 @@ static void op_arm(struct embedded *e, struct slot *slot, const struct twheel_op
 	slot->interval = op->interval_ns;
 	slot->flags = op->flags & (TWHEEL_F_KEEP | TWHEEL_F_DELAY);
 	slot_arm(e, slot, op->flags & TWHEEL_F_ABS ? op->expires_ns :
-						     time_add(now + e->behind, op->expires_ns));
+						     time_add(now, op->expires_ns));
 }
 
 static int op_add(struct embedded *e, struct twheel_op *op, u64 now)
@@ -471,21 +465,13 @@ static bool op_is_exact(const struct embedded *e, const struct twheel_op *op)
 {
 	if (!e->alone || op->op == TWHEEL_OP_QUERY)
 		return true;
-	return op->op != TWHEEL_OP_CANCEL && !(op->flags & TWHEEL_F_ABS) && e->step == NEVER;
-}
-
-static u64 lock_for(struct embedded *e, const struct twheel_op *op)
-{
-	if (op_is_exact(e, op))
-		return lock(e);
-	e->behind = e->step;
-	return lock_by(e, e->coarse);
+	return op->op != TWHEEL_OP_CANCEL && !(op->flags & TWHEEL_F_ABS);
 }
 
 static int embedded_op(struct twheel *twheel, struct twheel_op *op)
 {
 	struct embedded *e = embedded(twheel);
-	u64 now = lock_for(e, op);
+	u64 now = lock_by(e, op_is_exact(e, op) ? e->setup.clockid : e->coarse);
 	int rc = op_do(e, op, now);
 
 	unlock(e, now);
@@ -692,22 +678,6 @@ static bool setup_is_valid(const struct twheel_setup *setup)
 		(setup->tick_ns >= TICK_MIN_NS && setup->tick_ns <= NSEC_PER_SEC));
 }
 
-/* CLOCK_BOOTTIME has no coarse one. */
-static void choose_clock(struct embedded *e, unsigned int flags)
-{
-	struct timespec step = { 0 };
-
-	e->alone = flags & TWHEEL_ONE_THREAD;
-	e->coarse = e->setup.clockid;
-	e->step = NEVER;
-	if (!e->alone || e->setup.clockid != CLOCK_MONOTONIC)
-		return;
-	e->coarse = CLOCK_MONOTONIC_COARSE;
-	clock_getres(CLOCK_MONOTONIC_COARSE, &step);
-	if (!step.tv_sec && (u64)step.tv_nsec <= e->setup.tick_ns)
-		e->step = (u64)step.tv_nsec;
-}
-
 static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 			 unsigned int flags)
 {
@@ -718,7 +688,9 @@ static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 		e->setup.max_timers = LIMIT;
 	e->tick = divisor(e->setup.tick_ns);
 	e->end = tick_of(e, TIME_MAX);
-	choose_clock(e, flags);
+	e->alone = flags & TWHEEL_ONE_THREAD;
+	/* CLOCK_BOOTTIME has none. */
+	e->coarse = setup->clockid == CLOCK_MONOTONIC ? CLOCK_MONOTONIC_COARSE : setup->clockid;
 	e->base.fd = timerfd_create(e->setup.clockid, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (e->base.fd < 0)
 		return -errno;

@@ -50,13 +50,11 @@ struct twheel;
 
 /*
  * No two calls on this wheel are ever made at once: one thread uses it, or the caller has a lock
- * of its own. Then the embedded backend takes none, and it looks at the coarse clock
- * (CLOCK_MONOTONIC_COARSE, some ms behind) where the exact time is not needed
- *	- to cancel, and where TWHEEL_F_ABS gives the deadline. Whether a timer was still armed is
- *	  then told as of that time: so long after its deadline it may say 1
- *	- for delays, if a step of that clock is no longer than a tick. They count from the next
- *	  step, so that nothing is early: the deadline is up to a tick later than asked for
- * The kernel's backend is the same with and without.
+ * of its own. Then the embedded backend takes none, and reads the coarse clock
+ * (CLOCK_MONOTONIC_COARSE, some ms behind) to cancel, and where TWHEEL_F_ABS gives the deadline:
+ * whether the timer was still armed is told as of that time, so 1 may mean that its deadline has
+ * just come. All else holds, and the fastest way to arm a timer is TWHEEL_F_ABS. The kernel's
+ * backend is the same with and without.
  */
 #define TWHEEL_ONE_THREAD	0x4
 

@@ -389,6 +389,10 @@ static void timeouts(void)
 	struct twheel_event ev;
 
 	CHECK_EQ(twheel_read(w, &ev, 0, 0), -EINVAL);
+	wheel_add(w, 0, 0);	/* what waits all the same does not wait for ever */
+	CHECK_EQ(twheel_read(w, &ev, 1, -2), -EINVAL);
+	CHECK_EQ(twheel_read(w, &ev, 1, INT32_MIN), -EINVAL);
+	CHECK_EQ(twheel_read(w, &ev, 1, WAIT_MS), 1);
 	CHECK_EQ(twheel_read(w, &ev, 1, 0), -EAGAIN);
 	CHECK_EQ(twheel_read(w, &ev, 1, 30), -EAGAIN);
 	CHECK(now_ns(CLOCK_MONOTONIC) >= start + 30 * MS);

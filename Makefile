@@ -12,7 +12,7 @@ kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 .PHONY: modules clean modules_install install uninstall user_install headers_install
 .PHONY: tools demo check
 .PHONY: check-fast lint fuzz prove coverage mutate bench-wheel bench-kernel
-.PHONY: udev_install bench-user help
+.PHONY: udev_install bench-user bench-lib help
 
 modules:
 	@$(kbuild) modules
@@ -145,6 +145,9 @@ bench-kernel:
 bench-user:
 	@bench/user/run.sh
 
+bench-lib:
+	@bench/lib/run.sh
+
 help:
 	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
 	@echo 'make install          install it all (DESTDIR=, PREFIX=, LIBDIR=, SYSCONFDIR=); parts of it are'
@@ -174,5 +177,6 @@ help:
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make bench-user       /dev/twheel beside timerfd, POSIX timers, io_uring and libevent'
+	@echo 'make bench-lib        libtwheel beside libevent and libuv, and the worst that a call of its scheduler takes'
 	@echo 'make tools            the user-space programs, in build/tools'
 	@echo 'make clean'

@@ -44,6 +44,10 @@
 #include "pages.h"
 #include "wheel.h"
 
+/* Calls cost more than what an operation does: fast is all in one piece, but for what is rare. */
+#define fast		__attribute__((__flatten__))
+#define rare		__attribute__((__noinline__))
+
 #define NEVER		(~(u64)0)
 #define TIME_MAX	((u64)INT64_MAX)
 
@@ -155,7 +159,7 @@ static u64 tick_time(const struct embedded *e, u64 tick)
 }
 
 /* Make the timerfd readable at @when, or never; 0 is at once. */
-static void timerfd_set(struct embedded *e, u64 when)
+static rare void timerfd_set(struct embedded *e, u64 when)
 {
 	struct itimerspec its = { 0 };
 
@@ -203,7 +207,7 @@ static struct slot *slot_find(const struct embedded *e, u64 handle)
 }
 
 /* A slot that was never used, or NULL. */
-static struct slot *slot_new(struct embedded *e)
+static rare struct slot *slot_new(struct embedded *e)
 {
 	u32 index = e->nr_slots;
 	struct slot *slot;
@@ -286,7 +290,7 @@ static bool slot_detach(struct embedded *e, struct slot *slot, u64 now)
  * Turn the wheel up to @now, until @most are ready or CHUNK_STEPS are done. Returns true
  * if there is more to turn.
  */
-static bool turn(struct embedded *e, u64 now, u32 most)
+static rare bool turn(struct embedded *e, u64 now, u32 most)
 {
 	u32 budget = CHUNK_STEPS;
 	u64 tick = tick_of(e, now);
@@ -468,7 +472,7 @@ static bool op_is_exact(const struct embedded *e, const struct twheel_op *op)
 	return op->op != TWHEEL_OP_CANCEL && !(op->flags & TWHEEL_F_ABS);
 }
 
-static int embedded_op(struct twheel *twheel, struct twheel_op *op)
+static fast int embedded_op(struct twheel *twheel, struct twheel_op *op)
 {
 	struct embedded *e = embedded(twheel);
 	u64 now = lock_by(e, op_is_exact(e, op) ? e->setup.clockid : e->coarse);

@@ -4,9 +4,9 @@
  * Division by a number that stays the same, as a multiplication: dividing 64 bits costs more
  * than all the rest of an operation on some processors.
  *
- * With l bits, so that 2^(l - 1) < by <= 2^l, and m = floor(2^(63 + l) / by) + 1, the quotient
- * of n < 2^63 is floor(n * m / 2^(63 + l)) exactly: m * by is above 2^(63 + l) by no more than
- * 2^l, so n * m / 2^(63 + l) is above n / by by less than 1 / by.
+ * With l bits, so that 2^(l - 1) < d <= 2^l, and m = floor(2^(63 + l) / d) + 1, the quotient of
+ * n < 2^63 is floor(n * m / 2^(63 + l)) exactly: m * d is greater than 2^(63 + l) by no more than
+ * 2^l, so n * m / 2^(63 + l) is greater than n / d by less than 1 / d.
  */
 #ifndef DIVIDE_H
 #define DIVIDE_H
@@ -16,7 +16,7 @@
 /**
  * struct divisor - what to divide by
  * @by:		the number, from 2 to 2^62
- * @factor:	m
+ * @factor:	m, where it is d
  * @shift:	l - 1: the upper half of the product is shifted by 64 already
  */
 struct divisor {
@@ -32,7 +32,7 @@ static inline struct divisor divisor(u64 by)
 
 	return (struct divisor) {
 		.by	= by,
-		.factor	= (u64)(((unsigned __int128)1 << (63 + l)) / by) + 1,
+		.factor	= (u64)(((__uint128_t)1 << (63 + l)) / by) + 1,
 		.shift	= l - 1,
 	};
 }
@@ -40,7 +40,7 @@ static inline struct divisor divisor(u64 by)
 /* @n / @d, where @n is below 2^63. */
 static inline u64 divide(u64 n, const struct divisor *d)
 {
-	return (u64)((unsigned __int128)n * d->factor >> 64) >> d->shift;
+	return (u64)((__uint128_t)n * d->factor >> 64) >> d->shift;
 }
 #else
 static inline struct divisor divisor(u64 by)

@@ -88,7 +88,7 @@ static struct hlist_head *bucket_of(const struct keys *keys, u64 hash)
 {
 	u32 index = (u32)hash & keys->mask;
 
-	return bucket_at(keys, index < keys->nr_buckets ? index : index & keys->mask >> 1);
+	return bucket_at(keys, index < keys->nr_buckets ? index : index & (keys->mask >> 1));
 }
 
 /* Move the keys of @old that do not belong there any more. */
@@ -119,7 +119,7 @@ static void keys_grow(struct keys *keys)
 	keys->nr_buckets++;
 	if (index > keys->mask)
 		keys->mask = 2 * keys->mask + 1;
-	bucket_split(keys, bucket_at(keys, index & keys->mask >> 1));
+	bucket_split(keys, bucket_at(keys, index & (keys->mask >> 1)));
 }
 
 int twheel_keys_add(struct keys *keys, struct key *key)

@@ -206,18 +206,34 @@ static void lock(struct twheel_sched *sched)
 	__atomic_sub_fetch(&sched->nr_waiting, 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * A thread that was cancelled with the lock held, or while its cursor is in a list, would leave
+ * that behind. So it is not, wherever the C library would look for it meanwhile. Returns what to
+ * give to pthread_setcancelstate() after that.
+ */
+static int not_cancelled(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
 /* Make wakefd readable, or not. */
 static void wake_set(struct twheel_sched *sched, bool awake)
 {
 	eventfd_t value;
+	int state;
 
 	if (sched->awake == awake)
 		return;
 	sched->awake = awake;
+	state = not_cancelled();
 	if (awake)
 		eventfd_write(sched->wakefd, 1);
 	else
 		eventfd_read(sched->wakefd, &value);
+	pthread_setcancelstate(state, NULL);
 }
 
 /* Without a pool, what is queued is for who polls. */
@@ -239,21 +255,19 @@ static void unlock(struct twheel_sched *sched)
 static void lock_again(struct twheel_sched *sched)
 {
 	const struct timespec moment = { .tv_nsec = 20000 };
+	int state = not_cancelled();
 
 	if (__atomic_load_n(&sched->nr_waiting, __ATOMIC_RELAXED))
 		nanosleep(&moment, NULL);
+	pthread_setcancelstate(state, NULL);
 	lock(sched);
 }
 
-/*
- * Wait until something has ended. A thread that was cancelled while it waits would take the
- * lock with it.
- */
+/* Wait until something has ended. */
 static void wait_done(struct twheel_sched *sched)
 {
-	int state;
+	int state = not_cancelled();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_cond_wait(&sched->done, &sched->lock);
 	pthread_setcancelstate(state, NULL);
 }
@@ -920,7 +934,7 @@ static int lead_for(struct twheel_sched *sched, int timeout_ms)
 	return rc == -EINTR ? rc : 0;
 }
 
-/* Queue all that is due already, but no more than it takes for @max to be queued; 0: no such end. */
+/* Queue all that is due already, but no more than it takes for @max to be queued, if not 0. */
 static void lead_all(struct twheel_sched *sched, u32 max)
 {
 	while (!max || sched->nr_queued < max)

@@ -26,6 +26,7 @@
 
 #include "bench.h"
 #include "libtwheel-sched.h"
+#include "wrap.h"
 
 #define HOUR	3600000000000LL
 
@@ -114,10 +115,6 @@ static void calls(unsigned int which, bool again)
 static bool in_list, in_list_again;
 static u32 nr_holds;
 static u64 held_since;
-
-int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
-int __real_pthread_mutex_trylock(pthread_mutex_t *mutex);
-int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 
 static int locked(int rc)
 {

@@ -62,9 +62,9 @@ uses_static() {
 terminates() {
 	local flag
 
-	for flag in "" -static; do
-		g++ -std=c++11 $flag $(pkg-config --cflags libtwheel) -Wall -Wextra -Werror -o "$out-throw" \
-			selftest/lib/throw.cpp $(pkg-config ${flag:+--static} --libs libtwheel) || return
+	for flag in -pthread -static; do
+		g++ -std=c++11 "$flag" $(pkg-config --cflags libtwheel) -Wall -Wextra -Werror -o "$out-throw" \
+			selftest/lib/throw.cpp $(pkg-config --static --libs libtwheel) || return
 		diff <(echo terminated; echo 3) \
 			<(LD_LIBRARY_PATH=$root/usr/lib timeout 20 "$out-throw" "$@"; echo $?) || return
 	done

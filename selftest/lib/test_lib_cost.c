@@ -33,7 +33,7 @@ static long address_space(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-static void space(void)
+static void wheel_space(void)
 {
 	enum { N = 500 };
 	static struct twheel *wheels[N];
@@ -226,7 +226,7 @@ static void one_thread(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ space, "a wheel takes little address space" },
+		{ wheel_space, "a wheel takes little address space" },
 		{ opening, "and is opened in no time" },
 		{ no_big_step, "no task added takes a big step" },
 		{ list_lets_in, "a long list lets others in" },

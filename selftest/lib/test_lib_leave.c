@@ -125,6 +125,48 @@ static void waiter_cancelled(void)
 	sched_close(wait.sched);
 }
 
+/* Calls of all kinds, in a thread that is cancelled some time. */
+static void *call_for_ever(void *sched)
+{
+	struct twheel_task_info *list;
+
+	for (u32 i = 0; ; i++) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+		ADD(sched, .key = "key", .when_ns = i % 2 ? HOUR : 0);
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+		twheel_sched_run(sched, 0, 0);
+		if (twheel_sched_list(sched, &list) >= 0)
+			free(list);
+	}
+	return NULL;
+}
+
+static void cancelled_anywhere(void)
+{
+	enum { TASKS = 2000, ROUNDS = 60 };
+	struct twheel_sched *s = sched_new(0);
+	struct twheel_task_info *list;
+	pthread_t thread;
+	int n;
+
+	for (int i = 0; i < TASKS; i++)
+		ADD(s, .when_ns = HOUR);
+	for (int i = 0; i < ROUNDS && !failed(); i++) {
+		u64 end = now_ns(CLOCK_MONOTONIC) + 3 * MS;
+
+		pthread_create(&thread, NULL, call_for_ever, s);
+		while (now_ns(CLOCK_MONOTONIC) < end)
+			twheel_sched_cancel(s, ADD(s, .when_ns = HOUR), 0);
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+		n = twheel_sched_list(s, &list);
+		CHECK(n == TASKS || n == TASKS + 1);
+		CHECK_EQ(twheel_sched_pending(s), n);
+		free(list);
+	}
+	sched_close(s);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -132,6 +174,7 @@ int main(void)
 		{ periodic, "and so does the task, if it has periods" },
 		{ whole_pool, "with as many threads as before" },
 		{ without_a_pool, "without a pool the caller ends, and the scheduler goes on" },
+		{ cancelled_anywhere, "a thread is cancelled in whichever call" },
 		{ waiter_cancelled, "a thread that waits is cancelled, and the lock stays behind" },
 	};
 

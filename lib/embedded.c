@@ -70,7 +70,8 @@ enum slot_state { FREE, ARMED, READY, IDLE };
  * @timer:	in the wheel while ARMED; its data is the slot's index
  * @ready:	on the ready list, instead
  * @free:	on the free list, instead
- * @deadline:	ns
+ * @soon:	while FREE: one that was freed before it, and is likely to be used soon after
+ * @deadline:	ns, else
  * @user_data:	the user's
  * @interval:	ns, or 0
  * @generation:	half of the handle; changes when the slot is freed
@@ -83,7 +84,10 @@ struct slot {
 		SLIST_ENTRY(slot)	free;
 		struct wheel_timer	timer;
 	};
-	u64	deadline;
+	union {
+		u64		deadline;
+		const void	*soon;
+	};
 	u64	user_data;
 	u64	interval;
 	u32	generation;
@@ -111,6 +115,9 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
  * @ready:	slots that are READY, in the order of expiry
  * @nr_ready:	how many
  * @free:	slots that are FREE
+ * @freed:	the last that were freed, in turn: memory that is far apart takes so long to come
+ *		that it is asked for some adds before it is used
+ * @nr_freed:	how many were freed
  * @nr_used:	slots that are not
  * @nr_slots:	slots that were ever used
  * @pages:	of slots
@@ -130,6 +137,8 @@ struct embedded {
 	struct ready_slots	ready;
 	u32			nr_ready;
 	struct free_slots	free;
+	const void		*freed[8];
+	u32			nr_freed;
 	u32			nr_used;
 	u32			nr_slots;
 	struct pages		pages;
@@ -226,12 +235,14 @@ static int slot_get(struct embedded *e, struct slot **slot)
 	if (e->nr_used >= e->setup.max_timers)
 		return -EDQUOT;
 	*slot = SLIST_FIRST(&e->free);
-	if (*slot)
+	if (*slot) {
 		SLIST_REMOVE_HEAD(&e->free, free);
-	else
+		prefetch((*slot)->soon);
+	} else {
 		*slot = slot_new(e);
-	if (!*slot)
-		return -ENOMEM;
+		if (!*slot)
+			return -ENOMEM;
+	}
 	e->nr_used++;
 	return 0;
 }
@@ -239,9 +250,13 @@ static int slot_get(struct embedded *e, struct slot **slot)
 /* Free a slot that is in no list and not armed. Generation 0 is left out: no handle is 0. */
 static void slot_put(struct embedded *e, struct slot *slot)
 {
+	const void **freed = &e->freed[e->nr_freed++ % ARRAY_SIZE(e->freed)];
+
 	slot->state = FREE;
 	if (!++slot->generation)
 		slot->generation = 1;
+	slot->soon = *freed;
+	*freed = slot;
 	SLIST_INSERT_HEAD(&e->free, slot, free);
 	e->nr_used--;
 }

@@ -35,6 +35,8 @@ function sched_table(n, s,	i) {
 	print "|---|--:|--:|--:|--:|"
 	for (i = 1; i <= nr_calls; i++)
 		sched_row(n, s, calls[i])
+	if (get("native", "sched", n, s, "wait median") == 0)
+		return
 	printf "\nWhile they are listed, which takes %s ms, another thread waits for a pair of calls at worst, the " \
 		"median, least and most of all repetitions: %s, %s, %s µs.\n",
 		us(get("native", "sched", n, s, "list median") / 1000), us(get("native", "sched", n, s, "wait median")),
@@ -68,7 +70,9 @@ function ahead(n, s, other,	i, what) {
 }
 
 END {
-	print "# Benchmark: libtwheel, `make bench-lib`\n"
+	print "# libtwheel beside others, and its scheduler at worst\n"
+	print "Written by `bench/lib/report.awk`, not by hand. What is measured, and how, is said in\n" \
+		"`bench/lib/sched.c` and `bench/lib/single.c`.\n"
 	print_environment()
 	goals_begin()
 	for (i = 1; i <= nr_scheds; i++)

@@ -12,7 +12,7 @@ kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 .PHONY: modules clean modules_install install uninstall user_install headers_install
 .PHONY: tools demo check
 .PHONY: check-fast lint fuzz prove coverage mutate bench-wheel bench-kernel
-.PHONY: udev_install bench-user docs-fresh help
+.PHONY: udev_install bench-user bench-lib docs-fresh help
 
 modules:
 	@$(kbuild) modules
@@ -145,6 +145,9 @@ bench-kernel:
 bench-user:
 	@bench/user/run.sh
 
+bench-lib:
+	@bench/lib/run.sh
+
 docs-fresh:
 	@scripts/docs-fresh.sh
 
@@ -177,6 +180,7 @@ help:
 	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
 	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
 	@echo 'make bench-user       /dev/twheel beside timerfd, POSIX timers, io_uring and libevent'
+	@echo 'make bench-lib        libtwheel beside libevent and libuv, and the worst that a call of its scheduler takes'
 	@echo 'make docs-fresh       which tables of doc/ are older than what they measure'
 	@echo 'make tools            the user-space programs, in build/tools'
 	@echo 'make clean'

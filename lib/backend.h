@@ -20,7 +20,7 @@ typedef int64_t s64;
 /**
  * struct twheel_backend - the functions, which return what those of libtwheel.h do
  * @name:	see twheel_backend()
- * @open:	makes a wheel, all but what libtwheel.c fills in
+ * @open:	makes a wheel, all but what libtwheel.c fills in. Of @flags TWHEEL_ONE_THREAD counts
  * @close:	frees it
  * @op:		one operation; returns its res and does not store it
  * @submit:	at most TWHEEL_BATCH_MAX operations
@@ -31,7 +31,7 @@ typedef int64_t s64;
  */
 struct twheel_backend {
 	const char *name;
-	int (*open)(struct twheel **twheel, const struct twheel_setup *setup);
+	int (*open)(struct twheel **twheel, unsigned int flags, const struct twheel_setup *setup);
 	void (*close)(struct twheel *twheel);
 	int (*op)(struct twheel *twheel, struct twheel_op *op);
 	int (*submit)(struct twheel *twheel, struct twheel_op *ops, u32 nr);

@@ -21,6 +21,15 @@
  *
  * In numbers: 34 KiB a wheel, pages of 512 slots, 64 slots' worth of operations or
  * 4096 steps of the wheel in one lock hold. Pages are kept until the wheel is closed.
+ *
+ * With TWHEEL_ONE_THREAD there is no lock, and where an operation does not need to know the time
+ * exactly the coarse clock is read: that is memory alone. It is some ms behind, and there is no
+ * bound to that: a virtual machine that is not run for a while has no tick meanwhile. So
+ *
+ *	a delay		counts from the exact time, however long the tick
+ *	a deadline	needs no time; the wheel only wants to know about where it stands
+ *	a cancel	frees the timer whatever the time
+ *	a read		looks at the exact clock
  */
 #include <assert.h>
 #include <errno.h>
@@ -31,7 +40,13 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "divide.h"
+#include "pages.h"
 #include "wheel.h"
+
+/* Calls cost more than what an operation does: fast is all in one piece, but for what is rare. */
+#define fast		__attribute__((__flatten__))
+#define rare		__attribute__((__noinline__))
 
 #define NEVER		(~(u64)0)
 #define TIME_MAX	((u64)INT64_MAX)
@@ -40,7 +55,6 @@
 #define TICK_MIN_NS	(NSEC_PER_MSEC / 10)
 #define LIMIT		0x1000000	/* timers of a wheel: a GiB of them */
 
-#define PAGE_SLOTS	512
 #define CHUNK_OPS	64
 #define CHUNK_STEPS	4096
 
@@ -56,7 +70,8 @@ enum slot_state { FREE, ARMED, READY, IDLE };
  * @timer:	in the wheel while ARMED; its data is the slot's index
  * @ready:	on the ready list, instead
  * @free:	on the free list, instead
- * @deadline:	ns
+ * @soon:	while FREE: one that was freed before it, and is likely to be used soon after
+ * @deadline:	ns, else
  * @user_data:	the user's
  * @interval:	ns, or 0
  * @generation:	half of the handle; changes when the slot is freed
@@ -69,7 +84,10 @@ struct slot {
 		SLIST_ENTRY(slot)	free;
 		struct wheel_timer	timer;
 	};
-	u64	deadline;
+	union {
+		u64		deadline;
+		const void	*soon;
+	};
 	u64	user_data;
 	u64	interval;
 	u32	generation;
@@ -88,14 +106,21 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
  * struct embedded - a wheel
  * @base:	its descriptor is the timerfd
  * @lock:	for all that follows
+ * @alone:	it is not taken: TWHEEL_ONE_THREAD
+ * @coarse:	the clock for operations that need not know the time exactly
  * @setup:	clock, tick and slack, and the limit on @nr_used
+ * @tick:	ns of a tick, to divide by
+ * @end:	the last tick that begins before the end of time
  * @armed:	what the timerfd is set to, ns; NEVER if it is not
  * @ready:	slots that are READY, in the order of expiry
  * @nr_ready:	how many
  * @free:	slots that are FREE
+ * @freed:	the last that were freed, in turn: memory that is far apart takes so long to come
+ *		that it is asked for some adds before it is used
+ * @nr_freed:	how many were freed
  * @nr_used:	slots that are not
- * @nr_slots:	slots there are
- * @pages:	of slots, room for as many as @setup allows
+ * @nr_slots:	slots that were ever used
+ * @pages:	of slots
  * @nr_expired:	timers that have fired
  * @nr_wakeups:	reads that found the timerfd readable
  * @wheel:	the wheel
@@ -103,14 +128,20 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
 struct embedded {
 	struct twheel		base;
 	pthread_mutex_t		lock;
+	bool			alone;
+	clockid_t		coarse;
 	struct twheel_setup	setup;
+	struct divisor		tick;
+	u64			end;
 	u64			armed;
 	struct ready_slots	ready;
 	u32			nr_ready;
 	struct free_slots	free;
+	const void		*freed[8];
+	u32			nr_freed;
 	u32			nr_used;
 	u32			nr_slots;
-	struct slot		**pages;
+	struct pages		pages;
 	u64			nr_expired;
 	u64			nr_wakeups;
 	struct wheel		wheel;
@@ -125,7 +156,7 @@ static struct embedded *embedded(struct twheel *twheel)
 
 static u64 tick_of(const struct embedded *e, u64 now)
 {
-	return now / e->setup.tick_ns;
+	return divide(now, &e->tick);
 }
 
 /* When @tick begins, in ns. The last ones do not begin before the end of time. */
@@ -133,11 +164,11 @@ static u64 tick_time(const struct embedded *e, u64 tick)
 {
 	if (tick == WHEEL_NEVER)
 		return NEVER;
-	return tick <= TIME_MAX / e->setup.tick_ns ? tick * e->setup.tick_ns : TIME_MAX;
+	return tick <= e->end ? tick * e->tick.by : TIME_MAX;
 }
 
 /* Make the timerfd readable at @when, or never; 0 is at once. */
-static void timerfd_set(struct embedded *e, u64 when)
+static rare void timerfd_set(struct embedded *e, u64 when)
 {
 	struct itimerspec its = { 0 };
 
@@ -167,6 +198,11 @@ static u64 slot_handle(const struct slot *slot)
 	return (u64)slot->generation << 32 | slot->timer.data;
 }
 
+static struct slot *slot_at(const struct embedded *e, u32 index)
+{
+	return pages_at(&e->pages, index, sizeof(struct slot));
+}
+
 /* The slot that @handle names, or NULL if it names none, or none any more. */
 static struct slot *slot_find(const struct embedded *e, u64 handle)
 {
@@ -175,35 +211,38 @@ static struct slot *slot_find(const struct embedded *e, u64 handle)
 
 	if (index >= e->nr_slots)
 		return NULL;
-	slot = &e->pages[index / PAGE_SLOTS][index % PAGE_SLOTS];
+	slot = slot_at(e, index);
 	return slot->state != FREE && slot->generation == handle >> 32 ? slot : NULL;
 }
 
-static int slots_grow(struct embedded *e)
+/* A slot that was never used, or NULL. */
+static rare struct slot *slot_new(struct embedded *e)
 {
-	struct slot *page = calloc(PAGE_SLOTS, sizeof(*page));
-	u32 i;
+	u32 index = e->nr_slots;
+	struct slot *slot;
 
-	if (!page)
-		return -ENOMEM;
-	for (i = PAGE_SLOTS; i--; ) {
-		page[i].timer.data = e->nr_slots + i;
-		page[i].generation = 1;
-		SLIST_INSERT_HEAD(&e->free, &page[i], free);
-	}
-	e->pages[e->nr_slots / PAGE_SLOTS] = page;
-	e->nr_slots += PAGE_SLOTS;
-	return 0;
+	if (index / PAGE_ENTRIES == e->pages.nr && pages_grow(&e->pages, sizeof(*slot)))
+		return NULL;
+	slot = slot_at(e, index);
+	slot->timer.data = index;
+	slot->generation = 1;
+	e->nr_slots++;
+	return slot;
 }
 
 static int slot_get(struct embedded *e, struct slot **slot)
 {
 	if (e->nr_used >= e->setup.max_timers)
 		return -EDQUOT;
-	if (SLIST_EMPTY(&e->free) && slots_grow(e))
-		return -ENOMEM;
 	*slot = SLIST_FIRST(&e->free);
-	SLIST_REMOVE_HEAD(&e->free, free);
+	if (*slot) {
+		SLIST_REMOVE_HEAD(&e->free, free);
+		prefetch((*slot)->soon);
+	} else {
+		*slot = slot_new(e);
+		if (!*slot)
+			return -ENOMEM;
+	}
 	e->nr_used++;
 	return 0;
 }
@@ -211,20 +250,24 @@ static int slot_get(struct embedded *e, struct slot **slot)
 /* Free a slot that is in no list and not armed. Generation 0 is left out: no handle is 0. */
 static void slot_put(struct embedded *e, struct slot *slot)
 {
+	const void **freed = &e->freed[e->nr_freed++ % ARRAY_SIZE(e->freed)];
+
 	slot->state = FREE;
 	if (!++slot->generation)
 		slot->generation = 1;
+	slot->soon = *freed;
+	*freed = slot;
 	SLIST_INSERT_HEAD(&e->free, slot, free);
 	e->nr_used--;
 }
 
 static void slot_arm(struct embedded *e, struct slot *slot, u64 deadline)
 {
-	u64 tick = deadline / e->setup.tick_ns;
+	u64 tick = tick_of(e, deadline);
 
 	slot->state = ARMED;
 	slot->deadline = deadline;
-	wheel_add(&e->wheel, &slot->timer, tick + !!(deadline % e->setup.tick_ns));
+	wheel_add(&e->wheel, &slot->timer, tick + (tick * e->tick.by < deadline));
 }
 
 static void slot_ready(struct embedded *e, struct slot *slot)
@@ -262,7 +305,7 @@ static bool slot_detach(struct embedded *e, struct slot *slot, u64 now)
  * Turn the wheel up to @now, until @most are ready or CHUNK_STEPS are done. Returns true
  * if there is more to turn.
  */
-static bool turn(struct embedded *e, u64 now, u32 most)
+static rare bool turn(struct embedded *e, u64 now, u32 most)
 {
 	u32 budget = CHUNK_STEPS;
 	u64 tick = tick_of(e, now);
@@ -279,23 +322,31 @@ static bool turn(struct embedded *e, u64 now, u32 most)
 
 /* ---- the lock --------------------------------------------------------------- */
 
-static u64 lock(struct embedded *e)
+/* Begin, by the time of @clock. */
+static u64 lock_by(struct embedded *e, clockid_t clock)
 {
 	u64 now;
 
-	pthread_mutex_lock(&e->lock);
-	now = twheel_clock(e->setup.clockid);
+	if (!e->alone)
+		pthread_mutex_lock(&e->lock);
+	now = twheel_clock(clock);
 	wheel_forward(&e->wheel, tick_of(e, now));
 	return now;
+}
+
+static u64 lock(struct embedded *e)
+{
+	return lock_by(e, e->setup.clockid);
 }
 
 /* If something is due it shall be known what: it may have been cancelled just now. */
 static void unlock(struct embedded *e, u64 now)
 {
-	if (!e->nr_ready)
+	if (!e->nr_ready && wheel_due(&e->wheel, tick_of(e, now)))
 		turn(e, now, 1);
 	timerfd_update(e, now);
-	pthread_mutex_unlock(&e->lock);
+	if (!e->alone)
+		pthread_mutex_unlock(&e->lock);
 }
 
 /* ---- operations ------------------------------------------------------------- */
@@ -428,10 +479,18 @@ static int op_do(struct embedded *e, struct twheel_op *op, u64 now)
 	}
 }
 
-static int embedded_op(struct twheel *twheel, struct twheel_op *op)
+/* Must @op know the time exactly? */
+static bool op_is_exact(const struct embedded *e, const struct twheel_op *op)
+{
+	if (!e->alone || op->op == TWHEEL_OP_QUERY)
+		return true;
+	return op->op != TWHEEL_OP_CANCEL && !(op->flags & TWHEEL_F_ABS);
+}
+
+static fast int embedded_op(struct twheel *twheel, struct twheel_op *op)
 {
 	struct embedded *e = embedded(twheel);
-	u64 now = lock(e);
+	u64 now = lock_by(e, op_is_exact(e, op) ? e->setup.clockid : e->coarse);
 	int rc = op_do(e, op, now);
 
 	unlock(e, now);
@@ -567,8 +626,7 @@ static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32
 
 static u64 mem_bytes(const struct embedded *e)
 {
-	return sizeof(*e) + (e->nr_slots / PAGE_SLOTS + 1) * sizeof(*e->pages) +
-	       e->nr_slots * sizeof(struct slot);
+	return sizeof(*e) + pages_bytes(&e->pages, sizeof(struct slot));
 }
 
 static int embedded_info(struct twheel *twheel, struct twheel_info *info)
@@ -639,24 +697,22 @@ static bool setup_is_valid(const struct twheel_setup *setup)
 		(setup->tick_ns >= TICK_MIN_NS && setup->tick_ns <= NSEC_PER_SEC));
 }
 
-static int embedded_init(struct embedded *e, const struct twheel_setup *setup)
+static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
+			 unsigned int flags)
 {
 	e->setup = *setup;
 	if (!e->setup.tick_ns)
 		e->setup.tick_ns = TICK_NS;
 	if (!e->setup.max_timers)
 		e->setup.max_timers = LIMIT;
-	/* Memory that is not touched costs nothing. */
-	e->pages = calloc(e->setup.max_timers / PAGE_SLOTS + 1, sizeof(*e->pages));
-	if (!e->pages)
-		return -ENOMEM;
+	e->tick = divisor(e->setup.tick_ns);
+	e->end = tick_of(e, TIME_MAX);
+	e->alone = flags & TWHEEL_ONE_THREAD;
+	/* CLOCK_BOOTTIME has none. */
+	e->coarse = setup->clockid == CLOCK_MONOTONIC ? CLOCK_MONOTONIC_COARSE : setup->clockid;
 	e->base.fd = timerfd_create(e->setup.clockid, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (e->base.fd < 0) {
-		int err = -errno;
-
-		free(e->pages);
-		return err;
-	}
+	if (e->base.fd < 0)
+		return -errno;
 	pthread_mutex_init(&e->lock, NULL);
 	TAILQ_INIT(&e->ready);
 	SLIST_INIT(&e->free);
@@ -665,7 +721,8 @@ static int embedded_init(struct embedded *e, const struct twheel_setup *setup)
 	return 0;
 }
 
-static int embedded_open(struct twheel **twheel, const struct twheel_setup *setup)
+static int embedded_open(struct twheel **twheel, unsigned int flags,
+			 const struct twheel_setup *setup)
 {
 	struct embedded *e;
 	int err;
@@ -675,7 +732,7 @@ static int embedded_open(struct twheel **twheel, const struct twheel_setup *setu
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	err = embedded_init(e, setup);
+	err = embedded_init(e, setup, flags);
 	if (err) {
 		free(e);
 		return err;
@@ -689,11 +746,7 @@ static void embedded_close(struct twheel *twheel)
 	struct embedded *e = embedded(twheel);
 
 	close(e->base.fd);
-	while (e->nr_slots) {
-		e->nr_slots -= PAGE_SLOTS;
-		free(e->pages[e->nr_slots / PAGE_SLOTS]);
-	}
-	free(e->pages);
+	pages_free(&e->pages);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 }

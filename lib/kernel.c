@@ -92,11 +92,14 @@ static int device_open(const struct twheel_setup *setup)
 	return rc;
 }
 
-static int kernel_open(struct twheel **twheel, const struct twheel_setup *setup)
+/* The kernel takes its own locks, whoever calls. */
+static int kernel_open(struct twheel **twheel, unsigned int flags,
+		       const struct twheel_setup *setup)
 {
 	struct twheel *new = malloc(sizeof(*new));
 	int fd;
 
+	(void)flags;
 	if (!new)
 		return -ENOMEM;
 	fd = device_open(setup);

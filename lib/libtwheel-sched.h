@@ -21,7 +21,9 @@
  *
  * Promises
  *   - Never before it is due, by the clock it was asked for on.
- *   - Adding, moving and cancelling cost the same with ten tasks and with a million.
+ *   - Adding, moving and cancelling cost the same with ten tasks and with a million, and no
+ *     single call costs much more than the others. None holds up the others the longer the
+ *     more tasks there are, but twheel_sched_stop() and _close().
  *   - What is cancelled or replaced is freed in that call; if it runs at that moment,
  *     when it returns.
  *   - Functions are called in the order their tasks were due, and where that is the same,
@@ -46,6 +48,15 @@
  * Context: All functions may be called from any thread and from the tasks' functions,
  * but none from a signal handler. Functions and release() are called without a lock;
  * release() must not close the scheduler.
+ *
+ * A function ends by returning. Of the other ways
+ *	an exception of C++ that it does not catch ends the program by std::terminate(), with
+ *		and without a pool: the caller of twheel_sched_run() does not get it
+ *	pthread_exit() ends the thread, as if the function had returned before: another takes its
+ *		place in the pool; without a pool it is the caller's thread. In a thread of the
+ *		pool cancellation is disabled
+ *	longjmp() out of it leaves a task that runs for ever: it must not be done
+ * release() must return; an exception does the same there.
  */
 #ifndef LIBTWHEEL_SCHED_H
 #define LIBTWHEEL_SCHED_H
@@ -65,7 +76,7 @@ struct twheel_task_info;
 /**
  * struct twheel_sched_options - what a scheduler shall be; all zero will do
  * @threads:	size of the pool; 0: none, see twheel_sched_run()
- * @flags:	of twheel_open()
+ * @flags:	of twheel_open(), but not TWHEEL_ONE_THREAD
  * @max_pending: the most tasks that may be pending; 0: as many as the wheel may hold
  * @clockid:	for delays: 0 or CLOCK_MONOTONIC; CLOCK_BOOTTIME
  * @tick_ns:	of the wheel, see <linux/twheel.h>; 0: a millisecond
@@ -99,7 +110,8 @@ struct twheel_sched_options {
  * @arg:	the caller's own
  * @key:	a name that no other pending task has, copied; NULL for none. Adding a task
  *		whose key exists replaces the other
- * @key_len:	bytes of @key, which may be anything; 0: it is a string. At most 65535
+ * @key_len:	bytes of @key, which may be anything; 0: it is a string. At most 65535, of a
+ *		string too
  * @when_ns:	delay from now; one that is not positive means at once. With
  *		TWHEEL_TASK_AT a time since 1970, by the clock on the wall: when that is
  *		set the task moves with it
@@ -197,10 +209,11 @@ int twheel_sched_fd(const struct twheel_sched *sched);
 /**
  * twheel_sched_run() - call the functions that are due, of a scheduler without a pool
  * @sched:	the scheduler
- * @max:	the most to call; 0: those that are due when the call begins
+ * @max:	the most to call; 0: all that are due when the call begins
  * @timeout_ms:	how long to wait for the first, 0 not at all, -1 for ever
  *
- * Return: how many were called; -EINTR, -ESHUTDOWN, -ECHILD; -EINVAL if there is a pool.
+ * Return: how many were called; -EINTR, -ESHUTDOWN, -ECHILD; -EINVAL if there is a pool, or
+ * for a @timeout_ms below -1.
  */
 int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms);
 
@@ -269,6 +282,9 @@ uint32_t twheel_sched_pending(struct twheel_sched *sched);
  * twheel_sched_list() - all pending tasks, in the order they were added
  * @sched:	the scheduler
  * @list:	filled in: an array, keys and all in one piece, for the caller to free()
+ *
+ * Others may add, move and cancel tasks while the list is made, which is done in pieces. What is
+ * pending from the beginning to the end is listed, and only once; what is added meanwhile is not.
  *
  * Return: how many, -ENOMEM, -ECHILD.
  */

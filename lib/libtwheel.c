@@ -23,8 +23,9 @@ static int choose(unsigned int flags)
 {
 	const char *name = secure_getenv("TWHEEL_BACKEND");
 
-	if (flags & ~(TWHEEL_KERNEL | TWHEEL_EMBEDDED))
+	if (flags & ~(TWHEEL_KERNEL | TWHEEL_EMBEDDED | TWHEEL_ONE_THREAD))
 		return -EINVAL;
+	flags &= ~TWHEEL_ONE_THREAD;
 	if (flags == TWHEEL_KERNEL || flags == TWHEEL_EMBEDDED)
 		return (int)flags;
 	if (flags || !name || !*name)
@@ -44,9 +45,9 @@ static bool kernel_is_missing(int err)
 }
 
 static int open_with(const struct twheel_backend *backend, struct twheel **twheel,
-		     const struct twheel_setup *setup)
+		     unsigned int flags, const struct twheel_setup *setup)
 {
-	int err = backend->open(twheel, setup);
+	int err = backend->open(twheel, flags, setup);
 
 	if (!err)
 		(*twheel)->backend = backend;
@@ -67,9 +68,9 @@ int twheel_open(struct twheel **twheel, unsigned int flags, const struct twheel_
 		setup = &defaults;
 	err = -ENOENT;
 	if (which != TWHEEL_EMBEDDED)
-		err = open_with(&twheel_kernel_backend, twheel, setup);
+		err = open_with(&twheel_kernel_backend, twheel, flags, setup);
 	if (which != TWHEEL_KERNEL && kernel_is_missing(err))
-		err = open_with(&twheel_embedded_backend, twheel, setup);
+		err = open_with(&twheel_embedded_backend, twheel, flags, setup);
 	if (!err)
 		(*twheel)->family = family;
 	return err;
@@ -195,7 +196,7 @@ int twheel_read(struct twheel *twheel, struct twheel_event *events, uint32_t nr,
 
 	if (!is_ours(twheel->family))
 		return -ECHILD;
-	if (!nr)
+	if (!nr || timeout_ms < -1)
 		return -EINVAL;
 	if (nr > READ_MAX)
 		nr = READ_MAX;

@@ -23,7 +23,7 @@
  *
  * Context: All functions may be called from any thread at any time, on one wheel
  * too, but none from a signal handler, and twheel_close() only when no other
- * call on that wheel is under way.
+ * call on that wheel is under way. With TWHEEL_ONE_THREAD no call may be.
  *
  * What the embedded backend costs: 34 KiB a wheel, 64 bytes a timer, kept until
  * twheel_close(); O(1) each operation; a system call where the next event
@@ -48,11 +48,22 @@ struct twheel;
 #define TWHEEL_KERNEL		0x1
 #define TWHEEL_EMBEDDED		0x2
 
+/*
+ * No two calls on this wheel are ever made at once: one thread uses it, or the caller has a lock
+ * of its own. Then the embedded backend takes none, and reads the coarse clock
+ * (CLOCK_MONOTONIC_COARSE, some ms behind) to cancel, and where TWHEEL_F_ABS gives the deadline:
+ * whether the timer was still armed is told as of that time, so 1 may mean that its deadline has
+ * just come. All else holds, and the fastest way to arm a timer is TWHEEL_F_ABS. The kernel's
+ * backend is the same with and without.
+ */
+#define TWHEEL_ONE_THREAD	0x4
+
 /**
  * twheel_open() - make an empty wheel
  * @twheel:	filled in
  * @flags:	TWHEEL_KERNEL, TWHEEL_EMBEDDED, or 0: what TWHEEL_BACKEND says in the
- *		environment, or else the kernel if /dev/twheel can be opened
+ *		environment, or else the kernel if /dev/twheel can be opened. Each may have
+ *		TWHEEL_ONE_THREAD with it
  * @setup:	clock, tick, and the most timers, see <linux/twheel.h>; NULL for the
  *		defaults
  *
@@ -154,7 +165,7 @@ int twheel_submit(struct twheel *twheel, struct twheel_op *ops, uint32_t nr);
  * @twheel:	the wheel
  * @events:	filled in
  * @nr:		how many there is room for, at least 1; no more than 65536 are read
- * @timeout_ms:	how long to wait for the first, 0 not at all, -1 for ever
+ * @timeout_ms:	how long to wait for the first, 0 not at all, -1 for ever; below that is -EINVAL
  *
  * Return: how many were read, -EAGAIN if there was none in time, -EINTR, -EINVAL,
  * -EFAULT, -ECHILD.

@@ -31,7 +31,9 @@
  * as it finds that the event is nobody's.
  *
  * Locking: sched->lock for all of it; the wheel's own lock is taken inside. What the user
- * gave, fn() and release(), is called without.
+ * gave, fn() and release(), is called without. Whoever has something to do for all tasks does it
+ * in chunks and lets go of the lock in between, but for twheel_sched_stop(). Where it was is
+ * kept by a cursor, a task that is none: it is dead, so everybody passes over it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,16 +47,20 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* A hash that cannot grow leaves the element out, and says so in its handle. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "backend.h"
+#include "call.h"
+#include "ids.h"
+#include "keys.h"
 #include "libtwheel-sched.h"
 
 #define TIME_MAX	INT64_MAX
+#define KEY_MAX		UINT16_MAX
 #define LATE_NS		(5 * NSEC_PER_MSEC)
 #define CHUNK_EVENTS	512
+/* What is done for all tasks is done for so many in one lock hold, and so many bytes of keys. */
+#define CHUNK_TASKS	128
+#define CHUNK_KEYS	0x8000
+#define PAGE_BYTES	4096
 
 #define MISSED		(TWHEEL_MISSED_DELAY | TWHEEL_MISSED_SKIP)
 #define PERIODIC	(TWHEEL_TASK_DELAY | TWHEEL_TASK_OVERLAP | MISSED)
@@ -62,12 +68,13 @@
 
 /**
  * struct task - a task
+ * @all:	in sched->all, from add to the end of its last run
  * @queued:	in sched->queue, while QUEUED
  * @wall:	in sched->walls, with TWHEEL_TASK_AT
  * @over:	in a list of tasks to be freed, see tasks_free()
- * @by_id:	in sched->ids, from add to the end of its last run
  * @by_key:	in sched->keys, while it is pending and has a key
- * @info:	what the user may know
+ * @info:	what the user may know. Its id is in sched->ids as long as it is in @all
+ * @nth:	how many tasks were added before
  * @handle:	its timer
  * @running:	how many threads run it
  * @dead:	pending no more, and freed when the last of them is done
@@ -75,12 +82,13 @@
  * @key:	the key, and a 0
  */
 struct task {
+	TAILQ_ENTRY(task)	all;
 	TAILQ_ENTRY(task)	queued;
 	LIST_ENTRY(task)	wall;
 	SLIST_ENTRY(task)	over;
-	UT_hash_handle		by_id;
-	UT_hash_handle		by_key;
+	struct key		by_key;
 	struct twheel_task_info	info;
+	u64			nth;
 	u64			handle;
 	u32			running;
 	bool			dead;
@@ -101,15 +109,18 @@ LIST_HEAD(task_list, task);
  * @wallfd:	tells when the wall clock is set
  * @wakefd:	readable when the leader is to look after something else
  * @awake:	it is
+ * @nr_waiting:	threads that wait for @lock. Atomic
  * @lock:	for all that follows
  * @work:	something for an idle worker
  * @done:	a function has returned
- * @ids:	all tasks
+ * @all:	all tasks, in the order they were added
+ * @ids:	the same by their ids
  * @keys:	those with a key
+ * @key_bytes:	what these take, with a 0 behind each
  * @queue:	those that are QUEUED
  * @walls:	those on the wall clock
  * @ahead:	how far the wall clock is ahead of the wheel's, ns
- * @last_id:	the id given last
+ * @nr_added:	tasks there ever were
  * @nr_queued:	tasks in @queue
  * @nr_pending:	tasks that will run
  * @nr_running:	functions that are running
@@ -128,15 +139,18 @@ struct twheel_sched {
 	int				wallfd;
 	int				wakefd;
 	bool				awake;
+	u32				nr_waiting;
 	pthread_mutex_t			lock;
 	pthread_cond_t			work;
 	pthread_cond_t			done;
-	struct task			*ids;
-	struct task			*keys;
+	struct task_queue		all;
+	struct ids			ids;
+	struct keys			keys;
+	size_t				key_bytes;
 	struct task_queue		queue;
 	struct task_list		walls;
 	s64				ahead;
-	u64				last_id;
+	u64				nr_added;
 	u32				nr_queued;
 	u32				nr_pending;
 	u32				nr_running;
@@ -153,6 +167,8 @@ struct frame {
 	struct task	*task;
 	struct frame	*outer;
 };
+
+static int start_worker(struct twheel_sched *sched, u32 nth);
 
 static __thread struct frame *frames;
 
@@ -183,33 +199,77 @@ static bool is_alive(const struct twheel_sched *sched)
 
 static void lock(struct twheel_sched *sched)
 {
+	if (!pthread_mutex_trylock(&sched->lock))
+		return;
+	__atomic_add_fetch(&sched->nr_waiting, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&sched->lock);
+	__atomic_sub_fetch(&sched->nr_waiting, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * A thread that was cancelled with the lock held, or while its cursor is in a list, would leave
+ * that behind. So it is not, wherever the C library would look for it meanwhile. Returns what to
+ * give to pthread_setcancelstate() after that.
+ */
+static int not_cancelled(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
 }
 
 /* Make wakefd readable, or not. */
 static void wake_set(struct twheel_sched *sched, bool awake)
 {
 	eventfd_t value;
+	int state;
 
 	if (sched->awake == awake)
 		return;
 	sched->awake = awake;
+	state = not_cancelled();
 	if (awake)
 		eventfd_write(sched->wakefd, 1);
 	else
 		eventfd_read(sched->wakefd, &value);
+	pthread_setcancelstate(state, NULL);
 }
 
 /* Without a pool, what is queued is for who polls. */
 static void wake_update(struct twheel_sched *sched)
 {
-	wake_set(sched, sched->stopping || (!sched->nr_threads && sched->nr_queued));
+	wake_set(sched, sched->stopping || (!sched->options.threads && sched->nr_queued));
 }
 
 static void unlock(struct twheel_sched *sched)
 {
 	wake_update(sched);
 	pthread_mutex_unlock(&sched->lock);
+}
+
+/*
+ * Take the lock that was let go of between two chunks. It is not a queue: who takes it again at
+ * once is most often faster than those who wait for it, so they are given time.
+ */
+static void lock_again(struct twheel_sched *sched)
+{
+	const struct timespec moment = { .tv_nsec = 20000 };
+	int state = not_cancelled();
+
+	if (__atomic_load_n(&sched->nr_waiting, __ATOMIC_RELAXED))
+		nanosleep(&moment, NULL);
+	pthread_setcancelstate(state, NULL);
+	lock(sched);
+}
+
+/* Wait until something has ended. */
+static void wait_done(struct twheel_sched *sched)
+{
+	int state = not_cancelled();
+
+	pthread_cond_wait(&sched->done, &sched->lock);
+	pthread_setcancelstate(state, NULL);
 }
 
 static void set_stopping(struct twheel_sched *sched)
@@ -269,18 +329,15 @@ static s64 next_due(struct task *task, s64 now)
 
 static struct task *task_find(struct twheel_sched *sched, u64 id)
 {
-	struct task *task;
-
-	HASH_FIND(by_id, sched->ids, &id, sizeof(id), task);
-	return task;
+	return ids_find(&sched->ids, id);
 }
 
-static struct task *task_find_key(struct twheel_sched *sched, const void *key, size_t len)
+static struct task *task_find_key(struct twheel_sched *sched, u64 hash, const void *bytes,
+				  size_t len)
 {
-	struct task *task;
+	struct key *key = twheel_keys_find(&sched->keys, hash, bytes, len);
 
-	HASH_FIND(by_key, sched->keys, key, len, task);
-	return task;
+	return key ? container_of(key, struct task, by_key) : NULL;
 }
 
 /* Put a task that is nowhere, or in the wheel, there for when it is due. */
@@ -324,15 +381,17 @@ static void task_schedule(struct task *task)
 		task_enqueue(task);
 }
 
-/* It is pending no more. That leaves it in sched->ids. */
+/* It is pending no more. That leaves it in sched->all. */
 static void task_unpend(struct task *task)
 {
 	struct twheel_sched *sched = task->info.sched;
 
 	task_dequeue(task);
 	task->info.state = TWHEEL_TASK_RUNNING;
-	if (task->info.key)
-		HASH_DELETE(by_key, sched->keys, task);
+	if (task->info.key) {
+		twheel_keys_del(&sched->keys, &task->by_key);
+		sched->key_bytes -= task->info.key_len + 1;
+	}
 	if (task->info.flags & TWHEEL_TASK_AT)
 		LIST_REMOVE(task, wall);
 	if (task->handle)
@@ -344,12 +403,21 @@ static void task_unpend(struct task *task)
 		set_stopping(sched);
 }
 
+/* It is over: its id is nobody's from here on. */
+static void task_forget(struct task *task)
+{
+	struct twheel_sched *sched = task->info.sched;
+
+	ids_del(&sched->ids, task->info.id);
+	TAILQ_REMOVE(&sched->all, task, all);
+}
+
 /* A task that is dead: free it, or let the last who runs it do that. */
 static void task_bury(struct task *task, struct tasks *over)
 {
 	if (task->running)
 		return;
-	HASH_DELETE(by_id, task->info.sched->ids, task);
+	task_forget(task);
 	SLIST_INSERT_HEAD(over, task, over);
 }
 
@@ -361,15 +429,22 @@ static void tasks_free(struct tasks *over)
 
 		SLIST_REMOVE_HEAD(over, over);
 		if (task->info.release)
-			task->info.release(task->info.arg);
+			twheel_call_release(task->info.release, task->info.arg);
 		free(task);
 	}
 }
 
+/* The length of a key that may be a string; of one that is too long, one that is too. */
+static size_t key_length(const void *key, size_t len)
+{
+	return len ? len : strnlen(key, KEY_MAX + 1);
+}
+
 static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_task *task)
 {
-	if (!task->fn || (task->flags & ~VALID_FLAGS) || task->reserved || task->period_ns < 0 ||
-	    task->key_len > UINT16_MAX)
+	if (!task->fn || (task->flags & ~VALID_FLAGS) || task->reserved || task->period_ns < 0)
+		return false;
+	if (task->key && key_length(task->key, task->key_len) > KEY_MAX)
 		return false;
 	if (!task->period_ns)
 		return !(task->flags & PERIODIC);
@@ -381,7 +456,7 @@ static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_
 
 static struct task *task_new(struct twheel_sched *sched, const struct twheel_task *from)
 {
-	size_t len = from->key && !from->key_len ? strlen(from->key) : from->key_len;
+	size_t len = from->key ? key_length(from->key, from->key_len) : 0;
 	struct task *task = calloc(1, sizeof(*task) + len + 1);
 
 	if (!task)
@@ -398,33 +473,49 @@ static struct task *task_new(struct twheel_sched *sched, const struct twheel_tas
 		memcpy(task->key, from->key, len);
 		task->info.key = task->key;
 		task->info.key_len = len;
+		task->by_key.bytes = task->key;
+		task->by_key.len = len;
+		task->by_key.hash = twheel_keys_hash(&sched->keys, task->key, len);
 	}
 	task->info.due_ns = task_due(task, from->when_ns);
 	return task;
 }
 
+static int task_arm_named(struct task *task)
+{
+	struct twheel_sched *sched = task->info.sched;
+	int err;
+
+	if (!task->info.key)
+		return task_arm(task);
+	err = twheel_keys_add(&sched->keys, &task->by_key);
+	if (err)
+		return err;
+	err = task_arm(task);
+	if (err)
+		twheel_keys_del(&sched->keys, &task->by_key);
+	else
+		sched->key_bytes += task->info.key_len + 1;
+	return err;
+}
+
 /*
- * Enter a task into the hashes and the wheel. If that fails it is in none of them. One with
+ * Enter a task into the tables and the wheel. If that fails it is in none of them. One with
  * the same key, which it replaces, may be there still.
  */
 static int task_enter(struct task *task)
 {
 	struct twheel_sched *sched = task->info.sched;
-	int err = -ENOMEM;
+	int err;
 
-	task->info.id = ++sched->last_id;
-	HASH_ADD(by_id, sched->ids, info.id, sizeof(task->info.id), task);
-	if (!task->by_id.tbl)
-		return err;
-	if (task->info.key)
-		HASH_ADD_KEYPTR(by_key, sched->keys, task->key, task->info.key_len, task);
-	if (!task->info.key || task->by_key.tbl)
-		err = task_arm(task);
-	if (!err)
-		return 0;
-	if (task->by_key.tbl)
-		HASH_DELETE(by_key, sched->keys, task);
-	HASH_DELETE(by_id, sched->ids, task);
+	task->info.id = ids_add(&sched->ids, task);
+	if (!task->info.id)
+		return -ENOMEM;
+	task->nth = sched->nr_added++;
+	TAILQ_INSERT_TAIL(&sched->all, task, all);
+	err = task_arm_named(task);
+	if (err)
+		task_forget(task);
 	return err;
 }
 
@@ -466,7 +557,7 @@ int twheel_sched_add(struct twheel_sched *sched, const struct twheel_task *from,
 		return -ENOMEM;
 	lock(sched);
 	if (task->info.key)
-		old = task_find_key(sched, task->key, task->info.key_len);
+		old = task_find_key(sched, task->by_key.hash, task->key, task->info.key_len);
 	err = task_add(task, old, &over);
 	if (!err && id)
 		*id = task->info.id;
@@ -521,7 +612,7 @@ static int task_cancel(struct task *task, u32 flags, struct tasks *over)
 		return running;
 	/* From here on another thread frees it, if it runs. */
 	while (running && task_find(sched, id))
-		pthread_cond_wait(&sched->done, &sched->lock);
+		wait_done(sched);
 	return 0;
 }
 
@@ -546,13 +637,15 @@ int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags)
 
 uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t key_len)
 {
+	size_t len = key_length(key, key_len);
 	struct task *task;
-	u64 id;
+	u64 hash, id;
 
-	if (!is_alive(sched))
+	if (!is_alive(sched) || len > KEY_MAX)
 		return 0;
+	hash = twheel_keys_hash(&sched->keys, key, len);
 	lock(sched);
-	task = task_find_key(sched, key, key_len ? key_len : strlen(key));
+	task = task_find_key(sched, hash, key, len);
 	id = task ? task->info.id : 0;
 	unlock(sched);
 	return id;
@@ -609,11 +702,56 @@ static void task_finish(struct task *task)
 
 	if (task->info.release) {
 		unlock(sched);
-		task->info.release(task->info.arg);
+		twheel_call_release(task->info.release, task->info.arg);
 		lock(sched);
 	}
-	HASH_DELETE(by_id, sched->ids, task);
+	task_forget(task);
 	free(task);
+}
+
+/* The function of the innermost frame is over. With the lock held. */
+static void frame_over(struct frame *frame)
+{
+	struct task *task = frame->task;
+	struct twheel_sched *sched = task->info.sched;
+
+	task->running--;
+	if (!task->dead)
+		task_again(task);
+	else if (!task->running)
+		task_finish(task);
+	frames = frame->outer;
+	sched->nr_running--;
+	pthread_cond_broadcast(&sched->done);
+}
+
+/*
+ * This thread ends, in a function. If it is of the pool another takes its place, and where
+ * there is none to be had the pool is smaller.
+ */
+static void replace_worker(struct twheel_sched *sched)
+{
+	u32 nth = 0;
+
+	while (nth < sched->nr_threads && !pthread_equal(sched->threads[nth], pthread_self()))
+		nth++;
+	if (nth == sched->nr_threads)
+		return;
+	pthread_detach(pthread_self());
+	if (start_worker(sched, nth))
+		sched->threads[nth] = sched->threads[--sched->nr_threads];
+}
+
+/* The function has ended its thread. */
+static void frame_left(void *arg)
+{
+	struct frame *frame = arg;
+	struct twheel_sched *sched = frame->task->info.sched;
+
+	lock(sched);
+	replace_worker(sched);
+	frame_over(frame);
+	unlock(sched);
 }
 
 /* Run a queued task. The lock is dropped meanwhile. */
@@ -627,40 +765,46 @@ static void task_run(struct task *task)
 	task_begin(task, &info);
 	wake_worker(sched);
 	unlock(sched);
-	info.fn(info.arg, &info);
+	twheel_call_fn(&info, frame_left, &frame);
 	lock(sched);
-	task->running--;
-	if (!task->dead)
-		task_again(task);
-	else if (!task->running)
-		task_finish(task);
-	frames = frame.outer;
-	sched->nr_running--;
-	pthread_cond_broadcast(&sched->done);
+	frame_over(&frame);
 }
 
-/* By the time, and then in the order tasks were added: a tick has no order of its own. */
-static int event_order(const void *a, const void *b)
-{
-	const struct twheel_event *x = a, *y = b;
+/* A task that the wheel says is due, and when that was. */
+struct due {
+	struct task	*task;
+	u64		time;
+};
 
-	if (x->expires_ns != y->expires_ns)
-		return x->expires_ns < y->expires_ns ? -1 : 1;
-	return x->user_data < y->user_data ? -1 : x->user_data > y->user_data;
+/* By the time, and then in the order tasks were added: a tick has no order of its own. */
+static int due_order(const void *a, const void *b)
+{
+	const struct due *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->task->nth < y->task->nth ? -1 : x->task->nth > y->task->nth;
 }
 
 /* The wheel says that tasks are due, and may be mistaken: see the head of the file. */
-static void events_take(struct twheel_sched *sched, struct twheel_event *events, size_t nr)
+static void events_take(struct twheel_sched *sched, const struct twheel_event *events, size_t nr)
 {
-	qsort(events, nr, sizeof(*events), event_order);
+	struct due due[CHUNK_EVENTS];
+	size_t found = 0;
+
 	for (size_t i = 0; i < nr; i++) {
 		struct task *task = task_find(sched, events[i].user_data);
 
 		if (!task || !task->handle)
 			twheel_cancel(sched->wheel, events[i].handle, NULL);
 		else if (task->info.state == TWHEEL_TASK_WAITING)
-			task_schedule(task);
+			due[found++] = (struct due) { task, events[i].expires_ns };
 	}
+	qsort(due, found, sizeof(*due), due_order);
+	/* One that was moved while the events were read may be there twice. */
+	for (size_t i = 0; i < found; i++)
+		if (due[i].task->info.state == TWHEEL_TASK_WAITING)
+			task_schedule(due[i].task);
 }
 
 /*
@@ -683,21 +827,40 @@ static void ahead_update(struct twheel_sched *sched)
 	}
 }
 
+/* Arm the next tasks on the wall clock anew. Returns whether there are more. */
+static bool walls_arm_chunk(struct task *cursor)
+{
+	struct task *task = LIST_NEXT(cursor, wall), *last = cursor;
+
+	for (u32 i = 0; task && i < CHUNK_TASKS; i++, task = LIST_NEXT(task, wall)) {
+		last = task;
+		if (task->dead || task->info.state == TWHEEL_TASK_RUNNING)
+			continue;
+		task_dequeue(task);
+		task_arm(task);
+	}
+	LIST_REMOVE(cursor, wall);
+	if (task)
+		LIST_INSERT_AFTER(last, cursor, wall);
+	return task;
+}
+
+/* Those that are added meanwhile come before the cursor, and know the time already. */
 static void walls_arm(struct twheel_sched *sched)
 {
-	struct task *task;
+	struct task cursor = { .dead = true };
 
 	ahead_update(sched);
-	LIST_FOREACH(task, &sched->walls, wall)
-		if (task->info.state != TWHEEL_TASK_RUNNING) {
-			task_dequeue(task);
-			task_arm(task);
-		}
+	LIST_INSERT_HEAD(&sched->walls, &cursor, wall);
+	while (walls_arm_chunk(&cursor)) {
+		unlock(sched);
+		lock_again(sched);
+	}
 }
 
 /*
  * Wait for something, and queue what is due. The lock is dropped while waiting. Returns 0,
- * -EAGAIN if there was nothing, or -EINTR.
+ * 1 if there may be more, -EAGAIN if there was nothing, or -EINTR.
  */
 static int lead(struct twheel_sched *sched, int timeout_ms)
 {
@@ -721,15 +884,16 @@ static int lead(struct twheel_sched *sched, int timeout_ms)
 		walls_arm(sched);
 	if (nr > 0)
 		events_take(sched, events, (size_t)nr);
-	if (n < 0)
-		return n;
-	return n ? 0 : -EAGAIN;
+	if (n <= 0)
+		return n ?: -EAGAIN;
+	return nr == CHUNK_EVENTS;
 }
 
 static void *worker(void *arg)
 {
 	struct twheel_sched *sched = arg;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	lock(sched);
 	while (!sched->stopping) {
 		struct task *task = TAILQ_FIRST(&sched->queue);
@@ -770,6 +934,14 @@ static int lead_for(struct twheel_sched *sched, int timeout_ms)
 	return rc == -EINTR ? rc : 0;
 }
 
+/* Queue all that is due already, but no more than it takes for @max to be queued, if not 0. */
+static void lead_all(struct twheel_sched *sched, u32 max)
+{
+	while (!max || sched->nr_queued < max)
+		if (lead(sched, 0) != 1)
+			break;
+}
+
 int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms)
 {
 	u32 done = 0;
@@ -777,11 +949,13 @@ int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms)
 
 	if (!is_alive(sched))
 		return -ECHILD;
-	if (sched->nr_threads)
+	if (sched->options.threads || timeout_ms < -1)
 		return -EINVAL;
 	lock(sched);
 	if (!sched->stopping)
 		rc = lead_for(sched, timeout_ms);
+	if (!rc && !sched->stopping)
+		lead_all(sched, max);
 	if (!max || max > sched->nr_queued)
 		max = sched->nr_queued;
 	for (; done < max && sched->nr_queued; done++)
@@ -794,7 +968,7 @@ int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms)
 
 int twheel_sched_fd(const struct twheel_sched *sched)
 {
-	return sched->nr_threads ? -EINVAL : sched->epfd;
+	return sched->options.threads ? -EINVAL : sched->epfd;
 }
 
 /* ---- listing and stopping ------------------------------------------------------------- */
@@ -816,78 +990,138 @@ struct twheel *twheel_sched_wheel(const struct twheel_sched *sched)
 	return sched->wheel;
 }
 
-/* Of the tasks that are pending. */
-enum which {
-	ALL,
-	NOT_RUNNING,
-	NOT_RUNNING_PERIODIC,
+/**
+ * struct list - a list of tasks that is being made
+ * @infos:	what the user gets: room for as many as there were, and behind that for the keys
+ * @nr:		how many there are by now
+ * @first:	where the keys begin
+ * @keys:	where the next one goes
+ * @end:	of the memory
+ * @nth:	tasks that were added later are left out
+ */
+struct list {
+	struct twheel_task_info	*infos;
+	int			nr;
+	char			*first;
+	char			*keys;
+	char			*end;
+	u64			nth;
 };
 
-static bool is_listed(const struct task *task, enum which which)
+/* Make room for all that is pending now. Returns 0 or -ENOMEM. With the lock held. */
+static int list_init(struct list *list, const struct twheel_sched *sched)
 {
-	if (task->dead)
-		return false;
-	if (which == NOT_RUNNING_PERIODIC && !task->info.period_ns)
-		return false;
-	return which == ALL || task->info.state != TWHEEL_TASK_RUNNING;
-}
+	size_t infos = sched->nr_pending * sizeof(*list->infos);
+	size_t bytes = infos + sched->key_bytes;
 
-/* Returns how many, or -ENOMEM. */
-static int tasks_list(struct twheel_sched *sched, enum which which,
-		      struct twheel_task_info **list)
-{
-	struct task *task, *tmp;
-	size_t keys = 0;
-	int n = 0;
-	char *key;
-
-	HASH_ITER(by_id, sched->ids, task, tmp) {
-		keys += task->info.key_len + 1;
-		n += is_listed(task, which);
-	}
-	*list = malloc((size_t)n * sizeof(**list) + keys + 1);
-	if (!*list)
+	*list = (struct list) { .infos = malloc(bytes ?: 1), .nth = sched->nr_added };
+	if (!list->infos)
 		return -ENOMEM;
-	key = (char *)(*list + n);
-	n = 0;
-	HASH_ITER(by_id, sched->ids, task, tmp) {
-		if (!is_listed(task, which))
-			continue;
-		(*list)[n] = task->info;
-		if (task->info.key)
-			(*list)[n].key = memcpy(key, task->key, task->info.key_len + 1);
-		key += task->info.key_len + 1;
-		n++;
-	}
-	return n;
+	list->first = (char *)list->infos + infos;
+	list->keys = list->first;
+	list->end = (char *)list->infos + bytes;
+	return 0;
 }
 
-int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **list)
+static void list_add(struct list *list, const struct task *task)
 {
+	struct twheel_task_info *info = &list->infos[list->nr++];
+
+	*info = task->info;
+	if (!info->key)
+		return;
+	info->key = memcpy(list->keys, task->key, info->key_len + 1);
+	list->keys += info->key_len + 1;
+}
+
+static void touch(char *from, const char *end, size_t bytes)
+{
+	for (; from < end && bytes; bytes -= bytes < PAGE_BYTES ? bytes : PAGE_BYTES) {
+		*(volatile char *)from = 0;
+		from += PAGE_BYTES;
+	}
+}
+
+/* The page faults of the next chunk, taken before the lock is. */
+static void list_touch(const struct list *list)
+{
+	touch((char *)&list->infos[list->nr], list->first, CHUNK_TASKS * sizeof(*list->infos));
+	touch(list->keys, list->end, CHUNK_KEYS + KEY_MAX);
+}
+
+/* List the next tasks. Returns whether there are more. */
+static bool list_chunk(struct list *list, struct twheel_sched *sched, struct task *cursor)
+{
+	struct task *task = TAILQ_NEXT(cursor, all), *last = cursor;
+	const char *keys = list->keys;
+
+	for (u32 i = 0; task && task->nth < list->nth && i < CHUNK_TASKS &&
+	     list->keys - keys < CHUNK_KEYS; i++, task = TAILQ_NEXT(task, all)) {
+		if (!task->dead)
+			list_add(list, task);
+		last = task;
+	}
+	if (last != cursor) {
+		TAILQ_REMOVE(&sched->all, cursor, all);
+		TAILQ_INSERT_AFTER(&sched->all, last, cursor, all);
+	}
+	return task && task->nth < list->nth;
+}
+
+/* Returns how many. With the lock held, which is dropped now and then. */
+static int list_make(struct list *list, struct twheel_sched *sched)
+{
+	struct task cursor = { .dead = true };
+	bool more;
+
+	TAILQ_INSERT_HEAD(&sched->all, &cursor, all);
+	do {
+		unlock(sched);
+		list_touch(list);
+		lock_again(sched);
+		more = list_chunk(list, sched, &cursor);
+	} while (more);
+	TAILQ_REMOVE(&sched->all, &cursor, all);
+	return list->nr;
+}
+
+int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **infos)
+{
+	struct list list;
 	int n;
 
 	if (!is_alive(sched))
 		return -ECHILD;
 	lock(sched);
-	n = tasks_list(sched, ALL, list);
+	n = list_init(&list, sched);
+	if (!n) {
+		n = list_make(&list, sched);
+		*infos = list.infos;
+	}
 	unlock(sched);
 	return n;
 }
 
-/* @keep: the args of tasks that did not run are the caller's. Returns how many these are. */
-static int tasks_stop(struct twheel_sched *sched, enum which which, bool keep,
+/*
+ * All tasks, or those with a period, are over. @list: those that did not run are to be listed,
+ * and their args are the caller's. Returns how many these are.
+ */
+static int tasks_stop(struct twheel_sched *sched, bool periodic, struct list *list,
 		      struct tasks *over)
 {
-	struct task *task, *tmp;
+	struct task *task, *next;
 	int n = 0;
 
-	HASH_ITER(by_id, sched->ids, task, tmp) {
-		if (task->dead || (which == NOT_RUNNING_PERIODIC && !task->info.period_ns))
+	for (task = TAILQ_FIRST(&sched->all); task; task = next) {
+		next = TAILQ_NEXT(task, all);
+		if (task->dead || (periodic && !task->info.period_ns))
 			continue;
-		if (is_listed(task, which)) {
+		if (task->info.state != TWHEEL_TASK_RUNNING) {
 			n++;
-			if (keep)
+			if (list) {
+				list_add(list, task);
 				task->info.release = NULL;
+			}
 		}
 		task_unpend(task);
 		task_bury(task, over);
@@ -896,30 +1130,28 @@ static int tasks_stop(struct twheel_sched *sched, enum which which, bool keep,
 }
 
 /* With the lock held, which is dropped while waiting. */
-static int sched_stop(struct twheel_sched *sched, uint32_t flags,
-		      struct twheel_task_info **list, struct tasks *over)
+static int sched_stop(struct twheel_sched *sched, uint32_t flags, struct list *list,
+		      struct tasks *over)
 {
-	enum which which = flags & TWHEEL_SCHED_FINISH ? NOT_RUNNING_PERIODIC : NOT_RUNNING;
-	int n = list ? tasks_list(sched, which, list) : 0;
+	int n;
 
-	if (n < 0)
-		return n;
 	sched->finishing = true;
-	n = tasks_stop(sched, which, list, over);
+	n = tasks_stop(sched, flags & TWHEEL_SCHED_FINISH, list, over);
 	if (!sched->nr_pending)
 		set_stopping(sched);
 	wake_update(sched);	/* now: waiting is no unlock() */
 	/* Until the leader is back, too: it may have handles to free. */
 	while ((flags & TWHEEL_SCHED_WAIT) &&
 	       (sched->nr_pending || sched->nr_running || sched->leader))
-		pthread_cond_wait(&sched->done, &sched->lock);
+		wait_done(sched);
 	return n;
 }
 
-int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_task_info **list)
+int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_task_info **infos)
 {
 	const u32 both = TWHEEL_SCHED_WAIT | TWHEEL_SCHED_FINISH;
 	struct tasks over = SLIST_HEAD_INITIALIZER(over);
+	struct list list;
 	int n;
 
 	if (!is_alive(sched))
@@ -928,10 +1160,15 @@ int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_
 		return -EINVAL;
 	if ((flags & TWHEEL_SCHED_WAIT) && inside_sched(sched))
 		return -EDEADLK;
-	if (flags == both && !sched->nr_threads)
+	if (flags == both && !sched->options.threads)
 		return -EDEADLK;
 	lock(sched);
-	n = sched_stop(sched, flags, list, &over);
+	n = infos ? list_init(&list, sched) : 0;
+	if (!n) {
+		if (infos)
+			*infos = list.infos;
+		n = sched_stop(sched, flags, infos ? &list : NULL, &over);
+	}
 	unlock(sched);
 	tasks_free(&over);
 	return n;
@@ -997,22 +1234,33 @@ static int open_wheel(struct twheel_sched *sched)
 	return 0;
 }
 
-/* Signals are for the threads that the program has made itself. */
-static int open_threads(struct twheel_sched *sched)
+/*
+ * Start the thread @nth of the pool. Signals are for the threads that the program has made
+ * itself. Returns 0 or -ENOMEM. With the lock held.
+ */
+static int start_worker(struct twheel_sched *sched, u32 nth)
 {
 	sigset_t all, old;
-	int err = 0;
+	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&sched->threads[nth], NULL, worker, sched);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err ? -ENOMEM : 0;
+}
+
+static int open_threads(struct twheel_sched *sched)
+{
+	int err = 0;
+
 	lock(sched);
 	while (!err && sched->nr_threads < sched->options.threads) {
-		err = pthread_create(&sched->threads[sched->nr_threads], NULL, worker, sched);
+		err = start_worker(sched, sched->nr_threads);
 		sched->nr_threads += !err;
 	}
 	unlock(sched);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return err ? -ENOMEM : 0;
+	return err;
 }
 
 /* Undo what open did, but for the memory. */
@@ -1024,6 +1272,8 @@ static void sched_shut(struct twheel_sched *sched)
 	pthread_cond_destroy(&sched->done);
 	pthread_cond_destroy(&sched->work);
 	pthread_mutex_destroy(&sched->lock);
+	twheel_keys_exit(&sched->keys);
+	ids_free(&sched->ids);
 	close_fds(sched);
 	twheel_close(sched->wheel);
 }
@@ -1059,7 +1309,9 @@ static int sched_init(struct twheel_sched *sched)
 	pthread_mutex_init(&sched->lock, NULL);
 	pthread_cond_init(&sched->work, NULL);
 	pthread_cond_init(&sched->done, NULL);
+	TAILQ_INIT(&sched->all);
 	TAILQ_INIT(&sched->queue);
+	twheel_keys_init(&sched->keys);
 	LIST_INIT(&sched->walls);
 	ahead_update(sched);
 	err = open_threads(sched);
@@ -1077,7 +1329,7 @@ int twheel_sched_open(struct twheel_sched **sched, const struct twheel_sched_opt
 	if (!options)
 		options = &defaults;
 	if (options->reserved[0] || options->reserved[1] || options->reserved[2] ||
-	    options->threads > UINT16_MAX)
+	    options->threads > UINT16_MAX || (options->flags & TWHEEL_ONE_THREAD))
 		return -EINVAL;
 	new = calloc(1, sizeof(*new) + options->threads * sizeof(new->threads[0]));
 	if (!new)

@@ -11,7 +11,7 @@ packages() {
 	case $1 in
 	build)	echo make gcc libc6-dev; headers ;;
 	native)	echo make gcc libc6-dev ;;
-	lib)	echo make gcc libc6-dev uthash-dev ;;
+	lib)	echo make gcc libc6-dev ;;
 	command) packages lib; echo libjson-c-dev libncurses-dev ;;
 	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils ;;
 	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev rustc python3 ;;
@@ -29,6 +29,7 @@ packages() {
 	coverage) echo gcovr ;;
 	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
 	bench-user) echo make gcc libc6-dev liburing-dev libevent-dev ;;
+	bench-lib) echo make gcc libc6-dev libevent-dev libuv1-dev valgrind git ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
 	matrix)	packages kernel; echo gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-s390x-linux-gnu
 		echo libc6-dev-arm64-cross libc6-dev-armhf-cross libc6-dev-s390x-cross

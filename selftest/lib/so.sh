@@ -56,8 +56,22 @@ uses_static() {
 		$(pkg-config --static --libs libtwheel) && [ "$("$out")" = used ]
 }
 
+# An exception that leaves a task's function ends the program, from where it was thrown.
+# terminates [caller]
+# shellcheck disable=SC2046
+terminates() {
+	local flag
+
+	for flag in -pthread -static; do
+		g++ -std=c++11 "$flag" $(pkg-config --cflags libtwheel) -Wall -Wextra -Werror -o "$out-throw" \
+			selftest/lib/throw.cpp $(pkg-config --static --libs libtwheel) || return
+		diff <(echo terminated; echo 3) \
+			<(LD_LIBRARY_PATH=$root/usr/lib timeout 20 "$out-throw" "$@"; echo $?) || return
+	done
+}
+
 mkdir -p build/libtest
-echo 1..8
+echo 1..10
 point "it installs" installs
 point "the soname is libtwheel.so.1" soname
 point "it exports what its headers declare" exports
@@ -66,4 +80,6 @@ point "a program in C" uses gcc -std=gnu99
 point "in C11" uses gcc -std=gnu11
 point "in C++" uses g++ -std=c++11 -x c++
 point "linked statically" uses_static
+point "a C++ exception that leaves a function ends the program" terminates
+point "and the caller of twheel_sched_run() does not get it" terminates caller
 exit $bad

@@ -17,7 +17,7 @@ static void choice(void)
 	bool there = !access("/dev/twheel", R_OK | W_OK);
 	struct twheel *w = NULL;
 
-	CHECK_EQ(twheel_open(&w, 1U << 2, NULL), -EINVAL);
+	CHECK_EQ(twheel_open(&w, 1U << 3, NULL), -EINVAL);
 	setenv("TWHEEL_BACKEND", "diesel", 1);
 	CHECK_EQ(twheel_open(&w, 0, NULL), -EINVAL);
 	CHECK(!w);
@@ -389,6 +389,10 @@ static void timeouts(void)
 	struct twheel_event ev;
 
 	CHECK_EQ(twheel_read(w, &ev, 0, 0), -EINVAL);
+	wheel_add(w, 0, 0);	/* what waits all the same does not wait for ever */
+	CHECK_EQ(twheel_read(w, &ev, 1, -2), -EINVAL);
+	CHECK_EQ(twheel_read(w, &ev, 1, INT32_MIN), -EINVAL);
+	CHECK_EQ(twheel_read(w, &ev, 1, WAIT_MS), 1);
 	CHECK_EQ(twheel_read(w, &ev, 1, 0), -EAGAIN);
 	CHECK_EQ(twheel_read(w, &ev, 1, 30), -EAGAIN);
 	CHECK(now_ns(CLOCK_MONOTONIC) >= start + 30 * MS);

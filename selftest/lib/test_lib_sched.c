@@ -57,13 +57,51 @@ static void run_waits(void)
 	sched_close(s);
 }
 
+static void count_run(void *arg, const struct twheel_task_info *task)
+{
+	(void)task;
+	++*(u32 *)arg;
+}
+
+static void add_one_due(void *arg, const struct twheel_task_info *task)
+{
+	count_run(arg, task);
+	ADD(task->sched, .fn = add_one_due, .arg = arg, .flags = TWHEEL_TASK_AT);
+}
+
+/* All that is due when the call begins, however many, and nothing that comes after. */
+static void runs_all(void)
+{
+	enum { N = 3000 };
+	struct twheel_sched *s = sched_new(0);
+	u32 count = 0;
+
+	for (int i = 0; i < N; i++)
+		ADD(s, .fn = count_run, .arg = &count, .when_ns = i % 7);
+	sleep_ms(20);
+	CHECK_EQ(twheel_sched_run(s, 0, 0), N);
+	CHECK_EQ(count, N);
+	for (int i = 0; i < N; i++)
+		ADD(s, .fn = add_one_due, .arg = &count, .when_ns = MS);
+	sleep_ms(20);
+	CHECK_EQ(twheel_sched_run(s, 2000, WAIT_MS), 2000);
+	sleep_ms(20);
+	CHECK_EQ(twheel_sched_run(s, 0, 0), N);
+	CHECK_EQ(count, 2 * N + 2000);
+	CHECK_EQ(twheel_sched_pending(s), N);
+	CHECK_EQ(twheel_sched_run(s, 0, -2), -EINVAL);
+	CHECK_EQ(twheel_sched_run(s, 1, INT32_MIN), -EINVAL);
+	sched_close(s);
+}
+
 static void options(void)
 {
 	struct twheel_sched_options bad[] = {
-		{ .clockid = CLOCK_TAI }, { .clockid = CLOCK_MONOTONIC, .flags = 4 },
+		{ .clockid = CLOCK_TAI }, { .clockid = CLOCK_MONOTONIC, .flags = 8 },
 		{ .clockid = CLOCK_MONOTONIC, .reserved = { 0, 0, 1 } },
 		{ .clockid = CLOCK_MONOTONIC, .tick_ns = 1 },
 		{ .clockid = CLOCK_MONOTONIC, .threads = 1U << 30 },
+		{ .clockid = CLOCK_MONOTONIC, .flags = TWHEEL_ONE_THREAD },
 	};
 	struct twheel_sched_options zero = { 0 };
 	struct twheel_sched *s = NULL;
@@ -391,6 +429,28 @@ static void binary_keys(void)
 	sched_close(s);
 }
 
+/* Up to 65535 bytes, a string too. */
+static void long_keys(void)
+{
+	static char key[65537];
+	struct twheel_task task = { .fn = run_note, .key = key, .when_ns = HOUR };
+	struct twheel_sched *s = sched_new(0);
+	uint64_t id = 0;
+
+	memset(key, 'k', sizeof(key) - 1);
+	CHECK_EQ(twheel_sched_add(s, &task, &id), -EINVAL);
+	CHECK_EQ(twheel_sched_find(s, key, 0), 0);
+	CHECK_EQ(twheel_sched_find(s, key, 65536), 0);
+	CHECK_EQ(twheel_sched_pending(s), 0);
+	CHECK_EQ(twheel_sched_add(s, &(struct twheel_task) {
+		.fn = run_note, .key = key, .key_len = 65535, .when_ns = HOUR }, &id), 0);
+	key[65535] = 0;
+	CHECK_EQ(twheel_sched_find(s, key, 0), id);
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), 0);	/* replaces it: they are the same */
+	CHECK_EQ(twheel_sched_pending(s), 1);
+	sched_close(s);
+}
+
 static void cap(void)
 {
 	struct twheel_sched_options o = { .max_pending = 2, .clockid = CLOCK_MONOTONIC };
@@ -440,6 +500,86 @@ static void listing(void)
 	CHECK(list[0].due_ns > list[2].due_ns && list[2].due_ns > list[1].due_ns);
 	free(list);
 	CHECK_EQ(twheel_sched_list(s, &list), 2);
+	free(list);
+	sched_close(s);
+}
+
+/* Adds, replaces and cancels tasks, as long as others are listed. */
+static atomic_bool listing_over;
+
+static void *churn_keys(void *arg)
+{
+	u64 seed = 5;
+
+	while (!listing_over) {
+		u32 key = rnd(&seed) % 3000 + 100000;
+		uint64_t id = ADD(arg, .key = &key, .key_len = sizeof(key), .when_ns = HOUR);
+
+		if (rnd(&seed) % 2)
+			twheel_sched_cancel(arg, id, 0);
+	}
+	return NULL;
+}
+
+/* The tasks with an arg, which are there all the while: each once, in the order of adding. */
+static void check_list(struct twheel_sched *s, const uint64_t *ids, u32 nr)
+{
+	struct twheel_task_info *list;
+	int n = twheel_sched_list(s, &list);
+	u32 seen = 0;
+
+	CHECK(n >= (int)nr);
+	for (int i = 0; i < n && seen < nr; i++) {
+		if (!list[i].arg)
+			continue;
+		CHECK_EQ(list[i].id, ids[seen]);
+		CHECK(!memcmp(list[i].key, &seen, sizeof(seen)));
+		seen++;
+	}
+	CHECK_EQ(seen, nr);
+	free(list);
+}
+
+static void lists_in_motion(void)
+{
+	enum { N = 3000 };
+	static uint64_t ids[N];
+	struct twheel_sched *s = sched_new(0);
+	pthread_t thread;
+
+	listing_over = false;
+	pthread_create(&thread, NULL, churn_keys, s);
+	for (u32 i = 0; i < N; i++) {
+		ids[i] = ADD(s, .key = &i, .key_len = sizeof(i), .when_ns = HOUR, .arg = ids);
+		if (i % 16 == 0)
+			sched_yield();
+	}
+	for (int i = 0; i < 30 && !failed(); i++)
+		check_list(s, ids, N);
+	listing_over = true;
+	pthread_join(thread, NULL);
+	sched_close(s);
+}
+
+/* Keys of all lengths, more of them than fit into a chunk. */
+static void lists_long_keys(void)
+{
+	enum { N = 40 };
+	static char key[65535];
+	struct twheel_sched *s = sched_new(0);
+	struct twheel_task_info *list;
+
+	for (u32 i = 0; i < N; i++) {
+		memset(key, (int)i, sizeof(key));
+		ADD(s, .key = key, .key_len = sizeof(key) - i * 1600, .when_ns = HOUR);
+	}
+	CHECK_EQ(twheel_sched_list(s, &list), N);
+	for (u32 i = 0; i < N; i++) {
+		memset(key, (int)i, sizeof(key));
+		CHECK_EQ(list[i].key_len, sizeof(key) - i * 1600);
+		CHECK(!memcmp(list[i].key, key, list[i].key_len));
+		CHECK(!((const char *)list[i].key)[list[i].key_len]);
+	}
 	free(list);
 	sched_close(s);
 }
@@ -772,6 +912,7 @@ int main(void)
 	static const struct test tests[] = {
 		{ no_pool, "without a pool: one descriptor, and run() does what is due" },
 		{ run_waits, "run() waits as long as it is told" },
+		{ runs_all, "and runs all that is due" },
 		{ options, "options are taken or refused" },
 		{ bad_tasks, "what is not allowed is EINVAL" },
 		{ delays, "negative, far and huge delays saturate" },
@@ -788,8 +929,11 @@ int main(void)
 		{ whole_pool, "every thread of the pool runs functions" },
 		{ replaced, "a key replaces, and frees what it replaces" },
 		{ binary_keys, "keys of any bytes" },
+		{ long_keys, "keys that are too long" },
 		{ cap, "the cap on pending tasks" },
 		{ listing, "the list of what is pending" },
+		{ lists_in_motion, "while others add, replace and cancel" },
+		{ lists_long_keys, "with long keys" },
 		{ cancelled, "a cancel frees at once" },
 		{ cancel_running, "a cancel of what is running says so, or waits" },
 		{ from_inside, "a function may not wait for itself, but cancel itself" },

@@ -3,8 +3,9 @@
 /*
  * cron_next() beside a walk by the C library's clock, in every zone there is.
  *
- *	walk			around each change of a clock from 1900 to 2040, and around
- *				the last ones second by second
+ *	walk			around every fourth change of a clock from 1900 to 2040, which
+ *				are others in each zone, and around the last ones second by
+ *				second
  *	walk FROM TO		every minute from one year to another
  *
  * The walk knows nothing of spans. It looks at the clock each time that it shows a whole minute,
@@ -112,18 +113,18 @@ static void use(int e, const char *expression)
 /* A field of some kind; dense ones are not frequent, or all the time would go to them. */
 static void random_field(char *s, uint64_t *state, int min, int max)
 {
-	int a = min + (int)rnd(state, (uint32_t)(max - min + 1));
-	int b = a + (int)rnd(state, (uint32_t)(max - a + 1));
+	int a = min + (int)draw(state, (uint32_t)(max - min + 1));
+	int b = a + (int)draw(state, (uint32_t)(max - a + 1));
 
-	switch (rnd(state, 8)) {
+	switch (draw(state, 8)) {
 	case 0:
 		strcpy(s, "*");
 		break;
 	case 1:
-		sprintf(s, "*/%d", (max - min) / 3 + (int)rnd(state, 30));
+		sprintf(s, "*/%d", (max - min) / 3 + (int)draw(state, 30));
 		break;
 	case 2:
-		sprintf(s, "%d-%d/%d", a, b, 1 + (int)rnd(state, (uint32_t)(max - min)));
+		sprintf(s, "%d-%d/%d", a, b, 1 + (int)draw(state, (uint32_t)(max - min)));
 		break;
 	case 3:
 	case 4:
@@ -140,15 +141,15 @@ static void random_expression(char *s, uint64_t *state, bool with_seconds)
 
 	random_field(f[0], state, 0, 59);
 	random_field(f[1], state, 0, 59);
-	random_field(f[2], state, 0, rnd(state, 2) ? 23 : 4);
+	random_field(f[2], state, 0, draw(state, 2) ? 23 : 4);
 	random_field(f[3], state, 1, 31);
 	strcpy(f[4], "*");
 	random_field(f[5], state, 0, 7);
-	if (rnd(state, 2))
-		strcpy(f[3], rnd(state, 4) ? "*" : "L");
-	if (rnd(state, 4))
+	if (draw(state, 2))
+		strcpy(f[3], draw(state, 4) ? "*" : "L");
+	if (draw(state, 4))
 		strcpy(f[5], "*");
-	else if (!rnd(state, 4))
+	else if (!draw(state, 4))
 		random_field(f[4], state, 1, 12);
 	sprintf(s, "%s%s%s %s %s %s %s", with_seconds ? f[0] : "", with_seconds ? " " : "", f[1], f[2],
 		f[3], f[4], f[5]);
@@ -197,6 +198,8 @@ static uint32_t match(const struct tm *tm)
  * @shown:	how far the clock has come
  * @want:	when cron_next() says that each expression is due
  * @first:	the first of these
+ * @moments:	that were looked at
+ * @due:	times that something was due
  */
 struct walk {
 	const struct zone	*zone;
@@ -205,6 +208,8 @@ struct walk {
 	int64_t			shown;
 	int64_t			want[NR];
 	int64_t			first;
+	unsigned long		moments;
+	unsigned long		due;
 };
 
 static void wrong(const struct walk *w, int e, int64_t t, const char *what)
@@ -242,7 +247,7 @@ static void judge(struct walk *w, int64_t t, uint32_t due)
 			want_next(w, e, t);
 	}
 	find_first(w);
-	shared->due += (unsigned int)__builtin_popcount(due);
+	w->due += (unsigned int)__builtin_popcount(due);
 }
 
 /* Fixed expressions that match a time that the clock has come to or passed. */
@@ -276,7 +281,7 @@ static void moment(struct walk *w, int64_t t, const struct tm *tm)
 		w->shown = local;
 	if (due || t >= w->first)
 		judge(w, t, due);
-	shared->moments++;
+	w->moments++;
 }
 
 /* How far the clock has come before @t; only the last days can matter. */
@@ -329,21 +334,24 @@ static void walk(struct walk *w, int64_t from, int64_t to)
 	}
 }
 
-/* All changes of the clock, and around each a walk. */
+/* All changes of the clock, and around some of them a walk. */
 static void walk_changes(struct walk *w, uint64_t *state, int from, int to)
 {
-	int64_t changes[1024], end = new_year(to), change;
+	size_t one_of = 4, first = draw(state, (uint32_t)one_of);
+	int64_t changes[1024], end = new_year(to);
+	long offset = libc_offset(new_year(from));
 	size_t n = 0;
 
 	for (int64_t t = new_year(from); t < end && n < 1024; t += DAY) {
-		if (libc_offset(t) == libc_offset(t + DAY))
-			continue;
-		change = libc_change(t, t + DAY);
-		changes[n++] = change;
+		long next = libc_offset(t + DAY);
+
+		if (next != offset)
+			changes[n++] = libc_change(t, t + DAY);
+		offset = next;
 	}
 	w->step = 60;
 	use_expressions(state, false);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = first; i < n; i += one_of)
 		walk(w, changes[i] - 25 * 3600, changes[i] + 49 * 3600);
 	w->step = 1;
 	use_expressions(state, true);
@@ -353,10 +361,13 @@ static void walk_changes(struct walk *w, uint64_t *state, int from, int to)
 
 static void walk_zone(const struct zone_file *file, int from, int to)
 {
-	uint64_t state = strtoull(getenv("SEED") ?: "1", NULL, 10) + shared->next * 1000;
+	uint64_t state = strtoull(getenv("SEED") ?: "1", NULL, 10);
 	struct walk w = { .name = file->name, .step = 60 };
 	struct zone zone;
 
+	/* Other expressions for each zone, whichever process has it. */
+	for (const char *p = file->name; *p; p++)
+		state = state * 31 + (unsigned char)*p;
 	w.zone = &zone;
 	if (zone_read(&zone, file->data, file->size)) {
 		shared->wrong++;
@@ -370,6 +381,8 @@ static void walk_zone(const struct zone_file *file, int from, int to)
 	} else {
 		walk_changes(&w, &state, 1900, 2040);
 	}
+	__atomic_fetch_add(&shared->moments, w.moments, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&shared->due, w.due, __ATOMIC_RELAXED);
 }
 
 /* What a process does: the next zone that nobody has begun. */

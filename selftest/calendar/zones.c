@@ -115,7 +115,7 @@ int64_t new_year(int year)
 	return timegm(&tm);
 }
 
-uint32_t rnd(uint64_t *state, uint32_t below)
+uint32_t draw(uint64_t *state, uint32_t below)
 {
 	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (uint32_t)((*state >> 33) % below);

@@ -42,6 +42,6 @@ int64_t libc_change(int64_t from, int64_t to);
 int64_t new_year(int year);
 
 /* A small generator of random numbers, the same on all machines. */
-uint32_t rnd(uint64_t *state, uint32_t below);
+uint32_t draw(uint64_t *state, uint32_t below);
 
 #endif

@@ -210,8 +210,8 @@ static bool phrase(struct words *words, char out[PHRASE_MAX])
 }
 
 /*
- * What "every" may have instead of a duration; a phrase may be one word with spaces in it. Fills in
- * an expression of cron, and returns how many words it takes. 0: it is none.
+ * What "every" may have instead of a duration, up to an option; a phrase may be one word with spaces
+ * in it. Fills in an expression of cron, and returns how many words it takes. 0: it is none.
  */
 int calendar_phrase(char *const *word, int nr, char expression[PHRASE_MAX])
 {
@@ -219,8 +219,11 @@ int calendar_phrase(char *const *word, int nr, char expression[PHRASE_MAX])
 	char copy[PHRASE_MAX], *parts[16], *rest = copy;
 	int n = 0;
 
-	if (!nr || !strpbrk(word[0], " \t"))
+	if (!nr || !strpbrk(word[0], " \t")) {
+		for (words.nr = 0; words.nr < nr && word[words.nr][0] != '-'; words.nr++)
+			;
 		return phrase(&words, expression) ? words.taken : 0;
+	}
 	if (strlen(word[0]) >= sizeof(copy))
 		return 0;
 	strcpy(copy, word[0]);

@@ -312,10 +312,10 @@ static bool begin_run(struct calendar *cal, int64_t now, struct run_info *run)
 
 	run->due_ns = cal->due_ns;
 	cal->over = !set_next(cal, cal->due_ns / NS_PER_S);
+	if (cal->missed != MISSED_BURST || ++cal->in_a_row >= BURST_MAX)
+		cal->left_out += leave_out(cal, now);
 	if (cal->over || cal->at_ns > now)
 		cal->in_a_row = 0;
-	else if (cal->missed != MISSED_BURST || ++cal->in_a_row >= BURST_MAX)
-		cal->left_out += leave_out(cal, now);
 	if (cal->missed == MISSED_SKIP && late) {
 		cal->left_out++;
 		return false;

@@ -204,8 +204,27 @@ signals() {
 	[ "$status" = 143 ]
 }
 
+# completes WANT WORD...: the last of them
+completes() {
+	local want=$1
+
+	shift
+	# shellcheck disable=SC1091
+	[ "$(. tools/twheel/completion.bash && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) &&
+		_twheel && echo "${COMPREPLY[*]}")" = "$want" ] && return
+	echo "'$*' is not completed to '$want'"
+	return 1
+}
+
+completion() {
+	completes cron twheel cr && completes --zone= twheel cron @daily --z &&
+		completes Europe/Berlin twheel cron @daily --zone = Europe/Berl && completes UTC twheel every day --zone = UT &&
+		completes weekday twheel every weekd && completes once twheel cron @daily --missed = o &&
+		completes mkfifo twheel cron @daily mkfif && completes delay twheel every 5s --missed = d
+}
+
 nth=0
-echo 1..11
+echo 1..12
 point "cron: each second, in order, and never early" each_second
 point "cron: what becomes of times that passed" missed
 point "zones, by name and by TZ" in_zone
@@ -217,4 +236,5 @@ point "run: lines by the calendar" file
 point "--jitter" jitter
 point "a command is told when it was due, its run, and what was missed" told
 point "a signal ends it" signals
+point "completion" completion
 exit $bad

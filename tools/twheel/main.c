@@ -94,7 +94,7 @@ void usage(int status)
 	      "with the clock when that is set; a DURATION goes on while the machine is suspended.\n"
 	      "\n"
 	      "Exit status: that of COMMAND; 125 if twheel fails itself, 126 if COMMAND cannot be\n"
-	      "run, 127 if it is not found. Of every and run, 1 if a command failed. Without\n"
+	      "run, 127 if it is not found. Of every, cron and run, 1 if a command failed. Without\n"
 	      "commands 0, or 1 if there was an error.\n", status ? stderr : stdout);
 	exit(status);
 }

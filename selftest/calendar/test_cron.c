@@ -8,6 +8,7 @@
 #include "tap.h"
 #include "uapi.h"
 #include "zone.h"
+#include "zones.h"
 
 typedef int64_t s64;
 
@@ -31,7 +32,8 @@ static struct cron parsed(const char *text)
 static void good(void)
 {
 	static const char *const same[][2] = {
-		{ "0 9 * * 1-5", "0 0 9 * * mon-fri" }, { "\t 0  9 * *\t1-5 ", "0 9 * * Mon,TUE,wed,3-5" },
+		{ "0 9 * * 1-5", "0 0 9 * * mon-fri" },
+		{ "\t 0  9 * *\t1-5 ", "0 9 * * Mon,TUE,wed,3-5" },
 		{ "@hourly", "0 * * * *" }, { " @daily ", "0 0 * * *" }, { "@midnight", "@daily" },
 		{ "@weekly", "0 0 * * 7" }, { "@monthly", "0 0 1 * *" },
 		{ "@yearly", "0 0 1 jan *" }, { "@annually", "@yearly" },
@@ -61,16 +63,20 @@ static void bad(void)
 		{ "60 * * * *", "minute '60' is not in 0-59" },
 		{ "99999999999999999999 * * * *", "minute '99999999999999999999' is not in 0-59" },
 		{ "60 * * * * *", "second '60' is not in 0-59" },
-		{ "* 24 * * *", "hour '24' is not in 0-23" }, { "* * 0 * *", "day '0' is not in 1-31" },
-		{ "* * 32 * *", "day '32' is not in 1-31" }, { "* * * 0 *", "month '0' is not in 1-12" },
+		{ "* 24 * * *", "hour '24' is not in 0-23" },
+		{ "* * 0 * *", "day '0' is not in 1-31" },
+		{ "* * 32 * *", "day '32' is not in 1-31" },
+		{ "* * * 0 *", "month '0' is not in 1-12" },
 		{ "* * * 13 *", "month '13' is not in 1-12" },
 		{ "* * * * 8", "weekday '8' is not in 0-7" },
 		{ "x * * * *", "minute 'x' is no number" },
 		{ "* * * * foo", "weekday 'foo' is no number and no name" },
 		{ "* * * * mo", "weekday 'mo' is no number and no name" },
 		{ "* * * * monday", "weekday has 'd' where ',' or a space must be" },
-		{ "-1 * * * *", "minute '' is no number" }, { "1- * * * *", "minute '' is no number" },
-		{ "1,, * * * *", "minute '' is no number" }, { ", * * * *", "minute '' is no number" },
+		{ "-1 * * * *", "minute '' is no number" },
+		{ "1- * * * *", "minute '' is no number" },
+		{ "1,, * * * *", "minute '' is no number" },
+		{ ", * * * *", "minute '' is no number" },
 		{ "1, * * * *", "minute '' is no number" },
 		{ "5-1 * * * *", "minute range 5-1 goes backward" },
 		{ "* * * * fri-mon", "weekday range 5-1 goes backward" },
@@ -81,9 +87,11 @@ static void bad(void)
 		{ "*/x * * * *", "minute step 'x' is no positive number" },
 		{ "1-2-3 * * * *", "minute has '-' where ',' or a space must be" },
 		{ "** * * * *", "minute has '*' where ',' or a space must be" },
-		{ "* L * * *", "hour 'L' is no number" }, { "* * L-1 * *", "day has '-' where ',' or a space must be" },
+		{ "* L * * *", "hour 'L' is no number" },
+		{ "* * L-1 * *", "day has '-' where ',' or a space must be" },
 		{ "@reboot", "there is no '@reboot'" }, { "@dailyx", "there is no '@dailyx'" },
-		{ "@daily x", "there is no '@daily'" }, { "* * * * *\n", "weekday has '\n' where ',' or a space must be" },
+		{ "@daily x", "there is no '@daily'" },
+		{ "* * * * *\n", "weekday has '\n' where ',' or a space must be" },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -157,7 +165,8 @@ static void twice(void)
 	DUE(BERLIN, "30 2 * * *", AUTUMN, 25 * H, 49 * H + 1800);
 	DUE(BERLIN, "0 3 * * *", AUTUMN, 20 * H, 26 * H, 50 * H);
 	DUE(BERLIN, "0 2 * * *", AUTUMN, 20 * H, 24 * H, 49 * H);
-	DUE(BERLIN, "*/30 2 * * *", AUTUMN, 20 * H, 24 * H, 24 * H + 1800, 25 * H, 25 * H + 1800, 49 * H);
+	DUE(BERLIN, "*/30 2 * * *", AUTUMN, 20 * H, 24 * H, 24 * H + 1800, 25 * H, 25 * H + 1800,
+	    49 * H);
 	DUE(BERLIN, "30 * * * *", AUTUMN, 24 * H, 24 * H + 1800, 25 * H + 1800, 26 * H + 1800);
 }
 
@@ -173,16 +182,9 @@ static void whole_days(void)
 	DUE(zone, "*/60 12 * * *", back, -20 * H, -12 * H, 12 * H, 36 * H);
 }
 
-/* A file of version 1: 2 h ahead, from 01:00 UTC on 1 h, and half an hour later 2 h again. */
-static const unsigned char brief[] = {
-	"TZif\0" "0123456789abcde" "\0\0\0\0" "\0\0\0\0" "\0\0\0\0" "\0\0\0\2" "\0\0\0\2"
-	"\0\0\0\1" "\0\0\x0e\x10" "\0\0\x15\x18" "\1\0" "\0\0\x1c\x20\0\0"
-	"\0\0\x0e\x10\0\0"
-};
-
 /*
- * What the clock has shown before it went back stays shown, though it goes on before it has
- * come there again.
+ * From 01:00 UTC on the clock is back from 03:00 to 02:00, and half an hour later it is as it was.
+ * What it has shown stays shown, though it goes on before it has come there again.
  */
 static void there_and_back(void)
 {
@@ -195,7 +197,7 @@ static void there_and_back(void)
 	};
 	struct zone zone;
 
-	CHECK_EQ(zone_read(&zone, brief, sizeof(brief)), 0);
+	CHECK_EQ(zone_read(&zone, zone_brief, sizeof(zone_brief)), 0);
 	for (u32 i = 0; i < ARRAY_SIZE(due); i++) {
 		struct cron cron = parsed(due[i].text);
 		s64 t = 0;

@@ -9,7 +9,7 @@
  *	walk FROM TO		every minute from one year to another
  *
  * The walk knows nothing of spans. It looks at the clock each time that it shows a whole minute,
- * and at the first second of each change, and remembers how far the clock has come. At each of these
+ * and at the first second of each change, and remembers how far the clock has come. At these
  * moments an interval is due if the clock matches, and a fixed expression if the clock has
  * come to a time, or passed times, that match. Expressions are understood here once more, by
  * simpler means, and are looked at all at once, a bit for each.
@@ -29,11 +29,12 @@
 #include "zone.h"
 #include "zones.h"
 
-#define NR		24
+#define NR		24	/* expressions at once, of which some are known */
+#define NR_KNOWN	10
 #define DAY		86400
 #define TOLD		20
 
-static const char *const known[] = {
+static const char *const known[NR_KNOWN] = {
 	"30 2 * * *", "0,15,30,45 2,3 * * *", "*/20 * * * *", "7 * * * *", "*/10 2 * * 0",
 	"0 0 * * *", "59 23 L * *", "30 1 1-7 * 0", "0 12 */10 * 1-5", "15 0-3 * 3,4,9-11 *",
 };
@@ -60,7 +61,8 @@ static bool is_in(const char *field, int value, int min, int max)
 
 	strcpy(copy, field);
 	while ((item = strsep(&rest, ","))) {
-		int first = min, last = max, step = 1, n = sscanf(item, "%d-%d/%d", &first, &last, &step);
+		int first = min, last = max, step = 1;
+		int n = sscanf(item, "%d-%d/%d", &first, &last, &step);
 
 		if (!n)
 			sscanf(item, "*/%d", &step);
@@ -87,7 +89,8 @@ static void set_bit(uint32_t *mask, int e, bool set)
 static void use(int e, const char *expression)
 {
 	char f[6][32] = { "0" }, error[CRON_ERROR];
-	int n = sscanf(expression, "%31s %31s %31s %31s %31s %31s", f[0], f[1], f[2], f[3], f[4], f[5]);
+	int n = sscanf(expression, "%31s %31s %31s %31s %31s %31s", f[0], f[1], f[2], f[3], f[4],
+		       f[5]);
 
 	if (n == 5) {
 		memmove(f[1], f[0], 5 * sizeof(f[0]));
@@ -151,8 +154,8 @@ static void random_expression(char *s, uint64_t *state, bool with_seconds)
 		strcpy(f[5], "*");
 	else if (!draw(state, 4))
 		random_field(f[4], state, 1, 12);
-	sprintf(s, "%s%s%s %s %s %s %s", with_seconds ? f[0] : "", with_seconds ? " " : "", f[1], f[2],
-		f[3], f[4], f[5]);
+	sprintf(s, "%s%s%s %s %s %s %s", with_seconds ? f[0] : "", with_seconds ? " " : "", f[1],
+		f[2], f[3], f[4], f[5]);
 }
 
 static void use_expressions(uint64_t *state, bool with_seconds)
@@ -163,7 +166,7 @@ static void use_expressions(uint64_t *state, bool with_seconds)
 		do {
 			random_expression(s, state, with_seconds);
 		} while (strlen(s) >= sizeof(text[0]));
-		use(e, e < (int)(sizeof(known) / sizeof(known[0])) ? known[e] : s);
+		use(e, e < NR_KNOWN ? known[e] : s);
 	}
 }
 
@@ -215,8 +218,8 @@ struct walk {
 static void wrong(const struct walk *w, int e, int64_t t, const char *what)
 {
 	if (__atomic_fetch_add(&shared->wrong, 1, __ATOMIC_RELAXED) < TOLD)
-		diag("%s: '%s' after %lld: %s at %lld", w->name, text[e], (long long)w->want[e], what,
-		     (long long)t);
+		diag("%s: '%s' is %s at %lld; cron_next() says %lld", w->name, text[e], what,
+		     (long long)t, (long long)w->want[e]);
 }
 
 static void find_first(struct walk *w)
@@ -403,7 +406,8 @@ int main(int argc, char **argv)
 
 	plan(3);
 	zones = zones_find(ZONEINFO, &nr);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
 	fflush(stdout);

@@ -10,6 +10,16 @@
 
 #include "zones.h"
 
+const unsigned char zone_brief[67] = {
+	'T', 'Z', 'i', 'f',
+	[35] = 2, [39] = 2, [43] = 1,	/* transitions, types, characters */
+	[46] = 0x0e, 0x10,		/* 3600 */
+	[50] = 0x15, 0x18,		/* 5400 */
+	[52] = 1, 0,
+	[56] = 0x1c, 0x20,		/* 7200 */
+	[62] = 0x0e, 0x10,
+};
+
 static char *read_file(const char *path, size_t size)
 {
 	FILE *stream = fopen(path, "re");

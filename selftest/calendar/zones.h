@@ -29,6 +29,12 @@ struct zone_file {
  */
 struct zone_file *zones_find(const char *dir, size_t *nr);
 
+/*
+ * A file of version 1, with two transitions and two types: 2 h ahead, from 01:00 UTC of 1970-01-01
+ * on 1 h, and half an hour later 2 h again.
+ */
+extern const unsigned char zone_brief[67];
+
 /* From here on the C library's zone is this one. */
 void libc_zone(const char *dir, const char *name);
 

@@ -210,8 +210,8 @@ static bool phrase(struct words *words, char out[PHRASE_MAX])
 }
 
 /*
- * What "every" may have instead of a duration, up to an option; a phrase may be one word with spaces
- * in it. Fills in an expression of cron, and returns how many words it takes. 0: it is none.
+ * What "every" may have instead of a duration, up to an option; a phrase may be one word with
+ * spaces in it. Fills in an expression of cron, and returns how many words it takes. 0: it is none.
  */
 int calendar_phrase(char *const *word, int nr, char expression[PHRASE_MAX])
 {
@@ -329,8 +329,8 @@ static bool begin_run(struct calendar *cal, int64_t now, struct run_info *run)
 }
 
 /*
- * A task of @cal is called: is a command to be run? @run is filled in. From here on the task has its
- * next time, or is over. If the clock was set back meanwhile it is not time yet.
+ * A task of @cal is called: is a command to be run? @run is filled in. From here on the task has
+ * its next time, or is over. If the clock was set back meanwhile it is not time yet.
  */
 bool calendar_run(struct calendar *cal, const struct twheel_task_info *task, struct run_info *run)
 {
@@ -477,8 +477,8 @@ const char *calendar_show(const struct calendar *cal, int64_t ns, char buf[48])
 	char *at = buf + strftime(buf, 32, "%Y-%m-%dT%H:%M:%S", &tm);
 
 	minutes = abs(offset) / 60 % (26 * 60);
-	snprintf(at, 16, ".%03d%c%02d%02d", (int)(ns % NS_PER_S / NS_PER_MS), offset < 0 ? '-' : '+',
-		 minutes / 60, minutes % 60);
+	snprintf(at, 16, ".%03d%c%02d%02d", (int)(ns % NS_PER_S / NS_PER_MS),
+		 offset < 0 ? '-' : '+', minutes / 60, minutes % 60);
 	return buf;
 }
 
@@ -546,7 +546,8 @@ char **run_environ(const struct calendar *cal, const struct run_info *run)
 	env[2] = text;
 	sprintf(text, "TWHEEL_MISSED=%llu", (unsigned long long)run->missed);
 	for (size_t i = 0; i < n; i++)
-		if (strncmp(environ[i], "TWHEEL_DUE=", 11) && strncmp(environ[i], "TWHEEL_RUN=", 11) &&
+		if (strncmp(environ[i], "TWHEEL_DUE=", 11) &&
+		    strncmp(environ[i], "TWHEEL_RUN=", 11) &&
 		    strncmp(environ[i], "TWHEEL_MISSED=", 14))
 			env[used++] = environ[i];
 	env[used] = NULL;

@@ -89,8 +89,10 @@ static bool wrong(const struct job *job, const char *fmt, ...)
 	return false;
 }
 
-enum { OPT_COUNT = 1, OPT_NOW, OPT_DELAY, OPT_MISSED, OPT_JSON, OPT_HELP, OPT_JOBS, OPT_CHECK,
-       OPT_ZONE, OPT_JITTER, OPT_EXPLAIN };
+enum {
+	OPT_COUNT = 1, OPT_NOW, OPT_DELAY, OPT_MISSED, OPT_JSON, OPT_HELP, OPT_JOBS, OPT_CHECK,
+	OPT_ZONE, OPT_JITTER, OPT_EXPLAIN
+};
 
 static const struct option job_options[] = {
 	{ "count", required_argument, NULL, OPT_COUNT },
@@ -141,7 +143,8 @@ static bool check_options(struct job *job)
 
 	if (!calendar && (job->calendar.zone_name || job->calendar.jitter_ns ||
 			  job->calendar.explain))
-		return wrong(job, "'--zone', '--jitter' and '--explain' are for times by the calendar");
+		return wrong(job, "%s are for times by the calendar",
+			     "'--zone', '--jitter' and '--explain'");
 	if (delay && (calendar || job->policy))
 		return wrong(job, "option '--fixed-delay' is not allowed with %s",
 			     calendar ? "times by the calendar" : "'--missed'");
@@ -362,15 +365,16 @@ static void screen_show(struct twheel_sched *sched)
 
 /* ---- running ----------------------------------------------------------------------- */
 
+/* Returns 0, or an errno as posix_spawn() does. */
 static int spawn(struct job *job, const struct run_info *run)
 {
 	char **env = run_environ(&job->calendar, run);
 	posix_spawnattr_t attr;
 	pid_t pid;
-	int err;
+	int err = ENOMEM;
 
 	if (!env)
-		return ENOMEM;
+		return err;
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &old_signals);

@@ -127,7 +127,7 @@ coverage:
 	@scripts/coverage.sh
 
 mutate:
-	@scripts/deps.sh build native fuzz rig uml
+	@scripts/deps.sh build native calendar fuzz rig uml
 	@scripts/mutate.sh "$(MUTATION)"
 
 .PHONY: matrix debug soak

@@ -32,7 +32,8 @@
 #define NR		24	/* expressions at once, of which some are known */
 #define NR_KNOWN	10
 #define DAY		86400
-#define TOLD		20
+#define TOLD		20	/* wrong times that are told, and after which to stop */
+#define WRONG_MAX	1000
 
 static const char *const known[NR_KNOWN] = {
 	"30 2 * * *", "0,15,30,45 2,3 * * *", "*/20 * * * *", "7 * * * *", "*/10 2 * * 0",
@@ -320,7 +321,7 @@ static void walk(struct walk *w, int64_t from, int64_t to)
 		want_next(w, e, t - 1);
 	find_first(w);
 	localtime_r(&t, &tm);
-	while (t < to) {
+	while (t < to && shared->wrong < WRONG_MAX) {
 		time_t next = t + w->step;
 
 		moment(w, t, &tm);

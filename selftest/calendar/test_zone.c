@@ -102,6 +102,7 @@ static void rules(void)
 		"XXX3YYY2:30:10,J60/5:01:02,J300", "XXX-5YYY,59/0,300/-24:30", "AAA24:59:59",
 		"BBB+3",
 		"<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", "AAA3BBB,M1.1.1/25,M11.5.6/-167",
+		"AAA1BBB,J59,J365",
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(good); i++) {

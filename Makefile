@@ -11,7 +11,7 @@ kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
 .PHONY: modules clean modules_install install uninstall user_install headers_install
 .PHONY: tools demo check
-.PHONY: check-fast lint fuzz prove coverage mutate bench-wheel bench-kernel
+.PHONY: check-fast lint fuzz prove walk coverage mutate bench-wheel bench-kernel
 .PHONY: udev_install bench-user bench-lib docs-fresh help
 
 modules:
@@ -117,12 +117,17 @@ prove:
 	@scripts/deps.sh prove
 	@scripts/prove.sh
 
+# Each minute of two centuries, in each zone.
+walk:
+	@scripts/deps.sh calendar
+	@$(MAKE) -s --no-print-directory -C selftest/calendar walk
+
 coverage:
 	@scripts/deps.sh native uml coverage
 	@scripts/coverage.sh
 
 mutate:
-	@scripts/deps.sh build native fuzz rig uml
+	@scripts/deps.sh build native calendar fuzz rig uml
 	@scripts/mutate.sh "$(MUTATION)"
 
 .PHONY: matrix debug soak
@@ -172,6 +177,7 @@ help:
 	@echo 'make lint             the static gates'
 	@echo 'make fuzz             the wheel under libFuzzer (FUZZ_SECONDS=60)'
 	@echo 'make prove            the placement by z3, the state machines by spin'
+	@echo 'make walk             cron beside the C library, each minute of 1900 to 2100 in each zone: an hour'
 	@echo 'make coverage         the lines and branches that the tests reach'
 	@echo 'make mutate           would a test notice? (MUTATION=pattern, of selftest/mutations)'
 	@echo 'make matrix           the tests on other kernels (ONLY="6.1-rt 6.12-rt")'

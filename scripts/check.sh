@@ -180,6 +180,7 @@ verdict() { scripts/test-verdict.sh; }
 report() { scripts/test-report.sh; }
 fuzz() { scripts/fuzz.sh 15; }
 wheel() { make -s -C selftest/wheel check; }
+calendar() { make -s -C selftest/calendar check; }
 prove() { scripts/prove.sh; }
 lint() { scripts/lint.sh; }
 lib() { after build && make -s -C selftest/lib check; }
@@ -190,16 +191,16 @@ examples() { after build && make -s -C examples check; }
 # In this order; what takes longest is not left for the end.
 machines='qemu_modules qemu_device_1 qemu_device_2 qemu_lib qemu_programs qemu_attack qemu_neighbour
 	uml_device uml_modules uml_century fuzz'
-groups=(build native libtest install examples htmldocs lint prove fuzz uapi rig uml)
+groups=(build native libtest calendar install examples htmldocs lint prove fuzz uapi rig uml)
 if [ "${1:-}" = fast ]; then
-	groups=(build native libtest install examples htmldocs lint prove) machines=''
+	groups=(build native libtest calendar install examples htmldocs lint prove) machines=''
 fi
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)
 export KDIR
 
 # shellcheck disable=SC2086 # words
-set -- build ${machines:+build_uml} verdict report lint lib $machines prove wheel examples docs install
+set -- build ${machines:+build_uml} verdict report lint lib $machines prove wheel calendar examples docs install
 chosen=()
 for name; do
 	case " ${ONLY:-$name} build build_uml " in *" $name "*) chosen+=("$name") ;; esac

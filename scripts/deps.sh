@@ -14,6 +14,7 @@ packages() {
 	lib)	echo make gcc libc6-dev ;;
 	command) packages lib; echo libjson-c-dev libncurses-dev ;;
 	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils ;;
+	calendar) echo make gcc libc6-dev libc-bin libjson-c-dev tzdata systemd ;;
 	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev rustc python3 ;;
 	man)	echo scdoc ;;
 	install) packages build; packages command; packages man; echo kmod ;;

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# fuzz.sh [SECONDS]: the wheel under libFuzzer, see selftest/fuzz. Each geometry goes
-# through its corpus first, then makes up inputs for so long; both at once.
+# fuzz.sh [SECONDS]: the wheel under libFuzzer, and cron and zones; see selftest/fuzz. Each
+# target goes through its corpus first, then makes up inputs: those of the wheel for so long, the
+# others for a third of it; two at once.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/lib.sh"
 
 seconds=${1:-60} out=$top/build/fuzz corpus=$top/selftest/fuzz/corpus
-geometries=(real small)
+wheel=(real small) calendar=(cron zone)
 # The length of an input: short ones are tried more often. A second is much for one.
 limits=(-max_len=96 -timeout=10)
 nr=0 bad=0
@@ -34,30 +35,41 @@ replay() {
 	[ -s "${inputs[0]}" ] && "$out/$1" "${limits[@]}" "${inputs[@]}" >"$out/$1.replay" 2>&1
 }
 
-# New inputs go to the first directory.
+# begin TARGET SECONDS: new inputs go to the first directory.
 begin() {
 	mkdir -p "$out/corpus-$1"
-	"$out/$1" "${limits[@]}" -max_total_time="$seconds" -artifact_prefix="$out/$1-" \
+	"$out/$1" "${limits[@]}" -max_total_time="$2" -artifact_prefix="$out/$1-" \
 		"$out/corpus-$1" "$corpus/$1" >"$out/$1.log" 2>&1 &
 }
 
 runs() { sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$out/$1.log"; }
 
+# fuzz SECONDS TARGET...: all at once
+fuzz() {
+	local seconds=$1 status g
+	local -A pid=()
+
+	shift
+	for g; do
+		begin "$g" "$seconds"
+		pid[$g]=$! pids+=($!)
+	done
+	for g; do
+		status=0
+		wait "${pid[$g]}" || status=$?
+		point "$g: $(runs "$g") inputs in $seconds s" "$out/$g.log" [ "$status" = 0 ]
+	done
+}
+
 quiet make -s -C "$top/selftest/fuzz"
-echo 1..4
-for g in "${geometries[@]}"; do
+echo 1..8
+for g in "${wheel[@]}" "${calendar[@]}"; do
 	point "$g: the corpus, $(find "$corpus/$g" -type f | wc -l) inputs" "$out/$g.replay" replay "$g"
 done
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || :' EXIT
-for g in "${geometries[@]}"; do
-	begin "$g"
-	pids+=($!)
-done
-for i in 0 1; do
-	g=${geometries[i]}
-	status=0
-	wait "${pids[i]}" || status=$?
-	point "$g: $(runs "$g") inputs in $seconds s" "$out/$g.log" [ "$status" = 0 ]
-done
+fuzz "$seconds" "${wheel[@]}"
+# A zone has some hundred bytes.
+limits=(-max_len=700 -timeout=10)
+fuzz $(((seconds + 2) / 3)) "${calendar[@]}"
 exit $bad

@@ -15,7 +15,7 @@ export KDIR
 extra="-Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-type-limits"
 
 # C of user space: the C library's types, and a shim that copies the kernel's macros.
-user='^(selftest/(wheel|fuzz|proof|uapi|lib|examples|tap)|bench/(wheel|user|lib)/|tools/|lib/|examples/|samples/|wheel_user\.h)'
+user='^(selftest/(wheel|fuzz|proof|uapi|lib|examples|calendar|tap)|calendar/|bench/(wheel|user|lib)/|tools/|lib/|examples/|samples/|wheel_user\.h)'
 user_ignore=PREFER_KERNEL_TYPES,MACRO_ARG_REUSE,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO
 
 kbuild() { make -s -j"$(nproc)" -C "$KDIR" M="$copy" CONFIG_TWHEEL_{SELFTEST,BUG}=m "$@"; }

@@ -19,6 +19,8 @@
 # And of those files that no kernel has a part in:
 #	lib	libtwheel in a process, under sanitizers (seconds)
 #	device	and over /dev/twheel, in the virtual machine (half a minute)
+# And of the calendar and twheel(1):
+#	calendar	the tests of selftest/calendar (half a minute)
 #
 # shellcheck disable=SC2119,SC2317 # all sources; try() calls the stages
 . "$(dirname "$0")/lib.sh"
@@ -50,6 +52,13 @@ fuzz_builds() { make -s -C "$copy/selftest/fuzz"; }
 fuzz() {
 	echo "# suite fuzz"
 	"$copy/scripts/fuzz.sh" 10
+}
+
+calendar_builds() { make -s -j2 -C "$copy/selftest/calendar" all; }
+
+calendar() {
+	echo "# suite calendar"
+	make -s -C "$copy/selftest/calendar" check
 }
 
 kernel_builds() { # KDIR TARGET NAME=VALUE...
@@ -197,6 +206,7 @@ noticed() {
 	local stage status on='' stages='native fuzz uml qemu icount'
 
 	[[ $file != lib/* ]] || stages='lib device'
+	[[ $file != calendar/* && $file != tools/* ]] || stages=calendar
 	what="no such stage: $first"
 	for stage in $stages; do
 		[ "$stage" != "$first" ] || on=1

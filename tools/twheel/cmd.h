@@ -5,7 +5,8 @@
  *
  *	main.c	the words of the command line
  *	when.c	durations and times as people write them
- *	jobs.c	after, at, every, run: commands at their time, on libtwheel's scheduler
+ *	jobs.c	after, at, every, cron, run: commands at their time, on libtwheel's scheduler
+ *	calendar.c	times by the calendar, on ../../calendar
  *	show.c	ls, info
  *	bench.c	bench
  *	top.c	top: samples, and output for scripts
@@ -29,6 +30,7 @@
 
 #include <json-c/json.h>
 
+#include "cron.h"
 #include "libtwheel.h"
 #include "libtwheel-sched.h"
 
@@ -50,6 +52,77 @@ bool parse_time(const char *s, int64_t now, int64_t *ns);
 const char *show_duration(int64_t ns, char buf[32]);
 const char *show_time(int64_t ns, char buf[48]);
 int64_t time_now(clockid_t clock);
+
+/**
+ * struct run_info - a run of a command
+ * @due_ns:	when it was due, by the clock on the wall
+ * @nr:		the first is 1
+ * @missed:	times since the last run that nothing was run for
+ * @all_missed:	those since the first
+ */
+struct run_info {
+	int64_t		due_ns;
+	uint64_t	nr;
+	uint64_t	missed;
+	uint64_t	all_missed;
+};
+
+/* What becomes of times by the calendar that have passed. */
+enum missed { MISSED_ONCE, MISSED_SKIP, MISSED_BURST };
+
+/**
+ * struct calendar - the times of a job, by the calendar
+ * @on:		it has such times
+ * @over:	there is none any more
+ * @missed:	what becomes of those that have passed
+ * @zone_name:	asked for; NULL: the local one
+ * @jitter_ns:	how much later a run may be
+ * @explain:	how many times are to be told, instead of running anything
+ * @zone:	the zone
+ * @cron:	the expression
+ * @seed:	of the jitter
+ * @due_ns:	the next time
+ * @at_ns:	when that is run
+ * @runs:	that were begun
+ * @left_out:	times since the last one that nothing was run for
+ * @all_left_out: those before it
+ * @in_a_row:	runs that have made up for missed times
+ */
+struct calendar {
+	bool		on;
+	bool		over;
+	enum missed	missed;
+	const char	*zone_name;
+	int64_t		jitter_ns;
+	uint64_t	explain;
+	struct zone	zone;
+	struct cron	cron;
+	uint64_t	seed;
+	int64_t		due_ns;
+	int64_t		at_ns;
+	uint64_t	runs;
+	uint64_t	left_out;
+	uint64_t	all_left_out;
+	int		in_a_row;
+};
+
+#define PHRASE_MAX	192
+
+/* calendar.c */
+int calendar_phrase(char *const *word, int nr, char expression[PHRASE_MAX]);
+bool calendar_set(struct calendar *cal, const char *expression, bool at_once,
+		  char error[CRON_ERROR]);
+struct twheel_task calendar_task(const struct calendar *cal);
+void calendar_added(struct twheel_sched *sched, struct calendar *cal, uint64_t id);
+bool calendar_run(struct calendar *cal, const struct twheel_task_info *task, struct run_info *run);
+const char *calendar_show(const struct calendar *cal, int64_t ns, char buf[48]);
+int calendar_explain(struct calendar *cal, bool json);
+const char *run_due(const struct calendar *cal, const struct run_info *run, char buf[48]);
+char **run_environ(const struct calendar *cal, const struct run_info *run);
+/* From when the tasks were added until the scheduler is closed. */
+void calendar_watch(void);
+void calendar_unwatch(void);
+void calendar_clock_set(void);
 
 /* The commands; argv[0] is their name. They return the exit status. */
 int cmd_job(int argc, char **argv);

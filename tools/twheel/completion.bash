@@ -22,6 +22,13 @@ _twheel_command()
 	if [ -n "$time" ]; then echo "$COMP_CWORD"; else echo $((COMP_CWORD + 1)); fi
 }
 
+# The names of time zones.
+_twheel_zones()
+{
+	sed -n 's/^[^#][^\t]*\t[^\t]*\t\([^\t]*\).*/\1/p' "${TZDIR:-/usr/share/zoneinfo}/zone1970.tab" 2>/dev/null
+	echo UTC
+}
+
 _twheel()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=''
@@ -30,12 +37,21 @@ _twheel()
 	[ "$cur" != = ] || cur=''
 	[ "$prev" != = ] || prev=${COMP_WORDS[COMP_CWORD - 2]}
 	if [ "$COMP_CWORD" = 1 ]; then
-		words='after at every run ls info top bench plot --help --version'
+		words='after at every cron run ls info top bench plot --help --version'
 	elif [ "$prev" = --missed ]; then
-		words='skip burst delay'
+		words='skip burst'
+		case ${COMP_WORDS[1]} in
+		every)	words+=' once delay' ;;
+		cron)	words+=' once' ;;
+		esac
+	elif [ "$prev" = --zone ]; then
+		words=$(_twheel_zones)
+	elif [[ ${COMP_WORDS[1]} = every && $COMP_CWORD = 2 && $cur = [a-z]* ]]; then
+		words='minute hour day weekday weekend week month
+			monday tuesday wednesday thursday friday saturday sunday'
 	elif [ "$prev" = --backend ]; then
 		words='kernel embedded'
-	elif [[ ${COMP_WORDS[1]} = @(after|at|every) && $COMP_CWORD -ge $(_twheel_command) &&
+	elif [[ ${COMP_WORDS[1]} = @(after|at|every|cron) && $COMP_CWORD -ge $(_twheel_command) &&
 		$cur != -* ]]; then
 		if declare -F _command_offset >/dev/null; then
 			_command_offset "$(_twheel_command)"
@@ -45,7 +61,8 @@ _twheel()
 		return
 	else
 		case ${COMP_WORDS[1]} in
-		every)	words='--count= --now --fixed-delay --missed= --json --help' ;;
+		every)	words='--count= --now --fixed-delay --missed= --zone= --jitter= --explain --json --help' ;;
+		cron)	words='--count= --now --missed= --zone= --jitter= --explain --json --help' ;;
 		run)	words='--jobs= --check --json --help' ;;
 		top)	words='--batch --delay= --count= --embedded --json --help' ;;
 		plot)	words='--output= --help' ;;

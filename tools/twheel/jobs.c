@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * after, at, every and run: commands at their time.
+ * after, at, every, cron and run: commands at their time.
  *
  * Each command is a task of a scheduler whose threads start it and wait for it. So what
  * the scheduler promises of tasks is true of commands: never early, never twice at once, a
@@ -12,6 +12,7 @@
  * which has sent it to them too.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
@@ -32,6 +33,7 @@
 
 #define JOBS_DEFAULT	32
 #define JOBS_MAX	1024
+#define EXPLAINED	"5"
 #define PROGRESS_NS	(3 * NS_PER_S)	/* nothing is shown of shorter waits */
 
 /**
@@ -42,6 +44,9 @@
  * @count:	how often to run it; 0: for ever, if it has a period
  * @status:	exit status of its last run, or the last that was not 0
  * @pid:	its process, while it runs
+ * @missed:	times before its last run that were left out
+ * @policy:	what --missed was given, until it is parsed
+ * @calendar:	its times, if they are by the calendar
  */
 struct job {
 	struct twheel_task	task;
@@ -50,6 +55,9 @@ struct job {
 	uint64_t		count;
 	int			status;
 	atomic_int		pid;
+	uint64_t		missed;
+	const char		*policy;
+	struct calendar		calendar;
 };
 
 static const char *file;
@@ -81,13 +89,19 @@ static bool wrong(const struct job *job, const char *fmt, ...)
 	return false;
 }
 
-enum { OPT_COUNT = 1, OPT_NOW, OPT_DELAY, OPT_MISSED, OPT_JSON, OPT_HELP, OPT_JOBS, OPT_CHECK };
+enum {
+	OPT_COUNT = 1, OPT_NOW, OPT_DELAY, OPT_MISSED, OPT_JSON, OPT_HELP, OPT_JOBS, OPT_CHECK,
+	OPT_ZONE, OPT_JITTER, OPT_EXPLAIN
+};
 
 static const struct option job_options[] = {
 	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "now", no_argument, NULL, OPT_NOW },
 	{ "fixed-delay", no_argument, NULL, OPT_DELAY },
 	{ "missed", required_argument, NULL, OPT_MISSED },
+	{ "zone", required_argument, NULL, OPT_ZONE },
+	{ "jitter", required_argument, NULL, OPT_JITTER },
+	{ "explain", optional_argument, NULL, OPT_EXPLAIN },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ 0 },
@@ -102,22 +116,67 @@ static bool parse_count(const char *s, uint64_t most, uint64_t *n)
 	return !errno && *s != '-' && end != s && !*end && *n && *n <= most;
 }
 
-static bool set_missed(struct job *job, const char *policy)
+/* Times by the calendar, and those by a period, have each a policy that the other has not. */
+static bool set_missed(struct job *job)
 {
-	job->task.flags &= ~(uint32_t)(TWHEEL_MISSED_SKIP | TWHEEL_MISSED_DELAY);
-	if (!strcmp(policy, "skip"))
-		job->task.flags |= TWHEEL_MISSED_SKIP;
-	else if (!strcmp(policy, "delay"))
-		job->task.flags |= TWHEEL_MISSED_DELAY;
-	else if (strcmp(policy, "burst"))
-		return wrong(job, "invalid argument '%s' for '--missed'", policy);
+	static const char *const by_calendar[] = { "once", "skip", "burst" };
+	static const char *const by_period[] = { "burst", "skip", "delay" };
+	static const uint32_t flags[] = { 0, TWHEEL_MISSED_SKIP, TWHEEL_MISSED_DELAY };
+	const char *const *words = job->calendar.on ? by_calendar : by_period;
+	unsigned int i = 0;
+
+	while (i < 3 && strcmp(job->policy, words[i]))
+		i++;
+	if (i == 3)
+		return wrong(job, "invalid argument '%s' for '--missed'", job->policy);
+	if (job->calendar.on)
+		job->calendar.missed = i;
+	else
+		job->task.flags = flags[i];
 	return true;
+}
+
+/* What options there may be together is known when all are. */
+static bool check_options(struct job *job)
+{
+	bool calendar = job->calendar.on, delay = job->task.flags & TWHEEL_TASK_DELAY;
+
+	if (!calendar && (job->calendar.zone_name || job->calendar.jitter_ns ||
+			  job->calendar.explain))
+		return wrong(job, "%s are for times by the calendar",
+			     "'--zone', '--jitter' and '--explain'");
+	if (delay && (calendar || job->policy))
+		return wrong(job, "option '--fixed-delay' is not allowed with %s",
+			     calendar ? "times by the calendar" : "'--missed'");
+	if (job->calendar.explain && job->line)
+		return wrong(job, "option '--explain' is not allowed here");
+	return !job->policy || set_missed(job);
+}
+
+static bool is_recurring(const char *name)
+{
+	return !strcmp(name, "every") || !strcmp(name, "cron");
+}
+
+static bool set_calendar_option(struct job *job, int c)
+{
+	switch (c) {
+	case OPT_ZONE:
+		job->calendar.zone_name = optarg;
+		return true;
+	case OPT_JITTER:
+		return parse_duration(optarg, &job->calendar.jitter_ns) ||
+		       wrong(job, "invalid duration '%s'", optarg);
+	default:
+		return parse_count(optarg ?: EXPLAINED, UINT16_MAX, &job->calendar.explain) ||
+		       wrong(job, "invalid number '%s'", optarg);
+	}
 }
 
 /* @c: what getopt_long() gave. */
 static bool set_option(struct job *job, int c, char **argv, bool *now)
 {
-	bool every = !strcmp(argv[0], "every");
+	bool every = is_recurring(argv[0]);
 
 	if (c == '?' || c == ':')
 		return wrong(job, c == '?' ? "unrecognized option '%s'" :
@@ -140,8 +199,11 @@ static bool set_option(struct job *job, int c, char **argv, bool *now)
 	case OPT_DELAY:
 		job->task.flags = TWHEEL_TASK_DELAY;
 		return true;
+	case OPT_MISSED:
+		job->policy = optarg;
+		return true;
 	default:
-		return set_missed(job, optarg);
+		return set_calendar_option(job, c);
 	}
 }
 
@@ -163,40 +225,97 @@ static bool set_time(struct job *job, const char *name, const char *s)
 	return job->task.period_ns >= NS_PER_MS || wrong(job, "'%s' is less than 1ms", s);
 }
 
+/**
+ * struct when - the time of a job, in words
+ * @text:	a duration, a time, or an expression of cron; NULL: not found yet
+ * @calendar:	it is that
+ * @now:	it is to run at once for the first time
+ * @phrase:	what a phrase means
+ */
+struct when {
+	const char	*text;
+	bool		calendar;
+	bool		now;
+	char		phrase[PHRASE_MAX];
+};
+
+/* After "every" a duration begins with a digit, and what is by the calendar with a letter. */
+static bool take_when(struct job *job, struct when *when, const char *name, char *const *words,
+		      int nr)
+{
+	int n = 1;
+
+	when->text = words[0];
+	when->calendar = !strcmp(name, "cron");
+	if (!strcmp(name, "every") && isalpha((unsigned char)*words[0])) {
+		n = calendar_phrase(words, nr, when->phrase);
+		when->text = when->phrase;
+		when->calendar = true;
+	}
+	optind += n;
+	return n || wrong(job, "invalid duration or time '%s'", words[0]);
+}
+
+static bool set_when(struct job *job, const struct when *when, const char *name)
+{
+	char text[CRON_ERROR];
+
+	if (when->calendar) {
+		if (!calendar_set(&job->calendar, when->text, when->now, text))
+			return wrong(job, "%s", text);
+		/* What it was until now is of periods. */
+		job->task.flags &= TWHEEL_TASK_DELAY;
+		return true;
+	}
+	if (!set_time(job, name, when->text))
+		return false;
+	if (when->now)
+		job->task.when_ns = 0;
+	return true;
+}
+
+/* Options, and among them a time, before argv[@end]. */
+static bool parse_options(struct job *job, int argc, char **argv, int end, struct when *when)
+{
+	int c;
+
+	opterr = 0;
+	optind = 0;
+	for (;;) {
+		c = getopt_long(argc, argv, "+:", job_options, NULL);
+		if (c != -1 && !set_option(job, c, argv, &when->now))
+			return false;
+		if (c != -1)
+			continue;
+		if (when->text || optind >= end)
+			return true;
+		if (!take_when(job, when, argv[0], &argv[optind], end - optind))
+			return false;
+	}
+}
+
 /*
  * NAME TIME [OPTION]... [--] [COMMAND]; options may come before the time too. From
  * argv[@end] on there is no time any more.
  */
 static bool parse_job(struct job *job, int argc, char **argv, int end)
 {
-	const char *when = NULL;
-	bool now = false;
-	int c;
+	struct when when = { .text = NULL };
 
 	if (!strcmp(argv[0], "every"))
 		job->task.flags = TWHEEL_MISSED_SKIP;
-	opterr = 0;
-	optind = 0;
-	for (;;) {
-		c = getopt_long(argc, argv, "+:", job_options, NULL);
-		if (c != -1 && !set_option(job, c, argv, &now))
-			return false;
-		if (c != -1)
-			continue;
-		if (when || optind >= end)
-			break;
-		when = argv[optind++];
-	}
-	if (!when)
-		return wrong(job, "missing %s after '%s'",
-			     strcmp(argv[0], "at") ? "duration" : "time", argv[0]);
-	if (!set_time(job, argv[0], when))
+	if (!parse_options(job, argc, argv, end, &when))
 		return false;
-	if (now)
-		job->task.when_ns = 0;
+	if (!when.text)
+		return wrong(job, "missing %s after '%s'", strcmp(argv[0], "at") ?
+			     strcmp(argv[0], "cron") ? "duration" : "expression" : "time", argv[0]);
+	if (!set_when(job, &when, argv[0]) || !check_options(job))
+		return false;
+	if (job->calendar.on)
+		job->task = calendar_task(&job->calendar);
 	if (optind < argc)
 		job->argv = &argv[optind];
-	if (job->task.period_ns && !job->argv)
+	if (job->task.period_ns && !job->argv && !job->calendar.explain)
 		return wrong(job, "missing command after '%s'", argv[0]);
 	return true;
 }
@@ -246,31 +365,36 @@ static void screen_show(struct twheel_sched *sched)
 
 /* ---- running ----------------------------------------------------------------------- */
 
-static int spawn(struct job *job)
+/* Returns 0, or an errno as posix_spawn() does. */
+static int spawn(struct job *job, const struct run_info *run)
 {
+	char **env = run_environ(&job->calendar, run);
 	posix_spawnattr_t attr;
 	pid_t pid;
-	int err;
+	int err = ENOMEM;
 
+	if (!env)
+		return err;
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &old_signals);
-	err = posix_spawnp(&pid, job->argv[0], NULL, &attr, job->argv, environ);
+	err = posix_spawnp(&pid, job->argv[0], NULL, &attr, job->argv, env);
 	posix_spawnattr_destroy(&attr);
+	free(env);
 	if (!err)
 		job->pid = pid;
 	return err;
 }
 
 /* The exit status, as a shell gives it. */
-static int execute(struct job *job)
+static int execute(struct job *job, const struct run_info *run)
 {
 	int err, status = 0;
 
 	if (!job->argv)
 		return 0;
 	fflush(stdout);
-	err = spawn(job);
+	err = spawn(job, run);
 	if (err) {
 		error(0, err, "failed to run command '%s'", job->argv[0]);
 		return err == ENOENT ? 127 : 126;
@@ -281,21 +405,35 @@ static int execute(struct job *job)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void report(const struct job *job, const struct twheel_task_info *task, int status,
-		   int64_t late, int64_t took)
+static void report(const struct job *job, const struct run_info *run, int status, int64_t late,
+		   int64_t took)
 {
 	struct json_object *o = json_object_new_object();
 	char buf[48];
 
 	if (job->line)
 		json_int(o, "line", (int64_t)job->line);
-	json_int(o, "run", (int64_t)task->runs);
-	json_string(o, "due", show_time(time_now(CLOCK_REALTIME) - took - late, buf));
+	json_int(o, "run", (int64_t)run->nr);
+	json_string(o, "due", run_due(&job->calendar, run, buf));
 	json_int(o, "late_ns", late);
-	json_int(o, "missed", (int64_t)task->missed);
+	json_int(o, "missed", (int64_t)run->all_missed);
 	json_int(o, "took_ns", took);
 	json_int(o, "status", status);
 	json_line(o);
+}
+
+/* What a run is that a task is called for. False: there is none. */
+static bool begin_run(struct job *job, const struct twheel_task_info *task, int64_t late,
+		      struct run_info *run)
+{
+	if (job->calendar.on)
+		return calendar_run(&job->calendar, task, run);
+	*run = (struct run_info) {
+		.due_ns = time_now(CLOCK_REALTIME) - late, .nr = task->runs,
+		.missed = task->missed - job->missed, .all_missed = task->missed,
+	};
+	job->missed = task->missed;
+	return true;
 }
 
 /* A task's function. */
@@ -304,16 +442,19 @@ static void job_run(void *arg, const struct twheel_task_info *task)
 	clockid_t clock = task->flags & TWHEEL_TASK_AT ? CLOCK_REALTIME : CLOCK_BOOTTIME;
 	int64_t late = time_now(clock) - task->due_ns, start = time_now(CLOCK_BOOTTIME);
 	struct job *job = arg;
+	struct run_info run;
 	int status;
 
+	if (!begin_run(job, task, late, &run))
+		return;
 	screen_clear();
-	status = execute(job);
+	status = execute(job, &run);
 	if (json)
-		report(job, task, status, late, time_now(CLOCK_BOOTTIME) - start);
+		report(job, &run, status, late, time_now(CLOCK_BOOTTIME) - start);
 	if (status)
 		job->status = status;
 	/* What cannot be run now cannot be run later. */
-	if ((job->count && task->runs >= job->count) || (single && status >= 126 && status < 128))
+	if ((job->count && run.nr >= job->count) || (single && status >= 126 && status < 128))
 		twheel_sched_cancel(task->sched, task->id, 0);
 }
 
@@ -326,6 +467,8 @@ static void job_over(void *arg)
 
 static void add_jobs(struct twheel_sched *sched)
 {
+	uint64_t id;
+
 	left = nr_jobs;
 	for (size_t i = 0; i < nr_jobs; i++) {
 		int err;
@@ -333,9 +476,11 @@ static void add_jobs(struct twheel_sched *sched)
 		jobs[i].task.fn = job_run;
 		jobs[i].task.release = job_over;
 		jobs[i].task.arg = &jobs[i];
-		err = twheel_sched_add(sched, &jobs[i].task, NULL);
+		err = twheel_sched_add(sched, &jobs[i].task, &id);
 		if (err)
 			error(EXIT_CANCELED, -err, "cannot arm a timer");
+		if (jobs[i].calendar.on)
+			calendar_added(sched, &jobs[i].calendar, id);
 	}
 }
 
@@ -396,7 +541,9 @@ static void do_jobs(uint32_t threads)
 	if (err)
 		error(EXIT_CANCELED, -err, "cannot make a wheel");
 	add_jobs(sched);
+	calendar_watch();
 	sig = wait_jobs(sched);
+	calendar_unwatch();
 	if (sig)
 		end_by_signal(sched, sig);
 	twheel_sched_close(sched);
@@ -408,6 +555,8 @@ int cmd_job(int argc, char **argv)
 
 	if (!parse_job(&job, argc, argv, argc))
 		try_help(EXIT_CANCELED);
+	if (job.calendar.explain)
+		return calendar_explain(&job.calendar, json);
 	jobs = &job;
 	nr_jobs = 1;
 	single = true;
@@ -421,7 +570,7 @@ int cmd_job(int argc, char **argv)
 
 static bool is_job(const char *name)
 {
-	return !strcmp(name, "after") || !strcmp(name, "at") || !strcmp(name, "every");
+	return !strcmp(name, "after") || !strcmp(name, "at") || is_recurring(name);
 }
 
 /* @words: up to the "--", behind which there is a @command. */
@@ -468,7 +617,7 @@ static bool parse_line(struct job *job, char *text)
 	if (words.we_wordc)
 		good = parse_words(job, words.we_wordv, words.we_wordc, command);
 	else
-		good = wrong(job, "missing 'after', 'at' or 'every'");
+		good = wrong(job, "missing 'after', 'at', 'every' or 'cron'");
 	wordfree(&words);
 	if (good)
 		set_shell(job, command);

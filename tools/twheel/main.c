@@ -15,6 +15,7 @@ static const struct command {
 	{ "after", cmd_job },
 	{ "at", cmd_job },
 	{ "every", cmd_job },
+	{ "cron", cmd_job },
 	{ "run", cmd_run },
 	{ "ls", cmd_ls },
 	{ "info", cmd_info },
@@ -33,7 +34,8 @@ void usage(int status)
 {
 	fputs("Usage: twheel after DURATION [--] [COMMAND [ARG]...]\n"
 	      "  or:  twheel at TIME [--] [COMMAND [ARG]...]\n"
-	      "  or:  twheel every DURATION [OPTION]... [--] COMMAND [ARG]...\n"
+	      "  or:  twheel every DURATION|DAY [OPTION]... [--] COMMAND [ARG]...\n"
+	      "  or:  twheel cron EXPRESSION [OPTION]... [--] COMMAND [ARG]...\n"
 	      "  or:  twheel run [--jobs=N] FILE\n"
 	      "  or:  twheel ls\n"
 	      "  or:  twheel info\n"
@@ -51,6 +53,15 @@ void usage(int status)
 	      "      --missed=POLICY    what to do about times that passed while COMMAND still\n"
 	      "                           ran: 'skip' them (the default), 'burst' to make up\n"
 	      "                           for them, 'delay' those that follow\n"
+	      "  cron             whenever EXPRESSION of crontab(5) is due, in local time; and so does\n"
+	      "                     every, with a DAY instead of a duration\n"
+	      "      --zone=NAME        by the clock of this time zone: Europe/Berlin\n"
+	      "      --jitter=DURATION  each time some random time later, of up to DURATION\n"
+	      "      --missed=POLICY    'once' (the default), one run for all times that passed;\n"
+	      "                           'skip', the same, but none that is a minute late;\n"
+	      "                           'burst', a run for each\n"
+	      "      --explain[=N]      only tell the next N times; 5\n"
+	      "      --count, --now     as for every\n"
 	      "  run              all of FILE, a line each: the same words and options, and after\n"
 	      "                     a '--' the rest of the line for the shell. '#' begins a\n"
 	      "                     comment. FILE '-' is standard input\n"
@@ -78,11 +89,12 @@ void usage(int status)
 	      "\n"
 	      "DURATION is like 90 (seconds), 1.5s, 250ms, 5m, 1h30m, '2 hours', 1d.\n"
 	      "TIME is like 06:30, '2027-01-01 06:30', 2027-01-01T06:30:00Z, 'tomorrow 9:00',\n"
-	      "@1798761600. Commands at a TIME move with the clock when that is set; a DURATION\n"
-	      "goes on while the machine is suspended.\n"
+	      "@1798761600. DAY is like 'day at 9:00', 'weekday at 17:30', mon,thu, 'month on last',\n"
+	      "hour. EXPRESSION is like '30 2 * * 1-5'. Commands at a TIME, or by the calendar, move\n"
+	      "with the clock when that is set; a DURATION goes on while the machine is suspended.\n"
 	      "\n"
 	      "Exit status: that of COMMAND; 125 if twheel fails itself, 126 if COMMAND cannot be\n"
-	      "run, 127 if it is not found. Of every and run, 1 if a command failed. Without\n"
+	      "run, 127 if it is not found. Of every, cron and run, 1 if a command failed. Without\n"
 	      "commands 0, or 1 if there was an error.\n", status ? stderr : stdout);
 	exit(status);
 }

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * What twheel(1) makes of times that passed, of jitter, and of a clock that is set: its
+ * calendar.c with clocks and a scheduler that are here.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../tools/twheel/cmd.h"
+#include "tap.h"
+#include "uapi.h"
+
+/* Sunday 2026-11-22 00:00 in UTC. */
+#define START	(1795305600LL * NS_PER_S)
+#define MINUTE	(60 * NS_PER_S)
+#define HOURS	(60 * MINUTE)
+
+static int64_t wall, boot, moved;
+static int nr_moved, nr_canceled;
+
+int64_t time_now(clockid_t clock)
+{
+	return clock == CLOCK_REALTIME ? wall : boot;
+}
+
+int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns)
+{
+	CHECK(!sched && id == 7);
+	moved = when_ns;
+	nr_moved++;
+	return 0;
+}
+
+int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags)
+{
+	CHECK(!sched && id == 7 && !flags);
+	nr_canceled++;
+	return 0;
+}
+
+const char *show_duration(int64_t ns, char buf[32])
+{
+	(void)ns;
+	return buf;
+}
+
+const char *show_time(int64_t ns, char buf[48])
+{
+	(void)ns;
+	return strcpy(buf, "then");
+}
+
+void json_line(struct json_object *object)
+{
+	json_object_put(object);
+}
+
+void json_int(struct json_object *object, const char *key, int64_t value)
+{
+	json_object_object_add(object, key, json_object_new_int64(value));
+}
+
+void json_string(struct json_object *object, const char *key, const char *value)
+{
+	json_object_object_add(object, key, json_object_new_string(value));
+}
+
+static void pass(int64_t ns)
+{
+	wall += ns;
+	boot += ns;
+}
+
+static struct calendar new_calendar(const char *expression, enum missed missed, int64_t jitter)
+{
+	struct calendar cal = { .missed = missed, .jitter_ns = jitter, .zone_name = "UTC" };
+	char error[CRON_ERROR];
+
+	wall = START;
+	boot = 1000 * NS_PER_S;
+	nr_moved = 0;
+	nr_canceled = 0;
+	if (!CHECK(calendar_set(&cal, expression, false, error)))
+		diag("	%s", error);
+	return cal;
+}
+
+/* The task is called now. Returns whether there is a run. */
+static bool call(struct calendar *cal, struct run_info *run)
+{
+	const struct twheel_task_info task = { .id = 7 };
+
+	return calendar_run(cal, &task, run);
+}
+
+static void on_time(void)
+{
+	struct calendar cal = new_calendar("0 * * * *", MISSED_ONCE, 0);
+	struct twheel_task task = calendar_task(&cal);
+	struct run_info run;
+
+	CHECK_EQ(task.when_ns, START + HOURS);
+	CHECK(task.flags == TWHEEL_TASK_AT && task.period_ns == INT64_MAX);
+	for (u32 i = 1; i < 30; i++) {
+		pass(HOURS);
+		CHECK(call(&cal, &run));
+		CHECK_EQ(run.due_ns, START + i * HOURS);
+		CHECK_EQ(run.nr, i);
+		CHECK_EQ(run.missed, 0);
+		CHECK_EQ(run.all_missed, 0);
+		CHECK_EQ(moved, START + (i + 1) * HOURS);
+	}
+	CHECK(!nr_canceled);
+	zone_free(&cal.zone);
+}
+
+/* One run for all of them, that knows how many there were. */
+static void once(void)
+{
+	struct calendar cal = new_calendar("0 * * * *", MISSED_ONCE, 0);
+	struct run_info run;
+
+	for (int i = 1; i < 3; i++) {
+		int64_t due = cal.due_ns;
+
+		wall = due + 5 * HOURS + MINUTE;
+		CHECK(call(&cal, &run));
+		CHECK_EQ(run.due_ns, due);
+		CHECK_EQ(run.missed, 5);
+		CHECK_EQ(run.all_missed, 5 * i);
+		CHECK_EQ(moved, due + 6 * HOURS);
+	}
+	/* To the very second that the next one is due. */
+	wall = cal.due_ns + 2 * HOURS;
+	CHECK(call(&cal, &run));
+	CHECK_EQ(run.missed, 2);
+	CHECK_EQ(moved, wall + HOURS);
+	zone_free(&cal.zone);
+}
+
+/* A minute late is in time, more is not, and is counted by the next run. */
+static void skip(void)
+{
+	struct calendar cal = new_calendar("*/10 * * * * *", MISSED_SKIP, 0);
+	struct run_info run;
+
+	wall = cal.due_ns + MINUTE;
+	CHECK(call(&cal, &run));
+	CHECK_EQ(run.missed, 6);
+	wall = cal.due_ns + MINUTE + 1;
+	CHECK(!call(&cal, &run));
+	CHECK_EQ(moved, cal.due_ns);
+	CHECK(moved > wall);
+	wall = moved;
+	CHECK(call(&cal, &run));
+	CHECK_EQ(run.missed, 7);
+	CHECK_EQ(run.all_missed, 13);
+	CHECK_EQ(run.nr, 2);
+	zone_free(&cal.zone);
+}
+
+/* All are run, the first ones first; of very many a hundred. */
+static void burst(void)
+{
+	struct calendar cal = new_calendar("* * * * *", MISSED_BURST, 0);
+	struct run_info run;
+	int runs = 0;
+
+	wall += 10 * MINUTE;
+	for (; cal.at_ns <= wall; runs++) {
+		int64_t due = cal.due_ns;
+
+		CHECK(call(&cal, &run));
+		CHECK_EQ(run.due_ns, due);
+		CHECK_EQ(run.missed, 0);
+		CHECK_EQ(cal.due_ns, due + MINUTE);
+	}
+	CHECK_EQ(runs, 10);
+	wall += 250 * MINUTE;
+	for (runs = 0; cal.at_ns <= wall; runs++)
+		CHECK(call(&cal, &run));
+	CHECK_EQ(runs, 100);
+	CHECK_EQ(run.missed, 150);
+	CHECK_EQ(cal.due_ns, wall + MINUTE);
+	wall += 2 * MINUTE;
+	for (runs = 0; cal.at_ns <= wall; runs++)
+		CHECK(call(&cal, &run));
+	CHECK_EQ(runs, 2);
+	zone_free(&cal.zone);
+}
+
+/* A clock that came from 1970 does not keep anybody waiting. */
+static void very_many(void)
+{
+	struct calendar cal = new_calendar("* * * * * *", MISSED_ONCE, 0);
+	struct run_info run;
+
+	wall = cal.due_ns + 20LL * 365 * 24 * HOURS;
+	CHECK(call(&cal, &run));
+	CHECK(run.missed >= 1000000 && run.missed < 1000010);
+	CHECK_EQ(moved, wall + NS_PER_S);
+	zone_free(&cal.zone);
+}
+
+static void jitter(void)
+{
+	struct calendar cal = new_calendar("* * * * *", MISSED_ONCE, 30 * NS_PER_S), other;
+	int64_t sum = 0, least = INT64_MAX, most = 0;
+	struct run_info run;
+
+	other = cal;
+	for (int i = 0; i < 2000 && !failed(); i++) {
+		int64_t due = cal.due_ns, late = cal.at_ns - due;
+
+		CHECK(late >= 0 && late <= 30 * NS_PER_S);
+		sum += late;
+		least = late < least ? late : least;
+		most = late > most ? late : most;
+		CHECK_EQ(other.at_ns, cal.at_ns);
+		wall = cal.at_ns;
+		CHECK(call(&other, &run));
+		CHECK(call(&cal, &run));
+		CHECK_EQ(run.due_ns, due);
+		CHECK_EQ(run.missed, 0);
+		CHECK_EQ(cal.due_ns, due + MINUTE);
+	}
+	CHECK(sum / 2000 > 14 * NS_PER_S && sum / 2000 < 16 * NS_PER_S);
+	CHECK(least < NS_PER_S / 2 && most > 30 * NS_PER_S - NS_PER_S / 2);
+	zone_free(&cal.zone);
+}
+
+/* As the scheduler has it: the task is called though its time is not here any more. */
+static void set_back_meanwhile(void)
+{
+	struct calendar cal = new_calendar("0 * * * *", MISSED_ONCE, 0);
+	struct run_info run;
+
+	wall = cal.at_ns - 1;
+	CHECK(!call(&cal, &run));
+	CHECK_EQ(moved, cal.at_ns);
+	wall++;
+	CHECK(call(&cal, &run));
+	CHECK_EQ(run.nr, 1);
+	zone_free(&cal.zone);
+}
+
+/* More than three hours back is another time; less, or ahead, is the same one. */
+static void clock_set(void)
+{
+	struct calendar cal = new_calendar("0 * * * *", MISSED_ONCE, 0);
+
+	calendar_added(NULL, &cal, 7);
+	wall -= 3 * HOURS;
+	calendar_clock_set();
+	CHECK_EQ(nr_moved, 0);
+	wall -= 3 * HOURS - 1;
+	calendar_clock_set();
+	CHECK_EQ(nr_moved, 0);
+	CHECK_EQ(cal.due_ns, START + HOURS);
+	wall -= 3 * HOURS + 1;
+	calendar_clock_set();
+	CHECK_EQ(nr_moved, 1);
+	CHECK_EQ(moved, START - 8 * HOURS);
+	wall += 100000 * HOURS;
+	calendar_clock_set();
+	pass(10 * HOURS);
+	calendar_clock_set();
+	CHECK_EQ(nr_moved, 1);
+	zone_free(&cal.zone);
+}
+
+static void told(void)
+{
+	struct calendar none = { .on = false };
+	struct run_info run = { .nr = UINT64_MAX, .missed = UINT64_MAX };
+	char **env;
+	int n = 0;
+
+	setenv("TWHEEL_RUN", "old", 1);
+	setenv("TWHEEL_RUNNER", "other", 1);
+	env = run_environ(&none, &run);
+	CHECK(!strcmp(env[0], "TWHEEL_DUE=then"));
+	CHECK(!strcmp(env[1], "TWHEEL_RUN=18446744073709551615"));
+	CHECK(!strcmp(env[2], "TWHEEL_MISSED=18446744073709551615"));
+	for (char **e = env + 3; *e; e++) {
+		CHECK(strncmp(*e, "TWHEEL_RUN=", 11));
+		n += !strcmp(*e, "TWHEEL_RUNNER=other");
+	}
+	CHECK_EQ(n, 1);
+	free(env);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		{ on_time, "runs that are on time" },
+		{ once, "once: a run for all that passed" },
+		{ skip, "skip: none that is late" },
+		{ burst, "burst: a run for each" },
+		{ very_many, "very many that passed" },
+		{ jitter, "jitter" },
+		{ set_back_meanwhile, "a clock that is set back while a run begins" },
+		{ clock_set, "a clock that is set" },
+		{ told, "what a command is told" },
+	};
+
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -86,12 +86,12 @@ static void progress(const struct bench *b, uint32_t all)
 	static int64_t last;
 	int64_t now = time_now(CLOCK_MONOTONIC);
 
-	if (json || !isatty(STDERR_FILENO) || now - last < NS_PER_S / 10)
+	if (json || now - last < NS_PER_S / 10 || !line_there())
 		return;
 	last = now;
-	fprintf(stderr, "\r\033[K%s: %u of %u", twheel_backend(b->w), b->nr_read, all);
+	line_show("%s: %u of %u", twheel_backend(b->w), b->nr_read, all);
 	if (b->nr_read == all)
-		fputs("\r\033[K", stderr);
+		line_clear();
 }
 
 static void read_all(struct bench *b, uint32_t all)
@@ -126,6 +126,12 @@ static int compare(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
+/* So late are @percent of the timers at most: of 0 the least, of 100 the most. */
+static int64_t late_of(const struct bench *b, uint32_t percent)
+{
+	return percentile(b->late, b->nr_read, percent);
+}
+
 static void show(struct bench *b)
 {
 	static const char bar[] = "##################################################";
@@ -141,9 +147,8 @@ static void show(struct bench *b)
 	printf("  arm %lld ns, cancel %lld ns, read %lld ns each\n", (long long)b->arm_ns / b->nr,
 	       (long long)b->cancel_ns / (b->nr / 2), (long long)b->read_ns / b->nr_read);
 	printf("  late by %s (half), %s (99 of 100), %s (all); early: %u\n",
-	       show_duration(b->late[b->nr_read / 2], buf[0]),
-	       show_duration(b->late[b->nr_read / 100 * 99], buf[1]),
-	       show_duration(b->late[b->nr_read - 1], buf[2]), b->early);
+	       show_duration(late_of(b, 50), buf[0]), show_duration(late_of(b, 99), buf[1]),
+	       show_duration(late_of(b, 100), buf[2]), b->early);
 	for (step = 0; step < NR_STEPS; step++)
 		printf("  %s %7s %5.1f%% %.*s\n", step < NR_STEPS - 1 ? "<" : " ",
 		       step < NR_STEPS - 1 ? show_duration(STEP_NS << step, buf[0]) : "more",
@@ -156,11 +161,8 @@ static struct json_object *json_percentiles(const struct bench *b)
 {
 	struct json_object *a = json_object_new_array();
 
-	for (uint64_t i = 0; i <= 100; i++) {
-		int64_t late = b->late[(b->nr_read - 1) * i / 100];
-
-		json_object_array_add(a, json_object_new_int64(late));
-	}
+	for (uint32_t i = 0; i <= 100; i++)
+		json_object_array_add(a, json_object_new_int64(late_of(b, i)));
 	return a;
 }
 
@@ -173,9 +175,9 @@ static void show_json(struct bench *b)
 	json_int(o, "arm_ns", b->arm_ns / b->nr);
 	json_int(o, "cancel_ns", b->cancel_ns / (b->nr / 2));
 	json_int(o, "read_ns", b->read_ns / b->nr_read);
-	json_int(o, "late_p50_ns", b->late[b->nr_read / 2]);
-	json_int(o, "late_p99_ns", b->late[b->nr_read / 100 * 99]);
-	json_int(o, "late_max_ns", b->late[b->nr_read - 1]);
+	json_int(o, "late_p50_ns", late_of(b, 50));
+	json_int(o, "late_p99_ns", late_of(b, 99));
+	json_int(o, "late_max_ns", late_of(b, 100));
 	json_object_object_add(o, "late_percentiles_ns", json_percentiles(b));
 	json_int(o, "early", b->early);
 	json_line(o);
@@ -197,6 +199,7 @@ static void bench(uint32_t nr, unsigned int backend)
 	read_all(&b, nr - nr / 2);
 	qsort(b.late, b.nr_read, sizeof(*b.late), compare);
 	(json ? show_json : show)(&b);
+	check_stdout();
 	twheel_close(b.w);
 	free(b.handles);
 	free(b.late);
@@ -204,23 +207,17 @@ static void bench(uint32_t nr, unsigned int backend)
 		error(1, 0, "%u timers were early", b.early);
 }
 
-enum { OPT_TIMERS = 1, OPT_BACKEND, OPT_JSON, OPT_HELP };
+enum { OPT_TIMERS = 1, OPT_BACKEND, OPT_JSON };
 
-static uint32_t nr_timers = TIMERS_DEFAULT;
+static uint64_t nr_timers = TIMERS_DEFAULT;
 static const char *backend;
 
 static void bench_option(int c)
 {
-	char *end;
-	unsigned long n;
-
 	switch (c) {
 	case OPT_TIMERS:
-		n = strtoul(optarg, &end, 10);
-		if (!*end && n >= 2 && n <= TIMERS_MAX) {
-			nr_timers = (uint32_t)n;
+		if (parse_count(optarg, 2, TIMERS_MAX, &nr_timers))
 			return;
-		}
 		error(0, 0, "invalid number '%s': 2 to %d", optarg, TIMERS_MAX);
 		break;
 	case OPT_BACKEND:
@@ -232,8 +229,8 @@ static void bench_option(int c)
 	case OPT_JSON:
 		json = true;
 		return;
-	case OPT_HELP:
-		usage(0);
+	case 'h':
+		help("bench");
 	}
 	try_help(1);
 }
@@ -244,21 +241,21 @@ int cmd_bench(int argc, char **argv)
 		{ "timers", required_argument, NULL, OPT_TIMERS },
 		{ "backend", required_argument, NULL, OPT_BACKEND },
 		{ "json", no_argument, NULL, OPT_JSON },
-		{ "help", no_argument, NULL, OPT_HELP },
+		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	int c;
 
 	argv[0] = program_invocation_short_name;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1)
 		bench_option(c);
 	if (optind < argc) {
 		error(0, 0, "extra operand '%s'", argv[optind]);
 		try_help(1);
 	}
 	if (backend ? *backend == 'k' : !access("/dev/twheel", R_OK | W_OK))
-		bench(nr_timers, TWHEEL_KERNEL);
+		bench((uint32_t)nr_timers, TWHEEL_KERNEL);
 	if (!backend || *backend == 'e')
-		bench(nr_timers, TWHEEL_EMBEDDED);
+		bench((uint32_t)nr_timers, TWHEEL_EMBEDDED);
 	return 0;
 }

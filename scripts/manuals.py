@@ -128,8 +128,7 @@ def check_device(page):
 
 
 def check_command(page):
-    usage = re.search(r"^void usage\(.*?^\}", read("tools/twheel/main.c"), re.M | re.S).group(0)
-    said, shown = (set(re.findall(r"--[a-z][-a-z]+", text)) for text in (usage, page))
+    said, shown = (set(re.findall(r"--[a-z][-a-z]+", text)) for text in (read("tools/twheel/help.c"), page))
     for option in said ^ shown:
         wrong(f"{option}: in {'the help' if option in said else 'twheel(1)'} alone")
     for word in re.findall(r'^\t\{ "(\w+)", cmd_', read("tools/twheel/main.c"), re.M):

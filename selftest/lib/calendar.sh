@@ -144,9 +144,9 @@ refuses() {
 			"$twheel" every 5s --zone=UTC -- true &&
 		says "option '--fixed-delay' is not allowed with times by the calendar" \
 			"$twheel" every day --fixed-delay -- true &&
-		says "option '--fixed-delay' is not allowed with '--missed'" \
+		says "options '--fixed-delay' and '--missed' exclude each other" \
 			"$twheel" every 5s --missed=skip --fixed-delay -- true &&
-		says "option '--zone=UTC' is not allowed here" "$twheel" after 1s --zone=UTC -- true
+		says "option '--zone' is not allowed here" "$twheel" after 1s --zone=UTC -- true
 }
 
 file() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# command.sh: twheel(1), from outside.
+# command.sh: twheel(1), from outside. TWHEEL=file tests that one.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -9,7 +9,7 @@
 . "$(dirname "$0")/tap.sh"
 cd "$top"
 
-dir=$top/build/libtest/command twheel=$top/build/tools/twheel
+dir=$top/build/libtest/command twheel=${TWHEEL:-$top/build/tools/twheel}
 mkdir -p "$dir"
 
 # gives STATUS COMMAND...: what it prints is in $dir/out, and $dir/err.
@@ -95,9 +95,68 @@ wrong_words() {
 		gives 1 "$twheel" bench --timers=1 && gives 1 "$twheel" info --frob
 }
 
+# refused WORDS WORD...: what is wrong is said so, of the word that it is.
+refused() {
+	local words=$1
+
+	shift
+	gives 125 "$twheel" "$@" && [ "$(head -n 1 "$dir/err")" = "$twheel: $words" ] && return
+	echo "'$*' is not answered '$words', but"
+	cat "$dir/err"
+	return 1
+}
+
+right_words() {
+	refused "invalid duration '-1s'" after -1s -- true && refused "invalid time '-1'" at -1 &&
+		refused "unrecognized option '-x'" after -x 1s && refused "unrecognized option '--frob'" after 1s --frob -- true &&
+		refused "option '--count' is not allowed here" after 1s --count 2 -- true &&
+		refused "option '--count' is not allowed here" after --count=2 1s -- true &&
+		refused "option '--now' doesn't allow an argument" every 1s --now=5 -- true &&
+		refused "option '--missed' requires an argument" every 1s --missed &&
+		refused "invalid number '-1'" every 1s --count -1 -- true
+}
+
+# Numbers are digits.
+counts() {
+	local n
+
+	for n in ' -18446744073709551614' ' 2' +2 -1 0 '' 2x 18446744073709551616; do
+		refused "invalid number '$n'" every 1ms "--count=$n" -- true &&
+			refused "invalid number '$n'" run "--jobs=$n" /dev/null &&
+			gives 1 "$twheel" top -b --embedded --delay=100ms "--count=$n" &&
+			gives 1 "$twheel" bench --backend=embedded "--timers=$n" || return
+	done
+	gives 0 "$twheel" every 1ms --count=3 -- echo x && [ "$(wc -l <"$dir/out")" = 3 ]
+}
+
+# Which of these excludes the other does not depend on their order.
+excludes() {
+	local options
+
+	for options in "--fixed-delay --missed=skip" "--missed=skip --fixed-delay" "--fixed-delay --missed=burst"; do
+		# shellcheck disable=SC2086 # words
+		refused "options '--fixed-delay' and '--missed' exclude each other" every 1ms --count=1 $options -- true || return
+		echo "every 1ms --count=1 $options -- true" >"$dir/jobs"
+		gives 125 "$twheel" run --check "$dir/jobs" && gives 125 "$twheel" run "$dir/jobs" || return
+	done
+	gives 0 "$twheel" every 1ms --missed=skip --count=1 --missed=burst --now -- true
+}
+
 helps() {
-	gives 0 "$twheel" --help && grep -q '^Usage: twheel' "$dir/out" && gives 0 "$twheel" every --help &&
-		gives 0 "$twheel" --version && grep -qx 'twheel [0-9.]*' "$dir/out"
+	local word
+
+	gives 0 "$twheel" --help && grep -q '^Usage: twheel' "$dir/out" && cp "$dir/out" "$dir/help" || return
+	for word in -h help; do
+		gives 0 "$twheel" "$word" && diff "$dir/help" "$dir/out" || return
+	done
+	for word in after at every run ls info top bench plot; do
+		gives 0 "$twheel" "$word" --help && cp "$dir/out" "$dir/help" &&
+			grep -q "^Usage: twheel $word " "$dir/help" && [ "$(grep -c '^  [a-z]' "$dir/help")" = 1 ] &&
+			gives 0 "$twheel" "$word" -h && diff "$dir/help" "$dir/out" &&
+			gives 0 "$twheel" help "$word" && diff "$dir/help" "$dir/out" || return
+	done
+	gives 125 "$twheel" help frobnicate && gives 0 "$twheel" --version && grep -qx 'twheel [0-9.]*' "$dir/out" &&
+		cp "$dir/out" "$dir/help" && gives 0 "$twheel" -V && diff "$dir/help" "$dir/out"
 }
 
 # Every wrong line is told of, and nothing is run.
@@ -129,9 +188,9 @@ file_errors() {
 		$twheel:$dir/jobs:9: option '--json' is not allowed here
 		$twheel:$dir/jobs:10: unexpected 'true'
 		$twheel:$dir/jobs:11: invalid time 'tomorrow 25:00'
-		$twheel:$dir/jobs:12: missing ' -- ' and a command
+		$twheel:$dir/jobs:12: missing command
 		$twheel:$dir/jobs:13: missing command
-		$twheel:$dir/jobs:14: cannot understand 'after 'x'
+		$twheel:$dir/jobs:14: cannot understand 'after 'x '
 		$twheel:$dir/jobs:15: missing ' -- ' and a command
 	END
 	gives 125 "$twheel" run "$dir/nothing" && gives 125 "$twheel" run && gives 125 "$twheel" run a b &&
@@ -141,8 +200,8 @@ file_errors() {
 # A slow command delays no other, unless there is one thread for all.
 file() {
 	cat >"$dir/jobs" <<-END
-		after 1ms -- sleep 0.6; echo slow
-		after 200ms --   echo quick \$((1 + 1))
+		after 1ms -- sleep 1; echo slow
+		after 400ms --   echo quick \$((1 + 1))
 		every 40ms --count=2 --now -- echo every
 	END
 	gives 0 "$twheel" run "$dir/jobs" && says out <<-END &&
@@ -155,6 +214,80 @@ file() {
 		gives 0 "$twheel" run --jobs=1 --json "$dir/jobs" && [ "$(values line | tail -n 1)" != 1 ] &&
 		echo 'after 1ms -- false' >"$dir/jobs" && gives 1 "$twheel" run "$dir/jobs" &&
 		gives 0 "$twheel" run /dev/null && echo 'after 1ms -- echo in' | "$twheel" run - | grep -qx in
+}
+
+# Text as other systems and editors write it.
+file_text() {
+	printf '\xef\xbb\xbfafter 1ms -- echo mark\r\nafter\t1ms\t--\techo tab\r\n\r\n' >"$dir/jobs"
+	gives 0 "$twheel" run "$dir/jobs" && [ "$(sort "$dir/out" | xargs)" = "mark tab" ] || return
+	printf 'after 1ms -- echo a\0b\n' >"$dir/jobs"
+	gives 125 "$twheel" run "$dir/jobs" && says err <<-END
+		$twheel:$dir/jobs:1: this is no text: there is a NUL in it
+	END
+}
+
+# A line as long as can be; a command longer than the kernel takes is refused, not found out later.
+file_long() {
+	{ printf 'after 1ms'; yes ' x' | head -n 2000000 | tr -d '\n'; echo ' -- true'; } >"$dir/jobs"
+	gives 125 "$twheel" run --check "$dir/jobs" && says err <<-END || return
+		$twheel:$dir/jobs:1: more than 64 words before '--'
+	END
+	{ printf 'after 1ms -- : '; head -c 131069 /dev/zero | tr '\0' x; echo; } >"$dir/jobs"
+	gives 0 "$twheel" run --check "$dir/jobs" && gives 0 "$twheel" run "$dir/jobs" || return
+	{ printf 'after 1ms -- : '; head -c 131070 /dev/zero | tr '\0' x; echo; } >"$dir/jobs"
+	gives 125 "$twheel" run --check "$dir/jobs" && says err <<-END
+		$twheel:$dir/jobs:1: the command is too long
+	END
+}
+
+# The shell gets the rest of a line, whatever that looks like.
+file_dashes() {
+	printf 'after 1ms -- --help; echo 1\nafter 1ms -- -- ; echo 2\nafter 1ms -- -h || echo -- 3\n' >"$dir/jobs"
+	gives 0 "$twheel" run "$dir/jobs" && [ "$(sort "$dir/out" | xargs)" = "-- 3 1 2" ]
+}
+
+# What cannot be added is refused by --check, and nothing of the file is run.
+file_refused() {
+	cat >"$dir/jobs" <<-END
+		every 1ms --now --count=1 -- touch '$dir/ran'
+		after 1ms -- true
+	END
+	rm -f "$dir/ran"
+	gives 125 env TWHEEL_BACKEND=none "$twheel" run --check "$dir/jobs" &&
+		gives 125 env TWHEEL_BACKEND=none "$twheel" run "$dir/jobs" && [ ! -e "$dir/ran" ] &&
+		gives 0 "$twheel" run --check "$dir/jobs" && [ ! -e "$dir/ran" ]
+}
+
+# The commands do not take what is behind a file on standard input, nor wait for more of it.
+file_stdin() {
+	printf 'after 1ms -- cat; echo end\nafter 1ms -- cat; echo end\n' >"$dir/jobs"
+	{ cat "$dir/jobs"; echo '# the last'; } | timeout 5 "$twheel" run - >"$dir/out" && says out <<-END || return
+		end
+		end
+	END
+	sleep 5 | timeout 3 "$twheel" run "$dir/jobs" >"$dir/out" && [ "$(wc -l <"$dir/out")" = 2 ]
+}
+
+# One file is run once at a time, and after that again; a lock may be somewhere else.
+file_lock() {
+	local pid status=0
+
+	echo "every 1h --now -- echo >'$dir/ran'; sleep 1000" >"$dir/jobs"
+	for option in "" "--lock=$dir/lock"; do
+		rm -f "$dir/ran"
+		"$twheel" run ${option:+"$option"} "$dir/jobs" &
+		pid=$!
+		until [ -e "$dir/ran" ]; do sleep 0.05; done
+		cp "$dir/jobs" "$dir/jobs2"
+		gives 125 timeout 3 "$twheel" run ${option:+"$option"} "$dir/jobs${option:+2}" &&
+			grep -q "' is locked: another twheel runs it" "$dir/err" &&
+			gives 0 "$twheel" run --check "$dir/jobs" || status=1
+		kill "$pid"
+		wait "$pid"
+		[ "$status" = 0 ] || return
+	done
+	echo 'after 1ms -- true' >"$dir/jobs"
+	gives 0 "$twheel" run "$dir/jobs" && gives 0 "$twheel" run "--lock=$dir/lock" "$dir/jobs"
 }
 
 # SIGTERM ends it, and the commands that run; they are not born with signals blocked.
@@ -203,6 +336,27 @@ costs() {
 		[ "$(values late_p50_ns)" -le "$(values late_p99_ns)" ] && [ "$(values reads)" -gt 1 ]
 }
 
+# Of few timers too: half of them, 99 of 100 and all are no later. A run takes 2.5 s.
+percentiles() {
+	local n
+
+	for n in 2 3 20 60 198; do
+		"$twheel" bench "--timers=$n" --backend=embedded --json >"$dir/bench$n" &
+	done
+	wait
+	cat "$dir"/bench{2,3,20,60,198} >"$dir/out"
+	[ "$(wc -l <"$dir/out")" = 5 ] && python3 - "$dir/out" <<-'END'
+		import json, sys
+		for line in open(sys.argv[1]):
+		    b = json.loads(line)
+		    late = [b[f"late_{name}_ns"] for name in ("p50", "p99", "max")]
+		    of = b["late_percentiles_ns"]
+		    assert late == sorted(late) and of == sorted(of) and len(of) == 101, b
+		    assert late == [of[50], of[99], of[100]], b
+		    assert late[1] == late[2], b    # 99 of 100, of less than 100, are all
+	END
+}
+
 # completes WANT WORD...: the last of them
 completes() {
 	local want=$1
@@ -220,10 +374,12 @@ completion() {
 		completes "skip" twheel every 5s --missed = s && completes "embedded" twheel bench --backend = e &&
 		completes "--json" twheel ls --j && completes "--embedded" twheel top --e &&
 		completes "Makefile" twheel plot Makef && completes "mkfifo" twheel after 5s -- mkfif &&
-		completes "mkfifo" twheel every 5s --missed = skip mkfif && completes "Makefile" twheel run Makef
+		completes "mkfifo" twheel every 5s --missed = skip mkfif && completes "Makefile" twheel run Makef &&
+		completes "help" twheel he && completes "plot" twheel help pl && completes "--lock=" twheel run --l &&
+		completes "--kill-after=" twheel after --k && completes "--json-fd=" twheel at --json-
 }
 
-echo 1..14
+echo 1..24
 point "twheel builds" builds
 point "after: the command runs after the duration" after
 point "the exit status is the command's" status
@@ -231,11 +387,21 @@ point "at: the command runs at the time" at
 point "every: it runs again and again" every
 point "every: never twice at once, and missed times as asked" missed
 point "what is not understood is 125, and said" wrong_words
-point "--help and --version" helps
+point "and of the word that it is" right_words
+point "numbers are digits" counts
+point "options that exclude each other, in any order" excludes
+point "--help and --version, of all and of one" helps
 point "run: errors by line number, and nothing is run" file_errors
 point "run: a file of commands" file
+point "run: CRLF, tabs, marks and NULs" file_text
+point "run: lines that are too long" file_long
+point "run: commands that look like options" file_dashes
+point "run: --check refuses what run refuses" file_refused
+point "run: commands have no standard input" file_stdin
+point "run: a file is locked" file_lock
 point "signals" signals
 point "ls, info, bench" looks
 point "bench: costs are those of the process, and waiting is one" costs
+point "bench: percentiles of few timers" percentiles
 point "completion" completion
 exit $bad

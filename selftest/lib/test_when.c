@@ -77,6 +77,47 @@ static void times(void)
 			diag("	of '%s'", bad[i]);
 }
 
+/* 2026-11-22 02:16 UTC. */
+#define NIGHT	1795313760
+#define MINUTES	60
+
+/* The next time it is that late in a zone, whatever day it is here and there. */
+static void zones(void)
+{
+	static const struct { const char *tz, *s; s64 now, sec; } good[] = {
+		{ "UTC", "20:00-07:00", NIGHT, NIGHT + 44 * MINUTES },
+		{ "UTC", "20:00-07", NIGHT, NIGHT + 44 * MINUTES },
+		{ "UTC", "19:16-07:00", NIGHT, NIGHT + 1440 * MINUTES },
+		{ "UTC", "02:17Z", NIGHT, NIGHT + MINUTES },
+		/* 22:16 here, 07:16 of the next day there */
+		{ "UTC", "07:00+09:00", NIGHT + 1200 * MINUTES, NIGHT + 2624 * MINUTES },
+		{ "UTC", "07:17+09:00", NIGHT + 1200 * MINUTES, NIGHT + 1201 * MINUTES },
+		/* 16:16 here, 14:16 of the day before there, and the other way round */
+		{ "<+14>-14", "14:17-12:00", NIGHT, NIGHT + MINUTES },
+		{ "<+14>-14", "14:15-12:00", NIGHT, NIGHT + 1439 * MINUTES },
+		{ "<-12>12", "16:17+14:00", NIGHT, NIGHT + MINUTES },
+		{ "<-12>12", "16:15+14:00", NIGHT, NIGHT + 1439 * MINUTES },
+		/* 01:16 of the 22nd here, 23:16 of the 20th there */
+		{ "<+14>-14", "23:17-12:00", NIGHT - 900 * MINUTES, NIGHT - 899 * MINUTES },
+		/* the day of the zone */
+		{ "UTC", "today 20:00-07:00", NIGHT, NIGHT + 44 * MINUTES },
+		{ "UTC", "tomorrow 20:00-07:00", NIGHT, NIGHT + 1484 * MINUTES },
+		{ "UTC", "today 12:00+09:00", NIGHT, NIGHT + 44 * MINUTES },
+	};
+	s64 ns;
+
+	for (u32 i = 0; i < ARRAY_SIZE(good); i++) {
+		setenv("TZ", good[i].tz, 1);
+		tzset();
+		if (!CHECK(parse_time(good[i].s, good[i].now * (s64)SEC, &ns)) ||
+		    !CHECK_EQ(ns, good[i].sec * (s64)SEC))
+			diag("	of '%s' in %s, %lld s", good[i].s, good[i].tz,
+			     (long long)(ns / (s64)SEC - good[i].now));
+	}
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	tzset();
+}
+
 static void shown(void)
 {
 	static const struct { s64 ns; const char *s; } good[] = {
@@ -103,6 +144,7 @@ int main(void)
 	static const struct test tests[] = {
 		{ durations, "durations" },
 		{ times, "times" },
+		{ zones, "times of day in zones" },
 		{ shown, "how they are shown" },
 	};
 

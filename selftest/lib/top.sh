@@ -9,7 +9,7 @@
 . "$(dirname "$0")/tap.sh"
 cd "$top"
 
-dir=$top/build/libtest/top twheel=$top/build/tools/twheel
+dir=$top/build/libtest/top twheel=${TWHEEL:-$top/build/tools/twheel}
 mkdir -p "$dir"
 
 builds() { quiet make -C tools/twheel; }
@@ -53,10 +53,10 @@ text() {
 		[ "$(grep -cE ' 1 base, [0-9]{5} pending; late by .* \(half\)' "$dir/out")" = 2 ]
 }
 
-# on_screen KEY...: what is drawn, without what moves the cursor.
+# on_screen KEY...: what is drawn on one of ${columns:-120} columns, without what moves the cursor.
 on_screen() {
 	for key; do sleep 1.2; printf '%s' "$key"; done | TERM=xterm timeout 20 script -qec \
-		"stty cols 120 rows 30; exec $twheel top --embedded --delay=500ms" "$dir/typescript" >"$dir/null" || return
+		"stty cols ${columns:-120} rows 30; exec $twheel top --embedded --delay=500ms" "$dir/typescript" >"$dir/null" || return
 	sed 's/\x1b\[[0-9;?]*[a-zA-Z]/ /g; s/\x1b[()].//g' "$dir/typescript" | tr -d '\r' >"$dir/out"
 }
 
@@ -67,6 +67,31 @@ screen() {
 		"embedded 0 (twheel), in buckets of" ">"; do
 		grep -q -- "$words" "$dir/out" && continue
 		echo "no '$words' in"
+		cat "$dir/out"
+		return 1
+	done
+}
+
+# Nothing is lost on one of 80 columns.
+narrow() {
+	local line
+
+	columns=80 on_screen q && line=$(grep -o 'KIND .*' "$dir/out" | head -n 1) || return
+	[[ $line =~ ^KIND\ *ID\ *PID\ *PEND\ *ARM/s\ *FIR/s\ *CAN/s\ *REA/s\ *RUN/s\ *MOV/s\ *OVER\ *COMMAND ]] &&
+		grep -qE 'embedded +0 +[0-9]+( +[0-9]+k?){8} twheel' "$dir/out" && grep -q ' of 730' "$dir/out" && return
+	cat "$dir/out"
+	return 1
+}
+
+# One that can move no cursor is not drawn on.
+dumb() {
+	local status=0
+
+	for term in dumb no-such-terminal; do
+		status=0
+		TERM=$term timeout 5 script -qec "$twheel top --embedded" "$dir/typescript" >"$dir/out" </dev/null || status=$?
+		[ "$status" = 1 ] && grep -q 'try --batch' "$dir/out" && ! grep -q $'\x1b' "$dir/out" && continue
+		echo "status $status"
 		cat "$dir/out"
 		return 1
 	done
@@ -139,21 +164,28 @@ plots_table() {
 }
 
 plot_errors() {
+	ln -sf /dev/full "$dir/full.svg"
 	table many >"$dir/bad" && fails 1 "bad:2: 'many' is not a number" "$twheel" plot "$dir/bad" &&
 		echo '{"arm_ns":1}' >"$dir/bad" && fails 1 'bad:1: no "cancel_ns"' "$twheel" plot "$dir/bad" &&
 		echo '{' >"$dir/bad" && fails 1 'bad:1: no JSON object' "$twheel" plot "$dir/bad" &&
 		fails 1 "no runs" "$twheel" plot /dev/null &&
 		fails 1 "it must end in .svg or .png" "$twheel" plot --output=x.pdf "$dir/bench" &&
 		fails 1 "cannot open '$dir/nothing'" "$twheel" plot "$dir/nothing" &&
+		fails 1 "cannot open '$dir/no/x.svg' for writing: No such file or directory" \
+			"$twheel" plot "--output=$dir/no/x.svg" "$dir/bench" &&
+		fails 1 "cannot write '$dir/full.svg': No space left on device" \
+			"$twheel" plot "--output=$dir/full.svg" "$dir/bench" &&
 		fails 1 "'gnuplot' is not installed" env PATH="$dir" "$twheel" plot "$dir/bench"
 }
 
-echo 1..12
+echo 1..14
 point "twheel builds" builds
 point "top: samples of a wheel with a load" samples
 point "top: its figures add up" balance
 point "top: as text" text
 point "top: the screen is drawn, keys are heard" screen
+point "top: all of it on 80 columns" narrow
+point "top: not on a terminal that cannot" dumb
 point "top: the terminal is given back" leaves
 point "top: what is not understood or not there is said" refuses
 point "top: SIGTERM ends it" ends

@@ -90,13 +90,13 @@ static int64_t progress(const struct bench *b, uint32_t all)
 	static int64_t last;
 	int64_t now = time_now(CLOCK_MONOTONIC), start;
 
-	if (json || !isatty(STDERR_FILENO) || now - last < NS_PER_S / 10)
+	if (json || now - last < NS_PER_S / 10 || !line_there())
 		return 0;
 	last = now;
 	start = time_now(CLOCK_PROCESS_CPUTIME_ID);
-	fprintf(stderr, "\r\033[K%s: %u of %u", twheel_backend(b->w), b->nr_read, all);
+	line_show("%s: %u of %u", twheel_backend(b->w), b->nr_read, all);
 	if (b->nr_read == all)
-		fputs("\r\033[K", stderr);
+		line_clear();
 	return time_now(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
@@ -139,7 +139,7 @@ static int compare(const void *x, const void *y)
 /* So late are @percent of the timers at most: of 0 the least, of 100 the most. */
 static int64_t late_of(const struct bench *b, uint32_t percent)
 {
-	return b->late[(uint64_t)(b->nr_read - 1) * percent / 100];
+	return percentile(b->late, b->nr_read, percent);
 }
 
 static void show(struct bench *b)
@@ -213,6 +213,7 @@ static void bench(uint32_t nr, unsigned int backend)
 	read_all(&b, nr - nr / 2);
 	qsort(b.late, b.nr_read, sizeof(*b.late), compare);
 	(json ? show_json : show)(&b);
+	check_stdout();
 	twheel_close(b.w);
 	free(b.handles);
 	free(b.late);
@@ -220,23 +221,17 @@ static void bench(uint32_t nr, unsigned int backend)
 		error(1, 0, "%u timers were early", b.early);
 }
 
-enum { OPT_TIMERS = 1, OPT_BACKEND, OPT_JSON, OPT_HELP };
+enum { OPT_TIMERS = 1, OPT_BACKEND, OPT_JSON };
 
-static uint32_t nr_timers = TIMERS_DEFAULT;
+static uint64_t nr_timers = TIMERS_DEFAULT;
 static const char *backend;
 
 static void bench_option(int c)
 {
-	char *end;
-	unsigned long n;
-
 	switch (c) {
 	case OPT_TIMERS:
-		n = strtoul(optarg, &end, 10);
-		if (!*end && n >= 2 && n <= TIMERS_MAX) {
-			nr_timers = (uint32_t)n;
+		if (parse_count(optarg, 2, TIMERS_MAX, &nr_timers))
 			return;
-		}
 		error(0, 0, "invalid number '%s': 2 to %d", optarg, TIMERS_MAX);
 		break;
 	case OPT_BACKEND:
@@ -248,8 +243,8 @@ static void bench_option(int c)
 	case OPT_JSON:
 		json = true;
 		return;
-	case OPT_HELP:
-		usage(0);
+	case 'h':
+		help("bench");
 	}
 	try_help(1);
 }
@@ -260,21 +255,21 @@ int cmd_bench(int argc, char **argv)
 		{ "timers", required_argument, NULL, OPT_TIMERS },
 		{ "backend", required_argument, NULL, OPT_BACKEND },
 		{ "json", no_argument, NULL, OPT_JSON },
-		{ "help", no_argument, NULL, OPT_HELP },
+		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	int c;
 
 	argv[0] = program_invocation_short_name;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1)
 		bench_option(c);
 	if (optind < argc) {
 		error(0, 0, "extra operand '%s'", argv[optind]);
 		try_help(1);
 	}
 	if (backend ? *backend == 'k' : !access("/dev/twheel", R_OK | W_OK))
-		bench(nr_timers, TWHEEL_KERNEL);
+		bench((uint32_t)nr_timers, TWHEEL_KERNEL);
 	if (!backend || *backend == 'e')
-		bench(nr_timers, TWHEEL_EMBEDDED);
+		bench((uint32_t)nr_timers, TWHEEL_EMBEDDED);
 	return 0;
 }

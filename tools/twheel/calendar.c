@@ -482,8 +482,8 @@ const char *calendar_show(const struct calendar *cal, int64_t ns, char buf[48])
 	return buf;
 }
 
-/* One of the times that --explain tells. */
-static void explain_one(const struct calendar *cal, int64_t now, bool json)
+/* One of the times that --explain tells; @reports as that of calendar_explain(). */
+static void explain_one(const struct calendar *cal, int64_t now, FILE *reports)
 {
 	int offset;
 	struct tm tm = local_time(cal, cal->due_ns, &offset);
@@ -491,13 +491,16 @@ static void explain_one(const struct calendar *cal, int64_t now, bool json)
 	char due[48], day[8], in[32];
 
 	calendar_show(cal, cal->due_ns, due);
-	if (json) {
+	if (reports) {
 		struct json_object *o = json_object_new_object();
+		int err;
 
 		json_string(o, "due", due);
 		json_int(o, "in_ns", cal->due_ns - now);
 		json_object_object_add(o, "passed", json_object_new_boolean(passed));
-		json_line(o);
+		err = json_write(reports, o);
+		if (err)
+			write_error(err);
 		return;
 	}
 	strftime(day, sizeof(day), "%a", &tm);
@@ -507,13 +510,13 @@ static void explain_one(const struct calendar *cal, int64_t now, bool json)
 	       passed ? ", for a time that the clock leaves out" : "");
 }
 
-int calendar_explain(struct calendar *cal, bool json)
+int calendar_explain(struct calendar *cal, FILE *reports)
 {
 	int64_t now = time_now(CLOCK_REALTIME);
 
 	set_next(cal, now / NS_PER_S);
 	for (uint64_t i = 0; i < cal->explain; i++) {
-		explain_one(cal, now, json);
+		explain_one(cal, now, reports);
 		if (!set_next(cal, cal->due_ns / NS_PER_S))
 			break;
 	}

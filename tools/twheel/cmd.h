@@ -3,10 +3,13 @@
 /*
  * twheel(1): what its files share.
  *
- *	main.c	the words of the command line
+ *	main.c	the words of the command line, and output
+ *	help.c	what --help says
  *	when.c	durations and times as people write them
  *	jobs.c	after, at, every, cron, run: commands at their time, on libtwheel's scheduler
  *	calendar.c	times by the calendar, on ../../calendar
+ *	child.c	the processes of these commands, signals, and the terminal
+ *	line.c	a line on the terminal that tells how it goes
  *	show.c	ls, info
  *	bench.c	bench
  *	top.c	top: samples, and output for scripts
@@ -23,7 +26,9 @@
 #include <errno.h>
 #include <error.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdnoreturn.h>
 #include <sys/types.h>
 #include <time.h>
@@ -43,8 +48,41 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 /* main.c */
-noreturn void usage(int status);
+
+/* The status to exit with if output cannot be written. */
+extern int exit_failure;
+
 noreturn void try_help(int status);
+/* A number of decimal digits, and nothing else, from @least to @most. */
+bool parse_count(const char *s, uint64_t least, uint64_t most, uint64_t *n);
+/*
+ * Of @nr sorted values, the least one that @percent of them do not exceed; of 0 the first.
+ */
+int64_t percentile(const int64_t *sorted, size_t nr, unsigned int percent);
+/* End with exit_failure: output could not be written. */
+noreturn void write_error(int err);
+/* End with exit_failure if something printed so far was not written. */
+void check_stdout(void);
+
+/* help.c */
+
+/* Print the help of a command, or with NULL of all, and exit. */
+noreturn void help(const char *name);
+
+/* line.c */
+
+/* Is @fd a terminal with that capability of terminfo(5), a string? */
+bool terminal_can(int fd, const char *capability);
+/*
+ * Is there a line to write on? Standard error is a terminal that can take the line away
+ * again, and this process is in its foreground: otherwise it would write over the prompt.
+ */
+bool line_there(void);
+__attribute__((format(printf, 1, 2)))
+void line_show(const char *fmt, ...);
+/* Take the line away, if one is shown. */
+void line_clear(void);
+bool line_shown(void);
 
 /* when.c */
 bool parse_duration(const char *s, int64_t *ns);
@@ -116,7 +154,8 @@ struct twheel_task calendar_task(const struct calendar *cal);
 void calendar_added(struct twheel_sched *sched, struct calendar *cal, uint64_t id);
 bool calendar_run(struct calendar *cal, const struct twheel_task_info *task, struct run_info *run);
 const char *calendar_show(const struct calendar *cal, int64_t ns, char buf[48]);
-int calendar_explain(struct calendar *cal, bool json);
+/* Tell the next times: as lines of JSON to @reports, or if that is NULL to the standard output. */
+int calendar_explain(struct calendar *cal, FILE *reports);
 const char *run_due(const struct calendar *cal, const struct run_info *run, char buf[48]);
 char **run_environ(const struct calendar *cal, const struct run_info *run);
 /* From when the tasks were added until the scheduler is closed. */
@@ -133,7 +172,9 @@ int cmd_bench(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 
-/* Prints one line of JSON, and frees @object. */
+/* Write one line of JSON to @to and free @object. Return 0, or an errno. */
+int json_write(FILE *to, struct json_object *object);
+/* The same to the standard output; ends the program if it cannot be written. */
 void json_line(struct json_object *object);
 void json_int(struct json_object *object, const char *key, int64_t value);
 void json_string(struct json_object *object, const char *key, const char *value);

@@ -11,6 +11,7 @@ _twheel_command()
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		--) echo $((i + 1)); return ;;
+		-k) i=$((i + 1)) ;;
 		-*|=) ;;
 		*)
 			[ "${COMP_WORDS[i - 1]}" = = ] && continue
@@ -37,7 +38,7 @@ _twheel()
 	[ "$cur" != = ] || cur=''
 	[ "$prev" != = ] || prev=${COMP_WORDS[COMP_CWORD - 2]}
 	if [ "$COMP_CWORD" = 1 ]; then
-		words='after at every cron run ls info top bench plot --help --version'
+		words='after at every cron run ls info top bench plot help --help --version'
 	elif [ "$prev" = --missed ]; then
 		words='skip burst'
 		case ${COMP_WORDS[1]} in
@@ -61,9 +62,13 @@ _twheel()
 		return
 	else
 		case ${COMP_WORDS[1]} in
-		every)	words='--count= --now --fixed-delay --missed= --zone= --jitter= --explain --json --help' ;;
-		cron)	words='--count= --now --missed= --zone= --jitter= --explain --json --help' ;;
-		run)	words='--jobs= --check --json --help' ;;
+		after|at) words='--kill-after= --json --json-fd= --help' ;;
+		every)	words='--count= --now --fixed-delay --missed= --zone= --jitter= --explain
+			--kill-after= --json --json-fd= --help' ;;
+		cron)	words='--count= --now --missed= --zone= --jitter= --explain
+			--kill-after= --json --json-fd= --help' ;;
+		run)	words='--jobs= --check --lock= --kill-after= --json --json-fd= --help' ;;
+		help)	words='after at every cron run ls info top bench plot' ;;
 		top)	words='--batch --delay= --count= --embedded --json --help' ;;
 		plot)	words='--output= --help' ;;
 		bench)	words='--timers= --backend= --json --help' ;;

@@ -13,12 +13,14 @@
  */
 #define _GNU_SOURCE
 #include <getopt.h>
-#include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "cmd.h"
 
@@ -213,23 +215,15 @@ static void write_data(FILE *plot)
 	fputs("\nEOD\n", plot);
 }
 
-/* A quote in a quoted string of gnuplot's is two. */
-static void write_output(FILE *plot)
+static bool is_png(void)
 {
-	bool png = output && !strcmp(strrchr(output, '.'), ".png");
-
-	fprintf(plot, "set terminal %s size 1100,480 noenhanced background rgb 'white'\n",
-		png ? "pngcairo" : "svg");
-	if (!output)
-		return;
-	fputs("set output '", plot);
-	for (const char *c = output; *c; c++)
-		fputs(*c == '\'' ? "''" : (char[]){ *c, 0 }, plot);
-	fputs("'\n", plot);
+	return output && !strcmp(strrchr(output, '.'), ".png");
 }
 
 static void write_plots(FILE *plot)
 {
+	fprintf(plot, "set terminal %s size 1100,480 noenhanced background rgb 'white'\n",
+		is_png() ? "pngcairo" : "svg");
 	fputs("set multiplot layout 1,2\n"
 	      "set grid ytics\n"
 	      "set key top left\n"
@@ -259,33 +253,78 @@ static void write_plots(FILE *plot)
 	fputs("\nunset multiplot\n", plot);
 }
 
-static void draw(void)
+/* A file in memory. */
+static FILE *memory(const char *name)
 {
-	FILE *plot;
-	int status;
+	int fd = memfd_create(name, MFD_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
 
-	signal(SIGPIPE, SIG_IGN);	/* it is the exit status that tells */
-	plot = popen("exec gnuplot", "we");
-	if (!plot)
-		error(1, errno, "cannot run 'gnuplot'");
-	write_output(plot);
-	write_data(plot);
-	write_plots(plot);
-	status = pclose(plot);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+	if (!f)
+		error(1, errno, "memfd_create");
+	return f;
+}
+
+/* Run gnuplot on @script, which writes a picture to @image. */
+static void run_gnuplot(FILE *script, FILE *image)
+{
+	static char *const argv[] = { (char *)"gnuplot", NULL };
+	posix_spawn_file_actions_t actions;
+	int err, status;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fileno(script), STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, fileno(image), STDOUT_FILENO);
+	err = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (err == ENOENT)
 		error(1, 0, "'gnuplot' is not installed");
+	if (err || waitpid(pid, &status, 0) < 0)
+		error(1, err ? err : errno, "cannot run 'gnuplot'");
 	if (status)
 		error(1, 0, "'gnuplot' has failed");
 }
 
-enum { OPT_OUTPUT = 1, OPT_HELP };
+/* gnuplot says nothing if it cannot write, so that is done here. */
+static void write_image(FILE *image)
+{
+	FILE *to = output ? fopen(output, "we") : stdout;
+	char buf[4096];
+	size_t n;
+
+	if (!to)
+		error(1, errno, "cannot open '%s' for writing", output);
+	rewind(image);
+	while ((n = fread(buf, 1, sizeof(buf), image)) > 0)
+		fwrite(buf, 1, n, to);
+	if (ferror(image))
+		error(1, errno, "cannot read what 'gnuplot' has drawn");
+	if (output && (fflush(to) || ferror(to) || fclose(to)))
+		error(1, errno, "cannot write '%s'", output);
+	check_stdout();
+}
+
+static void draw(void)
+{
+	FILE *script = memory("script"), *image = memory("image");
+
+	write_data(script);
+	write_plots(script);
+	if (fflush(script) || ferror(script))
+		error(1, errno, "cannot write to memory");
+	rewind(script);
+	run_gnuplot(script, image);
+	write_image(image);
+}
+
+enum { OPT_OUTPUT = 1 };
 
 static void plot_option(int c)
 {
 	const char *end;
 
-	if (c == OPT_HELP)
-		usage(0);
+	if (c == 'h')
+		help("plot");
 	if (c != OPT_OUTPUT)
 		try_help(1);
 	output = optarg;
@@ -300,14 +339,14 @@ int cmd_plot(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "output", required_argument, NULL, OPT_OUTPUT },
-		{ "help", no_argument, NULL, OPT_HELP },
+		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	FILE *f = stdin;
 	int c;
 
 	argv[0] = program_invocation_short_name;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1)
 		plot_option(c);
 	if (optind + 1 < argc) {
 		error(0, 0, "extra operand '%s'", argv[optind + 1]);

@@ -14,11 +14,11 @@
 
 #include "cmd.h"
 
-enum { OPT_JSON = 1, OPT_HELP };
+enum { OPT_JSON = 1 };
 
 static const struct option options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
+	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
 
@@ -26,12 +26,13 @@ static bool json;
 
 static void parse(int argc, char **argv)
 {
+	const char *name = argv[0];
 	int c;
 
 	argv[0] = program_invocation_short_name;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == OPT_HELP)
-			usage(0);
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (c == 'h')
+			help(name);
 		if (c != OPT_JSON)
 			try_help(1);
 		json = true;

@@ -264,9 +264,9 @@ static void take_lateness(struct sample *s)
 	if (!n)
 		return;
 	qsort(probe.late, n, sizeof(*probe.late), compare);
-	s->late_ns[0] = probe.late[n / 2];
-	s->late_ns[1] = probe.late[(uint64_t)n * 99 / 100];
-	s->late_ns[2] = probe.late[n - 1];
+	s->late_ns[0] = percentile(probe.late, n, 50);
+	s->late_ns[1] = percentile(probe.late, n, 99);
+	s->late_ns[2] = percentile(probe.late, n, 100);
 }
 
 /* The one base that is in this process. */
@@ -386,7 +386,7 @@ static void print_text(const struct sample *s)
 		       budget(b->rate[DEFERRED], buf[0]), budget(b->count[WORST], buf[1]),
 		       b->comm);
 	putchar('\n');
-	fflush(stdout);
+	check_stdout();
 }
 
 static struct json_object *json_levels(const uint64_t values[LEVELS + 1])
@@ -500,12 +500,10 @@ static void watch(void)
 	}
 }
 
-enum { OPT_DELAY = 1, OPT_COUNT, OPT_EMBEDDED, OPT_JSON, OPT_HELP };
+enum { OPT_DELAY = 1, OPT_COUNT, OPT_EMBEDDED, OPT_JSON };
 
 static void top_option(int c)
 {
-	char *end;
-
 	switch (c) {
 	case OPT_DELAY:
 		if (parse_duration(optarg, &delay_ns) && delay_ns >= NS_PER_S / 10)
@@ -513,8 +511,7 @@ static void top_option(int c)
 		error(0, 0, "invalid duration '%s': at least 100ms", optarg);
 		break;
 	case OPT_COUNT:
-		nr_samples = strtoull(optarg, &end, 10);
-		if (nr_samples && !*end && *optarg != '-')
+		if (parse_count(optarg, 1, UINT64_MAX, &nr_samples))
 			return;
 		error(0, 0, "invalid number '%s'", optarg);
 		break;
@@ -528,8 +525,8 @@ static void top_option(int c)
 	case 'b':
 		batch = true;
 		return;
-	case OPT_HELP:
-		usage(0);
+	case 'h':
+		help("top");
 	}
 	try_help(1);
 }
@@ -542,13 +539,13 @@ static void parse(int argc, char **argv)
 		{ "count", required_argument, NULL, OPT_COUNT },
 		{ "embedded", no_argument, NULL, OPT_EMBEDDED },
 		{ "json", no_argument, NULL, OPT_JSON },
-		{ "help", no_argument, NULL, OPT_HELP },
+		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	int c;
 
 	argv[0] = program_invocation_short_name;
-	while ((c = getopt_long(argc, argv, "b", options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "bh", options, NULL)) != -1)
 		top_option(c);
 	if (optind < argc) {
 		error(0, 0, "extra operand '%s'", argv[optind]);

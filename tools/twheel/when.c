@@ -125,76 +125,92 @@ bool parse_duration(const char *s, int64_t *ns)
 	return true;
 }
 
-/* Local time, or that of a zone; false for 30 February. */
-static bool to_ns(const struct tm *tm, bool zoned, int64_t fraction, int64_t *ns)
+/**
+ * struct clock - a time of day, as it was written
+ * @tm:		hours, minutes and seconds; with a zone also tm_gmtoff
+ * @zoned:	there is a zone; otherwise it is local time
+ * @fraction:	of the second, in ns
+ */
+struct clock {
+	struct tm	tm;
+	bool		zoned;
+	int64_t		fraction;
+};
+
+/* That time on @day; false for 30 February. */
+static bool to_ns(const struct tm *day, const struct clock *clock, int64_t *ns)
 {
-	struct tm copy = *tm;
+	struct tm tm = clock->tm;
 	time_t t;
 
-	copy.tm_isdst = -1;
-	t = zoned ? timegm(&copy) - tm->tm_gmtoff : mktime(&copy);
-	if (copy.tm_mday != tm->tm_mday || copy.tm_mon != tm->tm_mon)
+	tm.tm_year = day->tm_year;
+	tm.tm_mon = day->tm_mon;
+	tm.tm_mday = day->tm_mday;
+	tm.tm_isdst = -1;
+	t = clock->zoned ? timegm(&tm) - clock->tm.tm_gmtoff : mktime(&tm);
+	if (tm.tm_mday != day->tm_mday || tm.tm_mon != day->tm_mon)
 		return false;
 	return !__builtin_mul_overflow((int64_t)t, NS_PER_S, ns) &&
-	       !__builtin_add_overflow(*ns, fraction, ns);
+	       !__builtin_add_overflow(*ns, clock->fraction, ns);
 }
 
 /* What may come after the minutes: seconds, a fraction, a zone. */
-static bool parse_rest(const char *s, struct tm *tm, bool *zoned, int64_t *fraction)
+static bool parse_rest(const char *s, struct clock *clock)
 {
 	const char *end;
 	int64_t whole;
 
 	if (*s == ':') {
-		s = strptime(s, ":%S", tm);
+		s = strptime(s, ":%S", &clock->tm);
 		if (!s)
 			return false;
-		if (*s == '.' && !parse_number(&s, &whole, fraction))
+		if (*s == '.' && !parse_number(&s, &whole, &clock->fraction))
 			return false;
 	}
-	end = strptime(s, "%z", tm);
-	*zoned = *s && end;
+	end = strptime(s, "%z", &clock->tm);
+	clock->zoned = *s && end;
 	return !*(end && *s ? end : s);
 }
 
-/* HH:MM and so on, of a day that is in @tm already. */
-static bool parse_clock(const char *s, struct tm *tm, int64_t *ns)
+/* HH:MM and so on. */
+static bool parse_clock(const char *s, struct clock *clock)
 {
-	int64_t fraction = 0;
-	bool zoned;
-
-	s = strptime(s, "%H:%M", tm);
-	return s && parse_rest(s, tm, &zoned, &fraction) && to_ns(tm, zoned, fraction, ns);
+	*clock = (struct clock) { 0 };
+	s = strptime(s, "%H:%M", &clock->tm);
+	return s && parse_rest(s, clock);
 }
 
 static bool parse_date(const char *s, int64_t *ns)
 {
-	struct tm tm = { 0 };
+	struct clock clock = { 0 };
+	struct tm day = { 0 };
 
-	s = strptime(s, "%Y-%m-%d", &tm);
+	s = strptime(s, "%Y-%m-%d", &day);
 	if (!s)
 		return false;
 	if (!*s)
-		return to_ns(&tm, false, 0, ns);
+		return to_ns(&day, &clock, ns);
 	if (*s != 'T' && !isspace((unsigned char)*s))
 		return false;
-	return parse_clock(skip_space(*s == 'T' ? s + 1 : s), &tm, ns);
+	return parse_clock(skip_space(*s == 'T' ? s + 1 : s), &clock) && to_ns(&day, &clock, ns);
 }
 
-/* The day @days from now, at midnight. */
-static struct tm day_from(int64_t now, int days)
+/* The day @days from now, in the zone of @clock: it may be another one there than here. */
+static struct tm day_from(int64_t now, int days, const struct clock *clock)
 {
-	time_t t = (time_t)(now / NS_PER_S);
+	time_t t = (time_t)(now / NS_PER_S) + (clock->zoned ? clock->tm.tm_gmtoff : 0);
 	struct tm tm;
 
-	localtime_r(&t, &tm);
+	(clock->zoned ? gmtime_r : localtime_r)(&t, &tm);
 	tm.tm_mday += days;
 	tm.tm_hour = 12;
 	tm.tm_min = 0;
 	tm.tm_sec = 0;
 	tm.tm_isdst = -1;
-	mktime(&tm);
-	tm.tm_hour = 0;
+	if (clock->zoned)
+		timegm(&tm);
+	else
+		mktime(&tm);
 	return tm;
 }
 
@@ -213,13 +229,16 @@ static bool parse_day(const char *s, int64_t now, int64_t *ns)
 
 	for (int i = 0; i < 2; i++) {
 		size_t len = strlen(words[i]);
-		struct tm tm;
+		struct clock clock = { 0 };
+		struct tm day;
 
 		if (strncmp(s, words[i], len) || (s[len] && !isspace((unsigned char)s[len])))
 			continue;
-		tm = day_from(now, i);
 		s = skip_space(s + len);
-		return *s ? parse_clock(s, &tm, ns) : to_ns(&tm, false, 0, ns);
+		if (*s && !parse_clock(s, &clock))
+			return false;
+		day = day_from(now, i, &clock);
+		return to_ns(&day, &clock, ns);
 	}
 	return false;
 }
@@ -227,16 +246,19 @@ static bool parse_day(const char *s, int64_t now, int64_t *ns)
 /* A time since 1970, at @now by the clock on the wall. */
 bool parse_time(const char *s, int64_t now, int64_t *ns)
 {
-	struct tm tm;
+	struct clock clock;
 
 	s = skip_space(s);
 	if (*s == '@')
 		return parse_epoch(s + 1, ns);
 	if (parse_date(s, ns) || parse_day(s, now, ns))
 		return true;
+	if (!parse_clock(s, &clock))
+		return false;
 	for (int days = 0; days < 2; days++) {
-		tm = day_from(now, days);
-		if (!parse_clock(s, &tm, ns))
+		struct tm day = day_from(now, days, &clock);
+
+		if (!to_ns(&day, &clock, ns))
 			return false;
 		if (*ns > now)
 			return true;

@@ -1,0 +1,287 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""terminal.py TWHEEL job|line: twheel(1) on a terminal, as the job of a shell that this is.
+
+Each test is a process with a new session and a terminal of its own, in which it plays the
+shell: it starts a job in a process group, in the foreground or not, and waits for it. Prints
+what is wrong; the exit status is 1 then.
+"""
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import time
+
+TWHEEL = sys.argv[1]
+
+
+class Shell:
+    """A shell with one job. The terminal's other end is with a child that passes bytes."""
+
+    def __init__(self, master, term):
+        self.master, self.term, self.said = master, term, b""
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+
+    def start(self, words, foreground=True):
+        self.pid = os.fork()
+        if not self.pid:
+            os.setpgid(0, 0)
+            if foreground:
+                os.tcsetpgrp(0, os.getpid())
+            for sig in (signal.SIGTTOU, signal.SIGINT, signal.SIGPIPE, signal.SIGHUP):
+                signal.signal(sig, signal.SIG_DFL)
+            os.environ["TERM"] = self.term
+            os.execv(TWHEEL, ["twheel"] + words)
+        try:
+            os.setpgid(self.pid, self.pid)
+        except OSError:
+            pass
+
+    def foreground(self, pid=None):
+        """As `fg` does."""
+        os.tcsetpgrp(0, self.pid)
+        os.killpg(self.pid, signal.SIGCONT)
+
+    def read(self, seconds=0.05):
+        if select.select([self.master], [], [], seconds)[0]:
+            self.said += os.read(self.master, 4096)
+
+    def until(self, text, seconds=8):
+        end = time.monotonic() + seconds
+        while not re.search(text, self.said) and time.monotonic() < end:
+            self.read()
+        check(re.search(text, self.said), f"{text} is not in {self.said}")
+
+    def press(self, keys):
+        os.write(self.master, keys)
+
+    def wait(self, seconds=8):
+        """What becomes of the job: ("exited", n), ("signaled", n) or ("stopped", n)."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            if pid:
+                os.tcsetpgrp(0, os.getpgrp())
+                if os.WIFSTOPPED(status):
+                    return "stopped", os.WSTOPSIG(status)
+                if os.WIFSIGNALED(status):
+                    return "signaled", os.WTERMSIG(status)
+                return "exited", os.WEXITSTATUS(status)
+            self.read()
+        os.killpg(self.pid, signal.SIGKILL)
+        check(False, f"the job goes on and on: {self.said}")
+
+
+def check(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def expect(got, want):
+    check(got == want, f"{got}, not {want}")
+
+
+# What is expected of jobs. A command of a shell that tells when it runs.
+SAY = "echo runs; "
+
+
+def reads(shell):
+    """A command gets the terminal when it reads from it."""
+    shell.start(["after", "10ms", "--", "sh", "-c", SAY + "read word && echo got $word"])
+    shell.until(b"runs")
+    shell.press(b"hello\n")
+    shell.until(b"got hello")
+    expect(shell.wait(), ("exited", 0))
+
+
+def interrupts(shell):
+    """Ctrl-C ends both, and a command of every."""
+    shell.start(["every", "10ms", "--", "sh", "-c", SAY + "sleep 1000"])
+    shell.until(b"runs")
+    time.sleep(0.5)  # dash may lose an interrupt that comes just before it starts a command
+    shell.press(b"\x03")
+    expect(shell.wait(), ("signaled", signal.SIGINT))
+
+
+def interrupts_reader(shell):
+    """The same where the command has the terminal."""
+    shell.start(["every", "10ms", "--", "sh", "-c", SAY + "read word; read word; echo no"])
+    shell.until(b"runs")
+    shell.press(b"x\n")
+    time.sleep(0.3)
+    shell.press(b"\x03")
+    expect(shell.wait(), ("signaled", signal.SIGINT))
+
+
+def leaves(term, tell):
+    """The leader of a session of its own, who goes while a command has the terminal."""
+    shell = new_shell(term)
+    shell.start(["every", "10ms", "--", "sh", "-c", SAY + "read word; read word"])
+    shell.until(b"runs")
+    shell.press(b"x\n")
+    time.sleep(0.3)
+    os.write(tell, str(shell.pid).encode())
+
+
+def hangs_up(shell):
+    """When the shell and its terminal have gone, so have both."""
+    told, tell = os.pipe()
+    leader = os.fork()
+    if not leader:
+        try:
+            leaves(shell.term, tell)
+        finally:
+            os._exit(0)
+    os.close(tell)
+    twheel = os.read(told, 16).decode()
+    os.waitpid(leader, 0)
+    end = time.monotonic() + 5
+    while os.path.exists(f"/proc/{twheel}/fd/0") and time.monotonic() < end:
+        time.sleep(0.05)
+    check(twheel and not os.path.exists(f"/proc/{twheel}/fd/0"), "it goes on")
+
+
+def gives_back(shell):
+    """When the command has ended, keys are twheel's again."""
+    shell.start(["every", "2s", "--now", "--", "sh", "-c", SAY + "read word; echo got $word"])
+    shell.until(b"runs")
+    shell.press(b"x\n")
+    shell.until(b"got x")
+    time.sleep(0.3)
+    shell.press(b"\x03")
+    expect(shell.wait(1), ("signaled", signal.SIGINT))
+
+
+def stops(shell):
+    """Ctrl-Z stops the command too, and fg continues both."""
+    shell.start(["after", "10ms", "--", "sh", "-c", SAY + "for i in 1 2 3 4 5 6; do sleep 0.1; echo step $i; done"])
+    shell.until(b"step 1")
+    shell.press(b"\x1a")
+    expect(shell.wait(), ("stopped", signal.SIGTSTP))
+    time.sleep(0.3)
+    shell.read()
+    check(b"step 6" not in shell.said, "the command went on")
+    time.sleep(0.6)
+    shell.read()
+    check(b"step 6" not in shell.said, "the command went on")
+    shell.foreground()
+    shell.until(b"step 6")
+    expect(shell.wait(), ("exited", 0))
+
+
+def stops_reader(shell):
+    """The same where the command has the terminal."""
+    shell.start(["after", "10ms", "--", "sh", "-c", SAY + "read a; echo $a one; read b; echo $b two"])
+    shell.until(b"runs")
+    shell.press(b"x\n")
+    shell.until(b"x one")
+    shell.press(b"\x1a")
+    expect(shell.wait(), ("stopped", signal.SIGTSTP))
+    shell.foreground()
+    time.sleep(0.2)
+    shell.press(b"y\n")
+    shell.until(b"y two")
+    expect(shell.wait(), ("exited", 0))
+
+
+def background(shell):
+    """In the background one that reads is stopped, as a shell expects it, and fg lets it read."""
+    shell.start(["after", "10ms", "--", "sh", "-c", SAY + "read word && echo got $word"], foreground=False)
+    expect(shell.wait(), ("stopped", signal.SIGTTIN))
+    shell.foreground()
+    shell.press(b"hello\n")
+    shell.until(b"got hello")
+    expect(shell.wait(), ("exited", 0))
+
+
+def run_file(shell):
+    """The commands of a file have no terminal: they read nothing, and are not stopped."""
+    with open(f"/tmp/terminal.{os.getpid()}", "w", encoding="utf-8") as file:
+        file.write("after 10ms -- read word </dev/tty; read word; echo read nothing\n")
+    shell.start(["run", file.name])
+    try:
+        expect(shell.wait(), ("exited", 0))
+    finally:
+        os.unlink(file.name)
+    shell.until(b"read nothing", 1)
+
+
+def line(shell):
+    """It is told how long it takes, and that is taken away again."""
+    shell.start(["after", "2500ms"])
+    expect(shell.wait(), ("exited", 0))
+    check(re.search(rb"\r\x1b\[Kin [12]s", shell.said), f"no line in {shell.said}")
+    check(re.search(rb"\r\x1b\[K$", shell.said), f"the line stays: {shell.said}")
+
+
+def line_dumb(shell):
+    """Nothing that the terminal does not understand."""
+    shell.start(["after", "2500ms"])
+    expect(shell.wait(), ("exited", 0))
+    expect(shell.said, b"")
+
+
+def line_background(shell):
+    """Nothing over the prompt of the shell; but in the foreground again."""
+    shell.start(["after", "4s"], foreground=False)
+    shell.read(2.2)
+    expect(shell.said, b"")
+    shell.foreground()
+    expect(shell.wait(), ("exited", 0))
+    check(b"in 1s" in shell.said, f"no line in {shell.said}")
+
+
+def line_bench(shell):
+    """bench tells how far it is, in the foreground only."""
+    shell.start(["bench", "--timers=2000", "--backend=embedded"], foreground=False)
+    expect(shell.wait(), ("exited", 0))
+    check(b"\x1b" not in shell.said and b"embedded backend" in shell.said, f"{shell.said}")
+    shell.start(["bench", "--timers=2000", "--backend=embedded"])
+    expect(shell.wait(), ("exited", 0))
+    check(b"\x1b[K" in shell.said, f"{shell.said}")
+
+
+TESTS = {
+    "job": [(test, "xterm") for test in (reads, interrupts, interrupts_reader, hangs_up, gives_back, stops, stops_reader, background, run_file)],
+    "line": [(line, "xterm"), (line_dumb, "dumb"), (line_dumb, "no-such-terminal"), (line_background, "xterm"),
+             (line_bench, "xterm")],
+}
+
+
+def run(test, term):
+    """In a child. Returns its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        test(new_shell(term))
+        status = 0
+    except Exception as wrong:  # whatever it is, it is told
+        os.write(REPORT, f"{test.__name__} ({test.__doc__}): {wrong!r}\n".encode())
+    os._exit(status)
+
+
+def new_shell(term):
+    """This process becomes the leader of a session on a new terminal."""
+    master, slave = pty.openpty()
+    os.setsid()
+    take_terminal(slave)
+    return Shell(master, term)
+
+
+def take_terminal(slave):
+    """The session's terminal is the first that its leader opens."""
+    name = os.ttyname(slave)
+    os.close(slave)
+    fd = os.open(name, os.O_RDWR)
+    for std in range(3):
+        os.dup2(fd, std)
+
+
+REPORT = os.dup(1)
+pids = [run(*test) for test in TESTS[sys.argv[2]]]
+sys.exit(any([os.waitpid(pid, 0)[1] for pid in pids]))

@@ -79,4 +79,4 @@ quiet make -C lib O="$PWD/$out" "$PWD/$out/libtwheel.a"
 quiet make -C bench/lib O="$PWD/$out"
 [ -z "$base" ] || build_base
 measure $out $tsv environment sched single callgrind
-awk -f bench/common.awk -f bench/lib/report.awk $tsv | tee ${DOC:+"$DOC"}
+report bench/lib/report.awk $tsv

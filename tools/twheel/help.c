@@ -102,6 +102,7 @@ noreturn static void help_all(void)
 			printf("Of these five:\n%sThe others:\n", runners);
 	}
 	printf("\n%s  -V, --version    output version information and exit\n%s", common, times);
+	check_stdout();
 	exit(0);
 }
 
@@ -114,6 +115,7 @@ void help(const char *name)
 			continue;
 		printf("Usage: twheel %s %s\n%s%s%s%s", name, helps[i].words, helps[i].text,
 		       i < NR_RUNNERS ? runners : "", common, i < NR_RUNNERS ? times : "");
+		check_stdout();
 		exit(0);
 	}
 	error(0, 0, "unknown command '%s'", name);

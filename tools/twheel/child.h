@@ -27,8 +27,9 @@ struct child_options {
 void children_begin(const struct child_options *options);
 
 /*
- * Run a command with that environment; if it is NULL there was no memory for it. Returns its exit status as a shell does, or CHILD_STOPPED. @ran is false
- * if it could not be started: the reason has been told, and the status is 125 to 127.
+ * Run a command with that environment; if it is NULL there was no memory for it. Returns its
+ * exit status as a shell does, or CHILD_STOPPED. @ran is false if it could not be started: the
+ * reason has been told, and the status is 125 to 127.
  */
 int child_run(char **argv, char **env, bool *ran);
 

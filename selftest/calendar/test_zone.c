@@ -165,20 +165,27 @@ static struct zone_file berlin(void)
 	return file;
 }
 
+static void cut_off_at_each_byte(const void *data, size_t whole)
+{
+	struct zone zone;
+
+	CHECK_EQ(zone_read(&zone, data, whole), 0);
+	for (size_t size = 0; size < whole; size++) {
+		char *copy = malloc(size + !size);
+
+		memcpy(copy, data, size);
+		CHECK_EQ(zone_read(&zone, copy, size), -EINVAL);
+		free(copy);
+	}
+}
+
 /* A file that is cut off anywhere is none, and is not read beyond its end. */
 static void cut_off(void)
 {
 	struct zone_file file = berlin();
-	struct zone zone;
 
-	CHECK_EQ(zone_read(&zone, file.data, file.size), 0);
-	for (size_t size = 0; size < file.size; size++) {
-		char *copy = malloc(size + !size);
-
-		memcpy(copy, file.data, size);
-		CHECK_EQ(zone_read(&zone, copy, size), -EINVAL);
-		free(copy);
-	}
+	cut_off_at_each_byte(file.data, file.size);
+	cut_off_at_each_byte(zone_brief, sizeof(zone_brief));
 	free(file.data);
 }
 

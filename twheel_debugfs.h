@@ -67,7 +67,8 @@ struct listing {
 	char			comm[TASK_COMM_LEN];
 };
 
-static DEFINE_XARRAY_ALLOC(listings);
+/* A user who opens many files can make it grow. */
+static DEFINE_XARRAY_FLAGS(listings, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 static DEFINE_MUTEX(listings_lock);		/* for readers of bases that are in there */
 static struct dentry *debugfs_dir;
 

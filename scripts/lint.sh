@@ -164,7 +164,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..14
+echo 1..15
 gate "gcc W=1 -Werror -Wextra, and sparse" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "checkpatch --strict" checkpatch

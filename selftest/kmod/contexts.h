@@ -21,7 +21,7 @@
 
 enum context { IN_TASK, IN_ATOMIC, IN_SOFTIRQ, IN_HARDIRQ, NR_CONTEXTS };
 
-static const char * const context_names[NR_CONTEXTS] = {
+static const char * const context_names[NR_CONTEXTS] __maybe_unused = {
 	"task", "raw spinlock", "softirq", "hardirq",
 };
 

@@ -89,8 +89,11 @@
 #define MEAN_MAX	(150 * US)
 #define PASS		200.0		/* us */
 #define TWICE		2.0
-/* The same code in another image differs by so much; timerfd's figure did, beside 4 files. */
-#define ALIKE		1.03
+/*
+ * Beside 4 files with ticks of FINE both are alike. Five images of the same code gave 7.9 to
+ * 8.0 us, and 7.7 to 7.9 of timerfd.
+ */
+#define ALIKE		1.05
 #define SHARE		0.50
 #define SETTLE_MS	3000
 

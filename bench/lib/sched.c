@@ -26,6 +26,7 @@
 
 #include "bench.h"
 #include "libtwheel-sched.h"
+#include "median.h"
 #include "wrap.h"
 
 #define HOUR	3600000000000LL

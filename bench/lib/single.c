@@ -23,6 +23,7 @@
 
 #include "bench.h"
 #include "libtwheel.h"
+#include "median.h"
 
 #define MS		1000000ULL
 #define REPS_MAX	101

@@ -3,7 +3,7 @@
 /*
  * twheel.ko: bases, which are wheels with a clock, a lock and an interrupt.
  *
- * One hrtimer in soft mode drives a base with callbacks. It is armed for the next tick that
+ * An hrtimer in soft mode drives a base with callbacks. It is armed for the next tick that
  * has work and for no other: an empty base causes no interrupt. Its callback, a run,
  * expires what is due and arms it again. The bases with a sink, which files have, are driven
  * by the CPUs' dispatchers, see twheel_dispatch.h.
@@ -29,20 +29,28 @@
  * run that waits for the lock.
  *
  * There is nothing to do when a CPU goes off: the kernel moves its hrtimers, the run
- * finds its base by the hrtimer, and the timers stay where they are.
+ * finds its base by the hrtimer, and the timers stay where they are. Which CPU a timer goes to
+ * that is armed on one, and which is interrupted for it, is in twheel_cpus.h.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpu.h>
 #include <linux/debugobjects.h>
 #include <linux/hrtimer.h>
+#include <linux/irq_work.h>
 #include <linux/jiffies.h>
+#include <linux/jump_label.h>
 #include <linux/ktime.h>
+#include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/percpu.h>
+#include <linux/pvclock_gtod.h>
+#include <linux/random.h>
 #include <linux/rbtree.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
@@ -50,6 +58,7 @@
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
+#include <linux/timekeeper_internal.h>
 #include <linux/timekeeping.h>
 #include <linux/timex.h>
 #include <linux/vmalloc.h>
@@ -67,7 +76,8 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 	if (trace_twheel_cascade_enabled())			\
 		trace_moved(w, slot, nr);			\
 } while (0)
-#include "wheel.h"
+#define WHEEL_STORE_APART
+#include "wheel_back.h"
 
 #define RUN_OPS		1024
 #define RUN_NS		(200 * NSEC_PER_USEC)
@@ -120,8 +130,41 @@ struct expiry {
 #endif
 };
 
+/**
+ * struct settable - what a base of CLOCK_REALTIME has beside others
+ * @back:	keeps its timers in order when the clock is set back, and those of any base as long
+ *		as that has no buckets
+ * @node:	in settable_bases
+ * @told:	in settable_told, if there is a was_set()
+ * @telling:	held while was_set() is called
+ * @asked:	of the times that the clock was stepped: for these the worker has come to it
+ * @seen:	of the times that the clock was set: for these the base has been told
+ * @steps:	of the times that the clock was stepped: for these was_set() has returned
+ * @was_set:	see struct twheel_config
+ */
+struct settable {
+	struct wheel_back	back;
+	struct list_head	node;
+	struct list_head	told;
+	struct mutex		telling;	/* was_set() */
+	u32			seen;
+	u32			asked;
+	u32			steps;
+	void			(*was_set)(struct twheel_base *base);
+};
+
 struct dispatcher;
 struct listing;
+
+/**
+ * struct drive - an hrtimer that drives a base
+ * @hrtimer:	its callback is a run
+ * @base:	of this base
+ */
+struct drive {
+	struct hrtimer		hrtimer;
+	struct twheel_base	*base;
+};
 
 /**
  * struct twheel_base - a wheel with a clock, a lock and an interrupt
@@ -132,9 +175,10 @@ struct listing;
  * @tick_ns:	the tick
  * @slack_ns:	how late the interrupt may come
  * @forwarded:	jiffies when the wheel was told the time
- * @clock:	CLOCK_MONOTONIC or CLOCK_BOOTTIME
+ * @clock:	CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_REALTIME
  * @in_run:	a run is under way and will arm the hrtimer when it ends
  * @dead:	with a sink: it is being destroyed, and will not be queued any more
+ * @has_back:	there may be timers in @settable.back, or come to be
  * @worst:	most moves in a run, which ends after a little more than RUN_OPS
  * @pass_moves:	with a sink: moves in the pass @pass
  * @sink:	who takes what expires, or NULL
@@ -145,7 +189,12 @@ struct listing;
  * @running:	the timer whose callback is running
  * @account:	what its runs have taken
  * @put_off:	when the last run put work off, in ns of CLOCK_MONOTONIC; 0 if it did not
- * @hrtimer:	drives the base
+ * @drive:	two hrtimers, started in turn: see twheel_cpus.h
+ * @start:	when the one that was started last shall expire, a time of the clock
+ * @start_slack: and how much later it may
+ * @driver:	which of the two is to be started next
+ * @kicks:	calls of base_kicked() that are on their way
+ * @kick:	has another CPU call that
  * @user:	whose it is
  * @dispatcher:	where it is queued, or NULL. Guarded by that dispatcher's lock; only who
  *		has @lock too may queue it
@@ -156,11 +205,13 @@ struct listing;
  * @wake_at:	the tick at which wake() is to be called whatever expires, WHEEL_NEVER if at
  *		none (PREEMPT_RT only)
  * @expiry:	held by a run
+ * @settable:	what it has if its clock may be set
  * @listing:	in debugfs, or NULL
  * @rearmed:	see struct twheel_stats, as the next three and @worst
  * @expired:	timers
  * @wakeups:	runs
  * @deferred:	runs
+ * @grown:	the buckets of @wheel, if they were made after the base; else NULL
  * @wheel:	the timers
  */
 struct twheel_base {
@@ -172,6 +223,7 @@ struct twheel_base {
 	u8				clock;
 	bool				in_run;
 	bool				dead;
+	bool				has_back;
 	u16				worst;
 	u16				pass_moves;
 	const struct twheel_sink	*sink;
@@ -182,7 +234,12 @@ struct twheel_base {
 			struct twheel_timer	*running;
 			struct account		account;
 			u64			put_off;
-			struct hrtimer		hrtimer;
+			struct drive		drive[2];
+			ktime_t			start;
+			u32			start_slack;
+			u32			driver;
+			u32			kicks;
+			call_single_data_t	kick;
 		};
 		struct {	/* with a sink */
 			struct twheel_user	*user;
@@ -195,20 +252,19 @@ struct twheel_base {
 		};
 	};
 	struct expiry			expiry;
+	struct settable			settable;
 	struct listing			*listing;
 	u64				rearmed;
 	u64				expired;
 	u64				wakeups;
 	u64				deferred;
+	struct wheel_store		*grown;
 	struct wheel			wheel;
 };
 
 static unsigned int tick_us = TWHEEL_TICK_NS / NSEC_PER_USEC;
 module_param(tick_us, uint, 0444);
 MODULE_PARM_DESC(tick_us, "tick of the CPUs' bases in us, 100 to 1000000 (default 1000)");
-
-/* The bases for everybody; pointers, since modules share 8 KiB of per-CPU memory. */
-static DEFINE_PER_CPU(struct twheel_base *, cpu_base);
 
 /* The private bases that timers name by id. */
 static DEFINE_XARRAY_ALLOC(private_bases);
@@ -217,18 +273,31 @@ static atomic_t nr_private = ATOMIC_INIT(0);
 /* By how much get_cycles() advances in RUN_NS, about; 0 if it does not. */
 static unsigned long run_cycles;
 
+/* run_cycles is 0: a branch that costs nothing where it is not. */
+static DEFINE_STATIC_KEY_FALSE(run_has_no_counter);
+
 /* Where the functions of tasks are called that want task context. */
 static struct workqueue_struct *task_queue;
 
 static ktime_t base_now(const struct twheel_base *base)
 {
-	return base->clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get();
+	if (likely(base->clock == CLOCK_MONOTONIC))
+		return ktime_get();
+	return base->clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get_real();
 }
 
 /* What a time of CLOCK_MONOTONIC is on the base's clock. */
 static ktime_t base_from_mono(const struct twheel_base *base, u64 time)
 {
-	return base->clock == CLOCK_BOOTTIME ? ktime_mono_to_any(time, TK_OFFS_BOOT) : time;
+	if (likely(base->clock == CLOCK_MONOTONIC))
+		return time;
+	return ktime_mono_to_any(time, base->clock == CLOCK_BOOTTIME ? TK_OFFS_BOOT : TK_OFFS_REAL);
+}
+
+/* May the clock of @base be set? */
+static bool base_is_settable(const struct twheel_base *base)
+{
+	return base->clock == CLOCK_REALTIME;
 }
 
 /* The time of tick @tick. The tick after the end of time would be before its beginning. */
@@ -254,7 +323,28 @@ static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
 /* The tick at which a timer expires that is added now for @expires. */
 static u64 base_tick_added(const struct twheel_base *base, ktime_t expires)
 {
-	return max(base_tick_after(base, expires), wheel_clk(&base->wheel) + 1);
+	u64 last = base->has_back ? base_tick(base, base_now(base)) : wheel_clk(&base->wheel);
+
+	return max(base_tick_after(base, expires), last + 1);
+}
+
+/**
+ * struct ticks - those in which ticks a timer may fire
+ * @first:	the first, which is not over
+ * @last:	and the last, no earlier
+ */
+struct ticks {
+	u64	first;
+	u64	last;
+};
+
+/* Those of a timer that is added now for @expires, and may be late by @tolerance. */
+static struct ticks base_range(const struct twheel_base *base, ktime_t expires, u64 tolerance)
+{
+	u64 time = max_t(ktime_t, expires, 0), first = base_tick_added(base, time);
+	u64 end = tolerance < KTIME_MAX - time ? time + tolerance : KTIME_MAX;
+
+	return (struct ticks){ .first = first, .last = max(first, base_tick(base, end)) };
 }
 
 /*
@@ -429,6 +519,11 @@ static noinline void trace_expired(const struct twheel_base *base,
 				    base_now(base));
 }
 
+static noinline void trace_called(const struct twheel_base *base, struct twheel_timer *timer)
+{
+	trace_expired(base, &timer, 1);
+}
+
 static noinline void trace_moved(struct wheel *w, unsigned int slot, u32 nr)
 {
 	unsigned int level = WHEEL_LEVELS;
@@ -439,6 +534,8 @@ static noinline void trace_moved(struct wheel *w, unsigned int slot, u32 nr)
 		trace_twheel_cascade(container_of(w, struct twheel_base, wheel), level, nr,
 				     w->bucket[slot].n);
 }
+
+#include "twheel_cpus.h"
 
 /*
  * Make sure that there will be a run at the next event. A run that is under way
@@ -452,8 +549,7 @@ static __always_inline void base_arm(struct twheel_base *base)
 	if (base->in_run || next >= base->armed)
 		return;
 	base->armed = next;
-	hrtimer_start_range_ns(&base->hrtimer, base_time(base, next), base->slack_ns,
-			       HRTIMER_MODE_ABS_SOFT);
+	base_start(base, base_time(base, next), base->slack_ns);
 }
 
 /*
@@ -474,7 +570,7 @@ static void base_defer(struct twheel_base *base, u64 time, u64 pause)
 	base->deferred++;
 	base->put_off = time;
 	base->armed = min(next, base_tick(base, now));
-	hrtimer_start_range_ns(&base->hrtimer, until, 0, HRTIMER_MODE_ABS_SOFT);
+	base_start(base, until, 0);
 }
 
 /*
@@ -492,6 +588,13 @@ static __always_inline void base_forward(struct twheel_base *base)
 	wheel_forward(&base->wheel, base_tick(base, base_now(base)));
 }
 
+/* Add @timer for tick @tick, up to which the wheel has come: its clock may have been set back. */
+static noinline bool base_add_back(struct twheel_base *base, struct twheel_timer *timer, u64 tick)
+{
+	return wheel_back_add(&base->wheel, &base->settable.back, &timer->queue, tick,
+			      base_tick(base, base_now(base)));
+}
+
 /*
  * Add @timer. If @rearmed, base_unlink() has taken it out for this. Returns whether base_arm()
  * has to be told.
@@ -499,15 +602,38 @@ static __always_inline void base_forward(struct twheel_base *base)
 static noinline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
 			      ktime_t expires, bool rearmed)
 {
+	u64 tick = base_tick_after(base, expires);
+
 	lockdep_assert_held(&base->lock);
 	debug_timer_activate(base, timer);
 	if (trace_twheel_add_enabled())
 		trace_add(base, timer, expires);
 	base->rearmed += rearmed;
-	return wheel_add(&base->wheel, &timer->queue, base_tick_added(base, expires));
+	if (unlikely(tick <= wheel_clk(&base->wheel))) {
+		if (base->has_back)
+			return base_add_back(base, timer, tick);
+		tick = wheel_clk(&base->wheel) + 1;
+	}
+	return wheel_add(&base->wheel, &timer->queue, tick);
 }
 
-/* base_add() of an idle timer, inlined for what most timers are like. */
+/* base_add() for one of the ticks of @range. */
+static noinline bool base_add_range(struct twheel_base *base, struct twheel_timer *timer,
+				    const struct ticks *range, bool rearmed)
+{
+	u64 tick = wheel_choose(range->first, range->last);
+
+	lockdep_assert_held(&base->lock);
+	if (unlikely(tick <= wheel_clk(&base->wheel)))
+		return base_add(base, timer, base_time(base, tick), rearmed);
+	debug_timer_activate(base, timer);
+	if (trace_twheel_add_enabled())
+		trace_add(base, timer, base_time(base, tick));
+	base->rearmed += rearmed;
+	return wheel_add_chosen(&base->wheel, &timer->queue, tick);
+}
+
+/* base_add() of an idle timer of a CPU's base, inlined for what most timers are like. */
 static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires)
 {
@@ -522,26 +648,110 @@ static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel
 }
 
 /*
+ * The same of any timer and base: a timer that looks queued must not be put where it is over, and
+ * what is over for the wheel may be still to come if the clock was set back.
+ */
+static __always_inline bool base_add_any(struct twheel_base *base, struct twheel_timer *timer,
+					 ktime_t expires, bool rearmed)
+{
+	u64 tick = base_tick_after(base, expires);
+
+	lockdep_assert_held(&base->lock);
+	if (trace_twheel_add_enabled() || unlikely(!wheel_is_near(&base->wheel, tick) ||
+						   tick <= wheel_clk(&base->wheel)))
+		return base_add(base, timer, expires, rearmed);
+	debug_timer_activate(base, timer);
+	base->rearmed += rearmed;
+	return wheel_add_near(&base->wheel, &timer->queue, tick);
+}
+
+/* base_unlink() of a timer that is not in a bucket: it is idle, or the clock was set back. */
+static noinline bool base_unlink_back(struct twheel_base *base, struct twheel_timer *timer)
+{
+	if (!wheel_pending(&timer->queue))
+		return false;
+	if (trace_twheel_cancel_enabled())
+		trace_cancelled(base, timer);
+	wheel_back_unlink(&base->wheel, &base->settable.back, &timer->queue);
+	debug_timer_deactivate(base, timer);
+	return true;
+}
+
+/* And base_del(). Not for its callers to go on after: they would have to keep @timer for it. */
+static noinline bool base_del_back(struct twheel_base *base, struct twheel_timer *timer)
+{
+	if (!base_unlink_back(base, timer))
+		return false;
+	WRITE_ONCE(timer->queue.bucket, WHEEL_NONE);
+	return true;
+}
+
+/* Take @timer out of its bucket. */
+static __always_inline void base_unlink_bucket(struct twheel_base *base, struct twheel_timer *timer)
+{
+	lockdep_assert_held(&base->lock);
+	if (trace_twheel_cancel_enabled())
+		trace_cancelled(base, timer);
+	wheel_unlink(&base->wheel, &timer->queue);
+	debug_timer_deactivate(base, timer);
+}
+
+/*
  * Take @timer out, if it is in. It still looks pending, for it is on its way to another tick or
  * base; the caller adds it before anybody else gets at it.
  */
 static __always_inline bool base_unlink(struct twheel_base *base, struct twheel_timer *timer)
 {
+	if (unlikely(!wheel_in_bucket(&timer->queue)))
+		return base_unlink_back(base, timer);
+	base_unlink_bucket(base, timer);
+	return true;
+}
+
+/*
+ * Put off @timer without taking it out, if it is in and that can be done. Where somebody traces it
+ * is taken out and added, so that both are seen. So is a timer whose tick is over for the wheel.
+ */
+static __always_inline bool base_put_off(struct twheel_base *base, struct twheel_timer *timer,
+					 ktime_t expires)
+{
+	u64 tick;
+
 	lockdep_assert_held(&base->lock);
-	if (unlikely(!wheel_pending(&timer->queue)))
+	if (trace_twheel_add_enabled() || trace_twheel_cancel_enabled() ||
+	    (short)timer->queue.bucket < WHEEL_L1)
 		return false;
-	if (trace_twheel_cancel_enabled())
-		trace_cancelled(base, timer);
-	wheel_unlink(&base->wheel, &timer->queue);
-	debug_timer_deactivate(base, timer);
+	tick = base_tick_after(base, expires);
+	if (tick <= wheel_clk(&base->wheel) || !wheel_put_off(&base->wheel, &timer->queue, tick))
+		return false;
+	base->rearmed++;
+	return true;
+}
+
+/*
+ * The same for one of the ticks of @range. Nor is it touched if it is due in one of them; only if
+ * it is in a bucket, since the tree is in the order of ticks that the clock's owner may yet change.
+ */
+static bool base_put_off_range(struct twheel_base *base, struct twheel_timer *timer,
+			       const struct ticks *range)
+{
+	lockdep_assert_held(&base->lock);
+	if (trace_twheel_add_enabled() || trace_twheel_cancel_enabled() ||
+	    !wheel_in_bucket(&timer->queue) || range->first <= wheel_clk(&base->wheel))
+		return false;
+	if (!wheel_may_stay(&base->wheel, &timer->queue, range->first, range->last) &&
+	    !wheel_put_off(&base->wheel, &timer->queue, wheel_choose(range->first, range->last)))
+		return false;
+	base->rearmed++;
 	return true;
 }
 
 /* Take @timer out for good, if it is in. */
 static __always_inline bool base_del(struct twheel_base *base, struct twheel_timer *timer)
 {
-	if (!base_unlink(base, timer))
-		return false;
+	if (unlikely(!wheel_in_bucket(&timer->queue)))
+		return base_del_back(base, timer);
+	base_unlink_bucket(base, timer);
 	WRITE_ONCE(timer->queue.bucket, WHEEL_NONE);
 	return true;
 }
@@ -693,21 +903,35 @@ static u64 run_took(u64 now, u64 since)
 	return max_t(s64, took, 0);
 }
 
+/* No callback of @base runs. */
+static __always_inline void base_ran(struct twheel_base *base)
+{
+	/* Pairs with hopped_running(). */
+	smp_store_release(&base->running, NULL);
+}
+
 /*
- * Call back for @timer, which is out of the wheel. Its memory may be gone when the
- * callback returns: nothing of it is touched after that.
+ * Call back for the timer of @queue, which is out of the wheel. Its memory may be gone when the
+ * callback returns: nothing of it is touched after that. @base->running is left as it is, for the
+ * caller to clear before it gives up the lock.
  */
-static void run_callback(struct twheel_base *base, struct twheel_timer *timer)
+static __always_inline void run_callback(struct twheel_base *base, struct wheel_timer *queue)
 	__must_hold(&base->lock)
 {
+	struct twheel_timer *timer = container_of(queue, struct twheel_timer, queue);
 	void (*function)(struct twheel_timer *timer) = timer->function;
 
-	base->running = timer;
+	debug_timer_deactivate(base, timer);
+	if (trace_twheel_expire_enabled())
+		trace_called(base, timer);
+	base->expired++;
+	/* Pairs with hopped_running(), as in base_ran(): what the last one did is done. */
+	smp_store_release(&base->running, timer);
 	raw_spin_unlock_irq(&base->lock);
 	lockdep_call(timer, function);
 	raw_spin_lock_irq(&base->lock);
-	base->running = NULL;
 	if (expiry_has_waiters(&base->expiry)) {
+		base_ran(base);
 		raw_spin_unlock_irq(&base->lock);
 		expiry_yield(&base->expiry);
 		raw_spin_lock_irq(&base->lock);
@@ -719,37 +943,136 @@ static void run_callback(struct twheel_base *base, struct twheel_timer *timer)
  * processor's counter. It has a pace of its own, and need not be exact: when it says that a run
  * is over, ktime_get() judges.
  */
-static unsigned long run_clock(void)
+static __always_inline u32 run_clock(void)
 {
-	return likely(run_cycles) ? get_cycles() : local_clock();
+	return static_branch_unlikely(&run_has_no_counter) ? local_clock() : get_cycles();
 }
 
 /* What it shows after @ns, at most RUN_NS. */
-static unsigned long run_clock_after(u64 ns)
+static u32 run_clock_after(u64 ns)
 {
 	return run_clock() + (run_cycles ? div_u64(run_cycles * ns, RUN_NS) : ns);
+}
+
+/*
+ * wheel_expire_many() of a base that has a tree beside the wheel. If its clock cannot be set, it
+ * has none any more when the timers from before it had buckets have left that.
+ */
+static noinline u32 base_expire_back(struct twheel_base *base, u64 now, u32 *left,
+				     struct wheel_timer **timers, u32 most)
+{
+	struct wheel_back *back = &base->settable.back;
+
+	base->has_back = base_is_settable(base) || back->small || back->root ||
+			 wheel_clk(&base->wheel) > now;
+	return wheel_back_expire_many(&base->wheel, back, now, left, timers, most);
+}
+
+/* wheel_expire_many() of any base. */
+static __always_inline u32 base_expire_many(struct twheel_base *base, u64 now, u32 *left,
+					    struct wheel_timer **timers, u32 most)
+{
+	if (unlikely(base->has_back))
+		return base_expire_back(base, now, left, timers, most);
+	return wheel_expire_many(&base->wheel, now, left, timers, most);
+}
+
+/* Is it @until by run_clock(), or later? That is never far away. */
+static __always_inline bool run_is_over(u32 until)
+{
+	return (s32)(run_clock() - until) >= 0;
+}
+
+/*
+ * @timer is due, and has been taken out. If its last callback still runs on another CPU, where it
+ * hopped away from, put it off to the next tick: no callback is called twice at once.
+ */
+static noinline bool base_hold_back(struct twheel_base *base, struct twheel_timer *timer)
+{
+	lockdep_assert_held(&base->lock);
+	if (!hopped_running(timer))
+		return false;
+	/* It was neither armed nor has it expired. */
+	base->wheel.added--;
+	base->wheel.gone--;
+	wheel_add(&base->wheel, &timer->queue, wheel_clk(&base->wheel) + 1);
+	return true;
+}
+
+/* Call back for the timer of @queue, unless it has to wait for its last callback. */
+static __always_inline void run_timer(struct twheel_base *base, struct wheel_timer *queue)
+	__must_hold(&base->lock)
+{
+	if (unlikely(queue->flags & TWHEEL_HOPPED) &&
+	    base_hold_back(base, container_of(queue, struct twheel_timer, queue)))
+		return;
+	run_callback(base, queue);
+}
+
+/*
+ * Call back for up to @left of the timers that are due at clk, of which there are some, in a slot
+ * of @nr_lists. Returns what is left of @left. Nobody but a run goes on to another slot.
+ */
+static __always_inline u32 run_slot(struct twheel_base *base, u32 left, u32 until, u32 nr_lists)
+	__must_hold(&base->lock)
+{
+	struct wheel_slot slot = wheel_due_slot(&base->wheel);
+
+	lockdep_assert_held(&base->lock);
+	slot.mask = nr_lists - 1;
+	do {
+		run_timer(base, wheel_pop(&base->wheel, &slot));
+	} while (--left && slot.bucket->n && !run_is_over(until));
+	base_ran(base);
+	return left;
+}
+
+/* Apart, so that each keeps what it needs in registers. */
+static noinline u32 run_tick(struct twheel_base *base, u32 left, u32 until)
+	__must_hold(&base->lock)
+{
+	return run_slot(base, left, until, WHEEL_LISTS);
+}
+
+static noinline u32 run_stop(struct twheel_base *base, u32 left, u32 until)
+	__must_hold(&base->lock)
+{
+	return run_slot(base, left, until, WHEEL_STOP_LISTS);
+}
+
+/* run_callbacks() of a base that has a tree beside the wheel. */
+static noinline u32 run_back(struct twheel_base *base, u64 now, u32 until)
+	__must_hold(&base->lock)
+{
+	struct wheel_timer *queue;
+	u32 left = TWHEEL_HOLD_OPS;
+
+	while (base_expire_many(base, now, &left, &queue, 1)) {
+		run_timer(base, queue);
+		if (run_is_over(until))
+			break;
+	}
+	base_ran(base);
+	return TWHEEL_HOLD_OPS - left;
 }
 
 /*
  * Call back for what is due at tick @now, TWHEEL_HOLD_OPS operations at most. Each callback
  * breaks the lock hold. Returns the operations, fewer if it is @until by run_clock().
  */
-static u32 run_callbacks(struct twheel_base *base, u64 now, unsigned long until)
+static u32 run_callbacks(struct twheel_base *base, u64 now, u32 until)
 	__must_hold(&base->lock)
 {
-	struct wheel_timer *queue;
+	struct wheel *w = &base->wheel;
 	u32 left = TWHEEL_HOLD_OPS;
 
 	lockdep_assert_held(&base->lock);
-	while ((queue = wheel_expire(&base->wheel, now, &left))) {
-		struct twheel_timer *timer = container_of(queue, struct twheel_timer, queue);
-
-		debug_timer_deactivate(base, timer);
-		if (trace_twheel_expire_enabled())
-			trace_expired(base, &timer, 1);
-		base->expired++;
-		run_callback(base, timer);
-		if ((long)(run_clock() - until) >= 0)
+	if (unlikely(base->has_back))
+		return run_back(base, now, until);
+	while (wheel_reach(w, now, &left) && left) {
+		left = w->due < WHEEL_L0 ? run_stop(base, left, until) :
+					   run_tick(base, left, until);
+		if (run_is_over(until))
 			break;
 	}
 	return TWHEEL_HOLD_OPS - left;
@@ -764,8 +1087,8 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 	lockdep_assert_held(&base->lock);
 	static_assert(offsetof(struct twheel_timer, queue) == 0);
 	do {
-		more = wheel_expire_many(&base->wheel, now, &left,
-					 (struct wheel_timer **)batch + nr, ARRAY_SIZE(batch) - nr);
+		more = base_expire_many(base, now, &left, (struct wheel_timer **)batch + nr,
+					ARRAY_SIZE(batch) - nr);
 		nr += more;
 	} while (more && nr < ARRAY_SIZE(batch));
 	if (nr && trace_twheel_expire_enabled())
@@ -827,16 +1150,21 @@ static void run_end(struct twheel_base *base, u64 since, bool finished)
 					      2 * DEBT_MAX_NS));
 }
 
-/* The callback of a base's hrtimer. The kernel sees to it that one runs at a time. */
+/*
+ * The callback of a base's hrtimers. One runs at a time: a run starts the other hrtimer when it has
+ * nothing more to do.
+ */
 static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 {
-	struct twheel_base *base = container_of(hrtimer, struct twheel_base, hrtimer);
+	struct drive *drive = container_of(hrtimer, struct drive, hrtimer);
+	struct twheel_base *base = drive->base;
 	u64 begin = ktime_get_ns(), since = run_time(begin), moves;
 	bool finished;
 
 	expiry_lock(&base->expiry);
 	raw_spin_lock_irq(&base->lock);
 	moves = base->wheel.moves;
+	base_next_drive(base, drive);
 	run_begin(base, begin);
 	finished = run_due(base, begin);
 	run_end(base, since, finished);
@@ -848,6 +1176,7 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 }
 
 #include "twheel_dispatch.h"
+#include "twheel_set.h"
 
 /*
  * The base @timer belongs to at the moment, which may be moving from one CPU's to another's.
@@ -859,7 +1188,7 @@ static noinline struct twheel_base *base_of(const struct twheel_timer *timer)
 
 	while ((id = READ_ONCE(timer->queue.data)) & MIGRATING)
 		cpu_relax();
-	return id < nr_cpu_ids ? per_cpu(cpu_base, id) : xa_load(&private_bases, id);
+	return cpu_base_of(id) ?: xa_load(&private_bases, id);
 }
 
 /*
@@ -876,7 +1205,7 @@ static noinline struct twheel_base *base_of(const struct twheel_timer *timer)
  * While MIGRATING is set nobody gets at the timer, so that CPU 1 needs not hold two
  * locks.
  */
-static __always_inline struct twheel_base *lock_base(struct twheel_timer *timer,
+static __always_inline struct twheel_base *lock_base(const struct twheel_timer *timer,
 						     unsigned long *flags)
 	__acquires(timer)
 {
@@ -892,18 +1221,29 @@ static __always_inline struct twheel_base *lock_base(struct twheel_timer *timer,
 	}
 }
 
+/* Would a timer of @base that is armed here go to this CPU's, unless its callback runs? */
+static __always_inline bool base_is_elsewhere(const struct twheel_base *base)
+{
+	return this_cpu_read(cpu_base) != base && base->idle.data < first_private();
+}
+
+/* Make @timer, which is in no bucket of its locked base @from, one of @to. Returns that, locked. */
+static struct twheel_base *move_to(struct twheel_base *from, struct twheel_timer *timer,
+				   struct twheel_base *to)
+{
+	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
+	raw_spin_unlock(&from->lock);
+	raw_spin_lock(&to->lock);
+	WRITE_ONCE(timer->queue.data, to->idle.data);
+	return to;
+}
+
 static noinline struct twheel_base *move_here(struct twheel_base *base,
 					      struct twheel_timer *timer)
 {
-	struct twheel_base *here = this_cpu_read(cpu_base);
-
-	if (base->idle.data >= nr_cpu_ids || base->running == timer)
+	if (base->idle.data >= first_private() || base->running == timer)
 		return base;
-	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
-	raw_spin_unlock(&base->lock);
-	raw_spin_lock(&here->lock);
-	WRITE_ONCE(timer->queue.data, here->idle.data);
-	return here;
+	return move_to(base, timer, this_cpu_read(cpu_base));
 }
 
 /*
@@ -940,7 +1280,7 @@ void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
 	memset(timer, 0, sizeof(*timer));
 	timer->function = function;
 	timer->queue.flags = function ? 0 : TWHEEL_SHUT;
-	timer->queue.data = base ? base->idle.data : raw_smp_processor_id();
+	timer->queue.data = (base ?: raw_cpu_read(cpu_base))->idle.data;
 	lockdep_init_timer(timer, name, key);
 }
 EXPORT_SYMBOL_GPL(__twheel_init);
@@ -990,14 +1330,57 @@ static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, b
 	base = lock_base(timer, &flags);
 	if (relative)
 		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
-	if (likely(arm_is_wanted(base, timer, time, mode))) {
+	if (unlikely(!arm_is_wanted(base, timer, time, mode))) {
+		pending = wheel_pending(&timer->queue);
+	} else if (!base_is_elsewhere(base) && base_put_off(base, timer, time)) {
+		pending = true;
+	} else {
 		pending = base_unlink(base, timer);
 		base = move_base(base, timer);
 		base_forward(base);
 		if (base_add(base, timer, time, pending))
 			base_arm(base);
-	} else {
+	}
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return pending;
+}
+
+/* Is @timer to be armed for @range, of which any tick will do? */
+static bool range_is_wanted(const struct twheel_timer *timer, const struct ticks *range,
+			    enum arm_mode mode)
+{
+	bool pending = wheel_pending(&timer->queue);
+
+	if (is_shut(timer))
+		return false;
+	if (mode == ARM_PENDING)
+		return pending;
+	return mode == ARM_ALWAYS || !pending || range->last < timer->queue.expires;
+}
+
+/* timer_arm() of a timer that may be late by @tolerance. */
+static int timer_arm_range(struct twheel_timer *timer, ktime_t time, u64 tolerance, bool relative,
+			   enum arm_mode mode)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	struct ticks range;
+	int pending;
+
+	base = lock_base(timer, &flags);
+	if (relative)
+		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
+	range = base_range(base, time, tolerance);
+	if (unlikely(!range_is_wanted(timer, &range, mode))) {
 		pending = wheel_pending(&timer->queue);
+	} else if (!base_is_elsewhere(base) && base_put_off_range(base, timer, &range)) {
+		pending = true;
+	} else {
+		pending = base_unlink(base, timer);
+		base = move_base(base, timer);
+		base_forward(base);
+		if (base_add_range(base, timer, &range, pending))
+			base_arm(base);
 	}
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;
@@ -1121,6 +1504,156 @@ void twheel_add_abs(struct twheel_timer *timer, ktime_t expires)
 }
 EXPORT_SYMBOL_GPL(twheel_add_abs);
 
+/* The locked @base of the idle @timer, which shall be added to that of @cpu now: that, locked. */
+static struct twheel_base *move_on(struct twheel_base *base, struct twheel_timer *timer,
+				   unsigned int cpu)
+{
+	struct twheel_base *to = per_cpu(pinned_base, cpu);
+
+	if (base == to)
+		return base;
+	/* Its own callback may be the caller. */
+	if (base->running == timer)
+		timer->queue.flags |= TWHEEL_HOPPED;
+	return move_to(base, timer, to);
+}
+
+/**
+ * twheel_add_on() - arm a timer that is not armed, on a CPU
+ * @timer:	the timer, of the CPUs' bases
+ * @delay:	ns from now
+ * @cpu:	the CPU
+ *
+ * The callback runs on that CPU, also if the CPU is to be left alone (nohz_full=, isolcpus=,
+ * isolated cpusets). If it is off, or goes off, the callback runs on another, in time all the
+ * same. A callback may arm its own timer on another CPU: it is called there when it has returned
+ * here, a tick later if need be.
+ *
+ * Who arms the timer by another call, on any CPU, takes it to that one; but a callback that does
+ * stays on its CPU.
+ *
+ * Context: Any.
+ * Return: 0, also for a timer that was shut down, which stays idle. -EINVAL for a CPU that is not
+ * possible, or for a timer of a private base. -EBUSY if the timer is armed. Nothing has changed
+ * then.
+ */
+int twheel_add_on(struct twheel_timer *timer, ktime_t delay, unsigned int cpu)
+{
+	struct twheel_base *base;
+	unsigned long flags;
+	int err = 0;
+
+	if (cpu >= nr_cpu_ids || !cpu_possible(cpu))
+		return -EINVAL;
+	base = lock_base(timer, &flags);
+	if (base->idle.data >= first_private()) {
+		err = -EINVAL;
+	} else if (wheel_pending(&timer->queue)) {
+		err = -EBUSY;
+	} else if (!is_shut(timer)) {
+		delay = ktime_add_safe(base_now(base), max_t(ktime_t, delay, 0));
+		base = move_on(base, timer, cpu);
+		base_forward(base);
+		if (base_add(base, timer, delay, false))
+			base_arm(base);
+	}
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return err;
+}
+EXPORT_SYMBOL_GPL(twheel_add_on);
+
+/**
+ * twheel_mod_range() - twheel_mod() of a timer that may be late
+ * @timer:	the timer
+ * @delay:	ns from now
+ * @tolerance:	ns that it may be later; 0 if it is exact
+ *
+ * A timer that is armed for a tick that will do stays as it is.
+ *
+ * Context: Any.
+ * Return: as twheel_mod().
+ */
+int twheel_mod_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance)
+{
+	return timer_arm_range(timer, delay, tolerance, true, ARM_ALWAYS);
+}
+EXPORT_SYMBOL_GPL(twheel_mod_range);
+
+/**
+ * twheel_mod_abs_range() - twheel_mod_abs() of a timer that may be late
+ * @timer:	the timer
+ * @expires:	as for twheel_mod_abs()
+ * @tolerance:	as for twheel_mod_range()
+ *
+ * Context: Any.
+ * Return: as twheel_mod_abs().
+ */
+int twheel_mod_abs_range(struct twheel_timer *timer, ktime_t expires, u64 tolerance)
+{
+	return timer_arm_range(timer, expires, tolerance, false, ARM_ALWAYS);
+}
+EXPORT_SYMBOL_GPL(twheel_mod_abs_range);
+
+/**
+ * twheel_mod_pending_range() - twheel_mod_pending() of a timer that may be late
+ * @timer:	the timer
+ * @delay:	ns from now
+ * @tolerance:	as for twheel_mod_range()
+ *
+ * Context: Any.
+ * Return: as twheel_mod_pending().
+ */
+int twheel_mod_pending_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance)
+{
+	return timer_arm_range(timer, delay, tolerance, true, ARM_PENDING);
+}
+EXPORT_SYMBOL_GPL(twheel_mod_pending_range);
+
+/**
+ * twheel_reduce_range() - twheel_reduce() of a timer that may be late
+ * @timer:	the timer
+ * @delay:	ns from now
+ * @tolerance:	as for twheel_mod_range()
+ *
+ * A timer that is armed for a tick no later than @delay and @tolerance is left alone.
+ *
+ * Context: Any.
+ * Return: as twheel_reduce().
+ */
+int twheel_reduce_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance)
+{
+	return timer_arm_range(timer, delay, tolerance, true, ARM_EARLIER);
+}
+EXPORT_SYMBOL_GPL(twheel_reduce_range);
+
+/**
+ * twheel_add_range() - twheel_add() of a timer that may be late
+ * @timer:	the timer
+ * @delay:	ns from now
+ * @tolerance:	as for twheel_mod_range()
+ *
+ * Context: Any.
+ */
+void twheel_add_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance)
+{
+	WARN_ON_ONCE(twheel_mod_range(timer, delay, tolerance));
+}
+EXPORT_SYMBOL_GPL(twheel_add_range);
+
+/**
+ * twheel_add_abs_range() - twheel_add_abs() of a timer that may be late
+ * @timer:	the timer
+ * @expires:	as for twheel_add_abs()
+ * @tolerance:	as for twheel_mod_range()
+ *
+ * Context: Any.
+ */
+void twheel_add_abs_range(struct twheel_timer *timer, ktime_t expires, u64 tolerance)
+{
+	WARN_ON_ONCE(twheel_mod_abs_range(timer, expires, tolerance));
+}
+EXPORT_SYMBOL_GPL(twheel_add_abs_range);
+
 /**
  * twheel_cancel() - disarm a timer
  * @timer:	the timer
@@ -1147,17 +1680,19 @@ EXPORT_SYMBOL_GPL(twheel_cancel);
 
 /*
  * Cancel @timer. Returns what twheel_cancel() does, or -1 if its callback is running: then
- * it was not cancelled. @base is where.
+ * it was not cancelled. @running is where.
  */
-static int try_cancel(struct twheel_timer *timer, struct twheel_base **base)
+static int try_cancel(struct twheel_timer *timer, struct twheel_base **running)
 {
+	struct twheel_base *base;
 	unsigned long flags;
 	int ret = -1;
 
-	*base = lock_base(timer, &flags);
-	if ((*base)->running != timer)
-		ret = base_del(*base, timer);
-	raw_spin_unlock_irqrestore(&(*base)->lock, flags);
+	base = lock_base(timer, &flags);
+	*running = running_base(base, timer);
+	if (!*running)
+		ret = base_del(base, timer);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return ret;
 }
 
@@ -1173,22 +1708,22 @@ static int try_cancel(struct twheel_timer *timer, struct twheel_base **base)
  */
 int twheel_try_cancel(struct twheel_timer *timer)
 {
-	struct twheel_base *base;
+	struct twheel_base *running;
 
-	return try_cancel(timer, &base);
+	return try_cancel(timer, &running);
 }
 EXPORT_SYMBOL_GPL(twheel_try_cancel);
 
 static int cancel_and_wait(struct twheel_timer *timer)
 {
 	struct expiry *told = NULL;
-	struct twheel_base *base;
+	struct twheel_base *running;
 	int ret;
 
 	WARN_ON_ONCE(in_hardirq());
 	lockdep_wait(timer);
-	while ((ret = try_cancel(timer, &base)) < 0)
-		expiry_wait(&base->expiry, &told);
+	while ((ret = try_cancel(timer, &running)) < 0)
+		expiry_wait(&running->expiry, &told);
 	expiry_wait_end(told);
 	return ret;
 }
@@ -1257,7 +1792,7 @@ EXPORT_SYMBOL_GPL(twheel_shutdown_sync);
  * Return: the beginning of its tick, as a time of the base's clock: the deadline rounded
  * up. KTIME_MAX if it is not armed.
  */
-ktime_t twheel_expires(struct twheel_timer *timer)
+ktime_t twheel_expires(const struct twheel_timer *timer)
 {
 	ktime_t expires = KTIME_MAX;
 	struct twheel_base *base;
@@ -1278,7 +1813,7 @@ EXPORT_SYMBOL_GPL(twheel_expires);
  * Context: Any.
  * Return: ns until the beginning of its tick; 0 if that has come, or if it is not armed.
  */
-ktime_t twheel_remaining(struct twheel_timer *timer)
+ktime_t twheel_remaining(const struct twheel_timer *timer)
 {
 	struct twheel_base *base;
 	unsigned long flags;
@@ -1315,10 +1850,13 @@ static bool task_is_coming(const struct twheel_task *task)
 static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task *task,
 				    bool rearmed)
 {
+	struct ticks range;
+
 	task->stage = STAGE_STARTED;
 	base = move_base(base, &task->timer);
 	base_forward(base);
-	if (base_add(base, &task->timer, task->deadline, rearmed))
+	range = base_range(base, task->deadline, task->tolerance);
+	if (base_add_range(base, &task->timer, &range, rearmed))
 		base_arm(base);
 	return base;
 }
@@ -1326,13 +1864,15 @@ static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task
 /* The deadline after this one, and how many were missed. */
 static void task_next_deadline(struct twheel_task *task, u64 now)
 {
-	u64 missed;
+	u64 missed = 0;
 
 	if (task->flags & TWHEEL_TASK_DELAY) {
 		task->deadline = ktime_add_safe(now, task->period);
 		return;
 	}
-	missed = div64_u64(now - task->deadline, task->period);
+	/* It is not over any more if the clock was set back. */
+	if (now > task->deadline)
+		missed = div64_u64(now - task->deadline, task->period);
 	WRITE_ONCE(task->overruns, task->overruns + missed);
 	task->deadline = ktime_add_safe(task->deadline, (missed + 1) * task->period);
 }
@@ -1390,8 +1930,16 @@ static void task_set_due(struct twheel_task *task)
 }
 
 /*
- * Is @task due? It is not any more. An expiry that is under way is waited for: it queues the work,
- * and the function may free the task.
+ * Is @task due, and is it this work that is to call it? Then it is not due any more. The function
+ * may free the task: so an expiry that is under way, which queues the work, is waited for. If it
+ * has queued the work again since that began, the next one is to call:
+ *
+ *	CPU 0: work			CPU 1
+ *	begins: is not queued
+ *					start
+ *					expiry: due, queue the work
+ *	finds it due, but queued
+ *	begins: calls the function
  */
 static bool task_take_due(struct twheel_task *task)
 {
@@ -1407,7 +1955,7 @@ static bool task_take_due(struct twheel_task *task)
 		raw_spin_unlock_irqrestore(&base->lock, flags);
 		expiry_wait(&base->expiry, &told);
 	}
-	due = task->stage == STAGE_DUE;
+	due = task->stage == STAGE_DUE && !work_pending(&task->work);
 	if (due)
 		task->stage = STAGE_IDLE;
 	raw_spin_unlock_irqrestore(&base->lock, flags);
@@ -1444,36 +1992,60 @@ void twheel_task_expired(struct twheel_timer *timer)
 EXPORT_SYMBOL_GPL(twheel_task_expired);
 
 /**
- * twheel_task_start() - start a task, whether it is started already or not
+ * twheel_task_start_range() - start a task that may be late, whether it is started already or not
  * @task:	the task
  * @delay:	ns from now until it is due first
  * @period:	ns from then on, 0 to be called once
+ * @tolerance:	ns that it may be called later each time, 0 if it is exact
+ *
+ * The phase is kept: how late it is called says nothing of the next time. If @tolerance is longer
+ * than
+ * @period, periods that pass before it is called are left out.
  *
  * Context: Any.
  * Return: as twheel_task_cancel(): 1 if what the task was started for before will not come. Or
- * -EINVAL for a negative period.
+ * -EINVAL for a negative period, and for a tolerance beyond KTIME_MAX.
  */
-int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
+int twheel_task_start_range(struct twheel_task *task, ktime_t delay, ktime_t period,
+			    u64 tolerance)
 {
 	struct twheel_base *base;
 	unsigned long flags;
+	bool armed;
 	int pending;
 
-	if (period < 0)
+	if (period < 0 || tolerance > KTIME_MAX)
 		return -EINVAL;
 	base = lock_base(&task->timer, &flags);
 	if (is_shut(&task->timer)) {
 		raw_spin_unlock_irqrestore(&base->lock, flags);
 		return 0;
 	}
-	pending = base_unlink(base, &task->timer) | task_is_coming(task);
+	armed = base_unlink(base, &task->timer);
+	pending = armed | task_is_coming(task);
 	task->active = true;
 	task->overruns = 0;
 	WRITE_ONCE(task->period, period);
+	task->tolerance = tolerance;
 	task->deadline = ktime_add_safe(base_now(base), max_t(ktime_t, delay, 0));
-	base = task_arm(base, task, pending);
+	base = task_arm(base, task, armed);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;
+}
+EXPORT_SYMBOL_GPL(twheel_task_start_range);
+
+/**
+ * twheel_task_start() - start a task, whether it is started already or not
+ * @task:	the task
+ * @delay:	as for twheel_task_start_range()
+ * @period:	as for twheel_task_start_range()
+ *
+ * Context: Any.
+ * Return: as twheel_task_start_range().
+ */
+int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
+{
+	return twheel_task_start_range(task, delay, period, 0);
 }
 EXPORT_SYMBOL_GPL(twheel_task_start);
 
@@ -1555,19 +2127,35 @@ int twheel_task_shutdown_sync(struct twheel_task *task)
 }
 EXPORT_SYMBOL_GPL(twheel_task_shutdown_sync);
 
+/* Arm @timer, as twheel_add_array_range(). */
+static void array_add(struct twheel_base *base, struct twheel_timer *timer, ktime_t expires,
+		      u64 tolerance)
+{
+	struct ticks range;
+
+	if (!tolerance) {
+		base_add(base, timer, expires, false);
+		return;
+	}
+	range = base_range(base, expires, tolerance);
+	base_add_range(base, timer, &range, false);
+}
+
 /**
- * twheel_add_array() - arm many timers
+ * twheel_add_array_range() - arm many timers, which may be late
  * @timers:	timers of the CPUs' bases, idle, their callbacks not running, and used by
  *		nobody else at the moment; not shut down
  * @delays:	ns from now, for each
+ * @tolerances:	as for twheel_add_range(), for each; NULL if all are exact
  * @nr:		how many
  *
- * As twheel_add() for each, at the cost of one lock hold and one look at the clock for
+ * As twheel_add_range() for each, at the cost of one lock hold and one look at the clock for
  * 64 of them.
  *
  * Context: Any, but in proportion to @nr.
  */
-void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays, unsigned int nr)
+void twheel_add_array_range(struct twheel_timer **timers, const ktime_t *delays,
+			    const u64 *tolerances, unsigned int nr)
 {
 	unsigned int i = 0, end;
 
@@ -1579,11 +2167,28 @@ void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays, unsig
 		for (end = min(i + TWHEEL_HOLD_OPS, nr); i < end; i++) {
 			WARN_ON_ONCE(twheel_pending(timers[i]));
 			WRITE_ONCE(timers[i]->queue.data, base->idle.data);
-			base_add(base, timers[i],
-				 ktime_add_safe(now, max_t(ktime_t, delays[i], 0)), false);
+			array_add(base, timers[i],
+				  ktime_add_safe(now, max_t(ktime_t, delays[i], 0)),
+				  tolerances ? tolerances[i] : 0);
 		}
 		twheel_unlock(base, flags);
 	}
+}
+EXPORT_SYMBOL_GPL(twheel_add_array_range);
+
+/**
+ * twheel_add_array() - arm many timers
+ * @timers:	as for twheel_add_array_range()
+ * @delays:	as for twheel_add_array_range()
+ * @nr:		how many
+ *
+ * twheel_add_array_range() of exact timers.
+ *
+ * Context: Any, but in proportion to @nr.
+ */
+void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays, unsigned int nr)
+{
+	twheel_add_array_range(timers, delays, NULL, nr);
 }
 EXPORT_SYMBOL_GPL(twheel_add_array);
 
@@ -1605,10 +2210,41 @@ ktime_t twheel_lock(struct twheel_base *base, unsigned long *flags)
 
 	raw_spin_lock_irqsave(&base->lock, *flags);
 	now = base_now(base);
+	base->forwarded = jiffies;
 	wheel_forward(&base->wheel, base_tick(base, now));
 	return now;
 }
 EXPORT_SYMBOL_GPL(twheel_lock);
+
+/**
+ * twheel_now() - the time of a base's clock
+ * @base:	a private base
+ *
+ * Context: Any.
+ * Return: the time.
+ */
+ktime_t twheel_now(const struct twheel_base *base)
+{
+	return base_now(base);
+}
+EXPORT_SYMBOL_GPL(twheel_now);
+
+/**
+ * twheel_raw_lock() - the lock that twheel_lock() takes
+ * @base:	a private base
+ *
+ * For who needs no look at the clock. Who has used it for the functions on a locked base gives it
+ * back by twheel_unlock() or twheel_unlock_irq(); who has only changed what is their own may unlock
+ * it as any lock.
+ *
+ * Context: Any.
+ * Return: the lock.
+ */
+raw_spinlock_t *twheel_raw_lock(struct twheel_base *base)
+{
+	return &base->lock;
+}
+EXPORT_SYMBOL_GPL(twheel_raw_lock);
 
 /**
  * twheel_relock() - go on with a number of calls on one base
@@ -1627,6 +2263,15 @@ void twheel_relock(struct twheel_base *base, unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(twheel_relock);
 
+/* Timers may have been added: see that they will be served. */
+static __always_inline void base_rearm(struct twheel_base *base)
+{
+	if (base->sink)
+		base_enter(base, 0);
+	else
+		base_arm(base);
+}
+
 /**
  * twheel_unlock() - end what twheel_lock() began
  * @base:	the base
@@ -1637,13 +2282,24 @@ EXPORT_SYMBOL_GPL(twheel_relock);
 void twheel_unlock(struct twheel_base *base, unsigned long flags)
 	__releases(&base->lock)
 {
-	if (base->sink)
-		base_enter(base, 0);
-	else
-		base_arm(base);
+	base_rearm(base);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 }
 EXPORT_SYMBOL_GPL(twheel_unlock);
+
+/**
+ * twheel_unlock_irq() - end what began with twheel_raw_lock() and raw_spin_lock_irq()
+ * @base:	the base
+ *
+ * Context: Releases the base's raw lock, interrupts go on.
+ */
+void twheel_unlock_irq(struct twheel_base *base)
+	__releases(&base->lock)
+{
+	base_rearm(base);
+	raw_spin_unlock_irq(&base->lock);
+}
+EXPORT_SYMBOL_GPL(twheel_unlock_irq);
 
 /**
  * twheel_add_locked() - arm an idle timer of a locked base
@@ -1657,8 +2313,10 @@ EXPORT_SYMBOL_GPL(twheel_unlock);
 void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires)
 {
-	if (likely(!base_has_shut(base, timer)))
-		base_add(base, timer, expires, false);
+	if (unlikely(base_has_shut(base, timer)))
+		return;
+	base_forward(base);
+	base_add_any(base, timer, expires, false);
 }
 EXPORT_SYMBOL_GPL(twheel_add_locked);
 
@@ -1674,13 +2332,67 @@ EXPORT_SYMBOL_GPL(twheel_add_locked);
 bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires)
 {
-	bool pending = base_unlink(base, timer);
+	bool pending;
 
-	if (likely(!base_has_shut(base, timer)))
-		base_add(base, timer, expires, pending);
+	if (base_put_off(base, timer, expires))
+		return true;
+	pending = base_unlink(base, timer);
+	if (unlikely(base_has_shut(base, timer)))
+		return pending;
+	base_forward(base);
+	base_add_any(base, timer, expires, pending);
 	return pending;
 }
 EXPORT_SYMBOL_GPL(twheel_mod_locked);
+
+/**
+ * twheel_add_range_locked() - twheel_add_locked() of a timer that may be late
+ * @base:	the base
+ * @timer:	the timer
+ * @expires:	as for twheel_add_locked()
+ * @tolerance:	as for twheel_mod_range()
+ *
+ * Context: Between twheel_lock() and twheel_unlock().
+ */
+void twheel_add_range_locked(struct twheel_base *base, struct twheel_timer *timer,
+			     ktime_t expires, u64 tolerance)
+{
+	struct ticks range;
+
+	if (unlikely(base_has_shut(base, timer)))
+		return;
+	base_forward(base);
+	range = base_range(base, expires, tolerance);
+	base_add_range(base, timer, &range, false);
+}
+EXPORT_SYMBOL_GPL(twheel_add_range_locked);
+
+/**
+ * twheel_mod_range_locked() - twheel_mod_locked() of a timer that may be late
+ * @base:	the base
+ * @timer:	the timer
+ * @expires:	as for twheel_add_locked()
+ * @tolerance:	as for twheel_mod_range()
+ *
+ * Context: Between twheel_lock() and twheel_unlock().
+ * Return: as twheel_mod_locked().
+ */
+bool twheel_mod_range_locked(struct twheel_base *base, struct twheel_timer *timer,
+			     ktime_t expires, u64 tolerance)
+{
+	struct ticks range = base_range(base, expires, tolerance);
+	bool pending;
+
+	if (base_put_off_range(base, timer, &range))
+		return true;
+	pending = base_unlink(base, timer);
+	if (unlikely(base_has_shut(base, timer)))
+		return pending;
+	base_forward(base);
+	base_add_range(base, timer, &range, pending);
+	return pending;
+}
+EXPORT_SYMBOL_GPL(twheel_mod_range_locked);
 
 /**
  * twheel_cancel_locked() - disarm a timer of a locked base
@@ -1726,11 +2438,24 @@ EXPORT_SYMBOL_GPL(twheel_get_stats);
 
 static bool config_is_valid(const struct twheel_config *config)
 {
-	if (config->clock != CLOCK_MONOTONIC && config->clock != CLOCK_BOOTTIME)
+	if (config->clock != CLOCK_MONOTONIC && config->clock != CLOCK_BOOTTIME &&
+	    config->clock != CLOCK_REALTIME)
 		return false;
 	return config->tick_ns >= TWHEEL_TICK_MIN_NS &&
 	       config->tick_ns <= TWHEEL_TICK_MAX_NS &&
-	       config->slack_ns < NSEC_PER_SEC;
+	       config->slack_ns < NSEC_PER_SEC && (config->sink || !config->small);
+}
+
+static void base_init_drives(struct twheel_base *base)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(base->drive); i++) {
+		base->drive[i].base = base;
+		hrtimer_setup(&base->drive[i].hrtimer, base_run, base->clock,
+			      HRTIMER_MODE_ABS_SOFT);
+	}
+	INIT_CSD(&base->kick, base_kicked, base);
 }
 
 /* @base is zeroed memory. Returns 0, or -EINVAL for a value that is not allowed. */
@@ -1746,13 +2471,16 @@ static int base_init(struct twheel_base *base, const struct twheel_config *confi
 	base->clock = config->clock;
 	base->tick_ns = config->tick_ns;
 	base->slack_ns = config->slack_ns;
+	base->has_back = base_is_settable(base) || config->small;
 	if (config->sink) {
 		base->user = config->user ?: nobody;
 		base->wake_at = WHEEL_NEVER;
 	} else {
-		hrtimer_setup(&base->hrtimer, base_run, config->clock, HRTIMER_MODE_ABS_SOFT);
+		base_init_drives(base);
 	}
 	wheel_init(&base->wheel, base_tick(base, base_now(base)));
+	if (config->small)
+		wheel_back_shrink(&base->wheel, &base->settable.back);
 	return 0;
 }
 
@@ -1763,7 +2491,28 @@ static void base_free(struct twheel_base *base)
 {
 	if (!base->sink)
 		xa_erase(&private_bases, base->idle.data);
-	vfree(base);
+	vfree(base->grown);
+	kvfree(base);
+}
+
+static void base_set_store(struct twheel_base *base, struct wheel_store *store)
+{
+	base->wheel.bucket = store->bucket;
+	base->wheel.list = store->list;
+}
+
+/* Zeroed memory for a base of @config. */
+static struct twheel_base *base_alloc(const struct twheel_config *config)
+{
+	struct twheel_base *base;
+
+	if (config->small)
+		return kzalloc(sizeof(*base), GFP_CHARGED);
+	/* Not kvzalloc(): it would round 36 KiB up to 64. */
+	base = __vmalloc(sizeof(*base) + sizeof(struct wheel_store), GFP_CHARGED | __GFP_ZERO);
+	if (base)
+		base_set_store(base, (struct wheel_store *)(base + 1));
+	return base;
 }
 
 /**
@@ -1774,7 +2523,7 @@ static void base_free(struct twheel_base *base)
  * PREEMPT_RT while a task keeps the CPU from it, the other timers of the base wait. Timers
  * that shall not wait for each other belong to the CPUs' bases, or to several bases.
  *
- * The memory, twheel_size() bytes, is charged to the caller's memory cgroup.
+ * The memory, see twheel_size(), is charged to the caller's memory cgroup.
  *
  * Context: May sleep.
  * Return: the base, or an ERR_PTR(): -EINVAL for a value that is not allowed, -ENOMEM.
@@ -1784,16 +2533,15 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 	struct twheel_base *base;
 	int err;
 
-	/* Not kvzalloc(): it would round 36 KiB up to 64. */
-	base = __vmalloc(sizeof(*base), GFP_CHARGED | __GFP_ZERO);
+	base = base_alloc(config);
 	if (!base)
 		return ERR_PTR(-ENOMEM);
 	err = base_init(base, config);
 	if (!err && !config->sink)
 		err = xa_alloc(&private_bases, &base->idle.data, base,
-			       XA_LIMIT(nr_cpu_ids, MIGRATING - 1), GFP_KERNEL);
+			       XA_LIMIT(first_private(), MIGRATING - 1), GFP_KERNEL);
 	if (err) {
-		vfree(base);
+		kvfree(base);
 		return ERR_PTR(err);
 	}
 	err = list_private_base(base, GFP_CHARGED);
@@ -1801,19 +2549,50 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 		base_free(base);
 		return ERR_PTR(err);
 	}
+	base_set_begin(base, config);
 	atomic_inc(&nr_private);
 	return base;
 }
 EXPORT_SYMBOL_GPL(twheel_create);
 
+/**
+ * twheel_grow() - make a small base a whole one
+ * @base:	a base that was created small
+ *
+ * What is armed stays so, and fires in its tick. The memory is charged to the caller's memory
+ * cgroup. One at a time for each base.
+ *
+ * Context: May sleep.
+ * Return: 0, also if it is a whole one already; or -ENOMEM, with nothing changed.
+ */
+int twheel_grow(struct twheel_base *base)
+{
+	struct wheel_store *store;
+	unsigned long flags;
+
+	if (!READ_ONCE(base->settable.back.small))
+		return 0;
+	store = __vmalloc(sizeof(*store), GFP_CHARGED | __GFP_ZERO);
+	if (!store)
+		return -ENOMEM;
+	raw_spin_lock_irqsave(&base->lock, flags);
+	base->grown = store;
+	base_set_store(base, store);
+	wheel_back_grow(&base->wheel, &base->settable.back, base_tick(base, base_now(base)));
+	base_enter(base, 0);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(twheel_grow);
+
 /* Any timer of @base, or NULL. */
 static struct twheel_timer *base_first(struct twheel_base *base)
 {
 	unsigned long slot = find_first_bit(base->wheel.map, WHEEL_SLOTS);
+	struct wheel_timer *queue;
 
-	if (slot == WHEEL_SLOTS)
-		return NULL;
-	return container_of(wheel_first(&base->wheel, slot), struct twheel_timer, queue);
+	queue = slot < WHEEL_SLOTS ? wheel_first(&base->wheel, slot) : base->settable.back.root;
+	return queue ? container_of(queue, struct twheel_timer, queue) : NULL;
 }
 
 /* Take up to @most timers out of @base. Returns how many. */
@@ -1913,7 +2692,7 @@ static void base_stop(struct twheel_base *base)
 		base_leave_all(base);
 		return;
 	}
-	hrtimer_cancel(&base->hrtimer);
+	base_stop_drives(base);
 	timer = base_first(base);
 	WARN(timer, "%llu timers still armed, one of %ps\n", wheel_nr(&base->wheel),
 	     timer ? timer->function : NULL);
@@ -1934,6 +2713,7 @@ static void base_stop(struct twheel_base *base)
  */
 void twheel_destroy(struct twheel_base *base)
 {
+	base_set_end(base);
 	unlist_base(base);
 	base_stop(base);
 	base_free(base);
@@ -1956,29 +2736,73 @@ EXPORT_SYMBOL_GPL(twheel_owner);
 
 /**
  * twheel_size() - the memory of a private base
+ * @base:	the base
  *
  * Context: Any.
  * Return: bytes.
  */
-size_t twheel_size(void)
+size_t twheel_size(const struct twheel_base *base)
 {
-	return PAGE_ALIGN(sizeof(struct twheel_base));
+	size_t store = sizeof(struct wheel_store);
+
+	if (READ_ONCE(base->settable.back.small))
+		return sizeof(*base);
+	return base->grown ? sizeof(*base) + PAGE_ALIGN(store) : PAGE_ALIGN(sizeof(*base) + store);
 }
 EXPORT_SYMBOL_GPL(twheel_size);
+
+static void free_cpu_base(struct twheel_base *base)
+{
+	if (!base)
+		return;
+	unlist_base(base);
+	base_stop(base);
+	kvfree(base);
+}
 
 static void free_cpu_bases(void)
 {
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu) {
-		struct twheel_base *base = per_cpu(cpu_base, cpu);
-
-		if (base) {
-			unlist_base(base);
-			base_stop(base);
-		}
-		kvfree(base);
+		free_cpu_base(per_cpu(own_base, cpu));
+		free_cpu_base(per_cpu(pinned_base, cpu));
 	}
+}
+
+/* A base of @cpu, with this @id. It is kept in *@base, also if it cannot be listed. */
+static int create_cpu_base(struct twheel_base **base, unsigned int cpu, u32 id,
+			   const struct twheel_config *config)
+{
+	*base = kvzalloc_node(sizeof(**base) + sizeof(struct wheel_store), GFP_KERNEL,
+			      cpu_to_node(cpu));
+	if (!*base)
+		return -ENOMEM;
+	base_set_store(*base, (struct wheel_store *)(*base + 1));
+	(*base)->idle.data = id;
+	base_init(*base, config);
+	return list_cpu_base(*base, cpu);
+}
+
+/* Those that there are if it fails are the caller's to free. */
+static int create_cpu_bases(const struct twheel_config *config)
+{
+	unsigned int cpu;
+	int err = 0;
+
+	for_each_possible_cpu(cpu) {
+		err = err ?: create_cpu_base(per_cpu_ptr(&own_base, cpu), cpu, cpu, config);
+		err = err ?: create_cpu_base(per_cpu_ptr(&pinned_base, cpu), cpu,
+					     nr_cpu_ids + cpu, config);
+	}
+	if (err)
+		return err;
+	/* Cpusets may change meanwhile. */
+	rcu_read_lock();
+	for_each_possible_cpu(cpu)
+		cpu_set_home(cpu, cpu_find_home(cpu));
+	rcu_read_unlock();
+	return 0;
 }
 
 /*
@@ -2008,6 +2832,8 @@ static void __init calibrate(void)
 
 	for (i = 0; i < 5; i++)
 		run_cycles = max(run_cycles, measure_cycles());
+	if (!run_cycles)
+		static_branch_enable(&run_has_no_counter);
 }
 
 static int __init twheel_init_module(void)
@@ -2016,7 +2842,6 @@ static int __init twheel_init_module(void)
 		.clock = CLOCK_MONOTONIC,
 		.tick_ns = (u64)tick_us * NSEC_PER_USEC,
 	};
-	unsigned int cpu;
 
 	if (!config_is_valid(&config)) {
 		pr_err("tick_us=%u is not in 100 to 1000000\n", tick_us);
@@ -2026,20 +2851,11 @@ static int __init twheel_init_module(void)
 	task_queue = alloc_workqueue("twheel", WQ_UNBOUND, 0);
 	if (!task_queue)
 		return -ENOMEM;
+	clock_set_init();
 	if (dispatchers_create())
 		goto destroy_queue;
-	for_each_possible_cpu(cpu) {
-		struct twheel_base *base;
-
-		base = kvzalloc_node(sizeof(*base), GFP_KERNEL, cpu_to_node(cpu));
-		if (!base)
-			goto free_bases;
-		base->idle.data = cpu;
-		base_init(base, &config);
-		per_cpu(cpu_base, cpu) = base;
-		if (list_cpu_base(base))
-			goto free_bases;
-	}
+	if (create_cpu_bases(&config))
+		goto free_bases;
 	debugfs_begin();
 	return 0;
 
@@ -2054,6 +2870,7 @@ destroy_queue:
 static void __exit twheel_exit_module(void)
 {
 	debugfs_end();
+	clock_set_exit();
 	free_cpu_bases();
 	dispatchers_free();
 	destroy_workqueue(task_queue);
@@ -2061,7 +2878,8 @@ static void __exit twheel_exit_module(void)
 	xa_destroy(&private_bases);
 }
 
-module_init(twheel_init_module);
+/* Built in, it is there before whoever arms timers when the machine starts. */
+postcore_initcall(twheel_init_module);
 module_exit(twheel_exit_module);
 
 MODULE_DESCRIPTION("Timers in a cascading wheel, exact to the tick");

@@ -13,8 +13,24 @@
  * and a timer of these moves to the CPU that adds it. twheel_create() makes a
  * private base, with a clock and tick of its own.
  *
+ * CPUs: a callback runs where its timer was added, as long as that CPU is busy. If it is idle
+ * when the next interrupt is armed, and another is busy, that one is interrupted. A CPU that is
+ * to be left alone (nohz_full=, isolcpus=, isolated cpusets from Linux 6.12 on) is not
+ * interrupted for timers: what is added there goes to a CPU that may be, near it. Only
+ * twheel_add_on() says which CPU it shall be, and that is where the callback runs. A private base
+ * runs its callbacks on any CPU but those that are to be left alone.
+ *
  * All times are in ns. A delay counts from now; one that is not positive means the
  * next tick. A deadline is a time of the base's clock.
+ *
+ * Most timeouts need not be exact. Each function that arms a timer has a form that ends in _range
+ * and takes a tolerance: the timer fires in some tick from ceil(deadline / tick) to floor((deadline
+ * + tolerance) / tick), and if there is none between these in the first. So it is never early, and
+ * late by its tolerance at most, besides what an exact timer is. Timers with
+ * tolerances meet in ticks that many share, on all CPUs and bases, so that there are fewer
+ * interrupts, and they are mostly not moved from bucket to bucket: with an eighth of the delay a
+ * timer costs no more than a struct timer_list. One that is put off costs next to nothing while it
+ * is due when it may be. 0 means exact. A tolerance that ends after KTIME_MAX ends there.
  *
  * Context: unless said otherwise a function may be called from anywhere but NMI:
  * hard and soft interrupts, under raw spinlocks, with preemption off, on
@@ -29,8 +45,11 @@
 #define TWHEEL_H
 
 #include <linux/compiler.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/lockdep_types.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -68,10 +87,12 @@ struct twheel_timer {
 
 /*
  * In queue.flags, all zero in what is armed without a second look: initialised at compile
- * time, so that debugobjects need not worry; and shut down.
+ * time, so that debugobjects need not worry; shut down; and armed on another CPU while its
+ * callback ran.
  */
 #define TWHEEL_STATIC	(IS_ENABLED(CONFIG_DEBUG_OBJECTS) ? BIT(0) : 0)
 #define TWHEEL_SHUT	BIT(1)
+#define TWHEEL_HOPPED	BIT(2)
 
 #ifdef CONFIG_LOCKDEP
 #define TWHEEL_LOCKDEP_PLACE	__FILE__ ":" __stringify(__LINE__)
@@ -109,11 +130,14 @@ struct twheel_timer {
  *		one or more calls of @expired. Returns false if on PREEMPT_RT it would have had
  *		to wait for a lock; then it is called again a ms later. There it may also
  *		be called when nothing has expired, and on two CPUs at once
+ * @always:	call @wake after each run, also if nothing has expired: what comes next is later
+ *		then
  */
 struct twheel_sink {
 	void (*expired)(struct twheel_base *base, struct twheel_timer **timers,
 			unsigned int nr);
 	bool (*wake)(struct twheel_base *base);
+	bool always;
 };
 
 #define TWHEEL_SINK_MAX		32
@@ -127,15 +151,23 @@ struct twheel_sink {
 
 /**
  * struct twheel_config - what a private base shall be
- * @clock:	CLOCK_MONOTONIC (stands still in suspend) or CLOCK_BOOTTIME (goes on)
+ * @clock:	CLOCK_MONOTONIC (stands still in suspend), CLOCK_BOOTTIME (goes on), or
+ *		CLOCK_REALTIME, which may be set: forward, and what is due then fires; back, and
+ *		what is armed waits for its time. A delay becomes a deadline when it is given
  * @tick_ns:	TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS. Ticks are multiples of it
  *		from the clock's zero, so that bases with one tick share interrupts
  * @slack_ns:	how much later than its tick the interrupt may come; less than
  *		NSEC_PER_SEC
  * @sink:	NULL for callbacks
  * @owner:	the sink's, see twheel_owner()
+ * @small:	with a sink: it has no buckets, and takes a KiB instead of 36, until
+ *		twheel_grow(). Until then its timers are in a tree, and each operation
+ *		searches that
  * @user:	with a sink: whose base it is. The bases of one user have one part of a CPU
  *		together, see twheel_user_create(). NULL: nobody's in particular
+ * @was_set:	with CLOCK_REALTIME: called when the clock has been set, or the machine was
+ *		suspended, in task context, for one base at a time unless twheel_tell_set() does.
+ *		twheel_destroy() and twheel_tell_set() of this base wait for it. NULL: nobody asks
  */
 struct twheel_config {
 	clockid_t			clock;
@@ -143,7 +175,9 @@ struct twheel_config {
 	u64				slack_ns;
 	const struct twheel_sink	*sink;
 	void				*owner;
+	bool				small;
 	struct twheel_user		*user;
+	void				(*was_set)(struct twheel_base *base);
 };
 
 /**
@@ -225,16 +259,73 @@ static inline void twheel_destroy_on_stack(struct twheel_timer *timer) { }
 
 void twheel_add(struct twheel_timer *timer, ktime_t delay);
 void twheel_add_abs(struct twheel_timer *timer, ktime_t expires);
+void twheel_add_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance);
+void twheel_add_abs_range(struct twheel_timer *timer, ktime_t expires, u64 tolerance);
+int twheel_mod_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance);
+int twheel_mod_abs_range(struct twheel_timer *timer, ktime_t expires, u64 tolerance);
+int twheel_mod_pending_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance);
+int twheel_reduce_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance);
 int twheel_mod(struct twheel_timer *timer, ktime_t delay);
 int twheel_mod_abs(struct twheel_timer *timer, ktime_t expires);
 int twheel_mod_pending(struct twheel_timer *timer, ktime_t delay);
 int twheel_reduce(struct twheel_timer *timer, ktime_t delay);
+int twheel_add_on(struct twheel_timer *timer, ktime_t delay, unsigned int cpu);
 int twheel_cancel(struct twheel_timer *timer);
 int twheel_try_cancel(struct twheel_timer *timer);
 int twheel_cancel_sync(struct twheel_timer *timer);
 int twheel_shutdown_sync(struct twheel_timer *timer);
-ktime_t twheel_expires(struct twheel_timer *timer);
-ktime_t twheel_remaining(struct twheel_timer *timer);
+ktime_t twheel_expires(const struct twheel_timer *timer);
+ktime_t twheel_remaining(const struct twheel_timer *timer);
+
+/*
+ * For code that counts in jiffies, as users of struct timer_list do: doc/migrate.md.
+ */
+
+/**
+ * twheel_jiffies() - a number of jiffies as a delay
+ * @nr:		jiffies; a negative number is a delay of 0
+ *
+ * Unlike jiffies_to_nsecs(), which is wrong from 71 minutes on.
+ *
+ * Context: Any.
+ * Return: ns, KTIME_MAX at most.
+ */
+static inline ktime_t twheel_jiffies(long nr)
+{
+	return (u64)max(nr, 0L) < KTIME_MAX / TICK_NSEC ? (s64)max(nr, 0L) * TICK_NSEC : KTIME_MAX;
+}
+
+/**
+ * twheel_until() - the delay until jiffies has a value
+ * @expires:	a value of jiffies; one that is over is a delay of 0
+ *
+ * A timer that is armed for this delay expires when jiffies has that value, and not in the jiffy
+ * after it, as one of struct timer_list does.
+ *
+ * Context: Any.
+ * Return: ns.
+ */
+static inline ktime_t twheel_until(unsigned long expires)
+{
+	return twheel_jiffies(expires - jiffies);
+}
+
+/**
+ * twheel_expires_jiffies() - what will jiffies be when a timer expires?
+ * @timer:	the timer
+ *
+ * The clock of a timer is not jiffies: of a timer that was armed for twheel_until(x) this may be
+ * x - 1 or x + 1 as well.
+ *
+ * Context: Any.
+ * Return: that value. Jiffies as it is if the timer is not armed; at most MAX_JIFFY_OFFSET more.
+ */
+static inline unsigned long twheel_expires_jiffies(const struct twheel_timer *timer)
+{
+	u64 left = div_u64((u64)twheel_remaining(timer) + TICK_NSEC / 2, TICK_NSEC);
+
+	return jiffies + (unsigned long)min_t(u64, left, MAX_JIFFY_OFFSET);
+}
 
 /**
  * twheel_pending() - is a timer armed?
@@ -269,6 +360,7 @@ enum twheel_again {
  *		task without a period, may free the task
  * @period:	ns, or 0: once
  * @deadline:	when it was due last, or is next, in ns of the clock
+ * @tolerance:	ns that it may be called later, each time
  * @overruns:	periods that came due while the function still ran or could not be called,
  *		since the start. They are left out, and the phase is kept
  * @flags:	TWHEEL_TASK_*
@@ -284,6 +376,7 @@ struct twheel_task {
 	enum twheel_again	(*function)(struct twheel_task *task);
 	u64			period;
 	u64			deadline;
+	u64			tolerance;
 	u64			overruns;
 	u16			flags;
 	bool			active;
@@ -327,6 +420,8 @@ void twheel_task_expired(struct twheel_timer *timer);
 	TWHEEL_TASK_INIT_ON(_base, _task, _function, _flags)
 
 int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period);
+int twheel_task_start_range(struct twheel_task *task, ktime_t delay, ktime_t period,
+			    u64 tolerance);
 int twheel_task_cancel(struct twheel_task *task);
 int twheel_task_cancel_sync(struct twheel_task *task);
 int twheel_task_shutdown_sync(struct twheel_task *task);
@@ -348,20 +443,31 @@ void twheel_user_destroy(struct twheel_user *user);
 struct twheel_base *twheel_create(const struct twheel_config *config);
 void twheel_destroy(struct twheel_base *base);
 void *twheel_owner(const struct twheel_base *base);
-size_t twheel_size(void);
+int twheel_grow(struct twheel_base *base);
+size_t twheel_size(const struct twheel_base *base);
 void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats);
 
 ktime_t twheel_lock(struct twheel_base *base, unsigned long *flags);
 void twheel_relock(struct twheel_base *base, unsigned long *flags);
 void twheel_unlock(struct twheel_base *base, unsigned long flags);
+ktime_t twheel_now(const struct twheel_base *base);
+raw_spinlock_t *twheel_raw_lock(struct twheel_base *base);
+void twheel_tell_set(struct twheel_base *base);
+void twheel_unlock_irq(struct twheel_base *base);
 void twheel_add_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires);
 bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires);
+void twheel_add_range_locked(struct twheel_base *base, struct twheel_timer *timer,
+			     ktime_t expires, u64 tolerance);
+bool twheel_mod_range_locked(struct twheel_base *base, struct twheel_timer *timer,
+			     ktime_t expires, u64 tolerance);
 bool twheel_cancel_locked(struct twheel_base *base, struct twheel_timer *timer);
 
 void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays,
 		      unsigned int nr);
+void twheel_add_array_range(struct twheel_timer **timers, const ktime_t *delays,
+			    const u64 *tolerances, unsigned int nr);
 u64 twheel_drain(struct twheel_base *base,
 		 void (*fn)(struct twheel_timer *timer, ktime_t expires, void *arg),
 		 void *arg);

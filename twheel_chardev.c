@@ -10,6 +10,11 @@
  * A timer is a slot of 64 bytes. Slots come in pages, 64 in each, found by index through
  * two levels of tables; a handle is index and generation.
  *
+ * The first page of slots comes with a small base, of a KiB, which keeps its timers in a tree, and
+ * with a table of one entry that is in the file. With the second page the base grows, and a page
+ * of tables is made. That is in slots_grow(), where memory is made anyway: who adds or cancels has
+ * not a branch more. Memory: 0.5 KiB; 11 KiB with a page; 63 KiB with two.
+ *
  * A slot is its own queue entry. When its timer expires the base hands it over under
  * its lock, and it moves from the wheel to the ready list in the same lock hold. So
  * nothing can overflow or get lost, and a cancel knows exactly what it cancelled:
@@ -28,6 +33,8 @@
  *	file->setup_lock	what SETUP says, which holds file->submit too. Nothing is
  *				taken inside it
  *	openers_lock	who has files open. Nothing is taken inside it
+ *	waker->lock	when a file wakes the machine; may be taken inside file->submit
+ *	  the base's lock
  *
  * file->base appears once, under file->submit, and stays. With it appear the bounce and the
  * tables, and from then on SETUP changes nothing. Who has not file->submit looks with
@@ -38,11 +45,14 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/alarmtimer.h>
 #include <linux/atomic.h>
+#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
 #include <linux/list.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -52,6 +62,7 @@
 #include <linux/nsproxy.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -63,6 +74,8 @@
 #include <uapi/linux/twheel.h>
 
 #include "twheel.h"
+#include "twheel_compat.h"
+#include "wheel_decimal.h"
 
 /* As much as the caller's memory cgroup gives, without killing a task in it. */
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
@@ -79,6 +92,14 @@
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
+#define SLOT_FLAGS	(TWHEEL_F_KEEP | TWHEEL_F_DELAY | TWHEEL_F_CANCEL_ON_SET)
+
+/*
+ * In slot->flags: the clock was set, and an event that is not written yet shall say so; that event
+ * may come before the deadline.
+ */
+#define SLOT_SET	BIT(7)
+#define SLOT_EARLY	BIT(6)
 #define OP_STRIDE_MAX	4096
 
 enum slot_state { FREE, ARMED, READY, READING, IDLE };
@@ -101,7 +122,7 @@ struct reader {
 /**
  * struct slot - a timer of a file
  * @timer:	in the wheel while ARMED. Its cookie is the deadline in ns, its
- *		queue.data the slot's index
+ *		queue.data the slot's index, its queue.flags the tolerance, see wheel_decimal.h
  * @link:	in the ready list, instead
  * @onward:	is link.next, which read_collect() follows after it has set @reader
  * @reader:	who has it while it is READING, instead of link.prev
@@ -110,7 +131,7 @@ struct reader {
  * @interval:	ns, or 0
  * @generation:	half of the handle; changes when the slot is freed
  * @state:	enum slot_state
- * @flags:	TWHEEL_F_KEEP, TWHEEL_F_DELAY
+ * @flags:	SLOT_FLAGS, SLOT_SET and SLOT_EARLY
  * @nr_past:	events of it that are being read still, by readers that it was taken from to
  *		be armed anew. Where there are any it goes on after its next event
  */
@@ -138,10 +159,13 @@ static_assert(sizeof(struct slot) == 64);
 /* The list link must not reach into what is kept beside it. */
 static_assert(sizeof(struct list_head) <= offsetof(struct wheel_timer, expires));
 
-/* What a call carries between user memory and the slots: one page. */
+/*
+ * What a call carries between user memory and the slots: the operations of who has file->submit,
+ * and see struct reader.
+ */
 struct bounce {
 	struct twheel_op	ops[CHUNK_OPS];
-	struct twheel_event	events[CHUNK_EVENTS];
+	struct slot		*taken[CHUNK_EVENTS];
 };
 
 static_assert(sizeof(struct bounce) <= 4096);
@@ -163,8 +187,21 @@ struct opener {
 };
 
 /**
+ * struct waker - what wakes the machine for a file on an alarm clock
+ * @lock:	guards @alarm's time. It is that of the wheel's next event, as soon as a call that
+ *		changed that has ended
+ * @alarm:	does nothing when its time comes, for the base has an interrupt of its own then
+ */
+struct waker {
+	spinlock_t	lock;	/* the alarm's time */
+	struct alarm	alarm;
+};
+
+/**
  * struct file_wheel - an open file
  * @base:	its wheel, NULL until the first timer is added; see the head of the file
+ * @lock:	the lock of @base, which appears a little before it
+ * @plain:	@base, unless there is a @waker that each call has to look after
  * @opener:	whose it is
  * @ready:	slots that are READY, in the order of expiry
  * @free:	slots that are FREE
@@ -174,21 +211,28 @@ struct opener {
  * @nr_pages:	pages of slots
  * @cursor:	the slot at which the next DRAIN goes on
  * @no_slot:	why there was no other page of slots, an errno
+ * @first:	the first table, as long as there is one page
  * @tables:	tables of pages of slots, enough for @limit, made with @base. Filled as
  *		needed and kept until the file is closed
  * @limit:	what @max_timers may be
  * @max_timers:	the limit on @nr_used
+ * @flags:	what ADD and MOD may be asked for besides VALID_FLAGS
+ * @asks:	a timer may have TWHEEL_F_CANCEL_ON_SET: one had, once
+ * @clock:	what SETUP has said; @config has the clock that it goes by
+ * @waker:	of a file on an alarm clock, made with @base
  * @config:	clock, tick and slack
  * @setup_lock:	guards @max_timers and @config; who has @submit may look without
  * @submit:	see the head of the file. It has @cursor and @no_slot too
  * @wait:	readers and pollers
  * @bounce:	made with @base. A SUBMIT has one even if there is no base.
- *		Ops belong to who has @submit, events and @taken to who has set @spare
+ * @by_worker: is a worker of io_uring at it? Belongs to who has @submit
  * @spare:	bit 0: a reader has the big room for events
- * @taken:	see struct reader
+ * @events:	that; made with @base
  */
 struct file_wheel {
 	struct twheel_base	*base;
+	raw_spinlock_t		*lock;		/* slots, lists and counts */
+	struct twheel_base	*plain;
 	struct opener		*opener;
 	struct list_head	ready;
 	struct slot		*free;
@@ -199,15 +243,21 @@ struct file_wheel {
 	u32			cursor;
 	int			no_slot;
 	struct slot		***tables;
+	struct slot		*first;
 	u32			limit;
 	u32			max_timers;
+	u32			flags;
+	bool			asks;
+	clockid_t		clock;
+	struct waker		*waker;
 	struct twheel_config	config;
 	spinlock_t		setup_lock;	/* what SETUP says */
 	struct mutex		submit;		/* adds, re-arms, cancels, sets up */
 	wait_queue_head_t	wait;
 	struct bounce		*bounce;
+	bool			by_worker;
 	unsigned long		spare;
-	struct slot		*taken[CHUNK_EVENTS];
+	struct twheel_event	*events;
 };
 
 static unsigned int max_timers = 1U << 20;
@@ -378,7 +428,7 @@ static struct slot *slot_at(const struct file_wheel *file, u32 index)
 {
 	u32 page = index / PAGE_SLOTS;
 
-	return file->tables[page / TABLE_PAGES][page % TABLE_PAGES] +
+	return READ_ONCE(file->tables[page / TABLE_PAGES])[page % TABLE_PAGES] +
 	       index % PAGE_SLOTS;
 }
 
@@ -425,9 +475,11 @@ static struct slot *slot_get(struct file_wheel *file)
 /* Free a slot that is in no list and not armed. Generation 0 is left out: no handle is 0. */
 static void slot_put(struct file_wheel *file, struct slot *slot)
 {
+	u32 generation;
+
 	slot->state = FREE;
-	if (!++slot->generation)
-		slot->generation = 1;
+	generation = slot->generation + 1;
+	slot->generation = generation + !generation;
 	slot->next = file->free;
 	file->free = slot;
 	WRITE_ONCE(file->nr_free, file->nr_free + 1);
@@ -439,11 +491,40 @@ static bool goes_on(u64 interval, u32 flags)
 	return interval || (flags & TWHEEL_F_KEEP);
 }
 
+/* The event of @slot, which is on no list and not armed, is ready. */
+static void slot_queue(struct file_wheel *file, struct slot *slot)
+{
+	slot->state = READY;
+	list_add_tail(&slot->link, &file->ready);
+	WRITE_ONCE(file->nr_ready, file->nr_ready + 1);
+}
+
+static u64 slot_tolerance(const struct slot *slot)
+{
+	return wheel_decimal_time(slot->timer.queue.flags);
+}
+
+/* Put @slot into the wheel. */
+static __always_inline void slot_add(struct file_wheel *file, struct slot *slot, ktime_t deadline)
+{
+	if (likely(!slot->timer.queue.flags))
+		twheel_add_locked(file->base, &slot->timer, deadline);
+	else
+		twheel_add_range_locked(file->base, &slot->timer, deadline, slot_tolerance(slot));
+}
+
 static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadline)
 {
-	slot->state = ARMED;
 	slot->timer.cookie = deadline;
-	twheel_add_locked(file->base, &slot->timer, deadline);
+	/* While it was out of the wheel the clock was set. */
+	if (unlikely(slot->flags & SLOT_SET)) {
+		slot->flags |= SLOT_EARLY;
+		slot_queue(file, slot);
+		return;
+	}
+	slot->flags &= ~SLOT_EARLY;
+	slot->state = ARMED;
+	slot_add(file, slot, deadline);
 }
 
 /* The event of @slot, which is READY, will not be read. */
@@ -463,12 +544,13 @@ static struct twheel_base *file_base(const struct file_wheel *file)
 /* Put @slots, a zeroed page, to use. */
 static void slots_add_page(struct file_wheel *file, struct slot *slots)
 {
+	const u32 first = file->nr_slots;
 	u32 page = file->nr_pages, i;
 	unsigned long flags;
 
 	atomic_long_inc(&nr_slot_pages);
 	for (i = 0; i < PAGE_SLOTS; i++) {
-		slots[i].timer.queue.data = file->nr_slots + i;
+		slots[i].timer.queue.data = first + i;
 		slots[i].generation = 1;
 		slots[i].next = &slots[i + 1];
 	}
@@ -486,13 +568,18 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 /* A page of slots, and the table that it will be in. Returns it, or an ERR_PTR(). */
 static struct slot *slots_alloc(struct file_wheel *file)
 {
-	struct slot **table = file->tables[file->nr_pages / TABLE_PAGES], *slots;
+	struct slot **old = file->tables[file->nr_pages / TABLE_PAGES], **table, *slots;
 
-	if (!table) {
+	if (!file->nr_pages) {
+		file->tables[0] = &file->first;
+	} else if (!old || old == &file->first) {
 		table = (void *)get_zeroed_page(GFP_CHARGED);
 		if (!table)
 			return ERR_PTR(-ENOMEM);
-		file->tables[file->nr_pages / TABLE_PAGES] = table;
+		if (old)
+			table[0] = file->first;
+		/* Pairs with the look into it. A lookup in the old one finds the same meanwhile. */
+		smp_store_release(&file->tables[file->nr_pages / TABLE_PAGES], table);
 	}
 	if (!opener_charge_page(file->opener))
 		return ERR_PTR(-EDQUOT);
@@ -504,29 +591,101 @@ static struct slot *slots_alloc(struct file_wheel *file)
 	return slots;
 }
 
-/* Tables, and a page of slots. Returns the slots, or an ERR_PTR(). */
+static void slots_unalloc(struct file_wheel *file, struct slot *slots)
+{
+	opener_uncharge_pages(file->opener, 1);
+	free_page((unsigned long)slots);
+}
+
+/* Room for events, tables, and a page of slots. Returns the slots, or an ERR_PTR(). */
 static struct slot *file_alloc(struct file_wheel *file)
 {
+	file->events = kmalloc_array(CHUNK_EVENTS, sizeof(*file->events), GFP_CHARGED);
 	file->tables = kvcalloc(file_nr_tables(file), sizeof(*file->tables), GFP_CHARGED);
-	return file->tables ? slots_alloc(file) : ERR_PTR(-ENOMEM);
+	return file->events && file->tables ? slots_alloc(file) : ERR_PTR(-ENOMEM);
 }
 
 /* Undo file_alloc(). */
 static void file_unalloc(struct file_wheel *file, struct slot *slots)
 {
-	if (!IS_ERR(slots)) {
-		opener_uncharge_pages(file->opener, 1);
-		free_page((unsigned long)slots);
-	}
-	if (file->tables)
-		free_page((unsigned long)file->tables[0]);
+	if (!IS_ERR(slots))
+		slots_unalloc(file, slots);
 	kvfree(file->tables);
 	file->tables = NULL;
+	kfree(file->events);
+	file->events = NULL;
+}
+
+#define ALARM_CLOCKS	(BIT(CLOCK_REALTIME_ALARM) | BIT(CLOCK_BOOTTIME_ALARM))
+#define CLOCKS		(BIT(CLOCK_REALTIME) | BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME) | \
+			 ALARM_CLOCKS)
+
+static bool clock_is_valid(clockid_t clock)
+{
+	return clock >= 0 && clock < BITS_PER_LONG && (BIT(clock) & CLOCKS);
+}
+
+/* One that is valid. */
+static bool clock_is_alarm(clockid_t clock)
+{
+	return BIT(clock) & ALARM_CLOCKS;
+}
+
+/* By which clock a file on @clock goes. */
+static clockid_t clock_of(clockid_t clock)
+{
+	if (!clock_is_alarm(clock))
+		return clock;
+	return clock == CLOCK_REALTIME_ALARM ? CLOCK_REALTIME : CLOCK_BOOTTIME;
+}
+
+static ALARM_RETURNS waker_fired(struct alarm *alarm, ktime_t now)
+{
+	return ALARM_DONE;
+}
+
+static struct waker *waker_new(clockid_t clock)
+{
+	struct waker *waker = kzalloc(sizeof(*waker), GFP_CHARGED);
+
+	if (!waker)
+		return NULL;
+	spin_lock_init(&waker->lock);
+	alarm_init(&waker->alarm,
+		   clock == CLOCK_REALTIME_ALARM ? ALARM_REALTIME : ALARM_BOOTTIME, waker_fired);
+	return waker;
+}
+
+static void waker_free(struct waker *waker)
+{
+	if (waker)
+		alarm_cancel(&waker->alarm);
+	kfree(waker);
 }
 
 static struct bounce *bounce_alloc(void)
 {
 	return kmalloc(sizeof(struct bounce), GFP_CHARGED);
+}
+
+/* The base, and what wakes the machine for it. */
+static struct twheel_base *file_create_base(struct file_wheel *file)
+{
+	struct waker *waker = NULL;
+	struct twheel_base *base;
+
+	if (clock_is_alarm(file->clock)) {
+		waker = waker_new(file->clock);
+		if (!waker)
+			return ERR_PTR(-ENOMEM);
+	}
+	base = twheel_create(&file->config);
+	if (IS_ERR(base)) {
+		waker_free(waker);
+		return base;
+	}
+	WRITE_ONCE(file->waker, waker);
+	return base;
 }
 
 /*
@@ -540,7 +699,7 @@ static int file_create(struct file_wheel *file)
 	struct twheel_base *base;
 
 	lockdep_assert_held(&file->submit);
-	base = IS_ERR(slots) ? ERR_CAST(slots) : twheel_create(&file->config);
+	base = IS_ERR(slots) ? ERR_CAST(slots) : file_create_base(file);
 	if (IS_ERR(base)) {
 		file_unalloc(file, slots);
 		if (bounce != file->bounce)
@@ -548,6 +707,8 @@ static int file_create(struct file_wheel *file)
 		return PTR_ERR(base);
 	}
 	file->bounce = bounce;
+	file->lock = twheel_raw_lock(base);
+	file->plain = file->waker ? NULL : base;
 	/* Pairs with the acquire in file_base(). */
 	smp_store_release(&file->base, base);
 	slots_add_page(file, slots);
@@ -564,6 +725,11 @@ static int slots_grow(struct file_wheel *file)
 	slots = slots_alloc(file);
 	if (IS_ERR(slots))
 		return PTR_ERR(slots);
+	/* More than a page of timers are what a wheel is for. */
+	if (twheel_grow(file->base)) {
+		slots_unalloc(file, slots);
+		return -ENOMEM;
+	}
 	slots_add_page(file, slots);
 	return 0;
 }
@@ -596,18 +762,21 @@ static void slots_free_all(struct file_wheel *file)
 	atomic_long_sub(file->nr_pages, &nr_slot_pages);
 	opener_uncharge_pages(file->opener, file->nr_pages);
 	for (page = 0; page < file_nr_tables(file); page++)
-		free_page((unsigned long)file->tables[page]);
+		if (file->tables[page] != &file->first)
+			free_page((unsigned long)file->tables[page]);
 	kvfree(file->tables);
 }
 
 /* Memory of a file with @nr_pages pages of slots. There is one at least if there is a base. */
 static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 {
-	u64 tables = DIV_ROUND_UP(nr_pages, TABLE_PAGES);
+	u64 tables = nr_pages > 1 ? DIV_ROUND_UP(nr_pages, TABLE_PAGES) : 0;
 
 	if (!nr_pages)
 		return sizeof(*file);
-	return sizeof(*file) + sizeof(*file->bounce) + twheel_size() +
+	return sizeof(*file) + roundup_pow_of_two(sizeof(*file->bounce)) +
+	       CHUNK_EVENTS * sizeof(*file->events) +
+	       twheel_size(file->base) +
 	       file_nr_tables(file) * sizeof(*file->tables) +
 	       (nr_pages + tables) * PAGE_SIZE;
 }
@@ -644,6 +813,48 @@ static void file_wake(struct file_wheel *file)
 	wake_up_interruptible_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 }
 
+/* ---- alarm clocks ---------------------------------------------------------- */
+
+/*
+ * The wheel's next event is what the machine has to wake up for. That may be a little early: an
+ * event may be that timers are moved, or be of one that was cancelled.
+ */
+static void waker_set(struct file_wheel *file)
+{
+	struct twheel_stats stats;
+
+	lockdep_assert_held(&file->waker->lock);
+	twheel_get_stats(file->base, &stats);
+	if (stats.pending)
+		alarm_start_timer(&file->waker->alarm, stats.next, false);
+	else
+		alarm_try_to_cancel(&file->waker->alarm);
+}
+
+/* Called after whatever may have changed that, in task context. */
+static void file_update_waker(struct file_wheel *file)
+{
+	if (likely(!READ_ONCE(file->waker)) || !file_base(file))
+		return;
+	spin_lock_bh(&file->waker->lock);
+	waker_set(file);
+	spin_unlock_bh(&file->waker->lock);
+}
+
+/* The same in the sink, which waits for nobody on PREEMPT_RT. */
+static bool file_try_update_waker(struct file_wheel *file)
+{
+	if (likely(!READ_ONCE(file->waker)))
+		return true;
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		spin_lock(&file->waker->lock);
+	else if (!spin_trylock(&file->waker->lock))
+		return false;
+	waker_set(file);
+	spin_unlock(&file->waker->lock);
+	return true;
+}
+
 /*
  * On PREEMPT_RT a task that was woken by another CPU may have preempted that at once, with the wait
  * queue's lock held. Nobody's timers on this CPU may wait for what the task does then.
@@ -652,6 +863,8 @@ static bool file_sink_wake(struct twheel_base *base)
 {
 	struct file_wheel *file = twheel_owner(base);
 
+	if (!file_try_update_waker(file))
+		return false;
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		file_wake(file);
 		return true;
@@ -668,26 +881,102 @@ static const struct twheel_sink file_sink = {
 	.wake		= file_sink_wake,
 };
 
+/* Of a file on an alarm clock. */
+static const struct twheel_sink alarm_sink = {
+	.expired	= file_expired,
+	.wake		= file_sink_wake,
+	.always		= true,
+};
+
+/*
+ * The clock was set. Those who asked for an event then get one: at once, or in the one that is
+ * ready. Whatever is out of the wheel or being read has it when it is armed again. Returns whether
+ * there is one more that is ready.
+ */
+static bool slot_was_set(struct file_wheel *file, struct slot *slot)
+{
+	if (slot->state == FREE || slot->state == IDLE || !(slot->flags & TWHEEL_F_CANCEL_ON_SET))
+		return false;
+	slot->flags |= SLOT_SET;
+	if (slot->state != ARMED || !twheel_cancel_locked(file->base, &slot->timer))
+		return false;
+	slot->flags |= SLOT_EARLY;
+	slot_queue(file, slot);
+	return true;
+}
+
+/*
+ * Look at all slots, if any asks, a handful in each lock hold. Nothing that may wait for a user is
+ * waited for:
+ * @file->submit is not taken. A timer that is added meanwhile where this has been was added after
+ * the clock was set.
+ */
+static void file_was_set(struct twheel_base *base)
+{
+	struct file_wheel *file = twheel_owner(base);
+	u32 at = 0, end;
+
+	do {
+		unsigned long flags;
+		bool ready = false;
+
+		twheel_lock(base, &flags);
+		/* Not before the lock is held: a timer that is armed asks from then on. */
+		if (!READ_ONCE(file->asks))
+			at = file->nr_slots;
+		for (end = min(at + TWHEEL_HOLD_OPS, file->nr_slots); at < end; at++)
+			ready |= slot_was_set(file, slot_at(file, at));
+		twheel_unlock(base, flags);
+		if (ready)
+			file_wake(file);
+		cond_resched();
+	} while (at < READ_ONCE(file->nr_slots));
+}
+
 /* ---- clocks ---------------------------------------------------------------- */
+
+#ifdef CONFIG_TIME_NS
+/* The time namespace whose clocks are the host's: that of most callers. */
+static const struct time_namespace *host_time_ns __ro_after_init;
+
+static __init void host_time_ns_init(void)
+{
+	host_time_ns = init_task.nsproxy->time_ns;
+}
+
+/* Is the caller in another? A task that exits is in none. */
+static __always_inline bool clock_is_shifted(void)
+{
+	const struct nsproxy *nsproxy = current->nsproxy;
+
+	return nsproxy && nsproxy->time_ns != host_time_ns;
+}
 
 /*
  * What @clock, of a file, is ahead by in the caller's time namespace. As with timerfd it is
  * the namespace of who calls that counts, not of who opened the file. The kernel's own
- * timens_ktime_to_host() is not exported before 7.2. A task that exits has none.
+ * timens_ktime_to_host() is not exported before 7.2.
  */
-static s64 clock_offset(clockid_t clock)
+static noinline s64 clock_shift(clockid_t clock)
 {
-#ifdef CONFIG_TIME_NS
-	const struct timens_offsets *offsets;
+	const struct timens_offsets *offsets = &current->nsproxy->time_ns->offsets;
 
-	if (!current->nsproxy)
+	/* The time of day is everybody's. */
+	if (clock == CLOCK_REALTIME)
 		return 0;
-	offsets = &current->nsproxy->time_ns->offsets;
 	return timespec64_to_ktime(clock == CLOCK_BOOTTIME ? offsets->boottime :
 				   offsets->monotonic);
+}
 #else
-	return 0;
+static __init void host_time_ns_init(void) { }
+static bool clock_is_shifted(void) { return false; }
+static s64 clock_shift(clockid_t clock) { return 0; }
 #endif
+
+/* The same of a caller who may be in none other. */
+static __always_inline s64 clock_offset(clockid_t clock)
+{
+	return unlikely(clock_is_shifted()) ? clock_shift(clock) : 0;
 }
 
 /* @time and @offset. The clock's zero and its end, which is never, are the same for all. */
@@ -718,6 +1007,22 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 }
 
 /*
+ * Lock the base, without a look at the clock. If a timer may be armed it is to be unlocked by
+ * twheel_unlock_irq(), so that the base is served, else by file_let_go(). sparse knows of neither.
+ */
+static __always_inline void file_hold(struct file_wheel *file)
+{
+	raw_spin_lock_irq(file->lock);
+	__release(file->lock);
+}
+
+static __always_inline void file_let_go(struct file_wheel *file)
+{
+	__acquire(file->lock);
+	raw_spin_unlock_irq(file->lock);
+}
+
+/*
  * Called for operation @i of a chunk. If the lock has been held for long enough, let interrupts
  * have their turn.
  */
@@ -735,7 +1040,9 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
 static __always_inline bool time_is_valid(const struct file_wheel *file,
 					  const struct twheel_op *op)
 {
-	if ((s64)(op->expires_ns | op->interval_ns) < 0)
+	/* Either is below 2^63, or one of them is seen: their sum does not get past 2^64. */
+	if ((s64)(op->expires_ns | op->interval_ns | op->tolerance_ns |
+		  (op->expires_ns + op->tolerance_ns)) < 0)
 		return false;
 	if (op->interval_ns)
 		return op->interval_ns >= file->config.tick_ns;
@@ -745,21 +1052,24 @@ static __always_inline bool time_is_valid(const struct file_wheel *file,
 /* Has it nothing but a handle, and flags? */
 static bool op_is_bare(const struct twheel_op *op)
 {
-	return !op->user_data && !op->expires_ns && !op->interval_ns;
+	return !op->user_data && !op->expires_ns && !op->interval_ns && !op->tolerance_ns;
 }
 
-/* All that can be said against an operation without looking at any timer. */
+/*
+ * All that can be said against @op, an @opcode, without looking at any timer. @also are the flags
+ * that may be asked for besides VALID_FLAGS.
+ */
 static __always_inline bool op_is_valid(const struct file_wheel *file,
-					const struct twheel_op *op)
+					const struct twheel_op *op, u32 opcode, u32 also)
 {
 	if (op->res || op->reserved)
 		return false;
-	switch (op->op) {
+	switch (opcode) {
 	case TWHEEL_OP_ADD:
-		return !(op->flags & ~VALID_FLAGS) && !op->handle &&
+		return !(op->flags & ~(VALID_FLAGS | also)) && !op->handle &&
 		       time_is_valid(file, op);
 	case TWHEEL_OP_MOD:
-		return !(op->flags & ~(VALID_FLAGS | TWHEEL_F_PENDING)) &&
+		return !(op->flags & ~(VALID_FLAGS | also | TWHEEL_F_PENDING)) &&
 		       !op->user_data && time_is_valid(file, op);
 	case TWHEEL_OP_CANCEL:
 		return !op->flags && op_is_bare(op);
@@ -781,24 +1091,55 @@ static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_o
 		deadline = min_t(u64, m->now + op->expires_ns, KTIME_MAX);
 	slot->timer.cookie = deadline;
 	slot->interval = op->interval_ns;
-	slot->flags = op->flags & (TWHEEL_F_KEEP | TWHEEL_F_DELAY);
+	slot->timer.queue.flags = wheel_decimal_of(op->tolerance_ns);
+	slot->flags = op->flags & SLOT_FLAGS;
 	slot->state = ARMED;
 	return deadline;
 }
 
 /*
+ * Between these, under the base's lock, user memory is stored to, and what is not there is not
+ * waited for. Where preemption is counted the lock alone sees to that.
+ */
+#define TELL_COUNTS	(!IS_ENABLED(CONFIG_PREEMPT_COUNT) || \
+			 IS_ENABLED(CONFIG_PROVE_LOCKING) || IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP))
+
+static __always_inline void tell_begin(void)
+{
+	if (TELL_COUNTS)
+		pagefault_disable();
+}
+
+static __always_inline void tell_end(void)
+{
+	if (TELL_COUNTS)
+		pagefault_enable();
+}
+
+/*
  * Tell the caller of one operation, whose memory @user is, what will come out of it: @res, and
  * @value in @out. That is in the lock hold in which it is done then, so that both are done or
- * neither. What is not there is not waited for.
+ * neither. What is not there is not waited for. @user->res is 0 before. If an operation lies on two
+ * pages, and only one of them can be written to any more, it is left as it was.
  */
-static bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value, int res)
+static __always_inline bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value,
+				    int res)
 {
-	int err;
+	bool told = false;
 
-	pagefault_disable();
-	err = put_user(value, out) ?: put_user(res, &user->res);
-	pagefault_enable();
-	return !err;
+	tell_begin();
+	if (user_write_access_begin(user, TWHEEL_OP_SIZE_VER0)) {
+		unsafe_put_user(res, &user->res, end);
+		unsafe_put_user(value, out, undo);
+		told = true;
+		goto end;
+undo:
+		unsafe_put_user(0, &user->res, end);
+end:
+		user_write_access_end();
+	}
+	tell_end();
+	return told;
 }
 
 /* @user is NULL in a batch, whose results are stored later, here and below. */
@@ -818,12 +1159,12 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 		return -EFAULT;
 	}
 	slot->user_data = op->user_data;
-	twheel_add_locked(file->base, &slot->timer, slot_set(slot, op, m));
+	slot_add(file, slot, slot_set(slot, op, m));
 	return 0;
 }
 
 /*
- * May @slot be armed as @op says, that is not ARMED or has events of the past?
+ * May @slot, which is not ARMED or has events of the past, be armed with such @interval and @flags?
  *
  * An event that is being read counts as read: the reader will find that the slot is not its
  * own any more, and leave it alone. But what the caller reads last must be what has no
@@ -836,15 +1177,15 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
  *						event 2, the last, is read. Its memory is freed
  *	copies event 1, which speaks of that
  */
-static int slot_may_rearm(const struct slot *slot, const struct twheel_op *op)
+static int slot_may_rearm(const struct slot *slot, u64 interval, u32 flags)
 {
 	const bool reading = slot->state == READING;
 
-	if (slot->state != ARMED && (op->flags & TWHEEL_F_PENDING))
+	if (slot->state != ARMED && (flags & TWHEEL_F_PENDING))
 		return -ENOENT;
 	if (reading && (!goes_on(slot->interval, slot->flags) || slot->nr_past == U16_MAX))
 		return -EALREADY;
-	if ((reading || slot->nr_past) && !goes_on(op->interval_ns, op->flags))
+	if ((reading || slot->nr_past) && !goes_on(interval, flags))
 		return -EALREADY;
 	return 0;
 }
@@ -860,6 +1201,14 @@ static void slot_take(struct file_wheel *file, struct slot *slot)
 	}
 }
 
+/* Put @slot, which may be in the wheel, there anew. Returns whether it was. */
+static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot, ktime_t deadline)
+{
+	if (likely(!slot->timer.queue.flags))
+		return twheel_mod_locked(file->base, &slot->timer, deadline);
+	return twheel_mod_range_locked(file->base, &slot->timer, deadline, slot_tolerance(slot));
+}
+
 static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
 {
@@ -868,7 +1217,7 @@ static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 	if (!slot)
 		return -ENOENT;
 	if (slot->state != ARMED || slot->nr_past) {
-		int err = slot_may_rearm(slot, op);
+		int err = slot_may_rearm(slot, op->interval_ns, op->flags);
 
 		if (err)
 			return err;
@@ -878,7 +1227,7 @@ static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 		return -EFAULT;
 	if (slot->state != ARMED)
 		slot_take(file, slot);
-	return twheel_mod_locked(file->base, &slot->timer, slot_set(slot, op, m));
+	return slot_mod(file, slot, slot_set(slot, op, m));
 }
 
 /*
@@ -921,6 +1270,8 @@ static void op_set_expires(struct twheel_op *op, const struct slot *slot,
 
 	op->expires_ns = op->flags & TWHEEL_F_ABS ? time_shift(deadline, m->offset) :
 			 max_t(ktime_t, deadline - m->now, 0);
+	/* As much as there is time for: what is told can be armed again. */
+	op->tolerance_ns = min_t(u64, slot_tolerance(slot), KTIME_MAX - op->expires_ns);
 }
 
 static int op_query(const struct file_wheel *file, struct twheel_op *op,
@@ -943,10 +1294,11 @@ static int op_query(const struct file_wheel *file, struct twheel_op *op,
 	}
 }
 
-static __always_inline int op_do(struct file_wheel *file, struct twheel_op *op,
+/* Do @op, an @opcode. */
+static __always_inline int op_do(struct file_wheel *file, struct twheel_op *op, u32 opcode,
 				 const struct moment *m, struct twheel_op __user *user)
 {
-	switch (op->op) {
+	switch (opcode) {
 	case TWHEEL_OP_ADD:
 		return op_add(file, op, m, user);
 	case TWHEEL_OP_MOD:
@@ -969,34 +1321,60 @@ static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 }
 
 /*
- * Do those of @nr operations, at most CHUNK_OPS, that have no result yet. @adds of them may
- * be adds. If it is one, @user may be where its result is stored; QUERY's is not.
+ * See to it that timers which the @nr operations arm are told of no time that the clock was set
+ * before. Only those who ask to be told wait for that.
  */
-static __always_inline void ops_do_told(struct file_wheel *file, struct twheel_op *ops, u32 nr,
-					u32 adds, struct twheel_op __user *user)
+static void ops_settle(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
+{
+	u32 i;
+
+	if (likely(!file->flags))
+		return;
+	for (i = 0; i < nr; i++) {
+		if (!ops[i].res && (ops[i].flags & TWHEEL_F_CANCEL_ON_SET)) {
+			WRITE_ONCE(file->asks, true);
+			twheel_tell_set(file->base);
+			return;
+		}
+	}
+}
+
+static u32 ops_count_failed(const struct twheel_op *ops, u32 nr)
+{
+	u32 i, failed = 0;
+
+	for (i = 0; i < nr; i++)
+		failed += ops[i].res < 0;
+	return failed;
+}
+
+/*
+ * Do those of @nr operations, at most CHUNK_OPS, that have no result yet. @adds of them may
+ * be adds. Returns whether any has failed, before or now.
+ */
+static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 adds)
 {
 	unsigned long flags;
 	struct moment m;
+	int all = 0;		/* results, of which the sign is looked at */
 	u32 i;
 
 	lockdep_assert_held(&file->submit);
 	slots_reserve(file, adds);
 	if (!file->base) {
 		ops_refuse(file, ops, nr);
-		return;
+		return true;
 	}
+	ops_settle(file, ops, nr);
 	m = file_lock(file, &flags);
 	for (i = 0; i < nr; i++) {
 		file_relock(file, &flags, &m, i);
 		if (!ops[i].res)
-			ops[i].res = op_do(file, &ops[i], &m, user);
+			ops[i].res = op_do(file, &ops[i], ops[i].op, &m, NULL);
+		all |= ops[i].res;
 	}
 	twheel_unlock(file->base, flags);
-}
-
-static void ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 adds)
-{
-	ops_do_told(file, ops, nr, adds, NULL);
+	return all < 0;
 }
 
 /* Nobody has been told of the timer that @op has added. Its event may be out already. */
@@ -1050,6 +1428,12 @@ static size_t can_write(u8 __user *user, size_t size)
 	return min(at, size);
 }
 
+/* How much is there of an operation that takes @size bytes of user memory. */
+static size_t op_known(size_t size)
+{
+	return min(size, sizeof(struct twheel_op));
+}
+
 /*
  * Read an operation from user memory. Its result will be stored there: that this can be done
  * is found out before anything is.
@@ -1058,36 +1442,87 @@ static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 {
 	int err = copy_struct_from_user(op, sizeof(*op), user, size);
 
-	if (!err && can_write(user, sizeof(*op)) < sizeof(*op))
+	if (!err && can_write(user, op_known(size)) < op_known(size))
 		err = -EFAULT;
 	return err;
 }
 
 /* Give an operation back, with what came out of it. One that failed may never have come. */
-static int op_store(const struct twheel_op *op, struct twheel_op __user *user)
+static int op_store(const struct twheel_op *op, struct twheel_op __user *user, size_t size)
 {
 	if (op->res < 0)
 		return put_user(op->res, &user->res);
-	return copy_to_user(user, op, sizeof(*op)) ? -EFAULT : 0;
+	return copy_to_user(user, op, op_known(size)) ? -EFAULT : 0;
+}
+
+/* ---- one operation ------------------------------------------------------------ */
+
+/* What @op, an @opcode, needs to know of the time. Reading the clock is dear. */
+static __always_inline struct moment op_moment(const struct file_wheel *file,
+					       const struct twheel_op *op, u32 opcode)
+{
+	struct moment m = { };
+
+	if (opcode == TWHEEL_OP_CANCEL)
+		return m;
+	if (op->flags & TWHEEL_F_ABS)
+		m.offset = clock_offset(file->config.clock);
+	else
+		m.now = twheel_now(file->base);
+	return m;
 }
 
 /*
- * Do @op, which is valid, and store at @user what came out of it. If that cannot be done at once
- * nothing is, and the page that went away since it was looked at is asked for again.
+ * Do @op, an @opcode, which is valid, and store at @user what came out of it; QUERY's is not. If
+ * that cannot be done at once it is -EFAULT, and nothing was done.
  */
-static int op_do_one(struct file_wheel *file, struct twheel_op *op, void __user *user)
+static __always_inline int op_do_one(struct file_wheel *file, struct twheel_op *op, u32 opcode,
+				     struct twheel_op __user *user)
 {
-	while (true) {
-		ops_do_told(file, op, 1, op->op == TWHEEL_OP_ADD, user);
-		if (op->res != -EFAULT)
-			return op->res;
-		if (can_write(user, sizeof(*op)) < sizeof(*op))
-			return -EFAULT;
+	struct moment m;
+	int res;
+
+	lockdep_assert_held(&file->submit);
+	m = op_moment(file, op, opcode);
+	file_hold(file);
+	res = op_do(file, op, opcode, &m, user);
+	if (opcode == TWHEEL_OP_CANCEL)
+		file_let_go(file);
+	else
+		twheel_unlock_irq(file->base);
+	return res;
+}
+
+/* The same where there may be no base, nor a slot for an add. */
+static int op_do_first(struct file_wheel *file, struct twheel_op *op,
+		       struct twheel_op __user *user)
+{
+	bool adds = op->op == TWHEEL_OP_ADD;
+
+	slots_reserve(file, adds);
+	if (!file->base)
+		return adds ? file->no_slot : -ENOENT;
+	ops_settle(file, op, 1);
+	return op_do_one(file, op, op->op, user);
+}
+
+/*
+ * Again and again, while what is stored to goes away after it has been looked at: each time it is
+ * asked for again.
+ */
+static int op_do_surely(struct file_wheel *file, struct twheel_op *op,
+			struct twheel_op __user *user)
+{
+	int res;
+
+	while ((res = op_do_first(file, op, user)) == -EFAULT) {
+		if (can_write((u8 __user *)user, TWHEEL_OP_SIZE_VER0) < TWHEEL_OP_SIZE_VER0)
+			break;
 		if (signal_pending(current))
 			return -ERESTARTSYS;
 		cond_resched();
-		op->res = 0;
 	}
+	return res;
 }
 
 /* TWHEEL_IOC_ADD, _MOD, _CANCEL and _QUERY: one operation; the call returns its result. */
@@ -1103,13 +1538,13 @@ static long file_op(struct file_wheel *file, void __user *user, size_t size, u32
 		return err;
 	given = op.op;
 	op.op = given ?: opcode;
-	if (op.op != opcode || !op_is_valid(file, &op))
+	if (op.op != opcode || !op_is_valid(file, &op, opcode, file->flags))
 		return -EINVAL;
-	err = op_do_one(file, &op, user);
+	op.res = op_do_surely(file, &op, user);
 	op.op = given;
-	if (opcode == TWHEEL_OP_QUERY && err >= 0 && op_store(&op, user))
+	if (opcode == TWHEEL_OP_QUERY && op.res >= 0 && op_store(&op, user, size))
 		return -EFAULT;
-	return err;
+	return op.res;
 }
 
 /* Where the next operation of @batch is. */
@@ -1118,27 +1553,48 @@ static void __user *batch_next(const struct twheel_batch *batch)
 	return u64_to_user_ptr(batch->ops + (u64)batch->nr_done * batch->op_size);
 }
 
-/* What can be said of an operation before it is done? @err is what has been said already. */
-static __always_inline void op_judge(const struct file_wheel *file, struct twheel_op *op,
-				     int err, u32 *adds)
+/*
+ * What can be said of an operation before it is done? @err is what has been said already, and
+ * @also as in op_is_valid(). Returns whether it is an add that is to be done.
+ */
+static __always_inline bool op_judge(const struct file_wheel *file, struct twheel_op *op,
+				     int err, u32 also)
 {
-	if (!err && !op_is_valid(file, op))
-		err = -EINVAL;
-	op->res = err;
-	*adds += !err && op->op == TWHEEL_OP_ADD;
+	if (unlikely(err || !op_is_valid(file, op, op->op, also))) {
+		op->res = err ?: -EINVAL;
+		return false;
+	}
+	return op->op == TWHEEL_OP_ADD;
+}
+
+/* Of @nr operations of the first version, that lie close together, make such as they are now. */
+static void ops_widen(struct twheel_op *ops, u32 nr)
+{
+	const void *end = (void *)ops + nr * TWHEEL_OP_SIZE_VER0;
+
+	while (nr--) {
+		end -= TWHEEL_OP_SIZE_VER0;
+		memmove(&ops[nr], end, TWHEEL_OP_SIZE_VER0);
+		ops[nr].tolerance_ns = 0;
+	}
 }
 
 /* batch_fetch() where the operations lie close together. */
-static u32 ops_fetch(struct file_wheel *file, u32 nr, void __user *user, u32 *adds)
+static noinline u32 ops_fetch(struct file_wheel *file, u32 nr, void __user *user, size_t op_size,
+			      u32 *adds)
 {
 	struct twheel_op *ops = file->bounce->ops;
-	size_t size = nr * sizeof(*ops);
-	u32 i;
+	const u32 also = file->flags;
+	size_t size = nr * op_size;
+	u32 i, found = 0;
 
 	size -= copy_from_user(ops, user, size);
-	nr = can_write(user, size) / sizeof(*ops);
+	nr = can_write(user, size) / op_size;
+	if (op_size < sizeof(*ops))
+		ops_widen(ops, nr);
 	for (i = 0; i < nr; i++)
-		op_judge(file, &ops[i], 0, adds);
+		found += op_judge(file, &ops[i], 0, also);
+	*adds = found;
 	return nr;
 }
 
@@ -1154,34 +1610,35 @@ static u32 batch_fetch(struct file_wheel *file, const struct twheel_batch *batch
 	u32 i;
 
 	*adds = 0;
-	if (batch->op_size == sizeof(*op))
-		return ops_fetch(file, nr, user, adds);
+	if (batch->op_size <= sizeof(*op))
+		return ops_fetch(file, nr, user, batch->op_size, adds);
 	for (i = 0; i < nr; i++, op++, user += batch->op_size) {
 		int err = op_fetch(op, user, batch->op_size);
 
 		if (err == -EFAULT)
 			break;
-		op_judge(file, op, err, adds);
+		*adds += op_judge(file, op, err, file->flags);
 	}
 	return i;
 }
 
 /*
- * Give the caller @nr operations, and zero @tail bytes after each. Returns how many could be
- * stored.
+ * Give the caller @nr operations, and zero what lies between them if @tails says so. Returns how
+ * many could be stored.
  */
 static u32 batch_store(struct file_wheel *file, const struct twheel_batch *batch, u32 nr,
-		       u32 tail)
+		       bool tails)
 {
 	const struct twheel_op *ops = file->bounce->ops;
 	void __user *user = batch_next(batch);
-	const size_t size = sizeof(*ops);
+	const size_t size = op_known(batch->op_size);
+	const size_t tail = tails ? batch->op_size - size : 0;
 	u32 i;
 
-	if (batch->op_size == size)
+	if (batch->op_size == sizeof(*ops))
 		return nr - DIV_ROUND_UP(copy_to_user(user, ops, nr * size), size);
 	for (i = 0; i < nr; i++, user += batch->op_size)
-		if (op_store(&ops[i], user) || clear_user(user + size, tail))
+		if (op_store(&ops[i], user, size) || clear_user(user + size, tail))
 			break;
 	return i;
 }
@@ -1191,24 +1648,26 @@ static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 {
 	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
 	struct twheel_op *ops = file->bounce->ops;
-	u32 nr, adds, stored, i;
+	u32 nr, adds, stored;
+	bool failed;
 
 	nr = batch_fetch(file, batch, most, &adds);
-	ops_do(file, ops, nr, adds);
-	stored = batch_store(file, batch, nr, 0);
+	failed = ops_do(file, ops, nr, adds);
+	stored = batch_store(file, batch, nr, false);
 	if (stored < nr)
 		ops_undo_adds(file, ops + stored, nr - stored);
-	for (i = 0; i < stored; i++)
-		batch->nr_failed += ops[i].res < 0;
+	if (failed)
+		batch->nr_failed += ops_count_failed(ops, stored);
 	batch->nr_done += stored;
 	return stored < most ? -EFAULT : 0;
 }
 
-static bool batch_is_valid(const struct twheel_batch *batch, u32 flags)
+static bool batch_is_valid(const struct twheel_batch *batch, bool drains)
 {
-	return batch->nr <= TWHEEL_BATCH_MAX && !(batch->flags & ~flags) &&
+	return batch->nr >= drains && batch->nr <= TWHEEL_BATCH_MAX &&
+	       !(batch->flags & ~(drains ? TWHEEL_F_ABS : 0)) &&
 	       !batch->nr_done && !batch->nr_failed &&
-	       batch->op_size >= sizeof(struct twheel_op) &&
+	       batch->op_size >= TWHEEL_OP_SIZE_VER0 &&
 	       batch->op_size <= OP_STRIDE_MAX && !(batch->op_size % 8);
 }
 
@@ -1221,18 +1680,14 @@ static int batch_store_counts(const struct twheel_batch *batch,
 	return 0;
 }
 
-/* Begin a call that takes a batch, of which @flags may be set. */
-static int batch_begin(struct twheel_batch *batch, struct twheel_batch __user *user,
-		       size_t size, u32 flags)
+/*
+ * Is a call to end early? To a worker of io_uring's anything that is pending says so: that its
+ * request is cancelled, or its ring is gone. Any other task, a thread that polls a ring's
+ * submissions too, has work of io_uring's pending now and then, which can wait.
+ */
+static bool batch_is_stopped(const struct file_wheel *file)
 {
-	int err = copy_struct_from_user(batch, sizeof(*batch), user, size);
-
-	if (err)
-		return err;
-	if (!batch_is_valid(batch, flags))
-		return -EINVAL;
-	/* Find out now whether the counts can be stored. */
-	return batch_store_counts(batch, user);
+	return file->by_worker ? signal_pending(current) : task_sigpending(current);
 }
 
 /* The operations of a batch, until all are done, or a fault or a signal comes. */
@@ -1242,36 +1697,30 @@ static int batch_do(struct file_wheel *file, struct twheel_batch *batch)
 
 	while (batch->nr_done < batch->nr && !err) {
 		err = batch_chunk(file, batch);
-		if (signal_pending(current))
+		if (batch_is_stopped(file))
 			break;
 		cond_resched();
 	}
 	return err;
 }
 
-static long file_submit(struct file_wheel *file, struct twheel_batch __user *user,
-			size_t size)
+/* Do @batch, which is not looked at yet. It fails only if nothing was done. */
+static int file_submit(struct file_wheel *file, struct twheel_batch *batch)
 {
-	struct twheel_batch batch;
 	int err;
 
 	lockdep_assert_held(&file->submit);
-	err = batch_begin(&batch, user, size, 0);
-	if (err)
-		return err;
 	if (!file->bounce)
 		file->bounce = bounce_alloc();
 	if (!file->bounce)
 		return -ENOMEM;
-	err = batch_do(file, &batch);
+	err = batch_do(file, batch);
 	if (!file->base) {
 		/* Nothing was added: the file goes back to being small. */
 		kfree(file->bounce);
 		file->bounce = NULL;
 	}
-	if (err && !batch.nr_done)
-		return err;
-	return batch_store_counts(&batch, user);
+	return batch->nr_done ? 0 : err;
 }
 
 /*
@@ -1300,7 +1749,7 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 		twheel_cancel_locked(file->base, &slot->timer);
 		*op = (struct twheel_op) {
 			.op		= TWHEEL_OP_ADD,
-			.flags		= slot->flags | op_flags,
+			.flags		= (slot->flags & SLOT_FLAGS) | op_flags,
 			.handle		= slot_handle(slot),
 			.user_data	= slot->user_data,
 			.interval_ns	= slot->interval,
@@ -1332,6 +1781,9 @@ static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
 			slot_arm(file, slot, slot->timer.cookie);
 	}
 	twheel_unlock(file->base, flags);
+	/* If the clock was set meanwhile, slot_arm() has made events ready. */
+	if (stored < nr && READ_ONCE(file->nr_ready))
+		file_wake(file);
 }
 
 /*
@@ -1353,7 +1805,7 @@ static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 
 	begin = file->cursor;
 	nr = drain_collect(file, most, batch->flags);
 	*left -= min(*left, file->cursor - begin);
-	stored = batch_store(file, batch, nr, batch->op_size - sizeof(struct twheel_op));
+	stored = batch_store(file, batch, nr, true);
 	drain_commit(file, stored, nr);
 	batch->nr_done += stored;
 	return stored < nr ? -EFAULT : 0;
@@ -1375,33 +1827,49 @@ static bool file_has_armed(struct file_wheel *file)
  * is O(1). More than once round would be a race with a reader who reads periodic timers,
  * for these are ready now and armed then.
  */
-static long file_drain(struct file_wheel *file, struct twheel_batch __user *user, size_t size)
+static int file_drain(struct file_wheel *file, struct twheel_batch *batch)
 {
 	u32 left = file->nr_slots;
-	struct twheel_batch batch;
-	int err;
+	int err = 0;
 
 	lockdep_assert_held(&file->submit);
-	err = batch_begin(&batch, user, size, TWHEEL_F_ABS);
-	if (err)
-		return err;
-	if (!batch.nr)
-		return -EINVAL;
-	while (batch.nr_done < batch.nr && left && !err && file_has_armed(file)) {
-		err = drain_chunk(file, &batch, &left);
-		if (signal_pending(current))
+	while (batch->nr_done < batch->nr && left && !err && file_has_armed(file)) {
+		err = drain_chunk(file, batch, &left);
+		if (batch_is_stopped(file))
 			err = err ?: -ERESTARTSYS;
 		cond_resched();
 	}
-	if (err && !batch.nr_done)
+	return batch->nr_done ? 0 : err;
+}
+
+/* @batch, a SUBMIT or a DRAIN, whoever it came from. It fails only if nothing was done. */
+static int file_batch(struct file_wheel *file, struct twheel_batch *batch, bool drains)
+{
+	return drains ? file_drain(file, batch) : file_submit(file, batch);
+}
+
+/* TWHEEL_IOC_SUBMIT and _DRAIN. */
+static long file_ioctl_batch(struct file_wheel *file, struct twheel_batch __user *user,
+			     size_t size, bool drains)
+{
+	struct twheel_batch batch;
+	int err = copy_struct_from_user(&batch, sizeof(batch), user, size);
+
+	if (err)
 		return err;
-	return batch_store_counts(&batch, user);
+	if (!batch_is_valid(&batch, drains))
+		return -EINVAL;
+	/* Find out now whether the counts can be stored. */
+	err = batch_store_counts(&batch, user);
+	if (!err)
+		err = file_batch(file, &batch, drains);
+	return err ?: batch_store_counts(&batch, user);
 }
 
 /* Would twheel_create() take it, later? */
 static bool setup_is_valid(const struct file_wheel *file, const struct twheel_setup *setup)
 {
-	if (setup->clockid != CLOCK_MONOTONIC && setup->clockid != CLOCK_BOOTTIME)
+	if (!clock_is_valid(setup->clockid))
 		return false;
 	if (setup->tick_ns && (setup->tick_ns < min_tick_ns() ||
 			       setup->tick_ns > TWHEEL_TICK_MAX_NS))
@@ -1423,11 +1891,16 @@ static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 		return -EINVAL;
 	if (file->base)
 		return -EBUSY;
+	if (clock_is_alarm(setup.clockid) && !capable(CAP_WAKE_ALARM))
+		return -EPERM;
 	spin_lock(&file->setup_lock);
-	file->config.clock = setup.clockid;
+	file->clock = setup.clockid;
+	file->config.clock = clock_of(setup.clockid);
+	file->config.sink = clock_is_alarm(setup.clockid) ? &alarm_sink : &file_sink;
 	file->config.tick_ns = setup.tick_ns ?: default_tick_ns();
 	file->config.slack_ns = setup.slack_ns;
 	file->max_timers = setup.max_timers ?: file->limit;
+	file->flags = file->config.clock == CLOCK_REALTIME ? TWHEEL_F_CANCEL_ON_SET : 0;
 	spin_unlock(&file->setup_lock);
 	return 0;
 }
@@ -1437,13 +1910,13 @@ static void info_fill_setup(struct file_wheel *file, struct twheel_info *info)
 {
 	*info = (struct twheel_info) {
 		.abi		= TWHEEL_ABI,
-		.clocks		= BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME),
+		.clocks		= CLOCKS,
 		.min_tick_ns	= min_tick_ns(),
 		.op_size	= sizeof(struct twheel_op),
 		.event_size	= sizeof(struct twheel_event),
 	};
 	spin_lock(&file->setup_lock);
-	info->clockid = file->config.clock;
+	info->clockid = file->clock;
 	info->tick_ns = file->config.tick_ns;
 	info->slack_ns = file->config.slack_ns;
 	info->max_timers = file->max_timers;
@@ -1488,15 +1961,18 @@ static long file_info(struct file_wheel *file, void __user *user, size_t size)
 	return 0;
 }
 
+/* The number of an ioctl of one operation, in the first version. */
+#define OP_VER0(cmd)	(((cmd) & ~IOCSIZE_MASK) | TWHEEL_OP_SIZE_VER0 << IOCSIZE_SHIFT)
+
 /* The size of the first version of what ioctl @nr takes, and the rest of its number. */
 static const unsigned int ioctls[] = {
 	[_IOC_NR(TWHEEL_IOC_SETUP)]	= TWHEEL_IOC_SETUP,
 	[_IOC_NR(TWHEEL_IOC_INFO)]	= TWHEEL_IOC_INFO,
 	[_IOC_NR(TWHEEL_IOC_SUBMIT)]	= TWHEEL_IOC_SUBMIT,
-	[_IOC_NR(TWHEEL_IOC_ADD)]	= TWHEEL_IOC_ADD,
-	[_IOC_NR(TWHEEL_IOC_MOD)]	= TWHEEL_IOC_MOD,
-	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= TWHEEL_IOC_CANCEL,
-	[_IOC_NR(TWHEEL_IOC_QUERY)]	= TWHEEL_IOC_QUERY,
+	[_IOC_NR(TWHEEL_IOC_ADD)]	= OP_VER0(TWHEEL_IOC_ADD),
+	[_IOC_NR(TWHEEL_IOC_MOD)]	= OP_VER0(TWHEEL_IOC_MOD),
+	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= OP_VER0(TWHEEL_IOC_CANCEL),
+	[_IOC_NR(TWHEEL_IOC_QUERY)]	= OP_VER0(TWHEEL_IOC_QUERY),
 	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= TWHEEL_IOC_DRAIN,
 };
 
@@ -1509,8 +1985,10 @@ static const unsigned int ioctls[] = {
 ASSERT_ABI(twheel_setup, 32);
 ASSERT_ABI(twheel_info, 112);
 ASSERT_ABI(twheel_batch, 32);
-ASSERT_ABI(twheel_op, 48);
+ASSERT_ABI(twheel_op, 56);
+static_assert(offsetof(struct twheel_op, tolerance_ns) == TWHEEL_OP_SIZE_VER0);
 ASSERT_ABI(twheel_event, 32);
+ASSERT_ABI(twheel_uring, 16);	/* as much as there is in the smaller kind of an SQE */
 
 static long file_ioctl_locked(struct file_wheel *file, unsigned int nr, void __user *user,
 			      size_t size)
@@ -1519,7 +1997,7 @@ static long file_ioctl_locked(struct file_wheel *file, unsigned int nr, void __u
 	case _IOC_NR(TWHEEL_IOC_SETUP):
 		return file_setup(file, user, size);
 	case _IOC_NR(TWHEEL_IOC_SUBMIT):
-		return file_submit(file, user, size);
+		return file_ioctl_batch(file, user, size, false);
 	case _IOC_NR(TWHEEL_IOC_ADD):
 		return file_op(file, user, size, TWHEEL_OP_ADD);
 	case _IOC_NR(TWHEEL_IOC_MOD):
@@ -1527,16 +2005,15 @@ static long file_ioctl_locked(struct file_wheel *file, unsigned int nr, void __u
 	case _IOC_NR(TWHEEL_IOC_QUERY):
 		return file_op(file, user, size, TWHEEL_OP_QUERY);
 	case _IOC_NR(TWHEEL_IOC_DRAIN):
-		return file_drain(file, user, size);
+		return file_ioctl_batch(file, user, size, true);
 	default:
 		return file_op(file, user, size, TWHEEL_OP_CANCEL);
 	}
 }
 
-static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+static noinline long file_ioctl_any(struct file *filp, unsigned int cmd, void __user *user)
 {
 	struct file_wheel *file = filp->private_data;
-	void __user *user = (void __user *)arg;
 	unsigned int nr = _IOC_NR(cmd);
 	size_t size = _IOC_SIZE(cmd);
 	long ret;
@@ -1555,8 +2032,173 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	if (mutex_lock_interruptible(&file->submit))
 		return -ERESTARTSYS;
 	ret = file_ioctl_locked(file, nr, user, size);
+	file_update_waker(file);
 	mutex_unlock(&file->submit);
 	return ret;
+}
+
+/* Read an operation of the usual @size, or that of the first version, on one page. */
+static __always_inline bool op_get(struct twheel_op *op, const struct twheel_op __user *user,
+				   size_t size)
+{
+	if (offset_in_page(user) > PAGE_SIZE - size || !user_read_access_begin(user, size))
+		return false;
+	op->tolerance_ns = 0;
+	if (likely(size == sizeof(*user)))
+		unsafe_get_user(op->tolerance_ns, &user->tolerance_ns, fault);
+	unsafe_get_user(op->op, &user->op, fault);
+	unsafe_get_user(op->flags, &user->flags, fault);
+	unsafe_get_user(op->handle, &user->handle, fault);
+	unsafe_get_user(op->user_data, &user->user_data, fault);
+	unsafe_get_user(op->expires_ns, &user->expires_ns, fault);
+	unsafe_get_user(op->interval_ns, &user->interval_ns, fault);
+	unsafe_get_user(op->res, &user->res, fault);
+	unsafe_get_user(op->reserved, &user->reserved, fault);
+	user_read_access_end();
+	return true;
+fault:
+	user_read_access_end();
+	return false;
+}
+
+/* Do the operation at @user, if nothing at all stands against it. If not, it is negative. */
+static __always_inline int op_try(struct file_wheel *file, struct twheel_op __user *user,
+				  size_t size, u32 opcode)
+{
+	struct twheel_op op;
+
+	lockdep_assert_held(&file->submit);
+	if (unlikely(!op_get(&op, user, size) || (op.op && op.op != opcode) ||
+		     !op_is_valid(file, &op, opcode, 0)))
+		return -EINVAL;
+	if (unlikely(!file->plain || (opcode == TWHEEL_OP_ADD && !READ_ONCE(file->nr_free))))
+		return -EAGAIN;
+	return op_do_one(file, &op, opcode, user);
+}
+
+/*
+ * file_op() as it mostly goes, an ioctl of its own: the operation is of a usual size, and can be
+ * done. It is read and told of without detours. If anything is different nothing has changed, and
+ * all is begun anew, by file_ioctl_any(): that finds out what it is.
+ */
+static __always_inline long file_op_fast(struct file *filp, unsigned int cmd,
+					 struct twheel_op __user *user, u32 opcode)
+{
+	struct file_wheel *file = filp->private_data;
+	int res = -EBADF;
+
+	if (likely(filp->f_mode & FMODE_WRITE)) {
+		if (mutex_lock_interruptible(&file->submit))
+			return -ERESTARTSYS;
+		res = op_try(file, user, _IOC_SIZE(cmd), opcode);
+		mutex_unlock(&file->submit);
+	}
+	return likely(res >= 0) ? res : file_ioctl_any(filp, cmd, user);
+}
+
+/* Apart, so that each keeps what it needs in registers. */
+static noinline long file_add(struct file *filp, unsigned int cmd, struct twheel_op __user *user)
+{
+	return file_op_fast(filp, cmd, user, TWHEEL_OP_ADD);
+}
+
+static noinline long file_mod(struct file *filp, unsigned int cmd, struct twheel_op __user *user)
+{
+	return file_op_fast(filp, cmd, user, TWHEEL_OP_MOD);
+}
+
+static noinline long file_cancel(struct file *filp, unsigned int cmd, struct twheel_op __user *user)
+{
+	return file_op_fast(filp, cmd, user, TWHEEL_OP_CANCEL);
+}
+
+static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+
+	switch (cmd) {
+	case TWHEEL_IOC_ADD:
+	case OP_VER0(TWHEEL_IOC_ADD):
+		return file_add(filp, cmd, user);
+	case TWHEEL_IOC_MOD:
+	case OP_VER0(TWHEEL_IOC_MOD):
+		return file_mod(filp, cmd, user);
+	case TWHEEL_IOC_CANCEL:
+	case OP_VER0(TWHEEL_IOC_CANCEL):
+		return file_cancel(filp, cmd, user);
+	default:
+		return file_ioctl_any(filp, cmd, user);
+	}
+}
+
+/* ---- io_uring ------------------------------------------------------------------ */
+
+/* Of the flags of a command the top 8 are the kernel's own. None is known here. */
+#define URING_FLAGS	GENMASK(23, 0)
+
+/*
+ * What @cmd asks for. It lies where the caller can write to it at any time, so it is looked at
+ * once.
+ */
+static void batch_of_uring(struct twheel_batch *batch, const struct twheel_uring *cmd)
+{
+	*batch = (struct twheel_batch) {
+		.ops		= READ_ONCE(cmd->ops),
+		.nr		= READ_ONCE(cmd->nr),
+		.op_size	= READ_ONCE(cmd->op_size),
+		.flags		= READ_ONCE(cmd->flags),
+	};
+}
+
+/* Begin it, if that takes no waiting for others where @nowait. */
+static int uring_lock(struct file_wheel *file, bool nowait)
+{
+	if (nowait)
+		return mutex_trylock(&file->submit) ? 0 : -EAGAIN;
+	return mutex_lock_interruptible(&file->submit);
+}
+
+static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch, bool drains,
+			    bool nowait)
+{
+	int err;
+
+	if (!batch_is_valid(batch, drains))
+		return -EINVAL;
+	err = uring_lock(file, nowait);
+	if (err)
+		return err;
+	file->by_worker = !nowait;
+	err = file_batch(file, batch, drains);
+	file->by_worker = false;
+	file_update_waker(file);
+	mutex_unlock(&file->submit);
+	if (err == -ERESTARTSYS)	/* nobody begins it anew */
+		err = -EINTR;
+	return err ?: batch->nr_done;
+}
+
+/*
+ * TWHEEL_URING_SUBMIT and _DRAIN: the ioctls, within io_uring_enter(). A command is done when this
+ * returns, in the caller's task or, where it would have to wait for another, in a worker of
+ * io_uring's that has the caller's memory and namespaces. So there is nothing to cancel but a wait.
+ */
+static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	const bool drains = cmd->cmd_op == TWHEEL_URING_DRAIN;
+	struct twheel_batch batch;
+	int res;
+
+	if (!drains && cmd->cmd_op != TWHEEL_URING_SUBMIT)
+		return -EOPNOTSUPP;
+	if (!(cmd->file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	if (cmd->flags & URING_FLAGS)
+		return -EINVAL;
+	batch_of_uring(&batch, uring_cmd_payload(cmd));
+	res = file_uring_batch(cmd->file->private_data, &batch, drains,
+			       issue_flags & IO_URING_F_NONBLOCK);
+	return res < 0 ? res : uring_cmd_end(cmd, res, issue_flags);
 }
 
 /* ---- read and poll ------------------------------------------------------------ */
@@ -1565,20 +2207,32 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 {
 	u64 periods = 0;
 
+	/* Only if the clock was set, since then or to tell of it. */
+	if (unlikely(now < (ktime_t)slot->timer.cookie))
+		return !(slot->flags & SLOT_EARLY);
 	if (slot->interval && !(slot->flags & TWHEEL_F_DELAY))
 		periods = div64_u64(now - slot->timer.cookie, slot->interval);
 	return min_t(u64, periods, U32_MAX - 1) + 1;
 }
 
 /* Write down the event of @slot. */
-static void read_event(struct twheel_event *event, const struct slot *slot,
-		       const struct moment *m)
+static __always_inline void read_event(struct twheel_event *event, struct slot *slot,
+				       const struct moment *m)
 {
 	event->user_data = slot->user_data;
 	event->handle = slot_handle(slot);
 	event->expires_ns = time_shift(slot->timer.cookie, m->offset);
+	/* As most are: of a one-shot timer that is asked nothing else of. */
+	event->count = 1;
+	event->flags = 0;
+	if (likely(!slot->interval && !slot->flags))
+		return;
 	event->count = periods_passed(slot, m->now);
 	event->flags = goes_on(slot->interval, slot->flags) ? TWHEEL_EV_MORE : 0;
+	if (unlikely(slot->flags & SLOT_SET)) {
+		event->flags |= TWHEEL_EV_CLOCK_SET;
+		slot->flags &= ~SLOT_SET;
+	}
 }
 
 /*
@@ -1613,24 +2267,29 @@ static u32 read_collect(struct file_wheel *file, const struct reader *reader, u3
 	return nr;
 }
 
-/* The event of @slot has been read: what becomes of it? */
-static void slot_after_read(struct file_wheel *file, struct slot *slot, u32 count,
-			    ktime_t now)
+/* Arm @slot, which is periodic, for the next of its periods: @count have passed at @now. */
+static noinline void slot_next_period(struct file_wheel *file, struct slot *slot, u32 count,
+				      ktime_t now)
 {
 	u64 deadline;
 
-	if (!slot->interval) {
-		if (slot->flags & TWHEEL_F_KEEP)
-			slot->state = IDLE;
-		else
-			slot_put(file, slot);
-		return;
-	}
-	if (slot->flags & TWHEEL_F_DELAY)
+	if ((slot->flags & TWHEEL_F_DELAY) && count)
 		deadline = (u64)now + slot->interval;
 	else
 		deadline = slot->timer.cookie + count * slot->interval;
 	slot_arm(file, slot, min_t(u64, deadline, KTIME_MAX));
+}
+
+/* The event of @slot has been read at @now, and says @count: what becomes of it? */
+static __always_inline void slot_after_read(struct file_wheel *file, struct slot *slot, u32 count,
+					    ktime_t now)
+{
+	if (unlikely(slot->interval))
+		slot_next_period(file, slot, count, now);
+	else if (slot->flags & TWHEEL_F_KEEP)
+		slot->state = IDLE;
+	else
+		slot_put(file, slot);
 }
 
 /*
@@ -1644,8 +2303,11 @@ static noinline void slot_past_read(struct slot *slot, const struct twheel_event
 		slot->nr_past--;
 }
 
-static void slot_unread(struct file_wheel *file, struct slot *slot)
+static void slot_unread(struct file_wheel *file, struct slot *slot,
+			const struct twheel_event *event)
 {
+	if (event->flags & TWHEEL_EV_CLOCK_SET)
+		slot->flags |= SLOT_SET;
 	slot->state = READY;
 	list_add(&slot->link, &file->ready);
 	WRITE_ONCE(file->nr_ready, file->nr_ready + 1);
@@ -1677,7 +2339,7 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 		if (nr < copied)
 			slot_after_read(file, slot, events[nr].count, now);
 		else
-			slot_unread(file, slot);
+			slot_unread(file, slot, &events[nr]);
 	}
 	twheel_unlock(file->base, flags);
 }
@@ -1721,7 +2383,7 @@ static noinline ssize_t read_small(struct file_wheel *file, struct iov_iter *to)
 static ssize_t read_big(struct file_wheel *file, struct iov_iter *to)
 {
 	const struct reader reader = {
-		.events = file->bounce->events, .taken = file->taken, .room = CHUNK_EVENTS };
+		.events = file->events, .taken = file->bounce->taken, .room = CHUNK_EVENTS };
 
 	return reader_run(file, &reader, to);
 }
@@ -1743,7 +2405,7 @@ static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
 	return done;
 }
 
-static int reader_wait(struct file_wheel *file, bool nowait)
+static noinline int reader_wait(struct file_wheel *file, bool nowait)
 {
 	if (nowait)
 		return READ_ONCE(file->nr_ready) ? 0 : -EAGAIN;
@@ -1764,10 +2426,163 @@ static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (!ret)
 			ret = read_ready(file, to);
 	}
+	file_update_waker(file);
 	/* One reader is woken at a time: what this one leaves is for the next. */
 	if (READ_ONCE(file->nr_ready))
 		file_wake(file);
 	return ret;
+}
+
+/* Store @event at @user, without waiting for memory that is not there. */
+static __always_inline bool event_tell(struct twheel_event __user *user,
+				       const struct twheel_event *event)
+{
+	bool told = false;
+
+	tell_begin();
+	if (user_write_access_begin(user, sizeof(*user))) {
+		unsafe_put_user(event->user_data, &user->user_data, end);
+		unsafe_put_user(event->handle, &user->handle, end);
+		unsafe_put_user(event->expires_ns, &user->expires_ns, end);
+		unsafe_put_user(event->count, &user->count, end);
+		unsafe_put_user(event->flags, &user->flags, end);
+		told = true;
+end:
+		user_write_access_end();
+	}
+	tell_end();
+	return told;
+}
+
+/* Take @slot, the first that is ready, off the ready list. As list_del(), without its checks. */
+static __always_inline void ready_pop(struct file_wheel *file, struct slot *slot)
+{
+	struct list_head *next = slot->link.next;
+
+	next->prev = &file->ready;
+	file->ready.next = next;
+	WRITE_ONCE(file->nr_ready, file->nr_ready - 1);
+}
+
+/*
+ * Read the event of @slot, the first that is ready, into @user. The reader has it when this lock
+ * hold ends, so that it is never on its way. Returns false if that cannot be: nothing has changed.
+ */
+static bool read_first(struct file_wheel *file, struct slot *slot,
+		       struct twheel_event __user *user)
+{
+	struct moment m = { .offset = clock_offset(file->config.clock) };
+	struct twheel_event event;
+
+	lockdep_assert_held(file->lock);
+	/* What says so is to be put back if the event cannot be stored. */
+	if (slot->flags & SLOT_SET)
+		return false;
+	if (slot->interval)
+		m.now = twheel_now(file->base);
+	read_event(&event, slot, &m);
+	if (!event_tell(user, &event))
+		return false;
+	ready_pop(file, slot);
+	slot_after_read(file, slot, event.count, m.now);
+	return true;
+}
+
+static struct slot *file_first(const struct file_wheel *file)
+{
+	return list_first_entry(&file->ready, struct slot, link);
+}
+
+/* Is the only event that is ready one as most are: the last of its timer, on the host's clock? */
+static __always_inline bool read_is_plain(const struct file_wheel *file)
+{
+	const struct slot *slot = file_first(file);
+
+	return file->nr_ready == 1 && !slot->interval && !slot->flags && !clock_is_shifted();
+}
+
+/* read_first() of that. */
+static __always_inline bool read_plain(struct file_wheel *file, struct twheel_event __user *user)
+{
+	struct slot *slot = file_first(file);
+	const struct twheel_event event = {
+		.user_data	= slot->user_data,
+		.handle		= slot_handle(slot),
+		.expires_ns	= slot->timer.cookie,
+		.count		= 1,
+	};
+
+	lockdep_assert_held(file->lock);
+	if (!event_tell(user, &event))
+		return false;
+	ready_pop(file, slot);
+	slot_put(file, slot);
+	return true;
+}
+
+/* read_one() of another, or of one of more. The base is locked, and this unlocks it. */
+static noinline bool read_one_slowly(struct file_wheel *file, struct twheel_event __user *user,
+				     size_t room)
+{
+	u32 nr = file->nr_ready;
+	bool done = nr && (nr == 1 || room < 2 * sizeof(*user)) &&
+		    read_first(file, file_first(file), user);
+
+	twheel_unlock_irq(file->base);
+	if (done)
+		file_update_waker(file);
+	if (done && nr > 1)
+		file_wake(file);	/* for the next reader, as file_read_iter() does */
+	return done;
+}
+
+/*
+ * Read one event, if that is all there is or all there is @room for. Returns false if not, or if
+ * that takes more than a lock hold.
+ */
+static __always_inline bool read_one(struct file_wheel *file, struct twheel_event __user *user,
+				     size_t room)
+{
+	bool done;
+
+	file_hold(file);
+	if (unlikely(!read_is_plain(file)))
+		return read_one_slowly(file, user, room);
+	done = read_plain(file, user);
+	file_let_go(file);
+	return done;
+}
+
+static noinline ssize_t file_read_many(struct file *filp, char __user *user, size_t room)
+{
+	struct iov_iter to;
+	struct kiocb iocb;
+
+	init_sync_kiocb(&iocb, filp);
+	iov_iter_ubuf(&to, ITER_DEST, user, room);
+	return file_read_iter(&iocb, &to);
+}
+
+/*
+ * read(). Most programs read one event a call. For that a lock hold does, without a struct
+ * iov_iter; all else is file_read_iter()'s.
+ */
+static ssize_t file_read(struct file *filp, char __user *user, size_t room, loff_t *pos)
+{
+	const size_t size = sizeof(struct twheel_event);
+	struct file_wheel *file = filp->private_data;
+
+	if (room < size)
+		return -EINVAL;
+	/* Pairs with the lock of who made the event: what is made with the base is there too. */
+	while (unlikely(!smp_load_acquire(&file->nr_ready))) {
+		int err = reader_wait(file, filp->f_flags & O_NONBLOCK);
+
+		if (err)
+			return err;
+	}
+	return read_one(file, (struct twheel_event __user *)user, room) ?
+	       size : file_read_many(filp, user, room);
 }
 
 static __poll_t file_poll(struct file *filp, poll_table *wait)
@@ -1804,12 +2619,15 @@ static int file_open(struct inode *inode, struct file *filp)
 	init_waitqueue_head(&file->wait);
 	file->limit = clamp_t(u32, READ_ONCE(max_timers), 1, LIMIT_MAX);
 	file->max_timers = file->limit;
+	file->clock = CLOCK_MONOTONIC;
 	file->config = (struct twheel_config) {
 		.clock		= CLOCK_MONOTONIC,
 		.tick_ns	= default_tick_ns(),
 		.sink		= &file_sink,
 		.owner		= file,
+		.small		= true,
 		.user		= opener->user,
+		.was_set	= file_was_set,
 	};
 	filp->private_data = file;
 	filp->f_mode |= FMODE_NOWAIT;
@@ -1823,9 +2641,11 @@ static int file_release(struct inode *inode, struct file *filp)
 
 	if (file->base)
 		twheel_destroy(file->base);
+	waker_free(file->waker);
 	slots_free_all(file);
 	opener_put(file->opener);
 	kfree(file->bounce);
+	kfree(file->events);
 	kfree(file);
 	return 0;
 }
@@ -1835,6 +2655,7 @@ static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 	struct file_wheel *file = filp->private_data;
 	struct twheel_info info;
 	ktime_t next = file_fill_info(file, &info);
+	s64 offset = clock_offset(clock_of(info.clockid));
 
 	seq_printf(m, "twheel-clockid:\t%d\n", info.clockid);
 	seq_printf(m, "twheel-tick-ns:\t%llu\n", info.tick_ns);
@@ -1846,17 +2667,19 @@ static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 	seq_printf(m, "twheel-mem-bytes:\t%llu\n", info.mem_bytes);
 	seq_printf(m, "twheel-expired:\t%llu\n", info.nr_expired);
 	seq_printf(m, "twheel-wakeups:\t%llu\n", info.nr_wakeups);
-	seq_printf(m, "twheel-next-ns:\t%lld\n", time_shift(next, clock_offset(info.clockid)));
+	seq_printf(m, "twheel-next-ns:\t%lld\n", time_shift(next, offset));
 }
 
 static const struct file_operations twheel_fops = {
 	.owner		= THIS_MODULE,
 	.open		= file_open,
 	.release	= file_release,
+	.read		= file_read,
 	.read_iter	= file_read_iter,
 	.poll		= file_poll,
 	.unlocked_ioctl	= file_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
+	.uring_cmd	= file_uring_cmd,
 	.show_fdinfo	= file_show_fdinfo,
 	.llseek		= noop_llseek,
 };
@@ -1879,6 +2702,7 @@ static struct miscdevice twheel_device = {
 
 static int __init twheel_chardev_init(void)
 {
+	host_time_ns_init();
 	return misc_register(&twheel_device);
 }
 

@@ -8,7 +8,21 @@
 #ifndef TWHEEL_COMPAT_H
 #define TWHEEL_COMPAT_H
 
+#include <linux/alarmtimer.h>
 #include <linux/hrtimer.h>
+#if HAVE_IO_URING_CMD_H
+#include <linux/io_uring/cmd.h>
+#else
+#include <linux/io_uring.h>
+#endif
+#include <linux/sched/isolation.h>
+
+#if !HAVE_CPU_IS_ISOLATED
+static inline bool cpu_is_isolated(int cpu)
+{
+	return !housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN);
+}
+#endif
 
 #if !HAVE_HRTIMER_SETUP
 static inline void hrtimer_setup(struct hrtimer *timer,
@@ -19,5 +33,45 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 	timer->function = function;
 }
 #endif
+
+/* What the callback of an alarm returns, and how an alarm is started for a time of its clock. */
+#if HAVE_ALARM_START_TIMER
+#define ALARM_RETURNS		void
+#define ALARM_DONE
+#else
+#define ALARM_RETURNS		enum alarmtimer_restart
+#define ALARM_DONE		ALARMTIMER_NORESTART
+
+static inline bool alarm_start_timer(struct alarm *alarm, ktime_t expires, bool relative)
+{
+	alarm_start(alarm, expires);
+	return true;
+}
+#endif
+
+/* What the SQE of a command has for the one who does it: 16 bytes at least. */
+static inline const void *uring_cmd_payload(const struct io_uring_cmd *cmd)
+{
+#if HAVE_URING_CMD_SQE
+	return cmd->sqe->cmd;
+#else
+	return cmd->cmd;
+#endif
+}
+
+/*
+ * @cmd is done, with @res, which is not negative. Its ->uring_cmd() returns what this does. To
+ * return @res instead would do from Linux 6.12 on. Before, that is taken for an error if it is not
+ * 0, and a worker's command would never be completed.
+ */
+static inline int uring_cmd_end(struct io_uring_cmd *cmd, int res, unsigned int issue_flags)
+{
+#if HAVE_URING_CMD_DONE32
+	io_uring_cmd_done(cmd, res, issue_flags);
+#else
+	io_uring_cmd_done(cmd, res, 0, issue_flags);
+#endif
+	return -EIOCBQUEUED;
+}
 
 #endif

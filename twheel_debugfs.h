@@ -8,13 +8,14 @@
  * is white space. A program shall find a column by its name: more may come, before the last;
  * none will go or mean something else.
  *
- *	kind	cpu: a CPU's, for everybody; base: a module's own, with callbacks; file: one with
+ *	kind	cpu: a CPU's, for everybody; pinned: a CPU's, for twheel_add_on();
+ *		base: a module's own, with callbacks; file: one with
  *		a sink, which an open /dev/twheel has
  *	id	the CPU; else a number that no other base has had
  *	pid	of the process that made it, as the initial namespace has it; 0: a CPU's. A file's
  *		is made by its first timer, which may be that of a process it was passed to
  *	uid	of that process then
- *	clock	monotonic or boottime
+ *	clock	monotonic, boottime or realtime
  *	tick_ns	its tick
  *	pending	timers armed
  *	added	timers added so far, one that was armed anew again
@@ -29,6 +30,7 @@
  *	next_ns	when the next run is wanted, as a time of the clock; - if never
  *	l0 - l4	timers in the buckets of each level, a slash, how many buckets have any
  *	far	timers beyond the last level
+ *	tree	timers in no bucket: of a file with no more than 64, and where a clock was set back
  *	comm	the name of the process that made it, - for a CPU's; what is not plain in it as \ooo
  *
  * The counters of a line are of one moment. The levels are counted after that, some buckets in
@@ -67,6 +69,13 @@ struct listing {
 	char			comm[TASK_COMM_LEN];
 };
 
+static const char *clock_name(clockid_t clock)
+{
+	if (clock == CLOCK_REALTIME)
+		return "realtime";
+	return clock == CLOCK_BOOTTIME ? "boottime" : "monotonic";
+}
+
 /* A user who opens many files can make it grow. */
 static DEFINE_XARRAY_FLAGS(listings, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 static DEFINE_MUTEX(listings_lock);		/* for readers of bases that are in there */
@@ -100,13 +109,13 @@ static int listing_add(struct listing *l, gfp_t gfp)
 	return err;
 }
 
-static int list_cpu_base(struct twheel_base *base)
+static int list_cpu_base(struct twheel_base *base, unsigned int cpu)
 {
-	struct listing *l = listing_new(base, "cpu", GFP_KERNEL);
+	struct listing *l = listing_new(base, base_is_pinned(base) ? "pinned" : "cpu", GFP_KERNEL);
 
 	if (!l)
 		return -ENOMEM;
-	l->id = base->idle.data;
+	l->id = cpu;
 	l->comm[0] = '-';
 	return listing_add(l, GFP_KERNEL);
 }
@@ -158,6 +167,8 @@ static void count_bucket(struct levels *levels, const struct wheel *w, unsigned 
 {
 	unsigned int level = level_of(slot);
 
+	if (!w->bucket)
+		return;
 	levels->timers[level] += w->bucket[slot].n;
 	levels->buckets[level] += !!w->bucket[slot].n;
 }
@@ -185,7 +196,7 @@ static void show_levels(struct seq_file *m, struct twheel_base *base)
 	count_levels(&levels, base);
 	for (i = 0; i < WHEEL_LEVELS; i++)
 		seq_printf(m, " %u/%u", levels.timers[i], levels.buckets[i]);
-	seq_printf(m, " %u ", levels.timers[WHEEL_LEVELS]);
+	seq_printf(m, " %u %llu ", levels.timers[WHEEL_LEVELS], READ_ONCE(base->settable.back.nr));
 }
 
 static void show_stats(struct seq_file *m, struct twheel_base *base)
@@ -207,12 +218,12 @@ static int bases_show(struct seq_file *m, void *v)
 	struct listing *l = v;
 
 	if (v == SEQ_START_TOKEN) {
-		seq_puts(m, "kind id pid uid clock tick_ns pending added expired removed rearmed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm\n");
+		seq_puts(m, "kind id pid uid clock tick_ns pending added expired removed rearmed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far tree comm\n");
 		return 0;
 	}
 	seq_printf(m, "%s %llu %d %u %s %u", l->kind, l->id, l->pid,
 		   from_kuid_munged(&init_user_ns, l->uid),
-		   l->base->clock == CLOCK_BOOTTIME ? "boottime" : "monotonic",
+		   clock_name(l->base->clock),
 		   l->base->tick_ns);
 	show_stats(m, l->base);
 	show_levels(m, l->base);
@@ -272,7 +283,7 @@ static void debugfs_end(void)
 	debugfs_remove_recursive(debugfs_dir);
 }
 #else
-static int list_cpu_base(struct twheel_base *base)
+static int list_cpu_base(struct twheel_base *base, unsigned int cpu)
 {
 	return 0;
 }

@@ -47,6 +47,11 @@
  * before anybody is woken. So a pass that is preempted keeps no base to itself: whoever arms a
  * timer on another CPU takes the base there.
  *
+ * Clocks
+ *	A base of CLOCK_REALTIME is in the queue of CLOCK_MONOTONIC, by what its times are there as
+ *	long as nobody sets the clock. If somebody does, twheel_set.h has it queued anew. So
+ *	pauses, rests and turns are never of a clock that is set.
+ *
  * A CPU that does not come to its pass
  *	On PREEMPT_RT a task of a higher priority may keep the CPU from it for any time. Each
  *	queue has a second hrtimer, which expires in hard interrupt context WATCH_NS after the
@@ -110,8 +115,7 @@ struct dispatch_entry {
  * struct share - a user on a CPU
  * @account:	what the user's bases have taken of it
  * @recent:	the same, of late: what was taken RECENT_NS ago counts for a third
- * @charged:	when that was so, in ns of CLOCK_MONOTONIC
- * @period:	that of the dispatcher in which it was served last
+ * @charged:	when that was so, and it was served last, in ns of CLOCK_MONOTONIC
  * @nr_bases:	in @entry
  * @entry:	in each queue of the CPU's dispatcher
  */
@@ -119,7 +123,6 @@ struct share {
 	struct account		account;
 	u64			recent;
 	u64			charged;
-	u32			period;
 	unsigned int		nr_bases;
 	struct dispatch_entry	entry[NR_QUEUES];
 };
@@ -157,13 +160,14 @@ struct dispatch_queue {
  * @nr_users:	with bases in its queues
  * @nr_active:	users served in this period, which is of RECENT_NS
  * @nr_were:	and in the one before
- * @period:	its number
- * @began:	when it did, in ns of CLOCK_MONOTONIC
+ * @began:	when the period did, in ns of CLOCK_MONOTONIC
  * @running:	a pass is under way, and will arm the hrtimers when it ends
  * @serving:	the base whose turn it is, from the queue to the end of the lock hold
  * @rescued:	the base that another CPU is taking over, from the one queue to the other
  * @rescue:	has another CPU do that
  * @rescuing:	it is under way
+ * @kick:	has @cpu arm the hrtimers, when something was queued by a CPU whose home @cpu is
+ * @kicks:	so often that is under way
  * @in_wake:	the base whose sink's wake() is under way
  * @waking:	the base of which timers have expired, until its sink's wake() has returned
  * @last:	who was served last in the pass, and pays for its interrupt
@@ -178,13 +182,14 @@ struct dispatcher {
 	unsigned int		nr_users;
 	unsigned int		nr_active;
 	unsigned int		nr_were;
-	u32			period;
 	u64			began;
 	bool			running;
 	struct twheel_base	*serving;
 	struct twheel_base	*rescued;
 	call_single_data_t	rescue;
 	bool			rescuing;
+	call_single_data_t	kick;
+	u32			kicks;
 	struct twheel_base	*in_wake;
 	struct twheel_base	*waking;
 	struct share		*last;
@@ -193,8 +198,6 @@ struct dispatcher {
 	struct expiry		expiry;
 	struct dispatch_queue	queue[NR_QUEUES];
 };
-
-static DEFINE_PER_CPU(struct dispatcher *, cpu_dispatcher);
 
 /* Of the bases that are nobody's in particular. */
 static struct twheel_user *nobody;
@@ -219,6 +222,16 @@ static ktime_t queue_time(const struct dispatch_queue *q, u64 time)
 {
 	return q == &q->dispatcher->queue[QUEUE_BOOTTIME] ?
 	       ktime_mono_to_any(time, TK_OFFS_BOOT) : time;
+}
+
+/* The time of @tick, on the clock of the queue of @base. */
+static ktime_t base_queue_time(const struct twheel_base *base, u64 tick)
+{
+	ktime_t time = base_time(base, tick);
+
+	if (likely(!base_is_settable(base)) || time == KTIME_MAX)
+		return time;
+	return max_t(s64, ktime_sub(time, ktime_mono_to_any(0, TK_OFFS_REAL)), 0);
 }
 
 /* ---- the order of service --------------------------------------------------------- */
@@ -317,17 +330,30 @@ static ktime_t queue_key(const struct dispatch_queue *q, const struct dispatch_e
 	return max(first->key, q->rest_until);
 }
 
+/* Have the CPU of @d do the arming, if this is another. Returns false if that is not to be. */
+static bool dispatcher_kick(struct dispatcher *d)
+{
+	lockdep_assert_held(&d->lock);
+	return d->cpu != smp_processor_id() && cpu_kick(d->cpu, &d->kick, &d->kicks);
+}
+
 /* Make sure that there will be a pass for what is queued. One that is under way sees to that. */
 static void queue_arm(struct dispatch_queue *q)
 {
 	const struct dispatch_entry *first = queue_first(q);
 	ktime_t soft, key;
+	bool comes;
 
 	lockdep_assert_held(&q->dispatcher->lock);
 	if (!first)
 		return;
 	key = queue_key(q, first);
-	if (q->dispatcher->running || key >= q->armed) {
+	comes = q->dispatcher->running || key >= q->armed;
+	if (comes && !IS_ENABLED(CONFIG_PREEMPT_RT))
+		return;
+	if (dispatcher_kick(q->dispatcher))
+		return;
+	if (comes) {
 		watch_resume(q, key);
 		return;
 	}
@@ -335,6 +361,19 @@ static void queue_arm(struct dispatch_queue *q)
 	WRITE_ONCE(q->armed, key);
 	hrtimer_start_range_ns(&q->hrtimer, soft, ktime_sub(key, soft), queue_mode());
 	watch_start(q, key);
+}
+
+/* On the CPU of the dispatcher, in hard interrupt context. */
+static void dispatcher_kicked(void *arg)
+{
+	struct dispatcher *d = arg;
+	unsigned int i;
+
+	raw_spin_lock(&d->lock);
+	d->kicks--;
+	for (i = 0; i < NR_QUEUES; i++)
+		queue_arm(&d->queue[i]);
+	raw_spin_unlock(&d->lock);
 }
 
 /* ---- queueing a base --------------------------------------------------------------- */
@@ -389,22 +428,21 @@ static u64 base_next(const struct twheel_base *base)
  * @after, so that others have theirs. If it is on no queue, a pass may have taken it off and
  * not locked it yet: then it is served once more often than needed.
  */
-static void base_enter(struct twheel_base *base, ktime_t after)
+static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 {
 	struct dispatcher *d = READ_ONCE(base->dispatcher);
 	u64 next = base_next(base);
 	ktime_t due, key;
 
 	lockdep_assert_held(&base->lock);
-	if (d && next >= base->armed && !dispatcher_may_hang(d))
-		return;
 	if (d)
 		base_leave(base, d);
 	base->armed = next;
 	if (next == WHEEL_NEVER || base->dead)
 		return;
+	cpu_home();
 	d = this_cpu_read(cpu_dispatcher);
-	due = base_time(base, next);
+	due = base_queue_time(base, next);
 	/* Who is to be woken has had the slack. */
 	key = next == base->wake_at ? due : ktime_add_safe(due, base->slack_ns);
 	base->soft = max(due, after);
@@ -413,6 +451,16 @@ static void base_enter(struct twheel_base *base, ktime_t after)
 	dispatcher_add(d, base);
 	queue_arm(queue_of(d, base));
 	raw_spin_unlock(&d->lock);
+}
+
+/* base_requeue(), if it has to be. */
+static __always_inline void base_enter(struct twheel_base *base, ktime_t after)
+{
+	const struct dispatcher *d = READ_ONCE(base->dispatcher);
+
+	lockdep_assert_held(&base->lock);
+	if (!d || base_next(base) < base->armed || dispatcher_may_hang(d))
+		base_requeue(base, after);
 }
 
 static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base)
@@ -451,7 +499,7 @@ static void base_leave_all(struct twheel_base *base)
 	for_each_possible_cpu(cpu) {
 		struct expiry *told = NULL;
 
-		d = per_cpu(cpu_dispatcher, cpu);
+		d = per_cpu(own_dispatcher, cpu);
 		while (dispatcher_has(d, base))
 			expiry_wait(&d->expiry, &told);
 		expiry_wait_end(told);
@@ -490,7 +538,7 @@ static unsigned int rescue_cpu(const struct dispatcher *d)
 
 	for_each_cpu_wrap(cpu, housekeeping_cpumask(HK_TYPE_TIMER), d->cpu + 1)
 		if (cpu != d->cpu && cpu_online(cpu) &&
-		    !dispatcher_is_away(per_cpu(cpu_dispatcher, cpu)))
+		    !dispatcher_is_away(per_cpu(own_dispatcher, cpu)))
 			return cpu;
 	return nr_cpu_ids;
 }
@@ -548,7 +596,7 @@ static void base_wake_after(struct twheel_base *base, u64 ns)
 
 	lockdep_assert_held(&base->lock);
 	WRITE_ONCE(base->wake_at, base_tick(base, now));
-	base_enter(base, ktime_add_ns(now, ns));
+	base_enter(base, ktime_add_ns(base_is_settable(base) ? ktime_get() : now, ns));
 }
 
 /* Take a base of @d, which is another CPU's, to this CPU. Returns false if there is none. */
@@ -656,7 +704,7 @@ static u32 dispatcher_parts(const struct dispatcher *d)
 	return 2 * max3(d->nr_active, d->nr_were, 1U);
 }
 
-/* Count @share among those who are served. */
+/* Count @share among those who are served, before share_remember() says that it was. */
 static void share_is_active(struct dispatcher *d, struct share *share, u64 now)
 {
 	u64 gone = now - d->began;
@@ -665,12 +713,10 @@ static void share_is_active(struct dispatcher *d, struct share *share, u64 now)
 	if (gone >= RECENT_NS) {
 		d->nr_were = gone < 2 * RECENT_NS ? d->nr_active : 0;
 		d->nr_active = 0;
-		d->period++;
 		d->began = now;
-	}
-	if (share->period == d->period)
+	} else if (share->charged >= d->began) {
 		return;
-	share->period = d->period;
+	}
 	d->nr_active++;
 }
 
@@ -858,10 +904,12 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 	}
 	if (pass->put_off) {
 		base->deferred++;
-		trace_twheel_budget(base, ktime_sub(now, base->soft));
+		trace_twheel_budget(base, ktime_sub(base_is_settable(base) ? time : now,
+						    base->soft));
 	}
 	pass->ops += run_sink(base, base_tick(base, now));
-	pass->expired = base->expired != expired || base_wants_wake(base, base_tick(base, now));
+	pass->expired = base->expired != expired || base->sink->always ||
+			base_wants_wake(base, base_tick(base, now));
 	pass->finished = !wheel_due(&base->wheel, base_tick(base, now));
 	base->pass_moves += base->wheel.moves - moves;
 	base->worst = max(base->worst, base->pass_moves);
@@ -1113,7 +1161,7 @@ void twheel_user_destroy(struct twheel_user *user)
 	if (!user)
 		return;
 	for_each_possible_cpu(cpu)
-		dispatcher_forget(per_cpu(cpu_dispatcher, cpu), user);
+		dispatcher_forget(per_cpu(own_dispatcher, cpu), user);
 	free_percpu(user->shares);
 	kfree(user);
 }
@@ -1139,20 +1187,22 @@ static struct dispatcher *dispatcher_new(unsigned int cpu)
 	raw_spin_lock_init(&d->lock);
 	expiry_init(&d->expiry);
 	INIT_CSD(&d->rescue, dispatcher_rescue, d);
+	INIT_CSD(&d->kick, dispatcher_kicked, d);
 	d->cpu = cpu;
 	queue_init(d, QUEUE_MONOTONIC, CLOCK_MONOTONIC);
 	queue_init(d, QUEUE_BOOTTIME, CLOCK_BOOTTIME);
 	return d;
 }
 
-static bool dispatcher_is_rescued(struct dispatcher *d)
+/* Is another CPU about to do something for @d? */
+static bool dispatcher_is_called(struct dispatcher *d)
 {
-	bool rescuing;
+	bool called;
 
 	raw_spin_lock_irq(&d->lock);
-	rescuing = d->rescuing;
+	called = d->rescuing || d->kicks;
 	raw_spin_unlock_irq(&d->lock);
-	return rescuing;
+	return called;
 }
 
 static void dispatcher_free(struct dispatcher *d)
@@ -1165,7 +1215,7 @@ static void dispatcher_free(struct dispatcher *d)
 		hrtimer_cancel(&d->queue[i].hrtimer);
 		hrtimer_cancel(&d->queue[i].watch);
 	}
-	while (dispatcher_is_rescued(d))
+	while (dispatcher_is_called(d))
 		cpu_relax();
 	kfree(d);
 }
@@ -1177,8 +1227,8 @@ static void dispatchers_free(void)
 
 	twheel_user_destroy(nobody);
 	for_each_possible_cpu(cpu) {
-		dispatcher_free(per_cpu(cpu_dispatcher, cpu));
-		per_cpu(cpu_dispatcher, cpu) = NULL;
+		dispatcher_free(per_cpu(own_dispatcher, cpu));
+		per_cpu(own_dispatcher, cpu) = NULL;
 	}
 }
 
@@ -1190,8 +1240,8 @@ static int dispatchers_create(void)
 	if (!nobody)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
-		per_cpu(cpu_dispatcher, cpu) = dispatcher_new(cpu);
-		if (!per_cpu(cpu_dispatcher, cpu)) {
+		per_cpu(own_dispatcher, cpu) = dispatcher_new(cpu);
+		if (!per_cpu(own_dispatcher, cpu)) {
 			dispatchers_free();
 			return -ENOMEM;
 		}

@@ -9,14 +9,21 @@
 
 #include "wheel.h"
 
-/* A timer in its bucket: I1 and I2. */
+/* The q_l that slot @slot of level @l stands for: that of clk, or a later one. */
+static inline u64 wheel_check_q(const struct wheel *w, unsigned int l, unsigned int slot)
+{
+	const struct wheel_level *lv = &wheel_levels[l];
+
+	return w->q[l] + (slot + lv->slots - w->slot[l]) % lv->slots;
+}
+
+/* A timer in its bucket: I1 and I2. One that was put off is due later than its bucket. */
 static inline const char *wheel_check_timer(const struct wheel *w, unsigned int l,
 					    unsigned int slot,
 					    const struct wheel_timer *t)
 {
 	const struct wheel_level *lv = &wheel_levels[l];
-	u64 q = div_u64(t->expires, lv->width), d = q - w->q[l];
-	const struct wheel_bucket *b = &w->bucket[slot];
+	u64 start = wheel_check_q(w, l, slot) * lv->width;
 	bool expiring = w->phase && t->expires == w->q[0];
 
 	if (t->bucket != slot)
@@ -25,10 +32,36 @@ static inline const char *wheel_check_timer(const struct wheel *w, unsigned int 
 		return "a queued timer is overdue";
 	if (t->expires < w->next)
 		return "a timer is earlier than the next event";
-	if (d >= lv->slots || slot != lv->first + q - div_u64(q, lv->slots) * lv->slots)
+	if (l && w->upper > w->q[0] && t->expires < w->upper)
+		return "a timer is earlier than the next event of the upper levels";
+	if (l ? t->expires < start : t->expires != start)
 		return "a timer is in the wrong slot";
-	if (l && t->expires - q * lv->width < wheel_min(b, q * lv->width))
+	if (l && t->expires - start < wheel_min(&w->bucket[slot], start))
 		return "a timer is earlier than its bucket's min";
+	return NULL;
+}
+
+/* The stop that slot @slot stands for: the last one, or a later one. */
+static inline u64 wheel_check_stop_at(const struct wheel *w, unsigned int slot)
+{
+	const struct wheel_level *lv = &wheel_stops[slot >= WHEEL_S2];
+	u64 q = div_u64(w->q[0], lv->width);
+	u32 cur = lv->first + q - div_u64(q, lv->slots) * lv->slots;
+
+	return (q + (slot + lv->slots - cur) % lv->slots) * lv->width;
+}
+
+static inline const char *wheel_check_stop(const struct wheel *w, unsigned int slot,
+					   const struct wheel_timer *t)
+{
+	if (t->bucket != slot)
+		return "a timer does not know its stop";
+	if (t->expires != wheel_check_stop_at(w, slot))
+		return "a timer is at the wrong stop";
+	if (t->expires <= w->q[0] && !(w->phase && t->expires == w->q[0]))
+		return "a stop was passed";
+	if (t->expires < w->next || (w->upper > w->q[0] && t->expires < w->upper))
+		return "a stop is earlier than the next event";
 	return NULL;
 }
 
@@ -37,10 +70,8 @@ static inline const char *wheel_check_far(const struct wheel *w, unsigned int sl
 {
 	if (t->bucket != slot)
 		return "a far timer does not know its bucket";
-	if (t->expires <= w->q[0])
-		return "a far timer is overdue";
-	if (slot == (unsigned int)WHEEL_FAR + w->far && t->expires < w->far_min)
-		return "a far timer is earlier than far_min";
+	if (div_u64(t->expires, WHEEL_W4) < wheel_far_from(w, slot - WHEEL_FAR))
+		return "a far timer is in the wrong class";
 	return NULL;
 }
 
@@ -53,7 +84,8 @@ static inline const char *wheel_check_list(const struct wheel *w, unsigned int l
 
 	hlist_for_each(node, list) {
 		const struct wheel_timer *t = container_of(node, struct wheel_timer, node);
-		const char *err = l < WHEEL_LEVELS ? wheel_check_timer(w, l, slot, t) :
+		const char *err = slot < WHEEL_L0 ? wheel_check_stop(w, slot, t) :
+				  l < WHEEL_LEVELS ? wheel_check_timer(w, l, slot, t) :
 						     wheel_check_far(w, slot, t);
 
 		if (err)
@@ -63,13 +95,27 @@ static inline const char *wheel_check_list(const struct wheel *w, unsigned int l
 	return NULL;
 }
 
+/* Is the min of a bucket of an upper level a tick of that bucket? */
+static inline bool wheel_check_min(const struct wheel *w, unsigned int l, unsigned int slot)
+{
+	u32 width = wheel_levels[l].width;
+
+	return wheel_min(&w->bucket[slot], wheel_check_q(w, l, slot) * width) < width;
+}
+
+/* The horizon is on its way to a class that has timers, or it is their turn. */
+static inline bool wheel_check_class(const struct wheel *w, unsigned int slot)
+{
+	return slot == w->far || !(wheel_horizon(w) >> (slot - WHEEL_FAR) & 1);
+}
+
 /* A bucket's count and its bits: I3. */
 static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int l,
 					     unsigned int slot, u64 *nr, u32 *nr_big)
 {
 	const struct wheel_bucket *b = &w->bucket[slot];
 	bool big;
-	const struct hlist_head *list = &w->list[wheel_list(slot, slot < WHEEL_WIDE)];
+	const struct hlist_head *list = wheel_lists((struct wheel *)w, slot);
 	u32 n = 0, i;
 
 	for (i = 0; i < wheel_nr_lists(slot); i++) {
@@ -80,15 +126,19 @@ static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int
 	}
 	if (n != b->n)
 		return "a bucket's count is wrong";
+	if (n && l && l < WHEEL_LEVELS && !wheel_check_min(w, l, slot))
+		return "a bucket's min is not in it";
 	if (test_bit(slot, w->map) != !!n)
 		return "a map bit is wrong";
-	big = n > WHEEL_BIG;
+	big = n > WHEEL_BIG && l && l < WHEEL_LEVELS;
 	if (test_bit(slot, w->big) != big)
 		return "a big bit is wrong";
-	if (big && l && l < WHEEL_LEVELS && slot == w->slot[l] && !w->phase)
+	if (big && slot == w->slot[l] && !w->phase)
 		return "a big bucket was not emptied in time";
+	if (n && l == WHEEL_LEVELS && !wheel_check_class(w, slot))
+		return "a class of far timers was not emptied in time";
 	*nr += n;
-	*nr_big += big;
+	nr_big[l % WHEEL_LEVELS] += big;
 	return NULL;
 }
 
@@ -109,32 +159,11 @@ static inline bool wheel_check_reach(const struct wheel *w, unsigned int l)
 	       (e == WHEEL_NEVER || !wheel_check_holds(w, l, e + 1));
 }
 
-/**
- * wheel_check() - check every invariant of a wheel
- * @w:	the wheel
- *
- * Return: NULL, or what is wrong.
- */
-static inline const char *wheel_check(const struct wheel *w)
+/* All the rest is counted from clk. */
+static inline const char *wheel_check_clock(const struct wheel *w)
 {
-	unsigned int l = 0, slot;
-	u32 nr_big = 0;
-	u64 nr = 0;
+	unsigned int l;
 
-	for (slot = WHEEL_L0; slot < WHEEL_SLOTS; slot++) {
-		const char *err;
-
-		while (l < WHEEL_LEVELS && slot == (unsigned int)wheel_levels[l].first +
-						  wheel_levels[l].slots)
-			l++;
-		err = wheel_check_bucket(w, l, slot, &nr, &nr_big);
-		if (err)
-			return err;
-	}
-	if (nr != wheel_nr(w))
-		return "the number of timers is wrong";
-	if (nr_big != w->nr_big)
-		return "the number of big buckets is wrong";
 	for (l = 0; l < WHEEL_LEVELS; l++) {
 		const struct wheel_level *lv = &wheel_levels[l];
 		u64 q = div_u64(w->q[0], lv->width);
@@ -146,6 +175,41 @@ static inline const char *wheel_check(const struct wheel *w)
 		if (l < ARRAY_SIZE(w->reach) && !wheel_check_reach(w, l))
 			return "the reach of a level is wrong";
 	}
+	if (!(wheel_horizon(w) >> (w->far - WHEEL_FAR) & 1) ||
+	    wheel_horizon(w) & ((1ULL << (w->far - WHEEL_FAR)) - 1))
+		return "the class of far timers is wrong";
+	return NULL;
+}
+
+/**
+ * wheel_check() - check every invariant of a wheel
+ * @w:	the wheel
+ *
+ * Return: NULL, or what is wrong.
+ */
+static inline const char *wheel_check(const struct wheel *w)
+{
+	unsigned int l = 0, slot;
+	u32 nr_big[WHEEL_LEVELS] = { 0 };
+	u64 nr = 0;
+	const char *err = wheel_check_clock(w);
+
+	if (err)
+		return err;
+	for (slot = WHEEL_S1; slot < WHEEL_SLOTS; slot++) {
+		while (l < WHEEL_LEVELS && slot == (unsigned int)wheel_levels[l].first +
+						  wheel_levels[l].slots)
+			l++;
+		err = wheel_check_bucket(w, l, slot, &nr, nr_big);
+		if (err)
+			return err;
+	}
+	if (nr != wheel_nr(w))
+		return "the number of timers is wrong";
+	if (w->upper < w->next && w->next > w->q[0] + 1)
+		return "the next event is later than that of the upper levels";
+	if (memcmp(nr_big, w->nr_big, sizeof(nr_big)))
+		return "the number of big buckets is wrong";
 	return NULL;
 }
 

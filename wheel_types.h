@@ -16,6 +16,7 @@
 /**
  * struct wheel_timer - what the wheel knows of a timer, 32 bytes on 64-bit
  * @node:	link in a bucket; free for the owner while the timer is idle
+ * @child:	in a tree instead, see wheel_back.h: the earlier ones below it, and the later
  * @expires:	the tick it is due; valid while queued, and after it expired
  * @bucket:	the bucket it is queued in, 0 (%WHEEL_NONE) while idle, so that
  *		zeroed memory is an idle timer
@@ -24,7 +25,10 @@
  * @word:	the three at once
  */
 struct wheel_timer {
-	struct hlist_node	node;
+	union {
+		struct hlist_node	node;
+		struct wheel_timer	*child[2];
+	};
 	u64			expires;
 	union {
 		struct {

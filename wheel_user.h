@@ -82,6 +82,18 @@ static inline bool test_bit(unsigned int nr, const unsigned long *map)
 	return map[nr / BITS_PER_LONG] >> nr % BITS_PER_LONG & 1;
 }
 
+/* How many bits @x has, leading zeros aside. */
+static inline unsigned int fls64(u64 x)
+{
+	return x ? 64 - (unsigned int)__builtin_clzll(x) : 0;
+}
+
+/* The lowest bit that is set in @x, which is not 0. */
+static inline unsigned int __ffs64(u64 x)
+{
+	return (unsigned int)__builtin_ctzll(x);
+}
+
 /* The first set bit in [from, size), or size. */
 static inline unsigned long find_next_bit(const unsigned long *map,
 					  unsigned long size, unsigned long from)

@@ -63,6 +63,28 @@ static void add_or_del(unsigned int i)
 		del(i);
 }
 
+/*
+ * Arm timer @i; one that is armed already is put off, for one @how out of two. For one out of two
+ * it may be late.
+ */
+static void add_or_mod(unsigned int i, unsigned int how)
+{
+	u64 tick = some_tick(how & 1 && due[i] != IDLE ? due[i] : now);
+
+	if (how & 4) {
+		u64 late = take(1) * width[how >> 3];
+
+		if (tick <= WHEEL_NEVER - late && due[i] == IDLE)
+			add_range(i, tick, tick + late);
+		else if (tick <= WHEEL_NEVER - late)
+			mod_range(i, tick, tick + late);
+	} else if (due[i] == IDLE) {
+		add(i, tick);
+	} else {
+		mod(i, tick);
+	}
+}
+
 /* What a callback may do: add its timer again, cancel another. */
 static void at_expiry(unsigned int i)
 {
@@ -82,8 +104,10 @@ static void one_operation(void)
 
 	switch (what % 8) {
 	case 0:
-	case 1:
 		add_or_del(some_timer());
+		break;
+	case 1:
+		add_or_mod(some_timer(), how);
 		break;
 	case 2:
 		tick = some_tick(now);
@@ -137,7 +161,7 @@ int one_input(const u8 *data, size_t size)
 	begin_episode();
 	while (left && !failed()) {
 		one_operation();
-		if (WHEEL_SLOTS < 100 || !(ops % 16))
+		if (WHEEL_SLOTS < 200 || !(ops % 16))
 			expect(SOUND, sound(w));
 	}
 	inside = 0;

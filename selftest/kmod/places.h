@@ -16,7 +16,7 @@
 #include "kwait.h"
 #include "twheel.h"
 
-enum { ON_CPU, ON_MONO, ON_BOOT, SINK_MONO, SINK_BOOT, NR_PLACES };
+enum { ON_CPU, ON_MONO, ON_BOOT, ON_REAL, SINK_MONO, SINK_BOOT, SINK_REAL, NR_PLACES };
 
 /**
  * struct place - what timers belong to
@@ -37,14 +37,20 @@ static struct place places[NR_PLACES] = {
 		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_MIN_NS } },
 	[ON_BOOT] = { .name = "a base of BOOTTIME", .config = {
 		.clock = CLOCK_BOOTTIME, .tick_ns = 2 * TWHEEL_TICK_MIN_NS } },
+	[ON_REAL] = { .name = "a base of REALTIME", .config = {
+		.clock = CLOCK_REALTIME, .tick_ns = TWHEEL_TICK_MIN_NS } },
 	[SINK_MONO] = { .name = "a sink of MONOTONIC", .config = {
 		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_MIN_NS } },
 	[SINK_BOOT] = { .name = "a sink of BOOTTIME", .config = {
 		.clock = CLOCK_BOOTTIME, .tick_ns = 2 * TWHEEL_TICK_MIN_NS } },
+	[SINK_REAL] = { .name = "a sink of REALTIME", .config = {
+		.clock = CLOCK_REALTIME, .tick_ns = TWHEEL_TICK_MIN_NS } },
 };
 
 static inline ktime_t place_now(const struct place *place)
 {
+	if (place->config.clock == CLOCK_REALTIME)
+		return ktime_get_real();
 	return place->config.clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get();
 }
 

@@ -129,6 +129,14 @@ static int init_armed(void)
 	return 0;
 }
 
+/* DEBUG_OBJECTS: a timer that is armed and was never initialised, though it looks idle. */
+static int arm_raw(void)
+{
+	timer.function = just_fired;
+	twheel_add(&timer, NSEC_PER_SEC);
+	return 0;
+}
+
 /* kmemleak: nothing points to it any more. */
 static int leak(void)
 {
@@ -194,6 +202,7 @@ static const struct {
 	{ "nesting", nesting },
 	{ "free_armed", free_armed },
 	{ "init_armed", init_armed },
+	{ "arm_raw", arm_raw },
 	{ "leak", leak },
 	{ "race", race },
 	{ "destroy_armed", destroy_armed },

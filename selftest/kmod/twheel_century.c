@@ -256,6 +256,20 @@ static void compare_timer_list(void)
 	vfree(probes);
 }
 
+static void never_fired(struct twheel_timer *timer) { }
+
+/*
+ * A cancel leaves the interrupt armed. So this CPU's base has one when twheel.ko is unloaded after
+ * this, which must not go with it: the kernel would say that an active hrtimer was freed.
+ */
+static void leave_armed(void)
+{
+	static DEFINE_TWHEEL_TIMER(timer, never_fired);
+
+	twheel_add(&timer, 3600LL * NSEC_PER_SEC);
+	twheel_cancel_sync(&timer);
+}
+
 static int __init century_init(void)
 {
 	pr_info("TAP version 14\n");
@@ -263,6 +277,7 @@ static int __init century_init(void)
 	test_base(NSEC_PER_MSEC, 40 * DAY);
 	test_base(NSEC_PER_SEC, years * YEAR);
 	compare_timer_list();
+	leave_armed();
 	return ktap_end();
 }
 

@@ -24,6 +24,8 @@ static const struct twheel_config config = {
 	.tick_ns = TWHEEL_TICK_NS,
 };
 
+static void never_fired(struct twheel_timer *timer) { }
+
 /* A base, made while the @nth allocation fails. Clears @nth if it was reached. */
 static struct twheel_base *create(unsigned int *nth)
 {
@@ -83,11 +85,38 @@ static void test_many(void)
 	check(!wrong, "%u times for another reason", wrong);
 }
 
+/* What a base is known by. */
+static u32 id_of_next(void)
+{
+	struct twheel_base *base = twheel_create(&config);
+	static struct twheel_timer timer;
+	u32 id;
+
+	if (IS_ERR(base))
+		return 0;
+	twheel_init_on(base, &timer, never_fired);
+	id = timer.queue.data;
+	twheel_destroy(base);
+	return id;
+}
+
+/* One that could not be made keeps nothing that it would have been known by. */
+static void test_ids(u32 before)
+{
+	u32 after = id_of_next();
+
+	check(before && after == before, "the next base is %u, as before", after);
+}
+
 static int __init fail_init(void)
 {
+	u32 before;
+
 	pr_info("TAP version 14\n");
+	before = id_of_next();
 	test_each();
 	test_many();
+	test_ids(before);
 	return ktap_end();
 }
 

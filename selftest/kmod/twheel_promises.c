@@ -9,6 +9,7 @@
  */
 #define pr_fmt(fmt) fmt
 
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/timer.h>
 
@@ -125,13 +126,21 @@ static const struct twheel_sink shots_sink = { .expired = shots_expired, .wake =
 
 /* ---- when -------------------------------------------------------------------------------- */
 
+/* To the ns, against the clock around the call. */
+static bool remains(const struct place *place, struct twheel_timer *timer, ktime_t expires)
+{
+	ktime_t from = place_now(place), left = twheel_remaining(timer), to = place_now(place);
+
+	return left <= ktime_sub(expires, from) && left >= ktime_sub(expires, to);
+}
+
 /* A deadline is rounded up to a multiple of the tick since the clock's zero, however far. */
 static void test_rounding(const struct place *place)
 {
 	const u64 tick_ns = place->config.tick_ns;
 	static const u64 far[] = { 2, 130, 7300, 172900, 63072100, 3153600100ULL };
 	u64 now = div64_u64(place_now(place), tick_ns);
-	unsigned int i, wrong = 0;
+	unsigned int i, wrong = 0, far_off = 0;
 	struct shot *shot = zalloc(1, sizeof(*shot));
 
 	if (!shot)
@@ -145,10 +154,136 @@ static void test_rounding(const struct place *place)
 
 		twheel_add_abs(&shot->timer, deadline);
 		wrong += twheel_expires(&shot->timer) != want;
+		far_off += !remains(place, &shot->timer, want);
 		wrong += twheel_cancel(&shot->timer) != 1;
 	}
 	check(!wrong, "%s: a deadline is rounded up to a tick of the clock: %u were not",
 	      place->name, wrong);
+	check(!far_off, "%s: what remains until then is by that clock: %u times it was not",
+	      place->name, far_off);
+	kvfree(shot);
+}
+
+/*
+ * What is armed anew for a time that is over expires in the next tick. The clock may not be a tick
+ * ahead of the wheel, as it is where an event is due: then once more.
+ */
+static bool shot_goes_to_next(const struct place *place, struct twheel_timer *timer)
+{
+	const s64 tick_ns = place->config.tick_ns;
+	unsigned long flags;
+	ktime_t now, expires;
+
+	now = twheel_lock(place->base, &flags);
+	twheel_mod_locked(place->base, timer, now - NSEC_PER_SEC);
+	expires = place_time(place, timer->queue.expires);
+	twheel_mod_locked(place->base, timer, now + HOUR);
+	twheel_unlock(place->base, flags);
+	usleep_range(1000, 1100);
+	return expires > now && expires <= now + tick_ns;
+}
+
+static void test_over(const struct place *place)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	bool good = false;
+	unsigned int i;
+
+	if (!shot)
+		return;
+	shot_init(shot, place);
+	place_add(place, &shot->timer, HOUR);
+	for (i = 0; i < 10 && !good; i++)
+		good = shot_goes_to_next(place, &shot->timer);
+	check(good, "%s: what is armed anew for a time that is over is for the next tick",
+	      place->name);
+	place_cancel(place, &shot->timer);
+	kvfree(shot);
+}
+
+/* In the middle of the tick that a timer is armed for, and before it. A tick is a second there. */
+static void test_reduce(void)
+{
+	const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_MAX_NS,
+	};
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	struct twheel_base *base = twheel_create(&config);
+	struct twheel_stats same = { }, earlier = { };
+
+	if (shot && !IS_ERR(base)) {
+		s64 half = TWHEEL_TICK_MAX_NS / 2;
+
+		twheel_init_on(base, &shot->timer, shot_fired);
+		twheel_add(&shot->timer, HOUR);
+		twheel_reduce(&shot->timer, twheel_remaining(&shot->timer) - half);
+		twheel_get_stats(base, &same);
+		twheel_reduce(&shot->timer, twheel_remaining(&shot->timer) - 3 * half);
+		twheel_get_stats(base, &earlier);
+		twheel_cancel_sync(&shot->timer);
+	}
+	check(same.added == 1 && !same.rearmed && earlier.rearmed == 1,
+	      "reduce leaves alone a timer that is armed for the same tick");
+	if (!IS_ERR(base))
+		twheel_destroy(base);
+	kvfree(shot);
+}
+
+/* What twheel_jiffies() of so many is, and no less than that. */
+static bool jiffies_are(long nr, ktime_t delay)
+{
+	return twheel_jiffies(nr) == delay;
+}
+
+/* Armed for a value of jiffies, a timer tells that value, but for one. */
+static bool tells_jiffies(struct twheel_timer *timer, unsigned long expires)
+{
+	long off;
+
+	twheel_mod(timer, twheel_until(expires));
+	off = twheel_expires_jiffies(timer) - expires;
+	return off >= -1 && off <= 1;
+}
+
+/* Armed for jiffies @nr ahead, of which one may be almost over, @shot waits for that. */
+static bool comes_no_earlier(struct shot *shot, long nr)
+{
+	ktime_t begin = ktime_get();
+
+	twheel_add(&shot->timer, twheel_until(jiffies + nr));
+	return wait_for(atomic_read(&shot->calls) == 1) &&
+	       shot->fired_at - begin > twheel_jiffies(nr - 1);
+}
+
+/* A delay and a deadline in jiffies, which may have passed their end at any time. */
+static void test_jiffies(const struct place *place)
+{
+	static const long far[] = { 2, 10, 90L * 60 * HZ, 20L * 86400 * HZ };
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	unsigned int i, wrong = 0;
+
+	if (!shot)
+		return;
+	check(jiffies_are(0, 0) && jiffies_are(-1, 0) && jiffies_are(LONG_MIN, 0) &&
+	      jiffies_are(HZ, HZ * TICK_NSEC) && jiffies_are(far[2], 90ULL * 60 * HZ * TICK_NSEC),
+	      "a delay in jiffies is in ns, and never negative");
+	check(BITS_PER_LONG == 32 || jiffies_are(MAX_JIFFY_OFFSET, KTIME_MAX),
+	      "one of more jiffies than a clock has ns is for ever");
+	check(!twheel_until(jiffies) && !twheel_until(jiffies - HZ),
+	      "a value of jiffies that is over is no delay");
+	shot_init(shot, place);
+	check(twheel_expires_jiffies(&shot->timer) - jiffies + 1 <= 1,
+	      "a timer that is not armed tells jiffies as it is");
+	for (i = 0; i < ARRAY_SIZE(far); i++)
+		wrong += !tells_jiffies(&shot->timer, jiffies + far[i]);
+	check(!wrong, "an armed one tells the jiffies for which it was armed: %u times it did not",
+	      wrong);
+	twheel_mod(&shot->timer, KTIME_MAX);
+	check(time_after(twheel_expires_jiffies(&shot->timer), jiffies),
+	      "and one that never expires does not tell jiffies that are over");
+	twheel_cancel(&shot->timer);
+	check(comes_no_earlier(shot, 5), "armed for a value of jiffies it expires no earlier");
+	place_cancel(place, &shot->timer);
 	kvfree(shot);
 }
 
@@ -276,7 +411,7 @@ static void test_cpus(void)
 	id = shot->timer.queue.data;
 	there_start(shot_add_now, shot);
 	there_wait();
-	check(shot->timer.queue.data == id && id >= nr_cpu_ids,
+	check(shot->timer.queue.data == id && id >= 2 * nr_cpu_ids,
 	      "and one of a private base stays in that");
 	twheel_cancel_sync(&shot->timer);
 	kvfree(shot);
@@ -395,6 +530,44 @@ static void test_eager(int (*end)(struct twheel_timer *timer), const char *name)
 	      name, bad);
 	twheel_shutdown_sync(&eager->timer);
 	kvfree(eager);
+}
+
+static struct vain {
+	struct twheel_timer	timer;
+	bool			running;
+	bool			refused;
+} *vain;
+
+/* It arms itself until that is in vain. */
+static void vain_fired(struct twheel_timer *timer)
+{
+	tell(&vain->running);
+	vain->refused = spin_for((twheel_mod(timer, HOUR), !twheel_pending(timer)));
+}
+
+static void vain_there(void *arg)
+{
+	twheel_mod(&vain->timer, 0);
+	stay_for(told(&vain->refused));
+}
+
+/* Not when shutdown_sync returns, but while it waits for the callback already. */
+static void test_vain(void)
+{
+	vain = zalloc(1, sizeof(*vain));
+	if (!vain || !there.task) {
+		skip("one CPU", "a callback arms its timer in vain while it is being shut down");
+		kvfree(vain);
+		return;
+	}
+	twheel_init(&vain->timer, vain_fired);
+	there_start(vain_there, NULL);
+	spin_for(told(&vain->running));
+	twheel_shutdown_sync(&vain->timer);
+	check(vain->refused && !twheel_pending(&vain->timer),
+	      "a callback arms its timer in vain while it is being shut down");
+	there_wait();
+	kvfree(vain);
 }
 
 /* Only twheel_init() makes it usable again. */
@@ -770,6 +943,7 @@ static void test_limits(void)
 		  .owner = &watched },
 	};
 	unsigned int i, nr = 0;
+	size_t size = 0;
 
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
 		struct twheel_base *base = twheel_create(&good[i]);
@@ -777,12 +951,38 @@ static void test_limits(void)
 		if (IS_ERR(base))
 			continue;
 		nr += twheel_owner(base) == good[i].owner;
+		size = twheel_size(base);
 		twheel_destroy(base);
 	}
 	check(nr == ARRAY_SIZE(good), "ticks, clocks and slack may be all that is said: %u", nr);
+	check(PAGE_ALIGNED(size) && size > 34 * 1024 && size < 64 * 1024,
+	      "the memory of a base is whole pages: %zu bytes", size);
 	check(IS_ENABLED(CONFIG_LOCKDEP) ||
 	      sizeof(struct twheel_timer) == sizeof(struct timer_list),
 	      "a timer is as big as a timer_list: %zu bytes", sizeof(struct twheel_timer));
+}
+
+#define LIVES		100
+
+/* What a base is known by belongs to the next one: there are no more of these than bases. */
+static void test_ids(void)
+{
+	const struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_NS };
+	static struct twheel_timer timer;
+	unsigned int i;
+	u32 most = 0;
+
+	for (i = 0; i < LIVES; i++) {
+		struct twheel_base *base = twheel_create(&config);
+
+		if (IS_ERR(base))
+			break;
+		twheel_init_on(base, &timer, shot_fired);
+		most = max(most, timer.queue.data);
+		twheel_destroy(base);
+	}
+	check(i == LIVES && most < 2 * nr_cpu_ids + LIVES / 2,
+	      "of %u bases, one after the other, each may be what the one before was: %u", i, most);
 }
 
 #define SLACK_NS	(40 * NSEC_PER_MSEC)
@@ -954,6 +1154,147 @@ static void test_deferred(const struct place *place)
 	kvfree(shots);
 }
 
+static void drained_forget(struct twheel_timer *timer, ktime_t expires, void *arg) { }
+
+/* ---- pauses ------------------------------------------------------------------------------ */
+
+/*
+ * With this debt, 100 us, a base pauses for twice that, at least. On PREEMPT_RT a run may take less
+ * of the CPU than it lasts.
+ */
+#define PAUSE_NS	((IS_ENABLED(CONFIG_PREEMPT_RT) ? 50 : 200) * NSEC_PER_USEC)
+#define BUSY_NS		(70 * NSEC_PER_USEC)
+#define BUSY_CALLS	2000
+#define LONG_NS		(300 * NSEC_PER_MSEC)
+
+/**
+ * struct pausing - a base of its own, and what makes it pause
+ * @base:	the base
+ * @timer:	comes as often as it can, and each time takes BUSY_NS; then once, and takes LONG_NS
+ * @other:	is armed for the next tick all the while
+ * @left:	when a callback last returned
+ * @deferred:	what the base had put off by then
+ * @pauses:	how often it has since the callback before
+ * @short_ones:	how many of these were shorter than PAUSE_NS
+ * @calls:	of the callback
+ * @shots:	timers that are due while a callback takes LONG_NS
+ */
+static struct pausing {
+	struct twheel_base	*base;
+	struct twheel_timer	timer;
+	struct twheel_timer	other;
+	ktime_t			left;
+	u64			deferred;
+	unsigned int		pauses;
+	unsigned int		short_ones;
+	atomic_t		calls;
+	struct shot		shots[8];
+} *pausing;
+
+static void pausing_enter(void)
+{
+	ktime_t now = ktime_get();
+	struct twheel_stats s;
+
+	twheel_get_stats(pausing->base, &s);
+	if (s.deferred == pausing->deferred)
+		return;
+	pausing->deferred = s.deferred;
+	pausing->pauses++;
+	pausing->short_ones += now < pausing->left + (s64)PAUSE_NS;
+}
+
+static void busy_fired(struct twheel_timer *timer)
+{
+	pausing_enter();
+	keep_busy_ns(BUSY_NS);
+	if (atomic_inc_return(&pausing->calls) < BUSY_CALLS)
+		twheel_mod(timer, BUSY_NS + 2 * TWHEEL_TICK_MIN_NS);
+	pausing->left = ktime_get();
+}
+
+static void other_fired(struct twheel_timer *timer)
+{
+	pausing_enter();
+	keep_busy_ns(BUSY_NS);
+	pausing->left = ktime_get();
+}
+
+/* What is armed for earlier than what a base puts off does not make its pause shorter. */
+static void test_pauses(void)
+{
+	twheel_init_on(pausing->base, &pausing->timer, busy_fired);
+	twheel_init_on(pausing->base, &pausing->other, other_fired);
+	twheel_add(&pausing->timer, 0);
+	stay_for((twheel_mod(&pausing->other, 0), atomic_read(&pausing->calls) >= BUSY_CALLS));
+	twheel_cancel_sync(&pausing->timer);
+	twheel_cancel_sync(&pausing->other);
+	check(pausing->pauses && !pausing->short_ones,
+	      "a pause is not made shorter by what is armed for earlier: %u of %u were",
+	      pausing->short_ones, pausing->pauses);
+}
+
+static void long_fired(struct twheel_timer *timer)
+{
+	keep_busy_ns(LONG_NS);
+	pausing->left = ktime_get();
+}
+
+/* How long after the callback the last timer comes that was due meanwhile. */
+static s64 long_pause_ns(void)
+{
+	struct shot *shots = pausing->shots;
+	ktime_t last = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(pausing->shots); i++) {
+		shots[i].place = &places[ON_MONO];
+		atomic_set(&shots[i].calls, 0);
+		twheel_mod(&shots[i].timer, LONG_NS / 2);
+	}
+	twheel_mod(&pausing->timer, NSEC_PER_MSEC);
+	for (i = 0; i < ARRAY_SIZE(pausing->shots); i++) {
+		wait_for(atomic_read(&shots[i].calls));
+		last = max(last, shots[i].fired_at);
+	}
+	return ktime_sub(last, pausing->left);
+}
+
+/* However long a callback takes, what comes after it waits for 100 ms at most. */
+static void test_long_pause(void)
+{
+	s64 best = S64_MAX;
+	unsigned int i;
+
+	twheel_init_on(pausing->base, &pausing->timer, long_fired);
+	for (i = 0; i < ARRAY_SIZE(pausing->shots); i++)
+		twheel_init_on(pausing->base, &pausing->shots[i].timer, shot_fired);
+	for (i = 0; i < 3 && best > (s64)LONG_NS * 2 / 3; i++)
+		best = min(best, long_pause_ns());
+	check(best <= (s64)LONG_NS * 2 / 3,
+	      "the pause after a callback of 300 ms is one of 100 ms: %lld us",
+	      div_s64(best, NSEC_PER_USEC));
+	twheel_drain(pausing->base, drained_forget, NULL);
+}
+
+static void test_pausing(void)
+{
+	const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_MIN_NS,
+	};
+
+	pausing = zalloc(1, sizeof(*pausing));
+	if (!pausing)
+		return;
+	pausing->base = twheel_create(&config);
+	if (!IS_ERR(pausing->base)) {
+		test_pauses();
+		test_long_pause();
+		twheel_destroy(pausing->base);
+	}
+	kvfree(pausing);
+}
+
 /* ---- cost -------------------------------------------------------------------------------- */
 
 #define CROWD		5000
@@ -972,8 +1313,6 @@ static void cost_of(const struct place *place, struct shot *shot, s64 *best)
 	twheel_cancel(&shot->timer);
 	cond_resched();
 }
-
-static void drained_forget(struct twheel_timer *timer, ktime_t expires, void *arg) { }
 
 /* The same with ten timers as with thousands, which are a base beside it. */
 static void test_cost(void)
@@ -1011,6 +1350,7 @@ static void test_places(void)
 			test_rounding(&places[i]);
 		test_shots(&places[i]);
 		if (places[i].base) {
+			test_over(&places[i]);
 			test_stats(&places[i]);
 			test_slack(&places[i]);
 		}
@@ -1031,7 +1371,10 @@ static int __init twheel_promises_init(void)
 		test_callback();
 		test_eager(twheel_cancel_sync, "cancel_sync");
 		test_eager(twheel_shutdown_sync, "shutdown_sync");
+		test_vain();
 		test_shut();
+		test_reduce();
+		test_jiffies(&places[ON_CPU]);
 		test_array();
 		test_leaving();
 		test_users();
@@ -1039,6 +1382,8 @@ static int __init twheel_promises_init(void)
 			test_drain(&places[i]);
 		test_busy_drain(&places[ON_MONO]);
 		test_limits();
+		test_ids();
+		test_pausing();
 		test_deferred(&places[ON_MONO]);
 		test_cost();
 	}

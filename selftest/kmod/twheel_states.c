@@ -14,16 +14,9 @@
 
 #include <linux/module.h>
 
-#include "contexts.h"
 #include "ktap.h"
-#include "kwait.h"
-#include "places.h"
 #include "twheel.h"
 
-#define TRIES		10
-#define SYNC_TRIES	3
-/* So many points that failed are enough: each waits for what does not come. */
-#define FAILED_MAX	6
 /* How often each CPU arms the timer that moves, at least. */
 #define MOVES		300
 
@@ -35,8 +28,11 @@ static const char * const state_names[NR_STATES] = {
 	"idle", "armed", "due", "running", "running and armed", "shut down",
 };
 
-/* For when the timer is armed after the call: not, as before, by the call, or for the next tick. */
-enum after { NONE, SAME, NEW, NEXT };
+/*
+ * For when the timer is armed after the call: not, as before, by the call, for the next tick, or as
+ * before unless it goes to another CPU.
+ */
+enum after { NONE, SAME, NEW, NEXT, STAYS };
 
 /* Not to be called for a timer in this state. */
 #define NA	-99
@@ -54,6 +50,7 @@ struct cell;
  * @delay:	what it arms for
  * @ret:	what it returns, by state
  * @after:	and what the timer is armed for then
+ * @tolerance:	how much later it may be armed for
  */
 struct call {
 	const char	*name;
@@ -63,59 +60,24 @@ struct call {
 	s64		delay;
 	s8		ret[NR_STATES];
 	u8		after[NR_STATES];
+	u64		tolerance;
 };
 
 /**
- * struct cell - a call, a state, and where
+ * struct subject - a timer
  * @timer:	the timer
- * @place:	its base
- * @call:	the call
- * @state:	the timer's when it comes
- * @context:	of the call
- * @there:	on the other CPU. The timer is on this one
- * @own:	from the timer's callback
- * @calls:	of the callback
- * @running:	the callback has been called, for the call to be made
- * @entered:	the call is being made
- * @made:	and has been made
- * @left:	the callback returns
- * @elsewhere:	the callback runs on the CPU that shall make the call
- * @missed:	the timer was not in @state when the call came
- * @hurried:	the call did not wait for the callback, or the callback came early
  * @armed:	twheel_pending() after the call
- * @ret:	what the call returned
- * @rest:	what was left to cancel in the end
- * @begin:	when the call began
- * @end:	and when it had ended
- * @before:	what the timer was armed for before it
- * @after:	and after it
+ * @after:	what it was armed for then
  * @fired:	the tick of the last call of the callback
  */
-struct cell {
+struct subject {
 	struct twheel_timer	timer;
-	const struct place	*place;
-	const struct call	*call;
-	enum state		state;
-	enum context		context;
-	bool			there;
-	bool			own;
-	atomic_t		calls;
-	bool			running;
-	bool			entered;
-	bool			made;
-	bool			left;
-	bool			elsewhere;
-	bool			missed;
-	bool			hurried;
 	bool			armed;
-	int			ret;
-	int			rest;
-	ktime_t			begin;
-	ktime_t			end;
-	ktime_t			before;
 	ktime_t			after;
 	ktime_t			fired;
 };
+
+#include "cells.h"
 
 /* ---- the calls -------------------------------------------------------------------------- */
 
@@ -126,80 +88,136 @@ static ktime_t cell_time(const struct cell *cell)
 
 static int call_add(struct cell *cell)
 {
-	twheel_add(&cell->timer, cell->call->delay);
+	twheel_add(&cell->it.timer, cell->call->delay);
 	return 0;
 }
 
 static int call_add_abs(struct cell *cell)
 {
-	twheel_add_abs(&cell->timer, cell_time(cell));
+	twheel_add_abs(&cell->it.timer, cell_time(cell));
 	return 0;
 }
 
 static int call_add_array(struct cell *cell)
 {
-	struct twheel_timer *timer = &cell->timer;
+	struct twheel_timer *timer = &cell->it.timer;
 	ktime_t delay = cell->call->delay;
 
 	twheel_add_array(&timer, &delay, 1);
 	return 0;
 }
 
+/* On this CPU or the other, in turn. */
+static int call_add_on(struct cell *cell)
+{
+	static unsigned int turn;
+	unsigned int cpu = turn++ % 2 && there.task ? there.cpu : raw_smp_processor_id();
+
+	return twheel_add_on(&cell->it.timer, cell->call->delay, cpu);
+}
+
+static int call_add_on_nowhere(struct cell *cell)
+{
+	return twheel_add_on(&cell->it.timer, cell->call->delay, nr_cpu_ids);
+}
+
 static int call_mod(struct cell *cell)
 {
-	return twheel_mod(&cell->timer, cell->call->delay);
+	return twheel_mod(&cell->it.timer, cell->call->delay);
 }
 
 static int call_mod_abs(struct cell *cell)
 {
-	return twheel_mod_abs(&cell->timer, cell_time(cell));
+	return twheel_mod_abs(&cell->it.timer, cell_time(cell));
 }
 
 static int call_mod_pending(struct cell *cell)
 {
-	return twheel_mod_pending(&cell->timer, cell->call->delay);
+	return twheel_mod_pending(&cell->it.timer, cell->call->delay);
 }
 
 static int call_reduce(struct cell *cell)
 {
-	return twheel_reduce(&cell->timer, cell->call->delay);
+	return twheel_reduce(&cell->it.timer, cell->call->delay);
+}
+
+static int call_add_range(struct cell *cell)
+{
+	twheel_add_range(&cell->it.timer, cell->call->delay, cell->call->tolerance);
+	return 0;
+}
+
+static int call_add_abs_range(struct cell *cell)
+{
+	twheel_add_abs_range(&cell->it.timer, cell_time(cell), cell->call->tolerance);
+	return 0;
+}
+
+static int call_add_array_range(struct cell *cell)
+{
+	struct twheel_timer *timer = &cell->it.timer;
+	ktime_t delay = cell->call->delay;
+
+	twheel_add_array_range(&timer, &delay, &cell->call->tolerance, 1);
+	return 0;
+}
+
+static int call_mod_range(struct cell *cell)
+{
+	return twheel_mod_range(&cell->it.timer, cell->call->delay, cell->call->tolerance);
+}
+
+static int call_mod_abs_range(struct cell *cell)
+{
+	return twheel_mod_abs_range(&cell->it.timer, cell_time(cell), cell->call->tolerance);
+}
+
+static int call_mod_pending_range(struct cell *cell)
+{
+	return twheel_mod_pending_range(&cell->it.timer, cell->call->delay,
+					cell->call->tolerance);
+}
+
+static int call_reduce_range(struct cell *cell)
+{
+	return twheel_reduce_range(&cell->it.timer, cell->call->delay, cell->call->tolerance);
 }
 
 static int call_cancel(struct cell *cell)
 {
-	return twheel_cancel(&cell->timer);
+	return twheel_cancel(&cell->it.timer);
 }
 
 static int call_try_cancel(struct cell *cell)
 {
-	return twheel_try_cancel(&cell->timer);
+	return twheel_try_cancel(&cell->it.timer);
 }
 
 static int call_cancel_sync(struct cell *cell)
 {
-	return twheel_cancel_sync(&cell->timer);
+	return twheel_cancel_sync(&cell->it.timer);
 }
 
 static int call_shutdown_sync(struct cell *cell)
 {
-	return twheel_shutdown_sync(&cell->timer);
+	return twheel_shutdown_sync(&cell->it.timer);
 }
 
 static int call_pending(struct cell *cell)
 {
-	return twheel_pending(&cell->timer);
+	return twheel_pending(&cell->it.timer);
 }
 
 static int call_expires(struct cell *cell)
 {
-	return twheel_expires(&cell->timer) != KTIME_MAX;
+	return twheel_expires(&cell->it.timer) != KTIME_MAX;
 }
 
 /* To the ns, against the clock around the call. */
 static int call_remaining(struct cell *cell)
 {
 	ktime_t from = place_now(cell->place);
-	ktime_t left = twheel_remaining(&cell->timer);
+	ktime_t left = twheel_remaining(&cell->it.timer);
 	ktime_t to = place_now(cell->place);
 	ktime_t most = ktime_sub(cell->before, from), least = ktime_sub(cell->before, to);
 
@@ -216,7 +234,7 @@ static int call_add_locked(struct cell *cell)
 	unsigned long flags;
 	ktime_t now = twheel_lock(base, &flags);
 
-	twheel_add_locked(base, &cell->timer, ktime_add_ns(now, cell->call->delay));
+	twheel_add_locked(base, &cell->it.timer, ktime_add_ns(now, cell->call->delay));
 	twheel_unlock(base, flags);
 	return 0;
 }
@@ -226,7 +244,32 @@ static int call_mod_locked(struct cell *cell)
 	struct twheel_base *base = cell->place->base;
 	unsigned long flags;
 	ktime_t now = twheel_lock(base, &flags);
-	int ret = twheel_mod_locked(base, &cell->timer, ktime_add_ns(now, cell->call->delay));
+	int ret = twheel_mod_locked(base, &cell->it.timer, ktime_add_ns(now, cell->call->delay));
+
+	twheel_unlock(base, flags);
+	return ret;
+}
+
+static int call_add_range_locked(struct cell *cell)
+{
+	struct twheel_base *base = cell->place->base;
+	unsigned long flags;
+	ktime_t now = twheel_lock(base, &flags);
+
+	twheel_add_range_locked(base, &cell->it.timer, ktime_add_ns(now, cell->call->delay),
+				cell->call->tolerance);
+	twheel_unlock(base, flags);
+	return 0;
+}
+
+static int call_mod_range_locked(struct cell *cell)
+{
+	struct twheel_base *base = cell->place->base;
+	unsigned long flags;
+	ktime_t now = twheel_lock(base, &flags);
+	int ret = twheel_mod_range_locked(base, &cell->it.timer,
+					  ktime_add_ns(now, cell->call->delay),
+					  cell->call->tolerance);
 
 	twheel_unlock(base, flags);
 	return ret;
@@ -239,7 +282,7 @@ static int call_cancel_locked(struct cell *cell)
 	int ret;
 
 	twheel_lock(base, &flags);
-	ret = twheel_cancel_locked(base, &cell->timer);
+	ret = twheel_cancel_locked(base, &cell->it.timer);
 	twheel_unlock(base, flags);
 	return ret;
 }
@@ -269,9 +312,10 @@ static int call_get_stats(struct cell *cell)
 	return stats.pending;
 }
 
-#define TIMERS	(BIT(ON_CPU) | BIT(ON_MONO) | BIT(ON_BOOT))
-#define SINKS	(BIT(SINK_MONO) | BIT(SINK_BOOT))
-#define LOCKED	(BIT(ON_MONO) | BIT(ON_BOOT) | SINKS)
+#define TIMERS	(BIT(ON_CPU) | BIT(ON_MONO) | BIT(ON_BOOT) | BIT(ON_REAL))
+#define PRIVATE	(TIMERS & ~BIT(ON_CPU))
+#define SINKS	(BIT(SINK_MONO) | BIT(SINK_BOOT) | BIT(SINK_REAL))
+#define LOCKED	(BIT(ON_MONO) | BIT(ON_BOOT) | BIT(ON_REAL) | SINKS)
 
 static const struct call calls[] = {
 	/* idle, armed, due, running, running and armed, shut down */
@@ -289,6 +333,16 @@ static const struct call calls[] = {
 	  { 0, NA, NA, NA, NA, NA }, { NEW } },
 	{ "add_array, negative", call_add_array, BIT(ON_CPU), false, -HOUR,
 	  { 0, NA, NA, NA, NA, NA }, { NEXT } },
+	{ "add_on", call_add_on, BIT(ON_CPU), false, 2 * HOUR,
+	  { 0, -EBUSY, -EBUSY, 0, -EBUSY, 0 }, { NEW, SAME, SAME, NEW, SAME, NONE } },
+	{ "add_on, negative", call_add_on, BIT(ON_CPU), false, -HOUR,
+	  { 0, -EBUSY, -EBUSY, 0, -EBUSY, 0 }, { NEXT, SAME, SAME, NEXT, SAME, NONE } },
+	{ "add_on, a private base", call_add_on, PRIVATE, false, 2 * HOUR,
+	  { -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL },
+	  { NONE, SAME, SAME, NONE, SAME, NONE } },
+	{ "add_on, no such CPU", call_add_on_nowhere, TIMERS, false, 2 * HOUR,
+	  { -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL },
+	  { NONE, SAME, SAME, NONE, SAME, NONE } },
 	{ "mod", call_mod, TIMERS, false, 2 * HOUR,
 	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, NEW, NEW, NEW, NONE } },
 	{ "mod, negative", call_mod, TIMERS, false, -HOUR,
@@ -333,6 +387,36 @@ static const struct call calls[] = {
 	  { 0, 1, 1, 0, 1, 0 }, { NONE, NONE, NONE, NONE, NONE, NONE } },
 	{ "lock", call_lock, LOCKED, false, 0,
 	  { 0, 0, 0, 0, 0, 0 }, { NONE, SAME, SAME, NONE, SAME, NONE } },
+	{ "add_range", call_add_range, TIMERS, false, 2 * HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEW, 0, 0, NEW, 0, NONE }, HOUR },
+	{ "add_range, exact", call_add_range, TIMERS, false, 2 * HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEW, 0, 0, NEW, 0, NONE } },
+	{ "add_range, negative", call_add_range, TIMERS, false, -HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEXT, 0, 0, NEXT, 0, NONE } },
+	{ "add_range, for ever", call_add_range, TIMERS, false, 2 * HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEW, 0, 0, NEW, 0, NONE }, U64_MAX },
+	{ "add_abs_range", call_add_abs_range, TIMERS, false, 2 * HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEW, 0, 0, NEW, 0, NONE }, HOUR },
+	{ "add_array_range", call_add_array_range, BIT(ON_CPU), false, 2 * HOUR,
+	  { 0, NA, NA, NA, NA, NA }, { NEW }, HOUR },
+	{ "mod_range", call_mod_range, TIMERS, false, 2 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, NEW, NEW, NEW, NONE }, HOUR },
+	{ "mod_range, as it is", call_mod_range, TIMERS, false, HOUR / 2,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, STAYS, NEW, NEW, STAYS, NONE }, HOUR },
+	{ "mod_abs_range", call_mod_abs_range, TIMERS, false, 2 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, NEW, NEW, NEW, NONE }, HOUR },
+	{ "mod_pending_range", call_mod_pending_range, TIMERS, false, 2 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NONE, NEW, NEW, NONE, NEW, NONE }, HOUR },
+	{ "reduce_range, earlier", call_reduce_range, TIMERS, false, HOUR / 4,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, SAME, NEW, NEW, NONE }, HOUR / 2 },
+	{ "reduce_range, early enough", call_reduce_range, TIMERS, false, HOUR / 2,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, SAME, SAME, NEW, SAME, NONE }, HOUR },
+	{ "add_range_locked", call_add_range_locked, LOCKED, false, 2 * HOUR,
+	  { 0, NA, NA, 0, NA, 0 }, { NEW, 0, 0, NEW, 0, NONE }, HOUR },
+	{ "mod_range_locked", call_mod_range_locked, LOCKED, false, 2 * HOUR,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, NEW, NEW, NEW, NEW, NONE }, HOUR },
+	{ "mod_range_locked, as it is", call_mod_range_locked, LOCKED, false, HOUR / 2,
+	  { 0, 1, 1, 0, 1, 0 }, { NEW, STAYS, NEW, NEW, STAYS, NONE }, HOUR },
 	{ "get_stats", call_get_stats, LOCKED, false, 0,
 	  { 0, 1, 1, 0, 1, 0 }, { NONE, SAME, SAME, NONE, SAME, NONE } },
 };
@@ -344,16 +428,27 @@ static bool is_run(enum state state)
 	return state == RUNNING || state == REARMED;
 }
 
-/* Arm the timer and let it become due, where its callback cannot be called. */
-static void cell_make_due(struct cell *cell)
+static void cell_start(struct cell *cell, ktime_t delay)
 {
-	place_add(cell->place, &cell->timer, 0);
-	spin_for(place_now(cell->place) >= place_expires(cell->place, &cell->timer));
+	place_add(cell->place, &cell->it.timer, delay);
+}
+
+static ktime_t cell_expires(struct cell *cell)
+{
+	return place_expires(cell->place, &cell->it.timer);
+}
+
+static void cell_bring_about(struct cell *cell)
+{
+	if (cell->state == ARMED)
+		cell_start(cell, HOUR);
+	if (cell->state == SHUT)
+		twheel_shutdown_sync(&cell->it.timer);
 }
 
 static bool cell_is_in_state(struct cell *cell)
 {
-	bool pending = twheel_pending(&cell->timer);
+	bool pending = twheel_pending(&cell->it.timer);
 
 	switch (cell->state) {
 	case ARMED:
@@ -366,62 +461,36 @@ static bool cell_is_in_state(struct cell *cell)
 	}
 }
 
-/* Make the call, in whatever context this is. */
-static void cell_make(void *arg)
+/* There is no way to keep the call from it, on this CPU. */
+static bool cell_interrupts(const struct cell *cell)
 {
-	struct cell *cell = arg;
-
-	if (cell->state == DUE && !cell->there)
-		cell_make_due(cell);
-	cell->before = place_expires(cell->place, &cell->timer);
-	cell->missed = cell->elsewhere || !cell_is_in_state(cell);
-	cell->begin = place_now(cell->place);
-	tell(&cell->entered);
-	cell->ret = cell->call->make(cell);
-	if (is_run(cell->state) && cell->call->sync != told(&cell->left))
-		cell->hurried = true;
-	cell->armed = twheel_pending(&cell->timer);
-	cell->after = place_expires(cell->place, &cell->timer);
-	cell->end = place_now(cell->place);
-	tell(&cell->made);
+	return true;
 }
 
-static void cell_make_there(void *arg)
+static int cell_call(struct cell *cell)
 {
-	struct cell *cell = arg;
+	return cell->call->make(cell);
+}
 
-	if (!is_run(cell->state) || spin_for(told(&cell->running)))
-		in_context(cell->context, cell_make, cell);
+static void cell_look(struct cell *cell)
+{
+	cell->it.armed = twheel_pending(&cell->it.timer);
+	cell->it.after = cell_expires(cell);
 }
 
 /* The callback, or what the sink does. Returns how often it was called. */
 static int cell_called(struct cell *cell)
 {
-	cell->fired = place_time(cell->place, cell->timer.queue.expires);
-	if (place_now(cell->place) < cell->fired)
+	cell->it.fired = place_time(cell->place, cell->it.timer.queue.expires);
+	if (place_now(cell->place) < cell->it.fired)
 		cell->hurried = true;
 	return atomic_inc_return(&cell->calls);
-}
-
-/* Make the call, or give the other CPU the time to. */
-static void cell_let_make(struct cell *cell)
-{
-	if (cell->own)
-		cell_make(cell);
-	else if (!cell->there)
-		in_context(cell->context, cell_make, cell);
-	else if (cell->elsewhere)
-		return;
-	else if (!cell->call->sync)
-		spin_for(told(&cell->made));
-	else if (spin_for(told(&cell->entered)))
-		keep_busy_ns(NSEC_PER_MSEC / 2);
 }
 
 /* It has the call made, the first time, or gives the other CPU the time to make it. */
 static void cell_fired(struct twheel_timer *timer)
 {
-	struct cell *cell = container_of(timer, struct cell, timer);
+	struct cell *cell = container_of(timer, struct cell, it.timer);
 
 	if (cell_called(cell) > 1 || !is_run(cell->state))
 		return;
@@ -433,61 +502,20 @@ static void cell_fired(struct twheel_timer *timer)
 	tell(&cell->left);
 }
 
+static void cell_init(struct cell *cell)
+{
+	place_init(cell->place, &cell->it.timer, cell_fired);
+}
+
 static void cell_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
 {
 	while (nr--)
-		cell_called(container_of(timers[nr], struct cell, timer));
+		cell_called(container_of(timers[nr], struct cell, it.timer));
 }
 
 static bool cell_wake(struct twheel_base *base) { return true; }
 
 static const struct twheel_sink cell_sink = { .expired = cell_expired, .wake = cell_wake };
-
-static void cell_run_due(struct cell *cell)
-{
-	bool held = cell->there || cell->context == IN_TASK;
-
-	if (held)
-		local_bh_disable();
-	if (cell->there) {
-		cell_make_due(cell);
-		there_start(cell_make_there, cell);
-		spin_for(told(&cell->made));
-	} else {
-		in_context(cell->context, cell_make, cell);
-	}
-	if (held)
-		local_bh_enable();
-	/* What is due still is called now, and what is not shall have the time to be. */
-	usleep_range(200, 250);
-}
-
-static void cell_run_running(struct cell *cell)
-{
-	if (cell->there)
-		there_start(cell_make_there, cell);
-	place_add(cell->place, &cell->timer, 0);
-	spin_for(told(&cell->left));
-}
-
-/* Bring the timer into the state, make the call, and let come what comes of it. */
-static void cell_run(struct cell *cell)
-{
-	if (cell->state == ARMED)
-		place_add(cell->place, &cell->timer, HOUR);
-	if (cell->state == SHUT)
-		twheel_shutdown_sync(&cell->timer);
-	if (cell->state == DUE)
-		cell_run_due(cell);
-	else if (is_run(cell->state))
-		cell_run_running(cell);
-	else if (cell->there)
-		there_start(cell_make_there, cell);
-	else
-		in_context(cell->context, cell_make, cell);
-	if (cell->there)
-		there_wait();
-}
 
 static enum after cell_wants(const struct cell *cell)
 {
@@ -501,6 +529,22 @@ static int cell_calls(const struct cell *cell)
 	       (cell->state == DUE && cell_wants(cell) == SAME);
 }
 
+/* On another CPU than where its callback runs, it waits until that has returned. */
+static bool cell_is_held_back(const struct cell *cell)
+{
+	return is_run(cell->state) && cell->call->make == call_add_on;
+}
+
+/* Is it armed for the tick of the deadline, or one that begins no later than it may be late? */
+static bool cell_is_new(const struct cell *cell)
+{
+	s64 delay = cell->call->delay;
+
+	return cell->it.armed && cell->it.after >= cell->begin + delay &&
+	       (cell->it.after < cell->end + delay + (s64)cell->place->config.tick_ns ||
+		cell->it.after - cell->end - delay <= cell->call->tolerance);
+}
+
 /* Is it armed as it should? That for the next tick may have been called by now, and has to be. */
 static bool cell_is_armed_right(const struct cell *cell)
 {
@@ -509,21 +553,25 @@ static bool cell_is_armed_right(const struct cell *cell)
 
 	switch (cell_wants(cell)) {
 	case SAME:
-		return cell->armed && cell->after == cell->before;
+		return cell->it.armed && cell->it.after == cell->before;
 	case NEW:
-		return cell->armed && cell->after >= cell->begin + delay &&
-		       cell->after < cell->end + delay + tick_ns;
+		return cell_is_new(cell);
+	case STAYS:
+		if (cell->there && cell->place == &places[ON_CPU])
+			return cell_is_new(cell);
+		return cell->it.armed && cell->it.after == cell->before;
 	case NEXT:
-		return cell->fired >= cell->begin + min(delay, 0LL) &&
-		       cell->fired <= cell->end + tick_ns;
+		return cell->it.fired >= cell->begin + min(delay, 0LL) &&
+		       (cell->it.fired <= cell->end + tick_ns || cell_is_held_back(cell));
 	default:
-		return !cell->armed && cell->after == KTIME_MAX;
+		return !cell->it.armed && cell->it.after == KTIME_MAX;
 	}
 }
 
 static bool cell_is_right(const struct cell *cell)
 {
-	bool armed = cell_wants(cell) == NEW || (cell_wants(cell) == SAME && cell->state != DUE);
+	bool armed = cell_wants(cell) == NEW || cell_wants(cell) == STAYS ||
+		     (cell_wants(cell) == SAME && cell->state != DUE);
 
 	return !cell->missed && cell->made && !cell->hurried &&
 	       cell->ret == cell->call->ret[cell->state] && cell_is_armed_right(cell) &&
@@ -537,55 +585,23 @@ static void cell_tell(const struct cell *cell)
 		cell->own ? "its callback" : context_names[cell->context],
 		cell->there ? "there" : "here", cell->missed ? "missed, " : "",
 		cell->made ? "" : "not made, ", cell->hurried ? "hurried, " : "", cell->ret,
-		cell->armed ? "armed" : "not armed",
-		cell->after == KTIME_MAX ? -1 : cell->after - cell->begin,
+		cell->it.armed ? "armed" : "not armed",
+		cell->it.after == KTIME_MAX ? -1 : cell->it.after - cell->begin,
 		cell->before == KTIME_MAX ? -1 : cell->before - cell->begin,
-		atomic_read(&cell->calls), cell->fired - cell->begin, cell->rest);
+		atomic_read(&cell->calls), cell->it.fired - cell->begin, cell->rest);
 }
 
 /* What is left must be what the call has armed for later. */
 static void cell_end(struct cell *cell)
 {
+	/* What was due and is still is called now, and what is not shall have the time to be. */
+	if (cell->state == DUE)
+		usleep_range(200, 250);
 	if (!cell->missed)
 		spin_for(atomic_read(&cell->calls) >= cell_calls(cell));
-	cell->rest = place_cancel(cell->place, &cell->timer);
+	cell->rest = place_cancel(cell->place, &cell->it.timer);
 	if (!place_has_sink(cell->place))
-		twheel_shutdown_sync(&cell->timer);
-}
-
-/*
- * May it be right the next time? A callback that is to be waited for may have left by the time that
- * the call came, if the CPU of the call stood still meanwhile.
- */
-static bool cell_deserves_another(const struct cell *cell, unsigned int tries)
-{
-	if (cell->missed)
-		return tries < TRIES;
-	return cell->call->sync && is_run(cell->state) && tries < SYNC_TRIES;
-}
-
-static bool cell_goes_right(struct cell *cell, const struct cell *what)
-{
-	*cell = *what;
-	place_init(cell->place, &cell->timer, cell_fired);
-	cell_run(cell);
-	cell_end(cell);
-	return cell_is_right(cell);
-}
-
-static bool try_cell(struct cell *cell, const struct cell *what)
-{
-	unsigned int tries = 0;
-
-	while (!cell_goes_right(cell, what)) {
-		if (!cell_deserves_another(cell, ++tries)) {
-			cell_tell(cell);
-			return false;
-		}
-		/* A base that has taken much of a CPU pauses. */
-		usleep_range(10000, 11000);
-	}
-	return true;
+		twheel_shutdown_sync(&cell->it.timer);
 }
 
 /* ---- all cells -------------------------------------------------------------------------- */
@@ -604,17 +620,10 @@ static bool may_be(const struct cell *cell)
 		return false;
 	if (place_has_sink(cell->place) && (is_run(cell->state) || cell->state == SHUT))
 		return false;
-	if (cell->there && !there.task)
-		return false;
-	if (cell->own)
-		return is_run(cell->state) && !call->sync && !cell->there && !cell->context;
 	if (call->sync && cell->context != IN_TASK &&
 	    (cell->context != IN_SOFTIRQ || IS_ENABLED(CONFIG_PREEMPT_RT)))
 		return false;
-	if (!is_run(cell->state) || cell->there)
-		return true;
-	/* In user-mode Linux no timer interrupt comes while a softirq runs that follows on one. */
-	return cell->context == IN_HARDIRQ && !IS_ENABLED(CONFIG_UML);
+	return cell_can_be(cell);
 }
 
 /* To keep it short: what the other cells say. */
@@ -622,7 +631,7 @@ static bool is_left_out(const struct cell *cell)
 {
 	if (cell->own)
 		return false;
-	if (cell->place->config.clock == CLOCK_BOOTTIME && cell->context != IN_TASK)
+	if (cell->place->config.clock != CLOCK_MONOTONIC && cell->context != IN_TASK)
 		return true;
 	return is_run(cell->state) && !cell->call->sync &&
 	       (is_there(cell, IN_ATOMIC) || is_there(cell, IN_SOFTIRQ));
@@ -694,7 +703,7 @@ static void move_there(void *arg)
 	unsigned int n = 0;
 
 	while (!READ_ONCE(move->over)) {
-		if (!twheel_mod(&move->cell.timer, HOUR + n % 1000 * NSEC_PER_SEC))
+		if (!twheel_mod(&move->cell.it.timer, HOUR + n % 1000 * NSEC_PER_SEC))
 			atomic_inc(&move->armed);
 		WRITE_ONCE(move->turns, ++n);
 		cond_resched();
@@ -706,7 +715,7 @@ static void move_here(struct move *move)
 	const struct call *call = move->cell.call;
 	int ret;
 
-	move->moved += move->cell.timer.queue.data == there.cpu;
+	move->moved += move->cell.it.timer.queue.data == there.cpu;
 	ret = call->make(&move->cell);
 	switch (call->after[ARMED]) {
 	case NONE:
@@ -716,7 +725,7 @@ static void move_here(struct move *move)
 		atomic_add(!ret && call->after[IDLE] == NEXT, &move->armed);
 		break;
 	default:
-		move->wrong += ret != call->ret[ARMED] || !twheel_pending(&move->cell.timer);
+		move->wrong += ret != call->ret[ARMED] || !twheel_pending(&move->cell.it.timer);
 	}
 }
 
@@ -728,8 +737,8 @@ static bool move_adds_up(struct move *move)
 	ktime_t end;
 	int rest;
 
-	place_init(cell->place, &cell->timer, cell_fired);
-	twheel_add(&cell->timer, HOUR);
+	place_init(cell->place, &cell->it.timer, cell_fired);
+	twheel_add(&cell->it.timer, HOUR);
 	there_start(move_there, move);
 	spin_for(READ_ONCE(move->turns));
 	end = ktime_add_ms(ktime_get(), SPIN_MS);
@@ -737,7 +746,7 @@ static bool move_adds_up(struct move *move)
 		move_here(move);
 	WRITE_ONCE(move->over, true);
 	there_wait();
-	rest = twheel_cancel_sync(&cell->timer);
+	rest = twheel_cancel_sync(&cell->it.timer);
 	if (!move->wrong && 1 + atomic_read(&move->armed) ==
 			    move->undone + atomic_read(&cell->calls) + rest)
 		return true;
@@ -773,12 +782,12 @@ static void test_move_shutdown(struct move *move)
 	for (i = ON_CPU; i < SINK_MONO; i++)
 		for (n = 0; n < 10; n++) {
 			*move = (struct move) { .cell.place = &places[i] };
-			place_init(&places[i], &move->cell.timer, cell_fired);
+			place_init(&places[i], &move->cell.it.timer, cell_fired);
 			there_start(move_there, move);
-			spin_for(twheel_pending(&move->cell.timer));
-			twheel_shutdown_sync(&move->cell.timer);
+			spin_for(twheel_pending(&move->cell.it.timer));
+			twheel_shutdown_sync(&move->cell.it.timer);
 			armed += spin_for_ns(100 * NSEC_PER_USEC,
-					     twheel_pending(&move->cell.timer));
+					     twheel_pending(&move->cell.it.timer));
 			WRITE_ONCE(move->over, true);
 			there_wait();
 		}

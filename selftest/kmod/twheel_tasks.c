@@ -12,18 +12,13 @@
  */
 #define pr_fmt(fmt) fmt
 
+#include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/random.h>
 
-#include "contexts.h"
 #include "ktap.h"
-#include "kwait.h"
-#include "places.h"
 #include "twheel.h"
 
-#define TRIES		10
-#define SYNC_TRIES	3
-/* So many points that failed are enough: each waits for what does not come. */
-#define FAILED_MAX	6
 /* So long that no period ends in a test, unless it shall. */
 #define PERIOD		HOUR
 /* What the overruns are before a call. A start forgets them. */
@@ -66,93 +61,57 @@ struct call {
 };
 
 /**
- * struct cell - a call, a state, and where
+ * struct subject - a task
  * @task:	the task
- * @place:	its base
  * @flags:	its flags
  * @period:	its period
- * @call:	the call
- * @state:	the task's when it comes
- * @context:	of the call
- * @there:	on the other CPU
- * @own:	from the task's function
- * @calls:	of the function
- * @inside:	how many of these have not returned
- * @running:	the function has been called, for the call to be made
- * @entered:	the call is being made
- * @made:	and has been made
- * @left:	the function returns
- * @elsewhere:	the callback runs on the CPU that shall make the call
- * @missed:	the task was not in @state when the call came
- * @hurried:	the call did not wait for the function, the function came early, or twice at once
- * @ret:	what the call returned
- * @active:	the task's after it
+ * @inside:	how many calls of the function have not returned
+ * @active:	the task's after the call
  * @overruns:	the same
- * @rest:	what was left to cancel in the end
- * @begin:	when the call began
- * @end:	and when it had ended
  * @due:	the deadline of the last call of the function
- * @before:	what the task was armed for before the call
- * @last:	and in the end
+ * @last:	what the task was armed for in the end
  */
-struct cell {
+struct subject {
 	struct twheel_task	task;
-	const struct place	*place;
 	unsigned int		flags;
 	s64			period;
-	const struct call	*call;
-	enum state		state;
-	enum context		context;
-	bool			there;
-	bool			own;
-	atomic_t		calls;
 	atomic_t		inside;
-	bool			running;
-	bool			entered;
-	bool			made;
-	bool			left;
-	bool			elsewhere;
-	bool			missed;
-	bool			hurried;
 	bool			active;
-	int			ret;
-	int			rest;
 	u64			overruns;
-	ktime_t			begin;
-	ktime_t			end;
 	ktime_t			due;
-	ktime_t			before;
 	ktime_t			last;
 };
 
+#include "cells.h"
+
 static int call_start(struct cell *cell)
 {
-	return twheel_task_start(&cell->task, cell->call->delay, cell->period);
+	return twheel_task_start(&cell->it.task, cell->call->delay, cell->it.period);
 }
 
 static int call_start_negative(struct cell *cell)
 {
-	return twheel_task_start(&cell->task, 2 * HOUR, -1);
+	return twheel_task_start(&cell->it.task, 2 * HOUR, -1);
 }
 
 static int call_cancel(struct cell *cell)
 {
-	return twheel_task_cancel(&cell->task);
+	return twheel_task_cancel(&cell->it.task);
 }
 
 static int call_cancel_sync(struct cell *cell)
 {
-	return twheel_task_cancel_sync(&cell->task);
+	return twheel_task_cancel_sync(&cell->it.task);
 }
 
 static int call_shutdown_sync(struct cell *cell)
 {
-	return twheel_task_shutdown_sync(&cell->task);
+	return twheel_task_shutdown_sync(&cell->it.task);
 }
 
 static int call_overruns(struct cell *cell)
 {
-	return twheel_task_overruns(&cell->task);
+	return twheel_task_overruns(&cell->it.task);
 }
 
 static const struct call calls[] = {
@@ -180,23 +139,34 @@ static bool is_run(enum state state)
 
 static bool is_process(const struct cell *cell)
 {
-	return cell->flags & TWHEEL_TASK_PROCESS;
+	return cell->it.flags & TWHEEL_TASK_PROCESS;
 }
 
 static ktime_t cell_expires(struct cell *cell)
 {
-	return twheel_expires(&cell->task.timer);
+	return twheel_expires(&cell->it.task.timer);
 }
 
-static void cell_make_due(struct cell *cell)
+static void cell_start(struct cell *cell, ktime_t delay)
 {
-	twheel_task_start(&cell->task, 0, cell->period);
-	spin_for(place_now(cell->place) >= cell_expires(cell));
+	twheel_task_start(&cell->it.task, delay, cell->it.period);
+}
+
+static void cell_bring_about(struct cell *cell)
+{
+	if (cell->state == STARTED)
+		cell_start(cell, HOUR);
+	if (cell->state == SHUT)
+		twheel_task_shutdown_sync(&cell->it.task);
+	if (cell->state == STOPPED) {
+		cell_start(cell, 0);
+		spin_for(atomic_read(&cell->calls));
+	}
 }
 
 static bool cell_is_in_state(struct cell *cell)
 {
-	bool pending = twheel_pending(&cell->task.timer);
+	bool pending = twheel_pending(&cell->it.task.timer);
 
 	switch (cell->state) {
 	case STARTED:
@@ -205,39 +175,27 @@ static bool cell_is_in_state(struct cell *cell)
 	case DUE:
 		return pending && cell->before <= place_now(cell->place);
 	case REDUE:
-		return is_process(cell) ? work_pending(&cell->task.work) : pending;
+		return is_process(cell) ? work_pending(&cell->it.task.work) : pending;
 	default:
 		return !pending;
 	}
 }
 
-/* Make the call, in whatever context this is. */
-static void cell_make(void *arg)
+static bool cell_interrupts(const struct cell *cell)
 {
-	struct cell *cell = arg;
-
-	if (cell->state == DUE && !cell->there)
-		cell_make_due(cell);
-	cell->before = cell_expires(cell);
-	cell->missed = cell->elsewhere || !cell_is_in_state(cell);
-	WRITE_ONCE(cell->task.overruns, OVERRUNS);
-	cell->begin = place_now(cell->place);
-	tell(&cell->entered);
-	cell->ret = cell->call->make(cell);
-	if (is_run(cell->state) && cell->call->sync != told(&cell->left))
-		cell->hurried = true;
-	cell->active = READ_ONCE(cell->task.active);
-	cell->overruns = twheel_task_overruns(&cell->task);
-	cell->end = place_now(cell->place);
-	tell(&cell->made);
+	return !is_process(cell);
 }
 
-static void cell_make_there(void *arg)
+static int cell_call(struct cell *cell)
 {
-	struct cell *cell = arg;
+	WRITE_ONCE(cell->it.task.overruns, OVERRUNS);
+	return cell->call->make(cell);
+}
 
-	if (!is_run(cell->state) || spin_for(told(&cell->running)))
-		in_context(cell->context, cell_make, cell);
+static void cell_look(struct cell *cell)
+{
+	cell->it.active = READ_ONCE(cell->it.task.active);
+	cell->it.overruns = twheel_task_overruns(&cell->it.task);
 }
 
 /* The function is in the right context, not early, and alone. */
@@ -245,9 +203,9 @@ static void cell_called(struct cell *cell)
 {
 	bool softirq = in_serving_softirq();
 
-	cell->due = READ_ONCE(cell->task.deadline);
-	if (atomic_inc_return(&cell->inside) != 1 || softirq == is_process(cell) ||
-	    place_now(cell->place) < cell->due)
+	cell->it.due = READ_ONCE(cell->it.task.deadline);
+	if (atomic_inc_return(&cell->it.inside) != 1 || softirq == is_process(cell) ||
+	    place_now(cell->place) < cell->it.due)
 		cell->hurried = true;
 }
 
@@ -255,35 +213,20 @@ static void cell_called(struct cell *cell)
 static void cell_prepare(struct cell *cell)
 {
 	if (cell->state == RESTARTED)
-		twheel_task_start(&cell->task, HOUR, cell->period);
+		cell_start(cell, HOUR);
 	if (cell->state == CANCELLED)
-		twheel_task_cancel(&cell->task);
+		twheel_task_cancel(&cell->it.task);
 	if (cell->state != REDUE)
 		return;
-	twheel_task_start(&cell->task, 0, cell->period);
+	cell_start(cell, 0);
 	if (is_process(cell))
-		spin_for(work_pending(&cell->task.work));
-}
-
-/* Make the call, or give others the time to. */
-static void cell_let_make(struct cell *cell)
-{
-	if (cell->own)
-		cell_make(cell);
-	else if (!cell->there && !is_process(cell))
-		in_context(cell->context, cell_make, cell);
-	else if (cell->elsewhere)
-		return;
-	else if (!cell->call->sync)
-		spin_for(told(&cell->made));
-	else if (spin_for(told(&cell->entered)))
-		keep_busy_ns(NSEC_PER_MSEC / 2);
+		spin_for(work_pending(&cell->it.task.work));
 }
 
 /* The function has the call made, the first time, or lets others make it. */
 static enum twheel_again cell_function(struct twheel_task *task)
 {
-	struct cell *cell = container_of(task, struct cell, task);
+	struct cell *cell = container_of(task, struct cell, it.task);
 	enum twheel_again again = cell->state == STOPPED ? TWHEEL_STOP : TWHEEL_AGAIN;
 
 	cell_called(cell);
@@ -294,60 +237,19 @@ static enum twheel_again cell_function(struct twheel_task *task)
 		tell(&cell->running);
 		cell_let_make(cell);
 	}
-	atomic_dec(&cell->inside);
+	atomic_dec(&cell->it.inside);
 	if (is_run(cell->state))
 		tell(&cell->left);
 	return again;
 }
 
-static void cell_run_due(struct cell *cell)
+static void cell_init(struct cell *cell)
 {
-	bool held = cell->there || cell->context == IN_TASK;
-
-	if (held)
-		local_bh_disable();
-	if (cell->there) {
-		cell_make_due(cell);
-		there_start(cell_make_there, cell);
-		spin_for(told(&cell->made));
-	} else {
-		in_context(cell->context, cell_make, cell);
-	}
-	if (held)
-		local_bh_enable();
-}
-
-static void cell_run_running(struct cell *cell)
-{
-	if (cell->there)
-		there_start(cell_make_there, cell);
-	twheel_task_start(&cell->task, 0, cell->period);
-	if (!cell->there && !cell->own && is_process(cell))
-		cell_make_there(cell);
-	spin_for(told(&cell->left));
-}
-
-/* Bring the task into the state, make the call, and let come what comes of it. */
-static void cell_run(struct cell *cell)
-{
-	if (cell->state == STARTED)
-		twheel_task_start(&cell->task, HOUR, cell->period);
-	if (cell->state == SHUT)
-		twheel_task_shutdown_sync(&cell->task);
-	if (cell->state == STOPPED) {
-		twheel_task_start(&cell->task, 0, cell->period);
-		spin_for(atomic_read(&cell->calls));
-	}
-	if (cell->state == DUE)
-		cell_run_due(cell);
-	else if (is_run(cell->state))
-		cell_run_running(cell);
-	else if (cell->there)
-		there_start(cell_make_there, cell);
+	if (cell->place->base)
+		twheel_task_init_on(cell->place->base, &cell->it.task, cell_function,
+				    cell->it.flags);
 	else
-		in_context(cell->context, cell_make, cell);
-	if (cell->there)
-		there_wait();
+		twheel_task_init(&cell->it.task, cell_function, cell->it.flags);
 }
 
 static enum after cell_wants(const struct cell *cell)
@@ -371,7 +273,7 @@ static int cell_calls(const struct cell *cell)
 /* Is there a next period in the end? */
 static bool cell_goes_on(const struct cell *cell)
 {
-	if (!cell->period || cell->state == STOPPED)
+	if (!cell->it.period || cell->state == STOPPED)
 		return false;
 	return cell_calls_after(cell) || (cell_wants(cell) == SAME && cell->state == RUNNING);
 }
@@ -384,7 +286,7 @@ static void cell_bounds(const struct cell *cell, ktime_t *least, ktime_t *most)
 	*least = KTIME_MAX;
 	*most = KTIME_MAX;
 	if (cell_goes_on(cell)) {
-		*least = cell->due + cell->period;
+		*least = cell->it.due + cell->it.period;
 		*most = *least + tick_ns - 1;
 	} else if (cell_wants(cell) == NEW) {
 		*least = cell->begin + cell->call->delay;
@@ -406,26 +308,28 @@ static bool cell_is_active(const struct cell *cell)
 static bool cell_is_right(const struct cell *cell)
 {
 	bool started = cell_wants(cell) == NEW || cell_wants(cell) == NOW;
+	const struct subject *it = &cell->it;
 	ktime_t least, most;
 
 	cell_bounds(cell, &least, &most);
 	return !cell->missed && cell->made && !cell->hurried &&
-	       cell->ret == cell->call->ret[cell->state] && cell->active == cell_is_active(cell) &&
-	       cell->overruns == (started ? 0 : OVERRUNS) &&
+	       cell->ret == cell->call->ret[cell->state] && it->active == cell_is_active(cell) &&
+	       it->overruns == (started ? 0 : OVERRUNS) &&
 	       atomic_read(&cell->calls) == cell_calls(cell) &&
-	       cell->last >= least && cell->last <= most && cell->rest == (least != KTIME_MAX);
+	       it->last >= least && it->last <= most && cell->rest == (least != KTIME_MAX);
 }
 
 static void cell_tell(const struct cell *cell)
 {
 	pr_info("# in %s, %s, %s, from %s %s: %s%s%sreturned %d, %sactive, %llu overruns, called %d times, last %lld ns after, for %lld ns from then in the end, was %lld; %d left to cancel\n",
 		cell->place->name, is_process(cell) ? "process" : "softirq",
-		cell->period ? "periodic" : "once",
+		cell->it.period ? "periodic" : "once",
 		cell->own ? "its function" : context_names[cell->context],
 		cell->there ? "there" : "here", cell->missed ? "missed, " : "",
 		cell->made ? "" : "not made, ", cell->hurried ? "hurried, " : "", cell->ret,
-		cell->active ? "" : "not ", cell->overruns, atomic_read(&cell->calls),
-		cell->due - cell->begin, cell->last == KTIME_MAX ? -1 : cell->last - cell->begin,
+		cell->it.active ? "" : "not ", cell->it.overruns, atomic_read(&cell->calls),
+		cell->it.due - cell->begin,
+		cell->it.last == KTIME_MAX ? -1 : cell->it.last - cell->begin,
 		cell->before == KTIME_MAX ? -1 : cell->before - cell->begin, cell->rest);
 }
 
@@ -435,50 +339,12 @@ static void cell_end(struct cell *cell)
 	if (!cell->missed)
 		spin_for(atomic_read(&cell->calls) >= cell_calls(cell));
 	if (cell_goes_on(cell))
-		spin_for(twheel_pending(&cell->task.timer));
+		spin_for(twheel_pending(&cell->it.task.timer));
 	if (is_run(cell->state) || cell->state == DUE)
 		usleep_range(200, 250);
-	cell->last = cell_expires(cell);
-	cell->rest = twheel_task_cancel_sync(&cell->task);
-	twheel_task_shutdown_sync(&cell->task);
-}
-
-/*
- * May it be right the next time? A function that is to be waited for may have left by the time that
- * the call came, if the CPU of the call stood still meanwhile.
- */
-static bool cell_deserves_another(const struct cell *cell, unsigned int tries)
-{
-	if (cell->missed)
-		return tries < TRIES;
-	return cell->call->sync && is_run(cell->state) && tries < SYNC_TRIES;
-}
-
-static bool cell_goes_right(struct cell *cell, const struct cell *what)
-{
-	*cell = *what;
-	if (cell->place->base)
-		twheel_task_init_on(cell->place->base, &cell->task, cell_function, cell->flags);
-	else
-		twheel_task_init(&cell->task, cell_function, cell->flags);
-	cell_run(cell);
-	cell_end(cell);
-	return cell_is_right(cell);
-}
-
-static bool try_cell(struct cell *cell, const struct cell *what)
-{
-	unsigned int tries = 0;
-
-	while (!cell_goes_right(cell, what)) {
-		if (!cell_deserves_another(cell, ++tries)) {
-			cell_tell(cell);
-			return false;
-		}
-		/* A base that has taken much of a CPU pauses. */
-		usleep_range(10000, 11000);
-	}
-	return true;
+	cell->it.last = cell_expires(cell);
+	cell->rest = twheel_task_cancel_sync(&cell->it.task);
+	twheel_task_shutdown_sync(&cell->it.task);
 }
 
 /* ---- all cells -------------------------------------------------------------------------- */
@@ -486,16 +352,9 @@ static bool try_cell(struct cell *cell, const struct cell *what)
 /* Is there such a cell? */
 static bool may_be(const struct cell *cell)
 {
-	if (cell->there && !there.task)
-		return false;
-	if (cell->own)
-		return is_run(cell->state) && !cell->call->sync && !cell->there && !cell->context;
 	if (cell->call->sync && cell->context != IN_TASK)
 		return false;
-	if (!is_run(cell->state) || is_process(cell) || cell->there)
-		return true;
-	/* In user-mode Linux no timer interrupt comes while a softirq runs that follows on one. */
-	return cell->context == IN_HARDIRQ && !IS_ENABLED(CONFIG_UML);
+	return cell_can_be(cell);
 }
 
 /* To keep it short: what the other cells say. */
@@ -517,8 +376,8 @@ static void test_state(struct cell *cell, const struct call *call, enum state st
 	/* Of the place, the context, there, own, period and flags. */
 	for (i = 0; i < SINK_MONO * NR_CONTEXTS * 16 && !bad; i++) {
 		struct cell what = {
-			.call = call, .state = state, .flags = i % 2 ? TWHEEL_TASK_PROCESS : 0,
-			.period = i / 2 % 2 ? PERIOD : 0, .own = i / 4 % 2, .there = i / 8 % 2,
+			.call = call, .state = state, .it.flags = i % 2 ? TWHEEL_TASK_PROCESS : 0,
+			.it.period = i / 2 % 2 ? PERIOD : 0, .own = i / 4 % 2, .there = i / 8 % 2,
 			.context = i / 16 % NR_CONTEXTS, .place = &places[i / 16 / NR_CONTEXTS],
 		};
 
@@ -598,6 +457,7 @@ static void test_free(void)
 
 #define SLOW_PERIOD	(4 * NSEC_PER_MSEC)
 #define SLOW_CALLS	12
+#define SLOW_TRIES	10
 
 /**
  * struct slow - a task whose function takes two and a half periods
@@ -643,16 +503,27 @@ static enum twheel_again slow_function(struct twheel_task *task)
 	return TWHEEL_AGAIN;
 }
 
+/* A base that has taken more than half of a CPU pauses, and has forgotten that soon after. */
+static void slow_run(struct slow *slow)
+{
+	atomic_set(&slow->calls, 0);
+	slow->overruns = 0;
+	twheel_task_start(&slow->task, 0, SLOW_PERIOD);
+	wait_for(atomic_read(&slow->calls) >= SLOW_CALLS);
+	twheel_task_cancel_sync(&slow->task);
+	msleep(200);
+}
+
 static void test_overruns(unsigned int flags, const char *where)
 {
 	struct slow *slow = zalloc(1, sizeof(*slow));
+	unsigned int tries;
 
 	if (!slow)
 		return;
 	twheel_task_init(&slow->task, slow_function, flags);
-	twheel_task_start(&slow->task, 0, SLOW_PERIOD);
-	wait_for(atomic_read(&slow->calls) >= SLOW_CALLS);
-	twheel_task_cancel_sync(&slow->task);
+	for (tries = 0; tries < SLOW_TRIES && !slow->two; tries++)
+		slow_run(slow);
 	check(atomic_read(&slow->calls) >= SLOW_CALLS && !slow->wrong,
 	      "%s: as many periods as are left out are overruns, and the phase is kept: %u wrong",
 	      where, slow->wrong);
@@ -665,6 +536,325 @@ static void test_overruns(unsigned int flags, const char *where)
 	      "%s: a start forgets the %llu overruns", where, slow->overruns);
 	twheel_task_cancel_sync(&slow->task);
 	kvfree(slow);
+}
+
+/* ---- what a start is counted as ------------------------------------------------------------ */
+
+/**
+ * struct held - a task whose function returns when it is told to
+ * @task:	the task
+ * @calls:	of the function
+ * @leave:	it may return
+ */
+struct held {
+	struct twheel_task	task;
+	atomic_t		calls;
+	bool			leave;
+};
+
+static enum twheel_again held_function(struct twheel_task *task)
+{
+	struct held *held = container_of(task, struct held, task);
+
+	atomic_inc(&held->calls);
+	wait_for(told(&held->leave));
+	return TWHEEL_STOP;
+}
+
+static bool rearmed_is(const struct place *place, u64 rearmed)
+{
+	struct twheel_stats s;
+
+	twheel_get_stats(place->base, &s);
+	if (s.rearmed == rearmed)
+		return true;
+	pr_info("# in %s: %llu were armed anew, not %llu\n", place->name, s.rearmed, rearmed);
+	return false;
+}
+
+/* What is due is armed no more, though a start says that it will not come. */
+static void test_rearmed(const struct place *place)
+{
+	struct held *held = zalloc(1, sizeof(*held));
+	struct twheel_stats s;
+	bool good;
+
+	if (!held)
+		return;
+	twheel_get_stats(place->base, &s);
+	twheel_task_init_on(place->base, &held->task, held_function, TWHEEL_TASK_PROCESS);
+	good = !twheel_task_start(&held->task, HOUR, 0) && rearmed_is(place, s.rearmed) &&
+	       twheel_task_start(&held->task, 0, 0) == 1 && rearmed_is(place, s.rearmed + 1) &&
+	       wait_for(atomic_read(&held->calls)) &&
+	       !twheel_task_start(&held->task, 0, 0) && wait_for(work_pending(&held->task.work)) &&
+	       twheel_task_start(&held->task, HOUR, 0) == 1 && rearmed_is(place, s.rearmed + 1);
+	check(good, "%s: a start counts as armed anew if the task was armed, and only then",
+	      place->name);
+	tell(&held->leave);
+	twheel_task_cancel_sync(&held->task);
+	kvfree(held);
+}
+
+/* ---- when the time of a task and a call meet ------------------------------------------------- */
+
+#define MEETINGS	100
+/* How long an expiry is held up, at most, for a call or a work to come meanwhile. */
+#define MEET_NS		NSEC_PER_MSEC
+
+/**
+ * struct meeting - a task whose work is called, and a call that is made at about that time
+ * @task:	the task, without a period
+ * @calls:	of the function
+ * @queued:	how many of these saw the task's work queued
+ * @call:	the call, on the other CPU
+ * @at:		when; or the time up to which no other task shall have a CPU
+ * @ret:	what it returned
+ * @busy:	the task's work was queued or running then
+ * @made:	it has returned
+ * @inside:	the function has been called
+ * @late:	the expiry is held up before it queues the work, else before it says anything
+ * @over:	the other CPU need not be kept busy any more
+ */
+struct meeting {
+	struct twheel_task	task;
+	atomic_t		calls;
+	unsigned int		queued;
+	int			(*call)(struct twheel_task *task);
+	ktime_t			at;
+	int			ret;
+	bool			busy;
+	bool			made;
+	bool			inside;
+	bool			late;
+	bool			over;
+};
+
+/* The meeting whose task is about to expire, or NULL. */
+static struct meeting *meeting;
+
+/* The other CPU goes on soon after the expiry; at @latest if that is not seen. */
+static void meet_at(struct meeting *m, ktime_t latest)
+{
+	WRITE_ONCE(m->at, min(latest, ktime_get() + 2 * NSEC_PER_MSEC));
+	WRITE_ONCE(meeting, m);
+}
+
+#ifdef CONFIG_KPROBES
+/* Has come what the expiry is held up for? A start, a cancel, and of the work the beginning. */
+static bool meet_is_made(const struct meeting *m)
+{
+	if (m->call)
+		return told(&m->made) || !READ_ONCE(m->task.active);
+	return !work_pending(&m->task.work) || told(&m->inside);
+}
+
+/* Between the expiry and what it says of the task, or before it queues the work, time goes by. */
+static int dawdle(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct meeting *m = READ_ONCE(meeting);
+	bool queues = !strcmp(probe->symbol_name, "queue_work_on");
+
+	if (!m || !in_serving_softirq() || queues != m->late)
+		return 0;
+	WRITE_ONCE(m->at, 0);
+	look_for(MEET_NS, queues && !m->call ? told(&m->inside) : meet_is_made(m), cpu_relax());
+	return 0;
+}
+
+static struct kprobe dawdlers[] = {
+	{ .symbol_name = "twheel_task_expired", .pre_handler = dawdle },
+	{ .symbol_name = "queue_work_on", .pre_handler = dawdle },
+};
+
+static void dawdle_begin(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(dawdlers); i++)
+		check(!register_kprobe(&dawdlers[i]), "%s takes its time",
+		      dawdlers[i].symbol_name);
+}
+
+static void dawdle_end(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(dawdlers); i++)
+		unregister_kprobe(&dawdlers[i]);
+}
+#else
+/* The moments that are looked for are short ones then. */
+static void dawdle_begin(void) { }
+static void dawdle_end(void) { }
+#endif
+
+/* How late a call may be to come at the expiry: where that is seen, after it. */
+static s64 late_ns(void)
+{
+	return IS_ENABLED(CONFIG_KPROBES) ? NSEC_PER_MSEC :
+					    (s64)(get_random_u32() % (40 * NSEC_PER_USEC));
+}
+
+static enum twheel_again met_function(struct twheel_task *task)
+{
+	struct meeting *m = container_of(task, struct meeting, task);
+
+	tell(&m->inside);
+	m->queued += look_for(MEET_NS, work_pending(&task->work), cpu_relax());
+	atomic_inc(&m->calls);
+	return TWHEEL_STOP;
+}
+
+static void meet_there(void *arg)
+{
+	struct meeting *m = arg;
+
+	while (ktime_get() < READ_ONCE(m->at))
+		cpu_relax();
+	m->ret = m->call(&m->task);
+	m->busy = work_busy(&m->task.work);
+	tell(&m->made);
+}
+
+static int start_later(struct twheel_task *task)
+{
+	return twheel_task_start(task, HOUR, 0);
+}
+
+/* Of each start the function is called, or a call says that it will not be. */
+static bool meet_call(struct meeting *m, int (*call)(struct twheel_task *task), bool late)
+{
+	int starts = 1 + (call == start_later), rest;
+
+	*m = (struct meeting) { .call = call, .late = late };
+	twheel_task_init(&m->task, met_function, TWHEEL_TASK_PROCESS);
+	m->at = KTIME_MAX;
+	there_start(meet_there, m);
+	twheel_task_start(&m->task, TWHEEL_TICK_NS, 0);
+	meet_at(m, twheel_expires(&m->task.timer) + late_ns());
+	stay_for(told(&m->made));
+	there_wait();
+	WRITE_ONCE(meeting, NULL);
+	rest = twheel_task_cancel_sync(&m->task);
+	if (call == twheel_task_cancel_sync && (m->busy || rest))
+		return false;
+	return atomic_read(&m->calls) + m->ret + rest == starts;
+}
+
+static void test_meet_call(struct meeting *m, int (*call)(struct twheel_task *task),
+			   const char *name)
+{
+	unsigned int i, bad = 0;
+
+	if (!there.task) {
+		skip("one CPU", "%s that comes when the time of the task does", name);
+		return;
+	}
+	for (i = 0; i < MEETINGS; i++)
+		bad += !meet_call(m, call, i % 2);
+	check(!bad, "%s that comes when the time of the task does: %u of %u are not right", name,
+	      bad, i);
+}
+
+/* Keep this CPU until then. */
+static void meet_yield(const struct meeting *m)
+{
+	if (ktime_get() >= READ_ONCE(m->at))
+		cond_resched();
+	else
+		cpu_relax();
+}
+
+static void meet_wait(void *arg)
+{
+	struct meeting *m = arg;
+
+	while (!told(&m->over))
+		meet_yield(m);
+}
+
+/*
+ * A task that is due is started anew, and the work that is queued already begins when the time
+ * comes again. Then the function is called once, which may free the task: no work of it is left.
+ */
+static bool meet_work(struct meeting *m)
+{
+	int ret, rest;
+
+	atomic_set(&m->calls, 0);
+	m->queued = 0;
+	m->inside = false;
+	WRITE_ONCE(m->at, KTIME_MAX);
+	twheel_task_start(&m->task, 0, 0);
+	look_for(NSEC_PER_SEC, work_pending(&m->task.work) || atomic_read(&m->calls), cpu_relax());
+	ret = twheel_task_start(&m->task, 0, 0);
+	meet_at(m, twheel_expires(&m->task.timer) + late_ns());
+	look_for(NSEC_PER_SEC, atomic_read(&m->calls) + ret == 2, meet_yield(m));
+	WRITE_ONCE(meeting, NULL);
+	rest = twheel_task_cancel_sync(&m->task);
+	return !(ret && m->queued) && atomic_read(&m->calls) + ret + rest == 2;
+}
+
+static void test_meet_work(struct meeting *m)
+{
+	unsigned int i, bad = 0;
+
+	*m = (struct meeting) { };
+	twheel_task_init(&m->task, met_function, TWHEEL_TASK_PROCESS);
+	if (there.task)
+		there_start(meet_wait, m);
+	for (i = 0; i < MEETINGS; i++) {
+		m->late = i % 2;
+		bad += !meet_work(m);
+	}
+	tell(&m->over);
+	if (there.task)
+		there_wait();
+	check(!bad, "no work of a task is left when its function is called: it was %u times of %u",
+	      bad, i);
+}
+
+static void test_meetings(void)
+{
+	struct meeting *m = zalloc(1, sizeof(*m));
+
+	if (!m)
+		return;
+	dawdle_begin();
+	test_meet_call(m, start_later, "a start");
+	test_meet_call(m, twheel_task_cancel, "a cancel");
+	test_meet_call(m, twheel_task_cancel_sync, "a cancel_sync");
+	test_meet_work(m);
+	dawdle_end();
+	kvfree(m);
+}
+
+/* ---- the end of time ------------------------------------------------------------------------ */
+
+static bool ends_never(struct held *held, ktime_t delay, ktime_t period)
+{
+	twheel_task_start(&held->task, delay, period);
+	return wait_for(twheel_expires(&held->task.timer) == KTIME_MAX) &&
+	       twheel_task_cancel_sync(&held->task) == 1;
+}
+
+static enum twheel_again again_function(struct twheel_task *task)
+{
+	return TWHEEL_AGAIN;
+}
+
+static void test_never(unsigned int flags, const char *where)
+{
+	struct held *held = zalloc(1, sizeof(*held));
+
+	if (!held)
+		return;
+	twheel_task_init(&held->task, again_function, flags);
+	check(ends_never(held, KTIME_MAX, 0) && ends_never(held, KTIME_MAX, KTIME_MAX) &&
+	      ends_never(held, 0, KTIME_MAX),
+	      "%s: neither a delay nor a period to the end of time wraps", where);
+	twheel_task_shutdown_sync(&held->task);
+	kvfree(held);
 }
 
 /* ---- never twice at once ------------------------------------------------------------------ */
@@ -734,6 +924,12 @@ static int __init twheel_tasks_init(void)
 		test_free();
 		test_overruns(0, "softirq");
 		test_overruns(TWHEEL_TASK_PROCESS, "process");
+		test_rearmed(&places[ON_MONO]);
+		test_rearmed(&places[ON_BOOT]);
+		test_meetings();
+		test_never(0, "softirq");
+		test_never(TWHEEL_TASK_PROCESS, "process");
+		test_never(TWHEEL_TASK_DELAY, "fixed delay");
 		test_once(0, "softirq");
 		test_once(TWHEEL_TASK_PROCESS, "process");
 	}

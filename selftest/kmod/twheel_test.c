@@ -706,7 +706,7 @@ static void test_bad_config(const struct twheel_config *good)
 {
 	struct twheel_config bad = *good;
 
-	bad.clock = CLOCK_REALTIME;
+	bad.clock = CLOCK_MONOTONIC_RAW;
 	check(twheel_create(&bad) == ERR_PTR(-EINVAL), "a base has no such clock");
 	bad = *good;
 	bad.tick_ns = TWHEEL_TICK_MIN_NS - 1;
@@ -820,7 +820,82 @@ static void test_bases(void)
 	test_bad_config(&config);
 	test_private(CLOCK_MONOTONIC, TWHEEL_TICK_NS, 0);
 	test_private(CLOCK_BOOTTIME, TWHEEL_TICK_MIN_NS, 0);
+	test_private(CLOCK_REALTIME, TWHEEL_TICK_NS, 0);
 	test_private(CLOCK_MONOTONIC, 10 * NSEC_PER_MSEC, NSEC_PER_MSEC);
+}
+
+/* ---- the time of day is set ------------------------------------------------------ */
+
+static atomic_t sets_told;
+
+static void was_set(struct twheel_base *base)
+{
+	atomic_inc(&sets_told);
+}
+
+static void set_clock_by(s64 ns)
+{
+	struct timespec64 ts = ktime_to_timespec64(ktime_add_ns(ktime_get_real(), ns));
+
+	check(!do_settimeofday64(&ts), "the clock is set by %lld s", div_s64(ns, NSEC_PER_SEC));
+}
+
+static bool has_fired(struct probe *probe)
+{
+	bool fired = wait_for(atomic_read(&probe->fired));
+
+	twheel_cancel_sync(&probe->timer);
+	atomic_set(&probe->fired, 0);
+	return fired;
+}
+
+static void test_set_forward(struct probe *probes)
+{
+	ktime_t now = ktime_get_real();
+
+	twheel_add_abs(&probes[0].timer, ktime_add_ns(now, HOUR / 2));
+	twheel_add_abs(&probes[1].timer, ktime_add_ns(now, 3 * HOUR));
+	set_clock_by(HOUR);
+	check(has_fired(&probes[0]), "a timer fires whose time was skipped");
+	check(twheel_pending(&probes[1].timer), "and a later one does not");
+	check(wait_for(atomic_read(&sets_told) == 1), "the base is told");
+}
+
+static void test_set_back(struct probe *probes)
+{
+	twheel_add_abs(&probes[0].timer, ktime_get_real() + 50 * NSEC_PER_MSEC);
+	set_clock_by(-2 * (s64)HOUR);
+	msleep(100);
+	check(!atomic_read(&probes[0].fired), "a timer waits for its time that comes again");
+	twheel_add_abs(&probes[2].timer, ktime_get_real() + 20 * NSEC_PER_MSEC);
+	check(has_fired(&probes[2]), "one in between fires");
+	check(twheel_mod(&probes[0].timer, 10 * NSEC_PER_MSEC) == 1 && has_fired(&probes[0]),
+	      "and one that is armed anew for there");
+	twheel_add(&probes[2].timer, HOUR);
+	check(twheel_cancel(&probes[2].timer) == 1, "one in between can be cancelled");
+	check(wait_for(atomic_read(&sets_told) == 2), "the base is told again");
+}
+
+/* A million ns here and there decide nothing: what is armed is hours away, or waited for. */
+static void test_set(void)
+{
+	static const struct twheel_config config = {
+		.clock = CLOCK_REALTIME, .tick_ns = NSEC_PER_MSEC, .was_set = was_set,
+	};
+	struct twheel_base *base = twheel_create(&config);
+	struct probe *probes = zalloc(3, sizeof(*probes));
+	unsigned int i;
+
+	if (!probes || IS_ERR(base))
+		return;
+	for (i = 0; i < 3; i++)
+		twheel_init_on(base, &probes[i].timer, probe_fired);
+	test_set_forward(probes);
+	test_set_back(probes);
+	set_clock_by(HOUR);
+	check(twheel_cancel_sync(&probes[1].timer) == 1, "what is left can be cancelled");
+	twheel_destroy(base);
+	kvfree(probes);
 }
 
 static DEFINE_TWHEEL_TIMER(static_timer, rearm_itself);
@@ -860,6 +935,7 @@ static int __init twheel_test_init(void)
 	test_array();
 	test_locked();
 	test_bases();
+	test_set();
 	test_static();
 	return ktap_end();
 }

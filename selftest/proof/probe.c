@@ -6,7 +6,8 @@
  *
  * A line of output per sample: the slots of clk by level, the slot of the timer, the
  * event that it causes, the one it causes where its bucket is so big that it takes
- * these ticks to make it small, and the tick it fires in.
+ * these ticks to make it small, the tick it fires in, and the same of where wheel_add_chosen() puts
+ * it: slot, event and tick.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,20 +30,23 @@ static void numbers(void)
 		printf("%u %u %u %u\n", radix[l], lv->first, lv->slots, lv->width);
 	}
 	printf("%d %d %d %d\n", WHEEL_FAR, WHEEL_SLOTS, WHEEL_BIG, WHEEL_W4);
+	printf("%d %d %d %d\n", WHEEL_S1, WHEEL_S2, WHEEL_STOP1, WHEEL_STOP2);
 }
 
 /* The event of a timer that finds WHEEL_BIG others in its bucket, times @ticks. */
 static u64 big_event(struct wheel *w, u64 e, u32 ticks)
 {
-	struct wheel_timer t = { .expires = e };
-	u64 event;
+	struct wheel_timer t = { 0 };
 
-	wheel_place(w, &t);
+	wheel_add(w, &t, e);
 	w->bucket[t.bucket].n = WHEEL_BIG * ticks;
 	__hlist_del(&t.node);
-	event = wheel_place(w, &t);
+	w->next = WHEEL_NEVER;
+	w->upper = WHEEL_NEVER;
+	t.bucket = WHEEL_NONE;
+	wheel_add(w, &t, e);
 	__hlist_del(&t.node);
-	return event;
+	return w->next;
 }
 
 static u64 fired(struct wheel *w, u64 e)
@@ -70,6 +74,11 @@ static void sample(struct wheel *w, u64 clk, u64 e, u32 ticks)
 		printf("%u ", w->slot[l]);
 	wheel_add(w, &t, e);
 	printf("%u %llu %llu", t.bucket, (ull)w->next, (ull)big);
+	printf(" %llu", (ull)fired(w, e));
+	memset(w, 0, sizeof(*w));
+	wheel_init(w, clk);
+	wheel_add_chosen(w, &t, e);
+	printf(" %u %llu", t.bucket, (ull)w->next);
 	printf(" %llu\n", (ull)fired(w, e));
 }
 

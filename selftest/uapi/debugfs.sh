@@ -49,24 +49,25 @@ waiting() {
 }
 
 heads() {
-	[ "$(head -n 1 "$bases")" = "kind id pid uid clock tick_ns pending added expired removed rearmed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far comm" ]
+	[ "$(head -n 1 "$bases")" = "kind id pid uid clock tick_ns pending added expired removed rearmed runs deferred moves worst next_ns l0 l1 l2 l3 l4 far tree comm" ]
 }
 
 cpus() {
 	local cpus
 
 	cpus=$(find /sys/devices/system/cpu -maxdepth 1 -name 'cpu[0-9]*' | wc -l)
-	is "$(seq 0 $((cpus - 1)) | sed 's/$/ 0 0 -/')" 'col["kind"] == "cpu"' id pid uid comm
+	is "$(seq 0 $((cpus - 1)) | sed 's/$/ 0 0 -/')" 'col["kind"] == "cpu"' id pid uid comm &&
+		is "$(seq 0 $((cpus - 1)) | sed 's/$/ 0 0 -/')" 'col["kind"] == "pinned"' id pid uid comm
 }
 
-# An hour ahead at 1 ms is in the fourth level, 3.
+# The first timers of a file are in no level.
 one_file() {
 	local pid good=0
 
 	"$twheel" after 1h &
 	pid=$!
-	waiting is "file 0 boottime 1000000 1 1 0 0 0 0/0 0/0 0/0 1/1 0/0 0 twheel" "col[\"pid\"] == $pid" \
-		kind uid clock tick_ns pending added expired removed rearmed l0 l1 l2 l3 l4 far comm || good=1
+	waiting is "file 0 boottime 1000000 1 1 0 0 0 0/0 0/0 0/0 0/0 0/0 0 1 twheel" "col[\"pid\"] == $pid" \
+		kind uid clock tick_ns pending added expired removed rearmed l0 l1 l2 l3 l4 far tree comm || good=1
 	[ "$(columns "col[\"pid\"] == $pid" next_ns)" -gt 3500000000000 ] || good=1
 	kill "$pid"
 	wait "$pid"
@@ -99,7 +100,7 @@ escapes() {
 		kill "$pid"
 	done
 	wait
-	[ "$status" = 0 ] && awk 'NF != 23 { print; bad = 1 } END { exit bad }' "$bases"
+	[ "$status" = 0 ] && awk 'NF != 24 { print; bad = 1 } END { exit bad }' "$bases"
 }
 
 # More lines than a page has room for, each there once.
@@ -127,7 +128,7 @@ races() {
 	done &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
-		awk 'NF != 23 { bad = 1 } END { exit bad || NR < 2 }' "$bases" || return
+		awk 'NF != 24 { bad = 1 } END { exit bad || NR < 2 }' "$bases" || return
 	done
 	wait "$pid"
 }

@@ -139,7 +139,7 @@ static void of_user(u32 n)
 
 static void refused(u32 n)
 {
-	struct twheel_setup s = { .clockid = CLOCK_REALTIME };
+	struct twheel_setup s = { .clockid = CLOCK_TAI };
 	int fd = dev_open(0);
 
 	(void)n;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The clocks over a suspend to RAM, which the RTC ends after SLEEP_S seconds:
+ * The clocks over a suspend to RAM, which a timer of an alarm clock ends after SLEEP_S seconds:
  * CLOCK_MONOTONIC stands still meanwhile, CLOCK_BOOTTIME jumps.
  *
- * Not one of test_*: it needs a machine of its own and root, and is run last.
+ * Not one of test_*: it needs a machine of its own and root, and is run last. There is one suspend
+ * in it: whatever shall end a second one, QEMU's machine wakes from that at once. With an argument
+ * the alarm clock is that of CLOCK_REALTIME.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "uapi.h"
+#include "ring.h"
 
 #define SLEEP_S		4
 
@@ -30,12 +32,49 @@ static bool write_file(const char *path, const char *text)
 static u64 suspend_machine(void)
 {
 	u64 mono = now_ns(CLOCK_MONOTONIC), boot = now_ns(CLOCK_BOOTTIME);
-	char seconds[16];
 
-	snprintf(seconds, sizeof(seconds), "+%d\n", SLEEP_S);
-	CHECK(write_file("/sys/class/rtc/rtc0/wakealarm", seconds));
 	CHECK(write_file("/sys/power/state", "mem\n"));
 	return now_ns(CLOCK_BOOTTIME) - boot - (now_ns(CLOCK_MONOTONIC) - mono);
+}
+
+static clockid_t alarm_clock = CLOCK_BOOTTIME_ALARM;
+
+/* A timer that is armed by a command of io_uring. */
+static void add_by_command(int fd, u64 delay, u64 user_data)
+{
+	struct twheel_op op = { .op = TWHEEL_OP_ADD, .expires_ns = delay, .user_data = user_data };
+	struct io_uring_cqe cqe = { 0 };
+	struct ring ring;
+
+	ring_open(&ring, 1, 0);
+	ring_command(ring_sqe(&ring, IORING_OP_URING_CMD, fd, 0), TWHEEL_URING_SUBMIT, &op, 1);
+	CHECK_EQ(ring_enter(&ring, 1), 1);
+	CHECK(ring_peek(&ring, &cqe));
+	CHECK_EQ(cqe.res, 1);
+	CHECK_EQ(op.res, 0);
+	ring_close(&ring);
+}
+
+/*
+ * A file of which the next event comes in SLEEP_S seconds. It is armed by a read, or where it is
+ * the clock of CLOCK_REALTIME by io_uring, and there are a later one and one that was cancelled.
+ */
+static int alarm_file(void)
+{
+	struct twheel_setup s = { .clockid = alarm_clock };
+	struct twheel_event ev;
+	int fd = dev_open(0);
+
+	CHECK_EQ(setup(fd, &s), 0);
+	add(fd, HOUR, 1);
+	CHECK_EQ(cancel(fd, add(fd, 2 * SLEEP_S * SEC, 2)), 1);
+	if (alarm_clock == CLOCK_REALTIME_ALARM) {
+		add_by_command(fd, SLEEP_S * SEC, 3);
+		return fd;
+	}
+	add_with(fd, 0, 10 * MS, SLEEP_S * SEC, 3);
+	CHECK_EQ(read_events(fd, &ev, 1), 1);
+	return fd;
 }
 
 /* The next event, which is @user_data's and not early by @clock. Returns when it came. */
@@ -58,7 +97,7 @@ static void clocks_over_suspend(void)
 {
 	struct twheel_setup boottime = { .clockid = CLOCK_BOOTTIME };
 	struct pollfd p = { .events = POLLIN };
-	int mono = dev_open(0), boot = dev_open(0);
+	int mono = dev_open(0), boot = dev_open(0), alarm = alarm_file();
 	struct twheel_info i;
 	u64 armed, slept;
 
@@ -69,7 +108,7 @@ static void clocks_over_suspend(void)
 	add(boot, HOUR, 3);
 	slept = suspend_machine();
 	printf("# the machine slept for %llu ms\n", (unsigned long long)slept / 1000000);
-	CHECK(slept >= 2500 * MS);
+	CHECK(slept >= 2500 * MS && slept < 2 * SLEEP_S * SEC);
 
 	/*
 	 * It has slept through this deadline, which is told at once: an interrupt of the clock that
@@ -82,6 +121,10 @@ static void clocks_over_suspend(void)
 	if (now_ns(CLOCK_MONOTONIC) < armed + 3 * SEC - 500 * MS)
 		CHECK_EQ(poll(&p, 1, 0), 0);
 	expect_next(mono, CLOCK_MONOTONIC, 1);
+
+	expect_next(alarm, alarm_clock == CLOCK_BOOTTIME_ALARM ? CLOCK_BOOTTIME : CLOCK_REALTIME,
+		    3);
+	close(alarm);
 
 	info(boot, &i);
 	CHECK_EQ(i.nr_armed, 1);
@@ -111,11 +154,14 @@ static void still_works(void)
 }
 
 static const struct test tests[] = {
-	{ clocks_over_suspend, "MONOTONIC stands still in suspend, BOOTTIME goes on" },
+	{ clocks_over_suspend, "MONOTONIC stands still in suspend, BOOTTIME goes on, and wakes" },
 	{ still_works, "and timers go on after it" },
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
+	(void)argv;
+	if (argc > 1)
+		alarm_clock = CLOCK_REALTIME_ALARM;
 	return run_tests(tests, ARRAY_SIZE(tests));
 }

@@ -36,7 +36,9 @@ static void fresh_info(void)
 	info(fd, &i);
 	CHECK_EQ(i.clockid, CLOCK_MONOTONIC);
 	CHECK_EQ(i.features, 0);
-	CHECK_EQ(i.clocks, 1 << CLOCK_MONOTONIC | 1 << CLOCK_BOOTTIME);
+	CHECK_EQ(i.clocks, 1 << CLOCK_REALTIME | 1 << CLOCK_MONOTONIC |
+		 1 << CLOCK_BOOTTIME | 1 << CLOCK_REALTIME_ALARM |
+		 1 << CLOCK_BOOTTIME_ALARM);
 	CHECK_EQ(i.tick_ns, MS);
 	CHECK_EQ(i.slack_ns, 0);
 	CHECK(i.min_tick_ns >= 100000 && i.min_tick_ns <= MS);

@@ -316,7 +316,7 @@ static void moves_absolute(void)	{ moves(TWHEEL_F_ABS); }
 /* An array with gaps: what lies in them is set to zero, and what lies behind is not. */
 static void long_ops(void)
 {
-	static const u32 sizes[] = { 56, 64, 192, 4096 };
+	static const u32 sizes[] = { TWHEEL_OP_SIZE_VER0, 56, 64, 192, 4096 };
 
 	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
 		unsigned char *mem = before_hole(100 * sizes[s]);
@@ -333,7 +333,7 @@ static void long_ops(void)
 		for (u32 i = 0; i < 100; i++) {
 			struct twheel_op *op = (void *)(mem + i * sizes[s]);
 
-			for (u32 k = sizeof(*op); k < sizes[s]; k++)
+			for (u32 k = TWHEEL_OP_SIZE_VER0; k < sizes[s]; k++)
 				wrong += mem[i * sizes[s] + k] != (i < 70 ? 0 : POISON);
 			if (i < 70)
 				see(op->user_data);

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "tap.h"
-#include "uapi.h"
+#include "ring.h"
 
 /* The commands, and a structure for each that would be taken. */
 enum command { SETUP, INFO, SUBMIT, ADD, MOD, CANCEL, QUERY, DRAIN, COMMANDS };
@@ -46,10 +46,10 @@ static const struct {
 };
 
 /* The rows and columns of the table: the commands, and these calls. */
-enum { OTHER = COMMANDS, OPEN, READ, CALLS };
+enum { OTHER = COMMANDS, OPEN, READ, URING, CALLS };
 
-static const int errnos[] = { EINVAL, E2BIG, EFAULT, EBADF, ENOTTY, ENOENT, EALREADY, EBUSY, EDQUOT,
-			      ENOMEM, EAGAIN, EINTR };
+static const int errnos[] = { EINVAL, E2BIG, EFAULT, EPERM, EBADF, ENOTTY, ENOENT, EALREADY, EBUSY,
+			      EDQUOT, ENOMEM, EAGAIN, EINTR, EOPNOTSUPP };
 
 /* How often each error was seen; in shared memory, for children too. */
 static u32 (*seen)[CALLS][ARRAY_SIZE(errnos)];
@@ -165,8 +165,8 @@ static const struct poke {
 	} field;
 	u64		value;
 } pokes[] = {
-	{ SETUP, "CLOCK_REALTIME", EINVAL, SPOT(setup, clockid), 0 },
-	{ SETUP, "clock 8 (BOOTTIME_ALARM + 1)", EINVAL, SPOT(setup, clockid), 8 },
+	{ SETUP, "CLOCK_PROCESS_CPUTIME_ID", EINVAL, SPOT(setup, clockid), 2 },
+	{ SETUP, "clock 10 (BOOTTIME_ALARM + 1)", EINVAL, SPOT(setup, clockid), 10 },
 	{ SETUP, "clock -1", EINVAL, SPOT(setup, clockid), ~0ULL },
 	{ SETUP, "clock 33 (1 + 32)", EINVAL, SPOT(setup, clockid), 33 },
 	{ SETUP, "flags", EINVAL, SPOT(setup, flags), 1 },
@@ -185,8 +185,10 @@ static const struct poke {
 	{ ADD, "op 2^32 - 1", EINVAL, SPOT(op, op), ~0U },
 	{ ADD, "op MOD", EINVAL, SPOT(op, op), TWHEEL_OP_MOD },
 	{ ADD, "op CANCEL", EINVAL, SPOT(op, op), TWHEEL_OP_CANCEL },
-	{ ADD, "flag 4", EINVAL, SPOT(op, flags), 1U << 4 },
+	{ ADD, "flag 5", EINVAL, SPOT(op, flags), 1U << 5 },
 	{ ADD, "highest flag", EINVAL, SPOT(op, flags), 1U << 31 },
+	{ ADD, "CANCEL_ON_SET of a clock that is not", EINVAL, SPOT(op, flags),
+	  TWHEEL_F_CANCEL_ON_SET },
 	{ ADD, "PENDING", EINVAL, SPOT(op, flags), TWHEEL_F_PENDING },
 	{ ADD, "DELAY without interval", EINVAL, SPOT(op, flags), TWHEEL_F_DELAY },
 	{ ADD, "a handle", EINVAL, SPOT(op, handle), 1 },
@@ -195,13 +197,19 @@ static const struct poke {
 	{ ADD, "interval 1 ns", EINVAL, SPOT(op, interval_ns), 1 },
 	{ ADD, "interval a tick less 1 ns", EINVAL, SPOT(op, interval_ns), MS - 1 },
 	{ ADD, "interval 2^63", EINVAL, SPOT(op, interval_ns), BIT63 },
+#ifndef FIRST_HEADER
+	{ ADD, "tolerance 2^63", EINVAL, SPOT(op, tolerance_ns), BIT63 },
+	{ ADD, "tolerance 2^64 - 1", EINVAL, SPOT(op, tolerance_ns), ~0ULL },
+	{ ADD, "tolerance that ends at 2^63", EINVAL, SPOT(op, tolerance_ns), BIT63 - HOUR },
+	{ ADD, "expiry that ends at 2^64", EINVAL, SPOT(op, tolerance_ns), -HOUR },
+#endif
 	{ ADD, "res", EINVAL, SPOT(op, res), 1 },
 	{ ADD, "reserved", EINVAL, SPOT(op, reserved), 1 },
 
 	{ MOD, "op 5", EINVAL, SPOT(op, op), 5 },
 	{ MOD, "op ADD", EINVAL, SPOT(op, op), TWHEEL_OP_ADD },
 	{ MOD, "op CANCEL", EINVAL, SPOT(op, op), TWHEEL_OP_CANCEL },
-	{ MOD, "flag 4", EINVAL, SPOT(op, flags), 1U << 4 },
+	{ MOD, "flag 5", EINVAL, SPOT(op, flags), 1U << 5 },
 	{ MOD, "highest flag", EINVAL, SPOT(op, flags), 1U << 31 },
 	{ MOD, "DELAY without interval", EINVAL, SPOT(op, flags), TWHEEL_F_DELAY },
 	{ MOD, "handle 0", ENOENT, SPOT(op, handle), 0 },
@@ -211,6 +219,14 @@ static const struct poke {
 	{ MOD, "expiry 2^63", EINVAL, SPOT(op, expires_ns), BIT63 },
 	{ MOD, "interval a tick less 1 ns", EINVAL, SPOT(op, interval_ns), MS - 1 },
 	{ MOD, "interval 2^63", EINVAL, SPOT(op, interval_ns), BIT63 },
+#ifndef FIRST_HEADER
+	{ MOD, "tolerance 2^63", EINVAL, SPOT(op, tolerance_ns), BIT63 },
+	{ MOD, "tolerance 2^64 - 1", EINVAL, SPOT(op, tolerance_ns), ~0ULL },
+	{ MOD, "tolerance that ends at 2^63", EINVAL, SPOT(op, tolerance_ns), BIT63 - 2 * HOUR },
+	{ MOD, "expiry that ends at 2^64", EINVAL, SPOT(op, tolerance_ns), -2 * HOUR },
+	{ CANCEL, "tolerance", EINVAL, SPOT(op, tolerance_ns), 1 },
+	{ QUERY, "tolerance", EINVAL, SPOT(op, tolerance_ns), 1 },
+#endif
 	{ MOD, "res", EINVAL, SPOT(op, res), ~0U },
 	{ MOD, "reserved", EINVAL, SPOT(op, reserved), ~0U },
 
@@ -218,6 +234,8 @@ static const struct poke {
 	{ CANCEL, "op ADD", EINVAL, SPOT(op, op), TWHEEL_OP_ADD },
 	{ CANCEL, "op MOD", EINVAL, SPOT(op, op), TWHEEL_OP_MOD },
 	{ CANCEL, "ABS", EINVAL, SPOT(op, flags), TWHEEL_F_ABS },
+	{ MOD, "CANCEL_ON_SET of a clock that is not", EINVAL, SPOT(op, flags),
+	  TWHEEL_F_CANCEL_ON_SET },
 	{ CANCEL, "PENDING", EINVAL, SPOT(op, flags), TWHEEL_F_PENDING },
 	{ CANCEL, "highest flag", EINVAL, SPOT(op, flags), 1U << 31 },
 	{ CANCEL, "handle 0", ENOENT, SPOT(op, handle), 0 },
@@ -331,6 +349,18 @@ static unsigned long resized(enum command c, size_t size)
 	return _IOC(_IOC_DIR(cmd), _IOC_TYPE(cmd), _IOC_NR(cmd), size);
 }
 
+/* The size of the first version of what @c takes. */
+static size_t first_size(enum command c)
+{
+	return c >= ADD && c <= QUERY ? TWHEEL_OP_SIZE_VER0 : _IOC_SIZE(commands[c].cmd);
+}
+
+/* And of the kernel's. */
+static size_t known_size(enum command c)
+{
+	return c >= ADD && c <= QUERY ? before.op_size : _IOC_SIZE(commands[c].cmd);
+}
+
 static void expect_call(enum command c, unsigned long cmd, union arg *arg, int want)
 {
 	if (!CHECK_EQ(call(cmd, arg), -want))
@@ -342,7 +372,7 @@ static void short_sizes(void)
 	static union arg arg;
 
 	for (enum command c = 0; c < COMMANDS; c++) {
-		size_t full = _IOC_SIZE(commands[c].cmd);
+		size_t full = first_size(c);
 
 		begin(c);
 		fill(c, &arg);
@@ -360,14 +390,13 @@ static void dirty_tails(void)
 	static const size_t longer[] = { 1, 8, 200, 4096, 9000 };
 
 	for (enum command c = 0; c < COMMANDS; c++) {
-		size_t full = _IOC_SIZE(commands[c].cmd);
-
 		if (c == INFO)		/* only written to */
 			continue;
 		for (size_t i = 0; i < ARRAY_SIZE(longer); i++) {
-			size_t size = full + longer[i];
+			size_t size;
 
 			begin(c);
+			size = known_size(c) + longer[i];
 			fill(c, &arg);
 			arg.bytes[size - 1] = 1;
 			expect_call(c, resized(c, size), &arg, E2BIG);
@@ -530,6 +559,69 @@ static void half_read_only(void)
 	}
 }
 
+/* Takes the right to write to the page at @arg away, and gives it back, until it is told to end. */
+static bool flipping;
+
+static void *flip(void *arg)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	while (__atomic_load_n(&flipping, __ATOMIC_RELAXED)) {
+		mprotect(arg, page, PROT_READ);
+		for (u32 i = 0; i < 100; i++)
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		mprotect(arg, page, PROT_READ | PROT_WRITE);
+		for (u32 i = 0; i < 300; i++)
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+/* The operation @op, that may be stored to by @mem at any time. Was it left alone if it failed? */
+static bool fails_cleanly(int fd, int mem, unsigned long cmd, u64 *handle, struct twheel_op *op)
+{
+	const bool adds = cmd == TWHEEL_IOC_ADD;
+	const struct twheel_op was = {
+		.handle = adds ? 0 : *handle, .user_data = adds ? 5 : 0,
+		.expires_ns = cmd == TWHEEL_IOC_CANCEL ? 0 : HOUR };
+
+	CHECK_EQ(pwrite64(mem, &was, sizeof(was), (off64_t)(uintptr_t)op), sizeof(was));
+	if (ioctl(fd, cmd, op) < 0)
+		return errno == EFAULT && op->handle == was.handle &&
+		       op->user_data == was.user_data;
+	if (adds)
+		CHECK_EQ(cancel(fd, op->handle), 1);
+	if (cmd == TWHEEL_IOC_CANCEL)
+		*handle = add(fd, HOUR, 7);
+	return true;
+}
+
+/* Of two pages that an operation lies across, one can be written to now and then. */
+static void half_flipping(void)
+{
+	static const unsigned long cmds[] = { TWHEEL_IOC_ADD, TWHEEL_IOC_MOD, TWHEEL_IOC_CANCEL };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = dev_open(0), mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	struct twheel_op *op = (void *)(p + page - offsetof(struct twheel_op, res));
+	u64 handle = add(fd, HOUR, 7);
+	pthread_t thread;
+	u32 dirty = 0;
+
+	flipping = true;
+	thread = start_thread(flip, p + page);
+	for (u32 i = 0; i < ARRAY_SIZE(cmds) * 30000; i++)
+		dirty += !fails_cleanly(fd, mem, cmds[i % ARRAY_SIZE(cmds)], &handle, op);
+	__atomic_store_n(&flipping, false, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	CHECK_EQ(dirty, 0);
+	expect_counts(fd, 1, 1, 0);
+	munmap(p, 2 * page);
+	close(mem);
+	close(fd);
+}
+
 static void read_only_ops(void)
 {
 	struct twheel_op ops[3];
@@ -553,21 +645,12 @@ static void read_only_ops(void)
 
 /* ---- how it was opened ------------------------------------------------------ */
 
-static int open_as(int how)
-{
-	int rc = open("/dev/twheel", how | O_NONBLOCK | O_CLOEXEC);
-
-	if (rc < 0)
-		bail("/dev/twheel");
-	return rc;
-}
-
 /* Whoever may only read changes nothing, and is told so before anything is looked at. */
 static void opened_for_reading(void)
 {
 	static union arg arg;
 
-	fd = open_as(O_RDONLY);
+	fd = dev_open_as(O_RDONLY | O_NONBLOCK);
 	handle = 1ULL << 32;
 	info(fd, &before);
 	for (enum command c = 0; c < COMMANDS; c++) {
@@ -588,6 +671,38 @@ static void opened_for_reading(void)
 	close(fd);
 }
 
+/* The child of one who may not wake the machine. */
+static void without_alarms(void)
+{
+	static const clockid_t alarms[] = { CLOCK_REALTIME_ALARM, CLOCK_BOOTTIME_ALARM };
+	struct twheel_info i;
+
+	become(1000);
+	for (u32 n = 0; n < ARRAY_SIZE(alarms); n++) {
+		CHECK_EQ(setup(fd, &(struct twheel_setup){ .clockid = alarms[n] }), -EPERM);
+		see(SETUP, EPERM);
+	}
+	info(fd, &i);
+	CHECK_EQ(i.clockid, CLOCK_BOOTTIME);
+	exit(failed());
+}
+
+static void alarms_forbidden(void)
+{
+	struct twheel_info i;
+	int status;
+
+	fd = dev_open(0);
+	CHECK_EQ(setup(fd, &(struct twheel_setup){ .clockid = CLOCK_BOOTTIME }), 0);
+	if (!fork())
+		without_alarms();
+	CHECK(wait(&status) > 0 && !status);
+	CHECK_EQ(setup(fd, &(struct twheel_setup){ .clockid = CLOCK_BOOTTIME_ALARM }), 0);
+	info(fd, &i);
+	CHECK_EQ(i.clockid, CLOCK_BOOTTIME_ALARM);
+	close(fd);
+}
+
 /* Whoever may only write can do all but read. */
 static void opened_for_writing(void)
 {
@@ -595,7 +710,7 @@ static void opened_for_writing(void)
 	struct twheel_op op;
 	u64 h;
 
-	fd = open_as(O_WRONLY);
+	fd = dev_open_as(O_WRONLY | O_NONBLOCK);
 	CHECK_EQ(setup(fd, &(struct twheel_setup){ .clockid = CLOCK_BOOTTIME }), 0);
 	h = add(fd, HOUR, 1);
 	CHECK_EQ(mod(fd, h, 2 * HOUR, 0), 1);
@@ -692,6 +807,26 @@ static bool single_goes(u32 n)
 	if (cmd == TWHEEL_IOC_ADD ? done : cmd == TWHEEL_IOC_MOD || !done)
 		CHECK_EQ(cancel(fd, h), 1);
 	return done;
+}
+
+/* Nobody has touched it, so it is zeroes, and only a store makes a page of it. */
+static void untouched_memory(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct twheel_op *op = NULL;
+
+	fd = dev_open(O_NONBLOCK);
+	for (int i = 0; i < 3; i++) {
+		op = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (op == MAP_FAILED)
+			bail("mmap");
+		CHECK_EQ(call(TWHEEL_IOC_ADD, op), 0);
+		CHECK(op->handle);
+		CHECK(cancel(fd, op->handle) >= 0);	/* it may be due */
+		munmap(op, page);
+	}
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
 }
 
 static u32 stood;	/* operations that were done and not told */
@@ -864,7 +999,7 @@ static void failing_ops(void)
 /* Operations further apart than needed: the gap is zero, or the operation E2BIG. */
 static void long_ops(void)
 {
-	static const u32 sizes[] = { 56, 64, 192, 4096 };
+	static const u32 sizes[] = { 64, 72, 192, 4096 };
 	unsigned char *mem = malloc(100 * 4096);
 
 	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
@@ -1081,6 +1216,74 @@ static void commands_interrupted(void)
 	end();
 }
 
+/* ---- commands of io_uring ----------------------------------------------------- */
+
+static struct ring ring;
+
+static int command(u32 cmd_op, struct twheel_op *ops, u32 nr)
+{
+	struct io_uring_cqe cqe = { .res = -ETIME };
+
+	ring_command(ring_sqe(&ring, IORING_OP_URING_CMD, fd, 1), cmd_op, ops, nr);
+	CHECK_EQ(ring_enter(&ring, 0), 1);
+	CHECK(ring_wait(&ring, &cqe, WAIT_MS));
+	if (cqe.res < 0)
+		see(URING, -cqe.res);
+	return cqe.res;
+}
+
+/* Nothing of these changes anything; test_uring_cmd has more of them. */
+static void bad_commands(void)
+{
+	struct twheel_op good = { .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+
+	ring_open(&ring, 8, 0);
+	begin(ADD);
+	CHECK_EQ(command(TWHEEL_IOC_SUBMIT, &good, 1), -EOPNOTSUPP);
+	CHECK_EQ(command(TWHEEL_IOC_INFO, &good, 1), -EOPNOTSUPP);
+	CHECK_EQ(command(TWHEEL_URING_SUBMIT, &good, TWHEEL_BATCH_MAX + 1), -EINVAL);
+	CHECK_EQ(command(TWHEEL_URING_DRAIN, &good, 0), -EINVAL);
+	CHECK_EQ(command(TWHEEL_URING_SUBMIT, unmapped(), 1), -EFAULT);
+	CHECK_EQ(command(TWHEEL_URING_DRAIN, unmapped(), 1), -EFAULT);
+	end();
+	fd = dev_open_as(O_RDONLY | O_NONBLOCK);
+	CHECK_EQ(command(TWHEEL_URING_SUBMIT, &good, 1), -EBADF);
+	CHECK_EQ(command(TWHEEL_URING_DRAIN, &good, 1), -EBADF);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+	CHECK(!good.handle && !good.res);
+	ring_close(&ring);
+}
+
+/* It is interrupted if a worker has begun to wait for the file, and was not begun else. */
+static void command_interrupted(void)
+{
+	struct twheel_op good = { .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+	pthread_t submitter;
+	struct stall s = stall_new();
+	int res;
+
+	begin(ADD);
+	ring_open(&ring, 8, 0);
+	pthread_create(&submitter, NULL, do_submit, s.page);
+	stall_wait(&s);
+	do {
+		ring_command(ring_sqe(&ring, IORING_OP_URING_CMD, fd, 1), TWHEEL_URING_SUBMIT,
+			     &good, 1);
+		CHECK_EQ(ring_enter(&ring, 0), 1);
+		sleep_ms(50);
+		res = ring_cancel(&ring, WAIT_MS);
+	} while (res == -ECANCELED);
+	if (CHECK_EQ(res, -EINTR))
+		see(URING, EINTR);
+	CHECK(!good.handle);
+	stall_give(&s);
+	pthread_join(submitter, NULL);
+	stall_end(&s);
+	ring_close(&ring);
+	end();
+}
+
 /* Operations in a page: more than are done in one lock hold, which is 64 of them. */
 #define PAGE_OPS	(4096 / sizeof(struct twheel_op))
 
@@ -1218,6 +1421,12 @@ static int try_submit(void)
 	return call(TWHEEL_IOC_SUBMIT, &arg);
 }
 
+static int try_command(void)
+{
+	one_op = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
+	return command(TWHEEL_URING_SUBMIT, &one_op, 1);
+}
+
 static void no_memory(void)
 {
 	int rc;
@@ -1226,6 +1435,10 @@ static void no_memory(void)
 		fd = dev_open(0);
 		CHECK_EQ(with_failure(1, try_add), -ENOMEM);
 		CHECK_EQ(with_failure(1, try_submit), -ENOMEM);
+		ring_open(&ring, 8, 0);
+		CHECK_EQ(command(0, NULL, 0), -EOPNOTSUPP);	/* room for requests */
+		CHECK_EQ(with_failure(1, try_command), -ENOMEM);
+		ring_close(&ring);
 		close(fd);
 		CHECK_EQ(rc = with_failure(1, try_open), -ENOMEM);
 		close(rc);
@@ -1239,22 +1452,24 @@ static void no_memory(void)
  * an x the error must have been seen in some test here, in one with a dot it must not.
  */
 static const char *const table[] = {
-	"EINVAL     .    x     x     x    x   x     x     x     x     .    x",
-	"E2BIG      .    x     .     x    x   x     x     x     x     .    .",
-	"EFAULT     .    x     x     x    x   x     x     x     x     .    x",
-	"EBADF      .    x     .     x    x   x     x     .     x     .    x",
-	"ENOTTY     .    .     .     .    .   .     .     .     .     x    .",
-	"ENOENT     .    .     .     .    .   x     x     x     .     .    .",
-	"EALREADY   .    .     .     .    .   x     x     .     .     .    .",
-	"EBUSY      .    x     .     .    .   .     .     .     .     .    .",
-	"EDQUOT     x    .     .     .    x   .     .     .     .     .    .",
-	"ENOMEM     x    .     .     x    x   .     .     .     .     .    .",
-	"EAGAIN     .    .     .     .    .   .     .     .     .     .    x",
-	"EINTR      .    x     .     x    x   x     x     x     x     .    x",
+	"EINVAL     .    x     x     x    x   x     x     x     x     .    x    x",
+	"E2BIG      .    x     .     x    x   x     x     x     x     .    .    .",
+	"EFAULT     .    x     x     x    x   x     x     x     x     .    x    x",
+	"EPERM      .    x     .     .    .   .     .     .     .     .    .    .",
+	"EBADF      .    x     .     x    x   x     x     .     x     .    x    x",
+	"ENOTTY     .    .     .     .    .   .     .     .     .     x    .    .",
+	"ENOENT     .    .     .     .    .   x     x     x     .     .    .    .",
+	"EALREADY   .    .     .     .    .   x     x     .     .     .    .    .",
+	"EBUSY      .    x     .     .    .   .     .     .     .     .    .    .",
+	"EDQUOT     x    .     .     .    x   .     .     .     .     .    .    .",
+	"ENOMEM     x    .     .     x    x   .     .     .     .     .    .    x",
+	"EAGAIN     .    .     .     .    .   .     .     .     .     .    x    .",
+	"EINTR      .    x     .     x    x   x     x     x     x     .    x    x",
+	"EOPNOTSUPP .    .     .     .    .   .     .     .     .     .    .    x",
 };
 
 static const int columns[CALLS] = { OPEN, SETUP, INFO, SUBMIT, ADD, MOD, CANCEL, QUERY, DRAIN,
-				    OTHER, READ };
+				    OTHER, READ, URING };
 
 /* Why a call cannot give an error: each dot has a reason here, the first that fits. */
 static const struct {
@@ -1264,6 +1479,8 @@ static const struct {
 } reasons[] = {
 	{ ENOTTY, OPEN, "is no ioctl" },
 	{ ENOTTY, READ, "is no ioctl" },
+	{ ENOTTY, URING, "is no ioctl" },
+	{ EOPNOTSUPP, -1, "is no command of io_uring's" },
 	{ ENOTTY, -1, "there is such an ioctl" },
 	{ 0, OTHER, "is refused before anything is looked at" },
 	{ EAGAIN, -1, "waits for no event" },
@@ -1273,10 +1490,12 @@ static const struct {
 	{ EALREADY, -1, "does not touch a timer whose event is read" },
 	{ EDQUOT, -1, "takes no place for a timer; operations of SUBMIT tell their own" },
 	{ ENOMEM, -1, "allocates nothing; operations of SUBMIT tell their own" },
+	{ EPERM, -1, "chooses no clock" },
 	{ EBADF, OPEN, "has no descriptor" },
 	{ EBADF, -1, "changes nothing" },
 	{ E2BIG, OPEN, "takes no structure" },
 	{ E2BIG, READ, "takes no structure" },
+	{ E2BIG, URING, "takes one that has no room to grow; operations tell their own" },
 	{ E2BIG, INFO, "fills in what this kernel does not know with zeros" },
 	{ EFAULT, OPEN, "the device does not see the caller's memory" },
 	{ EINVAL, OPEN, "takes whatever flags open(2) takes" },
@@ -1296,7 +1515,7 @@ static const char *reason(int err, int which)
 /* Where no small allocation can be made fail. */
 static bool may_miss(int err, int which)
 {
-	return err == ENOMEM && !can_fail() && (which == OPEN || which == SUBMIT);
+	return err == ENOMEM && !can_fail() && (which == OPEN || which == SUBMIT || which == URING);
 }
 
 static void each_cell(void)
@@ -1341,8 +1560,11 @@ static const struct test tests[] = {
 	{ bad_pointers, "NULL, unmapped, half mapped: EFAULT" },
 	{ read_only_memory, "read-only structures: EFAULT, nothing done" },
 	{ half_read_only, "half read-only operations: EFAULT, nothing done" },
+	{ half_flipping, "operations half read-only now and then: EFAULT, nothing told" },
 	{ read_only_ops, "read-only operations: EFAULT, nothing done" },
+	{ untouched_memory, "memory that nobody has touched: done" },
 	{ opened_for_reading, "O_RDONLY: EBADF for all but INFO, QUERY and read()" },
+	{ alarms_forbidden, "alarm clocks without CAP_WAKE_ALARM: EPERM" },
 	{ opened_for_writing, "O_WRONLY: EBADF for read() alone" },
 	{ memory_goes, "memory that goes away: one operation is done and told, or neither" },
 	{ memory_of_batch_goes, "and of a batch no more than it says, but for cancels" },
@@ -1357,6 +1579,8 @@ static const struct test tests[] = {
 	{ read_interrupted, "read(): EINTR" },
 	{ being_read, "CANCEL and MOD while the event is being read: EALREADY" },
 	{ commands_interrupted, "commands that wait for another: EINTR" },
+	{ bad_commands, "commands of io_uring: EOPNOTSUPP, EINVAL, EFAULT, EBADF" },
+	{ command_interrupted, "a command that waits and is cancelled: EINTR" },
 	{ signal_ends_batch, "a signal ends a batch, which says how much of it was done" },
 	{ file_quota, "max_user_files: EDQUOT" },
 	{ no_memory, "open() and ADD without memory: ENOMEM" },

@@ -6,9 +6,9 @@
  *	test_fuzz [SECONDS [SEED]]
  *
  * THREADS threads share FILES files, which are now and then exchanged under their feet. A
- * call is one that makes sense, in which some of command, size, pointer, flags, handle,
- * time and what else there is were made worse. Memory is good, read-only, absent, ends in
- * the middle, lies behind the end of its file, or is taken away at this moment by another
+ * call, or a command of io_uring, is one that makes sense, in which some of command, size, pointer,
+ * flags, handle, time and what else there is were made worse. Memory is good, read-only, absent,
+ * ends in the middle, lies behind the end of its file, or is taken away at this moment by another
  * thread. The main thread sends signals.
  *
  * Checked is that a call gives what its documentation names, and that in the end each file
@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 #include "tap.h"
-#include "uapi.h"
+#include "ring.h"
 
 #define THREADS		3
 #define FILES		3
@@ -40,12 +40,15 @@
 #define POOL		256	/* handles of a file that are remembered */
 #define AREA		(64 << 10)
 #define ERRNOS		140
+#define URING		8	/* commands of io_uring, after the ioctls */
+#define COMMANDS	9
 
 struct thread {
 	pthread_t		thread;
 	u64			seed, calls;
 	struct twheel_op	*ops;		/* an area of its own */
-	u32			succeeded[8], failed[ERRNOS];
+	struct ring		ring;
+	u32			succeeded[COMMANDS], failed[ERRNOS];
 };
 
 static struct thread threads[THREADS];
@@ -284,7 +287,7 @@ static const unsigned int commands[] = {
 static bool documented(int err)
 {
 	static const int errs[] = { EINVAL, E2BIG, EFAULT, ENOTTY, ENOENT, EALREADY, EBUSY,
-				    EDQUOT, ENOMEM, EAGAIN, EINTR };
+				    EDQUOT, ENOMEM, EAGAIN, EINTR, EOPNOTSUPP };
 
 	for (u32 i = 0; i < ARRAY_SIZE(errs); i++)
 		if (err == errs[i])
@@ -306,6 +309,14 @@ static void judge(struct thread *t, const char *what, long rc, long most, bool o
 		diag("%s gave %ld: %s", what, rc, strerror(err));
 }
 
+/* @nr operations of @t's own memory have been done. */
+static void harvest_ops(struct thread *t, u32 file, u32 nr)
+{
+	for (u32 i = 0; i < nr && i < 400; i++)
+		if (t->ops[i].op == TWHEEL_OP_ADD && !t->ops[i].res)
+			remember(t, file, t->ops[i].handle);
+}
+
 /* Handles that a call has given back. */
 static void harvest(struct thread *t, u32 file, u32 nr, const void *arg, long rc)
 {
@@ -317,11 +328,9 @@ static void harvest(struct thread *t, u32 file, u32 nr, const void *arg, long rc
 	t->succeeded[nr]++;
 	if (nr == _IOC_NR(TWHEEL_IOC_ADD))
 		remember(t, file, op->handle);
-	if (nr != _IOC_NR(TWHEEL_IOC_SUBMIT) || b->ops != (uintptr_t)t->ops)
-		return;
-	for (u32 i = 0; i < b->nr_done && i < 400 && b->op_size == sizeof(*op); i++)
-		if (t->ops[i].op == TWHEEL_OP_ADD && !t->ops[i].res)
-			remember(t, file, t->ops[i].handle);
+	if (nr == _IOC_NR(TWHEEL_IOC_SUBMIT) && b->ops == (uintptr_t)t->ops &&
+	    b->op_size == sizeof(*op))
+		harvest_ops(t, file, b->nr_done);
 }
 
 static unsigned int worse_command(struct thread *t, unsigned int cmd)
@@ -362,6 +371,58 @@ static void call_ioctl(struct thread *t, u32 file)
 	judge(t, "ioctl", rc, TWHEEL_STATE_IDLE, _IOC_TYPE(cmd) == TWHEEL_IOC_MAGIC);
 	if (arg == good && cmd == commands[nr])
 		harvest(t, file, nr, good, rc);
+}
+
+/* Completions, until that of @data has come; of 0, those that are there. */
+static long complete(struct thread *t, u64 data)
+{
+	struct io_uring_cqe cqe;
+
+	while (data ? ring_wait(&t->ring, &cqe, WAIT_MS) : ring_peek(&t->ring, &cqe)) {
+		/* Those that cancel others, and those that are cancelled, are not ours. */
+		errno = -cqe.res;
+		judge(t, "command", cqe.res < 0 ? -1 : cqe.res, TWHEEL_BATCH_MAX,
+		      cqe.user_data != ~0ULL && cqe.res != -ECANCELED);
+		if (data && cqe.user_data == data)
+			return cqe.res;
+	}
+	if (data)
+		judge(t, "a command is gone", -1, 0, true);
+	return -ETIME;
+}
+
+/* A command of io_uring. It may go on when this returns, be cancelled, or end with its ring. */
+static void call_uring(struct thread *t, u32 file)
+{
+	const bool drains = dice(t, 4) == 0, waits = dice(t, 8);
+	struct io_uring_sqe *sqe;
+	struct twheel_uring *cmd;
+	struct twheel_batch b;
+	bool good;
+	long rc;
+
+	good_batch(t, file, &b, drains);
+	sqe = ring_sqe(&t->ring, IORING_OP_URING_CMD, files[file], t->calls + 1);
+	cmd = ring_command(sqe, drains ? TWHEEL_URING_DRAIN : TWHEEL_URING_SUBMIT,
+			   (void *)(uintptr_t)b.ops, (u32)b.nr);
+	cmd->op_size = (__u16)b.op_size;
+	cmd->flags = (__u16)b.flags;
+	if (dice(t, 8) == 0)
+		worsen(t, cmd, 8, sizeof(*cmd));
+	if (dice(t, 16) == 0)
+		sqe->cmd_op = worse_command(t, sqe->cmd_op);
+	if (dice(t, 16) == 0)
+		sqe->uring_cmd_flags = (u32)odd_value(t);
+	sqe->flags = dice(t, 8) ? 0 : IOSQE_ASYNC;
+	good = waits && !drains && sqe->cmd_op == TWHEEL_URING_SUBMIT &&
+	       b.ops == (uintptr_t)t->ops && cmd->op_size == sizeof(*t->ops);
+	if (dice(t, 16) == 0)
+		ring_sqe(&t->ring, IORING_OP_ASYNC_CANCEL, -1, ~0ULL)->addr = t->calls + 1;
+	ring_enter(&t->ring, 0);
+	rc = complete(t, waits ? sqe->user_data : 0);
+	t->succeeded[URING] += rc > 0;
+	if (good && rc > 0)
+		harvest_ops(t, file, (u32)rc);
 }
 
 static void call_read(struct thread *t, u32 file)
@@ -444,13 +505,17 @@ static void *fuzz(void *arg)
 			shake_memory(rnd(&t->seed));
 			break;
 		case 10:
-			if (dice(t, 16) == 0)
+			if (dice(t, 8) == 0)
 				exchange(t, file);
+			break;
+		case 11 ... 14:
+			call_uring(t, file);
 			break;
 		default:
 			call_ioctl(t, file);
 		}
 	}
+	ring_close(&t->ring);
 	return NULL;
 }
 
@@ -474,6 +539,7 @@ static void start(void)
 		files[i] = dev_open(O_NONBLOCK);
 	for (u32 i = 0; i < THREADS; i++) {
 		threads[i].seed = (seed + i) * 0x9e3779b97f4a7c15ULL | 1;
+		ring_open(&threads[i].ring, 8, 0);
 		threads[i].ops = (struct twheel_op *)area(PROT_READ | PROT_WRITE);
 		pthread_create(&threads[i].thread, NULL, fuzz, &threads[i]);
 	}
@@ -492,19 +558,19 @@ static void stop(void)
 
 static void tell(void)
 {
-	u64 calls = 0, succeeded[8] = { 0 }, failures[ERRNOS] = { 0 };
+	u64 calls = 0, succeeded[COMMANDS] = { 0 }, failures[ERRNOS] = { 0 };
 
 	for (u32 i = 0; i < THREADS; i++) {
 		calls += threads[i].calls;
-		for (u32 k = 0; k < 8; k++)
+		for (u32 k = 0; k < COMMANDS; k++)
 			succeeded[k] += threads[i].succeeded[k];
 		for (u32 k = 0; k < ERRNOS; k++)
 			failures[k] += threads[i].failed[k];
 	}
 	diag("%llu calls in %u s, seed %llu", calls, seconds, seed);
-	for (u32 k = 0; k < 8; k++)
+	for (u32 k = 0; k < COMMANDS; k++)
 		if (!CHECK(succeeded[k]))
-			diag("	ioctl %u never succeeded", k);
+			diag("	command %u never succeeded", k);
 	for (int k = 0; k < ERRNOS; k++)
 		if (failures[k])
 			diag("	%s: %llu", strerror(k), failures[k]);

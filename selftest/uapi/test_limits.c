@@ -400,11 +400,22 @@ static u32 fill_memory(int fd, u64 *first)
 	return nr;
 }
 
+/* A file with its first 64 timers takes no more. */
+#define SMALL	(12 * 1024)
+
+/* @nr timers more. */
+static void add_more(int fd, unsigned int nr)
+{
+	while (nr--)
+		CHECK_EQ(try_add(fd), 0);
+}
+
 /*
  * Another file, when memory is used up. These pages are given back for it: enough for what
- * open() takes of the kernel, which would kill if there were none, and not for the wheel, of 9.
+ * open() takes of the kernel, which would kill if there were none, and not for the first timer, of
+ * 3.
  */
-#define SPARE	4
+#define SPARE	2
 
 static size_t spare_bytes(void)
 {
@@ -444,13 +455,25 @@ static void open_without_memory(void *spare)
 	close(fd);
 }
 
+/* A file of which the 64 timers need no more memory. The next one would need a wheel. */
+static void grow_without_memory(int fd)
+{
+	struct twheel_info i;
+
+	CHECK_EQ(try_add(fd), -ENOMEM);
+	info(fd, &i);
+	CHECK_EQ(i.nr_timers, 64);
+	CHECK_EQ(i.nr_armed, 64);
+	CHECK(i.mem_bytes <= SMALL);
+}
+
 /* In the cgroup. From where memory is used up on nothing may be allocated here either. */
 static void use_up_memory(const void *unused)
 {
 	static struct twheel_event ev[SHORT + 1];
 	static struct twheel_op op;
 	struct twheel_info i;
-	int fd, got = 0;
+	int fd, full, got = 0;
 	void *spare;
 	u32 nr;
 
@@ -459,6 +482,8 @@ static void use_up_memory(const void *unused)
 	cgroup_join(CGROUP);
 	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
 	spare = take_spare();
+	full = dev_open(0);
+	add_more(full, 64);
 	fd = dev_open(O_NONBLOCK);
 	nr = fill_memory(fd, &op.handle);
 	CHECK(nr > 100000 && nr < 300000);
@@ -477,11 +502,13 @@ static void use_up_memory(const void *unused)
 	CHECK_EQ(ioctl(fd, TWHEEL_IOC_QUERY, &op), TWHEEL_STATE_ARMED);
 	CHECK_EQ(mod(fd, op.handle, HOUR, 0), 1);
 	CHECK_EQ(cancel(fd, op.handle), 1);
+	grow_without_memory(full);
 	open_without_memory(spare);
 	reach(1);
 	wait_stage(2);
 	info(fd, &i);
 	CHECK_EQ(i.nr_timers, nr - 1);
+	close(full);
 	close(fd);
 }
 
@@ -542,7 +569,8 @@ static u64 bytes_each(int fd, u64 before)
 }
 
 /*
- * All that a file says it takes is charged: little before its first timer. Files with tables for
+ * All that a file says it takes is charged: little before its first timer, SMALL with the first 64,
+ * and a whole wheel with one more. Files with tables for
  * 2^32 timers, 1 MiB each, take the last memory there is: so it is for one of these that there
  * is none, and not for something else of the kernel's that then kills.
  */
@@ -552,12 +580,19 @@ static void open_many(const void *unused)
 	u64 before;
 
 	(void)unused;
+	pin(0);		/* each CPU has a store of what is charged already */
 	cgroup_join(CGROUP);
 	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
 	before = charged();
 	for (n = 0; n < MANY; n++)
 		fds[n] = dev_open(0);
 	CHECK(bytes_each(fds[0], before) < 1024);
+	for (n = 0; n < MANY; n++)
+		CHECK_EQ(try_add(fds[n]), 0);
+	CHECK(bytes_each(fds[0], before) <= SMALL);
+	for (n = 0; n < MANY; n++)
+		add_more(fds[n], 63);
+	CHECK(bytes_each(fds[0], before) <= SMALL);
 	for (n = 0; n < MANY; n++)
 		CHECK_EQ(try_add(fds[n]), 0);
 	CHECK(bytes_each(fds[0], before) > 32768);

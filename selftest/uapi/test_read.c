@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -690,12 +691,43 @@ static void nowait(void)
 	close(fd);
 }
 
+/* Memory that nobody has touched yet comes by a fault, which waits: that loses nothing either. */
+static void untouched(void)
+{
+	static const struct {
+		u32	flags;
+		u64	interval;
+	} kinds[] = { { 0, 0 }, { TWHEEL_F_KEEP, 0 }, { 0, HOUR }, { TWHEEL_F_DELAY, HOUR } };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		bool more = kinds[i].flags || kinds[i].interval;
+		int fd = dev_open(O_NONBLOCK);
+		struct twheel_event *ev;
+		u64 h;
+
+		ev = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (ev == MAP_FAILED)
+			bail("mmap");
+		h = add_with(fd, kinds[i].flags, 0, kinds[i].interval, i);
+		CHECK(readable(fd, WAIT_MS));
+		CHECK_EQ(err(read(fd, ev, EV_SIZE)), EV_SIZE);
+		CHECK(ev->handle == h && ev->user_data == i && ev->count == 1);
+		CHECK_EQ(ev->flags, more ? TWHEEL_EV_MORE : 0);
+		CHECK_EQ(err(read(fd, ev, EV_SIZE)), -EAGAIN);
+		expect_counts(fd, more, !!kinds[i].interval, 0);
+		munmap(ev, page);
+		close(fd);
+	}
+}
+
 static const struct test tests[] = {
 	{ waits, "a read waits for the first event and takes what there is" },
 	{ non_blocking, "O_NONBLOCK: EAGAIN" },
 	{ short_buffers, "whole events only, EINVAL under one" },
 	{ bad_buffers, "memory that ends in the middle: a short count, the rest stays" },
 	{ nowhere, "no memory at all: EFAULT, all stays" },
+	{ untouched, "memory that nobody has touched: one event, of each kind" },
 	{ fault_keeps_order, "what a fault put back comes first, in order" },
 	{ fault_keeps_state, "EFAULT leaves periodic and KEEP timers ready" },
 	{ signal_ends_it, "signals: EINTR, or the read goes on" },

@@ -11,7 +11,6 @@
  * READ_MULTISHOT is not in Linux before 6.7, and its number not in liburing 2.3.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -98,29 +97,6 @@ static int result_of(u64 data, int ms)
 	if (cqe.res != -ETIME)
 		CHECK_EQ(cqe.user_data, data);
 	return cqe.res;
-}
-
-/* Worker threads of io_uring that this process has. */
-static int workers(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *d;
-	int n = 0;
-
-	while ((d = readdir(dir))) {
-		char path[300], name[32] = "";
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", d->d_name);
-		f = fopen(path, "r");
-		if (!f)
-			continue;
-		if (fgets(name, sizeof(name), f))
-			n += !strncmp(name, "iou-wrk", 7);
-		fclose(f);
-	}
-	closedir(dir);
-	return n;
 }
 
 /* ---- READ ------------------------------------------------------------------ */

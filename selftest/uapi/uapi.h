@@ -28,10 +28,29 @@
 
 #include <linux/twheel.h>
 
+/* These tests are compiled against the first <linux/twheel.h> too: see selftest/uapi/first. */
+#ifndef TWHEEL_OP_SIZE_VER0
+#define FIRST_HEADER
+#define TWHEEL_OP_SIZE_VER0	sizeof(struct twheel_op)
+
+/* Nor had it commands of io_uring, which take its operations too. */
+struct twheel_uring {
+	__aligned_u64	ops;
+	__u32		nr;
+	__u16		op_size;
+	__u16		flags;
+};
+
+#define TWHEEL_URING_SUBMIT	_IOWR(TWHEEL_IOC_MAGIC, 0x02, struct twheel_uring)
+#define TWHEEL_URING_DRAIN	_IOWR(TWHEEL_IOC_MAGIC, 0x07, struct twheel_uring)
+#endif
+
 typedef __u32 u32;
 typedef __u64 u64;
 
+#ifndef ARRAY_SIZE
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#endif
 #define MS		1000000ULL	/* in ns */
 #define SEC		1000000000ULL
 #define HOUR		(3600 * SEC)
@@ -79,10 +98,13 @@ pthread_t start_thread(void *(*fn)(void *), void *arg);
 /* The calling task becomes one of SCHED_FIFO, and if @prio is 0 a common one. */
 void be_fifo(int prio);
 bool is_preempt_rt(void);
+/* Worker threads of io_uring that this process has. */
+int workers(void);
 /* Be that user, in the group of the same number and no other. */
 void become(uid_t uid);
 
 int dev_open(int flags);
+int dev_open_as(int flags);	/* with O_RDONLY, O_WRONLY or O_RDWR */
 int setup(int fd, const struct twheel_setup *s);
 void info(int fd, struct twheel_info *i);
 

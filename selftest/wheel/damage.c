@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * wheel_check() itself: break a sound wheel in one field at a time, and see that it
- * complains, and about that. What it does not look at: the quotas, far_end, moves,
+ * A test of wheel_check() itself: damage one field of a sound wheel at a time, and see that
+ * wheel_check() complains about that field. It does not check the quotas, moves,
  * and the pprev of a node.
  */
 #include "test.h"
@@ -52,17 +52,21 @@ static struct wheel_bucket *bucket_of(struct wheel *w, unsigned int i)
 #define BIG_BIT		"a big bit is wrong"
 #define NR		"the number of timers is wrong"
 #define NR_BIG		"the number of big buckets is wrong"
-#define MIN		"a timer is earlier than its bucket's min"
+#define MINIMUM		"a timer is earlier than its bucket's min"
+#define OUTSIDE		"a bucket's min is not in it"
 #define ODOMETER	"the odometer is wrong"
 #define CURRENT		"a current slot is wrong"
 #define REACH		"the reach of a level is wrong"
 #define OVERDUE		"a queued timer is overdue"
 #define NEXT		"a timer is earlier than the next event"
+#define UPPER		"a timer is earlier than the next event of the upper levels"
+#define UPPER_NEXT	"the next event is later than that of the upper levels"
 #define SLOT		"a timer is in the wrong slot"
 #define BUCKET		"a timer does not know its bucket"
 #define FAR_BUCKET	"a far timer does not know its bucket"
-#define FAR_OVERDUE	"a far timer is overdue"
-#define FAR_MIN		"a far timer is earlier than far_min"
+#define FAR_CLASS	"a far timer is in the wrong class"
+#define FAR_TURN	"the class of far timers is wrong"
+#define FAR_LATE	"a class of far timers was not emptied in time"
 #define LATE		"a big bucket was not emptied in time"
 
 /* A copy of the wheel, to be broken. The lists stay those of the good one. */
@@ -99,8 +103,8 @@ static void counts(void)
 	BROKEN(__clear_bit(timer[BIG].bucket, w->big), BIG_BIT);
 	BROKEN(__set_bit(timer[L2].bucket, w->big), BIG_BIT);
 	BROKEN(__set_bit(timer[L3].bucket + 1, w->big), BIG_BIT);
-	BROKEN(w->nr_big++, NR_BIG);
-	BROKEN(w->nr_big--, NR_BIG);
+	BROKEN(w->nr_big[3]++, NR_BIG);
+	BROKEN(w->nr_big[3]--, NR_BIG);
 }
 
 static void bounds(void)
@@ -108,11 +112,19 @@ static void bounds(void)
 	unsigned int i;
 
 	for (i = L1; i <= L4; i++)
-		BROKEN(bucket_of(w, i)->min++, MIN);
-	BROKEN(bucket_of(w, BIG)->min++, MIN);
+		BROKEN(bucket_of(w, i)->min++, MINIMUM);
+	for (i = L1; i <= L4; i++)
+		BROKEN(bucket_of(w, i)->min -= 2, MINIMUM);
+	for (i = L1; i <= L4; i++) {
+		timer[i].expires += 2 * width[i];
+		BROKEN(bucket_of(w, i)->min += width[i], OUTSIDE);
+		timer[i].expires -= 2 * width[i];
+	}
+	BROKEN(bucket_of(w, BIG)->min++, MINIMUM);
 	BROKEN(w->next = timer[L0].expires + 1, NEXT);
 	BROKEN(w->next = WHEEL_NEVER, NEXT);
-	BROKEN(w->far_min = timer[FAR].expires + 1, FAR_MIN);
+	BROKEN(w->upper = timer[L1].expires + WHEEL_W1, UPPER);
+	BROKEN(w->far++, FAR_TURN);
 }
 
 /* An odometer that is out by a rotation leaves every slot as it was. */
@@ -120,7 +132,7 @@ static void clocks(void)
 {
 	unsigned int l;
 
-	BROKEN(w->q[0]++, OVERDUE);
+	BROKEN(w->q[0]++, CURRENT);
 	for (l = 1; l < WHEEL_LEVELS; l++)
 		BROKEN(w->q[l]++, ODOMETER);
 	for (l = 0; l < WHEEL_LEVELS; l++)
@@ -129,7 +141,7 @@ static void clocks(void)
 		BROKEN(w->reach[l]++, REACH);
 		BROKEN(w->reach[l]--, REACH);
 	}
-	BROKEN(w->q[4] += WHEEL_R4, SLOT);
+	BROKEN(w->q[4] += WHEEL_R4, ODOMETER);
 }
 
 static void timers(void)
@@ -142,15 +154,16 @@ static void timers(void)
 		BROKEN_TIMER(i, t->expires = start, OVERDUE);
 	}
 	for (i = L1; i <= L4; i++) {
-		BROKEN_TIMER(i, t->expires--, MIN);
+		BROKEN_TIMER(i, t->expires--, MINIMUM);
 		BROKEN_TIMER(i, t->expires -= width[i] + 1, SLOT);
-		BROKEN_TIMER(i, t->expires += width[i], SLOT);
-		BROKEN_TIMER(i, t->expires += 2 * SPAN, SLOT);
+		/* It was put off. */
+		BROKEN_TIMER(i, t->expires += width[i], NULL);
+		BROKEN_TIMER(i, t->expires += 2 * SPAN, NULL);
 	}
 	BROKEN_TIMER(L0, t->expires++, SLOT);
 	BROKEN_TIMER(FAR, t->bucket = WHEEL_NONE, FAR_BUCKET);
-	BROKEN_TIMER(FAR, t->expires = start, FAR_OVERDUE);
-	BROKEN_TIMER(FAR, t->expires--, FAR_MIN);
+	BROKEN_TIMER(FAR, t->expires = start, FAR_CLASS);
+	BROKEN_TIMER(FAR, t->expires -= 2 * width[4], FAR_CLASS);
 }
 
 /* Lists of the big bucket that have timers. */
@@ -176,6 +189,19 @@ static void lists(void)
 	BROKEN(wheel_lists(w, WHEEL_FAR + 1)->first = &timer[FAR].node, FAR_BUCKET);
 }
 
+/* A class that the horizon has come past is empty. */
+static void late(void)
+{
+	struct wheel_timer *t = &timer[FAR];
+
+	wheel_del(good, t);
+	wheel_put(good, t, t->expires, WHEEL_FAR + fls64(wheel_horizon(good)) - 1, 0, 0);
+	good->added++;
+	says(good, FAR_LATE, "a far timer in a class whose turn is over");
+	wheel_del(good, t);
+	wheel_add(good, t, start + SPAN + 1);
+}
+
 /* A timer at clk is in order while a step is under way, and only then. */
 static void phases(void)
 {
@@ -190,11 +216,12 @@ static void phases(void)
 	good->slot[0]--;
 	good->phase = WHEEL_IDLE;
 	wheel_del(good, t);
+	BROKEN((w->next = start + 2, w->upper = start + 1), UPPER_NEXT);
 	wheel_set_clk(good, (start / width[1] + 2) * width[1]);
 	says(good, LATE, "clk in a big bucket");
 }
 
-#define PLAN	(1 + (BIG + 1) * 4 + 7 + 8 + 17 + 5 * 3 + 4 * 4 + 4 + 3 + used() * 3 + 3 + 1)
+#define PLAN	(1 + (BIG + 1) * 4 + 7 + 17 + 17 + 5 * 3 + 4 * 4 + 4 + 3 + used() * 3 + 3 + 3)
 
 int main(void)
 {
@@ -206,6 +233,7 @@ int main(void)
 	clocks();
 	timers();
 	lists();
+	late();
 	says(good, NULL, "the wheel is sound again");
 	phases();
 	free(good);

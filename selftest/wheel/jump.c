@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Long times. The clock jumps by hours, days and years, and the wheel does the ticks
- * that have work and no others; a century of timers fires in seconds, each in its
- * tick. Steps are what a wake-up costs, so they are counted, and not timed.
+ * Long times. The clock jumps by hours, days and years, and the wheel must process only the ticks
+ * that have work. A century of timers fires in seconds, each in its
+ * tick. A wake-up costs steps, so steps are counted, and not timed.
  */
 #include <time.h>
 
@@ -48,7 +48,7 @@ static void empty_wheel(void)
 	struct wheel *w = new_wheel(42);
 	struct tally c = { 0 };
 	bool good = w->next == WHEEL_NEVER && !wheel_due(w, LLONG_MAX);
-	struct wheel_timer t = { 0 };
+	struct wheel_timer t = { 0 }, other = { 0 };
 	unsigned int i;
 	u64 now = 42;
 
@@ -67,6 +67,12 @@ static void empty_wheel(void)
 	advance(w, now + 2 * YEAR, &c);
 	ok(c.fired == 1 && c.steps <= 2 && w->next == WHEEL_NEVER,
 	   "and after a cancel at most one step is in vain");
+	now += 2 * YEAR;
+	wheel_add(w, &t, now + DAY);
+	wheel_add(w, &other, now + 1);
+	wheel_del(w, &t);
+	advance(w, now + 1, &c);
+	ok(c.fired == 2 && w->next == WHEEL_NEVER, "none if there is a step before that");
 	free(w);
 }
 
@@ -109,13 +115,13 @@ static void sparse(void)
 }
 
 /*
- * Far timers, all due in year 250, and something to do in every year until then:
- * they are looked through once, when year 250 comes into reach, which takes two
- * steps of its own.
+ * Far timers, all due in year 250, and something to do in every year until then: the horizon
+ * has as many ones as year 250 from year 99 on in years 128, 192, 224, 240, 248 and 250, and
+ * then they are moved, in a step of its own each.
  */
-static void one_look(void)
+static void classes(void)
 {
-	const unsigned int near = 249, far = 100;
+	const unsigned int near = 249, far = WHEEL_BIG, looks = 6;
 	struct wheel_timer *t = alloc(near + far, sizeof(*t));
 	struct wheel *w = new_wheel(0);
 	struct tally c = { 0 };
@@ -128,9 +134,31 @@ static void one_look(void)
 		advance(w, (i + 1) * YEAR + YEAR / 2, &c);
 	}
 	advance(w, 251 * YEAR, &c);
-	ok(c.fired == near + far && !c.wrong && c.steps == ticks + 2,
-	   "a far list is looked through when it is due: %llu steps for %llu ticks",
+	ok(c.fired == near + far && !c.wrong && c.steps == ticks + looks,
+	   "far timers are moved when their class is due: %llu steps for %llu ticks",
 	   (ull)c.steps, (ull)ticks);
+	free(w);
+	free(t);
+}
+
+/* However far they are apart, far timers are not looked through again and again. */
+static void far_apart(void)
+{
+	const unsigned int n = 10000;
+	struct wheel_timer *t = alloc(n, sizeof(*t));
+	struct wheel *w = new_wheel(0);
+	struct tally c = { 0 };
+	u64 classes = 0;
+
+	scatter(w, t, n, 0, 1000000000000);
+	while (w->next != WHEEL_NEVER) {
+		hop(w, &c);
+		classes += w->bucket[w->far].n > 0;
+	}
+	ok(c.fired == n && !c.wrong && w->moves <= 20 * n && sound(w),
+	   "%u timers over 10^12 ticks: %.2f moves a timer, of 20 it may", n,
+	   (double)w->moves / n);
+	ok(c.worst <= 512 && classes, "at most %llu moves in a tick", (ull)c.worst);
 	free(w);
 	free(t);
 }
@@ -185,7 +213,8 @@ static void century(u64 start)
 	fill_century(w, t, n, start);
 	for (i = WHEEL_L4; i < WHEEL_FAR; i++)
 		full += w->bucket[i].n > 0;
-	far = w->bucket[WHEEL_FAR].n;
+	for (i = WHEEL_FAR, far = 0; i < WHEEL_SLOTS; i++)
+		far += w->bucket[i].n;
 	good = sound(w);
 	while (w->next != WHEEL_NEVER)
 		hop(w, &c);
@@ -200,15 +229,16 @@ static void century(u64 start)
 
 int main(int argc, char **argv)
 {
-	plan(3 + 4 + 1 + 1 + 1 + 2);
+	plan(4 + 4 + 1 + 1 + 2 + 1 + 2);
 	rnd_state = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	empty_wheel();
-	sleep_over(500, 3 * DAY, "3 days of 1 s ticks");
-	sleep_over(1000, 3 * 86400000ULL, "3 days of 1 ms ticks");
+	sleep_over(WHEEL_BIG, 3 * DAY, "3 days of 1 s ticks");
+	sleep_over(WHEEL_BIG, 3 * 86400000ULL, "3 days of 1 ms ticks");
 	sleep_over(200, 90 * YEAR, "90 years");
 	sleep_over(1, 99 * YEAR, "99 years");
 	sparse();
-	one_look();
+	classes();
+	far_apart();
 	hours_and_years();
 	century(0);
 	century(1234567 * YEAR + 12345678);

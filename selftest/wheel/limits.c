@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The ends of what a tick can be: expiries that are over, the end of time, clocks
- * past 2^53, an empty wheel, and times that lie behind.
+ * The limits of a tick: expiries in the past, the end of time, clocks
+ * past 2^53, an empty wheel, and an advance to a time in the past.
  *
- * Not among them is an advance to WHEEL_NEVER itself, which is no time: the last
- * tick a wheel can reach is the one before.
+ * There is no test of an advance to WHEEL_NEVER, which is no time: the last
+ * tick that a wheel can reach is the one before.
  */
 #include "test.h"
 
@@ -58,12 +58,13 @@ static void never(u64 clk)
 /* The last expiries there are. */
 static void end_of_time(u64 clk)
 {
-	struct wheel_timer t[100] = { 0 };
+	static struct wheel_timer t[100];
 	struct wheel *w = new_wheel(clk);
 	struct tally c = { 0 };
 	unsigned int i;
 	bool good;
 
+	memset(t, 0, sizeof(t));
 	for (i = 0; i < ARRAY_SIZE(t); i++)
 		wheel_add(w, &t[i], LAST - i * i * (SPAN / 1000 + 1));
 	good = sound(w);

@@ -3,15 +3,15 @@
 /*
  * Random operations on a wheel and on an oracle beside it, see oracle.h.
  *
- * The run is a row of episodes. Each has a wheel of its own, starting anywhere in
- * time, and a character: how many timers, how far ahead, how time goes by, how
- * small the budgets are. Adds and cancels happen between the calls that advance,
- * within the loop that takes the expired timers, and, since budgets run out, in the
+ * The run is a sequence of episodes. Each has a wheel of its own, which starts anywhere in
+ * time, and a character: how many timers there are, how far ahead they are due, how time passes,
+ * how small the budgets are. The test adds and cancels timers between the calls that advance,
+ * within the loop that takes the expired timers, and, because budgets run out, in the
  * middle of every phase of a step.
  *
- * An episode depends on its seed alone, which is SEED plus its number: a failure
- * names the seed with which it is the first episode. OPS counts adds, cancels and
- * calls that advance or forward; expiries come on top.
+ * An episode depends only on its seed, which is SEED plus its number. A failure
+ * names the seed that makes it the first episode. OPS counts adds, cancels and
+ * calls that advance or forward, but not expiries.
  */
 #include <time.h>
 
@@ -21,11 +21,14 @@
 #define ENOUGH		1000000		/* operations that must reach everything */
 
 static const char *const sight[NR_SEEN] = {
-	"level 0", "level 1", "level 2", "level 3", "level 4", "far",
+	"stop of level 1", "stop of level 2", "level 0", "level 1", "level 2", "level 3",
+	"level 4", "far",
 	"cut before a step", "cut in cascade", "cut in expire", "cut in pace",
+	"cut at a stop",
 	"added midway", "cancelled midway", "added at expiry", "cancelled at expiry",
 	"big upper bucket", "moves owed", "far looked through", "cancelled there",
-	"expired",
+	"put off", "made earlier", "armed anew midway",
+	"late as it was", "expired at a stop", "expired",
 };
 
 static u64 seed;
@@ -33,7 +36,7 @@ static u64 seed;
 /* The character of the episode. */
 static unsigned int reach, stride;	/* levels of delays, and of jumps */
 static u32 budget_max;
-static unsigned int advances, cancels;	/* percent */
+static unsigned int advances, cancels, mods, ranges;	/* percent */
 static unsigned int inside;		/* percent of expiries that re-add or cancel */
 
 /* Ticks and times */
@@ -74,6 +77,34 @@ static u64 some_expiry(void)
 	}
 }
 
+/* How many ticks later a timer may fire. */
+static u64 some_tolerance(void)
+{
+	switch (below(4)) {
+	case 0:
+		return below(3);
+	case 1:
+		return below(width[2]);
+	default:
+		return distance(reach);
+	}
+}
+
+static void arm_range(unsigned int i)
+{
+	u64 first = some_expiry(), late = some_tolerance();
+
+	/* As often as not it might stay what it is. */
+	if (due[i] != IDLE && below(2))
+		first = due[i] - (due[i] > late ? below(late + 1) : 0);
+	if (first > WHEEL_NEVER - late)
+		return;
+	if (due[i] == IDLE)
+		add_range(i, first, first + late);
+	else
+		mod_range(i, first, first + late);
+}
+
 /* A later time, often one where something happens. */
 static u64 some_time(void)
 {
@@ -101,7 +132,7 @@ static u64 some_time(void)
 	return t > now && t < now + 4 * SPAN ? t : now;
 }
 
-/* What a callback may do: add its timer again, cancel another. */
+/* What a callback may do: add its timer again, cancel another, or arm it anew. */
 static void at_expiry(unsigned int i)
 {
 	unsigned int other;
@@ -110,8 +141,13 @@ static void at_expiry(unsigned int i)
 		return;
 	other = below(nr);
 	if (below(2)) {
-		add(i, some_expiry());
+		if (below(100) < ranges)
+			arm_range(i);
+		else
+			add(i, some_expiry());
 		count[ADD_INSIDE]++;
+	} else if (due[other] != IDLE && below(2)) {
+		mod(other, some_expiry());
 	} else if (due[other] != IDLE) {
 		del(other);
 		count[DEL_INSIDE]++;
@@ -128,10 +164,16 @@ static void one_operation(void)
 		forward(some_time());
 	else if (!below(50))
 		burst(some_expiry(), width[below(reach + 2)], 1 + below(nr), below(nr));
+	else if (due[i] == IDLE && below(100) < ranges)
+		arm_range(i);
 	else if (due[i] == IDLE)
 		add(i, some_expiry());
 	else if (below(100) < cancels)
 		del(i);
+	else if (below(100) < mods && below(100) < ranges)
+		arm_range(i);
+	else if (below(100) < mods)
+		mod(i, below(4) ? due[i] + distance(reach) : some_expiry());
 }
 
 static void begin_episode(void)
@@ -149,11 +191,13 @@ static void begin_episode(void)
 	stride = below(reach + 1);
 	advances = 5 + below(60);
 	cancels = below(100);
+	mods = below(100);
+	ranges = below(2) * below(100);
 	inside = below(60);
 }
 
 /* A walk over a wheel costs as much as a thousand operations, or as ten. */
-#define CHECK_EVERY	(WHEEL_SLOTS > 100 ? 500 : 10)
+#define CHECK_EVERY	(WHEEL_SLOTS > 200 ? 500 : 10)
 
 static void episode(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * A wheel beside a deliberately stupid oracle: an array that says when each timer is
- * due, and loops over all of it. Each operation is done to both, and what must hold
- * is checked.
+ * A wheel beside a deliberately simple oracle: an array that says when each timer is
+ * due, and loops over all of it. Each operation is applied to both, and then everything that must
+ * hold is checked.
  *
- * Which operations is not decided here: oracle.c draws them at random, ../fuzz has
+ * The caller chooses the operations: oracle.c draws them at random, ../fuzz gets
  * them from a fuzzer. An episode is begin(), operations, finish().
  */
 #ifndef ORACLE_H
@@ -14,16 +14,17 @@
 #include "test.h"
 
 #define NR_MAX		(8 * WHEEL_BIG + 100)
-#define ROOM		48	/* for timers that are taken at once */
+#define ROOM		48	/* timers that one call may take */
 #define IDLE		0		/* no timer is due at tick 0 */
 
-/* What must hold, each a line of TAP. */
+/* The properties that must hold, each a line of TAP. */
 enum prop {
-	TICK, ONCE, LOST, NEXT, BUDGET, CLOCK, COUNT, SOUND, NR_PROPS
+	TICK, RANGE, ONCE, LOST, NEXT, BUDGET, CLOCK, COUNT, SOUND, NR_PROPS
 };
 
 static const char *const promise[NR_PROPS] = {
 	[TICK]		= "a timer fires in its tick, never early, never late, in order",
+	[RANGE]		= "one that may be late is due in the tick that most can have, or it had",
 	[ONCE]		= "no timer fires that is not queued: never twice, never cancelled",
 	[LOST]		= "after an advance nothing that was due is left",
 	[NEXT]		= "the next event is never later than the earliest timer",
@@ -33,12 +34,13 @@ static const char *const promise[NR_PROPS] = {
 	[SOUND]		= "wheel_check() is content",
 };
 
-/* What must have happened for the run to have meant something. */
+/* The situations that must have occurred, or the run has tested too little. */
 enum seen {
-	IN_L0, IN_L1, IN_L2, IN_L3, IN_L4, IN_FAR,
-	CUT_IDLE, CUT_CASCADE, CUT_EXPIRE, CUT_PACE,
+	IN_S1, IN_S2, IN_L0, IN_L1, IN_L2, IN_L3, IN_L4, IN_FAR,
+	CUT_IDLE, CUT_CASCADE, CUT_EXPIRE, CUT_PACE, CUT_STOP,
 	ADD_MIDWAY, DEL_MIDWAY, ADD_INSIDE, DEL_INSIDE,
-	BIG_BUCKET, OWED, LOOKING, DEL_LOOKED, EXPIRED, NR_SEEN
+	BIG_BUCKET, OWED, LOOKING, DEL_LOOKED, PUT_OFF, MOD_EARLIER, MOD_MIDWAY,
+	STAYED, FROM_STOP, EXPIRED, NR_SEEN
 };
 
 static u64 checks[NR_PROPS], broken[NR_PROPS], count[NR_SEEN];
@@ -50,7 +52,7 @@ static u64 due[NR_MAX];
 static unsigned int nr;
 static u64 now, ops;
 
-/* What is done in the loop that takes the expired timers, at the expiry of timer @i. */
+/* Called in the loop that takes the expired timers, for each timer @i. */
 static void at_expiry(unsigned int i);
 
 static bool failed(void)
@@ -103,6 +105,23 @@ static bool midway(void)
 	return w->phase != WHEEL_IDLE;
 }
 
+/* Timer @i was armed for due[i], by what said that the next event is @earlier than @next. */
+static void armed(unsigned int i, u64 next, bool earlier)
+{
+	expect(NEXT, w->next <= due[i] && earlier == (w->next < next) && w->next <= next);
+	expect(ONCE, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
+}
+
+static void added(unsigned int i)
+{
+	unsigned int slot = timer[i].bucket;
+
+	count[ADD_MIDWAY] += midway();
+	count[IN_S1 + (slot >= WHEEL_S2) + (slot >= WHEEL_L0) + (slot >= WHEEL_L1) +
+	      (slot >= WHEEL_L2) + (slot >= WHEEL_L3) + (slot >= WHEEL_L4) +
+	      (slot >= WHEEL_FAR)]++;
+}
+
 static void add(unsigned int i, u64 expires)
 {
 	u64 next = w->next;
@@ -111,22 +130,104 @@ static void add(unsigned int i, u64 expires)
 	ops++;
 	earlier = wheel_add(w, &timer[i], expires);
 	due[i] = expires > wheel_clk(w) ? expires : wheel_clk(w) + 1;
-	expect(NEXT, w->next <= due[i] && earlier == (w->next < next) && w->next <= next);
-	expect(ONCE, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
-	count[ADD_MIDWAY] += midway();
-	count[IN_L0 + (timer[i].bucket >= WHEEL_L1) + (timer[i].bucket >= WHEEL_L2) +
-	      (timer[i].bucket >= WHEEL_L3) + (timer[i].bucket >= WHEEL_L4) +
-	      (timer[i].bucket >= WHEEL_FAR)]++;
+	armed(i, next, earlier);
+	added(i);
+}
+
+/* wheel_choose(), by looking for a multiple of each of its steps. */
+static u64 choice(u64 first, u64 last)
+{
+	static const unsigned int steps[] = {
+		WHEEL_W3, WHEEL_W2, WHEEL_W2 / WHEEL_PARTS, WHEEL_W1,
+#if WHEEL_R0 == 60
+		30, 10, 5, 2,
+#endif
+	};
+	unsigned int i = last - first < 4 * width[2] ? 2 : last - first < 4 * width[3];
+
+	for (; i < ARRAY_SIZE(steps); i++)
+		if ((first + steps[i] - 1) / steps[i] * steps[i] <= last)
+			return (first + steps[i] - 1) / steps[i] * steps[i];
+	return first;
+}
+
+/* What the wheel makes of a range; none ends so late that multiples of its steps wrap around. */
+static u64 in_range(u64 first, u64 last)
+{
+	if (first <= wheel_clk(w))
+		first = wheel_clk(w) + 1;
+	return last > first ? choice(first, last) : first;
+}
+
+static void add_range(unsigned int i, u64 first, u64 last)
+{
+	u64 next = w->next;
+	bool earlier;
+
+	if (last > WHEEL_NEVER - width[4])
+		return;
+	ops++;
+	due[i] = in_range(first, last);
+	earlier = wheel_add_range(w, &timer[i], first, last);
+	expect(RANGE, timer[i].expires == due[i]);
+	armed(i, next, earlier);
+	/* At stops nothing is moved. */
+	if (due[i] > w->reach[0] && due[i] <= w->reach[2])
+		expect(RANGE, (timer[i].bucket < WHEEL_L0) ==
+		       !(due[i] % (due[i] > w->reach[1] ? width[2] / WHEEL_PARTS : width[1])));
+	added(i);
 }
 
 static void del(unsigned int i)
 {
 	ops++;
 	count[DEL_MIDWAY] += midway();
-	count[DEL_LOOKED] += timer[i].bucket == WHEEL_FAR + !w->far;
+	count[DEL_LOOKED] += timer[i].bucket == w->far;
 	wheel_del(w, &timer[i]);
 	due[i] = IDLE;
 	expect(ONCE, !wheel_pending(&timer[i]));
+}
+
+/* Of a timer that is queued: it stays where it is if it is put off, save in level 0. */
+static void mod(unsigned int i, u64 expires)
+{
+	u64 next = w->next, added = w->added, before = timer[i].expires;
+	unsigned int slot = timer[i].bucket;
+	bool earlier;
+
+	ops++;
+	earlier = wheel_mod(w, &timer[i], expires);
+	due[i] = expires > wheel_clk(w) ? expires : wheel_clk(w) + 1;
+	armed(i, next, earlier);
+	expect(COUNT, w->added == added + 1 && wheel_nr(w) == queued());
+	if (slot >= WHEEL_L1 && due[i] >= before)
+		expect(SOUND, timer[i].bucket == slot && w->next == next);
+	count[PUT_OFF] += slot >= WHEEL_L1 && due[i] >= before;
+	count[MOD_EARLIER] += due[i] < before;
+	count[MOD_MIDWAY] += midway();
+}
+
+/* It stays due when it is, if it may be. */
+static void mod_range(unsigned int i, u64 first, u64 last)
+{
+	u64 next = w->next, nr_added = w->added, before = due[i];
+	unsigned int slot = timer[i].bucket;
+	bool stays, earlier;
+
+	if (last > WHEEL_NEVER - width[4])
+		return;
+	ops++;
+	due[i] = in_range(first, last);
+	stays = before >= in_range(first, first) && (before <= last || before == due[i]);
+	if (stays)
+		due[i] = before;
+	earlier = wheel_mod_range(w, &timer[i], first, last);
+	expect(RANGE, timer[i].expires == due[i]);
+	armed(i, next, earlier);
+	expect(COUNT, w->added == nr_added + 1 && wheel_nr(w) == queued());
+	if (stays || (slot >= WHEEL_L1 && due[i] >= before))
+		expect(RANGE, timer[i].bucket == slot && w->next == next);
+	count[STAYED] += stays;
 }
 
 /*
@@ -152,6 +253,7 @@ static void expired(struct wheel_timer *t)
 	unsigned int i = t - timer;
 
 	count[EXPIRED]++;
+	count[FROM_STOP] += w->due < WHEEL_L0;
 	expect(ONCE, due[i] != IDLE && !wheel_pending(t));
 	expect(TICK, due[i] == wheel_clk(w) && t->expires == due[i] && due[i] <= now);
 	expect(SOUND, t->data == i && t->flags == (u16)~i);
@@ -166,11 +268,12 @@ static void look(bool unfinished)
 
 	if (unfinished)
 		count[CUT_IDLE + w->phase]++;
+	count[CUT_STOP] += unfinished && wheel_expiring(w) && w->due < WHEEL_L0;
 	for (l = 1; l < WHEEL_LEVELS; l++)
 		owed += w->quota[l];
 	count[OWED] += unfinished && w->phase == WHEEL_PACE && owed;
 	count[BIG_BUCKET] += find_next_bit(w->big, WHEEL_FAR, WHEEL_L1) < WHEEL_FAR;
-	count[LOOKING] += w->bucket[WHEEL_FAR + !w->far].n > 0;
+	count[LOOKING] += w->bucket[w->far].n > 0;
 }
 
 static void state(u64 clk)

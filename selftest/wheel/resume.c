@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * An advance is bounded and can be resumed anywhere. One population, with timers in
- * every level, big buckets, a big far list and a big tick, is taken through all its
- * life
+ * An advance is bounded and can be resumed anywhere. One set of timers, with some in
+ * every level, big buckets, many far timers and a big tick, runs from the first timer to the last
  *
- *  - with budgets from 1 to unlimited: no call does more than its budget, and all
- *    of them together do the same work in the same order;
- *  - cut after any number of operations, and there a share of the timers, whatever
- *    they are in the middle of, cancelled: these never fire, the others do once, in
+ *  - with budgets from 1 to unlimited: no call may exceed its budget, and with any budget
+ *    all calls together must do the same work in the same order;
+ *  - interrupted after any number of operations. There a share of the timers is cancelled,
+ *    whatever is happening to them: these must never fire, the others once, in
  *    their tick.
  */
 #include "test.h"
@@ -131,7 +130,7 @@ static void note(const struct wheel *w, u64 *places)
 	places[w->phase]++;
 	for (l = 1; l < WHEEL_LEVELS; l++)
 		places[OWED] += w->phase == WHEEL_PACE && w->quota[l];
-	places[LOOKING] += w->bucket[WHEEL_FAR + !w->far].n > 0;
+	places[LOOKING] += w->bucket[w->far].n > 0;
 }
 
 /* Cut after @ops operations, cancel a share of what is queued, and go on. */

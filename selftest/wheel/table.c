@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Where a timer goes and when it fires, at every boundary there is: the bucket
- * against a placement computed by plain division, the tick against its expiry.
+ * Where a timer goes and when it fires, at every boundary there is: the test compares its bucket
+ * with a placement computed by plain division, and the tick in which it fires with its expiry.
  */
 #include "test.h"
 
@@ -14,6 +14,16 @@ static const unsigned int radix[] = {
 	WHEEL_R0, WHEEL_R1, WHEEL_R2, WHEEL_R3, WHEEL_R4
 };
 
+/* The highest power of two by which bucket @q, beyond bucket @x, differs from it. */
+static unsigned int class_of(u64 q, u64 x)
+{
+	unsigned int c = 0;
+
+	for (; q / 2 != x / 2; q /= 2, x /= 2)
+		c++;
+	return c;
+}
+
 /* The slot for expiry @e at @clk, by the book. */
 static unsigned int expected_slot(u64 clk, u64 e)
 {
@@ -24,7 +34,7 @@ static unsigned int expected_slot(u64 clk, u64 e)
 			return first[l] + e / width[l] % (2 * radix[l]);
 	if (e / width[4] - clk / width[4] < radix[4])
 		return first[4] + e / width[4] % radix[4];
-	return first[5];
+	return first[5] + class_of(e / width[4], clk / width[4] + radix[4] - 1);
 }
 
 /* One timer alone, due at @e, in a wheel at @clk: right bucket, right tick? */
@@ -72,11 +82,12 @@ static unsigned int boundaries(u64 clk, u64 *e)
 /* All of them in one wheel, in one jump. */
 static bool together(struct wheel *w, u64 clk, const u64 *e, unsigned int n)
 {
-	struct wheel_timer t[MOST] = { 0 };
+	static struct wheel_timer t[MOST];	/* too much for a kernel's stack */
 	struct tally c = { 0 };
 	bool good = true;
 	unsigned int i;
 
+	memset(t, 0, sizeof(t));
 	memset(w, 0, sizeof(*w));
 	wheel_init(w, clk);
 	for (i = 0; i < n; i++) {
@@ -137,8 +148,11 @@ static const struct {
 	{ 63071999,	3, 729,	"the last second of level 3" },
 	{ 63072000,	4, 2,	"two years" },
 	{ 3153599999,	4, 99,	"the last second of the century" },
-	{ 3153600000,	5, 0,	"the century" },
-	{ 31536000000,	5, 0,	"a millennium" },
+	{ 3153600000,	5, 2,	"the century: 100 is 99 ^ 7" },
+	{ 3184000000,	5, 2,	"later in that year" },
+	{ 4036607999,	5, 4,	"the last second of year 127" },
+	{ 4036608000,	5, 7,	"year 128: 99 ^ 227" },
+	{ 31536000000,	5, 9,	"a millennium: 1000 is 99 ^ 907" },
 };
 
 static void by_hand(struct wheel *w)
@@ -164,13 +178,53 @@ static void by_hand(struct wheel *w)
 #define BY_HAND	0
 #endif
 
+/* wheel_choose() by looking at each tick: the first multiple of the coarsest step that has one. */
+static u64 looked_for(u64 first, u64 last)
+{
+	static const unsigned int steps[] = {
+		WHEEL_W3, WHEEL_W2, WHEEL_W2 / WHEEL_PARTS, WHEEL_W1,
+#if WHEEL_R0 == 60
+		30, 10, 5, 2,
+#endif
+	};
+	unsigned int i;
+	u64 tick;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		if (i < 2 && last - first < 4 * (u64)steps[i])
+			continue;
+		for (tick = first; tick <= last; tick++)
+			if (!(tick % steps[i]))
+				return tick;
+	}
+	return first;
+}
+
+static bool chooses(void)
+{
+	static const u64 spans[] = { 3, 70, 700, 4 * WHEEL_W2 + 2, 4ULL * WHEEL_W3 + 2 };
+	unsigned int i;
+
+	for (i = 0; i < 20000; i++) {
+		u64 first = rnd() >> (2 + below(60));
+		u64 last = first + below(spans[below(ARRAY_SIZE(spans))]);
+		u64 tick = wheel_choose(first, last);
+
+		if (tick == looked_for(first, last))
+			continue;
+		diag("of %llu to %llu: %llu", (ull)first, (ull)last, (ull)tick);
+		return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	const u64 middle = SPAN / 2 + width[3] / 2 + width[2] / 2 + 1;
 	struct wheel *w = new_wheel(0);
 	unsigned int l;
 
-	plan(BY_HAND + 15);
+	plan(BY_HAND + 16);
 	rnd_state = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	by_hand(w);
 	from(w, 0, "the beginning");
@@ -185,6 +239,7 @@ int main(int argc, char **argv)
 	from(w, ((u64)1 << 53) - 1, "where a double ends");
 	ok(every_tick(w, 0), "every tick of a bucket, far into level 2, from 0");
 	ok(every_tick(w, 7 * SPAN - width[1]), "and from the end of a century");
+	ok(chooses(), "of the ticks in which a timer may fire, the one that looking for it finds");
 	free(w);
 	return done();
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What the native tests of the wheel share: numbers from the environment, a seeded
- * generator, the geometry computed anew, and a driver that counts.
+ * What the native tests of the wheel share: TAP, memory, and numbers from the environment.
  */
 #ifndef TEST_H
 #define TEST_H
@@ -11,41 +10,7 @@
 #include <string.h>
 
 #include "tap.h"
-#include "wheel_check.h"
-
-#define ull		unsigned long long	/* a u64 for printf() */
-
-/* Wide enough for any advance: see advance(). */
-#define NO_LIMIT	UINT32_MAX
-
-/* Ticks in a bucket of each level, and in the whole wheel. */
-static const u64 width[] = {
-	1,
-	(u64)WHEEL_R0,
-	(u64)WHEEL_R0 * WHEEL_R1,
-	(u64)WHEEL_R0 * WHEEL_R1 * WHEEL_R2,
-	(u64)WHEEL_R0 * WHEEL_R1 * WHEEL_R2 * WHEEL_R3,
-	(u64)WHEEL_R0 * WHEEL_R1 * WHEEL_R2 * WHEEL_R3 * WHEEL_R4,
-};
-
-#define SPAN		(width[5])
-
-/* splitmix64 */
-static u64 rnd_state;
-
-static inline u64 rnd(void)
-{
-	u64 z = rnd_state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-static inline u64 below(u64 n)
-{
-	return rnd() % n;
-}
+#include "wheel_user.h"
 
 /* A number from the command line, or else from the environment, or else @value. */
 static inline u64 setting(const char *arg, const char *name, u64 value)
@@ -54,7 +19,7 @@ static inline u64 setting(const char *arg, const char *name, u64 value)
 
 	if (s && *s)
 		value = strtoull(s, NULL, 0);
-	diag("%s=%llu", name, (ull)value);
+	diag("%s=%llu", name, (unsigned long long)value);
 	return value;
 }
 
@@ -67,61 +32,6 @@ static inline void *alloc(size_t n, size_t size)
 	return p;
 }
 
-static inline struct wheel *new_wheel(u64 clk)
-{
-	struct wheel *w = alloc(1, sizeof(*w));
-
-	wheel_init(w, clk);
-	return w;
-}
-
-/* Does the wheel keep its invariants? If not, say which it does not. */
-static inline bool sound(const struct wheel *w)
-{
-	const char *err = wheel_check(w);
-
-	if (err)
-		diag("wheel_check: %s", err);
-	return !err;
-}
-
-/* What advance() has seen. */
-struct tally {
-	u64	fired;
-	u64	wrong;		/* fired in a tick that was not theirs */
-	u64	steps;		/* ticks begun */
-	u64	worst;		/* hop() only: most moves in one tick */
-	u64	vain;		/* hop() only: wakes in which nothing fired */
-	u64	idle;		/* hop() only: nor moved */
-};
-
-/*
- * Advance to @now in one go. The wheel does not count its steps, but each
- * operation takes one off the budget, and what is no move and no expiry is a step.
- */
-static inline void advance(struct wheel *w, u64 now, struct tally *c)
-{
-	u64 moves = w->moves, fired = c->fired;
-	u32 budget = NO_LIMIT;
-	struct wheel_timer *t;
-
-	while ((t = wheel_expire(w, now, &budget))) {
-		c->fired++;
-		c->wrong += t->expires != wheel_clk(w);
-	}
-	c->steps += NO_LIMIT - budget - (w->moves - moves) - (c->fired - fired);
-}
-
-/* Advance to the next event only, as a machine that sleeps in between would. */
-static inline void hop(struct wheel *w, struct tally *c)
-{
-	u64 moves = w->moves, fired = c->fired;
-
-	advance(w, w->next, c);
-	c->vain += c->fired == fired;
-	c->idle += c->fired == fired && w->moves == moves;
-	if (w->moves - moves > c->worst)
-		c->worst = w->moves - moves;
-}
+#include "drive.h"
 
 #endif

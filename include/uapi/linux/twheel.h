@@ -6,18 +6,21 @@
  * Each open() makes a file with a timing wheel of its own. Timers are added, re-armed, cancelled
  * and asked after by ioctl(), one or thousands at a time; what has expired is read()
  * as an array of struct twheel_event, and poll() tells when there is some. A
- * timer costs 64 bytes of kernel memory and no descriptor.
+ * timer costs 64 bytes of kernel memory and no descriptor. Many at a time are added through
+ * io_uring too, see struct twheel_uring.
  *
  * Promises
  *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before
  *     its deadline, and less than a tick plus the softirq latency after it. That is
  *     later if the timers of the user who opened the file want more of a CPU than their
- *     part, see Limits.
+ *     part, see Limits, and by as much as the timer's tolerance allows, see Tolerance.
  *   - Every armed timer gives exactly one event, or was cancelled or drained by a call
  *     that said so. Events cannot be dropped: the timer itself is the queue entry.
  *   - After a CANCEL that gave 0 or 1 no event of that timer is ever read.
  *   - Events are read in the order of their ticks. In one tick there is no order. Of several
  *     readers at a time each gets some of them, in that order.
+ *   - If CLOCK_REALTIME is set, a timer fires when the clock shows its deadline all the same: at
+ *     once if that is over now, and later if the clock was set back.
  *
  * The life of a handle
  *
@@ -43,21 +46,39 @@
  * Time
  *   All times are in ns. A time of the clock is what clock_gettime() tells the process
  *   that makes the call: in a time namespace that is the namespace's, at each call, for
- *   times given and told alike, whoever opened the file.
+ *   times given and told alike, whoever opened the file. CLOCK_REALTIME is the same in all.
+ *   A delay of a file on CLOCK_REALTIME is added to the time when it is given, and that is the
+ *   deadline: if the clock is set it comes sooner or later. Delays that shall not do that belong
+ *   to a file on another clock.
+ *
+ * Tolerance
+ *   A timer is exact, unless whoever arms it says how late it may be: its tolerance. Then it may
+ *   fire in any tick from ceil(deadline / tick) to floor((deadline + tolerance) / tick); if
+ *   there is none between these, in the first. So it is never early, and at its worst later than an
+ *   exact timer by its tolerance. Timers with tolerances meet in ticks of the clock that many
+ *   share, whenever, in whatever file and by whomever they were armed. That saves interrupts and
+ *   wake-ups of who reads the events, and each timer costs less to expire: with an eighth of
+ *   the delay most of both, with a thirtieth half. Most timeouts can afford that.
+ *   At least the first three decimal digits of a tolerance are kept, and what is behind them counts
+ *   as 0: no timer is later for it. It may be larger than the delay or the period. It is that of
+ *   each period by itself, so that a periodic timer keeps its phase, and it is not passed on by
+ *   MOD, which gives the timer another.
  *
  * Limits
  *   A user may have as many files open as the administrator allows, and a file holds at
  *   most twheel_info.max_timers. All files that a user has opened hold at most as many
  *   timers as the administrator allows; these are counted in blocks of 64, and a file
  *   counts for the most that it ever held. A file takes
- *   less than 1 KiB until its first timer is added, and then some 45 KiB and what its
- *   timers take. Memory is charged to the memory cgroup of who makes it be needed; a cgroup
- *   that is full makes calls fail with ENOMEM.
+ *   less than 1 KiB until its first timer is added, some 11 KiB with up to 64 of them, and
+ *   some 63 KiB and what its timers take once it has held more. Memory is charged to the
+ *   memory cgroup of the task whose call needs it; if that cgroup is full, the call fails
+ *   with ENOMEM.
  *   The timers of all users may take half of a CPU. When they have, a user who has taken
  *   more than an equal part of that waits, whatever the number of their files.
  *   Who may open the device is what the mode of its node says. SETUP, SUBMIT, ADD, MOD,
  *   CANCEL and DRAIN need a descriptor that is open for writing, read() one that is open
- *   for reading; INFO, QUERY and poll() work with any.
+ *   for reading; INFO, QUERY and poll() work with any. A command of io_uring needs what its ioctl
+ *   does.
  *
  * Growth
  *   The size of a structure is in its ioctl number and nowhere else. A longer one
@@ -66,13 +87,15 @@
  *   older kernel cannot fill in, it sets to zero; INFO is not looked at, only filled
  *   in. Unknown flags and reserved fields that are not zero are EINVAL. So a program
  *   finds out what a kernel can do by trying; twheel_info.features is for what cannot
- *   be tried.
+ *   be tried. What a structure has not that is shorter than the kernel's is 0 where it is given,
+ *   and left out where it is told: a program that knows of no tolerance arms exact timers.
  *
  * Errors, with one meaning each
- *   EINVAL     a size, operation, flag, clock, time or reserved field that is not
- *              allowed; room for not even one event or timer
+ *   EINVAL     a size, operation, flag, clock, time, tolerance or reserved field that is
+ *              not allowed; room for not even one event or timer
  *   E2BIG      a structure longer than this kernel knows, with something in it
  *   EFAULT     memory that cannot be read or written
+ *   EPERM      an alarm clock, without CAP_WAKE_ALARM
  *   EBADF      a descriptor that is not open for writing, or of read() for reading
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: never was, cancelled, drained, or its event has been read
@@ -85,27 +108,31 @@
  *              opened it. Of open() the limit on files of the user
  *   ENOMEM     no memory for that, the memory cgroup's limit included
  *   EAGAIN     nothing is ready, and the file or call is non-blocking
- *   EINTR      a signal came first
+ *   EINTR      a signal came first, or a command of io_uring was cancelled
+ *   EOPNOTSUPP no such command of io_uring
  * A call that fails has changed nothing. There is one exception: memory that another thread
  * unmaps or protects in the middle of a SUBMIT or DRAIN; see struct twheel_batch. Which can
  * give which:
  *
- *            open SETUP INFO SUBMIT ADD MOD CANCEL QUERY DRAIN other read
- *   EINVAL     .    x     x     x    x   x     x     x     x     .    x
- *   E2BIG      .    x     .     x    x   x     x     x     x     .    .
- *   EFAULT     .    x     x     x    x   x     x     x     x     .    x
- *   EBADF      .    x     .     x    x   x     x     .     x     .    x
- *   ENOTTY     .    .     .     .    .   .     .     .     .     x    .
- *   ENOENT     .    .     .     .    .   x     x     x     .     .    .
- *   EALREADY   .    .     .     .    .   x     x     .     .     .    .
- *   EBUSY      .    x     .     .    .   .     .     .     .     .    .
- *   EDQUOT     x    .     .     .    x   .     .     .     .     .    .
- *   ENOMEM     x    .     .     x    x   .     .     .     .     .    .
- *   EAGAIN     .    .     .     .    .   .     .     .     .     .    x
- *   EINTR      .    x     .     x    x   x     x     x     x     .    x
+ *            open SETUP INFO SUBMIT ADD MOD CANCEL QUERY DRAIN other read io_uring
+ *   EINVAL     .    x     x     x    x   x     x     x     x     .    x    x
+ *   E2BIG      .    x     .     x    x   x     x     x     x     .    .    .
+ *   EFAULT     .    x     x     x    x   x     x     x     x     .    x    x
+ *   EPERM      .    x     .     .    .   .     .     .     .     .    .    .
+ *   EBADF      .    x     .     x    x   x     x     .     x     .    x    x
+ *   ENOTTY     .    .     .     .    .   .     .     .     .     x    .    .
+ *   ENOENT     .    .     .     .    .   x     x     x     .     .    .    .
+ *   EALREADY   .    .     .     .    .   x     x     .     .     .    .    .
+ *   EBUSY      .    x     .     .    .   .     .     .     .     .    .    .
+ *   EDQUOT     x    .     .     .    x   .     .     .     .     .    .    .
+ *   ENOMEM     x    .     .     x    x   .     .     .     .     .    .    x
+ *   EAGAIN     .    .     .     .    .   .     .     .     .     .    x    .
+ *   EINTR      .    x     .     x    x   x     x     x     x     .    x    x
+ *   EOPNOTSUPP .    .     .     .    .   .     .     .     .     .    .    x
  *
  * An operation in a SUBMIT has for its res what its own ioctl would give, but for EFAULT
- * and EINTR: these end the SUBMIT, see struct twheel_batch. "other" is any other ioctl.
+ * and EINTR: these end the SUBMIT, see struct twheel_batch. "other" is any other ioctl, "io_uring"
+ * what struct twheel_uring is for.
  */
 #ifndef _UAPI_LINUX_TWHEEL_H
 #define _UAPI_LINUX_TWHEEL_H
@@ -118,7 +145,9 @@
 
 /**
  * struct twheel_setup - TWHEEL_IOC_SETUP: choose the clock and the tick
- * @clockid:	CLOCK_MONOTONIC (the default) or CLOCK_BOOTTIME
+ * @clockid:	CLOCK_MONOTONIC (the default), CLOCK_BOOTTIME, or CLOCK_REALTIME, which may be
+ *		set. CLOCK_BOOTTIME_ALARM and CLOCK_REALTIME_ALARM are the same and wake the machine
+ *		if it is suspended; they take CAP_WAKE_ALARM
  * @flags:	must be 0
  * @tick_ns:	the tick in ns, 100 000 (or what the administrator set) to
  *		1 000 000 000; 0 stands for 1 000 000, or the smallest if that is more
@@ -190,11 +219,11 @@ struct twheel_info {
 /**
  * enum twheel_opcode - what a struct twheel_op asks for
  * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
- *			@interval_ns; @handle must be 0. Out: @handle
+ *			@interval_ns, @tolerance_ns; @handle must be 0. Out: @handle
  * @TWHEEL_OP_MOD:	arm an existing timer anew, whatever its state but for EALREADY; an
  *			event that was not read is dropped, one that is being read counts as
  *			read. In: @handle, @flags,
- *			@expires_ns, @interval_ns; @user_data must be 0. Out:
+ *			@expires_ns, @interval_ns, @tolerance_ns; @user_data must be 0. Out:
  *			@user_data; res 1 if it was armed, 0 if not
  * @TWHEEL_OP_CANCEL:	free a timer, whatever its state but for EALREADY; an event
  *			that was not read is dropped. In: @handle; all else must be 0. Out:
@@ -202,8 +231,9 @@ struct twheel_info {
  * @TWHEEL_OP_QUERY:	tell the state of a timer, and change nothing. In: @handle, @flags
  *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data,
  *			@expires_ns, the time left until its deadline, or 0 if that is
- *			over, or with TWHEEL_F_ABS the deadline; @interval_ns; res an enum
- *			twheel_state
+ *			over, or with TWHEEL_F_ABS the deadline; @interval_ns,
+ *			@tolerance_ns, of which three digits or more are as they were given; res an
+ *			enum twheel_state
  */
 enum twheel_opcode {
 	TWHEEL_OP_ADD		= 1,
@@ -214,7 +244,8 @@ enum twheel_opcode {
 
 /**
  * enum twheel_state - what QUERY gives; see the drawing above
- * @TWHEEL_STATE_ARMED:	it will fire. Its deadline may be over, by less than a tick
+ * @TWHEEL_STATE_ARMED:	it will fire. Its deadline may be over, by less than a tick or by its
+ *			tolerance, whichever is more
  * @TWHEEL_STATE_READY:	its event waits to be read, or is being read at this moment.
  *			Its deadline is that event's
  * @TWHEEL_STATE_IDLE:	it waits to be armed again. Its deadline was that of the event
@@ -232,6 +263,12 @@ enum twheel_state {
 #define TWHEEL_F_KEEP		(1U << 1)
 /* The next period begins when the event is read, not when it was due. */
 #define TWHEEL_F_DELAY		(1U << 2)
+/*
+ * CLOCK_REALTIME and CLOCK_REALTIME_ALARM only, else EINVAL: an event comes as soon as the clock
+ * is set, or the machine resumes; see TWHEEL_EV_CLOCK_SET. If the clock was set a moment ago, a
+ * call that asks for this waits until those who asked before have been told.
+ */
+#define TWHEEL_F_CANCEL_ON_SET	(1U << 4)
 /* MOD only: ENOENT for a timer that is not armed, instead of arming it. */
 #define TWHEEL_F_PENDING	(1U << 3)
 
@@ -248,6 +285,9 @@ enum twheel_state {
  *		most 2^63 - 1
  * @res:	must be 0. Out: what the operation says, or a negative errno
  * @reserved:	must be 0
+ * @tolerance_ns: 0, or how much later than each deadline the timer may fire, see Tolerance;
+ *		together with @expires_ns at most 2^63 - 1. Not in the first version of this
+ *		structure, which has TWHEEL_OP_SIZE_VER0 bytes
  *
  * All of it has to be writable memory. It is written back as it was, but for what is said
  * to be out, so nobody else should change it meanwhile; of an operation that fails nothing is
@@ -266,7 +306,11 @@ struct twheel_op {
 	__aligned_u64	interval_ns;
 	__s32		res;
 	__u32		reserved;
+	__aligned_u64	tolerance_ns;
 };
+
+/* sizeof(struct twheel_op) of the first version: all but @tolerance_ns. */
+#define TWHEEL_OP_SIZE_VER0	48
 
 /* The most operations one SUBMIT takes, and one DRAIN gives. */
 #define TWHEEL_BATCH_MAX	65536
@@ -298,7 +342,8 @@ struct twheel_op {
  * again: @op TWHEEL_OP_ADD; @flags as it was armed with, and TWHEEL_F_ABS if DRAIN was
  * asked for that; @handle the old handle, that names nothing any more; @user_data;
  * @expires_ns the time left, 0 if its deadline is over, or with TWHEEL_F_ABS the
- * deadline; @interval_ns; all else 0, what lies between one and the next included. To
+ * deadline; @interval_ns; @tolerance_ns as QUERY tells it; all else 0, what lies between one and
+ * the next included. To
  * add them to another file set @handle to 0 and SUBMIT the array. They come in no
  * order. Events that are ready stay to be read, and idle handles stay. So a periodic
  * timer whose event is ready goes on when that is read: CANCEL it, or DRAIN after it.
@@ -325,13 +370,22 @@ struct twheel_batch {
  */
 #define TWHEEL_EV_MORE		(1U << 0)
 
+/*
+ * Since the timer was armed, with TWHEEL_F_CANCEL_ON_SET, the clock was set. If its time has not
+ * come, count is 0. In any case it is as if the timer had fired: a one-shot timer is gone, or with
+ * KEEP idle. One that is periodic goes on when this is read, with the deadline it had if count
+ * is 0.
+ */
+#define TWHEEL_EV_CLOCK_SET	(1U << 1)
+
 /**
  * struct twheel_event - what read() gives an array of
  * @user_data:	as in the operation that added the timer
  * @handle:	the timer
  * @expires_ns:	the deadline that was asked for: of a periodic timer, of the
  *		first period counted here
- * @count:	1, or how many periods have passed; stops at 2^32 - 1
+ * @count:	1, or how many periods have passed; stops at 2^32 - 1. 0 only with
+ *		TWHEEL_EV_CLOCK_SET
  * @flags:	TWHEEL_EV_*
  *
  * read() gives whole events only, as many as are ready and fit, and waits for the
@@ -360,5 +414,37 @@ struct twheel_event {
 #define TWHEEL_IOC_QUERY	_IOWR(TWHEEL_IOC_MAGIC, 0x06, struct twheel_op)
 /* Disarm everything, and get it back. */
 #define TWHEEL_IOC_DRAIN	_IOWR(TWHEEL_IOC_MAGIC, 0x07, struct twheel_batch)
+
+/**
+ * struct twheel_uring - SUBMIT or DRAIN as a command of io_uring
+ * @ops:	as in struct twheel_batch
+ * @nr:		the same
+ * @op_size:	the same
+ * @flags:	the same
+ *
+ * The SQE: @opcode is IORING_OP_URING_CMD, @fd the file, @cmd_op TWHEEL_URING_SUBMIT or
+ * TWHEEL_URING_DRAIN; at @cmd, byte 48, is this structure, and what a longer SQE has behind it is
+ * not looked at. All else of io_uring's is as with any request. @uring_cmd_flags must be 0.
+ *
+ * The CQE: @res is what would be nr_done, or a negative errno if nothing was done. It is for the
+ * operations themselves to say which of them failed, in their @res: to io_uring that is a success,
+ * and does not break a chain of links.
+ *
+ * It is the ioctl in all else. The array has to stay until the CQE comes. If another call on the
+ * file is in progress a worker of io_uring's waits for that one, and io_uring_enter() does not; of
+ * requests that are not linked another may so be done before. To cancel a request that waits gives
+ * EINTR or ECANCELED, and nothing was done; one in progress ends early, as by a signal. Events are
+ * read with IORING_OP_READ, or IORING_OP_READ_MULTISHOT where Linux has it.
+ */
+struct twheel_uring {
+	__aligned_u64	ops;
+	__u32		nr;
+	__u16		op_size;
+	__u16		flags;
+};
+
+/* Values of cmd_op. */
+#define TWHEEL_URING_SUBMIT	_IOWR(TWHEEL_IOC_MAGIC, 0x02, struct twheel_uring)
+#define TWHEEL_URING_DRAIN	_IOWR(TWHEEL_IOC_MAGIC, 0x07, struct twheel_uring)
 
 #endif /* _UAPI_LINUX_TWHEEL_H */

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * A wheel whose clock is set, under a fuzzer: bytes are operations, done to the wheel and to
+ * the oracle of ../wheel/back.h. What does not hold ends the program.
+ */
+#include "back.h"
+
+static const u8 *in;
+static size_t left;
+
+static u64 take(unsigned int bytes)
+{
+	u64 value = 0;
+
+	for (; bytes && left; bytes--, left--)
+		value = value << 8 | *in++;
+	return value;
+}
+
+static unsigned int some_timer(void)
+{
+	return take(1) * nr / 256;
+}
+
+/* A tick near where something is, some buckets of some level away from there. */
+static u64 some_tick(void)
+{
+	u8 how = take(1);
+	const u64 from[] = { now, wheel_clk(w), b.held, due[some_timer()] };
+	u64 by = take(1) * width[how % 6], t = from[how >> 3 & 3];
+
+	t = (how & 32 ? t - by : t + by) + (how >> 6) - 1;
+	return t > 2 && t < 6000 * SPAN ? t : now;
+}
+
+static void one_operation(void)
+{
+	unsigned int what = take(1), how = what >> 3, i;
+	u32 budget = how == 31 ? NO_LIMIT : 1 + how * (1 + how / 8);
+
+	switch (what % 8) {
+	case 0:
+	case 1:
+		i = some_timer();
+		if (due[i] == IDLE)
+			add(i, some_tick());
+		else
+			del(i);
+		break;
+	case 2:
+		i = some_timer();
+		if (due[i] == IDLE)
+			add(i, some_tick());
+		else
+			mod(i, how & 1 ? due[i] + take(1) * width[how / 2 % 6] : some_tick());
+		break;
+	case 3:
+		for (i = 0; i < nr; i++)
+			if (due[i] == IDLE && i % 8 < how % 8)
+				add(i, now + 1 + i * (how / 8));
+		break;
+	case 4:
+		set(some_tick(), how & 1);
+		break;
+	case 5:
+		if (now < 5000 * SPAN)
+			forward(take(1) * width[how % 5]);
+		break;
+	default:
+		advance_by(budget);
+	}
+}
+
+/* libFuzzer takes each of these bytes for one more branch, and its value for how often. */
+static u8 reached[NR_SEEN] __attribute((section("__libfuzzer_extra_counters")));
+
+/* libFuzzer calls it LLVMFuzzerTestOneInput; see the Makefile. */
+int one_input(const u8 *data, size_t size)
+{
+	static const unsigned int sizes[] = { 2, 16, 2 * WHEEL_BIG + 40, NR_MAX };
+	unsigned int i;
+
+	in = data;
+	left = size;
+	ops = 0;
+	rnd_state = take(1);
+	memset(count, 0, sizeof(count));
+	begin(2500 * SPAN + rnd() % SPAN, sizes[take(1) % 4], false);
+	while (left && !failed()) {
+		one_operation();
+		if (WHEEL_SLOTS < 200 || !(ops % 16))
+			expect(SOUND, all_sound());
+	}
+	finish();
+	if (failed()) {
+		fflush(stdout);
+		abort();
+	}
+	for (i = 0; i < NR_SEEN; i++)
+		reached[i] = count[i] < 255 ? count[i] : 255;
+	return 0;
+}

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * A thread on a CPU arms timers. How often the CPU is interrupted until they have expired, and by
+ * what, for timers of twheel, timer_list and hrtimer, and for none:
+ *
+ *	far	for the next second, when there is nothing else to do for the CPU, which is to be
+ *		left alone by nohz_full= and isolcpus=
+ *	near	there, one after the other for less than a ms, by a thread that stays. An hrtimer
+ *		that is the first to expire cannot be started on another CPU
+ *	idle	as far, on a CPU that is idle while another is busy
+ *
+ * KTAP in the kernel log, and in comments what was counted.
+ */
+#define pr_fmt(fmt) fmt
+
+#include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/kernel_stat.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sched/isolation.h>
+#include <linux/timer.h>
+#ifdef CONFIG_X86
+#include <asm/hardirq.h>
+#endif
+
+#include "ktap.h"
+#include "kwait.h"
+#include "places.h"
+#include "twheel_compat.h"
+
+#define TIMERS		400
+#define STEP_NS		(2 * NSEC_PER_MSEC + 300 * NSEC_PER_USEC)
+#define NEAR_NS		(300 * NSEC_PER_USEC)
+#define NEAR_TIMERS	100
+/* What happens to such a CPU anyway, within the second that a count takes. */
+#define NOISE		12
+
+enum kind { NOTHING, TIMER_LIST, HRTIMER, CPUS_BASE, PRIVATE_BASE, SINK, ON_IT, NR_KINDS };
+
+static const char * const kind_names[NR_KINDS] = {
+	"nothing", "timer_list", "hrtimer", "the CPUs' bases", "a private base", "a sink",
+	"twheel_add_on()",
+};
+
+enum load { FAR, NEAR, IDLE };
+
+static const char * const load_names[] = { "far", "near", "idle" };
+
+/**
+ * struct counts - what happened on the CPU
+ * @interrupts:	of the timer and by other CPUs; 0 where nobody counts them
+ * @softirqs:	of timers and hrtimers
+ * @here:	timers of which the callback was called there, or the sink
+ * @early:	that were called before their time
+ */
+struct counts {
+	unsigned int	interrupts;
+	unsigned int	softirqs;
+	unsigned int	here;
+	unsigned int	early;
+};
+
+/**
+ * struct subject - a timer of each kind
+ * @list:	of timer_list
+ * @hrtimer:	of hrtimer
+ * @timer:	of twheel
+ * @due:	when it is due
+ */
+struct subject {
+	struct timer_list	list;
+	struct hrtimer		hrtimer;
+	struct twheel_timer	timer;
+	ktime_t			due;
+};
+
+static struct subject *subjects;
+static enum kind kind;
+static enum load load;
+static unsigned int alone;	/* the CPU; nr_cpu_ids if there is none */
+static atomic_t expired, here, early;
+static struct completion armed;
+
+static void subject_expired(struct subject *s)
+{
+	atomic_add(raw_smp_processor_id() == alone, &here);
+	atomic_add(ktime_get() < s->due, &early);
+	atomic_inc(&expired);
+}
+
+static void list_expired(struct timer_list *list)
+{
+	subject_expired(container_of(list, struct subject, list));
+}
+
+static enum hrtimer_restart hrtimer_expired(struct hrtimer *hrtimer)
+{
+	subject_expired(container_of(hrtimer, struct subject, hrtimer));
+	return HRTIMER_NORESTART;
+}
+
+static void timer_expired(struct twheel_timer *timer)
+{
+	subject_expired(container_of(timer, struct subject, timer));
+}
+
+static void sink_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
+{
+	while (nr--)
+		timer_expired(timers[nr]);
+}
+
+static bool sink_wake(struct twheel_base *base) { return true; }
+
+static const struct twheel_sink sink = { .expired = sink_expired, .wake = sink_wake };
+
+static void subject_init(struct subject *s)
+{
+	memset(s, 0, sizeof(*s));
+	timer_setup(&s->list, list_expired, 0);
+	hrtimer_setup(&s->hrtimer, hrtimer_expired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	place_init(&places[kind == SINK ? SINK_MONO : kind == PRIVATE_BASE ? ON_MONO : ON_CPU],
+		   &s->timer, timer_expired);
+}
+
+static void subject_arm(struct subject *s, u64 delay)
+{
+	s->due = ktime_add_ns(ktime_get(), delay);
+	switch (kind) {
+	case TIMER_LIST:
+		s->due = 0;		/* by jiffies, which are another clock */
+		mod_timer(&s->list, jiffies + nsecs_to_jiffies(delay));
+		break;
+	case HRTIMER:
+		hrtimer_start(&s->hrtimer, s->due, HRTIMER_MODE_ABS_SOFT);
+		break;
+	case SINK:
+		place_add(&places[SINK_MONO], &s->timer, delay);
+		break;
+	case ON_IT:
+		twheel_add_on(&s->timer, delay, alone);
+		break;
+	default:
+		twheel_add(&s->timer, delay);
+	}
+}
+
+static void subject_end(struct subject *s)
+{
+	timer_delete_sync(&s->list);
+	hrtimer_cancel(&s->hrtimer);
+	place_cancel(&places[kind == SINK ? SINK_MONO : ON_CPU], &s->timer);
+}
+
+/* The latest first, so that each is the first to expire when it is armed. */
+static void arm_far(void)
+{
+	unsigned int i;
+
+	for (i = TIMERS; i--; )
+		subject_arm(&subjects[i], 20 * NSEC_PER_MSEC + i * STEP_NS);
+}
+
+static void arm_near(void)
+{
+	ktime_t end = ktime_add_ms(ktime_get(), WAIT_MS);
+	unsigned int i;
+
+	for (i = 0; i < NEAR_TIMERS; i++) {
+		subject_arm(&subjects[i], NEAR_NS);
+		while (atomic_read(&expired) <= i && ktime_before(ktime_get(), end))
+			cpu_relax();
+	}
+}
+
+static int arm_all(void *unused)
+{
+	if (kind != NOTHING && load != NEAR)
+		arm_far();
+	else if (kind != NOTHING)
+		arm_near();
+	complete(&armed);
+	return 0;
+}
+
+static unsigned int interrupts(void)
+{
+#ifdef CONFIG_X86
+	const irq_cpustat_t *stat = per_cpu_ptr(&irq_stat, alone);
+
+	return stat->apic_timer_irqs + stat->irq_resched_count + stat->irq_call_count;
+#else
+	return 0;
+#endif
+}
+
+/* Those of hrtimers, and of timer_list if @both: that one is the tick's, too. */
+static unsigned int softirqs(bool both)
+{
+	return kstat_softirqs_cpu(HRTIMER_SOFTIRQ, alone) +
+	       (both ? kstat_softirqs_cpu(TIMER_SOFTIRQ, alone) : 0);
+}
+
+static void subjects_init(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < TIMERS; i++)
+		subject_init(&subjects[i]);
+	atomic_set(&expired, 0);
+	atomic_set(&here, 0);
+	atomic_set(&early, 0);
+}
+
+/* What happens while a thread of that CPU arms them; or if they are far, after that. */
+static bool count_on(struct task_struct *task, struct counts *counts)
+{
+	if (load == NEAR)
+		counts->softirqs = softirqs(false);
+	kthread_bind(task, alone);
+	wake_up_process(task);
+	wait_for_completion(&armed);
+	if (load == NEAR) {
+		counts->softirqs = softirqs(false) - counts->softirqs;
+		return atomic_read(&expired) == NEAR_TIMERS;
+	}
+	msleep(20);		/* the thread ends */
+	counts->interrupts = interrupts();
+	counts->softirqs = softirqs(true);
+	if (kind == NOTHING)
+		msleep(div_u64(TIMERS * STEP_NS, NSEC_PER_MSEC));
+	else
+		wait_for(atomic_read(&expired) == TIMERS);
+	counts->interrupts = interrupts() - counts->interrupts;
+	counts->softirqs = softirqs(true) - counts->softirqs;
+	return kind == NOTHING || atomic_read(&expired) == TIMERS;
+}
+
+/* Arm them there, and count until they have expired. */
+static bool count(struct counts *counts)
+{
+	struct task_struct *task;
+	unsigned int i;
+	bool all;
+
+	*counts = (struct counts) { };
+	subjects_init();
+	init_completion(&armed);
+	task = kthread_create(arm_all, NULL, "twheel_alone");
+	if (IS_ERR(task))
+		return false;
+	all = count_on(task, counts);
+	counts->here = atomic_read(&here);
+	counts->early = atomic_read(&early);
+	for (i = 0; i < TIMERS; i++)
+		subject_end(&subjects[i]);
+	pr_info("TSV\talone\t%s\t%s\t%d\t%u\t%u\t%u\n", kind_names[kind],
+		load_names[load], atomic_read(&expired), counts->here,
+		counts->interrupts, counts->softirqs);
+	return all;
+}
+
+/* A point that cannot be had where there is no such CPU. */
+static void __printf(2, 3) check_there(bool good, const char *fmt, ...)
+{
+	struct va_format vaf;
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+	if (alone < nr_cpu_ids)
+		check(good, "%pV", &vaf);
+	else
+		skip(load == IDLE ? "one CPU" : "no CPU to be left alone", "%pV", &vaf);
+	va_end(args);
+}
+
+/*
+ * A sink's bases stay on an idle CPU: what one user has in a CPU's share is better counted there.
+ * And on PREEMPT_RT no CPU is idle while its softirq thread runs.
+ */
+static enum kind last_left_alone(void)
+{
+	if (load != IDLE)
+		return SINK;
+	return IS_ENABLED(CONFIG_PREEMPT_RT) ? NOTHING : PRIVATE_BASE;
+}
+
+static bool is_left_alone(const struct counts *counts)
+{
+	if (load == IDLE)
+		return counts->here <= TIMERS / 4;
+	return !counts->here && counts->interrupts <= NOISE && counts->softirqs <= NOISE;
+}
+
+static void test_kind(void)
+{
+	const char *name = kind_names[kind], *how = load_names[load];
+	struct counts counts = { };
+	bool good = alone < nr_cpu_ids && count(&counts) && !counts.early;
+
+	check_there(good, "%s, %s: all expire, none early", name, how);
+	if (kind >= CPUS_BASE && kind <= last_left_alone())
+		check_there(is_left_alone(&counts), "%s, %s: the CPU is left alone", name, how);
+	if (kind == ON_IT)
+		check_there(counts.here == (load != NEAR ? TIMERS : NEAR_TIMERS),
+			    "%s, %s: it is not", name, how);
+}
+
+static void test_kinds(enum load how, unsigned int cpu)
+{
+	load = how;
+	alone = cpu;
+	for (kind = how == NEAR ? TIMER_LIST : NOTHING; kind < NR_KINDS; kind++)
+		test_kind();
+}
+
+static int keep_one_busy(void *unused)
+{
+	while (!kthread_should_stop())
+		cond_resched();
+	return 0;
+}
+
+/* While the first CPU is busy. */
+static void test_idle(unsigned int cpu)
+{
+	struct task_struct *task = kthread_create(keep_one_busy, NULL, "twheel_busy");
+
+	if (IS_ERR(task)) {
+		check(false, "a thread");
+		return;
+	}
+	kthread_bind(task, cpumask_first(cpu_online_mask));
+	wake_up_process(task);
+	test_kinds(IDLE, cpu);
+	kthread_stop(task);
+}
+
+/* The second CPU, or the first, that is to be left alone, or is not; or nr_cpu_ids. */
+static unsigned int find_cpu(bool left_alone, unsigned int second)
+{
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu)
+		if (housekeeping_test_cpu(cpu, HK_TYPE_TIMER) != left_alone && !second--)
+			return cpu;
+	return nr_cpu_ids;
+}
+
+static int __init twheel_alone_init(void)
+{
+	pr_info("TAP version 14\n");
+	subjects = zalloc(TIMERS, sizeof(*subjects));
+	if (subjects && places_begin(&sink)) {
+		test_kinds(FAR, find_cpu(true, 0));
+		test_kinds(NEAR, find_cpu(true, 0));
+		test_idle(find_cpu(false, 1));
+	}
+	places_end();
+	kvfree(subjects);
+	return ktap_end();
+}
+
+static void __exit twheel_alone_exit(void)
+{
+}
+
+module_init(twheel_alone_init);
+module_exit(twheel_alone_exit);
+
+MODULE_DESCRIPTION("Test of timers that are armed on a CPU that is to be left alone");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

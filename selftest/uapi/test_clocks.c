@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Timers of CLOCK_REALTIME, which is set forward and back under them; and the events that tell
+ * of that. Each test leaves the clock where it would be had it been left alone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define DAY	(24 * HOUR)
+/* What the clock is set by. */
+#define BY_S	((long long)SEC)
+#define BY_H	((long long)HOUR)
+#define ASK	(TWHEEL_F_ABS | TWHEEL_F_CANCEL_ON_SET)
+#define NEVER	(3650 * DAY)
+
+static int real_open(int flags)
+{
+	const struct twheel_setup s = { .clockid = CLOCK_REALTIME };
+	int fd = dev_open(flags);
+
+	CHECK_EQ(setup(fd, &s), 0);
+	return fd;
+}
+
+static u64 now(void)
+{
+	return now_ns(CLOCK_REALTIME);
+}
+
+/* Set the clock forward by @ns, or back. */
+static void set_by(long long ns)
+{
+	u64 to = now() + (u64)ns;
+	struct timespec ts = { .tv_sec = (time_t)(to / SEC), .tv_nsec = (long)(to % SEC) };
+
+	CHECK(!clock_settime(CLOCK_REALTIME, &ts));
+}
+
+/* The next event is that of the timer @user_data, not early, and with @count and @flags. */
+static void expect_event(int fd, u64 user_data, u32 count, u32 flags)
+{
+	struct twheel_event ev;
+
+	if (!CHECK_EQ(read_one(fd, &ev), 1))
+		return;
+	CHECK_EQ(ev.user_data, user_data);
+	CHECK_EQ(ev.count, count);
+	CHECK_EQ(ev.flags, flags);
+	if (count)
+		CHECK(now() >= ev.expires_ns);
+}
+
+static void in_time(void)
+{
+	int fd = real_open(0);
+	u64 at = now() + SEC / 2;
+	struct twheel_op op;
+	u64 h;
+
+	h = add_with(fd, TWHEEL_F_ABS, at, 0, 1);
+	CHECK_EQ(query(fd, h, TWHEEL_F_ABS, &op), TWHEEL_STATE_ARMED);
+	CHECK_EQ(op.expires_ns, at);
+	add(fd, 600 * MS, 2);
+	expect_event(fd, 1, 1, 0);
+	expect_event(fd, 2, 1, 0);
+	add_with(fd, TWHEEL_F_ABS, 0, 0, 3);
+	expect_event(fd, 3, 1, 0);
+	close(fd);
+}
+
+static void forward(void)
+{
+	int fd = real_open(0);
+	u64 t = now(), h;
+
+	add_with(fd, TWHEEL_F_ABS, t + 30 * 60 * SEC, 0, 1);
+	add_with(fd, TWHEEL_F_ABS, t + HOUR - SEC, 0, 2);
+	h = add_with(fd, TWHEEL_F_ABS, t + 2 * HOUR, 0, 3);
+	CHECK(!readable(fd, 20));
+	set_by(HOUR);
+	expect_event(fd, 1, 1, 0);
+	expect_event(fd, 2, 1, 0);
+	CHECK(!readable(fd, 20));
+	expect_counts(fd, 1, 1, 0);
+	CHECK_EQ(cancel(fd, h), 1);
+	set_by(-BY_H);
+	close(fd);
+}
+
+/* A timer is armed, the clock is set back by @ns, and one is armed for a time between. */
+static void back_by(u64 ns)
+{
+	int fd = real_open(0);
+	u64 t = now(), h;
+
+	h = add_with(fd, TWHEEL_F_ABS, t + 200 * MS, 0, 1);
+	set_by(-(long long)ns);
+	add_with(fd, TWHEEL_F_ABS, now() + 100 * MS, 0, 2);
+	add(fd, 50 * MS, 3);
+	expect_event(fd, 3, 1, 0);
+	expect_event(fd, 2, 1, 0);
+	CHECK(!readable(fd, 300));
+	expect_counts(fd, 1, 1, 0);
+	/* What was armed before may be armed anew, for a time between. */
+	CHECK_EQ(mod(fd, h, now() + 20 * MS, TWHEEL_F_ABS), 1);
+	expect_event(fd, 1, 1, 0);
+	add_with(fd, TWHEEL_F_ABS, t + 200 * MS, 0, 4);
+	set_by((long long)ns);
+	expect_event(fd, 4, 1, 0);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void back(void)
+{
+	back_by(2 * SEC);
+	back_by(50 * SEC);
+	back_by(HOUR);
+	back_by(365 * DAY);
+}
+
+/* Set back while what was armed after it was set back waits, and again. */
+static void back_and_back(void)
+{
+	int fd = real_open(0);
+	long long steps[] = { 10 * SEC, HOUR, 3 * SEC, DAY, 20 * SEC };
+	u64 t = now();
+
+	for (u32 i = 0; i < ARRAY_SIZE(steps); i++) {
+		add_with(fd, TWHEEL_F_ABS, now() + 2 * SEC, 0, 100 + i);
+		set_by(-steps[i]);
+		add_with(fd, TWHEEL_F_ABS, now() + 10 * MS, 0, i);
+		expect_event(fd, i, 1, 0);
+		CHECK(!readable(fd, 5));
+	}
+	CHECK(now() < t);
+	/* In the order of their times, which is the other way round. */
+	for (u32 i = ARRAY_SIZE(steps); i--; )
+		set_by(steps[i]);
+	for (int i = ARRAY_SIZE(steps) - 1; i >= 0; i--)
+		expect_event(fd, 100 + (u64)i, 1, 0);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+#define MANY	100000
+
+/**
+ * struct harvest - what has come of MANY timers, and of others that do not count
+ * @fd:		the file
+ * @latest:	the latest time that the clock has shown
+ * @got:	timers
+ * @wrong:	that came early, or twice
+ * @seen:	a byte for each
+ */
+struct harvest {
+	int		fd;
+	u64		latest;
+	u32		got;
+	u32		wrong;
+	unsigned char	*seen;
+};
+
+/* Read all that is ready. */
+static void reap(struct harvest *h)
+{
+	struct twheel_event ev[READ_MAX / 16];
+	int n;
+
+	while ((n = read_events(h->fd, ev, ARRAY_SIZE(ev))) > 0) {
+		h->latest = now() > h->latest ? now() : h->latest;
+		for (int i = 0; i < n; i++) {
+			h->wrong += ev[i].expires_ns > h->latest;
+			if (ev[i].user_data >= MANY)
+				continue;
+			h->wrong += h->seen[ev[i].user_data]++;
+			h->got++;
+		}
+	}
+}
+
+/* Many are armed while the wheel follows a clock that goes back and forth: each comes, in time. */
+static void many(void)
+{
+	struct harvest h = { .fd = real_open(O_NONBLOCK), .seen = calloc(1, MANY) };
+
+	for (u32 i = 0; i < 10; i++) {
+		add_many(h.fd, MANY / 10, HOUR + i * 7 * SEC, i * (MANY / 10));
+		h.latest = now() > h.latest ? now() : h.latest;
+		set_by(i % 2 ? 2 * BY_H - BY_S : -2 * BY_H);
+		add_with(h.fd, TWHEEL_F_ABS, now() + 1, 0, MANY);
+		CHECK(readable(h.fd, WAIT_MS));
+		reap(&h);
+	}
+	set_by(2 * BY_H);
+	while (h.got < MANY && readable(h.fd, WAIT_MS))
+		reap(&h);
+	set_by(-2 * BY_H + 5 * BY_S);
+	CHECK_EQ(h.got, MANY);
+	CHECK_EQ(h.wrong, 0);
+	expect_counts(h.fd, 0, 0, 0);
+	free(h.seen);
+	close(h.fd);
+}
+
+/* With many armed the clock is set back: what is armed then is not late for it. */
+static void promptly(void)
+{
+	int fd = real_open(0);
+	u64 late = 0;
+
+	add_many(fd, MANY, 2 * HOUR, 0);
+	set_by(-BY_H);
+	for (u32 i = 0; i < 50; i++) {
+		u64 at = now() + 10 * MS, is;
+
+		add_with(fd, TWHEEL_F_ABS, at, 0, MANY);
+		expect_event(fd, MANY, 1, 0);
+		is = now();
+		late = is - at > late ? is - at : late;
+	}
+	diag("at most %u us late", (u32)(late / 1000));
+	CHECK(late < SEC);
+	expect_counts(fd, MANY, MANY, 0);
+	set_by(HOUR);
+	close(fd);
+}
+
+static void periodic(void)
+{
+	int fd = real_open(0);
+	u64 t = now() + 10 * MS;
+	struct twheel_event ev;
+
+	add_with(fd, TWHEEL_F_ABS, t, SEC, 1);
+	expect_event(fd, 1, 1, TWHEEL_EV_MORE);
+	set_by(60 * SEC);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK(ev.count == 60 || ev.count == 61);
+	CHECK_EQ(ev.expires_ns, t + SEC);
+	/* Its event is ready when the clock is set back: it has come once. */
+	CHECK(readable(fd, WAIT_MS));
+	set_by(-60 * BY_S);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	CHECK_EQ(ev.count, 1);
+	CHECK(!readable(fd, 1100));
+	close(fd);
+}
+
+/* ---- events that tell of it ---------------------------------------------------- */
+
+static void told(long long by)
+{
+	int fd = real_open(0);
+	u64 keep, period, t = now();
+	struct twheel_op op;
+
+	add_with(fd, ASK, t + NEVER, 0, 1);
+	keep = add_with(fd, ASK | TWHEEL_F_KEEP, t + NEVER, 0, 2);
+	period = add_with(fd, ASK, t + NEVER, SEC, 3);
+	add_with(fd, TWHEEL_F_ABS, t + NEVER, 0, 4);
+	add_with(fd, TWHEEL_F_CANCEL_ON_SET, NEVER, 0, 5);
+	CHECK(!readable(fd, 20));
+	set_by(by);
+	for (u32 i = 0; i < 4; i++) {
+		struct twheel_event ev;
+
+		CHECK_EQ(read_one(fd, &ev), 1);
+		CHECK(ev.user_data && ev.user_data != 4 && ev.user_data < 6);
+		CHECK_EQ(ev.count, 0);
+		CHECK(ev.expires_ns >= t + NEVER);
+		CHECK_EQ(ev.flags, TWHEEL_EV_CLOCK_SET |
+			 (ev.handle == keep || ev.handle == period ? TWHEEL_EV_MORE : 0));
+	}
+	CHECK(!readable(fd, 20));
+	expect_counts(fd, 3, 2, 0);
+	CHECK_EQ(query(fd, keep, TWHEEL_F_ABS, &op), TWHEEL_STATE_IDLE);
+	CHECK_EQ(query(fd, period, TWHEEL_F_ABS, &op), TWHEEL_STATE_ARMED);
+	CHECK_EQ(op.expires_ns, t + NEVER);
+	/* And again. */
+	CHECK_EQ(mod(fd, keep, now() + NEVER, ASK | TWHEEL_F_KEEP), 0);
+	set_by(-by);
+	CHECK(readable(fd, WAIT_MS));
+	sleep_ms(50);
+	expect_counts(fd, 3, 1, 2);
+	close(fd);
+}
+
+static void told_of_both(void)
+{
+	told(HOUR);
+	told(-BY_H);
+	told(5 * (long long)MS);
+}
+
+/* One whose event was ready already, and one whose time has come by the set. */
+static void told_late(void)
+{
+	int fd = real_open(0);
+	u64 t = now();
+
+	add_with(fd, ASK, t + 10 * MS, 0, 1);
+	CHECK(readable(fd, WAIT_MS));
+	set_by(HOUR);
+	sleep_ms(100);
+	expect_event(fd, 1, 1, TWHEEL_EV_CLOCK_SET);
+	/* It may fire before its file is told: then it has just fired. */
+	add_with(fd, ASK, now() + 30 * 60 * SEC, 0, 2);
+	set_by(HOUR);
+	sleep_ms(100);
+	expect_event(fd, 2, 1, TWHEEL_EV_CLOCK_SET);
+	set_by(-2 * BY_H);
+	close(fd);
+}
+
+static void *set_later(void *arg)
+{
+	sleep_ms(50);
+	set_by(*(long long *)arg);
+	return NULL;
+}
+
+/* Who sleeps in read(), or in epoll_wait() edge-triggered, is woken. */
+static void wakes(void)
+{
+	int fd = real_open(0), ep = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	long long by = 10 * SEC;
+	struct twheel_event ev;
+	pthread_t thread;
+
+	CHECK(!epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+	add_with(fd, ASK, now() + NEVER, 0, 1);
+	thread = start_thread(set_later, &by);
+	CHECK_EQ(read_events(fd, &ev, 1), 1);
+	CHECK_EQ(ev.flags, TWHEEL_EV_CLOCK_SET);
+	pthread_join(thread, NULL);
+	epoll_wait(ep, &e, 1, 0);
+	add_with(fd, ASK, now() + NEVER, 0, 2);
+	by = -by;
+	thread = start_thread(set_later, &by);
+	CHECK_EQ(epoll_wait(ep, &e, 1, WAIT_MS), 1);
+	expect_event(fd, 2, 0, TWHEEL_EV_CLOCK_SET);
+	pthread_join(thread, NULL);
+	close(ep);
+	close(fd);
+}
+
+/* An event that could not be stored tells it again; a drained timer keeps its flag. */
+static void kept(void)
+{
+	int fd = real_open(0);
+	struct twheel_op ops[2];
+
+	add_with(fd, ASK, now() + NEVER, 0, 1);
+	set_by(SEC);
+	CHECK(readable(fd, WAIT_MS));
+	CHECK(read(fd, unmapped(), sizeof(struct twheel_event)) == -1 && errno == EFAULT);
+	expect_event(fd, 1, 0, TWHEEL_EV_CLOCK_SET);
+	add_with(fd, ASK, now() + NEVER, 0, 2);
+	CHECK_EQ(drain(fd, ops, 2, TWHEEL_F_ABS), 1);
+	CHECK_EQ(ops[0].flags, ASK);
+	set_by(-BY_S);
+	CHECK(!readable(fd, 50));
+	close(fd);
+}
+
+/* Set the clock by @s seconds, exactly. */
+static void step(long s)
+{
+	struct timex tx = { .modes = ADJ_SETOFFSET, .time = { .tv_sec = s } };
+
+	CHECK(adjtimex(&tx) >= 0);
+}
+
+/* Between two sets it shows what it shows after them: it was set all the same. */
+static void there_and_back(void)
+{
+	u32 told = 0;
+
+	for (u32 i = 0; i < 50; i++) {
+		int fd = real_open(0);
+
+		add_with(fd, ASK, now() + NEVER, 0, i);
+		step(1);
+		step(-1);
+		told += readable(fd, 100);
+		close(fd);
+	}
+	CHECK_EQ(told, 50);
+}
+
+/* What is armed when clock_settime() has returned was armed after it. */
+static void armed_after(void)
+{
+	u32 told = 0;
+
+	for (u32 i = 0; i < 50; i++) {
+		struct twheel_op op = { .op = TWHEEL_OP_ADD, .flags = ASK };
+		int fd = real_open(0);
+		u32 done, bad;
+		u64 h;
+
+		h = add_with(fd, TWHEEL_F_ABS | TWHEEL_F_KEEP, now() + NEVER, 0, 1);
+		step(i % 2 ? -1 : 1);
+		op.expires_ns = now() + NEVER;
+		if (i % 3 == 0)
+			add_with(fd, ASK, now() + NEVER, 0, 2);
+		else if (i % 3 == 1)
+			CHECK_EQ(mod(fd, h, now() + NEVER, ASK), 1);
+		else
+			CHECK_EQ(submit(fd, &op, 1, &done, &bad), 0);
+		told += readable(fd, 10);
+		close(fd);
+	}
+	CHECK_EQ(told, 0);
+}
+
+static int drained;
+
+static void *drain_two(void *ops)
+{
+	struct twheel_batch b = { .ops = (uintptr_t)ops, .nr = 2, .op_size = 4096 };
+
+	CHECK(ioctl(drained, TWHEEL_IOC_DRAIN, &b) == -1 && errno == EFAULT);
+	return NULL;
+}
+
+static void *read_one_later(void *arg)
+{
+	struct twheel_event *ev = arg;
+
+	CHECK_EQ(read_events(drained, ev, 1), 1);
+	return NULL;
+}
+
+/* A timer is being drained, the clock is set, and it cannot be stored: who reads is woken. */
+static void told_by_drain(void)
+{
+	struct stall last = stall_new(), first = { .fd = last.fd, .page = last.page - 4096 };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING,
+		.range = { .start = (uintptr_t)first.page, .len = 4096 } };
+	struct twheel_event ev = { };
+	pthread_t reader, drainer;
+
+	drained = real_open(0);
+	CHECK(!ioctl(first.fd, UFFDIO_REGISTER, &reg));
+	add_with(drained, ASK, now() + NEVER, 0, 1);
+	reader = start_thread(read_one_later, &ev);
+	sleep_ms(50);
+	drainer = start_thread(drain_two, first.page);
+	/* It has looked at the first page. When it stores there, the timer is out of the wheel. */
+	stall_wait(&last);
+	CHECK(!madvise(first.page, 4096, MADV_DONTNEED));
+	stall_give(&last);
+	stall_wait(&first);
+	step(1);
+	sleep_ms(100);
+	stall_fail(&first);
+	pthread_join(drainer, NULL);
+	sleep_ms(200);
+	CHECK_EQ(__atomic_load_n(&ev.flags, __ATOMIC_RELAXED), TWHEEL_EV_CLOCK_SET);
+	add(drained, 1, 2);
+	pthread_join(reader, NULL);
+	step(-1);
+	stall_end(&last);
+	close(drained);
+}
+
+#define ASKERS	256
+
+/* That many timers more. */
+static void add_askers(int fd)
+{
+	struct twheel_op op[ASKERS];
+	u32 done, bad;
+
+	for (u32 i = 0; i < ASKERS; i++)
+		op[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .flags = ASK,
+					    .expires_ns = now() + NEVER, .user_data = i };
+	CHECK_EQ(submit(fd, op, ASKERS, &done, &bad), 0);
+}
+
+/* Of many who ask each is told once, while others add and the clock is set again. */
+static void told_many(void)
+{
+	struct twheel_event *ev = malloc(READ_MAX * sizeof(*ev));
+	int fd = real_open(O_NONBLOCK), n;
+	u32 got = 0, wrong = 0;
+	const u32 all = 128 * ASKERS;
+
+	for (u32 k = 0; k < all; k += ASKERS) {
+		add_askers(fd);
+		if (k % 4096 == 0)
+			set_by(k % 8192 ? BY_S : -BY_S);
+	}
+	set_by(SEC);
+	while (got < all && readable(fd, WAIT_MS) && (n = read_events(fd, ev, READ_MAX)) > 0)
+		for (int i = 0; i < n; i++, got++)
+			wrong += ev[i].flags != TWHEEL_EV_CLOCK_SET || ev[i].count;
+	CHECK_EQ(got, all);
+	CHECK_EQ(wrong, 0);
+	set_by(-BY_S);
+	expect_counts(fd, 0, 0, 0);
+	free(ev);
+	close(fd);
+}
+
+static u32 nr_ready(int fd)
+{
+	struct twheel_info i;
+
+	info(fd, &i);
+	return i.nr_ready;
+}
+
+/* While @fd, in which @all ask, is being told: how long does another file take, of its time? */
+static double waited_for(int fd, u32 all)
+{
+	u64 begin = now_ns(CLOCK_MONOTONIC), other, took;
+	int comer;
+
+	while (!nr_ready(fd) && !failed())
+		;
+	other = now_ns(CLOCK_MONOTONIC);
+	comer = real_open(0);
+	add_with(comer, ASK, now() + NEVER, 0, 1);
+	close(comer);
+	took = now_ns(CLOCK_MONOTONIC) - other;
+	while (nr_ready(fd) < all && !failed())
+		sleep_ms(1);
+	return (double)took / (double)(now_ns(CLOCK_MONOTONIC) - begin);
+}
+
+static int compare_shares(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/*
+ * Nobody waits for those who are told, neither who begins nor who ends. Another task may, for its
+ * part of a CPU, and the telling may be over soon: so it is the median of some rounds.
+ */
+static void others_go_on(void)
+{
+	const u32 all = 1024 * ASKERS;
+	double share[5];
+
+	for (u32 i = 0; i < ARRAY_SIZE(share); i++) {
+		int fd = real_open(O_NONBLOCK);
+
+		for (u32 k = 0; k < all; k += ASKERS)
+			add_askers(fd);
+		set_by(BY_S);
+		share[i] = waited_for(fd, all);
+		set_by(-BY_S);
+		close(fd);
+	}
+	qsort(share, ARRAY_SIZE(share), sizeof(share[0]), compare_shares);
+	diag("of the time that it takes to tell %u timers another file took %.3f", all,
+	     share[ARRAY_SIZE(share) / 2]);
+	CHECK(share[ARRAY_SIZE(share) / 2] < 0.25);
+}
+
+/* Files come and go while the clock is set. */
+static void comers(void)
+{
+	for (u32 i = 0; i < 200 && !failed(); i++) {
+		int fd = real_open(0);
+
+		add_with(fd, ASK, now() + NEVER, 0, i);
+		set_by(i % 2 ? BY_S : -BY_S);
+		if (i % 3)
+			expect_event(fd, i, 0, TWHEEL_EV_CLOCK_SET);
+		close(fd);
+	}
+}
+
+static const struct test tests[] = {
+	{ in_time, "absolute and relative timers of CLOCK_REALTIME" },
+	{ forward, "the clock is set forward: what is due then fires, the rest waits" },
+	{ back, "it is set back: what is armed waits, what comes between is exact" },
+	{ back_and_back, "it is set back again and again" },
+	{ many, "it goes back and forth under many timers: each comes once, none early" },
+	{ promptly, "it is set back under many timers: a new one is not late for it" },
+	{ periodic, "a periodic timer counts the periods that were skipped" },
+	{ told_of_both, "who asks is told that the clock was set, forward or back" },
+	{ told_late, "also by an event that was ready, or is due by it" },
+	{ wakes, "readers and pollers are woken for it" },
+	{ kept, "it is told again if it could not be stored" },
+	{ there_and_back, "a step forward and one back by the same are told" },
+	{ armed_after, "what is armed after the clock was set is not told of that" },
+	{ told_by_drain, "a reader is woken by what could not be drained" },
+	{ told_many, "each of many is told once" },
+	{ others_go_on, "nobody waits for the telling of others" },
+	{ comers, "files come and go while the clock is set" },
+};
+
+int main(void)
+{
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * A file begins without a wheel: its first 64 timers are in a tree. With one more it grows; what
+ * was armed before is moved, while timers of both kinds expire, are cancelled and armed anew. Each
+ * fires once, not early, and they fire in the order of their ticks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "uapi.h"
+
+#define FIRST		64U		/* that need no wheel */
+#define MORE		300U
+#define ALL		(FIRST + MORE)
+#define SPAN		(400 * MS)
+#define ROUNDS		5
+
+static u64 handle[ALL], deadline[ALL];
+static unsigned int seen[ALL];
+static u64 seed = 7, last;
+
+static void add_one(int fd, clockid_t clock, u32 i)
+{
+	struct twheel_op op = { .flags = TWHEEL_F_ABS, .user_data = i };
+
+	/* Some are over, some due at once, and a few are far. */
+	deadline[i] = now_ns(clock) - MS + rnd(&seed) % SPAN + (i % 16 == 5 ? HOUR : 0);
+	op.expires_ns = deadline[i];
+	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), 0);
+	handle[i] = op.handle;
+}
+
+/* What has expired by now. */
+static u32 read_some(int fd, clockid_t clock, u64 tick)
+{
+	struct twheel_event ev[64];
+	int n = read_events(fd, ev, ARRAY_SIZE(ev));
+
+	for (int k = 0; k < n; k++) {
+		u64 i = ev[k].user_data, due = ev[k].expires_ns / tick;
+
+		if (!CHECK(i < ALL && ev[k].handle == handle[i]))
+			continue;
+		seen[i]++;
+		CHECK(ev[k].expires_ns >= deadline[i] && now_ns(clock) >= deadline[i]);
+		CHECK(due >= last);
+		last = due;
+	}
+	return n > 0 ? (u32)n : 0;
+}
+
+static bool is_far(u32 i)
+{
+	return i % 16 == 5;
+}
+
+/* Some are armed anew, and some cancelled, of those that have not fired. */
+static u32 change_some(int fd, clockid_t clock, u32 nr)
+{
+	u32 gone = 0;
+
+	for (u32 i = 0; i < nr; i += 7) {
+		struct twheel_op op = { .handle = handle[i], .flags = TWHEEL_F_ABS };
+
+		if (seen[i] || is_far(i))
+			continue;
+		if (i % 2) {
+			op.expires_ns = now_ns(clock) + rnd(&seed) % SPAN;
+			if (op_ioctl(fd, TWHEEL_IOC_MOD, &op) == 1)
+				deadline[i] = op.expires_ns;
+		} else if (cancel(fd, handle[i]) >= 0) {
+			seen[i]++;	/* it must not come */
+			gone++;
+		}
+	}
+	return gone;
+}
+
+static u32 nr_far(void)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < ALL; i++)
+		n += is_far(i);
+	return n;
+}
+
+static void grow_once(clockid_t clock, u64 tick)
+{
+	const struct twheel_setup s = { .clockid = clock, .tick_ns = tick };
+	int fd = dev_open(O_NONBLOCK);
+	struct twheel_info i;
+	u32 got = 0, n;
+	u64 small;
+
+	CHECK_EQ(setup(fd, &s), 0);
+	memset(seen, 0, sizeof(seen));
+	last = 0;
+	for (n = 0; n < FIRST; n++)
+		add_one(fd, clock, n);
+	info(fd, &i);
+	small = i.mem_bytes;
+	got += read_some(fd, clock, tick);
+	for (; n < ALL; n++) {
+		/* Some slots are free again by now: only more than 64 at once make it grow. */
+		add_one(fd, clock, n);
+		if (n % 50 == 0) {
+			got += change_some(fd, clock, n);
+			got += read_some(fd, clock, tick);
+		}
+	}
+	info(fd, &i);
+	/* How large a small one is, test_limits says; in a debugging kernel all is larger. */
+	CHECK(i.mem_bytes > small + 32 * 1024);
+	while (got < ALL - nr_far() && CHECK(readable(fd, WAIT_MS)))
+		got += read_some(fd, clock, tick);
+	for (n = 0; n < ALL; n++)
+		CHECK_EQ(seen[n], !is_far(n));
+	expect_counts(fd, nr_far(), nr_far(), 0);
+	for (n = 0; n < ALL; n++)
+		if (is_far(n))
+			CHECK_EQ(cancel(fd, handle[n]), 1);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
+static void grow_monotonic(void)
+{
+	for (u32 i = 0; i < ROUNDS; i++)
+		grow_once(CLOCK_MONOTONIC, 100000 * (i + 1));
+}
+
+static void grow_boottime(void)
+{
+	for (u32 i = 0; i < ROUNDS; i++)
+		grow_once(CLOCK_BOOTTIME, MS);
+}
+
+static void grow_realtime(void)
+{
+	for (u32 i = 0; i < ROUNDS; i++)
+		grow_once(CLOCK_REALTIME, MS);
+}
+
+static const struct test tests[] = {
+	{ grow_monotonic, "CLOCK_MONOTONIC: timers from before and after fire once, in order" },
+	{ grow_boottime, "CLOCK_BOOTTIME: they do" },
+	{ grow_realtime, "CLOCK_REALTIME: they do" },
+};
+
+int main(void)
+{
+	return run_tests(tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
+/*
+ * A wheel whose clock is set forward and back, beside an oracle as that of oracle.h: an array
+ * that says when each timer is due. Which operations, is decided by back.c at random, and in
+ * ../fuzz by a fuzzer. An episode is begin(), operations, finish().
+ */
+#ifndef BACK_H
+#define BACK_H
+
+#include "test.h"
+#include "wheel_back.h"
+
+#define NR_MAX		(4 * WHEEL_BIG + 100)
+#define ROOM		40
+#define IDLE		0
+
+/* What must hold, each a line of TAP. */
+enum prop { TICK, ORDER, ONCE, LOST, NEXT, BUDGET, COUNT, SOUND, PLACE, ENDS, NR_PROPS };
+
+static const char *const promise[NR_PROPS] = {
+	[TICK]		= "a timer is due when it was asked for, wherever the clock was before",
+	[ORDER]		= "none fires before its tick has come, nor before an earlier one",
+	[ONCE]		= "no timer fires that is not queued: never twice, never cancelled",
+	[LOST]		= "after an advance nothing that was due is left, and nothing is owed",
+	[NEXT]		= "the next event is never later than the earliest timer",
+	[BUDGET]	= "no call does more than its budget, or stops while it has some",
+	[COUNT]		= "wheel and tree hold as many timers as were added",
+	[SOUND]		= "wheel_check() is content, and the tree is a treap",
+	[PLACE]		= "what is put off stays in its bucket, none is in one that is over",
+	[ENDS]		= "for a set clock a timer moves twice at most",
+};
+
+/* What must have happened for the run to have meant something. */
+enum seen {
+	ADD_TREE, ADD_HELD, DEL_TREE, DEL_HELD, EXPIRE_TREE, EXPIRE_BOTH, CUT_EMPTY, CUT_FILL,
+	CUT_STEP, BACK_EMPTY, BACK_FILL, BACK_WAIT, BACK_STEP, FORTH_HELD, WAITED,
+	MOD_TREE, MOD_HELD, PUT_OFF, PUT_OFF_AHEAD, OFF_TO_TREE, OFF_EMPTIED, OFF_EXPIRED,
+	EXPIRE_SMALL, SET_SMALL, GREW, CUT_GROWING, NR_SEEN
+};
+
+static const char *const sight[NR_SEEN] = {
+	"added to the tree", "added while held", "cancelled in the tree", "cancelled while held",
+	"expired from the tree", "from both in a tick", "cut while emptying", "cut while filling",
+	"cut in a step", "back while emptying", "back while filling", "back while waiting",
+	"back in a step", "forth while held", "time came to clk again",
+	"armed anew in the tree", "armed anew while held", "put off where it lies",
+	"put off, wheel ahead", "from a bucket to the tree", "put off, then emptied",
+	"put off, then expired", "expired while small", "set while small", "grew",
+	"cut while growing",
+};
+
+static u64 checks[NR_PROPS], broken[NR_PROPS], count[NR_SEEN];
+
+static struct wheel *w;
+static struct wheel_back b;
+static struct wheel_timer timer[NR_MAX];
+static u64 due[NR_MAX];
+static bool is_off[NR_MAX];		/* put off, and still in that bucket */
+static unsigned int nr;
+static u64 now, ops, sets, placed;
+static bool growing;			/* and not all timers are in buckets yet */
+
+static bool failed(void)
+{
+	unsigned int p;
+
+	for (p = 0; p < NR_PROPS; p++)
+		if (broken[p])
+			return true;
+	return false;
+}
+
+static void expect(enum prop p, bool holds)
+{
+	checks[p]++;
+	if (holds)
+		return;
+	if (!failed())
+		diag("operation %llu, clk %llu held %llu now %llu phase %d next %llu: not so: %s",
+		     (ull)ops, (ull)wheel_clk(w), (ull)b.held, (ull)now, w->phase, (ull)w->next,
+		     promise[p]);
+	broken[p]++;
+}
+
+/* The oracle. */
+
+static u64 earliest(void)
+{
+	u64 min = WHEEL_NEVER;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (due[i] != IDLE && due[i] < min)
+			min = due[i];
+	return min;
+}
+
+static unsigned int queued(void)
+{
+	unsigned int n = 0, i;
+
+	for (i = 0; i < nr; i++)
+		n += due[i] != IDLE;
+	return n;
+}
+
+/* The tree below @t, between two others: its timers, or a number that is too big. */
+static u64 tree_size(const struct wheel_timer *t, const struct wheel_timer *before,
+		     const struct wheel_timer *after)
+{
+	unsigned int i;
+
+	if (!t)
+		return 0;
+	if (t->bucket != WHEEL_TREE || (before && !wheel_back_side(t, before)) ||
+	    (after && wheel_back_side(t, after)))
+		return NR_MAX + 1;
+	for (i = 0; i < 2; i++)
+		if (t->child[i] && wheel_back_rank(&b, t->child[i]) > wheel_back_rank(&b, t))
+			return NR_MAX + 1;
+	return 1 + tree_size(t->child[0], before, t) + tree_size(t->child[1], t, after);
+}
+
+/* wheel_check() knows of no tree, nor of a clk that is not one. */
+static bool all_sound(void)
+{
+	bool held = wheel_is_held(w), good;
+
+	if (tree_size(b.root, NULL, NULL) != b.nr)
+		return false;
+	if (b.small)
+		return b.nr == wheel_nr(w) && held &&
+		       find_next_bit(w->map, WHEEL_SLOTS, 0) == WHEEL_SLOTS;
+	if (held)
+		w->q[0] = b.held;
+	w->gone += b.nr;
+	good = sound(w);
+	w->gone -= b.nr;
+	if (held)
+		w->q[0] = WHEEL_NEVER;
+	return good;
+}
+
+/* Is the wheel being emptied? */
+static bool is_held(void)
+{
+	return wheel_is_held(w) && !b.small;
+}
+
+/* Operations on one timer, in both */
+
+static void add(unsigned int i, u64 expires)
+{
+	u64 next = w->next;
+	bool held = is_held(), earlier;
+
+	ops++;
+	earlier = wheel_back_add(w, &b, &timer[i], expires, now);
+	due[i] = expires > now ? expires : now + 1;
+	placed++;
+	expect(TICK, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
+	expect(NEXT, w->next <= due[i] && earlier == (w->next < next));
+	count[ADD_TREE] += wheel_is_back(&timer[i]);
+	count[ADD_HELD] += held;
+	is_off[i] = false;
+}
+
+/* Of a timer that is queued, wherever: it is put off in its bucket, save in level 0. */
+static void mod(unsigned int i, u64 expires)
+{
+	u64 next = w->next, clk = wheel_clk(w), before = due[i], moves = w->moves;
+	u16 bucket = timer[i].bucket;
+	bool held = is_held(), earlier, off;
+
+	ops++;
+	earlier = wheel_back_mod(w, &b, &timer[i], expires, now);
+	due[i] = expires > now ? expires : now + 1;
+	off = wheel_in_bucket(&timer[i]) && timer[i].bucket == bucket && due[i] >= before;
+	placed += !off;
+	expect(TICK, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
+	expect(NEXT, w->next <= due[i] && earlier == (w->next < next) && w->moves == moves);
+	expect(COUNT, wheel_nr(w) == queued());
+	expect(PLACE, wheel_is_back(&timer[i]) == (due[i] <= wheel_clk(w)));
+	if (bucket != WHEEL_TREE && bucket >= WHEEL_L1 && due[i] >= before && due[i] > clk)
+		expect(PLACE, off);
+	is_off[i] = off && bucket >= WHEEL_L1;
+	count[MOD_TREE] += bucket == WHEEL_TREE;
+	count[MOD_HELD] += held;
+	count[PUT_OFF] += is_off[i];
+	count[PUT_OFF_AHEAD] += is_off[i] && wheel_clk(w) > now;
+	count[OFF_TO_TREE] += bucket != WHEEL_TREE && wheel_is_back(&timer[i]);
+}
+
+static void del(unsigned int i)
+{
+	ops++;
+	count[DEL_HELD] += is_held() && !wheel_is_back(&timer[i]);
+	count[DEL_TREE] += wheel_is_back(&timer[i]);
+	is_off[i] = false;
+	if (wheel_is_back(&timer[i]))
+		wheel_back_unlink(w, &b, &timer[i]);
+	else
+		wheel_unlink(w, &timer[i]);
+	timer[i].bucket = WHEEL_NONE;
+	due[i] = IDLE;
+}
+
+static void expired(struct wheel_timer *t)
+{
+	unsigned int i = t - timer;
+
+	expect(ONCE, due[i] != IDLE && !wheel_pending(t));
+	expect(ORDER, due[i] == t->expires && due[i] <= now && due[i] == earliest());
+	expect(SOUND, t->data == i && t->flags == (u16)~i);
+	count[OFF_EXPIRED] += is_off[i];
+	is_off[i] = false;
+	due[i] = IDLE;
+}
+
+/* Where an advance was cut off. */
+static void look(void)
+{
+	count[CUT_EMPTY] += is_held();
+	count[CUT_GROWING] += growing;
+	count[CUT_FILL] += !wheel_is_held(w) && b.root && wheel_clk(w) <= now && !w->phase;
+	count[CUT_STEP] += w->phase != WHEEL_IDLE;
+}
+
+/* What was put off and is in the tree by now went there as the wheel was emptied. */
+static void look_for_emptied(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (!is_off[i] || !wheel_is_back(&timer[i]))
+			continue;
+		count[OFF_EMPTIED]++;
+		is_off[i] = false;
+	}
+}
+
+/* Advance to now. */
+static void advance_by(u32 budget)
+{
+	struct wheel_timer *timers[ROOM];
+	u64 moves = w->moves, fired = 0, tree = b.nr, last = IDLE;
+	u32 left = budget, got, i, room = 1 + budget % ROOM;
+
+	ops++;
+	while ((got = wheel_back_expire_many(w, &b, now, &left, timers, room)) && !failed()) {
+		for (i = 0; i < got; i++)
+			expired(timers[i]);
+		fired += got;
+		count[EXPIRE_TREE] += b.nr < tree;
+		count[EXPIRE_SMALL] += b.small;
+		count[EXPIRE_BOTH] += b.nr < tree && timers[0]->expires == last;
+		last = timers[0]->expires;
+		tree = b.nr;
+	}
+	expect(BUDGET, left <= budget && fired + (w->moves - moves) <= budget - left);
+	expect(BUDGET, !left || !wheel_due(w, now));
+	expect(NEXT, w->next <= earliest());
+	look_for_emptied();
+	if (wheel_due(w, now)) {
+		look();
+	} else {
+		growing = false;
+		expect(LOST, earliest() > now && !wheel_back_owes(w, &b, now));
+	}
+	expect(COUNT, wheel_nr(w) == queued());
+}
+
+/* Time goes by. */
+static void forward(u64 ticks)
+{
+	u64 was = now;
+
+	ops++;
+	now += ticks;
+	count[WAITED] += was < wheel_clk(w) && wheel_clk(w) <= now && b.root;
+	wheel_forward(w, now);
+}
+
+/* The clock is set. */
+static void set(u64 time, bool tell)
+{
+	ops++;
+	sets++;
+	count[SET_SMALL] += b.small && b.nr;
+	if (time < now) {
+		count[BACK_EMPTY] += is_held();
+		count[BACK_FILL] += !wheel_is_held(w) && b.root && wheel_clk(w) <= now;
+		count[BACK_WAIT] += !wheel_is_held(w) && b.root && wheel_clk(w) > now;
+		count[BACK_STEP] += w->phase != WHEEL_IDLE && time < wheel_clk(w);
+	} else {
+		count[FORTH_HELD] += is_held() && time >= b.held;
+	}
+	now = time;
+	if (tell)
+		wheel_back_was_set(w, &b, now);
+}
+
+/* A wheel that began small has buckets from now on. */
+static void grow(void)
+{
+	ops++;
+	count[GREW] += b.nr > 1;
+	growing = b.nr;
+	wheel_back_grow(w, &b, now);
+	expect(NEXT, w->next <= earliest() && (!b.nr || wheel_due(w, now)));
+}
+
+static void begin(u64 clk, unsigned int n, bool small)
+{
+	unsigned int i;
+
+	now = clk;
+	nr = n;
+	sets = 0;
+	placed = 0;
+	w = new_wheel(now);
+	b = (struct wheel_back) { .seed = rnd() };
+	growing = false;
+	if (small)
+		wheel_back_shrink(w, &b);
+	for (i = 0; i < nr; i++) {
+		timer[i] = (struct wheel_timer) { .data = i, .flags = ~i };
+		due[i] = IDLE;
+		is_off[i] = false;
+	}
+}
+
+/* Let all fire that can, and cancel those at the end of time. */
+static void finish(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr && !failed(); i++)
+		if (due[i] != IDLE && due[i] > now + 1000 * SPAN)
+			del(i);
+	while (queued() && !failed()) {
+		forward(4 * SPAN);
+		advance_by(NO_LIMIT);
+	}
+	if (!failed()) {
+		/* Five for the levels; looks through the far list come on top. */
+		expect(ENDS, w->moves <= placed * 5 + 2 * nr * sets + 2000 * nr);
+		expect(COUNT, !wheel_nr(w) && !b.nr && !b.root);
+		expect(SOUND, all_sound());
+	}
+	free(w);
+}
+
+#endif

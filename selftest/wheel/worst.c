@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * The worst tick that an adversary who knows the rules can cause must keep to the bound
+ * in the head of wheel.h. ceiling() computes that bound for each tick, from the buckets as
+ * they were when clk entered the bucket before each.
+ *
+ * The adversary has a number of timers. In each upper level, one bucket is as full as
+ * a small one may be, and all of these are due in the same tick. The next bucket of each level is
+ * big, and is emptied as late as possible. All other timers are in the minute that begins then.
+ * Variants: all timers are put off; a class of far timers is larger than can be moved
+ * at its pace; random crowds; and all but each eighth or each seventh of many timers are
+ * cancelled, so that the rest may be in only a few lists of their bucket.
+ */
+#include "test.h"
+
+#define WORST_MANY	(WHEEL_R0 == 60 ? 1000000 : 20000)
+#define CROWDS		200
+#define CROWD		(30 * WHEEL_BIG)
+
+static struct wheel_timer *timer;
+static unsigned int used;
+
+/* What the next bucket of each level held when clk came to the one before, and whose that is. */
+static u64 next_q[WHEEL_LEVELS];
+static u32 next_n[WHEEL_LEVELS];
+
+/* What the class of far timers held whose turn it is, when that began. */
+static u64 far_q;
+static u32 far_n;
+
+static u64 at_least_big(u64 moves)
+{
+	return moves > WHEEL_BIG ? moves : WHEEL_BIG;
+}
+
+/* Moves in a tick that leave no more than @small of @n timers after @ticks. */
+static u64 pace(u32 n, u32 small, u64 ticks)
+{
+	return at_least_big(n > small ? (n - small + ticks - 1) / ticks : 0);
+}
+
+static u64 far_ceiling(const struct wheel *w)
+{
+	u64 q = w->next / width[4];
+
+	if (q != far_q) {
+		far_q = q;
+		far_n = w->bucket[WHEEL_FAR + __ffs64(q + WHEEL_R4 - 1)].n;
+	}
+	return pace(far_n, 0, width[4]);
+}
+
+/*
+ * The most moves that tick w->next may take: the current bucket of each upper level if it is
+ * small, and what the next one and the far timers owe.
+ */
+static u64 ceiling(const struct wheel *w)
+{
+	u64 most = far_ceiling(w);
+	unsigned int l;
+
+	for (l = 1; l < WHEEL_LEVELS; l++) {
+		const struct wheel_level *lv = &wheel_levels[l];
+		u64 q = w->next / width[l] + 1;
+
+		if (q != next_q[l]) {
+			next_q[l] = q;
+			next_n[l] = w->bucket[lv->first + q % lv->slots].n;
+		}
+		most += WHEEL_BIG + pace(next_n[l], WHEEL_BIG, width[l] - 1);
+	}
+	/* Where none owes more than usual one of them may move a chunk. */
+	if (most < 8 * WHEEL_BIG + WHEEL_CHUNK)
+		most = 8 * WHEEL_BIG + WHEEL_CHUNK;
+	return most;
+}
+
+struct worst {
+	u64	moves;		/* in a tick */
+	u64	most;		/* that it might have taken */
+	bool	kept;		/* no tick took more than it may */
+	u64	fired;
+	bool	exact;
+};
+
+/* Event by event, up to @end or to the last. */
+static struct worst watch(struct wheel *w, u64 end)
+{
+	struct worst worst = { .kept = true };
+	struct tally c = { 0 };
+
+	memset(next_q, 0, sizeof(next_q));
+	far_q = 0;
+	while (w->next <= end && w->next != WHEEL_NEVER) {
+		u64 most = ceiling(w), moves = w->moves;
+
+		hop(w, &c);
+		moves = w->moves - moves;
+		worst.kept &= moves <= most;
+		if (moves > worst.moves) {
+			worst.moves = moves;
+			worst.most = most;
+		}
+	}
+	worst.fired = c.fired;
+	worst.exact = !c.wrong && sound(w);
+	return worst;
+}
+
+/* @n timers within @within ticks from @from on. */
+static void fill(struct wheel *w, unsigned int n, u64 from, u64 within)
+{
+	for (; n; n--)
+		wheel_add(w, &timer[used++], from + below(within));
+}
+
+static struct wheel *begin(u64 clk)
+{
+	memset(timer, 0, WORST_MANY * sizeof(*timer));
+	used = 0;
+	return new_wheel(clk);
+}
+
+/* @end is the first tick of a bucket of every level. At the tick before last, all is due. */
+static struct wheel *adversary(u64 end)
+{
+	struct wheel *w = begin(end - 4 * width[4]);
+	unsigned int l;
+
+	for (l = WHEEL_LEVELS - 1; l; l--) {
+		wheel_forward(w, end - 3 * width[l]);
+		fill(w, WHEEL_BIG, end - 2, 1);
+		fill(w, 4 * WHEEL_BIG, end + width[l] - width[l - 1], width[l - 1]);
+	}
+	fill(w, WORST_MANY - used, end, width[1]);
+	return w;
+}
+
+static void verdict(const struct worst *worst, u64 fired, const char *what)
+{
+	ok(worst->kept && worst->fired == fired && worst->exact,
+	   "%s: at most %llu moves in a tick, of %llu it may take", what, (ull)worst->moves,
+	   (ull)worst->most);
+}
+
+/* He gets what the bound allows, but for the levels that the last minute leaves no room for. */
+static void worst_tick(u64 end)
+{
+	struct wheel *w = adversary(end);
+	struct worst worst = watch(w, WHEEL_NEVER);
+	u64 minute = (WORST_MANY - used + WORST_MANY) / (width[1] - 1);
+
+	verdict(&worst, WORST_MANY, "all levels owe and are due, the rest in one minute");
+	ok(worst.moves >= worst.most * 9 / 10, "so much can be made of it");
+	ok(WHEEL_R0 != 60 || worst.moves <= 512 + minute,
+	   "that is 512 and 1/59 of those in the minute, at most");
+	free(w);
+}
+
+/* What is put off is moved when its bucket is, as if it were due. */
+static void put_off(u64 end)
+{
+	struct wheel *w = adversary(end);
+	struct worst worst;
+	unsigned int i;
+	bool stay = true;
+
+	for (i = 0; i < used; i++) {
+		u16 bucket = timer[i].bucket;
+
+		wheel_mod(w, &timer[i], timer[i].expires + 10 * width[1]);
+		stay &= timer[i].bucket == bucket;
+	}
+	worst = watch(w, WHEEL_NEVER);
+	verdict(&worst, WORST_MANY, "the same, and all of them put off");
+	ok(stay, "they stayed where they were");
+	free(w);
+}
+
+/* A class of more than its turn has ticks for at its usual pace, where that can be. */
+static void far_crowd(u64 clk)
+{
+	u64 q = clk / width[4] + WHEEL_R4 - 1, from;
+	struct wheel *w = begin(clk);
+	struct worst worst;
+	unsigned int c = 0;
+
+	while (q >> c & 1)
+		c++;
+	from = (q >> c | 1) << c;
+	fill(w, WORST_MANY / 10, from * width[4], width[4] << c);
+	worst = watch(w, WHEEL_NEVER);
+	verdict(&worst, WORST_MANY / 10, "a crowd in a class of far timers");
+	free(w);
+}
+
+/*
+ * Of many timers for one tick all are cancelled but each @by-th: what stays is not in one list, or
+ * in few, which would have to be gone through one after the other.
+ */
+static bool strides(unsigned int by)
+{
+	struct wheel *w = begin(7);
+	const struct hlist_head *lists;
+	unsigned int i, in_use = 0;
+	u32 longest = 0;
+
+	fill(w, 16 * by, 9, 1);
+	lists = wheel_lists(w, timer[0].bucket);
+	for (i = 0; i < 16 * by; i++)
+		if (i % by)
+			wheel_del(w, &timer[i]);
+	for (i = 0; i < WHEEL_LISTS; i++) {
+		const struct hlist_node *node;
+		u32 n = 0;
+
+		hlist_for_each(node, &lists[i])
+			n++;
+		in_use += n > 0;
+		longest = n > longest ? n : longest;
+	}
+	free(w);
+	if (in_use >= 4 && longest <= 6)
+		return true;
+	diag("all but each %u. cancelled: %u lists, %u in the longest", by, in_use, longest);
+	return false;
+}
+
+static void any_stride(void)
+{
+	unsigned int by;
+
+	for (by = 1; by <= 16 && strides(by); by++)
+		;
+	ok(by > 16, "16 timers left by strides up to 16: four lists or more, six at most in one");
+}
+
+/* Into a bucket of any level, so many that it may be big, or into the same tick. */
+static void crowd(struct wheel *w)
+{
+	unsigned int l = below(6);
+	u64 unit = width[l], from = (w->q[0] / unit + 1 + below(4)) * unit;
+
+	fill(w, 1 + below(CROWD), from, below(3) ? unit : 1);
+}
+
+static bool crowds(u64 seed)
+{
+	struct wheel *w;
+	struct worst worst;
+	bool good = true;
+	unsigned int i;
+
+	rnd_state = seed;
+	w = begin(below(SPAN));
+	for (i = 0; i < 10 && good; i++) {
+		if (used + CROWD < WORST_MANY)
+			crowd(w);
+		worst = watch(w, w->q[0] + below(2 * width[1 + below(5)]));
+		good = worst.kept && worst.exact;
+	}
+	worst = watch(w, WHEEL_NEVER);
+	good &= worst.kept && worst.exact && !wheel_nr(w);
+	free(w);
+	if (!good)
+		diag("SEED=%llu: %llu moves of %llu", (ull)seed, (ull)worst.moves, (ull)worst.most);
+	return good;
+}
+
+static void at_random(u64 seed)
+{
+	unsigned int i;
+
+	for (i = 0; i < CROWDS && crowds(seed + i); i++)
+		;
+	ok(i == CROWDS, "%u times crowds at random: no tick takes more than it may", i);
+}
+
+int main(int argc, char **argv)
+{
+	u64 seed;
+
+	plan(3 + 2 + 1 + 1 + 1);
+	seed = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
+	rnd_state = seed;
+	timer = alloc(WORST_MANY, sizeof(*timer));
+	worst_tick(12 * SPAN);
+	put_off(12 * SPAN);
+	far_crowd(5 * SPAN + 7);
+	any_stride();
+	at_random(seed);
+	free(timer);
+	return done();
+}

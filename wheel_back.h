@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
+/*
+ * A wheel whose clock may be set: forward, as any wheel's, and back.
+ *
+ * A wheel has a bucket for every tick after clk. If its clock is set back, what is queued
+ * stays right: all of it is due after clk, and waits for its time. But a timer that is added now
+ * for a tick up to clk has no bucket. Such timers go to a tree beside the wheel, by their ticks.
+ * Then time comes to clk again, or the wheel is made to follow:
+ *
+ *	wheel			tree		when
+ *	at the time		empty		the clock was not set back
+ *	ahead of it		up to clk	it was, by at most WHEEL_BACK ticks: all wait until
+ *						time has come to clk
+ *	held			all the rest	it was, by more. The timers of the wheel are moved
+ *						into the tree. What is added goes there too
+ *	at the time		some		the wheel was empty, and was put where the time is.
+ *						The timers of the tree are moved back
+ *
+ * All of that is done in handfuls, as much as the caller has a budget for, and only when nothing
+ * is due. Wherever a timer is it can be cancelled, fires in its tick, and in the order of ticks.
+ * The clock may be set again at any moment: what has to be done follows from where the wheel and
+ * the time are, and from nothing else.
+ *
+ * The tree is a treap: a search tree by tick, and by address in one tick, that is a heap by a
+ * hash of the address. So it is balanced whatever ticks are asked for, and takes no memory but a
+ * timer's own. An operation on a tree of a million timers looks at some 25 of them.
+ *
+ * While the tree is empty and the wheel is not ahead of the time, which is so unless the clock
+ * was set back, all this costs a comparison where a timer is added for a tick that is over.
+ *
+ * A wheel may also be small: it has no buckets yet, and stands at WHEEL_NEVER. All timers are in
+ * the tree, until wheel_back_grow() says that there are buckets.
+ *
+ * As wheel.h: no clock, no lock, no allocation. wheel->next and wheel_nr() stand for both. In
+ * place of wheel_add(), wheel_mod(), wheel_unlink() and wheel_expire_many() call what is here, if
+ * wheel_is_back() says so of a timer that is taken out.
+ */
+#ifndef WHEEL_BACK_H
+#define WHEEL_BACK_H
+
+#include "wheel.h"
+
+/* No timer is moved for a clock that is set back by no more ticks than this: a minute of ms. */
+#ifndef WHEEL_BACK
+#define WHEEL_BACK	60000
+#endif
+
+/* wheel_timer->bucket of a timer in the tree. As a signed number it is less than any bucket. */
+#define WHEEL_TREE	0x8000
+
+/**
+ * struct wheel_back - what a wheel has beside it whose clock may be set
+ * @root:	the tree
+ * @nr:		timers in it; wheel_nr() counts them too
+ * @held:	where the wheel stands that is being emptied, if wheel_clk() is WHEEL_NEVER
+ * @seed:	of the hash: any number, best one that nobody can guess
+ * @small:	the wheel has no buckets
+ */
+struct wheel_back {
+	struct wheel_timer	*root;
+	u64			nr;
+	u64			held;
+	u64			seed;
+	bool			small;
+};
+
+/* Is @t, which is queued, in the tree? */
+static inline bool wheel_is_back(const struct wheel_timer *t)
+{
+	return t->bucket == WHEEL_TREE;
+}
+
+/* Is @t in a bucket of the wheel, neither idle nor in the tree? One comparison. */
+static inline bool wheel_in_bucket(const struct wheel_timer *t)
+{
+	return (short)t->bucket > 0;
+}
+
+static inline bool wheel_is_held(const struct wheel *w)
+{
+	return wheel_clk(w) == WHEEL_NEVER;
+}
+
+/* How many timers are in the buckets. */
+static inline u64 wheel_back_in_wheel(const struct wheel *w, const struct wheel_back *b)
+{
+	return wheel_nr(w) - b->nr;
+}
+
+/* Where in the heap @t is: the highest is the root. */
+static inline u64 wheel_back_rank(const struct wheel_back *b, const struct wheel_timer *t)
+{
+	u64 x = (unsigned long)t ^ b->seed;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
+}
+
+/* Which child of @other is @t under: 1 if it comes after it. */
+static inline unsigned int wheel_back_side(const struct wheel_timer *t,
+					   const struct wheel_timer *other)
+{
+	return t->expires != other->expires ? t->expires > other->expires : t > other;
+}
+
+/* Put @t, due at @t->expires, into the tree. */
+static inline void wheel_back_put(struct wheel_back *b, struct wheel_timer *t)
+{
+	u64 rank = wheel_back_rank(b, t);
+	struct wheel_timer **link = &b->root, *at, **end[2];
+
+	while (*link && wheel_back_rank(b, *link) >= rank)
+		link = &(*link)->child[wheel_back_side(t, *link)];
+	/* Whatever is under @link is under @t now: split it. */
+	at = *link;
+	*link = t;
+	end[0] = &t->child[0];
+	end[1] = &t->child[1];
+	while (at) {
+		unsigned int after = wheel_back_side(at, t);
+
+		*end[after] = at;
+		end[after] = &at->child[!after];
+		at = *end[after];
+	}
+	*end[0] = NULL;
+	*end[1] = NULL;
+	WRITE_ONCE(t->bucket, WHEEL_TREE);
+	b->nr++;
+}
+
+/* Take the timer at @link out of the tree, and join what was under it. */
+static inline void wheel_back_cut(struct wheel_back *b, struct wheel_timer **link)
+{
+	struct wheel_timer *side[2] = { (*link)->child[0], (*link)->child[1] };
+
+	b->nr--;
+	while (side[0] && side[1]) {
+		unsigned int higher = wheel_back_rank(b, side[1]) > wheel_back_rank(b, side[0]);
+
+		*link = side[higher];
+		link = &side[higher]->child[!higher];
+		side[higher] = *link;
+	}
+	*link = side[0] ? side[0] : side[1];
+}
+
+/* Take the earliest timer out of the tree, which is not empty. */
+static inline struct wheel_timer *wheel_back_take(struct wheel_back *b)
+{
+	struct wheel_timer **link = &b->root, *t;
+
+	while ((*link)->child[0])
+		link = &(*link)->child[0];
+	t = *link;
+	wheel_back_cut(b, link);
+	return t;
+}
+
+/* When the earliest timer of the tree is due. */
+static inline u64 wheel_back_first(const struct wheel_back *b)
+{
+	const struct wheel_timer *t = b->root;
+
+	if (!t)
+		return WHEEL_NEVER;
+	while (t->child[0])
+		t = t->child[0];
+	return t->expires;
+}
+
+/* wheel_unlink() of a timer of which wheel_is_back() says that it is in the tree. */
+static inline void wheel_back_unlink(struct wheel *w, struct wheel_back *b,
+				     struct wheel_timer *t)
+{
+	struct wheel_timer **link = &b->root;
+
+	while (*link != t)
+		link = &(*link)->child[wheel_back_side(t, *link)];
+	wheel_back_cut(b, link);
+	w->gone++;
+}
+
+/* The next event of the wheel alone. */
+static inline u64 wheel_back_wheel_next(struct wheel *w)
+{
+	if (wheel_is_held(w))
+		return WHEEL_NEVER;
+	return w->phase ? wheel_clk(w) : wheel_search_next(w);
+}
+
+/* Put the wheel, in whose buckets nothing is, where the time is. */
+static inline void wheel_back_reset(struct wheel *w, u64 now)
+{
+	w->phase = WHEEL_IDLE;
+	w->upper = WHEEL_NEVER;
+	w->q[1] = WHEEL_NEVER;
+	w->q[2] = WHEEL_NEVER;
+	wheel_set_odometer(w, now);
+}
+
+/**
+ * wheel_back_add() - wheel_add() of a wheel whose clock may be set
+ * @w:		the wheel
+ * @b:		what it has beside it
+ * @t:		as for wheel_add()
+ * @expires:	as for wheel_add()
+ * @now:	the tick that the clock shows
+ *
+ * Return: as wheel_add().
+ */
+static inline bool wheel_back_add(struct wheel *w, struct wheel_back *b, struct wheel_timer *t,
+				  u64 expires, u64 now)
+{
+	if (expires <= now)
+		expires = now + 1;
+	if (wheel_clk(w) > now && !b->small && !wheel_back_in_wheel(w, b))
+		wheel_back_reset(w, now);
+	if (expires > wheel_clk(w))
+		return wheel_add(w, t, expires);
+	t->expires = expires;
+	wheel_back_put(b, t);
+	w->added++;
+	if (expires >= w->next)
+		return false;
+	w->next = expires;
+	return true;
+}
+
+/**
+ * wheel_back_mod() - wheel_mod() of a wheel whose clock may be set
+ * @w:		the wheel
+ * @b:		what it has beside it
+ * @t:		as for wheel_mod(); in a bucket or in the tree
+ * @expires:	as for wheel_mod()
+ * @now:	the tick that the clock shows
+ *
+ * A timer that is put off where it lies is due later than the bucket, wherever clk and the time
+ * are: it stays there until the bucket is emptied, into others or into the tree.
+ *
+ * Return: as wheel_mod().
+ */
+static inline bool wheel_back_mod(struct wheel *w, struct wheel_back *b, struct wheel_timer *t,
+				  u64 expires, u64 now)
+{
+	if (expires <= now)
+		expires = now + 1;
+	if (expires > wheel_clk(w) && wheel_put_off(w, t, expires))
+		return false;
+	if (wheel_is_back(t))
+		wheel_back_unlink(w, b, t);
+	else
+		wheel_unlink(w, t);
+	return wheel_back_add(w, b, t, expires, now);
+}
+
+/* Empty the wheel from now on, or no more. */
+static inline void wheel_back_hold(struct wheel *w, struct wheel_back *b)
+{
+	b->held = w->q[0];
+	w->q[0] = WHEEL_NEVER;
+}
+
+static inline void wheel_back_go(struct wheel *w, const struct wheel_back *b)
+{
+	w->q[0] = b->held;
+}
+
+/* Move timers from the wheel that is held into the tree. */
+static inline void wheel_back_empty(struct wheel *w, struct wheel_back *b, u64 now, u32 *budget)
+{
+	unsigned int slot = WHEEL_S1;
+
+	while (*budget && wheel_back_in_wheel(w, b)) {
+		struct wheel_timer *t;
+
+		slot = find_next_bit(w->map, WHEEL_SLOTS, slot);
+		t = wheel_first(w, slot);
+		wheel_unlink(w, t);
+		w->gone--;
+		wheel_back_put(b, t);
+		w->moves++;
+		--*budget;
+	}
+	if (!wheel_back_in_wheel(w, b))
+		wheel_back_reset(w, now);
+}
+
+/* Move timers from the tree to the wheel, which is not ahead of @now. Nothing is due by then. */
+static inline void wheel_back_fill(struct wheel *w, struct wheel_back *b, u64 now, u32 *budget)
+{
+	wheel_set_clk(w, now);
+	for (; *budget && b->root; --*budget) {
+		wheel_place(w, wheel_back_take(b));
+		w->moves++;
+	}
+}
+
+/* Is anything to be moved, now that it is @now and nothing is due? */
+static inline bool wheel_back_owes(const struct wheel *w, const struct wheel_back *b, u64 now)
+{
+	if (b->small)
+		return false;
+	if (wheel_is_held(w) || wheel_clk(w) > now + WHEEL_BACK)
+		return true;
+	return b->root && wheel_clk(w) <= now;
+}
+
+/* Move some of that. */
+static inline void wheel_back_work(struct wheel *w, struct wheel_back *b, u64 now, u32 *budget)
+{
+	if (wheel_clk(w) > now && !wheel_back_in_wheel(w, b))
+		wheel_back_reset(w, now);
+	if (!wheel_is_held(w) && wheel_clk(w) > now + WHEEL_BACK)
+		wheel_back_hold(w, b);
+	if (wheel_is_held(w))
+		wheel_back_empty(w, b, now, budget);
+	if (wheel_clk(w) <= now)
+		wheel_back_fill(w, b, now, budget);
+}
+
+/* What is known of the next event may be of the tree, or too early: look for it. */
+static inline void wheel_back_search(struct wheel *w, const struct wheel_back *b, u64 now)
+{
+	u64 wheel = wheel_back_wheel_next(w), tree = wheel_back_first(b);
+
+	w->next = wheel < tree ? wheel : tree;
+	if (w->next > now && wheel_back_owes(w, b, now))
+		w->next = now;
+}
+
+/* Take up to @most timers out of the tree that are due at @until or before. */
+static inline u32 wheel_back_take_many(struct wheel *w, struct wheel_back *b, u64 until,
+				       u32 *budget, struct wheel_timer **timers, u32 most)
+{
+	u32 nr = 0;
+
+	while (nr < most && *budget && wheel_back_first(b) <= until) {
+		timers[nr] = wheel_back_take(b);
+		WRITE_ONCE(timers[nr]->bucket, WHEEL_NONE);
+		nr++;
+		--*budget;
+	}
+	w->gone += nr;
+	return nr;
+}
+
+/* wheel_expire_many() of the wheel or of the tree, whichever is earlier. */
+static inline u32 wheel_back_expire_due(struct wheel *w, struct wheel_back *b, u64 now,
+					u32 *budget, struct wheel_timer **timers, u32 most)
+{
+	u64 tree = wheel_back_first(b), until = tree < now ? tree : now;
+	u32 nr = 0;
+
+	w->next = wheel_back_wheel_next(w);
+	/* A step that is unfinished waits as well, if its tick is not over any more. */
+	if (w->next <= until)
+		nr = wheel_expire_many(w, until, budget, timers, most);
+	if (nr || (w->next <= until && !*budget))
+		return nr;
+	/* Up to and with @until the wheel has nothing. */
+	return wheel_back_take_many(w, b, until, budget, timers, most);
+}
+
+/* Is it a wheel as any other? The next event is not if it was that of a tree that is gone. */
+static inline bool wheel_back_is_plain(const struct wheel *w, const struct wheel_back *b, u64 now)
+{
+	return !b->root && wheel_clk(w) <= now && (w->phase || w->next > wheel_clk(w));
+}
+
+/**
+ * wheel_back_expire_many() - wheel_expire_many() of a wheel whose clock may be set
+ * @w:		the wheel
+ * @b:		what it has beside it
+ * @now:	the tick that the clock shows
+ * @budget:	as for wheel_expire_many(); a timer that moves to the tree or back counts too
+ * @timers:	where to put them
+ * @most:	how many fit, at least one
+ *
+ * All that are handed out in one call are due in the same tick.
+ *
+ * Return: how many. 0: nothing is due. Where wheel_due(@w, @now) still holds the budget is used
+ * up, and the next call goes on from there.
+ */
+static inline u32 wheel_back_expire_many(struct wheel *w, struct wheel_back *b, u64 now,
+					 u32 *budget, struct wheel_timer **timers, u32 most)
+{
+	u32 nr;
+
+	if (wheel_is_held(w) && b->held <= now)
+		wheel_back_go(w, b);
+	if (wheel_back_is_plain(w, b, now))
+		return wheel_expire_many(w, now, budget, timers, most);
+	nr = wheel_back_expire_due(w, b, now, budget, timers, most);
+	wheel_back_search(w, b, now);
+	/* With some budget left there is nothing due. */
+	if (nr || !*budget || !wheel_back_owes(w, b, now))
+		return nr;
+	wheel_back_work(w, b, now, budget);
+	wheel_back_search(w, b, now);
+	return 0;
+}
+
+/**
+ * wheel_back_was_set() - the clock of a wheel was set
+ * @w:		the wheel
+ * @b:		what it has beside it
+ * @now:	the tick that it shows now
+ *
+ * Whoever expires the wheel's timers need not call this to have them fire in their ticks. It
+ * makes the wheel follow a clock that was set back: then wheel_due() holds until it has.
+ */
+static inline void wheel_back_was_set(struct wheel *w, struct wheel_back *b, u64 now)
+{
+	if (wheel_back_owes(w, b, now) && w->next > now)
+		w->next = now;
+}
+
+/* Make @w, which was just initialised, small. */
+static inline void wheel_back_shrink(struct wheel *w, struct wheel_back *b)
+{
+	b->small = true;
+	b->held = WHEEL_NEVER;
+	w->q[0] = WHEEL_NEVER;
+}
+
+/*
+ * The small @w has buckets now. The timers of the tree come to them at @now or soon after: until
+ * they have, wheel_due() holds.
+ */
+static inline void wheel_back_grow(struct wheel *w, struct wheel_back *b, u64 now)
+{
+	b->small = false;
+	wheel_back_reset(w, now);
+	wheel_back_was_set(w, b, now);
+}
+
+#endif

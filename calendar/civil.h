@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Days and years of the Gregorian calendar, as it would have been at any time.
+ * Days and years of the Gregorian calendar, also for years before it was introduced.
  *
- * A day is a number: 0 is 1970-01-01, a Thursday. Nothing here overflows for years within
- * a thousand million of 1970.
+ * A day is a number: 0 is 1970-01-01, a Thursday. Nothing here overflows if the year is within
+ * a thousand million years of 1970.
  */
 #ifndef CALENDAR_CIVIL_H
 #define CALENDAR_CIVIL_H
@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #define SECS_PER_DAY	86400
-#define DAYS_PER_ERA	146097		/* 400 years, after which all repeats */
+#define DAYS_PER_ERA	146097		/* 400 years, after which the calendar repeats */
 
-/* @b is positive. The remainder is never negative. */
+/* Divide by a positive @b, so that the remainder is never negative. */
 static inline int64_t floor_div(int64_t a, int64_t b)
 {
 	return a / b - (a % b < 0);
@@ -34,13 +34,13 @@ static inline bool is_leap_year(int64_t year)
 /* @month: 1 to 12 */
 static inline int days_of_month(int64_t year, int month)
 {
-	/* From March on 31 and 30 take turns, but July and August are both long. */
+	/* From March on, months have 31 and 30 days by turns, but July and August both have 31. */
 	return month == 2 ? 28 + is_leap_year(year) : 30 + ((month + (month > 7)) & 1);
 }
 
 /*
- * The day of a date. Years are taken to begin in March, so that the leap day is their
- * last; 153 days are five months of 31, 30, 31, 30 and 31.
+ * The day of a date. Here years begin in March, so that the leap day is the last of a
+ * year; 153 days are five months of 31, 30, 31, 30 and 31.
  */
 static inline int64_t day_of_date(int64_t year, int month, int day)
 {
@@ -64,7 +64,7 @@ static inline void date_of_day(int64_t day, int64_t *year, int *month, int *of_m
 	*year = era * 400 + y + (*month <= 2);
 }
 
-/* 0 is Sunday. */
+/* The weekday of a day; 0 is Sunday. */
 static inline int weekday_of_day(int64_t day)
 {
 	return (int)floor_mod(day + 4, 7);

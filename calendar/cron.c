@@ -12,7 +12,10 @@
 #define HORIZON		((int64_t)DAYS_PER_ERA * SECS_PER_DAY)
 #define AFTER_MAX	((int64_t)1 << 54)
 
-/* Two clocks of one zone differ by less, so what a clock showed before that is passed for good. */
+/*
+ * The offsets of a zone differ by less than this. So the clock never again shows a time from
+ * before.
+ */
 #define BACK		(3 * SECS_PER_DAY)
 
 /* ---- parsing ------------------------------------------------------------------------ */
@@ -34,10 +37,10 @@ static const struct field {
 };
 
 /**
- * struct parser - where parsing is
- * @p:		what is left
- * @field:	what it is in
- * @error:	for what is wrong
+ * struct parser - an expression that is being parsed
+ * @p:		the rest of the text
+ * @field:	the field that it is in
+ * @error:	for the reason if it is wrong
  */
 struct parser {
 	const char		*p;
@@ -76,7 +79,7 @@ static int word_length(const char *p)
 	return n < 20 ? n : 20;		/* to be shown */
 }
 
-/* Digits; what is too great stays so. */
+/* Parse digits. A number that is too large stays too large. */
 static bool parse_digits(struct parser *parser, int *value)
 {
 	const char *start = parser->p;
@@ -117,7 +120,7 @@ static bool parse_value(struct parser *parser, int *value)
 	return true;
 }
 
-/* [-value] after a value. What a range ends with may be Sunday. */
+/* Parse [-value] after a value. The end of a range may be Sunday. */
 static bool parse_end(struct parser *parser, int first, int *last)
 {
 	bool named;
@@ -133,7 +136,7 @@ static bool parse_end(struct parser *parser, int first, int *last)
 				       parser->field->name, first, *last);
 }
 
-/* [/step] after a range */
+/* Parse [/step] after a range. */
 static bool parse_step(struct parser *parser, bool range, int *step)
 {
 	const char *start = parser->p;
@@ -178,7 +181,7 @@ static bool parse_element(struct parser *parser, uint64_t *bits)
 	return parser->p > start;
 }
 
-/* A list, up to a space or the end. */
+/* Parse a list, up to a space or the end. */
 static bool parse_field(struct parser *parser, uint64_t *bits)
 {
 	for (;;) {
@@ -208,7 +211,7 @@ static int count_fields(const char *p)
 	return n;
 }
 
-/* The bits of each field, and whether it begins with a star. */
+/* Parse all fields: their bits, and whether each begins with a star. */
 static bool parse_fields(struct parser *parser, uint64_t bits[NR_FIELDS], bool star[NR_FIELDS])
 {
 	int n = count_fields(parser->p);
@@ -226,7 +229,7 @@ static bool parse_fields(struct parser *parser, uint64_t bits[NR_FIELDS], bool s
 	return true;
 }
 
-/* @yearly and so on. NULL: no such word. */
+/* The expression for @yearly and the like. NULL: there is no such word. */
 static const char *word_meaning(const char *p)
 {
 	static const char *const words[7][2] = {

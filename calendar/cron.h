@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Times that recur by the calendar, as crontab(5) writes them, in a zone of zone.h.
+ * Times that recur by the calendar, written as in crontab(5), in a time zone of zone.h.
  *
  *	minute hour day month weekday, or with seconds before them: 5 or 6 fields
  *	@yearly @annually @monthly @weekly @daily @midnight @hourly
@@ -10,18 +10,18 @@
  *	month: 1-12, or names	weekday: 0-7, or names; 0 and 7 are Sunday
  *
  * A field is * or a list of values and ranges; a step may follow * or a range: 1,5  9-17  0-30/10.
- * A name is three letters. If neither day nor weekday begins with *, a date matches that matches
- * one of them; else one that matches both.
+ * A name is three letters. If neither day nor weekday begins with *, a date need match only
+ * one of them; otherwise it must match both.
  *
- * What happens when the clock of the zone is changed:
+ * When the clock of the zone changes to or from daylight saving time:
  *   - If neither minute nor hour begins with *, the expression is fixed: it is due at the
- *     first moment when the clock has reached, or passed, a time that it names. So a time
- *     that is left out is due when the clock goes on after it, and one that comes twice is due
- *     the first time only. Each local time is due once, whatever the zone does.
- *   - Else it is an interval, and due whenever the clock shows such a time: not where the
- *     clock leaves it out, and twice where it comes twice.
+ *     first moment when the clock has reached, or passed, a time that it names. So if the clock
+ *     leaves a time out, the expression is due when the clock continues after it; if a time comes
+ *     twice, it is due the first time only. Each local time is due once, whatever the zone does.
+ *   - Otherwise the expression is an interval, and is due whenever the clock shows a time that it
+ *     names: never if the clock leaves the time out, and twice if it comes twice.
  *
- * Pure functions: no global state, no allocation, and they read no clock.
+ * All functions are pure: no global state, no allocation, and they read no clock.
  */
 #ifndef CALENDAR_CRON_H
 #define CALENDAR_CRON_H
@@ -35,14 +35,14 @@
 
 /**
  * struct cron - an expression
- * @seconds:	a bit for each that matches
- * @minutes:	the same
- * @hours:	the same
- * @days:	the same; bit 0 is the last of the month
- * @months:	the same
- * @weekdays:	the same; bit 0 is Sunday
+ * @seconds:	a bit for each second that matches
+ * @minutes:	a bit for each minute
+ * @hours:	a bit for each hour
+ * @days:	a bit for each day; bit 0 is the last day of the month
+ * @months:	a bit for each month
+ * @weekdays:	a bit for each weekday; bit 0 is Sunday
  * @either:	a date need match only one of @days and @weekdays
- * @fixed:	each local time is due once; else whenever the clock shows it
+ * @fixed:	each local time is due once; otherwise whenever the clock shows it
  */
 struct cron {
 	uint64_t	seconds;
@@ -56,19 +56,19 @@ struct cron {
 };
 
 /**
- * cron_parse() - understand an expression
+ * cron_parse() - parse an expression
  * @cron:	filled in
- * @text:	the expression; spaces and tabs are between its fields, and may be around it
- * @error:	filled in with what is wrong, a part of a sentence
+ * @text:	the expression. Spaces and tabs separate its fields, and may be around it
+ * @error:	if @text is wrong: filled in with the reason, as a part of a sentence
  *
- * Return: is it one?
+ * Return: whether @text is an expression.
  */
 bool cron_parse(struct cron *cron, const char *text, char error[CRON_ERROR]);
 
 /**
- * cron_next() - when is it due next?
+ * cron_next() - when is an expression due next?
  * @cron:	the expression
- * @zone:	where
+ * @zone:	the time zone
  * @after:	s since 1970 in UTC
  * @next:	filled in: the first moment after @after
  *
@@ -78,11 +78,11 @@ bool cron_parse(struct cron *cron, const char *text, char error[CRON_ERROR]);
 bool cron_next(const struct cron *cron, const struct zone *zone, int64_t after, int64_t *next);
 
 /**
- * cron_matches() - does a clock that shows this name a time of it?
+ * cron_matches() - does an expression name a local time?
  * @cron:	the expression
- * @local:	what the clock shows: s since 1970 there
+ * @local:	the local time that the clock shows, as s since 1970
  *
- * A fixed expression is due at a moment whose clock does not match where times are left out.
+ * If the clock leaves a time out, a fixed expression is due at a moment that does not match.
  *
  * Return: whether it does.
  */

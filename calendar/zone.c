@@ -3,13 +3,13 @@
 /*
  * Time zones: see zone.h.
  *
- * A zoneinfo file is a header with counts, and arrays of as many: transitions, the index of
+ * A zoneinfo file is a header with counts, and an array for each count: transitions, the index of
  * the type that each begins, types (how far ahead, is it summer, which name), names, leap
- * seconds, and two kinds of flags. Where it is of version 2 or more all of that follows a
- * second time, with 64 bits for a time instead of 32, and then, between two newlines, the
- * rule that goes on after the last transition.
+ * seconds, and two kinds of flags. From version 2 on, all of that follows a
+ * second time, with 64 bits for a time instead of 32. Then, between two newlines, comes the
+ * rule that holds after the last transition.
  *
- * The file stays as it is in memory, and is decoded where it is looked at.
+ * The file stays in memory as it is; its numbers are decoded when they are used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #define HEADER_SIZE	44
 #define TYPE_SIZE	6
 
-/* The years that a rule has, in s before and after 1970; beyond them there is no summer. */
+/* How far from 1970, in s, a rule is applied. Beyond that there is no daylight saving time. */
 #define RULE_MAX	(1000000000LL * 365 * SECS_PER_DAY)
 
 /* ---- the file ----------------------------------------------------------------------- */
@@ -58,14 +58,14 @@ static int32_t transition_offset(const struct zone *zone, size_t i)
 	return decode32(zone->types + zone->indexes[i] * TYPE_SIZE);
 }
 
-/* What a header counts, in the order it does. */
+/* The counts of a header, in their order. */
 enum { UT_FLAGS, STD_FLAGS, LEAPS, TIMES, TYPES, CHARS, NR_COUNTS };
 
 /**
  * struct block - a header and its arrays
- * @counts:	of the header
- * @arrays:	what follows it
- * @end:	what follows these
+ * @counts:	the counts of the header
+ * @arrays:	the first byte after the header
+ * @end:	the first byte after the arrays
  */
 struct block {
 	uint32_t		counts[NR_COUNTS];
@@ -160,7 +160,7 @@ int zone_read(struct zone *zone, const void *data, size_t size)
 	return err ? err : read_footer(zone, b.end, end);
 }
 
-/* All of a file. Returns its size, or a negative errno. */
+/* Read a whole file. Returns its size, or a negative errno. */
 static ssize_t read_all(const char *path, void *data)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -196,7 +196,10 @@ int zone_load(struct zone *zone, const char *path)
 	return err;
 }
 
-/* Parts of letters, digits and some signs, with a slash between: no part is hidden or "..". */
+/*
+ * Is this a name: parts of letters, digits and some signs, separated by slashes, none of them
+ * hidden or ".."?
+ */
 static bool is_name(const char *name)
 {
 	char before = '/';
@@ -234,8 +237,8 @@ void zone_free(struct zone *zone)
 /* ---- the rule -------------------------------------------------------------------------- */
 
 /**
- * struct text - what is left of a rule
- * @p:		that
+ * struct text - a rule that is being parsed
+ * @p:		the rest of the rule
  * @end:	its end
  */
 struct text {
@@ -278,7 +281,7 @@ static bool read_number(struct text *t, int min, int max, int *n)
 	return any && *n >= min;
 }
 
-/* At least three letters, or more in <>. */
+/* Parse the name of a zone: at least three letters, or other signs between <>. */
 static bool skip_name(struct text *t)
 {
 	bool quoted = skip(t, '<');
@@ -306,7 +309,7 @@ static bool read_time(struct text *t, int max_hours, int32_t *time)
 	return true;
 }
 
-/* POSIX counts offsets from the zone to UTC. */
+/* Parse an offset. POSIX counts from the zone to UTC, we the other way. */
 static bool read_offset(struct text *t, int32_t *offset)
 {
 	if (!read_time(t, 24, offset))
@@ -335,33 +338,58 @@ static bool read_day(struct text *t, struct zone_day *day)
 	return !skip(t, '/') || read_time(t, 167, &day->time);
 }
 
+/* Parse the offsets, and whether there is daylight saving time. */
+static bool read_offsets(struct zone_rule *rule, struct text *t)
+{
+	memset(rule, 0, sizeof(*rule));
+	if (!skip_name(t) || !read_offset(t, &rule->std))
+		return false;
+	rule->has_dst = t->p < t->end;
+	if (!rule->has_dst)
+		return true;
+	rule->dst = rule->std + 3600;
+	if (!skip_name(t) || (t->p < t->end && peek(t) != ',' && !read_offset(t, &rule->dst)))
+		return false;
+	return is_offset(rule->dst);
+}
+
+/* Parse when daylight saving time begins and ends. Nothing may follow. */
+static bool read_days(struct zone_rule *rule, struct text *t)
+{
+	return read_day(t, &rule->start) && read_day(t, &rule->end) && t->p == t->end;
+}
+
 static bool read_rule(struct zone_rule *rule, const char *p, const char *end)
 {
 	struct text t = { .p = p, .end = end };
 
-	memset(rule, 0, sizeof(*rule));
-	if (!skip_name(&t) || !read_offset(&t, &rule->std))
-		return false;
-	if (t.p == t.end)
-		return true;
-	rule->has_dst = true;
-	if (!skip_name(&t))
-		return false;
-	rule->dst = rule->std + 3600;
-	if (peek(&t) != ',' && !read_offset(&t, &rule->dst))
-		return false;
-	return is_offset(rule->dst) && read_day(&t, &rule->start) && read_day(&t, &rule->end) &&
-	       t.p == t.end;
+	return read_offsets(rule, &t) && (!rule->has_dst || read_days(rule, &t));
+}
+
+/*
+ * Daylight saving time if TZ does not say when. POSIX leaves that open; C libraries use the USA's.
+ */
+static bool default_days(struct zone_rule *rule)
+{
+	static const char days[] = ",M3.2.0,M11.1.0";
+	struct text t = { .p = days, .end = days + sizeof(days) - 1 };
+
+	return read_days(rule, &t);
 }
 
 int zone_posix(struct zone *zone, const char *text)
 {
+	struct text t = { .p = text, .end = text + strlen(text) };
+	struct zone_rule *rule = &zone->rule;
+
 	memset(zone, 0, sizeof(*zone));
-	zone->has_rule = read_rule(&zone->rule, text, text + strlen(text));
+	zone->has_rule = read_offsets(rule, &t) &&
+			 (!rule->has_dst ||
+			  (t.p == t.end ? default_days(rule) : read_days(rule, &t)));
 	return zone->has_rule ? 0 : -EINVAL;
 }
 
-/* The day of @year that is meant. */
+/* Which day of @year is it? */
 static int64_t day_in(const struct zone_day *day, int64_t year)
 {
 	int64_t first;
@@ -378,10 +406,10 @@ static int64_t day_in(const struct zone_day *day, int64_t year)
 }
 
 /**
- * struct change - when the rule's clock is changed one way, beside some time
- * @year:	of the last change until then
- * @last:	that change
- * @next:	the one that follows it
+ * struct change - the changes of a rule's clock in one direction, around some time
+ * @year:	the year of the last change up to that time
+ * @last:	when that change is
+ * @next:	when the change after it is
  */
 struct change {
 	int64_t	year;
@@ -440,9 +468,43 @@ static void rule_span(const struct zone_rule *rule, int64_t time, struct zone_sp
 		span->to = RULE_MAX;
 }
 
+/* ---- the zone that is meant ----------------------------------------------------------------- */
+
+static const char *zone_dir(void)
+{
+	const char *dir = getenv("TZDIR");
+
+	return dir && *dir ? dir : "/usr/share/zoneinfo";
+}
+
+/* Interpret TZ as the C library does. */
+static int load_local(struct zone *zone)
+{
+	const char *tz = getenv("TZ");
+	int err;
+
+	if (!tz)
+		return zone_load(zone, "/etc/localtime");
+	tz += *tz == ':';
+	if (!*tz)
+		return -ENOENT;
+	err = *tz == '/' ? zone_load(zone, tz) : zone_load_name(zone, zone_dir(), tz);
+	return err && err != -EOPNOTSUPP ? zone_posix(zone, tz) : err;
+}
+
+int zone_find(struct zone *zone, const char *name)
+{
+	int err = name ? zone_load_name(zone, zone_dir(), name) : load_local(zone);
+
+	if (!err || err == -EOPNOTSUPP || (name && strcmp(name, "UTC")))
+		return err;
+	*zone = (struct zone) { 0 };
+	return 0;
+}
+
 /* ---- spans -------------------------------------------------------------------------------- */
 
-/* How many transitions there are up to @time. */
+/* Count the transitions up to @time. */
 static size_t transitions_until(const struct zone *zone, int64_t time)
 {
 	size_t low = 0, high = zone->nr_times;

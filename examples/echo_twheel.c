@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * An echo server that closes connections that are idle: with one wheel for all. It is the
- * "after" of doc/recipe-epoll-server.md.
+ * An echo server that closes connections that are idle, a tenth later at most: with one wheel for
+ * all. It is the "after" of doc/recipe-epoll-server.md.
  *
  *	echo_twheel PORT IDLE_MS	PORT 0: any; it prints which
  */
@@ -55,7 +55,7 @@ static void watch(struct source *source)
 
 static void conn_touch(struct conn *conn)
 {
-	twheel_mod(wheel, conn->timer, idle_ns, 0, TWHEEL_F_KEEP);
+	twheel_mod_within(wheel, conn->timer, idle_ns, 0, idle_ns / 10, TWHEEL_F_KEEP);
 }
 
 static void conn_close(struct conn *conn)
@@ -76,10 +76,11 @@ static void conn_open(int fd)
 		die("calloc()");
 	conn->socket = (struct source) { .fd = fd, .conn = conn };
 	watch(&conn->socket);
-	err = twheel_add(wheel, &conn->timer, (uintptr_t)conn, idle_ns, 0, TWHEEL_F_KEEP);
+	err = twheel_add_within(wheel, &conn->timer, (uintptr_t)conn, idle_ns, 0, idle_ns / 10,
+				TWHEEL_F_KEEP);
 	if (err) {
 		errno = -err;
-		die("twheel_add()");
+		die("twheel_add_within()");
 	}
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "libtwheel.h"
+#include "sized.h"
 #include "wheel_user.h"
 
 typedef int64_t s64;
@@ -18,7 +19,8 @@ typedef int64_t s64;
 #define NSEC_PER_MSEC	1000000ULL
 
 /**
- * struct twheel_backend - the functions, which return what those of libtwheel.h do
+ * struct twheel_backend - the functions, which return what those of libtwheel.h do, with structures
+ *	as they are here
  * @name:	see twheel_backend()
  * @open:	makes a wheel, all but what libtwheel.c fills in. Of @flags TWHEEL_ONE_THREAD counts
  * @close:	frees it
@@ -50,14 +52,14 @@ struct twheel_backend {
 struct twheel {
 	const struct twheel_backend	*backend;
 	int				fd;
-	u64				family;
+	unsigned long			family;
 };
 
 extern const struct twheel_backend twheel_kernel_backend;
 extern const struct twheel_backend twheel_embedded_backend;
 
-u64 twheel_family_enter(void);
-u64 twheel_family(void);
+unsigned long twheel_family_enter(void);
+unsigned long twheel_family(void);
 
 static inline u64 twheel_clock(clockid_t clock)
 {
@@ -67,7 +69,7 @@ static inline u64 twheel_clock(clockid_t clock)
 	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
 }
 
-static inline bool is_ours(u64 family)
+static inline bool is_ours(unsigned long family)
 {
 	return family == twheel_family();
 }

@@ -19,7 +19,11 @@
  *	left alone			while events are ready, and stays readable
  *	set again			when the last of them has gone
  *
- * In numbers: 34 KiB a wheel, pages of 512 slots, 64 slots' worth of operations or
+ * If the clock is CLOCK_REALTIME, it is also readable when that has been set, and a read() tells
+ * so. It is read then before the wheel is, and set again after that. What the wheel does about
+ * a clock that is set back says wheel_back.h.
+ *
+ * In numbers: 44 KiB a wheel, pages of 512 slots, 64 slots' worth of operations or
  * 4096 steps of the wheel in one lock hold. Pages are kept until the wheel is closed.
  *
  * With TWHEEL_ONE_THREAD there is no lock, and where an operation does not need to know the time
@@ -42,7 +46,8 @@
 #include "backend.h"
 #include "divide.h"
 #include "pages.h"
-#include "wheel.h"
+#include "wheel_back.h"
+#include "wheel_decimal.h"
 
 /* Calls cost more than what an operation does: fast is all in one piece, but for what is rare. */
 #define fast		__attribute__((__flatten__))
@@ -57,17 +62,27 @@
 
 #define CHUNK_OPS	64
 #define CHUNK_STEPS	4096
+#define NO_LOOK		UINT32_MAX
 
 /* A bit for each clock that a wheel may have. */
-#define CLOCKS		(0x1 << CLOCK_MONOTONIC | 0x1 << CLOCK_BOOTTIME)
+#define CLOCKS		(0x1 << CLOCK_REALTIME | 0x1 << CLOCK_MONOTONIC | 0x1 << CLOCK_BOOTTIME)
 
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
+#define SLOT_FLAGS	(TWHEEL_F_KEEP | TWHEEL_F_DELAY | TWHEEL_F_CANCEL_ON_SET)
+
+/*
+ * In slot->flags of a slot that is READY: its event shall say that the clock was set; it may come
+ * before the deadline.
+ */
+#define SLOT_SET	0x80
+#define SLOT_EARLY	0x40
 
 enum slot_state { FREE, ARMED, READY, IDLE };
 
 /**
  * struct slot - a timer
- * @timer:	in the wheel while ARMED; its data is the slot's index
+ * @timer:	in the wheel while ARMED; its data is the slot's index, its flags the tolerance, see
+ *		wheel_decimal.h
  * @ready:	on the ready list, instead
  * @free:	on the free list, instead
  * @soon:	while FREE: one that was freed before it, and is likely to be used soon after
@@ -76,7 +91,7 @@ enum slot_state { FREE, ARMED, READY, IDLE };
  * @interval:	ns, or 0
  * @generation:	half of the handle; changes when the slot is freed
  * @state:	enum slot_state. ARMED may mean READY, see slot_armed()
- * @flags:	TWHEEL_F_KEEP, TWHEEL_F_DELAY
+ * @flags:	SLOT_FLAGS, SLOT_SET and SLOT_EARLY
  */
 struct slot {
 	union {
@@ -123,6 +138,10 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
  * @pages:	of slots
  * @nr_expired:	timers that have fired
  * @nr_wakeups:	reads that found the timerfd readable
+ * @settable:	the clock may be set
+ * @looked:	when it was set last, so many slots have been looked at to see if they ask for
+ *		an event then; NO_LOOK: all
+ * @back:	what the wheel has beside it then
  * @wheel:	the wheel
  */
 struct embedded {
@@ -144,6 +163,9 @@ struct embedded {
 	struct pages		pages;
 	u64			nr_expired;
 	u64			nr_wakeups;
+	bool			settable;
+	u32			looked;
+	struct wheel_back	back;
 	struct wheel		wheel;
 };
 
@@ -167,6 +189,13 @@ static u64 tick_time(const struct embedded *e, u64 tick)
 	return tick <= e->end ? tick * e->tick.by : TIME_MAX;
 }
 
+/* The clock was set. */
+static void clock_was_set(struct embedded *e)
+{
+	e->looked = 0;
+	wheel_back_was_set(&e->wheel, &e->back, tick_of(e, twheel_clock(e->setup.clockid)));
+}
+
 /* Make the timerfd readable at @when, or never; 0 is at once. */
 static rare void timerfd_set(struct embedded *e, u64 when)
 {
@@ -179,13 +208,31 @@ static rare void timerfd_set(struct embedded *e, u64 when)
 		its.it_value.tv_sec = (time_t)(when / NSEC_PER_SEC);
 		its.it_value.tv_nsec = (long)(when % NSEC_PER_SEC);
 	}
-	timerfd_settime(e->base.fd, TFD_TIMER_ABSTIME, &its, NULL);
+	if (timerfd_settime(e->base.fd, e->settable ? TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET :
+						      TFD_TIMER_ABSTIME, &its, NULL)) {
+		/* ECANCELED: just now, and that has been told by this. */
+		clock_was_set(e);
+		timerfd_set(e, 0);
+	}
+}
+
+/* What the timerfd has to tell where the clock may be set. It is not readable after this. */
+static rare void timerfd_take(struct embedded *e)
+{
+	u64 ticks;
+	bool expired = read(e->base.fd, &ticks, sizeof(ticks)) > 0;
+
+	if (!expired && errno != ECANCELED)
+		return;
+	e->armed = NEVER;
+	if (!expired)
+		clock_was_set(e);
 }
 
 /* See to it that the timerfd is readable while there is something to read, and later on. */
 static void timerfd_update(struct embedded *e, u64 now)
 {
-	u64 next = e->nr_ready ? 0 : tick_time(e, e->wheel.next);
+	u64 next = e->nr_ready || e->looked != NO_LOOK ? 0 : tick_time(e, e->wheel.next);
 
 	if (next <= now ? e->armed > now : e->armed <= now || next < e->armed)
 		timerfd_set(e, next);
@@ -261,13 +308,70 @@ static void slot_put(struct embedded *e, struct slot *slot)
 	e->nr_used--;
 }
 
-static void slot_arm(struct embedded *e, struct slot *slot, u64 deadline)
+static u64 slot_tolerance(const struct slot *slot)
+{
+	return wheel_decimal_time(slot->timer.flags);
+}
+
+static u64 time_add(u64 time, u64 ns)
+{
+	return ns < TIME_MAX - time ? time + ns : TIME_MAX;
+}
+
+/* Arm @slot, which may be armed already, for @tick. */
+static void slot_arm_at(struct embedded *e, struct slot *slot, u64 tick, u64 now)
+{
+	if (slot->state == ARMED) {
+		if (likely(!e->settable))
+			wheel_mod(&e->wheel, &slot->timer, tick);
+		else
+			wheel_back_mod(&e->wheel, &e->back, &slot->timer, tick, tick_of(e, now));
+		return;
+	}
+	slot->state = ARMED;
+	if (unlikely(e->settable && tick <= wheel_clk(&e->wheel)))
+		wheel_back_add(&e->wheel, &e->back, &slot->timer, tick, tick_of(e, now));
+	else
+		wheel_add(&e->wheel, &slot->timer, tick);
+}
+
+/* The same for one of the ticks from @first to the last that its tolerance allows. */
+static rare void slot_arm_within(struct embedded *e, struct slot *slot, u64 first, u64 now)
+{
+	u64 last = tick_of(e, time_add(slot->deadline, slot_tolerance(slot)));
+
+	if (unlikely(e->settable)) {
+		slot_arm_at(e, slot, last > first ? wheel_choose(first, last) : first, now);
+	} else if (slot->state == ARMED) {
+		wheel_mod_range(&e->wheel, &slot->timer, first, last);
+	} else {
+		slot->state = ARMED;
+		wheel_add_range(&e->wheel, &slot->timer, first, last);
+	}
+}
+
+/* Arm @slot, which may be armed already. */
+static void slot_arm(struct embedded *e, struct slot *slot, u64 deadline, u64 now)
 {
 	u64 tick = tick_of(e, deadline);
 
-	slot->state = ARMED;
+	tick += tick * e->tick.by < deadline;
 	slot->deadline = deadline;
-	wheel_add(&e->wheel, &slot->timer, tick + (tick * e->tick.by < deadline));
+	if (likely(!slot->timer.flags))
+		slot_arm_at(e, slot, tick, now);
+	else
+		slot_arm_within(e, slot, tick, now);
+}
+
+/* Take a slot that is ARMED out of the wheel. */
+static void slot_disarm(struct embedded *e, struct slot *slot)
+{
+	if (likely(!wheel_is_back(&slot->timer))) {
+		wheel_del(&e->wheel, &slot->timer);
+		return;
+	}
+	wheel_back_unlink(&e->wheel, &e->back, &slot->timer);
+	slot->timer.bucket = WHEEL_NONE;
 }
 
 static void slot_ready(struct embedded *e, struct slot *slot)
@@ -291,7 +395,7 @@ static bool slot_detach(struct embedded *e, struct slot *slot, u64 now)
 
 	switch (slot->state) {
 	case ARMED:
-		wheel_del(&e->wheel, &slot->timer);
+		slot_disarm(e, slot);
 		break;
 	case READY:
 		TAILQ_REMOVE(&e->ready, slot, ready);
@@ -299,6 +403,39 @@ static bool slot_detach(struct embedded *e, struct slot *slot, u64 now)
 		break;
 	}
 	return armed;
+}
+
+/* The clock was set: those who ask for an event then have one, or are told in the one they have. */
+static void slot_was_set(struct embedded *e, struct slot *slot)
+{
+	if (slot->state == FREE || slot->state == IDLE || !(slot->flags & TWHEEL_F_CANCEL_ON_SET))
+		return;
+	slot->flags |= SLOT_SET;
+	if (slot->state != ARMED)
+		return;
+	slot->flags |= SLOT_EARLY;
+	slot_disarm(e, slot);
+	slot_ready(e, slot);
+}
+
+/* Look at the next slots. */
+static rare void look(struct embedded *e, u32 *budget)
+{
+	for (; *budget && e->looked < e->nr_slots; --*budget)
+		slot_was_set(e, slot_at(e, e->looked++));
+	if (e->looked >= e->nr_slots)
+		e->looked = NO_LOOK;
+}
+
+/* wheel_expire() of whichever clock. */
+static struct wheel_timer *expire(struct embedded *e, u64 tick, u32 *budget)
+{
+	struct wheel_timer *timer = NULL;
+
+	if (likely(!e->settable))
+		return wheel_expire(&e->wheel, tick, budget);
+	wheel_back_expire_many(&e->wheel, &e->back, tick, budget, &timer, 1);
+	return timer;
 }
 
 /*
@@ -311,13 +448,15 @@ static rare bool turn(struct embedded *e, u64 now, u32 most)
 	u64 tick = tick_of(e, now);
 
 	while (e->nr_ready < most) {
-		struct wheel_timer *timer = wheel_expire(&e->wheel, tick, &budget);
+		struct wheel_timer *timer = expire(e, tick, &budget);
 
 		if (!timer)
 			break;
 		slot_ready(e, container_of(timer, struct slot, timer));
 	}
-	return wheel_due(&e->wheel, tick);
+	if (unlikely(e->looked != NO_LOOK))
+		look(e, &budget);
+	return wheel_due(&e->wheel, tick) || e->looked != NO_LOOK;
 }
 
 /* ---- the lock --------------------------------------------------------------- */
@@ -342,7 +481,7 @@ static u64 lock(struct embedded *e)
 /* If something is due it shall be known what: it may have been cancelled just now. */
 static void unlock(struct embedded *e, u64 now)
 {
-	if (!e->nr_ready && wheel_due(&e->wheel, tick_of(e, now)))
+	if (!e->nr_ready && (wheel_due(&e->wheel, tick_of(e, now)) || e->looked != NO_LOOK))
 		turn(e, now, 1);
 	timerfd_update(e, now);
 	if (!e->alone)
@@ -354,7 +493,8 @@ static void unlock(struct embedded *e, u64 now)
 /* Is what all operations that arm have in common all right? */
 static bool time_is_valid(const struct embedded *e, const struct twheel_op *op)
 {
-	if (op->expires_ns > TIME_MAX || op->interval_ns > TIME_MAX)
+	if (op->expires_ns > TIME_MAX || op->interval_ns > TIME_MAX ||
+	    op->tolerance_ns > TIME_MAX - op->expires_ns)
 		return false;
 	if (op->interval_ns)
 		return op->interval_ns >= e->setup.tick_ns;
@@ -364,7 +504,12 @@ static bool time_is_valid(const struct embedded *e, const struct twheel_op *op)
 /* Has it nothing but a handle, and flags? */
 static bool op_is_bare(const struct twheel_op *op)
 {
-	return !op->user_data && !op->expires_ns && !op->interval_ns;
+	return !op->user_data && !op->expires_ns && !op->interval_ns && !op->tolerance_ns;
+}
+
+static u32 valid_flags(const struct embedded *e)
+{
+	return e->settable ? VALID_FLAGS | TWHEEL_F_CANCEL_ON_SET : VALID_FLAGS;
 }
 
 /* All that can be said against an operation without looking at any timer. */
@@ -374,9 +519,9 @@ static bool op_is_valid(const struct embedded *e, const struct twheel_op *op)
 		return false;
 	switch (op->op) {
 	case TWHEEL_OP_ADD:
-		return !(op->flags & ~VALID_FLAGS) && !op->handle && time_is_valid(e, op);
+		return !(op->flags & ~valid_flags(e)) && !op->handle && time_is_valid(e, op);
 	case TWHEEL_OP_MOD:
-		return !(op->flags & ~(VALID_FLAGS | TWHEEL_F_PENDING)) &&
+		return !(op->flags & ~(valid_flags(e) | TWHEEL_F_PENDING)) &&
 		       !op->user_data && time_is_valid(e, op);
 	case TWHEEL_OP_CANCEL:
 		return !op->flags && op_is_bare(op);
@@ -386,17 +531,13 @@ static bool op_is_valid(const struct embedded *e, const struct twheel_op *op)
 	return false;
 }
 
-static u64 time_add(u64 time, u64 ns)
-{
-	return ns < TIME_MAX - time ? time + ns : TIME_MAX;
-}
-
 static void op_arm(struct embedded *e, struct slot *slot, const struct twheel_op *op, u64 now)
 {
 	slot->interval = op->interval_ns;
-	slot->flags = op->flags & (TWHEEL_F_KEEP | TWHEEL_F_DELAY);
+	slot->flags = op->flags & SLOT_FLAGS;
+	slot->timer.flags = wheel_decimal_of(op->tolerance_ns);
 	slot_arm(e, slot, op->flags & TWHEEL_F_ABS ? op->expires_ns :
-						     time_add(now, op->expires_ns));
+						     time_add(now, op->expires_ns), now);
 }
 
 static int op_add(struct embedded *e, struct twheel_op *op, u64 now)
@@ -421,7 +562,9 @@ static int op_mod(struct embedded *e, struct twheel_op *op, u64 now)
 		return -ENOENT;
 	if ((op->flags & TWHEEL_F_PENDING) && !slot_armed(e, slot, now))
 		return -ENOENT;
-	armed = slot_detach(e, slot, now);
+	armed = slot_armed(e, slot, now);
+	if (slot->state != ARMED)
+		slot_detach(e, slot, now);
 	op_arm(e, slot, op, now);
 	op->user_data = slot->user_data;
 	return armed;
@@ -447,6 +590,10 @@ static void op_set_expires(struct twheel_op *op, const struct slot *slot, u64 no
 		op->expires_ns = slot->deadline;
 	else
 		op->expires_ns = slot->deadline > now ? slot->deadline - now : 0;
+	/* As much as there is time for: what is told can be armed again. */
+	op->tolerance_ns = slot_tolerance(slot);
+	if (op->tolerance_ns > TIME_MAX - op->expires_ns)
+		op->tolerance_ns = TIME_MAX - op->expires_ns;
 }
 
 static int op_query(const struct embedded *e, struct twheel_op *op, u64 now)
@@ -520,11 +667,13 @@ static int embedded_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 static bool drain_one(struct embedded *e, struct twheel_op *op, u32 flags, u64 now)
 {
 	unsigned long bucket = find_next_bit(e->wheel.map, WHEEL_SLOTS, WHEEL_NONE + 1);
+	struct wheel_timer *timer = bucket < WHEEL_SLOTS ? wheel_first(&e->wheel, bucket) :
+							   e->back.root;
 	struct slot *slot;
 
-	if (bucket == WHEEL_SLOTS)
+	if (!timer)
 		return false;
-	slot = container_of(wheel_first(&e->wheel, bucket), struct slot, timer);
+	slot = container_of(timer, struct slot, timer);
 	slot_detach(e, slot, now);
 	*op = (struct twheel_op) {
 		.op		= TWHEEL_OP_ADD,
@@ -564,6 +713,9 @@ static u32 periods_passed(const struct slot *slot, u64 now)
 {
 	u64 periods = 0;
 
+	/* Only if the clock was set, since then or to tell of it. */
+	if (unlikely(now < slot->deadline))
+		return !(slot->flags & SLOT_EARLY);
 	if (slot->interval && !(slot->flags & TWHEEL_F_DELAY))
 		periods = (now - slot->deadline) / slot->interval;
 	return periods < UINT32_MAX ? (u32)periods + 1 : UINT32_MAX;
@@ -580,9 +732,10 @@ static void slot_after_read(struct embedded *e, struct slot *slot, u32 count, u6
 			slot_put(e, slot);
 		return;
 	}
-	if (slot->flags & TWHEEL_F_DELAY)
+	if ((slot->flags & TWHEEL_F_DELAY) && count)
 		deadline = now + slot->interval;
-	slot_arm(e, slot, deadline < TIME_MAX ? deadline : TIME_MAX);
+	slot->flags &= SLOT_FLAGS;
+	slot_arm(e, slot, deadline < TIME_MAX ? deadline : TIME_MAX, now);
 }
 
 static void read_event(struct embedded *e, struct twheel_event *event, u64 now)
@@ -598,6 +751,8 @@ static void read_event(struct embedded *e, struct twheel_event *event, u64 now)
 		.count		= periods_passed(slot, now),
 		.flags		= more ? TWHEEL_EV_MORE : 0,
 	};
+	if (unlikely(slot->flags & SLOT_SET))
+		event->flags |= TWHEEL_EV_CLOCK_SET;
 	slot_after_read(e, slot, event->count, now);
 }
 
@@ -611,6 +766,8 @@ static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32
 		u64 now = lock(e);
 
 		e->nr_wakeups += e->armed <= now;
+		if (e->settable)
+			timerfd_take(e);
 		again = turn(e, now, nr);
 		for (; done < nr && e->nr_ready; done++)
 			read_event(e, &events[done], now);
@@ -662,9 +819,21 @@ static int embedded_info(struct twheel *twheel, struct twheel_info *info)
 	return 0;
 }
 
+/* How many timers are in bucket @slot, and at its stops. */
+static u32 nr_timers(const struct wheel *w, u32 slot)
+{
+	u32 n = w->bucket[slot].n;
+
+	if (slot >= WHEEL_L1 && slot < WHEEL_L2)
+		n += w->bucket[WHEEL_S1 + slot - WHEEL_L1].n;
+	for (u32 i = 0; slot >= WHEEL_L2 && slot < WHEEL_L3 && i < WHEEL_PARTS; i++)
+		n += w->bucket[WHEEL_S2 + (slot - WHEEL_L2) * WHEEL_PARTS + i].n;
+	return n;
+}
+
 static void count_bucket(struct twheel_levels *levels, const struct embedded *e, u32 slot)
 {
-	u32 n = e->wheel.bucket[slot].n, level = 0;
+	u32 n = nr_timers(&e->wheel, slot), level = 0;
 
 	while (level < WHEEL_LEVELS &&
 	       slot >= (u32)wheel_levels[level].first + wheel_levels[level].slots)
@@ -673,7 +842,7 @@ static void count_bucket(struct twheel_levels *levels, const struct embedded *e,
 	levels->buckets[level] += !!n;
 }
 
-static_assert(sizeof(struct twheel_levels) == 2 * (WHEEL_LEVELS + 1) * sizeof(u32),
+static_assert(ARRAY_SIZE(((struct twheel_levels *)NULL)->timers) == WHEEL_LEVELS + 1,
 	      "the last is for those beyond");
 
 static int embedded_levels(struct twheel *twheel, struct twheel_levels *levels)
@@ -682,7 +851,7 @@ static int embedded_levels(struct twheel *twheel, struct twheel_levels *levels)
 	u64 now = lock(e);
 
 	*levels = (struct twheel_levels) { 0 };
-	for (u32 slot = WHEEL_NONE + 1; slot < WHEEL_SLOTS; slot++)
+	for (u32 slot = WHEEL_L0; slot < WHEEL_SLOTS; slot++)
 		count_bucket(levels, e, slot);
 	unlock(e, now);
 	return 0;
@@ -690,7 +859,7 @@ static int embedded_levels(struct twheel *twheel, struct twheel_levels *levels)
 
 static bool setup_is_valid(const struct twheel_setup *setup)
 {
-	return (setup->clockid == CLOCK_MONOTONIC || setup->clockid == CLOCK_BOOTTIME) &&
+	return setup->clockid >= 0 && setup->clockid < 32 && (CLOCKS >> setup->clockid & 1) &&
 	       !setup->flags && !setup->reserved && setup->slack_ns < NSEC_PER_SEC &&
 	       setup->max_timers <= LIMIT &&
 	       (!setup->tick_ns ||
@@ -717,7 +886,13 @@ static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 	TAILQ_INIT(&e->ready);
 	SLIST_INIT(&e->free);
 	e->armed = NEVER;
+	e->looked = NO_LOOK;
+	e->settable = setup->clockid == CLOCK_REALTIME;
+	e->back.seed = (uintptr_t)e ^ twheel_clock(CLOCK_MONOTONIC);
 	wheel_init(&e->wheel, tick_of(e, twheel_clock(e->setup.clockid)));
+	/* From now on it tells when the clock is set, though it is set to nothing. */
+	if (e->settable)
+		timerfd_set(e, NEVER);
 	return 0;
 }
 

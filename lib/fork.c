@@ -8,6 +8,10 @@
  * The kernel tells: a page with MADV_WIPEONFORK is all zero in a child, whichever
  * way that was made. The page holds a number, the family; a child that opens wheels
  * of its own begins a new family. A check is one load, and no system call.
+ *
+ * The number is a word: of 64 bits, ports of 32 bits may have no atomic operations but by locks
+ * of libatomic, for which every program would have to be linked with that, and which a
+ * child may find taken. It counts generations, not wheels, so that 32 bits are enough.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,16 +19,16 @@
 #include "backend.h"
 
 /* The page; NULL before the first wheel. */
-static u64 *page;
+static unsigned long *page;
 
 /* How many families there were up to this one. Inherited, unlike what is on the page. */
-static u64 families;
+static unsigned long families;
 
 /* Where both of two threads make one, one of them is taken. */
-static u64 *page_get(void)
+static unsigned long *page_get(void)
 {
 	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
-	u64 *p = __atomic_load_n(&page, __ATOMIC_ACQUIRE), *old = NULL;
+	unsigned long *p = __atomic_load_n(&page, __ATOMIC_ACQUIRE), *old = NULL;
 
 	if (p)
 		return p;
@@ -39,12 +43,15 @@ static u64 *page_get(void)
 }
 
 /* The family of this process, which is begun if need be; 0 if there is no memory. */
-u64 twheel_family_enter(void)
+unsigned long twheel_family_enter(void)
 {
-	u64 *p = page_get(), family = 0, next;
+	unsigned long *p = page_get(), family, next;
 
 	if (!p)
 		return 0;
+	family = __atomic_load_n(p, __ATOMIC_RELAXED);
+	if (family)
+		return family;
 	next = __atomic_add_fetch(&families, 1, __ATOMIC_RELAXED);
 	if (__atomic_compare_exchange_n(p, &family, next, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED))
@@ -53,9 +60,9 @@ u64 twheel_family_enter(void)
 }
 
 /* The family of this process; 0 in a child that has opened nothing itself. */
-u64 twheel_family(void)
+unsigned long twheel_family(void)
 {
-	u64 *p = __atomic_load_n(&page, __ATOMIC_ACQUIRE);
+	unsigned long *p = __atomic_load_n(&page, __ATOMIC_ACQUIRE);
 
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }

@@ -20,14 +20,16 @@
  *	twheel_sched_close(sched);
  *
  * Promises
- *   - Never before it is due, by the clock it was asked for on.
+ *   - Never before it is due, by the clock it was asked for on; and no later than without a
+ *     tolerance by more than that.
  *   - Adding, moving and cancelling cost the same with ten tasks and with a million, and no
  *     single call costs much more than the others. None holds up the others the longer the
  *     more tasks there are, but twheel_sched_stop() and _close().
  *   - What is cancelled or replaced is freed in that call; if it runs at that moment,
  *     when it returns.
  *   - Functions are called in the order their tasks were due, and where that is the same,
- *     to the ns, in the order they were added: as long as no more than 512 are due at once.
+ *     to the ns, in the order they were added: as long as no more than 512 are due at once, and
+ *     none of them has a tolerance.
  *   - A task never runs twice at once, unless TWHEEL_TASK_OVERLAP asks for it.
  *   - A slow function holds up its own thread and no other.
  *   - release() is called once for each task, when nothing will use its arg any more;
@@ -44,6 +46,10 @@
  *	EDEADLK		the call would wait for the function that makes it
  *	ENOMEM		no memory, or no thread
  *	ECHILD		the scheduler was opened by a parent of this process
+ *	E2BIG		a structure longer than the library knows, with something in it
+ *
+ * Structures may grow: libtwheel.h says how, under Growth. What a function gets as its @task lies
+ * in the memory of the library, and is followed by zeros up to TWHEEL_TASK_INFO_MAX bytes.
  *
  * Context: All functions may be called from any thread and from the tasks' functions,
  * but none from a signal handler. Functions and release() are called without a lock;
@@ -118,9 +124,13 @@ struct twheel_sched_options {
  * @period_ns:	0: once. Else, at least a tick: again after that, by default a period
  *		after the last time it was due (fixed rate). Runs that come late are
  *		made up for one after another, unless TWHEEL_MISSED_* says otherwise;
- *		these are as in tokio, "late" being more than a tick and than 5 ms
+ *		these are as in tokio, "late" being more than a tick and than 5 ms, and
+ *		than @tolerance_ns besides
  * @flags:	TWHEEL_TASK_* and TWHEEL_MISSED_*
  * @reserved:	must be 0
+ * @tolerance_ns: 0, or how much later than it is due a run may begin: so tasks share wake-ups, see
+ *		twheel_add_within(). It is that of each period by itself, which keeps its phase
+ *		with TWHEEL_MISSED_SKIP, and without a flag. Not in version 1.0
  */
 struct twheel_task {
 	void		(*fn)(void *arg, const struct twheel_task_info *task);
@@ -132,6 +142,7 @@ struct twheel_task {
 	int64_t		period_ns;
 	uint32_t	flags;
 	uint32_t	reserved;
+	int64_t		tolerance_ns;
 };
 
 enum twheel_task_state {
@@ -139,6 +150,9 @@ enum twheel_task_state {
 	TWHEEL_TASK_QUEUED,	/* for a thread */
 	TWHEEL_TASK_RUNNING	/* and not for the only time, or it is not pending */
 };
+
+/* It will not grow beyond that. */
+#define TWHEEL_TASK_INFO_MAX	256
 
 /**
  * struct twheel_task_info - what a task is and has done
@@ -156,6 +170,7 @@ enum twheel_task_state {
  * @missed:	periods left out
  * @flags:	as in struct twheel_task
  * @state:	enum twheel_task_state
+ * @tolerance_ns: as in struct twheel_task. Not in version 1.0
  */
 struct twheel_task_info {
 	struct twheel_sched	*sched;
@@ -171,7 +186,11 @@ struct twheel_task_info {
 	uint64_t		missed;
 	uint32_t		flags;
 	uint32_t		state;
+	int64_t			tolerance_ns;
 };
+
+int twheel_sched_open_sized(struct twheel_sched **sched,
+			    const struct twheel_sched_options *options, size_t size);
 
 /**
  * twheel_sched_open() - make a scheduler
@@ -180,9 +199,13 @@ struct twheel_task_info {
  *
  * Signals are blocked in the threads of the pool.
  *
- * Return: 0, -EINVAL, -ENOMEM, -EMFILE, -ENFILE, or as twheel_open().
+ * Return: 0, -EINVAL, -E2BIG, -ENOMEM, -EMFILE, -ENFILE, or as twheel_open().
  */
-int twheel_sched_open(struct twheel_sched **sched, const struct twheel_sched_options *options);
+static inline int twheel_sched_open(struct twheel_sched **sched,
+				    const struct twheel_sched_options *options)
+{
+	return twheel_sched_open_sized(sched, options, sizeof(*options));
+}
 
 /**
  * twheel_sched_close() - stop a scheduler and free it
@@ -217,6 +240,9 @@ int twheel_sched_fd(const struct twheel_sched *sched);
  */
 int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms);
 
+int twheel_sched_add_sized(struct twheel_sched *sched, const struct twheel_task *task,
+			   uint64_t *id, size_t size);
+
 /**
  * twheel_sched_add() - add a task
  * @sched:	the scheduler
@@ -226,9 +252,13 @@ int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms);
  * If the key of a pending task is taken over, that one is cancelled, as if by
  * twheel_sched_cancel() without waiting.
  *
- * Return: 0, -EINVAL, -EDQUOT, -ESHUTDOWN, -ENOMEM, -ECHILD.
+ * Return: 0, -EINVAL, -E2BIG, -EDQUOT, -ESHUTDOWN, -ENOMEM, -ECHILD.
  */
-int twheel_sched_add(struct twheel_sched *sched, const struct twheel_task *task, uint64_t *id);
+static inline int twheel_sched_add(struct twheel_sched *sched, const struct twheel_task *task,
+				   uint64_t *id)
+{
+	return twheel_sched_add_sized(sched, task, id, sizeof(*task));
+}
 
 /**
  * twheel_sched_mod() - give a pending task another time
@@ -236,7 +266,7 @@ int twheel_sched_add(struct twheel_sched *sched, const struct twheel_task *task,
  * @id:		the task
  * @when_ns:	as in struct twheel_task
  *
- * One that is running with periods goes on from that time.
+ * One that is running with periods goes on from that time. Its tolerance stays.
  *
  * Return: 0, -ENOENT, -EALREADY, -ECHILD.
  */
@@ -253,6 +283,8 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns);
  * @id:		the task
  * @flags:	0 or TWHEEL_SCHED_WAIT
  *
+ * Two functions that wait for each other's tasks wait for ever.
+ *
  * Return: 0: it will not run, and is not running; 1: it runs at this moment, for the last
  * time; -EINVAL, -ENOENT, -ECHILD; -EDEADLK for TWHEEL_SCHED_WAIT from its own function.
  */
@@ -261,7 +293,7 @@ int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags)
 /**
  * twheel_sched_find() - find a pending task by its key
  * @sched:	the scheduler
- * @key:	the key
+ * @key:	the key; NULL is that of no task
  * @key_len:	its length; 0: it is a string
  *
  * Return: its id, or 0, which is no task's: twheel_sched_cancel() takes it for -ENOENT.
@@ -278,6 +310,9 @@ uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t k
  */
 uint32_t twheel_sched_pending(struct twheel_sched *sched);
 
+int twheel_sched_list_sized(struct twheel_sched *sched, struct twheel_task_info **list,
+			    size_t size);
+
 /**
  * twheel_sched_list() - all pending tasks, in the order they were added
  * @sched:	the scheduler
@@ -288,7 +323,13 @@ uint32_t twheel_sched_pending(struct twheel_sched *sched);
  *
  * Return: how many, -ENOMEM, -ECHILD.
  */
-int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **list);
+static inline int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **list)
+{
+	return twheel_sched_list_sized(sched, list, sizeof(**list));
+}
+
+int twheel_sched_stop_sized(struct twheel_sched *sched, uint32_t flags,
+			    struct twheel_task_info **list, size_t size);
 
 /**
  * twheel_sched_stop() - run nothing any more, or only what is pending
@@ -306,7 +347,11 @@ int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **list
  * -EDEADLK for TWHEEL_SCHED_WAIT from a function of its own, and for both flags without
  * a pool, where it is the caller who runs them.
  */
-int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_task_info **list);
+static inline int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags,
+				    struct twheel_task_info **list)
+{
+	return twheel_sched_stop_sized(sched, flags, list, sizeof(**list));
+}
 
 /**
  * twheel_sched_wheel() - the wheel, for twheel_get_info() and twheel_backend()

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The functions of libtwheel.h: they refuse a child of the process that opened the wheel,
- * choose the backend, split what is too long for one call, and wait. The rest
- * is done by kernel.c or embedded.c.
+ * choose the backend, split what is too long for one call, translate the structures of programs
+ * that were compiled with others, and wait. The rest is done by kernel.c or embedded.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,6 +17,11 @@
 
 /* The most events one twheel_read() gives, whatever the room. */
 #define READ_MAX	65536
+
+uint32_t twheel_version(void)
+{
+	return TWHEEL_VERSION;
+}
 
 /* TWHEEL_KERNEL, TWHEEL_EMBEDDED, 0 if it is all the same, or -EINVAL. */
 static int choose(unsigned int flags)
@@ -54,18 +59,15 @@ static int open_with(const struct twheel_backend *backend, struct twheel **twhee
 	return err;
 }
 
-int twheel_open(struct twheel **twheel, unsigned int flags, const struct twheel_setup *setup)
+static int open_any(struct twheel **twheel, unsigned int flags, const struct twheel_setup *setup)
 {
-	static const struct twheel_setup defaults = { .clockid = CLOCK_MONOTONIC };
-	u64 family = twheel_family_enter();
+	unsigned long family = twheel_family_enter();
 	int which = choose(flags), err;
 
 	if (which < 0)
 		return which;
 	if (!family)
 		return -ENOMEM;
-	if (!setup)
-		setup = &defaults;
 	err = -ENOENT;
 	if (which != TWHEEL_EMBEDDED)
 		err = open_with(&twheel_kernel_backend, twheel, flags, setup);
@@ -74,6 +76,19 @@ int twheel_open(struct twheel **twheel, unsigned int flags, const struct twheel_
 	if (!err)
 		(*twheel)->family = family;
 	return err;
+}
+
+int twheel_open_sized(struct twheel **twheel, unsigned int flags,
+		      const struct twheel_setup *theirs, size_t size)
+{
+	struct twheel_setup setup = { .clockid = CLOCK_MONOTONIC };
+	int err = 0;
+
+	if (!SIZED_OK(size, struct twheel_setup, reserved))
+		return -EINVAL;
+	if (theirs)
+		err = sized_take(&setup, sizeof(setup), theirs, size);
+	return err ?: open_any(twheel, flags, &setup);
 }
 
 void twheel_close(struct twheel *twheel)
@@ -101,11 +116,12 @@ static int do_op(struct twheel *twheel, struct twheel_op *op)
 	return is_ours(twheel->family) ? twheel->backend->op(twheel, op) : -ECHILD;
 }
 
-int twheel_add(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
-	       uint64_t expires_ns, uint64_t interval_ns, uint32_t flags)
+static inline int add(struct twheel *twheel, u64 *handle, u64 user_data, u64 expires_ns,
+		      u64 interval_ns, u64 tolerance_ns, u32 flags)
 {
 	struct twheel_op op = { .op = TWHEEL_OP_ADD, .flags = flags, .user_data = user_data,
-				.expires_ns = expires_ns, .interval_ns = interval_ns };
+				.expires_ns = expires_ns, .interval_ns = interval_ns,
+				.tolerance_ns = tolerance_ns };
 	int rc = do_op(twheel, &op);
 
 	if (rc >= 0)
@@ -113,13 +129,39 @@ int twheel_add(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
 	return rc;
 }
 
+int twheel_add(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
+	       uint64_t expires_ns, uint64_t interval_ns, uint32_t flags)
+{
+	return add(twheel, handle, user_data, expires_ns, interval_ns, 0, flags);
+}
+
+int twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
+		      uint64_t expires_ns, uint64_t interval_ns, uint64_t tolerance_ns,
+		      uint32_t flags)
+{
+	return add(twheel, handle, user_data, expires_ns, interval_ns, tolerance_ns, flags);
+}
+
+static inline int mod(struct twheel *twheel, u64 handle, u64 expires_ns, u64 interval_ns,
+		      u64 tolerance_ns, u32 flags)
+{
+	struct twheel_op op = { .op = TWHEEL_OP_MOD, .flags = flags, .handle = handle,
+				.expires_ns = expires_ns, .interval_ns = interval_ns,
+				.tolerance_ns = tolerance_ns };
+
+	return do_op(twheel, &op);
+}
+
 int twheel_mod(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
 	       uint64_t interval_ns, uint32_t flags)
 {
-	struct twheel_op op = { .op = TWHEEL_OP_MOD, .flags = flags, .handle = handle,
-				.expires_ns = expires_ns, .interval_ns = interval_ns };
+	return mod(twheel, handle, expires_ns, interval_ns, 0, flags);
+}
 
-	return do_op(twheel, &op);
+int twheel_mod_within(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
+		      uint64_t interval_ns, uint64_t tolerance_ns, uint32_t flags)
+{
+	return mod(twheel, handle, expires_ns, interval_ns, tolerance_ns, flags);
 }
 
 int twheel_cancel(struct twheel *twheel, uint64_t handle, uint64_t *user_data)
@@ -132,38 +174,121 @@ int twheel_cancel(struct twheel *twheel, uint64_t handle, uint64_t *user_data)
 	return rc;
 }
 
-int twheel_query(struct twheel *twheel, uint64_t handle, uint32_t flags, struct twheel_op *op)
+static bool op_size_ok(size_t size)
 {
-	*op = (struct twheel_op) { .op = TWHEEL_OP_QUERY, .flags = flags, .handle = handle };
-	return do_op(twheel, op);
+	return SIZED_OK(size, struct twheel_op, reserved);
 }
 
-int twheel_drain(struct twheel *twheel, struct twheel_op *ops, uint32_t nr, uint32_t flags)
+int twheel_query_sized(struct twheel *twheel, uint64_t handle, uint32_t flags,
+		       struct twheel_op *theirs, size_t size)
+{
+	struct twheel_op op = { .op = TWHEEL_OP_QUERY, .flags = flags, .handle = handle };
+	int rc = op_size_ok(size) || !is_ours(twheel->family) ? do_op(twheel, &op) : -EINVAL;
+
+	if (rc >= 0)
+		sized_give(theirs, size, &op, sizeof(op));
+	return rc;
+}
+
+/* Arrays whose elements have another size are translated in pieces of so many: a bit each. */
+#define SOME	64
+
+static u32 some_of(u32 nr)
+{
+	return nr < SOME ? nr : SOME;
+}
+
+static int drain_other(struct twheel *twheel, void *theirs, u32 nr, u32 flags, size_t size)
+{
+	struct twheel_op some[SOME];
+	u32 done = 0;
+	int n;
+
+	do {
+		n = twheel->backend->drain(twheel, some, some_of(nr - done), flags);
+		for (int i = 0; i < n; i++)
+			sized_give(sized_nth(theirs, done++, size), size, &some[i], sizeof(*some));
+	} while (n > 0 && done < nr);
+	return done ? (int)done : n;
+}
+
+int twheel_drain_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t nr,
+		       uint32_t flags, size_t size)
 {
 	if (!is_ours(twheel->family))
 		return -ECHILD;
-	if (!nr || (flags & ~TWHEEL_F_ABS))
+	if (!nr || (flags & ~TWHEEL_F_ABS) || !op_size_ok(size))
 		return -EINVAL;
-	return twheel->backend->drain(twheel, ops, nr < TWHEEL_BATCH_MAX ? nr : TWHEEL_BATCH_MAX,
-				      flags);
+	if (nr > TWHEEL_BATCH_MAX)
+		nr = TWHEEL_BATCH_MAX;
+	if (size != sizeof(*ops))
+		return drain_other(twheel, ops, nr, flags, size);
+	return twheel->backend->drain(twheel, ops, nr, flags);
 }
 
-int twheel_submit(struct twheel *twheel, struct twheel_op *ops, uint32_t nr)
+/* What an operation gives: all of it, or why it failed. */
+static void op_give(struct twheel_op *theirs, size_t size, const struct twheel_op *op)
+{
+	if (op->res >= 0)
+		sized_give(theirs, size, op, sizeof(*op));
+	else
+		theirs->res = op->res;
+}
+
+/* An operation with something that is not known here is none to the backend, which refuses it. */
+static int submit_some(struct twheel *twheel, void *theirs, u32 nr, size_t size)
+{
+	struct twheel_op some[SOME];
+	u64 unknown = 0;
+	int rc;
+
+	for (u32 i = 0; i < nr; i++)
+		if (sized_take(&some[i], sizeof(*some), sized_nth(theirs, i, size), size)) {
+			some[i] = (struct twheel_op) { 0 };
+			unknown |= 1ULL << i;
+		}
+	rc = twheel->backend->submit(twheel, some, nr);
+	for (u32 i = 0; rc >= 0 && i < nr; i++) {
+		if (unknown >> i & 1)
+			some[i].res = -E2BIG;
+		op_give(sized_nth(theirs, i, size), size, &some[i]);
+	}
+	return rc;
+}
+
+/* At most TWHEEL_BATCH_MAX. */
+static int submit(struct twheel *twheel, struct twheel_op *ops, u32 nr, size_t size)
+{
+	int bad = 0;
+
+	if (size == sizeof(*ops))
+		return twheel->backend->submit(twheel, ops, nr);
+	for (u32 done = 0; done < nr; done += SOME) {
+		int rc = submit_some(twheel, sized_nth(ops, done, size), some_of(nr - done), size);
+
+		if (rc < 0)
+			return rc;
+		bad += rc;
+	}
+	return bad;
+}
+
+int twheel_submit_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t nr, size_t size)
 {
 	int bad = 0;
 
 	if (!is_ours(twheel->family))
 		return -ECHILD;
-	if (nr > INT32_MAX)
+	if (nr > INT32_MAX || !op_size_ok(size))
 		return -EINVAL;
 	while (nr) {
 		u32 most = nr < TWHEEL_BATCH_MAX ? nr : TWHEEL_BATCH_MAX;
-		int rc = twheel->backend->submit(twheel, ops, most);
+		int rc = submit(twheel, ops, most, size);
 
 		if (rc < 0)
 			return rc;
 		bad += rc;
-		ops += most;
+		ops = sized_nth(ops, most, size);
 		nr -= most;
 	}
 	return bad;
@@ -189,19 +314,33 @@ static int wait_readable(int fd, s64 *ns)
 	return rc ? 0 : -EAGAIN;
 }
 
-int twheel_read(struct twheel *twheel, struct twheel_event *events, uint32_t nr, int timeout_ms)
+static int read_ready(struct twheel *twheel, struct twheel_event *events, u32 nr, size_t size)
+{
+	struct twheel_event some[SOME];
+	int n;
+
+	if (size == sizeof(*events))
+		return twheel->backend->read(twheel, events, nr);
+	n = twheel->backend->read(twheel, some, some_of(nr));
+	for (int i = 0; i < n; i++)
+		sized_give(sized_nth(events, (u32)i, size), size, &some[i], sizeof(*some));
+	return n;
+}
+
+int twheel_read_sized(struct twheel *twheel, struct twheel_event *events, uint32_t nr,
+		      int timeout_ms, size_t size)
 {
 	s64 ns = timeout_ms < 0 ? -1 : timeout_ms * (s64)NSEC_PER_MSEC;
 	int rc;
 
 	if (!is_ours(twheel->family))
 		return -ECHILD;
-	if (!nr || timeout_ms < -1)
+	if (!nr || timeout_ms < -1 || !SIZED_OK(size, struct twheel_event, flags))
 		return -EINVAL;
 	if (nr > READ_MAX)
 		nr = READ_MAX;
 	for (;;) {
-		rc = twheel->backend->read(twheel, events, nr);
+		rc = read_ready(twheel, events, nr, size);
 		if (rc != -EAGAIN || !ns)
 			return rc;
 		rc = wait_readable(twheel->fd, &ns);
@@ -210,14 +349,34 @@ int twheel_read(struct twheel *twheel, struct twheel_event *events, uint32_t nr,
 	}
 }
 
-int twheel_get_info(struct twheel *twheel, struct twheel_info *info)
+int twheel_get_info_sized(struct twheel *twheel, struct twheel_info *theirs, size_t size)
 {
-	return is_ours(twheel->family) ? twheel->backend->info(twheel, info) : -ECHILD;
-}
+	struct twheel_info info;
+	int err;
 
-int twheel_get_levels(struct twheel *twheel, struct twheel_levels *levels)
-{
 	if (!is_ours(twheel->family))
 		return -ECHILD;
-	return twheel->backend->levels ? twheel->backend->levels(twheel, levels) : -EOPNOTSUPP;
+	if (!SIZED_OK(size, struct twheel_info, nr_deferred))
+		return -EINVAL;
+	err = twheel->backend->info(twheel, &info);
+	if (!err)
+		sized_give(theirs, size, &info, sizeof(info));
+	return err;
+}
+
+int twheel_get_levels_sized(struct twheel *twheel, struct twheel_levels *theirs, size_t size)
+{
+	struct twheel_levels levels;
+	int err;
+
+	if (!is_ours(twheel->family))
+		return -ECHILD;
+	if (!SIZED_OK(size, struct twheel_levels, buckets))
+		return -EINVAL;
+	if (!twheel->backend->levels)
+		return -EOPNOTSUPP;
+	err = twheel->backend->levels(twheel, &levels);
+	if (!err)
+		sized_give(theirs, size, &levels, sizeof(levels));
+	return err;
 }

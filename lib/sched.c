@@ -20,10 +20,10 @@
  * with n threads up to n functions run, and the one that is last to be woken is
  * the one that would have nothing to do. Without a pool the caller is the leader.
  *
- * A task on the wall clock is armed by the difference of the two clocks, which changes only
- * when the wall clock is set, or the machine was asleep. Then a timerfd with
- * TFD_TIMER_CANCEL_ON_SET says so, and all of these are armed anew; and whatever the wheel
- * says, a task runs only when its own clock says so too.
+ * Tasks on the wall clock have a wheel of their own, on CLOCK_REALTIME, made for the first of
+ * them. That does what there is to do when the clock is set. One that is queued already when it is
+ * set back goes into the wheel again: whatever the wheel has said, a task runs only when its
+ * clock says so too.
  *
  * An event that was read and a cancel may cross: events carry ids, which are looked up
  * under the lock, and no id is ever used again. If the cancel comes while the event is being
@@ -36,6 +36,7 @@
  * kept by a cursor, a task that is none: it is dead, so everybody passes over it.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -70,7 +71,6 @@
  * struct task - a task
  * @all:	in sched->all, from add to the end of its last run
  * @queued:	in sched->queue, while QUEUED
- * @wall:	in sched->walls, with TWHEEL_TASK_AT
  * @over:	in a list of tasks to be freed, see tasks_free()
  * @by_key:	in sched->keys, while it is pending and has a key
  * @info:	what the user may know. Its id is in sched->ids as long as it is in @all
@@ -84,7 +84,6 @@
 struct task {
 	TAILQ_ENTRY(task)	all;
 	TAILQ_ENTRY(task)	queued;
-	LIST_ENTRY(task)	wall;
 	SLIST_ENTRY(task)	over;
 	struct key		by_key;
 	struct twheel_task_info	info;
@@ -98,15 +97,14 @@ struct task {
 
 SLIST_HEAD(tasks, task);
 TAILQ_HEAD(task_queue, task);
-LIST_HEAD(task_list, task);
 
 /**
  * struct twheel_sched - a scheduler
  * @options:	what it is
  * @wheel:	the wheel
  * @late:	ns from which on a run is late
- * @epfd:	for the wheel, @wallfd and @wakefd
- * @wallfd:	tells when the wall clock is set
+ * @wall:	the wheel of those on the wall clock, NULL until there is one
+ * @epfd:	for the wheels and @wakefd
  * @wakefd:	readable when the leader is to look after something else
  * @awake:	it is
  * @nr_waiting:	threads that wait for @lock. Atomic
@@ -118,8 +116,6 @@ LIST_HEAD(task_list, task);
  * @keys:	those with a key
  * @key_bytes:	what these take, with a 0 behind each
  * @queue:	those that are QUEUED
- * @walls:	those on the wall clock
- * @ahead:	how far the wall clock is ahead of the wheel's, ns
  * @nr_added:	tasks there ever were
  * @nr_queued:	tasks in @queue
  * @nr_pending:	tasks that will run
@@ -134,9 +130,9 @@ LIST_HEAD(task_list, task);
 struct twheel_sched {
 	struct twheel_sched_options	options;
 	struct twheel			*wheel;
+	struct twheel			*wall;
 	s64				late;
 	int				epfd;
-	int				wallfd;
 	int				wakefd;
 	bool				awake;
 	u32				nr_waiting;
@@ -148,8 +144,6 @@ struct twheel_sched {
 	struct keys			keys;
 	size_t				key_bytes;
 	struct task_queue		queue;
-	struct task_list		walls;
-	s64				ahead;
 	u64				nr_added;
 	u32				nr_queued;
 	u32				nr_pending;
@@ -318,7 +312,8 @@ static s64 next_due(struct task *task, s64 now)
 		task->info.missed += (u64)periods;
 		return time_add(info->due_ns + periods * info->period_ns, info->period_ns);
 	}
-	if ((info->flags & TWHEEL_MISSED_DELAY) && late > info->sched->late) {
+	if ((info->flags & TWHEEL_MISSED_DELAY) &&
+	    late > time_add(info->sched->late, info->tolerance_ns)) {
 		task->info.missed += (u64)periods;
 		return time_add(now, info->period_ns);
 	}
@@ -340,22 +335,34 @@ static struct task *task_find_key(struct twheel_sched *sched, u64 hash, const vo
 	return key ? container_of(key, struct task, by_key) : NULL;
 }
 
+/* The wheel of @task. */
+static struct twheel *task_wheel(const struct task *task)
+{
+	const struct twheel_sched *sched = task->info.sched;
+
+	return task->info.flags & TWHEEL_TASK_AT ? sched->wall : sched->wheel;
+}
+
+/* How late may the timer of a task be? What is due at once is exact. */
+static u64 task_tolerance(const struct task *task, s64 due)
+{
+	return due <= task_now(task) ? 0 : (u64)(time_add(due, task->info.tolerance_ns) - due);
+}
+
 /* Put a task that is nowhere, or in the wheel, there for when it is due. */
 static int task_arm(struct task *task)
 {
-	struct twheel_sched *sched = task->info.sched;
+	struct twheel *wheel = task_wheel(task);
 	u32 flags = TWHEEL_F_ABS | TWHEEL_F_KEEP;
-	s64 due = task->info.due_ns;
+	s64 due = task->info.due_ns > 0 ? task->info.due_ns : 0;
+	u64 tolerance = task_tolerance(task, due);
 
 	task->info.state = TWHEEL_TASK_WAITING;
-	if (task->info.flags & TWHEEL_TASK_AT)
-		due = sched->ahead < 0 ? time_add(due, -sched->ahead) : due - sched->ahead;
-	if (due < 0)
-		due = 0;
 	/* A timer that exists can always be armed. */
 	if (task->handle)
-		return twheel_mod(sched->wheel, task->handle, (u64)due, 0, flags);
-	return twheel_add(sched->wheel, &task->handle, task->info.id, (u64)due, 0, flags);
+		return twheel_mod_within(wheel, task->handle, (u64)due, 0, tolerance, flags);
+	return twheel_add_within(wheel, &task->handle, task->info.id, (u64)due, 0, tolerance,
+				 flags);
 }
 
 static void task_enqueue(struct task *task)
@@ -392,10 +399,8 @@ static void task_unpend(struct task *task)
 		twheel_keys_del(&sched->keys, &task->by_key);
 		sched->key_bytes -= task->info.key_len + 1;
 	}
-	if (task->info.flags & TWHEEL_TASK_AT)
-		LIST_REMOVE(task, wall);
 	if (task->handle)
-		twheel_cancel(sched->wheel, task->handle, NULL);
+		twheel_cancel(task_wheel(task), task->handle, NULL);
 	task->handle = 0;
 	task->dead = true;
 	sched->nr_pending--;
@@ -442,7 +447,8 @@ static size_t key_length(const void *key, size_t len)
 
 static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_task *task)
 {
-	if (!task->fn || (task->flags & ~VALID_FLAGS) || task->reserved || task->period_ns < 0)
+	if (!task->fn || (task->flags & ~VALID_FLAGS) || task->reserved || task->period_ns < 0 ||
+	    task->tolerance_ns < 0)
 		return false;
 	if (task->key && key_length(task->key, task->key_len) > KEY_MAX)
 		return false;
@@ -468,6 +474,7 @@ static struct task *task_new(struct twheel_sched *sched, const struct twheel_tas
 		.arg		= from->arg,
 		.period_ns	= from->period_ns,
 		.flags		= from->flags,
+		.tolerance_ns	= from->tolerance_ns,
 	};
 	if (from->key) {
 		memcpy(task->key, from->key, len);
@@ -519,22 +526,50 @@ static int task_enter(struct task *task)
 	return err;
 }
 
+/* What is readable there is @wheel, NULL: none. */
+static int watch(int epfd, int fd, struct twheel *wheel)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = wheel };
+
+	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* Make the wheel for tasks on the wall clock. */
+static int wall_open(struct twheel_sched *sched)
+{
+	const struct twheel_setup setup = { .clockid = CLOCK_REALTIME,
+					    .tick_ns = sched->options.tick_ns };
+	struct twheel *wall;
+	int err = twheel_open(&wall, sched->options.flags, &setup);
+
+	if (err)
+		return err;
+	if (watch(sched->epfd, twheel_fd(wall), wall)) {
+		err = -errno;
+		twheel_close(wall);
+		return err;
+	}
+	sched->wall = wall;
+	return 0;
+}
+
 /* Add a task in place of @old, which may be NULL. */
 static int task_add(struct task *task, struct task *old, struct tasks *over)
 {
 	struct twheel_sched *sched = task->info.sched;
-	int err;
+	int err = 0;
 
 	if (sched->finishing || sched->stopping)
 		return -ESHUTDOWN;
 	if (!old && sched->nr_pending >= sched->options.max_pending)
 		return -EDQUOT;
-	err = task_enter(task);
+	if ((task->info.flags & TWHEEL_TASK_AT) && !sched->wall)
+		err = wall_open(sched);
+	if (!err)
+		err = task_enter(task);
 	if (err)
 		return err;
 	sched->nr_pending++;
-	if (task->info.flags & TWHEEL_TASK_AT)
-		LIST_INSERT_HEAD(&sched->walls, task, wall);
 	if (old) {
 		task_unpend(old);
 		task_bury(old, over);
@@ -542,17 +577,24 @@ static int task_add(struct task *task, struct task *old, struct tasks *over)
 	return 0;
 }
 
-int twheel_sched_add(struct twheel_sched *sched, const struct twheel_task *from, uint64_t *id)
+int twheel_sched_add_sized(struct twheel_sched *sched, const struct twheel_task *theirs,
+			   uint64_t *id, size_t size)
 {
 	struct tasks over = SLIST_HEAD_INITIALIZER(over);
 	struct task *task, *old = NULL;
+	struct twheel_task from;
 	int err;
 
 	if (!is_alive(sched))
 		return -ECHILD;
-	if (!task_is_valid(sched, from))
+	if (!SIZED_OK(size, struct twheel_task, reserved))
 		return -EINVAL;
-	task = task_new(sched, from);
+	err = sized_take(&from, sizeof(from), theirs, size);
+	if (err)
+		return err;
+	if (!task_is_valid(sched, &from))
+		return -EINVAL;
+	task = task_new(sched, &from);
 	if (!task)
 		return -ENOMEM;
 	lock(sched);
@@ -637,11 +679,14 @@ int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags)
 
 uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t key_len)
 {
-	size_t len = key_length(key, key_len);
 	struct task *task;
 	u64 hash, id;
+	size_t len;
 
-	if (!is_alive(sched) || len > KEY_MAX)
+	if (!is_alive(sched) || !key)
+		return 0;
+	len = key_length(key, key_len);
+	if (len > KEY_MAX)
 		return 0;
 	hash = twheel_keys_hash(&sched->keys, key, len);
 	lock(sched);
@@ -754,18 +799,25 @@ static void frame_left(void *arg)
 	unlock(sched);
 }
 
-/* Run a queued task. The lock is dropped meanwhile. */
+/*
+ * Run a queued task. The lock is dropped meanwhile. What the function gets is followed by zeros,
+ * for one that was compiled with a longer structure.
+ */
 static void task_run(struct task *task)
 {
 	struct twheel_sched *sched = task->info.sched;
 	struct frame frame = { .task = task, .outer = frames };
-	struct twheel_task_info info;
+	union {
+		char			room[TWHEEL_TASK_INFO_MAX];
+		struct twheel_task_info	info;
+	} u = { 0 };
 
+	static_assert(sizeof(u) == TWHEEL_TASK_INFO_MAX, "a promise of libtwheel-sched.h");
 	frames = &frame;
-	task_begin(task, &info);
+	task_begin(task, &u.info);
 	wake_worker(sched);
 	unlock(sched);
-	twheel_call_fn(&info, frame_left, &frame);
+	twheel_call_fn(&u.info, frame_left, &frame);
 	lock(sched);
 	frame_over(&frame);
 }
@@ -787,7 +839,8 @@ static int due_order(const void *a, const void *b)
 }
 
 /* The wheel says that tasks are due, and may be mistaken: see the head of the file. */
-static void events_take(struct twheel_sched *sched, const struct twheel_event *events, size_t nr)
+static void events_take(struct twheel_sched *sched, struct twheel *wheel,
+			const struct twheel_event *events, size_t nr)
 {
 	struct due due[CHUNK_EVENTS];
 	size_t found = 0;
@@ -796,7 +849,7 @@ static void events_take(struct twheel_sched *sched, const struct twheel_event *e
 		struct task *task = task_find(sched, events[i].user_data);
 
 		if (!task || !task->handle)
-			twheel_cancel(sched->wheel, events[i].handle, NULL);
+			twheel_cancel(wheel, events[i].handle, NULL);
 		else if (task->info.state == TWHEEL_TASK_WAITING)
 			due[found++] = (struct due) { task, events[i].expires_ns };
 	}
@@ -807,56 +860,12 @@ static void events_take(struct twheel_sched *sched, const struct twheel_event *e
 			task_schedule(due[i].task);
 }
 
-/*
- * One clock is read after the other, so a task is rather some ns late than early. More than
- * once, for this thread may lose its CPU in between.
- */
-static void ahead_update(struct twheel_sched *sched)
-{
-	clockid_t clock = sched->options.clockid;
-	s64 best = TIME_MAX;
-
-	for (int i = 0; i < 5; i++) {
-		s64 before = clock_now(clock), wall = clock_now(CLOCK_REALTIME);
-		s64 after = clock_now(clock);
-
-		if (after - before < best) {
-			best = after - before;
-			sched->ahead = wall - after;
-		}
-	}
-}
-
-/* Arm the next tasks on the wall clock anew. Returns whether there are more. */
-static bool walls_arm_chunk(struct task *cursor)
-{
-	struct task *task = LIST_NEXT(cursor, wall), *last = cursor;
-
-	for (u32 i = 0; task && i < CHUNK_TASKS; i++, task = LIST_NEXT(task, wall)) {
-		last = task;
-		if (task->dead || task->info.state == TWHEEL_TASK_RUNNING)
-			continue;
-		task_dequeue(task);
-		task_arm(task);
-	}
-	LIST_REMOVE(cursor, wall);
-	if (task)
-		LIST_INSERT_AFTER(last, cursor, wall);
-	return task;
-}
-
-/* Those that are added meanwhile come before the cursor, and know the time already. */
-static void walls_arm(struct twheel_sched *sched)
-{
-	struct task cursor = { .dead = true };
-
-	ahead_update(sched);
-	LIST_INSERT_HEAD(&sched->walls, &cursor, wall);
-	while (walls_arm_chunk(&cursor)) {
-		unlock(sched);
-		lock_again(sched);
-	}
-}
+/* What was read of a wheel. */
+struct harvest {
+	struct twheel		*wheel;
+	int			nr;
+	struct twheel_event	events[CHUNK_EVENTS];
+};
 
 /*
  * Wait for something, and queue what is due. The lock is dropped while waiting. Returns 0,
@@ -864,29 +873,41 @@ static void walls_arm(struct twheel_sched *sched)
  */
 static int lead(struct twheel_sched *sched, int timeout_ms)
 {
-	struct twheel_event events[CHUNK_EVENTS];
 	struct epoll_event ready[3];
-	bool set = false;
-	u64 ticks;
-	int n, nr = 0;
+	struct harvest of[2];
+	int n, nr = 0, more = 0;
 
 	unlock(sched);
 	n = epoll_wait(sched->epfd, ready, ARRAY_SIZE(ready), timeout_ms);
 	for (int i = 0; i < n; i++) {
-		if (ready[i].data.fd == sched->wallfd)
-			set = read(sched->wallfd, &ticks, sizeof(ticks)) < 0 && errno == ECANCELED;
-		else if (ready[i].data.fd != sched->wakefd)
-			nr = twheel_read(sched->wheel, events, CHUNK_EVENTS, 0);
+		if (!ready[i].data.ptr)		/* it only wakes */
+			continue;
+		of[nr].wheel = ready[i].data.ptr;
+		of[nr].nr = twheel_read(of[nr].wheel, of[nr].events, CHUNK_EVENTS, 0);
+		nr++;
 	}
 	n = n < 0 ? -errno : n;
 	lock(sched);
-	if (set)
-		walls_arm(sched);
-	if (nr > 0)
-		events_take(sched, events, (size_t)nr);
-	if (n <= 0)
-		return n ?: -EAGAIN;
-	return nr == CHUNK_EVENTS;
+	for (int i = 0; i < nr; i++) {
+		if (of[i].nr > 0)
+			events_take(sched, of[i].wheel, of[i].events, (size_t)of[i].nr);
+		more |= of[i].nr == CHUNK_EVENTS;
+	}
+	return n > 0 ? more : n ?: -EAGAIN;
+}
+
+/* The task to be run next, or NULL. The wall clock may have been set back since it was queued. */
+static struct task *queue_first(struct twheel_sched *sched)
+{
+	struct task *task;
+
+	while ((task = TAILQ_FIRST(&sched->queue))) {
+		if (!(task->info.flags & TWHEEL_TASK_AT) || task->info.due_ns <= task_now(task))
+			break;
+		task_dequeue(task);
+		task_arm(task);
+	}
+	return task;
 }
 
 static void *worker(void *arg)
@@ -896,7 +917,7 @@ static void *worker(void *arg)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	lock(sched);
 	while (!sched->stopping) {
-		struct task *task = TAILQ_FIRST(&sched->queue);
+		struct task *task = queue_first(sched);
 
 		if (task) {
 			task_run(task);
@@ -944,6 +965,7 @@ static void lead_all(struct twheel_sched *sched, u32 max)
 
 int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms)
 {
+	struct task *task;
 	u32 done = 0;
 	int rc = 0;
 
@@ -958,8 +980,8 @@ int twheel_sched_run(struct twheel_sched *sched, uint32_t max, int timeout_ms)
 		lead_all(sched, max);
 	if (!max || max > sched->nr_queued)
 		max = sched->nr_queued;
-	for (; done < max && sched->nr_queued; done++)
-		task_run(TAILQ_FIRST(&sched->queue));
+	for (; done < max && (task = queue_first(sched)); done++)
+		task_run(task);
 	if (sched->stopping)
 		rc = -ESHUTDOWN;
 	unlock(sched);
@@ -993,6 +1015,7 @@ struct twheel *twheel_sched_wheel(const struct twheel_sched *sched)
 /**
  * struct list - a list of tasks that is being made
  * @infos:	what the user gets: room for as many as there were, and behind that for the keys
+ * @size:	from one of @infos to the next
  * @nr:		how many there are by now
  * @first:	where the keys begin
  * @keys:	where the next one goes
@@ -1001,7 +1024,8 @@ struct twheel *twheel_sched_wheel(const struct twheel_sched *sched)
  */
 struct list {
 	struct twheel_task_info	*infos;
-	int			nr;
+	size_t			size;
+	u32			nr;
 	char			*first;
 	char			*keys;
 	char			*end;
@@ -1009,12 +1033,13 @@ struct list {
 };
 
 /* Make room for all that is pending now. Returns 0 or -ENOMEM. With the lock held. */
-static int list_init(struct list *list, const struct twheel_sched *sched)
+static int list_init(struct list *list, const struct twheel_sched *sched, size_t size)
 {
-	size_t infos = sched->nr_pending * sizeof(*list->infos);
+	size_t infos = sched->nr_pending * size;
 	size_t bytes = infos + sched->key_bytes;
 
-	*list = (struct list) { .infos = malloc(bytes ?: 1), .nth = sched->nr_added };
+	*list = (struct list) { .infos = malloc(bytes ?: 1), .size = size,
+				.nth = sched->nr_added };
 	if (!list->infos)
 		return -ENOMEM;
 	list->first = (char *)list->infos + infos;
@@ -1025,9 +1050,9 @@ static int list_init(struct list *list, const struct twheel_sched *sched)
 
 static void list_add(struct list *list, const struct task *task)
 {
-	struct twheel_task_info *info = &list->infos[list->nr++];
+	struct twheel_task_info *info = sized_nth(list->infos, list->nr++, list->size);
 
-	*info = task->info;
+	sized_give(info, list->size, &task->info, sizeof(task->info));
 	if (!info->key)
 		return;
 	info->key = memcpy(list->keys, task->key, info->key_len + 1);
@@ -1045,7 +1070,8 @@ static void touch(char *from, const char *end, size_t bytes)
 /* The page faults of the next chunk, taken before the lock is. */
 static void list_touch(const struct list *list)
 {
-	touch((char *)&list->infos[list->nr], list->first, CHUNK_TASKS * sizeof(*list->infos));
+	touch(sized_nth(list->infos, list->nr, list->size), list->first,
+	      CHUNK_TASKS * list->size);
 	touch(list->keys, list->end, CHUNK_KEYS + KEY_MAX);
 }
 
@@ -1082,18 +1108,26 @@ static int list_make(struct list *list, struct twheel_sched *sched)
 		more = list_chunk(list, sched, &cursor);
 	} while (more);
 	TAILQ_REMOVE(&sched->all, &cursor, all);
-	return list->nr;
+	return (int)list->nr;
 }
 
-int twheel_sched_list(struct twheel_sched *sched, struct twheel_task_info **infos)
+static bool info_size_ok(size_t size)
+{
+	return SIZED_OK(size, struct twheel_task_info, state) && size <= TWHEEL_TASK_INFO_MAX;
+}
+
+int twheel_sched_list_sized(struct twheel_sched *sched, struct twheel_task_info **infos,
+			    size_t size)
 {
 	struct list list;
 	int n;
 
 	if (!is_alive(sched))
 		return -ECHILD;
+	if (!info_size_ok(size))
+		return -EINVAL;
 	lock(sched);
-	n = list_init(&list, sched);
+	n = list_init(&list, sched, size);
 	if (!n) {
 		n = list_make(&list, sched);
 		*infos = list.infos;
@@ -1147,7 +1181,8 @@ static int sched_stop(struct twheel_sched *sched, uint32_t flags, struct list *l
 	return n;
 }
 
-int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_task_info **infos)
+int twheel_sched_stop_sized(struct twheel_sched *sched, uint32_t flags,
+			    struct twheel_task_info **infos, size_t size)
 {
 	const u32 both = TWHEEL_SCHED_WAIT | TWHEEL_SCHED_FINISH;
 	struct tasks over = SLIST_HEAD_INITIALIZER(over);
@@ -1156,14 +1191,14 @@ int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_
 
 	if (!is_alive(sched))
 		return -ECHILD;
-	if (flags & ~both)
+	if ((flags & ~both) || !info_size_ok(size))
 		return -EINVAL;
 	if ((flags & TWHEEL_SCHED_WAIT) && inside_sched(sched))
 		return -EDEADLK;
 	if (flags == both && !sched->options.threads)
 		return -EDEADLK;
 	lock(sched);
-	n = infos ? list_init(&list, sched) : 0;
+	n = infos ? list_init(&list, sched, size) : 0;
 	if (!n) {
 		if (infos)
 			*infos = list.infos;
@@ -1176,29 +1211,9 @@ int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags, struct twheel_
 
 /* ---- opening and closing ---------------------------------------------------------------- */
 
-static int watch(int epfd, int fd)
-{
-	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &e);
-}
-
-/* A timer that is far away, for what it tells when the clock is set. */
-static int wall_open(void)
-{
-	static const struct itimerspec far = {
-		.it_value.tv_sec = (time_t)(TIME_MAX / NSEC_PER_SEC)
-	};
-	int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-
-	if (fd >= 0)
-		timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
-	return fd;
-}
-
 static void close_fds(struct twheel_sched *sched)
 {
-	const int fds[] = { sched->epfd, sched->wallfd, sched->wakefd };
+	const int fds[] = { sched->epfd, sched->wakefd };
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		if (fds[i] >= 0)
@@ -1208,13 +1223,17 @@ static void close_fds(struct twheel_sched *sched)
 static int open_fds(struct twheel_sched *sched)
 {
 	sched->epfd = epoll_create1(EPOLL_CLOEXEC);
-	sched->wallfd = wall_open();
 	sched->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (sched->epfd >= 0 && sched->wallfd >= 0 && sched->wakefd >= 0 &&
-	    !watch(sched->epfd, sched->wallfd) && !watch(sched->epfd, sched->wakefd) &&
-	    !watch(sched->epfd, twheel_fd(sched->wheel)))
+	if (sched->epfd >= 0 && sched->wakefd >= 0 && !watch(sched->epfd, sched->wakefd, NULL) &&
+	    !watch(sched->epfd, twheel_fd(sched->wheel), sched->wheel))
 		return 0;
 	return -errno;
+}
+
+static void close_wheels(struct twheel_sched *sched)
+{
+	twheel_close(sched->wall);
+	twheel_close(sched->wheel);
 }
 
 static int open_wheel(struct twheel_sched *sched)
@@ -1275,7 +1294,7 @@ static void sched_shut(struct twheel_sched *sched)
 	twheel_keys_exit(&sched->keys);
 	ids_free(&sched->ids);
 	close_fds(sched);
-	twheel_close(sched->wheel);
+	close_wheels(sched);
 }
 
 int twheel_sched_close(struct twheel_sched *sched)
@@ -1284,7 +1303,7 @@ int twheel_sched_close(struct twheel_sched *sched)
 		return 0;
 	if (!is_alive(sched)) {
 		close_fds(sched);
-		twheel_close(sched->wheel);
+		close_wheels(sched);
 		return 0;
 	}
 	if (inside_sched(sched))
@@ -1303,7 +1322,7 @@ static int sched_init(struct twheel_sched *sched)
 	err = open_fds(sched);
 	if (err) {
 		close_fds(sched);
-		twheel_close(sched->wheel);
+		close_wheels(sched);
 		return err;
 	}
 	pthread_mutex_init(&sched->lock, NULL);
@@ -1312,24 +1331,24 @@ static int sched_init(struct twheel_sched *sched)
 	TAILQ_INIT(&sched->all);
 	TAILQ_INIT(&sched->queue);
 	twheel_keys_init(&sched->keys);
-	LIST_INIT(&sched->walls);
-	ahead_update(sched);
 	err = open_threads(sched);
 	if (err)
 		sched_shut(sched);
 	return err;
 }
 
-int twheel_sched_open(struct twheel_sched **sched, const struct twheel_sched_options *options)
+static bool options_are_valid(const struct twheel_sched_options *options)
 {
-	static const struct twheel_sched_options defaults;
+	return !options->reserved[0] && !options->reserved[1] && !options->reserved[2] &&
+	       options->threads <= UINT16_MAX && !(options->flags & TWHEEL_ONE_THREAD);
+}
+
+static int open_with(struct twheel_sched **sched, const struct twheel_sched_options *options)
+{
 	struct twheel_sched *new;
 	int err;
 
-	if (!options)
-		options = &defaults;
-	if (options->reserved[0] || options->reserved[1] || options->reserved[2] ||
-	    options->threads > UINT16_MAX || (options->flags & TWHEEL_ONE_THREAD))
+	if (!options_are_valid(options))
 		return -EINVAL;
 	new = calloc(1, sizeof(*new) + options->threads * sizeof(new->threads[0]));
 	if (!new)
@@ -1343,4 +1362,17 @@ int twheel_sched_open(struct twheel_sched **sched, const struct twheel_sched_opt
 	else
 		free(new);
 	return err;
+}
+
+int twheel_sched_open_sized(struct twheel_sched **sched,
+			    const struct twheel_sched_options *theirs, size_t size)
+{
+	struct twheel_sched_options options = { 0 };
+	int err = 0;
+
+	if (!SIZED_OK(size, struct twheel_sched_options, reserved))
+		return -EINVAL;
+	if (theirs)
+		err = sized_take(&options, sizeof(options), theirs, size);
+	return err ?: open_with(sched, &options);
 }

@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""A scheduler: what libtwheel-sched.h has. Functions are called at their time, by threads of a
+pool, by who calls run(), or by a loop of asyncio.
+
+The library has a number for an argument, which is the key of a call in _calls, until it says
+by release() that nothing will use it any more.
+"""
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import datetime
+import errno
+import itertools
+import logging
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from ctypes import byref, c_uint64, c_void_p
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+
+from . import _lib
+from ._lib import checked, nanoseconds, waiting
+from ._wheel import Backend
+
+Missed = Literal["burst", "skip", "delay"]
+TaskState = Literal["waiting", "queued", "running"]
+_STATES: tuple[TaskState, ...] = ("waiting", "queued", "running")
+_MISSED = {"burst": 0, "skip": _lib.MISSED_SKIP, "delay": _lib.MISSED_DELAY}
+_ASYNC_RUNS = 64
+_log = logging.getLogger("twheel")
+_here = threading.local()           # .run: the Run that this thread is at; .scheds: whose
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run of a task that a function was called for, see current_run().
+
+    due_ns is a time of the scheduler's clock, or for Scheduler.at() one since 1970. runs counts
+    this one too; missed are the periods left out so far.
+    """
+    task: Task
+    key: bytes | None
+    due_ns: int
+    runs: int
+    missed: int
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """What Scheduler.tasks() tells of a pending task; see Run. period_ns of 0: once."""
+    task: Task
+    key: bytes | None
+    due_ns: int
+    period_ns: int
+    runs: int
+    missed: int
+    state: TaskState
+    tolerance_ns: int
+
+
+@dataclass
+class _Call:
+    sched: Scheduler
+    function: Callable[..., object]
+    args: tuple[Any, ...]
+    coroutine: asyncio.Future[Any] | None = None
+
+
+class Task:
+    """A function that is to be called, named by its id, which is never used again."""
+
+    __slots__ = ("_sched", "id")
+
+    def __init__(self, sched: Scheduler, task_id: int) -> None:
+        self._sched = sched
+        self.id = task_id
+
+    def cancel(self, *, wait: bool = False) -> bool:
+        """See to it that it does not run again; with wait, until it does not run any more.
+
+        Return whether it was pending; False if it was over, or cancelled. From its own
+        function wait is EDEADLK.
+        """
+        flags = _lib.SCHED_WAIT if wait else 0
+        with self._sched._using() as sched:
+            result = waiting.twheel_sched_cancel(sched, self.id, flags)
+        return result != -errno.ENOENT and checked(result) >= 0
+
+    def reschedule(self, delay: float) -> None:
+        """Give it another time: FileNotFoundError (ENOENT) if it is over, EALREADY if it runs
+        for the only time.
+        """
+        with self._sched._using() as sched:
+            checked(waiting.twheel_sched_mod(sched, self.id, nanoseconds(delay)))
+
+    def reschedule_at(self, when: float | datetime.datetime) -> None:
+        """The same, of a task of Scheduler.at()."""
+        with self._sched._using() as sched:
+            checked(waiting.twheel_sched_mod(sched, self.id, _wall_ns(when)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and (self._sched, self.id) == (other._sched, other.id)
+
+    def __hash__(self) -> int:
+        return hash((id(self._sched), self.id))
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id}>"
+
+
+class Scheduler:
+    """Functions at their time.
+
+        with Scheduler(threads=4) as scheduler:
+            scheduler.every(10, refresh, key="refresh", missed="skip")
+            task = scheduler.after(3, hello, "world")
+            ...
+
+    threads: the size of the pool, whose threads call the functions. Without one, wait until
+        fileno() is readable and call run(), or let a loop of asyncio do that, see attach().
+    on_error: called with the Task and the exception of a function that raised one. Without it,
+        the loop's exception handler is where attach() was called, and the logger "twheel".
+    backend, clock, tick: as of Wheel. The clock is for delays.
+    max_pending: the most tasks that may be pending; 0 for as many as the wheel may hold.
+
+    Where there is a parameter within, each call may be so much later than it is due, together with
+    others that may be late. When the next one is due does not depend on that.
+
+    A function is never called early, and never twice at once. Any thread, and any function, may
+    call any method; but a function that its own call would wait for gets EDEADLK.
+    """
+
+    def __init__(self, threads: int = 0, *, backend: Backend | None = None,
+                 clock: int = time.CLOCK_MONOTONIC, tick: float | None = None, max_pending: int = 0,
+                 on_error: Callable[[Task, BaseException], object] | None = None) -> None:
+        self._sched = c_void_p()
+        self._on_error = on_error
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._raised: BaseException | None = None
+        self._users = 0
+        self._changed = threading.Condition()
+        if not 0 <= threads < 2**32 or not 0 <= max_pending < 2**32:
+            raise ValueError("out of range")
+        options = _lib.SchedOptions(threads=threads, flags=_lib.backend_flag(backend),
+                                    max_pending=max_pending, clockid=clock,
+                                    tick_ns=0 if tick is None else _lib.period_ns(tick))
+        checked(waiting.twheel_sched_open(byref(self._sched), byref(options)))
+        _open_ones.add(self)
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[c_void_p]:
+        """The library's scheduler, which is not closed as long as a call on it is under way."""
+        with self._changed:
+            if not self._sched:
+                raise ValueError("operation on a closed scheduler")
+            self._users += 1
+            sched = self._sched
+        try:
+            yield sched
+        finally:
+            with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
+
+    # ---- tasks ------------------------------------------------------------------------
+
+    def after(self, delay: float, function: Callable[..., object], *args: Any,
+              key: str | bytes | None = None, within: float = 0) -> Task:
+        """Call function(*args) once, after delay seconds.
+
+        A key is a name that no other pending task has: adding a task whose key exists replaces
+        the other.
+        """
+        return self._add(nanoseconds(delay), 0, 0, within, key, function, args)
+
+    def at(self, when: float | datetime.datetime, function: Callable[..., object], *args: Any,
+           period: float | None = None, key: str | bytes | None = None,
+           missed: Missed = "burst", within: float = 0) -> Task:
+        """Call it at a time of the clock on the wall, a datetime or seconds since 1970, and with
+        period again and again. When that clock is set, the task moves with it.
+        """
+        period_ns = 0 if period is None else _lib.period_ns(period)
+        return self._add(_wall_ns(when), period_ns, _lib.TASK_AT | _MISSED[missed], within, key, function, args)
+
+    def every(self, period: float, function: Callable[..., object], *args: Any,
+              delay: float | None = None, key: str | bytes | None = None,
+              missed: Missed = "burst", fixed_delay: bool = False, within: float = 0) -> Task:
+        """Call it again and again, for the first time after delay, or one period.
+
+        missed: what becomes of periods that pass until it can be called: "burst" makes up for
+        them, one call after the other; "skip" leaves them out and keeps the phase; "delay"
+        counts anew from each late call. fixed_delay: the period counts from when it returned.
+        """
+        if fixed_delay and missed != "burst":
+            raise ValueError("with a fixed delay nothing is missed")
+        flags = _MISSED[missed] | (_lib.TASK_DELAY if fixed_delay else 0)
+        period_ns = _lib.period_ns(period)
+        when_ns = period_ns if delay is None else nanoseconds(delay)
+        return self._add(when_ns, period_ns, flags, within, key, function, args)
+
+    def _add(self, when_ns: int, period_ns: int, flags: int, within: float, key: str | bytes | None,
+             function: Callable[..., object], args: tuple[Any, ...]) -> Task:
+        name = key.encode() if isinstance(key, str) else key
+        number, task_id = next(_numbers), c_uint64()
+        task = _lib.Task(fn=_run, release=_release, arg=number, key=name, when_ns=when_ns,
+                         key_len=len(name) if name else 0, period_ns=period_ns, flags=flags,
+                         tolerance_ns=nanoseconds(within))
+        _calls[number] = _Call(self, function, args)
+        try:
+            with self._using() as sched:
+                checked(waiting.twheel_sched_add(sched, byref(task), byref(task_id)))
+        except BaseException:
+            _calls.pop(number, None)
+            raise
+        return Task(self, task_id.value)
+
+    def find(self, key: str | bytes) -> Task | None:
+        """The pending task of that key."""
+        name = key.encode() if isinstance(key, str) else key
+        with self._using() as sched:
+            task_id = waiting.twheel_sched_find(sched, name, len(name))
+        return Task(self, task_id) if task_id else None
+
+    def tasks(self) -> list[TaskInfo]:
+        """All pending tasks, in the order they were added."""
+        with self._using() as sched:
+            listed = _lib.sched_list(sched)
+        return [TaskInfo(Task(self, info.id), key, info.due_ns, info.period_ns, info.runs,
+                         info.missed, _STATES[info.state], info.tolerance_ns) for info, key in listed]
+
+    def __len__(self) -> int:
+        """How many tasks are going to run."""
+        with self._using() as sched:
+            return int(waiting.twheel_sched_pending(sched))
+
+    def __bool__(self) -> bool:
+        return True
+
+    # ---- without a pool -----------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """The descriptor that is readable when run() has something to do; EINVAL with a pool."""
+        with self._using() as sched:
+            return checked(waiting.twheel_sched_fd(sched))
+
+    def run(self, most: int = 0, timeout: float | None = 0) -> int:
+        """Call what is due, at most so many; 0: all that is due now. Return how many were called.
+
+        timeout: how long to wait for the first one; None: for ever. EINVAL with a pool, ESHUTDOWN
+        when the scheduler was stopped. KeyboardInterrupt and SystemExit of a function come out
+        of here.
+        """
+        end = None if timeout is None else time.monotonic_ns() + nanoseconds(timeout)
+        while True:
+            left = -1
+            if end is not None:
+                left = min(max(0, -((time.monotonic_ns() - end) // 10**6)), 2**31 - 1)
+            with self._using() as sched, _inside(self):
+                result = waiting.twheel_sched_run(sched, most, left)
+            raised, self._raised = self._raised, None
+            if raised is not None:
+                raise raised
+            if result != -errno.EINTR and (result or end is not None and time.monotonic_ns() >= end):
+                return checked(result)
+
+    def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Let a loop of asyncio, the running one if nothing is said, call what is due.
+
+        Functions may be coroutines then: of one that still runs when it is due again, that run is
+        left out. Only a scheduler without a pool can be attached.
+        """
+        loop = asyncio.get_running_loop() if loop is None else loop
+        if self._loop is not None:
+            raise RuntimeError("the scheduler is attached")
+        loop.add_reader(self.fileno(), self._ready)
+        self._loop = loop
+
+    def detach(self) -> None:
+        """Undo attach(). Coroutines that run go on."""
+        loop, self._loop = self._loop, None
+        if loop is not None and not loop.is_closed():
+            loop.remove_reader(self.fileno())
+
+    def _ready(self) -> None:
+        try:
+            self.run(_ASYNC_RUNS)
+        except OSError as error:
+            if error.errno != errno.ESHUTDOWN:
+                raise
+            self.detach()
+
+    # ---- the end ------------------------------------------------------------------------
+
+    def stop(self, *, finish: bool = False, wait: bool = False) -> int:
+        """Run nothing any more; return how many tasks are over that were waiting.
+
+        finish: what is to run once still does, at its time. wait: until nothing runs any more.
+        """
+        flags = (_lib.SCHED_FINISH if finish else 0) | (_lib.SCHED_WAIT if wait else 0)
+        with self._using() as sched:
+            return checked(waiting.twheel_sched_stop(sched, flags, None))
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return not self._sched
+
+    def close(self) -> None:
+        """Stop, wait for functions that run, and free it all. A second call does nothing.
+
+        EDEADLK from a function of its own.
+        """
+        if self.closed:
+            return
+        if self in getattr(_here, "scheds", ()):
+            raise OSError(errno.EDEADLK, "a scheduler cannot be closed by a function of its own")
+        self.detach()
+        with contextlib.suppress(ChildProcessError):
+            self.stop()
+        with self._changed:
+            sched, self._sched = self._sched, c_void_p()
+            while self._users:
+                self._changed.wait()
+        _open_ones.discard(self)
+        if sched:
+            checked(waiting.twheel_sched_close(sched))
+
+    def __del__(self) -> None:
+        if getattr(self, "_sched", None):
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
+            # This may be a thread of the pool, which cannot wait for itself.
+            threading.Thread(target=waiting.twheel_sched_close, args=(self._sched,)).start()
+
+    def __enter__(self) -> Scheduler:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    # ---- runs ---------------------------------------------------------------------------
+
+    def _call(self, call: _Call, run: Run) -> None:
+        if call.coroutine is not None and not call.coroutine.done():
+            return
+        try:
+            result = call.function(*call.args)
+            if asyncio.iscoroutine(result):
+                call.coroutine = self._spawn(run, result)
+        except (SystemExit, KeyboardInterrupt) as error:
+            if getattr(_here, "waits", False):
+                self._raised = error
+            else:
+                self._failed(run.task, error)
+        except BaseException as error:
+            self._failed(run.task, error)
+
+    def _spawn(self, run: Run, coroutine: Any) -> asyncio.Future[Any]:
+        if self._loop is None:
+            coroutine.close()
+            raise TypeError("coroutines need a loop, see Scheduler.attach()")
+        task = self._loop.create_task(coroutine)
+        task.add_done_callback(lambda done: self._done(run, done))
+        return task
+
+    def _done(self, run: Run, done: asyncio.Task[Any]) -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            self._failed(run.task, error)
+
+    def _failed(self, task: Task, error: BaseException) -> None:
+        try:
+            if self._on_error is not None:
+                self._on_error(task, error)
+            elif self._loop is not None:
+                self._loop.call_exception_handler({"message": f"Exception in {task!r}", "exception": error})
+            else:
+                _log.error("Exception in %r", task, exc_info=error)
+        except Exception:
+            _log.exception("Exception in on_error of %r", task)
+
+
+@contextlib.contextmanager
+def _inside(sched: Scheduler) -> Iterator[None]:
+    """Of a thread that runs functions of a scheduler."""
+    scheds, waits = getattr(_here, "scheds", ()), getattr(_here, "waits", False)
+    _here.scheds, _here.waits = scheds + (sched,), True
+    try:
+        yield
+    finally:
+        _here.scheds, _here.waits = scheds, waits
+
+
+def current_run() -> Run | None:
+    """In a function that a scheduler calls, and what that calls, the run; elsewhere None."""
+    return getattr(_here, "run", None)
+
+
+_numbers = itertools.count(1)
+_calls: dict[int, _Call] = {}
+_open_ones: weakref.WeakSet[Scheduler] = weakref.WeakSet()
+
+
+def _run_task(number: int, info: Any) -> None:
+    task, call = info.contents, _calls[number]
+    run = Run(Task(call.sched, task.id), _lib.key_of(task), task.due_ns, task.runs, task.missed)
+    outer, scheds = current_run(), getattr(_here, "scheds", ())
+    _here.run, _here.scheds = run, scheds + (call.sched,)
+    try:
+        call.sched._call(call, run)
+    finally:
+        _here.run, _here.scheds = outer, scheds
+
+
+def _release_task(number: int) -> None:
+    _calls.pop(number, None)
+
+
+# The library's threads call these as long as there is a scheduler.
+_run = _lib.TaskFn(_run_task)
+_release = _lib.ReleaseFn(_release_task)
+
+
+def _wall_ns(when: float | datetime.datetime) -> int:
+    """In whole microseconds a datetime is exact, and a float is not far off."""
+    return nanoseconds(when.timestamp() if isinstance(when, datetime.datetime) else when)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Threads of a pool must not call functions of an interpreter that ends."""
+    for sched in list(_open_ones):
+        with contextlib.suppress(OSError):
+            sched.close()

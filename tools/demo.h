@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * twheel-demo in three parts: workload.c says what timers there shall be,
- * twheel-demo.c runs them, report.c tells what happened.
+ * twheel-demo in three parts: workload.c makes the timers, twheel-demo.c runs them, report.c prints
+ * what happened. There is one thread, so nothing is locked.
  *
- * All times are in ns. At 1 000 000 timers this takes 60 MB of the process's own.
+ * All times are in ns. 1 000 000 timers take 60 MB of the process's own memory.
  */
 #ifndef DEMO_H
 #define DEMO_H
@@ -20,24 +20,24 @@ typedef __u64 u64;
 #define MSEC	1000000ULL
 #define SEC	1000000000ULL
 
-/* A workload that was not read from a file is over in a minute, but for its tail. */
+/* A workload that was not read from a file is over in a minute, except its tail. */
 #define RUN_NS	(60 * SEC)
 
 enum act { ACT_NONE, ACT_CANCEL, ACT_REARM };
 enum state { NEW, ARMED, FIRED, CANCELLED };
 
 /**
- * struct timer - what a timer shall do, and how far it has come
- * @delay:	from being armed to the expiry
+ * struct timer - what is to happen to a timer, and what has happened
+ * @delay:	from arming to expiry
  * @interval:	0, or the period after that
- * @act_at:	when, from the start of the run, to do @act
- * @handle:	the kernel's
- * @due:	it must not fire before. Of a periodic timer that has fired: the very
+ * @act_at:	when to do @act, from the start of the run
+ * @handle:	the kernel's handle
+ * @due:	it must not fire earlier. For a periodic timer that has fired: exactly the
  *		deadline of the next period
  * @periods:	how many have passed
  * @act:	enum act
  * @state:	enum state
- * @tail:	not meant to fire before the end
+ * @tail:	not meant to fire before the end of the run
  */
 struct timer {
 	u64	delay;
@@ -54,25 +54,25 @@ struct timer {
 struct workload {
 	struct timer	*timers;
 	u32		nr;
-	u32		malformed;	/* lines of the file */
+	u32		malformed;	/* lines of the file that are no timers */
 };
 
 u64 rnd(u64 *seed);
 void workload_generate(struct workload *w, u32 nr, u64 *seed);
-/* 0, or -1 with errno if the file cannot be read. */
+/* Returns 0, or -1 and errno if the file cannot be read. */
 int workload_read(struct workload *w, const char *path);
 
-/* Calls of one kind: how many, for how many operations, and how long they took. */
+/* Calls of one kind: how many operations, how many calls, and how many ns in all and at worst. */
 struct cost {
 	u64	ops, calls, ns, worst;
 };
 
-#define LATE_MAX	1000000		/* in us; what is later is counted there */
+#define LATE_MAX	1000000		/* in us; events that are later are counted there */
 
 struct stats {
 	u64		armed, rearmed, fired, periods, cancelled;
 	u64		cancelled_end, closed;
-	u64		missed;		/* acts on timers that had fired already */
+	u64		missed;		/* acts that came after the timer had fired */
 	u64		lost, early, twice, late_cancel, unknown, wrong;
 	struct cost	add, mod, cancel, read;
 	u32		*late;		/* by us, LATE_MAX + 1 of them */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* What twheel-demo tells, while it runs and at the end. */
+/* What twheel-demo prints, while it runs and at the end. */
 #include <stdio.h>
 
 #include "demo.h"
@@ -24,7 +24,7 @@ void late_add(struct stats *s, u64 ns)
 		s->late_max = ns;
 }
 
-/* In us: that many, and no more, were later by @q of the events or less. */
+/* The lateness, in us, that a share of @q of the events does not exceed. */
 u64 late_quantile(const struct stats *s, double q)
 {
 	u64 rank = (u64)(q * (double)s->late_nr), seen = 0;

@@ -3,9 +3,9 @@
 /*
  * twheel-demo: a million timers on one descriptor, each of them accounted for.
  *
- * They are armed in batches of 256, and read through epoll, 256 events at a time,
- * from the first moment on; meanwhile some are cancelled and some are re-armed, in
- * batches too. Every event is held against what was asked for:
+ * The program arms them in batches of 256, and from the first moment on reads events through
+ * epoll, 256 at a time. Meanwhile it cancels some timers and re-arms some, in
+ * batches too. It compares every event with what was asked for:
  *
  *	lost	a one-shot that did not fire, a period that was left out, or a timer
  *		that a cancel found armed more than LOST_NS after it was due
@@ -16,7 +16,7 @@
  *
  * The run is over when all one-shots have fired, all cancels are done, and each
  * periodic timer without a cancel has given MIN_PERIODS; then these are cancelled.
- * Of the tail one half is cancelled then, and the other is left to close().
+ * Then one half of the tail is cancelled, and the other is left to close().
  *
  * Exit status: 0 if nothing was lost, early or twice and every timer is accounted
  * for, 1 if not, 2 for wrong usage.
@@ -45,17 +45,17 @@
 /**
  * struct run - the run
  * @fd:		/dev/twheel
- * @epfd:	to wait for it
+ * @epfd:	the epoll that waits for it
  * @w:		the timers
- * @acts:	the timers that are to be cancelled or re-armed, in the order of times
- * @nr_acts:	how many
- * @next_act:	the first that is to be done
- * @next_add:	the first timer that is to be armed
- * @waiting:	one-shots armed, the tail left out
- * @hungry:	periodic timers that must give more periods
- * @start:	of the run
- * @last_due:	the latest time by which something should have happened
- * @seed:	of the delays of those that are re-armed
+ * @acts:	the timers to be cancelled or re-armed, in the order of their times
+ * @nr_acts:	how many these are
+ * @next_act:	the next of them
+ * @next_add:	the next timer to be armed
+ * @waiting:	how many one-shots are armed, without the tail
+ * @hungry:	how many periodic timers must give more periods
+ * @start:	when the run began
+ * @last_due:	the latest time by which something must have happened
+ * @seed:	for the delays of timers that are re-armed
  * @stats:	what happened
  */
 struct run {
@@ -96,7 +96,7 @@ static void *alloc(size_t nr, size_t size)
 
 /* ---- operations ------------------------------------------------------------ */
 
-/* All of @ops. A signal may end a call early. */
+/* Submit all of @ops. A signal may end a call early; then submit the rest. */
 static void submit(struct twheel_op *ops, u32 nr, struct cost *cost)
 {
 	u32 done = 0;
@@ -114,7 +114,7 @@ static void submit(struct twheel_op *ops, u32 nr, struct cost *cost)
 	}
 }
 
-/* @t is to fire at @due or later: until when is it reasonable to wait for it? */
+/* Note that @t is to fire at @due or later, and how long to wait for it at most. */
 static void expect(struct timer *t, u64 due)
 {
 	u64 last = due + MIN_PERIODS * t->interval;
@@ -138,7 +138,7 @@ static void added(struct timer *t, const struct twheel_op *op, u64 before)
 	expect(t, before + t->delay);
 }
 
-/* The next timers that are not armed yet, a batch of them. */
+/* Arm a batch of the timers that are not armed yet. */
 static void add_some(void)
 {
 	struct twheel_op ops[BATCH];
@@ -161,7 +161,7 @@ static void add_some(void)
 	run.next_add += nr;
 }
 
-/* No event of @t is to come any more. */
+/* Note that no event of @t may come any more. */
 static void gone(struct timer *t, enum state state)
 {
 	t->state = state;
@@ -169,7 +169,7 @@ static void gone(struct timer *t, enum state state)
 	run.hungry -= t->interval && t->act == ACT_NONE && t->periods < MIN_PERIODS;
 }
 
-/* Only this thread reads: what was not read can be cancelled, and no event is left. */
+/* Cancel a batch. Only this thread reads, so a cancel leaves no event to be read. */
 static bool was_there(const struct timer *t, const struct twheel_op *op, u64 before)
 {
 	if (op->res < 0 || op->user_data != (u64)(t - run.w.timers)) {
@@ -215,7 +215,7 @@ static void rearm_batch(struct twheel_op *ops, u32 nr)
 	}
 }
 
-/* A new delay, so that the run still is over in time. */
+/* A new delay that still ends before the run does. */
 static u64 new_delay(void)
 {
 	u64 end = run.start + RUN_NS, t = now();
@@ -223,7 +223,10 @@ static u64 new_delay(void)
 	return MSEC + (end > t ? rnd(&run.seed) % (end - t) : 0);
 }
 
-/* Cancel and re-arm what it is time for. A batch of each at most; false if full. */
+/*
+ * Cancel and re-arm the timers whose time has come, a batch of each at most. False if a batch was
+ * full.
+ */
 static bool act_some(u64 until)
 {
 	struct twheel_op cancels[BATCH], mods[BATCH];
@@ -257,7 +260,7 @@ static bool act_some(u64 until)
 
 /* ---- events ---------------------------------------------------------------- */
 
-/* A periodic timer's periods follow on each other without a gap. */
+/* Check that the periods of a periodic timer follow each other without a gap. */
 static void period(struct timer *t, const struct twheel_event *ev)
 {
 	struct stats *s = &run.stats;
@@ -311,7 +314,7 @@ static void event(const struct twheel_event *ev, u64 after)
 	gone(t, FIRED);
 }
 
-/* Whatever is ready; some may be left if there is very much. */
+/* Read events that are ready. If there are very many, some may be left. */
 static void read_some(void)
 {
 	struct twheel_event ev[BATCH];
@@ -357,7 +360,7 @@ static struct twheel_info info(void)
 	return i;
 }
 
-/* In bytes; 0 if the kernel does not tell. */
+/* The memory of the kernel, in bytes; 0 if it does not tell. */
 static u64 mem_available(void)
 {
 	FILE *f = fopen("/proc/meminfo", "r");
@@ -384,7 +387,7 @@ static void progress(u64 t)
 	next = t + (terminal ? 1 : 5) * SEC;
 }
 
-/* The kernel's count of timers against ours. */
+/* Compare the kernel's count of timers with ours. */
 static void check_count(u64 nr_timers)
 {
 	const struct stats *s = &run.stats;
@@ -435,7 +438,7 @@ static void run_to_the_end(void)
 	run.stats.run_ns = t - run.start;
 }
 
-/* Cancel what is still armed, but for every other timer of the tail. */
+/* Cancel what is still armed, except every other timer of the tail. */
 static void cancel_rest(void)
 {
 	struct twheel_op ops[BATCH];
@@ -522,7 +525,7 @@ static void open_device(const char *path)
 		die("epoll");
 }
 
-/* A number in 1 to @max, or usage. */
+/* Parse a number from 1 to @max; if it is wrong, print the usage and exit. */
 static u64 parse_count(const char *text, u64 max)
 {
 	char *end;

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What timers twheel-demo runs: at random, or from a text file.
+ * The timers that twheel-demo runs: random ones, or those of a text file.
  *
- * At random: delays uniform from 1 ms to 60 s. 2 % are a tail of 1 to 24 hours, to
- * be cancelled unfired at the end. 10 % are cancelled and 20 % re-armed at a
- * random time before they are due; these are taken from the delays of 5 s and
+ * Random timers have delays uniform from 1 ms to 60 s. 2 % are a tail of 1 to 24 hours, which is
+ * cancelled at the end. 10 % are cancelled and 20 % re-armed at a
+ * random time before they are due; these have delays of 5 s and
  * more, so that arming a million timers is over by then.
  *
  * From a file: a timer a line,
  *
  *	delay_ms [interval_ms] [cancel_after_ms]
  *
- * in decimal, with a fraction if need be; 0 for an interval or a cancel means none.
- * What follows a # is a comment. A line that is not like that is named on stderr
- * and left out.
+ * in decimal, perhaps with a fraction; 0 for an interval or a cancel means none.
+ * A # begins a comment. A line that is wrong is reported on stderr and left out.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -39,7 +38,7 @@ u64 rnd(u64 *seed)
 	return *seed * 2685821657736338717ULL;
 }
 
-/* The memory is touched, so that it does not count as the kernel's later. */
+/* Allocate the timers, and touch the memory, so that it does not count as the kernel's later. */
 static struct timer *timers_alloc(size_t nr)
 {
 	struct timer *timers = malloc(nr * sizeof(*timers));
@@ -52,7 +51,7 @@ static struct timer *timers_alloc(size_t nr)
 	return timers;
 }
 
-/* Give @nr timers something to do, as far as there are such that have the time. */
+/* Plan @act for @nr timers, or for as many as have a delay that is long enough. */
 static void give_acts(struct workload *w, enum act what, u32 nr, u64 *seed)
 {
 	u64 tries = 100ULL * w->nr;
@@ -88,7 +87,7 @@ void workload_generate(struct workload *w, u32 nr, u64 *seed)
 	give_acts(w, ACT_REARM, (u32)(nr * (u64)REARM_PERCENT / 100), seed);
 }
 
-/* A number of ms at *@s, in ns, and *@s moved past it and the blanks behind. */
+/* Parse a number of ms at *@s. Returns ns, and moves *@s past the number and blanks. */
 static bool parse_ms(const char **s, u64 *ns)
 {
 	size_t len = strspn(*s, "0123456789.");
@@ -107,7 +106,7 @@ static bool parse_ms(const char **s, u64 *ns)
 	return true;
 }
 
-/* Why @line, that is not empty, is no timer; or NULL, and @t is what it says. */
+/* Parse a line that is not empty into @t. Returns NULL, or what is wrong with it. */
 static const char *parse_line(const char *line, struct timer *t)
 {
 	u64 cancel = 0;

@@ -3,11 +3,11 @@
 /*
  * bench: what a program pays on this machine, over each backend there is.
  *
- * So many timers are armed, in batches of 256, for random moments of the next two seconds,
- * after the half second that this may take at most; half of them are cancelled; the rest
- * is read as it comes, and each event held against the clock. Costs are the CPU time of this
- * process, which includes that it waits and is woken up; lateness is of the wall clock, so a busy
- * machine shows there.
+ * The program arms the timers in batches of 256, for random moments within two seconds that begin
+ * half a second later, when arming must be over. It cancels half of them, reads the others as they
+ * fire, and compares each event with the clock. Costs are the CPU time of this process, which
+ * includes waiting and being woken up. Lateness is in real time, so it shows if the machine is
+ * busy.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -24,22 +24,25 @@
 #define AHEAD_NS	(NS_PER_S / 2)
 #define SPREAD_NS	(2 * NS_PER_S)
 
-/* Lateness: below 100 us, and twice that in each next one; the last has no end. */
+/*
+ * Classes of lateness: below 100 us, then each twice as wide as the one before; the last has no
+ * end.
+ */
 #define STEP_NS		(100 * NS_PER_US)
 #define NR_STEPS	10
 
 /**
  * struct bench - a run over one backend
  * @w:		its wheel
- * @nr:		timers
- * @handles:	of them
- * @late:	lateness of each event, in the order they came
- * @nr_read:	how many came
- * @early:	events read before their deadline
- * @nr_reads:	in how many calls
- * @arm_ns:	CPU time that arming took, all of them
- * @cancel_ns:	that cancelling half of them took
- * @read_ns:	that waiting for the others and reading them took
+ * @nr:		how many timers
+ * @handles:	their handles
+ * @late:	the lateness of each event, in the order in which they came
+ * @nr_read:	how many events came
+ * @early:	how many of them came before their deadline
+ * @nr_reads:	in how many calls they were read
+ * @arm_ns:	CPU time for arming all timers
+ * @cancel_ns:	CPU time for cancelling half of them
+ * @read_ns:	CPU time for waiting for the others and reading them
  */
 struct bench {
 	struct twheel	*w;
@@ -56,7 +59,7 @@ struct bench {
 
 static bool json;
 
-/* One batch after the other: @fill sets up operation i of them all. */
+/* Submit all operations in batches. @fill sets up operation i. */
 static int64_t submit_all(struct bench *b, uint32_t nr, bool add)
 {
 	struct twheel_op ops[BATCH];
@@ -84,7 +87,7 @@ static int64_t submit_all(struct bench *b, uint32_t nr, bool add)
 	return time_now(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
-/* Returns the CPU time that telling took, which is not the timers'. */
+/* Show the progress. Returns the CPU time that this took, which is not the timers'. */
 static int64_t progress(const struct bench *b, uint32_t all)
 {
 	static int64_t last;
@@ -123,7 +126,7 @@ static void read_all(struct bench *b, uint32_t all)
 	b->read_ns = time_now(CLOCK_PROCESS_CPUTIME_ID) - start - telling;
 }
 
-/* What a timer cost, whether it was cancelled or read. */
+/* The cost of a timer on average, half of them cancelled and half of them read. */
 static int64_t cpu_ns(const struct bench *b)
 {
 	return (b->arm_ns + b->cancel_ns + b->read_ns) / b->nr;
@@ -136,7 +139,7 @@ static int compare(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-/* So late are @percent of the timers at most: of 0 the least, of 100 the most. */
+/* The lateness that @percent of the timers do not exceed: with 0 the least, with 100 the worst. */
 static int64_t late_of(const struct bench *b, uint32_t percent)
 {
 	return percentile(b->late, b->nr_read, percent);
@@ -168,7 +171,7 @@ static void show(struct bench *b)
 		       (int)(50ULL * steps[step] / b->nr_read), bar);
 }
 
-/* From the 0th, which is the least, to the 100th, which is the most. */
+/* All percentiles, from the 0th, the least lateness, to the 100th, the worst. */
 static struct json_object *json_percentiles(const struct bench *b)
 {
 	struct json_object *a = json_object_new_array();

@@ -3,13 +3,13 @@
 /*
  * Times by the calendar: cron, and "every day at 9:00".
  *
- * What an expression means, and when it is due next in a zone, is in ../../calendar. Here are
- * the words for it, and what a job's next time is: the task of such a job has a period that never
- * comes, and each run gives it another time before the command begins.
+ * ../../calendar knows what an expression means, and when it is due next in a zone. This file has
+ * the words for it, and computes the next time of a job. The task of such a job has a period that
+ * never comes; each run reschedules the task before the command begins.
  *
- * When the clock on the wall is set back by more than three hours, as cron has it, what was due
- * by the wrong clock is not waited for: a thread that a timerfd tells of it starts all jobs anew.
- * Smaller steps are corrections, after which nothing is repeated.
+ * If the wall clock is set back by more than three hours, the next times are computed again, so
+ * that no job waits for a time of the wrong clock: a thread learns of it from a timerfd. As with
+ * cron, smaller steps are corrections, after which nothing is repeated.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -32,42 +32,20 @@
 #define COUNT_MAX	1000000		/* missed times that are counted at once */
 #define SET_BACK_NS	(3 * 3600 * NS_PER_S)
 
-/* What every calendar's next time is guarded by. */
+/* Guards the next time of every calendar (struct calendar says which members), and struct watch. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- zones ------------------------------------------------------------------------------ */
 
-static const char *zone_dir(void)
-{
-	const char *dir = getenv("TZDIR");
-
-	return dir && *dir ? dir : "/usr/share/zoneinfo";
-}
-
-/* What the C library makes of TZ. */
-static int load_local(struct zone *zone)
-{
-	const char *tz = getenv("TZ");
-	int err;
-
-	if (!tz)
-		return zone_load(zone, "/etc/localtime");
-	tz += *tz == ':';
-	if (!*tz)
-		return -ENOENT;
-	err = *tz == '/' ? zone_load(zone, tz) : zone_load_name(zone, zone_dir(), tz);
-	return err && err != -EOPNOTSUPP ? zone_posix(zone, tz) : err;
-}
-
-/* The zone of a name, or where we are. What cannot be read is UTC there, and an error here. */
+/* Find the zone that was asked for, or the local one. */
 static bool set_zone(struct calendar *cal, const char **error)
 {
 	const char *name = cal->zone_name;
-	int err = name ? zone_load_name(&cal->zone, zone_dir(), name) : load_local(&cal->zone);
+	int err = zone_find(&cal->zone, name);
 
 	if (err == -EOPNOTSUPP)
 		*error = "leap seconds are in time zone";
-	else if (err && name && strcmp(name, "UTC"))
+	else if (err)
 		*error = err == -ENOMEM ? "no memory" : "unknown time zone";
 	return !*error;
 }
@@ -75,10 +53,10 @@ static bool set_zone(struct calendar *cal, const char **error)
 /* ---- words ------------------------------------------------------------------------------ */
 
 /**
- * struct words - what is left of a phrase
+ * struct words - a phrase that is being parsed
  * @word:	the words
- * @nr:		how many
- * @taken:	how many were understood
+ * @nr:		how many there are
+ * @taken:	how many of them were understood so far
  */
 struct words {
 	char	*const *word;
@@ -99,7 +77,7 @@ static bool take(struct words *words, const char *word)
 	return true;
 }
 
-/* Weekdays as cron has them: of longer names three letters do. */
+/* Turn the names of weekdays into cron's three letters. */
 static bool weekdays(const char *s, char *out, size_t size)
 {
 	static const char *const names[] = { "sunday", "monday", "tuesday", "wednesday", "thursday",
@@ -125,7 +103,7 @@ static bool weekdays(const char *s, char *out, size_t size)
 	return used && out[used - 1] != ',' && out[used - 1] != '-';
 }
 
-/* [at] H:MM[:SS], noon, midnight. Midnight if nothing is said. */
+/* Parse [at] H:MM[:SS], noon or midnight. The default is midnight. */
 static bool clock_words(struct words *words, int hms[3])
 {
 	const char *s;
@@ -305,10 +283,14 @@ bool calendar_set(struct calendar *cal, const char *expression, bool at_once,
 	return true;
 }
 
-/* The time after the one that is due, and what becomes of those that have passed. */
-static bool begin_run(struct calendar *cal, int64_t now, struct run_info *run)
+/*
+ * Begin the run that is due: compute the next time, and apply --missed to the times that have
+ * passed. A run that is late by no more than @tolerance is not skipped for that. Returns false if
+ * the command is not to run. Caller holds the lock.
+ */
+static bool begin_run(struct calendar *cal, int64_t now, int64_t tolerance, struct run_info *run)
 {
-	bool late = now - cal->at_ns > TOO_LATE_NS;
+	bool late = now - cal->at_ns - tolerance > TOO_LATE_NS;
 
 	run->due_ns = cal->due_ns;
 	cal->over = !set_next(cal, cal->due_ns / NS_PER_S);
@@ -329,8 +311,9 @@ static bool begin_run(struct calendar *cal, int64_t now, struct run_info *run)
 }
 
 /*
- * A task of @cal is called: is a command to be run? @run is filled in. From here on the task has
- * its next time, or is over. If the clock was set back meanwhile it is not time yet.
+ * The scheduler has called the task of @cal. Fill in @run, and return whether the command is to
+ * run. The task is rescheduled for its next time, or over. If the clock was set back since the task
+ * expired, the time has not come: the task waits again.
  */
 bool calendar_run(struct calendar *cal, const struct twheel_task_info *task, struct run_info *run)
 {
@@ -338,7 +321,7 @@ bool calendar_run(struct calendar *cal, const struct twheel_task_info *task, str
 	bool runs;
 
 	pthread_mutex_lock(&lock);
-	runs = now >= cal->at_ns && begin_run(cal, now, run);
+	runs = now >= cal->at_ns && begin_run(cal, now, task->tolerance_ns, run);
 	if (cal->over)
 		twheel_sched_cancel(task->sched, task->id, 0);
 	else
@@ -356,14 +339,18 @@ struct twheel_task calendar_task(const struct calendar *cal)
 /* ---- when the clock is set ------------------------------------------------------------------ */
 
 /**
- * struct watch - the thread that is told when the clock is set
- * @sched:	where the tasks of the calendars are
+ * struct watch - the thread that learns when the clock is set, and whom it concerns
+ * @sched:	the scheduler that the tasks are in
  * @thread:	the thread
- * @fds:	what it waits for: the clock, and to be stopped
- * @ahead:	ns that the clock on the wall is ahead of one that nobody sets
+ * @fds:	what it waits for: the timerfd, and an eventfd to end it
+ * @ahead:	by how many ns the wall clock is ahead of CLOCK_BOOTTIME
  * @cals:	the calendars
  * @ids:	their tasks
  * @nr:		how many there are
+ * @running:	the thread exists
+ *
+ * @sched, @ahead, @cals, @ids and @nr are guarded by the lock. The first thread sets the others
+ * before the thread begins, or when it has ended.
  */
 static struct watch {
 	struct twheel_sched	*sched;
@@ -373,6 +360,7 @@ static struct watch {
 	struct calendar		**cals;
 	uint64_t		*ids;
 	size_t			nr;
+	bool			running;
 } watch;
 
 static int64_t wall_ahead(void)
@@ -402,8 +390,13 @@ static void *watch_clock(void *unused)
 	return unused;
 }
 
+/*
+ * Once the thread runs, only it sets @watch.ahead: otherwise a step of the clock that it has not
+ * seen yet would be lost.
+ */
 void calendar_added(struct twheel_sched *sched, struct calendar *cal, uint64_t id)
 {
+	pthread_mutex_lock(&lock);
 	watch.sched = sched;
 	watch.cals = reallocarray(watch.cals, watch.nr + 1, sizeof(*watch.cals));
 	watch.ids = reallocarray(watch.ids, watch.nr + 1, sizeof(*watch.ids));
@@ -411,10 +404,25 @@ void calendar_added(struct twheel_sched *sched, struct calendar *cal, uint64_t i
 		error(EXIT_CANCELED, ENOMEM, "cannot add a task");
 	watch.cals[watch.nr] = cal;
 	watch.ids[watch.nr++] = id;
-	watch.ahead = wall_ahead();
+	if (!watch.running)
+		watch.ahead = wall_ahead();
+	pthread_mutex_unlock(&lock);
 }
 
-/* A timer that is far away, for what it tells when the clock is set. */
+void calendar_removed(const struct calendar *cal)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < watch.nr; i++) {
+		if (watch.cals[i] != cal)
+			continue;
+		watch.cals[i] = watch.cals[--watch.nr];
+		watch.ids[i] = watch.ids[watch.nr];
+		break;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* A timerfd that never expires: it only reports that the clock was set (ECANCELED). */
 static int open_clock(void)
 {
 	static const struct itimerspec far = { .it_value.tv_sec = INT32_MAX };
@@ -425,13 +433,14 @@ static int open_clock(void)
 	return fd;
 }
 
-void calendar_watch(void)
+void calendar_watch(bool more)
 {
 	sigset_t all, old;
 	int err;
 
-	if (!watch.nr)
+	if (!watch.nr && !more)
 		return;
+	watch.ahead = wall_ahead();
 	watch.fds[0] = (struct pollfd) { .fd = open_clock(), .events = POLLIN };
 	watch.fds[1] = (struct pollfd) { .fd = eventfd(0, EFD_CLOEXEC), .events = POLLIN };
 	if (watch.fds[0].fd < 0 || watch.fds[1].fd < 0)
@@ -442,14 +451,16 @@ void calendar_watch(void)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
 		error(EXIT_CANCELED, err, "cannot watch the clock");
+	watch.running = true;
 }
 
 void calendar_unwatch(void)
 {
-	if (!watch.nr)
+	if (!watch.running)
 		return;
 	eventfd_write(watch.fds[1].fd, 1);
 	pthread_join(watch.thread, NULL);
+	watch.running = false;
 	watch.nr = 0;
 }
 

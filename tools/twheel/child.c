@@ -4,17 +4,21 @@
  * The processes of commands.
  *
  * Each command has a process group of its own, so that a signal reaches all its processes.
- * Signals that would end twheel are passed on to these groups, but not those that twheel was
- * started with as ignored: nohup(1) means the commands too, and they inherit that.
+ * twheel passes on to these groups the signals that would end it. A signal that was ignored when
+ * twheel was started is not passed on: nohup(1) means the commands too, and they inherit it.
  *
  * The terminal stays with twheel's own group, so that the keys that send signals reach twheel
- * and the rest of a pipeline. A command that reads from the terminal is stopped by the kernel
- * for it (SIGTTIN, SIGTTOU). Only then, and if twheel is in the foreground, the terminal is
- * handed over to the command's group, until the command ends or is stopped by Ctrl-Z.
+ * and the rest of a pipeline. If a command reads from the terminal, the kernel stops it (SIGTTIN,
+ * SIGTTOU). Only then, and if twheel is in the foreground, twheel hands the terminal over to the
+ * command's group, until the command ends or Ctrl-Z stops it.
  *
- * The first thread reads signals from a signalfd. Other threads start commands and wait for
- * them. A process is taken off the list before its status is collected, while its number is
- * its own, so that a signal never reaches a stranger.
+ * Threads: the first one waits on a signalfd and takes the signals. The others start commands and
+ * wait for them. A thread takes a process off the list before it collects the status: until then
+ * nobody else can have the process's number, so no signal reaches a stranger.
+ *
+ * Locks: @gate keeps signals and starting apart. A thread that adds a process to the list or
+ * removes one holds it for reading, and list_lock besides. The first thread holds it for writing
+ * while it sends signals, reads the list or moves the terminal; so it needs no list_lock.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -33,16 +37,19 @@
 
 #include "child.h"
 
-/* Who sends a signal twice at once, as timeout(1) does, means it once. */
+/*
+ * A signal that comes twice within this time counts once: timeout(1) sends it to us and our group.
+ */
 #define TWICE_NS	(NS_PER_S / 2)
 
+/* How often to look whether a process group has members left. */
 #define GROUP_POLL_NS	(20 * NS_PER_MS)
 
 /**
- * struct child - a command that runs
- * @entry:	in the list
- * @pid:	its process, whose number is its group's too
- * @terminal:	the terminal has been handed over to it
+ * struct child - a command that is running; on the stack of the thread that waits for it
+ * @entry:	in the list: list_lock, and gate for reading
+ * @pid:	its process, and the number of its process group
+ * @terminal:	it has the terminal: gate, for writing or reading
  */
 struct child {
 	LIST_ENTRY(child)	entry;
@@ -52,7 +59,7 @@ struct child {
 
 static LIST_HEAD(, child) children = LIST_HEAD_INITIALIZER(children);
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Held for reading while a process is started or taken off the list. */
+/* Before list_lock. Held for reading while a process is started or taken off the list. */
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 
 static struct child_options options;
@@ -61,6 +68,7 @@ static int signal_fd, terminal = -1;
 static atomic_int stopped_by;
 static atomic_bool killed;
 static atomic_llong stopped_at;
+static atomic_llong removed_at;	/* when the last process was taken off the list */
 
 /* ---- signals ----------------------------------------------------------------------- */
 
@@ -72,8 +80,8 @@ static bool is_ignored(int sig)
 }
 
 /*
- * SIGTTOU is blocked as well, for tcsetpgrp(), but not read. SIGPIPE of a write of ours goes
- * to the thread that wrote, so it is not read here.
+ * SIGTTOU is blocked too, so that tcsetpgrp() does not stop us, but nobody reads it. If a write of
+ * ours causes SIGPIPE, the kernel sends it to the writing thread; it is not read here either.
  */
 static void block_signals(void)
 {
@@ -124,6 +132,7 @@ void children_release(void)
 	pthread_rwlock_unlock(&gate);
 }
 
+/* Send @sig to all commands. Caller holds gate for writing. */
 static void kill_all(int sig)
 {
 	struct child *child;
@@ -132,7 +141,7 @@ static void kill_all(int sig)
 		killed = true;
 	LIST_FOREACH(child, &children, entry) {
 		kill(-child->pid, sig);
-		/* One that is stopped takes it when it goes on. */
+		/* A stopped process takes the signal only when it continues. */
 		if (sig != SIGKILL && sig != SIGSTOP)
 			kill(-child->pid, SIGCONT);
 	}
@@ -168,6 +177,19 @@ int children_kill_late(void)
 	return -1;
 }
 
+bool children_gone(void)
+{
+	int64_t since = stopped_at > removed_at ? stopped_at : removed_at;
+	bool gone;
+
+	if (!stopped_by || time_now(CLOCK_BOOTTIME) - since < TWICE_NS)
+		return false;
+	children_hold();
+	gone = LIST_EMPTY(&children);
+	children_release();
+	return gone;
+}
+
 void end_by_signal(int sig)
 {
 	sigset_t set;
@@ -178,16 +200,22 @@ void end_by_signal(int sig)
 	sigaddset(&set, sig);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	raise(sig);
-	exit(128 + sig);
+	/*
+	 * Still here: the kernel sends no such signal to the first process of a container. Not
+	 * exit(): another thread may hold the lock of a stream.
+	 */
+	_exit(128 + sig);
 }
 
 /* ---- the terminal ------------------------------------------------------------------ */
 
+/* Is there a terminal, and are we in its foreground? */
 static bool in_foreground(void)
 {
 	return terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
 }
 
+/* Hand the terminal over to @child, and continue it. Caller holds gate for writing. */
 static void terminal_give(struct child *child)
 {
 	line_clear();
@@ -196,6 +224,7 @@ static void terminal_give(struct child *child)
 	kill(-child->pid, SIGCONT);
 }
 
+/* Take the terminal back, if @child has it. Caller holds gate. */
 static void terminal_take(struct child *child)
 {
 	if (child->terminal)
@@ -204,10 +233,10 @@ static void terminal_take(struct child *child)
 }
 
 /*
- * Stop this process by @sig, or its whole group, until somebody continues it. Returns false if
- * that does nothing: no shell would continue a group without one.
+ * Stop our process group by @sig, until somebody continues it. Returns false if the kernel did not
+ * stop it: it does not stop an orphaned group, which no shell would continue.
  */
-static bool stop_self(int sig, bool group)
+static bool stop_group(int sig)
 {
 	const struct timespec now = { 0 };
 	sigset_t set, cont;
@@ -220,18 +249,22 @@ static bool stop_self(int sig, bool group)
 	sigemptyset(&set);
 	sigaddset(&set, sig);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	kill(group ? 0 : getpid(), sig);
+	kill(0, sig);
 	stopped = sigtimedwait(&cont, NULL, &now) == SIGCONT;
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	return stopped;
 }
 
-/* The job of a shell that is waiting for us has stopped: its processes, and so are we. */
+/*
+ * @child has stopped, by Ctrl-Z or because it wants the terminal while we are in the background.
+ * Stop as well, so that the shell sees its whole job stopped; when it continues us, continue
+ * @child.
+ */
 static void suspend_with(struct child *child, int sig)
 {
 	terminal_take(child);
-	if (!stop_self(sig, true) && sig != SIGTSTP)
-		kill(-child->pid, SIGHUP);	/* as the kernel does where no shell is */
+	if (!stop_group(sig) && sig != SIGTSTP)
+		kill(-child->pid, SIGHUP);	/* as the kernel does to an orphaned group */
 	if (in_foreground())
 		terminal_give(child);
 	else
@@ -250,7 +283,7 @@ static void look_for_stopped(void)
 {
 	struct child *child;
 
-	if (terminal < 0)	/* nothing that is stopped is waiting for it */
+	if (terminal < 0)	/* then no command stops because it wants the terminal */
 		return;
 	children_hold();
 	LIST_FOREACH(child, &children, entry) {
@@ -262,34 +295,57 @@ static void look_for_stopped(void)
 	children_release();
 }
 
-/* Ctrl-Z while the terminal is ours. */
+static bool is_pending(int sig)
+{
+	sigset_t set;
+
+	return !sigpending(&set) && sigismember(&set, sig);
+}
+
+/*
+ * Ctrl-Z while the terminal is ours. SIGTSTP is pending, and stops this process as soon as it is
+ * unblocked. If a SIGCONT came meanwhile, the kernel has removed the pending SIGTSTP: then this
+ * process does not stop. So a SIGCONT is never lost by being early.
+ */
 static void suspend_all(void)
 {
+	sigset_t set;
+
+	line_clear();
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
 	children_hold();
 	kill_all(SIGSTOP);
-	stop_self(SIGTSTP, false);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	kill_all(SIGCONT);
 	children_release();
 }
 
 void children_signals(void)
 {
-	struct signalfd_siginfo info;
+	const struct timespec now = { 0 };
+	sigset_t taken = signals;
+	int sig;
 
-	while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		int sig = (int)info.ssi_signo;
-
+	/* Do not read the signalfd: that would take SIGTSTP too, which must stay pending. */
+	sigdelset(&taken, SIGTSTP);
+	while ((sig = sigtimedwait(&taken, NULL, &now)) > 0) {
 		if (sig == SIGCHLD)
 			look_for_stopped();
-		else if (sig == SIGTSTP)
-			suspend_all();
-		else if (sig != SIGCONT)
+		else if (sig != SIGCONT && !(sig == SIGHUP && options.hangup && options.hangup()))
 			children_stop(sig);
 	}
+	if (is_pending(SIGTSTP))
+		suspend_all();
 }
 
 /* ---- running ----------------------------------------------------------------------- */
 
+/*
+ * Start a process as @options say, with the signal mask that twheel was started with. Returns an
+ * errno.
+ */
 static int spawn(pid_t *pid, const char *path, char **argv, char **env)
 {
 	short flags = POSIX_SPAWN_SETSIGMASK;
@@ -315,7 +371,7 @@ static int spawn(pid_t *pid, const char *path, char **argv, char **env)
 	return err;
 }
 
-/* The file that a command's name means, to be freed; NULL: there is none. */
+/* Search PATH for a command. Returns a name for the caller to free, or NULL if there is none. */
 static char *find_file(const char *name)
 {
 	const char *path = getenv("PATH"), *end;
@@ -336,7 +392,7 @@ static char *find_file(const char *name)
 	}
 }
 
-/* A file that says of no interpreter is the shell's, as with execvp(). */
+/* Run a file without "#!" with the shell, as execvp() does. */
 static int spawn_script(pid_t *pid, char **argv, char **env)
 {
 	char **words, *file = find_file(argv[0]);
@@ -357,13 +413,16 @@ static int spawn_script(pid_t *pid, char **argv, char **env)
 	return err;
 }
 
-/* Returns 0, an errno, or CHILD_STOPPED. */
-static int child_start(struct child *child, char **argv, char **env)
+/*
+ * Start a process and put it on the list, in one piece: children_stop() either sees it on the list
+ * or keeps it from starting. Returns 0, an errno, or CHILD_STOPPED.
+ */
+static int child_start(struct child *child, char **argv, char **env, const atomic_bool *never)
 {
 	int err = CHILD_STOPPED;
 
 	pthread_rwlock_rdlock(&gate);
-	if (!stopped_by) {
+	if (!stopped_by && !*never) {
 		err = env ? spawn(&child->pid, argv[0], argv, env) : ENOMEM;
 		if (err == ENOEXEC)
 			err = spawn_script(&child->pid, argv, env);
@@ -377,7 +436,7 @@ static int child_start(struct child *child, char **argv, char **env)
 	return err;
 }
 
-/* Take it off the list, and the terminal from it. Returns whether it had that. */
+/* Take @child off the list, and the terminal back from it. Returns whether it had the terminal. */
 static bool child_remove(struct child *child)
 {
 	bool had;
@@ -387,11 +446,13 @@ static bool child_remove(struct child *child)
 	terminal_take(child);
 	pthread_mutex_lock(&list_lock);
 	LIST_REMOVE(child, entry);
+	removed_at = time_now(CLOCK_BOOTTIME);
 	pthread_mutex_unlock(&list_lock);
 	pthread_rwlock_unlock(&gate);
 	return had;
 }
 
+/* Collect the status of a process. From here on its number may be another one's. */
 static int collect(const struct child *child)
 {
 	int status = 0;
@@ -402,8 +463,9 @@ static int collect(const struct child *child)
 }
 
 /*
- * The process has ended, others of its group may not have. If they are to be killed after a
- * time it stays on the list until then; a group's number is nobody else's while it has a member.
+ * The process has ended, but others of its group may still run. With --kill-after the group is to
+ * be killed at some time, so it stays on the list until then. Nobody else can have the number of a
+ * group that has a member.
  */
 static int collect_group(const struct child *child)
 {
@@ -416,8 +478,8 @@ static int collect_group(const struct child *child)
 }
 
 /*
- * A command that had the terminal was ended by Ctrl-C, or because the terminal has gone: that was
- * meant for twheel as well.
+ * Ctrl-C, or the end of the terminal, has ended a command that had the terminal. The user meant
+ * twheel as well: start nothing more. Only the first such signal counts.
  */
 static void key_pressed(int sig)
 {
@@ -429,6 +491,7 @@ static void key_pressed(int sig)
 		stopped_at = time_now(CLOCK_BOOTTIME);
 }
 
+/* Wait for @child, take it off the list, and return its exit status as a shell does. */
 static int child_wait(struct child *child)
 {
 	bool had_terminal, group;
@@ -448,10 +511,10 @@ static int child_wait(struct child *child)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int child_run(char **argv, char **env, bool *ran)
+int child_run(char **argv, char **env, const atomic_bool *never, bool *ran)
 {
 	struct child child = { 0 };
-	int err = child_start(&child, argv, env);
+	int err = child_start(&child, argv, env, never);
 
 	*ran = !err;
 	if (!err)

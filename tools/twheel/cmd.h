@@ -4,21 +4,26 @@
  * twheel(1): what its files share.
  *
  *	main.c	the words of the command line, and output
- *	help.c	what --help says
- *	when.c	durations and times as people write them
- *	jobs.c	after, at, every, cron, run: commands at their time, on libtwheel's scheduler
- *	calendar.c	times by the calendar, on ../../calendar
+ *	help.c	the text of --help
+ *	jobs.c	after, at, every, cron: commands at their time, on libtwheel's scheduler
+ *	run.c	run: the commands of a file, which may be read again
+ *	metrics.c	the text format of Prometheus
+ *	calendar.c	times by the calendar, on top of ../../calendar
  *	child.c	the processes of these commands, signals, and the terminal
- *	line.c	a line on the terminal that tells how it goes
+ *	line.c	a line on the terminal that shows the time until the next command
  *	show.c	ls, info
  *	bench.c	bench
  *	top.c	top: samples, and output for scripts
  *	screen.c	top's screen
  *	plot.c	plot: pictures of what bench measured
  *
- * Exit status, as env(1) and timeout(1) have it: that of the command where there is one;
+ * Exit status, as with env(1) and timeout(1): if there is a command, its status;
  * 125 if twheel itself fails, 126 if the command cannot be run, 127 if it is not found.
- * Without a command, 1 if it fails.
+ * Subcommands that run no command exit with 1 if they fail.
+ *
+ * Threads: the first one parses the command line, waits for signals and draws. With "after", "at",
+ * "every", "cron" and "run" the scheduler's pool runs the commands, a thread for each. Any thread
+ * may call json_write(); all else here is the first thread's, unless it says otherwise.
  */
 #ifndef CMD_H
 #define CMD_H
@@ -38,10 +43,7 @@
 #include "cron.h"
 #include "libtwheel.h"
 #include "libtwheel-sched.h"
-
-#define NS_PER_US	1000LL
-#define NS_PER_MS	1000000LL
-#define NS_PER_S	1000000000LL
+#include "when.h"
 
 #define EXIT_CANCELED	125	/* the name is coreutils' */
 
@@ -49,54 +51,53 @@
 
 /* main.c */
 
-/* The status to exit with if output cannot be written. */
+/* The status to exit with if output cannot be written. Set once, before there are threads. */
 extern int exit_failure;
 
 noreturn void try_help(int status);
-/* A number of decimal digits, and nothing else, from @least to @most. */
+/* Parse decimal digits and nothing else. False if @n would not be from @least to @most. */
 bool parse_count(const char *s, uint64_t least, uint64_t most, uint64_t *n);
-/*
- * Of @nr sorted values, the least one that @percent of them do not exceed; of 0 the first.
- */
+/* The least of @nr sorted values that @percent of them do not exceed; with 0 %, the first. */
 int64_t percentile(const int64_t *sorted, size_t nr, unsigned int percent);
-/* End with exit_failure: output could not be written. */
+
+#define PLAIN_MAX	80
+
+/*
+ * Make the name of a process safe to print, as the kernel's list of wheels does: characters that
+ * are not plain become \ooo. Any user may choose such a name, and others see it on their terminal.
+ */
+const char *plain_name(const char *name, char buf[PLAIN_MAX]);
+/* Report that output could not be written, and exit with exit_failure. */
 noreturn void write_error(int err);
-/* End with exit_failure if something printed so far was not written. */
+/* Exit with exit_failure if something printed so far could not be written. */
 void check_stdout(void);
 
 /* help.c */
 
-/* Print the help of a command, or with NULL of all, and exit. */
+/* Print the help of one command, or, if @name is NULL, of all, and exit. */
 noreturn void help(const char *name);
 
 /* line.c */
 
-/* Is @fd a terminal with that capability of terminfo(5), a string? */
+/* Is @fd a terminal that has this capability of terminfo(5), a string? */
 bool terminal_can(int fd, const char *capability);
 /*
- * Is there a line to write on? Standard error is a terminal that can take the line away
- * again, and this process is in its foreground: otherwise it would write over the prompt.
+ * May a line be shown? Standard error must be a terminal that can clear the line again, and this
+ * process must be in its foreground: otherwise it would write over the shell's prompt.
  */
 bool line_there(void);
 __attribute__((format(printf, 1, 2)))
 void line_show(const char *fmt, ...);
-/* Take the line away, if one is shown. */
+/* Clear the line, if one is shown. */
 void line_clear(void);
 bool line_shown(void);
 
-/* when.c */
-bool parse_duration(const char *s, int64_t *ns);
-bool parse_time(const char *s, int64_t now, int64_t *ns);
-const char *show_duration(int64_t ns, char buf[32]);
-const char *show_time(int64_t ns, char buf[48]);
-int64_t time_now(clockid_t clock);
-
 /**
- * struct run_info - a run of a command
- * @due_ns:	when it was due, by the clock on the wall
- * @nr:		the first is 1
- * @missed:	times since the last run that nothing was run for
- * @all_missed:	those since the first
+ * struct run_info - a run of a command; the thread that runs the command owns it
+ * @due_ns:	when it was due, by the wall clock
+ * @nr:		its number; the first run is 1
+ * @missed:	times left out since the last run
+ * @all_missed:	times left out since the first run
  */
 struct run_info {
 	int64_t		due_ns;
@@ -105,26 +106,30 @@ struct run_info {
 	uint64_t	all_missed;
 };
 
-/* What becomes of times by the calendar that have passed. */
+/* What to do about times by the calendar that have passed. */
 enum missed { MISSED_ONCE, MISSED_SKIP, MISSED_BURST };
 
 /**
  * struct calendar - the times of a job, by the calendar
- * @on:		it has such times
- * @over:	there is none any more
- * @missed:	what becomes of those that have passed
- * @zone_name:	asked for; NULL: the local one
- * @jitter_ns:	how much later a run may be
- * @explain:	how many times are to be told, instead of running anything
+ * @on:		the job has such times
+ * @over:	there is no further time
+ * @missed:	what to do about times that have passed
+ * @zone_name:	the zone that was asked for; NULL: the local one
+ * @jitter_ns:	the maximum random delay of a run
+ * @explain:	how many times to print, instead of running anything
  * @zone:	the zone
  * @cron:	the expression
  * @seed:	of the jitter
  * @due_ns:	the next time
- * @at_ns:	when that is run
- * @runs:	that were begun
- * @left_out:	times since the last one that nothing was run for
- * @all_left_out: those before it
- * @in_a_row:	runs that have made up for missed times
+ * @at_ns:	that time and its jitter: when the command is run
+ * @runs:	how many runs have begun
+ * @left_out:	times left out since the last run
+ * @all_left_out: times left out before that run
+ * @in_a_row:	runs in a row that have made up for missed times
+ *
+ * Until its task is added, a calendar is the first thread's. After that @over, @due_ns, @at_ns,
+ * @runs, @left_out, @all_left_out and @in_a_row are guarded by the lock of calendar.c, for the
+ * task's thread and the watcher of the clock. The other members do not change any more.
  */
 struct calendar {
 	bool		on;
@@ -154,12 +159,21 @@ struct twheel_task calendar_task(const struct calendar *cal);
 void calendar_added(struct twheel_sched *sched, struct calendar *cal, uint64_t id);
 bool calendar_run(struct calendar *cal, const struct twheel_task_info *task, struct run_info *run);
 const char *calendar_show(const struct calendar *cal, int64_t ns, char buf[48]);
-/* Tell the next times: as lines of JSON to @reports, or if that is NULL to the standard output. */
+/*
+ * Print the next times: as lines of JSON to @reports or, if that is NULL, as text to standard
+ * output.
+ */
 int calendar_explain(struct calendar *cal, FILE *reports);
 const char *run_due(const struct calendar *cal, const struct run_info *run, char buf[48]);
 char **run_environ(const struct calendar *cal, const struct run_info *run);
-/* From when the tasks were added until the scheduler is closed. */
-void calendar_watch(void);
+/* Stop telling @cal about a set clock. Call this before its task is cancelled. */
+void calendar_removed(const struct calendar *cal);
+/*
+ * Watch for a set clock, from when the tasks were added until calendar_unwatch(), which must come
+ * before the scheduler is closed. If no calendar was added there is nothing to watch, unless @more
+ * may be added meanwhile.
+ */
+void calendar_watch(bool more);
 void calendar_unwatch(void);
 void calendar_clock_set(void);
 

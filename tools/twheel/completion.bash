@@ -38,7 +38,7 @@ _twheel()
 	[ "$cur" != = ] || cur=''
 	[ "$prev" != = ] || prev=${COMP_WORDS[COMP_CWORD - 2]}
 	if [ "$COMP_CWORD" = 1 ]; then
-		words='after at every cron run ls info top bench plot help --help --version'
+		words='after at every cron run job ls info top bench plot help --help --version'
 	elif [ "$prev" = --missed ]; then
 		words='skip burst'
 		case ${COMP_WORDS[1]} in
@@ -62,14 +62,14 @@ _twheel()
 		return
 	else
 		case ${COMP_WORDS[1]} in
-		after|at) words='--kill-after= --json --json-fd= --help' ;;
-		every)	words='--count= --now --fixed-delay --missed= --zone= --jitter= --explain
+		after|at) words='--within= --kill-after= --json --json-fd= --help' ;;
+		every)	words='--within= --count= --now --fixed-delay --missed= --zone= --jitter= --explain
 			--kill-after= --json --json-fd= --help' ;;
-		cron)	words='--count= --now --missed= --zone= --jitter= --explain
+		cron)	words='--within= --count= --now --missed= --zone= --jitter= --explain
 			--kill-after= --json --json-fd= --help' ;;
-		run)	words='--jobs= --check --lock= --kill-after= --json --json-fd= --help' ;;
-		help)	words='after at every cron run ls info top bench plot' ;;
-		top)	words='--batch --delay= --count= --embedded --json --help' ;;
+		run)	words='--jobs= --check --lock= --metrics= --kill-after= --json --json-fd= --help' ;;
+		help)	words='after at every cron run job ls info top bench plot' ;;
+		top)	words='--batch --delay= --count= --embedded --metrics= --json --help' ;;
 		plot)	words='--output= --help' ;;
 		bench)	words='--timers= --backend= --json --help' ;;
 		*)	words='--json --help' ;;

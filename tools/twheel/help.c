@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* What --help says, of a command and of all. */
+/* The text of --help, for one command and for all. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,72 +8,82 @@
 
 static const struct help {
 	const char	*name;
-	const char	*words;		/* behind the name, in the line of usage */
+	const char	*words;		/* after the name, in the line of usage */
 	const char	*text;
 } helps[] = {
 	{ "after", "DURATION [OPTION]... [--] [COMMAND [ARG]...]",
-	  "  after            once, after DURATION; without a COMMAND, only wait\n" },
+	  "  after            run COMMAND once, after DURATION; without a COMMAND, only wait\n" },
 	{ "at", "TIME [OPTION]... [--] [COMMAND [ARG]...]",
-	  "  at               once, at TIME; without a COMMAND, only wait\n" },
+	  "  at               run COMMAND once, at TIME; without a COMMAND, only wait\n" },
 	{ "every", "DURATION|DAY [OPTION]... [--] COMMAND [ARG]...",
-	  "  every            again and again, for the first time after one DURATION\n"
-	  "      --count=N          N times, and then end\n"
-	  "      --now              for the first time at once\n"
-	  "      --fixed-delay      DURATION counts from the end of COMMAND, not from when\n"
-	  "                           it was due\n"
-	  "      --missed=POLICY    what to do about times that passed while COMMAND still\n"
-	  "                           ran: 'skip' them (the default), 'burst' to make up\n"
-	  "                           for them, 'delay' those that follow\n"
-	  "      With a DAY instead of a DURATION, as cron.\n" },
+	  "  every            run COMMAND repeatedly, first after one DURATION\n"
+	  "      --count=N          end after N runs\n"
+	  "      --now              run it for the first time at once\n"
+	  "      --fixed-delay      DURATION counts from the end of COMMAND, not from the\n"
+	  "                           time at which it was due\n"
+	  "      --missed=POLICY    what to do about times that passed while COMMAND was still\n"
+	  "                           running: 'skip' them (the default), 'burst' to make up\n"
+	  "                           for them, 'delay' to postpone those that follow\n"
+	  "      With a DAY instead of a DURATION, the same as cron.\n" },
 	{ "cron", "EXPRESSION [OPTION]... [--] COMMAND [ARG]...",
-	  "  cron             whenever EXPRESSION of crontab(5) is due, in local time\n"
-	  "      --zone=NAME        by the clock of this time zone: Europe/Berlin\n"
-	  "      --jitter=DURATION  each time some random time later, of up to DURATION\n"
-	  "      --missed=POLICY    'once' (the default), one run for all times that passed;\n"
-	  "                           'skip', the same, but none that is a minute late;\n"
-	  "                           'burst', a run for each\n"
-	  "      --explain[=N]      only tell the next N times; 5\n"
+	  "  cron             run COMMAND whenever EXPRESSION of crontab(5) is due\n"
+	  "      --zone=NAME        use the clock of this time zone, like Europe/Berlin\n"
+	  "      --jitter=DURATION  run later by a random time of up to DURATION\n"
+	  "      --missed=POLICY    what to do about times that have passed: 'once' (the\n"
+	  "                           default), one run for all of them; 'skip', the same, but\n"
+	  "                           no run that is a minute late; 'burst', a run for each\n"
+	  "      --explain[=N]      only print the next N times (5)\n"
 	  "      --count, --now     as for every\n" },
 	{ "run", "[OPTION]... FILE",
-	  "  run              all of FILE, a line each: the same words and options, and after\n"
-	  "                     a '--' the rest of the line for the shell. '#' begins a\n"
-	  "                     comment. FILE '-' is standard input\n"
-	  "      --jobs=N           at most N commands at once; 32\n"
-	  "      --check            only say what is wrong with FILE\n"
-	  "      --lock=FILE        the file to lock, so that it is not run twice at a time;\n"
-	  "                           else it is the FILE of commands itself\n" },
+	  "  run              run the commands in FILE. A line has the words and options of a\n"
+	  "                     command above, then '--' and the rest for the shell. '#' begins\n"
+	  "                     a comment. FILE '-' is standard input\n"
+	  "      --jobs=N           run at most N commands at once (32)\n"
+	  "      --check            only report what is wrong with FILE\n"
+	  "      --lock=FILE        lock this file, so that FILE is not run twice at a time;\n"
+	  "                           by default the FILE of commands itself\n"
+	  "      --metrics=FILE     keep FILE up to date, for Prometheus\n"
+	  "      On SIGHUP, FILE is read again.\n" },
+	{ "job", "COMMAND [ARG]...",
+	  "  job              manage jobs that twheeld keeps: see 'twheel job --help'\n" },
 	{ "ls", "[--json]",
-	  "  ls               files of /dev/twheel that are open, and what is pending in them\n" },
+	  "  ls               list the open files of /dev/twheel, and what is pending in them\n" },
 	{ "info", "[--json]",
-	  "  info             the kernel module, and which backend programs get\n" },
+	  "  info             show the kernel module, and which backend programs get\n" },
 	{ "top", "[OPTION]...",
-	  "  top              what the kernel's wheels do, live: of the CPUs, of modules and of\n"
-	  "                     files that are open. Up and down choose one, q ends\n"
-	  "      -b, --batch        print it instead, a block each time\n"
-	  "      --delay=DURATION   from one time to the next; 1s\n"
-	  "      --count=N          N times, and then end\n"
-	  "      --embedded         a wheel in this process, with a load\n" },
+	  "  top              show live what the kernel's wheels do: those of CPUs, of modules\n"
+	  "                     and of open files. Up and down choose one, q quits\n"
+	  "      -b, --batch        print a block of lines for each sample instead\n"
+	  "      --delay=DURATION   the time from one sample to the next (1s)\n"
+	  "      --count=N          end after N samples\n"
+	  "      --embedded         show a wheel in this process, with a load\n"
+	  "      --metrics=FILE     keep FILE up to date, for Prometheus, instead; '-' is\n"
+	  "                           standard output, once\n" },
 	{ "bench", "[--timers=N] [--backend=NAME] [--json]",
-	  "  bench            what arming, cancelling and firing cost here, and how late\n"
-	  "      --timers=N         how many; 100000\n"
-	  "      --backend=NAME     'kernel' or 'embedded'; all there are\n" },
+	  "  bench            measure what arming, cancelling and firing cost here, and lateness\n"
+	  "      --timers=N         the number of timers (100000)\n"
+	  "      --backend=NAME     'kernel' or 'embedded', instead of all there are\n" },
 	{ "plot", "[--output=FILE] [FILE]",
-	  "  plot             a picture of what 'bench --json' has printed to FILE or the\n"
-	  "                     standard input, or of a table of the same; see twheel(1)\n"
-	  "      --output=FILE      its name ends in .svg or .png; SVG to the standard output\n" },
+	  "  plot             draw the output of 'bench --json', or a table of the same, from\n"
+	  "                     FILE or standard input; see twheel(1)\n"
+	  "      --output=FILE      draw to FILE, whose name ends in .svg or .png; by default,\n"
+	  "                           SVG to standard output\n" },
 };
 
 /* The commands from 0 on that run other commands. */
 #define NR_RUNNERS	5
 
 static const char runners[] =
+	"      --within=DURATION\n"
+	"                   it may be so much later, when others are due too; not of run, but\n"
+	"                     of each line of FILE\n"
 	"      -k, --kill-after=DURATION\n"
-	"                   so long after a signal that was passed on, kill what still runs\n"
-	"      --json-fd=N  as --json, to the file descriptor N\n";
+	"                   DURATION after a signal, kill commands that are still running\n"
+	"      --json-fd=N  the same as --json, but to the file descriptor N\n";
 
 static const char common[] =
 	"      --json       print JSON, a line for each run of a command, file, backend, or\n"
-	"                     look at the wheels\n"
+	"                     sample of the wheels\n"
 	"  -h, --help       display this help, or that of one command, and exit\n";
 
 static const char times[] =
@@ -81,12 +91,13 @@ static const char times[] =
 	"DURATION is like 90 (seconds), 1.5s, 250ms, 5m, 1h30m, '2 hours', 1d.\n"
 	"TIME is like 06:30, '2027-01-01 06:30', 2027-01-01T06:30:00Z, 'tomorrow 9:00',\n"
 	"@1798761600. DAY is like 'day at 9:00', 'weekday at 17:30', mon,thu, 'month on last',\n"
-	"hour. EXPRESSION is like '30 2 * * 1-5'. Commands at a TIME, or by the calendar, move\n"
-	"with the clock when that is set; a DURATION goes on while the machine is suspended.\n"
+	"hour. EXPRESSION is like '30 2 * * 1-5'. If the clock is set, commands at a TIME, or by\n"
+	"the calendar, run when it shows their time. A DURATION continues while the machine is\n"
+	"suspended.\n"
 	"\n"
-	"Exit status: that of COMMAND; 125 if twheel fails itself, 126 if COMMAND cannot be\n"
-	"run, 127 if it is not found. Of every, cron and run, 1 if a command failed. Without\n"
-	"commands 0, or 1 if there was an error.\n";
+	"Exit status: that of COMMAND; 125 if twheel itself fails, 126 if COMMAND cannot be\n"
+	"run, 127 if it is not found. every, cron and run: 1 if a command failed. The others:\n"
+	"0, or 1 if there was an error.\n";
 
 noreturn static void help_all(void)
 {

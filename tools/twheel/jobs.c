@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * after, at, every, cron and run: commands at their time.
+ * after, at, every and cron: commands at their time. run.c reads those of a file.
  *
- * Each command is a task of a scheduler whose threads start it and wait for it. So what
- * the scheduler promises of tasks is true of commands: never early, never twice at once, a
- * slow one delays no other (up to --jobs), and what is to happen to missed times.
+ * Each command is a task of a scheduler whose threads start it and wait for it. So the
+ * scheduler's promises for tasks hold for commands: never early, never twice at once, a
+ * slow one delays no other (up to --jobs), and missed times are treated as was asked.
  *
- * The first thread waits for signals, and shows how long it will take if someone looks. What
- * becomes of the signals and of the commands' processes is in child.c.
+ * The first thread waits for signals, and shows the time until the next command if somebody is
+ * looking. child.c passes the signals on, and has the commands' processes.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -22,57 +23,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <wordexp.h>
 
-#include "child.h"
+#include "jobs.h"
 
-#define JOBS_DEFAULT	32
-#define JOBS_MAX	1024
 #define EXPLAINED	"5"
-#define WORDS_MAX	64	/* of a line, before its command */
 
-/**
- * struct job - a command and its time
- * @task:	its task; its arg is the job
- * @argv:	the command; NULL: none
- * @line:	of the file; 0: of the command line
- * @count:	how often to run it; 0: for ever, if it has a period
- * @status:	exit status of its last run, or the last that was not 0
- * @missed:	times before its last run that were left out
- * @calendar:	its times, if they are by the calendar
- * @failed:	twheel could not run it, and @status says why
- */
-struct job {
-	struct twheel_task	task;
-	char			**argv;
-	size_t			line;
-	uint64_t		count;
-	int			status;
-	uint64_t		missed;
-	struct calendar		calendar;
-	bool			failed;
-};
+const char *file;
+struct child_options child_options;
+atomic_size_t left;
+atomic_int running;
+atomic_ullong changes;
+atomic_bool any_failed;
+pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define BLANKS	" \t"
-
-static const char *file;
 static bool single;
-static struct child_options child_options;
-static FILE *reports;		/* where the lines of JSON go; NULL: there are none */
+static FILE *reports;		/* where the lines of JSON go; NULL: nowhere */
 static atomic_int report_error;	/* errno of a line that could not be written */
-static struct job *jobs;
-static size_t nr_jobs;
-static atomic_size_t left;
-static int wake_fd;		/* something has happened for the first thread to see */
+static int wake_fd;		/* an eventfd: wakes the first thread */
 
 /* ---- the words ---------------------------------------------------------------- */
 
-/* Say what is wrong with a job, and where. */
-__attribute__((format(printf, 2, 3)))
-static bool wrong(const struct job *job, const char *fmt, ...)
+bool wrong(const struct job *job, const char *fmt, ...)
 {
 	char text[256];
 	va_list args;
@@ -87,14 +60,8 @@ static bool wrong(const struct job *job, const char *fmt, ...)
 	return false;
 }
 
-enum {
-	OPT_COUNT = 1, OPT_NOW, OPT_DELAY, OPT_MISSED,	/* of a job */
-	OPT_ZONE, OPT_JITTER, OPT_EXPLAIN,		/* of a job by the calendar */
-	OPT_JSON, OPT_JSON_FD,				/* of all that run commands */
-	OPT_JOBS, OPT_CHECK, OPT_LOCK			/* of run */
-};
-
 static const struct option job_options[] = {
+	{ "within", required_argument, NULL, OPT_WITHIN },
 	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "now", no_argument, NULL, OPT_NOW },
 	{ "fixed-delay", no_argument, NULL, OPT_DELAY },
@@ -112,6 +79,7 @@ static const struct option job_options[] = {
 /**
  * struct words - what the words of a job say, before it is known if they agree
  * @when:	a duration, a time, or an expression of cron; NULL: not found yet
+ * @within_ns:	of --within
  * @calendar:	it is that
  * @now:	--now
  * @delay:	--fixed-delay
@@ -120,6 +88,7 @@ static const struct option job_options[] = {
  */
 struct words {
 	const char	*when;
+	int64_t		within_ns;
 	bool		calendar;
 	bool		now;
 	bool		delay;
@@ -144,8 +113,7 @@ static bool set_report_fd(const struct job *job, const char *fd)
 	return reports || wrong(job, "file descriptor %s: %s", fd, strerror(errno));
 }
 
-/* What the commands on the command line have in common. False if @c is no such option. */
-static bool common_option(const struct job *job, int c, bool *good)
+bool common_option(const struct job *job, int c, bool *good)
 {
 	*good = true;
 	switch (c) {
@@ -158,6 +126,8 @@ static bool common_option(const struct job *job, int c, bool *good)
 	case 'k':
 		*good = parse_duration(optarg, &child_options.kill_after) ||
 			wrong(job, "invalid duration '%s'", optarg);
+		/* At once; 0 stands for never. */
+		child_options.kill_after += !child_options.kill_after;
 		return true;
 	}
 	return false;
@@ -184,7 +154,7 @@ static bool wrong_option(const struct job *job, const char *name, int c, const c
 	return wrong(job, "unrecognized option '%s'", word);
 }
 
-static bool is_recurring(const char *name)
+bool is_recurring(const char *name)
 {
 	return !strcmp(name, "every") || !strcmp(name, "cron");
 }
@@ -228,6 +198,9 @@ static bool set_option(struct job *job, int c, char **argv, const char *word, st
 		help(argv[0]);
 	if (!job->line && common_option(job, c, &good))
 		return good;
+	if (c == OPT_WITHIN)
+		return parse_duration(optarg, &words->within_ns) ||
+		       wrong(job, "invalid duration '%s'", optarg);
 	if (!is_recurring(argv[0]) || c > OPT_EXPLAIN)
 		return wrong(job, "option '%.*s' is not allowed here",
 			     (int)strcspn(word, "="), word);
@@ -346,11 +319,7 @@ static bool parse_options(struct job *job, int argc, char **argv, int end, struc
 	return words->when || wrong(job, "missing %s after '%s'", time_word(argv[0]), argv[0]);
 }
 
-/*
- * NAME TIME [OPTION]... [--] [COMMAND]; options may come before the time too. From
- * argv[@end] on there is no time any more.
- */
-static bool parse_job(struct job *job, int argc, char **argv, int end)
+bool parse_job(struct job *job, int argc, char **argv, int end)
 {
 	struct words words = { 0 };
 
@@ -361,6 +330,7 @@ static bool parse_job(struct job *job, int argc, char **argv, int end)
 		return false;
 	if (job->calendar.on)
 		job->task = calendar_task(&job->calendar);
+	job->task.tolerance_ns = words.within_ns;
 	if (optind < argc)
 		job->argv = &argv[optind];
 	if (job->task.period_ns && !job->argv && !job->calendar.explain)
@@ -410,6 +380,7 @@ static void show_next(struct twheel_sched *sched)
 
 static void wake(void)
 {
+	changes++;
 	eventfd_write(wake_fd, 1);
 }
 
@@ -450,7 +421,7 @@ static void report(const struct job *job, const struct run_info *run, int status
 
 /* ---- running ----------------------------------------------------------------------- */
 
-/* The exit status, as a shell gives it, or CHILD_STOPPED. */
+/* Run the command. Returns its exit status as a shell does, or CHILD_STOPPED. */
 static int execute(struct job *job, const struct run_info *run)
 {
 	bool ran = true;
@@ -460,17 +431,20 @@ static int execute(struct job *job, const struct run_info *run)
 	if (!job->argv)
 		return 0;
 	env = run_environ(&job->calendar, run);
-	status = child_run(job->argv, env, &ran);
+	running++;
+	wake();
+	status = child_run(job->argv, env, &job->dropped, &ran);
+	running--;
 	free(env);
 	if (!ran && status != CHILD_STOPPED)
 		job->failed = true;
-	/* Who was to read what the commands print has gone: nobody waits for the next one. */
+	/* The reader of what the commands print has gone: nobody needs the next run. */
 	if (single && status == 128 + SIGPIPE && is_broken(STDOUT_FILENO))
 		report_error = EPIPE;
 	return status;
 }
 
-/* What a run is that a task is called for. False: there is none. */
+/* Fill in @run for the call of a task. Returns false if the command is not to run now. */
 static bool begin_run(struct job *job, const struct twheel_task_info *task, int64_t late,
 		      struct run_info *run)
 {
@@ -484,23 +458,48 @@ static bool begin_run(struct job *job, const struct twheel_task_info *task, int6
 	return true;
 }
 
-/* A task's function. */
+/* Count a run that has ended, for --metrics. */
+static void count_run(struct job *job, const struct run_info *run, int status, int64_t late,
+		      int64_t took)
+{
+	struct job_stats *stats = &job->stats;
+
+	pthread_mutex_lock(&jobs_lock);
+	stats->runs++;
+	stats->failures += status != 0;
+	stats->missed = run->all_missed;
+	stats->late_ns += late;
+	stats->took_ns += took;
+	stats->status = status;
+	stats->ended_ns = time_now(CLOCK_REALTIME);
+	if (!status)
+		stats->succeeded_ns = stats->ended_ns;
+	pthread_mutex_unlock(&jobs_lock);
+}
+
+/* The function of every task, called in a thread of the scheduler. */
 static void job_run(void *arg, const struct twheel_task_info *task)
 {
 	clockid_t clock = task->flags & TWHEEL_TASK_AT ? CLOCK_REALTIME : CLOCK_BOOTTIME;
 	int64_t late = time_now(clock) - task->due_ns, start = time_now(CLOCK_BOOTTIME);
 	struct job *job = arg;
 	struct run_info run;
+	int64_t took;
 	int status;
 
 	if (!begin_run(job, task, late, &run))
 		return;
 	line_clear();
 	status = execute(job, &run);
+	took = time_now(CLOCK_BOOTTIME) - start;
+	if (status != CHILD_STOPPED)
+		count_run(job, &run, status, late, took);
 	if (status != CHILD_STOPPED && reports)
-		report(job, &run, status, late, time_now(CLOCK_BOOTTIME) - start);
-	if (status > 0)
+		report(job, &run, status, late, took);
+	if (status > 0) {
 		job->status = status;
+		any_failed = true;
+	}
 	/* What cannot be run now cannot be run later. */
 	if ((job->count && run.nr >= job->count) ||
 	    (single && job->failed && status != EXIT_CANCELED))
@@ -508,42 +507,114 @@ static void job_run(void *arg, const struct twheel_task_info *task)
 	wake();
 }
 
+void job_free(struct job *job)
+{
+	zone_free(&job->calendar.zone);
+	if (job->argv)
+		free(job->argv[3]);
+	free(job->argv);
+	free(job->text);
+	free(job);
+}
+
+/* The release() of every task, called in any thread. */
 static void job_over(void *arg)
 {
-	(void)arg;
+	struct job *job = arg;
+	bool dropped;
+
+	pthread_mutex_lock(&jobs_lock);
+	job->over = true;
+	dropped = job->dropped;
+	pthread_mutex_unlock(&jobs_lock);
+	if (dropped)
+		job_free(job);
 	left--;
 	wake();
 }
 
-/* Returns 0, or an errno after having said which job cannot be added. */
-static int add_jobs(struct twheel_sched *sched)
+/*
+ * A run in progress continues. As soon as @dropped is set, the end of the task frees the job: do
+ * not touch it after that. The id can still be used, because no other task ever gets it.
+ */
+void job_drop(struct twheel_sched *sched, struct job *job)
 {
-	uint64_t id;
+	uint64_t id = job->id;
+	bool over;
 
-	left = nr_jobs;
-	for (size_t i = 0; i < nr_jobs; i++) {
-		int err;
-
-		jobs[i].task.fn = job_run;
-		jobs[i].task.release = job_over;
-		jobs[i].task.arg = &jobs[i];
-		err = -twheel_sched_add(sched, &jobs[i].task, &id);
-		if (err) {
-			wrong(&jobs[i], "cannot arm a timer: %s", strerror(err));
-			return err;
-		}
-		if (jobs[i].calendar.on)
-			calendar_added(sched, &jobs[i].calendar, id);
-	}
-	return 0;
+	if (job->calendar.on)
+		calendar_removed(&job->calendar);
+	pthread_mutex_lock(&jobs_lock);
+	job->dropped = true;
+	over = job->over;
+	pthread_mutex_unlock(&jobs_lock);
+	if (over)
+		job_free(job);
+	else
+		twheel_sched_cancel(sched, id, 0);
 }
 
-/* For how many ms to wait, if nothing happens. */
-static int wait_ms(bool looked_at)
+static bool add_job(struct twheel_sched *sched, struct job *job)
 {
-	int ms = children_kill_late();
+	int err;
 
-	return looked_at && (ms < 0 || ms > 1000) ? 1000 : ms;
+	job->task.fn = job_run;
+	job->task.release = job_over;
+	job->task.arg = job;
+	left++;
+	err = twheel_sched_add(sched, &job->task, &job->id);
+	if (err) {
+		left--;
+		return wrong(job, "cannot arm a timer: %s", strerror(-err));
+	}
+	if (job->calendar.on)
+		calendar_added(sched, &job->calendar, job->id);
+	return true;
+}
+
+bool add_jobs(struct twheel_sched *sched, struct job **jobs, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (jobs[i]->kept || add_job(sched, jobs[i]))
+			continue;
+		while (i--) {
+			if (jobs[i]->kept)
+				continue;
+			job_drop(sched, jobs[i]);
+			jobs[i] = NULL;
+		}
+		return false;
+	}
+	return true;
+}
+
+/* The shorter of two waits; a negative one is for ever. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* How many ms to wait at most, if nothing happens. */
+static int wait_ms(bool looked_at, int ms)
+{
+	ms = sooner(children_kill_late(), ms);
+	if (children_stopped())
+		return sooner(ms, 500);
+	return looked_at ? sooner(ms, 1000) : ms;
+}
+
+static bool is_full(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	return !poll(&p, 1, 0);
+}
+
+/* Have the commands ended after a signal, while nobody reads our own output? */
+static bool is_held_up(void)
+{
+	return children_gone() &&
+	       (is_full(STDERR_FILENO) || (reports && is_full(fileno(reports))));
 }
 
 /* Start nothing more. Returns the errno that is the reason, or 0: a signal is. */
@@ -557,15 +628,18 @@ static int stop_jobs(struct twheel_sched *sched)
 	return err;
 }
 
-/* Wait until all jobs are over. Returns the errno of a report that could not be written, or 0. */
-static int wait_jobs(struct twheel_sched *sched)
+/*
+ * Wait until all jobs are over, and call @turn each time that something has happened. Returns the
+ * errno of a report that could not be written, or 0.
+ */
+static int wait_jobs(struct twheel_sched *sched, turn_fn turn)
 {
 	struct pollfd p[3] = { { .fd = wake_fd, .events = POLLIN },
 			       { .fd = children_fd(), .events = POLLIN }, { .fd = -1 } };
 	bool looked_at = isatty(STDERR_FILENO) && !reports, stopped = false;
 	int64_t start = time_now(CLOCK_MONOTONIC);
 	eventfd_t events;
-	int err = 0;
+	int err = 0, ms;
 
 	if (reports && is_pipe(fileno(reports)))
 		p[2].fd = fileno(reports);
@@ -573,10 +647,15 @@ static int wait_jobs(struct twheel_sched *sched)
 		if (looked_at && !stopped && line_there() &&
 		    (line_shown() || time_now(CLOCK_MONOTONIC) - start > NS_PER_S))
 			show_next(sched);
-		if (poll(p, ARRAY_SIZE(p), wait_ms(looked_at)) > 0 && p[2].revents)
+		ms = turn && !stopped ? turn(sched) : -1;
+		if (!left)
+			break;
+		if (poll(p, ARRAY_SIZE(p), wait_ms(looked_at, ms)) > 0 && p[2].revents)
 			report_error = EPIPE;
 		eventfd_read(wake_fd, &events);
 		children_signals();
+		if (stopped && !err && is_held_up())
+			end_by_signal(children_stopped());
 		if (stopped || !(report_error || children_stopped()))
 			continue;
 		stopped = true;
@@ -587,7 +666,9 @@ static int wait_jobs(struct twheel_sched *sched)
 	return stopped ? err : report_error;
 }
 
-/* Nothing can be told any more. Of a pipe without a reader others do not make words. */
+/*
+ * End because output cannot be written. If the reader of a pipe has gone, end silently by SIGPIPE.
+ */
 noreturn static void end_by_report(int err)
 {
 	struct sigaction action;
@@ -597,7 +678,7 @@ noreturn static void end_by_report(int err)
 	write_error(err);
 }
 
-/* @threads: 0: only see if the jobs can be added. */
+/* Open the scheduler. With 0 @threads it runs nothing: it is only for checking the jobs. */
 static struct twheel_sched *open_sched(uint32_t threads)
 {
 	struct twheel_sched_options options = { .threads = threads, .clockid = CLOCK_BOOTTIME };
@@ -613,28 +694,32 @@ static struct twheel_sched *open_sched(uint32_t threads)
 	return sched;
 }
 
-/* Do all jobs, at most @threads at once. If one cannot be added, none is begun. */
-static void do_jobs(uint32_t threads)
+void check_jobs(struct job **jobs, size_t nr)
+{
+	struct twheel_sched *sched = open_sched(0);
+
+	if (!add_jobs(sched, jobs, nr))
+		_exit(EXIT_CANCELED);
+	twheel_sched_close(sched);
+}
+
+void do_jobs(struct job **jobs, size_t nr, uint32_t threads, turn_fn turn)
 {
 	struct twheel_sched *sched;
-	int err = 0;
+	int err;
 
-	if (!nr_jobs)
-		return;
-	if (threads)
-		children_begin(&child_options);
+	children_begin(&child_options);
 	sched = open_sched(threads);
 	children_hold();
-	if (add_jobs(sched))
+	if (!add_jobs(sched, jobs, nr))
 		_exit(EXIT_CANCELED);
-	if (threads)
-		calendar_watch();
+	calendar_watch(turn);
 	children_release();
-	if (threads) {
-		err = wait_jobs(sched);
-		calendar_unwatch();
-	}
+	err = wait_jobs(sched, turn);
+	calendar_unwatch();
 	twheel_sched_close(sched);
+	if (turn)
+		turn(NULL);
 	if (err)
 		end_by_report(err);
 	if (children_stopped())
@@ -643,266 +728,13 @@ static void do_jobs(uint32_t threads)
 
 int cmd_job(int argc, char **argv)
 {
-	struct job job = { 0 };
+	struct job job = { 0 }, *jobs = &job;
 
 	if (!parse_job(&job, argc, argv, argc))
 		try_help(EXIT_CANCELED);
 	if (job.calendar.explain)
 		return calendar_explain(&job.calendar, reports);
-	jobs = &job;
-	nr_jobs = 1;
 	single = true;
-	do_jobs(1);
+	do_jobs(&jobs, 1, 1, NULL);
 	return job.status && job.task.period_ns && !job.failed ? 1 : job.status;
-}
-
-/* ---- run ---------------------------------------------------------------------------- */
-
-static bool is_job(const char *name)
-{
-	return !strcmp(name, "after") || !strcmp(name, "at") || is_recurring(name);
-}
-
-/* @words: up to the "--", behind which there is a @command. */
-static bool parse_words(struct job *job, char **words, size_t nr, char *command)
-{
-	char **argv;
-	bool good;
-
-	if (!is_job(words[0]))
-		return wrong(job, "unknown command '%s'", words[0]);
-	if (nr > WORDS_MAX)
-		return wrong(job, "more than %d words before '--'", WORDS_MAX);
-	argv = calloc(nr + 3, sizeof(*argv));
-	if (!argv)
-		error(EXIT_CANCELED, ENOMEM, "line %zu", job->line);
-	memcpy(argv, words, nr * sizeof(*argv));
-	argv[nr] = (char *)"--";
-	argv[nr + 1] = command;
-	good = parse_job(job, (int)nr + 2, argv, (int)nr);
-	if (good && job->argv != &argv[nr + 1])
-		good = wrong(job, "unexpected '%s'", job->argv[0]);
-	free(argv);
-	return good;
-}
-
-/* The rest of a line is the shell's. */
-static void set_shell(struct job *job, const char *command)
-{
-	job->argv = calloc(5, sizeof(*job->argv));
-	if (job->argv)
-		job->argv[3] = strdup(command);
-	if (!job->argv || !job->argv[3])
-		error(EXIT_CANCELED, ENOMEM, "line %zu", job->line);
-	job->argv[0] = (char *)"/bin/sh";
-	job->argv[1] = (char *)"-c";
-	job->argv[2] = (char *)"--";
-}
-
-/* The first "--" that is a word; NULL if there is none. */
-static char *find_command(char *text)
-{
-	for (char *c = text; (c = strstr(c, "--")); c += 2)
-		if (c > text && isblank((unsigned char)c[-1]) &&
-		    (!c[2] || isblank((unsigned char)c[2])))
-			return c;
-	return NULL;
-}
-
-static bool parse_line(struct job *job, char *text)
-{
-	char *command = find_command(text);
-	wordexp_t words;
-	bool good;
-
-	if (!command)
-		return wrong(job, "missing ' -- ' and a command");
-	*command = 0;
-	command += strlen("--");
-	command += strspn(command, BLANKS);
-	if (!*command)
-		return wrong(job, "missing command");
-	/* Linux takes no longer argument: 32 pages. */
-	if (strlen(command) >= 32 * (size_t)sysconf(_SC_PAGESIZE))
-		return wrong(job, "the command is too long");
-	if (wordexp(text, &words, WRDE_NOCMD | WRDE_UNDEF))
-		return wrong(job, "cannot understand '%s'", text);
-	if (words.we_wordc)
-		good = parse_words(job, words.we_wordv, words.we_wordc, command);
-	else
-		good = wrong(job, "missing 'after', 'at', 'every' or 'cron'");
-	wordfree(&words);
-	if (good)
-		set_shell(job, command);
-	return good;
-}
-
-static struct job *job_new(size_t line)
-{
-	static size_t room;
-
-	if (nr_jobs == room) {
-		room = room ? 2 * room : 16;
-		jobs = reallocarray(jobs, room, sizeof(*jobs));
-		if (!jobs)
-			error(EXIT_CANCELED, ENOMEM, "line %zu", line);
-	}
-	memset(&jobs[nr_jobs], 0, sizeof(*jobs));
-	jobs[nr_jobs].line = line;
-	return &jobs[nr_jobs];
-}
-
-/* A line of @len bytes. Returns false if it is wrong. */
-static bool read_line(size_t line, char *text, size_t len)
-{
-	static const char mark[] = "\xef\xbb\xbf";	/* of UTF-8, as some editors write it */
-	struct job *job;
-
-	if (line == 1 && !strncmp(text, mark, strlen(mark))) {
-		text += strlen(mark);
-		len -= strlen(mark);
-	}
-	if (len && text[len - 1] == '\n')
-		text[--len] = 0;
-	if (len && text[len - 1] == '\r')
-		text[--len] = 0;
-	job = job_new(line);
-	if (strlen(text) != len)
-		return wrong(job, "this is no text: there is a NUL in it");
-	text += strspn(text, BLANKS);
-	if (!*text || *text == '#')
-		return true;
-	if (!parse_line(job, text))
-		return false;
-	nr_jobs++;
-	return true;
-}
-
-/* Every line of the file. Returns how many are wrong. */
-static size_t read_file(FILE *stream)
-{
-	size_t line = 0, bad = 0, room = 0;
-	char *text = NULL;
-	ssize_t len;
-
-	while ((len = getline(&text, &room, stream)) >= 0)
-		bad += !read_line(++line, text, (size_t)len);
-	if (ferror(stream))
-		error(EXIT_CANCELED, errno, "%s", file);
-	free(text);
-	return bad;
-}
-
-static bool check_only;
-static uint64_t nr_threads = JOBS_DEFAULT;
-static const char *lock_name;
-
-static void run_option(int c)
-{
-	bool good;
-
-	switch (c) {
-	case OPT_JOBS:
-		if (parse_count(optarg, 1, JOBS_MAX, &nr_threads))
-			return;
-		error(0, 0, "invalid number '%s'", optarg);
-		break;
-	case OPT_CHECK:
-		check_only = true;
-		return;
-	case OPT_LOCK:
-		lock_name = optarg;
-		return;
-	case 'h':
-		help("run");
-	default:
-		if (common_option(&(struct job){ 0 }, c, &good) && good)
-			return;
-	}
-	try_help(EXIT_CANCELED);
-}
-
-/*
- * Two that run one file would do everything twice. The lock is that of flock(2), on the file
- * of commands or on another one, and goes with this process.
- */
-static void lock_file(FILE *stream)
-{
-	const char *name = lock_name ? lock_name : file;
-	int fd = fileno(stream);
-	struct stat st;
-
-	if (lock_name)
-		fd = open(lock_name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0 || fstat(fd, &st))
-		error(EXIT_CANCELED, errno, "cannot open '%s'", name);
-	if (!lock_name && (stream == stdin || !S_ISREG(st.st_mode)))
-		return;
-	if (!flock(fd, LOCK_EX | LOCK_NB))
-		return;
-	if (errno == EWOULDBLOCK)
-		error(EXIT_CANCELED, 0, "'%s' is locked: another twheel runs it", name);
-	/* NFS locks nothing that is open for reading. */
-	if (lock_name || errno != EBADF)
-		error(EXIT_CANCELED, errno, "cannot lock '%s'", name);
-}
-
-static FILE *run_file(int argc, char **argv)
-{
-	FILE *stream = stdin;
-
-	if (optind + 1 != argc) {
-		if (optind < argc)
-			error(0, 0, "extra operand '%s'", argv[optind + 1]);
-		else
-			error(0, 0, "missing file operand");
-		try_help(EXIT_CANCELED);
-	}
-	file = "standard input";
-	if (strcmp(argv[optind], "-")) {
-		file = argv[optind];
-		stream = fopen(file, "re");
-	}
-	if (!stream)
-		error(EXIT_CANCELED, errno, "cannot open '%s' for reading", file);
-	return stream;
-}
-
-static void parse_run(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "jobs", required_argument, NULL, OPT_JOBS },
-		{ "check", no_argument, NULL, OPT_CHECK },
-		{ "lock", required_argument, NULL, OPT_LOCK },
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "json-fd", required_argument, NULL, OPT_JSON_FD },
-		{ "kill-after", required_argument, NULL, 'k' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int c;
-
-	argv[0] = program_invocation_short_name;
-	while ((c = getopt_long(argc, argv, "hk:", options, NULL)) != -1)
-		run_option(c);
-}
-
-int cmd_run(int argc, char **argv)
-{
-	FILE *stream;
-
-	parse_run(argc, argv);
-	stream = run_file(argc, argv);
-	if (!check_only)
-		lock_file(stream);
-	if (read_file(stream))
-		return EXIT_CANCELED;
-	child_options.session = true;
-	if (check_only)
-		nr_threads = 0;
-	do_jobs((uint32_t)(nr_jobs < nr_threads ? nr_jobs : nr_threads));
-	for (size_t i = 0; i < nr_jobs; i++)
-		if (jobs[i].status)
-			return 1;
-	return 0;
 }

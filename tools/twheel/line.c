@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A line on the terminal, at standard error, that tells how it goes and is taken away again.
- * terminfo says how to do that; a terminal that cannot, such as TERM=dumb, gets no line.
+ * A line of progress on standard error, which is cleared again. terminfo says how to clear it; a
+ * terminal that cannot, such as TERM=dumb, gets no line.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -14,6 +14,18 @@
 
 int exit_failure = EXIT_CANCELED;
 
+/* twheeld, a package of its own, keeps jobs that survive: see twheel-job(1). */
+static int cmd_twheeld(int argc, char **argv)
+{
+	(void)argc;
+	argv[0] = (char *)"twheel-job";
+	execvp(argv[0], argv);
+	if (errno == ENOENT)
+		error(1, 0, "twheel-job is not installed: it comes with twheeld");
+	error(1, errno, "cannot run twheel-job");
+	return 1;
+}
+
 static const struct command {
 	const char	*name;
 	int		(*fn)(int argc, char **argv);
@@ -24,6 +36,7 @@ static const struct command {
 	{ "every", cmd_job, EXIT_CANCELED },
 	{ "cron", cmd_job, EXIT_CANCELED },
 	{ "run", cmd_run, EXIT_CANCELED },
+	{ "job", cmd_twheeld, 1 },
 	{ "ls", cmd_ls, 1 },
 	{ "info", cmd_info, 1 },
 	{ "bench", cmd_bench, 1 },
@@ -69,7 +82,7 @@ void check_stdout(void)
 		write_error(errno);
 }
 
-/* Output may still be in a buffer at exit. */
+/* At exit: output may still be in a buffer, and writing it may fail. */
 static void close_stdout(void)
 {
 	bool failed = ferror(stdout);
@@ -82,8 +95,8 @@ static void close_stdout(void)
 }
 
 /*
- * A descriptor of ours must not become standard output. If one of the three is closed, put
- * something there that cannot be used that way, and that commands do not inherit.
+ * No file that is opened later may become a standard stream. If one of the three is closed, open
+ * something in its place that fails if it is used, and that commands do not inherit.
  */
 static void hold_standard(void)
 {
@@ -91,6 +104,19 @@ static void hold_standard(void)
 		if (fcntl(fd, F_GETFD) < 0 &&
 		    open("/dev/null", (fd ? O_RDONLY : O_WRONLY) | O_CLOEXEC) != fd)
 			_exit(exit_failure);
+}
+
+const char *plain_name(const char *name, char buf[PLAIN_MAX])
+{
+	char *to = buf;
+
+	for (; *name && to - buf < PLAIN_MAX - 4; name++)
+		if (*name >= ' ' && *name <= '~' && *name != '\\')
+			*to++ = *name;
+		else
+			to += sprintf(to, "\\%03o", (unsigned char)*name);
+	*to = 0;
+	return buf;
 }
 
 int json_write(FILE *to, struct json_object *object)
@@ -137,7 +163,7 @@ static bool is(const char *word, const char *a, const char *b)
 int main(int argc, char **argv)
 {
 	hold_standard();
-	/* If it is inherited as ignored, there is no status to wait for. */
+	/* If SIGCHLD was inherited as ignored, children would leave no status to wait for. */
 	signal(SIGCHLD, SIG_DFL);
 	atexit(close_stdout);
 	if (argc < 2) {
@@ -147,7 +173,8 @@ int main(int argc, char **argv)
 	if (is(argv[1], "--help", "-h") || !strcmp(argv[1], "help"))
 		help(argv[2]);
 	if (is(argv[1], "--version", "-V")) {
-		puts("twheel " VERSION);
+		printf("twheel %d.%d.%d\n", TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR,
+		       TWHEEL_VERSION_PATCH);
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)

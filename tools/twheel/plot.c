@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * plot: a picture of runs, by gnuplot. On the left how late their timers were, from the
- * least to the most; on the right what a timer cost.
+ * plot: draw runs with gnuplot. The left shows how late their timers were, from the least to the
+ * most; the right shows what a timer cost.
  *
  * Runs are lines of "twheel bench --json", or of a table of the same: tabs between the columns,
  * whose names are in the first line,
  *
  *	name	arm_ns	cancel_ns	read_ns	late_p50_ns	late_p99_ns	late_max_ns
  *
- * in any order, and others beside them. Such a run has three points on the left.
+ * in any order, perhaps with others. A run of a table has three points on the left.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -35,11 +35,11 @@ static const char *const names[NR_VALUES] = {
 };
 
 /**
- * struct run - a line
- * @label:	what it is called
- * @values:	see enum value, ns
- * @nr_points:	how many of @late there are: 101, the percentiles, or none
- * @late:	ns
+ * struct run - a line of the input
+ * @label:	its name in the picture
+ * @values:	see enum value, in ns
+ * @nr_points:	how many members of @late are filled in: 101, the percentiles, or none
+ * @late:	lateness in ns
  */
 struct run {
 	char	label[48];
@@ -72,7 +72,7 @@ static struct run *new_run(unsigned int line)
 	return &runs[nr_runs++];
 }
 
-/* What gnuplot makes nothing of. */
+/* Set the label, without characters that mean something to gnuplot. */
 static void set_label(struct run *run, const char *name)
 {
 	snprintf(run->label, sizeof(run->label), "%s", name);
@@ -119,7 +119,7 @@ static void read_json(char *text, unsigned int line)
 	json_object_put(o);
 }
 
-/* The columns of a table: an enum value, -1 for the name, or -2. */
+/* What each column of a table is: an enum value, -1 for the name, or -2 for a column to ignore. */
 static int columns[COLUMNS_MAX];
 
 static void read_head(char *text, unsigned int line)
@@ -184,7 +184,7 @@ static void read_runs(FILE *f)
 
 /* ---- drawing ------------------------------------------------------------------------ */
 
-/* On a logarithmic axis 0 has no place. */
+/* Convert to us. Never 0, which has no place on a logarithmic axis. */
 static double us(double ns)
 {
 	return ns > 1 ? ns / NS_PER_US : 1.0 / NS_PER_US;
@@ -285,7 +285,7 @@ static void run_gnuplot(FILE *script, FILE *image)
 		error(1, 0, "'gnuplot' has failed");
 }
 
-/* gnuplot says nothing if it cannot write, so that is done here. */
+/* gnuplot does not report that it cannot write a file, so we write it. */
 static void write_image(FILE *image)
 {
 	FILE *to = output ? fopen(output, "we") : stdout;

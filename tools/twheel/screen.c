@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The screen of twheel top: sums and lateness, then the five faces of one base, or of all of
- * them, then a line for each base. Up and down choose the base, and q ends.
+ * The screen of twheel top: sums and lateness, then the five levels of one base, or of all
+ * bases, then a line for each base. The keys up and down choose the base, and q quits.
  *
- * A face's bar is the share of its buckets that hold timers: a bar that is full says that
- * the wheel has work all around, not that it has no room. There is always room.
+ * The bar of a level is the share of its buckets that hold timers. A full bar means that timers are
+ * due all around the clock face, not that there is no room: there is always room.
  */
 #include <locale.h>
 #include <ncurses.h>
@@ -59,7 +59,7 @@ bool screen_key(void)
 	return true;
 }
 
-/* A line, as far as there is room: curses would go on in the next one. */
+/* Print a line, cut off at the edge of the screen: curses would continue in the next line. */
 __attribute__((format(printf, 2, 3)))
 static void put_line(int row, const char *fmt, ...)
 {
@@ -72,7 +72,7 @@ static void put_line(int row, const char *fmt, ...)
 	mvaddnstr(row, 0, text, getmaxx(stdscr));
 }
 
-/* At most five columns: 99999, 1234k. */
+/* Print a number in at most five columns: 99999, 1234k. */
 static const char *short_number(uint64_t n, char buf[32])
 {
 	const char *unit = "kMGTPE";
@@ -168,7 +168,7 @@ static void draw_base_wide(int row, const struct base *b, char mark)
 		 b->comm);
 }
 
-/* All of it, in 80 columns. */
+/* Draw the levels and sums of one base, in 80 columns. */
 static void draw_base_narrow(int row, const struct base *b, char mark)
 {
 	char n[8][32];
@@ -194,7 +194,7 @@ static void draw_head(int row, bool wide)
 			 "OVER", "COMMAND");
 }
 
-/* As many as fit, the chosen one among them. */
+/* Draw as many lines of bases as fit, the chosen one among them. */
 static void draw_list(const struct sample *s)
 {
 	int height = getmaxy(stdscr);

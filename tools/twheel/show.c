@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * ls and info: what the kernel tells about /dev/twheel, in /proc and /sys. The wheels that
- * programs have embedded are theirs alone, and nobody can list them.
+ * ls and info: what the kernel shows of /dev/twheel in /proc and /sys. Wheels that programs have
+ * embedded are in their own memory, and cannot be listed.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -43,7 +43,7 @@ static void parse(int argc, char **argv)
 	}
 }
 
-/* The first line of a file, or "". */
+/* Read the first line of a file; "" if that is not possible. */
 static const char *read_line(const char *path, char *buf, size_t size)
 {
 	FILE *f = fopen(path, "re");
@@ -58,12 +58,12 @@ static const char *read_line(const char *path, char *buf, size_t size)
 
 /* ---- ls ------------------------------------------------------------------------ */
 
-/* What is told of a file, in the order of the columns. */
+/* What is shown of a file, in the order of the columns. */
 static const char *const keys[] = { "clockid", "tick-ns", "timers", "armed", "ready", "next-ns" };
 
 enum { CLOCKID, TICK, TIMERS, ARMED, READY, NEXT, NR_KEYS };
 
-/* The numbers of /proc/PID/fdinfo/FD; false if it is no wheel. */
+/* Read the numbers of /proc/PID/fdinfo/FD. Returns false if the file is no wheel. */
 static bool read_fdinfo(const char *path, int64_t values[NR_KEYS])
 {
 	FILE *f = fopen(path, "re");
@@ -88,25 +88,50 @@ static bool read_fdinfo(const char *path, int64_t values[NR_KEYS])
 	return found == (1 << NR_KEYS) - 1;
 }
 
+/* In the order in which they are shown. */
+static const struct {
+	int64_t		id;
+	const char	*name;
+} clocks[] = {
+	{ CLOCK_MONOTONIC, "monotonic" },
+	{ CLOCK_BOOTTIME, "boottime" },
+	{ CLOCK_REALTIME, "realtime" },
+	{ CLOCK_BOOTTIME_ALARM, "boottime-alarm" },
+	{ CLOCK_REALTIME_ALARM, "realtime-alarm" },
+	{ 0, NULL }
+};
+
 static const char *clock_name(int64_t id)
 {
-	return id == CLOCK_BOOTTIME ? "boottime" : "monotonic";
+	for (size_t i = 0; clocks[i].name; i++)
+		if (clocks[i].id == id)
+			return clocks[i].name;
+	return "?";
+}
+
+static void show_clocks(uint64_t set)
+{
+	printf("  %-16s", "clocks");
+	for (size_t i = 0; clocks[i].name; i++)
+		if (set >> clocks[i].id & 1)
+			printf(" %s", clocks[i].name);
+	printf("\n");
 }
 
 static void show_wheel(const char *pid, const char *fd, const int64_t v[NR_KEYS])
 {
-	char path[64], comm[32], tick[32], next[32] = "-";
+	char path[64], comm[32], plain[PLAIN_MAX], tick[32], next[32] = "-";
 	bool none = v[NEXT] == INT64_MAX;
 	int64_t in = v[NEXT] - time_now((clockid_t)v[CLOCKID]);
 
 	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	read_line(path, comm, sizeof(comm));
+	plain_name(read_line(path, comm, sizeof(comm)), plain);
 	if (json) {
 		struct json_object *o = json_object_new_object();
 
 		json_int(o, "pid", atoll(pid));
 		json_int(o, "fd", atoll(fd));
-		json_string(o, "command", comm);
+		json_string(o, "command", plain);
 		json_string(o, "clock", clock_name(v[CLOCKID]));
 		json_int(o, "tick_ns", v[TICK]);
 		json_int(o, "timers", v[TIMERS]);
@@ -120,7 +145,7 @@ static void show_wheel(const char *pid, const char *fd, const int64_t v[NR_KEYS]
 		show_duration(in > 0 ? in : 0, next);
 	printf("%7s %4s %-9s %6s %9lld %9lld %9lld %9s %s\n", pid, fd, clock_name(v[CLOCKID]),
 	       show_duration(v[TICK], tick), (long long)v[TIMERS], (long long)v[ARMED],
-	       (long long)v[READY], next, comm);
+	       (long long)v[READY], next, plain);
 }
 
 static void list_process(const char *pid)
@@ -196,8 +221,7 @@ static void show_info(const struct twheel *w, const struct twheel_info *info)
 	printf("  %-16s %s, at least %s\n", "tick", show_duration((int64_t)info->tick_ns, tick),
 	       show_duration((int64_t)info->min_tick_ns, least));
 	printf("  %-16s %u\n", "timers at most", info->max_timers);
-	printf("  %-16s%s%s\n", "clocks", info->clocks >> CLOCK_MONOTONIC & 1 ? " monotonic" : "",
-	       info->clocks >> CLOCK_BOOTTIME & 1 ? " boottime" : "");
+	show_clocks(info->clocks);
 	printf("  %-16s %llu bytes\n", "an empty wheel", (unsigned long long)info->mem_bytes);
 }
 

@@ -3,13 +3,13 @@
 /*
  * top: what the wheels of this machine do at the moment.
  *
- * Of the kernel it is what /sys/kernel/debug/twheel/bases tells, once an interval: all bases,
- * those of the CPUs, of modules and of open files. The embedded wheels of other programs cannot
- * be looked at; --embedded makes one in this process, with a load, and shows that.
+ * Once an interval it reads /sys/kernel/debug/twheel/bases, which has all bases of the kernel:
+ * those of the CPUs, of modules and of open files. It cannot see the embedded wheels of other
+ * programs; --embedded makes one in this process, with a load, and shows that.
  *
- * Lateness cannot be read anywhere. It is that of timers of this program's own: a hundred on a
- * /dev/twheel of theirs, each armed anew for a random moment of the next second when it
- * has fired; or those of the load. It includes what it takes until this process runs.
+ * The kernel does not report lateness. So top measures it with timers of its own: a hundred in a
+ * file of their own, each of which it re-arms for a random moment of the next second when it has
+ * fired; or with those of the load. The figure includes the time until this process runs.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "metrics.h"
 #include "top.h"
 
 #define BASES		"/sys/kernel/debug/twheel/bases"
@@ -38,13 +39,15 @@ const uint64_t level_ticks[LEVELS] = { 1, 60, 3600, 86400, 31536000 };
 /**
  * struct probe - this program's own timers
  * @w:		their wheel; NULL: there is none
- * @nr:		how many
- * @handles:	of them
- * @cancelled:	so far
- * @rearmed:	so far, while they were armed
- * @added:	so far, the last included
- * @late:	of those that have fired since the last sample
- * @nr_late:	how many
+ * @nr:		how many timers
+ * @handles:	their handles
+ * @cancelled:	how many were cancelled so far
+ * @rearmed:	how many were re-armed so far, while they were armed
+ * @added:	how many were added so far
+ * @late:	the lateness of each that has fired since the last sample
+ * @nr_late:	how many these are
+ * @late_sum:	the sum of the lateness of all that have ever fired
+ * @late_count:	how many these are
  */
 struct probe {
 	struct twheel	*w;
@@ -55,10 +58,13 @@ struct probe {
 	uint64_t	added;
 	int64_t		late[LATE_MAX];
 	uint32_t	nr_late;
+	int64_t		late_sum;
+	uint64_t	late_count;
 };
 
 static struct probe probe;
 static bool embedded, batch, json;
+static const char *metrics_name;	/* "-": the standard output */
 static int64_t delay_ns = NS_PER_S;
 static uint64_t nr_samples;		/* 0: for ever */
 static volatile sig_atomic_t stopped;
@@ -112,7 +118,7 @@ static void store(struct base *base, const struct column *column, const char *wo
 			      offsetof(struct base, timers)) = strtoull(end + 1, NULL, 10);
 }
 
-/* The columns that are known here, by the names of the first line. */
+/* Find the columns that are known here by their names in the first line. */
 static void parse_head(char *line, const struct column *at[COLUMNS_MAX])
 {
 	char *word, *rest = line;
@@ -171,7 +177,7 @@ static void read_bases(struct sample *s)
 
 /* ---- timers of this program's own ---------------------------------------------------- */
 
-/* The load goes as far as 49 days, so that each level has some of it. */
+/* A random delay of the load: up to 49 days, so that each level has some timers. */
 static uint64_t draw_delay(void)
 {
 	if (embedded)
@@ -227,7 +233,7 @@ static void probe_read(void)
 	}
 }
 
-/* Half of the operations put a timer off; the others cancel one and make another. */
+/* Half of the operations put a timer off; the others cancel a timer and add another one. */
 static void load_step(void)
 {
 	static int64_t next;
@@ -263,13 +269,16 @@ static void take_lateness(struct sample *s)
 	probe.nr_late = 0;
 	if (!n)
 		return;
+	for (uint32_t i = 0; i < n; i++)
+		probe.late_sum += probe.late[i];
+	probe.late_count += n;
 	qsort(probe.late, n, sizeof(*probe.late), compare);
 	s->late_ns[0] = percentile(probe.late, n, 50);
 	s->late_ns[1] = percentile(probe.late, n, 99);
 	s->late_ns[2] = percentile(probe.late, n, 100);
 }
 
-/* The one base that is in this process. */
+/* Sample the one base of this process. */
 static void read_embedded(struct sample *s)
 {
 	struct base *base = new_base(s);
@@ -280,7 +289,7 @@ static void read_embedded(struct sample *s)
 	twheel_get_levels(probe.w, &levels);
 	strcpy(base->kind, "embedded");
 	strcpy(base->clock, "monotonic");
-	snprintf(base->comm, sizeof(base->comm), "%s", program_invocation_short_name);
+	plain_name(program_invocation_short_name, base->comm);
 	base->pid = (uint64_t)getpid();
 	base->uid = getuid();
 	base->tick_ns = info.tick_ns;
@@ -304,13 +313,18 @@ static bool is_same(const struct base *a, const struct base *b)
 	return a->id == b->id && !strcmp(a->kind, b->kind);
 }
 
-/* Where timers move between CPUs one may seem to have cancelled less than none. */
+/*
+ * The rate of a counter. If timers move between CPUs, a counter may decrease: that counts as none.
+ */
 static uint64_t by_second(int64_t more, int64_t ns)
 {
 	return ns > 0 && more > 0 ? (uint64_t)((double)more * NS_PER_S / (double)ns + 0.5) : 0;
 }
 
-/* Those that are gone are left out; new ones come last, and have done it all since. */
+/*
+ * Compute the rates since the last sample. Bases that are gone are left out. New ones come last,
+ * and all that they count has happened since.
+ */
 static void set_rates(struct sample *s, const struct sample *last)
 {
 	const struct base *old = last->bases, *end = old + last->nr;
@@ -356,7 +370,7 @@ static void take_sample(struct sample *s, const struct sample *last)
 
 /* ---- output for scripts -------------------------------------------------------------- */
 
-/* The embedded backend has none: it does what the program that reads has time for. */
+/* The embedded backend has no budget: it works only while the program reads. */
 static const char *budget(uint64_t n, char buf[48])
 {
 	if (embedded)
@@ -435,6 +449,124 @@ static void print_json(const struct sample *s)
 	json_line(o);
 }
 
+/* ---- metrics ------------------------------------------------------------------------- */
+
+static const struct family {
+	const char	*name;
+	const char	*type;
+	const char	*help;
+	enum count	count;
+} families[] = {
+	{ "twheel_timers_pending", "gauge", "Timers that will fire.", PENDING },
+	{ "twheel_timers_armed_total", "counter", "Timers armed.", ADDED },
+	{ "twheel_timers_fired_total", "counter", "Timers that have fired.", EXPIRED },
+	{ "twheel_timers_cancelled_total", "counter", "Timers cancelled while armed.", CANCELED },
+	{ "twheel_timers_rearmed_total", "counter", "Timers armed anew while armed.", REARMED },
+	{ "twheel_runs_total", "counter", "Runs of the wheel.", RUNS },
+	{ "twheel_moves_total", "counter", "Timers moved from one level to a finer one.", MOVES },
+	{ "twheel_deferred_total", "counter", "Passes put off since their budget was used up.",
+	  DEFERRED },
+	{ "twheel_worst_moves", "gauge", "The most timers that one pass has moved.", WORST },
+};
+
+/* The labels that name a base. */
+struct names {
+	char		id[24];
+	char		pid[24];
+	const char	*labels[16];
+};
+
+static void set_names(struct names *n, const struct base *b, const char *more, const char *value)
+{
+	const char *const labels[] = { "kind", b->kind, "id", n->id, "pid", n->pid,
+				       "command", b->comm, "clock", b->clock, more, value, NULL };
+
+	snprintf(n->id, sizeof(n->id), "%llu", (unsigned long long)b->id);
+	snprintf(n->pid, sizeof(n->pid), "%llu", (unsigned long long)b->pid);
+	memcpy(n->labels, labels, sizeof(labels));
+}
+
+static void print_family(FILE *to, const struct sample *s, const struct family *family)
+{
+	struct names n;
+
+	metric_family(to, family->name, family->type, family->help);
+	for (size_t i = 0; i < s->nr; i++) {
+		set_names(&n, &s->bases[i], NULL, NULL);
+		metric_count(to, family->name, n.labels, s->bases[i].count[family->count]);
+	}
+}
+
+static void print_ticks(FILE *to, const struct sample *s)
+{
+	struct names n;
+
+	metric_family(to, "twheel_tick_seconds", "gauge", "The tick of the wheel.");
+	for (size_t i = 0; i < s->nr; i++) {
+		set_names(&n, &s->bases[i], NULL, NULL);
+		metric_seconds(to, "twheel_tick_seconds", n.labels, (int64_t)s->bases[i].tick_ns);
+	}
+}
+
+static void print_levels(FILE *to, const struct sample *s, const char *name, const char *help,
+			 size_t offset)
+{
+	static const char *const levels[] = { "0", "1", "2", "3", "4", "far" };
+	struct names n;
+
+	metric_family(to, name, "gauge", help);
+	for (size_t i = 0; i < s->nr; i++) {
+		const uint64_t *values = (void *)((char *)&s->bases[i] + offset);
+
+		for (int level = 0; level <= LEVELS; level++) {
+			set_names(&n, &s->bases[i], "level", levels[level]);
+			metric_count(to, name, n.labels, values[level]);
+		}
+	}
+}
+
+/* Quantiles cover the timers that have fired since the last sample; sum and count cover all. */
+static void print_lateness(FILE *to, const struct sample *s)
+{
+	static const char *const quantiles[] = { "0.5", "0.99", "1" };
+
+	metric_family(to, "twheel_late_seconds", "summary",
+		      "By how much events of timers of twheel top itself came late.");
+	for (int i = 0; i < 3 && s->nr_late; i++) {
+		const char *const labels[] = { "quantile", quantiles[i], NULL };
+
+		metric_seconds(to, "twheel_late_seconds", labels, s->late_ns[i]);
+	}
+	metric_seconds(to, "twheel_late_seconds_sum", (const char *[]){ NULL }, probe.late_sum);
+	metric_count(to, "twheel_late_seconds_count", (const char *[]){ NULL }, probe.late_count);
+}
+
+static void print_metrics(FILE *to, const void *arg)
+{
+	const struct sample *s = arg;
+
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		if (!embedded || (families[i].count != WORST && families[i].count != DEFERRED))
+			print_family(to, s, &families[i]);
+	print_ticks(to, s);
+	print_levels(to, s, "twheel_level_timers", "Timers in each level.",
+		     offsetof(struct base, timers));
+	print_levels(to, s, "twheel_level_buckets", "Buckets of each level that have timers.",
+		     offsetof(struct base, buckets));
+	print_lateness(to, s);
+}
+
+static void show_metrics(const struct sample *s)
+{
+	if (strcmp(metrics_name, "-")) {
+		if (metrics_write(metrics_name, print_metrics, s))
+			error(1, errno, "cannot write '%s'", metrics_name);
+		return;
+	}
+	print_metrics(stdout, s);
+	check_stdout();
+}
+
 /* ---- the loop ------------------------------------------------------------------------ */
 
 static void stop(int signal)
@@ -443,7 +575,18 @@ static void stop(int signal)
 	stopped = 1;
 }
 
-/* Until @end, or the user leaves. */
+/* Handle a signal, unless it was ignored when the program was started: then it stays ignored. */
+static void stop_at(int signal)
+{
+	struct sigaction action;
+
+	if (sigaction(signal, NULL, &action) || action.sa_handler == SIG_IGN)
+		return;
+	action = (struct sigaction) { .sa_handler = stop };
+	sigaction(signal, &action, NULL);
+}
+
+/* Wait until @end, or until the user quits. */
 static void wait_until(int64_t end, const struct sample *shown)
 {
 	int64_t left;
@@ -472,7 +615,9 @@ static void wait_until(int64_t end, const struct sample *shown)
 
 static void show(const struct sample *s)
 {
-	if (json)
+	if (metrics_name)
+		show_metrics(s);
+	else if (json)
 		print_json(s);
 	else if (batch)
 		print_text(s);
@@ -500,7 +645,7 @@ static void watch(void)
 	}
 }
 
-enum { OPT_DELAY = 1, OPT_COUNT, OPT_EMBEDDED, OPT_JSON };
+enum { OPT_DELAY = 1, OPT_COUNT, OPT_EMBEDDED, OPT_JSON, OPT_METRICS };
 
 static void top_option(int c)
 {
@@ -517,6 +662,10 @@ static void top_option(int c)
 		break;
 	case OPT_EMBEDDED:
 		embedded = true;
+		return;
+	case OPT_METRICS:
+		metrics_name = optarg;
+		batch = true;
 		return;
 	case OPT_JSON:
 		json = true;
@@ -539,6 +688,7 @@ static void parse(int argc, char **argv)
 		{ "count", required_argument, NULL, OPT_COUNT },
 		{ "embedded", no_argument, NULL, OPT_EMBEDDED },
 		{ "json", no_argument, NULL, OPT_JSON },
+		{ "metrics", required_argument, NULL, OPT_METRICS },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -551,17 +701,22 @@ static void parse(int argc, char **argv)
 		error(0, 0, "extra operand '%s'", argv[optind]);
 		try_help(1);
 	}
+	if (metrics_name && json) {
+		error(0, 0, "options '--json' and '--metrics' exclude each other");
+		try_help(1);
+	}
+	/* Two of them are not one that can be read. */
+	if (metrics_name && !strcmp(metrics_name, "-") && !nr_samples)
+		nr_samples = 1;
 	if (!batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		error(1, 0, "no terminal to draw on; try --batch or --json");
 }
 
 int cmd_top(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = stop };
-
 	parse(argc, argv);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	stop_at(SIGINT);
+	stop_at(SIGTERM);
 	probe_begin();
 	if (!batch)
 		screen_open();

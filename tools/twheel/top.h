@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * twheel top: what its two files share. top.c finds out, screen.c draws.
+ * twheel top: what its two files share. top.c takes samples, screen.c draws them. There is one
+ * thread.
  */
 #ifndef TOP_H
 #define TOP_H
@@ -10,27 +11,27 @@
 
 #define LEVELS	5
 
-/* What is told of a base, and from ADDED on by how much it grows. */
+/* The counts of a base. From ADDED on they only grow, and their rates are shown. */
 enum count { PENDING, WORST, ADDED, EXPIRED, CANCELED, REARMED, RUNS, DEFERRED, MOVES, NR_COUNTS };
 
 /**
  * struct base - a line of /sys/kernel/debug/twheel/bases, or the wheel of this process
  * @kind:	cpu, base, file or embedded
- * @clock:	its name
- * @comm:	of the process that made it
- * @id:		with @kind it names a base
- * @pid:	of that process
- * @uid:	of that
+ * @clock:	the name of its clock
+ * @comm:	the name of the process that made it
+ * @id:		@kind and @id together name a base
+ * @pid:	the process that made it
+ * @uid:	the user of that process
  * @tick_ns:	the tick
  * @count:	see enum count
- * @rate:	of each, by the second
- * @timers:	in each level, and last beyond them
- * @buckets:	that have any
+ * @rate:	how much each grows in a second
+ * @timers:	how many timers are in each level; the last is for the far timers
+ * @buckets:	how many buckets of each level have any
  */
 struct base {
 	char		kind[16];
 	char		clock[16];
-	char		comm[80];
+	char		comm[PLAIN_MAX];
 	uint64_t	id;
 	uint64_t	pid;
 	uint64_t	uid;
@@ -42,13 +43,13 @@ struct base {
 };
 
 /**
- * struct sample - what there was at a moment
- * @when:	CLOCK_MONOTONIC
- * @nr:		bases
- * @bases:	in the order they were made
+ * struct sample - the state of all bases at one moment
+ * @when:	the moment, of CLOCK_MONOTONIC
+ * @nr:		how many bases there are
+ * @bases:	in the order in which they were made
  * @all:	their sums; @all.count[WORST] is the worst of them
- * @nr_late:	timers of this program that have fired since the last sample
- * @late_ns:	how late they were: half, 99 of 100, and all of them, were no later
+ * @nr_late:	how many timers of this program have fired since the last sample
+ * @late_ns:	the lateness that half, 99 of 100, and all of these did not exceed
  */
 struct sample {
 	int64_t		when;
@@ -66,7 +67,7 @@ extern const uint64_t level_ticks[LEVELS];
 void screen_open(void);
 void screen_close(void);
 void screen_show(const struct sample *s, bool embedded);
-/* Returns false if it is time to go. */
+/* Take a key. Returns false if the user quits. */
 bool screen_key(void);
 
 #endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * The text format of Prometheus, see metrics.h.
+ *
+ * A label's value is UTF-8: each byte that is not becomes U+FFFD. A long value, as a command may
+ * be, is cut off.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "metrics.h"
+
+#define VALUE_MAX	200		/* bytes of a label's value, which end no character */
+
+void metric_family(FILE *to, const char *name, const char *type, const char *help)
+{
+	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* How many bytes the character at @s has; 0 if it is not UTF-8. */
+static int character(const unsigned char *s)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	int n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
+	uint32_t c = n > 1 ? *s & (0x7f >> n) : *s;
+
+	for (int i = 1; i < n; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	return c < least[n] || c > 0x10ffff || c >> 11 == 0x1b ? 0 : n;
+}
+
+static void put_value(FILE *to, const char *value)
+{
+	for (const char *s = value; *s; ) {
+		int n = character((const unsigned char *)s);
+
+		if (s - value >= VALUE_MAX) {
+			fputs("\u2026", to);
+			return;
+		}
+		if (*s == '\n')
+			fputs("\\n", to);
+		else if (*s == '\\' || *s == '"')
+			fprintf(to, "\\%c", *s);
+		else if (n)
+			fwrite(s, 1, (size_t)n, to);
+		else
+			fputs("\ufffd", to);
+		s += n ? n : 1;
+	}
+}
+
+static void put_name(FILE *to, const char *name, const char *const labels[])
+{
+	fputs(name, to);
+	for (int i = 0; labels[i]; i += 2) {
+		fprintf(to, "%c%s=\"", i ? ',' : '{', labels[i]);
+		put_value(to, labels[i + 1]);
+		putc('"', to);
+	}
+	fputs(labels[0] ? "} " : " ", to);
+}
+
+void metric_count(FILE *to, const char *name, const char *const labels[], uint64_t value)
+{
+	put_name(to, name, labels);
+	fprintf(to, "%llu\n", (unsigned long long)value);
+}
+
+void metric_seconds(FILE *to, const char *name, const char *const labels[], int64_t ns)
+{
+	uint64_t value = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+
+	put_name(to, name, labels);
+	fprintf(to, "%s%llu.%09llu\n", ns < 0 ? "-" : "", (unsigned long long)value / NS_PER_S,
+		(unsigned long long)value % NS_PER_S);
+}
+
+/* Give the file the mode that open() would have given it. */
+static void set_mode(int fd)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	fchmod(fd, 0666 & ~mask);
+}
+
+/* Create a new file; its name replaces the XXXXXX at the end of @name. */
+static int write_new(char *name, void (*print)(FILE *to, const void *arg), const void *arg)
+{
+	int fd = mkostemp(name, O_CLOEXEC), err = 0;
+	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!to)
+		return errno;
+	set_mode(fd);
+	errno = 0;
+	print(to, arg);
+	if (ferror(to))
+		err = errno ? errno : EIO;
+	if (fclose(to) && !err)
+		err = errno;
+	return err;
+}
+
+int metrics_write(const char *path, void (*print)(FILE *to, const void *arg), const void *arg)
+{
+	char *name;
+	int err;
+
+	if (asprintf(&name, "%s.XXXXXX", path) < 0)
+		return -ENOMEM;
+	err = write_new(name, print, arg);
+	if (!err && rename(name, path))
+		err = errno;
+	if (err)
+		unlink(name);
+	free(name);
+	errno = err;
+	return -err;
+}

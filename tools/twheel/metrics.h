@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
+/*
+ * The text format of Prometheus, version 0.0.4. A family is its HELP and TYPE, and then all its
+ * samples. Labels are pairs of name and value, and end with NULL.
+ */
+#ifndef METRICS_H
+#define METRICS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+void metric_family(FILE *to, const char *name, const char *type, const char *help);
+void metric_count(FILE *to, const char *name, const char *const labels[], uint64_t value);
+void metric_seconds(FILE *to, const char *name, const char *const labels[], int64_t ns);
+
+/*
+ * Write what @print prints to a new file, and rename that to @path: a reader sees the old file or
+ * the new one, and never a part. Returns 0 or a negative errno, which is in errno too.
+ */
+int metrics_write(const char *path, void (*print)(FILE *to, const void *arg), const void *arg);
+
+#endif

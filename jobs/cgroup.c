@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Runs in cgroups, below one that is ours: a directory ID-AT.ATTEMPT.run for each. systemd gives
+ * us one with Delegate=yes; without, a run is a session of processes and no more.
+ *
+ * A cgroup with controllers for those below it has no processes itself, so ours moves into one
+ * called "daemon".
+ *
+ * And what a daemon before this one has left: its cgroups, and the processes that carry the mark
+ * of our state in their environment. They are killed before anything of theirs is run again.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "twheeld.h"
+#include "when.h"
+
+#define RUN_END		".run"
+#define KILL_MS		10000
+#define CPU_PERIOD	100000
+#define SWEEP_NS	NS_PER_S
+
+static int base = -1;
+static bool has_memory, has_cpu, has_pids, swept = true;
+
+static bool write_at(int dir, const char *name, const char *text)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+static bool is_run(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > strlen(RUN_END) && !strcmp(name + len - strlen(RUN_END), RUN_END);
+}
+
+/* Call @fn with the name of each cgroup of a run. */
+static int each_run(bool (*fn)(const char *name))
+{
+	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), left = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (is_run(entry->d_name))
+			left += !fn(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return left;
+}
+
+/* ---- ours --------------------------------------------------------------------------- */
+
+/* The cgroup that we are in, if it was given to us. */
+static int find_own(void)
+{
+	char line[4096], path[8192], yes[2] = "";
+	FILE *file = fopen("/proc/self/cgroup", "re");
+
+	path[0] = 0;
+	while (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = 0;
+		if (!strncmp(line, "0::", 3))
+			snprintf(path, sizeof(path), "/sys/fs/cgroup%s", line + 3);
+	}
+	if (file)
+		fclose(file);
+	if (getxattr(path, "user.delegate", yes, 1) != 1 &&
+	    getxattr(path, "trusted.delegate", yes, 1) != 1)
+		return -1;
+	return yes[0] == '1' ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+static bool enable(const char *controller)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "+%s", controller);
+	return write_at(base, "cgroup.subtree_control", text);
+}
+
+/* @dir: "none"; NULL: the one that was given to us */
+void cgroup_setup(const char *dir)
+{
+	if (dir && strcmp(dir, "none")) {
+		base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (base < 0) {
+			say(SAY_ERROR, "cannot open '%s': %s", dir, strerror(errno));
+			exit(1);
+		}
+	} else if (!dir) {
+		base = find_own();
+	}
+	if (base < 0)
+		return;
+	mkdirat(base, "daemon", 0755);
+	if (!write_at(base, "daemon/cgroup.procs", "0"))
+		say(SAY_WARNING, "cannot move into a cgroup of our own: %s", strerror(errno));
+	has_memory = enable("memory");
+	has_cpu = enable("cpu");
+	has_pids = enable("pids");
+}
+
+bool cgroup_can(const struct def *def, char error[ERROR_MAX])
+{
+	const char *what = def->memory && !has_memory ? "memory" : def->cpu && !has_cpu ? "cpu" :
+			   def->pids && !has_pids ? "pids" : NULL;
+
+	if (what)
+		snprintf(error, ERROR_MAX, "%s: the daemon has no cgroup that can limit it", what);
+	return !what;
+}
+
+/* ---- that of a run ------------------------------------------------------------------ */
+
+static bool set_limits(int dir, const struct def *def)
+{
+	char text[64];
+
+	if (def->memory) {
+		snprintf(text, sizeof(text), "%lld", (long long)def->memory);
+		if (!write_at(dir, "memory.max", text))
+			return false;
+		write_at(dir, "memory.oom.group", "1");
+	}
+	snprintf(text, sizeof(text), "%lld %d", (long long)def->cpu * (CPU_PERIOD / 100),
+		 CPU_PERIOD);
+	if (def->cpu && !write_at(dir, "cpu.max", text))
+		return false;
+	snprintf(text, sizeof(text), "%lld", (long long)def->pids);
+	return !def->pids || write_at(dir, "pids.max", text);
+}
+
+int cgroup_make(struct run *run, const char **why)
+{
+	const struct def *def = &run->job->def;
+	const struct firing *f = &run->firing;
+	char *name = run->process.cgroup;
+	int dir = -1;
+
+	name[0] = 0;
+	if (base >= 0) {
+		snprintf(name, sizeof(run->process.cgroup), "%lld-%lld.%lld" RUN_END,
+			 (long long)f->id, (long long)f->at, (long long)f->attempt);
+		mkdirat(base, name, 0755);
+		dir = openat(base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (dir < 0)
+			*why = "cannot make its cgroup";
+	}
+	if ((def->memory || def->cpu || def->pids) && (dir < 0 || !set_limits(dir, def)))
+		*why = "cannot limit its cgroup";
+	return dir;
+}
+
+static bool kill_named(const char *name)
+{
+	char file[120];
+
+	snprintf(file, sizeof(file), "%s/cgroup.kill", name);
+	return write_at(base, file, "1");
+}
+
+void cgroup_kill(struct run *run)
+{
+	if (run->process.cgroup[0])
+		kill_named(run->process.cgroup);
+}
+
+static bool remove_named(const char *name)
+{
+	return !unlinkat(base, name, AT_REMOVEDIR);
+}
+
+/* Those of runs that go on are not empty, and stay. */
+static void sweep(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	swept = true;
+	each_run(remove_named);
+}
+
+/* What was killed takes a moment to be gone. */
+void cgroup_remove(struct run *run)
+{
+	struct twheel_task task = { .fn = sweep, .when_ns = SWEEP_NS };
+	char *name = run->process.cgroup;
+
+	if (name[0] && !remove_named(name) && swept)
+		swept = twheel_sched_add(sched, &task, NULL);
+	name[0] = 0;
+}
+
+/* ---- what is left of others --------------------------------------------------------- */
+
+static bool kill_and_remove(const char *name)
+{
+	kill_named(name);
+	return remove_named(name);
+}
+
+/* Has the process that variable in its environment? */
+static bool has_mark(const char *pid, const char *mark)
+{
+	static char data[1 << 20];
+	char path[300];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, data, sizeof(data) - 1);
+		close(fd);
+	}
+	if (n <= 0)
+		return false;
+	data[n] = 0;
+	for (char *s = data; s < data + n; s += strlen(s) + 1)
+		if (!strcmp(s, mark))
+			return true;
+	return false;
+}
+
+/* Returns how many there were. */
+static int kill_marked(const char *mark)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	int n = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid() ||
+		    !has_mark(entry->d_name, mark))
+			continue;
+		kill((pid_t)atoi(entry->d_name), SIGKILL);
+		n++;
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+void leftovers_kill(const char *state)
+{
+	char *mark;
+	int ms = 0;
+
+	if (asprintf(&mark, "TWHEEL_STATE=%s", state) < 0)
+		abort();
+	while (((base >= 0 && each_run(kill_and_remove)) || kill_marked(mark)) && ms < KILL_MS) {
+		usleep(10 * 1000);
+		ms += 10;
+	}
+	if (ms >= KILL_MS)
+		say(SAY_ERROR, "processes of a daemon before this one cannot be killed");
+	free(mark);
+}

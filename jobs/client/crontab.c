@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Crontabs, as crontab(5) of Debian has them: each line that has a command becomes a job.
+ *
+ * NAME=VALUE is in the environment of the jobs after it; SHELL runs their commands, and CRON_TZ is
+ * their time zone. A % begins what the command reads, and is a new line there; \% is a percent
+ * sign. Nobody is sent mail: what a job prints is in its log.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+
+#define FIELDS	5
+
+/**
+ * struct crontab - one that is read
+ * @name:	of the file
+ * @line:	where it is
+ * @prefix:	of the jobs' names
+ * @has_user:	there is a user before the command
+ * @env:	variables so far
+ * @shell:	the shell so far
+ * @zone:	the time zone so far, or NULL
+ * @jobs:	definitions
+ * @bad:	lines that are wrong
+ */
+struct crontab {
+	const char		*name;
+	size_t			line;
+	const char		*prefix;
+	bool			has_user;
+	struct json_object	*env;
+	char			*shell;
+	char			*zone;
+	struct json_object	*jobs;
+	size_t			bad;
+};
+
+static void wrong(struct crontab *tab, const char *what)
+{
+	fprintf(stderr, "%s:%zu: %s\n", tab->name, tab->line, what);
+	tab->bad++;
+}
+
+static char *blanks(char *s)
+{
+	return s + strspn(s, " \t");
+}
+
+/* A word, cut off; *@s is behind it. */
+static char *word(char **s)
+{
+	char *start = blanks(*s);
+
+	*s = start + strcspn(start, " \t");
+	if (**s)
+		*(*s)++ = 0;
+	return start;
+}
+
+/* Without the quotes that may be around it. */
+static char *unquote(char *s)
+{
+	size_t len;
+
+	s = blanks(s);
+	len = strlen(s);
+	while (len && isblank((unsigned char)s[len - 1]))
+		s[--len] = 0;
+	if (len > 1 && (*s == '"' || *s == '\'') && s[len - 1] == *s) {
+		s[len - 1] = 0;
+		s++;
+	}
+	return s;
+}
+
+/* NAME = VALUE */
+static bool read_variable(struct crontab *tab, char *s)
+{
+	char *name = s, *end = s, *value;
+
+	while (isalnum((unsigned char)*end) || *end == '_')
+		end++;
+	value = blanks(end);
+	if (end == name || isdigit((unsigned char)*name) || *value != '=')
+		return false;
+	value = unquote(value + 1);
+	*end = 0;
+	if (!strcmp(name, "SHELL"))
+		tab->shell = format("%s", value);
+	else if (!strcmp(name, "CRON_TZ"))
+		tab->zone = format("%s", value);
+	else if (strcmp(name, "MAILTO") && strcmp(name, "MAILFROM") && strncmp(name, "TWHEEL_", 7))
+		json_object_object_add(tab->env, name, string_new(value));
+	return true;
+}
+
+/* Cut the input off the command. NULL: there is none. */
+static char *cut_input(char *command)
+{
+	char *input = NULL, *to = command;
+
+	for (char *from = command; *from; from++) {
+		if (*from == '\\' && from[1] == '%') {
+			*to++ = *++from;
+		} else if (*from == '%' && !input) {
+			*to++ = 0;
+			input = to;
+		} else {
+			*to++ = *from == '%' ? '\n' : *from;
+		}
+	}
+	if (input && to > input && to[-1] != '\n')
+		*to++ = '\n';	/* there is room: it is where the command ended */
+	*to = 0;
+	return input;
+}
+
+/* The five fields, or one that begins with @. */
+static char *read_time(char **s)
+{
+	char *cron, *fields[FIELDS];
+
+	if (**s == '@')
+		return format("%s", word(s));
+	for (int i = 0; i < FIELDS; i++)
+		fields[i] = word(s);
+	cron = format("%s %s %s %s %s", fields[0], fields[1], fields[2], fields[3], fields[4]);
+	return cron;
+}
+
+static struct json_object *copy(struct json_object *json)
+{
+	return json_tokener_parse(json_object_to_json_string(json));
+}
+
+static void add_job(struct crontab *tab, const char *cron, const char *user, char *command)
+{
+	struct json_object *job = json_object_new_object(), *words = json_object_new_array();
+	char *room = format("%s\n", command), *name = format("%s%zu", tab->prefix, tab->line),
+	     *input;
+
+	room[strlen(room) - 1] = 0;
+	input = cut_input(room);
+	json_object_object_add(job, "name", string_new(name));
+	json_object_object_add(job, "cron", string_new(cron));
+	if (tab->zone)
+		json_object_object_add(job, "zone", string_new(tab->zone));
+	json_object_array_add(words, string_new(tab->shell));
+	json_object_array_add(words, string_new("-c"));
+	json_object_array_add(words, string_new(room));
+	json_object_object_add(job, "exec", words);
+	if (user)
+		json_object_object_add(job, "user", string_new(user));
+	if (input)
+		json_object_object_add(job, "input", string_new(input));
+	if (json_object_object_length(tab->env))
+		json_object_object_add(job, "env", copy(tab->env));
+	json_object_object_add(job, "overlap", string_new("allow"));
+	json_object_object_add(job, "missed", string_new("skip"));
+	json_object_array_add(tab->jobs, job);
+	free(room);
+	free(name);
+}
+
+static void read_line(struct crontab *tab, char *s)
+{
+	char *cron, *user = NULL;
+
+	s = blanks(s);
+	if (!*s || *s == '#' || read_variable(tab, s))
+		return;
+	cron = read_time(&s);
+	if (tab->has_user)
+		user = word(&s);
+	s = blanks(s);
+	if (!strcmp(cron, "@reboot"))
+		wrong(tab, "@reboot is no time: a unit of systemd is what does that");
+	else if (!*s)
+		wrong(tab, "there is no command");
+	else
+		add_job(tab, cron, user, s);
+	free(cron);
+}
+
+struct json_object *crontab_read(FILE *file, const char *name, const char *prefix, bool has_user)
+{
+	struct crontab tab = {
+		.name = name,
+		.prefix = prefix,
+		.has_user = has_user,
+		.env = json_object_new_object(),
+		.shell = format("/bin/sh"),
+		.jobs = json_object_new_array(),
+	};
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+
+	while ((len = getline(&line, &room, file)) >= 0) {
+		tab.line++;
+		if (len && line[len - 1] == '\n')
+			line[--len] = 0;
+		if (strlen(line) != (size_t)len)
+			wrong(&tab, "this is no text: there is a NUL in it");
+		else
+			read_line(&tab, line);
+	}
+	if (ferror(file))
+		error(1, errno, "%s", name);
+	free(line);
+	if (tab.bad)
+		exit(1);
+	return tab.jobs;
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/* Requests to twheeld: HTTP/1.0 over its socket, one a connection. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "job.h"
+
+static char *socket_path;
+
+char *format(const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	if (vasprintf(&text, fmt, args) < 0)
+		error(1, 0, "no memory");
+	va_end(args);
+	return text;
+}
+
+struct json_object *string_new(const char *text)
+{
+	return json_object_new_string(text);
+}
+
+/* ---- the socket --------------------------------------------------------------------- */
+
+static int try_connect(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
+		error(1, fd < 0 ? errno : ENAMETOOLONG, "%s", path);
+	strcpy(address.sun_path, path);
+	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+/* Where twheeld(8) listens by default; the last of them is told if there is none. */
+static char **usual_paths(void)
+{
+	const char *run = getenv("XDG_RUNTIME_DIR"), *state = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	static char *paths[5];
+	int n = 0;
+
+	if (geteuid() && run)
+		paths[n++] = format("%s/twheeld/socket", run);
+	if (geteuid() && state)
+		paths[n++] = format("%s/twheeld/socket", state);
+	if (geteuid() && home)
+		paths[n++] = format("%s/.local/state/twheeld/socket", home);
+	paths[n] = format("/run/twheeld/socket");
+	return paths;
+}
+
+static int connect_usual(void)
+{
+	char **paths = usual_paths();
+	int fd = -1;
+
+	for (int i = 0; fd < 0 && paths[i]; i++) {
+		fd = try_connect(paths[i]);
+		if (fd < 0 && errno == EACCES)
+			error(1, errno, "cannot talk to twheeld at '%s'", paths[i]);
+	}
+	if (fd < 0)
+		error(1, 0, "there is no twheeld: start one with 'twheeld &' or with systemctl(1)");
+	return fd;
+}
+
+void http_socket(const char *path)
+{
+	socket_path = path ? format("%s", path) : NULL;
+}
+
+static int connect_to(void)
+{
+	int fd;
+
+	if (!socket_path)
+		return connect_usual();
+	fd = try_connect(socket_path);
+	if (fd < 0)
+		error(1, errno, "cannot talk to twheeld at '%s'", socket_path);
+	return fd;
+}
+
+/* ---- a request ---------------------------------------------------------------------- */
+
+char *http_word(const char *word)
+{
+	char *out = malloc(3 * strlen(word) + 1), *at = out;
+
+	if (!out)
+		error(1, 0, "no memory");
+	for (; *word; word++) {
+		if (isalnum((unsigned char)*word) || strchr("-._~", *word))
+			*at++ = *word;
+		else
+			at += sprintf(at, "%%%02X", (unsigned char)*word);
+	}
+	*at = 0;
+	return out;
+}
+
+static void write_all(int fd, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EPIPE)	/* it may have answered all the same */
+			return;
+		if (n < 0)
+			error(1, errno, "cannot talk to twheeld");
+		data += n;
+		size -= (size_t)n;
+	}
+}
+
+static char *read_all(int fd, size_t *size)
+{
+	size_t room = 65536;
+	char *data = malloc(room);
+	ssize_t n;
+
+	for (*size = 0; data && (n = read(fd, data + *size, room - *size - 1)) > 0;) {
+		*size += (size_t)n;
+		if (room - *size > 4096)
+			continue;
+		room *= 2;
+		data = realloc(data, room);
+	}
+	if (!data || n < 0)
+		error(1, errno, "cannot talk to twheeld");
+	data[*size] = 0;
+	return data;
+}
+
+static void ask(int fd, const char *method, const char *path, const char *body, bool must_be_new)
+{
+	char *head =
+		format("%s %s HTTP/1.0\r\nHost: twheeld\r\n%sContent-Length: %zu\r\n\r\n", method,
+		       path, must_be_new ? "If-None-Match: *\r\n" : "", body ? strlen(body) : 0);
+
+	write_all(fd, head, strlen(head));
+	if (body)
+		write_all(fd, body, strlen(body));
+	free(head);
+}
+
+static struct answer understand(char *data, size_t size)
+{
+	char *body = strstr(data, "\r\n\r\n"), *next = strcasestr(data, "\r\nLog-Next: ");
+	struct answer answer = { 0 };
+
+	if (!body || sscanf(data, "HTTP/1.%*d %d", &answer.status) != 1)
+		error(1, 0, "twheeld has ended before it answered");
+	body += 4;
+	if (next && next < body) {
+		answer.next = atoll(next + strlen("\r\nLog-Next: "));
+		answer.size = size - (size_t)(body - data);
+		answer.text = malloc(answer.size + 1);
+		if (answer.text)
+			memcpy(answer.text, body, answer.size + 1);
+	} else {
+		answer.json = json_tokener_parse(body);
+	}
+	return answer;
+}
+
+struct answer http_ask(const char *method, const char *path, struct json_object *body,
+		       bool must_be_new)
+{
+	int fd = connect_to();
+	struct answer answer;
+	size_t size;
+	char *data;
+
+	ask(fd, method, path, body ? json_object_to_json_string(body) : NULL, must_be_new);
+	json_object_put(body);
+	data = read_all(fd, &size);
+	answer = understand(data, size);
+	free(data);
+	close(fd);
+	return answer;
+}
+
+void answer_free(struct answer *answer)
+{
+	json_object_put(answer->json);
+	free(answer->text);
+}
+
+struct json_object *http_get(const char *method, const char *path, struct json_object *body,
+			     bool must_be_new)
+{
+	struct answer answer = http_ask(method, path, body, must_be_new);
+	struct json_object *why = NULL;
+
+	if (answer.status == 200 && answer.json)
+		return answer.json;
+	if (json_object_is_type(answer.json, json_type_object))
+		json_object_object_get_ex(answer.json, "error", &why);
+	error(1, 0, "%s", why ? json_object_get_string(why) : "twheeld has not understood");
+	return NULL;
+}

@@ -1,0 +1,840 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/* twheel-job: talk to twheeld. What it does is twheeld's: see twheeld(8). */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <stdnoreturn.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job.h"
+#include "when.h"
+
+#define POLL_US		100000
+#define PAGE		1000
+
+/**
+ * struct words - the command line
+ * @argc:	how many are left
+ * @argv:	the operands
+ * @json:	print JSON
+ * @def:	what options say of a definition
+ * @replace:	the job may be there already
+ * @wait:	for the run to end
+ * @follow:	the log, until the run ends
+ * @has_user:	lines of the crontab have a user
+ * @prefix:	of the names of jobs
+ * @query:	of runs, as a path has it
+ * @attempt:	of a run
+ * @number:	how many
+ */
+static struct words {
+	int			argc;
+	char			**argv;
+	bool			json;
+	struct json_object	*def;
+	bool			replace;
+	bool			wait;
+	bool			follow;
+	bool			has_user;
+	const char		*prefix;
+	char			*query;
+	const char		*attempt;
+	const char		*number;
+} words;
+
+noreturn static void try_help(void)
+{
+	fputs("Try 'twheel job --help' for more information.\n", stderr);
+	exit(1);
+}
+
+/* ---- what is printed ---------------------------------------------------------------- */
+
+static const char *text_of(struct json_object *o, const char *key, const char *none)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, key, &value) && value ? json_object_get_string(value)
+								  : none;
+}
+
+static int64_t int_of(struct json_object *o, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : 0;
+}
+
+static bool bool_of(struct json_object *o, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, key, &value) && json_object_get_boolean(value);
+}
+
+static struct json_object *list_of(struct json_object *o, const char *key)
+{
+	struct json_object *value = NULL;
+
+	json_object_object_get_ex(o, key, &value);
+	return value;
+}
+
+/* In local time. */
+static const char *time_of(const char *utc, char buf[48])
+{
+	int64_t ns;
+
+	if (!utc || !parse_time(utc, 0, &ns))
+		return "-";
+	return show_time(ns, buf);
+}
+
+static void print_json(struct json_object *json)
+{
+	puts(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN |
+					    JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+/* One line of JSON for each. */
+static void print_list(struct json_object *list)
+{
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		print_json(json_object_array_get_idx(list, i));
+}
+
+static void print_job(struct json_object *job)
+{
+	struct json_object *next = list_of(job, "next"), *last = list_of(job, "last");
+	struct json_object *run = last ? json_object_array_get_idx(last, 0) : NULL;
+	struct json_object *due = next ? json_object_array_get_idx(next, 0) : NULL;
+	char buf[48];
+
+	printf("%-24s %-29s %7zu  %s%s\n", text_of(job, "name", "-"),
+	       time_of(due ? json_object_get_string(due) : NULL, buf),
+	       json_object_array_length(list_of(job, "runs")),
+	       run ? text_of(run, "outcome", "-") : "-",
+	       text_of(job, "broken", NULL) ? " broken"
+	       : bool_of(job, "paused")	    ? " paused"
+					    : "");
+}
+
+static void print_run(struct json_object *run)
+{
+	const char *outcome = text_of(run, "outcome", text_of(run, "state", "-"));
+	char at[48], took[32] = "-";
+	int64_t began, ended;
+
+	if (parse_time(text_of(run, "began", ""), 0, &began) &&
+	    parse_time(text_of(run, "ended", ""), 0, &ended))
+		show_duration(ended > began ? ended - began : 0, took);
+	printf("%-28s %-16s %s %2lld  %-8s %6s  %s%s\n", text_of(run, "run", "-"),
+	       text_of(run, "job", "-"), time_of(text_of(run, "at", NULL), at),
+	       (long long)int_of(run, "attempt"), outcome, text_of(run, "status", "-"), took,
+	       bool_of(run, "more") ? "  again" : "");
+}
+
+static void print_job_head(void)
+{
+	printf("%-24s %-29s %7s  %s\n", "NAME", "NEXT", "RUNNING", "LAST");
+}
+
+static void print_run_head(void)
+{
+	printf("%-28s %-16s %-28s %2s  %-8s %6s  %s\n", "RUN", "JOB", "AT", "TRY", "OUTCOME",
+	       "STATUS", "TOOK");
+}
+
+static void print_runs(struct json_object *list)
+{
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		print_run(json_object_array_get_idx(list, i));
+}
+
+/* ---- jobs --------------------------------------------------------------------------- */
+
+static char *job_path(const char *name, const char *rest)
+{
+	char *word = http_word(name), *path = format("/v1/jobs/%s%s", word, rest);
+
+	free(word);
+	return path;
+}
+
+static void put_list(struct json_object *list)
+{
+	struct json_object *answer = http_get("POST", "/v1/jobs", list, !words.replace);
+
+	if (words.json)
+		print_list(answer);
+	json_object_put(answer);
+}
+
+static int cmd_add(void)
+{
+	struct json_object *list = json_object_new_array(), *exec = json_object_new_array();
+
+	json_object_object_add(words.def, "name", string_new(words.argv[0]));
+	for (int i = 1; i < words.argc; i++)
+		json_object_array_add(exec, string_new(words.argv[i]));
+	json_object_object_add(words.def, "exec", exec);
+	json_object_array_add(list, json_object_get(words.def));
+	put_list(list);
+	return 0;
+}
+
+static FILE *open_file(const char *name)
+{
+	FILE *file = strcmp(name, "-") ? fopen(name, "re") : stdin;
+
+	if (!file)
+		error(1, errno, "cannot open '%s'", name);
+	return file;
+}
+
+static struct json_object *read_json(const char *name)
+{
+	FILE *file = open_file(name);
+	size_t size = 0, room = 0;
+	char *text = NULL;
+	struct json_object *json;
+	enum json_tokener_error err;
+
+	size = (size_t)getdelim(&text, &room, EOF, file) + 1;
+	if (ferror(file))
+		error(1, errno, "%s", name);
+	json = size > 1 ? json_tokener_parse_verbose(text, &err) : NULL;
+	if (!json)
+		error(1, 0, "%s: this is no JSON", name);
+	free(text);
+	return json;
+}
+
+/* One definition, or a list of them. What is there already is replaced. */
+static int cmd_put(void)
+{
+	struct json_object *json = read_json(words.argv[0]), *list = json;
+
+	if (!json_object_is_type(json, json_type_array)) {
+		list = json_object_new_array();
+		json_object_array_add(list, json);
+	}
+	words.replace = true;
+	put_list(list);
+	return 0;
+}
+
+/* Returns the name of the last one, to be freed, or NULL if there are no more. */
+static char *list_page(const char *prefix, const char *after,
+		       void (*print)(struct json_object *job))
+{
+	char *path = format("/v1/jobs?limit=%d&prefix=%s%s%s", PAGE, prefix, after ? "&after=" : "",
+			    after ? after : "");
+	struct json_object *list = http_get("GET", path, NULL, false);
+	size_t nr = json_object_array_length(list);
+	char *last = NULL;
+
+	for (size_t i = 0; i < nr; i++)
+		print(json_object_array_get_idx(list, i));
+	if (nr == PAGE)
+		last = http_word(text_of(json_object_array_get_idx(list, nr - 1), "name", ""));
+	json_object_put(list);
+	free(path);
+	return last;
+}
+
+static void list_all(const char *prefix, void (*print)(struct json_object *job))
+{
+	char *word = http_word(prefix ? prefix : ""), *after = NULL, *next;
+
+	do {
+		next = list_page(word, after, print);
+		free(after);
+		after = next;
+	} while (after);
+	free(word);
+}
+
+static int cmd_ls(void)
+{
+	if (!words.json)
+		print_job_head();
+	list_all(words.argc ? words.argv[0] : NULL, words.json ? print_json : print_job);
+	return 0;
+}
+
+static struct json_object *exported;
+
+static void export_job(struct json_object *job)
+{
+	char *path = job_path(text_of(job, "name", ""), "");
+	struct json_object *whole = http_get("GET", path, NULL, false);
+
+	json_object_array_add(exported, json_object_get(list_of(whole, "definition")));
+	json_object_put(whole);
+	free(path);
+}
+
+static int cmd_export(void)
+{
+	exported = json_object_new_array();
+	list_all(words.argc ? words.argv[0] : NULL, export_job);
+	puts(json_object_to_json_string_ext(exported, JSON_C_TO_STRING_PRETTY |
+							      JSON_C_TO_STRING_NOSLASHESCAPE |
+							      JSON_C_TO_STRING_SPACED));
+	return 0;
+}
+
+static int cmd_show(void)
+{
+	struct json_object *job = http_get("GET", job_path(words.argv[0], ""), NULL, false);
+	struct json_object *next = list_of(job, "next");
+	char buf[48];
+
+	if (words.json) {
+		print_json(job);
+		return 0;
+	}
+	printf("%s, revision %lld%s\n", text_of(job, "name", "-"), (long long)int_of(job, "rev"),
+	       bool_of(job, "paused") ? ", paused" : "");
+	if (text_of(job, "broken", NULL))
+		printf("not run: %s\n", text_of(job, "broken", ""));
+	puts(json_object_to_json_string_ext(list_of(job, "definition"),
+					    JSON_C_TO_STRING_PRETTY |
+						    JSON_C_TO_STRING_NOSLASHESCAPE |
+						    JSON_C_TO_STRING_SPACED));
+	for (size_t i = 0; i < json_object_array_length(next); i++)
+		printf("next %s\n",
+		       time_of(json_object_get_string(json_object_array_get_idx(next, i)), buf));
+	print_run_head();
+	print_runs(list_of(job, "runs"));
+	print_runs(list_of(job, "last"));
+	return 0;
+}
+
+/* A change that needs no words. */
+static int change(const char *method, const char *path)
+{
+	struct json_object *answer = http_get(method, path, NULL, false);
+
+	if (words.json)
+		print_json(answer);
+	json_object_put(answer);
+	return 0;
+}
+
+static int cmd_rm(void)
+{
+	return change("DELETE", job_path(words.argv[0], ""));
+}
+
+static int cmd_pause(void)
+{
+	return change("POST", job_path(words.argv[0], "/pause"));
+}
+
+static int cmd_resume(void)
+{
+	return change("POST", job_path(words.argv[0], "/resume"));
+}
+
+static int cmd_cancel(void)
+{
+	char *key = http_word(words.argv[1]);
+
+	return change("DELETE", job_path(words.argv[0], format("/shots/%s", key)));
+}
+
+/* ---- runs --------------------------------------------------------------------------- */
+
+/* The latest attempt; with a reference, or NULL if there is none yet. */
+static struct json_object *latest(const char *run)
+{
+	char *path = format("/v1/runs/%s", run);
+	struct json_object *list = http_get("GET", path, NULL, false);
+	struct json_object *one =
+		json_object_array_length(list) ? json_object_array_get_idx(list, 0) : NULL;
+
+	json_object_get(one);
+	json_object_put(list);
+	free(path);
+	return one;
+}
+
+static bool is_over(struct json_object *run)
+{
+	return run && !strcmp(text_of(run, "state", ""), "over") && !bool_of(run, "more");
+}
+
+static int wait_for(const char *id)
+{
+	struct json_object *run = latest(id);
+	int status;
+
+	while (!is_over(run)) {
+		json_object_put(run);
+		usleep(POLL_US);
+		run = latest(id);
+	}
+	if (words.json)
+		print_json(run);
+	else if (strcmp(text_of(run, "outcome", ""), "ok"))
+		fprintf(stderr, "%s: %s\n", id, text_of(run, "outcome", ""));
+	status = (int)int_of(run, "status");
+	if (!status && strcmp(text_of(run, "outcome", ""), "ok"))
+		status = 1;
+	json_object_put(run);
+	return status;
+}
+
+/* Now, or when the options say. */
+static int cmd_run(void)
+{
+	struct json_object *list = NULL, *answer, *one;
+	bool later = json_object_object_length(words.def);
+
+	if (later) {
+		list = json_object_new_array();
+		if (!list_of(words.def, "at") && !list_of(words.def, "after"))
+			json_object_object_add(words.def, "after", string_new("0"));
+		json_object_array_add(list, json_object_get(words.def));
+	}
+	answer = http_get("POST", job_path(words.argv[0], later ? "/shots" : "/run"), list, false);
+	one = json_object_array_get_idx(answer, 0);
+	if (words.wait)
+		return wait_for(text_of(one, "run", ""));
+	if (words.json)
+		print_json(one);
+	else
+		puts(text_of(one, "run", ""));
+	return 0;
+}
+
+static int cmd_history(void)
+{
+	char *job = words.argc ? http_word(words.argv[0]) : NULL;
+	char *path = format("/v1/runs?%s%s%s", words.query ? words.query : "", job ? "&job=" : "",
+			    job ? job : "");
+	struct json_object *list = http_get("GET", path, NULL, false);
+
+	if (words.json) {
+		print_list(list);
+		return 0;
+	}
+	print_run_head();
+	print_runs(list);
+	return 0;
+}
+
+static int cmd_kill(void)
+{
+	return change("POST", format("/v1/runs/%s/kill", http_word(words.argv[0])));
+}
+
+/* A run, or of a job the latest one. */
+static char *run_of(const char *name)
+{
+	struct json_object *list;
+	char *word = http_word(name), *id;
+
+	if (isdigit((unsigned char)*name) && strspn(name, "0123456789-") == strlen(name))
+		return word;
+	list = http_get("GET", format("/v1/runs?limit=1&job=%s", word), NULL, false);
+	if (!json_object_array_length(list))
+		error(1, 0, "job '%s' has not run yet", name);
+	id = format("%s", text_of(json_object_array_get_idx(list, 0), "run", ""));
+	json_object_put(list);
+	free(word);
+	return id;
+}
+
+/* What there is from @from on. Returns where it goes on. */
+static int64_t print_log(const char *run, int64_t from)
+{
+	char *path = format("/v1/runs/%s/log?from=%lld%s%s", run, (long long)from,
+			    words.attempt ? "&attempt=" : "", words.attempt ? words.attempt : "");
+	struct answer answer = http_ask("GET", path, NULL, false);
+	int64_t next = answer.next;
+
+	if (answer.status != 200)
+		error(1, 0, "%s", text_of(answer.json, "error", "twheeld has not understood"));
+	fwrite(answer.text, 1, answer.size, stdout);
+	answer_free(&answer);
+	free(path);
+	return next;
+}
+
+static int64_t print_rest(const char *run, int64_t from)
+{
+	int64_t next;
+
+	while ((next = print_log(run, from)) != from)
+		from = next;
+	fflush(stdout);
+	return from;
+}
+
+static int cmd_log(void)
+{
+	char *run = run_of(words.argv[0]);
+	int64_t from = print_rest(run, 0);
+	bool over = !words.follow;
+
+	while (!over) {
+		struct json_object *one = latest(run);
+
+		over = is_over(one) || ferror(stdout);
+		json_object_put(one);
+		if (!over)
+			usleep(POLL_US);
+		from = print_rest(run, from);
+	}
+	return 0;
+}
+
+/* ---- times, calendars, crontabs ----------------------------------------------------- */
+
+static int cmd_next(void)
+{
+	char *cron = http_word(words.argv[0]);
+	char *zone = list_of(words.def, "zone") ? http_word(text_of(words.def, "zone", "")) : NULL;
+	char *path = format("/v1/preview?cron=%s%s%s&n=%s", cron, zone ? "&zone=" : "",
+			    zone ? zone : "", words.number ? words.number : "5");
+	struct json_object *list = http_get("GET", path, NULL, false);
+	char buf[48];
+
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		const char *at = json_object_get_string(json_object_array_get_idx(list, i));
+
+		puts(words.json ? json_object_to_json_string(json_object_array_get_idx(list, i)) :
+				  time_of(at, buf));
+	}
+	return 0;
+}
+
+/* Words of a file; # begins a comment. */
+static struct json_object *read_days(const char *name)
+{
+	struct json_object *list = json_object_new_array();
+	FILE *file = open_file(name);
+	char *line = NULL, *rest, *word;
+	size_t room = 0;
+
+	while (getline(&line, &room, file) >= 0) {
+		line[strcspn(line, "#\n")] = 0;
+		rest = line;
+		while ((word = strsep(&rest, " \t\r")))
+			if (*word)
+				json_object_array_add(list, string_new(word));
+	}
+	if (ferror(file))
+		error(1, errno, "%s", name);
+	free(line);
+	return list;
+}
+
+static int cmd_days(void)
+{
+	char *path = format("/v1/days/%s", http_word(words.argv[0]));
+	struct json_object *list;
+
+	if (words.argc == 2) {
+		json_object_put(http_get("PUT", path, read_days(words.argv[1]), false));
+		return 0;
+	}
+	list = http_get("GET", path, NULL, false);
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		puts(words.json ? json_object_to_json_string(json_object_array_get_idx(list, i)) :
+				  json_object_get_string(json_object_array_get_idx(list, i)));
+	return 0;
+}
+
+static int cmd_import(void)
+{
+	const char *name = words.argv[0];
+	FILE *file = open_file(name);
+	struct json_object *jobs =
+		crontab_read(file, name, words.prefix ? words.prefix : "crontab-", words.has_user);
+	size_t nr = json_object_array_length(jobs);
+
+	if (!nr)
+		error(1, 0, "%s: there is no line with a command", name);
+	put_list(jobs);
+	if (!words.json)
+		printf("%zu jobs\n", nr);
+	return 0;
+}
+
+/* ---- the words ---------------------------------------------------------------------- */
+
+static const char usage[] =
+	"Usage: twheel job add NAME [OPTION]... -- COMMAND [ARG]...\n"
+	"  or:  twheel job put FILE                 definitions in JSON, see twheel-job(5)\n"
+	"  or:  twheel job ls|export [PREFIX]\n"
+	"  or:  twheel job show|rm|pause|resume NAME\n"
+	"  or:  twheel job run NAME [--wait] [--at=TIME|--after=DURATION] [--key=KEY]\n"
+	"           [--arg=TEXT]\n"
+	"  or:  twheel job cancel NAME KEY\n"
+	"  or:  twheel job history [NAME] [--outcome=WORD] [--since=TIME] [--limit=N]\n"
+	"  or:  twheel job log RUN|NAME [-f] [--attempt=N]\n"
+	"  or:  twheel job kill RUN\n"
+	"  or:  twheel job next EXPRESSION [--zone=NAME] [--limit=N]\n"
+	"  or:  twheel job days CALENDAR [FILE]\n"
+	"  or:  twheel job import CRONTAB [--prefix=TEXT] [--user-field] [--replace]\n"
+	"Jobs that survive: twheeld(8) keeps them, and runs each at its time.\n"
+	"\n"
+	"When, of add; without, when it is asked for, or follows another:\n"
+	"      --cron=EXPRESSION --zone=NAME --except=CALENDAR\n"
+	"      --every=DURATION --start=TIME   at a rate\n"
+	"      --spread=DURATION               up to that much later, always the same\n"
+	"      --delay=DURATION                so long after the end of the last run\n"
+	"      --at=TIME --after=DURATION      once\n"
+	"How:\n"
+	"      --missed=once|skip|all --grace=DURATION\n"
+	"      --overlap=skip|queue|replace|allow --queue=N\n"
+	"      --retry=N --wait-retry=DURATION --timeout=DURATION --stop=DURATION\n"
+	"      --lost=again|report --keep=DURATION\n"
+	"      --user=NAME --dir=DIR --env=NAME=VALUE --memory=SIZE --cpu=PERCENT --pids=N\n"
+	"      --then=NAME --then-fail=NAME    jobs that follow\n"
+	"      --replace                       the job may be there already\n"
+	"All:\n"
+	"      --socket=FILE    of twheeld\n"
+	"      --json           print JSON, a line for each job, run or time\n"
+	"  -h, --help           display this help and exit\n"
+	"\n"
+	"DURATION and TIME are as in twheel(1).\n";
+
+static const struct command {
+	const char	*name;
+	int		(*fn)(void);
+	int		least, most;	/* operands */
+	const char	*options;	/* of those below, by their characters */
+} commands[] = {
+	{ "add", cmd_add, 2, 4096, "dR" },
+	{ "put", cmd_put, 1, 1, "" },
+	{ "ls", cmd_ls, 0, 1, "" },
+	{ "export", cmd_export, 0, 1, "" },
+	{ "show", cmd_show, 1, 1, "" },
+	{ "rm", cmd_rm, 1, 1, "" },
+	{ "pause", cmd_pause, 1, 1, "" },
+	{ "resume", cmd_resume, 1, 1, "" },
+	{ "run", cmd_run, 1, 1, "ws" },
+	{ "cancel", cmd_cancel, 2, 2, "" },
+	{ "history", cmd_history, 0, 1, "ql" },
+	{ "log", cmd_log, 1, 1, "fa" },
+	{ "kill", cmd_kill, 1, 1, "" },
+	{ "next", cmd_next, 1, 1, "zl" },
+	{ "days", cmd_days, 1, 2, "" },
+	{ "import", cmd_import, 1, 1, "pUR" },
+};
+
+/* What an option is for, see @options above: 'd' has a key in the definition. */
+static const struct an_option {
+	const char	*name;
+	int		has_arg;
+	char		classes[4];
+	const char	*key;
+} an_options[] = {
+	{ "cron", 1, "d", "cron" },
+	{ "every", 1, "d", "rate" },
+	{ "start", 1, "d", "start" },
+	{ "delay", 1, "d", "delay" },
+	{ "at", 1, "ds", "at" },
+	{ "after", 1, "ds", "after" },
+	{ "zone", 1, "dz", "zone" },
+	{ "except", 1, "d", "except" },
+	{ "spread", 1, "d", "spread" },
+	{ "missed", 1, "d", "missed" },
+	{ "grace", 1, "d", "grace" },
+	{ "overlap", 1, "d", "overlap" },
+	{ "queue", 1, "d", "#queue" },
+	{ "retry", 1, "d", "retry#times" },
+	{ "wait-retry", 1, "d", "retry.wait" },
+	{ "timeout", 1, "d", "timeout" },
+	{ "stop", 1, "d", "stop" },
+	{ "lost", 1, "d", "lost" },
+	{ "keep", 1, "d", "keep" },
+	{ "user", 1, "d", "user" },
+	{ "dir", 1, "d", "dir" },
+	{ "env", 1, "d", "env=" },
+	{ "memory", 1, "d", "memory" },
+	{ "cpu", 1, "d", "#cpu" },
+	{ "pids", 1, "d", "#pids" },
+	{ "then", 1, "d", "then+ok" },
+	{ "then-fail", 1, "d", "then+fail" },
+	{ "key", 1, "s", "key" },
+	{ "arg", 1, "s", "arg" },
+	{ "replace", 0, "R", NULL },
+	{ "wait", 0, "w", NULL },
+	{ "follow", 0, "f", NULL },
+	{ "outcome", 1, "q", NULL },
+	{ "since", 1, "q", NULL },
+	{ "limit", 1, "l", NULL },
+	{ "attempt", 1, "a", NULL },
+	{ "prefix", 1, "p", NULL },
+	{ "user-field", 0, "U", NULL },
+};
+
+/* The object below @key of the definition, made if there is none. */
+static struct json_object *inside(const char *key, size_t len)
+{
+	char *name = format("%.*s", (int)len, key);
+	struct json_object *o = list_of(words.def, name);
+
+	if (!o) {
+		o = json_object_new_object();
+		json_object_object_add(words.def, name, o);
+	}
+	free(name);
+	return o;
+}
+
+static void add_to_list(struct json_object *o, const char *key, const char *value)
+{
+	struct json_object *list = list_of(o, key);
+
+	if (!list) {
+		list = json_object_new_array();
+		json_object_object_add(o, key, list);
+	}
+	json_object_array_add(list, string_new(value));
+}
+
+/* A number where it is one; else twheeld says what it thinks of it. */
+static struct json_object *number_new(const char *text)
+{
+	char *end;
+	long long n = strtoll(text, &end, 10);
+
+	return *text && !*end ? json_object_new_int64(n) : string_new(text);
+}
+
+/* @key: name, #number, object.name, object#number, object+list, or object= for NAME=VALUE */
+static void set_key(const char *key, const char *value)
+{
+	size_t len = strcspn(key, ".#+=");
+	const char *name = key + len + 1;
+	char *eq;
+
+	if (!key[len]) {
+		json_object_object_add(words.def, key, string_new(value));
+	} else if (key[len] == '.') {
+		json_object_object_add(inside(key, len), name, string_new(value));
+	} else if (key[len] == '#') {
+		json_object_object_add(len ? inside(key, len) : words.def, name, number_new(value));
+	} else if (key[len] == '+') {
+		add_to_list(inside(key, len), name, value);
+	} else {
+		eq = strchrnul(value, '=');
+		json_object_object_add(inside(key, len), format("%.*s", (int)(eq - value), value),
+				       string_new(*eq ? eq + 1 : ""));
+	}
+}
+
+static void set_option(const struct an_option *o, const char *value)
+{
+	if (o->key)
+		set_key(o->key, value);
+	else if (*o->classes == 'R')
+		words.replace = true;
+	else if (*o->classes == 'w')
+		words.wait = true;
+	else if (*o->classes == 'f')
+		words.follow = true;
+	else if (*o->classes == 'U')
+		words.has_user = true;
+	else if (*o->classes == 'a')
+		words.attempt = value;
+	else if (*o->classes == 'p')
+		words.prefix = value;
+	else
+		words.query = format("%s&%s=%s", words.query ? words.query : "", o->name,
+				     http_word(value));
+	if (*o->classes == 'l')
+		words.number = value;
+}
+
+static void take_option(const struct command *command, int c, const char *value)
+{
+	const struct an_option *o = c >= 256 ? &an_options[c - 256] : NULL;
+
+	if (c == 'f' && !strchr(command->options, 'f')) {
+		error(0, 0, "option '-f' is not for '%s'", command->name);
+		try_help();
+	}
+	words.follow |= c == 'f';
+	if (c == 'j')
+		words.json = true;
+	if (c == 'S')
+		http_socket(value);
+	if (c == '?')
+		try_help();
+	if (c == 'h') {
+		fputs(usage, stdout);
+		exit(fflush(stdout) ? 1 : 0);
+	}
+	if (o && !strpbrk(command->options, o->classes)) {
+		error(0, 0, "option '--%s' is not for '%s'", o->name, command->name);
+		try_help();
+	}
+	if (o)
+		set_option(o, value);
+}
+
+static void parse_options(const struct command *command, int argc, char **argv)
+{
+	struct option longs[ARRAY_SIZE(an_options) + 4] = {
+		{ "json", 0, NULL, 'j' }, { "socket", 1, NULL, 'S' }, { "help", 0, NULL, 'h' },
+	};
+	int c;
+
+	for (size_t i = 0; i < ARRAY_SIZE(an_options); i++)
+		longs[i + 3] = (struct option){ an_options[i].name, an_options[i].has_arg, NULL,
+						(int)i + 256 };
+	while ((c = getopt_long(argc, argv, "hf", longs, NULL)) != -1)
+		take_option(command, c, optarg);
+	words.argc = argc - optind;
+	words.argv = argv + optind;
+	if (words.argc >= command->least && words.argc <= command->most)
+		return;
+	error(0, 0,
+	      words.argc < command->least ? "'%s' needs more words" : "'%s' has too many words",
+	      command->name);
+	try_help();
+}
+
+/* Output may still be in a buffer at exit. */
+static void close_stdout(void)
+{
+	bool failed = ferror(stdout);
+
+	errno = 0;
+	if (!fclose(stdout) && !failed)
+		return;
+	error(0, errno, "write error");
+	_exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct command none = { .name = "job", .options = "", .most = 0 };
+
+	program_invocation_name = (char *)"twheel job";
+	atexit(close_stdout);
+	words.def = json_object_new_object();
+	http_socket(getenv("TWHEELD_SOCKET"));
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(commands); i++) {
+		if (strcmp(argv[1], commands[i].name))
+			continue;
+		parse_options(&commands[i], argc - 1, argv + 1);
+		return commands[i].fn();
+	}
+	if (argc > 1 && argv[1][0] == '-')
+		parse_options(&none, argc, argv);
+	error(0, 0, argc > 1 ? "unknown command '%s'" : "missing command", argc > 1 ? argv[1] : "");
+	try_help();
+}

@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * The loop: what is due, and what becomes of it.
+ *
+ * Rows of due that are near, up to the horizon, are timers of the wheel, by the clock on the wall:
+ * they move with it when it is set. The others are in the store alone. A timer is a hint: a firing
+ * is what the store says it is, and what it does not know (any more) is not done.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "crash.h"
+#include "twheeld.h"
+#include "when.h"
+
+#define WINDOW_US	(60 * US_PER_S)
+#define WINDOW_ROWS	200000
+#define TURN_FIRINGS	1000		/* a turn is written when it has so many */
+#define LATE_EACH_NS	(10 * NS_PER_MS) /* what makes up for missed times is begun that often */
+#define EXPIRE_NS	NS_PER_S
+#define EXPIRE_MOST_US	(50 * US_PER_MS) /* of a second, for history that goes */
+#define EXPIRE_ROWS	1000
+#define STUCK_MS	250
+#define RELOAD_NS	NS_PER_S	/* after firings that were refused */
+#define NEWS_NS		(250 * NS_PER_MS) /* where nobody notified us */
+#define EVENTS		64
+
+struct store *store;
+struct twheel_sched *sched;
+
+static int epoll;
+static bool stopping, stuck, reload;
+static uint64_t reload_timer, parts;
+static int64_t horizon;
+
+static struct op *ops;
+static size_t nr_ops, room_ops;
+
+void say(int level, const char *fmt, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "twheeld: %s\n", text);
+	else
+		fprintf(stderr, "<%d>twheeld: %s\n", level, text);
+}
+
+int64_t now_us(void)
+{
+	if (store && store->clock)
+		return time_now(CLOCK_BOOTTIME) / NS_PER_US + store->clock;
+	return time_now(CLOCK_REALTIME) / NS_PER_US;
+}
+
+void when_due(struct twheel_task *task, int64_t at)
+{
+	task->when_ns = (store->clock ? at - now_us() : at) * NS_PER_US;
+	task->flags = store->clock ? 0 : TWHEEL_TASK_AT;
+}
+
+/* ---- timers ------------------------------------------------------------------------- */
+
+/**
+ * struct armed - a row of due, and the queue of those that make up for missed times
+ * @entry:	in the queue
+ * @job:	the job's id
+ * @id:		of the row
+ * @at:		its time
+ */
+struct armed {
+	STAILQ_ENTRY(armed)	entry;
+	int64_t			job;
+	int64_t			id;
+	int64_t			at;
+};
+
+static STAILQ_HEAD(, armed) late_ones = STAILQ_HEAD_INITIALIZER(late_ones);
+static uint64_t late_timer;
+
+static void fire(const struct armed *row, bool paced);
+
+static struct armed *new_armed(const struct armed *from)
+{
+	struct armed *row = malloc(sizeof(*row));
+
+	if (!row)
+		abort();
+	*row = *from;
+	return row;
+}
+
+static void due_fired(void *arg, const struct twheel_task_info *task)
+{
+	(void)task;
+	crash_point("a timer was read");
+	fire(arg, true);
+}
+
+void core_arm(int64_t id, int64_t job, int64_t at)
+{
+	struct armed row = { .job = job, .id = id, .at = at };
+	struct twheel_task task = {
+		.fn = due_fired, .release = free, .key = &id, .key_len = sizeof(id),
+	};
+	int err;
+
+	if (at >= horizon || !store_owns(store, job))
+		return;
+	when_due(&task, at);
+	task.arg = new_armed(&row);
+	err = twheel_sched_add(sched, &task, NULL);
+	if (err) {
+		say(SAY_ERROR, "cannot arm a timer: %s", strerror(-err));
+		free(task.arg);
+		core_reload();
+	}
+}
+
+void core_disarm(int64_t id)
+{
+	twheel_sched_cancel(sched, twheel_sched_find(sched, &id, sizeof(id)), 0);
+}
+
+void core_reload(void)
+{
+	reload = true;
+}
+
+static void reload_now(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	reload_timer = 0;
+	core_reload();
+}
+
+void core_refused(void)
+{
+	struct twheel_task task = { .fn = reload_now, .when_ns = RELOAD_NS };
+
+	if (!reload_timer)
+		twheel_sched_add(sched, &task, &reload_timer);
+}
+
+/* ---- the window --------------------------------------------------------------------- */
+
+/**
+ * struct window - rows that are read
+ * @nr:		how many there were
+ * @last:	the last one's time
+ */
+struct window {
+	int64_t	nr;
+	int64_t	last;
+};
+
+static void window_row(void *arg, const struct due *due)
+{
+	struct window *window = arg;
+
+	window->nr++;
+	window->last = due->at;
+	core_arm(due->id, due->job, due->at);
+}
+
+/* Returns false if there are more of these rows, all due at the same time. */
+static bool load_rows(int64_t from, int64_t to, int64_t limit)
+{
+	struct window window = { 0 };
+
+	horizon = to;
+	if (store_window(store, from, to, limit, window_row, &window)) {
+		say(SAY_ERROR, "the store cannot be read: %s", store_error(store));
+		horizon = from;
+		core_reload();
+		return true;
+	}
+	if (window.nr < limit)
+		return true;
+	horizon = window.last;
+	return window.last > from;
+}
+
+/* Those from @from on. If that is too many the horizon is nearer. */
+static void load(int64_t from)
+{
+	int64_t to = now_us() + WINDOW_US, limit = WINDOW_ROWS;
+
+	while (from < to && !load_rows(from, to, limit))
+		limit *= 2;
+}
+
+static void load_more(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	load(horizon);
+}
+
+/* What is due by the clock is another thing since it was set. */
+static void clock_set(struct source *source)
+{
+	struct itimerspec never = { .it_value.tv_sec = INT32_MAX };
+	uint64_t n;
+
+	if (read(source->fd, &n, sizeof(n)) < 0 && errno == ECANCELED)
+		say(SAY_INFO, "the clock was set");
+	timerfd_settime(source->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+	load(horizon);
+}
+
+static void watch_clock(void)
+{
+	static struct source clock = { .ready = clock_set };
+
+	clock.fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (clock.fd < 0 || source_add(&clock)) {
+		say(SAY_ERROR, "timerfd: %s", strerror(errno));
+		exit(1);
+	}
+	clock_set(&clock);
+}
+
+/* ---- firings ------------------------------------------------------------------------ */
+
+/* One that makes up for a missed time, behind those on time. */
+static void late_fired(void *arg, const struct twheel_task_info *task)
+{
+	struct armed *row = STAILQ_FIRST(&late_ones);
+
+	(void)arg;
+	if (!row) {
+		twheel_sched_cancel(sched, task->id, 0);
+		late_timer = 0;
+		return;
+	}
+	STAILQ_REMOVE_HEAD(&late_ones, entry);
+	fire(row, false);
+	free(row);
+}
+
+static void pace(const struct armed *row)
+{
+	struct twheel_task task = { .fn = late_fired, .period_ns = LATE_EACH_NS };
+	struct armed *late;
+
+	if (!late_timer && twheel_sched_add(sched, &task, &late_timer)) {
+		core_reload();
+		return;
+	}
+	late = new_armed(row);
+	STAILQ_INSERT_TAIL(&late_ones, late, entry);
+}
+
+static void fire(const struct armed *row, bool paced)
+{
+	struct job *job = job_by_id(row->job);
+	int64_t now = now_us();
+	struct plan plan;
+
+	if (stopping || !job || !job->name || job->broken || !store_owns(store, row->job) ||
+	    run_find(row->id, row->at))
+		return;
+	if (row->id == job->due_id && (job->paused || row->at != job->due_at))
+		return;
+	if (row->at > now) {		/* the clock was set back */
+		core_arm(row->id, row->job, row->at);
+		return;
+	}
+	plan = plan_firing(&job->def, job->name, row->at, now, row->id != job->due_id);
+	if (paced && plan.run && is_late(&job->def, row->at, now))
+		pace(row);
+	else
+		run_fire(job, row->id, row->at, &plan, now);
+}
+
+/* ---- turns -------------------------------------------------------------------------- */
+
+struct op *core_op(enum op_type type)
+{
+	if (nr_ops == room_ops) {
+		room_ops = room_ops ? 2 * room_ops : 64;
+		ops = reallocarray(ops, room_ops, sizeof(*ops));
+		if (!ops) {
+			say(SAY_ERROR, "no memory");
+			abort();
+		}
+	}
+	ops[nr_ops] = (struct op) { .type = type };
+	return &ops[nr_ops++];
+}
+
+/* While nothing can be written no timer is looked at. */
+static void set_stuck(bool is)
+{
+	struct epoll_event event = { .events = is ? 0 : EPOLLIN };
+
+	if (is && !stuck)
+		say(SAY_ERROR, "the store cannot be written: %s; nothing is begun until it can",
+		    store_error(store));
+	if (!is && stuck)
+		say(SAY_INFO, "the store can be written again");
+	stuck = is;
+	epoll_ctl(epoll, EPOLL_CTL_MOD, twheel_sched_fd(sched), &event);
+}
+
+/* What comes after the first @nr operations is the next turn's. Returns these. */
+static struct op *cut_ops(size_t nr)
+{
+	struct op *now = ops;
+	size_t more = nr_ops - nr;
+
+	ops = NULL;
+	nr_ops = 0;
+	room_ops = 0;
+	for (size_t i = 0; i < more; i++)
+		*core_op(now[nr + i].type) = now[nr + i];
+	return now;
+}
+
+/*
+ * A turn that may have been written though we were not told so is sent again as it was: the store
+ * knows it by its number. What has come since, and what those that are settled add, is the next.
+ */
+static bool turn(void)
+{
+	static size_t sent;
+	size_t nr = sent ? sent : nr_ops;
+	struct op *now;
+
+	sent = nr;
+	if (store_turn(store, ops, nr, now_us())) {
+		set_stuck(true);
+		return false;
+	}
+	sent = 0;
+	if (stuck && !store->many)
+		set_stuck(false);
+	now = cut_ops(nr);
+	for (size_t i = 0; i < nr; i++)
+		run_settle(&now[i]);
+	free(now);
+	return true;
+}
+
+bool core_flush(void)
+{
+	while (nr_ops)
+		if (!turn())
+			return false;
+	runs_begin();
+	return true;
+}
+
+/* ---- history that goes -------------------------------------------------------------- */
+
+/**
+ * struct expired - rows of history that go
+ * @rows:	them
+ * @nr:		how many
+ */
+struct expired {
+	struct ended	rows[EXPIRE_ROWS];
+	size_t		nr;
+};
+
+static void expired_row(void *arg, const struct ended *row)
+{
+	struct expired *expired = arg;
+
+	expired->rows[expired->nr++] = *row;
+	log_remove(&row->firing);
+}
+
+static void job_gone(void *arg, int64_t job)
+{
+	(void)arg;
+	job_forget(job);
+}
+
+/* The log first: a row without it is harmless. Returns whether there may be more. */
+static bool expire_some(struct expired *expired)
+{
+	expired->nr = 0;
+	if (!store_expired(store, now_us(), EXPIRE_ROWS, expired_row, expired) &&
+	    (!expired->nr ||
+	     !store_drop(store, expired->rows, expired->nr, job_gone, NULL)))
+		return expired->nr == EXPIRE_ROWS;
+	say(SAY_ERROR, "old history stays: %s", store_error(store));
+	return false;
+}
+
+static void expire(void *arg, const struct twheel_task_info *task)
+{
+	static struct expired expired;
+	int64_t end = time_now(CLOCK_MONOTONIC) + EXPIRE_MOST_US * NS_PER_US;
+
+	(void)arg;
+	(void)task;
+	while (core_flush() && expire_some(&expired) && time_now(CLOCK_MONOTONIC) < end)
+		;
+}
+
+/* ---- the loop ----------------------------------------------------------------------- */
+
+int source_add(struct source *source)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, source->fd, &event) ? -errno : 0;
+}
+
+void source_remove(struct source *source)
+{
+	if (source->fd < 0)
+		return;
+	epoll_ctl(epoll, EPOLL_CTL_DEL, source->fd, NULL);
+	close(source->fd);
+	source->fd = -1;
+}
+
+static void every(int64_t ns, void (*fn)(void *arg, const struct twheel_task_info *task))
+{
+	struct twheel_task task = {
+		.fn = fn, .when_ns = ns, .period_ns = ns, .flags = TWHEEL_TASK_DELAY,
+	};
+
+	if (twheel_sched_add(sched, &task, NULL)) {
+		say(SAY_ERROR, "cannot arm a timer");
+		exit(1);
+	}
+}
+
+static void found(void *arg, const struct firing *firing)
+{
+	(void)arg;
+	run_found(firing);
+}
+
+/* ---- lives -------------------------------------------------------------------------- */
+
+static bool unreadable(int err)
+{
+	if (err)
+		say(SAY_ERROR, "the store cannot be read: %s", store_error(store));
+	return err;
+}
+
+/* Parts that are ours now: what a dead life has left there is taken over. */
+static bool claim(void)
+{
+	uint64_t new = store->parts & ~parts;
+
+	if (!new) {
+		parts = store->parts;
+		return true;
+	}
+	if (unreadable(registry_load(new)) || unreadable(store_running(store, new, found, NULL)))
+		return false;
+	parts = store->parts;
+	runs_found();
+	core_reload();
+	return true;
+}
+
+static void news_item(void *arg, const struct news *news)
+{
+	(void)arg;
+	switch (news->type) {
+	case NEWS_JOB:
+		job_refresh(news->job);
+		break;
+	case NEWS_DUE:
+		core_arm(news->id, news->job, news->at);
+		break;
+	case NEWS_KILL:
+		if (run_find(news->id, news->at))
+			run_kill(run_find(news->id, news->at), OUTCOME_KILLED);
+		break;
+	case NEWS_DAYS:
+		days_load();
+		break;
+	}
+}
+
+/* After a lost connection all of it may be news. What is in memory is in the store, too. */
+static bool read_news(void)
+{
+	bool lost = store->lost, good;
+
+	store->lost = false;
+	store->mail = false;
+	good = !store_news(store, news_item, NULL);
+	if (good && lost) {
+		good = !unreadable(registry_load(PARTS_ALL));
+		core_reload();
+	}
+	store->lost |= !good;
+	return good;
+}
+
+void core_refresh(void)
+{
+	if (store->many && !stuck && core_flush() && !read_news())
+		set_stuck(true);
+}
+
+/* Others have our jobs: whatever we had begun is not ours, and we begin again as somebody else. */
+static void buried(void)
+{
+	say(SAY_ERROR, "%s: others have its jobs; beginning again", store_error(store));
+	runs_kill(true);
+	begin_again();
+}
+
+static void beat_now(void)
+{
+	int err = store_beat(store);
+
+	if (err == -ESTALE)
+		buried();
+	if (!err && stuck)
+		set_stuck(false);
+	if (err || !core_flush() || !claim() || !read_news())
+		set_stuck(true);
+}
+
+static void beat(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	beat_now();
+}
+
+static void look_for_news(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	core_refresh();
+}
+
+static void news_ready(struct source *source)
+{
+	(void)source;
+	core_refresh();
+}
+
+/* The descriptor of a connection that was closed is not watched any more. */
+static void watch_store(void)
+{
+	static struct source source = { .fd = -1, .ready = news_ready };
+	static unsigned int connection;
+
+	if (store->fd < 0 || connection == store->connection)
+		return;
+	connection = store->connection;
+	source.fd = store->fd;
+	source_add(&source);
+}
+
+/* Who cannot tell of itself has no right to run what must not run twice. */
+static void mind_the_lease(void)
+{
+	if (time_now(CLOCK_BOOTTIME) / NS_PER_US > store->lease_end)
+		runs_kill(false);
+}
+
+static void begin_life(void)
+{
+	if (unreadable(store_join(store, old_life())) ||
+	    unreadable(registry_load(PARTS_ALL)) || unreadable(store_beat(store)) || !claim())
+		give_up();
+	keep_life();
+	if (!core_flush())
+		give_up();
+	if (!store->many)
+		return;
+	every(store->lease / 3 * NS_PER_US, beat);
+	every(NEWS_NS, look_for_news);
+}
+
+void core_start(void)
+{
+	struct twheel_sched_options options = { .clockid = CLOCK_BOOTTIME };
+	struct epoll_event event = { .events = EPOLLIN };
+	int err;
+
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	err = twheel_sched_open(&sched, &options);
+	if (epoll < 0 || err) {
+		say(SAY_ERROR, "cannot make a wheel: %s", strerror(err ? -err : errno));
+		exit(1);
+	}
+	epoll_ctl(epoll, EPOLL_CTL_ADD, twheel_sched_fd(sched), &event);
+	begin_life();
+	load(0);
+	watch_clock();
+	every(WINDOW_US / 2 * NS_PER_US, load_more);
+	every(EXPIRE_NS, expire);
+}
+
+/* What runs is told to end. The second time nobody waits for that. */
+void core_stop(void)
+{
+	if (stopping)
+		_exit(1);
+	stopping = true;
+	runs_stop();
+}
+
+/* One event a call, so that there is none of a source that another has removed. */
+static void wait_for_events(int ms)
+{
+	struct epoll_event event;
+	int n = epoll_wait(epoll, &event, 1, ms);
+
+	for (int i = 0; n > 0 && i < EVENTS && nr_ops < TURN_FIRINGS; i++) {
+		struct source *source = event.data.ptr;
+
+		if (source)
+			source->ready(source);
+		else
+			twheel_sched_run(sched, TURN_FIRINGS, 0);
+		n = epoll_wait(epoll, &event, 1, 0);
+	}
+}
+
+/* After a long time, or if rows have come, the timers are not all that is near. */
+static void load_what_is_due(void)
+{
+	if (reload) {
+		reload = false;
+		load(0);
+	} else if (horizon < now_us() && twheel_sched_pending(sched) < WINDOW_ROWS / 4) {
+		load(horizon);
+	}
+}
+
+/* What must not wait for the next event. */
+static void look_at_store(void)
+{
+	mind_the_lease();
+	if (store->many && (stuck || store->hurry || store->lost))
+		beat_now();
+	else if (store->mail)
+		core_refresh();
+	watch_store();
+}
+
+void core_loop(void)
+{
+	while (!stopping || !runs_stopped()) {
+		if (!stuck)
+			load_what_is_due();
+		wait_for_events(stuck ? STUCK_MS : -1);
+		look_at_store();
+		core_flush();
+	}
+	store_leave(store);
+}

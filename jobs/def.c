@@ -1,0 +1,638 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * What a job is: see def.h.
+ *
+ * Each key of a definition has a row in a table, with the function that understands its value. A
+ * key that is not in the table is an error, as is a value of another type: what is misspelt is
+ * told, and not left out.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "civil.h"
+#include "def.h"
+#include "when.h"
+
+#define NAME_LENGTH	128
+#define WORDS_MAX	4096
+#define RETRIES_MAX	1000
+
+/**
+ * struct parser - a definition on its way
+ * @def:	filled in
+ * @now:	when it is said
+ * @key:	what is being looked at
+ * @error:	what is wrong
+ */
+struct parser {
+	struct def	*def;
+	int64_t		now;
+	const char	*key;
+	char		*error;
+};
+
+__attribute__((format(printf, 2, 3)))
+static bool wrong(struct parser *p, const char *fmt, ...)
+{
+	int n = snprintf(p->error, ERROR_MAX, "%s: ", p->key);
+	va_list args;
+
+	va_start(args, fmt);
+	if (n > 0 && n < ERROR_MAX)
+		vsnprintf(p->error + n, (size_t)(ERROR_MAX - n), fmt, args);
+	va_end(args);
+	return false;
+}
+
+bool name_good(const char *name)
+{
+	size_t n = strspn(name,
+			  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+:-");
+
+	return n && n <= NAME_LENGTH && !name[n] && isalnum((unsigned char)name[0]);
+}
+
+const char *json_text(struct json_object *json)
+{
+	return json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN |
+						    JSON_C_TO_STRING_NOSLASHESCAPE);
+}
+
+const char *time_text(int64_t us, char buf[40])
+{
+	time_t t = (time_t)floor_div(us, US_PER_S);
+	struct tm tm;
+	size_t n;
+
+	gmtime_r(&t, &tm);
+	n = strftime(buf, 32, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(buf + n, 40 - n, ".%06dZ", (int)floor_mod(us, US_PER_S));
+	return buf;
+}
+
+/* ---- what definitions share --------------------------------------------------------- */
+
+static struct days *calendars;
+
+struct days *days_find(const char *name, bool make)
+{
+	struct days *days;
+
+	for (days = calendars; days; days = days->next)
+		if (!strcmp(days->name, name))
+			return days;
+	days = make ? calloc(1, sizeof(*days)) : NULL;
+	if (!days)
+		return NULL;
+	days->name = strdup(name);
+	days->next = calendars;
+	calendars = days;
+	return days;
+}
+
+void days_clear(void)
+{
+	for (struct days *days = calendars; days; days = days->next)
+		days->nr = 0;
+}
+
+void days_forget(const char *name)
+{
+	struct days **p = &calendars, *days = days_find(name, false);
+
+	while (*p && *p != days)
+		p = &(*p)->next;
+	if (!*p)
+		return;
+	*p = days->next;
+	free(days->day);
+	free(days->name);
+	free(days);
+}
+
+/**
+ * struct named_zone - a zone that some definition has, or had
+ * @next:	in the list of all
+ * @name:	NULL: the local one
+ * @zone:	it
+ */
+struct named_zone {
+	struct named_zone	*next;
+	char			*name;
+	struct zone		zone;
+};
+
+/* A file is read once: there are not more zones than files. */
+static const struct zone *find_zone(const char *name, int *err)
+{
+	static struct named_zone *zones;
+	struct named_zone *z;
+
+	for (z = zones; z; z = z->next)
+		if (name ? z->name && !strcmp(z->name, name) : !z->name)
+			return &z->zone;
+	z = calloc(1, sizeof(*z));
+	*err = z ? zone_find(&z->zone, name) : -ENOMEM;
+	if (*err) {
+		free(z);
+		return NULL;
+	}
+	z->name = name ? strdup(name) : NULL;
+	z->next = zones;
+	zones = z;
+	return &z->zone;
+}
+
+/* ---- values ------------------------------------------------------------------------- */
+
+/* A string; without a NUL in it. */
+static const char *string_of(struct parser *p, struct json_object *value)
+{
+	const char *s = NULL;
+
+	if (json_object_is_type(value, json_type_string))
+		s = json_object_get_string(value);
+	if (!s)
+		wrong(p, "a string is wanted");
+	else if (strlen(s) != (size_t)json_object_get_string_len(value))
+		s = wrong(p, "there is a NUL in it") ? s : NULL;
+	return s;
+}
+
+static bool set_string(struct parser *p, struct json_object *value, void *to)
+{
+	const char *s = string_of(p, value);
+
+	*(const char **)to = s;
+	return s && (*s || wrong(p, "it is empty"));
+}
+
+static bool set_input(struct parser *p, struct json_object *value, void *to)
+{
+	*(const char **)to = string_of(p, value);
+	return *(const char **)to;
+}
+
+static bool set_name(struct parser *p, struct json_object *value, void *to)
+{
+	const char *s = string_of(p, value);
+
+	(void)to;
+	return s && (name_good(s) || wrong(p, "'%.64s' is no name for a job", s));
+}
+
+/* A string, or a number of seconds. */
+static bool set_duration(struct parser *p, struct json_object *value, void *to)
+{
+	int64_t ns;
+
+	if (!json_object_is_type(value, json_type_int) && !string_of(p, value))
+		return false;
+	if (!parse_duration(json_object_get_string(value), &ns))
+		return wrong(p, "'%.64s' is no duration", json_object_get_string(value));
+	*(int64_t *)to = ns / NS_PER_US;
+	return true;
+}
+
+/* What depends on when it is said is said for good. */
+static bool set_time(struct parser *p, struct json_object *value, void *to)
+{
+	const char *s = string_of(p, value);
+	char buf[40];
+	int64_t ns;
+
+	if (!s)
+		return false;
+	if (!parse_time(s, p->now * NS_PER_US, &ns) || ns <= 0)
+		return wrong(p, "'%.64s' is no time", s);
+	*(int64_t *)to = ns / NS_PER_US;
+	json_object_object_add(p->def->json, p->key,
+			       json_object_new_string(time_text(ns / NS_PER_US, buf)));
+	return true;
+}
+
+static bool count_from(struct parser *p, struct json_object *value, int64_t least, int64_t most,
+		       int64_t *to)
+{
+	*to = json_object_get_int64(value);
+	if (!json_object_is_type(value, json_type_int) || *to < least || *to > most)
+		return wrong(p, "a number from %lld to %lld is wanted", (long long)least,
+			     (long long)most);
+	return true;
+}
+
+static bool set_count(struct parser *p, struct json_object *value, void *to)
+{
+	return count_from(p, value, 1, 1000000, to);
+}
+
+/* 4096, "64K", "2G" */
+static bool parse_size(struct json_object *value, int64_t *bytes)
+{
+	static const char units[] = "KMGT";
+	const char *s = json_object_get_string(value), *unit;
+	char *end;
+
+	if (!json_object_is_type(value, json_type_int) &&
+	    !json_object_is_type(value, json_type_string))
+		return false;
+	errno = 0;
+	*bytes = strtoll(s, &end, 10);
+	if (!isdigit((unsigned char)*s) || errno)
+		return false;
+	unit = *end ? strchr(units, *end) : NULL;
+	if (!unit)
+		return !*end;
+	return !end[1] && !__builtin_mul_overflow(*bytes, 1LL << (10 * (unit - units + 1)), bytes);
+}
+
+static bool set_size(struct parser *p, struct json_object *value, void *to)
+{
+	return (parse_size(value, to) && *(int64_t *)to > 0) ||
+	       wrong(p, "a size like 64M is wanted");
+}
+
+/* One of the words, which are in the order of an enum. */
+static bool choice(struct parser *p, struct json_object *value, const char *const *words, int *to)
+{
+	const char *s = string_of(p, value);
+	char all[128] = "";
+
+	if (!s)
+		return false;
+	for (*to = 0; words[*to]; ++*to)
+		if (!strcmp(words[*to], s))
+			return true;
+	for (int i = 0; words[i]; i++)
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? ", " : "",
+			 words[i]);
+	return wrong(p, "'%.64s' is none of %s", s, all);
+}
+
+static bool set_missed(struct parser *p, struct json_object *value, void *to)
+{
+	static const char *const words[] = { "once", "skip", "all", NULL };
+
+	(void)to;
+	return choice(p, value, words, (int *)&p->def->missed);
+}
+
+static bool set_overlap(struct parser *p, struct json_object *value, void *to)
+{
+	static const char *const words[] = { "skip", "queue", "replace", "allow", NULL };
+
+	(void)to;
+	return choice(p, value, words, (int *)&p->def->overlap);
+}
+
+static bool set_lost(struct parser *p, struct json_object *value, void *to)
+{
+	static const char *const words[] = { "again", "report", NULL };
+	int word;
+
+	(void)to;
+	if (!choice(p, value, words, &word))
+		return false;
+	p->def->report = word;
+	return true;
+}
+
+/* Strings, at least one; freed by def_free(). */
+static bool set_words(struct parser *p, struct json_object *value, void *to)
+{
+	const char **words;
+	size_t nr;
+
+	if (!json_object_is_type(value, json_type_array) || !json_object_array_length(value))
+		return wrong(p, "a list of strings is wanted");
+	nr = json_object_array_length(value);
+	words = nr > WORDS_MAX ? NULL : calloc(nr + 1, sizeof(*words));
+	if (!words)
+		return wrong(p, "more than %d words", WORDS_MAX);
+	*(const char ***)to = words;
+	for (size_t i = 0; i < nr; i++) {
+		words[i] = string_of(p, json_object_array_get_idx(value, i));
+		if (!words[i])
+			return false;
+	}
+	return true;
+}
+
+static bool set_exec(struct parser *p, struct json_object *value, void *to)
+{
+	return set_words(p, value, to) && (*p->def->argv[0] || wrong(p, "the command is empty"));
+}
+
+/* ---- objects inside ----------------------------------------------------------------- */
+
+/* The values of an object become NAME=VALUE; these are not of @json, so they are freed. */
+static bool set_env(struct parser *p, struct json_object *value, void *to)
+{
+	size_t n = 0;
+
+	(void)to;
+	if (!json_object_is_type(value, json_type_object))
+		return wrong(p, "an object of strings is wanted");
+	p->def->env = calloc((size_t)json_object_object_length(value) + 1, sizeof(*p->def->env));
+	if (!p->def->env)
+		return wrong(p, "no memory");
+	json_object_object_foreach(value, name, one) {
+		const char *s = string_of(p, one);
+		char *text;
+
+		if (!s)
+			return false;
+		if (!*name || strchr(name, '=') || !strncmp(name, "TWHEEL_", 7))
+			return wrong(p, "'%.64s' is no name for a variable of a job", name);
+		if (asprintf(&text, "%s=%s", name, s) < 0)
+			return wrong(p, "no memory");
+		p->def->env[n++] = text;
+	}
+	return true;
+}
+
+static bool set_limits(struct parser *p, struct json_object *value, void *to)
+{
+	static const struct { const char *name; int resource;
+	} limits[] = {
+		{ "as", RLIMIT_AS },	     { "core", RLIMIT_CORE },
+		{ "cpu", RLIMIT_CPU },	     { "data", RLIMIT_DATA },
+		{ "fsize", RLIMIT_FSIZE },   { "memlock", RLIMIT_MEMLOCK },
+		{ "nofile", RLIMIT_NOFILE }, { "nproc", RLIMIT_NPROC },
+		{ "stack", RLIMIT_STACK },
+	};
+
+	(void)to;
+	if (!json_object_is_type(value, json_type_object))
+		return wrong(p, "an object is wanted");
+	json_object_object_foreach(value, name, one) {
+		int64_t size;
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(limits) && strcmp(limits[i].name, name))
+			i++;
+		if (i == ARRAY_SIZE(limits))
+			return wrong(p, "there is no limit '%.64s'", name);
+		if (!parse_size(one, &size))
+			return wrong(p, "%s: a size like 64M is wanted", name);
+		p->def->limits[limits[i].resource] = (rlim_t)size;
+		p->def->limited |= 1U << limits[i].resource;
+	}
+	return true;
+}
+
+static bool set_factor(struct parser *p, struct json_object *value)
+{
+	p->def->factor = json_object_get_double(value);
+	if ((!json_object_is_type(value, json_type_double) &&
+	     !json_object_is_type(value, json_type_int)) ||
+	    !(p->def->factor >= 1 && p->def->factor <= 100))
+		return wrong(p, "a factor from 1 to 100 is wanted");
+	return true;
+}
+
+static bool set_retry(struct parser *p, struct json_object *value, void *to)
+{
+	struct def *def = p->def;
+
+	(void)to;
+	if (!json_object_is_type(value, json_type_object))
+		return wrong(p, "an object is wanted");
+	json_object_object_foreach(value, name, one) {
+		if (!strcmp(name, "times") && !count_from(p, one, 0, RETRIES_MAX, &def->retries))
+			return false;
+		if (!strcmp(name, "wait") && !set_duration(p, one, &def->wait))
+			return false;
+		if (!strcmp(name, "factor") && !set_factor(p, one))
+			return false;
+		if (strcmp(name, "times") && strcmp(name, "wait") && strcmp(name, "factor"))
+			return wrong(p, "unknown key '%.64s'", name);
+	}
+	return def->retries || wrong(p, "times is missing");
+}
+
+static bool set_then(struct parser *p, struct json_object *value, void *to)
+{
+	(void)to;
+	if (!json_object_is_type(value, json_type_object))
+		return wrong(p, "an object is wanted");
+	json_object_object_foreach(value, name, one) {
+		bool ok = !strcmp(name, "ok");
+
+		if (!ok && strcmp(name, "fail"))
+			return wrong(p, "unknown key '%.64s'", name);
+		if (!set_words(p, one, ok ? &p->def->then_ok : &p->def->then_fail))
+			return false;
+	}
+	return true;
+}
+
+/* ---- when --------------------------------------------------------------------------- */
+
+static bool set_kind(struct parser *p, enum kind kind)
+{
+	if (p->def->kind != KIND_NONE)
+		return wrong(p, "there is another time already");
+	p->def->kind = kind;
+	return true;
+}
+
+static bool set_cron(struct parser *p, struct json_object *value, void *to)
+{
+	const char *s = string_of(p, value);
+	char why[CRON_ERROR];
+
+	if (!s || !set_kind(p, KIND_CRON))
+		return false;
+	return cron_parse(to, s, why) || wrong(p, "%s", why);
+}
+
+static bool set_period(struct parser *p, struct json_object *value, void *to)
+{
+	enum kind kind = *p->key == 'r' ? KIND_RATE : *p->key == 'd' ? KIND_DELAY : KIND_AFTER;
+
+	if (!set_kind(p, kind) || !set_duration(p, value, to))
+		return false;
+	return kind == KIND_AFTER || p->def->period >= US_PER_MS ||
+	       wrong(p, "a millisecond is the least");
+}
+
+static bool set_at(struct parser *p, struct json_object *value, void *to)
+{
+	return set_kind(p, KIND_AT) && set_time(p, value, to);
+}
+
+static bool set_zone(struct parser *p, struct json_object *value, void *to)
+{
+	const char *s = string_of(p, value);
+	int err = 0;
+
+	(void)to;
+	if (!s)
+		return false;
+	p->def->zone = find_zone(s, &err);
+	if (p->def->zone)
+		return true;
+	if (err == -EOPNOTSUPP)
+		return wrong(p, "leap seconds are in time zone '%.64s'", s);
+	return wrong(p, "unknown time zone '%.64s'", s);
+}
+
+static bool set_except(struct parser *p, struct json_object *value, void *to)
+{
+	const char *s = string_of(p, value);
+
+	if (!s)
+		return false;
+	*(const struct days **)to = days_find(s, false);
+	return *(const struct days **)to || wrong(p, "there is no calendar '%.64s'", s);
+}
+
+/* Root may run it as anybody. */
+static bool set_user(struct parser *p, struct json_object *value, void *to)
+{
+	struct passwd *pw;
+
+	if (!set_string(p, value, to))
+		return false;
+	pw = getpwnam(p->def->user);
+	if (!pw)
+		return wrong(p, "there is no user '%.64s'", p->def->user);
+	return !geteuid() || pw->pw_uid == geteuid() ||
+	       wrong(p, "only root's daemon runs jobs as somebody else");
+}
+
+static bool set_dir(struct parser *p, struct json_object *value, void *to)
+{
+	return set_string(p, value, to) &&
+	       (*p->def->dir == '/' || wrong(p, "an absolute path is wanted"));
+}
+
+/* ---- all of it ---------------------------------------------------------------------- */
+
+static const struct field {
+	const char	*key;
+	bool		(*set)(struct parser *p, struct json_object *value, void *to);
+	size_t		to;
+} fields[] = {
+	{ "name", set_name, 0 },
+	{ "cron", set_cron, offsetof(struct def, cron) },
+	{ "rate", set_period, offsetof(struct def, period) },
+	{ "delay", set_period, offsetof(struct def, period) },
+	{ "after", set_period, offsetof(struct def, period) },
+	{ "at", set_at, offsetof(struct def, start) },
+	{ "start", set_time, offsetof(struct def, start) },
+	{ "zone", set_zone, 0 },
+	{ "except", set_except, offsetof(struct def, except) },
+	{ "spread", set_duration, offsetof(struct def, spread) },
+	{ "missed", set_missed, 0 },
+	{ "grace", set_duration, offsetof(struct def, grace) },
+	{ "overlap", set_overlap, 0 },
+	{ "queue", set_count, offsetof(struct def, queue) },
+	{ "retry", set_retry, 0 },
+	{ "timeout", set_duration, offsetof(struct def, timeout) },
+	{ "stop", set_duration, offsetof(struct def, stop) },
+	{ "lost", set_lost, 0 },
+	{ "keep", set_duration, offsetof(struct def, keep) },
+	{ "exec", set_exec, offsetof(struct def, argv) },
+	{ "env", set_env, 0 },
+	{ "user", set_user, offsetof(struct def, user) },
+	{ "dir", set_dir, offsetof(struct def, dir) },
+	{ "input", set_input, offsetof(struct def, input) },
+	{ "memory", set_size, offsetof(struct def, memory) },
+	{ "cpu", set_count, offsetof(struct def, cpu) },
+	{ "pids", set_count, offsetof(struct def, pids) },
+	{ "limits", set_limits, 0 },
+	{ "then", set_then, 0 },
+};
+
+static bool set_field(struct parser *p, struct json_object *value)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (!strcmp(fields[i].key, p->key))
+			return fields[i].set(p, value, (char *)p->def + fields[i].to);
+	snprintf(p->error, ERROR_MAX, "unknown key '%.64s'", p->key);
+	return false;
+}
+
+/* @key may be there for these kinds only, which are bits. */
+static bool only_for(struct parser *p, const char *key, unsigned int kinds, const char *names)
+{
+	p->key = key;
+	if (!json_object_object_get_ex(p->def->json, key, NULL) || kinds & (1U << p->def->kind))
+		return true;
+	return wrong(p, "that is for jobs with %s", names);
+}
+
+/* What one key alone does not tell. */
+static bool check(struct parser *p)
+{
+	struct def *def = p->def;
+	int err;
+
+	if (!def->argv) {
+		snprintf(p->error, ERROR_MAX, "exec is missing");
+		return false;
+	}
+	if (!only_for(p, "start", 1U << KIND_RATE, "rate") ||
+	    !only_for(p, "spread", 1U << KIND_RATE | 1U << KIND_CRON, "cron or rate") ||
+	    !only_for(p, "except", 1U << KIND_RATE | 1U << KIND_CRON, "cron or rate") ||
+	    !only_for(p, "zone", 1U << KIND_RATE | 1U << KIND_CRON, "cron or rate"))
+		return false;
+	p->key = "queue";
+	if (json_object_object_get_ex(def->json, "queue", NULL) && def->overlap != OVERLAP_QUEUE)
+		return wrong(p, "that is for jobs with overlap: queue");
+	if (!def->zone)
+		def->zone = find_zone(NULL, &err);
+	p->key = "zone";
+	return def->zone || wrong(p, "the local time zone cannot be read");
+}
+
+bool def_parse(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX])
+{
+	struct parser p = { .def = def, .now = now, .error = error };
+
+	*def = (struct def){
+		.json = json_object_get(json),
+		.grace = 60 * US_PER_S,
+		.queue = 10,
+		.wait = 60 * US_PER_S,
+		.factor = 2,
+		.stop = 10 * US_PER_S,
+	};
+	if (!json_object_is_type(json, json_type_object)) {
+		snprintf(error, ERROR_MAX, "a definition is a JSON object");
+		goto bad;
+	}
+	json_object_object_foreach(json, key, value) {
+		p.key = key;
+		if (!set_field(&p, value))
+			goto bad;
+	}
+	if (check(&p))
+		return true;
+bad:
+	def_free(def);
+	return false;
+}
+
+void def_free(struct def *def)
+{
+	for (size_t i = 0; def->env && def->env[i]; i++)
+		free((char *)def->env[i]);
+	free(def->env);
+	free(def->argv);
+	free(def->then_ok);
+	free(def->then_fail);
+	json_object_put(def->json);
+	*def = (struct def) { 0 };
+}

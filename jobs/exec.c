@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * The processes of runs.
+ *
+ * A run has a session of its own, and where there are cgroups one of these. It is over when its
+ * first process has ended; what that has left of its group is killed then. What it prints comes
+ * through a pipe, and so no run fills the disk.
+ *
+ * What goes wrong between fork and exec is printed by the child, into the log of the run, and
+ * its status says so: 126 if the command cannot be run, 127 if it is not found, 125 for the rest.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stdnoreturn.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "twheeld.h"
+
+#define READ_SIZE	65536
+#define ENV_OWN		16
+#define READS_MAX	64	/* of what is in a pipe when its run has ended; it holds less */
+
+static struct rlimit old_files;
+static char *state_mark;
+static pid_t daemon_pid;
+
+/* Many runs have many descriptors; their processes have as many as we were given. */
+void exec_setup(const char *state)
+{
+	struct rlimit files;
+
+	daemon_pid = getpid();
+	getrlimit(RLIMIT_NOFILE, &old_files);
+	files = old_files;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	if (asprintf(&state_mark, "TWHEEL_STATE=%s", state) < 0)
+		abort();
+}
+
+void exec_undo(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	setrlimit(RLIMIT_NOFILE, &old_files);
+}
+
+/* ---- the environment ---------------------------------------------------------------- */
+
+/* Names that are ours to set, or nobody's business below us. */
+static bool is_own(const char *variable)
+{
+	static const char *const own[] = { "TWHEEL_",	"NOTIFY_SOCKET=",   "LISTEN_",
+					   "WATCHDOG_", "INVOCATION_ID=",   "JOURNAL_STREAM=",
+					   "MAINPID=",	"SYSTEMD_EXEC_PID=" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (!strncmp(variable, own[i], strlen(own[i])))
+			return true;
+	return false;
+}
+
+/* Set NAME=VALUE, which stays the caller's. */
+static void set(char **env, size_t *n, const char *text)
+{
+	size_t len = strcspn(text, "=") + 1;
+
+	for (size_t i = 0; i < *n; i++) {
+		if (strncmp(env[i], text, len))
+			continue;
+		env[i] = (char *)text;
+		return;
+	}
+	env[(*n)++] = (char *)text;
+}
+
+/* @text is freed with the others that are @made. */
+static void set_new(char **env, size_t *n, char **made, char *text)
+{
+	while (*made)
+		made++;
+	*made = text;
+	set(env, n, text);
+}
+
+static void set_run(const struct run *run, char **env, size_t *n, char **made)
+{
+	const struct firing *f = &run->firing;
+	char at[40];
+
+	set(env, n, state_mark);
+	set_new(env, n, made, format("TWHEEL_JOB=%s", job_name(run->job)));
+	set_new(env, n, made, format("TWHEEL_KEY=%lld-%lld", (long long)f->id, (long long)f->at));
+	set_new(env, n, made, format("TWHEEL_AT=%s", time_text(f->at, at)));
+	set_new(env, n, made, format("TWHEEL_ATTEMPT=%lld", (long long)f->attempt));
+	set_new(env, n, made, format("TWHEEL_MISSED=%lld", (long long)f->missed));
+	if (f->arg)
+		set_new(env, n, made, format("TWHEEL_ARG=%s", f->arg));
+}
+
+static void set_user(const struct passwd *pw, char **env, size_t *n, char **made)
+{
+	set_new(env, n, made, format("HOME=%s", pw->pw_dir));
+	set_new(env, n, made, format("USER=%s", pw->pw_name));
+	set_new(env, n, made, format("LOGNAME=%s", pw->pw_name));
+	set_new(env, n, made, format("SHELL=%s", *pw->pw_shell ? pw->pw_shell : "/bin/sh"));
+}
+
+/* Ours, what the run is, whose it is, and what the job asks for. @made are to be freed. */
+static char **make_env(const struct run *run, const struct passwd *pw, char *made[ENV_OWN])
+{
+	size_t nr = 0, n = 0, nr_def = 0;
+	const struct def *def = &run->job->def;
+	char **env;
+
+	while (environ[nr])
+		nr++;
+	while (def->env && def->env[nr_def])
+		nr_def++;
+	env = calloc(nr + nr_def + ENV_OWN + 2, sizeof(*env));
+	if (!env)
+		abort();
+	for (size_t i = 0; i < nr; i++)
+		if (!is_own(environ[i]))
+			env[n++] = environ[i];
+	if (!getenv("PATH"))
+		set(env, &n, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	if (pw)
+		set_user(pw, env, &n, made);
+	for (size_t i = 0; i < nr_def; i++)
+		set(env, &n, def->env[i]);
+	set_run(run, env, &n, made);
+	return env;
+}
+
+/* ---- the child ---------------------------------------------------------------------- */
+
+noreturn static void fail(int status, const char *what)
+{
+	dprintf(STDERR_FILENO, errno ? "twheeld: %s: %s\n" : "twheeld: %s\n", what,
+		strerror(errno));
+	_exit(status);
+}
+
+static void child_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void child_limits(const struct def *def)
+{
+	setrlimit(RLIMIT_NOFILE, &old_files);
+	for (int i = 0; i < RLIM_NLIMITS; i++) {
+		struct rlimit limit = { .rlim_cur = def->limits[i], .rlim_max = def->limits[i] };
+
+		if (def->limited & (1U << i) && setrlimit((__rlimit_resource_t)i, &limit))
+			fail(125, "cannot set its limits");
+	}
+}
+
+static void child_user(const struct def *def, const struct passwd *pw)
+{
+	const char *dir = def->dir ? def->dir : pw ? pw->pw_dir : getenv("HOME");
+
+	if (pw && !geteuid() &&
+	    (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) || setuid(pw->pw_uid)))
+		fail(125, "cannot become its user");
+	if (dir && chdir(dir)) {
+		if (def->dir)
+			fail(125, dir);
+		if (chdir("/"))
+			fail(125, "/");
+	}
+}
+
+/*
+ * Die with the daemon. Otherwise a run that it forked as it died could begin when the next one has
+ * looked for what was left, and runs it again.
+ */
+static void child_bound(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != daemon_pid)
+		_exit(125);
+}
+
+static int open_input(const struct def *def)
+{
+	size_t size = def->input ? strlen(def->input) : 0;
+	int fd;
+
+	if (!def->input)
+		return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	fd = memfd_create("input", MFD_CLOEXEC);
+	if (fd < 0 || write(fd, def->input, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET))
+		fail(125, "cannot make its input");
+	return fd;
+}
+
+/* @why it cannot be run, if that is known already */
+noreturn static void child(const struct run *run, const struct passwd *pw, char **env, int output,
+			    const char *why)
+{
+	const struct def *def = &run->job->def;
+
+	setsid();
+	child_signals();
+	dup2(output, STDOUT_FILENO);
+	dup2(output, STDERR_FILENO);
+	if (why)
+		fail(125, why);
+	dup2(open_input(def), STDIN_FILENO);
+	umask(022);
+	child_limits(def);
+	child_user(def, pw);
+	child_bound();
+	execvpe(def->argv[0], (char **)def->argv, env);
+	fail(errno == ENOENT ? 127 : 126, def->argv[0]);
+}
+
+/* ---- its output and its end --------------------------------------------------------- */
+
+/* Returns whether there may be more. */
+static bool read_some(struct run *run)
+{
+	static char data[READ_SIZE];
+	ssize_t n = read(run->process.output.fd, data, sizeof(data));
+
+	if (n > 0)
+		log_write(run, data, (size_t)n);
+	else if (!n || errno != EAGAIN)
+		source_remove(&run->process.output);
+	return n > 0;
+}
+
+static void output_ready(struct source *source)
+{
+	read_some(container_of(source, struct run, process.output));
+}
+
+static void end_ready(struct source *source)
+{
+	struct run *run = container_of(source, struct run, process.end);
+	siginfo_t info = { 0 };
+
+	if (!waitid(P_PID, (id_t)run->process.pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+	    info.si_pid)
+		run_ended(run, info.si_code, info.si_status);
+}
+
+void exec_signal(struct run *run, int sig)
+{
+	if (sig == SIGKILL)
+		cgroup_kill(run);
+	kill(-run->process.pid, sig);
+	if (sig != SIGKILL)
+		kill(-run->process.pid, SIGCONT);
+}
+
+/* Its number is nobody else's until its status is collected. */
+void exec_end(struct run *run)
+{
+	struct process *p = &run->process;
+
+	exec_signal(run, SIGKILL);
+	waitid(P_PID, (id_t)p->pid, NULL, WEXITED);
+	for (int i = 0; i < READS_MAX && p->output.fd >= 0 && read_some(run); i++)
+		;
+	source_remove(&p->output);
+	source_remove(&p->end);
+	log_close(&p->log);
+	cgroup_remove(run);
+	p->pid = 0;
+}
+
+/* ---- beginning ---------------------------------------------------------------------- */
+
+static int fork_into(int cgroup, int *pidfd)
+{
+	struct clone_args args = {
+		.flags = CLONE_PIDFD, .pidfd = (uintptr_t)pidfd, .exit_signal = SIGCHLD,
+	};
+
+	if (cgroup >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)cgroup;
+	}
+	return (int)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static int start(struct run *run, const struct passwd *pw, char **env, int cgroup, const char *why)
+{
+	struct process *p = &run->process;
+	int fds[2], err;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	p->pid = fork_into(cgroup, &p->end.fd);
+	if (!p->pid)
+		child(run, pw, env, fds[1], why);
+	err = p->pid < 0 ? -errno : 0;
+	close(fds[1]);
+	if (err) {
+		close(fds[0]);
+		p->pid = 0;
+		return err;
+	}
+	p->output = (struct source) { .fd = fds[0], .ready = output_ready };
+	p->end.ready = end_ready;
+	if (source_add(&p->output) || source_add(&p->end)) {
+		say(SAY_ERROR, "epoll: %s", strerror(errno));
+		abort();
+	}
+	return 0;
+}
+
+int exec_begin(struct run *run)
+{
+	const struct def *def = &run->job->def;
+	struct passwd *pw = def->user ? getpwnam(def->user) : NULL;
+	const char *why = def->user && !pw ? "there is no such user" : NULL;
+	char **env, *made[ENV_OWN] = { 0 };
+	int cgroup, err;
+
+	run->process.log = (struct log) { .fd = -1 };
+	cgroup = cgroup_make(run, &why);
+	env = make_env(run, pw, made);
+	errno = 0;
+	err = start(run, pw, env, cgroup, why);
+	if (cgroup >= 0)
+		close(cgroup);
+	if (err)
+		cgroup_remove(run);
+	for (int i = 0; i < ENV_OWN; i++)
+		free(made[i]);
+	free(env);
+	return err;
+}

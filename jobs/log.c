@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * What runs print: a file an attempt, DAY/ID-AT.ATTEMPT, from when it first prints something.
+ *
+ * Of much the middle is left out: the first 64 KiB and the last, 1 MiB of disk in all. It is cut
+ * out as a hole, so that places in the file stay what they are while somebody reads on. Where the
+ * file system has no holes, what comes after 1 MiB is not kept.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "twheeld.h"
+
+#define HEAD	(64 * 1024)
+#define ALL	(1024 * 1024)
+#define BLOCK	4096
+#define SLACK	(16 * BLOCK)	/* a cut is worth a call */
+
+static int dir = -1;
+
+void log_setup(const char *path)
+{
+	if (mkdir(path, 0700) && errno != EEXIST)
+		say(SAY_ERROR, "cannot make '%s': %s", path, strerror(errno));
+	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void day_of(const struct firing *firing, char name[24])
+{
+	snprintf(name, 24, "%lld", (long long)(firing->at / (86400 * US_PER_S)));
+}
+
+static void file_of(const struct firing *firing, char name[120])
+{
+	char day[24];
+
+	day_of(firing, day);
+	snprintf(name, 120, "%s/%lld-%lld.%lld", day, (long long)firing->id, (long long)firing->at,
+		 (long long)firing->attempt);
+}
+
+static void make_file(struct run *run)
+{
+	char name[120], day[24];
+
+	file_of(&run->firing, name);
+	day_of(&run->firing, day);
+	mkdirat(dir, day, 0700);
+	run->process.log.fd = openat(dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (run->process.log.fd < 0)
+		say(SAY_ERROR, "cannot write the log of job '%s': %s", job_name(run->job),
+		    strerror(errno));
+}
+
+/* Leave out of the middle what is too much. Returns false if that cannot be done here. */
+static bool cut(struct log *log)
+{
+	int64_t from = log->cut ? log->cut : HEAD, to;
+
+	if (HEAD + log->size - from <= ALL)
+		return true;
+	to = (log->size - (ALL - HEAD - SLACK)) / BLOCK * BLOCK;
+	if (fallocate(log->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from))
+		return false;
+	log->cut = to;
+	return true;
+}
+
+void log_write(struct run *run, const char *data, size_t size)
+{
+	struct log *log = &run->process.log;
+	ssize_t n;
+
+	if (log->fd < 0 && !log->cut)
+		make_file(run);
+	log->cut = log->fd < 0 ? -1 : log->cut;
+	if (log->cut < 0)
+		return;
+	n = pwrite(log->fd, data, size, log->size);
+	if (n > 0)
+		log->size += n;
+	if (!cut(log))
+		log->cut = -1;
+}
+
+void log_close(struct log *log)
+{
+	if (log->fd >= 0)
+		close(log->fd);
+	log->fd = -1;
+}
+
+int log_open(const struct firing *firing)
+{
+	char name[120];
+	int fd;
+
+	file_of(firing, name);
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+void log_remove(const struct firing *firing)
+{
+	char name[120], day[24];
+
+	file_of(firing, name);
+	day_of(firing, day);
+	unlinkat(dir, name, 0);
+	unlinkat(dir, day, AT_REMOVEDIR);
+}

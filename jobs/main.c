@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * twheeld: options, signals, systemd.
+ *
+ * What it keeps is in one directory: the store, the logs, and a file that is locked while a daemon
+ * is there. For root it is /var/lib/twheeld, with the socket in /run/twheeld; for anybody else both
+ * are below the home and the run-time directory.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stdnoreturn.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "twheeld.h"
+#include "when.h"
+
+#define OLD_SOCKET_MS	1000
+#define AGAIN		"TWHEEL_AGAIN"
+#define LEASE_US	(3 * US_PER_S)
+
+/**
+ * struct options - what the command line says
+ * @state:	the directory
+ * @store:	a database server, or NULL: a file there
+ * @name:	what this machine is called there
+ * @lease:	in us
+ * @socket:	the socket's name
+ * @group:	who may use it too, or NULL
+ * @cgroup:	below which runs have theirs; see cgroup_setup()
+ */
+static struct options {
+	char		*state;
+	const char	*store;
+	const char	*name;
+	int64_t		lease;
+	char		*socket;
+	const char	*group;
+	const char	*cgroup;
+} options;
+
+static char **arguments;
+
+__attribute__((format(printf, 1, 2)))
+noreturn static void die(const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	say(SAY_ERROR, "%s", text);
+	exit(1);
+}
+
+char *format(const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	if (vasprintf(&text, fmt, args) < 0)
+		abort();
+	va_end(args);
+	return text;
+}
+
+/* ---- options ------------------------------------------------------------------------ */
+
+static const char usage[] =
+	"Usage: twheeld [OPTION]...\n"
+	"Keep jobs, and run each at its time, whatever dies in between. 'twheel job' talks to it.\n"
+	"\n"
+	"      --state=DIR       where the jobs are kept; for root /var/lib/twheeld, else\n"
+	"                          ~/.local/state/twheeld\n"
+	"      --store=URL       postgresql://..., the jobs of several machines, instead of a file\n"
+	"      --name=NAME       what this machine is called there; its host name\n"
+	"      --lease=DURATION  the others take over that long after it was heard of; 3s\n"
+	"      --socket=FILE     where it is talked to; for root /run/twheeld/socket, else\n"
+	"                          twheeld/socket in $XDG_RUNTIME_DIR, or socket in DIR\n"
+	"      --group=NAME      this group may talk to it as well: its members can do what\n"
+	"                          the daemon's user can\n"
+	"      --runs=N          at most N runs at once; 256\n"
+	"      --keep=DURATION   how long history and logs are kept; 7d\n"
+	"      --cgroup=DIR      the cgroup below which each run has its own; by default ours,\n"
+	"                          if systemd has delegated it. 'none': none\n"
+	"  -h, --help            display this help and exit\n"
+	"  -V, --version         output version information and exit\n";
+
+noreturn static void try_help(void)
+{
+	fputs("Try 'twheeld --help' for more information.\n", stderr);
+	exit(1);
+}
+
+static void set_keep(const char *text)
+{
+	if (!parse_duration(text, &default_keep) || default_keep < NS_PER_S)
+		die("'%s' is no duration of a second or more", text);
+	default_keep /= NS_PER_US;
+}
+
+static void set_runs(const char *text)
+{
+	char *end;
+
+	errno = 0;
+	max_running = strtoll(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || max_running < 1 ||
+	    max_running > 100000)
+		die("'%s' is no number from 1 to 100000", text);
+}
+
+static void set_lease(const char *text)
+{
+	if (!parse_duration(text, &options.lease) || options.lease < NS_PER_S ||
+	    options.lease > 3600 * NS_PER_S)
+		die("'%s' is no duration from a second to an hour", text);
+	options.lease /= NS_PER_US;
+}
+
+static void set_option(int c)
+{
+	switch (c) {
+	case 'd':
+		options.store = optarg;
+		break;
+	case 'n':
+		options.name = optarg;
+		break;
+	case 'l':
+		set_lease(optarg);
+		break;
+	case 's':
+		options.state = format("%s", optarg);
+		break;
+	case 'S':
+		options.socket = format("%s", optarg);
+		break;
+	case 'g':
+		options.group = optarg;
+		break;
+	case 'r':
+		set_runs(optarg);
+		break;
+	case 'k':
+		set_keep(optarg);
+		break;
+	case 'c':
+		options.cgroup = optarg;
+		break;
+	case 'h':
+		fputs(usage, stdout);
+		exit(fflush(stdout) ? 1 : 0);
+	case 'V':
+		printf("twheeld %d.%d.%d\n", TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR,
+		       TWHEEL_VERSION_PATCH);
+		exit(fflush(stdout) ? 1 : 0);
+	default:
+		try_help();
+	}
+}
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "state", required_argument, NULL, 's' },
+		{ "store", required_argument, NULL, 'd' },
+		{ "name", required_argument, NULL, 'n' },
+		{ "lease", required_argument, NULL, 'l' },
+		{ "socket", required_argument, NULL, 'S' },
+		{ "group", required_argument, NULL, 'g' },
+		{ "runs", required_argument, NULL, 'r' },
+		{ "keep", required_argument, NULL, 'k' },
+		{ "cgroup", required_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "hV", longs, NULL)) != -1)
+		set_option(c);
+	if (optind == argc)
+		return;
+	fprintf(stderr, "twheeld: unexpected '%s'\n", argv[optind]);
+	try_help();
+}
+
+static void default_places(void)
+{
+	const char *home = getenv("HOME"), *state = getenv("XDG_STATE_HOME"),
+		   *run = getenv("XDG_RUNTIME_DIR");
+
+	if (!options.lease)
+		options.lease = LEASE_US;
+	if (!options.state && !geteuid())
+		options.state = format("/var/lib/twheeld");
+	else if (!options.state && state && *state == '/')
+		options.state = format("%s/twheeld", state);
+	else if (!options.state && home && *home == '/')
+		options.state = format("%s/.local/state/twheeld", home);
+	if (!options.state)
+		die("there is no HOME: say --state=DIR");
+	if (!options.socket && !geteuid())
+		options.socket = format("/run/twheeld/socket");
+	else if (!options.socket && run && *run == '/')
+		options.socket = format("%s/twheeld/socket", run);
+	else if (!options.socket)
+		options.socket = format("%s/socket", options.state);
+}
+
+/* ---- places ------------------------------------------------------------------------- */
+
+/* With what is above it. */
+static void make_dir(const char *path, mode_t mode)
+{
+	char *copy = format("%s", path);
+
+	for (char *c = strchr(copy + 1, '/'); c; c = strchr(c + 1, '/')) {
+		*c = 0;
+		mkdir(copy, 0755);
+		*c = '/';
+	}
+	if (mkdir(copy, mode) && errno != EEXIST)
+		die("cannot make '%s': %s", path, strerror(errno));
+	free(copy);
+}
+
+/* The lock goes with this process; a child between fork and exec has it not. */
+static void take_state(void)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char *lock, *path;
+	int fd;
+
+	make_dir(options.state, 0700);
+	path = realpath(options.state, NULL);
+	if (!path)
+		die("cannot find '%s': %s", options.state, strerror(errno));
+	free(options.state);
+	options.state = path;
+	lock = format("%s/lock", path);
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		die("cannot open '%s': %s", lock, strerror(errno));
+	if (fcntl(fd, F_SETLK, &whole))
+		die(errno == EAGAIN || errno == EACCES ? "there is a twheeld in '%s' already" :
+		    "cannot lock '%s'", path);
+	free(lock);
+}
+
+/* The directory has the file, after a loss of power too. */
+static void sync_state(void)
+{
+	int fd = open(options.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd))
+		die("cannot sync '%s': %s", options.state, strerror(errno));
+	close(fd);
+}
+
+void begin_again(void)
+{
+	exec_undo();
+	setenv(AGAIN, "1", true);
+	execv("/proc/self/exe", arguments);
+	die("cannot begin again: %s", strerror(errno));
+}
+
+/* One that had begun before does not: there was a server. */
+void give_up(void)
+{
+	if (!getenv(AGAIN))
+		exit(1);
+	sleep(1);
+	begin_again();
+}
+
+/* The password that may be in it is not shown. */
+static void open_server(void)
+{
+	char error[ERROR_MAX] = "no memory", host[256] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	if (!store_pg(&store, options.store, options.name ? options.name : host, options.lease,
+		      error, sizeof(error)))
+		return;
+	say(SAY_ERROR, "cannot open the store: %s", error);
+	give_up();
+}
+
+static void open_file(void)
+{
+	char *file = format("%s/jobs.db", options.state), error[ERROR_MAX] = "no memory";
+
+	if (store_sqlite(&store, file, error, sizeof(error)))
+		die("cannot open '%s': %s", file, error);
+	sync_state();
+	free(file);
+}
+
+static int open_life(int flags)
+{
+	char *path = format("%s/life", options.state);
+	int fd = open(path, flags | O_CLOEXEC, 0600);
+
+	free(path);
+	return fd;
+}
+
+int64_t old_life(void)
+{
+	int fd = open_life(O_RDONLY);
+	char text[24] = "";
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		*text = 0;
+	if (fd >= 0)
+		close(fd);
+	return atoll(text);
+}
+
+/* If it is not kept the next one waits until the lease is over. */
+void keep_life(void)
+{
+	int fd = store->many ? open_life(O_WRONLY | O_CREAT | O_TRUNC) : -1;
+
+	if (fd < 0)
+		return;
+	dprintf(fd, "%lld\n", (long long)store->life);
+	close(fd);
+}
+
+/* ---- the socket --------------------------------------------------------------------- */
+
+static gid_t find_group(void)
+{
+	struct group *group = getgrnam(options.group);
+
+	if (!group)
+		die("there is no group '%s'", options.group);
+	return group->gr_gid;
+}
+
+static bool is_listened_at(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool is = fd >= 0 && !connect(fd, (const struct sockaddr *)address, sizeof(*address));
+
+	close(fd);
+	return is;
+}
+
+/* A socket that nobody listens at is of a dead daemon. Its last child takes a moment to die. */
+static void remove_old(const struct sockaddr_un *address)
+{
+	for (int ms = 0; is_listened_at(address); ms += 20) {
+		if (ms >= OLD_SOCKET_MS)
+			die("another daemon listens at '%s'", address->sun_path);
+		usleep(20 * 1000);
+	}
+	unlink(address->sun_path);
+}
+
+static int listen_here(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char *dir = format("%s", options.socket), *slash = strrchr(dir, '/');
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (slash && slash > dir) {
+		*slash = 0;
+		make_dir(dir, 0755);
+	}
+	free(dir);
+	if (fd < 0 || strlen(options.socket) >= sizeof(address.sun_path))
+		die("cannot make the socket '%s': %s", options.socket,
+		    fd < 0 ? strerror(errno) : "the name is too long");
+	strcpy(address.sun_path, options.socket);
+	remove_old(&address);
+	umask(0177);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
+	    (options.group &&
+	     (chown(options.socket, (uid_t)-1, find_group()) || chmod(options.socket, 0660))) ||
+	    listen(fd, SOMAXCONN))
+		die("cannot make the socket '%s': %s", options.socket, strerror(errno));
+	umask(022);
+	return fd;
+}
+
+/* ---- systemd ------------------------------------------------------------------------ */
+
+/* As sd_notify(3). */
+static void tell_systemd(const char *text)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *name = getenv("NOTIFY_SOCKET");
+	socklen_t size;
+	int fd;
+
+	if (!name || strlen(name) >= sizeof(address.sun_path))
+		return;
+	strcpy(address.sun_path, name);
+	size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+	if (*name == '@')
+		address.sun_path[0] = 0;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || sendto(fd, text, strlen(text), 0, (struct sockaddr *)&address, size) < 0)
+		say(SAY_WARNING, "cannot notify systemd: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+/* ---- signals ------------------------------------------------------------------------ */
+
+static void signal_ready(struct source *source)
+{
+	struct signalfd_siginfo info;
+
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	tell_systemd("STOPPING=1");
+	core_stop();
+}
+
+static void watch_signals(void)
+{
+	static struct source signals = { .ready = signal_ready };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals.fd < 0 || source_add(&signals))
+		die("signalfd: %s", strerror(errno));
+}
+
+/* Descriptors of ours must not be what others take for standard ones. */
+static void hold_standard(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
+			_exit(1);
+}
+
+static void set_up(void)
+{
+	char *logs;
+
+	take_state();
+	exec_setup(options.state);
+	cgroup_setup(options.cgroup);
+	leftovers_kill(options.state);
+	if (options.store)
+		open_server();
+	else
+		open_file();
+	logs = format("%s/logs", options.state);
+	log_setup(logs);
+	free(logs);
+}
+
+int main(int argc, char **argv)
+{
+	arguments = argv;
+	hold_standard();
+	parse_options(argc, argv);
+	default_places();
+	signal(SIGCHLD, SIG_DFL);
+	set_up();
+	core_start();
+	watch_signals();
+	api_start(listen_here());
+	tell_systemd("READY=1");
+	say(SAY_INFO, "life %lld, %s timers, %s", (long long)store->life,
+	    twheel_backend(twheel_sched_wheel(sched)), options.socket);
+	core_loop();
+	api_stop();
+	unlink(options.socket);
+	store_close(store);
+	return 0;
+}

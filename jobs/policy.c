@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/* When a job is due: see policy.h. */
+#include <math.h>
+#include <string.h>
+
+#include "civil.h"
+#include "policy.h"
+
+#define SKIPPED_MAX	100000		/* times in a row on days off: then there is none */
+#define TIME_MAX	1000000000000000000LL	/* us: later is never */
+#define WAIT_MAX	(366LL * SECS_PER_DAY * US_PER_S)
+
+/* The share of a spread: the same for a name each time. FNV-1a. */
+static int64_t share(const struct def *def, const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	if (!def->spread)
+		return 0;
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 0x100000001b3ULL;
+	hash ^= hash >> 32;
+	return (int64_t)(hash % (uint64_t)(def->spread + 1));
+}
+
+/* The day that the job's clock shows. */
+static int64_t local_day(const struct def *def, int64_t at)
+{
+	struct zone_span span;
+	int64_t s = floor_div(at, US_PER_S);
+
+	zone_span(def->zone, s, &span);
+	return floor_div(s + span.offset, SECS_PER_DAY);
+}
+
+static bool is_off(const struct def *def, int64_t at)
+{
+	size_t low = 0, high = def->except ? def->except->nr : 0;
+	int64_t day;
+
+	if (!high)
+		return false;
+	day = local_day(def, at);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (def->except->day[middle] == day)
+			return true;
+		if (def->except->day[middle] < day)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+/* The next time, on a day off too, and without the share of a spread. */
+static int64_t step(const struct def *def, int64_t at)
+{
+	int64_t next;
+
+	if (def->kind == KIND_RATE)
+		return __builtin_add_overflow(at, def->period, &next) || next > TIME_MAX ? 0 : next;
+	if (!cron_next(&def->cron, def->zone, floor_div(at, US_PER_S), &next) ||
+	    next > TIME_MAX / US_PER_S)
+		return 0;
+	return next * US_PER_S;
+}
+
+/* @at and what is returned are without the share of a spread. */
+static int64_t next_on(const struct def *def, int64_t at)
+{
+	for (int n = 0; n < SKIPPED_MAX; n++) {
+		at = step(def, at);
+		if (!at || !is_off(def, at))
+			return at;
+	}
+	return 0;
+}
+
+int64_t next_due(const struct def *def, const char *name, int64_t at)
+{
+	int64_t add = share(def, name);
+
+	at = next_on(def, at - add);
+	return at ? at + add : 0;
+}
+
+/* The first time of a rate's phase after @now, on a day off too. */
+static int64_t first_of_rate(const struct def *def, int64_t now)
+{
+	int64_t start = def->start ? def->start : now + def->period;
+
+	if (start > now)
+		return start;
+	return start + ((now - start) / def->period + 1) * def->period;
+}
+
+static int64_t first_by_rate(const struct def *def, int64_t now)
+{
+	int64_t at = first_of_rate(def, now);
+
+	return is_off(def, at) ? next_on(def, at) : at;
+}
+
+int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t now)
+{
+	int64_t add = share(def, name), at = due - add;
+
+	if (def->kind != KIND_RATE || !due)
+		return first_due(def, name, now);
+	if (due > now)
+		at -= (due - now - 1) / def->period * def->period;
+	at = is_off(def, at) ? next_on(def, at) : at;
+	return at ? at + add : 0;
+}
+
+int64_t first_due(const struct def *def, const char *name, int64_t now)
+{
+	int64_t add = share(def, name), at = 0;
+
+	switch (def->kind) {
+	case KIND_CRON:
+		return next_due(def, name, now);
+	case KIND_RATE:
+		at = first_by_rate(def, now - add);
+		break;
+	case KIND_DELAY:
+	case KIND_AFTER:
+		at = now + def->period;
+		break;
+	case KIND_AT:
+		at = def->start;
+		break;
+	case KIND_NONE:
+		break;
+	}
+	return at && at < TIME_MAX ? at + add : 0;
+}
+
+/*
+ * Go on from @at, which is no share later, to the last time up to @until, or over @most times.
+ * Returns how many that is; *@next is the one after them, or 0.
+ */
+static int64_t pass(const struct def *def, int64_t at, int64_t until, int64_t most, int64_t *next)
+{
+	int64_t n = 0;
+
+	if (def->kind == KIND_RATE && !def->except && until > at) {
+		n = (until - at) / def->period;
+		n = n < most ? n : most;
+		at += n * def->period;
+		*next = step(def, at);
+		return n;
+	}
+	for (*next = next_on(def, at); *next && *next <= until && n < most; n++)
+		*next = next_on(def, *next);
+	return n;
+}
+
+/* All of the times up to @until; very many are not counted. */
+static int64_t pass_all(const struct def *def, int64_t at, int64_t until, int64_t *next)
+{
+	int64_t n = pass(def, at, until, MISSED_COUNTED, next);
+
+	if (!*next || *next > until)
+		return n;
+	if (def->kind == KIND_RATE)
+		until = *next + (until - *next) / def->period * def->period;
+	*next = next_on(def, until);
+	return n;
+}
+
+/* @at has passed; times are without the share of a spread. */
+static struct plan plan_late(const struct def *def, int64_t at, int64_t now)
+{
+	struct plan plan = { .run = def->missed != MISSED_SKIP };
+	int64_t late = now - def->grace, over;
+
+	if (def->missed == MISSED_ONCE) {
+		plan.missed = pass_all(def, at, now, &plan.next);
+		return plan;
+	}
+	plan.missed = pass_all(def, at, late, &plan.next);
+	if (def->missed == MISSED_SKIP) {
+		plan.missed++;
+		return plan;
+	}
+	over = plan.missed + 1 - MISSED_RUN;
+	plan.missed = 0;
+	plan.next = next_on(def, at);
+	if (over <= 0)
+		return plan;
+	plan.run = false;
+	plan.missed = 1 + pass(def, at, late, over - 1, &plan.next);
+	return plan;
+}
+
+struct plan plan_firing(const struct def *def, const char *name, int64_t at, int64_t now, bool once)
+{
+	struct plan plan = { .run = !is_late(def, at, now) || def->missed != MISSED_SKIP };
+	bool late = is_late(def, at, now);
+	int64_t add = share(def, name);
+
+	plan.missed = !plan.run;
+	if (once || def->kind == KIND_NONE || def->kind == KIND_AT || def->kind == KIND_AFTER)
+		return plan;
+	if (def->kind == KIND_DELAY) {
+		plan.next = plan.run ? NEVER : now + def->period;
+		return plan;
+	}
+	if (late)
+		plan = plan_late(def, at - add, now - add);
+	else
+		plan.next = next_on(def, at - add);
+	plan.next += plan.next ? add : 0;
+	return plan;
+}
+
+int64_t retry_wait(const struct def *def, int64_t tries)
+{
+	double wait = (double)def->wait * pow(def->factor, (double)(tries - 1));
+
+	return wait < WAIT_MAX ? (int64_t)wait : WAIT_MAX;
+}

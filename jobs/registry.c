@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * The jobs, in memory as in the store.
+ *
+ * What somebody asks for is checked here, written to the store, and only then so in memory. A job
+ * that was removed has no name any more; it stays until nothing of it runs, and its history has
+ * gone.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <search.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "twheeld.h"
+
+static void *by_id, *by_name;
+
+static int compare_id(const void *a, const void *b)
+{
+	const struct job *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static int compare_name(const void *a, const void *b)
+{
+	const struct job *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+struct job *job_by_id(int64_t id)
+{
+	struct job key = { .id = id }, **found = tfind(&key, &by_id, compare_id);
+
+	return found ? *found : NULL;
+}
+
+struct job *job_by_name(const char *name)
+{
+	struct job key = { .name = (char *)name }, **found = tfind(&key, &by_name, compare_name);
+
+	return found ? *found : NULL;
+}
+
+/**
+ * struct walk - jobs_each()
+ * @fn:		called for each
+ * @arg:	with that
+ */
+struct walk {
+	void	(*fn)(void *arg, struct job *job);
+	void	*arg;
+};
+
+static void visit(const void *node, VISIT which, void *closure)
+{
+	struct walk *walk = closure;
+
+	if (which == postorder || which == leaf)
+		walk->fn(walk->arg, *(struct job *const *)node);
+}
+
+void jobs_each(void (*fn)(void *arg, struct job *job), void *arg)
+{
+	struct walk walk = { .fn = fn, .arg = arg };
+
+	twalk_r(by_name, visit, &walk);
+}
+
+/* Of one that was removed it is what it was called. */
+const char *job_name(const struct job *job)
+{
+	struct json_object *name;
+
+	if (job->name)
+		return job->name;
+	if (job->def.json && json_object_object_get_ex(job->def.json, "name", &name))
+		return json_object_get_string(name);
+	return "?";
+}
+
+static bool is_once(const struct def *def)
+{
+	return def->kind == KIND_AT || def->kind == KIND_AFTER;
+}
+
+__attribute__((format(printf, 3, 4)))
+static int refuse(char error[ERROR_MAX], int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(error, ERROR_MAX, fmt, args);
+	va_end(args);
+	return err;
+}
+
+static int not_written(int err, char error[ERROR_MAX])
+{
+	if (store->many && (err == -ESTALE || err == -EEXIST))
+		return refuse(error, err, "others have changed it meanwhile");
+	return refuse(error, -EIO, "the store cannot be written: %s", store_error(store));
+}
+
+/* ---- from the store ----------------------------------------------------------------- */
+
+/* It was removed. */
+static void job_unname(struct job *job)
+{
+	if (!job->name)
+		return;
+	tdelete(job, &by_name, compare_name);
+	free(job->name);
+	job->name = NULL;
+	if (job->due_id)
+		core_disarm(job->due_id);
+	job->due_id = 0;
+}
+
+static struct job *job_new(int64_t id, const char *name)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		abort();
+	job->id = id;
+	job->name = name ? strdup(name) : NULL;
+	TAILQ_INIT(&job->runs);
+	tsearch(job, &by_id, compare_id);
+	if (name && job_by_name(name))
+		job_unname(job_by_name(name));
+	if (name)
+		tsearch(job, &by_name, compare_name);
+	return job;
+}
+
+/* What was understood once may not be any more: its user, or its time zone, has gone. */
+static void load_def(struct job *job, const char *text)
+{
+	struct json_object *json = json_tokener_parse(text);
+	char error[ERROR_MAX] = "it is no JSON";
+
+	if (json && def_parse(&job->def, json, now_us(), error)) {
+		json_object_put(json);
+		return;
+	}
+	job->broken = strdup(error);
+	job->def.json = json;
+	say(SAY_ERROR, "job '%s' is not run: %s", job_name(job), error);
+}
+
+/* The row of due of its schedule is this one. */
+static void set_due(struct job *job, int64_t id, int64_t at)
+{
+	if (job->due_id && job->due_id != id)
+		core_disarm(job->due_id);
+	job->due_id = id;
+	job->due_at = at;
+	if (id && at != NEVER && !job->paused && job->name)
+		core_arm(id, job->id, at);
+}
+
+/* A job as it is in the store, whether we know it or not. */
+static void load_job(void *arg, const struct job_row *row)
+{
+	struct job *job = job_by_id(row->id);
+	bool known = job;
+
+	if (arg)
+		*(bool *)arg = true;
+	if (!known)
+		job = job_new(row->id, row->name);
+	if (known && job->rev != row->rev) {
+		def_free(&job->def);
+		free(job->broken);
+		job->broken = NULL;
+	}
+	if (!known || job->rev != row->rev)
+		load_def(job, row->def);
+	if (job->paused && !row->paused)
+		core_reload();
+	job->rev = row->rev;
+	job->paused = row->paused;
+	if (row->name) {
+		set_due(job, row->due_id, row->due_at);
+	} else if (job->name) {
+		job_unname(job);
+		runs_forget(job);
+	}
+}
+
+void job_refresh(int64_t id)
+{
+	bool there = false;
+
+	if (!store_job(store, id, load_job, &there) && !there)
+		job_forget(id);
+}
+
+static int compare_days(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void load_day(void *arg, const char *name, int64_t day)
+{
+	struct days *days = days_find(name, true);
+
+	(void)arg;
+	if (!days || day == INT64_MIN)
+		return;
+	days->day = reallocarray(days->day, days->nr + 1, sizeof(*days->day));
+	if (!days->day)
+		abort();
+	days->day[days->nr++] = day;
+}
+
+int days_load(void)
+{
+	days_clear();
+	return store_days(store, load_day, NULL);
+}
+
+int registry_load(uint64_t parts)
+{
+	int err = parts == PARTS_ALL ? days_load() : 0;
+
+	return err ? err : store_jobs(store, parts, load_job, NULL);
+}
+
+void job_forget(int64_t id)
+{
+	struct job *job = job_by_id(id);
+
+	if (!job || !TAILQ_EMPTY(&job->runs))
+		return;
+	job_unname(job);
+	tdelete(job, &by_id, compare_id);
+	def_free(&job->def);
+	free(job->broken);
+	free(job);
+}
+
+/* ---- what follows what -------------------------------------------------------------- */
+
+/**
+ * struct planned - jobs that are to be put, and their definitions
+ * @puts:	them
+ * @defs:	the same, understood
+ * @nr:		how many
+ * @steps:	how many were taken along chains of jobs
+ */
+struct planned {
+	struct put	*puts;
+	struct def	*defs;
+	size_t		nr;
+	size_t		steps;
+};
+
+/* The definition that there will be for a name, or NULL. */
+static const struct def *def_planned(const struct planned *planned, const char *name)
+{
+	struct job *job;
+
+	for (size_t i = 0; i < planned->nr; i++)
+		if (!strcmp(planned->puts[i].name, name))
+			return &planned->defs[i];
+	job = job_by_name(name);
+	return job ? &job->def : NULL;
+}
+
+#define CHAIN_MAX	64
+#define STEPS_MAX	100000	/* chains that meet again and again would take for ever */
+
+/* Does each that follows exist, and does no chain come back to @start? */
+static int check_chain(struct planned *planned, const char *start, const struct def *def,
+		       int depth, char error[ERROR_MAX])
+{
+	const char **lists[] = { def->then_ok, def->then_fail };
+
+	if (depth > CHAIN_MAX || ++planned->steps > STEPS_MAX)
+		return refuse(error, -EINVAL, "then: too many jobs follow each other");
+	for (int l = 0; l < 2; l++) {
+		for (const char **name = lists[l]; name && *name; name++) {
+			const struct def *next = def_planned(planned, *name);
+			int err;
+
+			if (!next && !depth)
+				return refuse(error, -EINVAL, "then: there is no job '%.64s'",
+					      *name);
+			if (!strcmp(*name, start))
+				return refuse(error, -EINVAL, "then: '%.64s' would follow itself",
+					      start);
+			err = next ? check_chain(planned, start, next, depth + 1, error) : 0;
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+/**
+ * struct needed - who needs a job?
+ * @name:	the job
+ * @by:		filled in: a job that it follows
+ */
+struct needed {
+	const char	*name;
+	const char	*by;
+};
+
+static void find_needed(void *arg, struct job *job)
+{
+	const char **lists[] = { job->def.then_ok, job->def.then_fail };
+	struct needed *needed = arg;
+
+	for (int l = 0; l < 2; l++)
+		for (const char **name = lists[l]; name && *name; name++)
+			if (!strcmp(*name, needed->name))
+				needed->by = job->name;
+}
+
+/* ---- putting ------------------------------------------------------------------------ */
+
+static int check_rev(struct put *put, char error[ERROR_MAX])
+{
+	struct job *job = job_by_name(put->name);
+
+	put->job = job;
+	if (put->rev < 0)
+		return 0;
+	if (!put->rev && job)
+		return refuse(error, -EEXIST, "there is a job '%s' already", put->name);
+	if (put->rev && (!job || job->rev != put->rev))
+		return refuse(error, -ESTALE, "job '%s' has revision %lld", put->name,
+			      (long long)(job ? job->rev : 0));
+	return 0;
+}
+
+static int check_name(const struct planned *planned, size_t i, char error[ERROR_MAX])
+{
+	const char *name = planned->puts[i].name;
+	struct json_object *said;
+
+	if (!name_good(name))
+		return refuse(error, -EINVAL, "'%.64s' is no name for a job", name);
+	if (!json_object_object_get_ex(planned->defs[i].json, "name", &said))
+		json_object_object_add(planned->defs[i].json, "name", json_object_new_string(name));
+	else if (strcmp(json_object_get_string(said), name))
+		return refuse(error, -EINVAL, "name: it is '%.64s', and not '%.64s'",
+			      json_object_get_string(said), name);
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(planned->puts[k].name, name))
+			return refuse(error, -EINVAL, "two jobs are called '%.64s'", name);
+	return 0;
+}
+
+/* @row refers to what is in @put and @def. */
+static int plan_row(const struct put *put, const struct def *def, int64_t now, struct job_row *row,
+		    char error[ERROR_MAX])
+{
+	*row = (struct job_row){
+		.id = put->job ? put->job->id : 0,
+		.rev = put->job ? put->job->rev : 0,
+		.name = put->name,
+		.paused = put->job && put->job->paused,
+		.def = json_text(def->json),
+		.once = is_once(def),
+		.due_at = first_due(def, put->name, now),
+	};
+	if (def->kind == KIND_AT && row->due_at <= now)
+		return refuse(error, -EINVAL, "at: that time has passed");
+	if (def->kind != KIND_NONE && !row->due_at)
+		return refuse(error, -EINVAL, "it is never due");
+	return 0;
+}
+
+static int check_one(const struct planned *planned, size_t i, int64_t now, struct job_row *row,
+		     char error[ERROR_MAX])
+{
+	struct put *put = &planned->puts[i];
+	struct def *def = &planned->defs[i];
+	int err = check_rev(put, error);
+
+	if (!err && !def_parse(def, put->json, now, error))
+		err = -EINVAL;
+	if (!err)
+		err = check_name(planned, i, error);
+	if (!err && !cgroup_can(def, error))
+		err = -EINVAL;
+	return err ? err : plan_row(put, def, now, row, error);
+}
+
+/* Which one is wrong is said where there are more. */
+static int check_all(struct planned *planned, int64_t now, struct job_row *rows,
+		     char error[ERROR_MAX])
+{
+	char why[ERROR_MAX] = "";
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < planned->nr && !err; i++)
+		err = check_one(planned, i, now, &rows[i], why);
+	for (size_t k = 0; k < planned->nr && !err; k++) {
+		err = check_chain(planned, planned->puts[k].name, &planned->defs[k], 0, why);
+		i = k + 1;
+	}
+	if (err && planned->nr > 1)
+		return refuse(error, err, "job '%.128s': %.256s", planned->puts[i - 1].name, why);
+	return err ? refuse(error, err, "%s", why) : 0;
+}
+
+/* It is in the store. The definition is the job's from here on. */
+static void put_done(struct put *put, struct def *def, const struct job_row *row)
+{
+	struct job *job = put->job ? put->job : job_new(row->id, put->name);
+
+	def_free(&job->def);
+	free(job->broken);
+	job->broken = NULL;
+	job->def = *def;
+	*def = (struct def) { 0 };
+	job->rev++;
+	set_due(job, row->due_id, row->due_at);
+	put->job = job;
+}
+
+static int put_planned(struct planned *planned, struct job_row *rows, char error[ERROR_MAX])
+{
+	int err = check_all(planned, now_us(), rows, error);
+
+	if (err)
+		return err;
+	err = store_put(store, rows, planned->nr);
+	if (err)
+		return not_written(err, error);
+	for (size_t i = 0; i < planned->nr; i++)
+		put_done(&planned->puts[i], &planned->defs[i], &rows[i]);
+	return 0;
+}
+
+int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX])
+{
+	struct planned planned = { .puts = puts,
+				   .defs = calloc(nr + 1, sizeof(*planned.defs)),
+				   .nr = nr };
+	struct job_row *rows = calloc(nr + 1, sizeof(*rows));
+	int err = -ENOMEM;
+
+	if (planned.defs && rows)
+		err = put_planned(&planned, rows, error);
+	for (size_t i = 0; i < nr && planned.defs; i++)
+		def_free(&planned.defs[i]);
+	free(planned.defs);
+	free(rows);
+	return err;
+}
+
+/* ---- the other changes -------------------------------------------------------------- */
+
+int job_remove(struct job *job, char error[ERROR_MAX])
+{
+	struct needed needed = { .name = job->name };
+	int err;
+
+	jobs_each(find_needed, &needed);
+	if (needed.by)
+		return refuse(error, -EBUSY, "job '%s' follows job '%s'", job->name, needed.by);
+	err = store_remove(store, job->id);
+	if (err)
+		return not_written(err, error);
+	job_unname(job);
+	runs_forget(job);
+	return 0;
+}
+
+int job_pause(struct job *job, bool on, char error[ERROR_MAX])
+{
+	int err = job->paused == on ? 0 : store_pause(store, job->id, on);
+
+	if (err)
+		return not_written(err, error);
+	if (job->paused && !on)
+		core_reload();
+	job->paused = on;
+	return 0;
+}
+
+int job_add(struct job *job, struct due *rows, size_t nr, bool force, char error[ERROR_MAX])
+{
+	bool off = job->paused && !force;
+	int err;
+
+	for (size_t i = 0; i < nr; i++)
+		rows[i].job = job->id;
+	err = store_add(store, rows, nr, force, now_us());
+	if (err)
+		return not_written(err, error);
+	for (size_t i = 0; i < nr && !off; i++)
+		core_arm(rows[i].id, job->id, rows[i].at);
+	return 0;
+}
+
+int job_cancel(struct job *job, const char *key, char error[ERROR_MAX])
+{
+	int err = store_cancel(store, job->id, key);
+
+	if (err == -ENOENT)
+		return refuse(error, err, "job '%s' is not due with key '%.64s'", job->name, key);
+	return err ? not_written(err, error) : 0;
+}
+
+/* ---- calendars ---------------------------------------------------------------------- */
+
+/**
+ * struct affected - jobs that are due at other times with other days off
+ * @days:	the calendar
+ * @jobs:	them
+ * @rows:	as they are put
+ * @nr:		how many
+ */
+struct affected {
+	const struct days	*days;
+	struct job		**jobs;
+	struct job_row		*rows;
+	size_t			nr;
+};
+
+static void find_affected(void *arg, struct job *job)
+{
+	struct affected *a = arg;
+
+	if (job->broken || job->def.except != a->days)
+		return;
+	a->jobs = reallocarray(a->jobs, a->nr + 1, sizeof(struct job *));
+	a->rows = reallocarray(a->rows, a->nr + 1, sizeof(*a->rows));
+	if (!a->jobs || !a->rows)
+		abort();
+	a->jobs[a->nr] = job;
+	a->rows[a->nr++] = (struct job_row) {
+		.id = job->id, .rev = job->rev, .name = job->name, .paused = job->paused,
+		.def = json_text(job->def.json),
+		.due_at = due_again(&job->def, job->name, job->due_at, now_us()),
+	};
+}
+
+static void affected_done(struct affected *a)
+{
+	for (size_t i = 0; i < a->nr; i++) {
+		struct job *job = a->jobs[i];
+
+		job->rev++;
+		set_due(job, a->rows[i].due_id, a->rows[i].due_at);
+	}
+}
+
+/* The times of its jobs are those by the days as they will be. */
+int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_MAX])
+{
+	bool is_new = !days_find(name, false);
+	struct affected affected = { .days = days_find(name, true) };
+	struct days *calendar = (struct days *)affected.days, old;
+	int err = -ENOMEM;
+
+	if (!calendar)
+		return refuse(error, err, "no memory");
+	old = *calendar;
+	calendar->day = malloc((nr + 1) * sizeof(*days));
+	if (calendar->day) {
+		memcpy(calendar->day, days, nr * sizeof(*days));
+		qsort(calendar->day, nr, sizeof(*days), compare_days);
+		calendar->nr = nr;
+		jobs_each(find_affected, &affected);
+		err = store_set_days(store, name, days, nr, affected.rows, affected.nr);
+	}
+	if (err) {
+		free(calendar->day);
+		*calendar = old;
+		if (is_new)
+			days_forget(name);
+		not_written(err, error);
+	} else {
+		free(old.day);
+		affected_done(&affected);
+	}
+	free(affected.jobs);
+	free(affected.rows);
+	return err;
+}

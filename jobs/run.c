@@ -1,0 +1,648 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Firings that are not over.
+ *
+ *	QUEUED ---> READY, in the list ---> a process ---> over
+ *	              ^                        |
+ *	              +------- WAITING <-------+ failed, and is to be tried again
+ *
+ * Each arrow is an operation of a turn, but for the one that begins a process: READY is written
+ * before, so one that is READY in the store may have begun. What is decided here is so in memory
+ * at once; what follows from it in the world waits for run_settle(), when it is written.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <search.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "crash.h"
+#include "twheeld.h"
+#include "when.h"
+
+#define BEGIN_AGAIN_NS	NS_PER_S	/* where no process could be made */
+
+int64_t max_running = 256, default_keep = 7 * 86400 * US_PER_S;
+size_t nr_running;
+
+static TAILQ_HEAD(, run) ready = TAILQ_HEAD_INITIALIZER(ready);
+static void *by_firing;
+static bool stopping, held;
+
+static int compare(const void *a, const void *b)
+{
+	const struct firing *x = &((const struct run *)a)->firing,
+			    *y = &((const struct run *)b)->firing;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+struct run *run_find(int64_t id, int64_t at)
+{
+	struct run key = { .firing = { .id = id, .at = at } },
+		   **found = tfind(&key, &by_firing, compare);
+
+	return found ? *found : NULL;
+}
+
+/**
+ * struct walk - runs_each()
+ * @fn:		called for each
+ * @arg:	with that
+ */
+struct walk {
+	void	(*fn)(void *arg, struct run *run);
+	void	*arg;
+};
+
+static void visit(const void *node, VISIT which, void *closure)
+{
+	struct walk *walk = closure;
+
+	if (which == postorder || which == leaf)
+		walk->fn(walk->arg, *(struct run *const *)node);
+}
+
+void runs_each(void (*fn)(void *arg, struct run *run), void *arg)
+{
+	struct walk walk = { .fn = fn, .arg = arg };
+
+	twalk_r(by_firing, visit, &walk);
+}
+
+static struct run *run_new(struct job *job, const struct firing *firing)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		abort();
+	run->job = job;
+	run->firing = *firing;
+	run->firing.arg = firing->arg ? strdup(firing->arg) : NULL;
+	run->process.log.fd = -1;
+	TAILQ_INSERT_TAIL(&job->runs, run, in_job);
+	tsearch(run, &by_firing, compare);
+	return run;
+}
+
+static void run_free(struct run *run)
+{
+	if (run->timer)
+		twheel_sched_cancel(sched, run->timer, 0);
+	if (run->is_ready)
+		TAILQ_REMOVE(&ready, run, in_ready);
+	TAILQ_REMOVE(&run->job->runs, run, in_job);
+	tdelete(run, &by_firing, compare);
+	free((char *)run->firing.arg);
+	free(run);
+}
+
+static void set_ready(struct run *run)
+{
+	if (run->is_ready)
+		return;
+	run->is_ready = true;
+	TAILQ_INSERT_TAIL(&ready, run, in_ready);
+}
+
+/* ---- what it waits for -------------------------------------------------------------- */
+
+static void set_timer(struct run *run, struct twheel_task task)
+{
+	task.arg = run;
+	if (run->timer)
+		twheel_sched_cancel(sched, run->timer, 0);
+	run->timer = 0;
+	if (twheel_sched_add(sched, &task, &run->timer)) {
+		say(SAY_ERROR, "cannot arm a timer");
+		abort();
+	}
+}
+
+static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel_task_info *task),
+		      int64_t us)
+{
+	set_timer(run, (struct twheel_task) { .fn = fn, .when_ns = us * NS_PER_US });
+}
+
+static void make_ready(struct run *run)
+{
+	struct op *op = core_op(OP_READY);
+
+	run->firing.state = STATE_READY;
+	run->firing.life = store->life;
+	op->line.firing = run->firing;
+}
+
+static void waited(void *arg, const struct twheel_task_info *task)
+{
+	struct run *run = arg;
+
+	(void)task;
+	run->timer = 0;
+	make_ready(run);
+}
+
+static void wait_to_retry(struct run *run)
+{
+	struct twheel_task task = { .fn = waited };
+
+	when_due(&task, run->firing.wake);
+	set_timer(run, task);
+}
+
+/* ---- over --------------------------------------------------------------------------- */
+
+static bool any_active(const struct job *job)
+{
+	const struct run *run;
+
+	TAILQ_FOREACH(run, &job->runs, in_job)
+		if (run->firing.state != STATE_QUEUED)
+			return true;
+	return false;
+}
+
+static struct run *first_queued(const struct job *job)
+{
+	struct run *run;
+
+	TAILQ_FOREACH(run, &job->runs, in_job)
+		if (run->firing.state == STATE_QUEUED)
+			return run;
+	return NULL;
+}
+
+static void ready_next(struct job *job)
+{
+	struct run *run = any_active(job) ? NULL : first_queued(job);
+
+	if (run)
+		make_ready(run);
+}
+
+static struct ended line_of(const struct job *job, const struct firing *firing,
+			    enum outcome outcome, int64_t status, int64_t began)
+{
+	int64_t now = now_us(), keep = job->def.keep ? job->def.keep : default_keep;
+
+	return (struct ended){
+		.firing = *firing,
+		.outcome = outcome,
+		.status = status,
+		.began = began,
+		.ended = now,
+		.drop = now + keep,
+	};
+}
+
+/* Jobs that follow are due now, as if they had been asked for. */
+static void add_children(const char **names, int64_t now)
+{
+	for (; names && *names; names++) {
+		struct job *child = job_by_name(*names);
+		struct op *op;
+
+		if (!child) {
+			say(SAY_WARNING, "there is no job '%s' any more, which is to follow",
+			    *names);
+			continue;
+		}
+		op = core_op(OP_ADD);
+		op->line.firing.job = child->id;
+		op->next = now;
+	}
+}
+
+/* The delay of its job begins. */
+static void move_parked(const struct job *job, int64_t id, int64_t now)
+{
+	struct op *op;
+
+	if (job->def.kind != KIND_DELAY || id != job->due_id)
+		return;
+	op = core_op(OP_MOVE);
+	op->line.firing.id = id;
+	op->line.firing.job = job->id;
+	op->next = now + job->def.period;
+}
+
+/* The firing is over. */
+static void finish(struct run *run, enum outcome outcome, int64_t status)
+{
+	struct op *op = core_op(OP_END);
+	struct job *job = run->job;
+	int64_t now;
+
+	op->line = line_of(job, &run->firing, outcome, status, run->began);
+	op->line.firing.arg = NULL;
+	now = op->line.ended;
+	move_parked(job, run->firing.id, now);
+	if (outcome == OUTCOME_OK)
+		add_children(job->def.then_ok, now);
+	if (outcome == OUTCOME_FAILED || outcome == OUTCOME_TIMEOUT || outcome == OUTCOME_LOST)
+		add_children(job->def.then_fail, now);
+	run_free(run);
+	ready_next(job);
+}
+
+/* The attempt is over, and there will be another, at @wake or at once. */
+static void attempt_again(struct run *run, enum outcome outcome, int64_t status, int64_t wake)
+{
+	struct op *op = core_op(OP_AGAIN);
+
+	op->line = line_of(run->job, &run->firing, outcome, status, run->began);
+	op->line.firing.arg = NULL;
+	op->line.more = true;
+	run->firing.attempt++;
+	run->firing.tries += outcome != OUTCOME_LOST;
+	run->firing.state = wake ? STATE_WAITING : STATE_READY;
+	run->firing.wake = wake;
+	run->firing.life = store->life;
+	run->began = 0;
+	run->ending = OUTCOME_OK;
+	op->next_firing = run->firing;
+	op->next_firing.arg = NULL;
+}
+
+static bool is_failure(enum outcome outcome)
+{
+	return outcome == OUTCOME_FAILED || outcome == OUTCOME_TIMEOUT;
+}
+
+static void over(struct run *run, enum outcome outcome, int64_t status)
+{
+	const struct def *def = &run->job->def;
+
+	if (outcome == OUTCOME_LOST && !def->report && run->job->name)
+		attempt_again(run, outcome, status, 0);
+	else if (is_failure(outcome) && run->firing.tries < def->retries && run->job->name)
+		attempt_again(run, outcome, status,
+			      now_us() + retry_wait(def, run->firing.tries + 1) + 1);
+	else
+		finish(run, outcome, status);
+}
+
+void run_ended(struct run *run, int code, int status)
+{
+	enum outcome outcome = run->ending;
+
+	crash_point("a process ended");
+	exec_end(run);
+	nr_running--;
+	if (run->timer)
+		twheel_sched_cancel(sched, run->timer, 0);
+	run->timer = 0;
+	if (code != CLD_EXITED)
+		status += 128;
+	if (outcome == OUTCOME_OK && status)
+		outcome = OUTCOME_FAILED;
+	/* If it failed because it was told to stop, the next life makes it again. */
+	if (!stopping || !status)
+		over(run, outcome, status);
+}
+
+/* ---- a firing ----------------------------------------------------------------------- */
+
+static size_t nr_queued(const struct job *job)
+{
+	const struct run *run;
+	size_t n = 0;
+
+	TAILQ_FOREACH(run, &job->runs, in_job)
+		n += run->firing.state == STATE_QUEUED;
+	return n;
+}
+
+/* What waited to replace what runs is replaced itself. */
+static void skip_queued(struct job *job)
+{
+	struct run *run = first_queued(job);
+	struct op *op;
+
+	if (!run)
+		return;
+	op = core_op(OP_END);
+	op->line = line_of(job, &run->firing, OUTCOME_SKIPPED, -1, 0);
+	op->line.firing.arg = NULL;
+	run_free(run);
+}
+
+/* May it run, now or later? Another one may be on. */
+static bool may_overlap(struct job *job, enum state *state)
+{
+	*state = STATE_READY;
+	if (TAILQ_EMPTY(&job->runs) || job->def.overlap == OVERLAP_ALLOW)
+		return true;
+	*state = STATE_QUEUED;
+	if (job->def.overlap == OVERLAP_QUEUE)
+		return nr_queued(job) < (size_t)job->def.queue;
+	if (job->def.overlap == OVERLAP_REPLACE) {
+		skip_queued(job);
+		return true;
+	}
+	return false;
+}
+
+/* It is not run. One that waits for the end of its own run has none. */
+static void leave(struct job *job, const struct firing *firing, int64_t next, enum outcome outcome)
+{
+	struct op *op = core_op(OP_LEAVE);
+
+	op->next = next == NEVER ? firing->fired + job->def.period : next;
+	op->line = line_of(job, firing, outcome, -1, 0);
+	op->line.firing.attempt = 0;
+	if (firing->id == job->due_id)
+		job->due_at = op->next;
+}
+
+void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, int64_t now)
+{
+	struct firing firing = {
+		.id = id,
+		.at = at,
+		.job = job->id,
+		.life = store->life,
+		.attempt = 1,
+		.missed = plan->missed,
+		.fired = now,
+	};
+	struct op *op;
+
+	if (!plan->run || !may_overlap(job, &firing.state)) {
+		leave(job, &firing, plan->next, plan->run ? OUTCOME_SKIPPED : OUTCOME_MISSED);
+		return;
+	}
+	op = core_op(OP_FIRE);
+	op->next = plan->next;
+	op->line.firing = firing;
+	run_new(job, &firing);
+	if (id == job->due_id)
+		job->due_at = plan->next;
+}
+
+/* ---- it is written ------------------------------------------------------------------ */
+
+static void replace(struct job *job)
+{
+	struct run *run, *next;
+
+	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
+		next = TAILQ_NEXT(run, in_job);
+		if (run->firing.state != STATE_QUEUED)
+			run_kill(run, OUTCOME_KILLED);
+	}
+}
+
+static void fired(struct run *run, const struct op *op)
+{
+	crash_point("a firing was written");
+	if (!op->done)
+		core_refused();
+	if (!run || !op->done) {
+		if (run)
+			run_free(run);
+		free((char *)op->line.firing.arg);
+		return;
+	}
+	run->firing.arg = op->line.firing.arg;
+	if (run->firing.state == STATE_READY)
+		set_ready(run);
+	else if (run->job->def.overlap == OVERLAP_REPLACE)
+		replace(run->job);
+}
+
+/* The row of due is at its next time. */
+static void row_moved(const struct op *op)
+{
+	const struct firing *f = &op->line.firing;
+	struct job *job = job_by_id(f->job);
+
+	if (!job || f->id != job->due_id)
+		return;
+	job->due_at = op->done || op->type == OP_MOVE ? op->next : f->at;
+	if (!op->done || !op->next)
+		return;
+	if (op->next != NEVER && !job->paused)
+		core_arm(f->id, f->job, op->next);
+}
+
+static void attempt_written(struct run *run)
+{
+	if (!run)
+		return;
+	if (run->firing.state == STATE_READY)
+		set_ready(run);
+	else
+		wait_to_retry(run);
+}
+
+/* A run may be over by what was decided after this, and is another operation's then. */
+void run_settle(struct op *op)
+{
+	struct run *run = run_find(op->line.firing.id, op->line.firing.at);
+
+	switch (op->type) {
+	case OP_FIRE:
+		fired(run, op);
+		row_moved(op);
+		break;
+	case OP_LEAVE:
+		free((char *)op->line.firing.arg);
+		row_moved(op);
+		break;
+	case OP_MOVE:
+		row_moved(op);
+		break;
+	case OP_AGAIN:
+	case OP_READY:
+		attempt_written(run);
+		break;
+	case OP_ADD:
+		if (op->done)
+			core_arm(op->line.firing.id, op->line.firing.job, op->next);
+		break;
+	case OP_END:
+		crash_point("an end was written");
+		break;
+	}
+}
+
+/* ---- beginning and ending ----------------------------------------------------------- */
+
+static void timed_out(void *arg, const struct twheel_task_info *task)
+{
+	struct run *run = arg;
+
+	(void)task;
+	run->timer = 0;
+	run_kill(run, OUTCOME_TIMEOUT);
+}
+
+static void hold_over(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	held = false;
+}
+
+/* No process can be made now. */
+static void hold(int err)
+{
+	struct twheel_task task = { .fn = hold_over, .when_ns = BEGIN_AGAIN_NS };
+
+	say(SAY_WARNING, "cannot begin a process: %s", strerror(-err));
+	held = !twheel_sched_add(sched, &task, NULL);
+}
+
+static bool begin(struct run *run)
+{
+	int err;
+
+	run->began = now_us();
+	err = exec_begin(run);
+	if (err) {
+		hold(err);
+		return false;
+	}
+	crash_point("a process began");
+	nr_running++;
+	run->is_ready = false;
+	TAILQ_REMOVE(&ready, run, in_ready);
+	if (run->job->def.timeout)
+		set_delay(run, timed_out, run->job->def.timeout);
+	return true;
+}
+
+void runs_begin(void)
+{
+	while (!stopping && !held && (int64_t)nr_running < max_running && !TAILQ_EMPTY(&ready))
+		if (!begin(TAILQ_FIRST(&ready)))
+			return;
+}
+
+static void stop_over(void *arg, const struct twheel_task_info *task)
+{
+	struct run *run = arg;
+
+	(void)task;
+	run->timer = 0;
+	exec_signal(run, SIGKILL);
+}
+
+void run_kill(struct run *run, enum outcome outcome)
+{
+	if (!run->process.pid) {
+		finish(run, outcome, -1);
+		return;
+	}
+	if (run->ending != OUTCOME_OK)
+		return;
+	run->ending = outcome;
+	exec_signal(run, SIGTERM);
+	set_delay(run, stop_over, run->job->def.stop);
+}
+
+void runs_forget(struct job *job)
+{
+	struct run *run, *next;
+
+	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
+		next = TAILQ_NEXT(run, in_job);
+		if (run->process.pid)
+			continue;
+		finish(run, OUTCOME_KILLED, -1);
+		next = TAILQ_FIRST(&job->runs);
+	}
+}
+
+static void stop_one(void *arg, struct run *run)
+{
+	(void)arg;
+	if (run->process.pid && run->ending == OUTCOME_OK) {
+		exec_signal(run, SIGTERM);
+		set_delay(run, stop_over, run->job->def.stop);
+	}
+}
+
+void runs_stop(void)
+{
+	stopping = true;
+	runs_each(stop_one, NULL);
+}
+
+bool runs_stopped(void)
+{
+	return stopping && !nr_running;
+}
+
+/* It is killed at once, to be run again: there is no time to ask it to end. */
+static void kill_now(void *arg, struct run *run)
+{
+	const bool *all = arg;
+
+	if (!run->process.pid || (!*all && run->job->def.overlap == OVERLAP_ALLOW))
+		return;
+	if (run->ending == OUTCOME_OK)
+		run->ending = OUTCOME_LOST;
+	exec_signal(run, SIGKILL);
+}
+
+void runs_kill(bool all)
+{
+	runs_each(kill_now, &all);
+}
+
+/* ---- what dead ones have left ------------------------------------------------------- */
+
+/* Until they are taken over they are in the list that they will be in when they are ready. */
+static TAILQ_HEAD(, run) found = TAILQ_HEAD_INITIALIZER(found);
+
+void run_found(const struct firing *firing)
+{
+	struct job *job = job_by_id(firing->job);
+	struct run *run;
+
+	/* A job that is not understood waits, and its firings with it. */
+	if (!job || job->broken || run_find(firing->id, firing->at))
+		return;
+	run = run_new(job, firing);
+	TAILQ_INSERT_TAIL(&found, run, in_ready);
+}
+
+static void take_over(struct run *run)
+{
+	const struct firing *f = &run->firing;
+
+	if (f->state == STATE_READY && (run->job->def.report || !run->job->name)) {
+		finish(run, OUTCOME_LOST, -1);
+	} else if (!run->job->name) {
+		finish(run, OUTCOME_KILLED, -1);
+	} else if (f->state == STATE_READY) {
+		say(SAY_WARNING, "job '%s' was lost as it ran, and is run again: attempt %lld",
+		    run->job->name, (long long)f->attempt + 1);
+		attempt_again(run, OUTCOME_LOST, -1, 0);
+	} else if (f->state == STATE_WAITING) {
+		wait_to_retry(run);
+	}
+}
+
+/* One that waits for others is ready if there are none any more. */
+void runs_found(void)
+{
+	struct run *run;
+
+	while ((run = TAILQ_FIRST(&found))) {
+		struct job *job = run->job;
+
+		TAILQ_REMOVE(&found, run, in_ready);
+		take_over(run);
+		if (job->name)
+			ready_next(job);
+	}
+}

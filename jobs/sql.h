@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
+/*
+ * What is below store.c: how each kind of store talks to its database. The SQL is the same for
+ * both, and so the parameters of a query, $1 and so on, first appear in it in that order.
+ */
+#ifndef JOBS_SQL_H
+#define JOBS_SQL_H
+
+#include <stdarg.h>
+
+#include "store.h"
+
+enum sql_id {
+	/* those of each kind: struct store_ops */
+	Q_WINDOW, Q_EXPIRED,
+	Q_JOBS, Q_JOB, Q_RUNNING, Q_DUE_ADD, Q_DUE_KEY, Q_DUE_MAIN, Q_DUE_JOB, Q_JOB_ADD, Q_JOB_SET,
+	Q_JOB_NONAME, Q_PAUSE, Q_PAUSE_DUE, Q_JOB_DROP, Q_DAYS, Q_DAYS_DELETE, Q_DAY_ADD,
+	Q_CALENDAR_ADD, Q_HISTORY, Q_HISTORY_JOB, Q_HISTORY_ID, Q_HISTORY_DROP,
+	/* of turns that are done statement by statement */
+	Q_TAKE, Q_DUE_DELETE, Q_DUE_MOVE, Q_MOVE, Q_RUN, Q_RUNNING_DELETE, Q_AGAIN, Q_READY,
+	Q_HISTORY_ADD,
+	/* where there are many lives */
+	Q_TELL, Q_TELL_KILL, NR_QUERIES
+};
+
+/* Called for each row, which is read by sql_number() and sql_text(). */
+typedef void (*row_fn)(struct store *store, void *call, void *arg);
+
+/**
+ * struct store_ops - a kind of store
+ * @queries:	of Q_WINDOW, whose parameters are from, to, limit and life; and of Q_EXPIRED, whose
+ *		are now, limit and life
+ * @close:	see store.h
+ * @error:	see store.h
+ * @join:	see store.h
+ * @leave:	see store.h
+ * @beat:	see store.h
+ * @news:	see store.h
+ * @turn:	see store.h
+ * @begin:	begin a transaction
+ * @end:	end it: all that was done, or with an error nothing
+ * @query:	do one; @fmt says what its parameters are, i an int64_t, t a text or NULL. @row, if
+ *		there is one, is called with @call and @arg for each row
+ * @number:	a column of this row
+ * @text:	the same, NULL as it is
+ */
+struct store_ops {
+	const char	*queries[Q_EXPIRED + 1];
+	void		(*close)(struct store *store);
+	const char	*(*error)(struct store *store);
+	int		(*join)(struct store *store, int64_t old);
+	void		(*leave)(struct store *store);
+	int		(*beat)(struct store *store);
+	int		(*news)(struct store *store, void (*fn)(void *arg, const struct news *),
+				void *arg);
+	int		(*turn)(struct store *store, struct op *ops, size_t nr, int64_t now);
+	int		(*begin)(struct store *store);
+	int		(*end)(struct store *store, int err);
+	int		(*query)(struct store *store, enum sql_id id, row_fn row, void *call,
+				 void *arg, const char *fmt, va_list args);
+	int64_t		(*number)(struct store *store, int column);
+	const char	*(*text)(struct store *store, int column);
+};
+
+/* The text of a query. */
+const char *sql_query(const struct store *store, enum sql_id id);
+
+/* A query that gives no rows. */
+int sql_run(struct store *store, enum sql_id id, const char *fmt, ...);
+int sql_each(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
+	     const char *fmt, ...);
+
+static inline int64_t sql_number(struct store *store, int column)
+{
+	return store->ops->number(store, column);
+}
+
+static inline const char *sql_text(struct store *store, int column)
+{
+	return store->ops->text(store, column);
+}
+
+#endif

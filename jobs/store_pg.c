@@ -1,0 +1,847 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * A store in PostgreSQL, which many lives share: see store.h, and store_pg.sql for what is done
+ * there.
+ *
+ * A life has one connection. It waits for each answer, but never longer than its lease: then the
+ * connection is closed. What it had sent may still be written, so to connect and look is not
+ * enough: the life goes on under a new number, and the old row can only be deleted when that is
+ * over. Turns have numbers, and so one that is sent again is not done again.
+ *
+ * The server's clock is the only one. A round trip says that its time was t when the answer came,
+ * or up to the whole trip later: what we take for its time is never ahead of it.
+ */
+#define _GNU_SOURCE
+#include <endian.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <libpq-fe.h>
+
+#include "crash.h"
+#include "def.h"
+#include "sql.h"
+#include "when.h"
+
+#define SCHEMA_VERSION	"1"
+#define BURIED		"TW001"
+#define TRIPS		16
+#define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
+#define AGAIN_US	(5 * US_PER_S)		/* and the longest for a new connection */
+#define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a lock of the server */
+#define JUMP_US		(100 * US_PER_MS)	/* the server's clock was set */
+#define OID_INT8	20
+#define OID_TEXT	25
+#define OID_INT8S	1016
+#define PARAMS		24
+
+static const char schema[] =
+#include "store_pg.sql.h"
+	;
+
+/* kinds of operations, as store_pg.sql has them */
+enum kind_of_op { OPS_ADD, OPS_FIRE, OPS_AGAIN, OPS_READY, OPS_END, OPS_MOVE, NR_OPS };
+
+enum column {
+	C_ID, C_AT, C_JOB, C_LIFE, C_ATTEMPT, C_NEXT, C_STATE, C_MISSED, C_FIRED, C_OUTCOME,
+	C_STATUS, C_BEGAN, C_ENDED, C_DROPPED, C_TRIES, C_WAKE, NR_COLUMNS
+};
+
+/**
+ * struct pg - a store
+ * @store:	what callers have
+ * @conn:	the connection, or NULL
+ * @where:	for libpq
+ * @name:	ours
+ * @error:	what the last error was
+ * @prepared:	the queries that this connection knows
+ * @row:	the result of which a row is looked at
+ * @at:		which one
+ * @turn:	the number of the next turn
+ * @since:	see store_news()
+ * @notified:	when we did that last
+ * @told:	this transaction has something to tell
+ * @room:	for how many operations there is
+ * @values:	columns of a turn, as arrays of PostgreSQL
+ */
+struct pg {
+	struct store	store;
+	PGconn		*conn;
+	char		*where;
+	char		*name;
+	char		error[ERROR_MAX];
+	bool		prepared[NR_QUERIES];
+	PGresult	*row;
+	int		at;
+	int64_t		turn;
+	int64_t		since;
+	int64_t		notified;
+	bool		told;
+	size_t		room;
+	int32_t		*values[NR_COLUMNS];
+};
+
+/**
+ * struct params - of a query
+ * @nr:		how many
+ * @type:	what they are
+ * @value:	them; NULL as it is
+ * @size:	of a binary one
+ * @format:	1: binary
+ * @number:	of those that are a number, as that is sent
+ */
+struct params {
+	int		nr;
+	Oid		type[PARAMS];
+	const char	*value[PARAMS];
+	int		size[PARAMS];
+	int		format[PARAMS];
+	int64_t		number[PARAMS];
+};
+
+static struct pg *to_pg(struct store *store)
+{
+	return (struct pg *)((char *)store - offsetof(struct pg, store));
+}
+
+static int64_t boot_us(void)
+{
+	return time_now(CLOCK_BOOTTIME) / NS_PER_US;
+}
+
+/* ---- one statement ------------------------------------------------------------------ */
+
+static void let_go(struct pg *s)
+{
+	PQfinish(s->conn);
+	s->conn = NULL;
+	s->store.fd = -1;
+	s->store.lost = true;
+}
+
+__attribute__((format(printf, 3, 4)))
+static int fail(struct pg *s, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(s->error, sizeof(s->error), fmt, args);
+	va_end(args);
+	s->error[strcspn(s->error, "\n")] = 0;
+	return err;
+}
+
+/* The connection is of no use any more. */
+static int unusable(struct pg *s, const char *why)
+{
+	int err = fail(s, -EIO, "%s", why ? why : PQerrorMessage(s->conn));
+
+	let_go(s);
+	return err;
+}
+
+/* Until something can be read, or written where @write. False: it took too long. */
+static bool wait_for(struct pg *s, bool write, int64_t until)
+{
+	struct pollfd pollfd = { .fd = PQsocket(s->conn) };
+	int64_t left = until - boot_us();
+	int n;
+
+	pollfd.events = (short)(POLLIN | (write ? POLLOUT : 0));
+	if (left <= 0)
+		return false;
+	n = poll(&pollfd, 1, (int)(left / US_PER_MS) + 1);
+	return n > 0 || (n < 0 && errno == EINTR);
+}
+
+static int64_t latest(const struct pg *s)
+{
+	int64_t now = boot_us();
+
+	if (!s->store.life)
+		return now + START_US;
+	return s->store.lease_end > now ? s->store.lease_end : now + AGAIN_US;
+}
+
+/* Those of others that came with the last answer. */
+static void read_notices(struct pg *s)
+{
+	PGnotify *notify;
+
+	while ((notify = PQnotifies(s->conn))) {
+		s->store.mail |= notify->be_pid != PQbackendPID(s->conn);
+		s->store.hurry |= *notify->extra;
+		PQfreemem(notify);
+	}
+}
+
+/* The result of what was sent, or NULL. */
+static PGresult *receive(struct pg *s, int64_t until)
+{
+	PGresult *result = NULL, *next;
+	int left;
+
+	while ((left = PQflush(s->conn)) >= 0 && PQconsumeInput(s->conn)) {
+		if (left || PQisBusy(s->conn)) {
+			if (!wait_for(s, left, until))
+				break;
+			continue;
+		}
+		next = PQgetResult(s->conn);
+		if (!next)
+			return result;
+		PQclear(result);
+		result = next;
+	}
+	PQclear(result);
+	return NULL;
+}
+
+static int to_errno(const char *state)
+{
+	if (!strcmp(state, BURIED))
+		return -ESTALE;
+	if (!strcmp(state, "23505"))
+		return -EEXIST;
+	return -EIO;
+}
+
+/* What was sent, if it was: its result, to be freed, or NULL and @err. */
+static PGresult *result_of(struct pg *s, int sent, int *err)
+{
+	PGresult *result = sent ? receive(s, latest(s)) : NULL;
+	const char *state;
+
+	*err = 0;
+	if (!result) {
+		bool alive = PQstatus(s->conn) == CONNECTION_OK && sent;
+
+		*err = unusable(s, alive ? "the server does not answer" : NULL);
+		return NULL;
+	}
+	read_notices(s);
+	if (PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK)
+		return result;
+	state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	*err = fail(s, to_errno(state ? state : ""), "%s", PQresultErrorMessage(result));
+	PQclear(result);
+	if (PQstatus(s->conn) != CONNECTION_OK)
+		let_go(s);
+	return NULL;
+}
+
+static void add_number(struct params *p, int64_t n)
+{
+	p->number[p->nr] = (int64_t)htobe64((uint64_t)n);
+	p->type[p->nr] = OID_INT8;
+	p->value[p->nr] = (const char *)&p->number[p->nr];
+	p->size[p->nr] = sizeof(n);
+	p->format[p->nr++] = 1;
+}
+
+static void add_text(struct params *p, const char *text)
+{
+	p->type[p->nr] = OID_TEXT;
+	p->value[p->nr++] = text;
+}
+
+static PGresult *call(struct pg *s, const char *text, const struct params *p, int *err)
+{
+	return result_of(s, PQsendQueryParams(s->conn, text, p->nr, p->type, p->value, p->size,
+					      p->format, 0), err);
+}
+
+/* Several statements, without parameters. */
+static int command(struct pg *s, const char *text)
+{
+	int err;
+
+	PQclear(result_of(s, PQsendQuery(s->conn, text), &err));
+	return err;
+}
+
+static int64_t number_at(const PGresult *result, int row, int column)
+{
+	return strtoll(PQgetvalue(result, row, column), NULL, 10);
+}
+
+/* A call that gives one number. */
+static int ask(struct pg *s, const char *text, const struct params *p, int64_t *n)
+{
+	int err;
+	PGresult *result = call(s, text, p, &err);
+
+	if (!err)
+		*n = number_at(result, 0, 0);
+	PQclear(result);
+	return err;
+}
+
+/* ---- the server's time -------------------------------------------------------------- */
+
+/* @server was its time between @sent and now. */
+static void set_clock(struct pg *s, int64_t server, int64_t sent)
+{
+	int64_t now = boot_us(), low = server - now, high = server - sent;
+	int64_t clock = s->store.clock;
+
+	if (!clock || clock < low)
+		s->store.clock = low;
+	else if (clock > high)
+		s->store.clock = high;
+	if (clock && llabs(s->store.clock - clock) > JUMP_US)
+		s->store.lost = true;
+}
+
+static int read_clock(struct pg *s)
+{
+	int64_t sent = boot_us(), server;
+	struct params none = { 0 };
+	int err = ask(s, "SELECT twheel.now_us()", &none, &server);
+
+	if (!err)
+		set_clock(s, server, sent);
+	return err;
+}
+
+/* ---- lives -------------------------------------------------------------------------- */
+
+/* It counts from before it was asked for; and our clock may be slow by 10 %. */
+static void leased(struct pg *s, int64_t sent)
+{
+	s->store.lease_end = sent + s->store.lease * 9 / 10;
+}
+
+/* A life, the first one or that which goes on. */
+static int begin_life(struct pg *s, const char *text, int64_t old)
+{
+	struct params p = { 0 };
+	int64_t sent = boot_us();
+	int err;
+
+	add_number(&p, old);
+	add_text(&p, s->name);
+	add_number(&p, s->store.lease);
+	err = ask(s, text, &p, &s->store.life);
+	if (!err)
+		leased(s, sent);
+	return err;
+}
+
+/* An error says the same. */
+static void no_notice(void *arg, const char *text)
+{
+	(void)arg;
+	(void)text;
+}
+
+static int set_up_session(struct pg *s)
+{
+	char text[768];
+
+	PQsetNoticeProcessor(s->conn, no_notice, NULL);
+	PQsetnonblocking(s->conn, 1);
+	/*
+	 * Rows are looked up by index, in the order in which joins are written, and each time anew:
+	 * what was planned when a table was small is no good when it has grown. Who stops in the
+	 * middle of a transaction does not hold up the others for longer than a lease.
+	 */
+	snprintf(text, sizeof(text),
+		 "SET search_path = twheel; SET client_encoding = 'UTF8'; SET jit = off;"
+		 "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;"
+		 "SET enable_mergejoin = off; SET enable_material = off;"
+		 "SET join_collapse_limit = 1; SET plan_cache_mode = force_custom_plan;"
+		 "SET idle_in_transaction_session_timeout = %lld; SET lock_timeout = %lld;"
+		 "SELECT set_config('synchronous_commit', 'on', false)"
+		 " WHERE current_setting('synchronous_commit') = 'off';"
+		 "LISTEN twheel", (long long)(s->store.lease / US_PER_MS),
+		 (long long)(s->store.lease / US_PER_MS / 2));
+	return command(s, text);
+}
+
+static int open_connection(struct pg *s)
+{
+	int64_t until = latest(s);
+	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+
+	s->conn = PQconnectStart(s->where);
+	if (!s->conn)
+		return fail(s, -ENOMEM, "no memory");
+	while (PQstatus(s->conn) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
+	       status != PGRES_POLLING_FAILED) {
+		if (!wait_for(s, status == PGRES_POLLING_WRITING, until))
+			return unusable(s, "the server does not answer");
+		status = PQconnectPoll(s->conn);
+	}
+	if (status != PGRES_POLLING_OK)
+		return unusable(s, NULL);
+	memset(s->prepared, 0, sizeof(s->prepared));
+	s->store.fd = PQsocket(s->conn);
+	s->store.connection++;
+	return set_up_session(s);
+}
+
+/* There is a connection. If there was another one before, our life has another number now. */
+static int connected(struct pg *s)
+{
+	int err = 0;
+
+	if (s->conn)
+		return 0;
+	err = open_connection(s);
+	if (!err && s->store.life)
+		err = begin_life(s, "SELECT twheel.go_on($1, $2, $3)", s->store.life);
+	if (err && s->conn)
+		let_go(s);
+	return err;
+}
+
+/* Its parts, too, and the dead are buried. */
+static int share_out(struct pg *s)
+{
+	struct params p = { 0 };
+	int64_t parts;
+	int err;
+
+	add_number(&p, s->store.life);
+	err = ask(s, "SELECT twheel.balance($1)", &p, &parts);
+	if (!err)
+		s->store.parts = (uint64_t)parts;
+	return err;
+}
+
+static int pg_beat(struct store *store)
+{
+	struct pg *s = to_pg(store);
+	struct params p = { 0 };
+	int err = connected(s), todo = 0;
+	PGresult *result = NULL;
+	int64_t sent = boot_us();
+
+	add_number(&p, store->life);
+	add_number(&p, store->lease);
+	if (!err)
+		result = call(s, "SELECT * FROM twheel.beat($1, $2)", &p, &err);
+	if (!err) {
+		leased(s, sent);
+		set_clock(s, number_at(result, 0, 0), sent);
+		todo = (int)number_at(result, 0, 1);
+		store->parts = (uint64_t)number_at(result, 0, 2);
+	}
+	PQclear(result);
+	crash_point("a lease was renewed");
+	if (!err && todo)
+		err = share_out(s);
+	crash_point("parts were claimed");
+	return err;
+}
+
+static int pg_join(struct store *store, int64_t old)
+{
+	struct pg *s = to_pg(store);
+	struct params none = { 0 };
+	int err = connected(s);
+
+	for (int i = 0; i < TRIPS && !err; i++)
+		err = read_clock(s);
+	if (!err)
+		err = ask(s, "SELECT next FROM twheel.news(0, 9223372036854775807)", &none,
+			  &s->since);
+	if (!err)
+		err = begin_life(s, "SELECT twheel.join_as($1, $2, $3)", old);
+	crash_point("a life was begun");
+	store->lost = false;
+	return err;
+}
+
+static void pg_leave(struct store *store)
+{
+	struct pg *s = to_pg(store);
+	struct params p = { 0 };
+	int err = connected(s);
+
+	add_number(&p, store->life);
+	if (!err)
+		PQclear(call(s, "SELECT twheel.leave($1)", &p, &err));
+}
+
+static int pg_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
+{
+	struct pg *s = to_pg(store);
+	struct params p = { 0 };
+	int err = connected(s);
+	PGresult *result = NULL;
+
+	if (err)
+		return err;
+	add_number(&p, store->life);
+	add_number(&p, s->since);
+	result = call(s, "SELECT * FROM twheel.news($1, $2)", &p, &err);
+	for (int i = 0; !err && i < PQntuples(result); i++) {
+		struct news news = {
+			.type = (enum news_type)number_at(result, i, 1),
+			.job = number_at(result, i, 2),
+			.id = number_at(result, i, 3),
+			.at = number_at(result, i, 4),
+		};
+
+		s->since = number_at(result, i, 0);
+		if (!PQgetisnull(result, i, 1))
+			fn(arg, &news);
+	}
+	PQclear(result);
+	return err;
+}
+
+/* ---- queries ------------------------------------------------------------------------ */
+
+static void take_params(struct params *p, const char *fmt, va_list args)
+{
+	*p = (struct params) { 0 };
+	for (; *fmt; fmt++) {
+		if (*fmt == 'i')
+			add_number(p, va_arg(args, int64_t));
+		else
+			add_text(p, va_arg(args, const char *));
+	}
+}
+
+static int prepare(struct pg *s, enum sql_id id, const char *name, const struct params *p)
+{
+	int err;
+
+	if (s->prepared[id])
+		return 0;
+	PQclear(result_of(s, PQsendPrepare(s->conn, name, sql_query(&s->store, id), p->nr,
+					   p->type), &err));
+	s->prepared[id] = !err;
+	return err;
+}
+
+static int pg_query(struct store *store, enum sql_id id, row_fn row, void *closure, void *arg,
+		    const char *fmt, va_list args)
+{
+	struct pg *s = to_pg(store);
+	PGresult *result = NULL;
+	struct params p;
+	char name[16];
+	int err;
+
+	take_params(&p, fmt, args);
+	snprintf(name, sizeof(name), "q%d", id);
+	err = connected(s);
+	if (!err)
+		err = prepare(s, id, name, &p);
+	if (!err)
+		result = result_of(s, PQsendQueryPrepared(s->conn, name, p.nr, p.value, p.size,
+							  p.format, 0), &err);
+	if (err)
+		return err;
+	store->changed = atoll(PQcmdTuples(result));
+	s->told |= id >= Q_TELL;
+	for (int i = 0; row && i < PQntuples(result); i++) {
+		s->row = result;
+		s->at = i;
+		row(store, closure, arg);
+	}
+	PQclear(result);
+	return 0;
+}
+
+static int64_t pg_number(struct store *store, int column)
+{
+	struct pg *s = to_pg(store);
+
+	return number_at(s->row, s->at, column);
+}
+
+static const char *pg_text(struct store *store, int column)
+{
+	struct pg *s = to_pg(store);
+
+	return PQgetisnull(s->row, s->at, column) ? NULL : PQgetvalue(s->row, s->at, column);
+}
+
+/* Changes that somebody asks for are made one after the other, of all lives. */
+static int pg_begin(struct store *store)
+{
+	struct pg *s = to_pg(store);
+	int err = connected(s);
+
+	s->told = false;
+	return err ? err : command(s, "BEGIN; SELECT pg_advisory_xact_lock(7482)");
+}
+
+static int pg_end(struct store *store, int err)
+{
+	struct pg *s = to_pg(store);
+	char why[ERROR_MAX];
+
+	crash_point("before the commit");
+	if (!err)
+		err = command(s, s->told ? "SELECT pg_notify('twheel', ''); COMMIT" : "COMMIT");
+	crash_point("after the commit");
+	if (err && s->conn && PQtransactionStatus(s->conn) != PQTRANS_IDLE) {
+		memcpy(why, s->error, sizeof(why));
+		command(s, "ROLLBACK");
+		memcpy(s->error, why, sizeof(why));
+	}
+	return err;
+}
+
+/* ---- turns -------------------------------------------------------------------------- */
+
+static enum kind_of_op kind_of(const struct op *op)
+{
+	static const enum kind_of_op kinds[] = {
+		[OP_FIRE] = OPS_FIRE, [OP_LEAVE] = OPS_FIRE, [OP_END] = OPS_END,
+		[OP_AGAIN] = OPS_AGAIN, [OP_READY] = OPS_READY, [OP_MOVE] = OPS_MOVE,
+		[OP_ADD] = OPS_ADD,
+	};
+
+	return kinds[op->type];
+}
+
+#define ARRAY_HEAD	5	/* of an array: dimensions, NULLs, type, size, first index */
+
+/* An array of int64_t as the server has it: each number is four bytes of its length and then it. */
+static void set_value(struct pg *s, enum column c, size_t i, int64_t n)
+{
+	int32_t *to = s->values[c] + ARRAY_HEAD + 3 * i;
+	uint64_t big = htobe64((uint64_t)n);
+
+	*to = (int32_t)htobe32(sizeof(n));
+	memcpy(to + 1, &big, sizeof(big));
+}
+
+static void set_head(int32_t *to, size_t nr)
+{
+	const uint32_t head[ARRAY_HEAD] = { nr ? 1 : 0, 0, OID_INT8, (uint32_t)nr, 1 };
+
+	for (int i = 0; i < ARRAY_HEAD; i++)
+		to[i] = (int32_t)htobe32(head[i]);
+}
+
+static void set_op(struct pg *s, size_t i, const struct op *op)
+{
+	const struct firing *f = &op->line.firing, *next = &op->next_firing;
+	bool again = op->type == OP_AGAIN;
+	const int64_t values[NR_COLUMNS] = {
+		[C_ID] = f->id, [C_AT] = f->at, [C_JOB] = f->job, [C_LIFE] = f->life,
+		[C_ATTEMPT] = f->attempt, [C_NEXT] = op->next,
+		[C_STATE] = op->type == OP_LEAVE ? -1 : (int64_t)(again ? next->state : f->state),
+		[C_MISSED] = f->missed, [C_FIRED] = f->fired, [C_OUTCOME] = op->line.outcome,
+		[C_STATUS] = op->line.status, [C_BEGAN] = op->line.began,
+		[C_ENDED] = op->line.ended, [C_DROPPED] = op->line.drop, [C_TRIES] = next->tries,
+		[C_WAKE] = next->wake,
+	};
+
+	for (int c = 0; c < NR_COLUMNS; c++)
+		set_value(s, (enum column)c, i, values[c]);
+}
+
+static bool make_room(struct pg *s, size_t nr)
+{
+	if (nr <= s->room)
+		return true;
+	for (int c = 0; c < NR_COLUMNS; c++) {
+		int32_t *more = reallocarray(s->values[c], ARRAY_HEAD + 3 * nr, sizeof(*more));
+
+		if (!more)
+			return false;
+		s->values[c] = more;
+	}
+	s->room = nr;
+	return true;
+}
+
+/* By kind; of one kind in their order. Fills in where each kind ends, and what is where. */
+static void set_columns(struct pg *s, struct op *ops, size_t nr, size_t last[NR_OPS],
+			struct op **order)
+{
+	size_t n = 0;
+
+	for (int kind = 0; kind < NR_OPS; kind++) {
+		for (size_t i = 0; i < nr; i++) {
+			if (kind_of(&ops[i]) != (enum kind_of_op)kind)
+				continue;
+			order[n] = &ops[i];
+			set_op(s, n++, &ops[i]);
+		}
+		last[kind] = n;
+	}
+	for (int c = 0; c < NR_COLUMNS; c++)
+		set_head(s->values[c], nr);
+}
+
+static void add_array(struct params *p, const int32_t *array, size_t nr)
+{
+	p->type[p->nr] = OID_INT8S;
+	p->value[p->nr] = (const char *)array;
+	p->size[p->nr] = (int)((ARRAY_HEAD + 3 * nr) * sizeof(*array));
+	p->format[p->nr++] = 1;
+}
+
+/* Firings that were done, and new rows; what is not told was done if it was to be. */
+static void take_done(struct pg *s, const PGresult *result, struct op **order, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		enum kind_of_op kind = kind_of(order[i]);
+
+		order[i]->done = kind == OPS_READY || kind == OPS_AGAIN || kind == OPS_END;
+	}
+	for (int row = 0; row < PQntuples(result); row++) {
+		int64_t i = number_at(result, row, 0);
+		struct op *op;
+
+		if (!i) {
+			s->store.lost = true;
+			continue;
+		}
+		op = order[i - 1];
+		op->done = true;
+		if (op->type == OP_ADD)
+			op->line.firing.id = number_at(result, row, 1);
+		if (op->type == OP_FIRE && !PQgetisnull(result, row, 2))
+			op->line.firing.arg = strdup(PQgetvalue(result, row, 2));
+	}
+}
+
+/* @order has room for them all. */
+static int do_turn(struct pg *s, struct op *ops, size_t nr, struct op **order)
+{
+	int32_t last[ARRAY_HEAD + 3 * NR_OPS];
+	int64_t now = boot_us(), tell = now - s->notified > NOTIFY_US;
+	size_t ends[NR_OPS];
+	struct params p = { 0 };
+	PGresult *result;
+	int err;
+
+	set_columns(s, ops, nr, ends, order);
+	set_head(last, NR_OPS);
+	for (int i = 0; i < NR_OPS; i++) {
+		uint64_t big = htobe64(ends[i]);
+
+		last[ARRAY_HEAD + 3 * i] = (int32_t)htobe32(sizeof(big));
+		memcpy(&last[ARRAY_HEAD + 3 * i + 1], &big, sizeof(big));
+	}
+	add_number(&p, s->store.life);
+	add_number(&p, s->turn + 1);
+	add_array(&p, last, NR_OPS);
+	for (int c = 0; c < NR_COLUMNS; c++)
+		add_array(&p, s->values[c], nr);
+	add_number(&p, tell);
+	crash_point("before a turn");
+	result = call(s,
+		      "SELECT * FROM twheel.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
+		      " $13, $14, $15, $16, $17, $18, $19, $20)", &p, &err);
+	crash_point("after a turn");
+	if (err)
+		return err;
+	s->turn++;
+	if (ends[OPS_ADD] && tell)
+		s->notified = now;
+	take_done(s, result, order, nr);
+	PQclear(result);
+	return 0;
+}
+
+static int pg_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
+{
+	struct pg *s = to_pg(store);
+	struct op **order = calloc(nr + 1, sizeof(*order));
+	int err = connected(s);
+
+	(void)now;		/* the server knows better */
+	if (!err && (!order || !make_room(s, nr)))
+		err = fail(s, -ENOMEM, "no memory");
+	if (!err)
+		err = do_turn(s, ops, nr, order);
+	free(order);
+	return err;
+}
+
+/* ---- opening ------------------------------------------------------------------------ */
+
+static const char *pg_error(struct store *store)
+{
+	return to_pg(store)->error;
+}
+
+static void pg_close(struct store *store)
+{
+	struct pg *s = to_pg(store);
+
+	PQfinish(s->conn);
+	for (int c = 0; c < NR_COLUMNS; c++)
+		free(s->values[c]);
+	free(s->where);
+	free(s->name);
+	free(s);
+}
+
+static const struct store_ops pg_ops = {
+	.queries = {
+		[Q_WINDOW] = "SELECT d.id, d.job, d.at FROM part p JOIN due d ON d.part = p.id"
+			     " WHERE d.off = 0 AND d.at >= $1 AND d.at < $2 AND p.node = $4"
+			     " ORDER BY d.at LIMIT $3",
+		/* Logs are where the life was; what nobody has claimed for a day is nobody's. */
+		[Q_EXPIRED] = "SELECT seq, id, at, job, life, attempt, outcome, more, missed,"
+			      " status, fired, began, ended, dropped FROM history"
+			      " WHERE dropped <= $1 AND (dropped <= $1 - 86400000000 OR life IN"
+			      " (SELECT b.id FROM life a JOIN life b USING (name) WHERE a.id = $3))"
+			      " ORDER BY dropped LIMIT $2",
+	},
+	.close = pg_close, .error = pg_error, .join = pg_join, .leave = pg_leave, .beat = pg_beat,
+	.news = pg_news, .turn = pg_turn, .begin = pg_begin, .end = pg_end, .query = pg_query,
+	.number = pg_number, .text = pg_text,
+};
+
+/* The tables, made if there are none. */
+static int set_up(struct pg *s)
+{
+	struct params none = { 0 };
+	int64_t have = 0;
+	int err = command(s, "BEGIN; SELECT pg_advisory_xact_lock(7481)");
+
+	if (!err)
+		err = ask(s, "SELECT count(*) FROM pg_tables WHERE schemaname = 'twheel' AND"
+			     " tablename = 'version'", &none, &have);
+	if (!err && !have)
+		err = command(s, schema);
+	if (!err)
+		err = ask(s, "SELECT id FROM twheel.version", &none, &have);
+	if (!err && have != atoll(SCHEMA_VERSION))
+		err = fail(s, -EINVAL, "its version is %lld, and this twheeld knows "
+			   SCHEMA_VERSION, (long long)have);
+	return err ? err : command(s, "COMMIT");
+}
+
+int store_pg(struct store **store, const char *where, const char *name, int64_t lease,
+	     char *error, size_t size)
+{
+	struct pg *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->store = (struct store) { .ops = &pg_ops, .many = true, .lease = lease, .fd = -1 };
+	s->where = strdup(where);
+	s->name = strdup(name);
+	err = connected(s);
+	if (!err)
+		err = set_up(s);
+	if (err) {
+		snprintf(error, size, "%s", s->error);
+		pg_close(&s->store);
+		return err;
+	}
+	*store = &s->store;
+	return 0;
+}

@@ -1,0 +1,353 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The twheel authors
+-- The tables of twheeld in PostgreSQL, and what it does to them in one go: see store_pg.c.
+-- Times are us since 1970 by the server's clock, but for leases.
+--
+-- A statement that is one message is done as a whole or not at all, whatever becomes of who has
+-- sent it: so a turn is one call of a function. Locks are taken in the order node, job, due.
+
+CREATE SCHEMA IF NOT EXISTS twheel;
+
+CREATE TABLE twheel.version (id int NOT NULL);
+INSERT INTO twheel.version VALUES (1);
+
+-- A row is a life. Who deletes it has buried that: it waits for what that life is writing, and
+-- whatever it writes from then on fails. turn is the last one that it has written. When there was
+-- no server for a while all leases are over: who comes back first buries nobody for a lease.
+CREATE TABLE twheel.node (
+	id		bigserial PRIMARY KEY,
+	name		text NOT NULL,
+	turn		bigint NOT NULL DEFAULT 0,
+	lease_until	timestamptz NOT NULL,
+	buries_from	timestamptz NOT NULL DEFAULT '-infinity'
+) WITH (fillfactor = 50);
+-- All lives that ever were, and whose logs are where.
+CREATE TABLE twheel.life (id bigint PRIMARY KEY, name text NOT NULL);
+-- No owner: NULL, or a life that is buried.
+CREATE TABLE twheel.part (id int PRIMARY KEY, node bigint) WITH (fillfactor = 50);
+INSERT INTO twheel.part SELECT generate_series(0, 63);
+
+CREATE TABLE twheel.job (
+	id		bigserial PRIMARY KEY,
+	name		text UNIQUE,
+	rev		bigint NOT NULL DEFAULT 1,
+	paused		bigint NOT NULL DEFAULT 0,
+	def		text NOT NULL,
+	once		bigint NOT NULL
+);
+CREATE TABLE twheel.due (
+	id		bigserial PRIMARY KEY,
+	job		bigint NOT NULL,
+	part		int NOT NULL GENERATED ALWAYS AS (CAST(job & 63 AS int)) STORED,
+	at		bigint NOT NULL,
+	off		smallint NOT NULL DEFAULT 0,
+	main		smallint NOT NULL,
+	key		text,
+	arg		text
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
+CREATE INDEX due_at ON twheel.due (part, at) WHERE off = 0;
+CREATE UNIQUE INDEX due_key ON twheel.due (job, key) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX due_main ON twheel.due (job) WHERE main = 1;
+CREATE TABLE twheel.running (
+	id		bigint,
+	at		bigint,
+	job		bigint NOT NULL,
+	life		bigint NOT NULL,
+	attempt		bigint NOT NULL,
+	tries		bigint NOT NULL,
+	state		smallint NOT NULL,
+	missed		bigint NOT NULL,
+	wake		bigint NOT NULL,
+	fired		bigint NOT NULL,
+	arg		text,
+	PRIMARY KEY (id, at)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
+CREATE TABLE twheel.history (
+	seq		bigserial PRIMARY KEY,
+	id		bigint NOT NULL,
+	at		bigint NOT NULL,
+	job		bigint NOT NULL,
+	life		bigint NOT NULL,
+	attempt		bigint NOT NULL,
+	outcome		smallint NOT NULL,
+	more		smallint NOT NULL,
+	missed		bigint NOT NULL,
+	status		bigint NOT NULL,
+	fired		bigint NOT NULL,
+	began		bigint NOT NULL,
+	ended		bigint NOT NULL,
+	dropped		bigint NOT NULL
+);
+CREATE INDEX history_job ON twheel.history (job, seq);
+CREATE INDEX history_id ON twheel.history (id, at);
+CREATE INDEX history_dropped ON twheel.history (dropped);
+CREATE TABLE twheel.day_off (calendar text, day bigint, PRIMARY KEY (calendar, day));
+CREATE TABLE twheel.calendar (name text PRIMARY KEY);
+-- What others are to know: enum news_type. It only says where to look, or what is asked for.
+CREATE TABLE twheel.inbox (
+	xid		bigint NOT NULL DEFAULT CAST(CAST(pg_current_xact_id() AS text) AS bigint),
+	made		timestamptz NOT NULL DEFAULT now(),
+	life		bigint NOT NULL,
+	type		smallint NOT NULL,
+	job		bigint NOT NULL,
+	id		bigint NOT NULL,
+	at		bigint NOT NULL
+);
+CREATE INDEX inbox_xid ON twheel.inbox (xid);
+CREATE INDEX inbox_made ON twheel.inbox (made);
+
+CREATE FUNCTION twheel.now_us() RETURNS bigint LANGUAGE sql AS
+	$$ SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) $$;
+
+CREATE FUNCTION twheel.until(lease bigint) RETURNS timestamptz LANGUAGE sql AS
+	$$ SELECT clock_timestamp() + lease * interval '1 microsecond' $$;
+
+CREATE FUNCTION twheel.buried(me bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE EXCEPTION 'life % was buried', me USING ERRCODE = 'TW001';
+END $$;
+
+-- old, if it is one, is over for sure.
+CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+	me bigint;
+BEGIN
+	DELETE FROM twheel.node n WHERE n.id = old;
+	INSERT INTO twheel.node (name, lease_until) VALUES (name, twheel.until(lease))
+		RETURNING id INTO me;
+	INSERT INTO twheel.life VALUES (me, name);
+	RETURN me;
+END $$;
+
+-- A connection of old was lost, and what it had sent may be under way. That is over when its row
+-- can be locked; then all that was old's goes to a new life.
+CREATE FUNCTION twheel.go_on(old bigint, name text, lease bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+	last bigint;
+	was timestamptz;
+	me bigint;
+BEGIN
+	SELECT n.turn, n.lease_until INTO last, was FROM twheel.node n WHERE n.id = old FOR UPDATE;
+	IF NOT FOUND THEN
+		PERFORM twheel.buried(old);
+	END IF;
+	me := twheel.join_as(old, name, lease);
+	UPDATE twheel.node n SET turn = last, buries_from = CASE
+		WHEN was < clock_timestamp() THEN twheel.until(lease) ELSE '-infinity' END
+		WHERE n.id = me;
+	UPDATE twheel.running r SET life = me WHERE r.life = old;
+	UPDATE twheel.part p SET node = me WHERE p.node = old;
+	RETURN me;
+END $$;
+
+CREATE FUNCTION twheel.leave(me bigint) RETURNS void LANGUAGE sql AS $$
+	DELETE FROM twheel.node WHERE id = me;
+	UPDATE twheel.part SET node = NULL WHERE node = me;
+	SELECT pg_notify('twheel', 'lives');
+$$;
+
+-- Those whom a life may bury.
+CREATE FUNCTION twheel.late(me bigint) RETURNS SETOF bigint LANGUAGE sql AS $$
+	SELECT o.id FROM twheel.node n JOIN twheel.node o ON o.lease_until < clock_timestamp()
+	WHERE n.id = me AND n.buries_from < clock_timestamp()
+$$;
+
+-- How many parts a life may have.
+CREATE FUNCTION twheel.share() RETURNS bigint LANGUAGE sql AS
+	$$ SELECT (64 + count(*) - 1) / greatest(count(*), 1) FROM twheel.node $$;
+
+CREATE FUNCTION twheel.mine(me bigint) RETURNS bigint LANGUAGE sql AS
+	$$ SELECT coalesce(bit_or(CAST(1 AS bigint) << id), 0) FROM twheel.part WHERE node = me $$;
+
+-- Renew the lease. What is ours? And is there something to share out?
+CREATE FUNCTION twheel.beat(me bigint, lease bigint) RETURNS TABLE (clock bigint, todo int, parts bigint)
+LANGUAGE plpgsql AS $$
+DECLARE
+	have bigint;
+BEGIN
+	UPDATE twheel.node n SET lease_until = twheel.until(lease) WHERE n.id = me;
+	IF NOT FOUND THEN
+		PERFORM twheel.buried(me);
+	END IF;
+	DELETE FROM twheel.inbox i WHERE i.made < now() - interval '10 minutes';
+	SELECT count(*) INTO have FROM twheel.part p WHERE p.node = me;
+	todo := CAST(have > twheel.share() OR
+		EXISTS (SELECT FROM twheel.late(me)) OR
+		(have < twheel.share() AND EXISTS (SELECT FROM twheel.part p LEFT JOIN twheel.node n
+			ON n.id = p.node WHERE n.id IS NULL)) AS int);
+	clock := twheel.now_us();
+	parts := twheel.mine(me);
+	RETURN NEXT;
+END $$;
+
+-- Bury the dead, take what nobody has, and give up what is too much and idle. The only lock that
+-- all lives share is taken here.
+CREATE FUNCTION twheel.balance(me bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	have bigint;
+BEGIN
+	PERFORM pg_advisory_xact_lock(7481);
+	DELETE FROM twheel.node n WHERE n.lease_until < clock_timestamp() AND
+		n.id IN (SELECT twheel.late(me));
+	SELECT count(*) INTO have FROM twheel.part p WHERE p.node = me;
+	IF NOT EXISTS (SELECT FROM twheel.node n WHERE n.id = me) THEN
+		PERFORM twheel.buried(me);
+	ELSIF have > twheel.share() THEN
+		UPDATE twheel.part SET node = NULL WHERE id IN (SELECT p.id FROM twheel.part p
+			WHERE p.node = me AND NOT EXISTS (SELECT FROM twheel.running r
+				WHERE CAST(r.job & 63 AS int) = p.id)
+			ORDER BY p.id * 29 % 64 LIMIT have - twheel.share());
+		IF FOUND THEN
+			PERFORM pg_notify('twheel', 'lives');
+		END IF;
+	ELSIF have < twheel.share() THEN
+		UPDATE twheel.part SET node = me WHERE id IN (SELECT p.id FROM twheel.part p
+			LEFT JOIN twheel.node n ON n.id = p.node WHERE n.id IS NULL
+			ORDER BY p.id * 29 % 64 LIMIT twheel.share() - have);
+	END IF;
+	RETURN twheel.mine(me);
+END $$;
+
+-- What others have changed in transactions that since has not seen; and the next since.
+CREATE FUNCTION twheel.news(me bigint, since bigint)
+RETURNS TABLE (next bigint, type smallint, job bigint, id bigint, at bigint) LANGUAGE sql AS $$
+	SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint),
+		i.type, i.job, i.id, i.at
+	FROM (VALUES (1)) one LEFT JOIN twheel.inbox i ON i.xid >= since AND i.life <> me
+$$;
+
+-- A turn of life me, which it numbers: if it was written already it only says what was done. The
+-- columns of all operations are arrays, in the order of kinds, ends[kind] being the last of each:
+-- 1 add, 2 fire or (with state -1) leave, 3 again, 4 ready, 5 end, 6 move. Returned are the
+-- operations that were done, of kinds 1, 2 and 6: the number of a new row, and the argument of a
+-- firing. Operation 0: this turn had been written before.
+CREATE FUNCTION twheel.turn(me bigint, nr bigint, ends bigint[], id bigint[], at bigint[], job bigint[],
+	life bigint[], attempt bigint[], next bigint[], state bigint[], missed bigint[],
+	fired bigint[], outcome bigint[], status bigint[], began bigint[], ended bigint[],
+	dropped bigint[], tries bigint[], wake bigint[], tell bigint)
+RETURNS TABLE (op bigint, made bigint, its_arg text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+	a int;
+	b int;
+	clock bigint;
+BEGIN
+	UPDATE twheel.node n SET turn = nr WHERE n.id = me AND n.turn = nr - 1;
+	IF NOT FOUND THEN
+		IF NOT EXISTS (SELECT FROM twheel.node n WHERE n.id = me) THEN
+			PERFORM twheel.buried(me);
+		END IF;
+		RETURN QUERY SELECT CAST(0 AS bigint), CAST(0 AS bigint), NULL;
+		RETURN QUERY SELECT u.i, CAST(0 AS bigint), r.arg
+			FROM unnest(turn.id[1:ends[2]], turn.at[1:ends[2]]) WITH ORDINALITY u(id, at, i)
+			JOIN twheel.running r ON r.id = u.id AND r.at = u.at WHERE u.i > ends[1];
+		RETURN;
+	END IF;
+	clock := twheel.now_us();
+
+	b := ends[1];
+	IF b > 0 THEN
+		RETURN QUERY WITH u AS MATERIALIZED (
+			SELECT u.i, u.job, u.next, j.paused,
+				nextval('twheel.due_id_seq') AS new, p.node IS NOT DISTINCT FROM me AS ours
+			FROM unnest(turn.job[1:b], turn.next[1:b]) WITH ORDINALITY u(job, next, i)
+			JOIN twheel.job j ON j.id = u.job AND j.name IS NOT NULL
+			JOIN twheel.part p ON p.id = CAST(j.id & 63 AS int) FOR SHARE OF j),
+		added AS (
+			INSERT INTO twheel.due (id, job, at, off, main)
+			SELECT u.new, u.job, u.next, u.paused, 0 FROM u),
+		told AS (
+			INSERT INTO twheel.inbox (life, type, job, id, at)
+			SELECT me, 1, u.job, u.new, u.next FROM u WHERE NOT u.ours AND u.paused = 0)
+		SELECT u.i, u.new, NULL FROM u WHERE u.ours AND u.paused = 0;
+		IF tell > 0 AND EXISTS (SELECT FROM twheel.inbox i
+				WHERE i.xid = CAST(CAST(pg_current_xact_id() AS text) AS bigint)) THEN
+			PERFORM pg_notify('twheel', '');
+		END IF;
+	END IF;
+
+	a := b + 1; b := ends[2];
+	IF b >= a THEN
+		RETURN QUERY WITH u AS MATERIALIZED (
+			SELECT u.*, d.job, d.arg
+			FROM unnest(turn.id[a:b], turn.at[a:b], turn.next[a:b], turn.state[a:b],
+				turn.outcome[a:b], turn.missed[a:b], turn.fired[a:b], turn.ended[a:b],
+				turn.dropped[a:b]) WITH ORDINALITY
+				u(id, at, next, state, outcome, missed, fired, ended, dropped, i)
+			JOIN twheel.due d ON d.id = u.id AND d.at = u.at AND d.off = 0
+			JOIN twheel.part p ON p.id = d.part AND p.node = me
+			WHERE u.at <= clock),
+		moved AS (
+			UPDATE twheel.due d SET at = u.next FROM u
+			WHERE d.id = u.id AND d.at = u.at AND d.off = 0 AND u.next > 0 RETURNING u.*),
+		gone AS (
+			DELETE FROM twheel.due d USING u
+			WHERE d.id = u.id AND d.at = u.at AND d.off = 0 AND u.next = 0 RETURNING u.*),
+		done AS (TABLE moved UNION ALL TABLE gone),
+		fired AS (
+			INSERT INTO twheel.running (id, at, job, life, attempt, tries, state, missed, wake,
+				fired, arg)
+			SELECT x.id, x.at, x.job, me, 1, 0, x.state, x.missed, 0, x.fired, x.arg
+			FROM done x WHERE x.state >= 0),
+		left_out AS (
+			INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed,
+				status, fired, began, ended, dropped)
+			SELECT x.id, x.at, x.job, me, 0, x.outcome, 0, x.missed, -1, x.fired, 0, x.ended,
+				x.dropped FROM done x WHERE x.state < 0)
+		SELECT x.i + a - 1, CAST(0 AS bigint), x.arg FROM done x;
+	END IF;
+
+	a := b + 1; b := ends[3];
+	IF b >= a THEN
+		WITH u AS MATERIALIZED (
+			SELECT * FROM unnest(turn.id[a:b], turn.at[a:b], turn.job[a:b], turn.life[a:b],
+				turn.attempt[a:b], turn.state[a:b], turn.missed[a:b], turn.fired[a:b],
+				turn.outcome[a:b], turn.status[a:b], turn.began[a:b], turn.ended[a:b],
+				turn.dropped[a:b], turn.tries[a:b], turn.wake[a:b])
+				u(id, at, job, life, attempt, state, missed, fired, outcome, status, began,
+				ended, dropped, tries, wake)),
+		again AS (
+			UPDATE twheel.running r SET attempt = u.attempt + 1, tries = u.tries,
+				state = u.state, wake = u.wake, life = me FROM u
+			WHERE r.id = u.id AND r.at = u.at AND r.attempt = u.attempt RETURNING u.*)
+		INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed, status,
+			fired, began, ended, dropped)
+		SELECT x.id, x.at, x.job, x.life, x.attempt, x.outcome, 1, x.missed, x.status, x.fired,
+			x.began, x.ended, x.dropped FROM again x;
+	END IF;
+
+	a := b + 1; b := ends[4];
+	IF b >= a THEN
+		UPDATE twheel.running r SET state = 2, life = me
+		FROM unnest(turn.id[a:b], turn.at[a:b], turn.attempt[a:b]) u(id, at, attempt)
+		WHERE r.id = u.id AND r.at = u.at AND r.attempt = u.attempt;
+	END IF;
+
+	a := b + 1; b := ends[5];
+	IF b >= a THEN
+		WITH u AS MATERIALIZED (
+			SELECT * FROM unnest(turn.id[a:b], turn.at[a:b], turn.attempt[a:b],
+				turn.outcome[a:b], turn.status[a:b], turn.began[a:b], turn.ended[a:b],
+				turn.dropped[a:b])
+				u(id, at, attempt, outcome, status, began, ended, dropped)),
+		gone AS (
+			DELETE FROM twheel.running r USING u
+			WHERE r.id = u.id AND r.at = u.at AND r.attempt = u.attempt
+			RETURNING u.*, r.job, r.life, r.missed, r.fired)
+		INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed, status,
+			fired, began, ended, dropped)
+		SELECT x.id, x.at, x.job, x.life, x.attempt, x.outcome, 0, x.missed, x.status, x.fired,
+			x.began, x.ended, x.dropped FROM gone x;
+	END IF;
+
+	a := b + 1; b := ends[6];
+	IF b >= a THEN
+		RETURN QUERY WITH moved AS (
+			UPDATE twheel.due d SET at = u.next
+			FROM unnest(turn.id[a:b], turn.next[a:b]) WITH ORDINALITY u(id, next, i)
+			WHERE d.id = u.id AND d.at = 9223372036854775807 RETURNING u.i)
+		SELECT x.i + a - 1, CAST(0 AS bigint), NULL FROM moved x;
+	END IF;
+END $$;

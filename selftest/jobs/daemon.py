@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""What the tests of twheeld share: a daemon in a directory of its own, requests to it, TAP.
+
+The programs are in $JOBS. A daemon that a sanitizer ends, or that leaves its store in a state that
+cannot be read, is a failure of whatever test it was of.
+"""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAMS = os.environ.get("JOBS", os.path.join(os.path.dirname(__file__), "../../build/jobstest"))
+OUTCOMES = ["ok", "failed", "timeout", "killed", "lost", "skipped", "missed"]
+
+
+class Tap:
+    """1..N, a line for each point, and what went wrong."""
+
+    def __init__(self, planned):
+        self.planned, self.run, self.failed = planned, 0, 0
+        print(f"1..{planned}", flush=True)
+
+    def ok(self, good, name, *why):
+        self.run += 1
+        self.failed += not good
+        print(f"{'' if good else 'not '}ok {self.run} - {name}", flush=True)
+        if not good:
+            for line in "\n".join(str(w) for w in why).splitlines():
+                print("#", line, flush=True)
+        return good
+
+    def same(self, got, wanted, name, *why):
+        return self.ok(got == wanted, name, f"wanted: {wanted}", f"got: {got}", *why)
+
+    def done(self):
+        if self.run != self.planned:
+            print(f"# planned {self.planned}, ran {self.run}")
+        sys.exit(self.failed > 0 or self.run != self.planned)
+
+
+def until(fn, seconds=10):
+    """What fn() is when it is true, or was last."""
+    end = time.monotonic() + seconds
+    while not (value := fn()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return value
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=20)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(self.path)
+
+
+class Daemon:
+    """@env: of its own; @args: more options"""
+
+    def __init__(self, *args, **env):
+        self.dir = tempfile.mkdtemp(prefix="twheeld.")
+        self.socket = f"{self.dir}/socket"
+        self.args, self.env, self.process = args, env, None
+        self.log = open(f"{self.dir}/stderr", "wb+")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.kill_marked()
+        self.log.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def kill_marked(self):
+        """What its jobs have left, if it was killed."""
+        mark = f"TWHEEL_STATE={self.dir}/state".encode()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if mark in file.read().split(b"\0"):
+                        os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                pass
+
+    def start(self, *args, wait=True, **env):
+        # Its standard error is a file: a message is there though it was killed.
+        self.process = subprocess.Popen(
+            [f"{PROGRAMS}/twheeld", f"--state={self.dir}/state", f"--socket={self.socket}", "--cgroup=none",
+             *self.args, *args],
+            env={**os.environ, "TZ": "UTC", "TWHEEL_BACKEND": "embedded", **self.env, **env},
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        if wait:
+            until(lambda: self.process.poll() is not None or self.answers())
+        return self
+
+    def answers(self):
+        try:
+            return self.get("/v1/runs?limit=0") is not None
+        except OSError:
+            return False
+
+    def stop(self):
+        """As systemd does it. Returns the status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def crash(self):
+        """Wait for it to die by itself."""
+        self.process.wait(30)
+        return self
+
+    def stderr(self):
+        with open(f"{self.dir}/stderr", encoding="utf-8", errors="replace") as file:
+            return file.read()[:4000]
+
+    def unsound(self):
+        """What a sanitizer has said."""
+        return "\n".join(re.findall(r"^.*(?:ERROR: \w+Sanitizer|runtime error).*$", self.stderr(), re.M))
+
+    def request(self, method, path, body=None, headers=None):
+        connection = Connection(self.socket)
+        if body is not None and not isinstance(body, (str, bytes)):
+            body = json.dumps(body)
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        if answer.headers.get("Content-Type") == "application/json":
+            data = json.loads(data)
+        return answer.status, data
+
+    def get(self, path):
+        return self.request("GET", path)[1]
+
+    def put(self, name, **definition):
+        return self.request("PUT", f"/v1/jobs/{name}", definition)
+
+    def post(self, path, body=None):
+        return self.request("POST", path, body)
+
+    def over(self, name, n=1, seconds=10):
+        """The last n of a job's firings that are over, the first one first."""
+        def ended():
+            rows = [r for r in self.get(f"/v1/runs?job={name}&limit=1000") if r["state"] == "over" and not r["more"]]
+            return rows if len(rows) >= n else None
+        return list(reversed(until(ended, seconds) or []))
+
+    def output(self, run, **query):
+        args = "&".join(f"{k}={v}" for k, v in query.items())
+        return self.get(f"/v1/runs/{run}/log?{args}").decode()
+
+    def lines(self, name="out"):
+        """The lines that jobs have written to a file, as words."""
+        try:
+            with open(f"{self.dir}/{name}", encoding="utf-8") as file:
+                return [line.split() for line in file]
+        except FileNotFoundError:
+            return []
+
+    def writes(self, name="out", more=""):
+        """A command that tells of itself there, as the judge has it."""
+        return ["/bin/sh", "-c", f"echo $TWHEEL_JOB $TWHEEL_KEY $TWHEEL_ATTEMPT $(date +%s%N) >>{self.dir}/{name}{more}"]
+
+    def query(self, sql):
+        """Of the store, when nobody has it."""
+        db = sqlite3.connect(f"{self.dir}/state/jobs.db")
+        try:
+            return db.execute(sql).fetchall()
+        finally:
+            db.close()
+

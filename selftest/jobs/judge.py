@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""The judge: is what a store says of the past, and what the runs themselves have written, as promised?
+
+    judge.py STORE RAN...     STORE: a file of SQLite, or postgresql://...
+
+Each line of the files RAN is of a run: JOB KEY ATTEMPT NS, as it begins, and the same with "end" behind it
+as it ends. The store is one that nobody has open and in which nothing is to come any more. What is wrong is
+printed, a line each, and then how many firings there were; the status is 1 if anything is.
+
+    once        each firing is over exactly once
+    numbered    its attempts have the numbers 1, 2, 3, ...; none of these was begun twice
+    early       none was begun before its time
+    lost        what is over as run did run, and what ran is over; nothing is left in running or due
+    unasked     nothing ran that is not in the history
+    overlap     of a job whose definition does not allow it no two ran at once
+    gap         of a rate that must miss none no time is missing
+
+What it cannot see: whether something that was asked for is in no table at all. So who asks counts, and
+compares with the number that is printed.
+"""
+import collections
+import json
+import sqlite3
+import subprocess
+import sys
+
+NOT_RUN = (3, 5, 6)  # killed may be before it began, skipped and missed are
+LOST = 4
+DURATIONS = {"us": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7}
+
+
+def query(store, sql):
+    """Rows, whatever the store is; the columns are numbers but for a last one of text."""
+    if store.startswith("postgresql:"):
+        done = subprocess.run(["psql", "-XqAt", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", store,
+                               "-c", "SET search_path = twheel", "-c", sql],
+                              capture_output=True, text=True, check=True)
+        return [tuple(int(c) if c.lstrip("-").isdigit() else c for c in line.split("\t"))
+                for line in done.stdout.splitlines()]
+    db = sqlite3.connect(store)
+    try:
+        return db.execute(sql).fetchall()
+    finally:
+        db.close()
+
+
+def check_history(rows, wrong):
+    """Returns the firings that are over, and the outcome of each."""
+    attempts, over = collections.defaultdict(list), {}
+    for id_, at, attempt, outcome, more in rows:
+        key = f"{id_}-{at}"
+        if not more and key in over:
+            wrong.append(f"once: {key} is over twice")
+        if not more:
+            over[key] = outcome
+        attempts[key].append(attempt)
+    for key, numbers in attempts.items():
+        if numbers != [0] and sorted(numbers) != list(range(1, len(numbers) + 1)):
+            wrong.append(f"numbered: {key} has attempts {numbers}")
+        if key not in over:
+            wrong.append(f"lost: {key} is not over")
+    return over
+
+
+def check_lines(lines, wrong):
+    """Returns when what was begun and ended: {(key, attempt): [job, begin, end or None]}."""
+    ran = {}
+    for job, key, attempt, ns, *end in lines:
+        run = (key, attempt)
+        if end:
+            ran.setdefault(run, [job, None, None])[2] = int(ns)
+            continue
+        if run in ran and ran[run][1] is not None:
+            wrong.append(f"numbered: {key} was begun twice with attempt {attempt}")
+        ran.setdefault(run, [job, None, None])[1] = int(ns)
+        if int(ns) < int(key.split("-")[1]) * 1000:
+            wrong.append(f"early: {key} was begun at {ns}")
+    return ran
+
+
+def check_overlap(ran, definitions, wrong):
+    """One whose end is not known was killed: when is not known either."""
+    by_job = collections.defaultdict(list)
+    for (key, attempt), (job, begin, end) in ran.items():
+        if begin and end and definitions.get(job, {}).get("overlap") != "allow":
+            by_job[job].append((begin, end, f"{key}.{attempt}"))
+    for job, runs in by_job.items():
+        runs.sort()
+        for (_, end, a), (begin, _, b) in zip(runs, runs[1:]):
+            if begin < end:
+                wrong.append(f"overlap: of {job} {a} and {b} ran at once")
+
+
+def duration(text):
+    """In us, of the few that the tests use."""
+    number = text.rstrip("mus")
+    return round(float(number) * DURATIONS[text[len(number):]])
+
+
+def check_gaps(store, definitions, wrong):
+    rows = query(store, "SELECT h.id, h.at, j.def FROM history h JOIN job j ON j.id = h.job WHERE more = 0"
+                        " ORDER BY h.id, h.at")
+    for (id_, at, _), (next_id, next_at, text) in zip(rows, rows[1:]):
+        definition = json.loads(text)
+        if id_ != next_id or "rate" not in definition or definition.get("missed") != "all":
+            continue
+        if next_at - at != duration(definition["rate"]):
+            wrong.append(f"gap: {id_} has nothing from {at} to {next_at}")
+
+
+def judge(store, lines, overlap=True):
+    """Returns what is wrong, and how many firings there were."""
+    wrong = []
+    definitions = {d.get("name"): d for d in (json.loads(d) for _, d in query(store, "SELECT id, def FROM job"))}
+    over = check_history(query(store, "SELECT id, at, attempt, outcome, more FROM history"), wrong)
+    ran = check_lines(lines, wrong)
+    begun = {key for key, _ in ran}
+    for table in ("running", "due"):
+        wrong += [f"lost: left in {table}: {row}" for row in query(store, f"SELECT id, at FROM {table}")]
+    wrong += [f"unasked: {key} ran, and is not in the history" for key in begun - set(over)]
+    wrong += [f"lost: {key} never ran" for key, outcome in over.items()
+              if outcome not in NOT_RUN and outcome != LOST and key not in begun]
+    if overlap:
+        check_overlap(ran, definitions, wrong)
+    check_gaps(store, definitions, wrong)
+    return wrong, len(over)
+
+
+def read_lines(paths):
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            yield from (line.split() for line in file)
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    wrong, firings = judge(sys.argv[1], read_lines(sys.argv[2:]))
+    print(*wrong, f"{firings} firings", sep="\n")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

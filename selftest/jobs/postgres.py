@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""A server of PostgreSQL in a directory of its own, on a port of loopback, and daemons that share it.
+
+Nothing of the system's servers is touched. It does not run as root: of root's tests it is another user's.
+"""
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from daemon import Daemon, until
+from judge import query
+
+ROOT = os.geteuid() == 0
+
+
+def programs():
+    """Of the latest version."""
+    found = glob.glob("/usr/lib/postgresql/*/bin/initdb")
+    return os.path.dirname(max(found, key=lambda path: int(path.split("/")[4])))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    """@settings: lines of its configuration"""
+
+    def __init__(self, *settings):
+        self.dir = tempfile.mkdtemp(prefix="twheeld-pg.")
+        self.port = free_port()
+        self.user = "postgres" if ROOT else pwd.getpwuid(os.geteuid()).pw_name
+        self.as_user = {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []} if ROOT else {}
+        if ROOT:
+            shutil.chown(self.dir, self.user)
+        self.url = f"postgresql://{self.user}@127.0.0.1:{self.port}/postgres"
+        self.process = None
+        self.run("initdb", "-A", "trust", "-E", "UTF8", "--locale=C", "-D", f"{self.dir}/data")
+        with open(f"{self.dir}/data/postgresql.conf", "a", encoding="ascii") as file:
+            print("listen_addresses = '127.0.0.1'", f"port = {self.port}", "unix_socket_directories = ''",
+                  *settings, sep="\n", file=file)
+        self.start()
+
+    def run(self, program, *args):
+        subprocess.run([f"{programs()}/{program}", *args], check=True, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, cwd=self.dir, **self.as_user)
+
+    def start(self):
+        self.process = subprocess.Popen([f"{programs()}/postgres", "-D", f"{self.dir}/data"], cwd=self.dir,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        **self.as_user)
+        until(self.answers, 60)
+
+    def answers(self):
+        try:
+            return self.query("SELECT 1")
+        except subprocess.CalledProcessError:
+            return False
+
+    def query(self, sql):
+        return query(self.url, sql)
+
+    def stop(self, how=signal.SIGQUIT):
+        """At once, as in a crash."""
+        self.process.send_signal(how)
+        self.process.wait(60)
+
+    def cut(self):
+        """Every connection of a daemon, wherever it is."""
+        self.query("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                   " WHERE application_name <> 'psql' AND backend_type = 'client backend'")
+
+    def parts(self):
+        """How many each living one owns."""
+        return sorted(n for _, n in self.query("SELECT n.id, count(p.id) FROM node n LEFT JOIN part p ON p.node = n.id"
+                                               " GROUP BY n.id"))
+
+    def over(self):
+        """How many firings are over."""
+        return self.query("SELECT count(*) FROM history WHERE more = 0")[0][0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Node(Daemon):
+    """One of those that share a server. Jobs write where all of them do."""
+
+    def __init__(self, server, *args, lease="2s", shared=None, **env):
+        super().__init__(f"--store={server.url}", f"--lease={lease}", *args, **env)
+        self.server = server
+        self.shared = shared.dir if shared else self.dir
+
+    def writes(self, name="out", more=""):
+        """As the judge has it, with what is done in between."""
+        line = "echo $TWHEEL_JOB $TWHEEL_KEY $TWHEEL_ATTEMPT $(date +%s%N)"
+        return ["/bin/sh", "-c", f"{line} >>{self.shared}/{name}; {more or ':'}; {line} end >>{self.shared}/{name}"]
+
+    def life(self):
+        with open(f"{self.dir}/state/life", encoding="ascii") as file:
+            return int(file.read())
+
+    def pause(self, seconds):
+        """It, and not what it runs."""
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.process.send_signal(signal.SIGCONT)

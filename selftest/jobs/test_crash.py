@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""twheeld dies at each step of the protocol, once at each, and so does the power: nothing is lost,
+nothing early, nothing twice under one number.
+
+Three jobs: one at a time, one that follows it, and one that fails once and is tried again. The
+daemon is started so that it dies at step N; what was asked for is asked for again if it was not
+answered; it is started again, and then all must be as if nothing had happened. N goes up until the
+daemon comes to the end.
+"""
+import concurrent.futures
+import itertools
+import os
+import random
+import signal
+import sqlite3
+import time
+
+from daemon import Daemon, Tap, until
+from judge import judge
+
+FIRINGS = 3
+AT_ONCE = 6
+KILLS = 12
+# Of the writes and syncs of SQLite each STRIDE-th; 1 takes a minute and a half.
+STRIDE = int(os.environ.get("STRIDE", 4))
+
+
+def definitions(d):
+    once = f"; [ -e {d.dir}/failed ] || {{ : >{d.dir}/failed; exit 1; }}"
+    return [
+        {"name": "second", "exec": d.writes()},
+        {"name": "first", "after": "80ms", "exec": d.writes(), "then": {"ok": ["second"]}},
+        {"name": "third", "after": "100ms", "exec": d.writes(more=once), "retry": {"times": 2, "wait": "20ms"}},
+    ]
+
+
+def ask(d):
+    """All three or none. False: nobody answered."""
+    try:
+        status, answer = d.request("POST", "/v1/jobs", definitions(d), {"If-None-Match": "*"})
+        assert status in (200, 409), answer
+        return True
+    except (OSError, EOFError):
+        return False
+    except Exception as error:  # http.client has many ways to say that nobody is there any more
+        if isinstance(error, AssertionError):
+            raise
+        return False
+
+
+def all_over(d):
+    try:
+        rows = d.get("/v1/runs?limit=1000")
+    except Exception:
+        return False
+    return len([r for r in rows if r["state"] == "over" and not r["more"]]) == FIRINGS
+
+
+def one(step, **env):
+    """Returns what is wrong, and whether it died."""
+    with Daemon() as d:
+        d.start(TWHEELD_CRASH=str(step), **env)
+        asked = ask(d)
+        until(lambda: d.process.poll() is not None or (asked and all_over(d)), 20)
+        died = d.process.poll() is not None
+        if died:
+            d.start(**env)
+            if not asked:
+                ask(d)
+            until(lambda: d.process.poll() is not None or all_over(d), 20)
+        status = d.stop()
+        if not died and status == -signal.SIGKILL:  # in its last steps
+            died = True
+            status = d.start(**env).stop()
+        try:
+            wrong, firings = judge(f"{d.dir}/state/jobs.db", d.lines())
+            if firings != FIRINGS:
+                wrong.append(f"{firings} firings are over, not {FIRINGS}")
+        except sqlite3.Error as error:
+            wrong = [f"the store cannot be read: {error}"]
+        if status:
+            wrong.append(f"ended with status {status}")
+        if d.unsound():
+            wrong.append(d.unsound())
+        if wrong:
+            wrong.append(d.stderr())
+        return [f"step {step}: {w}" for w in wrong], died
+
+
+def storm(stride=1, **env):
+    """All steps, or each stride-th, until something is wrong or it comes to none. Returns what is wrong,
+    and how many they were."""
+    wrong, steps = [], 0
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for first in itertools.count(1, 2 * AT_ONCE * stride):
+            steps_now = range(first, first + 2 * AT_ONCE * stride, stride)
+            results = list(pool.map(lambda step: one(step, **env), steps_now))
+            for w, died in results:
+                wrong += w
+                steps += died
+            if wrong or not all(died for _, died in results):
+                return wrong, steps
+
+
+def random_kills():
+    """Jobs at a rate, none of whose times may be left out, and a daemon that is killed now and then. Returns
+    what is wrong, and how many firings there were."""
+    rng = random.Random(1)
+    with Daemon() as d:
+        d.start()
+        for n in range(4):
+            d.put(f"rate{n}", rate="50ms", exec=d.writes(), missed="all", overlap="queue", queue=1000)
+        for _ in range(KILLS):
+            time.sleep(rng.uniform(0.05, 0.6))
+            d.kill()
+            d.start()
+        for n in range(4):
+            d.post(f"/v1/jobs/rate{n}/pause")
+        until(lambda: not [r for r in d.get("/v1/runs?limit=1000") if r["state"] != "over"], 30)
+        for n in range(4):
+            d.request("DELETE", f"/v1/jobs/rate{n}")
+        d.stop()
+        wrong, firings = judge(f"{d.dir}/state/jobs.db", d.lines())
+        return wrong + [d.unsound()] * bool(d.unsound()), firings
+
+
+def main():
+    tap = Tap(6)
+    began = time.monotonic()
+    wrong, steps = storm()
+    print(f"# {steps} steps, {time.monotonic() - began:.0f} s")
+    tap.ok(not wrong, "killed at each step: 0 lost, 0 early, attempts numbered", *wrong)
+    tap.ok(steps >= 30, "these were many", steps)
+    wrong, steps = storm(STRIDE, TWHEELD_LOSSY="1")
+    print(f"# {steps} steps, {time.monotonic() - began:.0f} s")
+    tap.ok(not wrong, "without power at each step, write and sync: the same", *wrong)
+    tap.ok(steps >= 120 // STRIDE, "these were many", steps)
+    wrong, firings = random_kills()
+    print(f"# {firings} firings, {time.monotonic() - began:.0f} s")
+    tap.ok(not wrong, "killed at random: each time of a rate was run, once in the history", *wrong)
+    tap.ok(firings >= 100, "these were many", firings)
+    tap.done()
+
+
+main()

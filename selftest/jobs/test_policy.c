@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * When jobs are due, what becomes of times that have passed, and which definitions are none: def.c
+ * and policy.c, which are pure.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "civil.h"
+#include "policy.h"
+#include "tap.h"
+
+#define MINUTE	(60 * US_PER_S)
+#define HOUR	(60 * MINUTE)
+#define DAY	(24 * HOUR)
+
+/* Sunday 2026-11-22 00:00 in UTC. */
+#define START	(1795305600LL * US_PER_S)
+
+static unsigned int bad;
+
+static void check(bool good, const char *what, long long got, long long wanted)
+{
+	if (good)
+		return;
+	bad++;
+	diag("%s: %lld, wanted %lld", what, got, wanted);
+}
+
+#define CHECK_EQ(a, b)	check((a) == (b), #a, (long long)(a), (long long)(b))
+
+/* ' stands for ", which C would have a \ before. */
+static struct def parse(const char *text, char error[ERROR_MAX])
+{
+	char *json = strdup(text);
+	struct json_object *o;
+	struct def def;
+
+	for (char *c = json; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	o = json_tokener_parse(json);
+	strcpy(error, "");
+	if (!o || !def_parse(&def, o, START, error))
+		memset(&def, 0, sizeof(def));
+	json_object_put(o);
+	free(json);
+	return def;
+}
+
+static struct def good(const char *text)
+{
+	char error[ERROR_MAX];
+	struct def def = parse(text, error);
+
+	if (!def.argv) {
+		diag("%s: %s", text, error);
+		exit(1);
+	}
+	return def;
+}
+
+/* ---- definitions -------------------------------------------------------------------- */
+
+static void wrong_definitions(void)
+{
+	static const struct { const char *json, *error; } wrong[] = {
+		{ "[]", "a definition is a JSON object" },
+		{ "{}", "exec is missing" },
+		{ "{'exec': []}", "exec: a list of strings is wanted" },
+		{ "{'exec': 'true'}", "exec: a list of strings is wanted" },
+		{ "{'exec': ['']}", "exec: the command is empty" },
+		{ "{'exec': ['true', 1]}", "exec: a string is wanted" },
+		{ "{'exec': ['a\\u0000b']}", "exec: there is a NUL in it" },
+		{ "{'exce': ['true']}", "unknown key 'exce'" },
+		{ "{'exec': ['x'], 'name': '../x'}", "name: '../x' is no name for a job" },
+		{ "{'exec': ['x'], 'name': '-x'}", "name: '-x' is no name for a job" },
+		{ "{'exec': ['x'], 'rate': '1s', 'cron': '@daily'}",
+		  "cron: there is another time already" },
+		{ "{'exec': ['x'], 'rate': '10us'}", "rate: a millisecond is the least" },
+		{ "{'exec': ['x'], 'rate': '-5'}", "rate: '-5' is no duration" },
+		{ "{'exec': ['x'], 'rate': true}", "rate: a string is wanted" },
+		{ "{'exec': ['x'], 'at': 'soon'}", "at: 'soon' is no time" },
+		{ "{'exec': ['x'], 'zone': 'Europe/Berlin'}",
+		  "zone: that is for jobs with cron or rate" },
+		{ "{'exec': ['x'], 'cron': '@daily', 'zone': '../etc/passwd'}",
+		  "zone: unknown time zone '../etc/passwd'" },
+		{ "{'exec': ['x'], 'cron': '@daily', 'except': 'never'}",
+		  "except: there is no calendar 'never'" },
+		{ "{'exec': ['x'], 'delay': '1s', 'spread': '1s'}",
+		  "spread: that is for jobs with cron or rate" },
+		{ "{'exec': ['x'], 'missed': 'twice'}",
+		  "missed: 'twice' is none of once, skip, all" },
+		{ "{'exec': ['x'], 'queue': 3}", "queue: that is for jobs with overlap: queue" },
+		{ "{'exec': ['x'], 'queue': 0, 'overlap': 'queue'}",
+		  "queue: a number from 1 to 1000000 is wanted" },
+		{ "{'exec': ['x'], 'retry': {'wait': '1s'}}", "retry: times is missing" },
+		{ "{'exec': ['x'], 'retry': {'times': 1, 'factor': 0.5}}",
+		  "retry: a factor from 1 to 100 is wanted" },
+		{ "{'exec': ['x'], 'retry': {'times': 1, 'pause': 1}}",
+		  "retry: unknown key 'pause'" },
+		{ "{'exec': ['x'], 'lost': 'never'}", "lost: 'never' is none of again, report" },
+		{ "{'exec': ['x'], 'env': {'TWHEEL_KEY': 'x'}}",
+		  "env: 'TWHEEL_KEY' is no name for a variable of a job" },
+		{ "{'exec': ['x'], 'env': {'A=B': 'x'}}",
+		  "env: 'A=B' is no name for a variable of a job" },
+		{ "{'exec': ['x'], 'user': 'nobody-is-called-that'}",
+		  "user: there is no user 'nobody-is-called-that'" },
+		{ "{'exec': ['x'], 'dir': 'tmp'}", "dir: an absolute path is wanted" },
+		{ "{'exec': ['x'], 'memory': '2X'}", "memory: a size like 64M is wanted" },
+		{ "{'exec': ['x'], 'memory': '99999999T'}", "memory: a size like 64M is wanted" },
+		{ "{'exec': ['x'], 'limits': {'files': 3}}", "limits: there is no limit 'files'" },
+		{ "{'exec': ['x'], 'then': {'always': ['x']}}", "then: unknown key 'always'" },
+	};
+	char error[ERROR_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct def def = parse(wrong[i].json, error);
+
+		if (!def.argv && !strcmp(error, wrong[i].error))
+			continue;
+		bad++;
+		diag("%s: '%s', wanted '%s'", wrong[i].json, error, wrong[i].error);
+		def_free(&def);
+	}
+}
+
+static void right_definitions(void)
+{
+	struct def d = good("{'exec': ['a', ''], 'timeout': 90, 'stop': '1.5s', 'memory': '2M'}");
+
+	CHECK_EQ(d.timeout, 90 * US_PER_S);
+	CHECK_EQ(d.stop, 1500000);
+	CHECK_EQ(d.memory, 2 << 20);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'limits': {'nofile': 64}, 'lost': 'report'}");
+	CHECK_EQ(d.limits[RLIMIT_NOFILE], 64);
+	CHECK_EQ(d.report, true);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'overlap': 'queue', 'queue': 7}");
+	CHECK_EQ(d.queue, 7);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'retry': {'times': 3, 'wait': '1s', 'factor': 1.5}}");
+	CHECK_EQ(retry_wait(&d, 1), US_PER_S);
+	CHECK_EQ(retry_wait(&d, 3), 2250000);
+	CHECK_EQ(retry_wait(&d, 1000), 366 * DAY);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'at': 'tomorrow 06:30'}");
+	CHECK_EQ(strcmp(json_text(d.json),
+			"{\"exec\":[\"a\"],\"at\":\"2026-11-23T06:30:00.000000Z\"}"),
+		 0);
+	CHECK_EQ(first_due(&d, "x", START), START + 30 * HOUR + 30 * MINUTE);
+	def_free(&d);
+}
+
+/* ---- times -------------------------------------------------------------------------- */
+
+static void first_times(void)
+{
+	struct def d = good("{'exec': ['a'], 'rate': '10s', 'start': '2026-11-21T00:00:03Z'}");
+
+	CHECK_EQ(first_due(&d, "x", START), START + 3 * US_PER_S);
+	CHECK_EQ(first_due(&d, "x", START + 3 * US_PER_S), START + 13 * US_PER_S);
+	CHECK_EQ(next_due(&d, "x", START + 3 * US_PER_S), START + 13 * US_PER_S);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'rate': '10s'}");
+	CHECK_EQ(first_due(&d, "x", START), START + 10 * US_PER_S);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'delay': '10s'}");
+	CHECK_EQ(first_due(&d, "x", START), START + 10 * US_PER_S);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'cron': '30 2 * * *', 'zone': 'Europe/Berlin'}");
+	CHECK_EQ(first_due(&d, "x", START), START + 90 * MINUTE);
+	CHECK_EQ(next_due(&d, "x", START + 90 * MINUTE), START + DAY + 90 * MINUTE);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'cron': '0 0 30 2 *'}");
+	CHECK_EQ(first_due(&d, "x", START), 0);
+	def_free(&d);
+	d = good("{'exec': ['a']}");
+	CHECK_EQ(first_due(&d, "x", START), 0);
+	def_free(&d);
+}
+
+/* The share is that of a name; the distance from one time to the next is not changed by it. */
+static void shares_of(const char *text)
+{
+	struct def d = good(text);
+	int64_t sum = 0, a;
+	char name[16];
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "job%d", i);
+		a = first_due(&d, name, START - 1) - START;
+		CHECK_EQ(a >= 0 && a <= 10 * MINUTE, true);
+		CHECK_EQ(next_due(&d, name, START + a), START + HOUR + a);
+		sum += a;
+	}
+	CHECK_EQ(sum / 1000 > 4 * MINUTE && sum / 1000 < 6 * MINUTE, true);
+	def_free(&d);
+}
+
+static void shares(void)
+{
+	shares_of("{'exec': ['a'], 'cron': '@hourly', 'spread': '10m'}");
+	shares_of("{'exec': ['a'], 'rate': '1h', 'start': '@1795305600', 'spread': '10m'}");
+}
+
+static void days_off(void)
+{
+	struct days *days = days_find("off", true);
+	int64_t off[] = { START / DAY + 1, START / DAY + 2 };
+	struct def d = good("{'exec': ['a'], 'cron': '30 23 * * *', 'except': 'off'}");
+
+	CHECK_EQ(first_due(&d, "x", START), START + 23 * HOUR + 30 * MINUTE);
+	days->day = off;
+	days->nr = 2;
+	CHECK_EQ(next_due(&d, "x", START + 23 * HOUR + 30 * MINUTE),
+		 START + 3 * DAY + 23 * HOUR + 30 * MINUTE);
+	def_free(&d);
+	/* The day is that of the zone's clock: 23:30 in UTC is the next one in Tokyo. */
+	d = good("{'exec':['a'],'rate':'1d','start':'@1795217400','except':'off','zone':'Japan'}");
+	CHECK_EQ(first_due(&d, "x", START), START + 2 * DAY + 23 * HOUR + 30 * MINUTE);
+	CHECK_EQ(due_again(&d, "x", START + 5 * DAY, START), START + 3 * DAY);
+	days->nr = 0;
+	CHECK_EQ(first_due(&d, "x", START), START + 23 * HOUR + 30 * MINUTE);
+	CHECK_EQ(due_again(&d, "x", START + 5 * DAY, START), START + DAY);
+	def_free(&d);
+}
+
+/* ---- missed ------------------------------------------------------------------------- */
+
+static void plan_is(const struct def *d, int64_t at, int64_t now, bool run, int64_t next,
+		    int64_t missed)
+{
+	struct plan plan = plan_firing(d, "x", at, now, false);
+
+	CHECK_EQ(plan.run, run);
+	CHECK_EQ(plan.next, next);
+	CHECK_EQ(plan.missed, missed);
+}
+
+/* Due each minute, and it is 10.5 minutes later. */
+static void missed_times(const char *when)
+{
+	char text[128];
+	int64_t now = START + 10 * MINUTE + 30 * US_PER_S;
+	struct def d;
+
+	snprintf(text, sizeof(text), "{'exec': ['a'], %s, 'missed': 'once'}", when);
+	d = good(text);
+	plan_is(&d, START, now, true, START + 11 * MINUTE, 10);
+	plan_is(&d, START, START + MINUTE, true, START + MINUTE, 0);
+	plan_is(&d, START, START + MINUTE + 1, true, START + 2 * MINUTE, 1);
+	plan_is(&d, START, START + 3000000 * MINUTE, true, START + 3000001 * MINUTE,
+		MISSED_COUNTED);
+	def_free(&d);
+	snprintf(text, sizeof(text), "{'exec': ['a'], %s, 'missed': 'skip'}", when);
+	d = good(text);
+	plan_is(&d, START, now, false, START + 10 * MINUTE, 10);
+	plan_is(&d, START + 10 * MINUTE, now, true, START + 11 * MINUTE, 0);
+	def_free(&d);
+	snprintf(text, sizeof(text), "{'exec': ['a'], %s, 'missed': 'all'}", when);
+	d = good(text);
+	plan_is(&d, START, now, true, START + MINUTE, 0);
+	plan_is(&d, START, START + 101 * MINUTE - 1, true, START + MINUTE, 0);
+	plan_is(&d, START, START + 151 * MINUTE - 1, false, START + 50 * MINUTE, 50);
+	plan_is(&d, START + 50 * MINUTE, START + 151 * MINUTE - 1, true, START + 51 * MINUTE, 0);
+	def_free(&d);
+}
+
+static void missed_others(void)
+{
+	struct def d = good("{'exec': ['a'], 'at': '2026-11-22T01:00:00Z', 'missed': 'skip'}");
+	struct plan plan;
+
+	plan_is(&d, START, START + MINUTE, true, 0, 0);
+	plan_is(&d, START, START + HOUR, false, 0, 1);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'delay': '5s', 'missed': 'skip', 'grace': '1s'}");
+	plan_is(&d, START, START, true, NEVER, 0);
+	plan_is(&d, START, START + HOUR, false, START + HOUR + 5 * US_PER_S, 1);
+	def_free(&d);
+	/* What was asked for on its own has no next time. */
+	d = good("{'exec': ['a'], 'rate': '5s'}");
+	plan = plan_firing(&d, "x", START, START + HOUR, true);
+	CHECK_EQ(plan.run, true);
+	CHECK_EQ(plan.next, 0);
+	CHECK_EQ(plan.missed, 0);
+	def_free(&d);
+}
+
+static void each_minute_by_cron(void)
+{
+	missed_times("'cron': '* * * * *'");
+}
+
+static void each_minute_by_rate(void)
+{
+	missed_times("'rate': '1m'");
+}
+
+static void point(const char *name, void (*fn)(void))
+{
+	bad = 0;
+	fn();
+	ok(!bad, "%s", name);
+}
+
+int main(void)
+{
+	setenv("TZ", "UTC", 1);
+	plan(8);
+	point("definitions that are wrong are told why", wrong_definitions);
+	point("definitions are understood", right_definitions);
+	point("first and next times", first_times);
+	point("a spread is a share of a name's own", shares);
+	point("days off are left out, by the clock of the zone", days_off);
+	point("times of cron that were missed", each_minute_by_cron);
+	point("times of a rate that were missed", each_minute_by_rate);
+	point("other times that were missed", missed_others);
+	return done();
+}

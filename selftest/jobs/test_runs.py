@@ -1,0 +1,453 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""What twheeld makes of runs: overlap, retries, timeouts, what follows, what was missed or lost; their
+processes, logs and limits; and what it says to those who do not speak its language."""
+import os
+import pwd
+import re
+import socket
+import subprocess
+import time
+
+from daemon import PROGRAMS, Daemon, Tap, until
+
+ROOT = os.geteuid() == 0
+
+
+def outcomes(rows):
+    return [row["outcome"] for row in rows]
+
+
+def run(d, name, **shot):
+    answer = d.post(f"/v1/jobs/{name}/shots", [shot]) if shot else d.post(f"/v1/jobs/{name}/run")
+    return answer[1][0]["run"]
+
+
+def history(d, name):
+    """Of all attempts, the first one first."""
+    return [r for r in reversed(d.get(f"/v1/runs?job={name}&limit=1000")) if r["state"] == "over"]
+
+
+def ns(text):
+    whole, us = re.fullmatch(r"(.*)\.(\d{6})Z", text).groups()
+    return int(time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S"))) * 10**9 + int(us) * 1000
+
+
+def marks(d, name, seconds):
+    """A command that writes when it began and when it ended."""
+    return ["/bin/sh", "-c", f"echo b >>{d.dir}/{name}; sleep {seconds}; echo e >>{d.dir}/{name}"]
+
+
+# ---- overlap --------------------------------------------------------------------------------------
+
+def overlaps(tap, d):
+    d.put("skip", rate="50ms", exec=marks(d, "skip", 0.17))
+    rows = d.over("skip", 8)
+    d.request("DELETE", "/v1/jobs/skip")
+    words = "".join(w for line in d.lines("skip") for w in line)
+    tap.ok(not re.search("bb|ee", words) and {"ok", "skipped"} == set(outcomes(rows)), "skip", words, rows)
+
+    d.put("queue", exec=marks(d, "queue", 0.1), overlap="queue", queue=2)
+    ids = [run(d, "queue") for _ in range(4)]
+    rows = d.over("queue", 4)
+    tap.same(sorted(outcomes(rows)), ["ok", "ok", "ok", "skipped"], "queue: two may wait")
+    tap.same([r["run"] for r in rows if r["outcome"] == "ok"], ids[:3], "in the order that they came")
+    tap.same("".join(w for line in d.lines("queue") for w in line), "bebebe", "one at a time")
+
+    d.put("replace", overlap="replace", stop="0.5s",
+          exec=["/bin/sh", "-c", f"[ -e {d.dir}/replace ] && exit; trap '' TERM; echo b >>{d.dir}/replace; sleep 9"])
+    ids = [run(d, "replace")]
+    until(lambda: d.lines("replace"))
+    ids += [run(d, "replace"), run(d, "replace")]
+    rows = {r["run"]: r["outcome"] for r in d.over("replace", 3)}
+    tap.same([rows.get(i) for i in ids], ["killed", "skipped", "ok"], "replace")
+
+    d.put("allow", exec=marks(d, "allow", 0.3), overlap="allow")
+    run(d, "allow")
+    run(d, "allow")
+    tap.same(outcomes(d.over("allow", 2)), ["ok", "ok"], "allow")
+    tap.same("".join(w for line in d.lines("allow") for w in line), "bbee", "both at once")
+
+
+# ---- ends -----------------------------------------------------------------------------------------
+
+def ends(tap, d):
+    d.put("stubborn", exec=["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], timeout="0.1s", stop="0.2s")
+    began = time.monotonic()
+    run(d, "stubborn")
+    rows = d.over("stubborn")
+    tap.ok(outcomes(rows) == ["timeout"] and rows[0]["status"] == 128 + 9 and time.monotonic() - began < 5,
+           "a run that takes too long, and does not end when told to", rows)
+
+    d.put("again", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 3 ]"], retry={"times": 5, "wait": "0.1s", "factor": 3})
+    run(d, "again")
+    d.over("again")
+    rows = history(d, "again")
+    tap.same([(r["attempt"], r["outcome"], r["more"]) for r in rows],
+             [(1, "failed", True), (2, "failed", True), (3, "ok", False)], "retries")
+    gaps = [ns(b["began"]) - ns(a["ended"]) for a, b in zip(rows, rows[1:])]
+    tap.ok(gaps[0] >= 10**8 and gaps[1] >= 3 * 10**8, "after the time that they are to wait", gaps)
+    d.put("often", exec=["false"], retry={"times": 2, "wait": "10ms"})
+    run(d, "often")
+    d.over("often")
+    tap.same([(r["attempt"], r["more"]) for r in history(d, "often")], [(1, True), (2, True), (3, False)],
+             "no more of them than are wanted")
+
+    d.put("delay", delay="0.1s", exec=["sleep", "0.1"])
+    rows = d.over("delay", 3)
+    d.request("DELETE", "/v1/jobs/delay")
+    tap.ok(all(ns(b["at"]) - ns(a["ended"]) >= 10**8 for a, b in zip(rows, rows[1:])) and len(rows) >= 3,
+           "a delay counts from the end of a run", rows)
+
+    d.put("good", exec=d.writes("good"))
+    d.put("bad", exec=d.writes("bad"))
+    d.put("parent", exec=["/bin/sh", "-c", "exit $TWHEEL_ARG"], then={"ok": ["good"], "fail": ["bad"]})
+    run(d, "parent", after=0, arg="0")
+    run(d, "parent", after="0.2s", arg="7")
+    tap.ok(until(lambda: d.lines("good") and d.lines("bad")), "what follows")
+    tap.same([len(d.lines("good")), len(d.lines("bad"))], [1, 1], "once each")
+    status, answer = d.put("good", exec=["true"], then={"ok": ["parent"]})
+    tap.ok(status == 400 and "would follow itself" in answer["error"], "no circles", answer)
+    layers = [[f"l{i}a", f"l{i}b"] for i in range(40)]
+    jobs = [{"name": n, "exec": ["true"], "then": {"ok": after, "fail": after}}
+            for layer, after in zip(layers, layers[1:]) for n in layer]
+    jobs += [{"name": n, "exec": ["true"]} for n in layers[-1]]
+    status, answer = d.post("/v1/jobs", jobs)
+    tap.ok(status == 400 and "too many jobs follow" in answer["error"], "and no mazes", status, answer)
+
+
+def statuses(tap, d):
+    got = []
+    for name, definition in {
+            "none": {"exec": ["/nowhere/at/all"]}, "dir": {"exec": ["/etc"]}, "chdir": {"exec": ["true"], "dir": "/nowhere"},
+            "signal": {"exec": ["/bin/sh", "-c", "kill -9 $$"]}}.items():
+        d.put(name, **definition)
+        run(d, name)
+        got += [(r["outcome"], r["status"]) for r in d.over(name)]
+    tap.same(got, [("failed", 127), ("failed", 126), ("failed", 125), ("failed", 137)], "what cannot be run")
+    tap.same(d.output(run_of(d, "none")), "twheeld: /nowhere/at/all: No such file or directory\n", "its log says why")
+
+
+def run_of(d, name):
+    return d.over(name)[-1]["run"]
+
+
+# ---- processes --------------------------------------------------------------------------------------
+
+SHOW = """echo "$TWHEEL_JOB $TWHEEL_KEY $TWHEEL_AT $TWHEEL_ATTEMPT $TWHEEL_MISSED $TWHEEL_ARG $A"
+cat; pwd; umask; ulimit -n; echo $(ls /proc/self/fd); ps -o sid= -p $$ | tr -d ' '; echo $$"""
+
+
+def processes(tap, d):
+    d.put("show", exec=["/bin/sh", "-c", SHOW], env={"A": "a b"}, dir="/usr", input="line one\nline two\n",
+          limits={"nofile": 77})
+    key = run(d, "show", after=0, arg="the arg")
+    row = d.over("show")[0]
+    lines = d.output(key).splitlines()
+    tap.same(lines[0], f"show {key} {row['at']} 1 0 the arg a b", "the environment")
+    tap.same(lines[1:6], ["line one", "line two", "/usr", "0022", "77"], "input, directory, mask, limit", lines)
+    tap.same(lines[6], "0 1 2 3", "no descriptor of the daemon", lines)
+    tap.same(lines[7], lines[8], "a session of its own")
+
+    d.put("leaves", exec=["/bin/sh", "-c", f"sleep 1000 & echo $! >{d.dir}/left"])
+    run(d, "leaves")
+    d.over("leaves")
+    pid = d.lines("left")[0][0]
+    tap.ok(until(lambda: not alive(pid), 5), "what a run leaves is killed")
+
+    if ROOT:
+        d.put("user", exec=["/bin/sh", "-c", "id -un; id -Gn; echo $HOME $USER"], user="daemon")
+        run(d, "user")
+        home = pwd.getpwnam("daemon").pw_dir
+        tap.same(d.output(run_of(d, "user")), f"daemon\ndaemon\n{home} daemon\n", "as another user")
+    else:
+        tap.ok(d.put("user", exec=["true"], user="daemon")[0] == 400, "as another user: only root may")
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def logs(tap, d):
+    d.put("loud", exec=["/bin/sh", "-c", "echo begin; yes | head -c 5000000; echo end"])
+    key = run(d, "loud")
+    d.over("loud", seconds=60)
+    path = next(os.path.join(dir, f) for dir, _, files in os.walk(f"{d.dir}/state/logs") for f in files
+                if f == f"{key}.1")
+    used = os.stat(path).st_blocks * 512
+    tap.ok(used <= 2**20, "a log takes no more than its part of the disk", used)
+    text, at = "", 0
+    while True:
+        part, at = log_part(d, key, at)
+        if not part:
+            break
+        text += part
+    tap.ok(text.startswith("begin\ny\ny\n") and text.endswith("y\nend\n") and 10**6 - 70000 < len(text) < 2**20 + 100,
+           "its first and its last part are there", len(text))
+    left = re.search(r"\[(\d+) bytes are left out here\]", text)
+    tap.ok(left and int(left[1]) + len(text) - len(left[0]) - 2 == 5000010, "and what is left out is told", left)
+
+
+def log_part(d, key, at):
+    connection = __import__("daemon").Connection(d.socket)
+    connection.request("GET", f"/v1/runs/{key}/log?from={at}")
+    answer = connection.getresponse()
+    data = answer.read().decode()
+    connection.close()
+    return data, int(answer.headers["Log-Next"])
+
+
+def retention(tap, d):
+    d.put("short", after="50ms", exec=["echo", "x"], keep="1s")
+    key = d.over("short")[0]["run"]
+    tap.ok(d.output(key) == "x\n", "it is there")
+    gone = until(lambda: d.request("GET", "/v1/jobs/short")[0] == 404, 25)
+    left = [f for _, _, files in os.walk(f"{d.dir}/state/logs") for f in files if f.startswith(key)]
+    tap.ok(gone and not left and not d.get(f"/v1/runs/{key}"), "history, log and job go when their time is over", left)
+
+
+# ---- lives -------------------------------------------------------------------------------------------
+
+def missed(tap):
+    with Daemon() as d:
+        d.start()
+        for word in ("once", "skip", "all"):
+            d.put(word, rate="0.2s", missed=word, grace="0.1s", overlap="queue", queue=100,
+                  exec=["/bin/sh", "-c", f"echo $TWHEEL_MISSED >>{d.dir}/{word}"])
+            d.over(word)
+        d.stop()
+        before = {word: len(d.lines(word)) for word in ("once", "skip", "all")}
+        time.sleep(1.5)
+        d.start()
+        until(lambda: all(len(d.lines(w)) > before[w] + 1 for w in before))
+        time.sleep(0.3)
+        d.stop()
+        rows = d.query("SELECT j.name, h.outcome, h.missed, h.at FROM history h JOIN job j ON j.id = h.job"
+                       " WHERE h.missed ORDER BY h.seq")
+        once = [int(line[0]) for line in d.lines("once")[before["once"]:]]
+        # One that was ended as the daemon stopped is made again, and makes up for none.
+        caught_up = [n for n in once if n]
+        tap.ok(len(caught_up) == 1 and caught_up[0] >= 6, "missed: once", once)
+        skipped = [r for r in rows if r[0] == "skip"]
+        tap.ok(len(skipped) == 1 and skipped[0][1] == 6 and skipped[0][2] >= 6, "missed: skip", rows)
+        gaps = d.query("SELECT h.at - lag(h.at) OVER (ORDER BY h.at) FROM history h JOIN job j ON j.id = h.job"
+                       " WHERE j.name = 'all'")
+        tap.ok({g for g, in gaps[1:]} == {200000} and len(gaps) >= 8, "missed: all", gaps)
+
+
+def lost(tap):
+    with Daemon() as d:
+        d.start()
+        sleeps = d.writes("out", f"; [ $TWHEEL_ATTEMPT = 2 ] || {{ sleep 1000 & wait; }}")
+        d.put("again", exec=sleeps)
+        d.put("report", exec=sleeps, lost="report")
+        keys = [run(d, "again"), run(d, "report")]
+        until(lambda: len(d.lines()) == 2)
+        # The first process of a run dies with the daemon; that one's child does not.
+        ours = until(lambda: sleepers(d))
+        d.kill()
+        d.start()
+        rows = [d.get(f"/v1/runs/{key}") for key in keys]
+        until(lambda: d.over("again") and d.over("report"))
+        rows = [[(r["attempt"], r.get("outcome"), r.get("more")) for r in reversed(d.get(f"/v1/runs/{key}"))] for key in keys]
+        tap.same(rows, [[(1, "lost", True), (2, "ok", False)], [(1, "lost", False)]], "what was lost")
+        tap.ok(len(ours) == 2 and not any(map(alive, ours)), "and what it had left is killed", ours)
+        d.put("late", exec=["/bin/sh", "-c", f"trap 'exit 3' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
+        d.put("kind", exec=["/bin/sh", "-c", f"trap 'exit 0' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
+        keys = [run(d, "late"), run(d, "kind")]
+        until(lambda: len(d.lines("on")) == 2)
+        tap.same(d.stop(), 0, "a clean stop")
+        tap.same(d.query("SELECT id FROM running"), [(int(keys[0].split("-")[0]),)], "what ended well is over")
+        tap.ok(not d.unsound(), "and all was sound", d.unsound())
+
+
+def sleepers(d):
+    """Those of both runs, or nothing."""
+    done = subprocess.run(["pgrep", "-fx", "sleep 1000"], capture_output=True, text=True, check=False)
+    ours = [pid for pid in done.stdout.split() if mark_of(pid) == f"{d.dir}/state"]
+    return ours if len(ours) == 2 else []
+
+
+def mark_of(pid):
+    try:
+        with open(f"/proc/{pid}/environ", encoding="utf-8") as file:
+            return next((v[13:] for v in file.read().split("\0") if v.startswith("TWHEEL_STATE=")), None)
+    except OSError:
+        return None
+
+
+def full(tap):
+    with Daemon() as d:
+        flag = f"{d.dir}/full"
+        d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
+        d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
+        until(d.lines)
+        with open(flag, "w", encoding="ascii"):
+            pass
+        time.sleep(0.3)
+        before = len(d.lines())
+        status, answer = d.put("new", exec=["true"])
+        days = d.request("PUT", "/v1/days/new", ["2027-01-01"])[0], d.request("GET", "/v1/days/new")[0]
+        time.sleep(0.5)
+        tap.ok(status == 503 and "cannot be written" in answer["error"], "a full disk is told", status, answer)
+        tap.same(days, (503, 404), "a calendar that is not written is none")
+        tap.same(len(d.lines()), before, "nothing is begun that is not written")
+        os.unlink(flag)
+        tap.ok(until(lambda: len(d.lines()) >= before + 8), "and all is, when there is room again", d.stderr())
+        tap.same([d.stop(), d.query("SELECT count(*) FROM history GROUP BY id, at HAVING count(*) > 1")], [0, []],
+                 "once each")
+
+
+# ---- who does not speak its language -------------------------------------------------------------------
+
+def raw(d, data):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(0.5)
+        s.connect(d.socket)
+        try:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            return s.recv(65536)
+        except OSError:
+            return b""
+
+
+def strangers(tap, d):
+    before = d.get("/v1/jobs")
+    body = b'{"exec": ["' + b"x" * 10_000_000 + b'"]}'
+    try:
+        status = d.request("PUT", "/v1/jobs/big", body)[0]
+    except OSError:
+        status = None
+    tap.same(status, 413, "10 MB are too much")
+    answers = [d.request(*r) for r in (
+        ("PUT", "/v1/jobs/x", b"{"), ("PUT", "/v1/jobs/x", b"\xff\xfe"), ("PUT", "/v1/jobs/x", b'{"exec": ["a"]} x'),
+        ("PUT", "/v1/jobs/x", b""), ("PUT", "/v1/jobs/-a", b'{"exec": ["a"]}'), ("POST", "/v1/jobs", b"{}"),
+        ("POST", "/v1/jobs", b'[{"exec": ["a"]}]'), ("PUT", "/v1/jobs/x", b"[" * 100000), ("GET", "/v1/runs/x"),
+        ("GET", "/v1/runs?limit=-1"), ("GET", "/v1/runs?since=soon"), ("POST", "/v1/jobs/show/shots", b"[{}]"),
+        ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'))]
+    tap.ok(all(s == 400 and isinstance(a, dict) and "error" in a and "\n" not in a["error"] for s, a in answers),
+           "bad requests get one clear message", *answers)
+    answers = [d.request(*r)[0] for r in (("GET", "/"), ("GET", "/v1/jobs/nobody"), ("PATCH", "/v1/jobs"),
+                                          ("GET", "/v1/a/b/c/d/e/f/g"), ("POST", "/v1/jobs/show/fly"))]
+    tap.same(answers, [404, 404, 405, 404, 404], "what is not there")
+    for data in (b"\0" * 1000, b"GET", b"GET / HTTP/9.9\r\n\r\n", b"PUT /v1/jobs/x HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+                 b"PUT /v1/jobs/x HTTP/1.1\r\nContent-Length: 5\r\n\r\nab", b"A" * 100000):
+        raw(d, data)
+    tap.ok(d.answers() and d.get("/v1/jobs") == before, "what is no HTTP changes nothing")
+    tap.same([d.request("PUT", "/v1/jobs/show", {"exec": ["true"]}, {"If-Match": "99"})[0],
+              d.request("PUT", "/v1/jobs/show", {"exec": ["true"]}, {"If-Match": "1"})[0]], [412, 200], "If-Match")
+
+
+def starts(tap, d):
+    def fails(*args):
+        done = subprocess.run([f"{PROGRAMS}/twheeld", *args], capture_output=True, text=True, timeout=20, check=False,
+                              env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+        return done.stderr if done.returncode == 1 and done.stderr.count("\n") == 1 else repr(done)
+
+    tap.same(fails(f"--state={d.dir}/state"), f"<3>twheeld: there is a twheeld in '{d.dir}/state' already\n",
+             "one daemon a state")
+    tap.ok(fails(f"--state={d.dir}/b", f"--socket={d.socket}").endswith(f"another daemon listens at '{d.socket}'\n"),
+           "and one a socket")
+    os.makedirs(f"{d.dir}/other")
+    with open(f"{d.dir}/other/jobs.db", "wb") as file:
+        file.write(b"no database" * 1000)
+    tap.same(fails(f"--state={d.dir}/other", f"--socket={d.dir}/s"),
+             f"<3>twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
+    tap.same([fails("--runs=0"), fails("--keep=x")],
+             ["<3>twheeld: '0' is no number from 1 to 100000\n", "<3>twheeld: 'x' is no duration of a second or more\n"],
+             "options that are wrong")
+    tap.same(oct(os.stat(d.socket).st_mode & 0o777), "0o600", "the socket is its user's alone")
+
+
+# ---- cgroups ---------------------------------------------------------------------------------------------
+
+def cgroup_base():
+    for top in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+        if os.path.exists(f"{top}/cgroup.procs") and os.access(top, os.W_OK):
+            return top
+    return None
+
+
+def cgroups(tap):
+    top = cgroup_base()
+    if not top:
+        for name in ("a run has a cgroup", "what has left its session is killed with it", "limits", "nothing is left"):
+            tap.ok(True, f"{name} # SKIP no cgroup of ours")
+        return
+    base = f"{top}/twheeld-test-{os.getpid()}"
+    os.mkdir(base)
+    try:
+        in_cgroup(tap, base)
+    finally:
+        for sub in os.listdir(base):
+            if os.path.isdir(f"{base}/{sub}"):
+                until(lambda: not os.path.exists(f"{base}/{sub}") or removed(f"{base}/{sub}"), 5)
+        os.rmdir(base)
+
+
+def removed(path):
+    try:
+        os.rmdir(path)
+        return True
+    except OSError:
+        return False
+
+
+def in_cgroup(tap, base):
+    with Daemon() as d:
+        d.start(f"--cgroup={base}")
+        d.put("where", exec=["/bin/sh", "-c", f"grep ^0: /proc/self/cgroup; setsid sleep 1000 & sleep 0.1; echo $! >{d.dir}/left"])
+        key = run(d, "where")
+        d.over("where")
+        tap.ok(d.output(key).endswith(f"/{os.path.basename(base)}/{key}.1.run\n"), "a run has a cgroup", d.output(key))
+        pid = d.lines("left")[0][0]
+        tap.ok(until(lambda: not alive(pid), 5), "what has left its session is killed with it")
+        with open(f"{base}/cgroup.controllers", encoding="ascii") as file:
+            can = "pids" in file.read()
+        status, answer = d.put("small", exec=["/bin/sh", "-c", "cat /sys/fs/cgroup/$(sed -n s/^0:://p /proc/self/cgroup)/pids.max"],
+                               pids=50)
+        if can:
+            run(d, "small")
+            tap.same(d.output(run_of(d, "small")), "50\n", "limits")
+        else:
+            tap.same((status, answer["error"]), (400, "pids: the daemon has no cgroup that can limit it"), "limits")
+        left = until(lambda: not [n for n in os.listdir(base) if n.endswith(".run")], 5)
+        tap.ok(left, "nothing is left", os.listdir(base))
+
+
+def notifies(tap):
+    with Daemon() as d, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.settimeout(10)
+        s.bind(f"{d.dir}/notify")
+        d.start(NOTIFY_SOCKET=f"{d.dir}/notify")
+        ready = s.recv(100)
+        d.put("env", exec=["env"])
+        run(d, "env")
+        tap.ok("NOTIFY_SOCKET" not in d.output(run_of(d, "env")), "runs do not know the socket of systemd")
+        d.stop()
+        tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is told")
+
+
+def main():
+    tap = Tap(60)
+    with Daemon() as d:
+        d.start()
+        for fn in (overlaps, ends, statuses, processes, logs, retention, strangers, starts):
+            fn(tap, d)
+        tap.same(d.stop(), 0, "the daemon ends")
+        tap.ok(not d.unsound(), "and was sound", d.unsound())
+    missed(tap)
+    lost(tap)
+    full(tap)
+    notifies(tap)
+    cgroups(tap)
+    tap.done()
+
+
+main()

@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# The ways in; the work is done by Kbuild and scripts/.
+# The entry points. Kbuild and scripts/ do the work.
 
-PREFIX	?= /usr
+PREFIX	?= /usr/local
+BINDIR	?= $(PREFIX)/bin
 LIBDIR	?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR	?= $(PREFIX)/share/man
 SYSCONFDIR ?= /etc
-export PREFIX LIBDIR
+# Where udev and systemd look, whatever PREFIX is.
+UDEVDIR	?= /usr/lib/udev
+SYSUSERSDIR ?= /usr/lib/sysusers.d
+UNITDIR	?= $(PREFIX)/lib/systemd/system
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
+# Where the Python interpreter looks.
+PYTHONDIR ?= $(shell python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+# Crates that cargo takes as they are, of which it is told as a source (`directory`).
+CARGODIR ?= $(PREFIX)/share/cargo/registry
+export PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR SYSCONFDIR UDEVDIR SYSUSERSDIR UNITDIR USERUNITDIR
 
 kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 
 .PHONY: modules clean modules_install install uninstall user_install headers_install
 .PHONY: tools demo check
 .PHONY: check-fast lint fuzz prove walk coverage mutate bench-wheel bench-kernel
-.PHONY: udev_install bench-user bench-lib docs-fresh help
+.PHONY: udev_install python_install rust_install bench-user bench-lib bench-calls bench-within bench-cpus bench-jobs docs-fresh pictures help
 
 modules:
 	@$(kbuild) modules
@@ -21,37 +33,55 @@ clean:
 	@$(kbuild) clean
 	@rm -rf build
 
-# Into a DESTDIR files are only put. Without one they are made known to the machine.
+# With DESTDIR, files are only copied there. Without it, this machine is told about them: depmod, ldconfig, udev.
 staged	= [ -n "$(DESTDIR)" ] ||
 put	= install -D -m 644
 
 install: modules_install udev_install user_install
 
-# Kbuild's own depmod wants a System.map.
+# Kbuild runs depmod only where there is a System.map.
 modules_install: modules
 	@$(staged) scripts/deps.sh install
 	@$(kbuild) INSTALL_MOD_PATH="$(DESTDIR)" modules_install
 	@$(staged) depmod "$$(bash -c '. scripts/lib.sh && kernel_release')"
 
 headers_install:
-	$(put) include/uapi/linux/twheel.h $(DESTDIR)$(PREFIX)/include/linux/twheel.h
+	$(put) include/uapi/linux/twheel.h $(DESTDIR)$(INCLUDEDIR)/linux/twheel.h
 
 udev_install:
-	$(put) udev/60-twheel.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-twheel.rules
-	$(put) udev/twheel.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/twheel.conf
+	$(put) udev/60-twheel.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-twheel.rules
+	$(put) udev/twheel.conf $(DESTDIR)$(SYSUSERSDIR)/twheel.conf
 	@for dir in modprobe modules-load; do \
 		file="$(DESTDIR)$(SYSCONFDIR)/$$dir.d/twheel.conf"; \
 		[ -e "$$file" ] || $(put) udev/$$dir.conf "$$file"; done
 	@$(staged) udev/activate
 
+# The package twheel for Python. It has nothing to compile.
+python_install:
+	$(put) -t $(DESTDIR)$(PYTHONDIR)/twheel bindings/python/twheel/*.py bindings/python/twheel/py.typed
+
+# The crate, without its tests, which are not in bindings/: the last sections of Cargo.toml. Cargo
+# wants a file of checksums, but no checksums.
+crate	= $(DESTDIR)$(CARGODIR)/twheel-$$($(MAKE) -s --no-print-directory -C lib version)
+
+rust_install:
+	@crate="$(crate)"; \
+	$(put) -t "$$crate" bindings/rust/README.md bindings/rust/build.rs && \
+	$(put) -t "$$crate/src" bindings/rust/src/*.rs && \
+	$(put) -t "$$crate/examples" bindings/rust/examples/*.rs && \
+	sed '/^\[\[test\]\]/,$$d' bindings/rust/Cargo.toml | $(put) /dev/stdin "$$crate/Cargo.toml" && \
+	echo '{"package":null,"files":{}}' | $(put) /dev/stdin "$$crate/.cargo-checksum.json"
+
 user_install: lib command man
 	@$(MAKE) --no-print-directory -C lib install
-	install -D build/tools/twheel $(DESTDIR)$(PREFIX)/bin/twheel
+	install -D build/tools/twheel $(DESTDIR)$(BINDIR)/twheel
 	$(put) tools/twheel/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/twheel
-	@scripts/man.sh install "$(DESTDIR)$(PREFIX)/share/man"
+	sed 's|@BINDIR@|$(BINDIR)|' 'tools/twheel/twheel-run@.service.in' >'build/tools/twheel-run@.service'
+	$(put) 'build/tools/twheel-run@.service' -t $(DESTDIR)$(UNITDIR)
+	@scripts/man.sh install "$(DESTDIR)$(MANDIR)" twheel
 	@$(staged) ldconfig
 
-# What install puts there, whatever that is.
+# uninstall.sh runs make install into an empty directory, and removes the files that are there.
 uninstall:
 	@$(staged) scripts/deps.sh install
 	@scripts/uninstall.sh
@@ -59,7 +89,7 @@ uninstall:
 tools:
 	@$(MAKE) --no-print-directory -C tools
 
-.PHONY: lib command examples man htmldocs try
+.PHONY: lib command jobs jobs_install jobs_uninstall examples man htmldocs try
 
 lib:
 	@scripts/deps.sh lib
@@ -68,6 +98,17 @@ lib:
 command:
 	@scripts/deps.sh command
 	@$(MAKE) --no-print-directory -C tools/twheel
+
+jobs:
+	@scripts/deps.sh jobs
+	@$(MAKE) --no-print-directory -C jobs
+
+jobs_install: jobs man
+	@$(MAKE) --no-print-directory -C jobs install
+	@scripts/man.sh install "$(DESTDIR)$(MANDIR)" jobs
+
+jobs_uninstall:
+	@scripts/uninstall.sh jobs_install
 
 examples:
 	@scripts/deps.sh examples
@@ -85,7 +126,7 @@ try:
 	@scripts/deps.sh lib
 	@$(MAKE) -s --no-print-directory -C lib try
 
-.PHONY: deb deb-check
+.PHONY: deb deb-check release
 
 deb:
 	@scripts/deps.sh deb
@@ -93,7 +134,12 @@ deb:
 
 deb-check:
 	@scripts/deb-check.sh
+	@PACKAGES=there DEBIAN=trixie scripts/deb-check.sh
 	@scripts/bare-check.sh
+
+release:
+	@scripts/deps.sh lib lint
+	@scripts/release.sh "$(VERSION)"
 
 demo:
 	@scripts/demo.sh
@@ -108,7 +154,7 @@ lint:
 	@scripts/deps.sh build lint
 	@scripts/lint.sh
 
-# A minute of it is a habit; an hour is what finds the rest.
+# A minute for each change; an hour before a release finds more.
 fuzz:
 	@scripts/deps.sh fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
@@ -117,7 +163,7 @@ prove:
 	@scripts/deps.sh prove
 	@scripts/prove.sh
 
-# Each minute of two centuries, in each zone.
+# Each minute of two centuries, in each time zone.
 walk:
 	@scripts/deps.sh calendar
 	@$(MAKE) -s --no-print-directory -C selftest/calendar walk
@@ -130,7 +176,10 @@ mutate:
 	@scripts/deps.sh build native calendar fuzz rig uml
 	@scripts/mutate.sh "$(MUTATION)"
 
-.PHONY: matrix debug soak
+.PHONY: matrix patches debug soak check-jobs kernel-users
+
+patches:
+	@scripts/patches.sh
 
 matrix:
 	@scripts/matrix.sh
@@ -140,6 +189,12 @@ debug:
 
 soak:
 	@scripts/soak.sh
+
+check-jobs:
+	@scripts/check-jobs.sh
+
+kernel-users:
+	@scripts/kernel-users.sh
 
 bench-wheel:
 	@bench/wheel/run.sh
@@ -153,40 +208,88 @@ bench-user:
 bench-lib:
 	@bench/lib/run.sh
 
+bench-cpus:
+	@bench/cpus/run.sh
+
+bench-calls:
+	@bench/calls/run.sh
+
+bench-jobs:
+	@bench/jobs/run.sh
+
+pictures:
+	@bench/pictures/draw.sh
+
+bench-within:
+	@bench/within/run.sh
+
 docs-fresh:
 	@scripts/docs-fresh.sh
 
+define HELP
+First
+  make                    build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)
+  make try                a tour of libtwheel in a process, without a module
+  make demo               a million timers in a virtual machine (WORKLOAD=file, ARGS=options)
+  make check-fast         the tests that need no virtual machine
+  make install            install everything for the running kernel; make uninstall removes it
+
+Build                     into build/
+  make lib                libtwheel
+  make command            twheel(1)
+  make jobs               twheeld and twheel job
+  make tools              the programs of the demo
+  make examples           libtwheel in the event loops of others
+  make man                the manual pages
+  make htmldocs           the interfaces, from the comments in the code, as HTML
+  make deb                Debian packages
+  make clean              remove all that was built
+
+Install                   PREFIX=/usr/local, and below it BINDIR=, LIBDIR=, INCLUDEDIR=, MANDIR=, UNITDIR=
+  make modules_install, make udev_install, make user_install    the parts of make install
+  make headers_install    <linux/twheel.h> alone
+  make jobs_install       twheeld; make jobs_uninstall removes it
+  make python_install     the package twheel for Python (PYTHONDIR=)
+  make rust_install       the crate twheel for Rust, as a directory that cargo takes crates from (CARGODIR=)
+  make uninstall          remove what make install has installed, given the same variables
+                          Files for udev and systemd go where these look: SYSCONFDIR=/etc,
+                          UDEVDIR=/usr/lib/udev, SYSUSERSDIR=/usr/lib/sysusers.d.
+                          DESTDIR= is put in front of all of them.
+
+Test
+  make check              every test; needs root or sudo if a package is missing (ONLY="suites")
+  make lint               the static gates
+  make prove              the placement by z3, the state machines by spin
+  make fuzz               the wheel, cron and time zones under libFuzzer (FUZZ_SECONDS=60)
+  make coverage           the lines and branches that the tests reach
+  make mutate             wrong edits: does a test notice each? (MUTATION=pattern, of selftest/mutations)
+  make walk               cron beside the C library, each minute of 1900 to 2100 in each zone: an hour
+
+Test for longer           before a release
+  make matrix             the tests on other kernels (ONLY="6.1-rt 6.12-rt")
+  make patches            twheel as patches for a kernel, tried as maintainers do (KERNEL=7.2)
+  make debug              the tests in debugging kernels (ONLY="bugs debug kcsan")
+  make kernel-users       IPVS and WireGuard on twheel, the kernel's own tests of them, and what they cost
+  make soak               an hour of torture and more, counted timer by timer (SOAK_MINUTES=60)
+  make check-jobs         half an hour of what may happen to several twheeld and their server (STORM=1200)
+  make deb-check          the packages in a Debian 12 and a Debian 13, booted, and the tests in a bare
+                          Debian 12; needs root
+
+Measure                   bench/README.md says which benchmark answers which question
+  make bench-kernel       the modules beside timer_list and hrtimer (NMAX=10000000)
+  make bench-user         /dev/twheel beside timerfd, POSIX timers, io_uring and libevent
+  make bench-wheel        the wheel in user space beside a heap, a tree and others (NMAX=10000000)
+  make bench-lib          libtwheel beside libevent and libuv, and the worst call of its scheduler
+  make bench-cpus         operations of 1 to 8 CPUs at once, and how long they hold locks
+  make bench-calls        where the instructions of a single call go, by function
+  make bench-jobs         twheeld with PostgreSQL and with SQLite: firings a second, lateness, fail-over
+  make bench-within       how often timers that may be late wake a process, beside exact ones
+  make pictures           draw doc/pictures again, from the figures in doc/data
+  make docs-fresh         which tables and figures in doc/ are older than what they measure
+
+Release
+  make release            make the tree the version VERSION=X.Y.Z: CONTRIBUTING.md has the steps
+endef
+
 help:
-	@echo 'make                  build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)'
-	@echo 'make install          install it all (DESTDIR=, PREFIX=, LIBDIR=, SYSCONFDIR=); parts of it are'
-	@echo '                      modules_install, udev_install and user_install'
-	@echo 'make uninstall        remove what install put there'
-	@echo 'make headers_install  install <linux/twheel.h> alone'
-	@echo 'make man              the manual pages, in build/man'
-	@echo 'make htmldocs         the comments of the code as HTML, in build/htmldocs'
-	@echo 'make deb              Debian packages, in build/deb'
-	@echo 'make deb-check        install them into a Debian 12, boot that, and use them; and the tests in a'
-	@echo '                      bare Debian 12; needs root'
-	@echo 'make demo             a million timers in a virtual machine (WORKLOAD=file, ARGS=options)'
-	@echo 'make lib              libtwheel, in build/lib (make -C lib install)'
-	@echo 'make command          twheel(1), in build/tools'
-	@echo 'make examples         libtwheel in loops of others, in build/examples'
-	@echo 'make try              a tour of libtwheel, in this process and without a module'
-	@echo 'make check            every test; needs root or sudo if a package is missing'
-	@echo 'make check-fast       those without a virtual machine'
-	@echo 'make lint             the static gates'
-	@echo 'make fuzz             the wheel under libFuzzer (FUZZ_SECONDS=60)'
-	@echo 'make prove            the placement by z3, the state machines by spin'
-	@echo 'make walk             cron beside the C library, each minute of 1900 to 2100 in each zone: an hour'
-	@echo 'make coverage         the lines and branches that the tests reach'
-	@echo 'make mutate           would a test notice? (MUTATION=pattern, of selftest/mutations)'
-	@echo 'make matrix           the tests on other kernels (ONLY="6.1-rt 6.12-rt")'
-	@echo 'make debug            the tests in debugging kernels (ONLY="bugs debug kcsan")'
-	@echo 'make soak             an hour of torture and more, counted timer by timer (SOAK_MINUTES=60)'
-	@echo 'make bench-wheel      the wheel in user space beside heap, tree and others (NMAX=10000000)'
-	@echo 'make bench-kernel     the modules beside timer_list and hrtimer (NMAX=10000000)'
-	@echo 'make bench-user       /dev/twheel beside timerfd, POSIX timers, io_uring and libevent'
-	@echo 'make bench-lib        libtwheel beside libevent and libuv, and the worst that a call of its scheduler takes'
-	@echo 'make docs-fresh       which tables of doc/ are older than what they measure'
-	@echo 'make tools            the user-space programs, in build/tools'
-	@echo 'make clean'
+	@: $(info $(HELP))

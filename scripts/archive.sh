@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# archive.sh apt-get|apt-cache ARGUMENT...: apt on more of the archive than the system
+# archive.sh apt-get|apt-cache ARGUMENT...: run apt on more of the archive than the system
 # uses: backports, foreign architectures, and unstable for the source of the newest kernel.
-# Nothing is installed from it, and the system's apt knows nothing of it: lists and
-# configuration are in the cache. The mirrors are the system's.
+# Nothing may be installed from it. The lists and the configuration are in the cache, so the
+# system's apt is not affected. The mirrors are the system's.
 . "$(dirname "$0")/lib.sh"
 
 dir=$cache/archive
@@ -48,7 +48,7 @@ configure() {
 }
 
 export APT_CONFIG=$dir/apt.conf
-# Once a day: who boots kernels twice wants the same ones.
+# Update the lists once a day, so that two runs on the same day use the same kernels.
 if [ -z "$(find "$dir/stamp" -mtime -1 2>/dev/null)" ]; then
 	(unset APT_CONFIG; configure)
 	if quiet apt-get -qq update; then

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# bare-check.sh: does deps.sh list all that a bare Debian lacks? One is made with debootstrap, of
-# the packages alone that every Debian has, and there `.ci/run` is done, with the tests that need
-# no virtual machine.
+# bare-check.sh: does deps.sh list everything that a bare Debian lacks? Make a Debian with
+# debootstrap, with only the packages that every Debian has, and run `.ci/run` there, with the tests
+# that need no virtual machine.
 #
-# As root, for debootstrap and chroot; 4 GiB in build/bare-check, some 700 MB to download.
+# Needs root, for debootstrap and chroot, 4 GiB in build/bare-check, and some 700 MB to download.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=selftest/lib/tap.sh
@@ -15,7 +15,7 @@ cd "$top"
 work=$top/build/bare-check
 . scripts/root.sh
 
-# The tree, as git knows it, and what lint would download 140 MB for.
+# Copy the tree, as git knows it, and checkpatch, for which lint would download 140 MB.
 tree() {
 	sources_to root/twheel && as_root git init -q "$root/root/twheel" &&
 		as_root git -C "$root/root/twheel" add -A || return

@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# check.sh [fast]: every test; fast leaves out the virtual machines. Ends with the
+# check.sh [fast]: run every test; "fast" leaves out the virtual machines. Ends with the
 # line "N passed, N failed". tap.awk says what counts.
 #
-#	ONLY=s		some of the suites, of those at the end of this file
-#	JOBS=n		how many at a time: one more than there are CPUs, since most wait now and then
-#	OPERATIONS, of test_stress, FUZZ, seconds of test_fuzz in each kernel, and TORTURE, seconds of
-#			twheel_torture, can be set; make debug and make soak take longer ones
+#	ONLY=s		only these suites, of those at the end of this file
+#	JOBS=n		so many suites at a time; by default one more than there are CPUs, since
+#	most of
+#			them wait now and then
+#	OPERATIONS	of test_stress
+#	FUZZ		seconds of test_fuzz in each kernel
+#	TORTURE		seconds of twheel_torture. make debug and make soak use larger values
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
@@ -15,7 +18,7 @@ cd "$top"
 log=build/check
 . scripts/suite.sh
 
-# What the other suites use is built first, so that no two of them build the same.
+# Build what the other suites use, so that no two of them build the same.
 build() {
 	point "the library, the command and the manual pages build" quiet make -s -j2 lib command man || return
 	point "and the modules" modules CONFIG_TWHEEL_SELFTEST=m || return
@@ -27,6 +30,8 @@ build_guest() {
 	point "and the selftests" quiet make -j2 -C selftest/uapi || return
 	point "and those of 32 bits" quiet make -j2 -C selftest/uapi CFLAGS='-O2 -g -m32' \
 		O="$top/build/uapi32" SUFFIX=32 || return
+	point "and those compiled with the first header" quiet make -j2 -C selftest/uapi \
+		HEADER="$top/selftest/uapi/first" O="$top/build/uapi1" SUFFIX=1 || return
 	point "and the examples" quiet make -j2 -C examples guest || return
 	point "and those of failing allocations" quiet make -C selftest/uml
 }
@@ -34,13 +39,13 @@ build_guest() {
 build_uml() {
 	local kernel
 
-	kernel=$(scripts/uml-kernel.sh) || return
+	kernel=$(scripts/own-kernel.sh uml) || return
 	point "the modules build for user-mode Linux" modules_for "$kernel" "$top/build/uml/src" \
 		ARCH=um SUBARCH=x86_64 KCFLAGS=-Werror
 }
 
-# after NAME: wait for that suite, which is earlier in the list. If it did not build there is
-# nothing to test. The time of the suite that waits begins then.
+# after NAME: wait for that suite, which must be earlier in the list. If its build failed, there is
+# nothing to test. The time of the waiting suite counts from then.
 after() {
 	local status
 
@@ -52,22 +57,22 @@ after() {
 	[ "$status" = 0 ]
 }
 
-# The machines. Each is a suite that boots one, in QEMU or in user-mode Linux, and they run beside
-# each other: what sleeps in one leaves the CPUs to the other ones. So a machine has no more to
-# do than takes it a minute alone, or is one test that does. The modules are loaded and unloaded
-# many times in one of each kind.
+# The machines. Each is a suite that boots a machine, in QEMU or in user-mode Linux. They run beside
+# each other: while a test sleeps in one, the others have the CPUs. So each machine gets as much to
+# do as takes a minute when it runs alone, or one test that takes longer. One machine of each kind
+# loads and unloads the modules many times.
 
-# The callers of 32 bits. They come in by compat_ptr_ioctl(), and behind that is the same code:
-# those programs are here that try each call and each structure. The other ones, of what happens
-# later and to whom, would see nothing that they do not see with 64 bits; `make matrix` and `make
-# debug` run them all.
-uapi32() { uapi build/uapi32 | grep -vE '/test_(bounds|fires|kill|life|poll|settime|trace)32$'; }
+# The tests for callers of 32 bits. Such a caller enters by compat_ptr_ioctl(), and the code behind
+# that is the same. So only programs that try each call and each structure run here. The others,
+# about what happens later and to whom, would see the same as with 64 bits; `make matrix` and `make
+# debug` run all of them.
+uapi32() { uapi build/uapi32 | grep -vE '/test_(bounds|fires|grow|kill|life|poll|settime|trace)32$'; }
 
-# nth N OF: each OF-th line, from the N-th on. None is an error.
+# nth N OF: print each OF-th line, from the N-th on. It is an error if there is none.
 nth() { awk -v n="$1" -v of="$2" 'NR % of == n % of' | grep .; }
 
-# run_file TESTS KMODS SUITES CYCLES: what the machine does. Tests and modules are paths, with
-# arguments if they need some: PATH[,ARGUMENT...]. RUN is more of what selftest/qemu/init reads.
+# run_file TESTS KMODS SUITES CYCLES: print the run file of a machine. Tests and modules are paths,
+# perhaps with arguments: PATH[,ARGUMENT...]. RUN is further text for selftest/qemu/init.
 run_file() {
 	cat <<-END
 		mode=selftest seconds=300 cycles=$4 suites='$3' ${RUN:-}
@@ -84,7 +89,7 @@ run_file() {
 # shellcheck disable=SC2086 # words
 bare() { printf '%s\n' $1 | sed 's|^[^,]*/||'; }
 
-# qemu SECONDS TESTS KMODS SUITES CYCLES [FILE...]: the machine of the suite that called, with
+# qemu SECONDS TESTS KMODS SUITES CYCLES [FILE...]: run the machine of the calling suite, with the
 # FILEs that the tests need.
 qemu() {
 	local name=${FUNCNAME[1]#qemu_} seconds=$1
@@ -95,7 +100,8 @@ qemu() {
 		s/^twheel_torture.ko\$/&,seconds=$TORTURE/" \
 		-e 's/^test_neighbour$/&,counted/' \
 		-e 's/^test_watchers$/&,50000/' \
-		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' >"build/qemu/$name.run"
+		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' \
+		-e 's/^rust_test.sh$/&,rust_wheel,rust_sched,rust_aio/' >"build/qemu/$name.run"
 	# shellcheck disable=SC2086 # words
 	point "the machine's verdict" scripts/boot.sh "$name" "$seconds" "build/qemu/$name.run" \
 		twheel.ko twheel_chardev.ko $2 $3 "${@:6}"
@@ -117,37 +123,49 @@ qemu_device_2() {
 qemu_lib() {
 	local tests
 
-	after build && tests=$(uapi32 && found build/libtest/plain -name 'test_*' -executable ! -name test_lib_cost) &&
+	after build && tests=$(uapi32 && uapi build/uapi1 && found build/libtest/plain -name 'test_*' -executable ! -name test_lib_cost) &&
 		qemu 600 "$tests build/libtest/plain/step" '' '' 1
 }
 
-# A kernel that notes whose the objects of kmalloc() are, which takes time, and memory.
+# With this option the kernel notes who allocated each object of kmalloc(), for time and memory.
 notes='slub_debug=U,kmalloc-*'
 
 qemu_programs() {
+	after build || return
 	APPEND=$notes qemu 600 "selftest/lib/guest_command.sh build/examples/test_echo
-		selftest/examples/alarms.sh selftest/uapi/debugfs.sh" '' closing 1 \
+		selftest/examples/alarms.sh selftest/uapi/debugfs.sh selftest/python/python_twheel.sh selftest/rust/rust_test.sh" '' closing 1 \
 		build/uapi/lives build/tools/twheel selftest/lib/tap.sh samples/twheel_sessions.ko build/examples/python/* \
-		build/examples/{epoll,libevent,libuv,liburing,rust,echo_timerfd,echo_twheel}
+		build/rust/rust_{wheel,sched,aio} selftest/rust/tap.awk \
+		build/examples/{epoll,libevent,libuv,liburing,rust,echo_timerfd,echo_twheel,echo_uring}
 }
 
 qemu_modules() {
 	local kmods
 
-	after build && kmods=$(found selftest/kmod -name '*.ko') &&
+	after build && kmods=$(found selftest/kmod -name '*.ko' ! -name twheel_alone.ko ! -name twheel_cpus.ko) &&
 		APPEND=$notes qemu 600 '' "$kmods" 'sessions hotplug suspend resumed' 20 \
 			build/uapi/{suspend,test_fires} samples/twheel_sessions.ko
 }
 
-# Shares of a CPU, and who is late, are the same each time where a ns is an instruction, whatever
-# else the host does.
+# There is one suspend in the life of a machine, so this is for the other alarm clock.
+qemu_alarm() { RUN=suspend_clock=realtime qemu 120 '' '' suspend 1 build/uapi/suspend; }
+
+# More CPUs than two, one of which is to be left alone.
+qemu_cpus() {
+	SMP=4 APPEND='nohz_full=3 isolcpus=3' \
+		qemu 400 '' 'selftest/kmod/twheel_alone.ko selftest/kmod/twheel_cpus.ko' '' 1
+}
+
+# Where an instruction is a ns, shares of a CPU and lateness are the same each time, however busy
+# the host is.
 qemu_attack() {
 	ICOUNT=1 MEM=2048 qemu 400 "build/uapi/test_attack build/uapi/test_busy build/uapi/test_cost
 		build/uapi/test_watchers" '' '' 1
 }
 
-# Two thousand users have a share of each CPU there: the allocator of per-CPU memory keeps the areas
-# that it has got for them. More users, one after the other, take no more.
+# Two thousand users have a share of each CPU in this test. The allocator of per-CPU memory keeps
+# the areas that it has got for them, so the machine must allow for them. Further users, one after
+# the other, take no more.
 qemu_neighbour() {
 	RUN=tests_percpu=512 ICOUNT=1 qemu 480 build/uapi/test_neighbour bench/kernel/twheel_hold.ko '' 1
 }
@@ -166,8 +184,8 @@ uml() {
 }
 
 uml_device() {
-	uml 600 "test_basic test_errors test_query test_drain test_read test_poll test_fires test_life
-		test_uring test_stress test_fuzz,$FUZZ" '' '' 1
+	uml 600 "test_basic test_errors test_query test_drain test_read test_poll test_fires test_grow test_life
+		test_uring test_uring_cmd test_stress test_fuzz,$FUZZ" '' '' 1
 }
 
 uml_modules() {
@@ -179,29 +197,35 @@ uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }
 
 verdict() { scripts/test-verdict.sh; }
 report() { scripts/test-report.sh; }
+release() { scripts/test-release.sh; }
 fuzz() { scripts/fuzz.sh 15; }
 wheel() { make -s -C selftest/wheel check; }
 calendar() { make -s -C selftest/calendar check; }
+jobs() { make -s -C selftest/jobs check; }
+jobs_pg() { make -s -C selftest/jobs check-many; }
 prove() { scripts/prove.sh; }
 lint() { scripts/lint.sh; }
 lib() { after build && make -s -C selftest/lib check; }
 docs() { after build && scripts/test-docs.sh; }
 install() { after build && scripts/test-install.sh; }
 examples() { after build && make -s -C examples check; }
+migrate() { after build && scripts/test-migrate.sh; }
+rust() { make -s -C selftest/rust check; }
+python() { make -s -C selftest/python check; }
 
-# In this order; what takes longest is not left for the end.
-machines='qemu_modules qemu_device_1 qemu_device_2 qemu_lib qemu_programs qemu_attack qemu_neighbour
+# The suites start in this order, in which the longest are not left for the end.
+machines='qemu_modules qemu_alarm qemu_cpus qemu_device_1 qemu_device_2 qemu_lib qemu_programs qemu_attack qemu_neighbour
 	uml_device uml_modules uml_century fuzz'
-groups=(build native libtest calendar install examples htmldocs lint prove fuzz uapi rig uml)
+groups=(build native libtest calendar jobstest jobs_pg installtest examples rust python htmldocs migrate lint prove fuzz uapi rig uml)
 if [ "${1:-}" = fast ]; then
-	groups=(build native libtest calendar install examples htmldocs lint prove) machines=''
+	groups=(build native libtest calendar jobstest jobs_pg installtest examples rust python htmldocs migrate lint prove) machines=''
 fi
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)
 export KDIR
 
 # shellcheck disable=SC2086 # words
-set -- build ${machines:+build_uml} verdict report lint lib $machines prove wheel calendar examples docs install
+set -- build ${machines:+build_uml} verdict report lint release lib $machines prove wheel calendar jobs jobs_pg examples rust python docs migrate install
 chosen=()
 for name; do
 	case " ${ONLY:-$name} build build_uml " in *" $name "*) chosen+=("$name") ;; esac

@@ -36,6 +36,7 @@ OPTIONAL = {
     ("scripts/qemu.sh", "qemu-system-s390x"): "with ARCH=, as matrix.sh does",
     ("scripts/lib.sh", "sudo"): "as_root says what to do without",
     ("scripts/uninstall.sh", "udevadm"): "where systemd runs",
+    ("selftest/users/ipvs_cost.sh", "/twheel/ipvs_load"): "in the guest",
     ("udev/activate", "systemd-sysusers"): "where systemd runs",
     ("udev/activate", "udevadm"): "where systemd runs",
 }

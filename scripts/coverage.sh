@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# coverage.sh: which lines and branches the tests reach, of the wheel natively and of
-# the modules in user-mode Linux. A line that none reaches is a failure, unless
-# scripts/coverage.expected says why it may not be; and so is one that is listed there
-# and is reached.
+# coverage.sh: which lines and branches the tests reach: of the wheel natively, of
+# the modules in user-mode Linux. If no test reaches a line, that is a failure, unless
+# scripts/coverage.expected says why. If a line that is listed there is reached, that is a failure,
+# too.
 . "$(dirname "$0")/lib.sh"
 
 out=$top/build/coverage
@@ -30,7 +30,7 @@ wheel() {
 	done
 }
 
-# boot NAME TESTS KMODS [SUITES]: the files of the counters come as text, among the report.
+# boot NAME TESTS KMODS [SUITES]: the machine prints the counter files as text, in its report.
 boot() {
 	local run=$out/$1.run dir=$out/modules/$1
 
@@ -48,10 +48,10 @@ boot() {
 	done
 }
 
-# The debugging kernel, and counting too.
+# Build the modules for the debugging kernel with counters, and run the tests.
 modules() {
 	{ cat scripts/uml.config; echo CONFIG_GCOV_KERNEL=y; } >"$out/uml-gcov.config"
-	kernel=$(scripts/uml-kernel.sh "$uml") || return
+	kernel=$(scripts/own-kernel.sh "$uml") || return
 	rm -rf "$out/src"
 	mkdir -p "$out/src"
 	# shellcheck disable=SC2119 # all sources
@@ -59,7 +59,7 @@ modules() {
 	quiet make -s -j"$(nproc)" -C "$kernel" M="$out/src" ARCH=um SUBARCH=x86_64 \
 		CONFIG_TWHEEL_SELFTEST=m GCOV_PROFILE=y modules &&
 		quiet make -s -C selftest/uapi && quiet make -s -C selftest/uml || return
-	# Those that a debugging kernel has the memory for, and the time; and UML neither
+	# Only tests for which a debugging kernel has the memory and the time. UML has neither
 	# cgroups nor namespaces.
 	tests=$(basename -a build/{uapi,uml/tests}/test_* |
 		grep -vxE 'test_(attack.*|busy|close|cost|limits|timens)')
@@ -84,7 +84,7 @@ rm -rf "$out"/{wheel,modules}*
 mkdir -p "$out"
 wheel || die "a test of the wheel failed, see $out/wheel"
 report wheel "$top" wheel.h
-uml=../build/coverage/uml-gcov
+uml=$top/build/coverage/uml-gcov
 modules || die "the tests of the modules failed, see $out/modules"
 report modules "$kernel" twheel.c twheel_chardev.c
 scripts/coverage.py scripts/coverage.expected "$out"/{wheel,modules}.json

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# debug.sh: every test in debugging kernels with SMP and preemption; `make debug`. Any
-# report of theirs is a failure. Ends with the line "N passed, N failed".
+# debug.sh: run every test in debugging kernels with SMP and preemption; `make debug`. If such a
+# kernel reports anything, that is a failure. Ends with the line "N passed, N failed".
 #
 # The kernels are those of debug.config (KASAN, lockdep and others) and kcsan.config, built
-# once. KCSAN's goes on after a report: only those of our code count, see verdict.sh. That
-# they would have spoken is tested first, with a deliberate bug of each kind
-# (selftest/kmod/twheel_bug.c): those, and in user-mode Linux those it has a detector for.
+# once. KCSAN continues after a report; only reports about our code count, see verdict.sh. First,
+# deliberate bugs (selftest/kmod/twheel_bug.c) prove that the detectors would report: one of each
+# kind in these kernels, and in user-mode Linux those for which it has a detector.
 #
-#	ONLY=s	some of the suites: bugs, uml-bugs, debug, kcsan. The rest of the table is that
+#	ONLY=s	only these suites: bugs, uml-bugs, debug, kcsan. The rest of the table is that
 #		of the last run
 #	DOC=f	write a table there
 #	OPERATIONS, of test_stress, FUZZ, seconds of test_fuzz, TORTURE, of twheel_torture
@@ -21,7 +21,7 @@ log=build/debug
 . scripts/suite.sh
 . scripts/measured.sh
 
-# bug, kernel, and what it says of the bug
+# bug, kernel, and what the kernel reports
 bugs='
 use_after_free	debug	KASAN: .*use-after-free in .*twheel
 deadlock	debug	possible circular locking dependency detected
@@ -29,18 +29,19 @@ atomic_sleep	debug	sleeping function called from invalid context
 nesting		debug	Invalid wait context
 free_armed	debug	ODEBUG: free active .* object type: twheel_timer hint: just_fired
 init_armed	debug	ODEBUG: init active .* object type: twheel_timer hint: just_fired
+arm_raw		debug	ODEBUG: activate not available .* object type: twheel_timer
 leak		debug	unreferenced object 0x
 destroy_armed	debug	1 timers still armed, one of just_fired
 race		kcsan	KCSAN: data-race in counting_fired
 '
-uml_bugs='use_after_free deadlock free_armed init_armed destroy_armed'
+uml_bugs='use_after_free deadlock free_armed init_armed arm_raw destroy_armed'
 
 declare -A kernels
 
 # build NAME: the kernel and the modules for it
 build() {
 	if [ "$1" = uml ]; then
-		kernels[uml]=$(scripts/uml-kernel.sh)
+		kernels[uml]=$(scripts/own-kernel.sh uml)
 		modules_for "${kernels[uml]}" "$top/$log/src/uml" CONFIG_TWHEEL_BUG=m \
 			ARCH=um SUBARCH=x86_64
 	else
@@ -115,7 +116,7 @@ everything() {
 		mode=selftest cycles=5 suites='$suites' hotplug_seconds=40 seconds=900 $limits
 		tests='$names'
 		kmods='twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
-			twheel_shut.ko twheel_storm.ko,storm_us=1000 twheel_torture.ko,seconds=$TORTURE $3'
+			twheel_shut.ko twheel_cpus.ko twheel_storm.ko,storm_us=1000 twheel_torture.ko,seconds=$TORTURE $3'
 	END
 	MEM=2048 point "the machine's verdict" machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
 }

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# deps.sh GROUP...: install the packages the groups need, those that are missing.
-# A complete group needs neither network nor root.
-# deps.sh --list GROUP...: print them. commands.py sees to it that they are enough.
-# The one list of packages:
+# deps.sh GROUP...: install the packages that the groups need and that are missing. If none is
+# missing, this needs neither network nor root.
+# deps.sh --list GROUP...: print the packages of the groups. commands.py checks that they are
+# enough. This is the only list of packages.
 . "$(dirname "$0")/lib.sh"
 
 packages() {
@@ -13,15 +13,25 @@ packages() {
 	native)	echo make gcc libc6-dev ;;
 	lib)	echo make gcc libc6-dev ;;
 	command) packages lib; echo libjson-c-dev libncurses-dev ;;
-	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils ;;
+	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils
+		echo python3-prometheus-client systemd ;;
 	calendar) echo make gcc libc6-dev libc-bin libjson-c-dev tzdata systemd ;;
-	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev rustc python3 ;;
+	jobs)	packages lib; echo libjson-c-dev libmicrohttpd-dev libpq-dev libsqlite3-dev ;;
+	jobstest) packages jobs; echo tzdata python3 procps systemd ;;
+	jobs_pg) packages jobstest; echo postgresql ;;
+	rust)	packages lib; echo rustc cargo librust-libc-dev librust-tokio-dev ;;
+	python)	packages lib; echo python3 mypy ;;
+	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev python3; packages rust ;;
+	migrate) packages build; echo coccinelle python3 ;;
+	users)	packages migrate; packages rig; echo bash binutils ipvsadm iproute2 iptables iperf3 iputils-ping
+		echo kmod ncat netcat-openbsd procps wireguard-tools xz-utils ;;
 	man)	echo scdoc ;;
-	install) packages build; packages command; packages man; echo kmod ;;
-	htmldocs) packages build; echo perl python3-sphinx ;;
-	deb)	packages command; packages man; echo dpkg-dev debhelper dh-dkms fakeroot lintian ;;
+	install) packages build; packages command; packages jobs; packages man; echo kmod ;;
+	installtest) packages install; packages rust; echo cmake g++ pkg-config man-db ;;
+	htmldocs) packages build; packages man; echo man-db perl python3-sphinx ;;
+	deb)	packages command; packages jobs; packages man; echo dpkg-dev debhelper dh-dkms dh-python python3 fakeroot lintian ;;
 	deb-check) packages deb; packages rig; echo debootstrap e2fsprogs ;;
-	lint)	packages man; echo mandoc man-db groff git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves
+	lint)	packages man; echo mandoc man-db groff git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves abigail-tools
 		echo shfmt python3 reuse python3-debian ;;
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
@@ -32,16 +42,20 @@ packages() {
 	bench-user) echo make gcc libc6-dev liburing-dev libevent-dev ;;
 	bench-lib) echo make gcc libc6-dev libevent-dev libuv1-dev valgrind git ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
+	pictures) echo gnuplot-nox ;;
 	matrix)	packages kernel; echo gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-s390x-linux-gnu
 		echo libc6-dev-arm64-cross libc6-dev-armhf-cross libc6-dev-s390x-cross
 		echo qemu-system-arm qemu-system-misc debian-archive-keyring ;;
 	kernel)	echo make gcc libc6-dev bc bison flex libelf-dev patch xz-utils ;;
+	patches) packages kernel; packages rig
+		echo gcc-aarch64-linux-gnu sparse perl python3 python3-sphinx git diffutils tar ;;
 	uml)	echo make gcc libc6-dev bc bison flex patch xz-utils busybox-static cpio gzip ;;
 	*)	die "no such group: $1" ;;
 	esac
 }
 
-# Any headers will do. Without, those of the smallest kernel that boots in QEMU.
+# Any kernel headers will do. If there are none, install those of the smallest kernel that boots in
+# QEMU.
 headers() {
 	"$top/scripts/kdir.sh" >/dev/null 2>&1 || echo "linux-headers-cloud-$(dpkg --print-architecture)"
 }

@@ -8,6 +8,8 @@
 #
 #	* commit: 0123456789ab, 2026-01-01
 #	* commit, icount: 0123456789ab, 2026-01-01
+#
+# The figures of a benchmark, of which the pictures are drawn, tell it in their rows "environment".
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
@@ -20,7 +22,7 @@ section() {
 		on || heading == ""' "$1"
 }
 
-commits() { sed -nE 's/^\* commit[^:]*: ([^ ,]+).*/\1/p' | sort -u; }
+commits() { sed -nE 's/^(\* commit[^:]*: |.*\tenvironment\tcommit\ttext\t)([^ ,]+).*/\2/p' | sort -u; }
 
 # stale COMMIT SOURCE...: why a table of that commit is not one of the tree's sources
 stale() {

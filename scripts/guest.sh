@@ -4,16 +4,16 @@
 # guest.sh SECONDS LOGDIR COMMAND...: run a test machine, show its report while it
 # runs, and end with the verdict as exit status.
 #
-# COMMAND is the machine. It has three lines, each a file in LOGDIR: console is the
-# kernel's alone, so that no message breaks into a line of a test; result is the
-# verdict; report is what the tests print. The emulator's own words are in "host".
+# COMMAND is the machine. It has three serial lines, each a file in LOGDIR. Only the kernel writes
+# to "console", so that no message breaks into a line of a test. "result" is the
+# verdict, "report" the output of the tests. What the emulator itself prints is in "host".
 #
-# A host that is very busy can keep a kernel from calibrating its timer. Then that has no high
-# resolution, and may not even shut down: the machine is ended at once, with status 75. It is
-# worth another try.
+# On a very busy host a kernel may fail to calibrate its timer. Then the timer has no high
+# resolution, and the kernel may not even shut down. So guest.sh ends the machine at once, with
+# status 75: the caller may try again.
 #
-# NEVER_RAN=WORDS: what to say, with the reason, of a machine in which not even init has run.
-# Of that no more is shown: it is the host that cannot have such a machine.
+# NEVER_RAN=WORDS: what to print, with the reason, if not even init has run in the machine. Nothing
+# else is shown then: the host cannot run such a machine.
 . "$(dirname "$0")/lib.sh"
 
 limit=$1 logs=$2

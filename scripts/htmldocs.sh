@@ -14,7 +14,7 @@ export KERNEL_DOC
 # An anchor for each, by the names that Sphinx gives.
 anchors() {
 	awk '/EXPORT/ { print "c." $1 }' scripts/symvers.expected
-	sed -n 's/^\t\(twheel_[a-z_]*\);/c.library.\1/p' lib/libtwheel.map
+	sed -nE 's/^\t(twheel_[a-z_]*);/c.library.\1/; s/_sized$//; /^c\./p' lib/libtwheel.map
 }
 
 rm -rf "$out"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# initramfs.sh OUT RUN FILE...: an initramfs of busybox, selftest/qemu/init, RUN as
+# initramfs.sh OUT RUN FILE...: make an initramfs of busybox, selftest/qemu/init, RUN as
 # /etc/twheel-run (see init) and FILE... in /twheel. The same files give the same
-# bytes. BUSYBOX= is one of another architecture, of the same version.
+# bytes. BUSYBOX= is a busybox of another architecture, of the same version.
 . "$(dirname "$0")/lib.sh"
 
 out=$1 run=$2
@@ -23,8 +23,8 @@ for applet in $(/bin/busybox --list); do
 	[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
 done
 [ $# = 0 ] || install -m 755 "$@" "$root/twheel"
-# Nothing in there reads what debuggers would. Scripts have none of it, and programs for other
-# processors stay as they are.
+# Strip the programs: the machine has no debugger. Scripts have nothing to strip, and programs for
+# other processors stay as they are.
 strip -g "$root"/twheel/* 2>/dev/null || :
 find "$root" -exec touch -h -d @0 {} +
 (cd "$root" && find . | LC_ALL=C sort | cpio -o --quiet -H newc --reproducible -R 0:0) | gzip -1n >"$out"

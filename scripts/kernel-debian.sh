@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # kernel-debian.sh ARCH PATTERN: print the directory of the newest kernel for Debian's ARCH
-# whose release matches PATTERN, an extended regular expression. It is unpacked into the
-# cache, not installed. In it are the kernel as "vmlinuz", what modules are built against
-# as "build", and on s390x, which has no serial lines, virtio_console.ko.
+# whose release matches PATTERN, an extended regular expression. The kernel is unpacked into the
+# cache, not installed. The directory has the kernel as "vmlinuz", the build directory for modules
+# as "build", and for s390x, which has no serial lines, virtio_console.ko.
 . "$(dirname "$0")/lib.sh"
 
 arch=$1 pattern=$2
 
 newest() { { grep -xE "$pattern" || :; } | sort -V | tail -n 1; }
 
-# The headers are in two packages, and what builds with them is a third: of this machine's
-# architecture, whatever theirs is.
+# Unpack the headers, which are two packages, and a third with the programs that build modules.
+# These programs are for this machine's architecture, whatever that of the kernel is.
 headers() {
 	local package
 
@@ -42,7 +42,7 @@ mv "$tmp/tree/boot/vmlinuz-$release" "$tmp/tree/vmlinuz"
 find "$tmp/tree" -name virtio_console.ko -exec mv -t "$tmp/tree" {} + || :
 rm -rf "$tmp/tree/boot" "$tmp/tree/lib"
 ln -s "usr/src/linux-headers-$release" "$tmp/tree/build"
-# It names its place in an installed system.
+# The Makefile names its place in an installed system.
 sed -i "s|^include /usr/src/|include $dir/usr/src/|" "$tmp/tree/build/Makefile"
 mv -T "$tmp/tree" "$dir" 2>/dev/null || [ -e "$dir" ]
 echo "$dir"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # kernel-source.sh VERSION: print the path of the package linux-source-VERSION, which
-# is 140 MB and kept in the cache. One that the system's apt does not know is taken from the
-# larger archive.
+# is 140 MB and kept in the cache. If the system's apt does not know the package, it comes from the
+# larger archive (archive.sh).
 . "$(dirname "$0")/lib.sh"
 
 for deb in "$cache/linux-source-$1"_*.deb; do

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2034
 #
-# What the scripts share. Sourced by each of them, from any directory.
+# What the scripts share. Each of them sources this file, from any directory.
 #
 #	top	the source tree
 #	cache	downloads that outlive a checkout
@@ -12,8 +12,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 : "${HOME:=$(cd ~ && pwd)}"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
 
-# A make that called us must not steer the makes called from here; variables of
-# its command line are in the environment anyway.
+# If make has called us, its options must not reach the makes that we call. The variables of its
+# command line are in the environment anyway.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 note() { echo "${0##*/}: $*" >&2; }
@@ -29,7 +29,7 @@ as_root() {
 	fi
 }
 
-# quiet COMMAND...: its output is shown only if it fails.
+# quiet COMMAND...: show the output of a command only if it fails.
 quiet() {
 	local log status=0
 
@@ -56,8 +56,8 @@ fetch() {
 	echo "$1/$2"_*.deb
 }
 
-# unpack DIR PACKAGE[:ARCH] [ARGUMENT...]: unpack, not install, a package of the larger archive
-# (archive.sh) into DIR; the arguments, for tar, say what of it.
+# unpack DIR PACKAGE[:ARCH] [ARGUMENT...]: unpack a package of the larger archive (archive.sh) into
+# DIR, without installing it. The arguments, for tar, choose what to unpack.
 unpack() {
 	local dir=$1 package=$2 deb status=0
 
@@ -74,7 +74,7 @@ unpack() {
 	return $status
 }
 
-# The files of the tree that are ours: committed, or new and not ignored.
+# Print the files of the tree that are ours: committed, or new and not ignored.
 sources() {
 	git -c safe.directory='*' -C "$top" ls-files -co --exclude-standard --deduplicate -- "$@" |
 		while read -r file; do [ ! -e "$top/$file" ] || echo "$file"; done
@@ -84,8 +84,8 @@ sources() {
 # shellcheck disable=SC2120
 modules() { quiet make -j"$(nproc)" -C "$top" modules "$@"; }
 
-# modules_for KERNEL COPY [VARIABLE=VALUE...]: the modules and those of the tests for the
-# kernel that directory KERNEL is of, in a copy of the tree.
+# modules_for KERNEL COPY [VARIABLE=VALUE...]: build the modules, and those of the tests, against
+# the kernel in directory KERNEL, in a copy of the tree.
 # shellcheck disable=SC2119 # all sources
 modules_for() {
 	local kernel=$1 copy=$2
@@ -97,6 +97,9 @@ modules_for() {
 	quiet make -s -j"$(nproc)" -C "$kernel" M="$copy" CONFIG_TWHEEL_SELFTEST=m "$@" modules
 }
 
+# Print the version, which libtwheel.h has for all of twheel.
+version() { make -s -C "$top/lib" version; }
+
 # Debian's `make kernelrelease` says 6.1.192 for 6.1.0-56-cloud-amd64.
 kernel_release() {
 	sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$("$top/scripts/kdir.sh")/include/generated/utsrelease.h"
@@ -106,8 +109,8 @@ kernel_release() {
 
 processor() { sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1; }
 
-# The commit that the sources are. What is in doc/ is no source: one table after the other is
-# written there.
+# Print the commit of the sources. Files in doc/ are no sources: a measurement may write one table
+# there after the other.
 source_id() {
 	local id changed
 
@@ -116,7 +119,7 @@ source_id() {
 	echo "$id${changed:+-dirty}"
 }
 
-# document FILE: what comes from stdin, if it is of committed sources only
+# document FILE: write stdin to FILE, but only if it was measured with committed sources
 document() {
 	local text
 

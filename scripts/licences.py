@@ -13,7 +13,7 @@ from debian.copyright import Copyright
 # Debian's names, which are older than SPDX.
 SPDX = {
     "GPL-2": "GPL-2.0-only",
-    "GPL-2 with Linux-syscall-note": "GPL-2.0-only WITH Linux-syscall-note",
+    "GPL-2 with Linux-syscall-note exception": "GPL-2.0-only WITH Linux-syscall-note",
     "GPL-2 or Expat": "GPL-2.0-only OR MIT",
     "Expat": "MIT",
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# lint.sh: the static gates, a point of TAP each, on a copy of the sources.
-# lint.sh --update: write what the UAPI's layout and the exported symbols are now to
-# scripts/*.expected, for a change that was meant.
+# lint.sh: run the static gates on a copy of the sources; each is a point of TAP.
+# lint.sh --update: write the present layout of the UAPI and the exported symbols to the files
+# *.expected, for a change that was meant.
 # shellcheck disable=SC2317 # gate calls the functions
 . "$(dirname "$0")/lib.sh"
 
@@ -11,11 +11,13 @@ copy=$top/build/lint/src out=$top/build/lint
 KDIR=$("$top/scripts/kdir.sh")
 export KDIR
 
-# Pedantry that finds nothing here: 983 unused parameters in the kernel's headers.
+# Without warnings that find nothing here, such as 983 unused parameters in the kernel's headers.
 extra="-Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-type-limits"
 
-# C of user space: the C library's types, and a shim that copies the kernel's macros.
-user='^(selftest/(wheel|fuzz|proof|uapi|lib|examples|calendar|tap)|calendar/|bench/(wheel|user|lib)/|tools/|lib/|examples/|samples/|wheel_user\.h)'
+# C for user space, with the C library's types, and a shim that copies the kernel's macros.
+user='^(selftest/(wheel|fuzz|proof|uapi|users|lib|examples|install|calendar|jobs|tap)|calendar/|jobs/|bench/(wheel|user|lib|cpus|calls|within|jobs)/|bench/kernel/irqs_off|tools/|lib/|examples/|samples/|wheel_user\.h)'
+# And of it what has SQL in strings of many lines, and names of SQLite and libpq.
+sqlite='^(jobs/(store|store_sqlite|store_pg)|selftest/jobs/crash)\.c$'
 user_ignore=PREFER_KERNEL_TYPES,MACRO_ARG_REUSE,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO
 
 kbuild() { make -s -j"$(nproc)" -C "$KDIR" M="$copy" CONFIG_TWHEEL_{SELFTEST,BUG}=m "$@"; }
@@ -26,18 +28,21 @@ compiler() {
 }
 
 checkpatch() {
-	local kernel_files user_files bad=0
+	local kernel_files user_files sqlite_files bad=0
 
-	mapfile -t user_files < <(sources '*.[ch]' | grep -E "$user")
+	mapfile -t user_files < <(sources '*.[ch]' | grep -E "$user" | grep -vE "$sqlite")
+	mapfile -t sqlite_files < <(sources '*.[ch]' | grep -E "$sqlite")
 	mapfile -t kernel_files < <(sources '*.[ch]' | grep -vE "$user")
 	scripts/checkpatch.sh --terse --show-types -f "${kernel_files[@]}" || bad=1
 	scripts/checkpatch.sh --terse --show-types --ignore "$user_ignore" -f "${user_files[@]}" || bad=1
+	scripts/checkpatch.sh --terse --show-types --ignore "$user_ignore,SPLIT_STRING,CAMELCASE" \
+		-f "${sqlite_files[@]}" || bad=1
 	return "$bad"
 }
 
 kernel_doc() { sources '*.[ch]' | xargs "$KDIR/scripts/kernel-doc" -none -Werror; }
 
-# For a program of each kind, as it comes from the header alone.
+# Does the header compile by itself, for each kind of program?
 uapi_compiles() {
 	local flags=(-Iinclude/uapi -Wall -Wextra -Wpadded -pedantic -Werror -fsyntax-only) m
 
@@ -57,10 +62,10 @@ uapi_explains() {
 	     END { printf "%d of %d lines are comment\n", n, NR; exit n * 100 < NR * 60 }' include/uapi/linux/twheel.h
 }
 
-# error_rows FILE: the rows of the table of errors, as words
+# error_rows FILE: print the rows of the table of errors, as words
 error_rows() { sed -nE 's/.*(E[A-Z0-9]+( +[x.])+)[^ x.]?.*/\1/p' "$1" | tr -s ' '; }
 
-# What the header says of errors is what test_errors has seen.
+# The header's table of errors must be the one that test_errors tries.
 uapi_errors() {
 	[ -n "$(error_rows include/uapi/linux/twheel.h)" ] &&
 		diff <(error_rows include/uapi/linux/twheel.h) <(error_rows selftest/uapi/test_errors.c)
@@ -74,7 +79,7 @@ layout() {
 		echo '#include <linux/twheel.h>'
 		sed -En "s/$types/\1 \2 \2;/p" $header
 		echo 'enum macros {'
-		sed -n 's/^#define \(TWHEEL_[A-Z_]*\)\t.*/is_\1 = \1,/p' $header
+		sed -n 's/^#define \(TWHEEL_[A-Z_0-9]*\)\t.*/is_\1 = \1,/p' $header
 		echo '} macros;'
 	} | gcc "$1" -g -c -Iinclude/uapi -idirafter "/usr/include/$(gcc -dumpmachine)" -x c -o "$out/uapi.o" - &&
 		pahole -C "$(sed -En "s/$types/\2/p" $header | paste -sd,),macros" "$out/uapi.o"
@@ -90,12 +95,13 @@ readme_compiles() {
 		gcc -Iinclude/uapi -Wall -Wextra -Werror -fsyntax-only -x c -
 }
 
-# What a user has chosen indexes nothing before it is bounded for a CPU that guesses, too: no test
+# An index that a user has chosen must be bounded for speculation too, before it is used: no test
 # can see that. The other indices of slots are DRAIN's own.
 user_indices() {
 	! grep 'slot_at(' twheel_chardev.c | grep -vF -e 'struct slot *slot_at(const struct file_wheel' \
 		-e 'slot_at(file, array_index_nospec(index, nr_slots))' \
-		-e 'slot_at(file, file->cursor)' -e 'slot_at(file, (u32)ops[i].handle)' || return
+		-e 'slot_at(file, file->cursor)' -e 'slot_at(file, (u32)ops[i].handle)' \
+		-e 'slot_was_set(file, slot_at(file, at))' || return
 	awk '/nr = array_index_nospec\(nr, ARRAY_SIZE\(ioctls\)\);/ { safe = 1 }
 	     /ioctls\[[^]_]/ && !safe { print; bad = 1 }
 	     END { exit bad || !safe }' twheel_chardev.c
@@ -110,10 +116,10 @@ shell() {
 	done | xargs shellcheck -x -P scripts -e SC1091
 }
 
-spelling() { sources | grep -vE '^(LICENSES|selftest/fuzz/corpus)/' | xargs codespell -L filp; }
+spelling() { sources | grep -vE '^(LICENSES|selftest/fuzz/corpus)/' | xargs codespell -L filp,crate,inout; }
 
-# Good roff, complete, and true. scdoc begins every section with a paragraph: that is its habit,
-# and harmless.
+# The manual pages must be good roff, complete, and true. scdoc begins every section with a
+# paragraph, which is harmless.
 manuals() {
 	local page warnings bad=0
 
@@ -130,7 +136,7 @@ manuals() {
 	return "$bad"
 }
 
-# git may not trust a tree that is somebody else's.
+# git distrusts a tree that belongs to another user.
 licences() {
 	GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' reuse lint &&
 		sources | grep -v '^LICENSES/' | xargs scripts/licences.py
@@ -164,7 +170,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..15
+echo 1..18
 gate "gcc W=1 -Werror -Wextra, and sparse" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "checkpatch --strict" checkpatch
@@ -174,8 +180,11 @@ gate "UAPI layout is that of uapi-layout.expected, 32 and 64 bits" uapi_layout
 gate "UAPI is documentation for the most part" uapi_explains
 gate "UAPI has the table of errors that is tested" uapi_errors
 gate "the README's example compiles" readme_compiles
+gate "syzkaller's descriptions are those of the UAPI" scripts/syzkaller.py
 gate "array_index_nospec() bounds what users index with" user_indices
 gate "the manual pages are good roff, and say what the code does" manuals
+gate "all that says a version says that of libtwheel.h" scripts/version.sh
+gate "the ABI of libtwheel is that of the last release, or better" scripts/abi.sh check
 gate "shellcheck" shell
 gate "deps.sh lists the packages of all commands" commands
 gate "codespell" spelling

@@ -3,10 +3,10 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """Do the manual pages say what the code does? Prints what is not so, and exits with 1.
 
-Functions are those of lib/libtwheel.map: each is in the NAME of one page, with the
-header's own prototype, its parameters and its errors. Structures that a page shows have the
+Functions are those of lib/libtwheel.map, NAME_sized() as NAME(): each is in the NAME of one page,
+with the header's own prototype, its parameters and its errors. Structures that a page shows have the
 header's members; the page of the device has every name and the table of errors of the
-interface, every parameter of the modules; that of the command every word and option.
+interface, every parameter of the modules; that of the command every word and option; and those of twheeld every option, command, key and path.
 
 It reads the source of the pages and of the code, with regular expressions: what this tree's
 style does not have, it does not know.
@@ -49,8 +49,9 @@ def names(page):
 
 def functions(header):
     """{name: (prototype, text of its kernel-doc)}"""
-    found = re.findall(r"/\*\*\n((?: \*[^\n]*\n)*?) \*/\n(\w[^;{]*?\b(twheel_\w+)\([^;]*;)", header)
-    return {name: (squeeze(proto), doc) for doc, proto, name in found}
+    found = re.findall(r"/\*\*\n((?: \*[^\n]*\n)*?) \*/\n(?:static inline )?(\w[^;{]*?\b(twheel_\w+)\([^;{]*\))[;\n]",
+                       header)
+    return {name: (squeeze(proto) + ";", doc) for doc, proto, name in found}
 
 
 def members(text):
@@ -82,7 +83,7 @@ def check_library(pages):
     code = {}
     for header in HEADERS:
         code.update(functions(read(header)))
-    exported = set(re.findall(r"^\t(twheel_\w+);", read("lib/libtwheel.map"), re.M))
+    exported = set(re.findall(r"^\t(twheel_\w+?)(?:_sized)?;", read("lib/libtwheel.map"), re.M))
     for name in exported:
         where = [path for path, page in pages.items() if name in names(page)]
         if len(where) != 1 or name not in code:
@@ -106,12 +107,12 @@ def check_structures(pages):
 
 
 def rows(text):
-    return [" ".join(row.split()) for row in re.findall(r"^[ *]+(E[A-Z0-9]+(?: +[x.]){11})$", text, re.M)]
+    return [" ".join(row.split()) for row in re.findall(r"^[ *]+(E[A-Z0-9]+(?: +[x.]){12})$", text, re.M)]
 
 
 def check_device(page):
     header = read(UAPI)
-    wanted = defines(header, r"TWHEEL_(?:F|EV|IOC|BATCH)_\w+") - {"TWHEEL_IOC_MAGIC"}
+    wanted = defines(header, r"TWHEEL_(?:F|EV|IOC|URING|BATCH)_\w+") - {"TWHEEL_IOC_MAGIC"}
     wanted |= set(re.findall(r"^\t(TWHEEL_(?:OP|STATE)_\w+)", header, re.M))
     for name in wanted:
         if f"*{name}*" not in page:
@@ -136,11 +137,33 @@ def check_command(page):
             wrong(f"twheel(1) has no {word}")
 
 
+def check_options(source, page, path):
+    said, shown = (set(re.findall(r"--[a-z][-a-z]+", text)) for text in (read(source), page))
+    for option in said ^ shown:
+        wrong(f"{option}: in {source if option in said else path} alone")
+
+
+def check_jobs(pages):
+    check_options("jobs/main.c", section(pages["doc/man/twheeld.8.scd"], "OPTIONS") + "--help --version", "twheeld(8)")
+    command = pages["doc/man/twheel-job.1.scd"]
+    check_options("jobs/client/main.c", command, "twheel-job(1)")
+    for word in re.findall(r'^\t\{ "(\w+)", cmd_', read("jobs/client/main.c"), re.M):
+        if not re.search(rf"^\*{word}\*", command, re.M):
+            wrong(f"twheel-job(1) has no {word}")
+    for key in re.findall(r'^\t\{ "(\w+)", set_', read("jobs/def.c"), re.M):
+        if f"*{key}*" not in pages["doc/man/twheel-job.5.scd"]:
+            wrong(f"twheel-job(5) has no {key}")
+    for _, path in re.findall(r'^\t\{ "(\w+)", \{ "v1", ("[^}]*)\}', read("jobs/api.c"), re.M):
+        words = [w for w in re.findall(r'"([^"]+)"', path) if w != "*"]
+        if not re.search(r"/v1/" + words[0], pages["doc/man/twheeld.8.scd"]) or f"/{words[-1]}" not in pages["doc/man/twheeld.8.scd"]:
+            wrong(f"twheeld(8) has no {path}")
+
+
 def check_references(pages):
     there = {f"{name}({path[-5]})" for path, page in pages.items() for name in names(page)}
     there.add("libtwheel(3)")
     for path, page in pages.items():
-        for name, number in re.findall(r"\*((?:lib)?twheel\w*)\*\((\d)\)", page):
+        for name, number in re.findall(r"\*((?:lib)?twheel[\w-]*)\*\((\d)\)", page):
             if f"{name}({number})" not in there:
                 wrong(f"{path}: there is no {name}({number})")
 
@@ -150,5 +173,6 @@ check_library({path: page for path, page in pages.items() if path.endswith(".3.s
 check_structures(pages)
 check_device(pages["doc/man/twheel.4.scd"])
 check_command(pages["doc/man/twheel.1.scd"])
+check_jobs(pages)
 check_references(pages)
 sys.exit(complaints != 0)

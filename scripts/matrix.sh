@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# matrix.sh: the tests on other kernels; `make matrix`. A kernel that could not be had is a
-# failure that says why.
+# matrix.sh: run the tests on other kernels; `make matrix`. If a kernel cannot be downloaded or
+# built, that is a failure, with the reason.
 #
-#	ONLY=k	some kernels, of the first column below. The rest is that of the last run
-#	DOC=f	write the table there too
+#	ONLY=k	only these kernels, of the first column below. The other rows are those of the last
+#	run DOC=f	write the table there too
 #	OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz
 #
-# Kernels are kept in the cache, by release or configuration; the logs of a machine in
-# build/qemu/matrix-KERNEL-CPUS-PREEMPTION, and what the table is made of in build/matrix.
+# Kernels are kept in the cache, by release or configuration. The logs of a machine are in
+# build/qemu/matrix-KERNEL-CPUS-PREEMPTION, the data of the table in build/matrix.
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
@@ -99,7 +99,7 @@ job() {
 		seconds=600
 		tests='${names/ test_fuzz32 / test_fuzz32,$FUZZ }'
 		kmods='twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
-			twheel_torture.ko,seconds=10 twheel_shut.ko twheel_storm.ko twheel_rt.ko'
+			twheel_torture.ko,seconds=10 twheel_shut.ko twheel_cpus.ko twheel_storm.ko twheel_rt.ko'
 	END
 }
 

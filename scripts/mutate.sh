@@ -1,20 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# mutate.sh [PATTERN]: would the tests notice? Applies each wrong edit of
-# selftest/mutations, or those whose line PATTERN matches, to a copy of its own, and runs
-# tests until a point fails. Where none does there is a test to write. The report names the
+# mutate.sh [PATTERN]: would the tests notice wrong code? Apply each wrong edit of
+# selftest/mutations, or those whose line PATTERN matches, to a copy of the tree, and run
+# tests until a point fails. If none fails, a test is missing. The report names the
 # stage, the suite and the point.
 #
-# What is no answer is a failure too: an edit that does not apply any more, one that does not
-# build, and a stage that ends badly without a point that failed. Each stage is done first with
+# Other outcomes are failures too: an edit no longer applies, it does not
+# build, or a stage ends badly without a failed point. Each stage runs first on
 # a copy without an edit, the control, and must pass.
 #
-# From the stage that the edit names, through those after it:
+# The stages, from the one that the edit names:
 #	native	the wheel's tests (seconds)
 #	fuzz	the fuzzer's corpus, and ten seconds of its own
 #	uml	the modules in the debugging kernel (half a minute)
 #	qemu	and in the virtual machine, with two CPUs (two minutes)
+#	cpus	and with four, one of which is to be left alone (a minute)
 #	icount	and where instructions are time: who is late, and what tasks get (two minutes)
 # And of those files that no kernel has a part in:
 #	lib	libtwheel in a process, under sanitizers (seconds)
@@ -38,7 +39,7 @@ native_builds() { make -s -C "$copy/selftest/wheel" CFLAGS="-O1 -I../.. -I.." al
 native() {
 	local test status
 
-	for test in {oracle,limits,damage,resume,table}{-small,} jump spike; do
+	for test in {oracle,limits,damage,resume,worst,table,back}{-small,} jump spike; do
 		echo "# suite $test"
 		status=0
 		SEED=1 OPS=1000000 timeout 60 "$copy/build/wheel/$test" || status=$?
@@ -80,7 +81,7 @@ modules_guest() { # as guest, with the modules of $copy
 		"$top"/build/{uapi,uml/tests}/test_* "$top"/build/uapi/{suspend,lives}
 }
 
-uml_builds() { kernel_builds "$(scripts/uml-kernel.sh)" modules ARCH=um SUBARCH=x86_64; }
+uml_builds() { kernel_builds "$(scripts/own-kernel.sh uml)" modules ARCH=um SUBARCH=x86_64; }
 
 uml() {
 	modules_guest uml.sh 400 starving "test_basic test_errors test_query test_drain test_read
@@ -93,9 +94,17 @@ qemu_builds() { kernel_builds "$KDIR" clean && kernel_builds "$KDIR" modules; }
 
 qemu() {
 	modules_guest boot.sh 400 'hotplug closing suspend resumed' "test_limits test_basic test_errors test_query
-		test_drain test_read test_poll test_fires test_life test_bounds test_stress,1000000 test_fuzz,8" \
+		test_drain test_read test_poll test_fires test_life test_bounds test_uring_cmd
+		test_stress,1000000 test_fuzz,8" \
 		"twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
 			twheel_torture.ko,seconds=20 twheel_off.ko"
+}
+
+cpus_builds() { qemu_builds; }
+
+cpus() {
+	SMP=4 APPEND='nohz_full=3 isolcpus=3' modules_guest boot.sh 400 '' '' \
+		'twheel_alone.ko twheel_cpus.ko'
 }
 
 icount_builds() { qemu_builds; }
@@ -203,7 +212,7 @@ edit() {
 
 # From the first stage on, who notices? As try.
 noticed() {
-	local stage status on='' stages='native fuzz uml qemu icount'
+	local stage status on='' stages='native fuzz uml qemu cpus icount'
 
 	[[ $file != lib/* ]] || stages='lib device'
 	[[ $file != calendar/* && $file != tools/* ]] || stages=calendar

@@ -1,28 +1,40 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# own-kernel.sh NAME: print the directory of a kernel that is built here, once, into the
-# cache: x86.config and NAME.config on top of allnoconfig, with the changes of NAME.patch if
-# there is one. In it are the kernel as "vmlinuz" and what modules are built against.
+# own-kernel.sh NAME: print the directory of a kernel that is built here, once, into the cache. In
+# it are the kernel and what modules are built against.
+#
+#	NAME		kernel			configuration, on top of allnoconfig
+#	uml*		"linux": user-mode	NAME.config; NAME may be a path
+#	any other	"vmlinuz": for QEMU	x86.config and NAME.config
+#
+# The sources are Debian's linux-source-6.1, of "next" and "next-rt" linux-source-7.2, with the
+# changes of uml.patch or NAME.patch if there is one.
 . "$(dirname "$0")/lib.sh"
 
-name=$1
+name=${1##*/} version=6.1
 case $name in
-next | next-rt) version=7.2 ;;
-*) version=6.1 ;;
+uml*)
+	configs=("$1.config") patch=$top/scripts/uml.patch prefix=uml image=linux
+	arch=(ARCH=um SUBARCH=x86_64) targets=(all) parts=(arch/um)
+	[[ $1 == */* ]] || configs=("$top/scripts/$1.config")
+	;;
+*)
+	configs=("$top/scripts/x86.config" "$top/scripts/$name.config") patch=$top/scripts/$name.patch
+	prefix=$name image=vmlinuz arch=(ARCH=x86_64) targets=(bzImage modules_prepare) parts=()
+	[[ $name != next* ]] || version=7.2
+	;;
 esac
-configs=("$top/scripts/x86.config" "$top/scripts/$name.config")
-patch=$top/scripts/$name.patch
 [ -e "$patch" ] || patch=
-# A change of one of them makes a new kernel.
-hash=$(cat "${configs[@]}" ${patch:+"$patch"} | sha256sum | cut -c 1-12)
-for dir in "$cache/$name"-*-"$hash"; do
+# If an option or the patch changes, another kernel is built. A comment makes none.
+hash=$({ grep -hE '^(# )?CONFIG_' "${configs[@]}"; [ -z "$patch" ] || cat "$patch"; } | sha256sum | cut -c 1-12)
+for dir in "$cache/$prefix"-*-"$hash"; do
 	[ ! -e "$dir" ] || { echo "$dir"; exit; }
 done
 
-build() { quiet nice -n 10 make -s -j"$(nproc)" -C "$tmp/src" ARCH=x86_64 "$@"; }
+build() { quiet nice -n 10 make -s -j"$(nproc)" -C "$tmp/src" "${arch[@]}" "$@"; }
 
-# allnoconfig drops a line that depends on what is not there, and says nothing.
+# allnoconfig silently drops a line whose dependencies are not met.
 configure() {
 	local missing
 
@@ -32,16 +44,16 @@ configure() {
 	die "the kernel does not take these lines:" "$missing"
 }
 
-# What it takes to build a module, as in a package of headers.
+# What it takes to build a module, as in a package of headers: some 5 % of the tree.
 keep() {
-	local parts=(Makefile .config Module.symvers include scripts arch/x86) part
+	local part
 
 	[ -e "$tmp/src/Module.symvers" ] || cp "$tmp/src/vmlinux.symvers" "$tmp/src/Module.symvers"
 	[ ! -e "$tmp/src/tools/objtool/objtool" ] || parts+=(tools/objtool/objtool)
-	mkdir -p "$tmp/kernel/arch" "$tmp/kernel/tools/objtool"
-	mv "$tmp/src/arch/x86/boot/bzImage" "$tmp/kernel/vmlinuz"
-	for part in "${parts[@]}"; do
-		mv "$tmp/src/$part" "$tmp/kernel/$part"
+	[ "$image" = linux ] || cp "$tmp/src/arch/x86/boot/bzImage" "$tmp/src/$image"
+	for part in "$image" Makefile .config Module.symvers include scripts arch/x86 "${parts[@]}"; do
+		mkdir -p "$tmp/kernel/$(dirname "$part")"
+		mv -T "$tmp/src/$part" "$tmp/kernel/$part"
 	done
 	find "$tmp/kernel/arch" -name '*.[oaS]' -delete
 }
@@ -50,16 +62,17 @@ deb=$("$top/scripts/kernel-source.sh" $version)
 release=$(dpkg-deb -f "$deb" Version)
 tmp=$(mktemp -d "$cache/tmp.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
-note "building Linux $release with $name.config (once, some ten minutes)"
+note "building Linux $release with $name.config (once, some minutes)"
 mkdir "$tmp/src"
 dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/linux-source-$version.tar.xz" |
 	tar -xJ -C "$tmp/src" --strip-components=1
 [ -z "$patch" ] || quiet patch -d "$tmp/src" -p 1 -i "$patch"
 configure
-build bzImage
-build modules_prepare
+for target in "${targets[@]}"; do
+	build "$target"
+done
 keep
-dir=$cache/$name-$release-$hash
-# Somebody else may have been faster.
-mv -T "$tmp/kernel" "$dir" 2>/dev/null || [ -e "$dir/vmlinuz" ]
+dir=$cache/$prefix-$release-$hash
+# Another build may have been faster.
+mv -T "$tmp/kernel" "$dir" 2>/dev/null || [ -e "$dir/$image" ]
 echo "$dir"

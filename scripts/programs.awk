@@ -3,12 +3,9 @@
 # programs.awk: the programs of a text, and what it says that they print, as files in DIR.
 #
 # In Markdown a program is a block that begins with "```c NAME.c"; the next block without
-# such words is its output, NAME.out. In a manual page in scdoc a program is a block with a
-# main(), and called example.c.
+# such words is its output, NAME.out.
 function end_block()
 {
-	if (!name && block ~ /\nint main\(/)
-		name = "example.c"
 	if (name) {
 		printf "%s", block >(dir "/" name)
 		program = name

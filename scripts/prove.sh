@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# prove.sh: what is proved, and not only tried. TAP, of two kinds:
+# prove.sh: proofs, where tests only try. Prints TAP, of two kinds:
 #
 #	placement	selftest/proof/place.py, with z3: where wheel.h puts a timer
-#	models		selftest/proof/*.pml, with spin: every way in which those who share
-#			a timer can meet. A model is checked as it is, in each of its variants,
-#			and with each of the mistakes that it names, which must be found
+#	models		selftest/proof/*.pml, with spin: every way in which the users of
+#			a timer can interleave. Each model is checked as it is, in each of its
+#			variants, and with each of the mistakes that it names. Those must be found
 # shellcheck disable=SC2317 # point and xargs call the functions
 . "$(dirname "$0")/lib.sh"
 
 src=$top/selftest/proof out=$top/build/proof
-small=(-DWHEEL_R0=3 -DWHEEL_R1=3 -DWHEEL_R2=2 -DWHEEL_R3=4 -DWHEEL_R4=3 -DWHEEL_BIG=2)
-device=(-DDEVICE) sync=(-DCANCEL -DSHUTDOWN -DSELF)
+small=(-DWHEEL_R0=3 -DWHEEL_R1=3 -DWHEEL_R2=2 -DWHEEL_R3=4 -DWHEEL_R4=3 -DWHEEL_BIG=2 -DWHEEL_PARTS=3)
+device=(-DDEVICE) sync=(-DCANCEL -DSHUTDOWN -DSELF) jobs=(-DBURIALS -DCUTS -DGIFTS)
 nr=0 bad=0
 
 probe() {
@@ -31,8 +31,8 @@ explore() {
 		timeout 300 ./pan -n -w23 -m3000000
 }
 
-# search MODEL MISTAKE VARIANT...: until something wrong is found. MODEL-MISTAKE.result is
-# "found, where and what" or "none, how many states".
+# search MODEL MISTAKE VARIANT...: search until something wrong is found. MODEL-MISTAKE.result is
+# then "found, where and what", or "none, how many states".
 search() {
 	local model=$1 mistake=$2 dir=$out/$1-$2 variant states=
 
@@ -45,7 +45,7 @@ search() {
 				"log$variant" >"$dir.result"
 			return
 		fi
-		# A search that ended early has shown nothing.
+		# A search that ended early proves nothing.
 		grep -q 'errors: 0$' "log$variant" || return
 		! grep -qE 'not completed|depth too small' "log$variant" || return
 		states+=$(sed -n "s/^ *\([0-9]*\) states, stored.*/ ${variant#-D}: \1/p" "log$variant")
@@ -87,15 +87,21 @@ model() {
 	done
 }
 
-# A model is of the code only as long as the code has these functions.
+# A model describes the code only as long as the code has these functions.
 named() {
 	local functions function missing=0
 
 	mapfile -t functions < <(sed -nE 's/^inline (\w+)\(.*/\1/p; s/^.*proctype (\w+)\(.*/\1/p' \
-		"$src"/*.pml | grep -vxE 'submitter|user|owner|monitor' | sort -u)
+		"$src"/{device,sync}.pml | grep -vxE 'submitter|user|owner|monitor' | sort -u)
 	for function in "${functions[@]}"; do
 		grep -qE "^[a-z].*\b$function\(" "$top"/twheel{,_chardev}.c && continue
 		echo "# there is no $function()"
+		missing=1
+	done
+	for function in turn join_as go_on balance; do
+		grep -q "^inline $function(\|^proctype $function(" "$src/jobs.pml" &&
+			grep -q "FUNCTION twheel.$function(" "$top/jobs/store_pg.sql" && continue
+		echo "# there is no twheel.$function()"
 		missing=1
 	done
 	return "$missing"
@@ -107,10 +113,11 @@ placement || bad=1
 
 export -f explore search
 export src out
-{ searches device "${device[@]}"; searches sync "${sync[@]}"; } |
+{ searches device "${device[@]}"; searches sync "${sync[@]}"; searches jobs "${jobs[@]}"; } |
 	xargs -P "$(nproc)" -L 1 bash -c 'search "$@" || :' search
 model device
 model sync
+model jobs
 point "the functions of the models are in the code" named
 echo "1..$nr"
 exit $bad

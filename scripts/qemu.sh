@@ -1,15 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# qemu.sh KERNEL INITRD SECONDS LOGDIR: boot a test machine, see guest.sh. Its lines
-# are serial ones: console is ttyS0, result ttyS1, report ttyS2.
+# qemu.sh KERNEL INITRD SECONDS LOGDIR: boot a test machine, see guest.sh. Its serial lines are
+# the console on ttyS0, the result on ttyS1 and the report on ttyS2. KVM is never used: a
+# /dev/kvm that exists may not work, and figures should not depend on it.
 #
-# ARCH: x86_64, arm64 or s390x. MEM (MiB), SMP, MODEL (of the processor) and APPEND (kernel parameters) can be set. Never with KVM: a
-# /dev/kvm that exists need not work, and what is measured should not depend on it.
-# DISK=FILE: an image for /dev/vda. What is written to it is forgotten.
-# MONITOR is a character device of QEMU's for its monitor. Its process is in LOGDIR/pid.
-# ICOUNT=1: one CPU, on which a ns is an instruction, and time in which it is idle is
-# skipped. Every run is the same, whatever else the host does.
+#	ARCH	x86_64, arm64 or s390x
+#	MEM	in MiB
+#	SMP	the number of CPUs
+#	MODEL	of the processor
+#	APPEND	kernel parameters
+#	DISK	a file, the image for /dev/vda. What the machine writes to it is forgotten
+#	MONITOR	a character device of QEMU for its monitor. Its process id is in LOGDIR/pid
+#	PLUGIN	FILE[,NAME=VALUE...], a plugin of QEMU, see bench/calls
+#	ICOUNT	if it is 1: one CPU, on which an instruction takes a ns, and idle time is
+#		skipped. Every run is the same, however busy the host is
 . "$(dirname "$0")/lib.sh"
 
 kernel=$1 initrd=$2 limit=$3 logs=$4
@@ -30,7 +35,7 @@ lines=(-serial "file:$logs/result" -serial "file:$logs/report")
 case ${ARCH:-x86_64} in
 x86_64)
 	emulator=(qemu-system-x86_64 -machine q35 -cpu "${MODEL:-max}")
-	# Where the host is busy the kernel takes late interrupts for none, and panics.
+	# On a busy host interrupts come late; the kernel takes them for missing, and panics.
 	append+=" no_timer_check" ;;
 arm64)	# which has one serial line of its own; ttyS0 is idle
 	emulator=(qemu-system-aarch64 -machine virt -cpu cortex-a57)
@@ -50,11 +55,13 @@ s390x)	# which has none, see selftest/qemu/init; its own console loses what it s
 	die "no such ARCH: $ARCH" ;;
 esac
 
+plugin=()
+[ -z "${PLUGIN:-}" ] || plugin=(-plugin "$PLUGIN")
 disk=()
 [ -z "${DISK:-}" ] || disk=(-drive "file=$DISK,format=raw,if=virtio,snapshot=on")
 
 exec "$top/scripts/guest.sh" "$limit" "$logs" "${emulator[@]}" \
-	-nodefaults -nographic -no-reboot "${cpus[@]}" -m "${MEM:-1024}" "${disk[@]}" \
+	-nodefaults -nographic -no-reboot "${cpus[@]}" -m "${MEM:-1024}" "${disk[@]}" "${plugin[@]}" \
 	-monitor "${MONITOR:-none}" -pidfile "$logs/pid" \
 	"${console[@]}" "${lines[@]}" \
 	-kernel "$kernel" -initrd "$initrd" -append "${append//[$'\n\t']/ }"

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2154
-# A Debian 12 of its own, in $work/root, for what has to show itself there. Sourced after lib.sh
-# and tap.sh, with $work. Packages that were downloaded for it stay in the cache.
+# A separate Debian in $work/root, for tests that need one. Source this after lib.sh
+# and tap.sh, with $work set. DEBIAN= is its codename, by default bookworm, which is Debian 12.
+# Packages that are downloaded for it stay in the cache.
+: "${DEBIAN:=bookworm}"
 root=$work/root
 export DEBIAN_FRONTEND=noninteractive
 
-# What this machine installs from, of Debian 12: "URI SUITE".
+# What this machine, a Debian 12, installs from, for that Debian: "URI SUITE".
 mirrors() {
 	# shellcheck disable=SC2016 # apt's own variables
 	apt-get indextargets --format '$(REPO_URI) $(RELEASE)' \
-		'Created-By: Packages' 'Origin: Debian' 'Component: main' | grep ' bookworm' | sort -u
+		'Created-By: Packages' 'Origin: Debian' 'Component: main' |
+		sed -n "s/ bookworm/ $DEBIAN/p" | sort -u
 }
 
-# inside COMMAND...: in the new Debian. What is mounted is gone with the last process.
+# inside COMMAND...: run a command in the new Debian. What it mounts is gone with its last process.
 inside() {
 	as_root unshare --mount --pid --fork chroot "$root" sh -c \
 		'mount -t proc proc /proc && mount -t devpts -o ptmxmode=666 devpts /dev/pts && exec "$@"' \
@@ -26,9 +29,9 @@ bootstrap() {
 
 	as_root rm -rf "$root"
 	mkdir -p "$work" "$cache/debs"
-	uri=$(mirrors | awk '$2 == "bookworm" { print $1; exit }')
+	uri=$(mirrors | awk -v suite="$DEBIAN" '$2 == suite { print $1; exit }')
 	as_root debootstrap --variant=minbase --cache-dir="$cache/debs" ${1:+"--include=$1"} \
-		bookworm "$root" "$uri" || return
+		"$DEBIAN" "$root" "$uri" || return
 	mirrors | awk '{ print "deb", $0, "main" }' | as_root tee "$root/etc/apt/sources.list"
 	inside apt-get -qq update
 }
@@ -40,7 +43,7 @@ sources_to() {
 	sources | as_root xargs cp --parents -t "$root/$1"
 }
 
-# step NAME COMMAND...: a point, without which the others are not worth the while.
+# step NAME COMMAND...: a point without which the others make no sense.
 step() {
 	point "$@"
 	[ "$bad" = 0 ] || { echo "Bail out! What was made is in $work"; exit 1; }

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# soak.sh: long runs of the modules in virtual machines; `make soak`. Nothing is lost, early
-# or twice, of timers that are counted one by one, and memory is afterwards as it was before.
+# soak.sh: long runs of the modules in virtual machines; `make soak`. Timers are counted one by one:
+# none may be lost, early or fire twice, and memory must be the same afterwards as before.
 # Ends with the line "N passed, N failed".
 #
-#	SOAK_MINUTES=n	of torture, 60 unless told otherwise; what else is below is in proportion,
-#			and takes half as long again. It stops by itself
+#	SOAK_MINUTES=n	minutes of torture, 60 by default. The rest of what is below is in
+#	proportion,
+#			and takes half as long again. The script stops by itself
 #	ONLY=s		some of the suites: load, freeze, count, torture
 #	DOC=f		write the figures there too, and those of the last run of the others
 #
@@ -21,10 +22,10 @@ log=build/soak
 . scripts/suite.sh
 . scripts/measured.sh
 
-# share N: of what goes with an hour of torture, but not less than one
+# share N: N times SOAK_MINUTES / 60, but at least 1
 share() { echo $(($1 * SOAK_MINUTES / 60 > 0 ? $1 * SOAK_MINUTES / 60 : 1)); }
 
-# machine NAME SECONDS: with what stdin says it shall do
+# machine NAME SECONDS: boot it with the run file on stdin
 machine() {
 	cat >"$log/$1.run"
 	scripts/boot.sh "soak-$1" "$2" "$log/$1.run" twheel.ko twheel_chardev.ko \
@@ -52,8 +53,9 @@ count() {
 	END
 }
 
-# freeze_thaw: a machine's emulator, each time in another of two ways. stop and cont stop
-# the guest's clock; where the emulator itself is stopped that leaps forward.
+# freeze_thaw: freeze a machine's emulator and continue it, in two ways by turns. QEMU's stop and
+# cont stop the guest's clock. If the process of the emulator is stopped, the guest's clock jumps
+# forward.
 freeze_thaw() {
 	local logs=build/qemu/soak-freeze i
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2154
-# What the scripts that run tests share; sourced after lib.sh, with the directory of the
-# suites' logs as $log.
+# What the scripts that run tests share. Source it after lib.sh, with $log set to the directory for
+# the logs of the suites.
 passed=0 failed=0 skipped=0
 : "${points:=scripts/points.expected}"
 mkdir -p "$log"
@@ -17,7 +17,7 @@ suite() {
 	counted "$name" "$status" "$((SECONDS - began)) s"
 }
 
-# counted NAME STATUS TIME: judge what the suite printed.
+# counted NAME STATUS TIME: judge the output of the suite.
 counted() {
 	local name=$1 count p f s
 
@@ -29,8 +29,8 @@ counted() {
 	echo "# suite $name: $p passed, $f failed, $3$([ "$s" = 0 ] || echo ", $s skipped")"
 }
 
-# complete LOG...: each suite that points.expected has for a machine was in a log of that name; a
-# number at the end of a log's name is of a part. The lines are those of selftest/qemu/init.
+# complete LOG...: check that each suite that points.expected has for a machine is in a log of that
+# name. A number at the end of a log's name stands for a part. selftest/qemu/init writes the lines.
 complete() {
 	awk -v points="$points" '
 		FILENAME == points {
@@ -51,8 +51,8 @@ complete() {
 		}' "$points" "${@/#/$log/}"
 }
 
-# suites N NAME...: the suites of these names, each a function, N at a time and in this order,
-# which is how they may wait for what an earlier one makes. What one printed is shown as a whole,
+# suites N NAME...: run the suites of these names, each a function, N at a time and in this order,
+# so that a suite may wait for what an earlier one makes. The output of a suite is shown as a whole
 # when it has ended.
 suites() {
 	local most=$1 name
@@ -64,7 +64,8 @@ suites() {
 	for name; do
 		[ ${#running[@]} -lt "$most" ] || next_told
 		echo "# suite $name begins"
-		# With a process group of its own, which a signal ends with all that is in it.
+		# Each suite has a process group of its own, so that a signal ends all its
+		# processes.
 		set -m
 		background "$name" &
 		set +m
@@ -84,7 +85,7 @@ kill_all() {
 	done
 }
 
-# The seconds of CPU are of the suite and all its processes, emulators too.
+# The seconds of CPU include all processes of the suite, also emulators.
 background() {
 	local began=$SECONDS status=0
 
@@ -96,7 +97,7 @@ background() {
 	mv "$log/$1.new" "$log/$1.status"	# as a whole, for who waits for it
 }
 
-# The next of the running ones that ends.
+# Wait for the next suite that ends.
 next_told() {
 	local name pid status time
 
@@ -123,11 +124,12 @@ point() {
 	fi
 }
 
-# found DIR CONDITION...: what find(1) finds there. Nothing is an error.
+# found DIR CONDITION...: what find(1) finds there. It is an error if that is nothing.
 found() { find "$@" | sort | grep .; }
 
-# uapi DIR: the tests of the device that are in it. Attacks, busy readers and costs have machines of
-# their own, and priorities and the long rest of test_close are the same for 32 bits.
+# uapi DIR: the tests of the device in that directory, without those of attacks, busy readers and
+# costs, which have machines of their own; for 32 bits also without those of priorities and
+# test_close, which would be the same.
 uapi() {
 	found "$1" -name 'test_*' -executable |
 		grep -vE '/test_((attack|busy|cost|neighbour|watchers).*|chaos32|close32|rt32)$'
@@ -153,7 +155,7 @@ figures() {
 		}'
 }
 
-# The last line of all.
+# Print the last line of all.
 summary() {
 	[ $skipped = 0 ] || echo "# $skipped points were skipped, for reasons in scripts/skips.expected"
 	echo "$passed passed, $failed failed"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# Count the points of a TAP stream, which may be several one after the other.
+# Count the points of one or more TAP streams in a row.
 #
 #	awk -v status=N -v suite=NAME -v least=FILE -v skips=FILE -f tap.awk
 #
-# Prints a "# ..." line for each thing that is wrong beyond a plain "not ok", and
+# Print a "# ..." line for everything that is wrong beyond a plain "not ok", and
 # at the end "PASSED FAILED SKIPPED". These count as failed: a point that is not ok; a
-# skip for a reason that the file of skips does not begin a line with; points that were
-# planned and did not come, or the other way round; fewer points than the file of floors
-# says for the suite, in a line of its name, with the arguments or without, and the number;
+# skip for a reason with which no line of the file "skips" begins; points that were
+# planned and did not come, or came and were not planned; fewer points than the file "least"
+# says for the suite (a line there is the suite's name, with or without arguments, and the number);
 # an exit status that no failed point explains.
 
 function wrong(what)

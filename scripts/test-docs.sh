@@ -18,6 +18,13 @@ programs() {
 	awk -v dir="$dir/$2" -f scripts/programs.awk "$1"
 }
 
+# page NAME: the program in its examples, as man(1) shows it, and a reader types it.
+page() {
+	mkdir -p "$dir/$1"
+	LC_ALL=C MANWIDTH=200 man -l "build/man/$1" |
+		awk '/^[A-Z]/ { on = 0 } /^EXAMPLES/ { on = 1 } /#include/ { on += on } on > 1' >"$dir/$1/example.c"
+}
+
 compiles() {
 	gcc -std=gnu11 -O2 -Wall -Wextra -Werror -Ilib -Iinclude/uapi -pthread -o "${1%.c}" "$1" \
 		build/lib/libtwheel.a
@@ -25,25 +32,26 @@ compiles() {
 
 numbers() { sed -E 's/[0-9]+(\.[0-9]+)?/N/g' "$1"; }
 
-# works FILE: compile it, run it, and compare with FILE.out if the text has that.
+# works FILE: compile it, run it, see it print lines, and compare with FILE.out if the text has
+# that.
 works() {
 	local program=${1%.c}
 
-	compiles "$1" && timeout 60 "$program" >"$program.says" || return
+	compiles "$1" && timeout 60 "$program" >"$program.says" && [ -z "$(tail -c 1 "$program.says")" ] || return
 	[ ! -e "$program.out" ] || diff <(numbers "$program.out") <(numbers "$program.says")
 }
 
 rm -rf "$dir"
-quiet make -s lib
+quiet make -s lib man
 programs doc/tutorial.md tutorial
-for page in libtwheel.3 twheel_sched.3 twheel.4; do
-	programs "doc/man/$page.scd" "$page"
+for name in libtwheel.3 twheel_sched.3 twheel.4; do
+	page "$name"
 done
 mapfile -t tutorial < <(find "$dir/tutorial" -name '*.c' | LC_ALL=C sort)
 
 echo "1..$((${#tutorial[@]} + 5))"
-point "the tutorial has six programs, and what they print" \
-	[ "${#tutorial[@]} $(find "$dir/tutorial" -name '*.out' | wc -l)" = "6 6" ]
+point "the tutorial has seven programs, and what they print" \
+	[ "${#tutorial[@]} $(find "$dir/tutorial" -name '*.out' | wc -l)" = "7 7" ]
 for file in "${tutorial[@]}"; do
 	point "the tutorial's ${file##*/} does what it says" works "$file"
 done

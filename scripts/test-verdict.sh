@@ -4,25 +4,15 @@
 # Only a good run may pass: verdict.sh and tap.awk on canned runs of every kind. And a host that
 # cannot have a machine is told so, in a line.
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$top/selftest/lib/tap.sh"
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-nr=0 bad=0
 ok='twheel-verdict: ok'
 boot='[    0.000000] Linux version 6.1.0
 [    3.100000] twheel: loaded'
 down='[    9.000000] reboot: Restarting system'
-
-point() {
-	nr=$((nr + 1))
-	if [ "$2" = "$3" ]; then
-		echo "ok $nr - $1"
-	else
-		echo "not ok $nr - $1"
-		echo "# wanted: $2, got: $3"
-		bad=1
-	fi
-}
 
 # verdict pass|fail NAME CONSOLE RESULT STATUS: of a console whose lines end in LF, and of one
 # whose lines end in CR LF.
@@ -39,7 +29,7 @@ verdict() {
 			got+=fail
 		fi
 	done
-	point "$1: $2" "$1$1" "$got"
+	same "$1: $2" "$1$1" "$got"
 }
 
 good="$boot\n$down"
@@ -128,7 +118,7 @@ tap() {
 	local got
 
 	got=$(printf '%b' "$3" | awk -v status="$4" -v skips="$tmp/skips" -f "$top/scripts/tap.awk" | tail -n 1)
-	point "$1: $2" "$1 ${5:-0}" "$got"
+	same "$1: $2" "$1 ${5:-0}" "$got"
 }
 
 printf '# a comment\nno such hardware\ttest -e it\n' >"$tmp/skips"
@@ -157,7 +147,7 @@ least() {
 
 	got=$({ echo "1..$4"; seq -f 'ok %g - a' "$4"; } |
 		awk -v suite="$3" -v least="$tmp/points" -f "$top/scripts/tap.awk" | tail -n 1)
-	point "$1: $2" "$1" "$got"
+	same "$1: $2" "$1" "$got"
 }
 
 printf '# a comment 2\ntest_a 3 qemu uml\ntest_a,some 2 qemu\ntest_b 1\n' >"$tmp/points"
@@ -178,7 +168,7 @@ lost() {
 	printf '%b' "$5" >"$tmp/uml"
 	# shellcheck disable=SC2030 # it is meant
 	got=$(log=$tmp points=$tmp/points && . "$top/scripts/suite.sh" && complete qemu_1 qemu_2 uml | paste -sd ';') || :
-	point "$2" "$1" "$got"
+	same "$2" "$1" "$got"
 }
 
 ran='# suite test_a: 3 passed, 0 failed, 1 s, 0 s of CPU\n'
@@ -189,7 +179,7 @@ found() {
 	local got=0
 
 	(log=$tmp && . "$top/scripts/suite.sh" && found "${@:3}") >"$tmp/out" 2>&1 || got=$?
-	point "$2" "$1" "$((got != 0))"
+	same "$2" "$1" "$((got != 0))"
 }
 
 found 0 "a file that is there is found" "$tmp" -name points
@@ -203,7 +193,7 @@ told() {
 
 	got=$(NEVER_RAN="ran no program" "$top/scripts/guest.sh" 20 "$tmp/logs" sh -c \
 		"printf '%b' '$3' >'$tmp/logs/console'; printf '%b' '$4' >&2; exit 1" | head -n 2) || :
-	point "$2" "$1" "$got"
+	same "$2" "$1" "$got"
 }
 
 panic='[    0.450000] userspace - ptrace set fp regs failed, errno = 14
@@ -214,7 +204,7 @@ told "# ran no program: userspace - ptrace set fp regs failed, errno = 14;Kernel
 	"a kernel whose first program dies" "$panic" 'Checking...OK\n'
 told "# verdict: the machine ended with status 1
 # verdict: the machine gave no verdict" "a kernel that panics later" "[    0.3] twheel-init\n$panic" ''
-point "no room for a machine's memory" "a machine's memory is a file in" \
+same "no room for a machine's memory" "a machine's memory is a file in" \
 	"$(MEM=999999999 "$top/scripts/uml.sh" test-verdict 20 /dev/null 2>&1 | grep -o "a machine's memory is a file in" || :)"
 echo "1..$nr"
 exit $bad

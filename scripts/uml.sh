@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# uml.sh NAME SECONDS RUN FILE...: as boot.sh, on the user-mode Linux of
-# uml-kernel.sh, or on the one that UML= names. APPEND= is more kernel parameters. Logs
+# uml.sh NAME SECONDS RUN FILE...: the same as boot.sh, in user-mode Linux. UML= is the kernel's
+# name for own-kernel.sh, "uml" by default. APPEND= is more kernel parameters. Logs
 # are in build/uml/NAME.
 #
-# The files of the lines are opened for appending, since guest.sh empties them.
+# The files of the serial lines are opened for appending, because guest.sh empties them.
 . "$(dirname "$0")/lib.sh"
 
 logs=$top/build/uml/$1 limit=$2 mem=${MEM:-512}
@@ -15,7 +15,7 @@ mkdir -p "$logs"
 export TMPDIR=$logs
 room=$(df --output=avail -B 1M "$logs" | tail -n 1)
 [ "$room" -ge "$mem" ] || die "a machine's memory is a file in $logs: $mem MiB, and there is room for ${room// /}"
-kernel=$("$top/scripts/uml-kernel.sh" "${UML:-uml}")
+kernel=$("$top/scripts/own-kernel.sh" "${UML:-uml}")
 "$top/scripts/initramfs.sh" "$logs/initramfs.gz" "$@"
 exec 3>>"$logs/console" 4>>"$logs/result" 5>>"$logs/report"
 export NEVER_RAN="user-mode Linux ran no program on this host"

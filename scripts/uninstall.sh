@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# uninstall.sh: remove from DESTDIR what `make install` with the same variables puts there.
-# What was edited in /etc stays. Directories stay: they may be others'.
+# uninstall.sh [TARGET]: remove from DESTDIR what `make install`, or that TARGET, installs
+# with the same variables. Files in /etc that were edited stay, and so do directories, which others
+# may use.
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-quiet make install DESTDIR="$stage"
+target=${1:-install}
+quiet make "$target" DESTDIR="$stage"
 
 find "$stage" ! -type d -printf '%P\n' | while read -r file; do
 	target=${DESTDIR:-}/$file
@@ -19,7 +21,7 @@ find "$stage" ! -type d -printf '%P\n' | while read -r file; do
 	fi
 done
 
-[ -z "${DESTDIR:-}" ] || exit 0
+[ -z "${DESTDIR:-}" ] && [ "$target" = install ] || exit 0
 depmod "$(kernel_release)"
 ldconfig
 [ ! -d /run/systemd/system ] || udevadm control --reload

@@ -4,9 +4,9 @@
 # verdict.sh CONSOLE RESULT STATUS: did a test machine do its work?
 #
 # QEMU exits with 0 after success, an oops and a panic alike. So the answer is yes
-# only if the machine said so in the agreed words, and shut down in order, in time
-# (STATUS, of timeout(1)), with a console that shows nothing bad. Prints what is
-# wrong; exit status 1 if anything is.
+# only if the machine printed the agreed words, shut down in order and in time
+# (STATUS, of timeout(1)), and its console shows nothing bad. If anything is wrong, print it and
+# exit with 1.
 . "$(dirname "$0")/lib.sh"
 
 console=$1 result=$2 status=$3
@@ -19,12 +19,12 @@ INFO: lockdep is turned off|possible (recursive|circular) locking|possible irq l
 suspicious RCU usage|held lock freed|scheduling while atomic|sleeping function called|Invalid wait context
 ODEBUG: .*object type|ODEBUG disabled|KASAN:|KCSAN:|KMSAN:|KFENCE:|UBSAN:|kmemleak: [0-9]+ new suspected'
 
-# The console without two lines that are not bad where they belong to a report that is expected,
-# and has its end. All others of such a report are judged: another report may be among them.
+# Print the console without the lines of expected reports that would look bad. Such a report must be
+# complete. All of its other lines are judged, because another report may be among them.
 #
-# A test that makes an allocation fail makes vmalloc() complain of it, and show how it was called.
-# The kernel has races of its own, in hrtimer, poll() and its idle loop: KCSAN's title of a report
-# names the two functions, and their modules.
+# If a test makes an allocation fail, vmalloc() complains and prints a call trace. The kernel itself
+# has races in hrtimer, poll() and its idle loop: the title of a KCSAN report
+# names the two functions and their modules.
 messages() {
 	tr -d '\r' <"$console" | awk '
 		/vmalloc error: size/ { unfinished("vmalloc"); trace = 1; ends = "pages reserved$" }
@@ -58,7 +58,7 @@ elif ! cmp -s "$result" <(echo 'twheel-verdict: ok'); then
 fi
 
 [ "$(tr -d '\0' <"$console" | wc -c)" = "$(wc -c <"$console")" ] || wrong "NUL bytes on the console"
-# User-mode Linux cannot but halt, and ends. QEMU would not end.
+# User-mode Linux can only halt, and then ends. QEMU would not end on a halt.
 messages | grep -aE 'reboot: (Power down|Restarting system|System halted)' >/dev/null || wrong "no orderly shutdown"
 if messages | grep -aE "$badness"; then
 	wrong "these lines on the console"

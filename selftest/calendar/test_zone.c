@@ -116,11 +116,34 @@ static void rules(void)
 	}
 }
 
+/*
+ * Summer, and nothing on when it is: as in the USA. The C library takes that from the file of a
+ * zone, up to 2037, and with offsets that are not this zone's it is off by hours on the day itself.
+ */
+static void no_days(void)
+{
+	static const char *const name[] = { "CET-1CEST", "EST5EDT4", "<-03>3<-02>2:30" };
+	struct zone_span span;
+	struct zone zone;
+
+	for (u32 i = 0; i < ARRAY_SIZE(name); i++) {
+		CHECK_EQ(zone_posix(&zone, name[i]), 0);
+		setenv("TZ", name[i], 1);
+		tzset();
+		for (int64_t t = new_year(2008); t < new_year(2037); t += 3600) {
+			zone_span(&zone, t, &span);
+			if (t - span.from >= DAY && span.to - t >= DAY &&
+			    !is_same_offset(&zone, name[i], t))
+				break;
+		}
+	}
+}
+
 static void no_rules(void)
 {
 	static const char *const bad[] = {
 		"", "U0", "UT0", "UTC", "UTC+", "UTC25", "UTC0:60", "UTC0:0:60", "UTC0x",
-		"CET-1CEST",
+		"UTC0,M3.2.0,M11.1.0", "CET-1CEST-", "CET-1CE",
 		"CET-1CEST,", "CET-1CEST,M3.5.0", "CET-1CEST,M3.5.0,", "CET-1CEST,M0.5.0,M10.5.0",
 		"CET-1CEST,M13.5.0,M10.5.0", "CET-1CEST,M3.0.0,M10.5.0", "CET-1CEST,M3.6.0,M10.5.0",
 		"CET-1CEST,M3.5.7,M10.5.0", "CET-1CEST,J0,J1", "CET-1CEST,J366,J1",
@@ -296,6 +319,7 @@ int main(void)
 		{ installed, "the zones of this machine are those of the C library" },
 		{ other_form, "in the slim form too" },
 		{ rules, "rules are those of the C library" },
+		{ no_days, "a summer of no days is that of the C library" },
 		{ no_rules, "what is no rule" },
 		{ always_summer, "a summer that never ends" },
 		{ cut_off, "a file that is cut off" },

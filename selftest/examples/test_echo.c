@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The two echo servers of doc/recipe-epoll-server.md, which lie beside this program, seen
- * by their clients: they do the same, but for the descriptors they need.
+ * The two echo servers of doc/recipe-epoll-server.md, and that of doc/recipe-io-uring.md, which
+ * needs the device. They lie beside this program, and are seen by their clients: they do the same,
+ * but for the descriptors they need.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -231,15 +232,18 @@ static void test(const char *dir, const char *name, int each)
 
 int main(int argc, char **argv)
 {
+	const bool device = !access("/dev/twheel", R_OK | W_OK);
 	char *slash = strrchr(argv[0], '/');
 
 	(void)argc;
 	if (!slash)
 		return 1;
 	*slash = 0;
-	plan(8);
+	plan(device ? 12 : 8);
 	loopback_up();
 	test(argv[0], "echo_timerfd", 2);
 	test(argv[0], "echo_twheel", 1);
+	if (device)
+		test(argv[0], "echo_uring", 1);
 	return done();
 }

@@ -3,27 +3,9 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # calendar.sh: twheel(1)'s times by the calendar, from outside; and what a command is told.
 # shellcheck disable=SC2016,SC2317 # what a child expands; point calls the functions
-# shellcheck source=scripts/lib.sh
-. "$(dirname "$0")/../../scripts/lib.sh"
-# shellcheck source=selftest/lib/tap.sh
-. "$(dirname "$0")/tap.sh"
-cd "$top"
-
-dir=$top/build/libtest/calendar twheel=$top/build/tools/twheel
-mkdir -p "$dir"
+# shellcheck source=selftest/lib/cli.sh
+. "$(dirname "$0")/cli.sh"
 export TZ=UTC
-
-# gives STATUS COMMAND...: what it prints is in $dir/out, and $dir/err.
-gives() {
-	local want=$1 status=0
-
-	shift
-	"$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
-	[ "$status" = "$want" ] && return
-	echo "'$*' gave $status, not $want"
-	cat "$dir/out" "$dir/err"
-	return 1
-}
 
 # says TEXT COMMAND...: it is refused, and why
 says() {
@@ -34,9 +16,6 @@ says() {
 	cat "$dir/err"
 	return 1
 }
-
-# The values of a key in the lines of JSON.
-values() { sed -n "s/.*\"$1\":\"*\([^,\"}]*\).*/\1/p" "$dir/out"; }
 
 # A command that tells what it is told, and when it ran.
 tell='echo $TWHEEL_DUE $TWHEEL_RUN $TWHEEL_MISSED $(date +%s%N)'
@@ -75,6 +54,7 @@ in_zone() {
 		[[ $(values due) = *-01-01T12:00:00.000-0330 ]] &&
 		gives 0 env TZ=:Asia/Tokyo "$twheel" cron @daily --explain=1 --json && [[ $(values due) = *+0900 ]] &&
 		gives 0 env TZ='XYZ-3:30' "$twheel" cron @daily --explain=1 --json && [[ $(values due) = *+0330 ]] &&
+		gives 0 env TZ=CET-1CEST "$twheel" cron '0 12 1 7 *' --explain=1 --json && [[ $(values due) = *+0200 ]] &&
 		gives 0 env TZ=Mars/Phobos "$twheel" cron @daily --explain=1 --json && [[ $(values due) = *+0000 ]] &&
 		gives 0 env TZDIR=/nowhere "$twheel" cron @daily --zone=UTC --explain=1
 }
@@ -202,18 +182,6 @@ signals() {
 	kill "$pid"
 	wait "$pid" || status=$?
 	[ "$status" = 143 ]
-}
-
-# completes WANT WORD...: the last of them
-completes() {
-	local want=$1
-
-	shift
-	# shellcheck disable=SC1091
-	[ "$(. tools/twheel/completion.bash && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) &&
-		_twheel && echo "${COMPREPLY[*]}")" = "$want" ] && return
-	echo "'$*' is not completed to '$want'"
-	return 1
 }
 
 completion() {

@@ -1,35 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# command.sh: twheel(1), from outside. TWHEEL=file tests that one.
+# command.sh: twheel(1), from outside
 # shellcheck disable=SC2317 # point calls the functions
-# shellcheck source=scripts/lib.sh
-. "$(dirname "$0")/../../scripts/lib.sh"
-# shellcheck source=selftest/lib/tap.sh
-. "$(dirname "$0")/tap.sh"
-cd "$top"
-
-dir=$top/build/libtest/command twheel=${TWHEEL:-$top/build/tools/twheel}
-mkdir -p "$dir"
-
-# gives STATUS COMMAND...: what it prints is in $dir/out, and $dir/err.
-gives() {
-	local want=$1 status=0
-
-	shift
-	"$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
-	[ "$status" = "$want" ] && return
-	echo "'$*' gave $status, not $want"
-	cat "$dir/out" "$dir/err"
-	return 1
-}
+# shellcheck source=selftest/lib/cli.sh
+. "$(dirname "$0")/cli.sh"
 
 says() { diff - "$dir/$1"; }
 ms() { echo $(($(date +%s%N) / 1000000)); }
-# The values of a key in the lines of JSON.
-values() { sed -n "s/.*\"$1\":\"*\([^,\"}]*\).*/\1/p" "$dir/out"; }
-
-builds() { quiet make -C tools/twheel; }
 
 after() {
 	local start
@@ -155,7 +133,7 @@ helps() {
 			gives 0 "$twheel" "$word" -h && diff "$dir/help" "$dir/out" &&
 			gives 0 "$twheel" help "$word" && diff "$dir/help" "$dir/out" || return
 	done
-	gives 125 "$twheel" help frobnicate && gives 0 "$twheel" --version && grep -qx 'twheel [0-9.]*' "$dir/out" &&
+	gives 125 "$twheel" help frobnicate && gives 0 "$twheel" --version && grep -qx "twheel $(version)" "$dir/out" &&
 		cp "$dir/out" "$dir/help" && gives 0 "$twheel" -V && diff "$dir/help" "$dir/out"
 }
 
@@ -357,16 +335,31 @@ percentiles() {
 	END
 }
 
-# completes WANT WORD...: the last of them
-completes() {
-	local want=$1
+# With tolerances they run at moments that they share, multiples of 3600 ticks: one or two of these,
+# where exact ones have one each. Never early, and no later than that.
+within() {
+	local i
 
-	shift
-	# shellcheck disable=SC1091
-	[ "$(. tools/twheel/completion.bash && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) &&
-		_twheel && echo "${COMPREPLY[*]}")" = "$want" ] && return
-	echo "'$*' is not completed to '$want'"
-	return 1
+	for i in {1..11}; do
+		echo "after $((i * 300))ms --within=15s -- true"
+	done >"$dir/jobs"
+	echo 'every 1h --now --count=1 --within 20s -- true' >>"$dir/jobs"
+	echo "at '$(date -d '+3 sec' +%FT%T)' --within=1ms -- true" >>"$dir/jobs"
+	gives 0 "$twheel" run --json "$dir/jobs" && python3 - "$dir/out" <<-'END' || return
+		import datetime, json, sys, time
+		ahead = time.clock_gettime(time.CLOCK_REALTIME) - time.clock_gettime(time.CLOCK_BOOTTIME)
+		runs = [json.loads(line) for line in open(sys.argv[1])]
+		assert len(runs) == 13, runs
+		for run in runs:
+		    due = datetime.datetime.strptime(run["due"], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
+		    late = run["late_ns"] / 1e9
+		    assert 0 <= late < 4.5, run
+		    if run["line"] < 12:
+		        assert (due + late - ahead + 0.002) % 3.6 < 0.5, run    # it is told in ms
+	END
+	refused "invalid duration 'x'" after 1s --within=x -- true && refused "invalid duration '-1s'" at 1 --within=-1s -- true &&
+		refused "option '--within' requires an argument" every 1s --within &&
+		gives 125 "$twheel" run --within=1s "$dir/jobs"
 }
 
 completion() {
@@ -376,10 +369,11 @@ completion() {
 		completes "Makefile" twheel plot Makef && completes "mkfifo" twheel after 5s -- mkfif &&
 		completes "mkfifo" twheel every 5s --missed = skip mkfif && completes "Makefile" twheel run Makef &&
 		completes "help" twheel he && completes "plot" twheel help pl && completes "--lock=" twheel run --l &&
-		completes "--kill-after=" twheel after --k && completes "--json-fd=" twheel at --json-
+		completes "--kill-after=" twheel after --k && completes "--json-fd=" twheel at --json- &&
+		completes "--within=" twheel every 5s --w
 }
 
-echo 1..24
+echo 1..25
 point "twheel builds" builds
 point "after: the command runs after the duration" after
 point "the exit status is the command's" status
@@ -403,5 +397,6 @@ point "signals" signals
 point "ls, info, bench" looks
 point "bench: costs are those of the process, and waiting is one" costs
 point "bench: percentiles of few timers" percentiles
+point "--within: later, together with others" within
 point "completion" completion
 exit $bad

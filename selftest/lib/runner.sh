@@ -2,42 +2,15 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # runner.sh: twheel(1) as one that runs processes: signals, groups, the terminal, output that
-# cannot be written. TWHEEL=file tests that one.
+# cannot be written
 # shellcheck disable=SC2317 # point calls the functions
-# shellcheck source=scripts/lib.sh
-. "$(dirname "$0")/../../scripts/lib.sh"
-# shellcheck source=selftest/lib/tap.sh
-. "$(dirname "$0")/tap.sh"
-cd "$top"
+# shellcheck source=selftest/lib/cli.sh
+. "$(dirname "$0")/cli.sh"
 
-dir=$top/build/libtest/runner twheel=${TWHEEL:-$top/build/tools/twheel}
-mkdir -p "$dir"
-
-builds() { quiet make -C tools/twheel; }
-
-# gives STATUS COMMAND...: within 10 s; what it prints is in $dir/out, and $dir/err.
-gives() {
-	local want=$1 status=0
-
-	shift
-	timeout -k 1 10 "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
-	[ "$status" = "$want" ] && return
-	echo "'$*' gave $status, not $want"
-	cat "$dir/out" "$dir/err"
-	return 1
-}
+# What does not end is a failure, too.
+limit=(timeout -k 1 10)
 
 says() { diff - "$dir/$1"; }
-
-# until_true COMMAND...: within 5 s
-until_true() {
-	for _ in {1..100}; do
-		! "$@" || return 0
-		sleep 0.05
-	done
-	echo "never: $*"
-	return 1
-}
 
 # In one line, a command that is to be interrupted runs, and tells of itself in $dir/pids.
 begin() {
@@ -46,21 +19,6 @@ begin() {
 	pid=$!
 	until_true test -s "$dir/pids"
 }
-
-# ends STATUS: so does what begin began, within 5 s.
-ends() {
-	local status=0
-
-	until_true is_gone "$pid" || kill -KILL "$pid"
-	wait "$pid" || status=$?
-	[ "$status" = "$1" ] && return
-	echo "status $status, not $1"
-	cat "$dir/err"
-	return 1
-}
-
-# A zombie has ended.
-is_gone() { ! grep -qs '^State:.[^ZX]' "/proc/$1/status"; }
 
 # all_gone: so are all that are named in $dir/pids.
 all_gone() {
@@ -130,6 +88,30 @@ write_errors() {
 		wait "$word" || bad=1
 	done
 	return "$bad"
+}
+
+# Nobody reads, and nobody goes: what cannot be told holds up no signal.
+full_pipe() {
+	local fd command
+
+	rm -f "$dir/fifo"
+	mkfifo "$dir/fifo" && exec {fd}<>"$dir/fifo" && head -c 65536 /dev/zero >&"$fd" || return
+	cat >"$dir/jobs" <<-END
+		after 1ms -- echo \$\$ >'$dir/pids'
+		after 1ms -- exec sleep 1000
+	END
+	for command in "every 50ms --json-fd=3 -- sh -c 'echo \$\$ >$dir/pids'" "run --json-fd=3 '$dir/jobs'"; do
+		eval "begin '$twheel' $command" 3>"$dir/fifo" || return
+		sleep 0.2
+		kill "$pid"
+		ends 143 || return
+	done
+	# So it is with an error of a command.
+	"$twheel" after 1ms -- "$dir/nothing" 2>"$dir/fifo" >"$dir/out" & pid=$!
+	sleep 0.2
+	kill "$pid"
+	ends 143 || return
+	exec {fd}>&-
 }
 
 closed_descriptors() {
@@ -255,6 +237,10 @@ kill_after() {
 		! is_gone "$pid" || return
 		ends 143 && until_true all_gone || return
 	done
+	# None is a time, too.
+	begin "$twheel" after 1ms --kill-after=0 -- sh -c "$deaf" || return
+	kill "$pid"
+	ends 143 && until_true all_gone || return
 	echo "every 1h --now -- $deaf" >"$dir/jobs"
 	begin "$twheel" run -k 100ms "$dir/jobs" || return
 	kill "$pid"
@@ -312,11 +298,12 @@ own_status() {
 printf '%s\t' name arm_ns cancel_ns read_ns late_p50_ns late_p99_ns late_max_ns >"$dir/table"
 printf '\nx\t1\t2\t3\t4\t5\t6\n' >>"$dir/table"
 
-echo 1..18
+echo 1..19
 [ -n "${TWHEEL:-}" ] || builds || exit
 point "a pipe that nobody reads ends it" closed_pipe
 point "and the command that runs" closed_pipe_command
 point "what cannot be written is said" write_errors
+point "a pipe that nobody empties does not hold up signals" full_pipe
 point "closed standard descriptors stay closed" closed_descriptors
 point "--json-fd: apart from what the commands print" json_fd
 point "signals that were ignored are ignored" ignored

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Tasks on the wall clock while that is set: for a machine whose clock may be. Sets it,
- * and back in the end. "Soon" is QUIET_MS and more: a step is noticed at once.
+ * Tasks on the wall clock, and wheels on CLOCK_REALTIME, while that is set: for a machine whose
+ * clock may be. Sets it, and back in the end. "Soon" is QUIET_MS and more: a step is noticed at
+ * once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -129,14 +130,151 @@ static void no_pool(void)
 	sched_close(s);
 }
 
+/* ---- a wheel ------------------------------------------------------------------------ */
+
+static struct twheel *wall_wheel(void)
+{
+	return wheel_new(&(struct twheel_setup){ .clockid = CLOCK_REALTIME });
+}
+
+static void add_abs(struct twheel *w, u64 user_data, s64 from_now, u32 flags)
+{
+	uint64_t h;
+
+	CHECK_EQ(twheel_add(w, &h, user_data, (u64)(wall() + from_now), 0, TWHEEL_F_ABS | flags),
+		 0);
+}
+
+static void expect_one(struct twheel *w, u64 user_data, u32 count, u32 flags)
+{
+	struct twheel_event ev[4];
+
+	if (!CHECK_EQ(twheel_read(w, ev, ARRAY_SIZE(ev), WAIT_MS), 1))
+		return;
+	CHECK_EQ(ev[0].user_data, user_data);
+	CHECK_EQ(ev[0].count, count);
+	CHECK_EQ(ev[0].flags, flags);
+	CHECK(!count || (u64)wall() >= ev[0].expires_ns);
+}
+
+static void wheel_forth(void)
+{
+	struct twheel *w = wall_wheel();
+
+	add_abs(w, 1, HOUR / 2, 0);
+	add_abs(w, 2, 2 * HOUR, 0);
+	wheel_quiet(w, QUIET_MS);
+	step(HOUR);
+	expect_one(w, 1, 1, 0);
+	wheel_quiet(w, QUIET_MS);
+	wheel_counts(w, 1, 1, 0);
+	step(-(s64)HOUR);
+	twheel_close(w);
+}
+
+static void wheel_back(s64 by)
+{
+	struct twheel *w = wall_wheel();
+
+	add_abs(w, 1, 200 * MS, 0);
+	step(-by);
+	add_abs(w, 2, 20 * MS, 0);
+	expect_one(w, 2, 1, 0);
+	wheel_quiet(w, 300);
+	wheel_counts(w, 1, 1, 0);
+	step(by);
+	expect_one(w, 1, 1, 0);
+	twheel_close(w);
+}
+
+static void wheel_backs(void)
+{
+	wheel_back(10 * SEC);
+	wheel_back(3 * (s64)HOUR);
+}
+
+#define CROWD	20000
+
+/* Many wait, and some of them come, and are cancelled, while the wheel follows. */
+static void wheel_crowd(void)
+{
+	struct twheel *w = wall_wheel();
+	struct twheel_event ev[512];
+	uint64_t h, kept = 0;
+	u32 got = 0;
+	int n;
+
+	for (u32 i = 0; i < CROWD; i++) {
+		CHECK_EQ(twheel_add(w, &h, i, (u64)wall() + HOUR + i % 1000 * SEC, 0,
+				    TWHEEL_F_ABS), 0);
+		kept = i == 777 ? h : kept;
+		if (i == CROWD / 2)
+			step(-2 * (s64)HOUR);
+	}
+	add_abs(w, CROWD, 10 * MS, 0);
+	expect_one(w, CROWD, 1, 0);
+	CHECK_EQ(twheel_cancel(w, kept, NULL), 1);
+	wheel_counts(w, CROWD - 1, CROWD - 1, 0);
+	step(4 * (s64)HOUR);
+	while (got < CROWD - 1 && (n = twheel_read(w, ev, ARRAY_SIZE(ev), WAIT_MS)) > 0)
+		got += (u32)n;
+	CHECK_EQ(got, CROWD - 1);
+	wheel_counts(w, 0, 0, 0);
+	step(-2 * (s64)HOUR);
+	twheel_close(w);
+}
+
+static void wheel_told(void)
+{
+	struct twheel *w = wall_wheel(), *other = wheel_new(NULL);
+	uint64_t h;
+
+	CHECK_EQ(twheel_add(other, &h, 1, HOUR, 0, TWHEEL_F_CANCEL_ON_SET), -EINVAL);
+	twheel_close(other);
+	for (s64 by = HOUR; by >= -(s64)HOUR; by -= 2 * (s64)HOUR) {
+		add_abs(w, 1, 24 * HOUR, TWHEEL_F_CANCEL_ON_SET | TWHEEL_F_KEEP);
+		add_abs(w, 2, 24 * HOUR, 0);
+		wheel_quiet(w, QUIET_MS);
+		step(by);
+		expect_one(w, 1, 0, TWHEEL_EV_MORE | TWHEEL_EV_CLOCK_SET);
+		wheel_quiet(w, QUIET_MS);
+	}
+	wheel_counts(w, 4, 2, 0);
+	twheel_close(w);
+}
+
+/* ---- both backends ------------------------------------------------------------------ */
+
+static void over_both(void (*fn)(void))
+{
+	setenv("TWHEEL_BACKEND", "kernel", 1);
+	fn();
+	setenv("TWHEEL_BACKEND", "embedded", 1);
+	fn();
+}
+
+static void forward_both(void)	{ over_both(forward); }
+static void backward_both(void)	{ over_both(backward); }
+static void delays_both(void)	{ over_both(delays); }
+static void periods_both(void)	{ over_both(periods); }
+static void no_pool_both(void)	{ over_both(no_pool); }
+static void wheel_forth_both(void)	{ over_both(wheel_forth); }
+static void wheel_backs_both(void)	{ over_both(wheel_backs); }
+static void wheel_crowd_both(void)	{ over_both(wheel_crowd); }
+static void wheel_told_both(void)	{ over_both(wheel_told); }
+
 int main(void)
 {
 	static const struct test tests[] = {
-		{ forward, "Timer: an absolute time survives a step forward" },
-		{ backward, "Timer: and one backward" },
-		{ delays, "Timer: delays do not move with the clock" },
-		{ periods, "Timer: periods on the wall clock" },
-		{ no_pool, "the descriptor of a scheduler without a pool tells of a step" },
+		{ forward_both, "Timer: an absolute time survives a step forward" },
+		{ backward_both, "Timer: and one backward" },
+		{ delays_both, "Timer: delays do not move with the clock" },
+		{ periods_both, "Timer: periods on the wall clock" },
+		{ no_pool_both, "the descriptor of a scheduler without a pool tells of a step" },
+		{ wheel_forth_both, "a wheel on CLOCK_REALTIME: a step forward" },
+		{ wheel_backs_both, "a step back: what waits, and what comes in between" },
+		{ wheel_crowd_both, "many timers, and steps" },
+		{ wheel_told_both, "events that tell of a step" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

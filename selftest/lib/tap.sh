@@ -3,7 +3,7 @@
 # shellcheck shell=dash disable=SC2034
 #
 # TAP for tests in shell, a guest's too: `echo 1..N`, then point NAME COMMAND... N times, then
-# `exit $bad`. What a command that failed printed is told.
+# `exit $bad`. What a command that failed printed is told. same NAME WANTED GOT is a point, too.
 nr=0 bad=0
 
 point() {
@@ -21,3 +21,9 @@ point() {
 	fi
 	rm -f "$log"
 }
+
+is() {
+	[ "$1" = "$2" ] || ! printf 'wanted: %s\ngot: %s\n' "$1" "$2"
+}
+
+same() { point "$1" is "$2" "$3"; }

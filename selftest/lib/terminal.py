@@ -172,6 +172,25 @@ def stops(shell):
     expect(shell.wait(), ("exited", 0))
 
 
+def continues_at_once(shell):
+    """Continued before it has done what a signal to stop asks for, it goes on, and so do the commands."""
+    with open(f"/tmp/terminal.{os.getpid()}", "w", encoding="utf-8") as file:
+        file.write("after 0 -- exec sleep 1000\n" * 8)
+    try:
+        for nth in range(20):
+            shell.start(["run", file.name], foreground=False)
+            time.sleep(nth % 10 / 500)
+            os.kill(shell.pid, signal.SIGTSTP)
+            time.sleep(nth % 4 / 2000)
+            # A stop that was done before counts as well, and is over then.
+            os.kill(shell.pid, signal.SIGCONT)
+            os.kill(shell.pid, signal.SIGTERM)
+            end = shell.wait()
+            expect(shell.wait() if end[0] == "stopped" else end, ("signaled", signal.SIGTERM))
+    finally:
+        os.unlink(file.name)
+
+
 def stops_reader(shell):
     """The same where the command has the terminal."""
     shell.start(["after", "10ms", "--", "sh", "-c", SAY + "read a; echo $a one; read b; echo $b two"])
@@ -245,7 +264,8 @@ def line_bench(shell):
 
 
 TESTS = {
-    "job": [(test, "xterm") for test in (reads, interrupts, interrupts_reader, hangs_up, gives_back, stops, stops_reader, background, run_file)],
+    "job": [(test, "xterm") for test in (reads, interrupts, interrupts_reader, hangs_up, gives_back, stops,
+                                         continues_at_once, stops_reader, background, run_file)],
     "line": [(line, "xterm"), (line_dumb, "dumb"), (line_dumb, "no-such-terminal"), (line_background, "xterm"),
              (line_bench, "xterm")],
 }

@@ -21,7 +21,10 @@ static void choice(void)
 	setenv("TWHEEL_BACKEND", "diesel", 1);
 	CHECK_EQ(twheel_open(&w, 0, NULL), -EINVAL);
 	CHECK(!w);
-	/* An option is stronger than the environment. */
+	/* An option is stronger than the environment; both are whichever there is. */
+	CHECK_EQ(twheel_open(&w, TWHEEL_KERNEL | TWHEEL_EMBEDDED, NULL), 0);
+	CHECK(!strcmp(twheel_backend(w), there ? "kernel" : "embedded"));
+	twheel_close(w);
 	CHECK_EQ(twheel_open(&w, TWHEEL_EMBEDDED, NULL), 0);
 	CHECK(!strcmp(twheel_backend(w), "embedded"));
 	twheel_close(w);
@@ -52,7 +55,7 @@ static void choice(void)
 static void setups(void)
 {
 	static const struct twheel_setup bad[] = {
-		{ .clockid = CLOCK_REALTIME }, { .clockid = CLOCK_MONOTONIC, .flags = 1 },
+		{ .clockid = CLOCK_PROCESS_CPUTIME_ID }, { .clockid = CLOCK_MONOTONIC, .flags = 1 },
 		{ .clockid = -1 }, { .clockid = CLOCK_MONOTONIC, .reserved = 1 },
 		{ .clockid = CLOCK_MONOTONIC, .tick_ns = MS / 10 - 1 },
 		{ .clockid = CLOCK_MONOTONIC, .tick_ns = SEC + 1 },
@@ -61,6 +64,7 @@ static void setups(void)
 	};
 	static const struct twheel_setup good[] = {
 		{ .clockid = CLOCK_MONOTONIC, .tick_ns = MS / 10 },
+		{ .clockid = CLOCK_REALTIME },
 		{ .clockid = CLOCK_BOOTTIME, .tick_ns = SEC, .slack_ns = SEC - 1 },
 		{ .clockid = CLOCK_MONOTONIC, .max_timers = 1 },
 	};

@@ -424,6 +424,9 @@ static void binary_keys(void)
 	CHECK_EQ(twheel_sched_find(s, &one, 4), a);
 	CHECK_EQ(twheel_sched_find(s, &two, 4), b);
 	CHECK_EQ(twheel_sched_find(s, &two, 3), 0);
+	/* A task without a key has no other's. */
+	CHECK_EQ(twheel_sched_find(s, NULL, 0), 0);
+	CHECK_EQ(twheel_sched_find(s, NULL, 4), 0);
 	CHECK_EQ(twheel_sched_find(s, "", 0), c);
 	CHECK_EQ(twheel_sched_pending(s), 3);
 	sched_close(s);

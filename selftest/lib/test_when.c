@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "lib.h"
-#include "../../tools/twheel/cmd.h"
+#include "when.h"
 
 static void durations(void)
 {

@@ -3,16 +3,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # top.sh: twheel top over the embedded backend, on a terminal and not, and twheel plot.
 # shellcheck disable=SC2317 # point calls the functions
-# shellcheck source=scripts/lib.sh
-. "$(dirname "$0")/../../scripts/lib.sh"
-# shellcheck source=selftest/lib/tap.sh
-. "$(dirname "$0")/tap.sh"
-cd "$top"
-
-dir=$top/build/libtest/top twheel=${TWHEEL:-$top/build/tools/twheel}
-mkdir -p "$dir"
-
-builds() { quiet make -C tools/twheel; }
+# shellcheck source=selftest/lib/cli.sh
+. "$(dirname "$0")/cli.sh"
 
 # judge CONDITION: of each line of JSON in $dir/out, as s, with its only base, as b.
 judge() {
@@ -44,6 +36,17 @@ samples() {
 balance() {
 	"$twheel" top --embedded --json --count=4 --delay=1s | tail -n 3 >"$dir/out" &&
 		judge 'abs(b["armed_per_s"] - b["fired_per_s"] - b["cancelled_per_s"] - b["rearmed_per_s"]) < 400 and b["armed_per_s"] > 1000'
+}
+
+# Any user may call a process what he likes, and root looks at it.
+names() {
+	local name=$'a"\\\e[H\n\xff'
+
+	ln -sf "$twheel" "$dir/$name"
+	"$dir/$name" top --embedded --json --count=1 --delay=100ms >"$dir/out" &&
+		judge 'b["command"] == "a\"\\134\\033[H\\012\\377"' || return
+	"$dir/$name" top --embedded -b --count=1 --delay=100ms >"$dir/out" &&
+		grep -qE '^embedded .* a"\\134\\033\[H\\012\\377$' "$dir/out"
 }
 
 text() {
@@ -128,7 +131,13 @@ ends() {
 	sleep 0.5
 	kill "$pid"
 	wait "$pid" || status=$?
-	[ "$status" = 0 ]
+	[ "$status" = 0 ] || return
+	# Not if whoever started it has said so.
+	env --ignore-signal=TERM "$twheel" top --embedded --json --count=3 --delay=300ms >"$dir/out" &
+	pid=$!
+	sleep 0.5
+	kill "$pid"
+	wait "$pid" && [ "$(wc -l <"$dir/out")" = 3 ]
 }
 
 # A picture: well-formed, and with these words in it.
@@ -178,11 +187,12 @@ plot_errors() {
 		fails 1 "'gnuplot' is not installed" env PATH="$dir" "$twheel" plot "$dir/bench"
 }
 
-echo 1..14
+echo 1..15
 point "twheel builds" builds
 point "top: samples of a wheel with a load" samples
 point "top: its figures add up" balance
 point "top: as text" text
+point "top: names of processes that are no text" names
 point "top: the screen is drawn, keys are heard" screen
 point "top: all of it on 80 columns" narrow
 point "top: not on a terminal that cannot" dumb

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# migrate.sh timer_list|hrtimer [-D hardirq] [-I DIR]... FILE...: turn the users of these timers in
+# FILEs, which are changed, into users of twheel; see doc/migrate.md. Then list what is left for a
+# person: FILE:LINE:COLUMN-COLUMN: what, and why.
+#
+# All files that share a structure with a timer go into one call, headers too: whether x.expires is
+# that of a timer depends on the type of x. -I says where headers are.
+. "$(dirname "$0")/lib.sh"
+
+rules=$top/scripts/coccinelle/${1:-}.cocci
+[ -e "$rules" ] || die "which timers: timer_list or hrtimer?"
+shift
+options=(--very-quiet --recursive-includes --include-headers-for-types --sp-file "$rules")
+while getopts D:I: option; do
+	case $option in
+	D | I) options+=("-$option" "$OPTARG") ;;
+	*) exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# != 0 ] || die "which files?"
+
+# Most have nothing to do with timers, and spatch takes a second for each.
+for file; do
+	[ -r "$file" ] || die "$file cannot be read"
+done
+mapfile -t files < <(grep -lE 'timer|expires' -- "$@")
+set -- "${files[@]}"
+
+# No header is changed while a file that includes it is still to come.
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+results=()
+for file; do
+	results+=("$tmp/${#results[@]}")
+	spatch "${options[@]}" -D patch -o "${results[-1]}" "$file" >"$tmp/said" 2>&1 ||
+		die "spatch does not take $file: $(cat "$tmp/said")"
+done
+for file; do
+	cp "${results[0]}" "$file"
+	results=("${results[@]:1}")
+done
+for file; do
+	spatch "${options[@]}" -D report "$file"
+done

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# ipvs_cost.sh CONNECTIONS...: in the guest, what IPVS costs with Debian's timers and with ours, which
+# is in /twheel/ip_vs.ko. Prints a line for each, tab-separated: the timers; what ipvs_load prints; us of
+# the longest pass of timers in a softirq, and how many passes there were, while the connections ended;
+# bytes of slab a connection, and of all memory.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+trace=/sys/kernel/tracing
+timeout=60
+packets=100000
+
+# rr, Debian's, fits both: it knows no timers
+load() {
+	modprobe nf_conntrack && modprobe nf_defrag_ipv6 && modprobe libcrc32c || return
+	if [ "$1" = twheel ]; then
+		insmod /twheel/ip_vs.ko conn_tab_bits=20 && insmod /twheel/ip_vs_rr.ko
+	else
+		modprobe ip_vs conn_tab_bits=20 && modprobe ip_vs_rr
+	fi
+}
+
+service() {
+	ip link set lo up
+	ip addr add 10.255.0.1/32 dev lo 2>/dev/null
+	ipvsadm --set 0 0 $timeout
+	ipvsadm -A -u 10.255.0.1:9 -s rr && ipvsadm -a -u 10.255.0.1:9 -r 10.255.0.1:9 -g
+}
+
+used() { awk '/^MemAvailable/ { print $2 }' /proc/meminfo; }
+
+# TIMER_SOFTIRQ is 1, HRTIMER_SOFTIRQ 8.
+watch() {
+	echo mono >$trace/trace_clock
+	echo 16384 >$trace/buffer_size_kb
+	echo 'vec == 1 || vec == 8' >$trace/events/irq/softirq_entry/filter
+	echo 'vec == 1 || vec == 8' >$trace/events/irq/softirq_exit/filter
+	echo >$trace/trace
+	echo 1 | tee $trace/events/irq/softirq_entry/enable >$trace/events/irq/softirq_exit/enable
+}
+
+passes() {
+	echo 0 | tee $trace/events/irq/softirq_entry/enable >$trace/events/irq/softirq_exit/enable
+	awk '{ sub(":", "", $4); time = 0 + $4 }
+	     /softirq_entry/ { begin = time }
+	     /softirq_exit/ && begin { n++; took = time - begin; if (took > most) most = took }
+	     END { printf "%.0f\t%d\n", most * 1e6, n }' $trace/trace
+}
+
+# After the packets, and before the first connection can end.
+watch_late() { sleep $((timeout - 5)); watch; used >/tmp/then; }
+
+cost() {
+	local before figures watcher
+
+	load "$1" && service || return
+	before=$(used)
+	watch_late &
+	watcher=$!
+	figures=$(/twheel/ipvs_load 10.255.0.1 "$2" $packets $timeout) || return
+	wait $watcher
+	printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$figures" "$(passes)" "$(cat /sys/kernel/slab/ip_vs_conn/slab_size)" \
+		$(((before - $(cat /tmp/then)) * 1024 / $2))
+	ipvsadm -C
+	sleep 1
+	rmmod ip_vs_rr ip_vs
+}
+
+status=0
+for nr; do
+	for kind in timer_list twheel; do
+		cost $kind "$nr" || status=1
+	done
+done
+exit $status

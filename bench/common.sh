@@ -49,11 +49,21 @@ measure() {
 	done >"$tsv"
 }
 
-# report AWK TSV: to stdout, and to the file DOC if it is all of committed sources
+# report AWK... TSV: to stdout, and to the file DOC if it is all of committed sources. With DOC the
+# figures are kept in doc/data, and the pictures drawn from them.
 report() {
-	awk -f bench/common.awk -f "$1" "$2" >"$2.md"
-	cat "$2.md"
-	[ -z "${DOC:-}" ] || document "$DOC" <"$2.md"
+	local tsv=${!#} file programs=(-f bench/common.awk)
+
+	for file in "${@:1:$#-1}"; do
+		programs+=(-f "$file")
+	done
+	awk "${programs[@]}" "$tsv" >"$tsv.md"
+	cat "$tsv.md"
+	[ -n "${DOC:-}" ] || return 0
+	document "$DOC" <"$tsv.md"
+	mkdir -p doc/data
+	cp "$tsv" doc/data
+	bench/pictures/draw.sh "doc/data/${tsv##*/}"
 }
 
 # figures RIG: of what a machine printed; the rest is for people.

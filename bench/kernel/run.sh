@@ -13,7 +13,9 @@
 #	icount-expire	the same
 #	icount-hour	the same, with twheel.ko as it is, and with one that cascades whole
 #			buckets: WHEEL_BIG is a size that no bucket reaches
+#	icount-late	the same: how late each of 100 000 timers of up to a minute is
 #	icount-hold	the same: twheel_hold.c, the longest lock holds
+#	icount-irqs	the same: irqs_off.c, how long interrupts are off in each call of the device
 #	uml-ops		user-mode Linux, native code: ns, on a machine that has nothing else to do
 #	uml-expire	the same
 #	uml-minute	the same: the range of 60 000 ms, which is real time, from 10^6 on
@@ -28,9 +30,9 @@ cd "$top"
 
 export NMAX=${NMAX:-1000000}
 out=build/bench-kernel tsv=build/bench-kernel.tsv
-parts=(icount-ops icount-expire icount-hour icount-hold uml-ops uml-expire uml-minute uml-exact)
+parts=(icount-ops icount-expire icount-hour icount-late icount-hold icount-irqs uml-ops uml-expire uml-minute uml-exact)
 ranges="60000 1000000"
-MEM=$((384 + NMAX * 80 / 1000000))
+MEM=$((384 + NMAX * 88 / 1000000))
 export MEM
 
 hz() { sed -n 's/^CONFIG_HZ=//p' "$1/.config"; }
@@ -61,13 +63,14 @@ built() {
 	is_built[$1]=1
 }
 
-# machine RIG MODULES JOB...: boot it, with the modules in directory MODULES.
+# machine RIG MODULES JOB...: boot it, with the modules in directory MODULES, and run PROGRAM if
+# there is one.
 machine() {
 	local rig=$1 dir=$2 name=$part-${2##*/} boot=(scripts/uml.sh)
-	local files=("$dir"/{twheel,twheel_chardev,bench/kernel/twheel_{bench,hold}}.ko)
+	local files=("$dir"/{twheel,twheel_chardev,bench/kernel/twheel_{bench,hold,probe}}.ko ${PROGRAM:+"$PROGRAM"})
 
 	shift 2
-	printf "mode=bench kmods='%s'\n" "$*" >"$out/$name.run"
+	printf "mode=bench tests='%s' kmods='%s'\n" "$(basename "${PROGRAM:-}")" "$*" >"$out/$name.run"
 	[ "$rig" != icount ] || boot=(env ICOUNT=1 scripts/boot.sh)
 	[ "$part" != uml-exact ] || files+=("$dir/selftest/kmod/twheel_century.ko")
 	"${boot[@]}" "bench-$name" 3600 "$out/$name.run" "${files[@]}"
@@ -113,9 +116,17 @@ icount-hour() {
 	machine icount $out/whole "$(count run=hour n=1000000 name=whole-bucket)" | figures icount
 }
 
+icount-late() { icount "$(count run=late range=60000 n=100000)"; }
+
 icount-hold() {
 	built icount
 	machine icount $out/icount twheel_hold.ko | figures icount
+}
+
+icount-irqs() {
+	built icount
+	quiet gcc -O2 -Wall -Wextra -Werror -Iinclude/uapi -static -o $out/irqs_off bench/kernel/irqs_off.c
+	PROGRAM=$out/irqs_off machine icount $out/icount | figures icount
 }
 
 uml() {
@@ -180,7 +191,7 @@ KDIR=$(scripts/kdir.sh)
 export KDIR UML=uml-bench
 uml=
 for part in "${parts[@]}"; do
-	[[ $part != uml-* ]] || ! wanted "$part" || uml=$(scripts/uml-kernel.sh $UML)
+	[[ $part != uml-* ]] || ! wanted "$part" || uml=$(scripts/own-kernel.sh $UML)
 done
 measure $out $tsv "${parts[@]}"
 report bench/kernel/report.awk $tsv

@@ -15,6 +15,9 @@
  *			longest pass of a softirq, where the kernel has tracepoints
  *	run=idle	the same on an idle CPU: measured is how long it was not idle. With ahead=
  *			delays are so many ms longer, and what arming took is given as well
+ *	run=late	n timers expire, and nothing is measured but how late each of them is, in a
+ *			histogram: "late-N" is the number of those that were at most N us late, and
+ *			more than half of that; "early" of those that came before their deadline
  *	run=hour	n timers within one bucket of an hour of 3600 ticks, a day ahead, on a
  *			base of their own: what its busiest run moved, and how late they were.
  *			name= is what to call the wheel
@@ -29,6 +32,10 @@
  * The unit is that of the clock: ns of CPU time in user-mode Linux, instructions under
  * QEMU's -icount shift=0. What each round measured is given. It may be negative, where it is
  * less than what comes by chance.
+ *
+ * twheel-eighth are timers that may be late by an eighth of their delay, as a timer_list is: from
+ * the delay its owner asked for, lead() included. How late those subjects are which are not as
+ * exact as the others is seen in an idle round of its own.
  *
  * What is compared: twheel and hrtimer are given deadlines in ns, timer_list jiffies; the
  * rows "rel" are given delays, so that they have to look at the clock. hrtimer is in soft
@@ -54,6 +61,7 @@
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
 #include <linux/kernel_stat.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/nmi.h>
@@ -91,14 +99,18 @@ module_param(name, charp, 0444);
 
 static u32 *order;		/* a permutation */
 static u64 *when;		/* what each timer is armed with, in the subject's unit */
+static u64 *due;		/* the deadline of each, in ns, whatever the subject's unit is */
+static u64 armed_at;		/* what delays count from */
+static bool timing;		/* this round is to see how late they are */
+static u64 lateness;		/* all timers' together */
 static void *timers;		/* of the subject whose turn it is */
 static u32 fired;
 static u32 cancelled;
 static DECLARE_COMPLETION(all_fired);
 
 /* What the rounds measured. */
-static s64 add[MAX_ROUNDS], rearm[MAX_ROUNDS], cancel[MAX_ROUNDS], taken[MAX_ROUNDS],
-	   caused[MAX_ROUNDS];
+static s64 add[MAX_ROUNDS], rearm[MAX_ROUNDS], putoff[MAX_ROUNDS], cancel[MAX_ROUNDS],
+	   taken[MAX_ROUNDS], caused[MAX_ROUNDS];
 
 /* ---- the clock ------------------------------------------------------------------ */
 
@@ -164,14 +176,30 @@ static void count(void)
 		complete(&all_fired);
 }
 
+static void count_late(u32 i)
+{
+	lateness += ktime_get_ns() - due[i];
+	count();
+}
+
 static void twheel_fired(struct twheel_timer *timer)
 {
 	count();
 }
 
+static void twheel_timed(struct twheel_timer *timer)
+{
+	count_late(timer - twheel_of(0));
+}
+
 static void list_fired(struct timer_list *timer)
 {
 	count();
+}
+
+static void list_timed(struct timer_list *timer)
+{
+	count_late(timer - list_of(0));
 }
 
 static enum hrtimer_restart hrtimer_fired(struct hrtimer *timer)
@@ -180,14 +208,64 @@ static enum hrtimer_restart hrtimer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+/* ---- how late they are: run=late --------------------------------------------------- */
+
+#define NR_LATE		25	/* up to 2^24 us: timer_list's 12.5 % of two minutes */
+
+static u32 late_by[NR_LATE];	/* how many were at most 2^i us late */
+static u32 early;
+
+static void note_lateness(u32 i)
+{
+	u64 now = ktime_get_ns();
+	u64 late_us = DIV_ROUND_UP_ULL(now - min(now, due[i]), NSEC_PER_USEC);
+
+	if (now < due[i])
+		early++;
+	else
+		late_by[min_t(u32, late_us ? order_base_2(late_us) : 0, NR_LATE - 1)]++;
+	count();
+}
+
+static void twheel_late(struct twheel_timer *timer)
+{
+	note_lateness(timer - twheel_of(0));
+}
+
+static void list_late(struct timer_list *timer)
+{
+	note_lateness(timer - list_of(0));
+}
+
+static enum hrtimer_restart hrtimer_late(struct hrtimer *timer)
+{
+	note_lateness(timer - hrtimer_of(0));
+	return HRTIMER_NORESTART;
+}
+
+static void setup_twheel_late(u32 i)
+{
+	twheel_init(twheel_of(i), twheel_late);
+}
+
+static void setup_list_late(u32 i)
+{
+	timer_setup(list_of(i), list_late, 0);
+}
+
+static void setup_hrtimer_late(u32 i)
+{
+	hrtimer_setup(hrtimer_of(i), hrtimer_late, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+}
+
 static void setup_twheel(u32 i)
 {
-	twheel_init(twheel_of(i), twheel_fired);
+	twheel_init(twheel_of(i), timing ? twheel_timed : twheel_fired);
 }
 
 static void setup_list(u32 i)
 {
-	timer_setup(list_of(i), list_fired, 0);
+	timer_setup(list_of(i), timing ? list_timed : list_fired, 0);
 }
 
 static void setup_hrtimer(u32 i)
@@ -225,6 +303,12 @@ static u64 when_jiffies(u64 start, unsigned long jiffy, u64 delay)
 static u64 when_delay(u64 start, unsigned long jiffy, u64 delay)
 {
 	return delay;
+}
+
+/* What timer @i may be late, if its subject may: an eighth of its delay, as a timer_list. */
+static __always_inline u64 tolerance(u32 i)
+{
+	return (due[i] - armed_at) / 8;
 }
 
 static __always_inline void list_add_timer(struct timer_list *timer, unsigned long expires)
@@ -301,6 +385,8 @@ DEFINE_SUBJECT(twheel, twheel_add_abs(twheel_of(i), w), twheel_mod_abs(twheel_of
 	       twheel_cancel(twheel_of(i)))
 DEFINE_SUBJECT(twheel_rel, twheel_add(twheel_of(i), w), twheel_mod(twheel_of(i), w),
 	       twheel_cancel(twheel_of(i)))
+DEFINE_SUBJECT(twheel_eighth, twheel_add_abs_range(twheel_of(i), w, tolerance(i)),
+	       twheel_mod_abs_range(twheel_of(i), w, tolerance(i)), twheel_cancel(twheel_of(i)))
 DEFINE_SUBJECT(list, list_add_timer(list_of(i), w), mod_timer(list_of(i), w),
 	       timer_delete(list_of(i)))
 DEFINE_SUBJECT(hrtimer, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_SOFT),
@@ -317,6 +403,7 @@ DEFINE_SUBJECT(hrtimer_hard, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_HA
 #define HOT		BIT(0)
 #define PENDING		BIT(1)
 #define EXPIRE		BIT(2)
+#define LATE		BIT(3)
 
 struct subject {
 	const char	*name;
@@ -335,13 +422,18 @@ struct subject {
 }
 
 static const struct subject subjects[] = {
-	SUBJECT("twheel", HOT | PENDING | EXPIRE, twheel, setup_twheel, when_deadline),
+	SUBJECT("twheel", HOT | PENDING | EXPIRE | LATE, twheel, setup_twheel, when_deadline),
+	SUBJECT("twheel-eighth", PENDING | EXPIRE | LATE, twheel_eighth, setup_twheel,
+		when_deadline),
 	SUBJECT("twheel-rel", HOT, twheel_rel, setup_twheel, when_delay),
-	SUBJECT("timer_list", HOT | PENDING | EXPIRE, list, setup_list, when_jiffies),
+	SUBJECT("timer_list", HOT | PENDING | EXPIRE | LATE, list, setup_list, when_jiffies),
 	SUBJECT("hrtimer", HOT | PENDING | EXPIRE, hrtimer, setup_hrtimer, when_deadline),
 	SUBJECT("hrtimer-ms", EXPIRE, hrtimer, setup_hrtimer, when_whole_ms),
 	SUBJECT("hrtimer-rel", HOT, hrtimer_rel, setup_hrtimer_rel, when_delay),
 	SUBJECT("hrtimer-hard", HOT | EXPIRE, hrtimer_hard, setup_hrtimer_hard, when_deadline),
+	SUBJECT("twheel", LATE, twheel, setup_twheel_late, when_deadline),
+	SUBJECT("timer_list", LATE, list, setup_list_late, when_jiffies),
+	SUBJECT("hrtimer", LATE, hrtimer, setup_hrtimer_late, when_deadline),
 };
 
 /* ---- measuring ------------------------------------------------------------------ */
@@ -397,9 +489,13 @@ static void set_when(const struct subject *s, u64 lead, u32 seed)
 	u32 i;
 
 	prandom_seed_state(&rnd, seed);
-	for (i = 0; i < n; i++)
-		when[i] = s->when(start, jiffy, lead + 1 +
-				  mul_u64_u32_shr(span, prandom_u32_state(&rnd), 32));
+	armed_at = start;
+	for (i = 0; i < n; i++) {
+		u64 delay = lead + 1 + mul_u64_u32_shr(span, prandom_u32_state(&rnd), 32);
+
+		due[i] = start + delay;
+		when[i] = s->when(start, jiffy, delay);
+	}
 }
 
 static void shuffle(u32 seed)
@@ -461,6 +557,9 @@ static int run_pending(const struct subject *s)
 		shuffle(2 * r);
 		set_when(s, 0, 2 * r + 1);
 		rearm[r] = s->rearm(n);
+		/* As idle timeouts are, again and again: each for a later time. */
+		set_when(s, (u64)range * NSEC_PER_MSEC, 2 * r + 1);
+		putoff[r] = s->rearm(n);
 		shuffle(2 * r + 1);
 		cancel[r] = s->cancel(n);
 		touch_softlockup_watchdog();
@@ -473,6 +572,7 @@ static int run_pending(const struct subject *s)
 	}
 	report_rounds(s->name, "add", unit, add, n);
 	report_rounds(s->name, "rearm", unit, rearm, n);
+	report_rounds(s->name, "put-off", unit, putoff, n);
 	report_rounds(s->name, "cancel", unit, cancel, n);
 	return 0;
 }
@@ -663,6 +763,25 @@ static int report_pass(const struct subject *s)
 }
 #endif
 
+/* In a round of its own, in which each callback looks at the clock. */
+static int report_late(const struct subject *s)
+{
+	struct toll toll;
+	s64 arming;
+	int err;
+
+	if (!(s->part & LATE))
+		return 0;
+	timing = true;
+	lateness = 0;
+	set_up(s);
+	err = expire(s, 0, &toll, &arming);
+	timing = false;
+	if (!err)
+		report(s->name, "mean-late", "ms", div_u64(lateness, n) / NSEC_PER_USEC);
+	return err;
+}
+
 static int run_expire(const struct subject *s)
 {
 	u64 longest = U64_MAX;
@@ -688,9 +807,33 @@ static int run_expire(const struct subject *s)
 	report_rounds(s->name, "expire", unit, taken, n);
 	report_rounds(s->name, "interrupts", "count", caused, 1);
 	if (!is_busy())
-		return 0;
+		return report_late(s);
 	report(s->name, "longest-stop", unit, longest * 1000);
 	return s->setup == setup_hrtimer_hard ? 0 : report_pass(s);
+}
+
+static int run_late(const struct subject *s)
+{
+	char metric[16];
+	struct toll toll;
+	unsigned int i;
+	s64 arming;
+	int err;
+
+	if (!(s->part & LATE))
+		return 0;
+	early = 0;
+	memset(late_by, 0, sizeof(late_by));
+	set_up(s);
+	err = expire(s, 0, &toll, &arming);
+	if (err)
+		return err;
+	report(s->name, "early", "timers", early * 1000LL);
+	for (i = 0; i < NR_LATE; i++) {
+		snprintf(metric, sizeof(metric), "late-%lu", BIT(i));
+		report(s->name, metric, "timers", late_by[i] * 1000LL);
+	}
+	return 0;
 }
 
 static enum hrtimer_restart bare_tick(struct hrtimer *timer)
@@ -790,6 +933,8 @@ static int run_all(void)
 		return each_subject(run_hot);
 	if (!strcmp(run, "pending"))
 		return each_subject(run_pending);
+	if (!strcmp(run, "late"))
+		return each_subject(run_late);
 	if (!strcmp(run, "hour"))
 		return run_hour();
 	if (strcmp(run, "busy") && strcmp(run, "idle"))
@@ -808,11 +953,13 @@ static int __init bench_init(void)
 		return -EINVAL;
 	order = vmalloc(array_size(n, sizeof(*order)));
 	when = vmalloc(array_size(n, sizeof(*when)));
+	due = vmalloc(array_size(n, sizeof(*due)));
 	timers = vzalloc(array_size(n, sizeof(struct hrtimer)));
 	measure_clock();
-	if (order && when && timers)
+	if (order && when && due && timers)
 		err = run_all();
 	vfree(timers);
+	vfree(due);
 	vfree(when);
 	vfree(order);
 	return err;

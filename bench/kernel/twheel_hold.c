@@ -14,31 +14,25 @@
  *	cascade			timers that move down on the way to their ticks, as they expire
  *	callbacks		the same, in a base without a sink
  *
- * A probe asks for an interrupt every PROBE_NS. Interrupts are off for as long as it comes late,
- * less what it is late anyway. And when it comes at last no hold is under way, so it may
- * count what has been done since it came before: operations are only done in lock holds, and of
- * those that are as long as PROBE_NS there is one between two interrupts.
- *
- * For QEMU's -icount with one CPU, where a ns is an instruction. Elsewhere the figures are those of
- * the host's scheduler. Not for PREEMPT_RT: there a lock hold is shorter than the probe itself.
+ * See probe.h. When the probe comes no hold is under way, so it may count what has been
+ * done since it came before: operations are only done in lock holds, and of those that are as long
+ * as PROBE_NS there is one between two interrupts.
  */
 #define pr_fmt(fmt) fmt
 
 #include <linux/delay.h>
-#include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/vmalloc.h>
 
 #include "../../selftest/kmod/ktap.h"
+#include "probe.h"
 #include "twheel.h"
-#include "twheel_compat.h"
 
 /* Not TWHEEL_HOLD_OPS: that is what is tested. */
 #define MOST_OPS	64
 #define MOST_OPS_RT	16
 #define OP_NS		200
-#define PROBE_NS	2501
 #define TIMERS		8192
 #define SPREAD_MS	400		/* of the timers that cascade */
 
@@ -49,8 +43,6 @@ static atomic_t nr_fired;
 
 /* ---- the probe ----------------------------------------------------------------------- */
 
-static struct hrtimer probe;
-static s64 least_late, most_late;
 static u64 last_ops, most_ops;
 static bool is_array;			/* twheel_add_array() is under way */
 
@@ -79,26 +71,19 @@ static u64 count_ops(void)
 	return stats.added + cancelled + stats.expired + stats.moves;
 }
 
-static enum hrtimer_restart probe_fired(struct hrtimer *timer)
+static void note_ops(void)
 {
-	s64 late = ktime_get() - hrtimer_get_expires(timer);
 	u64 ops = count_ops();
 
-	least_late = min(least_late, late);
-	most_late = max(most_late, late);
 	most_ops = max(most_ops, ops - last_ops);
 	last_ops = ops;
-	hrtimer_forward_now(timer, PROBE_NS);
-	return HRTIMER_RESTART;
 }
 
 static void probe_begin(void)
 {
-	least_late = S64_MAX;
-	most_late = 0;
 	last_ops = count_ops();
 	most_ops = 0;
-	hrtimer_start(&probe, ktime_add_ns(ktime_get(), PROBE_NS), HRTIMER_MODE_ABS_PINNED_HARD);
+	probe_start();
 }
 
 static void report(const char *work, const char *metric, u64 value)
@@ -108,10 +93,8 @@ static void report(const char *work, const char *metric, u64 value)
 
 static void probe_end(const char *work)
 {
-	u64 ns;
+	u64 ns = probe_stop();
 
-	hrtimer_cancel(&probe);
-	ns = most_late - least_late;
 	report(work, "operations", most_ops);
 	report(work, "instructions", ns);
 	check(most_ops && most_ops <= MOST_OPS, "%s: %llu operations in a lock hold", work,
@@ -297,7 +280,7 @@ static void expire(const char *work, const struct twheel_sink *its_sink,
 static void measure(void)
 {
 	pr_info("TAP version 14\n");
-	hrtimer_setup(&probe, probe_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	probe_init(note_ops);
 	batches();
 	bulk();
 	drain();

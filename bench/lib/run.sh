@@ -15,6 +15,8 @@
 . "$(dirname "$0")/../../scripts/lib.sh"
 # shellcheck source=bench/common.sh
 . "$top/bench/common.sh"
+# shellcheck source=bench/phases.sh
+. "$top/bench/phases.sh"
 cd "$top"
 
 nmax=${NMAX:-1000000} reps=${REPS:-15} base=${BASE:-}
@@ -51,16 +53,9 @@ single() { $out/single "$nmax" "$reps"; }
 
 # instructions N SUBJECT: of each operation, by callgrind. cancel is done twice.
 instructions() {
-	valgrind -q --tool=callgrind --callgrind-out-file=$out/callgrind --toggle-collect='phase_*' \
-		$out/single count "$1" "$2" >&2
-	callgrind_annotate --inclusive=yes --threshold=100 $out/callgrind |
-		awk -v n="$1" -v subject="$2" -v OFS='\t' '
-			match($0, /:phase_[a-z]+/) {
-				what = substr($0, RSTART + 7, RLENGTH - 7)
-				gsub(",", "", $1)
-				print "callgrind", "1..60000", n, subject, what, "instructions",
-					sprintf("%.1f", $1 / n / (what == "cancel" ? 2 : 1))
-			}'
+	phases $out $out/single count "$1" "$2" | awk -v n="$1" -v subject="$2" -v OFS='\t' '{
+		print "callgrind", "1..60000", n, subject, $1, "instructions",
+			sprintf("%.1f", $2 / n / ($1 == "cancel" ? 2 : 1)) }'
 }
 
 callgrind() {

@@ -5,18 +5,19 @@
  *
  *	sched SUBJECT N REPS
  *
- * N tasks with keys are added, found, moved and cancelled one by one, each call being timed by
- * the CPU time of its thread: what other programs of the machine take does not count. In
- * between they are listed: timed is each chunk, from the moment the lock is taken until it is
- * released. The linker has these two calls go through here (--wrap).
+ * The program adds, finds, moves and cancels N tasks with keys one by one. It times each call by
+ * the CPU time of its thread, so that other programs on the machine do not count. In
+ * between it lists the tasks, and times each chunk, from taking the lock until
+ * releasing it. To see these two calls, the linker redirects them to this file (--wrap).
  *
- * A call may be interrupted by the kernel, whose work then counts as its own. It does not hit
- * the same call in each repetition, but what the scheduler itself does comes again with the
- * same N: so the worst call is that of the least times that the repetitions saw of each.
+ * The kernel may interrupt a call, and its work then counts as the call's. That does not hit
+ * the same call in each repetition, but the work of the scheduler itself is the same in each. So
+ * for each call the program takes the least time of all repetitions, and the worst of these is
+ * reported.
  *
- * Then they are listed again while another thread adds and cancels a task again and again: what
- * its calls take is what the list keeps others waiting. That is by the clock, so both threads
- * run with a real-time priority meanwhile, if they may.
+ * Then it lists the tasks again while another thread repeatedly adds and cancels a task: the time
+ * of those calls shows how long the list makes others wait. This is real time, so both threads
+ * have a real-time priority meanwhile, if that is allowed.
  */
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * One timer at a time, by one thread: arm n, arm them anew in random order, cancel them in
- * another. Delays are 1 to 60 000 ms.
+ * One timer at a time, by one thread: arm n timers, re-arm them in random order, cancel them in
+ * another random order. Delays are 1 to 60 000 ms.
  *
  *	single NMAX REPS	ns of CPU time for each operation, the median of REPS
- *	single count N SUBJECT	each phase once, for who counts instructions
+ *	single count N SUBJECT	each phase once, for counting instructions
  *
  * The subjects are
  *	twheel		the embedded backend

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# With common.awk, report.awk FILE.tsv: the figures of `make bench-user` as Markdown.
-#
-# A life is create, arm, expire, collect and close. What a workload has not measured, since it is
-# the same, is that of dense.
+# With common.awk and life.awk, report.awk FILE.tsv: the figures of `make bench-user` as Markdown.
 BEGIN {
 	nr_ways = split("dense sparse single timeout", ways, " ")
 	title["dense"] = "dense"
 	title["sparse"] = "sparse"
 	title["single"] = "one at a time"
 	title["timeout"] = "waited for"
-	of_way["sparse"] = "expire collect"
-	of_way["single"] = "arm rearm cancel expire collect"
-	of_way["timeout"] = "arm wait"
 }
 
 $2 == "dense" && !(($1, $3) in sized) {
@@ -33,34 +27,6 @@ $2 == "wakes" && !(($1, $3) in wake_sized) {
 $2 == "limit" && !(($4, $5) in limited) {
 	limited[$4, $5] = 1
 	limit[++nr_limits] = "| " $4 " | " $5 " | " $7 " |"
-}
-
-function whole(v) {
-	v = v == "" ? "–" : sprintf("%.0f", v)
-	return v == "-0" ? "0" : v
-}
-
-# The workload that an operation of a life is measured in.
-function measured_in(way, op) {
-	if (way == "dense" || index(" " of_way[way] " ", " " op " "))
-		return way
-	return op == "create" || op == "close" || (op == "arm" && way == "sparse") ? "dense" : ""
-}
-
-function part_of(rig, way, n, s, op,	w) {
-	w = measured_in(way, op)
-	return w == "" ? "" : get(rig, w, n, s, op)
-}
-
-# The whole of a timer's life: the sum of what the cells say.
-function life(rig, way, n, s,	i, nr, op, sum) {
-	nr = split(way == "timeout" ? "create arm wait close" : "create arm expire collect close", op, " ")
-	for (i = 1; i <= nr; i++) {
-		if (part_of(rig, way, n, s, op[i]) == "")
-			return ""
-		sum += whole(part_of(rig, way, n, s, op[i]))
-	}
-	return sum
 }
 
 function whole_cell(rig, way, n, s, op,	w, k, spread) {
@@ -375,7 +341,10 @@ END {
 	print "* waited for: armed 60 to 120 s ahead, to fire; the process sleeps, and its waking up is counted"
 	print ""
 	print_environment()
+	print "\n![What a timer\047s life costs](pictures/user-cost.svg)"
 	ranges("icount")
+	if (life("icount", "timeout", main_size("icount"), "twheel") != "")
+		print "\n![The same, if the process sleeps until the timer fires](pictures/user-waited.svg)"
 	besides("icount")
 	print "\nA cancel of twheel frees the timer; timerfd\047s does with close() only."
 	goals()
@@ -391,7 +360,8 @@ END {
 		periodic_table("icount", "As above")
 		periodic_table("multishot", "Linux 6.12")
 	}
-	print "\n## Memory, bytes a timer"
+	print "\n## Memory, bytes a timer\n"
+	print "![Memory of the kernel, bytes a timer](pictures/user-memory.svg)"
 	memory_table("icount", "memory", "The kernel\047s, all timers armed. With few of them it is that of the descriptor or ring:")
 	memory_table("icount", "user-memory", "The process\047s:")
 	print "\n## Wake-ups\n"

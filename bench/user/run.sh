@@ -68,4 +68,4 @@ export KDIR
 modules
 quiet make -C bench/user
 measure $out $tsv icount tcg multishot
-report bench/user/report.awk $tsv
+report bench/user/life.awk bench/user/report.awk $tsv

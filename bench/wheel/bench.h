@@ -26,6 +26,7 @@ struct load {
 	u32		*delay;
 	u32		*again;		/* delays for a second arming */
 	u32		*order;		/* a permutation */
+	u32		*pick;		/* n of the timers, at random */
 	u64		sum;		/* of the deadlines by delay */
 	u64		sum_again;	/* of those by again */
 };
@@ -41,7 +42,7 @@ struct work {
 
 /* One repetition: ns of CPU time for all n. */
 struct times {
-	u64		add, rearm, cancel, expire;
+	u64		add, rearm, cancel, expire, idle, few, stride;
 };
 
 /**
@@ -60,7 +61,8 @@ struct subject {
 	void		(*check)(const struct load *l);
 };
 
-extern const struct subject wheel_subject, whole_bucket_subject, heap_subject, rbtree_subject;
+extern const struct subject wheel_subject, whole_bucket_subject, classic_subject, heap_subject,
+			    rbtree_subject;
 
 static inline u64 nanoseconds(clockid_t clock)
 {

@@ -53,6 +53,15 @@ static u32 *permutation(u32 n)
 	return order;
 }
 
+static u32 *picks(u32 n)
+{
+	u32 *pick = pages(n * sizeof(*pick)), i;
+
+	for (i = 0; i < n; i++)
+		pick[i] = rnd() % n;
+	return pick;
+}
+
 void make_load(struct load *l, u32 n)
 {
 	rnd_state = n;
@@ -60,6 +69,7 @@ void make_load(struct load *l, u32 n)
 	l->delay = delays(l, &l->sum);
 	l->order = permutation(n);
 	l->again = delays(l, &l->sum_again);
+	l->pick = picks(n);
 }
 
 void free_load(struct load *l)
@@ -67,6 +77,7 @@ void free_load(struct load *l)
 	munmap(l->delay, l->n * sizeof(u32));
 	munmap(l->again, l->n * sizeof(u32));
 	munmap(l->order, l->n * sizeof(u32));
+	munmap(l->pick, l->n * sizeof(u32));
 }
 
 void tsv(const struct load *l, const char *subject, const char *metric, const char *unit,
@@ -97,4 +108,10 @@ void tsv_times(const struct load *l, const char *subject, const struct times *t,
 	tsv_metric(l, subject, "cancel", &t->cancel, reps);
 	if (t->expire)
 		tsv_metric(l, subject, "expire", &t->expire, reps);
+	if (t->idle)
+		tsv_metric(l, subject, "idle", &t->idle, reps);
+	if (t->few)
+		tsv_metric(l, subject, "few", &t->few, reps);
+	if (t->stride)
+		tsv_metric(l, subject, "stride", &t->stride, reps);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The pure wheel beside a heap, a red-black tree and whole-bucket cascading.
+ * The pure wheel beside whole-bucket cascading, a classic hierarchical wheel, a heap and a
+ * red-black tree.
  *
  *	bench			all loads, n = 10^3 ... NMAX; TSV on stdout
  *	bench count N LOAD	each operation of the wheel once, to count instructions
@@ -21,7 +22,7 @@
 #include "bench.h"
 
 static const struct subject *const subjects[] = {
-	&wheel_subject, &whole_bucket_subject, &heap_subject, &rbtree_subject,
+	&wheel_subject, &whole_bucket_subject, &classic_subject, &heap_subject, &rbtree_subject,
 };
 
 #define NR_SUBJECTS	ARRAY_SIZE(subjects)

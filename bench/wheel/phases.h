@@ -90,6 +90,41 @@ static measured void phase_ticks(struct queue *q, const struct load *l, struct w
 	}
 }
 
+/* The timer of a connection that has been idle for so long is armed for the next connection. */
+static inline __attribute__((__always_inline__))
+u64 idle_tick(struct queue *q, u64 now, u64 timeout)
+{
+	struct timer *t;
+	u64 fired = 0;
+
+	for (; (t = queue_take(q, now)); fired++)
+		queue_add(q, t, now + timeout);
+	return fired;
+}
+
+/*
+ * Each of n connections has one timeout, as long as the load's longest delay, and something
+ * happens at random on any of them, three times within that time on average: of 100 timeouts 95
+ * are put off before they are due, and five expire. Returns how many did either.
+ */
+static measured u64 phase_idle(struct queue *q, struct timer *t, const struct load *l,
+			       u64 *now, u32 rounds)
+{
+	u64 timeout = l->first + l->range, ticks = rounds * timeout / 3, tick, from = *now;
+	u64 total = (u64)rounds * l->n, done = 0, fired = 0;
+	u32 i = 0;
+
+	for (tick = 1; tick <= ticks; tick++) {
+		*now = from + tick;
+		fired += idle_tick(q, *now, timeout);
+		for (; done < total * tick / ticks; done++) {
+			queue_mod(q, &t[l->pick[i]], *now + timeout);
+			i = i + 1 < l->n ? i + 1 : 0;
+		}
+	}
+	return done + fired;
+}
+
 /*
  * Every phase once, add twice, and no clock: for the checks, and for the counting of
  * instructions. A timer that was armed anew fires at its second deadline only.
@@ -141,22 +176,72 @@ static void run_expire(struct queue *q, struct timer *t, const struct load *l,
 static void run_cancel(struct queue *q, struct timer *t, const struct load *l,
 		       struct times *took)
 {
-	u64 time[4];
+	u64 time[5];
 
 	queue_init(q, l->n, l->start);
 	time[0] = cpu_ns();
 	phase_add(q, t, l);
 	time[1] = cpu_ns();
-	phase_rearm(q, t, l);
-	time[2] = cpu_ns();
 	phase_cancel(q, t, l);
-	time[3] = cpu_ns();
+	time[2] = cpu_ns();
 	must(queue_empty(q), SUBJECT, l, "not empty after the last cancel");
+	phase_add(q, t, l);
+	time[3] = cpu_ns();
+	phase_rearm(q, t, l);
+	time[4] = cpu_ns();
+	phase_cancel(q, t, l);
 	queue_exit(q);
 	took->add = time[1] - time[0];
-	took->rearm = time[2] - time[1];
-	took->cancel = time[3] - time[2];
+	took->cancel = time[2] - time[1];
+	took->rearm = time[4] - time[3];
 }
+
+#ifndef OWN_EXPIRE
+/* After a timeout's time it is as it will always be, and measured for three timeouts' time. */
+static void run_idle(struct queue *q, struct timer *t, const struct load *l,
+		     struct times *took)
+{
+	u64 now = l->start, began, done;
+	u32 i;
+
+	queue_init(q, l->n, l->start);
+	phase_add(q, t, l);
+	phase_idle(q, t, l, &now, 3);
+	began = cpu_ns();
+	done = phase_idle(q, t, l, &now, 9);
+	took->idle = (cpu_ns() - began) * l->n / done;
+	for (i = 0; i < l->n; i++)
+		queue_del(q, &t[i]);
+	must(queue_empty(q), SUBJECT, l, "not empty after the idle timeouts");
+	queue_exit(q);
+}
+
+/*
+ * An eighth of the timers expires: with @stride all were armed, each eight in a row for the same
+ * tick, and seven of each cancelled; without it, these were never armed. Returns ns a timer,
+ * times n.
+ */
+static u64 run_eighth(struct queue *q, struct timer *t, const struct load *l, bool stride)
+{
+	struct work w = { 0 };
+	u64 began, took;
+	u32 i;
+
+	queue_init(q, l->n, l->start);
+	for (i = 0; i < l->n; i++)
+		if (stride || !(i % 8))
+			queue_add(q, &t[i], l->start + l->delay[i / 8]);
+	for (i = 0; stride && i < l->n; i++)
+		if (i % 8)
+			queue_del(q, &t[i]);
+	began = cpu_ns();
+	phase_expire(q, l, &w);
+	took = cpu_ns() - began;
+	must(queue_empty(q), SUBJECT, l, "not empty after an eighth expired");
+	queue_exit(q);
+	return took * l->n / w.fired;
+}
+#endif
 
 static void run(const struct load *l, struct times *took, struct work *w, u32 *tick_ns)
 {
@@ -165,5 +250,10 @@ static void run(const struct load *l, struct times *took, struct work *w, u32 *t
 
 	run_cancel(&q, t, l, took);
 	run_expire(&q, t, l, took, w, tick_ns);
+#ifndef OWN_EXPIRE
+	run_idle(&q, t, l, took);
+	took->few = run_eighth(&q, t, l, false);
+	took->stride = run_eighth(&q, t, l, true);
+#endif
 	munmap(t, l->n * sizeof(*t));
 }

@@ -15,6 +15,8 @@
 . "$(dirname "$0")/../../scripts/lib.sh"
 # shellcheck source=bench/common.sh
 . "$top/bench/common.sh"
+# shellcheck source=bench/phases.sh
+. "$top/bench/phases.sh"
 cd "$top"
 
 export NMAX=${NMAX:-1000000} REPS=${REPS:-5} CPU=${CPU:-$(($(nproc) - 1))}
@@ -55,16 +57,9 @@ netty() {
 
 # instructions LOAD N: of each operation of the wheel, by callgrind. add is done twice.
 instructions() {
-	valgrind -q --tool=callgrind --callgrind-out-file=$out/callgrind --toggle-collect='phase_*' \
-		$out/bench count "$2" "$1" >&2
-	callgrind_annotate --inclusive=yes --threshold=100 $out/callgrind |
-		awk -v load="$1" -v n="$2" -v OFS='\t' '
-			match($0, /:phase_[a-z]+/) {
-				what = substr($0, RSTART + 7, RLENGTH - 7)
-				gsub(",", "", $1)
-				print "callgrind", load, n, "wheel", what, "instructions",
-					sprintf("%.2f", $1 / n / (what == "add" ? 2 : 1))
-			}'
+	phases $out $out/bench count "$2" "$1" | awk -v load="$1" -v n="$2" -v OFS='\t' '{
+		print "callgrind", load, n, "wheel", $1, "instructions",
+			sprintf("%.2f", $2 / n / ($1 == "add" ? 2 : 1)) }'
 }
 
 wheel() { taskset -c "$CPU" $out/bench; }

@@ -48,8 +48,7 @@ static inline void queue_del(struct queue *q, struct timer *t)
 
 static inline void queue_mod(struct queue *q, struct timer *t, u64 expires)
 {
-	queue_del(q, t);
-	queue_add(q, t, expires);
+	wheel_mod(&q->w, t, expires);
 }
 
 static inline bool queue_empty(const struct queue *q)

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * The calls of a program that arms one timer a call and reads one event a call, of /dev/twheel
+ * and of a timerfd, each TIMES times, for the plugin of profile.c to count. As in "one at a time"
+ * of bench/user, 10^5 timers of the file are armed far ahead, and an epoll has both descriptors.
+ * Only one event is ready when it is read, and nobody sleeps for it. A part's figure is what the
+ * kernel does; the program's own instructions are left out.
+ *
+ * "expire" is all that interrupts the program from 300 us before until 300 us after the time of a
+ * timer. The tick of the kernel is in one of four of these, with some 1000 instructions.
+ *
+ * Prints the names of the parts in their order, then the kernel's functions as /proc/kallsyms has
+ * them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <linux/twheel.h>
+
+#include "../user/bench.h"
+#include "marks.h"
+
+#define TIMES		500
+#define OTHERS		100000
+#define MANY		64		/* in a batch */
+#define BATCH		4096
+#define FAR_NS		(60 * SEC)
+#define FAR_RANGE	(60 * SEC)
+#define LEAD_NS		(300 * 1000ULL)
+
+#define NOTHING		((void)0)
+
+static int wheel, timer, epoll;		/* the descriptors */
+static struct io_uring ring;
+static struct twheel_op ops[BATCH];
+static u64 handles[TIMES];
+
+noreturn void die(const char *what)
+{
+	fprintf(stderr, "# must(%s): %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static u64 far(void)
+{
+	return now_ns() + FAR_NS + (u64)random() * FAR_RANGE / RAND_MAX;
+}
+
+/*
+ * @call, which is for @each timers, is counted TIMES times, and must not be negative. @before each
+ * it is made ready for.
+ */
+#define PART(name, before, call)	PART_OF(1, name, before, call)
+#define PART_OF(each, name, before, call) do {			\
+	printf("part\t%s\t%d\n", name, TIMES * (each));		\
+	for (int i = 0; i < TIMES; i++) {			\
+		long ret;					\
+								\
+		before;						\
+		mark(MARK_ON);					\
+		ret = call;					\
+		mark(MARK_OFF);					\
+		must(ret >= 0);					\
+	}							\
+	mark(MARK_NEXT);					\
+} while (0)
+
+static struct twheel_op *op_of(u32 op, u64 deadline)
+{
+	ops[0] = (struct twheel_op){ .op = op, .expires_ns = deadline,
+				     .flags = deadline ? TWHEEL_F_ABS : 0 };
+	return ops;
+}
+
+static struct twheel_op *op_for(u32 op, u64 handle, u64 deadline)
+{
+	op_of(op, deadline)->handle = handle;
+	return ops;
+}
+
+static void add_others(void)
+{
+	struct twheel_batch batch = { .ops = (uintptr_t)ops, .op_size = sizeof(ops[0]) };
+	u32 done;
+
+	for (done = 0; done < OTHERS; done += batch.nr) {
+		batch.nr = OTHERS - done < BATCH ? OTHERS - done : BATCH;
+		batch.nr_done = 0;
+		for (u32 i = 0; i < batch.nr; i++)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .flags = TWHEEL_F_ABS,
+						     .expires_ns = far() };
+		must(!ioctl(wheel, TWHEEL_IOC_SUBMIT, &batch));
+	}
+}
+
+static void fill(u32 op, u64 deadline)
+{
+	for (u32 i = 0; i < MANY; i++)
+		ops[i] = (struct twheel_op){
+			.op = op, .handle = op == TWHEEL_OP_ADD ? 0 : ops[i].handle,
+			.expires_ns = deadline, .flags = deadline ? TWHEEL_F_ABS : 0 };
+}
+
+/* The same again, all at once. */
+static int submit(u32 op, u64 deadline)
+{
+	struct twheel_batch batch = {
+		.ops = (uintptr_t)ops, .nr = MANY, .op_size = sizeof(ops[0]) };
+
+	fill(op, deadline);
+	return ioctl(wheel, TWHEEL_IOC_SUBMIT, &batch);
+}
+
+/* The same through io_uring, until it is known to be done. */
+static int submit_by_ring(u32 op, u64 deadline)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
+	struct io_uring_cqe *cqe;
+	int res;
+
+	fill(op, deadline);
+	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, wheel, NULL, 0, 0);
+	sqe->cmd_op = TWHEEL_URING_SUBMIT;
+	*(struct twheel_uring *)sqe->cmd = (struct twheel_uring){
+		.ops = (uintptr_t)ops, .nr = MANY, .op_size = sizeof(ops[0]) };
+	must(io_uring_submit_and_wait(&ring, 1) == 1 && !io_uring_peek_cqe(&ring, &cqe));
+	res = cqe->res;
+	io_uring_cqe_seen(&ring, cqe);
+	return res - MANY;
+}
+
+static u64 add(u64 deadline)
+{
+	must(!ioctl(wheel, TWHEEL_IOC_ADD, op_of(TWHEEL_OP_ADD, deadline)));
+	return ops[0].handle;
+}
+
+static void settime(u64 deadline)
+{
+	struct itimerspec when = { .it_value = timespec_of(deadline) };
+
+	must(!timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL));
+}
+
+static void wait_for(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	must(poll(&p, 1, -1) == 1);
+}
+
+static void spin_until(u64 when)
+{
+	while (now_ns() < when)
+		;
+}
+
+/* The next whole ms but one; of four in a row, each is in another part of the kernel's tick. */
+static u64 due(u32 i)
+{
+	u64 at = now_ns() / MS * MS + 2 * MS;
+
+	return at + (i - at / MS) % 4 * MS;
+}
+
+static void calls_of_wheel(void)
+{
+	struct pollfd p = { .fd = wheel, .events = POLLIN };
+	struct twheel_event events[512];
+	struct epoll_event e;
+	u64 at = 0;
+
+	PART("twheel ADD", op_of(TWHEEL_OP_ADD, far()),
+	     ioctl(wheel, TWHEEL_IOC_ADD, ops); handles[i] = ops[0].handle);
+	PART("twheel MOD", op_for(TWHEEL_OP_MOD, handles[i], far()),
+	     ioctl(wheel, TWHEEL_IOC_MOD, ops));
+	PART("twheel CANCEL", op_for(TWHEEL_OP_CANCEL, handles[i], 0),
+	     ioctl(wheel, TWHEEL_IOC_CANCEL, ops));
+	PART("twheel poll, nothing ready", NOTHING, poll(&p, 1, 0));
+	PART("twheel expire", { at = due(i); add(at); spin_until(at - LEAD_NS); },
+	     (spin_until(at + LEAD_NS), 0));
+	must(read(wheel, events, sizeof(events)) == TIMES * sizeof(events[0]));
+	PART("twheel poll", { add(1); wait_for(wheel); }, poll(&p, 1, 0));
+	must(read(wheel, events, sizeof(events)) > 0);
+	epoll_wait(epoll, &e, 1, 0);
+	PART("twheel epoll_wait", {
+			if (i)
+				must(read(wheel, events, sizeof(events)) > 0);
+			add(1);
+			wait_for(wheel);
+		}, epoll_wait(epoll, &e, 1, 0) - 1);
+	must(read(wheel, events, sizeof(events)) > 0);
+	PART("twheel read", { add(1); wait_for(wheel); },
+	     read(wheel, events, sizeof(events)) - (long)sizeof(events[0]));
+	PART_OF(MANY, "twheel SUBMIT of 64 ADDs, each", NOTHING, submit(TWHEEL_OP_ADD, far()));
+	PART_OF(MANY, "twheel SUBMIT of 64 CANCELs, each", submit(TWHEEL_OP_ADD, far()),
+		submit(TWHEEL_OP_CANCEL, 0));
+	PART_OF(MANY, "twheel SUBMIT of 64 ADDs by io_uring, each", NOTHING,
+		submit_by_ring(TWHEEL_OP_ADD, far()));
+	PART_OF(MANY, "twheel SUBMIT of 64 CANCELs by io_uring, each",
+		submit(TWHEEL_OP_ADD, far()), submit_by_ring(TWHEEL_OP_CANCEL, 0));
+	PART_OF(MANY, "twheel read of 64 events, each", {
+			submit(TWHEEL_OP_ADD, 1);
+			wait_for(wheel);
+		}, read(wheel, events, sizeof(events)) - (long)(MANY * sizeof(events[0])));
+	PART("twheel read, a periodic one", {
+			op_of(TWHEEL_OP_ADD, 1)->interval_ns = MS;
+			if (!i)
+				must(!ioctl(wheel, TWHEEL_IOC_ADD, ops));
+			wait_for(wheel);
+		}, read(wheel, events, sizeof(events)) - (long)sizeof(events[0]));
+}
+
+static void calls_of_timerfd(void)
+{
+	struct pollfd p = { .fd = timer, .events = POLLIN };
+	struct itimerspec when = { };
+	struct epoll_event e;
+	u64 count, at = 0;
+
+	settime(far());
+	PART("timerfd_settime", when.it_value = timespec_of(far()),
+	     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL));
+	when.it_value = timespec_of(0);
+	PART("timerfd_settime, 0", settime(far()),
+	     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL));
+	PART("timerfd poll, nothing ready", NOTHING, poll(&p, 1, 0));
+	PART("timerfd expire", { at = due(i); settime(at); spin_until(at - LEAD_NS); },
+	     (spin_until(at + LEAD_NS), 0));
+	PART("timerfd poll", { settime(1); wait_for(timer); }, poll(&p, 1, 0));
+	epoll_wait(epoll, &e, 1, 0);
+	PART("timerfd epoll_wait", { settime(1); wait_for(timer); },
+	     epoll_wait(epoll, &e, 1, 0) - 1);
+	PART("timerfd read", { settime(1); wait_for(timer); },
+	     read(timer, &count, sizeof(count)) - (long)sizeof(count));
+}
+
+static void print_symbols(void)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	char line[256], name[128], type;
+	unsigned long long address;
+
+	must(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%llx %c %127s", &address, &type, name) == 3 &&
+		    strchr("tTwW", type) && address)
+			printf("symbol\t%016llx\t%s\n", address, name);
+	fclose(file);
+}
+
+int main(void)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+
+	wheel = open("/dev/twheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	must(wheel >= 0 && timer >= 0 && epoll >= 0);
+	must(!epoll_ctl(epoll, EPOLL_CTL_ADD, wheel, &e));
+	must(!epoll_ctl(epoll, EPOLL_CTL_ADD, timer, &e));
+	must(!io_uring_queue_init(1, &ring, 0));
+	add_others();
+	PART("getppid", NOTHING, syscall(SYS_getppid));
+	calls_of_wheel();
+	calls_of_timerfd();
+	print_symbols();
+	return 0;
+}

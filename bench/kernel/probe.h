@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
+/*
+ * How long are interrupts off? A probe asks for an interrupt every PROBE_NS. They are off for as
+ * long as it comes late, less what it is late anyway.
+ *
+ * For QEMU's -icount with one CPU, where a ns is an instruction. Elsewhere the figures are those of
+ * the host's scheduler. Not for PREEMPT_RT: there a lock hold is shorter than the probe itself.
+ */
+#ifndef PROBE_H
+#define PROBE_H
+
+#include <linux/hrtimer.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
+#include <linux/ptrace.h>
+
+#include <asm/irq_regs.h>
+
+#include "twheel_compat.h"
+
+#define PROBE_NS	2501
+
+static struct hrtimer probe;
+static s64 least_late, most_late;
+static unsigned long probe_where;	/* they were on again there, after the longest time */
+static void (*probe_also)(void);	/* is called each time, or NULL */
+
+static enum hrtimer_restart probe_fired(struct hrtimer *timer)
+{
+	s64 late = ktime_get() - hrtimer_get_expires(timer);
+
+	least_late = min(least_late, late);
+	if (late > most_late) {
+		most_late = late;
+		probe_where = instruction_pointer(get_irq_regs());
+	}
+	if (probe_also)
+		probe_also();
+	hrtimer_forward_now(timer, PROBE_NS);
+	return HRTIMER_RESTART;
+}
+
+static inline void probe_init(void (*also)(void))
+{
+	probe_also = also;
+	hrtimer_setup(&probe, probe_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+static inline void probe_start(void)
+{
+	least_late = S64_MAX;
+	most_late = 0;
+	hrtimer_start(&probe, ktime_add_ns(ktime_get(), PROBE_NS), HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+/* The longest time that interrupts were off, in ns. */
+static inline u64 probe_stop(void)
+{
+	hrtimer_cancel(&probe);
+	return most_late ? most_late - least_late : 0;
+}
+
+#endif

@@ -170,8 +170,9 @@ static void arm_near(void)
 
 	for (i = 0; i < NEAR_TIMERS; i++) {
 		subject_arm(&subjects[i], NEAR_NS);
+		/* If a softirq took long, as on a host that stops the machine, ksoftirqd goes on. */
 		while (atomic_read(&expired) <= i && ktime_before(ktime_get(), end))
-			cpu_relax();
+			cond_resched();
 	}
 }
 

@@ -78,13 +78,13 @@ user_install: lib command man
 	$(put) tools/twheel/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/twheel
 	sed 's|@BINDIR@|$(BINDIR)|' 'tools/twheel/twheel-run@.service.in' >'build/tools/twheel-run@.service'
 	$(put) 'build/tools/twheel-run@.service' -t $(DESTDIR)$(UNITDIR)
-	@scripts/man.sh install "$(DESTDIR)$(MANDIR)" twheel
+	@scripts/docs/man.sh install "$(DESTDIR)$(MANDIR)" twheel
 	@$(staged) ldconfig
 
 # uninstall.sh runs make install into an empty directory, and removes the files that are there.
 uninstall:
 	@$(staged) scripts/deps.sh install
-	@scripts/uninstall.sh
+	@scripts/packages/uninstall.sh
 
 tools:
 	@$(MAKE) --no-print-directory -C tools
@@ -105,10 +105,10 @@ jobs:
 
 jobs_install: jobs man
 	@$(MAKE) --no-print-directory -C jobs install
-	@scripts/man.sh install "$(DESTDIR)$(MANDIR)" jobs
+	@scripts/docs/man.sh install "$(DESTDIR)$(MANDIR)" jobs
 
 jobs_uninstall:
-	@scripts/uninstall.sh jobs_install
+	@scripts/packages/uninstall.sh jobs_install
 
 examples:
 	@scripts/deps.sh examples
@@ -116,11 +116,11 @@ examples:
 
 man:
 	@scripts/deps.sh man
-	@scripts/man.sh build
+	@scripts/docs/man.sh build
 
 htmldocs:
 	@scripts/deps.sh htmldocs
-	@scripts/htmldocs.sh
+	@scripts/docs/htmldocs.sh
 
 try:
 	@scripts/deps.sh lib
@@ -130,19 +130,19 @@ try:
 
 deb:
 	@scripts/deps.sh deb
-	@scripts/deb.sh
+	@scripts/packages/deb.sh
 
 deb-check:
-	@scripts/deb-check.sh
-	@PACKAGES=there DEBIAN=trixie scripts/deb-check.sh
-	@scripts/bare-check.sh
+	@scripts/packages/deb-check.sh
+	@PACKAGES=there DEBIAN=trixie scripts/packages/deb-check.sh
+	@scripts/packages/bare-check.sh
 
 release:
 	@scripts/deps.sh lib lint
-	@scripts/release.sh "$(VERSION)"
+	@scripts/packages/release.sh "$(VERSION)"
 
 demo:
-	@scripts/demo.sh
+	@scripts/machines/demo.sh
 
 check:
 	@scripts/check.sh
@@ -152,16 +152,16 @@ check-fast:
 
 lint:
 	@scripts/deps.sh build lint
-	@scripts/lint.sh
+	@scripts/gates/lint.sh
 
 # A minute for each change; an hour before a release finds more.
 fuzz:
 	@scripts/deps.sh fuzz
-	@scripts/fuzz.sh $(FUZZ_SECONDS)
+	@scripts/gates/fuzz.sh $(FUZZ_SECONDS)
 
 prove:
 	@scripts/deps.sh prove
-	@scripts/prove.sh
+	@scripts/gates/prove.sh
 
 # Each minute of two centuries, in each time zone.
 walk:
@@ -170,31 +170,31 @@ walk:
 
 coverage:
 	@scripts/deps.sh native uml coverage
-	@scripts/coverage.sh
+	@scripts/long/coverage.sh
 
 mutate:
 	@scripts/deps.sh build native calendar fuzz rig uml
-	@scripts/mutate.sh "$(MUTATION)"
+	@scripts/long/mutate.sh "$(MUTATION)"
 
 .PHONY: matrix patches debug soak check-jobs kernel-users
 
 patches:
-	@scripts/patches.sh
+	@scripts/long/patches.sh
 
 matrix:
-	@scripts/matrix.sh
+	@scripts/long/matrix.sh
 
 debug:
-	@scripts/debug.sh
+	@scripts/long/debug.sh
 
 soak:
-	@scripts/soak.sh
+	@scripts/long/soak.sh
 
 check-jobs:
-	@scripts/check-jobs.sh
+	@scripts/long/check-jobs.sh
 
 kernel-users:
-	@scripts/kernel-users.sh
+	@scripts/long/kernel-users.sh
 
 bench-wheel:
 	@bench/wheel/run.sh
@@ -224,7 +224,7 @@ bench-within:
 	@bench/within/run.sh
 
 docs-fresh:
-	@scripts/docs-fresh.sh
+	@scripts/docs/docs-fresh.sh
 
 define HELP
 First

@@ -39,7 +39,7 @@ build_guest() {
 build_uml() {
 	local kernel
 
-	kernel=$(scripts/own-kernel.sh uml) || return
+	kernel=$(scripts/kernels/own-kernel.sh uml) || return
 	point "the modules build for user-mode Linux" modules_for "$kernel" "$top/build/uml/src" \
 		ARCH=um SUBARCH=x86_64 KCFLAGS=-Werror
 }
@@ -103,7 +103,7 @@ qemu() {
 		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' \
 		-e 's/^rust_test.sh$/&,rust_wheel,rust_sched,rust_aio/' >"build/qemu/$name.run"
 	# shellcheck disable=SC2086 # words
-	point "the machine's verdict" scripts/boot.sh "$name" "$seconds" "build/qemu/$name.run" \
+	point "the machine's verdict" scripts/machines/boot.sh "$name" "$seconds" "build/qemu/$name.run" \
 		twheel.ko twheel_chardev.ko $2 $3 "${@:6}"
 }
 
@@ -178,7 +178,7 @@ uml() {
 	after build_uml || return
 	mkdir -p build/uml
 	run_file "${@:2:4}" >"build/uml/$name.run"
-	point "the machine's verdict" scripts/uml.sh "$name" "$1" "build/uml/$name.run" \
+	point "the machine's verdict" scripts/machines/uml.sh "$name" "$1" "build/uml/$name.run" \
 		build/uml/src/twheel{,_chardev}.ko build/uml/src/{selftest/kmod,samples}/*.ko \
 		build/{uapi,uml/tests}/test_* build/tools/twheel selftest/lib/tap.sh selftest/uapi/debugfs.sh
 }
@@ -195,21 +195,21 @@ uml_modules() {
 
 uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }
 
-verdict() { scripts/test-verdict.sh; }
-report() { scripts/test-report.sh; }
-release() { scripts/test-release.sh; }
-fuzz() { scripts/fuzz.sh 15; }
+verdict() { scripts/gates/test-verdict.sh; }
+report() { scripts/gates/test-report.sh; }
+release() { scripts/gates/test-release.sh; }
+fuzz() { scripts/gates/fuzz.sh 15; }
 wheel() { make -s -C selftest/wheel check; }
 calendar() { make -s -C selftest/calendar check; }
 jobs() { make -s -C selftest/jobs check; }
 jobs_pg() { make -s -C selftest/jobs check-many; }
-prove() { scripts/prove.sh; }
-lint() { scripts/lint.sh; }
+prove() { scripts/gates/prove.sh; }
+lint() { scripts/gates/lint.sh; }
 lib() { after build && make -s -C selftest/lib check; }
-docs() { after build && scripts/test-docs.sh; }
-install() { after build && scripts/test-install.sh; }
+docs() { after build && scripts/gates/test-docs.sh; }
+install() { after build && scripts/gates/test-install.sh; }
 examples() { after build && make -s -C examples check; }
-migrate() { after build && scripts/test-migrate.sh; }
+migrate() { after build && scripts/gates/test-migrate.sh; }
 rust() { make -s -C selftest/rust check; }
 python() { make -s -C selftest/python check; }
 

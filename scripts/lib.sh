@@ -65,7 +65,7 @@ unpack() {
 	mkdir -p "$dir"
 	deb=$(mktemp -d "$cache/tmp.XXXXXX")
 	note "fetching the package $package (once)"
-	if (cd "$deb" && quiet "$top/scripts/archive.sh" apt-get -qq download "$package"); then
+	if (cd "$deb" && quiet "$top/scripts/kernels/archive.sh" apt-get -qq download "$package"); then
 		dpkg-deb --fsys-tarfile "$deb"/*.deb | tar -x -C "$dir" "$@" || status=$?
 	else
 		status=1

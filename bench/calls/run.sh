@@ -25,7 +25,7 @@ gcc "${flags[@]}" -shared -fPIC -fvisibility=hidden -o $out/profile.so bench/cal
 gcc "${flags[@]}" -static -o $out/calls bench/calls/calls.c -luring
 echo "mode=bench tests=calls" >$out/run
 MODEL=qemu64 ICOUNT=1 PLUGIN=$top/$out/profile.so,out=$top/$out/counts \
-	scripts/boot.sh bench-calls 1200 $out/run twheel.ko twheel_chardev.ko $out/calls >$out/log ||
+	scripts/machines/boot.sh bench-calls 1200 $out/run twheel.ko twheel_chardev.ko $out/calls >$out/log ||
 	{ grep -v '^symbol' $out/log; exit 1; }
 {
 	echo "# Where the instructions of a single call go"

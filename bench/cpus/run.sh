@@ -21,7 +21,7 @@ machine() {
 
 	shift 3
 	echo "mode=bench $run" >"$out/$name.run"
-	SMP=$smp APPEND=nokaslr scripts/boot.sh "bench-cpus-$name" 1800 "$out/$name.run" \
+	SMP=$smp APPEND=nokaslr scripts/machines/boot.sh "bench-cpus-$name" 1800 "$out/$name.run" \
 		twheel.ko twheel_chardev.ko "$@" >"$out/$name" || { tail "$out/$name"; exit 1; }
 }
 

@@ -66,12 +66,12 @@ built() {
 # machine RIG MODULES JOB...: boot it, with the modules in directory MODULES, and run PROGRAM if
 # there is one.
 machine() {
-	local rig=$1 dir=$2 name=$part-${2##*/} boot=(scripts/uml.sh)
+	local rig=$1 dir=$2 name=$part-${2##*/} boot=(scripts/machines/uml.sh)
 	local files=("$dir"/{twheel,twheel_chardev,bench/kernel/twheel_{bench,hold,probe}}.ko ${PROGRAM:+"$PROGRAM"})
 
 	shift 2
 	printf "mode=bench tests='%s' kmods='%s'\n" "$(basename "${PROGRAM:-}")" "$*" >"$out/$name.run"
-	[ "$rig" != icount ] || boot=(env ICOUNT=1 scripts/boot.sh)
+	[ "$rig" != icount ] || boot=(env ICOUNT=1 scripts/machines/boot.sh)
 	[ "$part" != uml-exact ] || files+=("$dir/selftest/kmod/twheel_century.ko")
 	"${boot[@]}" "bench-$name" 3600 "$out/$name.run" "${files[@]}"
 }
@@ -191,7 +191,7 @@ KDIR=$(scripts/kdir.sh)
 export KDIR UML=uml-bench
 uml=
 for part in "${parts[@]}"; do
-	[[ $part != uml-* ]] || ! wanted "$part" || uml=$(scripts/own-kernel.sh $UML)
+	[[ $part != uml-* ]] || ! wanted "$part" || uml=$(scripts/kernels/own-kernel.sh $UML)
 done
 measure $out $tsv "${parts[@]}"
 report bench/kernel/report.awk $tsv

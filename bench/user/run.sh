@@ -47,7 +47,7 @@ machine() {
 
 	shift
 	echo "mode=bench tests=bench-user,$(tr ' ' , <<<"$*")" >"$out/$part.run"
-	MODEL=qemu64 SMP=1 MEM=$((768 + $2 * 1200 / 1000000)) scripts/boot.sh "bench-user-$part" 3600 \
+	MODEL=qemu64 SMP=1 MEM=$((768 + $2 * 1200 / 1000000)) scripts/machines/boot.sh "bench-user-$part" 3600 \
 		"$out/$part.run" "$modules"/twheel.ko "$modules"/twheel_chardev.ko $out/bench-user | figures "$part"
 }
 
@@ -60,7 +60,7 @@ multishot() {
 }
 
 newer=
-! wanted multishot || newer=$(scripts/kernel-debian.sh amd64 '6\.12\.[0-9]+\+deb12-cloud-amd64')
+! wanted multishot || newer=$(scripts/kernels/kernel-debian.sh amd64 '6\.12\.[0-9]+\+deb12-cloud-amd64')
 scripts/deps.sh build rig bench-user
 KDIR=$(scripts/kdir.sh)
 export KDIR

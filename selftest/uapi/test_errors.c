@@ -1448,7 +1448,7 @@ static void no_memory(void)
 }
 
 /*
- * The table of the UAPI header, which scripts/lint.sh compares with this one. In a place with
+ * The table of the UAPI header, which scripts/gates/lint.sh compares with this one. In a place with
  * an x the error must have been seen in some test here, in one with a dot it must not.
  */
 static const char *const table[] = {

@@ -54,7 +54,7 @@
  *
  *	test_neighbour [counted] [NUMBER...]
  *
- * counted says that a ns is an instruction (ICOUNT=1 of scripts/qemu.sh). Then the
+ * counted says that a ns is an instruction (ICOUNT=1 of scripts/machines/qemu.sh). Then the
  * victim's events may not come later than MEAN_MAX on average. NUMBERs are of the tests to
  * be made, instead of all.
  */

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# docs-fresh.sh: which tables of doc/ are older than what they measure; `make docs-fresh`. The
+# exit status is 1 if any is. doc/tables says what each is of.
+#
+# A table tells its commit, or one for each of its parts, in lines of the list at its head:
+#
+#	* commit: 0123456789ab, 2026-01-01
+#	* commit, icount: 0123456789ab, 2026-01-01
+#
+# The figures of a benchmark, of which the pictures are drawn, tell it in their rows "environment".
+. "$(dirname "$0")/../lib.sh"
+cd "$top"
+
+in_tree() { git -c safe.directory='*' "$@"; }
+
+# section FILE HEADING: from the heading that begins so to the next one; of no HEADING all
+section() {
+	awk -v heading="$2" '
+		/^## / { on = heading != "" && index($0, "## " heading) == 1 }
+		on || heading == ""' "$1"
+}
+
+commits() { sed -nE 's/^(\* commit[^:]*: |.*\tenvironment\tcommit\ttext\t)([^ ,]+).*/\2/p' | sort -u; }
+
+# stale COMMIT SOURCE...: why a table of that commit is not one of the tree's sources
+stale() {
+	local commit=$1 changed
+
+	shift
+	case $commit in
+	*-dirty) echo "is of sources that were not committed, $commit"; return ;;
+	esac
+	if ! in_tree cat-file -e "$commit^{commit}" 2>/dev/null; then
+		echo "is of $commit, which is not here"
+		return
+	fi
+	changed=$(in_tree diff --name-only "$commit" -- "$@" | paste -sd ' ')
+	[ -z "$changed" ] || echo "is of $commit, and since then there changed: $changed"
+}
+
+bad=0
+while IFS=$'\t' read -r table command sources; do
+	[[ -n $table && $table != '#'* ]] || continue
+	heading=
+	[[ $table != *'#'* ]] || heading=${table#*#}
+	text=$(section "doc/${table%%#*}" "$heading")
+	why=
+	[ -n "$text" ] || why="is not there"
+	of=$(commits <<<"$text")
+	[ -n "$of" ] || why=${why:-"does not say which commit it is of"}
+	read -ra paths <<<"$sources"
+	for commit in $of; do
+		found=$(stale "$commit" "${paths[@]}")
+		why+=${found:+${why:+; }$found}
+	done
+	if [ -n "$why" ]; then
+		echo "doc/$table: $why"
+		echo "	$command"
+		bad=1
+	else
+		echo "doc/$table: fresh"
+	fi
+done <doc/tables
+exit $bad

@@ -1,0 +1,192 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# lint.sh: run the static gates on a copy of the sources; each is a point of TAP.
+# lint.sh --update: write the present layout of the UAPI and the exported symbols to the files
+# *.expected, for a change that was meant.
+# shellcheck disable=SC2317 # gate calls the functions
+. "$(dirname "$0")/../lib.sh"
+
+copy=$top/build/lint/src out=$top/build/lint
+KDIR=$("$top/scripts/kdir.sh")
+export KDIR
+
+# Without warnings that find nothing here, such as 983 unused parameters in the kernel's headers.
+extra="-Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-type-limits"
+
+# C for user space, with the C library's types, and a shim that copies the kernel's macros.
+user='^(selftest/(wheel|fuzz|proof|uapi|users|lib|examples|install|calendar|jobs|tap)|calendar/|jobs/|bench/(wheel|user|lib|cpus|calls|within|jobs)/|bench/kernel/irqs_off|tools/|lib/|examples/|samples/|wheel_user\.h)'
+# And of it what has SQL in strings of many lines, and names of SQLite and libpq.
+sqlite='^(jobs/(store|store_sqlite|store_pg)|selftest/jobs/crash)\.c$'
+user_ignore=PREFER_KERNEL_TYPES,MACRO_ARG_REUSE,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO
+
+kbuild() { make -s -j"$(nproc)" -C "$KDIR" M="$copy" CONFIG_TWHEEL_{SELFTEST,BUG}=m "$@"; }
+
+# sparse's own exit status is always 0.
+compiler() {
+	kbuild W=1 KCFLAGS="-Werror $extra" C=1 CF="-D__CHECK_ENDIAN__ -Wsparse-error" modules
+}
+
+checkpatch() {
+	local kernel_files user_files sqlite_files bad=0
+
+	mapfile -t user_files < <(sources '*.[ch]' | grep -E "$user" | grep -vE "$sqlite")
+	mapfile -t sqlite_files < <(sources '*.[ch]' | grep -E "$sqlite")
+	mapfile -t kernel_files < <(sources '*.[ch]' | grep -vE "$user")
+	scripts/gates/checkpatch.sh --terse --show-types -f "${kernel_files[@]}" || bad=1
+	scripts/gates/checkpatch.sh --terse --show-types --ignore "$user_ignore" -f "${user_files[@]}" || bad=1
+	scripts/gates/checkpatch.sh --terse --show-types --ignore "$user_ignore,SPLIT_STRING,CAMELCASE" \
+		-f "${sqlite_files[@]}" || bad=1
+	return "$bad"
+}
+
+kernel_doc() { sources '*.[ch]' | xargs "$KDIR/scripts/kernel-doc" -none -Werror; }
+
+# Does the header compile by itself, for each kind of program?
+uapi_compiles() {
+	local flags=(-Iinclude/uapi -Wall -Wextra -Wpadded -pedantic -Werror -fsyntax-only) m
+
+	# The system's headers serve -m32 too, without the packages of multilib.
+	flags+=(-idirafter "/usr/include/$(gcc -dumpmachine)")
+	for m in -m64 -m32; do
+		gcc "$m" -std=c90 "${flags[@]}" -x c include/uapi/linux/twheel.h &&
+			g++ "$m" -std=c++11 "${flags[@]}" -x c++ include/uapi/linux/twheel.h || return
+	done
+}
+
+# At least 60 of 100 lines are comment.
+uapi_explains() {
+	awk '/^[ \t]*\/\*/ { comment = 1 }
+	     comment { n++ }
+	     /\*\// { comment = 0 }
+	     END { printf "%d of %d lines are comment\n", n, NR; exit n * 100 < NR * 60 }' include/uapi/linux/twheel.h
+}
+
+# error_rows FILE: print the rows of the table of errors, as words
+error_rows() { sed -nE 's/.*(E[A-Z0-9]+( +[x.])+)[^ x.]?.*/\1/p' "$1" | tr -s ' '; }
+
+# The header's table of errors must be the one that test_errors tries.
+uapi_errors() {
+	[ -n "$(error_rows include/uapi/linux/twheel.h)" ] &&
+		diff <(error_rows include/uapi/linux/twheel.h) <(error_rows selftest/uapi/test_errors.c)
+}
+
+# layout -m64|-m32: every structure of the UAPI, and every number
+layout() {
+	local header=include/uapi/linux/twheel.h types='^(struct|enum) (twheel_[a-z]*) \{$'
+
+	{
+		echo '#include <linux/twheel.h>'
+		sed -En "s/$types/\1 \2 \2;/p" $header
+		echo 'enum macros {'
+		sed -n 's/^#define \(TWHEEL_[A-Z_0-9]*\)\t.*/is_\1 = \1,/p' $header
+		echo '} macros;'
+	} | gcc "$1" -g -c -Iinclude/uapi -idirafter "/usr/include/$(gcc -dumpmachine)" -x c -o "$out/uapi.o" - &&
+		pahole -C "$(sed -En "s/$types/\2/p" $header | paste -sd,),macros" "$out/uapi.o"
+}
+
+uapi_layout() {
+	layout -m64 | diff scripts/gates/uapi-layout.expected - && layout -m32 | diff scripts/gates/uapi-layout.expected -
+}
+
+# The README's first example is a whole program.
+readme_compiles() {
+	awk '/^```c$/ { on = 1; next } /^```$/ && on { exit } on' README.md |
+		gcc -Iinclude/uapi -Wall -Wextra -Werror -fsyntax-only -x c -
+}
+
+# An index that a user has chosen must be bounded for speculation too, before it is used: no test
+# can see that. The other indices of slots are DRAIN's own.
+user_indices() {
+	! grep 'slot_at(' twheel_chardev.c | grep -vF -e 'struct slot *slot_at(const struct file_wheel' \
+		-e 'slot_at(file, array_index_nospec(index, nr_slots))' \
+		-e 'slot_at(file, file->cursor)' -e 'slot_at(file, (u32)ops[i].handle)' \
+		-e 'slot_was_set(file, slot_at(file, at))' || return
+	awk '/nr = array_index_nospec\(nr, ARRAY_SIZE\(ioctls\)\);/ { safe = 1 }
+	     /ioctls\[[^]_]/ && !safe { print; bad = 1 }
+	     END { exit bad || !safe }' twheel_chardev.c
+}
+
+symbols() { awk '{ print $2, $NF }' "$copy/Module.symvers" | LC_ALL=C sort; }
+exported() { symbols | diff scripts/gates/symvers.expected -; }
+
+shell() {
+	sources | while read -r file; do
+		! head -n 1 "$file" | grep -aqE '^#!.*\b(sh|bash)$' || echo "$file"
+	done | xargs shellcheck -x -P SCRIPTDIR:. -e SC1091
+}
+
+spelling() { sources | grep -vE '^(LICENSES|selftest/fuzz/corpus)/' | xargs codespell -L filp,crate,inout; }
+
+# The manual pages must be good roff, complete, and true. scdoc begins every section with a
+# paragraph, which is harmless.
+manuals() {
+	local page warnings bad=0
+
+	scripts/docs/man.sh build "$out/man"
+	for page in "$out"/man/*; do
+		[ ! -L "$page" ] || continue
+		warnings=$(
+			mandoc -T lint -W warning "$page" | grep -v 'skipping paragraph macro' || :
+			LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$page" 2>&1 >/dev/null
+		)
+		[ -z "$warnings" ] || { echo "$warnings"; bad=1; }
+	done
+	scripts/gates/manuals.py || bad=1
+	return "$bad"
+}
+
+# git distrusts a tree that belongs to another user.
+licences() {
+	GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' reuse lint &&
+		sources | grep -v '^LICENSES/' | xargs scripts/gates/licences.py
+}
+
+commands() { sources | grep -v '^selftest/fuzz/corpus/' | xargs scripts/gates/commands.py; }
+
+nr=0 bad=0
+gate() {
+	local name=$1
+
+	shift
+	nr=$((nr + 1))
+	if "$@" >"$out/log" 2>&1 </dev/null; then
+		echo "ok $nr - $name"
+	else
+		echo "not ok $nr - $name"
+		sed 's/^/# /' "$out/log"
+		bad=1
+	fi
+}
+
+cd "$top"
+rm -rf "$copy"
+mkdir -p "$copy"
+sources | xargs cp --parents -t "$copy"
+
+if [ "${1:-}" = --update ]; then
+	layout -m64 >scripts/gates/uapi-layout.expected
+	quiet compiler && symbols >scripts/gates/symvers.expected
+	exit
+fi
+
+echo 1..18
+gate "gcc W=1 -Werror -Wextra, and sparse" compiler
+gate "the exported symbols are those of symvers.expected" exported
+gate "checkpatch --strict" checkpatch
+gate "kernel-doc" kernel_doc
+gate "UAPI compiles as C90 and C++11, 32 and 64 bits, without padding" uapi_compiles
+gate "UAPI layout is that of uapi-layout.expected, 32 and 64 bits" uapi_layout
+gate "UAPI is documentation for the most part" uapi_explains
+gate "UAPI has the table of errors that is tested" uapi_errors
+gate "the README's example compiles" readme_compiles
+gate "syzkaller's descriptions are those of the UAPI" scripts/gates/syzkaller.py
+gate "array_index_nospec() bounds what users index with" user_indices
+gate "the manual pages are good roff, and say what the code does" manuals
+gate "all that says a version says that of libtwheel.h" scripts/gates/version.sh
+gate "the ABI of libtwheel is that of the last release, or better" scripts/gates/abi.sh check
+gate "shellcheck" shell
+gate "deps.sh lists the packages of all commands" commands
+gate "codespell" spelling
+gate "each file says its licence, and debian/copyright the same" licences
+exit $bad

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# test-docs.sh: the programs in the tutorial and in the manual pages compile, and print what is
+# said, but for numbers. They run over the backend in the process. Then the HTML.
+# shellcheck disable=SC2317 # point calls the functions
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$top/selftest/lib/tap.sh"
+cd "$top"
+
+dir=$top/build/docs
+export TWHEEL_BACKEND=embedded
+
+# programs FILE SUBDIRECTORY
+programs() {
+	mkdir -p "$dir/$2"
+	awk -v dir="$dir/$2" -f scripts/docs/programs.awk "$1"
+}
+
+# page NAME: the program in its examples, as man(1) shows it, and a reader types it.
+page() {
+	mkdir -p "$dir/$1"
+	LC_ALL=C MANWIDTH=200 man -l "build/man/$1" |
+		awk '/^[A-Z]/ { on = 0 } /^EXAMPLES/ { on = 1 } /#include/ { on += on } on > 1' >"$dir/$1/example.c"
+}
+
+compiles() {
+	gcc -std=gnu11 -O2 -Wall -Wextra -Werror -Ilib -Iinclude/uapi -pthread -o "${1%.c}" "$1" \
+		build/lib/libtwheel.a
+}
+
+numbers() { sed -E 's/[0-9]+(\.[0-9]+)?/N/g' "$1"; }
+
+# works FILE: compile it, run it, see it print lines, and compare with FILE.out if the text has
+# that.
+works() {
+	local program=${1%.c}
+
+	compiles "$1" && timeout 60 "$program" >"$program.says" && [ -z "$(tail -c 1 "$program.says")" ] || return
+	[ ! -e "$program.out" ] || diff <(numbers "$program.out") <(numbers "$program.says")
+}
+
+rm -rf "$dir"
+quiet make -s lib man
+programs doc/tutorial.md tutorial
+for name in libtwheel.3 twheel_sched.3 twheel.4; do
+	page "$name"
+done
+mapfile -t tutorial < <(find "$dir/tutorial" -name '*.c' | LC_ALL=C sort)
+
+echo "1..$((${#tutorial[@]} + 5))"
+point "the tutorial has seven programs, and what they print" \
+	[ "${#tutorial[@]} $(find "$dir/tutorial" -name '*.out' | wc -l)" = "7 7" ]
+for file in "${tutorial[@]}"; do
+	point "the tutorial's ${file##*/} does what it says" works "$file"
+done
+point "the program in libtwheel(3) works" works "$dir/libtwheel.3/example.c"
+point "the program in twheel_sched(3) works" works "$dir/twheel_sched.3/example.c"
+point "the program in twheel(4) compiles" compiles "$dir/twheel.4/example.c"
+point "the comments of the code make good HTML, with all that is exported" scripts/docs/htmldocs.sh
+exit $bad

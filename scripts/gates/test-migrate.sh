@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# test-migrate.sh [--update]: scripts/migrate.sh makes of the files of selftest/migrate what is in
+# expected there: the lines that change, and the list of what is left for a person. The result
+# compiles, and nothing of what is left does. --update writes what is made now, for a change that was
+# meant.
+# shellcheck disable=SC2317 # point calls the functions
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$top/selftest/lib/tap.sh"
+
+dir=$top/build/migrate expected=$top/selftest/migrate/expected
+timers=(timers.c timers.h newer.c left_timers.c)
+hrtimers=(newer.c hrtimers.c left_hrtimers.c)
+
+# migrated: all files, in place; prints what is left
+migrated() {
+	(cd "$dir/src" &&
+		"$top/scripts/migrate.sh" timer_list "${timers[@]}" &&
+		"$top/scripts/migrate.sh" hrtimer "${hrtimers[@]}" hard.c &&
+		"$top/scripts/migrate.sh" hrtimer -D hardirq hard.c)
+}
+
+changes() {
+	local file
+
+	for file in "${timers[@]}" hrtimers.c hard.c left_hrtimers.c; do
+		echo "== $file"
+		diff "$top/selftest/migrate/$file" "$dir/src/$file" | grep '^[<>]' || :
+	done
+}
+
+made() { cat "$dir/left" && changes; }
+as_expected() { diff "$expected" <(made); }
+
+kbuild() {
+	make -C "$("$top/scripts/kdir.sh")" M="$dir/src" KBUILD_EXTRA_SYMBOLS="$top/Module.symvers" \
+		KCFLAGS="-Werror -I$top" "$@" modules
+}
+
+# lines FILE: of those functions in which somebody complains, as FILE.c:LINE
+lines() { grep -oE '(^|/)left_h?r?timers\.c:[0-9]+' "$1" | sed 's|.*/||' | sort -u; }
+
+# The compiler, too, finds each line that was listed, and no other one.
+left_fails() {
+	! kbuild -k LEFT=y >"$dir/errors" 2>&1 &&
+		diff <(grep '^left_' "$dir/left" >"$dir/left.own" && lines "$dir/left.own") \
+			<(grep -E ': error: ' "$dir/errors" >"$dir/errors.own" && lines "$dir/errors.own")
+}
+
+settled() {
+	cp -r "$dir/src" "$dir/first"
+	migrated >"$dir/again" && diff -x '*.o' -x '.*' -r "$dir/first" "$dir/src" &&
+		diff <(grep -v '^hard' "$dir/left") "$dir/again"
+}
+
+refused() {
+	! "$top/scripts/migrate.sh" "$@" >"$dir/refused" 2>&1 && grep -q 'migrate.sh: ' "$dir/refused"
+}
+
+rm -rf "$dir"
+mkdir -p "$dir"
+cp -r "$top/selftest/migrate" "$dir/src"
+status=0
+migrated >"$dir/left" || status=$?
+if [ "${1:-}" = --update ]; then
+	made >"$expected"
+	exit
+fi
+
+echo 1..7
+point "migrate.sh ends well" [ "$status" = 0 ]
+point "what changes, and what is left, is as expected" as_expected
+point "what it did once it does not do again" settled
+point "the result compiles, without a warning" quiet kbuild W=1
+point "nothing of what is left does" left_fails
+point "it refuses timers that it does not know" refused posix a.c
+point "and files that are not there" refused timer_list "$dir/none.c"
+exit $bad

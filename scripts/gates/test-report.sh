@@ -1,0 +1,248 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# Reports say what was measured and no more: the report.awk of the benchmarks on small figures, and
+# what tells whose figures they are, in a tree of its own.
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=selftest/lib/tap.sh
+. "$top/selftest/lib/tap.sh"
+cd "$top"
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# ---- common.awk ----
+
+# calls PROGRAM LINE...: what an awk program prints at the end, of lines of TSV with / for tabs
+calls() {
+	local program=$1
+
+	shift
+	[ $# = 0 ] || printf '%s\n' "$@" | tr / '\t' >"$tmp/tsv"
+	awk "$(cat bench/common.awk) END { $program }" "$tmp/tsv"
+}
+
+# figure VALUES: the cell
+cell() { calls 'printf "%s", cell("r", "l", 1, "s", "m")' "r/l/1/s/m/ns/$1"; }
+
+same "a figure that was measured once has no spread" "7.5" "$(cell 7.5)"
+same "of three the median, and the farther of the other two" "10 ±5" "$(cell "15 9 10")"
+same "figures are sorted as numbers" "10 ±1" "$(cell "9 11 10")"
+same "of many it is not the outliers that are the spread" "100 ±1" \
+	"$(cell "1 2 3 4 5 99 100 100 100 100 100 100 100 100 100 101 995 996 997 998 999")"
+same "a figure below nothing is printed" "-12 ±30" "$(cell "-42 -12 3")"
+same "what is not there is a dash" "–" "$(calls 'printf "%s", cell("r", "l", 1, "s", "other")' r/l/1/s/m/ns/1)"
+
+# judged NAME WANTED LIMIT VALUES [UNIT]
+judged() {
+	same "$1" "$2" "$(calls "goal_of(\"g\", key(\"r\", \"l\", 1, \"s\", \"m\"), $3, \"\")" "r/l/1/s/m/${5:-ns}/$4" |
+		awk -F ' \\| ' '{ sub(/ \|$/, "", $4); print $4 }')"
+}
+
+judged "a goal is reached if all of the spread is" reached 12 "9 10 11"
+judged "and missed if none is" "**missed**" 8 "9 10 11"
+judged "inside the spread it is neither, below the median" "inside the noise" 9.5 "9 10 11"
+judged "nor above it" "inside the noise" 10.5 "9 10 11"
+judged "a time that was measured once is not judged" "measured once" 12 10
+judged "what was counted once is" reached 12 10 instructions
+judged "and missed" "**missed**" 9 10 instructions
+
+# beside NAME WANTED LIMIT VALUES OTHER
+beside() {
+	same "$1" "$2" "$(calls "goal_ratio(\"g\", key(\"r\", \"l\", 1, \"s\", \"m\"), key(\"r\", \"l\", 1, \"o\", \"m\"), $3)" \
+		"r/l/1/s/m/ns/$4" "r/l/1/o/m/ns/$5" | awk -F ' \\| ' '{ sub(/ \|$/, "", $4); print $3 "; " $4 }')"
+}
+
+beside "a ratio has the spread of both" "0.50 (0.41 … 0.61); reached" 0.7 "9 10 11" "18 20 22"
+beside "and is inside the noise of both" "0.50 (0.41 … 0.61); inside the noise" 0.6 "9 10 11" "18 20 22"
+beside "beside what may be nothing it may be anything" "5 (3 … 999); inside the noise" 6 "9 10 11" "-1 2 3"
+beside "beside nothing there is none" "" 6 "9 10 11" "0 0 0"
+
+env1=native/a/0/environment/commit/text/123 env2=native/b/0/environment/commit/text
+same "what all parts are of is told once" "* commit: 123" "$(calls 'print_environment()' "$env1" "$env2/123")"
+same "where they differ, of each part" "* commit, a: 123 * commit, b: 456" \
+	"$(calls 'print_environment()' "$env1" "$env2/456" | paste -sd ' ')"
+
+# ---- the reports ----
+
+life() {
+	local op
+
+	for op in create arm rearm cancel expire collect close; do
+		echo "icount/dense/1000/twheel/$op/instructions/200"
+		echo "icount/dense/1000/timerfd/$op/instructions/2600"
+	done
+	for op in "create 0.4" "arm 249.4" "rearm 5" "cancel 6" "expire $1" "collect 101.4" "close 5.4"; do
+		echo "icount/dense/100000/twheel/${op% *}/instructions/${op#* }"
+	done
+	for op in "create 7000" "arm 1000" "rearm 5" "cancel 6" "expire 900" "collect 900" "close 3000"; do
+		echo "icount/dense/100000/timerfd/${op% *}/instructions/${op#* }"
+	done
+	cat <<-END
+		icount/sparse/100000/twheel/expire/instructions/1000.4
+		icount/sparse/100000/twheel/collect/instructions/101.4
+		icount/sparse/100000/timerfd/expire/instructions/1000
+		icount/sparse/100000/timerfd/collect/instructions/900
+		icount/single/100000/twheel/arm/instructions/1200.4
+		icount/single/100000/twheel/expire/instructions/2000.4
+		icount/single/100000/twheel/collect/instructions/900.4
+		icount/timeout/100000/twheel/arm/instructions/200
+		icount/timeout/100000/twheel/wait/instructions/10000.4
+	END
+}
+
+user() {
+	life "$1" | tr / '\t' >"$tmp/tsv"
+	awk -f bench/common.awk -f bench/user/life.awk -f bench/user/report.awk "$tmp/tsv"
+}
+
+# row NAME TABLE: of the report, the row that begins so in the table below a heading
+row() { awk -v row="| $1 |" -v heading="$2" '/^#/ { on = $0 ~ heading } on && index($0, row) == 1' "$tmp/md"; }
+
+user 102.4 >"$tmp/md"
+same "a life is the sum of its cells" "| twheel | 0 | 249 | 5 | 6 | 102 | 101 | 5 | 457 |" "$(row twheel '100000, dense')"
+same "a sparse one is made, armed and closed as a dense one" "| twheel | 0 | 249 | – | – | 1000 | 101 | 5 | 1355 |" \
+	"$(row twheel '100000, sparse')"
+same "one at a time is armed by a call of its own" "| twheel | 0 | 1200 | – | – | 2000 | 900 | 5 | 4105 |" \
+	"$(row twheel '100000, one at')"
+same "one that is waited for has no expiry of its own" "| twheel | 0 | 200 | 10000 | 5 | 10205 |" \
+	"$(row twheel '100000, waited')"
+same "the summary gives the range, not the best" "| timerfd | 13 … 28.0 | 9.52 | – | – | 9.52 … 28.0 |" "$(row timerfd 'In short')"
+same "a goal that is met is reached" "| a life, dense, timerfd's / 25 | 512 | 457 | reached |" \
+	"$(row "a life, dense, timerfd's / 25" 'numbers')"
+user -50.4 >"$tmp/md"
+same "what is below nothing is counted as it is printed" "| twheel | 0 | 249 | 5 | 6 | -50 | 101 | 5 | 305 |" \
+	"$(row twheel '100000, dense')"
+user 182.4 >"$tmp/md"
+same "a goal that is not met is missed" "| a life, dense, timerfd's / 25 | 512 | 537 | **missed** |" \
+	"$(row "a life, dense, timerfd's / 25" 'numbers')"
+
+kernel() {
+	printf '%s\n' "uml/pending-60000/1000000/twheel/add/ns/$1" uml/pending-60000/1000000/timer_list/add/ns/"19 20 21" \
+		icount/idle-60000/1000/twheel/expire/instructions/2700 icount/idle-60000/1000/hrtimer/expire/instructions/1500 \
+		icount/idle-60000/10000/twheel/expire/instructions/1400 icount/idle-60000/10000/hrtimer/expire/instructions/1600 |
+		tr / '\t' >"$tmp/tsv"
+	awk -f bench/common.awk -f bench/kernel/report.awk "$tmp/tsv" >"$tmp/md"
+}
+
+kernel "19 19.5 20"
+add="add, n = 10^6, 1 … 60000 ms, ns, timer_list's = 1"
+same "a figure of the kernel inside the noise is not reached" "| $add | 1 | 0.97 (0.90 … 1.05) | inside the noise |" \
+	"$(row "$add" numbers)"
+kernel "9 9.5 10"
+same "below it, it is" "| $add | 1 | 0.47 (0.43 … 0.53) | reached |" "$(row "$add" numbers)"
+same "its summary gives the range, and hrtimer beside it" \
+	"| expire within a minute, idle CPU | 1400 … 2700 | – | – | 1500 … 1600 | – |" \
+	"$(row "expire within a minute, idle CPU" 'In short')"
+
+printf '%s\n' "native/1..1000000/100000/wheel/expire/ns/117 118 119" "native/1..1000000/100000/whole-bucket/expire/ns/74 75 76" |
+	tr / '\t' >"$tmp/tsv"
+awk -f bench/common.awk -f bench/wheel/report.awk "$tmp/tsv" >"$tmp/md"
+what="expire, 1..1000000 ticks, n = 100000, whole-bucket's = 1"
+same "the wheel's goal of whole buckets is one of all loads" "| $what | 1.1 | 1.57 (1.54 … 1.61) | **missed** |" \
+	"$(row "$what" numbers)"
+
+# ---- what pictures are drawn from ----
+
+# series NAME TSV-LINE...: the points of that series
+series() {
+	printf '%s\n' "${@:2}" | tr / '\t' >"$tmp/tsv"
+	awk -f bench/common.awk -f bench/user/life.awk -f bench/pictures/data.awk "$tmp/tsv" |
+		awk -v name="# $1" '$0 == name { on = 1; next } /^$/ { on = 0 } on' | tr '\t\n' ' ;'
+}
+
+same "a series has the median for each number of timers" "1000 2;10000 30;" \
+	"$(series "icount busy twheel expire" icount/busy/1000/twheel/expire/ns/"3 2 1" icount/busy/1000/hrtimer/expire/ns/9 \
+		icount/busy/10000/twheel/expire/ns/30)"
+same "a metric with a number is a point of a curve" "16 5;1024 7;" \
+	"$(series "icount late twheel late" icount/late/10/twheel/late-16/timers/5 icount/late/10/twheel/late-1024/timers/7)"
+same "a life is the sum of its parts" "10 15;" \
+	"$(series "icount dense twheel life" icount/dense/10/twheel/create/ns/1 icount/dense/10/twheel/arm/ns/2 \
+		icount/dense/10/twheel/expire/ns/3 icount/dense/10/twheel/collect/ns/4 icount/dense/10/twheel/close/ns/5)"
+
+# ---- whose figures they are, in a tree of its own ----
+
+mkdir -p "$tmp/tree"/doc/data
+cp --parents scripts/lib.sh scripts/long/measured.sh scripts/docs/docs-fresh.sh bench/common.awk bench/common.sh "$tmp/tree"
+cd "$tmp/tree"
+export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@example.org GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@example.org
+commit() { git add -A && git commit -qm "$1" && git rev-parse --short=12 HEAD; }
+fresh() { scripts/docs/docs-fresh.sh | grep -v '^	' | paste -sd ';'; }
+in_lib() { bash -c '. scripts/lib.sh; "$@"' scripts/x.sh "$@" 2>/dev/null; }
+
+git init -q
+echo a >a.c
+echo b >b.c
+printf 't.md\tmake a\ta.c\nt.md#Two\tmake b\tb.c\n' >doc/tables
+first=$(commit first)
+table() { printf '* commit: %s, today\n\n## Two\n\n* commit: %s\n' "$1" "$2" >doc/t.md; }
+
+same "the sources are those of the commit" "$first" "$(in_lib source_id)"
+echo changed >doc/tables.new
+same "what is in doc/ is no source" "$first" "$(in_lib source_id)"
+rm doc/tables.new
+echo c >c.c
+same "a file more is a change" "$first-dirty" "$(in_lib source_id)"
+echo "* commit: $first-dirty, today" | in_lib document doc/out || :
+same "no document is made of sources that are not committed" no "$([ -e doc/out ] && echo yes || echo no)"
+echo "* commit: $first, today" | in_lib document doc/out
+same "one of committed sources is" "* commit: $first, today" "$(cat doc/out)"
+rm c.c doc/out
+
+table "$first" "$first"
+same "tables of this very tree are fresh" "doc/t.md: fresh;doc/t.md#Two: fresh" "$(fresh)"
+echo bb >b.c
+same "a source that changed makes stale what is of it" \
+	"doc/t.md: fresh;doc/t.md#Two: is of $first, and since then there changed: b.c" "$(fresh)"
+second=$(commit second)
+table "$first" "$second"
+same "measured again it is fresh" "doc/t.md: fresh;doc/t.md#Two: fresh" "$(fresh)"
+table "$first-dirty" 0123456789ab
+same "dirty or unknown commits are not" \
+	"doc/t.md: is of 0123456789ab, which is not here; is of sources that were not committed, $first-dirty;doc/t.md#Two: is of 0123456789ab, which is not here" \
+	"$(fresh)"
+echo "## Two" >doc/t.md
+same "nor is what says no commit" \
+	"doc/t.md: does not say which commit it is of;doc/t.md#Two: does not say which commit it is of" "$(fresh)"
+scripts/docs/docs-fresh.sh >/dev/null && status=0 || status=$?
+same "the status tells so" 1 "$status"
+# figures COMMIT: those that pictures are drawn from
+figures() { printf 'native\ticount\t0\tenvironment\tcommit\ttext\t%s, today\n' "$1" >doc/data/t.tsv; }
+printf 'data/t.tsv\tmake b\tb.c\n' >doc/tables
+figures "$second"
+same "figures that pictures are drawn from are fresh" "doc/data/t.tsv: fresh" "$(fresh)"
+figures "$first"
+same "or older than their source" "doc/data/t.tsv: is of $first, and since then there changed: b.c" "$(fresh)"
+
+# told COMMIT COMMIT: the list of two parts that were measured so
+told() {
+	printf 'commit\t%s\nkernel\t6.1\n' "$1" >"$tmp/6.1-rt.facts"
+	printf 'commit\t%s\nkernel\t6.1\n' "$2" >"$tmp/7.2.facts"
+	bash -c '. scripts/long/measured.sh; facts "$@"' x "$tmp"/{6.1-rt,7.2}.facts | paste -sd ' '
+}
+
+same "what two machines have in common is told once" "* commit: 12 * kernel: 6.1" "$(told 12 12)"
+same "and where they differ, of each" "* commit, 6.1-rt: 12 * commit, 7.2: 34 * kernel: 6.1" "$(told 12 34)"
+
+# A benchmark of two parts, of which one is measured again
+bench() {
+	ONLY=$1 bash -c '. scripts/lib.sh; . bench/common.sh; cd "$top"
+		one() { printf "native\tl\t1\ts\tm\tns\t1\n"; }
+		two() { one; }
+		environment() { row command "make ONLY=$ONLY"; row commit "$(source_id)"; }
+		measure out out.tsv one two
+		echo "END { print_environment() }" >report.awk
+		report report.awk out.tsv' scripts/x.sh
+}
+
+same "both parts tell what they were measured with" "* command: make ONLY= * commit: $second-dirty" \
+	"$(echo >x.c && bench '' | paste -sd ' ')"
+rm x.c
+printf 'out*\nreport.awk\n' >.gitignore
+third=$(commit third)
+same "one that is measured again, too, and the other keeps its own" \
+	"* command, one: make ONLY= * command, two: make ONLY=two * commit, one: $second-dirty * commit, two: $third" \
+	"$(bench two | paste -sd ' ')"
+
+echo "1..$nr"
+exit $bad

@@ -1,0 +1,228 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# kernel-users.sh: kernel code that others wrote, on twheel; `make kernel-users`. IPVS and WireGuard
+# are taken from Debian's package of the kernel's source, translated by scripts/migrate.sh, built
+# for Debian's kernel, and booted. The kernel's own selftests of them, unchanged, run with Debian's
+# modules and with those; then what IPVS costs either way is measured. Ends with the line
+# "N passed, N failed".
+#
+#	ONLY=s	some of the suites: translate, ipvs-debian, ipvs-twheel, ipvs-same, wireguard-debian,
+#		wireguard-twheel, wireguard-same, cost. The rest of the table is that of the last run
+#	CONNECTIONS=n	how many IPVS has in the suite cost
+#	DOC=f	write a table there
+. "$(dirname "$0")/../lib.sh"
+cd "$top"
+
+: "${CONNECTIONS:=1000 100000 1000000}"
+log=build/users
+. scripts/suite.sh
+. scripts/long/measured.sh
+
+source=$top/$log/linux		# of the kernel, as it is
+ours=$top/$log/twheel		# translated
+programs=(bash=/bin/sh bash=/bin/bash ip ss ipvsadm nc.openbsd=/usr/bin/nc timeout cmp dd sysctl mktemp modprobe=/sbin/modprobe
+	lsmod rmmod wg iperf3 ping ping=/usr/bin/ping6 ncat xtables-legacy-multi=/usr/sbin/iptables)
+
+wanted() { [[ " ${ONLY:-$1} " == *" $1 "* ]]; }
+
+# The sources, and the tests of the kernel's.
+unpacked() {
+	local deb version=6.1
+
+	deb=$(scripts/kernels/kernel-source.sh $version)
+	mkdir -p "$source"
+	dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/linux-source-$version.tar.xz" |
+		tar -xJ -C "$source" --strip-components=1 --wildcards '*/net/netfilter/ipvs/*' \
+			'*/include/net/ip_vs.h' '*/drivers/net/wireguard/*' \
+			'*/tools/testing/selftests/netfilter/ipvs.sh' '*/tools/testing/selftests/wireguard/netns.sh'
+}
+
+copied() {
+	rm -rf "$ours"
+	mkdir -p "$ours"
+	cp -r "$source/net/netfilter/ipvs" "$source/drivers/net/wireguard" "$ours"
+	mkdir "$ours/ipvs/net"
+	cp "$source/include/net/ip_vs.h" "$ours/ipvs/net"
+}
+
+# translated DIRECTORY: nothing may be left for a person
+translated() {
+	local files left
+
+	mapfile -t files < <(cd "$ours/$1" && find . -name '*.[ch]' | sort)
+	left=$(cd "$ours/$1" && "$top/scripts/migrate.sh" timer_list -I . "${files[@]}") || return
+	[ -z "$left" ] || { echo "$left"; return 1; }
+}
+
+# built DIRECTORY OPTION: without a warning. IPVS has to find its own ip_vs.h ahead of the kernel's.
+built() {
+	quiet make -s -j"$(nproc)" -C "$KDIR" M="$ours/$1" "$2=m" KCFLAGS=-Werror \
+		NOSTDINC_FLAGS="-nostdinc -I$ours/$1 -I$top" KBUILD_EXTRA_SYMBOLS="$top/Module.symvers" modules
+}
+
+translate() {
+	point "the sources are in the package" unpacked || return
+	copied
+	point "IPVS is translated, and nothing is left" translated ipvs || return
+	point "so is WireGuard" translated wireguard || return
+	point "IPVS builds beside twheel.ko, without a warning" built ipvs CONFIG_IP_VS || return
+	point "so does WireGuard" built wireguard CONFIG_WIREGUARD
+}
+
+# installed NAME: where the shell finds it, and root's programs too
+installed() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
+
+# tree KIND DIR: what the tests find in the guest: modules, all that they load with what that needs,
+# and themselves.
+tree() {
+	local kind=$1 dir=$2 from module
+
+	rm -rf "$dir"
+	mkdir -p "$dir"/{kselftest,run,var,usr/sbin,usr/bin,sbin}
+	ln -s /run "$dir/var/run"
+	cp "$source"/tools/testing/selftests/{netfilter/ipvs.sh,wireguard/netns.sh} "$dir/kselftest"
+	from=$(scripts/kernels/kernel-modules.sh "$release") || return
+	for module in ip_vs_rr ipip veth bridge dummy wireguard xt_length xt_mark xt_nat iptable_{filter,nat,mangle}; do
+		modprobe -d "$from" -S "$release" --show-depends "$module"
+	done | awk '{ print $2 }' | sort -u | while read -r module; do
+		install -D -m 644 "$module" "$dir/${module#"$from/"}"
+	done
+	cp "$from/lib/modules/$release"/modules.{order,builtin,builtin.modinfo} "$dir/lib/modules/$release"
+	[ "$kind" = debian ] || replaced "$dir/lib/modules/$release"
+	depmod -b "$dir" "$release"
+	mkdir -p "$dir/usr/lib/x86_64-linux-gnu"
+	cp -r /usr/lib/x86_64-linux-gnu/xtables "$dir/usr/lib/x86_64-linux-gnu"
+}
+
+# replaced DIR: IPVS and WireGuard by ours, with twheel.ko
+replaced() {
+	find "$1" -name 'ip_vs*.ko' -delete -o -name wireguard.ko -delete
+	mkdir "$1/extra"
+	cp "$ours"/ipvs/ip_vs{,_rr}.ko "$ours/wireguard/wireguard.ko" twheel.ko "$1/extra"
+	strip -g "$1"/extra/*.ko
+}
+
+# archive KIND OUT: all that the guest has beside twheel, as OUT.gz
+archive() {
+	local files=() program
+
+	for program in "${programs[@]}"; do
+		files+=("$(installed "${program%%=*}")=$(as "$program")")
+	done
+	tree "$1" "$2.tree" && scripts/machines/userland.sh "$2.gz" "$2.tree" "${files[@]}"
+}
+
+# machine NAME KIND MODULE TEST SECONDS
+machine() {
+	local name=users-$1 out=$top/$log/$1
+
+	archive "$2" "$out" || return
+	cat >"$out.run" <<-END
+		mode=selftest cycles=1 seconds=$5 tests=kernel_user.sh,$2,$3,/kselftest/$4
+		tests_slab=65536 tests_all=131072 tests_percpu=16384
+	END
+	ARCHIVE=$out.gz MEM=2048 \
+		scripts/machines/boot.sh "$name" "$5" "$out.run" twheel.ko twheel_chardev.ko \
+		selftest/users/kernel_user.sh selftest/lib/tap.sh
+}
+
+# as PROGRAM[=PATH]: where it goes in the guest
+as() {
+	case $1 in
+	*=*) echo "${1#*=}" ;;
+	*) installed "$1" ;;
+	esac
+}
+
+# In one machine, one after the other. A ns is an instruction there.
+costs() {
+	quiet gcc -O2 -Wall -Wextra -Werror -static -o "$log/ipvs_load" selftest/users/ipvs_load.c
+	archive debian "$top/$log/cost" || return
+	cat >"$log/cost.run" <<-END
+		mode=bench tests=ipvs_cost.sh,${CONNECTIONS// /,}
+	END
+	ICOUNT=1 ARCHIVE=$top/$log/cost.gz MEM=2048 scripts/machines/boot.sh users-cost 7200 "$log/cost.run" \
+		twheel.ko twheel_chardev.ko selftest/users/ipvs_cost.sh "$log/ipvs_load" "$ours"/ipvs/ip_vs{,_rr}.ko
+}
+
+# same NAME: both told as many steps
+same() {
+	local debian twheel
+
+	debian=$(grep -m 1 'told [0-9]* steps' "$log/$1-debian")
+	twheel=$(grep -m 1 'told [0-9]* steps' "$log/$1-twheel")
+	echo "$debian; with twheel $twheel"
+	[ -n "$debian" ] && [ "$debian" = "$twheel" ]
+}
+
+# steps LOG: how many the test of that suite told, and whether it passed
+steps() {
+	local what=passed
+
+	[ -e "$log/$1.facts" ] || { echo "not run"; return; }
+	grep -q '^ok 2 - .* passes$' "$log/$1" || what=failed
+	sed -n "s/^# .* told \([0-9]*\) steps\$/\1 steps, $what/p" "$log/$1"
+}
+
+table() {
+	cat <<-END
+		# Kernel code of others on twheel: \`make kernel-users\`
+
+		IPVS and WireGuard of Debian's linux-source-6.1, translated by scripts/migrate.sh ([migrate.md](migrate.md)),
+		built for Debian's kernel, and run in QEMU without acceleration.
+
+		$(facts "$log"/*.facts)
+
+		## Their own tests
+
+		The kernel's selftests, unchanged, with the modules of Debian's package and with those on twheel:
+
+		| test | timer_list | twheel |
+		|---|---|---|
+		| netfilter/ipvs.sh | $(steps ipvs-debian) | $(steps ipvs-twheel) |
+		| wireguard/netns.sh | $(steps wireguard-debian) | $(steps wireguard-twheel) |
+
+		## What IPVS costs
+
+		Connections of UDP with a timeout of 60 s, each armed by a packet, then 100 000 packets over them,
+		then all end. One machine with one CPU, HZ=250, where a ns is an instruction: all of a packet's way from sendto() to the
+		socket counts. How late: after 60 s from the last packet. There is a look each ms, and the mean is of the looks that
+		missed a connection first; "at most" is of those that were still there at a look. A pass is one of
+		TIMER_SOFTIRQ or HRTIMER_SOFTIRQ while the connections end.
+
+		| connections | timers | instructions to make one | a packet | late, mean | late, at most | longest pass | passes | slab a connection |
+		|---|---|---|---|---|---|---|---|---|
+	END
+	awk -F '\t' '/^(timer_list|twheel)\t/ {
+		printf "| %d | %s | %d | %d | %.1f ms | %.1f ms | %.2f ms | %d | %d bytes |\n",
+			$2, $1, $3, $4, $5 / 1000, $6 / 1000, $8 / 1000, $9, $10
+	}' "$log/cost"
+}
+
+# run SUITE COMMAND...: and what it was run with
+run() {
+	wanted "$1" || return 0
+	{
+		printf 'command\tmake kernel-users\n'
+		printf 'kernel\tLinux %s\n' "$release"
+		measured_now
+	} >"$log/$1.facts"
+	suite "$@"
+}
+
+scripts/deps.sh build rig migrate users
+KDIR=$(scripts/kdir.sh)
+export KDIR
+release=$(kernel_release)
+quiet make -s modules
+run translate translate
+run ipvs-debian point "the machine's verdict" machine ipvs-debian debian ip_vs ipvs.sh 900
+run ipvs-twheel point "the machine's verdict" machine ipvs-twheel twheel ip_vs ipvs.sh 900
+run ipvs-same point "ipvs.sh has the same result" same ipvs
+run wireguard-debian point "the machine's verdict" machine wireguard-debian debian wireguard netns.sh 3600
+run wireguard-twheel point "the machine's verdict" machine wireguard-twheel twheel wireguard netns.sh 3600
+run wireguard-same point "netns.sh has the same result" same wireguard
+run cost point "what IPVS costs is measured" costs
+[ -z "${DOC:-}" ] || table | document "$DOC"
+summary

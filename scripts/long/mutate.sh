@@ -1,0 +1,272 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# mutate.sh [PATTERN]: would the tests notice wrong code? Apply each wrong edit of
+# selftest/mutations, or those whose line PATTERN matches, to a copy of the tree, and run
+# tests until a point fails. If none fails, a test is missing. The report names the
+# stage, the suite and the point.
+#
+# Other outcomes are failures too: an edit no longer applies, it does not
+# build, or a stage ends badly without a failed point. Each stage runs first on
+# a copy without an edit, the control, and must pass.
+#
+# The stages, from the one that the edit names:
+#	native	the wheel's tests (seconds)
+#	fuzz	the fuzzer's corpus, and ten seconds of its own
+#	uml	the modules in the debugging kernel (half a minute)
+#	qemu	and in the virtual machine, with two CPUs (two minutes)
+#	cpus	and with four, one of which is to be left alone (a minute)
+#	icount	and where instructions are time: who is late, and what tasks get (two minutes)
+# And of those files that no kernel has a part in:
+#	lib	libtwheel in a process, under sanitizers (seconds)
+#	device	and over /dev/twheel, in the virtual machine (half a minute)
+# And of the calendar and twheel(1):
+#	calendar	the tests of selftest/calendar (half a minute)
+#
+# shellcheck disable=SC2119,SC2317 # all sources; try() calls the stages
+. "$(dirname "$0")/../lib.sh"
+
+out=$top/build/mutate
+pattern=${1:-}
+nr=0 bad=0
+declare -A controlled=()
+
+# Each stage is a function that builds $copy, and one that runs its tests.
+
+# The tests of the wheel, without the sanitizers; a wheel that runs in circles is noticed.
+native_builds() { make -s -C "$copy/selftest/wheel" CFLAGS="-O1 -I../.. -I.." all; }
+
+native() {
+	local test status
+
+	for test in {oracle,limits,damage,resume,worst,table,back}{-small,} jump spike; do
+		echo "# suite $test"
+		status=0
+		SEED=1 OPS=1000000 timeout 60 "$copy/build/wheel/$test" || status=$?
+		[ "$status" -le 1 ] || echo "not ok - ended with status $status"
+		[ "$status" = 0 ] || return
+	done
+}
+
+fuzz_builds() { make -s -C "$copy/selftest/fuzz"; }
+
+fuzz() {
+	echo "# suite fuzz"
+	"$copy/scripts/gates/fuzz.sh" 10
+}
+
+calendar_builds() { make -s -j2 -C "$copy/selftest/calendar" all; }
+
+calendar() {
+	echo "# suite calendar"
+	make -s -C "$copy/selftest/calendar" check
+}
+
+kernel_builds() { # KDIR TARGET NAME=VALUE...
+	make -s -C "$1" M="$copy" CONFIG_TWHEEL_SELFTEST=m "${@:2}"
+}
+
+guest() { # SCRIPT SECONDS SUITES TESTS KMODS FILE...
+	local run=$copy/build/run
+
+	mkdir -p "$copy/build"
+	printf "mode=selftest hasty=1 cycles=1 suites='%s' tests='%s' kmods='%s' seconds=120
+		export TWHEEL_BACKEND=kernel\n" "$3" "$4" "$5" >"$run"
+	"$copy/scripts/machines/$1" mutant "$2" "$run" "${@:6}"
+}
+
+modules_guest() { # as guest, with the modules of $copy
+	guest "$@" "$copy"/twheel{,_chardev}.ko "$copy"/{selftest/kmod/*,bench/kernel/twheel_hold}.ko \
+		"$copy/samples/twheel_sessions.ko" \
+		"$top"/build/{uapi,uml/tests}/test_* "$top"/build/uapi/{suspend,lives}
+}
+
+uml_builds() { kernel_builds "$(scripts/kernels/own-kernel.sh uml)" modules ARCH=um SUBARCH=x86_64; }
+
+uml() {
+	modules_guest uml.sh 400 starving "test_basic test_errors test_query test_drain test_read
+		test_poll test_fires test_life test_stress,100000 test_fail" \
+		"twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko twheel_fail.ko
+			twheel_torture.ko,seconds=2,nr_timers=2000"
+}
+
+qemu_builds() { kernel_builds "$KDIR" clean && kernel_builds "$KDIR" modules; }
+
+qemu() {
+	modules_guest boot.sh 400 'hotplug closing suspend resumed' "test_limits test_basic test_errors test_query
+		test_drain test_read test_poll test_fires test_life test_bounds test_uring_cmd
+		test_stress,1000000 test_fuzz,8" \
+		"twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
+			twheel_torture.ko,seconds=20 twheel_off.ko"
+}
+
+cpus_builds() { qemu_builds; }
+
+cpus() {
+	SMP=4 APPEND='nohz_full=3 isolcpus=3' modules_guest boot.sh 400 '' '' \
+		'twheel_alone.ko twheel_cpus.ko'
+}
+
+icount_builds() { qemu_builds; }
+
+icount() {
+	ICOUNT=1 modules_guest boot.sh 400 '' \
+		'test_attack test_cost test_neighbour,counted,3,4,9,16,19,24,26' twheel_hold.ko
+}
+
+lib_tests() { # VARIANT NAME...: their paths
+	printf "$copy/build/libtest/$1/test_lib_%s\n" "${@:2}"
+}
+
+# Forks are tested without the sanitizers, see selftest/lib/Makefile.
+lib_builds() {
+	local tests
+
+	mapfile -t tests < <(lib_tests asan basic poll threads sched; lib_tests plain fork)
+	make -s -j2 -C "$copy/selftest/lib" "${tests[@]}"
+}
+
+lib() {
+	local test status=0
+
+	for test in $(lib_tests asan basic poll threads; lib_tests plain fork; lib_tests asan sched); do
+		echo "# suite ${test##*/}"
+		TWHEEL_BACKEND=embedded ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99 \
+			timeout 100 "$test" || status=$?
+		[ "$status" -le 1 ] || echo "not ok - ended with status $status"
+		[ "$status" = 0 ] || return
+	done
+}
+
+device_builds() {
+	local tests
+
+	mapfile -t tests < <(lib_tests plain basic fork poll sched threads)
+	make -s -j2 -C "$copy/selftest/lib" "${tests[@]}"
+}
+
+# With the modules of this tree.
+device() {
+	local tests
+
+	mapfile -t tests < <(lib_tests plain basic fork poll sched threads)
+	guest boot.sh 300 '' "${tests[*]##*/}" '' "$top"/twheel{,_chardev}.ko "${tests[@]}"
+}
+
+# said LOG: the suite and the point that failed first, of what a stage printed; or what the
+# console of a machine that died shows, if there was a suite. Nothing otherwise.
+said() {
+	awk '
+		/^# suite [^ ]+$/ { suite = $3 ": " }
+		/^# [^ ]*\/[^ \/]+$/ { n = split($2, path, "/"); suite = path[n] ": " }	# of selftest/lib
+		!suite { next }
+		/^ *not ok|^Bail out!|^# (planned|exit status) / && !point { point = suite $0 }
+		/^# .*(BUG:|WARNING:|KASAN:|Kernel panic|Oops|soft lockup)/ && !console { console = suite $0 }
+		/^# verdict: / && !verdict { verdict = suite $0 }
+		END { print point ? point : console ? console : verdict }' "$1" | tr -s ' \r' ' ' | grep .
+}
+
+# try STAGE: 0 if its tests pass with $copy, 1 if one noticed, and 2 if that is not known; $what
+# is what was said of it.
+try() {
+	local log=$copy/$1.log
+
+	if ! "$1_builds" >"$log" 2>&1 </dev/null; then
+		what="does not build: $(grep -m 1 -E 'error|Error' "$log" || tail -n 1 "$log")"
+		return 2
+	fi
+	! "$1" >"$log" 2>&1 </dev/null || return 0
+	what="$1: $(said "$log")" && return 1
+	what="$1: ended badly, and no point failed: $(tail -n 1 "$log")"
+	return 2
+}
+
+copy() {
+	copy=$out/$1
+	rm -rf "$copy"
+	mkdir -p "$copy"
+	sources | xargs cp --parents -t "$copy"
+}
+
+# control STAGE: once
+control() {
+	local copy what began=$SECONDS
+
+	[ -z "${controlled[$1]:-}" ] || return 0
+	copy control
+	if ! try "$1"; then
+		echo "Bail out! The control fails, without an edit: $what"
+		exit 1
+	fi
+	controlled[$1]=1
+	echo "# without an edit: $1 passes, $((SECONDS - began)) s"
+}
+
+# Replace @old, which must be there once, whole lines of it, by @new.
+edit() {
+	OLD=$old NEW=$new perl -0777 -i -pe '
+		$n = () = /^\Q$ENV{OLD}\E/mg;
+		die "the lines are there $n times\n" if $n != 1;
+		s/^\Q$ENV{OLD}\E/$ENV{NEW}/m;' "$copy/$file"
+}
+
+# From the first stage on, who notices? As try.
+noticed() {
+	local stage status on='' stages='native fuzz uml qemu cpus icount'
+
+	[[ $file != lib/* ]] || stages='lib device'
+	[[ $file != calendar/* && $file != tools/* ]] || stages=calendar
+	what="no such stage: $first"
+	for stage in $stages; do
+		[ "$stage" != "$first" ] || on=1
+		[ "$on" ] || continue
+		control "$stage"
+		status=0
+		try "$stage" || status=$?
+		[ $status = 0 ] || return $status
+		what="nobody noticed"
+	done
+	return 2
+}
+
+mutation() {
+	local copy what status=0
+
+	nr=$((nr + 1))
+	copy $nr
+	if edit 2>"$copy/edit.log"; then
+		noticed || status=$?
+	else
+		what="does not apply: $(tail -n 1 "$copy/edit.log")"
+	fi
+	if [ $status = 1 ]; then
+		echo "ok $nr - $file: $name: $what"
+		rm -rf "$copy"
+	else
+		bad=1
+		echo "not ok $nr - $file: $name: $what"
+	fi
+}
+
+begin() { file=$2 first=$3 name=${*:4} old='' new=''; }
+
+rm -rf "$out"
+cd "$top"
+KDIR=$(scripts/kdir.sh)
+export KDIR
+quiet make -s -C selftest/uapi
+quiet make -s -C selftest/uml
+quiet make -s modules
+while IFS= read -r line || [ "$line" ]; do
+	case $line in
+	'== '*)
+		first=''
+		[[ ! $line =~ $pattern ]] || { read -ra words <<<"$line"; begin "${words[@]}"; } ;;
+	-*) old+=${line#-}$'\n' ;;
+	+*) new+=${line#+}$'\n' ;;
+	'') [ -z "${first:-}" ] || mutation; first='' ;;
+	esac
+done < <(cat selftest/mutations; echo)
+echo "1..$nr"
+[ $nr != 0 ] || { echo "# no edit matches: $pattern"; bad=1; }
+exit $bad

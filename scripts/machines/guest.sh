@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# guest.sh SECONDS LOGDIR COMMAND...: run a test machine, show its report while it
+# runs, and end with the verdict as exit status.
+#
+# COMMAND is the machine. It has three serial lines, each a file in LOGDIR. Only the kernel writes
+# to "console", so that no message breaks into a line of a test. "result" is the
+# verdict, "report" the output of the tests. What the emulator itself prints is in "host".
+#
+# On a very busy host a kernel may fail to calibrate its timer. Then the timer has no high
+# resolution, and the kernel may not even shut down. So guest.sh ends the machine at once, with
+# status 75: the caller may try again.
+#
+# NEVER_RAN=WORDS: what to print, with the reason, if not even init has run in the machine. Nothing
+# else is shown then: the host cannot run such a machine.
+. "$(dirname "$0")/../lib.sh"
+
+limit=$1 logs=$2
+shift 2
+
+mkdir -p "$logs"
+for file in console result report; do
+	: >"$logs/$file"
+done
+# timeout passes the signals on; the first of them comes if this shell dies.
+setpriv --pdeathsig TERM timeout -k 5 "$limit" "$@" </dev/null >"$logs/host" 2>&1 &
+pid=$!
+trap 'kill "$pid" 2>/dev/null || :' EXIT
+trap 'exit 130' INT TERM
+
+no_timer() { grep -aq 'APIC timer disabled due to verification failure' "$logs/console"; }
+
+while sleep 1 && kill -0 "$pid" 2>/dev/null; do
+	! no_timer || kill "$pid"
+done &
+
+# In the background, for a trap would wait for what is in the foreground.
+tail -n +1 -s 0.2 --pid="$pid" -f "$logs/report" &
+status=0
+wait "$pid" 2>/dev/null || status=$?	# and not a word on what killed it
+trap - EXIT
+wait
+! no_timer || exit 75
+
+# What the kernel said when it gave up, or the emulator last.
+reason() {
+	{ grep -a -B 1 -m 1 'Kernel panic' "$logs/console" || grep . "$logs/host" | tail -n 1; } |
+		sed -E 's/^\[[ .0-9]*\] *//' | tr -d '\r\0' | paste -sd ';'
+}
+
+if [ -n "${NEVER_RAN:-}" ] && ! grep -aq twheel-init "$logs/console"; then
+	echo "# $NEVER_RAN: $(reason); see $logs"
+	exit 1
+fi
+
+"$top/scripts/machines/verdict.sh" "$logs/console" "$logs/result" "$status" >"$logs/verdict" || {
+	sed 's/^/# /' "$logs/verdict" "$logs/host"
+	echo "# the end of the console:"
+	tail -n 20 "$logs/console" | tr -d '\r\0' | sed 's/^/#   /'
+	echo "# logs: $logs"
+	exit 1
+}

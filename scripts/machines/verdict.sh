@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# verdict.sh CONSOLE RESULT STATUS: did a test machine do its work?
+#
+# QEMU exits with 0 after success, an oops and a panic alike. So the answer is yes
+# only if the machine printed the agreed words, shut down in order and in time
+# (STATUS, of timeout(1)), and its console shows nothing bad. If anything is wrong, print it and
+# exit with 1.
+. "$(dirname "$0")/../lib.sh"
+
+console=$1 result=$2 status=$3
+bad=0
+
+badness='\bBUG\b|WARNING:|Badness|Oops|Call Trace:|Kernel panic|general protection|page fault|segfault at
+Bad page|Out of memory:|Objects remaining|refcount_t:|list_(add|del) corruption
+soft lockup|hard LOCKUP|blocked for more than|detected stall|kthread starved for
+INFO: lockdep is turned off|possible (recursive|circular) locking|possible irq lock inversion|inconsistent lock state
+suspicious RCU usage|held lock freed|scheduling while atomic|sleeping function called|Invalid wait context
+ODEBUG: .*object type|ODEBUG disabled|KASAN:|KCSAN:|KMSAN:|KFENCE:|UBSAN:|kmemleak: [0-9]+ new suspected'
+
+# Print the console without the lines of expected reports that would look bad. Such a report must be
+# complete. All of its other lines are judged, because another report may be among them.
+#
+# If a test makes an allocation fail, vmalloc() complains and prints a call trace. The kernel itself
+# has races in hrtimer, poll() and its idle loop: the title of a KCSAN report
+# names the two functions and their modules.
+messages() {
+	tr -d '\r' <"$console" | awk '
+		/vmalloc error: size/ { unfinished("vmalloc"); trace = 1; ends = "pages reserved$" }
+		/Call Trace:/ && trace { trace = 0; next }
+		/BUG: KCSAN: data-race in [a-z_][^][]* \/ [^][]*$/ {
+			unfinished("KCSAN")
+			ends = "Reported by Kernel Concurrency Sanitizer"
+			next
+		}
+		{ print }
+		ends && $0 ~ ends { ends = ""; trace = 0 }
+		END { unfinished("the end") }
+		function unfinished(what) {
+			if (ends)
+				print "Badness: a report did not end before " what
+		}'
+}
+
+wrong() { echo "verdict: $*"; bad=1; }
+
+case $status in
+0) ;;
+124 | 137) wrong "timed out" ;;
+*) wrong "the machine ended with status $status" ;;
+esac
+
+if [ ! -s "$result" ]; then
+	wrong "the machine gave no verdict"
+elif ! cmp -s "$result" <(echo 'twheel-verdict: ok'); then
+	wrong "the machine said: $(tr -c '[:print:]\n' '?' <"$result")"
+fi
+
+[ "$(tr -d '\0' <"$console" | wc -c)" = "$(wc -c <"$console")" ] || wrong "NUL bytes on the console"
+# User-mode Linux can only halt, and then ends. QEMU would not end on a halt.
+messages | grep -aE 'reboot: (Power down|Restarting system|System halted)' >/dev/null || wrong "no orderly shutdown"
+if messages | grep -aE "$badness"; then
+	wrong "these lines on the console"
+fi
+exit $bad

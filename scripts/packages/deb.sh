@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# deb.sh: build the Debian packages, and that of the source, and have lintian look at them, which
+# may find nothing. They are in build/deb.
+. "$(dirname "$0")/../lib.sh"
+cd "$top"
+
+version=$(version)
+scripts/gates/version.sh
+
+rm -rf build/deb
+mkdir -p "build/deb/twheel-$version"
+# shellcheck disable=SC2119 # all sources
+sources | grep -v '^selftest/fuzz/corpus/' | xargs cp --parents -t "build/deb/twheel-$version"
+# A directory that has no git tells nothing of the one it is in.
+export GIT_CEILING_DIRECTORIES=$top/build
+(cd "build/deb/twheel-$version" && quiet env -u DESTDIR dpkg-buildpackage -us -uc)
+rm -r "build/deb/twheel-$version"
+lintian --allow-root --fail-on error,warning,info,pedantic --display-info --pedantic \
+	--tag-display-limit 0 build/deb/*.changes
+ls build/deb/*.deb

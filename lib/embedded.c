@@ -434,7 +434,7 @@ static struct wheel_timer *expire(struct embedded *e, u64 tick, u32 *budget)
 
 	if (likely(!e->settable))
 		return wheel_expire(&e->wheel, tick, budget);
-	wheel_back_expire_many(&e->wheel, &e->back, tick, budget, &timer, 1);
+	wheel_back_expire_many(&e->wheel, &e->back, tick, budget, &timer, 1, NULL);
 	return timer;
 }
 

@@ -294,8 +294,10 @@ static bool base_is_settable(const struct twheel_base *base)
 /* Give @base its id, before it has any timer. */
 static void base_set_id(struct twheel_base *base, u32 id)
 {
+	const struct wheel_timer idle = { .data = id };
+
 	base->id = id;
-	base->idle = (struct wheel_timer){ .data = id }.word;
+	base->idle = idle.word;
 }
 
 /* The time of tick @tick. The tick after the end of time would be before its beginning. */

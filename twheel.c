@@ -70,12 +70,6 @@
 #define CREATE_TRACE_POINTS
 #include "twheel_trace.h"
 
-struct wheel;
-static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
-#define wheel_moved(w, slot, nr) do {				\
-	if (trace_twheel_cascade_enabled())			\
-		trace_moved(w, slot, nr);			\
-} while (0)
 #define WHEEL_STORE_APART
 #include "wheel_back.h"
 
@@ -99,18 +93,6 @@ static void trace_moved(struct wheel *w, unsigned int slot, u32 nr);
 #ifndef CONFIG_LOCKDEP
 static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32));
 #endif
-
-/* The end of struct wheel_timer: what is in it, and all at once. */
-union timer_word {
-	struct {
-		u16	bucket;
-		u16	flags;
-		u32	data;
-	};
-	u64		word;
-};
-
-static_assert(sizeof(union timer_word) == sizeof_field(struct wheel_timer, word));
 
 /**
  * struct account - what runs have taken of a CPU
@@ -169,11 +151,12 @@ struct drive {
 /**
  * struct twheel_base - a wheel with a clock, a lock and an interrupt
  * @lock:	guards all below that changes
- * @idle:	what is in a timer that can be armed: @idle.data is the id by which timers
- *		name their base, a CPU or an index of private_bases; 0 where no timer
- *		needs it, in a base with a sink
+ * @idle:	queue.word of a timer of this base that is idle and not shut down, see
+ *		base_set_id()
  * @tick_ns:	the tick
  * @slack_ns:	how late the interrupt may come
+ * @id:		by which timers name their base, in queue.data: a CPU or an index of
+ *		private_bases; 0 where no timer needs it, in a base with a sink
  * @forwarded:	jiffies when the wheel was told the time
  * @clock:	CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_REALTIME
  * @in_run:	a run is under way and will arm the hrtimer when it ends
@@ -217,9 +200,10 @@ struct drive {
 struct twheel_base {
 	raw_spinlock_t			lock;
 	u32				tick_ns;
-	union timer_word		idle;
+	u64				idle;
 	u32				slack_ns;
 	u32				forwarded;
+	u32				id;
 	u8				clock;
 	bool				in_run;
 	bool				dead;
@@ -262,6 +246,13 @@ struct twheel_base {
 	struct wheel			wheel;
 };
 
+/* The lines of debugfs. twheel_debugfs.c, included at the end, says what these promise. */
+static int list_cpu_base(struct twheel_base *base, unsigned int cpu);
+static int list_private_base(struct twheel_base *base, gfp_t gfp);
+static void unlist_base(struct twheel_base *base);
+static void debugfs_begin(void);
+static void debugfs_end(void);
+
 static unsigned int tick_us = TWHEEL_TICK_NS / NSEC_PER_USEC;
 module_param(tick_us, uint, 0444);
 MODULE_PARM_DESC(tick_us, "tick of the CPUs' bases in us, 100 to 1000000 (default 1000)");
@@ -298,6 +289,13 @@ static ktime_t base_from_mono(const struct twheel_base *base, u64 time)
 static bool base_is_settable(const struct twheel_base *base)
 {
 	return base->clock == CLOCK_REALTIME;
+}
+
+/* Give @base its id, before it has any timer. */
+static void base_set_id(struct twheel_base *base, u32 id)
+{
+	base->id = id;
+	base->idle = (struct wheel_timer){ .data = id }.word;
 }
 
 /* The time of tick @tick. The tick after the end of time would be before its beginning. */
@@ -533,6 +531,13 @@ static noinline void trace_moved(struct wheel *w, unsigned int slot, u32 nr)
 	if (nr)
 		trace_twheel_cascade(container_of(w, struct twheel_base, wheel), level, nr,
 				     w->bucket[slot].n);
+}
+
+/* The wheel_moved_fn of all bases. Unless somebody traces it is a nop. */
+static __always_inline void base_moved(struct wheel *w, unsigned int slot, u32 nr)
+{
+	if (trace_twheel_cascade_enabled())
+		trace_moved(w, slot, nr);
 }
 
 #include "twheel_cpus.h"
@@ -965,7 +970,7 @@ static noinline u32 base_expire_back(struct twheel_base *base, u64 now, u32 *lef
 
 	base->has_back = base_is_settable(base) || back->small || back->root ||
 			 wheel_clk(&base->wheel) > now;
-	return wheel_back_expire_many(&base->wheel, back, now, left, timers, most);
+	return wheel_back_expire_many(&base->wheel, back, now, left, timers, most, base_moved);
 }
 
 /* wheel_expire_many() of any base. */
@@ -974,7 +979,7 @@ static __always_inline u32 base_expire_many(struct twheel_base *base, u64 now, u
 {
 	if (unlikely(base->has_back))
 		return base_expire_back(base, now, left, timers, most);
-	return wheel_expire_many(&base->wheel, now, left, timers, most);
+	return wheel_expire_many(&base->wheel, now, left, timers, most, base_moved);
 }
 
 /* Is it @until by run_clock(), or later? That is never far away. */
@@ -1069,7 +1074,7 @@ static u32 run_callbacks(struct twheel_base *base, u64 now, u32 until)
 	lockdep_assert_held(&base->lock);
 	if (unlikely(base->has_back))
 		return run_back(base, now, until);
-	while (wheel_reach(w, now, &left) && left) {
+	while (wheel_reach(w, now, &left, base_moved) && left) {
 		left = w->due < WHEEL_L0 ? run_stop(base, left, until) :
 					   run_tick(base, left, until);
 		if (run_is_over(until))
@@ -1212,10 +1217,10 @@ static __always_inline struct twheel_base *lock_base(const struct twheel_timer *
 	for (;;) {
 		struct twheel_base *base = raw_cpu_read(cpu_base);
 
-		if (unlikely(READ_ONCE(timer->queue.data) != base->idle.data))
+		if (unlikely(READ_ONCE(timer->queue.data) != base->id))
 			base = base_of(timer);
 		raw_spin_lock_irqsave(&base->lock, *flags);
-		if (likely(READ_ONCE(timer->queue.data) == base->idle.data))
+		if (likely(READ_ONCE(timer->queue.data) == base->id))
 			return base;
 		raw_spin_unlock_irqrestore(&base->lock, *flags);
 	}
@@ -1224,7 +1229,7 @@ static __always_inline struct twheel_base *lock_base(const struct twheel_timer *
 /* Would a timer of @base that is armed here go to this CPU's, unless its callback runs? */
 static __always_inline bool base_is_elsewhere(const struct twheel_base *base)
 {
-	return this_cpu_read(cpu_base) != base && base->idle.data < first_private();
+	return this_cpu_read(cpu_base) != base && base->id < first_private();
 }
 
 /* Make @timer, which is in no bucket of its locked base @from, one of @to. Returns that, locked. */
@@ -1234,14 +1239,14 @@ static struct twheel_base *move_to(struct twheel_base *from, struct twheel_timer
 	WRITE_ONCE(timer->queue.data, timer->queue.data | MIGRATING);
 	raw_spin_unlock(&from->lock);
 	raw_spin_lock(&to->lock);
-	WRITE_ONCE(timer->queue.data, to->idle.data);
+	WRITE_ONCE(timer->queue.data, to->id);
 	return to;
 }
 
 static noinline struct twheel_base *move_here(struct twheel_base *base,
 					      struct twheel_timer *timer)
 {
-	if (base->idle.data >= first_private() || base->running == timer)
+	if (base->id >= first_private() || base->running == timer)
 		return base;
 	return move_to(base, timer, this_cpu_read(cpu_base));
 }
@@ -1280,7 +1285,7 @@ void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
 	memset(timer, 0, sizeof(*timer));
 	timer->function = function;
 	timer->queue.flags = function ? 0 : TWHEEL_SHUT;
-	timer->queue.data = (base ?: raw_cpu_read(cpu_base))->idle.data;
+	timer->queue.data = (base ?: raw_cpu_read(cpu_base))->id;
 	lockdep_init_timer(timer, name, key);
 }
 EXPORT_SYMBOL_GPL(__twheel_init);
@@ -1395,10 +1400,10 @@ static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t ti
 	struct twheel_base *base = raw_cpu_read(cpu_base);
 	unsigned long flags;
 
-	if (unlikely(READ_ONCE(timer->queue.data) != base->idle.data))
+	if (unlikely(READ_ONCE(timer->queue.data) != base->id))
 		return false;
 	raw_spin_lock_irqsave(&base->lock, flags);
-	if (unlikely(timer->queue.word != base->idle.word)) {
+	if (unlikely(timer->queue.word != base->idle)) {
 		raw_spin_unlock_irqrestore(&base->lock, flags);
 		return false;
 	}
@@ -1546,7 +1551,7 @@ int twheel_add_on(struct twheel_timer *timer, ktime_t delay, unsigned int cpu)
 	if (cpu >= nr_cpu_ids || !cpu_possible(cpu))
 		return -EINVAL;
 	base = lock_base(timer, &flags);
-	if (base->idle.data >= first_private()) {
+	if (base->id >= first_private()) {
 		err = -EINVAL;
 	} else if (wheel_pending(&timer->queue)) {
 		err = -EBUSY;
@@ -2166,7 +2171,7 @@ void twheel_add_array_range(struct twheel_timer **timers, const ktime_t *delays,
 
 		for (end = min(i + TWHEEL_HOLD_OPS, nr); i < end; i++) {
 			WARN_ON_ONCE(twheel_pending(timers[i]));
-			WRITE_ONCE(timers[i]->queue.data, base->idle.data);
+			WRITE_ONCE(timers[i]->queue.data, base->id);
 			array_add(base, timers[i],
 				  ktime_add_safe(now, max_t(ktime_t, delays[i], 0)),
 				  tolerances ? tolerances[i] : 0);
@@ -2484,15 +2489,25 @@ static int base_init(struct twheel_base *base, const struct twheel_config *confi
 	return 0;
 }
 
-#include "twheel_debugfs.h"
-
 /* Nobody has, or lists, @base. */
 static void base_free(struct twheel_base *base)
 {
 	if (!base->sink)
-		xa_erase(&private_bases, base->idle.data);
+		xa_erase(&private_bases, base->id);
 	vfree(base->grown);
 	kvfree(base);
+}
+
+/* Let timers name @base, which has callbacks. */
+static int base_enlist(struct twheel_base *base)
+{
+	u32 id;
+	int err = xa_alloc(&private_bases, &id, base, XA_LIMIT(first_private(), MIGRATING - 1),
+			   GFP_KERNEL);
+
+	if (!err)
+		base_set_id(base, id);
+	return err;
 }
 
 static void base_set_store(struct twheel_base *base, struct wheel_store *store)
@@ -2538,8 +2553,7 @@ struct twheel_base *twheel_create(const struct twheel_config *config)
 		return ERR_PTR(-ENOMEM);
 	err = base_init(base, config);
 	if (!err && !config->sink)
-		err = xa_alloc(&private_bases, &base->idle.data, base,
-			       XA_LIMIT(first_private(), MIGRATING - 1), GFP_KERNEL);
+		err = base_enlist(base);
 	if (err) {
 		kvfree(base);
 		return ERR_PTR(err);
@@ -2779,7 +2793,7 @@ static int create_cpu_base(struct twheel_base **base, unsigned int cpu, u32 id,
 	if (!*base)
 		return -ENOMEM;
 	base_set_store(*base, (struct wheel_store *)(*base + 1));
-	(*base)->idle.data = id;
+	base_set_id(*base, id);
 	base_init(*base, config);
 	return list_cpu_base(*base, cpu);
 }
@@ -2877,6 +2891,8 @@ static void __exit twheel_exit_module(void)
 	WARN_ON(atomic_read(&nr_private));
 	xa_destroy(&private_bases);
 }
+
+#include "twheel_debugfs.c"
 
 /* Built in, it is there before whoever arms timers when the machine starts. */
 postcore_initcall(twheel_init_module);

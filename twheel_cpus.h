@@ -52,7 +52,7 @@ static u32 first_private(void)
 
 static bool base_is_pinned(const struct twheel_base *base)
 {
-	return base->idle.data >= nr_cpu_ids && base->idle.data < first_private();
+	return base->id >= nr_cpu_ids && base->id < first_private();
 }
 
 /* The CPU's base with this id, or NULL if it is the id of a private one. */
@@ -112,7 +112,7 @@ static void cpu_set_home(unsigned int cpu, unsigned int home)
 /* This CPU's home, as things are now. */
 static unsigned int cpu_home(void)
 {
-	unsigned int cpu = smp_processor_id(), home = this_cpu_read(cpu_base)->idle.data;
+	unsigned int cpu = smp_processor_id(), home = this_cpu_read(cpu_base)->id;
 
 	if (likely(home == cpu ? !cpu_is_left_alone(cpu) :
 				 cpu_is_left_alone(cpu) && !cpu_is_left_alone(home) &&
@@ -127,7 +127,7 @@ static unsigned int cpu_home(void)
 
 static void base_start_here(struct twheel_base *base)
 {
-	bool pinned = base_is_pinned(base) && base->idle.data == nr_cpu_ids + smp_processor_id();
+	bool pinned = base_is_pinned(base) && base->id == nr_cpu_ids + smp_processor_id();
 
 	lockdep_assert_held(&base->lock);
 	hrtimer_start_range_ns(&base->drive[base->driver].hrtimer, base->start, base->start_slack,
@@ -162,7 +162,7 @@ static bool cpu_kick(unsigned int cpu, call_single_data_t *csd, u32 *kicks)
 /* Start the hrtimer of @base for @time, where that belongs. */
 static noinline void base_start(struct twheel_base *base, ktime_t time, u32 slack_ns)
 {
-	unsigned int cpu = base_is_pinned(base) ? base->idle.data - nr_cpu_ids : cpu_home();
+	unsigned int cpu = base_is_pinned(base) ? base->id - nr_cpu_ids : cpu_home();
 
 	lockdep_assert_held(&base->lock);
 	base->start = time;

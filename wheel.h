@@ -1165,17 +1165,15 @@ static inline void wheel_walk_end(struct wheel *w, unsigned int slot,
 		wheel_is_small(w, slot);
 }
 
-/* Who wants to know of @nr timers that were moved out of bucket @slot defines this. */
-#ifndef wheel_moved
-#define wheel_moved(w, slot, nr)	((void)(w), (void)(slot), (void)(nr))
-#endif
+/* Is told that @nr timers were moved out of bucket @slot. The wheel is as it will be after that. */
+typedef void (*wheel_moved_fn)(struct wheel *w, unsigned int slot, u32 nr);
 
 /*
  * Move up to @most timers of bucket @slot to where they belong now, which is another bucket:
- * they need not be taken out one by one. To those who ask without the lock a timer that is
- * being moved looks queued all the while.
+ * they need not be taken out one by one. Lockless readers see a timer as queued throughout the
+ * move. @moved is told of it, or is NULL: a constant in every caller, so that it costs nothing.
  */
-static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
+static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most, wheel_moved_fn moved)
 {
 	struct wheel_walk walk = wheel_walk(w, slot);
 	u32 i;
@@ -1187,7 +1185,8 @@ static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most)
 		wheel_place(w, wheel_walk_on(&walk));
 	wheel_walk_end(w, slot, &walk);
 	w->moves += most;
-	wheel_moved(w, slot, most);
+	if (moved)
+		moved(w, slot, most);
 	return most;
 }
 
@@ -1291,7 +1290,7 @@ static inline void wheel_begin(struct wheel *w, u64 t)
  * Empty the current bucket of each upper level if a timer of it is due. Top level first;
  * what is moved never lands in a bucket that is emptied here.
  */
-static inline bool wheel_cascade(struct wheel *w, u32 *budget)
+static inline bool wheel_cascade(struct wheel *w, u32 *budget, wheel_moved_fn moved)
 {
 	unsigned int l;
 
@@ -1303,7 +1302,7 @@ static inline bool wheel_cascade(struct wheel *w, u32 *budget)
 			continue;
 		if (wheel_min(&w->bucket[slot], start) > w->q[0] - start)
 			continue;
-		*budget -= wheel_drain(w, slot, *budget);
+		*budget -= wheel_drain(w, slot, *budget, moved);
 		if (w->bucket[slot].n)
 			return false;
 	}
@@ -1311,7 +1310,7 @@ static inline bool wheel_cascade(struct wheel *w, u32 *budget)
 }
 
 /* Move what is owed at clk ahead of time. */
-static inline bool wheel_move_owed(struct wheel *w, u32 *budget)
+static inline bool wheel_move_owed(struct wheel *w, u32 *budget, wheel_moved_fn moved)
 {
 	unsigned int l;
 
@@ -1323,7 +1322,7 @@ static inline bool wheel_move_owed(struct wheel *w, u32 *budget)
 		slot = l ? wheel_next_slot(w, l) : w->far;
 		if (most > *budget)
 			most = *budget;
-		done = wheel_drain(w, slot, most);
+		done = wheel_drain(w, slot, most, moved);
 		*budget -= done;
 		w->quota[l] -= done;
 		if (!w->bucket[slot].n)
@@ -1440,7 +1439,7 @@ static inline void wheel_end(struct wheel *w)
 }
 
 /* Advance towards tick @now until there are, or no more can be done. Returns which. */
-static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
+static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget, wheel_moved_fn moved)
 {
 	for (;;) {
 		switch (w->phase) {
@@ -1455,7 +1454,7 @@ static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
 			wheel_begin(w, w->next);
 			break;
 		case WHEEL_CASCADE:
-			if (!wheel_cascade(w, budget))
+			if (!wheel_cascade(w, budget, moved))
 				return false;
 			w->phase = WHEEL_EXPIRE;
 			break;
@@ -1468,7 +1467,7 @@ static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
 				w->phase = WHEEL_PACE;
 			break;
 		case WHEEL_PACE:
-			if (!wheel_move_owed(w, budget))
+			if (!wheel_move_owed(w, budget, moved))
 				return false;
 			wheel_end(w);
 			break;
@@ -1477,11 +1476,12 @@ static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget)
 }
 
 /* Advance towards tick @now until there are timers to be handed out. Returns whether there are. */
-static __always_inline bool wheel_reach(struct wheel *w, u64 now, u32 *budget)
+static __always_inline bool wheel_reach(struct wheel *w, u64 now, u32 *budget,
+					wheel_moved_fn moved)
 {
 	if (wheel_expiring(w))
 		return true;
-	if (!wheel_advance(w, now, budget))
+	if (!wheel_advance(w, now, budget, moved))
 		return false;
 	wheel_warm(w, w->due);
 	return true;
@@ -1507,7 +1507,7 @@ static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *bu
 {
 	struct wheel_slot slot;
 
-	if (!wheel_reach(w, now, budget) || !*budget)
+	if (!wheel_reach(w, now, budget, NULL) || !*budget)
 		return NULL;
 	--*budget;
 	slot = wheel_due_slot(w);
@@ -1521,17 +1521,18 @@ static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *bu
  * @budget:	as for wheel_expire()
  * @timers:	where to put them
  * @most:	how many fit, at least one
+ * @moved:	is told of timers that were moved to other buckets; or NULL
  *
  * All are due at wheel_clk(); there may be more.
  *
  * Return: how many; 0 where wheel_expire() would return NULL.
  */
 static inline u32 wheel_expire_many(struct wheel *w, u64 now, u32 *budget,
-				    struct wheel_timer **timers, u32 most)
+				    struct wheel_timer **timers, u32 most, wheel_moved_fn moved)
 {
 	u32 nr;
 
-	if (!wheel_expiring(w) && !wheel_advance(w, now, budget))
+	if (!wheel_expiring(w) && !wheel_advance(w, now, budget, moved))
 		return 0;
 	nr = wheel_take_many(w, timers, most < *budget ? most : *budget);
 	*budget -= nr;

@@ -349,7 +349,8 @@ static inline u32 wheel_back_take_many(struct wheel *w, struct wheel_back *b, u6
 
 /* wheel_expire_many() of the wheel or of the tree, whichever is earlier. */
 static inline u32 wheel_back_expire_due(struct wheel *w, struct wheel_back *b, u64 now,
-					u32 *budget, struct wheel_timer **timers, u32 most)
+					u32 *budget, struct wheel_timer **timers, u32 most,
+					wheel_moved_fn moved)
 {
 	u64 tree = wheel_back_first(b), until = tree < now ? tree : now;
 	u32 nr = 0;
@@ -357,7 +358,7 @@ static inline u32 wheel_back_expire_due(struct wheel *w, struct wheel_back *b, u
 	w->next = wheel_back_wheel_next(w);
 	/* A step that is unfinished waits as well, if its tick is not over any more. */
 	if (w->next <= until)
-		nr = wheel_expire_many(w, until, budget, timers, most);
+		nr = wheel_expire_many(w, until, budget, timers, most, moved);
 	if (nr || (w->next <= until && !*budget))
 		return nr;
 	/* Up to and with @until the wheel has nothing. */
@@ -378,6 +379,7 @@ static inline bool wheel_back_is_plain(const struct wheel *w, const struct wheel
  * @budget:	as for wheel_expire_many(); a timer that moves to the tree or back counts too
  * @timers:	where to put them
  * @most:	how many fit, at least one
+ * @moved:	as for wheel_expire_many(); it is not told of the tree
  *
  * All that are handed out in one call are due in the same tick.
  *
@@ -385,15 +387,16 @@ static inline bool wheel_back_is_plain(const struct wheel *w, const struct wheel
  * up, and the next call goes on from there.
  */
 static inline u32 wheel_back_expire_many(struct wheel *w, struct wheel_back *b, u64 now,
-					 u32 *budget, struct wheel_timer **timers, u32 most)
+					 u32 *budget, struct wheel_timer **timers, u32 most,
+					 wheel_moved_fn moved)
 {
 	u32 nr;
 
 	if (wheel_is_held(w) && b->held <= now)
 		wheel_back_go(w, b);
 	if (wheel_back_is_plain(w, b, now))
-		return wheel_expire_many(w, now, budget, timers, most);
-	nr = wheel_back_expire_due(w, b, now, budget, timers, most);
+		return wheel_expire_many(w, now, budget, timers, most, moved);
+	nr = wheel_back_expire_due(w, b, now, budget, timers, most, moved);
 	wheel_back_search(w, b, now);
 	/* With some budget left there is nothing due. */
 	if (nr || !*budget || !wheel_back_owes(w, b, now))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What a backend of libtwheel is. libtwheel.c checks what can be checked for both of
- * them (see the functions there) and calls these.
+ * What a backend of libtwheel is. libtwheel.c checks the arguments as far as both backends agree,
+ * and then calls these functions.
  */
 #ifndef BACKEND_H
 #define BACKEND_H
@@ -19,17 +19,18 @@ typedef int64_t s64;
 #define NSEC_PER_MSEC	1000000ULL
 
 /**
- * struct twheel_backend - the functions, which return what those of libtwheel.h do, with structures
- *	as they are here
+ * struct twheel_backend - the functions of a backend. They return what those of libtwheel.h return;
+ *	structures have the sizes of this version
  * @name:	see twheel_backend()
- * @open:	makes a wheel, all but what libtwheel.c fills in. Of @flags TWHEEL_ONE_THREAD counts
+ * @open:	makes a wheel. libtwheel.c fills in @backend and @family. Of @flags only
+ *		TWHEEL_ONE_THREAD counts
  * @close:	frees it
- * @op:		one operation; returns its res and does not store it
- * @submit:	at most TWHEEL_BATCH_MAX operations
- * @read:	does not wait
- * @drain:	at most TWHEEL_BATCH_MAX
+ * @op:		does one operation; returns its res and does not store it
+ * @submit:	does at most TWHEEL_BATCH_MAX operations
+ * @read:	reads events without waiting
+ * @drain:	takes out at most TWHEEL_BATCH_MAX timers
  * @info:	never fails
- * @levels:	the same; NULL: it cannot
+ * @levels:	never fails; NULL if the backend cannot tell
  */
 struct twheel_backend {
 	const char *name;
@@ -44,10 +45,10 @@ struct twheel_backend {
 };
 
 /**
- * struct twheel - what both kinds of wheel begin with
- * @backend:	which
- * @fd:		to poll
- * @family:	twheel_family() of the process that opened it
+ * struct twheel - what the wheels of both backends begin with. Nothing changes after it is open
+ * @backend:	the functions
+ * @fd:		the descriptor to poll
+ * @family:	twheel_family() of the process that opened it, see fork.c
  */
 struct twheel {
 	const struct twheel_backend	*backend;
@@ -69,6 +70,7 @@ static inline u64 twheel_clock(clockid_t clock)
 	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
 }
 
+/* Was the wheel opened by this process, and not by an ancestor? See fork.c. */
 static inline bool is_ours(unsigned long family)
 {
 	return family == twheel_family();

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The functions of the user are called from here, for they may leave in ways that are none.
+ * The user's functions are called from here, because they may end in other ways than by returning.
  *
- * The Makefile has this file compiled without unwind tables. So an exception that a C++
- * function throws and does not catch finds its end here: the C++ runtime calls
- * std::terminate(), with the stack of the throw still there to look at, as it does for a
- * std::thread. Else it would go on through the scheduler, which could not be used after that.
+ * A C++ function may throw an exception and not catch it. The Makefile compiles this file without
+ * unwind tables, so the exception ends here: the C++ runtime calls std::terminate(), with the stack
+ * of the throw still there for a debugger, as it does for a std::thread. Otherwise the exception
+ * would pass through the scheduler, which could not be used after that.
  *
- * pthread_exit() ends the thread, and a cancellation does. The C library goes through the
- * cleanup handlers then, which it finds without tables.
+ * A function may end its thread, by pthread_exit() or because it is cancelled. The C library then
+ * calls the cleanup handlers, which it finds without unwind tables.
  */
 #include <pthread.h>
 
 #include "call.h"
 
+/*
+ * Call the function of a task. If it ends the thread, @left(@arg) is called instead of returning.
+ */
 void twheel_call_fn(const struct twheel_task_info *task, void (*left)(void *arg), void *arg)
 {
 	pthread_cleanup_push(left, arg);
@@ -22,7 +25,10 @@ void twheel_call_fn(const struct twheel_task_info *task, void (*left)(void *arg)
 	pthread_cleanup_pop(0);
 }
 
-/* The asm keeps this frame: a call in the place of the return would leave none behind. */
+/*
+ * Call release(). The asm keeps this function's frame: a tail call would replace the frame, and
+ * then the missing unwind table would stop no exception.
+ */
 void twheel_call_release(void (*release)(void *arg), void *arg)
 {
 	release(arg);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Division by a number that stays the same, as a multiplication: dividing 64 bits costs more
- * than all the rest of an operation on some processors.
+ * Division by a number that stays the same, done by a multiplication. On some processors a division
+ * of 64 bits costs more than the rest of an operation.
  *
  * With l bits, so that 2^(l - 1) < d <= 2^l, and m = floor(2^(63 + l) / d) + 1, the quotient of
  * n < 2^63 is floor(n * m / 2^(63 + l)) exactly: m * d is greater than 2^(63 + l) by no more than
@@ -15,9 +15,9 @@
 
 /**
  * struct divisor - what to divide by
- * @by:		the number, from 2 to 2^62
- * @factor:	m, where it is d
- * @shift:	l - 1: the upper half of the product is shifted by 64 already
+ * @by:		the number d, from 2 to 2^62
+ * @factor:	m
+ * @shift:	l - 1: divide() takes the upper half of the product, which is a shift by 64
  */
 struct divisor {
 	u64		by;

@@ -3,36 +3,36 @@
 /*
  * The embedded backend: the wheel of the kernel module, in this process.
  *
- * wheel.h is the very file the module runs. Around it is what twheel.c and
- * twheel_chardev.c are in the kernel, in small: slots of 64 bytes found by index, a
- * handle made of index and generation, a list of slots that are ready, one lock, one
- * timerfd. There is no thread and no signal handler: the wheel turns when somebody
- * reads. Until then what has expired is found out by looking at the clock, so
- * that a cancel knows as exactly as the kernel's what it has cancelled.
+ * wheel.h is the same file that the module is built from. Around it is a small version of twheel.c
+ * and twheel_chardev.c: slots of 64 bytes, found by index; a handle made of index and generation; a
+ * list of slots that are ready; one lock; one timerfd. There is no thread and no signal handler:
+ * the wheel turns when the program reads. Until then, a timer whose tick has passed counts as
+ * fired, though it is still in the wheel. So a cancel knows as exactly as the kernel's whether it
+ * came in time.
  *
- * The timerfd is what is polled. It is readable once the time it is set to has come,
- * and until it is set again. So it is
+ * The program polls the timerfd. It is readable from the time to which it is set until it is set
+ * again. So it is
  *
- *	set to the wheel's next event	by whoever makes that earlier
- *	left alone			by a cancel: one empty wake-up at most is
- *					cheaper than a system call for each
- *	left alone			while events are ready, and stays readable
- *	set again			when the last of them has gone
+ *	set to the wheel's next event	by an operation that makes this event earlier
+ *	left alone			by a cancel: at most one empty wake-up is cheaper than a
+ *					system call for each cancel
+ *	left alone			while events are ready: it stays readable
+ *	set again			when the last of them has been read
  *
- * If the clock is CLOCK_REALTIME, it is also readable when that has been set, and a read() tells
- * so. It is read then before the wheel is, and set again after that. What the wheel does about
- * a clock that is set back says wheel_back.h.
+ * If the clock is CLOCK_REALTIME, the timerfd is also readable after the clock was set, and a
+ * read() of it says so (ECANCELED). So it is read before the wheel is turned, and set again after
+ * that. wheel_back.h says what the wheel does if its clock is set back.
  *
- * In numbers: 44 KiB a wheel, pages of 512 slots, 64 slots' worth of operations or
- * 4096 steps of the wheel in one lock hold. Pages are kept until the wheel is closed.
+ * Bounds: 44 KiB a wheel, pages of 512 slots, 64 operations or 4096 steps of the wheel in one lock
+ * hold. Pages are kept until the wheel is closed.
  *
- * With TWHEEL_ONE_THREAD there is no lock, and where an operation does not need to know the time
- * exactly the coarse clock is read: that is memory alone. It is some ms behind, and there is no
- * bound to that: a virtual machine that is not run for a while has no tick meanwhile. So
+ * With TWHEEL_ONE_THREAD there is no lock. Operations that do not need the exact time read the
+ * coarse clock, which is only a read of memory. It is some ms behind the exact clock, without a
+ * bound: a virtual machine that is not scheduled for a while has no tick meanwhile. So
  *
- *	a delay		counts from the exact time, however long the tick
- *	a deadline	needs no time; the wheel only wants to know about where it stands
- *	a cancel	frees the timer whatever the time
+ *	a delay		counts from the exact time, however long the tick is
+ *	a deadline	needs no time; the wheel only has to know roughly where it stands
+ *	a cancel	frees the timer whatever the time is
  *	a read		looks at the exact clock
  */
 #include <assert.h>
@@ -49,7 +49,10 @@
 #include "wheel_back.h"
 #include "wheel_decimal.h"
 
-/* Calls cost more than what an operation does: fast is all in one piece, but for what is rare. */
+/*
+ * Calls between functions would cost more than an operation itself. So everything that a function
+ * marked fast calls is inlined into it, except functions marked rare.
+ */
 #define fast		__attribute__((__flatten__))
 #define rare		__attribute__((__noinline__))
 
@@ -71,8 +74,8 @@
 #define SLOT_FLAGS	(TWHEEL_F_KEEP | TWHEEL_F_DELAY | TWHEEL_F_CANCEL_ON_SET)
 
 /*
- * In slot->flags of a slot that is READY: its event shall say that the clock was set; it may come
- * before the deadline.
+ * In slot->flags of a slot that is READY. SLOT_SET: its event must say that the clock was set.
+ * SLOT_EARLY: it became ready for that, and its deadline may not have come.
  */
 #define SLOT_SET	0x80
 #define SLOT_EARLY	0x40
@@ -81,17 +84,20 @@ enum slot_state { FREE, ARMED, READY, IDLE };
 
 /**
  * struct slot - a timer
- * @timer:	in the wheel while ARMED; its data is the slot's index, its flags the tolerance, see
- *		wheel_decimal.h
- * @ready:	on the ready list, instead
- * @free:	on the free list, instead
- * @soon:	while FREE: one that was freed before it, and is likely to be used soon after
- * @deadline:	ns, else
+ * @timer:	the wheel's node, used while ARMED. In every state its data is the slot's index, and
+ *		its flags the tolerance, see wheel_decimal.h
+ * @ready:	link in the ready list, while READY
+ * @free:	link in the free list, while FREE
+ * @soon:	while FREE: a slot that was freed before this one, and so is likely to be used soon
+ *		after it
+ * @deadline:	in all other states: when it is due, ns
  * @user_data:	the user's
- * @interval:	ns, or 0
- * @generation:	half of the handle; changes when the slot is freed
- * @state:	enum slot_state. ARMED may mean READY, see slot_armed()
+ * @interval:	its period in ns, or 0
+ * @generation:	upper half of the handle; changes when the slot is freed
+ * @state:	enum slot_state. An ARMED slot may have fired already, see slot_armed()
  * @flags:	SLOT_FLAGS, SLOT_SET and SLOT_EARLY
+ *
+ * The wheel's lock guards all of it.
  */
 struct slot {
 	union {
@@ -119,30 +125,32 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
 
 /**
  * struct embedded - a wheel
- * @base:	its descriptor is the timerfd
- * @lock:	for all that follows
- * @alone:	it is not taken: TWHEEL_ONE_THREAD
- * @coarse:	the clock for operations that need not know the time exactly
+ * @base:	what all backends have; its descriptor is the timerfd
+ * @lock:	guards all that follows and changes, and all slots
+ * @alone:	@lock is not taken: TWHEEL_ONE_THREAD
+ * @coarse:	the clock for operations that do not need the exact time
  * @setup:	clock, tick and slack, and the limit on @nr_used
- * @tick:	ns of a tick, to divide by
+ * @tick:	the tick in ns, to divide by
  * @end:	the last tick that begins before the end of time
- * @armed:	what the timerfd is set to, ns; NEVER if it is not
+ * @armed:	the time to which the timerfd is set, ns; NEVER if it is not set
  * @ready:	slots that are READY, in the order of expiry
  * @nr_ready:	how many
- * @free:	slots that are FREE
- * @freed:	the last that were freed, in turn: memory that is far apart takes so long to come
- *		that it is asked for some adds before it is used
- * @nr_freed:	how many were freed
- * @nr_used:	slots that are not
- * @nr_slots:	slots that were ever used
- * @pages:	of slots
+ * @free:	slots that are FREE, the last freed first
+ * @freed:	the slots that were freed last, a ring. slot->soon is taken from it: memory that is
+ *		far apart takes long to load, so an add prefetches the slot of a later add
+ * @nr_freed:	how many slots have been freed so far
+ * @nr_used:	slots that are not FREE
+ * @nr_slots:	slots that have ever been used
+ * @pages:	the memory of the slots
  * @nr_expired:	timers that have fired
  * @nr_wakeups:	reads that found the timerfd readable
- * @settable:	the clock may be set
- * @looked:	when it was set last, so many slots have been looked at to see if they ask for
- *		an event then; NO_LOOK: all
- * @back:	what the wheel has beside it then
+ * @settable:	the clock may be set: it is CLOCK_REALTIME
+ * @looked:	how many slots have been searched, since the clock was set, for those that ask for
+ *		an event then; NO_LOOK if the search is over
+ * @back:	if @settable: the tree beside the wheel
  * @wheel:	the wheel
+ *
+ * @alone, @coarse, @setup, @tick, @end and @settable do not change once it is open.
  */
 struct embedded {
 	struct twheel		base;
@@ -181,7 +189,10 @@ static u64 tick_of(const struct embedded *e, u64 now)
 	return divide(now, &e->tick);
 }
 
-/* When @tick begins, in ns. The last ones do not begin before the end of time. */
+/*
+ * When @tick begins, in ns; NEVER for WHEEL_NEVER. For ticks that begin after the end of time,
+ * the end of time.
+ */
 static u64 tick_time(const struct embedded *e, u64 tick)
 {
 	if (tick == WHEEL_NEVER)
@@ -189,14 +200,14 @@ static u64 tick_time(const struct embedded *e, u64 tick)
 	return tick <= e->end ? tick * e->tick.by : TIME_MAX;
 }
 
-/* The clock was set. */
+/* The clock was set: begin to search the slots, and let the wheel follow. */
 static void clock_was_set(struct embedded *e)
 {
 	e->looked = 0;
 	wheel_back_was_set(&e->wheel, &e->back, tick_of(e, twheel_clock(e->setup.clockid)));
 }
 
-/* Make the timerfd readable at @when, or never; 0 is at once. */
+/* Make the timerfd readable at @when, at once if that is 0, or never. With the lock held. */
 static rare void timerfd_set(struct embedded *e, u64 when)
 {
 	struct itimerspec its = { 0 };
@@ -210,13 +221,13 @@ static rare void timerfd_set(struct embedded *e, u64 when)
 	}
 	if (timerfd_settime(e->base.fd, e->settable ? TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET :
 						      TFD_TIMER_ABSTIME, &its, NULL)) {
-		/* ECANCELED: just now, and that has been told by this. */
+		/* ECANCELED: the clock was set just now. No read() will say so again. */
 		clock_was_set(e);
 		timerfd_set(e, 0);
 	}
 }
 
-/* What the timerfd has to tell where the clock may be set. It is not readable after this. */
+/* Read a timerfd whose clock may be set, and note if it was. It is not readable after this. */
 static rare void timerfd_take(struct embedded *e)
 {
 	u64 ticks;
@@ -229,7 +240,10 @@ static rare void timerfd_take(struct embedded *e)
 		clock_was_set(e);
 }
 
-/* See to it that the timerfd is readable while there is something to read, and later on. */
+/*
+ * Set the timerfd if that is needed for it to be readable while there is something to read, and
+ * when the wheel's next event comes. A time that is earlier than needed is left: see the head.
+ */
 static void timerfd_update(struct embedded *e, u64 now)
 {
 	u64 next = e->nr_ready || e->looked != NO_LOOK ? 0 : tick_time(e, e->wheel.next);
@@ -250,7 +264,7 @@ static struct slot *slot_at(const struct embedded *e, u32 index)
 	return pages_at(&e->pages, index, sizeof(struct slot));
 }
 
-/* The slot that @handle names, or NULL if it names none, or none any more. */
+/* The slot that @handle names, or NULL if it never named one or the slot was freed. */
 static struct slot *slot_find(const struct embedded *e, u64 handle)
 {
 	u32 index = (u32)handle;
@@ -262,7 +276,7 @@ static struct slot *slot_find(const struct embedded *e, u64 handle)
 	return slot->state != FREE && slot->generation == handle >> 32 ? slot : NULL;
 }
 
-/* A slot that was never used, or NULL. */
+/* A slot that was never used, or NULL if there is no memory for one. */
 static rare struct slot *slot_new(struct embedded *e)
 {
 	u32 index = e->nr_slots;
@@ -277,6 +291,7 @@ static rare struct slot *slot_new(struct embedded *e)
 	return slot;
 }
 
+/* Take a free slot, which the caller arms. Returns 0, -EDQUOT or -ENOMEM. */
 static int slot_get(struct embedded *e, struct slot **slot)
 {
 	if (e->nr_used >= e->setup.max_timers)
@@ -294,7 +309,10 @@ static int slot_get(struct embedded *e, struct slot **slot)
 	return 0;
 }
 
-/* Free a slot that is in no list and not armed. Generation 0 is left out: no handle is 0. */
+/*
+ * Free a slot that is in no list and not armed. From here on its old handle names nothing.
+ * Generation 0 is left out, so that no handle is 0.
+ */
 static void slot_put(struct embedded *e, struct slot *slot)
 {
 	const void **freed = &e->freed[e->nr_freed++ % ARRAY_SIZE(e->freed)];
@@ -335,7 +353,10 @@ static void slot_arm_at(struct embedded *e, struct slot *slot, u64 tick, u64 now
 		wheel_add(&e->wheel, &slot->timer, tick);
 }
 
-/* The same for one of the ticks from @first to the last that its tolerance allows. */
+/*
+ * Arm @slot, which may be armed already, for one of the ticks from @first to the last that its
+ * tolerance allows: the one that most others can share, see wheel_choose().
+ */
 static rare void slot_arm_within(struct embedded *e, struct slot *slot, u64 first, u64 now)
 {
 	u64 last = tick_of(e, time_add(slot->deadline, slot_tolerance(slot)));
@@ -350,7 +371,7 @@ static rare void slot_arm_within(struct embedded *e, struct slot *slot, u64 firs
 	}
 }
 
-/* Arm @slot, which may be armed already. */
+/* Arm @slot, which may be armed already, for @deadline. */
 static void slot_arm(struct embedded *e, struct slot *slot, u64 deadline, u64 now)
 {
 	u64 tick = tick_of(e, deadline);
@@ -374,6 +395,7 @@ static void slot_disarm(struct embedded *e, struct slot *slot)
 	slot->timer.bucket = WHEEL_NONE;
 }
 
+/* Put a slot that the wheel has handed out on the ready list. */
 static void slot_ready(struct embedded *e, struct slot *slot)
 {
 	slot->state = READY;
@@ -382,13 +404,16 @@ static void slot_ready(struct embedded *e, struct slot *slot)
 	e->nr_expired++;
 }
 
-/* Will it fire? One whose tick has come has fired, whether the wheel got there or not. */
+/*
+ * Is @slot still pending? A timer whose tick has passed counts as fired even if the wheel has not
+ * been turned yet.
+ */
 static bool slot_armed(const struct embedded *e, const struct slot *slot, u64 now)
 {
 	return slot->state == ARMED && slot->timer.expires > tick_of(e, now);
 }
 
-/* Take a slot out of whatever it is in. Returns true if it was armed. */
+/* Take a slot out of the wheel or the ready list. Returns true if it was pending. */
 static bool slot_detach(struct embedded *e, struct slot *slot, u64 now)
 {
 	bool armed = slot_armed(e, slot, now);
@@ -405,7 +430,10 @@ static bool slot_detach(struct embedded *e, struct slot *slot, u64 now)
 	return armed;
 }
 
-/* The clock was set: those who ask for an event then have one, or are told in the one they have. */
+/*
+ * The clock was set. If @slot asks for an event then and is armed, it becomes ready. If it is ready
+ * already, its event says so.
+ */
 static void slot_was_set(struct embedded *e, struct slot *slot)
 {
 	if (slot->state == FREE || slot->state == IDLE || !(slot->flags & TWHEEL_F_CANCEL_ON_SET))
@@ -418,7 +446,7 @@ static void slot_was_set(struct embedded *e, struct slot *slot)
 	slot_ready(e, slot);
 }
 
-/* Look at the next slots. */
+/* After the clock was set: search the next slots, one for each unit of @budget. */
 static rare void look(struct embedded *e, u32 *budget)
 {
 	for (; *budget && e->looked < e->nr_slots; --*budget)
@@ -427,20 +455,20 @@ static rare void look(struct embedded *e, u32 *budget)
 		e->looked = NO_LOOK;
 }
 
-/* wheel_expire() of whichever clock. */
+/* wheel_expire(), also if the clock may be set. */
 static struct wheel_timer *expire(struct embedded *e, u64 tick, u32 *budget)
 {
 	struct wheel_timer *timer = NULL;
 
 	if (likely(!e->settable))
 		return wheel_expire(&e->wheel, tick, budget);
-	wheel_back_expire_many(&e->wheel, &e->back, tick, budget, &timer, 1);
+	wheel_back_expire_many(&e->wheel, &e->back, tick, budget, &timer, 1, NULL);
 	return timer;
 }
 
 /*
- * Turn the wheel up to @now, until @most are ready or CHUNK_STEPS are done. Returns true
- * if there is more to turn.
+ * Turn the wheel up to @now, until @most slots are ready or CHUNK_STEPS are done. Returns true if
+ * something is left to do: then the caller may drop the lock, and call again.
  */
 static rare bool turn(struct embedded *e, u64 now, u32 most)
 {
@@ -461,7 +489,7 @@ static rare bool turn(struct embedded *e, u64 now, u32 most)
 
 /* ---- the lock --------------------------------------------------------------- */
 
-/* Begin, by the time of @clock. */
+/* Take the lock, and let the wheel follow the time of @clock, which is returned. */
 static u64 lock_by(struct embedded *e, clockid_t clock)
 {
 	u64 now;
@@ -478,7 +506,11 @@ static u64 lock(struct embedded *e)
 	return lock_by(e, e->setup.clockid);
 }
 
-/* If something is due it shall be known what: it may have been cancelled just now. */
+/*
+ * Release the lock. @now is what lock() returned. If the wheel's next event is over but no slot is
+ * ready, turn the wheel first: the timer of that event may just have been cancelled, and then the
+ * timerfd need not be readable.
+ */
 static void unlock(struct embedded *e, u64 now)
 {
 	if (!e->nr_ready && (wheel_due(&e->wheel, tick_of(e, now)) || e->looked != NO_LOOK))
@@ -490,7 +522,7 @@ static void unlock(struct embedded *e, u64 now)
 
 /* ---- operations ------------------------------------------------------------- */
 
-/* Is what all operations that arm have in common all right? */
+/* Are the times of an operation that arms a timer valid? */
 static bool time_is_valid(const struct embedded *e, const struct twheel_op *op)
 {
 	if (op->expires_ns > TIME_MAX || op->interval_ns > TIME_MAX ||
@@ -501,7 +533,7 @@ static bool time_is_valid(const struct embedded *e, const struct twheel_op *op)
 	return !(op->flags & TWHEEL_F_DELAY);
 }
 
-/* Has it nothing but a handle, and flags? */
+/* Are all fields 0 but the handle and the flags? */
 static bool op_is_bare(const struct twheel_op *op)
 {
 	return !op->user_data && !op->expires_ns && !op->interval_ns && !op->tolerance_ns;
@@ -512,7 +544,7 @@ static u32 valid_flags(const struct embedded *e)
 	return e->settable ? VALID_FLAGS | TWHEEL_F_CANCEL_ON_SET : VALID_FLAGS;
 }
 
-/* All that can be said against an operation without looking at any timer. */
+/* Is @op valid, as far as can be said without looking at a timer? */
 static bool op_is_valid(const struct embedded *e, const struct twheel_op *op)
 {
 	if (op->res || op->reserved)
@@ -531,6 +563,7 @@ static bool op_is_valid(const struct embedded *e, const struct twheel_op *op)
 	return false;
 }
 
+/* Arm a slot as @op says. It is in no list; it may be armed. */
 static void op_arm(struct embedded *e, struct slot *slot, const struct twheel_op *op, u64 now)
 {
 	slot->interval = op->interval_ns;
@@ -583,14 +616,17 @@ static int op_cancel(struct embedded *e, struct twheel_op *op, u64 now)
 	return armed;
 }
 
-/* Write down the deadline of @slot, or with TWHEEL_F_ABS not set how long it takes. */
+/*
+ * Store the deadline of @slot in @op, or without TWHEEL_F_ABS the time until then; and its
+ * tolerance.
+ */
 static void op_set_expires(struct twheel_op *op, const struct slot *slot, u64 now)
 {
 	if (op->flags & TWHEEL_F_ABS)
 		op->expires_ns = slot->deadline;
 	else
 		op->expires_ns = slot->deadline > now ? slot->deadline - now : 0;
-	/* As much as there is time for: what is told can be armed again. */
+	/* No longer than time lasts, so that ADD accepts what is stored here. */
 	op->tolerance_ns = slot_tolerance(slot);
 	if (op->tolerance_ns > TIME_MAX - op->expires_ns)
 		op->tolerance_ns = TIME_MAX - op->expires_ns;
@@ -610,6 +646,7 @@ static int op_query(const struct embedded *e, struct twheel_op *op, u64 now)
 	return slot->state == IDLE ? TWHEEL_STATE_IDLE : TWHEEL_STATE_READY;
 }
 
+/* Do one operation. Returns its result; if that is negative, nothing has changed. */
 static int op_do(struct embedded *e, struct twheel_op *op, u64 now)
 {
 	if (!op_is_valid(e, op))
@@ -626,7 +663,7 @@ static int op_do(struct embedded *e, struct twheel_op *op, u64 now)
 	}
 }
 
-/* Must @op know the time exactly? */
+/* Does @op need the exact time? See the head of the file. */
 static bool op_is_exact(const struct embedded *e, const struct twheel_op *op)
 {
 	if (!e->alone || op->op == TWHEEL_OP_QUERY)
@@ -644,6 +681,7 @@ static fast int embedded_op(struct twheel *twheel, struct twheel_op *op)
 	return rc;
 }
 
+/* Do the operations in order, CHUNK_OPS in one lock hold. Returns how many failed. */
 static int embedded_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 {
 	struct embedded *e = embedded(twheel);
@@ -663,7 +701,10 @@ static int embedded_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 	return bad;
 }
 
-/* Take an armed timer out of the wheel, whichever. Returns false if there is none. */
+/*
+ * Free any armed timer, and describe it in @op as an ADD that would arm it again. Returns false if
+ * none is armed.
+ */
 static bool drain_one(struct embedded *e, struct twheel_op *op, u32 flags, u64 now)
 {
 	unsigned long bucket = find_next_bit(e->wheel.map, WHEEL_SLOTS, WHEEL_NONE + 1);
@@ -697,7 +738,7 @@ static int embedded_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, 
 		u64 now = lock(e);
 		u32 end = nr - done < CHUNK_OPS ? nr : done + CHUNK_OPS;
 
-		/* What has expired is not armed. */
+		/* Timers that have expired are not armed: move them to the ready list first. */
 		again = turn(e, now, UINT32_MAX);
 		while (!again && done < end && drain_one(e, &ops[done], flags, now))
 			done++;
@@ -709,11 +750,14 @@ static int embedded_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, 
 
 /* ---- reading ---------------------------------------------------------------- */
 
+/* How often a ready slot has expired by @now: the count of its event. */
 static u32 periods_passed(const struct slot *slot, u64 now)
 {
 	u64 periods = 0;
 
-	/* Only if the clock was set, since then or to tell of it. */
+	/*
+	 * The clock was set back since it expired; or the event only says that the clock was set.
+	 */
 	if (unlikely(now < slot->deadline))
 		return !(slot->flags & SLOT_EARLY);
 	if (slot->interval && !(slot->flags & TWHEEL_F_DELAY))
@@ -721,7 +765,7 @@ static u32 periods_passed(const struct slot *slot, u64 now)
 	return periods < UINT32_MAX ? (u32)periods + 1 : UINT32_MAX;
 }
 
-/* The event of @slot has been read: what becomes of it? */
+/* The event of @slot has been read: arm it for its next period, keep it idle, or free it. */
 static void slot_after_read(struct embedded *e, struct slot *slot, u32 count, u64 now)
 {
 	u64 deadline = slot->deadline + count * slot->interval;
@@ -738,6 +782,7 @@ static void slot_after_read(struct embedded *e, struct slot *slot, u32 count, u6
 	slot_arm(e, slot, deadline < TIME_MAX ? deadline : TIME_MAX, now);
 }
 
+/* Take the first slot off the ready list, which is not empty, and fill in its event. */
 static void read_event(struct embedded *e, struct twheel_event *event, u64 now)
 {
 	struct slot *slot = TAILQ_FIRST(&e->ready);
@@ -771,7 +816,10 @@ static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32
 		again = turn(e, now, nr);
 		for (; done < nr && e->nr_ready; done++)
 			read_event(e, &events[done], now);
-		/* What is left is to be told of once more where edges are polled. */
+		/*
+		 * Events are left. Set the timerfd again, which is an edge for a program that
+		 * polls with EPOLLET.
+		 */
 		if (done && (again || e->nr_ready))
 			e->armed = NEVER;
 		unlock(e, now);
@@ -791,7 +839,7 @@ static int embedded_info(struct twheel *twheel, struct twheel_info *info)
 	struct embedded *e = embedded(twheel);
 	bool again = true;
 
-	/* All that has expired shall be counted as such. */
+	/* Turn the wheel, so that every timer that has expired is counted as ready. */
 	while (again) {
 		u64 now = lock(e);
 
@@ -819,7 +867,7 @@ static int embedded_info(struct twheel *twheel, struct twheel_info *info)
 	return 0;
 }
 
-/* How many timers are in bucket @slot, and at its stops. */
+/* How many timers are in bucket @slot and at the stops within it. */
 static u32 nr_timers(const struct wheel *w, u32 slot)
 {
 	u32 n = w->bucket[slot].n;
@@ -890,7 +938,7 @@ static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 	e->settable = setup->clockid == CLOCK_REALTIME;
 	e->back.seed = (uintptr_t)e ^ twheel_clock(CLOCK_MONOTONIC);
 	wheel_init(&e->wheel, tick_of(e, twheel_clock(e->setup.clockid)));
-	/* From now on it tells when the clock is set, though it is set to nothing. */
+	/* From now on it becomes readable when the clock is set, though no time is set. */
 	if (e->settable)
 		timerfd_set(e, NEVER);
 	return 0;

@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Has this process been forked off since? A wheel that a child inherits looks whole and
- * is not: its descriptor is shared with the parent, its lock may be held by a thread
- * that does not exist here. So a child must find out before it touches anything.
+ * Was a wheel opened by this very process, or by an ancestor that forked? A wheel that a child
+ * inherits looks usable but is not: its descriptor is shared with the parent, and its lock may be
+ * held by a thread that does not exist in the child. So a child must find out before it touches the
+ * wheel.
  *
- * The kernel tells: a page with MADV_WIPEONFORK is all zero in a child, whichever
- * way that was made. The page holds a number, the family; a child that opens wheels
- * of its own begins a new family. A check is one load, and no system call.
+ * The kernel helps: a page with MADV_WIPEONFORK is all zero in a child, however the child was made.
+ * The page holds a number, the family. A child that opens wheels of its own begins a new family. A
+ * check is one load, and no system call.
  *
- * The number is a word: of 64 bits, ports of 32 bits may have no atomic operations but by locks
- * of libatomic, for which every program would have to be linked with that, and which a
- * child may find taken. It counts generations, not wheels, so that 32 bits are enough.
+ * The number is an unsigned long. On 32-bit machines atomic operations on 64 bits may need the
+ * locks of libatomic: every program would have to link with it, and a child might find such a lock
+ * taken. The number counts generations of processes, not wheels, so 32 bits are enough.
  */
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "backend.h"
 
-/* The page; NULL before the first wheel. */
+/* The page; NULL before the first wheel. It is set once, and never freed. */
 static unsigned long *page;
 
-/* How many families there were up to this one. Inherited, unlike what is on the page. */
+/* How many families there have been up to this one. Inherited by children, unlike the page. */
 static unsigned long families;
 
-/* Where both of two threads make one, one of them is taken. */
+/*
+ * The page, which is made if there is none; NULL if there is no memory. If two threads make a page
+ * at once, both get the one that was stored first. The acquires pair with the release of the
+ * compare-exchange: whoever sees the page sees it marked MADV_WIPEONFORK.
+ */
 static unsigned long *page_get(void)
 {
 	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -42,7 +47,7 @@ static unsigned long *page_get(void)
 	return old;
 }
 
-/* The family of this process, which is begun if need be; 0 if there is no memory. */
+/* The family of this process; if it has none yet, it begins one. 0 if there is no memory. */
 unsigned long twheel_family_enter(void)
 {
 	unsigned long *p = page_get(), family, next;
@@ -59,7 +64,10 @@ unsigned long twheel_family_enter(void)
 	return family;
 }
 
-/* The family of this process; 0 in a child that has opened nothing itself. */
+/*
+ * The family of this process; 0 in a child that has opened no wheel itself. The caller has a wheel,
+ * so there is a page.
+ */
 unsigned long twheel_family(void)
 {
 	unsigned long *p = __atomic_load_n(&page, __ATOMIC_ACQUIRE);

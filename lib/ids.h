@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Ids that name pointers. An id is made of index and generation, as a handle of the wheel: the
- * index finds the entry, and the generation says whether it is still the one that was meant.
- * The generation changes when an entry is freed. An entry that has used up its generations is
- * not used any more, so no id is ever given twice.
+ * Ids that name pointers. An id is made of index and generation, like a handle of the wheel. The
+ * index finds the entry. The generation, which changes when an entry is freed, says whether the
+ * entry still is the one that the id was given for. An entry that has used up its generations is
+ * never used again, so no id is given twice.
+ *
+ * The caller serialises all calls on one table.
  */
 #ifndef IDS_H
 #define IDS_H
@@ -14,8 +16,8 @@
 /**
  * struct id_entry - what an id names
  * @what:	the pointer; NULL while the entry is free
- * @generation:	half of the id; 0 where the entry was never used
- * @next:	while it is free: the index of the next one that is, plus 1; 0: there is none
+ * @generation:	upper half of the id; 0 if the entry was never used, or must not be used again
+ * @next:	while it is free: the index of the next free entry, plus 1; 0 if there is none
  */
 struct id_entry {
 	void	*what;
@@ -24,10 +26,10 @@ struct id_entry {
 };
 
 /**
- * struct ids - all of them; all zero is none
- * @entries:	struct id_entry
- * @nr:		entries that were ever used
- * @free:	the index of the first that is free, plus 1; 0: there is none
+ * struct ids - a table of ids; if all is zero, it is empty
+ * @entries:	an array of struct id_entry
+ * @nr:		entries that have ever been used
+ * @free:	the index of the first free entry, plus 1; 0 if there is none
  */
 struct ids {
 	struct pages	entries;
@@ -45,7 +47,10 @@ static inline void ids_free(struct ids *ids)
 	pages_free(&ids->entries);
 }
 
-/* Give @what an id. Returns that, or 0, which is none, where there is no memory. */
+/*
+ * Give @what, which is not NULL, an id, and return it. If there is no memory, return 0, which is no
+ * id.
+ */
 static inline u64 ids_add(struct ids *ids, void *what)
 {
 	u32 index = ids->free - 1;
@@ -66,7 +71,7 @@ static inline u64 ids_add(struct ids *ids, void *what)
 	return (u64)entry->generation << 32 | index;
 }
 
-/* What @id names, or NULL if it names nothing, or nothing any more. */
+/* What @id names, or NULL if it was never given or has been deleted. */
 static inline void *ids_find(const struct ids *ids, u64 id)
 {
 	u32 index = (u32)id;
@@ -78,7 +83,7 @@ static inline void *ids_find(const struct ids *ids, u64 id)
 	return entry->generation == id >> 32 ? entry->what : NULL;
 }
 
-/* From here on @id, which names something, names nothing. */
+/* Delete @id, which names something. From here on it names nothing. */
 static inline void ids_del(struct ids *ids, u64 id)
 {
 	u32 index = (u32)id;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The kernel backend: /dev/twheel. The module does it all; what is left to do here is to
- * go on after signals, and to keep from the caller which ioctl is for what.
+ * The kernel backend: /dev/twheel. The module does the work. What is left here is to repeat calls
+ * that a signal interrupted, and to choose the ioctl. There is nothing to lock: the module locks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,17 +14,19 @@
 
 #define DEVICE	"/dev/twheel"
 
+/* ioctl(), with the error as a negative number. */
 static int call(int fd, unsigned long request, void *arg)
 {
 	int rc;
 
-	/* A call that fails has changed nothing, so it can be made again. */
+	/* A call that failed has changed nothing, so it can be repeated. */
 	do
 		rc = ioctl(fd, request, arg);
 	while (rc < 0 && errno == EINTR);
 	return rc < 0 ? -errno : rc;
 }
 
+/* A call may end before the last operation. So continue with the rest. Returns how many failed. */
 static int kernel_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 {
 	u32 done = 0, bad = 0;
@@ -75,6 +77,10 @@ static int kernel_info(struct twheel *twheel, struct twheel_info *info)
 	return call(twheel->fd, TWHEEL_IOC_INFO, info);
 }
 
+/*
+ * Open the device, and set it up. INFO comes first: it fails if this is no twheel. Returns the
+ * descriptor or an error.
+ */
 static int device_open(const struct twheel_setup *setup)
 {
 	struct twheel_setup copy = *setup;
@@ -92,7 +98,7 @@ static int device_open(const struct twheel_setup *setup)
 	return rc;
 }
 
-/* The kernel takes its own locks, whoever calls. */
+/* The flag TWHEEL_ONE_THREAD makes no difference: the module locks in any case. */
 static int kernel_open(struct twheel **twheel, unsigned int flags,
 		       const struct twheel_setup *setup)
 {

@@ -13,6 +13,7 @@ static u64 rotate(u64 x, unsigned int bits)
 	return x << bits | x >> (64 - bits);
 }
 
+/* SipRound, and the compression of a word with one round, of the paper on SipHash. */
 static void sip_round(u64 v[4])
 {
 	v[0] += v[1];
@@ -34,7 +35,7 @@ static void sip_word(u64 v[4], u64 word)
 	v[0] ^= word;
 }
 
-/* Up to eight bytes as a word; the byte order of the machine will do. */
+/* Up to eight bytes as a word, in the machine's byte order: hashes do not leave the process. */
 static u64 word_of(const unsigned char *bytes, size_t len)
 {
 	u64 word = 0;
@@ -63,7 +64,7 @@ u64 twheel_keys_hash(const struct keys *keys, const void *bytes, size_t len)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* A machine that has no random numbers yet has a clock, and an address. */
+/* If the machine has no random numbers yet, clocks and an address are the secret. */
 void twheel_keys_init(struct keys *keys)
 {
 	if (getrandom(keys->secret, sizeof(keys->secret), GRND_NONBLOCK) ==
@@ -83,7 +84,7 @@ static struct hlist_head *bucket_at(const struct keys *keys, u32 index)
 	return pages_at(&keys->buckets, index, sizeof(struct hlist_head));
 }
 
-/* The bucket of @hash. Those beyond nr_buckets are not split off yet. */
+/* The bucket of @hash. If it is beyond nr_buckets, it has not been split off its lower half yet. */
 static struct hlist_head *bucket_of(const struct keys *keys, u64 hash)
 {
 	u32 index = (u32)hash & keys->mask;
@@ -91,7 +92,7 @@ static struct hlist_head *bucket_of(const struct keys *keys, u64 hash)
 	return bucket_at(keys, index < keys->nr_buckets ? index : index & (keys->mask >> 1));
 }
 
-/* Move the keys of @old that do not belong there any more. */
+/* Move those keys of @old that belong to the new bucket. */
 static void bucket_split(struct keys *keys, struct hlist_head *old)
 {
 	struct hlist_node *node = old->first, *next;
@@ -108,7 +109,10 @@ static void bucket_split(struct keys *keys, struct hlist_head *old)
 	}
 }
 
-/* A bucket more. If there is no memory for it the others become fuller, which is no harm. */
+/*
+ * Add a bucket, by a split. If there is no memory for it, the others become fuller, which does no
+ * harm.
+ */
 static void keys_grow(struct keys *keys)
 {
 	u32 index = keys->nr_buckets;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * A hash of keys that never stops to grow: linear hashing, where each key that is added makes
- * one bucket more by splitting one, and nothing else moves. So the worst time of an add is
- * that of any, with ten keys and with millions.
+ * A hash table of keys that grows without pauses. It uses linear hashing: each key that is added
+ * splits one bucket into two, and nothing else moves. So the worst add takes no longer than any
+ * other, with ten keys and with millions.
  *
- * Keys may come from strangers. The hash is SipHash-1-3 with a secret of each table, so that
+ * Keys may come from strangers. The hash is SipHash-1-3 with a secret for each table, so that
  * nobody can choose keys that all fall into one bucket.
  *
- * The caller serialises all calls on one table but twheel_keys_hash().
+ * The caller serialises all calls on one table, except twheel_keys_hash().
  */
 #ifndef KEYS_H
 #define KEYS_H
@@ -16,11 +16,11 @@
 #include "pages.h"
 
 /**
- * struct key - a key in a table, part of what it is the key of
- * @node:	in its bucket
- * @hash:	twheel_keys_hash()
- * @bytes:	the key
- * @len:	of it
+ * struct key - a key in a table, embedded in the object that has the key
+ * @node:	link in its bucket
+ * @hash:	twheel_keys_hash() of the key
+ * @bytes:	the key, which the caller keeps while it is in the table
+ * @len:	its length
  */
 struct key {
 	struct hlist_node	node;
@@ -31,11 +31,11 @@ struct key {
 
 /**
  * struct keys - a table
- * @secret:	of the hash
- * @buckets:	struct hlist_head
+ * @secret:	the secret of the hash. Does not change
+ * @buckets:	an array of struct hlist_head
  * @nr_buckets:	how many are in use
- * @mask:	the least 2^n - 1 that is @nr_buckets - 1 or more
- * @nr:		keys
+ * @mask:	the smallest 2^n - 1 that is at least @nr_buckets - 1
+ * @nr:		how many keys there are
  */
 struct keys {
 	u64		secret[2];
@@ -48,9 +48,13 @@ struct keys {
 void twheel_keys_init(struct keys *keys);
 void twheel_keys_exit(struct keys *keys);
 u64 twheel_keys_hash(const struct keys *keys, const void *bytes, size_t len);
-/* Returns 0, or -ENOMEM if there is no memory for the first one. */
+/*
+ * Add a key whose hash is filled in. Another with the same bytes may be in the table, which the
+ * caller deletes: until then find() returns one of the two. Returns 0, or -ENOMEM if there is no
+ * memory for the first page of buckets.
+ */
 int twheel_keys_add(struct keys *keys, struct key *key);
-/* NULL: there is none. */
+/* The key with these bytes, or NULL. */
 struct key *twheel_keys_find(const struct keys *keys, u64 hash, const void *bytes, size_t len);
 void twheel_keys_del(struct keys *keys, struct key *key);
 

@@ -3,9 +3,9 @@
 /*
  * libtwheel's scheduler: functions called at their time, on top of one wheel.
  *
- * A task is a function, an argument, and when: once after a delay or at a time on the
- * wall clock, then perhaps again and again. It runs on a thread of the scheduler's
- * pool, or, without a pool, where the caller calls twheel_sched_run().
+ * A task is a function, an argument, and when to call it: after a delay or at a time on the wall
+ * clock, once or periodically. It runs on a thread of the scheduler's pool, or, without a pool, in
+ * the thread that calls twheel_sched_run().
  *
  *	struct twheel_task hello = {
  *		.fn = say, .arg = "hello", .key = "greeting",
@@ -20,49 +20,49 @@
  *	twheel_sched_close(sched);
  *
  * Promises
- *   - Never before it is due, by the clock it was asked for on; and no later than without a
- *     tolerance by more than that.
- *   - Adding, moving and cancelling cost the same with ten tasks and with a million, and no
- *     single call costs much more than the others. None holds up the others the longer the
- *     more tasks there are, but twheel_sched_stop() and _close().
- *   - What is cancelled or replaced is freed in that call; if it runs at that moment,
- *     when it returns.
- *   - Functions are called in the order their tasks were due, and where that is the same,
- *     to the ns, in the order they were added: as long as no more than 512 are due at once, and
- *     none of them has a tolerance.
- *   - A task never runs twice at once, unless TWHEEL_TASK_OVERLAP asks for it.
+ *   - A task never runs before it is due, by its clock. Its tolerance makes it late by no more than
+ *     that, compared with an exact task.
+ *   - Adding, moving and cancelling cost the same with ten tasks and with a million, and no single
+ *     call costs much more than the others. How long a call holds up other threads does not depend
+ *     on the number of tasks, except for twheel_sched_stop() and _close().
+ *   - A task that is cancelled or replaced is freed in that call; if it is running then, when its
+ *     function returns.
+ *   - Functions are called in the order in which their tasks were due; if that is the same, to the
+ *     ns, in the order in which they were added. This holds as long as no more than 512 are due at
+ *     once, and none of them has a tolerance.
+ *   - A task never runs twice at once, unless it has TWHEEL_TASK_OVERLAP.
  *   - A slow function holds up its own thread and no other.
- *   - release() is called once for each task, when nothing will use its arg any more;
- *     but not for tasks that twheel_sched_stop() handed back.
+ *   - release() is called once for each task, when nothing will use its arg any more; but not for
+ *     tasks that twheel_sched_stop() handed back.
  *   - Times never wrap: a delay below 0 is 0, one beyond 2^63 ns is 2^63 - 1.
  *
  * All times are in ns. A function that can fail returns a negative errno and has changed
  * nothing. They mean
  *	EINVAL		a field, flag or time that is not allowed
- *	ENOENT		no such task: never was, cancelled, or over
+ *	ENOENT		no such task: it never existed, was cancelled, or is over
  *	EALREADY	it has begun to run, for the only time
  *	EDQUOT		the cap on pending tasks is reached
  *	ESHUTDOWN	the scheduler was stopped
  *	EDEADLK		the call would wait for the function that makes it
  *	ENOMEM		no memory, or no thread
  *	ECHILD		the scheduler was opened by a parent of this process
- *	E2BIG		a structure longer than the library knows, with something in it
+ *	E2BIG		a structure is longer than the library knows, and the rest is not 0
  *
- * Structures may grow: libtwheel.h says how, under Growth. What a function gets as its @task lies
- * in the memory of the library, and is followed by zeros up to TWHEEL_TASK_INFO_MAX bytes.
+ * Structures may grow: libtwheel.h says how, under Growth. The @task that a function gets is in
+ * the library's memory, and followed by zeros up to TWHEEL_TASK_INFO_MAX bytes.
  *
- * Context: All functions may be called from any thread and from the tasks' functions,
- * but none from a signal handler. Functions and release() are called without a lock;
- * release() must not close the scheduler.
+ * Context: All functions may be called from any thread and from the tasks' functions, but not from
+ * a signal handler. Functions and release() are called without a lock. release() must not close the
+ * scheduler.
  *
- * A function ends by returning. Of the other ways
- *	an exception of C++ that it does not catch ends the program by std::terminate(), with
- *		and without a pool: the caller of twheel_sched_run() does not get it
- *	pthread_exit() ends the thread, as if the function had returned before: another takes its
- *		place in the pool; without a pool it is the caller's thread. In a thread of the
- *		pool cancellation is disabled
- *	longjmp() out of it leaves a task that runs for ever: it must not be done
- * release() must return; an exception does the same there.
+ * A function should end by returning. If instead
+ *	it throws a C++ exception and does not catch it, the program ends by std::terminate(), with
+ *		or without a pool: the caller of twheel_sched_run() does not get the exception
+ *	it calls pthread_exit(), its thread ends, as if the function had returned before. In a pool
+ *		another thread takes its place; without a pool it was the caller's thread. In
+ *		threads of the pool cancellation is disabled
+ *	it leaves by longjmp(), its task counts as running for ever: it must not do that
+ * release() must return. If it throws an exception, the program ends too.
  */
 #ifndef LIBTWHEEL_SCHED_H
 #define LIBTWHEEL_SCHED_H
@@ -80,7 +80,7 @@ struct twheel_sched;
 struct twheel_task_info;
 
 /**
- * struct twheel_sched_options - what a scheduler shall be; all zero will do
+ * struct twheel_sched_options - options of a scheduler; all zero means the defaults
  * @threads:	size of the pool; 0: none, see twheel_sched_run()
  * @flags:	of twheel_open(), but not TWHEEL_ONE_THREAD
  * @max_pending: the most tasks that may be pending; 0: as many as the wheel may hold
@@ -99,38 +99,36 @@ struct twheel_sched_options {
 
 /* @when_ns is a time of CLOCK_REALTIME, and so are the periods after it. */
 #define TWHEEL_TASK_AT		0x1
-/* The period counts from when the function returns (fixed delay). */
+/* A period begins when the function returns (fixed delay). */
 #define TWHEEL_TASK_DELAY	0x2
-/* After a run that began late, the next is a period after that began. */
+/* If a run begins late, the next one is due a period after that beginning. */
 #define TWHEEL_MISSED_DELAY	0x4
-/* Periods that are over when a run begins are left out; the phase is kept. */
+/* If periods are over when a run begins, they are skipped; the phase is kept. */
 #define TWHEEL_MISSED_SKIP	0x8
-/* The next run need not wait for the last one: at most one a thread at once. */
+/* A run need not wait for the end of the last one. So as many as there are threads may overlap. */
 #define TWHEEL_TASK_OVERLAP	0x10
 
 /**
  * struct twheel_task - what to do, and when
- * @fn:		called when it is due. @arg is @arg; @task is this task, with the time this
- *		run was due, and valid until @fn returns
+ * @fn:		called when the task is due, with @arg and a description of the task, whose @due_ns
+ *		is the time at which this run was due. It is valid until @fn returns
  * @release:	called with @arg when the task is over, or NULL
  * @arg:	the caller's own
- * @key:	a name that no other pending task has, copied; NULL for none. Adding a task
- *		whose key exists replaces the other
- * @key_len:	bytes of @key, which may be anything; 0: it is a string. At most 65535, of a
- *		string too
- * @when_ns:	delay from now; one that is not positive means at once. With
- *		TWHEEL_TASK_AT a time since 1970, by the clock on the wall: when that is
- *		set the task moves with it
- * @period_ns:	0: once. Else, at least a tick: again after that, by default a period
- *		after the last time it was due (fixed rate). Runs that come late are
- *		made up for one after another, unless TWHEEL_MISSED_* says otherwise;
- *		these are as in tokio, "late" being more than a tick and than 5 ms, and
- *		than @tolerance_ns besides
+ * @key:	a name, copied; NULL for none. No two pending tasks have the same: a task that is
+ *		added replaces the one with its key
+ * @key_len:	length of @key, whose bytes may be anything; 0 if it is a string. At most 65535,
+ *		also for a string
+ * @when_ns:	delay from now; 0 or less means at once. With TWHEEL_TASK_AT a time since 1970 by
+ *		the wall clock: if that is set, the task is due when the clock shows the time
+ * @period_ns:	0 if it runs once; else its period, at least a tick. By default it is due again a
+ *		period after it was last due (fixed rate), and runs that were missed are made up
+ *		for, one after the other. TWHEEL_MISSED_* changes that, as in tokio. "Late" is
+ *		more than a tick, more than 5 ms, and more than @tolerance_ns beyond that
  * @flags:	TWHEEL_TASK_* and TWHEEL_MISSED_*
  * @reserved:	must be 0
- * @tolerance_ns: 0, or how much later than it is due a run may begin: so tasks share wake-ups, see
- *		twheel_add_within(). It is that of each period by itself, which keeps its phase
- *		with TWHEEL_MISSED_SKIP, and without a flag. Not in version 1.0
+ * @tolerance_ns: 0, or how much later than it is due a run may begin, so that tasks share wake-ups:
+ *		see twheel_add_within(). It applies to each period by itself; with
+ *		TWHEEL_MISSED_SKIP, and without a flag, the phase is kept. Not in version 1.0
  */
 struct twheel_task {
 	void		(*fn)(void *arg, const struct twheel_task_info *task);
@@ -148,10 +146,10 @@ struct twheel_task {
 enum twheel_task_state {
 	TWHEEL_TASK_WAITING,	/* for its time */
 	TWHEEL_TASK_QUEUED,	/* for a thread */
-	TWHEEL_TASK_RUNNING	/* and not for the only time, or it is not pending */
+	TWHEEL_TASK_RUNNING	/* and will run again: else it is not pending */
 };
 
-/* It will not grow beyond that. */
+/* struct twheel_task_info will never be longer. */
 #define TWHEEL_TASK_INFO_MAX	256
 
 /**
@@ -163,11 +161,11 @@ enum twheel_task_state {
  * @arg:	as in struct twheel_task
  * @key:	a copy; NULL for none
  * @key_len:	its length
- * @due_ns:	when it is due; in a function, when this run was. A time of the
- *		scheduler's clock, or with TWHEEL_TASK_AT of CLOCK_REALTIME
+ * @due_ns:	when it is due; for its function, when this run was due. A time of the scheduler's
+ *		clock, or with TWHEEL_TASK_AT of CLOCK_REALTIME
  * @period_ns:	as in struct twheel_task
- * @runs:	how many were begun, this one included
- * @missed:	periods left out
+ * @runs:	how many runs have begun, this one included
+ * @missed:	periods that were skipped
  * @flags:	as in struct twheel_task
  * @state:	enum twheel_task_state
  * @tolerance_ns: as in struct twheel_task. Not in version 1.0
@@ -195,7 +193,7 @@ int twheel_sched_open_sized(struct twheel_sched **sched,
 /**
  * twheel_sched_open() - make a scheduler
  * @sched:	filled in
- * @options:	what it shall be; NULL: no pool, and defaults
+ * @options:	the options; NULL for the defaults, without a pool
  *
  * Signals are blocked in the threads of the pool.
  *
@@ -211,8 +209,8 @@ static inline int twheel_sched_open(struct twheel_sched **sched,
  * twheel_sched_close() - stop a scheduler and free it
  * @sched:	the scheduler, or NULL
  *
- * Waits for functions that run. Tasks that did not are released. No other call on it
- * may be under way or follow. In a child after fork() see twheel_close().
+ * Waits for functions that are running. Tasks that have not run are released. No other call on the
+ * scheduler may be under way or follow. In a child after fork() it does what twheel_close() does.
  *
  * Return: 0, or -EDEADLK from a function of its own: nothing has changed.
  */
@@ -249,8 +247,7 @@ int twheel_sched_add_sized(struct twheel_sched *sched, const struct twheel_task 
  * @task:	copied
  * @id:		filled in, before the function is called; may be NULL
  *
- * If the key of a pending task is taken over, that one is cancelled, as if by
- * twheel_sched_cancel() without waiting.
+ * If a pending task has the same key, it is cancelled, as by twheel_sched_cancel() without waiting.
  *
  * Return: 0, -EINVAL, -E2BIG, -EDQUOT, -ESHUTDOWN, -ENOMEM, -ECHILD.
  */
@@ -266,15 +263,15 @@ static inline int twheel_sched_add(struct twheel_sched *sched, const struct twhe
  * @id:		the task
  * @when_ns:	as in struct twheel_task
  *
- * One that is running with periods goes on from that time. Its tolerance stays.
+ * If a periodic task is running, its next run is at that time. The tolerance stays.
  *
  * Return: 0, -ENOENT, -EALREADY, -ECHILD.
  */
 int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns);
 
-/* Wait until the task, or the scheduler, does not run any more. */
+/* Wait until the function of the task, or all functions of the scheduler, have returned. */
 #define TWHEEL_SCHED_WAIT	0x1
-/* What is to run once still does, at its time. */
+/* Tasks without a period still run, at their time. */
 #define TWHEEL_SCHED_FINISH	0x2
 
 /**
@@ -283,20 +280,20 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns);
  * @id:		the task
  * @flags:	0 or TWHEEL_SCHED_WAIT
  *
- * Two functions that wait for each other's tasks wait for ever.
+ * If two functions wait for each other's tasks, they wait for ever.
  *
- * Return: 0: it will not run, and is not running; 1: it runs at this moment, for the last
- * time; -EINVAL, -ENOENT, -ECHILD; -EDEADLK for TWHEEL_SCHED_WAIT from its own function.
+ * Return: 0 if it will not run again and is not running; 1 if it is running at this moment, for the
+ * last time; -EINVAL, -ENOENT, -ECHILD; -EDEADLK for TWHEEL_SCHED_WAIT from its own function.
  */
 int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags);
 
 /**
  * twheel_sched_find() - find a pending task by its key
  * @sched:	the scheduler
- * @key:	the key; NULL is that of no task
+ * @key:	the key; NULL is no task's key
  * @key_len:	its length; 0: it is a string
  *
- * Return: its id, or 0, which is no task's: twheel_sched_cancel() takes it for -ENOENT.
+ * Return: its id, or 0, which is no task's id: twheel_sched_cancel() of it returns -ENOENT.
  */
 uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t key_len);
 
@@ -304,7 +301,7 @@ uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t k
  * twheel_sched_pending() - how many tasks are going to run?
  * @sched:	the scheduler
  *
- * Those that run for the only time are not counted.
+ * A task that is running for the only time is not counted.
  *
  * Return: how many; 0 in a child after fork().
  */
@@ -318,8 +315,9 @@ int twheel_sched_list_sized(struct twheel_sched *sched, struct twheel_task_info 
  * @sched:	the scheduler
  * @list:	filled in: an array, keys and all in one piece, for the caller to free()
  *
- * Others may add, move and cancel tasks while the list is made, which is done in pieces. What is
- * pending from the beginning to the end is listed, and only once; what is added meanwhile is not.
+ * The list is made in pieces. Other threads may add, move and cancel tasks between them. A task
+ * that is pending from the beginning to the end of the call is listed exactly once; one that is
+ * added meanwhile is not listed.
  *
  * Return: how many, -ENOMEM, -ECHILD.
  */
@@ -332,20 +330,20 @@ int twheel_sched_stop_sized(struct twheel_sched *sched, uint32_t flags,
 			    struct twheel_task_info **list, size_t size);
 
 /**
- * twheel_sched_stop() - run nothing any more, or only what is pending
+ * twheel_sched_stop() - let no task run any more, or only the pending ones
  * @sched:	the scheduler
  * @flags:	TWHEEL_SCHED_WAIT for functions that are running, TWHEEL_SCHED_FINISH, or 0
- * @list:	filled in as by twheel_sched_list() with the tasks that were waiting or
- *		queued, and their args are the caller's again; NULL: they are released
+ * @list:	filled in as by twheel_sched_list() with the cancelled tasks that were waiting or
+ *		queued; their args are the caller's again. NULL: they are released
  *
- * From here on nothing can be added. With TWHEEL_SCHED_FINISH the tasks without a period
- * stay pending, and when the last of them has begun the scheduler is stopped; only those with
- * a period are over. With both flags it returns when the last has run. A second call without
- * TWHEEL_SCHED_FINISH ends it earlier.
+ * From here on adding is refused. Without TWHEEL_SCHED_FINISH all tasks are cancelled. With
+ * TWHEEL_SCHED_FINISH the periodic tasks are cancelled, and the others run at their time; when the
+ * last of them has begun, the scheduler is stopped. With both flags the call returns when the last
+ * has finished. To stop at once, call again without TWHEEL_SCHED_FINISH.
  *
- * Return: how many tasks are over that were waiting or queued, -EINVAL, -ENOMEM, -ECHILD;
- * -EDEADLK for TWHEEL_SCHED_WAIT from a function of its own, and for both flags without
- * a pool, where it is the caller who runs them.
+ * Return: how many tasks were cancelled that were waiting or queued, -EINVAL, -ENOMEM, -ECHILD;
+ * -EDEADLK for TWHEEL_SCHED_WAIT from a function of its own, and for both flags without a pool,
+ * since then the caller is the one who would run the tasks.
  */
 static inline int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags,
 				    struct twheel_task_info **list)

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The functions of libtwheel.h: they refuse a child of the process that opened the wheel,
- * choose the backend, split what is too long for one call, translate the structures of programs
- * that were compiled with others, and wait. The rest is done by kernel.c or embedded.c.
+ * The functions of libtwheel.h. They refuse a child of the process that opened the wheel, choose
+ * the backend, split arrays that are too long for one call, translate the structures of programs
+ * that were compiled with another version of the header, and wait. The rest is in kernel.c and
+ * embedded.c.
+ *
+ * Locking: none here. A struct twheel does not change between open and close, and each backend
+ * locks what it has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +27,10 @@ uint32_t twheel_version(void)
 	return TWHEEL_VERSION;
 }
 
-/* TWHEEL_KERNEL, TWHEEL_EMBEDDED, 0 if it is all the same, or -EINVAL. */
+/*
+ * Which backend the flags ask for, or else the environment: TWHEEL_KERNEL, TWHEEL_EMBEDDED, 0 for
+ * either, or -EINVAL.
+ */
 static int choose(unsigned int flags)
 {
 	const char *name = secure_getenv("TWHEEL_BACKEND");
@@ -42,7 +49,7 @@ static int choose(unsigned int flags)
 	return -EINVAL;
 }
 
-/* Is /dev/twheel not there, not for us, or something else? */
+/* Does @err mean that there is no /dev/twheel that this process may use? Then embed the wheel. */
 static bool kernel_is_missing(int err)
 {
 	return err == -ENOENT || err == -ENXIO || err == -ENODEV || err == -EACCES ||
@@ -59,6 +66,7 @@ static int open_with(const struct twheel_backend *backend, struct twheel **twhee
 	return err;
 }
 
+/* Open a wheel with the backend asked for, else with the device, else embedded. */
 static int open_any(struct twheel **twheel, unsigned int flags, const struct twheel_setup *setup)
 {
 	unsigned long family = twheel_family_enter();
@@ -111,6 +119,7 @@ const char *twheel_backend(const struct twheel *twheel)
 	return twheel->backend->name;
 }
 
+/* One operation, in any thread of the process that opened the wheel. */
 static int do_op(struct twheel *twheel, struct twheel_op *op)
 {
 	return is_ours(twheel->family) ? twheel->backend->op(twheel, op) : -ECHILD;
@@ -190,7 +199,7 @@ int twheel_query_sized(struct twheel *twheel, uint64_t handle, uint32_t flags,
 	return rc;
 }
 
-/* Arrays whose elements have another size are translated in pieces of so many: a bit each. */
+/* An array whose elements have another size is translated in pieces of so many, a bit for each. */
 #define SOME	64
 
 static u32 some_of(u32 nr)
@@ -198,6 +207,7 @@ static u32 some_of(u32 nr)
 	return nr < SOME ? nr : SOME;
 }
 
+/* Drain into elements of @size bytes. Timers that were drained before an error are returned. */
 static int drain_other(struct twheel *twheel, void *theirs, u32 nr, u32 flags, size_t size)
 {
 	struct twheel_op some[SOME];
@@ -226,7 +236,7 @@ int twheel_drain_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t nr
 	return twheel->backend->drain(twheel, ops, nr, flags);
 }
 
-/* What an operation gives: all of it, or why it failed. */
+/* Write back an operation. If it failed, only its result changes. */
 static void op_give(struct twheel_op *theirs, size_t size, const struct twheel_op *op)
 {
 	if (op->res >= 0)
@@ -235,7 +245,11 @@ static void op_give(struct twheel_op *theirs, size_t size, const struct twheel_o
 		theirs->res = op->res;
 }
 
-/* An operation with something that is not known here is none to the backend, which refuses it. */
+/*
+ * Submit at most SOME operations of another size. If one has a field that this version does not
+ * know and that is not 0, the backend gets an empty one in its place, which it refuses, and its
+ * result is -E2BIG.
+ */
 static int submit_some(struct twheel *twheel, void *theirs, u32 nr, size_t size)
 {
 	struct twheel_op some[SOME];
@@ -256,7 +270,7 @@ static int submit_some(struct twheel *twheel, void *theirs, u32 nr, size_t size)
 	return rc;
 }
 
-/* At most TWHEEL_BATCH_MAX. */
+/* Submit at most TWHEEL_BATCH_MAX operations. Returns how many failed, or an error. */
 static int submit(struct twheel *twheel, struct twheel_op *ops, u32 nr, size_t size)
 {
 	int bad = 0;
@@ -295,8 +309,8 @@ int twheel_submit_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t n
 }
 
 /*
- * Wait until @fd is readable, for @ns, which is -1 for ever, and is set to what is left
- * of it.
+ * Wait until @fd is readable, for at most *@ns, or for ever if that is -1. What is left of it is
+ * stored there. Returns 0, -EAGAIN if the time is over, or another error.
  */
 static int wait_readable(int fd, s64 *ns)
 {
@@ -314,6 +328,7 @@ static int wait_readable(int fd, s64 *ns)
 	return rc ? 0 : -EAGAIN;
 }
 
+/* Read the events that are ready, into elements of @size bytes, without waiting. */
 static int read_ready(struct twheel *twheel, struct twheel_event *events, u32 nr, size_t size)
 {
 	struct twheel_event some[SOME];

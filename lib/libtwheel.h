@@ -3,50 +3,52 @@
 /*
  * libtwheel: millions of timers on one descriptor, with or without the module.
  *
- * A struct twheel is a set of timers. Two backends stand behind it, which do the
- * same to the last errno:
+ * A struct twheel is a set of timers. It has one of two backends, which behave the same to the last
+ * errno:
  *
  *	kernel		an open /dev/twheel
  *	embedded	the kernel module's own wheel, compiled into this process
  *			and driven by one timerfd: nothing to load, no privilege
  *
- * The kernel is taken where it is there, unless twheel_open() is told otherwise, or
- * the environment is: TWHEEL_BACKEND=kernel or TWHEEL_BACKEND=embedded.
+ * If the device can be opened, it is used, unless a flag of twheel_open() or the environment
+ * (TWHEEL_BACKEND=kernel or TWHEEL_BACKEND=embedded) asks for one of the two.
  *
- * Operations, events, flags and promises are those of <linux/twheel.h>, which is to
- * be read first: never early, in the order of ticks, exactly one event of each timer
- * that was armed, no event after a cancel that gave 0 or 1.
+ * Operations, events, flags and promises are those of <linux/twheel.h>. Read that first: a timer
+ * never fires early; events come in the order of ticks; each timer that was armed gives exactly one
+ * event; there is no event after a cancel that returned 0 or 1.
  *
  * All times are in ns. A function that can fail returns a negative errno and has
- * changed nothing. Beside those of <linux/twheel.h> there is
+ * changed nothing. In addition to those of <linux/twheel.h> there is
  *	ECHILD	the wheel was opened by a parent of this process, see twheel_close()
  *
  * Growth
- *   In later versions structures may become longer, at their end; no member moves. So the library
- *   is told the size that the program was compiled with: a function NAME() that has to do with
- *   a structure is inline, and calls NAME_sized() with that size. Who calls the
- *   library from another language calls NAME_sized(), whose parameters are those of NAME() and
- *   at the end the size; of an array it is the distance from one element to the next.
- *	shorter than the library's	of what the library reads, the rest counts as 0; what
- *					it fills in, it fills in as far as that goes
- *	longer				of what the library reads, the rest must be 0, or it is
- *					-E2BIG; in what it fills in, the rest is set to 0
- *	shorter than in version 1.0.0, longer than 4096, not a multiple of the structure's
- *	alignment			-EINVAL
- *   A pointer that is NULL, where that is allowed, needs a size too. So a program works with a
+ *   In later versions members may be added at the end of a structure; no member moves. So the
+ *   library has to know the size that the program was compiled with: each function NAME() that
+ *   takes a structure is inline, and passes that size to NAME_sized(). Programs in other languages
+ *   call NAME_sized() themselves. Its parameters are those of NAME() and last the size; for an
+ *   array the size is the distance from one element to the next. If the size is
+ *	shorter than the library's	members behind it count as 0 where the library reads the
+ *					structure, and are not written where it fills it in
+ *	longer				what is behind the library's members must be 0 where it
+ *					reads, else the call fails with -E2BIG; it is set to 0
+ *					where the library writes
+ *	shorter than in version 1.0.0, longer than 4096, or not a multiple of the structure's
+ *	alignment			the call fails with -EINVAL
+ *   The size also counts if the pointer is NULL, where that is allowed. So a program works with a
  *   library that is newer or older than the header that it was compiled with; twheel_version()
- *   tells which.
+ *   returns the library's version.
  *
- * Context: All functions may be called from any thread at any time, on one wheel
- * too, but none from a signal handler, and twheel_close() only when no other
- * call on that wheel is under way. With TWHEEL_ONE_THREAD no call may be.
+ * Context: Any thread may call all functions at any time, several threads on one wheel too. There
+ * are three exceptions. No function may be called from a signal handler. While twheel_close() runs,
+ * no other call on that wheel may be under way. On a wheel with TWHEEL_ONE_THREAD no two calls may
+ * overlap.
  *
- * What the embedded backend costs: 44 KiB a wheel, 64 bytes a timer, kept until
- * twheel_close(); O(1) each operation; a system call where the next event
- * becomes earlier than before, and no wake-up of an idle process.
+ * The embedded backend costs 44 KiB a wheel and 64 bytes a timer, kept until twheel_close(). Each
+ * operation is O(1). It makes a system call only if the next event becomes earlier. It never wakes
+ * an idle process.
  *
- * Its promises have two limits: slack_ns is not used, and memory that is not the caller's
- * is no -EFAULT but SIGSEGV, as in any function.
+ * Two promises do not hold for it: slack_ns is ignored, and a pointer to memory that the caller
+ * does not have gives SIGSEGV, as in any function, not -EFAULT.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H
@@ -56,7 +58,9 @@
 
 #include <linux/twheel.h>
 
-/* The version of this header, and of all of twheel: all others are made from these three lines. */
+/*
+ * The version of this header, and of all of twheel. All other files get it from these three lines.
+ */
 #define TWHEEL_VERSION_MAJOR	1
 #define TWHEEL_VERSION_MINOR	0
 #define TWHEEL_VERSION_PATCH	0
@@ -75,26 +79,26 @@ struct twheel;
 /**
  * twheel_version() - the version of the library
  *
- * TWHEEL_VERSION is that of the header, which the program was compiled with.
+ * TWHEEL_VERSION is the version of the header that the program was compiled with.
  *
  * Return: as TWHEEL_VERSION_OF(); never less than 1.0.0.
  */
 uint32_t twheel_version(void);
 
 /*
- * Which backend. Both: the kernel's, and if it cannot be opened, the other. None: as the
- * environment says, or else as both.
+ * Which backend. With both flags: the kernel's, or the embedded one if the device cannot be opened.
+ * With none: the one that the environment names; if it names none, as with both.
  */
 #define TWHEEL_KERNEL		0x1
 #define TWHEEL_EMBEDDED		0x2
 
 /*
- * No two calls on this wheel are ever made at once: one thread uses it, or the caller has a lock
- * of its own. Then the embedded backend takes none, and reads the coarse clock
- * (CLOCK_MONOTONIC_COARSE, some ms behind) to cancel, and where TWHEEL_F_ABS gives the deadline:
- * whether the timer was still armed is told as of that time, so 1 may mean that its deadline has
- * just come. All else holds, and the fastest way to arm a timer is TWHEEL_F_ABS. The kernel's
- * backend is the same with and without.
+ * The program promises that no two calls on this wheel overlap: one thread uses it, or the program
+ * has a lock of its own. Then the embedded backend takes no lock. For a cancel, and for an
+ * operation whose deadline TWHEEL_F_ABS gives, it reads the coarse clock (CLOCK_MONOTONIC_COARSE),
+ * which is some ms behind. Whether the timer was still armed is decided by that clock, so a result
+ * of 1 may mean that its deadline has just passed. All else holds. The fastest way to arm a timer
+ * is TWHEEL_F_ABS. The flag makes no difference to the kernel's backend.
  */
 #define TWHEEL_ONE_THREAD	0x4
 
@@ -122,9 +126,9 @@ static inline int twheel_open(struct twheel **twheel, unsigned int flags,
  * twheel_close() - free a wheel and all its timers
  * @twheel:	the wheel, or NULL
  *
- * No other call on it may be under way or follow. In a child after fork() it gives
- * up the child's descriptor and no more: the parent's wheel goes on, and the memory
- * goes with the next exec() or exit(). All else is refused there with -ECHILD.
+ * No other call on it may be under way or follow. In a child after fork() it closes the child's
+ * descriptor and does no more: the parent's wheel is not affected, and the memory is freed by the
+ * next exec() or exit(). All other calls fail there with -ECHILD.
  */
 void twheel_close(struct twheel *twheel);
 
@@ -132,12 +136,12 @@ void twheel_close(struct twheel *twheel);
  * twheel_fd() - what to poll
  * @twheel:	the wheel
  *
- * It is readable (POLLIN) while an event is ready. Poll it, select() it, give it to
- * epoll, but read it through twheel_read() alone.
+ * It is readable (POLLIN) while an event is ready. Poll it, select() it, give it to epoll, but read
+ * it only through twheel_read().
  *
- * Of the embedded backend it may become readable and twheel_read() say -EAGAIN:
- * where a timer that would have been the next was cancelled, and where the wheel has
- * timers to move. Edge-triggered: each edge asks to read until -EAGAIN.
+ * With the embedded backend the descriptor may be readable with no event: the timer that would have
+ * been next was cancelled, or the wheel has timers to move. Treat -EAGAIN as normal. If epoll
+ * reports edges (EPOLLET), read until -EAGAIN after each edge.
  *
  * Return: the descriptor, which stays the wheel's.
  */
@@ -177,8 +181,8 @@ int twheel_add(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
  *		<linux/twheel.h>; together with @expires_ns at most 2^63 - 1. 0: as twheel_add()
  * @flags:	as in twheel_add()
  *
- * Timers that may be late meet in ticks that they share, so that a process is woken for many of
- * them at once. It is for timeouts of which nobody sees whether they are a little late.
+ * Timers that may be late share ticks, so that a process is woken once for many of them. It is for
+ * timeouts whose users do not notice a little lateness.
  *
  * Return: as twheel_add(); -E2BIG if the module is older than tolerances are.
  */
@@ -194,10 +198,10 @@ int twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_dat
  * @interval_ns: as in twheel_add()
  * @flags:	as in twheel_add(), and TWHEEL_F_PENDING: only if it is armed
  *
- * An event that was not read is dropped.
+ * An event that was not read yet is dropped.
  *
- * Return: 1 if it was armed, 0 if not, -EINVAL, -ENOENT, -EALREADY if its last event is
- * being read by another thread, or one that has to come before the last, -ECHILD.
+ * Return: 1 if it was armed, 0 if not, -EINVAL, -ENOENT, -EALREADY if another thread is reading the
+ * timer's last event, or one that must come before it, -ECHILD.
  */
 int twheel_mod(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
 	       uint64_t interval_ns, uint32_t flags);
@@ -224,7 +228,7 @@ int twheel_mod_within(struct twheel *twheel, uint64_t handle, uint64_t expires_n
  * @user_data:	filled in if it returns 0 or 1; may be NULL
  *
  * Return: 1 if it was armed, 0 if its event was dropped or it was idle, -ENOENT,
- * -EALREADY if its event is being read by another thread, -ECHILD.
+ * -EALREADY if another thread is reading its event, -ECHILD.
  */
 int twheel_cancel(struct twheel *twheel, uint64_t handle, uint64_t *user_data);
 
@@ -236,10 +240,10 @@ int twheel_submit_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t n
  * @ops:	what to do, and with each its result
  * @nr:		how many, up to 2^31 - 1
  *
- * Done in order; one that fails does not stop the others. Signals do not stop it.
+ * They are done in order. If one fails, the others are still done. Signals do not stop the call.
  *
- * Return: how many have a negative @res; -EINVAL or -ECHILD, and nothing was done.
- * -EFAULT for @ops that is not memory of the caller's, or -ENOMEM: some may have been done.
+ * Return: how many have a negative @res. -EINVAL or -ECHILD: nothing was done. -EFAULT, if @ops is
+ * not the caller's memory, or -ENOMEM: some may have been done.
  */
 static inline int twheel_submit(struct twheel *twheel, struct twheel_op *ops, uint32_t nr)
 {
@@ -254,7 +258,7 @@ int twheel_read_sized(struct twheel *twheel, struct twheel_event *events, uint32
  * @twheel:	the wheel
  * @events:	filled in
  * @nr:		how many there is room for, at least 1; no more than 65536 are read
- * @timeout_ms:	how long to wait for the first, 0 not at all, -1 for ever; below that is -EINVAL
+ * @timeout_ms:	how long to wait for the first: 0 not at all, -1 for ever; -EINVAL if less than -1
  *
  * Return: how many were read, -EAGAIN if there was none in time, -EINTR, -EINVAL,
  * -EFAULT, -ECHILD.
@@ -272,7 +276,7 @@ int twheel_query_sized(struct twheel *twheel, uint64_t handle, uint32_t flags,
  * twheel_query() - tell the state of a timer, and change nothing
  * @twheel:	the wheel
  * @handle:	the timer
- * @flags:	0, or TWHEEL_F_ABS: tell the deadline and not the time left
+ * @flags:	0 for the time left, or TWHEEL_F_ABS for the deadline
  * @op:		filled in: @user_data, @expires_ns, @interval_ns and @tolerance_ns
  *
  * Return: an enum twheel_state, -ENOENT, -EINVAL, -ECHILD.
@@ -289,12 +293,12 @@ int twheel_drain_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t nr
 /**
  * twheel_drain() - free armed timers, and get them back
  * @twheel:	the wheel
- * @ops:	filled in with the operations that would add them again, but for @handle, which
- *		is what each was called: set it to 0 and twheel_submit() them
+ * @ops:	filled in with operations that would add the timers again, except that @handle is
+ *		the old handle: set it to 0, and twheel_submit() them
  * @nr:		how many there is room for, at least 1
- * @flags:	0, or TWHEEL_F_ABS: by deadline and not by the time left
+ * @flags:	0 for the time left, or TWHEEL_F_ABS for the deadline
  *
- * Events that are ready and timers that are idle stay. Call it until it returns 0.
+ * Ready events and idle timers stay. Call it until it returns 0.
  *
  * Return: how many, 0 if nothing is armed any more, -EINVAL, -EFAULT, -ECHILD.
  */
@@ -319,13 +323,14 @@ static inline int twheel_get_info(struct twheel *twheel, struct twheel_info *inf
 	return twheel_get_info_sized(twheel, info, sizeof(*info));
 }
 
-/* Seconds, minutes, hours, days and years, where a tick is a second, and what is beyond. */
+/* If a tick is a second: seconds, minutes, hours, days, years, and what is beyond. */
 #define TWHEEL_LEVELS	6
 
 /**
  * struct twheel_levels - where the timers of a wheel are
  * @timers:	in each level
- * @buckets:	of each level that have any: of 120, 120, 48, 730, 100 and 2
+ * @buckets:	in each level, how many have any: of 120, 120, 48, 730 and 100; of those beyond,
+ *		where a tick is a second, of 2
  */
 struct twheel_levels {
 	uint32_t	timers[TWHEEL_LEVELS];
@@ -339,8 +344,8 @@ int twheel_get_levels_sized(struct twheel *twheel, struct twheel_levels *levels,
  * @twheel:	the wheel
  * @levels:	filled in
  *
- * For those who watch it. Of the kernel's wheels it is root's to know: see
- * /sys/kernel/debug/twheel/bases, and twheel top.
+ * For tools that show it. For the kernel's wheels root finds it in /sys/kernel/debug/twheel/bases,
+ * which twheel top shows.
  *
  * Return: 0, -EOPNOTSUPP with the kernel backend, -ECHILD.
  */

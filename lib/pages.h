@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * An array that grows a page at a time. What is in it never moves, so growing costs the same
- * whatever its size: one page of PAGE_ENTRIES, and now and then the table of pages, which
- * doubles and is 16 KiB for a million entries. It does not shrink.
+ * An array that grows by a page at a time. Its entries never move, so growing costs the same at
+ * every size: one page of PAGE_ENTRIES, and now and then the table of pages, which doubles and is
+ * 16 KiB for a million entries. The array does not shrink. The caller serialises all calls.
  */
 #ifndef PAGES_H
 #define PAGES_H
@@ -16,10 +16,10 @@
 #define PAGE_ENTRIES	512
 
 /**
- * struct pages - the array; all zero is an empty one
- * @page:	its pages
- * @nr:		how many there are
- * @room:	how many pointers @page has room for
+ * struct pages - the array; if all is zero, it is empty
+ * @page:	the table of pages
+ * @nr:		how many pages there are
+ * @room:	how many pages the table has room for
  */
 struct pages {
 	void	**page;
@@ -27,13 +27,13 @@ struct pages {
 	u32	room;
 };
 
-/* Entry @index, of @size bytes, on a page that there is. */
+/* Entry @index, of @size bytes. Its page must exist. */
 static inline void *pages_at(const struct pages *p, u32 index, size_t size)
 {
 	return (char *)p->page[index / PAGE_ENTRIES] + index % PAGE_ENTRIES * size;
 }
 
-/* A page more, of entries of @size zero bytes. Returns 0 or -ENOMEM. */
+/* Add a page of zeroed entries of @size bytes. Returns 0, or -ENOMEM with no entry changed. */
 static inline int pages_grow(struct pages *p, size_t size)
 {
 	if (p->nr == p->room) {
@@ -59,7 +59,7 @@ static inline void pages_free(struct pages *p)
 	free(p->page);
 }
 
-/* Bytes of memory it takes. */
+/* How many bytes of memory the array takes. */
 static inline u64 pages_bytes(const struct pages *p, size_t size)
 {
 	return (u64)p->nr * PAGE_ENTRIES * size + p->room * sizeof(*p->page);

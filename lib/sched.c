@@ -3,7 +3,7 @@
 /*
  * The scheduler: see libtwheel-sched.h.
  *
- * A pending task has a timer in the wheel, for life, and is in one of three states:
+ * A pending task keeps one timer of the wheel until it ends, and is in one of three states:
  *
  *	            due                    a thread takes it
  *	WAITING -----------> QUEUED ----------------------------> RUNNING
@@ -11,29 +11,28 @@
  *	   |                   | it is due again already             |
  *	   +-------------------+-------------------------------------+ a period
  *
- * with TWHEEL_TASK_OVERLAP it leaves RUNNING as soon as it gets there. A task without a
- * period is over, and not pending, when it begins to run.
+ * With TWHEEL_TASK_OVERLAP a task leaves RUNNING as soon as its function is called. A task without
+ * a period stops being pending when it begins to run.
  *
- * One thread waits for the wheel, the leader; there is no thread that does only that. A
- * worker that finds nothing queued becomes leader, if there is none, and puts what has
- * expired on the queue; before it runs a task of it, it wakes another one to lead. So
- * with n threads up to n functions run, and the one that is last to be woken is
- * the one that would have nothing to do. Without a pool the caller is the leader.
+ * One idle worker, the leader, waits for the wheel and queues the tasks that have expired. Before a
+ * worker runs a task it wakes another one, which leads if nobody does. So all n threads can run
+ * functions: none is reserved for waiting. Without a pool the caller of twheel_sched_run() leads.
  *
- * Tasks on the wall clock have a wheel of their own, on CLOCK_REALTIME, made for the first of
- * them. That does what there is to do when the clock is set. One that is queued already when it is
- * set back goes into the wheel again: whatever the wheel has said, a task runs only when its
- * clock says so too.
+ * Tasks on the wall clock have a wheel of their own, on CLOCK_REALTIME, which is made for the first
+ * of them. That wheel handles a clock that is set. If the clock is set back while a task is queued,
+ * the task goes back into the wheel: a task runs only when its clock has reached its time, whatever
+ * the wheel said before.
  *
- * An event that was read and a cancel may cross: events carry ids, which are looked up
- * under the lock, and no id is ever used again. If the cancel comes while the event is being
- * read, the wheel refuses it and keeps the handle. Then the leader frees the handle, as soon
- * as it finds that the event is nobody's.
+ * A cancel may come between reading an event and handling it. So an event carries the id of its
+ * task, which is looked up under the lock, and no id is ever used again. If the cancel comes while
+ * the wheel is being read, the wheel refuses the cancel and keeps the handle; the leader frees the
+ * handle when it finds no task for the event.
  *
- * Locking: sched->lock for all of it; the wheel's own lock is taken inside. What the user
- * gave, fn() and release(), is called without. Whoever has something to do for all tasks does it
- * in chunks and lets go of the lock in between, but for twheel_sched_stop(). Where it was is
- * kept by a cursor, a task that is none: it is dead, so everybody passes over it.
+ * Locking: sched->lock guards everything here. The wheel's own lock is taken inside it. The
+ * user's functions, fn() and release(), are called without it. Work on all tasks is done in chunks,
+ * and the lock is dropped between them, except in twheel_sched_stop(). A cursor marks the place
+ * meanwhile: a struct task in the list that is no task. It is marked dead, so that all others skip
+ * it.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -58,7 +57,7 @@
 #define KEY_MAX		UINT16_MAX
 #define LATE_NS		(5 * NSEC_PER_MSEC)
 #define CHUNK_EVENTS	512
-/* What is done for all tasks is done for so many in one lock hold, and so many bytes of keys. */
+/* Work on all tasks handles at most so many in one lock hold, and so many bytes of their keys. */
 #define CHUNK_TASKS	128
 #define CHUNK_KEYS	0x8000
 #define PAGE_BYTES	4096
@@ -69,17 +68,20 @@
 
 /**
  * struct task - a task
- * @all:	in sched->all, from add to the end of its last run
- * @queued:	in sched->queue, while QUEUED
- * @over:	in a list of tasks to be freed, see tasks_free()
- * @by_key:	in sched->keys, while it is pending and has a key
- * @info:	what the user may know. Its id is in sched->ids as long as it is in @all
+ * @all:	link in sched->all, from add to the end of its last run
+ * @queued:	link in sched->queue, while QUEUED
+ * @over:	link in a list of tasks to be freed, see tasks_free()
+ * @by_key:	link in sched->keys, while it is pending and has a key
+ * @info:	what the user may see. Its id is in sched->ids as long as the task is in @all
  * @nth:	how many tasks were added before
- * @handle:	its timer
- * @running:	how many threads run it
- * @dead:	pending no more, and freed when the last of them is done
- * @moved:	has got another time while it was running
- * @key:	the key, and a 0
+ * @handle:	its timer in the wheel; 0 if it has none
+ * @running:	how many threads run its function
+ * @dead:	no longer pending. It is freed when the last of these threads is done
+ * @moved:	got another time while it was running
+ * @key:	the key, followed by a 0
+ *
+ * sched->lock guards all of it, except @over and whatever a task has that is in no table any more:
+ * these belong to the thread that took it out.
  */
 struct task {
 	TAILQ_ENTRY(task)	all;
@@ -100,32 +102,35 @@ TAILQ_HEAD(task_queue, task);
 
 /**
  * struct twheel_sched - a scheduler
- * @options:	what it is
- * @wheel:	the wheel
- * @late:	ns from which on a run is late
- * @wall:	the wheel of those on the wall clock, NULL until there is one
- * @epfd:	for the wheels and @wakefd
- * @wakefd:	readable when the leader is to look after something else
- * @awake:	it is
- * @nr_waiting:	threads that wait for @lock. Atomic
- * @lock:	for all that follows
- * @work:	something for an idle worker
- * @done:	a function has returned
- * @all:	all tasks, in the order they were added
- * @ids:	the same by their ids
- * @keys:	those with a key
- * @key_bytes:	what these take, with a 0 behind each
- * @queue:	those that are QUEUED
- * @nr_added:	tasks there ever were
+ * @options:	as it was opened, with the defaults filled in
+ * @wheel:	the wheel of the tasks with delays
+ * @wall:	the wheel of tasks on the wall clock, NULL until there is one. Set under @lock
+ * @late:	from how many ns on a run counts as late
+ * @epfd:	epoll of the wheels and @wakefd
+ * @wakefd:	eventfd that is readable if the leader must return, or the poller must call
+ * @awake:	@wakefd is readable. Under @lock
+ * @nr_waiting:	threads that wait for @lock. Atomic; a hint for lock_again()
+ * @lock:	guards all that follows, and every task
+ * @work:	signalled if there is something to do for an idle worker
+ * @done:	broadcast when a function has returned, or the leader
+ * @all:	all tasks, in the order they were added, and cursors
+ * @ids:	the tasks by id
+ * @keys:	the pending tasks that have a key
+ * @key_bytes:	size of these keys, with a 0 behind each
+ * @queue:	the tasks that are QUEUED
+ * @nr_added:	how many tasks have ever been added
  * @nr_queued:	tasks in @queue
- * @nr_pending:	tasks that will run
+ * @nr_pending:	tasks that will run, once more or for the first time
  * @nr_running:	functions that are running
- * @nr_idle:	workers waiting for @work
- * @leader:	there is one
- * @finishing:	nothing is to be added any more, and what is pending runs once
- * @stopping:	nothing is to run any more
+ * @nr_idle:	workers that wait for @work
+ * @leader:	a worker of the pool is the leader
+ * @finishing:	no task may be added, and none with a period is left
+ * @stopping:	no function may be called any more
  * @nr_threads:	threads of the pool
  * @threads:	the pool
+ *
+ * What stands before @lock and is not said to change is set before any other thread knows of the
+ * scheduler.
  */
 struct twheel_sched {
 	struct twheel_sched_options	options;
@@ -156,7 +161,7 @@ struct twheel_sched {
 	pthread_t			threads[];
 };
 
-/* The functions that this thread is in, the innermost first. */
+/* A function that this thread is in. A function may call others, by twheel_sched_run(). */
 struct frame {
 	struct task	*task;
 	struct frame	*outer;
@@ -164,8 +169,10 @@ struct frame {
 
 static int start_worker(struct twheel_sched *sched, u32 nth);
 
+/* The innermost. */
 static __thread struct frame *frames;
 
+/* Is the caller inside the function of @task? Waiting for that would never end. */
 static bool inside_task(const struct task *task)
 {
 	const struct frame *f = frames;
@@ -175,6 +182,7 @@ static bool inside_task(const struct task *task)
 	return f;
 }
 
+/* Is the caller inside the function of any task of @sched? */
 static bool inside_sched(const struct twheel_sched *sched)
 {
 	const struct frame *f = frames;
@@ -184,6 +192,7 @@ static bool inside_sched(const struct twheel_sched *sched)
 	return f;
 }
 
+/* False in a process that inherited @sched by fork(): its threads are not there. */
 static bool is_alive(const struct twheel_sched *sched)
 {
 	return is_ours(sched->wheel->family);
@@ -201,9 +210,9 @@ static void lock(struct twheel_sched *sched)
 }
 
 /*
- * A thread that was cancelled with the lock held, or while its cursor is in a list, would leave
- * that behind. So it is not, wherever the C library would look for it meanwhile. Returns what to
- * give to pthread_setcancelstate() after that.
+ * Keep pthread_cancel() from ending this thread. Call it before each cancellation point that is
+ * reached with the lock held, or with a cursor in a list: a thread that ended there would leave
+ * these behind. Returns the state for pthread_setcancelstate() afterwards.
  */
 static int not_cancelled(void)
 {
@@ -213,7 +222,7 @@ static int not_cancelled(void)
 	return state;
 }
 
-/* Make wakefd readable, or not. */
+/* Make wakefd readable, or not. With the lock held. */
 static void wake_set(struct twheel_sched *sched, bool awake)
 {
 	eventfd_t value;
@@ -230,12 +239,13 @@ static void wake_set(struct twheel_sched *sched, bool awake)
 	pthread_setcancelstate(state, NULL);
 }
 
-/* Without a pool, what is queued is for who polls. */
+/* Without a pool, queued tasks are for the program that polls the descriptor. */
 static void wake_update(struct twheel_sched *sched)
 {
 	wake_set(sched, sched->stopping || (!sched->options.threads && sched->nr_queued));
 }
 
+/* Before anybody else gets the lock, @wakefd says what has changed. */
 static void unlock(struct twheel_sched *sched)
 {
 	wake_update(sched);
@@ -243,8 +253,9 @@ static void unlock(struct twheel_sched *sched)
 }
 
 /*
- * Take the lock that was let go of between two chunks. It is not a queue: who takes it again at
- * once is most often faster than those who wait for it, so they are given time.
+ * Take the lock again, between two chunks. A mutex is no queue: a thread that takes it again at
+ * once is most often faster than those that wait for it. So give these time. The count is read
+ * without the lock: if it is wrong, that costs a moment, or the fairness of one chunk.
  */
 static void lock_again(struct twheel_sched *sched)
 {
@@ -257,7 +268,7 @@ static void lock_again(struct twheel_sched *sched)
 	lock(sched);
 }
 
-/* Wait until something has ended. */
+/* Wait until a function, or the leader, has returned. The lock is dropped meanwhile. */
 static void wait_done(struct twheel_sched *sched)
 {
 	int state = not_cancelled();
@@ -266,6 +277,9 @@ static void wait_done(struct twheel_sched *sched)
 	pthread_setcancelstate(state, NULL);
 }
 
+/*
+ * From now on no function is called. Workers end; callers that wait look again. With the lock held.
+ */
 static void set_stopping(struct twheel_sched *sched)
 {
 	sched->stopping = true;
@@ -280,20 +294,23 @@ static s64 clock_now(clockid_t clock)
 	return (s64)twheel_clock(clock);
 }
 
-/* The time of the clock of @task. */
+/* The time of @task's clock: the wall clock, or that of the scheduler. */
 static s64 task_now(const struct task *task)
 {
 	return clock_now(task->info.flags & TWHEEL_TASK_AT ? CLOCK_REALTIME :
 			 task->info.sched->options.clockid);
 }
 
-/* @ns is not negative. */
+/* The sum, or TIME_MAX if it is greater. @ns is not negative. */
 static s64 time_add(s64 time, s64 ns)
 {
 	return ns < TIME_MAX - time ? time + ns : TIME_MAX;
 }
 
-/* When is a task due that was asked for at @when? */
+/*
+ * The time at which a task is due that was requested for @when: a delay, or a time of the wall
+ * clock.
+ */
 static s64 task_due(const struct task *task, s64 when)
 {
 	if (when < 0)
@@ -301,7 +318,10 @@ static s64 task_due(const struct task *task, s64 when)
 	return task->info.flags & TWHEEL_TASK_AT ? when : time_add(task_now(task), when);
 }
 
-/* When is a task due next whose run begins @now? */
+/*
+ * The time at which a periodic task is due after the run that begins @now. By its flags, a run that
+ * is late skips the periods that are over; then these count as missed.
+ */
 static s64 next_due(struct task *task, s64 now)
 {
 	const struct twheel_task_info *info = &task->info;
@@ -335,7 +355,7 @@ static struct task *task_find_key(struct twheel_sched *sched, u64 hash, const vo
 	return key ? container_of(key, struct task, by_key) : NULL;
 }
 
-/* The wheel of @task. */
+/* The wheel that @task's timer is in. */
 static struct twheel *task_wheel(const struct task *task)
 {
 	const struct twheel_sched *sched = task->info.sched;
@@ -343,13 +363,16 @@ static struct twheel *task_wheel(const struct task *task)
 	return task->info.flags & TWHEEL_TASK_AT ? sched->wall : sched->wheel;
 }
 
-/* How late may the timer of a task be? What is due at once is exact. */
+/* How late the timer of a task that is due at @due may be. A task that is due at once is exact. */
 static u64 task_tolerance(const struct task *task, s64 due)
 {
 	return due <= task_now(task) ? 0 : (u64)(time_add(due, task->info.tolerance_ns) - due);
 }
 
-/* Put a task that is nowhere, or in the wheel, there for when it is due. */
+/*
+ * Arm the timer of a task for the time at which it is due, and make the task WAITING. It must not
+ * be queued; its timer may be armed. Returns 0, or an error if the task has no timer yet.
+ */
 static int task_arm(struct task *task)
 {
 	struct twheel *wheel = task_wheel(task);
@@ -365,6 +388,7 @@ static int task_arm(struct task *task)
 				 flags);
 }
 
+/* Make a task that does not wait in the wheel QUEUED, behind all others. */
 static void task_enqueue(struct task *task)
 {
 	task->info.state = TWHEEL_TASK_QUEUED;
@@ -372,6 +396,7 @@ static void task_enqueue(struct task *task)
 	task->info.sched->nr_queued++;
 }
 
+/* Take a task off the queue, if it is there. The caller gives it another state. */
 static void task_dequeue(struct task *task)
 {
 	if (task->info.state != TWHEEL_TASK_QUEUED)
@@ -380,6 +405,9 @@ static void task_dequeue(struct task *task)
 	task->info.sched->nr_queued--;
 }
 
+/*
+ * Let a task that is neither armed nor queued wait until it is due. If it is due already, queue it.
+ */
 static void task_schedule(struct task *task)
 {
 	if (task->info.due_ns > task_now(task))
@@ -388,7 +416,10 @@ static void task_schedule(struct task *task)
 		task_enqueue(task);
 }
 
-/* It is pending no more. That leaves it in sched->all. */
+/*
+ * Take a task out of the queue, the wheel and the keys: it will not run again. It stays in
+ * sched->all and keeps its id until task_bury() or the end of its last run.
+ */
 static void task_unpend(struct task *task)
 {
 	struct twheel_sched *sched = task->info.sched;
@@ -408,7 +439,7 @@ static void task_unpend(struct task *task)
 		set_stopping(sched);
 }
 
-/* It is over: its id is nobody's from here on. */
+/* Take a dead task out of sched->all. From here on nobody finds it by its id. */
 static void task_forget(struct task *task)
 {
 	struct twheel_sched *sched = task->info.sched;
@@ -417,7 +448,10 @@ static void task_forget(struct task *task)
 	TAILQ_REMOVE(&sched->all, task, all);
 }
 
-/* A task that is dead: free it, or let the last who runs it do that. */
+/*
+ * Put a dead task on the list @over, to be freed. If it is running, the last thread frees it
+ * instead.
+ */
 static void task_bury(struct task *task, struct tasks *over)
 {
 	if (task->running)
@@ -426,7 +460,7 @@ static void task_bury(struct task *task, struct tasks *over)
 	SLIST_INSERT_HEAD(over, task, over);
 }
 
-/* Not under the lock, for what the user gave is called. */
+/* Release and free the tasks of a list. Without the lock, since release() is the user's. */
 static void tasks_free(struct tasks *over)
 {
 	while (!SLIST_EMPTY(over)) {
@@ -439,7 +473,7 @@ static void tasks_free(struct tasks *over)
 	}
 }
 
-/* The length of a key that may be a string; of one that is too long, one that is too. */
+/* The length of a key; 0 stands for a string. A key that is too long gives more than KEY_MAX. */
 static size_t key_length(const void *key, size_t len)
 {
 	return len ? len : strnlen(key, KEY_MAX + 1);
@@ -460,6 +494,9 @@ static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_
 	       !(task->flags & (MISSED | TWHEEL_TASK_OVERLAP));
 }
 
+/*
+ * Make a task of what the user gave, which is valid. It is in no table, so the lock is not needed.
+ */
 static struct task *task_new(struct twheel_sched *sched, const struct twheel_task *from)
 {
 	size_t len = from->key ? key_length(from->key, from->key_len) : 0;
@@ -488,6 +525,7 @@ static struct task *task_new(struct twheel_sched *sched, const struct twheel_tas
 	return task;
 }
 
+/* Enter the key of a new task, if it has one, and arm the task. On an error neither is done. */
 static int task_arm_named(struct task *task)
 {
 	struct twheel_sched *sched = task->info.sched;
@@ -507,8 +545,8 @@ static int task_arm_named(struct task *task)
 }
 
 /*
- * Enter a task into the tables and the wheel. If that fails it is in none of them. One with
- * the same key, which it replaces, may be there still.
+ * Enter a new task into the tables and the wheel. If that fails it is in none of them. The task
+ * that it replaces, with the same key, may still be there; then the caller takes that one out.
  */
 static int task_enter(struct task *task)
 {
@@ -526,7 +564,7 @@ static int task_enter(struct task *task)
 	return err;
 }
 
-/* What is readable there is @wheel, NULL: none. */
+/* Watch @fd. lead() reads @wheel when it becomes readable; NULL: it only wakes the leader. */
 static int watch(int epfd, int fd, struct twheel *wheel)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = wheel };
@@ -534,7 +572,7 @@ static int watch(int epfd, int fd, struct twheel *wheel)
 	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &e);
 }
 
-/* Make the wheel for tasks on the wall clock. */
+/* Make the wheel for tasks on the wall clock. With the lock held. Returns 0 or an error. */
 static int wall_open(struct twheel_sched *sched)
 {
 	const struct twheel_setup setup = { .clockid = CLOCK_REALTIME,
@@ -553,7 +591,10 @@ static int wall_open(struct twheel_sched *sched)
 	return 0;
 }
 
-/* Add a task in place of @old, which may be NULL. */
+/*
+ * Add a new task. If @old is not NULL, it has the same key and is cancelled, but only if the new
+ * task could be added. Tasks to be freed go to @over. On an error nothing has changed.
+ */
 static int task_add(struct task *task, struct task *old, struct tasks *over)
 {
 	struct twheel_sched *sched = task->info.sched;
@@ -610,6 +651,10 @@ int twheel_sched_add_sized(struct twheel_sched *sched, const struct twheel_task 
 	return err;
 }
 
+/*
+ * Give a task, NULL if there is none, another time. If its function is running, the time is for the
+ * run after that.
+ */
 static int task_mod(struct task *task, s64 when)
 {
 	if (!task)
@@ -638,6 +683,10 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns)
 	return rc;
 }
 
+/*
+ * Cancel a task; with TWHEEL_SCHED_WAIT, wait until it is released. Returns 1 if its function may
+ * still be running, 0 if not, or -EDEADLK. With the lock held, which is dropped while waiting.
+ */
 static int task_cancel(struct task *task, u32 flags, struct tasks *over)
 {
 	struct twheel_sched *sched = task->info.sched;
@@ -652,7 +701,7 @@ static int task_cancel(struct task *task, u32 flags, struct tasks *over)
 	}
 	if (!(flags & TWHEEL_SCHED_WAIT))
 		return running;
-	/* From here on another thread frees it, if it runs. */
+	/* If it runs, another thread frees it. So look for its id, and do not touch it. */
 	while (running && task_find(sched, id))
 		wait_done(sched);
 	return 0;
@@ -698,14 +747,17 @@ uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t k
 
 /* ---- running ------------------------------------------------------------------------ */
 
-/* Something is left to do, and somebody has nothing to do. */
+/* Wake an idle worker, if there is one, if nobody leads or tasks are queued. */
 static void wake_worker(struct twheel_sched *sched)
 {
 	if (sched->nr_idle && (!sched->leader || sched->nr_queued))
 		pthread_cond_signal(&sched->work);
 }
 
-/* A queued task begins to run; @info is filled in for its function. */
+/*
+ * Make a queued task RUNNING, and fill in @info for its function. A task without a period is no
+ * longer pending after this. One that may overlap itself waits for its next time already.
+ */
 static void task_begin(struct task *task, struct twheel_task_info *info)
 {
 	s64 due = task->info.due_ns;
@@ -726,7 +778,9 @@ static void task_begin(struct task *task, struct twheel_task_info *info)
 		task_schedule(task);
 }
 
-/* A function has returned, and its task goes on. */
+/*
+ * The function of a periodic task has returned: schedule the next run, unless that is done already.
+ */
 static void task_again(struct task *task)
 {
 	if (task->info.state != TWHEEL_TASK_RUNNING)
@@ -738,8 +792,9 @@ static void task_again(struct task *task)
 }
 
 /*
- * The last function of a dead task has returned. It is found until it is released, for who
- * waits until it is over to wait for that too.
+ * The last function of a dead task has returned: release it and free it. It keeps its id until
+ * release() has returned, so that a cancel that waits, waits for release() as well. With the lock
+ * held, which is dropped while release() runs.
  */
 static void task_finish(struct task *task)
 {
@@ -754,7 +809,10 @@ static void task_finish(struct task *task)
 	free(task);
 }
 
-/* The function of the innermost frame is over. With the lock held. */
+/*
+ * The function of the innermost frame is over: schedule its task again, or free it. Its task must
+ * not be touched after this. With the lock held, which may be dropped in between.
+ */
 static void frame_over(struct frame *frame)
 {
 	struct task *task = frame->task;
@@ -771,8 +829,8 @@ static void frame_over(struct frame *frame)
 }
 
 /*
- * This thread ends, in a function. If it is of the pool another takes its place, and where
- * there is none to be had the pool is smaller.
+ * This thread is ending, inside a function. If it belongs to the pool, start another in its place.
+ * If that fails, the pool gets smaller. With the lock held.
  */
 static void replace_worker(struct twheel_sched *sched)
 {
@@ -787,7 +845,7 @@ static void replace_worker(struct twheel_sched *sched)
 		sched->threads[nth] = sched->threads[--sched->nr_threads];
 }
 
-/* The function has ended its thread. */
+/* Called instead of returning, if the function ends its thread by pthread_exit(). */
 static void frame_left(void *arg)
 {
 	struct frame *frame = arg;
@@ -800,8 +858,8 @@ static void frame_left(void *arg)
 }
 
 /*
- * Run a queued task. The lock is dropped meanwhile. What the function gets is followed by zeros,
- * for one that was compiled with a longer structure.
+ * Run a queued task. With the lock held, which is dropped while the function runs. The structure
+ * that the function gets is followed by zeros, for a program compiled with a longer one.
  */
 static void task_run(struct task *task)
 {
@@ -828,7 +886,7 @@ struct due {
 	u64		time;
 };
 
-/* By the time, and then in the order tasks were added: a tick has no order of its own. */
+/* Order by time, then as the tasks were added: inside a tick the wheel promises no order. */
 static int due_order(const void *a, const void *b)
 {
 	const struct due *x = a, *y = b;
@@ -838,7 +896,10 @@ static int due_order(const void *a, const void *b)
 	return x->task->nth < y->task->nth ? -1 : x->task->nth > y->task->nth;
 }
 
-/* The wheel says that tasks are due, and may be mistaken: see the head of the file. */
+/*
+ * Queue the tasks whose events were read of @wheel. An event may be outdated, as the head of the
+ * file says: its task may be gone, or have another time by now. With the lock held.
+ */
 static void events_take(struct twheel_sched *sched, struct twheel *wheel,
 			const struct twheel_event *events, size_t nr)
 {
@@ -860,7 +921,7 @@ static void events_take(struct twheel_sched *sched, struct twheel *wheel,
 			task_schedule(due[i].task);
 }
 
-/* What was read of a wheel. */
+/* The events that were read of a wheel. */
 struct harvest {
 	struct twheel		*wheel;
 	int			nr;
@@ -868,8 +929,9 @@ struct harvest {
 };
 
 /*
- * Wait for something, and queue what is due. The lock is dropped while waiting. Returns 0,
- * 1 if there may be more, -EAGAIN if there was nothing, or -EINTR.
+ * Wait until a wheel has events or the leader is woken, and queue the tasks that are due. With the
+ * lock held, which is dropped while waiting and reading. Returns 0, 1 if there may be more events,
+ * -EAGAIN if nothing came in time, or -EINTR.
  */
 static int lead(struct twheel_sched *sched, int timeout_ms)
 {
@@ -896,7 +958,10 @@ static int lead(struct twheel_sched *sched, int timeout_ms)
 	return n > 0 ? more : n ?: -EAGAIN;
 }
 
-/* The task to be run next, or NULL. The wall clock may have been set back since it was queued. */
+/*
+ * The task to run next, or NULL. If the wall clock was set back since a task was queued, the task
+ * goes back to the wheel.
+ */
 static struct task *queue_first(struct twheel_sched *sched)
 {
 	struct task *task;
@@ -910,6 +975,7 @@ static struct task *queue_first(struct twheel_sched *sched)
 	return task;
 }
 
+/* A thread of the pool: it runs what is queued, leads if nobody does, and else is idle. */
 static void *worker(void *arg)
 {
 	struct twheel_sched *sched = arg;
@@ -936,7 +1002,7 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-/* Lead until something is queued, for so long. Returns 0 or -EINTR. */
+/* Without a pool: lead until something is queued, or @timeout_ms is over. Returns 0 or -EINTR. */
 static int lead_for(struct twheel_sched *sched, int timeout_ms)
 {
 	s64 start = clock_now(CLOCK_MONOTONIC), left = timeout_ms, gone;
@@ -955,7 +1021,7 @@ static int lead_for(struct twheel_sched *sched, int timeout_ms)
 	return rc == -EINTR ? rc : 0;
 }
 
-/* Queue all that is due already, but no more than it takes for @max to be queued, if not 0. */
+/* Queue the tasks that are due now. If @max is not 0, stop when so many are queued. */
 static void lead_all(struct twheel_sched *sched, u32 max)
 {
 	while (!max || sched->nr_queued < max)
@@ -1014,13 +1080,14 @@ struct twheel *twheel_sched_wheel(const struct twheel_sched *sched)
 
 /**
  * struct list - a list of tasks that is being made
- * @infos:	what the user gets: room for as many as there were, and behind that for the keys
+ * @infos:	what the user gets: room for the tasks that were pending at first, and behind that
+ *		room for their keys
  * @size:	from one of @infos to the next
  * @nr:		how many there are by now
  * @first:	where the keys begin
- * @keys:	where the next one goes
- * @end:	of the memory
- * @nth:	tasks that were added later are left out
+ * @keys:	where the next key goes
+ * @end:	the end of the memory
+ * @nth:	tasks that were added after so many are left out, so that the room is enough
  */
 struct list {
 	struct twheel_task_info	*infos;
@@ -1048,6 +1115,7 @@ static int list_init(struct list *list, const struct twheel_sched *sched, size_t
 	return 0;
 }
 
+/* There is room: see @nth. */
 static void list_add(struct list *list, const struct task *task)
 {
 	struct twheel_task_info *info = sized_nth(list->infos, list->nr++, list->size);
@@ -1059,6 +1127,7 @@ static void list_add(struct list *list, const struct task *task)
 	list->keys += info->key_len + 1;
 }
 
+/* Write to each page of the next @bytes, up to @end. */
 static void touch(char *from, const char *end, size_t bytes)
 {
 	for (; from < end && bytes; bytes -= bytes < PAGE_BYTES ? bytes : PAGE_BYTES) {
@@ -1067,7 +1136,7 @@ static void touch(char *from, const char *end, size_t bytes)
 	}
 }
 
-/* The page faults of the next chunk, taken before the lock is. */
+/* Take the page faults of the next chunk now, without the lock. */
 static void list_touch(const struct list *list)
 {
 	touch(sized_nth(list->infos, list->nr, list->size), list->first,
@@ -1075,7 +1144,7 @@ static void list_touch(const struct list *list)
 	touch(list->keys, list->end, CHUNK_KEYS + KEY_MAX);
 }
 
-/* List the next tasks. Returns whether there are more. */
+/* List the next chunk of tasks behind @cursor, and move it. Returns whether there are more. */
 static bool list_chunk(struct list *list, struct twheel_sched *sched, struct task *cursor)
 {
 	struct task *task = TAILQ_NEXT(cursor, all), *last = cursor;
@@ -1094,7 +1163,7 @@ static bool list_chunk(struct list *list, struct twheel_sched *sched, struct tas
 	return task && task->nth < list->nth;
 }
 
-/* Returns how many. With the lock held, which is dropped now and then. */
+/* List all pending tasks. Returns how many. With the lock held, which is dropped between chunks. */
 static int list_make(struct list *list, struct twheel_sched *sched)
 {
 	struct task cursor = { .dead = true };
@@ -1137,8 +1206,9 @@ int twheel_sched_list_sized(struct twheel_sched *sched, struct twheel_task_info 
 }
 
 /*
- * All tasks, or those with a period, are over. @list: those that did not run are to be listed,
- * and their args are the caller's. Returns how many these are.
+ * Cancel all tasks, or with @periodic those with a period. Returns how many of them are not
+ * running. With @list, these are listed, and are not released: their args are the caller's. Tasks
+ * to be freed go to @over. In one lock hold, so that none runs in between.
  */
 static int tasks_stop(struct twheel_sched *sched, bool periodic, struct list *list,
 		      struct tasks *over)
@@ -1163,7 +1233,7 @@ static int tasks_stop(struct twheel_sched *sched, bool periodic, struct list *li
 	return n;
 }
 
-/* With the lock held, which is dropped while waiting. */
+/* twheel_sched_stop(), with the lock held, which is dropped while waiting. */
 static int sched_stop(struct twheel_sched *sched, uint32_t flags, struct list *list,
 		      struct tasks *over)
 {
@@ -1173,8 +1243,9 @@ static int sched_stop(struct twheel_sched *sched, uint32_t flags, struct list *l
 	n = tasks_stop(sched, flags & TWHEEL_SCHED_FINISH, list, over);
 	if (!sched->nr_pending)
 		set_stopping(sched);
-	wake_update(sched);	/* now: waiting is no unlock() */
-	/* Until the leader is back, too: it may have handles to free. */
+	/* Now: wait_done() drops the lock without unlock(). */
+	wake_update(sched);
+	/* Wait for the leader too: it may have handles to free. */
 	while ((flags & TWHEEL_SCHED_WAIT) &&
 	       (sched->nr_pending || sched->nr_running || sched->leader))
 		wait_done(sched);
@@ -1254,8 +1325,9 @@ static int open_wheel(struct twheel_sched *sched)
 }
 
 /*
- * Start the thread @nth of the pool. Signals are for the threads that the program has made
- * itself. Returns 0 or -ENOMEM. With the lock held.
+ * Start the thread @nth of the pool. It blocks all signals: these are for the program's own
+ * threads. Returns 0 or -ENOMEM. With the lock held, so that the thread is in @threads before it
+ * looks.
  */
 static int start_worker(struct twheel_sched *sched, u32 nth)
 {
@@ -1282,7 +1354,7 @@ static int open_threads(struct twheel_sched *sched)
 	return err;
 }
 
-/* Undo what open did, but for the memory. */
+/* Undo sched_init(): stop, wait for all threads, and close. The memory remains. */
 static void sched_shut(struct twheel_sched *sched)
 {
 	twheel_sched_stop(sched, TWHEEL_SCHED_WAIT, NULL);

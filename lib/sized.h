@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Structures whose size the caller tells: libtwheel.h says what is promised, under Growth. Here
- * "mine" is the size that the library knows, "theirs" the one that the program was compiled with.
- * Where they are the same, as they mostly are, copying costs what an assignment does.
+ * Structures whose size the caller passes. libtwheel.h says under Growth what is promised. Here
+ * "mine" is the size that this library knows, and "theirs" the one that the program was compiled
+ * with. If both are the same, which is usual, a copy costs what an assignment costs.
  */
 #ifndef SIZED_H
 #define SIZED_H
@@ -13,12 +13,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/* As the op_size of a struct twheel_batch. */
+/* The same limit as for op_size of a struct twheel_batch. */
 #define SIZED_MAX	4096
 
 /*
- * Is @size one that a program may have compiled for @type? @last is the last member that @type had
- * in version 1.0.0, and stays that whatever comes behind it.
+ * Can a program have been compiled with a @type of @size bytes? @last is the last member that @type
+ * had in version 1.0.0; it stays the same when members are added behind it.
  */
 #define SIZED_OK(size, type, last)						\
 	sized_ok(size, offsetof(type, last) + sizeof(((type *)0)->last), __alignof__(type))
@@ -28,7 +28,10 @@ static inline bool sized_ok(size_t theirs, size_t first, size_t align)
 	return theirs >= first && theirs <= SIZED_MAX && !(theirs % align);
 }
 
-/* Copy what the caller gives. Returns 0, or -E2BIG if there is something that is not known here. */
+/*
+ * Copy the caller's structure. Members that the caller does not have become 0. Returns 0, or -E2BIG
+ * if members that are not known here are not 0.
+ */
 static inline int sized_take(void *to, size_t mine, const void *from, size_t theirs)
 {
 	size_t both = mine < theirs ? mine : theirs;
@@ -46,7 +49,10 @@ static inline int sized_take(void *to, size_t mine, const void *from, size_t the
 	return 0;
 }
 
-/* Copy what the caller gets, as far as that goes, and zeros behind it. */
+/*
+ * Copy to the caller's structure, as much as it has room for. Members that are not known here get
+ * 0.
+ */
 static inline void sized_give(void *to, size_t theirs, const void *from, size_t mine)
 {
 	size_t both = mine < theirs ? mine : theirs;
@@ -59,6 +65,7 @@ static inline void sized_give(void *to, size_t theirs, const void *from, size_t 
 	memset((char *)to + both, 0, theirs - both);
 }
 
+/* Element @n of an array whose elements have @size bytes. */
 static inline void *sized_nth(void *array, size_t n, size_t size)
 {
 	return (char *)array + n * size;

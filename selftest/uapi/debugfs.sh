@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
-# /sys/kernel/debug/twheel/bases, which twheel_debugfs.h describes: in a guest, with
+# /sys/kernel/debug/twheel/bases, which twheel_debugfs.c describes: in a guest, with
 # twheel(1), the sample module and tap.sh beside this script.
 here=${0%/*} twheel=${0%/*}/twheel
 bases=/sys/kernel/debug/twheel/bases

@@ -176,14 +176,14 @@ static void follow(unsigned int n, u64 spread, const char *what)
 	while (wheel_due(w, time) && ++calls < n) {
 		u32 left = 64;
 
-		good &= !wheel_back_expire_many(w, &b, time, &left, got, 64);
+		good &= !wheel_back_expire_many(w, &b, time, &left, got, 64, NULL);
 		if (!wheel_back_in_wheel(w, &b))
 			deep = depth(b.root);
 	}
 	moves = w->moves - moves;
 	good &= !b.nr && wheel_clk(w) == time && calls <= 2 * (n / 64 + 2) && moves == 2 * n;
 	for (time += hour + spread; wheel_due(w, time); ) {
-		u32 left = 64, nr_got = wheel_back_expire_many(w, &b, time, &left, got, 64);
+		u32 left = 64, nr_got = wheel_back_expire_many(w, &b, time, &left, got, 64, NULL);
 
 		fired += nr_got;
 	}

@@ -248,7 +248,7 @@ static void advance_by(u32 budget)
 	u32 left = budget, got, i, room = 1 + budget % ROOM;
 
 	ops++;
-	while ((got = wheel_back_expire_many(w, &b, now, &left, timers, room)) && !failed()) {
+	while ((got = wheel_back_expire_many(w, &b, now, &left, timers, room, NULL)) && !failed()) {
 		for (i = 0; i < got; i++)
 			expired(timers[i]);
 		fired += got;

@@ -297,7 +297,7 @@ static void state(u64 clk)
 static u32 expire(u32 *left, struct wheel_timer **timers, u32 room)
 {
 	if (room)
-		return wheel_expire_many(w, now, left, timers, room);
+		return wheel_expire_many(w, now, left, timers, room, NULL);
 	timers[0] = wheel_expire(w, now, left);
 	return !!timers[0];
 }

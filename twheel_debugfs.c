@@ -1,46 +1,62 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
-/* SPDX-FileCopyrightText: 2026 The twheel authors */
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * /sys/kernel/debug/twheel/bases: what every base holds and has done, for people, scripts
- * and twheel top. Included by twheel.c, which says what a base is.
+ * and twheel top.
  *
- * The first line names the columns, and each base is a line after it. Between columns
- * is white space. A program shall find a column by its name: more may come, before the last;
- * none will go or mean something else.
+ * The first line names the columns. Each further line is a base. Columns are separated by white
+ * space. A program must find a column by its name: more columns may be added before the last, but
+ * none will be removed or change its meaning.
  *
- *	kind	cpu: a CPU's, for everybody; pinned: a CPU's, for twheel_add_on();
- *		base: a module's own, with callbacks; file: one with
- *		a sink, which an open /dev/twheel has
+ *	kind	cpu: a CPU's base, for everybody; pinned: a CPU's base, for twheel_add_on();
+ *		base: a module's own, with callbacks; file: a base with a sink, which an open
+ *		/dev/twheel has
  *	id	the CPU; else a number that no other base has had
- *	pid	of the process that made it, as the initial namespace has it; 0: a CPU's. A file's
- *		is made by its first timer, which may be that of a process it was passed to
- *	uid	of that process then
+ *	pid	the process that made the base, as the initial namespace numbers it; 0 for a CPU's.
+ *		A file's base is made by its first timer, perhaps in a process that inherited
+ *		or received the file
+ *	uid	of that process at that time
  *	clock	monotonic, boottime or realtime
  *	tick_ns	its tick
- *	pending	timers armed
- *	added	timers added so far, one that was armed anew again
+ *	pending	timers that are armed
+ *	added	timers added so far; a timer that is re-armed counts again
  *	expired	timers that have fired so far
- *	removed	timers taken out before they fired so far: cancelled, or armed anew
- *	rearmed	of the removed, those that were armed anew. One that moves to another CPU so is
- *		removed here and rearmed there
+ *	removed	timers taken out before they fired: cancelled or re-armed
+ *	rearmed	of the removed, those that were re-armed. If that moves a timer to another CPU,
+ *		it counts as removed here and as rearmed there
  *	runs	interrupts taken so far
- *	deferred how often a run used up its budget so far, and was gone on with later
+ *	deferred runs that used up their budget, and left work to a later one
  *	moves	timers moved from one bucket to a finer one so far
  *	worst	most moves in one run
  *	next_ns	when the next run is wanted, as a time of the clock; - if never
- *	l0 - l4	timers in the buckets of each level, a slash, how many buckets have any
+ *	l0 - l4	for each level: timers in its buckets, a slash, buckets that have any. Level 0
+ *		includes the timers at stops, see wheel.h
  *	far	timers beyond the last level
- *	tree	timers in no bucket: of a file with no more than 64, and where a clock was set back
- *	comm	the name of the process that made it, - for a CPU's; what is not plain in it as \ooo
+ *	tree	timers in no bucket: those of a file that has no more than 64, and where a clock was
+ *		set back
+ *	comm	the name of the process that made the base, - for a CPU's; spaces, backslashes and
+ *		what cannot be printed are written as \ooo
  *
  * The counters of a line are of one moment. The levels are counted after that, some buckets in
  * each lock hold: a timer that moves meanwhile may be counted twice or not at all.
  *
- * Cost: nothing where timers are armed, cancelled or expire; 64 bytes a base. Reading costs the
- * same a line, however many lines there are: a reader goes on by number.
+ * Cost: nothing where timers are armed, cancelled or expire; 64 bytes a base. A line costs a reader
+ * the same, however many lines there are: the position in the file is an index of @listings.
+ *
+ * twheel.c includes this file at its end, because kbuild makes twheel.ko of twheel.c alone. This
+ * file needs of twheel.c
+ *
+ *	struct twheel_base	@clock, @tick_ns and @sink, which never change; @settable.back.nr;
+ *				@wheel, under @lock; @listing, which only this file uses
+ *	base_is_pinned()
+ *	twheel_get_stats()
+ *
+ * and of wheel.h the buckets and wheel_levels[]. twheel.c calls the five functions that it declares
+ * below struct twheel_base.
+ *
+ * Locking: listings_lock guards @listings, and with it every base that is listed: while a reader
+ * holds it no base that it can find is freed. base->lock is taken inside it.
  */
-#ifndef TWHEEL_DEBUGFS_H
-#define TWHEEL_DEBUGFS_H
 
 #ifdef CONFIG_DEBUG_FS
 #include <linux/cred.h>
@@ -50,14 +66,16 @@
 #include <linux/string_helpers.h>
 
 /**
- * struct listing - a base that is listed
- * @index:	in listings, and so the order of lines
- * @base:	the base
- * @kind:	see above, as all that follows
- * @id:		a number
- * @pid:	of the process that made it
- * @uid:	of that
- * @comm:	of that
+ * struct listing - a base that has a line
+ * @index:	in @listings; lines are in its order
+ * @base:	the base. It outlives the listing
+ * @kind:	the column, as all that follow
+ * @id:		the column
+ * @pid:	the column
+ * @uid:	the column
+ * @comm:	the column
+ *
+ * Nothing changes once it is in @listings.
  */
 struct listing {
 	u32			index;
@@ -76,9 +94,9 @@ static const char *clock_name(clockid_t clock)
 	return clock == CLOCK_BOOTTIME ? "boottime" : "monotonic";
 }
 
-/* A user who opens many files can make it grow. */
+/* Charged to the caller's memory cgroup: a user who opens many files makes it grow. */
 static DEFINE_XARRAY_FLAGS(listings, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
-static DEFINE_MUTEX(listings_lock);		/* for readers of bases that are in there */
+static DEFINE_MUTEX(listings_lock);
 static struct dentry *debugfs_dir;
 
 static struct listing *listing_new(struct twheel_base *base, const char *kind, gfp_t gfp)
@@ -92,7 +110,7 @@ static struct listing *listing_new(struct twheel_base *base, const char *kind, g
 	return l;
 }
 
-/* List @l, or free it. */
+/* Give @l its line, after all others. If that fails, free it and return the error. */
 static int listing_add(struct listing *l, gfp_t gfp)
 {
 	static u32 next;
@@ -109,6 +127,7 @@ static int listing_add(struct listing *l, gfp_t gfp)
 	return err;
 }
 
+/* Give the base of @cpu a line. Returns 0 or -ENOMEM. */
 static int list_cpu_base(struct twheel_base *base, unsigned int cpu)
 {
 	struct listing *l = listing_new(base, base_is_pinned(base) ? "pinned" : "cpu", GFP_KERNEL);
@@ -120,6 +139,7 @@ static int list_cpu_base(struct twheel_base *base, unsigned int cpu)
 	return listing_add(l, GFP_KERNEL);
 }
 
+/* Give @base, which the current task makes, a line. Returns 0 or an error. */
 static int list_private_base(struct twheel_base *base, gfp_t gfp)
 {
 	struct listing *l = listing_new(base, base->sink ? "file" : "base", gfp);
@@ -134,7 +154,7 @@ static int list_private_base(struct twheel_base *base, gfp_t gfp)
 	return listing_add(l, gfp);
 }
 
-/* After this nobody reads of @base any more. One that is not listed is all right too. */
+/* Take the line of @base away, if it has one. When this returns no reader uses @base. */
 static void unlist_base(struct twheel_base *base)
 {
 	struct listing *l = base->listing;
@@ -147,12 +167,13 @@ static void unlist_base(struct twheel_base *base)
 	kfree(l);
 }
 
-/* Timers, and buckets that have any, of each level and last of far. */
+/* For each level, and last for the far timers: timers, and buckets that have any. */
 struct levels {
 	u32	timers[WHEEL_LEVELS + 1];
 	u32	buckets[WHEEL_LEVELS + 1];
 };
 
+/* The level of bucket @slot: 0 also for a stop, WHEEL_LEVELS for a class of far timers. */
 static unsigned int level_of(unsigned int slot)
 {
 	unsigned int level = 0;
@@ -173,6 +194,7 @@ static void count_bucket(struct levels *levels, const struct wheel *w, unsigned 
 	levels->buckets[level] += !!w->bucket[slot].n;
 }
 
+/* TWHEEL_HOLD_OPS buckets in each lock hold. */
 static void count_levels(struct levels *levels, struct twheel_base *base)
 {
 	unsigned int slot = WHEEL_NONE + 1, end;
@@ -233,7 +255,10 @@ static int bases_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* Position 0 is the head, and the others are an index and one. */
+/*
+ * The line at *@pos, or the next that there is, whose position goes to *@pos. Position 0 is the
+ * head, and position n + 1 the listing of index n.
+ */
 static void *bases_at(loff_t *pos)
 {
 	unsigned long index = *pos - 1;
@@ -296,6 +321,4 @@ static int list_private_base(struct twheel_base *base, gfp_t gfp)
 static void unlist_base(struct twheel_base *base) { }
 static void debugfs_begin(void) { }
 static void debugfs_end(void) { }
-#endif
-
 #endif

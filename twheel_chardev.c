@@ -472,15 +472,22 @@ static struct slot *slot_get(struct file_wheel *file)
 	return slot;
 }
 
-/* Free a slot that is in no list and not armed. Generation 0 is left out: no handle is 0. */
-static void slot_put(struct file_wheel *file, struct slot *slot)
+/*
+ * Free @slot, which is in no list and not armed, and put it in front of @next, the free list.
+ * Generation 0 is left out: no handle is 0.
+ */
+static __always_inline void slot_free(struct slot *slot, struct slot *next)
 {
-	u32 generation;
+	u32 generation = slot->generation + 1;
 
 	slot->state = FREE;
-	generation = slot->generation + 1;
 	slot->generation = generation + !generation;
-	slot->next = file->free;
+	slot->next = next;
+}
+
+static void slot_put(struct file_wheel *file, struct slot *slot)
+{
+	slot_free(slot, file->free);
 	file->free = slot;
 	WRITE_ONCE(file->nr_free, file->nr_free + 1);
 }
@@ -2215,6 +2222,12 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 	return min_t(u64, periods, U32_MAX - 1) + 1;
 }
 
+/* Is the event of @slot as most are: of a one-shot timer that is asked nothing else of? */
+static __always_inline bool slot_is_plain(const struct slot *slot)
+{
+	return !slot->interval && !slot->flags;
+}
+
 /* Write down the event of @slot. */
 static __always_inline void read_event(struct twheel_event *event, struct slot *slot,
 				       const struct moment *m)
@@ -2222,10 +2235,9 @@ static __always_inline void read_event(struct twheel_event *event, struct slot *
 	event->user_data = slot->user_data;
 	event->handle = slot_handle(slot);
 	event->expires_ns = time_shift(slot->timer.cookie, m->offset);
-	/* As most are: of a one-shot timer that is asked nothing else of. */
 	event->count = 1;
 	event->flags = 0;
-	if (likely(!slot->interval && !slot->flags))
+	if (likely(slot_is_plain(slot)))
 		return;
 	event->count = periods_passed(slot, m->now);
 	event->flags = goes_on(slot->interval, slot->flags) ? TWHEEL_EV_MORE : 0;
@@ -2344,24 +2356,110 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 	twheel_unlock(file->base, flags);
 }
 
-/* Read what is ready, as much as fits. Returns bytes, 0 if nothing was ready. */
+/* Store the event of @slot, which is plain, in user memory that is open for that, or go to @fault. */
+#define unsafe_put_plain(slot, user, fault) do {				\
+	unsafe_put_user((slot)->user_data, &(user)->user_data, fault);		\
+	unsafe_put_user(slot_handle(slot), &(user)->handle, fault);		\
+	unsafe_put_user((slot)->timer.cookie, &(user)->expires_ns, fault);	\
+	unsafe_put_user(1, &(user)->count, fault);				\
+	unsafe_put_user(0, &(user)->flags, fault);				\
+} while (0)
+
+/* The first @nr that are ready have been read, and are a list that begins with @free. */
+static void ready_pop_many(struct file_wheel *file, u32 nr, struct list_head *left,
+			   struct slot *free)
+{
+	lockdep_assert_held(file->lock);
+	file->ready.next = left;
+	left->prev = &file->ready;
+	file->free = free;
+	WRITE_ONCE(file->nr_ready, file->nr_ready - nr);
+	WRITE_ONCE(file->nr_free, file->nr_free + nr);
+}
+
+/*
+ * Read up to @most events into @user, as long as they are plain and can be stored without waiting
+ * for memory. The reader has them when this lock hold ends, so that they are never on their way.
+ * Returns how many.
+ */
+static u32 read_plain_many(struct file_wheel *file, struct twheel_event __user *user, u32 most)
+{
+	struct list_head *at;
+	struct slot *free;
+	u32 nr = 0;
+
+	file_hold(file);
+	at = file->ready.next;
+	free = file->free;
+	tell_begin();
+	if (user_write_access_begin(user, most * sizeof(*user))) {
+		while (nr < most && at != &file->ready) {
+			struct slot *slot = list_entry(at, struct slot, link);
+
+			if (!slot_is_plain(slot))
+				break;
+			unsafe_put_plain(slot, &user[nr], end);
+			at = at->next;
+			slot_free(slot, free);
+			free = slot;
+			nr++;
+		}
+end:
+		user_write_access_end();
+	}
+	tell_end();
+	ready_pop_many(file, nr, at, free);
+	file_let_go(file);
+	return nr;
+}
+
+/* The same for @to, which is the caller's memory. Returns bytes. */
+static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
+{
+	u32 most = min_t(size_t, iov_iter_count(to) / sizeof(struct twheel_event), TWHEEL_HOLD_OPS);
+	size_t done = read_plain_many(file, to->ubuf + to->iov_offset, most) *
+		      sizeof(struct twheel_event);
+
+	iov_iter_advance(to, done);
+	return done;
+}
+
+/* Read the next events, whatever they are. Returns bytes, fewer than *@asked if memory is bad. */
+static size_t reader_run_any(struct file_wheel *file, const struct reader *reader,
+			     struct iov_iter *to, size_t *asked)
+{
+	const size_t size = sizeof(struct twheel_event);
+	u32 most = min_t(size_t, iov_iter_count(to) / size, reader->room), nr;
+	size_t copied;
+	ktime_t now;
+
+	nr = read_collect(file, reader, most, &now);
+	copied = copy_to_iter(reader->events, nr * size, to) / size;
+	read_commit(file, reader, copied, nr, now);
+	*asked = nr * size;
+	return copied * size;
+}
+
+/*
+ * Read what is ready, as much as fits. Returns bytes, 0 if nothing was ready. Mostly all of it is
+ * plain. When that has come short it is not tried again.
+ */
 static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 			  struct iov_iter *to)
 {
-	const size_t size = sizeof(struct twheel_event);
-	ssize_t done = 0;
+	bool plain = iter_is_ubuf(to) && !clock_is_shifted();
+	size_t done = 0, got, asked;
 
-	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
-		u32 most = min_t(size_t, iov_iter_count(to) / size, reader->room);
-		ktime_t now;
-		u32 nr = read_collect(file, reader, most, &now);
-		size_t copied = copy_to_iter(reader->events, nr * size, to);
-
-		copied /= size;
-		read_commit(file, reader, copied, nr, now);
-		done += copied * size;
-		if (copied < nr)
-			return done ?: -EFAULT;
+	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= sizeof(struct twheel_event)) {
+		if (plain) {
+			got = reader_run_plain(file, to);
+			plain = got;
+		} else {
+			got = reader_run_any(file, reader, to, &asked);
+			if (got < asked)
+				return done + got ?: -EFAULT;
+		}
+		done += got;
 		if (signal_pending(current))
 			break;
 		cond_resched();
@@ -2493,12 +2591,10 @@ static struct slot *file_first(const struct file_wheel *file)
 	return list_first_entry(&file->ready, struct slot, link);
 }
 
-/* Is the only event that is ready one as most are: the last of its timer, on the host's clock? */
+/* Is the only event that is ready one as most are, on the host's clock? */
 static __always_inline bool read_is_plain(const struct file_wheel *file)
 {
-	const struct slot *slot = file_first(file);
-
-	return file->nr_ready == 1 && !slot->interval && !slot->flags && !clock_is_shifted();
+	return file->nr_ready == 1 && slot_is_plain(file_first(file)) && !clock_is_shifted();
 }
 
 /* read_first() of that. */

@@ -242,7 +242,8 @@ Build                     into build/
   make examples           libtwheel in the event loops of others
   make man                the manual pages
   make htmldocs           the interfaces, from the comments in the code, as HTML
-  make deb                Debian packages
+  make deb                Debian packages. Their Homepage and Vcs-Git are that of the remote origin, if it is
+                          public, or HOMEPAGE=https://... VCS_GIT=https://...
   make clean              remove all that was built
 
 Install                   PREFIX=/usr/local, and below it BINDIR=, LIBDIR=, INCLUDEDIR=, MANDIR=, UNITDIR=

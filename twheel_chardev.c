@@ -100,6 +100,9 @@
  */
 #define SLOT_SET	BIT(7)
 #define SLOT_EARLY	BIT(6)
+
+/* In file->no_slot, and what an add in a batch gives then: some can be made. */
+#define SLOTS_TO_COME	(-EAGAIN)
 #define OP_STRIDE_MAX	4096
 
 enum slot_state { FREE, ARMED, READY, READING, IDLE };
@@ -159,14 +162,19 @@ static_assert(sizeof(struct slot) == 64);
 /* The list link must not reach into what is kept beside it. */
 static_assert(sizeof(struct list_head) <= offsetof(struct wheel_timer, expires));
 
-/*
- * What a call carries between user memory and the slots: the operations of who has file->submit,
- * and see struct reader.
+/**
+ * struct bounce - what a call carries between user memory and the slots
+ * @ops:	the operations of who has file->submit
+ * @too_long:	bit i: ops[i] was longer than is known here, with something in it. It is all 0 then
+ * @taken:	see struct reader
  */
 struct bounce {
 	struct twheel_op	ops[CHUNK_OPS];
+	u64			too_long;
 	struct slot		*taken[CHUNK_EVENTS];
 };
+
+static_assert(CHUNK_OPS <= 64);
 
 static_assert(sizeof(struct bounce) <= 4096);
 
@@ -210,7 +218,7 @@ struct waker {
  * @nr_slots:	slots there are, on @nr_pages pages
  * @nr_pages:	pages of slots
  * @cursor:	the slot at which the next DRAIN goes on
- * @no_slot:	why there was no other page of slots, an errno
+ * @no_slot:	why there was no other page of slots, an errno, or SLOTS_TO_COME
  * @first:	the first table, as long as there is one page
  * @tables:	tables of pages of slots, enough for @limit, made with @base. Filled as
  *		needed and kept until the file is closed
@@ -412,6 +420,22 @@ static void opener_uncharge_pages(struct opener *opener, u32 nr)
 	atomic_long_sub(nr, &opener->nr_pages);
 }
 
+/*
+ * Lock the base, without a look at the clock. If a timer may be armed it is to be unlocked by
+ * twheel_unlock_irq(), so that the base is served, else by file_let_go(). sparse knows of neither.
+ */
+static __always_inline void file_hold(struct file_wheel *file)
+{
+	raw_spin_lock_irq(file->lock);
+	__release(file->lock);
+}
+
+static __always_inline void file_let_go(struct file_wheel *file)
+{
+	__acquire(file->lock);
+	raw_spin_unlock_irq(file->lock);
+}
+
 /* ---- slots ---------------------------------------------------------------- */
 
 static u64 slot_handle(const struct slot *slot)
@@ -472,15 +496,22 @@ static struct slot *slot_get(struct file_wheel *file)
 	return slot;
 }
 
-/* Free a slot that is in no list and not armed. Generation 0 is left out: no handle is 0. */
-static void slot_put(struct file_wheel *file, struct slot *slot)
+/*
+ * Free @slot, which is in no list and not armed, and put it in front of @next, the free list.
+ * Generation 0 is left out: no handle is 0.
+ */
+static __always_inline void slot_free(struct slot *slot, struct slot *next)
 {
-	u32 generation;
+	u32 generation = slot->generation + 1;
 
 	slot->state = FREE;
-	generation = slot->generation + 1;
 	slot->generation = generation + !generation;
-	slot->next = file->free;
+	slot->next = next;
+}
+
+static void slot_put(struct file_wheel *file, struct slot *slot)
+{
+	slot_free(slot, file->free);
 	file->free = slot;
 	WRITE_ONCE(file->nr_free, file->nr_free + 1);
 }
@@ -541,28 +572,33 @@ static struct twheel_base *file_base(const struct file_wheel *file)
 	return smp_load_acquire(&file->base);
 }
 
-/* Put @slots, a zeroed page, to use. */
+/* Put @slots, a new page, to use. What is not set here is set when a slot is taken. */
 static void slots_add_page(struct file_wheel *file, struct slot *slots)
 {
 	const u32 first = file->nr_slots;
 	u32 page = file->nr_pages, i;
-	unsigned long flags;
 
 	atomic_long_inc(&nr_slot_pages);
 	for (i = 0; i < PAGE_SLOTS; i++) {
-		slots[i].timer.queue.data = first + i;
-		slots[i].generation = 1;
-		slots[i].next = &slots[i + 1];
+		struct slot *slot = &slots[i];
+
+		slot->next = slot + 1;
+		slot->timer.queue.word = 0;
+		slot->timer.queue.data = first + i;
+		slot->generation = 1;
+		slot->state = FREE;
+		slot->flags = 0;
+		slot->nr_past = 0;
 	}
 	file->tables[page / TABLE_PAGES][page % TABLE_PAGES] = slots;
 
-	twheel_lock(file->base, &flags);
+	file_hold(file);
 	slots[PAGE_SLOTS - 1].next = file->free;
 	file->free = slots;
 	file->nr_free += PAGE_SLOTS;
 	file->nr_slots += PAGE_SLOTS;
 	file->nr_pages++;
-	twheel_unlock(file->base, flags);
+	file_let_go(file);
 }
 
 /* A page of slots, and the table that it will be in. Returns it, or an ERR_PTR(). */
@@ -583,7 +619,7 @@ static struct slot *slots_alloc(struct file_wheel *file)
 	}
 	if (!opener_charge_page(file->opener))
 		return ERR_PTR(-EDQUOT);
-	slots = (void *)get_zeroed_page(GFP_CHARGED);
+	slots = (void *)__get_free_page(GFP_CHARGED);
 	if (!slots) {
 		opener_uncharge_pages(file->opener, 1);
 		return ERR_PTR(-ENOMEM);
@@ -741,10 +777,11 @@ static int slots_grow(struct file_wheel *file)
  */
 static void slots_reserve(struct file_wheel *file, u32 nr)
 {
-	while (READ_ONCE(file->nr_free) < nr && file->nr_slots < file->max_timers) {
-		file->no_slot = slots_grow(file);
-		if (file->no_slot)
-			return;
+	int err = 0;
+
+	while (!err && READ_ONCE(file->nr_free) < nr && file->nr_slots < file->max_timers) {
+		err = slots_grow(file);
+		file->no_slot = err ?: SLOTS_TO_COME;
 	}
 }
 
@@ -1007,28 +1044,12 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 }
 
 /*
- * Lock the base, without a look at the clock. If a timer may be armed it is to be unlocked by
- * twheel_unlock_irq(), so that the base is served, else by file_let_go(). sparse knows of neither.
- */
-static __always_inline void file_hold(struct file_wheel *file)
-{
-	raw_spin_lock_irq(file->lock);
-	__release(file->lock);
-}
-
-static __always_inline void file_let_go(struct file_wheel *file)
-{
-	__acquire(file->lock);
-	raw_spin_unlock_irq(file->lock);
-}
-
-/*
  * Called for operation @i of a chunk. If the lock has been held for long enough, let interrupts
  * have their turn.
  */
 static void file_relock(struct file_wheel *file, unsigned long *flags, struct moment *m, u32 i)
 {
-	if (!i || i % TWHEEL_HOLD_OPS)
+	if (CHUNK_OPS <= TWHEEL_HOLD_OPS || !i || i % TWHEEL_HOLD_OPS)
 		return;
 	twheel_unlock(file->base, *flags);
 	*m = file_lock(file, flags);
@@ -1044,9 +1065,11 @@ static __always_inline bool time_is_valid(const struct file_wheel *file,
 	if ((s64)(op->expires_ns | op->interval_ns | op->tolerance_ns |
 		  (op->expires_ns + op->tolerance_ns)) < 0)
 		return false;
-	if (op->interval_ns)
+	if (unlikely(op->interval_ns))
 		return op->interval_ns >= file->config.tick_ns;
-	return !(op->flags & TWHEEL_F_DELAY);
+	if (unlikely(op->flags & TWHEEL_F_DELAY))
+		return false;
+	return true;
 }
 
 /* Has it nothing but a handle, and flags? */
@@ -1151,7 +1174,7 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 	if (file_nr_used(file) >= file->max_timers)
 		return -EDQUOT;
 	slot = slot_get(file);
-	if (!slot)
+	if (unlikely(!slot))
 		return file->no_slot;
 	op->handle = slot_handle(slot);
 	if (user && !op_tell(user, &user->handle, op->handle, 0)) {
@@ -1310,14 +1333,67 @@ static __always_inline int op_do(struct file_wheel *file, struct twheel_op *op, 
 	}
 }
 
+/* Do @op, an @opcode, if it is right. */
+static __always_inline int op_run_as(struct file_wheel *file, struct twheel_op *op, u32 opcode,
+				     u32 also, const struct moment *m)
+{
+	if (unlikely(!op_is_valid(file, op, opcode, also)))
+		return -EINVAL;
+	return op_do(file, op, opcode, m, NULL);
+}
+
+/* One operation of a batch. @also is as in op_is_valid(). Each kind is compiled by itself. */
+static __always_inline int op_run(struct file_wheel *file, struct twheel_op *op, u32 also,
+				  const struct moment *m)
+{
+	const u32 opcode = op->op;
+
+	if (likely(opcode == TWHEEL_OP_ADD))
+		return op_run_as(file, op, TWHEEL_OP_ADD, also, m);
+	if (likely(opcode == TWHEEL_OP_MOD))
+		return op_run_as(file, op, TWHEEL_OP_MOD, also, m);
+	if (likely(opcode == TWHEEL_OP_CANCEL))
+		return op_run_as(file, op, TWHEEL_OP_CANCEL, also, m);
+	return op_run_as(file, op, opcode, also, m);
+}
+
+static bool op_is_add(const struct file_wheel *file, const struct twheel_op *op)
+{
+	return op->op == TWHEEL_OP_ADD && op_is_valid(file, op, TWHEEL_OP_ADD, file->flags);
+}
+
+/*
+ * Have some slots for the @nr operations, if these begin with an add and none is free. Mostly all
+ * are adds or none is. The base is made if there is any add that is right, and not for another.
+ */
+static void ops_reserve(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
+{
+	u32 most = file->base ? min(nr, 1U) : nr, i;
+
+	file->no_slot = SLOTS_TO_COME;
+	if (READ_ONCE(file->nr_free))
+		return;
+	for (i = 0; i < most; i++) {
+		if (op_is_add(file, &ops[i])) {
+			slots_reserve(file, 1);
+			return;
+		}
+	}
+}
+
 /* Without a base there are no timers, and if there was to be one it could not be made. */
 static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 {
 	u32 i;
 
-	for (i = 0; i < nr; i++)
-		if (!ops[i].res)
-			ops[i].res = ops[i].op == TWHEEL_OP_ADD ? file->no_slot : -ENOENT;
+	for (i = 0; i < nr; i++) {
+		struct twheel_op *op = &ops[i];
+
+		if (!op_is_valid(file, op, op->op, file->flags))
+			op->res = -EINVAL;
+		else
+			op->res = op->op == TWHEEL_OP_ADD ? file->no_slot : -ENOENT;
+	}
 }
 
 /*
@@ -1331,7 +1407,7 @@ static void ops_settle(struct file_wheel *file, const struct twheel_op *ops, u32
 	if (likely(!file->flags))
 		return;
 	for (i = 0; i < nr; i++) {
-		if (!ops[i].res && (ops[i].flags & TWHEEL_F_CANCEL_ON_SET)) {
+		if (ops[i].flags & TWHEEL_F_CANCEL_ON_SET) {
 			WRITE_ONCE(file->asks, true);
 			twheel_tell_set(file->base);
 			return;
@@ -1348,30 +1424,46 @@ static u32 ops_count_failed(const struct twheel_op *ops, u32 nr)
 	return failed;
 }
 
-/*
- * Do those of @nr operations, at most CHUNK_OPS, that have no result yet. @adds of them may
- * be adds. Returns whether any has failed, before or now.
- */
-static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr, u32 adds)
+/* Between two operations of a chunk get some more slots, for which no lock may be held. */
+static noinline void ops_reserve_more(struct file_wheel *file, unsigned long *flags,
+				      struct moment *m)
 {
+	twheel_unlock(file->base, *flags);
+	slots_reserve(file, 1);
+	*m = file_lock(file, flags);
+}
+
+/* Do the @nr operations, at most CHUNK_OPS. Returns whether any has failed. */
+static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr)
+{
+	const struct twheel_op *end = ops + nr;
+	const u32 also = file->flags;
+	struct twheel_op *op = ops;
 	unsigned long flags;
 	struct moment m;
 	int all = 0;		/* results, of which the sign is looked at */
-	u32 i;
 
 	lockdep_assert_held(&file->submit);
-	slots_reserve(file, adds);
+	ops_reserve(file, ops, nr);
 	if (!file->base) {
 		ops_refuse(file, ops, nr);
 		return true;
 	}
 	ops_settle(file, ops, nr);
 	m = file_lock(file, &flags);
-	for (i = 0; i < nr; i++) {
-		file_relock(file, &flags, &m, i);
-		if (!ops[i].res)
-			ops[i].res = op_do(file, &ops[i], ops[i].op, &m, NULL);
-		all |= ops[i].res;
+	while (op < end) {
+		int res;
+
+		file_relock(file, &flags, &m, op - ops);
+		res = op_run(file, op, also, &m);
+		if (unlikely(res == SLOTS_TO_COME)) {
+			/* Once more: there is one then, or it is known why not. */
+			ops_reserve_more(file, &flags, &m);
+			continue;
+		}
+		op->res = res;
+		all |= res;
+		op++;
 	}
 	twheel_unlock(file->base, flags);
 	return all < 0;
@@ -1553,20 +1645,6 @@ static void __user *batch_next(const struct twheel_batch *batch)
 	return u64_to_user_ptr(batch->ops + (u64)batch->nr_done * batch->op_size);
 }
 
-/*
- * What can be said of an operation before it is done? @err is what has been said already, and
- * @also as in op_is_valid(). Returns whether it is an add that is to be done.
- */
-static __always_inline bool op_judge(const struct file_wheel *file, struct twheel_op *op,
-				     int err, u32 also)
-{
-	if (unlikely(err || !op_is_valid(file, op, op->op, also))) {
-		op->res = err ?: -EINVAL;
-		return false;
-	}
-	return op->op == TWHEEL_OP_ADD;
-}
-
 /* Of @nr operations of the first version, that lie close together, make such as they are now. */
 static void ops_widen(struct twheel_op *ops, u32 nr)
 {
@@ -1580,46 +1658,48 @@ static void ops_widen(struct twheel_op *ops, u32 nr)
 }
 
 /* batch_fetch() where the operations lie close together. */
-static noinline u32 ops_fetch(struct file_wheel *file, u32 nr, void __user *user, size_t op_size,
-			      u32 *adds)
+static u32 ops_fetch(struct twheel_op *ops, u32 nr, void __user *user, size_t op_size)
 {
-	struct twheel_op *ops = file->bounce->ops;
-	const u32 also = file->flags;
 	size_t size = nr * op_size;
-	u32 i, found = 0;
 
 	size -= copy_from_user(ops, user, size);
 	nr = can_write(user, size) / op_size;
 	if (op_size < sizeof(*ops))
 		ops_widen(ops, nr);
-	for (i = 0; i < nr; i++)
-		found += op_judge(file, &ops[i], 0, also);
-	*adds = found;
 	return nr;
 }
 
-/*
- * Read the next @nr operations. Returns for how many that could be done; @adds becomes how
- * many of these are adds.
- */
-static u32 batch_fetch(struct file_wheel *file, const struct twheel_batch *batch, u32 nr,
-		       u32 *adds)
+/* Read the next @nr operations. Returns for how many that could be done. */
+static u32 batch_fetch(struct file_wheel *file, const struct twheel_batch *batch, u32 nr)
 {
+	struct bounce *bounce = file->bounce;
 	void __user *user = batch_next(batch);
-	struct twheel_op *op = file->bounce->ops;
 	u32 i;
 
-	*adds = 0;
-	if (batch->op_size <= sizeof(*op))
-		return ops_fetch(file, nr, user, batch->op_size, adds);
-	for (i = 0; i < nr; i++, op++, user += batch->op_size) {
-		int err = op_fetch(op, user, batch->op_size);
+	bounce->too_long = 0;
+	if (batch->op_size <= sizeof(bounce->ops[0]))
+		return ops_fetch(bounce->ops, nr, user, batch->op_size);
+	for (i = 0; i < nr; i++, user += batch->op_size) {
+		int err = op_fetch(&bounce->ops[i], user, batch->op_size);
 
 		if (err == -EFAULT)
 			break;
-		*adds += op_judge(file, op, err, file->flags);
+		if (!err)
+			continue;
+		bounce->too_long |= BIT_ULL(i);
+		memset(&bounce->ops[i], 0, sizeof(bounce->ops[i]));
 	}
 	return i;
+}
+
+/* Operations that are too long have failed, since they are no operation that there is. Say why. */
+static void ops_tell_too_long(struct bounce *bounce)
+{
+	u32 i;
+
+	for (i = 0; i < CHUNK_OPS; i++)
+		if (bounce->too_long & BIT_ULL(i))
+			bounce->ops[i].res = -E2BIG;
 }
 
 /*
@@ -1648,11 +1728,13 @@ static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 {
 	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
 	struct twheel_op *ops = file->bounce->ops;
-	u32 nr, adds, stored;
+	u32 nr, stored;
 	bool failed;
 
-	nr = batch_fetch(file, batch, most, &adds);
-	failed = ops_do(file, ops, nr, adds);
+	nr = batch_fetch(file, batch, most);
+	failed = ops_do(file, ops, nr);
+	if (unlikely(file->bounce->too_long))
+		ops_tell_too_long(file->bounce);
 	stored = batch_store(file, batch, nr, false);
 	if (stored < nr)
 		ops_undo_adds(file, ops + stored, nr - stored);
@@ -2215,6 +2297,12 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 	return min_t(u64, periods, U32_MAX - 1) + 1;
 }
 
+/* Is the event of @slot as most are: of a one-shot timer that is asked nothing else of? */
+static __always_inline bool slot_is_plain(const struct slot *slot)
+{
+	return !slot->interval && !slot->flags;
+}
+
 /* Write down the event of @slot. */
 static __always_inline void read_event(struct twheel_event *event, struct slot *slot,
 				       const struct moment *m)
@@ -2222,10 +2310,9 @@ static __always_inline void read_event(struct twheel_event *event, struct slot *
 	event->user_data = slot->user_data;
 	event->handle = slot_handle(slot);
 	event->expires_ns = time_shift(slot->timer.cookie, m->offset);
-	/* As most are: of a one-shot timer that is asked nothing else of. */
 	event->count = 1;
 	event->flags = 0;
-	if (likely(!slot->interval && !slot->flags))
+	if (likely(slot_is_plain(slot)))
 		return;
 	event->count = periods_passed(slot, m->now);
 	event->flags = goes_on(slot->interval, slot->flags) ? TWHEEL_EV_MORE : 0;
@@ -2344,24 +2431,110 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 	twheel_unlock(file->base, flags);
 }
 
-/* Read what is ready, as much as fits. Returns bytes, 0 if nothing was ready. */
+/* Store the event of @slot, which is plain, in user memory that is open for that, or go to @fault. */
+#define unsafe_put_plain(slot, user, fault) do {				\
+	unsafe_put_user((slot)->user_data, &(user)->user_data, fault);		\
+	unsafe_put_user(slot_handle(slot), &(user)->handle, fault);		\
+	unsafe_put_user((slot)->timer.cookie, &(user)->expires_ns, fault);	\
+	unsafe_put_user(1, &(user)->count, fault);				\
+	unsafe_put_user(0, &(user)->flags, fault);				\
+} while (0)
+
+/* The first @nr that are ready have been read, and are a list that begins with @free. */
+static void ready_pop_many(struct file_wheel *file, u32 nr, struct list_head *left,
+			   struct slot *free)
+{
+	lockdep_assert_held(file->lock);
+	file->ready.next = left;
+	left->prev = &file->ready;
+	file->free = free;
+	WRITE_ONCE(file->nr_ready, file->nr_ready - nr);
+	WRITE_ONCE(file->nr_free, file->nr_free + nr);
+}
+
+/*
+ * Read up to @most events into @user, as long as they are plain and can be stored without waiting
+ * for memory. The reader has them when this lock hold ends, so that they are never on their way.
+ * Returns how many.
+ */
+static u32 read_plain_many(struct file_wheel *file, struct twheel_event __user *user, u32 most)
+{
+	struct list_head *at;
+	struct slot *free;
+	u32 nr = 0;
+
+	file_hold(file);
+	at = file->ready.next;
+	free = file->free;
+	tell_begin();
+	if (user_write_access_begin(user, most * sizeof(*user))) {
+		while (nr < most && at != &file->ready) {
+			struct slot *slot = list_entry(at, struct slot, link);
+
+			if (!slot_is_plain(slot))
+				break;
+			unsafe_put_plain(slot, &user[nr], end);
+			at = at->next;
+			slot_free(slot, free);
+			free = slot;
+			nr++;
+		}
+end:
+		user_write_access_end();
+	}
+	tell_end();
+	ready_pop_many(file, nr, at, free);
+	file_let_go(file);
+	return nr;
+}
+
+/* The same for @to, which is the caller's memory. Returns bytes. */
+static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
+{
+	u32 most = min_t(size_t, iov_iter_count(to) / sizeof(struct twheel_event), TWHEEL_HOLD_OPS);
+	size_t done = read_plain_many(file, to->ubuf + to->iov_offset, most) *
+		      sizeof(struct twheel_event);
+
+	iov_iter_advance(to, done);
+	return done;
+}
+
+/* Read the next events, whatever they are. Returns bytes, fewer than *@asked if memory is bad. */
+static size_t reader_run_any(struct file_wheel *file, const struct reader *reader,
+			     struct iov_iter *to, size_t *asked)
+{
+	const size_t size = sizeof(struct twheel_event);
+	u32 most = min_t(size_t, iov_iter_count(to) / size, reader->room), nr;
+	size_t copied;
+	ktime_t now;
+
+	nr = read_collect(file, reader, most, &now);
+	copied = copy_to_iter(reader->events, nr * size, to) / size;
+	read_commit(file, reader, copied, nr, now);
+	*asked = nr * size;
+	return copied * size;
+}
+
+/*
+ * Read what is ready, as much as fits. Returns bytes, 0 if nothing was ready. Mostly all of it is
+ * plain. When that has come short it is not tried again.
+ */
 static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 			  struct iov_iter *to)
 {
-	const size_t size = sizeof(struct twheel_event);
-	ssize_t done = 0;
+	bool plain = iter_is_ubuf(to) && !clock_is_shifted();
+	size_t done = 0, got, asked;
 
-	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= size) {
-		u32 most = min_t(size_t, iov_iter_count(to) / size, reader->room);
-		ktime_t now;
-		u32 nr = read_collect(file, reader, most, &now);
-		size_t copied = copy_to_iter(reader->events, nr * size, to);
-
-		copied /= size;
-		read_commit(file, reader, copied, nr, now);
-		done += copied * size;
-		if (copied < nr)
-			return done ?: -EFAULT;
+	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= sizeof(struct twheel_event)) {
+		if (plain) {
+			got = reader_run_plain(file, to);
+			plain = got;
+		} else {
+			got = reader_run_any(file, reader, to, &asked);
+			if (got < asked)
+				return done + got ?: -EFAULT;
+		}
+		done += got;
 		if (signal_pending(current))
 			break;
 		cond_resched();
@@ -2493,12 +2666,10 @@ static struct slot *file_first(const struct file_wheel *file)
 	return list_first_entry(&file->ready, struct slot, link);
 }
 
-/* Is the only event that is ready one as most are: the last of its timer, on the host's clock? */
+/* Is the only event that is ready one as most are, on the host's clock? */
 static __always_inline bool read_is_plain(const struct file_wheel *file)
 {
-	const struct slot *slot = file_first(file);
-
-	return file->nr_ready == 1 && !slot->interval && !slot->flags && !clock_is_shifted();
+	return file->nr_ready == 1 && slot_is_plain(file_first(file)) && !clock_is_shifted();
 }
 
 /* read_first() of that. */

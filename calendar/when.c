@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "when.h"
@@ -130,19 +131,64 @@ struct clock {
 	int64_t		fraction;
 };
 
-/* That time of day on @day. Returns false for a day that does not exist, as 30 February. */
-static bool to_ns(const struct tm *day, const struct clock *clock, int64_t *ns)
+/* How far the local clock is ahead of UTC at @t. */
+static int64_t offset_at(time_t t)
 {
+	struct tm tm;
+
+	localtime_r(&t, &tm);
+	return tm.tm_gmtoff;
+}
+
+/* The first moment after @from, and up to @to, at which the local clock has reached @local. */
+static time_t reached(int64_t local, time_t from, time_t to)
+{
+	while (to - from > 1) {
+		time_t middle = from + (to - from) / 2;
+
+		if (middle + offset_at(middle) < local)
+			from = middle;
+		else
+			to = middle;
+	}
+	return to;
+}
+
+/*
+ * When the local clock shows @local, which counts as if it were UTC. Of two such moments, the first
+ * that is not before @earliest, or the first of all. If there is none, because the clock was set
+ * forward over it, the moment of that. mktime(3) would not say which of these it takes.
+ */
+static time_t local_moment(int64_t local, int64_t earliest)
+{
+	/* The clock may have changed in between: no clock is a day from UTC, nor changes twice. */
+	int64_t a = offset_at(local - 90000), b = offset_at(local + 90000);
+	time_t first = local - (a > b ? a : b), last = local - (a > b ? b : a);
+	bool twice = last + offset_at(last) == local;
+
+	if (first + offset_at(first) == local && (first >= earliest || !twice || last < earliest))
+		return first;
+	return twice ? last : reached(local, first, last);
+}
+
+/*
+ * That time of day on @day; of two such times the first after @now, if one is. Returns false for a
+ * day that does not exist, as 30 February.
+ */
+static bool to_ns(const struct tm *day, const struct clock *clock, int64_t now, int64_t *ns)
+{
+	/* The first second whose @fraction is after @now. */
+	int64_t earliest = now / NS_PER_S + (clock->fraction <= now % NS_PER_S);
 	struct tm tm = clock->tm;
 	time_t t;
 
 	tm.tm_year = day->tm_year;
 	tm.tm_mon = day->tm_mon;
 	tm.tm_mday = day->tm_mday;
-	tm.tm_isdst = -1;
-	t = clock->zoned ? timegm(&tm) - clock->tm.tm_gmtoff : mktime(&tm);
+	t = timegm(&tm);
 	if (tm.tm_mday != day->tm_mday || tm.tm_mon != day->tm_mon)
 		return false;
+	t = clock->zoned ? t - clock->tm.tm_gmtoff : local_moment(t, earliest);
 	return !__builtin_mul_overflow((int64_t)t, NS_PER_S, ns) &&
 	       !__builtin_add_overflow(*ns, clock->fraction, ns);
 }
@@ -162,6 +208,9 @@ static bool parse_rest(const char *s, struct clock *clock)
 	}
 	end = strptime(s, "%z", &clock->tm);
 	clock->zoned = *s && end;
+	/* strptime() takes 99 hours. */
+	if (clock->zoned && labs(clock->tm.tm_gmtoff) >= DAY / NS_PER_S)
+		return false;
 	return !*(end && *s ? end : s);
 }
 
@@ -173,7 +222,7 @@ static bool parse_clock(const char *s, struct clock *clock)
 	return s && parse_rest(s, clock);
 }
 
-static bool parse_date(const char *s, int64_t *ns)
+static bool parse_date(const char *s, int64_t now, int64_t *ns)
 {
 	struct clock clock = { 0 };
 	struct tm day = { 0 };
@@ -182,28 +231,22 @@ static bool parse_date(const char *s, int64_t *ns)
 	if (!s)
 		return false;
 	if (!*s)
-		return to_ns(&day, &clock, ns);
+		return to_ns(&day, &clock, now, ns);
 	if (*s != 'T' && !isspace((unsigned char)*s))
 		return false;
-	return parse_clock(skip_space(*s == 'T' ? s + 1 : s), &clock) && to_ns(&day, &clock, ns);
+	return parse_clock(skip_space(*s == 'T' ? s + 1 : s), &clock) &&
+	       to_ns(&day, &clock, now, ns);
 }
 
 /* The day @days from today in the zone of @clock, where today may be another day than here. */
 static struct tm day_from(int64_t now, int days, const struct clock *clock)
 {
-	time_t t = (time_t)(now / NS_PER_S) + (clock->zoned ? clock->tm.tm_gmtoff : 0);
+	time_t t = (time_t)(now / NS_PER_S);
 	struct tm tm;
 
-	(clock->zoned ? gmtime_r : localtime_r)(&t, &tm);
-	tm.tm_mday += days;
-	tm.tm_hour = 12;
-	tm.tm_min = 0;
-	tm.tm_sec = 0;
-	tm.tm_isdst = -1;
-	if (clock->zoned)
-		timegm(&tm);
-	else
-		mktime(&tm);
+	t += clock->zoned ? clock->tm.tm_gmtoff : offset_at(t);
+	t += days * (DAY / NS_PER_S);
+	gmtime_r(&t, &tm);
 	return tm;
 }
 
@@ -231,7 +274,7 @@ static bool parse_day(const char *s, int64_t now, int64_t *ns)
 		if (*s && !parse_clock(s, &clock))
 			return false;
 		day = day_from(now, i, &clock);
-		return to_ns(&day, &clock, ns);
+		return to_ns(&day, &clock, now, ns);
 	}
 	return false;
 }
@@ -243,17 +286,18 @@ bool parse_time(const char *s, int64_t now, int64_t *ns)
 	s = skip_space(s);
 	if (*s == '@')
 		return parse_epoch(s + 1, ns);
-	if (parse_date(s, ns) || parse_day(s, now, ns))
+	if (parse_date(s, now, ns) || parse_day(s, now, ns))
 		return true;
 	if (!parse_clock(s, &clock))
 		return false;
-	for (int days = 0; days < 2; days++) {
+	/* Yesterday too: the clock may be set back to that. */
+	for (int days = -1; days < 2; days++) {
 		struct tm day = day_from(now, days, &clock);
 
-		if (!to_ns(&day, &clock, ns))
+		if (!to_ns(&day, &clock, now, ns))
 			return false;
 		if (*ns > now)
-			return true;
+			break;
 	}
 	return true;
 }

@@ -9,7 +9,8 @@
  *
  * A number without a unit is in seconds, and must stand alone. A time without a zone is in the
  * local zone of the C library, which is that of the whole process. A time without a date is the
- * next such time. In a duration, a day has 24 hours.
+ * next such time. Of a local time that comes twice the next is taken; one that the clock is set
+ * forward over is the moment of that. In a duration, a day has 24 hours.
  */
 #ifndef CALENDAR_WHEN_H
 #define CALENDAR_WHEN_H

@@ -216,9 +216,9 @@ python() { make -s -C selftest/python check; }
 # The suites start in this order, in which the longest are not left for the end.
 machines='qemu_modules qemu_alarm qemu_cpus qemu_device_1 qemu_device_2 qemu_lib qemu_programs qemu_attack qemu_neighbour
 	uml_device uml_modules uml_century fuzz'
-groups=(build native libtest calendar jobstest jobs_pg installtest examples rust python htmldocs migrate lint prove fuzz uapi rig uml)
+groups=(build native libtest calendar jobstest jobs_pg installtest releasetest examples rust python htmldocs migrate lint prove fuzz uapi rig uml)
 if [ "${1:-}" = fast ]; then
-	groups=(build native libtest calendar jobstest jobs_pg installtest examples rust python htmldocs migrate lint prove) machines=''
+	groups=(build native libtest calendar jobstest jobs_pg installtest releasetest examples rust python htmldocs migrate lint prove) machines=''
 fi
 scripts/deps.sh "${groups[@]}"
 KDIR=$(scripts/kdir.sh)

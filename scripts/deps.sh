@@ -30,6 +30,7 @@ packages() {
 	installtest) packages install; packages rust; echo cmake g++ pkg-config man-db ;;
 	htmldocs) packages build; packages man; echo man-db perl python3-sphinx ;;
 	deb)	packages command; packages jobs; packages man; echo dpkg-dev debhelper dh-dkms dh-python python3 fakeroot lintian ;;
+	releasetest) packages lint; echo dpkg-dev ;;
 	deb-check) packages deb; packages rig; echo debootstrap e2fsprogs ;;
 	lint)	packages man; echo mandoc man-db groff git make gcc g++ libc6-dev perl xz-utils sparse codespell shellcheck dwarves abigail-tools
 		echo shfmt python3 reuse python3-debian ;;

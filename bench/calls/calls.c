@@ -10,6 +10,10 @@
  * "expire" is all that interrupts the program from 300 us before until 300 us after the time of a
  * timer. The tick of the kernel is in one of four of these, with some 1000 instructions.
  *
+ * "life" is what "dense" of bench/user does with 10^5 timers: they are armed 256 a call, 100 fire
+ * in each ms, and they are read when 4096 are due. The tick of the kernel is in "expire", where it
+ * is some 4 instructions a timer.
+ *
  * Prints the names of the parts in their order, then the kernel's functions as /proc/kallsyms has
  * them.
  */
@@ -38,8 +42,21 @@
 #define FAR_NS		(60 * SEC)
 #define FAR_RANGE	(60 * SEC)
 #define LEAD_NS		(300 * 1000ULL)
+#define LIVES		100000
+#define LIFE_BATCH	256
+#define LIFE_EVENTS	4096
+#define LIFE_GAP_NS	10000ULL	/* from one deadline to the next */
+#define LIFE_LEAD_NS	(200 * MS)	/* to arm all takes less */
 
 #define NOTHING		((void)0)
+
+/* Count @call, if @yes. */
+#define COUNT_IF(yes, call) do {				\
+	if (yes)						\
+		mark(MARK_ON);					\
+	call;							\
+	mark(MARK_OFF);						\
+} while (0)
 
 static int wheel, timer, epoll;		/* the descriptors */
 static struct io_uring ring;
@@ -246,6 +263,74 @@ static void calls_of_timerfd(void)
 	     read(timer, &count, sizeof(count)) - (long)sizeof(count));
 }
 
+/* What is counted of a life. */
+enum { ARM, EXPIRE, COLLECT, CLOSE, NR_STAGES };
+
+/* Arm LIVES timers of @fd, from @from on or, if that is 0, far ahead. */
+static void life_arm(int fd, u64 from, bool count)
+{
+	struct twheel_batch batch;
+	u32 done, i;
+
+	for (done = 0; done < LIVES; done += batch.nr) {
+		batch = (struct twheel_batch){
+			.ops = (uintptr_t)ops, .op_size = sizeof(ops[0]),
+			.nr = LIVES - done < LIFE_BATCH ? LIVES - done : LIFE_BATCH };
+		for (i = 0; i < batch.nr; i++)
+			ops[i] = (struct twheel_op){
+				.op = TWHEEL_OP_ADD, .flags = TWHEEL_F_ABS,
+				.expires_ns = !from ? far() :
+					      from + (u64)random() % (LIFE_GAP_NS * LIVES) };
+		COUNT_IF(count, must(!ioctl(fd, TWHEEL_IOC_SUBMIT, &batch)));
+		must(batch.nr_done == batch.nr && !batch.nr_failed);
+	}
+}
+
+/* Read what is there. Returns how many. */
+static u32 life_collect(int fd, bool count)
+{
+	static struct twheel_event events[LIFE_EVENTS];
+	u32 nr = 0;
+	ssize_t got;
+
+	do {
+		COUNT_IF(count, got = read(fd, events, sizeof(events)));
+		must(got > 0 || errno == EAGAIN);
+		nr += got > 0 ? got / sizeof(events[0]) : 0;
+	} while (got == sizeof(events));
+	return nr;
+}
+
+static void life_fire(int fd, u32 stage)
+{
+	u64 from = now_ns() + LIFE_LEAD_NS;
+	u32 got = 0;
+
+	life_arm(fd, from, false);
+	must(now_ns() < from);
+	for (u32 due = LIFE_EVENTS; got < LIVES; due += LIFE_EVENTS) {
+		COUNT_IF(stage == EXPIRE, spin_until(from + due * LIFE_GAP_NS + 2 * MS));
+		got += life_collect(fd, stage == COLLECT);
+	}
+}
+
+/* A life, of which @stage is counted. */
+static void live(u32 stage)
+{
+	static const char *const names[NR_STAGES] = { "arm", "expire", "collect", "close" };
+	int fd = open("/dev/twheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	struct epoll_event e = { .events = EPOLLIN };
+
+	must(fd >= 0 && !epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e));
+	printf("part\tlife: %s, each\t%d\n", names[stage], LIVES);
+	if (stage == EXPIRE || stage == COLLECT)
+		life_fire(fd, stage);
+	else
+		life_arm(fd, 0, stage == ARM);
+	COUNT_IF(stage == CLOSE, must(!close(fd)));
+	mark(MARK_NEXT);
+}
+
 static void print_symbols(void)
 {
 	FILE *file = fopen("/proc/kallsyms", "re");
@@ -271,6 +356,8 @@ int main(void)
 	must(!epoll_ctl(epoll, EPOLL_CTL_ADD, wheel, &e));
 	must(!epoll_ctl(epoll, EPOLL_CTL_ADD, timer, &e));
 	must(!io_uring_queue_init(1, &ring, 0));
+	for (u32 stage = 0; stage < NR_STAGES; stage++)
+		live(stage);
 	add_others();
 	PART("getppid", NOTHING, syscall(SYS_getppid));
 	calls_of_wheel();

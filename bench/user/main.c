@@ -3,7 +3,7 @@
 /*
  * /dev/twheel beside the kernel's other timers for processes, and a heap in user space.
  *
- *	bench-user UNIT NMAX REPS [WORKLOAD]
+ *	bench-user UNIT NMAX REPS [WORKLOAD [SUBJECT]]
  *
  * Prints lines of TSV: workload, n, subject, metric, unit, and the value of each repetition. It
  * runs as root on a machine of its own with one CPU. Each measurement is made in a new process,
@@ -82,7 +82,7 @@ static const struct {
 };
 
 const char *unit;
-static const char *only;
+static const char *only, *only_subject;
 static u32 most_reps, nr_failed;
 
 bool is_counted(void)
@@ -142,7 +142,8 @@ static void in_child(const char *name, void (*fn)(const struct subject *s, u32 n
 	int status;
 	pid_t pid;
 
-	if ((only && strcmp(only, name)) || (s->most && n > s->most))
+	if ((only && strcmp(only, name)) || (s->most && n > s->most) ||
+	    (only_subject && strcmp(only_subject, s->name)))
 		return;
 	fflush(stdout);
 	pid = fork();
@@ -176,13 +177,14 @@ int main(int argc, char **argv)
 	u32 nmax, n;
 
 	if (argc < 4) {
-		fprintf(stderr, "usage: %s UNIT NMAX REPS [WORKLOAD]\n", argv[0]);
+		fprintf(stderr, "usage: %s UNIT NMAX REPS [WORKLOAD [SUBJECT]]\n", argv[0]);
 		return 2;
 	}
 	unit = argv[1];
 	nmax = strtoul(argv[2], NULL, 10);
 	most_reps = strtoul(argv[3], NULL, 10);
 	only = argv[4];
+	only_subject = only ? argv[5] : NULL;
 	for (n = 1000; n <= nmax; n *= 10)
 		each_subject("dense", dense, n);
 	for (n = 1000; n <= nmax && n <= NMAX_WAYS && is_counted(); n *= 10) {

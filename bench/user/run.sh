@@ -8,6 +8,7 @@
 #		are counted, and 100000 where time is measured: a million timers take minutes
 #	REPS=n	repetitions, of times only; 5, and 3 of what takes long
 #	DOC=f	write the report there too
+#	JUST=w	one workload, as "dense", or one of one subject, as "dense twheel"; what main.c says
 #	ONLY=p	some parts: icount, tcg, multishot. The rest is that of the last run
 #
 #	icount	Debian's kernel in QEMU -icount: instructions, the same in every run
@@ -34,13 +35,13 @@ environment() {
 
 	release=$(kernel_release)
 	[ "$part" != multishot ] || release=${newer##*/}
-	row command "make bench-user${NMAX:+ NMAX=$NMAX}${REPS:+ REPS=$REPS}${ONLY:+ ONLY=\"$ONLY\"}"
+	row command "make bench-user${NMAX:+ NMAX=$NMAX}${REPS:+ REPS=$REPS}${JUST:+ JUST=\"$JUST\"}${ONLY:+ ONLY=\"$ONLY\"}"
 	row kernel "$release, one CPU (qemu64), in $(qemu-system-x86_64 --version | head -n 1)"
 	row libraries "liburing $(version liburing-dev), libevent $(version libevent-dev)"
 	host "one CPU"
 }
 
-# machine MODULES UNIT NMAX REPS [WORKLOAD]: with the modules of a directory. A timerfd and what is
+# machine MODULES UNIT NMAX REPS [WORKLOAD [SUBJECT]]: with the modules of a directory. A timerfd and what is
 # left free are the most that is needed.
 machine() {
 	local modules=$1
@@ -51,8 +52,10 @@ machine() {
 		"$out/$part.run" "$modules"/twheel.ko "$modules"/twheel_chardev.ko $out/bench-user | figures "$part"
 }
 
-icount() { ICOUNT=1 machine . instructions "${NMAX:-1000000}" 1; }
-tcg() { machine . ns "${NMAX:-100000}" "$reps"; }
+# shellcheck disable=SC2086 # words
+icount() { ICOUNT=1 machine . instructions "${NMAX:-1000000}" 1 ${JUST:-}; }
+# shellcheck disable=SC2086 # words
+tcg() { machine . ns "${NMAX:-100000}" "$reps" ${JUST:-}; }
 
 multishot() {
 	modules_for "$newer/build" "$top/$out/newer"

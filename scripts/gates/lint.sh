@@ -170,7 +170,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..18
+echo 1..19
 gate "gcc W=1 -Werror -Wextra, and sparse" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "checkpatch --strict" checkpatch
@@ -187,6 +187,7 @@ gate "all that says a version says that of libtwheel.h" scripts/gates/version.sh
 gate "the ABI of libtwheel is that of the last release, or better" scripts/gates/abi.sh check
 gate "shellcheck" shell
 gate "deps.sh lists the packages of all commands" commands
+gate "the edits of selftest/mutations apply" scripts/mutate.sh --check
 gate "codespell" spelling
 gate "each file says its licence, and debian/copyright the same" licences
 exit $bad

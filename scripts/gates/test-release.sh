@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-release.sh: releases of a copy of the tree, and what of libtwheel's ABI may change between
-# them.
+# test-release.sh: releases of a copy of the tree, what of libtwheel's ABI may change between them, and
+# where their packages say that the tree is published.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
@@ -71,12 +71,74 @@ broken() {
 	abi 4
 }
 
+# origin ADDRESS: that of the copy's remote
+origin() {
+	[ -e .git ] || git init -q .
+	git config remote.origin.url "$1"
+}
+
+# says HOMEPAGE VCS [VARIABLE=VALUE...]: what the packages say, with these given
+says() {
+	local want=()
+
+	[ -z "$1" ] || want+=("Homepage: $1")
+	[ -z "$2" ] || want+=("Vcs-Git: $2" "Vcs-Browser: ${2%.git}")
+	diff <(printf '%s\n' "${want[@]}") <(env "${@:3}" scripts/packages/published.sh 2>&1)
+}
+
+# says_nothing: but that, in one line
+says_nothing() { [[ $(scripts/packages/published.sh 2>&1 | tee /dev/stderr | wc -l) = 1 && -z $(scripts/packages/published.sh 2>/dev/null) ]]; }
+
+public_origins() {
+	local https=https://git.example.org/a/twheel remote
+
+	for remote in $https.git git@git.example.org:a/twheel.git git.example.org:a/twheel.git ssh://git@git.example.org:22/a/twheel.git \
+		https://me:secret@git.example.org/a/twheel.git https://secret@git.example.org/a/twheel.git/; do
+		origin "$remote" && says $https $https.git || { echo "of $remote"; return 1; }
+	done
+}
+
+private_origins() {
+	local remote
+
+	for remote in /a/twheel ../twheel file:///a/twheel host:twheel http://git.example.org/twheel https://localhost/twheel \
+		https://10.0.0.1/twheel git@git.internal:twheel https://git.example.org/ 'https://git.example.org/a?token=b' \
+		$'https://git.example.org/a\nEssential: yes'; do
+		origin "$remote" && says_nothing || { echo "of $remote"; return 1; }
+	done
+	git config --unset remote.origin.url && says_nothing
+}
+
+given() {
+	local a=https://a.example.org/a b=https://b.example.org/b
+
+	origin $a && says $b $b VCS_GIT=$b && says $b $a HOMEPAGE=$b && says $b '' HOMEPAGE=$b VCS_GIT= &&
+		says '' $a HOMEPAGE= && says $a $b.git HOMEPAGE=$a VCS_GIT=git@b.example.org:b.git || return
+	gives 1 env VCS_GIT=/a/twheel scripts/packages/published.sh && gives 1 env HOMEPAGE="$a b" scripts/packages/published.sh
+}
+
+# What dpkg makes of it: of a package, and of that of the sources.
+packaged() {
+	local home=https://git.example.org/a/twheel dir=$copy/published
+
+	origin $home.git && mkdir -p "$dir/tree/debian/libtwheel-dev/DEBIAN" && cp -r debian "$dir/tree" &&
+		scripts/packages/published.sh "$dir/tree/debian/control" || return
+	(cd "$dir/tree" && dpkg-gencontrol -plibtwheel-dev -Pdebian/libtwheel-dev && dpkg-deb -b debian/libtwheel-dev "$dir" &&
+		dpkg-source -b .) || return
+	dpkg-deb -I "$dir"/*.deb | grep -x " Homepage: $home" && grep -x "Homepage: $home" "$dir"/*.dsc &&
+		grep -x "Vcs-Git: $home.git" "$dir"/*.dsc && grep -x "Vcs-Browser: $home" "$dir"/*.dsc
+}
+
 major=$(version)
 major=${major%%.*}
-echo 1..5
+echo 1..9
 point "a version that is not the same everywhere is told of" other_version
 point "a release makes it the same, and its ABI the one to compare with" first
 point "a release is after the last" not_after
 point "a structure that grows is told of, and a new minor number" grown
 point "a function that is gone is told of, and a member that is another" broken
+point "the packages name a public origin by https, and no password" public_origins
+point "they name no other, and a line says so" private_origins
+point "what is given comes first, and must be public" given
+point "packages that dpkg makes have it" packaged
 exit $bad

@@ -28,9 +28,20 @@ esac
 [ -e "$patch" ] || patch=
 # If an option or the patch changes, another kernel is built. A comment makes none.
 hash=$({ grep -hE '^(# )?CONFIG_' "${configs[@]}"; [ -z "$patch" ] || cat "$patch"; } | sha256sum | cut -c 1-12)
-for dir in "$cache/$prefix"-*-"$hash"; do
-	[ ! -e "$dir" ] || { echo "$dir"; exit; }
-done
+there() {
+	local dir
+
+	for dir in "$cache/$prefix"-*-"$hash"; do
+		[ ! -e "$dir" ] || { echo "$dir"; exit; }
+	done
+}
+
+there
+# Who comes second waits for the first, and has the kernel then.
+mkdir -p "$cache"
+exec 9>"$cache/$prefix-$hash.lock"
+flock 9
+there
 
 build() { quiet nice -n 10 make -s -j"$(nproc)" -C "$tmp/src" "${arch[@]}" "$@"; }
 
@@ -73,6 +84,5 @@ for target in "${targets[@]}"; do
 done
 keep
 dir=$cache/$prefix-$release-$hash
-# Another build may have been faster.
-mv -T "$tmp/kernel" "$dir" 2>/dev/null || [ -e "$dir/$image" ]
+mv -T "$tmp/kernel" "$dir"
 echo "$dir"

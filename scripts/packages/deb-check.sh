@@ -28,6 +28,10 @@ installs() {
 		inside sh -c 'apt-get -qq install -y --no-install-recommends /tmp/*.deb'
 }
 
+published() {
+	diff <(scripts/packages/published.sh 2>/dev/null | sed -n 's/^Homepage: //p') <(dpkg-deb -f build/deb/libtwheel1_*.deb Homepage)
+}
+
 release() { basename "$root"/lib/modules/*; }
 
 built() {
@@ -115,8 +119,9 @@ from_source() {
 }
 
 scripts/deps.sh deb deb-check
-echo 1..13
+echo 1..14
 [ -n "${PACKAGES:-}" ] || quiet scripts/packages/deb.sh
+step "the packages say where the tree is published, if anywhere" published
 step "a Debian $DEBIAN is made" bootstrap systemd-sysv,udev,kmod,initramfs-tools,zstd
 step "with a kernel, and its headers" kernel
 step "the packages are installed" installs

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # deb.sh: build the Debian packages, and that of the source, and have lintian look at them, which
-# may find nothing. They are in build/deb.
+# may find nothing. They are in build/deb. HOMEPAGE= and VCS_GIT= are those of published.sh.
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 
@@ -13,6 +13,7 @@ rm -rf build/deb
 mkdir -p "build/deb/twheel-$version"
 # shellcheck disable=SC2119 # all sources
 sources | grep -v '^selftest/fuzz/corpus/' | xargs cp --parents -t "build/deb/twheel-$version"
+scripts/packages/published.sh "build/deb/twheel-$version/debian/control"
 # A directory that has no git tells nothing of the one it is in.
 export GIT_CEILING_DIRECTORIES=$top/build
 (cd "build/deb/twheel-$version" && quiet env -u DESTDIR dpkg-buildpackage -us -uc)

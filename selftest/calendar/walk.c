@@ -14,9 +14,11 @@
  * come to a time, or passed times, that match. Expressions are understood here once more, by
  * simpler means, and are looked at all at once, a bit for each.
  *
- * SEED=n: other expressions. As many processes as there are CPUs share the zones.
+ * SEED=n: other expressions. As many processes as there are CPUs for this one (taskset) share the
+ * zones. A walk of years tells of each zone that it has done.
  */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,13 +396,26 @@ static void work(const struct zone_file *zones, size_t nr, int from, int to)
 {
 	size_t i;
 
-	while ((i = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED)) < nr)
+	while ((i = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED)) < nr) {
 		walk_zone(&zones[i], from, to);
+		if (from) {
+			diag("%zu of %zu: %s, %lu wrong so far", i + 1, nr, zones[i].name,
+			     shared->wrong);
+			fflush(stdout);
+		}
+	}
+}
+
+static int nr_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 }
 
 int main(int argc, char **argv)
 {
-	long processes = sysconf(_SC_NPROCESSORS_ONLN);
+	int processes = nr_cpus();
 	struct zone_file *zones;
 	int status, bad = 0;
 	size_t nr;
@@ -412,7 +427,7 @@ int main(int argc, char **argv)
 	if (shared == MAP_FAILED)
 		return 1;
 	fflush(stdout);
-	for (long i = 0; i < processes; i++)
+	for (int i = 0; i < processes; i++)
 		if (!fork()) {
 			work(zones, nr, argc > 2 ? atoi(argv[1]) : 0, argc > 2 ? atoi(argv[2]) : 0);
 			fflush(stdout);

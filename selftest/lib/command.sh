@@ -226,6 +226,8 @@ file_dashes() {
 
 # What cannot be added is refused by --check, and nothing of the file is run.
 file_refused() {
+	local option
+
 	cat >"$dir/jobs" <<-END
 		every 1ms --now --count=1 -- touch '$dir/ran'
 		after 1ms -- true
@@ -233,7 +235,14 @@ file_refused() {
 	rm -f "$dir/ran"
 	gives 125 env TWHEEL_BACKEND=none "$twheel" run --check "$dir/jobs" &&
 		gives 125 env TWHEEL_BACKEND=none "$twheel" run "$dir/jobs" && [ ! -e "$dir/ran" ] &&
-		gives 0 "$twheel" run --check "$dir/jobs" && [ ! -e "$dir/ran" ]
+		gives 0 "$twheel" run --check "$dir/jobs" && [ ! -e "$dir/ran" ] || return
+	# So it is with the files of options, of which it leaves none.
+	for option in --lock --metrics; do
+		gives 125 "$twheel" run "$option=$dir/nothing/x" "$dir/jobs" && cp "$dir/err" "$dir/err.run" &&
+			gives 125 "$twheel" run --check "$option=$dir/nothing/x" "$dir/jobs" && diff "$dir/err.run" "$dir/err" &&
+			rm -rf "$dir/new" && mkdir "$dir/new" && gives 0 "$twheel" run --check "$option=$dir/new/x" "$dir/jobs" &&
+			rmdir "$dir/new" && [ ! -e "$dir/ran" ] || return
+	done
 }
 
 # The commands do not take what is behind a file on standard input, nor wait for more of it.

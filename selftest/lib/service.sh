@@ -314,6 +314,22 @@ replaced() {
 		[ "$(ls "$dir/prom")" = x.prom ] && metrics "$dir/prom/x.prom" 'assert get("twheel_run_job_runs_total") == 200'
 }
 
+# What is no file stays what it is: root would replace /dev/stdout.
+in_the_way() {
+	local name command
+
+	rm -rf "$dir/way"
+	mkdir -p "$dir/way/dir" && mkfifo "$dir/way/fifo" && echo file >"$dir/way/file" && ln -s file "$dir/way/link" || return
+	for name in dir fifo link; do
+		for command in "run $dir/jobs" "run --check $dir/jobs" "top --embedded --count=1 --delay=100ms"; do
+			# shellcheck disable=SC2086 # words
+			! timeout 5 "$twheel" $command --metrics="$dir/way/$name" 2>"$dir/err" &&
+				grep -qx "$twheel: cannot write '$dir/way/$name': it is no regular file" "$dir/err" || return
+		done
+	done
+	[ "$(stat -c %F "$dir/way"/* | xargs)" = "directory fifo regular file symbolic link" ] && [ "$(cat "$dir/way/link")" = file ]
+}
+
 # Where it cannot be written that is said: at the start it is the end, and later once.
 unwritten() {
 	local status=0
@@ -321,6 +337,7 @@ unwritten() {
 	echo "after 1h -- true" >"$dir/jobs"
 	"$twheel" run --metrics="$dir/no/x.prom" "$dir/jobs" 2>"$dir/err" || status=$?
 	[ "$status" = 125 ] && grep -qx "$twheel: cannot write '$dir/no/x.prom': No such file or directory" "$dir/err" || return
+	in_the_way || return
 	mkdir -p "$dir/gone"
 	begin --metrics="$dir/gone/x.prom" <<<"every 200ms --count=15 $(job tick)" || return
 	rm -r "$dir/gone"

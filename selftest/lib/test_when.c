@@ -61,6 +61,7 @@ static void times(void)
 		"2027-01-01 25:00", "2027-01-01 12:60", "2027-01-01 12", "2027-01-01x", "24:01",
 		"12:00x", "12:00:00x", "2027-01-01T00:00:00ZZ", "@", "@x", "@1x", "tomorrowx",
 		"yesterday", "2027-01-01T00:00:00.", "@9223372037",
+		"12:00+24:00", "12:00-99:59", "2027-01-01T00:00+24:00",
 	};
 	s64 ns;
 
@@ -118,6 +119,94 @@ static void zones(void)
 	tzset();
 }
 
+/* What the clock shows at @t, as if it were a time of UTC. */
+static s64 clock_at(time_t t)
+{
+	struct tm tm;
+
+	localtime_r(&t, &tm);
+	return (s64)t + tm.tm_gmtoff;
+}
+
+/*
+ * The first whole minute after @now at which the clock shows that time of the day, or has left it
+ * out, by looking at each.
+ */
+static s64 walk_to(s64 now, s64 of_day)
+{
+	for (time_t t = now - now % 60 + 60; ; t += 60) {
+		s64 before = clock_at(t - 60), after = clock_at(t);
+		s64 left_out = before - before % 86400 + of_day;
+
+		if (after % 86400 == of_day)
+			return t;
+		left_out += left_out <= before ? 86400 : 0;
+		if (left_out < after)
+			return t;
+	}
+}
+
+/* Around a change of the clock at @change, times of day as seen from moments before and after. */
+static void around(const char *tz, s64 change)
+{
+	char text[16];
+	s64 ns, want;
+
+	setenv("TZ", tz, 1);
+	tzset();
+	for (s64 now = change - 5 * 3600; now < change + 5 * 3600; now += 17 * 60) {
+		for (u32 minute = 0; minute < 1440; minute += 10) {
+			snprintf(text, sizeof(text), "%02u:%02u", minute / 60, minute % 60);
+			want = walk_to(now, minute * 60);
+			if (parse_time(text, now * (s64)SEC, &ns) && ns == want * (s64)SEC)
+				continue;
+			CHECK(false);
+			diag("	of %s in %s at %lld: %lld, not %lld", text, tz, (long long)now,
+			     (long long)(ns / (s64)SEC - now), (long long)(want - now));
+			return;
+		}
+	}
+}
+
+/* A time that comes twice is the next of these; one that is left out is when it is passed. */
+static void changes(void)
+{
+	static const struct { const char *tz; s64 change; } clocks[] = {
+		{ "CET-1CEST,M3.5.0,M10.5.0/3", 1806195600 },	/* 2027-03-28 02:00 */
+		{ "CET-1CEST,M3.5.0,M10.5.0/3", 1824944400 },	/* 2027-10-31 03:00 */
+		{ "EST5EDT,M3.2.0,M11.1.0", 1805007600 },
+		{ "EST5EDT,M3.2.0,M11.1.0", 1825567200 },
+		{ "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", 1806764400 },	/* by half an hour */
+		{ "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", 1822491000 },
+		{ "<-10>10<+14>-14,J364/24,J200", 1830247200 },	/* a whole day is left out */
+		{ "<-03>3<-02>,M10.3.0/0,M2.3.0/0:30", 1803177000 },	/* back over midnight */
+	};
+	static const struct { const char *s; s64 now, sec; } good[] = {
+		/* 2027-03-28, on which 01:59 is followed by 03:00 */
+		{ "2027-03-28 02:30", 1806100000, 1806195600 },
+		{ "2027-03-28 03:00", 1806100000, 1806195600 },
+		{ "2027-03-28 01:59:59", 1806100000, 1806195599 },
+		{ "tomorrow 02:30:07", 1806180000, 1806195600 },
+		/* 2027-10-31, on which 02:59 is followed by 02:00 */
+		{ "2027-10-31 02:30", 1824900000, 1824942600 },
+		{ "2027-10-31 02:30", 1824942600, 1824946200 },
+		{ "2027-10-31 02:30", 1824990000, 1824942600 },
+		{ "today 02:30", 1824942600, 1824946200 },
+		{ "2027-10-31 02:30+02:00", 1824942600, 1824942600 },
+	};
+	s64 ns;
+
+	for (u32 i = 0; i < ARRAY_SIZE(clocks); i++)
+		around(clocks[i].tz, clocks[i].change);
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	tzset();
+	for (u32 i = 0; i < ARRAY_SIZE(good); i++)
+		if (!CHECK(parse_time(good[i].s, good[i].now * (s64)SEC, &ns)) ||
+		    !CHECK_EQ(ns, good[i].sec * (s64)SEC))
+			diag("	of '%s' at %lld: %lld", good[i].s, (long long)good[i].now,
+			     (long long)(ns / (s64)SEC));
+}
+
 static void shown(void)
 {
 	static const struct { s64 ns; const char *s; } good[] = {
@@ -145,6 +234,7 @@ int main(void)
 		{ durations, "durations" },
 		{ times, "times" },
 		{ zones, "times of day in zones" },
+		{ changes, "times of day around changes of the clock" },
 		{ shown, "how they are shown" },
 	};
 

@@ -105,9 +105,11 @@ static void grow_once(clockid_t clock, u64 tick)
 		add_one(fd, clock, n);
 	info(fd, &i);
 	small = i.mem_bytes;
-	got += read_some(fd, clock, tick);
 	for (; n < ALL; n++) {
-		/* Some slots are free again by now: only more than 64 at once make it grow. */
+		/*
+		 * The first of these makes it grow: a timer that has expired keeps its slot until
+		 * its event is read, and none has been read, however long the host took.
+		 */
 		add_one(fd, clock, n);
 		if (n % 50 == 0) {
 			got += change_some(fd, clock, n);

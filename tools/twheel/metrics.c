@@ -85,17 +85,25 @@ void metric_seconds(FILE *to, const char *name, const char *const labels[], int6
 		(unsigned long long)value % NS_PER_S);
 }
 
-/* Give the file the mode that open() would have given it. */
+/*
+ * Give the file the mode that open() would have given it. To read the mask is to set it, so only
+ * the first call does, before other threads start commands, which inherit it.
+ */
 static void set_mode(int fd)
 {
-	mode_t mask = umask(0);
+	static mode_t mask;
+	static bool known;
 
-	umask(mask);
+	if (!known) {
+		mask = umask(0);
+		umask(mask);
+		known = true;
+	}
 	fchmod(fd, 0666 & ~mask);
 }
 
 /* Create a new file; its name replaces the XXXXXX at the end of @name. */
-static int write_new(char *name, void (*print)(FILE *to, const void *arg), const void *arg)
+static int write_new(char *name, print_fn print, const void *arg)
 {
 	int fd = mkostemp(name, O_CLOEXEC), err = 0;
 	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
@@ -104,7 +112,8 @@ static int write_new(char *name, void (*print)(FILE *to, const void *arg), const
 		return errno;
 	set_mode(fd);
 	errno = 0;
-	print(to, arg);
+	if (print)
+		print(to, arg);
 	if (ferror(to))
 		err = errno ? errno : EIO;
 	if (fclose(to) && !err)
@@ -112,19 +121,41 @@ static int write_new(char *name, void (*print)(FILE *to, const void *arg), const
 	return err;
 }
 
-int metrics_write(const char *path, void (*print)(FILE *to, const void *arg), const void *arg)
+/*
+ * To rename a file to the name of a device, a pipe or a link would do away with that: for root,
+ * with /dev/stdout and /dev/null of the whole machine.
+ */
+static int is_in_the_way(const char *path)
 {
-	char *name;
-	int err;
+	struct stat st;
 
-	if (asprintf(&name, "%s.XXXXXX", path) < 0)
-		return -ENOMEM;
-	err = write_new(name, print, arg);
-	if (!err && rename(name, path))
-		err = errno;
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : errno;
+	return S_ISREG(st.st_mode) ? 0 : EEXIST;
+}
+
+int metrics_write(const char *path, print_fn print, const void *arg)
+{
+	int err = is_in_the_way(path);
+	char *name;
+
+	if (!err && asprintf(&name, "%s.XXXXXX", path) < 0)
+		err = ENOMEM;
 	if (err)
+		return err;
+	err = write_new(name, print, arg);
+	if (!err && print && rename(name, path))
+		err = errno;
+	if (err || !print)
 		unlink(name);
 	free(name);
-	errno = err;
-	return -err;
+	return err;
+}
+
+void metrics_error(int status, const char *path, int err)
+{
+	if (err == EEXIST)
+		error(status, 0, "cannot write '%s': it is no regular file", path);
+	else
+		error(status, err, "cannot write '%s'", path);
 }

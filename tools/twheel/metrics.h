@@ -14,10 +14,15 @@ void metric_family(FILE *to, const char *name, const char *type, const char *hel
 void metric_count(FILE *to, const char *name, const char *const labels[], uint64_t value);
 void metric_seconds(FILE *to, const char *name, const char *const labels[], int64_t ns);
 
+typedef void (*print_fn)(FILE *to, const void *arg);
+
 /*
  * Write what @print prints to a new file, and rename that to @path: a reader sees the old file or
- * the new one, and never a part. Returns 0 or a negative errno, which is in errno too.
+ * the new one, and never a part. If @print is NULL, only try whether that could be done. Returns 0
+ * or an errno for metrics_error(): EEXIST if something else than a regular file is there.
  */
-int metrics_write(const char *path, void (*print)(FILE *to, const void *arg), const void *arg);
+int metrics_write(const char *path, print_fn print, const void *arg);
+/* Report @err, and unless @status is 0 exit with it. */
+void metrics_error(int status, const char *path, int err);
 
 #endif

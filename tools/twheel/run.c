@@ -506,7 +506,7 @@ static void write_metrics(void)
 	int err = metrics_write(metrics_name, print_metrics, NULL);
 
 	if (err && err != told)
-		error(0, -err, "cannot write '%s'", metrics_name);
+		metrics_error(0, metrics_name, err);
 	told = err;
 	written_ns = time_now(CLOCK_MONOTONIC);
 }
@@ -635,6 +635,29 @@ static void begin(FILE *stream)
 	child_options.hangup = hangup;
 }
 
+/* Could the file of --lock be opened? It is not created, for it could not be removed safely. */
+static void check_lock(void)
+{
+	int fd = lock_name ? open(lock_name, O_RDWR | O_CLOEXEC) : -1;
+	int err = errno;
+
+	if (lock_name && fd < 0 && err == ENOENT)
+		err = metrics_write(lock_name, NULL, NULL);
+	if (lock_name && fd < 0 && err)
+		error(EXIT_CANCELED, err, "cannot open '%s'", lock_name);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Write the first metrics, or with NULL only try to. */
+static void begin_metrics(print_fn print)
+{
+	int err = metrics_name ? metrics_write(metrics_name, print, NULL) : 0;
+
+	if (err)
+		metrics_error(EXIT_CANCELED, metrics_name, err);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	FILE *stream;
@@ -647,13 +670,14 @@ int cmd_run(int argc, char **argv)
 		return EXIT_CANCELED;
 	if (check_only) {
 		check_jobs(table.jobs, table.nr);
+		check_lock();
+		begin_metrics(NULL);
 		return 0;
 	}
 	/* There may be more jobs later. */
 	if (!child_options.hangup && table.nr < nr_threads)
 		nr_threads = table.nr;
-	if (metrics_name && metrics_write(metrics_name, print_metrics, NULL))
-		error(EXIT_CANCELED, errno, "cannot write '%s'", metrics_name);
+	begin_metrics(print_metrics);
 	if (table.nr)
 		do_jobs(table.jobs, table.nr, (uint32_t)nr_threads, turn);
 	return any_failed;

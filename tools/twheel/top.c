@@ -558,9 +558,12 @@ static void print_metrics(FILE *to, const void *arg)
 
 static void show_metrics(const struct sample *s)
 {
+	int err;
+
 	if (strcmp(metrics_name, "-")) {
-		if (metrics_write(metrics_name, print_metrics, s))
-			error(1, errno, "cannot write '%s'", metrics_name);
+		err = metrics_write(metrics_name, print_metrics, s);
+		if (err)
+			metrics_error(1, metrics_name, err);
 		return;
 	}
 	print_metrics(stdout, s);

@@ -187,7 +187,7 @@ gate "all that says a version says that of libtwheel.h" scripts/gates/version.sh
 gate "the ABI of libtwheel is that of the last release, or better" scripts/gates/abi.sh check
 gate "shellcheck" shell
 gate "deps.sh lists the packages of all commands" commands
-gate "the edits of selftest/mutations apply" scripts/mutate.sh --check
+gate "the edits of selftest/mutations apply" scripts/long/mutate.sh --check
 gate "codespell" spelling
 gate "each file says its licence, and debian/copyright the same" licences
 exit $bad

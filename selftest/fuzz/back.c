@@ -64,7 +64,9 @@ static void one_operation(void)
 		set(some_tick(), how & 1);
 		break;
 	case 5:
-		if (now < 5000 * SPAN)
+		if (b.small && how & 16)
+			grow();
+		else if (now < 5000 * SPAN)
 			forward(take(1) * width[how % 5]);
 		break;
 	default:
@@ -79,14 +81,15 @@ static u8 reached[NR_SEEN] __attribute((section("__libfuzzer_extra_counters")));
 int one_input(const u8 *data, size_t size)
 {
 	static const unsigned int sizes[] = { 2, 16, 2 * WHEEL_BIG + 40, NR_MAX };
-	unsigned int i;
+	unsigned int i, how;
 
 	in = data;
 	left = size;
 	ops = 0;
 	rnd_state = take(1);
 	memset(count, 0, sizeof(count));
-	begin(2500 * SPAN + rnd() % SPAN, sizes[take(1) % 4], false);
+	how = take(1);
+	begin(2500 * SPAN + rnd() % SPAN, sizes[how % 4], how & 128);
 	while (left && !failed()) {
 		one_operation();
 		if (WHEEL_SLOTS < 200 || !(ops % 16))

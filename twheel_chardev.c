@@ -3,45 +3,67 @@
 /*
  * twheel_chardev.ko: /dev/twheel, the interface of <linux/twheel.h>.
  *
- * Each open file has a base of its own (see twheel.h), and nothing of it is shared
- * with other files. The base and all else of size is made when the first timer is added:
- * until then a file is little more than what SETUP said.
+ * Each open file has a base of its own (a wheel, its clock and its lock, see twheel.h). Files share
+ * no timers and no locks. The base, and everything else that is large, is made when the first timer
+ * is added: until then a file is little more than its setup.
  *
- * A timer is a slot of 64 bytes. Slots come in pages, 64 in each, found by index through
- * two levels of tables; a handle is index and generation.
+ * A timer is a slot of 64 bytes. Slots are allocated in pages of 64 and found by index, through two
+ * levels of tables. A handle is made of the index and a generation, which changes when the slot is
+ * freed.
  *
- * The first page of slots comes with a small base, of a KiB, which keeps its timers in a tree, and
- * with a table of one entry that is in the file. With the second page the base grows, and a page
- * of tables is made. That is in slots_grow(), where memory is made anyway: who adds or cancels has
- * not a branch more. Memory: 0.5 KiB; 11 KiB with a page; 63 KiB with two.
+ * With the first page of slots comes a small base of one KiB, which keeps its timers in a tree, and
+ * a table with one entry, which is a member of the file. With the second page the base grows to a
+ * whole wheel, and a page of tables is made. All of this is in slots_grow(), which allocates
+ * anyway, so adding and cancelling have no branch for it. Memory: 0.5 KiB; 11 KiB with one page of
+ * slots; 63 KiB with two.
  *
- * A slot is its own queue entry. When its timer expires the base hands it over under
- * its lock, and it moves from the wheel to the ready list in the same lock hold. So
- * nothing can overflow or get lost, and a cancel knows exactly what it cancelled:
+ * The states of a slot:
  *
  *	FREE	on the free list, or never used yet
  *	ARMED	in the wheel
- *	READY	its event waits on the ready list
- *	READING	its event is being copied to a reader. It is on no list; it and the reader
- *		remember each other, and the reader goes on with it only if it has it still
- *	IDLE	waits to be armed again (TWHEEL_F_KEEP)
+ *	READY	it has expired; its event waits on the ready list
+ *	READING	its event is being copied to a reader, without a lock. It is on no list. The slot
+ *		names the reader, and the reader the slot. When the reader is done it continues
+ *		with the slot only if the slot still names it
+ *	IDLE	it waits to be armed again (TWHEEL_F_KEEP)
+ *
+ * A slot is its own queue entry. When its timer expires, the base hands it to file_expired() under
+ * the base's lock, which moves it from the wheel to the ready list in the same lock hold. So no
+ * event can be lost, no queue can overflow, and a cancel knows exactly what it has cancelled.
+ *
+ * How an operation is done: ADD, MOD and CANCEL end in op_add(), op_mod() and op_cancel(), by one
+ * of three ways.
+ *
+ *	file_op_fast()	an ioctl of one operation that is valid and needs no memory. If anything
+ *			is unusual, it changes nothing and leaves the call to
+ *	file_op()	which finds the error, or allocates and waits as needed
+ *	file_submit()	a batch: copy in CHUNK_OPS operations (batch_fetch()), do them
+ *			(ops_do()), copy them out (batch_store())
+ *
+ * No timer may exist whose handle the caller was not told. A single operation stores its result to
+ * user memory in the lock hold in which it is done (op_tell()), so both happen or neither. For a
+ * batch can_write() checks the memory before anything is done. If the memory goes away in spite of
+ * that, the adds that the caller does not know of are undone (ops_undo_adds()).
  *
  * Locking
- *	file->submit	callers that add, re-arm, cancel, query, drain or set up
- *	  the base's lock	slots, lists and counts. Held for at most
- *				TWHEEL_HOLD_OPS operations, and for nothing that may sleep
- *	file->setup_lock	what SETUP says, which holds file->submit too. Nothing is
- *				taken inside it
- *	openers_lock	who has files open. Nothing is taken inside it
+ *	file->submit	a mutex of the callers that add, re-arm, cancel, query, drain or set up
+ *	  the base's lock	slots, lists and counts. Interrupts are off. Held for at most
+ *				TWHEEL_HOLD_OPS operations, and never where something may sleep
+ *	file->setup_lock	what SETUP sets; SETUP also holds file->submit. Innermost
+ *	openers_lock	the table of openers. Innermost
  *	waker->lock	when a file wakes the machine; may be taken inside file->submit
  *	  the base's lock
  *
- * file->base appears once, under file->submit, and stays. With it appear the bounce and the
- * tables, and from then on SETUP changes nothing. Who has not file->submit looks with
+ * Readers and expiry take only the base's lock, so neither waits for a caller that sleeps under
+ * file->submit. The free list is the meeting point: only the holder of file->submit takes slots off
+ * it, while readers may add slots.
+ *
+ * file->base is set once, under file->submit, and then stays. The bounce and the tables are made
+ * with it, and from then on SETUP is refused. Code that does not hold file->submit reads it with
  * file_base().
  *
- * Memory is charged to the memory cgroup of who makes it be allocated. Where there is no
- * more that one gets ENOMEM, and nobody is killed for it.
+ * Memory is charged to the memory cgroup of the task whose call caused the allocation. If that has
+ * no more, the call fails with ENOMEM, and the OOM killer is not run.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -77,31 +99,37 @@
 #include "twheel_compat.h"
 #include "wheel_decimal.h"
 
-/* As much as the caller's memory cgroup gives, without killing a task in it. */
+/*
+ * Charged to the caller's memory cgroup. If that has no more, fail, and do not run the OOM killer.
+ */
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 #define CHUNK_OPS	64
-#define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)	/* a periodic one is armed again */
+/* Half as many as operations: reading a periodic timer's event also re-arms it. */
+#define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)
 #define SMALL_EVENTS	8
 
 #define PAGE_SLOTS	(PAGE_SIZE / sizeof(struct slot))
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
 #define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
 
-/* What @max_timers may be. With a page more than that a count of slots fits in 32 bits still. */
+/* The most that @max_timers may be: the slots of one page more still can be counted in 32 bits. */
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
 #define SLOT_FLAGS	(TWHEEL_F_KEEP | TWHEEL_F_DELAY | TWHEEL_F_CANCEL_ON_SET)
 
 /*
- * In slot->flags: the clock was set, and an event that is not written yet shall say so; that event
- * may come before the deadline.
+ * In slot->flags. SLOT_SET: the clock was set, and the slot's next event must say so. SLOT_EARLY:
+ * the slot became ready for that reason, and its deadline may not have come.
  */
 #define SLOT_SET	BIT(7)
 #define SLOT_EARLY	BIT(6)
 
-/* In file->no_slot, and what an add in a batch gives then: some can be made. */
+/*
+ * In file->no_slot: no slot is free, but it has not been tried yet to make some. Inside ops_do() it
+ * is also the result of an add, which is then repeated.
+ */
 #define SLOTS_TO_COME	(-EAGAIN)
 #define OP_STRIDE_MAX	4096
 
@@ -112,9 +140,11 @@ struct slot;
 /**
  * struct reader - a read(), and the events that are on their way to the caller
  * @events:	the events
- * @taken:	whose they are. A slot that is not the reader's any more has been armed anew, or
- *		is gone
- * @room:	for so many
+ * @taken:	for each event its slot. If the slot does not name this reader any more, it was
+ *		re-armed or freed meanwhile
+ * @room:	how many events fit
+ *
+ * The reader's task alone uses it; slots only compare its address.
  */
 struct reader {
 	struct twheel_event	*events;
@@ -124,19 +154,24 @@ struct reader {
 
 /**
  * struct slot - a timer of a file
- * @timer:	in the wheel while ARMED. Its cookie is the deadline in ns, its
- *		queue.data the slot's index, its queue.flags the tolerance, see wheel_decimal.h
- * @link:	in the ready list, instead
- * @onward:	is link.next, which read_collect() follows after it has set @reader
- * @reader:	who has it while it is READING, instead of link.prev
- * @next:	in the free list, instead
+ * @timer:	the wheel's node, used while ARMED. In every state its cookie is the deadline in ns,
+ *		its queue.data the slot's index, and its queue.flags the tolerance, see
+ *		wheel_decimal.h
+ * @link:	link in the ready list, while READY
+ * @onward:	the same memory as link.next: read_collect() still follows it after it has set
+ *		@reader
+ * @reader:	while READING: the reader that has the event. The same memory as link.prev
+ * @next:	link in the free list, while FREE
  * @user_data:	the user's
- * @interval:	ns, or 0
- * @generation:	half of the handle; changes when the slot is freed
+ * @interval:	its period in ns, or 0
+ * @generation:	upper half of the handle; changes when the slot is freed
  * @state:	enum slot_state
  * @flags:	SLOT_FLAGS, SLOT_SET and SLOT_EARLY
- * @nr_past:	events of it that are being read still, by readers that it was taken from to
- *		be armed anew. Where there are any it goes on after its next event
+ * @nr_past:	how many events of this timer readers are still copying, although MOD has re-armed
+ *		it since. As long as this is not 0, the timer may neither end nor be freed: see
+ *		slot_may_rearm()
+ *
+ * The base's lock guards all of it.
  */
 struct slot {
 	union {
@@ -163,10 +198,11 @@ static_assert(sizeof(struct slot) == 64);
 static_assert(sizeof(struct list_head) <= offsetof(struct wheel_timer, expires));
 
 /**
- * struct bounce - what a call carries between user memory and the slots
- * @ops:	the operations of who has file->submit
- * @too_long:	bit i: ops[i] was longer than is known here, with something in it. It is all 0 then
- * @taken:	see struct reader
+ * struct bounce - room for what a call copies from and to user memory
+ * @ops:	operations. Belongs to the holder of file->submit
+ * @too_long:	bit i is set if ops[i] had a field that is not known here, and that was not 0. Then
+ *		ops[i] is all 0. As @ops
+ * @taken:	see struct reader. Belongs to the reader that has file->spare
  */
 struct bounce {
 	struct twheel_op	ops[CHUNK_OPS];
@@ -179,12 +215,12 @@ static_assert(CHUNK_OPS <= 64);
 static_assert(sizeof(struct bounce) <= 4096);
 
 /**
- * struct opener - somebody who has files open
- * @node:	in openers
- * @uid:	who
- * @nr_files:	how many
- * @nr_pages:	pages of slots in all of these
- * @user:	whose part of each CPU their wheels have
+ * struct opener - a user who has files open
+ * @node:	link in openers. Guarded by openers_lock
+ * @uid:	the user. Does not change
+ * @nr_files:	how many files the user has open. Guarded by openers_lock
+ * @nr_pages:	pages of slots in all of these files. Atomic
+ * @user:	the account of twheel.ko, by which users share each CPU. Does not change
  */
 struct opener {
 	struct hlist_node	node;
@@ -196,9 +232,9 @@ struct opener {
 
 /**
  * struct waker - what wakes the machine for a file on an alarm clock
- * @lock:	guards @alarm's time. It is that of the wheel's next event, as soon as a call that
- *		changed that has ended
- * @alarm:	does nothing when its time comes, for the base has an interrupt of its own then
+ * @lock:	guards the time of @alarm. Each call that changes the wheel's next event updates
+ *		that time before it returns
+ * @alarm:	wakes the machine. Its callback does nothing: the base has its own interrupt
  */
 struct waker {
 	spinlock_t	lock;	/* the alarm's time */
@@ -207,35 +243,40 @@ struct waker {
 
 /**
  * struct file_wheel - an open file
- * @base:	its wheel, NULL until the first timer is added; see the head of the file
- * @lock:	the lock of @base, which appears a little before it
- * @plain:	@base, unless there is a @waker that each call has to look after
- * @opener:	whose it is
- * @ready:	slots that are READY, in the order of expiry
- * @free:	slots that are FREE
- * @nr_free:	how many are on @free
- * @nr_ready:	slots on @ready; read without the lock too
- * @nr_slots:	slots there are, on @nr_pages pages
- * @nr_pages:	pages of slots
- * @cursor:	the slot at which the next DRAIN goes on
- * @no_slot:	why there was no other page of slots, an errno, or SLOTS_TO_COME
- * @first:	the first table, as long as there is one page
- * @tables:	tables of pages of slots, enough for @limit, made with @base. Filled as
- *		needed and kept until the file is closed
- * @limit:	what @max_timers may be
- * @max_timers:	the limit on @nr_used
- * @flags:	what ADD and MOD may be asked for besides VALID_FLAGS
- * @asks:	a timer may have TWHEEL_F_CANCEL_ON_SET: one had, once
- * @clock:	what SETUP has said; @config has the clock that it goes by
- * @waker:	of a file on an alarm clock, made with @base
- * @config:	clock, tick and slack
- * @setup_lock:	guards @max_timers and @config; who has @submit may look without
- * @submit:	see the head of the file. It has @cursor and @no_slot too
- * @wait:	readers and pollers
- * @bounce:	made with @base. A SUBMIT has one even if there is no base.
- * @by_worker: is a worker of io_uring at it? Belongs to who has @submit
- * @spare:	bit 0: a reader has the big room for events
- * @events:	that; made with @base
+ * @base:	its base, NULL until the first timer is added; see the head of the file
+ * @lock:	the lock of @base, set a little before @base is
+ * @plain:	@base if there is no @waker, else NULL: then the fast path does not apply
+ * @opener:	the user who opened it. Does not change
+ * @ready:	slots that are READY, in the order of expiry. Under the base's lock
+ * @free:	slots that are FREE. Under the base's lock
+ * @nr_free:	how many are on @free. Changed under the base's lock. The holder of @submit reads
+ *		it without: meanwhile it can only grow
+ * @nr_ready:	how many are on @ready. Changed under the base's lock; readers and pollers read it
+ *		without, and look again under the lock
+ * @nr_slots:	slots that exist, on @nr_pages pages. Changed under @submit and the base's lock;
+ *		either is enough to read it
+ * @nr_pages:	pages of slots. As @nr_slots
+ * @cursor:	the slot at which the next DRAIN continues. Under @submit
+ * @no_slot:	why no other page of slots could be made, an errno; or SLOTS_TO_COME. Under @submit
+ * @tables:	the tables of pages of slots, room for @limit slots. Made with @base, filled under
+ *		@submit, kept until the file is closed
+ * @first:	the only entry of the first table, as long as there is one page
+ * @limit:	the most that @max_timers may be. Does not change
+ * @max_timers:	how many slots may be in use. As @config
+ * @flags:	flags that ADD and MOD may have besides VALID_FLAGS. As @config
+ * @asks:	set once a timer is armed with TWHEEL_F_CANCEL_ON_SET, and never cleared. Written
+ *		under @submit; read in file_was_set()
+ * @clock:	the clock that SETUP asked for; @config has the clock behind it. As @config
+ * @waker:	for an alarm clock, else NULL. Set just before @base is, and stays
+ * @config:	clock, tick and slack. Written under @submit and @setup_lock; either is enough to
+ *		read it. Does not change once there is a base
+ * @setup_lock:	see @config
+ * @submit:	see the head of the file
+ * @wait:	readers and pollers that wait for an event
+ * @bounce:	room for operations, made with @base. A SUBMIT has one even if there is no base
+ * @by_worker:	the holder of @submit is a worker of io_uring. Under @submit
+ * @spare:	bit 0 is a lock: it is held by the reader that uses @events and bounce->taken
+ * @events:	room for events, made with @base
  */
 struct file_wheel {
 	struct twheel_base	*base;
@@ -307,6 +348,7 @@ static u64 default_tick_ns(void)
 static DEFINE_MUTEX(openers_lock);
 static DEFINE_HASHTABLE(openers, 6);
 
+/* The opener of user @uid, or NULL. */
 static struct opener *opener_find(kuid_t uid)
 {
 	struct opener *opener;
@@ -339,7 +381,7 @@ static struct opener *opener_new(kuid_t uid)
 	return NULL;
 }
 
-/* Count a file of @opener's. Returns false if that was all. */
+/* Count one more file for @opener. Returns false if the limit is reached. */
 static bool opener_charge_file(struct opener *opener)
 {
 	unsigned int most = READ_ONCE(max_user_files);
@@ -352,8 +394,9 @@ static bool opener_charge_file(struct opener *opener)
 }
 
 /*
- * Count a file of the one who has @uid. If they have none yet, @fresh is for them, and *@fresh
- * becomes NULL; without it the answer is NULL. An ERR_PTR() if there may be no more files.
+ * Count one more file for user @uid. If the user has none yet, *@fresh becomes their opener and is
+ * set to NULL; if *@fresh is NULL already, return NULL. Returns an ERR_PTR() if the limit is
+ * reached.
  */
 static struct opener *opener_count(kuid_t uid, struct opener **fresh)
 {
@@ -372,14 +415,14 @@ static struct opener *opener_count(kuid_t uid, struct opener **fresh)
 	return opener;
 }
 
-/* The one who has @uid opens a file. An ERR_PTR() if there is no memory, or no more files. */
+/* User @uid opens a file: return their opener, or an ERR_PTR(). opener_put() undoes it. */
 static struct opener *opener_get(kuid_t uid)
 {
 	struct opener *fresh = NULL, *opener = opener_count(uid, &fresh);
 
 	if (opener)
 		return opener;
-	/* Not under the lock: where memory is scarce others need not wait for it. */
+	/* Allocate without the lock, so that other users need not wait for memory. */
 	fresh = opener_new(uid);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
@@ -400,8 +443,9 @@ static void opener_put(struct opener *opener)
 }
 
 /*
- * Timers are counted by pages of slots, so that adding one mostly counts nothing, and a
- * file counts for what it once held until it is closed. Returns false if that was all.
+ * Count one more page of slots for @opener. Timers are counted by pages, so that most adds count
+ * nothing. Until it is closed, a file counts for the most that it has held. Returns false if the
+ * limit is reached.
  */
 static bool opener_charge_page(struct opener *opener)
 {
@@ -421,8 +465,9 @@ static void opener_uncharge_pages(struct opener *opener, u32 nr)
 }
 
 /*
- * Lock the base, without a look at the clock. If a timer may be armed it is to be unlocked by
- * twheel_unlock_irq(), so that the base is served, else by file_let_go(). sparse knows of neither.
+ * Lock the base, without reading the clock. If a timer may have been armed, unlock it with
+ * twheel_unlock_irq(), which sees that the base is served; else with file_let_go(). sparse is told
+ * of neither.
  */
 static __always_inline void file_hold(struct file_wheel *file)
 {
@@ -456,7 +501,10 @@ static struct slot *slot_at(const struct file_wheel *file, u32 index)
 	       index % PAGE_SLOTS;
 }
 
-/* The slot that @handle names, or NULL if it names none, or none any more. */
+/*
+ * The slot that @handle names, or NULL if it never named one or the slot was freed. With
+ * file->submit and the base's lock.
+ */
 static __always_inline struct slot *slot_find(const struct file_wheel *file, u64 handle)
 {
 	unsigned long index = (u32)handle, nr_slots = file->nr_slots;
@@ -464,26 +512,30 @@ static __always_inline struct slot *slot_find(const struct file_wheel *file, u64
 
 	if (index >= nr_slots)
 		return NULL;
-	/* Nor may a CPU that guesses go on with an index that is too big. */
+	/* The index comes from the user: bound it for speculation too. */
 	slot = slot_at(file, array_index_nospec(index, nr_slots));
 	if (slot->state == FREE || slot->generation != handle >> 32)
 		return NULL;
 	return slot;
 }
 
-/* Tables for @file->limit slots, which is not 0. DIV_ROUND_UP() overflows in 32 bits. */
+/* How many tables file->limit slots need, which is not 0. DIV_ROUND_UP() would overflow 32 bits. */
 static u32 file_nr_tables(const struct file_wheel *file)
 {
 	return (file->limit - 1) / TABLE_SLOTS + 1;
 }
 
-/* Slots that are not FREE. */
+/* How many slots are not FREE. With file->submit, or under the base's lock. */
 static u32 file_nr_used(const struct file_wheel *file)
 {
 	return file->nr_slots - file->nr_free;
 }
 
-/* Take a free slot. It has its index and its generation already. */
+/*
+ * Take a slot off the free list, or return NULL if that is empty. The slot has its index and its
+ * generation, so it has a handle; the caller sets the rest and its state, or puts it back. Under
+ * the base's lock.
+ */
 static struct slot *slot_get(struct file_wheel *file)
 {
 	struct slot *slot;
@@ -497,8 +549,9 @@ static struct slot *slot_get(struct file_wheel *file)
 }
 
 /*
- * Free @slot, which is in no list and not armed, and put it in front of @next, the free list.
- * Generation 0 is left out: no handle is 0.
+ * Free @slot, which is in no list and not armed, and put it in front of @next, the free list. From
+ * here on its old handle names nothing. Generation 0 is left out, so that no handle is 0. Under the
+ * base's lock; the caller updates the list's head and count.
  */
 static __always_inline void slot_free(struct slot *slot, struct slot *next)
 {
@@ -509,6 +562,7 @@ static __always_inline void slot_free(struct slot *slot, struct slot *next)
 	slot->next = next;
 }
 
+/* slot_free() of one slot, with the list's head and count. */
 static void slot_put(struct file_wheel *file, struct slot *slot)
 {
 	slot_free(slot, file->free);
@@ -516,13 +570,13 @@ static void slot_put(struct file_wheel *file, struct slot *slot)
 	WRITE_ONCE(file->nr_free, file->nr_free + 1);
 }
 
-/* Is there more to come after an event of a timer with this @interval and these @flags? */
+/* Does a timer with this @interval and these @flags exist beyond its next event? */
 static bool goes_on(u64 interval, u32 flags)
 {
 	return interval || (flags & TWHEEL_F_KEEP);
 }
 
-/* The event of @slot, which is on no list and not armed, is ready. */
+/* Put @slot, which is on no list and not armed, on the ready list. Under the base's lock. */
 static void slot_queue(struct file_wheel *file, struct slot *slot)
 {
 	slot->state = READY;
@@ -535,7 +589,7 @@ static u64 slot_tolerance(const struct slot *slot)
 	return wheel_decimal_time(slot->timer.queue.flags);
 }
 
-/* Put @slot into the wheel. */
+/* Put @slot, which is not in the wheel, there for @deadline. Under the base's lock. */
 static __always_inline void slot_add(struct file_wheel *file, struct slot *slot, ktime_t deadline)
 {
 	if (likely(!slot->timer.queue.flags))
@@ -544,10 +598,14 @@ static __always_inline void slot_add(struct file_wheel *file, struct slot *slot,
 		twheel_add_range_locked(file->base, &slot->timer, deadline, slot_tolerance(slot));
 }
 
+/*
+ * Arm @slot, which is on no list and not in the wheel, again for @deadline: its next period, or
+ * because DRAIN could not hand it out. Under the base's lock.
+ */
 static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadline)
 {
 	slot->timer.cookie = deadline;
-	/* While it was out of the wheel the clock was set. */
+	/* The clock was set while it was out of the wheel: its event has to say so, at once. */
 	if (unlikely(slot->flags & SLOT_SET)) {
 		slot->flags |= SLOT_EARLY;
 		slot_queue(file, slot);
@@ -558,21 +616,24 @@ static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadlin
 	slot_add(file, slot, deadline);
 }
 
-/* The event of @slot, which is READY, will not be read. */
+/* Take @slot, which is READY, off the ready list: its event is dropped. Under the base's lock. */
 static void slot_unqueue(struct file_wheel *file, struct slot *slot)
 {
 	list_del(&slot->link);
 	WRITE_ONCE(file->nr_ready, file->nr_ready - 1);
 }
 
-/* The base, for who has not @file->submit; NULL if there is none yet. */
+/* The base, or NULL if there is none yet. For callers that do not hold file->submit. */
 static struct twheel_base *file_base(const struct file_wheel *file)
 {
-	/* Pairs with the release in file_create(): what is made with it is there too. */
+	/* Pairs with the release in file_create(): everything made with the base is visible. */
 	return smp_load_acquire(&file->base);
 }
 
-/* Put @slots, a new page, to use. What is not set here is set when a slot is taken. */
+/*
+ * Add @slots, a page that slots_alloc() made, to the free list. With file->submit. The page is not
+ * zeroed: what is not set here is set when a slot is taken.
+ */
 static void slots_add_page(struct file_wheel *file, struct slot *slots)
 {
 	const u32 first = file->nr_slots;
@@ -601,7 +662,10 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 	file_let_go(file);
 }
 
-/* A page of slots, and the table that it will be in. Returns it, or an ERR_PTR(). */
+/*
+ * Make a page of slots, and the table that it will be in. With file->submit. Returns the page, or
+ * an ERR_PTR(); a table that was made stays for the next time.
+ */
 static struct slot *slots_alloc(struct file_wheel *file)
 {
 	struct slot **old = file->tables[file->nr_pages / TABLE_PAGES], **table, *slots;
@@ -614,7 +678,10 @@ static struct slot *slots_alloc(struct file_wheel *file)
 			return ERR_PTR(-ENOMEM);
 		if (old)
 			table[0] = file->first;
-		/* Pairs with the look into it. A lookup in the old one finds the same meanwhile. */
+		/*
+		 * Pairs with the dependent load in slot_at(). A lookup in the old table
+		 * meanwhile finds the same page.
+		 */
 		smp_store_release(&file->tables[file->nr_pages / TABLE_PAGES], table);
 	}
 	if (!opener_charge_page(file->opener))
@@ -627,13 +694,17 @@ static struct slot *slots_alloc(struct file_wheel *file)
 	return slots;
 }
 
+/* Undo slots_alloc(), except for the table. */
 static void slots_unalloc(struct file_wheel *file, struct slot *slots)
 {
 	opener_uncharge_pages(file->opener, 1);
 	free_page((unsigned long)slots);
 }
 
-/* Room for events, tables, and a page of slots. Returns the slots, or an ERR_PTR(). */
+/*
+ * Make the room for events, the tables and a page of slots. Returns the page, or an ERR_PTR(). In
+ * either case file_unalloc() undoes it.
+ */
 static struct slot *file_alloc(struct file_wheel *file)
 {
 	file->events = kmalloc_array(CHUNK_EVENTS, sizeof(*file->events), GFP_CHARGED);
@@ -661,13 +732,13 @@ static bool clock_is_valid(clockid_t clock)
 	return clock >= 0 && clock < BITS_PER_LONG && (BIT(clock) & CLOCKS);
 }
 
-/* One that is valid. */
+/* Does @clock, which is valid, wake the machine? */
 static bool clock_is_alarm(clockid_t clock)
 {
 	return BIT(clock) & ALARM_CLOCKS;
 }
 
-/* By which clock a file on @clock goes. */
+/* The clock of the base of a file on @clock, which is valid. */
 static clockid_t clock_of(clockid_t clock)
 {
 	if (!clock_is_alarm(clock))
@@ -675,6 +746,7 @@ static clockid_t clock_of(clockid_t clock)
 	return clock == CLOCK_REALTIME_ALARM ? CLOCK_REALTIME : CLOCK_BOOTTIME;
 }
 
+/* That the machine is awake is all that is wanted. */
 static ALARM_RETURNS waker_fired(struct alarm *alarm, ktime_t now)
 {
 	return ALARM_DONE;
@@ -704,7 +776,7 @@ static struct bounce *bounce_alloc(void)
 	return kmalloc(sizeof(struct bounce), GFP_CHARGED);
 }
 
-/* The base, and what wakes the machine for it. */
+/* Make the base and, for an alarm clock, the waker. Returns the base, or an ERR_PTR(). */
 static struct twheel_base *file_create_base(struct file_wheel *file)
 {
 	struct waker *waker = NULL;
@@ -725,8 +797,8 @@ static struct twheel_base *file_create_base(struct file_wheel *file)
 }
 
 /*
- * Make the base, and all else that the first timer needs. Where that cannot be there is nothing
- * more than before, and SETUP goes on.
+ * Make the base and everything else that the first timer needs. With file->submit. If that fails,
+ * the file is as before, and SETUP is still possible. Returns 0 or an error.
  */
 static int file_create(struct file_wheel *file)
 {
@@ -751,7 +823,10 @@ static int file_create(struct file_wheel *file)
 	return 0;
 }
 
-/* Add a page of slots. The caller has @file->submit, so that nobody else does. */
+/*
+ * Add a page of slots, and first whatever the file lacks for that: the base, or the wheel's
+ * buckets. With file->submit. Returns 0 or an error, with no slot added.
+ */
 static int slots_grow(struct file_wheel *file)
 {
 	struct slot *slots;
@@ -761,7 +836,7 @@ static int slots_grow(struct file_wheel *file)
 	slots = slots_alloc(file);
 	if (IS_ERR(slots))
 		return PTR_ERR(slots);
-	/* More than a page of timers are what a wheel is for. */
+	/* With the second page the base needs buckets. Later this does nothing. */
 	if (twheel_grow(file->base)) {
 		slots_unalloc(file, slots);
 		return -ENOMEM;
@@ -771,9 +846,9 @@ static int slots_grow(struct file_wheel *file)
 }
 
 /*
- * See to it that @nr slots are free, within the limits. Where that cannot be, those who
- * find none free will say why. Readers may free some meanwhile, and only submitters, of
- * which the caller is the only one, take any.
+ * Allocate until @nr slots are free, as far as the limits allow. With file->submit. If that fails,
+ * file->no_slot is what an add returns that finds no free slot. nr_free is read without the base's
+ * lock: readers may free slots meanwhile, but only the holder of file->submit takes any.
  */
 static void slots_reserve(struct file_wheel *file, u32 nr)
 {
@@ -804,7 +879,7 @@ static void slots_free_all(struct file_wheel *file)
 	kvfree(file->tables);
 }
 
-/* Memory of a file with @nr_pages pages of slots. There is one at least if there is a base. */
+/* The memory of a file with @nr_pages pages of slots, of which there is one if there is a base. */
 static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 {
 	u64 tables = nr_pages > 1 ? DIV_ROUND_UP(nr_pages, TABLE_PAGES) : 0;
@@ -820,6 +895,10 @@ static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 
 /* ---- expiry ---------------------------------------------------------------- */
 
+/*
+ * The base's sink: @nr timers have expired. Put them on the ready list in this order. Called under
+ * the base's lock, after which the base calls file_sink_wake().
+ */
 static void file_expired(struct twheel_base *base, struct twheel_timer **timers,
 			 unsigned int nr)
 {
@@ -842,8 +921,8 @@ static void file_expired(struct twheel_base *base, struct twheel_timer **timers,
 }
 
 /*
- * On every batch, not only when the ready list was empty: who polls edge-triggered
- * and leaves events unread waits for just that.
+ * Wake a reader, and all pollers. Called for every batch of events, also if others are ready
+ * already: a program that polls edge-triggered and leaves events unread waits for just that.
  */
 static void file_wake(struct file_wheel *file)
 {
@@ -853,8 +932,8 @@ static void file_wake(struct file_wheel *file)
 /* ---- alarm clocks ---------------------------------------------------------- */
 
 /*
- * The wheel's next event is what the machine has to wake up for. That may be a little early: an
- * event may be that timers are moved, or be of one that was cancelled.
+ * Set the alarm to the wheel's next event. That may be too early: the event may only move timers,
+ * or be that of a timer that was cancelled. Under waker->lock.
  */
 static void waker_set(struct file_wheel *file)
 {
@@ -868,7 +947,7 @@ static void waker_set(struct file_wheel *file)
 		alarm_try_to_cancel(&file->waker->alarm);
 }
 
-/* Called after whatever may have changed that, in task context. */
+/* Set the alarm again, in task context, after a call that may have changed the next event. */
 static void file_update_waker(struct file_wheel *file)
 {
 	if (likely(!READ_ONCE(file->waker)) || !file_base(file))
@@ -878,7 +957,10 @@ static void file_update_waker(struct file_wheel *file)
 	spin_unlock_bh(&file->waker->lock);
 }
 
-/* The same in the sink, which waits for nobody on PREEMPT_RT. */
+/*
+ * The same in the sink. On PREEMPT_RT the sink must not wait for a lock: return false if it would
+ * have to.
+ */
 static bool file_try_update_waker(struct file_wheel *file)
 {
 	if (likely(!READ_ONCE(file->waker)))
@@ -893,8 +975,12 @@ static bool file_try_update_waker(struct file_wheel *file)
 }
 
 /*
- * On PREEMPT_RT a task that was woken by another CPU may have preempted that at once, with the wait
- * queue's lock held. Nobody's timers on this CPU may wait for what the task does then.
+ * The base's sink: events are ready, wake the readers. Returns false if the base must call it again
+ * later.
+ *
+ * On PREEMPT_RT the wait queue's lock may be held by a task that has been preempted by the very
+ * reader that it woke. The timers of this CPU must not wait until the reader has finished its work.
+ * So the sink only tries to take the lock.
  */
 static bool file_sink_wake(struct twheel_base *base)
 {
@@ -918,7 +1004,7 @@ static const struct twheel_sink file_sink = {
 	.wake		= file_sink_wake,
 };
 
-/* Of a file on an alarm clock. */
+/* For a file on an alarm clock: wake() is called even if nobody waits, since it sets the alarm. */
 static const struct twheel_sink alarm_sink = {
 	.expired	= file_expired,
 	.wake		= file_sink_wake,
@@ -926,9 +1012,10 @@ static const struct twheel_sink alarm_sink = {
 };
 
 /*
- * The clock was set. Those who asked for an event then get one: at once, or in the one that is
- * ready. Whatever is out of the wheel or being read has it when it is armed again. Returns whether
- * there is one more that is ready.
+ * The clock was set. If @slot asked for an event then (TWHEEL_F_CANCEL_ON_SET), it gets one. An
+ * armed slot becomes ready at once; a ready slot's event will say so; a slot that is being read or
+ * drained says so when it is armed again, see slot_arm(). Under the base's lock. Returns whether it
+ * has become ready.
  */
 static bool slot_was_set(struct file_wheel *file, struct slot *slot)
 {
@@ -943,10 +1030,9 @@ static bool slot_was_set(struct file_wheel *file, struct slot *slot)
 }
 
 /*
- * Look at all slots, if any asks, a handful in each lock hold. Nothing that may wait for a user is
- * waited for:
- * @file->submit is not taken. A timer that is added meanwhile where this has been was added after
- * the clock was set.
+ * The base's was_set(): search all slots for those that ask for an event, TWHEEL_HOLD_OPS in each
+ * lock hold. This must not wait for a user, so it does not take file->submit. A timer that is added
+ * behind the search meanwhile was added after the clock was set, and needs no event.
  */
 static void file_was_set(struct twheel_base *base)
 {
@@ -958,7 +1044,10 @@ static void file_was_set(struct twheel_base *base)
 		bool ready = false;
 
 		twheel_lock(base, &flags);
-		/* Not before the lock is held: a timer that is armed asks from then on. */
+		/*
+		 * Pairs with ops_settle(), which sets it before it takes the lock to arm the
+		 * timer: so it is read only under the lock.
+		 */
 		if (!READ_ONCE(file->asks))
 			at = file->nr_slots;
 		for (end = min(at + TWHEEL_HOLD_OPS, file->nr_slots); at < end; at++)
@@ -981,7 +1070,7 @@ static __init void host_time_ns_init(void)
 	host_time_ns = init_task.nsproxy->time_ns;
 }
 
-/* Is the caller in another? A task that exits is in none. */
+/* Is the caller in another one? A task that is exiting is in none. */
 static __always_inline bool clock_is_shifted(void)
 {
 	const struct nsproxy *nsproxy = current->nsproxy;
@@ -990,15 +1079,15 @@ static __always_inline bool clock_is_shifted(void)
 }
 
 /*
- * What @clock, of a file, is ahead by in the caller's time namespace. As with timerfd it is
- * the namespace of who calls that counts, not of who opened the file. The kernel's own
- * timens_ktime_to_host() is not exported before 7.2.
+ * By how much @clock, a file's, is ahead in the caller's time namespace, which is not the host's.
+ * As with timerfd the namespace of the caller counts, not that of the task which opened the file.
+ * The kernel's own timens_ktime_to_host() is not exported before 7.2.
  */
 static noinline s64 clock_shift(clockid_t clock)
 {
 	const struct timens_offsets *offsets = &current->nsproxy->time_ns->offsets;
 
-	/* The time of day is everybody's. */
+	/* The time of day is the same in all namespaces. */
 	if (clock == CLOCK_REALTIME)
 		return 0;
 	return timespec64_to_ktime(clock == CLOCK_BOOTTIME ? offsets->boottime :
@@ -1010,13 +1099,16 @@ static bool clock_is_shifted(void) { return false; }
 static s64 clock_shift(clockid_t clock) { return 0; }
 #endif
 
-/* The same of a caller who may be in none other. */
+/* By how much @clock, a file's, is ahead for the caller; mostly 0. */
 static __always_inline s64 clock_offset(clockid_t clock)
 {
 	return unlikely(clock_is_shifted()) ? clock_shift(clock) : 0;
 }
 
-/* @time and @offset. The clock's zero and its end, which is never, are the same for all. */
+/*
+ * @time plus @offset. Time 0, and the end of time, which means never, are the same in all
+ * namespaces.
+ */
 static ktime_t time_shift(ktime_t time, s64 offset)
 {
 	if (!offset || time == KTIME_MAX)
@@ -1025,16 +1117,16 @@ static ktime_t time_shift(ktime_t time, s64 offset)
 }
 
 /**
- * struct moment - what times are reckoned from in a lock hold
- * @now:	of the file's clock
- * @offset:	clock_offset(): what the caller's clock is ahead of it
+ * struct moment - the time that the operations of a lock hold count from
+ * @now:	the time of the file's clock
+ * @offset:	clock_offset(): by how much the caller's clock is ahead of it
  */
 struct moment {
 	ktime_t	now;
 	s64	offset;
 };
 
-/* Lock the base, which there must be. To be unlocked by twheel_unlock(). */
+/* Lock the base, which must exist, and read the clock. twheel_unlock() unlocks it. */
 static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 {
 	struct moment m = { .offset = clock_offset(file->config.clock) };
@@ -1044,8 +1136,8 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 }
 
 /*
- * Called for operation @i of a chunk. If the lock has been held for long enough, let interrupts
- * have their turn.
+ * Call it before operation @i of a chunk. After every TWHEEL_HOLD_OPS operations it drops the
+ * base's lock, and takes it again: slots may change there, and @m is new.
  */
 static void file_relock(struct file_wheel *file, unsigned long *flags, struct moment *m, u32 i)
 {
@@ -1055,13 +1147,27 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
 	*m = file_lock(file, flags);
 }
 
-/* ---- operations ------------------------------------------------------------ */
+/*
+ * ---- operations ------------------------------------------------------------
+ *
+ * op_add(), op_mod(), op_cancel() and op_query() do one operation that op_is_valid() has accepted.
+ * The caller holds file->submit and the base's lock, with interrupts off, so they must not sleep.
+ * Each first makes sure of everything that can fail, then tells the caller, and only then changes
+ * anything: a negative result means that nothing has changed. They return op->res, and set in @op
+ * what the operation is to give back.
+ *
+ * @user is the operation's place in user memory, where op_tell() stores the result. It is NULL in a
+ * batch, whose results are stored later.
+ */
 
-/* Is what all operations that arm have in common all right? */
+/* Are the times of an operation that arms a timer valid? */
 static __always_inline bool time_is_valid(const struct file_wheel *file,
 					  const struct twheel_op *op)
 {
-	/* Either is below 2^63, or one of them is seen: their sum does not get past 2^64. */
+	/*
+	 * All must be below 2^63, and so must the sum. Two numbers below 2^63 do not carry beyond
+	 * 2^64, and any that is not below shows in the sign of the or.
+	 */
 	if ((s64)(op->expires_ns | op->interval_ns | op->tolerance_ns |
 		  (op->expires_ns + op->tolerance_ns)) < 0)
 		return false;
@@ -1072,15 +1178,15 @@ static __always_inline bool time_is_valid(const struct file_wheel *file,
 	return true;
 }
 
-/* Has it nothing but a handle, and flags? */
+/* Are all fields 0 but the handle and the flags? */
 static bool op_is_bare(const struct twheel_op *op)
 {
 	return !op->user_data && !op->expires_ns && !op->interval_ns && !op->tolerance_ns;
 }
 
 /*
- * All that can be said against @op, an @opcode, without looking at any timer. @also are the flags
- * that may be asked for besides VALID_FLAGS.
+ * Is @op valid as an @opcode, as far as can be said without looking at a timer? @also are flags
+ * that it may have besides VALID_FLAGS.
  */
 static __always_inline bool op_is_valid(const struct file_wheel *file,
 					const struct twheel_op *op, u32 opcode, u32 also)
@@ -1102,7 +1208,10 @@ static __always_inline bool op_is_valid(const struct file_wheel *file,
 	return false;
 }
 
-/* @slot is what @op says. Returns the deadline that it has to be armed for. */
+/*
+ * Give @slot the deadline, period, tolerance and flags of @op. Returns the deadline, on the file's
+ * clock; the caller puts the slot into the wheel for that.
+ */
 static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_op *op,
 					const struct moment *m)
 {
@@ -1121,8 +1230,9 @@ static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_o
 }
 
 /*
- * Between these, under the base's lock, user memory is stored to, and what is not there is not
- * waited for. Where preemption is counted the lock alone sees to that.
+ * Between tell_begin() and tell_end() user memory is written under the base's lock. If a page is
+ * not present, the write must fail and not wait for it. On kernels that count preemption the
+ * spinlock alone ensures that; on others, and for the debugging options, page faults are disabled.
  */
 #define TELL_COUNTS	(!IS_ENABLED(CONFIG_PREEMPT_COUNT) || \
 			 IS_ENABLED(CONFIG_PROVE_LOCKING) || IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP))
@@ -1140,10 +1250,11 @@ static __always_inline void tell_end(void)
 }
 
 /*
- * Tell the caller of one operation, whose memory @user is, what will come out of it: @res, and
- * @value in @out. That is in the lock hold in which it is done then, so that both are done or
- * neither. What is not there is not waited for. @user->res is 0 before. If an operation lies on two
- * pages, and only one of them can be written to any more, it is left as it was.
+ * Store to user memory what one operation is about to give: @res in @user->res, and @value in @out.
+ * The operation is done in the same lock hold, so that the caller is told and it is done, or
+ * neither. It does not wait for memory: it returns false if a page is not present or not writable,
+ * with user memory as it was. An operation may lie on two pages: so if the second store fails, the
+ * first is undone. @user->res was 0 before, since the operation is valid.
  */
 static __always_inline bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value,
 				    int res)
@@ -1165,7 +1276,10 @@ end:
 	return told;
 }
 
-/* @user is NULL in a batch, whose results are stored later, here and below. */
+/*
+ * ADD: take a free slot, give it what @op says, arm it. slots_reserve() has tried before to make
+ * one free. Sets op->handle. Returns 0, -EDQUOT, -EFAULT, or why there is no slot.
+ */
 static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
 {
@@ -1187,18 +1301,23 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 }
 
 /*
- * May @slot, which is not ARMED or has events of the past, be armed with such @interval and @flags?
+ * May MOD re-arm @slot with this @interval and these @flags? For a slot that is not ARMED, or has
+ * @nr_past. Returns 0, -ENOENT if only an armed timer was wanted (TWHEEL_F_PENDING), or -EALREADY.
  *
- * An event that is being read counts as read: the reader will find that the slot is not its
- * own any more, and leave it alone. But what the caller reads last must be what has no
- * TWHEEL_EV_MORE. So the last event is waited for, and so is any that the next, if it is
- * to be the last, could overtake:
+ * If a reader is copying the slot's event, MOD counts that event as read: the reader will find that
+ * the slot does not name it any more, and leaves the slot alone. But a program may free its memory
+ * for a timer when it reads an event without TWHEEL_EV_MORE, so that event must be the last it
+ * reads. Hence -EALREADY in two cases. The event being copied is the last one: then MOD is too
+ * late. Or the next event would be the last one, and could overtake those that are still being
+ * copied:
  *
  *	CPU 0: read()				CPU 1: MOD, and a read() of its own
  *	slot is READING, event 1 in the bounce
  *						without KEEP: would be armed, and expire;
- *						event 2, the last, is read. Its memory is freed
- *	copies event 1, which speaks of that
+ *						event 2, the last, is read, and the program
+ *						frees what user_data points to
+ *	copies event 1, whose user_data
+ *	points there too
  */
 static int slot_may_rearm(const struct slot *slot, u64 interval, u32 flags)
 {
@@ -1213,7 +1332,10 @@ static int slot_may_rearm(const struct slot *slot, u64 interval, u32 flags)
 	return 0;
 }
 
-/* Take @slot, which is not ARMED, from wherever it is, to arm it. */
+/*
+ * Take @slot, which is not ARMED, from wherever it is, so that it can be armed. A READY slot loses
+ * its event. A READING slot is taken from its reader, which @nr_past remembers.
+ */
 static void slot_take(struct file_wheel *file, struct slot *slot)
 {
 	if (slot->state == READY) {
@@ -1224,7 +1346,7 @@ static void slot_take(struct file_wheel *file, struct slot *slot)
 	}
 }
 
-/* Put @slot, which may be in the wheel, there anew. Returns whether it was. */
+/* Arm @slot for @deadline, whether or not it is in the wheel. Returns whether it was. */
 static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot, ktime_t deadline)
 {
 	if (likely(!slot->timer.queue.flags))
@@ -1232,6 +1354,11 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
 	return twheel_mod_range_locked(file->base, &slot->timer, deadline, slot_tolerance(slot));
 }
 
+/*
+ * MOD: arm the timer again with what @op says, whatever its state; an event that was not read is
+ * dropped. Sets op->user_data. Returns 1 if it was armed, 0 if not, -ENOENT, -EALREADY (see
+ * slot_may_rearm()) or -EFAULT.
+ */
 static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
 {
@@ -1254,8 +1381,12 @@ static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 }
 
 /*
- * Where an event is being read, be it of the past, it is too late to say that none will be,
- * and too early to say that one was:
+ * CANCEL: free the timer, whatever its state; an event that was not read is dropped. Sets
+ * op->user_data. Returns 1 if it was armed, 0 if not, -ENOENT, -EALREADY or -EFAULT.
+ *
+ * 0 or 1 promises that no event of the timer will be read from now on. While a reader is copying an
+ * event, that cannot be promised; nor is it sure that the reader will get the event, since the copy
+ * may still fail. So then it is -EALREADY:
  *
  *	CPU 0: read()				CPU 1: cancel
  *	slot is READING, event in the bounce
@@ -1285,7 +1416,10 @@ static __always_inline int op_cancel(struct file_wheel *file, struct twheel_op *
 	return armed;
 }
 
-/* Write down the deadline of @slot, or with TWHEEL_F_ABS not set how long it takes. */
+/*
+ * Store in @op the deadline of @slot, on the caller's clock, if @op has TWHEEL_F_ABS; else the time
+ * left until then. And its tolerance.
+ */
 static void op_set_expires(struct twheel_op *op, const struct slot *slot,
 			   const struct moment *m)
 {
@@ -1293,7 +1427,7 @@ static void op_set_expires(struct twheel_op *op, const struct slot *slot,
 
 	op->expires_ns = op->flags & TWHEEL_F_ABS ? time_shift(deadline, m->offset) :
 			 max_t(ktime_t, deadline - m->now, 0);
-	/* As much as there is time for: what is told can be armed again. */
+	/* No longer than time lasts, so that ADD accepts what is stored here. */
 	op->tolerance_ns = min_t(u64, slot_tolerance(slot), KTIME_MAX - op->expires_ns);
 }
 
@@ -1317,7 +1451,7 @@ static int op_query(const struct file_wheel *file, struct twheel_op *op,
 	}
 }
 
-/* Do @op, an @opcode. */
+/* Do @op as an @opcode. See the head of this section. */
 static __always_inline int op_do(struct file_wheel *file, struct twheel_op *op, u32 opcode,
 				 const struct moment *m, struct twheel_op __user *user)
 {
@@ -1333,7 +1467,7 @@ static __always_inline int op_do(struct file_wheel *file, struct twheel_op *op, 
 	}
 }
 
-/* Do @op, an @opcode, if it is right. */
+/* Do @op as an @opcode, if it is valid. */
 static __always_inline int op_run_as(struct file_wheel *file, struct twheel_op *op, u32 opcode,
 				     u32 also, const struct moment *m)
 {
@@ -1342,7 +1476,10 @@ static __always_inline int op_run_as(struct file_wheel *file, struct twheel_op *
 	return op_do(file, op, opcode, m, NULL);
 }
 
-/* One operation of a batch. @also is as in op_is_valid(). Each kind is compiled by itself. */
+/*
+ * Do one operation of a batch, if it is valid. @also is as in op_is_valid(). The opcode is a
+ * constant in each call, so that each kind is compiled by itself.
+ */
 static __always_inline int op_run(struct file_wheel *file, struct twheel_op *op, u32 also,
 				  const struct moment *m)
 {
@@ -1357,14 +1494,16 @@ static __always_inline int op_run(struct file_wheel *file, struct twheel_op *op,
 	return op_run_as(file, op, opcode, also, m);
 }
 
+/* Is @op a valid ADD? */
 static bool op_is_add(const struct file_wheel *file, const struct twheel_op *op)
 {
 	return op->op == TWHEEL_OP_ADD && op_is_valid(file, op, TWHEEL_OP_ADD, file->flags);
 }
 
 /*
- * Have some slots for the @nr operations, if these begin with an add and none is free. Mostly all
- * are adds or none is. The base is made if there is any add that is right, and not for another.
+ * Before @nr operations: if the first is a valid add and no slot is free, make some. Mostly either
+ * all are adds or none is; for others ops_reserve_more() does it. Without a base, look at all of
+ * them: the base is made for any valid add, and for nothing else. With file->submit.
  */
 static void ops_reserve(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
 {
@@ -1381,7 +1520,7 @@ static void ops_reserve(struct file_wheel *file, const struct twheel_op *ops, u3
 	}
 }
 
-/* Without a base there are no timers, and if there was to be one it could not be made. */
+/* The results of operations on a file without a base: no timer exists, and none could be added. */
 static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 {
 	u32 i;
@@ -1397,8 +1536,9 @@ static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 }
 
 /*
- * See to it that timers which the @nr operations arm are told of no time that the clock was set
- * before. Only those who ask to be told wait for that.
+ * Call it before @nr operations. If one arms a timer with TWHEEL_F_CANCEL_ON_SET, wait until the
+ * file has handled every setting of the clock so far: the timer must have no event for those. Other
+ * operations do not wait. With file->submit, without the base's lock.
  */
 static void ops_settle(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
 {
@@ -1424,7 +1564,7 @@ static u32 ops_count_failed(const struct twheel_op *ops, u32 nr)
 	return failed;
 }
 
-/* Between two operations of a chunk get some more slots, for which no lock may be held. */
+/* Between two operations of a chunk: drop the base's lock to make more slots, and take it again. */
 static noinline void ops_reserve_more(struct file_wheel *file, unsigned long *flags,
 				      struct moment *m)
 {
@@ -1433,7 +1573,7 @@ static noinline void ops_reserve_more(struct file_wheel *file, unsigned long *fl
 	*m = file_lock(file, flags);
 }
 
-/* Do the @nr operations, at most CHUNK_OPS. Returns whether any has failed. */
+/* Do @nr operations, at most CHUNK_OPS. Returns whether any has failed. With file->submit. */
 static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 {
 	const struct twheel_op *end = ops + nr;
@@ -1441,7 +1581,7 @@ static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 
 	struct twheel_op *op = ops;
 	unsigned long flags;
 	struct moment m;
-	int all = 0;		/* results, of which the sign is looked at */
+	int all = 0;		/* all results, ored: negative if any is */
 
 	lockdep_assert_held(&file->submit);
 	ops_reserve(file, ops, nr);
@@ -1457,7 +1597,7 @@ static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 
 		file_relock(file, &flags, &m, op - ops);
 		res = op_run(file, op, also, &m);
 		if (unlikely(res == SLOTS_TO_COME)) {
-			/* Once more: there is one then, or it is known why not. */
+			/* Repeat it: now there is a slot, or file->no_slot says why not. */
 			ops_reserve_more(file, &flags, &m);
 			continue;
 		}
@@ -1469,7 +1609,11 @@ static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 
 	return all < 0;
 }
 
-/* Nobody has been told of the timer that @op has added. Its event may be out already. */
+/*
+ * Free the timer that @op has added, because the caller could not be told its handle. It may have
+ * expired meanwhile, and its event may even have been read. A reader that has it will find that the
+ * slot does not name it any more.
+ */
 static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
 {
 	struct slot *slot = slot_find(file, op->handle);
@@ -1480,12 +1624,12 @@ static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
 		twheel_cancel_locked(file->base, &slot->timer);
 	else if (slot->state == READY)
 		slot_unqueue(file, slot);
-	slot->reader = NULL;		/* whoever that is will leave it alone */
+	slot->reader = NULL;		/* if there is one, it leaves the slot alone */
 	slot->nr_past = 0;
 	slot_put(file, slot);
 }
 
-/* Undo the adds among @ops, whose handles the caller could not be told. */
+/* Undo the adds among @nr operations whose results could not be stored. With file->submit. */
 static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 {
 	unsigned long flags;
@@ -1507,8 +1651,9 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 /* ---- ioctl ------------------------------------------------------------------ */
 
 /*
- * How many bytes at @user can be written? That is found out by writing, on each page, what is
- * there already: a page that comes slowly, or must be copied, is waited for here.
+ * How many of the @size bytes at @user can be written? Find out by writing to each page the byte
+ * that is there already. So this is where the caller waits for pages that must be read in or
+ * copied, not under the base's lock.
  */
 static size_t can_write(u8 __user *user, size_t size)
 {
@@ -1520,15 +1665,17 @@ static size_t can_write(u8 __user *user, size_t size)
 	return min(at, size);
 }
 
-/* How much is there of an operation that takes @size bytes of user memory. */
+/*
+ * How many bytes of a struct twheel_op there are, if an operation has @size bytes of user memory.
+ */
 static size_t op_known(size_t size)
 {
 	return min(size, sizeof(struct twheel_op));
 }
 
 /*
- * Read an operation from user memory. Its result will be stored there: that this can be done
- * is found out before anything is.
+ * Read an operation from user memory, and check that its result can be stored there, before
+ * anything is done. Returns 0, -EFAULT, or -E2BIG if it has fields that are not known here.
  */
 static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 {
@@ -1539,7 +1686,10 @@ static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 	return err;
 }
 
-/* Give an operation back, with what came out of it. One that failed may never have come. */
+/*
+ * Store an operation and its result. If it failed, only its result: the rest may never have been
+ * read.
+ */
 static int op_store(const struct twheel_op *op, struct twheel_op __user *user, size_t size)
 {
 	if (op->res < 0)
@@ -1549,7 +1699,10 @@ static int op_store(const struct twheel_op *op, struct twheel_op __user *user, s
 
 /* ---- one operation ------------------------------------------------------------ */
 
-/* What @op, an @opcode, needs to know of the time. Reading the clock is dear. */
+/*
+ * The time, as far as @op needs it as an @opcode: reading the clock is expensive. A deadline needs
+ * only the offset, a delay only the time, a cancel neither.
+ */
 static __always_inline struct moment op_moment(const struct file_wheel *file,
 					       const struct twheel_op *op, u32 opcode)
 {
@@ -1565,8 +1718,9 @@ static __always_inline struct moment op_moment(const struct file_wheel *file,
 }
 
 /*
- * Do @op, an @opcode, which is valid, and store at @user what came out of it; QUERY's is not. If
- * that cannot be done at once it is -EFAULT, and nothing was done.
+ * Do @op, which is valid as an @opcode, and store its result at @user; that of QUERY is left to the
+ * caller. There must be a base. With file->submit. Returns the result; -EFAULT if it could not be
+ * stored without waiting, and then nothing was done.
  */
 static __always_inline int op_do_one(struct file_wheel *file, struct twheel_op *op, u32 opcode,
 				     struct twheel_op __user *user)
@@ -1585,7 +1739,7 @@ static __always_inline int op_do_one(struct file_wheel *file, struct twheel_op *
 	return res;
 }
 
-/* The same where there may be no base, nor a slot for an add. */
+/* The same if there may be no base, or no free slot for an add: make them. */
 static int op_do_first(struct file_wheel *file, struct twheel_op *op,
 		       struct twheel_op __user *user)
 {
@@ -1599,8 +1753,8 @@ static int op_do_first(struct file_wheel *file, struct twheel_op *op,
 }
 
 /*
- * Again and again, while what is stored to goes away after it has been looked at: each time it is
- * asked for again.
+ * The same, and repeat it while the memory at @user goes away (is swapped out, say) between the
+ * check and the store: can_write() brings it back.
  */
 static int op_do_surely(struct file_wheel *file, struct twheel_op *op,
 			struct twheel_op __user *user)
@@ -1639,13 +1793,16 @@ static long file_op(struct file_wheel *file, void __user *user, size_t size, u32
 	return op.res;
 }
 
-/* Where the next operation of @batch is. */
+/* Where in user memory the next operation of @batch is. */
 static void __user *batch_next(const struct twheel_batch *batch)
 {
 	return u64_to_user_ptr(batch->ops + (u64)batch->nr_done * batch->op_size);
 }
 
-/* Of @nr operations of the first version, that lie close together, make such as they are now. */
+/*
+ * @ops holds @nr operations of the first version, without gaps. Move them apart, from the last to
+ * the first, to operations as they are now.
+ */
 static void ops_widen(struct twheel_op *ops, u32 nr)
 {
 	const void *end = (void *)ops + nr * TWHEEL_OP_SIZE_VER0;
@@ -1657,7 +1814,7 @@ static void ops_widen(struct twheel_op *ops, u32 nr)
 	}
 }
 
-/* batch_fetch() where the operations lie close together. */
+/* batch_fetch() of operations without gaps, in one copy. */
 static u32 ops_fetch(struct twheel_op *ops, u32 nr, void __user *user, size_t op_size)
 {
 	size_t size = nr * op_size;
@@ -1669,7 +1826,10 @@ static u32 ops_fetch(struct twheel_op *ops, u32 nr, void __user *user, size_t op
 	return nr;
 }
 
-/* Read the next @nr operations. Returns for how many that could be done. */
+/*
+ * Read the next @nr operations of @batch into the bounce. Returns how many could be read, and can
+ * be written.
+ */
 static u32 batch_fetch(struct file_wheel *file, const struct twheel_batch *batch, u32 nr)
 {
 	struct bounce *bounce = file->bounce;
@@ -1692,7 +1852,10 @@ static u32 batch_fetch(struct file_wheel *file, const struct twheel_batch *batch
 	return i;
 }
 
-/* Operations that are too long have failed, since they are no operation that there is. Say why. */
+/*
+ * Operations that were too long are all 0 in the bounce, so they have failed as invalid. Give them
+ * the right error.
+ */
 static void ops_tell_too_long(struct bounce *bounce)
 {
 	u32 i;
@@ -1703,8 +1866,8 @@ static void ops_tell_too_long(struct bounce *bounce)
 }
 
 /*
- * Give the caller @nr operations, and zero what lies between them if @tails says so. Returns how
- * many could be stored.
+ * Store @nr operations of the bounce to user memory. If @tails, also clear what follows each of
+ * them up to the next. Returns how many could be stored.
  */
 static u32 batch_store(struct file_wheel *file, const struct twheel_batch *batch, u32 nr,
 		       bool tails)
@@ -1723,7 +1886,10 @@ static u32 batch_store(struct file_wheel *file, const struct twheel_batch *batch
 	return i;
 }
 
-/* The next operations of a batch, a lock hold's worth. Returns 0 to go on. */
+/*
+ * Do the next CHUNK_OPS operations of a batch: copy in, do, copy out. Returns 0, or -EFAULT if not
+ * all of them could be read and stored; those that count in batch->nr_done were.
+ */
 static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 {
 	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
@@ -1763,16 +1929,16 @@ static int batch_store_counts(const struct twheel_batch *batch,
 }
 
 /*
- * Is a call to end early? To a worker of io_uring's anything that is pending says so: that its
- * request is cancelled, or its ring is gone. Any other task, a thread that polls a ring's
- * submissions too, has work of io_uring's pending now and then, which can wait.
+ * Must the call end early? In a worker of io_uring anything pending means so: its request was
+ * cancelled, or its ring is gone. Other tasks, also a thread that polls a ring's submissions, now
+ * and then have task work of io_uring pending, which can wait; for them only a signal counts.
  */
 static bool batch_is_stopped(const struct file_wheel *file)
 {
 	return file->by_worker ? signal_pending(current) : task_sigpending(current);
 }
 
-/* The operations of a batch, until all are done, or a fault or a signal comes. */
+/* Do the operations of a batch until all are done, or a fault or a signal comes. */
 static int batch_do(struct file_wheel *file, struct twheel_batch *batch)
 {
 	int err = 0;
@@ -1786,7 +1952,7 @@ static int batch_do(struct file_wheel *file, struct twheel_batch *batch)
 	return err;
 }
 
-/* Do @batch, which is not looked at yet. It fails only if nothing was done. */
+/* SUBMIT: do @batch, which is valid. It fails only if no operation was done. With file->submit. */
 static int file_submit(struct file_wheel *file, struct twheel_batch *batch)
 {
 	int err;
@@ -1806,11 +1972,12 @@ static int file_submit(struct file_wheel *file, struct twheel_batch *batch)
 }
 
 /*
- * Draining goes round the slots, 64 in a lock hold. What it takes out of the wheel
- * stays ARMED until the caller has it: who has @submit is the only one who looks at a
- * slot in that state, so nobody sees that its timer is not in the wheel.
+ * Take up to @most armed timers, of the next CHUNK_OPS slots behind the cursor, out of the wheel,
+ * and describe them as operations in the bounce. Returns how many. With file->submit.
  *
- * Returns how many were taken, at most @most. Their operations are in the bounce.
+ * Such a slot stays ARMED, though its timer is not in the wheel, until drain_commit(). Nobody is
+ * confused by that: all code that looks at ARMED slots holds file->submit, except expiry, which
+ * starts from the wheel, and slot_was_set(), which asks the wheel.
  */
 static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 {
@@ -1825,7 +1992,7 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 		struct twheel_op *op = &file->bounce->ops[nr];
 
 		file_relock(file, &flags, &m, i);
-		/* What is being read of it would come after it was drained. */
+		/* An event of the past is still being copied: it must not come after the drain. */
 		if (slot->state != ARMED || slot->nr_past)
 			continue;
 		twheel_cancel_locked(file->base, &slot->timer);
@@ -1843,7 +2010,9 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 	return nr;
 }
 
-/* Of @nr timers collected the caller has got @stored. The others go back, unharmed. */
+/*
+ * Free the first @stored of @nr timers that were collected, and put the others back into the wheel.
+ */
 static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
 {
 	const struct twheel_op *ops = file->bounce->ops;
@@ -1869,10 +2038,11 @@ static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
 }
 
 /*
- * The next slots, a lock hold's worth. Returns 0 to go on; takes off @left how many.
+ * Drain the next CHUNK_OPS slots: take out, copy out, free. *@left goes down by how many slots were
+ * looked at. Returns 0 or -EFAULT. With file->submit.
  *
- * Timers that are out of the wheel do not fire. So memory that takes long to come is waited for
- * before they are taken.
+ * Timers that are out of the wheel do not fire. So can_write() waits for memory before any is taken
+ * out.
  */
 static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 *left)
 {
@@ -1893,6 +2063,7 @@ static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 
 	return stored < nr ? -EFAULT : 0;
 }
 
+/* Is any timer armed? */
 static bool file_has_armed(struct file_wheel *file)
 {
 	struct twheel_stats stats;
@@ -1904,10 +2075,10 @@ static bool file_has_armed(struct file_wheel *file)
 }
 
 /*
- * Once round the slots from where the last call ended, however small the room, and only
- * while anything is armed: so draining all is O(slots), and finding that nothing is left
- * is O(1). More than once round would be a race with a reader who reads periodic timers,
- * for these are ready now and armed then.
+ * DRAIN: go once round the slots, from where the last call ended, as long as there is room and any
+ * timer is armed. So draining everything is O(slots), however small the calls, and finding that
+ * nothing is left is O(1). More than once round would race with a reader of periodic timers, each
+ * of which is ready now and armed then. It fails only if no timer was drained. With file->submit.
  */
 static int file_drain(struct file_wheel *file, struct twheel_batch *batch)
 {
@@ -1924,7 +2095,7 @@ static int file_drain(struct file_wheel *file, struct twheel_batch *batch)
 	return batch->nr_done ? 0 : err;
 }
 
-/* @batch, a SUBMIT or a DRAIN, whoever it came from. It fails only if nothing was done. */
+/* Do @batch, a SUBMIT or a DRAIN, of an ioctl or of io_uring. It fails only if nothing was done. */
 static int file_batch(struct file_wheel *file, struct twheel_batch *batch, bool drains)
 {
 	return drains ? file_drain(file, batch) : file_submit(file, batch);
@@ -1948,7 +2119,7 @@ static long file_ioctl_batch(struct file_wheel *file, struct twheel_batch __user
 	return err ?: batch_store_counts(&batch, user);
 }
 
-/* Would twheel_create() take it, later? */
+/* Is @setup valid, so that twheel_create() accepts it when the first timer is added? */
 static bool setup_is_valid(const struct file_wheel *file, const struct twheel_setup *setup)
 {
 	if (!clock_is_valid(setup->clockid))
@@ -1960,6 +2131,7 @@ static bool setup_is_valid(const struct file_wheel *file, const struct twheel_se
 	       !setup->flags && !setup->reserved;
 }
 
+/* TWHEEL_IOC_SETUP. Refused once there is a base. With file->submit. */
 static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 {
 	struct twheel_setup setup;
@@ -1987,7 +2159,7 @@ static long file_setup(struct file_wheel *file, void __user *user, size_t size)
 	return 0;
 }
 
-/* What the file is, whether or not there is a base. */
+/* Fill in what the file is, whether or not there is a base. */
 static void info_fill_setup(struct file_wheel *file, struct twheel_info *info)
 {
 	*info = (struct twheel_info) {
@@ -2005,7 +2177,10 @@ static void info_fill_setup(struct file_wheel *file, struct twheel_info *info)
 	spin_unlock(&file->setup_lock);
 }
 
-/* And what it holds. Returns when the next timer is due, as far as the base knows. */
+/*
+ * Fill in what the file is and holds. Returns when the next timer is due, as far as the base knows.
+ * It does not take file->submit, so that INFO does not wait for a SUBMIT.
+ */
 static ktime_t file_fill_info(struct file_wheel *file, struct twheel_info *info)
 {
 	struct twheel_base *base = file_base(file);
@@ -2043,10 +2218,10 @@ static long file_info(struct file_wheel *file, void __user *user, size_t size)
 	return 0;
 }
 
-/* The number of an ioctl of one operation, in the first version. */
+/* The number that ioctl @cmd, of one operation, had in the first version, with its size. */
 #define OP_VER0(cmd)	(((cmd) & ~IOCSIZE_MASK) | TWHEEL_OP_SIZE_VER0 << IOCSIZE_SHIFT)
 
-/* The size of the first version of what ioctl @nr takes, and the rest of its number. */
+/* For each _IOC_NR() the number of the ioctl in its first version, and with it the least size. */
 static const unsigned int ioctls[] = {
 	[_IOC_NR(TWHEEL_IOC_SETUP)]	= TWHEEL_IOC_SETUP,
 	[_IOC_NR(TWHEEL_IOC_INFO)]	= TWHEEL_IOC_INFO,
@@ -2058,7 +2233,7 @@ static const unsigned int ioctls[] = {
 	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= TWHEEL_IOC_DRAIN,
 };
 
-/* Those that change nothing, and so need no descriptor that is open for writing. */
+/* The ioctls that change nothing, and so do not need a descriptor that is open for writing. */
 #define IOCTLS_TELL	(BIT(_IOC_NR(TWHEEL_IOC_INFO)) | BIT(_IOC_NR(TWHEEL_IOC_QUERY)))
 
 #define ASSERT_ABI(type, size) \
@@ -2070,8 +2245,9 @@ ASSERT_ABI(twheel_batch, 32);
 ASSERT_ABI(twheel_op, 56);
 static_assert(offsetof(struct twheel_op, tolerance_ns) == TWHEEL_OP_SIZE_VER0);
 ASSERT_ABI(twheel_event, 32);
-ASSERT_ABI(twheel_uring, 16);	/* as much as there is in the smaller kind of an SQE */
+ASSERT_ABI(twheel_uring, 16);	/* as much as the smaller kind of an SQE has room for */
 
+/* Do ioctl @nr, which is known, with file->submit held. */
 static long file_ioctl_locked(struct file_wheel *file, unsigned int nr, void __user *user,
 			      size_t size)
 {
@@ -2093,6 +2269,7 @@ static long file_ioctl_locked(struct file_wheel *file, unsigned int nr, void __u
 	}
 }
 
+/* Any ioctl, with all checks. */
 static noinline long file_ioctl_any(struct file *filp, unsigned int cmd, void __user *user)
 {
 	struct file_wheel *file = filp->private_data;
@@ -2119,7 +2296,10 @@ static noinline long file_ioctl_any(struct file *filp, unsigned int cmd, void __
 	return ret;
 }
 
-/* Read an operation of the usual @size, or that of the first version, on one page. */
+/*
+ * Read an operation of the present @size, or of that of the first version, if it lies on one page.
+ * Returns false if it cannot be read.
+ */
 static __always_inline bool op_get(struct twheel_op *op, const struct twheel_op __user *user,
 				   size_t size)
 {
@@ -2143,7 +2323,10 @@ fault:
 	return false;
 }
 
-/* Do the operation at @user, if nothing at all stands against it. If not, it is negative. */
+/*
+ * Do the operation at @user, if it is valid and needs no memory and no waker. Returns its result;
+ * if that is negative, nothing was done, and it need not be the error that the caller gets.
+ */
 static __always_inline int op_try(struct file_wheel *file, struct twheel_op __user *user,
 				  size_t size, u32 opcode)
 {
@@ -2159,9 +2342,9 @@ static __always_inline int op_try(struct file_wheel *file, struct twheel_op __us
 }
 
 /*
- * file_op() as it mostly goes, an ioctl of its own: the operation is of a usual size, and can be
- * done. It is read and told of without detours. If anything is different nothing has changed, and
- * all is begun anew, by file_ioctl_any(): that finds out what it is.
+ * The fast path of an ioctl of one operation: its size is a usual one, and it succeeds. If anything
+ * is unusual, nothing has changed, and file_ioctl_any() begins again: it does the operation, or
+ * finds the error.
  */
 static __always_inline long file_op_fast(struct file *filp, unsigned int cmd,
 					 struct twheel_op __user *user, u32 opcode)
@@ -2178,7 +2361,7 @@ static __always_inline long file_op_fast(struct file *filp, unsigned int cmd,
 	return likely(res >= 0) ? res : file_ioctl_any(filp, cmd, user);
 }
 
-/* Apart, so that each keeps what it needs in registers. */
+/* Separate functions, so that the compiler keeps in registers what each needs. */
 static noinline long file_add(struct file *filp, unsigned int cmd, struct twheel_op __user *user)
 {
 	return file_op_fast(filp, cmd, user, TWHEEL_OP_ADD);
@@ -2215,12 +2398,13 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 
 /* ---- io_uring ------------------------------------------------------------------ */
 
-/* Of the flags of a command the top 8 are the kernel's own. None is known here. */
+/*
+ * The flags of a command that are not the kernel's own, which are the top 8. None is defined yet.
+ */
 #define URING_FLAGS	GENMASK(23, 0)
 
 /*
- * What @cmd asks for. It lies where the caller can write to it at any time, so it is looked at
- * once.
+ * Copy what @cmd asks for. The caller can write to that memory at any time: read each field once.
  */
 static void batch_of_uring(struct twheel_batch *batch, const struct twheel_uring *cmd)
 {
@@ -2232,7 +2416,7 @@ static void batch_of_uring(struct twheel_batch *batch, const struct twheel_uring
 	};
 }
 
-/* Begin it, if that takes no waiting for others where @nowait. */
+/* Take file->submit. With @nowait, return -EAGAIN instead of waiting. */
 static int uring_lock(struct file_wheel *file, bool nowait)
 {
 	if (nowait)
@@ -2240,6 +2424,7 @@ static int uring_lock(struct file_wheel *file, bool nowait)
 	return mutex_lock_interruptible(&file->submit);
 }
 
+/* Do @batch of a command. With @nowait, return -EAGAIN instead of waiting for another call. */
 static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch, bool drains,
 			    bool nowait)
 {
@@ -2255,15 +2440,16 @@ static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch,
 	file->by_worker = false;
 	file_update_waker(file);
 	mutex_unlock(&file->submit);
-	if (err == -ERESTARTSYS)	/* nobody begins it anew */
+	if (err == -ERESTARTSYS)	/* nobody would restart it */
 		err = -EINTR;
 	return err ?: batch->nr_done;
 }
 
 /*
- * TWHEEL_URING_SUBMIT and _DRAIN: the ioctls, within io_uring_enter(). A command is done when this
- * returns, in the caller's task or, where it would have to wait for another, in a worker of
- * io_uring's that has the caller's memory and namespaces. So there is nothing to cancel but a wait.
+ * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command is
+ * complete when this returns. It runs in the caller's task; if it would have to wait for another
+ * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So only a
+ * wait can be cancelled.
  */
 static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
@@ -2285,11 +2471,14 @@ static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 
 /* ---- read and poll ------------------------------------------------------------ */
 
+/* How often @slot, whose event is being read, has expired by @now: the event's count. */
 static u32 periods_passed(const struct slot *slot, ktime_t now)
 {
 	u64 periods = 0;
 
-	/* Only if the clock was set, since then or to tell of it. */
+	/*
+	 * The clock was set back since it expired; or the event only says that the clock was set.
+	 */
 	if (unlikely(now < (ktime_t)slot->timer.cookie))
 		return !(slot->flags & SLOT_EARLY);
 	if (slot->interval && !(slot->flags & TWHEEL_F_DELAY))
@@ -2297,13 +2486,13 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 	return min_t(u64, periods, U32_MAX - 1) + 1;
 }
 
-/* Is the event of @slot as most are: of a one-shot timer that is asked nothing else of? */
+/* Is the event of @slot a plain one, as most are: of a one-shot timer without flags? */
 static __always_inline bool slot_is_plain(const struct slot *slot)
 {
 	return !slot->interval && !slot->flags;
 }
 
-/* Write down the event of @slot. */
+/* Fill in the event of @slot, which is about to be read. Under the base's lock. */
 static __always_inline void read_event(struct twheel_event *event, struct slot *slot,
 				       const struct moment *m)
 {
@@ -2323,8 +2512,8 @@ static __always_inline void read_event(struct twheel_event *event, struct slot *
 }
 
 /*
- * Take up to @most ready slots, and write down their events. Returns how many. @now becomes the
- * time at which they were read.
+ * The first half of a read: take up to @most slots off the ready list, make them READING, and fill
+ * in their events. Returns how many. *@now becomes the time at which they were read.
  */
 static u32 read_collect(struct file_wheel *file, const struct reader *reader, u32 most,
 			ktime_t *now)
@@ -2346,7 +2535,7 @@ static u32 read_collect(struct file_wheel *file, const struct reader *reader, u3
 		read_event(&events[nr], slot, &m);
 		nr++;
 	}
-	/* Cut off in front of the first that stays, or of the head. */
+	/* Cut the list in front of the first slot that stays, or of the head. */
 	file->ready.next = &slot->link;
 	slot->link.prev = &file->ready;
 	WRITE_ONCE(file->nr_ready, file->nr_ready - nr);
@@ -2354,7 +2543,7 @@ static u32 read_collect(struct file_wheel *file, const struct reader *reader, u3
 	return nr;
 }
 
-/* Arm @slot, which is periodic, for the next of its periods: @count have passed at @now. */
+/* Arm @slot for its next period. @count periods had passed at @now. Under the base's lock. */
 static noinline void slot_next_period(struct file_wheel *file, struct slot *slot, u32 count,
 				      ktime_t now)
 {
@@ -2367,7 +2556,10 @@ static noinline void slot_next_period(struct file_wheel *file, struct slot *slot
 	slot_arm(file, slot, min_t(u64, deadline, KTIME_MAX));
 }
 
-/* The event of @slot has been read at @now, and says @count: what becomes of it? */
+/*
+ * The event of @slot, with this @count, was read at @now: arm the slot for its next period, keep it
+ * IDLE, or free it. Under the base's lock.
+ */
 static __always_inline void slot_after_read(struct file_wheel *file, struct slot *slot, u32 count,
 					    ktime_t now)
 {
@@ -2380,16 +2572,17 @@ static __always_inline void slot_after_read(struct file_wheel *file, struct slot
 }
 
 /*
- * @event, of @slot, is not being read any more. It has been taken for one that was read. This is
- * rare, and out of the way of what is not.
+ * A reader is done with @event, of @slot, which MOD or the undoing of an ADD has taken from it
+ * meanwhile. Rare, so it is out of line.
  */
 static noinline void slot_past_read(struct slot *slot, const struct twheel_event *event)
 {
-	/* Not if the slot is another timer's now: the add of the old one was undone. */
+	/* If the handle differs, the ADD was undone, and the slot is another timer's now. */
 	if (slot_handle(slot) == event->handle)
 		slot->nr_past--;
 }
 
+/* @event could not be copied: put @slot back, in front of the ready list. Under the base's lock. */
 static void slot_unread(struct file_wheel *file, struct slot *slot,
 			const struct twheel_event *event)
 {
@@ -2401,12 +2594,14 @@ static void slot_unread(struct file_wheel *file, struct slot *slot,
 }
 
 /*
- * Of @nr events collected at @now the first @copied have reached the caller. The others become
- * ready again, in front. Those of slots that were re-armed meanwhile are dropped: such a slot
- * may be READING again, but then another reader has it.
+ * The second half of a read. Of @nr events that were collected at @now, the first @copied have
+ * reached the caller. Their slots continue, see slot_after_read(). The others become ready again,
+ * in front of the list and in their old order, because the loop goes backwards. If a slot was
+ * re-armed meanwhile, its event is dropped; such a slot may be READING again, but then it names
+ * another reader.
  *
- * Nobody's but a reader's own commit leaves slot->reader behind, and that looks at each of
- * its slots once: so where it names the reader the slot is READING.
+ * A slot that names this reader is READING. For whatever takes it from the reader overwrites
+ * @reader, and only this function, which looks at each slot once, leaves the old value behind.
  */
 static void read_commit(struct file_wheel *file, const struct reader *reader, u32 copied,
 			u32 nr, ktime_t now)
@@ -2431,7 +2626,10 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 	twheel_unlock(file->base, flags);
 }
 
-/* Store the event of @slot, which is plain, in user memory that is open for that, or go to @fault. */
+/*
+ * Store the event of @slot, which is plain, at @user, between user_write_access_begin() and _end().
+ * If that fails, go to @fault.
+ */
 #define unsafe_put_plain(slot, user, fault) do {				\
 	unsafe_put_user((slot)->user_data, &(user)->user_data, fault);		\
 	unsafe_put_user(slot_handle(slot), &(user)->handle, fault);		\
@@ -2440,7 +2638,10 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 	unsafe_put_user(0, &(user)->flags, fault);				\
 } while (0)
 
-/* The first @nr that are ready have been read, and are a list that begins with @free. */
+/*
+ * The first @nr ready slots have been read and freed. Cut them off the ready list, which goes on at
+ * @left, and make @free, which is now their first, the head of the free list.
+ */
 static void ready_pop_many(struct file_wheel *file, u32 nr, struct list_head *left,
 			   struct slot *free)
 {
@@ -2453,9 +2654,9 @@ static void ready_pop_many(struct file_wheel *file, u32 nr, struct list_head *le
 }
 
 /*
- * Read up to @most events into @user, as long as they are plain and can be stored without waiting
- * for memory. The reader has them when this lock hold ends, so that they are never on their way.
- * Returns how many.
+ * Store up to @most ready events at @user, up to the first that is not plain or cannot be stored
+ * without waiting for memory. All in one lock hold, so their slots are never READING. Returns how
+ * many.
  */
 static u32 read_plain_many(struct file_wheel *file, struct twheel_event __user *user, u32 most)
 {
@@ -2488,7 +2689,7 @@ end:
 	return nr;
 }
 
-/* The same for @to, which is the caller's memory. Returns bytes. */
+/* The same for @to, which must be plain user memory. Returns bytes. */
 static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
 {
 	u32 most = min_t(size_t, iov_iter_count(to) / sizeof(struct twheel_event), TWHEEL_HOLD_OPS);
@@ -2499,7 +2700,10 @@ static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
 	return done;
 }
 
-/* Read the next events, whatever they are. Returns bytes, fewer than *@asked if memory is bad. */
+/*
+ * Read the next events, of any kind, by way of the bounce. Returns bytes. *@asked becomes how many
+ * there were to copy: more, if the caller's memory could not be written.
+ */
 static size_t reader_run_any(struct file_wheel *file, const struct reader *reader,
 			     struct iov_iter *to, size_t *asked)
 {
@@ -2516,8 +2720,9 @@ static size_t reader_run_any(struct file_wheel *file, const struct reader *reade
 }
 
 /*
- * Read what is ready, as much as fits. Returns bytes, 0 if nothing was ready. Mostly all of it is
- * plain. When that has come short it is not tried again.
+ * Read the events that are ready, as many as fit into @to. Returns bytes; 0 if none was ready; or
+ * -EFAULT. Mostly all of them are plain. If the way for plain ones gets none, it is not tried again
+ * in this call.
  */
 static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 			  struct iov_iter *to)
@@ -2542,7 +2747,7 @@ static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 	return done;
 }
 
-/* Apart, for many kernels zero what is on the stack. */
+/* Out of line, because many kernels zero what is on the stack. */
 static noinline ssize_t read_small(struct file_wheel *file, struct iov_iter *to)
 {
 	struct twheel_event events[SMALL_EVENTS];
@@ -2562,8 +2767,9 @@ static ssize_t read_big(struct file_wheel *file, struct iov_iter *to)
 }
 
 /*
- * Storing events may take as long as the caller's memory likes. So readers have no lock, and room
- * of their own: one has what the file keeps for it, others a little on their stacks.
+ * Read what is ready. Copying to user memory may take any time, so readers hold no lock meanwhile,
+ * and each has room of its own: one reader has the room that the file keeps (file->spare says so),
+ * and others have a little on their stacks.
  */
 static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
 {
@@ -2578,6 +2784,7 @@ static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
 	return done;
 }
 
+/* Wait until an event is ready. Returns 0, -EAGAIN with @nowait, or -ERESTARTSYS. */
 static noinline int reader_wait(struct file_wheel *file, bool nowait)
 {
 	if (nowait)
@@ -2600,13 +2807,16 @@ static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			ret = read_ready(file, to);
 	}
 	file_update_waker(file);
-	/* One reader is woken at a time: what this one leaves is for the next. */
+	/* Waiting is exclusive, so one reader was woken. If it left events, wake the next. */
 	if (READ_ONCE(file->nr_ready))
 		file_wake(file);
 	return ret;
 }
 
-/* Store @event at @user, without waiting for memory that is not there. */
+/*
+ * Store @event at @user, under the base's lock. Returns false if that would have to wait for
+ * memory.
+ */
 static __always_inline bool event_tell(struct twheel_event __user *user,
 				       const struct twheel_event *event)
 {
@@ -2627,7 +2837,7 @@ end:
 	return told;
 }
 
-/* Take @slot, the first that is ready, off the ready list. As list_del(), without its checks. */
+/* Take @slot, the first on the ready list, off it. As list_del(), without its checks. */
 static __always_inline void ready_pop(struct file_wheel *file, struct slot *slot)
 {
 	struct list_head *next = slot->link.next;
@@ -2638,8 +2848,8 @@ static __always_inline void ready_pop(struct file_wheel *file, struct slot *slot
 }
 
 /*
- * Read the event of @slot, the first that is ready, into @user. The reader has it when this lock
- * hold ends, so that it is never on its way. Returns false if that cannot be: nothing has changed.
+ * Store the event of @slot, the first that is ready, at @user. All in one lock hold, so the slot is
+ * never READING. Returns false, with nothing changed, if that cannot be done.
  */
 static bool read_first(struct file_wheel *file, struct slot *slot,
 		       struct twheel_event __user *user)
@@ -2648,7 +2858,7 @@ static bool read_first(struct file_wheel *file, struct slot *slot,
 	struct twheel_event event;
 
 	lockdep_assert_held(file->lock);
-	/* What says so is to be put back if the event cannot be stored. */
+	/* read_event() clears it, and it would have to be put back if the store fails. */
 	if (slot->flags & SLOT_SET)
 		return false;
 	if (slot->interval)
@@ -2666,13 +2876,13 @@ static struct slot *file_first(const struct file_wheel *file)
 	return list_first_entry(&file->ready, struct slot, link);
 }
 
-/* Is the only event that is ready one as most are, on the host's clock? */
+/* Is exactly one event ready, a plain one, and the caller on the host's clock? */
 static __always_inline bool read_is_plain(const struct file_wheel *file)
 {
 	return file->nr_ready == 1 && slot_is_plain(file_first(file)) && !clock_is_shifted();
 }
 
-/* read_first() of that. */
+/* read_first() for such an event. */
 static __always_inline bool read_plain(struct file_wheel *file, struct twheel_event __user *user)
 {
 	struct slot *slot = file_first(file);
@@ -2691,7 +2901,7 @@ static __always_inline bool read_plain(struct file_wheel *file, struct twheel_ev
 	return true;
 }
 
-/* read_one() of another, or of one of more. The base is locked, and this unlocks it. */
+/* The rest of read_one(): another kind of event, or one of several. This unlocks the base. */
 static noinline bool read_one_slowly(struct file_wheel *file, struct twheel_event __user *user,
 				     size_t room)
 {
@@ -2708,8 +2918,8 @@ static noinline bool read_one_slowly(struct file_wheel *file, struct twheel_even
 }
 
 /*
- * Read one event, if that is all there is or all there is @room for. Returns false if not, or if
- * that takes more than a lock hold.
+ * Read one event in one lock hold, if only one is ready or there is @room for only one. Returns
+ * false, with nothing read, if not, or if that would have to wait for memory.
  */
 static __always_inline bool read_one(struct file_wheel *file, struct twheel_event __user *user,
 				     size_t room)
@@ -2735,8 +2945,8 @@ static noinline ssize_t file_read_many(struct file *filp, char __user *user, siz
 }
 
 /*
- * read(). Most programs read one event a call. For that a lock hold does, without a struct
- * iov_iter; all else is file_read_iter()'s.
+ * read(). Most programs read one event a call. That is done here in one lock hold, without a struct
+ * iov_iter; everything else is done by file_read_iter().
  */
 static ssize_t file_read(struct file *filp, char __user *user, size_t room, loff_t *pos)
 {
@@ -2745,7 +2955,10 @@ static ssize_t file_read(struct file *filp, char __user *user, size_t room, loff
 
 	if (room < size)
 		return -EINVAL;
-	/* Pairs with the lock of who made the event: what is made with the base is there too. */
+	/*
+	 * Pairs with the base's lock, under which the event was made: the base, and everything
+	 * made with it, is visible.
+	 */
 	while (unlikely(!smp_load_acquire(&file->nr_ready))) {
 		int err = reader_wait(file, filp->f_flags & O_NONBLOCK);
 
@@ -2805,7 +3018,10 @@ static int file_open(struct inode *inode, struct file *filp)
 	return stream_open(inode, filp);
 }
 
-/* However many timers are armed: the base forgets them, and their pages go. */
+/*
+ * The last reference is gone, so nobody else uses the file. Armed timers are not cancelled one by
+ * one: the base forgets them, and their pages are freed.
+ */
 static int file_release(struct inode *inode, struct file *filp)
 {
 	struct file_wheel *file = filp->private_data;
@@ -2856,8 +3072,8 @@ static const struct file_operations twheel_fops = {
 };
 
 /*
- * A number of its own, so that the node can be there before the module is, and the first
- * open() loads it: misc_open() asks for the alias of a fixed minor only. 243 to 254 are for
+ * A fixed minor number, so that the device node can exist before the module is loaded, and the
+ * first open() loads it: misc_open() requests the module only for fixed minors. 243 to 254 are for
  * local use, in Documentation/admin-guide/devices.txt.
  */
 #ifndef TWHEEL_MINOR
@@ -2890,4 +3106,4 @@ MODULE_DESCRIPTION("/dev/twheel: a file that holds millions of timers");
 MODULE_AUTHOR("The twheel authors");
 MODULE_LICENSE("GPL");
 MODULE_ALIAS_MISCDEV(TWHEEL_MINOR);
-MODULE_ALIAS("devname:twheel");	/* depmod makes the node of it */
+MODULE_ALIAS("devname:twheel");	/* from this depmod has the node made */

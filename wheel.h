@@ -20,63 +20,64 @@
  *
  * Why that is worth twice the slots: as soon as clk enters a bucket, the bucket
  * *after* it can be emptied into the level below, a whole width before it is
- * due, and new timers for it bypass it. So cascading needs no boundary:
+ * due, and new timers for it bypass it. So the moves need not all happen where a bucket begins:
  *
  *  - a small bucket (at most WHEEL_BIG timers) is left alone until its earliest
  *    timer is due, then emptied at once: most timers are cancelled before;
- *  - a big one is made small before it begins, as late as that can be done with
- *    WHEEL_BIG moves a tick, or evenly where even its whole width is not enough.
+ *  - a big bucket is drained down to WHEEL_BIG timers before it begins: as late as WHEEL_BIG moves
+ *    a tick allow, or evenly over the whole preceding bucket if that would be too slow.
  *
- * The worst tick that somebody can make who knows all this empties one small bucket of each
+ * The worst tick that an adversary who knows these rules can cause empties one small bucket of each
  * of levels 1 to 4, and moves from the next bucket of each and from a class of far timers:
- * 9 * WHEEL_BIG = 288 moves. Where the next bucket of level l holds n timers, more
- * than WHEEL_BIG for each of its ticks, n / (width_l - 1) take the place of WHEEL_BIG. Where none
- * does, and nothing is due in the next tick, one of the five that are moved from may move
- * WHEEL_CHUNK: 512 moves. So that is 512 and 1/59 of the timers due within the next 60 ticks at
- * most, unless there are more than 900 000 in an hour of 3 600. Timers that expire are not
- * counted. A million spread over an hour a day ahead cost no tick more than some 570 moves.
+ * 9 * WHEEL_BIG = 288 moves. If the next bucket of level l holds n timers, more than WHEEL_BIG for
+ * each of its ticks, n / (width_l - 1) takes the place of WHEEL_BIG. If no bucket holds so many,
+ * and nothing is due in the next tick, one of the five that are moved from may move WHEEL_CHUNK:
+ * 512 moves. So the bound is 512 moves, and 1/59 of the timers that are due within the next 60
+ * ticks, unless more than 900 000 are due in an hour of 3 600 ticks. Timers that expire are not
+ * counted. If a million timers are spread over an hour a day ahead, no tick needs more than some
+ * 570 moves.
  *
  * The price is an event for each WHEEL_CHUNK = 256 timers of a big bucket, and of a class of
- * far timers, where ticks are idle: less than half a percent of the timers. A step that is made
- * anyway within the last eighth of a width before saves it. Only a bucket that is hardly big,
- * with 33 to 200 timers, costs more than that if nothing else is due so shortly before.
+ * far timers, if ticks are idle: less than half a percent of the timers. A step that happens
+ * anyway, within the last eighth of a width before, saves that event. Only a bucket that is barely
+ * big, with 33 to 200 timers, costs more than that, if nothing else is due shortly before.
  *
- * A timer moves at most four times, once more for each
- * class of far timers it comes through, and for each time it was put off.
+ * A timer moves at most four times, and once more for each class of far timers that it passes
+ * through, and for each time it was put off.
  *
  * Timers beyond the span of the wheel are sorted into classes. The last bucket of level 4
- * that the wheel reaches is x = q_4(clk) + 99; a far timer is of the class of the highest bit
- * in which q_4(E) differs from x. There it stays until x has come so far that this bit
- * is the same; then x has zeros below, so that no two classes have their turn at the
- * same x. Before x goes on the class is emptied, into lower classes and level 4: a timer
- * that is due 2^n buckets of level 4 ahead is moved n times on its way there, at most.
+ * that the wheel reaches is x = q_4(clk) + 99. A far timer belongs to the class of the highest bit
+ * in which q_4(E) differs from x. It stays there until x has advanced so far that this bit is the
+ * same. At that moment the lower bits of x are zero, so no two classes have their turn at the same
+ * x. Before x advances again, the class is emptied into lower classes and level 4: a timer that is
+ * due 2^n buckets of level 4 ahead is moved at most n times on its way there.
  *
- * A timer that is put off to a later tick stays in its bucket, unless that is of level 0,
- * and only the tick is noted: when the bucket is emptied the timer goes where it
- * belongs by then. So a timer may be due later than its bucket, never earlier, and a
- * timeout that is put off many times before its bucket is due moves once for all of them.
+ * A timer that is put off to a later tick stays in its bucket, unless that is in level 0. Only the
+ * new tick is noted: when the bucket is emptied, the timer goes where it then belongs. So a timer
+ * may be due later than its bucket, but never earlier, and a timeout that is put off many times
+ * before its bucket is due moves once for all of them.
  *
- * A timer that may be late is given the tick, of those it may fire in, that most others can have
- * too, see wheel_choose(). Mostly that is a stop: a multiple of 60 ticks, or where only level 2
- * reaches of 600. A stop has lists of its own, from which its timers fire when it has come: they
- * are never moved, but from levels 3 and 4 to there. Level 1 has a stop for each of its buckets and
- * level 2 six; for what is due at them it makes no difference that buckets are emptied:
+ * A timer that may be late gets, of the ticks it may fire in, the one that most others can share,
+ * see wheel_choose(). Mostly that is a stop: a multiple of 60 ticks, or, where only level 2
+ * reaches, of 600. A stop has lists of its own, from which its timers fire when its tick comes:
+ * they are not moved, except once from level 3 or 4 to there. Level 1 has one stop for each of its
+ * buckets, and level 2 has six. A timer at a stop stays there when the bucket around it is emptied:
  *
  *	10^4 timers, up to 60 000 ticks	ticks with an event	moves each	late
  *	exact				9 259			1.9		0
  *	by a 32nd of the delay		344			0.10		241
  *	by an 8th			162			0.001		285
  *
- * The next tick with work is the minimum over at most twelve bitmap searches, so
- * that sleeping costs nothing and waking up after years does only the ticks
- * that have work. The next event of the levels above 0 is kept, and until then a step
- * is a search of level 0.
+ * The next tick with work is the minimum of at most twelve bitmap searches. So sleeping costs
+ * nothing, and waking up after years processes only the ticks that have work. The next event of the
+ * levels above 0 is remembered; until then a step only searches level 0.
  *
  * Timers fire in exactly their tick, in the order of ticks; inside one tick no
  * order is promised.
  *
- * This is the algorithm alone: no clock, no lock, no allocation. The caller
- * serialises all calls on one wheel. Memory: 44 KiB a wheel.
+ * This is only the algorithm: no clock, no lock, no allocation. The caller serialises all calls on
+ * one wheel. Without the lock a caller may only read @bucket of a timer, which says whether it is
+ * queued: it is written with WRITE_ONCE(). Memory: 44 KiB a wheel.
  *
  * Words used below:
  *	e	expiry tick of a timer
@@ -111,8 +112,8 @@
 #endif
 
 /*
- * A bucket of more timers than this is emptied piecemeal, ahead of time, and about as many are
- * moved at once. A power of two.
+ * A bucket with more timers than this is drained ahead of time, about as many timers in each tick.
+ * A power of two.
  */
 #ifndef WHEEL_BIG
 #define WHEEL_BIG	32
@@ -123,29 +124,30 @@
 #endif
 
 /*
- * Moves of one level, or of the far timers, for which it is worth waking up: so many at once where
- * ticks are idle, and then none in as many ticks as they would have been spread over.
+ * If ticks are idle, this many timers of one level, or far timers, are moved at once. Then none are
+ * moved in the ticks over which these moves would have been spread: that saves waking up for each.
  */
 #ifndef WHEEL_CHUNK
 #define WHEEL_CHUNK	(8ULL * WHEEL_BIG)
 #endif
 
 /*
- * The lists of a bucket of levels 0 to 2. Its timers go to them in turn and are taken in turn,
- * so that the memory of so many is on its way at once: where there are more timers than fit
- * into the processor's caches, expiry is little else but waiting for it. A power of two.
+ * How many lists a bucket of levels 0 to 2 has. Timers are added to the lists in turn and taken
+ * from them in turn, so that the memory of as many timers is being loaded at once: if there are
+ * more timers than fit into the processor's caches, expiry mostly waits for memory. A power of two.
  *
- * The turn goes on by a little more than a list for each timer. If it went by one, what is left
- * where all but every eighth timer is cancelled would be one list, and a request often has as
- * many timers of which one stays. WHEEL_TURN is 2^32 / (6 + 0.618...), of which no small multiple
- * is nearly a multiple of 2^32, and with which a list has its turn every sixth or seventh time.
+ * From timer to timer the turn advances by a little more than one list. If it advanced by exactly
+ * one, and all but every eighth timer were cancelled, the rest would be in one list. That is not
+ * far-fetched: a request may arm eight timers, of which one stays. WHEEL_TURN is
+ * 2^32 / (6 + 0.618...): no small multiple of it is close to a multiple of 2^32, and each list has
+ * its turn every sixth or seventh time.
  */
 #ifndef WHEEL_LISTS
 #define WHEEL_LISTS	8
 #endif
 #define WHEEL_TURN	0x26aea387U
 
-/* The lists of a stop, as those above. Its timers are mostly not in the caches either. */
+/* How many lists a stop has, for the same reason. */
 #define WHEEL_STOP_LISTS	2
 
 /* Stops in a bucket of level 2. */
@@ -174,8 +176,9 @@
 #define WHEEL_CLASSES	(64 - __builtin_clzll(WHEEL_NEVER / WHEEL_W4))
 
 /*
- * The first slot of each level. Slot 0 is none: an idle timer is in it. What is in a slot before
- * WHEEL_L1 is due when its bucket is.
+ * The first slot of each level. Slot 0 stands for none: an idle timer has it. The timers of a slot
+ * before WHEEL_L1 are all due at one tick, from which they expire; those behind it have to be
+ * moved.
  */
 enum {
 	WHEEL_NONE,
@@ -208,26 +211,26 @@ static const struct wheel_level wheel_levels[WHEEL_LEVELS] = {
 	{ WHEEL_L4, WHEEL_R4, WHEEL_W4 },
 };
 
-/* And of the stops. */
+/* The same of the stops of levels 1 and 2. */
 static const struct wheel_level wheel_stops[2] = {
 	{ WHEEL_S1, 2 * WHEEL_R1, WHEEL_STOP1 },
 	{ WHEEL_S2, 2 * WHEEL_R2 * WHEEL_PARTS, WHEEL_STOP2 },
 };
 
-/* What is under way at tick clk: a step may be left and resumed anywhere. */
+/* The phase of the step of tick clk. A step may be interrupted and resumed anywhere. */
 enum wheel_phase {
-	WHEEL_IDLE,		/* nothing: the step of clk is over */
+	WHEEL_IDLE,		/* none: the step of clk is over */
 	WHEEL_CASCADE,		/* emptying the buckets that are due */
 	WHEEL_EXPIRE,		/* handing out the timers due at clk */
-	WHEEL_PACE,		/* making big buckets small ahead of time */
+	WHEEL_PACE,		/* draining big buckets ahead of time */
 };
 
 /**
  * struct wheel_bucket - timers of the same q_l
  * @n:		how many
- * @min:	no timer of the bucket is due earlier than this tick, of which these are
- *		the low bits, see wheel_min(); a lower bound, since a cancel leaves it
- *		alone; not kept in level 0, of stops and far
+ * @min:	the low bits of a tick before which no timer of the bucket is due, see wheel_min().
+ *		A lower bound, since a cancel does not change it. Not kept in level 0, at stops
+ *		and for far timers
  */
 struct wheel_bucket {
 	u32	n;
@@ -248,29 +251,30 @@ struct wheel_store {
  * struct wheel - the wheel
  * @q:		q_l(clk), an odometer; @q[0] is clk
  * @next:	no event is earlier than this tick; WHEEL_NEVER when empty. A
- *		lower bound, since a cancel leaves it alone
- * @upper:	no event of levels 1 to 4, nor of stops or far timers, is earlier than this tick; no
- *		earlier than @next. Or else it is over, and @next is no later than any event
+ *		lower bound, since a cancel does not change it
+ * @upper:	no event of levels 1 to 4, of stops or of far timers is earlier than this tick,
+ *		which is no earlier than @next. Or the tick is over: then it says nothing, and @next
+ *		is no later than any event
  * @slot:	the slot of @q of each level
  * @reach:	the last tick that has a bucket in levels 0, 1 and 2
- * @upper_slot:	the bucket whose event @upper is
- * @phase:	what is under way at clk
+ * @upper_slot:	the bucket that has the event @upper
+ * @phase:	the phase of the step of clk
  * @due:	the slot whose timers are handed out at clk
  * @far:	the slot of the class of far timers that is emptied while clk is in this
- *		bucket of level 4, and gets no new ones
+ *		bucket of level 4; it gets no new timers meanwhile
  * @nr_big:	how many bits of @big are set, for each level
- * @quota:	moves still owed at clk by the bucket next to the current one,
- *		for each level; [0] by the class @far
+ * @quota:	moves that the bucket next to the current one still owes at clk, for each level; [0]
+ *		is for the class @far
  * @added:	timers added so far
- * @gone:	of these, those that are queued no more, see wheel_nr()
+ * @gone:	of these, those that are no longer queued, see wheel_nr()
  * @moves:	list moves so far; statistics
  * @map:	a bit for each slot with n > 0
  * @big:	a bit for each slot of levels 1 to 4 with n > WHEEL_BIG
  * @bucket:	the buckets of all levels
  * @list:	their timers, see wheel_lists()
  *
- * With WHEEL_STORE_APART the last two are pointers, to a zeroed struct wheel_store that the caller
- * provides before the first timer comes to a bucket.
+ * With WHEEL_STORE_APART the last two are pointers into a zeroed struct wheel_store, which the
+ * caller provides before the first timer is put into a bucket.
  */
 struct wheel {
 	u64			q[WHEEL_LEVELS];
@@ -316,6 +320,7 @@ static inline bool wheel_due(const struct wheel *w, u64 now)
 	return w->next <= now;
 }
 
+/* Is @t queued? A caller without the lock reads @bucket with READ_ONCE() itself. */
 static inline bool wheel_pending(const struct wheel_timer *t)
 {
 	return t->bucket != WHEEL_NONE;
@@ -330,7 +335,7 @@ static inline u16 wheel_slot(unsigned int first, u64 q, u64 up, u32 radix)
 	return first + (up & 1) * radix + (u32)(q - up * radix);
 }
 
-/* The last tick of bucket @q, each being @width wide. The last bucket outlasts time. */
+/* The last tick of bucket @q of buckets of @width. The last bucket ends with time. */
 static inline u64 wheel_last(u64 q, u64 width)
 {
 	return q < WHEEL_NEVER / width ? (q + 1) * width - 1 : WHEEL_NEVER;
@@ -342,7 +347,7 @@ static inline u64 wheel_horizon(const struct wheel *w)
 	return w->q[4] + WHEEL_R4 - 1;
 }
 
-/* Move clk to tick @t, whatever bucket of level 1 that is in. */
+/* Move clk to tick @t, in whatever bucket of level 1 that is: set everything that depends on it. */
 static inline void wheel_set_odometer(struct wheel *w, u64 t)
 {
 	u64 q1 = div_u64(t, WHEEL_R0), q2, q3, q4;
@@ -371,8 +376,8 @@ static inline void wheel_set_odometer(struct wheel *w, u64 t)
 }
 
 /*
- * Move clk to tick @t, at or before the next event, and the odometer with it. Mostly they are in
- * the same bucket of level 1: what level 0 reaches ends with the next one.
+ * Move clk to tick @t, at or before the next event. Mostly @t is in the same bucket of level 1 as
+ * clk, and little changes: reach[0] is the end of the bucket after that one.
  */
 static inline void wheel_set_clk(struct wheel *w, u64 t)
 {
@@ -385,15 +390,15 @@ static inline void wheel_set_clk(struct wheel *w, u64 t)
 }
 
 /*
- * An empty wheel whose last processed tick is @clk. The memory must be zeroed
- * by the caller: most of it is buckets, and it mostly comes zeroed.
+ * Make an empty wheel whose last processed tick is @clk. The caller has zeroed the memory: most of
+ * it is buckets, and allocators can provide it zeroed.
  */
 static inline void wheel_init(struct wheel *w, u64 clk)
 {
 	unsigned int l;
 
 	for (l = 1; l < WHEEL_LEVELS; l++)
-		w->q[l] = WHEEL_NEVER;	/* is not any q: all is filled in */
+		w->q[l] = WHEEL_NEVER;	/* no q is that, so all is filled in */
 	wheel_set_odometer(w, clk);
 	w->next = WHEEL_NEVER;
 	w->upper = WHEEL_NEVER;
@@ -417,20 +422,22 @@ static inline unsigned int wheel_nr_lists(unsigned int slot)
 	return slot < WHEEL_WIDE ? WHEEL_LISTS : 1;
 }
 
-/* Where in wheel->list they begin, if it is no stop. @wide: there are WHEEL_LISTS. */
+/*
+ * The index in wheel->list of the first list of bucket @slot, no stop. @wide: it has WHEEL_LISTS.
+ */
 static __always_inline unsigned long wheel_list(unsigned long slot, bool wide)
 {
 	return wide ? (slot - WHEEL_L0) * WHEEL_LISTS :
 		      slot - WHEEL_WIDE + (WHEEL_WIDE - WHEEL_L0) * (unsigned long)WHEEL_LISTS;
 }
 
-/* And if it is. */
+/* The index in wheel->list of the first list of stop @slot. */
 static inline unsigned long wheel_stop_list(unsigned long slot)
 {
 	return WHEEL_STOP_LIST + (slot - WHEEL_S1) * WHEEL_STOP_LISTS;
 }
 
-/* They are. */
+/* The lists of bucket @slot. */
 static inline struct hlist_head *wheel_lists(struct wheel *w, unsigned int slot)
 {
 	if (slot < WHEEL_L0)
@@ -438,7 +445,9 @@ static inline struct hlist_head *wheel_lists(struct wheel *w, unsigned int slot)
 	return &w->list[wheel_list(slot, slot < WHEEL_WIDE)];
 }
 
-/* Which list has the turn of a bucket of @n timers that gets one more. The first one's is 0. */
+/*
+ * To which list of a bucket of @n timers the next timer is added. The first timer goes to list 0.
+ */
 static __always_inline u32 wheel_turn(u32 n)
 {
 	return n * WHEEL_TURN / (u32)((1ULL << 32) / WHEEL_LISTS);
@@ -454,14 +463,14 @@ static inline unsigned int wheel_level_of(unsigned int slot)
 	return l;
 }
 
-/* Bucket @slot has more than WHEEL_BIG timers now. */
+/* Note that bucket @slot now has more than WHEEL_BIG timers. */
 static inline void wheel_is_big(struct wheel *w, unsigned int slot)
 {
 	__set_bit(slot, w->big);
 	w->nr_big[wheel_level_of(slot)]++;
 }
 
-/* hlist_add_head() for an empty list, known to be so. */
+/* hlist_add_head() for a list that is known to be empty. */
 static inline void wheel_put_first(struct hlist_head *list, struct wheel_timer *t)
 {
 	t->node.next = NULL;
@@ -470,8 +479,8 @@ static inline void wheel_put_first(struct hlist_head *list, struct wheel_timer *
 }
 
 /*
- * How many ticks after the start of bucket @b, which is @start, its min is: no bucket that
- * has one is as wide as 32 bits reach.
+ * By how many ticks the min of bucket @b is after the start of the bucket, @start. No bucket that
+ * has a min is so wide that 32 bits are not enough.
  */
 static inline u32 wheel_min(const struct wheel_bucket *b, u64 start)
 {
@@ -479,9 +488,9 @@ static inline u32 wheel_min(const struct wheel_bucket *b, u64 start)
 }
 
 /*
- * When a bucket of @n timers, more than WHEEL_BIG, that begins at tick @end has to be begun
- * with: as late as WHEEL_BIG moves a tick make it small in time, but within the bucket
- * before, in which it gets no new ones.
+ * The tick from which on a bucket of @n timers, more than WHEEL_BIG, must be drained. It begins at
+ * tick @end. As late as WHEEL_BIG moves a tick allow, but within the preceding bucket: from there
+ * on it gets no new timers.
  */
 static __always_inline u64 wheel_pace_event(u32 n, u64 end, u32 width)
 {
@@ -491,9 +500,9 @@ static __always_inline u64 wheel_pace_event(u32 n, u64 end, u32 width)
 }
 
 /*
- * Queue @t, due at @e, in bucket @slot, which is @q of a level of buckets of @width. Returns
- * the tick of the first event it may cause: its own expiry, or the first move of a
- * bucket that is big by now.
+ * Queue @t, due at @e, in bucket @slot, which is bucket @q of a level whose buckets are @width
+ * wide. Returns the tick of the first event that this may cause: the timer's expiry or, if the
+ * bucket is big now, the first move out of it.
  */
 static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t, u64 e,
 				     unsigned long slot, u64 q, u32 width)
@@ -528,15 +537,16 @@ static inline u64 wheel_far_from(const struct wheel *w, unsigned int c)
 	return (wheel_horizon(w) >> c | 1) << c;
 }
 
-/* The tick at which class @c has its turn: the horizon has come to that bucket. */
+/* The tick at which class @c has its turn: the horizon reaches that bucket. */
 static inline u64 wheel_far_event(const struct wheel *w, unsigned int c)
 {
 	return (wheel_far_from(w, c) - (WHEEL_R4 - 1)) * WHEEL_W4;
 }
 
 /*
- * The bucket of @t has an event at tick @event, which is after clk. In the upper levels only one
- * that is earlier than w->upper can be earlier than w->next. Returns what wheel_add() does.
+ * Note that the bucket of @t has an event at tick @event, which is after clk. An event of the upper
+ * levels can be earlier than w->next only if it is earlier than w->upper. Returns what wheel_add()
+ * returns.
  */
 static __always_inline bool wheel_note(struct wheel *w, const struct wheel_timer *t, u64 event,
 				       bool upper)
@@ -553,7 +563,7 @@ static __always_inline bool wheel_note(struct wheel *w, const struct wheel_timer
 	return true;
 }
 
-/* Queue @t, beyond the span of the wheel. Its top bucket is @q4. */
+/* Queue @t, which is due beyond the span of the wheel, in bucket @q4 of level 4. */
 static inline bool wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
 {
 	unsigned int c = fls64(q4 ^ wheel_horizon(w)) - 1;
@@ -562,7 +572,7 @@ static inline bool wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
 	return wheel_note(w, t, wheel_far_event(w, c), true);
 }
 
-/* Queue @t in level @l, whose bucket @q it falls into and which reaches so far. */
+/* Queue @t in bucket @q of level @l. The level must reach so far. */
 static __always_inline bool wheel_put_level(struct wheel *w, struct wheel_timer *t,
 					    u64 e, unsigned int l, u64 q)
 {
@@ -574,30 +584,34 @@ static __always_inline bool wheel_put_level(struct wheel *w, struct wheel_timer 
 	return wheel_note(w, t, wheel_put(w, t, e, slot, q, lv.width), l);
 }
 
-/* Slot @slot, counted on from one of level @lv. */
+/* The slot of level @lv that @slot, counted beyond the level's end, stands for. */
 static inline u32 wheel_round(const struct wheel_level *lv, u32 slot)
 {
 	return slot < (u32)lv->first + lv->slots ? slot : slot - lv->slots;
 }
 
-/* How many stops of level 2 clk's bucket has had, less one: the first is its beginning. */
+/*
+ * How many stops of level 2 have passed in the bucket that clk is in, not counting the one at its
+ * beginning.
+ */
 static inline u32 wheel_stops_had(const struct wheel *w)
 {
 	return (u32)(w->q[0] - w->q[2] * WHEEL_W2) / WHEEL_STOP2;
 }
 
-/* The slot of the last stop of level 1 up to clk, and of level 2. */
+/* The slot of the last stop of level 1 at or before clk. */
 static inline u32 wheel_stop1(const struct wheel *w)
 {
 	return WHEEL_S1 + w->slot[1] - WHEEL_L1;
 }
 
+/* The slot of the last stop of level 2 at or before clk. */
 static inline u32 wheel_stop2(const struct wheel *w)
 {
 	return WHEEL_S2 + (w->slot[2] - WHEEL_L2) * WHEEL_PARTS + wheel_stops_had(w);
 }
 
-/* Queue @t, due at @e, at a stop, whose slot is @slot. */
+/* Queue @t, due at @e, at the stop in @slot. */
 static inline bool wheel_put_stop(struct wheel *w, struct wheel_timer *t, u64 e, u32 slot)
 {
 	struct hlist_head *lists = &w->list[wheel_stop_list(slot)];
@@ -616,7 +630,7 @@ static inline bool wheel_put_stop1(struct wheel *w, struct wheel_timer *t, u64 e
 						   wheel_stop1(w) + (u32)(q - w->q[1])));
 }
 
-/* And of level 2. */
+/* Queue @t, due at @e, at stop @q of level 2. */
 static inline bool wheel_put_stop2(struct wheel *w, struct wheel_timer *t, u64 e, u64 q)
 {
 	u32 first = WHEEL_S2 + (w->slot[2] - WHEEL_L2) * WHEEL_PARTS;
@@ -632,9 +646,9 @@ static inline bool wheel_is_near(const struct wheel *w, u64 e)
 }
 
 /*
- * wheel_place() for tick @e, which is near. If @e is over, an idle timer is queued for the
- * next tick. A timer that looks queued is being moved, and stays due at @e. With @stops it goes to
- * a stop if it is due at one. That would be right of any, but is worth it only where it is likely.
+ * wheel_place() for tick @e, which is near. If @e is over, an idle timer is queued for the next
+ * tick; a timer that looks queued is being moved, and stays due at @e. With @stops the timer goes
+ * to a stop if it is due at one. Any timer might, but the check pays only if that is likely.
  */
 static __always_inline bool wheel_place_near(struct wheel *w, struct wheel_timer *t, u64 e,
 					     bool stops)
@@ -661,7 +675,7 @@ static __always_inline bool wheel_place_near(struct wheel *w, struct wheel_timer
 	return wheel_put_level(w, t, e, 0, e);
 }
 
-/* wheel_place() where it is not. */
+/* wheel_place() for a tick that is not near. */
 static inline bool wheel_place_beyond(struct wheel *w, struct wheel_timer *t)
 {
 	u64 e = t->expires, q4 = div_u64(e, WHEEL_W4);
@@ -674,11 +688,10 @@ static inline bool wheel_place_beyond(struct wheel *w, struct wheel_timer *t)
 }
 
 /*
- * Queue @t by its expiry and clk, in the lowest level that reaches so far.
- * Returns what wheel_add() does.
+ * Queue @t in the lowest level that reaches its expiry from clk. Returns what wheel_add() returns.
  *
- * Since the level below did not reach, an upper bucket is at least two away from
- * the current one: a bucket that is being emptied gets no new timers.
+ * Since the level below did not reach, a bucket of levels 1 to 4 is at least two away from the
+ * current one. So a bucket that is being emptied gets no new timers.
  */
 static __always_inline bool wheel_place(struct wheel *w, struct wheel_timer *t)
 {
@@ -688,7 +701,7 @@ static __always_inline bool wheel_place(struct wheel *w, struct wheel_timer *t)
 					     wheel_place_beyond(w, t);
 }
 
-/* wheel_add() for a tick that is near, where that has to be fast. */
+/* wheel_add() for a tick that is near, for callers that must be fast. */
 static __always_inline bool wheel_add_near(struct wheel *w, struct wheel_timer *t, u64 expires)
 {
 	w->added++;
@@ -713,21 +726,21 @@ static __always_inline bool wheel_add(struct wheel *w, struct wheel_timer *t, u6
 	return wheel_place_beyond(w, t);
 }
 
-/* The least multiple of @step that is no less than @x, if there is one. */
+/* The smallest multiple of @step that is at least @x. It must be below 2^64. */
 static inline u64 wheel_round_up(u64 x, u32 step)
 {
 	return div_u64(x + step - 1, step) * step;
 }
 
-/* The same of what is less than a stop of level 2. */
+/* The same for numbers of 32 bits. */
 static __always_inline u32 wheel_step(u32 x, u32 step)
 {
 	return (x + step - 1) / step * step;
 }
 
 /*
- * Of the ticks @first to @last, counted from a stop of level 2, with none between them, the one
- * that most others can have.
+ * Of the ticks @first to @last, the one that most other timers can share. Both are counted from a
+ * stop of level 2, and no other such stop is among them.
  */
 static inline u32 wheel_choose_between(u32 first, u32 last)
 {
@@ -749,24 +762,26 @@ static inline u32 wheel_choose_between(u32 first, u32 last)
 }
 
 /**
- * wheel_choose() - the tick in which a timer fires that may be late
- * @first:	the first that it may be, before the end of time by the ticks of a bucket of level 3
- * @last:	and the last
+ * wheel_choose() - choose the tick in which a timer fires that may be late
+ * @first:	the first tick it may fire in. It is before the end of time by at least the width of
+ *		a bucket of level 3
+ * @last:	the last tick
  *
- * It shall be one that timers have which were armed at other times, for other ones and elsewhere:
- * so it is a round number, of ticks since the beginning of time. The first one, for there is no
- * use in being later than that:
+ * The tick should be one that timers share which were armed at other times, for other delays and
+ * elsewhere. So it is a round number of ticks since the beginning of time; the first such number,
+ * since later would be no better:
  *
  *	ticks allowed		multiple of
  *	345 600 or more		86 400
  *	14 400 or more		3 600
  *	fewer			600 if there is one, else 60, 30, 10, 5 or 2
  *
- * With coarser numbers, as 3 600 where there is one, timers would be three times as late, in more
- * ticks and moved more often: of delays up to a minute of ms few tolerances reach one, but all of
- * half a second and more a 600th.
+ * Coarser numbers, such as 3 600 whenever there is one, would make timers three times as late, use
+ * more ticks, and move timers more often: with ticks of a ms and delays up to a minute, few
+ * tolerances reach a multiple of 3 600, but all tolerances from half a second on reach a multiple
+ * of 600.
  *
- * Return: it.
+ * Return: the tick.
  */
 static inline u64 wheel_choose(u64 first, u64 last)
 {
@@ -787,7 +802,7 @@ static inline u64 wheel_choose(u64 first, u64 last)
  * @t:		as for wheel_add()
  * @expires:	the tick
  *
- * wheel_add(), but for what is due at a stop: that is not moved.
+ * As wheel_add(), but a timer that is due at a stop goes there, from where it need not be moved.
  *
  * Return: as wheel_add().
  */
@@ -800,7 +815,7 @@ static inline bool wheel_add_chosen(struct wheel *w, struct wheel_timer *t, u64 
 	return wheel_place_beyond(w, t);
 }
 
-/* Bucket @slot has no more than WHEEL_BIG timers any more. */
+/* Note that bucket @slot now has at most WHEEL_BIG timers. */
 static inline void wheel_is_small(struct wheel *w, unsigned int slot)
 {
 	if (!test_bit(slot, w->big))
@@ -810,8 +825,8 @@ static inline void wheel_is_small(struct wheel *w, unsigned int slot)
 }
 
 /*
- * Take @t out of its bucket. To lockless readers it still looks queued: the caller either queues
- * it again or says that it is idle.
+ * Take @t out of its bucket. Lockless readers still see it as queued: the caller must queue it
+ * again, or set its bucket to WHEEL_NONE.
  */
 static __always_inline void wheel_unlink(struct wheel *w, struct wheel_timer *t)
 {
@@ -833,7 +848,7 @@ static __always_inline void wheel_unlink(struct wheel *w, struct wheel_timer *t)
  * @w:		the wheel
  * @t:		a timer that is queued in @w
  *
- * @w->next stays as it is: a step too many is cheaper than a search.
+ * @w->next does not change: a step that finds nothing to do is cheaper than a search.
  */
 static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
 {
@@ -842,13 +857,14 @@ static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
 }
 
 /*
- * Put off @t, which may be idle, to tick @expires, which is after clk: without touching it but for
- * that tick, if it is queued in level 1 or above for an earlier one. Returns whether that is done.
- * A timer that is in no bucket, but elsewhere, has a number there that is negative if it is signed.
+ * Put off @t, which may be idle, to tick @expires, which is after clk. If @t is queued in levels 1
+ * to 4 or beyond, for an earlier tick or the same, only its tick is changed, and the result is
+ * true. Else nothing is done. (The bucket of a timer that is queued elsewhere, as in wheel_back.h,
+ * is negative as a signed number.)
  *
- * It stays in its bucket, and goes where it belongs when that is emptied. What the bucket says
- * of its timers, that none is due before its min, goes on being so. In level 0, and at a stop, a
- * timer is taken for due when its bucket is, and nobody would pace its move.
+ * The timer stays in its bucket, and goes where it belongs when that is emptied. The bucket's min
+ * stays true. In level 0 and at stops this cannot be done: there all timers of a bucket expire when
+ * the bucket is due.
  */
 static __always_inline bool wheel_put_off(struct wheel *w, struct wheel_timer *t, u64 expires)
 {
@@ -866,8 +882,8 @@ static __always_inline bool wheel_put_off(struct wheel *w, struct wheel_timer *t
  * @t:		a timer that is queued in @w
  * @expires:	the tick it is due; one that is over already means the next one
  *
- * The same as wheel_del() and wheel_add(). But most timeouts are put off again and again, and a
- * timer that is put off costs next to nothing.
+ * The same as wheel_del() and wheel_add(), but cheaper: most timeouts are put off again and again,
+ * and putting off costs next to nothing.
  *
  * Return: true if @w->next moved to an earlier tick.
  */
@@ -882,16 +898,16 @@ static inline bool wheel_mod(struct wheel *w, struct wheel_timer *t, u64 expires
 }
 
 /**
- * wheel_may_stay() - is a queued timer due when it shall be, as it is?
+ * wheel_may_stay() - is the tick of a queued timer among those in which it may fire now?
  * @w:		the wheel
  * @t:		a timer that is queued in @w
  * @first:	the first tick in which it may fire, after wheel_clk()
- * @last:	and the last
+ * @last:	the last tick
  *
- * Then nothing needs to be done: for that it is counted as one that was armed anew. A timeout that
- * may be late by a tenth, and is put off a hundred times before it is due, is moved ten times.
+ * If so, nothing needs to be done to re-arm it, and it is counted as re-armed. If a timeout may be
+ * late by a tenth, and is re-armed a hundred times before it is due, it is moved ten times.
  *
- * Return: whether that is so.
+ * Return: true if it may stay.
  */
 static inline bool wheel_may_stay(struct wheel *w, const struct wheel_timer *t, u64 first, u64 last)
 {
@@ -907,7 +923,7 @@ static inline bool wheel_may_stay(struct wheel *w, const struct wheel_timer *t, 
  * @w:		the wheel
  * @t:		a timer that is queued in @w
  * @first:	the first tick in which it may fire; one that is over means the next one
- * @last:	and the last; if that is before @first it is @first
+ * @last:	the last tick; if it is before @first, it counts as @first
  *
  * Return: true if @w->next moved to an earlier tick.
  */
@@ -968,13 +984,13 @@ static inline u32 wheel_next_slot(const struct wheel *w, unsigned int l)
 	       wheel_levels[l].first : slot;
 }
 
-/* The next tick, of an event that is at @event or was to be. */
+/* @event, or the next tick if @event is over. */
 static inline u64 wheel_later(const struct wheel *w, u64 event)
 {
 	return event > w->q[0] ? event : w->q[0] + 1;
 }
 
-/* Bucket @slot has an event at tick @event. */
+/* Note, while searching, that bucket @slot has an event at tick @event. */
 static inline void wheel_found(struct wheel *w, u64 event, u32 slot)
 {
 	if (event >= w->upper)
@@ -984,8 +1000,8 @@ static inline void wheel_found(struct wheel *w, u64 event, u32 slot)
 }
 
 /*
- * The earliest event of the big buckets of level @l: the first of them begins before the second
- * can be begun with.
+ * Find the earliest event of the big buckets of level @l. It is that of the first big bucket: this
+ * one begins before draining the second may start.
  */
 static inline void wheel_search_big(struct wheel *w, unsigned int l)
 {
@@ -1005,7 +1021,7 @@ static inline void wheel_search_big(struct wheel *w, unsigned int l)
 	wheel_found(w, wheel_later(w, wheel_pace_event(w->bucket[slot].n, end, lv->width)), slot);
 }
 
-/* The earliest event of the far timers: a higher class has its turn later. */
+/* Find the earliest event of the far timers. Higher classes have their turn later. */
 static inline void wheel_search_far(struct wheel *w)
 {
 	u32 slot = find_next_bit(w->map, WHEEL_SLOTS, WHEEL_FAR);
@@ -1016,14 +1032,14 @@ static inline void wheel_search_far(struct wheel *w)
 		wheel_found(w, wheel_far_event(w, slot - WHEEL_FAR), slot);
 }
 
-/* The earliest event of level @l, not counting those of big buckets. */
+/* Find the earliest event of level @l, not counting those of big buckets. */
 static inline void wheel_search_level(struct wheel *w, unsigned int l)
 {
 	const struct wheel_level *lv = &wheel_levels[l];
 	u32 cur = w->slot[l], d;
 	u64 start;
 
-	/* Most often the rest of the level is later than what is known of. */
+	/* Most often an earlier event than any of the rest of the level is known already. */
 	if (w->upper < (w->q[l] + 1) * lv->width)
 		d = test_bit(cur, w->map) ? 0 : lv->slots;
 	else
@@ -1035,7 +1051,7 @@ static inline void wheel_search_level(struct wheel *w, unsigned int l)
 	wheel_found(w, start + wheel_min(&w->bucket[cur], start), cur);
 }
 
-/* The next stop, of those after the last one, in slot @cur, which was at tick @at. */
+/* Find the next stop with timers, after the last one, which was in slot @cur at tick @at. */
 static inline void wheel_search_stop(struct wheel *w, const struct wheel_level *lv, u32 cur, u64 at)
 {
 	u32 d;
@@ -1068,7 +1084,7 @@ static inline void wheel_search_upper(struct wheel *w)
 	wheel_search_far(w);
 }
 
-/* Is @upper over, or of a bucket that was emptied by cancels? */
+/* Is w->upper over, or the event of a bucket that cancels have emptied? */
 static inline bool wheel_upper_is_stale(const struct wheel *w)
 {
 	return w->upper <= w->q[0] ||
@@ -1076,8 +1092,8 @@ static inline bool wheel_upper_is_stale(const struct wheel *w)
 }
 
 /*
- * The earliest event of all. That of the upper levels is searched for when it is over, and
- * not while there is something to do in each tick anyway. No step may be under way.
+ * The earliest event of all. The upper levels are searched only if what is known of them is stale,
+ * and not while every tick has work anyway. No step may be under way.
  */
 static inline u64 wheel_search_next(struct wheel *w)
 {
@@ -1092,9 +1108,9 @@ static inline u64 wheel_search_next(struct wheel *w)
 }
 
 /**
- * struct wheel_walk - a bucket whose timers are being taken, some or all
- * @lists:	its lists. Until the walk is over nodes do not point back to there
- * @mask:	of the number of lists
+ * struct wheel_walk - a walk: taking some or all timers out of a bucket
+ * @lists:	the bucket's lists. Until wheel_walk_end() the first nodes do not point back to them
+ * @mask:	number of lists - 1
  * @n:		timers left
  */
 struct wheel_walk {
@@ -1112,7 +1128,7 @@ static __always_inline struct wheel_walk wheel_walk(struct wheel *w, unsigned in
 	};
 }
 
-/* The first timers of each list of bucket @slot are about to be taken. */
+/* Prefetch the first timer of each list of bucket @slot: they are about to be taken. */
 static inline void wheel_warm(struct wheel *w, unsigned int slot)
 {
 	struct hlist_head *lists = wheel_lists(w, slot);
@@ -1123,8 +1139,9 @@ static inline void wheel_warm(struct wheel *w, unsigned int slot)
 }
 
 /*
- * The list whose turn it is, of a bucket that is not empty. That depends on what is left of it
- * alone, so that walks may end and begin anywhere.
+ * The next list to take from. The bucket is not empty. The choice depends only on the number of
+ * timers left, so a walk may stop and resume at any point. A list may be empty because of cancels:
+ * then it is the next one's turn.
  */
 static __always_inline struct hlist_head *wheel_walk_list(const struct wheel_walk *walk)
 {
@@ -1137,7 +1154,7 @@ static __always_inline struct hlist_head *wheel_walk_list(const struct wheel_wal
 	return list;
 }
 
-/* Take the next timer. */
+/* Take the next timer off its list. Its bucket is left to the caller. */
 static __always_inline struct wheel_timer *wheel_walk_on(struct wheel_walk *walk)
 {
 	struct hlist_head *list = wheel_walk_list(walk);
@@ -1149,6 +1166,7 @@ static __always_inline struct wheel_timer *wheel_walk_on(struct wheel_walk *walk
 	return container_of(node, struct wheel_timer, node);
 }
 
+/* End a walk: make the bucket right for what is left in it. */
 static inline void wheel_walk_end(struct wheel *w, unsigned int slot,
 				  const struct wheel_walk *walk)
 {
@@ -1191,8 +1209,8 @@ static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most, whee
 }
 
 /*
- * Moves owed at clk by a bucket of @n timers that begins at @end: as many as leave it small
- * there, if they are done in each tick from now on. At @end, all.
+ * How many timers a bucket of @n timers that begins at @end must lose at clk: if as many are moved
+ * in each tick from now on, it is small at @end. At @end itself, all.
  */
 static inline u32 wheel_owed(const struct wheel *w, u32 n, u64 end, u32 width)
 {
@@ -1206,8 +1224,8 @@ static inline u32 wheel_owed(const struct wheel *w, u32 n, u64 end, u32 width)
 }
 
 /*
- * Empty the class of far timers whose turn it is, WHEEL_BIG a tick, or as many as are needed to be
- * through before another class has its turn.
+ * Set the quota of the class of far timers whose turn it is: WHEEL_BIG a tick, or as many as are
+ * needed to empty it before another class has its turn.
  */
 static inline void wheel_begin_far(struct wheel *w)
 {
@@ -1223,7 +1241,10 @@ static inline bool wheel_next_is_big(const struct wheel *w, unsigned int l)
 	return w->nr_big[l] && test_bit(wheel_next_slot(w, l), w->big);
 }
 
-/* What the bucket next to the current one of level @l owes, which is big; or shortly will. */
+/*
+ * How many moves the bucket next to the current one of level @l, which is big, owes at clk; or, if
+ * @shortly, will owe within an eighth of its width.
+ */
 static inline u32 wheel_next_owes(const struct wheel *w, unsigned int l, bool shortly)
 {
 	u32 width = wheel_levels[l].width, n = w->bucket[wheel_next_slot(w, l)].n;
@@ -1235,8 +1256,8 @@ static inline u32 wheel_next_owes(const struct wheel *w, unsigned int l, bool sh
 }
 
 /*
- * If nothing is due in the next tick, and nobody owes more than usual, one level, or the far
- * timers, move a chunk of what they owe or shortly will. That saves wake-ups.
+ * Let one level, or the far timers, move a chunk of what they owe or will owe shortly. That saves
+ * wake-ups. Called if nothing is due in the next tick, and no quota is larger than WHEEL_BIG.
  */
 static inline void wheel_begin_chunk(struct wheel *w)
 {
@@ -1251,7 +1272,7 @@ static inline void wheel_begin_chunk(struct wheel *w)
 		w->quota[l] = n < WHEEL_CHUNK ? n : WHEEL_CHUNK;
 }
 
-/* What the buckets next to the current ones owe. */
+/* Set the quotas: what the buckets next to the current ones owe at clk. */
 static inline void wheel_begin_pace(struct wheel *w)
 {
 	bool crowded;
@@ -1269,7 +1290,10 @@ static inline void wheel_begin_pace(struct wheel *w)
 		wheel_begin_chunk(w);
 }
 
-/* Make @t the current tick and see what is owed there; nothing before the first event above. */
+/*
+ * Make @t the current tick, and begin its step. Before the first event of the upper levels there is
+ * nothing to move.
+ */
 static inline void wheel_begin(struct wheel *w, u64 t)
 {
 	unsigned int l;
@@ -1287,8 +1311,8 @@ static inline void wheel_begin(struct wheel *w, u64 t)
 }
 
 /*
- * Empty the current bucket of each upper level if a timer of it is due. Top level first;
- * what is moved never lands in a bucket that is emptied here.
+ * Empty the current bucket of each upper level if one of its timers is due, from the top level
+ * down. No timer is moved to a bucket that is emptied here. Returns false if the budget is used up.
  */
 static inline bool wheel_cascade(struct wheel *w, u32 *budget, wheel_moved_fn moved)
 {
@@ -1309,7 +1333,7 @@ static inline bool wheel_cascade(struct wheel *w, u32 *budget, wheel_moved_fn mo
 	return true;
 }
 
-/* Move what is owed at clk ahead of time. */
+/* Move what the quotas ask for. Returns false if the budget is used up before. */
 static inline bool wheel_move_owed(struct wheel *w, u32 *budget, wheel_moved_fn moved)
 {
 	unsigned int l;
@@ -1333,7 +1357,7 @@ static inline bool wheel_move_owed(struct wheel *w, u32 *budget, wheel_moved_fn 
 	return true;
 }
 
-/* The next timer of bucket @slot, which is not empty. */
+/* The timer that would be taken next from bucket @slot, which is not empty. */
 static inline struct wheel_timer *wheel_first(struct wheel *w, unsigned int slot)
 {
 	struct wheel_walk walk = wheel_walk(w, slot);
@@ -1342,10 +1366,10 @@ static inline struct wheel_timer *wheel_first(struct wheel *w, unsigned int slot
 }
 
 /**
- * struct wheel_slot - a slot whose timers are due at clk, for who takes them one by one
+ * struct wheel_slot - a slot whose timers are due at clk, to be taken one by one
  * @lists:	its lists
- * @bucket:	how many there are
- * @mask:	of the number of lists
+ * @bucket:	its bucket, which has the number of timers
+ * @mask:	number of lists - 1
  */
 struct wheel_slot {
 	struct hlist_head	*lists;
@@ -1353,7 +1377,10 @@ struct wheel_slot {
 	u32			mask;
 };
 
-/* That which wheel_expiring() is true of, until none is left, whatever is added or taken. */
+/*
+ * The slot whose timers are due at clk, if wheel_expiring(). It stays this one until its last timer
+ * is taken, whatever is added or deleted meanwhile.
+ */
 static __always_inline struct wheel_slot wheel_due_slot(struct wheel *w)
 {
 	return (struct wheel_slot){
@@ -1364,8 +1391,8 @@ static __always_inline struct wheel_slot wheel_due_slot(struct wheel *w)
 }
 
 /*
- * Take the next timer of @slot, which is not empty: wheel_del(), but what is due at clk is in no
- * big bucket.
+ * Take the next timer of @slot, which is not empty. As wheel_del(), but without a look at the size:
+ * a bucket that is due at clk is not marked as big.
  */
 static __always_inline struct wheel_timer *wheel_pop(struct wheel *w, const struct wheel_slot *slot)
 {
@@ -1409,15 +1436,15 @@ static inline u32 wheel_take_many(struct wheel *w, struct wheel_timer **timers, 
 	return most;
 }
 
-/* Are there timers that are due at clk, and is it their turn? */
+/* Are timers of slot w->due to be handed out now? */
 static inline bool wheel_expiring(const struct wheel *w)
 {
 	return w->phase == WHEEL_EXPIRE && w->bucket[w->due].n;
 }
 
 /*
- * Those of the slot are handed out. Those of the stops of levels 1 and 2 come next, if clk is one.
- * Returns whether there is another slot.
+ * All timers of slot w->due have been handed out. If clk is a stop of level 1, and then if it is
+ * one of level 2, that slot is next. Returns whether there is a next slot.
  */
 static inline bool wheel_next_due(struct wheel *w)
 {
@@ -1438,7 +1465,10 @@ static inline void wheel_end(struct wheel *w)
 	w->next = wheel_search_next(w);
 }
 
-/* Advance towards tick @now until there are, or no more can be done. Returns which. */
+/*
+ * Advance towards tick @now until timers are to be handed out: then return true. Return false if
+ * everything up to @now is done, or the budget is used up.
+ */
 static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget, wheel_moved_fn moved)
 {
 	for (;;) {
@@ -1475,7 +1505,7 @@ static inline bool wheel_advance(struct wheel *w, u64 now, u32 *budget, wheel_mo
 	}
 }
 
-/* Advance towards tick @now until there are timers to be handed out. Returns whether there are. */
+/* wheel_advance(), if no timers are to be handed out already. */
 static __always_inline bool wheel_reach(struct wheel *w, u64 now, u32 *budget,
 					wheel_moved_fn moved)
 {
@@ -1490,18 +1520,18 @@ static __always_inline bool wheel_reach(struct wheel *w, u64 now, u32 *budget,
 /**
  * wheel_expire() - advance towards a tick, and hand out one timer
  * @w:		the wheel
- * @now:	the tick to advance to, before WHEEL_NEVER. For one that is over already
- *		no tick is begun; a step that is unfinished is gone on with
- * @budget:	how many operations may be done, a list move, an expiry and the
- *		start of a tick being one each; what was done is taken off
+ * @now:	the tick to advance to, before WHEEL_NEVER. If it is over already, no tick is begun;
+ *		an unfinished step is resumed
+ * @budget:	how many operations may be done. A list move, an expiry and the start of a tick are
+ *		one each. Those that were done are subtracted
  *
  * Call it until it returns NULL. Between two calls the caller may drop its lock,
  * and timers may be added and deleted. wheel_clk() is the tick that is being
  * processed: that of the timer returned.
  *
- * Return: a timer that is due and idle now, or NULL: everything up to @now is
- * done, or, where wheel_due(@w, @now) still holds, the budget is used up and the
- * next call goes on from there.
+ * Return: a timer that is due and idle now, or NULL. NULL means that everything up to @now is done;
+ * or, if wheel_due(@w, @now) still holds, that the budget is used up, and the next call resumes
+ * from there.
  */
 static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *budget)
 {

@@ -3,24 +3,23 @@
 /*
  * /dev/twheel: a file that holds millions of timers.
  *
- * Each open() makes a file with a timing wheel of its own. Timers are added, re-armed, cancelled
- * and asked after by ioctl(), one or thousands at a time; what has expired is read()
- * as an array of struct twheel_event, and poll() tells when there is some. A
- * timer costs 64 bytes of kernel memory and no descriptor. Many at a time are added through
- * io_uring too, see struct twheel_uring.
+ * Each open() makes a file with a timing wheel of its own. The calls of ioctl() add, re-arm, cancel
+ * and query timers, one or thousands at a time. read() returns those that have expired, as an array
+ * of struct twheel_event, and poll() says when there are some. A timer costs 64 bytes of kernel
+ * memory and no descriptor. io_uring can add many at a time too, see struct twheel_uring.
  *
  * Promises
- *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before
- *     its deadline, and less than a tick plus the softirq latency after it. That is
- *     later if the timers of the user who opened the file want more of a CPU than their
- *     part, see Limits, and by as much as the timer's tolerance allows, see Tolerance.
- *   - Every armed timer gives exactly one event, or was cancelled or drained by a call
- *     that said so. Events cannot be dropped: the timer itself is the queue entry.
- *   - After a CANCEL that gave 0 or 1 no event of that timer is ever read.
- *   - Events are read in the order of their ticks. In one tick there is no order. Of several
- *     readers at a time each gets some of them, in that order.
- *   - If CLOCK_REALTIME is set, a timer fires when the clock shows its deadline all the same: at
- *     once if that is over now, and later if the clock was set back.
+ *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before its deadline, and
+ *     less than a tick plus the softirq latency after it. It may be later if the timers of the user
+ *     who opened the file want more than their share of a CPU, see Limits, and by as much as the
+ *     timer's tolerance allows, see Tolerance.
+ *   - Every armed timer gives exactly one event, unless a call said that it cancelled or drained
+ *     it. Events cannot be dropped: the timer itself is the queue entry.
+ *   - After a CANCEL that returned 0 or 1, no event of that timer is ever read.
+ *   - Events are read in the order of their ticks. In one tick there is no order. If several
+ *     readers read at a time, each gets some of the events, in that order.
+ *   - If CLOCK_REALTIME is set, a timer still fires when the clock shows its deadline: at once if
+ *     that is over now, and later if the clock was set back.
  *
  * The life of a handle
  *
@@ -33,86 +32,85 @@
  *                   +------------------------------- IDLE
  *                           MOD
  *
- *   From any of the three MOD leads to ARMED, and CANCEL to (free). DRAIN takes all that
- *   are ARMED to (free), and close() all there are. QUERY tells the state and changes
- *   nothing. While read() stores the event of a timer this is READY to QUERY, EALREADY to
- *   CANCEL, and to MOD if no more may come after that event.
+ *   MOD leads from any of the three states to ARMED, and CANCEL to (free). DRAIN takes all timers
+ *   that are ARMED to (free), and close() takes all timers there. QUERY returns the state and
+ *   changes nothing. While a read() is storing the event of a timer, QUERY returns READY and CANCEL
+ *   fails with EALREADY; so does MOD, if that event is the timer's last.
  *
  * Files
- *   After fork() or dup(), or sent to another process, a descriptor is of the same
- *   file: the same timers, of which each event is read once. The timers are gone when
- *   the last descriptor is closed.
+ *   A descriptor that is inherited by fork(), copied by dup() or sent to another process refers to
+ *   the same file and so to the same timers: each event is read once. The timers are freed when the
+ *   last descriptor is closed.
  *
  * Time
- *   All times are in ns. A time of the clock is what clock_gettime() tells the process
- *   that makes the call: in a time namespace that is the namespace's, at each call, for
- *   times given and told alike, whoever opened the file. CLOCK_REALTIME is the same in all.
- *   A delay of a file on CLOCK_REALTIME is added to the time when it is given, and that is the
- *   deadline: if the clock is set it comes sooner or later. Delays that shall not do that belong
- *   to a file on another clock.
+ *   All times are in ns. A time of the clock is what clock_gettime() returns to the process that
+ *   makes the call. In a time namespace that is the time of the caller's namespace, at each call,
+ *   for times passed and returned alike, whoever opened the file. CLOCK_REALTIME is the same in all
+ *   namespaces. A delay of a file on CLOCK_REALTIME is added to the present time, and the sum is
+ *   the deadline: if the clock is set, the deadline comes sooner or later. Use a file on another
+ *   clock for delays that must not change so.
  *
  * Tolerance
- *   A timer is exact, unless whoever arms it says how late it may be: its tolerance. Then it may
- *   fire in any tick from ceil(deadline / tick) to floor((deadline + tolerance) / tick); if
- *   there is none between these, in the first. So it is never early, and at its worst later than an
- *   exact timer by its tolerance. Timers with tolerances meet in ticks of the clock that many
- *   share, whenever, in whatever file and by whomever they were armed. That saves interrupts and
- *   wake-ups of who reads the events, and each timer costs less to expire: with an eighth of
- *   the delay most of both, with a thirtieth half. Most timeouts can afford that.
- *   At least the first three decimal digits of a tolerance are kept, and what is behind them counts
- *   as 0: no timer is later for it. It may be larger than the delay or the period. It is that of
- *   each period by itself, so that a periodic timer keeps its phase, and it is not passed on by
- *   MOD, which gives the timer another.
+ *   A timer is exact, unless the call that arms it says how late it may be: its tolerance. Then it
+ *   may fire in any tick from ceil(deadline / tick) to floor((deadline + tolerance) / tick); if the
+ *   latter is earlier, in the former. So it is never early, and at worst later than an exact timer
+ *   by its tolerance. Timers with tolerances share certain ticks of the clock, whenever, in
+ *   whatever file and by whomever they were armed. That saves interrupts and wake-ups of readers,
+ *   and each timer costs less to expire: a tolerance of an eighth of the delay saves most of both,
+ *   one of a thirtieth half. Most timeouts can afford that.
+ *   At least the first three decimal digits of a tolerance are kept. The digits behind them count
+ *   as 0, which makes no timer later. A tolerance may be larger than the delay or the period. It
+ *   applies to each period by itself, so a periodic timer keeps its phase. MOD sets the tolerance
+ *   anew.
  *
  * Limits
- *   A user may have as many files open as the administrator allows, and a file holds at
- *   most twheel_info.max_timers. All files that a user has opened hold at most as many
- *   timers as the administrator allows; these are counted in blocks of 64, and a file
- *   counts for the most that it ever held. A file takes
- *   less than 1 KiB until its first timer is added, some 11 KiB with up to 64 of them, and
- *   some 63 KiB and what its timers take once it has held more. Memory is charged to the
- *   memory cgroup of the task whose call needs it; if that cgroup is full, the call fails
- *   with ENOMEM.
- *   The timers of all users may take half of a CPU. When they have, a user who has taken
- *   more than an equal part of that waits, whatever the number of their files.
- *   Who may open the device is what the mode of its node says. SETUP, SUBMIT, ADD, MOD,
- *   CANCEL and DRAIN need a descriptor that is open for writing, read() one that is open
- *   for reading; INFO, QUERY and poll() work with any. A command of io_uring needs what its ioctl
- *   does.
+ *   A user may have as many files open as the administrator allows, and a file holds at most
+ *   twheel_info.max_timers timers. All files that a user has opened hold at most as many timers as
+ *   the administrator allows; these are counted in blocks of 64, and a file counts for the most
+ *   that it has ever held. A file takes less than 1 KiB until its first timer is added, some 11 KiB
+ *   with up to 64 timers, and some 63 KiB and 64 bytes a timer once it has held more. Memory is
+ *   charged to the memory cgroup of the task whose call caused the allocation; if that cgroup is
+ *   full, the call fails with ENOMEM.
+ *   The timers of all users together may take half of a CPU. When they have, a user who has taken
+ *   more than an equal share of that waits, however many files the user has.
+ *   The mode of the device node says who may open it. SETUP, SUBMIT, ADD, MOD, CANCEL and DRAIN
+ *   need a descriptor that is open for writing, and read() needs one that is open for reading;
+ *   INFO, QUERY and poll() work with any. A command of io_uring needs what its ioctl needs.
  *
  * Growth
- *   The size of a structure is in its ioctl number and nowhere else. A longer one
- *   from a newer program is accepted if the part not known here is all zero, and
- *   is E2BIG if not; one that is shorter than the first version is EINVAL. What an
- *   older kernel cannot fill in, it sets to zero; INFO is not looked at, only filled
- *   in. Unknown flags and reserved fields that are not zero are EINVAL. So a program
- *   finds out what a kernel can do by trying; twheel_info.features is for what cannot
- *   be tried. What a structure has not that is shorter than the kernel's is 0 where it is given,
- *   and left out where it is told: a program that knows of no tolerance arms exact timers.
+ *   The size of a structure is in its ioctl number and nowhere else. If the structure of a newer
+ *   program is longer than the kernel's, it is accepted if the part that is not known here is all
+ *   zero; else it is E2BIG. A structure that is shorter than in the first version is EINVAL. If it
+ *   is shorter than the kernel's, the missing fields count as 0 where the kernel reads the
+ *   structure, and are left out where the kernel writes it: a program that knows of no tolerance
+ *   arms exact timers. What an older kernel cannot fill in, it sets to zero. INFO is only filled
+ *   in, never read. Unknown flags, and reserved fields that are not zero, are EINVAL. So a program
+ *   finds out what a kernel can do by trying; twheel_info.features is for what cannot be tried.
  *
  * Errors, with one meaning each
  *   EINVAL     a size, operation, flag, clock, time, tolerance or reserved field that is
- *              not allowed; room for not even one event or timer
- *   E2BIG      a structure longer than this kernel knows, with something in it
+ *              not allowed; or there is not room for even one event or timer
+ *   E2BIG      a structure is longer than this kernel knows, and the rest is not 0
  *   EFAULT     memory that cannot be read or written
  *   EPERM      an alarm clock, without CAP_WAKE_ALARM
- *   EBADF      a descriptor that is not open for writing, or of read() for reading
+ *   EBADF      a descriptor that is not open for writing, or for read() not open for reading
  *   ENOTTY     no such ioctl
- *   ENOENT     no such timer: never was, cancelled, drained, or its event has been read
- *   EALREADY   an event of it is being read at this moment. There will be no other of a
- *              one-shot timer; of one that goes on, try again. MOD gives it where that
- *              event is the last, without TWHEEL_EV_MORE, or would have to come before
- *              one that is the last then: it arms a KEEP or periodic timer anew as one
+ *   ENOENT     no such timer: it never existed, was cancelled or drained, or its event has been
+ *              read
+ *   EALREADY   an event of the timer is being read at this moment. A one-shot timer will have no
+ *              other; for a timer that continues, try again. MOD fails so if that event is the
+ *              last, without TWHEEL_EV_MORE; or if MOD would make the next event the last one, by
+ *              arming a KEEP or periodic timer as a plain one: that event must not overtake this
  *   EBUSY      a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
- *              opened it. Of open() the limit on files of the user
- *   ENOMEM     no memory for that, the memory cgroup's limit included
+ *              opened it. From open(): the limit on the user's files
+ *   ENOMEM     no memory, or the memory cgroup's limit is reached
  *   EAGAIN     nothing is ready, and the file or call is non-blocking
  *   EINTR      a signal came first, or a command of io_uring was cancelled
  *   EOPNOTSUPP no such command of io_uring
- * A call that fails has changed nothing. There is one exception: memory that another thread
- * unmaps or protects in the middle of a SUBMIT or DRAIN; see struct twheel_batch. Which can
- * give which:
+ * A call that fails has changed nothing. There is one exception: another thread unmaps or protects
+ * the memory in the middle of a SUBMIT or DRAIN; see struct twheel_batch. Which call can fail with
+ * which error:
  *
  *            open SETUP INFO SUBMIT ADD MOD CANCEL QUERY DRAIN other read io_uring
  *   EINVAL     .    x     x     x    x   x     x     x     x     .    x    x
@@ -130,9 +128,9 @@
  *   EINTR      .    x     .     x    x   x     x     x     x     .    x    x
  *   EOPNOTSUPP .    .     .     .    .   .     .     .     .     .    .    x
  *
- * An operation in a SUBMIT has for its res what its own ioctl would give, but for EFAULT
- * and EINTR: these end the SUBMIT, see struct twheel_batch. "other" is any other ioctl, "io_uring"
- * what struct twheel_uring is for.
+ * The res of an operation in a SUBMIT is what its own ioctl would return, except for EFAULT and
+ * EINTR: these end the SUBMIT, see struct twheel_batch. "other" is any other ioctl, "io_uring" a
+ * command with struct twheel_uring.
  */
 #ifndef _UAPI_LINUX_TWHEEL_H
 #define _UAPI_LINUX_TWHEEL_H
@@ -146,8 +144,8 @@
 /**
  * struct twheel_setup - TWHEEL_IOC_SETUP: choose the clock and the tick
  * @clockid:	CLOCK_MONOTONIC (the default), CLOCK_BOOTTIME, or CLOCK_REALTIME, which may be
- *		set. CLOCK_BOOTTIME_ALARM and CLOCK_REALTIME_ALARM are the same and wake the machine
- *		if it is suspended; they take CAP_WAKE_ALARM
+ *		set. CLOCK_BOOTTIME_ALARM and CLOCK_REALTIME_ALARM are the same, and also wake the
+ *		machine if it is suspended; they need CAP_WAKE_ALARM
  * @flags:	must be 0
  * @tick_ns:	the tick in ns, 100 000 (or what the administrator set) to
  *		1 000 000 000; 0 stands for 1 000 000, or the smallest if that is more
@@ -157,8 +155,8 @@
  *		limit, which 0 stands for
  * @reserved:	must be 0
  *
- * Only before the first timer is added: EBUSY after it. An ADD that was EINVAL, EDQUOT or
- * ENOMEM does not count.
+ * Only before the first timer is added; after that it fails with EBUSY. An ADD that failed with
+ * EINVAL, EDQUOT or ENOMEM does not count.
  */
 struct twheel_setup {
 	__s32		clockid;
@@ -180,15 +178,15 @@ struct twheel_setup {
  * @min_tick_ns: the smallest tick that SETUP takes
  * @max_timers:	the most timers the file may hold
  * @op_size:	sizeof(struct twheel_op) of the kernel
- * @event_size:	sizeof(struct twheel_event) of the kernel: read() gives these
- * @nr_timers:	handles alive: armed, ready or idle
+ * @event_size:	sizeof(struct twheel_event) of the kernel: read() returns these
+ * @nr_timers:	handles in use: armed, ready or idle
  * @nr_armed:	timers that will fire
  * @nr_ready:	events waiting to be read
  * @mem_bytes:	kernel memory of the file, its wheel included
  * @nr_expired:	timers that have fired so far
  * @nr_wakeups:	timer interrupts taken for the file so far
  * @nr_moves:	timers moved from one bucket to a finer one so far
- * @nr_deferred: times that work was put off to let other tasks run
+ * @nr_deferred: how often work was deferred to let other tasks run
  */
 struct twheel_info {
 	__u32		abi;
@@ -220,19 +218,18 @@ struct twheel_info {
  * enum twheel_opcode - what a struct twheel_op asks for
  * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
  *			@interval_ns, @tolerance_ns; @handle must be 0. Out: @handle
- * @TWHEEL_OP_MOD:	arm an existing timer anew, whatever its state but for EALREADY; an
- *			event that was not read is dropped, one that is being read counts as
- *			read. In: @handle, @flags,
- *			@expires_ns, @interval_ns, @tolerance_ns; @user_data must be 0. Out:
- *			@user_data; res 1 if it was armed, 0 if not
- * @TWHEEL_OP_CANCEL:	free a timer, whatever its state but for EALREADY; an event
+ * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state, unless that is EALREADY. An
+ *			event that was not read is dropped; one that is being read counts as
+ *			read. In: @handle, @flags, @expires_ns, @interval_ns, @tolerance_ns;
+ *			@user_data must be 0. Out: @user_data; res is 1 if it was armed, 0 if not
+ * @TWHEEL_OP_CANCEL:	free a timer, whatever its state, unless that is EALREADY. An event
  *			that was not read is dropped. In: @handle; all else must be 0. Out:
- *			@user_data; res 1 if it was armed, 0 if not
- * @TWHEEL_OP_QUERY:	tell the state of a timer, and change nothing. In: @handle, @flags
- *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data,
- *			@expires_ns, the time left until its deadline, or 0 if that is
- *			over, or with TWHEEL_F_ABS the deadline; @interval_ns,
- *			@tolerance_ns, of which three digits or more are as they were given; res an
+ *			@user_data; res is 1 if it was armed, 0 if not
+ * @TWHEEL_OP_QUERY:	return the state of a timer, and change nothing. In: @handle, @flags
+ *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data;
+ *			@expires_ns, the time left until the deadline, or 0 if that is over, or
+ *			with TWHEEL_F_ABS the deadline; @interval_ns; @tolerance_ns, of which at
+ *			least the first three digits are as they were given; res is an
  *			enum twheel_state
  */
 enum twheel_opcode {
@@ -243,7 +240,7 @@ enum twheel_opcode {
 };
 
 /**
- * enum twheel_state - what QUERY gives; see the drawing above
+ * enum twheel_state - what QUERY returns; see the drawing above
  * @TWHEEL_STATE_ARMED:	it will fire. Its deadline may be over, by less than a tick or by its
  *			tolerance, whichever is more
  * @TWHEEL_STATE_READY:	its event waits to be read, or is being read at this moment.
@@ -257,29 +254,29 @@ enum twheel_state {
 	TWHEEL_STATE_IDLE	= 3
 };
 
-/* @expires_ns is a time of the file's clock, not a delay from now; also where it is told. */
+/* @expires_ns is a time of the file's clock, not a delay from now; in results too. */
 #define TWHEEL_F_ABS		(1U << 0)
-/* The handle outlives its event, to be armed again by MOD: one for life. */
+/* The handle outlives its event, so that MOD can arm the timer again. */
 #define TWHEEL_F_KEEP		(1U << 1)
 /* The next period begins when the event is read, not when it was due. */
 #define TWHEEL_F_DELAY		(1U << 2)
 /*
- * CLOCK_REALTIME and CLOCK_REALTIME_ALARM only, else EINVAL: an event comes as soon as the clock
- * is set, or the machine resumes; see TWHEEL_EV_CLOCK_SET. If the clock was set a moment ago, a
- * call that asks for this waits until those who asked before have been told.
+ * CLOCK_REALTIME and CLOCK_REALTIME_ALARM only, else EINVAL: the timer also has an event as soon as
+ * the clock is set, or the machine resumes; see TWHEEL_EV_CLOCK_SET. If the clock was set a moment
+ * ago, a call with this flag waits until the timers that had it before have their events.
  */
 #define TWHEEL_F_CANCEL_ON_SET	(1U << 4)
-/* MOD only: ENOENT for a timer that is not armed, instead of arming it. */
+/* MOD only: if the timer is not armed, fail with ENOENT instead of arming it. */
 #define TWHEEL_F_PENDING	(1U << 3)
 
 /**
  * struct twheel_op - one operation, and its result
- * @op:		enum twheel_opcode; may be 0 where the ioctl says it already
+ * @op:		enum twheel_opcode; may be 0 if the ioctl says it already
  * @flags:	TWHEEL_F_*
- * @handle:	the timer. Given by the kernel, never 0, not used again for
- *		another timer before 2^32 uses of its place
+ * @handle:	the timer. The kernel chooses it; it is never 0, and not used again for
+ *		another timer before 2^32 uses of its slot
  * @user_data:	the caller's own; comes back with every event
- * @expires_ns:	delay from now, or with TWHEEL_F_ABS time of the clock; at most
+ * @expires_ns:	delay from now, or with TWHEEL_F_ABS a time of the clock; at most
  *		2^63 - 1. A time that is over means the next tick
  * @interval_ns: 0, or the period after the first expiry; at least a tick, at
  *		most 2^63 - 1
@@ -289,13 +286,12 @@ enum twheel_state {
  *		together with @expires_ns at most 2^63 - 1. Not in the first version of this
  *		structure, which has TWHEEL_OP_SIZE_VER0 bytes
  *
- * All of it has to be writable memory. It is written back as it was, but for what is said
- * to be out, so nobody else should change it meanwhile; of an operation that fails nothing is
- * but @res, which a call of one operation returns instead.
+ * The whole structure must be in writable memory. Only the fields marked Out change, but all may be
+ * written back, so no other thread should change them meanwhile. If an operation fails, only @res
+ * is written; a call of a single operation returns it instead.
  *
- * A periodic timer has at most one event waiting. The periods that pass until it
- * is read are counted in that event, and it is armed again when it is read: by
- * default so that the phase is kept.
+ * A periodic timer has at most one event waiting. That event counts the periods that pass until it
+ * is read. When it is read, the timer is armed again: by default so that the phase is kept.
  */
 struct twheel_op {
 	__u32		op;
@@ -312,48 +308,46 @@ struct twheel_op {
 /* sizeof(struct twheel_op) of the first version: all but @tolerance_ns. */
 #define TWHEEL_OP_SIZE_VER0	48
 
-/* The most operations one SUBMIT takes, and one DRAIN gives. */
+/* The most operations that one SUBMIT does, or one DRAIN returns. */
 #define TWHEEL_BATCH_MAX	65536
 
 /**
  * struct twheel_batch - TWHEEL_IOC_SUBMIT and _DRAIN: many operations in one call
  * @ops:	address of an array of struct twheel_op
  * @nr:		how many, at most TWHEEL_BATCH_MAX; for DRAIN at least 1
- * @op_size:	distance from one to the next: sizeof(struct twheel_op), which may
- *		be longer than the kernel's, as any structure; a multiple of 8, at most 4096
+ * @op_size:	distance from one operation to the next: sizeof(struct twheel_op), which may be
+ *		longer than the kernel's, see Growth; a multiple of 8, at most 4096
  * @flags:	SUBMIT: must be 0. DRAIN: TWHEEL_F_ABS or 0
  * @nr_done:	must be 0. Out: how many have a result in their @res, or were drained
  * @nr_failed:	must be 0. Out: how many of these are negative
  *
- * SUBMIT does the operations in order; one that fails does not stop the others. The
- * call fails only if nothing was done. It ends early, with @nr_done < @nr, on a signal
- * and on memory that cannot be read or written; what is counted in @nr_done stands, and
- * nothing after it was done.
+ * SUBMIT does the operations in order. If one fails, the others are still done. The call fails only
+ * if nothing was done. A signal, or memory that cannot be read or written, ends it early, with
+ * @nr_done < @nr: the operations counted in @nr_done were done, and none after them.
  *
- * That the results can be stored is found out before anything is done, of 64 operations at
- * a time. If another thread unmaps or protects that memory between then and when they are
- * stored, of these 64 what is not counted in @nr_done stands so: an ADD is undone, though
- * an event of it may have been read; a MOD or CANCEL may have been done; a timer that was
- * being drained stays armed. If it is this structure that went away the call is EFAULT, and
- * what was done stands. A call of one operation does it and stores its result, or neither.
+ * For 64 operations at a time the call checks, before it does any, that their results can be
+ * stored. If another thread unmaps or protects that memory before they are stored, those of the 64
+ * that are not counted in @nr_done end like this: an ADD is undone, though an event of it may have
+ * been read; a MOD or CANCEL may have been done; a timer that was being drained stays armed. If the
+ * memory of this structure went away, the call fails with EFAULT, and what was done stands. A call
+ * of a single operation does it and stores its result, or does neither.
  *
- * DRAIN goes the other way: the array is filled in. It disarms the timers that are
- * ARMED, frees their handles, and gives each back as the operation that would add it
- * again: @op TWHEEL_OP_ADD; @flags as it was armed with, and TWHEEL_F_ABS if DRAIN was
- * asked for that; @handle the old handle, that names nothing any more; @user_data;
- * @expires_ns the time left, 0 if its deadline is over, or with TWHEEL_F_ABS the
- * deadline; @interval_ns; @tolerance_ns as QUERY tells it; all else 0, what lies between one and
- * the next included. To
- * add them to another file set @handle to 0 and SUBMIT the array. They come in no
- * order. Events that are ready stay to be read, and idle handles stay. So a periodic
- * timer whose event is ready goes on when that is read: CANCEL it, or DRAIN after it.
+ * DRAIN fills in the array. It disarms the timers that are ARMED, frees their handles, and returns
+ * each as the operation that would add it again: @op is TWHEEL_OP_ADD; @flags are those it was
+ * armed with, and TWHEEL_F_ABS if DRAIN had that flag; @handle is the old handle, which names
+ * nothing any more; @user_data; @expires_ns is the time left, 0 if the deadline is over, or with
+ * TWHEEL_F_ABS the deadline; @interval_ns; @tolerance_ns as QUERY returns it; all else is 0, also
+ * the space between one operation and the next. To add the timers to another file, set each @handle
+ * to 0 and SUBMIT the array. They come in no order. Ready events and idle handles stay. So a
+ * periodic timer whose event is ready is armed again when that is read: CANCEL it, or DRAIN again
+ * after that.
  *
- * A DRAIN goes on where the last one ended: call it until it returns 0 with @nr_done 0.
- * Then nothing is armed, but for what others have added, and what they have armed by
- * reading, meanwhile. A signal or memory that cannot be written ends it early, as
- * SUBMIT. A timer that could not be stored is not lost: it stays armed, with its handle
- * and its deadline. So does one of which an event is being read, though MOD has armed it
- * anew meanwhile. The array beyond @nr_done may have been written to.
+ * A DRAIN continues where the last one ended: call it until it returns 0 with @nr_done 0. Then
+ * nothing is armed, except what other threads have added, or have armed by reading, meanwhile. A
+ * signal, or memory that cannot be written, ends it early, as it ends SUBMIT. A timer that could
+ * not be stored is not lost: it stays armed, with its handle and its deadline. A timer also stays
+ * armed if an event of it is still being read, though MOD has re-armed it meanwhile. The array
+ * behind @nr_done may have been written to.
  */
 struct twheel_batch {
 	__aligned_u64	ops;
@@ -365,34 +359,34 @@ struct twheel_batch {
 };
 
 /*
- * There will be more events of this handle, or it can be armed again. After an event without
- * this there is none, whatever was done meanwhile: it is safe to forget the handle.
+ * The handle will have more events, or can be armed again. After an event without this flag there
+ * is no other, whatever was done meanwhile: it is safe to forget the handle.
  */
 #define TWHEEL_EV_MORE		(1U << 0)
 
 /*
- * Since the timer was armed, with TWHEEL_F_CANCEL_ON_SET, the clock was set. If its time has not
- * come, count is 0. In any case it is as if the timer had fired: a one-shot timer is gone, or with
- * KEEP idle. One that is periodic goes on when this is read, with the deadline it had if count
- * is 0.
+ * The clock was set since the timer was armed, with TWHEEL_F_CANCEL_ON_SET. If its deadline has not
+ * come, count is 0. In any case the timer counts as fired: a one-shot timer is freed, or with KEEP
+ * idle. A periodic timer is armed again when this is read; if count is 0, for the deadline that it
+ * had.
  */
 #define TWHEEL_EV_CLOCK_SET	(1U << 1)
 
 /**
- * struct twheel_event - what read() gives an array of
+ * struct twheel_event - read() returns an array of these
  * @user_data:	as in the operation that added the timer
  * @handle:	the timer
- * @expires_ns:	the deadline that was asked for: of a periodic timer, of the
+ * @expires_ns:	the deadline that was asked for; for a periodic timer, that of the
  *		first period counted here
- * @count:	1, or how many periods have passed; stops at 2^32 - 1. 0 only with
+ * @count:	1, or how many periods have passed; at most 2^32 - 1. 0 only with
  *		TWHEEL_EV_CLOCK_SET
  * @flags:	TWHEEL_EV_*
  *
- * read() gives whole events only, as many as are ready and fit, and waits for the
- * first one unless the file is non-blocking. What could not be stored in the
- * caller's memory is not lost: it is ready again, in front, but in no order where several
- * readers could not store. Readers do not wait for each other, however long storing takes:
- * EAGAIN means that poll() would not have said POLLIN.
+ * read() returns only whole events, as many as are ready and fit. It waits for the first one,
+ * unless the file is non-blocking. Events that could not be stored in the caller's memory are not
+ * lost: they become ready again, in front of the others; if that happens to several readers, in no
+ * order. Readers do not wait for each other, however long storing takes: EAGAIN means that poll()
+ * would not have returned POLLIN.
  */
 struct twheel_event {
 	__aligned_u64	user_data;
@@ -407,34 +401,35 @@ struct twheel_event {
 #define TWHEEL_IOC_SETUP	_IOW(TWHEEL_IOC_MAGIC, 0x00, struct twheel_setup)
 #define TWHEEL_IOC_INFO		_IOR(TWHEEL_IOC_MAGIC, 0x01, struct twheel_info)
 #define TWHEEL_IOC_SUBMIT	_IOWR(TWHEEL_IOC_MAGIC, 0x02, struct twheel_batch)
-/* One operation; the call returns what would be its res. */
+/* One operation; the call returns what in a SUBMIT would be its res. */
 #define TWHEEL_IOC_ADD		_IOWR(TWHEEL_IOC_MAGIC, 0x03, struct twheel_op)
 #define TWHEEL_IOC_MOD		_IOWR(TWHEEL_IOC_MAGIC, 0x04, struct twheel_op)
 #define TWHEEL_IOC_CANCEL	_IOWR(TWHEEL_IOC_MAGIC, 0x05, struct twheel_op)
 #define TWHEEL_IOC_QUERY	_IOWR(TWHEEL_IOC_MAGIC, 0x06, struct twheel_op)
-/* Disarm everything, and get it back. */
+/* Disarm timers, and return them. */
 #define TWHEEL_IOC_DRAIN	_IOWR(TWHEEL_IOC_MAGIC, 0x07, struct twheel_batch)
 
 /**
  * struct twheel_uring - SUBMIT or DRAIN as a command of io_uring
  * @ops:	as in struct twheel_batch
- * @nr:		the same
- * @op_size:	the same
- * @flags:	the same
+ * @nr:		as in struct twheel_batch
+ * @op_size:	as in struct twheel_batch
+ * @flags:	as in struct twheel_batch
  *
  * The SQE: @opcode is IORING_OP_URING_CMD, @fd the file, @cmd_op TWHEEL_URING_SUBMIT or
- * TWHEEL_URING_DRAIN; at @cmd, byte 48, is this structure, and what a longer SQE has behind it is
- * not looked at. All else of io_uring's is as with any request. @uring_cmd_flags must be 0.
+ * TWHEEL_URING_DRAIN. This structure is at @cmd, byte 48; what a longer SQE has behind it is
+ * ignored. @uring_cmd_flags must be 0. All other fields of the SQE are as with any request.
  *
- * The CQE: @res is what would be nr_done, or a negative errno if nothing was done. It is for the
- * operations themselves to say which of them failed, in their @res: to io_uring that is a success,
- * and does not break a chain of links.
+ * The CQE: @res is what would be nr_done, or a negative errno if nothing was done. Which operations
+ * failed is only in their own @res: for io_uring the request has succeeded, and a chain of links
+ * goes on.
  *
- * It is the ioctl in all else. The array has to stay until the CQE comes. If another call on the
- * file is in progress a worker of io_uring's waits for that one, and io_uring_enter() does not; of
- * requests that are not linked another may so be done before. To cancel a request that waits gives
- * EINTR or ECANCELED, and nothing was done; one in progress ends early, as by a signal. Events are
- * read with IORING_OP_READ, or IORING_OP_READ_MULTISHOT where Linux has it.
+ * In all else it is the ioctl. The array must stay until the CQE comes. If another call on the file
+ * is in progress, a worker of io_uring waits for it, and io_uring_enter() does not; meanwhile
+ * another request may be done first, unless the two are linked. If a request that waits is
+ * cancelled, it fails with EINTR or ECANCELED, and nothing was done. A request in progress that is
+ * cancelled ends early, as by a signal. Events are read with IORING_OP_READ, or with
+ * IORING_OP_READ_MULTISHOT where Linux has it.
  */
 struct twheel_uring {
 	__aligned_u64	ops;

@@ -1081,7 +1081,7 @@ static u32 run_callbacks(struct twheel_base *base, u64 now, u32 until)
 /* Hand the sink what is due at tick @now, a lock hold's worth. Returns the operations. */
 static u32 run_sink(struct twheel_base *base, u64 now)
 {
-	struct twheel_timer *batch[TWHEEL_SINK_MAX];
+	struct twheel_timer *batch[TWHEEL_SINK_MAX] __uninitialized;
 	u32 left = TWHEEL_HOLD_OPS, nr = 0, more;
 
 	lockdep_assert_held(&base->lock);

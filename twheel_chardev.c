@@ -530,7 +530,7 @@ static void slot_queue(struct file_wheel *file, struct slot *slot)
 	WRITE_ONCE(file->nr_ready, file->nr_ready + 1);
 }
 
-static u64 slot_tolerance(const struct slot *slot)
+static noinline u64 slot_tolerance(const struct slot *slot)
 {
 	return wheel_decimal_time(slot->timer.queue.flags);
 }
@@ -1057,17 +1057,24 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
 
 /* ---- operations ------------------------------------------------------------ */
 
+/* time_is_valid() of what is periodic, or may be late. */
+static noinline bool times_are_valid(const struct file_wheel *file, u64 expires, u64 interval,
+				     u64 tolerance, u32 flags)
+{
+	/* Either is below 2^63, or one of them is seen: their sum does not get past 2^64. */
+	if ((s64)(expires | interval | tolerance | (expires + tolerance)) < 0)
+		return false;
+	return interval ? interval >= file->config.tick_ns : !(flags & TWHEEL_F_DELAY);
+}
+
 /* Is what all operations that arm have in common all right? */
 static __always_inline bool time_is_valid(const struct file_wheel *file,
 					  const struct twheel_op *op)
 {
-	/* Either is below 2^63, or one of them is seen: their sum does not get past 2^64. */
-	if ((s64)(op->expires_ns | op->interval_ns | op->tolerance_ns |
-		  (op->expires_ns + op->tolerance_ns)) < 0)
-		return false;
-	if (unlikely(op->interval_ns))
-		return op->interval_ns >= file->config.tick_ns;
-	if (unlikely(op->flags & TWHEEL_F_DELAY))
+	if (unlikely(op->interval_ns | op->tolerance_ns))
+		return times_are_valid(file, op->expires_ns, op->interval_ns, op->tolerance_ns,
+				       op->flags);
+	if (unlikely((s64)op->expires_ns < 0 || (op->flags & TWHEEL_F_DELAY)))
 		return false;
 	return true;
 }
@@ -1075,7 +1082,7 @@ static __always_inline bool time_is_valid(const struct file_wheel *file,
 /* Has it nothing but a handle, and flags? */
 static bool op_is_bare(const struct twheel_op *op)
 {
-	return !op->user_data && !op->expires_ns && !op->interval_ns && !op->tolerance_ns;
+	return !(op->user_data | op->expires_ns | op->interval_ns | op->tolerance_ns);
 }
 
 /*
@@ -1102,6 +1109,12 @@ static __always_inline bool op_is_valid(const struct file_wheel *file,
 	return false;
 }
 
+/* Out of the way of timers that are exact. */
+static noinline u16 tolerance_of(u64 tolerance)
+{
+	return wheel_decimal_of(tolerance);
+}
+
 /* @slot is what @op says. Returns the deadline that it has to be armed for. */
 static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_op *op,
 					const struct moment *m)
@@ -1114,7 +1127,7 @@ static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_o
 		deadline = min_t(u64, m->now + op->expires_ns, KTIME_MAX);
 	slot->timer.cookie = deadline;
 	slot->interval = op->interval_ns;
-	slot->timer.queue.flags = wheel_decimal_of(op->tolerance_ns);
+	slot->timer.queue.flags = likely(!op->tolerance_ns) ? 0 : tolerance_of(op->tolerance_ns);
 	slot->flags = op->flags & SLOT_FLAGS;
 	slot->state = ARMED;
 	return deadline;
@@ -2119,10 +2132,16 @@ static noinline long file_ioctl_any(struct file *filp, unsigned int cmd, void __
 	return ret;
 }
 
-/* Read an operation of the usual @size, or that of the first version, on one page. */
+/*
+ * Read an operation of the usual @size, or that of the first version, on one page. What has to be 0
+ * in any is.
+ */
 static __always_inline bool op_get(struct twheel_op *op, const struct twheel_op __user *user,
 				   size_t size)
 {
+	u64 zero;
+
+	static_assert(offsetof(struct twheel_op, reserved) == offsetof(struct twheel_op, res) + 4);
 	if (offset_in_page(user) > PAGE_SIZE - size || !user_read_access_begin(user, size))
 		return false;
 	op->tolerance_ns = 0;
@@ -2134,10 +2153,11 @@ static __always_inline bool op_get(struct twheel_op *op, const struct twheel_op 
 	unsafe_get_user(op->user_data, &user->user_data, fault);
 	unsafe_get_user(op->expires_ns, &user->expires_ns, fault);
 	unsafe_get_user(op->interval_ns, &user->interval_ns, fault);
-	unsafe_get_user(op->res, &user->res, fault);
-	unsafe_get_user(op->reserved, &user->reserved, fault);
+	unsafe_get_user(zero, (u64 __user *)&user->res, fault);
 	user_read_access_end();
-	return true;
+	op->res = 0;
+	op->reserved = 0;
+	return !zero;
 fault:
 	user_read_access_end();
 	return false;
@@ -2672,7 +2692,7 @@ static __always_inline bool read_is_plain(const struct file_wheel *file)
 	return file->nr_ready == 1 && slot_is_plain(file_first(file)) && !clock_is_shifted();
 }
 
-/* read_first() of that. */
+/* read_first() of that. Then none is ready. */
 static __always_inline bool read_plain(struct file_wheel *file, struct twheel_event __user *user)
 {
 	struct slot *slot = file_first(file);
@@ -2686,7 +2706,8 @@ static __always_inline bool read_plain(struct file_wheel *file, struct twheel_ev
 	lockdep_assert_held(file->lock);
 	if (!event_tell(user, &event))
 		return false;
-	ready_pop(file, slot);
+	INIT_LIST_HEAD(&file->ready);
+	WRITE_ONCE(file->nr_ready, 0);
 	slot_put(file, slot);
 	return true;
 }

@@ -321,6 +321,15 @@ static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
 	return div_u64((u64)time + base->tick_ns - 1, base->tick_ns);
 }
 
+/*
+ * base_tick_after() for callers that look again at a tick far in the future: a negative time becomes
+ * such a tick.
+ */
+static __always_inline u64 base_tick_hot(const struct twheel_base *base, ktime_t expires)
+{
+	return div_u64((u64)expires + base->tick_ns - 1, base->tick_ns);
+}
+
 /* The tick at which a timer would expire that is added now for @expires. Under the base's lock. */
 static u64 base_tick_added(const struct twheel_base *base, ktime_t expires)
 {
@@ -651,11 +660,7 @@ static noinline bool base_add_range(struct twheel_base *base, struct twheel_time
 static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires)
 {
-	/*
-	 * Not base_tick_after(): a negative time becomes a tick far in the future, which is not
-	 * near.
-	 */
-	u64 tick = div_u64((u64)expires + base->tick_ns - 1, base->tick_ns);
+	u64 tick = base_tick_hot(base, expires);
 
 	lockdep_assert_held(&base->lock);
 	if (trace_twheel_add_enabled() || unlikely(!wheel_is_near(&base->wheel, tick)))
@@ -671,7 +676,7 @@ static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel
 static __always_inline bool base_add_any(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires, bool rearmed)
 {
-	u64 tick = base_tick_after(base, expires);
+	u64 tick = base_tick_hot(base, expires);
 
 	lockdep_assert_held(&base->lock);
 	if (trace_twheel_add_enabled() || unlikely(!wheel_is_near(&base->wheel, tick) ||
@@ -1111,7 +1116,7 @@ static u32 run_callbacks(struct twheel_base *base, u64 now, u32 until)
  */
 static u32 run_sink(struct twheel_base *base, u64 now)
 {
-	struct twheel_timer *batch[TWHEEL_SINK_MAX];
+	struct twheel_timer *batch[TWHEEL_SINK_MAX] __uninitialized;
 	u32 left = TWHEEL_HOLD_OPS, nr = 0, more;
 
 	lockdep_assert_held(&base->lock);

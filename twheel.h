@@ -137,14 +137,15 @@ struct twheel_sink {
 	bool always;
 };
 
-#define TWHEEL_SINK_MAX		32
-
 /*
  * The most operations in a lock hold, with interrupts off. 64 re-arms are 10 300 instructions, and
  * take some 18 us if their memory is in no cache; 16 re-arms are 2 800 (`make bench-kernel`,
  * icount-hold). A batch of 64 that is cut into four costs a tenth more.
  */
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
+
+/* The most timers that a sink is handed at once. */
+#define TWHEEL_SINK_MAX		TWHEEL_HOLD_OPS
 
 /**
  * struct twheel_config - what a private base is to be

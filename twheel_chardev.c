@@ -584,7 +584,7 @@ static void slot_queue(struct file_wheel *file, struct slot *slot)
 	WRITE_ONCE(file->nr_ready, file->nr_ready + 1);
 }
 
-static u64 slot_tolerance(const struct slot *slot)
+static noinline u64 slot_tolerance(const struct slot *slot)
 {
 	return wheel_decimal_time(slot->timer.queue.flags);
 }
@@ -1141,7 +1141,7 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
  */
 static void file_relock(struct file_wheel *file, unsigned long *flags, struct moment *m, u32 i)
 {
-	if (CHUNK_OPS <= TWHEEL_HOLD_OPS || !i || i % TWHEEL_HOLD_OPS)
+	if (!i || i % TWHEEL_HOLD_OPS)
 		return;
 	twheel_unlock(file->base, *flags);
 	*m = file_lock(file, flags);
@@ -1160,20 +1160,27 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  * batch, whose results are stored later.
  */
 
-/* Are the times of an operation that arms a timer valid? */
-static __always_inline bool time_is_valid(const struct file_wheel *file,
-					  const struct twheel_op *op)
+/* time_is_valid() of an operation whose timer is periodic, or may be late. */
+static noinline bool times_are_valid(const struct file_wheel *file, u64 expires, u64 interval,
+				     u64 tolerance, u32 flags)
 {
 	/*
 	 * All must be below 2^63, and so must the sum. Two numbers below 2^63 do not carry beyond
 	 * 2^64, and any that is not below shows in the sign of the or.
 	 */
-	if ((s64)(op->expires_ns | op->interval_ns | op->tolerance_ns |
-		  (op->expires_ns + op->tolerance_ns)) < 0)
+	if ((s64)(expires | interval | tolerance | (expires + tolerance)) < 0)
 		return false;
-	if (unlikely(op->interval_ns))
-		return op->interval_ns >= file->config.tick_ns;
-	if (unlikely(op->flags & TWHEEL_F_DELAY))
+	return interval ? interval >= file->config.tick_ns : !(flags & TWHEEL_F_DELAY);
+}
+
+/* Are the times of an operation that arms a timer valid? */
+static __always_inline bool time_is_valid(const struct file_wheel *file,
+					  const struct twheel_op *op)
+{
+	if (unlikely(op->interval_ns | op->tolerance_ns))
+		return times_are_valid(file, op->expires_ns, op->interval_ns, op->tolerance_ns,
+				       op->flags);
+	if (unlikely((s64)op->expires_ns < 0 || (op->flags & TWHEEL_F_DELAY)))
 		return false;
 	return true;
 }
@@ -1181,7 +1188,7 @@ static __always_inline bool time_is_valid(const struct file_wheel *file,
 /* Are all fields 0 but the handle and the flags? */
 static bool op_is_bare(const struct twheel_op *op)
 {
-	return !op->user_data && !op->expires_ns && !op->interval_ns && !op->tolerance_ns;
+	return !(op->user_data | op->expires_ns | op->interval_ns | op->tolerance_ns);
 }
 
 /*
@@ -1208,6 +1215,12 @@ static __always_inline bool op_is_valid(const struct file_wheel *file,
 	return false;
 }
 
+/* Not inlined, so that it is out of the way of timers that are exact. */
+static noinline u16 tolerance_of(u64 tolerance)
+{
+	return wheel_decimal_of(tolerance);
+}
+
 /*
  * Give @slot the deadline, period, tolerance and flags of @op. Returns the deadline, on the file's
  * clock; the caller puts the slot into the wheel for that.
@@ -1223,7 +1236,7 @@ static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_o
 		deadline = min_t(u64, m->now + op->expires_ns, KTIME_MAX);
 	slot->timer.cookie = deadline;
 	slot->interval = op->interval_ns;
-	slot->timer.queue.flags = wheel_decimal_of(op->tolerance_ns);
+	slot->timer.queue.flags = likely(!op->tolerance_ns) ? 0 : tolerance_of(op->tolerance_ns);
 	slot->flags = op->flags & SLOT_FLAGS;
 	slot->state = ARMED;
 	return deadline;
@@ -2303,6 +2316,9 @@ static noinline long file_ioctl_any(struct file *filp, unsigned int cmd, void __
 static __always_inline bool op_get(struct twheel_op *op, const struct twheel_op __user *user,
 				   size_t size)
 {
+	u64 zero;
+
+	static_assert(offsetof(struct twheel_op, reserved) == offsetof(struct twheel_op, res) + 4);
 	if (offset_in_page(user) > PAGE_SIZE - size || !user_read_access_begin(user, size))
 		return false;
 	op->tolerance_ns = 0;
@@ -2314,10 +2330,11 @@ static __always_inline bool op_get(struct twheel_op *op, const struct twheel_op 
 	unsafe_get_user(op->user_data, &user->user_data, fault);
 	unsafe_get_user(op->expires_ns, &user->expires_ns, fault);
 	unsafe_get_user(op->interval_ns, &user->interval_ns, fault);
-	unsafe_get_user(op->res, &user->res, fault);
-	unsafe_get_user(op->reserved, &user->reserved, fault);
+	unsafe_get_user(zero, (u64 __user *)&user->res, fault);
 	user_read_access_end();
-	return true;
+	op->res = 0;
+	op->reserved = 0;
+	return !zero;
 fault:
 	user_read_access_end();
 	return false;
@@ -2628,15 +2645,19 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 
 /*
  * Store the event of @slot, which is plain, at @user, between user_write_access_begin() and _end().
- * If that fails, go to @fault.
+ * Returns false if that fails.
  */
-#define unsafe_put_plain(slot, user, fault) do {				\
-	unsafe_put_user((slot)->user_data, &(user)->user_data, fault);		\
-	unsafe_put_user(slot_handle(slot), &(user)->handle, fault);		\
-	unsafe_put_user((slot)->timer.cookie, &(user)->expires_ns, fault);	\
-	unsafe_put_user(1, &(user)->count, fault);				\
-	unsafe_put_user(0, &(user)->flags, fault);				\
-} while (0)
+static __always_inline bool put_plain(const struct slot *slot, struct twheel_event __user *user)
+{
+	unsafe_put_user(slot->user_data, &user->user_data, fault);
+	unsafe_put_user(slot_handle(slot), &user->handle, fault);
+	unsafe_put_user(slot->timer.cookie, &user->expires_ns, fault);
+	unsafe_put_user(1, &user->count, fault);
+	unsafe_put_user(0, &user->flags, fault);
+	return true;
+fault:
+	return false;
+}
 
 /*
  * The first @nr ready slots have been read and freed. Cut them off the ready list, which goes on at
@@ -2672,15 +2693,13 @@ static u32 read_plain_many(struct file_wheel *file, struct twheel_event __user *
 		while (nr < most && at != &file->ready) {
 			struct slot *slot = list_entry(at, struct slot, link);
 
-			if (!slot_is_plain(slot))
+			if (!slot_is_plain(slot) || !put_plain(slot, &user[nr]))
 				break;
-			unsafe_put_plain(slot, &user[nr], end);
 			at = at->next;
 			slot_free(slot, free);
 			free = slot;
 			nr++;
 		}
-end:
 		user_write_access_end();
 	}
 	tell_end();
@@ -2882,7 +2901,7 @@ static __always_inline bool read_is_plain(const struct file_wheel *file)
 	return file->nr_ready == 1 && slot_is_plain(file_first(file)) && !clock_is_shifted();
 }
 
-/* read_first() for such an event. */
+/* read_first() for such an event. None is ready after that. */
 static __always_inline bool read_plain(struct file_wheel *file, struct twheel_event __user *user)
 {
 	struct slot *slot = file_first(file);
@@ -2896,7 +2915,8 @@ static __always_inline bool read_plain(struct file_wheel *file, struct twheel_ev
 	lockdep_assert_held(file->lock);
 	if (!event_tell(user, &event))
 		return false;
-	ready_pop(file, slot);
+	INIT_LIST_HEAD(&file->ready);
+	WRITE_ONCE(file->nr_ready, 0);
 	slot_put(file, slot);
 	return true;
 }

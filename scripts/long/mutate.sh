@@ -231,7 +231,7 @@ edits() {
 }
 
 edit() {
-	what=$(printf '%s\0' "$file" "$old" "$new" | edits "$copy" write)
+	what=$(printf '%s\0' "$file" "$old" "$new" | edits "$copy" 1)
 	[ -z "$what" ]
 }
 

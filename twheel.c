@@ -322,8 +322,8 @@ static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
 }
 
 /*
- * base_tick_after() for callers that look again at a tick far in the future: a negative time becomes
- * such a tick.
+ * base_tick_after() for callers that look again at a tick far in the future: a negative time
+ * becomes such a tick.
  */
 static __always_inline u64 base_tick_hot(const struct twheel_base *base, ktime_t expires)
 {

@@ -674,8 +674,8 @@ static inline bool wheel_place_beyond(struct wheel *w, struct wheel_timer *t)
 }
 
 /*
- * Queue @t by its expiry and clk, in the lowest level that reaches so far.
- * Returns what wheel_add() does.
+ * Queue @t, which is being moved, by its expiry and clk, in the lowest level that reaches so far:
+ * mostly that is level 0. Returns what wheel_add() does.
  *
  * Since the level below did not reach, an upper bucket is at least two away from
  * the current one: a bucket that is being emptied gets no new timers.
@@ -684,6 +684,8 @@ static __always_inline bool wheel_place(struct wheel *w, struct wheel_timer *t)
 {
 	u64 e = t->expires;
 
+	if (likely(e <= w->reach[0]))
+		return wheel_put_level(w, t, e, 0, e);
 	return likely(wheel_is_near(w, e)) ? wheel_place_near(w, t, e, true) :
 					     wheel_place_beyond(w, t);
 }

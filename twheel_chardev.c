@@ -81,6 +81,7 @@
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 #define CHUNK_OPS	64
+#define CHUNK_IS_HOLD	(TWHEEL_HOLD_OPS >= CHUNK_OPS)
 #define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)	/* a periodic one is armed again */
 #define SMALL_EVENTS	8
 
@@ -1049,7 +1050,7 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
  */
 static void file_relock(struct file_wheel *file, unsigned long *flags, struct moment *m, u32 i)
 {
-	if (CHUNK_OPS <= TWHEEL_HOLD_OPS || !i || i % TWHEEL_HOLD_OPS)
+	if (CHUNK_IS_HOLD || !i || i % TWHEEL_HOLD_OPS)
 		return;
 	twheel_unlock(file->base, *flags);
 	*m = file_lock(file, flags);
@@ -2451,14 +2452,18 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 	twheel_unlock(file->base, flags);
 }
 
-/* Store the event of @slot, which is plain, in user memory that is open for that, or go to @fault. */
-#define unsafe_put_plain(slot, user, fault) do {				\
-	unsafe_put_user((slot)->user_data, &(user)->user_data, fault);		\
-	unsafe_put_user(slot_handle(slot), &(user)->handle, fault);		\
-	unsafe_put_user((slot)->timer.cookie, &(user)->expires_ns, fault);	\
-	unsafe_put_user(1, &(user)->count, fault);				\
-	unsafe_put_user(0, &(user)->flags, fault);				\
-} while (0)
+/* Store the event of @slot, which is plain, in user memory that is open for that. */
+static __always_inline bool plain_put(const struct slot *slot, struct twheel_event __user *user)
+{
+	unsafe_put_user(slot->user_data, &user->user_data, fault);
+	unsafe_put_user(slot_handle(slot), &user->handle, fault);
+	unsafe_put_user(slot->timer.cookie, &user->expires_ns, fault);
+	unsafe_put_user(1, &user->count, fault);
+	unsafe_put_user(0, &user->flags, fault);
+	return true;
+fault:
+	return false;
+}
 
 /* The first @nr that are ready have been read, and are a list that begins with @free. */
 static void ready_pop_many(struct file_wheel *file, u32 nr, struct list_head *left,
@@ -2491,15 +2496,13 @@ static u32 read_plain_many(struct file_wheel *file, struct twheel_event __user *
 		while (nr < most && at != &file->ready) {
 			struct slot *slot = list_entry(at, struct slot, link);
 
-			if (!slot_is_plain(slot))
+			if (!slot_is_plain(slot) || !plain_put(slot, &user[nr]))
 				break;
-			unsafe_put_plain(slot, &user[nr], end);
 			at = at->next;
 			slot_free(slot, free);
 			free = slot;
 			nr++;
 		}
-end:
 		user_write_access_end();
 	}
 	tell_end();

@@ -147,7 +147,7 @@ static void grow_realtime(void)
 		grow_once(CLOCK_REALTIME, MS);
 }
 
-#define BATCH		200U		/* three in five of them right, and all in four lock holds */
+#define BATCH		200U		/* operations, in four lock holds */
 #define ROOM		100U
 
 static bool is_right(u32 i)

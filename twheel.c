@@ -3,34 +3,34 @@
 /*
  * twheel.ko: bases, which are wheels with a clock, a lock and an interrupt.
  *
- * An hrtimer in soft mode drives a base with callbacks. It is armed for the next tick that
- * has work and for no other: an empty base causes no interrupt. Its callback, a run,
- * expires what is due and arms it again. The bases with a sink, which files have, are driven
- * by the CPUs' dispatchers, see twheel_dispatch.h.
+ * An hrtimer in soft mode drives a base with callbacks. It is armed for the next tick that has work
+ * and for no other: an empty base causes no interrupt. The hrtimer's callback is called a run: it
+ * expires the timers that are due, and arms the hrtimer again. Bases with a sink, which files have,
+ * are driven by the CPUs' dispatchers, see twheel_dispatch.h.
  *
  * Bounds
  *	a lock hold	64 list moves and expiries, 16 on PREEMPT_RT, or one callback
- *	a run		1 024 of these, or 200 us and one callback. Then the hrtimer is armed
- *			a little ahead, by the time that was used, so that tasks and the other
- *			softirqs get half of the CPU whatever is due here. A tick that
- *			is not finished is resumed, never dropped.
+ *	a run		1 024 of these, or 200 us and one callback. If work is left then, the
+ *			hrtimer is armed for as much later as the run has taken, so that tasks and
+ *			the other softirqs get half of the CPU, however much is due here. An
+ *			unfinished tick is resumed, never dropped.
  *
  * Locking
  *	expiry, of a base or a dispatcher (PREEMPT_RT only)
  *	  base->lock, raw, interrupts off
  *	    the dispatcher's lock, raw
  *	      the hrtimer's own
- * Two bases are never locked at once. Nothing is called, woken or allocated under
- * base->lock, but a sink's expired().
+ * Two bases are never locked at once. Under base->lock nothing is called, woken or allocated,
+ * except that a sink's expired() is called.
  *
- * An hrtimer is only ever started under the lock of its base or dispatcher, and its callback
- * never asks to be restarted: forwarding an hrtimer that somebody else has just enqueued
- * corrupts the kernel's tree. It is never cancelled under that lock: that would wait for a
- * run that waits for the lock.
+ * An hrtimer is started only under the lock of its base or dispatcher, and its callback never asks
+ * to be restarted: to forward an hrtimer that somebody else has just enqueued would corrupt the
+ * kernel's tree. An hrtimer is never cancelled under that lock: cancelling waits for a run, which
+ * may be waiting for the lock.
  *
- * There is nothing to do when a CPU goes off: the kernel moves its hrtimers, the run
- * finds its base by the hrtimer, and the timers stay where they are. Which CPU a timer goes to
- * that is armed on one, and which is interrupted for it, is in twheel_cpus.h.
+ * When a CPU goes offline there is nothing to do: the kernel moves its hrtimers, a run finds its
+ * base by the hrtimer, and the timers stay where they are. twheel_cpus.h says to which CPU's base a
+ * timer goes, and which CPU is interrupted for it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -76,18 +76,17 @@
 #define RUN_OPS		1024
 #define RUN_NS		(200 * NSEC_PER_USEC)
 #define DEFER_MIN_NS	(50 * NSEC_PER_USEC)
-/* What a run takes before it begins and after it has ended, about: its interrupt. */
+/* About what the interrupt around a run takes: before the run begins, and after it has ended. */
 #define RUN_COST_NS	(12 * NSEC_PER_USEC)
-/* No debt is more, and so no pause longer than twice that. */
+/* The largest debt, see struct account. So no pause is longer than twice that. */
 #define DEBT_MAX_NS	(50 * NSEC_PER_MSEC)
 
 /*
- * Memory that is charged to the caller's memory cgroup. Where that has no more the allocation
- * fails, rather than kill somebody in it.
+ * Charged to the caller's memory cgroup. If that has no more, fail, and do not run the OOM killer.
  */
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
-/* In the id of a timer's base: it is on its way from one base to another. */
+/* In queue.data of a timer, the id of its base: the timer is moving from one base to another. */
 #define MIGRATING	BIT(31)
 
 #ifndef CONFIG_LOCKDEP
@@ -95,16 +94,16 @@ static_assert(sizeof(struct twheel_timer) == (IS_ENABLED(CONFIG_64BIT) ? 40 : 32
 #endif
 
 /**
- * struct account - what runs have taken of a CPU
- * @debt:	ns of CPU that they have used and that time has not repaid
- * @since:	when that was so, in ns of CLOCK_MONOTONIC
+ * struct account - how much of a CPU runs have taken
+ * @debt:	ns of CPU that they have used, and that the passing of time has not repaid yet
+ * @since:	the time of @debt, in ns of CLOCK_MONOTONIC
  */
 struct account {
 	u64	debt;
 	u64	since;
 };
 
-/* What a synchronous cancel sleeps on, on PREEMPT_RT. */
+/* On PREEMPT_RT: what a synchronous cancel sleeps on. See expiry_wait(). */
 struct expiry {
 #ifdef CONFIG_PREEMPT_RT
 	spinlock_t	lock;		/* held by a run */
@@ -113,15 +112,15 @@ struct expiry {
 };
 
 /**
- * struct settable - what a base of CLOCK_REALTIME has beside others
- * @back:	keeps its timers in order when the clock is set back, and those of any base as long
- *		as that has no buckets
- * @node:	in settable_bases
- * @told:	in settable_told, if there is a was_set()
+ * struct settable - what a base needs if its clock may be set (CLOCK_REALTIME)
+ * @back:	the tree beside the wheel. It has the timers added after the clock was set back; in
+ *		any base that has no buckets yet, all timers. Under base->lock
+ * @node:	link in settable_bases. Under settable_lock
+ * @told:	link in settable_told, if there is a was_set(). Under settable_mutex
  * @telling:	held while was_set() is called
- * @asked:	of the times that the clock was stepped: for these the worker has come to it
- * @seen:	of the times that the clock was set: for these the base has been told
- * @steps:	of the times that the clock was stepped: for these was_set() has returned
+ * @asked:	up to which step of the clock the worker has taken the base up. Under settable_mutex
+ * @seen:	up to which setting of the clock the base has been queued anew. Under settable_lock
+ * @steps:	up to which step of the clock was_set() has returned. Written under @telling
  * @was_set:	see struct twheel_config
  */
 struct settable {
@@ -140,8 +139,8 @@ struct listing;
 
 /**
  * struct drive - an hrtimer that drives a base
- * @hrtimer:	its callback is a run
- * @base:	of this base
+ * @hrtimer:	the hrtimer. Its callback is a run of @base
+ * @base:	the base
  */
 struct drive {
 	struct hrtimer		hrtimer;
@@ -150,46 +149,46 @@ struct drive {
 
 /**
  * struct twheel_base - a wheel with a clock, a lock and an interrupt
- * @lock:	guards all below that changes
+ * @lock:	guards everything below that changes, except what is said to be under another lock
  * @idle:	queue.word of a timer of this base that is idle and not shut down, see
  *		base_set_id()
- * @tick_ns:	the tick
+ * @tick_ns:	the tick. Does not change, nor do @slack_ns, @id, @clock, @sink and @owner
  * @slack_ns:	how late the interrupt may come
  * @id:		by which timers name their base, in queue.data: a CPU or an index of
- *		private_bases; 0 where no timer needs it, in a base with a sink
- * @forwarded:	jiffies when the wheel was told the time
+ *		private_bases; 0 in a base with a sink, whose timers need none
+ * @forwarded:	jiffies when the wheel was last told the time
  * @clock:	CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_REALTIME
- * @in_run:	a run is under way and will arm the hrtimer when it ends
- * @dead:	with a sink: it is being destroyed, and will not be queued any more
- * @has_back:	there may be timers in @settable.back, or come to be
+ * @in_run:	a run is under way, and will arm the hrtimer when it ends
+ * @dead:	with a sink: it is being destroyed, and must not be queued any more
+ * @has_back:	timers may be in @settable.back, or may be added there
  * @worst:	most moves in a run, which ends after a little more than RUN_OPS
  * @pass_moves:	with a sink: moves in the pass @pass
- * @sink:	who takes what expires, or NULL
- * @owner:	the sink's
- * @armed:	the tick the hrtimer is armed for, WHEEL_NEVER if it is not. Where
- *		work was put off this is a tick that is over. With a sink: the tick for
- *		which the base was queued last
- * @running:	the timer whose callback is running
- * @account:	what its runs have taken
- * @put_off:	when the last run put work off, in ns of CLOCK_MONOTONIC; 0 if it did not
+ * @sink:	gets the timers that expire; NULL if they have callbacks
+ * @owner:	the sink's own
+ * @armed:	the tick for which the hrtimer is armed, WHEEL_NEVER if it is not. If work was
+ *		deferred, this is a tick that is over. With a sink: the tick for which the base was
+ *		queued last
+ * @running:	the timer whose callback is running. Read without the lock by hopped_running()
+ * @account:	what its runs have taken of a CPU
+ * @put_off:	when the last run deferred work, in ns of CLOCK_MONOTONIC; 0 if it did not
  * @drive:	two hrtimers, started in turn: see twheel_cpus.h
- * @start:	when the one that was started last shall expire, a time of the clock
- * @start_slack: and how much later it may
+ * @start:	when the one that was started last is to expire, a time of the clock
+ * @start_slack: how much later than @start it may expire
  * @driver:	which of the two is to be started next
  * @kicks:	calls of base_kicked() that are on their way
- * @kick:	has another CPU call that
- * @user:	whose it is
- * @dispatcher:	where it is queued, or NULL. Guarded by that dispatcher's lock; only who
- *		has @lock too may queue it
- * @queued:	in an entry of a queue of @dispatcher
+ * @kick:	makes another CPU call that
+ * @user:	the user whose base it is
+ * @dispatcher:	where it is queued, or NULL. Under that dispatcher's lock; to queue the base, @lock
+ *		is needed too
+ * @queued:	link in an entry of a queue of @dispatcher
  * @soft:	when it may be served, a time of the clock
- * @key:	when it shall be
+ * @key:	when it must be served, a time of the clock
  * @pass:	the beginning of the last pass that served it
- * @wake_at:	the tick at which wake() is to be called whatever expires, WHEEL_NEVER if at
- *		none (PREEMPT_RT only)
+ * @wake_at:	the tick at which wake() must be called, whatever expires, WHEEL_NEVER if at none
+ *		(PREEMPT_RT only)
  * @expiry:	held by a run
- * @settable:	what it has if its clock may be set
- * @listing:	in debugfs, or NULL
+ * @settable:	what it needs if its clock may be set
+ * @listing:	its line in debugfs, or NULL
  * @rearmed:	see struct twheel_stats, as the next three and @worst
  * @expired:	timers
  * @wakeups:	runs
@@ -261,13 +260,13 @@ MODULE_PARM_DESC(tick_us, "tick of the CPUs' bases in us, 100 to 1000000 (defaul
 static DEFINE_XARRAY_ALLOC(private_bases);
 static atomic_t nr_private = ATOMIC_INIT(0);
 
-/* By how much get_cycles() advances in RUN_NS, about; 0 if it does not. */
+/* About how much get_cycles() advances in RUN_NS; 0 if this machine has no such counter. */
 static unsigned long run_cycles;
 
-/* run_cycles is 0: a branch that costs nothing where it is not. */
+/* Set if run_cycles is 0. A static branch, which costs nothing on machines with a counter. */
 static DEFINE_STATIC_KEY_FALSE(run_has_no_counter);
 
-/* Where the functions of tasks are called that want task context. */
+/* Runs the work of tasks with TWHEEL_TASK_PROCESS, and of a clock that was set. */
 static struct workqueue_struct *task_queue;
 
 static ktime_t base_now(const struct twheel_base *base)
@@ -277,7 +276,7 @@ static ktime_t base_now(const struct twheel_base *base)
 	return base->clock == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get_real();
 }
 
-/* What a time of CLOCK_MONOTONIC is on the base's clock. */
+/* A time of CLOCK_MONOTONIC as a time of the base's clock. */
 static ktime_t base_from_mono(const struct twheel_base *base, u64 time)
 {
 	if (likely(base->clock == CLOCK_MONOTONIC))
@@ -300,13 +299,15 @@ static void base_set_id(struct twheel_base *base, u32 id)
 	base->idle = idle.word;
 }
 
-/* The time of tick @tick. The tick after the end of time would be before its beginning. */
+/*
+ * The time at which @tick begins, no later than the end of time: beyond it the product would wrap.
+ */
 static ktime_t base_time(const struct twheel_base *base, u64 tick)
 {
 	return min_t(u64, tick * base->tick_ns, KTIME_MAX);
 }
 
-/* The last tick that has begun at @time. */
+/* The tick that @time is in. */
 static u64 base_tick(const struct twheel_base *base, ktime_t time)
 {
 	return div_u64(time, base->tick_ns);
@@ -320,13 +321,16 @@ static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
 	return div_u64((u64)time + base->tick_ns - 1, base->tick_ns);
 }
 
-/* base_tick_after() for who looks again at what is far in the future: so is what is negative. */
+/*
+ * base_tick_after() for callers that look again at a tick far in the future: a negative time
+ * becomes such a tick.
+ */
 static __always_inline u64 base_tick_hot(const struct twheel_base *base, ktime_t expires)
 {
 	return div_u64((u64)expires + base->tick_ns - 1, base->tick_ns);
 }
 
-/* The tick at which a timer expires that is added now for @expires. */
+/* The tick at which a timer would expire that is added now for @expires. Under the base's lock. */
 static u64 base_tick_added(const struct twheel_base *base, ktime_t expires)
 {
 	u64 last = base->has_back ? base_tick(base, base_now(base)) : wheel_clk(&base->wheel);
@@ -335,16 +339,16 @@ static u64 base_tick_added(const struct twheel_base *base, ktime_t expires)
 }
 
 /**
- * struct ticks - those in which ticks a timer may fire
+ * struct ticks - the ticks in which a timer may fire
  * @first:	the first, which is not over
- * @last:	and the last, no earlier
+ * @last:	the last, which is not before @first
  */
 struct ticks {
 	u64	first;
 	u64	last;
 };
 
-/* Those of a timer that is added now for @expires, and may be late by @tolerance. */
+/* The ticks of a timer that is added now for @expires and may be late by @tolerance. */
 static struct ticks base_range(const struct twheel_base *base, ktime_t expires, u64 tolerance)
 {
 	u64 time = max_t(ktime_t, expires, 0), first = base_tick_added(base, time);
@@ -354,9 +358,9 @@ static struct ticks base_range(const struct twheel_base *base, ktime_t expires, 
 }
 
 /*
- * With CONFIG_DEBUG_OBJECTS the kernel keeps track of our timers, and complains of one
- * that is initialised or freed while armed, or armed without having been initialised.
- * The timers of a base with a sink are its owner's to keep track of.
+ * With CONFIG_DEBUG_OBJECTS the kernel keeps track of our timers. It reports a timer that is
+ * initialised or freed while armed, or armed without having been initialised. The timers of a base
+ * with a sink are left to its owner.
  */
 #ifdef CONFIG_DEBUG_OBJECTS
 static const struct debug_obj_descr timer_debug_descr;
@@ -442,9 +446,9 @@ static void debug_timer_deactivate(struct twheel_base *base, struct twheel_timer
 #endif
 
 /*
- * lockdep sees a callback as a lock that is held while it runs, and that a synchronous
- * cancel takes: a lock that both need is reported when each has been seen once, whether
- * or not they met.
+ * To lockdep a callback is a lock that is held while the callback runs, and that a synchronous
+ * cancel takes. So if a callback takes a lock under which somebody cancels its timer synchronously,
+ * lockdep reports that once it has seen each of the two, whether or not they met.
  */
 #ifdef CONFIG_LOCKDEP
 static void lockdep_init_timer(struct twheel_timer *timer, const char *name,
@@ -469,7 +473,10 @@ static void lockdep_wait(struct twheel_timer *timer)
 {
 	unsigned long flags;
 
-	/* Interrupts off: who waits in task context is no softirq that was interrupted. */
+	/*
+	 * With interrupts off, so that lockdep does not think that the caller, in task context,
+	 * could be interrupted by the softirq of the callback.
+	 */
 	local_irq_save(flags);
 	lock_map_acquire(&timer->lockdep_map);
 	lock_map_release(&timer->lockdep_map);
@@ -497,7 +504,7 @@ static const void *base_function(const struct twheel_base *base,
 	return base->sink ? NULL : timer->function;
 }
 
-/* Called ahead of wheel_add(), so that nothing has to be kept for afterwards. */
+/* Called before wheel_add(), so that the caller need not keep its arguments for afterwards. */
 static noinline void trace_add(const struct twheel_base *base, const struct twheel_timer *timer,
 			       ktime_t expires)
 {
@@ -541,7 +548,7 @@ static noinline void trace_moved(struct wheel *w, unsigned int slot, u32 nr)
 				     w->bucket[slot].n);
 }
 
-/* The wheel_moved_fn of all bases. Unless somebody traces it is a nop. */
+/* The wheel_moved_fn of all bases. Unless it is traced, it is a nop. */
 static __always_inline void base_moved(struct wheel *w, unsigned int slot, u32 nr)
 {
 	if (trace_twheel_cascade_enabled())
@@ -551,8 +558,8 @@ static __always_inline void base_moved(struct wheel *w, unsigned int slot, u32 n
 #include "twheel_cpus.h"
 
 /*
- * Make sure that there will be a run at the next event. A run that is under way
- * sees to that when it ends.
+ * Make sure that there will be a run at the next event. If a run is under way, it does so at its
+ * end.
  */
 static __always_inline void base_arm(struct twheel_base *base)
 {
@@ -566,9 +573,8 @@ static __always_inline void base_arm(struct twheel_base *base)
 }
 
 /*
- * Arm for work that is due, or will be, but has to wait for @pause from @time on, so that others
- * get their turn. Nor shall a timer that is added meanwhile make it earlier: none is added for a
- * tick that is over.
+ * Defer pending work by @pause, counted from @time, so that other tasks get the CPU. New timers do
+ * not shorten the pause: @armed is then a tick that is over, and none is added for such a tick.
  */
 static void base_defer(struct twheel_base *base, u64 time, u64 pause)
 {
@@ -587,8 +593,8 @@ static void base_defer(struct twheel_base *base, u64 time, u64 pause)
 }
 
 /*
- * Let the wheel know the time, so that timers are placed by their true distance. Once a jiffy
- * is enough, and what reading the clock costs is worth saving.
+ * Tell the wheel the time, so that timers are placed by their true distance. Once a jiffy is
+ * enough: reading the clock each time would cost too much.
  */
 static __always_inline void base_forward(struct twheel_base *base)
 {
@@ -601,7 +607,10 @@ static __always_inline void base_forward(struct twheel_base *base)
 	wheel_forward(&base->wheel, base_tick(base, base_now(base)));
 }
 
-/* Add @timer for tick @tick, up to which the wheel has come: its clock may have been set back. */
+/*
+ * Add @timer for @tick, which is over for the wheel. If the clock was set back, it may be still to
+ * come.
+ */
 static noinline bool base_add_back(struct twheel_base *base, struct twheel_timer *timer, u64 tick)
 {
 	return wheel_back_add(&base->wheel, &base->settable.back, &timer->queue, tick,
@@ -609,8 +618,9 @@ static noinline bool base_add_back(struct twheel_base *base, struct twheel_timer
 }
 
 /*
- * Add @timer. If @rearmed, base_unlink() has taken it out for this. Returns whether base_arm()
- * has to be told.
+ * Add @timer, which is in no bucket, to the locked @base. @rearmed: base_unlink() has taken it out
+ * to be added again. Returns whether the next event is earlier now: then the caller must call
+ * base_arm().
  */
 static noinline bool base_add(struct twheel_base *base, struct twheel_timer *timer,
 			      ktime_t expires, bool rearmed)
@@ -630,7 +640,7 @@ static noinline bool base_add(struct twheel_base *base, struct twheel_timer *tim
 	return wheel_add(&base->wheel, &timer->queue, tick);
 }
 
-/* base_add() for one of the ticks of @range. */
+/* base_add() for one of the ticks of @range, the one that most timers can share. */
 static noinline bool base_add_range(struct twheel_base *base, struct twheel_timer *timer,
 				    const struct ticks *range, bool rearmed)
 {
@@ -646,7 +656,7 @@ static noinline bool base_add_range(struct twheel_base *base, struct twheel_time
 	return wheel_add_chosen(&base->wheel, &timer->queue, tick);
 }
 
-/* base_add() of an idle timer of a CPU's base, inlined for what most timers are like. */
+/* base_add() of an idle timer of a CPU's base. Inlined, for timers whose tick is near. */
 static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires)
 {
@@ -660,8 +670,8 @@ static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel
 }
 
 /*
- * The same of any timer and base: a timer that looks queued must not be put where it is over, and
- * what is over for the wheel may be still to come if the clock was set back.
+ * The same for any timer and base. A tick that is over is left to base_add(): the wheel would not
+ * correct it for a timer that looks queued, and if the clock was set back it may be still to come.
  */
 static __always_inline bool base_add_any(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires, bool rearmed)
@@ -677,7 +687,7 @@ static __always_inline bool base_add_any(struct twheel_base *base, struct twheel
 	return wheel_add_near(&base->wheel, &timer->queue, tick);
 }
 
-/* base_unlink() of a timer that is not in a bucket: it is idle, or the clock was set back. */
+/* base_unlink() of a timer that is in no bucket: it is idle, or in the tree. */
 static noinline bool base_unlink_back(struct twheel_base *base, struct twheel_timer *timer)
 {
 	if (!wheel_pending(&timer->queue))
@@ -689,7 +699,10 @@ static noinline bool base_unlink_back(struct twheel_base *base, struct twheel_ti
 	return true;
 }
 
-/* And base_del(). Not for its callers to go on after: they would have to keep @timer for it. */
+/*
+ * base_del() of such a timer. It also does what base_del() does afterwards, so that its callers
+ * need not keep @timer.
+ */
 static noinline bool base_del_back(struct twheel_base *base, struct twheel_timer *timer)
 {
 	if (!base_unlink_back(base, timer))
@@ -698,7 +711,7 @@ static noinline bool base_del_back(struct twheel_base *base, struct twheel_timer
 	return true;
 }
 
-/* Take @timer out of its bucket. */
+/* Take @timer out of its bucket. It still looks pending. */
 static __always_inline void base_unlink_bucket(struct twheel_base *base, struct twheel_timer *timer)
 {
 	lockdep_assert_held(&base->lock);
@@ -709,8 +722,8 @@ static __always_inline void base_unlink_bucket(struct twheel_base *base, struct 
 }
 
 /*
- * Take @timer out, if it is in. It still looks pending, for it is on its way to another tick or
- * base; the caller adds it before anybody else gets at it.
+ * Take @timer out, if it is armed; returns whether it was. It still looks pending, since it is on
+ * its way to another tick or base: the caller must add it before anybody else can use it.
  */
 static __always_inline bool base_unlink(struct twheel_base *base, struct twheel_timer *timer)
 {
@@ -721,8 +734,9 @@ static __always_inline bool base_unlink(struct twheel_base *base, struct twheel_
 }
 
 /*
- * Put off @timer without taking it out, if it is in and that can be done. Where somebody traces it
- * is taken out and added, so that both are seen. So is a timer whose tick is over for the wheel.
+ * Put off @timer without taking it out, if it is armed and the wheel can do that; returns whether
+ * it was done. If it is traced, the caller takes the timer out and adds it, so that both are seen.
+ * The same if @expires is over for the wheel.
  */
 static __always_inline bool base_put_off(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires)
@@ -741,8 +755,9 @@ static __always_inline bool base_put_off(struct twheel_base *base, struct twheel
 }
 
 /*
- * The same for one of the ticks of @range. Nor is it touched if it is due in one of them; only if
- * it is in a bucket, since the tree is in the order of ticks that the clock's owner may yet change.
+ * The same for one of the ticks of @range. If the timer is due in one of them already, nothing
+ * changes. Only for a timer in a bucket: the tree is ordered by ticks, and one that is over for the
+ * wheel may be still to come.
  */
 static bool base_put_off_range(struct twheel_base *base, struct twheel_timer *timer,
 			       const struct ticks *range)
@@ -758,7 +773,7 @@ static bool base_put_off_range(struct twheel_base *base, struct twheel_timer *ti
 	return true;
 }
 
-/* Take @timer out for good, if it is in. */
+/* Disarm @timer: take it out and mark it idle. Returns whether it was armed. */
 static __always_inline bool base_del(struct twheel_base *base, struct twheel_timer *timer)
 {
 	if (unlikely(!wheel_in_bucket(&timer->queue)))
@@ -769,9 +784,9 @@ static __always_inline bool base_del(struct twheel_base *base, struct twheel_tim
 }
 
 /*
- * On PREEMPT_RT a task may preempt a run and cancel the timer whose callback it interrupted. If
- * it waited by spinning, the run would never go on. So the task sleeps on a lock that the run
- * holds, and lends the run its priority.
+ * On PREEMPT_RT a task may preempt a run, and cancel the timer whose callback it interrupted. If
+ * the task waited by spinning, the run would never continue: a deadlock. So the task sleeps on the
+ * lock in struct expiry, which the run holds; priority inheritance boosts the run.
  */
 #ifdef CONFIG_PREEMPT_RT
 static void expiry_init(struct expiry *expiry)
@@ -795,9 +810,9 @@ static bool expiry_has_waiters(const struct expiry *expiry)
 }
 
 /*
- * Let those in who wait for what is over now. The run has said that it is over before: a waiter
- * that finds it still going on would try again and again, with a lock that nobody holds and
- * nobody lends a priority for.
+ * A callback that somebody waits for has returned: let the waiters take the lock. The caller has
+ * cleared base->running before. Otherwise a waiter that gets the lock would find the callback still
+ * running, and would try again and again, without a lock through which it could boost the run.
  */
 static void expiry_yield(struct expiry *expiry)
 {
@@ -836,18 +851,19 @@ static void expiry_sleep(struct expiry *expiry)
 #endif
 
 /*
- * Called in a loop by who waits until a run does no more what, under a lock of the run's, it is
- * seen to do still. The first call only tells the run of the waiter, who then looks again:
+ * Wait for a callback. Call it in a loop, each time after a look, under base->lock, at whether the
+ * callback is still running. The first call only counts the waiter, so that the run will yield to
+ * it, and returns at once for another look. Otherwise the waiter might sleep until a later callback
+ * has returned:
  *
  *	run					waiter
- *						lock: it does; unlock
- *	lock: does it no more
- *	nobody waits; next callback
- *						one waiter more
- *						lock: it does not: need not sleep
+ *						lock: callback runs; unlock
+ *	lock: callback is over
+ *	no waiters; calls the next callback
+ *						counts itself as a waiter
+ *						lock: it is over: need not sleep
  *
- * Else the waiter would sleep until that next callback has returned. @told is NULL at first,
- * and goes to expiry_wait_end() after the loop.
+ * @told is NULL at first. After the loop pass it to expiry_wait_end().
  */
 static void expiry_wait(struct expiry *expiry, struct expiry **told)
 {
@@ -865,7 +881,7 @@ static void expiry_wait_end(struct expiry *told)
 	expiry_announce(told, -1);
 }
 
-/* Time repays debts: in @parts ns of it one ns. */
+/* Let the time up to @now repay the debt: one ns in @parts ns. */
 static void account_settle(struct account *account, u64 now, u32 parts)
 {
 	u64 gone = now > account->since ? now - account->since : 0;
@@ -875,8 +891,8 @@ static void account_settle(struct account *account, u64 now, u32 parts)
 }
 
 /*
- * Charge @used, which was taken up to @now. Time repays while it is being taken, too, and only what
- * is left then is bounded.
+ * Charge @used ns of CPU, taken up to @now. The time in which they were taken repays too; only the
+ * debt that is left after that is bounded.
  */
 static void account_charge(struct account *account, u64 now, u64 used, u32 parts)
 {
@@ -886,8 +902,8 @@ static void account_charge(struct account *account, u64 now, u64 used, u32 parts
 }
 
 /*
- * Is it time to let others in? What earlier runs took counts until it is repaid: many short
- * runs are no better than a long one.
+ * Must the next run be deferred? What earlier runs took counts until it is repaid: many short runs
+ * are treated as one long run.
  */
 static bool account_is_over(const struct account *account)
 {
@@ -895,8 +911,8 @@ static bool account_is_over(const struct account *account)
 }
 
 /*
- * A clock that shows what a run takes of a CPU, @now being the time. On PREEMPT_RT a run is a task
- * as others are, which may have the CPU in the middle of it: the clock is the task's own.
+ * A clock for how much a run takes of a CPU; @now is the time. On PREEMPT_RT a run is part of a
+ * task, which other tasks may preempt: so the clock is the task's own runtime.
  */
 static u64 run_time(u64 now)
 {
@@ -907,7 +923,7 @@ static u64 run_time(u64 now)
 	return se->sum_exec_runtime + local_clock() - se->exec_start;
 }
 
-/* What has been taken since run_time() was @since. */
+/* How much has been taken since run_time() returned @since. */
 static u64 run_took(u64 now, u64 since)
 {
 	s64 took = run_time(now) - since;
@@ -915,17 +931,17 @@ static u64 run_took(u64 now, u64 since)
 	return max_t(s64, took, 0);
 }
 
-/* No callback of @base runs. */
+/* The callback of @base has returned. Under the base's lock. */
 static __always_inline void base_ran(struct twheel_base *base)
 {
-	/* Pairs with hopped_running(). */
+	/* Pairs with the acquire in hopped_running(): what the callback did is visible. */
 	smp_store_release(&base->running, NULL);
 }
 
 /*
- * Call back for the timer of @queue, which is out of the wheel. Its memory may be gone when the
- * callback returns: nothing of it is touched after that. @base->running is left as it is, for the
- * caller to clear before it gives up the lock.
+ * Call the callback of the timer of @queue, which is out of the wheel. The base's lock is dropped
+ * meanwhile. The callback may free the timer, so it is not touched after that. base->running stays
+ * set: the caller must clear it, by base_ran(), before it drops the lock.
  */
 static __always_inline void run_callback(struct twheel_base *base, struct wheel_timer *queue)
 	__must_hold(&base->lock)
@@ -937,7 +953,7 @@ static __always_inline void run_callback(struct twheel_base *base, struct wheel_
 	if (trace_twheel_expire_enabled())
 		trace_called(base, timer);
 	base->expired++;
-	/* Pairs with hopped_running(), as in base_ran(): what the last one did is done. */
+	/* As in base_ran(): what the previous callback did is visible. */
 	smp_store_release(&base->running, timer);
 	raw_spin_unlock_irq(&base->lock);
 	lockdep_call(timer, function);
@@ -951,24 +967,24 @@ static __always_inline void run_callback(struct twheel_base *base, struct wheel_
 }
 
 /*
- * A clock to be looked at after each callback, which ktime_get() is too slow for: the
- * processor's counter. It has a pace of its own, and need not be exact: when it says that a run
- * is over, ktime_get() judges.
+ * A clock that is read after each callback, where ktime_get() would be too slow: the processor's
+ * cycle counter. It has its own rate and need not be exact: if it says that a run is over, the
+ * caller asks ktime_get().
  */
 static __always_inline u32 run_clock(void)
 {
 	return static_branch_unlikely(&run_has_no_counter) ? local_clock() : get_cycles();
 }
 
-/* What it shows after @ns, at most RUN_NS. */
+/* The value of run_clock() in @ns, which is at most RUN_NS. */
 static u32 run_clock_after(u64 ns)
 {
 	return run_clock() + (run_cycles ? div_u64(run_cycles * ns, RUN_NS) : ns);
 }
 
 /*
- * wheel_expire_many() of a base that has a tree beside the wheel. If its clock cannot be set, it
- * has none any more when the timers from before it had buckets have left that.
+ * wheel_expire_many() of a base with a tree beside the wheel. If its clock cannot be set, the tree
+ * was only for the time before it had buckets, and @has_back ends when the tree is empty.
  */
 static noinline u32 base_expire_back(struct twheel_base *base, u64 now, u32 *left,
 				     struct wheel_timer **timers, u32 most)
@@ -989,29 +1005,30 @@ static __always_inline u32 base_expire_many(struct twheel_base *base, u64 now, u
 	return wheel_expire_many(&base->wheel, now, left, timers, most, base_moved);
 }
 
-/* Is it @until by run_clock(), or later? That is never far away. */
+/* Has run_clock() reached @until? The two are never far apart, so the difference has a sign. */
 static __always_inline bool run_is_over(u32 until)
 {
 	return (s32)(run_clock() - until) >= 0;
 }
 
 /*
- * @timer is due, and has been taken out. If its last callback still runs on another CPU, where it
- * hopped away from, put it off to the next tick: no callback is called twice at once.
+ * @timer is due, and has been taken out. If its last callback is still running on another CPU, from
+ * which it has moved here (TWHEEL_HOPPED), put it off to the next tick and return true: a callback
+ * must not run twice at once.
  */
 static noinline bool base_hold_back(struct twheel_base *base, struct twheel_timer *timer)
 {
 	lockdep_assert_held(&base->lock);
 	if (!hopped_running(timer))
 		return false;
-	/* It was neither armed nor has it expired. */
+	/* For the counters it was neither armed again nor has it expired. */
 	base->wheel.added--;
 	base->wheel.gone--;
 	wheel_add(&base->wheel, &timer->queue, wheel_clk(&base->wheel) + 1);
 	return true;
 }
 
-/* Call back for the timer of @queue, unless it has to wait for its last callback. */
+/* Call the callback of the timer of @queue, unless the timer has to wait for its last callback. */
 static __always_inline void run_timer(struct twheel_base *base, struct wheel_timer *queue)
 	__must_hold(&base->lock)
 {
@@ -1022,8 +1039,10 @@ static __always_inline void run_timer(struct twheel_base *base, struct wheel_tim
 }
 
 /*
- * Call back for up to @left of the timers that are due at clk, of which there are some, in a slot
- * of @nr_lists. Returns what is left of @left. Nobody but a run goes on to another slot.
+ * Call the callbacks of up to @left timers of the slot that is due at clk, which is not empty and
+ * has @nr_lists lists, as long as run_clock() is before @until. Returns what is left of @left.
+ * Between callbacks timers of the slot may be added and cancelled; only a run advances to another
+ * slot.
  */
 static __always_inline u32 run_slot(struct twheel_base *base, u32 left, u32 until, u32 nr_lists)
 	__must_hold(&base->lock)
@@ -1039,7 +1058,7 @@ static __always_inline u32 run_slot(struct twheel_base *base, u32 left, u32 unti
 	return left;
 }
 
-/* Apart, so that each keeps what it needs in registers. */
+/* Two functions that are not inlined, so that each keeps what it needs in registers. */
 static noinline u32 run_tick(struct twheel_base *base, u32 left, u32 until)
 	__must_hold(&base->lock)
 {
@@ -1052,7 +1071,7 @@ static noinline u32 run_stop(struct twheel_base *base, u32 left, u32 until)
 	return run_slot(base, left, until, WHEEL_STOP_LISTS);
 }
 
-/* run_callbacks() of a base that has a tree beside the wheel. */
+/* run_callbacks() of a base with a tree beside the wheel. */
 static noinline u32 run_back(struct twheel_base *base, u64 now, u32 until)
 	__must_hold(&base->lock)
 {
@@ -1069,8 +1088,9 @@ static noinline u32 run_back(struct twheel_base *base, u64 now, u32 until)
 }
 
 /*
- * Call back for what is due at tick @now, TWHEEL_HOLD_OPS operations at most. Each callback
- * breaks the lock hold. Returns the operations, fewer if it is @until by run_clock().
+ * Call the callbacks that are due at tick @now: at most TWHEEL_HOLD_OPS operations, and until
+ * run_clock() reaches @until. The base's lock is dropped for each callback. Returns how many
+ * operations were done.
  */
 static u32 run_callbacks(struct twheel_base *base, u64 now, u32 until)
 	__must_hold(&base->lock)
@@ -1090,7 +1110,10 @@ static u32 run_callbacks(struct twheel_base *base, u64 now, u32 until)
 	return TWHEEL_HOLD_OPS - left;
 }
 
-/* Hand the sink what is due at tick @now, a lock hold's worth. Returns the operations. */
+/*
+ * Hand the sink the timers that are due at tick @now, at most TWHEEL_HOLD_OPS operations. Returns
+ * how many operations were done.
+ */
 static u32 run_sink(struct twheel_base *base, u64 now)
 {
 	struct twheel_timer *batch[TWHEEL_SINK_MAX] __uninitialized;
@@ -1111,7 +1134,7 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 	return TWHEEL_HOLD_OPS - left;
 }
 
-/* Expire what is due. Returns false if it was too much for one run. */
+/* Expire the timers that are due. Returns false if that was too much for one run. */
 static bool run_due(struct twheel_base *base, u64 begin)
 	__must_hold(&base->lock)
 {
@@ -1123,10 +1146,10 @@ static bool run_due(struct twheel_base *base, u64 begin)
 
 		if (!wheel_due(&base->wheel, now))
 			return true;
-		/* Whatever came before, a run gets something done. */
+		/* Each run does something, however large the debt of earlier ones is. */
 		if (ops && (ops >= RUN_OPS || used >= room))
 			return false;
-		/* Where timers were but moved no callback has done that. */
+		/* End the lock hold: if timers were only moved, no callback has. */
 		if (ops) {
 			raw_spin_unlock_irq(&base->lock);
 			raw_spin_lock_irq(&base->lock);
@@ -1163,8 +1186,8 @@ static void run_end(struct twheel_base *base, u64 since, bool finished)
 }
 
 /*
- * The callback of a base's hrtimers. One runs at a time: a run starts the other hrtimer when it has
- * nothing more to do.
+ * A run: the callback of both hrtimers of a base. Only one runs at a time, because a run starts the
+ * other hrtimer, and does so last.
  */
 static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 {
@@ -1191,8 +1214,8 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 #include "twheel_set.h"
 
 /*
- * The base @timer belongs to at the moment, which may be moving from one CPU's to another's.
- * Whoever has a timer of a base keeps the base.
+ * The base that @timer belongs to at the moment; wait if the timer is moving from one CPU's base to
+ * another's. The base stays: whoever may use one of its timers also keeps the base.
  */
 static noinline struct twheel_base *base_of(const struct twheel_timer *timer)
 {
@@ -1204,7 +1227,8 @@ static noinline struct twheel_base *base_of(const struct twheel_timer *timer)
 }
 
 /*
- * Lock the base of @timer; mostly it is this CPU's. It may change until it is locked:
+ * Lock the base of @timer, which is mostly this CPU's, and return it. The timer's base may change
+ * until it is locked, so queue.data is read again under the lock:
  *
  *	CPU 0: lock_base()			CPU 1: move_base()
  *	id = A
@@ -1214,8 +1238,7 @@ static noinline struct twheel_base *base_of(const struct twheel_timer *timer)
  *						id = B
  *	id is not A any more: unlock A, again
  *
- * While MIGRATING is set nobody gets at the timer, so that CPU 1 needs not hold two
- * locks.
+ * While MIGRATING is set nobody else can lock the timer's base, so CPU 1 need not hold two locks.
  */
 static __always_inline struct twheel_base *lock_base(const struct twheel_timer *timer,
 						     unsigned long *flags)
@@ -1233,13 +1256,16 @@ static __always_inline struct twheel_base *lock_base(const struct twheel_timer *
 	}
 }
 
-/* Would a timer of @base that is armed here go to this CPU's, unless its callback runs? */
+/* If a timer of @base is armed on this CPU, does it move to this CPU's base? */
 static __always_inline bool base_is_elsewhere(const struct twheel_base *base)
 {
 	return this_cpu_read(cpu_base) != base && base->id < first_private();
 }
 
-/* Make @timer, which is in no bucket of its locked base @from, one of @to. Returns that, locked. */
+/*
+ * Move @timer, which is not armed, from its locked base @from to @to. Returns @to, locked instead
+ * of @from. Pairs with base_of() and lock_base().
+ */
 static struct twheel_base *move_to(struct twheel_base *from, struct twheel_timer *timer,
 				   struct twheel_base *to)
 {
@@ -1259,9 +1285,9 @@ static noinline struct twheel_base *move_here(struct twheel_base *base,
 }
 
 /*
- * The base, locked instead of @base, that @timer shall be added to: this CPU's for a
- * timer of the CPUs' bases. One whose callback is running stays: where it runs is
- * where cancel_sync() looks for it.
+ * Return the base to which @timer must be added, locked instead of @base: this CPU's, for a timer
+ * of the CPUs' bases. If the timer's callback is running, it stays, because a synchronous cancel
+ * looks for the callback in the timer's base.
  */
 static __always_inline struct twheel_base *move_base(struct twheel_base *base,
 						     struct twheel_timer *timer)
@@ -1302,17 +1328,17 @@ static bool is_shut(const struct twheel_timer *timer)
 	return timer->queue.flags & TWHEEL_SHUT;
 }
 
-/* The flags of a timer of a base with a sink are its owner's. */
+/* Was @timer shut down? If its base has a sink, queue.flags are the owner's and say nothing. */
 static bool base_has_shut(const struct twheel_base *base, const struct twheel_timer *timer)
 {
 	return is_shut(timer) && !base->sink;
 }
 
-/* When to arm. */
+/* In which cases a call arms the timer. */
 enum arm_mode {
 	ARM_ALWAYS,
 	ARM_PENDING,		/* only if it is armed already */
-	ARM_EARLIER,		/* only if it is not armed, or for later */
+	ARM_EARLIER,		/* only if it is not armed, or armed for later */
 };
 
 static bool arm_is_wanted(const struct twheel_base *base, const struct twheel_timer *timer,
@@ -1329,8 +1355,8 @@ static bool arm_is_wanted(const struct twheel_base *base, const struct twheel_ti
 }
 
 /*
- * Arm @timer for @time, or for @time from now. Returns whether it was armed. Inlined, so that
- * each of its callers has only what it needs of it: this is the path that is hot.
+ * Arm @timer for @time, or with @relative for @time from now. Returns whether it was armed before.
+ * Inlined, so that each caller contains only the part that it needs: this is a hot path.
  */
 static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, bool relative,
 				     enum arm_mode mode)
@@ -1357,7 +1383,7 @@ static __always_inline int timer_arm(struct twheel_timer *timer, ktime_t time, b
 	return pending;
 }
 
-/* Is @timer to be armed for @range, of which any tick will do? */
+/* arm_is_wanted() for any of the ticks of @range. */
 static bool range_is_wanted(const struct twheel_timer *timer, const struct ticks *range,
 			    enum arm_mode mode)
 {
@@ -1399,8 +1425,9 @@ static int timer_arm_range(struct twheel_timer *timer, ktime_t time, u64 toleran
 }
 
 /*
- * Arm @timer if it is idle, not shut down, and of this CPU's base, or of what was it a moment
- * ago: that is the path that is hot. Returns false, with nothing done, if it is not.
+ * Arm @timer if it is idle, not shut down, and in this CPU's base (or in what was it a moment ago):
+ * the hottest path. One comparison of queue.word checks all three. Returns false, with nothing
+ * done, if it is not so.
  */
 static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t time, bool relative)
 {
@@ -1428,8 +1455,8 @@ static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t ti
  * @timer:	the timer
  * @delay:	ns from now
  *
- * The same as cancelling and adding, but nobody can come between. When the timer's
- * callback is running the timer is armed for another run of it.
+ * The same as cancelling and adding, but atomically. If the timer's callback is running, the timer
+ * is armed for another run of it.
  *
  * Context: Any.
  * Return: 1 if the timer was armed, 0 if not. A timer that was shut down stays idle.
@@ -1456,14 +1483,14 @@ int twheel_mod_abs(struct twheel_timer *timer, ktime_t expires)
 EXPORT_SYMBOL_GPL(twheel_mod_abs);
 
 /**
- * twheel_mod_pending() - arm a timer anew if it is armed
+ * twheel_mod_pending() - re-arm a timer if it is armed
  * @timer:	the timer
  * @delay:	ns from now
  *
- * One that has expired meanwhile stays so: its callback runs once.
+ * If the timer has expired meanwhile, it is not armed again: its callback runs once.
  *
  * Context: Any.
- * Return: 1 if the timer was armed, and is for @delay now; 0 if it was not, and is not.
+ * Return: 1 if the timer was armed, and now is for @delay; 0 if it was not armed, and is not.
  */
 int twheel_mod_pending(struct twheel_timer *timer, ktime_t delay)
 {
@@ -1516,7 +1543,10 @@ void twheel_add_abs(struct twheel_timer *timer, ktime_t expires)
 }
 EXPORT_SYMBOL_GPL(twheel_add_abs);
 
-/* The locked @base of the idle @timer, which shall be added to that of @cpu now: that, locked. */
+/*
+ * Return the base of @cpu to which the idle @timer is to be added, locked instead of @base. If the
+ * timer's callback is running in @base, the timer is marked, see base_hold_back().
+ */
 static struct twheel_base *move_on(struct twheel_base *base, struct twheel_timer *timer,
 				   unsigned int cpu)
 {
@@ -1524,7 +1554,7 @@ static struct twheel_base *move_on(struct twheel_base *base, struct twheel_timer
 
 	if (base == to)
 		return base;
-	/* Its own callback may be the caller. */
+	/* The caller may be its own callback. */
 	if (base->running == timer)
 		timer->queue.flags |= TWHEEL_HOPPED;
 	return move_to(base, timer, to);
@@ -1536,18 +1566,18 @@ static struct twheel_base *move_on(struct twheel_base *base, struct twheel_timer
  * @delay:	ns from now
  * @cpu:	the CPU
  *
- * The callback runs on that CPU, also if the CPU is to be left alone (nohz_full=, isolcpus=,
- * isolated cpusets). If it is off, or goes off, the callback runs on another, in time all the
- * same. A callback may arm its own timer on another CPU: it is called there when it has returned
- * here, a tick later if need be.
+ * The callback runs on that CPU, also if the CPU is isolated (nohz_full=, isolcpus=, isolated
+ * cpusets). If the CPU is offline, or goes offline, the callback runs on another CPU, still in
+ * time. A callback may arm its own timer on another CPU: it is called there after it has returned
+ * here, if need be a tick later.
  *
- * Who arms the timer by another call, on any CPU, takes it to that one; but a callback that does
- * stays on its CPU.
+ * If another call arms the timer later, on any CPU, the timer moves to that CPU; but if its own
+ * callback makes that call, the timer stays on its CPU.
  *
  * Context: Any.
  * Return: 0, also for a timer that was shut down, which stays idle. -EINVAL for a CPU that is not
- * possible, or for a timer of a private base. -EBUSY if the timer is armed. Nothing has changed
- * then.
+ * possible, or for a timer of a private base. -EBUSY if the timer is armed. If it fails, nothing
+ * has changed.
  */
 int twheel_add_on(struct twheel_timer *timer, ktime_t delay, unsigned int cpu)
 {
@@ -1580,7 +1610,7 @@ EXPORT_SYMBOL_GPL(twheel_add_on);
  * @delay:	ns from now
  * @tolerance:	ns that it may be later; 0 if it is exact
  *
- * A timer that is armed for a tick that will do stays as it is.
+ * If the timer is armed for a tick that is allowed now, nothing changes.
  *
  * Context: Any.
  * Return: as twheel_mod().
@@ -1691,8 +1721,8 @@ int twheel_cancel(struct twheel_timer *timer)
 EXPORT_SYMBOL_GPL(twheel_cancel);
 
 /*
- * Cancel @timer. Returns what twheel_cancel() does, or -1 if its callback is running: then
- * it was not cancelled. @running is where.
+ * Cancel @timer. Returns what twheel_cancel() returns; or -1 if its callback is running: then it
+ * was not cancelled, and *@running is the base in which the callback runs.
  */
 static int try_cancel(struct twheel_timer *timer, struct twheel_base **running)
 {
@@ -1712,7 +1742,7 @@ static int try_cancel(struct twheel_timer *timer, struct twheel_base **running)
  * twheel_try_cancel() - disarm a timer, unless its callback is running
  * @timer:	the timer
  *
- * Unlike twheel_cancel() it tells whether it may be freed.
+ * Unlike twheel_cancel() it says whether the timer may be freed.
  *
  * Context: Any.
  * Return: 1 if the timer was armed, 0 if not: it is idle now, and its callback is not
@@ -1744,10 +1774,9 @@ static int cancel_and_wait(struct twheel_timer *timer)
  * twheel_cancel_sync() - disarm a timer and wait for its callback
  * @timer:	the timer
  *
- * When this returns the timer is not armed and its callback is not running, and if
- * nobody arms the timer again it may be freed. A callback that arms its own timer is
- * dealt with; somebody else who does is the caller's to stop, or see
- * twheel_shutdown_sync().
+ * When this returns, the timer is not armed and its callback is not running. If nobody arms the
+ * timer again, it may be freed. If the callback arms its own timer, that is undone. Other code that
+ * may arm the timer must be stopped by the caller before; or see twheel_shutdown_sync().
  *
  * The caller may hold no lock that the callback takes:
  *
@@ -1759,8 +1788,8 @@ static int cancel_and_wait(struct twheel_timer *timer)
  *
  * lockdep reports that, also when the two do not meet.
  *
- * Context: Task context, or softirq where the callback cannot be interrupted by the
- * caller; on PREEMPT_RT only where it may sleep. Never from the callback itself.
+ * Context: Task context, or a softirq that cannot have interrupted the callback; on PREEMPT_RT only
+ * where it may sleep. Never from the callback itself.
  * Return: 1 if the timer was armed, 0 if not.
  */
 int twheel_cancel_sync(struct twheel_timer *timer)
@@ -1773,10 +1802,9 @@ EXPORT_SYMBOL_GPL(twheel_cancel_sync);
  * twheel_shutdown_sync() - disarm a timer for good and wait for its callback
  * @timer:	the timer
  *
- * As twheel_cancel_sync(), and whoever tries to arm the timer from now on, its own
- * callback included, does so in vain, without being told. This is how to end a timer
- * that is armed by something that is itself started by the timer, as a work item. Only
- * twheel_init() makes the timer usable again.
+ * As twheel_cancel_sync(). In addition, calls that arm the timer from now on have no effect and say
+ * nothing, those of its own callback included. Use it for a timer that is armed by something which
+ * the timer itself starts, such as a work item. Only twheel_init() makes the timer usable again.
  *
  * Context: As twheel_cancel_sync().
  * Return: 1 if the timer was armed, 0 if not.
@@ -1787,7 +1815,10 @@ int twheel_shutdown_sync(struct twheel_timer *timer)
 	unsigned long flags;
 	int pending;
 
-	/* In one hold: who arms it before is undone, who comes after it finds it shut down. */
+	/*
+	 * In one lock hold: what armed the timer before is undone, and what tries to arm it later
+	 * finds it shut down.
+	 */
 	base = lock_base(timer, &flags);
 	timer->queue.flags |= TWHEEL_SHUT;
 	pending = base_del(base, timer);
@@ -1839,16 +1870,16 @@ ktime_t twheel_remaining(const struct twheel_timer *timer)
 }
 EXPORT_SYMBOL_GPL(twheel_remaining);
 
-/* What twheel_task->stage says of a task with TWHEEL_TASK_PROCESS. */
+/* Values of twheel_task->stage, for a task with TWHEEL_TASK_PROCESS. Under the lock of its base. */
 enum {
 	STAGE_IDLE,
 	STAGE_STARTED,		/* armed, or its expiry is under way */
-	STAGE_DUE,		/* its work is to call the function */
+	STAGE_DUE,		/* its work must call the function */
 };
 
 /*
- * Will the work of @task call the function, unless it is told otherwise now? What an expiry in
- * softirq context is about to call cannot be taken back.
+ * Will the work of @task call the function, unless that is taken back now? (A function that is
+ * called in softirq context cannot be taken back once it has expired.) Under the lock of its base.
  */
 static bool task_is_coming(const struct twheel_task *task)
 {
@@ -1856,8 +1887,8 @@ static bool task_is_coming(const struct twheel_task *task)
 }
 
 /*
- * Arm @task, whose timer's base is locked, for its deadline; if @rearmed, base_unlink() has
- * taken it out for this. Returns the locked base.
+ * Arm @task, whose timer's base is locked, for its deadline. @rearmed: base_unlink() has taken it
+ * out for that. Returns the base that is locked then.
  */
 static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task *task,
 				    bool rearmed)
@@ -1873,7 +1904,7 @@ static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task
 	return base;
 }
 
-/* The deadline after this one, and how many were missed. */
+/* Set the next deadline of a periodic task, and count the periods that were missed. */
 static void task_next_deadline(struct twheel_task *task, u64 now)
 {
 	u64 missed = 0;
@@ -1882,7 +1913,7 @@ static void task_next_deadline(struct twheel_task *task, u64 now)
 		task->deadline = ktime_add_safe(now, task->period);
 		return;
 	}
-	/* It is not over any more if the clock was set back. */
+	/* If the clock was set back, the deadline may be to come again. */
 	if (now > task->deadline)
 		missed = div64_u64(now - task->deadline, task->period);
 	WRITE_ONCE(task->overruns, task->overruns + missed);
@@ -1890,12 +1921,13 @@ static void task_next_deadline(struct twheel_task *task, u64 now)
 }
 
 /*
- * Call the function. Only one that wants to be called again promises that the task is
- * there still. It is armed for the next period no earlier than this, so that nothing has
- * to be undone for one that stops; the periods that passed are found by counting.
+ * Call the task's function, without a lock. If it returns TWHEEL_STOP, the task may have been
+ * freed: do not touch it. If it returns TWHEEL_AGAIN, the task still exists: arm it for the next
+ * period, and count those that were skipped. It is not armed before the call, so that nothing has
+ * to be undone if the function stops it.
  *
- * Somebody may have cancelled the task meanwhile, then it is not active, or started it
- * anew, then it is armed, or due already: all that is left so.
+ * If the task was cancelled meanwhile, it is not active; if it was started again, it is armed or
+ * due already. In both cases leave it as it is.
  */
 static void task_call(struct twheel_task *task)
 {
@@ -1915,9 +1947,9 @@ static void task_call(struct twheel_task *task)
 }
 
 /*
- * The time of @task has come, and its work is to call it. A work item cannot be told what it was
- * queued for. So a cancel or a start between the expiry and the work takes back what the
- * expiry said:
+ * The timer of @task has expired: make the task due, so that its work calls the function. A work
+ * item does not know why it was queued. So a cancel or a start that comes between the expiry and
+ * the work takes this back:
  *
  *	CPU 0: expiry		CPU 1				CPU 0: work
  *	due, queue the work
@@ -1927,7 +1959,8 @@ static void task_call(struct twheel_task *task)
  *	due, queue the work
  *								calls the function
  *
- * If the cancel or the start comes before the expiry has said so, the task is idle, or armed again.
+ * If the cancel or the start comes before the task is made due, the task is idle, or armed again,
+ * and this does nothing.
  */
 static void task_set_due(struct twheel_task *task)
 {
@@ -1942,9 +1975,10 @@ static void task_set_due(struct twheel_task *task)
 }
 
 /*
- * Is @task due, and is it this work that is to call it? Then it is not due any more. The function
- * may free the task: so an expiry that is under way, which queues the work, is waited for. If it
- * has queued the work again since that began, the next one is to call:
+ * If @task is due, and it is this work that must call the function, make the task idle and return
+ * true. The function may free the task, so wait first for an expiry that is under way, and is about
+ * to queue the work. If that has queued the work again since this work began, leave the call to the
+ * next work:
  *
  *	CPU 0: work			CPU 1
  *	begins: is not queued
@@ -2010,13 +2044,12 @@ EXPORT_SYMBOL_GPL(twheel_task_expired);
  * @period:	ns from then on, 0 to be called once
  * @tolerance:	ns that it may be called later each time, 0 if it is exact
  *
- * The phase is kept: how late it is called says nothing of the next time. If @tolerance is longer
- * than
- * @period, periods that pass before it is called are left out.
+ * The phase is kept: how late it is called does not change the next deadline. If @tolerance is
+ * longer than @period, periods that pass before it is called are skipped.
  *
  * Context: Any.
- * Return: as twheel_task_cancel(): 1 if what the task was started for before will not come. Or
- * -EINVAL for a negative period, and for a tolerance beyond KTIME_MAX.
+ * Return: as twheel_task_cancel(): 1 if a call that the task was started for before will not come.
+ * Or -EINVAL for a negative period, or a tolerance beyond KTIME_MAX.
  */
 int twheel_task_start_range(struct twheel_task *task, ktime_t delay, ktime_t period,
 			    u64 tolerance)
@@ -2061,10 +2094,7 @@ int twheel_task_start(struct twheel_task *task, ktime_t delay, ktime_t period)
 }
 EXPORT_SYMBOL_GPL(twheel_task_start);
 
-/*
- * Stop @task. Returns whether that keeps its function from being called: it was armed, or its
- * work was to call it.
- */
+/* Stop @task. Returns 1 if that prevents a call of its function: it was armed, or due. */
 static int task_stop(struct twheel_task *task)
 {
 	struct twheel_base *base;
@@ -2087,8 +2117,8 @@ static int task_stop(struct twheel_task *task)
  * called again until the task is started.
  *
  * Context: Any.
- * Return: 1 if the task was armed, or with TWHEEL_TASK_PROCESS due and its function not called
- * yet: for that it will not be. 0 if not.
+ * Return: 1 if the task was armed, or with TWHEEL_TASK_PROCESS due but its function not called yet:
+ * that call will not come. 0 if not.
  */
 int twheel_task_cancel(struct twheel_task *task)
 {
@@ -2245,9 +2275,9 @@ EXPORT_SYMBOL_GPL(twheel_now);
  * twheel_raw_lock() - the lock that twheel_lock() takes
  * @base:	a private base
  *
- * For who needs no look at the clock. Who has used it for the functions on a locked base gives it
- * back by twheel_unlock() or twheel_unlock_irq(); who has only changed what is their own may unlock
- * it as any lock.
+ * For callers that do not need the time. A caller that has used the functions on a locked base must
+ * unlock with twheel_unlock() or twheel_unlock_irq(). A caller that has only changed its own data
+ * may unlock it as any lock.
  *
  * Context: Any.
  * Return: the lock.
@@ -2259,12 +2289,13 @@ raw_spinlock_t *twheel_raw_lock(struct twheel_base *base)
 EXPORT_SYMBOL_GPL(twheel_raw_lock);
 
 /**
- * twheel_relock() - go on with a number of calls on one base
+ * twheel_relock() - continue a number of calls on one base
  * @base:	a private base
  * @flags:	where to keep the interrupt state, for twheel_unlock()
  *
- * twheel_lock(), without a look at the clock, for who has just called that and twheel_unlock().
- * What is added meanwhile for a tick that is over expires in the next tick all the same.
+ * As twheel_lock(), but without reading the clock, for a caller that has just called twheel_lock()
+ * and twheel_unlock(). A timer that is added now for a tick that is over still expires in the next
+ * tick.
  *
  * Context: Any. Takes the base's raw lock.
  */
@@ -2275,7 +2306,7 @@ void twheel_relock(struct twheel_base *base, unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(twheel_relock);
 
-/* Timers may have been added: see that they will be served. */
+/* Timers may have been added: make sure that they will be served. */
 static __always_inline void base_rearm(struct twheel_base *base)
 {
 	if (base->sink)
@@ -2303,7 +2334,7 @@ EXPORT_SYMBOL_GPL(twheel_unlock);
  * twheel_unlock_irq() - end what began with twheel_raw_lock() and raw_spin_lock_irq()
  * @base:	the base
  *
- * Context: Releases the base's raw lock, interrupts go on.
+ * Context: Releases the base's raw lock and enables interrupts.
  */
 void twheel_unlock_irq(struct twheel_base *base)
 	__releases(&base->lock)
@@ -2496,7 +2527,7 @@ static int base_init(struct twheel_base *base, const struct twheel_config *confi
 	return 0;
 }
 
-/* Nobody has, or lists, @base. */
+/* Free @base, which is in no list, and which nobody uses. */
 static void base_free(struct twheel_base *base)
 {
 	if (!base->sink)
@@ -2539,11 +2570,11 @@ static struct twheel_base *base_alloc(const struct twheel_config *config)
 
 /**
  * twheel_create() - make a private base
- * @config:	what it shall be
+ * @config:	what it is to be
  *
- * Its callbacks are called one after the other, on whichever CPU. While one runs, and on
- * PREEMPT_RT while a task keeps the CPU from it, the other timers of the base wait. Timers
- * that shall not wait for each other belong to the CPUs' bases, or to several bases.
+ * Its callbacks are called one after the other, on any CPU. While one runs, and on PREEMPT_RT also
+ * while a task preempts it, the other timers of the base wait. Timers that must not wait for each
+ * other belong to the CPUs' bases, or to several bases.
  *
  * The memory, see twheel_size(), is charged to the caller's memory cgroup.
  *
@@ -2580,11 +2611,11 @@ EXPORT_SYMBOL_GPL(twheel_create);
  * twheel_grow() - make a small base a whole one
  * @base:	a base that was created small
  *
- * What is armed stays so, and fires in its tick. The memory is charged to the caller's memory
- * cgroup. One at a time for each base.
+ * Armed timers stay armed, and fire in their ticks. The memory is charged to the caller's memory
+ * cgroup. For one base, calls must not overlap.
  *
  * Context: May sleep.
- * Return: 0, also if it is a whole one already; or -ENOMEM, with nothing changed.
+ * Return: 0, also if it is a whole base already; or -ENOMEM, with nothing changed.
  */
 int twheel_grow(struct twheel_base *base)
 {
@@ -2704,7 +2735,7 @@ u64 twheel_drain(struct twheel_base *base,
 }
 EXPORT_SYMBOL_GPL(twheel_drain);
 
-/* Stop @base for good. A timer that is still armed is a mistake of its owner's. */
+/* Stop @base for good. If it has callbacks, a timer that is still armed is its owner's mistake. */
 static void base_stop(struct twheel_base *base)
 {
 	struct twheel_timer *timer;
@@ -2791,7 +2822,7 @@ static void free_cpu_bases(void)
 	}
 }
 
-/* A base of @cpu, with this @id. It is kept in *@base, also if it cannot be listed. */
+/* Make a base of @cpu, with this @id. It is stored in *@base even if it cannot be listed. */
 static int create_cpu_base(struct twheel_base **base, unsigned int cpu, u32 id,
 			   const struct twheel_config *config)
 {
@@ -2805,7 +2836,7 @@ static int create_cpu_base(struct twheel_base **base, unsigned int cpu, u32 id,
 	return list_cpu_base(*base, cpu);
 }
 
-/* Those that there are if it fails are the caller's to free. */
+/* Make the bases of all CPUs. If that fails, the caller frees those that were made. */
 static int create_cpu_bases(const struct twheel_config *config)
 {
 	unsigned int cpu;
@@ -2818,7 +2849,7 @@ static int create_cpu_bases(const struct twheel_config *config)
 	}
 	if (err)
 		return err;
-	/* Cpusets may change meanwhile. */
+	/* Under RCU, because cpusets may change. */
 	rcu_read_lock();
 	for_each_possible_cpu(cpu)
 		cpu_set_home(cpu, cpu_find_home(cpu));
@@ -2827,8 +2858,8 @@ static int create_cpu_bases(const struct twheel_config *config)
 }
 
 /*
- * By how much get_cycles() advances in RUN_NS. If something stops this CPU meanwhile the answer is
- * too little, never too much: the counter is read after the one time and before the other.
+ * By how much get_cycles() advances in RUN_NS. If something stops this CPU meanwhile, the result is
+ * too small, never too large: the counter is read after the first time and before the second.
  */
 static unsigned long __init measure_cycles(void)
 {
@@ -2846,7 +2877,10 @@ static unsigned long __init measure_cycles(void)
 	return div64_u64((u64)(last - first) * RUN_NS, time);
 }
 
-/* Too little is only a look at the clock too many. */
+/*
+ * A value that is too small only makes a run read the clock more often. So take the largest of
+ * five.
+ */
 static void __init calibrate(void)
 {
 	unsigned int i;
@@ -2901,7 +2935,7 @@ static void __exit twheel_exit_module(void)
 
 #include "twheel_debugfs.c"
 
-/* Built in, it is there before whoever arms timers when the machine starts. */
+/* If built in, it must be ready before other code arms timers while the machine starts. */
 postcore_initcall(twheel_init_module);
 module_exit(twheel_exit_module);
 

@@ -3,43 +3,41 @@
 /*
  * twheel: timers for kernel modules, exact to the tick at any distance.
  *
- * A timer is 40 bytes, as a struct timer_list is, and fires in the tick
- * ceil(deadline / tick): never early, and later by less than a tick plus the
- * latency of a softirq. Adding, re-arming and cancelling cost the same with ten
- * timers and with ten million.
+ * A timer is 40 bytes, as a struct timer_list is. It fires in the tick ceil(deadline / tick): never
+ * early, and later by less than a tick plus the latency of a softirq. Adding, re-arming and
+ * cancelling cost the same with ten timers and with ten million.
  *
- * A timer belongs to a base: a wheel, a raw spinlock and one hrtimer. Each CPU has
- * a base for everybody (CLOCK_MONOTONIC, a tick of the module parameter tick_us),
- * and a timer of these moves to the CPU that adds it. twheel_create() makes a
- * private base, with a clock and tick of its own.
+ * A timer belongs to a base: a wheel, a raw spinlock and one hrtimer. Each CPU has a base for
+ * everybody (CLOCK_MONOTONIC, with the tick of the module parameter tick_us), and a timer of these
+ * bases moves to the CPU that adds it. twheel_create() makes a private base, with a clock and tick
+ * of its own.
  *
- * CPUs: a callback runs where its timer was added, as long as that CPU is busy. If it is idle
- * when the next interrupt is armed, and another is busy, that one is interrupted. A CPU that is
- * to be left alone (nohz_full=, isolcpus=, isolated cpusets from Linux 6.12 on) is not
- * interrupted for timers: what is added there goes to a CPU that may be, near it. Only
- * twheel_add_on() says which CPU it shall be, and that is where the callback runs. A private base
- * runs its callbacks on any CPU but those that are to be left alone.
+ * CPUs: a callback runs on the CPU that added its timer, as long as that CPU is busy. If the CPU is
+ * idle when the next interrupt is armed, and another CPU is busy, the other one is interrupted. An
+ * isolated CPU (nohz_full=, isolcpus=, isolated cpusets from Linux 6.12 on) is not interrupted for
+ * timers: a timer that is added there goes to a CPU nearby that is not isolated. Only
+ * twheel_add_on() names the CPU on which the callback must run. A private base runs its callbacks
+ * on any CPU that is not isolated.
  *
- * All times are in ns. A delay counts from now; one that is not positive means the
- * next tick. A deadline is a time of the base's clock.
+ * All times are in ns. A delay counts from now; 0 or less means the next tick. A deadline is a time
+ * of the base's clock.
  *
  * Most timeouts need not be exact. Each function that arms a timer has a form that ends in _range
  * and takes a tolerance: the timer fires in some tick from ceil(deadline / tick) to floor((deadline
- * + tolerance) / tick), and if there is none between these in the first. So it is never early, and
- * late by its tolerance at most, besides what an exact timer is. Timers with
- * tolerances meet in ticks that many share, on all CPUs and bases, so that there are fewer
- * interrupts, and they are mostly not moved from bucket to bucket: with an eighth of the delay a
- * timer costs no more than a struct timer_list. One that is put off costs next to nothing while it
- * is due when it may be. 0 means exact. A tolerance that ends after KTIME_MAX ends there.
+ * + tolerance) / tick); if the latter is earlier, in the former. So it is never early, and at most
+ * its tolerance later than an exact timer. Timers with tolerances share ticks, on all CPUs and
+ * bases, so there are fewer interrupts; and mostly they are not moved from bucket to bucket: with a
+ * tolerance of an eighth of the delay a timer costs no more than a struct timer_list. As long as
+ * the tick of an armed timer is among those allowed, re-arming it costs next to nothing. A
+ * tolerance of 0 means exact. A tolerance that ends after KTIME_MAX ends there.
  *
- * Context: unless said otherwise a function may be called from anywhere but NMI:
- * hard and soft interrupts, under raw spinlocks, with preemption off, on
- * PREEMPT_RT, and from a timer's own callback. Callers need not lock: calls on one
- * timer are serialised by its base's lock.
+ * Context: unless said otherwise a function may be called from any context except NMI: from hard
+ * and soft interrupts, under raw spinlocks, with preemption off, on PREEMPT_RT, and from a timer's
+ * own callback. Callers need not lock: the lock of its base serialises all calls on one timer.
  *
- * A callback runs in softirq context with interrupts on (on PREEMPT_RT in a thread)
- * and without a lock of ours. By then its timer is idle: it may be armed again,
- * freed, or handed to someone else, by the callback too.
+ * A callback runs in softirq context with interrupts on (on PREEMPT_RT in a thread), without a lock
+ * of ours. By then its timer is idle: it may be armed again, freed, or handed to other code, also
+ * by the callback itself.
  */
 #ifndef TWHEEL_H
 #define TWHEEL_H
@@ -59,7 +57,7 @@
 struct twheel_base;
 struct twheel_user;
 
-/* What a tick may be, in ns. The default is TWHEEL_TICK_NS. */
+/* The smallest, largest and default tick, in ns. */
 #define TWHEEL_TICK_MIN_NS	(100 * NSEC_PER_USEC)
 #define TWHEEL_TICK_MAX_NS	NSEC_PER_SEC
 #define TWHEEL_TICK_NS		NSEC_PER_MSEC
@@ -68,8 +66,8 @@ struct twheel_user;
  * struct twheel_timer - a timer
  * @queue:	private; @queue.data is the id of the timer's base
  * @function:	the callback
- * @cookie:	in a base with a sink there are no callbacks: this, @queue.flags and
- *		@queue.data are the owner's, and zeroed memory is an idle timer
+ * @cookie:	a base with a sink has no callbacks: there this, @queue.flags and @queue.data
+ *		belong to the owner, and zeroed memory is an idle timer
  * @lockdep_map: stands for the callback, where CONFIG_LOCKDEP is on
  *
  * 40 bytes on 64-bit, without lockdep.
@@ -86,9 +84,9 @@ struct twheel_timer {
 };
 
 /*
- * In queue.flags, all zero in what is armed without a second look: initialised at compile
- * time, so that debugobjects need not worry; shut down; and armed on another CPU while its
- * callback ran.
+ * In queue.flags. If all are zero, the timer can be armed on the fast path. STATIC: it was
+ * initialised at compile time, which debugobjects must know. SHUT: it was shut down. HOPPED: it was
+ * armed on another CPU while its callback was running.
  */
 #define TWHEEL_STATIC	(IS_ENABLED(CONFIG_DEBUG_OBJECTS) ? BIT(0) : 0)
 #define TWHEEL_SHUT	BIT(1)
@@ -121,17 +119,16 @@ struct twheel_timer {
 	struct twheel_timer _name = TWHEEL_TIMER_INIT(_function)
 
 /**
- * struct twheel_sink - where a base hands its expired timers, instead of callbacks
- * @expired:	takes @nr timers, at most TWHEEL_SINK_MAX, in the order of their
- *		ticks. Called with the base's raw lock held and interrupts off: it
- *		may move them to a list of its own, using queue.node, and no more.
- *		They are idle: cancelling them is the owner's business from here on
- * @wake:	called after that, with no lock held, in softirq context, once for
- *		one or more calls of @expired. Returns false if on PREEMPT_RT it would have had
- *		to wait for a lock; then it is called again a ms later. There it may also
- *		be called when nothing has expired, and on two CPUs at once
- * @always:	call @wake after each run, also if nothing has expired: what comes next is later
- *		then
+ * struct twheel_sink - gets the expired timers of a base, instead of callbacks
+ * @expired:	gets @nr timers, at most TWHEEL_SINK_MAX, in the order of their ticks. Called with
+ *		the base's raw lock held and interrupts off: it may move them to a list of its own,
+ *		using queue.node, and do no more. They are idle: from here on cancelling them is
+ *		the owner's business
+ * @wake:	called after that, without a lock, in softirq context, once for one or more calls of
+ *		@expired. If on PREEMPT_RT it would have to wait for a lock, it returns false, and
+ *		is called again a ms later. On PREEMPT_RT it may also be called when nothing has
+ *		expired, and on two CPUs at once
+ * @always:	call @wake after each run, also if nothing has expired: the next event has changed
  */
 struct twheel_sink {
 	void (*expired)(struct twheel_base *base, struct twheel_timer **timers,
@@ -142,8 +139,8 @@ struct twheel_sink {
 
 /*
  * The most operations in a lock hold, with interrupts off. 64 re-arms are 10 300 instructions, and
- * some 18 us if their memory is in no cache; 16 are 2 800: `make bench-kernel`, icount-hold. A
- * batch of 64 that is cut into four costs a tenth more.
+ * take some 18 us if their memory is in no cache; 16 re-arms are 2 800 (`make bench-kernel`,
+ * icount-hold). A batch of 64 that is cut into four costs a tenth more.
  */
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
 
@@ -151,24 +148,25 @@ struct twheel_sink {
 #define TWHEEL_SINK_MAX		TWHEEL_HOLD_OPS
 
 /**
- * struct twheel_config - what a private base shall be
+ * struct twheel_config - what a private base is to be
  * @clock:	CLOCK_MONOTONIC (stands still in suspend), CLOCK_BOOTTIME (goes on), or
- *		CLOCK_REALTIME, which may be set: forward, and what is due then fires; back, and
- *		what is armed waits for its time. A delay becomes a deadline when it is given
- * @tick_ns:	TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS. Ticks are multiples of it
- *		from the clock's zero, so that bases with one tick share interrupts
+ *		CLOCK_REALTIME, which may be set: if it is set forward, timers that are due then
+ *		fire; if it is set back, armed timers wait for their time. A delay is added to the
+ *		present time, and the sum is the deadline
+ * @tick_ns:	TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS. Ticks are multiples of it since the
+ *		clock's zero, so bases with the same tick share interrupts
  * @slack_ns:	how much later than its tick the interrupt may come; less than
  *		NSEC_PER_SEC
- * @sink:	NULL for callbacks
- * @owner:	the sink's, see twheel_owner()
- * @small:	with a sink: it has no buckets, and takes a KiB instead of 36, until
- *		twheel_grow(). Until then its timers are in a tree, and each operation
- *		searches that
- * @user:	with a sink: whose base it is. The bases of one user have one part of a CPU
- *		together, see twheel_user_create(). NULL: nobody's in particular
- * @was_set:	with CLOCK_REALTIME: called when the clock has been set, or the machine was
- *		suspended, in task context, for one base at a time unless twheel_tell_set() does.
- *		twheel_destroy() and twheel_tell_set() of this base wait for it. NULL: nobody asks
+ * @sink:	gets the expired timers; NULL for callbacks
+ * @owner:	the sink's own, see twheel_owner()
+ * @small:	with a sink: the base has no buckets, and takes a KiB instead of 36, until
+ *		twheel_grow(). Until then its timers are in a tree, which each operation searches
+ * @user:	with a sink: the user whose base it is. All bases of a user together have one share
+ *		of a CPU, see twheel_user_create(). NULL: nobody's in particular
+ * @was_set:	with CLOCK_REALTIME: called after the clock was set, or the machine was suspended.
+ *		It is called in task context, for one base at a time, unless twheel_tell_set()
+ *		calls it. twheel_destroy() and twheel_tell_set() of this base wait for it. NULL if
+ *		it is not needed
  */
 struct twheel_config {
 	clockid_t			clock;
@@ -183,13 +181,13 @@ struct twheel_config {
 
 /**
  * struct twheel_stats - what a base holds and has done
- * @pending:	timers armed
- * @added:	timers added, a re-armed one again
- * @rearmed:	of these, timers that were armed when they were
- * @expired:	timers expired
+ * @pending:	timers that are armed
+ * @added:	timers added so far; a timer that is re-armed counts again
+ * @rearmed:	of these, timers that were armed already
+ * @expired:	timers that have expired
  * @wakeups:	interrupts taken: runs of the base's hrtimer
  * @moves:	timers moved from one bucket to a finer one
- * @deferred:	times that a run used up its budget and was put off
+ * @deferred:	how often a run used up its budget and left work to a later one
  * @worst:	most moves in one run
  * @next:	when the next run is wanted, as a time of the clock; KTIME_MAX if never
  */
@@ -279,14 +277,14 @@ ktime_t twheel_expires(const struct twheel_timer *timer);
 ktime_t twheel_remaining(const struct twheel_timer *timer);
 
 /*
- * For code that counts in jiffies, as users of struct timer_list do: doc/migrate.md.
+ * For code that counts in jiffies, as users of struct timer_list do. See doc/migrate.md.
  */
 
 /**
  * twheel_jiffies() - a number of jiffies as a delay
  * @nr:		jiffies; a negative number is a delay of 0
  *
- * Unlike jiffies_to_nsecs(), which is wrong from 71 minutes on.
+ * Use it instead of jiffies_to_nsecs(), which is wrong from 71 minutes on.
  *
  * Context: Any.
  * Return: ns, KTIME_MAX at most.
@@ -300,8 +298,8 @@ static inline ktime_t twheel_jiffies(long nr)
  * twheel_until() - the delay until jiffies has a value
  * @expires:	a value of jiffies; one that is over is a delay of 0
  *
- * A timer that is armed for this delay expires when jiffies has that value, and not in the jiffy
- * after it, as one of struct timer_list does.
+ * A timer that is armed for this delay expires when jiffies has that value. A struct timer_list
+ * would expire in the jiffy after it.
  *
  * Context: Any.
  * Return: ns.
@@ -315,11 +313,11 @@ static inline ktime_t twheel_until(unsigned long expires)
  * twheel_expires_jiffies() - what will jiffies be when a timer expires?
  * @timer:	the timer
  *
- * The clock of a timer is not jiffies: of a timer that was armed for twheel_until(x) this may be
- * x - 1 or x + 1 as well.
+ * A timer's clock is not jiffies: if the timer was armed for twheel_until(x), the result may also
+ * be x - 1 or x + 1.
  *
  * Context: Any.
- * Return: that value. Jiffies as it is if the timer is not armed; at most MAX_JIFFY_OFFSET more.
+ * Return: that value, at most MAX_JIFFY_OFFSET from now; if the timer is not armed, jiffies now.
  */
 static inline unsigned long twheel_expires_jiffies(const struct twheel_timer *timer)
 {
@@ -332,44 +330,44 @@ static inline unsigned long twheel_expires_jiffies(const struct twheel_timer *ti
  * twheel_pending() - is a timer armed?
  * @timer:	the timer
  *
- * Without the caller's own locking the answer may be over when it is used.
+ * Unless the caller has locking of its own, the answer may be outdated when it is used.
  *
- * Return: true from the moment it is armed until it is cancelled or its callback
- * is about to run, also while it is armed anew and while it moves to another CPU.
+ * Return: true from the moment the timer is armed until it is cancelled or its callback is about to
+ * run; also throughout a re-arm, and while the timer moves to another CPU.
  */
 static inline bool twheel_pending(const struct twheel_timer *timer)
 {
 	return READ_ONCE(timer->queue.bucket) != 0;
 }
 
-/* What a task's function wants: to be called again after the period, or not. */
+/* What a task's function returns: whether it is to be called again after the period. */
 enum twheel_again {
 	TWHEEL_STOP,
 	TWHEEL_AGAIN,
 };
 
-/* The function is called in task context, on a workqueue of twheel's. */
+/* The function is called in task context, on twheel's own workqueue. */
 #define TWHEEL_TASK_PROCESS	BIT(0)
-/* The period counts from the function's return, not from when the last one was due. */
+/* A period begins when the function returns, not when the last one was due. */
 #define TWHEEL_TASK_DELAY	BIT(1)
 
 /**
  * struct twheel_task - a timer with a period, or with its function in task context
  * @timer:	private
  * @work:	private
- * @function:	called when the task is due. One that returns TWHEEL_STOP, and that of a
- *		task without a period, may free the task
- * @period:	ns, or 0: once
- * @deadline:	when it was due last, or is next, in ns of the clock
- * @tolerance:	ns that it may be called later, each time
- * @overruns:	periods that came due while the function still ran or could not be called,
- *		since the start. They are left out, and the phase is kept
+ * @function:	called when the task is due. It may free the task if it returns TWHEEL_STOP, or if
+ *		the task has no period
+ * @period:	its period in ns; 0 if it is called once
+ * @deadline:	when it is due next, or was due last, in ns of the clock
+ * @tolerance:	how many ns later it may be called, each time
+ * @overruns:	periods since the start that came due while the function was still running or could
+ *		not be called. They are skipped, and the phase is kept
  * @flags:	TWHEEL_TASK_*
  * @active:	started, and not cancelled since
  * @stage:	private
  *
- * The function of one task never runs twice at once. What changes is guarded by the lock
- * of the timer's base.
+ * The function of one task never runs twice at once. The lock of the timer's base guards what
+ * changes.
  */
 struct twheel_task {
 	struct twheel_timer	timer;
@@ -428,7 +426,7 @@ int twheel_task_cancel_sync(struct twheel_task *task);
 int twheel_task_shutdown_sync(struct twheel_task *task);
 
 /**
- * twheel_task_overruns() - how many periods were left out?
+ * twheel_task_overruns() - how many periods were skipped?
  * @task:	the task
  *
  * Context: Any.

@@ -2313,7 +2313,7 @@ static noinline long file_ioctl_any(struct file *filp, unsigned int cmd, void __
 
 /*
  * Read an operation of the present @size, or of that of the first version, if it lies on one page.
- * Returns false if it cannot be read.
+ * Returns false if it cannot be read, or if @res or @reserved is not 0.
  */
 static __always_inline bool op_get(struct twheel_op *op, const struct twheel_op __user *user,
 				   size_t size)

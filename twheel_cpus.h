@@ -1,41 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * CPUs: whose base a timer goes to that is armed on one, and which of them is interrupted for it.
+ * CPUs: to which base a timer goes that is armed on a CPU, and which CPU is interrupted for it.
  * Included by twheel.c.
  *
  * Each CPU has two bases:
  *
- *	own	for what is armed on the CPU by twheel_add() and its like. Its hrtimer is not
- *		pinned: where the CPU is idle when that is started, the kernel takes a busy one
- *	pinned	for twheel_add_on(): its hrtimer is only ever started on the CPU, while that is
- *		online
+ *	own	for timers that twheel_add() and its like arm on the CPU. Its hrtimer is not pinned:
+ *		if the CPU is idle when the hrtimer is started, the kernel chooses a busy CPU
+ *	pinned	for twheel_add_on(). As long as the CPU is online, its hrtimer is started only there
  *
- * CPUs that are to be left alone
- *	nohz_full=, isolcpus= and isolated cpusets keep a CPU for one task. What is armed there
- *	goes to another CPU, its home: to the home's own base, and for a file to the
- *	home's dispatcher. An hrtimer cannot be started on another CPU, and one that is started
- *	here, even if it is not pinned, stays here if nothing expires earlier there. So the
- *	home is asked to start it, by an interrupt, as a timer_list does. Nothing but
- *	twheel_add_on() makes a CPU expire timers that is to be left alone.
+ * Isolated CPUs
+ *	nohz_full=, isolcpus= and isolated cpusets keep a CPU for one task. A timer that is armed on
+ *	such a CPU goes to another CPU, its home: to the home's own base, and for a file to the
+ *	home's dispatcher. An hrtimer cannot be started on another CPU. One that is started here
+ *	stays here, even if it is not pinned, unless the other CPU has an earlier one. So an
+ *	interrupt asks the home to start it, as for a timer_list. Only twheel_add_on() makes an
+ *	isolated CPU expire timers.
  *
- *	Which CPUs these are may change: cpusets do that at any time, from Linux 6.12 on. It is
- *	looked at when an hrtimer is to be started. A timer that was armed before, and the
- *	interrupt for it, stays where it is until then.
+ *	The set of isolated CPUs may change: from Linux 6.12 on cpusets may do so at any time. We
+ *	look when an hrtimer is to be started. Until then, timers that were armed before, and the
+ *	interrupt for them, stay where they are.
  *
  * Two hrtimers a base
- *	The kernel moves no hrtimer whose callback is running, and a run starts it anew. So a base
- *	would stay on the CPU of its first run for ever, idle or not. A run starts the other one.
+ *	The kernel does not move an hrtimer whose callback is running, and a run starts its hrtimer
+ *	again. So with one hrtimer a base would stay for ever on the CPU of its first run, even if
+ *	that is idle. A run starts the other one.
  *
  * Timers that hop
- *	A callback may arm its own timer on another CPU, as a watchdog does that goes from one to
- *	the next. Then the timer is of a base that is not the one that runs its callback,
- *	and TWHEEL_HOPPED says so to those who want to know whether that is running.
+ *	A callback may arm its own timer on another CPU, like a watchdog that goes from CPU to CPU.
+ *	Then the timer belongs to another base than the one that runs its callback. TWHEEL_HOPPED
+ *	marks such a timer, so that code which has to know whether the callback is running looks
+ *	in all bases.
  */
 #ifndef TWHEEL_CPUS_H
 #define TWHEEL_CPUS_H
 
-/* Where goes what is armed on a CPU: its own base or dispatcher, or its home's. */
+/*
+ * The base and the dispatcher for timers that are armed on a CPU: its own, or its home's. Both are
+ * written by that CPU only, in cpu_home(), after twheel_init_module().
+ */
 static DEFINE_PER_CPU(struct twheel_base *, cpu_base);
 static DEFINE_PER_CPU(struct dispatcher *, cpu_dispatcher);
 
@@ -50,12 +54,13 @@ static u32 first_private(void)
 	return 2 * nr_cpu_ids;
 }
 
+/* Is @base a CPU's, for twheel_add_on()? */
 static bool base_is_pinned(const struct twheel_base *base)
 {
 	return base->id >= nr_cpu_ids && base->id < first_private();
 }
 
-/* The CPU's base with this id, or NULL if it is the id of a private one. */
+/* The base of a CPU with this id, or NULL if the id is that of a private base. */
 static struct twheel_base *cpu_base_of(u32 id)
 {
 	if (id < nr_cpu_ids)
@@ -65,18 +70,22 @@ static struct twheel_base *cpu_base_of(u32 id)
 
 /* ---- homes ------------------------------------------------------------------------------ */
 
+/* Is @cpu isolated? The answer may change at any time. */
 static bool cpu_is_left_alone(unsigned int cpu)
 {
 	return !housekeeping_test_cpu(cpu, HK_TYPE_TIMER) || cpu_is_isolated(cpu);
 }
 
-/* May @cpu be a home, and is it of @node, or that NUMA_NO_NODE? */
+/* May @cpu be a home, and is it on @node? NUMA_NO_NODE stands for any node. */
 static bool cpu_may_be_home(unsigned int cpu, int node)
 {
 	return (node == NUMA_NO_NODE || cpu_to_node(cpu) == node) && !cpu_is_left_alone(cpu);
 }
 
-/* A home of @node for @cpu, nr_cpu_ids if there is none. CPUs are spread over homes. */
+/*
+ * A home on @node for @cpu, or nr_cpu_ids if there is none. Isolated CPUs are spread over the
+ * homes.
+ */
 static unsigned int cpu_find_home_on(unsigned int cpu, int node)
 {
 	unsigned int home, nr = 0;
@@ -92,6 +101,10 @@ static unsigned int cpu_find_home_on(unsigned int cpu, int node)
 	return nr_cpu_ids;
 }
 
+/*
+ * The home of @cpu: itself, if it is not isolated or there is no other. Else one on its node, if
+ * any.
+ */
 static unsigned int cpu_find_home(unsigned int cpu)
 {
 	unsigned int home = cpu;
@@ -109,7 +122,10 @@ static void cpu_set_home(unsigned int cpu, unsigned int home)
 	per_cpu(cpu_dispatcher, cpu) = per_cpu(own_dispatcher, home);
 }
 
-/* This CPU's home, as things are now. */
+/*
+ * This CPU's home, which is chosen anew if the CPU, or the home, has been isolated or not isolated
+ * since. With interrupts off.
+ */
 static unsigned int cpu_home(void)
 {
 	unsigned int cpu = smp_processor_id(), home = this_cpu_read(cpu_base)->id;
@@ -125,6 +141,7 @@ static unsigned int cpu_home(void)
 
 /* ---- starting a base's hrtimer ---------------------------------------------------------- */
 
+/* Start the hrtimer of @base on this CPU, for base->start. */
 static void base_start_here(struct twheel_base *base)
 {
 	bool pinned = base_is_pinned(base) && base->id == nr_cpu_ids + smp_processor_id();
@@ -134,7 +151,7 @@ static void base_start_here(struct twheel_base *base)
 			       pinned ? HRTIMER_MODE_ABS_PINNED_SOFT : HRTIMER_MODE_ABS_SOFT);
 }
 
-/* On the CPU that shall start the hrtimer, in hard interrupt context. */
+/* Start the hrtimer of a base on the CPU that another CPU has asked, in hard interrupt context. */
 static void base_kicked(void *arg)
 {
 	struct twheel_base *base = arg;
@@ -148,8 +165,9 @@ static void base_kicked(void *arg)
 }
 
 /*
- * Have @cpu call what @csd says. Returns false if it is off. If the call is on its way already it
- * will find what it is to do under the lock that the caller holds.
+ * Make @cpu call the function of @csd. Returns false if the CPU is offline. If a call is on its way
+ * already (-EBUSY), that one does the work: it takes the lock that the caller holds, and finds
+ * there what is to be done. @kicks counts calls on their way, under that lock.
  */
 static bool cpu_kick(unsigned int cpu, call_single_data_t *csd, u32 *kicks)
 {
@@ -159,7 +177,7 @@ static bool cpu_kick(unsigned int cpu, call_single_data_t *csd, u32 *kicks)
 	return !err || err == -EBUSY;
 }
 
-/* Start the hrtimer of @base for @time, where that belongs. */
+/* Start the hrtimer of @base for @time, on the CPU that must be interrupted for it. */
 static noinline void base_start(struct twheel_base *base, ktime_t time, u32 slack_ns)
 {
 	unsigned int cpu = base_is_pinned(base) ? base->id - nr_cpu_ids : cpu_home();
@@ -171,7 +189,10 @@ static noinline void base_start(struct twheel_base *base, ktime_t time, u32 slac
 		base_start_here(base);
 }
 
-/* A run has begun, that of @drive. If that was started once more meanwhile, it goes on. */
+/*
+ * A run of @drive has begun: the other hrtimer is to be started next. If @drive was started again
+ * meanwhile, it remains the one.
+ */
 static void base_next_drive(struct twheel_base *base, struct drive *drive)
 {
 	lockdep_assert_held(&base->lock);
@@ -189,7 +210,10 @@ static bool base_is_kicked(struct twheel_base *base)
 	return kicked;
 }
 
-/* Nobody arms a timer of @base any more: when this returns no run of it is under way, or comes. */
+/*
+ * Stop the hrtimers of @base. The caller makes sure that no timer of it is armed any more. When
+ * this returns no run is under way, and none will come.
+ */
 static void base_stop_drives(struct twheel_base *base)
 {
 	while (base_is_kicked(base) ||
@@ -199,7 +223,10 @@ static void base_stop_drives(struct twheel_base *base)
 
 /* ---- timers that hop -------------------------------------------------------------------- */
 
-/* Does the callback of @timer run? Returns the base that runs it, or NULL. */
+/*
+ * The base in which the callback of @timer is running, or NULL. For a timer that has hopped: look
+ * at all CPUs' bases, without their locks. Under the lock of the timer's base.
+ */
 static struct twheel_base *hopped_running(struct twheel_timer *timer)
 {
 	unsigned int id;
@@ -207,7 +234,7 @@ static struct twheel_base *hopped_running(struct twheel_timer *timer)
 	for (id = 0; id < first_private(); id++) {
 		struct twheel_base *base = cpu_possible(id % nr_cpu_ids) ? cpu_base_of(id) : NULL;
 
-		/* Pairs with run_callback(): what the callback has done is seen. */
+		/* Pairs with the releases in run_callback() and base_ran(). */
 		if (base && smp_load_acquire(&base->running) == timer)
 			return base;
 	}
@@ -215,7 +242,7 @@ static struct twheel_base *hopped_running(struct twheel_timer *timer)
 	return NULL;
 }
 
-/* The same of a timer of @base, whether it has hopped or not. */
+/* The base in which the callback of @timer, a timer of @base, is running, or NULL. */
 static struct twheel_base *running_base(struct twheel_base *base, struct twheel_timer *timer)
 {
 	lockdep_assert_held(&base->lock);

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Dispatchers: they drive the bases with a sink, and share a CPU out among users. Included by
- * twheel.c.
+ * Dispatchers drive the bases with a sink, and divide a CPU among users. Included by twheel.c.
  *
- * Many bases may belong to one user, and many users to one CPU. So a base with a sink has no
- * hrtimer of its own. When it has work ahead it is queued on the CPU that armed it last:
+ * One user may have many bases, and one CPU many users. So a base with a sink has no hrtimer of its
+ * own. When it has timers armed, it is queued on the CPU that armed it last:
  *
  *	dispatcher		one for each CPU
  *	  queue			one for each clock: an hrtimer, and entries by time
  *	    entry		a user who has something queued there: bases by time
  *
- * A pass, the callback of an hrtimer, serves the bases of both queues that are due, each for one
- * lock hold. Then it is another user's turn, and for the same user another base's. So what one user
- * makes another wait for is one lock hold, however many files they have; and a tick that a
- * thousand files have in common is one interrupt.
+ * The callback of such an hrtimer is called a pass. It serves the bases of both queues that are
+ * due, each for one lock hold. After that it is another user's turn, and when this user's turn
+ * comes again, that of the user's next base. So one user makes another wait for one lock hold at a
+ * time, however many files the first has; and a tick that a thousand files share is one interrupt.
  *
  * Shares
  *	After RUN_OPS operations or RUN_NS a pass ends, and rests for DEFER_MIN_NS.
- *	All passes of a CPU may take half of it. When they have, those wait who have used up
- *	their own part, which is that half divided by the users who were served of late. One
- *	whose timers are hours away makes no part smaller. So a user who takes little never waits
- *	for one who takes much; a user alone may have all of the half, and no more with a
- *	thousand files than with one.
- *	Of those who are due at the same time, the lightest is served first: who has taken
- *	least of late, and has fewest bases queued. If that wakes a task which is to run on this
- *	CPU at once, and what is left is the work of those who weigh twice as much, the pass
- *	lets the task run, and resumes CUT_NS later; but no more often than each CUT_PERIOD_NS,
- *	so that the others are not starved.
- *	What was used is a debt. Time repays it: that of the CPU at half the speed of the clock,
- *	that of a user at a 2n-th. DEBT_MAX_NS bounds it, and HOLD_MAX_NS what is charged for a
- *	lock hold, for then the time was a hypervisor's or the firmware's.
- *	On PREEMPT_RT a pass may be preempted. It is charged for what its own task has taken of
- *	the CPU: what a woken reader does is not the wheel's debt.
+ *	All passes of a CPU may take half of it. When they have taken that, users who have used up
+ *	their own share wait. A share is that half divided by the number of users who were served
+ *	of late: a user whose timers are hours away makes no share smaller. So a user who takes
+ *	little never waits for one who takes much. A user alone may have the whole half, and gets
+ *	no more with a thousand files than with one.
+ *	If several users are due at the same time, the lightest is served first: the one who has
+ *	taken least of late and has the fewest bases queued. If this wakes a task that is to run on
+ *	this CPU at once, and only users who weigh at least twice as much are left, the pass lets
+ *	the task run, and resumes CUT_NS later; but at most once in CUT_PERIOD_NS, so that the
+ *	others are not starved.
+ *	CPU time that was used is a debt. Time repays it: the debt of the CPU at half the speed of
+ *	the clock, that of each of n users at a 2n-th. DEBT_MAX_NS bounds a debt, and HOLD_MAX_NS
+ *	what one lock hold is charged: if one takes longer, a hypervisor or the firmware had the
+ *	CPU.
+ *	On PREEMPT_RT a pass may be preempted. It is charged for the runtime of its own task, so
+ *	that what a woken reader does is not charged to the wheel.
  *
  * Locking
  *	expiry of the dispatcher (PREEMPT_RT only)
@@ -43,37 +43,37 @@
  * dispatcher's lock, drops that and takes the base's: dispatcher->serving keeps the base
  * until then, see base_leave_all().
  *
- * At the end of each lock hold, still under base->lock, the base is queued for what comes next,
- * before anybody is woken. So a pass that is preempted keeps no base to itself: whoever arms a
- * timer on another CPU takes the base there.
+ * At the end of each lock hold, still under base->lock, the base is queued for its next event,
+ * before anybody is woken. So a pass that is preempted keeps no base to itself: code that arms a
+ * timer on another CPU moves the base there.
  *
  * Clocks
- *	A base of CLOCK_REALTIME is in the queue of CLOCK_MONOTONIC, by what its times are there as
- *	long as nobody sets the clock. If somebody does, twheel_set.h has it queued anew. So
- *	pauses, rests and turns are never of a clock that is set.
+ *	A base of CLOCK_REALTIME is in the queue of CLOCK_MONOTONIC: its times are converted, which
+ *	is right until the clock is set. Then twheel_set.h has the base queued anew. So pauses, rests
+ *	and turns never depend on a clock that may be set.
  *
- * A CPU that does not come to its pass
- *	On PREEMPT_RT a task of a higher priority may keep the CPU from it for any time. Each
- *	queue has a second hrtimer, which expires in hard interrupt context WATCH_NS after the
- *	pass should have begun. If it finds that the pass has not, or stands still, it has another
- *	CPU take over what is due and what the pass has in hand, RESCUE_MAX bases at once. Should
- *	that CPU not come to its pass either, the next one is tried a ms later, and if none is
- *	left all are again RETRY_NS after that. While passes come in time this hrtimer never
- *	expires.
+ * A CPU that does not get to its pass
+ *	On PREEMPT_RT a task of higher priority may keep a CPU from its pass for any time. So each
+ *	queue has a second hrtimer, the watch, which expires in hard interrupt context WATCH_NS
+ *	after the pass should have begun. If the pass has not begun then, or stands still, the
+ *	watch makes another CPU take over the bases that are due and those that the pass has in
+ *	hand, RESCUE_MAX at once. If that CPU does not get to its pass either, the next CPU is
+ *	tried a ms later; if no CPU is left, all are tried again RETRY_NS after that. As long as
+ *	passes come in time, the watch never expires.
  *
- *	A pass that stands still in the middle of waking may hold the lock of those who wait. So a
- *	sink does not wait for such a lock: that would hold up everybody else's timers on this
- *	CPU too. It says so, and is asked again a ms later.
+ *	A pass that stands still while it is waking may hold the lock of a wait queue. If a sink
+ *	waited for that lock, everybody else's timers on this CPU would wait too. So the sink
+ *	returns false, and is called again a ms later.
  *
  * Limits
- *	If on PREEMPT_RT tasks of a higher priority keep all CPUs, what is queued waits. CPUs
- *	that are to be left alone (nohz_full) do not take over.
+ *	If on PREEMPT_RT tasks of higher priority keep all CPUs, queued bases wait. Isolated CPUs
+ *	(nohz_full) do not take over.
  */
 #ifndef TWHEEL_DISPATCH_H
 #define TWHEEL_DISPATCH_H
 
 #define HOLD_MAX_NS	NSEC_PER_MSEC
-/* How many who have to pause are looked at in a row, with interrupts off. */
+/* How many users who have to pause a pass moves to the back in a row, with interrupts off. */
 #define LOOKS_MAX	16
 #define CUT_NS		(40 * NSEC_PER_USEC)
 #define CUT_PERIOD_NS	(2 * CUT_NS)
@@ -81,9 +81,9 @@
 #define RETRY_NS	(7 * NSEC_PER_MSEC)
 /* How many bases change CPUs in one hard interrupt. */
 #define RESCUE_MAX	16
-/* What a base takes at least that is due. */
+/* The least time that serving a base takes, for share_weight(). */
 #define BASE_NS		NSEC_PER_USEC
-/* What has been taken "of late" is forgotten at this pace. */
+/* The time constant of "of late": what was taken so long ago counts for about a third. */
 #define RECENT_NS	(100 * NSEC_PER_MSEC)
 
 enum { QUEUE_MONOTONIC, QUEUE_BOOTTIME, NR_QUEUES };
@@ -94,12 +94,14 @@ struct dispatcher;
  * struct dispatch_entry - a user in a queue
  * @node:	in the queue's entries, if @bases is not empty
  * @bases:	the user's bases in this queue, by their key
- * @key:	the entry is served in the order of these: that of its first base, or
+ * @key:	entries are served in the order of their keys: the key of its first base, or
  *		@not_before if that is later
- * @weight:	share_weight() when it was put there: of those with one key, the lightest is first
- * @soft:	when it may be served: when that base is due, or @not_before
- * @not_before:	the end of its last turn, or of the pause that its user makes
+ * @weight:	share_weight() when it was queued. If keys are the same, the lightest is first
+ * @soft:	when it may be served: @soft of its first base, or @not_before if that is later
+ * @not_before:	the end of its last turn, or of a pause that its user has to make
  * @put_off:	the end of the last such pause
+ *
+ * Under the lock of the CPU's dispatcher, as are struct share and struct dispatch_queue.
  */
 struct dispatch_entry {
 	struct rb_node		node;
@@ -113,11 +115,11 @@ struct dispatch_entry {
 
 /**
  * struct share - a user on a CPU
- * @account:	what the user's bases have taken of it
+ * @account:	what the user's bases have taken of the CPU
  * @recent:	the same, of late: what was taken RECENT_NS ago counts for a third
- * @charged:	when that was so, and it was served last, in ns of CLOCK_MONOTONIC
- * @nr_bases:	in @entry
- * @entry:	in each queue of the CPU's dispatcher
+ * @charged:	the time of @recent, when the user was last served, in ns of CLOCK_MONOTONIC
+ * @nr_bases:	how many bases are in @entry
+ * @entry:	the user's entry in each queue of the CPU's dispatcher
  */
 struct share {
 	struct account		account;
@@ -128,20 +130,21 @@ struct share {
 };
 
 /**
- * struct twheel_user - whose bases share a part of each CPU
- * @shares:	for each CPU
+ * struct twheel_user - a user: all bases of a user have one share of each CPU
+ * @shares:	the share of each CPU
  */
 struct twheel_user {
 	struct share __percpu	*shares;
 };
 
 /**
- * struct dispatch_queue - what is queued on a CPU for one clock
- * @dispatcher:	the CPU's
+ * struct dispatch_queue - the bases that are queued on a CPU for one clock
+ * @dispatcher:	the CPU's dispatcher
  * @hrtimer:	its callback is a pass
- * @watch:	expires if that does not begin in time (PREEMPT_RT only)
- * @entries:	users, by their key
- * @armed:	the key that the hrtimer is armed for, KTIME_MAX if it is not
+ * @watch:	expires if the pass does not begin in time (PREEMPT_RT only)
+ * @entries:	the users, by their keys
+ * @armed:	the key for which the hrtimer is armed, KTIME_MAX if it is not. Read without the
+ *		lock by dispatcher_is_away()
  * @rest_until:	the end of the rest after the last pass that was cut short
  */
 struct dispatch_queue {
@@ -154,25 +157,27 @@ struct dispatch_queue {
 };
 
 /**
- * struct dispatcher - who serves the bases that are queued on a CPU
- * @lock:	see above
+ * struct dispatcher - serves the bases that are queued on a CPU
+ * @lock:	guards all that follows and changes, and which bases are queued here
  * @cpu:	the CPU
- * @nr_users:	with bases in its queues
- * @nr_active:	users served in this period, which is of RECENT_NS
- * @nr_were:	and in the one before
- * @began:	when the period did, in ns of CLOCK_MONOTONIC
- * @running:	a pass is under way, and will arm the hrtimers when it ends
- * @serving:	the base whose turn it is, from the queue to the end of the lock hold
- * @rescued:	the base that another CPU is taking over, from the one queue to the other
- * @rescue:	has another CPU do that
- * @rescuing:	it is under way
- * @kick:	has @cpu arm the hrtimers, when something was queued by a CPU whose home @cpu is
- * @kicks:	so often that is under way
- * @in_wake:	the base whose sink's wake() is under way
+ * @nr_users:	users with bases in its queues
+ * @nr_active:	users served in this period, whose length is RECENT_NS
+ * @nr_were:	users served in the period before
+ * @began:	when the period began, in ns of CLOCK_MONOTONIC
+ * @running:	a pass is under way, and will arm the hrtimers when it ends. Read without the lock
+ *		by dispatcher_may_hang() and dispatcher_is_away(), which only guess
+ * @serving:	the base whose turn it is, from when it is taken off its queue to the end of the
+ *		lock hold
+ * @rescued:	the base that another CPU is taking over, between the two queues
+ * @rescue:	makes another CPU do that
+ * @rescuing:	such a call is under way
+ * @kick:	makes @cpu arm the hrtimers, after a CPU whose home @cpu is has queued a base here
+ * @kicks:	how many such calls are under way
+ * @in_wake:	the base whose sink's wake() is being called. Written by the pass without the lock
  * @waking:	the base of which timers have expired, until its sink's wake() has returned
- * @last:	who was served last in the pass, and pays for its interrupt
+ * @last:	the user who was served last in the pass, and is charged for its interrupt
  * @account:	what all passes have taken of the CPU
- * @last_cut:	when a pass was cut short last for a task that it woke
+ * @last_cut:	when a pass was last cut short for a task that it woke
  * @expiry:	held by a pass
  * @queue:	one for each clock
  */
@@ -199,7 +204,7 @@ struct dispatcher {
 	struct dispatch_queue	queue[NR_QUEUES];
 };
 
-/* Of the bases that are nobody's in particular. */
+/* The user of the bases that were made without one. */
 static struct twheel_user *nobody;
 
 static struct dispatch_queue *queue_of(struct dispatcher *d, const struct twheel_base *base)
@@ -217,7 +222,7 @@ static struct dispatch_entry *entry_of(struct dispatcher *d, const struct twheel
 	return &share_of(d, base)->entry[queue_of(d, base) - d->queue];
 }
 
-/* What a time of CLOCK_MONOTONIC is on the queue's clock. */
+/* A time of CLOCK_MONOTONIC as a time of the queue's clock. */
 static ktime_t queue_time(const struct dispatch_queue *q, u64 time)
 {
 	return q == &q->dispatcher->queue[QUEUE_BOOTTIME] ?
@@ -265,13 +270,13 @@ static struct share *entry_share(const struct dispatch_queue *q, struct dispatch
 	return container_of(entry, struct share, entry[q - q->dispatcher->queue]);
 }
 
-/* What a user on a CPU has taken of late and is about to take, ns. */
+/* The weight of a user on a CPU: what the user has taken of late and is about to take, in ns. */
 static u64 share_weight(const struct share *share)
 {
 	return share->recent + share->nr_bases * BASE_NS;
 }
 
-/* Put @entry where it belongs, now that its first base or its @not_before has changed. */
+/* Put @entry in its place again, after its first base or its @not_before has changed. */
 static void entry_sort(struct dispatch_queue *q, struct dispatch_entry *entry)
 {
 	const struct twheel_base *first = entry_first(entry);
@@ -290,8 +295,8 @@ static void entry_sort(struct dispatch_queue *q, struct dispatch_entry *entry)
 }
 
 /*
- * Pinned, so that no idle CPU's work piles up on a busy one, beside that CPU's own. Where the CPU
- * is to be left alone, the kernel finds another, and queue_serve() hands the bases over.
+ * The mode of the hrtimers: pinned, so that the work of idle CPUs does not pile up on a busy one.
+ * If this CPU is isolated, the kernel chooses another, to which queue_serve() hands the bases over.
  */
 static enum hrtimer_mode queue_mode(void)
 {
@@ -299,7 +304,7 @@ static enum hrtimer_mode queue_mode(void)
 	       HRTIMER_MODE_ABS_PINNED_SOFT : HRTIMER_MODE_ABS_SOFT;
 }
 
-/* Should the pass that is wanted at @key not have come WATCH_NS later, notice that. */
+/* Set the watch: it expires if the pass that must begin at @key has not begun WATCH_NS later. */
 static void watch_start(struct dispatch_queue *q, ktime_t key)
 {
 	lockdep_assert_held(&q->dispatcher->lock);
@@ -308,7 +313,7 @@ static void watch_start(struct dispatch_queue *q, ktime_t key)
 			      (queue_mode() & ~HRTIMER_MODE_SOFT) | HRTIMER_MODE_HARD);
 }
 
-/* A pass is under way or will come, at @key at the latest. Either may be kept from it. */
+/* A pass is under way, or will begin at @key at the latest: make sure that it is watched. */
 static void watch_resume(struct dispatch_queue *q, ktime_t key)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) &&
@@ -319,25 +324,31 @@ static void watch_resume(struct dispatch_queue *q, ktime_t key)
 
 static void watch_stop(struct dispatch_queue *q)
 {
-	/* If it expires at this moment, it will find nothing to do. */
+	/* If it is expiring at this moment, it will find nothing to do. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		hrtimer_try_to_cancel(&q->watch);
 }
 
-/* When the queue's first entry, @first, is to be served. */
+/* When @first, the first entry of the queue, must be served. */
 static ktime_t queue_key(const struct dispatch_queue *q, const struct dispatch_entry *first)
 {
 	return max(first->key, q->rest_until);
 }
 
-/* Have the CPU of @d do the arming, if this is another. Returns false if that is not to be. */
+/*
+ * If this is not the CPU of @d, ask that one to arm the hrtimers. Returns false if this CPU must do
+ * it: it is the one, or the other is offline.
+ */
 static bool dispatcher_kick(struct dispatcher *d)
 {
 	lockdep_assert_held(&d->lock);
 	return d->cpu != smp_processor_id() && cpu_kick(d->cpu, &d->kick, &d->kicks);
 }
 
-/* Make sure that there will be a pass for what is queued. One that is under way sees to that. */
+/*
+ * Make sure that there will be a pass for what is queued. If one is under way, it does so at its
+ * end.
+ */
 static void queue_arm(struct dispatch_queue *q)
 {
 	const struct dispatch_entry *first = queue_first(q);
@@ -363,7 +374,9 @@ static void queue_arm(struct dispatch_queue *q)
 	watch_start(q, key);
 }
 
-/* On the CPU of the dispatcher, in hard interrupt context. */
+/*
+ * Arm the hrtimers on the dispatcher's CPU, in hard interrupt context, because another CPU asked.
+ */
 static void dispatcher_kicked(void *arg)
 {
 	struct dispatcher *d = arg;
@@ -378,7 +391,7 @@ static void dispatcher_kicked(void *arg)
 
 /* ---- queueing a base --------------------------------------------------------------- */
 
-/* Put @base, which is on no queue, on that of @d. */
+/* Put @base, which is on no queue, on its queue of @d. */
 static void dispatcher_add(struct dispatcher *d, struct twheel_base *base)
 {
 	lockdep_assert_held(&base->lock);
@@ -389,7 +402,7 @@ static void dispatcher_add(struct dispatcher *d, struct twheel_base *base)
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
 
-/* Take @base off its queue, that of @d. */
+/* Take @base off its queue of @d. */
 static void dispatcher_del(struct dispatcher *d, struct twheel_base *base)
 {
 	lockdep_assert_held(&d->lock);
@@ -399,7 +412,7 @@ static void dispatcher_del(struct dispatcher *d, struct twheel_base *base)
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
 
-/* Take @base off the queue of @d, if it is there still: a pass may have been faster. */
+/* Take @base off its queue of @d, if it is still there: a pass may have taken it off before. */
 static void base_leave(struct twheel_base *base, struct dispatcher *d)
 {
 	lockdep_assert_held(&base->lock);
@@ -409,14 +422,18 @@ static void base_leave(struct twheel_base *base, struct dispatcher *d)
 	raw_spin_unlock(&d->lock);
 }
 
-/* On PREEMPT_RT a pass may stand still for as long as something keeps its CPU. */
+/*
+ * May a pass of @d, another CPU's, be standing still? On PREEMPT_RT it does as long as a task of
+ * higher priority keeps the CPU. A guess, without the lock: if it is wrong, the base is only queued
+ * anew for nothing, or the watch notices.
+ */
 static bool dispatcher_may_hang(const struct dispatcher *d)
 {
 	return IS_ENABLED(CONFIG_PREEMPT_RT) && d != this_cpu_read(cpu_dispatcher) &&
 	       READ_ONCE(d->running);
 }
 
-/* The next tick at which there is something to do for @base. */
+/* The next tick at which @base must be served. */
 static u64 base_next(const struct twheel_base *base)
 {
 	return IS_ENABLED(CONFIG_PREEMPT_RT) ? min(base->wheel.next, base->wake_at) :
@@ -424,9 +441,9 @@ static u64 base_next(const struct twheel_base *base)
 }
 
 /*
- * Make sure that @base is served at its next event, and if it has just had its turn not before
- * @after, so that others have theirs. If it is on no queue, a pass may have taken it off and
- * not locked it yet: then it is served once more often than needed.
+ * Queue @base for its next event, but not before @after: a base that has just had its turn lets
+ * others have theirs. If it is on no queue, perhaps a pass has taken it off and not locked it yet:
+ * then it is served once more than needed.
  */
 static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 {
@@ -443,7 +460,7 @@ static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 	cpu_home();
 	d = this_cpu_read(cpu_dispatcher);
 	due = base_queue_time(base, next);
-	/* Who is to be woken has had the slack. */
+	/* A wake-up that is repeated has had its slack already. */
 	key = next == base->wake_at ? due : ktime_add_safe(due, base->slack_ns);
 	base->soft = max(due, after);
 	base->key = max(key, after);
@@ -453,7 +470,10 @@ static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 	raw_spin_unlock(&d->lock);
 }
 
-/* base_requeue(), if it has to be. */
+/*
+ * base_requeue() if @base is on no queue, is queued for too late, or on the queue of a CPU that may
+ * hang.
+ */
 static __always_inline void base_enter(struct twheel_base *base, ktime_t after)
 {
 	const struct dispatcher *d = READ_ONCE(base->dispatcher);
@@ -463,6 +483,7 @@ static __always_inline void base_enter(struct twheel_base *base, ktime_t after)
 		base_requeue(base, after);
 }
 
+/* Is a pass of @d, or a CPU that takes over from it, using @base? */
 static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base)
 {
 	bool has;
@@ -474,7 +495,7 @@ static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base)
 }
 
 /*
- * No pass touches @base when this returns, nor will any.
+ * Take @base off its queue for good. When this returns no pass is using it, and none will:
  *
  *	CPU 0: pass				CPU 1: base_leave_all()
  *	lock dispatcher
@@ -508,6 +529,7 @@ static void base_leave_all(struct twheel_base *base)
 
 /* ---- a CPU that does not come to its pass -------------------------------------------- */
 
+/* Should a pass for the first entry of the queue have begun WATCH_NS ago? */
 static bool queue_is_stuck(const struct dispatch_queue *q, ktime_t now)
 {
 	const struct dispatch_entry *first = queue_first(q);
@@ -516,7 +538,7 @@ static bool queue_is_stuck(const struct dispatch_queue *q, ktime_t now)
 	return first && ktime_add_safe(queue_key(q, first), WATCH_NS) <= now;
 }
 
-/* Does @d seem not to come to its passes? No lock is held: it is a guess. */
+/* Does the CPU of @d seem not to get to its passes? A guess, made without the lock. */
 static bool dispatcher_is_away(const struct dispatcher *d)
 {
 	u64 now = ktime_get_ns();
@@ -531,7 +553,9 @@ static bool dispatcher_is_away(const struct dispatcher *d)
 	return READ_ONCE(d->running);
 }
 
-/* A CPU that may take over what is due on that of @d, or nr_cpu_ids. */
+/*
+ * A CPU that may take over the bases that are due on the CPU of @d, or nr_cpu_ids if there is none.
+ */
 static unsigned int rescue_cpu(const struct dispatcher *d)
 {
 	unsigned int cpu;
@@ -544,8 +568,8 @@ static unsigned int rescue_cpu(const struct dispatcher *d)
 }
 
 /*
- * Does @base, which the pass has in hand that is under way on @d, need another CPU? It does if it
- * is on no queue, or if what has expired of it is known to nobody and nobody is going to be told.
+ * The pass that is under way on @d has @base in hand. Does the base need another CPU? Yes, if it is
+ * on no queue; or if its expired timers have woken nobody, and no other call of wake() is due.
  */
 static bool base_is_held(const struct dispatcher *d, const struct twheel_base *base)
 {
@@ -554,7 +578,7 @@ static bool base_is_held(const struct dispatcher *d, const struct twheel_base *b
 	return !READ_ONCE(base->dispatcher) || READ_ONCE(base->wake_at) == WHEEL_NEVER;
 }
 
-/* Such a base, or NULL. */
+/* A base that the pass on @d has in hand and that needs another CPU, or NULL. */
 static struct twheel_base *dispatcher_in_hand(const struct dispatcher *d)
 {
 	struct twheel_base *const hand[] = { d->serving, d->waking };
@@ -567,7 +591,9 @@ static struct twheel_base *dispatcher_in_hand(const struct dispatcher *d)
 	return NULL;
 }
 
-/* Take a base that is due off its queue, if there is one and its CPU has not come to that. */
+/*
+ * If a queue of @d is stuck, take its first base off it, and return that; else NULL. With the lock.
+ */
 static struct twheel_base *dispatcher_stuck(struct dispatcher *d)
 {
 	u64 now = ktime_get_ns();
@@ -587,8 +613,8 @@ static struct twheel_base *dispatcher_stuck(struct dispatcher *d)
 }
 
 /*
- * Have @base served on this CPU @ns from now, to wake who waits for it if for nothing else. That
- * a tick may be longer does not matter: the one that has begun is due.
+ * Have @base served on this CPU @ns from now, and its sink's wake() called, even if nothing
+ * expires. It does not matter that a tick may be longer than @ns: the tick that has begun is due.
  */
 static void base_wake_after(struct twheel_base *base, u64 ns)
 {
@@ -599,7 +625,7 @@ static void base_wake_after(struct twheel_base *base, u64 ns)
 	base_enter(base, ktime_add_ns(base_is_settable(base) ? ktime_get() : now, ns));
 }
 
-/* Take a base of @d, which is another CPU's, to this CPU. Returns false if there is none. */
+/* Take one base of @d, another CPU's, over to this CPU. Returns false if there is none. */
 static bool dispatcher_rescue_one(struct dispatcher *d)
 {
 	struct twheel_base *hand, *base;
@@ -624,8 +650,8 @@ static bool dispatcher_rescue_one(struct dispatcher *d)
 }
 
 /*
- * Called on the CPU that takes over, in hard interrupt context: who waits in base_leave_all() does
- * not wait for a task that was preempted.
+ * Called on the CPU that takes over. In hard interrupt context, so that it cannot be preempted: a
+ * task in base_leave_all() waits for it.
  */
 static void dispatcher_rescue(void *arg)
 {
@@ -639,7 +665,7 @@ static void dispatcher_rescue(void *arg)
 	raw_spin_unlock(&d->lock);
 }
 
-/* The callback of a queue's second hrtimer. */
+/* The callback of the watch of a queue. */
 static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
 {
 	struct dispatch_queue *q = container_of(hrtimer, struct dispatch_queue, watch);
@@ -657,7 +683,7 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
 		again = cpu >= nr_cpu_ids;
 		d->rescuing = !again;
 	}
-	/* What a pass has in hand may be on no queue, and nobody else asks for it. */
+	/* Even if the queue is empty: what a pass has in hand may be on no queue. */
 	if (again)
 		watch_start(q, ktime_add_ns(now, RETRY_NS));
 	else if (first)
@@ -671,17 +697,17 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
 /* ---- a pass ------------------------------------------------------------------------ */
 
 /**
- * struct pass - a run of a queue's hrtimer
- * @began:	when, in ns of CLOCK_MONOTONIC
- * @time:	up to when its time has been charged to somebody
+ * struct pass - the state of a pass, which only the pass itself uses
+ * @began:	when it began, in ns of CLOCK_MONOTONIC
+ * @time:	up to when its time has been charged
  * @since:	run_time() at @time
- * @held:	of what is to be charged still, the lock holds
- * @ops:	operations done
- * @light:	the weight of the lightest of those who may have had a task woken
- * @cut:	the pass ends, for that task to run
- * @woken:	and who waits for it
- * @expired:	timers of the base that was just served have expired, and nobody was woken
- * @finished:	and nothing more of it is due
+ * @held:	how much of what is still to be charged was spent in lock holds
+ * @ops:	how many operations it has done
+ * @light:	the weight of the lightest user for whom a task may have been woken
+ * @cut:	the pass must end, so that this task runs
+ * @woken:	since the last charge the sink's wake() was called
+ * @expired:	timers of the base that was just served have expired, and nobody was woken yet
+ * @finished:	nothing more of that base is due
  * @put_off:	the base to be served was due before, and had to wait
  */
 struct pass {
@@ -698,13 +724,13 @@ struct pass {
 	bool		put_off;
 };
 
-/* A user repays at the speed of an equal part of what all may take. */
+/* A user's debt is repaid by one ns in so many: an equal share of the half that all may take. */
 static u32 dispatcher_parts(const struct dispatcher *d)
 {
 	return 2 * max3(d->nr_active, d->nr_were, 1U);
 }
 
-/* Count @share among those who are served, before share_remember() says that it was. */
+/* Count @share among the users served in this period. Called before share_remember(). */
 static void share_is_active(struct dispatcher *d, struct share *share, u64 now)
 {
 	u64 gone = now - d->began;
@@ -727,8 +753,9 @@ static void share_charge(struct dispatcher *d, struct share *share, u64 now, u64
 }
 
 /*
- * Forgotten at the pace of RECENT_NS, what was RECENT_NS ago counts for a third. What is taken to
- * wake somebody does not count: a user who reads is no heavier than one who sleeps.
+ * Add @held to what @share has taken of late, after forgetting part of the old: what was taken
+ * RECENT_NS ago counts for a third. Time for waking does not count, so a user whose tasks sleep and
+ * have to be woken is no heavier than one whose tasks are awake.
  */
 static void share_remember(struct share *share, u64 now, u64 held)
 {
@@ -739,7 +766,7 @@ static void share_remember(struct share *share, u64 now, u64 held)
 	share->charged = now;
 }
 
-/* What has been taken since this was called last. It is @now. */
+/* How much the pass has taken since this was last called. @now is the time. */
 static u64 pass_took(struct pass *pass, u64 now)
 {
 	u64 used = run_took(now, pass->since);
@@ -749,7 +776,7 @@ static u64 pass_took(struct pass *pass, u64 now)
 	return used;
 }
 
-/* Charge what has been taken until @now to @base's user. */
+/* Charge what the pass has taken up to @now to the user of @base. */
 static void pass_charge(struct dispatcher *d, struct pass *pass, const struct twheel_base *base,
 			u64 now)
 {
@@ -765,8 +792,8 @@ static void pass_charge(struct dispatcher *d, struct pass *pass, const struct tw
 }
 
 /*
- * Let @share and the CPU have repaid what they could. Returns how long @share has to pause. Users
- * have as much credit together as one would have alone.
+ * Settle the accounts of @share and of the CPU. Returns how long @share has to pause, 0 if not at
+ * all. All users together have as much credit as one would have alone.
  */
 static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 {
@@ -780,8 +807,8 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 }
 
 /*
- * Is it time to let a task run that was woken, rather than serve @share? Then the interrupt was
- * @share's all the same, and that after the rest comes on top.
+ * Must the pass end, so that a task it has woken can run before @share is served? Then the
+ * interrupt is charged to @share nevertheless; that of the next pass comes on top.
  */
 static bool pass_cut(struct dispatcher *d, struct pass *pass, struct share *share)
 {
@@ -800,7 +827,7 @@ static bool pass_is_over(const struct pass *pass)
 	return pass->ops >= RUN_OPS || pass->time - pass->began >= RUN_NS;
 }
 
-/* The time of looking for somebody to serve is the CPU's. */
+/* The time. What was spent on looking for a user to serve is charged to the CPU alone. */
 static ktime_t queue_now(const struct dispatch_queue *q, struct pass *pass)
 {
 	u64 now = ktime_get_ns();
@@ -810,8 +837,8 @@ static ktime_t queue_now(const struct dispatch_queue *q, struct pass *pass)
 }
 
 /*
- * The entry whose turn it is, or NULL. Those who have to pause go to the back. If these are too
- * many to look through, all have to: interrupts are off.
+ * The entry whose turn it is, or NULL. Users who have to pause are moved to the back. If there are
+ * too many of them, the whole queue rests, since interrupts are off.
  */
 static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *pass)
 {
@@ -836,7 +863,7 @@ static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *
 	return NULL;
 }
 
-/* Take the base whose turn it is off the queue. NULL if there is none, or it has to wait. */
+/* Take the base whose turn it is off its queue; NULL if there is none, or it has to wait. */
 static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pass)
 {
 	struct dispatch_entry *entry;
@@ -862,8 +889,8 @@ static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pas
 }
 
 /*
- * queue_next() of the queues in turn, so that nobody waits for another clock's pass. *@queue
- * becomes the base's.
+ * queue_next() of both queues in turn, so that neither clock waits for the other. *@queue becomes
+ * the queue of the base that is returned.
  */
 static struct twheel_base *dispatcher_next(struct dispatcher *d, struct dispatch_queue **queue,
 					   struct pass *pass)
@@ -880,7 +907,7 @@ static struct twheel_base *dispatcher_next(struct dispatcher *d, struct dispatch
 	return NULL;
 }
 
-/* Is somebody to be woken, whether anything expires at tick @now or not? */
+/* Must wake() be called at tick @now even if nothing expires? If so, it is noted as done. */
 static bool base_wants_wake(struct twheel_base *base, u64 now)
 {
 	lockdep_assert_held(&base->lock);
@@ -890,7 +917,7 @@ static bool base_wants_wake(struct twheel_base *base, u64 now)
 	return true;
 }
 
-/* Expire what is due of @base at @time, a lock hold's worth. */
+/* Expire timers of @base that are due at @time, one lock hold's worth, and count that. */
 static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 {
 	u64 moves = base->wheel.moves, expired = base->expired;
@@ -916,9 +943,10 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 }
 
 /*
- * Serve @base, up to the time of the last charge: reading the clock once more is dear. If this is
- * not the dispatcher's CPU, because that went off or is to be left alone, hand the base over to
- * this one's. What takes more than HOLD_MAX_NS is nobody's time beyond that. Returns the time.
+ * Serve @base, for timers due at the time of the last charge: reading the clock again would be
+ * expensive. If this CPU is not the dispatcher's, because that one went offline or was isolated,
+ * hand the base over to this CPU's dispatcher. Time beyond HOLD_MAX_NS is charged to nobody.
+ * Returns the time.
  */
 static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
@@ -945,8 +973,8 @@ static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struc
 }
 
 /*
- * Wake who waits for @base. If on PREEMPT_RT that had to wait for a task that was preempted, it is
- * tried again.
+ * Call the sink's wake() of @base. If it returns false, because on PREEMPT_RT it would have to wait
+ * for a lock, it will be called again.
  */
 static void base_wake(struct dispatcher *d, struct twheel_base *base)
 {
@@ -962,7 +990,10 @@ static void base_wake(struct dispatcher *d, struct twheel_base *base)
 	raw_spin_unlock_irq(&base->lock);
 }
 
-/* Wake those who wait for what has expired. That takes time too, as many as they may be. */
+/*
+ * Call wake() for the base of which timers have expired, if there is one, and charge that to its
+ * user: many tasks may be waiting.
+ */
 static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	__must_hold(&d->lock)
 {
@@ -978,7 +1009,7 @@ static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	d->waking = NULL;
 }
 
-/* Let those in who wait until a base is not touched any more. */
+/* If somebody waits in base_leave_all(), let them look. */
 static void dispatcher_yield(struct dispatcher *d, struct pass *pass)
 	__must_hold(&d->lock)
 {
@@ -990,7 +1021,7 @@ static void dispatcher_yield(struct dispatcher *d, struct pass *pass)
 	raw_spin_lock_irq(&d->lock);
 }
 
-/* Is it @base's turn again, that of the only user with something queued? */
+/* Is @base next again, because nothing else is queued on @d? */
 static bool base_is_next(struct dispatcher *d, const struct twheel_base *base)
 {
 	const struct share *share = share_of(d, base);
@@ -999,8 +1030,8 @@ static bool base_is_next(struct dispatcher *d, const struct twheel_base *base)
 }
 
 /*
- * Serve @base, and if nothing more of it is due wake who waits for what has expired, in this turn
- * or in those just before. Returns the time.
+ * Serve @base for a lock hold. If nothing more of it is due, call wake() for what has expired in
+ * this turn, and in turns just before that woke nobody. Returns the time.
  */
 static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
@@ -1016,7 +1047,7 @@ static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, st
 	return ktime_get_ns();
 }
 
-/* Serve all whose turn it is, those of @queue first. */
+/* Serve all bases whose turn it is, those of @queue first. */
 static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 	__must_hold(&queue->dispatcher->lock)
 {
@@ -1034,13 +1065,13 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 		pass_charge(d, pass, base, served);
 		d->waking = pass->expired ? base : NULL;
 		d->serving = NULL;
-		/* While somebody is woken, nobody else's base is taken off a queue. */
+		/* Wake before another base is taken off a queue: waking may stand still. */
 		if (d->waking && !base_is_next(d, base))
 			dispatcher_wake(d, pass);
 		dispatcher_yield(d, pass);
 	}
 	dispatcher_wake(d, pass);
-	/* The heaviest comes last, and is what the interrupt was for. */
+	/* The heaviest user is served last, and is charged for the interrupt. */
 	if (d->last)
 		share_charge(d, d->last, pass->time, RUN_COST_NS);
 	d->last = NULL;
@@ -1058,7 +1089,10 @@ static void dispatcher_arm(struct dispatcher *d)
 	}
 }
 
-/* Hold what cancels sleep on, or let go of it. It is a lock that sleeps. */
+/*
+ * On PREEMPT_RT: take or release the lock on which base_leave_all() sleeps. It is a sleeping lock,
+ * so the dispatcher's own is dropped meanwhile.
+ */
 static void dispatcher_hold(struct dispatcher *d, bool hold)
 	__must_hold(&d->lock)
 {
@@ -1091,8 +1125,8 @@ static void pass_run(struct dispatch_queue *q)
 
 /*
  * The callback of a queue's hrtimer. A pass serves both queues, and arms both hrtimers when it
- * ends. When a CPU has been off these may be on two CPUs, and expire at once: the second has
- * nothing to do.
+ * ends. If the CPU was offline in between, the two may be on different CPUs and expire at the same
+ * time: then the second has nothing to do.
  */
 static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
 {
@@ -1110,9 +1144,9 @@ static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
 /* ---- users and dispatchers ------------------------------------------------------------ */
 
 /**
- * twheel_user_create() - somebody who will have private bases
+ * twheel_user_create() - make a user, who may have private bases
  *
- * The bases whose twheel_config names the same user have one part of each CPU together. The
+ * All bases whose twheel_config names the same user have one share of each CPU together. The
  * memory, some 200 bytes for each CPU, is charged to the caller's memory cgroup.
  *
  * Context: May sleep.
@@ -1137,7 +1171,7 @@ struct twheel_user *twheel_user_create(void)
 }
 EXPORT_SYMBOL_GPL(twheel_user_create);
 
-/* A pass that has served @user will not charge its interrupt to them. */
+/* A pass that is under way must not charge its interrupt to @user, who is about to be freed. */
 static void dispatcher_forget(struct dispatcher *d, const struct twheel_user *user)
 {
 	if (!d)
@@ -1149,8 +1183,8 @@ static void dispatcher_forget(struct dispatcher *d, const struct twheel_user *us
 }
 
 /**
- * twheel_user_destroy() - a user goes
- * @user:	the user, whose bases are all destroyed; or NULL
+ * twheel_user_destroy() - free a user
+ * @user:	the user, all of whose bases have been destroyed; or NULL
  *
  * Context: May sleep.
  */
@@ -1194,7 +1228,7 @@ static struct dispatcher *dispatcher_new(unsigned int cpu)
 	return d;
 }
 
-/* Is another CPU about to do something for @d? */
+/* Is a call of @rescue or @kick of @d on its way? */
 static bool dispatcher_is_called(struct dispatcher *d)
 {
 	bool called;
@@ -1220,7 +1254,7 @@ static void dispatcher_free(struct dispatcher *d)
 	kfree(d);
 }
 
-/* No base is left. */
+/* Free all dispatchers. No base is left. */
 static void dispatchers_free(void)
 {
 	unsigned int cpu;

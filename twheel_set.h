@@ -3,33 +3,36 @@
 /*
  * Bases of CLOCK_REALTIME, and the clock being set. Included by twheel.c.
  *
- * wheel_back.h keeps timers right whatever the clock does. What is left is to learn of it: where
- * a base waits for a time that comes sooner or later now, and where somebody wants to be told.
+ * wheel_back.h keeps timers right, however the clock is set. What is left is to learn that it was
+ * set: because the time for which a base waits comes sooner or later now, and because some bases
+ * want to be told (was_set()).
  *
  *	the clock is set	by clock_settime(), adjtimex(), a leap second, or a resume
- *	clock_notify()		by the timekeeper, within its locks: only asks for
- *	clock_set_irq()		as soon as interrupts are on again: queues the bases anew,
- *				SET_BASES in each interrupt
- *	clock_set_tell()	on a workqueue: was_set() of those who asked, if it was stepped:
- *				what CLOCK_REALTIME is ahead of CLOCK_MONOTONIC has changed. So
- *				timerfd judges too: a resume counts, slewing does not
+ *	clock_notify()		called by the timekeeper, within its locks: it only asks for
+ *	clock_set_irq()		which runs as soon as interrupts are on again: it queues the bases
+ *				anew, SET_BASES in each interrupt, and then asks for
+ *	clock_set_tell()	on a workqueue: it calls was_set() of the bases that have one, if
+ *				the clock was stepped, which means that the difference between
+ *				CLOCK_REALTIME and CLOCK_MONOTONIC has changed. timerfd has the
+ *				same rule: a resume counts, slewing does not
  *
- * Steps are counted by clock_notify(). If the clock is stepped forward and back by the same before
- * the worker runs, that is told too, and clock_settime() does not return before it is counted.
+ * clock_notify() counts the steps. So if the clock is stepped forward and then back by the same
+ * before the worker runs, that is told too. A step is counted before clock_settime() returns.
  *
- * The notifier is the one of pvclock, which hypervisors use. It is exported to modules and the
- * same on all architectures from 6.1 to 7.2; timerfd's own is not. The timekeeper calls it at each
- * of its updates, some hundred times a second, so it is registered only while there are such
+ * The notifier is that of pvclock, which hypervisors use: it is exported to modules, and the same
+ * on all architectures from 6.1 to 7.2; timerfd's own is not exported. The timekeeper calls it at
+ * each of its updates, some hundred times a second, so it is registered only while there are such
  * bases.
  *
- * Telling takes as long as a base's user makes it take, and nobody else waits for that: not who
- * makes a base, nor who ends another. One base is told at a time.
+ * was_set() may take long, depending on the base's user. Only calls on that base wait for it;
+ * making or destroying another base does not. One base is told at a time.
  *
  * Locking
  *	settable_mutex		settable_told, and settable_telling
  *	  settable_lock		settable_bases, raw
  *	    base->lock
- *	settable->telling	of a base: was_set(), and settable->steps. Nothing is held then
+ *	settable->telling	of one base: held while was_set() is called, and while
+ *				settable->steps is written. Outermost
  */
 #ifndef TWHEEL_SET_H
 #define TWHEEL_SET_H
@@ -41,24 +44,27 @@ static DEFINE_MUTEX(settable_mutex);
 static DEFINE_RAW_SPINLOCK(settable_lock);
 static LIST_HEAD(settable_bases);
 
-/* Those to be told that were asked to tell longest ago are in front. */
+/* Bases with a was_set(). The one that the worker has taken up longest ago is in front. */
 static LIST_HEAD(settable_told);
 
-/* Whom the worker tells at this moment: that one must not go. */
+/* The base that the worker is telling at this moment. It must not be freed. */
 static struct settable *settable_telling;
 static DECLARE_WAIT_QUEUE_HEAD(settable_wait);
 
 /* How often the clock was set. */
 static atomic_t clock_sets = ATOMIC_INIT(0);
 
-/* How often it was stepped, and what it is ahead of CLOCK_MONOTONIC since. */
+/*
+ * How often it was stepped, and by how much it has been ahead of CLOCK_MONOTONIC since. Only
+ * clock_notify(), which the timekeeper serialises, uses the latter.
+ */
 static atomic_t clock_steps = ATOMIC_INIT(0);
-static ktime_t clock_ahead;	/* in clock_notify() only, which the timekeeper serialises */
+static ktime_t clock_ahead;
 
 static struct irq_work clock_set_work;
 static struct work_struct clock_tell_work;
 
-/* Have @base wait for what comes next by the clock as it is now. */
+/* Make @base wait for its next event by the clock as it is now. Under settable_lock. */
 static void base_clock_set(struct twheel_base *base)
 {
 	u64 now;
@@ -83,7 +89,10 @@ static void base_clock_set(struct twheel_base *base)
 	raw_spin_unlock(&base->lock);
 }
 
-/* The next base that has not been told, or NULL. It goes to the end of the list. */
+/*
+ * The next base that has not been queued anew since the clock was set for the @sets-th time, or
+ * NULL. It goes to the end of the list.
+ */
 static struct twheel_base *settable_next(u32 sets)
 {
 	struct twheel_base *base;
@@ -115,7 +124,7 @@ static void clock_set_irq(struct irq_work *work)
 		queue_work(task_queue, &clock_tell_work);
 }
 
-/* The timekeeper must not be asked for the time here, nor may anything that asks it be called. */
+/* Called within the timekeeper's locks: nothing here may read the time, or call what does. */
 static int clock_notify(struct notifier_block *nb, unsigned long was_set, void *timekeeper)
 {
 	const struct timekeeper *tk = timekeeper;
@@ -133,7 +142,7 @@ static int clock_notify(struct notifier_block *nb, unsigned long was_set, void *
 
 static struct notifier_block clock_notifier = { .notifier_call = clock_notify };
 
-/* Tell a base that asked, if it does not know yet. */
+/* Call was_set() of a base, if the clock was stepped since the last call. */
 static void settable_tell(struct settable *settable)
 {
 	u32 steps;
@@ -149,8 +158,9 @@ static void settable_tell(struct settable *settable)
 }
 
 /*
- * The next base to be told, or NULL. It goes to the end of the list, and stays until the next call.
- * A base that begins goes there too, so that @asked of each is never more than of the one behind.
+ * The next base that the worker has to tell, or NULL. The base goes to the end of the list, and is
+ * not freed before the next call. New bases go to the end too, so each has an @asked that is no
+ * more than that of the base behind it, and a look at the first is enough.
  */
 static struct settable *settable_to_tell(void)
 {
@@ -166,14 +176,14 @@ static struct settable *settable_to_tell(void)
 		next->asked = steps;
 		list_move_tail(&next->told, &settable_told);
 	}
-	/* Pairs with the acquire in settable_wait_told(): the last one may go. */
+	/* Pairs with the acquire in settable_wait_told(): the previous base may be freed. */
 	smp_store_release(&settable_telling, next);
 	mutex_unlock(&settable_mutex);
 	wake_up_all(&settable_wait);
 	return next;
 }
 
-/* Tell those who asked. */
+/* The worker: tell all bases that have a was_set(). */
 static void clock_set_tell(struct work_struct *work)
 {
 	struct settable *settable;
@@ -184,20 +194,20 @@ static void clock_set_tell(struct work_struct *work)
 	}
 }
 
-/* @settable is in no list any more. If the worker has it, it lets go of it, for good. */
+/* Wait until the worker is done with @settable, which is in no list any more. */
 static void settable_wait_told(struct settable *settable)
 {
-	/* Pairs with the release in settable_to_tell(): what was done with it is done. */
+	/* Pairs with the release in settable_to_tell(): the worker has finished using it. */
 	wait_event(settable_wait, smp_load_acquire(&settable_telling) != settable);
 	mutex_destroy(&settable->telling);
 }
 
 /**
- * twheel_tell_set() - see to it that a base knows that its clock was set
+ * twheel_tell_set() - make sure that a base has been told that its clock was set
  * @base:	a private base
  *
- * If the clock was set before this call, was_set() of @base has returned for that when this
- * returns. It costs two loads unless the clock was set a moment ago.
+ * If the clock was set before this call, was_set() of @base has been called for that, and has
+ * returned, when this returns. It costs two loads, unless the clock was set a moment ago.
  *
  * Context: May sleep. The caller holds no lock that was_set() takes.
  */
@@ -207,14 +217,14 @@ void twheel_tell_set(struct twheel_base *base)
 
 	if (!base_is_settable(base) || !settable->was_set)
 		return;
-	/* Pairs with the release in settable_tell(): what was_set() did is done. */
+	/* Pairs with the release in settable_tell(): what was_set() did is visible. */
 	if (smp_load_acquire(&settable->steps) == (u32)atomic_read(&clock_steps))
 		return;
 	settable_tell(settable);
 }
 EXPORT_SYMBOL_GPL(twheel_tell_set);
 
-/* @base begins. It has no timers yet. */
+/* Prepare a new @base, which has no timers yet, for a clock that may be set. */
 static void base_set_begin(struct twheel_base *base, const struct twheel_config *config)
 {
 	struct settable *settable = &base->settable;
@@ -238,7 +248,10 @@ static void base_set_begin(struct twheel_base *base, const struct twheel_config 
 	mutex_unlock(&settable_mutex);
 }
 
-/* @base goes. When this returns it is told of nothing any more. */
+/*
+ * Undo base_set_begin(). When this returns was_set() of @base is not running and will not be
+ * called.
+ */
 static void base_set_end(struct twheel_base *base)
 {
 	struct settable *settable = &base->settable;
@@ -263,7 +276,7 @@ static void clock_set_init(void)
 	INIT_WORK(&clock_tell_work, clock_set_tell);
 }
 
-/* No base is left. Nor is the workqueue, when this has returned, needed here any more. */
+/* No base is left. When this has returned, nothing here uses the workqueue any more. */
 static void clock_set_exit(void)
 {
 	irq_work_sync(&clock_set_work);

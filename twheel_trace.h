@@ -7,11 +7,12 @@
  *	twheel_cancel	an armed timer is disarmed
  *	twheel_expire	a timer is due; its callback or its file's reader has yet to run
  *	twheel_cascade	timers were moved out of a bucket to finer ones
- *	twheel_budget	a run resumes what had to wait for "pause", since one had used up its time
+ *	twheel_budget	a run resumes work that was deferred by "pause", because an earlier run had
+ *			used up its time
  *
- * Times are ns of the base's clock; now - expires is how late a timer is. Timers that are
- * armed when their file is closed are forgotten all at once, without an event of each.
- * Nobody who traces: a call costs a nop.
+ * Times are ns of the base's clock; now - expires is how late a timer is. When a file is closed,
+ * its armed timers are forgotten all at once, without an event for each. If nobody traces, a
+ * tracepoint costs a nop.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM twheel
@@ -25,9 +26,9 @@
 #include "twheel.h"
 
 /*
- * base		of a CPU, a module or an open file
+ * base		the base of a CPU, a module or an open file
  * timer	the timer
- * id		of a file's timer the lower half of its handle, else of the base
+ * id		for a file's timer the lower half of its handle; else the id of the base
  * function	the callback; 0 for a file's timer
  * expires	the beginning of its tick
  * now		the time

@@ -3,58 +3,60 @@
 /*
  * A wheel whose clock may be set: forward, as any wheel's, and back.
  *
- * A wheel has a bucket for every tick after clk. If its clock is set back, what is queued
- * stays right: all of it is due after clk, and waits for its time. But a timer that is added now
- * for a tick up to clk has no bucket. Such timers go to a tree beside the wheel, by their ticks.
- * Then time comes to clk again, or the wheel is made to follow:
+ * A wheel has a bucket for every tick after clk. If its clock is set back, queued timers stay
+ * right: all are due after clk, and wait for their time. But a timer that is added now for a tick
+ * up to clk has no bucket. Such timers go into a tree beside the wheel, ordered by ticks. Then
+ * either the time reaches clk again, or the wheel is made to follow the clock:
  *
  *	wheel			tree		when
  *	at the time		empty		the clock was not set back
- *	ahead of it		up to clk	it was, by at most WHEEL_BACK ticks: all wait until
- *						time has come to clk
- *	held			all the rest	it was, by more. The timers of the wheel are moved
- *						into the tree. What is added goes there too
- *	at the time		some		the wheel was empty, and was put where the time is.
+ *	ahead of the time	up to clk	it was set back by at most WHEEL_BACK ticks: all
+ *						timers wait until the time has reached clk
+ *	held			all the rest	it was set back by more. The timers of the wheel are
+ *						moved into the tree, and new timers go there too
+ *	at the time		some		the wheel was emptied, and its clk set to the time.
  *						The timers of the tree are moved back
  *
- * All of that is done in handfuls, as much as the caller has a budget for, and only when nothing
- * is due. Wherever a timer is it can be cancelled, fires in its tick, and in the order of ticks.
- * The clock may be set again at any moment: what has to be done follows from where the wheel and
- * the time are, and from nothing else.
+ * Timers are moved a few at a time, as many as the caller's budget allows, and only when nothing is
+ * due. Wherever a timer is, it can be cancelled, and it fires in its tick and in the order of
+ * ticks. The clock may be set again at any moment: what is to be done depends only on where the
+ * wheel and the time are.
  *
- * The tree is a treap: a search tree by tick, and by address in one tick, that is a heap by a
- * hash of the address. So it is balanced whatever ticks are asked for, and takes no memory but a
- * timer's own. An operation on a tree of a million timers looks at some 25 of them.
+ * The tree is a treap: a search tree by tick, and by address within a tick, that is also a heap by
+ * a hash of the address. So it is balanced whatever ticks are asked for, and needs no memory
+ * besides the timers. An operation on a tree of a million timers visits some 25 of them.
  *
- * While the tree is empty and the wheel is not ahead of the time, which is so unless the clock
- * was set back, all this costs a comparison where a timer is added for a tick that is over.
+ * Unless the clock was set back, the tree is empty and the wheel is not ahead of the time. Then all
+ * this costs one comparison when a timer is added for a tick that is over.
  *
- * A wheel may also be small: it has no buckets yet, and stands at WHEEL_NEVER. All timers are in
- * the tree, until wheel_back_grow() says that there are buckets.
+ * A wheel may also be small: it has no buckets yet, and its clk is WHEEL_NEVER. All timers are in
+ * the tree, until wheel_back_grow() is told that there are buckets.
  *
- * As wheel.h: no clock, no lock, no allocation. wheel->next and wheel_nr() stand for both. In
- * place of wheel_add(), wheel_mod(), wheel_unlink() and wheel_expire_many() call what is here, if
- * wheel_is_back() says so of a timer that is taken out.
+ * As in wheel.h, there is no clock, no lock and no allocation. wheel->next and wheel_nr() include
+ * the tree. Callers use the functions here in place of wheel_add(), wheel_mod() and
+ * wheel_expire_many(), and wheel_back_unlink() in place of wheel_unlink() if wheel_is_back().
  */
 #ifndef WHEEL_BACK_H
 #define WHEEL_BACK_H
 
 #include "wheel.h"
 
-/* No timer is moved for a clock that is set back by no more ticks than this: a minute of ms. */
+/* If a clock is set back by at most so many ticks, a minute of ms, no timer is moved. */
 #ifndef WHEEL_BACK
 #define WHEEL_BACK	60000
 #endif
 
-/* wheel_timer->bucket of a timer in the tree. As a signed number it is less than any bucket. */
+/*
+ * wheel_timer->bucket of a timer in the tree. As a signed number it is negative, unlike any bucket.
+ */
 #define WHEEL_TREE	0x8000
 
 /**
- * struct wheel_back - what a wheel has beside it whose clock may be set
+ * struct wheel_back - the tree beside a wheel whose clock may be set
  * @root:	the tree
  * @nr:		timers in it; wheel_nr() counts them too
- * @held:	where the wheel stands that is being emptied, if wheel_clk() is WHEEL_NEVER
- * @seed:	of the hash: any number, best one that nobody can guess
+ * @held:	if wheel_clk() is WHEEL_NEVER, because the wheel is being emptied: its true clk
+ * @seed:	seed of the hash: any number, best one that nobody can guess
  * @small:	the wheel has no buckets
  */
 struct wheel_back {
@@ -88,7 +90,7 @@ static inline u64 wheel_back_in_wheel(const struct wheel *w, const struct wheel_
 	return wheel_nr(w) - b->nr;
 }
 
-/* Where in the heap @t is: the highest is the root. */
+/* The rank of @t in the heap. The root has the highest rank. */
 static inline u64 wheel_back_rank(const struct wheel_back *b, const struct wheel_timer *t)
 {
 	u64 x = (unsigned long)t ^ b->seed;
@@ -98,7 +100,7 @@ static inline u64 wheel_back_rank(const struct wheel_back *b, const struct wheel
 	return x ^ x >> 31;
 }
 
-/* Which child of @other is @t under: 1 if it comes after it. */
+/* On which side of @other @t belongs: 1 if it comes after @other, else 0. */
 static inline unsigned int wheel_back_side(const struct wheel_timer *t,
 					   const struct wheel_timer *other)
 {
@@ -113,7 +115,9 @@ static inline void wheel_back_put(struct wheel_back *b, struct wheel_timer *t)
 
 	while (*link && wheel_back_rank(b, *link) >= rank)
 		link = &(*link)->child[wheel_back_side(t, *link)];
-	/* Whatever is under @link is under @t now: split it. */
+	/*
+	 * @t takes the place of the subtree at @link: split that into what is before and after @t.
+	 */
 	at = *link;
 	*link = t;
 	end[0] = &t->child[0];
@@ -131,7 +135,7 @@ static inline void wheel_back_put(struct wheel_back *b, struct wheel_timer *t)
 	b->nr++;
 }
 
-/* Take the timer at @link out of the tree, and join what was under it. */
+/* Take the timer at @link out of the tree, and join its two subtrees in its place. */
 static inline void wheel_back_cut(struct wheel_back *b, struct wheel_timer **link)
 {
 	struct wheel_timer *side[2] = { (*link)->child[0], (*link)->child[1] };
@@ -159,7 +163,7 @@ static inline struct wheel_timer *wheel_back_take(struct wheel_back *b)
 	return t;
 }
 
-/* When the earliest timer of the tree is due. */
+/* The tick of the earliest timer in the tree; WHEEL_NEVER if the tree is empty. */
 static inline u64 wheel_back_first(const struct wheel_back *b)
 {
 	const struct wheel_timer *t = b->root;
@@ -171,7 +175,7 @@ static inline u64 wheel_back_first(const struct wheel_back *b)
 	return t->expires;
 }
 
-/* wheel_unlink() of a timer of which wheel_is_back() says that it is in the tree. */
+/* wheel_unlink() of a timer that is in the tree: wheel_is_back(). */
 static inline void wheel_back_unlink(struct wheel *w, struct wheel_back *b,
 				     struct wheel_timer *t)
 {
@@ -183,7 +187,7 @@ static inline void wheel_back_unlink(struct wheel *w, struct wheel_back *b,
 	w->gone++;
 }
 
-/* The next event of the wheel alone. */
+/* The next event of the wheel without the tree. */
 static inline u64 wheel_back_wheel_next(struct wheel *w)
 {
 	if (wheel_is_held(w))
@@ -191,7 +195,7 @@ static inline u64 wheel_back_wheel_next(struct wheel *w)
 	return w->phase ? wheel_clk(w) : wheel_search_next(w);
 }
 
-/* Put the wheel, in whose buckets nothing is, where the time is. */
+/* Set clk of the wheel, whose buckets are empty, to @now. */
 static inline void wheel_back_reset(struct wheel *w, u64 now)
 {
 	w->phase = WHEEL_IDLE;
@@ -204,7 +208,7 @@ static inline void wheel_back_reset(struct wheel *w, u64 now)
 /**
  * wheel_back_add() - wheel_add() of a wheel whose clock may be set
  * @w:		the wheel
- * @b:		what it has beside it
+ * @b:		the tree beside it
  * @t:		as for wheel_add()
  * @expires:	as for wheel_add()
  * @now:	the tick that the clock shows
@@ -232,13 +236,13 @@ static inline bool wheel_back_add(struct wheel *w, struct wheel_back *b, struct 
 /**
  * wheel_back_mod() - wheel_mod() of a wheel whose clock may be set
  * @w:		the wheel
- * @b:		what it has beside it
+ * @b:		the tree beside it
  * @t:		as for wheel_mod(); in a bucket or in the tree
  * @expires:	as for wheel_mod()
  * @now:	the tick that the clock shows
  *
- * A timer that is put off where it lies is due later than the bucket, wherever clk and the time
- * are: it stays there until the bucket is emptied, into others or into the tree.
+ * Putting off a timer in its bucket is right wherever clk and the time are: the timer is due later
+ * than its bucket, and stays there until the bucket is emptied, into others or into the tree.
  *
  * Return: as wheel_mod().
  */
@@ -256,19 +260,20 @@ static inline bool wheel_back_mod(struct wheel *w, struct wheel_back *b, struct 
 	return wheel_back_add(w, b, t, expires, now);
 }
 
-/* Empty the wheel from now on, or no more. */
+/* Begin to empty the wheel: remember clk, and set it so that new timers go into the tree. */
 static inline void wheel_back_hold(struct wheel *w, struct wheel_back *b)
 {
 	b->held = w->q[0];
 	w->q[0] = WHEEL_NEVER;
 }
 
+/* Stop emptying the wheel: the time has reached its clk. */
 static inline void wheel_back_go(struct wheel *w, const struct wheel_back *b)
 {
 	w->q[0] = b->held;
 }
 
-/* Move timers from the wheel that is held into the tree. */
+/* Move timers from the held wheel into the tree, as far as the budget goes. */
 static inline void wheel_back_empty(struct wheel *w, struct wheel_back *b, u64 now, u32 *budget)
 {
 	unsigned int slot = WHEEL_S1;
@@ -288,7 +293,10 @@ static inline void wheel_back_empty(struct wheel *w, struct wheel_back *b, u64 n
 		wheel_back_reset(w, now);
 }
 
-/* Move timers from the tree to the wheel, which is not ahead of @now. Nothing is due by then. */
+/*
+ * Move timers from the tree to the wheel, as far as the budget goes. The wheel is not ahead of
+ * @now, and nothing is due at @now.
+ */
 static inline void wheel_back_fill(struct wheel *w, struct wheel_back *b, u64 now, u32 *budget)
 {
 	wheel_set_clk(w, now);
@@ -298,7 +306,7 @@ static inline void wheel_back_fill(struct wheel *w, struct wheel_back *b, u64 no
 	}
 }
 
-/* Is anything to be moved, now that it is @now and nothing is due? */
+/* Are timers to be moved between the wheel and the tree at @now, if nothing is due? */
 static inline bool wheel_back_owes(const struct wheel *w, const struct wheel_back *b, u64 now)
 {
 	if (b->small)
@@ -308,7 +316,7 @@ static inline bool wheel_back_owes(const struct wheel *w, const struct wheel_bac
 	return b->root && wheel_clk(w) <= now;
 }
 
-/* Move some of that. */
+/* Move some of them. */
 static inline void wheel_back_work(struct wheel *w, struct wheel_back *b, u64 now, u32 *budget)
 {
 	if (wheel_clk(w) > now && !wheel_back_in_wheel(w, b))
@@ -321,7 +329,7 @@ static inline void wheel_back_work(struct wheel *w, struct wheel_back *b, u64 no
 		wheel_back_fill(w, b, now, budget);
 }
 
-/* What is known of the next event may be of the tree, or too early: look for it. */
+/* Find the next event, of the wheel and the tree. If timers are to be moved, that is at @now. */
 static inline void wheel_back_search(struct wheel *w, const struct wheel_back *b, u64 now)
 {
 	u64 wheel = wheel_back_wheel_next(w), tree = wheel_back_first(b);
@@ -356,16 +364,19 @@ static inline u32 wheel_back_expire_due(struct wheel *w, struct wheel_back *b, u
 	u32 nr = 0;
 
 	w->next = wheel_back_wheel_next(w);
-	/* A step that is unfinished waits as well, if its tick is not over any more. */
+	/* An unfinished step waits too, if the clock was set back and its tick is to come again. */
 	if (w->next <= until)
 		nr = wheel_expire_many(w, until, budget, timers, most, moved);
 	if (nr || (w->next <= until && !*budget))
 		return nr;
-	/* Up to and with @until the wheel has nothing. */
+	/* The wheel has nothing that is due up to @until. */
 	return wheel_back_take_many(w, b, until, budget, timers, most);
 }
 
-/* Is it a wheel as any other? The next event is not if it was that of a tree that is gone. */
+/*
+ * Can the wheel be treated as one without a tree? Not if w->next may still be the event of a timer
+ * that was in the tree.
+ */
 static inline bool wheel_back_is_plain(const struct wheel *w, const struct wheel_back *b, u64 now)
 {
 	return !b->root && wheel_clk(w) <= now && (w->phase || w->next > wheel_clk(w));
@@ -374,17 +385,17 @@ static inline bool wheel_back_is_plain(const struct wheel *w, const struct wheel
 /**
  * wheel_back_expire_many() - wheel_expire_many() of a wheel whose clock may be set
  * @w:		the wheel
- * @b:		what it has beside it
+ * @b:		the tree beside it
  * @now:	the tick that the clock shows
  * @budget:	as for wheel_expire_many(); a timer that moves to the tree or back counts too
  * @timers:	where to put them
  * @most:	how many fit, at least one
  * @moved:	as for wheel_expire_many(); it is not told of the tree
  *
- * All that are handed out in one call are due in the same tick.
+ * All timers that one call hands out are due in the same tick.
  *
- * Return: how many. 0: nothing is due. Where wheel_due(@w, @now) still holds the budget is used
- * up, and the next call goes on from there.
+ * Return: how many. 0 means that nothing is due; or, if wheel_due(@w, @now) still holds, that the
+ * budget is used up, and the next call resumes from there.
  */
 static inline u32 wheel_back_expire_many(struct wheel *w, struct wheel_back *b, u64 now,
 					 u32 *budget, struct wheel_timer **timers, u32 most,
@@ -398,7 +409,7 @@ static inline u32 wheel_back_expire_many(struct wheel *w, struct wheel_back *b, 
 		return wheel_expire_many(w, now, budget, timers, most, moved);
 	nr = wheel_back_expire_due(w, b, now, budget, timers, most, moved);
 	wheel_back_search(w, b, now);
-	/* With some budget left there is nothing due. */
+	/* If some budget is left, nothing is due. */
 	if (nr || !*budget || !wheel_back_owes(w, b, now))
 		return nr;
 	wheel_back_work(w, b, now, budget);
@@ -409,11 +420,11 @@ static inline u32 wheel_back_expire_many(struct wheel *w, struct wheel_back *b, 
 /**
  * wheel_back_was_set() - the clock of a wheel was set
  * @w:		the wheel
- * @b:		what it has beside it
- * @now:	the tick that it shows now
+ * @b:		the tree beside it
+ * @now:	the tick that the clock shows now
  *
- * Whoever expires the wheel's timers need not call this to have them fire in their ticks. It
- * makes the wheel follow a clock that was set back: then wheel_due() holds until it has.
+ * Timers fire in their ticks without this call. It makes the wheel follow a clock that was set
+ * back: from here on wheel_due() holds until the wheel has followed.
  */
 static inline void wheel_back_was_set(struct wheel *w, struct wheel_back *b, u64 now)
 {
@@ -421,7 +432,7 @@ static inline void wheel_back_was_set(struct wheel *w, struct wheel_back *b, u64
 		w->next = now;
 }
 
-/* Make @w, which was just initialised, small. */
+/* Make @w small. It has just been initialised. */
 static inline void wheel_back_shrink(struct wheel *w, struct wheel_back *b)
 {
 	b->small = true;
@@ -430,8 +441,8 @@ static inline void wheel_back_shrink(struct wheel *w, struct wheel_back *b)
 }
 
 /*
- * The small @w has buckets now. The timers of the tree come to them at @now or soon after: until
- * they have, wheel_due() holds.
+ * The small @w has buckets now. The timers of the tree are moved into them from @now on: until all
+ * have been, wheel_due() holds.
  */
 static inline void wheel_back_grow(struct wheel *w, struct wheel_back *b, u64 now)
 {

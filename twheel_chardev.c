@@ -105,6 +105,8 @@
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 #define CHUNK_OPS	64
+/* Is a whole chunk done in one lock hold? */
+#define CHUNK_IS_HOLD	(TWHEEL_HOLD_OPS >= CHUNK_OPS)
 /* Half as many as operations: reading a periodic timer's event also re-arms it. */
 #define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)
 #define SMALL_EVENTS	8
@@ -1141,7 +1143,7 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
  */
 static void file_relock(struct file_wheel *file, unsigned long *flags, struct moment *m, u32 i)
 {
-	if (!i || i % TWHEEL_HOLD_OPS)
+	if (CHUNK_IS_HOLD || !i || i % TWHEEL_HOLD_OPS)
 		return;
 	twheel_unlock(file->base, *flags);
 	*m = file_lock(file, flags);

@@ -688,7 +688,8 @@ static inline bool wheel_place_beyond(struct wheel *w, struct wheel_timer *t)
 }
 
 /*
- * Queue @t in the lowest level that reaches its expiry from clk. Returns what wheel_add() returns.
+ * Queue @t, which is being moved, by its expiry in the lowest level that reaches that from clk:
+ * mostly that is level 0. Returns what wheel_add() returns.
  *
  * Since the level below did not reach, a bucket of levels 1 to 4 is at least two away from the
  * current one. So a bucket that is being emptied gets no new timers.
@@ -697,6 +698,8 @@ static __always_inline bool wheel_place(struct wheel *w, struct wheel_timer *t)
 {
 	u64 e = t->expires;
 
+	if (likely(e <= w->reach[0]))
+		return wheel_put_level(w, t, e, 0, e);
 	return likely(wheel_is_near(w, e)) ? wheel_place_near(w, t, e, true) :
 					     wheel_place_beyond(w, t);
 }

@@ -6,6 +6,7 @@
 # *.expected, for a change that was meant.
 # shellcheck disable=SC2317 # gate calls the functions
 . "$(dirname "$0")/../lib.sh"
+. "$top/scripts/long/edits.sh"
 
 copy=$top/build/lint/src out=$top/build/lint
 KDIR=$("$top/scripts/kdir.sh")
@@ -98,7 +99,7 @@ readme_compiles() {
 # An index that a user has chosen must be bounded for speculation too, before it is used: no test
 # can see that. The other indices of slots are DRAIN's own.
 user_indices() {
-	! grep 'slot_at(' twheel_chardev.c | grep -vF -e 'struct slot *slot_at(const struct file_wheel' \
+	! grep 'slot_at(' twheel_chardev.c | grep -vE '^[[:space:]]+\* ' | grep -vF -e 'struct slot *slot_at(const struct file_wheel' \
 		-e 'slot_at(file, array_index_nospec(index, nr_slots))' \
 		-e 'slot_at(file, file->cursor)' -e 'slot_at(file, (u32)ops[i].handle)' \
 		-e 'slot_was_set(file, slot_at(file, at))' || return
@@ -187,7 +188,7 @@ gate "all that says a version says that of libtwheel.h" scripts/gates/version.sh
 gate "the ABI of libtwheel is that of the last release, or better" scripts/gates/abi.sh check
 gate "shellcheck" shell
 gate "deps.sh lists the packages of all commands" commands
-gate "the edits of selftest/mutations apply" scripts/long/mutate.sh --check
+gate "the edits of selftest/mutations apply" edits_apply
 gate "codespell" spelling
 gate "each file says its licence, and debian/copyright the same" licences
 exit $bad

@@ -5,7 +5,7 @@
 # selftest/mutations, or those whose line PATTERN matches, to a copy of the tree, and run
 # tests until a point fails. If none fails, a test is missing. The report names the
 # stage, the suite and the point.
-# mutate.sh --check: does each edit apply? In less than a second; `make lint` asks.
+# Whether each edit applies, `make lint` tells.
 #
 # Other outcomes are failures too: an edit no longer applies, it does not
 # build, or a stage ends badly without a failed point. Each stage runs first on
@@ -26,6 +26,7 @@
 #
 # shellcheck disable=SC2119,SC2317 # all sources; try() calls the stages
 . "$(dirname "$0")/../lib.sh"
+. "$top/scripts/long/edits.sh"
 
 out=$top/build/mutate
 pattern=${1:-}
@@ -203,47 +204,9 @@ control() {
 	echo "# without an edit: $1 passes, $((SECONDS - began)) s"
 }
 
-# edits DIR [WRITE]: of stdin, a file, lines and what they become, ended by NUL each: what is wrong
-# with each, or an empty line. Of that file in DIR these must be whole lines, and there once. With
-# WRITE they are replaced.
-edits() {
-	DIR=$1 WRITE=${2:-} perl -0 -ne '
-		sub wrong {
-			my ($file, $old, $new) = @_;
-			my $path = "$ENV{DIR}/$file";
-			if (!exists $text{$path}) {
-				local $/;
-				open my $in, "<", $path or return "there is no $file";
-				$text{$path} = "\n" . <$in>;
-			}
-			my $n = () = $text{$path} =~ /(?<=\n)\Q$old\E/g;
-			return "does not apply: the lines are there $n times" if $n != 1;
-			return "changes nothing" if $old eq $new;
-			return "" if !$ENV{WRITE};
-			$text{$path} =~ s/(?<=\n)\Q$old\E/$new/;
-			open my $out, ">", $path or return "cannot write";
-			print $out substr($text{$path}, 1);
-			return "";
-		}
-		chomp;
-		push @edit, $_;
-		print wrong(splice @edit), "\n" if @edit == 3;'
-}
-
 edit() {
 	what=$(printf '%s\0' "$file" "$old" "$new" | edits "$copy" 1)
 	[ -z "$what" ]
-}
-
-# Of the stages that may notice an edit of $file, is $first one?
-has_stage() {
-	case $file in
-	lib/*)	stages='lib device' ;;
-	calendar/* | tools/*) stages=calendar ;;
-	*)	stages='native fuzz uml qemu cpus icount' ;;
-	esac
-	what="no such stage: $first"
-	[[ " $stages " == *" $first "* ]]
 }
 
 # From the first stage on, who notices? As try.
@@ -279,42 +242,7 @@ mutation() {
 	fi
 }
 
-begin() { file=$2 first=$3 name=${*:4} old='' new=''; }
-
-# each_edit FUNCTION [PATTERN]: call it for each edit, with $file, $first, $name, $old and $new
-each_edit() {
-	local line words
-
-	while IFS= read -r line || [ "$line" ]; do
-		case $line in
-		'== '*)
-			first=''
-			[[ ! $line =~ ${2:-} ]] || { read -ra words <<<"$line"; begin "${words[@]}"; } ;;
-		-*) old+=${line#-}$'\n' ;;
-		+*) new+=${line#+}$'\n' ;;
-		'') [ -z "${first:-}" ] || "$1"; first='' ;;
-		esac
-	done < <(cat selftest/mutations; echo)
-}
-
-# Say of each edit that is wrong what it is.
-check() {
-	local names=() wrong=() stages what i=0
-
-	collect() { has_stage || wrong+=("$file: $name: $what"); names+=("$file: $name"); }
-	record() { printf '%s\0' "$file" "$old" "$new"; }
-	each_edit collect
-	while IFS= read -r what; do
-		[ -z "$what" ] || wrong+=("${names[i]}: $what")
-		i=$((i + 1))
-	done < <(each_edit record | edits .)
-	[ "$i" = ${#names[@]} ] || wrong+=("$i of ${#names[@]} edits were tried")
-	[ ${#wrong[@]} = 0 ] || printf '%s\n' "${wrong[@]}"
-	[ ${#wrong[@]} = 0 ] && [ ${#names[@]} != 0 ]
-}
-
 cd "$top"
-[ "$pattern" != --check ] || { check; exit; }
 rm -rf "$out"
 KDIR=$(scripts/kdir.sh)
 export KDIR

@@ -257,10 +257,11 @@ def definitions(d):
 
 
 def step(server, at):
-    """One dies at its at-th step, in the middle of two; the jobs are put by it. What is wrong, and did it die?"""
+    """One of two dies at its at-th step. It comes first, so that it has jobs however slow the host is, and the
+    jobs are put by it. What is wrong, and did it die?"""
     with Node(server) as b, Node(server, shared=b) as a:
-        b.start()
         a.start(TWHEELD_CRASH=str(at))
+        b.start()
         for node in (a, b):
             try:
                 status, _ = node.request("POST", "/v1/jobs", definitions(b), {"If-None-Match": "*"})

@@ -170,7 +170,7 @@ static void arm_near(void)
 
 	for (i = 0; i < NEAR_TIMERS; i++) {
 		subject_arm(&subjects[i], NEAR_NS);
-		/* If a softirq took long, say because the host stopped the machine, ksoftirqd continues. */
+		/* If a softirq took long, ksoftirqd goes on with the rest. */
 		while (atomic_read(&expired) <= i && ktime_before(ktime_get(), end))
 			cond_resched();
 	}

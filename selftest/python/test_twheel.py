@@ -145,6 +145,23 @@ class WheelTest(unittest.TestCase):
         self.assertTrue(wheel.closed)
         wheel.close()
 
+    def test_range(self):
+        """Wheel: a number that does not fit is ValueError, and not another number"""
+        handle = self.wheel.add(LONG)
+        for call in (lambda n: self.wheel.add(0, n), self.wheel.cancel, self.wheel.query, lambda n: self.wheel.mod(n, 1),
+                     lambda n: self.wheel.add_ns(n), lambda n: self.wheel.add_ns(1, interval_ns=n),
+                     lambda n: self.wheel.mod_ns(handle, n), lambda n: self.wheel.mod_ns(handle, 1, tolerance_ns=n)):
+            for number in (-1, 2**64 + 1, 2**64 + handle):
+                self.assertRaises(ValueError, call, number)
+        for number in (-1, 2**32 + 1):
+            self.assertRaises(ValueError, self.wheel.add_ns, 1, flags=number)
+        for number in (2**32 + 1, -2**32 + 1):
+            self.assertRaises(ValueError, twheel.Wheel, clock=number)
+            self.assertRaises(ValueError, twheel.Scheduler, clock=number)
+        self.assertEqual(self.wheel.info().nr_timers, 1)
+        self.wheel.add(0, 2**64 - 1)
+        self.assertEqual(self.wheel.read(timeout=10)[0].user_data, 2**64 - 1)
+
     def test_times(self):
         """Wheel: no time is rounded down"""
         for seconds, ns in ((0.1, 100_000_001), (0.25, 250_000_000), (1e-9, 1), (1.5e-9, 2), (-1, 0),
@@ -612,6 +629,23 @@ class PoolTest(unittest.TestCase):
         later.reschedule_at(time.time())
         until(lambda: len(got) == 3)
 
+    def test_kinds(self):
+        """Scheduler: a delay is none for a task with a time, nor the other way round"""
+        got = []
+        at = self.sched.at(time.time() + LONG, got.append, 1, key="at")
+        after = self.sched.after(LONG, got.append, 2, key="after")
+        for task in (at, self.sched.find("at")):
+            self.assertRaises(ValueError, task.reschedule, 0)
+        for task in (after, self.sched.find("after")):
+            self.assertRaises(ValueError, task.reschedule_at, 0)
+        self.assertRaises(ValueError, self.sched.every, 1, print, missed="never")
+        self.assertRaises(TypeError, self.sched.after, 1, None)
+        at.reschedule_at(time.time())
+        until(lambda: got == [1])
+        after.reschedule(0)
+        until(lambda: got == [1, 2])
+        until(lambda: not after.cancel() and not self.sched._ids)
+
     def test_key(self):
         """Scheduler: a key is one task's; a second one replaces the first"""
         got = []
@@ -735,6 +769,53 @@ class PoolTest(unittest.TestCase):
             twheel.Scheduler(threads=1).after(0.02, str)
             until(lambda: descriptors() == before)
         self.assertEqual([w.category for w in caught], [ResourceWarning])
+
+    def test_wait_interrupted(self):
+        """Scheduler: Ctrl-C ends each call that waits, and the program, whatever its functions do"""
+        def begin(wait):
+            code = ("import os, signal, threading, time, twheel\n"
+                    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+                    "s, begun = twheel.Scheduler(2), threading.Event()\n"
+                    "def interrupt():\n"
+                    "    for i in range(2): time.sleep(0.3); os.kill(os.getpid(), signal.SIGINT)\n"
+                    f"task = s.after(0, lambda: (begun.set(), time.sleep({LONG})), key='task')\n"
+                    "begun.wait(20)\n"
+                    f"s.after({LONG}, print)\n"
+                    "threading.Thread(target=interrupt, daemon=True).start()\n"
+                    f"{wait}\n")
+            return subprocess.Popen([*PYTHON, "-c", code], stderr=subprocess.PIPE, text=True)
+
+        waits = ("s.stop(finish=True, wait=True)", "s.stop(wait=True)", "s.close()", "task.cancel(wait=True)", "s.__exit__(0, 0, 0)",
+                 "s.find('task').cancel(wait=True)", "del task, s")      # which waits at the end of the program
+        for wait, process in [(wait, begin(wait)) for wait in waits]:
+            with self.subTest(wait), process:
+                self.addCleanup(process.kill)
+                told = process.communicate(timeout=60)[1]
+                self.assertIn("KeyboardInterrupt", told)
+
+    def test_forked(self):
+        """Scheduler: a child closes what its parent's threads are at, and is told ECHILD"""
+        began, over = threading.Event(), threading.Event()
+        self.sched.after(0, lambda: (began.set(), over.wait(20)))
+        waiter = threading.Thread(target=self.sched.stop, kwargs={"wait": True})
+        self.assertTrue(began.wait(10))
+        waiter.start()
+        until(lambda: self.sched._users)
+        child = os.fork()
+        if not child:
+            status = 1
+            signal.alarm(20)
+            try:
+                self.sched.after(1, print)
+            except ChildProcessError:
+                self.sched.close()
+                status = 0
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        over.set()
+        waiter.join(10)
+        self.assertFalse(waiter.is_alive())
 
     def test_exit(self):
         """Scheduler: a program ends though it has forgotten to close it, and waits for functions"""

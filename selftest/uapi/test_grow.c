@@ -101,10 +101,11 @@ static void grow_once(clockid_t clock, u64 tick)
 	CHECK_EQ(setup(fd, &s), 0);
 	memset(seen, 0, sizeof(seen));
 	last = 0;
-	for (n = 0; n < FIRST; n++)
-		add_one(fd, clock, n);
+	add_one(fd, clock, 0);
 	info(fd, &i);
 	small = i.mem_bytes;
+	for (n = 1; n < FIRST; n++)
+		add_one(fd, clock, n);
 	for (; n < ALL; n++) {
 		/*
 		 * The first of these makes it grow: a timer that has expired keeps its slot until
@@ -117,7 +118,10 @@ static void grow_once(clockid_t clock, u64 tick)
 		}
 	}
 	info(fd, &i);
-	/* How large a small one is, test_limits says; in a debugging kernel all is larger. */
+	/*
+	 * How large a small one is, test_limits says. In a debugging kernel all is larger, the timers
+	 * too: fewer than FIRST of them have room in a small one.
+	 */
 	CHECK(i.mem_bytes > small + 32 * 1024);
 	while (got < ALL - nr_far() && CHECK(readable(fd, WAIT_MS)))
 		got += read_some(fd, clock, tick);
@@ -149,10 +153,73 @@ static void grow_realtime(void)
 		grow_once(CLOCK_REALTIME, MS);
 }
 
+#define BATCH		200U		/* operations, in four lock holds */
+#define ROOM		100U
+
+static bool is_right(u32 i)
+{
+	return i % 5 > 1;
+}
+
+/* Operations that are wrong, of which one adds, between others that add. */
+static void fill(struct twheel_op *ops)
+{
+	for (u32 i = 0; i < BATCH; i++) {
+		ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .user_data = i,
+					     .expires_ns = HOUR };
+		if (i % 5 == 0)
+			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_QUERY, .handle = 1ULL << 40 };
+		else if (i % 5 == 1)
+			ops[i].flags = TWHEEL_F_DELAY;		/* of what is not periodic */
+	}
+}
+
+/*
+ * A batch has a file grow between two of its operations, as often as it needs to, until the file is
+ * full. Where nothing in it is right there is no timer, and SETUP goes on.
+ */
+static void grow_in_a_batch(void)
+{
+	const struct twheel_setup s = { .max_timers = ROOM };
+	struct twheel_op ops[BATCH];
+	u32 added = 0, done, bad;
+	int fd = dev_open(0);
+
+	fill(ops);
+	CHECK_EQ(submit(fd, ops, 2, &done, &bad), 0);
+	CHECK_EQ(done, 2);
+	CHECK_EQ(bad, 2);
+	CHECK_EQ(setup(fd, &s), 0);
+	fill(ops);
+	CHECK_EQ(submit(fd, ops, BATCH, &done, &bad), 0);
+	CHECK_EQ(done, BATCH);
+	CHECK_EQ(bad, BATCH - ROOM);
+	for (u32 i = 0; i < BATCH; i++) {
+		if (!is_right(i))
+			CHECK_EQ(ops[i].res, i % 5 ? -EINVAL : -ENOENT);
+		else if (added++ < ROOM)
+			CHECK_EQ(ops[i].res, 0);
+		else
+			CHECK_EQ(ops[i].res, -EDQUOT);
+	}
+	expect_counts(fd, ROOM, ROOM, 0);
+	for (u32 i = 0; i < BATCH; i++) {
+		struct twheel_op op = { .handle = ops[i].handle };
+
+		if (!is_right(i) || ops[i].res)
+			continue;
+		CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_CANCEL, &op), 1);
+		CHECK_EQ(op.user_data, i);
+	}
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
 static const struct test tests[] = {
 	{ grow_monotonic, "CLOCK_MONOTONIC: timers from before and after fire once, in order" },
 	{ grow_boottime, "CLOCK_BOOTTIME: they do" },
 	{ grow_realtime, "CLOCK_REALTIME: they do" },
+	{ grow_in_a_batch, "in the middle of a batch, until the file is full" },
 };
 
 int main(void)

@@ -692,6 +692,56 @@ static void nowait(void)
 }
 
 /* Memory that nobody has touched yet comes by a fault, which waits: that loses nothing either. */
+#define MIXED		200
+
+static u32 kind_of(u32 i)
+{
+	return i % 11 % 3 == 1 ? TWHEEL_F_KEEP : 0;
+}
+
+static u64 period_of(u32 i)
+{
+	return i % 70 == 69 ? HOUR : 0;
+}
+
+/* Events as most are, and others between them, read up to @room at once: each once, in order. */
+static void mixed_in(u32 room)
+{
+	u64 at = whole_ms(200);
+	int fd = dev_open(O_NONBLOCK);
+	struct twheel_event ev[MIXED];
+	u32 more = 0, got = 0;
+	int nr;
+
+	for (u32 i = 0; i < MIXED; i++)
+		add_with(fd, TWHEEL_F_ABS | kind_of(i), at + i * MS, period_of(i), i);
+	sleep_until(at + (MIXED + 2) * MS);
+	while (got < MIXED && (nr = read_events(fd, ev, room)) > 0) {
+		for (int k = 0; k < nr; k++, got++) {
+			bool goes_on = kind_of(got) || period_of(got);
+
+			CHECK_EQ(ev[k].user_data, got);
+			CHECK_EQ(ev[k].expires_ns, at + got * MS);
+			CHECK_EQ(ev[k].count, 1);
+			CHECK_EQ(ev[k].flags, goes_on ? TWHEEL_EV_MORE : 0);
+			more += goes_on;
+		}
+		if (!CHECK(nr == (int)room || got == MIXED))
+			break;
+	}
+	CHECK_EQ(got, MIXED);
+	CHECK_EQ(read_one(fd, ev), -EAGAIN);
+	expect_counts(fd, more, MIXED / 70, 0);
+	close(fd);
+}
+
+static void mixed(void)
+{
+	mixed_in(MIXED);
+	mixed_in(3);
+	mixed_in(1);
+}
+
 static void untouched(void)
 {
 	static const struct {
@@ -742,6 +792,7 @@ static const struct test tests[] = {
 	{ mod_drops, "MOD drops the unread event" },
 	{ no_position, "pread and lseek: ESPIPE" },
 	{ no_write, "write: EINVAL" },
+	{ mixed, "events of all kinds: each once, in order, however many are read at once" },
 	{ vectors, "readv, an event in two pieces" },
 	{ nowait, "RWF_NOWAIT: EAGAIN" },
 };

@@ -527,6 +527,29 @@ static void waits_and_is_cancelled(void)
 	end(fd);
 }
 
+/* One that is in progress ends with the 64 operations that it is at. */
+static void in_progress_and_is_cancelled(void)
+{
+	struct stall stall = stall_new();
+	struct io_uring_sqe *s;
+	int fd;
+
+	begin(0, &fd);
+	s = ring_sqe(&ring, IORING_OP_URING_CMD, fd, 1);
+	s->flags = IOSQE_ASYNC;
+	ring_command(s, TWHEEL_URING_SUBMIT, (void *)stall.page, 70);
+	CHECK_EQ(ring_enter(&ring, 0), 1);
+	stall_wait(&stall);
+	ring_sqe(&ring, IORING_OP_ASYNC_CANCEL, -1, 2)->addr = 1;
+	CHECK_EQ(go(2), -EALREADY);
+	stall_give(&stall);
+	CHECK_EQ(result_of(1, WAIT_MS), 64);
+	for (u32 i = 0; i < 70; i++)	/* zeros are no operation */
+		CHECK_EQ(((struct twheel_op *)stall.page)[i].res, i < 64 ? -EINVAL : 0);
+	stall_end(&stall);
+	end(fd);
+}
+
 /* Commands wait, and the ring ends: whether they were done or not, all is well. */
 static void ring_ends(void)
 {
@@ -622,6 +645,7 @@ static const struct test tests[] = {
 	{ no_descriptors, "RLIMIT_NOFILE, and a registered file" },
 	{ waits_beside, "a command that waits lets others pass" },
 	{ waits_and_is_cancelled, "a command that waits is cancelled" },
+	{ in_progress_and_is_cancelled, "a command in progress is cancelled, and ends early" },
 	{ ring_ends, "a ring ends with commands under way" },
 	{ process_ends, "a process ends with commands under way" },
 	{ forked, "a ring after fork()" },

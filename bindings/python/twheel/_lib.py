@@ -192,6 +192,19 @@ def tolerance_ns(ns: int, expires_ns: int) -> int:
     return min(ns, NS_MAX - expires_ns)
 
 
+def check_words(flags: int, words: int) -> None:
+    """Of words that were or-ed: ctypes would take 2**64 for 0."""
+    if flags >> 32 or words >> 64:
+        raise ValueError("a number is out of range")
+
+
+def clock_id(clock: int) -> int:
+    """The same, of the number of a clock."""
+    if not -2**31 <= clock < 2**31:
+        raise ValueError(f"no such clock: {clock}")
+    return clock
+
+
 def backend_flag(backend: str | None) -> int:
     """The flag of twheel_open() for a backend's name."""
     flags = {None: 0, "kernel": KERNEL, "embedded": EMBEDDED}

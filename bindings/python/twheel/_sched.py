@@ -15,6 +15,7 @@ import datetime
 import errno
 import itertools
 import logging
+import os
 import threading
 import time
 import warnings
@@ -70,6 +71,8 @@ class _Call:
     sched: Scheduler
     function: Callable[..., object]
     args: tuple[Any, ...]
+    at: bool                        # of Scheduler.at()
+    id: int = 0                     # of the task, as soon as it is known
     coroutine: asyncio.Future[Any] | None = None
 
 
@@ -88,20 +91,26 @@ class Task:
         Return whether it was pending; False if it was over, or cancelled. From its own
         function wait is EDEADLK.
         """
-        flags = _lib.SCHED_WAIT if wait else 0
-        with self._sched._using() as sched:
-            result = waiting.twheel_sched_cancel(sched, self.id, flags)
+        owner = self._sched
+        with owner._using() as sched:
+            mine = owner._running.get(self.id) == threading.get_ident()
+            result = waiting.twheel_sched_cancel(sched, self.id, _lib.SCHED_WAIT if wait and mine else 0)
+            if wait and result == 1:
+                owner._wait_until(lambda: self.id not in owner._running)
+                waiting.twheel_sched_cancel(sched, self.id, _lib.SCHED_WAIT)
         return result != -errno.ENOENT and checked(result) >= 0
 
     def reschedule(self, delay: float) -> None:
         """Give it another time: FileNotFoundError (ENOENT) if it is over, EALREADY if it runs
-        for the only time.
+        for the only time. ValueError for a task of Scheduler.at(), see reschedule_at().
         """
+        self._sched._check_kind(self.id, at=False)
         with self._sched._using() as sched:
             checked(waiting.twheel_sched_mod(sched, self.id, nanoseconds(delay)))
 
     def reschedule_at(self, when: float | datetime.datetime) -> None:
-        """The same, of a task of Scheduler.at()."""
+        """The same, of a task of Scheduler.at(); ValueError for any other."""
+        self._sched._check_kind(self.id, at=True)
         with self._sched._using() as sched:
             checked(waiting.twheel_sched_mod(sched, self.id, _wall_ns(when)))
 
@@ -144,12 +153,17 @@ class Scheduler:
         self._on_error = on_error
         self._loop: asyncio.AbstractEventLoop | None = None
         self._raised: BaseException | None = None
-        self._users = 0
+        # Under _changed, and whoever changes them notifies.
         self._changed = threading.Condition()
+        self._users = 0                         # calls of the library that are under way
+        self._live = 0                          # tasks that were not released
+        self._running: dict[int, int] = {}      # their ids, and in which thread
+        self._ids: dict[int, _Call] = {}        # tasks by id
+        self._pool = threads > 0
         if not 0 <= threads < 2**32 or not 0 <= max_pending < 2**32:
             raise ValueError("out of range")
         options = _lib.SchedOptions(threads=threads, flags=_lib.backend_flag(backend),
-                                    max_pending=max_pending, clockid=clock,
+                                    max_pending=max_pending, clockid=_lib.clock_id(clock),
                                     tick_ns=0 if tick is None else _lib.period_ns(tick))
         checked(waiting.twheel_sched_open(byref(self._sched), byref(options)))
         _open_ones.add(self)
@@ -166,8 +180,24 @@ class Scheduler:
             yield sched
         finally:
             with self._changed:
-                self._users -= 1
+                self._users = max(0, self._users - 1)   # in a child after fork() it was 0
                 self._changed.notify_all()
+
+    def _wait_until(self, over: Callable[[], bool]) -> None:
+        """Wait here, where Ctrl-C is heard, and not in the library."""
+        with self._changed:
+            while not over():
+                self._changed.wait()
+
+    def _is_idle(self) -> bool:
+        """Whether no function runs, but for those that this thread is in."""
+        me = threading.get_ident()
+        return all(thread == me for thread in self._running.values())
+
+    def _check_kind(self, task_id: int, *, at: bool) -> None:
+        call = self._ids.get(task_id)
+        if call is not None and call.at != at:
+            raise ValueError("a task of at() has a time, and any other a delay")
 
     # ---- tasks ------------------------------------------------------------------------
 
@@ -187,7 +217,7 @@ class Scheduler:
         period again and again. When that clock is set, the task moves with it.
         """
         period_ns = 0 if period is None else _lib.period_ns(period)
-        return self._add(_wall_ns(when), period_ns, _lib.TASK_AT | _MISSED[missed], within, key, function, args)
+        return self._add(_wall_ns(when), period_ns, _lib.TASK_AT | _missed_flag(missed), within, key, function, args)
 
     def every(self, period: float, function: Callable[..., object], *args: Any,
               delay: float | None = None, key: str | bytes | None = None,
@@ -200,25 +230,34 @@ class Scheduler:
         """
         if fixed_delay and missed != "burst":
             raise ValueError("with a fixed delay nothing is missed")
-        flags = _MISSED[missed] | (_lib.TASK_DELAY if fixed_delay else 0)
+        flags = _missed_flag(missed) | (_lib.TASK_DELAY if fixed_delay else 0)
         period_ns = _lib.period_ns(period)
         when_ns = period_ns if delay is None else nanoseconds(delay)
         return self._add(when_ns, period_ns, flags, within, key, function, args)
 
     def _add(self, when_ns: int, period_ns: int, flags: int, within: float, key: str | bytes | None,
              function: Callable[..., object], args: tuple[Any, ...]) -> Task:
+        if not callable(function):
+            raise TypeError(f"not callable: {function!r}")
         name = key.encode() if isinstance(key, str) else key
         number, task_id = next(_numbers), c_uint64()
         task = _lib.Task(fn=_run, release=_release, arg=number, key=name, when_ns=when_ns,
                          key_len=len(name) if name else 0, period_ns=period_ns, flags=flags,
                          tolerance_ns=nanoseconds(within))
-        _calls[number] = _Call(self, function, args)
+        call = _Call(self, function, args, bool(flags & _lib.TASK_AT))
+        with self._changed:
+            _calls[number] = call
+            self._live += 1
         try:
             with self._using() as sched:
                 checked(waiting.twheel_sched_add(sched, byref(task), byref(task_id)))
         except BaseException:
-            _calls.pop(number, None)
+            _release_task(number)
             raise
+        with self._changed:
+            if number in _calls:                # it may be over by now
+                call.id = task_id.value
+                self._ids[call.id] = call
         return Task(self, task_id.value)
 
     def find(self, key: str | bytes) -> Task | None:
@@ -302,10 +341,17 @@ class Scheduler:
         """Run nothing any more; return how many tasks are over that were waiting.
 
         finish: what is to run once still does, at its time. wait: until nothing runs any more.
+        KeyboardInterrupt ends the waiting, and nothing else.
         """
-        flags = (_lib.SCHED_FINISH if finish else 0) | (_lib.SCHED_WAIT if wait else 0)
+        flags = _lib.SCHED_FINISH if finish else 0
         with self._using() as sched:
-            return checked(waiting.twheel_sched_stop(sched, flags, None))
+            if wait and (self in getattr(_here, "scheds", ()) or (finish and not self._pool)):
+                return checked(waiting.twheel_sched_stop(sched, flags | _lib.SCHED_WAIT, None))     # EDEADLK
+            result = checked(waiting.twheel_sched_stop(sched, flags, None))
+            if wait:
+                self._wait_until(lambda: not self._live if finish else self._is_idle())
+                checked(waiting.twheel_sched_stop(sched, flags | _lib.SCHED_WAIT, None))
+            return result
 
     @property
     def closed(self) -> bool:
@@ -315,15 +361,15 @@ class Scheduler:
     def close(self) -> None:
         """Stop, wait for functions that run, and free it all. A second call does nothing.
 
-        EDEADLK from a function of its own.
+        EDEADLK from a function of its own. After a KeyboardInterrupt it is not closed.
         """
         if self.closed:
             return
         if self in getattr(_here, "scheds", ()):
             raise OSError(errno.EDEADLK, "a scheduler cannot be closed by a function of its own")
         self.detach()
-        with contextlib.suppress(ChildProcessError):
-            self.stop()
+        with contextlib.suppress(ChildProcessError, ValueError):    # of a parent; closed meanwhile
+            self.stop(wait=True)
         with self._changed:
             sched, self._sched = self._sched, c_void_p()
             while self._users:
@@ -413,14 +459,25 @@ def _run_task(number: int, info: Any) -> None:
     run = Run(Task(call.sched, task.id), _lib.key_of(task), task.due_ns, task.runs, task.missed)
     outer, scheds = current_run(), getattr(_here, "scheds", ())
     _here.run, _here.scheds = run, scheds + (call.sched,)
+    with call.sched._changed:
+        call.sched._running[task.id] = threading.get_ident()
     try:
         call.sched._call(call, run)
     finally:
         _here.run, _here.scheds = outer, scheds
+        with call.sched._changed:
+            call.sched._running.pop(task.id, None)
+            call.sched._changed.notify_all()
 
 
 def _release_task(number: int) -> None:
-    _calls.pop(number, None)
+    call = _calls.pop(number, None)
+    if call is None:
+        return
+    with call.sched._changed:
+        call.sched._live -= 1
+        call.sched._ids.pop(call.id, None)
+        call.sched._changed.notify_all()
 
 
 # The library's threads call these as long as there is a scheduler.
@@ -428,9 +485,26 @@ _run = _lib.TaskFn(_run_task)
 _release = _lib.ReleaseFn(_release_task)
 
 
+def _missed_flag(missed: Missed) -> int:
+    if missed not in _MISSED:
+        raise ValueError(f"no such policy: {missed!r}")
+    return _MISSED[missed]
+
+
 def _wall_ns(when: float | datetime.datetime) -> int:
     """In whole microseconds a datetime is exact, and a float is not far off."""
     return nanoseconds(when.timestamp() if isinstance(when, datetime.datetime) else when)
+
+
+def _forked() -> None:
+    """In a child after fork() none of its parent's threads is there, whatever they were at."""
+    for sched in list(_open_ones):
+        sched._changed = threading.Condition()
+        sched._users = 0
+        sched._running.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 @atexit.register

@@ -62,7 +62,7 @@ class Wheel:
         self._lock = threading.Lock()
         if not 0 <= max_timers < 2**32:
             raise ValueError("max_timers out of range")
-        setup = _lib.Setup(clockid=clock, max_timers=max_timers,
+        setup = _lib.Setup(clockid=_lib.clock_id(clock), max_timers=max_timers,
                            tick_ns=0 if tick is None else _lib.period_ns(tick))
         flags = _lib.backend_flag(backend) | _flags
         checked(lib.twheel_open(byref(self._wheel), flags, byref(setup)))
@@ -124,6 +124,7 @@ class Wheel:
     def add_ns(self, expires_ns: int, user_data: int = 0, interval_ns: int = 0, flags: int = 0,
                tolerance_ns: int = 0) -> int:
         """The same in ns, with the library's flags: F_ABS, F_KEEP, F_DELAY."""
+        _lib.check_words(flags, expires_ns | user_data | interval_ns | tolerance_ns)
         handle = c_uint64()
         checked(lib.twheel_add_within(self._open(), byref(handle), user_data, expires_ns, interval_ns,
                                       tolerance_ns, flags))
@@ -144,15 +145,18 @@ class Wheel:
     def mod_ns(self, handle: int, expires_ns: int, interval_ns: int = 0, flags: int = 0,
                tolerance_ns: int = 0) -> bool:
         """The same in ns, with the library's flags."""
+        _lib.check_words(flags, handle | expires_ns | interval_ns | tolerance_ns)
         return bool(checked(lib.twheel_mod_within(self._open(), handle, expires_ns, interval_ns,
                                                   tolerance_ns, flags)))
 
     def cancel(self, handle: int) -> bool:
         """Free a timer; return whether it was armed. There is no event of it after that."""
+        _lib.check_words(0, handle)
         return bool(checked(lib.twheel_cancel(self._open(), handle, None)))
 
     def query(self, handle: int) -> Query:
         """Tell the state of a timer."""
+        _lib.check_words(0, handle)
         op = Op()
         state = checked(lib.twheel_query(self._open(), handle, _lib.F_ABS, byref(op)))
         return Query(_STATES[state], op.user_data, op.expires_ns, op.interval_ns, op.tolerance_ns)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# shellcheck shell=bash disable=SC2034
+# The edits of selftest/mutations: who reads them, and says whether each still applies. Source it.
+
+# Of the stages that may notice an edit of $file, is $first one?
+has_stage() {
+	case $file in
+	lib/*)	stages='lib device' ;;
+	calendar/* | tools/*) stages=calendar ;;
+	*)	stages='native fuzz uml qemu cpus icount' ;;
+	esac
+	what="no such stage: $first"
+	[[ " $stages " == *" $first "* ]]
+}
+
+begin() { file=$2 first=$3 name=${*:4} old='' new=''; }
+
+# each_edit FUNCTION [PATTERN]: call it for each edit, with $file, $first, $name, $old and $new
+each_edit() {
+	local line words
+
+	while IFS= read -r line || [ "$line" ]; do
+		case $line in
+		'== '*)
+			first=''
+			[[ ! $line =~ ${2:-} ]] || { read -ra words <<<"$line"; begin "${words[@]}"; } ;;
+		-*) old+=${line#-}$'\n' ;;
+		+*) new+=${line#+}$'\n' ;;
+		'') [ -z "${first:-}" ] || "$1"; first='' ;;
+		esac
+	done < <(cat selftest/mutations; echo)
+}
+
+# edits DIR [WRITE]: of stdin, a file, lines and what they become, ended by NUL each: what is wrong
+# with each, or an empty line. Of that file in DIR these must be whole lines, and there once. With
+# WRITE they are replaced.
+edits() {
+	DIR=$1 WRITE=${2:-} perl -0 -ne '
+		sub wrong {
+			my ($file, $old, $new) = @_;
+			my $path = "$ENV{DIR}/$file";
+			if (!exists $text{$path}) {
+				local $/;
+				open my $in, "<", $path or return "there is no $file";
+				$text{$path} = "\n" . <$in>;
+			}
+			my $n = () = $text{$path} =~ /(?<=\n)\Q$old\E/g;
+			return "does not apply: the lines are there $n times" if $n != 1;
+			return "changes nothing" if $old eq $new;
+			return "" if !$ENV{WRITE};
+			$text{$path} =~ s/(?<=\n)\Q$old\E/$new/;
+			open my $out, ">", $path or return "cannot write";
+			print $out substr($text{$path}, 1);
+			return "";
+		}
+		chomp;
+		push @edit, $_;
+		print wrong(splice @edit), "\n" if @edit == 3;'
+}
+
+# Do all edits apply to the tree? Say of each that does not what is wrong. It takes less than a second.
+edits_apply() {
+	local names=() wrong=() stages what i=0
+
+	collect() { has_stage || wrong+=("$file: $name: $what"); names+=("$file: $name"); }
+	record() { printf '%s\0' "$file" "$old" "$new"; }
+	each_edit collect
+	while IFS= read -r what; do
+		[ -z "$what" ] || wrong+=("${names[i]}: $what")
+		i=$((i + 1))
+	done < <(each_edit record | edits .)
+	[ "$i" = ${#names[@]} ] || wrong+=("$i of ${#names[@]} edits were tried")
+	[ ${#wrong[@]} = 0 ] || printf '%s\n' "${wrong[@]}"
+	[ ${#wrong[@]} = 0 ] && [ ${#names[@]} != 0 ]
+}

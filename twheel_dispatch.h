@@ -49,8 +49,8 @@
  *
  * Clocks
  *	A base of CLOCK_REALTIME is in the queue of CLOCK_MONOTONIC: its times are converted, which
- *	is right until the clock is set. Then twheel_set.h has the base queued anew. So pauses, rests
- *	and turns never depend on a clock that may be set.
+ *	is right until the clock is set. Then twheel_set.h has the base queued anew. So pauses,
+ *	rests and turns never depend on a clock that may be set.
  *
  * A CPU that does not get to its pass
  *	On PREEMPT_RT a task of higher priority may keep a CPU from its pass for any time. So each

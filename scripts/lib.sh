@@ -44,6 +44,14 @@ apt() {
 	quiet as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@"
 }
 
+# result_of KEY...: print the file for a result that depends on nothing but its key. It outlives a
+# checkout, so that what was found good or proved once is not worked out again. To work all out
+# again, remove the directory.
+result_of() {
+	mkdir -p "$cache/results"
+	echo "$cache/results/$(printf '%s\0' "$@" | sha256sum | cut -c 1-40)"
+}
+
 # fetch DIR PACKAGE: download a package without installing it; prints its path.
 fetch() {
 	local get=(apt-get -qq -o APT::Sandbox::User=root download "$2")

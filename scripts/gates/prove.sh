@@ -32,11 +32,23 @@ explore() {
 }
 
 # search MODEL MISTAKE VARIANT...: search until something wrong is found. MODEL-MISTAKE.result is
-# then "found, where and what", or "none, how many states".
+# then "found, where and what", or "none, how many states". It depends on nothing but the model.
 search() {
-	local model=$1 mistake=$2 dir=$out/$1-$2 variant states=
+	local model=$1 mistake=$2 dir=$out/$1-$2 variant states='' known
 
+	known=$(result_of "$(spin -V)" "$(declare -f search_all explore)" "$(cat "$src/$1.pml")" "$@")
 	shift 2
+	if [ -e "$known" ]; then
+		cp "$known" "$dir.result"
+		return
+	fi
+	search_all "$@" || return
+	cp "$dir.result" "$known.$$"
+	mv "$known.$$" "$known"
+}
+
+# The same, the model itself. With search()'s variables.
+search_all() {
 	mkdir "$dir" && cd "$dir" || return
 	for variant; do
 		explore "$model" "$variant" "-D$mistake" >"log$variant" 2>&1
@@ -111,8 +123,8 @@ rm -rf "$out"
 mkdir -p "$out"
 placement || bad=1
 
-export -f explore search
-export src out
+export -f explore search search_all result_of
+export src out cache
 { searches device "${device[@]}"; searches sync "${sync[@]}"; searches jobs "${jobs[@]}"; } |
 	xargs -P "$(nproc)" -L 1 bash -c 'search "$@" || :' search
 model device

@@ -119,8 +119,8 @@ static void grow_once(clockid_t clock, u64 tick)
 	}
 	info(fd, &i);
 	/*
-	 * How large a small one is, test_limits says. In a debugging kernel all is larger, the timers
-	 * too: fewer than FIRST of them have room in a small one.
+	 * How large a small one is, test_limits says. In a debugging kernel all is larger, the
+	 * timers too: fewer than FIRST of them have room in a small one.
 	 */
 	CHECK(i.mem_bytes > small + 32 * 1024);
 	while (got < ALL - nr_far() && CHECK(readable(fd, WAIT_MS)))

@@ -151,7 +151,7 @@ def event(g, l, qe):
 
 
 def big_event(g, l, qe, ticks):
-    """And for one whose bucket needs so many to be made small: within the bucket before."""
+    """And for a bucket that needs many ticks to be drained: within the preceding bucket."""
     if l == 0:
         return event(g, l, qe)
     return qe[0] - offset(g, l, qe) - either(ticks < g.width[l], ticks, g.width[l] - 1)

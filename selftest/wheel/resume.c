@@ -55,7 +55,7 @@ struct life {
 	u64	fired;
 	u64	moves;
 	u64	used;		/* operations taken off the budgets */
-	u64	order;		/* a hash over who fired when */
+	u64	order;		/* a hash over which timer fired when */
 	bool	bounded;	/* every call kept to its budget */
 	bool	exact;		/* every timer fired in its tick */
 };

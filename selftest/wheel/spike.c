@@ -79,7 +79,7 @@ static void beyond(u64 clk)
 }
 
 /*
- * A bucket that takes ten ticks to be made small is begun with ten ticks before it begins. In idle
+ * A bucket that takes ten ticks to drain is started on ten ticks before it begins. In idle
  * ticks it moves a chunk, and rests until what is left has to be moved.
  */
 static void late(u64 clk)

@@ -2551,7 +2551,10 @@ static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= sizeof(struct twheel_event)) {
 		if (plain) {
 			got = reader_run_plain(file, to);
+			/* A signal must find something done, or the caller tries for ever. */
 			plain = got;
+			if (!plain)
+				continue;
 		} else {
 			got = reader_run_any(file, reader, to, &asked);
 			if (got < asked)

@@ -23,7 +23,8 @@
  *	ARMED	in the wheel
  *	READY	its event waits on the ready list
  *	READING	its event is being copied to a reader. It is on no list; it and the reader
- *		remember each other, and the reader goes on with it only if it has it still
+ *		remember each other, and the reader goes on with it only if it has it still.
+ *		Most events never are: read() stores them in the lock hold that takes them
  *	IDLE	waits to be armed again (TWHEEL_F_KEEP)
  *
  * Locking

@@ -587,10 +587,8 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 		slot->next = slot + 1;
 		slot->timer.queue.word = 0;
 		slot->timer.queue.data = first + i;
+		memset_startat(slot, 0, generation);	/* FREE */
 		slot->generation = 1;
-		slot->state = FREE;
-		slot->flags = 0;
-		slot->nr_past = 0;
 	}
 	file->tables[page / TABLE_PAGES][page % TABLE_PAGES] = slots;
 
@@ -1157,22 +1155,26 @@ static __always_inline void tell_end(void)
 /*
  * Tell the caller of one operation, whose memory @user is, what will come out of it: @res, and
  * @value in @out. That is in the lock hold in which it is done then, so that both are done or
- * neither. What is not there is not waited for. @user->res is 0 before. If an operation lies on two
- * pages, and only one of them can be written to any more, it is left as it was.
+ * neither. What is not there is not waited for. @user->res is 0 before, so that an add does not
+ * store it. If an operation lies on two pages, and only one of them can be written to any more, it
+ * is left as it was.
  */
 static __always_inline bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value,
 				    int res)
 {
+	const bool both = !__builtin_constant_p(res) || res;
 	bool told = false;
 
 	tell_begin();
 	if (user_write_access_begin(user, TWHEEL_OP_SIZE_VER0)) {
-		unsafe_put_user(res, &user->res, end);
+		if (both)
+			unsafe_put_user(res, &user->res, end);
 		unsafe_put_user(value, out, undo);
 		told = true;
 		goto end;
 undo:
-		unsafe_put_user(0, &user->res, end);
+		if (both)
+			unsafe_put_user(0, &user->res, end);
 end:
 		user_write_access_end();
 	}
@@ -2175,7 +2177,7 @@ static __always_inline int op_try(struct file_wheel *file, struct twheel_op __us
 	if (unlikely(!op_get(&op, user, size) || (op.op && op.op != opcode) ||
 		     !op_is_valid(file, &op, opcode, 0)))
 		return -EINVAL;
-	if (unlikely(!file->plain || (opcode == TWHEEL_OP_ADD && !READ_ONCE(file->nr_free))))
+	if (unlikely(!file->plain))
 		return -EAGAIN;
 	return op_do_one(file, &op, opcode, user);
 }
@@ -2818,6 +2820,7 @@ static int file_open(struct inode *inode, struct file *filp)
 	init_waitqueue_head(&file->wait);
 	file->limit = clamp_t(u32, READ_ONCE(max_timers), 1, LIMIT_MAX);
 	file->max_timers = file->limit;
+	file->no_slot = SLOTS_TO_COME;
 	file->clock = CLOCK_MONOTONIC;
 	file->config = (struct twheel_config) {
 		.clock		= CLOCK_MONOTONIC,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""A scheduler: what libtwheel-sched.h has. Functions are called at their time, by threads of a
-pool, by who calls run(), or by a loop of asyncio.
+"""The scheduler of libtwheel-sched.h. Functions are called at their time, by the threads of a pool, by
+the thread that calls run(), or by an asyncio loop.
 
-The library has a number for an argument, which is the key of a call in _calls, until it says
-by release() that nothing will use it any more.
+The argument of a task in the library is a number, the key of a call in _calls. The call stays there
+until the library calls release(): then nothing will use it any more.
 """
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Run:
     """The run of a task that a function was called for, see current_run().
 
     due_ns is a time of the scheduler's clock, or for Scheduler.at() one since 1970. runs counts
-    this one too; missed are the periods left out so far.
+    this one too; missed are the periods skipped so far.
     """
     task: Task
     key: bytes | None
@@ -55,7 +55,7 @@ class Run:
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """What Scheduler.tasks() tells of a pending task; see Run. period_ns of 0: once."""
+    """A pending task, as Scheduler.tasks() describes it; see Run. If period_ns is 0, it runs once."""
     task: Task
     key: bytes | None
     due_ns: int
@@ -86,10 +86,10 @@ class Task:
         self.id = task_id
 
     def cancel(self, *, wait: bool = False) -> bool:
-        """See to it that it does not run again; with wait, until it does not run any more.
+        """Cancel it: it will not run again. With wait, wait until it is not running either.
 
         Return whether it was pending; False if it was over, or cancelled. From its own
-        function wait is EDEADLK.
+        function, wait fails with EDEADLK.
         """
         owner = self._sched
         with owner._using() as sched:
@@ -205,16 +205,16 @@ class Scheduler:
               key: str | bytes | None = None, within: float = 0) -> Task:
         """Call function(*args) once, after delay seconds.
 
-        A key is a name that no other pending task has: adding a task whose key exists replaces
-        the other.
+        A key is a name. No two pending tasks have the same: a task that is added replaces the one
+        with its key.
         """
         return self._add(nanoseconds(delay), 0, 0, within, key, function, args)
 
     def at(self, when: float | datetime.datetime, function: Callable[..., object], *args: Any,
            period: float | None = None, key: str | bytes | None = None,
            missed: Missed = "burst", within: float = 0) -> Task:
-        """Call it at a time of the clock on the wall, a datetime or seconds since 1970, and with
-        period again and again. When that clock is set, the task moves with it.
+        """Call it at a time of the wall clock, a datetime or seconds since 1970; with period, again
+        and again. If that clock is set, the task is due when it shows the time.
         """
         period_ns = 0 if period is None else _lib.period_ns(period)
         return self._add(_wall_ns(when), period_ns, _lib.TASK_AT | _missed_flag(missed), within, key, function, args)
@@ -222,11 +222,11 @@ class Scheduler:
     def every(self, period: float, function: Callable[..., object], *args: Any,
               delay: float | None = None, key: str | bytes | None = None,
               missed: Missed = "burst", fixed_delay: bool = False, within: float = 0) -> Task:
-        """Call it again and again, for the first time after delay, or one period.
+        """Call it periodically, for the first time after delay, or after one period.
 
-        missed: what becomes of periods that pass until it can be called: "burst" makes up for
-        them, one call after the other; "skip" leaves them out and keeps the phase; "delay"
-        counts anew from each late call. fixed_delay: the period counts from when it returned.
+        missed: what to do about periods that pass before it can be called. "burst" makes up for
+        them, one call after the other; "skip" skips them and keeps the phase; "delay" lets the
+        next period begin at the late call. fixed_delay: a period begins when the function returns.
         """
         if fixed_delay and missed != "burst":
             raise ValueError("with a fixed delay nothing is missed")
@@ -261,7 +261,7 @@ class Scheduler:
         return Task(self, task_id.value)
 
     def find(self, key: str | bytes) -> Task | None:
-        """The pending task of that key."""
+        """The pending task with that key, or None."""
         name = key.encode() if isinstance(key, str) else key
         with self._using() as sched:
             task_id = waiting.twheel_sched_find(sched, name, len(name))
@@ -290,11 +290,11 @@ class Scheduler:
             return checked(waiting.twheel_sched_fd(sched))
 
     def run(self, most: int = 0, timeout: float | None = 0) -> int:
-        """Call what is due, at most so many; 0: all that is due now. Return how many were called.
+        """Call the functions that are due, at most so many; 0: all of them. Return how many were called.
 
         timeout: how long to wait for the first one; None: for ever. EINVAL with a pool, ESHUTDOWN
-        when the scheduler was stopped. KeyboardInterrupt and SystemExit of a function come out
-        of here.
+        when the scheduler was stopped. If a function raises KeyboardInterrupt or SystemExit, this
+        raises it.
         """
         end = None if timeout is None else time.monotonic_ns() + nanoseconds(timeout)
         while True:
@@ -310,10 +310,10 @@ class Scheduler:
                 return checked(result)
 
     def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """Let a loop of asyncio, the running one if nothing is said, call what is due.
+        """Let an asyncio loop, by default the running one, call the functions that are due.
 
-        Functions may be coroutines then: of one that still runs when it is due again, that run is
-        left out. Only a scheduler without a pool can be attached.
+        Then functions may be coroutines. If one is still running when it is due again, that run is
+        skipped. Only a scheduler without a pool can be attached.
         """
         loop = asyncio.get_running_loop() if loop is None else loop
         if self._loop is not None:
@@ -322,7 +322,7 @@ class Scheduler:
         self._loop = loop
 
     def detach(self) -> None:
-        """Undo attach(). Coroutines that run go on."""
+        """Undo attach(). Coroutines that are running continue."""
         loop, self._loop = self._loop, None
         if loop is not None and not loop.is_closed():
             loop.remove_reader(self.fileno())
@@ -338,7 +338,7 @@ class Scheduler:
     # ---- the end ------------------------------------------------------------------------
 
     def stop(self, *, finish: bool = False, wait: bool = False) -> int:
-        """Run nothing any more; return how many tasks are over that were waiting.
+        """Call no function any more; return how many waiting tasks were cancelled.
 
         finish: what is to run once still does, at its time. wait: until nothing runs any more.
         KeyboardInterrupt ends the waiting, and nothing else.
@@ -359,7 +359,7 @@ class Scheduler:
         return not self._sched
 
     def close(self) -> None:
-        """Stop, wait for functions that run, and free it all. A second call does nothing.
+        """Stop, wait for functions that are running, and free everything. A second call does nothing.
 
         EDEADLK from a function of its own. After a KeyboardInterrupt it is not closed.
         """
@@ -445,7 +445,7 @@ def _inside(sched: Scheduler) -> Iterator[None]:
 
 
 def current_run() -> Run | None:
-    """In a function that a scheduler calls, and what that calls, the run; elsewhere None."""
+    """Inside a function that a scheduler calls, its run; elsewhere None."""
     return getattr(_here, "run", None)
 
 
@@ -492,7 +492,7 @@ def _missed_flag(missed: Missed) -> int:
 
 
 def _wall_ns(when: float | datetime.datetime) -> int:
-    """In whole microseconds a datetime is exact, and a float is not far off."""
+    """The time in ns. In whole microseconds a datetime is exact, and a float nearly so."""
     return nanoseconds(when.timestamp() if isinstance(when, datetime.datetime) else when)
 
 
@@ -509,7 +509,7 @@ os.register_at_fork(after_in_child=_forked)
 
 @atexit.register
 def _close_all() -> None:
-    """Threads of a pool must not call functions of an interpreter that ends."""
+    """At exit: threads of a pool must not call functions of an interpreter that is ending."""
     for sched in list(_open_ones):
         with contextlib.suppress(OSError):
             sched.close()

@@ -20,13 +20,13 @@ _BATCH = 256
 
 @dataclass(frozen=True)
 class Tick:
-    """What Timers.ticks() gives: count periods have passed, of which the first ended at due_ns."""
+    """An item of Timers.ticks(): count periods have passed, of which the first ended at due_ns."""
     due_ns: int
     count: int
 
 
 class Timer:
-    """A call that is to be made, by Timers.call_later() and its like."""
+    """A call that Timers.call_later() and its like will make."""
 
     __slots__ = ("_timers", "_handle", "_callback", "_args", "_context", "_interval_ns", "_tolerance_ns",
                  "_flags", "_runs", "_overruns", "_due_ns", "_cancelled")
@@ -55,7 +55,7 @@ class Timer:
 
     @property
     def overruns(self) -> int:
-        """Periods that passed without a call of their own, since it was first armed."""
+        """Periods that have passed without a call of their own, since it was first armed."""
         return self._overruns
 
     @property
@@ -68,7 +68,7 @@ class Timer:
         return self._cancelled
 
     def cancel(self) -> bool:
-        """See to it that no call is made any more; return whether one was to come."""
+        """Cancel it: no call will be made. Return whether one was still to come."""
         self._cancelled = True
         return self._timers._cancel(self)
 
@@ -94,7 +94,7 @@ class Timer:
 
 
 class Timeout:
-    """What Timers.timeout() gives: an asynchronous context manager, as asyncio.Timeout."""
+    """An asynchronous context manager, as asyncio.Timeout; see Timers.timeout()."""
 
     def __init__(self, timers: Timers, delay: float | None, within: float) -> None:
         self._timers = timers
@@ -106,11 +106,11 @@ class Timeout:
         self._expired = False
 
     def expired(self) -> bool:
-        """Whether the time was over before the block was."""
+        """Whether the time ended before the block did."""
         return self._expired
 
     def reschedule(self, delay: float | None) -> None:
-        """Give it another delay from now; None: no end."""
+        """Give it another delay from now; with None it never ends."""
         if self._task is None or self._expired:
             raise RuntimeError("the timeout is not active")
         if self._timer is not None:
@@ -158,7 +158,8 @@ class Timers:
             async with timers.timeout(5):
                 await something()
 
-    A callback that raises is told to the loop's exception handler, and the others are called.
+    If a callback raises, the loop's exception handler gets the exception, and the other callbacks are
+    still called.
 
     Where there is a parameter within, the timer may be so much later, each time, and the loop
     wakes up for many such timers at once. For idle timeouts, retries and polling that is most
@@ -199,7 +200,7 @@ class Timers:
     def call_every(self, period: float, callback: Callable[..., object], *args: Any,
                    delay: float | None = None, fixed_delay: bool = False, within: float = 0,
                    context: contextvars.Context | None = None) -> Timer:
-        """Call callback(*args) again and again, for the first time after delay, or one period.
+        """Call callback(*args) periodically, for the first time after delay, or after one period.
 
         Periods that pass while the loop is busy are one call, see Timer.overruns, and the phase is
         kept; with fixed_delay the next period begins when the call is made.
@@ -213,7 +214,7 @@ class Timers:
     # ---- for coroutines -----------------------------------------------------------------
 
     async def sleep(self, delay: float, result: _T = None, *, within: float = 0) -> _T:  # type: ignore[assignment]
-        """As asyncio.sleep(). If these timers are closed meanwhile it is cancelled."""
+        """As asyncio.sleep(). If these timers are closed meanwhile, the sleep is cancelled."""
         future: asyncio.Future[_T] = self._loop.create_future()
         timer = self.call_later(delay, _wake, future, result, within=within)
         self._waiters.add(future)
@@ -224,7 +225,7 @@ class Timers:
             timer.cancel()
 
     def timeout(self, delay: float | None, *, within: float = 0) -> Timeout:
-        """As asyncio.timeout(): TimeoutError out of a block that takes longer."""
+        """As asyncio.timeout(): a block that takes longer raises TimeoutError."""
         return Timeout(self, delay, within)
 
     async def ticks(self, period: float, *, delay: float | None = None,
@@ -274,7 +275,7 @@ class Timers:
 
     @property
     def backend(self) -> Literal["kernel", "embedded"]:
-        """Which one it is."""
+        """Which backend it is."""
         return self._wheel.backend
 
     def __len__(self) -> int:
@@ -282,7 +283,7 @@ class Timers:
         return len(self._timers)
 
     def close(self) -> None:
-        """Make no call any more. Who waits in sleep() is cancelled, and ticks() end."""
+        """Make no call any more. Tasks that wait in sleep() are cancelled, and ticks() end."""
         if self.closed:
             return
         self._loop.remove_reader(self._wheel.fileno())
@@ -295,7 +296,7 @@ class Timers:
             future.cancel()
 
     async def aclose(self) -> None:
-        """As close(), after which those who waited have heard of it."""
+        """As close(), and let the tasks that waited run before it returns."""
         self.close()
         await asyncio.sleep(0)
 
@@ -316,7 +317,7 @@ class Timers:
     # ---- what timers do -------------------------------------------------------------------
 
     def _arm(self, timer: Timer, expires_ns: int, flags: int) -> bool:
-        """An event that was read, and not yet called for, is none any more."""
+        """Forget an event that was read and whose call was not made yet."""
         flags |= timer._flags
         was = timer.active
         event = self._batch.pop(timer._handle, None)

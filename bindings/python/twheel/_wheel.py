@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""A wheel: what libtwheel.h has, with Python's errors."""
+"""The wheel of libtwheel.h, with Python's errors."""
 from __future__ import annotations
 
 import ctypes
@@ -26,7 +26,7 @@ _MS_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Query:
-    """What Wheel.query() tells of a timer.
+    """A timer, as Wheel.query() describes it.
 
     expires_ns is a time of the wheel's clock: the deadline, or that of the event that waits to
     be read or was read last.
@@ -79,11 +79,11 @@ class Wheel:
 
     @property
     def backend(self) -> Backend:
-        """Which one it is."""
+        """Which backend it is."""
         return "kernel" if lib.twheel_backend(self._open()) == b"kernel" else "embedded"
 
     def fileno(self) -> int:
-        """The descriptor, readable while there are events; to poll, and not to read from."""
+        """The descriptor, which is readable while there are events. Poll it, but do not read from it."""
         return int(lib.twheel_fd(self._open()))
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class Wheel:
 
     def mod(self, handle: int, delay: float, *, interval: float | None = None, within: float = 0,
             keep: bool = False, fixed_delay: bool = False, pending: bool = False) -> bool:
-        """Arm a timer anew; return whether it was armed. With pending, only if it is armed.
+        """Re-arm a timer; return whether it was armed. With pending, only if it is armed.
 
         Of what add() was told nothing stays: without within it is exact.
         """
@@ -150,12 +150,12 @@ class Wheel:
                                                   tolerance_ns, flags)))
 
     def cancel(self, handle: int) -> bool:
-        """Free a timer; return whether it was armed. There is no event of it after that."""
+        """Free a timer; return whether it was armed. It has no event after that."""
         _lib.check_words(0, handle)
         return bool(checked(lib.twheel_cancel(self._open(), handle, None)))
 
     def query(self, handle: int) -> Query:
-        """Tell the state of a timer."""
+        """Return the state of a timer."""
         _lib.check_words(0, handle)
         op = Op()
         state = checked(lib.twheel_query(self._open(), handle, _lib.F_ABS, byref(op)))
@@ -171,7 +171,7 @@ class Wheel:
         return list(array)
 
     def drain(self, most: int = 65536) -> list[Op]:
-        """Free armed timers and return them, as operations to add them again by the time left.
+        """Free armed timers and return them, as operations that add them again for the time left.
 
         Their handles name nothing any more: set them to 0 and submit() them to another wheel.
         Empty if nothing is armed.
@@ -180,11 +180,11 @@ class Wheel:
         return array[:checked(lib.twheel_drain(self._open(), array, len(array), 0))]
 
     def info(self) -> Info:
-        """What the wheel is and holds: struct twheel_info."""
+        """What the wheel is and what it holds: struct twheel_info."""
         return _lib.get_info(self._open())
 
     def read(self, most: int = 256, timeout: float | None = 0) -> list[Event]:
-        """What has expired, up to so many; wait for the first for so long, or with None for ever.
+        """The events of expired timers, up to so many; wait for the first so long, with None for ever.
 
         Empty if there is nothing in time.
         """
@@ -210,7 +210,7 @@ def _nothing(result: int) -> int:
 
 
 def _wait(wheel: c_void_p, events: ctypes.Array[Event], timeout: float | None) -> int:
-    """As other calls that wait: it goes on after a signal whose handler raises nothing."""
+    """Call again after a signal whose handler raises nothing, as other calls that wait do."""
     end = None if timeout is None else time.monotonic_ns() + nanoseconds(timeout)
     while True:
         left = -1

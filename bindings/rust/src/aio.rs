@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 //! Timers of tokio: any number of them on one descriptor that the runtime watches.
 //!
-//! A task of the runtime, the driver, reads what has expired, and wakes who waits for it. Each
-//! sleep and interval has a slot, found by the user data of its timer. Its deadline tells an
-//! event that was read before the timer was armed anew from one after that.
+//! A task of the runtime, the driver, reads the events, and wakes the tasks that wait for them. Each
+//! sleep and interval has a slot, found by the user data of its timer. The slot's deadline tells an
+//! event that was read before the timer was re-armed from one that came after.
 
 use crate::wheel::{Event, Timer, Wheel};
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::task::{self, JoinHandle};
 
 const BATCH: usize = 256;
-/// Others get their turn after so many batches.
+/// After so many batches the driver lets other tasks run.
 const BATCHES: usize = 16;
 
 #[derive(Default)]
@@ -53,7 +53,7 @@ fn closed() -> io::Error {
 }
 
 impl Slot {
-    /// Forget what has fired, and what fires before `delay` is over from now.
+    /// Forget an event that has fired, and any that fires before `delay` has passed from now.
     fn expect(&self, delay: Duration) {
         let mut state = lock(&self.0);
         state.count = 0;
@@ -88,7 +88,7 @@ impl Slot {
         }
     }
 
-    /// What has fired since the last time.
+    /// The periods that have passed since the last call.
     fn poll(&self, cx: &mut Context<'_>) -> Poll<io::Result<Tick>> {
         let mut state = lock(&self.0);
         if state.count > 0 {
@@ -106,7 +106,7 @@ impl Slot {
     }
 }
 
-/// That of the standard library came with Rust 1.64.
+/// As in the standard library, which has it only since Rust 1.64.
 struct PollFn<F>(F);
 
 impl<F> Unpin for PollFn<F> {}
@@ -123,7 +123,7 @@ impl<T, F: FnMut(&mut Context<'_>) -> Poll<T>> Future for PollFn<F> {
     }
 }
 
-/// The slots, or `None` when they are closed.
+/// The slots, or `None` after they were closed.
 type Slots = Mutex<Option<HashMap<u64, Arc<Slot>>>>;
 
 struct Core {
@@ -192,9 +192,9 @@ impl Drop for Inner {
 
 /// Timers on one wheel, for tasks of one runtime.
 ///
-/// A clone is the same. Nothing fires early, and nothing later than a tick and what the runtime
-/// takes. When it is closed, or its runtime has gone, what waits gets an error of the kind
-/// `NotConnected`.
+/// A clone refers to the same timers. Nothing fires early, nor later than a tick plus the time that
+/// the runtime takes. After it is closed, or its runtime has ended, sleeps and intervals give an error
+/// of the kind `NotConnected`.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -217,13 +217,13 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// On a wheel with defaults, in the runtime of the caller. An error if there is none; tokio
-    /// panics if its I/O is not enabled.
+    /// Timers on a wheel with the defaults, in the caller's runtime. An error if there is no runtime;
+    /// tokio panics if its I/O is not enabled.
     pub fn new() -> io::Result<Timers> {
         Self::on(Wheel::new()?)
     }
 
-    /// On a wheel that has a clock of `CLOCK_MONOTONIC` and no other user.
+    /// Timers on `wheel`, whose clock is `CLOCK_MONOTONIC` and which nothing else uses.
     pub fn on(wheel: Wheel) -> io::Result<Timers> {
         let runtime = Handle::try_current().map_err(|error| io::Error::new(io::ErrorKind::Other, error))?;
         let core = Arc::new(Core {
@@ -237,8 +237,8 @@ impl Timers {
         Ok(Timers { inner: Arc::new(Inner { core, driver }), tolerance: Duration::ZERO })
     }
 
-    /// The same timers, but the sleeps, timeouts and intervals that this makes may be so much later,
-    /// each time. Such ones share moments, and the runtime is woken less often.
+    /// The same timers; but the sleeps, timeouts and intervals made through the result may be later by
+    /// that much, each time. They share wake-ups, so the runtime is woken less often.
     pub fn within(&self, tolerance: Duration) -> Timers {
         Timers { inner: self.inner.clone(), tolerance }
     }
@@ -248,7 +248,7 @@ impl Timers {
         Ok(Sleep(self.register(delay, |wheel, key| wheel.add(delay, key))?))
     }
 
-    /// What `future` gives, or an error of the kind `TimedOut` if that takes longer.
+    /// The output of `future`, or an error of the kind `TimedOut` if it takes longer than that.
     pub async fn timeout<F: Future>(&self, delay: Duration, future: F) -> io::Result<F::Output> {
         let mut sleep = self.sleep(delay)?;
         tokio::pin!(future);
@@ -261,7 +261,7 @@ impl Timers {
         .await
     }
 
-    /// Periods, of which the first is over after one. What passes unseen is counted.
+    /// An interval whose first period begins now. Periods that pass unseen are counted.
     pub fn interval(&self, period: Duration) -> io::Result<Interval> {
         Ok(Interval(self.register(period, |wheel, key| wheel.add_periodic(period, period, key))?))
     }
@@ -276,7 +276,7 @@ impl Timers {
         self.len() == 0
     }
 
-    /// End them all: who waits gets an error.
+    /// End all of them: tasks that wait get an error.
     pub fn close(&self) {
         self.inner.core.close();
         self.inner.driver.abort();
@@ -298,7 +298,7 @@ impl Timers {
     }
 }
 
-/// However the driver ends, nobody waits for it then: with its runtime too.
+/// However the driver ends, also with its runtime, this ends every wait.
 struct Driven(Arc<Core>);
 
 impl Drop for Driven {
@@ -333,7 +333,7 @@ impl Drop for Entry {
 pub struct Sleep(Entry);
 
 impl Sleep {
-    /// Let it be ready after `delay` from now, whether it was or not.
+    /// Make it ready after `delay` from now, whether or not it is ready already.
     pub fn reset(&mut self, delay: Duration) -> io::Result<()> {
         self.0.reset(delay)
     }
@@ -352,7 +352,7 @@ impl Future for Sleep {
 pub struct Tick {
     /// How many, at least 1.
     pub count: u64,
-    /// When the first of them was over, in ns of `CLOCK_MONOTONIC`.
+    /// When the first of them ended, in ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
 }
 
@@ -360,17 +360,17 @@ pub struct Tick {
 pub struct Interval(Entry);
 
 impl Interval {
-    /// Wait until a period is over. If it is dropped meanwhile, none is lost.
+    /// Wait until a period has passed. If the future is dropped meanwhile, no period is lost.
     pub async fn tick(&mut self) -> io::Result<Tick> {
         poll_fn(|cx| self.poll_tick(cx)).await
     }
 
-    /// The same, for who has a context.
+    /// The same, for callers that have a context.
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Tick>> {
         self.0.slot.poll(cx)
     }
 
-    /// Let the next period be over after `delay`, and the others a period after that.
+    /// Let the next period end after `delay`, and each further one a period after that.
     pub fn reset(&mut self, delay: Duration) -> io::Result<()> {
         self.0.reset(delay)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-//! What the crate knows of libtwheel: the structures and functions of `<linux/twheel.h>`,
-//! `<libtwheel.h>` and `<libtwheel-sched.h>`, which explain them. All that depends on the library's
-//! ABI is in this file.
+//! The parts of libtwheel that the crate uses: structures and functions of `<linux/twheel.h>`,
+//! `<libtwheel.h>` and `<libtwheel-sched.h>`, which explain them. Everything that depends on the
+//! library's ABI is in this file.
 
 #![allow(non_camel_case_types)]
 
@@ -157,7 +157,7 @@ extern "C" {
     fn twheel_sched_stop_sized(sched: *mut twheel_sched, flags: u32, list: *mut *mut twheel_task_info, size: size_t) -> c_int;
 }
 
-/// As the inline functions of the headers: each call says the size of its structure.
+/// As the inline functions of the headers: each call passes the size of its structure.
 macro_rules! sized {
     ($($vis:vis fn $name:ident($($arg:ident: $type:ty),*) = $sized:ident: $of:ty;)*) => {
         $($vis unsafe fn $name($($arg: $type),*) -> c_int {
@@ -189,17 +189,17 @@ pub fn checked(result: c_int) -> io::Result<u32> {
     u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }
 
-/// What is too long for the library is its longest.
+/// The delay in ns; one that is too long for the library becomes the longest it has.
 pub fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).map_or(NS_MAX, |ns| ns.min(NS_MAX))
 }
 
-/// The tolerance of a timer that is due after `delay`: not beyond the end of time.
+/// The tolerance of a timer that is due after `delay`, cut off at the end of time.
 pub fn tolerance_ns(tolerance_ns: u64, delay: Duration) -> u64 {
     tolerance_ns.min(NS_MAX - ns(delay))
 }
 
-/// For how many ms to wait: never less than `left`, and `None` is for ever.
+/// How many ms to wait: at least `left`; `None` is for ever.
 pub fn timeout_ms(left: Option<Duration>) -> c_int {
     left.map_or(-1, |left| {
         let ms = (left.as_nanos() + 999_999) / 1_000_000;

@@ -6,10 +6,10 @@
 //! * [`Scheduler`]: functions at their time, on a pool of threads or on the caller's.
 //! * `aio::Timers`, with the feature `tokio`: sleeps, timeouts and intervals.
 //!
-//! They are over `/dev/twheel` where that can be opened, and else in the process, with the same
-//! results; `TWHEEL_BACKEND=kernel` or `TWHEEL_BACKEND=embedded` in the environment chooses.
-//! Errors are [`std::io::Error`], with the errno that libtwheel(3) gives. Delays of more than 292
-//! years are that long.
+//! They use `/dev/twheel` if it can be opened, and else a wheel in the process, with the same results;
+//! `TWHEEL_BACKEND=kernel` or `TWHEEL_BACKEND=embedded` in the environment chooses one. Errors are
+//! [`std::io::Error`], with the errno of libtwheel(3). Delays of more than 292 years count as 292
+//! years.
 //!
 //! ```
 //! use std::time::Duration;

@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 //! Functions that are called at their time.
 //!
-//! A task's function is in a box, whose address the library has, until it says by `release()`
-//! that nothing will use it any more. It calls a function never twice at once, so that the box
-//! may be borrowed for the call, and release() after that.
+//! A task's function is in a box, whose address the library has until it calls `release()`: then
+//! nothing will use the box any more. The library never calls a function twice at once, so the box may
+//! be borrowed for the call. It calls `release()` after that.
 
 use crate::ffi::{self, checked};
 use crate::wheel::{backend_flag, Backend, Clock};
@@ -21,14 +21,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What becomes of periods that pass until a function can be called.
+/// What to do about periods that pass before a function can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
     /// They are made up for, one call after the other.
     Burst,
-    /// They are left out, and the phase is kept.
+    /// They are skipped, and the phase is kept.
     Skip,
-    /// Each late call is where the next period begins.
+    /// The next period begins at the late call.
     Delay,
 }
 
@@ -52,32 +52,32 @@ impl When {
         When { when_ns: ffi::ns(delay) as i64, period: None, tolerance: Duration::ZERO, flags: 0, key: None }
     }
 
-    /// At a time of the clock on the wall. When that is set the task moves with it.
+    /// At a time of the wall clock. If the clock is set, the task is due when it shows that time.
     pub fn at(time: SystemTime) -> When {
         let when_ns = time.duration_since(UNIX_EPOCH).map_or(0, |since| ffi::ns(since) as i64);
         When { when_ns, period: None, tolerance: Duration::ZERO, flags: ffi::TASK_AT, key: None }
     }
 
-    /// And then again and again: a period after it was due.
+    /// Then again, each time a period after it was due.
     pub fn every(mut self, period: Duration) -> When {
         self.period = Some(period);
         self
     }
 
-    /// Each call may be so much later, together with others that may be late. When the next one is
-    /// due does not depend on that.
+    /// Each call may be later by that much, to share a wake-up with others. That does not change when
+    /// the next one is due.
     pub fn within(mut self, tolerance: Duration) -> When {
         self.tolerance = tolerance;
         self
     }
 
-    /// A period counts from when the function returned.
+    /// A period begins when the function returns.
     pub fn fixed_delay(mut self) -> When {
         self.flags |= ffi::TASK_DELAY;
         self
     }
 
-    /// Otherwise it is [`Missed::Burst`].
+    /// What to do about missed periods. The default is [`Missed::Burst`].
     pub fn missed(mut self, missed: Missed) -> When {
         self.flags &= !(ffi::MISSED_SKIP | ffi::MISSED_DELAY);
         self.flags |= match missed {
@@ -88,15 +88,15 @@ impl When {
         self
     }
 
-    /// A name that no other pending task has: adding one whose key exists replaces the other. It
-    /// is not empty.
+    /// A name, which must not be empty. No two pending tasks have the same: a task that is added
+    /// replaces the one with its key.
     pub fn key(mut self, key: impl AsRef<[u8]>) -> When {
         self.key = Some(key.as_ref().to_vec());
         self
     }
 }
 
-/// The run that a function is called for.
+/// A run: one call of a task's function.
 pub struct Run<'a> {
     info: &'a ffi::twheel_task_info,
     _thread: PhantomData<*const ()>,
@@ -113,12 +113,12 @@ impl Run<'_> {
         self.info.runs
     }
 
-    /// Periods left out so far.
+    /// Periods skipped so far.
     pub fn missed(&self) -> u64 {
         self.info.missed
     }
 
-    /// When it was due, in ns of the scheduler's clock, or of a task of [`When::at()`] since 1970.
+    /// When it was due, in ns of the scheduler's clock; for a task of [`When::at()`], since 1970.
     pub fn due_ns(&self) -> i64 {
         self.info.due_ns
     }
@@ -140,13 +140,14 @@ thread_local! {
     static DEPTH: Cell<u32> = Cell::new(0);
 }
 
-/// Do what may panic, so that nothing goes through the library's frames. Returns false if it did.
+/// Call `what`, which may panic, so that no panic goes through the library's frames. Returns false if
+/// it panicked.
 fn contained(what: impl FnOnce()) -> bool {
     let _ = DEPTH.try_with(|depth| depth.set(depth.get() + 1));
     let result = panic::catch_unwind(AssertUnwindSafe(what));
     let good = result.is_ok();
     if let Err(payload) = result {
-        // What was thrown may panic when it is dropped, and what that throws too.
+        // The payload may panic when it is dropped, and the payload of that panic too.
         if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(move || drop(payload))) {
             std::mem::forget(payload);
         }
@@ -176,7 +177,7 @@ unsafe extern "C" fn release_task(arg: *mut c_void) {
     }
 }
 
-/// How a scheduler shall be, see [`Scheduler::builder()`].
+/// The options of a scheduler, see [`Scheduler::builder()`].
 #[derive(Clone, Debug)]
 pub struct Builder {
     threads: u32,
@@ -187,37 +188,37 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The size of the pool that calls the functions; 0: who calls [`Scheduler::run()`] does.
+    /// The size of the pool that calls the functions. If 0, callers of [`Scheduler::run()`] call them.
     pub fn threads(mut self, threads: u32) -> Self {
         self.threads = threads;
         self
     }
 
-    /// That backend alone; otherwise the kernel's where there is one.
+    /// Only this backend. The default is the kernel's if the device can be opened, else the other.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = Some(backend);
         self
     }
 
-    /// What delays count; otherwise it is [`Clock::Monotonic`].
+    /// The clock that delays count on. The default is [`Clock::Monotonic`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The resolution; otherwise a millisecond.
+    /// The resolution. The default is a millisecond.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
         self
     }
 
-    /// The most tasks that may be pending; otherwise as many as the wheel may hold.
+    /// The most tasks that may be pending. The default is as many as the wheel may hold.
     pub fn max_pending(mut self, most: u32) -> Self {
         self.max_pending = most;
         self
     }
 
-    /// Make it.
+    /// Make the scheduler.
     pub fn open(self) -> io::Result<Scheduler> {
         let options = ffi::twheel_sched_options {
             threads: self.threads,
@@ -228,7 +229,7 @@ impl Builder {
             reserved: [0; 3],
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: All pointers are to what lives as long as the call.
+        // SAFETY: What all pointers point to lives as long as the call.
         checked(unsafe { ffi::twheel_sched_open(&mut raw, &options) })?;
         let raw = NonNull::new(raw).ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
         Ok(Scheduler { raw, panics: Arc::default() })
@@ -237,12 +238,12 @@ impl Builder {
 
 /// Functions at their time, on a pool of threads or on the caller's.
 ///
-/// A function is never called early, and never twice at once. If it panics its task is over, the
-/// panic is told as those of threads are, and [`panics()`](Scheduler::panics) counts it; all else
-/// goes on. Dropping the scheduler waits for functions that run, and drops the others. A function
-/// may have the last of an `Arc` of its own scheduler: then another thread does that.
+/// A function is never called early, and never twice at once. If it panics, its task is over, the panic
+/// is reported as that of a thread is, and [`panics()`](Scheduler::panics) counts it; all other tasks
+/// continue. Dropping the scheduler waits for functions that are running, and drops the others. A
+/// function may own the last `Arc` of its own scheduler: then another thread drops the scheduler.
 ///
-/// What a function has must be its own, and may go to another thread:
+/// A function must own what it captures, and that must be `Send`:
 ///
 /// ```compile_fail,E0373
 /// # let scheduler = twheel::Scheduler::builder().threads(1).open().unwrap();
@@ -256,7 +257,7 @@ impl Builder {
 /// scheduler.after(std::time::Duration::ZERO, move |_| println!("{shared}"));
 /// ```
 ///
-/// Nor does a run outlive its call:
+/// A run does not outlive its call:
 ///
 /// ```compile_fail,E0521
 /// # let scheduler = twheel::Scheduler::builder().threads(1).open().unwrap();
@@ -267,23 +268,23 @@ pub struct Scheduler {
     panics: Arc<AtomicU64>,
 }
 
-// SAFETY: All functions of the library may be called from any thread at any time, but
-// twheel_sched_close() alone, which drop() is; and what tasks have is Send.
+// SAFETY: Any thread may call all functions of the library at any time, except twheel_sched_close(),
+// which only drop() calls; and what tasks own is Send.
 unsafe impl Send for Scheduler {}
 unsafe impl Sync for Scheduler {}
 
 impl Scheduler {
-    /// A scheduler without a pool, with defaults.
+    /// A scheduler without a pool, with the defaults.
     pub fn new() -> io::Result<Scheduler> {
         Self::builder().open()
     }
 
-    /// One that is not as [`new()`](Scheduler::new) makes it.
+    /// Options for a scheduler other than that of [`new()`](Scheduler::new).
     pub fn builder() -> Builder {
         Builder { threads: 0, backend: None, clock: Clock::Monotonic, tick: Duration::ZERO, max_pending: 0 }
     }
 
-    /// Call a function when it is time, as often as that says. `ESHUTDOWN` if it was stopped.
+    /// Call a function when `when` says, as often as it says. `ESHUTDOWN` if the scheduler was stopped.
     pub fn add<F>(&self, when: When, function: F) -> io::Result<TaskId>
     where
         F: FnMut(&Run<'_>) + Send + 'static,
@@ -322,7 +323,7 @@ impl Scheduler {
         self.once(When::after(delay), function)
     }
 
-    /// Call a function once, at a time of the clock on the wall.
+    /// Call a function once, at a time of the wall clock.
     pub fn at<F>(&self, time: SystemTime, function: F) -> io::Result<TaskId>
     where
         F: FnOnce(&Run<'_>) + Send + 'static,
@@ -330,7 +331,7 @@ impl Scheduler {
         self.once(When::at(time), function)
     }
 
-    /// Call a function again and again, for the first time after a period.
+    /// Call a function periodically, for the first time after one period.
     pub fn every<F>(&self, period: Duration, function: F) -> io::Result<TaskId>
     where
         F: FnMut(&Run<'_>) + Send + 'static,
@@ -350,12 +351,12 @@ impl Scheduler {
         })
     }
 
-    /// See to it that a task does not run again; return whether it was pending.
+    /// Cancel a task: it will not run again. Return whether it was pending.
     pub fn cancel(&self, id: TaskId) -> io::Result<bool> {
         self.cancel_with(id, 0)
     }
 
-    /// The same, and wait until it does not run any more. `EDEADLK` from its own function.
+    /// The same, and wait until it is not running. `EDEADLK` from its own function.
     pub fn cancel_wait(&self, id: TaskId) -> io::Result<bool> {
         self.cancel_with(id, ffi::SCHED_WAIT)
     }
@@ -368,9 +369,9 @@ impl Scheduler {
         }
     }
 
-    /// Give a pending task another time; of one of [`When::at()`] it is [`reschedule_at()`]
-    /// (Scheduler::reschedule_at) that does. `ENOENT` if it is over, `EALREADY` if it runs for the
-    /// only time.
+    /// Give a pending task another time; for a task of [`When::at()`] use [`reschedule_at()`]
+    /// (Scheduler::reschedule_at). `ENOENT` if it is over, `EALREADY` if it is running for the only
+    /// time.
     pub fn reschedule(&self, id: TaskId, delay: Duration) -> io::Result<()> {
         self.reschedule_ns(id, When::after(delay).when_ns)
     }
@@ -385,7 +386,7 @@ impl Scheduler {
         checked(unsafe { ffi::twheel_sched_mod(self.raw.as_ptr(), id.0, when_ns) }).map(|_| ())
     }
 
-    /// The pending task of that key.
+    /// The pending task with that key.
     pub fn find(&self, key: impl AsRef<[u8]>) -> Option<TaskId> {
         let key = key.as_ref();
         if key.is_empty() {
@@ -402,7 +403,7 @@ impl Scheduler {
         unsafe { ffi::twheel_sched_pending(self.raw.as_ptr()) as usize }
     }
 
-    /// How many functions have panicked, or what they had when it was dropped.
+    /// How many functions have panicked, or what they owned when that was dropped.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
@@ -414,8 +415,9 @@ impl Scheduler {
         checked(unsafe { ffi::twheel_sched_fd(self.raw.as_ptr()) }).map(|fd| fd as RawFd)
     }
 
-    /// Call what is due, after having waited for the first as long as `timeout`, which is `None`
-    /// for ever; return how many. `EINVAL` with a pool, `ESHUTDOWN` if it was stopped.
+    /// Wait for the first function that is due, at most `timeout` (`None` is for ever); then call those
+    /// that are due, and return how many were called. `EINVAL` with a pool, `ESHUTDOWN` if it was
+    /// stopped.
     pub fn run(&self, timeout: Option<Duration>) -> io::Result<usize> {
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut left = timeout;
@@ -432,13 +434,13 @@ impl Scheduler {
         }
     }
 
-    /// Run nothing any more, and return how many tasks are over that were waiting.
+    /// Call no function any more. Return how many waiting tasks were cancelled.
     pub fn stop(&self) -> io::Result<usize> {
         self.stop_with(0)
     }
 
-    /// Run what is to run once, at its time, and wait for that. `EDEADLK` without a pool, and from
-    /// a function of its own.
+    /// Cancel the periodic tasks, run the others at their time, and wait for that. `EDEADLK` without a
+    /// pool, and from a function of its own.
     pub fn finish(&self) -> io::Result<usize> {
         self.stop_with(ffi::SCHED_FINISH | ffi::SCHED_WAIT)
     }
@@ -451,7 +453,7 @@ impl Scheduler {
 
 struct Closing(NonNull<ffi::twheel_sched>);
 
-// SAFETY: It may be closed by any thread that is not in a function of its own.
+// SAFETY: Any thread may close it that is not inside one of its functions.
 unsafe impl Send for Closing {}
 
 impl Closing {
@@ -469,8 +471,8 @@ impl Drop for Scheduler {
             closing.close();
             return;
         }
-        // This may be a function or a destructor that closing would wait for.
-        // If there is no thread for it, the scheduler stops and stays.
+        // If this is inside a function or a destructor that closing would wait for, another
+        // thread closes it. If no thread can be made, the scheduler is stopped and not freed.
         let _ = self.stop();
         let _ = thread::Builder::new().name("twheel-close".into()).spawn(move || closing.close());
     }

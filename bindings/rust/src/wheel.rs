@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Which of the two that do the same.
+/// Which backend. Both do the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// `/dev/twheel`
@@ -20,7 +20,7 @@ pub enum Backend {
     Embedded,
 }
 
-/// What a delay counts.
+/// The clock that delays count on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// `CLOCK_MONOTONIC`
@@ -46,7 +46,7 @@ pub(crate) fn backend_flag(backend: Option<Backend>) -> u32 {
     }
 }
 
-/// What has expired.
+/// The event of a timer that has expired.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
@@ -54,14 +54,14 @@ pub struct Event {
     pub user_data: u64,
     /// [`Timer::handle()`].
     pub handle: u64,
-    /// The deadline, in ns of the wheel's clock; of a period, that of the first counted here.
+    /// The deadline, in ns of the wheel's clock; for a period, that of the first one counted here.
     pub expires_ns: u64,
     /// 1, or how many periods have passed.
     pub count: u32,
     flags: u32,
 }
 
-/// What a timer is at.
+/// The state of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It will fire.
@@ -72,29 +72,29 @@ pub enum State {
     Idle,
 }
 
-/// What a wheel is and holds.
+/// What a wheel is, and what it holds.
 #[derive(Clone, Debug)]
 pub struct Info {
     /// Its resolution.
     pub tick: Duration,
     /// The most timers it may hold.
     pub max_timers: u32,
-    /// Timers there are.
+    /// How many timers exist.
     pub timers: u32,
-    /// Those that will fire.
+    /// How many of them will fire.
     pub armed: u32,
     /// Events that wait to be read.
     pub ready: u32,
     /// Timers that have fired so far.
     pub expired: u64,
-    /// Memory it takes, of the kernel or of this process.
+    /// Memory that it takes, in the kernel or in this process.
     pub mem_bytes: u64,
 }
 
 struct Raw(NonNull<ffi::twheel>);
 
-// SAFETY: All functions of the library may be called from any thread at any time, since
-// TWHEEL_ONE_THREAD is never asked for; but twheel_close() alone, which drop() is.
+// SAFETY: Any thread may call all functions of the library at any time, since TWHEEL_ONE_THREAD is
+// never used. The exception is twheel_close(), which only drop() calls.
 unsafe impl Send for Raw {}
 unsafe impl Sync for Raw {}
 
@@ -111,7 +111,7 @@ impl Drop for Raw {
     }
 }
 
-/// How a wheel shall be, see [`Wheel::builder()`].
+/// The options of a wheel, see [`Wheel::builder()`].
 #[derive(Clone, Debug)]
 pub struct Builder {
     backend: Option<Backend>,
@@ -121,31 +121,31 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// That backend alone; otherwise the kernel's where there is one.
+    /// Only this backend. The default is the kernel's if the device can be opened, else the other.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = Some(backend);
         self
     }
 
-    /// Otherwise it is [`Clock::Monotonic`].
+    /// The clock. The default is [`Clock::Monotonic`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The resolution; otherwise a millisecond.
+    /// The resolution. The default is a millisecond.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
         self
     }
 
-    /// Otherwise as many as are allowed.
+    /// The most timers. The default is as many as are allowed.
     pub fn max_timers(mut self, most: u32) -> Self {
         self.max_timers = most;
         self
     }
 
-    /// Make it.
+    /// Make the wheel.
     pub fn open(self) -> io::Result<Wheel> {
         let setup = ffi::twheel_setup {
             clockid: self.clock.id(),
@@ -154,7 +154,7 @@ impl Builder {
             ..Default::default()
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: All pointers are to what lives as long as the call.
+        // SAFETY: What all pointers point to lives as long as the call.
         checked(unsafe { ffi::twheel_open(&mut raw, backend_flag(self.backend), &setup) })?;
         let raw = NonNull::new(raw).ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
         Ok(Wheel { raw: Arc::new(Raw(raw)), tolerance_ns: 0 })
@@ -163,8 +163,8 @@ impl Builder {
 
 /// Any number of timers on one descriptor.
 ///
-/// It is for programs that have a loop of their own: wait until the descriptor is readable, and
-/// [`read()`](Wheel::read). A clone is the same wheel, which is freed with the last of its
+/// It is for programs that have a loop of their own: wait until the descriptor is readable, then
+/// [`read()`](Wheel::read). A clone refers to the same wheel, which is freed with the last of its
 /// clones and timers. Any thread may call any method.
 ///
 /// Errors are those of the library: `EDQUOT` if there are too many timers, `EINVAL` for a period
@@ -176,50 +176,50 @@ pub struct Wheel {
 }
 
 impl Wheel {
-    /// An empty wheel, with defaults.
+    /// An empty wheel, with the defaults.
     pub fn new() -> io::Result<Wheel> {
         Self::builder().open()
     }
 
-    /// One that is not as [`new()`](Wheel::new) makes it.
+    /// Options for a wheel other than that of [`new()`](Wheel::new).
     pub fn builder() -> Builder {
         Builder { backend: None, clock: Clock::Monotonic, tick: Duration::ZERO, max_timers: 0 }
     }
 
-    /// Which one it is.
+    /// Which backend it has.
     pub fn backend(&self) -> Backend {
         // SAFETY: The wheel is open, and a constant string comes back.
         let name = unsafe { std::ffi::CStr::from_ptr(ffi::twheel_backend(self.raw.get())) };
         if name.to_bytes() == b"kernel" { Backend::Kernel } else { Backend::Embedded }
     }
 
-    /// The same wheel, but the timers that are added by this may be so much later, each time.
+    /// The same wheel; but timers added through the result may be later by that much, each time.
     ///
-    /// Such timers share moments, and who waits for them is woken less often. It is for timeouts,
-    /// retries and polling, where nobody sees it.
+    /// Such timers share wake-ups, so the reader is woken less often. It is for timeouts, retries and
+    /// polling, where nobody notices.
     pub fn within(&self, tolerance: Duration) -> Wheel {
         Wheel { raw: self.raw.clone(), tolerance_ns: ffi::ns(tolerance) }
     }
 
     /// A timer that fires after `delay`, with `user_data` in its event.
     ///
-    /// When it has fired it is idle, until it is armed again or dropped.
+    /// After it has fired it is idle, until it is re-armed or dropped.
     pub fn add(&self, delay: Duration, user_data: u64) -> io::Result<Timer> {
         self.arm(delay, 0, user_data, ffi::F_KEEP)
     }
 
-    /// One that fires again and again. Periods that pass until its event is read are counted in
-    /// that, and the phase is kept.
+    /// A timer that fires periodically. Its event counts the periods that pass until it is read, and
+    /// the phase is kept.
     pub fn add_periodic(&self, delay: Duration, period: Duration, user_data: u64) -> io::Result<Timer> {
         self.arm(delay, positive(period)?, user_data, ffi::F_KEEP)
     }
 
-    /// The same, but the next period begins when the event is read.
+    /// The same, but a period begins when the event before is read.
     pub fn add_fixed_delay(&self, delay: Duration, period: Duration, user_data: u64) -> io::Result<Timer> {
         self.arm(delay, positive(period)?, user_data, ffi::F_KEEP | ffi::F_DELAY)
     }
 
-    /// One that fires once and cannot be cancelled.
+    /// A timer that fires once and cannot be cancelled.
     pub fn add_detached(&self, delay: Duration, user_data: u64) -> io::Result<()> {
         self.raw_add(delay, 0, user_data, 0).map(|_| ())
     }
@@ -240,7 +240,7 @@ impl Wheel {
     /// [`Timer::rearm()`] of many timers of this wheel, in one call.
     ///
     /// # Panics
-    /// If one is of another wheel.
+    /// If a timer belongs to another wheel.
     pub fn rearm_many(&self, timers: &[(&Timer, Duration)]) -> io::Result<Vec<io::Result<bool>>> {
         let mut ops = Vec::with_capacity(timers.len());
         for (timer, delay) in timers {
@@ -259,8 +259,8 @@ impl Wheel {
         Ok(ops.iter().zip(timers).map(result).collect())
     }
 
-    /// Wait until something has expired, and fill in `events` from the beginning on; return how
-    /// many. 0 if there is nothing within `timeout`, which is `None` for ever.
+    /// Wait until a timer has expired, and fill in `events` from the beginning; return how many were
+    /// filled in. 0 if none expired within `timeout`; `None` waits for ever.
     pub fn read(&self, events: &mut [Event], timeout: Option<Duration>) -> io::Result<usize> {
         let most = u32::try_from(events.len()).unwrap_or(u32::MAX);
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -281,7 +281,7 @@ impl Wheel {
         }
     }
 
-    /// What it is and holds.
+    /// What the wheel is, and what it holds.
     pub fn info(&self) -> io::Result<Info> {
         // SAFETY: It is open.
         let info = unsafe { ffi::get_info(self.raw.get()) }?;
@@ -334,7 +334,7 @@ impl AsRawFd for Wheel {
 }
 
 impl AsFd for Wheel {
-    /// To poll, and not to read from.
+    /// For polling. Do not read from it.
     fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: The descriptor is open as long as the wheel is.
         unsafe { BorrowedFd::borrow_raw(self.as_raw_fd()) }
@@ -347,10 +347,10 @@ impl fmt::Debug for Wheel {
     }
 }
 
-/// A timer: whoever owns it owns its place in the wheel, and dropping it cancels it.
+/// A timer. It owns its place in the wheel; dropping it cancels it.
 ///
-/// It keeps the wheel open. After it was dropped there is no event of it, but for one that
-/// another thread has read already.
+/// It keeps the wheel open. After it was dropped it has no event, except one that another thread has
+/// read already.
 pub struct Timer {
     wheel: Arc<Raw>,
     handle: u64,
@@ -360,13 +360,13 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// What its events have for a handle, never used again as long as it lives.
+    /// The handle in its events. No other timer has it as long as this one lives.
     pub fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// Let it fire after `delay`, whatever its state, and go on as it was made. Return whether it
-    /// was armed. An event that was not read is dropped.
+    /// Let it fire after `delay`, whatever its state; a periodic timer continues with its period. Return
+    /// whether it was armed. An event that was not read is dropped.
     pub fn rearm(&self, delay: Duration) -> io::Result<bool> {
         let tolerance_ns = ffi::tolerance_ns(self.tolerance_ns, delay);
         // SAFETY: The wheel is open.
@@ -378,7 +378,7 @@ impl Timer {
         Ok(result? == 1)
     }
 
-    /// The same, with another period from then on; `None`: it fires once.
+    /// The same, with another period from then on; with `None` it fires once.
     pub fn rearm_with(&mut self, delay: Duration, period: Option<Duration>) -> io::Result<bool> {
         let interval_ns = period.map_or(Ok(0), positive)?;
         let old = std::mem::replace(&mut self.interval_ns, interval_ns);
@@ -388,7 +388,7 @@ impl Timer {
         })
     }
 
-    /// What it is at, and the time left until its deadline.
+    /// Its state, and the time left until its deadline.
     pub fn state(&self) -> io::Result<(State, Duration)> {
         let mut op = ffi::twheel_op::default();
         // SAFETY: The wheel is open, and `op` lives as long as the call.
@@ -401,7 +401,7 @@ impl Timer {
         Ok((state, Duration::from_nanos(op.expires_ns)))
     }
 
-    /// As dropping it; return whether it was armed.
+    /// Cancel it, as dropping does; return whether it was armed.
     pub fn cancel(mut self) -> bool {
         self.end()
     }
@@ -429,7 +429,8 @@ impl fmt::Debug for Timer {
     }
 }
 
-/// A thread that reads has an event of the timer at this moment (EALREADY): it soon has not.
+/// Repeat a call while it fails with EALREADY: another thread is reading an event of the timer at this
+/// moment, and soon will have.
 fn again(call: impl Fn() -> libc::c_int) -> io::Result<u32> {
     for tries in 0.. {
         let result = call();

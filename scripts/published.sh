@@ -33,7 +33,10 @@ public() {
 	case ${BASH_REMATCH[3],,} in
 	local | localhost | localdomain | lan | internal | intranet | corp | home | arpa | test | example | invalid | onion) return 1 ;;
 	esac
-	sed 's|/*$||' <<<"$address"
+	while [[ $address = */ ]]; do
+		address=${address%/}
+	done
+	echo "$address"
 }
 
 # given NAME: the variable's address, which must be a public one.

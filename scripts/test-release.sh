@@ -94,7 +94,8 @@ public_origins() {
 
 	for remote in $https.git git@git.example.org:a/twheel.git git.example.org:a/twheel.git ssh://git@git.example.org:22/a/twheel.git \
 		https://me:secret@git.example.org/a/twheel.git https://secret@git.example.org/a/twheel.git/; do
-		origin "$remote" && says $https $https.git || { echo "of $remote"; return 1; }
+		echo "of $remote"
+		origin "$remote" && says "$https" "$https.git" || return
 	done
 }
 
@@ -104,7 +105,8 @@ private_origins() {
 	for remote in /a/twheel ../twheel file:///a/twheel host:twheel http://git.example.org/twheel https://localhost/twheel \
 		https://10.0.0.1/twheel git@git.internal:twheel https://git.example.org/ 'https://git.example.org/a?token=b' \
 		$'https://git.example.org/a\nEssential: yes'; do
-		origin "$remote" && says_nothing || { echo "of $remote"; return 1; }
+		echo "of $remote"
+		origin "$remote" && says_nothing || return
 	done
 	git config --unset remote.origin.url && says_nothing
 }
@@ -112,8 +114,8 @@ private_origins() {
 given() {
 	local a=https://a.example.org/a b=https://b.example.org/b
 
-	origin $a && says $b $b VCS_GIT=$b && says $b $a HOMEPAGE=$b && says $b '' HOMEPAGE=$b VCS_GIT= &&
-		says '' $a HOMEPAGE= && says $a $b.git HOMEPAGE=$a VCS_GIT=git@b.example.org:b.git || return
+	origin "$a" && says "$b" "$b" "VCS_GIT=$b" && says "$b" "$a" "HOMEPAGE=$b" && says "$b" '' "HOMEPAGE=$b" VCS_GIT= &&
+		says '' "$a" HOMEPAGE= && says "$a" "$b.git" "HOMEPAGE=$a" VCS_GIT=git@b.example.org:b.git || return
 	gives 1 env VCS_GIT=/a/twheel scripts/published.sh && gives 1 env HOMEPAGE="$a b" scripts/published.sh
 }
 
@@ -121,7 +123,7 @@ given() {
 packaged() {
 	local home=https://git.example.org/a/twheel dir=$copy/published
 
-	origin $home.git && mkdir -p "$dir/tree/debian/libtwheel-dev/DEBIAN" && cp -r debian "$dir/tree" &&
+	origin "$home.git" && mkdir -p "$dir/tree/debian/libtwheel-dev/DEBIAN" && cp -r debian "$dir/tree" &&
 		scripts/published.sh "$dir/tree/debian/control" || return
 	(cd "$dir/tree" && dpkg-gencontrol -plibtwheel-dev -Pdebian/libtwheel-dev && dpkg-deb -b debian/libtwheel-dev "$dir" &&
 		dpkg-source -b .) || return

@@ -64,6 +64,7 @@ static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 
 static struct child_options options;
 static sigset_t signals, old_signals;
+static bool hangup_blocked;
 static int signal_fd, terminal = -1;
 static atomic_int stopped_by;
 static atomic_bool killed;
@@ -98,7 +99,23 @@ static void block_signals(void)
 	blocked = signals;
 	sigaddset(&blocked, SIGPIPE);
 	sigaddset(&blocked, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &blocked, &old_signals);
+	sigprocmask(SIG_BLOCK, &blocked, hangup_blocked ? NULL : &old_signals);
+}
+
+void children_block_hangup(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, &old_signals);
+	hangup_blocked = true;
+}
+
+void children_unblock_hangup(void)
+{
+	sigprocmask(SIG_SETMASK, &old_signals, NULL);
+	hangup_blocked = false;
 }
 
 void children_begin(const struct child_options *o)

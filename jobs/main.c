@@ -411,7 +411,7 @@ static void tell_systemd(const char *text)
 	int err = notify_systemd(getenv("NOTIFY_SOCKET"), text);
 
 	if (err)
-		say(SAY_WARNING, "cannot notify systemd: %s", strerror(err));
+		say(SAY_WARNING, "cannot notify systemd: %s", strerror(-err));
 }
 
 /* ---- signals ------------------------------------------------------------------------ */

@@ -13,7 +13,7 @@
 
 /*
  * Send @text to the socket @name, which is the value of NOTIFY_SOCKET; NULL: nobody wants to know.
- * Returns 0 or an errno.
+ * Returns 0 or a negative errno.
  */
 static inline int notify_systemd(const char *name, const char *text)
 {
@@ -24,7 +24,7 @@ static inline int notify_systemd(const char *name, const char *text)
 	if (!name)
 		return 0;
 	if (strlen(name) >= sizeof(address.sun_path))
-		return ENAMETOOLONG;
+		return -ENAMETOOLONG;
 	strcpy(address.sun_path, name);
 	size = offsetof(struct sockaddr_un, sun_path) + strlen(name);
 	if (*name == '@')
@@ -32,7 +32,7 @@ static inline int notify_systemd(const char *name, const char *text)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || sendto(fd, text, strlen(text), 0, (struct sockaddr *)&address,
 			     (socklen_t)size) < 0)
-		err = errno;
+		err = -errno;
 	if (fd >= 0)
 		close(fd);
 	return err;

@@ -556,7 +556,7 @@ static void tell_ready(void)
 	int err = notify_systemd(notify_name, "READY=1");
 
 	if (err)
-		error(0, err, "cannot notify systemd");
+		error(0, -err, "cannot notify systemd");
 	free(notify_name);
 	notify_name = NULL;
 }

@@ -83,7 +83,7 @@ static int64_t since(const int64_t *time)
 	return ns;
 }
 
-/* Note that @sig is to end this process, and since when, unless another one did. Returns whether. */
+/* Note that @sig is to end this process, and since when. False if another one did before. */
 static bool note_stop(int sig)
 {
 	bool first;

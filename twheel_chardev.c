@@ -24,7 +24,8 @@
  *	READY	it has expired; its event waits on the ready list
  *	READING	its event is being copied to a reader, without a lock. It is on no list. The slot
  *		names the reader, and the reader the slot. When the reader is done it continues
- *		with the slot only if the slot still names it
+ *		with the slot only if the slot still names it. Most events are never in this
+ *		state: read() stores them in the lock hold that takes them
  *	IDLE	it waits to be armed again (TWHEEL_F_KEEP)
  *
  * A slot is its own queue entry. When its timer expires, the base hands it to file_expired() under
@@ -648,10 +649,8 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 		slot->next = slot + 1;
 		slot->timer.queue.word = 0;
 		slot->timer.queue.data = first + i;
+		memset_startat(slot, 0, generation);	/* FREE */
 		slot->generation = 1;
-		slot->state = FREE;
-		slot->flags = 0;
-		slot->nr_past = 0;
 	}
 	file->tables[page / TABLE_PAGES][page % TABLE_PAGES] = slots;
 
@@ -1269,21 +1268,25 @@ static __always_inline void tell_end(void)
  * The operation is done in the same lock hold, so that the caller is told and it is done, or
  * neither. It does not wait for memory: it returns false if a page is not present or not writable,
  * with user memory as it was. An operation may lie on two pages: so if the second store fails, the
- * first is undone. @user->res was 0 before, since the operation is valid.
+ * first is undone. @user->res was 0 before, since the operation is valid: so a @res of 0 is not
+ * stored.
  */
 static __always_inline bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value,
 				    int res)
 {
+	const bool both = !__builtin_constant_p(res) || res;
 	bool told = false;
 
 	tell_begin();
 	if (user_write_access_begin(user, TWHEEL_OP_SIZE_VER0)) {
-		unsafe_put_user(res, &user->res, end);
+		if (both)
+			unsafe_put_user(res, &user->res, end);
 		unsafe_put_user(value, out, undo);
 		told = true;
 		goto end;
 undo:
-		unsafe_put_user(0, &user->res, end);
+		if (both)
+			unsafe_put_user(0, &user->res, end);
 end:
 		user_write_access_end();
 	}
@@ -2355,7 +2358,7 @@ static __always_inline int op_try(struct file_wheel *file, struct twheel_op __us
 	if (unlikely(!op_get(&op, user, size) || (op.op && op.op != opcode) ||
 		     !op_is_valid(file, &op, opcode, 0)))
 		return -EINVAL;
-	if (unlikely(!file->plain || (opcode == TWHEEL_OP_ADD && !READ_ONCE(file->nr_free))))
+	if (unlikely(!file->plain))
 		return -EAGAIN;
 	return op_do_one(file, &op, opcode, user);
 }
@@ -2754,7 +2757,10 @@ static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= sizeof(struct twheel_event)) {
 		if (plain) {
 			got = reader_run_plain(file, to);
+			/* A signal must find something done, or the caller tries for ever. */
 			plain = got;
+			if (!plain)
+				continue;
 		} else {
 			got = reader_run_any(file, reader, to, &asked);
 			if (got < asked)
@@ -3025,6 +3031,7 @@ static int file_open(struct inode *inode, struct file *filp)
 	init_waitqueue_head(&file->wait);
 	file->limit = clamp_t(u32, READ_ONCE(max_timers), 1, LIMIT_MAX);
 	file->max_timers = file->limit;
+	file->no_slot = SLOTS_TO_COME;
 	file->clock = CLOCK_MONOTONIC;
 	file->config = (struct twheel_config) {
 		.clock		= CLOCK_MONOTONIC,

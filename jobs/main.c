@@ -25,6 +25,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../tools/twheel/notify.h"
 #include "twheeld.h"
 #include "when.h"
 
@@ -405,25 +406,12 @@ static int listen_here(void)
 
 /* ---- systemd ------------------------------------------------------------------------ */
 
-/* As sd_notify(3). */
 static void tell_systemd(const char *text)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const char *name = getenv("NOTIFY_SOCKET");
-	socklen_t size;
-	int fd;
+	int err = notify_systemd(getenv("NOTIFY_SOCKET"), text);
 
-	if (!name || strlen(name) >= sizeof(address.sun_path))
-		return;
-	strcpy(address.sun_path, name);
-	size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
-	if (*name == '@')
-		address.sun_path[0] = 0;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || sendto(fd, text, strlen(text), 0, (struct sockaddr *)&address, size) < 0)
-		say(SAY_WARNING, "cannot notify systemd: %s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
+	if (err)
+		say(SAY_WARNING, "cannot notify systemd: %s", strerror(-err));
 }
 
 /* ---- signals ------------------------------------------------------------------------ */

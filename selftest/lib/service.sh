@@ -379,6 +379,71 @@ verified() {
 
 hardened() { systemd-analyze security --offline=true --threshold=25 --no-pager "$dir/twheel-run@.service"; }
 
+# Who reloads the service while it starts does not end it: SIGHUP waits.
+early() {
+	{ yes '# long' | head -n 6000000; echo "after 1ms $(job early)"; } >"$dir/jobs"
+	rm -f "$dir/ran.early"
+	env --default-signal=HUP setsid "$twheel" run "$dir/jobs" 2>"$dir/err" </dev/null &
+	pid=$!
+	until has_open "$dir/jobs" || is_gone "$pid"; do :; done
+	kill -HUP "$pid" && ends 0 && [ "$(ran early)" = 1 ] || return
+	# The commands hear it.
+	echo "after 1ms -- kill -HUP \$\$" >"$dir/jobs"
+	gives 1 env --default-signal=HUP "$twheel" run "$dir/jobs" &&
+		gives 1 env --default-signal=HUP bash -c "exec '$twheel' run - <'$dir/jobs'"
+}
+
+has_open() { [[ $(readlink "/proc/$pid"/fd/*) = *$1* ]]; }
+
+# It is told when the commands wait, and by a file that is wrong never. The commands do not see it.
+notifies() {
+	python3 - "$twheel" "$dir" <<-'END'
+		import os, socket, subprocess, sys
+		twheel, dir = sys.argv[1:]
+		def run(name, text):
+		    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+		        if os.path.exists(name):
+		            os.unlink(name)
+		        s.bind(name.replace("@", "\0"))
+		        open(f"{dir}/jobs", "w").write(text)
+		        with subprocess.Popen([twheel, "run", f"{dir}/jobs"], env=dict(os.environ, NOTIFY_SOCKET=name),
+		                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+		            s.settimeout(10)
+		            told = [s.recv(100)] if not text.startswith("x") else []
+		            out, err = p.communicate(timeout=20)
+		        s.setblocking(False)
+		        try:
+		            told.append(s.recv(100))
+		        except BlockingIOError:
+		            pass
+		        return told, p.returncode, out, err
+		for name in f"{dir}/notify", f"@twheel-{os.getpid()}":
+		    want = [b"READY=1"], 0, b"[]\n", b""
+		    assert run(name, "after 300ms -- echo [$NOTIFY_SOCKET]\n") == want
+		    assert run(name, "after 0 -- echo [$NOTIFY_SOCKET]\n") == want
+		assert run(f"{dir}/notify", "# empty\n") == ([b"READY=1"], 0, b"", b"")
+		assert run(f"{dir}/notify", "x\n")[:2] == ([], 125)
+	END
+}
+
+# reloading: what systemctl reload does, with the last twheel
+reloading() {
+	local line
+
+	while read -r line; do
+		line=${line//%i/} line=${line//\/etc\/twheel\/.run/$dir/jobs}
+		MAINPID=$pid sh -c "$line" 2>"$dir/err.reload" || return
+	done < <(sed -n 's/^ExecReload=//p' "$dir/twheel-run@.service")
+}
+
+reloads_unit() {
+	grep -qx Type=notify "$dir/twheel-run@.service" || return
+	begin <<<"every 1h $(job a)" || return
+	echo "every 1h --now $(job b)" >"$dir/jobs" && reloading && until_true has_run b || return
+	echo "every 1h --now --frob $(job c)" >"$dir/jobs"
+	! reloading && grep -q "unrecognized option '--frob'" "$dir/err.reload" && ! grep -q "not read again" "$dir/err" && stop
+}
+
 # The command of the unit is one that this twheel takes.
 starts() {
 	local words
@@ -388,7 +453,7 @@ starts() {
 	"${words[@]}" && [ "$(ran service)" = 1 ] && [ -e "$dir/lock" ] && metrics "$dir/metrics.prom" ''
 }
 
-echo 1..15
+echo 1..18
 [ -n "${TWHEEL:-}" ] || builds || exit
 point "a file is read again: nothing is lost, nothing is done twice" keeps
 point "lines that are the same are as many jobs" twins
@@ -405,4 +470,7 @@ point "metrics of top" top_metrics
 point "systemd-analyze verify finds nothing" verified
 point "and takes it for hardened" hardened
 point "its command does as it should" starts
+point "and its commands to reload it" reloads_unit
+point "a reload while it starts does not end it" early
+point "systemd is told when it has started" notifies
 exit $bad

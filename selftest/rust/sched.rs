@@ -133,6 +133,20 @@ fn at_a_time_of_the_clock_on_the_wall() {
 }
 
 #[test]
+fn a_delay_is_no_time() {
+    let (sched, (to, from)) = (pool(1), channel());
+    let other = to.clone();
+    let at = sched.at(SystemTime::now() + LONG, move |_| to.send(1).unwrap()).unwrap();
+    let after = sched.add(When::after(LONG).key("x"), move |_| other.send(2).unwrap()).unwrap();
+    assert_eq!(errno(sched.reschedule(at, Duration::ZERO)), Some(libc::EINVAL));
+    assert_eq!(errno(sched.reschedule_at(after, SystemTime::now())), Some(libc::EINVAL));
+    sched.reschedule_at(at, SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!(take(&from), 1);
+    sched.reschedule(sched.find("x").unwrap(), Duration::ZERO).unwrap();
+    assert_eq!(take(&from), 2);
+}
+
+#[test]
 fn a_key_is_one_tasks() {
     let (sched, (to, from)) = (pool(1), channel());
     let other = to.clone();

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -692,6 +694,50 @@ static void nowait(void)
 }
 
 /* Memory that nobody has touched yet comes by a fault, which waits: that loses nothing either. */
+#define FAULTS		3000
+
+/* Each event is read to a page that nobody has touched, with signals all the while. */
+static void read_with_signals(int fd)
+{
+	const struct itimerval often = { .it_interval = { .tv_usec = 97 },
+					 .it_value = { .tv_usec = 97 } };
+	const struct sigaction act = { .sa_handler = on_signal };
+	u32 got = 0;
+
+	sigaction(SIGALRM, &act, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (got < FAULTS) {
+		char *page = mmap(NULL, EV_SIZE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ssize_t done = err(read(fd, page, EV_SIZE));
+
+		if (!CHECK(done == EV_SIZE || done == -EINTR))
+			break;
+		got += done > 0;
+		munmap(page, EV_SIZE);
+	}
+	_exit(failed());
+}
+
+static void signals_and_faults(void)
+{
+	int fd = dev_open(O_NONBLOCK), status = 0;
+	pid_t pid, ended = 0;
+
+	add_many(fd, FAULTS, 1, 0);
+	sleep_ms(100);
+	pid = fork();
+	if (!pid)
+		read_with_signals(fd);
+	for (u32 ms = 0; !ended && ms < WAIT_MS; ms += 10) {
+		sleep_ms(10);
+		ended = waitpid(pid, &status, WNOHANG);
+	}
+	CHECK(ended == pid && !status);
+	expect_counts(fd, 0, 0, 0);
+	close(fd);
+}
+
 #define MIXED		200
 
 static u32 kind_of(u32 i)
@@ -792,6 +838,7 @@ static const struct test tests[] = {
 	{ mod_drops, "MOD drops the unread event" },
 	{ no_position, "pread and lseek: ESPIPE" },
 	{ no_write, "write: EINVAL" },
+	{ signals_and_faults, "signals while memory comes: read() ends all the same" },
 	{ mixed, "events of all kinds: each once, in order, however many are read at once" },
 	{ vectors, "readv, an event in two pieces" },
 	{ nowait, "RWF_NOWAIT: EAGAIN" },

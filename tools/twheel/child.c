@@ -64,11 +64,46 @@ static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 
 static struct child_options options;
 static sigset_t signals, old_signals;
+static bool hangup_blocked;
 static int signal_fd, terminal = -1;
 static atomic_int stopped_by;
 static atomic_bool killed;
-static atomic_llong stopped_at;
-static atomic_llong removed_at;	/* when the last process was taken off the list */
+/* The last of the locks. Not every processor reads and writes 64 bits at once. */
+static pthread_mutex_t times_lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t stopped_at;	/* when stopped_by was set, by CLOCK_BOOTTIME: times_lock */
+static int64_t removed_at;	/* when the last process was taken off the list: times_lock */
+
+static int64_t since(const int64_t *time)
+{
+	int64_t ns;
+
+	pthread_mutex_lock(&times_lock);
+	ns = time_now(CLOCK_BOOTTIME) - *time;
+	pthread_mutex_unlock(&times_lock);
+	return ns;
+}
+
+/* Note that @sig is to end this process, and since when. False if another one did before. */
+static bool note_stop(int sig)
+{
+	bool first;
+
+	pthread_mutex_lock(&times_lock);
+	first = !stopped_by;
+	if (first) {
+		stopped_at = time_now(CLOCK_BOOTTIME);
+		stopped_by = sig;
+	}
+	pthread_mutex_unlock(&times_lock);
+	return first;
+}
+
+static void note_removal(void)
+{
+	pthread_mutex_lock(&times_lock);
+	removed_at = time_now(CLOCK_BOOTTIME);
+	pthread_mutex_unlock(&times_lock);
+}
 
 /* ---- signals ----------------------------------------------------------------------- */
 
@@ -98,7 +133,23 @@ static void block_signals(void)
 	blocked = signals;
 	sigaddset(&blocked, SIGPIPE);
 	sigaddset(&blocked, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &blocked, &old_signals);
+	sigprocmask(SIG_BLOCK, &blocked, hangup_blocked ? NULL : &old_signals);
+}
+
+void children_block_hangup(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, &old_signals);
+	hangup_blocked = true;
+}
+
+void children_unblock_hangup(void)
+{
+	sigprocmask(SIG_SETMASK, &old_signals, NULL);
+	hangup_blocked = false;
 }
 
 void children_begin(const struct child_options *o)
@@ -149,16 +200,11 @@ static void kill_all(int sig)
 
 void children_stop(int sig)
 {
-	int64_t now = time_now(CLOCK_BOOTTIME);
-
 	children_hold();
-	if (!stopped_by) {
-		stopped_by = sig;
-		stopped_at = now;
+	if (note_stop(sig))
 		kill_all(sig);
-	} else if (now - stopped_at >= TWICE_NS) {
+	else if (since(&stopped_at) >= TWICE_NS)
 		kill_all(SIGKILL);
-	}
 	children_release();
 }
 
@@ -168,7 +214,7 @@ int children_kill_late(void)
 
 	if (!stopped_by || !options.kill_after || killed)
 		return -1;
-	left = stopped_at + options.kill_after - time_now(CLOCK_BOOTTIME);
+	left = options.kill_after - since(&stopped_at);
 	if (left > 0)
 		return left < NS_PER_S ? (int)(left / NS_PER_MS) + 1 : 1000;
 	children_hold();
@@ -179,10 +225,9 @@ int children_kill_late(void)
 
 bool children_gone(void)
 {
-	int64_t since = stopped_at > removed_at ? stopped_at : removed_at;
 	bool gone;
 
-	if (!stopped_by || time_now(CLOCK_BOOTTIME) - since < TWICE_NS)
+	if (!stopped_by || since(&stopped_at) < TWICE_NS || since(&removed_at) < TWICE_NS)
 		return false;
 	children_hold();
 	gone = LIST_EMPTY(&children);
@@ -446,8 +491,8 @@ static bool child_remove(struct child *child)
 	terminal_take(child);
 	pthread_mutex_lock(&list_lock);
 	LIST_REMOVE(child, entry);
-	removed_at = time_now(CLOCK_BOOTTIME);
 	pthread_mutex_unlock(&list_lock);
+	note_removal();
 	pthread_rwlock_unlock(&gate);
 	return had;
 }
@@ -483,12 +528,8 @@ static int collect_group(const struct child *child)
  */
 static void key_pressed(int sig)
 {
-	int none = 0;
-
-	if (sig != SIGINT && sig != SIGQUIT && sig != SIGHUP)
-		return;
-	if (atomic_compare_exchange_strong(&stopped_by, &none, sig))
-		stopped_at = time_now(CLOCK_BOOTTIME);
+	if (sig == SIGINT || sig == SIGQUIT || sig == SIGHUP)
+		note_stop(sig);
 }
 
 /* Wait for @child, take it off the list, and return its exit status as a shell does. */

@@ -28,6 +28,13 @@ struct child_options {
 	bool	(*hangup)(void);
 };
 
+/*
+ * SIGHUP is to wait until children_begin() has set up who takes it; or it is not, after all. The
+ * commands are born with the mask from before.
+ */
+void children_block_hangup(void);
+void children_unblock_hangup(void);
+
 /* Block the signals that are passed on. Call this before any thread is made: threads inherit it. */
 void children_begin(const struct child_options *options);
 

@@ -34,7 +34,7 @@ const char *file;
 struct child_options child_options;
 atomic_size_t left;
 atomic_int running;
-atomic_ullong changes;
+atomic_uint changes;
 atomic_bool any_failed;
 pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 

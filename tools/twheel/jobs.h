@@ -93,7 +93,7 @@ extern const char *file;		/* the file of jobs, for messages */
 extern struct child_options child_options;
 extern atomic_size_t left;		/* jobs that are not over */
 extern atomic_int running;		/* commands that are running */
-extern atomic_ullong changes;		/* counts changes of these two, and of runs */
+extern atomic_uint changes;		/* counts changes of these two, and of runs */
 extern atomic_bool any_failed;
 extern pthread_mutex_t jobs_lock;	/* see struct job */
 

@@ -28,6 +28,7 @@
 
 #include "jobs.h"
 #include "metrics.h"
+#include "notify.h"
 
 #define JOBS_DEFAULT	32
 #define JOBS_MAX	1024
@@ -532,8 +533,37 @@ static int tell_metrics(void)
 
 /* ---- the command -------------------------------------------------------------------- */
 
+static char *notify_name;		/* of systemd's socket, until it was told */
+
+/*
+ * systemctl(1) may send SIGHUP as soon as we run: that is no reason to end. And the commands have
+ * nothing to tell systemd.
+ */
+static void begin_service(void)
+{
+	const char *name = getenv("NOTIFY_SOCKET");
+
+	if (check_only)
+		return;
+	children_block_hangup();
+	notify_name = name ? strdup(name) : NULL;
+	unsetenv("NOTIFY_SOCKET");
+}
+
+/* Tell systemd, once, that the file was right and its jobs wait for their times, or are over. */
+static void tell_ready(void)
+{
+	int err = notify_systemd(notify_name, "READY=1");
+
+	if (err)
+		error(0, -err, "cannot notify systemd");
+	free(notify_name);
+	notify_name = NULL;
+}
+
 static int turn(struct twheel_sched *sched)
 {
+	tell_ready();
 	if (sched)
 		reload_if_asked(sched);
 	is_up = sched;
@@ -629,8 +659,10 @@ static void begin(FILE *stream)
 	source = stream;
 	start_ns = time_now(CLOCK_REALTIME);
 	child_options.session = true;
-	if (stream == stdin || !is_regular(fileno(stream)))
+	if (stream == stdin || !is_regular(fileno(stream))) {
+		children_unblock_hangup();
 		return;
+	}
 	had_terminal = has_terminal();
 	child_options.hangup = hangup;
 }
@@ -663,6 +695,7 @@ int cmd_run(int argc, char **argv)
 	FILE *stream;
 
 	parse_run(argc, argv);
+	begin_service();
 	stream = run_file(argc, argv);
 	if (!check_only)
 		begin(stream);
@@ -680,5 +713,6 @@ int cmd_run(int argc, char **argv)
 	begin_metrics(print_metrics);
 	if (table.nr)
 		do_jobs(table.jobs, table.nr, (uint32_t)nr_threads, turn);
+	tell_ready();
 	return any_failed;
 }

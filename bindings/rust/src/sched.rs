@@ -11,6 +11,7 @@ use crate::wheel::{backend_flag, Backend, Clock};
 use libc::c_void;
 use std::cell::Cell;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::marker::PhantomData;
 use std::os::unix::io::RawFd;
@@ -33,8 +34,32 @@ pub enum Missed {
 }
 
 /// Names a task, and is never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TaskId(u64);
+#[derive(Clone, Copy, Debug)]
+pub struct TaskId {
+    id: u64,
+    /// Whether it is a task of [`When::at()`]; `None`: [`Scheduler::find()`] cannot tell.
+    at: Option<bool>,
+}
+
+impl TaskId {
+    fn new(id: u64, flags: u32) -> TaskId {
+        TaskId { id, at: Some(flags & ffi::TASK_AT != 0) }
+    }
+}
+
+impl PartialEq for TaskId {
+    fn eq(&self, other: &TaskId) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for TaskId {}
+
+impl Hash for TaskId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
 
 /// When a function is to be called: [`Scheduler::add()`].
 #[derive(Clone, Debug)]
@@ -105,7 +130,7 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// The task.
     pub fn id(&self) -> TaskId {
-        TaskId(self.info.id)
+        TaskId::new(self.info.id, self.info.flags)
     }
 
     /// Which run it is; the first is 1.
@@ -312,7 +337,7 @@ impl Scheduler {
             drop(unsafe { Box::from_raw(call) });
             return Err(error);
         }
-        Ok(TaskId(id))
+        Ok(TaskId::new(id, task.flags))
     }
 
     /// Call a function once, after `delay`.
@@ -363,27 +388,31 @@ impl Scheduler {
 
     fn cancel_with(&self, id: TaskId, flags: u32) -> io::Result<bool> {
         // SAFETY: It is open.
-        match unsafe { ffi::twheel_sched_cancel(self.raw.as_ptr(), id.0, flags) } {
+        match unsafe { ffi::twheel_sched_cancel(self.raw.as_ptr(), id.id, flags) } {
             result if result == -libc::ENOENT => Ok(false),
             result => checked(result).map(|_| true),
         }
     }
 
-    /// Give a pending task another time; for a task of [`When::at()`] use [`reschedule_at()`]
-    /// (Scheduler::reschedule_at). `ENOENT` if it is over, `EALREADY` if it is running for the only
-    /// time.
+    /// Give a pending task another time. `ENOENT` if it is over, `EALREADY` if it is running for the
+    /// only time, `EINVAL` if it is a task of [`When::at()`]: for those there is
+    /// [`reschedule_at()`](Scheduler::reschedule_at). A task that was [found](Scheduler::find) by
+    /// its key is not checked: you must know which it is.
     pub fn reschedule(&self, id: TaskId, delay: Duration) -> io::Result<()> {
-        self.reschedule_ns(id, When::after(delay).when_ns)
+        self.reschedule_as(id, When::after(delay))
     }
 
-    /// Give a pending task of [`When::at()`] another time.
+    /// Give a pending task of [`When::at()`] another time. `EINVAL` if it is another.
     pub fn reschedule_at(&self, id: TaskId, time: SystemTime) -> io::Result<()> {
-        self.reschedule_ns(id, When::at(time).when_ns)
+        self.reschedule_as(id, When::at(time))
     }
 
-    fn reschedule_ns(&self, id: TaskId, when_ns: i64) -> io::Result<()> {
+    fn reschedule_as(&self, id: TaskId, when: When) -> io::Result<()> {
+        if id.at.map_or(false, |at| at != (when.flags & ffi::TASK_AT != 0)) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
         // SAFETY: It is open.
-        checked(unsafe { ffi::twheel_sched_mod(self.raw.as_ptr(), id.0, when_ns) }).map(|_| ())
+        checked(unsafe { ffi::twheel_sched_mod(self.raw.as_ptr(), id.id, when.when_ns) }).map(|_| ())
     }
 
     /// The pending task with that key.
@@ -394,7 +423,7 @@ impl Scheduler {
         }
         // SAFETY: The key lives as long as the call.
         let id = unsafe { ffi::twheel_sched_find(self.raw.as_ptr(), key.as_ptr().cast(), key.len()) };
-        Some(TaskId(id)).filter(|id| id.0 != 0)
+        Some(TaskId { id, at: None }).filter(|task| task.id != 0)
     }
 
     /// How many tasks are going to run.

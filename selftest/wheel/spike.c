@@ -90,7 +90,7 @@ static void late(u64 clk)
 	struct tally c = { 0 };
 	unsigned int i;
 
-	ok(w->next == from - 10, "a big bucket is begun with %llu ticks ahead",
+	ok(w->next == from - 10, "draining a big bucket starts %llu ticks ahead",
 	   (ull)(from - w->next));
 	advance(w, from - 11, &c);
 	ok(!w->moves, "and not before");

@@ -29,7 +29,8 @@ installs() {
 }
 
 published() {
-	diff <(scripts/packages/published.sh 2>/dev/null | sed -n 's/^Homepage: //p') <(dpkg-deb -f build/deb/libtwheel1_*.deb Homepage)
+	diff <(scripts/packages/published.sh 2>/dev/null | sed -n 's/^Homepage: //p') \
+		<(dpkg-deb -f build/deb/libtwheel1_*.deb Homepage | sed '/^$/d')
 }
 
 release() { basename "$root"/lib/modules/*; }

@@ -776,7 +776,7 @@ static void mixed_in(u32 room)
 			break;
 	}
 	CHECK_EQ(got, MIXED);
-	CHECK_EQ(read_one(fd, ev), -EAGAIN);
+	CHECK_EQ(read_events(fd, ev, 1), -EAGAIN);
 	expect_counts(fd, more, MIXED / 70, 0);
 	close(fd);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The loop: what is due, and what becomes of it.
+ * The loop: which firings are due, and what happens to them.
  *
- * Rows of due that are near, up to the horizon, are timers of the wheel, by the clock on the wall:
- * they move with it when it is set. The others are in the store alone. A timer is a hint: a firing
- * is what the store says it is, and what it does not know (any more) is not done.
+ * Rows of the table due that are near, up to the horizon, have timers in the wheel, on the wall
+ * clock: if that is set, the timers follow. The other rows are only in the store. A timer is a
+ * hint: a firing is what the store says it is, and if the store does not have it, or not any more,
+ * it is not done.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,14 +25,14 @@
 
 #define WINDOW_US	(60 * US_PER_S)
 #define WINDOW_ROWS	200000
-#define TURN_FIRINGS	1000		/* a turn is written when it has so many */
-#define LATE_EACH_NS	(10 * NS_PER_MS) /* what makes up for missed times is begun that often */
+#define TURN_FIRINGS	1000		/* a turn with so many firings is written */
+#define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
 #define EXPIRE_NS	NS_PER_S
-#define EXPIRE_MOST_US	(50 * US_PER_MS) /* of a second, for history that goes */
+#define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
 #define RELOAD_NS	NS_PER_S	/* after firings that were refused */
-#define NEWS_NS		(250 * NS_PER_MS) /* where nobody notified us */
+#define NEWS_NS		(250 * NS_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
 
 struct store *store;
@@ -559,7 +560,7 @@ static void news_ready(struct source *source)
 	core_refresh();
 }
 
-/* The descriptor of a connection that was closed is not watched any more. */
+/* Watch the store's connection, if it is a new one. Closing the old one has ended watching it. */
 static void watch_store(void)
 {
 	static struct source source = { .fd = -1, .ready = news_ready };
@@ -613,7 +614,7 @@ void core_start(void)
 	every(EXPIRE_NS, expire);
 }
 
-/* What runs is told to end. The second time nobody waits for that. */
+/* Tell all runs to end. If called a second time, end the program without waiting for them. */
 void core_stop(void)
 {
 	if (stopping)
@@ -650,7 +651,9 @@ static void load_what_is_due(void)
 	}
 }
 
-/* What must not wait for the next event. */
+/*
+ * Do what must not wait for the next event: mind the lease, renew it if that is urgent, read news.
+ */
 static void look_at_store(void)
 {
 	mind_the_lease();

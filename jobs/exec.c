@@ -3,12 +3,12 @@
 /*
  * The processes of runs.
  *
- * A run has a session of its own, and where there are cgroups one of these. It is over when its
- * first process has ended; what that has left of its group is killed then. What it prints comes
- * through a pipe, and so no run fills the disk.
+ * A run has a session of its own and, if cgroups can be used, a cgroup of its own. It is over when
+ * its first process has ended; then the other processes of its group are killed. Its output comes
+ * through a pipe, so that no run can fill the disk.
  *
- * What goes wrong between fork and exec is printed by the child, into the log of the run, and
- * its status says so: 126 if the command cannot be run, 127 if it is not found, 125 for the rest.
+ * If something fails between fork and exec, the child prints that into the log of the run, and its
+ * status says so: 126 if the command cannot be run, 127 if it is not found, 125 for the rest.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@
 
 #define READ_SIZE	65536
 #define ENV_OWN		16
-#define READS_MAX	64	/* of what is in a pipe when its run has ended; it holds less */
+#define READS_MAX	64	/* reads of a pipe after its run has ended; a pipe holds less */
 
 static struct rlimit old_files;
 static char *state_mark;

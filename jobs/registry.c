@@ -3,9 +3,9 @@
 /*
  * The jobs, in memory as in the store.
  *
- * What somebody asks for is checked here, written to the store, and only then so in memory. A job
- * that was removed has no name any more; it stays until nothing of it runs, and its history has
- * gone.
+ * A request is checked here, written to the store, and changes memory only after that. A job that
+ * was removed has no name any more; it stays until no run of it is left and its history has
+ * expired.
  */
 #define _GNU_SOURCE
 #include <errno.h>

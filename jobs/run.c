@@ -7,9 +7,10 @@
  *	              ^                        |
  *	              +------- WAITING <-------+ failed, and is to be tried again
  *
- * Each arrow is an operation of a turn, but for the one that begins a process: READY is written
- * before, so one that is READY in the store may have begun. What is decided here is so in memory
- * at once; what follows from it in the world waits for run_settle(), when it is written.
+ * Each arrow is an operation of a turn, except the one that begins a process. READY is written
+ * before that, so a firing that is READY in the store may have begun. A decision made here changes
+ * memory at once; what follows from it outside the program waits for run_settle(), until it is
+ * written.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +24,7 @@
 #include "twheeld.h"
 #include "when.h"
 
-#define BEGIN_AGAIN_NS	NS_PER_S	/* where no process could be made */
+#define BEGIN_AGAIN_NS	NS_PER_S	/* when to try again, if no process could be made */
 
 int64_t max_running = 256, default_keep = 7 * 86400 * US_PER_S;
 size_t nr_running;

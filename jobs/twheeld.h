@@ -290,7 +290,7 @@ int64_t old_life(void);
 void keep_life(void);
 /* Execute the program again, as another life. The processes of runs have been killed before. */
 noreturn void begin_again(void);
-/* End the program, because the store cannot be opened. */
+/* End the program, because the store cannot be used at the beginning. */
 noreturn void give_up(void);
 
 /* ---- HTTP: api.c -------------------------------------------------------------------- */

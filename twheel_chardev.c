@@ -1327,7 +1327,7 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
  * for a timer when it reads an event without TWHEEL_EV_MORE, so that event must be the last it
  * reads. Hence -EALREADY in two cases. The event being copied is the last one: then MOD is too
  * late. Or the next event would be the last one, and could overtake those that are still being
- * copied:
+ * copied. (Also if @nr_past cannot count one more.) The second case:
  *
  *	CPU 0: read()				CPU 1: MOD, and a read() of its own
  *	slot is READING, event 1 in the bounce

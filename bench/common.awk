@@ -68,7 +68,7 @@ function cell(rig, l, n, s, metric,	k, spread) {
 	return figure(get(rig, l, n, s, metric)) (spread > 0 ? " ±" figure(spread) : "")
 }
 
-# A line for each thing that is told of the environment; where the parts differ, for each part.
+# A line for each fact about the environment; if the parts differ, a line for each part.
 function print_environment(	i, k, j, same, seen, text) {
 	for (i = 1; i <= nr_env; i++) {
 		same = 1

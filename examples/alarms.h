@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What the examples in C share: all but the loop. Each is an alarm clock. It reads
- * lines "MS NAME" from standard input, prints "NAME LATE_US" when so many ms have passed,
- * and ends when the input has ended and nothing is pending.
+ * What the examples in C share: everything but the loop. Each is an alarm clock. It reads lines
+ * "MS NAME" from standard input, prints "NAME LATE_US" when so many ms have passed, and ends when
+ * the input has ended and no alarm is pending.
  *
- * So a loop has two descriptors to wait for: standard input, and that of the wheel, on
- * which all alarms are, be they three or a million.
+ * So a loop waits for two descriptors: standard input, and that of the wheel, which has all alarms,
+ * be they three or a million.
  */
 #ifndef ALARMS_H
 #define ALARMS_H
@@ -60,7 +60,7 @@ static inline void alarms_add(struct alarms *a, const char *line)
 	a->pending++;
 }
 
-/* @n bytes of input have come to the end of @a->line; 0: there will be no more. */
+/* @n bytes of input were appended to @a->line; 0: the input has ended. */
 static inline void alarms_got(struct alarms *a, size_t n)
 {
 	char *start = a->line, *end;
@@ -97,7 +97,7 @@ static inline void alarms_print(struct alarms *a, const struct twheel_event *eve
 	a->pending--;
 }
 
-/* The wheel is readable: read till it is empty, which suits loops that tell of edges too. */
+/* The wheel is readable: read until it is empty, which also suits loops that report edges. */
 static inline void alarms_ring(struct alarms *a)
 {
 	struct twheel_event events[64];

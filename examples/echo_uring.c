@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * An echo server that closes connections that are idle, and lives in io_uring: its timers are
- * armed in the same io_uring_enter() as its sockets are read. See doc/recipe-io-uring.md.
+ * An echo server that closes idle connections, all in io_uring: the same io_uring_enter() arms its
+ * timers and reads its sockets. See doc/recipe-io-uring.md.
  *
  *	echo_uring PORT IDLE_MS		PORT 0: any; it prints which
  *
- * A round of a connection is a chain of links: what came is sent back, the timer is armed anew,
- * and the next is received. What has expired is read by a READ_MULTISHOT, or where Linux has none
- * (before 6.7) by a READ each time. So once it runs, io_uring_enter() is its only system call,
- * but for the end of a connection.
+ * A round of a connection is a chain of linked requests: send back what came, re-arm the timer,
+ * receive the next bytes. Events are read by a READ_MULTISHOT, or before Linux 6.7 by a READ each
+ * time. So once it runs, io_uring_enter() is its only system call, except at the end of a
+ * connection.
  *
- * It needs /dev/twheel: libtwheel's embedded backend is no file that takes commands.
+ * It needs /dev/twheel: the descriptor of libtwheel's embedded backend takes no commands.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,8 +34,8 @@
 #define EVENTS		64	/* in a buffer */
 
 /*
- * What has completed: in the low three bits of its user data, above which is the connection, if
- * any. What calloc() gives is aligned to 8 bytes at least.
+ * Which kind of request has completed: the low three bits of its user data. Above them is the
+ * connection, if any: memory from calloc() is aligned to at least 8 bytes.
  */
 enum { ACCEPTED, EXPIRED, GIVEN, SENT, ARMED, RECEIVED, ENDED, KINDS };
 
@@ -57,7 +57,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* Room for a chain of @nr: one that is cut into two is two chains. */
+/* Make room for a chain of @nr requests: a chain that a submit cuts in two is two chains. */
 static void make_room(unsigned int nr)
 {
 	if (io_uring_sq_space_left(&ring) < nr)
@@ -77,7 +77,7 @@ static void label(struct io_uring_sqe *sqe, unsigned int kind, const struct conn
 
 /* ---- the wheel ------------------------------------------------------------ */
 
-/* Have conn->op done. */
+/* Queue conn->op as a request. */
 static struct io_uring_sqe *prep_op(struct conn *conn, unsigned int kind)
 {
 	struct io_uring_sqe *sqe = next_sqe();
@@ -90,7 +90,7 @@ static struct io_uring_sqe *prep_op(struct conn *conn, unsigned int kind)
 	return sqe;
 }
 
-/* Arm the timer of @conn: the first time it comes into being. */
+/* Arm the timer of @conn; the first time, add it. */
 static struct io_uring_sqe *prep_arm(struct conn *conn)
 {
 	uint64_t handle = conn->op.handle;
@@ -136,8 +136,8 @@ static void start_reading(void)
 }
 
 /*
- * Those connections have been idle. Each is there still: its end is to cancel the timer, and the
- * completion of that comes after all events.
+ * These connections have been idle. None has been freed: a connection ends by cancelling its timer,
+ * and that completes after all events.
  */
 static void expired(const struct io_uring_cqe *cqe)
 {
@@ -151,7 +151,7 @@ static void expired(const struct io_uring_cqe *cqe)
 	for (int i = 0; i < n; i++) {
 		const struct conn *conn = (void *)(uintptr_t)events[buffer][i].user_data;
 
-		shutdown(conn->fd, SHUT_RDWR);		/* what is received is nothing then */
+		shutdown(conn->fd, SHUT_RDWR);		/* then the receive ends with 0 bytes */
 	}
 	if (multishot && cqe->res > 0)
 		give_buffers(buffer, 1);
@@ -161,7 +161,7 @@ static void expired(const struct io_uring_cqe *cqe)
 
 /* ---- connections ------------------------------------------------------------ */
 
-/* The timer, and the next bytes: linked, so that there is one whenever there is the other. */
+/* Re-arm the timer and receive the next bytes: linked, so that neither comes without the other. */
 static void conn_wait(struct conn *conn)
 {
 	struct io_uring_sqe *sqe = prep_arm(conn);
@@ -183,14 +183,14 @@ static void conn_open(int fd)
 	conn_wait(conn);
 }
 
-/* No event of it will come when this has completed. */
+/* Cancel the timer. After this has completed, no event of it will come. */
 static void conn_close(struct conn *conn)
 {
 	conn->op = (struct twheel_op) { .op = TWHEEL_OP_CANCEL, .handle = conn->op.handle };
 	prep_op(conn, ENDED);
 }
 
-/* The end of a chain: there is no other request of this connection. */
+/* The end of a chain: no other request of this connection is under way. */
 static void received(struct conn *conn, int n)
 {
 	struct io_uring_sqe *sqe;
@@ -207,7 +207,7 @@ static void received(struct conn *conn, int n)
 	conn_wait(conn);
 }
 
-/* That an operation failed is said by the operation: as an idle one, it is received nothing of. */
+/* The operation says in its res whether it failed. If so, end the connection as an idle one. */
 static void armed(struct conn *conn)
 {
 	if (conn->op.res < 0)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * libtwheel beside io_uring: the input is read by the ring, the wheel is polled by it. Both
- * requests are for once and made anew when they are done. See alarms.h.
+ * libtwheel beside io_uring: the ring reads the input and polls the wheel. Both are one-shot
+ * requests, which are repeated when they have completed. See alarms.h.
  *
- * A program that insists on /dev/twheel can let the ring read the events too, as it
- * reads any file; the embedded backend's must be read by twheel_read().
+ * A program that insists on /dev/twheel can let the ring read the events too, as from any file; the
+ * events of the embedded backend must be read with twheel_read().
  */
 #include <liburing.h>
 #include <poll.h>

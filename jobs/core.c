@@ -572,7 +572,7 @@ static void watch_store(void)
 	source_add(&source);
 }
 
-/* Who cannot tell of itself has no right to run what must not run twice. */
+/* A life that cannot renew its lease must not run what must not run twice. */
 static void mind_the_lease(void)
 {
 	if (time_now(CLOCK_BOOTTIME) / NS_PER_US > store->lease_end)
@@ -622,7 +622,7 @@ void core_stop(void)
 	runs_stop();
 }
 
-/* One event a call, so that there is none of a source that another has removed. */
+/* One event a call, so that no event belongs to a source that another event's handler removed. */
 static void wait_for_events(int ms)
 {
 	struct epoll_event event;
@@ -639,7 +639,7 @@ static void wait_for_events(int ms)
 	}
 }
 
-/* After a long time, or if rows have come, the timers are not all that is near. */
+/* After a long time, or if rows were added, more is due soon than the timers that are armed. */
 static void load_what_is_due(void)
 {
 	if (reload) {

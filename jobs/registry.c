@@ -307,7 +307,7 @@ static int check_chain(struct planned *planned, const char *start, const struct 
 }
 
 /**
- * struct needed - who needs a job?
+ * struct needed - which jobs need a job?
  * @name:	the job
  * @by:		filled in: a job that it follows
  */

@@ -14,8 +14,8 @@
  *
  * Jobs are in one of 64 parts each, and a life owns parts: it fires their jobs, and nobody else
  * does. In a file (store_sqlite.c) there is one life at a time, which owns all of them. In
- * PostgreSQL (store_pg.c) lives share them: who does not renew its lease is buried by the others,
- * its parts get new owners, and whatever it tries to write from then on is refused.
+ * PostgreSQL (store_pg.c) lives share them: a life that does not renew its lease is buried by the
+ * others, its parts get new owners, and whatever it tries to write from then on is refused.
  *
  * store.c has what both do alike, in SQL that both understand; struct store_ops is the rest.
  *

@@ -349,7 +349,7 @@ static int set_up_session(struct pg *s)
 	PQsetnonblocking(s->conn, 1);
 	/*
 	 * Rows are looked up by index, in the order in which joins are written, and each time anew:
-	 * what was planned when a table was small is no good when it has grown. Who stops in the
+	 * a plan made when a table was small is bad when it has grown. A daemon that stops in the
 	 * middle of a transaction does not hold up the others for longer than a lease.
 	 */
 	snprintf(text, sizeof(text),

@@ -4,28 +4,28 @@
  * twheeld: jobs that survive. What its files share.
  *
  *	main.c		options, signals, systemd
- *	core.c		the loop: what is due, and what becomes of it; turns
- *	registry.c	the jobs, in memory as in the store; what is asked for
+ *	core.c		the loop: which firings are due, and what happens to them; turns
+ *	registry.c	the jobs, in memory as in the store; requests that change them
  *	run.c		firings that are not over
  *	exec.c		their processes
- *	cgroup.c	in cgroups, and what a daemon before this one has left
+ *	cgroup.c	their cgroups, and processes that an earlier daemon has left
  *	log.c		what they have printed
  *	api.c		HTTP
- *	def.c, policy.c	pure: definitions; when they are due
- *	store.c		the store: what is alike in SQLite (store_sqlite.c) and
- *			PostgreSQL (store_pg.c)
+ *	def.c, policy.c	pure functions: definitions; when they are due
+ *	store.c		the store: the part that SQLite (store_sqlite.c) and
+ *			PostgreSQL (store_pg.c) share
  *
- * One thread does it all, in a loop: it takes what has come (timers, ends of processes, requests),
- * decides what is to become of it, and writes that to the store as one transaction, a turn.
- * Only then is anything begun. While it writes, more comes, and is the next turn's: turns
- * grow with load.
+ * One thread does everything, in a loop. It takes the events that have come (timers, ends of
+ * processes, requests), decides what to do about them, and writes that to the store as one
+ * transaction, a turn. Only after that it begins anything. Events that come while it writes belong
+ * to the next turn, so turns grow with load. Since there is one thread, nothing here is locked.
  *
- * What is in memory is as the store will be after this turn. If the turn cannot be written it
- * is tried again until it can, and nothing is begun.
+ * Memory is always as the store will be after this turn. If the turn cannot be written, that is
+ * repeated until it can, and nothing is begun meanwhile.
  *
- * Where daemons share a store each knows all jobs, and owns parts of them: it alone fires those,
- * and so it alone decides about overlap. What others change is read as news, which is only done
- * when no turn is pending.
+ * If several daemons share a store, each knows all jobs and owns some parts of them. Only the owner
+ * fires a job, and so it alone decides about overlap. Changes by other daemons are read as news,
+ * but only when no turn is pending.
  */
 #ifndef JOBS_TWHEELD_H
 #define JOBS_TWHEELD_H
@@ -44,11 +44,13 @@
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 
-/* <3>twheeld: ..., which the journal understands */
+/*
+ * Print a message to standard error, with its level as the journal understands it: <3>twheeld: ...
+ */
 __attribute__((format(printf, 2, 3)))
 void say(int level, const char *fmt, ...);
 
-/* To be freed. */
+/* As asprintf(). The caller frees the result; the program ends if there is no memory. */
 __attribute__((format(printf, 1, 2)))
 char *format(const char *fmt, ...);
 
@@ -57,9 +59,9 @@ enum { SAY_ERROR = 3, SAY_WARNING = 4, SAY_INFO = 6 };
 /* ---- the loop: core.c --------------------------------------------------------------- */
 
 /**
- * struct source - what the loop waits for
- * @fd:		readable
- * @ready:	called then
+ * struct source - a descriptor that the loop waits for
+ * @fd:		the descriptor
+ * @ready:	called when it is readable
  */
 struct source {
 	int	fd;
@@ -69,36 +71,38 @@ struct source {
 extern struct store *store;
 extern struct twheel_sched *sched;
 
-/* By the store's clock. */
+/* The time of the store's clock. */
 int64_t now_us(void);
-/* The task is to run at @at by that clock. */
+/* Set the time of a task that is to run at @at of that clock. */
 void when_due(struct twheel_task *task, int64_t at);
 
 int source_add(struct source *source);
-/* It is closed, too. */
+/* Stop waiting for it, and close it. */
 void source_remove(struct source *source);
 
-/* Begin a life: read the store, and take over what is of dead ones. Ends the program if it cannot.
+/*
+ * Begin a life: read the store, and take over what dead lives have left. If that fails, the program
+ * ends.
  */
 void core_start(void);
-/* Until core_stop(). */
+/* Run until core_stop(). */
 void core_loop(void);
 void core_stop(void);
 
-/* Do what is to be done now. False: it cannot be written. */
+/* Write the pending turn now, and begin what it decided. Returns false if it cannot be written. */
 bool core_flush(void);
 
-/* A new operation for the next turn. It is where it is until the next one is asked for. */
+/* A new operation for the next turn. The pointer is valid until the next call. */
 struct op *core_op(enum op_type type);
 
-/* A row of due is there, or has another time. Those of others are left to them. */
+/* A row of due was added, or has another time. Rows of other daemons' parts are ignored. */
 void core_arm(int64_t id, int64_t job, int64_t at);
 void core_disarm(int64_t id);
-/* Rows of due have come that are not known by id. */
+/* Rows of due were added whose ids are not known: read them. */
 void core_reload(void);
-/* A firing was refused, so what we know of its row is wrong: soon all are read again. */
+/* A firing was refused, so what is in memory of its row is wrong: read all rows again soon. */
 void core_refused(void);
-/* What others have changed is so in memory. */
+/* Bring memory up to date with what other daemons have changed. */
 void core_refresh(void);
 
 /* ---- jobs: registry.c --------------------------------------------------------------- */
@@ -108,11 +112,11 @@ TAILQ_HEAD(runs, run);
 
 /**
  * struct job - a job
- * @id:		in the store
- * @name:	its name; NULL: it was removed
- * @rev:	how often it was put
+ * @id:		its id in the store
+ * @name:	its name; NULL if it was removed
+ * @rev:	its revision: how often it was put
  * @paused:	see struct job_row
- * @broken:	why its definition cannot be understood any more, or NULL
+ * @broken:	why this version cannot understand its definition, or NULL
  * @def:	its definition
  * @due_id:	see struct job_row
  * @due_at:	see struct job_row
@@ -130,22 +134,23 @@ struct job {
 	struct runs	runs;
 };
 
-/* Jobs of these parts, as they are in the store; of all, calendars too. */
+/* Read the jobs of these parts from the store; if these are all parts, the calendars too. */
 int registry_load(uint64_t parts);
 int days_load(void);
 void job_refresh(int64_t id);
 struct job *job_by_id(int64_t id);
 struct job *job_by_name(const char *name);
-/* In the order of names. */
+/* Call @fn for each job, in the order of names. */
 void jobs_each(void (*fn)(void *arg, struct job *job), void *arg);
 const char *job_name(const struct job *job);
 
 /**
- * struct put - a job that is to be put
+ * struct put - a request to put a job
  * @name:	its name
  * @json:	its definition
- * @rev:	only if that is what is there; 0: only if none is there; negative: whatever is
- * @job:	filled in
+ * @rev:	put it only if the job has this revision; 0: only if there is no such job; negative:
+ *		in any case
+ * @job:	filled in with the job
  */
 struct put {
 	const char		*name;
@@ -155,9 +160,10 @@ struct put {
 };
 
 /*
- * What is asked for. Returns 0 or a negative errno, and @error is filled in then: -EINVAL, it is
- * wrong; -ENOENT, there is no such thing; -EEXIST, -ESTALE, there is another, or another revision;
- * -EBUSY, it is needed; any other, it could not be written.
+ * Requests that change jobs. They return 0, or a negative errno with a text in @error: -EINVAL, the
+ * request is wrong; -ENOENT, there is no such job, run or calendar; -EEXIST or -ESTALE, there is
+ * one already, or it has another revision; -EBUSY, another job needs it; any other, it could not be
+ * written.
  */
 int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX]);
 int job_remove(struct job *job, char error[ERROR_MAX]);
@@ -170,10 +176,10 @@ void job_forget(int64_t id);
 /* ---- runs: run.c -------------------------------------------------------------------- */
 
 /**
- * struct log - what a run has printed
- * @fd:		its file, -1 until it prints
- * @size:	how much that was
- * @cut:	up to where the middle was left out; negative: nothing more is kept
+ * struct log - the output of a run
+ * @fd:		its file, -1 until the run prints something
+ * @size:	how many bytes were printed
+ * @cut:	up to where the middle was left out; negative if nothing more is kept
  */
 struct log {
 	int	fd;
@@ -182,12 +188,12 @@ struct log {
 };
 
 /**
- * struct process - that of a run
- * @pid:	it; 0: there is none
- * @end:	readable when it has ended
- * @output:	what it prints
- * @log:	where that goes
- * @cgroup:	its directory's name, or empty
+ * struct process - the process of a run
+ * @pid:	its id; 0 if there is none
+ * @end:	readable when the process has ended
+ * @output:	the pipe of what it prints
+ * @log:	where that is kept
+ * @cgroup:	the name of its cgroup's directory, or empty
  */
 struct process {
 	pid_t		pid;
@@ -199,15 +205,15 @@ struct process {
 
 /**
  * struct run - a firing that is not over
- * @in_job:	in its job's list, in the order of firing
- * @in_ready:	in the list of those that may begin
+ * @in_job:	link in its job's list, in the order of firing
+ * @in_ready:	link in the list of runs that may begin
  * @is_ready:	it is in that list
  * @job:	its job
- * @firing:	see there; @arg is its own
- * @began:	when the attempt began
- * @process:	of the attempt
- * @ending:	it was told to end, and this will be its outcome
- * @timer:	what it waits for, in the scheduler
+ * @firing:	the row in the store; the run owns its @arg
+ * @began:	when the present attempt began
+ * @process:	the process of that attempt
+ * @ending:	if it was told to end: the outcome that it will have
+ * @timer:	the scheduler's task that it waits for
  */
 struct run {
 	TAILQ_ENTRY(run)	in_job;
@@ -224,22 +230,22 @@ struct run {
 extern int64_t max_running, default_keep;
 extern size_t nr_running;
 
-/* A firing whose time has come: run it, or leave it. */
+/* The time of a firing has come: by the job's policy run it, let it wait, or skip it. */
 void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, int64_t now);
-/* One that was found in the store. */
+/* Note a firing that was found in the store, not over. */
 void run_found(const struct firing *firing);
-/* Take over what was found. What it waited for may be over. */
+/* Take over the firings that were found. What they waited for may be over meanwhile. */
 void runs_found(void);
-/* An operation of run.c's has been written. */
+/* An operation of run.c has been written: continue with what depended on it. */
 void run_settle(struct op *op);
-/* Begin what may begin. */
+/* Begin the runs that may begin. Only after the turn that decided so was written. */
 void runs_begin(void);
-/* Its process has ended, with a status as waitid() has it. */
+/* The process of a run has ended, with code and status as from waitid(). */
 void run_ended(struct run *run, int code, int status);
 void run_kill(struct run *run, enum outcome outcome);
-/* All that has no process is over, since the job has gone. */
+/* The job was removed: its runs that have no process are over. */
 void runs_forget(struct job *job);
-/* Kill processes at once: of jobs that must not overlap, or all. They are lost. */
+/* Kill processes at once: those of jobs that must not overlap, or all. These runs are lost. */
 void runs_kill(bool all);
 struct run *run_find(int64_t id, int64_t at);
 void runs_each(void (*fn)(void *arg, struct run *run), void *arg);
@@ -248,40 +254,43 @@ void runs_stop(void);
 
 /* ---- processes: exec.c, cgroup.c, log.c --------------------------------------------- */
 
-/* Returns 0 or a negative errno: it cannot be begun now. */
+/* Start the process of a run. Returns 0, or a negative errno if that is not possible now. */
 int exec_begin(struct run *run);
 void exec_signal(struct run *run, int sig);
-/* Its end has been told: end what it has left, and let go. */
+/* The end of the run is known: end the processes that it has left, and free what it used. */
 void exec_end(struct run *run);
 void exec_setup(const char *state);
-/* As it was before that, for another program. */
+/* Undo exec_setup(), before another program is executed in this process. */
 void exec_undo(void);
 
 void cgroup_setup(const char *dir);
-/* May a job ask for that? If not, says why. */
+/* Can this daemon set the limits that the job asks for? If not, @error says why. */
 bool cgroup_can(const struct def *def, char error[ERROR_MAX]);
-/* A cgroup for a run: a descriptor, or -1. If it has not what the job asks for @why says so. */
+/*
+ * Make a cgroup for a run. Returns its descriptor, or -1. If a limit that the job asks for could
+ * not be set, @why says so.
+ */
 int cgroup_make(struct run *run, const char **why);
 void cgroup_kill(struct run *run);
 void cgroup_remove(struct run *run);
-/* Kill what a daemon before this one has left. */
+/* Kill the processes that an earlier daemon has left. */
 void leftovers_kill(const char *state);
 
 void log_setup(const char *dir);
 void log_write(struct run *run, const char *data, size_t size);
 void log_close(struct log *log);
-/* A file of log.c's, for reading, or a negative errno. */
+/* Open the log of a firing for reading. Returns a descriptor, or a negative errno. */
 int log_open(const struct firing *firing);
 void log_remove(const struct firing *firing);
 
 /* ---- this daemon: main.c ------------------------------------------------------------- */
 
-/* The last life of a daemon in this directory, or 0. */
+/* The id of the last life of a daemon in this directory, or 0. */
 int64_t old_life(void);
 void keep_life(void);
-/* All of it, by exec, under another life; processes have been killed. */
+/* Execute the program again, as another life. The processes of runs have been killed before. */
 noreturn void begin_again(void);
-/* Without a store there is no beginning. */
+/* End the program, because the store cannot be opened. */
 noreturn void give_up(void);
 
 /* ---- HTTP: api.c -------------------------------------------------------------------- */

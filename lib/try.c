@@ -48,7 +48,7 @@ static void submit(struct twheel *w, struct twheel_op *ops, unsigned int nr)
 		die("twheel_submit()", failed < 0 ? failed : ops[0].res);
 }
 
-/* What it took, for each of @nr. */
+/* Print how long it took, for each of @nr. */
 static void took(const char *what, unsigned int nr, uint64_t start)
 {
 	uint64_t ns = now() - start;
@@ -78,7 +78,7 @@ static void arm(struct twheel *w)
 	took("armed", TIMERS, start);
 }
 
-/* Every other one, as most timeouts are. */
+/* Cancel every other timer: most timeouts are cancelled. */
 static void cancel(struct twheel *w)
 {
 	struct twheel_op ops[BATCH];
@@ -110,7 +110,7 @@ static void account(const struct twheel_event *event, uint64_t time)
 	nr_read++;
 }
 
-/* One line, rewritten ten times a second where somebody looks at it. */
+/* One line; on a terminal it is rewritten ten times a second. */
 static void progress(uint64_t start, uint64_t time)
 {
 	static uint64_t last;

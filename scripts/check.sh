@@ -6,8 +6,7 @@
 #
 #	ONLY=s		only these suites, of those at the end of this file
 #	JOBS=n		so many suites at a time; by default one more than there are CPUs, since
-#	most of
-#			them wait now and then
+#			most of them wait now and then
 #	OPERATIONS	of test_stress
 #	FUZZ		seconds of test_fuzz in each kernel
 #	TORTURE		seconds of twheel_torture. make debug and make soak use larger values

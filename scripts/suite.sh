@@ -94,7 +94,7 @@ background() {
 	awk -F '[ms ]+' -v status="$status" -v seconds=$((SECONDS - began)) '
 		{ cpu += 60 * ($1 + $3) + $2 + $4 }
 		END { printf "%d %d s, %.0f s of CPU\n", status, seconds, cpu }' "$log/$1.times" >"$log/$1.new"
-	mv "$log/$1.new" "$log/$1.status"	# as a whole, for who waits for it
+	mv "$log/$1.new" "$log/$1.status"	# at once, since other suites wait for it
 }
 
 # Wait for the next suite that ends.

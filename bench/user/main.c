@@ -17,7 +17,7 @@
  *		kernel take meanwhile from a loop that does nothing, beyond what they take from
  *		it anyway
  *	collect	know which have expired: that loop stops for it
- *	close	give back what was created, and what the kernel goes on with after that
+ *	close	give back what was created, and the work that the kernel still does after that
  *	memory	of the kernel and of the process while all are armed
  *
  * All that the process itself does for a timer is in these figures: filling in structures and

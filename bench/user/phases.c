@@ -182,7 +182,7 @@ static double taken_until(u64 until)
 	return taken - anyway * since(begin);
 }
 
-/* What the kernel goes on with when the call that asked for it has returned. */
+/* The work that the kernel still does after the call that asked for it has returned. */
 static double taken_later(void)
 {
 	double sum = 0, taken;
@@ -471,7 +471,7 @@ static void single(struct run *r)
 #define IDLE_UNIT	(10 * MS)	/* of /proc/stat */
 #define NAP_NS		20000
 
-/* Idle time is told apart by what tasks sleep for: who waits for io_uring does so for I/O. */
+/* Idle time is split by what tasks sleep for: a task that waits for io_uring sleeps for I/O. */
 enum { IDLE, IOWAIT, NR_IDLE };
 
 static u64 units_of(u32 kind)

@@ -19,7 +19,7 @@
 static struct io_uring ring;
 static struct __kernel_timespec times[BATCH];
 
-/* Sleep so long as who waits for io_uring does, with a ring of its own. */
+/* Sleep for as long as a task that waits for io_uring does, with a ring of its own. */
 void uring_nap(u64 ns)
 {
 	static struct io_uring own;

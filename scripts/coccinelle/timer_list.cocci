@@ -36,7 +36,7 @@ expression T, P, E, cpu;
 + twheel_add_on(P, twheel_until(E), cpu);
 )
 
-// Who writes to it, or wants its address, has a reason that a person has to look for.
+// Code that writes to it, or takes its address, has a reason that a person must look for.
 @depends on patch@
 struct timer_list T;
 struct timer_list *P;

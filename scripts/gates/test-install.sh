@@ -12,7 +12,7 @@ cd "$top"
 export DESTDIR=$top/build/install
 config=$DESTDIR/etc/modprobe.d/twheel.conf
 
-# there DIR: files, in the order of the C locale, but for the modules, and of the pages one
+# there DIR: the files, in the order of the C locale, without the modules, and with one page
 there() {
 	(cd "$1" && find . ! -type d -printf '%m %P\n' |
 		grep -v -e '/man[34]/' -e lib/modules/ | LC_ALL=C sort -k 2)

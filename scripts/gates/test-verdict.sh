@@ -159,7 +159,7 @@ least "2 1 0" "fewer, as it was not told" test_a,other 2
 least "2 1 0" "a suite that is not listed" test_c 2
 least "0 2 0" "nothing" test_a 0
 
-# lost WORDS NAME REPORT...: what is missing of two machines, of which one has two parts
+# lost WORDS NAME REPORT...: which suites of two machines, one in two parts, are missing
 lost() {
 	local got
 

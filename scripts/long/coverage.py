@@ -6,7 +6,7 @@ coverage.py EXPECTED JSON...: what gcovr found, as a table, and the lines that w
 reached. EXPECTED has those that need not be, and why; the exit status is 0 if it has
 just these.
 
-EXPECTED is made of paragraphs: lines "FILE: a line of the source", as often as it is
+EXPECTED consists of paragraphs: lines "FILE: a line of the source", as often as it is
 not reached, and before them the reason, as comments. "? " before it: it may be reached.
 """
 import collections

@@ -13,7 +13,7 @@
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 
-# name, architecture, where it is from, preemption (as the boot line says, - for as it is)
+# name, architecture, where it is from, preemption (a word of the boot line; - for the kernel's own)
 kernels='
 6.1		x86_64	amd64	6\.1\.0-[0-9]+-cloud-amd64		none,full
 6.1-rt		x86_64	amd64	6\.1\.0-[0-9]+-rt-amd64			-
@@ -86,7 +86,7 @@ modules_of() {
 	esac
 }
 
-# job SMP: what the machine shall do
+# job SMP: print what the machine is to do
 job() {
 	local names=" ${programs[*]##*/} "
 

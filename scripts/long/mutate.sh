@@ -209,7 +209,7 @@ edit() {
 	[ -z "$what" ]
 }
 
-# From the first stage on, who notices? As try.
+# From the first stage on, which stage notices the edit? As try.
 noticed() {
 	local stage status on=''
 

@@ -222,7 +222,7 @@ all_applied() {
 
 # ---- tests -------------------------------------------------------------------------------
 
-# KTAP is in two levels, of which the inner one tells the cases.
+# KTAP has two levels. The inner one has the cases.
 kunit() {
 	local status=0
 

@@ -10,7 +10,7 @@ shift 2
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
-# libraries FILE: what ldd says, but for the kernel's own. Scripts have none.
+# libraries FILE: print the libraries that ldd names, without the kernel's own. Scripts have none.
 libraries() { ldd "$1" 2>/dev/null | grep -oE '/[^ ]+ \(' | sed 's/ ($//' || :; }
 
 chmod 755 "$root"

@@ -23,7 +23,7 @@ inside() {
 		sh env HOME=/root "$@"
 }
 
-# bootstrap [PACKAGES]: with these, of which a minimal one has none.
+# bootstrap [PACKAGES]: make it, with these packages, which a minimal Debian lacks.
 bootstrap() {
 	local uri
 

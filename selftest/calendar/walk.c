@@ -88,7 +88,7 @@ static void set_bit(uint32_t *mask, int e, bool set)
 	*mask = (*mask & ~(1U << e)) | (uint32_t)set << e;
 }
 
-/* @e shall be this expression. */
+/* Make @e this expression. */
 static void use(int e, const char *expression)
 {
 	char f[6][32] = { "0" }, error[CRON_ERROR];

@@ -30,7 +30,7 @@
  * @base:	what SQLite has
  * @next:	in the list of all
  * @fd:		the disk
- * @data:	what the file is to those who read it
+ * @data:	the file as readers see it
  * @size:	of that
  * @room:	for that
  * @dirty:	a flag for each sector that is not synced

@@ -5,7 +5,7 @@
  * call, made in one state of its subject and in one context: it is brought about, seen to be so
  * when the call comes, and tried again if it was not.
  *
- * Who includes this has said before what these are:
+ * A file that includes this defines before:
  *
  *	enum state	one of them is DUE
  *	struct call	with @make, @sync and @ret
@@ -41,7 +41,7 @@
  * @entered:	the call is being made
  * @made:	and has been made
  * @left:	the callback returns
- * @elsewhere:	the callback runs on the CPU that shall make the call
+ * @elsewhere:	the callback runs on the CPU that is to make the call
  * @missed:	the subject was not in @state when the call came
  * @hurried:	the call did not wait for the callback, or the callback was not as it should be
  * @ret:	what the call returned

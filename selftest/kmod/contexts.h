@@ -110,7 +110,7 @@ static inline void in_context(enum context context, void (*fn)(void *arg), void 
 }
 
 /**
- * struct there - a thread on another CPU, and what it shall do
+ * struct there - a thread on another CPU, and what it is to do
  * @task:	the thread; NULL where there is no other CPU
  * @cpu:	the CPU
  * @wait:	the thread waits here for @fn

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
-/* How a test module waits: for what shall happen, but not for ever; and what it keeps it in. */
+/* How a test module waits for what must happen, but not for ever; and where it notes that. */
 #ifndef KWAIT_H
 #define KWAIT_H
 
@@ -40,7 +40,7 @@ static inline void *zalloc(size_t nr, size_t size)
 /* Tell others that something has been done. */
 static inline void tell(bool *flag)
 {
-	/* Pairs with told(): who has been told sees what was done. */
+	/* Pairs with told(): a thread that was told sees what was done. */
 	smp_store_release(flag, true);
 }
 

@@ -235,7 +235,7 @@ static bool jiffies_are(long nr, ktime_t delay)
 	return twheel_jiffies(nr) == delay;
 }
 
-/* Armed for a value of jiffies, a timer tells that value, but for one. */
+/* A timer that is armed for a value of jiffies reports that value, or one more or less. */
 static bool tells_jiffies(struct twheel_timer *timer, unsigned long expires)
 {
 	long off;
@@ -245,7 +245,9 @@ static bool tells_jiffies(struct twheel_timer *timer, unsigned long expires)
 	return off >= -1 && off <= 1;
 }
 
-/* Armed for jiffies @nr ahead, of which one may be almost over, @shot waits for that. */
+/*
+ * @shot is armed for @nr jiffies ahead, the first of which may be almost over, and waits so long.
+ */
 static bool comes_no_earlier(struct shot *shot, long nr)
 {
 	ktime_t begin = ktime_get();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Who waits for a callback waits for that and for nothing else, whatever the priorities:
+ * A task that waits for a callback waits for that and for nothing else, whatever the priorities:
  * beside each call that waits stands one of the kernel's own, in the same scene.
  *
  * The callback runs on CPU 0. It wakes the waiter, a SCHED_FIFO task, goes on until that one
@@ -185,7 +185,7 @@ static void take_long(void)
 		outwaited = true;
 }
 
-/* The callback of the others. Who comes before the one that is waited for is no matter. */
+/* The callback of the others. It does not matter which come before the one that is waited for. */
 static void in_crowd(void)
 {
 	if (!READ_ONCE(ended))
@@ -412,7 +412,7 @@ static void task_arm(ktime_t when)
 {
 	crowd_arm(base, 0, CROWD, when);
 	twheel_task_init_on(base, &task, task_fired, 0);
-	/* It takes a moment until the task is started, and shall be due in the crowd's tick. */
+	/* Starting the task takes a moment, and it must be due in the crowd's tick. */
 	twheel_task_start(&task, ktime_sub(when, ktime_get()) - NSEC_PER_MSEC / 2, 0);
 	crowd_arm(base, CROWD, 2 * CROWD, when);
 }
@@ -639,7 +639,7 @@ static void play_scene(const struct scene *s)
 	scene = s;
 	set_cpus_allowed_ptr(waiter, cpumask_of(s->cpu));
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		/* Nothing follows where all that is armed is cancelled. */
+		/* If everything armed is cancelled, nothing follows. */
 		if (!s->crowd || cases[i].method.wait != drain_wait)
 			judge(&cases[i].method, cases[i].peer);
 	}

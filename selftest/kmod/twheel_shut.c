@@ -41,7 +41,7 @@ static int arm(void *arg)
 	return 0;
 }
 
-/* The timer fires on another CPU, where the interrupt of who arms it comes. */
+/* The timer fires on another CPU: the interrupt comes to the CPU that arms it. */
 static int shut_once(unsigned int cpu)
 {
 	struct task_struct *task;

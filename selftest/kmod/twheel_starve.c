@@ -7,7 +7,7 @@
  * starving, does the loading: each time twice, for so busybox goes on where it is refused.
  *
  * Notifiers know when a module is loaded: the last that is told when it comes makes the
- * allocation fail, the first that is told of the outcome ends it. In between the kernel
+ * allocation fail, the first line about the outcome ends it. In between the kernel
  * allocates too, for the module's files in sysfs, and refuses the module then. What it
  * allocates before, for events that are traced, must not fail: it warns of that.
  *

@@ -594,7 +594,7 @@ static void cell_tell(const struct cell *cell)
 /* What is left must be what the call has armed for later. */
 static void cell_end(struct cell *cell)
 {
-	/* What was due and is still is called now, and what is not shall have the time to be. */
+	/* Give callbacks that were due, or still are, the time to be called. */
 	if (cell->state == DUE)
 		usleep_range(200, 250);
 	if (!cell->missed)
@@ -685,7 +685,7 @@ static void test_states(void)
  * @wrong:	how often a call returned what it should not
  * @moved:	how often the timer was found to be of the other CPU's base
  * @turns:	of the other CPU
- * @over:	the other CPU shall stop
+ * @over:	the other CPU must stop
  */
 struct move {
 	struct cell	cell;
@@ -774,7 +774,7 @@ static void test_move(struct move *move, const struct call *call)
 		check(moved, "which takes it there: %u times", moved);
 }
 
-/* Who arms it from then on does so in vain, wherever it was and is. */
+/* Arming it from then on has no effect, wherever it was and is. */
 static void test_move_shutdown(struct move *move)
 {
 	unsigned int i, n, armed = 0;

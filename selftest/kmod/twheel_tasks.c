@@ -607,7 +607,7 @@ static void test_rearmed(const struct place *place)
  * @calls:	of the function
  * @queued:	how many of these saw the task's work queued
  * @call:	the call, on the other CPU
- * @at:		when; or the time up to which no other task shall have a CPU
+ * @at:		when; or the time until which no other task may have a CPU
  * @ret:	what it returned
  * @busy:	the task's work was queued or running then
  * @made:	it has returned

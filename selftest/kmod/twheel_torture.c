@@ -246,7 +246,7 @@ static int __init torture_init(void)
 	atomic_set(&threads_left, nr_threads);
 	for (i = 0; i < nr_threads; i++)
 		WARN_ON(IS_ERR(kthread_run(torture_thread, (void *)i, "torture/%lu", i)));
-	/* In slices: who sleeps for a minute is taken to hang. */
+	/* In slices: a task that sleeps for a minute is reported as hung. */
 	while (!wait_for_completion_timeout(&threads_done, 10 * HZ))
 		;
 	cancel_all();

@@ -137,7 +137,7 @@ helps() {
 		cp "$dir/out" "$dir/help" && gives 0 "$twheel" -V && diff "$dir/help" "$dir/out"
 }
 
-# Every wrong line is told of, and nothing is run.
+# Every wrong line is reported, and nothing is run.
 file_errors() {
 	cat >"$dir/jobs" <<-END
 		# a comment

@@ -8,7 +8,7 @@
  * environment. So a test may only rely on what both promise.
  *
  * About time three things are checked: never early, to the nanosecond; the order; and that
- * what shall happen does within WAIT_MS. What shall not happen is given QUIET_MS.
+ * what must happen happens within WAIT_MS. What must not happen is given QUIET_MS.
  */
 #ifndef LIB_H
 #define LIB_H

@@ -304,7 +304,7 @@ assert get("twheel_run_job_runs_total", line="1") == 3 and len(families["twheel_
 	stop && metrics "$dir/run.prom" 'assert get("twheel_run_up") == 0' && [ "$(stat -c %a "$dir/run.prom")" = 644 ]
 }
 
-# Who has begun to read it goes on to read what it was, and no other file is left.
+# A reader that has begun to read it reads the old file to its end, and no other file is left.
 replaced() {
 	mkdir -p "$dir/prom"
 	begin --metrics="$dir/prom/x.prom" <<<"every 10ms --count=200 -- :" || return

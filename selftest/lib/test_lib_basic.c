@@ -440,7 +440,7 @@ static void *add_soon(void *arg)
 	return NULL;
 }
 
-/* Who waits for a far timer is woken by an earlier one. */
+/* A reader that waits for a far timer is woken by an earlier one. */
 static void earlier(void)
 {
 	struct twheel *w = wheel_new(NULL);

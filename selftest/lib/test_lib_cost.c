@@ -77,7 +77,7 @@ static void open_wheel(void)
 	twheel_close(open_embedded(0));
 }
 
-/* To open and close one, for who has had some already. */
+/* The cost of opening and closing a wheel, if some have been open before. */
 static void opening(void)
 {
 	u64 timerfd = least(open_timerfd, 1000), wheel = least(open_wheel, 1000);

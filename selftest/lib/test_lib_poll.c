@@ -107,7 +107,7 @@ static void selects(void)
 	twheel_close(w);
 }
 
-/* Who reads until EAGAIN at each edge misses nothing. */
+/* A reader that reads until EAGAIN at each edge misses nothing. */
 static void edges(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -131,7 +131,7 @@ static void edges(void)
 	twheel_close(w);
 }
 
-/* Who reads one event at each edge is told of the next. */
+/* A reader that reads one event at each edge gets an edge for the next. */
 static void edges_one_by_one(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -182,7 +182,7 @@ static void one_wakeup_a_tick(void)
 		done += wheel_read(w, ev, ARRAY_SIZE(ev));
 	CHECK_EQ(done, 300);
 	twheel_get_info(w, &i);
-	/* The three of them, if 100 timers are added in one tick; and who reads late. */
+	/* All three, if 100 timers are added in one tick; and a late reader. */
 	CHECK(i.nr_wakeups < 30);
 	twheel_close(w);
 }

@@ -794,7 +794,7 @@ static void stop_without_pool(void)
 
 	ADD(s, .when_ns = HOUR);
 	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_WAIT, NULL), 1);
-	CHECK(readable(twheel_sched_fd(s), 0));	/* who polls shall notice */
+	CHECK(readable(twheel_sched_fd(s), 0));	/* a poller must notice */
 	CHECK_EQ(twheel_sched_run(s, 0, -1), -ESHUTDOWN);
 	sched_close(s);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* Many threads on one wheel: every timer fires once, or was cancelled by who says so. */
+/* Many threads on one wheel: every timer fires once, or a cancel returned that it came in time. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -195,8 +195,9 @@ static void signals(void)
 }
 
 /*
- * What is cancelled at once may wake who waits, for nothing. Goes on for 8 s, or until @over: long
- * enough that a host which is busy for a moment does not end the reader's time for it.
+ * A timer that is cancelled at once may wake a waiting reader for nothing. Goes on for 8 s, or
+ * until @over: long enough that a host which is busy for a moment does not end the reader's time
+ * for it.
  */
 static void *wakes_for_nothing(void *ended)
 {

@@ -110,7 +110,7 @@ static void stop(void)
 	sched_close(s);
 }
 
-/* TimerTask.cancelled(): who is thrown away by stop() hears of it. */
+/* TimerTask.cancelled(): a task that stop() throws away is told. */
 static void cancelled_hook(void)
 {
 	struct twheel_sched *s = timer_new(0);

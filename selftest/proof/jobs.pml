@@ -10,7 +10,7 @@
  * already. It may give up the part.
  *
  * A statement sees the rows of the moment at which it begins. What it writes is there for others
- * when it commits. Between these two everybody else may go on, but who wants a row that it has
+ * when it commits. In between all others may continue, except those that want a row that it has
  * locked waits.
  *
  *	-DBURIALS	nodes die, and are buried though they live

@@ -151,7 +151,7 @@ def event(g, l, qe):
 
 
 def big_event(g, l, qe, ticks):
-    """And for one whose bucket needs so many to be made small: within the bucket before."""
+    """And for a bucket that needs many ticks to be drained: within the preceding bucket."""
     if l == 0:
         return event(g, l, qe)
     return qe[0] - offset(g, l, qe) - either(ticks < g.width[l], ticks, g.width[l] - 1)
@@ -330,7 +330,7 @@ def prove_level(p, l, other_slot):
             And(event(g, l, p.qe) > p.clk, event(g, l, p.qe) <= p.e,
                 big > p.clk, big <= p.e))
     if l:
-        p.prove(f"level {l}: a bucket is begun with when clk is in the one before it",
+        p.prove(f"level {l}: draining a bucket starts when clk is in the one before it",
                 And(here, p.clk < p.e), And(big < p.qe[l] * w, big >= p.qe[l] * w - w))
 
 
@@ -510,7 +510,7 @@ def prove_pace(tap, name, g, l):
         owed = If(Or(n <= g.big, left > If(ahead < w, ahead, w)), 0, evenly)
         begins = And(n > g.big, left == If(ahead < w, ahead, w))
     keeps = more(n, small) <= rate_left
-    p.prove(f"{where}: when it is begun with, the rate is enough for the ticks left",
+    p.prove(f"{where}: when draining starts, the rate is enough for the ticks left",
             And(begins, rate * w >= more(n, small)), keeps)
     p.prove(f"{where}: then no tick owes more than the rate", keeps, owed <= rate)
     p.refute(f"{where}: a tick owes less than the rate", keeps, owed < rate)

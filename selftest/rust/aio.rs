@@ -79,7 +79,7 @@ fn sleeps_and_intervals_that_may_be_late_meet() {
     });
 }
 
-/// One descriptor of the runtime's, of which the count is that of the process: alone in it.
+/// One descriptor for the runtime. The count is that of the process, so this test is alone in it.
 #[test]
 fn many_sleeps_on_one_descriptor() {
     on_each(|| async {

@@ -11,7 +11,7 @@ out=$(cd "$1" && pwd)
 shift
 triple=$(/usr/bin/rustc -vV | sed -n 's/^host: //p')
 
-# Who comes second waits.
+# A second caller waits.
 exec 9>"$out/lock"
 flock 9
 make -s -C "$top/lib" "O=$out/lib" >&2

@@ -119,7 +119,7 @@ static void shared(u32 n)
 	close(copy);
 }
 
-/* Of a user who had none. */
+/* For a user who had no files. */
 static void of_user(u32 n)
 {
 	pid_t pid;

@@ -5,7 +5,7 @@
  * CLOCK_MONOTONIC stands still meanwhile, CLOCK_BOOTTIME jumps.
  *
  * Not one of test_*: it needs a machine of its own and root, and is run last. There is one suspend
- * in it: whatever shall end a second one, QEMU's machine wakes from that at once. With an argument
+ * in it: QEMU's machine wakes from a second one at once, whatever is to end it. With an argument
  * the alarm clock is that of CLOCK_REALTIME.
  */
 #include <fcntl.h>

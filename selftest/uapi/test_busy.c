@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A SCHED_FIFO task that works is told of its timer as early as it would be by a timerfd: it is
+ * A SCHED_FIFO task that works gets its timer as early as it would with a timerfd: it is
  * woken each ms, and for each ms that has passed it works some part of one.
  *
  * On PREEMPT_RT such a task preempts the softirq thread that wakes it, in the middle of what

@@ -332,7 +332,7 @@ static void *set_later(void *arg)
 	return NULL;
 }
 
-/* Who sleeps in read(), or in epoll_wait() edge-triggered, is woken. */
+/* A reader that sleeps in read(), or in epoll_wait() edge-triggered, is woken. */
 static void wakes(void)
 {
 	int fd = real_open(0), ep = epoll_create1(EPOLL_CLOEXEC);
@@ -446,7 +446,7 @@ static void *read_one_later(void *arg)
 	return NULL;
 }
 
-/* A timer is being drained, the clock is set, and it cannot be stored: who reads is woken. */
+/* A timer is being drained, the clock is set, and the timer cannot be stored: a reader is woken. */
 static void told_by_drain(void)
 {
 	struct stall last = stall_new(), first = { .fd = last.fd, .page = last.page - 4096 };
@@ -493,7 +493,7 @@ static void add_askers(int fd)
 	CHECK_EQ(submit(fd, op, ASKERS, &done, &bad), 0);
 }
 
-/* Of many who ask each is told once, while others add and the clock is set again. */
+/* Many timers ask for an event: each has one, while others are added and the clock is set again. */
 static void told_many(void)
 {
 	struct twheel_event *ev = malloc(READ_MAX * sizeof(*ev));
@@ -552,8 +552,9 @@ static int compare_shares(const void *a, const void *b)
 }
 
 /*
- * Nobody waits for those who are told, neither who begins nor who ends. Another task may, for its
- * part of a CPU, and the telling may be over soon: so it is the median of some rounds.
+ * Telling a file makes nobody wait, neither a file that is being made nor one that is closed.
+ * Another task may, for its part of a CPU, and the telling may be over soon: so it is the median of
+ * some rounds.
  */
 static void others_go_on(void)
 {

@@ -93,7 +93,7 @@ static void *blocked_read(void *fd)
 	return NULL;
 }
 
-/* The file lives until the last who has it lets go. */
+/* The file lives until its last descriptor is closed. */
 static void close_under_reader(void)
 {
 	int fd = dev_open(0), copy = dup(fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * DRAIN of /dev/twheel: all that is armed comes back once, and nothing else is touched.
+ * DRAIN of /dev/twheel: every armed timer comes back once, and nothing else is touched.
  *
  * Timers are told apart by user_data: a set of them is a byte for each.
  */
@@ -157,7 +157,7 @@ static void time_left(void)
 	close(fd);
 }
 
-/* @nr timers, user_data from 0, of which every second one is cancelled if @holes. */
+/* Add @nr timers, with user_data from 0. If @holes, cancel every second one. */
 static u32 with_armed(int fd, u32 nr, bool holes)
 {
 	u32 bad;

@@ -645,7 +645,10 @@ static void read_only_ops(void)
 
 /* ---- how it was opened ------------------------------------------------------ */
 
-/* Whoever may only read changes nothing, and is told so before anything is looked at. */
+/*
+ * A descriptor that is open only for reading changes nothing, and fails before anything is looked
+ * at.
+ */
 static void opened_for_reading(void)
 {
 	static union arg arg;
@@ -671,7 +674,7 @@ static void opened_for_reading(void)
 	close(fd);
 }
 
-/* The child of one who may not wake the machine. */
+/* The child of a process that may not wake the machine. */
 static void without_alarms(void)
 {
 	static const clockid_t alarms[] = { CLOCK_REALTIME_ALARM, CLOCK_BOOTTIME_ALARM };

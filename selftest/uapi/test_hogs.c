@@ -2,8 +2,9 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A hog is a task that keeps its CPU, the last one, and works. Files have armed timers there, and
- * who reads them is more important, and on CPU 0. It need not wait for the hog: what is due on
- * that CPU leaves it. Nor is anybody else late for that, and the hog is not interrupted for it.
+ * the reader of its events is more important, and on CPU 0. It need not wait for the hog: what is
+ * due on that CPU leaves it. Nor is anybody else late for that, and the hog is not interrupted for
+ * it.
  *
  * On PREEMPT_RT the hog is a SCHED_FIFO task, which softirqs wait for. On other kernels it is a
  * common one, for the reason that test_rt tells. On PREEMPT_RT with one CPU all wait for the
@@ -92,7 +93,7 @@ struct scene {
  * @beats:	and in beats
  * @beat:	how many there have been
  * @told:	how many times the reader was told
- * @ready:	all of the round's tasks are what they shall be, however busy their CPUs are
+ * @ready:	all tasks of the round are as they must be, however busy their CPUs are
  * @working:	the hog has begun
  * @by_hog:	the hog tells the reader
  * @over:	no more beats are wanted

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Who has a file of /dev/twheel, and how they part with it: dup(), fork(), a message
+ * Which processes have a file of /dev/twheel, and how they give it up: dup(), fork(), a message
  * to another process, exec(), exit, and death in the middle of a call.
  *
  * A file lives until the last who has it lets go. What counts is told by the kernel:
@@ -722,7 +722,7 @@ static void killed_everywhere(void)
 
 /* ---- before the first timer ------------------------------------------------ */
 
-/* Two ways to set a file up, of which each moment has one as a whole. */
+/* Two setups of a file. At each moment exactly one of them holds, as a whole. */
 static const struct twheel_setup setups[] = {
 	{ .clockid = CLOCK_MONOTONIC, .tick_ns = MS, .slack_ns = 1, .max_timers = 11 },
 	{ .clockid = CLOCK_BOOTTIME, .tick_ns = 2 * MS, .slack_ns = 2, .max_timers = 22 },
@@ -765,7 +765,7 @@ static void nothing_yet(void)
 	close(fd);
 }
 
-/* Who waits already is woken by the first there is. */
+/* A reader that waits already is woken by the first event. */
 static void waits_for_the_first(void)
 {
 	int fd = dev_open(0);

@@ -628,7 +628,7 @@ static void compare(const struct cast *cast, const struct scene *what, const str
 	CHECK(cast != &periodic || one.longest <= (other.longest > PASS ? other.longest : PASS));
 }
 
-/* What the victim's clock is, and who does nothing, makes little difference. */
+/* The victim's clock, and users who do nothing, make little difference. */
 static void no_later(const struct scene *what)
 {
 	struct scene plain = *what;

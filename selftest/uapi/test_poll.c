@@ -206,7 +206,7 @@ static void blocked_pollers(void)
 	close(fd);
 }
 
-/* EPOLLEXCLUSIVE: an event wakes one of those who sleep, and no other. */
+/* EPOLLEXCLUSIVE: an event wakes one of the sleeping tasks, and no other. */
 static void exclusive(u32 how)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -337,7 +337,7 @@ static void *drains(void *arg)
 	return NULL;
 }
 
-/* Nobody who has read until EAGAIN sleeps while there is an event. */
+/* No task that has read until EAGAIN sleeps while there is an event. */
 static void drained(int n)
 {
 	int fd = dev_open(O_NONBLOCK);

@@ -41,7 +41,7 @@ static int with_ready(u32 n, int flags)
 	return fd;
 }
 
-/* Read all there is: each of user_data 0 to @n - 1 once, but for those in @had. */
+/* Read all there is: each of user_data 0 to @n - 1 once, except those in @had. */
 static void expect_rest(int fd, u32 n, u64 had)
 {
 	struct twheel_event ev[64];
@@ -462,7 +462,7 @@ static void reader_hangs(void)
 	hangs_alone(false);
 }
 
-/* Readers who wait get what comes while another hangs. */
+/* Waiting readers get the events that come while another reader hangs. */
 static void reader_hangs_and_others_wait(void)
 {
 	pthread_t readers[2];

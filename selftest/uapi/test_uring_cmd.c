@@ -481,7 +481,7 @@ static void wait_for_worker(void)
 	sleep_ms(20);
 }
 
-/* A request that waits does so beside the ring, which goes on with others. */
+/* A request that waits does not hold up the ring, which does others meanwhile. */
 static void waits_beside(void)
 {
 	int fd, other = dev_open(0);

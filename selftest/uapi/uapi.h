@@ -4,7 +4,7 @@
  * What the tests of /dev/twheel share.
  *
  * A program is a table of named tests, run in order; each is one line of TAP and
- * is made of CHECKs, of which there must be at least one: a test that checks
+ * consists of CHECKs, at least one: a test that checks
  * nothing fails. A failed CHECK says why and goes on.
  *
  * The wrappers of the calls put 0xcc around, and into, all that the kernel may

@@ -141,7 +141,7 @@ static void classes(void)
 	free(t);
 }
 
-/* However far they are apart, far timers are not looked through again and again. */
+/* However far apart they are, far timers are not scanned again and again. */
 static void far_apart(void)
 {
 	const unsigned int n = 10000;

@@ -26,7 +26,7 @@ static const char *const sight[NR_SEEN] = {
 	"cut before a step", "cut in cascade", "cut in expire", "cut in pace",
 	"cut at a stop",
 	"added midway", "cancelled midway", "added at expiry", "cancelled at expiry",
-	"big upper bucket", "moves owed", "far looked through", "cancelled there",
+	"big upper bucket", "moves owed", "far scanned", "cancelled there",
 	"put off", "made earlier", "armed anew midway",
 	"late as it was", "expired at a stop", "expired",
 };

@@ -55,7 +55,7 @@ struct life {
 	u64	fired;
 	u64	moves;
 	u64	used;		/* operations taken off the budgets */
-	u64	order;		/* a hash over who fired when */
+	u64	order;		/* a hash over which timer fired when */
 	bool	bounded;	/* every call kept to its budget */
 	bool	exact;		/* every timer fired in its tick */
 };
@@ -176,7 +176,7 @@ static void cuts(u64 seed, u64 ops)
 	ok(good, "cancelled in the middle: all others fire, in their tick");
 	ok(places[IDLE] && places[CASCADE] && places[EXPIRE] && places[PACE] &&
 	   places[OWED] && places[LOOKING],
-	   "cut before a step %llu, in cascade %llu, expire %llu, pace %llu (owed %llu); far looked through %llu",
+	   "cut before a step %llu, in cascade %llu, expire %llu, pace %llu (owed %llu); far scanned %llu",
 	   (ull)places[IDLE], (ull)places[CASCADE], (ull)places[EXPIRE],
 	   (ull)places[PACE], (ull)places[OWED], (ull)places[LOOKING]);
 }

@@ -79,7 +79,7 @@ static void beyond(u64 clk)
 }
 
 /*
- * A bucket that takes ten ticks to be made small is begun with ten ticks before it begins. In idle
+ * A bucket that takes ten ticks to drain is started on ten ticks before it begins. In idle
  * ticks it moves a chunk, and rests until what is left has to be moved.
  */
 static void late(u64 clk)
@@ -90,7 +90,7 @@ static void late(u64 clk)
 	struct tally c = { 0 };
 	unsigned int i;
 
-	ok(w->next == from - 10, "a big bucket is begun with %llu ticks ahead",
+	ok(w->next == from - 10, "draining a big bucket starts %llu ticks ahead",
 	   (ull)(from - w->next));
 	advance(w, from - 11, &c);
 	ok(!w->moves, "and not before");

@@ -17,7 +17,8 @@
  * thousand files have in common is one interrupt.
  *
  * Shares
- *	After RUN_OPS operations or RUN_NS a pass ends, and rests for DEFER_MIN_NS.
+ *	After RUN_OPS operations or RUN_NS a pass ends, and whoever is due by then waits for
+ *	DEFER_MIN_NS. Who comes due later does not, unless those who wait are too many to look at.
  *	All passes of a CPU may take half of it. When they have, those wait who have used up
  *	their own part, which is that half divided by the users who were served of late. One
  *	whose timers are hours away makes no part smaller. So a user who takes little never waits
@@ -25,9 +26,9 @@
  *	thousand files than with one.
  *	Of those who are due at the same time, the lightest is served first: who has taken
  *	least of late, and has fewest bases queued. If that wakes a task which is to run on this
- *	CPU at once, and what is left is the work of those who weigh twice as much, the pass
- *	lets the task run, and resumes CUT_NS later; but no more often than each CUT_PERIOD_NS,
- *	so that the others are not starved.
+ *	CPU at once, there is a calm of CALM_NS for it to run: those who weigh twice as much wait,
+ *	whether they are due already or come due meanwhile. There is no more than one calm in
+ *	CALM_PERIOD_NS, so that they are not starved.
  *	What was used is a debt. Time repays it: that of the CPU at half the speed of the clock,
  *	that of a user at a 2n-th. DEBT_MAX_NS bounds it, and HOLD_MAX_NS what is charged for a
  *	lock hold, for then the time was a hypervisor's or the firmware's.
@@ -75,8 +76,8 @@
 #define HOLD_MAX_NS	NSEC_PER_MSEC
 /* How many who have to pause are looked at in a row, with interrupts off. */
 #define LOOKS_MAX	16
-#define CUT_NS		(40 * NSEC_PER_USEC)
-#define CUT_PERIOD_NS	(2 * CUT_NS)
+#define CALM_NS		(40 * NSEC_PER_USEC)
+#define CALM_PERIOD_NS	(2 * CALM_NS)
 #define WATCH_NS	NSEC_PER_MSEC
 #define RETRY_NS	(7 * NSEC_PER_MSEC)
 /* How many bases change CPUs in one hard interrupt. */
@@ -98,8 +99,8 @@ struct dispatcher;
  *		@not_before if that is later
  * @weight:	share_weight() when it was put there: of those with one key, the lightest is first
  * @soft:	when it may be served: when that base is due, or @not_before
- * @not_before:	the end of its last turn, or of the pause that its user makes
- * @put_off:	the end of the last such pause
+ * @not_before:	the end of its last turn, or of what its user waits for: a pause or a calm
+ * @put_off:	the end of the last such wait
  */
 struct dispatch_entry {
 	struct rb_node		node;
@@ -142,7 +143,7 @@ struct twheel_user {
  * @watch:	expires if that does not begin in time (PREEMPT_RT only)
  * @entries:	users, by their key
  * @armed:	the key that the hrtimer is armed for, KTIME_MAX if it is not
- * @rest_until:	the end of the rest after the last pass that was cut short
+ * @rest_until:	the end of the last rest of all who are in the queue
  */
 struct dispatch_queue {
 	struct dispatcher	*dispatcher;
@@ -172,7 +173,8 @@ struct dispatch_queue {
  * @waking:	the base of which timers have expired, until its sink's wake() has returned
  * @last:	who was served last in the pass, and pays for its interrupt
  * @account:	what all passes have taken of the CPU
- * @last_cut:	when a pass was cut short last for a task that it woke
+ * @calm_began:	when the last calm did, in ns of CLOCK_MONOTONIC
+ * @calm_light:	the weight of who had the task woken that it is for
  * @expiry:	held by a pass
  * @queue:	one for each clock
  */
@@ -194,7 +196,8 @@ struct dispatcher {
 	struct twheel_base	*waking;
 	struct share		*last;
 	struct account		account;
-	u64			last_cut;
+	u64			calm_began;
+	u64			calm_light;
 	struct expiry		expiry;
 	struct dispatch_queue	queue[NR_QUEUES];
 };
@@ -389,13 +392,19 @@ static void dispatcher_add(struct dispatcher *d, struct twheel_base *base)
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
 
-/* Take @base off its queue, that of @d. */
-static void dispatcher_del(struct dispatcher *d, struct twheel_base *base)
+/* Take @base off its entry, which is of @d. */
+static void entry_del(struct dispatcher *d, struct twheel_base *base)
 {
 	lockdep_assert_held(&d->lock);
 	rb_erase_cached(&base->queued, &entry_of(d, base)->bases);
 	d->nr_users -= !--share_of(d, base)->nr_bases;
 	WRITE_ONCE(base->dispatcher, NULL);
+}
+
+/* Take @base off its queue, that of @d. */
+static void dispatcher_del(struct dispatcher *d, struct twheel_base *base)
+{
+	entry_del(d, base);
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
 
@@ -678,7 +687,6 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
  * @held:	of what is to be charged still, the lock holds
  * @ops:	operations done
  * @light:	the weight of the lightest of those who may have had a task woken
- * @cut:	the pass ends, for that task to run
  * @woken:	and who waits for it
  * @expired:	timers of the base that was just served have expired, and nobody was woken
  * @finished:	and nothing more of it is due
@@ -691,7 +699,6 @@ struct pass {
 	u64		held;
 	u32		ops;
 	u64		light;
-	bool		cut;
 	bool		woken;
 	bool		expired;
 	bool		finished;
@@ -779,20 +786,26 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 	return max_t(u64, DEFER_MIN_NS, min(d->account.debt * 2, share->account.debt * parts));
 }
 
-/*
- * Is it time to let a task run that was woken, rather than serve @share? Then the interrupt was
- * @share's all the same, and that after the rest comes on top.
- */
-static bool pass_cut(struct dispatcher *d, struct pass *pass, struct share *share)
+/* If a task was woken that is to run here at once, does a calm begin rather than @share's turn? */
+static bool calm_begins(struct dispatcher *d, const struct pass *pass, const struct share *share)
 {
-	if (!need_resched() || pass->time - d->last_cut < CUT_PERIOD_NS ||
+	if (!need_resched() || pass->time - d->calm_began < CALM_PERIOD_NS ||
 	    pass->light >= share_weight(share) / 2)
 		return false;
-	account_charge(&d->account, pass->time, RUN_COST_NS, 2);
-	d->last_cut = pass->time;
-	d->last = share;
-	pass->cut = true;
+	d->calm_began = pass->time;
+	d->calm_light = pass->light;
 	return true;
+}
+
+/* How long @share has to wait for the end of a calm: this pass may begin one, or an earlier has. */
+static u64 share_calm(struct dispatcher *d, const struct pass *pass, const struct share *share)
+{
+	u64 gone = pass->time - d->calm_began;
+
+	lockdep_assert_held(&d->lock);
+	if (gone < CALM_NS && d->calm_light < share_weight(share) / 2)
+		return CALM_NS - gone;
+	return calm_begins(d, pass, share) ? CALM_NS : 0;
 }
 
 static bool pass_is_over(const struct pass *pass)
@@ -809,30 +822,56 @@ static ktime_t queue_now(const struct dispatch_queue *q, struct pass *pass)
 	return queue_time(q, now);
 }
 
+/* Have @entry wait until @until, a time of the queue's clock. */
+static void entry_put_off(struct dispatch_queue *q, struct dispatch_entry *entry, ktime_t until)
+{
+	entry->put_off = until;
+	entry->not_before = until;
+	entry_sort(q, entry);
+}
+
 /*
- * The entry whose turn it is, or NULL. Those who have to pause go to the back. If these are too
+ * How long @share, who is due, has to wait. If that is for a calm which begins, the interrupt was
+ * @share's all the same, and that after the calm comes on top.
+ */
+static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct share *share)
+{
+	u64 wait = share_pause(d, share, pass->time);
+
+	if (wait)
+		return wait;
+	if (pass_is_over(pass))
+		return DEFER_MIN_NS;
+	wait = share_calm(d, pass, share);
+	if (wait == CALM_NS) {
+		account_charge(&d->account, pass->time, RUN_COST_NS, 2);
+		d->last = share;
+	}
+	return wait;
+}
+
+/*
+ * The entry whose turn it is, or NULL. Those who have to wait go to the back. If these are too
  * many to look through, all have to: interrupts are off.
  */
 static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *pass)
 {
 	ktime_t now = queue_time(q, pass->time);
-	u64 pause = DEFER_MIN_NS;
+	u64 wait = DEFER_MIN_NS;
 	unsigned int i;
 
-	for (i = 0; i < LOOKS_MAX && !pass_is_over(pass); i++) {
+	for (i = 0; i < LOOKS_MAX; i++) {
 		struct dispatch_entry *entry = queue_first(q);
 
 		if (!entry || entry->soft > now)
 			return NULL;
-		pause = share_pause(q->dispatcher, entry_share(q, entry), pass->time);
-		if (!pause)
+		wait = share_wait(q->dispatcher, pass, entry_share(q, entry));
+		if (!wait)
 			return entry;
 		now = queue_now(q, pass);
-		entry->put_off = ktime_add_ns(now, pause);
-		entry->not_before = entry->put_off;
-		entry_sort(q, entry);
+		entry_put_off(q, entry, ktime_add_ns(now, wait));
 	}
-	q->rest_until = ktime_add_ns(queue_now(q, pass), pause);
+	q->rest_until = ktime_add_ns(queue_now(q, pass), wait);
 	return NULL;
 }
 
@@ -841,23 +880,19 @@ static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pas
 {
 	struct dispatch_entry *entry;
 	struct twheel_base *base;
-	ktime_t now;
 
 	if (queue_time(q, pass->time) < q->rest_until)
 		return NULL;
 	entry = queue_turn(q, pass);
 	if (!entry)
 		return NULL;
-	now = queue_time(q, pass->time);
-	if (pass_cut(q->dispatcher, pass, entry_share(q, entry))) {
-		q->rest_until = ktime_add_ns(now, CUT_NS);
-		return NULL;
-	}
 	base = entry_first(entry);
 	pass->put_off = base->soft < max(entry->put_off, q->rest_until);
-	entry->not_before = now;
 	q->dispatcher->serving = base;
-	dispatcher_del(q->dispatcher, base);
+	/* Where the entry belongs is known when the turn is over. But an empty one is in no queue. */
+	entry_del(q->dispatcher, base);
+	if (!entry_first(entry))
+		entry_sort(q, entry);
 	return base;
 }
 
@@ -871,7 +906,7 @@ static struct twheel_base *dispatcher_next(struct dispatcher *d, struct dispatch
 	struct twheel_base *base;
 	unsigned int i;
 
-	for (i = 0; i < NR_QUEUES && !pass->cut; i++) {
+	for (i = 0; i < NR_QUEUES; i++) {
 		*queue = &d->queue[(*queue - d->queue + 1) % NR_QUEUES];
 		base = queue_first(*queue) ? queue_next(*queue, pass) : NULL;
 		if (base)
@@ -1016,6 +1051,16 @@ static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, st
 	return ktime_get_ns();
 }
 
+/* The turn of @base is over. Whoever has come due meanwhile comes before its user's next one. */
+static void turn_end(struct dispatch_queue *q, const struct twheel_base *base,
+		     const struct pass *pass)
+{
+	struct dispatch_entry *entry = entry_of(q->dispatcher, base);
+
+	entry->not_before = queue_time(q, pass->time);
+	entry_sort(q, entry);
+}
+
 /* Serve all whose turn it is, those of @queue first. */
 static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 	__must_hold(&queue->dispatcher->lock)
@@ -1032,6 +1077,7 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 		served = pass_serve_one(q, base, pass);
 		raw_spin_lock_irq(&d->lock);
 		pass_charge(d, pass, base, served);
+		turn_end(q, base, pass);
 		d->waking = pass->expired ? base : NULL;
 		d->serving = NULL;
 		/* While somebody is woken, nobody else's base is taken off a queue. */
@@ -1044,6 +1090,28 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 	if (d->last)
 		share_charge(d, d->last, pass->time, RUN_COST_NS);
 	d->last = NULL;
+}
+
+/*
+ * Who comes due shortly after the last turn would interrupt a task that was woken. Where a lighter
+ * one is first there is a pass in the calm anyway.
+ */
+static void queue_calm(struct dispatch_queue *q, const struct pass *pass)
+{
+	ktime_t now = queue_time(q, pass->time);
+	unsigned int i;
+
+	for (i = 0; i < LOOKS_MAX; i++) {
+		struct dispatch_entry *entry = queue_first(q);
+		u64 wait;
+
+		if (!entry || queue_key(q, entry) >= ktime_add_ns(now, CALM_NS))
+			return;
+		wait = share_calm(q->dispatcher, pass, entry_share(q, entry));
+		if (!wait || queue_key(q, entry) >= ktime_add_ns(now, wait))
+			return;
+		entry_put_off(q, entry, ktime_add_ns(now, wait));
+	}
 }
 
 static void dispatcher_arm(struct dispatcher *d)
@@ -1084,6 +1152,8 @@ static void pass_run(struct dispatch_queue *q)
 	pass.time = pass.began;
 	pass.since = run_time(pass.began);
 	pass_serve(q, &pass);
+	queue_calm(&d->queue[QUEUE_MONOTONIC], &pass);
+	queue_calm(&d->queue[QUEUE_BOOTTIME], &pass);
 	WRITE_ONCE(d->running, false);
 	dispatcher_arm(d);
 	dispatcher_hold(d, false);

@@ -18,7 +18,8 @@
  *
  * Shares
  *	After RUN_OPS operations or RUN_NS a pass ends, and whoever is due by then waits for
- *	DEFER_MIN_NS. Who comes due later does not, unless those who wait are too many to look at.
+ *	DEFER_MIN_NS. Who weighs half of those who used it up is served for a little longer. Who
+ *	comes due later does not wait, unless those who do are too many to look at.
  *	All passes of a CPU may take half of it. When they have, those wait who have used up
  *	their own part, which is that half divided by the users who were served of late. One
  *	whose timers are hours away makes no part smaller. So a user who takes little never waits
@@ -74,6 +75,8 @@
 #define TWHEEL_DISPATCH_H
 
 #define HOLD_MAX_NS	NSEC_PER_MSEC
+/* By how much a pass may be longer for those who weigh half of the heaviest, percent. */
+#define RUN_MORE	15
 /* How many who have to pause are looked at in a row, with interrupts off. */
 #define LOOKS_MAX	16
 #define CALM_NS		(40 * NSEC_PER_USEC)
@@ -687,6 +690,7 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
  * @held:	of what is to be charged still, the lock holds
  * @ops:	operations done
  * @light:	the weight of the lightest of those who may have had a task woken
+ * @heavy:	and of the heaviest who was served
  * @woken:	and who waits for it
  * @expired:	timers of the base that was just served have expired, and nobody was woken
  * @finished:	and nothing more of it is due
@@ -699,6 +703,7 @@ struct pass {
 	u64		held;
 	u32		ops;
 	u64		light;
+	u64		heavy;
 	bool		woken;
 	bool		expired;
 	bool		finished;
@@ -766,6 +771,7 @@ static void pass_charge(struct dispatcher *d, struct pass *pass, const struct tw
 	share_charge(d, d->last, now, pass_took(pass, now));
 	share_remember(d->last, now, pass->held);
 	pass->held = 0;
+	pass->heavy = max(pass->heavy, share_weight(d->last));
 	if (pass->woken)
 		pass->light = min(pass->light, share_weight(d->last));
 	pass->woken = false;
@@ -786,10 +792,19 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 	return max_t(u64, DEFER_MIN_NS, min(d->account.debt * 2, share->account.debt * parts));
 }
 
+/*
+ * Will a task that was woken run here as soon as the pass is over? If a thread of the kernel runs the
+ * pass, ksoftirqd or on PREEMPT_RT another, nobody says so: it is not preempted, but sleeps then.
+ */
+static bool task_is_next(void)
+{
+	return need_resched() || (current->flags & (PF_KTHREAD | PF_IDLE)) == PF_KTHREAD;
+}
+
 /* If a task was woken that is to run here at once, does a calm begin rather than @share's turn? */
 static bool calm_begins(struct dispatcher *d, const struct pass *pass, const struct share *share)
 {
-	if (!need_resched() || pass->time - d->calm_began < CALM_PERIOD_NS ||
+	if (!task_is_next() || pass->time - d->calm_began < CALM_PERIOD_NS ||
 	    pass->light >= share_weight(share) / 2)
 		return false;
 	d->calm_began = pass->time;
@@ -808,9 +823,13 @@ static u64 share_calm(struct dispatcher *d, const struct pass *pass, const struc
 	return calm_begins(d, pass, share) ? CALM_NS : 0;
 }
 
-static bool pass_is_over(const struct pass *pass)
+/* Has the pass done enough? For @share it may do a little more, if it was used up by a heavier one. */
+static bool pass_is_over(const struct pass *pass, const struct share *share)
 {
-	return pass->ops >= RUN_OPS || pass->time - pass->began >= RUN_NS;
+	u32 more = share_weight(share) < pass->heavy / 2 ? RUN_MORE : 0;
+
+	return pass->ops >= RUN_OPS + RUN_OPS / 100 * more ||
+	       pass->time - pass->began >= RUN_NS + RUN_NS / 100 * more;
 }
 
 /* The time of looking for somebody to serve is the CPU's. */
@@ -840,7 +859,7 @@ static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct shar
 
 	if (wait)
 		return wait;
-	if (pass_is_over(pass))
+	if (pass_is_over(pass, share))
 		return DEFER_MIN_NS;
 	wait = share_calm(d, pass, share);
 	if (wait == CALM_NS) {

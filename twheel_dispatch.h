@@ -793,8 +793,9 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 }
 
 /*
- * Will a task that was woken run here as soon as the pass is over? If a thread of the kernel runs the
- * pass, ksoftirqd or on PREEMPT_RT another, nobody says so: it is not preempted, but sleeps then.
+ * Will a task that was woken run here as soon as the pass is over? If a thread of the kernel runs
+ * the pass, ksoftirqd or on PREEMPT_RT another, nobody says so: it is not preempted, but sleeps
+ * then.
  */
 static bool task_is_next(void)
 {
@@ -823,7 +824,7 @@ static u64 share_calm(struct dispatcher *d, const struct pass *pass, const struc
 	return calm_begins(d, pass, share) ? CALM_NS : 0;
 }
 
-/* Has the pass done enough? For @share it may do a little more, if it was used up by a heavier one. */
+/* Has the pass done enough? For @share it may do a little more, if heavier ones used it up. */
 static bool pass_is_over(const struct pass *pass, const struct share *share)
 {
 	u32 more = share_weight(share) < pass->heavy / 2 ? RUN_MORE : 0;
@@ -908,7 +909,7 @@ static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pas
 	base = entry_first(entry);
 	pass->put_off = base->soft < max(entry->put_off, q->rest_until);
 	q->dispatcher->serving = base;
-	/* Where the entry belongs is known when the turn is over. But an empty one is in no queue. */
+	/* Where it belongs is known when the turn is over. But an empty entry is in no queue. */
 	entry_del(q->dispatcher, base);
 	if (!entry_first(entry))
 		entry_sort(q, entry);

@@ -16,7 +16,10 @@
  * time, however many files the first has; and a tick that a thousand files share is one interrupt.
  *
  * Shares
- *	After RUN_OPS operations or RUN_NS a pass ends, and rests for DEFER_MIN_NS.
+ *	After RUN_OPS operations or RUN_NS a pass ends, and users who are due by then wait for
+ *	DEFER_MIN_NS. A user who weighs at most half as much as the heaviest one that was served
+ *	may have a little more of the pass (RUN_MORE). A user who comes due later does not wait,
+ *	unless those who wait are too many to look at.
  *	All passes of a CPU may take half of it. When they have taken that, users who have used up
  *	their own share wait. A share is that half divided by the number of users who were served
  *	of late: a user whose timers are hours away makes no share smaller. So a user who takes
@@ -24,9 +27,10 @@
  *	no more with a thousand files than with one.
  *	If several users are due at the same time, the lightest is served first: the one who has
  *	taken least of late and has the fewest bases queued. If this wakes a task that is to run on
- *	this CPU at once, and only users who weigh at least twice as much are left, the pass lets
- *	the task run, and resumes CUT_NS later; but at most once in CUT_PERIOD_NS, so that the
- *	others are not starved.
+ *	this CPU at once, there is a calm of CALM_NS, in which the task can run: users who weigh at
+ *	least twice as much as the one it was woken for wait, whether they are due already or
+ *	come due meanwhile. One calm begins in CALM_PERIOD_NS at most, so that the others are not
+ *	starved.
  *	CPU time that was used is a debt. Time repays it: the debt of the CPU at half the speed of
  *	the clock, that of each of n users at a 2n-th. DEBT_MAX_NS bounds a debt, and HOLD_MAX_NS
  *	what one lock hold is charged: if one takes longer, a hypervisor or the firmware had the
@@ -73,10 +77,12 @@
 #define TWHEEL_DISPATCH_H
 
 #define HOLD_MAX_NS	NSEC_PER_MSEC
-/* How many users who have to pause a pass moves to the back in a row, with interrupts off. */
+/* By how much a pass may be longer for users who weigh half of the heaviest, in percent. */
+#define RUN_MORE	15
+/* How many users who have to wait a pass moves to the back in a row, with interrupts off. */
 #define LOOKS_MAX	16
-#define CUT_NS		(40 * NSEC_PER_USEC)
-#define CUT_PERIOD_NS	(2 * CUT_NS)
+#define CALM_NS		(40 * NSEC_PER_USEC)
+#define CALM_PERIOD_NS	(2 * CALM_NS)
 #define WATCH_NS	NSEC_PER_MSEC
 #define RETRY_NS	(7 * NSEC_PER_MSEC)
 /* How many bases change CPUs in one hard interrupt. */
@@ -98,8 +104,8 @@ struct dispatcher;
  *		@not_before if that is later
  * @weight:	share_weight() when it was queued. If keys are the same, the lightest is first
  * @soft:	when it may be served: @soft of its first base, or @not_before if that is later
- * @not_before:	the end of its last turn, or of a pause that its user has to make
- * @put_off:	the end of the last such pause
+ * @not_before:	the end of its last turn, or of a wait of its user: for a pause or a calm
+ * @put_off:	the end of the last such wait
  *
  * Under the lock of the CPU's dispatcher, as are struct share and struct dispatch_queue.
  */
@@ -145,7 +151,7 @@ struct twheel_user {
  * @entries:	the users, by their keys
  * @armed:	the key for which the hrtimer is armed, KTIME_MAX if it is not. Read without the
  *		lock by dispatcher_is_away()
- * @rest_until:	the end of the rest after the last pass that was cut short
+ * @rest_until:	the end of the last rest of all users in the queue
  */
 struct dispatch_queue {
 	struct dispatcher	*dispatcher;
@@ -177,7 +183,8 @@ struct dispatch_queue {
  * @waking:	the base of which timers have expired, until its sink's wake() has returned
  * @last:	the user who was served last in the pass, and is charged for its interrupt
  * @account:	what all passes have taken of the CPU
- * @last_cut:	when a pass was last cut short for a task that it woke
+ * @calm_began:	when the last calm began, in ns of CLOCK_MONOTONIC
+ * @calm_light:	the weight of the user for whom the calm's task was woken
  * @expiry:	held by a pass
  * @queue:	one for each clock
  */
@@ -199,7 +206,8 @@ struct dispatcher {
 	struct twheel_base	*waking;
 	struct share		*last;
 	struct account		account;
-	u64			last_cut;
+	u64			calm_began;
+	u64			calm_light;
 	struct expiry		expiry;
 	struct dispatch_queue	queue[NR_QUEUES];
 };
@@ -402,13 +410,19 @@ static void dispatcher_add(struct dispatcher *d, struct twheel_base *base)
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
 
-/* Take @base off its queue of @d. */
-static void dispatcher_del(struct dispatcher *d, struct twheel_base *base)
+/* Take @base off its entry, which is one of @d's. */
+static void entry_del(struct dispatcher *d, struct twheel_base *base)
 {
 	lockdep_assert_held(&d->lock);
 	rb_erase_cached(&base->queued, &entry_of(d, base)->bases);
 	d->nr_users -= !--share_of(d, base)->nr_bases;
 	WRITE_ONCE(base->dispatcher, NULL);
+}
+
+/* Take @base off its queue, that of @d. */
+static void dispatcher_del(struct dispatcher *d, struct twheel_base *base)
+{
+	entry_del(d, base);
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
 
@@ -704,7 +718,7 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
  * @held:	how much of what is still to be charged was spent in lock holds
  * @ops:	how many operations it has done
  * @light:	the weight of the lightest user for whom a task may have been woken
- * @cut:	the pass must end, so that this task runs
+ * @heavy:	the weight of the heaviest user who was served
  * @woken:	since the last charge the sink's wake() was called
  * @expired:	timers of the base that was just served have expired, and nobody was woken yet
  * @finished:	nothing more of that base is due
@@ -717,7 +731,7 @@ struct pass {
 	u64		held;
 	u32		ops;
 	u64		light;
-	bool		cut;
+	u64		heavy;
 	bool		woken;
 	bool		expired;
 	bool		finished;
@@ -786,6 +800,7 @@ static void pass_charge(struct dispatcher *d, struct pass *pass, const struct tw
 	share_charge(d, d->last, now, pass_took(pass, now));
 	share_remember(d->last, now, pass->held);
 	pass->held = 0;
+	pass->heavy = max(pass->heavy, share_weight(d->last));
 	if (pass->woken)
 		pass->light = min(pass->light, share_weight(d->last));
 	pass->woken = false;
@@ -807,24 +822,44 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 }
 
 /*
- * Must the pass end, so that a task it has woken can run before @share is served? Then the
- * interrupt is charged to @share nevertheless; that of the next pass comes on top.
+ * Will a task that was woken run here as soon as the pass is over? If a thread of the kernel runs
+ * the pass (ksoftirqd, or another on PREEMPT_RT), need_resched() may say no although it will: the
+ * task does not preempt that thread, but runs when the thread sleeps.
  */
-static bool pass_cut(struct dispatcher *d, struct pass *pass, struct share *share)
+static bool task_is_next(void)
 {
-	if (!need_resched() || pass->time - d->last_cut < CUT_PERIOD_NS ||
+	return need_resched() || (current->flags & (PF_KTHREAD | PF_IDLE)) == PF_KTHREAD;
+}
+
+/* If a task was woken that is to run here at once, does a calm begin rather than @share's turn? */
+static bool calm_begins(struct dispatcher *d, const struct pass *pass, const struct share *share)
+{
+	if (!task_is_next() || pass->time - d->calm_began < CALM_PERIOD_NS ||
 	    pass->light >= share_weight(share) / 2)
 		return false;
-	account_charge(&d->account, pass->time, RUN_COST_NS, 2);
-	d->last_cut = pass->time;
-	d->last = share;
-	pass->cut = true;
+	d->calm_began = pass->time;
+	d->calm_light = pass->light;
 	return true;
 }
 
-static bool pass_is_over(const struct pass *pass)
+/* How long @share has to wait for the end of a calm: this pass may begin one, or an earlier has. */
+static u64 share_calm(struct dispatcher *d, const struct pass *pass, const struct share *share)
 {
-	return pass->ops >= RUN_OPS || pass->time - pass->began >= RUN_NS;
+	u64 gone = pass->time - d->calm_began;
+
+	lockdep_assert_held(&d->lock);
+	if (gone < CALM_NS && d->calm_light < share_weight(share) / 2)
+		return CALM_NS - gone;
+	return calm_begins(d, pass, share) ? CALM_NS : 0;
+}
+
+/* Has the pass done enough? For @share it may do a little more, if heavier ones used it up. */
+static bool pass_is_over(const struct pass *pass, const struct share *share)
+{
+	u32 more = share_weight(share) < pass->heavy / 2 ? RUN_MORE : 0;
+
+	return pass->ops >= RUN_OPS + RUN_OPS / 100 * more ||
+	       pass->time - pass->began >= RUN_NS + RUN_NS / 100 * more;
 }
 
 /* The time. What was spent on looking for a user to serve is charged to the CPU alone. */
@@ -836,30 +871,56 @@ static ktime_t queue_now(const struct dispatch_queue *q, struct pass *pass)
 	return queue_time(q, now);
 }
 
+/* Have @entry wait until @until, a time of the queue's clock. */
+static void entry_put_off(struct dispatch_queue *q, struct dispatch_entry *entry, ktime_t until)
+{
+	entry->put_off = until;
+	entry->not_before = until;
+	entry_sort(q, entry);
+}
+
 /*
- * The entry whose turn it is, or NULL. Users who have to pause are moved to the back. If there are
+ * How long does @share, which is due, have to wait? If a calm begins for which it waits, this
+ * interrupt is charged to @share nevertheless; that of the pass after the calm comes on top.
+ */
+static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct share *share)
+{
+	u64 wait = share_pause(d, share, pass->time);
+
+	if (wait)
+		return wait;
+	if (pass_is_over(pass, share))
+		return DEFER_MIN_NS;
+	wait = share_calm(d, pass, share);
+	if (wait == CALM_NS) {
+		account_charge(&d->account, pass->time, RUN_COST_NS, 2);
+		d->last = share;
+	}
+	return wait;
+}
+
+/*
+ * The entry whose turn it is, or NULL. Users who have to wait are moved to the back. If there are
  * too many of them, the whole queue rests, since interrupts are off.
  */
 static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *pass)
 {
 	ktime_t now = queue_time(q, pass->time);
-	u64 pause = DEFER_MIN_NS;
+	u64 wait = DEFER_MIN_NS;
 	unsigned int i;
 
-	for (i = 0; i < LOOKS_MAX && !pass_is_over(pass); i++) {
+	for (i = 0; i < LOOKS_MAX; i++) {
 		struct dispatch_entry *entry = queue_first(q);
 
 		if (!entry || entry->soft > now)
 			return NULL;
-		pause = share_pause(q->dispatcher, entry_share(q, entry), pass->time);
-		if (!pause)
+		wait = share_wait(q->dispatcher, pass, entry_share(q, entry));
+		if (!wait)
 			return entry;
 		now = queue_now(q, pass);
-		entry->put_off = ktime_add_ns(now, pause);
-		entry->not_before = entry->put_off;
-		entry_sort(q, entry);
+		entry_put_off(q, entry, ktime_add_ns(now, wait));
 	}
-	q->rest_until = ktime_add_ns(queue_now(q, pass), pause);
+	q->rest_until = ktime_add_ns(queue_now(q, pass), wait);
 	return NULL;
 }
 
@@ -868,23 +929,19 @@ static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pas
 {
 	struct dispatch_entry *entry;
 	struct twheel_base *base;
-	ktime_t now;
 
 	if (queue_time(q, pass->time) < q->rest_until)
 		return NULL;
 	entry = queue_turn(q, pass);
 	if (!entry)
 		return NULL;
-	now = queue_time(q, pass->time);
-	if (pass_cut(q->dispatcher, pass, entry_share(q, entry))) {
-		q->rest_until = ktime_add_ns(now, CUT_NS);
-		return NULL;
-	}
 	base = entry_first(entry);
 	pass->put_off = base->soft < max(entry->put_off, q->rest_until);
-	entry->not_before = now;
 	q->dispatcher->serving = base;
-	dispatcher_del(q->dispatcher, base);
+	/* Where it belongs is known when the turn is over. But an empty entry is in no queue. */
+	entry_del(q->dispatcher, base);
+	if (!entry_first(entry))
+		entry_sort(q, entry);
 	return base;
 }
 
@@ -898,7 +955,7 @@ static struct twheel_base *dispatcher_next(struct dispatcher *d, struct dispatch
 	struct twheel_base *base;
 	unsigned int i;
 
-	for (i = 0; i < NR_QUEUES && !pass->cut; i++) {
+	for (i = 0; i < NR_QUEUES; i++) {
 		*queue = &d->queue[(*queue - d->queue + 1) % NR_QUEUES];
 		base = queue_first(*queue) ? queue_next(*queue, pass) : NULL;
 		if (base)
@@ -1047,6 +1104,19 @@ static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, st
 	return ktime_get_ns();
 }
 
+/*
+ * The turn of @base is over. A user who has come due during the turn comes before its user's next
+ * base.
+ */
+static void turn_end(struct dispatch_queue *q, const struct twheel_base *base,
+		     const struct pass *pass)
+{
+	struct dispatch_entry *entry = entry_of(q->dispatcher, base);
+
+	entry->not_before = queue_time(q, pass->time);
+	entry_sort(q, entry);
+}
+
 /* Serve all bases whose turn it is, those of @queue first. */
 static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 	__must_hold(&queue->dispatcher->lock)
@@ -1063,6 +1133,7 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 		served = pass_serve_one(q, base, pass);
 		raw_spin_lock_irq(&d->lock);
 		pass_charge(d, pass, base, served);
+		turn_end(q, base, pass);
 		d->waking = pass->expired ? base : NULL;
 		d->serving = NULL;
 		/* Wake before another base is taken off a queue: waking may stand still. */
@@ -1075,6 +1146,28 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 	if (d->last)
 		share_charge(d, d->last, pass->time, RUN_COST_NS);
 	d->last = NULL;
+}
+
+/*
+ * Who comes due shortly after the last turn would interrupt a task that was woken. Where a lighter
+ * one is first there is a pass in the calm anyway.
+ */
+static void queue_calm(struct dispatch_queue *q, const struct pass *pass)
+{
+	ktime_t now = queue_time(q, pass->time);
+	unsigned int i;
+
+	for (i = 0; i < LOOKS_MAX; i++) {
+		struct dispatch_entry *entry = queue_first(q);
+		u64 wait;
+
+		if (!entry || queue_key(q, entry) >= ktime_add_ns(now, CALM_NS))
+			return;
+		wait = share_calm(q->dispatcher, pass, entry_share(q, entry));
+		if (!wait || queue_key(q, entry) >= ktime_add_ns(now, wait))
+			return;
+		entry_put_off(q, entry, ktime_add_ns(now, wait));
+	}
 }
 
 static void dispatcher_arm(struct dispatcher *d)
@@ -1118,6 +1211,8 @@ static void pass_run(struct dispatch_queue *q)
 	pass.time = pass.began;
 	pass.since = run_time(pass.began);
 	pass_serve(q, &pass);
+	queue_calm(&d->queue[QUEUE_MONOTONIC], &pass);
+	queue_calm(&d->queue[QUEUE_BOOTTIME], &pass);
 	WRITE_ONCE(d->running, false);
 	dispatcher_arm(d);
 	dispatcher_hold(d, false);

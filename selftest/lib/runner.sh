@@ -75,7 +75,10 @@ full() {
 write_errors() {
 	local word pids=() bad=0
 
-	for word in --help --version -h -V help "every 50ms --json -- true" "after 1ms --json -- true"; do
+	echo "after 1ms -- true" >"$dir/jobs"
+	for word in --help --version -h -V help "help run" "cron -h" "every 50ms --json -- true" "after 1ms --json -- true" \
+		"at @$(($(date +%s) + 2)) --json -- true" "cron @daily --explain" "every day at 9:00 --explain=2 --json" \
+		"run --json $dir/jobs" "run --json-fd=1 $dir/jobs"; do
 		# shellcheck disable=SC2086 # words
 		full 125 $word & pids+=($!)
 	done

@@ -56,9 +56,17 @@ text() {
 		[ "$(grep -cE ' 1 base, [0-9]{5} pending; late by .* \(half\)' "$dir/out")" = 2 ]
 }
 
-# on_screen KEY...: what is drawn on one of ${columns:-120} columns, without what moves the cursor.
+# on_screen KEY...: what is drawn on one of ${columns:-120} columns, without what moves the cursor. The
+# keys are pressed once something has fired.
 on_screen() {
-	for key; do sleep 1.2; printf '%s' "$key"; done | TERM=xterm timeout 20 script -qec \
+	rm -f "$dir/typescript"
+	{
+		for _ in {1..80}; do
+			! grep -qs 'late by' "$dir/typescript" || break
+			sleep 0.1
+		done
+		for key; do sleep 1.2; printf '%s' "$key"; done
+	} | TERM=xterm timeout 20 script -qfec \
 		"stty cols ${columns:-120} rows 30; exec $twheel top --embedded --delay=500ms" "$dir/typescript" >"$dir/null" || return
 	sed 's/\x1b\[[0-9;?]*[a-zA-Z]/ /g; s/\x1b[()].//g' "$dir/typescript" | tr -d '\r' >"$dir/out"
 }

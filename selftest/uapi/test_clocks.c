@@ -238,6 +238,101 @@ static void promptly(void)
 	close(fd);
 }
 
+#define WALKS		1200U
+#define BY_MS		((long long)MS)
+
+/**
+ * struct walk - timers that may be late, on a clock that is stepped all the while
+ * @fd:		the file
+ * @seed:	of what is done
+ * @latest:	the latest time that the clock has shown
+ * @ahead:	what the clock has been set by, all in all
+ * @left:	timers that must still come
+ * @handle:	of each timer
+ * @deadline:	of each
+ */
+struct walk {
+	int		fd;
+	u64		seed;
+	u64		latest;
+	long long	ahead;
+	u32		left;
+	u64		handle[WALKS];
+	u64		deadline[WALKS];
+};
+
+static void walk_look(struct walk *w)
+{
+	w->latest = now() > w->latest ? now() : w->latest;
+}
+
+/* Arm timer @i, or arm it anew if it has a handle. */
+static void walk_arm(struct walk *w, u32 i)
+{
+	bool again = w->handle[i];
+	struct twheel_op op = {
+		.flags = TWHEEL_F_ABS, .handle = w->handle[i], .user_data = again ? 0 : i,
+		.expires_ns = now() + rnd(&w->seed) % (60 * MS),
+	};
+	u64 deadline = op.expires_ns;
+	int res;
+
+#ifndef FIRST_HEADER
+	op.tolerance_ns = rnd(&w->seed) % 3 ? rnd(&w->seed) % (40 * MS) : 0;
+#endif
+	res = op_ioctl(w->fd, again ? TWHEEL_IOC_MOD : TWHEEL_IOC_ADD, &op);
+	if (!CHECK(res >= 0 || (again && res == -ENOENT)) || res < 0)
+		return;
+	w->left += !again;
+	w->handle[i] = op.handle;
+	w->deadline[i] = deadline;
+}
+
+static void walk_reap(struct walk *w)
+{
+	struct twheel_event ev[64];
+	int n;
+
+	while ((n = read_events(w->fd, ev, ARRAY_SIZE(ev))) > 0) {
+		walk_look(w);
+		for (int i = 0; i < n; i++) {
+			u64 is = ev[i].user_data;
+
+			CHECK(ev[i].expires_ns <= w->latest);
+			CHECK(is < WALKS && ev[i].expires_ns == w->deadline[is]);
+		}
+		w->left -= (u32)n;
+	}
+}
+
+/* None is early, and each comes when the clock has come to its time. */
+static void tolerant(void)
+{
+	static struct walk w;
+
+	w = (struct walk){ .fd = real_open(O_NONBLOCK), .seed = 17 };
+	for (u32 i = 0; i < WALKS && !failed(); i++) {
+		walk_arm(&w, i);
+		if (i % 3 == 0)
+			walk_arm(&w, (u32)(rnd(&w.seed) % (i + 1)));
+		if (i % 16 == 5) {
+			long long by = (long long)(rnd(&w.seed) % 100) - 50;
+
+			walk_look(&w);
+			set_by(by * BY_MS);
+			w.ahead += by * BY_MS;
+		}
+		if (i % 8 == 7)
+			walk_reap(&w);
+	}
+	walk_look(&w);
+	set_by(-w.ahead);
+	while (w.left && CHECK(readable(w.fd, WAIT_MS)))
+		walk_reap(&w);
+	expect_counts(w.fd, 0, 0, 0);
+	close(w.fd);
+}
+
 static void periodic(void)
 {
 	int fd = real_open(0);
@@ -598,6 +693,7 @@ static const struct test tests[] = {
 	{ back_and_back, "it is set back again and again" },
 	{ many, "it goes back and forth under many timers: each comes once, none early" },
 	{ promptly, "it is set back under many timers: a new one is not late for it" },
+	{ tolerant, "timers that may be late: not early, none lost, whatever the clock does" },
 	{ periodic, "a periodic timer counts the periods that were skipped" },
 	{ told_of_both, "who asks is told that the clock was set, forward or back" },
 	{ told_late, "also by an event that was ready, or is due by it" },

@@ -694,7 +694,7 @@ static void nowait(void)
 }
 
 /* Memory that nobody has touched yet comes by a fault, which waits: that loses nothing either. */
-#define FAULTS		3000
+#define FAULTS		300
 
 /* Each event is read to a page that nobody has touched, with signals all the while. */
 static void read_with_signals(int fd)

@@ -62,7 +62,7 @@ struct subject {
 };
 
 extern const struct subject wheel_subject, whole_bucket_subject, classic_subject, heap_subject,
-			    rbtree_subject;
+			    rbtree_subject, base_subject;
 
 static inline u64 nanoseconds(clockid_t clock)
 {

@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The pure wheel beside whole-bucket cascading, a classic hierarchical wheel, a heap and a
- * red-black tree.
+ * red-black tree; and, with BASE, the wheel as it was in another commit.
  *
  *	bench			all loads, n = 10^3 ... NMAX; TSV on stdout
  *	bench count N LOAD	each operation of the wheel once, to count instructions
@@ -22,7 +22,11 @@
 #include "bench.h"
 
 static const struct subject *const subjects[] = {
-	&wheel_subject, &whole_bucket_subject, &classic_subject, &heap_subject, &rbtree_subject,
+	&wheel_subject, &whole_bucket_subject,
+#ifdef BASE
+	&base_subject,
+#endif
+	&classic_subject, &heap_subject, &rbtree_subject,
 };
 
 #define NR_SUBJECTS	ARRAY_SIZE(subjects)

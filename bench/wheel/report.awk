@@ -78,9 +78,21 @@ function goals_of_load(l,	n) {
 			key("native", l, n, "whole-bucket", "expire"), 1.1)
 }
 
+# Beside the wheel of another commit, in one run.
+function goals_of_base(l, base) {
+	goal_ratio("idle timeouts, 95 of 100 re-armed, n = 10^6, those of " base " = 1",
+		key("native", l, 1000000, "wheel", "idle"), key("native", l, 1000000, base, "idle"), 0.5)
+	goal_ratio("add, n = 10^6, that of " base " = 1", key("native", l, 1000000, "wheel", "add"),
+		key("native", l, 1000000, base, "add"), 1.03)
+	goal_ratio("random cancel, n = 10^6, that of " base " = 1", key("native", l, 1000000, "wheel", "cancel"),
+		key("native", l, 1000000, base, "cancel"), 1.03)
+}
+
 function goals(	l, i, late) {
 	l = "1..60000"
 	goals_begin()
+	if (("base", "wheel") in env)
+		goals_of_base(l, env["base", "wheel"])
 	goal("worst single advance, n = 10^6", get("native", l, 1000000, "wheel", "worst-advance"), 4, " µs")
 	goal("worst single advance, n = 10^7", get("native", l, 10000000, "wheel", "worst-advance"), 15, " µs")
 	goals_of_load("1..60000")

@@ -7,6 +7,7 @@
 #		takes half an hour; DPDK and Netty get no more than a million
 #	REPS=n	repetitions, at least 3; 5. Tenfold below 10^5 timers, 3 above 10^6
 #	CPU=n	where to run; the last one
+#	BASE=c	the wheel as it was in that commit, too
 #	DOC=f	write the report there too
 #	ONLY=p	one part, of: wheel callgrind dpdk netty. The rest is that of the last run
 #
@@ -21,6 +22,7 @@ cd "$top"
 
 export NMAX=${NMAX:-1000000} REPS=${REPS:-5} CPU=${CPU:-$(($(nproc) - 1))}
 out=build/bench tsv=build/bench-wheel.tsv
+base=${BASE:-}
 peers_max=$((NMAX < 1000000 ? NMAX : 1000000))
 parts=(wheel callgrind dpdk netty)
 netty_jar=/usr/share/java/netty-common.jar
@@ -28,8 +30,9 @@ netty_jar=/usr/share/java/netty-common.jar
 [ "$REPS" -ge 3 ] || die "REPS must be 3 at least"
 
 environment() {
-	row command "make bench-wheel NMAX=$NMAX REPS=$REPS${ONLY:+ ONLY=\"$ONLY\"}"
+	row command "make bench-wheel NMAX=$NMAX REPS=$REPS${base:+ BASE=$base}${ONLY:+ ONLY=\"$ONLY\"}"
 	row kernel "$(uname -sr)"
+	[ -z "$base" ] || row base "$base"
 	host "CPU $CPU"
 }
 
@@ -90,9 +93,18 @@ same_work() {
 		END { exit bad }' "$1"
 }
 
+# The wheel of commit BASE, if any; main.c knows of it.
+fetch_base() {
+	rm -rf $out/{base,base.o,main.o,bench}
+	[ -n "$base" ] || return 0
+	mkdir -p $out/base
+	git -c safe.directory='*' archive "$base" 'wheel*.h' | tar x -C $out/base
+}
+
 scripts/deps.sh bench
 scripts/deps.sh bench-peers || note "some peers could not be installed"
-quiet make -C bench/wheel
+fetch_base
+quiet make -C bench/wheel BASE="$base"
 measure $out $tsv "${parts[@]}"
 same_work $tsv
 report bench/wheel/report.awk $tsv

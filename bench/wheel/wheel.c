@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * wheel.h as a subject; and, compiled a second time with a WHEEL_BIG that no bucket
- * reaches, the same wheel with whole-bucket cascading: without big buckets there is no
+ * wheel.h as a subject. The Makefile compiles it again as base, with the wheel.h of another commit;
+ * and, a third time, with a WHEEL_BIG that no bucket reaches, the same wheel with whole-bucket cascading: without big buckets there is no
  * pacing, and a bucket is emptied at once when its first timer is due. A classic cascade
  * does that at the bucket's start, with as many moves in one tick. It shares the doubled
  * levels, by which new timers bypass a bucket that is being emptied, and its steps are
@@ -15,6 +15,9 @@
 #ifdef WHOLE_BUCKET
 #define SUBJECT		"whole-bucket"
 #define subject		whole_bucket_subject
+#elif defined BASE
+#define SUBJECT		BASE
+#define subject		base_subject
 #else
 #define SUBJECT		"wheel"
 #define subject		wheel_subject
@@ -48,7 +51,12 @@ static inline void queue_del(struct queue *q, struct timer *t)
 
 static inline void queue_mod(struct queue *q, struct timer *t, u64 expires)
 {
+#ifdef BASE_HAS_NO_MOD
+	queue_del(q, t);
+	queue_add(q, t, expires);
+#else
 	wheel_mod(&q->w, t, expires);
+#endif
 }
 
 static inline bool queue_empty(const struct queue *q)

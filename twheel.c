@@ -647,9 +647,38 @@ static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel
 	return wheel_add_near(&base->wheel, &timer->queue, tick);
 }
 
+/* base_add_range(), with all that it needs to know of a timer that most are like. */
+static noinline bool base_add_range_cold(struct twheel_base *base, struct twheel_timer *timer,
+					 ktime_t expires, u64 tolerance)
+{
+	struct ticks range = base_range(base, expires, tolerance);
+
+	return base_add_range(base, timer, &range, false);
+}
+
 /*
- * The same of any timer and base: a timer that looks queued must not be put where it is over, and
- * what is over for the wheel may be still to come if the clock was set back.
+ * base_add_hot() of a timer that may be late by @tolerance. Where no tick is between, or one of the
+ * times is no time, or over, it is none of those that most timers are like.
+ */
+static __always_inline bool base_add_range_hot(struct twheel_base *base,
+					       struct twheel_timer *timer, ktime_t expires,
+					       u64 tolerance)
+{
+	u64 first = div_u64((u64)expires + base->tick_ns - 1, base->tick_ns);
+	u64 last = div_u64((u64)expires + tolerance, base->tick_ns);
+
+	lockdep_assert_held(&base->lock);
+	if (trace_twheel_add_enabled() ||
+	    unlikely(!wheel_is_near(&base->wheel, last) || first > last ||
+		     first <= wheel_clk(&base->wheel)))
+		return base_add_range_cold(base, timer, expires, tolerance);
+	debug_timer_activate(base, timer);
+	return wheel_add_chosen_near(&base->wheel, &timer->queue, wheel_choose(first, last));
+}
+
+/*
+ * base_add_hot() of any timer and base: a timer that looks queued must not be put where it is over,
+ * and what is over for the wheel may be still to come if the clock was set back.
  */
 static __always_inline bool base_add_any(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires, bool rearmed)
@@ -1390,7 +1419,8 @@ static int timer_arm_range(struct twheel_timer *timer, ktime_t time, u64 toleran
  * Arm @timer if it is idle, not shut down, and of this CPU's base, or of what was it a moment
  * ago: that is the path that is hot. Returns false, with nothing done, if it is not.
  */
-static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t time, bool relative)
+static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t time, u64 tolerance,
+					  bool relative)
 {
 	struct twheel_base *base = raw_cpu_read(cpu_base);
 	unsigned long flags;
@@ -1405,7 +1435,8 @@ static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t ti
 	if (relative)
 		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
 	base_forward(base);
-	if (base_add_hot(base, timer, time))
+	if (tolerance ? base_add_range_hot(base, timer, time, tolerance) :
+			base_add_hot(base, timer, time))
 		base_arm(base);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return true;
@@ -1484,7 +1515,7 @@ EXPORT_SYMBOL_GPL(twheel_reduce);
  */
 void twheel_add(struct twheel_timer *timer, ktime_t delay)
 {
-	if (unlikely(!timer_add_hot(timer, delay, true)))
+	if (unlikely(!timer_add_hot(timer, delay, 0, true)))
 		WARN_ON_ONCE(twheel_mod(timer, delay));
 }
 EXPORT_SYMBOL_GPL(twheel_add);
@@ -1499,7 +1530,7 @@ EXPORT_SYMBOL_GPL(twheel_add);
  */
 void twheel_add_abs(struct twheel_timer *timer, ktime_t expires)
 {
-	if (unlikely(!timer_add_hot(timer, expires, false)))
+	if (unlikely(!timer_add_hot(timer, expires, 0, false)))
 		WARN_ON_ONCE(twheel_mod_abs(timer, expires));
 }
 EXPORT_SYMBOL_GPL(twheel_add_abs);
@@ -1636,7 +1667,8 @@ EXPORT_SYMBOL_GPL(twheel_reduce_range);
  */
 void twheel_add_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance)
 {
-	WARN_ON_ONCE(twheel_mod_range(timer, delay, tolerance));
+	if (unlikely(!timer_add_hot(timer, delay, tolerance, true)))
+		WARN_ON_ONCE(twheel_mod_range(timer, delay, tolerance));
 }
 EXPORT_SYMBOL_GPL(twheel_add_range);
 
@@ -1650,7 +1682,8 @@ EXPORT_SYMBOL_GPL(twheel_add_range);
  */
 void twheel_add_abs_range(struct twheel_timer *timer, ktime_t expires, u64 tolerance)
 {
-	WARN_ON_ONCE(twheel_mod_abs_range(timer, expires, tolerance));
+	if (unlikely(!timer_add_hot(timer, expires, tolerance, false)))
+		WARN_ON_ONCE(twheel_mod_abs_range(timer, expires, tolerance));
 }
 EXPORT_SYMBOL_GPL(twheel_add_abs_range);
 

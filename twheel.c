@@ -669,9 +669,39 @@ static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel
 	return wheel_add_near(&base->wheel, &timer->queue, tick);
 }
 
+/* base_add_range(), with all that it needs to know of a timer that most are like. */
+static noinline bool base_add_range_cold(struct twheel_base *base, struct twheel_timer *timer,
+					 ktime_t expires, u64 tolerance)
+{
+	struct ticks range = base_range(base, expires, tolerance);
+
+	return base_add_range(base, timer, &range, false);
+}
+
 /*
- * The same for any timer and base. A tick that is over is left to base_add(): the wheel would not
- * correct it for a timer that looks queued, and if the clock was set back it may be still to come.
+ * base_add_hot() of a timer that may be late by @tolerance. If no tick lies between, or a time is
+ * over or is no time, the timer is not like most, and base_add_range_cold() adds it.
+ */
+static __always_inline bool base_add_range_hot(struct twheel_base *base,
+					       struct twheel_timer *timer, ktime_t expires,
+					       u64 tolerance)
+{
+	u64 first = base_tick_hot(base, expires);
+	u64 last = div_u64((u64)expires + tolerance, base->tick_ns);
+
+	lockdep_assert_held(&base->lock);
+	if (trace_twheel_add_enabled() ||
+	    unlikely(!wheel_is_near(&base->wheel, last) || first > last ||
+		     first <= wheel_clk(&base->wheel)))
+		return base_add_range_cold(base, timer, expires, tolerance);
+	debug_timer_activate(base, timer);
+	return wheel_add_chosen_near(&base->wheel, &timer->queue, wheel_choose(first, last));
+}
+
+/*
+ * base_add_hot() for any timer and base. A tick that is over is left to base_add(): the wheel would
+ * not correct it for a timer that looks queued, and if the clock was set back it may be still to
+ * come.
  */
 static __always_inline bool base_add_any(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires, bool rearmed)
@@ -1429,7 +1459,8 @@ static int timer_arm_range(struct twheel_timer *timer, ktime_t time, u64 toleran
  * the hottest path. One comparison of queue.word checks all three. Returns false, with nothing
  * done, if it is not so.
  */
-static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t time, bool relative)
+static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t time, u64 tolerance,
+					  bool relative)
 {
 	struct twheel_base *base = raw_cpu_read(cpu_base);
 	unsigned long flags;
@@ -1444,7 +1475,8 @@ static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t ti
 	if (relative)
 		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
 	base_forward(base);
-	if (base_add_hot(base, timer, time))
+	if (tolerance ? base_add_range_hot(base, timer, time, tolerance) :
+			base_add_hot(base, timer, time))
 		base_arm(base);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return true;
@@ -1523,7 +1555,7 @@ EXPORT_SYMBOL_GPL(twheel_reduce);
  */
 void twheel_add(struct twheel_timer *timer, ktime_t delay)
 {
-	if (unlikely(!timer_add_hot(timer, delay, true)))
+	if (unlikely(!timer_add_hot(timer, delay, 0, true)))
 		WARN_ON_ONCE(twheel_mod(timer, delay));
 }
 EXPORT_SYMBOL_GPL(twheel_add);
@@ -1538,7 +1570,7 @@ EXPORT_SYMBOL_GPL(twheel_add);
  */
 void twheel_add_abs(struct twheel_timer *timer, ktime_t expires)
 {
-	if (unlikely(!timer_add_hot(timer, expires, false)))
+	if (unlikely(!timer_add_hot(timer, expires, 0, false)))
 		WARN_ON_ONCE(twheel_mod_abs(timer, expires));
 }
 EXPORT_SYMBOL_GPL(twheel_add_abs);
@@ -1678,7 +1710,8 @@ EXPORT_SYMBOL_GPL(twheel_reduce_range);
  */
 void twheel_add_range(struct twheel_timer *timer, ktime_t delay, u64 tolerance)
 {
-	WARN_ON_ONCE(twheel_mod_range(timer, delay, tolerance));
+	if (unlikely(!timer_add_hot(timer, delay, tolerance, true)))
+		WARN_ON_ONCE(twheel_mod_range(timer, delay, tolerance));
 }
 EXPORT_SYMBOL_GPL(twheel_add_range);
 
@@ -1692,7 +1725,8 @@ EXPORT_SYMBOL_GPL(twheel_add_range);
  */
 void twheel_add_abs_range(struct twheel_timer *timer, ktime_t expires, u64 tolerance)
 {
-	WARN_ON_ONCE(twheel_mod_abs_range(timer, expires, tolerance));
+	if (unlikely(!timer_add_hot(timer, expires, tolerance, false)))
+		WARN_ON_ONCE(twheel_mod_abs_range(timer, expires, tolerance));
 }
 EXPORT_SYMBOL_GPL(twheel_add_abs_range);
 

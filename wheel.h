@@ -786,7 +786,7 @@ static inline u32 wheel_choose_between(u32 first, u32 last)
  *
  * Return: the tick.
  */
-static inline u64 wheel_choose(u64 first, u64 last)
+static __always_inline u64 wheel_choose(u64 first, u64 last)
 {
 	u64 stop;
 
@@ -797,6 +797,14 @@ static inline u64 wheel_choose(u64 first, u64 last)
 		return stop;
 	stop -= WHEEL_STOP2;
 	return stop + wheel_choose_between((u32)(first - stop), (u32)(last - stop));
+}
+
+/* wheel_add_chosen() for a tick that is near, where that has to be fast. */
+static __always_inline bool wheel_add_chosen_near(struct wheel *w, struct wheel_timer *t,
+						  u64 expires)
+{
+	w->added++;
+	return wheel_place_near(w, t, expires, true);
 }
 
 /**
@@ -811,9 +819,9 @@ static inline u64 wheel_choose(u64 first, u64 last)
  */
 static inline bool wheel_add_chosen(struct wheel *w, struct wheel_timer *t, u64 expires)
 {
-	w->added++;
 	if (likely(wheel_is_near(w, expires)))
-		return wheel_place_near(w, t, expires, true);
+		return wheel_add_chosen_near(w, t, expires);
+	w->added++;
 	t->expires = expires;
 	return wheel_place_beyond(w, t);
 }

@@ -33,8 +33,9 @@
  * the tree, until wheel_back_grow() is told that there are buckets.
  *
  * As in wheel.h, there is no clock, no lock and no allocation. wheel->next and wheel_nr() include
- * the tree. Callers use the functions here in place of wheel_add(), wheel_mod() and
- * wheel_expire_many(), and wheel_back_unlink() in place of wheel_unlink() if wheel_is_back().
+ * the tree. Callers use the functions here in place of wheel_add(), wheel_mod(), their _range()
+ * forms and wheel_expire_many(), and wheel_back_unlink() in place of wheel_unlink() if
+ * wheel_is_back().
  */
 #ifndef WHEEL_BACK_H
 #define WHEEL_BACK_H
@@ -205,6 +206,26 @@ static inline void wheel_back_reset(struct wheel *w, u64 now)
 	wheel_set_odometer(w, now);
 }
 
+/* Put @t, which is due at @expires after what the clock shows, into the tree. */
+static inline bool wheel_back_add_tree(struct wheel *w, struct wheel_back *b,
+				       struct wheel_timer *t, u64 expires)
+{
+	t->expires = expires;
+	wheel_back_put(b, t);
+	w->added++;
+	if (expires >= w->next)
+		return false;
+	w->next = expires;
+	return true;
+}
+
+/* A wheel that is ahead of @now, and empty, need not be. */
+static inline void wheel_back_come(struct wheel *w, const struct wheel_back *b, u64 now)
+{
+	if (wheel_clk(w) > now && !b->small && !wheel_back_in_wheel(w, b))
+		wheel_back_reset(w, now);
+}
+
 /**
  * wheel_back_add() - wheel_add() of a wheel whose clock may be set
  * @w:		the wheel
@@ -220,17 +241,49 @@ static inline bool wheel_back_add(struct wheel *w, struct wheel_back *b, struct 
 {
 	if (expires <= now)
 		expires = now + 1;
-	if (wheel_clk(w) > now && !b->small && !wheel_back_in_wheel(w, b))
-		wheel_back_reset(w, now);
-	if (expires > wheel_clk(w))
-		return wheel_add(w, t, expires);
-	t->expires = expires;
-	wheel_back_put(b, t);
-	w->added++;
-	if (expires >= w->next)
-		return false;
-	w->next = expires;
-	return true;
+	wheel_back_come(w, b, now);
+	return expires > wheel_clk(w) ? wheel_add(w, t, expires) :
+					wheel_back_add_tree(w, b, t, expires);
+}
+
+/* wheel_add_chosen(), for a tick that is after @now. */
+static inline bool wheel_back_add_chosen(struct wheel *w, struct wheel_back *b,
+					 struct wheel_timer *t, u64 expires, u64 now)
+{
+	wheel_back_come(w, b, now);
+	return expires > wheel_clk(w) ? wheel_add_chosen(w, t, expires) :
+					wheel_back_add_tree(w, b, t, expires);
+}
+
+/**
+ * wheel_back_add_range() - wheel_add_range() of a wheel whose clock may be set
+ * @w:		the wheel
+ * @b:		what it has beside it
+ * @t:		as for wheel_add()
+ * @first:	as for wheel_mod_range()
+ * @last:	as for wheel_mod_range()
+ * @now:	the tick that the clock shows
+ *
+ * Return: as wheel_add().
+ */
+static inline bool wheel_back_add_range(struct wheel *w, struct wheel_back *b,
+					struct wheel_timer *t, u64 first, u64 last, u64 now)
+{
+	if (first <= now)
+		first = now + 1;
+	if (last > first)
+		first = wheel_choose(first, last);
+	return wheel_back_add_chosen(w, b, t, first, now);
+}
+
+/* Take @t, which is queued, out for it to be queued again, wherever it is. */
+static inline void wheel_back_take_out(struct wheel *w, struct wheel_back *b,
+				       struct wheel_timer *t)
+{
+	if (wheel_is_back(t))
+		wheel_back_unlink(w, b, t);
+	else
+		wheel_unlink(w, t);
 }
 
 /**
@@ -253,11 +306,36 @@ static inline bool wheel_back_mod(struct wheel *w, struct wheel_back *b, struct 
 		expires = now + 1;
 	if (expires > wheel_clk(w) && wheel_put_off(w, t, expires))
 		return false;
-	if (wheel_is_back(t))
-		wheel_back_unlink(w, b, t);
-	else
-		wheel_unlink(w, t);
+	wheel_back_take_out(w, b, t);
 	return wheel_back_add(w, b, t, expires, now);
+}
+
+/**
+ * wheel_back_mod_range() - wheel_mod_range() of a wheel whose clock may be set
+ * @w:		the wheel
+ * @b:		what it has beside it
+ * @t:		as for wheel_back_mod()
+ * @first:	as for wheel_mod_range()
+ * @last:	as for wheel_mod_range()
+ * @now:	the tick that the clock shows
+ *
+ * Return: as wheel_mod().
+ */
+static inline bool wheel_back_mod_range(struct wheel *w, struct wheel_back *b,
+					struct wheel_timer *t, u64 first, u64 last, u64 now)
+{
+	if (first <= now)
+		first = now + 1;
+	if (last < first)
+		last = first;
+	if (wheel_may_stay(w, t, first, last))
+		return false;
+	if (last > first)
+		first = wheel_choose(first, last);
+	if (first > wheel_clk(w) && wheel_put_off(w, t, first))
+		return false;
+	wheel_back_take_out(w, b, t);
+	return wheel_back_add_chosen(w, b, t, first, now);
 }
 
 /* Begin to empty the wheel: remember clk, and set it so that new timers go into the tree. */

@@ -360,15 +360,18 @@ static void slot_arm_at(struct embedded *e, struct slot *slot, u64 tick, u64 now
 static rare void slot_arm_within(struct embedded *e, struct slot *slot, u64 first, u64 now)
 {
 	u64 last = tick_of(e, time_add(slot->deadline, slot_tolerance(slot)));
+	struct wheel_timer *t = &slot->timer;
+	bool armed = slot->state == ARMED;
 
-	if (unlikely(e->settable)) {
-		slot_arm_at(e, slot, last > first ? wheel_choose(first, last) : first, now);
-	} else if (slot->state == ARMED) {
-		wheel_mod_range(&e->wheel, &slot->timer, first, last);
-	} else {
-		slot->state = ARMED;
-		wheel_add_range(&e->wheel, &slot->timer, first, last);
-	}
+	slot->state = ARMED;
+	if (unlikely(e->settable && armed))
+		wheel_back_mod_range(&e->wheel, &e->back, t, first, last, tick_of(e, now));
+	else if (unlikely(e->settable))
+		wheel_back_add_range(&e->wheel, &e->back, t, first, last, tick_of(e, now));
+	else if (armed)
+		wheel_mod_range(&e->wheel, t, first, last);
+	else
+		wheel_add_range(&e->wheel, t, first, last);
 }
 
 /* Arm @slot, which may be armed already, for @deadline. */

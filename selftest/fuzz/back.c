@@ -34,6 +34,17 @@ static u64 some_tick(void)
 	return t > 2 && t < 6000 * SPAN ? t : now;
 }
 
+/* One that may be late. */
+static void arm_range(unsigned int i, unsigned int how)
+{
+	u64 first = some_tick(), last = first + take(1) * width[how % 5];
+
+	if (due[i] == IDLE)
+		add_range(i, first, last);
+	else
+		mod_range(i, first, last);
+}
+
 static void one_operation(void)
 {
 	unsigned int what = take(1), how = what >> 3, i;
@@ -50,7 +61,9 @@ static void one_operation(void)
 		break;
 	case 2:
 		i = some_timer();
-		if (due[i] == IDLE)
+		if (how & 16)
+			arm_range(i, how);
+		else if (due[i] == IDLE)
 			add(i, some_tick());
 		else
 			mod(i, how & 1 ? due[i] + take(1) * width[how / 2 % 6] : some_tick());

@@ -17,7 +17,7 @@ static u64 seed;
 /* The character of the episode. */
 static unsigned int reach;		/* levels of delays, and of what the clock is set by */
 static u32 budget_max;
-static unsigned int advances, clocks, cancels, puts_off;	/* percent */
+static unsigned int advances, clocks, cancels, puts_off, ranges;	/* percent */
 
 /* A distance of the magnitude of some level up to @most. */
 static u64 distance(unsigned int most)
@@ -75,6 +75,21 @@ static u64 some_set(void)
 	return t > 2 && t < 5000 * SPAN ? t : now;
 }
 
+/* @i may be late; as often as not it might stay what it is. */
+static void arm_range(unsigned int i)
+{
+	u64 first = some_expiry(), late = below(2) ? below(width[2]) : distance(reach);
+
+	if (due[i] != IDLE && below(2))
+		first = due[i] - (due[i] > late ? below(late + 1) : 0);
+	if (first > WHEEL_NEVER - late)
+		return;
+	if (due[i] == IDLE)
+		add_range(i, first, first + late);
+	else
+		mod_range(i, first, first + late);
+}
+
 static void one_operation(void)
 {
 	unsigned int r = below(100), i = below(nr);
@@ -89,10 +104,14 @@ static void one_operation(void)
 		advance_by(below(8) ? 1 + below(budget_max) : NO_LIMIT);
 	} else if (r < advances + clocks) {
 		set(some_set(), below(2));
-	} else if (due[i] == IDLE) {
+	} else if (due[i] == IDLE && below(100) >= ranges) {
 		add(i, some_expiry());
+	} else if (due[i] == IDLE) {
+		arm_range(i);
 	} else if (below(100) < cancels) {
 		del(i);
+	} else if (below(100) < puts_off && below(100) < ranges) {
+		arm_range(i);
 	} else if (below(100) < puts_off) {
 		mod(i, below(4) ? due[i] + distance(reach) : some_expiry());
 	}
@@ -110,6 +129,7 @@ static void begin_episode(void)
 	clocks = below(10);
 	cancels = below(100);
 	puts_off = below(2) * below(100);
+	ranges = below(2) * below(100);
 }
 
 #define CHECK_EVERY	(WHEEL_SLOTS > 200 ? 200 : 10)

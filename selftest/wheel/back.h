@@ -16,10 +16,11 @@
 #define IDLE		0
 
 /* What must hold, each a line of TAP. */
-enum prop { TICK, ORDER, ONCE, LOST, NEXT, BUDGET, COUNT, SOUND, PLACE, ENDS, NR_PROPS };
+enum prop { TICK, RANGE, ORDER, ONCE, LOST, NEXT, BUDGET, COUNT, SOUND, PLACE, ENDS, NR_PROPS };
 
 static const char *const promise[NR_PROPS] = {
 	[TICK]		= "a timer is due when it was asked for, wherever the clock was before",
+	[RANGE]		= "and one that may be late in the tick that most can have, or stays",
 	[ORDER]		= "none fires before its tick has come, nor before an earlier one",
 	[ONCE]		= "no timer fires that is not queued: never twice, never cancelled",
 	[LOST]		= "after an advance nothing that was due is left, and nothing is owed",
@@ -36,7 +37,8 @@ enum seen {
 	ADD_TREE, ADD_HELD, DEL_TREE, DEL_HELD, EXPIRE_TREE, EXPIRE_BOTH, CUT_EMPTY, CUT_FILL,
 	CUT_STEP, BACK_EMPTY, BACK_FILL, BACK_WAIT, BACK_STEP, FORTH_HELD, WAITED,
 	MOD_TREE, MOD_HELD, PUT_OFF, PUT_OFF_AHEAD, OFF_TO_TREE, OFF_EMPTIED, OFF_EXPIRED,
-	EXPIRE_SMALL, SET_SMALL, GREW, CUT_GROWING, NR_SEEN
+	EXPIRE_SMALL, SET_SMALL, GREW, CUT_GROWING,
+	RANGE_TREE, RANGE_STOP, STAYED, STOP_AHEAD, STOP_TO_TREE, EXPIRE_STOP, NR_SEEN
 };
 
 static const char *const sight[NR_SEEN] = {
@@ -48,6 +50,8 @@ static const char *const sight[NR_SEEN] = {
 	"put off, wheel ahead", "from a bucket to the tree", "put off, then emptied",
 	"put off, then expired", "expired while small", "set while small", "grew",
 	"cut while growing",
+	"late, in the tree", "late, at a stop", "late as it was", "at a stop, wheel ahead",
+	"from a stop to the tree", "expired at a stop",
 };
 
 static u64 checks[NR_PROPS], broken[NR_PROPS], count[NR_SEEN];
@@ -57,6 +61,7 @@ static struct wheel_back b;
 static struct wheel_timer timer[NR_MAX];
 static u64 due[NR_MAX];
 static bool is_off[NR_MAX];		/* put off, and still in that bucket */
+static bool was_stop[NR_MAX];		/* at a stop, when it was armed */
 static unsigned int nr;
 static u64 now, ops, sets, placed;
 static bool growing;			/* and not all timers are in buckets yet */
@@ -150,46 +155,94 @@ static bool is_held(void)
 
 /* Operations on one timer, in both */
 
-static void add(unsigned int i, u64 expires)
+/* What the wheel makes of a range; none ends so late that multiples of its steps wrap around. */
+static u64 in_range(u64 first, u64 last)
+{
+	if (first <= now)
+		first = now + 1;
+	return last > first ? choice(first, last) : first;
+}
+
+static bool is_at_stop(unsigned int i)
+{
+	return wheel_in_bucket(&timer[i]) && timer[i].bucket < WHEEL_L0;
+}
+
+static void add_any(unsigned int i, u64 first, u64 last, bool range)
 {
 	u64 next = w->next;
 	bool held = is_held(), earlier;
 
 	ops++;
-	earlier = wheel_back_add(w, &b, &timer[i], expires, now);
-	due[i] = expires > now ? expires : now + 1;
+	earlier = range ? wheel_back_add_range(w, &b, &timer[i], first, last, now) :
+			  wheel_back_add(w, &b, &timer[i], first, now);
+	due[i] = in_range(first, last);
 	placed++;
-	expect(TICK, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
+	expect(range ? RANGE : TICK, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
 	expect(NEXT, w->next <= due[i] && earlier == (w->next < next));
 	count[ADD_TREE] += wheel_is_back(&timer[i]);
 	count[ADD_HELD] += held;
+	count[RANGE_TREE] += range && wheel_is_back(&timer[i]);
+	count[RANGE_STOP] += is_at_stop(i);
+	count[STOP_AHEAD] += is_at_stop(i) && wheel_clk(w) > now;
 	is_off[i] = false;
+	was_stop[i] = is_at_stop(i);
+}
+
+static void add(unsigned int i, u64 expires)
+{
+	add_any(i, expires, expires, false);
+}
+
+static void add_range(unsigned int i, u64 first, u64 last)
+{
+	if (last <= WHEEL_NEVER - width[4])
+		add_any(i, first, last, true);
 }
 
 /* Of a timer that is queued, wherever: it is put off in its bucket, save in level 0. */
-static void mod(unsigned int i, u64 expires)
+static void mod_any(unsigned int i, u64 first, u64 last, bool range)
 {
 	u64 next = w->next, clk = wheel_clk(w), before = due[i], moves = w->moves;
 	u16 bucket = timer[i].bucket;
-	bool held = is_held(), earlier, off;
+	bool held = is_held(), earlier, off, stays;
 
 	ops++;
-	earlier = wheel_back_mod(w, &b, &timer[i], expires, now);
-	due[i] = expires > now ? expires : now + 1;
+	due[i] = in_range(first, last);
+	stays = range && before >= in_range(first, first) && (before <= last || before == due[i]);
+	if (stays)
+		due[i] = before;
+	earlier = range ? wheel_back_mod_range(w, &b, &timer[i], first, last, now) :
+			  wheel_back_mod(w, &b, &timer[i], first, now);
+	if (stays)
+		expect(RANGE, timer[i].bucket == bucket && w->next == next);
+	count[STAYED] += stays;
 	off = wheel_in_bucket(&timer[i]) && timer[i].bucket == bucket && due[i] >= before;
 	placed += !off;
-	expect(TICK, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
+	expect(range ? RANGE : TICK, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
 	expect(NEXT, w->next <= due[i] && earlier == (w->next < next) && w->moves == moves);
 	expect(COUNT, wheel_nr(w) == queued());
-	expect(PLACE, wheel_is_back(&timer[i]) == (due[i] <= wheel_clk(w)));
+	expect(PLACE, stays || wheel_is_back(&timer[i]) == (due[i] <= wheel_clk(w)));
 	if (bucket != WHEEL_TREE && bucket >= WHEEL_L1 && due[i] >= before && due[i] > clk)
 		expect(PLACE, off);
 	is_off[i] = off && bucket >= WHEEL_L1;
+	was_stop[i] = is_at_stop(i);
 	count[MOD_TREE] += bucket == WHEEL_TREE;
 	count[MOD_HELD] += held;
 	count[PUT_OFF] += is_off[i];
 	count[PUT_OFF_AHEAD] += is_off[i] && wheel_clk(w) > now;
 	count[OFF_TO_TREE] += bucket != WHEEL_TREE && wheel_is_back(&timer[i]);
+}
+
+static void mod(unsigned int i, u64 expires)
+{
+	mod_any(i, expires, expires, false);
+}
+
+static void mod_range(unsigned int i, u64 first, u64 last)
+{
+	if (last <= WHEEL_NEVER - width[4])
+		mod_any(i, first, last, true);
 }
 
 static void del(unsigned int i)
@@ -214,6 +267,7 @@ static void expired(struct wheel_timer *t)
 	expect(ORDER, due[i] == t->expires && due[i] <= now && due[i] == earliest());
 	expect(SOUND, t->data == i && t->flags == (u16)~i);
 	count[OFF_EXPIRED] += is_off[i];
+	count[EXPIRE_STOP] += w->phase == WHEEL_EXPIRE && w->due < WHEEL_L0;
 	is_off[i] = false;
 	due[i] = IDLE;
 }
@@ -227,16 +281,21 @@ static void look(void)
 	count[CUT_STEP] += w->phase != WHEEL_IDLE;
 }
 
-/* What was put off and is in the tree by now went there as the wheel was emptied. */
+/*
+ * What was put off, or was at a stop, and is in the tree by now went there as the wheel was
+ * emptied.
+ */
 static void look_for_emptied(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
-		if (!is_off[i] || !wheel_is_back(&timer[i]))
+		if (due[i] == IDLE || !wheel_is_back(&timer[i]))
 			continue;
-		count[OFF_EMPTIED]++;
+		count[OFF_EMPTIED] += is_off[i];
+		count[STOP_TO_TREE] += was_stop[i];
 		is_off[i] = false;
+		was_stop[i] = false;
 	}
 }
 
@@ -328,6 +387,7 @@ static void begin(u64 clk, unsigned int n, bool small)
 		timer[i] = (struct wheel_timer) { .data = i, .flags = ~i };
 		due[i] = IDLE;
 		is_off[i] = false;
+		was_stop[i] = false;
 	}
 }
 

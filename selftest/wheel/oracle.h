@@ -134,23 +134,6 @@ static void add(unsigned int i, u64 expires)
 	added(i);
 }
 
-/* wheel_choose(), by looking for a multiple of each of its steps. */
-static u64 choice(u64 first, u64 last)
-{
-	static const unsigned int steps[] = {
-		WHEEL_W3, WHEEL_W2, WHEEL_W2 / WHEEL_PARTS, WHEEL_W1,
-#if WHEEL_R0 == 60
-		30, 10, 5, 2,
-#endif
-	};
-	unsigned int i = last - first < 4 * width[2] ? 2 : last - first < 4 * width[3];
-
-	for (; i < ARRAY_SIZE(steps); i++)
-		if ((first + steps[i] - 1) / steps[i] * steps[i] <= last)
-			return (first + steps[i] - 1) / steps[i] * steps[i];
-	return first;
-}
-
 /* What the wheel makes of a range; none ends so late that multiples of its steps wrap around. */
 static u64 in_range(u64 first, u64 last)
 {

@@ -8,8 +8,9 @@
  * The adversary has a number of timers. In each upper level, one bucket is as full as
  * a small one may be, and all of these are due in the same tick. The next bucket of each level is
  * big, and is emptied as late as possible. All other timers are in the minute that begins then.
- * Variants: all timers are put off; a class of far timers is larger than can be moved
- * at its pace; random crowds; and all but each eighth or each seventh of many timers are
+ * Variants: all timers may be late, so that levels 3 and 4 owe moves to stops; all are put off; a
+ * class of far timers is larger than can be moved at its pace; random crowds, some of
+ * which may be late; timers at stops, which are not moved at all; and all but each eighth or each seventh of many timers are
  * cancelled, so that the rest may be in only a few lists of their bucket.
  */
 #include "test.h"
@@ -108,7 +109,17 @@ static struct worst watch(struct wheel *w, u64 end)
 	return worst;
 }
 
-/* @n timers within @within ticks from @from on. */
+/* @n timers within @within ticks from @from on, each of which may be so many ticks late. */
+static void fill_late(struct wheel *w, unsigned int n, u64 from, u64 within, u64 late)
+{
+	for (; n; n--) {
+		u64 first = from + below(within);
+
+		wheel_add_range(w, &timer[used++], first, first + late);
+	}
+}
+
+/* And exact ones. */
 static void fill(struct wheel *w, unsigned int n, u64 from, u64 within)
 {
 	for (; n; n--)
@@ -155,6 +166,42 @@ static void worst_tick(u64 end)
 	ok(worst.moves >= worst.most * 9 / 10, "so much can be made of it");
 	ok(WHEEL_R0 != 60 || worst.moves <= 512 + minute,
 	   "that is 512 and 1/59 of those in the minute, at most");
+	free(w);
+}
+
+/*
+ * The same, where each timer of the next buckets may be late by a bucket of the level below. Levels
+ * 3 and 4 owe moves to stops, at the pace of any other moves.
+ */
+static void late_tick(u64 end)
+{
+	struct wheel *w = begin(end - 4 * width[4]);
+	struct worst worst;
+	unsigned int l, nr;
+
+	for (l = WHEEL_LEVELS - 1; l; l--) {
+		wheel_forward(w, end - 3 * width[l]);
+		fill(w, WHEEL_BIG, end - 2, 1);
+		nr = WORST_MANY / 5;
+		fill_late(w, nr, end, width[l], width[l - 1]);
+	}
+	nr = used;
+	worst = watch(w, WHEEL_NEVER);
+	verdict(&worst, nr, "the same, and each may be late by a bucket of the level below");
+	free(w);
+}
+
+/* Where levels 1 and 2 reach, no timer is moved that may be late by the ticks between two stops. */
+static void stops(u64 clk)
+{
+	struct wheel *w = begin(clk);
+	struct worst worst;
+	u64 last = w->reach[2] - 2 * WHEEL_STOP2;
+
+	fill_late(w, WORST_MANY, clk + 1, last - clk, WHEEL_STOP2);
+	worst = watch(w, WHEEL_NEVER);
+	ok(worst.fired == WORST_MANY && worst.exact && !w->moves,
+	   "timers that may be late from stop to stop: %llu moves", (ull)w->moves);
 	free(w);
 }
 
@@ -236,13 +283,16 @@ static void any_stride(void)
 	ok(by > 16, "16 timers left by strides up to 16: four lists or more, six at most in one");
 }
 
-/* Into a bucket of any level, so many that it may be big, or into the same tick. */
+/* Into a bucket of any level, so many that it may be big, or into the same tick. Or they are late. */
 static void crowd(struct wheel *w)
 {
-	unsigned int l = below(6);
+	unsigned int l = below(6), n = 1 + below(CROWD);
 	u64 unit = width[l], from = (w->q[0] / unit + 1 + below(4)) * unit;
 
-	fill(w, 1 + below(CROWD), from, below(3) ? unit : 1);
+	if (below(3))
+		fill(w, n, from, below(3) ? unit : 1);
+	else
+		fill_late(w, n, from, unit, below(2 * unit));
 }
 
 static bool crowds(u64 seed)
@@ -281,11 +331,13 @@ int main(int argc, char **argv)
 {
 	u64 seed;
 
-	plan(3 + 2 + 1 + 1 + 1);
+	plan(3 + 1 + 1 + 2 + 1 + 1 + 1);
 	seed = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	rnd_state = seed;
 	timer = alloc(WORST_MANY, sizeof(*timer));
 	worst_tick(12 * SPAN);
+	late_tick(12 * SPAN);
+	stops(5 * SPAN + 7);
 	put_off(12 * SPAN);
 	far_crowd(5 * SPAN + 7);
 	any_stride();

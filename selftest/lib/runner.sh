@@ -75,10 +75,11 @@ full() {
 write_errors() {
 	local word pids=() bad=0
 
-	echo "after 1ms -- true" >"$dir/jobs"
+	# Two files, since only one can run a file at a time.
+	echo "after 1ms -- true" | tee "$dir/jobs" >"$dir/jobs2"
 	for word in --help --version -h -V help "help run" "cron -h" "every 50ms --json -- true" "after 1ms --json -- true" \
-		"at @$(($(date +%s) + 2)) --json -- true" "cron @daily --explain" "every day at 9:00 --explain=2 --json" \
-		"run --json $dir/jobs" "run --json-fd=1 $dir/jobs"; do
+		"at @$(($(date +%s) + 5)) --json -- true" "cron @daily --explain" "every day at 9:00 --explain=2 --json" \
+		"run --json $dir/jobs" "run --json-fd=1 $dir/jobs2"; do
 		# shellcheck disable=SC2086 # words
 		full 125 $word & pids+=($!)
 	done

@@ -9,9 +9,9 @@
  * a small one may be, and all of these are due in the same tick. The next bucket of each level is
  * big, and is emptied as late as possible. All other timers are in the minute that begins then.
  * Variants: all timers may be late, so that levels 3 and 4 owe moves to stops; all are put off; a
- * class of far timers is larger than can be moved at its pace; random crowds, some of
- * which may be late; timers at stops, which are not moved at all; and all but each eighth or each seventh of many timers are
- * cancelled, so that the rest may be in only a few lists of their bucket.
+ * class of far timers is larger than can be moved at its pace; random crowds, some of which may
+ * be late; timers at stops, which are not moved at all; and all but each eighth or each seventh of
+ * many timers are cancelled, so that the rest may be in only a few lists of their bucket.
  */
 #include "test.h"
 
@@ -283,7 +283,10 @@ static void any_stride(void)
 	ok(by > 16, "16 timers left by strides up to 16: four lists or more, six at most in one");
 }
 
-/* Into a bucket of any level, so many that it may be big, or into the same tick. Or they are late. */
+/*
+ * Add timers to a bucket of any level, so many that it may be big, or to one tick; or timers that
+ * may be late.
+ */
 static void crowd(struct wheel *w)
 {
 	unsigned int l = below(6), n = 1 + below(CROWD);

@@ -22,7 +22,8 @@ packages() {
 	rust)	packages lib; echo rustc cargo librust-libc-dev librust-tokio-dev ;;
 	python)	packages lib; echo python3 mypy ;;
 	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev python3; packages rust ;;
-	migrate) packages build; echo coccinelle python3 ;;
+	# coccinelle looks for libpython3.11.so, which the library's own package does not have.
+	migrate) packages build; echo coccinelle libpython3-dev python3 ;;
 	users)	packages migrate; packages rig; echo bash binutils ipvsadm iproute2 iptables iperf3 iputils-ping
 		echo kmod ncat netcat-openbsd procps wireguard-tools xz-utils ;;
 	man)	echo scdoc ;;

@@ -2649,19 +2649,30 @@ static void read_commit(struct file_wheel *file, const struct reader *reader, u3
 }
 
 /*
- * Store the event of @slot, which is plain, at @user, between user_write_access_begin() and _end().
- * Returns false if that fails.
+ * Store @event at @user, between user_write_access_begin() and _end(). Returns false if that fails.
  */
-static __always_inline bool put_plain(const struct slot *slot, struct twheel_event __user *user)
+static __always_inline bool event_put(const struct twheel_event *event,
+				      struct twheel_event __user *user)
 {
-	unsafe_put_user(slot->user_data, &user->user_data, fault);
-	unsafe_put_user(slot_handle(slot), &user->handle, fault);
-	unsafe_put_user(slot->timer.cookie, &user->expires_ns, fault);
-	unsafe_put_user(1, &user->count, fault);
-	unsafe_put_user(0, &user->flags, fault);
+	unsafe_put_user(event->user_data, &user->user_data, fault);
+	unsafe_put_user(event->handle, &user->handle, fault);
+	unsafe_put_user(event->expires_ns, &user->expires_ns, fault);
+	unsafe_put_user(event->count, &user->count, fault);
+	unsafe_put_user(event->flags, &user->flags, fault);
 	return true;
 fault:
 	return false;
+}
+
+/* read_event() of @slot, which is plain. */
+static __always_inline struct twheel_event plain_event(const struct slot *slot)
+{
+	return (struct twheel_event) {
+		.user_data	= slot->user_data,
+		.handle		= slot_handle(slot),
+		.expires_ns	= slot->timer.cookie,
+		.count		= 1,
+	};
 }
 
 /*
@@ -2697,8 +2708,9 @@ static u32 read_plain_many(struct file_wheel *file, struct twheel_event __user *
 	if (user_write_access_begin(user, most * sizeof(*user))) {
 		while (nr < most && at != &file->ready) {
 			struct slot *slot = list_entry(at, struct slot, link);
+			const struct twheel_event event = plain_event(slot);
 
-			if (!slot_is_plain(slot) || !put_plain(slot, &user[nr]))
+			if (!slot_is_plain(slot) || !event_put(&event, &user[nr]))
 				break;
 			at = at->next;
 			slot_free(slot, free);
@@ -2851,13 +2863,7 @@ static __always_inline bool event_tell(struct twheel_event __user *user,
 
 	tell_begin();
 	if (user_write_access_begin(user, sizeof(*user))) {
-		unsafe_put_user(event->user_data, &user->user_data, end);
-		unsafe_put_user(event->handle, &user->handle, end);
-		unsafe_put_user(event->expires_ns, &user->expires_ns, end);
-		unsafe_put_user(event->count, &user->count, end);
-		unsafe_put_user(event->flags, &user->flags, end);
-		told = true;
-end:
+		told = event_put(event, user);
 		user_write_access_end();
 	}
 	tell_end();
@@ -2913,12 +2919,7 @@ static __always_inline bool read_is_plain(const struct file_wheel *file)
 static __always_inline bool read_plain(struct file_wheel *file, struct twheel_event __user *user)
 {
 	struct slot *slot = file_first(file);
-	const struct twheel_event event = {
-		.user_data	= slot->user_data,
-		.handle		= slot_handle(slot),
-		.expires_ns	= slot->timer.cookie,
-		.count		= 1,
-	};
+	const struct twheel_event event = plain_event(slot);
 
 	lockdep_assert_held(file->lock);
 	if (!event_tell(user, &event))

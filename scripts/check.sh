@@ -102,7 +102,7 @@ qemu() {
 		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' \
 		-e 's/^rust_test.sh$/&,rust_wheel,rust_sched,rust_aio/' >"build/qemu/$name.run"
 	# shellcheck disable=SC2086 # words
-	point "the machine's verdict" scripts/machines/boot.sh "$name" "$seconds" "build/qemu/$name.run" \
+	judged "qemu_$name" "build/qemu/$name" scripts/machines/boot.sh "$name" "$seconds" "build/qemu/$name.run" \
 		twheel.ko twheel_chardev.ko $2 $3 "${@:6}"
 }
 
@@ -177,7 +177,7 @@ uml() {
 	after build_uml || return
 	mkdir -p build/uml
 	run_file "${@:2:4}" >"build/uml/$name.run"
-	point "the machine's verdict" scripts/machines/uml.sh "$name" "$1" "build/uml/$name.run" \
+	judged "uml_$name" "build/uml/$name" scripts/machines/uml.sh "$name" "$1" "build/uml/$name.run" \
 		build/uml/src/twheel{,_chardev}.ko build/uml/src/{selftest/kmod,samples}/*.ko \
 		build/{uapi,uml/tests}/test_* build/tools/twheel selftest/lib/tap.sh selftest/uapi/debugfs.sh
 }
@@ -235,5 +235,5 @@ rm -f "$log"/*.status
 suites "$JOBS" "${chosen[@]}"
 # shellcheck disable=SC2086 # words
 [ -n "${ONLY:-}" ] || [ -z "$machines" ] ||
-	suite complete point "no suite of points.expected is missing" complete $machines
+	suite complete complete $machines
 summary

@@ -29,23 +29,43 @@ counted() {
 	echo "# suite $name: $p passed, $f failed, $3$([ "$s" = 0 ] || echo ", $s skipped")"
 }
 
-# complete LOG...: check that each suite that points.expected has for a machine is in a log of that
-# name. A number at the end of a log's name stands for a part. selftest/qemu/init writes the lines.
+# complete MACHINE...: a suite with a point for each machine: each suite that points.expected has for
+# it is in its log. A number at the end of a log's name stands for a part. selftest/qemu/init writes
+# the lines.
 complete() {
 	awk -v points="$points" '
 		FILENAME == points {
 			suite = $1
 			sub(/,.*/, "", suite)
 			for (i = 3; !/^#/ && i <= NF; i++)
-				expected[$i, suite] = suite " in " $i
+				expected[$i, suite] = has[$i] = 1
 			next
 		}
-		FNR == 1 { machine = FILENAME; sub(/.*\//, "", machine); sub(/_[0-9]+$/, "", machine) }
+		FNR == 1 {
+			machine = FILENAME
+			sub(/.*\//, "", machine)
+			sub(/_[0-9]+$/, "", machine)
+			if (has[machine] && !(machine in missing)) {
+				order[++nr] = machine
+				missing[machine] = ""
+			}
+		}
 		/^# suite .*: [0-9]+ passed, / { delete expected[machine, substr($3, 1, length($3) - 1)] }
 		END {
 			for (i in expected) {
-				print "# not run: " expected[i]
-				bad = 1
+				split(i, key, SUBSEP)
+				missing[key[1]] = missing[key[1]] " " key[2]
+			}
+			print "1.." nr
+			for (i = 1; i <= nr; i++) {
+				machine = order[i]
+				ran = machine " ran all its suites"
+				if (missing[machine] != "") {
+					bad = 1
+					print "not ok " i " - " ran ", but not" missing[machine]
+				} else {
+					print "ok " i " - " ran
+				}
 			}
 			exit bad
 		}' "$points" "${@/#/$log/}"
@@ -122,6 +142,29 @@ point() {
 		echo "not ok 1 - $name"
 		return 1
 	fi
+}
+
+# judged MACHINE LOGS COMMAND...: a suite of one point: whether this machine, whose logs are there,
+# did its work. If not, the name of the point says why, and in which suite. A list of names may be
+# all that somebody gets to see.
+judged() {
+	local name="the verdict of $1" logs=$2
+
+	shift 2
+	echo 1..1
+	if "$@"; then
+		echo "ok 1 - $name"
+	else
+		echo "not ok 1 - $name$(why "$logs")"
+		return 1
+	fi
+}
+
+why() {
+	{
+		sed -n 's/^verdict: //p' "$1/verdict"
+		sed -n 's/^# suite \([^ ]*\)$/the last suite was \1/p' "$1/report" | tail -n 1
+	} 2>/dev/null | tr -d '\r\0' | paste -sd ';' | sed '/./s/^/: /'
 }
 
 # found DIR CONDITION...: what find(1) finds there. It is an error if that is nothing.

@@ -45,6 +45,7 @@ verdict fail "no shutdown" "$boot" "$ok" 0
 verdict pass "a machine that cannot but halt" "$boot\n[    9.0] reboot: System halted" "$ok" 0
 verdict fail "a timeout" "$good" "$ok" 124
 verdict fail "a timeout that had to kill" "$good" "$ok" 137
+verdict fail "more CPU time than it may take" "$good" "$ok" 152
 verdict fail "a QEMU that failed" "$good" "$ok" 1
 verdict fail "a NUL on the console" "$boot\n\0\n$down" "$ok" 0
 verdict pass "a debugging kernel that says so" "$boot\n[    0.1] ODEBUG: selftest passed\n[    0.2] kmemleak: Kernel memory leak detector initialized\n$down" "$ok" 0
@@ -167,13 +168,30 @@ lost() {
 	printf '%b' "$4" >"$tmp/qemu_2"
 	printf '%b' "$5" >"$tmp/uml"
 	# shellcheck disable=SC2030 # it is meant
-	got=$(log=$tmp points=$tmp/points && . "$top/scripts/suite.sh" && complete qemu_1 qemu_2 uml | paste -sd ';') || :
-	same "$2" "$1" "$got"
+	got=$(log=$tmp points=$tmp/points && . "$top/scripts/suite.sh" && complete qemu_1 qemu_2 uml; echo "$?") || :
+	same "$2" "$1" "$(paste -sd ';' <<<"$got")"
 }
 
 ran='# suite test_a: 3 passed, 0 failed, 1 s, 0 s of CPU\n'
-lost "" "every suite was run" "" "$ran" "$ran"
-lost "# not run: test_a in uml" "one was not, in one of two machines" "$ran" "$ran" "# suite test_a\n"
+qemu='ok 1 - qemu ran all its suites' uml='ok 2 - uml ran all its suites'
+lost "1..2;$qemu;$uml;0" "every suite was run" "" "$ran" "$ran"
+lost "1..2;$qemu;not $uml, but not test_a;1" "one was not, in one of two machines" "$ran" "$ran" "# suite test_a\n"
+
+# judged WORDS NAME STATUS VERDICT REPORT: what a list of failed points says of a machine that ends so.
+judged() {
+	local got
+
+	printf '%b' "$4" >"$tmp/verdict"
+	printf '%b' "$5" >"$tmp/report"
+	got=$(log=$tmp && . "$top/scripts/suite.sh" && judged uml "$tmp" sh -c "exit $3"; echo "$?") || :
+	same "$2" "$1" "$(paste -sd ';' <<<"$got")"
+}
+
+judged "1..1;ok 1 - the verdict of uml;0" "a good run has no reason" 0 "" "# suite test_a\r\n"
+judged "1..1;not ok 1 - the verdict of uml: timed out;no orderly shutdown;the last suite was test_b;1" \
+	"a bad one has, and its last suite" 1 "verdict: timed out\nverdict: no orderly shutdown\n" "$ran# suite test_b\r\n"
+judged "1..1;not ok 1 - the verdict of uml;1" "if it never began, there is none" 1 "" ""
+
 # found STATUS NAME CONDITION...: what a glob that matches nothing, and a find that fails, are
 found() {
 	local got=0

@@ -118,7 +118,7 @@ everything() {
 		kmods='twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
 			twheel_shut.ko twheel_cpus.ko twheel_storm.ko,storm_us=1000 twheel_torture.ko,seconds=$TORTURE $3'
 	END
-	MEM=2048 point "the machine's verdict" machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
+	MEM=2048 judged "$kernel" "build/$([ "$kernel" = uml ] && echo uml || echo qemu)/debug-$kernel" machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
 }
 
 table() {

@@ -217,11 +217,11 @@ export KDIR
 release=$(kernel_release)
 quiet make -s modules
 run translate translate
-run ipvs-debian point "the machine's verdict" machine ipvs-debian debian ip_vs ipvs.sh 900
-run ipvs-twheel point "the machine's verdict" machine ipvs-twheel twheel ip_vs ipvs.sh 900
+run ipvs-debian judged ipvs-debian build/qemu/users-ipvs-debian machine ipvs-debian debian ip_vs ipvs.sh 900
+run ipvs-twheel judged ipvs-twheel build/qemu/users-ipvs-twheel machine ipvs-twheel twheel ip_vs ipvs.sh 900
 run ipvs-same point "ipvs.sh has the same result" same ipvs
-run wireguard-debian point "the machine's verdict" machine wireguard-debian debian wireguard netns.sh 3600
-run wireguard-twheel point "the machine's verdict" machine wireguard-twheel twheel wireguard netns.sh 3600
+run wireguard-debian judged wireguard-debian build/qemu/users-wireguard-debian machine wireguard-debian debian wireguard netns.sh 3600
+run wireguard-twheel judged wireguard-twheel build/qemu/users-wireguard-twheel machine wireguard-twheel twheel wireguard netns.sh 3600
 run wireguard-same point "netns.sh has the same result" same wireguard
 run cost point "what IPVS costs is measured" costs
 [ -z "${DOC:-}" ] || table | document "$DOC"

@@ -33,19 +33,19 @@ machine() {
 }
 
 load() {
-	point "the machine's verdict" machine load $((SOAK_MINUTES * 30 + 300)) <<-END
+	judged load build/qemu/soak-load machine load $((SOAK_MINUTES * 30 + 300)) <<-END
 		mode=selftest hogs=2 cycles=$(share 200) cycle_job='/twheel/soak cycles 2'
 	END
 }
 
 torture() {
-	point "the machine's verdict" machine torture $((SOAK_MINUTES * 60 + 900)) <<-END
+	judged torture build/qemu/soak-torture machine torture $((SOAK_MINUTES * 60 + 900)) <<-END
 		mode=selftest cycles=1 kmods='twheel_torture.ko,seconds=$((SOAK_MINUTES * 60))'
 	END
 }
 
 count() {
-	MEM=2048 point "the machine's verdict" machine count $((SOAK_MINUTES * 60 + 900)) <<-END
+	MEM=2048 judged count build/qemu/soak-count machine count $((SOAK_MINUTES * 60 + 900)) <<-END
 		mode=selftest cycles=1 seconds=$((SOAK_MINUTES * 60))
 		tests='soak,cycles,$(share 1000)
 		       soak,count,$(share 10000000),$(share 10000000),16,$(share 120000),$((SOAK_MINUTES * 20))

@@ -8,6 +8,10 @@
 # to "console", so that no message breaks into a line of a test. "result" is the
 # verdict, "report" the output of the tests. What the emulator itself prints is in "host".
 #
+# SECONDS is what the machine may take on a host that does nothing else. A busy host gives it less
+# of a CPU, which is no fault of the machine. So guest.sh counts the emulator's CPU time: SECONDS
+# for each of two CPUs. If a machine sleeps for ever, it ends after four times SECONDS.
+#
 # On a very busy host a kernel may fail to calibrate its timer. Then the timer has no high
 # resolution, and the kernel may not even shut down. So guest.sh ends the machine at once, with
 # status 75: the caller may try again.
@@ -20,11 +24,11 @@ limit=$1 logs=$2
 shift 2
 
 mkdir -p "$logs"
-for file in console result report; do
+for file in console result report verdict; do
 	: >"$logs/$file"
 done
 # timeout passes the signals on; the first of them comes if this shell dies.
-setpriv --pdeathsig TERM timeout -k 5 "$limit" "$@" </dev/null >"$logs/host" 2>&1 &
+setpriv --pdeathsig TERM timeout -k 5 "$((4 * limit))" prlimit --cpu="$((2 * limit))" "$@" </dev/null >"$logs/host" 2>&1 &
 pid=$!
 trap 'kill "$pid" 2>/dev/null || :' EXIT
 trap 'exit 130' INT TERM
@@ -50,6 +54,7 @@ reason() {
 }
 
 if [ -n "${NEVER_RAN:-}" ] && ! grep -aq twheel-init "$logs/console"; then
+	echo "verdict: $NEVER_RAN: $(reason)" >"$logs/verdict"
 	echo "# $NEVER_RAN: $(reason); see $logs"
 	exit 1
 fi

@@ -47,7 +47,8 @@ wrong() { echo "verdict: $*"; bad=1; }
 
 case $status in
 0) ;;
-124 | 137) wrong "timed out" ;;
+124) wrong "timed out" ;;
+137 | 152) wrong "killed: out of time or CPU time" ;;
 *) wrong "the machine ended with status $status" ;;
 esac
 

@@ -11,6 +11,7 @@ packages() {
 	case $1 in
 	build)	echo make gcc libc6-dev; headers ;;
 	native)	echo make gcc libc6-dev ;;
+	check)	echo ccache ;;
 	lib)	echo make gcc libc6-dev ;;
 	command) packages lib; echo libjson-c-dev libncurses-dev ;;
 	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils

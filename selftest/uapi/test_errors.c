@@ -590,7 +590,8 @@ static bool done_or_clean(int fd, int mem, unsigned long cmd, u64 *handle, struc
 
 	CHECK_EQ(pwrite64(mem, &was, sizeof(was), (off64_t)(uintptr_t)op), sizeof(was));
 	if (ioctl(fd, cmd, op) < 0) {
-		CHECK(errno == EFAULT && op->handle == was.handle && op->user_data == was.user_data);
+		CHECK(errno == EFAULT);
+		CHECK(op->handle == was.handle && op->user_data == was.user_data);
 		return false;
 	}
 	if (adds)

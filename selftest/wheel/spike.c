@@ -131,8 +131,8 @@ static void evenly(u64 clk)
 }
 
 /*
- * Where something is due in every tick, no tick moves a chunk, not even the tick before a stop: from
- * @from on, each of the buckets next to the current ones moves what it owes, and no more.
+ * Where something is due in every tick, no tick moves a chunk, not even the tick before a stop.
+ * From @from on, each of the buckets next to the current ones moves what it owes, and no more.
  */
 static void dense(const char *what, u64 clk, u64 from)
 {

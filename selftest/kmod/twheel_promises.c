@@ -174,10 +174,11 @@ static void arm_range(const struct place *place, struct twheel_timer *timer, kti
 static bool shares(const struct place *place, struct twheel_timer *timer, u64 delay, u64 tolerance)
 {
 	ktime_t deadline = ktime_add_ns(place_now(place), delay);
+	u64 end = tolerance < KTIME_MAX - deadline ? deadline + tolerance : KTIME_MAX;
 	u64 tick_ns = place->config.tick_ns, want = timer->queue.expires, first, last;
 
 	first = div64_u64(deadline + tick_ns - 1, tick_ns);
-	last = max(first, div64_u64(deadline + tolerance, tick_ns));
+	last = max(first, div64_u64(end, tick_ns));
 	if (!twheel_pending(timer) || want < first || want > last)
 		want = shared(first, last);
 	arm_range(place, timer, deadline, tolerance);
@@ -188,12 +189,15 @@ static bool shares(const struct place *place, struct twheel_timer *timer, u64 de
 	return false;
 }
 
-/* Wherever most timers are and beyond, with tolerances from less than a tick to hours. */
+/*
+ * Wherever most timers are and beyond, with tolerances from less than a tick to hours; and with
+ * some that end with time.
+ */
 static void test_tolerance(const struct place *place)
 {
 	struct shot *shot = zalloc(1, sizeof(*shot));
 	unsigned int i, good = 0;
-	u64 delay = 0;
+	u64 delay = 0, late;
 
 	if (!shot)
 		return;
@@ -202,7 +206,8 @@ static void test_tolerance(const struct place *place)
 		/* Each delay comes twice: the tick of the first may be right for the second. */
 		if (i % 2 == 0)
 			delay = 20 * NSEC_PER_SEC + (get_random_u32() >> i % 32) * 30ULL;
-		good += shares(place, &shot->timer, delay, (u64)get_random_u32() << 16 >> i % 48);
+		late = i % 16 ? (u64)get_random_u32() << 16 >> i % 48 : U64_MAX >> i / 16 % 2;
+		good += shares(place, &shot->timer, delay, late);
 		if (i % 5 == 0)
 			place_cancel(place, &shot->timer);
 		cond_resched();

@@ -617,6 +617,16 @@ static noinline bool base_add_back(struct twheel_base *base, struct twheel_timer
 			      base_tick(base, base_now(base)));
 }
 
+/* Add @timer, which may be late, for @tick: to the wheel, or to the tree if it may be there. */
+static noinline bool base_add_chosen_back(struct twheel_base *base, struct twheel_timer *timer,
+					  u64 tick)
+{
+	u64 now = base_tick(base, base_now(base));
+
+	return wheel_back_add_chosen(&base->wheel, &base->settable.back, &timer->queue,
+				     max(tick, now + 1), now);
+}
+
 /*
  * Add @timer, which is in no bucket, to the locked @base. @rearmed: base_unlink() has taken it out
  * to be added again. Returns whether the next event is earlier now: then the caller must call
@@ -647,13 +657,14 @@ static noinline bool base_add_range(struct twheel_base *base, struct twheel_time
 	u64 tick = wheel_choose(range->first, range->last);
 
 	lockdep_assert_held(&base->lock);
-	if (unlikely(tick <= wheel_clk(&base->wheel)))
-		return base_add(base, timer, base_time(base, tick), rearmed);
 	debug_timer_activate(base, timer);
 	if (trace_twheel_add_enabled())
 		trace_add(base, timer, base_time(base, tick));
 	base->rearmed += rearmed;
-	return wheel_add_chosen(&base->wheel, &timer->queue, tick);
+	if (unlikely(base->has_back))
+		return base_add_chosen_back(base, timer, tick);
+	/* Since @range was made, the wheel may have been told the time. */
+	return wheel_add_chosen(&base->wheel, &timer->queue, max(tick, wheel_clk(&base->wheel) + 1));
 }
 
 /* base_add() of an idle timer of a CPU's base. Inlined, for timers whose tick is near. */
@@ -669,7 +680,7 @@ static __always_inline bool base_add_hot(struct twheel_base *base, struct twheel
 	return wheel_add_near(&base->wheel, &timer->queue, tick);
 }
 
-/* base_add_range(), with all that it needs to know of a timer that most are like. */
+/* base_add_range() for callers that have no range. */
 static noinline bool base_add_range_cold(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires, u64 tolerance)
 {
@@ -679,23 +690,52 @@ static noinline bool base_add_range_cold(struct twheel_base *base, struct twheel
 }
 
 /*
- * base_add_hot() of a timer that may be late by @tolerance. If no tick lies between, or a time is
- * over or is no time, the timer is not like most, and base_add_range_cold() adds it.
+ * base_range() of most timers. For others range_is_hot() is false: a time is over, or is no time,
+ * or no tick lies between.
  */
+static __always_inline struct ticks base_range_hot(const struct twheel_base *base, ktime_t expires,
+						   u64 tolerance)
+{
+	u64 end = (u64)expires + tolerance;
+
+	return (struct ticks){
+		.first	= base_tick_hot(base, expires),
+		.last	= likely(end <= KTIME_MAX) ? div_u64(end, base->tick_ns) : 0,
+	};
+}
+
+static __always_inline bool range_is_hot(const struct twheel_base *base, const struct ticks *range)
+{
+	return likely(range->first <= range->last && range->first > wheel_clk(&base->wheel));
+}
+
+/* wheel_add_chosen() for a tick that is not near. */
+static noinline bool base_add_beyond(struct twheel_base *base, struct twheel_timer *timer, u64 tick)
+{
+	return wheel_add_chosen(&base->wheel, &timer->queue, tick);
+}
+
+/* wheel_add_chosen(), inlined for a tick that is near. */
+static __always_inline bool base_add_chosen(struct twheel_base *base, struct twheel_timer *timer,
+					    u64 tick)
+{
+	if (unlikely(!wheel_is_near(&base->wheel, tick)))
+		return base_add_beyond(base, timer, tick);
+	return wheel_add_chosen_near(&base->wheel, &timer->queue, tick);
+}
+
+/* base_add_hot() of a timer that may be late by @tolerance. */
 static __always_inline bool base_add_range_hot(struct twheel_base *base,
 					       struct twheel_timer *timer, ktime_t expires,
 					       u64 tolerance)
 {
-	u64 first = base_tick_hot(base, expires);
-	u64 last = div_u64((u64)expires + tolerance, base->tick_ns);
+	struct ticks range = base_range_hot(base, expires, tolerance);
 
 	lockdep_assert_held(&base->lock);
-	if (trace_twheel_add_enabled() ||
-	    unlikely(!wheel_is_near(&base->wheel, last) || first > last ||
-		     first <= wheel_clk(&base->wheel)))
+	if (trace_twheel_add_enabled() || !range_is_hot(base, &range))
 		return base_add_range_cold(base, timer, expires, tolerance);
 	debug_timer_activate(base, timer);
-	return wheel_add_chosen_near(&base->wheel, &timer->queue, wheel_choose(first, last));
+	return base_add_chosen(base, timer, wheel_choose(range.first, range.last));
 }
 
 /*
@@ -786,20 +826,40 @@ static __always_inline bool base_put_off(struct twheel_base *base, struct twheel
 
 /*
  * The same for one of the ticks of @range. If the timer is due in one of them already, nothing
- * changes. Only for a timer in a bucket: the tree is ordered by ticks, and one that is over for the
- * wheel may be still to come.
+ * changes.
  */
 static bool base_put_off_range(struct twheel_base *base, struct twheel_timer *timer,
 			       const struct ticks *range)
 {
+	u64 tick = range->first;
+
 	lockdep_assert_held(&base->lock);
 	if (trace_twheel_add_enabled() || trace_twheel_cancel_enabled() ||
-	    !wheel_in_bucket(&timer->queue) || range->first <= wheel_clk(&base->wheel))
-		return false;
-	if (!wheel_may_stay(&base->wheel, &timer->queue, range->first, range->last) &&
-	    !wheel_put_off(&base->wheel, &timer->queue, wheel_choose(range->first, range->last)))
+	    !wheel_pending(&timer->queue) ||
+	    !wheel_back_put_off_range(&base->wheel, &timer->queue, &tick, range->last))
 		return false;
 	base->rearmed++;
+	return true;
+}
+
+/*
+ * Re-arm @timer for @expires or later, by up to @tolerance, if it is in a bucket and range_is_hot().
+ * Returns whether that was done: then the caller must call base_arm().
+ */
+static __always_inline bool base_mod_range_hot(struct twheel_base *base, struct twheel_timer *timer,
+					       ktime_t expires, u64 tolerance)
+{
+	struct ticks range = base_range_hot(base, expires, tolerance);
+
+	lockdep_assert_held(&base->lock);
+	if (trace_twheel_add_enabled() || trace_twheel_cancel_enabled() ||
+	    unlikely(!wheel_in_bucket(&timer->queue)) || !range_is_hot(base, &range))
+		return false;
+	base->rearmed++;
+	if (wheel_back_put_off_range(&base->wheel, &timer->queue, &range.first, range.last))
+		return true;
+	wheel_unlink(&base->wheel, &timer->queue);
+	base_add_chosen(base, timer, range.first);
 	return true;
 }
 
@@ -1426,30 +1486,48 @@ static bool range_is_wanted(const struct twheel_timer *timer, const struct ticks
 	return mode == ARM_ALWAYS || !pending || range->last < timer->queue.expires;
 }
 
-/* timer_arm() of a timer that may be late by @tolerance. */
-static int timer_arm_range(struct twheel_timer *timer, ktime_t time, u64 tolerance, bool relative,
-			   enum arm_mode mode)
+/*
+ * timer_arm_range() for any timer, whose base @base is locked. *@pending: was it armed before?
+ * Returns the base that is locked then.
+ */
+static noinline struct twheel_base *base_arm_range(struct twheel_base *base,
+						   struct twheel_timer *timer, ktime_t expires,
+						   u64 tolerance, enum arm_mode mode, int *pending)
+{
+	struct ticks range = base_range(base, expires, tolerance);
+
+	*pending = wheel_pending(&timer->queue);
+	if (unlikely(!range_is_wanted(timer, &range, mode)) ||
+	    (!base_is_elsewhere(base) && base_put_off_range(base, timer, &range)))
+		return base;
+	base_unlink(base, timer);
+	base = move_base(base, timer);
+	base_forward(base);
+	if (base_add_range(base, timer, &range, *pending))
+		base_arm(base);
+	return base;
+}
+
+/*
+ * timer_arm() of a timer that may be late by @tolerance. A timer in a bucket is not shut down, so
+ * that re-arming it is wanted, unless only an earlier tick is.
+ */
+static __always_inline int timer_arm_range(struct twheel_timer *timer, ktime_t time, u64 tolerance,
+					   bool relative, enum arm_mode mode)
 {
 	struct twheel_base *base;
 	unsigned long flags;
-	struct ticks range;
-	int pending;
+	int pending = 1;
 
 	base = lock_base(timer, &flags);
 	if (relative)
 		time = ktime_add_safe(base_now(base), max_t(ktime_t, time, 0));
-	range = base_range(base, time, tolerance);
-	if (unlikely(!range_is_wanted(timer, &range, mode))) {
-		pending = wheel_pending(&timer->queue);
-	} else if (!base_is_elsewhere(base) && base_put_off_range(base, timer, &range)) {
-		pending = true;
-	} else {
-		pending = base_unlink(base, timer);
-		base = move_base(base, timer);
-		base_forward(base);
-		if (base_add_range(base, timer, &range, pending))
-			base_arm(base);
-	}
+	base_forward(base);
+	if (mode != ARM_EARLIER && !base_is_elsewhere(base) &&
+	    base_mod_range_hot(base, timer, time, tolerance))
+		base_arm(base);
+	else
+		base = base_arm_range(base, timer, time, tolerance, mode, &pending);
 	raw_spin_unlock_irqrestore(&base->lock, flags);
 	return pending;
 }
@@ -2457,15 +2535,18 @@ EXPORT_SYMBOL_GPL(twheel_add_range_locked);
 bool twheel_mod_range_locked(struct twheel_base *base, struct twheel_timer *timer,
 			     ktime_t expires, u64 tolerance)
 {
-	struct ticks range = base_range(base, expires, tolerance);
+	struct ticks range;
 	bool pending;
 
+	base_forward(base);
+	if (base_mod_range_hot(base, timer, expires, tolerance))
+		return true;
+	range = base_range(base, expires, tolerance);
 	if (base_put_off_range(base, timer, &range))
 		return true;
 	pending = base_unlink(base, timer);
 	if (unlikely(base_has_shut(base, timer)))
 		return pending;
-	base_forward(base);
 	base_add_range(base, timer, &range, pending);
 	return pending;
 }

@@ -1283,6 +1283,21 @@ static inline void wheel_begin_chunk(struct wheel *w)
 		w->quota[l] = n < WHEEL_CHUNK ? n : WHEEL_CHUNK;
 }
 
+/* Are timers in level 0 or at a stop due in the next tick? */
+static inline bool wheel_next_is_due(const struct wheel *w)
+{
+	u64 next = w->q[0] + 1;
+
+	if (test_bit(wheel_next_slot(w, 0), w->map))
+		return true;
+	if (next != (w->q[1] + 1) * WHEEL_W1)
+		return false;
+	if (test_bit(wheel_round(&wheel_stops[0], wheel_stop1(w) + 1), w->map))
+		return true;
+	return next == w->q[2] * WHEEL_W2 + (wheel_stops_had(w) + 1ULL) * WHEEL_STOP2 &&
+	       test_bit(wheel_round(&wheel_stops[1], wheel_stop2(w) + 1), w->map);
+}
+
 /* Set the quotas: what the buckets next to the current ones owe at clk. */
 static inline void wheel_begin_pace(struct wheel *w)
 {
@@ -1297,7 +1312,7 @@ static inline void wheel_begin_pace(struct wheel *w)
 			w->quota[l] = wheel_next_owes(w, l, false);
 		crowded |= w->quota[l] > WHEEL_BIG;
 	}
-	if (!crowded && !test_bit(wheel_next_slot(w, 0), w->map))
+	if (!crowded && !wheel_next_is_due(w))
 		wheel_begin_chunk(w);
 }
 

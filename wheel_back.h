@@ -310,6 +310,22 @@ static inline bool wheel_back_mod(struct wheel *w, struct wheel_back *b, struct 
 	return wheel_back_add(w, b, t, expires, now);
 }
 
+/*
+ * Re-arm @t, which is queued, for one of the ticks from *@first, which is after what the clock
+ * shows, to @last. If @t is due in one of them it stays what it is, wherever it is; if it is in a
+ * bucket, it may be put off. If neither can be done, return false: then *@first is the tick for
+ * which to take @t out and add it.
+ */
+static __always_inline bool wheel_back_put_off_range(struct wheel *w, struct wheel_timer *t,
+						     u64 *first, u64 last)
+{
+	if (wheel_may_stay(w, t, *first, last))
+		return true;
+	if (last > *first)
+		*first = wheel_choose(*first, last);
+	return *first > wheel_clk(w) && wheel_put_off(w, t, *first);
+}
+
 /**
  * wheel_back_mod_range() - wheel_mod_range() of a wheel whose clock may be set
  * @w:		the wheel
@@ -328,11 +344,7 @@ static inline bool wheel_back_mod_range(struct wheel *w, struct wheel_back *b,
 		first = now + 1;
 	if (last < first)
 		last = first;
-	if (wheel_may_stay(w, t, first, last))
-		return false;
-	if (last > first)
-		first = wheel_choose(first, last);
-	if (first > wheel_clk(w) && wheel_put_off(w, t, first))
+	if (wheel_back_put_off_range(w, t, &first, last))
 		return false;
 	wheel_back_take_out(w, b, t);
 	return wheel_back_add_chosen(w, b, t, first, now);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Expiry in exactly the tick that was asked for, over virtual days and years.
+ * Expiry in exactly the tick that was asked for, over virtual days and years; and of timers that
+ * may be late at the beginning of one of the ticks that they may have.
  *
  * This is for user-mode Linux with time-travel=inf-cpu: the clock stands still while code
  * runs, and when nothing runs it is the time of the next event. So a timer expires in its
@@ -9,7 +10,9 @@
  *
  * Each of NR_TIMERS timers is armed for a delay around one of the wheel's boundaries or a
  * random one, of any order of magnitude, and from its callback for another one, until the
- * span is over. What is armed then must be armed for the right tick.
+ * span is over. What is armed then must be armed for the right tick. Every other one may be
+ * late, by a time of any order of magnitude too. Of those every fourth is armed twice: if its tick
+ * is allowed the second time too, it keeps it.
  *
  *	tick	span			boundaries passed
  *	100 us	4 days			all, and the wheel's span, which is 3.65 days
@@ -53,6 +56,8 @@ struct probe {
 	struct twheel_timer	timer;
 	u64			armed_at;
 	u64			deadline;
+	u64			tolerance;
+	u64			due;		/* the tick it was armed for */
 	unsigned int		armed;
 	unsigned int		fired;
 };
@@ -64,6 +69,10 @@ static struct {
 	struct rnd_state rnd;
 	unsigned long	fired;
 	unsigned long	far;		/* of these, after a delay beyond the wheel's span */
+	unsigned long	tolerant;	/* of these, not in the first tick they might have */
+	unsigned long	again;		/* armed for a range that has their tick */
+	unsigned long	stirred;	/* of these, armed for another tick */
+	unsigned long	outside;	/* armed for a tick that they may not have */
 	unsigned long	early;
 	unsigned long	late;
 	u64		worst;		/* ns after the beginning of the tick */
@@ -101,22 +110,69 @@ static u64 tick_of(u64 deadline)
 	return div64_u64(deadline + run.tick_ns - 1, run.tick_ns) * run.tick_ns;
 }
 
+/* The last tick in which @probe may fire: one that is exact, in the first one. */
+static u64 last_tick_of(const struct probe *probe)
+{
+	u64 end = probe->deadline + probe->tolerance, part;
+
+	div64_u64_rem(end, run.tick_ns, &part);
+	return max(tick_of(probe->deadline), end - part);
+}
+
+static bool is_allowed(const struct probe *probe)
+{
+	return probe->due >= tick_of(probe->deadline) && probe->due <= last_tick_of(probe);
+}
+
+/*
+ * Arm @probe once more, for a range around the one that it has. If its tick is in that range too,
+ * it must keep it. It need not be: if no tick begins between its deadline and its end, it has the
+ * first tick after both, which may be beyond the wider range.
+ */
+static void arm_again(struct probe *probe)
+{
+	probe->due = twheel_expires(&probe->timer);
+	probe->deadline -= min(probe->deadline - probe->armed_at - 1, probe->tolerance / 2);
+	probe->tolerance *= 2;
+	twheel_mod_abs_range(&probe->timer, probe->deadline, probe->tolerance);
+	if (!is_allowed(probe))
+		return;
+	run.again++;
+	run.stirred += twheel_expires(&probe->timer) != probe->due;
+}
+
+/* The clock ends after 292 years: no deadline is so late that its tolerance would reach that. */
+static void arm_range(struct probe *probe)
+{
+	probe->tolerance = min(random_delay(), CENTURY / 4 * run.tick_ns);
+	twheel_add_abs_range(&probe->timer, probe->deadline, probe->tolerance);
+	if (!random_below(4))
+		arm_again(probe);
+}
+
 static void arm(struct probe *probe)
 {
 	probe->armed++;
 	probe->armed_at = ktime_get_ns();
 	probe->deadline = probe->armed_at + random_delay();
-	twheel_add_abs(&probe->timer, probe->deadline);
+	probe->tolerance = 0;
+	if (random_below(2))
+		arm_range(probe);
+	else
+		twheel_add_abs(&probe->timer, probe->deadline);
+	probe->due = twheel_expires(&probe->timer);
+	run.outside += !is_allowed(probe);
 }
 
 static void fired(struct twheel_timer *timer)
 {
 	struct probe *probe = container_of(timer, struct probe, timer);
-	u64 now = ktime_get_ns(), due = tick_of(probe->deadline);
+	u64 now = ktime_get_ns(), due = probe->due;
 
 	probe->fired++;
 	run.fired++;
 	run.far += probe->deadline - probe->armed_at > CENTURY * run.tick_ns;
+	run.tolerant += due > tick_of(probe->deadline);
 	run.early += now < due;
 	run.late += now >= due + run.tick_ns;
 	if (now >= due)
@@ -141,7 +197,7 @@ static unsigned int stop(struct probe *probes)
 	for (i = 0; i < NR_TIMERS; i++) {
 		struct probe *probe = &probes[i];
 		bool right = !twheel_pending(&probe->timer) ||
-			     twheel_expires(&probe->timer) == tick_of(probe->deadline);
+			     twheel_expires(&probe->timer) == probe->due;
 
 		wrong += !right ||
 			 twheel_cancel_sync(&probe->timer) != probe->armed - probe->fired;
@@ -176,6 +232,12 @@ static void test_base(u64 tick_ns, u64 span)
 	prandom_seed_state(&run.rnd, seed);
 	run_probes(base, probes, span);
 	twheel_get_stats(base, &stats);
+	check(run.tolerant > run.fired / 4 && !run.outside,
+	      "%lu of %lu come in a later tick than their first, %lu in one that they may not have",
+	      run.tolerant, run.fired, run.outside);
+	check(run.again > run.fired / 16 && !run.stirred,
+	      "%lu were armed again for a range that has their tick, and %lu of them left it",
+	      run.again, run.stirred);
 	pr_info("# in %llu days: %lu expiries, %llu interrupts, at most %llu ns after the tick\n",
 		div64_u64(span, DAY), run.fired, stats.wakeups, run.worst);
 	check(run.fired > NR_TIMERS && !run.early, "%lu of them are early", run.early);

@@ -11,6 +11,7 @@
 
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/random.h>
 #include <linux/timer.h>
 
 #include "contexts.h"
@@ -132,6 +133,89 @@ static bool remains(const struct place *place, struct twheel_timer *timer, ktime
 	ktime_t from = place_now(place), left = twheel_remaining(timer), to = place_now(place);
 
 	return left <= ktime_sub(expires, from) && left >= ktime_sub(expires, to);
+}
+
+/* Of the ticks @first to @last, the one that most timers can share, see wheel_choose(). */
+static u64 shared(u64 first, u64 last)
+{
+	static const u32 steps[] = { 86400, 3600, 600, 60, 30, 10, 5, 2 };
+	unsigned int i = last - first < 4 * 3600 ? 2 : last - first < 4 * 86400;
+
+	for (; i < ARRAY_SIZE(steps); i++) {
+		u64 tick = div_u64(first + steps[i] - 1, steps[i]) * steps[i];
+
+		if (tick <= last)
+			return tick;
+	}
+	return first;
+}
+
+/* Arm @timer, which may be armed. */
+static void arm_range(const struct place *place, struct twheel_timer *timer, ktime_t deadline,
+		      u64 tolerance)
+{
+	unsigned long flags;
+
+	if (place_has_sink(place)) {
+		twheel_lock(place->base, &flags);
+		twheel_mod_range_locked(place->base, timer, deadline, tolerance);
+		twheel_unlock(place->base, flags);
+	} else if (twheel_pending(timer)) {
+		twheel_mod_abs_range(timer, deadline, tolerance);
+	} else {
+		twheel_add_abs_range(timer, deadline, tolerance);
+	}
+}
+
+/*
+ * Arm @timer. Does it keep the tick that it has, if it may, and get the one that most timers can
+ * share, if not?
+ */
+static bool shares(const struct place *place, struct twheel_timer *timer, u64 delay, u64 tolerance)
+{
+	ktime_t deadline = ktime_add_ns(place_now(place), delay);
+	u64 end = tolerance < KTIME_MAX - deadline ? deadline + tolerance : KTIME_MAX;
+	u64 tick_ns = place->config.tick_ns, want = timer->queue.expires, first, last;
+
+	first = div64_u64(deadline + tick_ns - 1, tick_ns);
+	last = max(first, div64_u64(end, tick_ns));
+	if (!twheel_pending(timer) || want < first || want > last)
+		want = shared(first, last);
+	arm_range(place, timer, deadline, tolerance);
+	if (twheel_pending(timer) && timer->queue.expires == want)
+		return true;
+	pr_info("# %s: deadline %lld, tolerance %llu: tick %llu and not %llu\n", place->name,
+		deadline, tolerance, timer->queue.expires, want);
+	return false;
+}
+
+/*
+ * Wherever most timers are and beyond, with tolerances from less than a tick to hours; and with
+ * some that end with time.
+ */
+static void test_tolerance(const struct place *place)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	unsigned int i, good = 0;
+	u64 delay = 0, late;
+
+	if (!shot)
+		return;
+	shot_init(shot, place);
+	for (i = 0; i < 6000; i++) {
+		/* Each delay comes twice: the tick of the first may be right for the second. */
+		if (i % 2 == 0)
+			delay = 20 * NSEC_PER_SEC + (get_random_u32() >> i % 32) * 30ULL;
+		late = i % 16 ? (u64)get_random_u32() << 16 >> i % 48 : U64_MAX >> i / 16 % 2;
+		good += shares(place, &shot->timer, delay, late);
+		if (i % 5 == 0)
+			place_cancel(place, &shot->timer);
+		cond_resched();
+	}
+	check(good == i, "%s: what may be late keeps its tick, or gets one that most can share",
+	      place->name);
+	place_cancel(place, &shot->timer);
+	kvfree(shot);
 }
 
 /* A deadline is rounded up to a multiple of the tick since the clock's zero, however far. */
@@ -1350,6 +1434,7 @@ static void test_places(void)
 	for (i = 0; i < NR_PLACES; i++) {
 		if (i < SINK_MONO)
 			test_rounding(&places[i]);
+		test_tolerance(&places[i]);
 		test_shots(&places[i]);
 		if (places[i].base) {
 			test_over(&places[i]);

@@ -876,6 +876,44 @@ static void test_set_back(struct probe *probes)
 	check(wait_for(atomic_read(&sets_told) == 2), "the base is told again");
 }
 
+/*
+ * Arm @timer for @in from now, and then for @again or @tolerance later. Does it keep its tick, which
+ * is one of these?
+ */
+static bool keeps(struct twheel_timer *timer, u64 in, u64 again, u64 tolerance)
+{
+	ktime_t now = ktime_get_real(), expires;
+	bool kept;
+
+	twheel_add_abs(timer, ktime_add_ns(now, in));
+	expires = twheel_expires(timer);
+	kept = twheel_mod_abs_range(timer, ktime_add_ns(now, again), tolerance) == 1 &&
+	       twheel_expires(timer) == expires;
+	return twheel_cancel(timer) == 1 && kept;
+}
+
+/*
+ * By so little that the wheel waits for the time: timers up to where it was are in the tree, and
+ * later ones, such as that of probes[2], in buckets.
+ */
+static void test_set_back_late(struct probe *probes)
+{
+	const u64 s = NSEC_PER_SEC;
+	ktime_t expires;
+
+	twheel_add(&probes[2].timer, 70 * s);
+	expires = twheel_expires(&probes[2].timer);
+	set_clock_by(-50 * (s64)s);
+	check(keeps(&probes[0].timer, 10 * s + 1, 5 * s, 20 * s),
+	      "what may be late keeps a tick that comes again");
+	check(twheel_mod_range(&probes[2].timer, 10 * s, 200 * s) == 1 &&
+	      twheel_expires(&probes[2].timer) == expires, "and one that is to come");
+	check(!keeps(&probes[0].timer, 10 * s + 1, 11 * s, 20 * s) &&
+	      !keeps(&probes[0].timer, 60 * s + 1, 5 * s, 20 * s), "but none that it may not have");
+	check(twheel_cancel(&probes[2].timer) == 1, "it can be cancelled");
+	set_clock_by(50 * s);
+}
+
 /* A million ns here and there decide nothing: what is armed is hours away, or waited for. */
 static void test_set(void)
 {
@@ -892,6 +930,7 @@ static void test_set(void)
 		twheel_init_on(base, &probes[i].timer, probe_fired);
 	test_set_forward(probes);
 	test_set_back(probes);
+	test_set_back_late(probes);
 	set_clock_by(HOUR);
 	check(twheel_cancel_sync(&probes[1].timer) == 1, "what is left can be cancelled");
 	twheel_destroy(base);

@@ -80,6 +80,18 @@ fn tasks_that_may_be_late_meet_and_keep_their_phase() {
     assert!((1..4).all(|nr| take(&from) == first + nr * 50_000_000));
 }
 
+// As in wheel.rs: it ends with time, and is not refused.
+#[test]
+fn no_tolerance_is_too_long() {
+    let (sched, (to, _from)) = (pool(1), channel::<()>());
+    for delay in [Duration::ZERO, LONG, Duration::MAX] {
+        let to = to.clone();
+        let run = move |_: &twheel::Run<'_>| to.send(()).unwrap_or_default();
+        sched.add(When::after(delay).every(LONG).within(Duration::MAX), run).unwrap();
+    }
+    assert_eq!(sched.pending(), 3);
+}
+
 #[test]
 fn periods_and_what_becomes_of_missed_ones() {
     let sched = pool(3);

@@ -97,6 +97,22 @@ fn timers_that_may_be_late_meet() {
     assert_eq!(wheel.info().unwrap().timers, 0);
 }
 
+// The library refuses what would end after time; the crate lets it end with time.
+#[test]
+fn no_tolerance_is_too_long() {
+    let wheel = Wheel::new().unwrap();
+    let late = wheel.within(Duration::MAX);
+    let one = late.add(LONG, 1).unwrap();
+    let periodic = late.add_periodic(LONG, LONG, 2).unwrap();
+    let many = late.add_many(&[(LONG, 3), (Duration::ZERO, 4), (Duration::MAX, 5)]).unwrap();
+    assert!(many.iter().all(|added| added.is_ok()));
+    assert!(one.rearm(2 * LONG).unwrap() && one.rearm(Duration::MAX).unwrap());
+    let again = wheel.rearm_many(&[(&one, LONG), (&periodic, Duration::MAX)]).unwrap();
+    assert!(again.iter().all(|armed| *armed.as_ref().unwrap()));
+    late.add_detached(LONG, 6).unwrap();
+    assert_eq!(wheel.info().unwrap().armed, 6);
+}
+
 #[test]
 fn a_timer_keeps_its_wheel() {
     let wheel = Wheel::new().unwrap();

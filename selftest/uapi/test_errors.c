@@ -340,6 +340,43 @@ static void query_fields(void)	{ do_pokes(QUERY); }
 static void submit_fields(void)	{ do_pokes(SUBMIT); }
 static void drain_fields(void)	{ do_pokes(DRAIN); }
 
+#ifndef FIRST_HEADER
+/* The timer may be late by @tolerance, of which at least three digits are kept. */
+static void expect_tolerance(u64 of, u64 tolerance)
+{
+	struct twheel_op op = { .handle = of };
+
+	CHECK_EQ(call(TWHEEL_IOC_QUERY, &op), TWHEEL_STATE_ARMED);
+	CHECK(op.tolerance_ns <= tolerance && op.tolerance_ns >= tolerance - tolerance / 1000);
+}
+
+/*
+ * A tolerance that is larger than the delay is no error, up to the end of time. One that ends later
+ * is, and the timer keeps the last one that was taken.
+ */
+static void long_tolerances(void)
+{
+	static union arg arg;
+
+	for (unsigned int i = 0; i < 6; i++) {
+		enum command c = i % 2 ? MOD : ADD;
+		u64 most;
+
+		begin(c);
+		fill(c, &arg);
+		most = BIT63 - 1 - arg.op.expires_ns;
+		arg.op.tolerance_ns = i < 2 ? arg.op.expires_ns + 1 : i < 4 ? most - 1 : most;
+		CHECK_EQ(call(commands[c].cmd, &arg), c == MOD);
+		expect_tolerance(arg.op.handle, arg.op.tolerance_ns);
+		one_op = (struct twheel_op){ .handle = arg.op.handle, .expires_ns = 2 * HOUR,
+					     .tolerance_ns = BIT63 - 2 * HOUR };
+		CHECK_EQ(call(TWHEEL_IOC_MOD, &one_op), -EINVAL);
+		expect_tolerance(arg.op.handle, arg.op.tolerance_ns);
+		close(fd);
+	}
+}
+#endif
+
 /* ---- shapes ---------------------------------------------------------------- */
 
 static unsigned long resized(enum command c, size_t size)
@@ -1559,6 +1596,9 @@ static const struct test tests[] = {
 	{ setup_fields, "SETUP: bad fields" },
 	{ add_fields, "ADD: bad fields" },
 	{ mod_fields, "MOD: bad fields" },
+#ifndef FIRST_HEADER
+	{ long_tolerances, "a tolerance may be larger than the delay, and end with time" },
+#endif
 	{ cancel_fields, "CANCEL: bad fields" },
 	{ query_fields, "QUERY: bad fields" },
 	{ submit_fields, "SUBMIT: bad fields, 2^32 operations, none" },

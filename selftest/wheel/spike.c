@@ -130,11 +130,30 @@ static void evenly(u64 clk)
 	free(w);
 }
 
+/*
+ * Where something is due in every tick, no tick moves a chunk, not even the tick before a stop.
+ * From @from on, each of the buckets next to the current ones moves what it owes, and no more.
+ */
+static void dense(const char *what, u64 clk, u64 from)
+{
+	const u64 within = 14 * HOUR;
+	struct wheel *w = fill(clk, from, within, MANY);
+	struct tally c = { 0 };
+
+	advance(w, from + 2 * HOUR, &c);
+	c.worst = 0;
+	while (w->next < from + within - 2 * HOUR)
+		hop(w, &c);
+	ok(!c.wrong && sound(w) && c.worst <= 3 * WHEEL_BIG,
+	   "20 timers in each tick, %s: at most %llu moves in a tick", what, (ull)c.worst);
+	free(w);
+}
+
 int main(int argc, char **argv)
 {
 	u64 clk;
 
-	plan(4 * 9 + 6 + 3);
+	plan(4 * 9 + 6 + 3 + 2);
 	rnd_state = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	timer = alloc(MANY, sizeof(*timer));
 	clk = 1000 * DAY + below(DAY);
@@ -149,6 +168,8 @@ int main(int argc, char **argv)
 	beyond(clk);
 	late(clk);
 	evenly(clk);
+	dense("in the next hours", clk, clk + 1);
+	dense("days ahead", clk, clk + 3 * DAY);
 	free(timer);
 	return done();
 }

@@ -1049,6 +1049,32 @@ static void long_ops(void)
 	free(mem);
 }
 
+/*
+ * An operation that is too long, whose result cannot be stored, ends the batch as any other does:
+ * what follows it is not done.
+ */
+static void long_and_read_only(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *mem = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct twheel_batch b = { .ops = (uintptr_t)mem, .nr = 2, .op_size = (u32)page };
+
+	if (mem == MAP_FAILED)
+		bail("mmap");
+	begin(SUBMIT);
+	((struct twheel_op *)mem)->op = TWHEEL_OP_QUERY;
+	mem[page - 1] = 1;
+	*(struct twheel_op *)(mem + page) = (struct twheel_op){
+		.op = TWHEEL_OP_CANCEL, .handle = handle };
+	CHECK(!mprotect(mem, page, PROT_READ));
+	CHECK_EQ(call(TWHEEL_IOC_SUBMIT, &b), -EFAULT);
+	CHECK_EQ(b.nr_done, 0);
+	CHECK_EQ(cancel(fd, handle), 1);
+	munmap(mem, 2 * page);
+	close(fd);
+}
+
 /* An array that is all right for so long: what was counted stands, no more was done. */
 static void half_an_array(void)
 {
@@ -1589,6 +1615,7 @@ static const struct test tests[] = {
 	{ foreign_handle, "handles of another file: ENOENT" },
 	{ failing_ops, "a batch of good and bad operations" },
 	{ long_ops, "op_size beyond the operation" },
+	{ long_and_read_only, "an operation too long in read-only memory ends a batch" },
 	{ half_an_array, "a batch that ends in unmapped memory" },
 	{ biggest_batch, "a batch of the greatest size" },
 	{ read_errors, "read(): EAGAIN, EINVAL, EFAULT" },

@@ -1693,15 +1693,14 @@ static size_t op_known(size_t size)
 
 /*
  * Read an operation from user memory, and check that its result can be stored there, before
- * anything is done. Returns 0, -EFAULT, or -E2BIG if it has fields that are not known here.
+ * anything is done. Returns 0, -EFAULT, or -E2BIG if it has fields that are not known here: in a
+ * batch that is a result too.
  */
 static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 {
 	int err = copy_struct_from_user(op, sizeof(*op), user, size);
 
-	if (!err && can_write(user, op_known(size)) < op_known(size))
-		err = -EFAULT;
-	return err;
+	return can_write(user, op_known(size)) < op_known(size) ? -EFAULT : err;
 }
 
 /*

@@ -185,7 +185,7 @@ uml() {
 
 uml_device() {
 	uml 600 "test_basic test_errors test_query test_drain test_read test_poll test_fires test_grow test_life
-		test_uring test_uring_cmd test_stress test_fuzz,$FUZZ" '' '' 1
+		test_uring test_uring_cmd test_model test_stress test_fuzz,$FUZZ" '' '' 1
 }
 
 uml_modules() {

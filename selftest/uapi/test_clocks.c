@@ -333,6 +333,34 @@ static void tolerant(void)
 	close(w.fd);
 }
 
+/*
+ * A timer that may be late is no later than that, where the clock was set back by so little that
+ * the others stay in the wheel, which is ahead of the clock then.
+ */
+static void tolerant_behind(void)
+{
+	struct twheel_op op = { .flags = TWHEEL_F_ABS, .user_data = 1 };
+	int fd = real_open(0);
+	u64 begin;
+
+	add_many(fd, 100, HOUR, 2);
+	sleep_ms(50);
+	set_by(-30 * BY_S);
+	for (u32 i = 0; i < 4; i++) {
+		begin = now_ns(CLOCK_MONOTONIC);
+		op.handle = 0;
+		op.expires_ns = now() + 20 * MS;
+#ifndef FIRST_HEADER
+		op.tolerance_ns = 10 * MS;
+#endif
+		CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), 0);
+		expect_event(fd, 1, 1, 0);
+		CHECK(now_ns(CLOCK_MONOTONIC) - begin < 10 * SEC);
+	}
+	set_by(30 * BY_S);
+	close(fd);
+}
+
 static void periodic(void)
 {
 	int fd = real_open(0);
@@ -694,6 +722,7 @@ static const struct test tests[] = {
 	{ many, "it goes back and forth under many timers: each comes once, none early" },
 	{ promptly, "it is set back under many timers: a new one is not late for it" },
 	{ tolerant, "timers that may be late: not early, none lost, whatever the clock does" },
+	{ tolerant_behind, "nor later than they may be, if it is set back a little" },
 	{ periodic, "a periodic timer counts the periods that were skipped" },
 	{ told_of_both, "who asks is told that the clock was set, forward or back" },
 	{ told_late, "also by an event that was ready, or is due by it" },

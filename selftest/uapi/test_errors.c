@@ -952,6 +952,19 @@ static void setup_after_add(void)
 	close(fd);
 }
 
+/* A file that has just grown moves its timers, a moment later: wait until nothing changes. */
+static void at_rest(void)
+{
+	struct twheel_info after;
+
+	info(fd, &after);
+	do {
+		before = after;
+		sleep_ms(20);
+		info(fd, &after);
+	} while (!after.nr_moves || memcmp(&before, &after, sizeof(after)));
+}
+
 static void quota(void)
 {
 	const struct twheel_setup s = { .clockid = CLOCK_MONOTONIC, .max_timers = 70 };
@@ -964,7 +977,7 @@ static void quota(void)
 	CHECK_EQ(setup(fd, &s), 0);
 	for (int i = 0; i < 70; i++)
 		handles[i] = add(fd, HOUR, 1);
-	info(fd, &before);
+	at_rest();
 	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), -EDQUOT);
 	CHECK_EQ(call(TWHEEL_IOC_ADD, &op), -EDQUOT);
 	handle = handles[69];
@@ -1079,6 +1092,32 @@ static void long_ops(void)
 		close(fd);
 	}
 	free(mem);
+}
+
+/*
+ * An operation that is too long, whose result cannot be stored, ends the batch as any other does:
+ * what follows it is not done.
+ */
+static void long_and_read_only(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *mem = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct twheel_batch b = { .ops = (uintptr_t)mem, .nr = 2, .op_size = (u32)page };
+
+	if (mem == MAP_FAILED)
+		bail("mmap");
+	begin(SUBMIT);
+	((struct twheel_op *)mem)->op = TWHEEL_OP_QUERY;
+	mem[page - 1] = 1;
+	*(struct twheel_op *)(mem + page) = (struct twheel_op){
+		.op = TWHEEL_OP_CANCEL, .handle = handle };
+	CHECK(!mprotect(mem, page, PROT_READ));
+	CHECK_EQ(call(TWHEEL_IOC_SUBMIT, &b), -EFAULT);
+	CHECK_EQ(b.nr_done, 0);
+	CHECK_EQ(cancel(fd, handle), 1);
+	munmap(mem, 2 * page);
+	close(fd);
 }
 
 /* An array that is all right for so long: what was counted stands, no more was done. */
@@ -1624,6 +1663,7 @@ static const struct test tests[] = {
 	{ foreign_handle, "handles of another file: ENOENT" },
 	{ failing_ops, "a batch of good and bad operations" },
 	{ long_ops, "op_size beyond the operation" },
+	{ long_and_read_only, "an operation too long in read-only memory ends a batch" },
 	{ half_an_array, "a batch that ends in unmapped memory" },
 	{ biggest_batch, "a batch of the greatest size" },
 	{ read_errors, "read(): EAGAIN, EINVAL, EFAULT" },

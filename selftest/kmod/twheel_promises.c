@@ -231,6 +231,36 @@ static void test_reduce(void)
 	kvfree(shot);
 }
 
+/* The last tick that is allowed, and the one after it. */
+static void test_stay(void)
+{
+	const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_MAX_NS,
+	};
+	const s64 half = TWHEEL_TICK_MAX_NS / 2;
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	struct twheel_base *base = twheel_create(&config);
+	bool stays = false, moves = false;
+
+	if (shot && !IS_ERR(base)) {
+		ktime_t expires;
+
+		twheel_init_on(base, &shot->timer, shot_fired);
+		twheel_add(&shot->timer, HOUR);
+		expires = twheel_expires(&shot->timer);
+		stays = twheel_mod_abs_range(&shot->timer, expires - 3 * half, 3 * half) == 1 &&
+			twheel_expires(&shot->timer) == expires;
+		moves = twheel_mod_abs_range(&shot->timer, expires - 3 * half, 3 * half - 1) == 1 &&
+			twheel_expires(&shot->timer) == expires - 2 * half;
+		twheel_cancel_sync(&shot->timer);
+	}
+	check(stays, "a timer whose tick is the last one that is allowed stays there");
+	check(moves, "one whose tick is a ns past what is allowed does not");
+	if (!IS_ERR(base))
+		twheel_destroy(base);
+	kvfree(shot);
+}
+
 /* What twheel_jiffies() of so many is, and no less than that. */
 static bool jiffies_are(long nr, ktime_t delay)
 {
@@ -1149,7 +1179,7 @@ static bool lock_serves(const struct place *place, struct shot *shot,
 
 	shot_init(shot, place);
 	add(place, shot);
-	fired = wait_for(atomic_read(&shot->calls));
+	fired = spin_for(atomic_read(&shot->calls));
 	place_cancel(place, &shot->timer);
 	return fired && !irqs_disabled() && shot->fired_at >= shot->expires;
 }
@@ -1685,6 +1715,7 @@ static int __init twheel_promises_init(void)
 		test_vain();
 		test_shut();
 		test_reduce();
+		test_stay();
 		test_jiffies(&places[ON_CPU]);
 		test_array();
 		test_array_range();

@@ -1166,7 +1166,10 @@ static void shot_relock(const struct place *place, struct shot *shot)
 
 static void shot_raw_lock(const struct place *place, struct shot *shot)
 {
-	raw_spin_lock_irq(twheel_raw_lock(place->base));
+	raw_spinlock_t *lock = twheel_raw_lock(place->base);
+
+	raw_spin_lock_irq(lock);
+	__release(lock);	/* for sparse, which does not see twheel_unlock_irq() do it */
 	twheel_add_locked(place->base, &shot->timer, ktime_add_ns(twheel_now(place->base),
 								  NSEC_PER_MSEC));
 	twheel_unlock_irq(place->base);

@@ -31,7 +31,7 @@ SELFTESTS = "tools/testing/selftests/twheel/"
 
 # Native tests of the wheel that are cases of KUnit's, and what they include.
 KUNIT = ["table", "limits", "resume", "damage", "oracle"]
-KUNIT_HEADERS = ["drive.h", "oracle.h"]
+KUNIT_HEADERS = ["drive.h", "judge.h", "oracle.h"]
 # Not for everybody's machine: attacks and figures, what needs other modules or the machine alone,
 # and what takes minutes.
 NO_SELFTEST = re.compile(r"test_(attack|busy|chaos|cost|fuzz|hog.*|neighbour|rt|stress|uring|watchers)$")

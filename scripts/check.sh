@@ -142,7 +142,7 @@ qemu_programs() {
 qemu_modules() {
 	local kmods
 
-	after build && kmods=$(found selftest/kmod -name '*.ko' ! -name twheel_alone.ko ! -name twheel_cpus.ko) &&
+	after build && kmods=$(found selftest/kmod -name '*.ko' ! -name twheel_alone.ko ! -name twheel_cpus.ko ! -name twheel_budget.ko) &&
 		APPEND=$notes qemu 600 '' "$kmods" 'sessions hotplug suspend resumed' 20 \
 			build/uapi/{suspend,test_fires} samples/twheel_sessions.ko
 }
@@ -167,7 +167,8 @@ qemu_attack() {
 # the areas that it has got for them, so the machine must allow for them. Further users, one after
 # the other, take no more.
 qemu_neighbour() {
-	RUN=tests_percpu=512 ICOUNT=1 qemu 480 build/uapi/test_neighbour bench/kernel/twheel_hold.ko '' 1
+	RUN=tests_percpu=512 ICOUNT=1 qemu 480 build/uapi/test_neighbour \
+		'selftest/kmod/twheel_budget.ko bench/kernel/twheel_hold.ko' '' 1
 }
 
 # uml SECONDS TESTS KMODS SUITES CYCLES: as qemu

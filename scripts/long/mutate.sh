@@ -113,7 +113,8 @@ icount_builds() { qemu_builds; }
 
 icount() {
 	ICOUNT=1 modules_guest boot.sh 400 '' \
-		'test_attack test_cost test_neighbour,counted,3,4,7,9,16,19,24,26' twheel_hold.ko
+		'test_attack test_cost test_neighbour,counted,3,4,7,9,16,19,24,26' \
+		'twheel_budget.ko twheel_hold.ko'
 }
 
 lib_tests() { # VARIANT NAME...: their paths

@@ -5,23 +5,7 @@
  * the oracle of ../wheel/back.h. What does not hold ends the program.
  */
 #include "back.h"
-
-static const u8 *in;
-static size_t left;
-
-static u64 take(unsigned int bytes)
-{
-	u64 value = 0;
-
-	for (; bytes && left; bytes--, left--)
-		value = value << 8 | *in++;
-	return value;
-}
-
-static unsigned int some_timer(void)
-{
-	return take(1) * nr / 256;
-}
+#include "bytes.h"
 
 /* A tick near where something is, some buckets of some level away from there. */
 static u64 some_tick(void)

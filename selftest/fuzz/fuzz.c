@@ -10,23 +10,7 @@
  * reached, it is told by counters.
  */
 #include "oracle.h"
-
-static const u8 *in;
-static size_t left;
-
-static u64 take(unsigned int bytes)
-{
-	u64 value = 0;
-
-	for (; bytes && left; bytes--, left--)
-		value = value << 8 | *in++;
-	return value;
-}
-
-static unsigned int some_timer(void)
-{
-	return take(1) * nr / 256;
-}
+#include "bytes.h"
 
 /* The character: which of eight expiries in a row do something, by bit. */
 static u8 inside;

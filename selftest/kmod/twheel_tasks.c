@@ -857,6 +857,68 @@ static void test_never(unsigned int flags, const char *where)
 	kvfree(held);
 }
 
+/* ---- tasks that may be late ----------------------------------------------------------------- */
+
+/* So late that the tick is one of each 600, whatever the delay is. */
+#define LATE_NS		(2 * NSEC_PER_SEC)
+#define SHARED_NS	(600 * TWHEEL_TICK_NS)
+
+static bool is_shared(const struct twheel_task *task)
+{
+	u32 rest;
+
+	div_u64_rem(twheel_expires(&task->timer), SHARED_NS, &rest);
+	return !rest;
+}
+
+/* Armed for one of the ticks that it may be called in, and for one that others share. */
+static bool is_late(const struct twheel_task *task, ktime_t begin, ktime_t end)
+{
+	ktime_t expires = twheel_expires(&task->timer);
+
+	return expires >= begin && expires <= end + (ktime_t)LATE_NS && is_shared(task);
+}
+
+static enum twheel_again late_function(struct twheel_task *task)
+{
+	struct held *held = container_of(task, struct held, task);
+
+	atomic_inc(&held->calls);
+	return TWHEEL_AGAIN;
+}
+
+/* Each time as late as that, until a start says otherwise. One that is refused changes nothing. */
+static void test_late(unsigned int flags, const char *where)
+{
+	struct held *held = zalloc(1, sizeof(*held));
+	struct twheel_task *task = &held->task;
+	ktime_t begin, end, due;
+	bool good;
+
+	if (!held)
+		return;
+	twheel_task_init(task, late_function, flags);
+	begin = ktime_get() + HOUR;
+	good = !twheel_task_start_range(task, HOUR + 7, HOUR, LATE_NS);
+	end = ktime_get() + HOUR + 7;
+	check(good && is_late(task, begin, end), "%s: a task may be late, and shares its tick",
+	      where);
+	due = twheel_expires(&task->timer);
+	check(twheel_task_start_range(task, 0, 0, (u64)KTIME_MAX + 1) == -EINVAL &&
+	      twheel_task_start_range(task, 0, 0, U64_MAX) == -EINVAL &&
+	      twheel_task_start_range(task, 0, -1, 0) == -EINVAL &&
+	      twheel_expires(&task->timer) == due, "%s: but not later than ever", where);
+	twheel_task_start_range(task, 0, HOUR + 7, LATE_NS);
+	wait_for(atomic_read(&held->calls) && twheel_pending(&task->timer));
+	due = task->deadline;
+	check(is_late(task, due, due), "%s: so it may be the next time", where);
+	check(twheel_task_start(task, HOUR, HOUR) == 1 &&
+	      twheel_expires(&task->timer) < task->deadline + (ktime_t)TWHEEL_TICK_NS,
+	      "%s: and started anew it is exact", where);
+	twheel_task_shutdown_sync(task);
+	kvfree(held);
+}
+
 /* ---- never twice at once ------------------------------------------------------------------ */
 
 #define HAMMER_CALLS	50
@@ -930,6 +992,8 @@ static int __init twheel_tasks_init(void)
 		test_never(0, "softirq");
 		test_never(TWHEEL_TASK_PROCESS, "process");
 		test_never(TWHEEL_TASK_DELAY, "fixed delay");
+		test_late(0, "softirq");
+		test_late(TWHEEL_TASK_PROCESS, "process");
 		test_once(0, "softirq");
 		test_once(TWHEEL_TASK_PROCESS, "process");
 	}

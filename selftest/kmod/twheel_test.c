@@ -97,6 +97,20 @@ static void test_delays(void)
 
 static const ktime_t past[] = { 1, 0, -1, -NSEC_PER_SEC, KTIME_MIN };
 
+/* One that is over by more than it may be late is for the next tick. */
+static bool over_is_next(struct probe *probe, ktime_t deadline)
+{
+	ktime_t left;
+	bool fired;
+
+	probe_init(probe);
+	twheel_add_abs_range(&probe->timer, deadline, NSEC_PER_MSEC);
+	left = twheel_remaining(&probe->timer);
+	fired = left <= (ktime_t)TWHEEL_TICK_NS && wait_for(atomic_read(&probe->fired));
+	twheel_cancel_sync(&probe->timer);
+	return fired;
+}
+
 static void test_deadlines(void)
 {
 	ktime_t base = ktime_add_ns(ktime_get(), 50 * NSEC_PER_MSEC);
@@ -124,6 +138,7 @@ static void test_deadlines(void)
 		check(wait_for(atomic_read(&probes[0].fired)), "a deadline of %lld fires at once",
 		      past[i]);
 		twheel_cancel_sync(&probes[0].timer);
+		check(over_is_next(&probes[0], past[i]), "and so does one that may be late");
 	}
 	twheel_add(&probes[0].timer, KTIME_MAX);
 	check(twheel_expires(&probes[0].timer) == KTIME_MAX && twheel_pending(&probes[0].timer),
@@ -914,6 +929,172 @@ static void test_set_back_late(struct probe *probes)
 	set_clock_by(50 * s);
 }
 
+static void count_all(struct twheel_timer *timer, ktime_t expires, void *arg)
+{
+	++*(unsigned int *)arg;
+}
+
+/*
+ * By so little that the wheel stays as it is, and what is due before its time waits beside it: what
+ * may be late, what is armed anew and what is cancelled, and in the end the rest.
+ */
+static void test_set_back_little(struct twheel_base *base, struct probe *probes)
+{
+	unsigned int handed = 0;
+	ktime_t left;
+
+	/* The wheel is told the time once a jiffy, and is ahead of the clock then. */
+	msleep(20);
+	twheel_add(&probes[0].timer, HOUR);
+	set_clock_by(-30 * (s64)NSEC_PER_SEC);
+	twheel_add_range(&probes[1].timer, NSEC_PER_SEC, NSEC_PER_SEC);
+	left = twheel_remaining(&probes[1].timer);
+	check(left > 0 && left <= 2 * (ktime_t)NSEC_PER_SEC,
+	      "one that may be late is in between too: in %lld ns", left);
+	check(twheel_mod(&probes[1].timer, 3 * NSEC_PER_SEC) == 1 &&
+	      twheel_cancel(&probes[1].timer) == 1 && !twheel_pending(&probes[1].timer),
+	      "it is armed anew, and cancelled");
+	twheel_add_range(&probes[1].timer, 10 * NSEC_PER_MSEC, 10 * NSEC_PER_MSEC);
+	check(has_fired(&probes[1]), "and armed again it fires");
+	twheel_add(&probes[1].timer, 20 * NSEC_PER_SEC);
+	twheel_add_range(&probes[2].timer, 10 * NSEC_PER_SEC, 0);
+	check(twheel_drain(base, count_all, &handed) == 3 && handed == 3,
+	      "drain hands out what is in between, and what is not: %u", handed);
+	set_clock_by(30 * NSEC_PER_SEC);
+}
+
+#define SET_BASES	40
+
+static atomic_t set_expired;
+
+static void count_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
+{
+	atomic_add(nr, &set_expired);
+}
+
+static const struct twheel_sink set_sink = { .expired = count_expired, .wake = stall_wake };
+
+/* A base with a sink has no hrtimer of its own, for which the kernel would look at the clock. */
+static struct twheel_base *set_base(struct twheel_timer *timer)
+{
+	static const struct twheel_config config = {
+		.clock = CLOCK_REALTIME, .tick_ns = NSEC_PER_MSEC, .sink = &set_sink,
+	};
+	struct twheel_base *base = twheel_create(&config);
+	unsigned long flags;
+	ktime_t now;
+
+	if (IS_ERR(base))
+		return NULL;
+	now = twheel_lock(base, &flags);
+	twheel_add_locked(base, timer, now + HOUR / 2);
+	twheel_unlock(base, flags);
+	return base;
+}
+
+/* Each of many bases learns that the clock was set. */
+static void test_set_many(void)
+{
+	struct twheel_base **bases = zalloc(SET_BASES, sizeof(struct twheel_base *));
+	struct twheel_timer *timers = zalloc(SET_BASES, sizeof(*timers));
+	unsigned int nr = 0;
+	bool good;
+
+	while (bases && timers && nr < SET_BASES && (bases[nr] = set_base(&timers[nr])))
+		nr++;
+	check(nr == SET_BASES && !atomic_read(&set_expired), "%u bases of REALTIME", nr);
+	set_clock_by(HOUR);
+	good = wait_for(atomic_read(&set_expired) == nr);
+	check(good, "the clock was set past the timers of all of them: %d expire",
+	      atomic_read(&set_expired));
+	set_clock_by(-(s64)HOUR);
+	while (nr)
+		twheel_destroy(bases[--nr]);
+	kvfree(timers);
+	kvfree(bases);
+}
+
+static struct telling {
+	bool		inside;
+	bool		leave;
+	bool		left;
+	atomic_t	calls;
+} telling;
+
+static void tell_slowly(struct twheel_base *base)
+{
+	atomic_inc(&telling.calls);
+	tell(&telling.inside);
+	wait_for(told(&telling.leave));
+	msleep(50);
+	tell(&telling.left);
+}
+
+/* Whoever destroys a base, or wants it told, waits until it has been. @fn is one of these. */
+static void test_telling(void (*fn)(struct twheel_base *base), const char *name)
+{
+	static const struct twheel_config config = {
+		.clock = CLOCK_REALTIME, .tick_ns = NSEC_PER_MSEC, .was_set = tell_slowly,
+	};
+	struct twheel_base *base = twheel_create(&config);
+	bool waited;
+
+	if (IS_ERR(base))
+		return;
+	telling = (struct telling) { };
+	twheel_tell_set(base);
+	check(!atomic_read(&telling.calls), "a base is not told of what was before it");
+	set_clock_by(NSEC_PER_SEC);
+	wait_for(told(&telling.inside));
+	tell(&telling.leave);
+	fn(base);
+	waited = told(&telling.left);
+	check(waited, "%s waits until the base has been told", name);
+	wait_for(told(&telling.left));
+	if (fn != twheel_destroy) {
+		fn(base);
+		twheel_destroy(base);
+	}
+	check(atomic_read(&telling.calls) == 1, "which is told once");
+	set_clock_by(-(s64)NSEC_PER_SEC);
+}
+
+static struct setting {
+	struct twheel_task	task;
+	struct twheel_base	*base;
+	ktime_t			due;
+	bool			set;
+} *setting;
+
+/* The clock is set back while its function runs. */
+static enum twheel_again set_back(struct twheel_task *task)
+{
+	setting->due = task->deadline;
+	set_clock_by(-(s64)NSEC_PER_SEC * 10);
+	tell(&setting->set);
+	return TWHEEL_AGAIN;
+}
+
+/* Then its deadline is to come again: nothing was left out, and the next is a period after it. */
+static void test_set_task(struct twheel_base *base)
+{
+	struct twheel_task *task;
+
+	setting = zalloc(1, sizeof(*setting));
+	if (!setting)
+		return;
+	task = &setting->task;
+	twheel_task_init_on(base, task, set_back, TWHEEL_TASK_PROCESS);
+	twheel_task_start(task, 0, HOUR);
+	wait_for(told(&setting->set) && twheel_pending(&task->timer));
+	check(twheel_task_cancel_sync(task) == 1 && !twheel_task_overruns(task) &&
+	      task->deadline == setting->due + HOUR,
+	      "a task whose deadline comes again has left out no period: %lld ns",
+	      task->deadline - setting->due);
+	set_clock_by(10 * NSEC_PER_SEC);
+	kvfree(setting);
+}
+
 /* A million ns here and there decide nothing: what is armed is hours away, or waited for. */
 static void test_set(void)
 {
@@ -933,6 +1114,8 @@ static void test_set(void)
 	test_set_back_late(probes);
 	set_clock_by(HOUR);
 	check(twheel_cancel_sync(&probes[1].timer) == 1, "what is left can be cancelled");
+	test_set_back_little(base, probes);
+	test_set_task(base);
 	twheel_destroy(base);
 	kvfree(probes);
 }
@@ -975,6 +1158,9 @@ static int __init twheel_test_init(void)
 	test_locked();
 	test_bases();
 	test_set();
+	test_set_many();
+	test_telling(twheel_destroy, "twheel_destroy()");
+	test_telling(twheel_tell_set, "twheel_tell_set()");
 	test_static();
 	return ktap_end();
 }

@@ -8,12 +8,8 @@
 #ifndef BACK_H
 #define BACK_H
 
-#include "test.h"
-#include "wheel_back.h"
-
 #define NR_MAX		(4 * WHEEL_BIG + 100)
 #define ROOM		40
-#define IDLE		0
 
 /* What must hold, each a line of TAP. */
 enum prop { TICK, RANGE, ORDER, ONCE, LOST, NEXT, BUDGET, COUNT, SOUND, PLACE, ENDS, NR_PROPS };
@@ -54,60 +50,23 @@ static const char *const sight[NR_SEEN] = {
 	"from a stop to the tree", "expired at a stop",
 };
 
-static u64 checks[NR_PROPS], broken[NR_PROPS], count[NR_SEEN];
+#include "judge.h"
+#include "wheel_back.h"
 
-static struct wheel *w;
 static struct wheel_back b;
-static struct wheel_timer timer[NR_MAX];
-static u64 due[NR_MAX];
 static bool is_off[NR_MAX];		/* put off, and still in that bucket */
 static bool was_stop[NR_MAX];		/* at a stop, when it was armed */
-static unsigned int nr;
-static u64 now, ops, sets, placed;
+static u64 sets, placed;
 static bool growing;			/* and not all timers are in buckets yet */
 
-static bool failed(void)
+static u64 true_clk(void)
 {
-	unsigned int p;
-
-	for (p = 0; p < NR_PROPS; p++)
-		if (broken[p])
-			return true;
-	return false;
+	return wheel_is_held(w) ? b.held : wheel_clk(w);
 }
 
-static void expect(enum prop p, bool holds)
+static u64 last_over(void)
 {
-	checks[p]++;
-	if (holds)
-		return;
-	if (!failed())
-		diag("operation %llu, clk %llu held %llu now %llu phase %d next %llu: not so: %s",
-		     (ull)ops, (ull)wheel_clk(w), (ull)b.held, (ull)now, w->phase, (ull)w->next,
-		     promise[p]);
-	broken[p]++;
-}
-
-/* The oracle. */
-
-static u64 earliest(void)
-{
-	u64 min = WHEEL_NEVER;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		if (due[i] != IDLE && due[i] < min)
-			min = due[i];
-	return min;
-}
-
-static unsigned int queued(void)
-{
-	unsigned int n = 0, i;
-
-	for (i = 0; i < nr; i++)
-		n += due[i] != IDLE;
-	return n;
+	return now;
 }
 
 /* The tree below @t, between two others: its timers, or a number that is too big. */
@@ -154,14 +113,6 @@ static bool is_held(void)
 }
 
 /* Operations on one timer, in both */
-
-/* What the wheel makes of a range; none ends so late that multiples of its steps wrap around. */
-static u64 in_range(u64 first, u64 last)
-{
-	if (first <= now)
-		first = now + 1;
-	return last > first ? choice(first, last) : first;
-}
 
 static bool is_at_stop(unsigned int i)
 {

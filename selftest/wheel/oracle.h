@@ -11,11 +11,8 @@
 #ifndef ORACLE_H
 #define ORACLE_H
 
-#include "test.h"
-
 #define NR_MAX		(8 * WHEEL_BIG + 100)
 #define ROOM		48	/* timers that one call may take */
-#define IDLE		0		/* no timer is due at tick 0 */
 
 /* The properties that must hold, each a line of TAP. */
 enum prop {
@@ -43,59 +40,19 @@ enum seen {
 	STAYED, FROM_STOP, EXPIRED, NR_SEEN
 };
 
-static u64 checks[NR_PROPS], broken[NR_PROPS], count[NR_SEEN];
-
-/* The episode: the wheel, the timers, the oracle, the time. */
-static struct wheel *w;
-static struct wheel_timer timer[NR_MAX];
-static u64 due[NR_MAX];
-static unsigned int nr;
-static u64 now, ops;
+#include "judge.h"
 
 /* Called in the loop that takes the expired timers, for each timer @i. */
 static void at_expiry(unsigned int i);
 
-static bool failed(void)
+static u64 true_clk(void)
 {
-	unsigned int p;
-
-	for (p = 0; p < NR_PROPS; p++)
-		if (broken[p])
-			return true;
-	return false;
+	return wheel_clk(w);
 }
 
-static void expect(enum prop p, bool holds)
+static u64 last_over(void)
 {
-	checks[p]++;
-	if (holds)
-		return;
-	if (!failed())
-		diag("operation %llu, clk %llu now %llu phase %d: not so: %s",
-		     (ull)ops, (ull)wheel_clk(w), (ull)now, w->phase, promise[p]);
-	broken[p]++;
-}
-
-/* The oracle. */
-
-static u64 earliest(void)
-{
-	u64 min = WHEEL_NEVER;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		if (due[i] != IDLE && due[i] < min)
-			min = due[i];
-	return min;
-}
-
-static unsigned int queued(void)
-{
-	unsigned int n = 0, i;
-
-	for (i = 0; i < nr; i++)
-		n += due[i] != IDLE;
-	return n;
+	return wheel_clk(w);
 }
 
 /* Operations on one timer, in the wheel and in the oracle */
@@ -132,14 +89,6 @@ static void add(unsigned int i, u64 expires)
 	due[i] = expires > wheel_clk(w) ? expires : wheel_clk(w) + 1;
 	armed(i, next, earlier);
 	added(i);
-}
-
-/* What the wheel makes of a range; none ends so late that multiples of its steps wrap around. */
-static u64 in_range(u64 first, u64 last)
-{
-	if (first <= wheel_clk(w))
-		first = wheel_clk(w) + 1;
-	return last > first ? choice(first, last) : first;
 }
 
 static void add_range(unsigned int i, u64 first, u64 last)

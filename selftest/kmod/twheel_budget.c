@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * How much of a CPU the callbacks of a base get: how long a run may be, how long the pause after
+ * it is, and that of many runs no more than half of the CPU goes to them.
+ *
+ * For QEMU's -icount with one CPU, where an instruction is a ns, so that a callback takes exactly
+ * what it is to take, and all is the same each time.
+ *
+ * KTAP in the kernel log.
+ */
+#define pr_fmt(fmt) fmt
+
+#include <linux/delay.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+
+#include "ktap.h"
+#include "kwait.h"
+#include "twheel.h"
+
+#define TICK_NS		TWHEEL_TICK_MIN_NS
+/* Not those of twheel.c, which are what is tested. */
+#define MOST_OPS	1024
+#define TIMERS		4000
+/* All debts are repaid after that. */
+#define REST_MS		300
+
+/**
+ * struct burn - a timer whose callback takes some time
+ * @timer:	the timer
+ * @ns:		how much
+ * @run:	the run that called it, as a number
+ * @begin:	when it was called
+ * @end:	when it returned
+ */
+struct burn {
+	struct twheel_timer	timer;
+	u64			ns;
+	u64			run;
+	ktime_t			begin;
+	ktime_t			end;
+};
+
+static struct burn *burns;
+static struct twheel_base *base;
+static atomic_t calls;
+
+static u64 runs(void)
+{
+	struct twheel_stats stats;
+
+	twheel_get_stats(base, &stats);
+	return stats.wakeups;
+}
+
+static u64 deferred(void)
+{
+	struct twheel_stats stats;
+
+	twheel_get_stats(base, &stats);
+	return stats.deferred;
+}
+
+static void burn(struct twheel_timer *timer)
+{
+	struct burn *b = container_of(timer, struct burn, timer);
+
+	b->run = runs();
+	b->begin = ktime_get();
+	keep_busy_ns(b->ns);
+	b->end = ktime_get();
+	atomic_inc(&calls);
+}
+
+/* Arm the timers from @first to @last for @expires, to take @ns each. */
+static void arm(unsigned int first, unsigned int last, ktime_t expires, u64 ns)
+{
+	unsigned int i;
+
+	for (i = first; i <= last; i++) {
+		burns[i].ns = ns;
+		twheel_init_on(base, &burns[i].timer, burn);
+		twheel_add_abs(&burns[i].timer, expires);
+	}
+}
+
+/* Let the base rest. Returns the beginning of a tick that is 20 ms ahead. */
+static ktime_t rest(void)
+{
+	msleep(REST_MS);
+	atomic_set(&calls, 0);
+	return (div64_u64(ktime_get(), TICK_NS) + 200) * TICK_NS;
+}
+
+static bool all_called(int nr)
+{
+	msleep(60);
+	return atomic_read(&calls) == nr;
+}
+
+/*
+ * A callback has taken 260 us. With 12 us for the interrupt, and 130 us repaid meanwhile, there is
+ * a debt of 142 us: more than half of what a run may take. So who comes due 140 us later has to
+ * wait until it is repaid, which is 284 us after the run.
+ */
+static void test_pause(void)
+{
+	ktime_t begin = rest();
+	u64 before = deferred();
+	s64 pause;
+	bool all;
+
+	arm(0, 0, begin, 260 * NSEC_PER_USEC);
+	arm(1, 1, begin + 4 * TICK_NS, NSEC_PER_USEC);
+	all = all_called(2);
+	pause = ktime_sub(burns[1].begin, burns[0].end);
+	check(all && deferred() == before + 1 && pause > 280 * (s64)NSEC_PER_USEC &&
+	      pause < 310 * (s64)NSEC_PER_USEC,
+	      "after a callback of 260 us the next is called %lld ns later, not 140 us", pause);
+}
+
+/* One of 150 us leaves a debt of 87 us, which is less: there is no pause. */
+static void test_no_pause(void)
+{
+	ktime_t begin = rest();
+	u64 before = deferred();
+	bool all;
+
+	arm(0, 0, begin, 150 * NSEC_PER_USEC);
+	arm(1, 1, begin + 2 * TICK_NS, NSEC_PER_USEC);
+	all = all_called(2);
+	check(all && deferred() == before && burns[1].begin < begin + 3 * (s64)TICK_NS,
+	      "after one of 150 us the next is called in its tick, %lld ns later",
+	      ktime_sub(burns[1].begin, burns[0].end));
+}
+
+/*
+ * But the debt, of which 64 us are left when the next run begins, makes that shorter: of six
+ * callbacks of 30 us it calls those that begin in its first 72 us.
+ */
+static void test_room(void)
+{
+	ktime_t begin = rest();
+	unsigned int i, nr = 0;
+	u64 first = U64_MAX;
+	bool all;
+
+	arm(0, 1, begin, 75 * NSEC_PER_USEC);
+	arm(2, 7, begin + 2 * TICK_NS, 30 * NSEC_PER_USEC);
+	all = all_called(8);
+	for (i = 2; i < 8; i++)
+		first = min(first, burns[i].run);
+	for (i = 2; i < 8; i++)
+		nr += burns[i].run == first;
+	check(all && burns[0].run == burns[1].run && nr == 3,
+	      "a run is shorter by what is left of the debt: %u of 6 callbacks are called", nr);
+}
+
+static unsigned int quick;
+
+static void quick_fired(struct twheel_timer *timer)
+{
+	quick++;
+}
+
+/* However short the callbacks are: all of them would take less than three runs may. */
+static void test_ops(void)
+{
+	/* So soon that they are in the wheel's first level, and need not be moved. */
+	ktime_t begin = rest() - 150 * TICK_NS;
+	unsigned int i;
+	u64 before;
+
+	quick = 0;
+	for (i = 0; i < TIMERS; i++) {
+		twheel_init_on(base, &burns[i].timer, quick_fired);
+		twheel_add_abs(&burns[i].timer, begin);
+	}
+	before = runs();
+	msleep(60);
+	check(quick == TIMERS && runs() - before == DIV_ROUND_UP(TIMERS, MOST_OPS),
+	      "no more than %u callbacks are called in one run: %u in %llu", MOST_OPS, quick,
+	      runs() - before);
+}
+
+#define STEADY		2000
+
+/**
+ * struct steady - a timer that is armed for each tick
+ * @timer:	the timer
+ * @ns:		what its callback takes
+ * @left:	how often it is still to be called
+ * @before:	how often its base had paused at the beginning
+ * @first:	how often it was called before the first pause; 0 if there was none
+ */
+static struct steady {
+	struct twheel_timer	timer;
+	u64			ns;
+	unsigned int		left;
+	u64			before;
+	unsigned int		first;
+} steady;
+
+static void steady_fired(struct twheel_timer *timer)
+{
+	if (!steady.first && deferred() != steady.before)
+		steady.first = STEADY - steady.left;
+	keep_busy_ns(steady.ns);
+	if (--steady.left)
+		twheel_add(timer, 0);
+	else
+		atomic_inc(&calls);
+}
+
+/* How many of 1000 ns the callbacks took, from the first to the last. */
+static u64 steady_share(u64 ns)
+{
+	ktime_t begin = rest(), end;
+
+	steady.ns = ns;
+	steady.left = STEADY;
+	steady.before = deferred();
+	steady.first = 0;
+	twheel_init_on(base, &steady.timer, steady_fired);
+	twheel_add_abs(&steady.timer, begin);
+	wait_for(atomic_read(&calls));
+	end = ktime_get();
+	return div64_u64(STEADY * ns * 1000, ktime_sub(end, begin));
+}
+
+/*
+ * The interrupts around the runs count, 12 us each, and half of the time repays. So callbacks of
+ * 38 us in each tick of 100 us leave 2 us each time, and the base pauses when there are 100 us.
+ */
+static void test_share(void)
+{
+	u64 few, more, most;
+
+	few = steady_share(30 * NSEC_PER_USEC);
+	check(!steady.first,
+	      "callbacks of 30 us each 100 us are never put off: %llu permille", few);
+	more = steady_share(38 * NSEC_PER_USEC);
+	check(steady.first >= 46 && steady.first <= 56,
+	      "of 38 us the first %u are not: %llu permille", steady.first, more);
+	most = steady_share(90 * NSEC_PER_USEC);
+	check(most < 500, "those of 90 us get less than half of the CPU: %llu permille", most);
+}
+
+static int __init twheel_budget_init(void)
+{
+	const struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TICK_NS };
+
+	if (num_online_cpus() != 1 || IS_ENABLED(CONFIG_PREEMPT_RT))
+		return -EINVAL;
+	pr_info("TAP version 14\n");
+	burns = zalloc(TIMERS, sizeof(*burns));
+	base = twheel_create(&config);
+	if (burns && !IS_ERR(base)) {
+		test_pause();
+		test_no_pause();
+		test_room();
+		test_ops();
+		test_share();
+	}
+	if (!IS_ERR(base))
+		twheel_destroy(base);
+	kvfree(burns);
+	return ktap_end();
+}
+
+static void __exit twheel_budget_exit(void)
+{
+}
+
+module_init(twheel_budget_init);
+module_exit(twheel_budget_exit);
+
+MODULE_DESCRIPTION("Test of twheel: what callbacks get of a CPU, where an instruction is a ns");
+MODULE_AUTHOR("The twheel authors");
+MODULE_LICENSE("GPL");

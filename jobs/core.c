@@ -32,7 +32,7 @@
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
 #define RELOAD_NS	NS_PER_S	/* after firings that were refused */
-#define NEWS_NS		(250 * NS_PER_MS) /* how often to look for news without a notification */
+#define LOOK_US		(250 * US_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
 
 struct store *store;
@@ -41,10 +41,12 @@ struct twheel_sched *sched;
 static int epoll;
 static bool stopping, stuck, reload;
 static uint64_t reload_timer, parts;
-static int64_t horizon;
+static int64_t horizon, next_beat, next_look;	/* the latter by CLOCK_BOOTTIME */
 
-static struct op *ops;
-static size_t nr_ops, room_ops;
+/* Operations that are decided, and those of the turn that is being written. */
+static struct op *ops, *turn;
+static size_t nr_ops, room_ops, nr_turn;
+static bool sent;			/* the store has that turn */
 
 void say(int level, const char *fmt, ...)
 {
@@ -60,10 +62,15 @@ void say(int level, const char *fmt, ...)
 		fprintf(stderr, "<%d>twheeld: %s\n", level, text);
 }
 
+static int64_t boot_us(void)
+{
+	return time_now(CLOCK_BOOTTIME) / NS_PER_US;
+}
+
 int64_t now_us(void)
 {
 	if (store && store->clock)
-		return time_now(CLOCK_BOOTTIME) / NS_PER_US + store->clock;
+		return boot_us() + store->clock;
 	return time_now(CLOCK_REALTIME) / NS_PER_US;
 }
 
@@ -319,39 +326,48 @@ static void set_stuck(bool is)
 	epoll_ctl(epoll, EPOLL_CTL_MOD, twheel_sched_fd(sched), &event);
 }
 
-/* What comes after the first @nr operations is the next turn's. Returns these. */
-static struct op *cut_ops(size_t nr)
+/*
+ * Give the store a turn: what was decided since the last one. If it may have been written though we
+ * were not told so, it is sent again as it was: the store knows it by its number.
+ */
+static bool send_turn(void)
 {
-	struct op *now = ops;
-	size_t more = nr_ops - nr;
-
-	ops = NULL;
-	nr_ops = 0;
-	room_ops = 0;
-	for (size_t i = 0; i < more; i++)
-		*core_op(now[nr + i].type) = now[nr + i];
-	return now;
+	if (!nr_turn && nr_ops) {
+		turn = ops;
+		nr_turn = nr_ops;
+		ops = NULL;
+		nr_ops = 0;
+		room_ops = 0;
+	}
+	sent = nr_turn && !store_turn(store, turn, nr_turn, now_us());
+	if (nr_turn && !sent)
+		set_stuck(true);
+	return sent || !nr_turn;
 }
 
 /*
- * A turn that may have been written though we were not told so is sent again as it was: the store
- * knows it by its number. What has come since, and what those that are settled add, is the next.
+ * If the turn that was sent is written, continue with what depended on it, while the store does the
+ * next one. Returns false if it is not written, or not yet.
  */
-static bool turn(void)
+static bool end_turn(bool wait)
 {
-	static size_t sent;
-	size_t nr = sent ? sent : nr_ops;
-	struct op *now;
+	struct op *now = turn;
+	size_t nr = nr_turn;
+	int err = sent ? store_turned(store, wait) : -ENOENT;
 
-	sent = nr;
-	if (store_turn(store, ops, nr, now_us())) {
+	if (err == -ENOENT || err == -EAGAIN)
+		return true;
+	sent = false;
+	if (err) {
 		set_stuck(true);
 		return false;
 	}
-	sent = 0;
 	if (stuck && !store->many)
 		set_stuck(false);
-	now = cut_ops(nr);
+	turn = NULL;
+	nr_turn = 0;
+	if (store->many)
+		send_turn();
 	for (size_t i = 0; i < nr; i++)
 		run_settle(&now[i]);
 	free(now);
@@ -360,11 +376,23 @@ static bool turn(void)
 
 bool core_flush(void)
 {
-	while (nr_ops)
-		if (!turn())
+	while (sent || nr_turn || nr_ops)
+		if ((!sent && !send_turn()) || !end_turn(true))
 			return false;
 	runs_begin();
 	return true;
+}
+
+/*
+ * Go on with what is written, and with the next turn; do not wait, unless that one is large
+ * already. So turns grow with what there is to do while one is written.
+ */
+static void write_turns(void)
+{
+	if (!store->many)
+		core_flush();
+	else if (end_turn(nr_ops >= TURN_FIRINGS) && (sent || send_turn()))
+		runs_begin();
 }
 
 /* ---- history that goes -------------------------------------------------------------- */
@@ -528,10 +556,12 @@ static void buried(void)
 	begin_again();
 }
 
-static void beat_now(void)
+static void beat(void)
 {
-	int err = store_beat(store);
+	int err;
 
+	next_beat = boot_us() + store->lease / 3;
+	err = store_beat(store);
 	if (err == -ESTALE)
 		buried();
 	if (!err && stuck)
@@ -540,24 +570,11 @@ static void beat_now(void)
 		set_stuck(true);
 }
 
-static void beat(void *arg, const struct twheel_task_info *task)
-{
-	(void)arg;
-	(void)task;
-	beat_now();
-}
-
-static void look_for_news(void *arg, const struct twheel_task_info *task)
-{
-	(void)arg;
-	(void)task;
-	core_refresh();
-}
-
+/* It is the answer to a turn, or there is mail. */
 static void news_ready(struct source *source)
 {
 	(void)source;
-	core_refresh();
+	store->mail |= !sent;
 }
 
 /* Watch the store's connection, if it is a new one. Closing the old one has ended watching it. */
@@ -576,7 +593,7 @@ static void watch_store(void)
 /* A life that cannot renew its lease must not run what must not run twice. */
 static void mind_the_lease(void)
 {
-	if (time_now(CLOCK_BOOTTIME) / NS_PER_US > store->lease_end)
+	if (boot_us() > store->lease_end)
 		runs_kill(false);
 }
 
@@ -588,10 +605,7 @@ static void begin_life(void)
 	keep_life();
 	if (!core_flush())
 		give_up();
-	if (!store->many)
-		return;
-	every(store->lease / 3 * NS_PER_US, beat);
-	every(NEWS_NS, look_for_news);
+	next_beat = boot_us() + store->lease / 3;
 }
 
 void core_start(void)
@@ -652,26 +666,45 @@ static void load_what_is_due(void)
 }
 
 /*
- * Do what must not wait for the next event: mind the lease, renew it if that is urgent, read news.
+ * Do what must not wait for timers, as these may be many: mind the lease, renew it in time or if that
+ * is urgent, read news.
  */
 static void look_at_store(void)
 {
+	int64_t now = boot_us();
+
 	mind_the_lease();
-	if (store->many && (stuck || store->hurry || store->lost))
-		beat_now();
-	else if (store->mail)
+	if (!store->many)
+		return;
+	if (stuck || store->hurry || store->lost || now >= next_beat) {
+		beat();
+	} else if (store->mail || now >= next_look) {
+		next_look = now + LOOK_US;
 		core_refresh();
+	}
 	watch_store();
+}
+
+/* How long to wait for events, in ms. */
+static int patience(void)
+{
+	int64_t next = next_look < next_beat ? next_look : next_beat;
+
+	if (stuck || !store->many)
+		return stuck ? STUCK_MS : -1;
+	next -= boot_us();
+	return next > 0 ? (int)(next / US_PER_MS) + 1 : 0;
 }
 
 void core_loop(void)
 {
 	while (!stopping || !runs_stopped()) {
+		look_at_store();
 		if (!stuck)
 			load_what_is_due();
-		wait_for_events(stuck ? STUCK_MS : -1);
-		look_at_store();
-		core_flush();
+		write_turns();
+		wait_for_events(patience());
 	}
+	core_flush();
 	store_leave(store);
 }

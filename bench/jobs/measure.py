@@ -83,7 +83,7 @@ class Stores:
         before = self.commits()
         time.sleep(seconds)
         if self.server:
-            while query(self.where, "SELECT (SELECT count(*) FROM due) + (SELECT count(*) FROM running)") != [(0,)]:
+            while query(self.where, "SELECT last_value FROM history_seq_seq")[0][0] < nr:
                 time.sleep(0.5)
         else:
             while not any(r.get("seq", 0) >= nr for r in self.nodes[0].get("/v1/runs?limit=1")):

@@ -25,7 +25,8 @@
 
 #define WINDOW_US	(60 * US_PER_S)
 #define WINDOW_ROWS	200000
-#define TURN_FIRINGS	1000		/* a turn with so many firings is written */
+#define TURN_OPS	2000		/* a turn with so many operations is written */
+#define TIMERS		1000		/* so many of those that expired are looked at in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
 #define EXPIRE_NS	NS_PER_S
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, to delete history */
@@ -391,7 +392,7 @@ static void write_turns(void)
 {
 	if (!store->many)
 		core_flush();
-	else if (end_turn(nr_ops >= TURN_FIRINGS) && (sent || send_turn()))
+	else if (end_turn(nr_ops >= TURN_OPS) && (sent || send_turn()))
 		runs_begin();
 }
 
@@ -643,13 +644,13 @@ static void wait_for_events(int ms)
 	struct epoll_event event;
 	int n = epoll_wait(epoll, &event, 1, ms);
 
-	for (int i = 0; n > 0 && i < EVENTS && nr_ops < TURN_FIRINGS; i++) {
+	for (int i = 0; n > 0 && i < EVENTS && nr_ops < TURN_OPS; i++) {
 		struct source *source = event.data.ptr;
 
 		if (source)
 			source->ready(source);
 		else
-			twheel_sched_run(sched, TURN_FIRINGS, 0);
+			twheel_sched_run(sched, TIMERS, 0);
 		n = epoll_wait(epoll, &event, 1, 0);
 	}
 }

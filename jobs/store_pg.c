@@ -49,6 +49,10 @@ static const char schema[] =
 /* kinds of operations, as store_pg.sql has them */
 enum kind_of_op { OPS_ADD, OPS_FIRE, OPS_AGAIN, OPS_READY, OPS_END, OPS_MOVE, NR_OPS };
 
+/* what it tells that is of no operation */
+#define WRITTEN		0
+#define ALL_FIRED	(-1)
+
 enum column {
 	C_ID, C_AT, C_JOB, C_LIFE, C_ATTEMPT, C_NEXT, C_STATE, C_MISSED, C_FIRED, C_OUTCOME,
 	C_STATUS, C_BEGAN, C_ENDED, C_DROPPED, C_TRIES, C_WAKE, NR_COLUMNS
@@ -744,22 +748,30 @@ static void add_array(struct params *p, const int32_t *array, size_t nr)
 	p->format[p->nr++] = 1;
 }
 
-/* Firings that were done, and new rows; what is not told was done if it was to be. */
+/* It was done, unless the server must tell: see twheel.turn(). */
+static void suppose(struct op *op, bool fired)
+{
+	enum kind_of_op kind = kind_of(op);
+
+	op->done = kind == OPS_READY || kind == OPS_AGAIN || kind == OPS_END ||
+		   (kind == OPS_FIRE && fired);
+}
+
 static void take_done(struct pg *s, const PGresult *result)
 {
-	for (size_t i = 0; i < s->nr; i++) {
-		enum kind_of_op kind = kind_of(s->order[i]);
+	bool fired = false;
 
-		s->order[i]->done = kind == OPS_READY || kind == OPS_AGAIN || kind == OPS_END;
-	}
+	for (int row = 0; row < PQntuples(result); row++)
+		fired |= number_at(result, row, 0) == ALL_FIRED;
+	for (size_t i = 0; i < s->nr; i++)
+		suppose(s->order[i], fired);
 	for (int row = 0; row < PQntuples(result); row++) {
 		int64_t i = number_at(result, row, 0);
 		struct op *op;
 
-		if (!i) {
-			s->store.lost = true;
+		s->store.lost |= i == WRITTEN;
+		if (i <= 0)
 			continue;
-		}
 		op = s->order[i - 1];
 		op->done = true;
 		if (op->type == OP_ADD)

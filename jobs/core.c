@@ -25,6 +25,8 @@
 
 #define WINDOW_US	(60 * US_PER_S)
 #define WINDOW_ROWS	200000
+#define STEP_US		(50 * US_PER_MS) /* at least so often more is read, if it is much */
+#define STEP_ROWS	1000		/* which is more than that */
 #define TURN_OPS	2000		/* a turn with so many operations is written */
 #define TIMERS		1000		/* so many of those that expired are looked at in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
@@ -187,37 +189,53 @@ static void window_row(void *arg, const struct due *due)
 }
 
 /* Returns false if there are more of these rows, all due at the same time. */
-static bool load_rows(int64_t from, int64_t to, int64_t limit)
+static bool load_rows(int64_t from, int64_t to, int64_t limit, struct window *window)
 {
-	struct window window = { 0 };
-
+	*window = (struct window) { 0 };
 	horizon = to;
-	if (store_window(store, from, to, limit, window_row, &window)) {
+	if (store_window(store, from, to, limit, window_row, window)) {
 		say(SAY_ERROR, "the store cannot be read: %s", store_error(store));
 		horizon = from;
 		core_reload();
 		return true;
 	}
-	if (window.nr < limit)
+	if (window->nr < limit)
 		return true;
-	horizon = window.last;
-	return window.last > from;
+	horizon = window->last;
+	return window->last > from;
 }
 
-/* Those from @from on. If that is too many the horizon is nearer. */
-static void load(int64_t from)
+/* Those from @from on. If that is too many the horizon is nearer. Returns how many they were. */
+static int64_t load(int64_t from, int64_t to)
 {
-	int64_t to = now_us() + WINDOW_US, limit = WINDOW_ROWS;
+	int64_t end = now_us() + WINDOW_US, limit = WINDOW_ROWS;
+	struct window window = { 0 };
 
-	while (from < to && !load_rows(from, to, limit))
+	to = to < end ? to : end;
+	while (from < to && !load_rows(from, to, limit, &window))
 		limit *= 2;
+	return window.nr;
 }
 
-static void load_more(void *arg, const struct twheel_task_info *task)
+/* Nothing is fired while rows are read, so the more there are the more often it is done. */
+static void load_more(void *arg, const struct twheel_task_info *info)
 {
+	static int64_t step = STEP_US;
+	struct twheel_task task = { .fn = load_more };
+	bool full = twheel_sched_pending(sched) >= WINDOW_ROWS;
+	int64_t nr = full ? STEP_ROWS : load(horizon, horizon + 2 * step);
+
 	(void)arg;
-	(void)task;
-	load(horizon);
+	(void)info;
+	if (nr > STEP_ROWS && step > STEP_US)
+		step /= 2;
+	else if (nr < STEP_ROWS / 2 && step < WINDOW_US / 4)
+		step *= 2;
+	task.when_ns = step * NS_PER_US;
+	if (twheel_sched_add(sched, &task, NULL)) {
+		say(SAY_ERROR, "cannot arm a timer");
+		abort();
+	}
 }
 
 /* What is due by the clock is another thing since it was set. */
@@ -229,7 +247,7 @@ static void clock_set(struct source *source)
 	if (read(source->fd, &n, sizeof(n)) < 0 && errno == ECANCELED)
 		say(SAY_INFO, "the clock was set");
 	timerfd_settime(source->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
-	load(horizon);
+	load(horizon, INT64_MAX);
 }
 
 static void watch_clock(void)
@@ -623,9 +641,9 @@ void core_start(void)
 	}
 	epoll_ctl(epoll, EPOLL_CTL_ADD, twheel_sched_fd(sched), &event);
 	begin_life();
-	load(0);
+	load(0, INT64_MAX);
 	watch_clock();
-	every(WINDOW_US / 2 * NS_PER_US, load_more);
+	load_more(NULL, NULL);
 	every(EXPIRE_NS, expire);
 }
 
@@ -660,15 +678,15 @@ static void load_what_is_due(void)
 {
 	if (reload) {
 		reload = false;
-		load(0);
+		load(0, INT64_MAX);
 	} else if (horizon < now_us() && twheel_sched_pending(sched) < WINDOW_ROWS / 4) {
-		load(horizon);
+		load(horizon, INT64_MAX);
 	}
 }
 
 /*
- * Do what must not wait for timers, as these may be many: mind the lease, renew it in time or if that
- * is urgent, read news.
+ * Do what must not wait for timers, as these may be many: mind the lease, renew it in time or if
+ * that is urgent, read news.
  */
 static void look_at_store(void)
 {

@@ -430,12 +430,13 @@ static bool is_under_way(const struct pg *s)
 /* Has the turn been answered? */
 static void hear(struct pg *s, bool wait)
 {
-	bool write;
+	bool write, alive;
 	int n = wait ? receive(s, &s->answer) : take(s, &s->answer, &write);
 
 	s->answered = n > 0;
+	alive = PQstatus(s->conn) == CONNECTION_OK;
 	if (n < 0 || (!n && wait))
-		unusable(s, PQstatus(s->conn) == CONNECTION_OK ? "the server does not answer" : NULL);
+		unusable(s, alive ? "the server does not answer" : NULL);
 }
 
 /*
@@ -899,8 +900,8 @@ static const struct store_ops pg_ops = {
 			      " ORDER BY dropped LIMIT $2",
 	},
 	.close = pg_close, .error = pg_error, .join = pg_join, .leave = pg_leave, .beat = pg_beat,
-	.news = pg_news, .turn = pg_turn, .turned = pg_turned, .begin = pg_begin, .end = pg_end, .query = pg_query,
-	.number = pg_number, .text = pg_text,
+	.news = pg_news, .turn = pg_turn, .turned = pg_turned, .begin = pg_begin, .end = pg_end,
+	.query = pg_query, .number = pg_number, .text = pg_text,
 };
 
 /* The tables, made if there are none. */

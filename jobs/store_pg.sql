@@ -218,6 +218,12 @@ RETURNS TABLE (next bigint, type smallint, job bigint, id bigint, at bigint) LAN
 	FROM (VALUES (1)) one LEFT JOIN twheel.inbox i ON i.xid >= since AND i.life <> me
 $$;
 
+-- The operations of a turn, one by one. That it is said to be one row makes each a look-up of its rows by
+-- their key: the tables are planned as what they were when they were last looked through, and may have been
+-- next to empty.
+CREATE FUNCTION twheel.places(a int, b int) RETURNS SETOF int ROWS 1 LANGUAGE sql AS
+	$$ SELECT generate_series(a, b) $$;
+
 -- A turn of life me, which it numbers: if it was written already it only says what was done. The
 -- columns of all operations are arrays, in the order of kinds, ends[kind] being the last of each:
 -- 1 add, 2 fire or (with state -1) leave, 3 again, 4 ready, 5 end, 6 move. Returned are the
@@ -279,12 +285,12 @@ BEGIN
 	a := b + 1; b := ends[2];
 	IF b >= a THEN
 		RETURN QUERY WITH moved AS (
-			UPDATE twheel.due d SET at = turn.next[i] FROM generate_series(a, b) i
+			UPDATE twheel.due d SET at = turn.next[i] FROM twheel.places(a, b) i
 			WHERE d.id = turn.id[i] AND d.at = turn.at[i] AND d.off = 0 AND turn.next[i] > 0
 				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
 			RETURNING i, turn.at[i] AS at, d.job, d.arg),
 		gone AS (
-			DELETE FROM twheel.due d USING generate_series(a, b) i
+			DELETE FROM twheel.due d USING twheel.places(a, b) i
 			WHERE d.id = turn.id[i] AND d.at = turn.at[i] AND d.off = 0 AND turn.next[i] = 0
 				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
 			RETURNING i, d.at, d.job, d.arg),
@@ -336,7 +342,7 @@ BEGIN
 	a := b + 1; b := ends[5];
 	IF b >= a THEN
 		WITH gone AS (
-			DELETE FROM twheel.running r USING generate_series(a, b) i
+			DELETE FROM twheel.running r USING twheel.places(a, b) i
 			WHERE r.id = turn.id[i] AND r.at = turn.at[i] AND r.attempt = turn.attempt[i]
 			RETURNING r.id, r.at, r.job, r.life, r.attempt, turn.outcome[i], 0, r.missed,
 				turn.status[i], r.fired, turn.began[i], turn.ended[i], turn.dropped[i])

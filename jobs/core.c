@@ -25,14 +25,17 @@
 
 #define WINDOW_US	(60 * US_PER_S)
 #define WINDOW_ROWS	200000
-#define TURN_FIRINGS	1000		/* a turn with so many firings is written */
+#define STEP_US		(50 * US_PER_MS) /* at least so often more is read, if it is much */
+#define STEP_ROWS	1000		/* which is more than that */
+#define TURN_OPS	2000		/* a turn with so many operations is written */
+#define TIMERS		1000		/* so many of those that expired are looked at in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
 #define EXPIRE_NS	NS_PER_S
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
 #define RELOAD_NS	NS_PER_S	/* after firings that were refused */
-#define NEWS_NS		(250 * NS_PER_MS) /* how often to look for news without a notification */
+#define LOOK_US		(250 * US_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
 
 struct store *store;
@@ -41,10 +44,12 @@ struct twheel_sched *sched;
 static int epoll;
 static bool stopping, stuck, reload;
 static uint64_t reload_timer, parts;
-static int64_t horizon;
+static int64_t horizon, next_beat, next_look;	/* the latter by CLOCK_BOOTTIME */
 
-static struct op *ops;
-static size_t nr_ops, room_ops;
+/* Operations that are decided, and those of the turn that is being written. */
+static struct op *ops, *turn;
+static size_t nr_ops, room_ops, nr_turn;
+static bool sent;			/* the store has that turn */
 
 void say(int level, const char *fmt, ...)
 {
@@ -60,10 +65,15 @@ void say(int level, const char *fmt, ...)
 		fprintf(stderr, "<%d>twheeld: %s\n", level, text);
 }
 
+static int64_t boot_us(void)
+{
+	return time_now(CLOCK_BOOTTIME) / NS_PER_US;
+}
+
 int64_t now_us(void)
 {
 	if (store && store->clock)
-		return time_now(CLOCK_BOOTTIME) / NS_PER_US + store->clock;
+		return boot_us() + store->clock;
 	return time_now(CLOCK_REALTIME) / NS_PER_US;
 }
 
@@ -179,37 +189,53 @@ static void window_row(void *arg, const struct due *due)
 }
 
 /* Returns false if there are more of these rows, all due at the same time. */
-static bool load_rows(int64_t from, int64_t to, int64_t limit)
+static bool load_rows(int64_t from, int64_t to, int64_t limit, struct window *window)
 {
-	struct window window = { 0 };
-
+	*window = (struct window) { 0 };
 	horizon = to;
-	if (store_window(store, from, to, limit, window_row, &window)) {
+	if (store_window(store, from, to, limit, window_row, window)) {
 		say(SAY_ERROR, "the store cannot be read: %s", store_error(store));
 		horizon = from;
 		core_reload();
 		return true;
 	}
-	if (window.nr < limit)
+	if (window->nr < limit)
 		return true;
-	horizon = window.last;
-	return window.last > from;
+	horizon = window->last;
+	return window->last > from;
 }
 
-/* Those from @from on. If that is too many the horizon is nearer. */
-static void load(int64_t from)
+/* Those from @from on. If that is too many the horizon is nearer. Returns how many they were. */
+static int64_t load(int64_t from, int64_t to)
 {
-	int64_t to = now_us() + WINDOW_US, limit = WINDOW_ROWS;
+	int64_t end = now_us() + WINDOW_US, limit = WINDOW_ROWS;
+	struct window window = { 0 };
 
-	while (from < to && !load_rows(from, to, limit))
+	to = to < end ? to : end;
+	while (from < to && !load_rows(from, to, limit, &window))
 		limit *= 2;
+	return window.nr;
 }
 
-static void load_more(void *arg, const struct twheel_task_info *task)
+/* Nothing is fired while rows are read, so the more there are the more often it is done. */
+static void load_more(void *arg, const struct twheel_task_info *info)
 {
+	static int64_t step = STEP_US;
+	struct twheel_task task = { .fn = load_more };
+	bool full = twheel_sched_pending(sched) >= WINDOW_ROWS;
+	int64_t nr = full ? STEP_ROWS : load(horizon, horizon + 2 * step);
+
 	(void)arg;
-	(void)task;
-	load(horizon);
+	(void)info;
+	if (nr > STEP_ROWS && step > STEP_US)
+		step /= 2;
+	else if (nr < STEP_ROWS / 2 && step < WINDOW_US / 4)
+		step *= 2;
+	task.when_ns = step * NS_PER_US;
+	if (twheel_sched_add(sched, &task, NULL)) {
+		say(SAY_ERROR, "cannot arm a timer");
+		abort();
+	}
 }
 
 /* What is due by the clock is another thing since it was set. */
@@ -221,7 +247,7 @@ static void clock_set(struct source *source)
 	if (read(source->fd, &n, sizeof(n)) < 0 && errno == ECANCELED)
 		say(SAY_INFO, "the clock was set");
 	timerfd_settime(source->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
-	load(horizon);
+	load(horizon, INT64_MAX);
 }
 
 static void watch_clock(void)
@@ -319,39 +345,48 @@ static void set_stuck(bool is)
 	epoll_ctl(epoll, EPOLL_CTL_MOD, twheel_sched_fd(sched), &event);
 }
 
-/* What comes after the first @nr operations is the next turn's. Returns these. */
-static struct op *cut_ops(size_t nr)
+/*
+ * Give the store a turn: what was decided since the last one. If it may have been written though we
+ * were not told so, it is sent again as it was: the store knows it by its number.
+ */
+static bool send_turn(void)
 {
-	struct op *now = ops;
-	size_t more = nr_ops - nr;
-
-	ops = NULL;
-	nr_ops = 0;
-	room_ops = 0;
-	for (size_t i = 0; i < more; i++)
-		*core_op(now[nr + i].type) = now[nr + i];
-	return now;
+	if (!nr_turn && nr_ops) {
+		turn = ops;
+		nr_turn = nr_ops;
+		ops = NULL;
+		nr_ops = 0;
+		room_ops = 0;
+	}
+	sent = nr_turn && !store_turn(store, turn, nr_turn, now_us());
+	if (nr_turn && !sent)
+		set_stuck(true);
+	return sent || !nr_turn;
 }
 
 /*
- * A turn that may have been written though we were not told so is sent again as it was: the store
- * knows it by its number. What has come since, and what those that are settled add, is the next.
+ * If the turn that was sent is written, continue with what depended on it, while the store does the
+ * next one. Returns false if it is not written, or not yet.
  */
-static bool turn(void)
+static bool end_turn(bool wait)
 {
-	static size_t sent;
-	size_t nr = sent ? sent : nr_ops;
-	struct op *now;
+	struct op *now = turn;
+	size_t nr = nr_turn;
+	int err = sent ? store_turned(store, wait) : -ENOENT;
 
-	sent = nr;
-	if (store_turn(store, ops, nr, now_us())) {
+	if (err == -ENOENT || err == -EAGAIN)
+		return true;
+	sent = false;
+	if (err) {
 		set_stuck(true);
 		return false;
 	}
-	sent = 0;
 	if (stuck && !store->many)
 		set_stuck(false);
-	now = cut_ops(nr);
+	turn = NULL;
+	nr_turn = 0;
+	if (store->many)
+		send_turn();
 	for (size_t i = 0; i < nr; i++)
 		run_settle(&now[i]);
 	free(now);
@@ -360,11 +395,23 @@ static bool turn(void)
 
 bool core_flush(void)
 {
-	while (nr_ops)
-		if (!turn())
+	while (sent || nr_turn || nr_ops)
+		if ((!sent && !send_turn()) || !end_turn(true))
 			return false;
 	runs_begin();
 	return true;
+}
+
+/*
+ * Go on with what is written, and with the next turn; do not wait, unless that one is large
+ * already. So turns grow with what there is to do while one is written.
+ */
+static void write_turns(void)
+{
+	if (!store->many)
+		core_flush();
+	else if (end_turn(nr_ops >= TURN_OPS) && (sent || send_turn()))
+		runs_begin();
 }
 
 /* ---- history that goes -------------------------------------------------------------- */
@@ -528,10 +575,12 @@ static void buried(void)
 	begin_again();
 }
 
-static void beat_now(void)
+static void beat(void)
 {
-	int err = store_beat(store);
+	int err;
 
+	next_beat = boot_us() + store->lease / 3;
+	err = store_beat(store);
 	if (err == -ESTALE)
 		buried();
 	if (!err && stuck)
@@ -540,24 +589,11 @@ static void beat_now(void)
 		set_stuck(true);
 }
 
-static void beat(void *arg, const struct twheel_task_info *task)
-{
-	(void)arg;
-	(void)task;
-	beat_now();
-}
-
-static void look_for_news(void *arg, const struct twheel_task_info *task)
-{
-	(void)arg;
-	(void)task;
-	core_refresh();
-}
-
+/* It is the answer to a turn, or there is mail. */
 static void news_ready(struct source *source)
 {
 	(void)source;
-	core_refresh();
+	store->mail |= !sent;
 }
 
 /* Watch the store's connection, if it is a new one. Closing the old one has ended watching it. */
@@ -576,7 +612,7 @@ static void watch_store(void)
 /* A life that cannot renew its lease must not run what must not run twice. */
 static void mind_the_lease(void)
 {
-	if (time_now(CLOCK_BOOTTIME) / NS_PER_US > store->lease_end)
+	if (boot_us() > store->lease_end)
 		runs_kill(false);
 }
 
@@ -588,10 +624,7 @@ static void begin_life(void)
 	keep_life();
 	if (!core_flush())
 		give_up();
-	if (!store->many)
-		return;
-	every(store->lease / 3 * NS_PER_US, beat);
-	every(NEWS_NS, look_for_news);
+	next_beat = boot_us() + store->lease / 3;
 }
 
 void core_start(void)
@@ -608,9 +641,9 @@ void core_start(void)
 	}
 	epoll_ctl(epoll, EPOLL_CTL_ADD, twheel_sched_fd(sched), &event);
 	begin_life();
-	load(0);
+	load(0, INT64_MAX);
 	watch_clock();
-	every(WINDOW_US / 2 * NS_PER_US, load_more);
+	load_more(NULL, NULL);
 	every(EXPIRE_NS, expire);
 }
 
@@ -629,13 +662,13 @@ static void wait_for_events(int ms)
 	struct epoll_event event;
 	int n = epoll_wait(epoll, &event, 1, ms);
 
-	for (int i = 0; n > 0 && i < EVENTS && nr_ops < TURN_FIRINGS; i++) {
+	for (int i = 0; n > 0 && i < EVENTS && nr_ops < TURN_OPS; i++) {
 		struct source *source = event.data.ptr;
 
 		if (source)
 			source->ready(source);
 		else
-			twheel_sched_run(sched, TURN_FIRINGS, 0);
+			twheel_sched_run(sched, TIMERS, 0);
 		n = epoll_wait(epoll, &event, 1, 0);
 	}
 }
@@ -645,33 +678,52 @@ static void load_what_is_due(void)
 {
 	if (reload) {
 		reload = false;
-		load(0);
+		load(0, INT64_MAX);
 	} else if (horizon < now_us() && twheel_sched_pending(sched) < WINDOW_ROWS / 4) {
-		load(horizon);
+		load(horizon, INT64_MAX);
 	}
 }
 
 /*
- * Do what must not wait for the next event: mind the lease, renew it if that is urgent, read news.
+ * Do what must not wait for timers, as these may be many: mind the lease, renew it in time or if
+ * that is urgent, read news.
  */
 static void look_at_store(void)
 {
+	int64_t now = boot_us();
+
 	mind_the_lease();
-	if (store->many && (stuck || store->hurry || store->lost))
-		beat_now();
-	else if (store->mail)
+	if (!store->many)
+		return;
+	if (stuck || store->hurry || store->lost || now >= next_beat) {
+		beat();
+	} else if (store->mail || now >= next_look) {
+		next_look = now + LOOK_US;
 		core_refresh();
+	}
 	watch_store();
+}
+
+/* How long to wait for events, in ms. */
+static int patience(void)
+{
+	int64_t next = next_look < next_beat ? next_look : next_beat;
+
+	if (stuck || !store->many)
+		return stuck ? STUCK_MS : -1;
+	next -= boot_us();
+	return next > 0 ? (int)(next / US_PER_MS) + 1 : 0;
 }
 
 void core_loop(void)
 {
 	while (!stopping || !runs_stopped()) {
+		look_at_store();
 		if (!stuck)
 			load_what_is_due();
-		wait_for_events(stuck ? STUCK_MS : -1);
-		look_at_store();
-		core_flush();
+		write_turns();
+		wait_for_events(patience());
 	}
+	core_flush();
 	store_leave(store);
 }

@@ -412,7 +412,7 @@ static void fired(struct run *run, const struct op *op)
 		return;
 	}
 	run->firing.arg = op->line.firing.arg;
-	if (run->firing.state == STATE_READY)
+	if (op->line.firing.state == STATE_READY)
 		set_ready(run);
 	else if (run->job->def.overlap == OVERLAP_REPLACE)
 		replace(run->job);
@@ -433,17 +433,20 @@ static void row_moved(const struct op *op)
 		core_arm(f->id, f->job, op->next);
 }
 
-static void attempt_written(struct run *run)
+static void attempt_written(struct run *run, enum state state)
 {
 	if (!run)
 		return;
-	if (run->firing.state == STATE_READY)
+	if (state == STATE_READY)
 		set_ready(run);
 	else
 		wait_to_retry(run);
 }
 
-/* A run may be over by what was decided after this, and is another operation's then. */
+/*
+ * A run may be over by what was decided after this, and is another operation's then. If it is
+ * queued in the store it does not begin, though it is ready by now: that is the next turn's.
+ */
 void run_settle(struct op *op)
 {
 	struct run *run = run_find(op->line.firing.id, op->line.firing.at);
@@ -461,8 +464,10 @@ void run_settle(struct op *op)
 		row_moved(op);
 		break;
 	case OP_AGAIN:
+		attempt_written(run, op->next_firing.state);
+		break;
 	case OP_READY:
-		attempt_written(run);
+		attempt_written(run, STATE_READY);
 		break;
 	case OP_ADD:
 		if (op->done)

@@ -38,6 +38,7 @@ typedef void (*row_fn)(struct store *store, void *call, void *arg);
  * @beat:	see store.h
  * @news:	see store.h
  * @turn:	see store.h
+ * @turned:	see store.h; NULL: a turn is over when @turn returns
  * @begin:	begin a transaction
  * @end:	end it: all that was done, or with an error nothing
  * @query:	do one; @fmt says what its parameters are, i an int64_t, t a text or NULL. @row, if
@@ -55,6 +56,7 @@ struct store_ops {
 	int		(*news)(struct store *store, void (*fn)(void *arg, const struct news *),
 				void *arg);
 	int		(*turn)(struct store *store, struct op *ops, size_t nr, int64_t now);
+	int		(*turned)(struct store *store, bool wait);
 	int		(*begin)(struct store *store);
 	int		(*end)(struct store *store, int err);
 	int		(*query)(struct store *store, enum sql_id id, row_fn row, void *call,

@@ -154,6 +154,11 @@ int store_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
 	return store->ops->turn(store, ops, nr, now);
 }
 
+int store_turned(struct store *store, bool wait)
+{
+	return store->ops->turned ? store->ops->turned(store, wait) : 0;
+}
+
 /* ---- reading ------------------------------------------------------------------------ */
 
 static void job_row(struct store *store, void *call, void *arg)

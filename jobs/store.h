@@ -265,8 +265,16 @@ int store_news(struct store *store, void (*fn)(void *arg, const struct news *), 
 /* Tell the others; -ENOENT: there is no such firing to kill. */
 int store_tell_kill(struct store *store, int64_t id, int64_t at);
 
-/* Do @nr ops in order, at @now: what is fired that is not due by then is not done. */
+/*
+ * Do @nr ops in order, at @now: what is fired that is not due by then is not done. The store may do
+ * them while the caller goes on, who keeps them until store_turned() has said what became of them.
+ */
 int store_turn(struct store *store, struct op *ops, size_t nr, int64_t now);
+/*
+ * Is it done? -EAGAIN: not yet, unless it is to @wait. Any other error: it may be done or not, and
+ * the same ops are to be given to store_turn() again.
+ */
+int store_turned(struct store *store, bool wait);
 
 /* Each job of these parts. */
 int store_jobs(struct store *store, uint64_t parts, void (*fn)(void *arg, const struct job_row *),

@@ -4,7 +4,8 @@
  * A store in PostgreSQL, which many lives share: see store.h, and store_pg.sql for what is done
  * there.
  *
- * A life has one connection. It waits for each answer, but never longer than its lease: then the
+ * A life has one connection. While the server does a turn the daemon goes on, and its next
+ * statement waits for that turn to be over. No answer is waited for longer than the lease: then the
  * connection is closed. What it had sent may still be written, so to connect and look is not
  * enough: the life goes on under a new number, and the old row can only be deleted when that is
  * over. Turns have numbers, and so one that is sent again is not done again.
@@ -48,6 +49,10 @@ static const char schema[] =
 /* kinds of operations, as store_pg.sql has them */
 enum kind_of_op { OPS_ADD, OPS_FIRE, OPS_AGAIN, OPS_READY, OPS_END, OPS_MOVE, NR_OPS };
 
+/* what it tells that is of no operation */
+#define WRITTEN		0
+#define ALL_FIRED	(-1)
+
 enum column {
 	C_ID, C_AT, C_JOB, C_LIFE, C_ATTEMPT, C_NEXT, C_STATE, C_MISSED, C_FIRED, C_OUTCOME,
 	C_STATUS, C_BEGAN, C_ENDED, C_DROPPED, C_TRIES, C_WAKE, NR_COLUMNS
@@ -63,7 +68,12 @@ enum column {
  * @prepared:	the queries that this connection knows
  * @row:	the result of which a row is looked at
  * @at:		which one
- * @turn:	the number of the next turn
+ * @turn:	the number of the last turn that is known to be written
+ * @sent:	the connection by which the next one was sent; 0: it was not
+ * @answer:	of that turn
+ * @answered:	@answer is all of it
+ * @order:	its operations, in the order in which they were sent
+ * @nr:		how many
  * @since:	see store_news()
  * @notified:	when we did that last
  * @told:	this transaction has something to tell
@@ -80,6 +90,11 @@ struct pg {
 	PGresult	*row;
 	int		at;
 	int64_t		turn;
+	unsigned int	sent;
+	PGresult	*answer;
+	bool		answered;
+	struct op	**order;
+	size_t		nr;
 	int64_t		since;
 	int64_t		notified;
 	bool		told;
@@ -181,26 +196,36 @@ static void read_notices(struct pg *s)
 	}
 }
 
-/* The result of what was sent, or NULL. */
-static PGresult *receive(struct pg *s, int64_t until)
+/* What has come of an answer. Positive: that was all of it; negative: the connection is broken. */
+static int take(struct pg *s, PGresult **result, bool *write)
 {
-	PGresult *result = NULL, *next;
-	int left;
+	int left = PQflush(s->conn);
 
-	while ((left = PQflush(s->conn)) >= 0 && PQconsumeInput(s->conn)) {
-		if (left || PQisBusy(s->conn)) {
-			if (!wait_for(s, left, until))
-				break;
-			continue;
-		}
-		next = PQgetResult(s->conn);
+	*write = left;
+	if (left < 0 || !PQconsumeInput(s->conn))
+		return -1;
+	while (!left && !PQisBusy(s->conn)) {
+		PGresult *next = PQgetResult(s->conn);
+
 		if (!next)
-			return result;
-		PQclear(result);
-		result = next;
+			return 1;
+		PQclear(*result);
+		*result = next;
 	}
-	PQclear(result);
-	return NULL;
+	return 0;
+}
+
+/* Until all of it is there. False: it took too long, or the connection is broken. */
+static bool receive(struct pg *s, PGresult **result)
+{
+	int64_t until = latest(s);
+	bool write;
+	int n;
+
+	do
+		n = take(s, result, &write);
+	while (!n && wait_for(s, write, until));
+	return n > 0;
 }
 
 static int to_errno(const char *state)
@@ -212,10 +237,9 @@ static int to_errno(const char *state)
 	return -EIO;
 }
 
-/* What was sent, if it was: its result, to be freed, or NULL and @err. */
-static PGresult *result_of(struct pg *s, int sent, int *err)
+/* The result, to be freed, or NULL and @err. @sent: the statement was sent. */
+static PGresult *checked(struct pg *s, PGresult *result, bool sent, int *err)
 {
-	PGresult *result = sent ? receive(s, latest(s)) : NULL;
 	const char *state;
 
 	*err = 0;
@@ -234,6 +258,17 @@ static PGresult *result_of(struct pg *s, int sent, int *err)
 	if (PQstatus(s->conn) != CONNECTION_OK)
 		let_go(s);
 	return NULL;
+}
+
+static PGresult *result_of(struct pg *s, int sent, int *err)
+{
+	PGresult *result = NULL;
+
+	if (sent && !receive(s, &result)) {
+		PQclear(result);
+		result = NULL;
+	}
+	return checked(s, result, sent, err);
 }
 
 static void add_number(struct params *p, int64_t n)
@@ -387,11 +422,33 @@ static int open_connection(struct pg *s)
 	return set_up_session(s);
 }
 
-/* There is a connection. If there was another one before, our life has another number now. */
+static bool is_under_way(const struct pg *s)
+{
+	return s->conn && s->sent == s->store.connection && !s->answered;
+}
+
+/* Has the turn been answered? */
+static void hear(struct pg *s, bool wait)
+{
+	bool write, alive;
+	int n = wait ? receive(s, &s->answer) : take(s, &s->answer, &write);
+
+	s->answered = n > 0;
+	alive = PQstatus(s->conn) == CONNECTION_OK;
+	if (n < 0 || (!n && wait))
+		unusable(s, alive ? "the server does not answer" : NULL);
+}
+
+/*
+ * There is a connection, and a turn that was sent by it is over. If there was another one before,
+ * our life has another number now.
+ */
 static int connected(struct pg *s)
 {
 	int err = 0;
 
+	if (is_under_way(s))
+		hear(s, true);
 	if (s->conn)
 		return 0;
 	err = open_connection(s);
@@ -611,9 +668,9 @@ static enum kind_of_op kind_of(const struct op *op)
 #define ARRAY_HEAD	5	/* of an array: dimensions, NULLs, type, size, first index */
 
 /* An array of int64_t as the server has it: each number is four bytes of its length and then it. */
-static void set_value(struct pg *s, enum column c, size_t i, int64_t n)
+static void set_value(int32_t *array, size_t i, int64_t n)
 {
-	int32_t *to = s->values[c] + ARRAY_HEAD + 3 * i;
+	int32_t *to = array + ARRAY_HEAD + 3 * i;
 	uint64_t big = htobe64((uint64_t)n);
 
 	*to = (int32_t)htobe32(sizeof(n));
@@ -643,13 +700,19 @@ static void set_op(struct pg *s, size_t i, const struct op *op)
 	};
 
 	for (int c = 0; c < NR_COLUMNS; c++)
-		set_value(s, (enum column)c, i, values[c]);
+		set_value(s->values[c], i, values[c]);
 }
 
 static bool make_room(struct pg *s, size_t nr)
 {
+	struct op **order;
+
 	if (nr <= s->room)
 		return true;
+	order = reallocarray(s->order, nr, sizeof(*order));
+	if (!order)
+		return false;
+	s->order = order;
 	for (int c = 0; c < NR_COLUMNS; c++) {
 		int32_t *more = reallocarray(s->values[c], ARRAY_HEAD + 3 * nr, sizeof(*more));
 
@@ -661,20 +724,18 @@ static bool make_room(struct pg *s, size_t nr)
 	return true;
 }
 
-/* By kind; of one kind in their order. Fills in where each kind ends, and what is where. */
-static void set_columns(struct pg *s, struct op *ops, size_t nr, size_t last[NR_OPS],
-			struct op **order)
+/* By kind; of one kind in their order. Fills in where each kind ends. */
+static void set_columns(struct pg *s, struct op *ops, size_t nr, size_t last[NR_OPS])
 {
-	size_t n = 0;
-
+	s->nr = 0;
 	for (int kind = 0; kind < NR_OPS; kind++) {
 		for (size_t i = 0; i < nr; i++) {
 			if (kind_of(&ops[i]) != (enum kind_of_op)kind)
 				continue;
-			order[n] = &ops[i];
-			set_op(s, n++, &ops[i]);
+			set_op(s, s->nr, &ops[i]);
+			s->order[s->nr++] = &ops[i];
 		}
-		last[kind] = n;
+		last[kind] = s->nr;
 	}
 	for (int c = 0; c < NR_COLUMNS; c++)
 		set_head(s->values[c], nr);
@@ -688,23 +749,31 @@ static void add_array(struct params *p, const int32_t *array, size_t nr)
 	p->format[p->nr++] = 1;
 }
 
-/* Firings that were done, and new rows; what is not told was done if it was to be. */
-static void take_done(struct pg *s, const PGresult *result, struct op **order, size_t nr)
+/* It was done, unless the server must tell: see twheel.turn(). */
+static void suppose(struct op *op, bool fired)
 {
-	for (size_t i = 0; i < nr; i++) {
-		enum kind_of_op kind = kind_of(order[i]);
+	enum kind_of_op kind = kind_of(op);
 
-		order[i]->done = kind == OPS_READY || kind == OPS_AGAIN || kind == OPS_END;
-	}
+	op->done = kind == OPS_READY || kind == OPS_AGAIN || kind == OPS_END ||
+		   (kind == OPS_FIRE && fired);
+}
+
+static void take_done(struct pg *s, const PGresult *result)
+{
+	bool fired = false;
+
+	for (int row = 0; row < PQntuples(result); row++)
+		fired |= number_at(result, row, 0) == ALL_FIRED;
+	for (size_t i = 0; i < s->nr; i++)
+		suppose(s->order[i], fired);
 	for (int row = 0; row < PQntuples(result); row++) {
 		int64_t i = number_at(result, row, 0);
 		struct op *op;
 
-		if (!i) {
-			s->store.lost = true;
+		s->store.lost |= i == WRITTEN;
+		if (i <= 0)
 			continue;
-		}
-		op = order[i - 1];
+		op = s->order[i - 1];
 		op->done = true;
 		if (op->type == OP_ADD)
 			op->line.firing.id = number_at(result, row, 1);
@@ -713,58 +782,88 @@ static void take_done(struct pg *s, const PGresult *result, struct op **order, s
 	}
 }
 
-/* @order has room for them all. */
-static int do_turn(struct pg *s, struct op *ops, size_t nr, struct op **order)
+static bool flushed(struct pg *s)
 {
-	int32_t last[ARRAY_HEAD + 3 * NR_OPS];
-	int64_t now = boot_us(), tell = now - s->notified > NOTIFY_US;
-	size_t ends[NR_OPS];
+	int64_t until = latest(s);
+	int left;
+
+	while ((left = PQflush(s->conn)) > 0 && wait_for(s, true, until))
+		;
+	return !left;
+}
+
+static int send_turn(struct pg *s, const int32_t *last, bool tell)
+{
 	struct params p = { 0 };
-	PGresult *result;
-	int err;
 
-	set_columns(s, ops, nr, ends, order);
-	set_head(last, NR_OPS);
-	for (int i = 0; i < NR_OPS; i++) {
-		uint64_t big = htobe64(ends[i]);
-
-		last[ARRAY_HEAD + 3 * i] = (int32_t)htobe32(sizeof(big));
-		memcpy(&last[ARRAY_HEAD + 3 * i + 1], &big, sizeof(big));
-	}
 	add_number(&p, s->store.life);
 	add_number(&p, s->turn + 1);
 	add_array(&p, last, NR_OPS);
 	for (int c = 0; c < NR_COLUMNS; c++)
-		add_array(&p, s->values[c], nr);
+		add_array(&p, s->values[c], s->nr);
 	add_number(&p, tell);
 	crash_point("before a turn");
-	result = call(s,
-		      "SELECT * FROM twheel.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
-		      " $13, $14, $15, $16, $17, $18, $19, $20)", &p, &err);
-	crash_point("after a turn");
-	if (err)
-		return err;
-	s->turn++;
-	if (ends[OPS_ADD] && tell)
-		s->notified = now;
-	take_done(s, result, order, nr);
-	PQclear(result);
+	if (!PQsendQueryParams(s->conn,
+			       "SELECT * FROM twheel.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"
+			       " $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)", p.nr, p.type,
+			       p.value, p.size, p.format, 0))
+		return unusable(s, NULL);
+	s->sent = s->store.connection;
+	s->answered = false;
+	if (!flushed(s))
+		return unusable(s, "the server does not answer");
+	crash_point("a turn was sent");
 	return 0;
 }
 
 static int pg_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
 {
 	struct pg *s = to_pg(store);
-	struct op **order = calloc(nr + 1, sizeof(*order));
+	int32_t last[ARRAY_HEAD + 3 * NR_OPS];
+	size_t ends[NR_OPS];
+	bool tell;
 	int err = connected(s);
 
-	(void)now;		/* the server knows better */
-	if (!err && (!order || !make_room(s, nr)))
-		err = fail(s, -ENOMEM, "no memory");
-	if (!err)
-		err = do_turn(s, ops, nr, order);
-	free(order);
-	return err;
+	if (err)
+		return err;
+	if (!make_room(s, nr))
+		return fail(s, -ENOMEM, "no memory");
+	set_columns(s, ops, nr, ends);
+	set_head(last, NR_OPS);
+	for (size_t i = 0; i < NR_OPS; i++)
+		set_value(last, i, (int64_t)ends[i]);
+	now = boot_us();	/* what is due the server knows better */
+	tell = ends[OPS_ADD] && now - s->notified > NOTIFY_US;
+	if (tell)
+		s->notified = now;
+	return send_turn(s, last, tell);
+}
+
+static int pg_turned(struct store *store, bool wait)
+{
+	struct pg *s = to_pg(store);
+	PGresult *result;
+	int err;
+
+	if (is_under_way(s))
+		hear(s, wait);
+	if (is_under_way(s))
+		return -EAGAIN;
+	result = s->answer;
+	s->answer = NULL;
+	s->sent = 0;
+	if (!s->answered) {
+		PQclear(result);
+		return fail(s, -EIO, "the connection was lost");
+	}
+	result = checked(s, result, true, &err);
+	crash_point("after a turn");
+	if (err)
+		return err;
+	s->turn++;
+	take_done(s, result);
+	PQclear(result);
+	return 0;
 }
 
 /* ---- opening ------------------------------------------------------------------------ */
@@ -779,6 +878,8 @@ static void pg_close(struct store *store)
 	struct pg *s = to_pg(store);
 
 	PQfinish(s->conn);
+	PQclear(s->answer);
+	free(s->order);
 	for (int c = 0; c < NR_COLUMNS; c++)
 		free(s->values[c]);
 	free(s->where);
@@ -799,8 +900,8 @@ static const struct store_ops pg_ops = {
 			      " ORDER BY dropped LIMIT $2",
 	},
 	.close = pg_close, .error = pg_error, .join = pg_join, .leave = pg_leave, .beat = pg_beat,
-	.news = pg_news, .turn = pg_turn, .begin = pg_begin, .end = pg_end, .query = pg_query,
-	.number = pg_number, .text = pg_text,
+	.news = pg_news, .turn = pg_turn, .turned = pg_turned, .begin = pg_begin, .end = pg_end,
+	.query = pg_query, .number = pg_number, .text = pg_text,
 };
 
 /* The tables, made if there are none. */

@@ -218,21 +218,34 @@ RETURNS TABLE (next bigint, type smallint, job bigint, id bigint, at bigint) LAN
 	FROM (VALUES (1)) one LEFT JOIN twheel.inbox i ON i.xid >= since AND i.life <> me
 $$;
 
+-- The operations of a turn, one by one. That it is said to be one row makes each a look-up of its rows by
+-- their key: the tables are planned as what they were when they were last looked through, and may have been
+-- next to empty.
+CREATE FUNCTION twheel.places(a int, b int) RETURNS SETOF int ROWS 1 LANGUAGE sql AS
+	$$ SELECT generate_series(a, b) $$;
+
 -- A turn of life me, which it numbers: if it was written already it only says what was done. The
 -- columns of all operations are arrays, in the order of kinds, ends[kind] being the last of each:
 -- 1 add, 2 fire or (with state -1) leave, 3 again, 4 ready, 5 end, 6 move. Returned are the
 -- operations that were done, of kinds 1, 2 and 6: the number of a new row, and the argument of a
--- firing. Operation 0: this turn had been written before.
+-- firing. Operation 0: this turn had been written before. Operation -1: all of kind 2 were done, and
+-- only those with an argument are returned.
+--
+-- Nobody takes a part from a life whose row is locked, so parts are looked up once. Plans are made once, too:
+-- each row is looked up by its primary key, however large its table is, and to plan a small turn takes longer
+-- than to do it.
 CREATE FUNCTION twheel.turn(me bigint, nr bigint, ends bigint[], id bigint[], at bigint[], job bigint[],
 	life bigint[], attempt bigint[], next bigint[], state bigint[], missed bigint[],
 	fired bigint[], outcome bigint[], status bigint[], began bigint[], ended bigint[],
 	dropped bigint[], tries bigint[], wake bigint[], tell bigint)
-RETURNS TABLE (op bigint, made bigint, its_arg text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (op bigint, made bigint, its_arg text) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
 	a int;
 	b int;
 	clock bigint;
+	parts bigint;
 BEGIN
 	UPDATE twheel.node n SET turn = nr WHERE n.id = me AND n.turn = nr - 1;
 	IF NOT FOUND THEN
@@ -246,6 +259,7 @@ BEGIN
 		RETURN;
 	END IF;
 	clock := twheel.now_us();
+	parts := twheel.mine(me);
 
 	b := ends[1];
 	IF b > 0 THEN
@@ -270,33 +284,33 @@ BEGIN
 
 	a := b + 1; b := ends[2];
 	IF b >= a THEN
-		RETURN QUERY WITH u AS MATERIALIZED (
-			SELECT u.*, d.job, d.arg
-			FROM unnest(turn.id[a:b], turn.at[a:b], turn.next[a:b], turn.state[a:b],
-				turn.outcome[a:b], turn.missed[a:b], turn.fired[a:b], turn.ended[a:b],
-				turn.dropped[a:b]) WITH ORDINALITY
-				u(id, at, next, state, outcome, missed, fired, ended, dropped, i)
-			JOIN twheel.due d ON d.id = u.id AND d.at = u.at AND d.off = 0
-			JOIN twheel.part p ON p.id = d.part AND p.node = me
-			WHERE u.at <= clock),
-		moved AS (
-			UPDATE twheel.due d SET at = u.next FROM u
-			WHERE d.id = u.id AND d.at = u.at AND d.off = 0 AND u.next > 0 RETURNING u.*),
+		RETURN QUERY WITH moved AS (
+			UPDATE twheel.due d SET at = turn.next[i] FROM twheel.places(a, b) i
+			WHERE d.id = turn.id[i] AND d.at = turn.at[i] AND d.off = 0 AND turn.next[i] > 0
+				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
+			RETURNING i, turn.at[i] AS at, d.job, d.arg),
 		gone AS (
-			DELETE FROM twheel.due d USING u
-			WHERE d.id = u.id AND d.at = u.at AND d.off = 0 AND u.next = 0 RETURNING u.*),
+			DELETE FROM twheel.due d USING twheel.places(a, b) i
+			WHERE d.id = turn.id[i] AND d.at = turn.at[i] AND d.off = 0 AND turn.next[i] = 0
+				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
+			RETURNING i, d.at, d.job, d.arg),
 		done AS (TABLE moved UNION ALL TABLE gone),
 		fired AS (
 			INSERT INTO twheel.running (id, at, job, life, attempt, tries, state, missed, wake,
 				fired, arg)
-			SELECT x.id, x.at, x.job, me, 1, 0, x.state, x.missed, 0, x.fired, x.arg
-			FROM done x WHERE x.state >= 0),
+			SELECT turn.id[i], x.at, x.job, me, 1, 0, turn.state[i], turn.missed[i], 0,
+				turn.fired[i], x.arg FROM done x WHERE turn.state[i] >= 0),
 		left_out AS (
 			INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed,
 				status, fired, began, ended, dropped)
-			SELECT x.id, x.at, x.job, me, 0, x.outcome, 0, x.missed, -1, x.fired, 0, x.ended,
-				x.dropped FROM done x WHERE x.state < 0)
-		SELECT x.i + a - 1, CAST(0 AS bigint), x.arg FROM done x;
+			SELECT turn.id[i], x.at, x.job, me, 0, turn.outcome[i], 0, turn.missed[i], -1,
+				turn.fired[i], 0, turn.ended[i], turn.dropped[i]
+			FROM done x WHERE turn.state[i] < 0),
+		nr AS (SELECT count(*) AS done FROM done)
+		SELECT CAST(-1 AS bigint), CAST(0 AS bigint), NULL FROM nr WHERE nr.done > b - a
+		UNION ALL
+		SELECT CAST(x.i AS bigint), CAST(0 AS bigint), x.arg FROM nr, done x
+		WHERE nr.done <= b - a OR x.arg IS NOT NULL;
 	END IF;
 
 	a := b + 1; b := ends[3];
@@ -327,19 +341,13 @@ BEGIN
 
 	a := b + 1; b := ends[5];
 	IF b >= a THEN
-		WITH u AS MATERIALIZED (
-			SELECT * FROM unnest(turn.id[a:b], turn.at[a:b], turn.attempt[a:b],
-				turn.outcome[a:b], turn.status[a:b], turn.began[a:b], turn.ended[a:b],
-				turn.dropped[a:b])
-				u(id, at, attempt, outcome, status, began, ended, dropped)),
-		gone AS (
-			DELETE FROM twheel.running r USING u
-			WHERE r.id = u.id AND r.at = u.at AND r.attempt = u.attempt
-			RETURNING u.*, r.job, r.life, r.missed, r.fired)
+		WITH gone AS (
+			DELETE FROM twheel.running r USING twheel.places(a, b) i
+			WHERE r.id = turn.id[i] AND r.at = turn.at[i] AND r.attempt = turn.attempt[i]
+			RETURNING r.id, r.at, r.job, r.life, r.attempt, turn.outcome[i], 0, r.missed,
+				turn.status[i], r.fired, turn.began[i], turn.ended[i], turn.dropped[i])
 		INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed, status,
-			fired, began, ended, dropped)
-		SELECT x.id, x.at, x.job, x.life, x.attempt, x.outcome, 0, x.missed, x.status, x.fired,
-			x.began, x.ended, x.dropped FROM gone x;
+			fired, began, ended, dropped) TABLE gone;
 	END IF;
 
 	a := b + 1; b := ends[6];

@@ -8,7 +8,8 @@
 SUBJECT is sqlite, pg-1 or pg-2: PostgreSQL with that many daemons. Runs do nothing (nothing.c), but those of
 failover, which are processes. Times are in the store before a daemon begins.
 
-    backlog     BACKLOG shots of 64 jobs that are all due at once: firings a second, until the last is over
+    backlog     BACKLOG shots of 64 jobs that are all due at once: firings a second, until the last is over; and what
+                one costs: CPU of the daemons and of the server, bytes of its log, transactions
     steady      RATE shots a second for SECONDS_LONG s: how late a run is begun, which is after its firing was
                 committed; and how many transactions a firing takes
     failover    two daemons with the default lease, 64 jobs each 100 ms; one is killed: how late is the latest
@@ -28,17 +29,31 @@ BACKLOG = int(os.environ.get("BACKLOG", 200000))
 RATE = int(os.environ.get("RATE", 10000))
 SECONDS = int(os.environ.get("SECONDS_LONG", 20))
 JOBS = 64
+HEAD_START = 20  # s, from when shots are put to when they are due
 
 
 def figure(what, n, subject, metric, unit, values):
     print("native", what, n, subject, metric, unit, " ".join(f"{v:.3f}" for v in values), sep="\t", flush=True)
 
 
+def ticks(pid, ended):
+    """CPU s of a process; with what its children that have ended took."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:15 if ended else 13])) / os.sysconf("SC_CLK_TCK")
+
+
+def server_cpu(server):
+    """CPU s of all its processes."""
+    pid = server.process.pid
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return ticks(pid, True) + sum(ticks(int(child), False) for child in file.read().split())
+
+
 class Stores:
     """Daemons and what they share, with JOBS jobs in it."""
 
     def __init__(self, subject):
-        self.cpu = 0
+        self.cpu, self.took = 0, []
         self.server = None if subject == "sqlite" else Server("max_wal_size = 4GB", "shared_buffers = 512MB")
         options = {"lease": "3s"}
         self.nodes = [Node(self.server, "--runs=100000", **options) for _ in range(int(subject[3:]))] if self.server \
@@ -71,30 +86,32 @@ class Stores:
                        f" {head} (i * 7919 % {JOBS}) + 1, {first} + i * {step}, 0 FROM n")
         db.close()
 
-    def commits(self):
-        return query(self.where, "SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'")[0][0] \
-            if self.server else None
+    def counts(self):
+        """Of the server: transactions, bytes of its log, CPU in us."""
+        rows = query(self.where, "SELECT xact_commit, CAST(pg_current_wal_lsn() - '0/0'::pg_lsn AS bigint)"
+                                 " FROM pg_stat_database WHERE datname = 'postgres'")
+        return [*rows[0], server_cpu(self.server) * 1e6]
 
     def run(self, nr, first, seconds):
-        """Start the daemons, until all is over. Returns how many transactions that took."""
+        """Start the daemons, until all is over. Fills in what that took: see counts()."""
         for node in self.nodes:
             node.start()
+        assert time.time() < first / 1e6, f"the daemons were not there in {HEAD_START} s"
         wait_until(first)
-        before = self.commits()
+        before = self.counts() if self.server else []
         time.sleep(seconds)
         if self.server:
-            while query(self.where, "SELECT (SELECT count(*) FROM due) + (SELECT count(*) FROM running)") != [(0,)]:
+            while query(self.where, "SELECT last_value FROM history_seq_seq")[0][0] < nr:
                 time.sleep(0.5)
         else:
             while not any(r.get("seq", 0) >= nr for r in self.nodes[0].get("/v1/runs?limit=1")):
                 time.sleep(0.2)
         time.sleep(1.5)  # of its statistics
-        after = self.commits()
+        self.took = [(b - a) / nr for a, b in zip(before, self.counts())] if self.server else []
         self.cpu = -sum(os.times()[2:4])
         for node in self.nodes:
             node.stop()
         self.cpu += sum(os.times()[2:4])
-        return (after - before) if self.server else None
 
 
 def wait_until(us):
@@ -106,40 +123,46 @@ def lateness(stores, first):
     return [row[0] / 1000 for row in rows]
 
 
+def costs(what, nr, subject, took):
+    for metric, unit, values in zip(("transactions a firing", "log of the server", "CPU of the server"), ("", "bytes", "us"),
+                                    zip(*took)):
+        figure(what, nr, subject, metric, unit, values)
+
+
 def backlog(subject, reps):
-    rates, cpu = [], []
+    rates, cpu, took = [], [], []
     for _ in range(reps):
         with Stores(subject) as stores:
-            first = int((time.time() + 8) * 1e6)
+            first = int((time.time() + HEAD_START) * 1e6)
             stores.add(BACKLOG, first, 0)
             stores.run(BACKLOG, first, 1)
             last, nr = query(stores.where, "SELECT max(ended), count(*) FROM history")[0]
             assert nr == BACKLOG, nr
             rates.append(nr / (last - first) * 1e6)
             cpu.append(stores.cpu / nr * 1e6)
+            took.append(stores.took)
     figure("backlog", BACKLOG, subject, "firings/s", "1/s", rates)
     figure("backlog", BACKLOG, subject, "CPU of a daemon", "us", cpu)
+    costs("backlog", BACKLOG, subject, took)
 
 
 def steady(subject, reps):
-    p50, p99, worst, commits = [], [], [], []
+    p50, p99, worst, took = [], [], [], []
     for _ in range(reps):
         with Stores(subject) as stores:
-            first, nr = int((time.time() + 10) * 1e6), RATE * SECONDS
+            first, nr = int((time.time() + HEAD_START) * 1e6), RATE * SECONDS
             stores.add(nr, first, 1000000 // RATE)
-            taken = stores.run(nr, first, SECONDS)
+            stores.run(nr, first, SECONDS)
             late = lateness(stores, first)
             assert len(late) == nr, len(late)
             p50.append(late[nr // 2])
             p99.append(late[nr * 99 // 100])
             worst.append(late[-1])
-            if taken is not None:
-                commits.append(taken / nr)
+            took.append(stores.took)
     figure("steady", RATE, subject, "late p50", "ms", p50)
     figure("steady", RATE, subject, "late p99", "ms", p99)
     figure("steady", RATE, subject, "late worst", "ms", worst)
-    if commits:
-        figure("steady", RATE, subject, "transactions a firing", "", commits)
+    costs("steady", RATE, subject, took)
 
 
 def failover(subject, reps):

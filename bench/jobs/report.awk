@@ -6,17 +6,22 @@ BEGIN {
 	name["sqlite"] = "SQLite"
 	name["pg-1"] = "PostgreSQL, one daemon"
 	name["pg-2"] = "PostgreSQL, two daemons"
+	nr_costs = split("CPU of a daemon,CPU of the server,log of the server,transactions a firing", costs, ",")
 	nr_late = split("late p50,late p99,late worst,transactions a firing", late, ",")
 }
 
 $2 == "backlog" || $2 == "steady" { size[$2] = $3 }
 
-function backlog_table(	i) {
+function backlog_table(	i, j, line) {
 	printf "\n## %d shots that are due at once\n\n", size["backlog"]
-	print "| | firings/s | CPU of a daemon, us a firing |\n|---|--:|--:|"
-	for (i = 1; i <= nr_subjects; i++)
-		print "| " name[subjects[i]] " | " cell("native", "backlog", size["backlog"], subjects[i], "firings/s") \
-			" | " cell("native", "backlog", size["backlog"], subjects[i], "CPU of a daemon") " |"
+	print "| | firings/s | CPU of the daemons, us a firing | CPU of the server, us | its log, bytes | transactions |"
+	print "|---|--:|--:|--:|--:|--:|"
+	for (i = 1; i <= nr_subjects; i++) {
+		line = "| " name[subjects[i]] " | " cell("native", "backlog", size["backlog"], subjects[i], "firings/s") " |"
+		for (j = 1; j <= nr_costs; j++)
+			line = line " " precise(get("native", "backlog", size["backlog"], subjects[i], costs[j])) " |"
+		print line
+	}
 }
 
 function steady_table(	i, j, line) {
@@ -30,7 +35,7 @@ function steady_table(	i, j, line) {
 	}
 }
 
-function precise(v) { return v == "" ? "–" : sprintf(v < 1 ? "%.3f" : "%.1f", v) }
+function precise(v) { return v == "" ? "–" : sprintf(v < 0.1 ? "%.4f" : v < 1 ? "%.3f" : "%.1f", v) }
 
 function at_least(what, v, bound) {
 	if (v != "")

@@ -23,6 +23,7 @@ from postgres import Node, Server
 PARTS = 64
 LEASE = 2.0
 FIRINGS = 3
+BACKLOG = 60000
 AT_ONCE = 3
 # Of the steps each STRIDE-th; 1 takes some minutes.
 STRIDE = int(os.environ.get("STRIDE", 4))
@@ -236,6 +237,22 @@ def deaths(tap):
         tap.ok(not wrong + more and firings > 300, f"0 lost, 0 early, 0 double of {firings} firings", *wrong, *more)
 
 
+def backlog(tap):
+    """More is due at once than can be written before the lease is over. Nothing of it runs: they are skipped."""
+    with Server("fsync = off") as server, Node(server, lease="1s") as node:
+        node.start()
+        node.put("j", exec=["sleep", "300"], overlap="skip", grace="1h")
+        run(node, "j")
+        node.stop()
+        at = int((time.time() + 3) * 1e6)
+        server.query(f"INSERT INTO due (job, at, main) SELECT id, {at}, 0 FROM job, generate_series(1, {BACKLOG})")
+        node.start()
+        done = until(lambda: server.query("SELECT count(*) FROM history WHERE outcome = 5") == [(BACKLOG,)], 60)
+        lives = server.query("SELECT count(*) FROM life")[0][0]
+        tap.ok(done and lives == 2 and "answer" not in node.stderr(), "a lease is renewed in spite of a backlog", lives,
+               node.stderr())
+
+
 def over_of(node, key):
     """All attempts of a firing that is over."""
     try:
@@ -418,7 +435,7 @@ def main_storm():
 
 
 def main():
-    tap = Tap(45)
+    tap = Tap(46)
     with Server() as server, Node(server) as a, Node(server) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -427,6 +444,7 @@ def main():
         tap.same(server.query("SELECT count(*) FROM node"), [(0,)], "no life is left")
     fence(tap)
     deaths(tap)
+    backlog(tap)
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 20 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
     refusals(tap)

@@ -3,10 +3,9 @@
 /*
  * The loop: which firings are due, and what happens to them.
  *
- * Rows of the table due that are near, up to the horizon, have timers in the wheel, on the wall
- * clock: if that is set, the timers follow. The other rows are only in the store. A timer is a
- * hint: a firing is what the store says it is, and if the store does not have it, or not any more,
- * it is not done.
+ * Each row of the table due whose time is before the horizon has a timer in the wheel. The timer
+ * runs on the wall clock: if that is set, the timer follows. Later rows are only in the store. A
+ * timer is a hint. The store decides: if it does not have the firing, or no longer, nothing is run.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,14 +24,14 @@
 
 #define WINDOW_US	(60 * US_PER_S)
 #define WINDOW_ROWS	200000
-#define TURN_FIRINGS	1000		/* a turn with so many firings is written */
-#define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
+#define TURN_FIRINGS	1000		/* with so many operations a turn is written at once */
+#define LATE_EACH_NS	(10 * NS_PER_MS) /* between two runs that make up for missed times */
 #define EXPIRE_NS	NS_PER_S
-#define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, to delete history */
+#define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, at most, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
-#define RELOAD_NS	NS_PER_S	/* after firings that were refused */
-#define NEWS_NS		(250 * NS_PER_MS) /* how often to look for news without a notification */
+#define RELOAD_NS	NS_PER_S	/* from a refused firing until all rows are read again */
+#define NEWS_NS		(250 * NS_PER_MS) /* look for news at least so often */
 #define EVENTS		64
 
 struct store *store;
@@ -76,11 +75,11 @@ void when_due(struct twheel_task *task, int64_t at)
 /* ---- timers ------------------------------------------------------------------------- */
 
 /**
- * struct armed - a row of due, and the queue of those that make up for missed times
- * @entry:	in the queue
- * @job:	the job's id
- * @id:		of the row
- * @at:		its time
+ * struct armed - a row of due that has a timer, or that waits in late_ones
+ * @entry:	link in late_ones
+ * @job:	the id of its job
+ * @id:		the id of the row
+ * @at:		when it is due
  */
 struct armed {
 	STAILQ_ENTRY(armed)	entry;
@@ -160,9 +159,9 @@ void core_refused(void)
 /* ---- the window --------------------------------------------------------------------- */
 
 /**
- * struct window - rows that are read
- * @nr:		how many there were
- * @last:	the last one's time
+ * struct window - rows of due that are being read
+ * @nr:		how many were read so far
+ * @last:	the time of the last one
  */
 struct window {
 	int64_t	nr;
@@ -178,7 +177,11 @@ static void window_row(void *arg, const struct due *due)
 	core_arm(due->id, due->job, due->at);
 }
 
-/* Returns false if there are more of these rows, all due at the same time. */
+/*
+ * Arm timers for at most @limit rows that are due from @from on and before @to, and set the horizon
+ * behind them. Returns false if all @limit rows are due at the same time: then the horizon cannot
+ * move, and the caller must ask for more.
+ */
 static bool load_rows(int64_t from, int64_t to, int64_t limit)
 {
 	struct window window = { 0 };
@@ -196,7 +199,9 @@ static bool load_rows(int64_t from, int64_t to, int64_t limit)
 	return window.last > from;
 }
 
-/* Those from @from on. If that is too many the horizon is nearer. */
+/*
+ * Arm timers for the rows from @from on. If there are very many, the horizon is nearer than usual.
+ */
 static void load(int64_t from)
 {
 	int64_t to = now_us() + WINDOW_US, limit = WINDOW_ROWS;
@@ -212,7 +217,10 @@ static void load_more(void *arg, const struct twheel_task_info *task)
 	load(horizon);
 }
 
-/* What is due by the clock is another thing since it was set. */
+/*
+ * The wall clock was set. Rows behind the horizon may be due now, so read them. Also called once at
+ * the start, to arm the timerfd.
+ */
 static void clock_set(struct source *source)
 {
 	struct itimerspec never = { .it_value.tv_sec = INT32_MAX };
@@ -238,7 +246,10 @@ static void watch_clock(void)
 
 /* ---- firings ------------------------------------------------------------------------ */
 
-/* One that makes up for a missed time, behind those on time. */
+/*
+ * Begin the next run that makes up for missed times. These are paced, so that runs that are on time
+ * do not wait behind them.
+ */
 static void late_fired(void *arg, const struct twheel_task_info *task)
 {
 	struct armed *row = STAILQ_FIRST(&late_ones);
@@ -254,6 +265,7 @@ static void late_fired(void *arg, const struct twheel_task_info *task)
 	free(row);
 }
 
+/* Put a late row into the queue for late_fired(). */
 static void pace(const struct armed *row)
 {
 	struct twheel_task task = { .fn = late_fired, .period_ns = LATE_EACH_NS };
@@ -267,6 +279,10 @@ static void pace(const struct armed *row)
 	STAILQ_INSERT_TAIL(&late_ones, late, entry);
 }
 
+/*
+ * The time of a row has come, so its timer says. Check that against memory, and plan what to do.
+ * With @paced, a late run goes through pace() first.
+ */
 static void fire(const struct armed *row, bool paced)
 {
 	struct job *job = job_by_id(row->job);
@@ -305,7 +321,7 @@ struct op *core_op(enum op_type type)
 	return &ops[nr_ops++];
 }
 
-/* While nothing can be written no timer is looked at. */
+/* While the store cannot be written, do not look at the timers: nothing could be begun. */
 static void set_stuck(bool is)
 {
 	struct epoll_event event = { .events = is ? 0 : EPOLLIN };
@@ -319,7 +335,7 @@ static void set_stuck(bool is)
 	epoll_ctl(epoll, EPOLL_CTL_MOD, twheel_sched_fd(sched), &event);
 }
 
-/* What comes after the first @nr operations is the next turn's. Returns these. */
+/* Return the first @nr operations, which the caller frees. The others begin the next turn. */
 static struct op *cut_ops(size_t nr)
 {
 	struct op *now = ops;
@@ -334,8 +350,11 @@ static struct op *cut_ops(size_t nr)
 }
 
 /*
- * A turn that may have been written though we were not told so is sent again as it was: the store
- * knows it by its number. What has come since, and what those that are settled add, is the next.
+ * Write a turn: all operations that are pending. Returns false if that fails.
+ *
+ * If the connection is lost, the turn may have been written or not. So it is sent again unchanged,
+ * and the store recognises it by its number. Operations that were added meanwhile belong to the
+ * next turn, and so do those that run_settle() adds.
  */
 static bool turn(void)
 {
@@ -367,11 +386,11 @@ bool core_flush(void)
 	return true;
 }
 
-/* ---- history that goes -------------------------------------------------------------- */
+/* ---- deleting old history ----------------------------------------------------------- */
 
 /**
- * struct expired - rows of history that go
- * @rows:	them
+ * struct expired - rows of history that are being deleted
+ * @rows:	the rows
  * @nr:		how many
  */
 struct expired {
@@ -393,7 +412,10 @@ static void job_gone(void *arg, int64_t job)
 	job_forget(job);
 }
 
-/* The log first: a row without it is harmless. Returns whether there may be more. */
+/*
+ * Delete some old history, the logs before the rows: a row without a log is harmless. Returns
+ * whether there may be more.
+ */
 static bool expire_some(struct expired *expired)
 {
 	expired->nr = 0;
@@ -461,7 +483,10 @@ static bool unreadable(int err)
 	return err;
 }
 
-/* Parts that are ours now: what a dead life has left there is taken over. */
+/*
+ * We own new parts: read their jobs, and take over the firings that a dead life has left there.
+ * Returns false if the store cannot be read.
+ */
 static bool claim(void)
 {
 	uint64_t new = store->parts & ~parts;
@@ -498,7 +523,10 @@ static void news_item(void *arg, const struct news *news)
 	}
 }
 
-/* After a lost connection all of it may be news. What is in memory is in the store, too. */
+/*
+ * Read what other lives have changed. If a connection was lost, notifications may be lost too: then
+ * read everything again. No turn may be pending, so that memory is as the store.
+ */
 static bool read_news(void)
 {
 	bool lost = store->lost, good;
@@ -520,7 +548,10 @@ void core_refresh(void)
 		set_stuck(true);
 }
 
-/* Others have our jobs: whatever we had begun is not ours, and we begin again as somebody else. */
+/*
+ * Others own our jobs now. What we have begun is no longer ours: kill it, and begin as another
+ * life.
+ */
 static void buried(void)
 {
 	say(SAY_ERROR, "%s: others have its jobs; beginning again", store_error(store));
@@ -528,6 +559,10 @@ static void buried(void)
 	begin_again();
 }
 
+/*
+ * Renew the lease, and do all that a change of parts or a lost connection asks for. If any of it
+ * fails, the daemon is stuck until it succeeds.
+ */
 static void beat_now(void)
 {
 	int err = store_beat(store);
@@ -560,7 +595,9 @@ static void news_ready(struct source *source)
 	core_refresh();
 }
 
-/* Watch the store's connection, if it is a new one. Closing the old one has ended watching it. */
+/*
+ * Watch the store's connection, if it is a new one. Closing the old descriptor has ended its watch.
+ */
 static void watch_store(void)
 {
 	static struct source source = { .fd = -1, .ready = news_ready };
@@ -573,7 +610,7 @@ static void watch_store(void)
 	source_add(&source);
 }
 
-/* A life that cannot renew its lease must not run what must not run twice. */
+/* If the lease has ended, the others may run our jobs by now: kill what must not run twice. */
 static void mind_the_lease(void)
 {
 	if (time_now(CLOCK_BOOTTIME) / NS_PER_US > store->lease_end)
@@ -623,7 +660,10 @@ void core_stop(void)
 	runs_stop();
 }
 
-/* One event a call, so that no event belongs to a source that another event's handler removed. */
+/*
+ * Handle events, one for each epoll_wait(): so no event can belong to a source that the handler of
+ * another event has removed.
+ */
 static void wait_for_events(int ms)
 {
 	struct epoll_event event;
@@ -640,7 +680,10 @@ static void wait_for_events(int ms)
 	}
 }
 
-/* After a long time, or if rows were added, more is due soon than the timers that are armed. */
+/*
+ * Arm timers for rows that have none: rows were added whose ids are not known, or the horizon has
+ * passed, as after a suspend.
+ */
 static void load_what_is_due(void)
 {
 	if (reload) {
@@ -652,7 +695,7 @@ static void load_what_is_due(void)
 }
 
 /*
- * Do what must not wait for the next event: mind the lease, renew it if that is urgent, read news.
+ * What cannot wait for the next event: mind the lease, renew it if that is urgent, and read news.
  */
 static void look_at_store(void)
 {

@@ -125,8 +125,8 @@ struct def {
 /**
  * def_parse() - parse a definition
  * @def:	filled in; def_free() frees it
- * @json:	the definition. @def takes a reference. A relative time in it, such as "tomorrow", is
- *		replaced by the absolute time that it means at @now
+ * @json:	the definition. @def takes a reference. A relative time in it, such as "tomorrow",
+ *		is replaced by the absolute time that it means at @now
  * @now:	the present time
  * @error:	filled in with what is wrong, if anything is
  *

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A store in PostgreSQL, which many lives share: see store.h, and store_pg.sql for what is done
- * there.
+ * A store in PostgreSQL, which many lives share: see store.h. The functions that run in the server
+ * are in store_pg.sql.
  *
- * A life has one connection. It waits for each answer, but never longer than its lease: then the
- * connection is closed. What it had sent may still be written, so to connect and look is not
- * enough: the life goes on under a new number, and the old row can only be deleted when that is
- * over. Turns have numbers, and so one that is sent again is not done again.
+ * A life has one connection. It waits for each answer, but no longer than until its lease ends;
+ * then it closes the connection. The server may still execute what was sent last. So after
+ * connecting again it is not enough to look: the life goes on under a new number, and to delete its
+ * old row it must wait until the old transaction is over. Turns have numbers: if a turn is sent
+ * again, the server does not do it again.
  *
- * The server's clock is the only one. A round trip says that its time was t when the answer came,
- * or up to the whole trip later: what we take for its time is never ahead of it.
+ * The server's clock is the only one that counts. If an answer says that the time was t, then the
+ * present time is at least t, and at most t plus the whole round trip. Taking t, we are never ahead
+ * of the server.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -33,9 +35,9 @@
 #define BURIED		"TW001"
 #define TRIPS		16
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
-#define AGAIN_US	(5 * US_PER_S)		/* and the longest for a new connection */
-#define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a lock of the server */
-#define JUMP_US		(100 * US_PER_MS)	/* the server's clock was set */
+#define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
+#define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
+#define JUMP_US		(100 * US_PER_MS)	/* then the server's clock was set */
 #define OID_INT8	20
 #define OID_TEXT	25
 #define OID_INT8S	1016
@@ -45,7 +47,7 @@ static const char schema[] =
 #include "store_pg.sql.h"
 	;
 
-/* kinds of operations, as store_pg.sql has them */
+/* The kinds of operations, in the order of twheel.turn() in store_pg.sql. */
 enum kind_of_op { OPS_ADD, OPS_FIRE, OPS_AGAIN, OPS_READY, OPS_END, OPS_MOVE, NR_OPS };
 
 enum column {
@@ -54,21 +56,21 @@ enum column {
 };
 
 /**
- * struct pg - a store
- * @store:	what callers have
+ * struct pg - a store in PostgreSQL
+ * @store:	what callers see
  * @conn:	the connection, or NULL
- * @where:	for libpq
- * @name:	ours
- * @error:	what the last error was
- * @prepared:	the queries that this connection knows
- * @row:	the result of which a row is looked at
- * @at:		which one
- * @turn:	the number of the next turn
- * @since:	see store_news()
- * @notified:	when we did that last
- * @told:	this transaction has something to tell
- * @room:	for how many operations there is
- * @values:	columns of a turn, as arrays of PostgreSQL
+ * @where:	the address, for libpq
+ * @name:	the name of this machine
+ * @error:	the text of the last error
+ * @prepared:	which queries this connection has prepared
+ * @row:	the result whose row is being read
+ * @at:		the number of that row
+ * @turn:	the number of the last turn that was written
+ * @since:	from which transaction on changes are still news
+ * @notified:	when a turn has last sent a notification
+ * @told:	the present transaction has news for other lives
+ * @room:	for how many operations @values has room
+ * @values:	the columns of a turn, as binary arrays of PostgreSQL
  */
 struct pg {
 	struct store	store;
@@ -88,13 +90,13 @@ struct pg {
 };
 
 /**
- * struct params - of a query
+ * struct params - the parameters of a query, as libpq takes them
  * @nr:		how many
- * @type:	what they are
- * @value:	them; NULL as it is
- * @size:	of a binary one
- * @format:	1: binary
- * @number:	of those that are a number, as that is sent
+ * @type:	their types
+ * @value:	their values; NULL for an SQL NULL
+ * @size:	the size of a binary value
+ * @format:	1 for a binary value
+ * @number:	where @value points for a number: its bytes, in big-endian order
  */
 struct params {
 	int		nr;
@@ -117,6 +119,7 @@ static int64_t boot_us(void)
 
 /* ---- one statement ------------------------------------------------------------------ */
 
+/* Close the connection. Notifications may be lost by that, so memory must be read again. */
 static void let_go(struct pg *s)
 {
 	PQfinish(s->conn);
@@ -125,6 +128,7 @@ static void let_go(struct pg *s)
 	s->store.lost = true;
 }
 
+/* Set the text of the last error. Returns @err. */
 __attribute__((format(printf, 3, 4)))
 static int fail(struct pg *s, int err, const char *fmt, ...)
 {
@@ -137,7 +141,7 @@ static int fail(struct pg *s, int err, const char *fmt, ...)
 	return err;
 }
 
-/* The connection is of no use any more. */
+/* The connection cannot be used any more: close it. Returns -EIO. */
 static int unusable(struct pg *s, const char *why)
 {
 	int err = fail(s, -EIO, "%s", why ? why : PQerrorMessage(s->conn));
@@ -146,7 +150,10 @@ static int unusable(struct pg *s, const char *why)
 	return err;
 }
 
-/* Until something can be read, or written where @write. False: it took too long. */
+/*
+ * Wait until the connection is readable, or with @write writable. Returns false if that takes too
+ * long.
+ */
 static bool wait_for(struct pg *s, bool write, int64_t until)
 {
 	struct pollfd pollfd = { .fd = PQsocket(s->conn) };
@@ -160,6 +167,7 @@ static bool wait_for(struct pg *s, bool write, int64_t until)
 	return n > 0 || (n < 0 && errno == EINTR);
 }
 
+/* Until when to wait for the server: to the end of the lease, if there is one. */
 static int64_t latest(const struct pg *s)
 {
 	int64_t now = boot_us();
@@ -169,7 +177,7 @@ static int64_t latest(const struct pg *s)
 	return s->store.lease_end > now ? s->store.lease_end : now + AGAIN_US;
 }
 
-/* Those of others that came with the last answer. */
+/* Read the notifications that came with the last answer. Our own do not count. */
 static void read_notices(struct pg *s)
 {
 	PGnotify *notify;
@@ -181,7 +189,7 @@ static void read_notices(struct pg *s)
 	}
 }
 
-/* The result of what was sent, or NULL. */
+/* The last result of what was sent, or NULL if the connection fails or @until is over. */
 static PGresult *receive(struct pg *s, int64_t until)
 {
 	PGresult *result = NULL, *next;
@@ -212,7 +220,10 @@ static int to_errno(const char *state)
 	return -EIO;
 }
 
-/* What was sent, if it was: its result, to be freed, or NULL and @err. */
+/*
+ * The result of what was sent, which the caller frees. @sent is what libpq returned for sending it.
+ * On failure return NULL and set *@err.
+ */
 static PGresult *result_of(struct pg *s, int sent, int *err)
 {
 	PGresult *result = sent ? receive(s, latest(s)) : NULL;
@@ -257,7 +268,7 @@ static PGresult *call(struct pg *s, const char *text, const struct params *p, in
 					      p->format, 0), err);
 }
 
-/* Several statements, without parameters. */
+/* Execute one or more statements without parameters. */
 static int command(struct pg *s, const char *text)
 {
 	int err;
@@ -271,7 +282,7 @@ static int64_t number_at(const PGresult *result, int row, int column)
 	return strtoll(PQgetvalue(result, row, column), NULL, 10);
 }
 
-/* A call that gives one number. */
+/* Execute a query whose result is one number. */
 static int ask(struct pg *s, const char *text, const struct params *p, int64_t *n)
 {
 	int err;
@@ -285,7 +296,10 @@ static int ask(struct pg *s, const char *text, const struct params *p, int64_t *
 
 /* ---- the server's time -------------------------------------------------------------- */
 
-/* @server was its time between @sent and now. */
+/*
+ * @server was the server's time at some moment between @sent and now. That bounds the difference of
+ * the clocks from both sides: move store.clock into the bounds.
+ */
 static void set_clock(struct pg *s, int64_t server, int64_t sent)
 {
 	int64_t now = boot_us(), low = server - now, high = server - sent;
@@ -312,13 +326,16 @@ static int read_clock(struct pg *s)
 
 /* ---- lives -------------------------------------------------------------------------- */
 
-/* It counts from before it was asked for; and our clock may be slow by 10 %. */
+/*
+ * Our lease counts from before the request was sent, and is a tenth shorter than the server's, in
+ * case our clock is slow.
+ */
 static void leased(struct pg *s, int64_t sent)
 {
 	s->store.lease_end = sent + s->store.lease * 9 / 10;
 }
 
-/* A life, the first one or that which goes on. */
+/* Begin a life, a new one or the continuation of @old: @text is the call for that. */
 static int begin_life(struct pg *s, const char *text, int64_t old)
 {
 	struct params p = { 0 };
@@ -334,7 +351,7 @@ static int begin_life(struct pg *s, const char *text, int64_t old)
 	return err;
 }
 
-/* An error says the same. */
+/* Do not print the server's notices: errors are reported by their results. */
 static void no_notice(void *arg, const char *text)
 {
 	(void)arg;
@@ -348,9 +365,10 @@ static int set_up_session(struct pg *s)
 	PQsetNoticeProcessor(s->conn, no_notice, NULL);
 	PQsetnonblocking(s->conn, 1);
 	/*
-	 * Rows are looked up by index, in the order in which joins are written, and each time anew:
-	 * a plan made when a table was small is bad when it has grown. A daemon that stops in the
-	 * middle of a transaction does not hold up the others for longer than a lease.
+	 * Look rows up by index, and in the order in which joins are written. Plan each query
+	 * anew: a plan that was made when a table was small is bad when it has grown. If a daemon
+	 * stops in the middle of a transaction, the server ends that after a lease, so that others
+	 * can go on.
 	 */
 	snprintf(text, sizeof(text),
 		 "SET search_path = twheel; SET client_encoding = 'UTF8'; SET jit = off;"
@@ -387,7 +405,10 @@ static int open_connection(struct pg *s)
 	return set_up_session(s);
 }
 
-/* There is a connection. If there was another one before, our life has another number now. */
+/*
+ * Make sure that there is a connection. If an earlier one was lost, our life goes on under a new
+ * number.
+ */
 static int connected(struct pg *s)
 {
 	int err = 0;
@@ -402,7 +423,7 @@ static int connected(struct pg *s)
 	return err;
 }
 
-/* Its parts, too, and the dead are buried. */
+/* Take or give up parts until our share is right, and bury lives whose leases are over. */
 static int share_out(struct pg *s)
 {
 	struct params p = { 0 };
@@ -568,7 +589,7 @@ static const char *pg_text(struct store *store, int column)
 	return PQgetisnull(s->row, s->at, column) ? NULL : PQgetvalue(s->row, s->at, column);
 }
 
-/* Changes that somebody asks for are made one after the other, of all lives. */
+/* Begin a transaction. The lock lets all lives make such changes one after the other. */
 static int pg_begin(struct store *store)
 {
 	struct pg *s = to_pg(store);
@@ -608,9 +629,12 @@ static enum kind_of_op kind_of(const struct op *op)
 	return kinds[op->type];
 }
 
-#define ARRAY_HEAD	5	/* of an array: dimensions, NULLs, type, size, first index */
+#define ARRAY_HEAD	5	/* words: dimensions, NULLs, type, size, first index */
 
-/* An array of int64_t as the server has it: each number is four bytes of its length and then it. */
+/*
+ * Set entry @i of column @c to @n, in the server's binary format: four bytes of length, then the
+ * number.
+ */
 static void set_value(struct pg *s, enum column c, size_t i, int64_t n)
 {
 	int32_t *to = s->values[c] + ARRAY_HEAD + 3 * i;
@@ -661,7 +685,11 @@ static bool make_room(struct pg *s, size_t nr)
 	return true;
 }
 
-/* By kind; of one kind in their order. Fills in where each kind ends, and what is where. */
+/*
+ * Fill in the columns of a turn, ordered by kind; operations of one kind stay in their order.
+ * last[kind] becomes the number of the last operation of that kind, from 1, and @order says which
+ * is where.
+ */
 static void set_columns(struct pg *s, struct op *ops, size_t nr, size_t last[NR_OPS],
 			struct op **order)
 {
@@ -688,7 +716,10 @@ static void add_array(struct params *p, const int32_t *array, size_t nr)
 	p->format[p->nr++] = 1;
 }
 
-/* Firings that were done, and new rows; what is not told was done if it was to be. */
+/*
+ * Fill in what was done. The server tells it for firings, rows that moved and new rows; the other
+ * operations always count as done.
+ */
 static void take_done(struct pg *s, const PGresult *result, struct op **order, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -713,7 +744,7 @@ static void take_done(struct pg *s, const PGresult *result, struct op **order, s
 	}
 }
 
-/* @order has room for them all. */
+/* Send a turn. @order has room for all operations. */
 static int do_turn(struct pg *s, struct op *ops, size_t nr, struct op **order)
 {
 	int32_t last[ARRAY_HEAD + 3 * NR_OPS];
@@ -758,7 +789,7 @@ static int pg_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
 	struct op **order = calloc(nr + 1, sizeof(*order));
 	int err = connected(s);
 
-	(void)now;		/* the server knows better */
+	(void)now;		/* the server's own time counts */
 	if (!err && (!order || !make_room(s, nr)))
 		err = fail(s, -ENOMEM, "no memory");
 	if (!err)
@@ -791,7 +822,7 @@ static const struct store_ops pg_ops = {
 		[Q_WINDOW] = "SELECT d.id, d.job, d.at FROM part p JOIN due d ON d.part = p.id"
 			     " WHERE d.off = 0 AND d.at >= $1 AND d.at < $2 AND p.node = $4"
 			     " ORDER BY d.at LIMIT $3",
-		/* Logs are where the life was; what nobody has claimed for a day is nobody's. */
+		/* A log is on the machine of its life. After a day any machine deletes the row. */
 		[Q_EXPIRED] = "SELECT seq, id, at, job, life, attempt, outcome, more, missed,"
 			      " status, fired, began, ended, dropped FROM history"
 			      " WHERE dropped <= $1 AND (dropped <= $1 - 86400000000 OR life IN"
@@ -803,7 +834,7 @@ static const struct store_ops pg_ops = {
 	.number = pg_number, .text = pg_text,
 };
 
-/* The tables, made if there are none. */
+/* Create the tables, if they do not exist, and check their version. */
 static int set_up(struct pg *s)
 {
 	struct params none = { 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * A wheel whose clock is set forward and back, beside an oracle as that of oracle.h: an array
- * that says when each timer is due. Which operations, is decided by back.c at random, and in
- * ../fuzz by a fuzzer. An episode is begin(), operations, finish().
+ * A wheel whose clock is set forward and back, beside a simple oracle as in oracle.h: an array that
+ * says when each timer is due. The caller chooses the operations: back.c draws them at random, and
+ * ../fuzz gets them from a fuzzer. An episode is begin(), operations, finish().
  */
 #ifndef BACK_H
 #define BACK_H
@@ -15,7 +15,7 @@
 #define ROOM		40
 #define IDLE		0
 
-/* What must hold, each a line of TAP. */
+/* The properties that must hold, each a line of TAP. */
 enum prop { TICK, RANGE, ORDER, ONCE, LOST, NEXT, BUDGET, COUNT, SOUND, PLACE, ENDS, NR_PROPS };
 
 static const char *const promise[NR_PROPS] = {
@@ -32,7 +32,7 @@ static const char *const promise[NR_PROPS] = {
 	[ENDS]		= "for a set clock a timer moves twice at most",
 };
 
-/* What must have happened for the run to have meant something. */
+/* The situations that must have occurred, or the run has tested too little. */
 enum seen {
 	ADD_TREE, ADD_HELD, DEL_TREE, DEL_HELD, EXPIRE_TREE, EXPIRE_BOTH, CUT_EMPTY, CUT_FILL,
 	CUT_STEP, BACK_EMPTY, BACK_FILL, BACK_WAIT, BACK_STEP, FORTH_HELD, WAITED,
@@ -60,11 +60,11 @@ static struct wheel *w;
 static struct wheel_back b;
 static struct wheel_timer timer[NR_MAX];
 static u64 due[NR_MAX];
-static bool is_off[NR_MAX];		/* put off, and still in that bucket */
-static bool was_stop[NR_MAX];		/* at a stop, when it was armed */
+static bool is_off[NR_MAX];		/* put off, and still in its old bucket */
+static bool was_stop[NR_MAX];		/* it was at a stop when it was armed */
 static unsigned int nr;
 static u64 now, ops, sets, placed;
-static bool growing;			/* and not all timers are in buckets yet */
+static bool growing;			/* grow() was called, and the tree still has timers */
 
 static bool failed(void)
 {
@@ -110,7 +110,10 @@ static unsigned int queued(void)
 	return n;
 }
 
-/* The tree below @t, between two others: its timers, or a number that is too big. */
+/*
+ * The tree below @t, whose timers must be between @before and @after: the number of its timers, or
+ * a number that is too big if the tree is wrong.
+ */
 static u64 tree_size(const struct wheel_timer *t, const struct wheel_timer *before,
 		     const struct wheel_timer *after)
 {
@@ -127,7 +130,10 @@ static u64 tree_size(const struct wheel_timer *t, const struct wheel_timer *befo
 	return 1 + tree_size(t->child[0], before, t) + tree_size(t->child[1], t, after);
 }
 
-/* wheel_check() knows of no tree, nor of a clk that is not one. */
+/*
+ * wheel_check() of the wheel, and a check of the tree. wheel_check() knows nothing of the tree, so
+ * its timers are subtracted meanwhile; and while the wheel is held its clk is put back.
+ */
 static bool all_sound(void)
 {
 	bool held = wheel_is_held(w), good;
@@ -147,15 +153,18 @@ static bool all_sound(void)
 	return good;
 }
 
-/* Is the wheel being emptied? */
+/* Has the clock been set back so far that the wheel is being emptied into the tree? */
 static bool is_held(void)
 {
 	return wheel_is_held(w) && !b.small;
 }
 
-/* Operations on one timer, in both */
+/* Operations on one timer, in the wheel and in the oracle */
 
-/* What the wheel makes of a range; none ends so late that multiples of its steps wrap around. */
+/*
+ * The tick that a wheel chooses for a range. No range here ends so late that a multiple of a step
+ * overflows.
+ */
 static u64 in_range(u64 first, u64 last)
 {
 	if (first <= now)
@@ -200,7 +209,10 @@ static void add_range(unsigned int i, u64 first, u64 last)
 		add_any(i, first, last, true);
 }
 
-/* Of a timer that is queued, wherever: it is put off in its bucket, save in level 0. */
+/*
+ * MOD of a timer that is queued. If it is put off it must stay in its bucket, unless that is in
+ * level 0.
+ */
 static void mod_any(unsigned int i, u64 first, u64 last, bool range)
 {
 	u64 next = w->next, clk = wheel_clk(w), before = due[i], moves = w->moves;
@@ -272,7 +284,7 @@ static void expired(struct wheel_timer *t)
 	due[i] = IDLE;
 }
 
-/* Where an advance was cut off. */
+/* Count where an advance ran out of its budget. */
 static void look(void)
 {
 	count[CUT_EMPTY] += is_held();
@@ -282,8 +294,8 @@ static void look(void)
 }
 
 /*
- * What was put off, or was at a stop, and is in the tree by now went there as the wheel was
- * emptied.
+ * Count timers that were put off, or were at a stop, and are now in the tree: they came there when
+ * the wheel was emptied.
  */
 static void look_for_emptied(void)
 {
@@ -299,7 +311,7 @@ static void look_for_emptied(void)
 	}
 }
 
-/* Advance to now. */
+/* Advance to the present time. */
 static void advance_by(u32 budget)
 {
 	struct wheel_timer *timers[ROOM];
@@ -330,7 +342,7 @@ static void advance_by(u32 budget)
 	expect(COUNT, wheel_nr(w) == queued());
 }
 
-/* Time goes by. */
+/* Let time pass. No timer is taken. */
 static void forward(u64 ticks)
 {
 	u64 was = now;
@@ -341,7 +353,7 @@ static void forward(u64 ticks)
 	wheel_forward(w, now);
 }
 
-/* The clock is set. */
+/* Set the clock to @time. With @tell, tell the wheel. */
 static void set(u64 time, bool tell)
 {
 	ops++;
@@ -360,7 +372,7 @@ static void set(u64 time, bool tell)
 		wheel_back_was_set(w, &b, now);
 }
 
-/* A wheel that began small has buckets from now on. */
+/* Give a wheel that began small its buckets. */
 static void grow(void)
 {
 	ops++;
@@ -391,7 +403,7 @@ static void begin(u64 clk, unsigned int n, bool small)
 	}
 }
 
-/* Let all fire that can, and cancel those at the end of time. */
+/* Let all timers fire that can, and cancel those at the end of time. */
 static void finish(void)
 {
 	unsigned int i;
@@ -404,7 +416,7 @@ static void finish(void)
 		advance_by(NO_LIMIT);
 	}
 	if (!failed()) {
-		/* Five for the levels; looks through the far list come on top. */
+		/* Five moves for the levels. The far list is scanned besides. */
 		expect(ENDS, w->moves <= placed * 5 + 2 * nr * sets + 2000 * nr);
 		expect(COUNT, !wheel_nr(w) && !b.nr && !b.root);
 		expect(SOUND, all_sound());

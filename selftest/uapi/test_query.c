@@ -171,7 +171,7 @@ static void boottime(void)
 	close(fd);
 }
 
-/* After many QUERYs the file is as before: no event was dropped, and none is late. */
+/* After many QUERY calls the file is as before: no event was dropped, and none is late. */
 static void changes_nothing(void)
 {
 	int fd = dev_open(O_NONBLOCK);

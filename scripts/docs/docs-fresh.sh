@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# docs-fresh.sh: which tables of doc/ are older than what they measure; `make docs-fresh`. The
-# exit status is 1 if any is. doc/tables says what each is of.
+# docs-fresh.sh: print which tables of doc/ are older than what they measure; `make docs-fresh`. The
+# exit status is 1 if any is. doc/tables says what each table measures.
 #
-# A table tells its commit, or one for each of its parts, in lines of the list at its head:
+# The list at the head of a table names its commit, or one for each of its parts:
 #
 #	* commit: 0123456789ab, 2026-01-01
 #	* commit, icount: 0123456789ab, 2026-01-01
 #
-# The figures of a benchmark, of which the pictures are drawn, tell it in their rows "environment".
+# The figures from which pictures are drawn name it in their rows "environment".
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# prove.sh: proofs, where tests only try. Prints TAP, of two kinds:
+# prove.sh: prove what tests can only try. Prints TAP, of two kinds:
 #
 #	placement	selftest/proof/place.py, with z3: where wheel.h puts a timer
 #	models		selftest/proof/*.pml, with spin: every way in which the users of

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-docs.sh: the programs in the tutorial and in the manual pages compile, and print what is
-# said, except for numbers. They run over the backend in the process. Then the HTML.
+# test-docs.sh: the programs in the tutorial and in the manual pages compile, and print what the text
+# says, except for numbers. They run over the embedded backend. And the HTML can be made.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-install.sh: make install and make uninstall, into a directory, and projects that use what is
-# there.
+# test-install.sh: make install and make uninstall, in a directory, and projects that use the
+# installed files.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-migrate.sh [--update]: scripts/migrate.sh makes of the files of selftest/migrate what is in
-# expected there: the lines that change, and the list of what is left for a person. The result
-# compiles, and nothing of what is left does. --update writes what is made now, for a change that was
-# meant.
+# test-migrate.sh [--update]: run scripts/migrate.sh on the files of selftest/migrate. The lines that it
+# changes, and its list of what is left for a person, must be those in selftest/migrate/expected. The
+# result must compile; nothing that is left for a person may. --update writes the present result
+# there, for a change that was meant.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh

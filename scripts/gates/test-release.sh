@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-release.sh: releases of a copy of the tree, what of libtwheel's ABI may change between them, and
-# where their packages say that the tree is published.
+# test-release.sh: make releases of a copy of the tree; which changes of libtwheel's ABI a release
+# accepts; and which public address its packages name.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh

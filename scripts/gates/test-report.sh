@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# Reports say what was measured and no more: the report.awk of the benchmarks on small figures, and
-# what tells whose figures they are, in a tree of its own.
+# Reports must say what was measured and no more: the report.awk of the benchmarks with small figures,
+# and the lines that say from which commit the figures are, in a tree of their own.
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
 . "$top/selftest/lib/tap.sh"

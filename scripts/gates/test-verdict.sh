@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# Only a good run may pass: verdict.sh and tap.awk on canned runs of every kind. And a host that
-# cannot have a machine is told so, in a line.
+# Only a good run may pass: verdict.sh and tap.awk on recorded runs of every kind. And if a host cannot
+# run a machine, that is reported in one line.
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
 . "$top/selftest/lib/tap.sh"

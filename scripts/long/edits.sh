@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2034
-# The edits of selftest/mutations: who reads them, and says whether each still applies. Source it.
+# Source this: functions that read the edits of selftest/mutations, and check that each still applies.
 
 # Of the stages that may notice an edit of $file, is $first one?
 has_stage() {

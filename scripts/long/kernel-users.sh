@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# kernel-users.sh: kernel code that others wrote, on twheel; `make kernel-users`. IPVS and WireGuard
-# are taken from Debian's package of the kernel's source, translated by scripts/migrate.sh, built
-# for Debian's kernel, and booted. The kernel's own selftests of them, unchanged, run with Debian's
-# modules and with those; then what IPVS costs either way is measured. Ends with the line
-# "N passed, N failed".
+# kernel-users.sh: kernel code by others that uses twheel; `make kernel-users`. IPVS and WireGuard are
+# taken from Debian's package of the kernel's source, translated by scripts/migrate.sh, built for
+# Debian's kernel, and booted. The kernel's own selftests for them, unchanged, run with Debian's
+# modules and with the translated ones. Then the cost of IPVS is measured with both. Ends with the
+# line "N passed, N failed".
 #
 #	ONLY=s	some of the suites: translate, ipvs-debian, ipvs-twheel, ipvs-same, wireguard-debian,
 #		wireguard-twheel, wireguard-same, cost. The rest of the table is that of the last run
-#	CONNECTIONS=n	how many IPVS has in the suite cost
+#	CONNECTIONS=n	how many connections IPVS has in the suite cost
 #	DOC=f	write a table there
 . "$(dirname "$0")/../lib.sh"
 cd "$top"

@@ -4,8 +4,8 @@
 # matrix.sh: run the tests on other kernels; `make matrix`. If a kernel cannot be downloaded or
 # built, that is a failure, with the reason.
 #
-#	ONLY=k	only these kernels, of the first column below. The other rows are those of the last
-#	run DOC=f	write the table there too
+#	ONLY=k	only these kernels, of the first column below. The other rows are those of the last run
+#	DOC=f	write the table there too
 #	OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz
 #
 # Kernels are kept in the cache, by release or configuration. The logs of a machine are in

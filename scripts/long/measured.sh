@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash
-# What a table tells of how it was measured; sourced after lib.sh by scripts that run machines.
+# The lines of a table that say how it was measured. Scripts that run machines source this after lib.sh.
 
 # measured_now: the sources and the machine of what is measured now, as lines of key and value
 measured_now() {

@@ -4,8 +4,7 @@
 # mutate.sh [PATTERN]: would the tests notice wrong code? Apply each wrong edit of
 # selftest/mutations, or those whose line PATTERN matches, to a copy of the tree, and run
 # tests until a point fails. If none fails, a test is missing. The report names the
-# stage, the suite and the point.
-# Whether each edit applies, `make lint` tells.
+# stage, the suite and the point. `make lint` checks that each edit applies.
 #
 # Other outcomes are failures too: an edit no longer applies, it does not
 # build, or a stage ends badly without a failed point. Each stage runs first on
@@ -16,12 +15,12 @@
 #	fuzz	the fuzzer's corpus, and ten seconds of its own
 #	uml	the modules in the debugging kernel (half a minute)
 #	qemu	and in the virtual machine, with two CPUs (two minutes)
-#	cpus	and with four, one of which is to be left alone (a minute)
-#	icount	and where instructions are time: who is late, and what tasks get (two minutes)
-# And of those files that no kernel has a part in:
+#	cpus	and with four CPUs, one of which is to be left alone (a minute)
+#	icount	and with instructions as time: lateness, and what tasks get of a CPU (two minutes)
+# For files that are not part of the kernel:
 #	lib	libtwheel in a process, under sanitizers (seconds)
 #	device	and over /dev/twheel, in the virtual machine (half a minute)
-# And of the calendar and twheel(1):
+# For the calendar and twheel(1):
 #	calendar	the tests of selftest/calendar (half a minute)
 #
 # shellcheck disable=SC2119,SC2317 # all sources; try() calls the stages

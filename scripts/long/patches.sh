@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# patches.sh: twheel as a series of patches for a kernel, as git format-patch writes them, and
-# all that a maintainer would try of them; `make patches`. Ends with "N passed, N failed". The series is
-# in build/patches/VERSION/series, with its cover letter.
+# patches.sh: write twheel as a series of patches for a kernel, as git format-patch does, and try the
+# series as a maintainer would; `make patches`. Ends with "N passed, N failed". The series is in
+# build/patches/VERSION/series, with its cover letter.
 #
-#	KERNEL=v	6.12 unless told otherwise, or 7.2: what Debian has the source of
+#	KERNEL=v	6.12, which is the default, or 7.2: kernels whose source Debian has
 #	ONLY=s		some suites: style, docs, build-x86_64, build-arm64, build-i386, kunit, kselftest.
 #			"series" is always written.
 #

@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
-# alarms.sh PROGRAM...: is each the alarm clock that examples/alarms.h describes? A name
-# without a slash is a program beside this script. For a guest's shell too.
+# alarms.sh PROGRAM...: is each program the alarm clock that examples/alarms.h describes? A name without a
+# slash is a program beside this script. It also runs in a guest's shell.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""twheel-job, against a daemon: each of its commands, and what it says where something is wrong."""
+"""twheel-job with a daemon: each of its commands, and its error messages."""
 import json
 import os
 import re

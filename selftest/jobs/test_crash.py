@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""twheeld dies at each step of the protocol, once at each, and so does the power: nothing is lost,
-nothing early, nothing twice under one number.
+"""twheeld dies once at each step of the protocol; in a second round the power fails there. No firing may be
+lost, early, or run twice under one attempt number.
 
-Three jobs: one at a time, one that follows it, and one that fails once and is tried again. The
-daemon is started so that it dies at step N; what was asked for is asked for again if it was not
-answered; it is started again, and then all must be as if nothing had happened. N goes up until the
-daemon comes to the end.
+There are three jobs: one at a time, one that follows it, and one that fails once and is tried again. The daemon
+is started so that it dies at step N. Requests that it did not answer are sent again. The daemon is started
+again, and then everything must be as if nothing had happened. N goes up until the daemon does not die.
 """
 import concurrent.futures
 import itertools

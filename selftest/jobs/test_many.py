@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Daemons that share PostgreSQL: who owns what, requests to any of them, and what becomes of jobs when one is
-killed, stopped for longer than its lease, cut off, or dies at any step, and when the server does.
+"""Daemons that share PostgreSQL: who owns which parts, requests to any of them, and what happens to jobs if a
+daemon is killed, stopped for longer than its lease, cut off, or dies at any step, or if the server dies.
 
     test_many.py          the fast part
     test_many.py storm    STORM seconds (1200) of all of it at random

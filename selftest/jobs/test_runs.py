@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""What twheeld makes of runs: overlap, retries, timeouts, what follows, what was missed or lost; their
-processes, logs and limits; and what it says to those who do not speak its language."""
+"""What twheeld does with runs: overlap, retries, timeouts, jobs that follow, missed and lost runs; their
+processes, logs and limits; and its answers to malformed requests."""
 import os
 import pwd
 import re

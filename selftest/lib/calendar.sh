@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# calendar.sh: twheel(1)'s times by the calendar, from outside; and what a command is told.
+# calendar.sh: the calendar of twheel(1), tested through the command; and what a job learns of its times.
 # shellcheck disable=SC2016,SC2317 # what a child expands; point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# grown.sh: programs and libraries of which one is older than the other. The other library is made
-# of headers in which each structure has got a member more, as in a later version.
+# grown.sh: programs with a newer library, and with an older one. The newer library is compiled with
+# headers in which each structure has one more member, as in a later version.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"

@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
-# twheel(1) where there is /dev/twheel: in a guest, with the program and tap.sh beside this script.
+# twheel(1) with /dev/twheel: in a guest, with the program and tap.sh beside this script.
 twheel=${0%/*}/twheel
 
 # shellcheck source=selftest/lib/tap.sh

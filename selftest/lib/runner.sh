@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# runner.sh: twheel(1) as one that runs processes: signals, groups, the terminal, output that
-# cannot be written
+# runner.sh: the processes that twheel(1) runs: signals, groups, the terminal, output that cannot be
+# written
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# service.sh: twheel run as a service: reading its file again, metrics, the unit of systemd. And the
-# metrics of top
+# service.sh: "twheel run" as a service: reloading its file, metrics, the systemd unit. And the metrics
+# of "twheel top"
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# so.sh: libtwheel as others get it: installed, found by pkg-config, linked from C and C++.
+# so.sh: libtwheel as its users get it: installed, found by pkg-config, linked from C and C++.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# top.sh: twheel top over the embedded backend, on a terminal and not, and twheel plot.
+# top.sh: "twheel top" over the embedded backend, with and without a terminal, and "twheel plot".
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"

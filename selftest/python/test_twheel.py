@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""The package twheel for Python, over the backend that TWHEEL_BACKEND says.
+"""The package twheel for Python, over the backend that TWHEEL_BACKEND names.
 
-A host that is busy makes all late: nothing is said of that here but where it is what is
-tested, and then by a factor that a wrong answer is beyond.
+A busy host makes everything late. So lateness is checked only where it is what is tested, and then with
+a bound that only a wrong result exceeds.
 """
 import asyncio
 import contextlib

@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash
 #
-# rust_test.sh PROGRAM...: the tests of the crate in a guest, beside the programs and tap.awk.
+# rust_test.sh PROGRAM...: run the tests of the crate in a guest. The programs and tap.awk are beside it.
 bad=0
 for program; do
 	"${0%/*}/$program" >/tmp/rust 2>&1 || bad=1

@@ -50,7 +50,7 @@ done
 mapfile -t tutorial < <(find "$dir/tutorial" -name '*.c' | LC_ALL=C sort)
 
 echo "1..$((${#tutorial[@]} + 5))"
-point "the tutorial has seven programs, and what they print" \
+point "the tutorial has seven programs with their output" \
 	[ "${#tutorial[@]} $(find "$dir/tutorial" -name '*.out' | wc -l)" = "7 7" ]
 for file in "${tutorial[@]}"; do
 	point "the tutorial's ${file##*/} does what it says" works "$file"
@@ -58,5 +58,5 @@ done
 point "the program in libtwheel(3) works" works "$dir/libtwheel.3/example.c"
 point "the program in twheel_sched(3) works" works "$dir/twheel_sched.3/example.c"
 point "the program in twheel(4) compiles" compiles "$dir/twheel.4/example.c"
-point "the comments of the code make good HTML, with all that is exported" scripts/docs/htmldocs.sh
+point "HTML from the comments: no warning, all exported functions" scripts/docs/htmldocs.sh
 exit $bad

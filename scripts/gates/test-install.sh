@@ -209,22 +209,22 @@ uninstalls_elsewhere() {
 
 mkdir -p build
 echo 1..18
-point "it installs" installs
-point "the modules too" modules_there
-point "depmod sees that opening the device loads them" device_known
-point "the manual pages are found" pages_found
-point "a project finds it by CMake" cmake_project
-point "for the versions that it is" cmake_versions
-point "a project finds it by pkg-config" pkg_config_project
-point "it installs elsewhere, each kind of file in a directory of its own" installs_elsewhere
-point "a project finds it there by CMake" cmake_elsewhere
-point "and by pkg-config" pkg_config_elsewhere
-point "twheeld installs, which is not part of that" installs_jobs
-point "and uninstalls" uninstalls_jobs
+point "make install" installs
+point "make install installs the modules" modules_there
+point "depmod: opening the device loads the modules" device_known
+point "man finds the manual pages" pages_found
+point "a project finds libtwheel by CMake" cmake_project
+point "CMake accepts the right versions only" cmake_versions
+point "a project finds libtwheel by pkg-config" pkg_config_project
+point "make install with other directories" installs_elsewhere
+point "other directories: a project finds it by CMake" cmake_elsewhere
+point "other directories: a project finds it by pkg-config" pkg_config_elsewhere
+point "make jobs_install installs twheeld" installs_jobs
+point "make jobs_uninstall" uninstalls_jobs
 point "the crate for Rust installs" installs_crate
-point "a project finds it by cargo" cargo_project
-point "and it uninstalls" uninstalls_crate
-point "a configuration that was edited stays" keeps_edits
-point "it uninstalls, and leaves what was edited" uninstalls
-point "elsewhere too" uninstalls_elsewhere
+point "a project finds the crate by cargo" cargo_project
+point "the crate for Rust uninstalls" uninstalls_crate
+point "an edited configuration stays" keeps_edits
+point "make uninstall leaves only edited files" uninstalls
+point "make uninstall with other directories" uninstalls_elsewhere
 exit $bad

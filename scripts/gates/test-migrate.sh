@@ -70,11 +70,11 @@ if [ "${1:-}" = --update ]; then
 fi
 
 echo 1..7
-point "migrate.sh ends well" [ "$status" = 0 ]
-point "what changes, and what is left, is as expected" as_expected
-point "what it did once it does not do again" settled
+point "migrate.sh succeeds" [ "$status" = 0 ]
+point "the changes, and the list of what is left, are as expected" as_expected
+point "a second run changes nothing" settled
 point "the result compiles, without a warning" quiet kbuild W=1
-point "nothing of what is left does" left_fails
+point "each line that is left is an error of the compiler" left_fails
 point "it refuses timers that it does not know" refused posix a.c
-point "and files that are not there" refused timer_list "$dir/none.c"
+point "it refuses files that do not exist" refused timer_list "$dir/none.c"
 exit $bad

@@ -132,13 +132,13 @@ packaged() {
 major=$(version)
 major=${major%%.*}
 echo 1..9
-point "a version that is not the same everywhere is told of" other_version
-point "a release makes it the same, and its ABI the one to compare with" first
+point "a version that differs between files is reported" other_version
+point "a release sets the version everywhere, and renews the ABI dump" first
 point "a release is after the last" not_after
-point "a structure that grows is told of, and a new minor number" grown
-point "a function that is gone is told of, and a member that is another" broken
+point "a structure that grows is reported, and needs a new minor number" grown
+point "a removed function and a changed member are reported" broken
 point "the packages name a public origin by https, and no password" public_origins
-point "they name no other, and a line says so" private_origins
-point "what is given comes first, and must be public" given
-point "packages that dpkg makes have it" packaged
+point "packages name no private origin, and a line says so" private_origins
+point "VCS_GIT= and HOMEPAGE= have priority, and must be public" given
+point "packages that dpkg builds name the address" packaged
 exit $bad

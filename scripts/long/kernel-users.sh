@@ -65,9 +65,9 @@ translate() {
 	point "the sources are in the package" unpacked || return
 	copied
 	point "IPVS is translated, and nothing is left" translated ipvs || return
-	point "so is WireGuard" translated wireguard || return
+	point "WireGuard is translated, and nothing is left" translated wireguard || return
 	point "IPVS builds beside twheel.ko, without a warning" built ipvs CONFIG_IP_VS || return
-	point "so does WireGuard" built wireguard CONFIG_WIREGUARD
+	point "WireGuard builds beside twheel.ko, without a warning" built wireguard CONFIG_WIREGUARD
 }
 
 # installed NAME: where the shell finds it, and root's programs too
@@ -223,6 +223,6 @@ run ipvs-same point "ipvs.sh has the same result" same ipvs
 run wireguard-debian point "the machine's verdict" machine wireguard-debian debian wireguard netns.sh 3600
 run wireguard-twheel point "the machine's verdict" machine wireguard-twheel twheel wireguard netns.sh 3600
 run wireguard-same point "netns.sh has the same result" same wireguard
-run cost point "what IPVS costs is measured" costs
+run cost point "the cost of IPVS is measured" costs
 [ -z "${DOC:-}" ] || table | document "$DOC"
 summary

@@ -142,7 +142,7 @@ documentation() {
 		kerneldoc_srctree = src
 	END
 	echo 1..1
-	point "the pages have nothing to warn of" sphinx-build -W --keep-going -q -b html "$docs" "$docs/html"
+	point "Sphinx: the pages give no warning" sphinx-build -W --keep-going -q -b html "$docs" "$docs/html"
 	return $bad
 }
 

@@ -87,7 +87,7 @@ frozen() {
 	wait $freezer && return $status
 }
 
-freeze() { point "the machine's verdict, though it was frozen" frozen; }
+freeze() { point "the machine's verdict, with freezes" frozen; }
 
 table() {
 	cat <<-END

@@ -132,7 +132,7 @@ step "so is the sample, a module that uses twheel.h" sample
 step "debian/tests passes" autopkgtest
 step "users are made" prepare
 step "an image is made" image
-point "it boots, and the packages work" boots
+point "the machine boots, and the packages work" boots
 sed 's/^/    /' "$work/tap"
 [ $bad = 0 ] || exit 1
 step "they are purged, and leave nothing" purges

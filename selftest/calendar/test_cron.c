@@ -257,16 +257,16 @@ static void matches(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ good, "expressions that are the same" },
-		{ bad, "expressions that are none, and what is said" },
-		{ plain, "where the clock does not change" },
+		{ good, "expressions that mean the same" },
+		{ bad, "bad expressions, and their error messages" },
+		{ plain, "times where the clock does not change" },
 		{ days, "days, weekdays, and both" },
-		{ left_out, "an hour that is left out" },
+		{ left_out, "an hour that the clock skips" },
 		{ twice, "an hour that comes twice" },
-		{ whole_days, "days that are left out or come twice" },
-		{ there_and_back, "a clock that goes back, and on again too soon" },
-		{ never, "what is never due, and the ends of time" },
-		{ matches, "what a clock shows matches or not" },
+		{ whole_days, "days that are skipped or come twice" },
+		{ there_and_back, "a clock that goes back, and forward again soon" },
+		{ never, "expressions that are never due, and the ends of time" },
+		{ matches, "cron_matches()" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

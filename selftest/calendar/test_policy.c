@@ -308,14 +308,14 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ on_time, "runs that are on time" },
-		{ once, "once: a run for all that passed" },
-		{ skip, "skip: none that is late" },
-		{ burst, "burst: a run for each" },
-		{ very_many, "very many that passed" },
+		{ once, "once: one run for all missed times" },
+		{ skip, "skip: no late run" },
+		{ burst, "burst: a run for each missed time" },
+		{ very_many, "very many missed times" },
 		{ jitter, "jitter" },
 		{ set_back_meanwhile, "a clock that is set back while a run begins" },
 		{ clock_set, "a clock that is set" },
-		{ told, "what a command is told" },
+		{ told, "what a command learns of its times" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -318,15 +318,15 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ installed, "the zones of this machine are those of the C library" },
-		{ other_form, "in the slim form too" },
+		{ other_form, "zones in the slim form are those of the C library" },
 		{ rules, "rules are those of the C library" },
-		{ no_days, "a summer of no days is that of the C library" },
-		{ no_rules, "what is no rule" },
-		{ always_summer, "a summer that never ends" },
+		{ no_days, "summer time of no length is that of the C library" },
+		{ no_rules, "bad rules are refused" },
+		{ always_summer, "summer time that never ends" },
 		{ cut_off, "a file that is cut off" },
 		{ damaged, "a file that is damaged" },
 		{ leap_seconds, "zones that count leap seconds are refused" },
-		{ names, "names, and what is none" },
+		{ names, "names of zones, good and bad" },
 		{ ends_of_time, "the ends of time" },
 	};
 	char command[96];

@@ -19,5 +19,5 @@ differ() {
 same() { [ -n "$(shown)" ] && diff <(shown) <(differ); }
 
 echo 1..1
-point "the recipe shows the difference there is" same
+point "the recipe shows the difference of its two programs" same
 exit $bad

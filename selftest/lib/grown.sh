@@ -56,10 +56,10 @@ builds() { program of_today "$top" && program of_later "$dir" -DGROWN; }
 with() { LD_LIBRARY_PATH=$dir/$1 timeout 60 "$dir/$2" "${@:3}"; }
 
 echo 1..6
-point "a later library, whose structures have a member more" grows
-point "a program of today and a later one" builds
-point "today's program with today's library" with today of_today
-point "the later one with the later library" with later of_later
-point "today's program with the later library" with later of_today
-point "the later one with today's library" with today of_later older
+point "a later library builds, whose structures have one more member" grows
+point "a present and a later program build" builds
+point "the present program with the present library" with today of_today
+point "the later program with the later library" with later of_later
+point "the present program with the later library" with later of_today
+point "the later program with the present library" with today of_later older
 exit $bad

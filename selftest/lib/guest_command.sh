@@ -62,8 +62,8 @@ runs() { [ "$("$twheel" after 50ms -- echo fired)" = fired ]; }
 
 echo 1..5
 point "twheel after runs a command" runs
-point "twheel ls lists what is pending" lists
-point "twheel info tells of the module" tells
+point "twheel ls lists pending timers" lists
+point "twheel info prints what the module says" tells
 point "twheel top shows the kernel's wheels" watches
 point "twheel bench measures both backends" measures
 exit $bad

@@ -270,14 +270,14 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ forward_both, "Timer: an absolute time survives a step forward" },
-		{ backward_both, "Timer: and one backward" },
+		{ backward_both, "Timer: an absolute time survives a step back" },
 		{ delays_both, "Timer: delays do not move with the clock" },
 		{ periods_both, "Timer: periods on the wall clock" },
-		{ no_pool_both, "the descriptor of a scheduler without a pool tells of a step" },
-		{ wheel_forth_both, "a wheel on CLOCK_REALTIME: a step forward" },
-		{ wheel_backs_both, "a step back: what waits, and what comes in between" },
-		{ wheel_crowd_both, "many timers, and steps" },
-		{ wheel_told_both, "events that tell of a step" },
+		{ no_pool_both, "without a pool, the descriptor is readable after a step" },
+		{ wheel_forth_both, "wheel on CLOCK_REALTIME: a step forward" },
+		{ wheel_backs_both, "wheel on CLOCK_REALTIME: a step back" },
+		{ wheel_crowd_both, "wheel on CLOCK_REALTIME: many timers, many steps" },
+		{ wheel_told_both, "CANCEL_ON_SET: events report a step" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -232,9 +232,9 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ wheel_space, "a wheel takes little address space" },
-		{ opening, "and is opened in no time" },
-		{ no_big_step, "no task added takes a big step" },
-		{ list_lets_in, "a long list lets others in" },
+		{ opening, "a wheel is opened quickly" },
+		{ no_big_step, "no add allocates much memory at once" },
+		{ list_lets_in, "other threads get in while a long list is made" },
 		{ one_thread, "a wheel of one thread is faster" },
 	};
 

@@ -198,10 +198,10 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ wheels, "a wheel: the child is refused, the parent's timers fire" },
-		{ scheds, "a scheduler: the same, with its pool" },
+		{ scheds, "a scheduler: the child is refused, the parent's pool works" },
 		{ from_a_task, "fork() in a task's function" },
 		{ busy_parent, "fork() while another thread holds the lock" },
-		{ busy_sched, "fork() while others hold a scheduler's" },
+		{ busy_sched, "fork() while another thread holds a scheduler's lock" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -170,12 +170,12 @@ static void cancelled_anywhere(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ in_a_pool, "pthread_exit() in a function: the pool goes on" },
-		{ periodic, "and so does the task, if it has periods" },
-		{ whole_pool, "with as many threads as before" },
-		{ without_a_pool, "without a pool the caller ends, and the scheduler goes on" },
+		{ in_a_pool, "pthread_exit() in a function: the pool continues" },
+		{ periodic, "pthread_exit() in a function: a periodic task continues" },
+		{ whole_pool, "pthread_exit() in functions: the pool keeps its size" },
+		{ without_a_pool, "pthread_exit() without a pool: the scheduler continues" },
 		{ cancelled_anywhere, "a thread is cancelled in whichever call" },
-		{ waiter_cancelled, "a thread that waits is cancelled, and the lock stays behind" },
+		{ waiter_cancelled, "a thread is cancelled while it waits: the lock is free" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -170,11 +170,11 @@ static void flags(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ delays, "delays are never early, and what was asked for" },
-		{ alone, "a deadline is the one that was given" },
-		{ cancels, "nothing comes after a cancel" },
-		{ far, "the end of time" },
-		{ flags, "with each backend and clock" },
+		{ delays, "one thread: delays are never early" },
+		{ alone, "one thread: a deadline is the one that was given" },
+		{ cancels, "one thread: no event after a cancel" },
+		{ far, "one thread: the end of time" },
+		{ flags, "one thread: each backend and clock" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -194,7 +194,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ levels, "readable while an event is ready, and at no other time" },
-		{ level_without_read, "a cancel or a MOD of the last event ends that too" },
+		{ level_without_read, "a cancel or a MOD of the last event ends readability too" },
 		{ level_of_many, "small portions: readable until the last" },
 		{ selects, "select()" },
 		{ edges, "edge-triggered epoll, read until EAGAIN" },

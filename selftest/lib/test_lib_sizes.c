@@ -399,12 +399,12 @@ int main(void)
 		{ bounds, "sizes that no version can have are refused" },
 		{ longer_in, "longer structures that are read: the rest must be zero" },
 		{ longer_out, "longer structures that are filled in: the rest is zero" },
-		{ longer_submit, "longer operations, done as their own size says" },
-		{ longer_drain, "and drained" },
-		{ longer_read, "longer events" },
-		{ longer_list, "longer tasks in lists" },
-		{ longer_task, "what a function gets is followed by zeros" },
-		{ version, "the version is the header's" },
+		{ longer_submit, "longer operations are done" },
+		{ longer_drain, "longer operations are drained" },
+		{ longer_read, "longer events are read" },
+		{ longer_list, "longer tasks are listed" },
+		{ longer_task, "zeroes follow the structure that a function gets" },
+		{ version, "twheel_version() is the header's version" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -197,9 +197,9 @@ int main(void)
 		void		(*fn)(void);
 		const char	*name;
 	} tests[] = {
-		{ ids, "ids name what they were given for, and nothing after that" },
+		{ ids, "an id names its entry, and nothing after that is deleted" },
 		{ ids_once, "no id is given twice" },
-		{ keys_grow_in_steps, "keys are found, and the table grows a bucket a key" },
+		{ keys_grow_in_steps, "keys are found, and each key adds a bucket at most" },
 		{ key_hashes, "the hash is SipHash-1-3, and keyed" },
 		{ division, "division by a tick is exact" },
 	};

@@ -229,7 +229,7 @@ static void timeout(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ accounts, "60000 timers of three threads, read by two: each is accounted for" },
+		{ accounts, "60000 timers of three threads, two readers: each accounted for" },
 		{ one_each, "eight readers, eight events" },
 		{ signals, "batches are done to their end, whatever signals come" },
 		{ timeout, "a read ends on time, however often it is woken for nothing" },

@@ -390,21 +390,21 @@ static void tasks_phase(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ refused, "a tolerance is taken or refused" },
-		{ told, "and told, to three digits" },
-		{ kept, "it stays with a timer from state to state, and from wheel to wheel" },
-		{ exact_again, "and not with its place" },
-		{ meet, "timers that may be late meet" },
-		{ meet_others, "with deadlines, on other clocks" },
+		{ refused, "good tolerances are accepted, bad ones refused" },
+		{ told, "QUERY returns three digits of a tolerance" },
+		{ kept, "a timer keeps its tolerance in each state and wheel" },
+		{ exact_again, "a freed slot does not keep its tolerance" },
+		{ meet, "timers with tolerances fire together" },
+		{ meet_others, "timers with tolerances fire together, on other clocks" },
 		{ small, "a small tolerance" },
 		{ phase, "periods keep their phase" },
 		{ late_is_armed, "a timer is armed until it fires" },
-		{ looked_into, "where they are is told" },
-		{ of_first, "a program that knows of no tolerance" },
-		{ bad_tasks, "tasks: a tolerance is taken or refused" },
-		{ tasks_meet, "tasks that may be late meet" },
-		{ tasks_at_once, "but for those that are due at once" },
-		{ tasks_phase, "and keep their phase" },
+		{ looked_into, "twheel_get_levels() counts timers at stops" },
+		{ of_first, "a program without tolerances" },
+		{ bad_tasks, "tasks: good tolerances are accepted, bad ones refused" },
+		{ tasks_meet, "tasks with tolerances run together" },
+		{ tasks_at_once, "tasks: no tolerance if due at once" },
+		{ tasks_phase, "tasks with tolerances keep their phase" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

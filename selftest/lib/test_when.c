@@ -240,7 +240,7 @@ int main(void)
 		{ times, "times" },
 		{ zones, "times of day in zones" },
 		{ changes, "times of day around changes of the clock" },
-		{ shown, "how they are shown" },
+		{ shown, "durations and times as they are printed" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -24,5 +24,5 @@ twheel.Scheduler(threads="two")' >build/python/wrong || return
 mkdir -p build/python
 echo 1..2
 point "mypy --strict finds nothing in the package" typed
-point "programs that use it are checked" users
+point "mypy checks programs that use the package" users
 exit $bad

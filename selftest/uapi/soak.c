@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 {
 	static const struct test counts[] = {
 		{ count, "every timer fires once, and none is early" },
-		{ enough, "there was time for all of them" },
+		{ enough, "all timers were armed in time" },
 	};
 	static const struct test opens[] = {
 		{ open_and_close, "files come and go with their timers" },

@@ -158,8 +158,8 @@ static void still_works(void)
 }
 
 static const struct test tests[] = {
-	{ clocks_over_suspend, "MONOTONIC stands still in suspend, BOOTTIME goes on, and wakes" },
-	{ still_works, "and timers go on after it" },
+	{ clocks_over_suspend, "suspend: MONOTONIC stands still, BOOTTIME goes on, and wakes" },
+	{ still_works, "timers work after a suspend" },
 };
 
 int main(int argc, char **argv)

@@ -536,12 +536,12 @@ static void fdinfo_agrees(void)
 
 static const struct test tests[] = {
 	{ fresh_info, "a new file: defaults, no timers" },
-	{ setup_sets, "SETUP sets what INFO tells, until there is a timer" },
+	{ setup_sets, "SETUP sets what INFO returns, until there is a timer" },
 	{ one_shot, "relative one-shots: on time, once, user_data back" },
 	{ absolute, "absolute times, past ones in the next tick" },
 	{ far_away, "the latest times there are" },
 	{ periodic, "periodic: phase kept, unread periods counted" },
-	{ delay_flag, "DELAY: period counted anew, always one" },
+	{ delay_flag, "DELAY: the count is always one" },
 	{ delay_from_read, "DELAY: the period begins at the read" },
 	{ keep, "KEEP: the handle lives until CANCEL" },
 	{ pending_flag, "PENDING: MOD of armed timers only" },

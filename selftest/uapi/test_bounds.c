@@ -120,7 +120,7 @@ static void undo(void)
 }
 
 static const struct test tests[] = {
-	{ run, "a run does so many operations at most" },
+	{ run, "the number of operations in a run is bounded" },
 	{ undo, "an add whose result cannot be stored is undone" },
 };
 

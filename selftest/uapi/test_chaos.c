@@ -335,7 +335,7 @@ static void serves_all(void)
 }
 
 static const struct test tests[] = {
-	{ serves_all, "whatever is done, what is due fires" },
+	{ serves_all, "random calls of many users: every timer that is due fires" },
 };
 
 int main(int argc, char **argv)

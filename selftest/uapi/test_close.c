@@ -147,7 +147,7 @@ static void idle(void)
 static const struct test tests[] = {
 	{ many, "a million timers at once, 65 bytes each at most, and close()" },
 	{ close_in_every_state, "close() with timers in every state" },
-	{ close_under_reader, "close() under a blocked reader" },
+	{ close_under_reader, "close() while a reader waits" },
 	{ idle, "no wake-up of an idle file in 10 s" },
 };
 

@@ -172,8 +172,8 @@ static void cancel_costs(void)
 static const struct test tests[] = {
 	{ measure, "batches, single adds and timerfds are measured" },
 	{ batch_costs, "an add in a batch costs 1/18 of a timerfd at most" },
-	{ single_costs, "one by itself 1/4" },
-	{ cancel_costs, "a cancel in a batch no more than an add" },
+	{ single_costs, "a single add costs 1/4 of a timerfd at most" },
+	{ cancel_costs, "a cancel in a batch costs no more than an add" },
 };
 
 int main(void)

@@ -565,20 +565,20 @@ static void slow_memory(void)
 static const struct test tests[] = {
 	{ nothing, "ready and idle timers stay" },
 	{ kinds, "every kind comes back as it was armed" },
-	{ time_left, "time left, none if it is over" },
-	{ resumes, "20000 timers, each once, with any room" },
-	{ all_slots, "every slot in use: all come, the last too" },
-	{ adds_between, "what is added meanwhile comes too" },
-	{ goes_on, "a call goes on where the last one ended" },
+	{ time_left, "the time left, 0 if the deadline is over" },
+	{ resumes, "20000 timers, each once, with arrays of any size" },
+	{ all_slots, "every slot in use: all timers are drained, the last too" },
+	{ adds_between, "timers that are added between two calls are drained too" },
+	{ goes_on, "a call continues where the last one ended" },
 	{ moves_relative, "into another file, by the time left" },
 	{ moves_absolute, "into another file, by the deadline" },
 	{ long_ops, "op_size beyond the operation" },
 	{ half_an_array, "an array that ends in unmapped memory" },
-	{ fault_fires, "what could not be stored fires on time" },
-	{ slow_memory, "while memory takes long to come timers fire on time" },
+	{ fault_fires, "timers that could not be stored fire on time" },
+	{ slow_memory, "timers fire on time while memory is being read in" },
 	{ signals, "signals end a call, and lose nothing" },
 	{ races_expiry, "each timer is drained or read, never both" },
-	{ races_reader, "periodic timers, while they are read" },
+	{ races_reader, "periodic timers are drained while they are being read" },
 };
 
 int main(void)

@@ -276,8 +276,8 @@ static void each_timer(void)
 static const struct test tests[] = {
 	{ run, "100 000 timers, two threads that change them, one that reads" },
 	{ each_event, "every event is of a deadline that was asked for, none early" },
-	{ none_after_the_end, "none after a CANCEL or MOD took it back" },
-	{ each_timer, "lost 0, twice 0" },
+	{ none_after_the_end, "no event after a CANCEL or MOD that took the timer back" },
+	{ each_timer, "no event is lost, none comes twice" },
 };
 
 int main(void)

@@ -654,8 +654,8 @@ static void afterwards(void)
 }
 
 static const struct test tests[] = {
-	{ run, "random calls give what is documented" },
-	{ afterwards, "and the files work on" },
+	{ run, "random calls return what is documented" },
+	{ afterwards, "after random calls the files still work" },
 };
 
 int main(int argc, char **argv)

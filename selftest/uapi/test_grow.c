@@ -223,10 +223,10 @@ static void grow_in_a_batch(void)
 }
 
 static const struct test tests[] = {
-	{ grow_monotonic, "CLOCK_MONOTONIC: timers from before and after fire once, in order" },
-	{ grow_boottime, "CLOCK_BOOTTIME: they do" },
-	{ grow_realtime, "CLOCK_REALTIME: they do" },
-	{ grow_in_a_batch, "in the middle of a batch, until the file is full" },
+	{ grow_monotonic, "CLOCK_MONOTONIC: timers from before growth and after fire in order" },
+	{ grow_boottime, "CLOCK_BOOTTIME: the same" },
+	{ grow_realtime, "CLOCK_REALTIME: the same" },
+	{ grow_in_a_batch, "growth in the middle of a batch, until the file is full" },
 };
 
 int main(void)

@@ -585,12 +585,12 @@ static void alone(void)
 
 static const struct test tests[] = {
 	{ two_files, "a file, and later another, leave the CPU of a hog" },
-	{ clocks, "a file of either clock leaves a CPU where a pass stands still" },
-	{ neighbours, "timers on the CPU that a file goes to are in time" },
-	{ busy_others, "a file leaves for CPUs that have common tasks" },
+	{ clocks, "files of both clocks leave a CPU whose pass was preempted" },
+	{ neighbours, "a file that moves to a CPU makes no timer there late" },
+	{ busy_others, "a file moves to CPUs that run ordinary tasks" },
 	{ alone, "a hog is interrupted no more often than after a timerfd" },
 	{ moments, "a hog may begin at any moment of a pass" },
-	{ moments_of_two, "and the other CPUs may have one too, for a while" },
+	{ moments_of_two, "a hog with short hogs on the other CPUs" },
 };
 
 /* test_hogs [NUMBER...]: those of the table, all if none is given. */

@@ -227,8 +227,8 @@ static void hogs_and_plug(void)
 }
 
 static const struct test tests[] = {
-	{ hogs, "files come and go beside hogs" },
-	{ hogs_and_plug, "and while a CPU goes off and on, where it can" },
+	{ hogs, "files are opened and closed beside hogs" },
+	{ hogs_and_plug, "files are opened and closed while a CPU goes off and on" },
 };
 
 int main(int argc, char **argv)

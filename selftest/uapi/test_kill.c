@@ -220,7 +220,7 @@ static void kills(void)
 }
 
 static const struct test tests[] = {
-	{ kills, "what was told to processes that were killed holds" },
+	{ kills, "what killed processes were told holds" },
 };
 
 int main(void)

@@ -837,14 +837,14 @@ static void setup_storm(void)
 }
 
 static const struct test tests[] = {
-	{ nothing_yet, "before the first timer: small, and every call does what it should" },
-	{ waits_for_the_first, "a reader waits before there is a wheel" },
+	{ nothing_yet, "before the first timer: the file is small, and every call works" },
+	{ waits_for_the_first, "a reader waits before the first timer" },
 	{ setup_storm, "INFO and fdinfo in a storm of SETUP" },
 	{ dup_shares, "dup(): one file" },
-	{ fork_shares, "fork(): one file, an event for each that waits" },
-	{ sent_to_a_process, "SCM_RIGHTS: the file goes on in another process" },
-	{ sent_and_not_received, "SCM_RIGHTS: and in the message" },
-	{ exec_and_cloexec, "exec: open it stays, with O_CLOEXEC it is gone" },
+	{ fork_shares, "fork(): one file, each waiting process gets an event" },
+	{ sent_to_a_process, "SCM_RIGHTS: the file lives on in another process" },
+	{ sent_and_not_received, "SCM_RIGHTS: the file lives on in the message" },
+	{ exec_and_cloexec, "exec: the file stays open, with O_CLOEXEC it is closed" },
 	{ exec_in_the_middle, "exec in the middle of the other threads' calls" },
 	{ opened_often, "open() and close(), 4000 times" },
 	{ exit_with_pending, "exit with timers pending and ready" },

@@ -721,17 +721,17 @@ static void group_only(void)
 
 static const struct test tests[] = {
 	{ user_limit, "max_user_timers: EDQUOT, over all files of the user" },
-	{ users_apart, "one user's limit is not another's; the opener's counts" },
-	{ limit_changes, "max_user_timers changes under a file in use" },
-	{ batch_over_limit, "a batch that goes over it" },
+	{ users_apart, "max_user_timers: timers count for the user who opened the file" },
+	{ limit_changes, "max_user_timers is changed while a file is in use" },
+	{ batch_over_limit, "max_user_timers is reached in a batch" },
 	{ limit_files, "max_user_files: EDQUOT, over all that the user has open" },
 	{ file_limit, "max_timers" },
 	{ greatest_limit, "max_timers of 4294967295" },
 	{ tick_limit, "min_tick_us: ticks and periods" },
 	{ memory_is_up, "a cgroup of 16 MiB: ENOMEM, and all else goes on" },
 	{ files_are_charged, "files in a cgroup of 16 MiB, small before their first timer" },
-	{ container, "in a container that has the node, without capabilities" },
-	{ group_only, "a node of a group" },
+	{ container, "the device works in a container without capabilities" },
+	{ group_only, "a device node of a group: only members may open it" },
 };
 
 int main(void)

@@ -372,13 +372,13 @@ static const struct test tests[] = {
 	{ poll_levels, "poll: POLLIN while there is an event, never POLLOUT" },
 	{ select_levels, "select: readable while there is an event" },
 	{ epoll_levels, "epoll: level" },
-	{ epoll_cancel, "epoll: a cancelled event is none" },
+	{ epoll_cancel, "epoll: not readable after a cancel of the only event" },
 	{ epoll_edges, "epoll: an edge for each batch, unread events or not" },
-	{ blocked_pollers, "those that wait before the first timer are woken" },
-	{ epoll_exclusive, "EPOLLEXCLUSIVE: an event wakes one who sleeps, level and edge" },
+	{ blocked_pollers, "tasks that wait since before the first timer are woken" },
+	{ epoll_exclusive, "EPOLLEXCLUSIVE: an event wakes one sleeping task, level and edge" },
 	{ epoll_oneshot, "EPOLLONESHOT" },
 	{ one_wakeup_per_tick, "one wake-up for each tick, however many events" },
-	{ epoll_drained, "edge-triggered: one or two that read until EAGAIN miss nothing" },
+	{ epoll_drained, "edge-triggered: one or two readers until EAGAIN miss nothing" },
 };
 
 int main(void)

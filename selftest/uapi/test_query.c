@@ -273,12 +273,12 @@ static void many(void)
 
 static const struct test tests[] = {
 	{ armed, "an armed timer: time left, deadline, period" },
-	{ ready_and_idle, "a ready, an idle, a freed one" },
-	{ periodic, "a periodic one, its event unread and read" },
-	{ overdue, "armed with its deadline over: no time left" },
+	{ ready_and_idle, "a ready, an idle and a freed timer" },
+	{ periodic, "a periodic timer, its event unread and read" },
+	{ overdue, "an armed timer whose deadline is over: no time left" },
 	{ far_away, "the latest times there are" },
 	{ boottime, "CLOCK_BOOTTIME" },
-	{ changes_nothing, "3000 questions change nothing" },
+	{ changes_nothing, "3000 queries change nothing" },
 	{ batch, "in a batch, between other operations" },
 	{ many, "20000 timers, each its own deadline" },
 };

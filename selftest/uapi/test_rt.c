@@ -232,11 +232,11 @@ static void early(void)
 }
 
 static const struct test tests[] = {
-	{ alone, "a timer added to the file of one who works, without others" },
-	{ later, "one that is later than another" },
-	{ equal, "one that is due with another" },
-	{ earlier, "one that is earlier than another" },
-	{ early, "one that is later than two, which the one who works has armed before" },
+	{ alone, "a timer in the file of a task that works, alone" },
+	{ later, "a timer in the file of a task that works, later than another" },
+	{ equal, "a timer in the file of a task that works, with another" },
+	{ earlier, "a timer in the file of a task that works, earlier than another" },
+	{ early, "a timer in the file of a task that works, later than two" },
 };
 
 int main(void)

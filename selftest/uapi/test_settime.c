@@ -62,8 +62,8 @@ static void backwards(void)
 }
 
 static const struct test tests[] = {
-	{ forwards, "timers do not care for a day that is skipped" },
-	{ backwards, "nor for one that comes again" },
+	{ forwards, "the day is set forward: timers of other clocks are not affected" },
+	{ backwards, "the day is set back: timers of other clocks are not affected" },
 };
 
 int main(void)

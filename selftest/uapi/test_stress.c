@@ -668,7 +668,7 @@ static void verdict(void)
 }
 
 static const struct test tests[] = {
-	{ stress, "8 threads and 4 files" },
+	{ stress, "8 threads use 4 files" },
 	{ verdict, "every result and event is what the model says" },
 };
 

@@ -252,9 +252,9 @@ static void file_is_shared(void)
 static const struct test tests[] = {
 	{ clocks_differ, "clocks of a time namespace are ahead or behind" },
 	{ no_namespace, "times of the clock, without a namespace" },
-	{ clock_ahead, "in a namespace that is ahead" },
-	{ clock_behind, "in a namespace that is behind" },
-	{ ends, "the first and the last times there are" },
+	{ clock_ahead, "times of the clock, in a namespace that is ahead" },
+	{ clock_behind, "times of the clock, in a namespace that is behind" },
+	{ ends, "the first and the last time, in namespaces" },
 	{ file_is_shared, "a file used in two namespaces: each has its own clock" },
 };
 

@@ -272,15 +272,15 @@ static void drained_again(void)
 }
 
 static const struct test tests[] = {
-	{ told, "QUERY tells three digits of what ADD and MOD asked for" },
-	{ lives, "it stays with a timer that is ready, idle and drained" },
-	{ batch, "a batch refuses what would end too late" },
-	{ beside_first, "operations of the first version are of exact timers" },
-	{ batch_of_first, "and batches of them" },
-	{ in_range, "no tick but one that is allowed" },
+	{ told, "QUERY returns three digits of a tolerance" },
+	{ lives, "a ready, idle or drained timer keeps its tolerance" },
+	{ batch, "a batch refuses a tolerance that ends too late" },
+	{ beside_first, "operations of the first version arm exact timers" },
+	{ batch_of_first, "batches of the first version arm exact timers" },
+	{ in_range, "a timer with a tolerance fires in an allowed tick" },
 	{ periodic, "each period is late by itself" },
-	{ drain_fails, "what DRAIN could not store keeps it" },
-	{ drained_again, "what DRAIN gives can be armed again" },
+	{ drain_fails, "a timer that DRAIN could not store keeps its tolerance" },
+	{ drained_again, "what DRAIN returns can be armed again" },
 };
 
 int main(void)

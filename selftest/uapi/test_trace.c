@@ -250,8 +250,8 @@ static void budget(void)
 static const struct test tests[] = {
 	{ names, "the five tracepoints have their names" },
 	{ one_by_one, "add, cancel, expire: which timer, when" },
-	{ many, "as many as were armed, fired and moved" },
-	{ budget, "each time that due work was put off" },
+	{ many, "as many lines as timers were armed, fired and moved" },
+	{ budget, "a line for each time that due work was deferred" },
 };
 
 int main(void)

@@ -589,13 +589,13 @@ out:
 }
 
 static const struct test tests[] = {
-	{ inline_when_ready, "READ of what is ready completes at once" },
+	{ inline_when_ready, "READ completes at once if an event is ready" },
 	{ pending, "READ waits for an expiry, without a worker thread" },
 	{ non_blocking, "READ of a non-blocking file waits too, RWF_NOWAIT gives EAGAIN" },
 	{ forced_onto_a_worker, "a READ that is forced onto a worker thread" },
 	{ short_and_bad_buffers, "READ: EINVAL under one event, EFAULT loses nothing" },
 	{ other_reads, "READ_FIXED, READV, a registered file" },
-	{ many_reads, "eight READs wait and get an event each" },
+	{ many_reads, "eight READs wait, and each gets an event" },
 	{ cancel_loses_nothing, "a cancelled READ loses no event" },
 	{ closed_while_pending, "a READ keeps its file, and a ring that ends lets go of it" },
 	{ poll_multishot, "multishot poll completes for each batch" },

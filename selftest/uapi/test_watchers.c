@@ -148,7 +148,7 @@ static void counts(void)
 }
 
 static const struct test tests[] = {
-	{ counts, "a task that counts, beside a file that is watched" },
+	{ counts, "a task that counts, beside a file with many watchers" },
 };
 
 int main(int argc, char **argv)

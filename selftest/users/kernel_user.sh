@@ -51,7 +51,7 @@ echo 1..4
 point "$module has timers of $kind" loaded
 point "${test##*/} passes" passes
 echo "# ${test##*/} told $(steps) steps"
-point "${test##*/} told its steps" [ "$(steps)" -gt 0 ]
+point "${test##*/} reported its steps" [ "$(steps)" -gt 0 ]
 point "$module unloads" unloads
 # shellcheck disable=SC2154
 exit "$bad"

@@ -19,17 +19,17 @@
 enum prop { TICK, RANGE, ORDER, ONCE, LOST, NEXT, BUDGET, COUNT, SOUND, PLACE, ENDS, NR_PROPS };
 
 static const char *const promise[NR_PROPS] = {
-	[TICK]		= "a timer is due when it was asked for, wherever the clock was before",
-	[RANGE]		= "and one that may be late in the tick that most can have, or stays",
+	[TICK]		= "a timer is due in the tick that was asked for, wherever the clock was",
+	[RANGE]		= "one with a tolerance is due in the tick that most can share, or stays",
 	[ORDER]		= "none fires before its tick has come, nor before an earlier one",
 	[ONCE]		= "no timer fires that is not queued: never twice, never cancelled",
 	[LOST]		= "after an advance nothing that was due is left, and nothing is owed",
 	[NEXT]		= "the next event is never later than the earliest timer",
 	[BUDGET]	= "no call does more than its budget, or stops while it has some",
 	[COUNT]		= "wheel and tree hold as many timers as were added",
-	[SOUND]		= "wheel_check() is content, and the tree is a treap",
-	[PLACE]		= "what is put off stays in its bucket, none is in one that is over",
-	[ENDS]		= "for a set clock a timer moves twice at most",
+	[SOUND]		= "wheel_check() finds nothing wrong, and the tree is a treap",
+	[PLACE]		= "a timer put off stays in its bucket, none is in a past bucket",
+	[ENDS]		= "a timer moves at most twice for each setting of the clock",
 };
 
 /* The situations that must have occurred, or the run has tested too little. */

@@ -24,14 +24,14 @@ enum prop {
 
 static const char *const promise[NR_PROPS] = {
 	[TICK]		= "a timer fires in its tick, never early, never late, in order",
-	[RANGE]		= "one that may be late is due in the tick that most can have, or it had",
+	[RANGE]		= "one with a tolerance is due in the tick that most can share, or stays",
 	[ONCE]		= "no timer fires that is not queued: never twice, never cancelled",
 	[LOST]		= "after an advance nothing that was due is left",
 	[NEXT]		= "the next event is never later than the earliest timer",
 	[BUDGET]	= "no call does more than its budget, or stops while it has some",
 	[CLOCK]		= "clk follows the time, and never overtakes an event",
 	[COUNT]		= "the wheel holds as many timers as were added",
-	[SOUND]		= "wheel_check() is content",
+	[SOUND]		= "wheel_check() finds nothing wrong",
 };
 
 /* The situations that must have occurred, or the run has tested too little. */

@@ -134,11 +134,11 @@ def main():
     tap.ok(steps >= 30, "these were many", steps)
     wrong, steps = storm(STRIDE, TWHEELD_LOSSY="1")
     print(f"# {steps} steps, {time.monotonic() - began:.0f} s")
-    tap.ok(not wrong, "without power at each step, write and sync: the same", *wrong)
+    tap.ok(not wrong, "power lost at each step, write and sync: 0 lost, 0 early, attempts numbered", *wrong)
     tap.ok(steps >= 120 // STRIDE, "these were many", steps)
     wrong, firings = random_kills()
     print(f"# {firings} firings, {time.monotonic() - began:.0f} s")
-    tap.ok(not wrong, "killed at random: each time of a rate was run, once in the history", *wrong)
+    tap.ok(not wrong, "killed at random: each time of a rate ran, once in the history", *wrong)
     tap.ok(firings >= 100, "these were many", firings)
     tap.done()
 

@@ -377,7 +377,8 @@ def cgroup_base():
 def cgroups(tap):
     top = cgroup_base()
     if not top:
-        for name in ("cgroup: each run has one", "cgroup: a process that left its session is killed too", "limits", "cgroup: none is left behind"):
+        for name in ("cgroup: each run has one", "cgroup: a process that left its session is killed too", "limits",
+                     "cgroup: none is left behind"):
             tap.ok(True, f"{name} # SKIP no cgroup of ours")
         return
     base = f"{top}/twheeld-test-{os.getpid()}"

@@ -124,7 +124,7 @@ point() {
 	fi
 }
 
-# found DIR CONDITION...: what find(1) finds there. It is an error if that is nothing.
+# found DIR CONDITION...: print what find(1) finds there. It is an error if it finds nothing.
 found() { find "$@" | sort | grep .; }
 
 # uapi DIR: the tests of the device in that directory, without those of attacks, busy readers and
@@ -135,7 +135,7 @@ uapi() {
 		grep -vE '/test_((attack|busy|cost|neighbour|watchers).*|chaos32|close32|rt32)$'
 }
 
-# figures LABEL: of a machine's report, in groups of suites: label, group, passed, failed,
+# figures LABEL: print a machine's report by groups of suites: label, group, passed, failed,
 # seconds
 figures() {
 	awk -v label="$1" -v OFS='\t' '

@@ -9,13 +9,13 @@
 #	* commit: 0123456789ab, 2026-01-01
 #	* commit, icount: 0123456789ab, 2026-01-01
 #
-# The figures from which pictures are drawn name it in their rows "environment".
+# The figures of pictures name their commit in their rows "environment".
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 
 in_tree() { git -c safe.directory='*' "$@"; }
 
-# section FILE HEADING: from the heading that begins so to the next one; of no HEADING all
+# section FILE HEADING: print the section whose heading begins with HEADING; without HEADING, all of FILE
 section() {
 	awk -v heading="$2" '
 		/^## / { on = heading != "" && index($0, "## " heading) == 1 }
@@ -24,7 +24,7 @@ section() {
 
 commits() { sed -nE 's/^(\* commit[^:]*: |.*\tenvironment\tcommit\ttext\t)([^ ,]+).*/\2/p' | sort -u; }
 
-# stale COMMIT SOURCE...: why a table of that commit is not one of the tree's sources
+# stale COMMIT SOURCE...: print why a table of COMMIT does not fit the tree's SOURCEs
 stale() {
 	local commit=$1 changed
 

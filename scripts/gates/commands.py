@@ -28,9 +28,9 @@ BUILTINS = set("""
     exec exit export false fg getopts hash help history jobs kill let local logout mapfile popd
     printf pushd pwd read readarray readonly return set shift shopt source test times trap true
     type typeset ulimit umask unalias unset wait""".split())
-# Functions whose arguments are no commands of this machine.
+# Functions whose arguments are not commands of this machine.
 ELSEWHERE = {"inside", "packages"}
-# Called only where they are there, or by callers who list them.
+# Called only if they are installed, or by callers who list them.
 OPTIONAL = {
     ("scripts/machines/qemu.sh", "qemu-system-aarch64"): "with ARCH=, as matrix.sh does",
     ("scripts/machines/qemu.sh", "qemu-system-s390x"): "with ARCH=, as matrix.sh does",
@@ -251,7 +251,7 @@ class Tree:
         return [self.nodes[name] for name in done]
 
 
-# Programs that call what their arguments name.
+# Programs that run the command in their arguments.
 HANDS_ON = {"exec", "command", "env", "nice", "time", "timeout", "setpriv", "xargs", "nohup", "unshare",
             "fakeroot", "find", "script", "valgrind"}
 

@@ -47,7 +47,7 @@ search() {
 	mv "$known.$$" "$known"
 }
 
-# The same, the model itself. With search()'s variables.
+# Search without looking for a known result. Uses search()'s variables.
 search_all() {
 	mkdir "$dir" && cd "$dir" || return
 	for variant; do
@@ -67,7 +67,7 @@ search_all() {
 
 mistakes() { grep -oE 'BREAK_[A-Z]+(_[A-Z]+)*' "$src/$1.pml" | sort -u; }
 
-# searches MODEL VARIANT...: the arguments of each search
+# searches MODEL VARIANT...: print the arguments of each search
 searches() {
 	local mistake
 
@@ -99,7 +99,7 @@ model() {
 	done
 }
 
-# A model describes the code only as long as the code has these functions.
+# A model no longer describes the code if the code lacks one of the model's functions.
 named() {
 	local functions function missing=0
 

@@ -18,7 +18,7 @@ TOP = os.path.abspath(os.path.dirname(__file__) + "/../..")
 HEADER = TOP + "/include/uapi/linux/twheel.h"
 TEXT = TOP + "/selftest/fuzz/twheel.txt"
 DIRECTION = {"_IOW": "in", "_IOR": "out", "_IOWR": "inout"}
-# States are read, never given; the others say how large something is, or name the whole.
+# A program reads states and never passes them. The others are a version, a limit, and ioctl's magic.
 UNDESCRIBED = re.compile(r"TWHEEL_(STATE_\w+|ABI|BATCH_MAX|IOC_MAGIC)$")
 
 bad = []

@@ -12,13 +12,13 @@ cd "$top"
 dir=$top/build/docs
 export TWHEEL_BACKEND=embedded
 
-# programs FILE SUBDIRECTORY
+# programs FILE SUBDIRECTORY: extract the programs of FILE
 programs() {
 	mkdir -p "$dir/$2"
 	awk -v dir="$dir/$2" -f scripts/docs/programs.awk "$1"
 }
 
-# page NAME: the program in its examples, as man(1) shows it, and a reader types it.
+# page NAME: extract the program in the page's examples, as man(1) shows it and a reader types it.
 page() {
 	mkdir -p "$dir/$1"
 	LC_ALL=C MANWIDTH=200 man -l "build/man/$1" |
@@ -32,8 +32,8 @@ compiles() {
 
 numbers() { sed -E 's/[0-9]+(\.[0-9]+)?/N/g' "$1"; }
 
-# works FILE: compile it, run it, see it print lines, and compare with FILE.out if the text has
-# that.
+# works FILE: compile and run FILE. It must print something; if the text shows its output, FILE.out,
+# it must print that.
 works() {
 	local program=${1%.c}
 

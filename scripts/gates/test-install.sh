@@ -12,13 +12,13 @@ cd "$top"
 export DESTDIR=$top/build/install
 config=$DESTDIR/etc/modprobe.d/twheel.conf
 
-# there DIR: the files, in the order of the C locale, without the modules, and with one page
+# there DIR: list the files, in the order of the C locale, without the modules, and with one page
 there() {
 	(cd "$1" && find . ! -type d -printf '%m %P\n' |
 		grep -v -e '/man[34]/' -e lib/modules/ | LC_ALL=C sort -k 2)
 }
 
-# What udev and systemd read lies where they look, whatever PREFIX is.
+# Whatever PREFIX is, the files for udev and systemd are where these look.
 installs() {
 	rm -rf "$DESTDIR"
 	quiet make install || return
@@ -48,7 +48,7 @@ elsewhere=(DESTDIR="$top/build/install-elsewhere" PREFIX=/opt/t BINDIR=/b LIBDIR
 	MANDIR=/m SYSCONFDIR=/c UDEVDIR=/u SYSUSERSDIR=/s
 	UNITDIR=/n)
 
-# All but the modules, whose directory is the kernel's.
+# Everything except the modules, whose directory is the kernel's.
 installs_elsewhere() {
 	rm -rf build/install-elsewhere
 	quiet make user_install udev_install headers_install "${elsewhere[@]}" || return
@@ -113,7 +113,7 @@ pkg_config_project() {
 
 pkg_config_elsewhere() { pkg_config_project "$top/build/install-elsewhere" /opt/t/l/multi; }
 
-# What cargo takes crates from is one directory: of links to those of the system, and to ours.
+# cargo takes crates from one directory. Make it of links to the system's crates, and to ours.
 cargo_project() {
 	local out=$top/build/install-cargo crates
 
@@ -159,7 +159,7 @@ modules_there() {
 	END
 }
 
-# depmod makes the node's entry for kmod from the module's aliases.
+# From the module's aliases, depmod makes the entry of its device node, which kmod reads.
 device_known() {
 	local release dir status=0
 
@@ -202,7 +202,7 @@ installs_jobs() {
 
 uninstalls_jobs() { quiet make jobs_uninstall && [ -z "$(jobs_files)" ]; }
 
-# The modules were never there.
+# The modules were never installed there.
 uninstalls_elsewhere() {
 	quiet make uninstall "${elsewhere[@]}" && ! find build/install-elsewhere ! -type d | grep .
 }

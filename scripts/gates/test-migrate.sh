@@ -14,7 +14,7 @@ dir=$top/build/migrate expected=$top/selftest/migrate/expected
 timers=(timers.c timers.h newer.c left_timers.c)
 hrtimers=(newer.c hrtimers.c left_hrtimers.c)
 
-# migrated: all files, in place; prints what is left
+# migrated: translate all files in place, and print what is left to do by hand
 migrated() {
 	(cd "$dir/src" &&
 		"$top/scripts/migrate.sh" timer_list "${timers[@]}" &&
@@ -39,10 +39,10 @@ kbuild() {
 		KCFLAGS="-Werror -I$top" "$@" modules
 }
 
-# lines FILE: of those functions in which somebody complains, as FILE.c:LINE
+# lines FILE: print the lines that FILE complains about, as FILE.c:LINE
 lines() { grep -oE '(^|/)left_h?r?timers\.c:[0-9]+' "$1" | sed 's|.*/||' | sort -u; }
 
-# The compiler, too, finds each line that was listed, and no other one.
+# The compiler must complain about exactly the lines that were listed.
 left_fails() {
 	! kbuild -k LEFT=y >"$dir/errors" 2>&1 &&
 		diff <(grep '^left_' "$dir/left" >"$dir/left.own" && lines "$dir/left.own") \

@@ -59,7 +59,7 @@ edits() {
 		print wrong(splice @edit), "\n" if @edit == 3;'
 }
 
-# Do all edits apply to the tree? Say of each that does not what is wrong. It takes less than a second.
+# Do all edits apply to the tree? If one does not, say what is wrong. It takes less than a second.
 edits_apply() {
 	local names=() wrong=() stages what i=0
 

@@ -10,8 +10,8 @@ measured_now() {
 	printf 'emulator\t%s\n' "$(qemu-system-x86_64 --version | head -n 1)"
 }
 
-# facts FILE...: such lines as a list. NAME.facts is that of the part NAME; parts that differ are
-# told apart.
+# facts FILE...: print such lines as a list. NAME.facts is the file of the part NAME. If parts differ,
+# the list says which part each line belongs to.
 facts() {
 	awk -F '\t' '
 		FNR == 1 {

@@ -34,7 +34,7 @@ declare -A controlled=()
 
 # Each stage is a function that builds $copy, and one that runs its tests.
 
-# The tests of the wheel, without the sanitizers; a wheel that runs in circles is noticed.
+# The tests of the wheel, without the sanitizers. A timeout ends a wheel that loops for ever.
 native_builds() { make -s -C "$copy/selftest/wheel" CFLAGS="-O1 -I../.. -I.." all; }
 
 native() {
@@ -146,7 +146,7 @@ device_builds() {
 	make -s -j2 -C "$copy/selftest/lib" "${tests[@]}"
 }
 
-# With the modules of this tree.
+# The modules are those of this tree.
 device() {
 	local tests
 
@@ -154,8 +154,8 @@ device() {
 	guest boot.sh 300 '' "${tests[*]##*/}" '' "$top"/twheel{,_chardev}.ko "${tests[@]}"
 }
 
-# said LOG: the suite and the point that failed first, of what a stage printed; or what the
-# console of a machine that died shows, if there was a suite. Nothing otherwise.
+# said LOG: print the suite and the point that failed first, from what a stage printed; or, if a
+# suite was running when the machine died, what its console shows. Otherwise print nothing.
 said() {
 	awk '
 		/^# suite [^ ]+$/ { suite = $3 ": " }
@@ -167,8 +167,8 @@ said() {
 		END { print point ? point : console ? console : verdict }' "$1" | tr -s ' \r' ' ' | grep .
 }
 
-# try STAGE: 0 if its tests pass with $copy, 1 if one noticed, and 2 if that is not known; $what
-# is what was said of it.
+# try STAGE: return 0 if the stage's tests pass with $copy, 1 if one failed, and 2 if that is not
+# known. $what says why.
 try() {
 	local log=$copy/$1.log
 
@@ -189,7 +189,7 @@ copy() {
 	sources | xargs cp --parents -t "$copy"
 }
 
-# control STAGE: once
+# control STAGE: run the control, once for each stage
 control() {
 	local copy what began=$SECONDS
 
@@ -208,7 +208,7 @@ edit() {
 	[ -z "$what" ]
 }
 
-# From the first stage on, which stage notices the edit? As try.
+# Try the stages from the first one on, until one notices the edit. Returns as try does.
 noticed() {
 	local stage status on=''
 

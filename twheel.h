@@ -27,9 +27,9 @@
  * + tolerance) / tick); if the latter is earlier, in the former. So it is never early, and at most
  * its tolerance later than an exact timer. Timers with tolerances share ticks, on all CPUs and
  * bases, so there are fewer interrupts; and mostly they are not moved from bucket to bucket: with a
- * tolerance of an eighth of the delay a timer costs no more than a struct timer_list. As long as
- * the tick of an armed timer is among those allowed, re-arming it costs next to nothing. A
- * tolerance of 0 means exact. A tolerance that ends after KTIME_MAX ends there.
+ * tolerance of an eighth of the delay a timer costs no more than a struct timer_list. If an armed
+ * timer is re-armed, and the tick that it already has is among the new ones allowed, that costs
+ * next to nothing. A tolerance of 0 means exact. A tolerance that ends after KTIME_MAX ends there.
  *
  * Context: unless said otherwise a function may be called from any context except NMI: from hard
  * and soft interrupts, under raw spinlocks, with preemption off, on PREEMPT_RT, and from a timer's
@@ -66,8 +66,9 @@ struct twheel_user;
  * struct twheel_timer - a timer
  * @queue:	private; @queue.data is the id of the timer's base
  * @function:	the callback
- * @cookie:	a base with a sink has no callbacks: there this, @queue.flags and @queue.data
- *		belong to the owner, and zeroed memory is an idle timer
+ * @cookie:	instead of @function, on a base with a sink, which has no callbacks. There @cookie,
+ *		@queue.flags and @queue.data belong to the owner of the base, and zeroed memory is
+ *		an idle timer
  * @lockdep_map: stands for the callback, where CONFIG_LOCKDEP is on
  *
  * 40 bytes on 64-bit, without lockdep.
@@ -164,9 +165,9 @@ struct twheel_sink {
  * @user:	with a sink: the user whose base it is. All bases of a user together have one share
  *		of a CPU, see twheel_user_create(). NULL: nobody's in particular
  * @was_set:	with CLOCK_REALTIME: called after the clock was set, or the machine was suspended.
- *		It is called in task context, for one base at a time, unless twheel_tell_set()
- *		calls it. twheel_destroy() and twheel_tell_set() of this base wait for it. NULL if
- *		it is not needed
+ *		A worker calls it in task context, for one base at a time; twheel_tell_set() may
+ *		call it too. twheel_destroy() and twheel_tell_set() of this base wait for it. NULL
+ *		if it is not needed
  */
 struct twheel_config {
 	clockid_t			clock;

@@ -28,9 +28,31 @@
  *		state: read() stores them in the lock hold that takes them
  *	IDLE	it waits to be armed again (TWHEEL_F_KEEP)
  *
+ * Who moves a slot from one state to another. Every move is made under the base's lock; "submit"
+ * means that the caller also holds file->submit, "reader" that it does not:
+ *
+ *	FREE		ARMED		op_add()			submit
+ *	ARMED		READY		file_expired(), slot_was_set()	softirq, worker
+ *	READY		READING		read_collect()			reader
+ *	READING		READY		slot_unread(): the copy failed	reader
+ *	READING		next		read_commit()			reader
+ *	READY		next		read_first()			reader
+ *	READY		FREE		read_plain(), read_plain_many()	reader
+ *	any but FREE	ARMED		op_mod()			submit
+ *	ARMED, READY,	FREE		op_cancel()			submit
+ *	  IDLE
+ *	ARMED		FREE		drain_commit()			submit
+ *	any but FREE	FREE		op_undo_add()			submit
+ *
+ * "next", see slot_after_read(): ARMED if the timer is periodic, IDLE if it has TWHEEL_F_KEEP, else
+ * FREE. So while a caller holds file->submit but not the base's lock, an ARMED slot may become
+ * READY, and a READY one may become anything. While it holds both, nothing moves.
+ *
  * A slot is its own queue entry. When its timer expires, the base hands it to file_expired() under
  * the base's lock, which moves it from the wheel to the ready list in the same lock hold. So no
  * event can be lost, no queue can overflow, and a cancel knows exactly what it has cancelled.
+ * In all states but ARMED the wheel takes the timer for idle, since timer.queue.bucket is 0: the
+ * links of the ready and the free list overlay only timer.queue.node.
  *
  * How an operation is done: ADD, MOD and CANCEL end in op_add(), op_mod() and op_cancel(), by one
  * of three ways.
@@ -62,6 +84,22 @@
  * file->base is set once, under file->submit, and then stays. The bounce and the tables are made
  * with it, and from then on SETUP is refused. Code that does not hold file->submit reads it with
  * file_base().
+ *
+ * What is read without the lock that guards it, and what it pairs with:
+ *
+ *	base		file_base() pairs with the release in file_create()
+ *	nr_ready	written with WRITE_ONCE() under the base's lock. file_read() acquires it,
+ *			and takes that lock before it looks at a slot. file_poll() and reader_wait()
+ *			rely on the wait queue: file_wake() comes after the write. The others only
+ *			decide whether to look at all
+ *	nr_free		written with WRITE_ONCE() under the base's lock; read by the holder of
+ *			file->submit. It can only grow meanwhile
+ *	waker		file_update_waker() uses it only if it sees the base too, whose release
+ *			orders it
+ *	tables[]	the lookup of a slot pairs with the release in slots_alloc()
+ *	asks		written before the base's lock is taken to arm the timer, read under it
+ *	spare		a bit lock: test_and_set_bit_lock() pairs with clear_bit_unlock()
+ *	parameters	may change at any time: each is read once a decision, with READ_ONCE()
  *
  * Memory is charged to the memory cgroup of the task whose call caused the allocation. If that has
  * no more, the call fails with ENOMEM, and the OOM killer is not run.
@@ -363,6 +401,10 @@ static struct opener *opener_find(kuid_t uid)
 	return NULL;
 }
 
+/*
+ * Free @opener, or do nothing if it is NULL. It is in no table, and none of its files exists any
+ * more.
+ */
 static void opener_free(struct opener *opener)
 {
 	if (opener)
@@ -370,6 +412,9 @@ static void opener_free(struct opener *opener)
 	kfree(opener);
 }
 
+/*
+ * Make the opener of user @uid, with no files, in no table yet. Returns NULL if there is no memory.
+ */
 static struct opener *opener_new(kuid_t uid)
 {
 	struct opener *opener = kzalloc(sizeof(*opener), GFP_CHARGED);
@@ -434,6 +479,10 @@ static struct opener *opener_get(kuid_t uid)
 	return opener;
 }
 
+/*
+ * A file of @opener is closed, and has uncharged its pages. The user's last file takes the opener
+ * with it.
+ */
 static void opener_put(struct opener *opener)
 {
 	mutex_lock(&openers_lock);
@@ -462,15 +511,16 @@ static bool opener_charge_page(struct opener *opener)
 	return true;
 }
 
+/* Undo opener_charge_page() @nr times. */
 static void opener_uncharge_pages(struct opener *opener, u32 nr)
 {
 	atomic_long_sub(nr, &opener->nr_pages);
 }
 
 /*
- * Lock the base, without reading the clock. If a timer may have been armed, unlock it with
- * twheel_unlock_irq(), which sees that the base is served; else with file_let_go(). sparse is told
- * of neither.
+ * Lock the base, which must exist, without reading the clock. Interrupts must be on: this turns
+ * them off. If a timer may have been armed, unlock it with twheel_unlock_irq(), which sees that the
+ * base is served; else with file_let_go(). sparse is told of neither.
  */
 static __always_inline void file_hold(struct file_wheel *file)
 {
@@ -478,6 +528,7 @@ static __always_inline void file_hold(struct file_wheel *file)
 	__release(file->lock);
 }
 
+/* Undo file_hold(), where no timer was armed or re-armed meanwhile. Interrupts are on again. */
 static __always_inline void file_let_go(struct file_wheel *file)
 {
 	__acquire(file->lock);
@@ -486,6 +537,7 @@ static __always_inline void file_let_go(struct file_wheel *file)
 
 /* ---- slots ---------------------------------------------------------------- */
 
+/* The handle that names @slot until it is freed. Under the base's lock. */
 static u64 slot_handle(const struct slot *slot)
 {
 	return (u64)slot->generation << 32 | slot->timer.queue.data;
@@ -496,6 +548,13 @@ static struct slot *slot_of(struct twheel_timer *timer)
 	return container_of(timer, struct slot, timer);
 }
 
+/*
+ * The slot with this @index, which must be below a value of file->nr_slots that the caller has read
+ * under the base's lock or with file->submit: then its page is in the tables, and stays. An @index
+ * that comes from the user is bounded with array_index_nospec() first (`make lint` looks).
+ *
+ * READ_ONCE() pairs with the release in slots_alloc(): file_was_set() is here without file->submit.
+ */
 static struct slot *slot_at(const struct file_wheel *file, u32 index)
 {
 	u32 page = index / PAGE_SLOTS;
@@ -587,6 +646,9 @@ static void slot_queue(struct file_wheel *file, struct slot *slot)
 	WRITE_ONCE(file->nr_ready, file->nr_ready + 1);
 }
 
+/*
+ * The tolerance of @slot in ns. It is kept as a 16-bit decimal, and never more than was asked for.
+ */
 static noinline u64 slot_tolerance(const struct slot *slot)
 {
 	return wheel_decimal_time(slot->timer.queue.flags);
@@ -728,6 +790,7 @@ static void file_unalloc(struct file_wheel *file, struct slot *slots)
 #define CLOCKS		(BIT(CLOCK_REALTIME) | BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME) | \
 			 ALARM_CLOCKS)
 
+/* Is @clock, which the user chose, one that SETUP accepts? */
 static bool clock_is_valid(clockid_t clock)
 {
 	return clock >= 0 && clock < BITS_PER_LONG && (BIT(clock) & CLOCKS);
@@ -753,6 +816,7 @@ static ALARM_RETURNS waker_fired(struct alarm *alarm, ktime_t now)
 	return ALARM_DONE;
 }
 
+/* Make a waker for alarm clock @clock, not set to any time. Returns NULL if there is no memory. */
 static struct waker *waker_new(clockid_t clock)
 {
 	struct waker *waker = kzalloc(sizeof(*waker), GFP_CHARGED);
@@ -765,6 +829,7 @@ static struct waker *waker_new(clockid_t clock)
 	return waker;
 }
 
+/* Stop the alarm, wait until its callback has returned, and free @waker; NULL is ignored. */
 static void waker_free(struct waker *waker)
 {
 	if (waker)
@@ -772,6 +837,10 @@ static void waker_free(struct waker *waker)
 	kfree(waker);
 }
 
+/*
+ * Not zeroed: each call that uses the bounce writes what it reads. Returns NULL if there is no
+ * memory.
+ */
 static struct bounce *bounce_alloc(void)
 {
 	return kmalloc(sizeof(struct bounce), GFP_CHARGED);
@@ -861,6 +930,10 @@ static void slots_reserve(struct file_wheel *file, u32 nr)
 	}
 }
 
+/*
+ * Free all slots and tables, and uncharge their opener. Only file_release() may call it, after
+ * twheel_destroy(): nothing can reach a slot any more, whatever its state.
+ */
 static void slots_free_all(struct file_wheel *file)
 {
 	u32 page;
@@ -1066,6 +1139,7 @@ static void file_was_set(struct twheel_base *base)
 /* The time namespace whose clocks are the host's: that of most callers. */
 static const struct time_namespace *host_time_ns __ro_after_init;
 
+/* init's time namespace is the host's. Called before the device exists. */
 static __init void host_time_ns_init(void)
 {
 	host_time_ns = init_task.nsproxy->time_ns;
@@ -1153,12 +1227,24 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  *
  * op_add(), op_mod(), op_cancel() and op_query() do one operation that op_is_valid() has accepted.
  * The caller holds file->submit and the base's lock, with interrupts off, so they must not sleep.
- * Each first makes sure of everything that can fail, then tells the caller, and only then changes
- * anything: a negative result means that nothing has changed. They return op->res, and set in @op
- * what the operation is to give back.
+ * They return op->res, and set in @op what the operation is to give back.
+ *
+ * Each goes through the same four steps, and their order matters:
+ *
+ *	find	slot_find(): the handle may be stale, or nonsense
+ *	refuse	everything that can fail. A negative result means that nothing has changed
+ *	tell	op_tell() stores the result in user memory. This is the last step that can fail
+ *	change	the slot, its list and the wheel
+ *
+ * If the caller was told before the refusals, it would believe in an operation that was not done.
+ * If the change came before the telling, a fault there would leave a change that nobody knows of.
+ * (op_add() takes its slot before it tells the handle, and puts it back if that fails.)
  *
  * @user is the operation's place in user memory, where op_tell() stores the result. It is NULL in a
- * batch, whose results are stored later.
+ * batch, whose results are stored later: batch_fetch() has checked that memory, and what cannot be
+ * stored in spite of that is handled by batch_chunk().
+ *
+ * @m is the time of this lock hold; op_moment() fills in only what the operation needs.
  */
 
 /* time_is_valid() of an operation whose timer is periodic, or may be late. */
@@ -1251,6 +1337,7 @@ static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_o
 #define TELL_COUNTS	(!IS_ENABLED(CONFIG_PREEMPT_COUNT) || \
 			 IS_ENABLED(CONFIG_PROVE_LOCKING) || IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP))
 
+/* From here to tell_end() a write to user memory fails instead of sleeping. See above. */
 static __always_inline void tell_begin(void)
 {
 	if (TELL_COUNTS)
@@ -1376,6 +1463,13 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  * MOD: arm the timer again with what @op says, whatever its state; an event that was not read is
  * dropped. Sets op->user_data. Returns 1 if it was armed, 0 if not, -ENOENT, -EALREADY (see
  * slot_may_rearm()) or -EFAULT.
+ *
+ * An ARMED slot without @nr_past is what a server re-arms a million times a second, so it must stay
+ * the shortest way: slot_find(), op_tell(), slot_set(), slot_mod(). Mostly the timer then stays in
+ * its bucket, and only its tick changes (twheel_mod_locked()).
+ *
+ * slot_take() comes before slot_set(): it needs the old state, which slot_set() overwrites. It only
+ * unlinks the slot, so between the two the slot is on no list; the base's lock hides that.
  */
 static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
@@ -1449,6 +1543,11 @@ static void op_set_expires(struct twheel_op *op, const struct slot *slot,
 	op->tolerance_ns = min_t(u64, slot_tolerance(slot), KTIME_MAX - op->expires_ns);
 }
 
+/*
+ * QUERY: return an enum twheel_state, or -ENOENT, and describe the timer in @op. It changes
+ * nothing, so it tells nothing here: the caller stores @op afterwards. READING counts as READY: the
+ * reader may still fail to get the event.
+ */
 static int op_query(const struct file_wheel *file, struct twheel_op *op,
 		    const struct moment *m)
 {
@@ -1573,6 +1672,7 @@ static void ops_settle(struct file_wheel *file, const struct twheel_op *ops, u32
 	}
 }
 
+/* How many of the first @nr operations have a negative result. */
 static u32 ops_count_failed(const struct twheel_op *ops, u32 nr)
 {
 	u32 i, failed = 0;
@@ -1927,6 +2027,10 @@ static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 	return stored < most ? -EFAULT : 0;
 }
 
+/*
+ * Is @batch valid, as far as can be said without reading its array? @drains tells a DRAIN, which
+ * may ask for deadlines and must ask for at least one timer, from a SUBMIT.
+ */
 static bool batch_is_valid(const struct twheel_batch *batch, bool drains)
 {
 	return batch->nr >= drains && batch->nr <= TWHEEL_BATCH_MAX &&
@@ -1936,6 +2040,10 @@ static bool batch_is_valid(const struct twheel_batch *batch, bool drains)
 	       batch->op_size <= OP_STRIDE_MAX && !(batch->op_size % 8);
 }
 
+/*
+ * Store what @batch has done so far. Called before it too: then it writes zeroes over zeroes, to
+ * fail before anything is done. Returns 0 or -EFAULT.
+ */
 static int batch_store_counts(const struct twheel_batch *batch,
 			      struct twheel_batch __user *user)
 {
@@ -2223,6 +2331,10 @@ static ktime_t file_fill_info(struct file_wheel *file, struct twheel_info *info)
 	return stats.next;
 }
 
+/*
+ * TWHEEL_IOC_INFO. @size is that of the caller's structure: if it is longer than ours, the rest of
+ * it is zeroed. Does not take file->submit.
+ */
 static long file_info(struct file_wheel *file, void __user *user, size_t size)
 {
 	struct twheel_info info;
@@ -2398,6 +2510,10 @@ static noinline long file_cancel(struct file *filp, unsigned int cmd, struct twh
 	return file_op_fast(filp, cmd, user, TWHEEL_OP_CANCEL);
 }
 
+/*
+ * The three operations that servers do most have a fast path; OP_VER0() is for programs that were
+ * compiled before struct twheel_op grew. All else, and every error, is file_ioctl_any()'s.
+ */
 static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
@@ -2491,6 +2607,21 @@ static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 }
 
 /* ---- read and poll ------------------------------------------------------------ */
+
+/*
+ * Three ways to read events, from the shortest to the most general. Each leaves to the next what it
+ * cannot do.
+ *
+ *	read_one()	one event, in one lock hold, stored in user memory under the lock
+ *	read_plain_many() as many plain events as one lock hold may do, stored likewise
+ *	reader_run_any() any events: read_collect() takes them off the ready list under the lock,
+ *			they are copied without it, and read_commit() takes the lock again. In
+ *			between their slots are READING
+ *
+ * The first two never leave a slot READING, so no MOD or CANCEL can meet one there. The third is
+ * for several events that are not all plain, for memory that is not present, for readv() and
+ * io_uring, and for time namespaces.
+ */
 
 /* How often @slot, whose event is being read, has expired by @now: the event's count. */
 static u32 periods_passed(const struct slot *slot, ktime_t now)
@@ -2796,6 +2927,7 @@ static noinline ssize_t read_small(struct file_wheel *file, struct iov_iter *to)
 	return reader_run(file, &reader, to);
 }
 
+/* With the room that the file keeps. The caller holds bit 0 of file->spare. */
 static ssize_t read_big(struct file_wheel *file, struct iov_iter *to)
 {
 	const struct reader reader = {
@@ -2830,6 +2962,10 @@ static noinline int reader_wait(struct file_wheel *file, bool nowait)
 	return wait_event_interruptible_exclusive(file->wait, READ_ONCE(file->nr_ready));
 }
 
+/*
+ * readv(), io_uring, and what file_read() cannot do in one lock hold. Returns bytes, never 0.
+ * Another reader may take the event that ended the wait: then wait again.
+ */
 static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file_wheel *file = iocb->ki_filp->private_data;
@@ -2903,6 +3039,7 @@ static bool read_first(struct file_wheel *file, struct slot *slot,
 	return true;
 }
 
+/* The slot whose event is the oldest. At least one must be ready. Under the base's lock. */
 static struct slot *file_first(const struct file_wheel *file)
 {
 	return list_first_entry(&file->ready, struct slot, link);
@@ -2962,6 +3099,7 @@ static __always_inline bool read_one(struct file_wheel *file, struct twheel_even
 	return done;
 }
 
+/* file_read_iter() of plain memory, as vfs_read() would call it if there were no file_read(). */
 static noinline ssize_t file_read_many(struct file *filp, char __user *user, size_t room)
 {
 	struct iov_iter to;
@@ -2997,6 +3135,10 @@ static ssize_t file_read(struct file *filp, char __user *user, size_t room, loff
 	       size : file_read_many(filp, user, room);
 }
 
+/*
+ * Readable means that an event is ready. A descriptor is never writable: operations do not block
+ * for room, they fail.
+ */
 static __poll_t file_poll(struct file *filp, poll_table *wait)
 {
 	struct file_wheel *file = filp->private_data;
@@ -3011,6 +3153,10 @@ static __poll_t file_poll(struct file *filp, poll_table *wait)
 
 /* ---- open and close ------------------------------------------------------------ */
 
+/*
+ * Make a file with nothing but its setup, and count it for its opener. Everything that is large
+ * comes with the first timer, in file_create(). What is not set here is 0.
+ */
 static int file_open(struct inode *inode, struct file *filp)
 {
 	struct file_wheel *file;
@@ -3066,6 +3212,10 @@ static int file_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
+/*
+ * /proc/PID/fdinfo/FD. The times are those of the reading task's time namespace. twheel(1) reads
+ * these names: add lines, but do not rename any.
+ */
 static void file_show_fdinfo(struct seq_file *m, struct file *filp)
 {
 	struct file_wheel *file = filp->private_data;

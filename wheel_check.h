@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * The wheel's invariants, made executable. A walk over every bucket and timer:
- * for tests and debugging, not for a hot path.
+ * The invariants of a wheel, checked by code. It visits every bucket and every timer, so it is for
+ * tests and debugging.
  */
 #ifndef WHEEL_CHECK_H
 #define WHEEL_CHECK_H
 
 #include "wheel.h"
 
-/* The q_l that slot @slot of level @l stands for: that of clk, or a later one. */
+/* The bucket number q_l that slot @slot of level @l stands for: that of clk, or a later one. */
 static inline u64 wheel_check_q(const struct wheel *w, unsigned int l, unsigned int slot)
 {
 	const struct wheel_level *lv = &wheel_levels[l];
@@ -17,7 +17,10 @@ static inline u64 wheel_check_q(const struct wheel *w, unsigned int l, unsigned 
 	return w->q[l] + (slot + lv->slots - w->slot[l]) % lv->slots;
 }
 
-/* A timer in its bucket: I1 and I2. One that was put off is due later than its bucket. */
+/*
+ * Check a timer in a bucket of level @l. A timer that was put off may be due later than its
+ * bucket.
+ */
 static inline const char *wheel_check_timer(const struct wheel *w, unsigned int l,
 					    unsigned int slot,
 					    const struct wheel_timer *t)
@@ -41,7 +44,7 @@ static inline const char *wheel_check_timer(const struct wheel *w, unsigned int 
 	return NULL;
 }
 
-/* The stop that slot @slot stands for: the last one, or a later one. */
+/* The tick of the stop that slot @slot stands for: that of the last stop passed, or a later one. */
 static inline u64 wheel_check_stop_at(const struct wheel *w, unsigned int slot)
 {
 	const struct wheel_level *lv = &wheel_stops[slot >= WHEEL_S2];
@@ -75,7 +78,7 @@ static inline const char *wheel_check_far(const struct wheel *w, unsigned int sl
 	return NULL;
 }
 
-/* The timers of a list of bucket @slot, which are counted in @n too. */
+/* Check the timers of one list of bucket @slot, and add their number to @n. */
 static inline const char *wheel_check_list(const struct wheel *w, unsigned int l,
 					   unsigned int slot, const struct hlist_head *list,
 					   u32 *n)
@@ -103,13 +106,19 @@ static inline bool wheel_check_min(const struct wheel *w, unsigned int l, unsign
 	return wheel_min(&w->bucket[slot], wheel_check_q(w, l, slot) * width) < width;
 }
 
-/* The horizon is on its way to a class that has timers, or it is their turn. */
+/*
+ * A class may have timers if the horizon has not reached it yet, or if it is the one that is being
+ * emptied.
+ */
 static inline bool wheel_check_class(const struct wheel *w, unsigned int slot)
 {
 	return slot == w->far || !(wheel_horizon(w) >> (slot - WHEEL_FAR) & 1);
 }
 
-/* A bucket's count and its bits: I3. */
+/*
+ * Check a bucket, and its bits in the maps. Add its timers to @nr and, if it is big, 1 to
+ * @nr_big.
+ */
 static inline const char *wheel_check_bucket(const struct wheel *w, unsigned int l,
 					     unsigned int slot, u64 *nr, u32 *nr_big)
 {
@@ -150,7 +159,7 @@ static inline bool wheel_check_holds(const struct wheel *w, unsigned int l, u64 
 	return div_u64(e, width) - div_u64(w->q[0], width) <= 1;
 }
 
-/* A level reaches so far and no farther; at the end of time there is no farther. */
+/* Does level @l reach to the last tick that it can hold, and no farther? */
 static inline bool wheel_check_reach(const struct wheel *w, unsigned int l)
 {
 	u64 e = w->reach[l];
@@ -159,7 +168,7 @@ static inline bool wheel_check_reach(const struct wheel *w, unsigned int l)
 	       (e == WHEEL_NEVER || !wheel_check_holds(w, l, e + 1));
 }
 
-/* All the rest is counted from clk. */
+/* The slots, the reach and the class of far timers all follow from clk: compute them again. */
 static inline const char *wheel_check_clock(const struct wheel *w)
 {
 	unsigned int l;

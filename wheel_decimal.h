@@ -3,9 +3,10 @@
 /*
  * A length of time in 16 bits, for where eight bytes are too many.
  *
- * It is a number up to 2 047 and a power of ten: at least the first three decimal digits, and
- * what is behind them counts as 0. People and programs ask for 250 ms, 3 s or 90 minutes: all
- * that is exact. Of an eighth of some odd delay not half a percent is lost, and never is it more.
+ * It is a number up to 2 047 and a power of ten. So at least the first three decimal digits of a
+ * time are kept, and the digits behind them count as 0. Times that people and programs ask for,
+ * such as 250 ms, 3 s or 90 minutes, are exact. Any other time loses less than half a percent, and
+ * is never made longer.
  */
 #ifndef WHEEL_DECIMAL_H
 #define WHEEL_DECIMAL_H
@@ -17,7 +18,7 @@
 #include "wheel_user.h"
 #endif
 
-#define WHEEL_DECIMAL_BITS	11	/* of the number; the power has the others */
+#define WHEEL_DECIMAL_BITS	11	/* for the number; the rest is the power */
 #define WHEEL_DECIMAL_MAX	((1U << WHEEL_DECIMAL_BITS) - 1)
 
 /* @time, rounded down, in 16 bits. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * The queue node of the wheel, apart from wheel.h so that whoever embeds a
- * timer need not see the algorithm.
+ * The queue node of the wheel. It is apart from wheel.h, so that code which embeds a timer need not
+ * include the algorithm.
  */
 #ifndef WHEEL_TYPES_H
 #define WHEEL_TYPES_H
@@ -16,13 +16,14 @@
 /**
  * struct wheel_timer - what the wheel knows of a timer, 32 bytes on 64-bit
  * @node:	link in a bucket; free for the owner while the timer is idle
- * @child:	in a tree instead, see wheel_back.h: the earlier ones below it, and the later
- * @expires:	the tick it is due; valid while queued, and after it expired
- * @bucket:	the bucket it is queued in, 0 (%WHEEL_NONE) while idle, so that
+ * @child:	instead of @node, in the tree of wheel_back.h: the subtrees of the earlier and of
+ *		the later timers
+ * @expires:	the tick in which it is due; valid while it is queued and after it has expired
+ * @bucket:	the bucket that it is queued in; 0 (%WHEEL_NONE) while it is idle, so that
  *		zeroed memory is an idle timer
- * @flags:	the owner's, not touched by the wheel
- * @data:	the owner's, not touched by the wheel
- * @word:	the three at once
+ * @flags:	the owner's; the wheel does not touch it
+ * @data:	the owner's; the wheel does not touch it
+ * @word:	@bucket, @flags and @data in one word
  */
 struct wheel_timer {
 	union {

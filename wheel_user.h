@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * The seam between wheel.h and user space: the few kernel facilities the
- * wheel leans on, so that the file the kernel runs is the file that is tested,
- * fuzzed and measured natively. Nothing else may be included from here.
+ * What wheel.h needs in user space: the few things of the kernel that it uses. So the file that
+ * runs in the kernel is also the file that is tested, fuzzed and measured natively. Do not include
+ * anything else of the kernel here.
  */
 #ifndef WHEEL_USER_H
 #define WHEEL_USER_H
@@ -24,7 +24,7 @@ typedef uint64_t u64;
 #define WRITE_ONCE(x, val)	(*(volatile __typeof__(x) *)&(x) = (val))
 #define OPTIMIZER_HIDE_VAR(v)	__asm__("" : "+r" (v))
 #define prefetch(p)		__builtin_prefetch(p)
-#ifndef __always_inline		/* glibc has it */
+#ifndef __always_inline		/* glibc defines it */
 #define __always_inline		inline
 #endif
 #define likely(x)		__builtin_expect(!!(x), 1)
@@ -82,19 +82,19 @@ static inline bool test_bit(unsigned int nr, const unsigned long *map)
 	return map[nr / BITS_PER_LONG] >> nr % BITS_PER_LONG & 1;
 }
 
-/* How many bits @x has, leading zeros aside. */
+/* The position of the highest bit that is set in @x, from 1; 0 if @x is 0. */
 static inline unsigned int fls64(u64 x)
 {
 	return x ? 64 - (unsigned int)__builtin_clzll(x) : 0;
 }
 
-/* The lowest bit that is set in @x, which is not 0. */
+/* The position of the lowest bit that is set in @x, from 0. @x is not 0. */
 static inline unsigned int __ffs64(u64 x)
 {
 	return (unsigned int)__builtin_ctzll(x);
 }
 
-/* The first set bit in [from, size), or size. */
+/* The first bit from @from on that is set, or @size if there is none below it. */
 static inline unsigned long find_next_bit(const unsigned long *map,
 					  unsigned long size, unsigned long from)
 {

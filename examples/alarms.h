@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What the examples in C share: everything but the loop. Each is an alarm clock. It reads lines
- * "MS NAME" from standard input, prints "NAME LATE_US" when so many ms have passed, and ends when
- * the input has ended and no alarm is pending.
+ * What the examples in C share: everything but the loop. Each example is an alarm clock. It reads
+ * lines "MS NAME" from standard input. When MS milliseconds have passed, it prints "NAME LATE_US":
+ * how late the alarm is, in us. It ends when the input has ended and no alarm is pending.
  *
- * So a loop waits for two descriptors: standard input, and that of the wheel, which has all alarms,
- * be they three or a million.
+ * So a loop waits for two descriptors: standard input, and the wheel, which has all alarms, be they
+ * three or a million.
  */
 #ifndef ALARMS_H
 #define ALARMS_H

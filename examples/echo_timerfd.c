@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * An echo server that closes connections that are idle: with a timerfd for each. It is the
+ * An echo server that closes idle connections, with a timerfd for each connection. It is the
  * "before" of doc/recipe-epoll-server.md.
  *
- *	echo_timerfd PORT IDLE_MS	PORT 0: any; it prints which
+ *	echo_timerfd PORT IDLE_MS	PORT 0: any port; it prints which
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 struct conn;
 
-/* What epoll tells of: a descriptor, and the connection it is of, if any. */
+/* What epoll reports: a descriptor, and the connection it belongs to, if any. */
 struct source {
 	int		fd;
 	struct conn	*conn;
@@ -35,7 +35,7 @@ struct conn {
 static int epoll;
 static uint64_t idle_ns;
 static struct source listener;
-static struct conn *closed;	/* to be freed when no event can name them any more */
+static struct conn *closed;	/* freed when no event can point to them any more */
 
 static void die(const char *what)
 {
@@ -95,7 +95,7 @@ static void conn_read(struct conn *conn)
 		conn_touch(conn);
 }
 
-/* An event before this one may have armed it anew: then there is nothing to read. */
+/* If an earlier event has re-armed the timer, there is nothing to read. */
 static void conn_expire(struct conn *conn)
 {
 	uint64_t nr;
@@ -112,7 +112,7 @@ static void accept_one(void)
 		conn_open(fd);
 }
 
-/* A connection that an event before this one has closed is still there, without a socket. */
+/* If an earlier event has closed the connection, it is still in memory, and its socket is -1. */
 static void handle(struct source *source)
 {
 	struct conn *conn = source->conn;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * An echo server that closes connections that are idle, a tenth later at most: with one wheel for
- * all. It is the "after" of doc/recipe-epoll-server.md.
+ * An echo server that closes idle connections, with one wheel for all connections. It may close a
+ * connection later by a tenth of the idle time, so that timers share wake-ups. It is the "after" of
+ * doc/recipe-epoll-server.md.
  *
- *	echo_twheel PORT IDLE_MS	PORT 0: any; it prints which
+ *	echo_twheel PORT IDLE_MS	PORT 0: any port; it prints which
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 struct conn;
 
-/* What epoll tells of: a descriptor, and the connection it is of, if any. */
+/* What epoll reports: a descriptor, and the connection it belongs to, if any. */
 struct source {
 	int		fd;
 	struct conn	*conn;
@@ -37,7 +38,7 @@ static int epoll;
 static uint64_t idle_ns;
 static struct source listener, timers;
 static struct twheel *wheel;
-static struct conn *closed;	/* to be freed when no event can name them any more */
+static struct conn *closed;	/* freed when no event can point to them any more */
 
 static void die(const char *what)
 {
@@ -95,7 +96,7 @@ static void conn_read(struct conn *conn)
 		conn_touch(conn);
 }
 
-/* None that was closed or touched has an event any more. */
+/* A connection that was closed or touched has no event: cancelling and re-arming drop it. */
 static void close_idle(void)
 {
 	struct twheel_event events[64];
@@ -114,7 +115,7 @@ static void accept_one(void)
 		conn_open(fd);
 }
 
-/* A connection that an event before this one has closed is still there, without a socket. */
+/* If an earlier event has closed the connection, it is still in memory, and its socket is -1. */
 static void handle(struct source *source)
 {
 	struct conn *conn = source->conn;

@@ -4,12 +4,12 @@
  * An echo server that closes idle connections, all in io_uring: the same io_uring_enter() arms its
  * timers and reads its sockets. See doc/recipe-io-uring.md.
  *
- *	echo_uring PORT IDLE_MS		PORT 0: any; it prints which
+ *	echo_uring PORT IDLE_MS		PORT 0: any port; it prints which
  *
  * A round of a connection is a chain of linked requests: send back what came, re-arm the timer,
- * receive the next bytes. Events are read by a READ_MULTISHOT, or before Linux 6.7 by a READ each
- * time. So once it runs, io_uring_enter() is its only system call, except at the end of a
- * connection.
+ * receive the next bytes. A READ_MULTISHOT reads the events; before Linux 6.7 each batch takes a
+ * READ of its own. So once the server runs, io_uring_enter() is its only system call, except at the
+ * end of a connection.
  *
  * It needs /dev/twheel: the descriptor of libtwheel's embedded backend takes no commands.
  */
@@ -41,7 +41,7 @@ enum { ACCEPTED, EXPIRED, GIVEN, SENT, ARMED, RECEIVED, ENDED, KINDS };
 
 struct conn {
 	char			buf[4096];
-	struct twheel_op	op;	/* the kernel's, until it has completed */
+	struct twheel_op	op;	/* belongs to the kernel until it has completed */
 	int			fd;
 };
 
@@ -57,7 +57,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* Make room for a chain of @nr requests: a chain that a submit cuts in two is two chains. */
+/* Make room for a chain of @nr requests: if a submit came in its middle, it would be two chains. */
 static void make_room(unsigned int nr)
 {
 	if (io_uring_sq_space_left(&ring) < nr)
@@ -136,8 +136,8 @@ static void start_reading(void)
 }
 
 /*
- * These connections have been idle. None has been freed: a connection ends by cancelling its timer,
- * and that completes after all events.
+ * Shut down the connections whose timers have expired. None has been freed: a connection is freed
+ * when the cancel of its timer completes, and all its events complete before that.
  */
 static void expired(const struct io_uring_cqe *cqe)
 {
@@ -161,7 +161,7 @@ static void expired(const struct io_uring_cqe *cqe)
 
 /* ---- connections ------------------------------------------------------------ */
 
-/* Re-arm the timer and receive the next bytes: linked, so that neither comes without the other. */
+/* Re-arm the timer and receive the next bytes, linked: the receive begins after the re-arm. */
 static void conn_wait(struct conn *conn)
 {
 	struct io_uring_sqe *sqe = prep_arm(conn);
@@ -207,7 +207,7 @@ static void received(struct conn *conn, int n)
 	conn_wait(conn);
 }
 
-/* The operation says in its res whether it failed. If so, end the connection as an idle one. */
+/* If the operation has failed, its res says so. Then end the connection as if it were idle. */
 static void armed(struct conn *conn)
 {
 	if (conn->op.res < 0)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * HTTP, by libmicrohttpd, in the loop of the daemon: whoever may open the socket may do all of it.
- * Times are RFC 3339 in UTC. What is wrong is told as {"error": "..."}, and has changed nothing.
+ * HTTP, by libmicrohttpd, in the loop of the daemon. Whoever may open the socket may do everything
+ * here. Times are in the format of RFC 3339, in UTC. A request that is wrong is answered with
+ * {"error": "..."}, and has changed nothing.
  *
  *	GET    /v1/jobs?prefix=&after=&limit=	POST   /v1/jobs		a list: all of it or nothing
  *	GET    /v1/jobs/NAME			PUT    /v1/jobs/NAME	If-Match, If-None-Match: *
@@ -36,21 +37,21 @@
 #define SHOWN		5
 
 /**
- * struct request - one that is answered
+ * struct request - a request that is being answered
  * @conn:	its connection
- * @method:	GET
- * @path:	a copy, cut at each slash
- * @segment:	its parts
- * @nr_segments: how many
- * @body:	what came with it
- * @size:	of that
- * @too_big:	it was more, and is not there
- * @status:	of the answer
+ * @method:	its method, such as GET
+ * @path:	a copy of its path, cut at each slash
+ * @segment:	the parts of @path
+ * @nr_segments: how many parts there are; 0 also if there were too many
+ * @body:	its body
+ * @size:	the size of @body
+ * @too_big:	the body was too long, and @body is not all of it
+ * @status:	the status of the answer
  * @json:	the answer
- * @text:	the answer instead, to be freed
- * @text_size:	of that
- * @next:	of a log: where to go on
- * @error:	what is wrong
+ * @text:	the answer, if it is not JSON; freed with the request
+ * @text_size:	the size of @text
+ * @next:	with a log: from where to read on
+ * @error:	what is wrong, or empty
  */
 struct request {
 	struct MHD_Connection	*conn;
@@ -73,6 +74,7 @@ static struct MHD_Daemon *httpd;
 static struct source http;
 static uint64_t http_timer;
 
+/* Answer with an error. The caller returns, with nothing changed. */
 __attribute__((format(printf, 3, 4)))
 static void refuse(struct request *r, unsigned int status, const char *fmt, ...)
 {
@@ -84,7 +86,9 @@ static void refuse(struct request *r, unsigned int status, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Answer what a function of registry.c has returned. */
+/*
+ * Set the status for what a function of registry.c has returned. Returns true if that is no error.
+ */
 static bool went_well(struct request *r, int err)
 {
 	static const struct { int err; unsigned int status; } answers[] = {
@@ -100,12 +104,16 @@ static bool went_well(struct request *r, int err)
 	return !err;
 }
 
+/* The value of parameter @name in the query part of the address, or NULL. */
 static const char *argument(const struct request *r, const char *name)
 {
 	return MHD_lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
 }
 
-/* A number of the query; false if it is none. */
+/*
+ * Read a number up to @most from the query part of the address. If there is none, *@n stays.
+ * Returns false, with the error set, if it is no such number.
+ */
 static bool query_number(struct request *r, const char *name, int64_t most, int64_t *n)
 {
 	const char *s = argument(r, name);
@@ -178,7 +186,7 @@ static void add_run(void *arg, struct run *run)
 	json_object_array_add(arg, o);
 }
 
-/* Of another life: what it does with it is not known here. */
+/* Add a firing of another life. Only what is in the store is known of it. */
 static void add_firing(struct json_object *list, const struct firing *f, const char *job)
 {
 	static const char *const states[] = { "queued", "waiting", "running" };
@@ -189,10 +197,10 @@ static void add_firing(struct json_object *list, const struct firing *f, const c
 }
 
 /**
- * struct wanted - which firings of other lives
- * @list:	where they go
- * @job:	of this job; 0: of all
- * @id:		this one; 0: all
+ * struct wanted - which firings of other lives to list
+ * @list:	where to add them
+ * @job:	only those of this job; 0 for all
+ * @id:		only the firing (@id, @at); 0 for all
  * @at:		see @id
  */
 struct wanted {
@@ -213,6 +221,7 @@ static void add_wanted(void *arg, const struct firing *f)
 	add_firing(wanted->list, f, job ? job_name(job) : NULL);
 }
 
+/* Add the firings that are in parts of other lives. struct wanted explains the arguments. */
 static void add_others(struct json_object *list, int64_t job, int64_t id, int64_t at)
 {
 	struct wanted wanted = { .list = list, .job = job, .id = id, .at = at };
@@ -249,6 +258,7 @@ static bool read_history(struct request *r, const struct query *query, struct js
 	return false;
 }
 
+/* The body as JSON, or NULL with the error set. */
 static struct json_object *parse_body(struct request *r)
 {
 	struct json_tokener *parser = json_tokener_new();
@@ -296,7 +306,7 @@ static void add_next(struct json_object *o, const struct job *job, int nr)
 	json_object_object_add(o, "next", list);
 }
 
-/* Another life moves it. */
+/* Read when a job of another life is due: only its owner knows that without asking the store. */
 static void take_due(void *arg, const struct job_row *row)
 {
 	struct job *job = arg;
@@ -305,6 +315,10 @@ static void take_due(void *arg, const struct job_row *row)
 	job->due_at = row->due_at;
 }
 
+/*
+ * Describe @job, with its next @shown times and its last @shown attempts; with one, without the
+ * definition.
+ */
 static struct json_object *job_json(struct request *r, struct job *job, int shown)
 {
 	struct json_object *o = json_object_new_object(), *runs = json_object_new_array(),
@@ -342,11 +356,11 @@ static void get_job(struct request *r)
 }
 
 /**
- * struct list - jobs that are listed
+ * struct list - get_jobs() in progress
  * @r:		the request
- * @prefix:	of their names
- * @after:	the name before them, or NULL
- * @left:	how many more
+ * @prefix:	list only jobs whose names begin with this; NULL for all
+ * @after:	list only jobs whose names come after this; NULL for all
+ * @left:	how many more jobs may be listed
  */
 struct list {
 	struct request	*r;
@@ -383,7 +397,7 @@ static void get_jobs(struct request *r)
 	jobs_each(list_job, &list);
 }
 
-/* What the headers ask of the job that is there; negative: nothing. */
+/* The revision that the headers require of the job, as struct put has it. */
 static int64_t wanted_rev(const struct request *r)
 {
 	const char *match = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "If-Match");
@@ -485,7 +499,7 @@ static void add_shot(struct request *r, const struct due *due)
 	json_object_array_add(r->json, o);
 }
 
-/* Now, and though it is paused. */
+/* Run the job now, even if it is paused. */
 static void run_job(struct request *r)
 {
 	struct job *job = find_job(r);
@@ -503,7 +517,7 @@ static void run_job(struct request *r)
 	add_shot(r, &due);
 }
 
-/* ---- times on their own ------------------------------------------------------------- */
+/* ---- shots: times that somebody asks for -------------------------------------------- */
 
 static bool shot_time(struct request *r, struct json_object *o, int64_t now, struct due *due)
 {
@@ -648,7 +662,10 @@ static bool parse_run(struct request *r, struct firing *f)
 	return false;
 }
 
-/* All attempts, the latest first. An empty list: it is not due yet, or there is no such run. */
+/*
+ * Answer with all attempts of a run, the latest first. If the list is empty, the run is not due yet
+ * or does not exist.
+ */
 static bool all_of_run(struct request *r, const struct firing *f)
 {
 	struct query query = { .id = f->id, .at = f->at, .outcome = -1, .limit = LIMIT_MAX };
@@ -691,7 +708,10 @@ static void kill_run(struct request *r)
 
 /* ---- logs --------------------------------------------------------------------------- */
 
-/* From there on, and over what was left out. */
+/*
+ * Answer with the part of a log that begins at @from. If that is in the middle that was cut out,
+ * say so and go on behind it.
+ */
 static void read_log(struct request *r, int fd, int64_t from)
 {
 	off_t data = lseek(fd, from, SEEK_DATA);
@@ -714,6 +734,10 @@ static void read_log(struct request *r, int fd, int64_t from)
 	r->status = MHD_HTTP_OK;
 }
 
+/*
+ * Set f->attempt to the latest attempt of the run. Returns false, with the error set, if there is
+ * none.
+ */
 static bool latest_attempt(struct request *r, struct firing *f)
 {
 	struct json_object *value;
@@ -742,7 +766,7 @@ static void get_log(struct request *r)
 	    !latest_attempt(r, &f) || !query_number(r, "attempt", INT64_MAX, &f.attempt))
 		return;
 	fd = log_open(&f);
-	if (fd == -ENOENT) {		/* it has printed nothing */
+	if (fd == -ENOENT) {		/* the run has printed nothing */
 		r->text = strdup("");
 		r->next = from;
 		r->status = MHD_HTTP_OK;
@@ -845,7 +869,7 @@ static void get_days(struct request *r)
 
 static const struct route {
 	const char	*method;
-	const char	*path[SEGMENTS];	/* "*": anything */
+	const char	*path[SEGMENTS];	/* "*" matches anything */
 	void		(*fn)(struct request *r);
 } routes[] = {
 	{ "GET", { "v1", "jobs" }, get_jobs },
@@ -896,6 +920,11 @@ static void split_path(struct request *r, const char *path)
 	}
 }
 
+/*
+ * Find the function for the request, and call it. Before that, bring memory up to date, and write
+ * the pending turn: a request must neither see nor change what is only planned. If that cannot be
+ * written, only reading is possible.
+ */
 static void dispatch(struct request *r)
 {
 	bool known = false;
@@ -1025,7 +1054,10 @@ static void time_to_serve(void *arg, const struct twheel_task_info *task)
 	serve();
 }
 
-/* And again when it asks for that: a connection that idles is closed. */
+/*
+ * Let libmicrohttpd do what it can, and set a timer for when it asks to be called again: it closes
+ * idle connections then.
+ */
 static void serve(void)
 {
 	struct twheel_task task = { .fn = time_to_serve };

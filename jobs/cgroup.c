@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Runs in cgroups, below one that is ours: a directory ID-AT.ATTEMPT.run for each. systemd gives
- * us one with Delegate=yes; without, a run is a session of processes and no more.
+ * The cgroups of runs. Each run has a cgroup ID-AT.ATTEMPT.run below the daemon's own, which the
+ * daemon gets from systemd with Delegate=yes. Without one, a run is only a session of processes.
  *
- * A cgroup with controllers for those below it has no processes itself, so ours moves into one
- * called "daemon".
+ * A cgroup that passes controllers on to those below it must have no processes itself. So the
+ * daemon moves into a cgroup "daemon" below its own.
  *
- * And what a daemon before this one has left: its cgroups, and the processes that carry the mark
- * of our state in their environment. They are killed before anything of theirs is run again.
+ * This file also kills what an earlier daemon with the same state directory has left: its cgroups,
+ * and the processes that have this directory in their environment as TWHEEL_STATE. That is done
+ * before any of these runs is repeated.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -51,7 +52,7 @@ static bool is_run(const char *name)
 	return len > strlen(RUN_END) && !strcmp(name + len - strlen(RUN_END), RUN_END);
 }
 
-/* Call @fn with the name of each cgroup of a run. */
+/* Call @fn with the name of the cgroup of each run. Returns how often it returned false. */
 static int each_run(bool (*fn)(const char *name))
 {
 	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), left = 0;
@@ -66,9 +67,9 @@ static int each_run(bool (*fn)(const char *name))
 	return left;
 }
 
-/* ---- ours --------------------------------------------------------------------------- */
+/* ---- the daemon's own --------------------------------------------------------------- */
 
-/* The cgroup that we are in, if it was given to us. */
+/* Open the cgroup that the daemon is in. Returns -1 if it was not delegated to the daemon. */
 static int find_own(void)
 {
 	char line[4096], path[8192], yes[2] = "";
@@ -96,7 +97,7 @@ static bool enable(const char *controller)
 	return write_at(base, "cgroup.subtree_control", text);
 }
 
-/* @dir: "none"; NULL: the one that was given to us */
+/* @dir is the cgroup to use, NULL for the daemon's own, or "none". */
 void cgroup_setup(const char *dir)
 {
 	if (dir && strcmp(dir, "none")) {
@@ -188,7 +189,7 @@ static bool remove_named(const char *name)
 	return !unlinkat(base, name, AT_REMOVEDIR);
 }
 
-/* Those of runs that go on are not empty, and stay. */
+/* Remove the cgroups of runs that are over. Those of running runs are not empty, so they stay. */
 static void sweep(void *arg, const struct twheel_task_info *task)
 {
 	(void)arg;
@@ -197,7 +198,10 @@ static void sweep(void *arg, const struct twheel_task_info *task)
 	each_run(remove_named);
 }
 
-/* What was killed takes a moment to be gone. */
+/*
+ * Remove the cgroup of a run that is over. The kernel may refuse for a moment, until the processes
+ * that were killed are gone: then sweep() removes it later.
+ */
 void cgroup_remove(struct run *run)
 {
 	struct twheel_task task = { .fn = sweep, .when_ns = SWEEP_NS };
@@ -208,7 +212,7 @@ void cgroup_remove(struct run *run)
 	name[0] = 0;
 }
 
-/* ---- what is left of others --------------------------------------------------------- */
+/* ---- what an earlier daemon has left ------------------------------------------------ */
 
 static bool kill_and_remove(const char *name)
 {
@@ -216,7 +220,7 @@ static bool kill_and_remove(const char *name)
 	return remove_named(name);
 }
 
-/* Has the process that variable in its environment? */
+/* Does the environment of process @pid contain @mark, which is NAME=VALUE? */
 static bool has_mark(const char *pid, const char *mark)
 {
 	static char data[1 << 20];
@@ -239,7 +243,7 @@ static bool has_mark(const char *pid, const char *mark)
 	return false;
 }
 
-/* Returns how many there were. */
+/* Kill all processes with @mark in their environment. Returns how many there were. */
 static int kill_marked(const char *mark)
 {
 	DIR *dir = opendir("/proc");

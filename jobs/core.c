@@ -3,10 +3,9 @@
 /*
  * The loop: which firings are due, and what happens to them.
  *
- * Rows of the table due that are near, up to the horizon, have timers in the wheel, on the wall
- * clock: if that is set, the timers follow. The other rows are only in the store. A timer is a
- * hint: a firing is what the store says it is, and if the store does not have it, or not any more,
- * it is not done.
+ * Each row of the table due whose time is before the horizon has a timer in the wheel. The timer
+ * runs on the wall clock: if that is set, the timer follows. Later rows are only in the store. A
+ * timer is a hint. The store decides: if it does not have the firing, or no longer, nothing is run.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +30,7 @@
 #define TIMERS		1000		/* so many of those that expired are looked at in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
 #define EXPIRE_NS	NS_PER_S
-#define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, to delete history */
+#define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, at most, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
 #define RELOAD_NS	NS_PER_S	/* after firings that were refused */
@@ -86,11 +85,11 @@ void when_due(struct twheel_task *task, int64_t at)
 /* ---- timers ------------------------------------------------------------------------- */
 
 /**
- * struct armed - a row of due, and the queue of those that make up for missed times
- * @entry:	in the queue
- * @job:	the job's id
- * @id:		of the row
- * @at:		its time
+ * struct armed - a row of due that has a timer, or that waits in late_ones
+ * @entry:	link in late_ones
+ * @job:	the id of its job
+ * @id:		the id of the row
+ * @at:		when it is due
  */
 struct armed {
 	STAILQ_ENTRY(armed)	entry;
@@ -170,9 +169,9 @@ void core_refused(void)
 /* ---- the window --------------------------------------------------------------------- */
 
 /**
- * struct window - rows that are read
- * @nr:		how many there were
- * @last:	the last one's time
+ * struct window - rows of due that are being read
+ * @nr:		how many were read so far
+ * @last:	the time of the last one
  */
 struct window {
 	int64_t	nr;
@@ -238,7 +237,10 @@ static void load_more(void *arg, const struct twheel_task_info *info)
 	}
 }
 
-/* What is due by the clock is another thing since it was set. */
+/*
+ * The wall clock was set. Rows behind the horizon may be due now, so read them. Also called once at
+ * the start, to arm the timerfd.
+ */
 static void clock_set(struct source *source)
 {
 	struct itimerspec never = { .it_value.tv_sec = INT32_MAX };
@@ -264,7 +266,10 @@ static void watch_clock(void)
 
 /* ---- firings ------------------------------------------------------------------------ */
 
-/* One that makes up for a missed time, behind those on time. */
+/*
+ * Begin the next run that makes up for missed times. These are paced, so that runs that are on time
+ * do not wait behind them.
+ */
 static void late_fired(void *arg, const struct twheel_task_info *task)
 {
 	struct armed *row = STAILQ_FIRST(&late_ones);
@@ -280,6 +285,7 @@ static void late_fired(void *arg, const struct twheel_task_info *task)
 	free(row);
 }
 
+/* Put a late row into the queue for late_fired(). */
 static void pace(const struct armed *row)
 {
 	struct twheel_task task = { .fn = late_fired, .period_ns = LATE_EACH_NS };
@@ -293,6 +299,10 @@ static void pace(const struct armed *row)
 	STAILQ_INSERT_TAIL(&late_ones, late, entry);
 }
 
+/*
+ * The time of a row has come, so its timer says. Check that against memory, and plan what to do.
+ * With @paced, a late run goes through pace() first.
+ */
 static void fire(const struct armed *row, bool paced)
 {
 	struct job *job = job_by_id(row->job);
@@ -331,7 +341,7 @@ struct op *core_op(enum op_type type)
 	return &ops[nr_ops++];
 }
 
-/* While nothing can be written no timer is looked at. */
+/* While the store cannot be written, do not look at the timers: nothing could be begun. */
 static void set_stuck(bool is)
 {
 	struct epoll_event event = { .events = is ? 0 : EPOLLIN };
@@ -417,8 +427,8 @@ static void write_turns(void)
 /* ---- history that goes -------------------------------------------------------------- */
 
 /**
- * struct expired - rows of history that go
- * @rows:	them
+ * struct expired - rows of history that are being deleted
+ * @rows:	the rows
  * @nr:		how many
  */
 struct expired {
@@ -440,7 +450,10 @@ static void job_gone(void *arg, int64_t job)
 	job_forget(job);
 }
 
-/* The log first: a row without it is harmless. Returns whether there may be more. */
+/*
+ * Delete some old history, the logs before the rows: a row without a log is harmless. Returns
+ * whether there may be more.
+ */
 static bool expire_some(struct expired *expired)
 {
 	expired->nr = 0;
@@ -508,7 +521,10 @@ static bool unreadable(int err)
 	return err;
 }
 
-/* Parts that are ours now: what a dead life has left there is taken over. */
+/*
+ * We own new parts: read their jobs, and take over the firings that a dead life has left there.
+ * Returns false if the store cannot be read.
+ */
 static bool claim(void)
 {
 	uint64_t new = store->parts & ~parts;
@@ -545,7 +561,10 @@ static void news_item(void *arg, const struct news *news)
 	}
 }
 
-/* After a lost connection all of it may be news. What is in memory is in the store, too. */
+/*
+ * Read what other lives have changed. If a connection was lost, notifications may be lost too: then
+ * read everything again. No turn may be pending, so that memory is as the store.
+ */
 static bool read_news(void)
 {
 	bool lost = store->lost, good;
@@ -567,7 +586,10 @@ void core_refresh(void)
 		set_stuck(true);
 }
 
-/* Others have our jobs: whatever we had begun is not ours, and we begin again as somebody else. */
+/*
+ * Others own our jobs now. What we have begun is no longer ours: kill it, and begin as another
+ * life.
+ */
 static void buried(void)
 {
 	say(SAY_ERROR, "%s: others have its jobs; beginning again", store_error(store));
@@ -596,7 +618,9 @@ static void news_ready(struct source *source)
 	store->mail |= !sent;
 }
 
-/* Watch the store's connection, if it is a new one. Closing the old one has ended watching it. */
+/*
+ * Watch the store's connection, if it is a new one. Closing the old descriptor has ended its watch.
+ */
 static void watch_store(void)
 {
 	static struct source source = { .fd = -1, .ready = news_ready };
@@ -609,7 +633,7 @@ static void watch_store(void)
 	source_add(&source);
 }
 
-/* A life that cannot renew its lease must not run what must not run twice. */
+/* If the lease has ended, the others may run our jobs by now: kill what must not run twice. */
 static void mind_the_lease(void)
 {
 	if (boot_us() > store->lease_end)
@@ -656,7 +680,10 @@ void core_stop(void)
 	runs_stop();
 }
 
-/* One event a call, so that no event belongs to a source that another event's handler removed. */
+/*
+ * Handle events, one for each epoll_wait(): so no event can belong to a source that the handler of
+ * another event has removed.
+ */
 static void wait_for_events(int ms)
 {
 	struct epoll_event event;
@@ -673,7 +700,10 @@ static void wait_for_events(int ms)
 	}
 }
 
-/* After a long time, or if rows were added, more is due soon than the timers that are armed. */
+/*
+ * Arm timers for rows that have none: rows were added whose ids are not known, or the horizon has
+ * passed, as after a suspend.
+ */
 static void load_what_is_due(void)
 {
 	if (reload) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Where the daemon may die: each step of the protocol, between which something is in the store
- * or in the world that was not there before. The build of the tests can die there.
+ * The steps at which tests let the daemon die. Between two of them something has changed in the
+ * store, or outside of the daemon. Only the build for the tests has these steps.
  */
 #ifndef JOBS_CRASH_H
 #define JOBS_CRASH_H

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What a job is: see def.h.
+ * The definition of a job: see def.h.
  *
- * Each key of a definition has a row in a table, with the function that understands its value. A
- * key that is not in the table is an error, as is a value of another type: what is misspelt is
- * told, and not left out.
+ * Each key of a definition has a row in the table fields[], with the function that parses its
+ * value. A key that is not in the table is an error, and so is a value of the wrong type. So a
+ * misspelt key is reported and not ignored.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -27,11 +27,11 @@
 #define RETRIES_MAX	1000
 
 /**
- * struct parser - a definition on its way
+ * struct parser - a definition that is being parsed
  * @def:	filled in
- * @now:	when it is said
- * @key:	what is being looked at
- * @error:	what is wrong
+ * @now:	the present time, to which relative times refer
+ * @key:	the key that is being parsed
+ * @error:	filled in with what is wrong
  */
 struct parser {
 	struct def	*def;
@@ -40,6 +40,7 @@ struct parser {
 	char		*error;
 };
 
+/* Report what is wrong with the present key. Returns false, for the caller to return. */
 __attribute__((format(printf, 2, 3)))
 static bool wrong(struct parser *p, const char *fmt, ...)
 {
@@ -120,10 +121,10 @@ void days_forget(const char *name)
 }
 
 /**
- * struct named_zone - a zone that some definition has, or had
- * @next:	in the list of all
- * @name:	NULL: the local one
- * @zone:	it
+ * struct named_zone - a time zone that a definition has, or had
+ * @next:	the next in the list of all
+ * @name:	its name; NULL for the local time zone
+ * @zone:	the zone
  */
 struct named_zone {
 	struct named_zone	*next;
@@ -131,7 +132,10 @@ struct named_zone {
 	struct zone		zone;
 };
 
-/* A file is read once: there are not more zones than files. */
+/*
+ * The zone with @name, or the local one if that is NULL. On failure return NULL and set *@err. Each
+ * file is read once and kept: there are no more zones than files.
+ */
 static const struct zone *find_zone(const char *name, int *err)
 {
 	static struct named_zone *zones;
@@ -154,7 +158,7 @@ static const struct zone *find_zone(const char *name, int *err)
 
 /* ---- values ------------------------------------------------------------------------- */
 
-/* A string; without a NUL in it. */
+/* @value as a string. Returns NULL, with the error reported, if it is none or contains a NUL. */
 static const char *string_of(struct parser *p, struct json_object *value)
 {
 	const char *s = NULL;
@@ -168,6 +172,10 @@ static const char *string_of(struct parser *p, struct json_object *value)
 	return s;
 }
 
+/*
+ * This and the other functions named set_ parse the @value of a key and store it at @to, where the
+ * table says so. Returns false with the error reported. This one: a string that is not empty.
+ */
 static bool set_string(struct parser *p, struct json_object *value, void *to)
 {
 	const char *s = string_of(p, value);
@@ -190,7 +198,7 @@ static bool set_name(struct parser *p, struct json_object *value, void *to)
 	return s && (name_good(s) || wrong(p, "'%.64s' is no name for a job", s));
 }
 
-/* A string, or a number of seconds. */
+/* A string such as "90s", or a number of seconds. */
 static bool set_duration(struct parser *p, struct json_object *value, void *to)
 {
 	int64_t ns;
@@ -203,7 +211,9 @@ static bool set_duration(struct parser *p, struct json_object *value, void *to)
 	return true;
 }
 
-/* What depends on when it is said is said for good. */
+/*
+ * A time. It replaces what the definition says, so that "tomorrow" does not move with each reading.
+ */
 static bool set_time(struct parser *p, struct json_object *value, void *to)
 {
 	const char *s = string_of(p, value);
@@ -235,7 +245,7 @@ static bool set_count(struct parser *p, struct json_object *value, void *to)
 	return count_from(p, value, 1, 1000000, to);
 }
 
-/* 4096, "64K", "2G" */
+/* A number of bytes, such as 4096, "64K" or "2G". */
 static bool parse_size(struct json_object *value, int64_t *bytes)
 {
 	static const char units[] = "KMGT";
@@ -261,7 +271,7 @@ static bool set_size(struct parser *p, struct json_object *value, void *to)
 	       wrong(p, "a size like 64M is wanted");
 }
 
-/* One of the words, which are in the order of an enum. */
+/* One of @words, which are in the order of an enum. */
 static bool choice(struct parser *p, struct json_object *value, const char *const *words, int *to)
 {
 	const char *s = string_of(p, value);
@@ -306,7 +316,7 @@ static bool set_lost(struct parser *p, struct json_object *value, void *to)
 	return true;
 }
 
-/* Strings, at least one; freed by def_free(). */
+/* A list of strings that is not empty. def_free() frees it. */
 static bool set_words(struct parser *p, struct json_object *value, void *to)
 {
 	const char **words;
@@ -334,7 +344,10 @@ static bool set_exec(struct parser *p, struct json_object *value, void *to)
 
 /* ---- objects inside ----------------------------------------------------------------- */
 
-/* The values of an object become NAME=VALUE; these are not of @json, so they are freed. */
+/*
+ * An object of strings, which become NAME=VALUE. These are not part of @json: def_free() frees
+ * them.
+ */
 static bool set_env(struct parser *p, struct json_object *value, void *to)
 {
 	size_t n = 0;
@@ -438,6 +451,7 @@ static bool set_then(struct parser *p, struct json_object *value, void *to)
 
 /* ---- when --------------------------------------------------------------------------- */
 
+/* Only one key may say when the job is due. */
 static bool set_kind(struct parser *p, enum kind kind)
 {
 	if (p->def->kind != KIND_NONE)
@@ -497,7 +511,7 @@ static bool set_except(struct parser *p, struct json_object *value, void *to)
 	return *(const struct days **)to || wrong(p, "there is no calendar '%.64s'", s);
 }
 
-/* Root may run it as anybody. */
+/* Only root's daemon can run a job as another user. */
 static bool set_user(struct parser *p, struct json_object *value, void *to)
 {
 	struct passwd *pw;
@@ -564,7 +578,7 @@ static bool set_field(struct parser *p, struct json_object *value)
 	return false;
 }
 
-/* @key may be there for these kinds only, which are bits. */
+/* If @key is there, the job must be of one of these @kinds, a bit each. */
 static bool only_for(struct parser *p, const char *key, unsigned int kinds, const char *names)
 {
 	p->key = key;
@@ -573,7 +587,7 @@ static bool only_for(struct parser *p, const char *key, unsigned int kinds, cons
 	return wrong(p, "that is for jobs with %s", names);
 }
 
-/* What one key alone does not tell. */
+/* The checks that need more than one key. */
 static bool check(struct parser *p)
 {
 	struct def *def = p->def;

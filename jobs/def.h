@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What a job is: its definition, JSON as twheel-job(5) has it, checked and taken apart.
+ * What a job is: its definition, which is JSON as twheel-job(5) describes it, checked and parsed.
  *
- * Times are in us since 1970 in UTC, durations in us. 0 is no time, and NEVER one that does not
- * come.
+ * Times are in us since 1970 in UTC, durations in us. 0 stands for no time, and NEVER for a time
+ * that is not known yet.
  */
 #ifndef JOBS_DEF_H
 #define JOBS_DEF_H
@@ -33,10 +33,10 @@ enum overlap { OVERLAP_SKIP, OVERLAP_QUEUE, OVERLAP_REPLACE, OVERLAP_ALLOW };
 
 /**
  * struct days - a calendar: days on which jobs do not run
- * @next:	in the list of all
- * @name:	what jobs call it
- * @day:	the days, see civil.h, sorted
- * @nr:		how many
+ * @next:	the next calendar, in the list of all
+ * @name:	its name, by which definitions refer to it
+ * @day:	the days, numbered as in civil.h, sorted
+ * @nr:		how many days
  */
 struct days {
 	struct days	*next;
@@ -45,48 +45,48 @@ struct days {
 	size_t		nr;
 };
 
-/* The calendar of that name; if there is none it is made where @make says so, or NULL. */
+/* The calendar of that name. If there is none, return NULL, or with @make an empty new one. */
 struct days *days_find(const char *name, bool make);
 
-/* They are read again. */
+/* Empty all calendars, before they are read from the store again. */
 void days_clear(void);
 
-/* No definition has it. */
+/* Remove a calendar. No definition may refer to it. */
 void days_forget(const char *name);
 
 /**
- * struct def - a definition
- * @json:	as it was put; the strings below are its
- * @kind:	when it is due
- * @cron:	KIND_CRON
- * @zone:	whose clock it goes by
+ * struct def - a parsed definition
+ * @json:	the definition as it was put; the strings below are part of it
+ * @kind:	which key says when the job is due
+ * @cron:	KIND_CRON: the expression
+ * @zone:	the time zone in which @cron and @except are read
  * @period:	KIND_RATE, KIND_DELAY, KIND_AFTER: how long
- * @start:	KIND_AT: when; KIND_RATE: a time that the phase is of, or 0
- * @spread:	its times are up to that much later, by a hash of its name
- * @except:	on these days it is not due, or NULL
- * @missed:	what becomes of times that have passed
- * @grace:	how late a run may begin and be on time
- * @overlap:	what becomes of a firing while it runs
- * @queue:	OVERLAP_QUEUE: how many may wait
- * @retries:	how often a run that failed is made again
- * @wait:	how long after it, for the first time
- * @factor:	so much longer each time
+ * @start:	KIND_AT: when; KIND_RATE: a time that the phase goes through, or 0
+ * @spread:	the job's times are later by a hash of its name, at most by this much
+ * @except:	the calendar of the days on which it is not due, or NULL
+ * @missed:	what to do with times that have passed
+ * @grace:	how late a run may begin and still be on time
+ * @overlap:	what to do with a firing while another one runs
+ * @queue:	OVERLAP_QUEUE: how many firings may wait
+ * @retries:	how often a failed run is repeated
+ * @wait:	how long to wait before the first repetition
+ * @factor:	by what the wait grows with each repetition
  * @timeout:	how long a run may take, or 0
- * @stop:	how long one that is to end has for it, before it is killed
- * @keep:	how long its history and logs are kept, or 0: the daemon's way
- * @report:	a run that was lost is not made again
+ * @stop:	how long a run that was asked to end has before it is killed
+ * @keep:	how long its history and logs are kept, or 0 for the daemon's default
+ * @report:	do not repeat a run that was lost, only report it
  * @argv:	the command
- * @env:	what is added to the environment
- * @user:	as whom, or NULL: as the daemon
- * @dir:	where, or NULL: in the user's home
- * @input:	what it reads, or NULL: nothing
- * @memory:	of its cgroup: bytes; 0: no limit
- * @cpu:	the same: percent of a CPU
- * @pids:	the same: processes
- * @limits:	of setrlimit(), where @limited has a bit
- * @limited:	see there
- * @then_ok:	jobs to run after it, by name
- * @then_fail:	if it failed
+ * @env:	variables added to the environment
+ * @user:	the user it runs as, or NULL for the daemon's
+ * @dir:	its directory, or NULL for the user's home
+ * @input:	its standard input, or NULL for none
+ * @memory:	limit of its cgroup in bytes, or 0
+ * @cpu:	limit of its cgroup in percent of a CPU, or 0
+ * @pids:	limit of its cgroup in processes, or 0
+ * @limits:	limits for setrlimit(), by resource
+ * @limited:	which of @limits are set, a bit each
+ * @then_ok:	the names of the jobs that run after it succeeded
+ * @then_fail:	the names of the jobs that run after it failed
  */
 struct def {
 	struct json_object	*json;
@@ -123,26 +123,26 @@ struct def {
 };
 
 /**
- * def_parse() - understand a definition
- * @def:	filled in; it is def_free() that frees it
- * @json:	the definition, a reference of which is taken. Times that depend on when they are
- *		said are replaced by those they mean
- * @now:	when they are said
- * @error:	filled in with what is wrong, a sentence
+ * def_parse() - parse a definition
+ * @def:	filled in; def_free() frees it
+ * @json:	the definition. @def takes a reference. A relative time in it, such as "tomorrow",
+ *		is replaced by the absolute time that it means at @now
+ * @now:	the present time
+ * @error:	filled in with what is wrong, if anything is
  *
- * Return: is it one?
+ * Return: true if the definition is valid. If not, there is nothing to free.
  */
 bool def_parse(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX]);
 
 void def_free(struct def *def);
 
-/* May a job be called that? */
+/* Can a job, or a calendar, have this name? */
 bool name_good(const char *name);
 
-/* In one line; @json's. */
+/* @json in one line. The text belongs to @json. */
 const char *json_text(struct json_object *json);
 
-/* As RFC 3339 has it, in UTC. */
+/* A time in the format of RFC 3339, in UTC. */
 const char *time_text(int64_t us, char buf[40]);
 
 #endif

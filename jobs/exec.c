@@ -38,7 +38,10 @@ static struct rlimit old_files;
 static char *state_mark;
 static pid_t daemon_pid;
 
-/* Many runs have many descriptors; their processes have as many as we were given. */
+/*
+ * The daemon needs many descriptors for many runs, so it takes all that it may. Its runs get the
+ * limit that the daemon was started with.
+ */
 void exec_setup(const char *state)
 {
 	struct rlimit files;
@@ -65,7 +68,7 @@ void exec_undo(void)
 
 /* ---- the environment ---------------------------------------------------------------- */
 
-/* Names that are ours to set, or nobody's business below us. */
+/* Variables that the daemon sets for a run, or that were meant for the daemon alone. */
 static bool is_own(const char *variable)
 {
 	static const char *const own[] = { "TWHEEL_",	"NOTIFY_SOCKET=",   "LISTEN_",
@@ -78,7 +81,7 @@ static bool is_own(const char *variable)
 	return false;
 }
 
-/* Set NAME=VALUE, which stays the caller's. */
+/* Set NAME=VALUE in @env. The text stays the caller's. */
 static void set(char **env, size_t *n, const char *text)
 {
 	size_t len = strcspn(text, "=") + 1;
@@ -92,7 +95,7 @@ static void set(char **env, size_t *n, const char *text)
 	env[(*n)++] = (char *)text;
 }
 
-/* @text is freed with the others that are @made. */
+/* set() of a text that was allocated. The caller frees all texts in @made. */
 static void set_new(char **env, size_t *n, char **made, char *text)
 {
 	while (*made)
@@ -124,7 +127,10 @@ static void set_user(const struct passwd *pw, char **env, size_t *n, char **made
 	set_new(env, n, made, format("SHELL=%s", *pw->pw_shell ? pw->pw_shell : "/bin/sh"));
 }
 
-/* Ours, what the run is, whose it is, and what the job asks for. @made are to be freed. */
+/*
+ * The environment of a run: the daemon's, the user's variables, those of the definition, and those
+ * that describe the run; the later win. The caller frees it and the texts in @made.
+ */
 static char **make_env(const struct run *run, const struct passwd *pw, char *made[ENV_OWN])
 {
 	size_t nr = 0, n = 0, nr_def = 0;
@@ -153,6 +159,7 @@ static char **make_env(const struct run *run, const struct passwd *pw, char *mad
 
 /* ---- the child ---------------------------------------------------------------------- */
 
+/* In the child: print why the command cannot be run, which goes to the log of the run, and end. */
 noreturn static void fail(int status, const char *what)
 {
 	dprintf(STDERR_FILENO, errno ? "twheeld: %s: %s\n" : "twheeld: %s\n", what,
@@ -197,8 +204,8 @@ static void child_user(const struct def *def, const struct passwd *pw)
 }
 
 /*
- * Die with the daemon. Otherwise a run that it forked as it died could begin when the next one has
- * looked for what was left, and runs it again.
+ * Die with the daemon. If the daemon dies while it forks, this run could otherwise begin after the
+ * next daemon has killed what was left over, and beside its repetition of the same run.
  */
 static void child_bound(void)
 {
@@ -220,7 +227,10 @@ static int open_input(const struct def *def)
 	return fd;
 }
 
-/* @why it cannot be run, if that is known already */
+/*
+ * The child, from fork to exec. If @why is not NULL, it says why the command cannot be run: then
+ * only that is printed.
+ */
 noreturn static void child(const struct run *run, const struct passwd *pw, char **env, int output,
 			    const char *why)
 {
@@ -243,7 +253,7 @@ noreturn static void child(const struct run *run, const struct passwd *pw, char 
 
 /* ---- its output and its end --------------------------------------------------------- */
 
-/* Returns whether there may be more. */
+/* Read once from the pipe of a run into its log. Returns whether there may be more. */
 static bool read_some(struct run *run)
 {
 	static char data[READ_SIZE];
@@ -261,6 +271,7 @@ static void output_ready(struct source *source)
 	read_some(container_of(source, struct run, process.output));
 }
 
+/* The process may have ended. Its status is not collected yet: see exec_end(). */
 static void end_ready(struct source *source)
 {
 	struct run *run = container_of(source, struct run, process.end);
@@ -280,7 +291,10 @@ void exec_signal(struct run *run, int sig)
 		kill(-run->process.pid, SIGCONT);
 }
 
-/* Its number is nobody else's until its status is collected. */
+/*
+ * The status is collected only after the group was killed: until then no other process, and no
+ * group, can get the same number.
+ */
 void exec_end(struct run *run)
 {
 	struct process *p = &run->process;
@@ -298,6 +312,10 @@ void exec_end(struct run *run)
 
 /* ---- beginning ---------------------------------------------------------------------- */
 
+/*
+ * fork() into a cgroup, if @cgroup is not -1, with a descriptor that is readable when the child
+ * ends.
+ */
 static int fork_into(int cgroup, int *pidfd)
 {
 	struct clone_args args = {
@@ -311,6 +329,10 @@ static int fork_into(int cgroup, int *pidfd)
 	return (int)syscall(SYS_clone3, &args, sizeof(args));
 }
 
+/*
+ * Start the child, and watch its output and its end. Returns 0, or a negative errno if there is no
+ * process.
+ */
 static int start(struct run *run, const struct passwd *pw, char **env, int cgroup, const char *why)
 {
 	struct process *p = &run->process;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What runs print: a file an attempt, DAY/ID-AT.ATTEMPT, from when it first prints something.
+ * The logs: what runs print. Each attempt has a file DAY/ID-AT.ATTEMPT, created when the attempt
+ * first prints something.
  *
- * Of much the middle is left out: the first 64 KiB and the last, 1 MiB of disk in all. It is cut
- * out as a hole, so that places in the file stay what they are while somebody reads on. Where the
- * file system has no holes, what comes after 1 MiB is not kept.
+ * A log takes at most 1 MiB of disk: the first 64 KiB and the end. The middle is cut out as a hole
+ * in the file, so that offsets stay valid for somebody who is reading it. If the file system has no
+ * holes, whatever comes after 1 MiB is not kept.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +22,7 @@
 #define HEAD	(64 * 1024)
 #define ALL	(1024 * 1024)
 #define BLOCK	4096
-#define SLACK	(16 * BLOCK)	/* a cut is worth a call */
+#define SLACK	(16 * BLOCK)	/* cut so much at least, so that cuts are rare */
 
 static int dir = -1;
 
@@ -59,7 +60,7 @@ static void make_file(struct run *run)
 		    strerror(errno));
 }
 
-/* Leave out of the middle what is too much. Returns false if that cannot be done here. */
+/* If the log is too long, cut out the middle. Returns false if the file system cannot do that. */
 static bool cut(struct log *log)
 {
 	int64_t from = log->cut ? log->cut : HEAD, to;
@@ -73,6 +74,7 @@ static bool cut(struct log *log)
 	return true;
 }
 
+/* Append to the log of a run. If that fails, the output is lost, and the run goes on. */
 void log_write(struct run *run, const char *data, size_t size)
 {
 	struct log *log = &run->process.log;

@@ -3,9 +3,9 @@
 /*
  * twheeld: options, signals, systemd.
  *
- * What it keeps is in one directory: the store, the logs, and a file that is locked while a daemon
- * is there. For root it is /var/lib/twheeld, with the socket in /run/twheeld; for anybody else both
- * are below the home and the run-time directory.
+ * All that the daemon keeps is in one directory, the state: the store, the logs, and a file that is
+ * locked as long as the daemon runs. For root the state is /var/lib/twheeld, and the socket is in
+ * /run/twheeld. For other users they are below their home and their run-time directory.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -35,13 +35,13 @@
 
 /**
  * struct options - what the command line says
- * @state:	the directory
- * @store:	a database server, or NULL: a file there
- * @name:	what this machine is called there
- * @lease:	in us
- * @socket:	the socket's name
- * @group:	who may use it too, or NULL
- * @cgroup:	below which runs have theirs; see cgroup_setup()
+ * @state:	the directory of the state
+ * @store:	the database server; NULL for a file in @state
+ * @name:	the name of this machine in the database; NULL for its host name
+ * @lease:	how long the others wait before they bury this daemon, in us
+ * @socket:	the path of the socket
+ * @group:	a group that may use the socket too, or NULL
+ * @cgroup:	the cgroup below which runs have theirs; see cgroup_setup()
  */
 static struct options {
 	char		*state;
@@ -227,7 +227,7 @@ static void default_places(void)
 
 /* ---- places ------------------------------------------------------------------------- */
 
-/* With what is above it. */
+/* Make a directory, and those above it that do not exist. */
 static void make_dir(const char *path, mode_t mode)
 {
 	char *copy = format("%s", path);
@@ -242,7 +242,10 @@ static void make_dir(const char *path, mode_t mode)
 	free(copy);
 }
 
-/* The lock goes with this process; a child between fork and exec has it not. */
+/*
+ * Lock the state. The lock belongs to this process: a child between fork and exec does not have it.
+ * So if the daemon dies, the next one need not wait for its children.
+ */
 static void take_state(void)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -265,7 +268,7 @@ static void take_state(void)
 	free(lock);
 }
 
-/* The directory has the file, after a loss of power too. */
+/* Make sure that the directory still has the store's file after a loss of power. */
 static void sync_state(void)
 {
 	int fd = open(options.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -283,7 +286,10 @@ void begin_again(void)
 	die("cannot begin again: %s", strerror(errno));
 }
 
-/* One that had begun before does not: there was a server. */
+/*
+ * At its first start a daemon ends if the store cannot be opened: the operator has probably made a
+ * mistake. If it begins again, because others had buried it, the server did exist: try for ever.
+ */
 void give_up(void)
 {
 	if (!getenv(AGAIN))
@@ -292,7 +298,7 @@ void give_up(void)
 	begin_again();
 }
 
-/* The password that may be in it is not shown. */
+/* Messages do not show the address, which may contain a password. */
 static void open_server(void)
 {
 	char error[ERROR_MAX] = "no memory", host[256] = "";
@@ -336,7 +342,10 @@ int64_t old_life(void)
 	return atoll(text);
 }
 
-/* If it is not kept the next one waits until the lease is over. */
+/*
+ * Keep the number of this life, so that the next one need not wait until the lease is over. If it
+ * cannot be kept, that is the only harm.
+ */
 void keep_life(void)
 {
 	int fd = store->many ? open_life(O_WRONLY | O_CREAT | O_TRUNC) : -1;
@@ -367,7 +376,10 @@ static bool is_listened_at(const struct sockaddr_un *address)
 	return is;
 }
 
-/* A socket that nobody listens at is of a dead daemon. Its last child takes a moment to die. */
+/*
+ * Remove the socket of a dead daemon: nobody listens at it. A child of that daemon may still listen
+ * for a moment, until it has died too.
+ */
 static void remove_old(const struct sockaddr_un *address)
 {
 	for (int ms = 0; is_listened_at(address); ms += 20) {
@@ -441,7 +453,7 @@ static void watch_signals(void)
 		die("signalfd: %s", strerror(errno));
 }
 
-/* Descriptors of ours must not be what others take for standard ones. */
+/* If descriptors 0 to 2 are closed, open them, so that no file of ours gets such a number. */
 static void hold_standard(void)
 {
 	for (int fd = 0; fd < 3; fd++)

@@ -7,11 +7,14 @@
 #include "civil.h"
 #include "policy.h"
 
-#define SKIPPED_MAX	100000		/* times in a row on days off: then there is none */
-#define TIME_MAX	1000000000000000000LL	/* us: later is never */
+#define SKIPPED_MAX	100000		/* after so many times in a row on days off, give up */
+#define TIME_MAX	1000000000000000000LL	/* us; any later time counts as never */
 #define WAIT_MAX	(366LL * SECS_PER_DAY * US_PER_S)
 
-/* The share of a spread: the same for a name each time. FNV-1a. */
+/*
+ * By how much the job is later because of its spread: a hash of its name (FNV-1a), so always the
+ * same.
+ */
 static int64_t share(const struct def *def, const char *name)
 {
 	uint64_t hash = 0xcbf29ce484222325ULL;
@@ -24,7 +27,7 @@ static int64_t share(const struct def *def, const char *name)
 	return (int64_t)(hash % (uint64_t)(def->spread + 1));
 }
 
-/* The day that the job's clock shows. */
+/* The day that @at falls on in the job's time zone. */
 static int64_t local_day(const struct def *def, int64_t at)
 {
 	struct zone_span span;
@@ -34,6 +37,7 @@ static int64_t local_day(const struct def *def, int64_t at)
 	return floor_div(s + span.offset, SECS_PER_DAY);
 }
 
+/* Is @at on one of the job's days off? They are sorted: search by halves. */
 static bool is_off(const struct def *def, int64_t at)
 {
 	size_t low = 0, high = def->except ? def->except->nr : 0;
@@ -55,7 +59,7 @@ static bool is_off(const struct def *def, int64_t at)
 	return false;
 }
 
-/* The next time, on a day off too, and without the share of a spread. */
+/* The next time after @at, without the spread, even if it is on a day off. 0 if there is none. */
 static int64_t step(const struct def *def, int64_t at)
 {
 	int64_t next;
@@ -68,7 +72,10 @@ static int64_t step(const struct def *def, int64_t at)
 	return next * US_PER_S;
 }
 
-/* @at and what is returned are without the share of a spread. */
+/*
+ * The next time after @at that is not on a day off. Both are without the spread. 0 if there is
+ * none.
+ */
 static int64_t next_on(const struct def *def, int64_t at)
 {
 	for (int n = 0; n < SKIPPED_MAX; n++) {
@@ -87,7 +94,7 @@ int64_t next_due(const struct def *def, const char *name, int64_t at)
 	return at ? at + add : 0;
 }
 
-/* The first time of a rate's phase after @now, on a day off too. */
+/* The first time after @now in the phase of a rate, even if it is on a day off. */
 static int64_t first_of_rate(const struct def *def, int64_t now)
 {
 	int64_t start = def->start ? def->start : now + def->period;
@@ -97,6 +104,7 @@ static int64_t first_of_rate(const struct def *def, int64_t now)
 	return start + ((now - start) / def->period + 1) * def->period;
 }
 
+/* The same, and not on a day off. */
 static int64_t first_by_rate(const struct def *def, int64_t now)
 {
 	int64_t at = first_of_rate(def, now);
@@ -140,8 +148,8 @@ int64_t first_due(const struct def *def, const char *name, int64_t now)
 }
 
 /*
- * Go on from @at, which is no share later, to the last time up to @until, or over @most times.
- * Returns how many that is; *@next is the one after them, or 0.
+ * Go from @at to the last time that is not after @until, but over @most times at most. All are
+ * without the spread. Returns how many times that is. *@next becomes the time after them, or 0.
  */
 static int64_t pass(const struct def *def, int64_t at, int64_t until, int64_t most, int64_t *next)
 {
@@ -159,7 +167,9 @@ static int64_t pass(const struct def *def, int64_t at, int64_t until, int64_t mo
 	return n;
 }
 
-/* All of the times up to @until; very many are not counted. */
+/*
+ * The same for all times up to @until. If there are very many, the rest is passed without counting.
+ */
 static int64_t pass_all(const struct def *def, int64_t at, int64_t until, int64_t *next)
 {
 	int64_t n = pass(def, at, until, MISSED_COUNTED, next);
@@ -172,7 +182,7 @@ static int64_t pass_all(const struct def *def, int64_t at, int64_t until, int64_
 	return n;
 }
 
-/* @at has passed; times are without the share of a spread. */
+/* plan_firing() for an @at that has passed. All times are without the spread. */
 static struct plan plan_late(const struct def *def, int64_t at, int64_t now)
 {
 	struct plan plan = { .run = def->missed != MISSED_SKIP };

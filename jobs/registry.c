@@ -48,9 +48,9 @@ struct job *job_by_name(const char *name)
 }
 
 /**
- * struct walk - jobs_each()
- * @fn:		called for each
- * @arg:	with that
+ * struct walk - jobs_each() in progress
+ * @fn:		called for each job
+ * @arg:	its first argument
  */
 struct walk {
 	void	(*fn)(void *arg, struct job *job);
@@ -72,7 +72,7 @@ void jobs_each(void (*fn)(void *arg, struct job *job), void *arg)
 	twalk_r(by_name, visit, &walk);
 }
 
-/* Of one that was removed it is what it was called. */
+/* The name of a job; of a job that was removed, the name that it had. */
 const char *job_name(const struct job *job)
 {
 	struct json_object *name;
@@ -100,6 +100,7 @@ static int refuse(char error[ERROR_MAX], int err, const char *fmt, ...)
 	return err;
 }
 
+/* Turn an error of the store into one of a request. */
 static int not_written(int err, char error[ERROR_MAX])
 {
 	if (store->many && (err == -ESTALE || err == -EEXIST))
@@ -109,7 +110,7 @@ static int not_written(int err, char error[ERROR_MAX])
 
 /* ---- from the store ----------------------------------------------------------------- */
 
-/* It was removed. */
+/* The job was removed: nobody finds it by its name, and its schedule ends. */
 static void job_unname(struct job *job)
 {
 	if (!job->name)
@@ -122,6 +123,10 @@ static void job_unname(struct job *job)
 	job->due_id = 0;
 }
 
+/*
+ * A new job. If another life has removed a job and put a new one of the same name, the old one may
+ * still have the name here: it loses it.
+ */
 static struct job *job_new(int64_t id, const char *name)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -139,7 +144,10 @@ static struct job *job_new(int64_t id, const char *name)
 	return job;
 }
 
-/* What was understood once may not be any more: its user, or its time zone, has gone. */
+/*
+ * Parse the definition that is in the store. It was valid once, but its user or its time zone may
+ * be gone by now, or the program may be older than the definition.
+ */
 static void load_def(struct job *job, const char *text)
 {
 	struct json_object *json = json_tokener_parse(text);
@@ -154,7 +162,9 @@ static void load_def(struct job *job, const char *text)
 	say(SAY_ERROR, "job '%s' is not run: %s", job_name(job), error);
 }
 
-/* The row of due of its schedule is this one. */
+/*
+ * From now on the schedule's row of due is @id, due at @at: arm its timer, and disarm the old one.
+ */
 static void set_due(struct job *job, int64_t id, int64_t at)
 {
 	if (job->due_id && job->due_id != id)
@@ -165,7 +175,10 @@ static void set_due(struct job *job, int64_t id, int64_t at)
 		core_arm(id, job->id, at);
 }
 
-/* A job as it is in the store, whether we know it or not. */
+/*
+ * Take over a job as it is in the store, whether it is known here or not. If @arg is not NULL, it
+ * is set to true: there is such a job.
+ */
 static void load_job(void *arg, const struct job_row *row)
 {
 	struct job *job = job_by_id(row->id);
@@ -235,6 +248,7 @@ int registry_load(uint64_t parts)
 	return err ? err : store_jobs(store, parts, load_job, NULL);
 }
 
+/* Free a job that is in no table of the store any more. If runs of it are left, it stays. */
 void job_forget(int64_t id)
 {
 	struct job *job = job_by_id(id);
@@ -248,14 +262,14 @@ void job_forget(int64_t id)
 	free(job);
 }
 
-/* ---- what follows what -------------------------------------------------------------- */
+/* ---- jobs that follow others -------------------------------------------------------- */
 
 /**
- * struct planned - jobs that are to be put, and their definitions
- * @puts:	them
- * @defs:	the same, understood
+ * struct planned - jobs that are to be put
+ * @puts:	the requests
+ * @defs:	their definitions, parsed
  * @nr:		how many
- * @steps:	how many were taken along chains of jobs
+ * @steps:	how many jobs check_chain() has visited
  */
 struct planned {
 	struct put	*puts;
@@ -264,7 +278,9 @@ struct planned {
 	size_t		steps;
 };
 
-/* The definition that there will be for a name, or NULL. */
+/*
+ * The definition that job @name will have after this request, or NULL if there will be no such job.
+ */
 static const struct def *def_planned(const struct planned *planned, const char *name)
 {
 	struct job *job;
@@ -277,9 +293,12 @@ static const struct def *def_planned(const struct planned *planned, const char *
 }
 
 #define CHAIN_MAX	64
-#define STEPS_MAX	100000	/* chains that meet again and again would take for ever */
+#define STEPS_MAX	100000	/* chains that meet often would take for ever */
 
-/* Does each that follows exist, and does no chain come back to @start? */
+/*
+ * Follow all jobs that run after @def. Each must exist, and none may be @start: a job must not
+ * follow itself.
+ */
 static int check_chain(struct planned *planned, const char *start, const struct def *def,
 		       int depth, char error[ERROR_MAX])
 {
@@ -307,9 +326,9 @@ static int check_chain(struct planned *planned, const char *start, const struct 
 }
 
 /**
- * struct needed - which jobs need a job?
- * @name:	the job
- * @by:		filled in: a job that it follows
+ * struct needed - is a job needed by another one?
+ * @name:	the name of the job
+ * @by:		filled in with the name of a job that it follows
  */
 struct needed {
 	const char	*name;
@@ -329,6 +348,7 @@ static void find_needed(void *arg, struct job *job)
 
 /* ---- putting ------------------------------------------------------------------------ */
 
+/* Is the job that @put is about at the revision that it requires? */
 static int check_rev(struct put *put, char error[ERROR_MAX])
 {
 	struct job *job = job_by_name(put->name);
@@ -344,6 +364,9 @@ static int check_rev(struct put *put, char error[ERROR_MAX])
 	return 0;
 }
 
+/*
+ * The name must be valid, the definition must not contradict it, and no other request may have it.
+ */
 static int check_name(const struct planned *planned, size_t i, char error[ERROR_MAX])
 {
 	const char *name = planned->puts[i].name;
@@ -362,7 +385,7 @@ static int check_name(const struct planned *planned, size_t i, char error[ERROR_
 	return 0;
 }
 
-/* @row refers to what is in @put and @def. */
+/* Fill in the row to be written. Its strings belong to @put and @def. */
 static int plan_row(const struct put *put, const struct def *def, int64_t now, struct job_row *row,
 		    char error[ERROR_MAX])
 {
@@ -382,6 +405,7 @@ static int plan_row(const struct put *put, const struct def *def, int64_t now, s
 	return 0;
 }
 
+/* Check and plan request @i by itself. */
 static int check_one(const struct planned *planned, size_t i, int64_t now, struct job_row *row,
 		     char error[ERROR_MAX])
 {
@@ -398,7 +422,7 @@ static int check_one(const struct planned *planned, size_t i, int64_t now, struc
 	return err ? err : plan_row(put, def, now, row, error);
 }
 
-/* Which one is wrong is said where there are more. */
+/* Check and plan all requests. If there are several, the error names the one that is wrong. */
 static int check_all(struct planned *planned, int64_t now, struct job_row *rows,
 		     char error[ERROR_MAX])
 {
@@ -417,7 +441,7 @@ static int check_all(struct planned *planned, int64_t now, struct job_row *rows,
 	return err ? refuse(error, err, "%s", why) : 0;
 }
 
-/* It is in the store. The definition is the job's from here on. */
+/* The row was written: update the job in memory. It takes over the definition. */
 static void put_done(struct put *put, struct def *def, const struct job_row *row)
 {
 	struct job *job = put->job ? put->job : job_new(row->id, put->name);
@@ -520,10 +544,10 @@ int job_cancel(struct job *job, const char *key, char error[ERROR_MAX])
 /* ---- calendars ---------------------------------------------------------------------- */
 
 /**
- * struct affected - jobs that are due at other times with other days off
+ * struct affected - the jobs that a calendar's new days affect
  * @days:	the calendar
- * @jobs:	them
- * @rows:	as they are put
+ * @jobs:	the jobs that use it
+ * @rows:	these jobs as they are to be put, with their new times
  * @nr:		how many
  */
 struct affected {
@@ -561,7 +585,10 @@ static void affected_done(struct affected *a)
 	}
 }
 
-/* The times of its jobs are those by the days as they will be. */
+/*
+ * The calendar gets its new days before they are written, because the new times of its jobs depend
+ * on them. If writing fails, it gets the old ones back.
+ */
 int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_MAX])
 {
 	bool is_new = !days_find(name, false);

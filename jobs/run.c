@@ -5,7 +5,7 @@
  *
  *	QUEUED ---> READY, in the list ---> a process ---> over
  *	              ^                        |
- *	              +------- WAITING <-------+ failed, and is to be tried again
+ *	              +------- WAITING <-------+ failed, with attempts left
  *
  * Each arrow is an operation of a turn, except the one that begins a process. READY is written
  * before that, so a firing that is READY in the store may have begun. A decision made here changes
@@ -24,7 +24,7 @@
 #include "twheeld.h"
 #include "when.h"
 
-#define BEGIN_AGAIN_NS	NS_PER_S	/* when to try again, if no process could be made */
+#define BEGIN_AGAIN_NS	NS_PER_S	/* how long to wait after a process could not be created */
 
 int64_t max_running = 256, default_keep = 7 * 86400 * US_PER_S;
 size_t nr_running;
@@ -52,9 +52,9 @@ struct run *run_find(int64_t id, int64_t at)
 }
 
 /**
- * struct walk - runs_each()
- * @fn:		called for each
- * @arg:	with that
+ * struct walk - runs_each() in progress
+ * @fn:		called for each run
+ * @arg:	its first argument
  */
 struct walk {
 	void	(*fn)(void *arg, struct run *run);
@@ -76,6 +76,7 @@ void runs_each(void (*fn)(void *arg, struct run *run), void *arg)
 	twalk_r(by_firing, visit, &walk);
 }
 
+/* Make a run of a firing, which it copies. It has no process, and is not in the ready list. */
 static struct run *run_new(struct job *job, const struct firing *firing)
 {
 	struct run *run = calloc(1, sizeof(*run));
@@ -91,6 +92,7 @@ static struct run *run_new(struct job *job, const struct firing *firing)
 	return run;
 }
 
+/* Forget a run that has no process. */
 static void run_free(struct run *run)
 {
 	if (run->timer)
@@ -103,6 +105,7 @@ static void run_free(struct run *run)
 	free(run);
 }
 
+/* The store knows that the run may begin: put it into the list from which runs_begin() takes it. */
 static void set_ready(struct run *run)
 {
 	if (run->is_ready)
@@ -111,8 +114,9 @@ static void set_ready(struct run *run)
 	TAILQ_INSERT_TAIL(&ready, run, in_ready);
 }
 
-/* ---- what it waits for -------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------------------ */
 
+/* A run waits for one thing at a time: its next attempt, its timeout, or the end after SIGTERM. */
 static void set_timer(struct run *run, struct twheel_task task)
 {
 	task.arg = run;
@@ -131,6 +135,7 @@ static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel
 	set_timer(run, (struct twheel_task) { .fn = fn, .when_ns = us * NS_PER_US });
 }
 
+/* Decide that a run may begin. It does when this is written, see attempt_written(). */
 static void make_ready(struct run *run)
 {
 	struct op *op = core_op(OP_READY);
@@ -179,6 +184,7 @@ static struct run *first_queued(const struct job *job)
 	return NULL;
 }
 
+/* If no run of the job is active, its first queued run may begin. */
 static void ready_next(struct job *job)
 {
 	struct run *run = any_active(job) ? NULL : first_queued(job);
@@ -187,6 +193,7 @@ static void ready_next(struct job *job)
 		make_ready(run);
 }
 
+/* The row of history of a firing that ends now. */
 static struct ended line_of(const struct job *job, const struct firing *firing,
 			    enum outcome outcome, int64_t status, int64_t began)
 {
@@ -202,7 +209,7 @@ static struct ended line_of(const struct job *job, const struct firing *firing,
 	};
 }
 
-/* Jobs that follow are due now, as if they had been asked for. */
+/* The jobs that follow are due now, as if somebody had asked for them. */
 static void add_children(const char **names, int64_t now)
 {
 	for (; names && *names; names++) {
@@ -220,7 +227,7 @@ static void add_children(const char **names, int64_t now)
 	}
 }
 
-/* The delay of its job begins. */
+/* If the job has a delay, it begins now: its row of due gets a time. */
 static void move_parked(const struct job *job, int64_t id, int64_t now)
 {
 	struct op *op;
@@ -233,7 +240,7 @@ static void move_parked(const struct job *job, int64_t id, int64_t now)
 	op->next = now + job->def.period;
 }
 
-/* The firing is over. */
+/* The firing is over: decide what follows, and free the run. */
 static void finish(struct run *run, enum outcome outcome, int64_t status)
 {
 	struct op *op = core_op(OP_END);
@@ -252,7 +259,7 @@ static void finish(struct run *run, enum outcome outcome, int64_t status)
 	ready_next(job);
 }
 
-/* The attempt is over, and there will be another, at @wake or at once. */
+/* The attempt is over, and there will be another one: at @wake, or at once if that is 0. */
 static void attempt_again(struct run *run, enum outcome outcome, int64_t status, int64_t wake)
 {
 	struct op *op = core_op(OP_AGAIN);
@@ -276,6 +283,7 @@ static bool is_failure(enum outcome outcome)
 	return outcome == OUTCOME_FAILED || outcome == OUTCOME_TIMEOUT;
 }
 
+/* The attempt is over. By the job's policy there is another one, or the firing is over too. */
 static void over(struct run *run, enum outcome outcome, int64_t status)
 {
 	const struct def *def = &run->job->def;
@@ -303,7 +311,7 @@ void run_ended(struct run *run, int code, int status)
 		status += 128;
 	if (outcome == OUTCOME_OK && status)
 		outcome = OUTCOME_FAILED;
-	/* If it failed because it was told to stop, the next life makes it again. */
+	/* If it failed while the daemon stops, it was told to: the next life repeats it. */
 	if (!stopping || !status)
 		over(run, outcome, status);
 }
@@ -320,7 +328,7 @@ static size_t nr_queued(const struct job *job)
 	return n;
 }
 
-/* What waited to replace what runs is replaced itself. */
+/* A newer firing takes the place of the one that is queued. */
 static void skip_queued(struct job *job)
 {
 	struct run *run = first_queued(job);
@@ -334,7 +342,7 @@ static void skip_queued(struct job *job)
 	run_free(run);
 }
 
-/* May it run, now or later? Another one may be on. */
+/* May a new firing run, now or later, although other runs of the job may exist? Sets its state. */
 static bool may_overlap(struct job *job, enum state *state)
 {
 	*state = STATE_READY;
@@ -350,7 +358,7 @@ static bool may_overlap(struct job *job, enum state *state)
 	return false;
 }
 
-/* It is not run. One that waits for the end of its own run has none. */
+/* Do not run the firing. If the next time would depend on the end of its run, count from now. */
 static void leave(struct job *job, const struct firing *firing, int64_t next, enum outcome outcome)
 {
 	struct op *op = core_op(OP_LEAVE);
@@ -387,8 +395,9 @@ void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, 
 		job->due_at = plan->next;
 }
 
-/* ---- it is written ------------------------------------------------------------------ */
+/* ---- after a turn was written ------------------------------------------------------- */
 
+/* End the runs that the queued one replaces. */
 static void replace(struct job *job)
 {
 	struct run *run, *next;
@@ -400,6 +409,7 @@ static void replace(struct job *job)
 	}
 }
 
+/* OP_FIRE was written; or refused, if the firing is another life's or has been cancelled. */
 static void fired(struct run *run, const struct op *op)
 {
 	crash_point("a firing was written");
@@ -418,7 +428,7 @@ static void fired(struct run *run, const struct op *op)
 		replace(run->job);
 }
 
-/* The row of due is at its next time. */
+/* The row of due has its next time: arm a timer for it. */
 static void row_moved(const struct op *op)
 {
 	const struct firing *f = &op->line.firing;
@@ -497,7 +507,7 @@ static void hold_over(void *arg, const struct twheel_task_info *task)
 	held = false;
 }
 
-/* No process can be made now. */
+/* No process can be created now: wait a second before the next attempt. */
 static void hold(int err)
 {
 	struct twheel_task task = { .fn = hold_over, .when_ns = BEGIN_AGAIN_NS };
@@ -587,7 +597,7 @@ bool runs_stopped(void)
 	return stopping && !nr_running;
 }
 
-/* It is killed at once, to be run again: there is no time to ask it to end. */
+/* Kill a run at once. It counts as lost, so that its next owner repeats it. */
 static void kill_now(void *arg, struct run *run)
 {
 	const bool *all = arg;
@@ -604,9 +614,9 @@ void runs_kill(bool all)
 	runs_each(kill_now, &all);
 }
 
-/* ---- what dead ones have left ------------------------------------------------------- */
+/* ---- firings that a dead life has left ---------------------------------------------- */
 
-/* Until they are taken over they are in the list that they will be in when they are ready. */
+/* Firings that were found and not yet taken over, linked by in_ready. */
 static TAILQ_HEAD(, run) found = TAILQ_HEAD_INITIALIZER(found);
 
 void run_found(const struct firing *firing)
@@ -614,13 +624,14 @@ void run_found(const struct firing *firing)
 	struct job *job = job_by_id(firing->job);
 	struct run *run;
 
-	/* A job that is not understood waits, and its firings with it. */
+	/* If its definition cannot be understood, the job waits, and its firings wait with it. */
 	if (!job || job->broken || run_find(firing->id, firing->at))
 		return;
 	run = run_new(job, firing);
 	TAILQ_INSERT_TAIL(&found, run, in_ready);
 }
 
+/* Decide about a firing of a dead life. If it was READY it may have run, so it is lost. */
 static void take_over(struct run *run)
 {
 	const struct firing *f = &run->firing;
@@ -638,7 +649,7 @@ static void take_over(struct run *run)
 	}
 }
 
-/* One that waits for others is ready if there are none any more. */
+/* A firing that was queued may have nothing to wait for any more: then it is ready. */
 void runs_found(void)
 {
 	struct run *run;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What is below store.c: how each kind of store talks to its database. The SQL is the same for
- * both, and so the parameters of a query, $1 and so on, first appear in it in that order.
+ * What is below store.c: how each kind of store talks to its database. Both kinds execute the same
+ * SQL. SQLite numbers the parameters of a query by where they first appear in it. So $1 must appear
+ * first in a query, then $2, and so on.
  */
 #ifndef JOBS_SQL_H
 #define JOBS_SQL_H
@@ -12,25 +13,25 @@
 #include "store.h"
 
 enum sql_id {
-	/* those of each kind: struct store_ops */
+	/* queries that differ between the kinds: store_ops.queries */
 	Q_WINDOW, Q_EXPIRED,
 	Q_JOBS, Q_JOB, Q_RUNNING, Q_DUE_ADD, Q_DUE_KEY, Q_DUE_MAIN, Q_DUE_JOB, Q_JOB_ADD, Q_JOB_SET,
 	Q_JOB_NONAME, Q_PAUSE, Q_PAUSE_DUE, Q_JOB_DROP, Q_DAYS, Q_DAYS_DELETE, Q_DAY_ADD,
 	Q_CALENDAR_ADD, Q_HISTORY, Q_HISTORY_JOB, Q_HISTORY_ID, Q_HISTORY_DROP,
-	/* of turns that are done statement by statement */
+	/* for stores that do a turn statement by statement */
 	Q_TAKE, Q_DUE_DELETE, Q_DUE_MOVE, Q_MOVE, Q_RUN, Q_RUNNING_DELETE, Q_AGAIN, Q_READY,
 	Q_HISTORY_ADD,
-	/* where there are many lives */
+	/* for stores that many lives share */
 	Q_TELL, Q_TELL_KILL, NR_QUERIES
 };
 
-/* Called for each row, which is read by sql_number() and sql_text(). */
+/* Called for each row of a result. It reads the row with sql_number() and sql_text(). */
 typedef void (*row_fn)(struct store *store, void *call, void *arg);
 
 /**
  * struct store_ops - a kind of store
- * @queries:	of Q_WINDOW, whose parameters are from, to, limit and life; and of Q_EXPIRED, whose
- *		are now, limit and life
+ * @queries:	the texts of Q_WINDOW, with the parameters from, to, limit and life, and of
+ *		Q_EXPIRED, with the parameters now, limit and life
  * @close:	see store.h
  * @error:	see store.h
  * @join:	see store.h
@@ -40,11 +41,11 @@ typedef void (*row_fn)(struct store *store, void *call, void *arg);
  * @turn:	see store.h
  * @turned:	see store.h; NULL: a turn is over when @turn returns
  * @begin:	begin a transaction
- * @end:	end it: all that was done, or with an error nothing
- * @query:	do one; @fmt says what its parameters are, i an int64_t, t a text or NULL. @row, if
- *		there is one, is called with @call and @arg for each row
- * @number:	a column of this row
- * @text:	the same, NULL as it is
+ * @end:	commit it, or roll it back if it is given an error. Returns that error, or its own
+ * @query:	execute one. @fmt tells the types of its parameters: i for an int64_t, t for a text
+ *		or NULL. If @row is not NULL, it is called with @call and @arg for each row
+ * @number:	a column of the present row, as a number
+ * @text:	a column of the present row, as a text or NULL
  */
 struct store_ops {
 	const char	*queries[Q_EXPIRED + 1];
@@ -68,7 +69,7 @@ struct store_ops {
 /* The text of a query. */
 const char *sql_query(const struct store *store, enum sql_id id);
 
-/* A query that gives no rows. */
+/* Execute a query whose result has no rows, or none that is needed. */
 int sql_run(struct store *store, enum sql_id id, const char *fmt, ...);
 int sql_each(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
 	     const char *fmt, ...);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* What all kinds of stores do alike: see store.h. */
+/* What all kinds of stores do alike: see store.h. struct store_ops has what differs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sql.h"
 
-#define TELL_US		120000000LL	/* twice what is read ahead */
+#define TELL_US		120000000LL	/* twice as far as core.c reads ahead */
 
 #define JOB		"SELECT j.id, j.name, j.rev, j.paused, j.def, j.once, coalesce(d.id, 0)," \
 			" coalesce(d.at, 0) FROM job j LEFT JOIN due d ON d.job = j.id AND d.main = 1"
@@ -21,7 +21,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_JOB] = JOB " WHERE j.id = $1",
 	[Q_RUNNING] = "SELECT id, at, job, life, attempt, tries, state, missed, wake, fired, arg"
 		      " FROM running WHERE " IN_PARTS("job") " ORDER BY fired, id, at",
-	/* $3 is 0 if it does not wait though its job is paused */
+	/* $3 is 1, or 0 if the row is not to wait although its job is paused */
 	[Q_DUE_ADD] = "INSERT INTO due (at, main, off, key, arg, job)"
 		      " SELECT $1, $2, paused * $3, $4, $5, id FROM job WHERE id = $6 RETURNING id",
 	[Q_DUE_KEY] = "DELETE FROM due WHERE job = $1 AND key = $2",
@@ -130,6 +130,7 @@ int store_news(struct store *store, void (*fn)(void *arg, const struct news *), 
 	return store->ops->news ? store->ops->news(store, fn, arg) : 0;
 }
 
+/* Tell other lives of a change, within the transaction that makes it. */
 static int tell(struct store *store, enum news_type type, int64_t job, int64_t id, int64_t at)
 {
 	if (!store->many)
@@ -284,7 +285,7 @@ int store_expired(struct store *store, int64_t now, int64_t limit,
 	return sql_each(store, Q_EXPIRED, history_row, &fn, arg, "iii", now, limit, store->life);
 }
 
-/* ---- changes that somebody asks for ------------------------------------------------- */
+/* ---- requests that change something ------------------------------------------------- */
 
 static void take_id(struct store *store, void *call, void *arg)
 {
@@ -292,6 +293,7 @@ static void take_id(struct store *store, void *call, void *arg)
 	*(int64_t *)arg = sql_number(store, 0);
 }
 
+/* Add a row of due. -ESTALE if the job does not exist any more. */
 static int due_add(struct store *store, struct due *due, bool force)
 {
 	int err;
@@ -308,6 +310,10 @@ static int put_new(struct store *store, struct job_row *row)
 			(int64_t)row->once);
 }
 
+/*
+ * Replace the definition of a job that still has this revision, and delete its schedule's row of
+ * due.
+ */
 static int put_again(struct store *store, const struct job_row *row)
 {
 	int err = sql_run(store, Q_JOB_SET, "tiii", row->def, (int64_t)row->once, row->id,
@@ -368,6 +374,10 @@ int store_pause(struct store *store, int64_t job, bool on)
 	return store->ops->end(store, err);
 }
 
+/*
+ * Add a row of due. If its job is another life's, that life is told only if the row is due before
+ * it would be read anyway.
+ */
 static int add_one(struct store *store, struct due *due, bool force, int64_t now)
 {
 	int err = due->key ? sql_run(store, Q_DUE_KEY, "it", due->job, due->key) : 0;
@@ -416,7 +426,7 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 	return store->ops->end(store, err);
 }
 
-/* Does the job go with its last row? */
+/* Delete the job, if it was removed or was due once only, and nothing is left of it. */
 static int drop_job(struct store *store, int64_t job, bool *gone)
 {
 	int err = sql_run(store, Q_JOB_DROP, "i", job);

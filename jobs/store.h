@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Where jobs are kept. All SQL is behind this, and none of the rules: what a store is told to do
- * it does, all of it or nothing, and it has survived whatever comes when the call returns.
+ * Where jobs are kept. All SQL is behind this interface, but no policy: a store does what it is
+ * told. Each call does all of it or nothing. When a call that changes something returns, the change
+ * is durable.
  *
- *	due	what will happen: a row is a time at which a job is to run. A job has one for
- *		its schedule, and any number that were asked for on their own
- *	running	a firing, (id, at): the row of due with that id, at that time. It is here from
- *		when its time came until it is over
- *	history	each attempt that is over, and what was not run
+ *	due	what will happen. A row is a time at which a job is to run. A job has one row
+ *		for its schedule, and any number of rows that somebody asked for
+ *	running	the firings. A firing is a row of due at one of its times, so its key is (id,
+ *		at). It is here from the time at which it is due until it is over
+ *	history	each attempt that is over, and each time that was not run
  *
- * A life is a daemon from its start to its end. Its number is in the firings that it has begun.
+ * A life is a daemon from its start to its end. Each firing has the number of the life that has
+ * begun it.
  *
- * Jobs are in one of 64 parts each, and a life owns parts: it fires their jobs, and nobody else
- * does. In a file (store_sqlite.c) there is one life at a time, which owns all of them. In
- * PostgreSQL (store_pg.c) lives share them: a life that does not renew its lease is buried by the
- * others, its parts get new owners, and whatever it tries to write from then on is refused.
+ * Each job is in one of 64 parts. A life owns parts, and fires the jobs in them; no other life
+ * does. With a file (store_sqlite.c) there is one life at a time, and it owns all parts. With
+ * PostgreSQL (store_pg.c) several lives share the parts. If a life does not renew its lease, the
+ * others bury it: its parts get new owners, and whatever it tries to write from then on is refused.
  *
- * store.c has what both do alike, in SQL that both understand; struct store_ops is the rest.
+ * store.c has what both kinds do alike, in SQL that both understand. The rest is in struct
+ * store_ops.
  *
- * Functions return 0 or a negative errno, and have done nothing then; store_error() has words for
- * it. -ESTALE: others have changed the job meanwhile, or have buried this life. They are called by
- * one thread, and none takes long: what may be much is asked for in parts.
+ * Functions return 0 or a negative errno. On an error nothing was done, and store_error() explains
+ * it. -ESTALE means that others have changed the job meanwhile, or have buried this life. One
+ * thread makes all calls, and none may take long: whatever may be much is asked for in parts.
  */
 #ifndef JOBS_STORE_H
 #define JOBS_STORE_H
@@ -36,26 +39,26 @@ enum outcome {
 };
 
 /**
- * enum state - of a firing
- * @STATE_QUEUED:	waits for others of its job to be over
- * @STATE_WAITING:	failed, and waits to be tried again
- * @STATE_READY:	may have begun
+ * enum state - the state of a firing
+ * @STATE_QUEUED:	it waits until the other firings of its job are over
+ * @STATE_WAITING:	it has failed, and waits for its next attempt
+ * @STATE_READY:	it may begin, or has begun: the store cannot tell
  */
 enum state { STATE_QUEUED, STATE_WAITING, STATE_READY };
 
 /**
  * struct firing - a row of running
- * @id:		the row of due
+ * @id:		the id of the row of due
  * @at:		when it was due
- * @job:	whose it is
- * @life:	whose it was
- * @attempt:	how often it was begun, or 1
- * @tries:	how often it failed
- * @state:	see there
- * @missed:	how many times it is run for as well
- * @wake:	STATE_WAITING: when it is tried again
- * @fired:	when it came here
- * @arg:	what it was asked for with, or NULL
+ * @job:	the id of its job
+ * @life:	the life that has begun its present attempt, or has written it last
+ * @attempt:	the number of the present attempt, from 1
+ * @tries:	how many attempts have failed
+ * @state:	see enum state
+ * @missed:	how many missed times it makes up for
+ * @wake:	STATE_WAITING: when the next attempt begins
+ * @fired:	when it was entered here
+ * @arg:	the argument that it was asked for with, or NULL
  */
 struct firing {
 	int64_t		id;
@@ -73,14 +76,14 @@ struct firing {
 
 /**
  * struct ended - a row of history
- * @seq:	its place
- * @firing:	what it was; of one that was not run @attempt is 0
- * @outcome:	what became of it
- * @more:	it is tried again: this is not the end of the firing
- * @status:	as a shell has it, or -1
+ * @seq:	its number; a later row has a greater one
+ * @firing:	the firing. Its @attempt is 0 if it was not run
+ * @outcome:	how it ended
+ * @more:	the firing has another attempt: this is not its end
+ * @status:	the exit status as a shell has it, or -1
  * @began:	when the attempt began, or 0
  * @ended:	when it was over
- * @drop:	when this row goes, and the log with it
+ * @drop:	when this row and its log are to be deleted
  */
 struct ended {
 	int64_t		seq;
@@ -94,27 +97,27 @@ struct ended {
 };
 
 /**
- * enum op_type - what is done in a turn
- * @OP_FIRE:	@line.firing's row of due goes on to @next, or goes; the firing is running
- * @OP_LEAVE:	the same, but the firing is not run: @line is its history
- * @OP_END:	the firing, in its attempt, is over: @line is its history
- * @OP_AGAIN:	the attempt is over: @line is its history; and @next_firing is what the firing is
- *		from then on
- * @OP_READY:	the firing, queued or waiting, is ready
- * @OP_MOVE:	the row of due that waits for the firing's end is due at @next
- * @OP_ADD:	a new row of due for job @line.firing.job at @next, which waits if that is paused;
- *		if it is another life's, or waits, it is not @done
+ * enum op_type - the operations of a turn
+ * @OP_FIRE:	enter @line.firing into running. Its row of due moves to @next, or is deleted
+ * @OP_LEAVE:	move or delete the row of due likewise, but do not run the firing: enter @line into
+ *		history
+ * @OP_END:	the firing is over, in this attempt: move it to history, as @line
+ * @OP_AGAIN:	the attempt is over: enter @line into history. The firing becomes @next_firing
+ * @OP_READY:	the firing, which was queued or waiting, is ready
+ * @OP_MOVE:	the row of due that waits for the end of the firing is due at @next
+ * @OP_ADD:	add a row of due for the job @line.firing.job at @next. If the job is paused, the
+ *		row waits. If the row waits, or the job is another life's, @done stays false
  */
 enum op_type { OP_FIRE, OP_LEAVE, OP_END, OP_AGAIN, OP_READY, OP_MOVE, OP_ADD };
 
 /**
- * struct op - a part of a turn
+ * struct op - an operation of a turn
  * @type:	what to do
- * @done:	filled in: there was such a firing, or row, and it was done
- * @next:	see enum op_type; 0 for OP_FIRE and OP_LEAVE: the row of due goes
- * @line:	see enum op_type. OP_FIRE fills in @line.firing.arg, which is to be freed; OP_ADD
- *		the id
- * @next_firing: OP_AGAIN: attempt, tries, state, wake, life
+ * @done:	filled in: the firing or row was there, and the operation was done
+ * @next:	see enum op_type. With OP_FIRE and OP_LEAVE, 0 deletes the row of due
+ * @line:	see enum op_type. OP_FIRE fills in @line.firing.arg, which the caller frees; OP_ADD
+ *		fills in @line.firing.id
+ * @next_firing: OP_AGAIN: the new attempt, tries, state, wake and life
  */
 struct op {
 	enum op_type	type;
@@ -126,11 +129,11 @@ struct op {
 
 /**
  * struct due - a row of due
- * @id:		never used twice
- * @job:	whose it is
- * @at:		when it is due; NEVER: waits for its own firing to end
- * @main:	the job's schedule has made it
- * @key:	the caller's own, or NULL
+ * @id:		its id, which is never used twice
+ * @job:	the id of its job
+ * @at:		when it is due; NEVER while it waits for its own firing to end
+ * @main:	it comes from the job's schedule
+ * @key:	a key that the caller chose, or NULL
  * @arg:	see struct firing
  */
 struct due {
@@ -144,14 +147,14 @@ struct due {
 
 /**
  * struct job_row - a job
- * @id:		never used twice
- * @name:	its name; NULL: it was removed
- * @rev:	how often it was put
- * @paused:	it is not run by its schedule
- * @def:	its definition
- * @once:	it is due once, and no more than its history is kept
- * @due_id:	the row of due that its schedule has made; 0: there is none
- * @due_at:	when that is due
+ * @id:		its id, which is never used twice
+ * @name:	its name; NULL if it was removed
+ * @rev:	its revision: how often it was put
+ * @paused:	its schedule does not run it
+ * @def:	its definition, as JSON
+ * @once:	it is due once only: it is deleted together with its history
+ * @due_id:	the row of due of its schedule; 0 if there is none
+ * @due_at:	when that row is due
  */
 struct job_row {
 	int64_t		id;
@@ -165,14 +168,14 @@ struct job_row {
 };
 
 /**
- * struct query - which history
- * @job:	of this job; 0: of all
- * @id:		of this firing, with @at; 0: of all
+ * struct query - which rows of history to read
+ * @job:	only those of this job; 0 for all
+ * @id:		only those of the firing (@id, @at); 0 for all
  * @at:		see @id
- * @outcome:	with this outcome; negative: with any
- * @since:	that ended then or later
- * @before:	of places before this; 0: the latest
- * @limit:	the most rows
+ * @outcome:	only those with this outcome; negative for any
+ * @since:	only those that ended then or later
+ * @before:	only those with a smaller seq; 0 for the latest
+ * @limit:	at most so many rows
  */
 struct query {
 	int64_t	job;
@@ -185,20 +188,20 @@ struct query {
 };
 
 /**
- * enum news_type - what others have changed
+ * enum news_type - what another life has changed
  * @NEWS_JOB:	@job was put, removed, paused or resumed
- * @NEWS_DUE:	there is a row of due of @job, @id, due at @at
+ * @NEWS_DUE:	a row of due was added: @id, of @job, due at @at
  * @NEWS_KILL:	somebody wants the firing (@id, @at) killed
- * @NEWS_DAYS:	calendars
+ * @NEWS_DAYS:	a calendar
  */
 enum news_type { NEWS_JOB, NEWS_DUE, NEWS_KILL, NEWS_DAYS };
 
 /**
  * struct news - a change by another life
- * @type:	see there
- * @job:	see @type
- * @id:		see @type
- * @at:		see @type
+ * @type:	what has changed
+ * @job:	see enum news_type
+ * @id:		see enum news_type
+ * @at:		see enum news_type
  */
 struct news {
 	enum news_type	type;
@@ -213,20 +216,21 @@ struct news {
 struct store_ops;
 
 /**
- * struct store - what is open
- * @ops:	which kind
+ * struct store - an open store
+ * @ops:	the functions of its kind
  * @life:	the number of our life
  * @parts:	a bit for each part that we own
- * @many:	others may have the rest
- * @clock:	what is added to CLOCK_BOOTTIME to have the store's time, in us; 0: the time is
- *		that of the clock on the wall
- * @lease:	how long a life is not buried though it does not tell of itself, in us
- * @lease_end:	when ours is over, by CLOCK_BOOTTIME; with room for a clock that is 10 % wrong
- * @fd:		readable: there are news
- * @connection:	which one that is, counted
- * @mail:	somebody has told of news
- * @hurry:	the others have come or gone: store_beat() should be called
- * @lost:	a connection was lost: what is in memory is to be read again
+ * @many:	other lives may own the other parts
+ * @clock:	the store's time minus CLOCK_BOOTTIME, in us; 0 if the store's time is
+ *		CLOCK_REALTIME
+ * @lease:	after how long without store_beat() the others may bury a life, in us
+ * @lease_end:	when our lease ends, by CLOCK_BOOTTIME; earlier than the others think, in case our
+ *		clock is slow by up to 10 %
+ * @fd:		readable when there may be news; -1 if there is no connection
+ * @connection:	how many connections there have been, including that of @fd
+ * @mail:	a notification has come: there are news
+ * @hurry:	a life has come or gone: store_beat() should be called soon
+ * @lost:	a connection was lost: what is in memory must be read again
  * @changed:	how many rows the last statement has changed
  */
 struct store {
@@ -251,18 +255,20 @@ static inline bool store_owns(const struct store *store, int64_t job)
 }
 
 void store_close(struct store *store);
-/* What the last error was. */
+/* The text of the last error. */
 const char *store_error(struct store *store);
 
-/* Begin a life. @old, of this daemon's directory, is over for sure; 0: there was none. */
+/* Begin a life. @old is the last life in this daemon's directory, which is certainly over, or 0. */
 int store_join(struct store *store, int64_t old);
-/* End it. */
+/* End the life, so that the others need not wait for the end of its lease. */
 void store_leave(struct store *store);
-/* Tell of ourselves, and own what we are to own. -ESTALE: we were buried. */
+/*
+ * Renew the lease, and take or give up parts until our share is right. -ESTALE if we were buried.
+ */
 int store_beat(struct store *store);
-/* What others have changed since the last time. */
+/* Call @fn for what other lives have changed since the last time. */
 int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg);
-/* Tell the others; -ENOENT: there is no such firing to kill. */
+/* Ask the owner of a firing to kill it. -ENOENT if there is no such firing. */
 int store_tell_kill(struct store *store, int64_t id, int64_t at);
 
 /*
@@ -276,77 +282,80 @@ int store_turn(struct store *store, struct op *ops, size_t nr, int64_t now);
  */
 int store_turned(struct store *store, bool wait);
 
-/* Each job of these parts. */
+/* Call @fn for each job of these parts. */
 int store_jobs(struct store *store, uint64_t parts, void (*fn)(void *arg, const struct job_row *),
 	       void *arg);
-/* One job, if there is such a one. */
+/* Call @fn for one job, if it exists. */
 int store_job(struct store *store, int64_t id, void (*fn)(void *arg, const struct job_row *),
 	      void *arg);
-/* Each firing of these parts. */
+/* Call @fn for each firing of these parts. */
 int store_running(struct store *store, uint64_t parts,
 		  void (*fn)(void *arg, const struct firing *), void *arg);
 /*
- * Each row of due of a job of ours that is not paused, due from @from on and before @to, in order,
- * at most @limit.
+ * Call @fn for each row of due that belongs to a job of ours, does not wait, and is due from @from
+ * on and before @to: in the order of their times, and for at most @limit rows.
  */
 int store_window(struct store *store, int64_t from, int64_t to, int64_t limit,
 		 void (*fn)(void *arg, const struct due *), void *arg);
 
 /*
- * @nr jobs: those with an id replace their definition if @rev is still theirs, the others are new
- * and their id is filled in. The row of due of the schedule is replaced: there is a new one if
- * due_at is not 0, and its id is filled in.
+ * Put @nr jobs. If a row has an id, the job's definition is replaced, if its revision still is
+ * @rev. A row without an id is a new job, and its id is filled in. The schedule's row of due is
+ * replaced: if due_at is not 0 there is a new one, whose id is filled in.
  */
 int store_put(struct store *store, struct job_row *rows, size_t nr);
-/* A job has no name and no rows of due any more. */
+/* Remove a job: its name and its rows of due are deleted. The rest goes with its history. */
 int store_remove(struct store *store, int64_t job);
-/* What is due of a job waits, or does not any more. */
+/* Pause a job: all its rows of due wait. With @on false, resume it. */
 int store_pause(struct store *store, int64_t job, bool on);
 /*
- * @nr new rows of due, whose ids are filled in; those of a paused job wait, unless @force. One
- * with a key replaces the row of the job and that key.
+ * Add @nr rows of due, and fill in their ids. Unless @force, those of a paused job wait. A row with
+ * a key replaces the row of that job that has the same key.
  */
 int store_add(struct store *store, struct due *rows, size_t nr, bool force, int64_t now);
-/* The row of a key goes; -ENOENT: there is none. */
+/* Delete the row of due of a job that has this key. -ENOENT if there is none. */
 int store_cancel(struct store *store, int64_t job, const char *key);
-/* Each day of each calendar; INT64_MIN: it has none. */
+/* Call @fn for each day of each calendar; once with INT64_MIN for a calendar without days. */
 int store_days(struct store *store, void (*fn)(void *arg, const char *name, int64_t day),
 	       void *arg);
-/* A calendar has these days, and the @nr_jobs jobs are put as by store_put(). */
+/* Replace the days of a calendar, and put the @nr_jobs jobs that use it, as by store_put(). */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
 		   struct job_row *rows, size_t nr_jobs);
-/* Rows, the latest first. */
+/* Call @fn for rows of history, the latest first. */
 int store_history(struct store *store, const struct query *query,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
-/* Rows that go by @now and whose logs are here, the oldest first, at most @limit. */
+/*
+ * Call @fn for rows of history that are to be deleted by @now and whose logs are on this machine,
+ * the oldest first, at most @limit.
+ */
 int store_expired(struct store *store, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
 /*
- * The rows of these places go; and so do jobs that were removed, or were due once, if nothing is
- * left of them: @fn is told.
+ * Delete these rows of history. If a job was removed, or was due once only, and nothing is left of
+ * it, it is deleted too, and @fn is called for it.
  */
 int store_drop(struct store *store, const struct ended *rows, size_t nr,
 	       void (*fn)(void *arg, int64_t job), void *arg);
 
 /**
- * store_sqlite() - a store in a file, for one machine
+ * store_sqlite() - open a store in a file, for one machine
  * @store:	filled in
- * @file:	the file, made if there is none
- * @error:	filled in with why there is none
- * @size:	room for that
+ * @file:	the file, which is created if it does not exist
+ * @error:	on an error filled in with a text
+ * @size:	the size of @error
  *
  * Return: 0 or a negative errno.
  */
 int store_sqlite(struct store **store, const char *file, char *error, size_t size);
 
 /**
- * store_pg() - a store in PostgreSQL, for any number of machines
+ * store_pg() - open a store in PostgreSQL, for any number of machines
  * @store:	filled in
- * @where:	as libpq has it
- * @name:	what this machine is called
+ * @where:	the connection, as libpq takes it
+ * @name:	the name of this machine
  * @lease:	see struct store
- * @error:	filled in with why there is none
- * @size:	room for that
+ * @error:	on an error filled in with a text
+ * @size:	the size of @error
  *
  * Return: 0 or a negative errno.
  */

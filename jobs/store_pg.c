@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A store in PostgreSQL, which many lives share: see store.h, and store_pg.sql for what is done
- * there.
+ * A store in PostgreSQL, which many lives share: see store.h. The functions that run in the server
+ * are in store_pg.sql.
  *
  * A life has one connection. While the server does a turn the daemon goes on, and its next
  * statement waits for that turn to be over. No answer is waited for longer than the lease: then the
@@ -10,8 +10,9 @@
  * enough: the life goes on under a new number, and the old row can only be deleted when that is
  * over. Turns have numbers, and so one that is sent again is not done again.
  *
- * The server's clock is the only one. A round trip says that its time was t when the answer came,
- * or up to the whole trip later: what we take for its time is never ahead of it.
+ * The server's clock is the only one that counts. If an answer says that the time was t, then the
+ * present time is at least t, and at most t plus the whole round trip. Taking t, we are never ahead
+ * of the server.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -34,9 +35,9 @@
 #define BURIED		"TW001"
 #define TRIPS		16
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
-#define AGAIN_US	(5 * US_PER_S)		/* and the longest for a new connection */
-#define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a lock of the server */
-#define JUMP_US		(100 * US_PER_MS)	/* the server's clock was set */
+#define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
+#define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
+#define JUMP_US		(100 * US_PER_MS)	/* then the server's clock was set */
 #define OID_INT8	20
 #define OID_TEXT	25
 #define OID_INT8S	1016
@@ -46,7 +47,7 @@ static const char schema[] =
 #include "store_pg.sql.h"
 	;
 
-/* kinds of operations, as store_pg.sql has them */
+/* The kinds of operations, in the order of twheel.turn() in store_pg.sql. */
 enum kind_of_op { OPS_ADD, OPS_FIRE, OPS_AGAIN, OPS_READY, OPS_END, OPS_MOVE, NR_OPS };
 
 /* what it tells that is of no operation */
@@ -59,8 +60,8 @@ enum column {
 };
 
 /**
- * struct pg - a store
- * @store:	what callers have
+ * struct pg - a store in PostgreSQL
+ * @store:	what callers see
  * @conn:	the connection, or NULL
  * @where:	for libpq
  * @name:	ours
@@ -103,13 +104,13 @@ struct pg {
 };
 
 /**
- * struct params - of a query
+ * struct params - the parameters of a query, as libpq takes them
  * @nr:		how many
- * @type:	what they are
- * @value:	them; NULL as it is
- * @size:	of a binary one
- * @format:	1: binary
- * @number:	of those that are a number, as that is sent
+ * @type:	their types
+ * @value:	their values; NULL for an SQL NULL
+ * @size:	the size of a binary value
+ * @format:	1 for a binary value
+ * @number:	where @value points for a number: its bytes, in big-endian order
  */
 struct params {
 	int		nr;
@@ -132,6 +133,7 @@ static int64_t boot_us(void)
 
 /* ---- one statement ------------------------------------------------------------------ */
 
+/* Close the connection. Notifications may be lost by that, so memory must be read again. */
 static void let_go(struct pg *s)
 {
 	PQfinish(s->conn);
@@ -140,6 +142,7 @@ static void let_go(struct pg *s)
 	s->store.lost = true;
 }
 
+/* Set the text of the last error. Returns @err. */
 __attribute__((format(printf, 3, 4)))
 static int fail(struct pg *s, int err, const char *fmt, ...)
 {
@@ -152,7 +155,7 @@ static int fail(struct pg *s, int err, const char *fmt, ...)
 	return err;
 }
 
-/* The connection is of no use any more. */
+/* The connection cannot be used any more: close it. Returns -EIO. */
 static int unusable(struct pg *s, const char *why)
 {
 	int err = fail(s, -EIO, "%s", why ? why : PQerrorMessage(s->conn));
@@ -161,7 +164,10 @@ static int unusable(struct pg *s, const char *why)
 	return err;
 }
 
-/* Until something can be read, or written where @write. False: it took too long. */
+/*
+ * Wait until the connection is readable, or with @write writable. Returns false if that takes too
+ * long.
+ */
 static bool wait_for(struct pg *s, bool write, int64_t until)
 {
 	struct pollfd pollfd = { .fd = PQsocket(s->conn) };
@@ -175,6 +181,7 @@ static bool wait_for(struct pg *s, bool write, int64_t until)
 	return n > 0 || (n < 0 && errno == EINTR);
 }
 
+/* Until when to wait for the server: to the end of the lease, if there is one. */
 static int64_t latest(const struct pg *s)
 {
 	int64_t now = boot_us();
@@ -184,7 +191,7 @@ static int64_t latest(const struct pg *s)
 	return s->store.lease_end > now ? s->store.lease_end : now + AGAIN_US;
 }
 
-/* Those of others that came with the last answer. */
+/* Read the notifications that came with the last answer. Our own do not count. */
 static void read_notices(struct pg *s)
 {
 	PGnotify *notify;
@@ -292,7 +299,7 @@ static PGresult *call(struct pg *s, const char *text, const struct params *p, in
 					      p->format, 0), err);
 }
 
-/* Several statements, without parameters. */
+/* Execute one or more statements without parameters. */
 static int command(struct pg *s, const char *text)
 {
 	int err;
@@ -306,7 +313,7 @@ static int64_t number_at(const PGresult *result, int row, int column)
 	return strtoll(PQgetvalue(result, row, column), NULL, 10);
 }
 
-/* A call that gives one number. */
+/* Execute a query whose result is one number. */
 static int ask(struct pg *s, const char *text, const struct params *p, int64_t *n)
 {
 	int err;
@@ -320,7 +327,10 @@ static int ask(struct pg *s, const char *text, const struct params *p, int64_t *
 
 /* ---- the server's time -------------------------------------------------------------- */
 
-/* @server was its time between @sent and now. */
+/*
+ * @server was the server's time at some moment between @sent and now. That bounds the difference of
+ * the clocks from both sides: move store.clock into the bounds.
+ */
 static void set_clock(struct pg *s, int64_t server, int64_t sent)
 {
 	int64_t now = boot_us(), low = server - now, high = server - sent;
@@ -347,13 +357,16 @@ static int read_clock(struct pg *s)
 
 /* ---- lives -------------------------------------------------------------------------- */
 
-/* It counts from before it was asked for; and our clock may be slow by 10 %. */
+/*
+ * Our lease counts from before the request was sent, and is a tenth shorter than the server's, in
+ * case our clock is slow.
+ */
 static void leased(struct pg *s, int64_t sent)
 {
 	s->store.lease_end = sent + s->store.lease * 9 / 10;
 }
 
-/* A life, the first one or that which goes on. */
+/* Begin a life, a new one or the continuation of @old: @text is the call for that. */
 static int begin_life(struct pg *s, const char *text, int64_t old)
 {
 	struct params p = { 0 };
@@ -369,7 +382,7 @@ static int begin_life(struct pg *s, const char *text, int64_t old)
 	return err;
 }
 
-/* An error says the same. */
+/* Do not print the server's notices: errors are reported by their results. */
 static void no_notice(void *arg, const char *text)
 {
 	(void)arg;
@@ -383,9 +396,10 @@ static int set_up_session(struct pg *s)
 	PQsetNoticeProcessor(s->conn, no_notice, NULL);
 	PQsetnonblocking(s->conn, 1);
 	/*
-	 * Rows are looked up by index, in the order in which joins are written, and each time anew:
-	 * a plan made when a table was small is bad when it has grown. A daemon that stops in the
-	 * middle of a transaction does not hold up the others for longer than a lease.
+	 * Look rows up by index, and in the order in which joins are written. Plan each query
+	 * anew: a plan that was made when a table was small is bad when it has grown. If a daemon
+	 * stops in the middle of a transaction, the server ends that after a lease, so that others
+	 * can go on.
 	 */
 	snprintf(text, sizeof(text),
 		 "SET search_path = twheel; SET client_encoding = 'UTF8'; SET jit = off;"
@@ -459,7 +473,7 @@ static int connected(struct pg *s)
 	return err;
 }
 
-/* Its parts, too, and the dead are buried. */
+/* Take or give up parts until our share is right, and bury lives whose leases are over. */
 static int share_out(struct pg *s)
 {
 	struct params p = { 0 };
@@ -625,7 +639,7 @@ static const char *pg_text(struct store *store, int column)
 	return PQgetisnull(s->row, s->at, column) ? NULL : PQgetvalue(s->row, s->at, column);
 }
 
-/* Changes that somebody asks for are made one after the other, of all lives. */
+/* Begin a transaction. The lock lets all lives make such changes one after the other. */
 static int pg_begin(struct store *store)
 {
 	struct pg *s = to_pg(store);
@@ -665,7 +679,7 @@ static enum kind_of_op kind_of(const struct op *op)
 	return kinds[op->type];
 }
 
-#define ARRAY_HEAD	5	/* of an array: dimensions, NULLs, type, size, first index */
+#define ARRAY_HEAD	5	/* words: dimensions, NULLs, type, size, first index */
 
 /* An array of int64_t as the server has it: each number is four bytes of its length and then it. */
 static void set_value(int32_t *array, size_t i, int64_t n)
@@ -892,7 +906,7 @@ static const struct store_ops pg_ops = {
 		[Q_WINDOW] = "SELECT d.id, d.job, d.at FROM part p JOIN due d ON d.part = p.id"
 			     " WHERE d.off = 0 AND d.at >= $1 AND d.at < $2 AND p.node = $4"
 			     " ORDER BY d.at LIMIT $3",
-		/* Logs are where the life was; what nobody has claimed for a day is nobody's. */
+		/* A log is on the machine of its life. After a day any machine deletes the row. */
 		[Q_EXPIRED] = "SELECT seq, id, at, job, life, attempt, outcome, more, missed,"
 			      " status, fired, began, ended, dropped FROM history"
 			      " WHERE dropped <= $1 AND (dropped <= $1 - 86400000000 OR life IN"
@@ -904,7 +918,7 @@ static const struct store_ops pg_ops = {
 	.query = pg_query, .number = pg_number, .text = pg_text,
 };
 
-/* The tables, made if there are none. */
+/* Create the tables, if they do not exist, and check their version. */
 static int set_up(struct pg *s)
 {
 	struct params none = { 0 };

@@ -1,19 +1,20 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The twheel authors
--- The tables of twheeld in PostgreSQL, and what it does to them in one go: see store_pg.c.
--- Times are us since 1970 by the server's clock, but for leases.
+-- The tables of twheeld in PostgreSQL, and the functions that it calls there: see store_pg.c.
+-- Times are us since 1970 by the server's clock; those of leases are timestamps.
 --
--- A statement that is one message is done as a whole or not at all, whatever becomes of who has
--- sent it: so a turn is one call of a function. Locks are taken in the order node, job, due.
+-- If a statement is sent as one message, the server executes all of it or nothing, even if the
+-- sender dies. So a turn is one call of a function. Locks are taken in the order node, job, due.
 
 CREATE SCHEMA IF NOT EXISTS twheel;
 
 CREATE TABLE twheel.version (id int NOT NULL);
 INSERT INTO twheel.version VALUES (1);
 
--- A row is a life. Who deletes it has buried that: it waits for what that life is writing, and
--- whatever it writes from then on fails. turn is the last one that it has written. When there was
--- no server for a while all leases are over: who comes back first buries nobody for a lease.
+-- A row is a life. To delete the row is to bury the life: the deletion waits for what the life is
+-- writing, and whatever the life writes after that fails. turn is the number of the last turn that
+-- it has written. If the server was away for a while, all leases are over. So if a life's own lease
+-- was over when it came back, it may bury nobody before buries_from, a lease later.
 CREATE TABLE twheel.node (
 	id		bigserial PRIMARY KEY,
 	name		text NOT NULL,
@@ -21,9 +22,9 @@ CREATE TABLE twheel.node (
 	lease_until	timestamptz NOT NULL,
 	buries_from	timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 50);
--- All lives that ever were, and whose logs are where.
+-- All lives that there ever were, and the names of the machines where their logs are.
 CREATE TABLE twheel.life (id bigint PRIMARY KEY, name text NOT NULL);
--- No owner: NULL, or a life that is buried.
+-- A part has no owner if node is NULL, or a life that was buried.
 CREATE TABLE twheel.part (id int PRIMARY KEY, node bigint) WITH (fillfactor = 50);
 INSERT INTO twheel.part SELECT generate_series(0, 63);
 
@@ -83,7 +84,7 @@ CREATE INDEX history_id ON twheel.history (id, at);
 CREATE INDEX history_dropped ON twheel.history (dropped);
 CREATE TABLE twheel.day_off (calendar text, day bigint, PRIMARY KEY (calendar, day));
 CREATE TABLE twheel.calendar (name text PRIMARY KEY);
--- What others are to know: enum news_type. It only says where to look, or what is asked for.
+-- News for other lives: see enum news_type. A row only says where to look, or what is asked for.
 CREATE TABLE twheel.inbox (
 	xid		bigint NOT NULL DEFAULT CAST(CAST(pg_current_xact_id() AS text) AS bigint),
 	made		timestamptz NOT NULL DEFAULT now(),
@@ -107,7 +108,7 @@ BEGIN
 	RAISE EXCEPTION 'life % was buried', me USING ERRCODE = 'TW001';
 END $$;
 
--- old, if it is one, is over for sure.
+-- Begin a life. old, if there is such a life, is certainly over.
 CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -120,8 +121,8 @@ BEGIN
 	RETURN me;
 END $$;
 
--- A connection of old was lost, and what it had sent may be under way. That is over when its row
--- can be locked; then all that was old's goes to a new life.
+-- The life old has lost its connection, and the server may still execute what it sent last. That is
+-- over when the row of old can be locked. Then all that old has goes to a new life.
 CREATE FUNCTION twheel.go_on(old bigint, name text, lease bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -148,20 +149,20 @@ CREATE FUNCTION twheel.leave(me bigint) RETURNS void LANGUAGE sql AS $$
 	SELECT pg_notify('twheel', 'lives');
 $$;
 
--- Those whom a life may bury.
+-- The lives that life me may bury.
 CREATE FUNCTION twheel.late(me bigint) RETURNS SETOF bigint LANGUAGE sql AS $$
 	SELECT o.id FROM twheel.node n JOIN twheel.node o ON o.lease_until < clock_timestamp()
 	WHERE n.id = me AND n.buries_from < clock_timestamp()
 $$;
 
--- How many parts a life may have.
+-- How many parts each life is to have: all, divided by the number of lives, rounded up.
 CREATE FUNCTION twheel.share() RETURNS bigint LANGUAGE sql AS
 	$$ SELECT (64 + count(*) - 1) / greatest(count(*), 1) FROM twheel.node $$;
 
 CREATE FUNCTION twheel.mine(me bigint) RETURNS bigint LANGUAGE sql AS
 	$$ SELECT coalesce(bit_or(CAST(1 AS bigint) << id), 0) FROM twheel.part WHERE node = me $$;
 
--- Renew the lease. What is ours? And is there something to share out?
+-- Renew the lease. Returns the time, whether balance() has something to do, and the parts of me.
 CREATE FUNCTION twheel.beat(me bigint, lease bigint) RETURNS TABLE (clock bigint, todo int, parts bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -182,8 +183,8 @@ BEGIN
 	RETURN NEXT;
 END $$;
 
--- Bury the dead, take what nobody has, and give up what is too much and idle. The only lock that
--- all lives share is taken here.
+-- Bury lives whose leases are over. Then, up to the share of me, take parts that have no owner, or
+-- give up parts in which nothing runs. Returns the parts of me. All lives do this one at a time.
 CREATE FUNCTION twheel.balance(me bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	have bigint;
@@ -210,7 +211,8 @@ BEGIN
 	RETURN twheel.mine(me);
 END $$;
 
--- What others have changed in transactions that since has not seen; and the next since.
+-- The news in transactions from since on, and the since of the next call. If there is no news, one
+-- row of which only the latter is not NULL.
 CREATE FUNCTION twheel.news(me bigint, since bigint)
 RETURNS TABLE (next bigint, type smallint, job bigint, id bigint, at bigint) LANGUAGE sql AS $$
 	SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint),

@@ -3,9 +3,10 @@
 /*
  * A store in a file of SQLite: see store.h.
  *
- * The journal is a write-ahead log that is synced at each commit (WAL, synchronous=FULL), so that
- * what is committed survives a loss of power. The file is locked for as long as it is open: the
- * index of the log is in memory then, and nobody else reads in the middle.
+ * The journal is a write-ahead log that is synced at each commit (WAL, synchronous=FULL). So what
+ * is committed survives a loss of power. The file is locked as long as it is open
+ * (locking_mode=EXCLUSIVE): so SQLite keeps the index of the log in memory, and no other program
+ * can read or write meanwhile.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,11 +52,11 @@ static const char schema[] =
 	"PRAGMA user_version = 1;";
 
 /**
- * struct sqlite - a store
- * @store:	what callers have
+ * struct sqlite - a store in a file
+ * @store:	what callers see
  * @db:		the file
- * @queries:	those that were prepared
- * @row:	that of which a row is looked at
+ * @queries:	the queries that were prepared so far
+ * @row:	the query whose row is being read
  */
 struct sqlite {
 	struct store	store;
@@ -80,7 +81,10 @@ static int to_errno(int rc)
 	}
 }
 
-/* Returns NULL if that failed. A query may have fewer parameters than it is given. */
+/*
+ * Prepare a query and bind its parameters. Returns NULL on failure. The text for SQLite may have
+ * fewer parameters than the call: a life means nothing here, and comes last.
+ */
 static sqlite3_stmt *prepare(struct sqlite *s, enum sql_id id, const char *fmt, va_list args)
 {
 	sqlite3_stmt **q = &s->queries[id];
@@ -175,7 +179,10 @@ static void take_row(struct store *store, void *call, void *arg)
 	op->line.firing.arg = sql_text(store, 0) ? strdup(sql_text(store, 0)) : NULL;
 }
 
-/* The row of due goes on, and the firing is running, or history. */
+/*
+ * OP_FIRE and OP_LEAVE: if the row of due is there and due, move or delete it, and enter the firing
+ * into running or history.
+ */
 static int op_fire(struct store *store, struct op *op, int64_t now)
 {
 	struct firing *f = &op->line.firing;
@@ -198,6 +205,10 @@ static int op_fire(struct store *store, struct op *op, int64_t now)
 	return err;
 }
 
+/*
+ * OP_END and OP_AGAIN: if the firing is still in this attempt, end or change it, and enter the
+ * attempt into history.
+ */
 static int op_end(struct store *store, struct op *op)
 {
 	const struct firing *f = &op->line.firing, *n = &op->next_firing;
@@ -248,6 +259,7 @@ static int do_op(struct store *store, struct op *op, int64_t now)
 	return err;
 }
 
+/* If the turn fails it will be done again, so the arguments that it has read are freed. */
 static int sqlite_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
 {
 	int err = sqlite_begin(store);

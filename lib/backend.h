@@ -62,6 +62,7 @@ extern const struct twheel_backend twheel_embedded_backend;
 unsigned long twheel_family_enter(void);
 unsigned long twheel_family(void);
 
+/* The time of @clock, which exists, in ns. */
 static inline u64 twheel_clock(clockid_t clock)
 {
 	struct timespec ts;

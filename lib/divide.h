@@ -26,6 +26,7 @@ struct divisor {
 };
 
 #ifdef __SIZEOF_INT128__
+/* Prepare to divide by @by, which is from 2 to 2^62. */
 static inline struct divisor divisor(u64 by)
 {
 	unsigned int l = 64 - (unsigned int)__builtin_clzll(by - 1);
@@ -43,6 +44,7 @@ static inline u64 divide(u64 n, const struct divisor *d)
 	return (u64)((__uint128_t)n * d->factor >> 64) >> d->shift;
 }
 #else
+/* A processor without a product of 128 bits divides. */
 static inline struct divisor divisor(u64 by)
 {
 	return (struct divisor) { .by = by };

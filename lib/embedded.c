@@ -177,6 +177,7 @@ struct embedded {
 	struct wheel		wheel;
 };
 
+/* The wheel of this backend that @twheel, the part that all backends have, is a member of. */
 static struct embedded *embedded(struct twheel *twheel)
 {
 	return container_of(twheel, struct embedded, base);
@@ -184,6 +185,7 @@ static struct embedded *embedded(struct twheel *twheel)
 
 /* ---- time ------------------------------------------------------------------- */
 
+/* The tick that @now falls into, rounded down. @now is below 2^63. */
 static u64 tick_of(const struct embedded *e, u64 now)
 {
 	return divide(now, &e->tick);
@@ -254,11 +256,13 @@ static void timerfd_update(struct embedded *e, u64 now)
 
 /* ---- slots ------------------------------------------------------------------ */
 
+/* The handle that names @slot until slot_put(). */
 static u64 slot_handle(const struct slot *slot)
 {
 	return (u64)slot->generation << 32 | slot->timer.data;
 }
 
+/* The slot with @index, which is below @nr_slots, or is being made by slot_new(). */
 static struct slot *slot_at(const struct embedded *e, u32 index)
 {
 	return pages_at(&e->pages, index, sizeof(struct slot));
@@ -326,11 +330,13 @@ static void slot_put(struct embedded *e, struct slot *slot)
 	e->nr_used--;
 }
 
+/* The tolerance of @slot in ns, rounded down to what fits into 16 bits. */
 static u64 slot_tolerance(const struct slot *slot)
 {
 	return wheel_decimal_time(slot->timer.flags);
 }
 
+/* The sum of two times, or the end of time if it is later. */
 static u64 time_add(u64 time, u64 ns)
 {
 	return ns < TIME_MAX - time ? time + ns : TIME_MAX;
@@ -504,6 +510,7 @@ static u64 lock_by(struct embedded *e, clockid_t clock)
 	return now;
 }
 
+/* lock_by() the exact clock. */
 static u64 lock(struct embedded *e)
 {
 	return lock_by(e, e->setup.clockid);
@@ -523,7 +530,14 @@ static void unlock(struct embedded *e, u64 now)
 		pthread_mutex_unlock(&e->lock);
 }
 
-/* ---- operations ------------------------------------------------------------- */
+/*
+ * ---- operations ------------------------------------------------------------
+ *
+ * op_add(), op_mod(), op_cancel() and op_query() do one operation that op_is_valid() has accepted.
+ * The caller holds the lock, and @now is the time that lock_by() returned. They return op->res, and
+ * set in @op what the operation is to give back. Each finds out first whether it can be done: a
+ * negative result means that nothing has changed.
+ */
 
 /* Are the times of an operation that arms a timer valid? */
 static bool time_is_valid(const struct embedded *e, const struct twheel_op *op)
@@ -542,6 +556,7 @@ static bool op_is_bare(const struct twheel_op *op)
 	return !op->user_data && !op->expires_ns && !op->interval_ns && !op->tolerance_ns;
 }
 
+/* The flags that ADD may have. MOD may have TWHEEL_F_PENDING as well. */
 static u32 valid_flags(const struct embedded *e)
 {
 	return e->settable ? VALID_FLAGS | TWHEEL_F_CANCEL_ON_SET : VALID_FLAGS;
@@ -576,6 +591,7 @@ static void op_arm(struct embedded *e, struct slot *slot, const struct twheel_op
 						     time_add(now, op->expires_ns), now);
 }
 
+/* ADD: take a free slot and arm it. Returns 0, -EDQUOT or -ENOMEM. */
 static int op_add(struct embedded *e, struct twheel_op *op, u64 now)
 {
 	struct slot *slot;
@@ -589,6 +605,11 @@ static int op_add(struct embedded *e, struct twheel_op *op, u64 now)
 	return 0;
 }
 
+/*
+ * MOD: arm the timer again, whatever its state; an event that was not read is dropped. Returns 1 if
+ * it was pending, 0 if not, or -ENOENT. An ARMED slot stays in the wheel until op_arm() moves it,
+ * even if its tick has passed: it only counts as not pending.
+ */
 static int op_mod(struct embedded *e, struct twheel_op *op, u64 now)
 {
 	struct slot *slot = slot_find(e, op->handle);
@@ -606,6 +627,7 @@ static int op_mod(struct embedded *e, struct twheel_op *op, u64 now)
 	return armed;
 }
 
+/* CANCEL: free the timer, whatever its state. Returns 1 if it was pending, 0 if not, or -ENOENT. */
 static int op_cancel(struct embedded *e, struct twheel_op *op, u64 now)
 {
 	struct slot *slot = slot_find(e, op->handle);
@@ -635,6 +657,7 @@ static void op_set_expires(struct twheel_op *op, const struct slot *slot, u64 no
 		op->tolerance_ns = TIME_MAX - op->expires_ns;
 }
 
+/* QUERY: describe the timer in @op. Returns an enum twheel_state, or -ENOENT. */
 static int op_query(const struct embedded *e, struct twheel_op *op, u64 now)
 {
 	const struct slot *slot = slot_find(e, op->handle);
@@ -674,6 +697,7 @@ static bool op_is_exact(const struct embedded *e, const struct twheel_op *op)
 	return op->op != TWHEEL_OP_CANCEL && !(op->flags & TWHEEL_F_ABS);
 }
 
+/* One operation in one lock hold, with the cheapest clock that is exact enough for it. */
 static fast int embedded_op(struct twheel *twheel, struct twheel_op *op)
 {
 	struct embedded *e = embedded(twheel);
@@ -731,6 +755,10 @@ static bool drain_one(struct embedded *e, struct twheel_op *op, u32 flags, u64 n
 	return true;
 }
 
+/*
+ * Take out up to @nr armed timers, CHUNK_OPS in one lock hold. Returns how many. Fewer than @nr
+ * means that none was armed any more at the end of the last lock hold.
+ */
 static int embedded_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, u32 flags)
 {
 	struct embedded *e = embedded(twheel);
@@ -804,6 +832,10 @@ static void read_event(struct embedded *e, struct twheel_event *event, u64 now)
 	slot_after_read(e, slot, event->count, now);
 }
 
+/*
+ * Turn the wheel and read up to @nr events, without waiting. Returns how many, or -EAGAIN. If the
+ * wheel is far behind, it is turned in several lock holds, until it has an event or has caught up.
+ */
 static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32 nr)
 {
 	struct embedded *e = embedded(twheel);
@@ -832,11 +864,13 @@ static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32
 
 /* ---- the rest --------------------------------------------------------------- */
 
+/* All memory of the wheel, but that of the timerfd, which is the kernel's. */
 static u64 mem_bytes(const struct embedded *e)
 {
 	return sizeof(*e) + pages_bytes(&e->pages, sizeof(struct slot));
 }
 
+/* The counts are of the lock hold in which the wheel has caught up with the clock. */
 static int embedded_info(struct twheel *twheel, struct twheel_info *info)
 {
 	struct embedded *e = embedded(twheel);
@@ -882,6 +916,9 @@ static u32 nr_timers(const struct wheel *w, u32 slot)
 	return n;
 }
 
+/*
+ * Add bucket @slot to its level. Classes of far timers count for the entry behind the last level.
+ */
 static void count_bucket(struct twheel_levels *levels, const struct embedded *e, u32 slot)
 {
 	u32 n = nr_timers(&e->wheel, slot), level = 0;
@@ -896,6 +933,9 @@ static void count_bucket(struct twheel_levels *levels, const struct embedded *e,
 static_assert(ARRAY_SIZE(((struct twheel_levels *)NULL)->timers) == WHEEL_LEVELS + 1,
 	      "the last is for those beyond");
 
+/*
+ * Timers that are ready, and those in the tree of wheel_back.h, are in no bucket and do not count.
+ */
 static int embedded_levels(struct twheel *twheel, struct twheel_levels *levels)
 {
 	struct embedded *e = embedded(twheel);
@@ -908,6 +948,7 @@ static int embedded_levels(struct twheel *twheel, struct twheel_levels *levels)
 	return 0;
 }
 
+/* As SETUP of the device, with this backend's own limit on the number of timers. */
 static bool setup_is_valid(const struct twheel_setup *setup)
 {
 	return setup->clockid >= 0 && setup->clockid < 32 && (CLOCKS >> setup->clockid & 1) &&
@@ -917,6 +958,7 @@ static bool setup_is_valid(const struct twheel_setup *setup)
 		(setup->tick_ns >= TICK_MIN_NS && setup->tick_ns <= NSEC_PER_SEC));
 }
 
+/* Make @e, which is zeroed, an empty wheel. Returns 0, or an error with nothing to undo. */
 static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 			 unsigned int flags)
 {
@@ -947,6 +989,7 @@ static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 	return 0;
 }
 
+/* Make a wheel. Returns 0 or an error. */
 static int embedded_open(struct twheel **twheel, unsigned int flags,
 			 const struct twheel_setup *setup)
 {
@@ -967,6 +1010,7 @@ static int embedded_open(struct twheel **twheel, unsigned int flags,
 	return 0;
 }
 
+/* Free the wheel with all its timers. No other thread uses it any more. */
 static void embedded_close(struct twheel *twheel)
 {
 	struct embedded *e = embedded(twheel);

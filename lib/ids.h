@@ -37,11 +37,13 @@ struct ids {
 	u32		free;
 };
 
+/* Entry @index, which is below @nr. */
 static inline struct id_entry *ids_entry(const struct ids *ids, u32 index)
 {
 	return pages_at(&ids->entries, index, sizeof(struct id_entry));
 }
 
+/* Free the table. What the ids named is not touched. */
 static inline void ids_free(struct ids *ids)
 {
 	pages_free(&ids->entries);

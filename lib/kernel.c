@@ -44,6 +44,7 @@ static int kernel_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 	return (int)bad;
 }
 
+/* libtwheel.c sets op->op, so it is one of these. The ioctl returns what would be op->res. */
 static int kernel_op(struct twheel *twheel, struct twheel_op *op)
 {
 	static const unsigned long requests[] = {
@@ -56,6 +57,7 @@ static int kernel_op(struct twheel *twheel, struct twheel_op *op)
 	return call(twheel->fd, requests[op->op], op);
 }
 
+/* The descriptor does not block, so a signal cannot interrupt this. */
 static int kernel_read(struct twheel *twheel, struct twheel_event *events, u32 nr)
 {
 	ssize_t got = read(twheel->fd, events, nr * sizeof(*events));
@@ -63,6 +65,7 @@ static int kernel_read(struct twheel *twheel, struct twheel_event *events, u32 n
 	return got < 0 ? -errno : (int)((size_t)got / sizeof(*events));
 }
 
+/* A signal may end the call early. That is no error: the caller drains until the result is 0. */
 static int kernel_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, u32 flags)
 {
 	struct twheel_batch batch = { .ops = (uintptr_t)ops, .nr = nr,
@@ -72,6 +75,10 @@ static int kernel_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, u3
 	return rc < 0 ? rc : (int)batch.nr_done;
 }
 
+/*
+ * The sizes are those of the header that the library was compiled with; the kernel accepts older
+ * ones.
+ */
 static int kernel_info(struct twheel *twheel, struct twheel_info *info)
 {
 	return call(twheel->fd, TWHEEL_IOC_INFO, info);
@@ -118,6 +125,7 @@ static int kernel_open(struct twheel **twheel, unsigned int flags,
 	return 0;
 }
 
+/* Closing the last descriptor of the file frees all its timers. */
 static void kernel_close(struct twheel *twheel)
 {
 	close(twheel->fd);

@@ -8,12 +8,13 @@
 #include "backend.h"
 #include "keys.h"
 
+/* Rotate @x to the left by @bits, from 1 to 63. */
 static u64 rotate(u64 x, unsigned int bits)
 {
 	return x << bits | x >> (64 - bits);
 }
 
-/* SipRound, and the compression of a word with one round, of the paper on SipHash. */
+/* SipRound, as in the paper on SipHash. */
 static void sip_round(u64 v[4])
 {
 	v[0] += v[1];
@@ -28,6 +29,7 @@ static void sip_round(u64 v[4])
 	v[2] = rotate(v[2], 32);
 }
 
+/* Take @word into the state @v, with one round: the 1 of SipHash-1-3. */
 static void sip_word(u64 v[4], u64 word)
 {
 	v[3] ^= word;
@@ -74,11 +76,13 @@ void twheel_keys_init(struct keys *keys)
 	keys->secret[1] = (uintptr_t)keys ^ twheel_clock(CLOCK_MONOTONIC) << 32;
 }
 
+/* Free the buckets. The keys are the caller's, and may be in them still. */
 void twheel_keys_exit(struct keys *keys)
 {
 	pages_free(&keys->buckets);
 }
 
+/* Bucket @index, which is below nr_buckets. */
 static struct hlist_head *bucket_at(const struct keys *keys, u32 index)
 {
 	return pages_at(&keys->buckets, index, sizeof(struct hlist_head));

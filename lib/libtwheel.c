@@ -8,6 +8,9 @@
  *
  * Locking: none here. A struct twheel does not change between open and close, and each backend
  * locks what it has.
+ *
+ * libtwheel.h says what each function guarantees. Those that end in _sized get as @size the size of
+ * the caller's structure: see sized.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,6 +59,7 @@ static bool kernel_is_missing(int err)
 	       err == -EPERM || err == -ENOTTY;
 }
 
+/* Open a wheel of @backend. Returns 0 or an error. */
 static int open_with(const struct twheel_backend *backend, struct twheel **twheel,
 		     unsigned int flags, const struct twheel_setup *setup)
 {
@@ -99,6 +103,10 @@ int twheel_open_sized(struct twheel **twheel, unsigned int flags,
 	return err ?: open_any(twheel, flags, &setup);
 }
 
+/*
+ * A child of the process that opened the wheel closes only its copy of the descriptor: the
+ * backend's lock may be held by a thread that the child does not have.
+ */
 void twheel_close(struct twheel *twheel)
 {
 	if (!twheel)
@@ -125,6 +133,7 @@ static int do_op(struct twheel *twheel, struct twheel_op *op)
 	return is_ours(twheel->family) ? twheel->backend->op(twheel, op) : -ECHILD;
 }
 
+/* ADD. Inlined, so that twheel_add() costs nothing for the tolerance that it does not have. */
 static inline int add(struct twheel *twheel, u64 *handle, u64 user_data, u64 expires_ns,
 		      u64 interval_ns, u64 tolerance_ns, u32 flags)
 {
@@ -151,6 +160,7 @@ int twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_dat
 	return add(twheel, handle, user_data, expires_ns, interval_ns, tolerance_ns, flags);
 }
 
+/* MOD. Inlined as add() is. */
 static inline int mod(struct twheel *twheel, u64 handle, u64 expires_ns, u64 interval_ns,
 		      u64 tolerance_ns, u32 flags)
 {
@@ -183,6 +193,7 @@ int twheel_cancel(struct twheel *twheel, uint64_t handle, uint64_t *user_data)
 	return rc;
 }
 
+/* Can a program have been compiled with a struct twheel_op of @size bytes? */
 static bool op_size_ok(size_t size)
 {
 	return SIZED_OK(size, struct twheel_op, reserved);
@@ -202,6 +213,7 @@ int twheel_query_sized(struct twheel *twheel, uint64_t handle, uint32_t flags,
 /* An array whose elements have another size is translated in pieces of so many, a bit for each. */
 #define SOME	64
 
+/* How many of @nr elements fit into one piece. */
 static u32 some_of(u32 nr)
 {
 	return nr < SOME ? nr : SOME;
@@ -287,6 +299,9 @@ static int submit(struct twheel *twheel, struct twheel_op *ops, u32 nr, size_t s
 	return bad;
 }
 
+/*
+ * If this fails with -EFAULT or -ENOMEM, some operations may have been done, as libtwheel.h says.
+ */
 int twheel_submit_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t nr, size_t size)
 {
 	int bad = 0;
@@ -342,6 +357,11 @@ static int read_ready(struct twheel *twheel, struct twheel_event *events, u32 nr
 	return n;
 }
 
+/*
+ * Read first and wait then: most calls find events. poll() may also return with none, because
+ * another thread was faster, or because the embedded wheel had only timers to move; then wait for
+ * the rest of the time.
+ */
 int twheel_read_sized(struct twheel *twheel, struct twheel_event *events, uint32_t nr,
 		      int timeout_ms, size_t size)
 {

@@ -52,6 +52,7 @@ static inline int pages_grow(struct pages *p, size_t size)
 	return 0;
 }
 
+/* Free all pages. The array must not be used after that. */
 static inline void pages_free(struct pages *p)
 {
 	while (p->nr)

@@ -11,8 +11,8 @@
  *	   |                   | it is due again already             |
  *	   +-------------------+-------------------------------------+ a period
  *
- * With TWHEEL_TASK_OVERLAP a task leaves RUNNING as soon as its function is called. A task without
- * a period stops being pending when it begins to run.
+ * A task with TWHEEL_TASK_OVERLAP waits for its next period, or is queued for it, already while its
+ * function runs. A task without a period stops being pending when it begins to run.
  *
  * One idle worker, the leader, waits for the wheel and queues the tasks that have expired. Before a
  * worker runs a task it wakes another one, which leads if nobody does. So all n threads can run
@@ -76,12 +76,12 @@
  * @nth:	how many tasks were added before
  * @handle:	its timer in the wheel; 0 if it has none
  * @running:	how many threads run its function
- * @dead:	no longer pending. It is freed when the last of these threads is done
+ * @dead:	no longer pending. The task is freed as soon as @running is 0
  * @moved:	got another time while it was running
  * @key:	the key, followed by a 0
  *
- * sched->lock guards all of it, except @over and whatever a task has that is in no table any more:
- * these belong to the thread that took it out.
+ * sched->lock guards all of it as long as the task is in @all. After that the task, with @over,
+ * belongs to the thread that took it out.
  */
 struct task {
 	TAILQ_ENTRY(task)	all;
@@ -107,7 +107,8 @@ TAILQ_HEAD(task_queue, task);
  * @wall:	the wheel of tasks on the wall clock, NULL until there is one. Set under @lock
  * @late:	from how many ns on a run counts as late
  * @epfd:	epoll of the wheels and @wakefd
- * @wakefd:	eventfd that is readable if the leader must return, or the poller must call
+ * @wakefd:	eventfd. It is readable when the leader must return from epoll_wait(), or, without a
+ *		pool, when the program must call twheel_sched_run()
  * @awake:	@wakefd is readable. Under @lock
  * @nr_waiting:	threads that wait for @lock. Atomic; a hint for lock_again()
  * @lock:	guards all that follows, and every task
@@ -123,14 +124,14 @@ TAILQ_HEAD(task_queue, task);
  * @nr_pending:	tasks that will run, once more or for the first time
  * @nr_running:	functions that are running
  * @nr_idle:	workers that wait for @work
- * @leader:	a worker of the pool is the leader
+ * @leader:	a worker of the pool is the leader now: it is in lead()
  * @finishing:	no task may be added, and none with a period is left
  * @stopping:	no function may be called any more
  * @nr_threads:	threads of the pool
  * @threads:	the pool
  *
- * What stands before @lock and is not said to change is set before any other thread knows of the
- * scheduler.
+ * Of the members before @lock, only @wall, @awake and @nr_waiting change once another thread can
+ * know of the scheduler.
  */
 struct twheel_sched {
 	struct twheel_sched_options	options;
@@ -169,7 +170,7 @@ struct frame {
 
 static int start_worker(struct twheel_sched *sched, u32 nth);
 
-/* The innermost. */
+/* The functions that this thread is in, the innermost first. */
 static __thread struct frame *frames;
 
 /* Is the caller inside the function of @task? Waiting for that would never end. */
@@ -200,6 +201,7 @@ static bool is_alive(const struct twheel_sched *sched)
 
 /* ---- the lock ----------------------------------------------------------------- */
 
+/* Take the lock. While it waits, nr_waiting tells lock_again() that somebody does. */
 static void lock(struct twheel_sched *sched)
 {
 	if (!pthread_mutex_trylock(&sched->lock))
@@ -245,7 +247,7 @@ static void wake_update(struct twheel_sched *sched)
 	wake_set(sched, sched->stopping || (!sched->options.threads && sched->nr_queued));
 }
 
-/* Before anybody else gets the lock, @wakefd says what has changed. */
+/* Release the lock. wakefd comes first, so that nobody who gets the lock finds it outdated. */
 static void unlock(struct twheel_sched *sched)
 {
 	wake_update(sched);
@@ -254,8 +256,9 @@ static void unlock(struct twheel_sched *sched)
 
 /*
  * Take the lock again, between two chunks. A mutex is no queue: a thread that takes it again at
- * once is most often faster than those that wait for it. So give these time. The count is read
- * without the lock: if it is wrong, that costs a moment, or the fairness of one chunk.
+ * once is most often faster than those that wait for it. So sleep a moment if anybody waits.
+ * nr_waiting is read without the lock, and pairs with nothing: if it is wrong, this sleeps for
+ * nothing, or the others wait for one more chunk.
  */
 static void lock_again(struct twheel_sched *sched)
 {
@@ -289,6 +292,7 @@ static void set_stopping(struct twheel_sched *sched)
 
 /* ---- time ----------------------------------------------------------------------- */
 
+/* The time of @clock in ns. Signed, so that times can be subtracted. */
 static s64 clock_now(clockid_t clock)
 {
 	return (s64)twheel_clock(clock);
@@ -342,11 +346,15 @@ static s64 next_due(struct task *task, s64 now)
 
 /* ---- tasks ------------------------------------------------------------------------ */
 
+/* The task with @id, which may be dead but is not freed yet, or NULL. With the lock held. */
 static struct task *task_find(struct twheel_sched *sched, u64 id)
 {
 	return ids_find(&sched->ids, id);
 }
 
+/*
+ * The pending task with this key, or NULL. @hash is twheel_keys_hash() of it. With the lock held.
+ */
 static struct task *task_find_key(struct twheel_sched *sched, u64 hash, const void *bytes,
 				  size_t len)
 {
@@ -479,6 +487,10 @@ static size_t key_length(const void *key, size_t len)
 	return len ? len : strnlen(key, KEY_MAX + 1);
 }
 
+/*
+ * Is @task, of the user, one that can be added? Reads only what does not change, so without the
+ * lock.
+ */
 static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_task *task)
 {
 	if (!task->fn || (task->flags & ~VALID_FLAGS) || task->reserved || task->period_ns < 0 ||
@@ -618,6 +630,10 @@ static int task_add(struct task *task, struct task *old, struct tasks *over)
 	return 0;
 }
 
+/*
+ * The task is made before the lock is taken, and a task that it replaces is released after the lock
+ * is dropped: neither the allocation nor the user's release() makes others wait.
+ */
 int twheel_sched_add_sized(struct twheel_sched *sched, const struct twheel_task *theirs,
 			   uint64_t *id, size_t size)
 {
@@ -915,13 +931,13 @@ static void events_take(struct twheel_sched *sched, struct twheel *wheel,
 			due[found++] = (struct due) { task, events[i].expires_ns };
 	}
 	qsort(due, found, sizeof(*due), due_order);
-	/* One that was moved while the events were read may be there twice. */
+	/* A task that was re-armed while the events were read may have two of them. */
 	for (size_t i = 0; i < found; i++)
 		if (due[i].task->info.state == TWHEEL_TASK_WAITING)
 			task_schedule(due[i].task);
 }
 
-/* The events that were read of a wheel. */
+/* What lead() has read of one wheel without the lock: @nr events, or an error. */
 struct harvest {
 	struct twheel		*wheel;
 	int			nr;
@@ -1115,7 +1131,10 @@ static int list_init(struct list *list, const struct twheel_sched *sched, size_t
 	return 0;
 }
 
-/* There is room: see @nth. */
+/*
+ * Append @task, which is pending, and its key. list_init() has made the room: no task is listed
+ * that was added after it.
+ */
 static void list_add(struct list *list, const struct task *task)
 {
 	struct twheel_task_info *info = sized_nth(list->infos, list->nr++, list->size);
@@ -1180,6 +1199,7 @@ static int list_make(struct list *list, struct twheel_sched *sched)
 	return (int)list->nr;
 }
 
+/* Can a program have been compiled with a struct twheel_task_info of @size bytes? */
 static bool info_size_ok(size_t size)
 {
 	return SIZED_OK(size, struct twheel_task_info, state) && size <= TWHEEL_TASK_INFO_MAX;
@@ -1243,7 +1263,7 @@ static int sched_stop(struct twheel_sched *sched, uint32_t flags, struct list *l
 	n = tasks_stop(sched, flags & TWHEEL_SCHED_FINISH, list, over);
 	if (!sched->nr_pending)
 		set_stopping(sched);
-	/* Now: wait_done() drops the lock without unlock(). */
+	/* wait_done() drops the lock without unlock(), which would do this. */
 	wake_update(sched);
 	/* Wait for the leader too: it may have handles to free. */
 	while ((flags & TWHEEL_SCHED_WAIT) &&
@@ -1282,6 +1302,7 @@ int twheel_sched_stop_sized(struct twheel_sched *sched, uint32_t flags,
 
 /* ---- opening and closing ---------------------------------------------------------------- */
 
+/* Close what open_fds() has opened, if anything. */
 static void close_fds(struct twheel_sched *sched)
 {
 	const int fds[] = { sched->epfd, sched->wakefd };
@@ -1291,6 +1312,7 @@ static void close_fds(struct twheel_sched *sched)
 			close(fds[i]);
 }
 
+/* Make the epoll that the leader waits with. Returns 0 or an error; close_fds() undoes both. */
 static int open_fds(struct twheel_sched *sched)
 {
 	sched->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -1301,12 +1323,14 @@ static int open_fds(struct twheel_sched *sched)
 	return -errno;
 }
 
+/* Close both wheels; sched->wall may be NULL. */
 static void close_wheels(struct twheel_sched *sched)
 {
 	twheel_close(sched->wall);
 	twheel_close(sched->wheel);
 }
 
+/* Open the wheel for delays, and fill in what the options left to it. Returns 0 or an error. */
 static int open_wheel(struct twheel_sched *sched)
 {
 	struct twheel_setup setup = { .clockid = sched->options.clockid,
@@ -1341,6 +1365,7 @@ static int start_worker(struct twheel_sched *sched, u32 nth)
 	return err ? -ENOMEM : 0;
 }
 
+/* Start the pool. If that fails, sched_shut() ends the threads that have been started. */
 static int open_threads(struct twheel_sched *sched)
 {
 	int err = 0;
@@ -1369,6 +1394,10 @@ static void sched_shut(struct twheel_sched *sched)
 	close_wheels(sched);
 }
 
+/*
+ * In a child that inherited the scheduler by fork(), its threads do not exist and its lock may be
+ * held for ever. So there only the descriptors are closed, and the memory is left.
+ */
 int twheel_sched_close(struct twheel_sched *sched)
 {
 	if (!sched)
@@ -1385,6 +1414,10 @@ int twheel_sched_close(struct twheel_sched *sched)
 	return 0;
 }
 
+/*
+ * Open everything. Returns 0, or an error with everything closed again; the caller frees the
+ * memory.
+ */
 static int sched_init(struct twheel_sched *sched)
 {
 	int err = open_wheel(sched);
@@ -1409,12 +1442,14 @@ static int sched_init(struct twheel_sched *sched)
 	return err;
 }
 
+/* TWHEEL_ONE_THREAD is refused: a scheduler's wheel is used by its threads and its callers. */
 static bool options_are_valid(const struct twheel_sched_options *options)
 {
 	return !options->reserved[0] && !options->reserved[1] && !options->reserved[2] &&
 	       options->threads <= UINT16_MAX && !(options->flags & TWHEEL_ONE_THREAD);
 }
 
+/* Make a scheduler. Returns 0 or an error; *@sched is set only on success. */
 static int open_with(struct twheel_sched **sched, const struct twheel_sched_options *options)
 {
 	struct twheel_sched *new;

@@ -23,6 +23,7 @@
 #define SIZED_OK(size, type, last)						\
 	sized_ok(size, offsetof(type, last) + sizeof(((type *)0)->last), __alignof__(type))
 
+/* See SIZED_OK(). @first is the size that the structure had in version 1.0.0. */
 static inline bool sized_ok(size_t theirs, size_t first, size_t align)
 {
 	return theirs >= first && theirs <= SIZED_MAX && !(theirs % align);

@@ -20,6 +20,7 @@
 #define SPREAD	2000000000ULL	/* they fire within two seconds */
 #define MSEC	1000000ULL
 
+/* The clock that the wheels here use, in ns. */
 static uint64_t now(void)
 {
 	struct timespec ts;
@@ -28,6 +29,7 @@ static uint64_t now(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/* Print that @what has failed with @err, and end. */
 static void die(const char *what, int err)
 {
 	fprintf(stderr, "try: %s: %s\n", what, strerror(-err));
@@ -40,6 +42,7 @@ static unsigned int late[STEPS], early, twice, nr_read;
 static unsigned char fired[TIMERS];
 static uint64_t handles[TIMERS];
 
+/* Do @nr operations, of which none may fail. */
 static void submit(struct twheel *w, struct twheel_op *ops, unsigned int nr)
 {
 	int failed = twheel_submit(w, ops, nr);
@@ -57,6 +60,7 @@ static void took(const char *what, unsigned int nr, uint64_t start)
 	       (unsigned long long)(ns / nr));
 }
 
+/* Arm all timers, in batches. A timer's user_data is its index in @handles and @fired. */
 static void arm(struct twheel *w)
 {
 	struct twheel_op ops[BATCH];
@@ -95,6 +99,7 @@ static void cancel(struct twheel *w)
 	took("cancelled", TIMERS / 2, start);
 }
 
+/* Count an event that was read at @time: as early, as one too many, or by how late it was. */
 static void account(const struct twheel_event *event, uint64_t time)
 {
 	uint64_t limit = MSEC / 4;
@@ -124,6 +129,7 @@ static void progress(uint64_t start, uint64_t time)
 	fflush(stdout);
 }
 
+/* Read events until all timers that were not cancelled have fired. */
 static void watch(struct twheel *w)
 {
 	struct twheel_event events[BATCH];
@@ -141,6 +147,7 @@ static void watch(struct twheel *w)
 	}
 }
 
+/* Print how late the events were read. */
 static void histogram(void)
 {
 	static const char bar[] = "########################################";
@@ -156,6 +163,7 @@ static void histogram(void)
 	}
 }
 
+/* The first half of the tour. Returns how many timers did not do what they should. */
 static int timers(void)
 {
 	unsigned int wrong = early + twice;
@@ -185,6 +193,7 @@ static int timers(void)
 
 static uint64_t began;
 
+/* The function of each task: print which one runs, and when. */
 static void say(void *arg, const struct twheel_task_info *task)
 {
 	printf("  %4llu ms  %s", (unsigned long long)((now() - began) / MSEC), (char *)arg);
@@ -193,6 +202,7 @@ static void say(void *arg, const struct twheel_task_info *task)
 	putchar('\n');
 }
 
+/* Add a task that says @what. A task with the same @key is replaced. */
 static void add(struct twheel_sched *s, const char *what, int64_t when, int64_t period,
 		const char *key)
 {
@@ -204,6 +214,7 @@ static void add(struct twheel_sched *s, const char *what, int64_t when, int64_t 
 		die("twheel_sched_add()", err);
 }
 
+/* The second half of the tour: some tasks in a pool of two threads, for a second. */
 static void show_tasks(void)
 {
 	struct twheel_sched_options options = { .threads = 2, .flags = TWHEEL_EMBEDDED,

@@ -20,19 +20,19 @@ log=build/check
 # Build what the other suites use, so that no two of them build the same.
 build() {
 	point "the library, the command and the manual pages build" quiet make -s -j2 lib command man || return
-	point "and the modules" modules CONFIG_TWHEEL_SELFTEST=m || return
-	point "and the tests of libtwheel" quiet make -j2 -C selftest/lib all checks || return
+	point "the modules build" modules CONFIG_TWHEEL_SELFTEST=m || return
+	point "the tests of libtwheel build" quiet make -j2 -C selftest/lib all checks || return
 	[ -z "$machines" ] || build_guest
 }
 
 build_guest() {
-	point "and the selftests" quiet make -j2 -C selftest/uapi || return
-	point "and those of 32 bits" quiet make -j2 -C selftest/uapi CFLAGS='-O2 -g -m32' \
+	point "the tests of the device build" quiet make -j2 -C selftest/uapi || return
+	point "the tests of the device build for 32 bits" quiet make -j2 -C selftest/uapi CFLAGS='-O2 -g -m32' \
 		O="$top/build/uapi32" SUFFIX=32 || return
-	point "and those compiled with the first header" quiet make -j2 -C selftest/uapi \
+	point "the tests of the device build with the first header" quiet make -j2 -C selftest/uapi \
 		HEADER="$top/selftest/uapi/first" O="$top/build/uapi1" SUFFIX=1 || return
-	point "and the examples" quiet make -j2 -C examples guest || return
-	point "and those of failing allocations" quiet make -C selftest/uml
+	point "the examples build" quiet make -j2 -C examples guest || return
+	point "the tests with failing allocations build" quiet make -C selftest/uml
 }
 
 build_uml() {

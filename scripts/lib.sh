@@ -44,9 +44,9 @@ apt() {
 	quiet as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@"
 }
 
-# result_of KEY...: print the file for a result that depends on nothing but its key. It outlives a
-# checkout, so that what was found good or proved once is not worked out again. To work all out
-# again, remove the directory.
+# result_of KEY...: print the name of the file for a result that depends on nothing but its key. The
+# file outlives the checkout, so that nothing is checked or proved twice. To do everything again,
+# remove the directory.
 result_of() {
 	mkdir -p "$cache/results"
 	echo "$cache/results/$(printf '%s\0' "$@" | sha256sum | cut -c 1-40)"
@@ -113,12 +113,12 @@ kernel_release() {
 	sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$("$top/scripts/kdir.sh")/include/generated/utsrelease.h"
 }
 
-# ---- what figures are of -----------------------------------------------------------------
+# ---- which sources figures belong to ------------------------------------------------------
 
 processor() { sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1; }
 
-# Print the commit of the sources. Files in doc/ are no sources: a measurement may write one table
-# there after the other.
+# Print the commit of the sources. Files in doc/ do not count: a measurement may write several tables
+# there, one after the other.
 source_id() {
 	local id changed
 

@@ -22,14 +22,14 @@ done
 shift $((OPTIND - 1))
 [ $# != 0 ] || die "which files?"
 
-# Most have nothing to do with timers, and spatch takes a second for each.
+# Most files have nothing to do with timers, and spatch takes a second for each.
 for file; do
 	[ -r "$file" ] || die "$file cannot be read"
 done
 mapfile -t files < <(grep -lE 'timer|expires' -- "$@")
 set -- "${files[@]}"
 
-# No header is changed while a file that includes it is still to come.
+# The results are written at the end: no header may change before a file that includes it is done.
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 results=()

@@ -178,7 +178,7 @@ uapi() {
 		grep -vE '/test_((attack|busy|cost|neighbour|watchers).*|chaos32|close32|rt32)$'
 }
 
-# figures LABEL: of a machine's report, in groups of suites: label, group, passed, failed,
+# figures LABEL: print a machine's report by groups of suites: label, group, passed, failed,
 # seconds
 figures() {
 	awk -v label="$1" -v OFS='\t' '

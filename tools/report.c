@@ -38,6 +38,7 @@ u64 late_quantile(const struct stats *s, double q)
 	return s->late_max / 1000;
 }
 
+/* How many errors there were, of all kinds. */
 static u64 bad(const struct stats *s)
 {
 	return s->lost + s->early + s->twice + s->late_cancel + s->unknown + s->wrong;

@@ -125,6 +125,7 @@ static void expect(struct timer *t, u64 due)
 		run.last_due = last;
 }
 
+/* Note that @t was armed by @op. It must not fire before @before plus its delay. */
 static void added(struct timer *t, const struct twheel_op *op, u64 before)
 {
 	if (op->res || !op->handle) {
@@ -169,7 +170,10 @@ static void gone(struct timer *t, enum state state)
 	run.hungry -= t->interval && t->act == ACT_NONE && t->periods < MIN_PERIODS;
 }
 
-/* Cancel a batch. Only this thread reads, so a cancel leaves no event to be read. */
+/*
+ * Was the timer still there when @op cancelled or re-armed it, and the result right? If it was
+ * armed long after its time, it is lost.
+ */
 static bool was_there(const struct timer *t, const struct twheel_op *op, u64 before)
 {
 	if (op->res < 0 || op->user_data != (u64)(t - run.w.timers)) {
@@ -180,6 +184,7 @@ static bool was_there(const struct timer *t, const struct twheel_op *op, u64 bef
 	return true;
 }
 
+/* Cancel a batch. Only this thread reads, so no event of these timers may be read after it. */
 static void cancel_batch(struct twheel_op *ops, u32 nr, u64 *count)
 {
 	struct timer *timers[BATCH];
@@ -198,6 +203,7 @@ static void cancel_batch(struct twheel_op *ops, u32 nr, u64 *count)
 	}
 }
 
+/* Re-arm a batch. From now on only the new deadline counts. */
 static void rearm_batch(struct twheel_op *ops, u32 nr)
 {
 	struct timer *timers[BATCH];
@@ -278,6 +284,7 @@ static void period(struct timer *t, const struct twheel_event *ev)
 	t->periods += ev->count;
 }
 
+/* The timer of an event, or NULL if it is none of this run. */
 static struct timer *event_timer(const struct twheel_event *ev)
 {
 	struct timer *t;
@@ -288,6 +295,7 @@ static struct timer *event_timer(const struct twheel_event *ev)
 	return t->state != NEW && t->handle == ev->handle ? t : NULL;
 }
 
+/* Check and count an event that was read at the time @after. */
 static void event(const struct twheel_event *ev, u64 after)
 {
 	struct stats *s = &run.stats;
@@ -336,6 +344,7 @@ static void read_some(void)
 	}
 }
 
+/* Wait for events, for at most @ms, and read some. */
 static void wait_and_read(int ms)
 {
 	struct epoll_event e;
@@ -375,6 +384,7 @@ static u64 mem_available(void)
 	return kib * 1024;
 }
 
+/* Print how far the run is: each second on a terminal, else every five. */
 static void progress(u64 t)
 {
 	static u64 next;
@@ -421,6 +431,7 @@ static void arm_all(void)
 	       (double)(now() - run.start) / (double)SEC, i.nr_armed, i.nr_ready);
 }
 
+/* Cancel, re-arm and read until every timer has done what it should, or is lost. */
 static void run_to_the_end(void)
 {
 	u64 t = now(), next_acts = 0;
@@ -460,6 +471,10 @@ static void cancel_rest(void)
 		cancel_batch(ops, nr, &run.stats.cancelled_end);
 }
 
+/*
+ * After the run: cancel, see that nothing else fires, compare the kernel's count, and measure
+ * close().
+ */
 static void finish(void)
 {
 	struct stats *s = &run.stats;
@@ -490,6 +505,7 @@ static int by_act_time(const void *a, const void *b)
 	return x->act_at < y->act_at ? -1 : x->act_at > y->act_at;
 }
 
+/* List the timers that are to be cancelled or re-armed, in the order of these times. */
 static void sort_acts(void)
 {
 	u32 i;
@@ -501,6 +517,7 @@ static void sort_acts(void)
 	qsort(run.acts, run.nr_acts, sizeof(*run.acts), by_act_time);
 }
 
+/* Open the device, and check that it is of our version and takes so many timers. */
 static void open_device(const char *path)
 {
 	struct epoll_event e = { .events = EPOLLIN };
@@ -552,6 +569,7 @@ static void print_usage(FILE *to)
 	      "  -h, --help           this\n", to);
 }
 
+/* Make the workload: from @file, or if that is NULL @count random timers. */
 static void prepare(const char *file, u32 count)
 {
 	if (!file) {

@@ -126,6 +126,7 @@ static const char *parse_line(const char *line, struct timer *t)
 	return NULL;
 }
 
+/* Append a timer. The array doubles when it is full. */
 static void workload_add(struct workload *w, const struct timer *t)
 {
 	if (!(w->nr & (w->nr - 1))) {	/* full at each power of two */

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The calls of a program that arms one timer a call and reads one event a call, of /dev/twheel
- * and of a timerfd, each TIMES times, for the plugin of profile.c to count. As in "one at a time"
- * of bench/user, 10^5 timers of the file are armed far ahead, and an epoll has both descriptors.
- * Only one event is ready when it is read, and nobody sleeps for it. A part's figure is what the
- * kernel does; the program's own instructions are left out.
+ * The calls of a program that arms one timer in a call and reads one event in a call, on
+ * /dev/twheel and on a timerfd. Each is made TIMES times, and the plugin of profile.c counts. As in
+ * "one at a time" of bench/user, 10^5 timers of the file are armed far ahead, and an epoll has both
+ * descriptors. When an event is read it is the only one that is ready, and no task sleeps for it. A
+ * part's figure is what the kernel does; the program's own instructions are left out.
  *
  * "expire" is all that interrupts the program from 300 us before until 300 us after the time of a
- * timer. The tick of the kernel is in one of four of these, with some 1000 instructions.
+ * timer. One of four of these contains the kernel's tick, with some 1000 instructions.
  *
- * "life" is what "dense" of bench/user does with 10^5 timers: they are armed 256 a call, 100 fire
- * in each ms, and they are read when 4096 are due. The tick of the kernel is in "expire", where it
- * is some 4 instructions a timer.
+ * "life" is what "dense" of bench/user does with 10^5 timers: they are armed 256 in a call, 100 of
+ * them fire in each ms, and they are read when 4096 are due. "expire" contains the kernel's tick,
+ * which is some 4 instructions for each timer.
  *
- * Prints the names of the parts in their order, then the kernel's functions as /proc/kallsyms has
- * them.
+ * Prints the names of the parts in their order, and then the kernel's functions as /proc/kallsyms
+ * lists them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@
 #define LIFE_BATCH	256
 #define LIFE_EVENTS	4096
 #define LIFE_GAP_NS	10000ULL	/* from one deadline to the next */
-#define LIFE_LEAD_NS	(200 * MS)	/* to arm all takes less */
+#define LIFE_LEAD_NS	(200 * MS)	/* arming all of them takes less */
 
 #define NOTHING		((void)0)
 
@@ -75,8 +75,8 @@ static u64 far(void)
 }
 
 /*
- * @call, which is for @each timers, is counted TIMES times, and must not be negative. @before each
- * it is made ready for.
+ * Count @call TIMES times. It handles @each timers, and must not return a negative number. @before
+ * prepares each call, and is not counted.
  */
 #define PART(name, before, call)	PART_OF(1, name, before, call)
 #define PART_OF(each, name, before, call) do {			\
@@ -129,7 +129,7 @@ static void fill(u32 op, u64 deadline)
 			.expires_ns = deadline, .flags = deadline ? TWHEEL_F_ABS : 0 };
 }
 
-/* The same again, all at once. */
+/* The same in batches. */
 static int submit(u32 op, u64 deadline)
 {
 	struct twheel_batch batch = {
@@ -139,7 +139,7 @@ static int submit(u32 op, u64 deadline)
 	return ioctl(wheel, TWHEEL_IOC_SUBMIT, &batch);
 }
 
-/* The same through io_uring, until it is known to be done. */
+/* The same through io_uring, until the completion is there. */
 static int submit_by_ring(u32 op, u64 deadline)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
@@ -183,7 +183,7 @@ static void spin_until(u64 when)
 		;
 }
 
-/* The next whole ms but one; of four in a row, each is in another part of the kernel's tick. */
+/* The next whole ms but one. Of four in a row, each is in another quarter of the kernel's tick. */
 static u64 due(u32 i)
 {
 	u64 at = now_ns() / MS * MS + 2 * MS;
@@ -263,10 +263,10 @@ static void calls_of_timerfd(void)
 	     read(timer, &count, sizeof(count)) - (long)sizeof(count));
 }
 
-/* What is counted of a life. */
+/* The parts of a life. */
 enum { ARM, EXPIRE, COLLECT, CLOSE, NR_STAGES };
 
-/* Arm LIVES timers of @fd, from @from on or, if that is 0, far ahead. */
+/* Arm LIVES timers of @fd: from the time @from on, or far ahead if that is 0. */
 static void life_arm(int fd, u64 from, bool count)
 {
 	struct twheel_batch batch;
@@ -286,7 +286,7 @@ static void life_arm(int fd, u64 from, bool count)
 	}
 }
 
-/* Read what is there. Returns how many. */
+/* Read the events that are ready. Returns how many. */
 static u32 life_collect(int fd, bool count)
 {
 	static struct twheel_event events[LIFE_EVENTS];
@@ -314,7 +314,7 @@ static void life_fire(int fd, u32 stage)
 	}
 }
 
-/* A life, of which @stage is counted. */
+/* Play a life, of which part @stage is counted. */
 static void live(u32 stage)
 {
 	static const char *const names[NR_STAGES] = { "arm", "expire", "collect", "close" };

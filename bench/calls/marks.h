@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Instructions that do nothing and that the plugin knows: what follows counts for the part, does
- * not count, or is the next part's.
+ * Instructions that do nothing, and that the plugin recognises. They say that what follows counts
+ * for a part, does not count, or belongs to the next part.
  */
 #ifndef MARKS_H
 #define MARKS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What profile.c needs of the interface of QEMU 7.2 for plugins, version 1. Debian has no package
- * with its header.
+ * What profile.c needs of QEMU 7.2's interface for plugins, version 1. Debian has no package with
+ * its header.
  */
 #ifndef PLUGIN_H
 #define PLUGIN_H

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A plugin of QEMU's that counts which instructions a program in the machine makes run: its own,
- * the kernel's, and those of whatever interrupts it.
+ * A plugin for QEMU that counts the instructions that a program in the machine causes: its own, the
+ * kernel's, and those of whatever interrupts it.
  *
  *	-plugin profile.so,out=FILE
  *
- * The program says what is counted, by instructions that do nothing else, see calls.c. Counts
- * are of blocks of code, which are run from the first to the last instruction; one that a page
- * fault interrupts counts as a whole. FILE becomes lines of
+ * The program says what is counted, by instructions that do nothing else: see calls.c. Blocks of
+ * code are counted, which run from the first to the last instruction; a block that a page fault
+ * interrupts counts as a whole. FILE gets a line
  *
  *	PART ADDRESS INSTRUCTIONS
  *
- * for each block of which something was run in a part.
+ * for each block that ran in a part.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
-/* Blocks are translated again and again; each time is a block of its own. */
+/* QEMU translates a block again and again. Each translation is a block of its own here. */
 struct block {
 	struct block	*next;
 	uint64_t	address;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A plugin of QEMU's that counts, on each CPU of the machine, the instructions that a module wants
- * counted, those of them that run while a spinlock is held, and how often and how long that was.
+ * A plugin for QEMU that counts, on each CPU of the machine, the instructions that a module wants
+ * counted; how many of them run while a spinlock is held; and how often and how long locks are
+ * held.
  *
  *	-plugin locks.so,out=FILE,lock=ADDRESS,...,unlock=ADDRESS,...,spin=FROM-TO,...
  *
- * lock and unlock are the kernel's functions that do that, spin where one waits for a lock: what is
- * run there is counted apart, for it depends on how the host runs its threads. A hold begins with
- * the lock function and ends when the unlock function of the outermost lock is called. FILE becomes
- * lines of
+ * lock and unlock are the kernel's functions that do this. spin is where a CPU waits for a lock:
+ * what runs there is counted apart, because it depends on how the host runs its threads. A hold
+ * begins with the lock function, and ends when the unlock function of the outermost lock is called.
+ * FILE gets a line
  *
  *	PART INSTRUCTIONS HELD HOLDS LONGEST SPINS
  *
- * for each part, of all CPUs together; LONGEST is the longest hold.
+ * for each part, with the sums over all CPUs; LONGEST is the longest hold.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,7 +39,7 @@ struct counts {
 	uint64_t	spins;
 };
 
-/* A CPU: what it counts, and the hold that it is in. */
+/* The counts of a CPU, and the hold that it is in. */
 struct cpu {
 	bool		counting;
 	unsigned int	depth;
@@ -91,7 +92,7 @@ static void end_hold(struct cpu *cpu, struct counts *c)
 	}
 }
 
-/* What a block is, and its length, are in @arg. */
+/* @arg says what kind of block this is, and how long. */
 static void block_runs(unsigned int nr, void *arg)
 {
 	uint32_t instructions = (uintptr_t)arg >> 2;

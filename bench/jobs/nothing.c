@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * In place of jobs/exec.c and jobs/cgroup.c, in the daemon of the benchmark: runs that do nothing.
- * Each is over in the next round of the loop, with status 0, and all is written as ever.
+ * Replaces jobs/exec.c and jobs/cgroup.c in the daemon of the benchmark: runs do nothing. Each is
+ * over in the next round of the loop, with status 0, and everything is written as usual.
  */
 #include <errno.h>
 #include <sys/eventfd.h>

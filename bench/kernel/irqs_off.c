@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * irqs_off: for how many instructions interrupts are off at most while each call of /dev/twheel
- * is made, and while what it armed expires. Prints figures as twheel_bench.c does. twheel_probe.ko,
- * which this loads, measures, and it measures whoever turns interrupts off: a page fault, an
- * interrupt, the scheduler. So each call is made many times, it is told in which function they were
- * on again, and some rows are of the kernel's own:
+ * irqs_off: for how many instructions are interrupts off at most while each call of /dev/twheel is
+ * made, and while what it armed expires? Prints figures as twheel_bench.c does. twheel_probe.ko,
+ * which this loads, measures. It measures everybody who turns interrupts off: a page fault, an
+ * interrupt, the scheduler. So each call is made many times, the figures name the function in which
+ * interrupts were on again, and some rows are about the kernel itself:
  *
  *	getppid		a system call that does nothing
  *	timerfd		arming, waiting for and reading timerfds, one after the other
  *	munmap		of as much memory as a million timers take
  *
- * What is worst is asked for: a million timers, whole batches, all in one tick.
+ * The worst is tried: a million timers, whole batches, all in one tick.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -52,7 +52,7 @@ static void probe_on(void)
 	must(pwrite(on, "1", 1, 0) == 1, "probe on");
 }
 
-/* A parameter of the probe's. */
+/* Write a parameter of the probe. */
 static void get(const char *name, char *text, int room)
 {
 	char path[100];
@@ -102,7 +102,7 @@ static void submit(unsigned long cmd, unsigned int nr)
 	must(!ioctl(fd, cmd, &b) && b.nr_done == nr && !b.nr_failed, "a batch");
 }
 
-/* @nr timers, the i-th @delay(i) ns ahead. */
+/* Arm @nr timers, timer i for @delay(i) ns from now. */
 static void fill(unsigned int nr, unsigned long long (*delay)(unsigned int i))
 {
 	unsigned int i;
@@ -114,7 +114,7 @@ static void fill(unsigned int nr, unsigned long long (*delay)(unsigned int i))
 	}
 }
 
-/* Over all levels. */
+/* A delay in any of the levels. */
 static unsigned long long anywhere(unsigned int i)
 {
 	return (i % 977 + 1) * (i % 7 ? HOUR / 100 : 10 * HOUR) + i * 4099 % 3600000 * MS;
@@ -125,7 +125,7 @@ static unsigned long long hour(unsigned int i)
 	return HOUR + i * 4099 % 3600000 * MS;
 }
 
-/* In the same tick as all others: the deadline is one of the clock. */
+/* The tick that all others have too: the deadline is absolute. */
 static unsigned long long due;
 static unsigned long long at_once(unsigned int i)
 {
@@ -200,7 +200,7 @@ static void setups(void)
 	probe_off("INFO");
 }
 
-/* The calls of one timer, on a file that has a million others. */
+/* The calls of one timer, on a file with a million others. */
 static void single(const char *work, unsigned long cmd, unsigned int op)
 {
 	int i;
@@ -266,7 +266,7 @@ static void read_file(const char *path)
 	close(f);
 }
 
-/* With a million timers: what tells of them, DRAIN, and close(). */
+/* With a million timers: what reports them, DRAIN, and close(). */
 static void many(void)
 {
 	char fdinfo[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * How long are interrupts off? A probe asks for an interrupt every PROBE_NS. They are off for as
- * long as it comes late, less what it is late anyway.
+ * How long are interrupts off? A probe asks for an interrupt every PROBE_NS. If the interrupt is
+ * late, interrupts were off for as long, minus what it is late anyway.
  *
  * For QEMU's -icount with one CPU, where a ns is an instruction. Elsewhere the figures are those of
  * the host's scheduler. Not for PREEMPT_RT: there a lock hold is shorter than the probe itself.
@@ -23,8 +23,8 @@
 
 static struct hrtimer probe;
 static s64 least_late, most_late;
-static unsigned long probe_where;	/* they were on again there, after the longest time */
-static void (*probe_also)(void);	/* is called each time, or NULL */
+static unsigned long probe_where;	/* here they were on again after the longest time */
+static void (*probe_also)(void);	/* called each time, or NULL */
 
 static enum hrtimer_restart probe_fired(struct hrtimer *timer)
 {
@@ -54,7 +54,7 @@ static inline void probe_start(void)
 	hrtimer_start(&probe, ktime_add_ns(ktime_get(), PROBE_NS), HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
-/* The longest time that interrupts were off, in ns. */
+/* The longest time for which interrupts were off, in ns. */
 static inline u64 probe_stop(void)
 {
 	hrtimer_cancel(&probe);

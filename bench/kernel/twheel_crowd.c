@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Operations of all CPUs at once, on timers of twheel, timer_list and hrtimer, for the plugin of
- * bench/cpus to count their instructions and those in which a lock is held. A thread on each CPU
- * has TIMERS timers, and does an operation with all of them, or with all of its neighbour's, ROUNDS
- * times. Interrupts are off meanwhile, so that nothing else is counted.
+ * Operations of all CPUs at once, on timers of twheel, timer_list and hrtimer. The plugin of
+ * bench/cpus counts their instructions, and how many of these hold a lock. A thread on each CPU has
+ * TIMERS timers. It does an operation on all of them, or on all of its neighbour's, ROUNDS times.
+ * Interrupts are off meanwhile, so that nothing else is counted.
  *
- *	own		each CPU's base: what a CPU arms it cancels
- *	elsewhere	what a CPU has armed another cancels, or arms anew, which moves it
+ *	own		each CPU's base: a CPU cancels what it has armed
+ *	elsewhere	a CPU cancels what another has armed, or re-arms it, which moves it
  *	one		all CPUs use one base: a private one of twheel; that of the first CPU by
  *			add_timer_on(). An hrtimer cannot be started on another CPU
  *
- * In the kernel log, after TSV, are the parts in their order and how many operations they were.
+ * The kernel log has, behind TSV, the parts in their order and how many operations they had.
  */
 #define pr_fmt(fmt) fmt
 
@@ -31,7 +31,7 @@
 #define ROUNDS		20
 #define NEAR_NS		(10 * NSEC_PER_SEC)
 #define STEP_NS		(100 * NSEC_PER_MSEC)
-/* How much later a timer is due that is armed anew. */
+/* How much later a timer is due after it was re-armed. */
 #define LATER_NS	(7 * NSEC_PER_SEC)
 
 enum subject { TWHEEL, TIMER_LIST, HRTIMER, NR_SUBJECTS };
@@ -46,7 +46,7 @@ enum op { ADD, CANCEL, REARM, NR_OPS };
 
 static const char * const ops[] = { "add", "cancel", "re-arm" };
 
-/* Of each kind, used one at a time. */
+/* The timers of each kind, of which one kind is used at a time. */
 struct timer {
 	struct twheel_timer	timer;
 	struct timer_list	list;
@@ -154,7 +154,7 @@ static __always_inline void operate(struct timer *t, unsigned int i)
 		mark(MARK_OFF);
 }
 
-/* All CPUs begin at once. */
+/* Let all CPUs begin at once. */
 static int member_run(void *arg)
 {
 	struct member *m = arg;
@@ -196,7 +196,7 @@ static int all_do(enum op what, bool of_theirs, bool count)
 	return 0;
 }
 
-/* A round of @what, and what has to be before and after. */
+/* A round of @what, with its preparation and its end. */
 static int round_of(enum op what)
 {
 	int err = what == ADD ? 0 : all_do(ADD, false, false);
@@ -213,7 +213,7 @@ static int part(enum op what)
 	for (i = 0; i < nr_members; i++)
 		for (n = 0; n < TIMERS; n++)
 			timer_init(&members[i].timers[n]);
-	/* The first round finds the caches cold, and the wheel's memory. */
+	/* In the first round the caches are cold, and the wheel's memory is new. */
 	for (i = 0; i <= ROUNDS && !err; i++)
 		err = round_of(what);
 	pr_info("TSV\tpart\t%s\t%s\t%s\t%u\n", loads[load], ops[what], subjects[subject],

@@ -2,21 +2,21 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * How long are interrupts off? The longest lock hold of each kind of work, in operations and in
- * instructions: KTAP and figures in the kernel log, as those of twheel_bench.c. Loading the
- * module fails if a hold is longer than MOST_OPS operations, of OP_NS each.
+ * instructions: KTAP and figures in the kernel log, as those of twheel_bench.c. Loading the module
+ * fails if a hold is longer than MOST_OPS operations, of OP_NS each.
  *
- *	add, mod, cancel	batches of a base with a sink, TWHEEL_HOLD_OPS in a hold, as the
+ *	add, mod, cancel	batches on a base with a sink, TWHEEL_HOLD_OPS in a hold, as the
  *				device does them
- *	mod-rt			the same of MOST_OPS_RT, as on PREEMPT_RT
- *	add-array		twheel_add_array(). Its base is the CPU's
+ *	mod-rt			the same with MOST_OPS_RT, as on PREEMPT_RT
+ *	add-array		twheel_add_array(), on the CPU's base
  *	drain			twheel_drain()
- *	expire			so many timers in a tick
- *	cascade			timers that move down on the way to their ticks, as they expire
- *	callbacks		the same, in a base without a sink
+ *	expire			many timers in a tick
+ *	cascade			timers that are moved down on the way to their ticks, as they expire
+ *	callbacks		the same on a base without a sink
  *
- * See probe.h. When the probe comes no hold is under way, so it may count what has been
- * done since it came before: operations are only done in lock holds, and of those that are as long
- * as PROBE_NS there is one between two interrupts.
+ * See probe.h. When the probe's interrupt comes, no lock is held. So it may count what has been
+ * done since it came before: operations are done only in lock holds, and between two interrupts
+ * there is at most one hold that is as long as PROBE_NS.
  */
 #define pr_fmt(fmt) fmt
 
@@ -29,12 +29,12 @@
 #include "probe.h"
 #include "twheel.h"
 
-/* Not TWHEEL_HOLD_OPS: that is what is tested. */
+/* A number of its own, because TWHEEL_HOLD_OPS is what is tested. */
 #define MOST_OPS	64
 #define MOST_OPS_RT	16
 #define OP_NS		200
 #define TIMERS		8192
-#define SPREAD_MS	400		/* of the timers that cascade */
+#define SPREAD_MS	400		/* over so long the timers of "cascade" are due */
 
 static struct twheel_timer *timers, **list;
 static ktime_t *delays;
@@ -44,9 +44,9 @@ static atomic_t nr_fired;
 /* ---- the probe ----------------------------------------------------------------------- */
 
 static u64 last_ops, most_ops;
-static bool is_array;			/* twheel_add_array() is under way */
+static bool is_array;			/* twheel_add_array() is in progress */
 
-/* It adds timers in turn. */
+/* It adds several timers in one hold. */
 static u64 count_added(void)
 {
 	static u64 added;
@@ -58,7 +58,7 @@ static u64 count_added(void)
 	return added;
 }
 
-/* What has been done with the base, and what it has done, from its beginning on. */
+/* How many operations have been done on the base, and by it, since it was made. */
 static u64 count_ops(void)
 {
 	struct twheel_stats stats;
@@ -137,7 +137,7 @@ static bool create(const struct twheel_sink *its_sink)
 	return true;
 }
 
-/* In an order that has nothing to do with memory's, and different times in all levels. */
+/* Put the timers in an order that has nothing to do with memory, with times in all levels. */
 static struct twheel_timer *any(unsigned int i)
 {
 	return &timers[i * 4099 % TIMERS];
@@ -211,7 +211,7 @@ static void bulk(void)
 	twheel_destroy(base);
 }
 
-/* Arm all timers, the i-th for @when(i) ms after what is returned. */
+/* Arm all timers, timer i for @when(i) ms after the time that is returned. */
 static ktime_t arm(unsigned int (*when)(unsigned int i))
 {
 	ktime_t begin = ktime_add_ms(ktime_get(), 100);
@@ -233,7 +233,7 @@ static unsigned int at_once(unsigned int i)
 	return 0;
 }
 
-/* Beyond what level 0 has: two of its rotations, of 60 ticks each. */
+/* Beyond level 0, which has two rotations of 60 ticks. */
 static unsigned int spread(unsigned int i)
 {
 	return 120 + i % SPREAD_MS;

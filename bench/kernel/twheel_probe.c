@@ -28,7 +28,7 @@ static const struct kernel_param_ops where_ops = {
 module_param_cb(where, &where_ops, NULL, 0444);
 MODULE_PARM_DESC(where, "function in which interrupts were on again after that");
 
-/* Writers of a parameter are serialised. */
+/* The kernel serialises the writers of a parameter. */
 static int set_on(const char *val, const struct kernel_param *kp)
 {
 	bool was = on;

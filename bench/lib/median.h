@@ -13,7 +13,7 @@ static inline int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Sorts them, too. */
+/* The median of @nr values, which this sorts. */
 static inline u64 median(u64 *values, u32 n)
 {
 	qsort(values, n, sizeof(*values), compare_u64);

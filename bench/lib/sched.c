@@ -41,7 +41,7 @@ enum { ADD, FIND, MOD, CANCEL, CHUNK, CALLS };
 
 static const char *const call_names[CALLS] = { "add", "find", "mod", "cancel", "list-chunk" };
 
-/* The time of each call in the first repetition, and the least time seen of it, in ns. */
+/* The time of each call in the first repetition, and the shortest time of it so far, in ns. */
 static u64 *first[CALLS], *least[CALLS];
 static u32 nr[CALLS];
 
@@ -113,7 +113,7 @@ static void calls(unsigned int which, bool again)
 	}
 }
 
-/* Chunks of a list, while it is made by this thread alone. */
+/* The chunks of a list that is made while no other thread works. */
 static bool in_list, in_list_again;
 static u32 nr_holds;
 static u64 held_since;
@@ -142,7 +142,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return __real_pthread_mutex_unlock(mutex);
 }
 
-/* The other thread, while the list is made. */
+/* The second thread works while the list is made. */
 static bool listing;
 static u64 waits[1 << 20];
 static u32 nr_waits;
@@ -169,7 +169,7 @@ static void prefer(bool on)
 	pthread_setschedparam(pthread_self(), on ? SCHED_FIFO : SCHED_OTHER, &priority);
 }
 
-/* Returns how long it took. */
+/* Make the list. Returns how long it took. */
 static u64 list(void)
 {
 	struct twheel_task_info *tasks;
@@ -194,7 +194,7 @@ static u64 list_alone(bool again)
 	return ns;
 }
 
-/* Returns the worst that the other thread had to wait. */
+/* Make the list. Returns how long the second thread had to wait at most. */
 static u64 list_watched(void)
 {
 	pthread_t thread;
@@ -220,7 +220,7 @@ static void report(const char *what, const char *metric, double us)
 	tsv(&load, subject, name, "us", us);
 }
 
-/* How the times of a call are spread: sorts them. */
+/* Print how the times of a call are distributed. Sorts them. */
 static void spread(unsigned int which)
 {
 	const char *what = call_names[which];

@@ -30,13 +30,13 @@
 
 /**
  * struct single - a way to have timers
- * @name:	as in the TSV
+ * @name:	its name in the TSV
  * @open:	makes room for @n timers
- * @arm:	arms timer @i, which is idle or armed, in @ms
- * @rearm:	the same of one that is armed; NULL: it is @arm
- * @cancel:	of one that is armed
- * @close:	the end of what @open made
- * @inside:	calls the phases from where they are to be called; NULL: anywhere
+ * @arm:	arms timer @i, which is idle or armed, for @ms from now
+ * @rearm:	the same for a timer that is armed; if NULL, @arm does it
+ * @cancel:	cancels a timer that is armed
+ * @close:	frees what @open made
+ * @inside:	calls the phases from where they must be called; NULL for anywhere
  */
 struct single {
 	const char	*name;
@@ -226,7 +226,7 @@ static const struct single subjects[] = {
 static const struct single *subject;
 static const struct load *load;
 
-/* The first time memory is got: that is measured apart. */
+/* The first arming allocates memory, so it is measured apart. */
 static measured void phase_first(void)
 {
 	for (u32 i = 0; i < load->n; i++)
@@ -253,7 +253,7 @@ static measured void phase_cancel(void)
 		subject->cancel(load->order[i]);
 }
 
-/* In the order in which they are run; the first cancel is not measured. */
+/* In the order in which they run. The first cancel is not measured. */
 static const struct {
 	const char	*name;
 	void		(*run)(void);
@@ -282,7 +282,7 @@ static void run(const struct single *which)
 	subject->close(load->n);
 }
 
-/* Side by side: every repetition has all of them. */
+/* In turn: every repetition runs all subjects. */
 static void compare(u32 reps)
 {
 	static u64 took[ARRAY_SIZE(subjects)][ARRAY_SIZE(phases)][REPS_MAX];

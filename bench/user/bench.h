@@ -3,9 +3,9 @@
 /*
  * What the subjects and the phases of the benchmark share. main.c says what is measured.
  *
- * A subject keeps n timers, which are the numbers 0 ... n - 1, each with an absolute
- * deadline of CLOCK_MONOTONIC in ns. A call of the kernel that fails ends the program: half
- * of the work would give figures that look good.
+ * A subject keeps n timers, which have the numbers 0 ... n - 1. Each has an absolute deadline of
+ * CLOCK_MONOTONIC in ns. If a system call fails, the program ends: half of the work would give
+ * figures that look good.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -25,24 +25,24 @@ typedef uint64_t u64;
 
 /**
  * struct subject - a way to have timers
- * @name:	as in the TSV
- * @most:	how many are of interest; 0 for any number
- * @whole_ms:	its deadlines are rounded up to whole ms, as /dev/twheel's are by its ticks
- * @arm_lists:	0; or to arm, the kernel looks for the timer in so many lists that hold all of
- *		them: see sample()
- * @cancel_lists: the same, to re-arm and to cancel
- * @prepare:	get user memory for @n timers
- * @open:	make what @n timers need. Returns NULL, or why it cannot be
- * @arm:	arm @nr idle timers, each at deadline[ids[i]]. Where there is a cheaper call for one
- *		timer, it is used if @nr is 1; the same goes for @rearm and @cancel
- * @rearm:	the same, of timers that are armed
- * @cancel:	of timers that are armed
- * @collect:	take what has expired, and write down the numbers. @wait: sleep until there is
- *		something, once. Returns how many
- * @every:	arm an idle timer, to fire after @period ns and again each time that they have
- *		passed. False if this kernel has no such timers
- * @close:	the end of what @open made. Returns of how many timers
- * @release:	the end of what @prepare got
+ * @name:	its name in the TSV
+ * @most:	the most timers that are of interest; 0 for any number
+ * @whole_ms:	deadlines are rounded up to whole ms, as those of /dev/twheel are by its ticks
+ * @arm_lists:	0; or, if the kernel searches for a timer to arm it, in how many lists, which hold
+ *		all of them: see sample()
+ * @cancel_lists: the same for re-arming and cancelling
+ * @prepare:	allocates user memory for @n timers
+ * @open:	makes what @n timers need. Returns NULL, or why that is not possible
+ * @arm:	arms @nr idle timers, each at deadline[ids[i]]. If there is a cheaper call for one
+ *		timer, it is used if @nr is 1; so it is with @rearm and @cancel
+ * @rearm:	the same for timers that are armed
+ * @cancel:	cancels timers that are armed
+ * @collect:	takes what has expired, and stores the numbers. With @wait it sleeps once, until
+ *		there is something. Returns how many
+ * @every:	arms an idle timer, to fire after @period ns and again after each period. Returns
+ *		false if this kernel has no such timers
+ * @close:	undoes @open. Returns for how many timers
+ * @release:	undoes @prepare
  */
 struct subject {
 	const char	*name;
@@ -64,7 +64,7 @@ struct subject {
 extern const struct subject twheel_subject, timerfd_subject, posix_subject, uring_subject,
 			    libevent_subject, libevent_common_subject;
 
-/* What must come true, or nothing counts. The condition may be what is measured. */
+/* The condition, which may be what is measured, must be true, or the program ends. */
 noreturn void die(const char *what);
 #define must(cond) do {						\
 	if (__builtin_expect(!(cond), 0))			\
@@ -86,7 +86,7 @@ static inline struct timespec timespec_of(u64 ns)
 
 /* phases.c */
 u32 sample(u32 n, u32 lists);
-extern const char *unit;	/* of time, as in the TSV */
+extern const char *unit;	/* the unit of time in the TSV */
 bool is_counted(void);
 void bench_dense(const struct subject *s, u32 n, u32 reps);
 void bench_sparse(const struct subject *s, u32 n, u32 reps);
@@ -100,7 +100,7 @@ void uring_nap(u64 ns);
 
 /* machine.c */
 struct memory {
-	double	kernel, user;		/* bytes */
+	double	kernel, user;		/* in bytes */
 };
 
 void *get_pages(size_t size);

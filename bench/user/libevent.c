@@ -3,7 +3,7 @@
 /*
  * libevent's timers: a heap in user space, behind one timerfd. And, as "libevent-common", with
  * common timeouts: a queue for each of up to 256 durations. So delays are rounded up, to 50 ms
- * below 6 s and to a second above; timers that are due may be as much too late.
+ * below 6 s and to a second above that, and timers may fire as much too late.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -65,7 +65,7 @@ static struct timeval timeval_of(u64 us)
 	return (struct timeval){ .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
 }
 
-/* The duration of a queue, which is made when it is asked for first. */
+/* The duration of a queue. The queue is made when it is first asked for. */
 static const struct timeval *common_of(u64 us)
 {
 	u32 i = (us + NEAR_STEP_US - 1) / NEAR_STEP_US;
@@ -83,7 +83,7 @@ static const struct timeval *common_of(u64 us)
 	return durations[i];
 }
 
-/* It takes delays only. The clock is looked at by evtimer_add() too. */
+/* libevent takes only delays. evtimer_add() reads the clock too. */
 static void arm(const u32 *ids, u32 nr, const u64 *deadline)
 {
 	u64 now = now_ns();

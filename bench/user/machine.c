@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What the machine has: memory in use, the kernel's and that of processes, and limits. It is
- * the memory of the whole machine, in which nothing else goes on.
+ * What the machine has: memory in use, by the kernel and by processes, and limits. It is the memory
+ * of the whole machine, in which nothing else runs.
  *
- * The kernel's is all that is neither free, nor a cache of files, nor mapped by processes: slab
- * and whole pages, page tables and vmalloc. Pages on the CPUs' own lists are free.
+ * The kernel's memory is all that is neither free, nor a cache of files, nor mapped by processes:
+ * slab and whole pages, page tables and vmalloc. Pages on the CPUs' own lists are free.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 #include "bench.h"
 
 #define PAGE_KIB	4
-#define SETTLED		65536	/* a change of less than this many bytes is none */
+#define SETTLED		65536	/* a smaller change, in bytes, does not count */
 #define SETTLE_MOST	20
 
 /* Zeroed memory whose page faults are over. */
@@ -46,7 +46,7 @@ static void poke(const char *path, const char *what)
 	close(fd);
 }
 
-/* The sum of the numbers that follow @key at the beginning of a line of @path. */
+/* The sum of the numbers behind @key, where it begins a line of @path. */
 static u64 sum_of(const char *path, const char *key)
 {
 	FILE *file = fopen(path, "re");
@@ -73,14 +73,14 @@ struct memory memory_now(void)
 {
 	u64 user, kernel;
 
-	poke("/proc/sys/vm/stat_refresh", "1");	/* what the CPUs have not told yet */
+	poke("/proc/sys/vm/stat_refresh", "1");	/* make the CPUs report their counts */
 	user = kib_of("AnonPages:");
 	kernel = kib_of("MemTotal:") - kib_of("MemFree:") - kib_of("Buffers:") -
 		 kib_of("Cached:") - user - PAGE_KIB * sum_of("/proc/zoneinfo", "count:");
 	return (struct memory){ .kernel = 1024.0 * kernel, .user = 1024.0 * user };
 }
 
-/* Free what is kept for later, and wait until nothing more is freed. */
+/* Free what the kernel keeps in store, and wait until nothing more is freed. */
 void memory_settle(void)
 {
 	struct timespec pause = { .tv_nsec = 200 * MS };
@@ -88,7 +88,7 @@ void memory_settle(void)
 	u32 tries = 0;
 
 	do {
-		poke("/proc/sys/vm/drop_caches", "4");	/* not to say so */
+		poke("/proc/sys/vm/drop_caches", "4");	/* 4: without a message */
 		poke("/proc/sys/vm/drop_caches", "3");
 		nanosleep(&pause, NULL);
 		before = now;
@@ -102,7 +102,7 @@ static void say_limit(const char *subject, const char *name, u64 value, u64 is)
 	       (unsigned long long)is);
 }
 
-/* Raise a limit that is a file with a number. */
+/* Raise a limit, which is a file with a number. */
 void raise_limit(const char *subject, const char *path, u64 value)
 {
 	u64 is = sum_of(path, "");

@@ -63,9 +63,9 @@
 
 #include "bench.h"
 
-#define NMAX_WAYS	100000		/* of all workloads but dense */
+#define NMAX_WAYS	100000		/* for all workloads but dense */
 
-/* A subject; or, if @ms is a name, that with deadlines of whole ms. */
+/* A subject; or, if @ms is a name, the subject with deadlines of whole ms. */
 static const struct {
 	const struct subject	*of;
 	const char		*ms;
@@ -102,7 +102,7 @@ static u32 at_most(u32 reps)
 	return reps < most_reps ? reps : most_reps;
 }
 
-/* A million take minutes, and less is left to chance. */
+/* A million timers take minutes, and their figures vary less. */
 static void dense(const struct subject *s, u32 n)
 {
 	bench_dense(s, n, at_most(n >= 100000 ? 3 : most_reps));
@@ -125,7 +125,7 @@ static void timeout(const struct subject *s, u32 n)
 
 static void periodic(const struct subject *s, u32 n)
 {
-	if (!s->whole_ms)		/* they have no deadlines to be rounded */
+	if (!s->whole_ms)		/* without rounded deadlines */
 		bench_periodic(s, n, at_most(3));
 }
 
@@ -134,7 +134,7 @@ static void wakes(const struct subject *s, u32 per_tick)
 	bench_wakes(s, per_tick, at_most(3));
 }
 
-/* In a process of its own, so that nothing of it is left when the next begins. */
+/* In a new process, so that nothing of it is left when the next one begins. */
 static void in_child(const char *name, void (*fn)(const struct subject *s, u32 n),
 		     const struct subject *s, u32 n)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The phases, the same for each subject; main.c says what they are.
+ * The phases, which are the same for each subject. main.c says what they are.
  *
- * What expiry takes is seen from outside, by a loop that does nothing but look at the clock:
- * how long it stands still, beyond what it does anyway. Where that is less than what comes by
- * chance, the figure may be negative.
+ * What expiry takes is seen from outside, by a loop that does nothing but read the clock: how long
+ * it stands still, beyond what it does without timers. If that is less than the noise, the figure
+ * may be negative.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +14,11 @@
 
 #include "bench.h"
 
-/* Far enough that none fires while it is measured, as near as a session's timeout. */
+/* So far ahead that no timer fires while it is measured, and as near as a session's timeout. */
 #define FAR_NS		(60 * SEC)
 #define FAR_RANGE	(60 * SEC)
 
-#define GAP_NS		10000ULL	/* between two deadlines, on the average */
+#define GAP_NS		10000ULL	/* between two deadlines, on average */
 #define SPREAD_MIN	(50 * MS)
 #define SPREAD_MAX	(4 * SEC)
 #define COLLECT_EACH	4096
@@ -28,13 +28,13 @@
 #define SPARSE_MOST	4096
 #define SINGLE_GAP_NS	(2 * MS)
 #define SINGLE_MOST	1000
-#define LEAD_EACH_NS	200000ULL	/* to arm one of them takes less */
+#define LEAD_EACH_NS	200000ULL	/* arming one of them takes less */
 
 #define WALK_MAX	100000000ULL
 
 #define STOP_NS		500
 #define CALIBRATE_NS	(250 * MS)
-#define CALIBRATE_LONG	SEC		/* where little goes on, it is most of what is seen */
+#define CALIBRATE_LONG	SEC		/* if little happens, this is most of what is seen */
 #define QUIET_NS	(50 * MS)
 #define QUIET_MOST	100
 
@@ -51,12 +51,12 @@ static const char *const metrics[NR_METRICS] = {
 /**
  * struct run - a subject with its timers
  * @s:		the subject
- * @n:		how many timers
- * @deadline:	of each
- * @ids:	a permutation of all: the order in which something is done to them
- * @collected:	room for all
- * @seen:	which have been collected
- * @value:	of each metric, for all timers together
+ * @n:		how many timers it has
+ * @deadline:	the deadline of each timer
+ * @ids:	a permutation of the timers: the order in which something is done to them
+ * @collected:	room for the numbers of all timers
+ * @seen:	which timers have been collected
+ * @value:	the value of each metric, for all timers together
  */
 struct run {
 	const struct subject	*s;
@@ -68,7 +68,7 @@ struct run {
 	double			value[NR_METRICS];
 };
 
-/* splitmix64. Each process begins anew, so that all subjects get the same. */
+/* splitmix64. Each process starts it anew, so that all subjects get the same numbers. */
 static u64 rnd(void)
 {
 	static u64 state;
@@ -84,14 +84,14 @@ static void set_deadline(struct run *r, u32 id, u64 when)
 	r->deadline[id] = r->s->whole_ms ? (when + MS - 1) / MS * MS : when;
 }
 
-/* Deadlines of @from ... @from + @range. */
+/* Draw deadlines from @from to @from + @range. */
 static void draw(struct run *r, u64 from, u64 range)
 {
 	for (u32 i = 0; i < r->n; i++)
 		set_deadline(r, i, from + rnd() % range);
 }
 
-/* Another order of the first @nr. */
+/* Put the first @nr into another order. */
 static void shuffle(u32 *ids, u32 nr)
 {
 	for (u32 i = 1; i < nr; i++) {
@@ -102,7 +102,7 @@ static void shuffle(u32 *ids, u32 nr)
 	}
 }
 
-/* All timers in order; or, of less than all, @nr at random in front. */
+/* Put all timers in order; or, if @nr is less than all, @nr random ones to the front. */
 static void choose(struct run *r, u32 nr)
 {
 	for (u32 i = 0; i < r->n; i++)
@@ -112,9 +112,9 @@ static void choose(struct run *r, u32 nr)
 }
 
 /*
- * How many of n timers to do something to where the kernel looks for each in @lists lists, on
- * the average through half of one. They are drawn at random, and the result is scaled. All, as
- * long as the lists are short: io_uring's 10^4, and POSIX's 10^5.
+ * To how many of n timers to do something, if the kernel searches for each in @lists lists, through
+ * half of one on average. These timers are drawn at random, and the result is scaled. It is done to
+ * all as long as the lists are short: io_uring's 10^4, and POSIX's 10^5.
  */
 u32 sample(u32 n, u32 lists)
 {
@@ -147,10 +147,10 @@ static void run_init(struct run *r, const struct subject *s, u32 n)
 
 /* ---- the loop that does nothing -------------------------------------------------- */
 
-static u64 usual = UINT64_MAX;	/* ns between two looks at the clock, without anything else */
-static double anyway;		/* what is taken while nothing is armed, a share of all time */
+static u64 usual = UINT64_MAX;	/* the usual ns between two reads of the clock */
+static double anyway;		/* the share of time that is taken while nothing is armed */
 
-/* Until @until, look at the clock. Returns the ns in which something else went on. */
+/* Read the clock until @until. Returns the ns in which something else ran. */
 static u64 stopped_until(u64 until)
 {
 	u64 last = now_ns(), taken = 0, now, gap;
@@ -174,7 +174,7 @@ static void calibrate(u64 ns)
 	anyway = (double)taken / since(begin);
 }
 
-/* What timers, and what they left to do, take until @until. */
+/* What timers, and the work that they have left behind, take until @until. */
 static double taken_until(u64 until)
 {
 	u64 begin = now_ns(), taken = stopped_until(until);
@@ -182,7 +182,7 @@ static double taken_until(u64 until)
 	return taken - anyway * since(begin);
 }
 
-/* The work that the kernel still does after the call that asked for it has returned. */
+/* The kernel's work that continues after the call has returned. */
 static double taken_later(void)
 {
 	double sum = 0, taken;
@@ -197,7 +197,7 @@ static double taken_later(void)
 
 /* ---- the life of timers ----------------------------------------------------------- */
 
-/* There is nothing to measure. */
+/* A subject for which there is nothing to measure. */
 static noreturn void end_without(const struct run *r, const char *workload, const char *why)
 {
 	printf("%s\t%u\t%s\tmissing\ttext\t%s\n", workload, r->n, r->s->name, why);
@@ -222,7 +222,7 @@ static void close_timers(struct run *r)
 	r->value[CLOSE] = scaled(r, since(begin), nr) + taken_later();
 }
 
-/* Make all, and arm @nr of them. */
+/* Make all timers, and arm @nr of them. */
 static void create_and_arm(struct run *r, u32 nr)
 {
 	struct memory before, after;
@@ -243,7 +243,7 @@ static void create_and_arm(struct run *r, u32 nr)
 	r->value[USER_MEMORY] = after.user - user;
 }
 
-/* Do so to @few of the @nr that are armed. */
+/* Apply @call to @few of the @nr timers that are armed. */
 static void rearm_and_cancel(struct run *r, u32 nr, u32 few)
 {
 	u64 begin;
@@ -254,14 +254,14 @@ static void rearm_and_cancel(struct run *r, u32 nr, u32 few)
 	r->s->rearm(r->ids, few, r->deadline);
 	r->value[REARM] = scaled(r, since(begin), few);
 
-	shuffle(r->ids, nr);	/* in the same order a list of them would be sorted now */
+	shuffle(r->ids, nr);	/* this sorts them as a list of them would be sorted */
 	begin = now_ns();
 	r->s->cancel(r->ids, few);
 	r->value[CANCEL] = scaled(r, since(begin), few);
 	must(!r->s->collect(r->collected, false));
 }
 
-/* Each once, and none early. */
+/* Each timer must be collected once, and not early. */
 static void check(struct run *r, u32 got)
 {
 	u64 now = now_ns();
@@ -274,7 +274,7 @@ static void check(struct run *r, u32 got)
 	}
 }
 
-/* Do nothing until @until, then collect. Returns how many. */
+/* Do nothing until @until, then collect. Returns how many timers. */
 static u32 collect_at(struct run *r, u64 until)
 {
 	u64 begin;
@@ -302,7 +302,7 @@ static void sleep_until(u64 when)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
-/* Of @nr timers that were due @got have been collected. Those that are late are waited for. */
+/* Of @nr timers that were due, @got have been collected. Wait for those that are late. */
 static void collect_rest(struct run *r, u32 got, u32 nr)
 {
 	u64 begin;
@@ -314,7 +314,7 @@ static void collect_rest(struct run *r, u32 got, u32 nr)
 	r->value[COLLECT] = scaled(r, r->value[COLLECT], nr);
 }
 
-/* @nr timers fire from @from on. */
+/* @nr timers fire from the time @from on. */
 static void expire(struct run *r, u32 nr, u64 from)
 {
 	u32 slices = nr < COLLECT_EACH ? 1 : nr / COLLECT_EACH, got = 0;
@@ -326,8 +326,8 @@ static void expire(struct run *r, u32 nr, u64 from)
 }
 
 /*
- * Arm @nr timers, all before the first is due: @lead ns ahead, or longer where that was not
- * enough. @draw_from sets their deadlines, from the given time on. Returns that time.
+ * Arm @nr timers, all before the first is due: @lead ns ahead, or longer if that was not enough.
+ * @draw_from draws their deadlines from a given time on. Returns that time.
  */
 static u64 arm_ahead(struct run *r, u32 nr, u64 lead,
 		     void (*draw_from)(struct run *r, u64 from, u32 nr))
@@ -351,7 +351,7 @@ static void draw_spread(struct run *r, u64 from, u32 nr)
 	draw(r, from, spread(nr));
 }
 
-/* How long arming takes is known. */
+/* How long arming takes is known, so it is not measured here. */
 static void fire(struct run *r, u32 nr)
 {
 	u64 lead = 100 * MS + 2 * r->value[ARM] * nr / r->n;
@@ -368,7 +368,7 @@ static void dense(struct run *r)
 	calibrate(CALIBRATE_NS);
 	create_and_arm(r, nr);
 	rearm_and_cancel(r, nr, few);
-	if (few < nr) {			/* the others are armed still */
+	if (few < nr) {			/* the others are still armed */
 		close_timers(r);
 		open_timers(r);
 	}
@@ -379,7 +379,7 @@ static void dense(struct run *r)
 
 /* ---- few that fire, of many that are armed ---------------------------------------- */
 
-/* Make all, and arm all but @nr, which are at random, far ahead. */
+/* Make all timers, and arm all but @nr random ones far ahead. */
 static void arm_others(struct run *r, u32 nr)
 {
 	memset(r->seen, 0, r->n * sizeof(*r->seen));
@@ -418,7 +418,7 @@ static void sparse(struct run *r)
 	end_others(r);
 }
 
-/* @call once for each of the @nr. */
+/* Call @call once for each of the @nr timers. */
 static double one_by_one(struct run *r, u32 nr,
 			 void (*call)(const u32 *ids, u32 nr, const u64 *deadline))
 {
@@ -444,7 +444,7 @@ static void rearm_and_cancel_singly(struct run *r, u32 nr)
 	r->value[CANCEL] = scaled(r, since(begin), nr);
 }
 
-/* Each is collected half a ms after the tick in which it is due. */
+/* Each timer is collected half a ms after its tick. */
 static void single(struct run *r)
 {
 	u32 nr = r->n < SINGLE_MOST ? r->n : SINGLE_MOST, got = 0;
@@ -468,10 +468,13 @@ static void single(struct run *r)
 
 /* ---- timeouts that come to their end ------------------------------------------------ */
 
-#define IDLE_UNIT	(10 * MS)	/* of /proc/stat */
+#define IDLE_UNIT	(10 * MS)	/* the unit of /proc/stat */
 #define NAP_NS		20000
 
-/* Idle time is split by what tasks sleep for: a task that waits for io_uring sleeps for I/O. */
+/*
+ * /proc/stat splits idle time by what tasks sleep for: a task that waits for io_uring sleeps for
+ * I/O.
+ */
 enum { IDLE, IOWAIT, NR_IDLE };
 
 static u64 units_of(u32 kind)
@@ -494,7 +497,7 @@ static void nap(u32 kind)
 		nanosleep(&ts, NULL);
 }
 
-/* Be idle, a little at a time, until another unit of it is full. Returns how often. */
+/* Be idle, a little at a time, until another unit of idle time is full. Returns how often. */
 static u32 naps_until_full(u32 kind, u64 *units)
 {
 	u64 before = units_of(kind);
@@ -510,9 +513,9 @@ static u32 naps_until_full(u32 kind, u64 *units)
 
 /**
  * struct idling - how long the CPU is idle, more exactly than the file says
- * @begin:	when it began: a time at which the last units were full
- * @units:	how many there were then
- * @nap_ns:	how long it is idle in a nap
+ * @begin:	when it began: a time at which a unit had just become full
+ * @units:	how many units there were then
+ * @nap_ns:	for how long the CPU is idle in a nap
  */
 struct idling {
 	u64	begin;
@@ -531,7 +534,7 @@ static void idling_begin(struct idling *idling)
 	idling->begin = now_ns();
 }
 
-/* How many ns it was not idle from the beginning until now. */
+/* For how many ns the CPU has not been idle since the beginning. */
 static double idling_end(const struct idling *idling)
 {
 	double busy = since(idling->begin);
@@ -546,7 +549,7 @@ static double idling_end(const struct idling *idling)
 	return busy;
 }
 
-/* The same for ns in which nothing is asked for. */
+/* The same for a time in which nothing is asked for, in ns. */
 static double busy_anyway(u64 ns)
 {
 	struct idling idling;
@@ -588,9 +591,9 @@ static void timeout(struct run *r)
 
 #define PERIODS		10
 #define PERIOD_MIN	(100 * MS)
-#define PERIODIC_EACH	(5 * MS)	/* between two collections, less than a period */
+#define PERIODIC_EACH	(5 * MS)	/* between two collections: less than a period */
 
-/* One after the other, so that they fire so. */
+/* Arm the periodic timers one after the other, so that they fire one after the other. */
 static bool start_all(struct run *r, u64 period)
 {
 	u64 begin = now_ns();
@@ -642,7 +645,7 @@ static void print_metric(const struct run *r, const char *workload, u32 metric,
 	printf("\n");
 }
 
-/* Do @once so many times, and print those metrics that it has measured. */
+/* Do @once so often, and print the metrics that it has measured. */
 static void repeat(const struct subject *s, u32 n, u32 reps, const char *workload,
 		   void (*once)(struct run *r), u32 measured)
 {
@@ -683,7 +686,7 @@ void bench_timeout(const struct subject *s, u32 n, u32 reps)
 	repeat(s, n, reps, "timeout", timeout, OF(ARM) | OF(WAIT));
 }
 
-/* Of each time that a timer fires. */
+/* Figures for each time that a timer fires. */
 void bench_periodic(const struct subject *s, u32 n, u32 reps)
 {
 	repeat(s, n, reps, "periodic", periodic, OF(EXPIRE) | OF(COLLECT));
@@ -691,7 +694,7 @@ void bench_periodic(const struct subject *s, u32 n, u32 reps)
 
 /* ---- wake-ups ------------------------------------------------------------------------ */
 
-/* As many within the ms before each of WAKE_TICKS times. */
+/* So many timers within the ms before each of WAKE_TICKS times. */
 static void draw_ticks(struct run *r, u64 from, u32 nr)
 {
 	u64 first = (from / MS + 2) * MS;

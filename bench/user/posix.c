@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * timer_create() for each timer, with a signal that is blocked and read from a signalfd, 256
- * at once: sigwaitinfo() takes one in a call, and costs twice as much.
+ * timer_create() for each timer, with a signal that is blocked and read from a signalfd, 256 at a
+ * time. sigwaitinfo() takes one signal in a call, and costs twice as much.
  *
- * To find a timer the kernel has 512 lists.
+ * The kernel has 512 lists, in which it searches for a timer.
  */
 #include <errno.h>
 #include <poll.h>
@@ -57,7 +57,7 @@ static const char *open_all(u32 n)
 	return NULL;
 }
 
-/* Where it takes long to find them the end of the process is the end of most. */
+/* If searching takes long, let most of them end with the process. */
 static u32 close_all(u32 n)
 {
 	u32 nr = sample(n, LISTS);

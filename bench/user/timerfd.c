@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A timerfd for each timer, watched by epoll: edge-triggered, which costs less, 4096 events
- * at once. What has expired is read, one by one, as timerfd_create(2) says; a thirtieth of a life
- * could be saved where one-shot timers are only armed anew.
+ * A timerfd for each timer, watched by epoll: edge-triggered, which costs less, with 4096 events at
+ * a time. What has expired is read, timer by timer, as timerfd_create(2) says. If one-shot timers
+ * are only re-armed, a thirtieth of a life could be saved.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * /dev/twheel, watched by epoll: in batches of 256 operations and up to 4096 events. If there is
- * one timer to arm, re-arm or cancel, the call for one timer does it.
+ * /dev/twheel, watched by epoll, in batches of 256 operations and up to 4096 events. To arm, re-arm
+ * or cancel a single timer, the call for one timer is used.
  */
 #include <fcntl.h>
 #include <linux/twheel.h>
@@ -160,8 +160,8 @@ static void cancel(const u32 *ids, u32 nr)
 }
 
 /*
- * epoll_wait() says that there is something, and read() takes it. Fewer than it had room for are
- * all there were.
+ * epoll_wait() says that there are events, and read() takes them. If there were fewer than it had
+ * room for, there are no more.
  */
 static u32 collect(u32 *ids, bool wait)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * io_uring's timeouts, by liburing, submitted 4096 at once. What expires is left to the
- * collecting call, which costs a quarter less than an interruption for each.
+ * io_uring's timeouts, by liburing, submitted 4096 at a time. What expires is left to the call that
+ * collects, which costs a quarter less than an interruption for each.
  *
- * To update or remove a timeout the kernel looks for it in the list of all of them.
+ * To update or remove a timeout, the kernel searches the list of all of them.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -14,12 +14,12 @@
 
 #define BATCH		4096
 #define CQ_ENTRIES	(4 * BATCH)
-#define NO_TIMER	(~0ULL)		/* user_data of what is no timeout */
+#define NO_TIMER	(~0ULL)		/* the user_data of anything but a timeout */
 
 static struct io_uring ring;
 static struct __kernel_timespec times[BATCH];
 
-/* Sleep for as long as a task that waits for io_uring does, with a ring of its own. */
+/* Sleep as long as a task that waits for io_uring does, with another ring. */
 void uring_nap(u64 ns)
 {
 	static struct io_uring own;
@@ -91,7 +91,7 @@ static void arm(const u32 *ids, u32 nr, const u64 *deadline)
 	}
 }
 
-/* Take the results of @nr requests about timeouts, and @more of these themselves. */
+/* Take the results of @nr requests about timeouts, and of @more timeouts themselves. */
 static void results(u32 nr, u32 more)
 {
 	u32 head, done, left;
@@ -164,7 +164,7 @@ static u32 collect(u32 *ids, bool wait)
 	return nr;
 }
 
-/* Multishot, which Linux 6.4 began with; liburing 2.3 is older. */
+/* Multishot timeouts exist since Linux 6.4; liburing 2.3 is older. */
 #ifndef IORING_TIMEOUT_MULTISHOT
 #define IORING_TIMEOUT_MULTISHOT	0x40
 #endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
-/*
- * What the programs of the benchmark share: a load, what a subject is, and the lines
- * of the TSV.
- */
+/* What the programs of the benchmark share: a load, a subject, and the lines of the TSV. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -15,43 +12,45 @@
 #include "wheel_user.h"
 
 #define ull		unsigned long long	/* a u64 for printf() */
-#define measured	__attribute__((__noipa__))	/* a function of that name */
+#define measured	__attribute__((__noipa__))	/* a function that appears under its name */
 
-/* n timers, the same for every subject: all drawn from a seed before anything is timed. */
+/*
+ * n timers, the same for every subject. All numbers are drawn from a seed before anything is timed.
+ */
 struct load {
 	const char	*name;
 	u64		start;		/* the tick at which they are armed */
-	u32		first, range;	/* delays are first ... first + range - 1 */
+	u32		first, range;	/* delays are from first to first + range - 1 */
 	u32		n;
 	u32		*delay;
 	u32		*again;		/* delays for a second arming */
 	u32		*order;		/* a permutation */
-	u32		*pick;		/* n of the timers, at random */
+	u32		*pick;		/* n of the timers, drawn at random */
 	u64		sum;		/* of the deadlines by delay */
-	u64		sum_again;	/* of those by again */
+	u64		sum_again;	/* of the deadlines by again */
 };
 
-/* What an expiry, tick by tick until nothing is left, came to. */
+/* The result of an expiry, tick by tick until no timer is left. */
 struct work {
 	u64		fired;
-	u64		sum;		/* of the deadlines of what fired */
-	u64		late;		/* ticks, the worst */
-	u64		early;		/* timers */
-	u64		most_moves;	/* in one tick, where that is known */
+	u64		sum;		/* of the deadlines of the timers that fired */
+	u64		late;		/* the latest timer's, in ticks */
+	u64		early;		/* early timers */
+	u64		most_moves;	/* in one tick, if that is known */
 };
 
-/* One repetition: ns of CPU time for all n. */
+/* One repetition: ns of CPU time for all n timers. */
 struct times {
 	u64		add, rearm, cancel, expire, idle, few, stride;
 };
 
 /**
  * struct subject - a way to keep timers
- * @name:	as in the TSV
- * @bytes:	of memory for n timers
- * @run:	one repetition. @tick_ns holds the least time seen so far of each tick
- *		from the start of the load, and is lowered
- * @check:	each operation once, to see that the answers are right
+ * @name:	its name in the TSV
+ * @bytes:	how much memory n timers take
+ * @run:	does one repetition. @tick_ns holds the shortest time so far of each tick from the
+ *		start of the load, and is updated
+ * @check:	does each operation once, to see that the results are right
  */
 struct subject {
 	const char	*name;
@@ -72,13 +71,13 @@ static inline u64 nanoseconds(clockid_t clock)
 	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
 }
 
-/* CPU time: what other processes take is not measured. */
+/* CPU time, so that other processes do not count. */
 static inline u64 cpu_ns(void)
 {
 	return nanoseconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Zeroed memory whose page faults are over. */
+/* Zeroed memory whose page faults have been taken. */
 static inline void *pages(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -91,7 +90,7 @@ static inline void *pages(size_t size)
 	return p;
 }
 
-/* A wrong answer makes every figure worthless. */
+/* End the program: with a wrong result every figure is worthless. */
 static inline void must(bool right, const char *subject, const struct load *l,
 			const char *what)
 {
@@ -110,7 +109,7 @@ static inline void must_be_exact(const struct work *w, u64 sum, const char *subj
 }
 
 /* load.c */
-#define LOAD_HOUR	3		/* all timers in one bucket of an hour */
+#define LOAD_HOUR	3		/* all timers are in one bucket of an hour */
 #define NR_LOADS	4
 extern const struct load loads[NR_LOADS];
 

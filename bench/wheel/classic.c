@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A hierarchical wheel as most are: levels of 256 slots, one rotation each. A timer goes to the
- * level of the highest byte in which its deadline differs from the clock, into the slot of that
- * byte; when the clock comes to a slot of an upper level all its timers are moved, in that tick.
- * It is a model of the rule, in as little code as that takes: it looks at each tick, and cannot
- * say which is the next with something to do.
+ * A hierarchical wheel as most are: levels of 256 slots, with one rotation each. A timer goes to
+ * the level of the highest byte in which its deadline differs from the clock, into the slot of that
+ * byte. When the clock comes to a slot of an upper level, all its timers are moved, in that tick.
+ * This is a model of the rule, with as little code as possible: it looks at each tick, and cannot
+ * say which is the next tick with work.
  */
 #include "bench.h"
 

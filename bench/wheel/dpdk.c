@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * DPDK's rte_timer, a skip list, on the same loads. It reads the TSC itself and knows no
- * virtual ticks, so here a tick is a number of cycles: some ten microseconds, or more
- * for more timers, so that a tick's work fits. Arming and cancelling are done far away
- * from any deadline. Expiry calls rte_timer_manage() once a tick, and takes the time of
- * these calls alone: elapsed time, not CPU time. How late a timer is then says more
- * about the machine than about the skip list, so it is not asked.
+ * DPDK's rte_timer, a skip list, with the same loads. It reads the TSC itself and knows no virtual
+ * ticks, so here a tick is a number of cycles: some ten microseconds, or more if there are more
+ * timers, so that a tick's work fits. Arming and cancelling are measured far away from any
+ * deadline. Expiry calls rte_timer_manage() once a tick, and takes the time of these calls alone:
+ * elapsed time, not CPU time. So how late a timer is says more about the machine than about the
+ * skip list, and is not reported.
  */
 #include <string.h>
 
@@ -23,8 +23,8 @@
 
 struct queue {
 	u64		zero;		/* the TSC at tick 0 */
-	u64		cycles;		/* in a tick */
-	u32		n;		/* armed */
+	u64		cycles;		/* of a tick */
+	u32		n;		/* timers that are armed */
 	struct work	*work;
 };
 
@@ -39,7 +39,7 @@ static void fired(struct rte_timer *t, void *expires)
 	q->n--;
 }
 
-/* Unless told otherwise, a tick is so long that none ever goes by. */
+/* Unless set otherwise, a tick is so long that it never ends. */
 static void queue_init(struct queue *q, u32 n, u64 start)
 {
 	*q = (struct queue){ .cycles = rte_get_timer_hz(), .zero = rte_get_timer_cycles() };
@@ -79,7 +79,7 @@ static void run_expire(struct queue *q, struct timer *t, const struct load *l,
 
 #include "phases.h"
 
-/* One call, in the middle of its tick: the time it took. */
+/* One call, in the middle of its tick. Returns the time that it took. */
 static u64 manage(const struct queue *q, u64 tick)
 {
 	u64 middle = q->zero + tick * q->cycles + q->cycles / 2, t0;
@@ -90,7 +90,7 @@ static u64 manage(const struct queue *q, u64 tick)
 	return (rte_get_timer_cycles() - t0) * 1000000000 / rte_get_timer_hz();
 }
 
-/* Arm all for ticks that begin @lead cycles from now. Are they armed by then? */
+/* Arm all timers for ticks that begin @lead cycles from now. Returns whether that was in time. */
 static bool arm(struct queue *q, struct timer *t, const struct load *l, u64 lead)
 {
 	u64 us = rte_get_timer_hz() / 1000000, per_tick = l->n / l->range;
@@ -102,7 +102,7 @@ static bool arm(struct queue *q, struct timer *t, const struct load *l, u64 lead
 	return rte_get_timer_cycles() < q->zero + l->start * q->cycles;
 }
 
-/* A timer whose arming was interrupted is due later than meant: the last are waited for. */
+/* If the arming of a timer was interrupted, it is due later than meant: wait for the last ones. */
 static void run_expire(struct queue *q, struct timer *t, const struct load *l,
 		       struct times *took, struct work *w, u32 *tick_ns)
 {

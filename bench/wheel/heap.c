@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A binary heap of pointers, each timer knowing its index, so that a cancel is
- * O(log n): the scheme of libevent.
+ * A binary heap of pointers. Each timer knows its index, so that a cancel is O(log n). libevent
+ * does the same.
  */
 #include "bench.h"
 
@@ -36,7 +36,7 @@ static inline void put(struct queue *q, u32 i, struct timer *t)
 	t->index = i;
 }
 
-/* Put @t where hole @i is, or nearer to the top. */
+/* Put @t into the hole at @i, or nearer to the top. */
 static inline void sift_up(struct queue *q, u32 i, struct timer *t)
 {
 	while (i) {
@@ -50,7 +50,7 @@ static inline void sift_up(struct queue *q, u32 i, struct timer *t)
 	put(q, i, t);
 }
 
-/* Put @t where hole @i is, or farther down. */
+/* Put @t into the hole at @i, or farther down. */
 static inline void sift_down(struct queue *q, u32 i, struct timer *t)
 {
 	u32 child;

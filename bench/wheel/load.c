@@ -6,8 +6,8 @@
 #include "bench.h"
 
 /*
- * They begin at no round time of day, but for the hour: it fills one bucket. The third is what
- * timeouts of one to two minutes are in ticks of 1 ms: each is moved twice before it expires.
+ * The loads begin at an odd time of day, except the hour, which fills one bucket. The third is what
+ * timeouts of one to two minutes are in ticks of 1 ms: each timer is moved twice before it expires.
  */
 const struct load loads[NR_LOADS] = {
 	{ .name = "1..60000", .start = 45296, .first = 1, .range = 60000 },
@@ -16,7 +16,7 @@ const struct load loads[NR_LOADS] = {
 	[LOAD_HOUR] = { .name = "hour", .start = 43200, .first = 86400, .range = 3600 },
 };
 
-/* splitmix64; NettyWheel.java has the same, and gets the same deadlines. */
+/* splitmix64. NettyWheel.java has the same generator, and so the same deadlines. */
 static u64 rnd_state;
 
 static u64 rnd(void)
@@ -88,7 +88,7 @@ void tsv(const struct load *l, const char *subject, const char *metric, const ch
 	fflush(stdout);
 }
 
-/* One member of all repetitions, for each timer. */
+/* Print one metric of all repetitions, for each timer. */
 static void tsv_metric(const struct load *l, const char *subject, const char *metric,
 		       const u64 *first, u32 reps)
 {

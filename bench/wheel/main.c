@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The pure wheel beside whole-bucket cascading, a classic hierarchical wheel, a heap and a
- * red-black tree; and, with BASE, the wheel as it was in another commit.
+ * The pure wheel, compared with whole-bucket cascading, a classic hierarchical wheel, a heap and a
+ * red-black tree; and, with BASE, with the wheel as it was in another commit.
  *
  *	bench			all loads, n = 10^3 ... NMAX; TSV on stdout
  *	bench count N LOAD	each operation of the wheel once, to count instructions
  *
- * One thread, virtual ticks. Timers lie in one array: adds go through it from end to end,
- * cancels and re-arms in random order; expiry advances tick by tick until nothing is
- * left. The subjects take turns repetition by repetition, on fresh memory. Times per timer
- * are CPU time, one for each repetition. The worst advance is the largest, over all
- * ticks, of the least time the tick took in any repetition: what is left are those that
- * cannot be done faster, and not those in which something else ran.
+ * One thread, virtual ticks. Timers are in one array. Adds go through it from end to end, cancels
+ * and re-arms in random order. Expiry advances tick by tick until no timer is left. The subjects
+ * take turns, repetition by repetition, with fresh memory. Times per timer are CPU time, one for
+ * each repetition. For the worst advance, each tick counts with the shortest time that it took in
+ * any repetition, and the longest of these is reported. So it is an advance that cannot be done
+ * faster, and not one in which something else ran.
  *
- * Every repetition checks that each timer fired once, in its tick or later, and the
- * sum of their deadlines.
+ * Every repetition checks that each timer fired once, in its tick or later, and checks the sum of
+ * their deadlines.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static u32 setting(const char *name, u32 value)
 	return s && *s ? strtoul(s, NULL, 0) : value;
 }
 
-/* Small loads are over in microseconds; of ten million timers three times must do. */
+/* Small loads are over in microseconds; with ten million timers three repetitions must do. */
 static u32 repetitions(u32 n)
 {
 	u32 reps = setting("REPS", 5);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * The measured loops, compiled anew into every subject so that its operations are
- * inlined. What a subject defines before it includes this:
+ * The measured loops, which are compiled into every subject so that its operations are inlined. A
+ * subject defines before it includes this:
  *
  *	struct timer				a timer, idle when zeroed
  *	struct queue				all of them
  *	queue_init(queue, n, start)
  *	queue_exit(queue)
  *	queue_add(queue, timer, expires)
- *	queue_mod(queue, timer, expires)	of a timer that is queued
+ *	queue_mod(queue, timer, expires)	for a timer that is queued
  *	queue_del(queue, timer)
  *	queue_empty(queue)
  *
@@ -46,7 +46,7 @@ static measured void phase_cancel(struct queue *q, struct timer *t, const struct
 }
 
 #ifndef OWN_EXPIRE
-/* Into every loop: gcc would not, and calls cost more than empty ticks. */
+/* Inlined into every loop: gcc would not do that, and a call costs more than an empty tick. */
 static inline __attribute__((__always_inline__))
 void expire_tick(struct queue *q, u64 now, struct work *w)
 {
@@ -71,7 +71,7 @@ static measured void phase_expire(struct queue *q, const struct load *l, struct 
 		expire_tick(q, now, w);
 }
 
-/* The same with the clock read once a tick, for the worst of them. */
+/* The same, reading the clock once a tick, to find the worst tick. */
 static measured void phase_ticks(struct queue *q, const struct load *l, struct work *w,
 				 u32 *tick_ns)
 {
@@ -90,7 +90,7 @@ static measured void phase_ticks(struct queue *q, const struct load *l, struct w
 	}
 }
 
-/* The timer of a connection that has been idle for so long is armed for the next connection. */
+/* A connection has been idle for its timeout: its timer is armed for the next connection. */
 static inline __attribute__((__always_inline__))
 u64 idle_tick(struct queue *q, u64 now, u64 timeout)
 {
@@ -103,9 +103,9 @@ u64 idle_tick(struct queue *q, u64 now, u64 timeout)
 }
 
 /*
- * Each of n connections has one timeout, as long as the load's longest delay, and something
- * happens at random on any of them, three times within that time on average: of 100 timeouts 95
- * are put off before they are due, and five expire. Returns how many did either.
+ * Each of n connections has one timeout, as long as the load's longest delay. Something happens at
+ * random on any of them, three times within that time on average. So of 100 timeouts, 95 are put
+ * off before they are due, and five expire. Returns how many did either.
  */
 static measured u64 phase_idle(struct queue *q, struct timer *t, const struct load *l,
 			       u64 *now, u32 rounds)
@@ -126,8 +126,8 @@ static measured u64 phase_idle(struct queue *q, struct timer *t, const struct lo
 }
 
 /*
- * Every phase once, add twice, and no clock: for the checks, and for the counting of
- * instructions. A timer that was armed anew fires at its second deadline only.
+ * Every phase once, add twice, without the clock: for the checks, and for counting instructions. A
+ * timer that was re-armed fires only at its second deadline.
  */
 static void check(const struct load *l)
 {
@@ -197,7 +197,10 @@ static void run_cancel(struct queue *q, struct timer *t, const struct load *l,
 }
 
 #ifndef OWN_EXPIRE
-/* After a timeout's time it is as it will always be, and measured for three timeouts' time. */
+/*
+ * After one timeout's time the wheel is in a steady state. Then it is measured for three timeouts'
+ * time.
+ */
 static void run_idle(struct queue *q, struct timer *t, const struct load *l,
 		     struct times *took)
 {
@@ -217,9 +220,9 @@ static void run_idle(struct queue *q, struct timer *t, const struct load *l,
 }
 
 /*
- * An eighth of the timers expires: with @stride all were armed, each eight in a row for the same
- * tick, and seven of each cancelled; without it, these were never armed. Returns ns a timer,
- * times n.
+ * An eighth of the timers expires. With @stride all were armed, each eight in a row for the same
+ * tick, and seven of each eight were cancelled; without it, only the eighth was armed. Returns ns
+ * for each timer, times n.
  */
 static u64 run_eighth(struct queue *q, struct timer *t, const struct load *l, bool stride)
 {

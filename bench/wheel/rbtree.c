@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A red-black tree, libbsd's <bsd/sys/tree.h>, with the leftmost node at hand as the
- * kernel's timerqueue has it. Timers due in the same tick are told apart by address.
+ * A red-black tree, <bsd/sys/tree.h> of libbsd, that keeps its leftmost node, as the kernel's
+ * timerqueue does. Timers that are due in the same tick are ordered by address.
  */
 #include <bsd/sys/tree.h>
 
@@ -29,7 +29,7 @@ static inline int compare(const struct timer *a, const struct timer *b)
 	return a < b ? -1 : a > b;
 }
 
-/* What BSD has and <bsd/sys/tree.h> takes for granted. */
+/* Macros of BSD that <bsd/sys/tree.h> needs. */
 #define __unused __attribute__((__unused__))
 RB_GENERATE_STATIC(tree, timer, node, compare)
 

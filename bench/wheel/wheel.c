@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * wheel.h as a subject. The Makefile compiles it a second time as base, with the wheel.h of another
- * commit; and a third time with a WHEEL_BIG that no bucket reaches. That is the same wheel with
- * whole-bucket cascading: without big buckets there is no pacing, and a bucket is emptied at once
- * when its first timer is due. A classic cascade
- * does that at the bucket's start, with as many moves in one tick. It shares the doubled
- * levels, by which new timers bypass a bucket that is being emptied, and its steps are
- * cheaper than a classic one's: the comparison is with pacing alone taken out.
+ * wheel.h as a subject. The Makefile compiles it a second time as "base", with the wheel.h of
+ * another commit; and a third time with a WHEEL_BIG that no bucket reaches. That is the same wheel
+ * with whole-bucket cascading: without big buckets nothing is paced, and a bucket is emptied at
+ * once when its first timer is due. A classic cascade does that at the bucket's start, with as many
+ * moves in one tick. This one also has the doubled levels, so that new timers bypass a bucket that
+ * is being emptied, and its steps are cheaper than a classic wheel's: the comparison takes out
+ * pacing alone.
  */
 #include <string.h>
 

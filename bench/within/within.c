@@ -46,7 +46,7 @@
 #define FDS_MAX		64
 #define NEVER		UINT64_MAX
 #define IDLE		(30 * SEC)
-#define START		(86431 * SEC + 271828182)	/* some time after the machine was booted */
+#define START		(86431 * SEC + 271828182)	/* some time after the machine has booted */
 #define WARM		(60 * SEC)
 #define TAKES		(600 * SEC)
 
@@ -61,7 +61,7 @@ static void must_be(bool right, const char *what)
 /* ---- the time ------------------------------------------------------------------------ */
 
 static u64 now;
-static u64 armed[FDS_MAX];	/* when a timerfd is readable */
+static u64 armed[FDS_MAX];	/* when each timerfd will be readable */
 static u64 nr_settimes;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
@@ -97,7 +97,7 @@ static u64 rnd(void)
 	return z ^ z >> 31;
 }
 
-/* More than 0, less than 1. */
+/* A random number greater than 0 and less than 1. */
 static double chance(void)
 {
 	return ((double)(rnd() >> 12) + 0.5) / (double)(1ULL << 52);
@@ -127,7 +127,7 @@ static const struct workload {
 
 /* ---- connections --------------------------------------------------------------------- */
 
-/* When each says something next, as a heap of connections: the first is at 1. */
+/* When each connection next says something: a heap of connections, with the first at 1. */
 static u64 says[N];
 static u32 heap[N + 1], nr_heap, place[N];
 
@@ -175,7 +175,7 @@ static u32 nr_wheels;
 static u64 tolerance;
 static u64 handles[N];
 
-/* From when it counts. */
+/* From this time on everything counts. */
 static u64 nr_wakeups, nr_moments, nr_fired, late, last_moment;
 
 static struct twheel *wheel_of(u32 conn)
@@ -218,7 +218,7 @@ static u32 first_wheel(void)
 	return first;
 }
 
-/* A process is woken: each connection that was idle is another one from here on. */
+/* A process wakes up. Each connection that was idle is closed, and another takes its place. */
 static void wake(struct twheel *wheel)
 {
 	struct twheel_event events[64];
@@ -274,7 +274,7 @@ static void tsv(const char *metric, const char *unit, double value)
 	printf("%s-%u\t%d\t%s\t%s\t%s\t%.6g\n", load->name, nr_wheels, N, of, metric, unit, value);
 }
 
-/* What was before does not count. */
+/* What happened before does not count. */
 static void forget(void)
 {
 	nr_wakeups = 0;

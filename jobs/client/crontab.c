@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Crontabs, as crontab(5) of Debian has them: each line that has a command becomes a job.
+ * Crontabs, as in crontab(5) of Debian: each line with a command becomes a job.
  *
- * NAME=VALUE is in the environment of the jobs after it; SHELL runs their commands, and CRON_TZ is
- * their time zone. A % begins what the command reads, and is a new line there; \% is a percent
- * sign. Nobody is sent mail: what a job prints is in its log.
+ * A line NAME=VALUE is for the jobs after it: it goes into their environment, SHELL runs their
+ * commands, and CRON_TZ is their time zone. The first % in a command begins its standard input, in
+ * which every % is a new line; \% is a percent sign. No mail is sent: what a job prints is in its
+ * log.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -18,16 +19,16 @@
 #define FIELDS	5
 
 /**
- * struct crontab - one that is read
- * @name:	of the file
- * @line:	where it is
- * @prefix:	of the jobs' names
- * @has_user:	there is a user before the command
- * @env:	variables so far
+ * struct crontab - a crontab that is being read
+ * @name:	the name of the file
+ * @line:	the number of the present line
+ * @prefix:	what the names of the jobs begin with
+ * @has_user:	lines have a user before the command
+ * @env:	the variables so far
  * @shell:	the shell so far
  * @zone:	the time zone so far, or NULL
- * @jobs:	definitions
- * @bad:	lines that are wrong
+ * @jobs:	the definitions so far
+ * @bad:	how many lines were wrong
  */
 struct crontab {
 	const char		*name;
@@ -52,7 +53,7 @@ static char *blanks(char *s)
 	return s + strspn(s, " \t");
 }
 
-/* A word, cut off; *@s is behind it. */
+/* Cut off and return the first word. *@s becomes what follows it. */
 static char *word(char **s)
 {
 	char *start = blanks(*s);
@@ -63,7 +64,7 @@ static char *word(char **s)
 	return start;
 }
 
-/* Without the quotes that may be around it. */
+/* Remove the quotes around @s, if there are any. */
 static char *unquote(char *s)
 {
 	size_t len;
@@ -79,7 +80,7 @@ static char *unquote(char *s)
 	return s;
 }
 
-/* NAME = VALUE */
+/* Take a line NAME=VALUE. Returns false if it is no such line. */
 static bool read_variable(struct crontab *tab, char *s)
 {
 	char *name = s, *end = s, *value;
@@ -100,7 +101,7 @@ static bool read_variable(struct crontab *tab, char *s)
 	return true;
 }
 
-/* Cut the input off the command. NULL: there is none. */
+/* Cut the standard input off @command and return it, or NULL if there is none. */
 static char *cut_input(char *command)
 {
 	char *input = NULL, *to = command;
@@ -116,12 +117,12 @@ static char *cut_input(char *command)
 		}
 	}
 	if (input && to > input && to[-1] != '\n')
-		*to++ = '\n';	/* there is room: it is where the command ended */
+		*to++ = '\n';	/* add_job() has left room for it */
 	*to = 0;
 	return input;
 }
 
-/* The five fields, or one that begins with @. */
+/* Cut off and return the five fields of the time, or the one that begins with @. */
 static char *read_time(char **s)
 {
 	char *cron, *fields[FIELDS];

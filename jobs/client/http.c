@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* Requests to twheeld: HTTP/1.0 over its socket, one a connection. */
+/* Requests to twheeld: HTTP/1.0 over its socket, a connection for each. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -51,7 +51,7 @@ static int try_connect(const char *path)
 	return -1;
 }
 
-/* Where twheeld(8) listens by default; the last of them is told if there is none. */
+/* The paths of the sockets at which twheeld(8) listens by default, the user's own first. */
 static char **usual_paths(void)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR"), *state = getenv("XDG_STATE_HOME");
@@ -124,7 +124,7 @@ static void write_all(int fd, const char *data, size_t size)
 	while (size) {
 		ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
 
-		if (n < 0 && errno == EPIPE)	/* it may have answered all the same */
+		if (n < 0 && errno == EPIPE)	/* twheeld may have answered already */
 			return;
 		if (n < 0)
 			error(1, errno, "cannot talk to twheeld");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * twheel-job, which twheel(1) calls as "twheel job": what its files share.
+ * The command twheel-job, which twheel(1) calls as "twheel job": what its files share.
  *
  *	main.c		the words of the command line, and what is printed
  *	http.c		requests to twheeld
  *	crontab.c	import
  *
- * Exit status: 0, or 1 if there was an error; of run --wait that of the command.
+ * Exit status: 0, or 1 if there was an error; with run --wait that of the job's command.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -22,12 +22,12 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 /**
- * struct answer - what twheeld says
- * @status:	of HTTP
+ * struct answer - an answer of twheeld
+ * @status:	the HTTP status
  * @json:	the answer, or NULL
- * @text:	the answer instead: a log
- * @size:	of that
- * @next:	where the log goes on
+ * @text:	the answer, if it is not JSON: a part of a log
+ * @size:	the size of @text
+ * @next:	from where to read on in the log
  */
 struct answer {
 	int			status;
@@ -37,19 +37,19 @@ struct answer {
 	int64_t			next;
 };
 
-/* @path: of the socket; NULL: the user's own daemon's, or root's */
+/* Use the socket @path. If that is NULL, use that of the user's own daemon, or else root's. */
 void http_socket(const char *path);
 
-/* Ask. Ends the program if nobody answers. @body, which may be NULL, is freed. */
+/* Send a request. Ends the program if nobody answers. Frees @body, which may be NULL. */
 struct answer http_ask(const char *method, const char *path, struct json_object *body,
 		       bool must_be_new);
 void answer_free(struct answer *answer);
 
-/* The same; ends the program if it is refused. Returns what was answered. */
+/* The same, but an error as the answer ends the program too. Returns the answer. */
 struct json_object *http_get(const char *method, const char *path, struct json_object *body,
 			     bool must_be_new);
 
-/* A word for a path or a query, to be freed. */
+/* @word, escaped for use in a path or a query. The caller frees it. */
 char *http_word(const char *word);
 
 __attribute__((format(printf, 1, 2)))
@@ -59,14 +59,14 @@ struct json_object *string_new(const char *text);
 
 /**
  * crontab_read() - read a crontab
- * @file:	it
- * @name:	its name, for what is wrong
- * @prefix:	jobs are called PREFIX and the number of their line
- * @has_user:	its lines have a user, as those of /etc/crontab
+ * @file:	the file
+ * @name:	its name, for error messages
+ * @prefix:	a job's name is this and the number of its line
+ * @has_user:	lines have a user before the command, as in /etc/crontab
  *
- * Ends the program if a line is wrong, after having said so of each.
+ * Reports each line that is wrong. If there is one, ends the program.
  *
- * Return: definitions.
+ * Return: a list of definitions.
  */
 struct json_object *crontab_read(FILE *file, const char *name, const char *prefix, bool has_user);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* twheel-job: talk to twheeld. What it does is twheeld's: see twheeld(8). */
+/* twheel-job: the command line of twheeld. twheeld(8) does the work. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -18,18 +18,18 @@
 
 /**
  * struct words - the command line
- * @argc:	how many are left
+ * @argc:	how many operands there are
  * @argv:	the operands
  * @json:	print JSON
- * @def:	what options say of a definition
- * @replace:	the job may be there already
- * @wait:	for the run to end
- * @follow:	the log, until the run ends
+ * @def:	the keys of a definition, or of a shot, that options have set
+ * @replace:	a job of that name may exist
+ * @wait:	wait for the end of the run
+ * @follow:	print the log until the run ends
  * @has_user:	lines of the crontab have a user
- * @prefix:	of the names of jobs
- * @query:	of runs, as a path has it
- * @attempt:	of a run
- * @number:	how many
+ * @prefix:	what the names of imported jobs begin with
+ * @query:	which runs to list, as the query part of an address
+ * @attempt:	which attempt of the run
+ * @number:	how many to list
  */
 static struct words {
 	int			argc;
@@ -84,7 +84,7 @@ static struct json_object *list_of(struct json_object *o, const char *key)
 	return value;
 }
 
-/* In local time. */
+/* A time of twheeld, which is in UTC, as local time. */
 static const char *time_of(const char *utc, char buf[48])
 {
 	int64_t ns;
@@ -100,7 +100,7 @@ static void print_json(struct json_object *json)
 					    JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
-/* One line of JSON for each. */
+/* Print a line of JSON for each entry. */
 static void print_list(struct json_object *list)
 {
 	for (size_t i = 0; i < json_object_array_length(list); i++)
@@ -214,7 +214,7 @@ static struct json_object *read_json(const char *name)
 	return json;
 }
 
-/* One definition, or a list of them. What is there already is replaced. */
+/* Put one definition or a list of them. Jobs that exist already are replaced. */
 static int cmd_put(void)
 {
 	struct json_object *json = read_json(words.argv[0]), *list = json;
@@ -228,7 +228,10 @@ static int cmd_put(void)
 	return 0;
 }
 
-/* Returns the name of the last one, to be freed, or NULL if there are no more. */
+/*
+ * Print one page of jobs. Returns the name after which the next page begins, which the caller
+ * frees, or NULL after the last page.
+ */
 static char *list_page(const char *prefix, const char *after,
 		       void (*print)(struct json_object *job))
 {
@@ -316,7 +319,7 @@ static int cmd_show(void)
 	return 0;
 }
 
-/* A change that needs no words. */
+/* Send a request that changes something and whose answer need not be printed. */
 static int change(const char *method, const char *path)
 {
 	struct json_object *answer = http_get(method, path, NULL, false);
@@ -351,7 +354,7 @@ static int cmd_cancel(void)
 
 /* ---- runs --------------------------------------------------------------------------- */
 
-/* The latest attempt; with a reference, or NULL if there is none yet. */
+/* The latest attempt of a run, with a reference, or NULL if there is none yet. */
 static struct json_object *latest(const char *run)
 {
 	char *path = format("/v1/runs/%s", run);
@@ -391,7 +394,7 @@ static int wait_for(const char *id)
 	return status;
 }
 
-/* Now, or when the options say. */
+/* Run a job now, or at the time that the options say. */
 static int cmd_run(void)
 {
 	struct json_object *list = NULL, *answer, *one;
@@ -435,7 +438,7 @@ static int cmd_kill(void)
 	return change("POST", format("/v1/runs/%s/kill", http_word(words.argv[0])));
 }
 
-/* A run, or of a job the latest one. */
+/* The id of a run. @name is that id, or the name of a job, which stands for its latest run. */
 static char *run_of(const char *name)
 {
 	struct json_object *list;
@@ -452,7 +455,7 @@ static char *run_of(const char *name)
 	return id;
 }
 
-/* What there is from @from on. Returns where it goes on. */
+/* Print a part of the log, from @from on. Returns where the next part begins. */
 static int64_t print_log(const char *run, int64_t from)
 {
 	char *path = format("/v1/runs/%s/log?from=%lld%s%s", run, (long long)from,
@@ -516,7 +519,7 @@ static int cmd_next(void)
 	return 0;
 }
 
-/* Words of a file; # begins a comment. */
+/* A list of the words in a file. A # begins a comment. */
 static struct json_object *read_days(const char *name)
 {
 	struct json_object *list = json_object_new_array();
@@ -611,8 +614,8 @@ static const char usage[] =
 static const struct command {
 	const char	*name;
 	int		(*fn)(void);
-	int		least, most;	/* operands */
-	const char	*options;	/* of those below, by their characters */
+	int		least, most;	/* how many operands */
+	const char	*options;	/* the classes of an_options[] that it accepts */
 } commands[] = {
 	{ "add", cmd_add, 2, 4096, "dR" },
 	{ "put", cmd_put, 1, 1, "" },
@@ -632,7 +635,10 @@ static const struct command {
 	{ "import", cmd_import, 1, 1, "pUR" },
 };
 
-/* What an option is for, see @options above: 'd' has a key in the definition. */
+/*
+ * The options. A command accepts those of which one of @classes is in its @options. An option of
+ * class d or s sets the @key of a definition or a shot, see set_key().
+ */
 static const struct an_option {
 	const char	*name;
 	int		has_arg;
@@ -679,7 +685,7 @@ static const struct an_option {
 	{ "user-field", 0, "U", NULL },
 };
 
-/* The object below @key of the definition, made if there is none. */
+/* The object at @key of the definition. It is created if it does not exist. */
 static struct json_object *inside(const char *key, size_t len)
 {
 	char *name = format("%.*s", (int)len, key);
@@ -704,7 +710,7 @@ static void add_to_list(struct json_object *o, const char *key, const char *valu
 	json_object_array_add(list, string_new(value));
 }
 
-/* A number where it is one; else twheeld says what it thinks of it. */
+/* A number, if @text is one. If not, the text: then twheeld's error says what is wrong. */
 static struct json_object *number_new(const char *text)
 {
 	char *end;
@@ -713,7 +719,11 @@ static struct json_object *number_new(const char *text)
 	return *text && !*end ? json_object_new_int64(n) : string_new(text);
 }
 
-/* @key: name, #number, object.name, object#number, object+list, or object= for NAME=VALUE */
+/*
+ * Set a key of the definition. @key is "name" for a string, "#name" for a number, "object.name" and
+ * "object#name" for the same within an object, "object+name" for a list in an object, and "object="
+ * if @value is NAME=VALUE for an object.
+ */
 static void set_key(const char *key, const char *value)
 {
 	size_t len = strcspn(key, ".#+=");
@@ -807,7 +817,7 @@ static void parse_options(const struct command *command, int argc, char **argv)
 	try_help();
 }
 
-/* Output may still be in a buffer at exit. */
+/* At exit: write what is still in the buffer, and report it if that fails. */
 static void close_stdout(void)
 {
 	bool failed = ferror(stdout);

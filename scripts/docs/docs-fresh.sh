@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# docs-fresh.sh: which tables of doc/ are older than what they measure; `make docs-fresh`. The
-# exit status is 1 if any is. doc/tables says what each is of.
+# docs-fresh.sh: print which tables of doc/ are older than what they measure; `make docs-fresh`. The
+# exit status is 1 if any is. doc/tables says what each table measures.
 #
-# A table tells its commit, or one for each of its parts, in lines of the list at its head:
+# The list at the head of a table names its commit, or one for each of its parts:
 #
 #	* commit: 0123456789ab, 2026-01-01
 #	* commit, icount: 0123456789ab, 2026-01-01
 #
-# The figures of a benchmark, of which the pictures are drawn, tell it in their rows "environment".
+# The figures of pictures name their commit in their rows "environment".
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 
 in_tree() { git -c safe.directory='*' "$@"; }
 
-# section FILE HEADING: from the heading that begins so to the next one; of no HEADING all
+# section FILE HEADING: print the section whose heading begins with HEADING; without HEADING, all of FILE
 section() {
 	awk -v heading="$2" '
 		/^## / { on = heading != "" && index($0, "## " heading) == 1 }
@@ -24,7 +24,7 @@ section() {
 
 commits() { sed -nE 's/^(\* commit[^:]*: |.*\tenvironment\tcommit\ttext\t)([^ ,]+).*/\2/p' | sort -u; }
 
-# stale COMMIT SOURCE...: why a table of that commit is not one of the tree's sources
+# stale COMMIT SOURCE...: print why a table of COMMIT does not fit the tree's SOURCEs
 stale() {
 	local commit=$1 changed
 

@@ -11,7 +11,7 @@ export TWHEEL_TOP=$top
 KERNEL_DOC=$(scripts/kdir.sh)/scripts/kernel-doc
 export KERNEL_DOC
 
-# An anchor for each, by the names that Sphinx gives.
+# Does each have an anchor, with the name that Sphinx gives it?
 anchors() {
 	awk '/EXPORT/ { print "c." $1 }' scripts/gates/symvers.expected
 	sed -nE 's/^\t(twheel_[a-z_]*);/c.library.\1/; s/_sized$//; /^c\./p' lib/libtwheel.map

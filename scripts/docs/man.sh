@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 
-# names PAGE: all names in its section NAME
+# names PAGE: print all names in the page's section NAME
 names() { sed -n '/^# NAME$/,/^# [^N]/ s/^\([a-z].*\) - .*/\1/p' "$1" | tr -d ' ' | tr , '\n'; }
 
 build() {
@@ -26,7 +26,7 @@ build() {
 	done
 }
 
-# When the pages were last changed; now, if git cannot say.
+# Print when the pages were last changed. If git cannot tell, it is now.
 stamp() {
 	local committed
 

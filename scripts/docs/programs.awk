@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# programs.awk: the programs of a text, and what it says that they print, as files in DIR.
+# programs.awk: extract the programs of a text into files in DIR, and the output that it shows for them.
 #
 # In Markdown a program is a block that begins with "```c NAME.c"; the next block without
 # such words is its output, NAME.out.

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# abi.sh dump: print the ABI of libtwheel as it is, in the XML of libabigail: its functions, and the
-# structures of its headers. What is private to it is left out.
-# abi.sh check [all]: is it that of the last release, which is in lib/libtwheel.abi? What may have
-# changed since then is in lib/libtwheel.abignore, which "all" does without. The exit status is that
-# of abidiff(1): 4 is a change, 8 more one that breaks programs.
+# abi.sh dump: print the present ABI of libtwheel, in the XML of libabigail: its functions, and the
+# structures of its headers. What is private to the library is left out.
+# abi.sh check [all]: is the ABI that of the last release, which is in lib/libtwheel.abi? Changes that
+# lib/libtwheel.abignore lists are allowed; with "all" they are not. The exit status is that of
+# abidiff(1): 4 for a change, 12 for one that breaks programs.
 #
-# The release's is of x86-64, and so is what is compared with it. A release renews it: release.sh.
+# The ABI is that of x86-64. release.sh renews lib/libtwheel.abi.
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 

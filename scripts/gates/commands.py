@@ -4,14 +4,14 @@
 """
 commands.py: does deps.sh list the packages of all commands that are called?
 
-Wherever deps.sh is called - in a script, or for a target of the Makefile - the packages of
-those groups, what they depend on, what every Debian has, git, make and gcc are to bring all
-commands that are called from there on. Scripts and recipes are parsed by shfmt, and followed
-into the scripts and makefiles that they call. Whose a command is dpkg knows, so it is those
-callers that are looked at whose packages are installed.
+If a script or a target of the Makefile calls deps.sh, the packages of those groups must contain all
+commands that are called from there on, together with their dependencies, the packages that every
+Debian has, git, make and gcc. shfmt parses scripts and recipes, which are followed into the scripts
+and makefiles that they call. dpkg knows the package of a command. So only callers whose packages are
+installed can be checked.
 
-Certain are the words in the place of a command. Of what is handed on to be called (xargs,
-timeout, and functions such as quiet) a word is taken for a command if there is one of that name.
+A word in the place of a command is one. If a command is passed on to be called (by xargs, timeout,
+and functions such as quiet), a word is taken for a command if there is one of that name.
 
 Prints what is missing; the exit status is 1 if anything is.
 """
@@ -28,9 +28,9 @@ BUILTINS = set("""
     exec exit export false fg getopts hash help history jobs kill let local logout mapfile popd
     printf pushd pwd read readarray readonly return set shift shopt source test times trap true
     type typeset ulimit umask unalias unset wait""".split())
-# Functions whose arguments are no commands of this machine.
+# Functions whose arguments are not commands of this machine.
 ELSEWHERE = {"inside", "packages"}
-# Called only where they are there, or by callers who list them.
+# Called only if they are installed, or by callers who list them.
 OPTIONAL = {
     ("scripts/machines/qemu.sh", "qemu-system-aarch64"): "with ARCH=, as matrix.sh does",
     ("scripts/machines/qemu.sh", "qemu-system-s390x"): "with ARCH=, as matrix.sh does",
@@ -251,7 +251,7 @@ class Tree:
         return [self.nodes[name] for name in done]
 
 
-# Programs that call what their arguments name.
+# Programs that run the command in their arguments.
 HANDS_ON = {"exec", "command", "env", "nice", "time", "timeout", "setpriv", "xargs", "nohup", "unshare",
             "fakeroot", "find", "script", "valgrind"}
 

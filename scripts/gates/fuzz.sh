@@ -45,7 +45,7 @@ begin() {
 
 runs() { sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$out/$1.log"; }
 
-# fuzz SECONDS TARGET...: all at once
+# fuzz SECONDS TARGET...: fuzz all targets at the same time
 fuzz() {
 	local seconds=$1 status g
 	local -A pid=()
@@ -71,7 +71,7 @@ pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || :' EXIT
 fuzz "$seconds" "${wheel[@]}"
 fuzz $(((seconds + 2) / 3)) "${set[@]}"
-# A zone has some hundred bytes.
+# The data of a zone has a few hundred bytes.
 limits=(-max_len=700 -timeout=10)
 fuzz $(((seconds + 2) / 3)) "${calendar[@]}"
 exit $bad

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""licences.py FILE...: does debian/copyright say of each file what the file says, or .reuse/dep5
-for it? Prints those of which it does not, and exits with 1. That each file has a licence is
-seen by `reuse lint`.
+"""licences.py FILE...: does debian/copyright name the same licence for each file as the file itself,
+or as .reuse/dep5? Prints the files for which it does not, and then exits with 1. `reuse lint` checks
+that each file has a licence.
 """
 import re
 import sys

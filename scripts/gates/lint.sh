@@ -12,12 +12,12 @@ copy=$top/build/lint/src out=$top/build/lint
 KDIR=$("$top/scripts/kdir.sh")
 export KDIR
 
-# Without warnings that find nothing here, such as 983 unused parameters in the kernel's headers.
+# Warnings that find no mistake here are off, such as 983 unused parameters in the kernel's headers.
 extra="-Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-type-limits"
 
-# C for user space, with the C library's types, and a shim that copies the kernel's macros.
+# C for user space: it has the C library's types, and wheel_user.h copies the kernel's macros.
 user='^(selftest/(wheel|fuzz|proof|uapi|users|lib|examples|install|calendar|jobs|tap)|calendar/|jobs/|bench/(wheel|user|lib|cpus|calls|within|jobs)/|bench/kernel/irqs_off|tools/|lib/|examples/|samples/|wheel_user\.h)'
-# And of it what has SQL in strings of many lines, and names of SQLite and libpq.
+# Of these files, those with SQL in strings of many lines and with names of SQLite and libpq.
 sqlite='^(jobs/(store|store_sqlite|store_pg)|selftest/jobs/crash)\.c$'
 user_ignore=PREFER_KERNEL_TYPES,MACRO_ARG_REUSE,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO
 
@@ -28,7 +28,7 @@ compiler() {
 	kbuild W=1 KCFLAGS="-Werror $extra" C=1 CF="-D__CHECK_ENDIAN__ -Wsparse-error" modules
 }
 
-# checkpatch_of OPTIONS FILE...: of each file that was not found good before
+# checkpatch_of OPTIONS FILE...: check each file that was not found good before
 checkpatch_of() {
 	local options=$1 version file known=() files=()
 
@@ -73,7 +73,7 @@ uapi_compiles() {
 	done
 }
 
-# At least 60 of 100 lines are comment.
+# At least 60 of 100 lines must be comment.
 uapi_explains() {
 	awk '/^[ \t]*\/\*/ { comment = 1 }
 	     comment { n++ }
@@ -81,10 +81,10 @@ uapi_explains() {
 	     END { printf "%d of %d lines are comment\n", n, NR; exit n * 100 < NR * 60 }' include/uapi/linux/twheel.h
 }
 
-# error_rows FILE: print the rows of the table of errors, as words
+# error_rows FILE: print the rows of the file's table of errors, as words
 error_rows() { sed -nE 's/.*(E[A-Z0-9]+( +[x.])+)[^ x.]?.*/\1/p' "$1" | tr -s ' '; }
 
-# The header's table of errors must be the one that test_errors tries.
+# The header's table of errors must be the one that test_errors tests.
 uapi_errors() {
 	[ -n "$(error_rows include/uapi/linux/twheel.h)" ] &&
 		diff <(error_rows include/uapi/linux/twheel.h) <(error_rows selftest/uapi/test_errors.c)
@@ -114,8 +114,8 @@ readme_compiles() {
 		gcc -Iinclude/uapi -Wall -Wextra -Werror -fsyntax-only -x c -
 }
 
-# An index that a user has chosen must be bounded for speculation too, before it is used: no test
-# can see that. The other indices of slots are DRAIN's own.
+# Before an index from the user is used, array_index_nospec() must bound it for speculation too. No
+# test can see that. The other indices of slots are those that DRAIN makes itself.
 user_indices() {
 	! grep 'slot_at(' twheel_chardev.c | grep -vE '^[[:space:]]+\* ' | grep -vF -e 'struct slot *slot_at(const struct file_wheel' \
 		-e 'slot_at(file, array_index_nospec(index, nr_slots))' \
@@ -137,7 +137,7 @@ shell() {
 
 spelling() { sources | grep -vE '^(LICENSES|selftest/fuzz/corpus)/' | xargs codespell -L filp,crate,inout; }
 
-# The manual pages must be good roff, complete, and true. scdoc begins every section with a
+# The manual pages must be valid roff, complete, and true. scdoc begins every section with a
 # paragraph, which is harmless.
 manuals() {
 	local page warnings bad=0
@@ -155,7 +155,7 @@ manuals() {
 	return "$bad"
 }
 
-# git distrusts a tree that belongs to another user.
+# git refuses to read a tree that belongs to another user.
 licences() {
 	GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' reuse lint &&
 		sources | grep -v '^LICENSES/' | xargs scripts/gates/licences.py

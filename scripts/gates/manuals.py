@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Do the manual pages say what the code does? Prints what is not so, and exits with 1.
+"""Do the manual pages say what the code does? Prints each difference, and exits with 1 if there is one.
 
-Functions are those of lib/libtwheel.map, NAME_sized() as NAME(): each is in the NAME of one page,
-with the header's own prototype, its parameters and its errors. Structures that a page shows have the
-header's members; the page of the device has every name and the table of errors of the
-interface, every parameter of the modules; that of the command every word and option; and those of twheeld every option, command, key and path.
+Each function of lib/libtwheel.map, where NAME_sized() counts as NAME(), must be in the section NAME of one
+page, with the header's prototype, its parameters and its errors. If a page shows a structure, that must
+have the header's members. The page of the device must have every name and the table of errors of the
+interface, and every parameter of the modules; the page of the command every word and option; and the
+pages of twheeld every option, command, key and path.
 
-It reads the source of the pages and of the code, with regular expressions: what this tree's
-style does not have, it does not know.
+The sources of the pages and of the code are parsed with regular expressions, which only understand the
+style of this tree.
 """
 
 import glob

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# prove.sh: proofs, where tests only try. Prints TAP, of two kinds:
+# prove.sh: prove what tests can only try. Prints TAP, of two kinds:
 #
 #	placement	selftest/proof/place.py, with z3: where wheel.h puts a timer
 #	models		selftest/proof/*.pml, with spin: every way in which the users of
@@ -58,7 +58,7 @@ search() {
 	mv "$known.$$" "$known"
 }
 
-# The same, the model itself. With search()'s variables.
+# Search without looking for a known result. Uses search()'s variables.
 search_all() {
 	mkdir "$dir" && cd "$dir" || return
 	for variant; do
@@ -78,7 +78,7 @@ search_all() {
 
 mistakes() { grep -oE 'BREAK_[A-Z]+(_[A-Z]+)*' "$src/$1.pml" | sort -u; }
 
-# searches MODEL VARIANT...: the arguments of each search
+# searches MODEL VARIANT...: print the arguments of each search
 searches() {
 	local mistake
 
@@ -110,7 +110,7 @@ model() {
 	done
 }
 
-# A model describes the code only as long as the code has these functions.
+# A model no longer describes the code if the code lacks one of the model's functions.
 named() {
 	local functions function missing=0
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """
-syzkaller.py: are the descriptions for syzkaller (selftest/fuzz/twheel.txt) what <linux/twheel.h> says?
+syzkaller.py: do the descriptions for syzkaller (selftest/fuzz/twheel.txt) agree with <linux/twheel.h>?
 
-Of the header all is to be described: each ioctl with its direction and structure, each structure
-that has members, each flag and operation. Of the descriptions all is to be in the header: members by
-name, order, offset and size, constants by name. What names and numbers come to the compiler says, from
+All of the header must be described: each ioctl with its direction and structure, each structure with
+members, each flag and operation. And all that is described must be in the header: members with their
+names, order, offsets and sizes, and constants with their names. The compiler gives the values, from
 the header. Prints what differs; the exit status is 1 if anything does.
 """
 import os
@@ -18,7 +18,7 @@ TOP = os.path.abspath(os.path.dirname(__file__) + "/../..")
 HEADER = TOP + "/include/uapi/linux/twheel.h"
 TEXT = TOP + "/selftest/fuzz/twheel.txt"
 DIRECTION = {"_IOW": "in", "_IOR": "out", "_IOWR": "inout"}
-# States are read, never given; the others say how large something is, or name the whole.
+# A program reads states and never passes them. The others are a version, a limit, and ioctl's magic.
 UNDESCRIBED = re.compile(r"TWHEEL_(STATE_\w+|ABI|BATCH_MAX|IOC_MAGIC)$")
 
 bad = []

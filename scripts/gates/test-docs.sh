@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-docs.sh: the programs in the tutorial and in the manual pages compile, and print what is
-# said, except for numbers. They run over the backend in the process. Then the HTML.
+# test-docs.sh: the programs in the tutorial and in the manual pages compile, and print what the text
+# says, except for numbers. They run over the embedded backend. And the HTML can be made.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
@@ -12,13 +12,13 @@ cd "$top"
 dir=$top/build/docs
 export TWHEEL_BACKEND=embedded
 
-# programs FILE SUBDIRECTORY
+# programs FILE SUBDIRECTORY: extract the programs of FILE
 programs() {
 	mkdir -p "$dir/$2"
 	awk -v dir="$dir/$2" -f scripts/docs/programs.awk "$1"
 }
 
-# page NAME: the program in its examples, as man(1) shows it, and a reader types it.
+# page NAME: extract the program in the page's examples, as man(1) shows it and a reader types it.
 page() {
 	mkdir -p "$dir/$1"
 	LC_ALL=C MANWIDTH=200 man -l "build/man/$1" |
@@ -32,8 +32,8 @@ compiles() {
 
 numbers() { sed -E 's/[0-9]+(\.[0-9]+)?/N/g' "$1"; }
 
-# works FILE: compile it, run it, see it print lines, and compare with FILE.out if the text has
-# that.
+# works FILE: compile and run FILE. It must print something; if the text shows its output, FILE.out,
+# it must print that.
 works() {
 	local program=${1%.c}
 
@@ -50,7 +50,7 @@ done
 mapfile -t tutorial < <(find "$dir/tutorial" -name '*.c' | LC_ALL=C sort)
 
 echo "1..$((${#tutorial[@]} + 5))"
-point "the tutorial has seven programs, and what they print" \
+point "the tutorial has seven programs with their output" \
 	[ "${#tutorial[@]} $(find "$dir/tutorial" -name '*.out' | wc -l)" = "7 7" ]
 for file in "${tutorial[@]}"; do
 	point "the tutorial's ${file##*/} does what it says" works "$file"
@@ -58,5 +58,5 @@ done
 point "the program in libtwheel(3) works" works "$dir/libtwheel.3/example.c"
 point "the program in twheel_sched(3) works" works "$dir/twheel_sched.3/example.c"
 point "the program in twheel(4) compiles" compiles "$dir/twheel.4/example.c"
-point "the comments of the code make good HTML, with all that is exported" scripts/docs/htmldocs.sh
+point "HTML from the comments: no warning, all exported functions" scripts/docs/htmldocs.sh
 exit $bad

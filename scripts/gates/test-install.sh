@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-install.sh: make install and make uninstall, into a directory, and projects that use what is
-# there.
+# test-install.sh: make install and make uninstall, in a directory, and projects that use the
+# installed files.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
@@ -12,13 +12,13 @@ cd "$top"
 export DESTDIR=$top/build/install
 config=$DESTDIR/etc/modprobe.d/twheel.conf
 
-# there DIR: the files, in the order of the C locale, without the modules, and with one page
+# there DIR: list the files, in the order of the C locale, without the modules, and with one page
 there() {
 	(cd "$1" && find . ! -type d -printf '%m %P\n' |
 		grep -v -e '/man[34]/' -e lib/modules/ | LC_ALL=C sort -k 2)
 }
 
-# What udev and systemd read lies where they look, whatever PREFIX is.
+# Whatever PREFIX is, the files for udev and systemd are where these look.
 installs() {
 	rm -rf "$DESTDIR"
 	quiet make install || return
@@ -48,7 +48,7 @@ elsewhere=(DESTDIR="$top/build/install-elsewhere" PREFIX=/opt/t BINDIR=/b LIBDIR
 	MANDIR=/m SYSCONFDIR=/c UDEVDIR=/u SYSUSERSDIR=/s
 	UNITDIR=/n)
 
-# All but the modules, whose directory is the kernel's.
+# Everything except the modules, whose directory is the kernel's.
 installs_elsewhere() {
 	rm -rf build/install-elsewhere
 	quiet make user_install udev_install headers_install "${elsewhere[@]}" || return
@@ -113,7 +113,7 @@ pkg_config_project() {
 
 pkg_config_elsewhere() { pkg_config_project "$top/build/install-elsewhere" /opt/t/l/multi; }
 
-# What cargo takes crates from is one directory: of links to those of the system, and to ours.
+# cargo takes crates from one directory. Make it of links to the system's crates, and to ours.
 cargo_project() {
 	local out=$top/build/install-cargo crates
 
@@ -159,7 +159,7 @@ modules_there() {
 	END
 }
 
-# depmod makes the node's entry for kmod from the module's aliases.
+# From the module's aliases, depmod makes the entry of its device node, which kmod reads.
 device_known() {
 	local release dir status=0
 
@@ -202,29 +202,29 @@ installs_jobs() {
 
 uninstalls_jobs() { quiet make jobs_uninstall && [ -z "$(jobs_files)" ]; }
 
-# The modules were never there.
+# The modules were never installed there.
 uninstalls_elsewhere() {
 	quiet make uninstall "${elsewhere[@]}" && ! find build/install-elsewhere ! -type d | grep .
 }
 
 mkdir -p build
 echo 1..18
-point "it installs" installs
-point "the modules too" modules_there
-point "depmod sees that opening the device loads them" device_known
-point "the manual pages are found" pages_found
-point "a project finds it by CMake" cmake_project
-point "for the versions that it is" cmake_versions
-point "a project finds it by pkg-config" pkg_config_project
-point "it installs elsewhere, each kind of file in a directory of its own" installs_elsewhere
-point "a project finds it there by CMake" cmake_elsewhere
-point "and by pkg-config" pkg_config_elsewhere
-point "twheeld installs, which is not part of that" installs_jobs
-point "and uninstalls" uninstalls_jobs
+point "make install" installs
+point "make install installs the modules" modules_there
+point "depmod: opening the device loads the modules" device_known
+point "man finds the manual pages" pages_found
+point "a project finds libtwheel by CMake" cmake_project
+point "CMake accepts the right versions only" cmake_versions
+point "a project finds libtwheel by pkg-config" pkg_config_project
+point "make install with other directories" installs_elsewhere
+point "other directories: a project finds it by CMake" cmake_elsewhere
+point "other directories: a project finds it by pkg-config" pkg_config_elsewhere
+point "make jobs_install installs twheeld" installs_jobs
+point "make jobs_uninstall" uninstalls_jobs
 point "the crate for Rust installs" installs_crate
-point "a project finds it by cargo" cargo_project
-point "and it uninstalls" uninstalls_crate
-point "a configuration that was edited stays" keeps_edits
-point "it uninstalls, and leaves what was edited" uninstalls
-point "elsewhere too" uninstalls_elsewhere
+point "a project finds the crate by cargo" cargo_project
+point "the crate for Rust uninstalls" uninstalls_crate
+point "an edited configuration stays" keeps_edits
+point "make uninstall leaves only edited files" uninstalls
+point "make uninstall with other directories" uninstalls_elsewhere
 exit $bad

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-migrate.sh [--update]: scripts/migrate.sh makes of the files of selftest/migrate what is in
-# expected there: the lines that change, and the list of what is left for a person. The result
-# compiles, and nothing of what is left does. --update writes what is made now, for a change that was
-# meant.
+# test-migrate.sh [--update]: run scripts/migrate.sh on the files of selftest/migrate. The lines that it
+# changes, and its list of what is left for a person, must be those in selftest/migrate/expected. The
+# result must compile; nothing that is left for a person may. --update writes the present result
+# there, for a change that was meant.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
@@ -14,7 +14,7 @@ dir=$top/build/migrate expected=$top/selftest/migrate/expected
 timers=(timers.c timers.h newer.c left_timers.c)
 hrtimers=(newer.c hrtimers.c left_hrtimers.c)
 
-# migrated: all files, in place; prints what is left
+# migrated: translate all files in place, and print what is left to do by hand
 migrated() {
 	(cd "$dir/src" &&
 		"$top/scripts/migrate.sh" timer_list "${timers[@]}" &&
@@ -39,10 +39,10 @@ kbuild() {
 		KCFLAGS="-Werror -I$top" "$@" modules
 }
 
-# lines FILE: of those functions in which somebody complains, as FILE.c:LINE
+# lines FILE: print the lines that FILE complains about, as FILE.c:LINE
 lines() { grep -oE '(^|/)left_h?r?timers\.c:[0-9]+' "$1" | sed 's|.*/||' | sort -u; }
 
-# The compiler, too, finds each line that was listed, and no other one.
+# The compiler must complain about exactly the lines that were listed.
 left_fails() {
 	! kbuild -k LEFT=y >"$dir/errors" 2>&1 &&
 		diff <(grep '^left_' "$dir/left" >"$dir/left.own" && lines "$dir/left.own") \
@@ -70,11 +70,11 @@ if [ "${1:-}" = --update ]; then
 fi
 
 echo 1..7
-point "migrate.sh ends well" [ "$status" = 0 ]
-point "what changes, and what is left, is as expected" as_expected
-point "what it did once it does not do again" settled
+point "migrate.sh succeeds" [ "$status" = 0 ]
+point "the changes, and the list of what is left, are as expected" as_expected
+point "a second run changes nothing" settled
 point "the result compiles, without a warning" quiet kbuild W=1
-point "nothing of what is left does" left_fails
+point "each line that is left is an error of the compiler" left_fails
 point "it refuses timers that it does not know" refused posix a.c
-point "and files that are not there" refused timer_list "$dir/none.c"
+point "it refuses files that do not exist" refused timer_list "$dir/none.c"
 exit $bad

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# test-release.sh: releases of a copy of the tree, what of libtwheel's ABI may change between them, and
-# where their packages say that the tree is published.
+# test-release.sh: make releases of a copy of the tree; which changes of libtwheel's ABI a release
+# accepts; and which public address its packages name.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
@@ -16,7 +16,7 @@ mkdir -p "$copy"
 sources | xargs cp --parents -t "$copy"
 cd "$copy"
 
-# gives STATUS COMMAND...
+# gives STATUS COMMAND...: does the command exit with STATUS?
 gives() {
 	local want=$1 status=0
 
@@ -28,7 +28,7 @@ gives() {
 abi() { gives "$1" scripts/gates/abi.sh check; }
 release() { gives "$1" scripts/packages/release.sh "$2"; }
 
-# The next version. The first ABI may be that of sources which have changed since.
+# Release the next version. The sources may have changed since the ABI was recorded.
 first() { next "$((major + 1)).0.0" && abi 0; }
 
 next() {
@@ -50,7 +50,7 @@ other_version() {
 
 not_after() { release 1 "$major.9.9" && release 1 "$((major + 1)).0.0"; }
 
-# A member more is told of, until the change is said to be meant. Then it needs a new minor number.
+# A new member is an error until libtwheel.abignore allows it. Then it needs a new minor number.
 grown() {
 	sed -i '/^struct twheel_task {$/,/^};$/ s/^};$/\tuint64_t grown;\n};/' lib/libtwheel-sched.h
 	abi 4 && release 1 "$((major + 1)).0.1" || return
@@ -61,7 +61,7 @@ grown() {
 		grep -qx ' (symver)LIBTWHEEL_1 1.0.0' debian/libtwheel1.symbols && gives 1 grep '^\[' lib/libtwheel.abignore && abi 0
 }
 
-# A function less, or a member of another size.
+# A function was removed, or a member has another size.
 broken() {
 	cp lib/libtwheel.map kept
 	sed -i '/twheel_fd;/d' lib/libtwheel.map
@@ -71,13 +71,13 @@ broken() {
 	abi 4
 }
 
-# origin ADDRESS: that of the copy's remote
+# origin ADDRESS: set the address of the copy's remote
 origin() {
 	[ -e .git ] || git init -q .
 	git config remote.origin.url "$1"
 }
 
-# says HOMEPAGE VCS [VARIABLE=VALUE...]: what the packages say, with these given
+# says HOMEPAGE VCS [VARIABLE=VALUE...]: do the packages name these addresses, with these variables?
 says() {
 	local want=()
 
@@ -86,7 +86,7 @@ says() {
 	diff <(printf '%s\n' "${want[@]}") <(env "${@:3}" scripts/packages/published.sh 2>&1)
 }
 
-# says_nothing: but that, in one line
+# says_nothing: do the packages name no address, and is that said in one line?
 says_nothing() { [[ $(scripts/packages/published.sh 2>&1 | tee /dev/stderr | wc -l) = 1 && -z $(scripts/packages/published.sh 2>/dev/null) ]]; }
 
 public_origins() {
@@ -117,7 +117,7 @@ given() {
 	gives 1 env VCS_GIT=/a/twheel scripts/packages/published.sh && gives 1 env HOMEPAGE="$a b" scripts/packages/published.sh
 }
 
-# What dpkg makes of it: of a package, and of that of the sources.
+# The fields that dpkg writes, in a binary package and in the source package.
 packaged() {
 	local home=https://git.example.org/a/twheel dir=$copy/published
 
@@ -132,13 +132,13 @@ packaged() {
 major=$(version)
 major=${major%%.*}
 echo 1..9
-point "a version that is not the same everywhere is told of" other_version
-point "a release makes it the same, and its ABI the one to compare with" first
+point "a version that differs between files is reported" other_version
+point "a release sets the version everywhere, and renews the ABI dump" first
 point "a release is after the last" not_after
-point "a structure that grows is told of, and a new minor number" grown
-point "a function that is gone is told of, and a member that is another" broken
+point "a structure that grows is reported, and needs a new minor number" grown
+point "a removed function and a changed member are reported" broken
 point "the packages name a public origin by https, and no password" public_origins
-point "they name no other, and a line says so" private_origins
-point "what is given comes first, and must be public" given
-point "packages that dpkg makes have it" packaged
+point "packages name no private origin, and a line says so" private_origins
+point "VCS_GIT= and HOMEPAGE= have priority, and must be public" given
+point "packages that dpkg builds name the address" packaged
 exit $bad

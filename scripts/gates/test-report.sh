@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# Reports say what was measured and no more: the report.awk of the benchmarks on small figures, and
-# what tells whose figures they are, in a tree of its own.
+# Reports must say what was measured and no more: the report.awk of the benchmarks with small figures,
+# and the lines that say from which commit the figures are, in a tree of their own.
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
 . "$top/selftest/lib/tap.sh"
@@ -13,7 +13,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 # ---- common.awk ----
 
-# calls PROGRAM LINE...: what an awk program prints at the end, of lines of TSV with / for tabs
+# calls PROGRAM LINE...: print what an awk program prints at the end for lines of TSV, with / for tabs
 calls() {
 	local program=$1
 
@@ -22,7 +22,7 @@ calls() {
 	awk "$(cat bench/common.awk) END { $program }" "$tmp/tsv"
 }
 
-# figure VALUES: the cell
+# figure VALUES: print the cell for these values
 cell() { calls 'printf "%s", cell("r", "l", 1, "s", "m")' "r/l/1/s/m/ns/$1"; }
 
 same "a figure that was measured once has no spread" "7.5" "$(cell 7.5)"
@@ -142,9 +142,9 @@ what="expire, 1..1000000 ticks, n = 100000, whole-bucket's = 1"
 same "the wheel's goal of whole buckets is one of all loads" "| $what | 1.1 | 1.57 (1.54 … 1.61) | **missed** |" \
 	"$(row "$what" numbers)"
 
-# ---- what pictures are drawn from ----
+# ---- the figures of pictures ----
 
-# series NAME TSV-LINE...: the points of that series
+# series NAME TSV-LINE...: print the points of that series
 series() {
 	printf '%s\n' "${@:2}" | tr / '\t' >"$tmp/tsv"
 	awk -f bench/common.awk -f bench/user/life.awk -f bench/pictures/data.awk "$tmp/tsv" |
@@ -160,7 +160,7 @@ same "a life is the sum of its parts" "10 15;" \
 	"$(series "icount dense twheel life" icount/dense/10/twheel/create/ns/1 icount/dense/10/twheel/arm/ns/2 \
 		icount/dense/10/twheel/expire/ns/3 icount/dense/10/twheel/collect/ns/4 icount/dense/10/twheel/close/ns/5)"
 
-# ---- whose figures they are, in a tree of its own ----
+# ---- the commit that figures name, in a tree of its own ----
 
 mkdir -p "$tmp/tree"/doc/data
 cp --parents scripts/lib.sh scripts/long/measured.sh scripts/docs/docs-fresh.sh bench/common.awk bench/common.sh "$tmp/tree"
@@ -206,7 +206,7 @@ same "nor is what says no commit" \
 	"doc/t.md: does not say which commit it is of;doc/t.md#Two: does not say which commit it is of" "$(fresh)"
 scripts/docs/docs-fresh.sh >/dev/null && status=0 || status=$?
 same "the status tells so" 1 "$status"
-# figures COMMIT: those that pictures are drawn from
+# figures COMMIT: write figures of pictures that name COMMIT
 figures() { printf 'native\ticount\t0\tenvironment\tcommit\ttext\t%s, today\n' "$1" >doc/data/t.tsv; }
 printf 'data/t.tsv\tmake b\tb.c\n' >doc/tables
 figures "$second"
@@ -214,7 +214,7 @@ same "figures that pictures are drawn from are fresh" "doc/data/t.tsv: fresh" "$
 figures "$first"
 same "or older than their source" "doc/data/t.tsv: is of $first, and since then there changed: b.c" "$(fresh)"
 
-# told COMMIT COMMIT: the list of two parts that were measured so
+# told COMMIT COMMIT: print the list for two parts that were measured with these commits
 told() {
 	printf 'commit\t%s\nkernel\t6.1\n' "$1" >"$tmp/6.1-rt.facts"
 	printf 'commit\t%s\nkernel\t6.1\n' "$2" >"$tmp/7.2.facts"
@@ -224,7 +224,7 @@ told() {
 same "what two machines have in common is told once" "* commit: 12 * kernel: 6.1" "$(told 12 12)"
 same "and where they differ, of each" "* commit, 6.1-rt: 12 * commit, 7.2: 34 * kernel: 6.1" "$(told 12 34)"
 
-# A benchmark of two parts, of which one is measured again
+# A benchmark of two parts, one of which is measured again.
 bench() {
 	ONLY=$1 bash -c '. scripts/lib.sh; . bench/common.sh; cd "$top"
 		one() { printf "native\tl\t1\ts\tm\tns\t1\n"; }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# Only a good run may pass: verdict.sh and tap.awk on canned runs of every kind. And a host that
-# cannot have a machine is told so, in a line.
+# Only a good run may pass: verdict.sh and tap.awk on recorded runs of every kind. And if a host cannot
+# run a machine, that is reported in one line.
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh
 . "$top/selftest/lib/tap.sh"
@@ -14,8 +14,8 @@ boot='[    0.000000] Linux version 6.1.0
 [    3.100000] twheel: loaded'
 down='[    9.000000] reboot: Restarting system'
 
-# verdict pass|fail NAME CONSOLE RESULT STATUS: of a console whose lines end in LF, and of one
-# whose lines end in CR LF.
+# verdict pass|fail NAME CONSOLE RESULT STATUS: check the verdict on a console whose lines end in LF,
+# and on one whose lines end in CR LF.
 verdict() {
 	local got='' console
 
@@ -60,8 +60,8 @@ verdict pass "a race of the kernel's own" "$boot\n$kcsan\n$sanitizer\n$down" "$o
 verdict fail "and no end of it" "$boot\n$kcsan\n$down" "$ok" 0
 verdict fail "and ours after it" "$boot\n$kcsan\n$sanitizer\n$kcsan [twheel]\n$sanitizer\n$down" "$ok" 0
 verdict fail "one with the kernel" "$boot\n${kcsan/ \// [twheel] /}\n$sanitizer\n$down" "$ok" 0
-# What the kernel says, without the BUG: or WARNING: in front of most of it.
-# By itself, and among the lines of a report that is expected.
+# What the kernel says, without the BUG: or WARNING: in front of most of it. Check each alone, and
+# among the lines of a report that is expected.
 while read -r line; do
 	verdict fail "$line" "$boot\n[    4.000000] $line\n$down" "$ok" 0
 	verdict fail "and in the complaint of vmalloc()" \
@@ -142,7 +142,7 @@ tap "1 1" "a skip that is not listed" "1..2\nok 1 - a\nok 2 - b # SKIP no reason
 tap "1 2" "a bail-out" "1..2\nok 1 - a\nBail out! no device\n" 0
 tap "0 1" "points in a text" "this is ok 1\n  ok 2 - indented\n" 0
 
-# least "PASSED FAILED SKIPPED" NAME SUITE POINTS: of a suite with so many points
+# least "PASSED FAILED SKIPPED" NAME SUITE POINTS: check the counts of a suite with that many points
 least() {
 	local got
 
@@ -160,7 +160,7 @@ least "2 1 0" "fewer, as it was not told" test_a,other 2
 least "2 1 0" "a suite that is not listed" test_c 2
 least "0 2 0" "nothing" test_a 0
 
-# lost WORDS NAME REPORT...: which suites of two machines, one in two parts, are missing
+# lost WORDS NAME REPORT...: check which suites are missing of two machines, one of them in two parts
 lost() {
 	local got
 
@@ -204,8 +204,8 @@ found 0 "a file that is there is found" "$tmp" -name points
 found 1 "to find nothing is an error" "$tmp" -name none
 found 1 "so is a directory that is not there" "$tmp/none" -name points
 
-# told WORDS NAME CONSOLE HOST: what guest.sh says of a machine whose kernel, and whose emulator,
-# said that before it ended.
+# told WORDS NAME CONSOLE HOST: check what guest.sh says about a machine, if its kernel printed CONSOLE
+# and its emulator HOST before it ended.
 told() {
 	local got
 

@@ -10,7 +10,7 @@
 dir=$cache/archive
 key=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# mirror PATTERN: the first of the system's whose suite's codename matches
+# mirror PATTERN: print the system's first mirror whose suite's codename matches
 mirror() {
 	# shellcheck disable=SC2016 # apt expands it
 	apt-get indextargets --format '$(CODENAME) $(SITE)' 'Created-By: Packages' |

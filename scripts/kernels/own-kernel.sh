@@ -26,7 +26,7 @@ uml*)
 	;;
 esac
 [ -e "$patch" ] || patch=
-# If an option or the patch changes, another kernel is built. A comment makes none.
+# If an option or the patch changes, another kernel is built. A changed comment has no effect.
 hash=$({ grep -hE '^(# )?CONFIG_' "${configs[@]}"; [ -z "$patch" ] || cat "$patch"; } | sha256sum | cut -c 1-12)
 there() {
 	local dir
@@ -37,7 +37,7 @@ there() {
 }
 
 there
-# Who comes second waits for the first, and has the kernel then.
+# A second caller waits for the first, and then uses its kernel.
 mkdir -p "$cache"
 exec 9>"$cache/$prefix-$hash.lock"
 flock 9
@@ -55,7 +55,7 @@ configure() {
 	die "the kernel does not take these lines:" "$missing"
 }
 
-# What it takes to build a module, as in a package of headers: some 5 % of the tree.
+# The files that it takes to build a module, as in a package of headers: some 5 % of the tree.
 keep() {
 	local part
 

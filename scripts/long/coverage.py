@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """
-coverage.py EXPECTED JSON...: what gcovr found, as a table, and the lines that were not
-reached. EXPECTED has those that need not be, and why; the exit status is 0 if it has
-just these.
+coverage.py EXPECTED JSON...: print gcovr's results as a table, and the lines that were not
+reached. EXPECTED lists the lines that need not be reached, and why. The exit status is 0 if
+exactly these were not.
 
-EXPECTED consists of paragraphs: lines "FILE: a line of the source", as often as it is
-not reached, and before them the reason, as comments. "? " before it: it may be reached.
+EXPECTED consists of paragraphs. The reason comes first, as comments. Then come lines "FILE: a line
+of the source", each as often as the line is not reached. "? " before it means that it may be reached.
 """
 import collections
 import json

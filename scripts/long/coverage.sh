@@ -10,7 +10,7 @@
 out=$top/build/coverage
 small=(-DWHEEL_R0=3 -DWHEEL_R1=3 -DWHEEL_R2=2 -DWHEEL_R3=4 -DWHEEL_R4=3 -DWHEEL_BIG=2)
 
-# one TEST GEOMETRY FLAG...
+# one TEST GEOMETRY FLAG...: run one test
 one() {
 	local test=$out/wheel/$2/$1
 

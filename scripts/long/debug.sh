@@ -38,7 +38,7 @@ uml_bugs='use_after_free deadlock free_armed init_armed arm_raw destroy_armed'
 
 declare -A kernels
 
-# build NAME: the kernel and the modules for it
+# build NAME: build the kernel and the modules for it
 build() {
 	if [ "$1" = uml ]; then
 		kernels[uml]=$(scripts/kernels/own-kernel.sh uml)
@@ -50,7 +50,7 @@ build() {
 	fi
 }
 
-# machine KERNEL NAME SECONDS RUN FILE...: boot it, with its modules and FILE...
+# machine KERNEL NAME SECONDS RUN FILE...: boot the kernel with its modules and FILE...
 machine() {
 	local kernel=$1 name=debug-$2 seconds=$3 run=$4 modules=$log/src/$1
 	local boot=(env "KERNEL=${kernels[$1]}/vmlinuz" scripts/machines/boot.sh) APPEND=''
@@ -63,7 +63,7 @@ machine() {
 		"$modules/samples/twheel_sessions.ko" "$modules"/selftest/kmod/*.ko "$@"
 }
 
-# speaks BUG KERNEL WORDS: the machine with the bug fails, and says why.
+# speaks BUG KERNEL WORDS: does the machine with the bug fail, and does its kernel print WORDS?
 speaks() {
 	local name=$2-$1 dir=build/qemu
 
@@ -73,7 +73,7 @@ speaks() {
 		cat "$dir/debug-$name"/{console,report} | grep -aE "$3" >"$log/$name.said"
 }
 
-# deliberate KERNEL...: the bugs of these, or those that UML can tell
+# deliberate KERNEL...: run the bugs of these kernels, or those that UML can detect
 deliberate() {
 	local nr=0 bad=0 name kernel words
 
@@ -169,7 +169,7 @@ for name in uml-bugs bugs debug kcsan; do
 	done
 done
 
-# run NAME COMMAND...: the suite, and what it was run with
+# run NAME COMMAND...: run the suite, and note what it was run with
 run() {
 	wanted "$1" || return 0
 	{

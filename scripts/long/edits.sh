@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2034
-# The edits of selftest/mutations: who reads them, and says whether each still applies. Source it.
+# Source this: functions that read the edits of selftest/mutations, and check that each still applies.
 
 # Of the stages that may notice an edit of $file, is $first one?
 has_stage() {
@@ -59,7 +59,7 @@ edits() {
 		print wrong(splice @edit), "\n" if @edit == 3;'
 }
 
-# Do all edits apply to the tree? Say of each that does not what is wrong. It takes less than a second.
+# Do all edits apply to the tree? If one does not, say what is wrong. It takes less than a second.
 edits_apply() {
 	local names=() wrong=() stages what i=0
 

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# kernel-users.sh: kernel code that others wrote, on twheel; `make kernel-users`. IPVS and WireGuard
-# are taken from Debian's package of the kernel's source, translated by scripts/migrate.sh, built
-# for Debian's kernel, and booted. The kernel's own selftests of them, unchanged, run with Debian's
-# modules and with those; then what IPVS costs either way is measured. Ends with the line
-# "N passed, N failed".
+# kernel-users.sh: kernel code by others that uses twheel; `make kernel-users`. IPVS and WireGuard are
+# taken from Debian's package of the kernel's source, translated by scripts/migrate.sh, built for
+# Debian's kernel, and booted. The kernel's own selftests for them, unchanged, run with Debian's
+# modules and with the translated ones. Then the cost of IPVS is measured with both. Ends with the
+# line "N passed, N failed".
 #
 #	ONLY=s	some of the suites: translate, ipvs-debian, ipvs-twheel, ipvs-same, wireguard-debian,
 #		wireguard-twheel, wireguard-same, cost. The rest of the table is that of the last run
-#	CONNECTIONS=n	how many IPVS has in the suite cost
+#	CONNECTIONS=n	how many connections IPVS has in the suite cost
 #	DOC=f	write a table there
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
@@ -26,7 +26,7 @@ programs=(bash=/bin/sh bash=/bin/bash ip ss ipvsadm nc.openbsd=/usr/bin/nc timeo
 
 wanted() { [[ " ${ONLY:-$1} " == *" $1 "* ]]; }
 
-# The sources, and the tests of the kernel's.
+# The kernel's sources and its tests.
 unpacked() {
 	local deb version=6.1
 
@@ -46,7 +46,7 @@ copied() {
 	cp "$source/include/net/ip_vs.h" "$ours/ipvs/net"
 }
 
-# translated DIRECTORY: nothing may be left for a person
+# translated DIRECTORY: translate it; nothing may be left to do by hand
 translated() {
 	local files left
 
@@ -55,7 +55,7 @@ translated() {
 	[ -z "$left" ] || { echo "$left"; return 1; }
 }
 
-# built DIRECTORY OPTION: without a warning. IPVS has to find its own ip_vs.h ahead of the kernel's.
+# built DIRECTORY OPTION: build it without a warning. IPVS must find its own ip_vs.h before the kernel's.
 built() {
 	quiet make -s -j"$(nproc)" -C "$KDIR" M="$ours/$1" "$2=m" KCFLAGS=-Werror \
 		NOSTDINC_FLAGS="-nostdinc -I$ours/$1 -I$top" KBUILD_EXTRA_SYMBOLS="$top/Module.symvers" modules
@@ -65,16 +65,16 @@ translate() {
 	point "the sources are in the package" unpacked || return
 	copied
 	point "IPVS is translated, and nothing is left" translated ipvs || return
-	point "so is WireGuard" translated wireguard || return
+	point "WireGuard is translated, and nothing is left" translated wireguard || return
 	point "IPVS builds beside twheel.ko, without a warning" built ipvs CONFIG_IP_VS || return
-	point "so does WireGuard" built wireguard CONFIG_WIREGUARD
+	point "WireGuard builds beside twheel.ko, without a warning" built wireguard CONFIG_WIREGUARD
 }
 
-# installed NAME: where the shell finds it, and root's programs too
+# installed NAME: print where the shell finds a program; programs for root are searched too
 installed() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
 
-# tree KIND DIR: what the tests find in the guest: modules, all that they load with what that needs,
-# and themselves.
+# tree KIND DIR: make the tree that the tests find in the guest: the modules that they load, all
+# modules which these need, and the tests themselves.
 tree() {
 	local kind=$1 dir=$2 from module
 
@@ -95,7 +95,7 @@ tree() {
 	cp -r /usr/lib/x86_64-linux-gnu/xtables "$dir/usr/lib/x86_64-linux-gnu"
 }
 
-# replaced DIR: IPVS and WireGuard by ours, with twheel.ko
+# replaced DIR: replace IPVS and WireGuard by ours, and add twheel.ko
 replaced() {
 	find "$1" -name 'ip_vs*.ko' -delete -o -name wireguard.ko -delete
 	mkdir "$1/extra"
@@ -103,7 +103,7 @@ replaced() {
 	strip -g "$1"/extra/*.ko
 }
 
-# archive KIND OUT: all that the guest has beside twheel, as OUT.gz
+# archive KIND OUT: write everything that the guest has besides twheel to OUT.gz
 archive() {
 	local files=() program
 
@@ -113,7 +113,7 @@ archive() {
 	tree "$1" "$2.tree" && scripts/machines/userland.sh "$2.gz" "$2.tree" "${files[@]}"
 }
 
-# machine NAME KIND MODULE TEST SECONDS
+# machine NAME KIND MODULE TEST SECONDS: run a test in a machine
 machine() {
 	local name=users-$1 out=$top/$log/$1
 
@@ -127,7 +127,7 @@ machine() {
 		selftest/users/kernel_user.sh selftest/lib/tap.sh
 }
 
-# as PROGRAM[=PATH]: where it goes in the guest
+# as PROGRAM[=PATH]: print where it goes in the guest
 as() {
 	case $1 in
 	*=*) echo "${1#*=}" ;;
@@ -135,7 +135,7 @@ as() {
 	esac
 }
 
-# In one machine, one after the other. A ns is an instruction there.
+# Both run in one machine, one after the other. A ns is an instruction there.
 costs() {
 	quiet gcc -O2 -Wall -Wextra -Werror -static -o "$log/ipvs_load" selftest/users/ipvs_load.c
 	archive debian "$top/$log/cost" || return
@@ -146,7 +146,7 @@ costs() {
 		twheel.ko twheel_chardev.ko selftest/users/ipvs_cost.sh "$log/ipvs_load" "$ours"/ipvs/ip_vs{,_rr}.ko
 }
 
-# same NAME: both told as many steps
+# same NAME: have both tests reported the same number of steps?
 same() {
 	local debian twheel
 
@@ -156,7 +156,7 @@ same() {
 	[ -n "$debian" ] && [ "$debian" = "$twheel" ]
 }
 
-# steps LOG: how many the test of that suite told, and whether it passed
+# steps LOG: print how many steps the test of that suite reported, and whether it passed
 steps() {
 	local what=passed
 
@@ -200,7 +200,7 @@ table() {
 	}' "$log/cost"
 }
 
-# run SUITE COMMAND...: and what it was run with
+# run SUITE COMMAND...: run the suite, and note what it was run with
 run() {
 	wanted "$1" || return 0
 	{
@@ -223,6 +223,6 @@ run ipvs-same point "ipvs.sh has the same result" same ipvs
 run wireguard-debian judged wireguard-debian build/qemu/users-wireguard-debian machine wireguard-debian debian wireguard netns.sh 3600
 run wireguard-twheel judged wireguard-twheel build/qemu/users-wireguard-twheel machine wireguard-twheel twheel wireguard netns.sh 3600
 run wireguard-same point "netns.sh has the same result" same wireguard
-run cost point "what IPVS costs is measured" costs
+run cost point "the cost of IPVS is measured" costs
 [ -z "${DOC:-}" ] || table | document "$DOC"
 summary

@@ -4,8 +4,8 @@
 # matrix.sh: run the tests on other kernels; `make matrix`. If a kernel cannot be downloaded or
 # built, that is a failure, with the reason.
 #
-#	ONLY=k	only these kernels, of the first column below. The other rows are those of the last
-#	run DOC=f	write the table there too
+#	ONLY=k	only these kernels, of the first column below. The other rows are those of the last run
+#	DOC=f	write the table there too
 #	OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz
 #
 # Kernels are kept in the cache, by release or configuration. The logs of a machine are in
@@ -41,7 +41,7 @@ kernel() {
 	fi
 }
 
-# of_archive PACKAGE FILE: print where FILE of a PACKAGE is that is unpacked into the cache.
+# of_archive PACKAGE FILE: unpack PACKAGE into the cache, and print where its FILE is.
 of_archive() {
 	local dir=$cache/packages/$1
 
@@ -51,7 +51,7 @@ of_archive() {
 
 programs_of() { quiet make -C selftest/uapi "$@"; }
 
-# What runs on ARCH: the tests, and for callers of 32 bits where the architecture has them.
+# What runs on ARCH: the tests; and the tests for callers of 32 bits, if the architecture has them.
 userland() {
 	local uring dir found
 
@@ -77,7 +77,7 @@ userland() {
 	mapfile -t programs <<<"$found"
 }
 
-# modules_of ARCH KERNEL: into $out/$name
+# modules_of ARCH KERNEL: build the modules into $out/$name
 modules_of() {
 	case $1 in
 	x86_64)	modules_for "$2" "$top/$out/$name" ;;
@@ -117,7 +117,7 @@ machine() {
 	verdict "$label" "$verdict"
 }
 
-# boot ARCH DIR SMP PREEMPTION: a machine for all tests but those that have their own
+# boot ARCH DIR SMP PREEMPTION: boot a machine for all tests, except those that have their own
 boot() {
 	local arch=$1 dir=$2 cpus=$3 preempt=$4 id files
 	local busybox=/bin/busybox
@@ -132,14 +132,14 @@ boot() {
 		machine "$id" "-smp $cpus${preempt:+ $preempt}" "${files[@]}"
 }
 
-# busy DIR: the machine of test_busy, on which a ns is an instruction
+# busy DIR: boot the machine of test_busy, in which a ns is an instruction
 busy() {
 	mkdir -p "build/qemu/matrix-$name-icount"
 	echo 'mode=selftest cycles=2 tests=test_busy' >"build/qemu/matrix-$name-icount/run"
 	ICOUNT=1 KERNEL=$1/vmlinuz APPEND=$rt machine icount -icount build/uapi/test_busy
 }
 
-# verdict LABEL WORDS
+# verdict LABEL WORDS: print the line of a machine's verdict
 verdict() {
 	local passed=0
 
@@ -147,7 +147,7 @@ verdict() {
 	printf '%s\tverdict\t%s\t%s\t%s\n' "$1" $passed $((1 - passed)) "$2"
 }
 
-# row ARCH FROM WHAT PREEMPTION: all machines of a kernel
+# row ARCH FROM WHAT PREEMPTION: run all machines of a kernel
 row() {
 	local arch=$1 dirs dir smp preempt rt=
 

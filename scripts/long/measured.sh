@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash
-# What a table tells of how it was measured; sourced after lib.sh by scripts that run machines.
+# The lines of a table that say how it was measured. Scripts that run machines source this after lib.sh.
 
 # measured_now: the sources and the machine of what is measured now, as lines of key and value
 measured_now() {
@@ -10,8 +10,8 @@ measured_now() {
 	printf 'emulator\t%s\n' "$(qemu-system-x86_64 --version | head -n 1)"
 }
 
-# facts FILE...: such lines as a list. NAME.facts is that of the part NAME; parts that differ are
-# told apart.
+# facts FILE...: print such lines as a list. NAME.facts is the file of the part NAME. If parts differ,
+# the list says which part each line belongs to.
 facts() {
 	awk -F '\t' '
 		FNR == 1 {

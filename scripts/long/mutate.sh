@@ -4,8 +4,7 @@
 # mutate.sh [PATTERN]: would the tests notice wrong code? Apply each wrong edit of
 # selftest/mutations, or those whose line PATTERN matches, to a copy of the tree, and run
 # tests until a point fails. If none fails, a test is missing. The report names the
-# stage, the suite and the point.
-# Whether each edit applies, `make lint` tells.
+# stage, the suite and the point. `make lint` checks that each edit applies.
 #
 # Other outcomes are failures too: an edit no longer applies, it does not
 # build, or a stage ends badly without a failed point. Each stage runs first on
@@ -16,12 +15,12 @@
 #	fuzz	the fuzzer's corpus, and ten seconds of its own
 #	uml	the modules in the debugging kernel (half a minute)
 #	qemu	and in the virtual machine, with two CPUs (two minutes)
-#	cpus	and with four, one of which is to be left alone (a minute)
-#	icount	and where instructions are time: who is late, and what tasks get (two minutes)
-# And of those files that no kernel has a part in:
+#	cpus	and with four CPUs, one of which is to be left alone (a minute)
+#	icount	and with instructions as time: lateness, and what tasks get of a CPU (two minutes)
+# For files that are not part of the kernel:
 #	lib	libtwheel in a process, under sanitizers (seconds)
 #	device	and over /dev/twheel, in the virtual machine (half a minute)
-# And of the calendar and twheel(1):
+# For the calendar and twheel(1):
 #	calendar	the tests of selftest/calendar (half a minute)
 #
 # shellcheck disable=SC2119,SC2317 # all sources; try() calls the stages
@@ -35,7 +34,7 @@ declare -A controlled=()
 
 # Each stage is a function that builds $copy, and one that runs its tests.
 
-# The tests of the wheel, without the sanitizers; a wheel that runs in circles is noticed.
+# The tests of the wheel, without the sanitizers. A timeout ends a wheel that loops for ever.
 native_builds() { make -s -C "$copy/selftest/wheel" CFLAGS="-O1 -I../.. -I.." all; }
 
 native() {
@@ -148,7 +147,7 @@ device_builds() {
 	make -s -j2 -C "$copy/selftest/lib" "${tests[@]}"
 }
 
-# With the modules of this tree.
+# The modules are those of this tree.
 device() {
 	local tests
 
@@ -156,8 +155,8 @@ device() {
 	guest boot.sh 300 '' "${tests[*]##*/}" '' "$top"/twheel{,_chardev}.ko "${tests[@]}"
 }
 
-# said LOG: the suite and the point that failed first, of what a stage printed; or what the
-# console of a machine that died shows, if there was a suite. Nothing otherwise.
+# said LOG: print the suite and the point that failed first, from what a stage printed; or, if a
+# suite was running when the machine died, what its console shows. Otherwise print nothing.
 said() {
 	awk '
 		/^# suite [^ ]+$/ { suite = $3 ": " }
@@ -169,8 +168,8 @@ said() {
 		END { print point ? point : console ? console : verdict }' "$1" | tr -s ' \r' ' ' | grep .
 }
 
-# try STAGE: 0 if its tests pass with $copy, 1 if one noticed, and 2 if that is not known; $what
-# is what was said of it.
+# try STAGE: return 0 if the stage's tests pass with $copy, 1 if one failed, and 2 if that is not
+# known. $what says why.
 try() {
 	local log=$copy/$1.log
 
@@ -191,7 +190,7 @@ copy() {
 	sources | xargs cp --parents -t "$copy"
 }
 
-# control STAGE: once
+# control STAGE: run the control, once for each stage
 control() {
 	local copy what began=$SECONDS
 
@@ -210,7 +209,7 @@ edit() {
 	[ -z "$what" ]
 }
 
-# From the first stage on, which stage notices the edit? As try.
+# Try the stages from the first one on, until one notices the edit. Returns as try does.
 noticed() {
 	local stage status on=''
 

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# patches.sh: twheel as a series of patches for a kernel, as git format-patch writes them, and
-# all that a maintainer would try of them; `make patches`. Ends with "N passed, N failed". The series is
-# in build/patches/VERSION/series, with its cover letter.
+# patches.sh: write twheel as a series of patches for a kernel, as git format-patch does, and try the
+# series as a maintainer would; `make patches`. Ends with "N passed, N failed". The series is in
+# build/patches/VERSION/series, with its cover letter.
 #
-#	KERNEL=v	6.12 unless told otherwise, or 7.2: what Debian has the source of
+#	KERNEL=v	6.12, which is the default, or 7.2: kernels whose source Debian has
 #	ONLY=s		some suites: style, docs, build-x86_64, build-arm64, build-i386, kunit, kselftest.
 #			"series" is always written.
 #
@@ -31,7 +31,7 @@ END
 wanted() { [[ " ${ONLY:-$1} " == *" $1 "* ]]; }
 kmake() { nice -n 10 make -s -j"$(nproc)" -C "$src" "$@"; }
 
-# point NAME COMMAND...: of a suite of several, in which nr and bad count
+# point NAME COMMAND...: a point in a suite of several points, which counts in nr and bad
 point() {
 	local name=$1
 
@@ -48,7 +48,7 @@ point() {
 
 # ---- the tree ----------------------------------------------------------------------------
 
-# Patches are taken back with the copies that were applied, whatever the series is by now.
+# To take back patches, use the copies that were applied: the series may have changed since.
 apply() {
 	mkdir -p "$dir/applied"
 	quiet patch -d "$src" -p 1 -i "$series/$1" && cp "$series/$1" "$dir/applied"
@@ -113,7 +113,7 @@ style() {
 	return $bad
 }
 
-# Of what was written, not of the list of files that git adds.
+# Check the text that was written, not the list of files that git adds.
 long_lines() {
 	! sed '/^Subject:/,/^[^ ].*([0-9]*):$/!d' "$series/0000-cover-letter.patch" | awk 'length > 90'
 }
@@ -142,13 +142,13 @@ documentation() {
 		kerneldoc_srctree = src
 	END
 	echo 1..1
-	point "the pages have nothing to warn of" sphinx-build -W --keep-going -q -b html "$docs" "$docs/html"
+	point "Sphinx: the pages give no warning" sphinx-build -W --keep-going -q -b html "$docs" "$docs/html"
 	return $bad
 }
 
 # ---- builds ------------------------------------------------------------------------------
 
-# arch VARIABLES of make; what is built is next to the source
+# arch, and make's VARIABLES; the output is next to the source
 arch_of() {
 	case $1 in
 	x86_64)	echo ARCH=x86_64 O=../x86_64 ;;
@@ -157,7 +157,7 @@ arch_of() {
 	esac
 }
 
-# configure ARCH y|m: ours as the patches that are applied know them
+# configure ARCH y|m: set those of our options that the applied patches have
 configure() {
 	local arch=$1 what=$2 out=$dir/$1 line missing
 
@@ -175,13 +175,13 @@ configure() {
 	} >"$out/.wanted"
 	# shellcheck disable=SC2046 # words
 	kmake $(arch_of "$arch") KCONFIG_ALLCONFIG=.wanted allnoconfig
-	# What only x86 has is left out elsewhere.
+	# Options that only x86 has are left out elsewhere.
 	missing=$(grep '^CONFIG_' "$out/.wanted" | { [ "$arch" = x86_64 ] && cat || grep TWHEEL; } |
 		grep -vxFf "$out/.config") || return 0
 	die "the kernel does not take these lines:" "$missing"
 }
 
-# directories ARCH: what the applied patches have brought, with nothing to complain of
+# directories ARCH: build the directories that the applied patches bring, without a warning
 directories() {
 	local arch=$1 targets=() status=0
 
@@ -234,7 +234,7 @@ kunit() {
 	return $status
 }
 
-# The selftests' tree as it is in the source, with what its runner calls, as an image of files.
+# Make an image of the selftests' tree as it is in the source, with the programs that its runner calls.
 selftest_tar() {
 	local root=$dir/guest tests=tools/testing/selftests lib
 
@@ -250,7 +250,7 @@ selftest_tar() {
 		mkdir -p "$root${lib%/*}"
 		cp -L "$lib" "$root$lib"
 	done
-	# Of one age, so that nothing is built again where there is no compiler.
+	# All files get the same time, so that nothing is built again: the machine has no compiler.
 	find "$root" -exec touch -h -d @0 {} +
 	tar -C "$root" -cf "$dir/kselftest.tar" .
 }
@@ -272,7 +272,7 @@ quiet intree/series.py "$src" "$series"
 mapfile -t patches <"$series/series"
 note "${#patches[@]} patches and a cover letter in $series"
 
-# Of the last patch's tree, and the tree is one: one after the other.
+# These suites use the last patch's tree. There is one tree, so they run one after the other.
 for arch in x86_64 arm64 i386; do
 	! wanted build-$arch || suite patches_build builds $arch
 done

@@ -5,15 +5,14 @@
 # none may be lost, early or fire twice, and memory must be the same afterwards as before.
 # Ends with the line "N passed, N failed".
 #
-#	SOAK_MINUTES=n	minutes of torture, 60 by default. The rest of what is below is in
-#	proportion,
-#			and takes half as long again. The script stops by itself
+#	SOAK_MINUTES=n	minutes of torture, 60 by default. The other suites are in proportion, and
+#			take half as long again. The script ends by itself
 #	ONLY=s		some of the suites: load, freeze, count, torture
 #	DOC=f		write the figures there too, and those of the last run of the others
 #
-# 200 times the modules are loaded and unloaded while the CPUs are busy; the machine is frozen
-# 20 times; 60 minutes of torture of twheel.h; 1 000 files are opened and closed with pending
-# timers, 10^7 timers are pending at once, and 10^8 fire.
+# With 60 minutes: the modules are loaded and unloaded 200 times while the CPUs are busy, the machine
+# is frozen 20 times, twheel.h is tortured for 60 minutes, 1 000 files are opened and closed with
+# pending timers, 10^7 timers are pending at once, and 10^8 fire.
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 
@@ -88,7 +87,7 @@ frozen() {
 	wait $freezer && return $status
 }
 
-freeze() { point "the machine's verdict, though it was frozen" frozen; }
+freeze() { point "the machine's verdict, with freezes" frozen; }
 
 table() {
 	cat <<-END

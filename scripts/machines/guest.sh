@@ -39,7 +39,7 @@ while sleep 1 && kill -0 "$pid" 2>/dev/null; do
 	! no_timer || kill "$pid"
 done &
 
-# In the background, for a trap would wait for what is in the foreground.
+# It runs in the background, because a trap would wait for a process in the foreground.
 tail -n +1 -s 0.2 --pid="$pid" -f "$logs/report" &
 status=0
 wait "$pid" 2>/dev/null || status=$?	# and not a word on what killed it
@@ -47,7 +47,7 @@ trap - EXIT
 wait
 ! no_timer || exit 75
 
-# What the kernel said when it gave up, or the emulator last.
+# Print what the kernel said when it gave up, or the emulator's last line.
 reason() {
 	{ grep -a -B 1 -m 1 'Kernel panic' "$logs/console" || grep . "$logs/host" | tail -n 1; } |
 		sed -E 's/^\[[ .0-9]*\] *//' | tr -d '\r\0' | paste -sd ';'

@@ -35,7 +35,7 @@ lines=(-serial "file:$logs/result" -serial "file:$logs/report")
 case ${ARCH:-x86_64} in
 x86_64)
 	emulator=(qemu-system-x86_64 -machine q35 -cpu "${MODEL:-max}")
-	# On a busy host interrupts come late; the kernel takes them for missing, and panics.
+	# On a busy host interrupts come late. The kernel would take them for missing, and panic.
 	append+=" no_timer_check" ;;
 arm64)	# which has one serial line of its own; ttyS0 is idle
 	emulator=(qemu-system-aarch64 -machine virt -cpu cortex-a57)

@@ -21,5 +21,5 @@ for file; do
 done | sort -u | while read -r library; do
 	install -D "$library" "$root$library"
 done
-# /lib, /bin and /sbin are the same as /usr's in Debian, and not here.
+# In Debian, /lib, /bin and /sbin are links into /usr. Here they are not.
 (cd "$root" && find . | LC_ALL=C sort | cpio -o --quiet -H newc --reproducible -R 0:0) | gzip -1n >"$out"

@@ -33,7 +33,7 @@ scripts/deps.sh deb-check build lint
 echo 1..3
 step "a bare Debian 12 is made" bootstrap
 step "with the tree in it" tree
-point "there deps.sh installs what the tests need" tests
+point "deps.sh installs what the tests need" tests
 grep -E '^not ok|# suite .* s of CPU|passed,' "$work/log" | sed 's/^/    /'
 [ $bad != 0 ] || as_root rm -rf "$root"
 exit $bad

@@ -18,7 +18,7 @@ cd "$top"
 work=$top/build/deb-check
 . scripts/packages/root.sh
 
-# The kernel first: DKMS builds for what is there.
+# Install the kernel first: DKMS builds for the kernels that are installed.
 kernel() {
 	inside apt-get -qq install -y --no-install-recommends linux-image-cloud-amd64 linux-headers-cloud-amd64
 }
@@ -39,7 +39,7 @@ built() {
 	inside dkms status | tee "$work/dkms" | grep "^twheel/.*, $(release), .*: installed$"
 }
 
-# The tutorial's programs, with what was installed alone. They are run when it has booted.
+# Build the tutorial's programs with nothing but what was installed. They run when it has booted.
 compiles() {
 	rm -rf "$work/tutorial"
 	mkdir -p "$work/tutorial"
@@ -51,7 +51,7 @@ compiles() {
 		for file in *.c; do gcc -O2 -o "${file%.c}" "$file" $(pkg-config --cflags --libs libtwheel); done'
 }
 
-# A module of somebody else's, against what DKMS keeps of its build.
+# Build another project's module against what DKMS keeps of its build.
 sample() {
 	as_root cp -r samples "$root/opt"
 	# shellcheck disable=SC2016 # the inner shell's
@@ -59,7 +59,7 @@ sample() {
 		KBUILD_EXTRA_SYMBOLS="$(echo /var/lib/dkms/twheel/[0-9]*/*/*/Module.symvers)" modules'
 }
 
-# As Debian's own machines run them, here without one for each.
+# Run the packages' tests as Debian's own machines do, but all in one machine.
 autopkgtest() {
 	local log=$root/root/autopkgtest
 
@@ -95,8 +95,8 @@ purges() {
 			! -name '*twheel-check*' | grep .
 }
 
-# With what Build-Depends says, and what every Debian builds packages with. Its lintian may have
-# other opinions than that of `make deb`.
+# Build with what Build-Depends names, and what every Debian builds packages with. Its lintian may
+# report other things than that of `make deb`.
 builds() {
 	sources_to root/source/twheel
 	inside sh -exc 'cd /root/source/twheel
@@ -106,7 +106,7 @@ builds() {
 		lintian --allow-root --fail-on error,warning --tag-display-limit 0 ../*.changes'
 }
 
-# What the README says instead of packages.
+# Install as the README says for systems without packages.
 from_source() {
 	sources_to root/twheel
 	# shellcheck disable=SC2016 # the inner shell's
@@ -132,7 +132,7 @@ step "so is the sample, a module that uses twheel.h" sample
 step "debian/tests passes" autopkgtest
 step "users are made" prepare
 step "an image is made" image
-point "it boots, and the packages work" boots
+point "the machine boots, and the packages work" boots
 sed 's/^/    /' "$work/tap"
 [ $bad = 0 ] || exit 1
 step "they are purged, and leave nothing" purges

@@ -8,7 +8,7 @@
 root=$work/root
 export DEBIAN_FRONTEND=noninteractive
 
-# What this machine, a Debian 12, installs from, for that Debian: "URI SUITE".
+# Print the mirrors that this machine, a Debian 12, installs from, for the new Debian: "URI SUITE".
 mirrors() {
 	# shellcheck disable=SC2016 # apt's own variables
 	apt-get indextargets --format '$(REPO_URI) $(RELEASE)' \
@@ -23,7 +23,7 @@ inside() {
 		sh env HOME=/root "$@"
 }
 
-# bootstrap [PACKAGES]: make it, with these packages, which a minimal Debian lacks.
+# bootstrap [PACKAGES]: make the new Debian, with these packages, which a minimal Debian lacks.
 bootstrap() {
 	local uri
 
@@ -36,14 +36,14 @@ bootstrap() {
 	inside apt-get -qq update
 }
 
-# sources_to DIRECTORY: of the new Debian
+# sources_to DIRECTORY: copy the sources to that directory of the new Debian
 sources_to() {
 	as_root mkdir -p "$root/$1"
 	# shellcheck disable=SC2119 # all sources
 	sources | as_root xargs cp --parents -t "$root/$1"
 }
 
-# step NAME COMMAND...: a point without which the others make no sense.
+# step NAME COMMAND...: a point. If it fails, the script ends: the others would make no sense.
 step() {
 	point "$@"
 	[ "$bad" = 0 ] || { echo "Bail out! What was made is in $work"; exit 1; }

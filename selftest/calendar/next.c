@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* next ZONE EXPRESSION AFTER N: the next N times after a time, in s since 1970, for systemd.sh. */
+/* next ZONE EXPRESSION AFTER N: the next N times after AFTER, in s since 1970. For systemd.sh. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# systemd.sh: cron_next() beside systemd's calendar, where both rules are the same: hours that no
-# change of a clock touches, or a zone without any. What systemd makes of a day or a weekday it
-# cannot say; and of steps from day 1 on, with weekdays, systemd 252 forgets 1 January.
+# systemd.sh: compare cron_next() with systemd's calendar, where both have the same rules: at hours that
+# no change of a clock touches, or in a zone without changes. Left out are expressions with both a day
+# of the month and a weekday, which systemd cannot express; and steps from day 1 on with weekdays, for
+# which systemd 252 misses 1 January.
 #
 #	O=dir	where next is
 # shellcheck disable=SC2317 # point calls the functions

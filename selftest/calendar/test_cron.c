@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* Expressions, and when they are due: by hand, where walk.c does it by the C library. */
+/*
+ * Expressions, and when they are due: computed by hand. walk.c compares with the C library instead.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +16,10 @@ typedef int64_t s64;
 
 #define BERLIN	"CET-1CEST,M3.5.0,M10.5.0/3"
 
-/* Saturday 2026-03-28 00:00 in UTC, the day before summer begins in Berlin; and autumn's. */
+/*
+ * Saturday 2026-03-28 00:00 UTC, the day before summer time begins in Berlin, and the same in
+ * autumn.
+ */
 #define SPRING	1774656000LL
 #define AUTUMN	1792800000LL
 #define H	3600LL
@@ -104,7 +109,7 @@ static void bad(void)
 	}
 }
 
-/* The next times after @after, in s after @since; -1 ends them. */
+/* The next times after @after, in s after @since. -1 ends the list. */
 static void is_due(const char *zone_rule, const char *text, s64 since, s64 after, const s64 *want)
 {
 	struct cron cron = parsed(text);
@@ -133,7 +138,7 @@ static void plain(void)
 	DUE("EST5", "0 0 * * *", SPRING, 0, 5 * H, 29 * H);
 }
 
-/* The 13th, and Fridays; only Fridays the 13th; a step in a day field counts as a star. */
+/* The 13th and Fridays; only Friday the 13th; a step in a day field counts as a star. */
 static void days(void)
 {
 	DUE(NULL, "0 0 13 4 5", SPRING, 0, 144 * H, 312 * H, 384 * H, 480 * H);
@@ -144,7 +149,7 @@ static void days(void)
 	DUE(NULL, "0 0 29 2 *", SPRING, 0, 703 * 24 * H, (703 + 1461) * 24 * H);
 }
 
-/* 01:00 UTC on Sunday, 25 h on, the clock goes from 02:00 to 03:00. */
+/* At 01:00 UTC on Sunday, in 25 h, the clock goes from 02:00 to 03:00. */
 static void left_out(void)
 {
 	DUE(BERLIN, "30 2 * * *", SPRING, 0, H + 1800, 25 * H, 48 * H + 1800);
@@ -158,7 +163,7 @@ static void left_out(void)
 	DUE(BERLIN, "30 * * * *", SPRING, 24 * H, 24 * H + 1800, 25 * H + 1800);
 }
 
-/* 01:00 UTC on Sunday, 25 h on, the clock goes from 03:00 to 02:00. */
+/* At 01:00 UTC on Sunday, in 25 h, the clock goes from 03:00 to 02:00. */
 static void twice(void)
 {
 	DUE(BERLIN, "30 2 * * *", AUTUMN, 20 * H, 24 * H + 1800, 49 * H + 1800);
@@ -170,7 +175,7 @@ static void twice(void)
 	DUE(BERLIN, "30 * * * *", AUTUMN, 24 * H, 24 * H + 1800, 25 * H + 1800, 26 * H + 1800);
 }
 
-/* The date line is moved: a day is left out, and later one comes twice. */
+/* The zone crosses the date line: a day is skipped, and later one comes twice. */
 static void whole_days(void)
 {
 	const char *zone = "<-10>10<+14>-14,J200/0,J300/0";
@@ -183,8 +188,8 @@ static void whole_days(void)
 }
 
 /*
- * From 01:00 UTC on the clock is back from 03:00 to 02:00, and half an hour later it is as it was.
- * What it has shown stays shown, though it goes on before it has come there again.
+ * From 01:00 UTC on the clock is set back from 03:00 to 02:00, and half an hour later it is set
+ * forward again. A time that it has shown is over, though the clock shows it again.
  */
 static void there_and_back(void)
 {
@@ -225,10 +230,10 @@ static void never(void)
 
 	CHECK(is_never("0 0 30 2 *", NULL, SPRING));
 	CHECK(is_never("0 0 31 2,4,6,9,11 *", BERLIN, SPRING));
-	/* Always where summer begins; the second one falls on another hour too. */
+	/* Always when summer time begins; the second one comes at other hours too. */
 	CHECK(is_never("*/5 2 25-31 3 */7", BERLIN, SPRING));
 	CHECK(!is_never("*/5 2,3 25-31 3 */7", BERLIN, SPRING));
-	/* Seldom: 29 February that is a Sunday, and none in 2100. */
+	/* Rarely: 29 February on a Sunday, and there is none in 2100. */
 	CHECK(!is_never("0 0 29 2 */7", NULL, 3737000000));
 	CHECK(!is_never("* * * * *", BERLIN, end));
 	CHECK(!is_never("* * * * *", BERLIN, -end));
@@ -252,16 +257,16 @@ static void matches(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ good, "expressions that are the same" },
-		{ bad, "expressions that are none, and what is said" },
-		{ plain, "where the clock does not change" },
+		{ good, "expressions that mean the same" },
+		{ bad, "bad expressions, and their error messages" },
+		{ plain, "times where the clock does not change" },
 		{ days, "days, weekdays, and both" },
-		{ left_out, "an hour that is left out" },
+		{ left_out, "an hour that the clock skips" },
 		{ twice, "an hour that comes twice" },
-		{ whole_days, "days that are left out or come twice" },
-		{ there_and_back, "a clock that goes back, and on again too soon" },
-		{ never, "what is never due, and the ends of time" },
-		{ matches, "what a clock shows matches or not" },
+		{ whole_days, "days that are skipped or come twice" },
+		{ there_and_back, "a clock that goes back, and forward again soon" },
+		{ never, "expressions that are never due, and the ends of time" },
+		{ matches, "cron_matches()" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

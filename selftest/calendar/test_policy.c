@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What twheel(1) makes of times that passed, of jitter, and of a clock that is set: its
- * calendar.c with clocks and a scheduler that are here.
+ * What twheel(1) does about missed times, jitter and a clock that is set: its calendar.c, with
+ * clocks and a scheduler that this test provides.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tap.h"
 #include "uapi.h"
 
-/* Sunday 2026-11-22 00:00 in UTC. */
+/* Sunday 2026-11-22 00:00 UTC. */
 #define START	(1795305600LL * NS_PER_S)
 #define MINUTE	(60 * NS_PER_S)
 #define HOURS	(60 * MINUTE)
@@ -94,7 +94,7 @@ static struct calendar new_calendar(const char *expression, enum missed missed, 
 	return cal;
 }
 
-/* The task is called now. Returns whether there is a run. */
+/* Call the task now. Returns whether it runs. */
 static bool call(struct calendar *cal, struct run_info *run)
 {
 	const struct twheel_task_info task = { .id = 7 };
@@ -123,7 +123,7 @@ static void on_time(void)
 	zone_free(&cal.zone);
 }
 
-/* One run for all of them, that knows how many there were. */
+/* One run makes up for all missed times, and is told how many there were. */
 static void once(void)
 {
 	struct calendar cal = new_calendar("0 * * * *", MISSED_ONCE, 0);
@@ -139,7 +139,7 @@ static void once(void)
 		CHECK_EQ(run.all_missed, 5 * i);
 		CHECK_EQ(moved, due + 6 * HOURS);
 	}
-	/* To the very second that the next one is due. */
+	/* To the very second at which the next one is due. */
 	wall = cal.due_ns + 2 * HOURS;
 	CHECK(call(&cal, &run));
 	CHECK_EQ(run.missed, 2);
@@ -147,7 +147,9 @@ static void once(void)
 	zone_free(&cal.zone);
 }
 
-/* A minute late is in time, more is not, and is counted by the next run. */
+/*
+ * A run that is up to a minute late is in time. A later one is skipped, and the next run counts it.
+ */
 static void skip(void)
 {
 	struct calendar cal = new_calendar("*/10 * * * * *", MISSED_SKIP, 0);
@@ -168,7 +170,7 @@ static void skip(void)
 	zone_free(&cal.zone);
 }
 
-/* All are run, the first ones first; of very many a hundred. */
+/* All missed times are run, the earliest first; if there are very many, a hundred. */
 static void burst(void)
 {
 	struct calendar cal = new_calendar("* * * * *", MISSED_BURST, 0);
@@ -198,7 +200,7 @@ static void burst(void)
 	zone_free(&cal.zone);
 }
 
-/* A clock that came from 1970 does not keep anybody waiting. */
+/* A clock that came from 1970 must not make any run wait. */
 static void very_many(void)
 {
 	struct calendar cal = new_calendar("* * * * * *", MISSED_ONCE, 0);
@@ -238,7 +240,7 @@ static void jitter(void)
 	zone_free(&cal.zone);
 }
 
-/* As the scheduler has it: the task is called though its time is not here any more. */
+/* As the scheduler does: it may call the task although the clock was set back before its time. */
 static void set_back_meanwhile(void)
 {
 	struct calendar cal = new_calendar("0 * * * *", MISSED_ONCE, 0);
@@ -253,7 +255,10 @@ static void set_back_meanwhile(void)
 	zone_free(&cal.zone);
 }
 
-/* More than three hours back is another time; less, or ahead, is the same one. */
+/*
+ * If the clock is set back by more than three hours, the next time is computed anew. If by less, or
+ * forward, it stays.
+ */
 static void clock_set(void)
 {
 	struct calendar cal = new_calendar("0 * * * *", MISSED_ONCE, 0);
@@ -303,14 +308,14 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ on_time, "runs that are on time" },
-		{ once, "once: a run for all that passed" },
-		{ skip, "skip: none that is late" },
-		{ burst, "burst: a run for each" },
-		{ very_many, "very many that passed" },
+		{ once, "once: one run for all missed times" },
+		{ skip, "skip: no late run" },
+		{ burst, "burst: a run for each missed time" },
+		{ very_many, "very many missed times" },
 		{ jitter, "jitter" },
 		{ set_back_meanwhile, "a clock that is set back while a run begins" },
 		{ clock_set, "a clock that is set" },
-		{ told, "what a command is told" },
+		{ told, "what a command learns of its times" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

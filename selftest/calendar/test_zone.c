@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Zones beside the C library's: those of this machine, and the same ones made anew by zic in
- * the slim form, which leaves to the rule what the other form has as transitions. And what is
- * no zone.
+ * Time zones, compared with the C library: those of this machine, and the same zones compiled by
+ * zic in the slim form, which leaves to the rule what the other form lists as transitions. And
+ * files that are no zones.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +35,7 @@ static bool is_same_offset(const struct zone *zone, const char *name, int64_t t)
 	return false;
 }
 
-/* Both sides of all spans from a year on, each of which begins where the last one ends. */
+/* Both sides of all spans from a year on. Each span must begin where the last one ends. */
 static void spans(const struct zone *zone, const char *name, int from)
 {
 	int64_t t = new_year(from), end = new_year(2450);
@@ -49,7 +49,7 @@ static void spans(const struct zone *zone, const char *name, int from)
 	}
 }
 
-/* Any times: nothing that the C library knows is missing. */
+/* Random times: nothing that the C library knows may be missing. */
 static void times(const struct zone *zone, const char *name, int from)
 {
 	for (int64_t t = new_year(from) + 43; t < new_year(2110); t += 20 * DAY + 7)
@@ -92,7 +92,7 @@ static void other_form(void)
 		all_zones(dir);
 }
 
-/* From 1970 on, before which the C library has no rules. */
+/* From 1970 on: before that the C library has no rules. */
 static void rules(void)
 {
 	static const char *const good[] = {
@@ -117,8 +117,9 @@ static void rules(void)
 }
 
 /*
- * Summer, and nothing on when it is: as in the USA. The C library takes that from the file of a
- * zone, up to 2037, and with offsets that are not this zone's it is off by hours on the day itself.
+ * A rule with summer time that does not say when: it is as in the USA. The C library takes that
+ * from the file of a zone, up to 2037. If the file has other offsets than this zone, it is wrong by
+ * hours on the day itself.
  */
 static void no_days(void)
 {
@@ -162,7 +163,7 @@ static void no_rules(void)
 	}
 }
 
-/* All year long it is summer: it ends when it begins. */
+/* Summer time all year: it ends at the moment when it begins. */
 static void always_summer(void)
 {
 	struct zone_span span;
@@ -202,7 +203,7 @@ static void cut_off_at_each_byte(const void *data, size_t whole)
 	}
 }
 
-/* A file that is cut off anywhere is none, and is not read beyond its end. */
+/* A file that is cut off anywhere is refused, and nothing is read beyond its end. */
 static void cut_off(void)
 {
 	struct zone_file file = berlin();
@@ -212,7 +213,7 @@ static void cut_off(void)
 	free(file.data);
 }
 
-/* What a byte that is another one does. */
+/* What happens if a byte has another value. */
 static void damaged(void)
 {
 	static const struct { int at; unsigned char byte; int err; } damage[] = {
@@ -228,7 +229,7 @@ static void damaged(void)
 	CHECK_EQ(zone_read(&zone, zone_brief, sizeof(zone_brief)), 0);
 	zone_span(&zone, 3600, &span);
 	CHECK(span.from == 3600 && span.to == 5400 && span.offset == 3600);
-	/* A transition at the time of the one before it */
+	/* A transition at the time of the transition before it */
 	memcpy(copy, zone_brief, sizeof(copy));
 	memcpy(copy + 44, copy + 48, 4);
 	CHECK_EQ(zone_read(&zone, copy, sizeof(copy)), -EINVAL);
@@ -240,7 +241,7 @@ static void damaged(void)
 	}
 }
 
-/* Clocks of computers do not count leap seconds. */
+/* The clocks of computers do not count leap seconds. */
 static void leap_seconds(void)
 {
 	char command[256], path[96];
@@ -284,7 +285,7 @@ static void names(void)
 	zone_free(&zone);
 }
 
-/* Nothing overflows, and spans follow each other. */
+/* Nothing overflows, and spans follow each other without gaps. */
 static void ends_of_time(void)
 {
 	static const int64_t times[] = {
@@ -317,15 +318,15 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ installed, "the zones of this machine are those of the C library" },
-		{ other_form, "in the slim form too" },
+		{ other_form, "zones in the slim form are those of the C library" },
 		{ rules, "rules are those of the C library" },
-		{ no_days, "a summer of no days is that of the C library" },
-		{ no_rules, "what is no rule" },
-		{ always_summer, "a summer that never ends" },
+		{ no_days, "summer time of no length is that of the C library" },
+		{ no_rules, "bad rules are refused" },
+		{ always_summer, "summer time that never ends" },
 		{ cut_off, "a file that is cut off" },
 		{ damaged, "a file that is damaged" },
 		{ leap_seconds, "zones that count leap seconds are refused" },
-		{ names, "names, and what is none" },
+		{ names, "names of zones, good and bad" },
 		{ ends_of_time, "the ends of time" },
 	};
 	char command[96];

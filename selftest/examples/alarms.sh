@@ -3,18 +3,18 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
-# alarms.sh PROGRAM...: is each the alarm clock that examples/alarms.h describes? A name
-# without a slash is a program beside this script. For a guest's shell too.
+# alarms.sh PROGRAM...: is each program the alarm clock that examples/alarms.h describes? A name without a
+# slash is a program beside this script. It also runs in a guest's shell.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# In a guest it is beside this script.
+# In a guest tap.sh is beside this script.
 tap=${0%/*}/tap.sh
 [ -e "$tap" ] || tap=${0%/*}/../lib/tap.sh
 # shellcheck source=selftest/lib/tap.sh
 . "$tap"
 
-# rings: its standard input is the alarms'; $dir/out is what it says.
+# rings: give the program standard input as its alarms; its output goes to $dir/out.
 rings() {
 	timeout 60 "$program" >"$dir/out"
 }
@@ -24,7 +24,7 @@ none_early() { awk '$2 < 0 { print; bad = 1 } END { exit bad }' "$dir/out"; }
 
 uptime_ms() { awk '{ print int($1 * 1000) }' /proc/uptime; }
 
-# The last is no earlier than asked for, to the 10 ms that this clock counts in.
+# The last alarm is not early. The clock of uptime_ms counts in steps of 10 ms.
 in_order() {
 	local start
 
@@ -34,13 +34,13 @@ in_order() {
 		[ $(($(uptime_ms) - start)) -ge 890 ]
 }
 
-# The input is silent for a second, so only the wheel can wake the loop; late by 700 ms is not that.
+# The input is silent for a second. If the wheel wakes the loop, the alarm is less than 700 ms late.
 unasked() {
 	{ echo '200 a'; sleep 1; echo '0 b'; } | rings && cat "$dir/out" && none_early &&
 		awk '$1 == "a" && $2 < 700000 { good = 1 } END { exit !good }' "$dir/out"
 }
 
-# Twice 2000, and the second half comes when the first rings.
+# 2000 alarms, and 2000 more when the first ones ring.
 many() {
 	awk 'BEGIN { for (i = 0; i < 4000; i++) {
 			print (i * 7919) % 600, "alarm" i

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# recipe.sh: what doc/recipe-epoll-server.md shows is what its two programs differ in.
+# recipe.sh: does doc/recipe-epoll-server.md show the difference of its two programs?
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -9,7 +9,7 @@
 . "$top/selftest/lib/tap.sh"
 cd "$top"
 
-# The first hunk is of the comments that head the files.
+# The first hunk, the comments at the top of the files, is left out.
 # shellcheck disable=SC2016 # backquotes as they are
 shown() { sed -n '/^```diff$/,/^```$/p' doc/recipe-epoll-server.md | sed '1d;$d'; }
 differ() {
@@ -19,5 +19,5 @@ differ() {
 same() { [ -n "$(shown)" ] && diff <(shown) <(differ); }
 
 echo 1..1
-point "the recipe shows the difference there is" same
+point "the recipe shows the difference of its two programs" same
 exit $bad

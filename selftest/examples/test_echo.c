@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The two echo servers of doc/recipe-epoll-server.md, and that of doc/recipe-io-uring.md, which
- * needs the device. They lie beside this program, and are seen by their clients: they do the same,
- * but for the descriptors they need.
+ * Tests the two echo servers of doc/recipe-epoll-server.md and the one of doc/recipe-io-uring.md,
+ * which needs the device. The servers are in the directory of this program. To a client they are
+ * the same; they differ in how many descriptors they need.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -29,7 +29,7 @@
 #define WAIT_MS		10000
 #define CROWD		200
 
-/* Where a server leans on TCP of this machine alone. */
+/* The server under test, and its port on the loopback device. */
 static uint16_t port;
 static pid_t server;
 
@@ -47,7 +47,7 @@ static void bail(const char *what)
 	exit(1);
 }
 
-/* A guest has not set it up. */
+/* In a guest, nobody else brings up lo. */
 static void loopback_up(void)
 {
 	struct ifreq req = { .ifr_name = "lo" };
@@ -108,7 +108,7 @@ static bool readable(int fd, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* Does @text come back? */
+/* Send @text; does it come back? */
 static bool echo(int fd, const char *text)
 {
 	size_t len = strlen(text), got = 0;
@@ -126,7 +126,7 @@ static bool echo(int fd, const char *text)
 	return got == len && !memcmp(buf, text, len);
 }
 
-/* It is closed, and no earlier than IDLE_MS after @since. */
+/* Does the server close @fd, and no earlier than IDLE_MS after @since? */
 static bool closed_after(int fd, int64_t since)
 {
 	char byte;
@@ -145,8 +145,9 @@ static bool idle_is_closed(void)
 }
 
 /*
- * Each touch is well within the time; all together are well beyond it. @late: one came so late,
- * on a host that has much to do, that nothing follows from a connection that was closed.
+ * Send something every quarter of IDLE_MS, for two IDLE_MS together: the server must keep the
+ * connection, and close it after that. If the host was so busy that a message came late, @late is
+ * set; then a closed connection proves nothing.
  */
 static bool active_once(bool *late)
 {
@@ -194,7 +195,7 @@ static int count_descriptors(void)
 	return n;
 }
 
-/* What a connection needs of a new server's descriptors, in hundredths. */
+/* How many descriptors a connection takes in a new server, in hundredths. */
 static int descriptors_each(void)
 {
 	int fds[CROWD], before = count_descriptors(), n;

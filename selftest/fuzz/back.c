@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A wheel whose clock is set, under a fuzzer: bytes are operations, done to the wheel and to
- * the oracle of ../wheel/back.h. What does not hold ends the program.
+ * Fuzz a wheel whose clock is set forward and back. The input's bytes are operations, done to the
+ * wheel and to the oracle of ../wheel/back.h. If a promise does not hold, the program aborts.
  */
 #include "back.h"
 #include "bytes.h"
 
-/* A tick near where something is, some buckets of some level away from there. */
+/* A tick some buckets of some level away from now, the wheel's clock, or a timer. */
 static u64 some_tick(void)
 {
 	u8 how = take(1);
@@ -18,7 +18,7 @@ static u64 some_tick(void)
 	return t > 2 && t < 6000 * SPAN ? t : now;
 }
 
-/* One that may be late. */
+/* Arm timer @i with a range: it may be late. */
 static void arm_range(unsigned int i, unsigned int how)
 {
 	u64 first = some_tick(), last = first + take(1) * width[how % 5];
@@ -71,7 +71,7 @@ static void one_operation(void)
 	}
 }
 
-/* libFuzzer takes each of these bytes for one more branch, and its value for how often. */
+/* Counters for libFuzzer: to it each byte is one more branch, and the value is how often it ran. */
 static u8 reached[NR_SEEN] __attribute((section("__libfuzzer_extra_counters")));
 
 /* libFuzzer calls it LLVMFuzzerTestOneInput; see the Makefile. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * ../../calendar under a fuzzer: an expression, in zones that are sound. The first byte says
- * which, the next four when, and the rest is the expression.
+ * Fuzz the expressions of ../../calendar, in valid zones. The input's first byte selects the zone,
+ * the next four are the time to begin at, and the rest is the expression.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 
 #define EXPECT(cond)	do { if (!(cond)) abort(); } while (0)
 
-/* The last of them changes its clock by a day. */
+/* The last zone changes its clock by a day. */
 static const char *const rules[] = {
 	"UTC0", "CET-1CEST,M3.5.0,M10.5.0/3", "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0",
 	"<-10>10<+14>-14,J200/0,J300/0",
 };
 
-/* It is due at @t: the clock shows it, or has just passed it. */
+/* Check that @cron is due at @t: the clock shows its time, or has just jumped over it. */
 static void is_due(const struct cron *cron, const struct zone *zone, int64_t t)
 {
 	struct zone_span span;
@@ -26,7 +26,7 @@ static void is_due(const struct cron *cron, const struct zone *zone, int64_t t)
 	EXPECT(cron_matches(cron, t + span.offset) || (cron->fixed && t == span.from));
 }
 
-/* Ten times in a row; whatever moment before one it is asked for, it is the next. */
+/* Check ten times in a row. From between two of them, cron_next() must find the same next one. */
 static void times(const struct cron *cron, const struct zone *zone, int64_t t, unsigned int seed)
 {
 	int64_t next, again;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The wheel under a fuzzer: bytes are operations, done to the wheel and to the oracle
- * of ../wheel/oracle.h. What does not hold ends the program.
+ * Fuzz the wheel. The input's bytes are operations, done to the wheel and to the oracle of
+ * ../wheel/oracle.h. If a promise does not hold, the program aborts.
  *
- * The first bytes are the character of the episode. After that each operation is a
- * byte, three bits what and five how, and the bytes it takes; when they end, they are
- * zero. What the fuzzer cannot see by branches, which moments of a step an input has
- * reached, it is told by counters.
+ * The first bytes set up the episode. After that each operation is one byte, three bits for what
+ * to do and five for how, and then its arguments. Past the end of the input all bytes are zero.
+ * Branches do not show the fuzzer which moments of a step an input has reached; counters do.
  */
 #include "oracle.h"
 #include "bytes.h"
 
-/* The character: which of eight expiries in a row do something, by bit. */
+/* A bit for each of eight expiries in a row: does the callback do an operation? */
 static u8 inside;
 
 /* A tick some buckets of some level away from @from, or from where its bucket begins. */
@@ -31,7 +30,7 @@ static u64 some_tick(u64 from)
 	return from + take(1) * unit + (how >> 4) - 1;
 }
 
-/* Time does not go back, nor to its end: timers that never fire are among them. */
+/* Time does not go back. It stays far from its end, because some timers must never fire. */
 static u64 some_time(void)
 {
 	u64 t = some_tick(now);
@@ -48,8 +47,8 @@ static void add_or_del(unsigned int i)
 }
 
 /*
- * Arm timer @i; one that is armed already is put off, for one @how out of two. For one out of two
- * it may be late.
+ * Arm or re-arm timer @i. Bit 0 of @how: if it is armed, count from its expiry and not from now.
+ * Bit 2: arm it with a range, so that it may be late.
  */
 static void add_or_mod(unsigned int i, unsigned int how)
 {
@@ -69,7 +68,7 @@ static void add_or_mod(unsigned int i, unsigned int how)
 	}
 }
 
-/* What a callback may do: add its timer again, cancel another. */
+/* Do an operation inside the callback of timer @i: to it, or to another timer. */
 static void at_expiry(unsigned int i)
 {
 	if (!(inside >> count[EXPIRED] % 8 & 1))
@@ -132,7 +131,7 @@ static void begin_episode(void)
 	due[nr] = IDLE;
 }
 
-/* libFuzzer takes each of these bytes for one more branch, and its value for how often. */
+/* Counters for libFuzzer: to it each byte is one more branch, and the value is how often it ran. */
 static u8 reached[NR_SEEN] __attribute((section("__libfuzzer_extra_counters")));
 
 /* libFuzzer calls it LLVMFuzzerTestOneInput; see the Makefile. */

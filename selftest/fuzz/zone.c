@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * ../../calendar under a fuzzer: a zoneinfo file, or a rule of TZ, that may be anything. What
- * is taken for one has spans that follow each other, and each local time once.
+ * Fuzz the zones of ../../calendar: the input is a zoneinfo file or a rule of TZ, valid or not. If
+ * it is accepted, its spans must follow each other, and a daily time must be due once a day.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define EXPECT(cond)	do { if (!(cond)) abort(); } while (0)
 #define DAY		86400
 
-/* Spans from the one of @t on. */
+/* Check that spans follow each other without a gap, from the span of @t on. */
 static void spans(const struct zone *zone, int64_t t)
 {
 	struct zone_span span, other;
@@ -30,7 +30,7 @@ static void spans(const struct zone *zone, int64_t t)
 	}
 }
 
-/* How far the clock had come by the end of @t; what it showed days ago is passed for good. */
+/* The latest local time that the clock has shown by @t. Three days of its past are enough. */
 static int64_t shown(const struct zone *zone, int64_t t)
 {
 	struct zone_span span;
@@ -43,15 +43,15 @@ static int64_t shown(const struct zone *zone, int64_t t)
 	return t + span.offset > most ? t + span.offset : most;
 }
 
-/* How many days the clock has begun, by then; days begin at 02:30:17, and none is negative. */
+/* How many days the clock has begun by @t. A day begins at 02:30:17. The result is not negative. */
 static int64_t begun(const struct zone *zone, int64_t t)
 {
 	return (shown(zone, t) - 9017 + DAY * (1LL << 34)) / DAY;
 }
 
 /*
- * A time of each day: it is due when the clock has come so far for the first time, so between
- * two of these moments it has passed one such time at least, and up to the second before, none.
+ * Check the times of a daily expression. Each is the moment when the clock first reaches 02:30:17
+ * of a new day: up to the second before it, no day has begun since the last time; at it, one has.
  */
 static void days(const struct zone *zone, int64_t t)
 {
@@ -97,7 +97,7 @@ int one_input(const unsigned char *data, size_t size)
 	copy[size] = 0;
 	if (!zone_posix(&zone, copy))
 		all(&zone);
-	/* Without a byte behind it, so that the sanitizer sees what is read there. */
+	/* Without a byte behind it: then the sanitizer reports a read past the end. */
 	free(copy);
 	copy = malloc(size + !size);
 	if (!copy)

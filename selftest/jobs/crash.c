@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * In the daemon of the tests: it dies where it is told to, and so does the power.
+ * In the build of the daemon for tests: it dies at the step that it is told, and the power can fail
+ * too.
  *
- *	TWHEELD_CRASH=N		kill -9 itself at the N-th of all steps that it comes to
- *	TWHEELD_LOSSY=SEED	files of SQLite lose then what was not synced; of each sector of
- *				512 bytes a coin says whether it had reached the disk
- *	TWHEELD_FULL=FILE	with that: while there is that file, the disk is full
+ *	TWHEELD_CRASH=N		send itself SIGKILL at step N, counted from the start
+ *	TWHEELD_LOSSY=SEED	files of SQLite then lose what was not synced: for each sector of
+ *				512 bytes, chance decides whether it had reached the disk
+ *	TWHEELD_FULL=FILE	with LOSSY: as long as FILE exists, the disk is full
  *
- * Each write and each sync of SQLite is a step, too, if they may be lost. What is written is in
- * memory until it is synced.
+ * With LOSSY, each write and each sync of SQLite is a step too. What is written stays in memory
+ * until it is synced.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,12 +28,12 @@
 
 /**
  * struct lossy - an open file
- * @base:	what SQLite has
- * @next:	in the list of all
- * @fd:		the disk
- * @data:	the file as readers see it
- * @size:	of that
- * @room:	for that
+ * @base:	what SQLite sees
+ * @next:	the next in the list of all files
+ * @fd:		the file on disk
+ * @data:	the contents as readers see them
+ * @size:	the size of the contents
+ * @room:	the size of the memory for them
  * @dirty:	a flag for each sector that is not synced
  */
 struct lossy {

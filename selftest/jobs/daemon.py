@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """What the tests of twheeld share: a daemon in a directory of its own, requests to it, TAP.
 
-The programs are in $JOBS. A daemon that a sanitizer ends, or that leaves its store in a state that
-cannot be read, is a failure of whatever test it was of.
+The programs are in $JOBS. If a sanitizer ends a daemon, or a daemon leaves a store that cannot be read, its
+test fails.
 """
 import http.client
 import json

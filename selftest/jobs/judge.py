@@ -1,24 +1,24 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""The judge: is what a store says of the past, and what the runs themselves have written, as promised?
+"""The judge: have all promises been kept, by a store's history and by what the runs themselves have written?
 
     judge.py STORE RAN...     STORE: a file of SQLite, or postgresql://...
 
-Each line of the files RAN is of a run: JOB KEY ATTEMPT NS, as it begins, and the same with "end" behind it
-as it ends. The store is one that nobody has open and in which nothing is to come any more. What is wrong is
-printed, a line each, and then how many firings there were; the status is 1 if anything is.
+A run writes a line to a file RAN when it begins, JOB KEY ATTEMPT NS, and the same with "end" behind it when it
+ends. Nobody may have the store open, and nothing may be due in it any more. Prints a line for each promise
+that is broken, and then how many firings there were. The exit status is 1 if a promise is broken.
 
     once        each firing is over exactly once
-    numbered    its attempts have the numbers 1, 2, 3, ...; none of these was begun twice
-    early       none was begun before its time
-    lost        what is over as run did run, and what ran is over; nothing is left in running or due
+    numbered    its attempts have the numbers 1, 2, 3, ...; none of these began twice
+    early       no attempt began before its time
+    lost        a firing that is over as run did run, and one that ran is over; none is left in running or due
     unasked     nothing ran that is not in the history
-    overlap     of a job whose definition does not allow it no two ran at once
-    gap         of a rate that must miss none no time is missing
+    overlap     no two runs of a job were at the same time, unless its definition allows it
+    gap         no time is missing of a rate that must not miss any
 
-What it cannot see: whether something that was asked for is in no table at all. So who asks counts, and
-compares with the number that is printed.
+The judge cannot see whether something that was asked for is in no table at all. So the caller counts what it
+has asked for, and compares that with the number of firings.
 """
 import collections
 import json

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""A server of PostgreSQL in a directory of its own, on a port of loopback, and daemons that share it.
+"""A PostgreSQL server in a directory of its own, on a loopback port, and daemons that share it.
 
-Nothing of the system's servers is touched. It does not run as root: of root's tests it is another user's.
+The system's servers are not touched. The server does not run as root: if root runs the tests, it belongs to
+another user.
 """
 import glob
 import os

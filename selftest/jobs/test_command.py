@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""twheel-job, against a daemon: each of its commands, and what it says where something is wrong."""
+"""twheel-job with a daemon: each of its commands, and its error messages."""
 import json
 import os
 import re
@@ -36,12 +36,12 @@ def refused(tap, done, wanted, name):
 def jobs(tap, job):
     done = job("add", "hello", "--every=100ms", "--", "echo", "hello")
     tap.ok(done.returncode == 0 and not done.stdout, "add", done)
-    tap.ok(until(lambda: "hello\n" == job("log", "hello").stdout), "and it runs", job("log", "hello"))
-    refused(tap, job("add", "hello", "--", "true"), "there is a job 'hello' already", "add: it is there")
+    tap.ok(until(lambda: "hello\n" == job("log", "hello").stdout), "add: the job runs", job("log", "hello"))
+    refused(tap, job("add", "hello", "--", "true"), "there is a job 'hello' already", "add: the job exists already")
     tap.same(job("add", "hello", "--replace", "--after=1h", "--then=hello2", "--", "true").stderr,
-             "twheel job: then: there is no job 'hello2'\n", "what follows is there")
+             "twheel job: then: there is no job 'hello2'\n", "add: a job that follows must exist")
     tap.same(job.json("show", "hello")[0]["definition"],
-             {"rate": "100ms", "name": "hello", "exec": ["echo", "hello"]}, "what was refused changed nothing")
+             {"rate": "100ms", "name": "hello", "exec": ["echo", "hello"]}, "a request that was refused changed nothing")
     job("add", "night", "--cron=30 2 * * *", "--zone=Europe/Berlin", "--missed=skip", "--retry=3", "--wait-retry=1m",
         "--env=A=b=c", "--then=hello", "--then-fail=hello", "--", "sh", "-c", "exit 3", "--json")
     tap.same(job.json("show", "night")[0]["definition"],
@@ -50,38 +50,38 @@ def jobs(tap, job):
               "exec": ["sh", "-c", "exit 3", "--json"]}, "options become a definition")
     tap.ok("revision 1" in job("show", "night").stdout, "show")
     tap.same([o["name"] for o in job.json("ls")], ["hello", "night"], "ls")
-    tap.same([o["name"] for o in job.json("ls", "ni")], ["night"], "ls of a prefix")
-    tap.ok(re.search("^night +2.*T0[01]:30:00.000.0000 +0  -$", job("ls").stdout, re.M), "as a table", job("ls"))
-    refused(tap, job("rm", "hello"), "job 'hello' follows job 'night'", "rm: it is needed")
+    tap.same([o["name"] for o in job.json("ls", "ni")], ["night"], "ls: jobs with a prefix")
+    tap.ok(re.search("^night +2.*T0[01]:30:00.000.0000 +0  -$", job("ls").stdout, re.M), "ls: as a table", job("ls"))
+    refused(tap, job("rm", "hello"), "job 'hello' follows job 'night'", "rm: the job is needed by another")
     tap.same([job("rm", n).returncode for n in ("night", "hello")], [0, 0], "rm")
-    refused(tap, job("show", "hello"), "there is no job 'hello'", "then it is not there")
+    refused(tap, job("show", "hello"), "there is no job 'hello'", "rm: the job is gone")
 
 
 def runs(tap, job):
     job("add", "slow", "--", "sh", "-c", "echo one; sleep 0.5; echo two; exit 3")
     run = job("run", "slow").stdout.strip()
-    tap.ok(re.fullmatch(r"\d+-\d+", run), "run says which", run)
+    tap.ok(re.fullmatch(r"\d+-\d+", run), "run prints the id of the run", run)
     tap.same(job("log", run, "-f").stdout, "one\ntwo\n", "log -f ends with the run")
     done = job("run", "slow", "--wait")
     tap.ok(done.returncode == 3 and done.stderr.endswith(": failed\n"), "run --wait has the command's status", done)
     tap.same([(o["outcome"], o["status"], o["attempt"]) for o in job.json("history", "slow")],
              [("failed", 3, 1)] * 2, "history")
-    tap.same(len(job.json("history", "--outcome=failed", "--limit=1")), 1, "history of an outcome, and how many")
-    tap.same(job.json("history", "--outcome=ok", "slow"), [], "of another there is none")
-    refused(tap, job("history", "--outcome=good"), "outcome: 'good' is none", "history: no outcome")
+    tap.same(len(job.json("history", "--outcome=failed", "--limit=1")), 1, "history: by outcome, with a limit")
+    tap.same(job.json("history", "--outcome=ok", "slow"), [], "history: none with another outcome")
+    refused(tap, job("history", "--outcome=good"), "outcome: 'good' is none", "history: a bad outcome")
     job("add", "long", "--", "sleep", "100")
     run = job("run", "long").stdout.strip()
     until(lambda: job.json("history", "long")[0]["state"] == "running")
     tap.same(job("kill", run).returncode, 0, "kill")
     tap.same(until(lambda: [o["outcome"] for o in job.json("history", "long") if "outcome" in o]), ["killed"],
-             "and it is killed")
-    refused(tap, job("kill", run), "there is no such run, or it is over", "kill: it is over")
+             "kill: the run ends")
+    refused(tap, job("kill", run), "there is no such run, or it is over", "kill: the run is over")
     job("add", "arg", "--", "sh", "-c", "echo $TWHEEL_ARG")
     run = job("run", "arg", "--after=50ms", "--key=k", "--arg=once more").stdout.strip()
     tap.same(until(lambda: job("log", run).stdout), "once more\n", "run later, with an argument", job("log", run))
     job("run", "arg", "--after=1h", "--key=k")
     tap.same(job("cancel", "arg", "k").returncode, 0, "cancel")
-    refused(tap, job("cancel", "arg", "k"), "job 'arg' is not due with key 'k'", "there is no such key any more")
+    refused(tap, job("cancel", "arg", "k"), "job 'arg' is not due with key 'k'", "cancel: the key is gone")
 
 
 def pauses(tap, job, d):
@@ -92,9 +92,9 @@ def pauses(tap, job, d):
     before = len(d.lines("ticks"))
     time.sleep(0.3)
     tap.same(len(d.lines("ticks")), before, "pause")
-    tap.ok(job.json("ls", "tick")[0]["paused"], "ls says so")
+    tap.ok(job.json("ls", "tick")[0]["paused"], "pause: ls says so")
     job("run", "tick", "--wait")
-    tap.same(len(d.lines("ticks")), before + 1, "run runs it all the same")
+    tap.same(len(d.lines("ticks")), before + 1, "run: also while the job is paused")
     job("resume", "tick")
     tap.ok(until(lambda: len(d.lines("ticks")) > before + 2), "resume")
     job("rm", "tick")
@@ -119,33 +119,33 @@ def crontabs(tap, job, d):
              {"name": "crontab-5", "cron": "*/5 * * * *", "exec": ["/bin/bash", "-c", "echo $NAME % "],
               "input": "one\ntwo\n", "env": {"NAME": "a value"}, "overlap": "allow", "missed": "skip"},
              "a line becomes a job")
-    tap.same(job.json("show", "crontab-7")[0]["definition"]["zone"], "Europe/Berlin", "with a time zone")
+    tap.same(job.json("show", "crontab-7")[0]["definition"]["zone"], "Europe/Berlin", "import: a time zone")
     job("add", "cat", "--", "cat")
-    tap.ok(job("import", path).returncode == 1, "twice is once too often")
-    tap.same(job("import", path, "--replace").returncode, 0, "unless it replaces")
+    tap.ok(job("import", path).returncode == 1, "import: the jobs exist already")
+    tap.same(job("import", path, "--replace").returncode, 0, "import --replace")
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n* * *\n@reboot true\n")
     tap.ok(done.returncode == 1 and done.stderr.count("\n") == 2 and "-:2: there is no command" in done.stderr,
-           "each line that is wrong is told", done)
+           "import: each bad line is reported", done)
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n61 * * * * true\n")
-    tap.same(done.stderr, "twheel job: job 'x-2': cron: minute '61' is not in 0-59\n", "the daemon's reason as well")
-    tap.same(job.json("ls", "x-"), [], "and none of them is there")
+    tap.same(done.stderr, "twheel job: job 'x-2': cron: minute '61' is not in 0-59\n", "import: the daemon's error message")
+    tap.same(job.json("ls", "x-"), [], "import: with an error no job is added")
     done = job("import", "-", "--user-field", "--prefix=u-", stdin="0 5 * * * nobody-is-called-that true\n")
-    tap.ok("no user 'nobody-is-called-that'" in done.stderr, "with a user field", done)
+    tap.ok("no user 'nobody-is-called-that'" in done.stderr, "import: a user field", done)
 
 
 def times(tap, job):
     tap.same(job("next", "30 2 29 2 *", "--limit=1").stdout, "2028-02-29T02:30:00.000+0000\n", "next")
-    refused(tap, job("next", "x"), "cron: .*", "next: no expression")
+    refused(tap, job("next", "x"), "cron: .*", "next: a bad expression")
     tap.ok(job("days", "holidays", "-", stdin="2027-01-01 # new year\n2026-12-25\n").returncode == 0, "days")
-    tap.same(job("days", "holidays").stdout, "2026-12-25\n2027-01-01\n", "they are told")
+    tap.same(job("days", "holidays").stdout, "2026-12-25\n2027-01-01\n", "days: printed")
     refused(tap, job("days", "holidays", "-", stdin="2027-02-30"), "a list of dates like 2027-01-01 is wanted",
-            "days: no date")
+            "days: a bad date")
     refused(tap, job("add", "x", "--cron=@daily", "--except=none", "--", "true"),
             "except: there is no calendar 'none'", "except: no calendar")
     first = json.loads(job("export").stdout)
     tap.same(len(first), len(job.json("ls")), "export")
-    tap.same(job("put", "-", stdin=json.dumps(first)).returncode, 0, "put takes it")
-    tap.same(json.loads(job("export").stdout), first, "and it is the same")
+    tap.same(job("put", "-", stdin=json.dumps(first)).returncode, 0, "put: accepts what export printed")
+    tap.same(json.loads(job("export").stdout), first, "put: the result is the same")
 
 
 def words(tap, job, d):
@@ -154,7 +154,7 @@ def words(tap, job, d):
         return done.returncode == 1 and not done.stdout and "Try 'twheel job --help'" in done.stderr
 
     tap.ok(wrong() and wrong("fly") and wrong("ls", "--wait") and wrong("show") and wrong("rm", "a", "b") and
-           wrong("--every=1s") and wrong("ls", "-f"), "words that are wrong")
+           wrong("--every=1s") and wrong("ls", "-f"), "bad commands and options")
     tap.ok(job("--help").stdout.startswith("Usage: twheel job add") and job("ls", "-h").returncode == 0, "--help")
     done = job("ls", "--socket=/nowhere")
     tap.same(done.stderr, "twheel job: cannot talk to twheeld at '/nowhere': No such file or directory\n", "--socket")
@@ -163,7 +163,7 @@ def words(tap, job, d):
                               text=True, check=False)
     tap.ok(done.returncode == 1 and "write error" in done.stderr, "output that cannot be written", done)
     tap.same(d.stop(), 0, "the daemon ends")
-    tap.ok(not d.unsound(), "and was sound", d.unsound())
+    tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
 
 
 def main():

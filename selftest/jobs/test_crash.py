@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""twheeld dies at each step of the protocol, once at each, and so does the power: nothing is lost,
-nothing early, nothing twice under one number.
+"""twheeld dies once at each step of the protocol; in a second round the power fails there. No firing may be
+lost, early, or run twice under one attempt number.
 
-Three jobs: one at a time, one that follows it, and one that fails once and is tried again. The
-daemon is started so that it dies at step N; what was asked for is asked for again if it was not
-answered; it is started again, and then all must be as if nothing had happened. N goes up until the
-daemon comes to the end.
+There are three jobs: one at a time, one that follows it, and one that fails once and is tried again. The daemon
+is started so that it dies at step N. Requests that it did not answer are sent again. The daemon is started
+again, and then everything must be as if nothing had happened. N goes up until the daemon does not die.
 """
 import concurrent.futures
 import itertools
@@ -135,11 +134,11 @@ def main():
     tap.ok(steps >= 30, "these were many", steps)
     wrong, steps = storm(STRIDE, TWHEELD_LOSSY="1")
     print(f"# {steps} steps, {time.monotonic() - began:.0f} s")
-    tap.ok(not wrong, "without power at each step, write and sync: the same", *wrong)
+    tap.ok(not wrong, "power lost at each step, write and sync: 0 lost, 0 early, attempts numbered", *wrong)
     tap.ok(steps >= 120 // STRIDE, "these were many", steps)
     wrong, firings = random_kills()
     print(f"# {firings} firings, {time.monotonic() - began:.0f} s")
-    tap.ok(not wrong, "killed at random: each time of a rate was run, once in the history", *wrong)
+    tap.ok(not wrong, "killed at random: each time of a rate ran, once in the history", *wrong)
     tap.ok(firings >= 100, "these were many", firings)
     tap.done()
 

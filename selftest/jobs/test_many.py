@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Daemons that share PostgreSQL: who owns what, requests to any of them, and what becomes of jobs when one is
-killed, stopped for longer than its lease, cut off, or dies at any step, and when the server does.
+"""Daemons that share PostgreSQL: who owns which parts, requests to any of them, and what happens to jobs if a
+daemon is killed, stopped for longer than its lease, cut off, or dies at any step, or if the server dies.
 
     test_many.py          the fast part
     test_many.py storm    STORM seconds (1200) of all of it at random
@@ -92,12 +92,12 @@ def sharing(tap, server, nodes):
     other.put("b", exec=["sleep", "100"])
     tap.same(mine.get("/v1/jobs/b")["definition"]["exec"], ["sleep", "100"], "a definition that another has put")
     key = run(other, "b")
-    tap.same(until(lambda: [r["state"] for r in other.get(f"/v1/runs/{key}")]), ["running"], "another knows what runs")
-    tap.same([r["run"] for r in other.get("/v1/runs?job=b") if r["state"] != "over"], [key], "of a job, too")
+    tap.same(until(lambda: [r["state"] for r in other.get(f"/v1/runs/{key}")]), ["running"], "any daemon lists what runs")
+    tap.same([r["run"] for r in other.get("/v1/runs?job=b") if r["state"] != "over"], [key], "any daemon lists the runs of a job")
     tap.same([other.post(f"/v1/runs/{key}/kill")[0], other.post("/v1/runs/1-1/kill")[0]], [200, 404],
-             "another may be told to kill it")
+             "any daemon can be asked to kill a run")
     tap.same(until(lambda: [r["outcome"] for r in other.get(f"/v1/runs/{key}") if r["state"] == "over"]), ["killed"],
-             "and it is killed")
+             "the run is killed")
     mine, other = owner(server, nodes, "c")
     other.post("/v1/jobs/c/shots", [{"after": "0.2s", "key": "x", "arg": "one"}])
     other.post("/v1/jobs/c/shots", [{"after": "0.4s", "key": "x", "arg": "two"}, {"after": "0.3s", "key": "y"}])
@@ -105,26 +105,26 @@ def sharing(tap, server, nodes):
     rows = mine.over("c")
     time.sleep(0.3)
     tap.same([status, [mine.output(r["run"]) for r in rows], len(mine.over("c"))], [200, ["c two\n"], 1],
-             "shots are replaced and cancelled by any")
+             "any daemon replaces and cancels shots")
     other.post("/v1/jobs/c/pause")
     run(mine, "c", after="0.1s")
     time.sleep(0.5)
     paused = len(mine.over("c"))
     other.post("/v1/jobs/c/resume")
-    tap.same([paused, len(mine.over("c", 2))], [1, 2], "paused and resumed by any")
+    tap.same([paused, len(mine.over("c", 2))], [1, 2], "any daemon pauses and resumes")
     other.request("PUT", "/v1/days/feast", ["2027-01-01"])
-    tap.same(mine.get("/v1/days/feast"), ["2027-01-01"], "calendars are everybody's")
+    tap.same(mine.get("/v1/days/feast"), ["2027-01-01"], "a calendar is known to all daemons")
     nodes[0].put("parent", exec=["true"], then={"ok": list("defgh")})
     run(nodes[1], "parent")
-    tap.ok(all(len(nodes[0].over(name)) == 1 for name in "defgh"), "what follows runs where it belongs")
+    tap.ok(all(len(nodes[0].over(name)) == 1 for name in "defgh"), "jobs that follow run on their owner")
     tap.same([other.put("a", exec=["true"])[0], mine.request("PUT", "/v1/jobs/a", {"exec": ["true"]}, {"If-Match": "1"})[0]],
-             [200, 412], "revisions are everybody's")
+             [200, 412], "a revision is known to all daemons")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         answers = [sorted(f.result()[0] for f in [pool.submit(n.request, "PUT", f"/v1/jobs/new{i}", {"exec": ["true"]},
                                                               {"If-None-Match": "*"}) for n in nodes])
                    for i in range(10)]
     tap.ok(all(a == [200, 409] for a in answers), "of two who put the same one has", answers)
-    tap.same([other.request("DELETE", "/v1/jobs/a")[0], mine.request("GET", "/v1/jobs/a")[0]], [200, 404], "removed by any")
+    tap.same([other.request("DELETE", "/v1/jobs/a")[0], mine.request("GET", "/v1/jobs/a")[0]], [200, 404], "any daemon removes a job")
 
 
 # ---- the fence ------------------------------------------------------------------------------------
@@ -151,26 +151,26 @@ def fence(tap):
         node.put("j", exec=["true"])
         node.stop()
         me = server.query("SELECT twheel.join_as(0, 'hand', 3600000000)")[0][0]
-        tap.same(server.query(f"SELECT twheel.balance({me})"), [(-1,)], "the only life owns all")
+        tap.same(server.query(f"SELECT twheel.balance({me})"), [(-1,)], "a single life owns all parts")
         row = server.query("INSERT INTO due (job, at, main) SELECT id, 1, 0 FROM job RETURNING id, at")[0]
         late = server.query(f"INSERT INTO due (job, at, main) SELECT id, {2**62}, 0 FROM job RETURNING id, at")[0]
-        tap.same(server.query(turn_sql(me, 1, late)), [], "what is not due by the server's clock is not fired")
+        tap.same(server.query(turn_sql(me, 1, late)), [], "a firing that is not due by the server's clock is refused")
         tap.same([len(server.query(turn_sql(me, 2, row))), server.query("SELECT id, at FROM running")], [1, [row]],
-                 "what is due is")
-        tap.same(server.query(turn_sql(me, 2, row))[0][0], 0, "the same turn again only says so")
-        tap.same(server.query("SELECT count(*) FROM running"), [(1,)], "and does nothing")
+                 "a firing that is due is done")
+        tap.same(server.query(turn_sql(me, 2, row))[0][0], 0, "a turn that is sent again is recognised")
+        tap.same(server.query("SELECT count(*) FROM running"), [(1,)], "a turn that is sent again changes nothing")
         old, me = me, server.query(f"SELECT twheel.go_on({me}, 'hand', 3600000000)")[0][0]
         tap.same(server.query(f"SELECT (SELECT life FROM running), twheel.mine({me}), (SELECT turn FROM node)"),
-                 [(me, -1, 2)], "a life goes on under another number, with all that it has")
-        tap.ok("TW001" in psql_error(server, turn_sql(old, 3)), "the old number is refused")
+                 [(me, -1, 2)], "a life continues under another number, with all that it has")
+        tap.ok("TW001" in psql_error(server, turn_sql(old, 3)), "the old number of a life is refused")
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {me}")
         heir = server.query("SELECT twheel.join_as(0, 'heir', 3600000000)")[0][0]
-        tap.same(server.query(f"SELECT twheel.balance({heir})"), [(-1,)], "who is late is buried, and inherited")
+        tap.same(server.query(f"SELECT twheel.balance({heir})"), [(-1,)], "a life whose lease is over is buried, and its parts are taken over")
         errors = [psql_error(server, sql) for sql in (turn_sql(me, 3), f"SELECT twheel.beat({me}, 1)",
                                                       f"SELECT twheel.balance({me})", f"SELECT twheel.go_on({me}, 'x', 1)")]
-        tap.ok(all("TW001" in e for e in errors), "whatever the buried one writes is refused", *errors)
+        tap.ok(all("TW001" in e for e in errors), "a buried life can write nothing", *errors)
         other = server.query("SELECT twheel.join_as(0, 'other', 3600000000)")[0][0]
-        tap.same(server.query(turn_sql(other, 1, late)), [], "nobody fires what another owns")
+        tap.same(server.query(turn_sql(other, 1, late)), [], "a life cannot fire what another owns")
         # What is under way holds up the burial, and is there when that is done.
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {heir}")
         row = server.query("INSERT INTO due (job, at, main) SELECT id, 1, 0 FROM job RETURNING id, at")[0]
@@ -184,8 +184,8 @@ def fence(tap):
                 waits = not burial.done()
                 print("COMMIT;", file=slow.stdin, flush=True)
                 slow.stdin.close()
-                tap.ok(waits and burial.result() == [(-1,)], "a burial waits for what is under way")
-        tap.same(server.query(f"SELECT count(*) FROM running WHERE life = {heir}"), [(1,)], "and finds it")
+                tap.ok(waits and burial.result() == [(-1,)], "a burial waits for a turn in progress")
+        tap.same(server.query(f"SELECT count(*) FROM running WHERE life = {heir}"), [(1,)], "a burial takes over the turn that it waited for")
 
 
 # ---- deaths ---------------------------------------------------------------------------------------
@@ -200,17 +200,17 @@ def deaths(tap):
         began = time.monotonic()
         until(lambda: server.parts() == [PARTS])
         took = time.monotonic() - began
-        tap.ok(took < LEASE + LEASE / 3 + 1, "kill -9: the other has all its jobs in time", took)
+        tap.ok(took < LEASE + LEASE / 3 + 1, "kill -9: the other daemon has all jobs in time", took)
         print(f"# fail-over in {took:.2f} s with a lease of {LEASE} s")
         b.start()
-        tap.ok(until(lambda: server.parts() == [PARTS // 2] * 2), "it comes back, and has its share", server.parts())
+        tap.ok(until(lambda: server.parts() == [PARTS // 2] * 2), "kill -9: the daemon comes back, and has its share", server.parts())
         c.start()
-        tap.ok(until(lambda: max(server.parts()) == 22 and sum(server.parts()) == PARTS), "a third one has its share",
+        tap.ok(until(lambda: max(server.parts()) == 22 and sum(server.parts()) == PARTS), "a third daemon has its share",
                server.parts())
         began = time.monotonic()
-        tap.same(c.stop(), 0, "and leaves")
+        tap.same(c.stop(), 0, "the third daemon leaves")
         tap.ok(until(lambda: server.parts() == [PARTS // 2] * 2) and time.monotonic() - began < LEASE,
-               "what it had is taken at once", server.parts())
+               "the parts of a daemon that left are taken at once", server.parts())
         a.pause(3 * LEASE)
         tap.ok(until(lambda: "was buried" in a.stderr()) and until(lambda: server.parts() == [PARTS // 2] * 2),
                "SIGSTOP for longer than the lease: it was buried, and begins again", a.stderr())
@@ -221,7 +221,7 @@ def deaths(tap):
         server.cut()
         rows = [until(lambda key=key: [r for r in a.get(f"/v1/runs/{key}") if r["state"] == "over"]) for key in keys]
         tap.same([[(r["attempt"], r["outcome"]) for r in over] for over in rows], [[(1, "ok")]] * 2,
-                 "a cut connection: what ran goes on", rows)
+                 "a cut connection: runs continue", rows)
         keys = [run(a, "long"), run(a, "sole")]
         until(lambda: len(a.lines("sole")) == 3)
         server.stop()
@@ -343,11 +343,11 @@ def refusals(tap):
 
     with Server() as server:
         bad = server.url.replace(str(server.port), "1")
-        tap.ok("cannot open the store" in fails(f"--store={bad}"), "no server", fails(f"--store={bad}"))
+        tap.ok("cannot open the store" in fails(f"--store={bad}"), "error: there is no server", fails(f"--store={bad}"))
         server.query("CREATE ROLE guest LOGIN")
         secret = server.url.replace("postgres@", "guest:secret@")
         text = fails(f"--store={secret}")
-        tap.ok("permission denied" in text and "secret" not in text, "a user who may do nothing; no password is shown", text)
+        tap.ok("permission denied" in text and "secret" not in text, "error: a user without permissions; no password is shown", text)
         tap.same([fails("--lease=0.5s"), fails("--store=nonsense")],
                  ["<3>twheeld: '0.5s' is no duration from a second to an hour\n",
                   "<3>twheeld: cannot open the store: missing \"=\" after \"nonsense\" in connection info string\n"],
@@ -356,7 +356,7 @@ def refusals(tap):
             node.start()
             node.stop()
         server.query("UPDATE version SET id = 99")
-        tap.ok("its version is 99, and this twheeld knows 1" in fails(f"--store={server.url}"), "another version's tables")
+        tap.ok("its version is 99, and this twheeld knows 1" in fails(f"--store={server.url}"), "error: tables of another version")
 
 
 # ---- the storm ------------------------------------------------------------------------------------
@@ -439,9 +439,9 @@ def main():
     with Server() as server, Node(server) as a, Node(server) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
-        tap.same([n.stop() for n in nodes], [0, 0], "both end")
-        tap.ok(not any(n.unsound() for n in nodes), "and were sound", *(n.unsound() for n in nodes))
-        tap.same(server.query("SELECT count(*) FROM node"), [(0,)], "no life is left")
+        tap.same([n.stop() for n in nodes], [0, 0], "both daemons end")
+        tap.ok(not any(n.unsound() for n in nodes), "both daemons were sound", *(n.unsound() for n in nodes))
+        tap.same(server.query("SELECT count(*) FROM node"), [(0,)], "no life is left in the store")
     fence(tap)
     deaths(tap)
     backlog(tap)

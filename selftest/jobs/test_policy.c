@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * When jobs are due, what becomes of times that have passed, and which definitions are none: def.c
- * and policy.c, which are pure.
+ * When jobs are due, what happens to times that have passed, and which definitions are refused:
+ * def.c and policy.c, which are pure functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define HOUR	(60 * MINUTE)
 #define DAY	(24 * HOUR)
 
-/* Sunday 2026-11-22 00:00 in UTC. */
+/* Sunday 2026-11-22 00:00 UTC. */
 #define START	(1795305600LL * US_PER_S)
 
 static unsigned int bad;
@@ -30,7 +30,7 @@ static void check(bool good, const char *what, long long got, long long wanted)
 
 #define CHECK_EQ(a, b)	check((a) == (b), #a, (long long)(a), (long long)(b))
 
-/* ' stands for ", which C would have a \ before. */
+/* In the tests' definitions ' stands for ", which C would need a \ for. */
 static struct def parse(const char *text, char error[ERROR_MAX])
 {
 	char *json = strdup(text);
@@ -181,7 +181,10 @@ static void first_times(void)
 	def_free(&d);
 }
 
-/* The share is that of a name; the distance from one time to the next is not changed by it. */
+/*
+ * A name always has the same share of the spread. The distance between two times is not changed by
+ * it.
+ */
 static void shares_of(const char *text)
 {
 	struct def d = good(text);
@@ -217,7 +220,7 @@ static void days_off(void)
 	CHECK_EQ(next_due(&d, "x", START + 23 * HOUR + 30 * MINUTE),
 		 START + 3 * DAY + 23 * HOUR + 30 * MINUTE);
 	def_free(&d);
-	/* The day is that of the zone's clock: 23:30 in UTC is the next one in Tokyo. */
+	/* The day is that of the job's zone: 23:30 in UTC is the next day in Tokyo. */
 	d = good("{'exec':['a'],'rate':'1d','start':'@1795217400','except':'off','zone':'Japan'}");
 	CHECK_EQ(first_due(&d, "x", START), START + 2 * DAY + 23 * HOUR + 30 * MINUTE);
 	CHECK_EQ(due_again(&d, "x", START + 5 * DAY, START), START + 3 * DAY);
@@ -239,7 +242,7 @@ static void plan_is(const struct def *d, int64_t at, int64_t now, bool run, int6
 	CHECK_EQ(plan.missed, missed);
 }
 
-/* Due each minute, and it is 10.5 minutes later. */
+/* A job that is due each minute, 10.5 minutes later. */
 static void missed_times(const char *when)
 {
 	char text[128];
@@ -280,7 +283,7 @@ static void missed_others(void)
 	plan_is(&d, START, START, true, NEVER, 0);
 	plan_is(&d, START, START + HOUR, false, START + HOUR + 5 * US_PER_S, 1);
 	def_free(&d);
-	/* What was asked for on its own has no next time. */
+	/* A time that somebody asked for has no next time. */
 	d = good("{'exec': ['a'], 'rate': '5s'}");
 	plan = plan_firing(&d, "x", START, START + HOUR, true);
 	CHECK_EQ(plan.run, true);

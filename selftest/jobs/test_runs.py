@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""What twheeld makes of runs: overlap, retries, timeouts, what follows, what was missed or lost; their
-processes, logs and limits; and what it says to those who do not speak its language."""
+"""What twheeld does with runs: overlap, retries, timeouts, jobs that follow, missed and lost runs; their
+processes, logs and limits; and its answers to malformed requests."""
 import os
 import pwd
 import re
@@ -52,8 +52,8 @@ def overlaps(tap, d):
     ids = [run(d, "queue") for _ in range(4)]
     rows = d.over("queue", 4)
     tap.same(sorted(outcomes(rows)), ["ok", "ok", "ok", "skipped"], "queue: two may wait")
-    tap.same([r["run"] for r in rows if r["outcome"] == "ok"], ids[:3], "in the order that they came")
-    tap.same("".join(w for line in d.lines("queue") for w in line), "bebebe", "one at a time")
+    tap.same([r["run"] for r in rows if r["outcome"] == "ok"], ids[:3], "queue: in order")
+    tap.same("".join(w for line in d.lines("queue") for w in line), "bebebe", "queue: one at a time")
 
     d.put("replace", overlap="replace", stop="0.5s",
           exec=["/bin/sh", "-c", f"[ -e {d.dir}/replace ] && exit; trap '' TERM; echo b >>{d.dir}/replace; sleep 9"])
@@ -67,7 +67,7 @@ def overlaps(tap, d):
     run(d, "allow")
     run(d, "allow")
     tap.same(outcomes(d.over("allow", 2)), ["ok", "ok"], "allow")
-    tap.same("".join(w for line in d.lines("allow") for w in line), "bbee", "both at once")
+    tap.same("".join(w for line in d.lines("allow") for w in line), "bbee", "allow: two at once")
 
 
 # ---- ends -----------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def ends(tap, d):
     run(d, "stubborn")
     rows = d.over("stubborn")
     tap.ok(outcomes(rows) == ["timeout"] and rows[0]["status"] == 128 + 9 and time.monotonic() - began < 5,
-           "a run that takes too long, and does not end when told to", rows)
+           "timeout: a run that ignores SIGTERM is killed", rows)
 
     d.put("again", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 3 ]"], retry={"times": 5, "wait": "0.1s", "factor": 3})
     run(d, "again")
@@ -87,7 +87,7 @@ def ends(tap, d):
     tap.same([(r["attempt"], r["outcome"], r["more"]) for r in rows],
              [(1, "failed", True), (2, "failed", True), (3, "ok", False)], "retries")
     gaps = [ns(b["began"]) - ns(a["ended"]) for a, b in zip(rows, rows[1:])]
-    tap.ok(gaps[0] >= 10**8 and gaps[1] >= 3 * 10**8, "after the time that they are to wait", gaps)
+    tap.ok(gaps[0] >= 10**8 and gaps[1] >= 3 * 10**8, "retries: after their waits", gaps)
     d.put("often", exec=["false"], retry={"times": 2, "wait": "10ms"})
     run(d, "often")
     d.over("often")
@@ -105,16 +105,16 @@ def ends(tap, d):
     d.put("parent", exec=["/bin/sh", "-c", "exit $TWHEEL_ARG"], then={"ok": ["good"], "fail": ["bad"]})
     run(d, "parent", after=0, arg="0")
     run(d, "parent", after="0.2s", arg="7")
-    tap.ok(until(lambda: d.lines("good") and d.lines("bad")), "what follows")
+    tap.ok(until(lambda: d.lines("good") and d.lines("bad")), "then: jobs that follow run")
     tap.same([len(d.lines("good")), len(d.lines("bad"))], [1, 1], "once each")
     status, answer = d.put("good", exec=["true"], then={"ok": ["parent"]})
-    tap.ok(status == 400 and "would follow itself" in answer["error"], "no circles", answer)
+    tap.ok(status == 400 and "would follow itself" in answer["error"], "then: no circles", answer)
     layers = [[f"l{i}a", f"l{i}b"] for i in range(40)]
     jobs = [{"name": n, "exec": ["true"], "then": {"ok": after, "fail": after}}
             for layer, after in zip(layers, layers[1:]) for n in layer]
     jobs += [{"name": n, "exec": ["true"]} for n in layers[-1]]
     status, answer = d.post("/v1/jobs", jobs)
-    tap.ok(status == 400 and "too many jobs follow" in answer["error"], "and no mazes", status, answer)
+    tap.ok(status == 400 and "too many jobs follow" in answer["error"], "then: no chains that branch too often", status, answer)
 
 
 def statuses(tap, d):
@@ -154,7 +154,7 @@ def processes(tap, d):
     run(d, "leaves")
     d.over("leaves")
     pid = d.lines("left")[0][0]
-    tap.ok(until(lambda: not alive(pid), 5), "what a run leaves is killed")
+    tap.ok(until(lambda: not alive(pid), 5), "processes that a run leaves behind are killed")
 
     if ROOT:
         d.put("user", exec=["/bin/sh", "-c", "id -un; id -Gn; echo $HOME $USER"], user="daemon")
@@ -162,7 +162,7 @@ def processes(tap, d):
         home = pwd.getpwnam("daemon").pw_dir
         tap.same(d.output(run_of(d, "user")), f"daemon\ndaemon\n{home} daemon\n", "as another user")
     else:
-        tap.ok(d.put("user", exec=["true"], user="daemon")[0] == 400, "as another user: only root may")
+        tap.ok(d.put("user", exec=["true"], user="daemon")[0] == 400, "as another user: only for root's daemon")
 
 
 def alive(pid):
@@ -180,7 +180,7 @@ def logs(tap, d):
     path = next(os.path.join(dir, f) for dir, _, files in os.walk(f"{d.dir}/state/logs") for f in files
                 if f == f"{key}.1")
     used = os.stat(path).st_blocks * 512
-    tap.ok(used <= 2**20, "a log takes no more than its part of the disk", used)
+    tap.ok(used <= 2**20, "a long log takes 1 MiB of disk", used)
     text, at = "", 0
     while True:
         part, at = log_part(d, key, at)
@@ -188,9 +188,9 @@ def logs(tap, d):
             break
         text += part
     tap.ok(text.startswith("begin\ny\ny\n") and text.endswith("y\nend\n") and 10**6 - 70000 < len(text) < 2**20 + 100,
-           "its first and its last part are there", len(text))
+           "a long log has its beginning and its end", len(text))
     left = re.search(r"\[(\d+) bytes are left out here\]", text)
-    tap.ok(left and int(left[1]) + len(text) - len(left[0]) - 2 == 5000010, "and what is left out is told", left)
+    tap.ok(left and int(left[1]) + len(text) - len(left[0]) - 2 == 5000010, "a long log says how much was cut out", left)
 
 
 def log_part(d, key, at):
@@ -205,10 +205,10 @@ def log_part(d, key, at):
 def retention(tap, d):
     d.put("short", after="50ms", exec=["echo", "x"], keep="1s")
     key = d.over("short")[0]["run"]
-    tap.ok(d.output(key) == "x\n", "it is there")
+    tap.ok(d.output(key) == "x\n", "keep: the log is there")
     gone = until(lambda: d.request("GET", "/v1/jobs/short")[0] == 404, 25)
     left = [f for _, _, files in os.walk(f"{d.dir}/state/logs") for f in files if f.startswith(key)]
-    tap.ok(gone and not left and not d.get(f"/v1/runs/{key}"), "history, log and job go when their time is over", left)
+    tap.ok(gone and not left and not d.get(f"/v1/runs/{key}"), "keep: history, log and job are deleted in time", left)
 
 
 # ---- lives -------------------------------------------------------------------------------------------
@@ -255,15 +255,15 @@ def lost(tap):
         rows = [d.get(f"/v1/runs/{key}") for key in keys]
         until(lambda: d.over("again") and d.over("report"))
         rows = [[(r["attempt"], r.get("outcome"), r.get("more")) for r in reversed(d.get(f"/v1/runs/{key}"))] for key in keys]
-        tap.same(rows, [[(1, "lost", True), (2, "ok", False)], [(1, "lost", False)]], "what was lost")
-        tap.ok(len(ours) == 2 and not any(map(alive, ours)), "and what it had left is killed", ours)
+        tap.same(rows, [[(1, "lost", True), (2, "ok", False)], [(1, "lost", False)]], "a run that was lost is repeated")
+        tap.ok(len(ours) == 2 and not any(map(alive, ours)), "processes of a lost run are killed", ours)
         d.put("late", exec=["/bin/sh", "-c", f"trap 'exit 3' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
         d.put("kind", exec=["/bin/sh", "-c", f"trap 'exit 0' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
         keys = [run(d, "late"), run(d, "kind")]
         until(lambda: len(d.lines("on")) == 2)
         tap.same(d.stop(), 0, "a clean stop")
         tap.same(d.query("SELECT id FROM running"), [(int(keys[0].split("-")[0]),)], "what ended well is over")
-        tap.ok(not d.unsound(), "and all was sound", d.unsound())
+        tap.ok(not d.unsound(), "the daemons were sound", d.unsound())
 
 
 def sleepers(d):
@@ -294,11 +294,11 @@ def full(tap):
         status, answer = d.put("new", exec=["true"])
         days = d.request("PUT", "/v1/days/new", ["2027-01-01"])[0], d.request("GET", "/v1/days/new")[0]
         time.sleep(0.5)
-        tap.ok(status == 503 and "cannot be written" in answer["error"], "a full disk is told", status, answer)
+        tap.ok(status == 503 and "cannot be written" in answer["error"], "full disk: requests are refused", status, answer)
         tap.same(days, (503, 404), "a calendar that is not written is none")
-        tap.same(len(d.lines()), before, "nothing is begun that is not written")
+        tap.same(len(d.lines()), before, "full disk: nothing begins that is not written")
         os.unlink(flag)
-        tap.ok(until(lambda: len(d.lines()) >= before + 8), "and all is, when there is room again", d.stderr())
+        tap.ok(until(lambda: len(d.lines()) >= before + 8), "full disk: all runs begin when there is room again", d.stderr())
         tap.same([d.stop(), d.query("SELECT count(*) FROM history GROUP BY id, at HAVING count(*) > 1")], [0, []],
                  "once each")
 
@@ -335,11 +335,11 @@ def strangers(tap, d):
            "bad requests get one clear message", *answers)
     answers = [d.request(*r)[0] for r in (("GET", "/"), ("GET", "/v1/jobs/nobody"), ("PATCH", "/v1/jobs"),
                                           ("GET", "/v1/a/b/c/d/e/f/g"), ("POST", "/v1/jobs/show/fly"))]
-    tap.same(answers, [404, 404, 405, 404, 404], "what is not there")
+    tap.same(answers, [404, 404, 405, 404, 404], "requests for things that do not exist")
     for data in (b"\0" * 1000, b"GET", b"GET / HTTP/9.9\r\n\r\n", b"PUT /v1/jobs/x HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
                  b"PUT /v1/jobs/x HTTP/1.1\r\nContent-Length: 5\r\n\r\nab", b"A" * 100000):
         raw(d, data)
-    tap.ok(d.answers() and d.get("/v1/jobs") == before, "what is no HTTP changes nothing")
+    tap.ok(d.answers() and d.get("/v1/jobs") == before, "malformed HTTP changes nothing")
     tap.same([d.request("PUT", "/v1/jobs/show", {"exec": ["true"]}, {"If-Match": "99"})[0],
               d.request("PUT", "/v1/jobs/show", {"exec": ["true"]}, {"If-Match": "1"})[0]], [412, 200], "If-Match")
 
@@ -351,9 +351,9 @@ def starts(tap, d):
         return done.stderr if done.returncode == 1 and done.stderr.count("\n") == 1 else repr(done)
 
     tap.same(fails(f"--state={d.dir}/state"), f"<3>twheeld: there is a twheeld in '{d.dir}/state' already\n",
-             "one daemon a state")
+             "one daemon for each state")
     tap.ok(fails(f"--state={d.dir}/b", f"--socket={d.socket}").endswith(f"another daemon listens at '{d.socket}'\n"),
-           "and one a socket")
+           "one daemon for each socket")
     os.makedirs(f"{d.dir}/other")
     with open(f"{d.dir}/other/jobs.db", "wb") as file:
         file.write(b"no database" * 1000)
@@ -361,7 +361,7 @@ def starts(tap, d):
              f"<3>twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
     tap.same([fails("--runs=0"), fails("--keep=x")],
              ["<3>twheeld: '0' is no number from 1 to 100000\n", "<3>twheeld: 'x' is no duration of a second or more\n"],
-             "options that are wrong")
+             "bad options")
     tap.same(oct(os.stat(d.socket).st_mode & 0o777), "0o600", "the socket is its user's alone")
 
 
@@ -377,7 +377,8 @@ def cgroup_base():
 def cgroups(tap):
     top = cgroup_base()
     if not top:
-        for name in ("a run has a cgroup", "what has left its session is killed with it", "limits", "nothing is left"):
+        for name in ("cgroup: each run has one", "cgroup: a process that left its session is killed too", "limits",
+                     "cgroup: none is left behind"):
             tap.ok(True, f"{name} # SKIP no cgroup of ours")
         return
     base = f"{top}/twheeld-test-{os.getpid()}"
@@ -405,9 +406,9 @@ def in_cgroup(tap, base):
         d.put("where", exec=["/bin/sh", "-c", f"grep ^0: /proc/self/cgroup; setsid sleep 1000 & sleep 0.1; echo $! >{d.dir}/left"])
         key = run(d, "where")
         d.over("where")
-        tap.ok(d.output(key).endswith(f"/{os.path.basename(base)}/{key}.1.run\n"), "a run has a cgroup", d.output(key))
+        tap.ok(d.output(key).endswith(f"/{os.path.basename(base)}/{key}.1.run\n"), "cgroup: each run has one", d.output(key))
         pid = d.lines("left")[0][0]
-        tap.ok(until(lambda: not alive(pid), 5), "what has left its session is killed with it")
+        tap.ok(until(lambda: not alive(pid), 5), "cgroup: a process that left its session is killed too")
         with open(f"{base}/cgroup.controllers", encoding="ascii") as file:
             can = "pids" in file.read()
         status, answer = d.put("small", exec=["/bin/sh", "-c", "cat /sys/fs/cgroup/$(sed -n s/^0:://p /proc/self/cgroup)/pids.max"],
@@ -418,7 +419,7 @@ def in_cgroup(tap, base):
         else:
             tap.same((status, answer["error"]), (400, "pids: the daemon has no cgroup that can limit it"), "limits")
         left = until(lambda: not [n for n in os.listdir(base) if n.endswith(".run")], 5)
-        tap.ok(left, "nothing is left", os.listdir(base))
+        tap.ok(left, "cgroup: none is left behind", os.listdir(base))
 
 
 def notifies(tap):
@@ -431,7 +432,7 @@ def notifies(tap):
         run(d, "env")
         tap.ok("NOTIFY_SOCKET" not in d.output(run_of(d, "env")), "runs do not know the socket of systemd")
         d.stop()
-        tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is told")
+        tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is notified")
 
 
 def main():
@@ -441,7 +442,7 @@ def main():
         for fn in (overlaps, ends, statuses, processes, logs, retention, strangers, starts):
             fn(tap, d)
         tap.same(d.stop(), 0, "the daemon ends")
-        tap.ok(not d.unsound(), "and was sound", d.unsound())
+        tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
     missed(tap)
     lost(tap)
     full(tap)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What the tables of twheel_states.c, of timers, and of twheel_tasks.c have in common. A cell is a
- * call, made in one state of its subject and in one context: it is brought about, seen to be so
- * when the call comes, and tried again if it was not.
+ * What the tables of twheel_states.c, for timers, and of twheel_tasks.c, for tasks, have in common.
+ * A cell is a call that is made in one state of its subject and in one context. The test brings the
+ * state about, and checks that it holds when the call is made. If it does not, the cell is tried
+ * again.
  *
  * A file that includes this defines before:
  *
  *	enum state	one of them is DUE
  *	struct call	with @make, @sync and @ret
- *	struct subject	a timer or a task, and what is seen of it besides
+ *	struct subject	a timer or a task, and what the test sees of it
  *
  * and defines the functions that are declared here.
  */
@@ -23,32 +24,32 @@
 #define TRIES		10
 #define SYNC_TRIES	3
 #define HOLD_NS		(NSEC_PER_MSEC / 2)
-/* So many points that failed are enough: each waits for what does not come. */
+/* After so many failed points the test ends: each of them has waited for what does not come. */
 #define FAILED_MAX	6
 
 /**
- * struct cell - a call, a state, and where
- * @it:		what the call is made for
- * @place:	its base
+ * struct cell - a call, a state of its subject, and a context
+ * @it:		the subject
+ * @place:	the base of the subject
  * @call:	the call
- * @state:	the subject's when it comes
- * @context:	of the call
- * @there:	on the other CPU. The subject is on this one
- * @own:	from the subject's callback
- * @hold:	for how long the callback stays when a call that waits for it has come, in ns
- * @calls:	of the callback
- * @running:	the callback has been called, for the call to be made
- * @entered:	the call is being made
- * @made:	and has been made
- * @left:	the callback returns
+ * @state:	the state of the subject when the call is made
+ * @context:	the context of the call
+ * @there:	the call is made on the other CPU; the subject is on this one
+ * @own:	the call is made by the subject's callback
+ * @hold:	for how long the callback still runs when a call that waits for it has begun, in ns
+ * @calls:	how often the callback was called
+ * @running:	the callback has been called, so the call may be made
+ * @entered:	the call has begun
+ * @made:	the call has returned
+ * @left:	the callback is about to return
  * @elsewhere:	the callback runs on the CPU that is to make the call
- * @missed:	the subject was not in @state when the call came
- * @hurried:	the call did not wait for the callback, or the callback was not as it should be
+ * @missed:	the subject was not in @state when the call was made
+ * @hurried:	the call did not wait for the callback, or the callback was called wrongly
  * @ret:	what the call returned
- * @rest:	what was left to cancel in the end
+ * @rest:	what the last cancel returned
  * @begin:	when the call began
- * @end:	and when it had ended
- * @before:	what the subject was armed for before it
+ * @end:	when the call had returned
+ * @before:	what the subject was armed for before the call
  */
 struct cell {
 	struct subject		it;
@@ -74,28 +75,28 @@ struct cell {
 	ktime_t			before;
 };
 
-/* Does the callback run when the call comes? */
+/* Does the callback run while the call is made? */
 static bool is_run(enum state state);
-/* An idle subject. */
+/* Prepare an idle subject. */
 static void cell_init(struct cell *cell);
-/* Arm it, to be called @delay from now. */
+/* Arm the subject, to be called after @delay. */
 static void cell_start(struct cell *cell, ktime_t delay);
-/* The states that do not need the call at a certain moment. */
+/* Bring about a state that needs no exact moment. */
 static void cell_bring_about(struct cell *cell);
 static bool cell_is_in_state(struct cell *cell);
 static ktime_t cell_expires(struct cell *cell);
-/* A call that is made on this CPU while the callback runs interrupts that. */
+/* Make the call on this CPU while the callback runs, by interrupting it. */
 static bool cell_interrupts(const struct cell *cell);
-/* Make the call. Returns what that returned. */
+/* Make the call. Returns what it returned. */
 static int cell_call(struct cell *cell);
-/* What it has made of the subject. */
+/* Look at what the call has made of the subject. */
 static void cell_look(struct cell *cell);
-/* Let come what comes of it, and take back the rest. */
+/* Let everything happen that follows from the call, and cancel what is left. */
 static void cell_end(struct cell *cell);
 static bool cell_is_right(const struct cell *cell);
 static void cell_tell(const struct cell *cell);
 
-/* Arm the subject and let its time come, where its callback cannot be called. */
+/* Arm the subject, and let its time come while its callback cannot be called. */
 static void cell_make_due(struct cell *cell)
 {
 	cell_start(cell, 0);
@@ -129,7 +130,7 @@ static void cell_make_there(void *arg)
 		in_context(cell->context, cell_make, cell);
 }
 
-/* The callback makes the call, or gives others the time to. */
+/* The callback: make the call, or let others make it. */
 static void cell_let_make(struct cell *cell)
 {
 	if (cell->own)
@@ -188,8 +189,9 @@ static void cell_run(struct cell *cell)
 }
 
 /*
- * May it be right the next time? A callback that is to be waited for may have left by the time that
- * the call came, if the CPU of the call stood still meanwhile. So it stays longer the next time.
+ * May the cell succeed if it is repeated? If the callback is to be waited for, it may have returned
+ * before the call was made, because the CPU of the call stood still. So it stays longer the next
+ * time.
  */
 static bool cell_deserves_another(const struct cell *cell, unsigned int tries)
 {
@@ -217,13 +219,13 @@ static bool try_cell(struct cell *cell, const struct cell *what)
 			cell_tell(cell);
 			return false;
 		}
-		/* A base that has taken much of a CPU pauses. */
+		/* If a base has used much of a CPU, it pauses. */
 		usleep_range(10000, 11000);
 	}
 	return true;
 }
 
-/* Can the call come in this context, and on this CPU, in this state? */
+/* Is this call possible in this context, on this CPU and in this state? */
 static bool cell_can_be(const struct cell *cell)
 {
 	if (cell->there && !there.task)
@@ -232,7 +234,10 @@ static bool cell_can_be(const struct cell *cell)
 		return is_run(cell->state) && !cell->call->sync && !cell->there && !cell->context;
 	if (!is_run(cell->state) || cell->there || !cell_interrupts(cell))
 		return true;
-	/* In user-mode Linux no timer interrupt comes while a softirq runs that follows on one. */
+	/*
+	 * In user-mode Linux, if a softirq follows a timer interrupt, no other one comes while it
+	 * runs.
+	 */
 	return cell->context == IN_HARDIRQ && !IS_ENABLED(CONFIG_UML);
 }
 

@@ -26,14 +26,14 @@ static const char * const context_names[NR_CONTEXTS] __maybe_unused = {
 };
 
 /**
- * struct errand - what is done in some context, one at a time
- * @fn:		is called
- * @arg:	with this
- * @cpu:	where
- * @soft:	is called in softirq context
- * @hard:	its callback is in hardirq context
+ * struct errand - what is done in some context; one at a time
+ * @fn:		the function that is called
+ * @arg:	its argument
+ * @cpu:	the CPU on which it is called
+ * @soft:	calls it in softirq context
+ * @hard:	its callback calls it in hardirq context
  * @done:	@fn has returned
- * @wrong:	how often the context or CPU was another than intended
+ * @wrong:	how often the context or the CPU was not the intended one
  */
 static struct errand {
 	void			(*fn)(void *arg);
@@ -111,11 +111,11 @@ static inline void in_context(enum context context, void (*fn)(void *arg), void 
 
 /**
  * struct there - a thread on another CPU, and what it is to do
- * @task:	the thread; NULL where there is no other CPU
+ * @task:	the thread; NULL if there is no other CPU
  * @cpu:	the CPU
  * @wait:	the thread waits here for @fn
- * @fn:		what to do, NULL for nothing
- * @arg:	with this
+ * @fn:		the function to call, or NULL
+ * @arg:	its argument
  * @done:	@fn has returned
  */
 static struct there {
@@ -132,7 +132,7 @@ static int there_run(void *unused)
 	for (;;) {
 		void (*fn)(void *arg);
 
-		/* Pairs with there_start(). */
+		/* Pairs with the release in there_start(). */
 		wait_event_idle(there.wait, smp_load_acquire(&there.fn) || kthread_should_stop());
 		fn = there.fn;
 		if (!fn)
@@ -143,11 +143,11 @@ static int there_run(void *unused)
 	}
 }
 
-/* Call @fn(@arg) in task context on the other CPU; there_wait() waits until it has returned. */
+/* Call @fn(@arg) in task context on the other CPU. there_wait() waits until it has returned. */
 static void there_start(void (*fn)(void *arg), void *arg)
 {
 	there.arg = arg;
-	/* Pairs with there_run(): @arg comes first. */
+	/* Pairs with the acquire in there_run(): @arg is stored first. */
 	smp_store_release(&there.fn, fn);
 	wake_up(&there.wait);
 }
@@ -180,7 +180,7 @@ static void there_end(void)
 		kthread_stop(there.task);
 }
 
-/* The test stays on the CPU that it is on. */
+/* Keep the test on its present CPU. */
 static void contexts_begin(void)
 {
 	tasklet_setup(&errand.soft, errand_soft);

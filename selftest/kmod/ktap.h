@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * How a test module reports: a point of KTAP for each check(), in the kernel log, and an
- * init that fails if one of them did.
+ * How a test module reports: each check() is a point of KTAP in the kernel log. If a point failed,
+ * the module's init fails.
  */
 #ifndef KTAP_H
 #define KTAP_H
@@ -25,7 +25,7 @@ static void __printf(2, 3) check(bool good, const char *fmt, ...)
 	va_end(args);
 }
 
-/* A point that cannot be had here. scripts/skips.expected has the reasons that count. */
+/* A point that is not possible here. scripts/skips.expected must list the reason. */
 static void __maybe_unused skip(const char *reason, const char *fmt, ...) __printf(2, 3);
 static void skip(const char *reason, const char *fmt, ...)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
-/* How a test module waits for what must happen, but not for ever; and where it notes that. */
+/*
+ * How a test module waits for something, and gives up after a while; and how threads tell each
+ * other.
+ */
 #ifndef KWAIT_H
 #define KWAIT_H
 
@@ -17,7 +20,7 @@
 #define SPIN_MS		2000
 #define HOUR		(3600LL * NSEC_PER_SEC)
 
-/* Zeroed memory, to be freed by kvfree(). A test that gets none has failed. */
+/* Zeroed memory, which kvfree() frees. If there is none, the test fails. */
 static inline void *zalloc(size_t nr, size_t size)
 {
 	void *p = kvcalloc(nr, size, GFP_KERNEL);
@@ -27,7 +30,7 @@ static inline void *zalloc(size_t nr, size_t size)
 	return p;
 }
 
-/* Wait for @condition, not for ever. */
+/* Wait for @condition, but not for ever. */
 #define wait_for(condition) ({						\
 	unsigned int __left = WAIT_MS;					\
 	bool __met;							\
@@ -40,17 +43,17 @@ static inline void *zalloc(size_t nr, size_t size)
 /* Tell others that something has been done. */
 static inline void tell(bool *flag)
 {
-	/* Pairs with told(): a thread that was told sees what was done. */
+	/* Pairs with the acquire in told(): a thread that was told sees what was done. */
 	smp_store_release(flag, true);
 }
 
 static inline bool told(const bool *flag)
 {
-	/* Pairs with tell(). */
+	/* Pairs with the release in tell(). */
 	return smp_load_acquire(flag);
 }
 
-/* Let others do what is waited for, if this is a place where they may. */
+/* Let other threads run, if this context allows that. */
 static inline void relax(void)
 {
 	if (in_interrupt() || irqs_disabled())
@@ -59,7 +62,7 @@ static inline void relax(void)
 		usleep_range(20, 40);
 }
 
-/* Wait for @condition, for @ns at most, and @pause between the looks. */
+/* Wait for @condition, at most @ns, looking again after each @pause. */
 #define look_for(ns, condition, pause) ({				\
 	ktime_t __end = ktime_add_ns(ktime_get(), ns);			\
 	bool __met;							\
@@ -71,10 +74,12 @@ static inline void relax(void)
 
 #define spin_for_ns(ns, condition)	look_for(ns, condition, relax())
 
-/* What is a matter of microseconds, in any context. */
+/* Wait for something that takes only microseconds, in any context. */
 #define spin_for(condition)	spin_for_ns(SPIN_MS * (u64)NSEC_PER_MSEC, condition)
 
-/* The same of a task that keeps its CPU busy, so that the timers of it do not go to another. */
+/*
+ * The same for a task that keeps its CPU busy, so that the CPU's timers do not go to another CPU.
+ */
 #define stay_for(condition) \
 	look_for(SPIN_MS * (u64)NSEC_PER_MSEC, condition, cond_resched())
 
@@ -86,7 +91,7 @@ static inline void keep_busy_ns(u64 ns)
 		cpu_relax();
 }
 
-/* mdelay() by the clock: in a virtual machine a loop may be calibrated wrongly. */
+/* mdelay() by the clock: in a virtual machine the calibration of loops may be wrong. */
 static inline void keep_busy(unsigned int ms)
 {
 	keep_busy_ns(ms * (u64)NSEC_PER_MSEC);

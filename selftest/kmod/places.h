@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What timers may belong to: the CPUs' bases, private bases of each clock with callbacks, and such
- * with a sink. What holds of one holds of all, so tests go through them.
+ * What timers may belong to: the CPUs' bases, private bases of each clock with callbacks, and
+ * private bases with a sink. A promise holds for all of them, so tests go through all.
  */
 #ifndef PLACES_H
 #define PLACES_H
@@ -20,9 +20,9 @@ enum { ON_CPU, ON_MONO, ON_BOOT, ON_REAL, SINK_MONO, SINK_BOOT, SINK_REAL, NR_PL
 
 /**
  * struct place - what timers belong to
- * @name:	for people
- * @config:	of the private base; what the CPUs' bases are like
- * @base:	the private base; NULL: the CPUs'
+ * @name:	its name
+ * @config:	the configuration of the private base; for the CPUs' bases, what they are like
+ * @base:	the private base; NULL for the CPUs' bases
  */
 struct place {
 	const char		*name;
@@ -59,7 +59,7 @@ static inline bool place_has_sink(const struct place *place)
 	return place->config.sink;
 }
 
-/* @timer, idle, of @place. Where there is a sink there are no callbacks. */
+/* Make @timer an idle timer of @place. A base with a sink has no callbacks. */
 static inline void place_init(const struct place *place, struct twheel_timer *timer,
 			      void (*function)(struct twheel_timer *timer))
 {
@@ -98,13 +98,13 @@ static inline int place_cancel(const struct place *place, struct twheel_timer *t
 	return ret;
 }
 
-/* When tick @tick begins. */
+/* The time at which tick @tick begins. */
 static inline ktime_t place_time(const struct place *place, u64 tick)
 {
 	return tick * place->config.tick_ns;
 }
 
-/* As twheel_expires(), which does not know the timers of a base with a sink. */
+/* twheel_expires(), also for timers of a base with a sink, which twheel_expires() does not know. */
 static inline ktime_t place_expires(const struct place *place, struct twheel_timer *timer)
 {
 	ktime_t expires = KTIME_MAX;
@@ -119,7 +119,7 @@ static inline ktime_t place_expires(const struct place *place, struct twheel_tim
 	return expires;
 }
 
-/* Make the private bases, those with a sink too if there is a @sink. */
+/* Make the private bases, including those with a sink if @sink is not NULL. */
 static inline bool places_begin(const struct twheel_sink *sink)
 {
 	unsigned int i;

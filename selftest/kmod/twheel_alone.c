@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A thread on a CPU arms timers. How often the CPU is interrupted until they have expired, and by
- * what, for timers of twheel, timer_list and hrtimer, and for none:
+ * A thread on a CPU arms timers. How often is the CPU interrupted until they have expired, and by
+ * what? For timers of twheel, timer_list and hrtimer, and without timers:
  *
- *	far	for the next second, when there is nothing else to do for the CPU, which is to be
- *		left alone by nohz_full= and isolcpus=
- *	near	there, one after the other for less than a ms, by a thread that stays. An hrtimer
- *		that is the first to expire cannot be started on another CPU
- *	idle	as far, on a CPU that is idle while another is busy
+ *	far	the timers are due in the next second. The CPU has nothing else to do, and is to
+ *		be left alone by nohz_full= and isolcpus=
+ *	near	on the same CPU, the timers are due one after the other within less than a ms,
+ *		while the thread stays there. An hrtimer that is the first to expire cannot be
+ *		started on another CPU
+ *	idle	the timers are due as in "far", on a CPU that is idle while another one is busy
  *
- * KTAP in the kernel log, and in comments what was counted.
+ * Prints KTAP in the kernel log, with the counts as comments.
  */
 #define pr_fmt(fmt) fmt
 
@@ -34,7 +35,7 @@
 #define STEP_NS		(2 * NSEC_PER_MSEC + 300 * NSEC_PER_USEC)
 #define NEAR_NS		(300 * NSEC_PER_USEC)
 #define NEAR_TIMERS	100
-/* What happens to such a CPU anyway, within the second that a count takes. */
+/* How many interrupts such a CPU gets in any case, within the second that a count takes. */
 #define NOISE		12
 
 enum kind { NOTHING, TIMER_LIST, HRTIMER, CPUS_BASE, PRIVATE_BASE, SINK, ON_IT, NR_KINDS };
@@ -50,10 +51,10 @@ static const char * const load_names[] = { "far", "near", "idle" };
 
 /**
  * struct counts - what happened on the CPU
- * @interrupts:	of the timer and by other CPUs; 0 where nobody counts them
- * @softirqs:	of timers and hrtimers
- * @here:	timers of which the callback was called there, or the sink
- * @early:	that were called before their time
+ * @interrupts:	interrupts by the timer and by other CPUs; 0 if the kernel does not count them
+ * @softirqs:	softirqs of timers and hrtimers
+ * @here:	timers whose callback, or sink, was called on the CPU
+ * @early:	timers that were called before their time
  */
 struct counts {
 	unsigned int	interrupts;
@@ -64,9 +65,9 @@ struct counts {
 
 /**
  * struct subject - a timer of each kind
- * @list:	of timer_list
- * @hrtimer:	of hrtimer
- * @timer:	of twheel
+ * @list:	the timer of timer_list
+ * @hrtimer:	the hrtimer
+ * @timer:	the timer of twheel
  * @due:	when it is due
  */
 struct subject {
@@ -130,7 +131,7 @@ static void subject_arm(struct subject *s, u64 delay)
 	s->due = ktime_add_ns(ktime_get(), delay);
 	switch (kind) {
 	case TIMER_LIST:
-		s->due = 0;		/* by jiffies, which are another clock */
+		s->due = 0;		/* it goes by jiffies, which are another clock */
 		mod_timer(&s->list, jiffies + nsecs_to_jiffies(delay));
 		break;
 	case HRTIMER:
@@ -154,7 +155,7 @@ static void subject_end(struct subject *s)
 	place_cancel(&places[kind == SINK ? SINK_MONO : ON_CPU], &s->timer);
 }
 
-/* The latest first, so that each is the first to expire when it is armed. */
+/* The latest first, so that each timer is the first to expire when it is armed. */
 static void arm_far(void)
 {
 	unsigned int i;
@@ -170,7 +171,7 @@ static void arm_near(void)
 
 	for (i = 0; i < NEAR_TIMERS; i++) {
 		subject_arm(&subjects[i], NEAR_NS);
-		/* If a softirq took long, ksoftirqd goes on with the rest. */
+		/* If a softirq took long, ksoftirqd does the rest. */
 		while (atomic_read(&expired) <= i && ktime_before(ktime_get(), end))
 			cond_resched();
 	}
@@ -197,7 +198,7 @@ static unsigned int interrupts(void)
 #endif
 }
 
-/* Those of hrtimers, and of timer_list if @both: that one is the tick's, too. */
+/* Softirqs of hrtimers, and with @both of timer_list, whose softirq is also the tick's. */
 static unsigned int softirqs(bool both)
 {
 	return kstat_softirqs_cpu(HRTIMER_SOFTIRQ, alone) +
@@ -215,7 +216,7 @@ static void subjects_init(void)
 	atomic_set(&early, 0);
 }
 
-/* What happens while a thread of that CPU arms them; or if they are far, after that. */
+/* Count while a thread on that CPU arms the timers; or, if they are far ahead, after that. */
 static bool count_on(struct task_struct *task, struct counts *counts)
 {
 	if (load == NEAR)
@@ -227,7 +228,7 @@ static bool count_on(struct task_struct *task, struct counts *counts)
 		counts->softirqs = softirqs(false) - counts->softirqs;
 		return atomic_read(&expired) == NEAR_TIMERS;
 	}
-	msleep(20);		/* the thread ends */
+	msleep(20);		/* until the thread has ended */
 	counts->interrupts = interrupts();
 	counts->softirqs = softirqs(true);
 	if (kind == NOTHING)
@@ -239,7 +240,7 @@ static bool count_on(struct task_struct *task, struct counts *counts)
 	return kind == NOTHING || atomic_read(&expired) == TIMERS;
 }
 
-/* Arm them there, and count until they have expired. */
+/* Arm the timers on that CPU, and count until they have expired. */
 static bool count(struct counts *counts)
 {
 	struct task_struct *task;
@@ -263,7 +264,7 @@ static bool count(struct counts *counts)
 	return all;
 }
 
-/* A point that cannot be had where there is no such CPU. */
+/* A point that is skipped if there is no such CPU. */
 static void __printf(2, 3) check_there(bool good, const char *fmt, ...)
 {
 	struct va_format vaf;
@@ -280,8 +281,8 @@ static void __printf(2, 3) check_there(bool good, const char *fmt, ...)
 }
 
 /*
- * A sink's bases stay on an idle CPU: what one user has in a CPU's share is better counted there.
- * And on PREEMPT_RT no CPU is idle while its softirq thread runs.
+ * Bases with a sink stay on an idle CPU, so that a user's use of a CPU can be counted. And on
+ * PREEMPT_RT no CPU is idle while its softirq thread runs.
  */
 static enum kind last_left_alone(void)
 {
@@ -341,7 +342,10 @@ static void test_idle(unsigned int cpu)
 	kthread_stop(task);
 }
 
-/* The second CPU, or the first, that is to be left alone, or is not; or nr_cpu_ids. */
+/*
+ * The first online CPU that is to be left alone, or with @left_alone false one that is not; with
+ * @second the second such CPU. nr_cpu_ids if there is none.
+ */
 static unsigned int find_cpu(bool left_alone, unsigned int second)
 {
 	unsigned int cpu;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Deliberate bugs, one a load, which a debugging kernel must report: bug=NAME of the table
- * below. A detector that says nothing of its bug here would say nothing of any, and a
- * silent run of the tests would prove nothing. `make debug` loads it; no other test does.
+ * Deliberate bugs, which a debugging kernel must report. Each load makes one: bug=NAME, from the
+ * table below. If a detector does not report its bug here, it would report none, and a silent run
+ * of the tests would prove nothing. Only `make debug` loads this module.
  *
- * Each is a mistake in the use of twheel.h. What is wrong afterwards stays wrong: the
- * machine is not to be used any more.
+ * Each bug is a wrong use of twheel.h. After it the machine must not be used any more.
  */
 #define pr_fmt(fmt) fmt
 
@@ -40,7 +39,7 @@ static void just_fired(struct twheel_timer *t)
 	WRITE_ONCE(fired, 1);
 }
 
-/* KASAN: twheel.ko looks into a timer that was freed. */
+/* KASAN: twheel.ko reads a timer that was freed. */
 static int use_after_free(void)
 {
 	struct twheel_timer *t = kmalloc(sizeof(*t), GFP_KERNEL);
@@ -60,7 +59,9 @@ static void locking_fired(struct twheel_timer *t)
 	WRITE_ONCE(fired, 1);
 }
 
-/* lockdep: the callback wants the lock under which it is waited for. They never meet here. */
+/*
+ * lockdep: the callback takes the lock under which somebody waits for it. Here the two never meet.
+ */
 static int deadlock(void)
 {
 	twheel_init(&timer, locking_fired);
@@ -78,7 +79,7 @@ static void sleeping_fired(struct twheel_timer *t)
 	WRITE_ONCE(fired, 1);
 }
 
-/* DEBUG_ATOMIC_SLEEP: a callback may not. */
+/* DEBUG_ATOMIC_SLEEP: the callback sleeps. */
 static int atomic_sleep(void)
 {
 	twheel_init(&timer, sleeping_fired);
@@ -87,7 +88,7 @@ static int atomic_sleep(void)
 	return 0;
 }
 
-/* PROVE_RAW_LOCK_NESTING: a lock that sleeps on PREEMPT_RT, under the lock of a base. */
+/* PROVE_RAW_LOCK_NESTING: a lock that sleeps on PREEMPT_RT is taken under the lock of a base. */
 static int nesting(void)
 {
 	struct twheel_config config = {
@@ -107,7 +108,7 @@ static int nesting(void)
 	return 0;
 }
 
-/* DEBUG_OBJECTS: memory that is freed with an armed timer in it. */
+/* DEBUG_OBJECTS: memory with an armed timer in it is freed. */
 static int free_armed(void)
 {
 	struct twheel_timer *t = kmalloc(sizeof(*t), GFP_KERNEL);
@@ -129,7 +130,7 @@ static int init_armed(void)
 	return 0;
 }
 
-/* DEBUG_OBJECTS: a timer that is armed and was never initialised, though it looks idle. */
+/* DEBUG_OBJECTS: a timer is armed that was never initialised, although it looks idle. */
 static int arm_raw(void)
 {
 	timer.function = just_fired;
@@ -137,7 +138,7 @@ static int arm_raw(void)
 	return 0;
 }
 
-/* kmemleak: nothing points to it any more. */
+/* kmemleak: nothing points to the memory any more. */
 static int leak(void)
 {
 	lost = kmalloc(100, GFP_KERNEL);
@@ -160,7 +161,7 @@ static int counting_thread(void *arg)
 	return 0;
 }
 
-/* KCSAN: a callback and a thread write to the same memory, each as if it were alone. */
+/* KCSAN: a callback and a thread write to the same memory without a lock. */
 static int race(void)
 {
 	struct task_struct *task = kthread_run(counting_thread, NULL, "twheel_bug");

@@ -4,9 +4,9 @@
  * Expiry in exactly the tick that was asked for, over virtual days and years; and of timers that
  * may be late at the beginning of one of the ticks that they may have.
  *
- * This is for user-mode Linux with time-travel=inf-cpu: the clock stands still while code
- * runs, and when nothing runs it is the time of the next event. So a timer expires in its
- * tick or it does not; no machine is too slow to tell.
+ * This is for user-mode Linux with time-travel=inf-cpu: the clock stands still while code runs, and
+ * when nothing runs it jumps to the time of the next event. So a timer expires in its tick or it
+ * does not; no machine is too slow to tell.
  *
  * Each of NR_TIMERS timers is armed for a delay around one of the wheel's boundaries or a
  * random one, of any order of magnitude, and from its callback for another one, until the
@@ -19,11 +19,11 @@
  *	1 ms	40 days			all, and the wheel's span, which is 36.5 days
  *	1 s	years= (default 5)	all but that of 100 years, for which timers are armed
  *
- * The last takes more than a second a year, for the kernel wakes up every 990 s to read its
- * clock. years=102, which passes the century, was seen to take two minutes, and found what
- * the other two find: ticks are all that the wheel knows.
+ * The last takes more than a second for each year, because the kernel wakes up every 990 s to read
+ * its clock. years=102, which passes the century, took two minutes, and finds what the other two
+ * find: the wheel knows only ticks.
  *
- * Beside them timer_list is given the delays of the second base that it has room for, and
+ * The delays of the second base are also given to timer_list, as far as it has room for them, and
  * its lateness is printed. It promises 12.5 % of the delay.
  */
 #define pr_fmt(fmt) fmt
@@ -62,7 +62,7 @@ struct probe {
 	unsigned int		fired;
 };
 
-/* What the callbacks found; there is one CPU. */
+/* What the callbacks have seen. There is only one CPU. */
 static struct {
 	u64		tick_ns;
 	u64		end;		/* no timer is armed after it */
@@ -75,7 +75,7 @@ static struct {
 	unsigned long	outside;	/* armed for a tick that they may not have */
 	unsigned long	early;
 	unsigned long	late;
-	u64		worst;		/* ns after the beginning of the tick */
+	u64		worst;		/* ns after the beginning of its tick */
 } run;
 
 static u64 random_below(u64 limit)
@@ -87,7 +87,7 @@ static u64 random_below(u64 limit)
 	return ticks;
 }
 
-/* A delay in ns, with a part of a tick now and then. */
+/* A random delay in ns, sometimes with a fraction of a tick. */
 static u64 random_delay(void)
 {
 	unsigned int i = random_below(ARRAY_SIZE(boundaries));
@@ -97,7 +97,7 @@ static u64 random_delay(void)
 		ticks = boundaries[i] * (1 + random_below(2)) + random_below(5) - 2;
 	else
 		ticks = random_below(2ULL << random_below(ilog2(CENTURY) + 1));
-	/* With 1 s ticks the end of time is 292 years away. */
+	/* With ticks of 1 s the end of time is 292 years away. */
 	if (ticks > CENTURY * 3 / 2)
 		ticks = 1;
 	if (random_below(2))
@@ -189,7 +189,7 @@ static void sleep_until(u64 time)
 	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
 }
 
-/* Cancel what is armed. Counts the timers of which anything is not as it should be. */
+/* Cancel all timers. Returns how many were armed for the wrong tick or had counted wrongly. */
 static unsigned int stop(struct probe *probes)
 {
 	unsigned int i, wrong = 0;
@@ -281,7 +281,7 @@ static void print_lateness(const struct list_probe *probes)
 		nr++;
 		sum += late;
 		worst = max(worst, late);
-		/* In the first second what a jiffy adds is more than that. */
+		/* Within the first second, the jiffy that timer_list adds is more than that. */
 		if (probe->deadline - probe->armed_at > NSEC_PER_SEC)
 			percent = max(percent, div64_u64(late * 1000, probe->deadline -
 							 probe->armed_at));
@@ -321,8 +321,9 @@ static void compare_timer_list(void)
 static void never_fired(struct twheel_timer *timer) { }
 
 /*
- * A cancel leaves the interrupt armed. So this CPU's base has one when twheel.ko is unloaded after
- * this, which must not go with it: the kernel would say that an active hrtimer was freed.
+ * A cancel leaves the interrupt armed. So after this the CPU's base has one when twheel.ko is
+ * unloaded. The unloading must cancel it, or the kernel would report that an active hrtimer was
+ * freed.
  */
 static void leave_armed(void)
 {

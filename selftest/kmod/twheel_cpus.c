@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * twheel_add_on(): the callback runs on the CPU that was named, as often as asked, also when it
- * goes from CPU to CPU by itself, and who waits for it does wherever it is. A CPU that goes off
+ * twheel_add_on(): the callback runs on the CPU that was named, also if the timer goes from CPU to
+ * CPU by itself. A call that waits for the callback waits wherever it runs. A CPU that goes off
  * keeps no timer.
  *
- * KTAP in the kernel log. It takes two CPUs.
+ * KTAP in the kernel log. Needs two CPUs.
  */
 #define pr_fmt(fmt) fmt
 
@@ -25,19 +25,19 @@
 /**
  * struct traveller - a timer, and where it has been
  * @timer:	the timer
- * @to:		the CPU that it was armed on last
- * @left:	how often it arms itself still
- * @delay:	for then, in ns
+ * @to:		the CPU on which it was last armed
+ * @left:	how often it still arms itself
+ * @delay:	for what delay, in ns
  * @stay:	how long the callback stays after that, in ns
- * @hop:	it goes to another CPU each time; else it is armed by twheel_mod()
- * @calls:	of the callback
- * @astray:	of these, on another CPU than @to
- * @inside:	callbacks that run now
- * @twice:	how often more than one did
- * @refused:	how often twheel_add_on() did not do it
- * @armed:	the callback has armed it
- * @held:	the callback stays until
- * @let:	this
+ * @hop:	the timer goes to another CPU each time; else it is re-armed by twheel_mod()
+ * @calls:	how often the callback was called
+ * @astray:	how often it was called on another CPU than @to
+ * @inside:	how many callbacks run now
+ * @twice:	how often more than one ran
+ * @refused:	how often twheel_add_on() refused
+ * @armed:	the callback has armed the timer
+ * @held:	the callback stays until @let
+ * @let:	the callback may return
  */
 struct traveller {
 	struct twheel_timer	timer;
@@ -104,7 +104,7 @@ static bool tell_traveller(const struct traveller *t)
 	return false;
 }
 
-/* Has @t been called @calls times, each where and as it should? */
+/* Has @t been called @calls times, each time on the right CPU and once at a time? */
 static bool is_right(struct traveller *t, unsigned int calls)
 {
 	bool met = wait_for(READ_ONCE(t->calls) >= calls);
@@ -154,7 +154,7 @@ static void test_stay(void)
 	check(is_right(&t, HOPS + 1), "one whose callback arms it by another call stays");
 }
 
-/* A callback that has armed its timer elsewhere is waited for all the same. */
+/* If a callback has armed its timer on another CPU, a call still waits for that callback. */
 static bool waits(int (*cancel)(struct twheel_timer *timer), bool armed)
 {
 	struct traveller t = {
@@ -190,7 +190,7 @@ static void test_sync(void)
 	check(!bad, "a synchronous cancel waits for a callback that has armed its timer elsewhere");
 }
 
-/* It is an ordinary timer again. */
+/* After that it is an ordinary timer again. */
 static void test_mod(void)
 {
 	struct traveller t = { .hop = true, .left = 1, .delay = DELAY_NS };
@@ -208,7 +208,7 @@ static void test_mod(void)
 }
 
 #if defined(CONFIG_HOTPLUG_CPU) && !defined(CONFIG_UML)
-/* Not one that is to be left alone: Linux 6.12 may not let that go. */
+/* Not a CPU that is to be left alone: Linux 6.12 may refuse to switch that off. */
 static unsigned int find_last(void)
 {
 	unsigned int cpu, last = 0;
@@ -245,7 +245,7 @@ static void test_off(void)
 static void test_off(void) { }
 #endif
 
-/* The test is on a CPU that may go off. It stays on another. */
+/* The test is on a CPU that may go off. Keep it on another one. */
 static void stay_on_first(bool stay)
 {
 	set_cpus_allowed_ptr(current, stay ? cpumask_of(cpumask_first(cpu_online_mask)) :

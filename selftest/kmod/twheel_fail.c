@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * twheel_create() while allocations fail, each of them in turn and many at random: it says
- * -ENOMEM or does without. What is lost shows when the modules are gone, see orphans() and
- * nameless() in selftest/qemu/init.
+ * twheel_create() while allocations fail, each of them in turn and many at random: it returns
+ * -ENOMEM, or works without that memory. If memory is lost, that shows when the modules are
+ * unloaded: see orphans() and nameless() in selftest/qemu/init.
  *
  * This is for kernels with fault injection, which init sets up.
  */
@@ -17,7 +17,7 @@
 #include "twheel.h"
 
 #define ROUNDS	1000
-#define MOST	1000	/* allocations in one call */
+#define MOST	1000	/* the most allocations in one call */
 
 static const struct twheel_config config = {
 	.clock = CLOCK_MONOTONIC,
@@ -26,7 +26,7 @@ static const struct twheel_config config = {
 
 static void never_fired(struct twheel_timer *timer) { }
 
-/* A base, made while the @nth allocation fails. Clears @nth if it was reached. */
+/* Make a base while allocation @nth fails. Sets *@nth to 0 if it was reached. */
 static struct twheel_base *create(unsigned int *nth)
 {
 	struct twheel_base *base;
@@ -38,7 +38,7 @@ static struct twheel_base *create(unsigned int *nth)
 	return base;
 }
 
-/* Returns whether there was a base, or else an error that is not the right one. */
+/* Returns whether a base was made. Any error but -ENOMEM is wrong. */
 static int result(struct twheel_base *base)
 {
 	if (IS_ERR(base))
@@ -64,7 +64,7 @@ static void test_each(void)
 	check(!wrong, "%u times for another reason", wrong);
 }
 
-/* One that fails may be tried again in another way, which fails too. */
+/* An allocation that fails may be repeated in another way, which fails too. */
 static void test_many(void)
 {
 	unsigned int i, refused = 0, wrong = 0;
@@ -85,7 +85,7 @@ static void test_many(void)
 	check(!wrong, "%u times for another reason", wrong);
 }
 
-/* What a base is known by. */
+/* The id of a base. */
 static u32 id_of_next(void)
 {
 	struct twheel_base *base = twheel_create(&config);
@@ -100,7 +100,7 @@ static u32 id_of_next(void)
 	return id;
 }
 
-/* One that could not be made keeps nothing that it would have been known by. */
+/* If a base could not be made, its id is free again. */
 static void test_ids(u32 before)
 {
 	u32 after = id_of_next();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A CPU goes off and on again while bases of both clocks are queued on it. Its dispatcher has
- * an hrtimer for each clock, of which one comes back and the other stays where it went. Both
- * expire at the same time, on two CPUs: only one pass goes on. A second one would wake those
- * again whom the first is waking, when its turn comes to another base.
+ * A CPU goes off and on again while bases of both clocks are queued on it. Its dispatcher has an
+ * hrtimer for each clock. One of these comes back with the CPU, and the other stays on the CPU
+ * where it went. Both expire at the same time, on two CPUs, but only one pass may run. If a second
+ * one ran, and its turn came to another base, it would wake the tasks again that the first one is
+ * waking.
  *
- * And a base is destroyed while its waiters are woken, which is waited for.
+ * Also, a base is destroyed while its waiters are being woken: the destruction must wait for that.
  *
  * KTAP in the kernel log. Needs two CPUs.
  */
@@ -21,10 +22,10 @@
 #include "twheel.h"
 
 #define OFF_CPU		1
-#define LEAD_NS		(4 * NSEC_PER_SEC)	/* going off takes time */
+#define LEAD_NS		(4 * NSEC_PER_SEC)	/* switching a CPU off takes time */
 #define WAKE_MS		100
 #define SOON_NS		(20 * NSEC_PER_MSEC)
-#define MANY		(TWHEEL_SINK_MAX + 1)	/* timers: more than a turn of a base takes */
+#define MANY		(TWHEEL_SINK_MAX + 1)	/* more timers than one turn takes */
 
 static atomic_t nr_wakes, in_wake, most_in_wake;
 
@@ -51,7 +52,7 @@ static const struct twheel_sink slow_sink = { .expired = no_expired, .wake = slo
  * @base:	the base
  * @timers:	its timers
  * @nr:		how many
- * @expires:	when
+ * @expires:	when they are due
  */
 struct armed {
 	struct twheel_base	*base;
@@ -90,7 +91,7 @@ static bool armed_begin(struct armed *armed, clockid_t clock, const struct twhee
 
 static struct armed mono, boot;
 
-/* The one of BOOTTIME is armed first, so that its hrtimer goes away with the CPU. */
+/* The base of CLOCK_BOOTTIME is armed first, so that its hrtimer leaves the CPU with it. */
 static void test_off(void)
 {
 	const int turns = DIV_ROUND_UP(MANY, min_t(int, TWHEEL_SINK_MAX, TWHEEL_HOLD_OPS));
@@ -108,7 +109,9 @@ static void test_off(void)
 	smp_call_on_cpu(OFF_CPU, arm, &mono, false);
 	check(ktime_before(ktime_get(), mono.expires), "before the first is due");
 	msleep(LEAD_NS / NSEC_PER_MSEC + 5 * WAKE_MS);
-	/* Once in all if the host stopped both CPUs until the other base had left. */
+	/*
+	 * If the host stopped both CPUs until the other base was gone, there is one wake-up in all.
+	 */
 	wakes = atomic_read(&nr_wakes);
 	check(wakes && wakes <= turns, "who waits is woken, at most once in each turn: %d times",
 	      wakes);
@@ -128,8 +131,8 @@ static bool is_waking(void)
 }
 
 /*
- * Destroy a base while its waiters are woken for @nr timers. For what is more than a turn
- * takes they are woken first when it is the other base's turn.
+ * Destroy a base while its waiters are woken for @nr timers. If there are more timers than one turn
+ * takes, the waiters are first woken when it is the other base's turn.
  */
 static void test_destroy(unsigned int nr)
 {
@@ -150,7 +153,7 @@ static void test_destroy(unsigned int nr)
 	twheel_destroy(boot.base);
 }
 
-/* On another CPU than where they are woken. */
+/* Destroy it on another CPU than the one that wakes. */
 static void test_destroys(void)
 {
 	set_cpus_allowed_ptr(current, cpumask_of(cpumask_any_but(cpu_online_mask, OFF_CPU)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What twheel.h promises beside what each call does to a timer (twheel_states.c) and to a task
- * (twheel_tasks.c): when timers expire, what a callback may rely on, sinks, drain and destroy,
- * the counters, and what a private base is.
+ * The promises of twheel.h that are not about a call in a state of a timer (twheel_states.c) or of
+ * a task (twheel_tasks.c): when timers expire, what a callback may rely on, sinks, drain and
+ * destroy, the counters, and what a private base is.
  *
  * KTAP in the kernel log, a point for each promise.
  */
@@ -20,21 +20,21 @@
 #include "places.h"
 #include "twheel.h"
 
-/* What no softirq takes to come, if nothing else keeps a timer from its time. */
+/* A softirq is never later than that, if nothing else delays a timer. */
 #define PROMPT_NS	(500 * NSEC_PER_MSEC)
 
 /* ---- a timer that tells what happened to it ---------------------------------------------- */
 
 /**
- * struct shot - a timer, and what came of it
+ * struct shot - a timer, and what happened to it
  * @timer:	the timer
  * @place:	its base
- * @deadline:	what it was armed for
- * @hasty:	the deadline was over by the time it was armed
+ * @deadline:	the deadline that it was armed for
+ * @hasty:	the deadline was over before it was armed
  * @fired_at:	when it expired
- * @expires:	the beginning of its tick then
- * @cpu:	where
- * @calls:	how often
+ * @expires:	the beginning of its tick, as the callback saw it
+ * @cpu:	the CPU on which it expired
+ * @calls:	how often it expired
  */
 struct shot {
 	struct twheel_timer	timer;
@@ -67,13 +67,13 @@ static void shot_init(struct shot *shot, const struct place *place)
 }
 
 /**
- * struct watched - what the calls of a sink were like
- * @expired:	of expired()
- * @woken:	of wake()
+ * struct watched - what the test has seen of the calls of a sink
+ * @expired:	calls of expired()
+ * @woken:	calls of wake()
  * @last:	the tick of the timer that expired last
- * @unwoken:	timers have expired since wake() was called
+ * @unwoken:	timers have expired since the last call of wake()
  * @wrong:	how often something was not as promised
- * @listing:	what expires goes to @list
+ * @listing:	put the timers that expire on @list
  * @list:	timers that have expired
  */
 static struct watched {
@@ -91,7 +91,10 @@ static struct watched *watched_of(struct twheel_base *base)
 	return twheel_owner(base);
 }
 
-/* In the order of their ticks, idle, with interrupts off; they go to a list by queue.node. */
+/*
+ * Timers come in the order of their ticks, idle, with interrupts off. queue.node links them in a
+ * list.
+ */
 static void shots_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
 {
 	struct watched *w = watched_of(base);
@@ -109,7 +112,7 @@ static void shots_expired(struct twheel_base *base, struct twheel_timer **timers
 	}
 }
 
-/* After that, in softirq context, and without a lock: the base can be locked. */
+/* Called after expired(), in softirq context, without a lock: the base can be locked. */
 static bool shots_wake(struct twheel_base *base)
 {
 	struct watched *w = watched_of(base);
@@ -127,7 +130,7 @@ static const struct twheel_sink shots_sink = { .expired = shots_expired, .wake =
 
 /* ---- when -------------------------------------------------------------------------------- */
 
-/* To the ns, against the clock around the call. */
+/* The deadline, to the ns, compared with the clock around the call. */
 static bool remains(const struct place *place, struct twheel_timer *timer, ktime_t expires)
 {
 	ktime_t from = place_now(place), left = twheel_remaining(timer), to = place_now(place);
@@ -231,7 +234,7 @@ static void test_rounding(const struct place *place)
 		return;
 	shot_init(shot, place);
 	for (i = 0; i < 3 * ARRAY_SIZE(far); i++) {
-		/* After a tick, on one, and before one: seconds ahead, or it may be over. */
+		/* Just after a tick, at one, and just before one: seconds ahead, or in the past. */
 		u64 tick = now + NSEC_PER_SEC + far[i / 3];
 		ktime_t deadline = tick * tick_ns + i % 3 - 1;
 		ktime_t want = (tick + (i % 3 == 2)) * tick_ns;
@@ -249,8 +252,8 @@ static void test_rounding(const struct place *place)
 }
 
 /*
- * What is armed anew for a time that is over expires in the next tick. The clock may not be a tick
- * ahead of the wheel, as it is where an event is due: then once more.
+ * If a timer is re-armed for a time in the past, it expires in the next tick. The clock may not be
+ * a tick ahead of the wheel; if it is, because an event is due, try again.
  */
 static bool shot_goes_to_next(const struct place *place, struct twheel_timer *timer)
 {
@@ -285,7 +288,10 @@ static void test_over(const struct place *place)
 	kvfree(shot);
 }
 
-/* In the middle of the tick that a timer is armed for, and before it. A tick is a second there. */
+/*
+ * Re-arm in the middle of the tick that the timer is armed for, and before it. Ticks are a second
+ * long.
+ */
 static void test_reduce(void)
 {
 	const struct twheel_config config = {
@@ -345,7 +351,7 @@ static void test_stay(void)
 	kvfree(shot);
 }
 
-/* What twheel_jiffies() of so many is, and no less than that. */
+/* The delay of twheel_jiffies() must be that of so many jiffies, and no less. */
 static bool jiffies_are(long nr, ktime_t delay)
 {
 	return twheel_jiffies(nr) == delay;
@@ -362,7 +368,8 @@ static bool tells_jiffies(struct twheel_timer *timer, unsigned long expires)
 }
 
 /*
- * @shot is armed for @nr jiffies ahead, the first of which may be almost over, and waits so long.
+ * @shot is armed for @nr jiffies ahead. It must wait for so many, the first of which may be almost
+ * over.
  */
 static bool comes_no_earlier(struct shot *shot, long nr)
 {
@@ -373,7 +380,7 @@ static bool comes_no_earlier(struct shot *shot, long nr)
 	       shot->fired_at - begin > twheel_jiffies(nr - 1);
 }
 
-/* A delay and a deadline in jiffies, which may have passed their end at any time. */
+/* A delay and a deadline in jiffies, which may overflow the range of either. */
 static void test_jiffies(const struct place *place)
 {
 	static const long far[] = { 2, 10, 90L * 60 * HZ, 20L * 86400 * HZ };
@@ -428,14 +435,14 @@ static void shots_add(struct shot *shots, const struct place *place)
 	}
 }
 
-/* In the tick that the deadline is rounded up to. */
+/* The tick that the deadline is rounded up to. */
 static bool shot_in_tick(const struct shot *shot)
 {
 	return shot->hasty || (shot->expires >= shot->deadline &&
 			       shot->expires < shot->deadline + (s64)shot->place->config.tick_ns);
 }
 
-/* A timer on its own, which is late by no more than its base's interrupt. */
+/* A timer on its own is late only by the interrupt of its base. */
 static void shot_wait(const struct place *place, struct shot *shot, ktime_t delay)
 {
 	shot_init(shot, place);
@@ -444,7 +451,7 @@ static void shot_wait(const struct place *place, struct shot *shot, ktime_t dela
 	place_cancel(place, &shot->timer);
 }
 
-/* What the sink was handed meanwhile, which is on its list. */
+/* Take what the sink has put on its list. */
 static void check_sink(const struct place *place)
 {
 	struct watched *w = watched_of(place->base);
@@ -579,7 +586,7 @@ static void careful_second(struct twheel_timer *timer)
 	tell(&careful->second);
 }
 
-/* It is somebody else's from here on, with another callback. */
+/* From here on the timer is used by other code, with another callback. */
 static void careful_first(struct twheel_timer *timer)
 {
 	struct twheel_base *base = places[ON_MONO].base;
@@ -620,7 +627,7 @@ static struct eager {
 	bool			leave;
 } *eager;
 
-/* It arms itself whatever happens, as often as it can until it returns. */
+/* The callback arms its timer as often as it can until it returns. */
 static void eager_fired(struct twheel_timer *timer)
 {
 	ktime_t end = ktime_add_ns(ktime_get(), eager->stay);
@@ -633,7 +640,7 @@ static void eager_fired(struct twheel_timer *timer)
 	atomic_dec(&eager->inside);
 }
 
-/* The callbacks come where the timer is armed. */
+/* The callbacks run on the CPU that arms the timer. */
 static void eager_there(void *arg)
 {
 	twheel_mod(&eager->timer, 0);
@@ -686,7 +693,7 @@ static struct vain {
 	bool			refused;
 } *vain;
 
-/* It arms itself until that is in vain. */
+/* The callback arms its timer until that has no effect. */
 static void vain_fired(struct twheel_timer *timer)
 {
 	tell(&vain->running);
@@ -699,7 +706,10 @@ static void vain_there(void *arg)
 	stay_for(told(&vain->refused));
 }
 
-/* Not when shutdown_sync returns, but while it waits for the callback already. */
+/*
+ * Arming has no effect already while shutdown_sync waits for the callback, not only when it
+ * returns.
+ */
 static void test_vain(void)
 {
 	vain = zalloc(1, sizeof(*vain));
@@ -718,7 +728,7 @@ static void test_vain(void)
 	kvfree(vain);
 }
 
-/* Only twheel_init() makes it usable again. */
+/* Only twheel_init() makes the timer usable again. */
 static void test_shut(void)
 {
 	struct shot *shot = zalloc(1, sizeof(*shot));
@@ -758,7 +768,7 @@ static void array_add(void *arg)
 	array->end = ktime_get();
 }
 
-/* Those for later are armed as twheel_add() would have, by this CPU. Returns how many are not. */
+/* Timers for later must be armed as by twheel_add(), on this CPU. Returns how many are not. */
 static unsigned int array_wrong(void)
 {
 	unsigned int i, wrong = 0;
@@ -877,7 +887,7 @@ static struct leaving {
 	bool			in_expired;
 } *leaving;
 
-/* It stays in the one or the other until the base is being destroyed, and a little longer. */
+/* Stay in expired() or wake() until the base is being destroyed, and a little longer. */
 static void leaving_stay(bool here)
 {
 	atomic_inc(&leaving->inside);
@@ -910,7 +920,7 @@ static void leaving_there(void *arg)
 	unsigned long flags;
 	ktime_t now = twheel_lock(leaving->base, &flags);
 
-	/* The second is due while the first is dealt with, the third is never. */
+	/* The second timer is due while the first is handled. The third never fires. */
 	twheel_add_locked(leaving->base, &leaving->timers[0], now);
 	twheel_add_locked(leaving->base, &leaving->timers[1], now + 2 * NSEC_PER_MSEC);
 	twheel_add_locked(leaving->base, &leaving->timers[2], now + HOUR);
@@ -918,7 +928,7 @@ static void leaving_there(void *arg)
 	stay_for(told(&leaving->leave));
 }
 
-/* Destroy a base while its sink is called on another CPU. */
+/* Destroy a base while its sink is being called on another CPU. */
 static bool leaving_once(bool in_expired)
 {
 	const struct twheel_config config = {
@@ -956,7 +966,7 @@ static void test_leaving(void)
 	kvfree(leaving);
 }
 
-/* Bases of one user, and of nobody in particular: all are served. */
+/* Bases of one user, and bases of no user: all are served. */
 static void test_users(void)
 {
 	struct twheel_user *user = twheel_user_create();
@@ -996,7 +1006,7 @@ static struct drained {
 	unsigned int		wrong;
 } *drained;
 
-/* Each is armed no more, comes with its time, and may be freed. */
+/* Each timer is idle when fn() gets it, comes with its time, and may be freed. */
 static void drained_take(struct twheel_timer *timer, ktime_t expires, void *arg)
 {
 	struct shot *shot = container_of(timer, struct shot, timer);
@@ -1027,7 +1037,7 @@ static void test_drain(const struct place *place)
 		if (!shot)
 			break;
 		shot_init(shot, place);
-		/* From a minute to 30 years, which is past the last level. */
+		/* From a minute to 30 years, which is beyond the last level. */
 		shot->deadline = now + (60 + i * i * i * 280LL) * NSEC_PER_SEC;
 		twheel_lock(place->base, &flags);
 		twheel_add_locked(place->base, &shot->timer, shot->deadline);
@@ -1044,8 +1054,8 @@ static void test_drain(const struct place *place)
 }
 
 /*
- * When a callback arms another: at once, so that drain takes it; when the base's time for this run
- * is used up; or so soon that the other one is called in the same run.
+ * When a callback arms the other timer: at once, so that drain takes that; when the base's time for
+ * this run is used up; or so soon that the other timer is called in the same run.
  */
 enum arming { AT_ONCE, LATE, SAME_RUN };
 
@@ -1067,7 +1077,9 @@ static void drain_second(struct twheel_timer *timer)
 	atomic_dec(&busy_drain->inside);
 }
 
-/* It stays until its base is being drained, and arms another for the next tick. */
+/*
+ * The callback stays until its base is being drained, and arms the other timer for the next tick.
+ */
 static void drain_first(struct twheel_timer *timer)
 {
 	ktime_t next = (timer->queue.expires + 1) * TWHEEL_TICK_MIN_NS;
@@ -1099,7 +1111,7 @@ static void drained_count(struct twheel_timer *timer, ktime_t expires, void *arg
 	++*(unsigned int *)arg;
 }
 
-/* Of the two timers each has been called or was handed out, and neither is under way. */
+/* Each of the two timers was either called or handed out, and no callback is running. */
 static bool drain_while_busy(struct twheel_base *base, enum arming arming)
 {
 	unsigned int handed = 0;
@@ -1169,7 +1181,7 @@ static void test_limits(void)
 
 #define LIVES		100
 
-/* What a base is known by belongs to the next one: there are no more of these than bases. */
+/* The id of a base is used again for the next one: there are no more ids than bases. */
 static void test_ids(void)
 {
 	const struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_NS };
@@ -1446,7 +1458,7 @@ static bool stats_are(const struct place *place, u64 pending, u64 added, u64 rea
 	return false;
 }
 
-/* Of a fresh base, then of one with timers for later. */
+/* The counters of a new base, and then of one with timers for later. */
 static void stats_counts(const struct place *place, struct shot *shots)
 {
 	struct twheel_stats s;
@@ -1471,8 +1483,8 @@ static void stats_counts(const struct place *place, struct shot *shots)
 }
 
 /*
- * One timer, too far away for the first level, and one that is near: an interrupt each, and one
- * move. The first run has ended when the second begins.
+ * A timer that is too far ahead for the first level, and one that is near: an interrupt for each,
+ * and one move. The first run must end before the second begins.
  */
 static bool stats_add_up(const struct place *place, struct shot *shot)
 {
@@ -1491,7 +1503,7 @@ static bool stats_add_up(const struct place *place, struct shot *shot)
 	return false;
 }
 
-/* Where the machine stalls a run is put off, and there is one more. */
+/* If the machine stalls, a run is deferred, and there is one more. */
 static void stats_run(const struct place *place, struct shot *shot)
 {
 	bool good = false;
@@ -1551,7 +1563,7 @@ static void slow_shot(struct twheel_timer *timer)
 	shot_fired(timer);
 }
 
-/* Callbacks that take more than a run may: it is put off, and says so. */
+/* Callbacks take longer than a run may: the run is deferred, and the counter says so. */
 static void test_deferred(const struct place *place)
 {
 	struct shot *shots = zalloc(8, sizeof(*shots));
@@ -1580,8 +1592,8 @@ static void test_deferred(const struct place *place)
 /* ---- pauses ------------------------------------------------------------------------------ */
 
 /*
- * With this debt, 100 us, a base pauses for twice that, at least. On PREEMPT_RT a run may take less
- * of the CPU than it lasts.
+ * With a debt of 100 us a base pauses for at least twice that. On PREEMPT_RT a run may use less CPU
+ * time than it lasts.
  */
 #define PAUSE_NS	((IS_ENABLED(CONFIG_PREEMPT_RT) ? 50 : 200) * NSEC_PER_USEC)
 #define BUSY_NS		(70 * NSEC_PER_USEC)
@@ -1589,15 +1601,16 @@ static void test_deferred(const struct place *place)
 #define LONG_NS		(300 * NSEC_PER_MSEC)
 
 /**
- * struct pausing - a base of its own, and what makes it pause
+ * struct pausing - a private base, and what makes it pause
  * @base:	the base
- * @timer:	comes as often as it can, and each time takes BUSY_NS; then once, and takes LONG_NS
- * @other:	is armed for the next tick all the while
+ * @timer:	fires as often as possible, and takes BUSY_NS each time; later it fires once and
+ *		takes LONG_NS
+ * @other:	is armed for the next tick all the time
  * @left:	when a callback last returned
- * @deferred:	what the base had put off by then
- * @pauses:	how often it has since the callback before
- * @short_ones:	how many of these were shorter than PAUSE_NS
- * @calls:	of the callback
+ * @deferred:	how often the base had deferred work by then
+ * @pauses:	how often it has paused since the previous callback
+ * @short_ones:	how many of these pauses were shorter than PAUSE_NS
+ * @calls:	how often the callback was called
  * @shots:	timers that are due while a callback takes LONG_NS
  */
 static struct pausing {
@@ -1641,7 +1654,7 @@ static void other_fired(struct twheel_timer *timer)
 	pausing->left = ktime_get();
 }
 
-/* What is armed for earlier than what a base puts off does not make its pause shorter. */
+/* A timer that is armed for earlier than deferred work must not shorten the pause. */
 static void test_pauses(void)
 {
 	twheel_init_on(pausing->base, &pausing->timer, busy_fired);
@@ -1661,7 +1674,7 @@ static void long_fired(struct twheel_timer *timer)
 	pausing->left = ktime_get();
 }
 
-/* How long after the callback the last timer comes that was due meanwhile. */
+/* How long after the callback the last of the timers fires that were due meanwhile. */
 static s64 long_pause_ns(void)
 {
 	struct shot *shots = pausing->shots;
@@ -1681,7 +1694,7 @@ static s64 long_pause_ns(void)
 	return ktime_sub(last, pausing->left);
 }
 
-/* However long a callback takes, what comes after it waits for 100 ms at most. */
+/* However long a callback takes, later timers wait for 100 ms at most. */
 static void test_long_pause(void)
 {
 	s64 best = S64_MAX;
@@ -1722,7 +1735,7 @@ static void test_pausing(void)
 #define ROUNDS		9
 #define CALLS		500
 
-/* What arming one timer anew takes, the quickest of some rounds. */
+/* What re-arming one timer costs, in the fastest of some rounds. */
 static void cost_of(const struct place *place, struct shot *shot, s64 *best)
 {
 	ktime_t begin = ktime_get();
@@ -1735,7 +1748,7 @@ static void cost_of(const struct place *place, struct shot *shot, s64 *best)
 	cond_resched();
 }
 
-/* The same with ten timers as with thousands, which are a base beside it. */
+/* The cost must be the same with ten timers as with thousands, which another base has. */
 static void test_cost(void)
 {
 	const struct place *alone = &places[ON_MONO], *crowded = &places[ON_BOOT];

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A task that waits for a callback waits for that and for nothing else, whatever the priorities:
- * beside each call that waits stands one of the kernel's own, in the same scene.
+ * A task that waits for a callback waits for that callback only, whatever the priorities are. Each
+ * call that waits is compared with one of the kernel's own in the same scene.
  *
- * The callback runs on CPU 0. It wakes the waiter, a SCHED_FIFO task, goes on until that one
- * waits for it, then does what the scene says and ends:
+ * The callback runs on CPU 0. It wakes the waiter, a SCHED_FIFO task, and continues until the
+ * waiter waits for it. Then it does what the scene says, and ends:
  *
- *	hog	it wakes a SCHED_FIFO task on its own CPU, of a priority between those of the
- *		softirq thread and of the waiter. On PREEMPT_RT that one preempts the run as
- *		soon as the waiter no longer lends its priority to it
- *	crowd	callbacks of other timers follow it in the same run of the same base, and
- *		take long. Where bases have sinks it is other bases, in the same pass. A run
- *		ends after RUN_NS, so here the callback has to be short. On PREEMPT_RT the
- *		waiter has to be asleep by then. It spins until it is time to call, and
- *		rounds are played until in some of them both CPUs ran at the same time
+ *	hog	the callback wakes a SCHED_FIFO task on its own CPU, whose priority is between
+ *		those of the softirq thread and of the waiter. On PREEMPT_RT that task preempts
+ *		the run as soon as the waiter no longer lends its priority to the run
+ *	crowd	callbacks of other timers follow in the same run of the same base, and take
+ *		long. With sinks, other bases follow in the same pass. A run ends after RUN_NS,
+ *		so here the callback has to be short. On PREEMPT_RT the waiter must be asleep by
+ *		then. It spins until it is time to call, and rounds are played until in some of
+ *		them both CPUs ran at the same time
  *
- * The waiter is on another CPU, or on the same one, where one that does not sleep would keep the
- * callback from ending for ever. So there is a referee, of the highest priority, who takes
- * its priority away then.
+ * The waiter is on another CPU; or on the same one, where a waiter that does not sleep would keep
+ * the callback from ending for ever. So there is a referee with the highest priority, who then
+ * takes the waiter's priority away.
  *
- * A wait is counted from the moment the callback was about to end. The longest of a few rounds
- * is judged against twice the longest of the kernel's own call, in rounds that alternate with
- * these, and NOISE_NS. That is for virtual machines, whose CPUs their host stops now and then:
- * what is but longer is tried again. A wait that outlasts hog or crowd, which take twenty
- * times as long, has to be made up for by two tries that are good.
+ * A wait counts from the moment at which the callback was about to end. The longest wait of a few
+ * rounds may be at most twice the longest of the kernel's own call, in rounds that alternate with
+ * these, plus NOISE_NS. That is for virtual machines, whose CPUs the host stops now and then: if a
+ * wait is only longer, it is tried again. If a wait lasts as long as hog or crowd, which take
+ * twenty times as long, two good tries must make up for it.
  */
 #define pr_fmt(fmt) fmt
 
@@ -53,11 +53,11 @@
 #define HOG_NS		(400 * NSEC_PER_MSEC)	/* at most: it ends with the wait */
 #define REFEREE_NS	(2 * HOG_NS)
 #define NOISE_NS	(20 * NSEC_PER_MSEC)
-#define ASLEEP_NS	(200 * NSEC_PER_USEC)	/* ... that is sure to wait */
-#define SPIN_NS		(2 * NSEC_PER_MSEC)	/* of a waiter that does not sleep */
-#define SHORT_NS	(150 * NSEC_PER_USEC)	/* of a callback, for others to follow it */
-#define CROWD_ROUNDS	3			/* so many with a crowd have to be good */
-#define CROWD_MOST	1500			/* of so many */
+#define ASLEEP_NS	(200 * NSEC_PER_USEC)	/* asleep for so long, it certainly waits */
+#define SPIN_NS		(2 * NSEC_PER_MSEC)	/* for a waiter that does not sleep */
+#define SHORT_NS	(150 * NSEC_PER_USEC)	/* for a callback that others follow */
+#define CROWD_ROUNDS	3			/* how many rounds with a crowd must be good */
+#define CROWD_MOST	1500			/* of at most so many */
 #define TRIES		3
 
 static unsigned int rounds = 8;
@@ -66,27 +66,27 @@ module_param(rounds, uint, 0444);
 /* A way to wait for a callback. */
 struct method {
 	const char	*name;
-	void		(*arm)(ktime_t when);	/* on CPU 0, for in_callback() to be called */
-	void		(*wait)(void);		/* by the waiter */
+	void		(*arm)(ktime_t when);	/* on CPU 0: in_callback() will be called */
+	void		(*wait)(void);		/* called by the waiter */
 	void		(*end)(void);
 };
 
 struct scene {
 	const char	*name;
-	unsigned int	cpu;			/* of the waiter */
+	unsigned int	cpu;			/* the waiter's */
 	bool		hog, crowd;
 };
 
-/* The round that is played. */
+/* The present round. */
 static const struct method *method;
 static const struct scene *scene;
 static ktime_t called, ended, returned;		/* 0: not yet */
 static unsigned int run_cpu;
 static bool met;				/* the waiter began before the callback ended */
-static bool called_back, calls;			/* what a crowd has instead of @called */
-static unsigned int run_number;			/* of the softirq that called back */
-static bool followed;				/* another callback did, in the same one */
-static bool outwaited;				/* and waited until somebody gave up */
+static bool called_back, calls;			/* used instead of @called with a crowd */
+static unsigned int run_number;			/* the number of the softirq that called back */
+static bool followed;				/* another callback followed in that softirq */
+static bool outwaited;				/* the waiter waited until the referee gave up */
 
 static struct task_struct *waiter, *hog, *referee;
 static DECLARE_COMPLETION(wait_now);
@@ -95,7 +95,7 @@ static DECLARE_COMPLETION(hog_now);
 static DECLARE_COMPLETION(hogged);
 static bool stopping;
 
-#define CROWD	2	/* as many are armed before as after it: there is no order in a tick */
+#define CROWD	2	/* so many before and so many after it: a tick has no order */
 
 static struct twheel_base *base, *sink_base, *crowd_base[2 * CROWD];
 
@@ -118,8 +118,8 @@ static bool before(ktime_t start, u64 ns)
 /* ---- what runs in a round ------------------------------------------------------- */
 
 /*
- * Until the waiter is asleep for a while: it may have to wait for softirqs of its own CPU first.
- * Without PREEMPT_RT it spins, and does not get there on this CPU.
+ * Wait until the waiter has been asleep for a while: first it may have to wait for softirqs of its
+ * own CPU. Without PREEMPT_RT the waiter spins, and so cannot run on this CPU at all.
  */
 static void await_waiter(void)
 {
@@ -134,8 +134,8 @@ static void await_waiter(void)
 }
 
 /*
- * Until the waiter waits, but shortly enough for others to follow. In an emulator to pause or to
- * look at the clock takes a lock that the other CPU needs too: here that is done seldom.
+ * Wait until the waiter waits, but so briefly that others can follow in this run. In an emulator,
+ * pausing and reading the clock need a lock that the other CPU needs too, so that is done rarely.
  */
 static bool await_fast_waiter(void)
 {
@@ -151,7 +151,7 @@ static bool await_fast_waiter(void)
 	return false;
 }
 
-/* Timers expire in these softirqs. CPU 0 runs one at a time. */
+/* The number of the softirq in which timers expire. CPU 0 runs one at a time. */
 static unsigned int softirqs(void)
 {
 	return kstat_softirqs_cpu(TIMER_SOFTIRQ, 0) + kstat_softirqs_cpu(HRTIMER_SOFTIRQ, 0);
@@ -174,7 +174,7 @@ static void in_callback(void)
 		complete(&hog_now);
 }
 
-/* As long as somebody waits, and no longer: so there is time for many rounds. */
+/* Run as long as somebody waits, and no longer: so there is time for many rounds. */
 static void take_long(void)
 {
 	ktime_t began = ktime_get();
@@ -185,7 +185,7 @@ static void take_long(void)
 		outwaited = true;
 }
 
-/* The callback of the others. It does not matter which come before the one that is waited for. */
+/* The callback of the other timers. Some may come before the one that is waited for. */
 static void in_crowd(void)
 {
 	if (!READ_ONCE(ended))
@@ -196,8 +196,8 @@ static void in_crowd(void)
 }
 
 /*
- * Not for ever: a callback that is to come on the waiter's CPU does not, as long as it spins. And
- * no cpu_relax(), see await_fast_waiter().
+ * Not for ever: a callback that is to run on the waiter's CPU does not run as long as the waiter
+ * spins. Without cpu_relax(), for the reason in await_fast_waiter().
  */
 static void spin_until_called_back(void)
 {
@@ -229,7 +229,7 @@ static int hog_thread(void *unused)
 {
 	set_fifo(HOG_PRIO);
 	for (;;) {
-		/* It may be for longer than a task is let wait that cannot be interrupted. */
+		/* This may take longer than an uninterruptible task is allowed to wait. */
 		wait_for_completion_interruptible(&hog_now);
 		if (READ_ONCE(stopping))
 			return 0;
@@ -244,7 +244,7 @@ static void blow_whistle(void)
 	sched_set_normal(waiter, 0);
 }
 
-/* Sleeps on an hrtimer, and that of a SCHED_FIFO task needs no softirq thread. */
+/* The referee sleeps on an hrtimer. That of a SCHED_FIFO task does not need the softirq thread. */
 static int referee_thread(void *unused)
 {
 	set_fifo(REFEREE_PRIO);
@@ -347,7 +347,7 @@ static void soft_end(void)
 static void fired(struct twheel_timer *unused) { in_callback(); }
 static void crowd_fired(struct twheel_timer *unused) { in_crowd(); }
 
-/* Timers @from to @to of the crowd, of @b; NULL for the CPU's base. */
+/* Timers @from to @to of the crowd, on base @b, or on the CPU's base if that is NULL. */
 static void crowd_arm(struct twheel_base *b, unsigned int from, unsigned int to, ktime_t when)
 {
 	unsigned int i;
@@ -412,7 +412,7 @@ static void task_arm(ktime_t when)
 {
 	crowd_arm(base, 0, CROWD, when);
 	twheel_task_init_on(base, &task, task_fired, 0);
-	/* Starting the task takes a moment, and it must be due in the crowd's tick. */
+	/* Starting the task takes a moment, and the timer must be due in the crowd's tick. */
 	twheel_task_start(&task, ktime_sub(when, ktime_get()) - NSEC_PER_MSEC / 2, 0);
 	crowd_arm(base, CROWD, 2 * CROWD, when);
 }
@@ -505,7 +505,7 @@ static const struct method soft_method = {
 	"hrtimer_cancel", soft_arm, soft_wait, soft_end
 };
 
-/* Each with what it is measured against. */
+/* Each method with the one that it is compared with. */
 static const struct {
 	struct method		method;
 	const struct method	*peer;
@@ -530,7 +530,7 @@ static long arm_here(void *unused)
 	return 0;
 }
 
-/* Returns how long the waiter waited, in ns. */
+/* Play a round. Returns how long the waiter waited, in ns. */
 static s64 play(const struct method *m)
 {
 	ktime_t begun;
@@ -558,11 +558,11 @@ static s64 play(const struct method *m)
 struct waits {
 	s64		longest, sum;
 	unsigned int	nr;
-	unsigned int	missed;			/* rounds that were no such scene */
-	bool		outwaited;		/* one of them */
+	unsigned int	missed;			/* rounds that were not as the scene says */
+	bool		outwaited;		/* this happened in one of them */
 };
 
-/* Was the round what the scene says? */
+/* Was the round as the scene says? */
 static bool was_scene(void)
 {
 	if (scene->crowd && !(met && followed))
@@ -599,8 +599,8 @@ static bool is_meaningful(const struct waits *waits)
 }
 
 /*
- * 1 if @m waits no longer than @peer, when enough rounds were as they should be; -1 if it waits
- * for what it should not; 0 if it may be noise.
+ * Returns 1 if @m waits no longer than @peer, after enough good rounds; -1 if it waits for
+ * something else than the callback; 0 if it may be noise.
  */
 static int try_once(const struct method *m, const struct method *peer)
 {
@@ -639,7 +639,7 @@ static void play_scene(const struct scene *s)
 	scene = s;
 	set_cpus_allowed_ptr(waiter, cpumask_of(s->cpu));
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		/* If everything armed is cancelled, nothing follows. */
+		/* If everything that was armed is cancelled, nothing follows. */
 		if (!s->crowd || cases[i].method.wait != drain_wait)
 			judge(&cases[i].method, cases[i].peer);
 	}
@@ -700,7 +700,7 @@ static void end_threads(void)
 	end_thread(referee, NULL);
 }
 
-/* Not on the run's CPU, if there is another. */
+/* Not on the run's CPU, if there is another one. */
 static bool start_threads(void)
 {
 	unsigned int other = cpumask_any_but(cpu_online_mask, 0);

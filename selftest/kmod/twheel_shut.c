@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * twheel_shutdown_sync() while the callback runs and has armed its timer for a tick that
- * comes before it ends: the next run must not find the timer armed without a function.
+ * twheel_shutdown_sync() while the callback runs, and has armed its timer for a tick that comes
+ * before the callback ends. The run must not find the timer armed without a function.
  *
- * The run goes on without leaving the lock as long as it has time, so that nobody else
- * gets a chance to disarm what it finds next. It takes two CPUs, and luck with the tick:
- * of 100 rounds a few hit.
+ * As long as it has time, the run continues without releasing the lock, so nobody else can disarm
+ * what it finds next. The test needs two CPUs, and luck with the tick: of 100 rounds a few hit.
  */
 #define pr_fmt(fmt) fmt
 
@@ -30,7 +29,7 @@ static void fired(struct twheel_timer *t)
 	if (calls > 1)
 		return;
 	twheel_add(t, 0);
-	due = twheel_expires(t);	/* KTIME_MAX if it was shut down already */
+	due = twheel_expires(t);	/* KTIME_MAX if the timer was shut down already */
 	while (due != KTIME_MAX && ktime_get() <= due)
 		cpu_relax();
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * An allocation fails while twheel.ko or twheel_chardev.ko is loaded: the one whose number is
- * in the parameter nth. Afterwards nth is what was left to count, so that 0 says that it was
- * reached, and refused how often a module was not loaded. init(1) of the test machine, suite
- * starving, does the loading: each time twice, for so busybox goes on where it is refused.
+ * An allocation fails while twheel.ko or twheel_chardev.ko is being loaded: the one whose number is
+ * the parameter nth. Afterwards nth is what was left to count: 0 says that the allocation was
+ * reached. The parameter refused counts how often a module could not be loaded. The suite starving
+ * of the test machine's init(1) loads the modules, each twice, since busybox tries again after a
+ * refusal.
  *
- * Notifiers know when a module is loaded: the last that is told when it comes makes the
- * allocation fail, the first line about the outcome ends it. In between the kernel
- * allocates too, for the module's files in sysfs, and refuses the module then. What it
- * allocates before, for events that are traced, must not fail: it warns of that.
+ * Notifiers are called when a module is loaded. The last one that is called for the coming module
+ * makes the allocation fail, and the first message about the outcome ends that. In between the
+ * kernel itself allocates too, for the module's files in sysfs, and then refuses the module.
+ * Earlier allocations, for traced events, must not fail: the kernel warns about that.
  *
  * This is for kernels with fault injection, which init sets up.
  */

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What each call of twheel.h does to a timer, by the state of the timer, in each context, and
- * whatever base the timer belongs to: what the call returns, for when the timer is armed
- * after it, and how often its callback is called in the end.
+ * What each call of twheel.h does to a timer, for each state of the timer, in each context, and for
+ * each base that the timer may belong to: what the call returns, for when the timer is armed after
+ * it, and how often its callback is called in the end.
  *
- * Then a timer that two CPUs keep arming, so that it moves from one to the other all the while.
+ * Then a timer that two CPUs keep arming, so that it moves from one to the other all the time.
  *
- * KTAP in the kernel log, a point for each call and state. A cell whose state was over before the
- * call came, because the machine was busy, is tried again.
+ * KTAP in the kernel log, a point for each call and state. If a cell's state was over before the
+ * call was made, because the machine was busy, the cell is tried again.
  */
 #define pr_fmt(fmt) fmt
 
@@ -17,7 +17,7 @@
 #include "ktap.h"
 #include "twheel.h"
 
-/* How often each CPU arms the timer that moves, at least. */
+/* How often each CPU arms the moving timer, at least. */
 #define MOVES		300
 
 /* ---- the table -------------------------------------------------------------------------- */
@@ -29,28 +29,29 @@ static const char * const state_names[NR_STATES] = {
 };
 
 /*
- * For when the timer is armed after the call: not, as before, by the call, for the next tick, or as
- * before unless it goes to another CPU.
+ * For when the timer is armed after the call: not at all; as before; as the call says; for the next
+ * tick; or as before, unless the timer goes to another CPU.
  */
 enum after { NONE, SAME, NEW, NEXT, STAYS };
 
-/* Not to be called for a timer in this state. */
+/* The call must not be made for a timer in this state. */
 #define NA	-99
-/* What a call returns that found something wrong. */
+/* What a call returns that has found something wrong. */
 #define WRONG	-100
 
 struct cell;
 
 /**
  * struct call - a call
- * @name:	for people
- * @make:	makes it
- * @places:	a bit for each of enum place that it is for
- * @sync:	it waits for the callback: not from there, and only where it may
- * @delay:	what it arms for
+ * @name:	its name
+ * @make:	makes the call
+ * @places:	the places that it is for, a bit for each of enum place
+ * @sync:	it waits for the callback: so the callback must not make it, and only contexts that
+ *		may wait
+ * @delay:	the delay that it arms for
  * @ret:	what it returns, by state
- * @after:	and what the timer is armed for then
- * @tolerance:	how much later it may be armed for
+ * @after:	what the timer is armed for after it, by state
+ * @tolerance:	how much later than the delay it may be armed for
  */
 struct call {
 	const char	*name;
@@ -66,9 +67,9 @@ struct call {
 /**
  * struct subject - a timer
  * @timer:	the timer
- * @armed:	twheel_pending() after the call
- * @after:	what it was armed for then
- * @fired:	the tick of the last call of the callback
+ * @armed:	what twheel_pending() returned after the call
+ * @after:	what the timer was armed for after the call
+ * @fired:	the tick in which the callback was last called
  */
 struct subject {
 	struct twheel_timer	timer;
@@ -107,7 +108,7 @@ static int call_add_array(struct cell *cell)
 	return 0;
 }
 
-/* On this CPU or the other, in turn. */
+/* On this CPU and on the other one, by turns. */
 static int call_add_on(struct cell *cell)
 {
 	static unsigned int turn;
@@ -213,7 +214,7 @@ static int call_expires(struct cell *cell)
 	return twheel_expires(&cell->it.timer) != KTIME_MAX;
 }
 
-/* To the ns, against the clock around the call. */
+/* Compare the deadline with the clock around the call, to the ns. */
 static int call_remaining(struct cell *cell)
 {
 	ktime_t from = place_now(cell->place);
@@ -287,7 +288,7 @@ static int call_cancel_locked(struct cell *cell)
 	return ret;
 }
 
-/* The time of the base's clock, with interrupts off until the base is unlocked. */
+/* The time of the base's clock. Interrupts are off until the base is unlocked. */
 static int call_lock(struct cell *cell)
 {
 	ktime_t from = place_now(cell->place), now, to;
@@ -471,7 +472,7 @@ static bool cell_is_in_state(struct cell *cell)
 	}
 }
 
-/* There is no way to keep the call from it, on this CPU. */
+/* On this CPU nothing can keep the call from being made while the callback runs. */
 static bool cell_interrupts(const struct cell *cell)
 {
 	return true;
@@ -488,7 +489,7 @@ static void cell_look(struct cell *cell)
 	cell->it.after = cell_expires(cell);
 }
 
-/* The callback, or what the sink does. Returns how often it was called. */
+/* Called by the callback and by the sink. Returns how often it was called before. */
 static int cell_called(struct cell *cell)
 {
 	cell->it.fired = place_time(cell->place, cell->it.timer.queue.expires);
@@ -497,7 +498,7 @@ static int cell_called(struct cell *cell)
 	return atomic_inc_return(&cell->calls);
 }
 
-/* It has the call made, the first time, or gives the other CPU the time to make it. */
+/* The callback: the first time, make the call, or give the other CPU the time to make it. */
 static void cell_fired(struct twheel_timer *timer)
 {
 	struct cell *cell = container_of(timer, struct cell, it.timer);
@@ -532,20 +533,22 @@ static enum after cell_wants(const struct cell *cell)
 	return cell->call->after[cell->state];
 }
 
-/* How often the callback is called in the end. */
+/* How often the callback must have been called in the end. */
 static int cell_calls(const struct cell *cell)
 {
 	return is_run(cell->state) + (cell_wants(cell) == NEXT) +
 	       (cell->state == DUE && cell_wants(cell) == SAME);
 }
 
-/* On another CPU than where its callback runs, it waits until that has returned. */
+/*
+ * If the call is made on another CPU than the callback's, it waits until the callback has returned.
+ */
 static bool cell_is_held_back(const struct cell *cell)
 {
 	return is_run(cell->state) && cell->call->make == call_add_on;
 }
 
-/* Is it armed for the tick of the deadline, or one that begins no later than it may be late? */
+/* Is the timer armed for the tick of the deadline, or for one that begins within its tolerance? */
 static bool cell_is_new(const struct cell *cell)
 {
 	s64 delay = cell->call->delay;
@@ -555,7 +558,10 @@ static bool cell_is_new(const struct cell *cell)
 		cell->it.after - cell->end - delay <= cell->call->tolerance);
 }
 
-/* Is it armed as it should? That for the next tick may have been called by now, and has to be. */
+/*
+ * Is the timer armed as it must be? If that is for the next tick, the callback may have been called
+ * by now, and then it must have been.
+ */
 static bool cell_is_armed_right(const struct cell *cell)
 {
 	const s64 tick_ns = cell->place->config.tick_ns;
@@ -601,7 +607,7 @@ static void cell_tell(const struct cell *cell)
 		atomic_read(&cell->calls), cell->it.fired - cell->begin, cell->rest);
 }
 
-/* What is left must be what the call has armed for later. */
+/* The timer that is left must be the one that the call armed for later. */
 static void cell_end(struct cell *cell)
 {
 	/* Give callbacks that were due, or still are, the time to be called. */
@@ -621,7 +627,7 @@ static bool is_there(const struct cell *cell, enum context context)
 	return cell->there && cell->context == context;
 }
 
-/* Is there such a cell? */
+/* Is there a cell with these properties? */
 static bool may_be(const struct cell *cell)
 {
 	const struct call *call = cell->call;
@@ -636,7 +642,7 @@ static bool may_be(const struct cell *cell)
 	return cell_can_be(cell);
 }
 
-/* To keep it short: what the other cells say. */
+/* Leave out cells that say the same as others, to save time. */
 static bool is_left_out(const struct cell *cell)
 {
 	if (cell->own)
@@ -647,12 +653,12 @@ static bool is_left_out(const struct cell *cell)
 	       (is_there(cell, IN_ATOMIC) || is_there(cell, IN_SOFTIRQ));
 }
 
-/* All cells of a call and a state. */
+/* All cells of one call and one state. */
 static void test_state(struct cell *cell, const struct call *call, enum state state)
 {
 	unsigned int i, nr = 0, bad = 0;
 
-	/* Of the place, the context, there, and own. */
+	/* One bit each for the place, the context, there, and own. */
 	for (i = 0; i < NR_PLACES * NR_CONTEXTS * 4 && !bad; i++) {
 		struct cell what = {
 			.call = call, .state = state, .own = i % 4 / 2, .there = i % 2,
@@ -690,11 +696,11 @@ static void test_states(void)
 /**
  * struct move - a timer that the other CPU arms again and again, and what became of it
  * @cell:	the timer, and the call that this CPU makes meanwhile
- * @armed:	how often it was armed that was not
- * @undone:	how often a call said that it has cancelled it
- * @wrong:	how often a call returned what it should not
- * @moved:	how often the timer was found to be of the other CPU's base
- * @turns:	of the other CPU
+ * @armed:	how often an idle timer was armed
+ * @undone:	how often a call returned that it has cancelled the timer
+ * @wrong:	how often a call returned a wrong value
+ * @moved:	how often the timer was found on the other CPU's base
+ * @turns:	how often the other CPU has armed it
  * @over:	the other CPU must stop
  */
 struct move {
@@ -739,7 +745,10 @@ static void move_here(struct move *move)
 	}
 }
 
-/* Whenever it was armed it was cancelled, or its callback was called, or it is armed still. */
+/*
+ * Each time that the timer was armed, either it was cancelled, or its callback was called, or it is
+ * still armed.
+ */
 static bool move_adds_up(struct move *move)
 {
 	struct cell *cell = &move->cell;
@@ -784,7 +793,7 @@ static void test_move(struct move *move, const struct call *call)
 		check(moved, "which takes it there: %u times", moved);
 }
 
-/* Arming it from then on has no effect, wherever it was and is. */
+/* After a shutdown, arming the timer has no effect, wherever it was. */
 static void test_move_shutdown(struct move *move)
 {
 	unsigned int i, n, armed = 0;
@@ -804,7 +813,7 @@ static void test_move_shutdown(struct move *move)
 	check(!armed, "shutdown_sync of such a timer, which is in vain armed then: %u were", armed);
 }
 
-/* As many points as with a second CPU. */
+/* Without a second CPU, report as many points as with one. */
 static void skip_move(const struct call *call)
 {
 	skip("one CPU", "%s of a timer that another CPU arms all the while", call->name);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Timers of a base while nothing else keeps its promises: on every CPU an hrtimer interrupts
- * every storm_us, and on the same base a callback runs for busy_ms, again and again. All
- * come, each once, and none early. How late they are is told, and is bounded by nothing here:
- * a callback is not interrupted for the next one.
+ * Timers of a base while everything else is busy: on every CPU an hrtimer interrupts every
+ * storm_us, and on the same base a callback runs for busy_ms, again and again. All timers must
+ * fire, each once, and none early. How late they are is printed, but not bounded: a callback is not
+ * interrupted for the next one.
  */
 #define pr_fmt(fmt) fmt
 
@@ -48,7 +48,7 @@ static unsigned int early, nr_busy;
 static s64 latest;
 static bool stopping;
 
-/* Of one base callbacks run one after the other. */
+/* The callbacks of one base run one after the other. */
 static void guest_fired(struct twheel_timer *timer)
 {
 	struct guest *guest = container_of(timer, struct guest, timer);
@@ -112,7 +112,10 @@ static void arm_guests(void)
 	}
 }
 
-/* Until all came, or ten times as long as they have. Returns how many did not come once. */
+/*
+ * Wait until all timers have fired, or ten times as long as the last is due. Returns how many have
+ * not fired exactly once.
+ */
 static unsigned int await_guests(void)
 {
 	unsigned long end = jiffies + 10 * seconds * HZ;

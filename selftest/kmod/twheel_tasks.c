@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What each call does to a task, by the state of the task, in each context, for tasks in softirq
- * and in process context, with a period and without: what the call returns, how often the
- * function is called in the end, and for when the task is armed then.
+ * What each call does to a task, for each state of the task, in each context, for tasks in softirq
+ * and in process context, with a period and without: what the call returns, how often the function
+ * is called in the end, and for when the task is armed then.
  *
- * Then what else twheel.h promises of tasks: who may free one, what is an overrun, and that a
- * function never runs twice at once.
+ * Then the other promises of twheel.h about tasks: who may free one, what counts as an overrun, and
+ * that a function never runs twice at once.
  *
  * KTAP in the kernel log, a point for each call and state, and one for each promise.
  */
@@ -19,14 +19,14 @@
 #include "ktap.h"
 #include "twheel.h"
 
-/* So long that no period ends in a test, unless it shall. */
+/* So long that no period ends during a test, unless the test wants it. */
 #define PERIOD		HOUR
-/* What the overruns are before a call. A start forgets them. */
+/* The overruns before a call. A start resets them. */
 #define OVERRUNS	7
 
 /* ---- the table -------------------------------------------------------------------------- */
 
-/* The last three are those of a task whose function runs, after another call. */
+/* The last three are states of a task whose function runs, after another call. */
 enum state { IDLE, STARTED, DUE, STOPPED, SHUT, RUNNING, RESTARTED, REDUE, CANCELLED, NR_STATES };
 
 static const char * const state_names[NR_STATES] = {
@@ -35,8 +35,8 @@ static const char * const state_names[NR_STATES] = {
 };
 
 /*
- * What comes of the call: nothing more, what would have come without it, or what it starts. Then
- * the function is called once that was due, and each other time is a period away.
+ * What follows from the call: nothing, what would have followed without it, or what it starts. If
+ * the task is due, the function is called once, and the next time is a period away.
  */
 enum after { NONE, SAME, NEW, NOW };
 
@@ -44,12 +44,13 @@ struct cell;
 
 /**
  * struct call - a call
- * @name:	for people
- * @make:	makes it
- * @sync:	it waits for the function: not from there, and only where it may sleep
- * @delay:	what it starts the task for
+ * @name:	its name
+ * @make:	makes the call
+ * @sync:	it waits for the function: so the function must not make it, and only contexts that
+ *		may sleep
+ * @delay:	the delay that it starts the task with
  * @ret:	what it returns, by state
- * @after:	and what comes of it, unless the task is shut down
+ * @after:	what follows from it, by state, unless the task is shut down
  */
 struct call {
 	const char	*name;
@@ -66,9 +67,9 @@ struct call {
  * @flags:	its flags
  * @period:	its period
  * @inside:	how many calls of the function have not returned
- * @active:	the task's after the call
- * @overruns:	the same
- * @due:	the deadline of the last call of the function
+ * @active:	the task's active after the call
+ * @overruns:	the task's overruns after the call
+ * @due:	the task's deadline in the last call of the function
  * @last:	what the task was armed for in the end
  */
 struct subject {
@@ -198,7 +199,7 @@ static void cell_look(struct cell *cell)
 	cell->it.overruns = twheel_task_overruns(&cell->it.task);
 }
 
-/* The function is in the right context, not early, and alone. */
+/* The function must be in the right context, not early, and alone. */
 static void cell_called(struct cell *cell)
 {
 	bool softirq = in_serving_softirq();
@@ -209,7 +210,7 @@ static void cell_called(struct cell *cell)
 		cell->hurried = true;
 }
 
-/* Bring about the state, from the function. */
+/* The function brings about the state of the cell. */
 static void cell_prepare(struct cell *cell)
 {
 	if (cell->state == RESTARTED)
@@ -223,7 +224,7 @@ static void cell_prepare(struct cell *cell)
 		spin_for(work_pending(&cell->it.task.work));
 }
 
-/* The function has the call made, the first time, or lets others make it. */
+/* The function: the first time, make the call, or let others make it. */
 static enum twheel_again cell_function(struct twheel_task *task)
 {
 	struct cell *cell = container_of(task, struct cell, it.task);
@@ -257,7 +258,7 @@ static enum after cell_wants(const struct cell *cell)
 	return cell->state == SHUT && cell->call->after != SAME ? NONE : cell->call->after;
 }
 
-/* How often the function is called after the call. */
+/* How often the function must be called after the call. */
 static int cell_calls_after(const struct cell *cell)
 {
 	enum after after = cell_wants(cell);
@@ -270,7 +271,7 @@ static int cell_calls(const struct cell *cell)
 	return (is_run(cell->state) || cell->state == STOPPED) + cell_calls_after(cell);
 }
 
-/* Is there a next period in the end? */
+/* Must the task wait for another period in the end? */
 static bool cell_goes_on(const struct cell *cell)
 {
 	if (!cell->it.period || cell->state == STOPPED)
@@ -278,7 +279,7 @@ static bool cell_goes_on(const struct cell *cell)
 	return cell_calls_after(cell) || (cell_wants(cell) == SAME && cell->state == RUNNING);
 }
 
-/* What it is armed for in the end must be in these bounds; not at all if these are KTIME_MAX. */
+/* The bounds of what the task is armed for in the end. KTIME_MAX if it must not be armed. */
 static void cell_bounds(const struct cell *cell, ktime_t *least, ktime_t *most)
 {
 	const ktime_t tick_ns = cell->place->config.tick_ns;
@@ -333,7 +334,7 @@ static void cell_tell(const struct cell *cell)
 		cell->before == KTIME_MAX ? -1 : cell->before - cell->begin, cell->rest);
 }
 
-/* It gets the time to be called once more than it should, and to be armed. */
+/* Give the task the time to be called once too often, and to be armed. */
 static void cell_end(struct cell *cell)
 {
 	if (!cell->missed)
@@ -349,7 +350,7 @@ static void cell_end(struct cell *cell)
 
 /* ---- all cells -------------------------------------------------------------------------- */
 
-/* Is there such a cell? */
+/* Is there a cell with these properties? */
 static bool may_be(const struct cell *cell)
 {
 	if (cell->call->sync && cell->context != IN_TASK)
@@ -357,7 +358,7 @@ static bool may_be(const struct cell *cell)
 	return cell_can_be(cell);
 }
 
-/* To keep it short: what the other cells say. */
+/* Leave out cells that say the same as others, to save time. */
 static bool is_left_out(const struct cell *cell)
 {
 	if (cell->own || cell->call->sync)
@@ -368,12 +369,12 @@ static bool is_left_out(const struct cell *cell)
 	return cell->there && (cell->context == IN_ATOMIC || cell->context == IN_SOFTIRQ);
 }
 
-/* All cells of a call and a state. */
+/* All cells of one call and one state. */
 static void test_state(struct cell *cell, const struct call *call, enum state state)
 {
 	unsigned int i, nr = 0, bad = 0;
 
-	/* Of the place, the context, there, own, period and flags. */
+	/* One bit each for the place, the context, there, own, the period and the flags. */
 	for (i = 0; i < SINK_MONO * NR_CONTEXTS * 16 && !bad; i++) {
 		struct cell what = {
 			.call = call, .state = state, .it.flags = i % 2 ? TWHEEL_TASK_PROCESS : 0,
@@ -412,7 +413,7 @@ struct gone {
 
 static atomic_t nr_gone;
 
-/* What is read of it afterwards is nonsense. */
+/* Fill the task with nonsense: whatever reads it afterwards shows. */
 static enum twheel_again free_itself(struct twheel_task *task)
 {
 	struct gone *gone = container_of(task, struct gone, task);
@@ -449,7 +450,7 @@ static void test_free(void)
 		check(start_gone(flags, 0, TWHEEL_STOP) && start_gone(flags, 0, TWHEEL_AGAIN),
 		      "%s: that of a task without a period may, whatever it returns", where);
 	}
-	/* What touches one that is gone does so about now. */
+	/* If the work still uses the task, it does so about now. */
 	msleep(20);
 }
 
@@ -463,13 +464,13 @@ static void test_free(void)
  * struct slow - a task whose function takes two and a half periods
  * @task:	the task
  * @flags:	its flags
- * @calls:	of the function
- * @due:	when the last was due
+ * @calls:	how often the function was called
+ * @due:	when the last call was due
  * @end:	when the function last returned
- * @overruns:	up to the last call
- * @wrong:	how often a deadline is not as many periods later as were left out, and one
+ * @overruns:	the overruns up to the last call
+ * @wrong:	how often a deadline was not later by one period and those that were skipped
  * @early:	how often the next deadline was over already when the function returned
- * @two:	how often two were left out. More are, where the machine is slow
+ * @two:	how often two periods were skipped. On a slow machine more are
  */
 struct slow {
 	struct twheel_task	task;
@@ -503,7 +504,7 @@ static enum twheel_again slow_function(struct twheel_task *task)
 	return TWHEEL_AGAIN;
 }
 
-/* A base that has taken more than half of a CPU pauses, and has forgotten that soon after. */
+/* A base that has used more than half of a CPU pauses, and forgets that soon after. */
 static void slow_run(struct slow *slow)
 {
 	atomic_set(&slow->calls, 0);
@@ -543,8 +544,8 @@ static void test_overruns(unsigned int flags, const char *where)
 /**
  * struct held - a task whose function returns when it is told to
  * @task:	the task
- * @calls:	of the function
- * @leave:	it may return
+ * @calls:	how often the function was called
+ * @leave:	the function may return
  */
 struct held {
 	struct twheel_task	task;
@@ -572,7 +573,9 @@ static bool rearmed_is(const struct place *place, u64 rearmed)
 	return false;
 }
 
-/* What is due is armed no more, though a start says that it will not come. */
+/*
+ * A task that is due is no longer armed. So a start says that, although the call will still come.
+ */
 static void test_rearmed(const struct place *place)
 {
 	struct held *held = zalloc(1, sizeof(*held));
@@ -598,21 +601,21 @@ static void test_rearmed(const struct place *place)
 /* ---- when the time of a task and a call meet ------------------------------------------------- */
 
 #define MEETINGS	100
-/* How long an expiry is held up, at most, for a call or a work to come meanwhile. */
+/* How long an expiry is held up at most, so that a call or a work can come meanwhile. */
 #define MEET_NS		NSEC_PER_MSEC
 
 /**
  * struct meeting - a task whose work is called, and a call that is made at about that time
  * @task:	the task, without a period
- * @calls:	of the function
- * @queued:	how many of these saw the task's work queued
+ * @calls:	how often the function was called
+ * @queued:	how often the function saw the task's work queued
  * @call:	the call, on the other CPU
- * @at:		when; or the time until which no other task may have a CPU
+ * @at:		when it is made; or until when no other task may have a CPU
  * @ret:	what it returned
- * @busy:	the task's work was queued or running then
- * @made:	it has returned
+ * @busy:	the task's work was queued or running at that time
+ * @made:	the call has returned
  * @inside:	the function has been called
- * @late:	the expiry is held up before it queues the work, else before it says anything
+ * @late:	hold the expiry up before it queues the work; else before it changes the task
  * @over:	the other CPU need not be kept busy any more
  */
 struct meeting {
@@ -632,7 +635,7 @@ struct meeting {
 /* The meeting whose task is about to expire, or NULL. */
 static struct meeting *meeting;
 
-/* The other CPU goes on soon after the expiry; at @latest if that is not seen. */
+/* The other CPU continues soon after the expiry; at @latest, if the expiry is not seen. */
 static void meet_at(struct meeting *m, ktime_t latest)
 {
 	WRITE_ONCE(m->at, min(latest, ktime_get() + 2 * NSEC_PER_MSEC));
@@ -640,7 +643,9 @@ static void meet_at(struct meeting *m, ktime_t latest)
 }
 
 #ifdef CONFIG_KPROBES
-/* Has come what the expiry is held up for? A start, a cancel, and of the work the beginning. */
+/*
+ * Has that come for which the expiry is held up? A start, a cancel, or the beginning of the work.
+ */
 static bool meet_is_made(const struct meeting *m)
 {
 	if (m->call)
@@ -648,7 +653,9 @@ static bool meet_is_made(const struct meeting *m)
 	return !work_pending(&m->task.work) || told(&m->inside);
 }
 
-/* Between the expiry and what it says of the task, or before it queues the work, time goes by. */
+/*
+ * Let time pass between the expiry and what it changes in the task, or before it queues the work.
+ */
 static int dawdle(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct meeting *m = READ_ONCE(meeting);
@@ -683,12 +690,12 @@ static void dawdle_end(void)
 		unregister_kprobe(&dawdlers[i]);
 }
 #else
-/* The moments that are looked for are short ones then. */
+/* These moments are shorter on such a machine. */
 static void dawdle_begin(void) { }
 static void dawdle_end(void) { }
 #endif
 
-/* How late a call may be to come at the expiry: where that is seen, after it. */
+/* By how much a call may miss the expiry: where the expiry can be seen, it comes after it. */
 static s64 late_ns(void)
 {
 	return IS_ENABLED(CONFIG_KPROBES) ? NSEC_PER_MSEC :
@@ -721,7 +728,7 @@ static int start_later(struct twheel_task *task)
 	return twheel_task_start(task, HOUR, 0);
 }
 
-/* Of each start the function is called, or a call says that it will not be. */
+/* For each start, either the function is called, or a call has said that it will not be. */
 static bool meet_call(struct meeting *m, int (*call)(struct twheel_task *task), bool late)
 {
 	int starts = 1 + (call == start_later), rest;
@@ -756,7 +763,7 @@ static void test_meet_call(struct meeting *m, int (*call)(struct twheel_task *ta
 	      bad, i);
 }
 
-/* Keep this CPU until then. */
+/* Keep this CPU busy until then. */
 static void meet_yield(const struct meeting *m)
 {
 	if (ktime_get() >= READ_ONCE(m->at))
@@ -774,8 +781,9 @@ static void meet_wait(void *arg)
 }
 
 /*
- * A task that is due is started anew, and the work that is queued already begins when the time
- * comes again. Then the function is called once, which may free the task: no work of it is left.
+ * A task that is due is started again. Its work, which is queued already, begins when the new time
+ * comes. Then the function must be called once, and may free the task: no work of the task may be
+ * left.
  */
 static bool meet_work(struct meeting *m)
 {
@@ -953,7 +961,7 @@ static void hammer(void *arg)
 	}
 }
 
-/* It is started on both CPUs for the next tick, whether or not its function runs. */
+/* Start the task on both CPUs for the next tick, whether or not its function runs. */
 static void test_once(unsigned int flags, const char *where)
 {
 	struct hammered *h = zalloc(1, sizeof(*h));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The test of twheel.h, inside the kernel: KTAP in the kernel log, and loading the module
- * fails if a test does.
+ * A test of twheel.h inside the kernel: KTAP in the kernel log. If a point fails, the module cannot
+ * be loaded.
  *
- * Time: never early, and in the tick that was asked for. Then what may be done from a callback,
- * tasks, bulk calls and private bases. What each call does to a timer is in twheel_states.c.
+ * Timers must never be early, and fire in the tick that was asked for. Then what a callback may do,
+ * tasks, bulk calls and private bases. twheel_states.c tests what each call does to a timer.
  *
- * Nothing here measures lateness against a clock: the machine may be slow. That something
- * happens at all is waited for, for WAIT_MS at most.
+ * Nothing here compares lateness with a clock, because the machine may be slow. If something must
+ * happen at all, the test waits for it, at most WAIT_MS.
  */
 #define pr_fmt(fmt) fmt
 
@@ -35,7 +35,7 @@ struct probe {
 	ktime_t			deadline;
 	ktime_t			fired_at;
 	atomic_t		fired;
-	u64			tick;		/* that it fired in */
+	u64			tick;		/* in which it fired */
 	bool			in_softirq;
 };
 
@@ -234,8 +234,8 @@ static void test_callbacks(void)
 struct slow_base {
 	struct twheel_base	*base;
 	struct twheel_timer	timers[SLOW_TIMERS];
-	u64			run;		/* that the last callback was in */
-	unsigned int		calls;		/* in that run */
+	u64			run;		/* in which the last callback was */
+	unsigned int		calls;		/* callbacks in that run */
 	unsigned int		most;
 	atomic_t		fired;
 };
@@ -256,7 +256,7 @@ static void slow_fired(struct twheel_timer *timer)
 	atomic_inc(&slow_base->fired);
 }
 
-/* A run ends after 200 us and one callback, however slowly the machine does the rest. */
+/* A run ends after 200 us and one more callback, however slowly the machine does the rest. */
 static void test_slow_callbacks(void)
 {
 	static const struct twheel_config config = {
@@ -292,7 +292,7 @@ struct stall {
 	atomic_t		fired;
 };
 
-/* The first is held up, as if a hypervisor or the firmware had taken the CPU away. */
+/* The first callback is held up, as if a hypervisor or the firmware had taken the CPU away. */
 static void stall_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
 {
 	struct stall *stall = twheel_owner(base);
@@ -310,7 +310,7 @@ static bool stall_wake(struct twheel_base *base) { return true; }
 
 static const struct twheel_sink stall_sink = { .expired = stall_expired, .wake = stall_wake };
 
-/* How long after the stall the other timer fires, which is due when that ends. */
+/* How long after the stall the other timer fires, which is due when the stall ends. */
 static s64 stall_ns(void)
 {
 	struct stall *stall = zalloc(1, sizeof(*stall));
@@ -337,7 +337,10 @@ static s64 stall_ns(void)
 	return late;
 }
 
-/* A base makes up for what its work takes, not for what others take while it holds its lock. */
+/*
+ * A base pauses for the time that its own work takes, not for what others take while it holds its
+ * lock.
+ */
 static void test_stall(void)
 {
 	s64 best = S64_MAX;
@@ -370,7 +373,7 @@ static int mover_run(void *arg)
 	return 0;
 }
 
-/* On two CPUs, so that the timer is armed anew and moves. Returns how many threads there are. */
+/* Re-arm the timer on two CPUs, so that it moves. Returns how many threads there are. */
 static unsigned int movers_start(struct mover *mover)
 {
 	unsigned int i, cpu = cpumask_first(cpu_online_mask);
@@ -388,7 +391,7 @@ static unsigned int movers_start(struct mover *mover)
 	return i;
 }
 
-/* Looks that the threads are given some time between. */
+/* Check that the threads get some time in between. */
 static unsigned long count_idle(struct mover *mover, unsigned int ms)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ms);
@@ -478,7 +481,7 @@ static void test_task_rate(struct job *job, unsigned int flags, const char *wher
 	first = READ_ONCE(job->task.deadline);
 	check(wait_for(atomic_read(&job->calls) >= 5), "%s: a fixed rate goes on", where);
 	twheel_task_cancel_sync(&job->task);
-	/* The n-th call cannot come before n periods; those left out are counted. */
+	/* Call n cannot come before n periods have passed; those that were skipped are counted. */
 	check(ktime_sub(ktime_get(), begin) >=
 	      (s64)((atomic_read(&job->calls) + twheel_task_overruns(&job->task)) *
 		    10 * NSEC_PER_MSEC),
@@ -565,7 +568,7 @@ static enum twheel_again hung_job_run(struct twheel_task *task)
 	return TWHEEL_STOP;
 }
 
-/* Its function runs, and meanwhile it is started and due again, so that its work is queued. */
+/* While the task's function runs, the task is started and due again, so that its work is queued. */
 static bool hung_job_begin(struct hung_job *job)
 {
 	memset(job, 0, sizeof(*job));
@@ -605,7 +608,7 @@ static void test_task_restart(void)
 
 #define RESTARTS	3000
 
-/* Of each start the function is called, or a cancel says that it will not be. */
+/* For each start, either the function is called, or a cancel has said that it will not be. */
 static void test_task_accounts(void)
 {
 	struct job *job = zalloc(1, sizeof(*job));
@@ -637,7 +640,7 @@ static enum twheel_again sleeper(struct twheel_task *task)
 	return TWHEEL_STOP;
 }
 
-/* However long a function sleeps, the others' tasks do not wait for it. */
+/* However long one function sleeps, the tasks of others do not wait for it. */
 static void test_task_sleepers(void)
 {
 	struct twheel_task *tasks = zalloc(SLEEPERS, sizeof(*tasks));
@@ -764,7 +767,10 @@ static void test_locked_call(struct twheel_base *base, struct twheel_timer *time
 	check(now >= HOUR && now < HOUR + TWHEEL_TICK_NS, "the last of them holds");
 }
 
-/* twheel_unlock() makes sure that what was armed meanwhile fires, though all else is later. */
+/*
+ * twheel_unlock() makes sure that a timer fires that was armed meanwhile, although all others are
+ * later.
+ */
 static void test_locked(void)
 {
 	static const struct twheel_config config = {
@@ -819,7 +825,7 @@ static void test_private(clockid_t clock, u64 tick_ns, u64 slack_ns)
 	check(fired == 50, "its timers fire");
 	twheel_get_stats(base, &stats);
 	check(stats.pending == 50 && stats.expired == 50 && stats.added == 100, "and are counted");
-	/* A run that the host stopped for long has used up its time, and is resumed. */
+	/* If the host stopped a run for long, the run has used up its time, and continues later. */
 	check(wait_for(next_of(base) > ktime_get() + HOUR / 2),
 	      "it is armed for the next and not before");
 	check(twheel_drain(base, count_drained, &drained) == 50 && drained == 50,

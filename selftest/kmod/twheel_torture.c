@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Torture of twheel.h: threads and softirqs on the same timers, every one accounted for.
+ * Torture of twheel.h: threads and softirqs use the same timers, and every timer is accounted for.
  *
- * nr_threads threads do random calls on nr_timers timers for seconds, and so do the
- * callbacks. Each timer counts how often it was armed (by a call that said that it was idle
- * before), how often it was cancelled (by a call that said that it was armed) and how often it
- * fired. In the end, when all are cancelled, armed = cancelled + fired for each one.
+ * nr_threads threads make random calls on nr_timers timers for some seconds, and so do the
+ * callbacks. Each timer counts how often it was armed (by a call that returned that it was idle),
+ * how often it was cancelled (by a call that returned that it was armed) and how often it fired. In
+ * the end all are cancelled. Then for each timer, armed = cancelled + fired.
  *
- * Of every OWNED timers the first is one thread's alone, which also shuts it down and makes it
- * anew, and which knows when it is due: it is never early.
+ * Of every OWNED timers the first is used by one thread alone. That thread also shuts it down and
+ * initialises it again. It knows when the timer is due: the timer must never be early.
  *
- * Loading the module runs it; it prints KTAP and fails to load if something was wrong.
+ * Loading the module runs the test. It prints KTAP, and if something was wrong the module cannot be
+ * loaded.
  */
 #define pr_fmt(fmt) fmt
 
@@ -42,13 +43,13 @@ struct victim {
 	atomic_t		armed;
 	atomic_t		cancelled;
 	atomic_t		fired;
-	ktime_t			deadline;	/* of an owned one */
+	ktime_t			deadline;	/* of an owned timer */
 };
 
 static struct victim *victims;
 static atomic_t early = ATOMIC_INIT(0);
 static atomic64_t calls = ATOMIC64_INIT(0);
-static bool stopping;		/* callbacks arm and cancel no more */
+static bool stopping;		/* callbacks no longer arm or cancel */
 static atomic_t threads_left;
 static DECLARE_COMPLETION(threads_done);
 
@@ -155,7 +156,7 @@ static void torture_owned(struct victim *victim, struct rnd_state *rnd)
 			atomic_inc(&early);
 		twheel_init(&victim->timer, owned_fired);
 	}
-	/* It is idle and its callback does not run: the deadline is ours to set. */
+	/* The timer is idle and its callback does not run, so this thread may set the deadline. */
 	WRITE_ONCE(victim->deadline, ktime_add_ns(ktime_get(), delay));
 	arm(victim, delay / NSEC_PER_USEC);
 }
@@ -209,8 +210,8 @@ static void report(void)
 }
 
 /*
- * Cancel what threads and callbacks armed last. A callback that did not see that all shall
- * stop has returned after one round, and what it armed is found in the next.
+ * Cancel what threads and callbacks armed last. A callback that did not see @stopping has returned
+ * after one round, and the next round finds what it armed.
  */
 static void cancel_all(void)
 {

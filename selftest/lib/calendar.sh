@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# calendar.sh: twheel(1)'s times by the calendar, from outside; and what a command is told.
+# calendar.sh: the calendar of twheel(1), tested through the command; and what a job learns of its times.
 # shellcheck disable=SC2016,SC2317 # what a child expands; point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -194,15 +194,15 @@ completion() {
 nth=0
 echo 1..12
 point "cron: each second, in order, and never early" each_second
-point "cron: what becomes of times that passed" missed
+point "cron: missed times" missed
 point "zones, by name and by TZ" in_zone
-point "--explain tells the next times, and what a clock leaves out" explains
+point "--explain prints the next times, and times that the clock skips" explains
 point "every: phrases mean what cron does" phrases
-point "every: what is no phrase" no_phrases
-point "what is refused, and why" refuses
-point "run: lines by the calendar" file
-point "--jitter" jitter
-point "a command is told when it was due, its run, and what was missed" told
-point "a signal ends it" signals
+point "every: bad phrases are refused" no_phrases
+point "bad expressions are refused with a reason" refuses
+point "run: lines with calendar times" file
+point "--jitter delays runs" jitter
+point "a command learns when it was due, its run, and missed times" told
+point "a signal ends twheel" signals
 point "completion" completion
 exit $bad

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2034,SC2154 # of other files
 #
-# What the tests of twheel(1) from outside share; they source it first. Their files are in $dir.
-# If the caller's environment has TWHEEL=FILE, they test that command.
+# What the tests that call twheel(1) share; they source it first. Their files are in $dir. If the
+# caller's environment has TWHEEL=FILE, they test that command.
 # shellcheck source=scripts/lib.sh
 . "${BASH_SOURCE[0]%/*}/../../scripts/lib.sh"
 # shellcheck source=selftest/lib/tap.sh

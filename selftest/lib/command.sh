@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# command.sh: twheel(1), from outside
+# command.sh: tests that call twheel(1)
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -389,9 +389,9 @@ point "the exit status is the command's" status
 point "at: the command runs at the time" at
 point "every: it runs again and again" every
 point "every: never twice at once, and missed times as asked" missed
-point "what is not understood is 125, and said" wrong_words
-point "and of the word that it is" right_words
-point "numbers are digits" counts
+point "bad arguments: exit status 125, and an error message" wrong_words
+point "bad arguments: the message names the bad word" right_words
+point "numbers consist of digits" counts
 point "options that exclude each other, in any order" excludes
 point "--help and --version, of all and of one" helps
 point "run: errors by line number, and nothing is run" file_errors
@@ -402,9 +402,9 @@ point "run: commands that look like options" file_dashes
 point "run: --check refuses what run refuses" file_refused
 point "run: commands have no standard input" file_stdin
 point "run: a file is locked" file_lock
-point "signals" signals
-point "ls, info, bench" looks
-point "bench: costs are those of the process, and waiting is one" costs
+point "signals end commands" signals
+point "ls, info and bench print what is there" looks
+point "bench: costs are those of the process, waiting included" costs
 point "bench: percentiles of few timers" percentiles
 point "--within: later, together with others" within
 point "completion" completion

@@ -2,12 +2,13 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * grown.c: a program that uses each structure of libtwheel, for a library that knows a longer or a
- * shorter one. grown.sh compiles it with the headers as they are, and with -DGROWN against headers
- * in which each structure has a member more, "grown"; and runs both with both libraries.
+ * shorter one. grown.sh compiles the program with the present headers; and with -DGROWN, against
+ * headers in which each structure has one more member, "grown". It runs both with both libraries.
  *
  *	grown [older]	older: the library is older than the headers
  *
- * The exit status is 0 if all is as libtwheel.h says under Growth. The embedded backend.
+ * The exit status is 0 if everything is as libtwheel.h says under Growth. The backend is the
+ * embedded one.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -34,8 +35,9 @@ static bool older;
 } while (0)
 
 /*
- * The new member of what the program gives: a library that knows it takes it, for 0 as for 1, an
- * older one refuses 1. And of what it gets: a library that knows it sets it to 0 as well.
+ * The new member. In a structure that the program gives, a library that knows the member accepts 0
+ * and 1, and an older one refuses 1. In a structure that the program gets, a library that knows the
+ * member sets it to 0 as well.
  */
 #ifdef GROWN
 #define SET(s, value)	((s).grown = (value))
@@ -47,7 +49,7 @@ static bool older;
 #define REFUSED		0
 #endif
 
-/* Structures lie between others, which nobody may touch. */
+/* A structure lies between other memory, which must stay as it is. */
 static bool untouched(const void *mem, size_t size)
 {
 	const unsigned char *byte = mem;

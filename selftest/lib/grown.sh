@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# grown.sh: programs and libraries of which one is older than the other. The other library is made
-# of headers in which each structure has got a member more, as in a later version.
+# grown.sh: programs with a newer library, and with an older one. The newer library is compiled with
+# headers in which each structure has one more member, as in a later version.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -56,10 +56,10 @@ builds() { program of_today "$top" && program of_later "$dir" -DGROWN; }
 with() { LD_LIBRARY_PATH=$dir/$1 timeout 60 "$dir/$2" "${@:3}"; }
 
 echo 1..6
-point "a later library, whose structures have a member more" grows
-point "a program of today and a later one" builds
-point "today's program with today's library" with today of_today
-point "the later one with the later library" with later of_later
-point "today's program with the later library" with later of_today
-point "the later one with today's library" with today of_later older
+point "a later library builds, whose structures have one more member" grows
+point "a present and a later program build" builds
+point "the present program with the present library" with today of_today
+point "the later program with the later library" with later of_later
+point "the present program with the later library" with later of_today
+point "the later program with the present library" with today of_later older
 exit $bad

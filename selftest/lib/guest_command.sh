@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2317 # point calls the functions
 #
-# twheel(1) where there is /dev/twheel: in a guest, with the program and tap.sh beside this script.
+# twheel(1) with /dev/twheel: in a guest, with the program and tap.sh beside this script.
 twheel=${0%/*}/twheel
 
 # shellcheck source=selftest/lib/tap.sh
@@ -62,8 +62,8 @@ runs() { [ "$("$twheel" after 50ms -- echo fired)" = fired ]; }
 
 echo 1..5
 point "twheel after runs a command" runs
-point "twheel ls lists what is pending" lists
-point "twheel info tells of the module" tells
+point "twheel ls lists pending timers" lists
+point "twheel info prints what the module says" tells
 point "twheel top shows the kernel's wheels" watches
 point "twheel bench measures both backends" measures
 exit $bad

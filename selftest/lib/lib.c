@@ -104,7 +104,7 @@ void sched_close(struct twheel_sched *s)
 	CHECK_EQ(twheel_sched_close(s), 0);
 }
 
-/* Wait for @n of @counter, with the mutex held. */
+/* Wait until @counter is at least @n, with the mutex held. */
 static bool wait_for(const u32 *counter, u32 n)
 {
 	struct timespec end;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What the tests of libtwheel share, beside tap.h and the tests, CHECKs and clocks of
- * uapi.h.
+ * What the tests of libtwheel share, besides tap.h and what uapi.h has: tests, CHECKs and clocks.
  *
- * Each program is run over both backends: TWHEEL_BACKEND says which, in the
- * environment. So a test may only rely on what both promise.
+ * Each program is run over both backends, which the environment selects with TWHEEL_BACKEND. So a
+ * test may rely only on what both backends promise.
  *
- * About time three things are checked: never early, to the nanosecond; the order; and that
- * what must happen happens within WAIT_MS. What must not happen is given QUIET_MS.
+ * About time three things are checked: nothing is early, to the nanosecond; the order; and what
+ * must happen does so within WAIT_MS. To see that something does not happen, a test waits QUIET_MS.
  */
 #ifndef LIB_H
 #define LIB_H
@@ -22,26 +21,26 @@
 
 typedef int64_t s64;
 
-/* A wheel, with defaults where @setup is NULL; there is one, or the program ends. */
+/* Open a wheel, with defaults if @setup is NULL. If that fails, the program ends. */
 struct twheel *wheel_new(const struct twheel_setup *setup);
-/* A timer that must come into being. */
+/* Add a timer, which must succeed. */
 uint64_t wheel_add(struct twheel *w, u64 user_data, u64 delay);
-/* Waits for events, at most WAIT_MS, and checks what is to be checked of any. */
+/* Wait for events, WAIT_MS at most, and CHECK what must hold for any event. */
 int wheel_read(struct twheel *w, struct twheel_event *ev, u32 nr);
-/* Nothing more is to be read for so long. */
+/* Wait QUIET_MS, in which no event may come. */
 void wheel_quiet(struct twheel *w, int ms);
 void wheel_counts(struct twheel *w, u32 timers, u32 armed, u32 ready);
 
-/* A scheduler that must come into being. */
+/* Open a scheduler, which must succeed. */
 struct twheel_sched *sched_new(u32 threads);
-/* A task that must. The function is run_note() if there is none. */
+/* Add a task, which must succeed. If it has no function, it gets run_note(). */
 uint64_t sched_add(struct twheel_sched *s, struct twheel_task task);
 #define ADD(s, ...)	sched_add(s, (struct twheel_task) { __VA_ARGS__ })
 void sched_close(struct twheel_sched *s);
 
 /*
- * The log of runs. run_note() is a task's function that writes one down, and checks
- * that it is not early.
+ * The log of runs. run_note() is a function for tasks that appends its run, and CHECKs that it is
+ * not early.
  */
 struct run {
 	const char	*arg;
@@ -54,22 +53,22 @@ struct run {
 
 void runs_forget(void);
 void run_note(void *arg, const struct twheel_task_info *task);
-/* Waits until there are @n at least; how many there are. For schedulers with a pool. */
+/* For schedulers with a pool: wait until there are at least @n runs. Returns how many there are. */
 u32 runs_wait(u32 n);
-/* The same, and calls twheel_sched_run() meanwhile. */
+/* The same for schedulers without a pool: it calls twheel_sched_run() meanwhile. */
 u32 runs_drive(struct twheel_sched *s, u32 n);
 u32 runs_count(void);
 struct run run_nth(u32 n);
 
-/* How often release() was called: run_release() is one that counts. */
+/* run_release() is a release() that counts its calls. This is the count. */
 u32 released(void);
 void run_release(void *arg);
 
-/* A gate: functions that call gate_pass() wait until gate_open(). */
+/* A gate: functions that call gate_pass() wait there until gate_open(). */
 void gate_close(void);
 void gate_open(void);
 void gate_pass(void *arg, const struct twheel_task_info *task);
-/* Waits until that many wait at the gate. */
+/* Wait until so many functions are at the gate. */
 bool gate_crowd(u32 n);
 
 #endif

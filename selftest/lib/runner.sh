@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# runner.sh: twheel(1) as one that runs processes: signals, groups, the terminal, output that
-# cannot be written
+# runner.sh: the processes that twheel(1) runs: signals, groups, the terminal, output that cannot be
+# written
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -304,23 +304,23 @@ printf '\nx\t1\t2\t3\t4\t5\t6\n' >>"$dir/table"
 
 echo 1..19
 [ -n "${TWHEEL:-}" ] || builds || exit
-point "a pipe that nobody reads ends it" closed_pipe
-point "and the command that runs" closed_pipe_command
-point "what cannot be written is said" write_errors
+point "a pipe that nobody reads ends twheel" closed_pipe
+point "a pipe that nobody reads ends the running command" closed_pipe_command
+point "an error message if output cannot be written" write_errors
 point "a pipe that nobody empties does not hold up signals" full_pipe
 point "closed standard descriptors stay closed" closed_descriptors
 point "--json-fd: apart from what the commands print" json_fd
 point "signals that were ignored are ignored" ignored
 point "the status is the command's with SIGCHLD ignored" ignored_child
-point "signals that were blocked end it, and are blocked in the command" blocked
-point "too few descriptors are said" descriptors
+point "signals that were blocked end twheel, and are blocked in the command" blocked
+point "an error message if there are too few descriptors" descriptors
 point "a signal reaches all processes of a command" whole_group
-point "a second signal kills" second_kills
-point "--kill-after" kill_after
+point "a second signal kills the commands" second_kills
+point "--kill-after: a command that does not end is killed" kill_after
 point "a signal at any moment leaves nothing behind" any_moment
-point "what is stopped hears signals" stopped_hears
-point "a script without an interpreter is the shell's" no_interpreter
-point "126 and 127 of a command are not twheel's" own_status
-point "the terminal: a shell's job" python3 selftest/lib/terminal.py "$twheel" job
-point "the terminal: the line that is shown" python3 selftest/lib/terminal.py "$twheel" line
+point "a stopped command gets signals" stopped_hears
+point "a script without an interpreter is run by the shell" no_interpreter
+point "exit status 126 and 127 of a command are passed on" own_status
+point "terminal: twheel as a job of a shell" python3 selftest/lib/terminal.py "$twheel" job
+point "terminal: the status line" python3 selftest/lib/terminal.py "$twheel" line
 exit $bad

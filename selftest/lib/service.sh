@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# service.sh: twheel run as a service: reading its file again, metrics, the unit of systemd. And the
-# metrics of top
+# service.sh: "twheel run" as a service: reloading its file, metrics, the systemd unit. And the metrics
+# of "twheel top"
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -455,22 +455,22 @@ starts() {
 
 echo 1..18
 [ -n "${TWHEEL:-}" ] || builds || exit
-point "a file is read again: nothing is lost, nothing is done twice" keeps
-point "lines that are the same are as many jobs" twins
-point "new lines begin, and others end" changes
-point "when nothing is left it ends" ends_empty
-point "a file with an error changes nothing" bad_file
-point "it is read again at any moment" any_moment
-point "the lock goes with the file" locks
-point "SIGHUP of a terminal that has gone ends it" hangup
+point "reload: nothing is lost, nothing is done twice" keeps
+point "reload: equal lines are as many jobs" twins
+point "reload: new lines begin, lines that are gone end" changes
+point "reload: twheel ends if no line is left" ends_empty
+point "reload: a file with an error changes nothing" bad_file
+point "reload at any moment" any_moment
+point "reload: the lock goes with the file" locks
+point "SIGHUP from a closed terminal ends twheel" hangup
 point "metrics of run, as Prometheus reads them" run_metrics
-point "they are replaced as a whole" replaced
-point "where they cannot be written that is said" unwritten
+point "metrics are replaced as a whole" replaced
+point "an error message if metrics cannot be written" unwritten
 point "metrics of top" top_metrics
-point "systemd-analyze verify finds nothing" verified
-point "and takes it for hardened" hardened
-point "its command does as it should" starts
-point "and its commands to reload it" reloads_unit
-point "a reload while it starts does not end it" early
+point "the unit: systemd-analyze verify finds nothing" verified
+point "the unit: systemd-analyze finds it hardened" hardened
+point "the unit: its command works" starts
+point "the unit: its commands for reloading work" reloads_unit
+point "the unit: a reload during the start does not end it" early
 point "systemd is told when it has started" notifies
 exit $bad

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# so.sh: libtwheel as others get it: installed, found by pkg-config, linked from C and C++.
+# so.sh: libtwheel as its users get it: installed, found by pkg-config, linked from C and C++.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -90,15 +90,15 @@ terminates() {
 
 mkdir -p build/libtest
 echo 1..11
-point "it installs" installs
+point "libtwheel installs" installs
 point "the soname is libtwheel.so.1" soname
-point "it exports what its headers declare" exports
-point "it needs the C library and nothing else" needs_libc_only
-point "and no libatomic on any machine of 32 bits, nor does twheel(1)" needs_no_libatomic
+point "libtwheel exports what its headers declare" exports
+point "libtwheel needs the C library and nothing else" needs_libc_only
+point "neither libtwheel nor twheel(1) needs libatomic on 32 bits" needs_no_libatomic
 point "a program in C" uses gcc -std=gnu99
-point "in C11" uses gcc -std=gnu11
-point "in C++" uses g++ -std=c++11 -x c++
-point "linked statically" uses_static
+point "a program in C11" uses gcc -std=gnu11
+point "a program in C++" uses g++ -std=c++11 -x c++
+point "a program that is linked statically" uses_static
 point "a C++ exception that leaves a function ends the program" terminates
-point "and the caller of twheel_sched_run() does not get it" terminates caller
+point "a C++ exception does not reach the caller of twheel_sched_run()" terminates caller
 exit $bad

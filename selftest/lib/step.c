@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Tasks on the wall clock, and wheels on CLOCK_REALTIME, while that is set: for a machine whose
- * clock may be. Sets it, and back in the end. "Soon" is QUIET_MS and more: a step is noticed at
- * once.
+ * Tasks on the wall clock, and wheels on CLOCK_REALTIME, while the clock is set. For a machine
+ * whose clock may be set: this sets it, and puts it back in the end. "Soon" means QUIET_MS or more,
+ * because a step is noticed at once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void forward(void)
 	sleep_ms(QUIET_MS);
 	CHECK_EQ(runs_count(), 0);
 	step(HOUR);
-	CHECK_EQ(runs_wait(1), 1);	/* run_note() checks that it is not early */
+	CHECK_EQ(runs_wait(1), 1);	/* run_note() checks that the run is not early */
 	step(-(s64)HOUR);
 	sched_close(s);
 }
@@ -60,7 +60,7 @@ static void backward(void)
 	sched_close(s);
 }
 
-/* Delays do not care. */
+/* Delays are not affected. */
 static void delays(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -76,7 +76,7 @@ static void delays(void)
 	sched_close(s);
 }
 
-/* Every minute, and five are left out. */
+/* A task that runs every minute, with five minutes skipped. */
 static void periods(void)
 {
 	const s64 minute = 60 * (s64)SEC;
@@ -85,7 +85,7 @@ static void periods(void)
 	runs_forget();
 	add_at(s, minute, minute, 0);
 	step(5 * minute + minute / 2);
-	CHECK_EQ(runs_wait(5), 5);	/* burst: all are made up for */
+	CHECK_EQ(runs_wait(5), 5);	/* all missed runs are made up for */
 	for (u32 i = 1; i < 5; i++)
 		CHECK_EQ(run_nth(i).due, run_nth(0).due + i * minute);
 	sched_close(s);
@@ -105,7 +105,7 @@ static void periods(void)
 	sched_close(s);
 }
 
-/* The one descriptor tells, and what was due and is not any more does not run. */
+/* The one descriptor reports the step. A task that was due, and no longer is, does not run. */
 static void no_pool(void)
 {
 	struct twheel_sched *s = sched_new(0);
@@ -116,7 +116,10 @@ static void no_pool(void)
 	step(2 * HOUR);
 	CHECK(readable(twheel_sched_fd(s), WAIT_MS));
 	CHECK_EQ(runs_drive(s, 1), 1);
-	/* Two are due at once, one is run, and the other one's time is taken back. */
+	/*
+	 * Two tasks are due at once. After one has run, the clock is set back before the time of
+	 * the other.
+	 */
 	add_at(s, 0, 0, 0);
 	add_at(s, 0, 0, 0);
 	sleep_ms(20);
@@ -195,7 +198,7 @@ static void wheel_backs(void)
 
 #define CROWD	20000
 
-/* Many wait, and some of them come, and are cancelled, while the wheel follows. */
+/* Many timers wait, and some of them fire or are cancelled, while the wheel follows the clock. */
 static void wheel_crowd(void)
 {
 	struct twheel *w = wall_wheel();
@@ -267,14 +270,14 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ forward_both, "Timer: an absolute time survives a step forward" },
-		{ backward_both, "Timer: and one backward" },
+		{ backward_both, "Timer: an absolute time survives a step back" },
 		{ delays_both, "Timer: delays do not move with the clock" },
 		{ periods_both, "Timer: periods on the wall clock" },
-		{ no_pool_both, "the descriptor of a scheduler without a pool tells of a step" },
-		{ wheel_forth_both, "a wheel on CLOCK_REALTIME: a step forward" },
-		{ wheel_backs_both, "a step back: what waits, and what comes in between" },
-		{ wheel_crowd_both, "many timers, and steps" },
-		{ wheel_told_both, "events that tell of a step" },
+		{ no_pool_both, "without a pool, the descriptor is readable after a step" },
+		{ wheel_forth_both, "wheel on CLOCK_REALTIME: a step forward" },
+		{ wheel_backs_both, "wheel on CLOCK_REALTIME: a step back" },
+		{ wheel_crowd_both, "wheel on CLOCK_REALTIME: many timers, many steps" },
+		{ wheel_told_both, "CANCEL_ON_SET: events report a step" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash disable=SC2034
 #
-# TAP for tests in shell, a guest's too: `echo 1..N`, then point NAME COMMAND... N times, then
-# `exit $bad`. What a command that failed printed is told. same NAME WANTED GOT is a point, too.
+# TAP for tests in shell, also in a guest: `echo 1..N`, then N times point NAME COMMAND..., then
+# `exit $bad`. If a command fails, its output is printed. same NAME WANTED GOT is a point, too.
 nr=0 bad=0
 
 point() {

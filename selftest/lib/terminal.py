@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""terminal.py TWHEEL job|line: twheel(1) on a terminal, as the job of a shell that this is.
+"""terminal.py TWHEEL job|line: twheel(1) on a terminal, as a job of a shell, whose part this plays.
 
-Each test is a process with a new session and a terminal of its own, in which it plays the
-shell: it starts a job in a process group, in the foreground or not, and waits for it. Prints
-what is wrong; the exit status is 1 then.
+Each test is a process with a new session and a terminal of its own. It acts as a shell does: it
+starts a job in a process group, in the foreground or not, and waits for it. Prints what is wrong;
+then the exit status is 1.
 """
 import os
 import pty

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Parity with the time wheel of godis: jobs by key, and what is wrong there is right here:
- * it divides by zero if the interval is below a second.
+ * Parity with the time wheel of godis: jobs with keys. It divides by zero if the interval is
+ * shorter than a second; here that works.
  *
  *	AddJob(delay, key, job)		.key = key
  *	RemoveJob(key)			twheel_sched_cancel(s, twheel_sched_find(s, key, 0), 0)
@@ -90,7 +90,10 @@ static void intervals(void)
 	}
 }
 
-/* Longer than the wheel is round: counted in circles there, and not a circle early here. */
+/*
+ * Delays longer than the wheel's circumference: godis counts rounds. No task may be a round early
+ * here.
+ */
 static void circles(void)
 {
 	struct twheel_sched_options o = { .threads = 1, .clockid = CLOCK_MONOTONIC,
@@ -115,7 +118,7 @@ static void add_same_key(void *arg, const struct twheel_task_info *task)
 		ADD(task->sched, .fn = add_same_key, .key = "k", .when_ns = MS);
 }
 
-/* A job may use its own key again. */
+/* A job may add another one with its own key. */
 static void same_key_from_job(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -126,7 +129,7 @@ static void same_key_from_job(void)
 	sched_close(s);
 }
 
-/* A goroutine for each job: the wheel does not wait for any. */
+/* godis starts a goroutine for each job: so the wheel must not wait for a job. */
 static void slow_job(void)
 {
 	struct twheel_sched *s = sched_new(2);

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Parity with the TimingWheel of go-zero: keys and values that can be set, moved, removed and
- * drained. It keeps a removed timer's memory until its slot comes round, and its
- * Drain() left keys behind; here neither is so.
+ * drained. It keeps the memory of a removed timer until the wheel comes to its slot, and its
+ * Drain() left keys behind. Neither happens here.
  *
  *	SetTimer(key, value, delay)	.key = key, .arg = value
  *	MoveTimer(key, delay)		twheel_sched_mod(s, twheel_sched_find(s, key, 0), delay)
@@ -75,7 +75,7 @@ static void move(void)
 	sched_close(s);
 }
 
-/* testMoveTimerSoon: less than an interval from now. */
+/* testMoveTimerSoon: move a timer to less than an interval from now. */
 static void move_soon(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -94,7 +94,7 @@ static void remove_one(void)
 	runs_forget();
 	set_timer(s, "any", "3", HOUR);
 	CHECK_EQ(remove_timer(s, "any"), 0);
-	CHECK_EQ(released(), 1);	/* now, not when its slot comes round */
+	CHECK_EQ(released(), 1);	/* now, not when the wheel comes to its slot */
 	CHECK_EQ(remove_timer(s, "any"), -ENOENT);
 	wheel_counts(twheel_sched_wheel(s), 0, 0, 0);
 	CHECK_EQ(runs_count(), 0);
@@ -118,7 +118,7 @@ static void drain_all(void)
 		CHECK_EQ(twheel_sched_cancel(s, list[i].id, 0), 0);
 	}
 	free(list);
-	CHECK_EQ(twheel_sched_find(s, "a", 0), 0);	/* no stale keys */
+	CHECK_EQ(twheel_sched_find(s, "a", 0), 0);	/* no key is left behind */
 	CHECK_EQ(twheel_sched_pending(s), 0);
 	set_timer(s, "a", "w", MS);
 	CHECK_EQ(runs_wait(1), 1);

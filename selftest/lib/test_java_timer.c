@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Parity with java.util.Timer: what its documentation promises, on a pool of one thread.
+ * Parity with java.util.Timer: what its documentation promises, with a pool of one thread.
  *
  *	schedule(task, delay)			when_ns
  *	schedule(task, Date)			TWHEEL_TASK_AT
@@ -9,9 +9,9 @@
  *	scheduleAtFixedRate()			period_ns
  *	TimerTask.cancel(), Timer.cancel()	twheel_sched_cancel(), twheel_sched_stop()
  *
- * Two things are better here: a negative delay is no exception but "at once", and there
- * is nothing to purge(). That an absolute time survives a step of the clock needs a
- * machine whose clock may be set: step.c.
+ * Two things are better here: a negative delay is no exception but means "at once", and there is
+ * nothing to purge(). That an absolute time survives a step of the clock is tested in step.c, which
+ * needs a machine whose clock may be set.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static void fixed_delay(void)
 	ADD(s, .fn = slow, .period_ns = 20 * MS, .flags = TWHEEL_MISSED_DELAY);
 	runs_wait(4);
 	sched_close(s);
-	/* The second came 80 ms late. No burst: the third keeps its distance. */
+	/* The second run began 80 ms late. The third must not make up for it. */
 	CHECK(run_nth(1).start >= run_nth(0).start + 100 * (s64)MS);
 	CHECK(run_nth(2).due >= run_nth(0).start + 120 * (s64)MS);
 }
@@ -91,7 +91,7 @@ static void fixed_rate(void)
 	sched_close(s);
 	for (u32 i = 1; i < 8; i++)
 		CHECK_EQ(run_nth(i).due, run_nth(0).due + i * 20 * (s64)MS);
-	/* Those that were missed were due before the first was over. */
+	/* The missed runs were due before the first run had ended. */
 	CHECK(run_nth(4).due < run_nth(1).start);
 }
 
@@ -108,7 +108,7 @@ static void fixed_rate_from_date(void)
 		CHECK_EQ(run_nth(i).due, first + i * 20 * (s64)MS);
 }
 
-/* scheduledExecutionTime(): when this run was due, for a task to skip what is stale. */
+/* scheduledExecutionTime(): a task can see when the run was due, to skip it if it is too late. */
 static void scheduled_time(void)
 {
 	struct twheel_sched *s = sched_new(0);
@@ -135,11 +135,11 @@ static void cancel_task(void)
 	runs_forget();
 	id = ADD(s, .when_ns = HOUR);
 	CHECK_EQ(twheel_sched_cancel(s, id, 0), 0);
-	CHECK_EQ(twheel_sched_cancel(s, id, 0), -ENOENT);	/* true only once */
+	CHECK_EQ(twheel_sched_cancel(s, id, 0), -ENOENT);	/* only the first cancel succeeds */
 	ADD(s, .fn = stop_inside, .period_ns = MS);
 	runs_wait(1);
 	sleep_ms(QUIET_MS);
-	CHECK_EQ(runs_count(), 1);	/* the last it will ever do */
+	CHECK_EQ(runs_count(), 1);	/* the task never runs again */
 	sched_close(s);
 }
 
@@ -163,13 +163,13 @@ static void cancel_timer(void)
 	ADD(s, .fn = close_inside);
 	CHECK_EQ(runs_wait(1), 1);
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), -ESHUTDOWN);
-	CHECK_EQ(twheel_sched_stop(s, 0, NULL), 0);	/* again has no effect */
+	CHECK_EQ(twheel_sched_stop(s, 0, NULL), 0);	/* a second stop has no effect */
 	sleep_ms(2 * QUIET_MS);
 	CHECK_EQ(runs_count(), 1);
 	sched_close(s);
 }
 
-/* Cancelled tasks are not reachable any more without a purge(). */
+/* Cancelled tasks are freed without a purge(). */
 static void purge(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -186,7 +186,7 @@ static void purge(void)
 	sched_close(s);
 }
 
-/* One thread, all tasks one after the other, in the order they are due. */
+/* With one thread, all tasks run one after the other, in the order in which they are due. */
 static void sequential(void)
 {
 	static const char *const args[] = { "3", "1", "2" };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Parity with the timer of Kafka's purgatory (SystemTimer, TimingWheel): what its tests
- * test and its users, delayed operations, rely on.
+ * Parity with the timer of Kafka's purgatory (SystemTimer, TimingWheel): what its tests check, and
+ * what its users, delayed operations, rely on.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ static void already_expired(void)
 	sched_close(s);
 }
 
-/* testTaskExpiration: several wheels' worth of delays, each in its order. */
+/* testTaskExpiration: delays that are longer than several wheels. The tasks run in order. */
 static void expiration(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -39,7 +39,7 @@ static void expiration(void)
 	sched_close(s);
 }
 
-/* The DelayQueue's point: nothing turns while nothing is due. */
+/* The purpose of Kafka's DelayQueue: nothing runs while nothing is due. */
 static void no_empty_ticks(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -77,8 +77,8 @@ static void size(void)
 }
 
 /*
- * A delayed operation is completed by who gets there first, its event or its timeout, and
- * only by one of them.
+ * Either its event or its timeout completes a delayed operation, whichever comes first, and never
+ * both.
  */
 static atomic_int timed_out;
 

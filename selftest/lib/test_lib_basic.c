@@ -21,7 +21,10 @@ static void choice(void)
 	setenv("TWHEEL_BACKEND", "diesel", 1);
 	CHECK_EQ(twheel_open(&w, 0, NULL), -EINVAL);
 	CHECK(!w);
-	/* An option is stronger than the environment; both are whichever there is. */
+	/*
+	 * An option has priority over the environment. With both backends as options, either may be
+	 * used.
+	 */
 	CHECK_EQ(twheel_open(&w, TWHEEL_KERNEL | TWHEEL_EMBEDDED, NULL), 0);
 	CHECK(!strcmp(twheel_backend(w), there ? "kernel" : "embedded"));
 	twheel_close(w);
@@ -108,7 +111,7 @@ static void one_shot(void)
 	twheel_close(w);
 }
 
-/* Random delays, read a few at a time: each once, in the order of ticks. */
+/* Timers with random delays, read a few at a time: each fires once, in the order of ticks. */
 static void order(void)
 {
 	enum { N = 3000 };
@@ -168,7 +171,7 @@ static void mods(void)
 	CHECK_EQ(twheel_mod(w, handle, 2 * HOUR, 0, TWHEEL_F_PENDING), 1);
 	CHECK_EQ(twheel_mod(w, handle, 0, 0, 0), 1);
 	CHECK(readable(twheel_fd(w), WAIT_MS));
-	/* It has expired: pending no more, and an event that is dropped. */
+	/* The timer has expired: it is no longer pending, and its event is dropped. */
 	CHECK_EQ(twheel_mod(w, handle, HOUR, 0, TWHEEL_F_PENDING), -ENOENT);
 	CHECK(readable(twheel_fd(w), 0));
 	now = now_ns(CLOCK_MONOTONIC);
@@ -222,7 +225,7 @@ static void absolute(void)
 	twheel_close(w);
 }
 
-/* Unread periods are counted, and the phase is kept. */
+/* The periods that were not read are counted, and the phase is kept. */
 static void fixed_rate(void)
 {
 	const u64 period = 10 * MS;
@@ -265,7 +268,7 @@ static void fixed_delay(void)
 	twheel_close(w);
 }
 
-/* Each with what is wrong in it; the good ones around it are done all the same. */
+/* Each operation with what is wrong in it. The good operations around it must be done. */
 static void invalid(void)
 {
 	static const struct twheel_op bad[] = {
@@ -342,7 +345,7 @@ static void quota(void)
 	twheel_close(w);
 }
 
-/* The place of a timer is used again at once, under another name. */
+/* The slot of a timer is used again at once, with another handle. */
 static void stale_handles(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -360,7 +363,7 @@ static void stale_handles(void)
 	twheel_close(w);
 }
 
-/* More operations than one ioctl takes. */
+/* More operations than one ioctl can take. */
 static void bulk(void)
 {
 	enum { N = 2 * TWHEEL_BATCH_MAX + 1000 };
@@ -393,7 +396,7 @@ static void timeouts(void)
 	struct twheel_event ev;
 
 	CHECK_EQ(twheel_read(w, &ev, 0, 0), -EINVAL);
-	wheel_add(w, 0, 0);	/* what waits all the same does not wait for ever */
+	wheel_add(w, 0, 0);	/* so that a wait that should not happen ends */
 	CHECK_EQ(twheel_read(w, &ev, 1, -2), -EINVAL);
 	CHECK_EQ(twheel_read(w, &ev, 1, INT32_MIN), -EINVAL);
 	CHECK_EQ(twheel_read(w, &ev, 1, WAIT_MS), 1);
@@ -440,7 +443,7 @@ static void *add_soon(void *arg)
 	return NULL;
 }
 
-/* A reader that waits for a far timer is woken by an earlier one. */
+/* A reader that waits for a timer far ahead is woken by an earlier timer. */
 static void earlier(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -489,7 +492,7 @@ static void queries(void)
 	CHECK_EQ(twheel_query(w, handle + 1, 0, &op), -ENOENT);
 	CHECK_EQ(twheel_mod(w, handle, 0, 0, TWHEEL_F_KEEP), 1);
 	CHECK(readable(twheel_fd(w), WAIT_MS));
-	for (int i = 0; i < 2; i++) {	/* asking changes nothing */
+	for (int i = 0; i < 2; i++) {	/* asking twice changes nothing */
 		CHECK_EQ(twheel_query(w, handle, 0, &op), TWHEEL_STATE_READY);
 		CHECK_EQ(op.expires_ns, 0);
 		CHECK_EQ(op.interval_ns, 0);
@@ -504,7 +507,7 @@ static void queries(void)
 	twheel_close(w);
 }
 
-/* Whichever of those that are due together are left. */
+/* Timers are due together, and some are cancelled: whichever are left must fire. */
 static void drains_rest(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -523,7 +526,7 @@ static void drains_rest(void)
 	twheel_close(w);
 }
 
-/* All that is armed comes back, and can be added to another wheel as it was. */
+/* All armed timers are returned, and can be added to another wheel as they were. */
 static void drains(void)
 {
 	enum { N = 1000 };
@@ -553,7 +556,7 @@ static void drains(void)
 		done += n;
 	} while (n > 0 && !failed());
 	CHECK_EQ(done, N);
-	wheel_counts(w, 3, 0, 2);	/* idle and ready ones stay */
+	wheel_counts(w, 3, 0, 2);	/* idle and ready timers stay */
 	for (int i = 0; i < 2; i++) {
 		CHECK_EQ(wheel_read(w, &ev, 1), 1);
 		CHECK_EQ(ev.user_data, 12345);
@@ -581,7 +584,7 @@ static void drains(void)
 	twheel_close(w);
 }
 
-/* One timer in each level, by its distance; the last is 150 years ahead. */
+/* One timer in each level, by its distance. The last is 150 years ahead. */
 static void levels(void)
 {
 	static const u64 delays[] = { 30, 1000, 10 * 3600, 30 * 86400, 3650 * 86400ULL,
@@ -609,27 +612,27 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ choice, "the backend is that of the option, the environment, or what there is" },
-		{ setups, "setups are taken or refused" },
+		{ setups, "good setups are accepted, bad ones refused" },
 		{ one_shot, "a one-shot gives one event and is gone" },
 		{ order, "3000 timers fire once each, in the order of ticks" },
 		{ cancels, "a cancel says what it cancelled, and nothing of it is read" },
-		{ mods, "a timer is armed anew in any state" },
+		{ mods, "a timer is re-armed in any state" },
 		{ keep, "KEEP: a handle for life" },
 		{ absolute, "ABS: times of the clock, past ones at once" },
 		{ fixed_rate, "a periodic timer counts periods and keeps its phase" },
 		{ fixed_delay, "DELAY: the next period begins at the read" },
-		{ invalid, "what is not allowed is EINVAL, and stops nothing else" },
-		{ saturation, "the end of time is far, and not wrapped to" },
-		{ quota, "EDQUOT at the limit, until one is freed" },
+		{ invalid, "bad operations are EINVAL, and the others are done" },
+		{ saturation, "the end of time: no overflow" },
+		{ quota, "EDQUOT at the limit, until a timer is freed" },
 		{ stale_handles, "a handle names no other timer later" },
-		{ queries, "QUERY tells the state, and changes nothing" },
-		{ drains_rest, "DRAIN finds the one that is left" },
-		{ drains, "DRAIN hands back all that is armed, to be added elsewhere" },
+		{ queries, "QUERY returns the state, and changes nothing" },
+		{ drains_rest, "DRAIN finds the only timer that is left" },
+		{ drains, "DRAIN returns all armed timers, to be added elsewhere" },
 		{ bulk, "a batch of any length" },
-		{ timeouts, "a read waits as long as it is told" },
+		{ timeouts, "a read waits for its timeout" },
 		{ signals, "a signal ends a read" },
-		{ earlier, "an earlier timer wakes who waits for a later one" },
-		{ levels, "the levels can be looked into, of the embedded backend" },
+		{ earlier, "an earlier timer wakes a reader that waits for a later one" },
+		{ levels, "twheel_get_levels() counts the timers of each level" },
 		{ boottime, "CLOCK_BOOTTIME and a tick of 100 us" },
 	};
 

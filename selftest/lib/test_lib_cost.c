@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What a wheel and a scheduler cost at most, over the embedded backend: memory is counted, and
- * times are compared with others that are taken beside them.
+ * What a wheel and a scheduler cost at most, over the embedded backend. Memory is counted. Times
+ * are compared with other times that are measured beside them.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -52,7 +52,7 @@ static void wheel_space(void)
 		twheel_close(wheels[i]);
 }
 
-/* The least time that @fn took. */
+/* The shortest time that @fn took. */
 static u64 least(void (*fn)(void), u32 times)
 {
 	u64 best = ~0ULL;
@@ -77,7 +77,7 @@ static void open_wheel(void)
 	twheel_close(open_embedded(0));
 }
 
-/* The cost of opening and closing a wheel, if some have been open before. */
+/* The cost of opening and closing a wheel, after some have been open. */
 static void opening(void)
 {
 	u64 timerfd = least(open_timerfd, 1000), wheel = least(open_wheel, 1000);
@@ -94,8 +94,8 @@ static size_t in_use(void)
 }
 
 /*
- * No add gets more memory than a page of each table, and the list of pages: a table that was
- * doubled would be MiB.
+ * No add may allocate more than a page of each table and the list of pages. If a table were
+ * doubled, that would be MiB.
  */
 static void no_big_step(void)
 {
@@ -119,8 +119,8 @@ static void no_big_step(void)
 }
 
 /*
- * Another thread adds and cancels a task again and again, and notes how much CPU time the one
- * that makes the list has had, each time.
+ * A second thread adds and cancels a task again and again. Each time it notes how much CPU time the
+ * thread has had that makes the list.
  */
 static atomic_bool over;
 static clockid_t lister;
@@ -137,7 +137,10 @@ static void *meanwhile(void *sched)
 	return NULL;
 }
 
-/* How often that was in the middle of the list, between a tenth of its time and nine. */
+/*
+ * How often the second thread got in while the list was made: between a tenth and nine tenths of
+ * the time that it took.
+ */
 static u32 in_the_middle(u64 start, u64 end, u32 nr)
 {
 	u64 tenth = (end - start) / 10;
@@ -168,7 +171,9 @@ static u32 list_once(struct twheel_sched *s)
 	return in_the_middle(start, end, nr_done);
 }
 
-/* A lock that is held for all of it would let in nobody, however the threads are scheduled. */
+/*
+ * If the lock were held for the whole list, nobody could get in, however the threads are scheduled.
+ */
 static void list_lets_in(void)
 {
 	enum { TASKS = 200000, CALLS = 10 };
@@ -214,7 +219,7 @@ static u64 ops_time(unsigned int flags)
 	return took;
 }
 
-/* A lock and an exact clock less. */
+/* TWHEEL_ONE_THREAD must save the lock and the exact clock. */
 static void one_thread(void)
 {
 	u64 any = ops_time(0), one = ops_time(TWHEEL_ONE_THREAD);
@@ -227,9 +232,9 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ wheel_space, "a wheel takes little address space" },
-		{ opening, "and is opened in no time" },
-		{ no_big_step, "no task added takes a big step" },
-		{ list_lets_in, "a long list lets others in" },
+		{ opening, "a wheel is opened quickly" },
+		{ no_big_step, "no add allocates much memory at once" },
+		{ list_lets_in, "other threads get in while a long list is made" },
 		{ one_thread, "a wheel of one thread is faster" },
 	};
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* A child after fork() is refused, whatever its parent was doing, and harms nothing. */
+/*
+ * In a child after fork(), calls on the parent's wheel are refused, whatever the parent was doing,
+ * and do no harm.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +16,7 @@
 
 static atomic_bool over;
 
-/* Run @fn in a child. Its CHECKs print, and count through the exit status. */
+/* Run @fn in a child. The child prints failed CHECKs, and reports them by its exit status. */
 static void in_child(void (*fn)(void *arg), void *arg)
 {
 	int status = -1;
@@ -50,7 +53,7 @@ static void wheel_refused(void *arg)
 	CHECK_EQ(twheel_get_info(w, &info), -ECHILD);
 	CHECK_EQ(twheel_get_levels(w, &levels), -ECHILD);
 	twheel_close(w);
-	/* A wheel of its own is as good as anybody's. */
+	/* A wheel that the child opens itself works. */
 	own = wheel_new(NULL);
 	wheel_add(own, 5, MS);
 	CHECK_EQ(wheel_read(own, &ev, 1), 1);
@@ -150,7 +153,7 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
-/* The lock is most likely held by a thread that the child does not have. */
+/* A wheel whose lock is probably held by a thread that the child does not have. */
 static void busy_parent(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -174,7 +177,7 @@ static void *hammer_sched(void *arg)
 	return NULL;
 }
 
-/* Likewise the scheduler's lock. */
+/* The same for a scheduler's lock. */
 static void busy_sched(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -195,10 +198,10 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ wheels, "a wheel: the child is refused, the parent's timers fire" },
-		{ scheds, "a scheduler: the same, with its pool" },
+		{ scheds, "a scheduler: the child is refused, the parent's pool works" },
 		{ from_a_task, "fork() in a task's function" },
 		{ busy_parent, "fork() while another thread holds the lock" },
-		{ busy_sched, "fork() while others hold a scheduler's" },
+		{ busy_sched, "fork() while another thread holds a scheduler's lock" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Functions that do not return: they end the thread they are called in. What a C++ exception
- * does so.sh sees, with throw.cpp.
+ * Functions that do not return: they end the thread that calls them. so.sh tests C++ exceptions,
+ * with throw.cpp.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@ static void leave(void *arg, const struct twheel_task_info *task)
 	pthread_exit(NULL);
 }
 
-/* The only thread of a pool: another takes its place, each time. */
+/* The function ends the only thread of a pool. Each time another thread takes its place. */
 static void in_a_pool(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -45,7 +45,7 @@ static void periodic(void)
 	sched_close(s);
 }
 
-/* As many as there were can still be in functions at once. */
+/* After that, as many functions as before can run at once. */
 static void whole_pool(void)
 {
 	struct twheel_sched *s = sched_new(3);
@@ -68,7 +68,7 @@ static void *run_one(void *sched)
 	return "returned";
 }
 
-/* Without a pool it is the caller's thread that ends; the scheduler is as good as before. */
+/* Without a pool it is the caller's thread that ends. The scheduler must work as before. */
 static void without_a_pool(void)
 {
 	struct twheel_sched *s = sched_new(0);
@@ -102,7 +102,7 @@ static void *wait_for_it(void *arg)
 	return "not cancelled";
 }
 
-/* A thread that is cancelled while it waits takes no lock with it. */
+/* A thread that is cancelled while it waits must not keep the lock. */
 static void waiter_cancelled(void)
 {
 	struct wait wait = { .sched = sched_new(1) };
@@ -125,7 +125,7 @@ static void waiter_cancelled(void)
 	sched_close(wait.sched);
 }
 
-/* Calls of all kinds, in a thread that is cancelled some time. */
+/* Make calls of all kinds, until the thread is cancelled. */
 static void *call_for_ever(void *sched)
 {
 	struct twheel_task_info *list;
@@ -170,12 +170,12 @@ static void cancelled_anywhere(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ in_a_pool, "pthread_exit() in a function: the pool goes on" },
-		{ periodic, "and so does the task, if it has periods" },
-		{ whole_pool, "with as many threads as before" },
-		{ without_a_pool, "without a pool the caller ends, and the scheduler goes on" },
+		{ in_a_pool, "pthread_exit() in a function: the pool continues" },
+		{ periodic, "pthread_exit() in a function: a periodic task continues" },
+		{ whole_pool, "pthread_exit() in functions: the pool keeps its size" },
+		{ without_a_pool, "pthread_exit() without a pool: the scheduler continues" },
 		{ cancelled_anywhere, "a thread is cancelled in whichever call" },
-		{ waiter_cancelled, "a thread that waits is cancelled, and the lock stays behind" },
+		{ waiter_cancelled, "a thread is cancelled while it waits: the lock is free" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

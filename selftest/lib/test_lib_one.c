@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* Wheels of one thread: TWHEEL_ONE_THREAD, with ticks below and above those of the coarse clock. */
+/*
+ * Wheels for one thread (TWHEEL_ONE_THREAD), with ticks shorter and longer than those of the coarse
+ * clock.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -19,7 +22,7 @@ static struct twheel *open_one(u64 tick)
 	return w;
 }
 
-/* What each timer was asked for, at the earliest and at the latest. */
+/* The earliest and the latest deadline that each timer may have. */
 static struct {
 	u64		from, to;
 	u32		fired;
@@ -39,7 +42,9 @@ static void arm(struct twheel *w, u32 i, u64 delay, bool again)
 	asked[i].fired = 0;
 }
 
-/* Each once, never early by the clock, and with the deadline asked for. */
+/*
+ * Read events: each comes once, not early by the clock, and with the deadline that was asked for.
+ */
 static void collect(struct twheel *w)
 {
 	struct twheel_event ev[64];
@@ -82,7 +87,7 @@ static void delays(void)
 	}
 }
 
-/* A timer armed alone, where nothing but the timerfd wakes the reader. */
+/* A single timer: nothing but the timerfd wakes the reader. */
 static void alone(void)
 {
 	for (u32 t = 0; t < ARRAY_SIZE(ticks); t++) {
@@ -105,7 +110,7 @@ static void alone(void)
 	}
 }
 
-/* However old the time is by which a cancel decides, no event follows it. */
+/* After a cancel no event of the timer comes, however old the time is that the cancel used. */
 static void cancels(void)
 {
 	u64 seed = 11;
@@ -130,7 +135,10 @@ static void cancels(void)
 	}
 }
 
-/* Times that do not fit saturate, and what is not allowed is refused, as without the flag. */
+/*
+ * Times that are too large become the end of time, and invalid input is refused, as without the
+ * flag.
+ */
 static void far(void)
 {
 	struct twheel *w = open_one(10 * MS);
@@ -162,11 +170,11 @@ static void flags(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ delays, "delays are never early, and what was asked for" },
-		{ alone, "a deadline is the one that was given" },
-		{ cancels, "nothing comes after a cancel" },
-		{ far, "the end of time" },
-		{ flags, "with each backend and clock" },
+		{ delays, "one thread: delays are never early" },
+		{ alone, "one thread: a deadline is the one that was given" },
+		{ cancels, "one thread: no event after a cancel" },
+		{ far, "one thread: the end of time" },
+		{ flags, "one thread: each backend and clock" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -21,7 +21,7 @@ static int watch(const struct twheel *w, u32 events)
 	return epfd;
 }
 
-/* The events epoll tells of, or 0 after @ms. */
+/* Wait for epoll. Returns the events, or 0 after @ms. */
 static u32 epoll_for(int epfd, int ms)
 {
 	struct epoll_event e = { 0 };
@@ -35,16 +35,16 @@ static void levels(void)
 	struct pollfd p = { .fd = twheel_fd(w), .events = ~POLLNVAL };
 	struct twheel_event ev;
 
-	CHECK_EQ(poll(&p, 1, 0), 0);	/* before the first timer */
+	CHECK_EQ(poll(&p, 1, 0), 0);	/* no timer exists yet */
 	wheel_add(w, 1, HOUR);
 	CHECK_EQ(poll(&p, 1, 0), 0);
 	wheel_add(w, 2, 0);
 	wheel_add(w, 3, 0);
 	CHECK(readable(p.fd, WAIT_MS));
-	sleep_ms(20);			/* both of them */
+	sleep_ms(20);			/* both timers fire */
 	for (int i = 0; i < 2; i++) {
 		CHECK(readable(p.fd, 0));
-		CHECK(readable(p.fd, 0));	/* looking changes nothing */
+		CHECK(readable(p.fd, 0));	/* polling changes nothing */
 		wheel_counts(w, 3 - i, 1, 2 - i);
 		CHECK(readable(p.fd, 0));
 		CHECK_EQ(wheel_read(w, &ev, 1), 1);
@@ -54,7 +54,7 @@ static void levels(void)
 	twheel_close(w);
 }
 
-/* The last event goes by a cancel or a MOD, and not by a read. */
+/* If a cancel or a MOD takes the last event, the descriptor is no longer readable. */
 static void level_without_read(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -71,7 +71,7 @@ static void level_without_read(void)
 	twheel_close(w);
 }
 
-/* Many are due, and read in small portions: readable until the last has been read. */
+/* Many events that are read in small portions: readable until the last has been read. */
 static void level_of_many(void)
 {
 	enum { N = 5000 };
@@ -131,7 +131,7 @@ static void edges(void)
 	twheel_close(w);
 }
 
-/* A reader that reads one event at each edge gets an edge for the next. */
+/* A reader that reads one event at each edge gets another edge for the next event. */
 static void edges_one_by_one(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -149,7 +149,7 @@ static void edges_one_by_one(void)
 	twheel_close(w);
 }
 
-/* Nothing is due, and nothing wakes: neither far timers nor an empty wheel. */
+/* If nothing is due there are no wake-ups: neither for far timers nor for an empty wheel. */
 static void idle(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -168,7 +168,7 @@ static void idle(void)
 	twheel_close(w);
 }
 
-/* One wake-up a tick with work, and none in the ticks between. */
+/* One wake-up for each tick with work, and none for the ticks between. */
 static void one_wakeup_a_tick(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -182,7 +182,10 @@ static void one_wakeup_a_tick(void)
 		done += wheel_read(w, ev, ARRAY_SIZE(ev));
 	CHECK_EQ(done, 300);
 	twheel_get_info(w, &i);
-	/* All three, if 100 timers are added in one tick; and a late reader. */
+	/*
+	 * One for each tick, if 100 timers are added within one tick; some more if the reader is
+	 * late.
+	 */
 	CHECK(i.nr_wakeups < 30);
 	twheel_close(w);
 }
@@ -191,7 +194,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ levels, "readable while an event is ready, and at no other time" },
-		{ level_without_read, "a cancel or a MOD of the last event ends that too" },
+		{ level_without_read, "a cancel or a MOD of the last event ends readability too" },
 		{ level_of_many, "small portions: readable until the last" },
 		{ selects, "select()" },
 		{ edges, "edge-triggered epoll, read until EAGAIN" },

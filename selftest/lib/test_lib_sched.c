@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The scheduler: what belongs to no system in particular. What users of the classic
- * ones rely on is in test_netty.c and the others.
+ * The scheduler: what is not specific to another system. What users of well-known schedulers rely
+ * on is in test_netty.c and its like.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,9 +25,9 @@ static void no_pool(void)
 		ADD(s, .arg = "due", .when_ns = i);
 	ADD(s, .arg = "far", .when_ns = HOUR);
 	CHECK(readable(twheel_sched_fd(s), WAIT_MS));
-	CHECK_EQ(runs_count(), 0);	/* nothing runs by itself */
+	CHECK_EQ(runs_count(), 0);	/* nothing runs without a call */
 	sleep_ms(20);
-	/* Two at a time; readable until all have run. */
+	/* Two at a time: the descriptor is readable until all have run. */
 	CHECK_EQ(twheel_sched_run(s, 2, 0), 2);
 	CHECK(readable(twheel_sched_fd(s), 0));
 	CHECK_EQ(twheel_sched_run(s, 2, 0), 2);
@@ -46,7 +46,7 @@ static void run_waits(void)
 	runs_forget();
 	CHECK_EQ(twheel_sched_run(s, 0, 30), 0);
 	CHECK(now_ns(CLOCK_MONOTONIC) >= start + 30 * MS);
-	/* What wakes it and is nothing does not count. */
+	/* A wake-up without a task must not count as a run. */
 	start = now_ns(CLOCK_MONOTONIC);
 	twheel_sched_cancel(s, ADD(s, .when_ns = 5 * MS), 0);
 	CHECK_EQ(twheel_sched_run(s, 0, 30), 0);
@@ -69,7 +69,10 @@ static void add_one_due(void *arg, const struct twheel_task_info *task)
 	ADD(task->sched, .fn = add_one_due, .arg = arg, .flags = TWHEEL_TASK_AT);
 }
 
-/* All that is due when the call begins, however many, and nothing that comes after. */
+/*
+ * A call runs all that is due when it begins, however many tasks, and nothing that becomes due
+ * later.
+ */
 static void runs_all(void)
 {
 	enum { N = 3000 };
@@ -152,7 +155,7 @@ static void bad_tasks(void)
 	sched_close(s);
 }
 
-/* Delays from far below zero to the end of time. */
+/* Delays from far below zero up to the end of time. */
 static void delays(void)
 {
 	static const s64 past[] = { INT64_MIN, INT64_MIN + 1, -1, 0 };
@@ -178,7 +181,7 @@ static void delays(void)
 	sched_close(s);
 }
 
-/* A period that ends beyond the end of time: once, and never again. */
+/* If the next period would end after the end of time, the task runs once and never again. */
 static void huge_period(void)
 {
 	struct twheel_sched *s = sched_new(0);
@@ -212,7 +215,7 @@ static void rate(void)
 	}
 }
 
-/* The period counts from the end of the function. */
+/* With TWHEEL_TASK_DELAY the period counts from the end of the function. */
 static void slow_note(void *arg, const struct twheel_task_info *task)
 {
 	run_note(arg, task);
@@ -232,8 +235,8 @@ static void delay(void)
 }
 
 /*
- * A task of period 20 ms is not run for 110 ms and more, by a program that does not call.
- * Then, at @late, it calls until the task has caught up, and some more.
+ * A task with a period of 20 ms is not run for 110 ms and more, because the program makes no call.
+ * At @late the program begins to call until the task has caught up, and some more.
  */
 static s64 late;
 
@@ -256,7 +259,7 @@ static void burst(void)
 	for (u32 i = 1; i < 8; i++)
 		CHECK_EQ(run_nth(i).due, run_nth(i - 1).due + 20 * (s64)MS);
 	CHECK_EQ(run_nth(7).missed, 0);
-	/* The fifth was over when the first ran. */
+	/* The fifth run was due before the first one ran. */
 	CHECK(run_nth(4).due <= late);
 	sched_close(s);
 }
@@ -266,7 +269,7 @@ static void skip(void)
 	struct twheel_sched *s = missed(TWHEEL_MISSED_SKIP);
 	const struct run first = run_nth(0);
 
-	/* The first is the one that was due; the next is in phase, and not over yet. */
+	/* The first run is the one that was due. The next is in phase, and still to come. */
 	CHECK(run_nth(1).due > late);
 	CHECK(first.missed >= 5);
 	for (u32 i = 1; i < 8; i++)
@@ -281,7 +284,7 @@ static void missed_delay(void)
 	const struct run first = run_nth(0), second = run_nth(1);
 
 	CHECK(first.missed >= 5);
-	/* Not before a period after the late one began; out of the old phase. */
+	/* Not earlier than a period after the late run began: the old phase is given up. */
 	CHECK(second.due >= late + 20 * (s64)MS);
 	CHECK(second.due <= first.start + 20 * (s64)MS);
 	for (u32 i = 1; i < 8; i++)
@@ -289,7 +292,7 @@ static void missed_delay(void)
 	sched_close(s);
 }
 
-/* Due at the same time: in the order they were added. Else in the order of times. */
+/* Tasks that are due at the same time run in the order in which they were added; others by time. */
 static void order(void)
 {
 	static char names[200][4];
@@ -311,7 +314,7 @@ static void order(void)
 	sched_close(s);
 }
 
-/* Counts how many run at once. */
+/* Count how many run at once. */
 static atomic_int inside, most, passed;
 
 static void count_inside(void *arg, const struct twheel_task_info *task)
@@ -351,7 +354,7 @@ static void never_twice(void)
 	CHECK_EQ(most, 1);
 }
 
-/* All four threads are in the function at the same time, or gate_crowd() gives up. */
+/* All four threads must be in the function at the same time, or gate_crowd() gives up. */
 static void overlap(void)
 {
 	struct twheel_sched *s = sched_new(4);
@@ -373,12 +376,12 @@ static void slow_one(void)
 	CHECK(gate_crowd(1));
 	for (int i = 0; i < 20; i++)
 		ADD(s, .when_ns = i * MS);
-	CHECK_EQ(runs_wait(20), 20);	/* while the slow one is still at it */
+	CHECK_EQ(runs_wait(20), 20);	/* while the slow task is still running */
 	gate_open();
 	sched_close(s);
 }
 
-/* All three of a pool can be busy at once. */
+/* All three threads of a pool can be busy at once. */
 static void whole_pool(void)
 {
 	struct twheel_sched *s = sched_new(3);
@@ -399,7 +402,7 @@ static void replaced(void)
 	runs_forget();
 	first = ADD(s, .arg = "first", .key = "k", .when_ns = HOUR, .release = run_release);
 	second = ADD(s, .arg = "second", .key = "k", .when_ns = 100 * MS);
-	CHECK_EQ(released(), 1);	/* at once */
+	CHECK_EQ(released(), 1);	/* at once, not later */
 	CHECK_EQ(twheel_sched_pending(s), 1);
 	CHECK_EQ(twheel_sched_find(s, "k", 0), second);
 	CHECK_EQ(twheel_sched_cancel(s, first, 0), -ENOENT);
@@ -411,7 +414,7 @@ static void replaced(void)
 	sched_close(s);
 }
 
-/* Keys are bytes; NUL is one of them. */
+/* Keys are bytes, and may contain NUL. */
 static void binary_keys(void)
 {
 	struct twheel_sched *s = sched_new(0);
@@ -424,7 +427,7 @@ static void binary_keys(void)
 	CHECK_EQ(twheel_sched_find(s, &one, 4), a);
 	CHECK_EQ(twheel_sched_find(s, &two, 4), b);
 	CHECK_EQ(twheel_sched_find(s, &two, 3), 0);
-	/* A task without a key has no other's. */
+	/* A task without a key is not found by any key. */
 	CHECK_EQ(twheel_sched_find(s, NULL, 0), 0);
 	CHECK_EQ(twheel_sched_find(s, NULL, 4), 0);
 	CHECK_EQ(twheel_sched_find(s, "", 0), c);
@@ -432,7 +435,7 @@ static void binary_keys(void)
 	sched_close(s);
 }
 
-/* Up to 65535 bytes, a string too. */
+/* Keys may have up to 65535 bytes, strings too. */
 static void long_keys(void)
 {
 	static char key[65537];
@@ -449,7 +452,7 @@ static void long_keys(void)
 		.fn = run_note, .key = key, .key_len = 65535, .when_ns = HOUR }, &id), 0);
 	key[65535] = 0;
 	CHECK_EQ(twheel_sched_find(s, key, 0), id);
-	CHECK_EQ(twheel_sched_add(s, &task, NULL), 0);	/* replaces it: they are the same */
+	CHECK_EQ(twheel_sched_add(s, &task, NULL), 0);	/* replaces it: equal keys */
 	CHECK_EQ(twheel_sched_pending(s), 1);
 	sched_close(s);
 }
@@ -466,7 +469,7 @@ static void cap(void)
 	ADD(s, .key = "k", .when_ns = HOUR);
 	id = sched_add(s, task);
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), -EDQUOT);
-	/* In place of another there is room. */
+	/* A task that replaces another one does not count towards the limit. */
 	ADD(s, .key = "k", .when_ns = 1);
 	CHECK_EQ(twheel_sched_cancel(s, id, 0), 0);
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), 0);
@@ -507,7 +510,7 @@ static void listing(void)
 	sched_close(s);
 }
 
-/* Adds, replaces and cancels tasks, as long as others are listed. */
+/* Add, replace and cancel tasks while others are being listed. */
 static atomic_bool listing_over;
 
 static void *churn_keys(void *arg)
@@ -524,7 +527,9 @@ static void *churn_keys(void *arg)
 	return NULL;
 }
 
-/* The tasks with an arg, which are there all the while: each once, in the order of adding. */
+/*
+ * The tasks that have an arg exist all the time: each must be listed once, in the order of adding.
+ */
 static void check_list(struct twheel_sched *s, const uint64_t *ids, u32 nr)
 {
 	struct twheel_task_info *list;
@@ -564,7 +569,7 @@ static void lists_in_motion(void)
 	sched_close(s);
 }
 
-/* Keys of all lengths, more of them than fit into a chunk. */
+/* Keys of all lengths, and more of them than fit into a chunk. */
 static void lists_long_keys(void)
 {
 	enum { N = 40 };
@@ -595,7 +600,7 @@ static void cancelled(void)
 	runs_forget();
 	id = ADD(s, .when_ns = HOUR, .release = run_release);
 	CHECK_EQ(twheel_sched_cancel(s, id, 0), 0);
-	CHECK_EQ(released(), 1);	/* at once */
+	CHECK_EQ(released(), 1);	/* at once, not later */
 	CHECK_EQ(twheel_sched_cancel(s, id, 0), -ENOENT);
 	wheel_counts(twheel_sched_wheel(s), 0, 0, 0);
 	id = ADD(s, .period_ns = 2 * MS, .release = run_release);
@@ -617,7 +622,7 @@ static void *open_gate_later(void *arg)
 	return NULL;
 }
 
-/* release() is waited for too. */
+/* The wait includes release(). */
 static void release_slowly(void *arg)
 {
 	sleep_ms(30);
@@ -637,7 +642,7 @@ static void cancel_running(void)
 	CHECK(gate_crowd(1));
 	CHECK_EQ(twheel_sched_cancel(s, id, 0), 1);
 	CHECK_EQ(twheel_sched_pending(s), 0);
-	CHECK_EQ(released(), 0);	/* it uses its arg still */
+	CHECK_EQ(released(), 0);	/* the function still uses its arg */
 	CHECK_EQ(twheel_sched_mod(s, id, 0), -ENOENT);
 	pthread_create(&thread, NULL, open_gate_later, &opened);
 	CHECK_EQ(twheel_sched_cancel(s, id, TWHEEL_SCHED_WAIT), 0);
@@ -687,7 +692,7 @@ static void moved(void)
 	CHECK_EQ(run_nth(0).id, a);
 	CHECK_EQ(twheel_sched_mod(s, a, 0), -ENOENT);
 	CHECK_EQ(twheel_sched_run(s, 0, QUIET_MS), 0);
-	/* One that is due, and queued behind another, can still be moved. */
+	/* A task that is due, and queued behind another one, can still be moved. */
 	CHECK_EQ(twheel_sched_mod(s, b, 0), 0);
 	a = ADD(s, .arg = "a");
 	sleep_ms(20);
@@ -711,7 +716,7 @@ static void move_itself(void *arg, const struct twheel_task_info *task)
 		moved_from_inside[task->runs - 1] = rc;
 }
 
-/* A task that says itself when it wants to run again, if it has periods. */
+/* A task that decides itself when it runs again, by twheel_sched_mod(), which needs a period. */
 static void self_moving(u32 flags)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -755,11 +760,11 @@ static void stop_hands_back(void)
 	ADD(s, .arg = "far", .when_ns = HOUR, .key = "k", .release = run_release);
 	ADD(s, .arg = "often", .period_ns = HOUR, .when_ns = HOUR);
 	sleep_ms(20);
-	CHECK_EQ(twheel_sched_stop(s, 0, &list), 3);	/* does not wait */
+	CHECK_EQ(twheel_sched_stop(s, 0, &list), 3);	/* does not wait for the one that runs */
 	CHECK(list && !strcmp(list[0].arg, "due") && !strcmp(list[1].arg, "far"));
 	CHECK(list && !strcmp(list[1].key, "k") && list[2].period_ns == (s64)HOUR);
 	free(list);
-	CHECK_EQ(released(), 0);	/* they are the caller's again, and one runs */
+	CHECK_EQ(released(), 0);	/* their args are the caller's now, and one still runs */
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), -ESHUTDOWN);
 	CHECK_EQ(twheel_sched_pending(s), 0);
 	CHECK_EQ(twheel_sched_stop(s, 0, &list), 0);
@@ -806,7 +811,7 @@ static void *cancel_soon(void *arg)
 	return NULL;
 }
 
-/* Whoever ends the last that is pending ends the wait for it. */
+/* If another thread ends the last pending task, that ends a wait for it. */
 static void finish_by_cancel(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -846,7 +851,7 @@ static void add_another(void *arg, const struct twheel_task_info *task)
 	run_note(arg, task);
 }
 
-/* Four threads add, move and cancel; each task ends in exactly one release(). */
+/* Four threads add, move and cancel tasks. For each task release() is called exactly once. */
 static void *churn(void *arg)
 {
 	struct twheel_sched *s = arg;
@@ -913,21 +918,21 @@ static void many(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ no_pool, "without a pool: one descriptor, and run() does what is due" },
-		{ run_waits, "run() waits as long as it is told" },
-		{ runs_all, "and runs all that is due" },
-		{ options, "options are taken or refused" },
-		{ bad_tasks, "what is not allowed is EINVAL" },
+		{ no_pool, "without a pool: one descriptor, and run() runs due tasks" },
+		{ run_waits, "run() waits for its timeout" },
+		{ runs_all, "run() runs all that is due" },
+		{ options, "good options are accepted, bad ones refused" },
+		{ bad_tasks, "bad tasks are EINVAL" },
 		{ delays, "negative, far and huge delays saturate" },
-		{ huge_period, "a huge period does not wrap" },
-		{ rate, "fixed rate: each a period after the last was due" },
-		{ delay, "fixed delay: a period after the last one's end" },
+		{ huge_period, "a huge period does not overflow" },
+		{ rate, "fixed rate: each run is due a period after the last was" },
+		{ delay, "fixed delay: each run is due a period after the last ended" },
 		{ burst, "missed periods, burst: all are made up for" },
-		{ skip, "missed periods, skip: left out, in phase" },
-		{ missed_delay, "missed periods, delay: a period after the late one" },
-		{ order, "the order of times, and of adding" },
+		{ skip, "missed periods, skip: skipped, phase kept" },
+		{ missed_delay, "missed periods, delay: a period after the late run" },
+		{ order, "tasks run in the order of times, then of adding" },
 		{ never_twice, "a task never runs twice at once" },
-		{ overlap, "unless it asks for it" },
+		{ overlap, "a task with OVERLAP runs twice at once" },
 		{ slow_one, "a slow function delays no other" },
 		{ whole_pool, "every thread of the pool runs functions" },
 		{ replaced, "a key replaces, and frees what it replaces" },
@@ -935,18 +940,18 @@ int main(void)
 		{ long_keys, "keys that are too long" },
 		{ cap, "the cap on pending tasks" },
 		{ listing, "the list of what is pending" },
-		{ lists_in_motion, "while others add, replace and cancel" },
-		{ lists_long_keys, "with long keys" },
+		{ lists_in_motion, "the list, while others add, replace and cancel" },
+		{ lists_long_keys, "the list, with long keys" },
 		{ cancelled, "a cancel frees at once" },
-		{ cancel_running, "a cancel of what is running says so, or waits" },
+		{ cancel_running, "a cancel of a running task says so, or waits" },
 		{ from_inside, "a function may not wait for itself, but cancel itself" },
 		{ moved, "a task is given another time" },
-		{ moves_itself, "by its own function too" },
-		{ stop_hands_back, "stop hands back what did not run" },
-		{ stop_waits, "stop waits if it shall" },
+		{ moves_itself, "a task gives itself another time" },
+		{ stop_hands_back, "stop returns the tasks that did not run" },
+		{ stop_waits, "stop waits with TWHEEL_SCHED_WAIT" },
 		{ stop_without_pool, "stop without a pool" },
-		{ finish_by_cancel, "stop lets finish what is pending, until it is cancelled" },
-		{ finish_without_pool, "the same without a pool" },
+		{ finish_by_cancel, "stop with FINISH lets pending tasks run" },
+		{ finish_without_pool, "stop with FINISH without a pool" },
 		{ chain, "functions add tasks" },
 		{ storm, "four threads add, move and cancel; each task is released once" },
 		{ many, "200000 keyed tasks" },

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Structures of another size than the library's: Growth, of libtwheel.h. Here a program that was
- * compiled with longer ones is played; one that was compiled with shorter ones, and a library that
- * is newer, are made in grown.sh.
+ * Structures of other sizes than the library's: see Growth in libtwheel.h. These tests behave like
+ * a program that was compiled with longer structures. grown.sh compiles real programs with shorter
+ * ones, and newer libraries.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 #include "lib.h"
 
-#define TAIL	24	/* how much longer */
-#define N	200	/* of anything; more than a reader of longer events is given at once */
+#define TAIL	24	/* by so many bytes they are longer */
+#define N	200	/* more than a reader of longer events gets at once */
 
 /* struct longer_op is a longer struct twheel_op, and so on. */
 #define LONGER(name) \
@@ -39,7 +39,7 @@ static bool is_zero(const char *tail, size_t n)
 static struct twheel *wheel;
 static struct twheel_sched *sched;
 
-/* Each function, with structures of @size bytes. */
+/* Call each function with structures of @size bytes. */
 static int open_size(size_t size)
 {
 	static const union {
@@ -138,12 +138,12 @@ static int stop_size(size_t size)
 	return rc;
 }
 
-/* @last was the last member in version 1.0. */
+/* @last is the last member that the structure had in version 1.0. */
 #define SIZED(fn, type, last, ...)						\
 	{ fn, sizeof(struct type), __alignof__(struct type),			\
 	  offsetof(struct type, last) + sizeof(((struct type *)NULL)->last), __VA_ARGS__ }
 
-/* The library's own size, that of version 1.0, and what a call with either returns. */
+/* A structure: the library's size, that of version 1.0, and what a call must return with either. */
 static const struct {
 	int	(*fn)(size_t size);
 	size_t	size, align, first;
@@ -193,7 +193,10 @@ static void bounds(void)
 	twheel_close(wheel);
 }
 
-/* What the library reads: a rest that is zero is nothing, any other is refused. */
+/*
+ * Structures that the library reads: if the part that it does not know is zero, it is ignored; else
+ * it is refused.
+ */
 static void longer_in(void)
 {
 	struct longer_setup setup = { .mine = { .clockid = CLOCK_MONOTONIC, .tick_ns = 2 * MS } };
@@ -228,7 +231,7 @@ static void longer_in(void)
 	twheel_close(w);
 }
 
-/* What the library fills in. */
+/* Structures that the library fills in. */
 static void longer_out(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -261,7 +264,7 @@ static void longer_out(void)
 	twheel_close(w);
 }
 
-/* Each seventh operation has something that the library does not know, and is not done. */
+/* Each seventh operation has a member that the library does not know, and must not be done. */
 static void longer_submit(void)
 {
 	struct longer_op ops[N] = { 0 };
@@ -396,12 +399,12 @@ int main(void)
 		{ bounds, "sizes that no version can have are refused" },
 		{ longer_in, "longer structures that are read: the rest must be zero" },
 		{ longer_out, "longer structures that are filled in: the rest is zero" },
-		{ longer_submit, "longer operations, done as their own size says" },
-		{ longer_drain, "and drained" },
-		{ longer_read, "longer events" },
-		{ longer_list, "longer tasks in lists" },
-		{ longer_task, "what a function gets is followed by zeros" },
-		{ version, "the version is the header's" },
+		{ longer_submit, "longer operations are done" },
+		{ longer_drain, "longer operations are drained" },
+		{ longer_read, "longer events are read" },
+		{ longer_list, "longer tasks are listed" },
+		{ longer_task, "zeroes follow the structure that a function gets" },
+		{ version, "twheel_version() is the header's version" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

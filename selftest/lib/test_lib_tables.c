@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* What the library keeps its things in: ids, keys, and division by a tick. */
+/* The library's tables: ids, keys, and division by a tick. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { N = 100000 };
 
-/* What went wrong in the test that runs. */
+/* What is wrong in the present test. */
 static unsigned int nr_wrong;
 
 #define CHECK(cond)	check(cond, #cond, __LINE__)
@@ -48,7 +48,7 @@ static void ids(void)
 		given[i] = ids_add(&ids, &things[i]);
 		CHECK(given[i] && ids_find(&ids, given[i]) == &things[i]);
 	}
-	/* A new one in the place of an old: another id, and the old names nothing. */
+	/* A freed entry is used again with another id, and the old id names nothing. */
 	for (u32 i = 0; i < N; i++) {
 		u32 which = rnd(&seed) % N;
 		u64 old = given[which];
@@ -64,7 +64,7 @@ static void ids(void)
 	ids_free(&ids);
 }
 
-/* An entry that has had all its generations is never used again. */
+/* When an entry has used up its generations, it is never used again. */
 static void ids_once(void)
 {
 	struct ids ids = { 0 };
@@ -116,7 +116,7 @@ static void key_make(const struct keys *keys, u32 i)
 				 .hash = twheel_keys_hash(keys, &i, sizeof(i)) };
 }
 
-/* With each key at most one bucket more, and none that is long. */
+/* Each key that is added adds at most one bucket, and no bucket gets long. */
 static void keys_grow_in_steps(void)
 {
 	struct keys keys = { 0 };
@@ -144,8 +144,9 @@ static void keys_grow_in_steps(void)
 }
 
 /*
- * The hash of each length, for the secret that SipHash's authors use, of the bytes 0, 1, 2 ...
- * It is SipHash-1-3 on a little-endian machine; these were computed apart.
+ * The hash of the bytes 0, 1, 2 ... of each length, with the secret that SipHash's authors use for
+ * their test vectors. These values are SipHash-1-3 on a little-endian machine, computed by another
+ * program.
  */
 static void key_hashes(void)
 {
@@ -196,9 +197,9 @@ int main(void)
 		void		(*fn)(void);
 		const char	*name;
 	} tests[] = {
-		{ ids, "ids name what they were given for, and nothing after that" },
+		{ ids, "an id names its entry, and nothing after that is deleted" },
 		{ ids_once, "no id is given twice" },
-		{ keys_grow_in_steps, "keys are found, and the table grows a bucket a key" },
+		{ keys_grow_in_steps, "keys are found, and each key adds a bucket at most" },
 		{ key_hashes, "the hash is SipHash-1-3, and keyed" },
 		{ division, "division by a tick is exact" },
 	};

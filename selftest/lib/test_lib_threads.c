@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* Many threads on one wheel: every timer fires once, or a cancel returned that it came in time. */
+/*
+ * Many threads on one wheel: every timer fires once, unless a cancel returned that it came in time.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +16,7 @@
 
 #define ADDERS		3
 #define READERS		2
-#define TIMERS		20000	/* of each adder */
+#define TIMERS		20000	/* of each thread that adds */
 #define ALL		(ADDERS * TIMERS)
 
 /* What is known of a timer. */
@@ -22,7 +24,7 @@ static atomic_uchar fired[ALL], cancelled[ALL];
 static struct twheel *wheel;
 static atomic_bool over;
 
-/* Take back one of the last timers of this thread, or arm it anew. */
+/* Cancel or re-arm one of this thread's last timers. */
 static void meddle(u32 index, uint64_t handle, u64 *seed)
 {
 	uint64_t data = 0;
@@ -112,7 +114,7 @@ static void *wait_for_one(void *arg)
 	return NULL;
 }
 
-/* As many readers as events: each gets one, though all wait at the same descriptor. */
+/* As many readers as events: each gets one event, though all wait at the same descriptor. */
 static void one_each(void)
 {
 	enum { N = 8 };
@@ -142,7 +144,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-/* A batch of adds, and one that cancels them; how many operations were not done. */
+/* Add a batch of timers, and cancel them in another. Returns how many operations were not done. */
 static u32 submit_two(struct twheel_op *ops)
 {
 	u32 wrong = 0;
@@ -172,7 +174,7 @@ static void *submits(void *arg)
 	return NULL;
 }
 
-/* Signals cut calls short, and end those that wait for the other thread's. */
+/* Signals interrupt calls that work, and calls that wait for the other thread's. */
 static void signals(void)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
@@ -195,9 +197,8 @@ static void signals(void)
 }
 
 /*
- * A timer that is cancelled at once may wake a waiting reader for nothing. Goes on for 8 s, or
- * until @over: long enough that a host which is busy for a moment does not end the reader's time
- * for it.
+ * A timer that is cancelled at once may wake a reader for nothing. This continues for 8 s, or until
+ * @over: so long that the reader's timeout does not end only because the host is busy for a moment.
  */
 static void *wakes_for_nothing(void *ended)
 {
@@ -228,7 +229,7 @@ static void timeout(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ accounts, "60000 timers of three threads, read by two: each is accounted for" },
+		{ accounts, "60000 timers of three threads, two readers: each accounted for" },
 		{ one_each, "eight readers, eight events" },
 		{ signals, "batches are done to their end, whatever signals come" },
 		{ timeout, "a read ends on time, however often it is woken for nothing" },

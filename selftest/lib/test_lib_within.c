@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Timers and tasks that may be late, over either backend. What they have in common with others is
- * in the other tests.
+ * Timers and tasks with tolerances, over either backend. What they have in common with exact ones
+ * is in the other tests.
  *
- * A tolerance of 600 ticks or more is one that has a multiple of 600 ticks in it, wherever it
- * begins: that, or a multiple of 3600, is where the timer fires, and what is looked for. Of 14400
- * ticks and more it is one of 3600.
+ * If a tolerance is 600 ticks or more, it contains a multiple of 600 ticks, wherever it begins. The
+ * timer fires at such a multiple, or at a multiple of 3600, and that is what these tests look for.
+ * With 14400 ticks or more it is a multiple of 3600.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "lib.h"
 
 #define TIME_MAX	INT64_MAX
-#define MEET		(600 * MS)	/* where ticks are a ms */
+#define MEET		(600 * MS)	/* where timers meet, with ticks of a ms */
 #define WITHIN		(4 * SEC)
 #define N		200
 
@@ -37,7 +37,7 @@ static u64 tolerance_of(struct twheel *w, uint64_t handle)
 	return op.tolerance_ns;
 }
 
-/* The end of time is as far as a deadline goes with its tolerance; what has none is refused. */
+/* A deadline plus its tolerance may reach to the end of time and not beyond. */
 static void refused(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -65,7 +65,7 @@ static void refused(void)
 	twheel_close(w);
 }
 
-/* Three digits or more are kept, and given back; what is asked for later takes its place. */
+/* At least three digits of a tolerance are kept and returned. MOD sets a new tolerance. */
 static void told(void)
 {
 	static const struct { u64 asked, kept; } tolerances[] = {
@@ -86,7 +86,7 @@ static void told(void)
 	twheel_close(w);
 }
 
-/* It stays with a timer that waits to be armed again, and goes with one that is drained. */
+/* The tolerance stays with an idle timer, and with one that is drained. */
 static void kept(void)
 {
 	struct twheel *w = wheel_new(NULL), *other = wheel_new(NULL);
@@ -108,7 +108,7 @@ static void kept(void)
 	twheel_close(w);
 }
 
-/* A slot that had a tolerance is exact for whom it is next. */
+/* If a slot had a tolerance, the next timer in it is exact. */
 static void exact_again(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -119,20 +119,23 @@ static void exact_again(void)
 	twheel_close(w);
 }
 
-/* Where timers met last, at that time. */
+/* Where timers last met, at that time. */
 static u64 meeting(u64 time)
 {
 	return time / MEET * MEET;
 }
 
-/* What was due at @due was there at @at, after a meeting in between that it waited for. */
+/* A timer that was due at @due fired at @at: it must have waited for a meeting in between. */
 static void check_meeting(u64 due, u64 at)
 {
 	CHECK(meeting(at) >= due);
 	CHECK(at <= due + WITHIN + WAIT_MS * MS);
 }
 
-/* They are due one after the other, and hardly ever are they waited for. */
+/*
+ * The timers are due one after the other, and have so little in common that few wake-ups are
+ * enough.
+ */
 static void meet_on(const struct twheel_setup *setup, unsigned int flags, u32 op_flags)
 {
 	u64 now = now_ns(setup->clockid), deadline[N];
@@ -171,7 +174,7 @@ static void meet(void)
 	meet_on(&(struct twheel_setup){ .clockid = CLOCK_MONOTONIC }, 0, 0);
 }
 
-/* With the coarse clock, on one that may be set. */
+/* The same with the coarse clock, and on a clock that may be set. */
 static void meet_others(void)
 {
 	meet_on(&(struct twheel_setup){ .clockid = CLOCK_MONOTONIC }, TWHEEL_ONE_THREAD,
@@ -179,7 +182,7 @@ static void meet_others(void)
 	meet_on(&(struct twheel_setup){ .clockid = CLOCK_REALTIME }, 0, TWHEEL_F_ABS);
 }
 
-/* A tolerance below a tick changes nothing, and one of a few ticks is never early. */
+/* A tolerance shorter than a tick changes nothing. With one of a few ticks, no timer is early. */
 static void small(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -197,7 +200,7 @@ static void small(void)
 	twheel_close(w);
 }
 
-/* Each period may be late by itself: the times that are told are a period apart. */
+/* Each period may be late by itself: the deadlines that are reported are one period apart. */
 static void phase(void)
 {
 	const u64 period = 7 * MS;
@@ -214,12 +217,15 @@ static void phase(void)
 		CHECK_EQ(ev.flags, TWHEEL_EV_MORE);
 		periods += ev.count;
 	}
-	CHECK(periods > 6);	/* at a multiple of 10 ms at least, and some at one of 30 or 60 */
+	CHECK(periods > 6);	/* at multiples of 10 ms, and some at multiples of 30 or 60 */
 	CHECK_EQ(tolerance_of(w, handle), 40 * MS);
 	twheel_close(w);
 }
 
-/* It is armed until it fires, though its deadline is over: a cancel says so, and DRAIN has it. */
+/*
+ * A timer is armed until it fires, even if its deadline is over: CANCEL says so, and DRAIN returns
+ * it.
+ */
 static void late_is_armed(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -228,7 +234,7 @@ static void late_is_armed(void)
 	uint64_t one, other;
 	struct twheel_op op;
 
-	/* Not just before they meet. */
+	/* Not shortly before a meeting. */
 	if (wait > meet - SEC)
 		sleep_ms((unsigned int)((meet - wait) / MS) + 1);
 	one = add_within(w, 1, MS, within, 0);
@@ -246,7 +252,7 @@ static void late_is_armed(void)
 	twheel_close(w);
 }
 
-/* Where they are is told too: in as many buckets as there are, at most. */
+/* The levels show where the timers are: there are at most as many buckets as meetings. */
 static void looked_into(void)
 {
 	static const u32 buckets[TWHEEL_LEVELS] = { 120, 120, 48, 730, 100, 2 };
@@ -268,7 +274,7 @@ static void looked_into(void)
 	twheel_close(w);
 }
 
-/* A program that was compiled with version 1.0 knows of none. */
+/* A program that was compiled with version 1.0 has no tolerances. */
 static void of_first(void)
 {
 	union {
@@ -302,7 +308,7 @@ static void bad_tasks(void)
 	task.tolerance_ns = INT64_MIN;
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), -EINVAL);
 	CHECK_EQ(twheel_sched_pending(s), 0);
-	/* Times never wrap. */
+	/* Times never overflow. */
 	task.tolerance_ns = TIME_MAX;
 	task.when_ns = TIME_MAX;
 	CHECK_EQ(twheel_sched_add(s, &task, &id), 0);
@@ -319,7 +325,7 @@ static void bad_tasks(void)
 	sched_close(s);
 }
 
-/* Tasks meet as timers do, and run_note() says if one is early. */
+/* Tasks meet as timers do. run_note() reports a task that is early. */
 static void tasks_meet(void)
 {
 	struct twheel_sched *s = sched_new(0);
@@ -336,7 +342,7 @@ static void tasks_meet(void)
 	sched_close(s);
 }
 
-/* What is due at once does not wait for others. */
+/* A task that is due at once does not wait for others. */
 static void tasks_at_once(void)
 {
 	struct twheel_sched *s = sched_new(0);
@@ -355,7 +361,7 @@ static void note_tolerance(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * Periods keep their phase, whatever becomes of missed ones: within its tolerance a run is not
+ * Periods keep their phase, whatever happens to missed ones. A run within its tolerance is not
  * late.
  */
 static void tasks_phase(void)
@@ -370,7 +376,7 @@ static void tasks_phase(void)
 		ADD(s, .fn = note_tolerance, .when_ns = period, .period_ns = period,
 		    .tolerance_ns = 40 * MS, .flags = flags[i]);
 		CHECK(runs_drive(s, 4) >= 4);
-		/* A run that a busy machine holds up for a period is late. */
+		/* If a busy machine delays a run by a whole period, that run is late. */
 		for (u32 n = 1; n < 4; n++) {
 			struct run run = run_nth(n), before = run_nth(n - 1);
 			bool held_up = before.start - before.due > 45 * (s64)MS;
@@ -384,21 +390,21 @@ static void tasks_phase(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		{ refused, "a tolerance is taken or refused" },
-		{ told, "and told, to three digits" },
-		{ kept, "it stays with a timer from state to state, and from wheel to wheel" },
-		{ exact_again, "and not with its place" },
-		{ meet, "timers that may be late meet" },
-		{ meet_others, "with deadlines, on other clocks" },
+		{ refused, "good tolerances are accepted, bad ones refused" },
+		{ told, "QUERY returns three digits of a tolerance" },
+		{ kept, "a timer keeps its tolerance in each state and wheel" },
+		{ exact_again, "a freed slot does not keep its tolerance" },
+		{ meet, "timers with tolerances fire together" },
+		{ meet_others, "timers with tolerances fire together, on other clocks" },
 		{ small, "a small tolerance" },
 		{ phase, "periods keep their phase" },
 		{ late_is_armed, "a timer is armed until it fires" },
-		{ looked_into, "where they are is told" },
-		{ of_first, "a program that knows of no tolerance" },
-		{ bad_tasks, "tasks: a tolerance is taken or refused" },
-		{ tasks_meet, "tasks that may be late meet" },
-		{ tasks_at_once, "but for those that are due at once" },
-		{ tasks_phase, "and keep their phase" },
+		{ looked_into, "twheel_get_levels() counts timers at stops" },
+		{ of_first, "a program without tolerances" },
+		{ bad_tasks, "tasks: good tolerances are accepted, bad ones refused" },
+		{ tasks_meet, "tasks with tolerances run together" },
+		{ tasks_at_once, "tasks: no tolerance if due at once" },
+		{ tasks_phase, "tasks with tolerances keep their phase" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

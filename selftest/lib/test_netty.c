@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Parity with Netty's HashedWheelTimer: what its documentation promises, its tests test and
- * its issues report. Its thread calls the tasks; here that is a pool of one.
+ * Parity with Netty's HashedWheelTimer: what its documentation promises, its tests check and its
+ * issues report. Netty's own thread calls the tasks; here that is a pool of one thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,11 +48,11 @@ static void max_pending(void)
 	uint64_t id = sched_add(s, task), soon = sched_add(s, task);
 
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), -EDQUOT);
-	/* No more, when one was cancelled. */
+	/* Not even after a timeout was cancelled. */
 	CHECK_EQ(twheel_sched_cancel(s, id, 0), 0);
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), 0);
 	CHECK_EQ(twheel_sched_pending(s), 2);
-	/* Nor when one has expired. */
+	/* Nor after one has expired. */
 	CHECK_EQ(twheel_sched_mod(s, soon, 0), 0);
 	CHECK_EQ(runs_wait(1), 1);
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), 0);
@@ -69,7 +69,7 @@ static void look_inside(void *arg, const struct twheel_task_info *task)
 	run_note(arg, task);
 }
 
-/* The count is right after a cancel from within the task, too. */
+/* The count is right even if the task itself makes the cancel. */
 static void pending(void)
 {
 	struct twheel_sched *s = timer_new(0);
@@ -78,7 +78,7 @@ static void pending(void)
 	ADD(s, .when_ns = HOUR);
 	CHECK_EQ(twheel_sched_pending(s), 2);
 	twheel_sched_cancel(s, id, 0);
-	twheel_sched_cancel(s, id, 0);	/* not counted twice */
+	twheel_sched_cancel(s, id, 0);	/* this is not counted twice */
 	CHECK_EQ(twheel_sched_pending(s), 1);
 	ADD(s, .fn = look_inside);
 	runs_wait(1);
@@ -110,7 +110,7 @@ static void stop(void)
 	sched_close(s);
 }
 
-/* TimerTask.cancelled(): a task that stop() throws away is told. */
+/* TimerTask.cancelled(): a task that stop() discards is told. */
 static void cancelled_hook(void)
 {
 	struct twheel_sched *s = timer_new(0);
@@ -149,7 +149,7 @@ static bool contains(const uint64_t *ids, u32 nr, uint64_t id)
 	return nr;
 }
 
-/* What cancel() said it cancelled is never run, however near its time. */
+/* If cancel() returned that it cancelled a task, the task never runs, however near its time is. */
 static void cancel_is_final(void)
 {
 	enum { N = 1000 };
@@ -187,7 +187,7 @@ static void overflow(void)
 	sched_close(s);
 }
 
-/* Delays around the ends of the wheel's rotations: none is a rotation early. */
+/* Delays around the ends of the wheel's rotations: no task is a rotation early. */
 static void rotations(void)
 {
 	static const u32 ticks[] = { 59, 60, 61, 119, 120, 121, 179, 180, 181, 240, 300 };
@@ -204,7 +204,7 @@ static void rotations(void)
 	sched_close(s);
 }
 
-/* taskExecutor: with threads to run them, 10000 slow tasks do not make one another late. */
+/* taskExecutor: if there are threads to run them, 10000 slow tasks do not delay one another. */
 static void executor(void)
 {
 	struct twheel_sched *s = sched_new(3);
@@ -221,7 +221,7 @@ static void executor(void)
 	sched_close(s);
 }
 
-/* A cancelled timeout pins no memory until its slot comes round. */
+/* A cancelled timeout frees its memory at once, not when the wheel comes to its slot. */
 static void freed_at_once(void)
 {
 	struct twheel_sched *s = timer_new(0);

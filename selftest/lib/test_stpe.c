@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Parity with java.util.concurrent.ScheduledThreadPoolExecutor: what its documentation
- * promises. Cancelled tasks are always removed here, which it does only after
- * setRemoveOnCancelPolicy(true).
+ * Parity with java.util.concurrent.ScheduledThreadPoolExecutor: what its documentation promises.
+ * Cancelled tasks are always removed here. Java does that only after setRemoveOnCancelPolicy(true).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -58,7 +57,7 @@ static void fixed_delay(void)
 	ADD(s, .fn = slow, .period_ns = 10 * MS, .flags = TWHEEL_TASK_DELAY);
 	runs_wait(4);
 	sched_close(s);
-	/* From the end of one to the start of the next. */
+	/* The period counts from the end of one run to the start of the next. */
 	for (u32 i = 1; i < 4; i++)
 		CHECK(run_nth(i).start >= run_nth(i - 1).start + 22 * (s64)MS);
 }
@@ -109,7 +108,7 @@ static void shutdown_now(void)
 	CHECK(gate_crowd(1));
 	ADD(s, .arg = "once", .when_ns = HOUR);
 	ADD(s, .arg = "rate", .when_ns = HOUR, .period_ns = SEC);
-	/* Those that never commenced, periodic ones among them; not the active one. */
+	/* The tasks that never began, including periodic ones, and not the one that runs. */
 	CHECK_EQ(twheel_sched_stop(s, 0, &list), 2);
 	CHECK(!strcmp(list[0].arg, "once") && !strcmp(list[1].arg, "rate"));
 	free(list);
@@ -121,7 +120,7 @@ static void shutdown_now(void)
 	sched_close(s);
 }
 
-/* shutdown(): what is delayed is executed, what has periods is not, nothing is accepted. */
+/* shutdown(): delayed tasks still run, periodic ones do not, and new ones are refused. */
 static void shutdown(void)
 {
 	struct twheel_sched *s = sched_new(2);
@@ -145,7 +144,7 @@ static void shutdown(void)
 	sched_close(s);
 }
 
-/* shutdownNow() after it. */
+/* shutdownNow() after shutdown(). */
 static void shutdown_then_now(void)
 {
 	struct twheel_sched *s = sched_new(1);
@@ -207,7 +206,7 @@ static void *quick(void *arg)
 	return NULL;
 }
 
-/* Many threads submit; each task runs once. */
+/* Many threads submit tasks. Each task runs once. */
 static void submitters(void)
 {
 	struct twheel_sched *s = sched_new(2);

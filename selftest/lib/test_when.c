@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* Durations and times as twheel(1) reads and shows them. */
+/* Durations and times, as twheel(1) reads and prints them. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static void times(void)
 #define NIGHT	1795313760
 #define MINUTES	60
 
-/* The next time it is that late in a zone, whatever day it is here and there. */
+/* The next time at which a zone shows that time of day, whatever day it is here and there. */
 static void zones(void)
 {
 	static const struct { const char *tz, *s; s64 now, sec; } good[] = {
@@ -93,14 +93,14 @@ static void zones(void)
 		/* 22:16 here, 07:16 of the next day there */
 		{ "UTC", "07:00+09:00", NIGHT + 1200 * MINUTES, NIGHT + 2624 * MINUTES },
 		{ "UTC", "07:17+09:00", NIGHT + 1200 * MINUTES, NIGHT + 1201 * MINUTES },
-		/* 16:16 here, 14:16 of the day before there, and the other way round */
+		/* 16:16 here is 14:16 of the day before there, and the other way round */
 		{ "<+14>-14", "14:17-12:00", NIGHT, NIGHT + MINUTES },
 		{ "<+14>-14", "14:15-12:00", NIGHT, NIGHT + 1439 * MINUTES },
 		{ "<-12>12", "16:17+14:00", NIGHT, NIGHT + MINUTES },
 		{ "<-12>12", "16:15+14:00", NIGHT, NIGHT + 1439 * MINUTES },
 		/* 01:16 of the 22nd here, 23:16 of the 20th there */
 		{ "<+14>-14", "23:17-12:00", NIGHT - 900 * MINUTES, NIGHT - 899 * MINUTES },
-		/* the day of the zone */
+		/* the day is that of the zone */
 		{ "UTC", "today 20:00-07:00", NIGHT, NIGHT + 44 * MINUTES },
 		{ "UTC", "tomorrow 20:00-07:00", NIGHT, NIGHT + 1484 * MINUTES },
 		{ "UTC", "today 12:00+09:00", NIGHT, NIGHT + 44 * MINUTES },
@@ -119,7 +119,7 @@ static void zones(void)
 	tzset();
 }
 
-/* What the clock shows at @t, as if it were a time of UTC. */
+/* What the clock shows at @t, as if that were a time in UTC. */
 static s64 clock_at(time_t t)
 {
 	struct tm tm;
@@ -129,8 +129,8 @@ static s64 clock_at(time_t t)
 }
 
 /*
- * The first whole minute after @now at which the clock shows that time of the day, or has left it
- * out, by looking at each.
+ * The first whole minute after @now at which the clock shows that time of day, or has skipped it.
+ * Found by looking at each minute.
  */
 static s64 walk_to(s64 now, s64 of_day)
 {
@@ -146,7 +146,9 @@ static s64 walk_to(s64 now, s64 of_day)
 	}
 }
 
-/* Around a change of the clock at @change, times of day as seen from moments before and after. */
+/*
+ * Around a change of the clock at @change: times of day, asked for at moments before and after it.
+ */
 static void around(const char *tz, s64 change)
 {
 	char text[16];
@@ -168,7 +170,10 @@ static void around(const char *tz, s64 change)
 	}
 }
 
-/* A time that comes twice is the next of these; one that is left out is when it is passed. */
+/*
+ * A time of day that comes twice means the next of the two. One that is skipped means the moment of
+ * the change.
+ */
 static void changes(void)
 {
 	static const struct { const char *tz; s64 change; } clocks[] = {
@@ -179,7 +184,7 @@ static void changes(void)
 		{ "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", 1806764400 },	/* by half an hour */
 		{ "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", 1822491000 },
 		{ "<-10>10<+14>-14,J364/24,J200", 1830247200 },	/* a whole day is left out */
-		{ "<-03>3<-02>,M10.3.0/0,M2.3.0/0:30", 1803177000 },	/* back over midnight */
+		{ "<-03>3<-02>,M10.3.0/0,M2.3.0/0:30", 1803177000 },	/* back past midnight */
 	};
 	static const struct { const char *s; s64 now, sec; } good[] = {
 		/* 2027-03-28, on which 01:59 is followed by 03:00 */
@@ -221,7 +226,7 @@ static void shown(void)
 	for (u32 i = 0; i < ARRAY_SIZE(good); i++)
 		if (!CHECK(!strcmp(show_duration(good[i].ns, buf), good[i].s)))
 			diag("	'%s', not '%s'", buf, good[i].s);
-	/* What is shown can be read. */
+	/* What is printed can be read again. */
 	CHECK(parse_duration(show_duration(5400 * SEC, buf), &ns) && ns == 5400 * (s64)SEC);
 	CHECK(!strcmp(show_time(NOW + 250 * (s64)MS, buf), "2026-03-28T12:00:00.250+0100"));
 	CHECK(parse_time(buf, 0, &ns));
@@ -235,7 +240,7 @@ int main(void)
 		{ times, "times" },
 		{ zones, "times of day in zones" },
 		{ changes, "times of day around changes of the clock" },
-		{ shown, "how they are shown" },
+		{ shown, "durations and times as they are printed" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# top.sh: twheel top over the embedded backend, on a terminal and not, and twheel plot.
+# top.sh: "twheel top" over the embedded backend, with and without a terminal, and "twheel plot".
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=selftest/lib/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -200,15 +200,15 @@ point "twheel builds" builds
 point "top: samples of a wheel with a load" samples
 point "top: its figures add up" balance
 point "top: as text" text
-point "top: names of processes that are no text" names
+point "top: names of processes with control characters" names
 point "top: the screen is drawn, keys are heard" screen
-point "top: all of it on 80 columns" narrow
-point "top: not on a terminal that cannot" dumb
-point "top: the terminal is given back" leaves
-point "top: what is not understood or not there is said" refuses
+point "top: the screen fits into 80 columns" narrow
+point "top: refuses a terminal without cursor movement" dumb
+point "top: the terminal is restored" leaves
+point "top: error messages for bad arguments and missing files" refuses
 point "top: SIGTERM ends it" ends
 point "plot: what bench measured, as SVG and PNG" plots_bench
 point "plot: a table" plots_table
 point "plot: errors by line number" plot_errors
-point "plot: and top are in --help" grep -qE '^  or:  twheel (top|plot)' <("$twheel" --help)
+point "top and plot are in --help" grep -qE '^  or:  twheel (top|plot)' <("$twheel" --help)
 exit $bad

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The life of the timers of a file of /dev/twheel, for spin: who cancels, re-arms,
- * fires and reads them at the same time, and who waits to.
+ * A model for spin: the timers of a file of /dev/twheel, which are cancelled, re-armed, fired and
+ * read at the same time.
  *
- * An inline stands for the function of its name in twheel_chardev.c; prove.sh sees to
- * it that there is one. What is done in one hold of the base's lock is one atomic step.
- * There are two slots, two readers, the interrupt, and one who submits or drains; more are
- * as one, by file->submit. All of them go on for ever.
+ * An inline stands for the function of its name in twheel_chardev.c; prove.sh checks that there is
+ * one. Whatever the code does without releasing the base's lock is one atomic step. There are two
+ * slots, two readers, the interrupt, and one process that submits or drains: file->submit makes
+ * more of those behave as one. All of them continue for ever.
  *
- * What the user has been told of an arming:
+ * What the user has been told about an arming:
  *	OWED	an event must come
  *	GIVEN	its event has been read
- *	EITHER	armed anew while its event was being read, so that it may be read or not
- *	NOTHING	never armed; or cancelled, or armed anew, by a call that said so
+ *	EITHER	re-armed while its event was being read: the event may be read or not
+ *	NOTHING	never armed; or cancelled or re-armed, by a call that said so
  *
  * What must hold:
- *   - an event is read of what is OWED or EITHER, and of nothing else: no event twice,
- *     and none after a cancel that gave 0 or 1
- *   - of a timer no event is read after one without TWHEEL_EV_MORE, nor after it was
- *     cancelled or drained
- *   - what is OWED is armed, ready or being read: nothing is lost, by a fault neither
- *   - events are read in the order in which they expired, but for what two readers at a
- *     time could not store
- *   - an old handle is ENOENT, and one that is ENOENT is owed nothing
- *   - no reader sleeps while an event is ready, unless another is on its way
+ *   - an event is read only for an arming that is OWED or EITHER: no event twice, and none after
+ *     a cancel that returned 0 or 1
+ *   - after an event without TWHEEL_EV_MORE, and after it was cancelled or drained, a timer has no
+ *     further event
+ *   - a slot that is OWED is ARMED, READY or READING: no event is lost, not by a fault either
+ *   - events are read in the order in which they expired, except those that two readers failed to
+ *     store at the same time
+ *   - a stale handle gets ENOENT, and a timer whose handle gets ENOENT is owed nothing
+ *   - no reader sleeps while an event is ready, unless another reader is on its way
  *
- * Each -DBREAK_... is a mistake that must be found.
+ * Each -DBREAK_... is a mistake that the proof must find.
  *
- * Generations are not counted: a handle is stale or it is not. So nothing is said of
- * one that comes up again after 2^32 uses of its slot.
+ * Generations are not counted: a handle is stale or it is not. So the proof does not cover a handle
+ * that becomes valid again after 2^32 uses of its slot.
  */
 #define SLOTS	2
 #define READERS	2
@@ -63,7 +63,7 @@ typedef reader_t {
 
 slot_t slot[SLOTS];
 byte earlier;				/* which slot expired before the other */
-bool mixed;				/* what two readers put back is ready, in no order */
+bool mixed;				/* events that two readers put back are ready, in no order */
 chan ready = [SLOTS] of { byte };
 reader_t reader[READERS];
 bool asleep[READERS];
@@ -73,7 +73,7 @@ bool waking;				/* there are new events, and a wake-up will follow */
 #define nr_ready	len(ready)
 #define mine		reader[me].event
 
-/* Within a step only. */
+/* Used within one step only. */
 hidden byte i, rest, other;
 hidden byte found, present;
 hidden mtype:result res;
@@ -113,7 +113,7 @@ inline slot_unqueue(s)
 
 #define goes_on(k)	(k != ONCE)
 
-/* The event that is being read is of the past now, and the slot not its reader's any more. */
+/* The event that is being read belongs to an earlier arming now, and its reader lets go of the slot. */
 #define read_on(s)							\
 	other = slot[s].reader;						\
 	for (i : 0 .. SLOTS - 1) {					\
@@ -141,7 +141,7 @@ inline op_add(s, k)
 	slot[s].stale = false
 }
 
-/* Must the event that is being read be waited for? @k is what the timer is to be. */
+/* Must op_mod() wait for the event that is being read? @k is the kind the timer is to have. */
 #ifdef BREAK_MOD_LAST
 #define the_last(s)		false
 #else
@@ -191,7 +191,7 @@ inline op_cancel(s, is_stale)
 	fi
 }
 
-/* Wakes one: readers are exclusive. */
+/* Wakes one reader: they wait exclusively. */
 inline file_wake()
 {
 	if

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Lives of twheeld that share a store, for spin: what jobs/store_pg.sql, jobs/store_pg.c and
- * jobs/run.c do with one part and its two firings. An inline stands for the function of its name
- * in store_pg.sql; prove.sh sees to it that there is one.
+ * A model for spin: lives of twheeld that share a store. It is what jobs/store_pg.sql,
+ * jobs/store_pg.c and jobs/run.c do with one part and its two firings. An inline stands for the
+ * function of its name in store_pg.sql; prove.sh checks that there is one.
  *
- * Two nodes. One may be buried by the other at any moment, whether it is dead, stopped or only
- * slow; it may die; its connection may be lost, and what it had sent is done later, or was done
- * already. It may give up the part.
+ * There are two nodes. At any moment one may bury the other, whether that is dead, stopped or only
+ * slow. A node may die. It may lose its connection; then the server may have executed what the node
+ * had sent, or execute it later. It may give up the part.
  *
- * A statement sees the rows of the moment at which it begins. What it writes is there for others
- * when it commits. In between all others may continue, except those that want a row that it has
- * locked waits.
+ * A statement sees the rows as they are when it begins. Others see what it writes when it commits.
+ * In between all others may continue, except that one waits if it needs a row that is locked.
  *
  *	-DBURIALS	nodes die, and are buried though they live
  *	-DCUTS		connections are lost, too
  *	-DGIFTS		nodes give up the part, too
  *
  * What must hold:
- *   - in the end each firing is over, and once
- *   - as long as a life was not buried nobody else runs what it runs
- *   - nobody ends what another has taken over
- *   - nobody waits for ever
+ *   - in the end each firing is over, and it ended once
+ *   - until a life is buried, no other life runs a firing that it runs
+ *   - no life ends a firing that another has taken over
+ *   - no life waits for ever
  *
- * Each -DBREAK_... is a mistake that must be found:
+ * Each -DBREAK_... is a mistake that the proof must find:
  *	BREAK_FENCE	a turn takes no lock on the row of its life
- *	BREAK_LOOK	after a lost connection a life goes on without waiting for what it had sent
- *	BREAK_ORPHANS	who claims the part does not take over what ran there
- *	BREAK_ATTEMPT	an end does not compare the attempt
+ *	BREAK_LOOK	after a lost connection a life continues without waiting for what it had sent
+ *	BREAK_ORPHANS	a life that claims the part does not take over what ran there
+ *	BREAK_ATTEMPT	the end of a firing does not compare the attempt
  */
 #define NR_FIRINGS	2
 #define NR_LIVES	7

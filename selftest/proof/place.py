@@ -4,38 +4,38 @@
 """
 place.py PROBE: where wheel.h puts a timer, proved for all 0 <= clk <= E < 2^64.
 
-The formula is that of wheel_place(), wheel_put() and wheel_set_clk(), written once and
-used twice: with terms of z3 for E and clk, to prove, and with numbers, to see that it
-is what the code does. Its constants are those that PROBE, a program around wheel.h,
-prints. z3 shows each claim by finding no counterexample.
+The formula is that of wheel_place(), wheel_put() and wheel_set_clk(). It is written once and
+used twice: with z3's terms for E and clk, to prove the claims; and with numbers, to check that
+the code does the same. PROBE, a program around wheel.h, prints the formula's constants. z3
+proves a claim by finding no counterexample.
 
-First that it is what the head of wheel.h says: the lowest level with q_{l+1}(E) -
-q_{l+1}(clk) <= 1, and slot q_l(E) mod slots. Then what follows from that.
+First it proves that the formula is what the head of wheel.h says: the lowest level with
+q_{l+1}(E) - q_{l+1}(clk) <= 1, and slot q_l(E) mod slots. Then it proves what follows from that.
 
-Divisions by constants are what z3 is bad at in 64-bit vectors. In integers, x / k is a
-new q with k q <= x < k q + k, and all is linear. Integers do not wrap around, so that
-the code's do not is among the claims.
+z3 is slow at dividing 64-bit vectors by constants. In integers, x / k is a new q with
+k q <= x < k q + k, and everything is linear. Integers do not wrap around; so one of the claims is
+that the code's numbers do not either.
 
-What is claimed is what the invariants of the wheel rest on:
+The claims are what the invariants of the wheel rest on:
 
-  - each timer has one level, and a slot of it that stands for no other q_l, now and
-    until it is due; so none is handed out in a tick that is not its own (never early)
-  - a timer that is moved from a bucket that begins next, or has begun, falls by a level
-    at least, past every bucket that is being emptied (at most four moves)
-  - each bucket's event is after clk and no later than any of its timers, and in time
-    for them to be moved (never late)
-  - what is far has one class, until that has its turn; no two have it at once, what has
-    it gets no new timers, and it is over before any of them is due
-  - a stop that a timer is put at is of level 1 or 2, after clk, and its slot stands for no other until
-    it has come; in its tick both its levels' slots are found
-  - a bucket that is emptied ahead of time owes no more in any tick than when it was begun
-    with, so that the moves of a tick are bounded by what is in the next buckets
+  - a timer has one level, and a slot of that level that stands for no other q_l, now and until
+    the timer is due; so no timer is handed out in a tick that is not its own (never early)
+  - if a timer is moved from a bucket that begins next or has begun, it falls by at least one
+    level, past every bucket that is being emptied (at most four moves)
+  - a bucket's event is after clk, no later than any of its timers, and in time for moving them
+    (never late)
+  - a far timer stays in one class until that class has its turn; no two classes have a turn at the
+    same time; during its turn a class gets no new timers, and ends before any of its own is due
+  - a stop where a timer is put is of level 1 or 2 and after clk, and its slot stands for no other
+    stop until it has come; in its tick the slots of both its levels are found
+  - if a bucket is emptied ahead of time, it owes no more in any tick than when that began; so what
+    is in the next buckets bounds the moves of a tick
 
-A timer that was put off is due at a later E than its bucket was chosen for: the claims on its
-bucket's event hold for the E of then, and those on where it moves for any E.
+A timer that was put off is due at a later E than its bucket was chosen for. The claims about its
+bucket's event hold for the earlier E, and those about where it moves hold for any E.
 
-Each claim that a constant of the design makes true is tried with the constant next to
-it, and must fail there.
+If a claim depends on a constant of the design, it is also tried with a neighbouring
+constant, and must fail there.
 """
 import random
 import subprocess
@@ -64,7 +64,7 @@ class Geometry:
 
 
 class Terms:
-    """Numbers that z3 does not know yet, and what is known of them."""
+    """Integer variables of z3, and the constraints on them."""
 
     def __init__(self):
         self.known = []
@@ -78,7 +78,7 @@ class Terms:
         return x
 
     def div(self, x, k, near=0):
-        """@near, of an x no later, is where to look from: z3 gets on with small numbers."""
+        """x / k. near: the quotient of a smaller x; z3 is faster with small numbers."""
         if (x, k) not in self.quotients:
             q = near + self.new(0, END)
             self.known += [k * q <= x, x < k * q + k]

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The wheel as place.py sees it: the numbers its formula is made of, and what the code
- * does with the samples on standard input, lines of "clk expires ticks".
+ * For place.py: print the numbers of the formula, and then what the code does with the samples on
+ * standard input, lines of "clk expires ticks".
  *
- * A line of output per sample: the slots of clk by level, the slot of the timer, the
- * event that it causes, the one it causes where its bucket is so big that it takes
- * these ticks to make it small, the tick it fires in, and the same of where wheel_add_chosen() puts
- * it: slot, event and tick.
+ * A line of output per sample: the slots of clk by level; the slot of the timer; the event that it
+ * causes; the event that it causes if its bucket is so big that splitting it takes that many ticks;
+ * the tick it fires in; and, if wheel_add_chosen() places it, its slot, event and tick.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ static void numbers(void)
 	printf("%d %d %d %d\n", WHEEL_S1, WHEEL_S2, WHEEL_STOP1, WHEEL_STOP2);
 }
 
-/* The event of a timer that finds WHEEL_BIG others in its bucket, times @ticks. */
+/* The event that a timer causes if its bucket holds WHEEL_BIG * @ticks others. */
 static u64 big_event(struct wheel *w, u64 e, u32 ticks)
 {
 	struct wheel_timer t = { 0 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * One timer of the CPUs' bases, for spin: armed and re-armed from two CPUs, moving
- * between their bases, fired on either, and cancelled for good by somebody who frees it.
+ * A model for spin: one timer that two CPUs arm and re-arm. It moves between their bases, fires on
+ * either, and is cancelled for good by a user who frees it.
  *
- * An inline stands for the function of its name in twheel.c; prove.sh sees to it that
- * there is one. Memory is as it looks from the outside of locks: sequentially consistent.
- * That time passes is no part of it: what is in a wheel may expire at any moment. Where
- * a base's interrupt runs is not either: after a CPU went off, its base's runs elsewhere.
+ * An inline stands for the function of its name in twheel.c; prove.sh checks that there is one.
+ * Memory is sequentially consistent. The model has no time: a timer that is in a wheel may expire
+ * at any moment. Nor does it say which CPU runs a base's interrupt: after a CPU went offline,
+ * another runs it.
  *
  * Two users arm and cancel it at any time, and its callback may re-arm it. It ends so:
  *	-DCANCEL	when the users are done it is cancelled, and freed
@@ -16,13 +16,13 @@
  *
  * What must hold:
  *   - the timer is in one wheel at most, that of the base it names
- *   - each arming ends in one call of the callback, or in a call that said it was armed
- *   - the callback never runs twice at once
- *   - after cancel_sync() the timer is idle, its callback does not run, and nobody
- *     touches it; after shutdown_sync() too, but that others still ask for it in vain
- *   - nobody waits for ever for a lock
+ *   - each arming ends in one call of the callback, or in a call that returned that it was armed
+ *   - the callback never runs twice at the same time
+ *   - after cancel_sync() the timer is idle, its callback does not run, and nobody touches it; after
+ *     shutdown_sync() too, except that others still try to arm it, in vain
+ *   - nobody waits for a lock for ever
  *
- * Each -DBREAK_... is a mistake that must be found. ARMINGS bounds how often it is armed.
+ * Each -DBREAK_... is a mistake that the proof must find. ARMINGS bounds how often it is armed.
  */
 #define MIGRATING	2	/* a bit, beside the ids 0 and 1 */
 #define ELSEWHERE	255
@@ -53,7 +53,7 @@ bool freed;
 #define raw_spin_unlock(b)	lock[b] = false
 #define touch			assert(!freed)
 
-/* Not while it is on its way. */
+/* The timer's base. Waits while the timer moves from one base to another. */
 inline base_of(b)
 {
 	do
@@ -65,7 +65,7 @@ inline base_of(b)
 	od
 }
 
-/* Returns with base @b locked: that of the CPU it runs on, be it which it may, is tried first. */
+/* Returns with base @b locked. It tries that of its own CPU first, which may be either. */
 inline lock_base(b)
 {
 	do

@@ -4,9 +4,9 @@
 """guest.py DIR LIBRARY: what a guest without Python needs to run the tests of the package
 twheel, and examples/asyncio_alarms.py, over LIBRARY.
 
-It fills DIR with this interpreter, the modules that these have loaded here, packed with the
-package, and the libraries all of these need, flat beside each other. Of the programs there
-"python" is the interpreter and "asyncio" the example; python_twheel.sh runs the tests there.
+It fills DIR with this interpreter; with the modules that the tests and the example load here, packed
+together with the package; and with the libraries that all of these need. There are no folders. In
+DIR, "python" is the interpreter and "asyncio" the example; python_twheel.sh runs the tests.
 """
 import os
 import shutil

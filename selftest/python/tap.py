@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """tap.py MODULE...: run the tests of these modules, as unittest knows them, and print TAP.
 
-A point is a test, named by its docstring. BACKEND= is told in each name.
+Each test is a point, whose name is its docstring. The name also has the backend, BACKEND=.
 """
 import os
 import sys

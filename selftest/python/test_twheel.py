@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""The package twheel for Python, over the backend that TWHEEL_BACKEND says.
+"""The package twheel for Python, over the backend that TWHEEL_BACKEND names.
 
-A host that is busy makes all late: nothing is said of that here but where it is what is
-tested, and then by a factor that a wrong answer is beyond.
+A busy host makes everything late. So lateness is checked only where it is what is tested, and then with
+a bound that only a wrong result exceeds.
 """
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ import twheel
 
 BACKEND = os.environ["TWHEEL_BACKEND"]
 LONG = 3600
-# A loop that is debugged tells of callbacks that take long, as some here do.
+# A loop in debug mode reports callbacks that take long, as some here do.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 
@@ -35,7 +35,7 @@ def now_ns():
 
 
 def until(condition, seconds=20):
-    """Wait until it holds."""
+    """Wait until condition() is true."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -44,7 +44,7 @@ def until(condition, seconds=20):
 
 
 def refused(number, function, *args, **kwargs):
-    """It is an OSError of that errno."""
+    """Check that an OSError with this errno is raised."""
     with contextlib.suppress(OSError):
         function(*args, **kwargs)
         raise AssertionError(f"{function} was not refused")
@@ -55,8 +55,8 @@ def refused(number, function, *args, **kwargs):
 
 
 def met(now, due):
-    """Whether what was due then waited for where those meet that may be 4 s late: at a multiple of 600
-    ticks."""
+    """Did a timer that was due at `due`, with a tolerance of 4 s, wait for the next multiple of 600 ticks,
+    where such timers meet?"""
     return due <= now // 600_000_000 * 600_000_000 and now < due + 60 * 10**9
 
 
@@ -87,7 +87,7 @@ class WheelTest(unittest.TestCase):
         refused(errno.ENOENT, self.wheel.cancel, handle)
 
     def test_cancel(self):
-        """Wheel: what is cancelled does not fire"""
+        """Wheel: a cancelled timer does not fire"""
         armed, ready = self.wheel.add(0.05), self.wheel.add(0)
         until(lambda: self.wheel.query(ready).state == "ready")
         self.assertIs(self.wheel.cancel(armed), True)
@@ -95,7 +95,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(self.wheel.read(timeout=0.15), [])
 
     def test_mod(self):
-        """Wheel: a timer is armed anew, and again after its event"""
+        """Wheel: a timer is re-armed, before and after its event"""
         handle = self.wheel.add(LONG, keep=True)
         self.assertIs(self.wheel.mod(handle, 0, keep=True), True)
         [event] = self.wheel.read(timeout=10)
@@ -113,7 +113,7 @@ class WheelTest(unittest.TestCase):
         self.assertGreaterEqual(event.count, 9)
 
     def test_submit(self):
-        """Wheel: many operations in one call, drained and armed in another wheel"""
+        """Wheel: many operations in one call; drain into another wheel"""
         ops = [twheel.Op(op=twheel.OP_ADD, user_data=i, expires_ns=10**12 + i) for i in range(1000)]
         ops.append(twheel.Op(op=twheel.OP_CANCEL, handle=2**63))
         done = self.wheel.submit(ops)
@@ -130,7 +130,7 @@ class WheelTest(unittest.TestCase):
             self.assertEqual(other.info().nr_armed, 1000)
 
     def test_errors(self):
-        """Wheel: errors are OSError with the errno, and nonsense is ValueError"""
+        """Wheel: errors are OSError with the errno, bad arguments are ValueError"""
         refused(errno.EINVAL, twheel.Wheel, tick=10)
         refused(errno.EINVAL, twheel.Wheel, clock=99)
         refused(errno.EINVAL, self.wheel.add, 1, interval=1e-7)
@@ -146,7 +146,7 @@ class WheelTest(unittest.TestCase):
         wheel.close()
 
     def test_range(self):
-        """Wheel: a number that does not fit is ValueError, and not another number"""
+        """Wheel: a number that is too large is ValueError"""
         handle = self.wheel.add(LONG)
         for call in (lambda n: self.wheel.add(0, n), self.wheel.cancel, self.wheel.query, lambda n: self.wheel.mod(n, 1),
                      lambda n: self.wheel.add_ns(n), lambda n: self.wheel.add_ns(1, interval_ns=n),
@@ -171,7 +171,7 @@ class WheelTest(unittest.TestCase):
             self.assertTrue(got >= seconds * 1e9 - 1e-3 * (seconds > 1) or got == 2**63 - 1, (seconds, got))
 
     def test_within(self):
-        """Wheel: timers that may be late are told so, and fire where they meet"""
+        """Wheel: timers with tolerances fire together, and report their tolerance"""
         handle = self.wheel.add(LONG, within=360)
         self.assertEqual(self.wheel.query(handle).tolerance_ns, 360 * 10**9)
         self.assertTrue(self.wheel.mod(handle, LONG, within=1.5))
@@ -192,7 +192,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(sorted(seen), list(range(100)))
 
     def test_read_waits(self):
-        """Wheel: read() waits as long as asked for, whatever signals come, and close() is refused"""
+        """Wheel: read() waits for its timeout in spite of signals, and close() is refused meanwhile"""
         calls = []
         old = signal.signal(signal.SIGALRM, lambda *_: calls.append(1))
         signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
@@ -214,7 +214,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual([event.user_data for event in got], [7])
 
     def test_fork(self):
-        """Wheel: in a child it is ChildProcessError, and the parent's goes on"""
+        """Wheel: calls in a child are ChildProcessError, and the parent's wheel works"""
         self.wheel.add(0.05, 9)
         child = os.fork()
         if not child:
@@ -230,7 +230,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(self.wheel.read(timeout=10)[0].user_data, 9)
 
     def test_unclosed(self):
-        """Wheel: one that is forgotten is closed, with a ResourceWarning"""
+        """Wheel: a wheel without references is closed, with a ResourceWarning"""
         before = descriptors()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -264,7 +264,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(len(self.timers), 0)
 
     async def test_cancel(self):
-        """Timers: what is cancelled is not called, and says so"""
+        """Timers: a cancelled timer is not called, and says that it was cancelled"""
         called = []
         timer = self.timers.call_later(0.02, called.append, 1)
         self.assertTrue(timer.active)
@@ -279,7 +279,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertIsNone(over.when())
 
     async def test_rearm(self):
-        """Timers: a timer is armed anew: before, after, and when cancelled"""
+        """Timers: a timer is re-armed before its call, after it, and after a cancel"""
         called = []
         timer = self.timers.call_later(LONG, called.append, 1)
         self.assertAlmostEqual(timer.when(), self.loop.time() + LONG, delta=60)
@@ -298,7 +298,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(timer.active)
 
     async def test_within(self):
-        """Timers: those that may be late are called where they meet, and again after rearm()"""
+        """Timers: timers with tolerances are called together, also after rearm()"""
         called, ends = [], []
 
         async def expires():
@@ -326,7 +326,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         await self.soon(lambda: len(self.timers) == 0)      # the loop has yet to end ticks()
 
     async def test_same_batch(self):
-        """Timers: a call cancels and re-arms what has expired with it"""
+        """Timers: a call cancels and re-arms timers that expired together with its own"""
         called = []
 
         def first(name):
@@ -350,7 +350,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertLessEqual(len(set(called) & set("ab")), 1)
 
     async def test_period(self):
-        """Timers: periods that passed while the loop was busy are one call, and counted"""
+        """Timers: periods that passed while the loop was busy are counted in one call"""
         timer = self.timers.call_every(0.01, lambda: None)
         await self.soon(lambda: timer.runs >= 3)
         runs, overruns = timer.runs, timer.overruns
@@ -380,7 +380,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(sorted(called), list(range(20000)))
 
     async def test_exception(self):
-        """Timers: an exception is the loop's exception handler's, and the others are called"""
+        """Timers: an exception goes to the loop's handler, and other timers are called"""
         told, called = [], []
         self.loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
         self.timers.call_later(0, lambda: 1 / 0)
@@ -390,7 +390,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertIsInstance(told[0], ZeroDivisionError)
 
     async def test_sleep(self):
-        """Timers: sleep() gives its result, and its timer goes with its task"""
+        """Timers: sleep() returns its result; if its task is cancelled, so is its timer"""
         start = self.loop.time()
         self.assertEqual(await self.timers.sleep(0.05, "awake"), "awake")
         self.assertGreaterEqual(self.loop.time() - start, 0.05)
@@ -402,7 +402,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(len(self.timers), 0)
 
     async def test_timeout(self):
-        """Timers: timeout() is TimeoutError, or nothing, and lets other cancellations pass"""
+        """Timers: timeout() raises TimeoutError in time, and lets other cancellations pass"""
         with self.assertRaises(TimeoutError):
             async with self.timers.timeout(0.02) as timeout:
                 await asyncio.sleep(LONG)
@@ -431,7 +431,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertFalse(inner.expired())
 
     async def test_ticks(self):
-        """Timers: ticks() counts what it did not give, and stops with its loop"""
+        """Timers: ticks() counts missed ticks, and ends with its loop"""
         got = []
         async with contextlib.aclosing(self.timers.ticks(0.01)) as ticks:
             async for tick in ticks:
@@ -447,7 +447,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(len(self.timers), 0)
 
     async def test_close(self):
-        """Timers: close() ends sleepers and ticks, calls nothing, and gives the descriptors back"""
+        """Timers: close() ends sleep() and ticks(), calls nothing, and closes the descriptors"""
         called = []
 
         async def ticking():
@@ -482,7 +482,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(called, [1])
 
     async def test_garbage(self):
-        """Timers: what is over or cancelled keeps nothing alive"""
+        """Timers: a timer that is over or cancelled keeps no object alive"""
         class Thing:
             def call(self):
                 pass
@@ -511,7 +511,7 @@ class TimersTest(unittest.IsolatedAsyncioTestCase):
 
 class InterruptTest(unittest.TestCase):
     def test_interrupt(self):
-        """Timers: KeyboardInterrupt ends the loop, and those read with it are called when it goes on"""
+        """Timers: KeyboardInterrupt ends the loop; other expired timers are called when it runs again"""
         def interrupt():
             called.append("interrupt")
             raise KeyboardInterrupt
@@ -543,7 +543,7 @@ class PoolTest(unittest.TestCase):
         self.addCleanup(self.sched.close)
 
     def test_after(self):
-        """Scheduler: a function is called once, by another thread, in time, with its run"""
+        """Scheduler: a function is called once, in time, by another thread, with its run"""
         got = []
         start = now_ns()
         task = self.sched.after(0.05, lambda *args: got.append(
@@ -559,7 +559,7 @@ class PoolTest(unittest.TestCase):
         self.assertRaises(FileNotFoundError, task.reschedule, 1)
 
     def test_every(self):
-        """Scheduler: periods, and what becomes of those that are missed"""
+        """Scheduler: periods, and the three policies for missed ones"""
         runs = {"burst": [], "skip": [], "delay": []}
 
         def function(policy):
@@ -567,7 +567,7 @@ class PoolTest(unittest.TestCase):
             if len(runs[policy]) == 2:
                 time.sleep(0.2)
 
-        # A pool of one thread would let them wait for each other.
+        # In a pool of one thread they would wait for each other.
         with twheel.Scheduler(threads=3) as sched:
             for policy in runs:
                 sched.every(0.02, function, policy, missed=policy)
@@ -593,7 +593,7 @@ class PoolTest(unittest.TestCase):
         self.assertTrue(all(begin - end >= 30_000_000 for end, begin in zip(ends, begins[1:])))
 
     def test_within(self):
-        """Scheduler: tasks that may be late run where they meet, and when they are due again stays"""
+        """Scheduler: tasks with tolerances run together, and keep their phase"""
         met_there, runs = [], []
 
         def function():
@@ -601,7 +601,7 @@ class PoolTest(unittest.TestCase):
             met_there.append(met(now_ns(), run.due_ns))
             runs.append(run.due_ns)
 
-        # What is due at once does not wait.
+        # A task that is due at once does not wait.
         for i in range(1, 6):
             self.sched.after(i / 5, function, within=4)
         until(lambda: len(met_there) == 5)
@@ -615,7 +615,7 @@ class PoolTest(unittest.TestCase):
         self.assertRaises(ValueError, self.sched.after, 1, function, within=float("nan"))
 
     def test_at(self):
-        """Scheduler: at a time of the clock on the wall, as a datetime and as seconds"""
+        """Scheduler: at a time of the wall clock, as a datetime and as seconds"""
         got = []
         when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=0.05)
         self.sched.at(when, lambda: got.append((time.time(), twheel.current_run().due_ns)))
@@ -630,7 +630,7 @@ class PoolTest(unittest.TestCase):
         until(lambda: len(got) == 3)
 
     def test_kinds(self):
-        """Scheduler: a delay is none for a task with a time, nor the other way round"""
+        """Scheduler: a task with a time cannot get a delay, nor the other way round"""
         got = []
         at = self.sched.at(time.time() + LONG, got.append, 1, key="at")
         after = self.sched.after(LONG, got.append, 2, key="after")
@@ -647,7 +647,7 @@ class PoolTest(unittest.TestCase):
         until(lambda: not after.cancel() and not self.sched._ids)
 
     def test_key(self):
-        """Scheduler: a key is one task's; a second one replaces the first"""
+        """Scheduler: a task with the same key replaces the first"""
         got = []
         first = self.sched.after(LONG, got.append, 1, key=b"a\0b")
         second = self.sched.after(LONG, got.append, 2, key=b"a\0b")
@@ -672,7 +672,7 @@ class PoolTest(unittest.TestCase):
         self.assertGreater(self.sched.tasks()[0].due_ns, listed[0].due_ns + (LONG - 60) * 10**9)
 
     def test_cancel(self):
-        """Scheduler: cancel() with wait returns when the function does, and EDEADLK from it"""
+        """Scheduler: cancel() with wait returns after the function; in the function it is EDEADLK"""
         began, state, deadlock = threading.Event(), [], []
 
         def function():
@@ -692,7 +692,7 @@ class PoolTest(unittest.TestCase):
         self.assertEqual(len(self.sched), 0)
 
     def test_exception(self):
-        """Scheduler: an exception is told, and the task and the pool go on"""
+        """Scheduler: an exception is reported, and the task and the pool continue"""
         count = []
         task = self.sched.every(0.01, lambda: (count.append(1), 1 / 0))
         until(lambda: len(count) >= 3 and self.errors)
@@ -707,7 +707,7 @@ class PoolTest(unittest.TestCase):
         self.assertIn("ZeroDivisionError", logs.output[0])
 
     def test_release(self):
-        """Scheduler: functions and arguments are let go: over, cancelled, replaced, closed"""
+        """Scheduler: functions and arguments are released: over, cancelled, replaced, closed"""
         class Thing:
             def call(self):
                 pass
@@ -732,7 +732,7 @@ class PoolTest(unittest.TestCase):
         self.assertEqual(twheel._sched._calls, {})
 
     def test_close(self):
-        """Scheduler: close() waits for functions, and is refused to them"""
+        """Scheduler: close() waits for functions, and is refused in one"""
         began, state = threading.Event(), []
 
         def function():
@@ -752,7 +752,7 @@ class PoolTest(unittest.TestCase):
         self.sched.close()
 
     def test_stop(self):
-        """Scheduler: stop() runs what is to run once, or nothing"""
+        """Scheduler: stop() runs one-shot tasks, or nothing"""
         got = []
         self.sched.after(0.05, got.append, 1)
         self.sched.every(LONG, got.append, 2)
@@ -761,17 +761,17 @@ class PoolTest(unittest.TestCase):
         refused(errno.ESHUTDOWN, self.sched.after, 1, print)
 
     def test_forgotten(self):
-        """Scheduler: one that is forgotten is closed, by a thread of its own pool too"""
+        """Scheduler: a scheduler without references is closed, also by a thread of its pool"""
         before = descriptors()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            # The task alone has the scheduler, and ends.
+            # Only the task refers to the scheduler, and it ends.
             twheel.Scheduler(threads=1).after(0.02, str)
             until(lambda: descriptors() == before)
         self.assertEqual([w.category for w in caught], [ResourceWarning])
 
     def test_wait_interrupted(self):
-        """Scheduler: Ctrl-C ends each call that waits, and the program, whatever its functions do"""
+        """Scheduler: Ctrl-C ends each call that waits, and the program"""
         def begin(wait):
             code = ("import os, signal, threading, time, twheel\n"
                     "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -794,7 +794,7 @@ class PoolTest(unittest.TestCase):
                 self.assertIn("KeyboardInterrupt", told)
 
     def test_forked(self):
-        """Scheduler: a child closes what its parent's threads are at, and is told ECHILD"""
+        """Scheduler: calls in a child are ECHILD, and it can close while the parent's threads work"""
         began, over = threading.Event(), threading.Event()
         self.sched.after(0, lambda: (began.set(), over.wait(20)))
         waiter = threading.Thread(target=self.sched.stop, kwargs={"wait": True})
@@ -818,7 +818,7 @@ class PoolTest(unittest.TestCase):
         self.assertFalse(waiter.is_alive())
 
     def test_exit(self):
-        """Scheduler: a program ends though it has forgotten to close it, and waits for functions"""
+        """Scheduler: a program that did not close it ends, after its functions"""
         code = ("import threading, time, twheel\n"
                 "s, begun = twheel.Scheduler(4), threading.Event()\n"
                 "s.after(0, lambda: (print('begun', flush=True), begun.set(), time.sleep(0.2), print('over', flush=True)))\n"
@@ -834,13 +834,13 @@ class NoPoolTest(unittest.TestCase):
         self.addCleanup(self.sched.close)
 
     def test_run(self):
-        """Scheduler without a pool: run() calls what is due, in order, in its own thread"""
+        """Scheduler without a pool: run() calls due functions, in order, in its own thread"""
         got = []
         for delay in (0.02, 0, 0.01):
             self.sched.after(delay, lambda: got.append((twheel.current_run().due_ns, threading.get_ident())))
         time.sleep(0.05)
         self.assertEqual(self.sched.run(), 3)
-        # Which is due first depends on how long the calls took.
+        # How long the calls took decides which task is due first.
         self.assertEqual(got, [(due, threading.get_ident()) for due, _ in sorted(got)])
         self.assertEqual(self.sched.run(timeout=0.05), 0)
         self.sched.after(0.02, got.append, 1)
@@ -848,7 +848,7 @@ class NoPoolTest(unittest.TestCase):
         refused(errno.EINVAL, twheel.Scheduler.fileno, self.enterContext(twheel.Scheduler(1)))
 
     def test_interrupt(self):
-        """Scheduler without a pool: KeyboardInterrupt comes out of run()"""
+        """Scheduler without a pool: run() raises KeyboardInterrupt"""
         def interrupt():
             raise KeyboardInterrupt
 
@@ -860,7 +860,7 @@ class NoPoolTest(unittest.TestCase):
         self.assertEqual(got, [1])
 
     def test_stopped(self):
-        """Scheduler without a pool: who waits in run() hears of close()"""
+        """Scheduler without a pool: close() ends a run() that waits"""
         seen = []
 
         def waiter():
@@ -906,7 +906,7 @@ class NoPoolTest(unittest.TestCase):
 
 class PackageTest(unittest.TestCase):
     def test_exports(self):
-        """The package: all that it exports is there, and has a docstring"""
+        """The package: all exported names exist, and have docstrings"""
         for name in twheel.__all__:
             thing = getattr(twheel, name)
             if isinstance(thing, type) or hasattr(thing, "__code__"):
@@ -917,7 +917,7 @@ class PackageTest(unittest.TestCase):
                     self.assertTrue(thing.__doc__, (kind, name))
 
     def test_layout(self):
-        """The package: structures are as long as the library says"""
+        """The package: structures have the library's sizes"""
         with twheel.Wheel() as wheel:
             info = wheel.info()
         self.assertEqual((info.op_size, info.event_size), (ctypes.sizeof(twheel.Op), ctypes.sizeof(twheel.Event)))
@@ -925,5 +925,5 @@ class PackageTest(unittest.TestCase):
         self.assertGreater(info.max_timers, 0)
 
 
-# Where it is not installed, as in a guest, it cannot be run by its name alone.
+# If the package is not installed, as in a guest, it cannot be run by its name alone.
 PYTHON = os.environ.get("PYTHON", sys.executable).split()

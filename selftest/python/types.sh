@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# types.sh: the package twheel for Python, as programmers see it who check the types of their
-# programs.
+# types.sh: the types of the package twheel for Python, as a type checker sees them.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -25,5 +24,5 @@ twheel.Scheduler(threads="two")' >build/python/wrong || return
 mkdir -p build/python
 echo 1..2
 point "mypy --strict finds nothing in the package" typed
-point "programs that use it are checked" users
+point "mypy checks programs that use the package" users
 exit $bad

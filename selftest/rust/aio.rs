@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-//! The crate's timers of tokio, over the backend that TWHEEL_BACKEND says.
+//! Tests the crate's timers for tokio, with the backend that TWHEEL_BACKEND names.
 
 mod met;
 
@@ -24,7 +24,7 @@ fn two() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_io().build().unwrap()
 }
 
-/// On a runtime of one thread and on one of more.
+/// Run `test` on a runtime of one thread, and on one of two.
 fn on_each<F: Future<Output = io::Result<()>>>(test: impl Fn() -> F) {
     one().block_on(test()).unwrap();
     two().block_on(test()).unwrap();
@@ -61,7 +61,7 @@ fn a_sleep_is_never_short() {
 }
 
 #[test]
-fn sleeps_and_intervals_that_may_be_late_meet() {
+fn sleeps_and_intervals_with_a_tolerance_end_together() {
     on_each(|| async {
         let timers = Timers::new()?;
         let late = timers.within(WITHIN);
@@ -79,7 +79,7 @@ fn sleeps_and_intervals_that_may_be_late_meet() {
     });
 }
 
-/// One descriptor for the runtime. The count is that of the process, so this test is alone in it.
+/// All timers together take one descriptor.
 #[test]
 fn many_sleeps_on_one_descriptor() {
     on_each(|| async {
@@ -121,7 +121,7 @@ fn a_sleep_that_is_dropped_is_cancelled() {
 }
 
 #[test]
-fn a_sleep_is_reset_before_and_after() {
+fn a_sleep_is_reset_before_and_after_its_end() {
     on_each(|| async {
         let timers = Timers::new()?;
         let mut sleep = timers.sleep(LONG)?;
@@ -174,7 +174,7 @@ fn an_interval_counts_what_passes() {
 }
 
 #[test]
-fn closing_ends_who_waits() {
+fn closing_ends_every_wait() {
     on_each(|| async {
         let timers = Timers::new()?;
         let sleeper = task::spawn(timers.sleep(LONG)?);
@@ -197,7 +197,7 @@ fn the_last_clone_frees_the_wheel() {
         let sleep = timers.sleep(10 * MS)?;
         drop(timers.clone());
         drop(timers);
-        sleep.await?; // it has the rest of it
+        sleep.await?; // it holds the last reference
         // The driver ends, and the runtime does not watch that descriptor any more.
         until(|| Timers::on(wheel.clone()).is_ok()).await;
         Ok(())
@@ -205,7 +205,7 @@ fn the_last_clone_frees_the_wheel() {
 }
 
 #[test]
-fn a_runtime_that_ends_is_told() {
+fn timers_fail_when_their_runtime_has_ended() {
     let runtime = two();
     let (timers, sleep) = runtime.block_on(async {
         let timers = Timers::new().unwrap();
@@ -218,12 +218,12 @@ fn a_runtime_that_ends_is_told() {
 }
 
 #[test]
-fn without_a_runtime_it_is_an_error() {
+fn without_a_runtime_timers_are_an_error() {
     assert_eq!(kind(Timers::new()), Some(io::ErrorKind::Other));
 }
 
 #[test]
-fn errors_of_the_wheel_come_through() {
+fn errors_of_the_wheel_are_passed_on() {
     on_each(|| async {
         let timers = Timers::on(Wheel::builder().max_timers(1).open()?)?;
         let _sleep = timers.sleep(LONG)?;

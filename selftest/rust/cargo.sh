@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# cargo.sh O COMMAND [ARGUMENT...]: cargo on bindings/rust, with what it makes in O, and the crates
-# of Debian's packages alone. Programs need no library at run time, so that a guest can run them.
+# cargo.sh O COMMAND [ARGUMENT...]: run cargo on bindings/rust. Its output goes to O. It uses only
+# the crates in Debian's packages. Programs are linked statically, so that a guest can run them.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
 

@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=dash
 #
-# rust_test.sh PROGRAM...: the tests of the crate in a guest, beside the programs and tap.awk.
+# rust_test.sh PROGRAM...: run the crate's tests in a guest. The programs and tap.awk are beside this
+# script.
 bad=0
 for program; do
 	"${0%/*}/$program" >/tmp/rust 2>&1 || bad=1

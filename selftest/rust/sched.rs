@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-//! The crate's scheduler, over the backend that TWHEEL_BACKEND says.
+//! Tests the crate's scheduler, with the backend that TWHEEL_BACKEND names.
 
 mod met;
 
@@ -37,7 +37,7 @@ fn until(what: impl Fn() -> bool) {
     }
 }
 
-/// Tells when it is dropped.
+/// Counts how often it is dropped.
 struct Thing(Arc<AtomicU32>);
 
 impl Drop for Thing {
@@ -59,13 +59,13 @@ fn a_function_is_called_once_in_time_by_the_pool() {
     assert!(when >= start + 20 * MS);
     assert_ne!(thread, thread::current().id());
     assert_eq!((run_id, nr, missed), (id, 1, 0));
-    until(|| !sched.cancel(id).unwrap()); // it may be at its end
+    until(|| !sched.cancel(id).unwrap()); // it may not have ended yet
     assert!(from.recv_timeout(50 * MS).is_err());
     assert_eq!(errno(sched.reschedule(id, MS)), Some(libc::ENOENT));
 }
 
 #[test]
-fn tasks_that_may_be_late_meet_and_keep_their_phase() {
+fn tasks_with_a_tolerance_run_together_and_keep_their_phase() {
     let (sched, (to, from)) = (pool(2), channel());
     for nr in 1..4 {
         let to = to.clone();
@@ -93,7 +93,7 @@ fn no_tolerance_is_too_long() {
 }
 
 #[test]
-fn periods_and_what_becomes_of_missed_ones() {
+fn missed_periods_follow_the_policy() {
     let sched = pool(3);
     let begin = |missed| {
         let (to, from) = channel();
@@ -133,7 +133,7 @@ fn a_fixed_delay_counts_from_the_return() {
 }
 
 #[test]
-fn at_a_time_of_the_clock_on_the_wall() {
+fn a_task_runs_at_a_time_of_the_wall_clock() {
     let (sched, (to, from)) = (pool(1), channel());
     let when = SystemTime::now() + 30 * MS;
     sched.at(when, move |_| to.send(SystemTime::now()).unwrap()).unwrap();
@@ -145,7 +145,7 @@ fn at_a_time_of_the_clock_on_the_wall() {
 }
 
 #[test]
-fn a_delay_is_no_time() {
+fn a_task_after_a_delay_has_no_wall_clock_time() {
     let (sched, (to, from)) = (pool(1), channel());
     let other = to.clone();
     let at = sched.at(SystemTime::now() + LONG, move |_| to.send(1).unwrap()).unwrap();
@@ -159,7 +159,7 @@ fn a_delay_is_no_time() {
 }
 
 #[test]
-fn a_key_is_one_tasks() {
+fn no_two_tasks_have_the_same_key() {
     let (sched, (to, from)) = (pool(1), channel());
     let other = to.clone();
     let first = sched.add(When::after(LONG).key(b"a\0b"), move |_| to.send(1).unwrap()).unwrap();
@@ -191,7 +191,7 @@ fn cancelling_waits_and_is_refused_to_the_function() {
 }
 
 #[test]
-fn a_run_can_be_the_last() {
+fn a_run_can_cancel_its_task() {
     let (sched, (to, from)) = (pool(1), channel());
     sched
         .every(5 * MS, move |run| {
@@ -205,7 +205,7 @@ fn a_run_can_be_the_last() {
     assert!(from.recv_timeout(PATIENCE).is_err()); // at once: the sender has gone
 }
 
-/// What is thrown may throw again when it is dropped.
+/// The payload of a panic, which panics again when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -257,7 +257,7 @@ fn functions_are_dropped_once() {
 }
 
 #[test]
-fn dropping_it_waits_for_functions() {
+fn dropping_the_scheduler_waits_for_functions() {
     let (state, (to, from)) = (Arc::new(Mutex::new(0)), channel());
     let (sched, inner) = (pool(1), state.clone());
     sched
@@ -272,9 +272,9 @@ fn dropping_it_waits_for_functions() {
     assert_eq!(*state.lock().unwrap(), 1);
 }
 
-/// The function that runs, or the destructor of what it had, has the last of its scheduler.
+/// The last reference to a scheduler is dropped by its own function, or with what a function owned.
 #[test]
-fn a_function_may_have_the_last_of_its_scheduler() {
+fn a_function_may_drop_its_own_scheduler() {
     for in_function in [true, false] {
         let ((to, from), drops) = (channel(), Arc::new(AtomicU32::new(0)));
         let sched = Arc::new(pool(1));
@@ -296,7 +296,7 @@ fn a_function_may_have_the_last_of_its_scheduler() {
 }
 
 #[test]
-fn what_is_to_run_once_is_finished() {
+fn finish_runs_the_tasks_that_run_once() {
     let (sched, (to, from)) = (pool(1), channel());
     sched.after(20 * MS, move |_| to.send(()).unwrap()).unwrap();
     sched.every(LONG, |_| ()).unwrap();
@@ -305,7 +305,7 @@ fn what_is_to_run_once_is_finished() {
 }
 
 #[test]
-fn without_a_pool_the_caller_runs_it() {
+fn without_a_pool_the_caller_runs_tasks() {
     let (sched, (to, from)) = (Scheduler::new().unwrap(), channel());
     for delay in [20, 0, 10] {
         let to = to.clone();

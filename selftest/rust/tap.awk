@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# What tests of Rust print, as TAP. A program that ends without a result counts as failed.
+# Turn the output of Rust's tests into TAP. A program that ends without a result counts as failed.
 /^running [0-9]+ tests?$/ { running++ }
 /^test result: / { running-- }
 /^test .* \.\.\. / {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-//! The crate's wheel and timers, over the backend that TWHEEL_BACKEND says. Nothing is said of how
-//! late events are: a host may be busy.
+//! Tests the crate's wheel and timers, with the backend that TWHEEL_BACKEND names. No test checks
+//! how late events are: the host may be busy.
 
 mod met;
 
@@ -56,7 +56,7 @@ fn a_timer_fires_once_and_not_early() {
 }
 
 #[test]
-fn who_drops_a_timer_cancels_it() {
+fn dropping_a_timer_cancels_it() {
     let wheel = Wheel::new().unwrap();
     let armed = wheel.add(20 * MS, 1).unwrap();
     let ready = wheel.add(Duration::ZERO, 2).unwrap();
@@ -74,7 +74,7 @@ fn who_drops_a_timer_cancels_it() {
 }
 
 #[test]
-fn timers_that_may_be_late_meet() {
+fn timers_with_a_tolerance_fire_together() {
     let wheel = Wheel::new().unwrap();
     let late = wheel.within(WITHIN);
     let one = late.add(10 * MS, 1).unwrap();
@@ -114,7 +114,7 @@ fn no_tolerance_is_too_long() {
 }
 
 #[test]
-fn a_timer_keeps_its_wheel() {
+fn a_timer_keeps_its_wheel_open() {
     let wheel = Wheel::new().unwrap();
     let timer = wheel.add(LONG, 1).unwrap();
     drop(wheel);
@@ -123,7 +123,7 @@ fn a_timer_keeps_its_wheel() {
 }
 
 #[test]
-fn a_timer_is_armed_anew_in_each_state() {
+fn a_timer_is_rearmed_in_each_state() {
     let wheel = Wheel::new().unwrap();
     let mut timer = wheel.add(LONG, 1).unwrap();
     assert!(timer.rearm(Duration::ZERO).unwrap());
@@ -197,16 +197,16 @@ fn errors_have_their_errno() {
 }
 
 #[test]
-fn a_timeout_is_waited_for() {
+fn read_waits_until_its_timeout() {
     let wheel = Wheel::new().unwrap();
     let start = Instant::now();
     assert!(read(&wheel, Duration::from_micros(20_500)).is_empty());
     assert!(start.elapsed() >= Duration::from_micros(20_500));
 }
 
-/// Threads arm, drop and read at once. What was dropped leaves nothing, what was not fires.
+/// Threads arm, drop and read at the same time. A dropped timer leaves nothing; each other one fires.
 #[test]
-fn any_thread_may_do_anything() {
+fn threads_share_a_wheel() {
     let wheel = Wheel::new().unwrap();
     let (over, fired) = (AtomicBool::new(false), AtomicU64::new(0));
     let kept: u64 = thread::scope(|scope| {
@@ -238,7 +238,7 @@ fn any_thread_may_do_anything() {
 }
 
 #[test]
-fn a_child_is_refused_and_the_parent_goes_on() {
+fn after_fork_the_child_is_refused_and_the_parent_continues() {
     let wheel = Wheel::new().unwrap();
     let timer = wheel.add(20 * MS, 1).unwrap();
     // SAFETY: The child does nothing that needs the other threads.

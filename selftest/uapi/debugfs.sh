@@ -154,11 +154,11 @@ not_for_all() { [ "$(stat -c %a "$bases")" = 400 ]; }
 echo 1..9
 point "the first line names the columns" told heads
 point "each CPU has a line" told cpus
-point "a file has a line while it is open, with whose it is and what it holds" told one_file
-point "a module's base has one, and its counters are right" told one_module
-point "what is in a name does not make columns" told escapes
-point "more than a page of them" told many
-point "the levels add up to what is pending" told adds_up
-point "it can be read while files are opened and closed" told races
-point "it is root's to read" told not_for_all
+point "an open file has a line, with its owner and its timers" told one_file
+point "a module's base has a line, and its counters are right" told one_module
+point "a name cannot add columns" told escapes
+point "more lines than fit into a page" told many
+point "the levels add up to the pending timers" told adds_up
+point "reading while files are opened and closed" told races
+point "only root can read it" told not_for_all
 exit $bad

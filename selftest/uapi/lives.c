@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * lives TIMES: files of /dev/twheel live and end in each way there is, so many times each.
+ * lives TIMES: open files of /dev/twheel, use them, and end them, in each way there is, TIMES
+ * times.
  *
- * What one of them leaves behind is too little to be seen beside what the kernel does of its own;
- * of a thousand it is not. selftest/qemu/init looks at the memory before and after.
+ * If one file leaves something behind, that is too little to be told from what the kernel allocates
+ * of its own. If a thousand files do, it can be seen: selftest/qemu/init looks at the memory before
+ * and after.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +19,8 @@
 #include "tap.h"
 #include "uapi.h"
 
-#define MANY	200		/* timers: some pages of them */
-#define TABLE	40000		/* more than a table of pages holds */
+#define MANY	200		/* timers that take some pages of slots */
+#define TABLE	40000		/* more slots than one table of pages holds */
 #define USER	2000
 
 static u32 times;
@@ -73,7 +75,7 @@ static void ready(u32 n)
 	close(fd);
 }
 
-/* In the big room of the file, and in vain. */
+/* Read many events at once; and read into memory that cannot be written. */
 static void was_read(u32 n)
 {
 	struct twheel_event ev[MANY];
@@ -104,7 +106,7 @@ static void *reads(void *fd)
 	return NULL;
 }
 
-/* Two readers at once, and a descriptor that is closed before the file ends. */
+/* Two readers at once; and a descriptor that is closed while a call uses it. */
 static void shared(u32 n)
 {
 	int fd = dev_open(0), copy = dup(fd);
@@ -119,7 +121,7 @@ static void shared(u32 n)
 	close(copy);
 }
 
-/* For a user who had no files. */
+/* For a user who had no file open. */
 static void of_user(u32 n)
 {
 	pid_t pid;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * A ring of io_uring, by its system calls: Debian has no liburing for programs of 32 bits. One
- * task fills it, and requests go to the kernel in ring_enter() unless the kernel takes them
- * itself (IORING_SETUP_SQPOLL).
+ * A ring of io_uring, made with its system calls: Debian has no liburing for 32-bit programs. One
+ * task fills it. Requests go to the kernel in ring_enter(), unless the kernel takes them itself
+ * (IORING_SETUP_SQPOLL).
  */
 #ifndef RING_H
 #define RING_H
@@ -20,10 +20,10 @@
 
 /**
  * struct ring - a ring
- * @fd:		its descriptor
- * @p:		what it was made with, and where its parts are
- * @rings:	memory of both queues, which the kernel has too
- * @sqes:	memory of the requests
+ * @fd:		the descriptor of the ring
+ * @p:		its parameters, and where its parts are in memory
+ * @rings:	the memory of both queues, shared with the kernel
+ * @sqes:	the memory of the requests
  * @unsent:	requests that were filled in since the last ring_enter()
  */
 struct ring {
@@ -42,7 +42,7 @@ static inline size_t ring_rings_size(const struct ring *r)
 	return sq > cq ? sq : cq;
 }
 
-/* Both queues lie in one piece since Linux 5.4. */
+/* Since Linux 5.4 both queues are in one mapping. */
 static inline void ring_open(struct ring *r, u32 entries, u32 flags)
 {
 	*r = (struct ring){ .p.flags = flags };
@@ -69,7 +69,7 @@ static inline u32 *ring_at(const struct ring *r, u32 offset)
 	return (u32 *)(r->rings + offset);
 }
 
-/* The next request, all zero. The caller has seen to it that there is room. */
+/* The next request, all zero. The caller makes sure that there is room. */
 static inline struct io_uring_sqe *ring_sqe(struct ring *r, __u8 opcode, int fd, u64 user_data)
 {
 	u32 at = (*ring_at(r, r->p.sq_off.tail) + r->unsent) & (r->p.sq_entries - 1);
@@ -84,7 +84,7 @@ static inline struct io_uring_sqe *ring_sqe(struct ring *r, __u8 opcode, int fd,
 	return sqe;
 }
 
-/* Fill in what a command says. */
+/* Fill in a request for a command of /dev/twheel. */
 static inline struct twheel_uring *ring_command(struct io_uring_sqe *sqe, u32 cmd_op,
 						const struct twheel_op *ops, u32 nr)
 {
@@ -96,7 +96,7 @@ static inline struct twheel_uring *ring_command(struct io_uring_sqe *sqe, u32 cm
 	return cmd;
 }
 
-/* What was filled in goes to the kernel, and @wait completions are waited for. */
+/* Submit what was filled in, and wait for @wait completions. */
 static inline int ring_enter(struct ring *r, u32 wait)
 {
 	u32 *tail = ring_at(r, r->p.sq_off.tail), *flags = ring_at(r, r->p.sq_off.flags);
@@ -112,7 +112,7 @@ static inline int ring_enter(struct ring *r, u32 wait)
 	return rc < 0 ? -errno : rc;
 }
 
-/* The next completion, if there is one. */
+/* The next completion, or NULL if there is none. */
 static inline bool ring_peek(struct ring *r, struct io_uring_cqe *cqe)
 {
 	u32 *head = ring_at(r, r->p.cq_off.head), *tail = ring_at(r, r->p.cq_off.tail);
@@ -125,7 +125,7 @@ static inline bool ring_peek(struct ring *r, struct io_uring_cqe *cqe)
 	return true;
 }
 
-/* One that comes within @ms. */
+/* The next completion, if one comes within @ms; else NULL. */
 static inline bool ring_wait(struct ring *r, struct io_uring_cqe *cqe, int ms)
 {
 	u64 end = now_ns(CLOCK_MONOTONIC) + (u64)ms * MS;
@@ -139,7 +139,7 @@ static inline bool ring_wait(struct ring *r, struct io_uring_cqe *cqe, int ms)
 	return true;
 }
 
-/* Cancel the request 1. Returns its result, or -ETIME if none comes within @ms. */
+/* Cancel request 1. Returns its result, or -ETIME if none comes within @ms. */
 static inline int ring_cancel(struct ring *r, int ms)
 {
 	int res = -ETIME;

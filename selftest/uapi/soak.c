@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Many timers, counted one by one: soak count TOTAL PENDING FILES RANGE_MS SECONDS
- * and many files: soak cycles TIMES
+ * soak count TOTAL PENDING FILES RANGE_MS SECONDS	many timers, each of which is counted
+ * soak cycles TIMES					many files
  *
- * TOTAL timers are armed, at most PENDING of them at once, in FILES files. Each has a number,
- * which is its user_data, and a bit that its event sets: a bit that is set already is a timer
- * that came twice, one that is not set in the end is a timer that was lost. When each is due
- * follows from its number: from RANGE_MS to twice that after its batch was armed. After
- * SECONDS no more are armed; that there were TOTAL is a test of its own.
+ * TOTAL timers are armed in FILES files, at most PENDING of them at a time. Each has a number,
+ * which is its user_data, and a bit. Its event sets the bit. If the bit is set already, the timer
+ * came twice. If it is not set in the end, the timer was lost. A timer is due between RANGE_MS and
+ * twice that after its batch was armed, as its number says. After SECONDS no more are armed;
+ * whether there were TOTAL is a test of its own.
  *
- * Not one of test_*: `make soak` says how many and how long.
+ * `make soak` runs this, and says how many and how long. It is not one of the test_* programs.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -25,13 +25,13 @@
 
 #define BATCH		256
 #define FILES_MAX	64
-#define TURN		32	/* batches between looks at what is ready */
+#define TURN		32	/* batches from one look for events to the next */
 #define CYCLE_TIMERS	1000
 
-static u64 total, pending, range;	/* range in ns */
+static u64 total, pending, range;	/* @range is in ns */
 static u32 nr_files, seconds, cycles;
 
-static u64 *seen, *armed_at;	/* a bit for each timer, a time for each batch */
+static u64 *seen, *armed_at;	/* a bit for each timer; a time for each batch */
 static struct pollfd files[FILES_MAX];
 static u64 nr_armed, nr_got, peak, early, twice, unknown;
 
@@ -42,7 +42,7 @@ static u64 deadline(u64 number)
 	return armed_at[number / BATCH] + range + rnd(&state) % range;
 }
 
-/* The next batch, into the files in turn. */
+/* Arm the next batch, in the files by turns. */
 static bool arm_batch(void)
 {
 	static struct twheel_op ops[BATCH];
@@ -78,7 +78,7 @@ static void take(const struct twheel_event *ev, u64 now)
 	nr_got++;
 }
 
-/* All that is ready; how many. */
+/* Read all events that are ready. Returns how many. */
 static u64 read_all(void)
 {
 	static struct twheel_event events[READ_MAX];
@@ -160,7 +160,7 @@ static void enough(void)
 	CHECK(total > pending || peak >= total);
 }
 
-/* Files that are closed while some of their timers are due, and others for long not. */
+/* Close files while some of their timers are due, and others are not for a long time. */
 static void open_and_close(void)
 {
 	u64 state = 1;
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 {
 	static const struct test counts[] = {
 		{ count, "every timer fires once, and none is early" },
-		{ enough, "there was time for all of them" },
+		{ enough, "all timers were armed in time" },
 	};
 	static const struct test opens[] = {
 		{ open_and_close, "files come and go with their timers" },

@@ -2,11 +2,11 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The clocks over a suspend to RAM, which a timer of an alarm clock ends after SLEEP_S seconds:
- * CLOCK_MONOTONIC stands still meanwhile, CLOCK_BOOTTIME jumps.
+ * CLOCK_MONOTONIC stands still meanwhile, and CLOCK_BOOTTIME jumps.
  *
- * Not one of test_*: it needs a machine of its own and root, and is run last. There is one suspend
- * in it: QEMU's machine wakes from a second one at once, whatever is to end it. With an argument
- * the alarm clock is that of CLOCK_REALTIME.
+ * This needs root and a machine of its own, and is run last. There is only one suspend: from a
+ * second one, QEMU's machine would wake at once, whatever is to end it. With an argument, the alarm
+ * clock is CLOCK_REALTIME_ALARM.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ static bool write_file(const char *path, const char *text)
 	return good;
 }
 
-/* Returns how much further the one clock went than the other, in ns. */
+/* Suspend. Returns by how much the one clock went further than the other, in ns. */
 static u64 suspend_machine(void)
 {
 	u64 mono = now_ns(CLOCK_MONOTONIC), boot = now_ns(CLOCK_BOOTTIME);
@@ -39,7 +39,7 @@ static u64 suspend_machine(void)
 
 static clockid_t alarm_clock = CLOCK_BOOTTIME_ALARM;
 
-/* A timer that is armed by a command of io_uring. */
+/* Arm a timer by a command of io_uring. */
 static void add_by_command(int fd, u64 delay, u64 user_data)
 {
 	struct twheel_op op = { .op = TWHEEL_OP_ADD, .expires_ns = delay, .user_data = user_data };
@@ -56,8 +56,9 @@ static void add_by_command(int fd, u64 delay, u64 user_data)
 }
 
 /*
- * A file of which the next event comes in SLEEP_S seconds. It is armed by a read, or where it is
- * the clock of CLOCK_REALTIME by io_uring, and there are a later one and one that was cancelled.
+ * Open a file whose next event is due in SLEEP_S seconds. Its timer is armed by a read() of a
+ * periodic timer, or, on CLOCK_REALTIME_ALARM, by io_uring. The file also has a later timer, and
+ * one that was cancelled.
  */
 static int alarm_file(void)
 {
@@ -77,7 +78,10 @@ static int alarm_file(void)
 	return fd;
 }
 
-/* The next event, which is @user_data's and not early by @clock. Returns when it came. */
+/*
+ * Read the next event, which must be that of @user_data and not early by @clock. Returns when it
+ * came.
+ */
 static u64 expect_next(int fd, clockid_t clock, u64 user_data)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -111,12 +115,12 @@ static void clocks_over_suspend(void)
 	CHECK(slept >= 2500 * MS && slept < 2 * SLEEP_S * SEC);
 
 	/*
-	 * It has slept through this deadline, which is told at once: an interrupt of the clock that
-	 * stood still would come later ...
+	 * This deadline passed while the machine slept. Its event must come at once: an interrupt
+	 * of the clock that stood still would come later.
 	 */
 	expect_next(boot, CLOCK_BOOTTIME, 2);
 	CHECK(now_ns(CLOCK_MONOTONIC) < armed + 3 * SEC);
-	/* ... and through none of the clock that stood still. */
+	/* On the clock that stood still, no deadline has passed. */
 	p.fd = mono;
 	if (now_ns(CLOCK_MONOTONIC) < armed + 3 * SEC - 500 * MS)
 		CHECK_EQ(poll(&p, 1, 0), 0);
@@ -129,7 +133,7 @@ static void clocks_over_suspend(void)
 	info(boot, &i);
 	CHECK_EQ(i.nr_armed, 1);
 	CHECK_EQ(i.nr_expired, 1);
-	/* Now the clocks are apart. What is armed for soon comes soon. */
+	/* From now on the clocks differ. A timer that is armed for soon must fire soon. */
 	add(boot, 100 * MS, 4);
 	armed = now_ns(CLOCK_MONOTONIC);
 	expect_next(boot, CLOCK_BOOTTIME, 4);
@@ -154,8 +158,8 @@ static void still_works(void)
 }
 
 static const struct test tests[] = {
-	{ clocks_over_suspend, "MONOTONIC stands still in suspend, BOOTTIME goes on, and wakes" },
-	{ still_works, "and timers go on after it" },
+	{ clocks_over_suspend, "suspend: MONOTONIC stands still, BOOTTIME goes on, and wakes" },
+	{ still_works, "timers work after a suspend" },
 };
 
 int main(int argc, char **argv)

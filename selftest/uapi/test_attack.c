@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Whoever has the device open cannot stall the machine: what another task still gets.
+ * Whoever has the device open cannot stall the machine: how much of a CPU does another task still
+ * get?
  *
- * The victim is a task that does nothing but count, alone on the last CPU. How fast it
- * counts is measured before each attack, after it, and meanwhile; its share is the latter
- * against the better of the former. So all counts that keeps it from its work: softirqs,
- * interrupts, cold caches and the attacker's system calls, whosever time that is in the
- * kernel's books.
+ * The victim is a task that does nothing but count, alone on the last CPU. Its rate is measured
+ * before each attack, during it, and after it. Its share is the rate during the attack, divided by
+ * the better of the other two. So everything counts that keeps the victim from its work: softirqs,
+ * interrupts, cold caches and the attacker's system calls, whosever time that is by the kernel's
+ * accounting.
  *
- * An attacker may have its share of the CPU as any task may. So
+ * An attacker may have its share of the CPU, as any task may. So there are two kinds of attack:
  *
  *	work of interrupts	the attacker arms its timers on the victim's CPU, where they
  *				expire, and sleeps. The victim must get half of the CPU.
- *				That they expire there is seen in /proc/softirqs
+ *				/proc/softirqs shows that the timers expire there
  *	work of a task		the attacker runs on the victim's CPU, as nice as the
- *				victim. It must get half of what it gets beside another
+ *				victim. The victim must get half of what it gets beside another
  *				task that does nothing but count
  *
- * The longest time that the victim stood still is told, and judged by the guest's own
+ * The longest time that the victim stood still is printed. It is judged by the guest's own
  * detectors of lockups and stalls.
  *
- * A virtual machine loses time to its host too. Each attack is made TRIES times at most,
- * and judged by the best: what starves a task does so each time.
+ * A virtual machine also loses time to its host. So each attack is repeated up to TRIES times, and
+ * the best try counts: what starves a task does so each time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -40,13 +41,13 @@
 #include "uapi.h"
 
 #define MILLION		1000000U
-#define TICK		100000ULL	/* the smallest */
+#define TICK		100000ULL	/* the smallest there is */
 #define TRIES		3
-#define REST_MS		100		/* what the rates are measured over */
+#define REST_MS		100		/* how long each rate is measured */
 #define ATTACK_MS	250
 #define SHARE		0.50
 
-static int victim_cpu;	/* the last one; everybody else is on CPU 0 */
+static int victim_cpu;	/* the last CPU; all other tasks are on CPU 0 */
 
 static u64 now(void)
 {
@@ -62,8 +63,8 @@ static void end_task(pid_t pid)
 /* ---- the victim ---------------------------------------------------------------- */
 
 struct shared {
-	u64	count;		/* of units of work that the victim has done */
-	u64	longest;	/* ns between two of them */
+	u64	count;		/* units of work that the victim has done */
+	u64	longest;	/* the longest time between two units, in ns */
 };
 
 static struct shared *s;
@@ -100,7 +101,7 @@ static struct moment moment(void)
 	return (struct moment){ now(), __atomic_load_n(&s->count, __ATOMIC_RELAXED) };
 }
 
-/* Units per ns since @m. */
+/* The victim's rate since @m, in units per ns. */
 static double rate_since(struct moment m)
 {
 	struct moment n = moment();
@@ -123,7 +124,7 @@ static void spinner(int unused)
 		unit_of_work();
 }
 
-/* How many HRTIMER softirqs CPU @cpu has had. */
+/* How many HRTIMER softirqs there have been on CPU @cpu. */
 static u64 nr_softirqs(int cpu)
 {
 	char line[4096];
@@ -147,10 +148,10 @@ static u64 nr_softirqs(int cpu)
 /**
  * struct attack - what is done to the victim
  * @nr_files:	how many files the attacker has
- * @arm:	arms timers in them, from the time due on. Done on the victim's CPU, by a
- *		task that ends before they expire
- * @task:	a task that goes on, on the victim's CPU, or NULL. The attack lasts as long
- *		as that does, else until no timer is armed
+ * @arm:	arms timers in these files, due from the time @due on. A task on the victim's CPU
+ *		calls it, and ends before they expire
+ * @task:	what a second task does on the victim's CPU, or NULL. The attack lasts as long as
+ *		this task; without it, until no timer is armed
  * @watchers:	how many epolls watch the first file
  */
 struct attack {
@@ -167,7 +168,7 @@ struct attack {
 static int files[FILES_MAX], epolls[WATCHERS];
 static u64 due;
 
-/* @nr timers, @per_tick in each tick from @due on. */
+/* Arm @nr timers, @per_tick in each tick from @due on. */
 static void arm_timers(int fd, u32 nr, u32 per_tick, u64 interval)
 {
 	static struct twheel_op ops[BATCH];
@@ -195,13 +196,13 @@ static void arm_sixteenth(int fd)
 	arm_timers(fd, MILLION / FILES_MAX, MILLION, 0);
 }
 
-/* As much in each tick as is done at once, and then it is another file's turn. */
+/* In each tick as many timers as a pass serves before it turns to another file. */
 static void arm_each_tick(int fd)
 {
 	arm_timers(fd, 25000, 32, 0);
 }
 
-/* A single one, but a wake-up each time. */
+/* One timer, with a wake-up each time. */
 static void arm_next_ticks(int fd)
 {
 	arm_timers(fd, 2000, 1, 0);
@@ -230,7 +231,7 @@ static void do_many(int fd)
 	CHECK(!ioctl(fd, TWHEEL_IOC_SUBMIT, &b) && b.nr_done == ARRAY_SIZE(many));
 }
 
-/* In the largest batches, due in the next ticks. Some of them do expire. */
+/* Adds and cancels in the largest batches, for the next ticks. Some of the timers do expire. */
 static void adds_and_cancels(int fd)
 {
 	for (;;) {
@@ -292,7 +293,7 @@ static void arm_files(int nr_files, void (*arm)(int fd))
 	}
 }
 
-/* Open the files and arm their timers, and see to it that there is time for that. */
+/* Open the files and arm their timers. All of them must be due after that. */
 static void prepare(const struct attack *a)
 {
 	for (u64 lead = SEC / 2; lead < 16 * SEC; lead *= 2) {
@@ -320,7 +321,7 @@ static u32 armed(const struct attack *a)
 	return n;
 }
 
-/* The victim's rate while it is attacked. */
+/* The victim's rate during the attack. */
 static double rate_attacked(const struct attack *a)
 {
 	pid_t task = a->task ? start_task(a->task, victim_cpu, files[0]) : 0;
@@ -347,7 +348,7 @@ static double rate_attacked(const struct attack *a)
 	return rate;
 }
 
-/* Alone, or beside a task that counts too. */
+/* The victim's rate without the attack: alone, or beside another task that counts. */
 static double rate_in_peace(const struct attack *a)
 {
 	pid_t task = a->task ? start_task(spinner, victim_cpu, 0) : 0;
@@ -418,7 +419,7 @@ static void periods(void)
 	attack(&(struct attack){ .nr_files = 1, .arm = arm_periods, .task = reads_on });
 }
 
-/* Each has one event, and none will be armed again before that is read. */
+/* Each timer has one event, and is not armed again before that is read. */
 static void never_read(void)
 {
 	struct attack a = { .nr_files = 1, .arm = arm_periods };
@@ -426,7 +427,7 @@ static void never_read(void)
 
 	attack(&a);
 	prepare(&a);
-	/* And then there is rest. */
+	/* After these events the CPU must be idle. */
 	sleep_until(due);
 	for (u32 ms = 0; ms < WAIT_MS && armed(&a); ms += 2)
 		sleep_ms(2);

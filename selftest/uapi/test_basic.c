@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* What each command of /dev/twheel does when all is well. */
+/* What each command of /dev/twheel does if nothing is wrong. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define MONO	CLOCK_MONOTONIC
 
-/* The event must be of this timer, on time, and alone. */
+/* The event must be that of this timer, on time, and the only one. */
 static void expect_event(const struct twheel_event *ev, clockid_t clock,
 			 u64 handle, u64 user_data, u32 flags)
 {
@@ -120,7 +120,7 @@ static void absolute(void)
 	close(fd);
 }
 
-/* The latest times there are can be armed, and do nothing. */
+/* Timers for the latest times that there are can be armed, and never fire. */
 static void far_away(void)
 {
 	int fd = dev_open(0);
@@ -136,13 +136,13 @@ static void far_away(void)
 	close(fd);
 }
 
-/* The periods that had passed when the event was read are in it, and no more. */
+/* The event's count must be that of the periods that had passed when it was read. */
 static void check_count(const struct twheel_event *ev, u64 interval, u64 before)
 {
 	u64 after = now_ns(MONO);
 
 	CHECK(ev->expires_ns + (ev->count - 1) * interval <= after);
-	/* One is in its tick or its interrupt is late. */
+	/* One period may be missing: its tick was not over, or its interrupt was late. */
 	CHECK(ev->expires_ns + (ev->count + 1) * interval > before);
 }
 
@@ -194,7 +194,7 @@ static void delay_flag(void)
 		CHECK_EQ(ev.count, 1);
 		CHECK(ev.expires_ns >= from + interval);
 		CHECK(ev.expires_ns <= to + interval);
-		/* The next one counts from a read that is yet to come. */
+		/* The next period counts from a read that is still to come. */
 		CHECK(!readable(fd, 0) || now_ns(MONO) >= ev.expires_ns + interval);
 		from = ev.expires_ns;
 		to = now_ns(MONO);
@@ -204,7 +204,7 @@ static void delay_flag(void)
 	close(fd);
 }
 
-/* What DELAY is there for: a late reader does not shorten the next period. */
+/* What DELAY is for: if a reader is late, the next period is not shorter. */
 static void delay_from_read(void)
 {
 	const u64 interval = 50 * MS;
@@ -276,7 +276,7 @@ static void pending_flag(void)
 	close(fd);
 }
 
-/* MOD replaces deadline, period and flags; user_data stays. */
+/* MOD replaces the deadline, the period and the flags, and keeps user_data. */
 static void mod_rearms(void)
 {
 	int fd = dev_open(0);
@@ -294,12 +294,12 @@ static void mod_rearms(void)
 	CHECK_EQ(ev.expires_ns, op.expires_ns);
 	CHECK_EQ(read_one(fd, &ev), 1);
 	expect_event(&ev, MONO, h, 77, TWHEEL_EV_MORE);
-	CHECK(mod(fd, h, MS, 0) >= 0);		/* a one-shot from now on */
+	CHECK(mod(fd, h, MS, 0) >= 0);		/* it is a one-shot from now on */
 	CHECK_EQ(read_one(fd, &ev), 1);
 	expect_event(&ev, MONO, h, 77, 0);
 	CHECK_EQ(mod(fd, h, MS, 0), -ENOENT);
 	h = add_with(fd, TWHEEL_F_KEEP, HOUR, 0, 78);
-	CHECK_EQ(mod(fd, h, 0, 0), 1);		/* kept no more */
+	CHECK_EQ(mod(fd, h, 0, 0), 1);		/* it is no longer kept */
 	CHECK_EQ(read_one(fd, &ev), 1);
 	expect_event(&ev, MONO, h, 78, 0);
 	expect_counts(fd, 0, 0, 0);
@@ -309,8 +309,9 @@ static void mod_rearms(void)
 #define SHUFFLED	1000
 
 /*
- * Deadlines in any order, @lead ahead. Returns a file that had all of them before the first
- * was over, or -1: what is added late has the next tick, not its own.
+ * Add timers with deadlines in random order, the first of them @lead ahead. Returns the file, or -1
+ * if the first deadline was over before the last timer was added: then the last ones are not in
+ * their own ticks.
  */
 static int add_shuffled(struct twheel_op *ops, u64 lead)
 {
@@ -355,7 +356,7 @@ static void tick_order(void)
 	close(fd);
 }
 
-/* Ticks are multiples of their length from the clock's zero; none is early. */
+/* Ticks are multiples of their length since the clock's zero; no timer is early. */
 static void tick_grid(void)
 {
 	static const u64 ticks[] = { 100 * MS, 7 * MS + 3, 1000000 };
@@ -433,7 +434,7 @@ static void batch_results(void)
 	close(fd);
 }
 
-/* A handle stays dead, though its place is used again and again. */
+/* A handle never becomes valid again, although its slot is reused many times. */
 static void stale_handles(void)
 {
 	int fd = dev_open(0);
@@ -459,7 +460,7 @@ static void stale_handles(void)
 	close(fd);
 }
 
-/* Each transition in the drawing of the UAPI header, and what is counted then. */
+/* Each transition in the drawing of the UAPI header, and the counts after it. */
 static void states(void)
 {
 	int fd = dev_open(0);
@@ -526,7 +527,7 @@ static void fdinfo_agrees(void)
 		    !CHECK_EQ(value, keys[k].want))
 			diag("	%s", keys[k].key);
 	}
-	/* When the interrupt is to come: maybe to look after the wheel first. */
+	/* The time of the next interrupt: it may only have to move timers. */
 	now = now_ns(MONO);
 	CHECK(fdinfo_get(fd, "twheel-next-ns", &value));
 	CHECK(value > now && value <= now + HOUR + SEC);
@@ -535,12 +536,12 @@ static void fdinfo_agrees(void)
 
 static const struct test tests[] = {
 	{ fresh_info, "a new file: defaults, no timers" },
-	{ setup_sets, "SETUP sets what INFO tells, until there is a timer" },
+	{ setup_sets, "SETUP sets what INFO returns, until there is a timer" },
 	{ one_shot, "relative one-shots: on time, once, user_data back" },
 	{ absolute, "absolute times, past ones in the next tick" },
 	{ far_away, "the latest times there are" },
 	{ periodic, "periodic: phase kept, unread periods counted" },
-	{ delay_flag, "DELAY: period counted anew, always one" },
+	{ delay_flag, "DELAY: the count is always one" },
 	{ delay_from_read, "DELAY: the period begins at the read" },
 	{ keep, "KEEP: the handle lives until CANCEL" },
 	{ pending_flag, "PENDING: MOD of armed timers only" },

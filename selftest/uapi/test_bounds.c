@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What of the device is bounded and shows in nothing else: the operations of a run, and
- * what becomes of an add whose result cannot be stored.
+ * Bounds of the device that no other test can see: the number of operations in a run, and what
+ * happens to an add whose result cannot be stored.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -14,12 +14,15 @@
 #include "tap.h"
 #include "uapi.h"
 
-#define RUN_OPS		1024	/* operations of a run at most, see twheel.c */
+#define RUN_OPS		1024	/* the most operations of a run, see twheel.c */
 #define TIMERS		65536
-#define TRIES		200000	/* with one CPU a few: there it takes more luck */
+#define TRIES		200000	/* with one CPU a few are enough; else it takes more luck */
 #define BATCH		64
 
-/* All due in one tick, and moved there before: each run but the last is put off. */
+/*
+ * All timers are due in one tick, and have been moved to it before. So each run but the last must
+ * be deferred.
+ */
 static void run(void)
 {
 	static struct twheel_event events[READ_MAX];
@@ -44,7 +47,7 @@ static void run(void)
 	close(fd);
 }
 
-/* The same memory twice: as this test writes it, and as the kernel finds it. */
+/* The same memory twice: as this test writes it, and as it is passed to the kernel. */
 static struct twheel_op *ops, *fleeting;
 static volatile bool ended;
 
@@ -70,9 +73,9 @@ static bool map_twice(void)
 }
 
 /*
- * The operations' memory comes and goes while they are done, so that for some it goes
- * between the look whether a result could be stored and its storing. That an add was done
- * and undone shows in the next handle of its slot.
+ * The memory of the operations is unmapped and mapped while they are done. So sometimes it goes
+ * away after the kernel has checked that the result can be stored, and before it is stored. That an
+ * add was done and undone shows in the next handle of its slot.
  */
 static bool undone_once(int fd)
 {
@@ -117,7 +120,7 @@ static void undo(void)
 }
 
 static const struct test tests[] = {
-	{ run, "a run does so many operations at most" },
+	{ run, "the number of operations in a run is bounded" },
 	{ undo, "an add whose result cannot be stored is undone" },
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A SCHED_FIFO task that works gets its timer as early as it would with a timerfd: it is
- * woken each ms, and for each ms that has passed it works some part of one.
+ * A SCHED_FIFO task that works gets its timer as early as with a timerfd. It is woken each ms, and
+ * for each ms that has passed it works for some part of a ms.
  *
- * On PREEMPT_RT such a task preempts the softirq thread that wakes it, in the middle of what
- * that does. Its work must not be taken for that of the timers.
+ * On PREEMPT_RT such a task preempts the softirq thread that wakes it, in the middle of its work.
+ * The time that the task takes must not be charged to the timers.
  *
- * For a machine on which an instruction is a ns. On others a host that stops a virtual CPU for
- * some ms makes either of the two late.
+ * This is for a machine on which an instruction takes a ns. On others, a host that stops a virtual
+ * CPU for some ms makes either of the two late.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -18,22 +18,22 @@
 #include "tap.h"
 #include "uapi.h"
 
-#define SPAN	(200 * MS)	/* of one measurement */
+#define SPAN	(200 * MS)	/* the length of one measurement */
 /*
- * How much later than twice timerfd's an event may come on average: some thousand instructions,
- * since a timer of ours expires in softirq, and a timerfd, where the kernel is not PREEMPT_RT, in
- * the interrupt itself.
+ * By how much an event may come later than twice timerfd's, on average: some thousand instructions.
+ * A timer of twheel expires in softirq. A timerfd expires in the interrupt itself, unless the
+ * kernel is PREEMPT_RT.
  */
 #define NOISE	5000ULL
 
-/* A timer with a period of 1 ms, and how many periods have passed since it was read last. */
+/* A timer with a period of 1 ms: how to read how many periods have passed since the last read. */
 struct source {
 	const char	*name;
 	int		(*open)(u64 start);
 	u64		(*take)(int fd);
 };
 
-/* How late a period was told, in ns. */
+/* How late the periods were reported, in ns. */
 struct late {
 	u64	mean, max;
 	u32	nr;
@@ -90,7 +90,7 @@ static void work_until(u64 end)
 		;
 }
 
-/* A task that works for @work ns for each period. */
+/* Be a task that works for @work ns for each period. */
 static struct late be_reader(const struct source *source, u64 work, bool polls)
 {
 	u64 due = (now() / MS + 2) * MS, end = due + SPAN;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Threads of many users do whatever may be done to a pool of files, CPUs go off and on, and limits
- * change meanwhile. Afterwards nothing that is due may be armed still: a file that nobody serves.
+ * Threads of many users do whatever they may with a pool of files, while CPUs go off and on and
+ * limits change. Afterwards no timer may still be armed whose time has come: that would be a file
+ * that nobody serves.
  *
  *	test_chaos [SECONDS]
  */
@@ -36,7 +37,7 @@ static bool stop;
 static u64 nr_ops, nr_ev, nr_open, nr_hot;
 static int line[2];
 static int eps[8];
-static char *moving;	/* memory that comes and goes */
+static char *moving;	/* memory that is unmapped and mapped all the while */
 static u32 seconds = 10;
 
 static const u64 ticks[] = { 100000, 100001, 333333, MS, 999999, 10 * MS };
@@ -121,7 +122,7 @@ static void submit_some(u32 i, int fd, u64 *seed)
 	for (u32 n = 0; n < b.nr; n++)
 		if (ops[n].op == TWHEEL_OP_ADD && ops[n].handle)
 			handles[i][rnd(seed) % HANDLES] = ops[n].handle;
-	if (!(rnd(seed) % 4)) {	/* cancel all of them: empty wake-ups stay */
+	if (!(rnd(seed) % 4)) {	/* cancel all timers: empty wake-ups remain */
 		for (u32 n = 0; n < b.nr; n++)
 			ops[n] = (struct twheel_op){ .op = TWHEEL_OP_CANCEL,
 						     .handle = ops[n].handle };
@@ -266,7 +267,7 @@ static void *hotplug(void *arg)
 	return NULL;
 }
 
-/* Is any timer of the file armed still that was due? What it drains says so. */
+/* Is a timer of the file still armed although its time has come? DRAIN returns such a timer. */
 static bool is_stuck(int fd)
 {
 	static struct twheel_op ops[1000];
@@ -334,7 +335,7 @@ static void serves_all(void)
 }
 
 static const struct test tests[] = {
-	{ serves_all, "whatever is done, what is due fires" },
+	{ serves_all, "random calls of many users: every timer that is due fires" },
 };
 
 int main(int argc, char **argv)

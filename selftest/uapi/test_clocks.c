@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Timers of CLOCK_REALTIME, which is set forward and back under them; and the events that tell
- * of that. Each test leaves the clock where it would be had it been left alone.
+ * Timers of CLOCK_REALTIME while the clock is set forward and back, and the events that report
+ * this. Each test leaves the clock as if it had never been set.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "uapi.h"
 
 #define DAY	(24 * HOUR)
-/* What the clock is set by. */
+/* By how much the clock is set. */
 #define BY_S	((long long)SEC)
 #define BY_H	((long long)HOUR)
 #define ASK	(TWHEEL_F_ABS | TWHEEL_F_CANCEL_ON_SET)
@@ -39,7 +39,7 @@ static u64 now(void)
 	return now_ns(CLOCK_REALTIME);
 }
 
-/* Set the clock forward by @ns, or back. */
+/* Set the clock forward by @ns, or back if that is negative. */
 static void set_by(long long ns)
 {
 	u64 to = now() + (u64)ns;
@@ -48,7 +48,7 @@ static void set_by(long long ns)
 	CHECK(!clock_settime(CLOCK_REALTIME, &ts));
 }
 
-/* The next event is that of the timer @user_data, not early, and with @count and @flags. */
+/* The next event must be that of timer @user_data, not early, with @count and @flags. */
 static void expect_event(int fd, u64 user_data, u32 count, u32 flags)
 {
 	struct twheel_event ev;
@@ -99,7 +99,7 @@ static void forward(void)
 	close(fd);
 }
 
-/* A timer is armed, the clock is set back by @ns, and one is armed for a time between. */
+/* Arm a timer, set the clock back by @ns, and arm another one for a time in between. */
 static void back_by(u64 ns)
 {
 	int fd = real_open(0);
@@ -113,7 +113,7 @@ static void back_by(u64 ns)
 	expect_event(fd, 2, 1, 0);
 	CHECK(!readable(fd, 300));
 	expect_counts(fd, 1, 1, 0);
-	/* What was armed before may be armed anew, for a time between. */
+	/* A timer that was armed before may be re-armed for a time in between. */
 	CHECK_EQ(mod(fd, h, now() + 20 * MS, TWHEEL_F_ABS), 1);
 	expect_event(fd, 1, 1, 0);
 	add_with(fd, TWHEEL_F_ABS, t + 200 * MS, 0, 4);
@@ -131,7 +131,7 @@ static void back(void)
 	back_by(365 * DAY);
 }
 
-/* Set back while what was armed after it was set back waits, and again. */
+/* Set the clock back again, while timers wait that were armed after it was set back. */
 static void back_and_back(void)
 {
 	int fd = real_open(0);
@@ -146,7 +146,9 @@ static void back_and_back(void)
 		CHECK(!readable(fd, 5));
 	}
 	CHECK(now() < t);
-	/* In the order of their times, which is the other way round. */
+	/*
+	 * They must fire in the order of their times, which is the reverse of the order of arming.
+	 */
 	for (u32 i = ARRAY_SIZE(steps); i--; )
 		set_by(steps[i]);
 	for (int i = ARRAY_SIZE(steps) - 1; i >= 0; i--)
@@ -161,9 +163,9 @@ static void back_and_back(void)
  * struct harvest - what has come of MANY timers, and of others that do not count
  * @fd:		the file
  * @latest:	the latest time that the clock has shown
- * @got:	timers
- * @wrong:	that came early, or twice
- * @seen:	a byte for each
+ * @got:	how many timers have fired
+ * @wrong:	how many of these came early or twice
+ * @seen:	a byte for each timer
  */
 struct harvest {
 	int		fd;
@@ -173,7 +175,7 @@ struct harvest {
 	unsigned char	*seen;
 };
 
-/* Read all that is ready. */
+/* Read all events that are ready. */
 static void reap(struct harvest *h)
 {
 	struct twheel_event ev[READ_MAX / 16];
@@ -191,7 +193,10 @@ static void reap(struct harvest *h)
 	}
 }
 
-/* Many are armed while the wheel follows a clock that goes back and forth: each comes, in time. */
+/*
+ * Many timers are armed while the wheel follows a clock that goes back and forth. Each must fire,
+ * at its time.
+ */
 static void many(void)
 {
 	struct harvest h = { .fd = real_open(O_NONBLOCK), .seen = calloc(1, MANY) };
@@ -215,7 +220,10 @@ static void many(void)
 	close(h.fd);
 }
 
-/* With many armed the clock is set back: what is armed then is not late for it. */
+/*
+ * The clock is set back while many timers are armed. A timer that is armed after that must not be
+ * late because of them.
+ */
 static void promptly(void)
 {
 	int fd = real_open(0);
@@ -242,14 +250,15 @@ static void promptly(void)
 #define BY_MS		((long long)MS)
 
 /**
- * struct walk - timers that may be late, on a clock that is stepped all the while
+ * struct walk - the state of tolerant(): timers with tolerances, on a clock that is stepped all the
+ *		while
  * @fd:		the file
- * @seed:	of what is done
+ * @seed:	the seed of what is done
  * @latest:	the latest time that the clock has shown
- * @ahead:	what the clock has been set by, all in all
- * @left:	timers that must still come
- * @handle:	of each timer
- * @deadline:	of each
+ * @ahead:	by how much the clock has been set in all
+ * @left:	timers that must still fire
+ * @handle:	the handle of each timer
+ * @deadline:	the deadline of each timer
  */
 struct walk {
 	int		fd;
@@ -266,7 +275,7 @@ static void walk_look(struct walk *w)
 	w->latest = now() > w->latest ? now() : w->latest;
 }
 
-/* Arm timer @i, or arm it anew if it has a handle. */
+/* Arm timer @i, or re-arm it if it has a handle. */
 static void walk_arm(struct walk *w, u32 i)
 {
 	bool again = w->handle[i];
@@ -305,7 +314,7 @@ static void walk_reap(struct walk *w)
 	}
 }
 
-/* None is early, and each comes when the clock has come to its time. */
+/* No timer is early, and each fires when the clock has come to its time. */
 static void tolerant(void)
 {
 	static struct walk w;
@@ -373,7 +382,7 @@ static void periodic(void)
 	CHECK_EQ(read_one(fd, &ev), 1);
 	CHECK(ev.count == 60 || ev.count == 61);
 	CHECK_EQ(ev.expires_ns, t + SEC);
-	/* Its event is ready when the clock is set back: it has come once. */
+	/* Its event is ready when the clock is set back, so it has fired once. */
 	CHECK(readable(fd, WAIT_MS));
 	set_by(-60 * BY_S);
 	CHECK_EQ(read_one(fd, &ev), 1);
@@ -412,7 +421,7 @@ static void told(long long by)
 	CHECK_EQ(query(fd, keep, TWHEEL_F_ABS, &op), TWHEEL_STATE_IDLE);
 	CHECK_EQ(query(fd, period, TWHEEL_F_ABS, &op), TWHEEL_STATE_ARMED);
 	CHECK_EQ(op.expires_ns, t + NEVER);
-	/* And again. */
+	/* The same again. */
 	CHECK_EQ(mod(fd, keep, now() + NEVER, ASK | TWHEEL_F_KEEP), 0);
 	set_by(-by);
 	CHECK(readable(fd, WAIT_MS));
@@ -428,7 +437,7 @@ static void told_of_both(void)
 	told(5 * (long long)MS);
 }
 
-/* One whose event was ready already, and one whose time has come by the set. */
+/* A timer whose event was ready already, and one whose time has come because the clock was set. */
 static void told_late(void)
 {
 	int fd = real_open(0);
@@ -439,7 +448,10 @@ static void told_late(void)
 	set_by(HOUR);
 	sleep_ms(100);
 	expect_event(fd, 1, 1, TWHEEL_EV_CLOCK_SET);
-	/* It may fire before its file is told: then it has just fired. */
+	/*
+	 * This timer may fire before its file is told: then its event does not say that the clock
+	 * was set.
+	 */
 	add_with(fd, ASK, now() + 30 * 60 * SEC, 0, 2);
 	set_by(HOUR);
 	sleep_ms(100);
@@ -455,7 +467,7 @@ static void *set_later(void *arg)
 	return NULL;
 }
 
-/* A reader that sleeps in read(), or in epoll_wait() edge-triggered, is woken. */
+/* A reader that sleeps in read(), or in an edge-triggered epoll_wait(), is woken. */
 static void wakes(void)
 {
 	int fd = real_open(0), ep = epoll_create1(EPOLL_CLOEXEC);
@@ -481,7 +493,9 @@ static void wakes(void)
 	close(fd);
 }
 
-/* An event that could not be stored tells it again; a drained timer keeps its flag. */
+/*
+ * An event that could not be stored says it again when it is read; a drained timer keeps its flag.
+ */
 static void kept(void)
 {
 	int fd = real_open(0);
@@ -500,7 +514,7 @@ static void kept(void)
 	close(fd);
 }
 
-/* Set the clock by @s seconds, exactly. */
+/* Set the clock by exactly @s seconds. */
 static void step(long s)
 {
 	struct timex tx = { .modes = ADJ_SETOFFSET, .time = { .tv_sec = s } };
@@ -508,7 +522,7 @@ static void step(long s)
 	CHECK(adjtimex(&tx) >= 0);
 }
 
-/* Between two sets it shows what it shows after them: it was set all the same. */
+/* The clock is set forward and then back by the same. The timer must be told all the same. */
 static void there_and_back(void)
 {
 	u32 told = 0;
@@ -525,7 +539,7 @@ static void there_and_back(void)
 	CHECK_EQ(told, 50);
 }
 
-/* What is armed when clock_settime() has returned was armed after it. */
+/* A timer that is armed after clock_settime() has returned must not be told of that. */
 static void armed_after(void)
 {
 	u32 told = 0;
@@ -569,7 +583,10 @@ static void *read_one_later(void *arg)
 	return NULL;
 }
 
-/* A timer is being drained, the clock is set, and the timer cannot be stored: a reader is woken. */
+/*
+ * The clock is set while a timer is being drained, and the timer cannot be stored. A reader must be
+ * woken.
+ */
 static void told_by_drain(void)
 {
 	struct stall last = stall_new(), first = { .fd = last.fd, .page = last.page - 4096 };
@@ -584,7 +601,7 @@ static void told_by_drain(void)
 	reader = start_thread(read_one_later, &ev);
 	sleep_ms(50);
 	drainer = start_thread(drain_two, first.page);
-	/* It has looked at the first page. When it stores there, the timer is out of the wheel. */
+	/* DRAIN has checked the first page. When it stores there, the timer is out of the wheel. */
 	stall_wait(&last);
 	CHECK(!madvise(first.page, 4096, MADV_DONTNEED));
 	stall_give(&last);
@@ -604,7 +621,7 @@ static void told_by_drain(void)
 
 #define ASKERS	256
 
-/* That many timers more. */
+/* Add as many timers that ask for an event. */
 static void add_askers(int fd)
 {
 	struct twheel_op op[ASKERS];
@@ -616,7 +633,10 @@ static void add_askers(int fd)
 	CHECK_EQ(submit(fd, op, ASKERS, &done, &bad), 0);
 }
 
-/* Many timers ask for an event: each has one, while others are added and the clock is set again. */
+/*
+ * Many timers ask for an event. Each must get one, while others are added and the clock is set
+ * again.
+ */
 static void told_many(void)
 {
 	struct twheel_event *ev = malloc(READ_MAX * sizeof(*ev));
@@ -649,7 +669,10 @@ static u32 nr_ready(int fd)
 	return i.nr_ready;
 }
 
-/* While @fd, in which @all ask, is being told: how long does another file take, of its time? */
+/*
+ * How long does a call on another file take while @fd, in which @all timers ask, is being told?
+ * Relative to the time that the telling takes.
+ */
 static double waited_for(int fd, u32 all)
 {
 	u64 begin = now_ns(CLOCK_MONOTONIC), other, took;
@@ -675,9 +698,9 @@ static int compare_shares(const void *a, const void *b)
 }
 
 /*
- * Telling a file makes nobody wait, neither a file that is being made nor one that is closed.
- * Another task may, for its part of a CPU, and the telling may be over soon: so it is the median of
- * some rounds.
+ * Telling a file must not make others wait: neither a file that is being opened nor one that is
+ * being closed. Another task may take its share of the CPU, and the telling may be over soon. So
+ * the median of some rounds counts.
  */
 static void others_go_on(void)
 {
@@ -700,7 +723,7 @@ static void others_go_on(void)
 	CHECK(share[ARRAY_SIZE(share) / 2] < 0.25);
 }
 
-/* Files come and go while the clock is set. */
+/* Files are opened and closed while the clock is set. */
 static void comers(void)
 {
 	for (u32 i = 0; i < 200 && !failed(); i++) {
@@ -724,16 +747,16 @@ static const struct test tests[] = {
 	{ tolerant, "timers that may be late: not early, none lost, whatever the clock does" },
 	{ tolerant_behind, "nor later than they may be, if it is set back a little" },
 	{ periodic, "a periodic timer counts the periods that were skipped" },
-	{ told_of_both, "who asks is told that the clock was set, forward or back" },
-	{ told_late, "also by an event that was ready, or is due by it" },
-	{ wakes, "readers and pollers are woken for it" },
-	{ kept, "it is told again if it could not be stored" },
-	{ there_and_back, "a step forward and one back by the same are told" },
-	{ armed_after, "what is armed after the clock was set is not told of that" },
-	{ told_by_drain, "a reader is woken by what could not be drained" },
-	{ told_many, "each of many is told once" },
-	{ others_go_on, "nobody waits for the telling of others" },
-	{ comers, "files come and go while the clock is set" },
+	{ told_of_both, "CANCEL_ON_SET: an event says that the clock was set, forward or back" },
+	{ told_late, "CANCEL_ON_SET: also an event that was ready, or became due" },
+	{ wakes, "CANCEL_ON_SET wakes readers and pollers" },
+	{ kept, "CANCEL_ON_SET: an event that could not be stored says it again" },
+	{ there_and_back, "CANCEL_ON_SET: a step forward and back by the same is reported" },
+	{ armed_after, "CANCEL_ON_SET: not reported to timers that are armed afterwards" },
+	{ told_by_drain, "CANCEL_ON_SET: a timer that DRAIN could not store wakes a reader" },
+	{ told_many, "CANCEL_ON_SET: each of many timers has one event" },
+	{ others_go_on, "CANCEL_ON_SET: other files do not wait meanwhile" },
+	{ comers, "files are opened and closed while the clock is set" },
 };
 
 int main(void)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The end of a file of /dev/twheel, and its middle age: a million timers in it, or
- * none.
+ * The end of a file of /dev/twheel, with a million timers in it or with none; and a file that is
+ * idle.
  *
- * How long close() takes is told, and judged by the guest's own detectors of soft
- * lockups and RCU stalls: they end the whole run.
+ * How long close() takes is printed. It is judged by the guest's own detectors of soft lockups and
+ * RCU stalls, which end the whole run.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 #define MILLION	1000000U
 
-/* At most, of the wheel and its timers together. */
+/* the most bytes for each timer, the wheel included */
 #define BYTES_PER_TIMER	65
 
 static int millionaire(void)
@@ -67,7 +67,7 @@ static void many(void)
 	close(fd);
 }
 
-/* What is ready goes the same way as what is pending. */
+/* Timers that are ready are freed just as those that are pending. */
 static void close_in_every_state(void)
 {
 	int fd = dev_open(0);
@@ -108,7 +108,7 @@ static void close_under_reader(void)
 	expect_counts(copy, 0, 0, 0);
 	close(copy);
 
-	/* And of the very descriptor: the call in it goes on, as with any file. */
+	/* If the descriptor that a call uses is closed, the call continues, as with any file. */
 	fd = dev_open(0);
 	copy = fd;
 	pthread_create(&reader, NULL, blocked_read, &copy);
@@ -118,7 +118,7 @@ static void close_under_reader(void)
 	pthread_join(reader, NULL);
 }
 
-/* Nothing to do is done without a wake-up. */
+/* A file with nothing to do causes no wake-up. */
 static void idle(void)
 {
 	int never = dev_open(0), used = dev_open(0), far = dev_open(0);
@@ -130,7 +130,7 @@ static void idle(void)
 	CHECK_EQ(read_one(used, &ev), 1);
 	CHECK_EQ(cancel(used, add(used, 50 * MS, 1)), 1);
 	add(far, HOUR, 1);
-	sleep_ms(500);		/* for the one wake-up that a cancel may leave */
+	sleep_ms(500);		/* a cancel may leave one wake-up */
 	for (int i = 0; i < 3; i++)
 		info(fds[i], &before[i]);
 	sleep_ms(10000);
@@ -147,7 +147,7 @@ static void idle(void)
 static const struct test tests[] = {
 	{ many, "a million timers at once, 65 bytes each at most, and close()" },
 	{ close_in_every_state, "close() with timers in every state" },
-	{ close_under_reader, "close() under a blocked reader" },
+	{ close_under_reader, "close() while a reader waits" },
 	{ idle, "no wake-up of an idle file in 10 s" },
 };
 

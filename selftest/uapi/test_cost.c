@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What a timer costs to arm: in batches of 256, one by one, and as a timerfd
- * watched by epoll. In one process, in turns, the median of ROUNDS each, hardly any
- * other timers pending.
+ * What it costs to arm a timer: in batches of 256, one by one, and as a timerfd that epoll watches.
+ * All in one process, by turns, with hardly any other timers pending. The median of ROUNDS counts.
  *
- * The bounds are for a machine on which a ns is an instruction: there a timer of a batch was 22.5
- * times as cheap as a timerfd, one by itself 5.1 times, and a cancel cost 0.84 of an add. They
- * leave a fifth for compilers and kernels.
+ * The bounds are for a machine on which a ns is an instruction. There a timer in a batch was 22.5
+ * times as cheap as a timerfd, a timer by itself 5.1 times, and a cancel cost 0.84 of an add. The
+ * bounds leave a fifth for other compilers and kernels.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +49,7 @@ static void fill(void)
 	}
 }
 
-/* Cancel the timers of the last round. Returns the time it took, as the others do. */
+/* Cancel the timers of the last round. Returns the time that it took, as the other functions do. */
 static u64 cancel_batch(void)
 {
 	u64 start;
@@ -122,7 +121,7 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* In ns per timer. */
+/* The median, in ns for each timer. */
 static double median(u64 *rounds)
 {
 	qsort(rounds, ROUNDS, sizeof(*rounds), compare);
@@ -136,7 +135,7 @@ static void measure(void)
 	static u64 batch[ROUNDS], cancels[ROUNDS], single[ROUNDS], timerfd[ROUNDS];
 
 	fd = dev_open(0);
-	for (int i = -2; i < ROUNDS; i++) {	/* two to warm up */
+	for (int i = -2; i < ROUNDS; i++) {	/* the first two warm up */
 		int k = i < 0 ? 0 : i;
 
 		batch[k] = batch_add(&cancels[k]);
@@ -173,8 +172,8 @@ static void cancel_costs(void)
 static const struct test tests[] = {
 	{ measure, "batches, single adds and timerfds are measured" },
 	{ batch_costs, "an add in a batch costs 1/18 of a timerfd at most" },
-	{ single_costs, "one by itself 1/4" },
-	{ cancel_costs, "a cancel in a batch no more than an add" },
+	{ single_costs, "a single add costs 1/4 of a timerfd at most" },
+	{ cancel_costs, "a cancel in a batch costs no more than an add" },
 };
 
 int main(void)

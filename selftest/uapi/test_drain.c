@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * DRAIN of /dev/twheel: every armed timer comes back once, and nothing else is touched.
+ * DRAIN of /dev/twheel: every armed timer is returned once, and nothing else is touched.
  *
- * Timers are told apart by user_data: a set of them is a byte for each.
+ * Timers are identified by user_data. A set of timers has a byte for each.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +37,7 @@ static void forget(void)
 	memset(seen, 0, sizeof(seen));
 }
 
-/* Each of 0 to @nr - 1 was seen @times times. */
+/* Each of 0 to @nr - 1 must have been seen @times times. */
 static void expect_seen(u32 nr, unsigned int times)
 {
 	u32 wrong = 0;
@@ -47,7 +47,7 @@ static void expect_seen(u32 nr, unsigned int times)
 	CHECK_EQ(wrong, 0);
 }
 
-/* Drain all with @room at a time. Returns how many came. */
+/* Drain all timers, at most @room in each call. Returns how many were returned. */
 static u32 drain_all(int fd, u32 room)
 {
 	u32 sum = 0;
@@ -84,7 +84,7 @@ static void nothing(void)
 	expect_counts(fd, 3, 0, 2);
 	CHECK_EQ(read_one(fd, &ev), 1);
 	CHECK_EQ(read_one(fd, &ev), 1);
-	/* The periodic one goes on, and can be had now. */
+	/* After its event was read, the periodic timer is armed again, and can be drained. */
 	CHECK_EQ(drain(fd, ops, 10, 0), 1);
 	CHECK_EQ(ops[0].user_data, 3);
 	CHECK_EQ(mod(fd, kept, HOUR, 0), 0);
@@ -92,7 +92,7 @@ static void nothing(void)
 	close(fd);
 }
 
-/* The operation that would add it again, for each kind of timer. */
+/* For each kind of timer, DRAIN returns the operation that would add it again. */
 static void kinds(void)
 {
 	static const struct { u32 flags; u64 interval; } rows[] = {
@@ -131,7 +131,7 @@ static void kinds(void)
 	}
 }
 
-/* The time left, to the ns, against the clock around the call; 0 if it is over. */
+/* The time left, to the ns, compared with the clock around the call; 0 if the deadline is over. */
 static void time_left(void)
 {
 	const struct twheel_setup s = { .clockid = CLOCK_BOOTTIME, .tick_ns = SEC };
@@ -158,7 +158,7 @@ static void time_left(void)
 	close(fd);
 }
 
-/* Add @nr timers, with user_data from 0. If @holes, cancel every second one. */
+/* Add @nr timers, with user_data from 0. With @holes, cancel every second one. */
 static u32 with_armed(int fd, u32 nr, bool holes)
 {
 	u32 bad;
@@ -176,7 +176,7 @@ static u32 with_armed(int fd, u32 nr, bool holes)
 	return holes ? nr / 2 : nr;
 }
 
-/* With any room, and with holes among the slots, each comes once. */
+/* With calls of any size, and with holes among the slots, each timer is returned once. */
 static void resumes(void)
 {
 	static const u32 rooms[] = { 1, 7, 63, 64, 65, 1000, SOME - 1, SOME, TWHEEL_BATCH_MAX };
@@ -193,7 +193,7 @@ static void resumes(void)
 	}
 }
 
-/* Slots come 64 at a time: where all are in use the last one is drained too. */
+/* Slots are allocated 64 at a time. If all are in use, the last one is drained too. */
 static void all_slots(void)
 {
 	static const u32 nrs[] = { 64, 128, 640 }, rooms[] = { 1, 63, 64, 1000 };
@@ -209,7 +209,7 @@ static void all_slots(void)
 	}
 }
 
-/* What is added between two calls, in places that were passed already, comes too. */
+/* Timers that are added between two calls, in slots that were passed already, are returned too. */
 static void adds_between(void)
 {
 	int fd = dev_open(0);
@@ -234,7 +234,7 @@ static void adds_between(void)
 	close(fd);
 }
 
-/* What CPU time it takes to drain @nr timers one by one. */
+/* The CPU time that it takes to drain @nr timers one by one. */
 static u64 one_by_one(int fd, u32 nr)
 {
 	u64 start = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -245,9 +245,9 @@ static u64 one_by_one(int fd, u32 nr)
 }
 
 /*
- * However small the room, a call does not pass again what others have passed: the last timers
- * of a file cost what the first of another do. They take turns, for a host that has others to
- * serve makes both slow, and most of them decide, for now and then a clock is wrong.
+ * However small the calls, a call does not pass slots again that earlier calls have passed: the
+ * last timers of a file cost as much as the first of another. The two files take turns, because a
+ * busy host makes both slow. The majority decides, because now and then a measurement is wrong.
  */
 static void goes_on(void)
 {
@@ -271,7 +271,7 @@ static void goes_on(void)
 	close(fresh);
 }
 
-/* From one file into another: each fires there, once, and not before it was due. */
+/* Move timers from one file to another. Each fires there, once, and not early. */
 static void moves(u32 flags)
 {
 	static struct twheel_event ev[256];
@@ -314,7 +314,10 @@ static void moves(u32 flags)
 static void moves_relative(void)	{ moves(0); }
 static void moves_absolute(void)	{ moves(TWHEEL_F_ABS); }
 
-/* An array with gaps: what lies in them is set to zero, and what lies behind is not. */
+/*
+ * An array with gaps: the gaps are set to zero, and what is behind the last operation is not
+ * touched.
+ */
 static void long_ops(void)
 {
 	static const u32 sizes[] = { TWHEEL_OP_SIZE_VER0, 56, 64, 192, 4096 };
@@ -345,7 +348,10 @@ static void long_ops(void)
 	}
 }
 
-/* Memory ends: what was stored is drained; all others are what they were. */
+/*
+ * The memory of the array ends early: timers that were stored are drained, the others are
+ * unchanged.
+ */
 static void half_an_array(void)
 {
 	static const u32 there[] = { 0, 1, 63, 64, 65, 200, 299 };
@@ -378,7 +384,7 @@ static void half_an_array(void)
 	}
 }
 
-/* One that came due while it could not be stored fires, and not early. */
+/* A timer whose time came while it could not be stored fires, and not early. */
 static void fault_fires(void)
 {
 	struct twheel_batch b = { .ops = (uintptr_t)unmapped(), .nr = 10,
@@ -393,7 +399,7 @@ static void fault_fires(void)
 		int rc = ioctl(fd, TWHEEL_IOC_DRAIN, &b) ? -errno : 0;
 
 		refused += rc == -EFAULT;
-		CHECK(rc == -EFAULT || now_ns(MONO) >= at);	/* or it has fired */
+		CHECK(rc == -EFAULT || now_ns(MONO) >= at);	/* or the timer has fired */
 	}
 	CHECK(refused);
 	CHECK_EQ(read_one(fd, &ev), 1);
@@ -409,7 +415,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-/* Signals all the while: calls end early or with EINTR, and all is had in the end. */
+/* While signals come all the time, calls end early or with EINTR, and in the end all is drained. */
 static void signals(void)
 {
 	const struct itimerval often = { { 0, 700 }, { 0, 700 } }, off = { 0 };
@@ -434,7 +440,7 @@ static void signals(void)
 	CHECK_EQ(sum, nr);
 	expect_seen(nr, 1);
 	diag("%u calls ended early", shorts);
-	CHECK(shorts > 1);		/* the last one is short anyway */
+	CHECK(shorts > 1);		/* the last call is short anyway */
 	expect_counts(fd, 0, 0, 0);
 	close(fd);
 }
@@ -460,7 +466,7 @@ static void *read_on(void *count)
 	return NULL;
 }
 
-/* Timers come due all the while: each is drained or read, once. */
+/* While timers fire all the time, each is either drained or read, once. */
 static void races_expiry(void)
 {
 	u32 drained = 0, read = 0;
@@ -493,7 +499,7 @@ static void races_expiry(void)
 	close(shared);
 }
 
-/* Periodic timers that a reader arms again and again: at last each is drained, once. */
+/* A reader re-arms periodic timers all the time. In the end each is drained, once. */
 static void races_reader(void)
 {
 	struct twheel_info i;
@@ -535,7 +541,7 @@ static void *drains(void *arg)
 	return NULL;
 }
 
-/* While a page of the array takes long to come nothing is taken out of the wheel. */
+/* While a page of the array takes long to be read in, no timer is out of the wheel. */
 static void slow_memory(void)
 {
 	struct twheel_event ev = { 0 };
@@ -548,7 +554,7 @@ static void slow_memory(void)
 	add_with(slow_fd, 0, HOUR, 0, 2);
 	pthread_create(&thread, NULL, drains, &s);
 	stall_wait(&s);
-	CHECK_EQ(read_one(slow_fd, &ev), 1);	/* on time, though DRAIN is on its way */
+	CHECK_EQ(read_one(slow_fd, &ev), 1);	/* on time, although DRAIN is in progress */
 	CHECK_EQ(ev.user_data, 1);
 	stall_fail(&s);
 	pthread_join(thread, NULL);
@@ -569,11 +575,11 @@ static const struct test tests[] = {
 	{ moves_absolute, "into another file, by the deadline" },
 	{ long_ops, "op_size beyond the operation" },
 	{ half_an_array, "an array that ends in unmapped memory" },
-	{ fault_fires, "what could not be stored fires on time" },
-	{ slow_memory, "while memory takes long to come timers fire on time" },
+	{ fault_fires, "timers that could not be stored fire on time" },
+	{ slow_memory, "timers fire on time while memory is being read in" },
 	{ signals, "signals end a call, and lose nothing" },
 	{ races_expiry, "each timer is drained or read, never both" },
-	{ races_reader, "periodic timers, while they are read" },
+	{ races_reader, "periodic timers are drained while they are being read" },
 };
 
 int main(void)

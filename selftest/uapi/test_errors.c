@@ -3,14 +3,14 @@
 /*
  * Bad input to /dev/twheel: every command, every field, every size.
  *
- * Each row asks for one errno, and then that nothing has changed: INFO tells the
- * same as before, to the bit, and the timer that was there is armed still.
+ * Each row expects one errno, and that nothing has changed: INFO returns the same as before, bit
+ * for bit, and the timer that was there is still armed.
  *
- * The calls are of three kinds: a good structure with one field spoilt (pokes), a
- * good structure of another length or under another number (shapes), and memory
- * that is not there (pointers). Then batches, whose operations fail one by one. At last
- * the errors that take more than bad input are provoked (cells), and what was seen in all
- * these tests is held against the table of errors in the UAPI header.
+ * The calls are of three kinds: a good structure with one wrong field (pokes), a good structure
+ * with another length or another ioctl number (shapes), and memory that is missing (pointers). Then
+ * come batches, whose operations fail one by one. At last the errors are provoked that take more
+ * than bad input (cells), and all errors that these tests have seen are compared with the table of
+ * errors in the UAPI header.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include "tap.h"
 #include "ring.h"
 
-/* The commands, and a structure for each that would be taken. */
+/* The commands, and for each a structure that would be accepted. */
 enum command { SETUP, INFO, SUBMIT, ADD, MOD, CANCEL, QUERY, DRAIN, COMMANDS };
 
 static const struct {
@@ -45,13 +45,13 @@ static const struct {
 	[DRAIN]		= { "DRAIN", TWHEEL_IOC_DRAIN },
 };
 
-/* The rows and columns of the table: the commands, and these calls. */
+/* The rows and columns of the table: the commands, and these other calls. */
 enum { OTHER = COMMANDS, OPEN, READ, URING, CALLS };
 
 static const int errnos[] = { EINVAL, E2BIG, EFAULT, EPERM, EBADF, ENOTTY, ENOENT, EALREADY, EBUSY,
 			      EDQUOT, ENOMEM, EAGAIN, EINTR, EOPNOTSUPP };
 
-/* How often each error was seen; in shared memory, for children too. */
+/* How often each error was seen. In shared memory, so that children can count too. */
 static u32 (*seen)[CALLS][ARRAY_SIZE(errnos)];
 
 static void see(int which, int err)
@@ -64,7 +64,7 @@ static void see(int which, int err)
 		(*seen)[which][e]++;
 }
 
-/* A file, and a timer in it (but for SETUP, that wants a file without). */
+/* A file, and a timer in it. For SETUP, a file without a timer. */
 static int fd;
 static u64 handle;
 static struct twheel_info before;
@@ -85,7 +85,7 @@ static void begin(enum command c)
 	info(fd, &before);
 }
 
-/* What each row ends with: all is as it was. */
+/* Each row ends with this: nothing has changed. */
 static void end(void)
 {
 	struct twheel_info after;
@@ -99,7 +99,7 @@ static void end(void)
 	close(fd);
 }
 
-/* Good input for @c. */
+/* Fill in good input for command @c. */
 static void fill(enum command c, union arg *arg)
 {
 	memset(arg, 0, sizeof(*arg));
@@ -151,7 +151,7 @@ static int call(unsigned long cmd, void *arg)
 
 /* ---- pokes ----------------------------------------------------------------- */
 
-/* A field as where it is and how long. */
+/* Where a field is, and how long it is. */
 #define SPOT(type, name) \
 	{ offsetof(struct twheel_##type, name), sizeof(((struct twheel_##type *)0)->name) }
 #define BIT63		0x8000000000000000
@@ -300,7 +300,7 @@ static const struct poke {
 	{ DRAIN, "ops at the end of all", EFAULT, SPOT(batch, ops), ~0ULL - 7 },
 };
 
-/* The value goes into the field's own bytes, on big-endian machines too. */
+/* Write the value into the bytes of the field, on big-endian machines too. */
 static void poke(union arg *arg, const struct poke *p)
 {
 	u32 half = (u32)p->value;
@@ -386,13 +386,13 @@ static unsigned long resized(enum command c, size_t size)
 	return _IOC(_IOC_DIR(cmd), _IOC_TYPE(cmd), _IOC_NR(cmd), size);
 }
 
-/* The size of the first version of what @c takes. */
+/* The size of what @c takes, in its first version. */
 static size_t first_size(enum command c)
 {
 	return c >= ADD && c <= QUERY ? TWHEEL_OP_SIZE_VER0 : _IOC_SIZE(commands[c].cmd);
 }
 
-/* And of the kernel's. */
+/* The same in this version. */
 static size_t known_size(enum command c)
 {
 	return c >= ADD && c <= QUERY ? before.op_size : _IOC_SIZE(commands[c].cmd);
@@ -427,7 +427,7 @@ static void dirty_tails(void)
 	static const size_t longer[] = { 1, 8, 200, 4096, 9000 };
 
 	for (enum command c = 0; c < COMMANDS; c++) {
-		if (c == INFO)		/* only written to */
+		if (c == INFO)		/* INFO is only written to */
 			continue;
 		for (size_t i = 0; i < ARRAY_SIZE(longer); i++) {
 			size_t size;
@@ -443,7 +443,7 @@ static void dirty_tails(void)
 	}
 }
 
-/* A program of the future, that does not use what it is ahead by. */
+/* A program that was compiled for a newer kernel, and does not use what this one does not know. */
 static void clean_tails(void)
 {
 	static union arg arg;
@@ -458,7 +458,7 @@ static void clean_tails(void)
 		begin(c);
 		fill(c, &arg);
 		memset(arg.bytes + size, POISON, sizeof(arg) - size);
-		if (c == INFO)		/* only written to: all of it */
+		if (c == INFO)		/* INFO is only written to: all of it */
 			memset(&arg, POISON, sizeof(arg));
 		rc = call(resized(c, size), &arg);
 		if (!CHECK_EQ(rc, c == MOD || c == CANCEL || c == QUERY))
@@ -535,7 +535,7 @@ static void bad_pointers(void)
 		expect_call(c, commands[c].cmd, NULL, EFAULT);
 		expect_call(c, commands[c].cmd, unmapped(), EFAULT);
 		expect_call(c, commands[c].cmd, (void *)~7UL, EFAULT);
-		p = before_hole(size - 8);	/* the last field is not there */
+		p = before_hole(size - 8);	/* the last field is missing */
 		memcpy(p, &arg, size - 8);
 		expect_call(c, commands[c].cmd, (void *)p, EFAULT);
 		CHECK(c == INFO || !memcmp(p, &arg, size - 8));
@@ -543,7 +543,7 @@ static void bad_pointers(void)
 	}
 }
 
-/* Results have no place to go, so there must not be any. */
+/* If the result cannot be stored, the operation must not be done. */
 static void read_only_memory(void)
 {
 	static const enum command writers[] = {
@@ -555,7 +555,7 @@ static void read_only_memory(void)
 
 		begin(c);
 		fill(c, &arg);
-		if (c == ADD || c == MOD)	/* done, it would soon show */
+		if (c == ADD || c == MOD)	/* if it was done, that would show soon */
 			arg.op.expires_ns = 0;
 		expect_call(c, commands[c].cmd,
 			    read_only(&arg, _IOC_SIZE(commands[c].cmd)), EFAULT);
@@ -568,7 +568,7 @@ static void read_only_memory(void)
 	end();
 }
 
-/* Of two pages that an operation lies across, either cannot be written to. */
+/* An operation lies on two pages, and one of them cannot be written to. */
 static void half_read_only(void)
 {
 	static const enum command cs[] = { ADD, MOD, CANCEL, QUERY };
@@ -596,7 +596,7 @@ static void half_read_only(void)
 	}
 }
 
-/* Takes the right to write to the page at @arg away, and gives it back, until it is told to end. */
+/* Make the page at @arg read-only and writable by turns, until told to end. */
 static bool flipping;
 
 static void *flip(void *arg)
@@ -638,7 +638,7 @@ static bool done_or_clean(int fd, int mem, unsigned long cmd, u64 *handle, struc
 	return true;
 }
 
-/* Of two pages that an operation lies across, one can be written to now and then. */
+/* An operation lies on two pages, and one of them is sometimes writable. */
 static void half_flipping(void)
 {
 	static const unsigned long cmds[] = { TWHEEL_IOC_ADD, TWHEEL_IOC_MOD, TWHEEL_IOC_CANCEL };
@@ -691,8 +691,8 @@ static void read_only_ops(void)
 /* ---- how it was opened ------------------------------------------------------ */
 
 /*
- * A descriptor that is open only for reading changes nothing, and fails before anything is looked
- * at.
+ * On a descriptor that is open only for reading, a call that changes something fails, before it
+ * looks at its argument.
  */
 static void opened_for_reading(void)
 {
@@ -719,7 +719,7 @@ static void opened_for_reading(void)
 	close(fd);
 }
 
-/* The child of a process that may not wake the machine. */
+/* The child, which may not wake the machine. */
 static void without_alarms(void)
 {
 	static const clockid_t alarms[] = { CLOCK_REALTIME_ALARM, CLOCK_BOOTTIME_ALARM };
@@ -751,7 +751,7 @@ static void alarms_forbidden(void)
 	close(fd);
 }
 
-/* Whoever may only write can do all but read. */
+/* A descriptor that is open only for writing allows everything except read(). */
 static void opened_for_writing(void)
 {
 	struct twheel_event ev;
@@ -778,7 +778,10 @@ static void opened_for_writing(void)
 #define GOING	64	/* operations, each on a page of its own */
 #define STRIDE	4096
 
-/* Twice the same memory: as the calls get it, which comes and goes, and as it is. */
+/*
+ * The same memory twice: as the calls get it, which is unmapped and mapped; and as this test sees
+ * it.
+ */
 static unsigned char *going, *there;
 static bool going_is_over;
 
@@ -797,7 +800,10 @@ static void *come_and_go(void *unused)
 	return unused;
 }
 
-/* @fn again and again while its memory comes and goes. It returns if its call did all. */
+/*
+ * Call @fn again and again while its memory comes and goes. It returns whether its call was
+ * complete.
+ */
 static void while_going(bool (*fn)(u32 n))
 {
 	const size_t bytes = GOING * STRIDE;
@@ -824,7 +830,7 @@ static void while_going(bool (*fn)(u32 n))
 	close(fd);
 }
 
-/* One operation is done, or EFAULT. */
+/* A single operation is done, or fails with EFAULT. */
 static bool single_goes(u32 n)
 {
 	static const unsigned long cmds[] = { TWHEEL_IOC_ADD, TWHEEL_IOC_MOD, TWHEEL_IOC_CANCEL };
@@ -857,7 +863,7 @@ static bool single_goes(u32 n)
 	return done;
 }
 
-/* Nobody has touched it, so it is zeroes, and only a store makes a page of it. */
+/* Memory that was never touched reads as zeroes, and only a store allocates its page. */
 static void untouched_memory(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -870,16 +876,19 @@ static void untouched_memory(void)
 			bail("mmap");
 		CHECK_EQ(call(TWHEEL_IOC_ADD, op), 0);
 		CHECK(op->handle);
-		CHECK(cancel(fd, op->handle) >= 0);	/* it may be due */
+		CHECK(cancel(fd, op->handle) >= 0);	/* it may have fired */
 		munmap(op, page);
 	}
 	expect_counts(fd, 0, 0, 0);
 	close(fd);
 }
 
-static u32 stood;	/* operations that were done and not told */
+static u32 stood;	/* operations that were done but not counted */
 
-/* What is counted was done. Of 64 after that adds were not, and others may have been. */
+/*
+ * Operations that are counted were done. Of the 64 after them, no add was done, and others may have
+ * been.
+ */
 static bool batch_goes(u32 n)
 {
 	struct twheel_batch b = { .ops = (uintptr_t)going, .nr = GOING, .op_size = STRIDE };
@@ -939,12 +948,12 @@ static void setup_after_add(void)
 	CHECK_EQ(setup(fd, &s), -EBUSY);
 	CHECK_EQ(call(TWHEEL_IOC_SETUP, (void *)&s), -EBUSY);
 	end();
-	/* A file that had a timer is not new any more. */
+	/* A file that has had a timer refuses SETUP. */
 	begin(SETUP);
 	CHECK_EQ(cancel(fd, add(fd, HOUR, 1)), 1);
 	CHECK_EQ(setup(fd, &s), -EBUSY);
 	close(fd);
-	/* One that was refused a timer is. */
+	/* A file in which an add failed accepts it. */
 	begin(SETUP);
 	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &(struct twheel_op){ .flags = 1 << 9 }),
 		 -EINVAL);
@@ -997,7 +1006,7 @@ static void quota(void)
 	end();
 }
 
-/* Another file's handle is nobody's here, even if it looks alike. */
+/* Another file's handle names nothing here, even if it looks alike. */
 static void foreign_handle(void)
 {
 	int other = dev_open(0);
@@ -1057,7 +1066,9 @@ static void failing_ops(void)
 	close(fd);
 }
 
-/* Operations further apart than needed: the gap is zero, or the operation E2BIG. */
+/*
+ * A greater distance between operations than needed: the gap must be zero, or the result is E2BIG.
+ */
 static void long_ops(void)
 {
 	static const u32 sizes[] = { 64, 72, 192, 4096 };
@@ -1140,7 +1151,7 @@ static void half_an_array(void)
 		rc = call(TWHEEL_IOC_SUBMIT, &b);
 		CHECK_EQ(rc, b.nr_done ? 0 : -EFAULT);
 		CHECK(b.nr_done <= there[t]);
-		/* 200 are enough to see that not all or nothing is done. */
+		/* 200 are enough to see that it is not all or nothing. */
 		CHECK(there[t] < 200 || b.nr_done);
 		CHECK_EQ(b.nr_failed, 0);
 		for (u32 i = 0; i < there[t]; i++)
@@ -1204,7 +1215,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-/* Do @fn(@arg) in a thread, and have a signal end it if it waits. */
+/* Call @fn(@arg) in a thread. If it waits, a signal must end it. */
 static void interrupt(void *(*fn)(void *), void *arg)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
@@ -1232,7 +1243,7 @@ static void read_interrupted(void)
 	close(fd);
 }
 
-/* What can be done to a timer while its event is on its way to the reader. */
+/* What can be done with a timer while its event is being copied to the reader. */
 static void being_read(void)
 {
 	struct twheel_op op = { 0 };
@@ -1284,7 +1295,7 @@ static void *do_command(void *which)
 	return NULL;
 }
 
-/* Commands that wait for another one to be done with the file. */
+/* Commands that wait because another call uses the file. */
 static void commands_interrupted(void)
 {
 	pthread_t submitter;
@@ -1319,7 +1330,7 @@ static int command(u32 cmd_op, struct twheel_op *ops, u32 nr)
 	return cqe.res;
 }
 
-/* Nothing of these changes anything; test_uring_cmd has more of them. */
+/* None of these changes anything. test_uring_cmd has more of them. */
 static void bad_commands(void)
 {
 	struct twheel_op good = { .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
@@ -1342,7 +1353,10 @@ static void bad_commands(void)
 	ring_close(&ring);
 }
 
-/* It is interrupted if a worker has begun to wait for the file, and was not begun else. */
+/*
+ * A command that waits is cancelled. If a worker has begun to wait for the file, the command fails
+ * with EINTR. If not, with ECANCELED: then try again.
+ */
 static void command_interrupted(void)
 {
 	struct twheel_op good = { .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
@@ -1371,7 +1385,7 @@ static void command_interrupted(void)
 	end();
 }
 
-/* Operations in a page: more than are done in one lock hold, which is 64 of them. */
+/* How many operations a page has: more than the 64 that are done in one lock hold. */
 #define PAGE_OPS	(4096 / sizeof(struct twheel_op))
 
 struct long_submit {
@@ -1389,7 +1403,7 @@ static void *submits_long(void *arg)
 	return NULL;
 }
 
-/* It comes while the first operations are fetched. These are done, and no others. */
+/* A signal comes while the first operations are being read. These are done, and no others. */
 static void signal_ends_batch(void)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
@@ -1419,7 +1433,7 @@ static int try_open(void)
 	return -errno;
 }
 
-/* Of files of the user. */
+/* The limit on the files of a user. */
 static void file_quota(void)
 {
 	u32 was;
@@ -1438,8 +1452,9 @@ static int try_add(void)
 }
 
 /*
- * In a cgroup of 64 MiB, some of it stacks of threads: ADD until it cannot. One at a time that
- * would be a million calls, and a minute where the processor is emulated on a busy host.
+ * In a cgroup of 64 MiB, a part of which is stacks of threads: add timers until there is no memory.
+ * One at a time that would be a million calls, and a minute on an emulated processor and a busy
+ * host.
  */
 static void use_up_memory(void)
 {
@@ -1455,7 +1470,7 @@ static void use_up_memory(void)
 			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
 		CHECK_EQ(submit(fd, ops, ARRAY_SIZE(ops), &done, &bad), 0);
 	}
-	/* What was refused may have made the kernel find a little more. */
+	/* A refused allocation may have made the kernel reclaim a little memory. */
 	for (u32 n = 0; !rc && n < 100000; n++)
 		rc = try_add();
 	CHECK_EQ(rc, -ENOMEM);
@@ -1479,7 +1494,7 @@ static void full_cgroup(void)
 	cgroup_remove("errors");
 }
 
-/* Fail the @n-th allocation of @fn, in a kernel that does so. */
+/* Call @fn with its @n-th allocation failing, if the kernel can do that. */
 static int with_failure(int n, int (*fn)(void))
 {
 	char text[16];
@@ -1535,8 +1550,8 @@ static void no_memory(void)
 }
 
 /*
- * The table of the UAPI header, which scripts/gates/lint.sh compares with this one. In a place with
- * an x the error must have been seen in some test here, in one with a dot it must not.
+ * The table of the UAPI header, which scripts/gates/lint.sh compares with this one. If a place has
+ * an x, some test here must have seen the error. If it has a dot, none may have seen it.
  */
 static const char *const table[] = {
 	"EINVAL     .    x     x     x    x   x     x     x     x     .    x    x",
@@ -1558,7 +1573,7 @@ static const char *const table[] = {
 static const int columns[CALLS] = { OPEN, SETUP, INFO, SUBMIT, ADD, MOD, CANCEL, QUERY, DRAIN,
 				    OTHER, READ, URING };
 
-/* Why a call cannot give an error: each dot has a reason here, the first that fits. */
+/* Why a call cannot fail with an error: each dot has a reason here, the first that fits. */
 static const struct {
 	int		err;	/* 0: any */
 	int		call;	/* -1: any */
@@ -1599,7 +1614,7 @@ static const char *reason(int err, int which)
 	return NULL;
 }
 
-/* Where no small allocation can be made fail. */
+/* May the error be unseen on this kernel, because it cannot make a small allocation fail? */
 static bool may_miss(int err, int which)
 {
 	return err == ENOMEM && !can_fail() && (which == OPEN || which == SUBMIT || which == URING);
@@ -1643,21 +1658,21 @@ static const struct test tests[] = {
 	{ submit_fields, "SUBMIT: bad fields, 2^32 operations, none" },
 	{ drain_fields, "DRAIN: bad fields, no room" },
 	{ short_sizes, "structures too short: EINVAL" },
-	{ dirty_tails, "longer structures with something in them: E2BIG" },
-	{ clean_tails, "longer structures with nothing in them are taken" },
+	{ dirty_tails, "longer structures whose rest is not 0: E2BIG" },
+	{ clean_tails, "longer structures whose rest is 0 are accepted" },
 	{ unknown_numbers, "unknown ioctl numbers: ENOTTY" },
 	{ wrong_directions, "wrong directions and magics: ENOTTY" },
 	{ bad_pointers, "NULL, unmapped, half mapped: EFAULT" },
 	{ read_only_memory, "read-only structures: EFAULT, nothing done" },
 	{ half_read_only, "half read-only operations: EFAULT, nothing done" },
-	{ half_flipping, "operations half read-only now and then: EFAULT, nothing told" },
+	{ half_flipping, "operations that become half read-only: EFAULT, nothing stored" },
 	{ read_only_ops, "read-only operations: EFAULT, nothing done" },
-	{ untouched_memory, "memory that nobody has touched: done" },
+	{ untouched_memory, "memory that was never touched: done" },
 	{ opened_for_reading, "O_RDONLY: EBADF for all but INFO, QUERY and read()" },
 	{ alarms_forbidden, "alarm clocks without CAP_WAKE_ALARM: EPERM" },
 	{ opened_for_writing, "O_WRONLY: EBADF for read() alone" },
-	{ memory_goes, "memory that goes away: one operation is done and told, or neither" },
-	{ memory_of_batch_goes, "and of a batch no more than it says, but for cancels" },
+	{ memory_goes, "memory that goes away: an operation is done and stored, or neither" },
+	{ memory_of_batch_goes, "memory that goes away: a batch counts all its adds" },
 	{ setup_after_add, "SETUP after a timer: EBUSY" },
 	{ quota, "max_timers: EDQUOT" },
 	{ foreign_handle, "handles of another file: ENOENT" },
@@ -1669,13 +1684,13 @@ static const struct test tests[] = {
 	{ read_errors, "read(): EAGAIN, EINVAL, EFAULT" },
 	{ read_interrupted, "read(): EINTR" },
 	{ being_read, "CANCEL and MOD while the event is being read: EALREADY" },
-	{ commands_interrupted, "commands that wait for another: EINTR" },
+	{ commands_interrupted, "calls that wait for another one: EINTR" },
 	{ bad_commands, "commands of io_uring: EOPNOTSUPP, EINVAL, EFAULT, EBADF" },
 	{ command_interrupted, "a command that waits and is cancelled: EINTR" },
 	{ signal_ends_batch, "a signal ends a batch, which says how much of it was done" },
 	{ file_quota, "max_user_files: EDQUOT" },
 	{ no_memory, "open() and ADD without memory: ENOMEM" },
-	{ each_cell, "the table of errors: each one seen, or a reason why not" },
+	{ each_cell, "the table of errors: each x was seen, each dot has a reason" },
 };
 
 int main(void)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Every timer is accounted for: 100 000 of them due within 3 s, added, re-armed
- * and cancelled at random by two threads while a third one reads.
+ * Every timer is accounted for: 100 000 timers that are due within 3 s are added, re-armed and
+ * cancelled at random by two threads, while a third one reads.
  *
- * Each deadline that a timer had is written down, and how it ended:
+ * Each deadline that a timer had is recorded, and how it ended:
  *
- *	STANDS		nothing took it back: its event is read, once
- *	REMOVED		a CANCEL gave 0 or 1, or a MOD gave 1: its event is never read
- *	REPLACED	a MOD gave 0: the event waited. It may be read once, by a read()
- *			that began before the MOD was over
+ *	STANDS		no call took it back: its event is read, once
+ *	REMOVED		a CANCEL returned 0 or 1, or a MOD returned 1: its event is never read
+ *	REPLACED	a MOD returned 0, so its event was waiting. The event may be read once,
+ *			by a read() that began before the MOD was over
  *
- * A call that failed took nothing back. Events are told apart by their deadlines,
- * which are absolute. All is judged at the end, from what was written down.
+ * A call that failed has taken nothing back. Events are identified by their deadlines, which are
+ * absolute. Everything is judged in the end, by the record.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #define TIMERS	100000U
 #define WORKERS	2
 #define SPAN	(3 * SEC)
-#define LIVES	3		/* deadlines a timer has at most */
+#define LIVES	3		/* the most deadlines that a timer has */
 #define LOG_MAX	(TIMERS * (LIVES + 1))
 
 enum fate { STANDS, REMOVED, REPLACED };
@@ -34,15 +34,15 @@ enum fate { STANDS, REMOVED, REPLACED };
 struct timer {
 	u64		handle;
 	u64		deadline[LIVES];
-	u64		ended[LIVES];		/* when the call that ended it returned */
+	u64		ended[LIVES];		/* when the call returned that ended it */
 	unsigned char	fate[LIVES];
 	unsigned char	lives;
-	bool		closed;			/* cancelled, or known to be gone */
+	bool		closed;			/* cancelled, or found to be gone */
 };
 
 struct seen {
 	u64	timer, handle, deadline;
-	u64	began, read;			/* before and after the read() */
+	u64	began, read;			/* the times before and after the read() */
 	u32	count, flags;
 };
 
@@ -53,7 +53,7 @@ static int fd;
 static u64 start;
 static bool workers_done;
 
-/* What the workers did, for the record. */
+/* What the workers did, for the output. */
 static u32 nr_cancels, nr_mods, nr_late;
 
 static u64 now(void)
@@ -61,7 +61,7 @@ static u64 now(void)
 	return now_ns(CLOCK_MONOTONIC);
 }
 
-/* Some later, some past: a deadline anywhere in the span that begins at @from. */
+/* A deadline anywhere in the span that begins at @from: it may be in the past. */
 static u64 pick_deadline(u64 from, u64 *seed)
 {
 	return from + rnd(seed) % SPAN;
@@ -70,7 +70,7 @@ static u64 pick_deadline(u64 from, u64 *seed)
 static void add_some(u32 first, u32 nr, u64 *seed)
 {
 	struct twheel_op ops[64];
-	/* Where the host is slow most are later still, or there would be none to be cancelled. */
+	/* If the host is slow, choose later ones, or there would be none to cancel. */
 	u64 past = now() - SPAN / 16, from = past > start ? past : start;
 
 	for (u32 i = 0; i < nr; i++) {
@@ -121,7 +121,7 @@ static void mod_one(struct timer *t, u64 *seed)
 	t->deadline[t->lives++] = op.expires_ns;
 }
 
-/* Worker w owns the timers from w * TIMERS / WORKERS on: nobody else touches them. */
+/* Worker w has the timers from w * TIMERS / WORKERS on to itself. */
 static void *work(void *arg)
 {
 	const u32 mine = TIMERS / WORKERS, first = (u32)(uintptr_t)arg * mine;
@@ -160,7 +160,7 @@ static void log_events(const struct twheel_event *ev, int n, u64 began)
 			.flags = ev[i].flags, .began = began, .read = after };
 }
 
-/* Until the workers are done and nothing is left, or nothing has come for WAIT_MS. */
+/* Read until the workers are done and nothing is left, or until nothing has come for WAIT_MS. */
 static void *read_all(void *unused)
 {
 	struct twheel_event ev[128];
@@ -183,7 +183,7 @@ static void *read_all(void *unused)
 		}
 		began = now();
 		n = read_events(fd, ev, ARRAY_SIZE(ev));
-		if (n == -EAGAIN)	/* it was cancelled in between */
+		if (n == -EAGAIN)	/* the timer was cancelled in between */
 			continue;
 		if (!CHECK(n > 0))
 			break;
@@ -222,7 +222,7 @@ static void run(void)
 /* ---- the verdict ----------------------------------------------------------- */
 
 static u32 nr_early, nr_unknown, nr_after;
-static unsigned char (*events)[LIVES];	/* of each deadline */
+static unsigned char (*events)[LIVES];	/* how many events each deadline had */
 
 static void judge_event(const struct seen *s)
 {
@@ -276,8 +276,8 @@ static void each_timer(void)
 static const struct test tests[] = {
 	{ run, "100 000 timers, two threads that change them, one that reads" },
 	{ each_event, "every event is of a deadline that was asked for, none early" },
-	{ none_after_the_end, "none after a CANCEL or MOD took it back" },
-	{ each_timer, "lost 0, twice 0" },
+	{ none_after_the_end, "no event after a CANCEL or MOD that took the timer back" },
+	{ each_timer, "no event is lost, none comes twice" },
 };
 
 int main(void)

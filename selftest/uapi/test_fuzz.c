@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Random calls on files of /dev/twheel: nothing worse may come of it than an errno.
+ * Random calls on files of /dev/twheel: nothing worse than an errno may come of them.
  *
  *	test_fuzz [SECONDS [SEED]]
  *
- * THREADS threads share FILES files, which are now and then exchanged under their feet. A
- * call, or a command of io_uring, is one that makes sense, in which some of command, size, pointer,
- * flags, handle, time and what else there is were made worse. Memory is good, read-only, absent,
- * ends in the middle, lies behind the end of its file, or is taken away at this moment by another
- * thread. The main thread sends signals.
+ * THREADS threads share FILES files, which are now and then replaced while others use them. Each
+ * call, or command of io_uring, begins as one that makes sense. Then some of its command, size,
+ * pointer, flags, handle and time are made worse. Memory is good, read-only, missing, ends in the
+ * middle, is behind the end of its file, or is being unmapped by another thread. The main thread
+ * sends signals.
  *
- * Checked is that a call gives what its documentation names, and that in the end each file
- * does its work: what is armed can be drained, what is ready read, and a new timer fires.
- * The rest is for the kernel to notice: this is best run in one that is built for it. What
- * was lost shows when the modules are unloaded.
+ * A call must return what its documentation names. In the end each file must still work: what is
+ * armed can be drained, what is ready can be read, and a new timer fires. The rest is for the
+ * kernel to notice, so this is best run in a debugging kernel. If memory was lost, that shows when
+ * the modules are unloaded.
  *
- * The same seed gives the same calls in each thread, but not in the same order among them.
+ * The same seed gives the same calls in each thread, but not in the same order among the threads.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +37,7 @@
 #define THREADS		3
 #define FILES		3
 #define SECONDS		5
-#define POOL		256	/* handles of a file that are remembered */
+#define POOL		256	/* how many handles of a file are remembered */
 #define AREA		(64 << 10)
 #define ERRNOS		140
 #define URING		8	/* commands of io_uring, after the ioctls */
@@ -46,7 +46,7 @@
 struct thread {
 	pthread_t		thread;
 	u64			seed, calls;
-	struct twheel_op	*ops;		/* an area of its own */
+	struct twheel_op	*ops;		/* an area of memory of its own */
 	struct ring		ring;
 	u32			succeeded[COMMANDS], failed[ERRNOS];
 };
@@ -60,8 +60,8 @@ static u32 nr_strange;
 /* ---- memory ------------------------------------------------------------------- */
 
 /*
- * Areas lie apart in a place where nothing else is, for what is written too far must hit
- * nothing but holes.
+ * The areas lie apart from each other, in a place where nothing else is mapped: whatever is written
+ * too far must hit a hole.
  */
 #define GUARD		(256 << 10)
 #define AREAS		(5 + THREADS)
@@ -100,7 +100,7 @@ static void make_areas(void)
 	close(fd);
 }
 
-/* What another thread takes away while it is used, and gives back. */
+/* Unmap and map an area that another thread may be using. */
 static void shake_memory(u64 dice)
 {
 	const int prots[] = { PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE,
@@ -156,7 +156,7 @@ static void remember(struct thread *t, u32 file, u64 handle)
 	__atomic_store_n(&handles[file][dice(t, POOL)], handle, __ATOMIC_RELAXED);
 }
 
-/* An address where this program has nothing. */
+/* An address at which this program has nothing mapped. */
 static void *nowhere(struct thread *t)
 {
 	static const u64 addresses[] = { 0, 1, 8, 4096, 65528, ~0ULL, ~7ULL, ~4094ULL,
@@ -165,7 +165,7 @@ static void *nowhere(struct thread *t)
 	return (void *)(uintptr_t)addresses[dice(t, sizeof(void *) == 4 ? 8 : 11)];
 }
 
-/* Somewhere in memory of some sort, where @bytes may fit or not. */
+/* An address in one of the areas, at which @bytes may fit or not. */
 static void *some_memory(struct thread *t, size_t bytes)
 {
 	static char *const *const areas[] = { &area_ro, &area_gone, &area_eof, &area_flaky,
@@ -185,7 +185,7 @@ static void *some_memory(struct thread *t, size_t bytes)
 	return a + (dice(t, 4) ? at & ~7UL : at);
 }
 
-/* Make some byte, or word, of @p worse, behind the first @kept. */
+/* Change some byte or word of @p for the worse, but not the first @kept bytes. */
 static void worsen(struct thread *t, void *p, size_t kept, size_t bytes)
 {
 	u64 value = odd_value(t);
@@ -227,7 +227,7 @@ static void good_op(struct thread *t, u32 file, struct twheel_op *op)
 		op->flags |= TWHEEL_F_PENDING;
 }
 
-/* Operations in memory, good for the most part. */
+/* A batch of operations, most of which are good. */
 static void good_batch(struct thread *t, u32 file, struct twheel_batch *b, bool drain)
 {
 	u32 nr = dice(t, 4) ? dice(t, 16) : dice(t, 400);
@@ -257,7 +257,7 @@ static void good_setup(struct thread *t, struct twheel_setup *s)
 		.max_timers = dice(t, 2) ? 0 : dice(t, 3000) };
 }
 
-/* The argument of ioctl @nr. Returns its size. */
+/* Fill in a good argument for ioctl @nr. Returns its size. */
 static size_t good_argument(struct thread *t, u32 file, u32 nr, void *arg)
 {
 	switch (nr) {
@@ -295,7 +295,7 @@ static bool documented(int err)
 	return false;
 }
 
-/* A call gave @rc. Only of one of ours is it known what it may give. */
+/* A call returned @rc: is that documented? For calls that are not ours nothing is known. */
 static void judge(struct thread *t, const char *what, long rc, long most, bool ours)
 {
 	int err = rc < 0 ? errno : 0;
@@ -309,7 +309,7 @@ static void judge(struct thread *t, const char *what, long rc, long most, bool o
 		diag("%s gave %ld: %s", what, rc, strerror(err));
 }
 
-/* @nr operations of @t's own memory have been done. */
+/* @nr operations in @t's own memory have been done: remember their handles. */
 static void harvest_ops(struct thread *t, u32 file, u32 nr)
 {
 	for (u32 i = 0; i < nr && i < 400; i++)
@@ -317,7 +317,7 @@ static void harvest_ops(struct thread *t, u32 file, u32 nr)
 			remember(t, file, t->ops[i].handle);
 }
 
-/* Handles that a call has given back. */
+/* Remember the handles that a call has returned. */
 static void harvest(struct thread *t, u32 file, u32 nr, const void *arg, long rc)
 {
 	const struct twheel_batch *b = arg;
@@ -365,7 +365,7 @@ static void call_ioctl(struct thread *t, u32 file)
 		worsen(t, good, kept, bytes);
 	if (dice(t, 16) == 0)
 		cmd = worse_command(t, cmd);
-	if (dice(t, 16) == 0)		/* what is there already is the argument */
+	if (dice(t, 16) == 0)		/* what is in memory already is the argument */
 		arg = some_memory(t, bytes);
 	rc = ioctl(files[file], cmd, arg);
 	judge(t, "ioctl", rc, TWHEEL_STATE_IDLE, _IOC_TYPE(cmd) == TWHEEL_IOC_MAGIC);
@@ -373,13 +373,13 @@ static void call_ioctl(struct thread *t, u32 file)
 		harvest(t, file, nr, good, rc);
 }
 
-/* Completions, until that of @data has come; of 0, those that are there. */
+/* Take completions until that of @data has come; if @data is 0, those that are there. */
 static long complete(struct thread *t, u64 data)
 {
 	struct io_uring_cqe cqe;
 
 	while (data ? ring_wait(&t->ring, &cqe, WAIT_MS) : ring_peek(&t->ring, &cqe)) {
-		/* Those that cancel others, and those that are cancelled, are not ours. */
+		/* Requests that cancel, and requests that are cancelled, are not judged. */
 		errno = -cqe.res;
 		judge(t, "command", cqe.res < 0 ? -1 : cqe.res, TWHEEL_BATCH_MAX,
 		      cqe.user_data != ~0ULL && cqe.res != -ECANCELED);
@@ -391,7 +391,7 @@ static long complete(struct thread *t, u64 data)
 	return -ETIME;
 }
 
-/* A command of io_uring. It may go on when this returns, be cancelled, or end with its ring. */
+/* A command of io_uring. It may still run when this returns, be cancelled, or end with its ring. */
 static void call_uring(struct thread *t, u32 file)
 {
 	const bool drains = dice(t, 4) == 0, waits = dice(t, 8);
@@ -475,7 +475,7 @@ static void call_others(struct thread *t, u32 file)
 	}
 }
 
-/* Another file takes the place of one that others may be using. */
+/* Replace a file, which others may be using. */
 static void exchange(struct thread *t, u32 file)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -545,7 +545,7 @@ static void start(void)
 	}
 }
 
-/* Signals come until all have ended: one of them may be waiting for an event. */
+/* Send signals until all threads have ended: one of them may be waiting for an event. */
 static void stop(void)
 {
 	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
@@ -593,7 +593,7 @@ static void run(void)
 	CHECK_EQ(nr_strange, 0);
 }
 
-/* Drain and read a file until it rests: what has a period is armed again by reading. */
+/* Drain and read a file until nothing comes. Reading re-arms periodic timers. */
 static void empty(int fd)
 {
 	struct twheel_event ev[64];
@@ -612,7 +612,7 @@ static void empty(int fd)
 	} while ((i.nr_armed || i.nr_ready) && !failed());
 }
 
-/* What is left is idle. There may be so much that nothing more goes in. */
+/* Only idle timers are left. They may be so many that no other can be added. */
 static bool still_works(int fd)
 {
 	struct twheel_op op = { .user_data = 4711 };
@@ -654,8 +654,8 @@ static void afterwards(void)
 }
 
 static const struct test tests[] = {
-	{ run, "random calls give what is documented" },
-	{ afterwards, "and the files work on" },
+	{ run, "random calls return what is documented" },
+	{ afterwards, "after random calls the files still work" },
 };
 
 int main(int argc, char **argv)

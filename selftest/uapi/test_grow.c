@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A file begins without a wheel: its first 64 timers are in a tree. With one more it grows; what
- * was armed before is moved, while timers of both kinds expire, are cancelled and armed anew. Each
- * fires once, not early, and they fire in the order of their ticks.
+ * A file begins without buckets: its first 64 timers are in a tree. With the 65th it grows. The
+ * timers that were armed before are moved, while timers of both kinds expire, are cancelled and
+ * re-armed. Each fires once, not early, and in the order of their ticks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "tap.h"
 #include "uapi.h"
 
-#define FIRST		64U		/* that need no wheel */
+#define FIRST		64U		/* timers that need no buckets */
 #define MORE		300U
 #define ALL		(FIRST + MORE)
 #define SPAN		(400 * MS)
@@ -22,14 +22,14 @@
 
 static u64 handle[ALL], deadline[ALL];
 static unsigned int seen[ALL];
-static bool was_over[ALL];		/* when it was armed: it is due in some tick after that */
+static bool was_over[ALL];		/* its deadline was over when it was armed */
 static u64 seed = 7, last;
 
 static void add_one(int fd, clockid_t clock, u32 i)
 {
 	struct twheel_op op = { .flags = TWHEEL_F_ABS, .user_data = i };
 
-	/* Some are over, some due at once, and a few are far. */
+	/* Some deadlines are over, some are near, and a few are far. */
 	deadline[i] = now_ns(clock) - MS + rnd(&seed) % SPAN + (i % 16 == 5 ? HOUR : 0);
 	op.expires_ns = deadline[i];
 	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), 0);
@@ -37,7 +37,7 @@ static void add_one(int fd, clockid_t clock, u32 i)
 	handle[i] = op.handle;
 }
 
-/* What has expired by now. */
+/* Read what has expired by now. */
 static u32 read_some(int fd, clockid_t clock, u64 tick)
 {
 	struct twheel_event ev[64];
@@ -63,7 +63,7 @@ static bool is_far(u32 i)
 	return i % 16 == 5;
 }
 
-/* Some are armed anew, and some cancelled, of those that have not fired. */
+/* Of the timers that have not fired, re-arm some and cancel some. */
 static u32 change_some(int fd, clockid_t clock, u32 nr)
 {
 	u32 gone = 0;
@@ -79,7 +79,7 @@ static u32 change_some(int fd, clockid_t clock, u32 nr)
 				deadline[i] = op.expires_ns;
 			was_over[i] = deadline[i] <= now_ns(clock);
 		} else if (cancel(fd, handle[i]) >= 0) {
-			seen[i]++;	/* it must not come */
+			seen[i]++;	/* it must not fire */
 			gone++;
 		}
 	}
@@ -113,8 +113,8 @@ static void grow_once(clockid_t clock, u64 tick)
 		add_one(fd, clock, n);
 	for (; n < ALL; n++) {
 		/*
-		 * The first of these makes it grow: a timer that has expired keeps its slot until
-		 * its event is read, and none has been read, however long the host took.
+		 * The first of these makes the file grow: a timer that has expired keeps its slot
+		 * until its event is read, and none has been read, however long the host took.
 		 */
 		add_one(fd, clock, n);
 		if (n % 50 == 0) {
@@ -124,8 +124,8 @@ static void grow_once(clockid_t clock, u64 tick)
 	}
 	info(fd, &i);
 	/*
-	 * How large a small one is, test_limits says. In a debugging kernel all is larger, the
-	 * timers too: fewer than FIRST of them have room in a small one.
+	 * test_limits checks how large a small file is. In a debugging kernel everything is larger,
+	 * the timers too: fewer than FIRST of them fit into a small file.
 	 */
 	CHECK(i.mem_bytes > small + 32 * 1024);
 	while (got < ALL - nr_far() && CHECK(readable(fd, WAIT_MS)))
@@ -158,7 +158,7 @@ static void grow_realtime(void)
 		grow_once(CLOCK_REALTIME, MS);
 }
 
-#define BATCH		200U		/* operations, in four lock holds */
+#define BATCH		200U		/* operations, done in four lock holds */
 #define ROOM		100U
 
 static bool is_right(u32 i)
@@ -166,7 +166,9 @@ static bool is_right(u32 i)
 	return i % 5 > 1;
 }
 
-/* Operations that are wrong, of which one adds, between others that add. */
+/*
+ * Operations of which one adds a timer, among operations that are wrong; between others that add.
+ */
 static void fill(struct twheel_op *ops)
 {
 	for (u32 i = 0; i < BATCH; i++) {
@@ -175,13 +177,13 @@ static void fill(struct twheel_op *ops)
 		if (i % 5 == 0)
 			ops[i] = (struct twheel_op){ .op = TWHEEL_OP_QUERY, .handle = 1ULL << 40 };
 		else if (i % 5 == 1)
-			ops[i].flags = TWHEEL_F_DELAY;		/* of what is not periodic */
+			ops[i].flags = TWHEEL_F_DELAY;		/* DELAY needs a period */
 	}
 }
 
 /*
- * A batch has a file grow between two of its operations, as often as it needs to, until the file is
- * full. Where nothing in it is right there is no timer, and SETUP goes on.
+ * In the middle of a batch the file grows, as often as needed until it is full. If no operation of
+ * the batch is right, no timer exists after it, and SETUP is still possible.
  */
 static void grow_in_a_batch(void)
 {
@@ -221,10 +223,10 @@ static void grow_in_a_batch(void)
 }
 
 static const struct test tests[] = {
-	{ grow_monotonic, "CLOCK_MONOTONIC: timers from before and after fire once, in order" },
-	{ grow_boottime, "CLOCK_BOOTTIME: they do" },
-	{ grow_realtime, "CLOCK_REALTIME: they do" },
-	{ grow_in_a_batch, "in the middle of a batch, until the file is full" },
+	{ grow_monotonic, "CLOCK_MONOTONIC: timers from before growth and after fire in order" },
+	{ grow_boottime, "CLOCK_BOOTTIME: the same" },
+	{ grow_realtime, "CLOCK_REALTIME: the same" },
+	{ grow_in_a_batch, "growth in the middle of a batch, until the file is full" },
 };
 
 int main(void)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A hog is a task that keeps its CPU, the last one, and works. Files have armed timers there, and
- * the reader of its events is more important, and on CPU 0. It need not wait for the hog: what is
- * due on that CPU leaves it. Nor is anybody else late for that, and the hog is not interrupted for
- * it.
+ * A hog is a task that keeps the last CPU busy. Files have armed timers on that CPU. The reader of
+ * their events has a higher priority than the hog, and is on CPU 0. The reader must not wait for
+ * the hog: what is due on the hog's CPU moves to another one. Nor may others be late because of
+ * that, and the hog must not be interrupted for it.
  *
- * On PREEMPT_RT the hog is a SCHED_FIFO task, which softirqs wait for. On other kernels it is a
- * common one, for the reason that test_rt tells. On PREEMPT_RT with one CPU all wait for the
- * hog: there a round is played to see that the events come.
+ * On PREEMPT_RT the hog is a SCHED_FIFO task, which softirqs wait for. On other kernels it is an
+ * ordinary task, for the reason that test_rt gives. On PREEMPT_RT with one CPU everybody waits for
+ * the hog: there a round only checks that the events come.
  *
- * Virtual machines lose a CPU to their host for tens of ms now and then. So time is counted in
- * beats: a task on CPU 0 wakes each ms, and the hog sees that it did. While either CPU has no
- * time, there is no beat. The hog works for WORK beats at most, and the control is a reader
- * whom it wakes itself. An event that came only when the work was over has waited for it, and
- * has to be made up for by two tries that are good.
+ * A virtual machine loses a CPU to its host for tens of ms now and then. So time is counted in
+ * beats: a task on CPU 0 wakes up each ms, and the hog sees that it did. While either CPU does not
+ * run, there is no beat. The hog works for WORK beats at most. The control is a reader that the hog
+ * wakes itself. If an event came only when the work was over, it has waited for the hog; two good
+ * tries must make up for that.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,14 +35,14 @@
 #define TRIES	3
 #define PRIO	50
 #define WORK	250		/* beats, at most: it ends with the event */
-#define WORK_NS	(10 * SEC)	/* should there be none */
+#define WORK_NS	(10 * SEC)	/* if there are no beats */
 #define ROUNDS	5
-/* How many beats later than twice the control events may come on average. */
+/* How many beats events may come later than twice the control's, on average. */
 #define LATE	15
 #define ALONE	(300 * MS)
 #define MOMENTS	150
-#define STEP	4000		/* ns from one to the next */
-#define BRIEF	(3 * MS)	/* the work of a hog on CPU 0 */
+#define STEP	4000		/* ns from one moment to the next */
+#define BRIEF	(3 * MS)	/* how long a hog on CPU 0 works */
 #define BUSY	4
 
 static int last_cpu;
@@ -52,22 +52,22 @@ static u64 now(void)
 	return now_ns(CLOCK_MONOTONIC);
 }
 
-/* How the reader is told. */
+/* How the reader learns of the event. */
 enum how { BY_FILE, BY_LOOKING, BY_TIMERFD, BY_HOG };
 
 struct round;
 
 /**
  * struct scene - what a hog does
- * @hog:	that
- * @how:	the reader is told, but in the control
+ * @hog:	what the hog does
+ * @how:	how the reader learns of the event, except in the control
  * @own:	the clock of the hog's file
- * @clock:	that of the reader's
- * @more:	another timer of the hog's file is due while it works
- * @events:	that the reader waits for, one after the other
- * @rounds:	of a try
- * @may_wait:	how many of these may wait for the work all the same
- * @per_control: rounds to one of the control
+ * @clock:	the clock of the reader's file
+ * @more:	another timer of the hog's file is due while the hog works
+ * @events:	how many events the reader waits for, one after the other
+ * @rounds:	rounds of a try
+ * @may_wait:	how many of these rounds may wait for the work all the same
+ * @per_control: how many rounds there are for each round of the control
  */
 struct scene {
 	void		(*hog)(struct round *r);
@@ -83,21 +83,21 @@ struct scene {
 
 /**
  * struct round - a hog and a reader
- * @scene:	what is played
- * @how:	the reader is told
- * @number:	of the round
+ * @scene:	the scene that is played
+ * @how:	how the reader learns of the event
+ * @number:	the number of the round
  * @own:	the hog's file
- * @file:	the reader's
- * @due:	when it is to be told, each time
- * @late:	how much later it was, in ns
- * @beats:	and in beats
- * @beat:	how many there have been
- * @told:	how many times the reader was told
- * @ready:	all tasks of the round are as they must be, however busy their CPUs are
- * @working:	the hog has begun
- * @by_hog:	the hog tells the reader
- * @over:	no more beats are wanted
- * @waited:	the reader was told only when the work was over
+ * @file:	the reader's file
+ * @due:	when each event is due
+ * @late:	how much later the reader learnt of it, in ns
+ * @beats:	the same in beats
+ * @beat:	how many beats there have been
+ * @told:	how many events the reader has learnt of
+ * @ready:	all tasks of the round are ready, however busy their CPUs are
+ * @working:	the hog has begun to work
+ * @by_hog:	the hog itself wakes the reader
+ * @over:	no more beats are needed
+ * @waited:	the reader learnt of it only when the work was over
  */
 struct round {
 	const struct scene	*scene;
@@ -157,8 +157,8 @@ static void read_timerfd(int fd)
 /* ---- the reader ---------------------------------------------------------------------- */
 
 /*
- * Be a hog too when the event is due, with a pass to come on this CPU. Then look for the event now
- * and then: nobody need be woken.
+ * When the event is due, keep this CPU busy too, although a pass is due here. Then look for the
+ * event now and then, so that nobody has to be woken.
  */
 static void look_for_event(struct round *r, int event)
 {
@@ -222,7 +222,10 @@ static void *heart(void *arg)
 
 /* ---- the hog --------------------------------------------------------------------------- */
 
-/* At @time, is there a beat that this task has not seen? @seen is the last it has. */
+/*
+ * Has there been a beat at @time that this task has not seen? @seen is the last one that it has
+ * seen.
+ */
 static bool beats(struct round *r, int event, u64 time, unsigned int *seen)
 {
 	unsigned int beat = __atomic_load_n(&r->beat, __ATOMIC_RELAXED);
@@ -232,7 +235,7 @@ static bool beats(struct round *r, int event, u64 time, unsigned int *seen)
 	return new;
 }
 
-/* Work until the reader has been told of @event. */
+/* Work until the reader has learnt of @event. */
 static void work(struct round *r, int event)
 {
 	unsigned int seen = __atomic_load_n(&r->beat, __ATOMIC_RELAXED);
@@ -263,7 +266,7 @@ static void arm(struct round *r, int event)
 		add(r->file[event], due - now(), 0);
 }
 
-/* It works, arms a timer, works on; and so again. */
+/* The hog works, arms a timer, and goes on working, in turn. */
 static void arms(struct round *r)
 {
 	for (int i = 0; i < r->scene->events; i++) {
@@ -272,7 +275,7 @@ static void arms(struct round *r)
 	}
 }
 
-/* Its event wakes it: then a pass stands still on its CPU. */
+/* The hog's event wakes it. So the pass that wakes it is preempted on its CPU. */
 static void wakes_and_arms(struct round *r)
 {
 	add(r->own, 3 * MS, 0);
@@ -281,8 +284,8 @@ static void wakes_and_arms(struct round *r)
 }
 
 /*
- * It waits for its file with epoll. Then the pass that has woken it stands still with the lock
- * held of those who wait for the file.
+ * The hog waits for its file with epoll. So the pass that wakes it is preempted while it holds the
+ * lock of the file's wait queue.
  */
 static void await_with_epoll(int fd)
 {
@@ -309,7 +312,7 @@ static void polls(struct round *r)
 	work(r, 0);
 }
 
-/* It begins to work so many STEPs after the tick as the number of the round says. */
+/* The hog begins to work as many STEPs after the tick as the number of the round. */
 static void begins(struct round *r)
 {
 	arm(r, 0);
@@ -332,7 +335,7 @@ static void *hog(void *arg)
 
 /* ---- rounds and tries -------------------------------------------------------------------- */
 
-/* How late the reader was told, in beats, and how many us at most. */
+/* How late the reader learnt of the events: in beats, and the longest in us. */
 struct late {
 	unsigned int	beats, nr, waited;
 	u64		us;
@@ -381,7 +384,7 @@ static void play(const struct scene *scene, enum how how, unsigned int number, s
 	was_late(late, &r);
 }
 
-/* 1: nobody was late; -1: somebody waited for the work; 0: it may be noise. */
+/* Returns 1 if nobody was late, -1 if somebody waited for the work, and 0 if it may be noise. */
 static int try_once(const struct scene *scene)
 {
 	struct late told = { 0 }, control = { 0 };
@@ -479,8 +482,8 @@ static void busy_others(void)
 }
 
 /*
- * The pass may be preempted in the very moment in which it wakes the reader, with the lock held of
- * those who wait: that is beyond remedy, and takes some instructions.
+ * A pass may be preempted at the very moment in which it wakes the reader, while it holds the lock
+ * of the reader's wait queue. Nothing can be done about that, and it takes only some instructions.
  */
 static void moments(void)
 {
@@ -504,7 +507,7 @@ static void moments_of_two(void)
 
 /* ---- the hog is left alone ----------------------------------------------------------------- */
 
-/* Interrupts of the machine so far. */
+/* How many interrupts the machine has had. */
 static u64 interrupts(void)
 {
 	FILE *f = fopen("/proc/stat", "r");
@@ -531,7 +534,7 @@ static u64 interrupts_of_work(void)
 	return interrupts() - before;
 }
 
-/* A task that is woken, and works then. */
+/* A task that is woken, and then works. */
 struct alone {
 	enum how	how;
 	u64		interrupts;
@@ -558,7 +561,7 @@ static void *works_alone(void *arg)
 	return NULL;
 }
 
-/* The fewest: whatever else goes on in the machine comes on top. */
+/* The smallest number of interrupts: other work of the machine adds to it. */
 static u64 fewest(enum how how)
 {
 	struct alone a = { .how = how };
@@ -582,12 +585,12 @@ static void alone(void)
 
 static const struct test tests[] = {
 	{ two_files, "a file, and later another, leave the CPU of a hog" },
-	{ clocks, "a file of either clock leaves a CPU where a pass stands still" },
-	{ neighbours, "timers on the CPU that a file goes to are in time" },
-	{ busy_others, "a file leaves for CPUs that have common tasks" },
+	{ clocks, "files of both clocks leave a CPU whose pass was preempted" },
+	{ neighbours, "a file that moves to a CPU makes no timer there late" },
+	{ busy_others, "a file moves to CPUs that run ordinary tasks" },
 	{ alone, "a hog is interrupted no more often than after a timerfd" },
 	{ moments, "a hog may begin at any moment of a pass" },
-	{ moments_of_two, "and the other CPUs may have one too, for a while" },
+	{ moments_of_two, "a hog with short hogs on the other CPUs" },
 };
 
 /* test_hogs [NUMBER...]: those of the table, all if none is given. */

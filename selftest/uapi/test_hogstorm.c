@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Files come and go while SCHED_FIFO tasks keep all CPUs but one by turns, and CPU 1 goes off and
- * on: on PREEMPT_RT bases change CPUs all the time then, and while they are closed. Each timer
- * gives one event, and not early.
+ * Files are opened and closed while SCHED_FIFO tasks keep all CPUs but one busy by turns, and CPU 1
+ * goes off and on. So on PREEMPT_RT bases change CPUs all the time, also while they are closed.
+ * Each timer must give one event, and not early.
  *
- *	test_hogstorm [SECONDS]		of each test, 2 if not given
+ *	test_hogstorm [SECONDS]		for each test, by default 2
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -32,7 +32,9 @@ static bool is_over(void)
 	return __atomic_load_n(&over, __ATOMIC_RELAXED);
 }
 
-/* Each caller's own: of one that is shared some are lost, which does no harm. */
+/*
+ * Each thread counts for itself. If two share a counter, some counts are lost, which does no harm.
+ */
 static void count(u64 *what)
 {
 	__atomic_add_fetch(what, 1, __ATOMIC_RELAXED);
@@ -44,7 +46,10 @@ static void most(u64 *what, u64 value)
 		*what = value;
 }
 
-/* To a CPU, or to all if that is nr_cpus. Where it is off, the task stays where it is. */
+/*
+ * Move this task to a CPU, or to all if @cpu is nr_cpus. If that CPU is off, the task stays where
+ * it is.
+ */
 static void try_pin(int cpu)
 {
 	cpu_set_t set;
@@ -76,11 +81,11 @@ static void *hog(void *arg)
 /* ---- who uses files ------------------------------------------------------------------- */
 
 /**
- * struct use - of a file
+ * struct use - what a user of a file knows of it
  * @fd:		the file
  * @clock:	its clock
- * @nr:		timers were added
- * @due:	when, and 0 when their event has come
+ * @nr:		how many timers were added
+ * @due:	when each is due, and 0 once its event has come
  */
 struct use {
 	int		fd;
@@ -222,8 +227,8 @@ static void hogs_and_plug(void)
 }
 
 static const struct test tests[] = {
-	{ hogs, "files come and go beside hogs" },
-	{ hogs_and_plug, "and while a CPU goes off and on, where it can" },
+	{ hogs, "files are opened and closed beside hogs" },
+	{ hogs_and_plug, "files are opened and closed while a CPU goes off and on" },
 };
 
 int main(int argc, char **argv)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * kill -9, at random, of processes that arm, cancel and read on one file: what was told to
- * them holds, whatever they were doing.
+ * Processes that arm, cancel and read on one file are killed with SIGKILL at random moments. What
+ * they were told must hold, whatever they were doing.
  *
- * All that they tell the kernel and hear of it is in shared memory, so that it outlives
- * them. A timer whose add said 0 comes exactly once, or its cancel said 0 and it never comes.
- * What was under way when the process died is open: an add or cancel without a result may
+ * All that they tell the kernel and hear from it is in shared memory, so that it outlives them. If
+ * an add returned 0, its timer fires exactly once; or its cancel returned 0, and it never fires.
+ * Calls that were in progress when the process died are open: an add or cancel without a result may
  * have been done, and an event that is in a dead reader's buffer may come again.
  */
 #include <signal.h>
@@ -22,12 +22,12 @@
 #include "uapi.h"
 
 #define ROUNDS		300
-#define LIVE_US		4000	/* of a process at most, from when it has begun */
+#define LIVE_US		4000	/* how long a process lives at most, after it has begun */
 #define HANG_S		60	/* a round takes milliseconds, or tenths of a second */
 #define ADDS		192
-#define CANCELS		64	/* of what the batch before added */
+#define CANCELS		64	/* how many timers of the last batch are cancelled */
 #define NR_OPS		(ADDS + CANCELS)
-#define ROOM		1048576	/* timers, and events */
+#define ROOM		1048576	/* for so many timers and events */
 
 #define ARMED		0x1
 #define CANCELLED	0x2
@@ -35,20 +35,20 @@
 
 static struct shared {
 	struct twheel_op	ops[NR_OPS];
-	u64			numbers[NR_OPS];	/* of their timers */
-	u32			nr_ops;		/* that are under way */
-	u32			last;		/* where in ops[] are the adds of the last batch */
-	bool			last_adds;	/* if there are any */
-	u64			next;		/* number of the next timer */
-	u64			nr_events;	/* what read() returned so far */
+	u64			numbers[NR_OPS];	/* the numbers of their timers */
+	u32			nr_ops;		/* operations that are in progress */
+	u32			last;		/* where in ops[] the adds of the last batch are */
+	bool			last_adds;	/* whether there are any */
+	u64			next;		/* the number of the next timer */
+	u64			nr_events;	/* events that read() has returned so far */
 	u64			early;
 	unsigned char		told[ROOM];
 	struct twheel_event	events[ROOM + READ_MAX];
 } *s;
 
 /*
- * What results say. An add without one still has no handle; of a cancel nothing tells. Once
- * more makes no difference, should this be cut short.
+ * Take the results of operations. An add without a result has no handle yet; of a cancel without
+ * one nothing is known. If this is interrupted, it can be repeated.
  */
 static void note(u32 nr, bool died)
 {
@@ -63,7 +63,10 @@ static void note(u32 nr, bool died)
 	}
 }
 
-/* Some cancels of what the batch before added, and new adds. Returns how many. */
+/*
+ * Fill in a batch: cancel some timers of the last batch, and add others. Returns how many
+ * operations.
+ */
 static u32 fill(u64 *seed)
 {
 	u32 nr = 0;
@@ -103,7 +106,7 @@ static void write_on(int fd, u64 seed)
 	}
 }
 
-/* Straight into the list of all events. */
+/* Read events directly into the list of all events. */
 static void read_on(int fd, u32 max)
 {
 	ssize_t n;
@@ -136,7 +139,7 @@ static pid_t start(int fd, bool writes, u64 seed)
 		pause();
 }
 
-/* What the dead left behind. */
+/* Bring the record in order after a process has died. */
 static void reconcile(void)
 {
 	note(s->nr_ops, true);
@@ -217,7 +220,7 @@ static void kills(void)
 }
 
 static const struct test tests[] = {
-	{ kills, "what was told to processes that were killed holds" },
+	{ kills, "what killed processes were told holds" },
 };
 
 int main(void)

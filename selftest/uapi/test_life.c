@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Which processes have a file of /dev/twheel, and how they give it up: dup(), fork(), a message
- * to another process, exec(), exit, and death in the middle of a call.
+ * Which processes have a file of /dev/twheel, and how they give it up: dup(), fork(), a message to
+ * another process, exec(), exit, and death in the middle of a call.
  *
- * A file lives until the last who has it lets go. What counts is told by the kernel:
- * each open file is a use of the module, so that /sys/module/twheel_chardev/refcnt
- * tells whether one was left behind, and rmmod is refused until then.
+ * A file lives until the last process that has it lets go. The kernel tells how many files are
+ * open: each is a use of the module. So /sys/module/twheel_chardev/refcnt shows whether one was
+ * left behind, and rmmod is refused until then.
  *
- * Those who are killed work on memory that is shared with the parent, so that it sees
- * what they were told. A call that is killed has done what it says, and no more: each
- * timer whose handle was stored is there and no other, each event that is not in the
- * dead reader's memory is still to be read.
+ * A process that is to be killed works on memory that it shares with its parent, so that the parent
+ * sees what the process was told. If a process is killed in a call, the call has done what it
+ * reports, and no more: each timer whose handle was stored exists and no other does, and each event
+ * that is not in the dead reader's memory can still be read.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +47,9 @@ static int users(void)
 	return n;
 }
 
-/* The last fput() may be done by a thread of the kernel's, a little later. */
+/*
+ * Wait until the module has @n uses: a thread of the kernel may do the last fput() a little later.
+ */
 static bool users_become(int n)
 {
 	for (int ms = 0; ms < WAIT_MS && users() != n; ms++)
@@ -115,7 +117,7 @@ static bool ends_well(pid_t pid)
 	return waitpid(pid, &status, 0) == pid && !status;
 }
 
-/* Two processes wait for an event of one file: each gets one. */
+/* Two processes wait for an event of one file: each gets one of two. */
 static void fork_shares(void)
 {
 	int before = users(), fd = dev_open(0);
@@ -128,7 +130,7 @@ static void fork_shares(void)
 	add_many(fd, 2, 100 * MS, 1);
 	CHECK_EQ(read_events(fd, &ev, 1), 1);
 	CHECK(ends_well(pid));
-	expect_counts(fd, 1, 1, 0);	/* what the child added outlives it */
+	expect_counts(fd, 1, 1, 0);	/* the child's timer outlives it */
 	CHECK_EQ(users(), before + 1);
 	close(fd);
 	users_become(before);
@@ -172,14 +174,14 @@ static int receive_fd(int sock)
 	return fd;
 }
 
-/* A process that never had the file, and whose parent has it no more. */
+/* Be a process that never had the file, and whose parent has it no longer. */
 static void stranger(int sock)
 {
 	int fd = receive_fd(sock);
 	struct twheel_event ev;
 	struct twheel_info i;
 
-	/* On a busy host the first may have fired. */
+	/* On a busy host the first timer may have fired. */
 	info(fd, &i);
 	CHECK_EQ(i.nr_timers, 2);
 	CHECK_EQ(i.nr_armed + i.nr_ready, 2);
@@ -208,7 +210,7 @@ static void sent_to_a_process(void)
 	close(sock[1]);
 }
 
-/* In a message that nobody has received the file lives on, and ends with it. */
+/* A file that is in a message which nobody receives lives on, and ends with the message. */
 static void sent_and_not_received(void)
 {
 	int before = users(), sock[2], fd = dev_open(0);
@@ -247,7 +249,7 @@ static void exec_self(const char *how, int fd, int number)
 	bail("exec");
 }
 
-/* What the new program does. */
+/* What the new program does after exec(). */
 static int after_exec(const char *how, int fd, int number)
 {
 	struct twheel_event ev;
@@ -336,7 +338,7 @@ static void child_execs_from_threads(int fd)
 	exec_self("open", fd, users());
 }
 
-/* exec() kills the other threads, in the middle of what they do. */
+/* exec() kills the other threads in the middle of what they do. */
 static void exec_in_the_middle(void)
 {
 	int before = users(), fd = dev_open(0);
@@ -363,7 +365,7 @@ static void child_reads_late(int fd)
 	expect_counts(fd, MILLION, MILLION, 0);
 }
 
-/* The reader ends by itself with its event, or is killed while it waits. */
+/* A reader of a million events ends by itself with its event, or is killed while it waits. */
 static void million(bool kills)
 {
 	int before = users(), fd = dev_open(0);
@@ -393,7 +395,7 @@ static void million(bool kills)
 	users_become(before);
 }
 
-/* So often that a page that is lost each time is seen when the modules are unloaded. */
+/* Open and close so often that a lost page each time would show when the modules are unloaded. */
 static void opened_often(void)
 {
 	int before = users();
@@ -451,7 +453,7 @@ static void rmmod_refused(void)
 	sleep_ms(100);
 	add(fd, 200 * MS, 1);
 	close(fd);
-	CHECK_EQ(users(), before + 1);	/* by the call in it */
+	CHECK_EQ(users(), before + 1);	/* the call in progress is a use */
 	expect_no_rmmod();
 	pthread_join(reader, NULL);
 	users_become(before);
@@ -476,7 +478,7 @@ static u32 nr_rounds(void)
 
 /* Shared with the child that is killed. */
 struct memory {
-	volatile u64		begun, ended;	/* when the child did, 0 before */
+	volatile u64		begun, ended;	/* when the child began and ended; 0 before */
 	struct twheel_batch	add, mod, cancel;
 	struct twheel_op	adds[OPS], mods[OPS], cancels[OPS];
 	struct twheel_event	events[OPS];
@@ -495,8 +497,8 @@ static void prepare(struct twheel_batch *b, struct twheel_op *ops, u32 op)
 }
 
 /*
- * Page faults are over before it begins: they would take most of the time. Touching each page
- * is the only way in user-mode Linux.
+ * Take the page faults before the child begins: they would take most of the time. Touching each
+ * page is the only way to do that in user-mode Linux.
  */
 static void begin(void)
 {
@@ -507,7 +509,7 @@ static void begin(void)
 	m->begun = now();
 }
 
-/* Batches of OPS operations each, until it is killed. */
+/* Submit batches of OPS operations each, until killed. */
 static void child_submits(int fd)
 {
 	begin();
@@ -519,13 +521,13 @@ static void child_submits(int fd)
 	m->ended = now();
 }
 
-/* Kill a child that does @fn @ns after it has begun; 0: let it end. Returns how long it took. */
+/* Kill a child that does @fn, @ns after it has begun; 0 lets it end. Returns how long it lived. */
 static u64 kill_after(void (*fn)(int), int fd, u64 ns)
 {
 	pid_t pid = start_child(fn, fd);
 	struct timespec until;
 
-	/* Asleep, so that the child has the CPU meanwhile, should there be one only. */
+	/* Sleep, so that the child gets the CPU if there is only one. */
 	while (!m->begun)
 		usleep(50);
 	if (ns) {
@@ -538,8 +540,8 @@ static u64 kill_after(void (*fn)(int), int fd, u64 ns)
 }
 
 /*
- * A round. In the first ones @fn ends by itself, and *@whole becomes the shortest time it took:
- * the host may have been busy. Then it is killed within that time.
+ * Play a round. In the first rounds @fn ends by itself, and *@whole becomes the shortest time that
+ * it took, because the host may have been busy. After that it is killed within that time.
  */
 static void play_round(u32 round, void (*fn)(int), int fd, u64 *whole, u64 *seed)
 {
@@ -552,7 +554,7 @@ static void play_round(u32 round, void (*fn)(int), int fd, u64 *whole, u64 *seed
 	}
 }
 
-/* What is counted in nr_done has a result, and nothing after it has. */
+/* Operations that are counted in nr_done have a result, and those after them have none. */
 static bool batch_is_whole(const struct twheel_batch *b, const struct twheel_op *ops)
 {
 	u32 wrong = 0;
@@ -566,7 +568,7 @@ static bool batch_is_whole(const struct twheel_batch *b, const struct twheel_op 
 	return CHECK_EQ(wrong, 0) && b->nr_done && b->nr_done < OPS;
 }
 
-/* Cancel what the dead one left. Each handle that it was given is good. */
+/* Cancel the timers that the dead process has left. Each handle that it was given must be good. */
 static void cancel_the_rest(int fd)
 {
 	static struct twheel_op ops[OPS];
@@ -714,7 +716,7 @@ static void child_of_threads(int unused)
 	sleep_ms(WAIT_MS);
 }
 
-/* All that had the file die together, in the middle of every call. */
+/* All processes that have the file are killed together, in the middle of every call. */
 static void killed_everywhere(void)
 {
 	int before = users();
@@ -729,13 +731,13 @@ static void killed_everywhere(void)
 
 /* ---- before the first timer ------------------------------------------------ */
 
-/* Two setups of a file. At each moment exactly one of them holds, as a whole. */
+/* Two settings that are set by turns. At each moment the file must have exactly one of them. */
 static const struct twheel_setup setups[] = {
 	{ .clockid = CLOCK_MONOTONIC, .tick_ns = MS, .slack_ns = 1, .max_timers = 11 },
 	{ .clockid = CLOCK_BOOTTIME, .tick_ns = 2 * MS, .slack_ns = 2, .max_timers = 22 },
 };
 
-/* What fails there, or does nothing, leaves the file as small as it was. */
+/* A call that fails, or does nothing, must leave a new file as small as it was. */
 static void nothing_yet(void)
 {
 	struct twheel_op op, ops[3] = { { .op = TWHEEL_OP_CANCEL, .handle = 1ULL << 32 },
@@ -772,7 +774,7 @@ static void nothing_yet(void)
 	close(fd);
 }
 
-/* A reader that waits already is woken by the first event. */
+/* A reader that waits already is woken by the first event of the file. */
 static void waits_for_the_first(void)
 {
 	int fd = dev_open(0);
@@ -842,14 +844,14 @@ static void setup_storm(void)
 }
 
 static const struct test tests[] = {
-	{ nothing_yet, "before the first timer: small, and every call does what it should" },
-	{ waits_for_the_first, "a reader waits before there is a wheel" },
+	{ nothing_yet, "before the first timer: the file is small, and every call works" },
+	{ waits_for_the_first, "a reader waits before the first timer" },
 	{ setup_storm, "INFO and fdinfo in a storm of SETUP" },
 	{ dup_shares, "dup(): one file" },
-	{ fork_shares, "fork(): one file, an event for each that waits" },
-	{ sent_to_a_process, "SCM_RIGHTS: the file goes on in another process" },
-	{ sent_and_not_received, "SCM_RIGHTS: and in the message" },
-	{ exec_and_cloexec, "exec: open it stays, with O_CLOEXEC it is gone" },
+	{ fork_shares, "fork(): one file, each waiting process gets an event" },
+	{ sent_to_a_process, "SCM_RIGHTS: the file lives on in another process" },
+	{ sent_and_not_received, "SCM_RIGHTS: the file lives on in the message" },
+	{ exec_and_cloexec, "exec: the file stays open, with O_CLOEXEC it is closed" },
 	{ exec_in_the_middle, "exec in the middle of the other threads' calls" },
 	{ opened_often, "open() and close(), 4000 times" },
 	{ exit_with_pending, "exit with timers pending and ready" },

@@ -3,8 +3,8 @@
 /*
  * What /dev/twheel lets a user, a memory cgroup and a container have.
  *
- * What needs another uid, another cgroup or another root is done in a child. What it finds
- * wrong it says itself; its exit status tells the parent.
+ * If a test needs another uid, another cgroup or another root, a child does it. The child prints
+ * what it finds wrong, and its exit status tells the parent.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,15 +25,15 @@
 
 #define ALICE	1001
 #define BOB	1002
-#define BLOCK	64	/* timers are counted in blocks of so many */
+#define BLOCK	64	/* timers are counted in blocks of this size */
 #define BATCH	256
 #define CGROUP	"twheel"
 
 static struct twheel_op ops[BATCH];
 
 /*
- * How far parent and child have come. In shared memory, since a pipe takes memory that there
- * may be none of.
+ * How far parent and child have come. In shared memory: a pipe would need memory, of which there
+ * may be none.
  */
 static volatile int *stage;
 
@@ -75,7 +75,7 @@ static void in_child(void (*fn)(const void *), const void *arg)
 	wait_for(child(fn, arg));
 }
 
-/* One timer, an hour ahead: 0 or the error. */
+/* Add a timer that is due in an hour. Returns 0 or the error. */
 static int try_add(int fd)
 {
 	struct twheel_op op = { .expires_ns = HOUR };
@@ -83,7 +83,7 @@ static int try_add(int fd)
 	return ioctl(fd, TWHEEL_IOC_ADD, &op) ? -errno : 0;
 }
 
-/* Add up to @most timers; how many there are then. Any that is refused is so for @err. */
+/* Add up to @most timers. Returns how many there are then. An add may only fail with @err. */
 static u32 fill(int fd, u32 most, int err)
 {
 	u32 nr = 0;
@@ -99,7 +99,7 @@ static u32 fill(int fd, u32 most, int err)
 
 /* ---- users ------------------------------------------------------------------- */
 
-/* Two files of one user share the limit; a closed one gives back all that it had. */
+/* Two files of one user share the limit; a closed file gives back all that it had. */
 static void share_limit(const void *limit)
 {
 	const u32 most = *(const u32 *)limit;
@@ -108,7 +108,7 @@ static void share_limit(const void *limit)
 
 	become(ALICE);
 	b = dev_open(0);
-	close(a);			/* that was opened by somebody else */
+	close(a);			/* another user has opened this file */
 	a = dev_open(0);
 	nr = fill(a, most / 2, 0);
 	CHECK_EQ(nr, most / 2);
@@ -145,7 +145,7 @@ static void others_go_on(const void *unused)
 
 	(void)unused;
 	become(BOB);
-	CHECK_EQ(fill(fd, 10, -EDQUOT), 10);	/* root's, by whoever it is used */
+	CHECK_EQ(fill(fd, 10, -EDQUOT), 10);	/* they count as root's, whoever uses the file */
 	close(fd);
 	fd = dev_open(0);
 	CHECK_EQ(fill(fd, 500, -EDQUOT), 500);
@@ -180,7 +180,7 @@ static void users_apart(void)
 	param_set("max_user_timers", was, NULL);
 }
 
-/* The limit is changed under a file that has timers. */
+/* The limit is changed while a file has timers. */
 static void limit_changes(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -192,7 +192,7 @@ static void limit_changes(void)
 	CHECK_EQ(fill(fd, 1000, 0), 1000);
 	h = add(fd, 20 * MS, 7);
 	param_set("max_user_timers", 1, NULL);
-	/* Those that are there live on, and places that are free can be had. */
+	/* The timers that exist stay, and free slots can be used. */
 	while (!try_add(fd))
 		;
 	CHECK_EQ(try_add(fd), -EDQUOT);
@@ -206,7 +206,7 @@ static void limit_changes(void)
 	param_set("max_user_timers", was, NULL);
 }
 
-/* In a batch: a result for each, and none is lost. */
+/* The limit is reached in a batch: each operation has a result, and no timer is lost. */
 static void batch_over_limit(void)
 {
 	int fd = dev_open(0);
@@ -225,7 +225,7 @@ static void batch_over_limit(void)
 	param_set("max_user_timers", was, NULL);
 }
 
-/* Open up to @most files; how many there are then. Any that is refused is so for EDQUOT. */
+/* Open up to @most files. Returns how many there are then. An open() may only fail with EDQUOT. */
 static u32 open_files(int *fds, u32 most)
 {
 	for (u32 n = 0; n < most; n++) {
@@ -240,7 +240,7 @@ static u32 open_files(int *fds, u32 most)
 
 #define FILES	20
 
-/* A descriptor more is no file more, and a file counts until the last of it is closed. */
+/* Another descriptor is not another file, and a file counts until its last descriptor is closed. */
 static void share_files(const void *unused)
 {
 	int fds[FILES + 1], copy;
@@ -314,7 +314,9 @@ static void file_limit(void)
 	close(fd);
 }
 
-/* As many as the parameter can say: fewer than an index counts to, and in a wheel that works. */
+/*
+ * The greatest value of the parameter: fewer timers than an index can count, in a file that works.
+ */
 static void greatest_limit(void)
 {
 	struct twheel_setup s = { .clockid = CLOCK_MONOTONIC, .max_timers = ~0U };
@@ -336,7 +338,7 @@ static void greatest_limit(void)
 	close(fd);
 }
 
-/* Ticks, and with them periods, of no less than the administrator wants. */
+/* No tick, and so no period, is shorter than the administrator allows. */
 static void tick_limit(void)
 {
 	struct twheel_setup s = { .clockid = CLOCK_MONOTONIC };
@@ -352,13 +354,13 @@ static void tick_limit(void)
 	CHECK_EQ(i.min_tick_ns, 5 * MS);
 	s.tick_ns = 5 * MS - 1;
 	CHECK_EQ(setup(fd, &s), -EINVAL);
-	s.tick_ns = 0;			/* the default, which must not be less either */
+	s.tick_ns = 0;			/* the default must not be shorter either */
 	CHECK_EQ(setup(fd, &s), 0);
 	info(fd, &i);
 	CHECK_EQ(i.tick_ns, 5 * MS);
 	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), -EINVAL);
 	close(fd);
-	/* One that makes no sense is brought to what there is. */
+	/* A value that makes no sense is brought into the possible range. */
 	param_set("min_tick_us", 4000000000U, NULL);
 	fd = dev_open(0);
 	info(fd, &i);
@@ -374,10 +376,10 @@ static void tick_limit(void)
 
 /* ---- memory cgroups -------------------------------------------------------------- */
 
-/* Short timers among the many, whose events must be there when memory is not. */
+/* Timers that fire soon, whose events must come although there is no memory left. */
 #define SHORT	100
 
-/* Add timers until there is no memory. How many there are; @first is one of them. */
+/* Add timers until there is no memory. Returns how many there are. *@first becomes one of them. */
 static u32 fill_memory(int fd, u64 *first)
 {
 	struct twheel_batch b = { .ops = (uintptr_t)ops, .op_size = sizeof(ops[0]) };
@@ -400,10 +402,10 @@ static u32 fill_memory(int fd, u64 *first)
 	return nr;
 }
 
-/* A file with its first 64 timers takes no more. */
+/* The most bytes of a file with its first 64 timers. */
 #define SMALL	(12 * 1024)
 
-/* @nr timers more. */
+/* Add @nr timers. */
 static void add_more(int fd, unsigned int nr)
 {
 	while (nr--)
@@ -411,9 +413,9 @@ static void add_more(int fd, unsigned int nr)
 }
 
 /*
- * Another file, when memory is used up. These pages are given back for it: enough for what
- * open() takes of the kernel, which would kill if there were none, and not for the first timer, of
- * 3.
+ * How many pages are given back for another file after memory is used up. They must be enough for
+ * the kernel's part of open(), which would otherwise run the OOM killer, and too few for the first
+ * timer, which takes 3.
  */
 #define SPARE	2
 
@@ -446,7 +448,10 @@ static void open_without_memory(void *spare)
 	small = i.mem_bytes;
 	CHECK_EQ(try_add(fd), -ENOMEM);
 	ops[0] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .expires_ns = HOUR };
-	/* What open() left may be too little for the batch itself, or for its operation. */
+	/*
+	 * The memory that open() has left may be too little for the batch itself, or for its
+	 * operation.
+	 */
 	rc = ioctl(fd, TWHEEL_IOC_SUBMIT, &batch);
 	CHECK_EQ(rc ? -errno : ops[0].res, -ENOMEM);
 	CHECK_EQ(setup(fd, &s), 0);	/* no timer was ever added */
@@ -455,7 +460,7 @@ static void open_without_memory(void *spare)
 	close(fd);
 }
 
-/* A file of which the 64 timers need no more memory. The next one would need a wheel. */
+/* Fill a file whose first 64 timers need no more memory. The next timer would need buckets. */
 static void grow_without_memory(int fd)
 {
 	struct twheel_info i;
@@ -467,7 +472,7 @@ static void grow_without_memory(int fd)
 	CHECK(i.mem_bytes <= SMALL);
 }
 
-/* In the cgroup. From where memory is used up on nothing may be allocated here either. */
+/* In the cgroup. Once its memory is used up, this code may allocate nothing either. */
 static void use_up_memory(const void *unused)
 {
 	static struct twheel_event ev[SHORT + 1];
@@ -478,7 +483,7 @@ static void use_up_memory(const void *unused)
 	u32 nr;
 
 	(void)unused;
-	pin(0);		/* what is freed is kept for the CPU that freed it */
+	pin(0);		/* each CPU keeps what is freed there */
 	cgroup_join(CGROUP);
 	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
 	spare = take_spare();
@@ -496,7 +501,7 @@ static void use_up_memory(const void *unused)
 		got += n > 0 ? n / (ssize_t)sizeof(ev[0]) : 0;
 	}
 	CHECK_EQ(got, SHORT);
-	for (u32 k = 0; k < SHORT; k++)		/* whose places can be had again */
+	for (u32 k = 0; k < SHORT; k++)		/* their slots can be used again */
 		CHECK_EQ(try_add(fd), 0);
 	CHECK_EQ(try_add(fd), -ENOMEM);
 	CHECK_EQ(ioctl(fd, TWHEEL_IOC_QUERY, &op), TWHEEL_STATE_ARMED);
@@ -527,7 +532,7 @@ static void memory_is_up(void)
 	     cgroup_get(CGROUP, "memory.max", NULL) >> 10,
 	     cgroup_get(CGROUP, "memory.current", NULL) >> 10,
 	     cgroup_get(CGROUP, "memory.events", "max"));
-	/* Everybody else goes on. */
+	/* Processes outside the cgroup are not affected. */
 	CHECK_EQ(fill(fd, 20000, 0), 20000);
 	expect_counts(fd, 20000, 20000, 0);
 	reach(2);
@@ -541,9 +546,9 @@ static void memory_is_up(void)
 #define MANY	200
 
 /*
- * What is charged to the cgroup. Each CPU has up to 64 pages in store that are charged already:
- * these are given back when a limit is set that is below what there is. All else stays, for it
- * can neither be reclaimed nor swapped.
+ * How much is charged to the cgroup. Each CPU keeps up to 64 pages in store that are charged
+ * already. It gives them back when a limit is set that is below the usage. Everything else stays,
+ * because it can neither be reclaimed nor swapped.
  */
 static u64 charged(void)
 {
@@ -555,7 +560,10 @@ static u64 charged(void)
 	return bytes;
 }
 
-/* What each of MANY files says, which is what the cgroup says it took; returns the first. */
+/*
+ * What each of MANY files says it takes must be what the cgroup was charged. Returns the first
+ * file's.
+ */
 static u64 bytes_each(int fd, u64 before)
 {
 	u64 each = (charged() - before) / MANY;
@@ -564,15 +572,15 @@ static u64 bytes_each(int fd, u64 before)
 	info(fd, &i);
 	diag("%llu bytes charged for each file, which says %llu", each, i.mem_bytes);
 	CHECK(each >= i.mem_bytes);
-	CHECK(each < i.mem_bytes + 2048);	/* the kernel's struct file, and others */
+	CHECK(each < i.mem_bytes + 2048);	/* the kernel's struct file and its like */
 	return i.mem_bytes;
 }
 
 /*
  * All that a file says it takes is charged: little before its first timer, SMALL with the first 64,
- * and a whole wheel with one more. Files with tables for
- * 2^32 timers, 1 MiB each, take the last memory there is: so it is for one of these that there
- * is none, and not for something else of the kernel's that then kills.
+ * and buckets with one more. The last memory is taken by files whose tables for 2^32 timers are 1
+ * MiB each: so it is such a table for which there is no memory, and not something of the kernel's,
+ * for which it would kill.
  */
 static void open_many(const void *unused)
 {
@@ -580,7 +588,7 @@ static void open_many(const void *unused)
 	u64 before;
 
 	(void)unused;
-	pin(0);		/* each CPU has a store of what is charged already */
+	pin(0);		/* each CPU keeps a store of charged pages */
 	cgroup_join(CGROUP);
 	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
 	before = charged();
@@ -622,7 +630,7 @@ static void files_are_charged(void)
 
 #define ROOT	"/tmp/root"
 
-/* A root directory with nothing in it but the device. */
+/* Make a root directory with only the device in it. */
 static void make_root(mode_t mode, gid_t group)
 {
 	struct stat dev;
@@ -640,7 +648,7 @@ static void remove_root(void)
 	CHECK(!rmdir(ROOT));
 }
 
-/* Namespaces of its own, another root and uid, and no capabilities. */
+/* Enter new namespaces, another root directory and another uid, without capabilities. */
 static void contain(void)
 {
 	CHECK(!unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUTS));
@@ -698,7 +706,7 @@ static void container(void)
 	in_child(use_user_namespace, NULL);
 }
 
-/* What the rules of udev make of it: a group's. */
+/* With the udev rules only members of the group may open the device. */
 static void group_only(void)
 {
 	static const int allowed, refused = EACCES;
@@ -713,17 +721,17 @@ static void group_only(void)
 
 static const struct test tests[] = {
 	{ user_limit, "max_user_timers: EDQUOT, over all files of the user" },
-	{ users_apart, "one user's limit is not another's; the opener's counts" },
-	{ limit_changes, "max_user_timers changes under a file in use" },
-	{ batch_over_limit, "a batch that goes over it" },
+	{ users_apart, "max_user_timers: timers count for the user who opened the file" },
+	{ limit_changes, "max_user_timers is changed while a file is in use" },
+	{ batch_over_limit, "max_user_timers is reached in a batch" },
 	{ limit_files, "max_user_files: EDQUOT, over all that the user has open" },
 	{ file_limit, "max_timers" },
 	{ greatest_limit, "max_timers of 4294967295" },
 	{ tick_limit, "min_tick_us: ticks and periods" },
 	{ memory_is_up, "a cgroup of 16 MiB: ENOMEM, and all else goes on" },
 	{ files_are_charged, "files in a cgroup of 16 MiB, small before their first timer" },
-	{ container, "in a container that has the node, without capabilities" },
-	{ group_only, "a node of a group" },
+	{ container, "the device works in a container without capabilities" },
+	{ group_only, "a device node of a group: only members may open it" },
 };
 
 int main(void)

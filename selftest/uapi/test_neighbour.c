@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * One user's timers do not make another user's late.
+ * One user's timers must not make another user's timers late.
  *
- * The victim is a task of user VICTIM that has a timer in each tick and does nothing but
- * read its events. Its CPU is idle but for the attack. Its lateness is the time at
- * which read() gives an event, less the deadline of that event; of several periods in one
- * event it is the first one's. There are two victims, each in a scene of its own:
+ * The victim is a task of user VICTIM that has a timer in each tick and does nothing but read its
+ * events. Its CPU is idle except for the attack. The lateness of an event is the time at which
+ * read() returns it, minus its deadline; if several periods are in one event, the deadline of the
+ * first. There are two victims, each in a scene of its own:
  *
- *	preloaded	its timers are one-shots, which all are armed before the first is due
- *	periodic	its timer is a single one, which is armed again when it is read
+ *	preloaded	its timers are one-shots, all of which are armed before the first is due
+ *	periodic	it has a single timer, which is re-armed when its event is read
  *
- * The attackers are other users. Each opens files, arms a one-shot timer in each tick of
- * each file, and sleeps until all is over. All ticks are aligned, so the timers of all files
- * are due at the same time as the victim's.
+ * The attackers are other users. Each opens files, arms a one-shot timer in each tick of each file,
+ * and sleeps until all is over. All ticks are aligned, so the timers of all files are due at the
+ * same time as the victim's.
  *
- * What the victim may be made to suffer is measured in the same run, by timerfd(2): the
- * victim then reads a periodic timerfd, and the attackers have as many of those instead of
- * files, with the same period and the same phase. A periodic timerfd is not armed again
- * before it is read. So there are two ways to compare:
+ * What the victim may suffer is measured in the same run with timerfd(2). Then the victim reads a
+ * periodic timerfd, and the attackers have timerfds instead of files: as many, with the same period
+ * and phase. A periodic timerfd is not re-armed before it is read. So there are two ways to
+ * compare:
  *
  *	unread	the attackers sleep, as those of twheel do. Each timerfd fires once, and
  *		nothing comes after that. This is told, and is no measure: there is no attack.
@@ -26,38 +26,39 @@
  *	read	a task of each attacker, on the victim's CPU and as nice as the victim, waits
  *		for its timerfds with an edge-triggered epoll and reads all that are ready.
  *		There is no cheaper way to have a timerfd fire in each period. This is the
- *		measure: on average and at worst the victim's event may not come later with
- *		twheel than with timerfd
+ *		measure: the victim's events may not be later with twheel than with timerfd,
+ *		neither on average nor at worst
  *
- * The longest latenesses are judged beside one user; beside several, who may want more than
- * half of the CPU together, the victim waits for its part. Where the tick is FINE, and where the
- * victim is preloaded, so that its own wheel moves up to 256 timers in a tick before one expires,
- * an event may be ONCE late whatever timerfd's were. There the longest of a thousand is one event
- * that met the kernel's own tick and a turn of the attackers', of 64 moves; one of timerfd's may
- * have met neither.
+ * The longest lateness is judged beside one user. Several users together may want more than half of
+ * the CPU, and then the victim waits for its part. An event may be ONCE late whatever timerfd's
+ * were, if the tick is FINE, or if the victim is preloaded: then its own wheel moves up to 256
+ * timers in a tick before one expires. In these scenes the longest of a thousand latenesses is that
+ * of one event which met both the kernel's own tick and a turn of the attackers' with 64 moves, and
+ * an event of a timerfd may have met neither.
  *
- * The reader competes with the victim for the CPU, which the sleeping owner of a file does
- * not. That is what timers that fire cost there. It costs the victim little, since the
- * scheduler prefers a task that sleeps mostly. If the reader cannot read them all in time,
- * fewer fire: how many did is told too.
+ * The reader competes with the victim for the CPU, and the sleeping owner of a file does not. That
+ * is what timerfds cost that fire. It costs the victim little, since the scheduler prefers a task
+ * that mostly sleeps. If the reader cannot read them all in time, fewer fire: how many did is
+ * printed too.
  *
- * The other task that may suffer is one that only counts, of yet another user. It must get
- * half of the CPU. See test_attack for how that is measured.
+ * The other task that may suffer only counts, and belongs to yet another user. It must get half of
+ * the CPU. test_attack explains how that is measured.
  *
  * The victim may be on another clock than the attackers, and there may be users who have a file
- * each and do nothing. What that makes of the victim's lateness is measured against the same scene
- * without it: no more than TWICE on average, and no longest beyond a pass.
+ * each and do nothing. How this changes the victim's lateness is measured against the same scene
+ * without it: it may be at most TWICE as late on average, and no event may be later than a pass
+ * takes.
  *
- * And an attacker's files may be those of as many users. Somebody can do that who has a range
- * of user ids in /etc/subuid, as most have. There a victim is one of the crowd, and gets an equal
- * part, as SECURITY.md says. What is judged is what a task gets.
+ * And an attacker's files may belong to as many users. Anyone can arrange that who has a range of
+ * user ids in /etc/subuid, as most users have. Then the victim is one of the crowd, and gets an
+ * equal part, as SECURITY.md says. What is judged is what a task gets.
  *
  *	test_neighbour [counted] [NUMBER...]
  *
- * counted says that a ns is an instruction (ICOUNT=1 of scripts/machines/qemu.sh). Then the
- * victim's events may not come later than MEAN_MAX on average, and beside one user none of the
- * periodic victim's may come later than LATEST: a user who takes little does not wait because
- * others have used up a pass. NUMBERs are of the tests to be made, instead of all.
+ * "counted" says that a ns is an instruction (ICOUNT=1 of scripts/machines/qemu.sh). Then the
+ * victim's events may not be later than MEAN_MAX on average, and beside one user no event of the
+ * periodic victim may be later than LATEST: a user who takes little does not wait because others
+ * have used up a pass. NUMBERs select tests; without one, all are made.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -78,37 +79,37 @@
 
 #define VICTIM		1001
 #define COUNTER		1002
-#define ATTACKER	1003		/* and the users that follow */
+#define ATTACKER	1003		/* the first of them */
 #define USERS_MAX	8
-#define IDLER		10000		/* and the users that follow */
-#define OWNER		20000		/* the same */
+#define IDLER		10000		/* the first of them */
+#define OWNER		20000		/* the first of them */
 #define FILES_MAX	2000
 #define US		1000ULL
 #define COARSE		MS
 #define FINE		(100 * US)
-#define REST		(100 * MS)	/* what the counter's rate in peace is measured over */
+#define REST		(100 * MS)	/* the counter is measured before an attack */
 #define MEAN_MAX	(150 * US)
 #define PASS		200.0		/* us */
 #define ONCE		40.0		/* us */
-#define LATEST		55.0		/* the same */
+#define LATEST		55.0		/* us */
 #define TWICE		2.0
 #define SHARE		0.50
 #define SETTLE_MS	3000
 
 static bool counted;	/* a ns is an instruction */
-static int cpu;		/* the last one; this program itself is on CPU 0 */
+static int cpu;		/* the last one; this program is on CPU 0 */
 
 /**
  * struct scene - an attack
  * @users:	how many attackers there are
- * @files:	how many files, or timerfds, each of them has
+ * @files:	how many files, or timerfds, each attacker has
  * @per_tick:	how many timers a file has in each tick
- * @tick:	of all files, and the period of all timerfds, in ns
- * @ticks:	how long the attack lasts
- * @cgroups:	does each user have a cgroup of its own?
- * @idle:	so many users more have a file each, whose timer is due in an hour
- * @owners:	so many users have opened the files, in turn; 0: each attacker its own
- * @boottime:	is the victim's clock CLOCK_BOOTTIME? The attackers' is CLOCK_MONOTONIC
+ * @tick:	the tick of all files, and the period of all timerfds, in ns
+ * @ticks:	how many ticks the attack lasts
+ * @cgroups:	whether each user has a cgroup
+ * @idle:	so many other users have a file each, whose timer is due in an hour
+ * @owners:	so many users open the files by turns; 0 if each attacker opens its own
+ * @boottime:	the victim's clock is CLOCK_BOOTTIME, and the attackers' CLOCK_MONOTONIC
  */
 struct scene {
 	u32	users, files, per_tick;
@@ -119,7 +120,7 @@ struct scene {
 	bool	boottime;
 };
 
-/* What is played at the moment. */
+/* The present scene. */
 static struct scene scene;
 
 static u64 nr_timers(void)
@@ -129,15 +130,15 @@ static u64 nr_timers(void)
 
 /**
  * struct shared - what the tasks of a scene tell each other
- * @nr_ready:	how many have opened what they need
+ * @nr_ready:	how many tasks have opened what they need
  * @nr_armed:	how many attackers have armed their timers
- * @due:	the first tick, 0 until it is known
- * @end:	of the attack
- * @nr_fired:	timers of attackers that have expired
- * @nr_events:	events of the victim
- * @sum:	of their latenesses
- * @longest:	of these
- * @count:	units of work that the counter has done
+ * @due:	the first tick; 0 until it is known
+ * @end:	when the attack ends
+ * @nr_fired:	how many of the attackers' timers have expired
+ * @nr_events:	how many events the victim has read
+ * @sum:	the sum of their latenesses
+ * @longest:	the longest of their latenesses
+ * @count:	how many units of work the counter has done
  */
 struct shared {
 	u32	nr_ready, nr_armed;
@@ -175,7 +176,7 @@ static void enter(int uid)
 		become((uid_t)uid);
 }
 
-/* All is opened. Wait for the others. */
+/* Everything is open. Wait for the others, and for the first tick. */
 static void wait_due(void)
 {
 	__atomic_add_fetch(&s->nr_ready, 1, __ATOMIC_SEQ_CST);
@@ -202,7 +203,7 @@ static int open_file(int clock)
 	return fd;
 }
 
-/* A file of @uid's. The caller is root. */
+/* Open a file as user @uid. The caller is root. */
 static int open_file_as(u32 uid)
 {
 	int fd;
@@ -227,7 +228,7 @@ static struct timespec timespec(u64 ns)
 	return (struct timespec){ (time_t)(ns / SEC), (long)(ns % SEC) };
 }
 
-/* In each tick from @due on. */
+/* Arm a timerfd for each tick from @due on. */
 static void arm_timerfd(int fd)
 {
 	const struct itimerspec i = { timespec(scene.tick), timespec(s->due) };
@@ -239,7 +240,7 @@ static void arm_timerfd(int fd)
 
 static int files[FILES_MAX];
 
-/* One-shots, scene.per_tick in each tick from @due on. */
+/* Arm one-shots: scene.per_tick in each tick from @due on. */
 static void arm_file(int fd)
 {
 	static struct twheel_op ops[1000];
@@ -394,7 +395,10 @@ static void victim_of_timerfd(int uid)
 	wait_for_events(fd, read_periods_of_timerfd);
 }
 
-/* The attackers need the CPU before. Under ICOUNT=1 the emulator's time is saved, too. */
+/*
+ * The attackers need the CPU before the counter begins. With ICOUNT=1 this also saves the
+ * emulator's time.
+ */
 static void counter(int uid)
 {
 	enter(uid);
@@ -424,7 +428,7 @@ struct cast {
 	const char	*name;
 	void		(*attacker)(int uid);
 	void		(*victim)(int uid);
-	int		uid;	/* of the victim */
+	int		uid;	/* the victim's */
 };
 
 static const struct cast preloaded = { "preloaded", attack_files, victim_preloaded, VICTIM };
@@ -435,10 +439,10 @@ static const struct cast counts = { "counter", attack_files, counter, COUNTER };
 
 /**
  * struct outcome - of a scene
- * @mean:	lateness of the victim's events, in us
- * @longest:	of these latenesses
- * @fired:	timers of the attackers that expired, as a part of those that were due
- * @share:	of the CPU for the counter
+ * @mean:	the mean lateness of the victim's events, in us
+ * @longest:	the longest lateness of the victim's events, in us
+ * @fired:	which part of the attackers' timers expired, of those that were due
+ * @share:	the counter's share of the CPU
  */
 struct outcome {
 	double	mean, longest, fired, share;
@@ -483,7 +487,7 @@ static void wait_number(u32 *n, u32 wanted)
 	CHECK_EQ(*n, wanted);
 }
 
-/* Have them arm their timers, and see to it that there is time for that. */
+/* Choose the first tick, so late that the attackers have time to arm their timers. */
 static void set_time(void)
 {
 	u64 due = (now() + SEC / 2 + REST + nr_timers() * 5 * US) / scene.tick * scene.tick;
@@ -495,7 +499,7 @@ static void set_time(void)
 	CHECK(now() < due - REST);
 }
 
-/* Units of work a ns, of the counter. */
+/* The counter's rate, in units of work per ns. */
 static double rate(u64 begin, u64 end)
 {
 	u64 count;
@@ -510,7 +514,7 @@ static double rate(u64 begin, u64 end)
 
 static pid_t idle_pid;
 
-/* From here to scene_end() it is @what that is played. */
+/* Begin scene @what. It is the present scene until scene_end(). */
 static void scene_begin(const struct scene *what)
 {
 	scene = *what;
@@ -574,7 +578,7 @@ static double longest_allowed(const struct cast *cast, double measured)
 	return once && measured < ONCE ? ONCE : measured;
 }
 
-/* The attackers may have to wait, but they are not stopped. */
+/* The attackers may have to wait, but they must not be stopped. */
 static void judge(const struct cast *cast, const struct outcome *o, const struct outcome *measure)
 {
 	bool good = CHECK(o->mean <= measure->mean);
@@ -587,7 +591,10 @@ static void judge(const struct cast *cast, const struct outcome *o, const struct
 		diag("	of the victim that is %s", cast->name);
 }
 
-/* The victim is not later than that of timerfds. Returns what part of the timers fired. */
+/*
+ * The victim must not be later than with timerfds. Returns which part of the attackers' timers
+ * fired.
+ */
 static double late(const struct scene *what)
 {
 	struct outcome one, other, measure;
@@ -606,13 +613,13 @@ static double late(const struct scene *what)
 	return one.fired < other.fired ? one.fired : other.fired;
 }
 
-/* And the attackers, who have less than their share, get all of it. */
+/* The same; and the attackers, who want less than their share, must get all of it. */
 static void all_in_time(const struct scene *what)
 {
 	CHECK(late(what) > 0.95);
 }
 
-/* The victim is not late, in a scene to which no timerfd compares. */
+/* The victim must not be late, in a scene with which no timerfd can be compared. */
 static void late_on_its_own(const struct scene *what)
 {
 	scene_begin(what);
@@ -632,11 +639,11 @@ static void compare(const struct cast *cast, const struct scene *what, const str
 	other = told(cast);
 	scene_end();
 	CHECK(one.mean <= TWICE * other.mean);
-	/* As everywhere the longest of the preloaded victim is only told. */
+	/* The longest lateness of the preloaded victim is only printed, as in other scenes. */
 	CHECK(cast != &periodic || one.longest <= (other.longest > PASS ? other.longest : PASS));
 }
 
-/* The victim's clock, and users who do nothing, make little difference. */
+/* The victim's clock, and users who do nothing, must make little difference. */
 static void no_later(const struct scene *what)
 {
 	struct scene plain = *what;
@@ -647,7 +654,7 @@ static void no_later(const struct scene *what)
 	compare(&periodic, what, &plain);
 }
 
-/* The counter of another user gets its share. */
+/* The counter of another user must get its share. */
 static struct outcome shared_out(const struct scene *what)
 {
 	struct outcome o;
@@ -663,7 +670,7 @@ static struct outcome shared_out(const struct scene *what)
 
 /* ---- tests --------------------------------------------------------------------------- */
 
-/* What is as in no other scene may be added: OF(COARSE, 300, 1, 50, 1, .idle = 1000) */
+/* A scene. Other members may be added: OF(COARSE, 300, 1, 50, 1, .idle = 1000) */
 #define OF(tick_ns, nr, u, f, per, ...) (&(struct scene){ .tick = (tick_ns), .ticks = (nr),	\
 	.users = (u), .files = (f), .per_tick = (per), __VA_ARGS__ })
 #define COARSE_TICKS(u, f, ...)	OF(COARSE, 300, u, f, 1, __VA_ARGS__)
@@ -695,8 +702,9 @@ static void clock_one_file(void) { no_later(ONE_FILE(.boottime = true)); }
 static void idle_200(void)	{ no_later(COARSE_TICKS(1, 200, .idle = 1000)); }
 static void idle_1000(void)	{ late(COARSE_TICKS(1, 1000, .idle = 1000)); }
 /*
- * The attacker wants all that there is for timers, and then each user has an equal part, those
- * who do nothing, too. A victim with a timer in each of these ticks needs more than that.
+ * The attacker wants all of the CPU that timers may take. Then each user has an equal part,
+ * including those who do nothing. A victim with a timer in each of these ticks needs more than that
+ * part.
  */
 static void idle_fine(void)	{ late(FINE_TICKS(1, 64, .idle = 1000)); }
 static void idle_one_file(void)	{ late_on_its_own(ONE_FILE(.idle = 1000)); }
@@ -705,13 +713,13 @@ static void counter_beside_one(void)	{ shared_out(COARSE_TICKS(1, 1000)); }
 static void counter_beside_several(void) { shared_out(COARSE_TICKS(8, 100)); }
 static void counter_fine(void)	{ shared_out(FINE_TICKS(8, 8)); }
 
-/* They all want more than there is, and none more than a timer in each tick. */
+/* All users together want more than there is, and none wants more than a timer in each tick. */
 static void counter_crowd(void)
 {
 	shared_out(OF(COARSE, 200, 1, 2000, 1, .owners = 2000));
 }
 
-/* More than a share of the CPU can do, in many files and in one. */
+/* One user wants more than a share of the CPU, in many files and in one. */
 static void no_escape(void)
 {
 	struct outcome one = shared_out(ONE_FILE());
@@ -724,22 +732,22 @@ static void no_escape(void)
 static const struct test tests[] = {
 	{ coarse_0, "ticks of 1 ms, and no attacker" },
 	{ coarse_50, "50 files of another user with a timer in each tick of 1 ms" },
-	{ coarse_200, "200 files" },
-	{ coarse_1000, "1000 files" },
+	{ coarse_200, "200 files of another user, ticks of 1 ms" },
+	{ coarse_1000, "1000 files of another user, ticks of 1 ms" },
 	{ fine_0, "ticks of 100 us, and no attacker" },
 	{ fine_4, "4 files of another user with a timer in each tick of 100 us" },
-	{ fine_16, "16 files" },
-	{ fine_64, "64 files" },
+	{ fine_16, "16 files of another user, ticks of 100 us" },
+	{ fine_64, "64 files of another user, ticks of 100 us" },
 	{ one_file, "one file with 10 000 timers in each tick of 1 ms" },
 	{ several_coarse, "8 users, 100 files each, ticks of 1 ms" },
 	{ several_fine, "4 users, 4 files each, ticks of 100 us" },
-	{ apart_1000, "1000 files, each user in a cgroup of memory and CPU time" },
+	{ apart_1000, "1000 files, ticks of 1 ms, each user in a cgroup" },
 	{ apart_fine, "64 files, ticks of 100 us, each user in a cgroup" },
 	{ apart_several, "8 users, 100 files each, each user in a cgroup" },
-	{ clock_200, "200 files, and a victim on the other clock" },
-	{ clock_1000, "1000 files, and a victim on the other clock" },
-	{ clock_fine, "64 files, ticks of 100 us, and a victim on the other clock" },
-	{ clock_one_file, "one file with 10 000 timers in each tick, the other clock" },
+	{ clock_200, "200 files, ticks of 1 ms, victim on another clock" },
+	{ clock_1000, "1000 files, ticks of 1 ms, victim on another clock" },
+	{ clock_fine, "64 files, ticks of 100 us, victim on another clock" },
+	{ clock_one_file, "one file with 10 000 timers in each tick, victim on another clock" },
 	{ idle_200, "200 files, and 1000 users who do nothing" },
 	{ idle_1000, "1000 files, and 1000 users who do nothing" },
 	{ idle_fine, "64 files, ticks of 100 us, and 1000 users who do nothing" },
@@ -751,7 +759,7 @@ static const struct test tests[] = {
 	{ no_escape, "10 000 timers in a tick, in one file and in 1000" },
 };
 
-/* Those whose numbers are arguments, or all. */
+/* Run the tests whose numbers are arguments, or all. */
 static int run(int argc, char **argv)
 {
 	static struct test chosen[ARRAY_SIZE(tests)];

@@ -30,7 +30,7 @@ static int watch(int fd, u32 events)
 	return epfd;
 }
 
-/* The events epoll tells of, or 0 after @ms. */
+/* Wait for epoll. Returns the events, or 0 after @ms. */
 static u32 epoll_for(int epfd, int ms)
 {
 	struct epoll_event e = { 0 };
@@ -49,7 +49,7 @@ static void poll_levels(void)
 	CHECK_EQ(poll_for(fd, all, 0), 0);
 	add_many(fd, 2, 0, 2);
 	CHECK_EQ(poll_for(fd, POLLIN, WAIT_MS), POLLIN);
-	sleep_ms(20);				/* both of them */
+	sleep_ms(20);				/* the timers of both files */
 	CHECK_EQ(poll_for(fd, all, 0), POLLIN | POLLRDNORM);
 	CHECK_EQ(poll_for(fd, POLLRDNORM, 0), POLLRDNORM);
 	CHECK_EQ(poll_for(fd, POLLOUT, 0), 0);
@@ -109,7 +109,7 @@ static void epoll_levels(void)
 	close(fd);
 }
 
-/* A cancel of the only event takes the readiness back. */
+/* If the only event is cancelled, the file is no longer readable. */
 static void epoll_cancel(void)
 {
 	int fd = dev_open(O_NONBLOCK), epfd = watch(fd, EPOLLIN);
@@ -122,7 +122,7 @@ static void epoll_cancel(void)
 	close(fd);
 }
 
-/* A wake-up per batch, also while older events are unread. */
+/* Each batch of events wakes, even if older events are unread. */
 static void epoll_edges(void)
 {
 	int fd = dev_open(O_NONBLOCK), epfd = watch(fd, EPOLLIN | EPOLLET);
@@ -135,7 +135,7 @@ static void epoll_edges(void)
 	}
 	expect_counts(fd, 10, 0, 10);
 	CHECK_EQ(read_events(fd, ev, 5), 5);
-	epoll_for(epfd, 0);	/* reading may wake the next reader, and us too */
+	epoll_for(epfd, 0);	/* reading may wake the next reader, which may be this one */
 	CHECK_EQ(epoll_for(epfd, 20), 0);
 	add(fd, 5 * MS, 10);
 	CHECK_EQ(epoll_for(epfd, WAIT_MS), EPOLLIN);
@@ -148,8 +148,8 @@ static void epoll_edges(void)
 
 struct waiter {
 	pthread_t	thread;
-	int		fd, epfd;	/* epfd -1: poll */
-	u64		woken;		/* when, or 0 */
+	int		fd, epfd;	/* @epfd is -1 for poll */
+	u64		woken;		/* when it was woken, or 0 */
 };
 
 static void *waits(void *arg)
@@ -163,7 +163,7 @@ static void *waits(void *arg)
 	return NULL;
 }
 
-/* @n waiters, that sleep when this returns, as far as a clock can tell. */
+/* Start @n waiters. When this returns they sleep, as far as a clock can tell. */
 static void start_waiters(struct waiter *w, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -194,7 +194,7 @@ static void blocked_pollers(void)
 			      { .fd = fd, .epfd = watch(fd, EPOLLIN) } };
 	u64 start;
 
-	start_waiters(w, 3);		/* there is no timer yet */
+	start_waiters(w, 3);		/* no timer exists yet */
 	start = now_ns(CLOCK_MONOTONIC);
 	add(fd, 50 * MS, 1);
 	CHECK_EQ(join_waiters(w, 3), 3);
@@ -206,7 +206,7 @@ static void blocked_pollers(void)
 	close(fd);
 }
 
-/* EPOLLEXCLUSIVE: an event wakes one of the sleeping tasks, and no other. */
+/* With EPOLLEXCLUSIVE an event wakes one of the sleeping tasks, and no other. */
 static void exclusive(u32 how)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -236,7 +236,9 @@ static void epoll_exclusive(void)
 	exclusive(EPOLLET);
 }
 
-/* EPOLLONESHOT: once, and again when it is asked for, what is ready already included. */
+/*
+ * With EPOLLONESHOT there is one wake-up each time it is asked for, also for what is ready already.
+ */
 static void epoll_oneshot(void)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLONESHOT };
@@ -260,7 +262,7 @@ static void epoll_oneshot(void)
 
 struct counter {
 	int	epfd;
-	u32	edges;		/* returns of epoll_wait() */
+	u32	edges;		/* how often epoll_wait() returned */
 };
 
 static void *counts_edges(void *arg)
@@ -273,9 +275,9 @@ static void *counts_edges(void *arg)
 }
 
 /*
- * A tick wakes once, however many events it has. Each return of an edge-triggered
- * epoll_wait() is a wake-up, or several that came before the waiter could run. A tick
- * that was too much for one run may wake once more for each further one.
+ * A tick wakes once, however many events it has. Each return of an edge-triggered epoll_wait() is
+ * one wake-up, or several that came before the waiter could run. If a tick is too much for one run,
+ * each further run may wake once more.
  */
 static void one_wakeup_per_tick(void)
 {
@@ -300,7 +302,7 @@ static void one_wakeup_per_tick(void)
 	diag("%u wake-ups, %llu runs put off: %u ticks of %u events", c.edges,
 	     i.nr_deferred, TICKS, PER_TICK);
 	CHECK_EQ(i.nr_ready, TICKS * PER_TICK);
-	CHECK(c.edges >= TICKS / 2);		/* and some merge, if the guest is slow */
+	CHECK(c.edges >= TICKS / 2);		/* if the guest is slow, some wake-ups merge */
 	CHECK(c.edges <= TICKS + i.nr_deferred);
 	close(c.epfd);
 	close(fd);
@@ -315,7 +317,7 @@ struct drainer {
 	u32		*nr_read;
 };
 
-/* As edge-triggered users do: read until EAGAIN, then wait. */
+/* Do as edge-triggered programs do: read until EAGAIN, then wait. */
 static void *drains(void *arg)
 {
 	struct drainer *d = arg;
@@ -326,7 +328,7 @@ static void *drains(void *arg)
 		while ((n = read_events(d->fd, ev, ARRAY_SIZE(ev))) > 0)
 			__atomic_add_fetch(d->nr_read, (u32)n, __ATOMIC_ACQ_REL);
 		CHECK_EQ(n, -EAGAIN);
-		/* The last event may be the other's, and then none will come. */
+		/* If the other task gets the last event, none will come here. */
 		if (!epoll_for(epfd, 2000) &&
 		    __atomic_load_n(d->nr_read, __ATOMIC_ACQUIRE) < DRAINED) {
 			d->hung++;
@@ -337,7 +339,7 @@ static void *drains(void *arg)
 	return NULL;
 }
 
-/* No task that has read until EAGAIN sleeps while there is an event. */
+/* No task may sleep that has read until EAGAIN while there is an event. */
 static void drained(int n)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -370,13 +372,13 @@ static const struct test tests[] = {
 	{ poll_levels, "poll: POLLIN while there is an event, never POLLOUT" },
 	{ select_levels, "select: readable while there is an event" },
 	{ epoll_levels, "epoll: level" },
-	{ epoll_cancel, "epoll: a cancelled event is none" },
+	{ epoll_cancel, "epoll: not readable after a cancel of the only event" },
 	{ epoll_edges, "epoll: an edge for each batch, unread events or not" },
-	{ blocked_pollers, "those that wait before the first timer are woken" },
-	{ epoll_exclusive, "EPOLLEXCLUSIVE: an event wakes one who sleeps, level and edge" },
+	{ blocked_pollers, "tasks that wait since before the first timer are woken" },
+	{ epoll_exclusive, "EPOLLEXCLUSIVE: an event wakes one sleeping task, level and edge" },
 	{ epoll_oneshot, "EPOLLONESHOT" },
 	{ one_wakeup_per_tick, "one wake-up for each tick, however many events" },
-	{ epoll_drained, "edge-triggered: one or two that read until EAGAIN miss nothing" },
+	{ epoll_drained, "edge-triggered: one or two readers until EAGAIN miss nothing" },
 };
 
 int main(void)

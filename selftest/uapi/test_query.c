@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* QUERY of /dev/twheel: each state, the time left, and that asking changes nothing. */
+/* QUERY of /dev/twheel: each state, the time left, and that a QUERY changes nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +12,10 @@
 #define MONO	CLOCK_MONOTONIC
 #define MANY	20000
 
-/* The state of @handle is @state, its deadline @deadline, if not 0; and its period. */
+/*
+ * QUERY of @handle must return this state, period and user_data, and this deadline unless it is 0.
+ * Returns the deadline.
+ */
 static u64 expect(int fd, u64 handle, int state, u64 deadline, u64 interval, u64 user_data)
 {
 	struct twheel_op op;
@@ -32,7 +35,7 @@ static u64 expect(int fd, u64 handle, int state, u64 deadline, u64 interval, u64
 	return op.expires_ns;
 }
 
-/* The time left against the clock before and after the call. */
+/* The time left, compared with the clock before and after the call. */
 static void expect_left(int fd, u64 handle, clockid_t clock, u64 deadline)
 {
 	u64 before = now_ns(clock), after;
@@ -91,7 +94,9 @@ static void ready_and_idle(void)
 	close(fd);
 }
 
-/* While its event waits a periodic timer tells the deadline of the first period in it. */
+/*
+ * While the event of a periodic timer waits, QUERY returns the deadline of the first period in it.
+ */
 static void periodic(void)
 {
 	const u64 interval = 5 * MS;
@@ -108,7 +113,10 @@ static void periodic(void)
 	CHECK_EQ(ev.expires_ns, at);
 	CHECK(ev.count >= 8);
 	at += ev.count * interval;
-	/* Armed, and a while later ready, for the first period that was not counted. */
+	/*
+	 * The timer is armed again, and some time later ready: for the first period that was not
+	 * counted.
+	 */
 	CHECK(readable(fd, WAIT_MS));
 	expect(fd, h, TWHEEL_STATE_READY, at, interval, 31);
 	CHECK_EQ(read_one(fd, &ev), 1);
@@ -116,7 +124,7 @@ static void periodic(void)
 	close(fd);
 }
 
-/* Ticks of a second, so that a deadline is over long before its tick. */
+/* With ticks of a second, so that a deadline is over long before its tick. */
 static void overdue(void)
 {
 	const struct twheel_setup s = { .clockid = MONO, .tick_ns = SEC };
@@ -163,7 +171,7 @@ static void boottime(void)
 	close(fd);
 }
 
-/* Many questions, and the file is what it was: no event is dropped, none is late. */
+/* After many QUERY calls the file is as before: no event was dropped, and none is late. */
 static void changes_nothing(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -235,7 +243,7 @@ static void batch(void)
 	close(fd);
 }
 
-/* Each of many timers tells the deadline that it was given, and no other's. */
+/* Many timers: QUERY returns for each the deadline that it was given. */
 static void many(void)
 {
 	static struct twheel_op ops[MANY];
@@ -265,12 +273,12 @@ static void many(void)
 
 static const struct test tests[] = {
 	{ armed, "an armed timer: time left, deadline, period" },
-	{ ready_and_idle, "a ready, an idle, a freed one" },
-	{ periodic, "a periodic one, its event unread and read" },
-	{ overdue, "armed with its deadline over: no time left" },
+	{ ready_and_idle, "a ready, an idle and a freed timer" },
+	{ periodic, "a periodic timer, its event unread and read" },
+	{ overdue, "an armed timer whose deadline is over: no time left" },
 	{ far_away, "the latest times there are" },
 	{ boottime, "CLOCK_BOOTTIME" },
-	{ changes_nothing, "3000 questions change nothing" },
+	{ changes_nothing, "3000 queries change nothing" },
 	{ batch, "in a batch, between other operations" },
 	{ many, "20000 timers, each its own deadline" },
 };

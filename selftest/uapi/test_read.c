@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* read() of /dev/twheel: when it waits, what it gives, and that nothing gets lost. */
+/* read() of /dev/twheel: when it waits, what it returns, and that no event is lost. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static ssize_t err(ssize_t rc)
 	return rc < 0 ? -errno : rc;
 }
 
-/* A file with @n events waiting, user_data from 0. */
+/* A file with @n events that wait, with user_data from 0. */
 static int with_ready(u32 n, int flags)
 {
 	int fd = dev_open(flags);
@@ -41,7 +41,7 @@ static int with_ready(u32 n, int flags)
 	return fd;
 }
 
-/* Read all there is: each of user_data 0 to @n - 1 once, except those in @had. */
+/* Read all events: each user_data from 0 to @n - 1 must come once, except those in @had. */
 static void expect_rest(int fd, u32 n, u64 had)
 {
 	struct twheel_event ev[64];
@@ -115,7 +115,7 @@ static void short_buffers(void)
 	close(empty);
 }
 
-/* The place where memory ends: at an event, or in the middle of one. */
+/* The memory ends at an event, or in the middle of one. */
 static void bad_buffers(void)
 {
 	static const size_t there[] = { 0, 1, 31, 32, 80, 128, 1000, 1024 };
@@ -154,7 +154,7 @@ static void nowhere(void)
 	close(fd);
 }
 
-/* What was put back comes first again. */
+/* Events that could not be stored come first in the next read. */
 static void fault_keeps_order(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -174,7 +174,7 @@ static void fault_keeps_order(void)
 	close(fd);
 }
 
-/* Of timers that live on: not armed again by a read that failed. */
+/* If a read fails, timers that continue after their event must not be re-armed. */
 static void fault_keeps_state(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -236,7 +236,7 @@ static void signal_ends_it(void)
 
 #define EVENTS	20000
 
-static int shared;			/* the file of the readers */
+static int shared;			/* the file that all readers use */
 static unsigned char seen[EVENTS];	/* how often each user_data was read */
 static u32 nr_seen;
 
@@ -257,7 +257,7 @@ static void *read_just_one(void *unused)
 	return unused;
 }
 
-/* Two readers are asleep; @apart says whether their events come in one tick. */
+/* Two readers sleep. @apart says whether their events are in different ticks. */
 static void one_each(bool apart)
 {
 	pthread_t readers[2];
@@ -320,7 +320,7 @@ static void readers_compete(void)
 		sleep_ms(10);
 	CHECK_EQ(nr_seen, EVENTS);
 	nr_seen = EVENTS;
-	for (int i = 0; i < 3; i++) {	/* those that wait for more */
+	for (int i = 0; i < 3; i++) {	/* for the readers that wait for more */
 		pthread_kill(readers[i], SIGUSR1);
 		pthread_join(readers[i], NULL);
 	}
@@ -336,10 +336,10 @@ static void readers_compete(void)
 /**
  * struct hung - a reader in a thread that stays in the middle of storing an event
  * @fd:		the file
- * @s:		where
+ * @s:		the memory in which it is stuck
  * @got:	what its read() returned
  * @ev:		the event, if there was one
- * @thread:	the reader
+ * @thread:	the thread
  */
 struct hung {
 	int			fd;
@@ -357,7 +357,7 @@ static void *hang_on(void *arg)
 	return NULL;
 }
 
-/* Something must be ready; returns when the reader has it. */
+/* An event must be ready. Returns when the reader has taken it and is stuck. */
 static void hang(struct hung *h, int fd)
 {
 	h->fd = fd;
@@ -379,7 +379,7 @@ static void hung_ends(struct hung *h, bool good)
 	stall_end(&h->s);
 }
 
-/* Read all that poll() says there is, which read() must give. Returns how many. */
+/* Read as long as poll() reports an event, which read() must then return. Returns how many. */
 static u32 read_all(int fd, u64 *had)
 {
 	struct twheel_event ev[64];
@@ -397,7 +397,10 @@ static u32 read_all(int fd, u64 *had)
 	return nr;
 }
 
-/* Others read, by poll() and not, and wait; and what it puts back comes first. */
+/*
+ * While a reader is stuck, others read, with poll() and without, and wait. What the stuck reader
+ * puts back comes first.
+ */
 static void hangs_alone(bool good)
 {
 	int fd = with_ready(1, O_NONBLOCK);
@@ -421,7 +424,7 @@ static void hangs_alone(bool good)
 	close(fd);
 }
 
-/* Events in a page: more than are read in one lock hold. */
+/* How many events a page has: more than are read in one lock hold. */
 #define PAGE_EVENTS	(4096 / EV_SIZE)
 
 static void *hang_on_many(void *arg)
@@ -432,7 +435,7 @@ static void *hang_on_many(void *arg)
 	return NULL;
 }
 
-/* It comes while the first events are stored. These are read, and the others stay. */
+/* A signal comes while the first events are being stored. These are read, and the others stay. */
 static void signal_ends_read(void)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
@@ -462,7 +465,7 @@ static void reader_hangs(void)
 	hangs_alone(false);
 }
 
-/* Waiting readers get the events that come while another reader hangs. */
+/* Readers that wait get the events that come while another reader is stuck. */
 static void reader_hangs_and_others_wait(void)
 {
 	pthread_t readers[2];
@@ -486,8 +489,8 @@ static void reader_hangs_and_others_wait(void)
 }
 
 /*
- * Reader 1 hangs with an event of a timer, which is armed anew; reader 2 hangs with the next.
- * When reader 1 goes on, in whatever way, the timer is reader 2's still.
+ * Reader 1 is stuck with an event of a timer, which is then re-armed. Reader 2 is stuck with the
+ * timer's next event. When reader 1 continues, with success or not, the timer is still reader 2's.
  */
 static void handed_on(bool first, bool second)
 {
@@ -518,7 +521,10 @@ static void handed_on(bool first, bool second)
 	close(fd);
 }
 
-/* A one-shot is over, or if its event cannot be stored goes on as if nothing had been. */
+/*
+ * When the event of a one-shot is read, the timer ends. If the event cannot be stored, the timer is
+ * as before.
+ */
 static void last_is_being_read(bool good)
 {
 	int fd = with_ready(1, O_NONBLOCK);
@@ -544,7 +550,10 @@ static void last_is_being_read(bool good)
 	close(fd);
 }
 
-/* One that goes on cannot be made to end, nor be cancelled or drained, before that is read. */
+/*
+ * While an event of a timer that continues is being read, the timer cannot be made to end, be
+ * cancelled or be drained.
+ */
 static void more_is_being_read(u32 flags, u64 interval, bool good)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -558,13 +567,13 @@ static void more_is_being_read(u32 flags, u64 interval, bool good)
 	hang(&r, fd);
 	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);
 	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_MOD, &op), 0);
-	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);		/* armed, and its past is being read */
+	CHECK_EQ(mod(fd, h, 0, 0), -EALREADY);		/* it is armed */
 	CHECK_EQ(cancel(fd, h), -EALREADY);
 	CHECK_EQ(drain(fd, &op, 1, 0), 0);
 	op = (struct twheel_op){ .handle = h, .flags = flags, .interval_ns = interval };
 	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_MOD, &op), 1);
 	CHECK(readable(fd, WAIT_MS));
-	CHECK_EQ(cancel(fd, h), -EALREADY);		/* ready, likewise */
+	CHECK_EQ(cancel(fd, h), -EALREADY);		/* it is ready */
 	expect_counts(fd, 1, 0, 1);
 	hung_ends(&r, good);
 	CHECK(!good || (r.ev.handle == h && r.ev.flags == TWHEEL_EV_MORE));
@@ -660,7 +669,7 @@ static void no_write(void)
 
 static void vectors(void)
 {
-	unsigned char a[40], b[56];	/* three events, the second one in both */
+	unsigned char a[40], b[56];	/* three events, the second in both */
 	struct iovec iov[] = { { a, sizeof(a) }, { NULL, 0 }, { b, sizeof(b) } };
 	struct twheel_event ev[3];
 	int fd = with_ready(5, O_NONBLOCK);
@@ -677,7 +686,7 @@ static void vectors(void)
 	close(fd);
 }
 
-/* On a blocking file a single call asks not to wait. */
+/* On a blocking file, a single call can ask not to wait. */
 static void nowait(void)
 {
 	int fd = dev_open(0);
@@ -693,10 +702,10 @@ static void nowait(void)
 	close(fd);
 }
 
-/* Memory that nobody has touched yet comes by a fault, which waits: that loses nothing either. */
+/* Memory that was never touched needs a page fault, which waits. No event may be lost by that. */
 #define FAULTS		300
 
-/* Each event is read to a page that nobody has touched, with signals all the while. */
+/* Read each event into a page that was never touched, while signals come. */
 static void read_with_signals(int fd)
 {
 	const struct itimerval often = { .it_interval = { .tv_usec = 97 },
@@ -750,7 +759,10 @@ static u64 period_of(u32 i)
 	return i % 70 == 69 ? HOUR : 0;
 }
 
-/* Events as most are, and others between them, read up to @room at once: each once, in order. */
+/*
+ * Plain events with others between them, of which up to @room are read at once: each once, in
+ * order.
+ */
 static void mixed_in(u32 room)
 {
 	u64 at = whole_ms(200);
@@ -818,27 +830,27 @@ static void untouched(void)
 }
 
 static const struct test tests[] = {
-	{ waits, "a read waits for the first event and takes what there is" },
+	{ waits, "a read waits for the first event and takes all that is ready" },
 	{ non_blocking, "O_NONBLOCK: EAGAIN" },
 	{ short_buffers, "whole events only, EINVAL under one" },
 	{ bad_buffers, "memory that ends in the middle: a short count, the rest stays" },
-	{ nowhere, "no memory at all: EFAULT, all stays" },
-	{ untouched, "memory that nobody has touched: one event, of each kind" },
-	{ fault_keeps_order, "what a fault put back comes first, in order" },
+	{ nowhere, "no memory at all: EFAULT, all events stay" },
+	{ untouched, "memory that was never touched: one event, of each kind" },
+	{ fault_keeps_order, "events that could not be stored come first, in order" },
 	{ fault_keeps_state, "EFAULT leaves periodic and KEEP timers ready" },
-	{ signal_ends_it, "signals: EINTR, or the read goes on" },
+	{ signal_ends_it, "signals: EINTR, or the read is restarted" },
 	{ readers_one_each, "two sleeping readers get one event each" },
 	{ readers_compete, "three readers: none lost, none twice" },
 	{ signal_ends_read, "a signal ends read(), and the rest stays ready" },
-	{ reader_hangs, "a reader that hangs holds nobody up, and poll() and read() agree" },
-	{ reader_hangs_and_others_wait, "nor who waits" },
-	{ two_readers_hang, "two that hang with events of one timer" },
+	{ reader_hangs, "a reader stuck in a fault delays no other; poll() and read() agree" },
+	{ reader_hangs_and_others_wait, "a reader stuck in a fault delays no reader that waits" },
+	{ two_readers_hang, "two readers stuck with events of one timer" },
 	{ mod_while_read, "MOD while an event is being read: no event comes after the last" },
 	{ cancel_drops, "CANCEL drops the unread event" },
 	{ mod_drops, "MOD drops the unread event" },
 	{ no_position, "pread and lseek: ESPIPE" },
 	{ no_write, "write: EINVAL" },
-	{ signals_and_faults, "signals while memory comes: read() ends all the same" },
+	{ signals_and_faults, "signals while memory is read in: read() ends all the same" },
 	{ mixed, "events of all kinds: each once, in order, however many are read at once" },
 	{ vectors, "readv, an event in two pieces" },
 	{ nowait, "RWF_NOWAIT: EAGAIN" },

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What a task does that was woken by its event holds up no other: it goes on working, and
- * meanwhile another one, on another CPU, adds a timer to the same file. It comes as early as
- * if it were of another file, or as a timerfd. Nor does what a task does that has armed a timer
- * and works on until that is over.
+ * A task that was woken by its event, and goes on working, must not make others wait. Meanwhile a
+ * second task, on another CPU, adds a timer to the same file. That timer must fire as early as one
+ * of another file, or as a timerfd. Nor may a task make others wait that has armed a timer and
+ * works on until the timer's time is over.
  *
- * On PREEMPT_RT the one that works is a SCHED_FIFO task, and has preempted the softirq thread
- * that woke it, in the middle of what that does. On other kernels it is a common one: there
- * a SCHED_FIFO task on a CPU starves all softirqs of it once they are left to ksoftirqd, whosever
- * they are. On one CPU the timer comes late wherever it is.
+ * On PREEMPT_RT the working task is a SCHED_FIFO task. It has preempted the softirq thread that
+ * woke it, in the middle of what that was doing. On other kernels it is an ordinary task: there a
+ * SCHED_FIFO task starves all softirqs of its CPU as soon as they are left to ksoftirqd, whosever
+ * they are. With one CPU the timer is late in any case.
  *
- * Virtual machines lose time to their host, too: what comes a bit late is tried again, and what
- * comes after the work has to be made up for by two tries that are good.
+ * A virtual machine also loses time to its host. So a timer that is a little late is tried again.
+ * If a timer fired only after the work, two good tries must make up for it.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -31,7 +31,7 @@ static u64 now(void)
 	return now_ns(CLOCK_MONOTONIC);
 }
 
-/* How late timers were, in ns. */
+/* How late the timers were, in ns. */
 struct late {
 	u64	sum, max;
 	u32	nr;
@@ -50,11 +50,11 @@ static void tell(const char *what, const struct late *l)
 	     l->sum / l->nr / 1000, l->max / 1000, l->nr);
 }
 
-#define WORK	(300 * MS)	/* at most: it ends with the other one's event */
+#define WORK	(300 * MS)	/* at most: it ends with the event of the added timer */
 #define ROUNDS	4
 /*
- * How much later than twice its peer an event may come, at most: hosts stop a virtual CPU for
- * some ms, and to wait for the work would be 300.
+ * How much later than twice its peer an event may come. A host stops a virtual CPU for some ms; if
+ * an event waited for the work, it would be 300 ms late.
  */
 #define LATE	(20 * MS)
 
@@ -63,20 +63,20 @@ enum { WOKEN, ARMED, ADDED };		/* user_data */
 struct scene {
 	bool	early;			/* the work begins before the event, not after it */
 	bool	armed;			/* there is another timer in the worker's file ... */
-	int	ms;			/* ... and the one that is added is due so much later */
+	int	ms;			/* ... and the added timer is due so much later */
 };
 
-/* What the timer is of that is added. */
+/* What the added timer is. */
 enum where { SAME_FILE, OTHER_FILE, TIMERFD };
 
 struct round {
 	const struct scene	*scene;
 	enum where		where;
-	int			fd;		/* of the worker */
-	u64			due;		/* of the other timer */
+	int			fd;		/* the worker's */
+	u64			due;		/* when the other timer is due */
 	sem_t			working;
 	bool			over;
-	u64			late;		/* of what was added */
+	u64			late;		/* how late the added timer was */
 };
 
 static void *worker(void *arg)
@@ -95,7 +95,7 @@ static void *worker(void *arg)
 		add_with(r->fd, TWHEEL_F_ABS, r->due, 0, ARMED);
 	if (!r->scene->early) {
 		CHECK_EQ(read(r->fd, &ev, sizeof(ev)), sizeof(ev));
-		/* If the host stopped this task until both were over, they are of one tick. */
+		/* If the host stopped this task until both were due, both fire in one tick. */
 		CHECK(ev.user_data == WOKEN || ev.user_data == ARMED);
 	}
 	sem_post(&r->working);
@@ -105,7 +105,7 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-/* Add a timer to @fd and wait for its event. Returns when the call was over. */
+/* Add a timer to @fd and wait for its event. Returns when the read was over. */
 static u64 await_event(int fd, u64 due)
 {
 	struct twheel_event ev;
@@ -144,7 +144,7 @@ static u64 await_other_file(u64 due)
 	return added;
 }
 
-/* On the last CPU, and where that is the worker's it is the more important one. */
+/* Run on the last CPU. If the worker is there too, have a higher priority. */
 static void *adder(void *arg)
 {
 	struct round *r = arg;
@@ -178,7 +178,7 @@ static void play(const struct scene *scene, enum where where, struct late *late)
 	was_late(late, r.late);
 }
 
-/* 1: none is late; -1: one waited for the work; 0: it may be noise. */
+/* Returns 1 if no event is late, -1 if one waited for the work, and 0 if it may be noise. */
 static int try_once(const struct scene *scene, u32 rounds)
 {
 	struct late same = { 0 }, other = { 0 }, timerfd = { 0 };
@@ -232,11 +232,11 @@ static void early(void)
 }
 
 static const struct test tests[] = {
-	{ alone, "a timer added to the file of one who works, without others" },
-	{ later, "one that is later than another" },
-	{ equal, "one that is due with another" },
-	{ earlier, "one that is earlier than another" },
-	{ early, "one that is later than two, which the one who works has armed before" },
+	{ alone, "a timer in the file of a task that works, alone" },
+	{ later, "a timer in the file of a task that works, later than another" },
+	{ equal, "a timer in the file of a task that works, with another" },
+	{ earlier, "a timer in the file of a task that works, earlier than another" },
+	{ early, "a timer in the file of a task that works, later than two" },
 };
 
 int main(void)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The time of day is set forwards and backwards, and timers of CLOCK_MONOTONIC and
- * CLOCK_BOOTTIME do not care: none is early, and all come.
+ * The time of day is set forward and back. Timers of CLOCK_MONOTONIC and CLOCK_BOOTTIME must not be
+ * affected: none is early, and all fire.
  */
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ static void step(long by)
 	CHECK(!clock_settime(CLOCK_REALTIME, &ts));
 }
 
-/* Timers are armed, the time of day is set, and it stays so until they have come. */
+/* Arm timers, set the time of day, and leave it so until they have fired. */
 static void stepped(clockid_t clock, long by)
 {
 	struct twheel_setup s = { .clockid = clock };
@@ -62,8 +62,8 @@ static void backwards(void)
 }
 
 static const struct test tests[] = {
-	{ forwards, "timers do not care for a day that is skipped" },
-	{ backwards, "nor for one that comes again" },
+	{ forwards, "the day is set forward: timers of other clocks are not affected" },
+	{ backwards, "the day is set back: timers of other clocks are not affected" },
 };
 
 int main(void)

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * 8 threads do random operations on 4 files and read them, and every result and event is
- * held against a model.
+ * 8 threads do random operations on 4 files and read them. Every result and every event is compared
+ * with a model.
  *
  *	test_stress [OPERATIONS]
  *
- * All threads use all files. A timer belongs to the thread that added it, and nobody else
- * touches it; but everybody reads, so an event reaches some thread, and counts for the
- * owner. An arming, by ADD or MOD, has a number and a record, from which its end is
- * predicted. The number is in the low bits of the deadline, which is absolute, and comes
- * back with the event. A timer whose period counts from its reading is known by its
- * user_data instead: it is armed once.
+ * All threads use all files. A timer belongs to the thread that added it, and no other thread
+ * touches it. But all threads read, so an event reaches some thread, and counts for the owner. Each
+ * arming, by ADD or MOD, has a number and a record, from which the model predicts how it ends. The
+ * number is in the low bits of the deadline, which is absolute and comes back with the event. If
+ * the period of a timer counts from the read, the timer is identified by its user_data instead: it
+ * is armed only once.
  *
- * What the model knows before a call must come true:
+ * What the model knows before a call must be what the call returns:
  *
- *	due in an hour			armed: MOD and CANCEL give 1, QUERY says so
- *	one-shot, its event was seen	gone: all give ENOENT
- *	KEEP, its event was seen	idle: MOD and CANCEL give 0, PENDING is ENOENT
- *	cancelled, or gone		stale for ever: all give ENOENT
+ *	due in an hour			armed: MOD and CANCEL return 1, QUERY says so
+ *	one-shot, its event was seen	gone: every call returns ENOENT
+ *	KEEP, its event was seen	idle: MOD and CANCEL return 0, PENDING ENOENT
+ *	cancelled, or gone		never valid again: every call returns ENOENT
  *	nonsense			EINVAL, and nothing has changed
  *
- * Where a timer is due about now the result tells what became of the event. At the end
+ * If a timer is due about now, the result says what became of its event. In the end:
  *
- *	nobody took it back		it was seen once
- *	MOD or CANCEL gave 1		never
- *	CANCEL of a one-shot gave 0	never
- *	MOD gave 0, or CANCEL of KEEP	once at most: unread it was dropped
- *	DRAIN had it			never, and it was handed back once
+ *	no call took it back		the event was seen once
+ *	MOD or CANCEL returned 1	never
+ *	CANCEL of a one-shot returned 0	never
+ *	MOD returned 0, or CANCEL of KEEP	at most once: an unread event was dropped
+ *	DRAIN returned it		never, and the timer was returned once
  *	fixed rate			the periods counted add up to the last deadline
  *
- * One thread drains one of the files now and then, and gets everybody's timers.
+ * One thread now and then drains one of the files, and gets the timers of all threads.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,11 +46,11 @@
 
 #define THREADS		8
 #define FILES		4
-#define SLOTS		256		/* timers of a thread in a file */
+#define SLOTS		256		/* how many timers a thread has in a file */
 #define BATCH		64
 #define OPERATIONS	200000UL
 
-/* The number of an arming, in the deadline: 2^22 ns are 4.2 ms. */
+/* Bits of the deadline for the number of the arming: 2^22 ns are 4.2 ms. */
 #define NUMBER_BITS	22
 #define NUMBER_MASK	((1ULL << NUMBER_BITS) - 1)
 #define PERIOD		(NUMBER_MASK + 1)
@@ -59,11 +59,11 @@ enum kind { ONCE, KEEP, RATE, DELAY };
 enum fate { STANDS, REMOVED, DROPPED, REPLACED, UNUSED };
 
 /**
- * struct arming - an arming and what became of it
- * @deadline:	as it was asked for
+ * struct arming - one arming, and what became of it
+ * @deadline:	the deadline that was asked for
  * @end:	fixed rate: the deadline of the period after the last one seen
- * @seen:	periods seen in events, for all but RATE and DELAY 0 or 1
- * @drained:	how often DRAIN handed it back
+ * @seen:	periods seen in events; 0 or 1 for all kinds but RATE and DELAY
+ * @drained:	how often DRAIN returned it
  * @fate:	enum fate: what the owner's calls have done to it
  * @kind:	enum kind
  * @periods:	fixed rate: the interval, in PERIODs
@@ -77,11 +77,11 @@ struct arming {
 
 /**
  * struct model - a timer as its owner knows it
- * @handle:	of the timer there is, or was; 0: never was
+ * @handle:	the handle of the timer; 0 if there was none yet
  * @user_data:	as it was added
- * @arming:	the number of the last one
- * @lives:	there may be such a timer
- * @past:	it was armed anew when it was not armed: an earlier event may be being read still
+ * @arming:	the number of its last arming
+ * @lives:	the timer may exist
+ * @past:	it was re-armed when it was not armed: an earlier event may still be read
  */
 struct model {
 	u64	handle;
@@ -100,7 +100,7 @@ struct thread {
 	struct twheel_op ops[BATCH];
 };
 
-/* What went wrong, by kind; each must be 0. */
+/* The kinds of errors, which are counted. Each count must be 0. */
 enum wrong { EARLY, UNKNOWN, RESULT, STALE, NONSENSE, LOST, TWICE, PHASE, CALL, WRONGS };
 
 static const char *const wrongs[] = {
@@ -143,13 +143,13 @@ static u32 seen(const struct arming *a)
 
 /* ---- events ------------------------------------------------------------------- */
 
-/* user_data: the owner, whether the period counts from the reading, and the first arming. */
+/* user_data has the owner, whether the period counts from the read, and the first arming. */
 static u64 user_data_of(u32 owner, u32 number, bool delay)
 {
 	return (u64)owner << 56 | (u64)delay << 48 | number;
 }
 
-/* The arming that an event, or a drained timer, is of. NULL if it is of none. */
+/* The arming that an event, or a drained timer, belongs to; NULL if there is none. */
 static struct arming *arming_of(u64 user_data, u64 deadline)
 {
 	u32 owner = user_data >> 56, number = user_data & NUMBER_MASK;
@@ -195,7 +195,7 @@ static void take_event(const struct twheel_event *ev, u64 time)
 		wrong(UNKNOWN, NULL, a);
 		return;
 	}
-	/* Each of the periods has passed. */
+	/* Each period that is counted must have passed. */
 	if (time < ev->expires_ns + (ev->count - 1) * (u64)a->periods * PERIOD)
 		wrong(EARLY, NULL, a);
 	if (a->kind == RATE)
@@ -203,7 +203,7 @@ static void take_event(const struct twheel_event *ev, u64 time)
 	__atomic_add_fetch(&a->seen, ev->count, __ATOMIC_RELEASE);
 }
 
-/* Read up to @most. Returns how many. */
+/* Read up to @most events. Returns how many. */
 static int read_some(int fd, u32 most)
 {
 	struct twheel_event ev[BATCH];
@@ -225,7 +225,7 @@ static int read_some(int fd, u32 most)
 
 /* ---- operations --------------------------------------------------------------- */
 
-/* What is asked for in a batch, beside the operation itself. */
+/* What the model needs of an operation in a batch, besides the operation itself. */
 struct asked {
 	struct model	*model;
 	bool		stale, nonsense;
@@ -236,7 +236,7 @@ static bool due_soon(const struct arming *a)
 	return a->deadline < now() + HOUR / 2;
 }
 
-/* A record for an arming of @kind, with a deadline that has its number. */
+/* Make a record for an arming of @kind. Its deadline contains its number. */
 static u32 arming_new(struct thread *t, enum kind kind)
 {
 	u64 delay = rnd(&t->seed) % 2 ? HOUR : rnd(&t->seed) % (25 * MS);
@@ -273,7 +273,7 @@ static void ask_add(struct thread *t, struct model *m, struct twheel_op *op)
 	ask_to_arm(t, op, m->arming);
 }
 
-/* The new arming becomes the model's only if the call says so. */
+/* The new arming becomes the model's only if the result says that it was made. */
 static void ask_mod(struct thread *t, struct model *m, struct twheel_op *op)
 {
 	enum kind kind = rnd(&t->seed) % 4 ? ONCE : rnd(&t->seed) % 2 ? KEEP : RATE;
@@ -364,7 +364,7 @@ static void expect(bool good, const struct thread *t, const struct model *m,
 		wrong(RESULT, op, &t->armings[m->arming]);
 }
 
-/* Whatever the operation: is this one of the results that may be? */
+/* Is the result of the operation one of those that are possible? */
 static void judge(const struct thread *t, const struct model *m, const struct twheel_op *op,
 		  struct known k, u32 file)
 {
@@ -391,7 +391,7 @@ static void judge(const struct thread *t, const struct model *m, const struct tw
 		expect(op->expires_ns == a->deadline, t, m, op);
 }
 
-/* Nothing became of the arming that was asked for last. */
+/* The arming that was last asked for was not made. */
 static void arming_unused(struct thread *t, const struct twheel_op *op)
 {
 	t->armings[op->expires_ns & NUMBER_MASK].fate = UNUSED;
@@ -480,7 +480,7 @@ static unsigned long command_of(u32 op)
 	}
 }
 
-/* Do @nr operations, as a batch or one by one. */
+/* Do @nr operations, in a batch or one by one. */
 static void do_ops(struct thread *t, int fd, u32 nr, bool singly)
 {
 	struct twheel_batch b = { .ops = (uintptr_t)t->ops, .nr = nr,
@@ -510,7 +510,7 @@ static void some_operations(struct thread *t)
 
 		ask(t, m, &t->ops[i], &asked[i]);
 	}
-	for (u32 i = 0; i < nr; i++)	/* as late as can be */
+	for (u32 i = 0; i < nr; i++)	/* just before the call */
 		k[i] = known(t, asked[i].model, file);
 	do_ops(t, files[file], nr, nr < 4);
 	for (u32 i = 0; i < nr; i++)
@@ -567,7 +567,7 @@ static void start(void)
 
 		t->id = i;
 		t->seed = 100 + i;
-		/* An operation is an arming at most, and the last batch may be more. */
+		/* Each operation makes at most one arming, and the last batch may be longer. */
 		t->armings = calloc(total / THREADS + 2 * BATCH, sizeof(*t->armings));
 		if (!t->armings)
 			bail("calloc");
@@ -578,7 +578,7 @@ static void start(void)
 
 /* ---- the end ------------------------------------------------------------------ */
 
-/* Read what is due, until nothing has been for longer than any delay. */
+/* Read events, until none has come for longer than any delay. */
 static void read_the_rest(void)
 {
 	u64 last = now();
@@ -589,7 +589,7 @@ static void read_the_rest(void)
 				last = now();
 }
 
-/* Cancel what lives, or only those with a period: they would never end. */
+/* Cancel all timers; or only the periodic ones, which would never end. */
 static void cancel_all(bool periodic)
 {
 	for (u32 i = 0; i < THREADS * FILES * SLOTS; i++) {
@@ -631,7 +631,7 @@ static void stress(void)
 		expired += i.nr_expired;
 		close(files[f]);
 	}
-	/* What has expired was read, or dropped by a call that gave 0. */
+	/* An event that expired was read, or was dropped by a call that returned 0. */
 	CHECK(expired >= nr_events && expired <= nr_events + nr_zero);
 }
 
@@ -668,7 +668,7 @@ static void verdict(void)
 }
 
 static const struct test tests[] = {
-	{ stress, "8 threads and 4 files" },
+	{ stress, "8 threads use 4 files" },
 	{ verdict, "every result and event is what the model says" },
 };
 

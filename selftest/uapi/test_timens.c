@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * /dev/twheel in time namespaces: times of the clock are times of the caller's clock, at
- * each call, whoever opened the file.
+ * /dev/twheel in time namespaces: at each call, times of the clock are times of the caller's clock,
+ * whoever opened the file.
  *
- * A namespace is entered by a child's child. What it finds wrong it says itself; its exit
- * status tells the parent.
+ * A grandchild enters the namespace. It prints what it finds wrong, and its exit status tells the
+ * parent.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +23,10 @@
 #define CLONE_NEWTIME	0x80
 #endif
 
-/* What clocks are ahead by: of MONOTONIC, and of BOOTTIME. They differ, to be told apart. */
+/*
+ * By how much CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead. The two differ, so that they cannot be
+ * confused.
+ */
 struct offsets {
 	long long	mono, boot;
 };
@@ -36,7 +39,7 @@ static long long offset_of(const struct offsets *o, clockid_t clock)
 	return clock == CLOCK_BOOTTIME ? o->boot : o->mono;
 }
 
-/* A line of timens_offsets: the ns are not negative. */
+/* Write a line for timens_offsets. The ns in it must not be negative. */
 static int offset_line(char *to, size_t room, const char *clock, long long ns)
 {
 	long long s = ns / (long long)SEC - (ns % (long long)SEC < 0);
@@ -59,7 +62,7 @@ static void enter(const struct offsets *o)
 	close(fd);
 }
 
-/* Do @fn in a process of its own, in a namespace if @o. */
+/* Call @fn in a process of its own; if @o is not NULL, in a new namespace. */
 static void in_child(const struct offsets *o, void (*fn)(const void *), const void *arg)
 {
 	int status = -1;
@@ -89,7 +92,9 @@ static int open_clock(clockid_t clock)
 	return fd;
 }
 
-/* Everything that takes or tells a time of the clock, by this process's clock. */
+/*
+ * Use everything that takes or returns a time of the clock, and compare with this process's clock.
+ */
 static void use_clock(clockid_t clock)
 {
 	int fd = open_clock(clock);
@@ -129,7 +134,7 @@ static void use_clocks(const void *unused)
 	(void)unused;
 	use_clock(CLOCK_MONOTONIC);
 	use_clock(CLOCK_BOOTTIME);
-	use_clock(CLOCK_REALTIME);	/* which is the same in all */
+	use_clock(CLOCK_REALTIME);	/* it is the same in all namespaces */
 }
 
 /* Times at both ends of the clock. */
@@ -160,7 +165,7 @@ static void use_ends(const void *unused)
 	close(fd);
 }
 
-/* A file of the parent's, and a timer of it, for @hour's deadline by the parent's clock. */
+/* A file of the parent, and a timer whose deadline is @hour by the parent's clock. */
 struct shared {
 	int		fd;
 	clockid_t	clock;
@@ -176,7 +181,9 @@ static void use_parents(const void *arg)
 
 	CHECK_EQ(query(s->fd, s->handle, TWHEEL_F_ABS, &op), TWHEEL_STATE_ARMED);
 	CHECK_EQ(op.expires_ns, s->at + (u64)s->offset);
-	/* An event of the parent's timer, read here, and one for the parent to read. */
+	/*
+	 * The event of a timer of the parent is read here, and another one is left for the parent.
+	 */
 	CHECK_EQ(read_one(s->fd, &ev), 1);
 	CHECK_EQ(ev.user_data, 1);
 	CHECK_EQ(ev.expires_ns, s->at - HOUR + (u64)s->offset);
@@ -201,7 +208,7 @@ static void share(clockid_t clock, const struct offsets *o)
 	close(s.fd);
 }
 
-/* Is the clock another one in there? Or all this would say nothing. */
+/* Does the clock differ inside the namespace? If not, these tests would prove nothing. */
 static void see_offset(const void *arg)
 {
 	const struct shared *s = arg;
@@ -245,9 +252,9 @@ static void file_is_shared(void)
 static const struct test tests[] = {
 	{ clocks_differ, "clocks of a time namespace are ahead or behind" },
 	{ no_namespace, "times of the clock, without a namespace" },
-	{ clock_ahead, "in a namespace that is ahead" },
-	{ clock_behind, "in a namespace that is behind" },
-	{ ends, "the first and the last times there are" },
+	{ clock_ahead, "times of the clock, in a namespace that is ahead" },
+	{ clock_behind, "times of the clock, in a namespace that is behind" },
+	{ ends, "the first and the last time, in namespaces" },
 	{ file_is_shared, "a file used in two namespaces: each has its own clock" },
 };
 

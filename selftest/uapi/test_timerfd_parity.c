@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What a program may expect of a timerfd, asked of a timerfd and of a file of /dev/twheel that
- * holds one timer. doc/timerfd.md is the table of what is the same, and what differs and why:
- * each row names a test of these.
+ * What a program may expect of a timerfd, tried with a timerfd and with a file of /dev/twheel that
+ * holds one timer. doc/timerfd.md is the table of what is the same, and of what differs and why.
+ * Each of its rows names a test of these.
  *
- * Each test is a function that is called twice, and must hold both times. What differs is told by
- * a function too: differs() gives the two answers.
+ * Each test is a function that is called for both, and must hold for both. What differs is a
+ * function too: differs() gives the two answers.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,10 +31,10 @@
 #define BY_H	((long long)HOUR)
 #define FAR	(10 * HOUR)
 
-/* Which of the two is asked. */
+/* Whether a wheel is being tried, and not a timerfd. */
 static bool wheel;
 
-/* The timer of each file of a wheel, 0 if it has none. */
+/* The handle of the timer in each wheel's file, by descriptor; 0 if there is none. */
 static u64 timer_of[256];
 
 /* ---- one interface for both: times in ns, errors negative ----------------------------- */
@@ -91,7 +91,7 @@ static int set(int fd, int flags, u64 value, u64 interval)
 	return timerfd_settime(fd, flags, &its, NULL) ? -errno : 0;
 }
 
-/* The count that a read gives. */
+/* Read. Returns the count. */
 static long long take(int fd)
 {
 	struct twheel_event ev;
@@ -104,7 +104,7 @@ static long long take(int fd)
 	return ev.flags & TWHEEL_EV_CLOCK_SET ? -ECANCELED : (long long)ev.count;
 }
 
-/* Time left, and the period. */
+/* Returns the time left. *@interval becomes the period. */
 static u64 left(int fd, u64 *interval)
 {
 	struct itimerspec its;
@@ -129,7 +129,7 @@ static void set_clock_by(long long ns)
 	CHECK(!clock_settime(CLOCK_REALTIME, &ts));
 }
 
-/* Call @fn for both. */
+/* Call @fn for a timerfd and for a wheel. */
 static void both(void (*fn)(void))
 {
 	wheel = false;
@@ -140,7 +140,7 @@ static void both(void (*fn)(void))
 	fn();
 }
 
-/* Call @fn for both: the answers are these. */
+/* Call @fn for both. It must return these two answers. */
 static void differs(long long (*fn)(void), long long timerfd, long long twheel)
 {
 	wheel = false;
@@ -171,7 +171,10 @@ static void one_clocks(void)
 
 static const clockid_t alarms[] = { CLOCK_REALTIME_ALARM, CLOCK_BOOTTIME_ALARM };
 
-/* An alarm clock goes by the other of its name, and wakes no machine that is awake. */
+/*
+ * An alarm clock shows the same time as the clock without alarm, and works while the machine is
+ * awake.
+ */
 static void one_alarms(void)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(alarms); i++) {
@@ -285,7 +288,7 @@ static void one_periods(void)
 	periods = (now_ns(CLOCK_MONOTONIC) - first) / (10 * MS) + 1;
 	CHECK(n >= 6 && (u64)n <= periods);
 	CHECK_EQ(take(fd), -EAGAIN);
-	/* In phase: from the first on, and not from the read. */
+	/* The phase counts from the first expiry, not from the read. */
 	CHECK(readable(fd, WAIT_MS));
 	CHECK(now_ns(CLOCK_MONOTONIC) >= first + (u64)n * 10 * MS);
 	CHECK(take(fd) >= 1);
@@ -301,7 +304,7 @@ static void one_many_periods(void)
 	CHECK_EQ(set(fd, ABS, first, 5 * MS), 0);
 	while (sum < 40)
 		sum += take(fd);
-	/* None is lost, and none is made up. */
+	/* No expiry is lost, and none is invented. */
 	CHECK((u64)sum <= (now_ns(CLOCK_MONOTONIC) - first) / (5 * MS) + 1);
 	CHECK(now_ns(CLOCK_MONOTONIC) >= first + 39 * 5 * MS);
 	close(fd);
@@ -319,7 +322,7 @@ static void one_disarm(void)
 	CHECK(!readable(fd, 50));
 	CHECK_EQ(left(fd, &interval), 0);
 	CHECK_EQ(interval, 0);
-	/* What has expired and was not read is gone too. */
+	/* If an expiry was not read, setting the timer drops it. */
 	CHECK_EQ(set(fd, 0, 5 * MS, 0), 0);
 	CHECK(readable(fd, WAIT_MS));
 	CHECK_EQ(set(fd, 0, 0, 0), 0);
@@ -337,7 +340,7 @@ static void one_again(void)
 	CHECK_EQ(set(fd, 0, 80 * MS, 0), 0);
 	CHECK(readable(fd, WAIT_MS));
 	CHECK(now_ns(CLOCK_MONOTONIC) - begin >= 80 * MS);
-	/* Read or not, it begins anew. */
+	/* Whether it was read or not, the timer begins anew. */
 	CHECK_EQ(set(fd, 0, 10 * MS, 0), 0);
 	CHECK(readable(fd, WAIT_MS));
 	CHECK_EQ(take(fd), 1);
@@ -359,7 +362,7 @@ static void one_left(void)
 		is = left(fd, &interval);
 		CHECK(is <= HOUR && is > HOUR - 30 * SEC);
 		CHECK_EQ(interval, 7 * SEC);
-		/* Of an absolute one too it is what is left. */
+		/* For an absolute timer too, the time left is returned. */
 		CHECK_EQ(set(fd, ABS, now_ns(clocks[i]) + HOUR, 0), 0);
 		is = left(fd, &interval);
 		CHECK(is <= HOUR && is > HOUR - 30 * SEC);
@@ -425,7 +428,7 @@ static void one_edges(void)
 	CHECK_EQ(set(fd, 0, 5 * MS, 0), 0);
 	CHECK_EQ(epoll_wait(ep, &e, 1, WAIT_MS), 1);
 	CHECK_EQ(epoll_wait(ep, &e, 1, 20), 0);
-	/* Not read, but set again: an edge. */
+	/* The timer is set again without a read: its expiry is an edge. */
 	CHECK_EQ(set(fd, 0, 5 * MS, 0), 0);
 	CHECK_EQ(epoll_wait(ep, &e, 1, WAIT_MS), 1);
 	CHECK_EQ(take(fd), 1);
@@ -445,7 +448,7 @@ static void *signal_soon(void *arg)
 	return NULL;
 }
 
-/* A signal in a read that waits: @flags as for sigaction(). */
+/* A signal comes during a read that waits. @flags are those of sigaction(). */
 static long long interrupted(int flags, u64 delay)
 {
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = flags };
@@ -478,7 +481,7 @@ static void expect_child(pid_t child)
 	CHECK_EQ(status, 0);
 }
 
-/* A child has the same timer: it reads what the parent has set, and then there is nothing. */
+/* A child has the same timer: it reads what the parent has set, and then there is nothing left. */
 static void one_fork(void)
 {
 	int fd = make(CLOCK_MONOTONIC, TFD_NONBLOCK);
@@ -490,7 +493,7 @@ static void one_fork(void)
 		_exit(!readable(fd, WAIT_MS) || take(fd) != 1);
 	expect_child(child);
 	CHECK_EQ(take(fd), -EAGAIN);
-	/* And sets it for the parent, and goes. */
+	/* The child sets the timer for the parent, and ends. */
 	child = fork();
 	if (!child)
 		_exit(set(fd, 0, 30 * MS, 0) != 0);
@@ -500,7 +503,7 @@ static void one_fork(void)
 	close(fd);
 }
 
-/* This program again, to read from @fd: see main(). Returns its pid. */
+/* Execute this program again, to read from @fd: see main(). Returns its pid. */
 static pid_t run_reader(int fd)
 {
 	char number[16];
@@ -541,7 +544,7 @@ static void one_dup(void)
 	close(other);
 }
 
-/* Two tasks wait for one expiry: one has it. */
+/* Two tasks wait for one expiry: only one gets it. */
 static void one_two_readers(void)
 {
 	int fd = make(CLOCK_MONOTONIC, 0), pipes[2], got = 0;
@@ -627,13 +630,16 @@ static void one_cancelled(long long by)
 	CHECK_EQ(take(fd), -ECANCELED);
 	CHECK_EQ(take(fd), -EAGAIN);
 	CHECK(!readable(plain, 20));
-	/* Set anew it is told anew, and not of what was before. */
+	/*
+	 * After the timer is set again, the next setting of the clock is reported, and not the
+	 * earlier one.
+	 */
 	CHECK_EQ(set(fd, ABS | CANCEL, now_ns(CLOCK_REALTIME) + FAR, 0), 0);
 	CHECK(!readable(fd, 20));
 	set_clock_by(-by);
 	CHECK(readable(fd, WAIT_MS));
 	CHECK_EQ(take(fd), -ECANCELED);
-	/* And fires as any. */
+	/* It fires as any other timer. */
 	CHECK_EQ(set(fd, ABS | CANCEL, now_ns(CLOCK_REALTIME) + 20 * MS, 0), 0);
 	CHECK(readable(fd, WAIT_MS));
 	CHECK_EQ(take(fd), 1);
@@ -676,7 +682,7 @@ static void *race_cancel(void *arg)
 	return NULL;
 }
 
-/* Set by two threads, with the flag and without, while the clock is set too. */
+/* Two threads set the timer, with the flag and without, while the clock is set. */
 static void one_race(void)
 {
 	pthread_t a, b;
@@ -699,7 +705,7 @@ static void one_race(void)
 
 /* ---- what differs -------------------------------------------------------------------- */
 
-/* A fault in the reader's memory: is the expiry there still? */
+/* If the reader's memory cannot be written, is the expiry still there? */
 static long long after_fault(void)
 {
 	int fd = make(CLOCK_MONOTONIC, TFD_NONBLOCK);
@@ -718,7 +724,7 @@ static void differ_fault(void)
 	differs(after_fault, -EAGAIN, 1);
 }
 
-/* A delay on CLOCK_REALTIME, and the clock is set forward over its end: has it expired? */
+/* A delay on CLOCK_REALTIME, and the clock is set forward past its end: has the timer expired? */
 static long long after_delay(void)
 {
 	int fd = make(CLOCK_REALTIME, TFD_NONBLOCK);
@@ -737,7 +743,7 @@ static void differ_delay(void)
 	differs(after_delay, 0, 1);
 }
 
-/* And is such a one told of the set if it asks? */
+/* The same with the flag: is the setting reported? */
 static long long after_asking(void)
 {
 	int fd = make(CLOCK_REALTIME, TFD_NONBLOCK);
@@ -771,7 +777,7 @@ static void differ_monotonic(void)
 	differs(ask_monotonic, 0, -EINVAL);
 }
 
-/* A period shorter than a tick. */
+/* A period that is shorter than a tick. */
 static long long short_period(void)
 {
 	int fd = make(CLOCK_MONOTONIC, 0);
@@ -786,7 +792,10 @@ static void differ_period(void)
 	differs(short_period, 0, -EINVAL);
 }
 
-/* An expired periodic timer that is not read: what is left? Of a timerfd, until the next one. */
+/*
+ * How much time is left for a periodic timer that has expired and was not read? For a timerfd, the
+ * time until the next expiry.
+ */
 static long long left_of_expired(void)
 {
 	int fd = make(CLOCK_MONOTONIC, TFD_NONBLOCK);
@@ -805,7 +814,7 @@ static void differ_left(void)
 	differs(left_of_expired, 1, 0);
 }
 
-/* After ECANCELED a timerfd goes on; a timer of a wheel has had its event. */
+/* After ECANCELED a timerfd continues. A timer of a wheel has had its event. */
 static long long left_of_cancelled(void)
 {
 	int fd = make(CLOCK_REALTIME, TFD_NONBLOCK);
@@ -828,7 +837,7 @@ static void differ_cancelled(void)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
-/* Of both, each. */
+/* The rows of the table. */
 static void clocks_both(void)
 {
 	both(one_clocks);
@@ -1007,7 +1016,10 @@ static const struct test tests[] = {
 	{ differ_cancelled, "differs: what was cancelled by a set has ended" },
 };
 
-/* What run_reader() runs: 0 if the expiry is there, 99 if it does not come, or an errno. */
+/*
+ * What run_reader() executes. Returns 0 if the expiry is there, 99 if it does not come, or an
+ * errno.
+ */
 static int reader(int fd)
 {
 	u64 room[4];

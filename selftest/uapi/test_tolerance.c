@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Timers of /dev/twheel that may be late: what is asked for, what is told, and when they fire.
+ * Timers of /dev/twheel with tolerances: what is asked for, what QUERY returns, and when they fire.
  *
- * That what is not allowed is refused test_errors finds out, and that programs which know of no
- * tolerance go on as before the tests that are compiled against the first header.
+ * test_errors checks that wrong tolerances are refused. The tests that are compiled with the first
+ * header check that programs without tolerances work as before.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void expect(int fd, u64 handle, int state, u64 tolerance)
 	CHECK_EQ(op.user_data, 4711);
 }
 
-/* What is asked for, and what is kept of it. */
+/* Tolerances that are asked for, and what the kernel keeps of them. */
 static const struct { u64 asked, kept; } digits[] = {
 	{ 0, 0 }, { 1, 1 }, { 999, 999 }, { 2047, 2047 }, { 2048, 2040 }, { 9999, 9990 },
 	{ MS, MS }, { 125 * MS, 125 * MS }, { 1999999999, 1999000000 }, { 3 * SEC, 3 * SEC },
@@ -69,7 +69,7 @@ static void told(void)
 	close(fd);
 }
 
-/* It goes with the timer from state to state, and from file to file. */
+/* The tolerance stays with the timer from state to state, and from file to file. */
 static void lives(void)
 {
 	int fd = dev_open(O_NONBLOCK), to = dev_open(O_NONBLOCK);
@@ -93,7 +93,7 @@ static void lives(void)
 	close(to);
 }
 
-/* A batch refuses what a call does, and does the rest. */
+/* A batch refuses the operations that a single call refuses, and does the others. */
 static void batch(void)
 {
 	struct twheel_op ops[] = {
@@ -116,7 +116,7 @@ static void batch(void)
 	close(fd);
 }
 
-/* An operation as the first version has it, of a file that has timers with tolerances. */
+/* Do an operation of the first version's size, on a file whose timers have tolerances. */
 static int first_version(int fd, unsigned long cmd, struct twheel_op *op)
 {
 	unsigned char mem[TWHEEL_OP_SIZE_VER0 + 8];
@@ -152,7 +152,7 @@ static void beside_first(void)
 	close(fd);
 }
 
-/* And a batch of them, of more than a lock hold's worth; each has another user_data. */
+/* The same in a batch, of more operations than a lock hold does. Each has another user_data. */
 #define SOME	100
 
 static void batch_of_first(void)
@@ -183,7 +183,7 @@ static void batch_of_first(void)
 	close(fd);
 }
 
-/* In ticks of a second, in which nothing is moved: the tick that a timer alone waits for. */
+/* With ticks of a second, in which no timer is moved: a timer alone fires in its own tick. */
 static void in_range(void)
 {
 	static const struct twheel_setup seconds = { .clockid = MONO, .tick_ns = SEC };
@@ -205,7 +205,7 @@ static void in_range(void)
 	}
 }
 
-/* Each period is late by itself: the phase stays, and none is early. */
+/* The tolerance applies to each period by itself: the phase stays, and no event is early. */
 static void periodic(void)
 {
 	const u64 interval = 7 * MS;
@@ -225,7 +225,7 @@ static void periodic(void)
 	close(fd);
 }
 
-/* What a DRAIN could not store is as it was. */
+/* A timer that DRAIN could not store is as before. */
 static void drain_fails(void)
 {
 	struct twheel_op *last = before_hole(TWHEEL_OP_SIZE_VER0);
@@ -249,7 +249,7 @@ static void drain_fails(void)
 	close(fd);
 }
 
-/* What DRAIN gives can be armed again, of whatever clock, and whatever it was armed with. */
+/* What DRAIN returns can be armed again, on any clock and with any tolerance. */
 static void drained_again(void)
 {
 	const struct twheel_setup setups[] = { { .clockid = CLOCK_MONOTONIC },
@@ -272,15 +272,15 @@ static void drained_again(void)
 }
 
 static const struct test tests[] = {
-	{ told, "QUERY tells three digits of what ADD and MOD asked for" },
-	{ lives, "it stays with a timer that is ready, idle and drained" },
-	{ batch, "a batch refuses what would end too late" },
-	{ beside_first, "operations of the first version are of exact timers" },
-	{ batch_of_first, "and batches of them" },
-	{ in_range, "no tick but one that is allowed" },
+	{ told, "QUERY returns three digits of a tolerance" },
+	{ lives, "a ready, idle or drained timer keeps its tolerance" },
+	{ batch, "a batch refuses a tolerance that ends too late" },
+	{ beside_first, "operations of the first version arm exact timers" },
+	{ batch_of_first, "batches of the first version arm exact timers" },
+	{ in_range, "a timer with a tolerance fires in an allowed tick" },
 	{ periodic, "each period is late by itself" },
-	{ drain_fails, "what DRAIN could not store keeps it" },
-	{ drained_again, "what DRAIN gives can be armed again" },
+	{ drain_fails, "a timer that DRAIN could not store keeps its tolerance" },
+	{ drained_again, "what DRAIN returns can be armed again" },
 };
 
 int main(void)

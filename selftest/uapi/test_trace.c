@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The tracepoints of twheel, by their names in tracefs: what they say against what was done.
+ * The tracepoints of twheel, by their names in tracefs: what they report is compared with what was
+ * done.
  *
- * Bases are told apart by the address in the line, which is not a real one.
+ * The address in a line tells the bases apart. It is not a real address.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -40,7 +41,7 @@ static const char *tracing(const char *file)
 static void trace_on(const char *events)
 {
 	file_set(tracing("events/twheel/enable"), "0");
-	close(open(tracing("trace"), O_WRONLY | O_TRUNC | O_CLOEXEC));	/* empties it */
+	close(open(tracing("trace"), O_WRONLY | O_TRUNC | O_CLOEXEC));	/* this empties the trace */
 	file_set(tracing("buffer_size_kb"), "8192");
 	for (const char *e = events; *e; e += strcspn(e, " "), e += strspn(e, " ")) {
 		char file[64];
@@ -51,7 +52,7 @@ static void trace_on(const char *events)
 	}
 }
 
-/* The number behind " @key=" in @text, or 0. */
+/* The number behind " @key=" in @text; 0 if there is none. */
 static long long number(const char *text, const char *key)
 {
 	char name[32];
@@ -82,7 +83,7 @@ static bool parse(const char *text, struct line *l)
 	return true;
 }
 
-/* Stop tracing, and read what was traced of @base; NULL for all. */
+/* Stop tracing, and read what was traced of @base; of all bases if that is NULL. */
 static void trace_off(const char *base)
 {
 	static char text[1024];
@@ -110,7 +111,7 @@ static u32 count(const char *event)
 	return n;
 }
 
-/* The @n-th line of @event, from 0. */
+/* Line @n of @event, from 0. */
 static const struct line *nth(const char *event, u32 n)
 {
 	static const struct line none;
@@ -135,7 +136,7 @@ static void names(void)
 	}
 }
 
-/* One of each, and the lines that come of it, in order. */
+/* One operation of each kind, and the lines that it causes, in order. */
 static void one_by_one(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -172,7 +173,7 @@ static void one_by_one(void)
 	CHECK((u64)nth("twheel_expire", 0)->expires < ev.expires_ns + MS);
 	CHECK((u64)nth("twheel_add", 3)->expires >= before + 3 * HOUR);
 	close(fd);
-	/* And nothing while it is off. */
+	/* While tracing is off, nothing is traced. */
 	trace_on("");
 	fd = dev_open(0);
 	CHECK_EQ(cancel(fd, add(fd, HOUR, 1)), 1);
@@ -181,7 +182,7 @@ static void one_by_one(void)
 	CHECK_EQ(nr_lines, 0);
 }
 
-/* Many: as many lines, of each event, as INFO and the calls say. */
+/* With many operations, there are as many lines of each event as INFO and the results say. */
 static void many(void)
 {
 	static struct twheel_event ev[2000];
@@ -191,7 +192,10 @@ static void many(void)
 	u64 before;
 	u32 moved = 0;
 
-	/* More than 64 at once give it a wheel, to which they move: no step of the wheel. */
+	/*
+	 * With more than 64 timers the file grows, and its timers are moved. That is no step of the
+	 * wheel.
+	 */
 	add_many(fd, 65, HOUR, 0);
 	CHECK_EQ(drain(fd, ops, 65, 0), 65);
 	info(fd, &i);
@@ -218,7 +222,7 @@ static void many(void)
 	close(fd);
 }
 
-/* More than a run may do at once: each time that it is put off. */
+/* More timers expire than a run may handle: each run that is deferred is traced. */
 static void budget(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -246,15 +250,15 @@ static void budget(void)
 static const struct test tests[] = {
 	{ names, "the five tracepoints have their names" },
 	{ one_by_one, "add, cancel, expire: which timer, when" },
-	{ many, "as many as were armed, fired and moved" },
-	{ budget, "each time that due work was put off" },
+	{ many, "as many lines as timers were armed, fired and moved" },
+	{ budget, "a line for each time that due work was deferred" },
 };
 
 int main(void)
 {
 	int status = run_tests(tests, ARRAY_SIZE(tests));
 
-	/* Or its 8 MiB a CPU look as if they had been lost. */
+	/* Otherwise the 8 MiB of each CPU would look like a leak. */
 	file_set(tracing("buffer_size_kb"), "4");
 	return status;
 }

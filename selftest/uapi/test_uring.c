@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * /dev/twheel under io_uring: read and polled without a thread.
+ * /dev/twheel under io_uring: it is read and polled without a worker thread.
  *
- * The file says that it can be read without waiting, and can be polled. So a READ that
- * finds nothing waits on the file's queue, and is done by the task itself when it is woken:
- * no worker thread. That none came is looked up in /proc, and that one would be seen there
- * is shown with a READ that is forced onto one.
+ * The file can be read without waiting, and can be polled. So if a READ finds nothing, it waits on
+ * the file's queue, and the task itself does it when it is woken. /proc shows that there is no
+ * worker thread. A READ that is forced onto a worker shows that one would be seen there.
  *
- * READ_MULTISHOT is not in Linux before 6.7, and its number not in liburing 2.3.
+ * Linux before 6.7 has no READ_MULTISHOT, and liburing 2.3 does not know its number.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +46,7 @@ static struct io_uring_sqe *sqe(u64 data)
 
 	if (!sqe)
 		bail("io_uring_get_sqe");
-	sqe->user_data = data;		/* what prepares the rest leaves it alone */
+	sqe->user_data = data;		/* the functions that prepare the rest leave it alone */
 	return sqe;
 }
 
@@ -70,7 +69,7 @@ struct completion {
 	u32	flags;
 };
 
-/* A completion that came within @ms; res is -ETIME if none did. */
+/* The next completion within @ms. If there is none, its res is -ETIME. */
 static struct completion completion(int ms)
 {
 	struct __kernel_timespec ts = { ms / 1000, ms % 1000 * 1000000 };
@@ -89,7 +88,7 @@ static struct completion completion(int ms)
 	return got;
 }
 
-/* The result of the request @data, which is the next to complete. */
+/* The result of request @data, which must be the next to complete. */
 static int result_of(u64 data, int ms)
 {
 	struct completion cqe = completion(ms);
@@ -137,7 +136,7 @@ static void pending_until_expiry(int flags)
 	for (u32 i = 0; i < 20; i++) {
 		start = now_ns(CLOCK_MONOTONIC);
 		add(fd, 10 * MS, i);
-		got = result_of(2, 0);		/* none yet, where the host is in time */
+		got = result_of(2, 0);		/* none yet, if the host is fast enough */
 		CHECK_EQ(got == -ETIME ? result_of(2, WAIT_MS) : got, EV_SIZE);
 		CHECK(now_ns(CLOCK_MONOTONIC) >= start + 10 * MS);
 		CHECK_EQ(ev.user_data, i);
@@ -157,8 +156,8 @@ static void pending(void)
 }
 
 /*
- * To io_uring O_NONBLOCK on a file that it can poll is no reason not to wait: else such a
- * file could not be used with it. RWF_NOWAIT is.
+ * If a file can be polled, O_NONBLOCK does not keep io_uring from waiting: otherwise such a file
+ * could not be used with it. RWF_NOWAIT does.
  */
 static void non_blocking(void)
 {
@@ -179,7 +178,7 @@ static void non_blocking(void)
 	close(fd);
 }
 
-/* A worker would be seen. In a child, since the worker outlives its work. */
+/* A worker would be seen. This is done in a child, because the worker outlives its work. */
 static void forced_onto_a_worker(void)
 {
 	int fd = dev_open(0), status;
@@ -207,7 +206,7 @@ static void short_and_bad_buffers(void)
 
 	ring_open();
 	for (u32 i = 0; i < 2 * ARRAY_SIZE(sizes); i++) {
-		if (i == ARRAY_SIZE(sizes)) {		/* now something is ready */
+		if (i == ARRAY_SIZE(sizes)) {		/* now an event is ready */
 			add_many(fd, 2, 0, 0);
 			sleep_ms(20);
 		}
@@ -228,7 +227,7 @@ static void short_and_bad_buffers(void)
 	close(fd);
 }
 
-/* Memory registered beforehand, a registered file, an event in two pieces. */
+/* Into registered memory; from a registered file; an event into two pieces of memory. */
 static void other_reads(void)
 {
 	unsigned char a[40], b[24];
@@ -258,7 +257,7 @@ static void other_reads(void)
 	close(fd);
 }
 
-/* Eight wait, one event each: nobody is left behind, and none gets two. */
+/* Eight READs wait, for one event each: none is left over, and none gets two. */
 static void many_reads(void)
 {
 	struct twheel_event ev[8];
@@ -288,7 +287,7 @@ static void many_reads(void)
 
 /* ---- the end of a READ ------------------------------------------------------ */
 
-/* Up to 2 ms: about as long as it takes a timer that is due to be read. */
+/* Wait up to 2 ms: about as long as a timer takes from its tick until it is read. */
 static void wait_a_little(u64 *seed)
 {
 	u64 end = now_ns(CLOCK_MONOTONIC) + rnd(seed) % (2 * MS);
@@ -297,7 +296,7 @@ static void wait_a_little(u64 *seed)
 		;
 }
 
-/* Cancel the request @data. Returns its result. */
+/* Cancel request @data. Returns its result. */
 static int cancel_request(u64 data)
 {
 	int res = -ETIME;
@@ -314,7 +313,10 @@ static int cancel_request(u64 data)
 	return res;
 }
 
-/* A READ is cancelled about when its event comes: it has it, or it is there still. */
+/*
+ * A READ is cancelled at about the time of its event. The event is in the READ's memory, or can
+ * still be read.
+ */
 static void cancel_loses_nothing(void)
 {
 	u32 completed = 0, cancelled = 0;
@@ -348,7 +350,7 @@ static void cancel_loses_nothing(void)
 	close(fd);
 }
 
-/* A READ keeps its file, and a ring that ends lets go of it. */
+/* A READ keeps its file open, and a ring that ends lets go of it. */
 static void closed_while_pending(void)
 {
 	int fd = dev_open(0), copy;
@@ -376,7 +378,7 @@ static void closed_while_pending(void)
 
 /* ---- multishot --------------------------------------------------------------- */
 
-/* One poll, a completion for each batch, for as long as it takes. */
+/* One multishot poll: a completion for each batch of events. */
 static void poll_multishot(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -395,13 +397,13 @@ static void poll_multishot(void)
 		CHECK_EQ(cqe.user_data, 12);
 		CHECK_EQ(cqe.res, POLLIN);
 		CHECK(cqe.flags & IORING_CQE_F_MORE);
-		if (i % 3)		/* an edge comes with unread events too */
+		if (i % 3)		/* there is an edge although events are unread */
 			continue;
 		sleep_ms(10);
 		while (read_events(fd, ev, 4) > 0)
 			;
 		while (completion(20).res != -ETIME)
-			;		/* the last ticks', and the next reader's */
+			;		/* events of the last ticks, which the next reader gets */
 	}
 	s = sqe(13);
 	io_uring_prep_poll_remove(s, 12);
@@ -425,7 +427,7 @@ static bool has_multishot(void)
 
 #define BUFFERS	16
 
-static struct twheel_event store[BUFFERS][2];	/* two events in each buffer */
+static struct twheel_event store[BUFFERS][2];	/* each buffer has room for two events */
 
 static void give_buffers(unsigned int first, int nr)
 {
@@ -447,7 +449,7 @@ static void start_multishot(int fd)
 	go();
 }
 
-/* Takes completions until @want events have come; returns the flags of the last one. */
+/* Take completions until @want events have come. Returns the flags of the last completion. */
 static u32 take(u64 *had, int want)
 {
 	struct completion cqe = { 0 };
@@ -473,7 +475,7 @@ static u32 take(u64 *had, int want)
 	return cqe.flags;
 }
 
-/* What a kernel without it says. */
+/* What a kernel returns that does not know READ_MULTISHOT. */
 static void multishot_unknown(int fd)
 {
 	struct utsname uts;
@@ -498,17 +500,17 @@ static void read_multishot(void)
 	}
 	give_buffers(0, BUFFERS);
 	start_multishot(fd);
-	for (u32 i = 0; i < 8; i++) {		/* at least one completion each */
+	for (u32 i = 0; i < 8; i++) {		/* each must have a completion */
 		add_many(fd, 1, 5 * MS, i);
 		CHECK(take(&had, 1) & IORING_CQE_F_MORE);
 	}
-	add_many(fd, 40, 5 * MS, 8);		/* 8 buffers left, for 16 of them */
+	add_many(fd, 40, 5 * MS, 8);		/* 8 buffers are left, with room for 16 of them */
 	take(&had, 16);
 	CHECK_EQ(__builtin_popcountll(had), 24);
 	n = result_of(15, WAIT_MS);
 	CHECK_EQ(n, -ENOBUFS);
 	sleep_ms(20);
-	n = read_events(fd, ev, 64);		/* the others have stayed */
+	n = read_events(fd, ev, 64);		/* the others are still there */
 	CHECK_EQ(n, 24);
 	for (int i = 0; i < n; i++)
 		ready |= 1ULL << ev[i].user_data;
@@ -549,7 +551,9 @@ static u64 cancel_multishot(void)
 	return had;
 }
 
-/* Cancelled while timers fire: each event is in a buffer, or stays. */
+/*
+ * READ_MULTISHOT is cancelled while timers fire. Each event is in a buffer, or can still be read.
+ */
 static void multishot_cancelled(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -585,13 +589,13 @@ out:
 }
 
 static const struct test tests[] = {
-	{ inline_when_ready, "READ of what is ready completes at once" },
+	{ inline_when_ready, "READ completes at once if an event is ready" },
 	{ pending, "READ waits for an expiry, without a worker thread" },
 	{ non_blocking, "READ of a non-blocking file waits too, RWF_NOWAIT gives EAGAIN" },
 	{ forced_onto_a_worker, "a READ that is forced onto a worker thread" },
 	{ short_and_bad_buffers, "READ: EINVAL under one event, EFAULT loses nothing" },
 	{ other_reads, "READ_FIXED, READV, a registered file" },
-	{ many_reads, "eight READs wait and get an event each" },
+	{ many_reads, "eight READs wait, and each gets an event" },
 	{ cancel_loses_nothing, "a cancelled READ loses no event" },
 	{ closed_while_pending, "a READ keeps its file, and a ring that ends lets go of it" },
 	{ poll_multishot, "multishot poll completes for each batch" },

@@ -3,12 +3,13 @@
 /*
  * SUBMIT and DRAIN as commands of io_uring.
  *
- * They are the ioctls: what these do is tested elsewhere. Here it is what io_uring adds. A command
- * is done in the caller's task, in a worker's, or in that of IORING_SETUP_SQPOLL; it is linked, and
- * cancelled; its ring ends while it waits; others have the ring too after a fork().
+ * They do what the ioctls do, which is tested elsewhere. These tests are about what io_uring adds.
+ * A command is executed by the caller's task, by a worker, or by the thread of IORING_SETUP_SQPOLL.
+ * It is part of a chain of links, or is cancelled. Its ring ends while it waits. After fork() two
+ * processes have the ring.
  *
- * A command waits while another call on the file does: one that is stuck in memory that does not
- * come.
+ * A command waits while another call uses the file. In these tests that is a call that is stuck in
+ * memory that is never read in.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -41,7 +42,7 @@ static struct twheel_uring *command(u32 cmd_op, int fd, u32 nr, u64 data,
 	return ring_command(s, cmd_op, ops, nr);
 }
 
-/* The result of the request @data, which is the next to complete. */
+/* The result of request @data, which must be the next to complete. */
 static int result_of(u64 data, int ms)
 {
 	struct io_uring_cqe cqe;
@@ -53,7 +54,7 @@ static int result_of(u64 data, int ms)
 	return cqe.res;
 }
 
-/* All that was filled in goes to the kernel; the result of @data, the only one that comes. */
+/* Submit all that was filled in. Returns the result of @data, which must be the only completion. */
 static int go(u64 data)
 {
 	CHECK(ring_enter(&ring, 0) >= 0);
@@ -74,7 +75,7 @@ static void fill_adds(u32 nr, u64 delay)
 			.op = TWHEEL_OP_ADD, .expires_ns = delay, .user_data = i };
 }
 
-/* The same timers again, by handle. */
+/* Fill in operations on the same timers, by handle. */
 static void refill(u32 nr, u32 op, u64 delay)
 {
 	for (u32 i = 0; i < nr; i++)
@@ -144,7 +145,7 @@ static void by_a_thread_of_the_rings(void)
 	all_operations(IORING_SETUP_SQPOLL);
 }
 
-/* All that is armed, with absolute times and then with the time left. */
+/* Drain all that is armed: with absolute times, and then with the time left. */
 static void drained(void)
 {
 	u32 flags = TWHEEL_F_ABS;
@@ -173,7 +174,7 @@ static void drained(void)
 	end(fd);
 }
 
-/* As the ioctl: neither is cut short by what io_uring asks the task to do meanwhile. */
+/* As an ioctl, a command is not cut short by task work that io_uring adds meanwhile. */
 static void not_cut_short_on(u32 flags)
 {
 	const u32 nr = TWHEEL_BATCH_MAX;
@@ -228,8 +229,8 @@ static void expect_results(const int *res, u32 nr)
 }
 
 /*
- * Arm a timer, read its event, ask for another: one system call. A worker that reads waits as any
- * task does, so the file is one that may be waited for.
+ * Arm a timer, read its event, and ask for another timer: in one system call. If a worker reads, it
+ * waits as any task does, so the file must be blocking.
  */
 static void linked_with(u32 flags, __u8 more)
 {
@@ -241,7 +242,7 @@ static void linked_with(u32 flags, __u8 more)
 	ring_open(&ring, ENTRIES, flags);
 	for (u32 i = 0; i < 20 && !failed(); i++) {
 		fill_adds(2, 5 * MS);
-		ops[1].res = 1;			/* EINVAL, which breaks no chain */
+		ops[1].res = 1;			/* EINVAL, which does not break the chain */
 		command(TWHEEL_URING_SUBMIT, fd, 1, 0, &s);
 		s->flags = IOSQE_IO_LINK | more;
 		s = ring_sqe(&ring, IORING_OP_READ, fd, 1);
@@ -256,7 +257,7 @@ static void linked_with(u32 flags, __u8 more)
 		CHECK_EQ(ev.handle, ops[0].handle);
 		CHECK_EQ(ops[1].res, -EINVAL);
 	}
-	/* One that fails does. */
+	/* A command that fails breaks the chain. */
 	fill_adds(1, HOUR);
 	command(TWHEEL_URING_SUBMIT, fd, 1, 0, &s);
 	s->flags = IOSQE_IO_LINK;
@@ -276,7 +277,7 @@ static void linked(void)
 	linked_with(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, 0);
 }
 
-/* In a child, since workers outlive their work. */
+/* In a child, because workers outlive their work. */
 static void linked_on_workers(void)
 {
 	pid_t pid = fork();
@@ -337,7 +338,7 @@ static void bad_fields(void)
 		cmd->flags = bad[i].flags;
 		CHECK_EQ(go(1), -EINVAL);
 	}
-	/* A registered buffer has no meaning here. */
+	/* A registered buffer has no meaning for these commands. */
 	CHECK(!syscall(__NR_io_uring_register, ring.fd, IORING_REGISTER_BUFFERS, &fixed, 1));
 	command(TWHEEL_URING_SUBMIT, fd, 1, 1, &s);
 	s->uring_cmd_flags = IORING_URING_CMD_FIXED;
@@ -359,7 +360,7 @@ static void bad_memory(void)
 
 		command(cmd_op, fd, 1, 1, NULL)->ops = (uintptr_t)bad[k / 2];
 		CHECK_EQ(go(1), k == 1 ? 0 : -EFAULT);
-		if (k == 1)		/* there was nothing to drain */
+		if (k == 1)		/* nothing was left to drain */
 			add(fd, HOUR, 0);
 	}
 	expect_counts(fd, 1, 1, 0);
@@ -388,7 +389,7 @@ static void rights(void)
 	end(fd);
 }
 
-/* The limits are the file's. What fails says so for itself. */
+/* The file's limit applies. Each operation that fails says so in its res. */
 static void full_file(void)
 {
 	struct twheel_setup s = { .max_timers = 10 };
@@ -408,7 +409,7 @@ static void full_file(void)
 	end(fd);
 }
 
-/* A process that may have no more descriptors needs none, nor the one of a registered file. */
+/* If a process may have no more descriptors, a command needs none, nor does a registered file. */
 static void no_descriptors(void)
 {
 	struct rlimit was, none;
@@ -439,7 +440,7 @@ static void no_descriptors(void)
  * struct jam - a file, and a SUBMIT of another thread that is stuck in it
  * @fd:		the file
  * @thread:	the thread
- * @stall:	what it is stuck in
+ * @stall:	the memory in which it is stuck
  */
 struct jam {
 	int		fd;
@@ -472,7 +473,7 @@ static void jam_end(struct jam *jam)
 	stall_end(&jam->stall);
 }
 
-/* Until a request that waits has its worker, which sleeps on the lock of the file then. */
+/* Wait until the request that waits has a worker, which then sleeps on the file's lock. */
 static void wait_for_worker(void)
 {
 	for (int i = 0; i < WAIT_MS / 10 && !workers(); i++)
@@ -481,7 +482,7 @@ static void wait_for_worker(void)
 	sleep_ms(20);
 }
 
-/* A request that waits does not hold up the ring, which does others meanwhile. */
+/* While a request waits, the ring does others. */
 static void waits_beside(void)
 {
 	int fd, other = dev_open(0);
@@ -527,7 +528,7 @@ static void waits_and_is_cancelled(void)
 	end(fd);
 }
 
-/* One that is in progress ends with the 64 operations that it is at. */
+/* A command in progress ends after the 64 operations that it is doing. */
 static void in_progress_and_is_cancelled(void)
 {
 	struct stall stall = stall_new();
@@ -544,13 +545,13 @@ static void in_progress_and_is_cancelled(void)
 	CHECK_EQ(go(2), -EALREADY);
 	stall_give(&stall);
 	CHECK_EQ(result_of(1, WAIT_MS), 64);
-	for (u32 i = 0; i < 70; i++)	/* zeros are no operation */
+	for (u32 i = 0; i < 70; i++)	/* zeroes are not a valid operation */
 		CHECK_EQ(((struct twheel_op *)stall.page)[i].res, i < 64 ? -EINVAL : 0);
 	stall_end(&stall);
 	end(fd);
 }
 
-/* Commands wait, and the ring ends: whether they were done or not, all is well. */
+/* The ring ends while commands wait. Whether they were done or not, nothing breaks. */
 static void ring_ends(void)
 {
 	struct twheel_info i;
@@ -574,7 +575,7 @@ static void ring_ends(void)
 	close(fd);
 }
 
-/* A process is killed that has commands under way, with a ring of its own. */
+/* A process with a ring is killed while it has commands in progress. */
 static void process_ends(void)
 {
 	int fd, status;
@@ -603,7 +604,7 @@ static void process_ends(void)
 
 /* ---- fork() ---------------------------------------------------------------------------- */
 
-/* A child has the ring too: what it asks for is done in its own memory, to the same file. */
+/* A child has the ring too. Its commands use the child's memory and the same file. */
 static void forked(void)
 {
 	struct twheel_event ev;
@@ -631,23 +632,23 @@ static void forked(void)
 
 static const struct test tests[] = {
 	{ in_the_callers_task, "SUBMIT of all operations, without a worker thread" },
-	{ by_a_thread_of_the_rings, "the same by IORING_SETUP_SQPOLL" },
+	{ by_a_thread_of_the_rings, "SUBMIT with IORING_SETUP_SQPOLL" },
 	{ drained, "DRAIN" },
-	{ not_cut_short, "a batch is not cut short by completions of others" },
-	{ not_cut_short_polled, "nor where a thread polls the submissions" },
-	{ linked, "linked to a READ, and broken by what fails" },
-	{ linked_on_workers, "the same on worker threads" },
+	{ not_cut_short, "a batch is not cut short by completions of other requests" },
+	{ not_cut_short_polled, "nor with IORING_SETUP_SQPOLL" },
+	{ linked, "a chain with a READ; a command that fails breaks it" },
+	{ linked_on_workers, "a chain with a READ, on worker threads" },
 	{ unknown_commands, "unknown commands: EOPNOTSUPP" },
 	{ bad_fields, "bad fields: EINVAL" },
-	{ bad_memory, "bad memory: EFAULT, or as much as there is" },
+	{ bad_memory, "bad memory: EFAULT, or a short count" },
 	{ rights, "O_RDONLY: EBADF" },
-	{ full_file, "a full file: EDQUOT for each that has no room" },
+	{ full_file, "a full file: EDQUOT for each operation without room" },
 	{ no_descriptors, "RLIMIT_NOFILE, and a registered file" },
 	{ waits_beside, "a command that waits lets others pass" },
 	{ waits_and_is_cancelled, "a command that waits is cancelled" },
 	{ in_progress_and_is_cancelled, "a command in progress is cancelled, and ends early" },
-	{ ring_ends, "a ring ends with commands under way" },
-	{ process_ends, "a process ends with commands under way" },
+	{ ring_ends, "a ring ends with commands in progress" },
+	{ process_ends, "a process ends with commands in progress" },
 	{ forked, "a ring after fork()" },
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A file that very many epolls watch: what a wake-up takes is the waker's. A task that
- * counts, of another user, must get half of the CPU.
+ * Very many epolls watch a file. The time that a wake-up takes must be charged to the task that
+ * causes it. A task of another user that counts must get half of the CPU.
  *
  *	test_watchers [WATCHERS]
  */
@@ -148,7 +148,7 @@ static void counts(void)
 }
 
 static const struct test tests[] = {
-	{ counts, "a task that counts, beside a file that is watched" },
+	{ counts, "a task that counts, beside a file with many watchers" },
 };
 
 int main(int argc, char **argv)

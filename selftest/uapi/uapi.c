@@ -25,9 +25,9 @@
 #include "tap.h"
 #include "uapi.h"
 
-#define GUARD	64	/* poisoned bytes on either side of what is passed */
+#define GUARD	64	/* poisoned bytes on each side of what is passed */
 
-/* Failed checks of a test that are told. */
+/* no more failed checks of a test are printed */
 #define TOLD	20
 
 /* A test that takes so long hangs, and the program is ended. It is the busiest host's time. */
@@ -253,8 +253,8 @@ int dev_open(int flags)
 }
 
 /*
- * The ioctl, with @arg in the middle of poison. What the kernel did to @arg is in
- * it afterwards, whatever the call returned.
+ * Call ioctl() with a copy of @arg in the middle of poison. Afterwards @arg is what the kernel made
+ * of the copy, whatever the call returned.
  */
 static int guarded(int fd, unsigned long cmd, void *arg, size_t bytes)
 {
@@ -299,7 +299,7 @@ void info(int fd, struct twheel_info *i)
 	CHECK(i->nr_deferred != 0xcccccccccccccccc);
 }
 
-/* @was, with what the kernel may have changed of it, as in @is, that was done. */
+/* @was after a successful call: what the kernel may change is taken from @is. */
 static struct twheel_op op_expected(const struct twheel_op *was, const struct twheel_op *is,
 				    u32 opcode)
 {
@@ -327,7 +327,7 @@ static bool res_is_known(int res, u32 opcode)
 	return !res || (res == 1 && opcode != TWHEEL_OP_ADD);
 }
 
-/* The ioctls of single operations are in the order of the operations. */
+/* The ioctls of single operations, in the order of enum twheel_opcode. */
 static u32 opcode_of(unsigned long cmd)
 {
 	return _IOC_NR(cmd) - _IOC_NR(TWHEEL_IOC_ADD) + TWHEEL_OP_ADD;
@@ -383,7 +383,7 @@ int query(int fd, u64 handle, u32 flags, struct twheel_op *op)
 	return op_ioctl(fd, TWHEEL_IOC_QUERY, op);
 }
 
-/* Is @is what may have become of @was, which was done? */
+/* Is @is what may have become of @was in a successful call? */
 static bool op_result(const struct twheel_op *was, const struct twheel_op *is)
 {
 	struct twheel_op want = *was;
@@ -426,7 +426,7 @@ int submit(int fd, struct twheel_op *ops, u32 nr, u32 *done, u32 *bad)
 	return rc;
 }
 
-/* @nr one-shots @delay from now, their user_data counted from the one given. */
+/* Add @nr one-shots with this @delay. Their user_data count up from the one given. */
 void add_many(int fd, u32 nr, u64 delay, u64 first_user_data)
 {
 	struct twheel_op ops[256];
@@ -447,7 +447,7 @@ void add_many(int fd, u32 nr, u64 delay, u64 first_user_data)
 	}
 }
 
-/* Nothing of @op but what is promised. */
+/* CHECK that nothing of @op has changed but what is promised. */
 static bool drained_is_good(const struct twheel_op *op, u32 flags)
 {
 	return op->op == TWHEEL_OP_ADD && op->handle && !op->res && !op->reserved &&
@@ -509,7 +509,7 @@ int read_events(int fd, struct twheel_event *ev, u32 max)
 	return (int)((size_t)got / size);
 }
 
-/* Waits for an event and reads just that; 1 if all went well. */
+/* Wait for an event and read only that. Returns 1 if all is well. */
 int read_one(int fd, struct twheel_event *ev)
 {
 	memset(ev, 0, sizeof(*ev));
@@ -632,7 +632,7 @@ void cgroup_set(const char *name, const char *key, u64 value)
 	file_set(cgroup_path(name, key), text);
 }
 
-/* The number after @word in a file of the cgroup, or the only one if that is NULL. */
+/* The number behind @word in a file of the cgroup, or the only number if @word is NULL. */
 u64 cgroup_get(const char *name, const char *key, const char *word)
 {
 	char text[4096], *p = text;
@@ -662,7 +662,7 @@ static size_t page(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Pages for @bytes, and one more. */
+/* Map pages for @bytes, and one page more. */
 static char *pages(size_t bytes, size_t *room)
 {
 	char *p;

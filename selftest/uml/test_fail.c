@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Each allocation that a call makes fails once: the call gives ENOMEM and has changed
- * nothing, or does without. And those that need no memory make none.
+ * Each allocation that a call makes fails once: the call returns ENOMEM and has changed nothing, or
+ * works without that memory. And calls that need no memory must make no allocation.
  *
- * The kernel counts the allocations of a call and fails the one whose number is in
- * /proc/thread-self/fail-nth; if the call made fewer, what is left is read there. That it
- * fails them all is set up by selftest/qemu/init. What is lost shows when the modules are
- * unloaded.
+ * The kernel counts the allocations of a call, and fails the one whose number is in
+ * /proc/thread-self/fail-nth. If the call made fewer, the rest can be read there.
+ * selftest/qemu/init sets up which allocations can fail. If memory is lost, that shows when the
+ * modules are unloaded.
  *
- * A batch is done to its end whatever fails: each operation has a result, and what the
- * results say is what there is.
+ * A batch is done to its end whatever fails: each operation has a result, and the results must be
+ * true.
  *
- * Loading the modules is another suite, starving, of selftest/qemu/init.
+ * The suite starving of selftest/qemu/init tests the loading of the modules.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,9 +26,9 @@
 #include "tap.h"
 #include "uapi.h"
 
-#define MOST	10000	/* allocations in one call */
+#define MOST	10000	/* the most allocations in one call */
 #define BATCH	400	/* timers: more than fit in six pages */
-#define BEFORE	100	/* timers there are, for a batch to work on */
+#define BEFORE	100	/* timers that exist before, for a batch to work on */
 
 static int nth_fd;
 
@@ -41,7 +41,7 @@ static void fail_nth(unsigned int nth)
 		bail("fail-nth");
 }
 
-/* How many allocations were left until the one that was to fail; stops it. */
+/* How many allocations were left until the one that was to fail. Stops the counting. */
 static unsigned int fail_left(void)
 {
 	char text[16] = "";
@@ -52,10 +52,10 @@ static unsigned int fail_left(void)
 	return atoi(text);
 }
 
-/* A call under test: 0 or more, or a negative errno. @fd is a file of /dev/twheel. */
+/* A call that is tested, on a file of /dev/twheel. It returns 0 or more, or a negative errno. */
 typedef int call_fn(int fd);
 
-/* Make @call with its first, second, ... allocation failing, on a file each. */
+/* Make @call with its first, second, ... allocation failing, each time on a new file. */
 static void sweep(call_fn *call, u32 adds)
 {
 	unsigned int nth, left = 0, injected = 0, refused = 0;
@@ -100,7 +100,7 @@ static int call_add(int fd)
 
 static struct twheel_op ops[BATCH];
 
-/* The operations that share an allocation fail, and no others. They are done again. */
+/* Only the operations that need the allocation fail. They can be done again. */
 static int call_submit(int fd)
 {
 	struct twheel_batch batch = {
@@ -136,7 +136,7 @@ static void fill(int fd)
 		before[i] = add(fd, HOUR, i);
 }
 
-/* All that can be asked for in one batch. Half of the timers are cancelled. */
+/* Operations of all kinds in one batch. Half of the timers are cancelled. */
 static void mix(void)
 {
 	for (u32 i = 0; i < BATCH; i++) {
@@ -157,7 +157,7 @@ static void mix(void)
 	}
 }
 
-/* Returns how many timers there are more now. */
+/* Returns how many timers were added. */
 static int judge_mix(const struct twheel_batch *batch)
 {
 	u32 failures = 0;
@@ -176,7 +176,7 @@ static int judge_mix(const struct twheel_batch *batch)
 	return more;
 }
 
-/* With its first, second, ... allocation failing, until there is none left to fail. */
+/* The same batch with its first, second, ... allocation failing, until none is left to fail. */
 static void mixed_batch(void)
 {
 	unsigned int nth, left = 0, refused = 0;
@@ -216,7 +216,7 @@ static void submitting(void)
 	sweep(call_submit, BATCH);
 }
 
-/* @call succeeds, and made no allocation that could have failed. */
+/* @call must succeed, and make no allocation that could have failed. */
 static void needs_no_memory(call_fn *call, int fd)
 {
 	unsigned int left;
@@ -282,7 +282,7 @@ static int call_close(int fd)
 	return close(fd);
 }
 
-/* Of every kind, and what is read goes back to where it was. */
+/* Events of every kind. What is read must go back to where it was. */
 static void using(void)
 {
 	int fd = dev_open(O_NONBLOCK);
@@ -294,7 +294,7 @@ static void using(void)
 	do
 		info(fd, &i);
 	while (i.nr_ready < BEFORE);
-	memset(ops, 0, sizeof(ops));	/* pages there are */
+	memset(ops, 0, sizeof(ops));	/* touch its pages */
 	needs_no_memory(call_info, fd);
 	needs_no_memory(call_mod, fd);
 	needs_no_memory(call_query, fd);

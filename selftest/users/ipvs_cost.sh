@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# ipvs_cost.sh CONNECTIONS...: in the guest, what IPVS costs with Debian's timers and with ours, which
-# is in /twheel/ip_vs.ko. Prints a line for each, tab-separated: the timers; what ipvs_load prints; us of
-# the longest pass of timers in a softirq, and how many passes there were, while the connections ended;
-# bytes of slab a connection, and of all memory.
+# ipvs_cost.sh CONNECTIONS...: in the guest, measure what IPVS costs with Debian's timers, and with ours in
+# /twheel/ip_vs.ko. Prints a tab-separated line for each: which timers; what ipvs_load prints; us of the
+# longest pass of timers in a softirq while the connections ended, and how many passes there were; and
+# for each connection, bytes of slab and bytes of all memory.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 trace=/sys/kernel/tracing
 timeout=60

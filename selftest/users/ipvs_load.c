@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * ipvs_load VIP CONNECTIONS PACKETS SECONDS: connections of UDP through IPVS, all in this machine.
- * Each has another source, which a raw socket claims. They are made by a packet each. Then so many
- * packets go over them in an order of no pattern, each of which arms a timer anew for SECONDS. Then
- * one by one they end.
+ * ipvs_load VIP CONNECTIONS PACKETS SECONDS: load IPVS with UDP connections, all in this machine.
+ * Each connection has another source address, which a raw socket puts into its packets. First one
+ * packet opens each connection. Then PACKETS packets go over the connections in a scattered order;
+ * each re-arms the connection's timer for SECONDS. Then the connections time out one by one.
  *
- * Prints, tab-separated: connections; ns to make one; ns a packet; how late the end was on the mean
- * and at most, in us; and how many were left too long. A ns is an instruction where the machine
- * counts them.
+ * Prints, tab-separated: connections; ns to open one; ns a packet; how late the end was, mean and
+ * maximum, in us; and how many connections were left at last. If the machine counts instructions as
+ * time (qemu's icount), a ns is an instruction.
  *
- * How late: a connection ends SECONDS after its last packet, which is known. How many there are
- * still is looked at each ms. If they end in order, the first of those left is the late one.
+ * How late an end is: a connection is due SECONDS after its last packet, whose time is known. Every
+ * ms the program reads how many connections there are. They end in the order they are due, so the
+ * first of those left is the latest.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,7 +54,7 @@ static void sleep_until(int64_t when)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
-/* The connections of the service: of the lines of real servers the last two columns. */
+/* Count the service's connections: the sum of the last two columns in the lines of real servers. */
 static long connections(void)
 {
 	FILE *file = fopen("/proc/net/ip_vs", "r");
@@ -72,7 +73,7 @@ static long connections(void)
 	return sum;
 }
 
-/* A packet of connection @i, whose end it puts off. */
+/* Send a packet of connection @i, which re-arms the connection's timer. */
 static void send_packet(int fd, const struct sockaddr_in *vip, long i, int64_t *last)
 {
 	struct packet packet = {
@@ -95,7 +96,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Wait for the ends, @last being sorted. */
+/* Wait until all @nr connections have ended. @last is sorted: the times of their last packets. */
 static void ends(const int64_t *last, long nr, int64_t timeout)
 {
 	int64_t at = last[0] + timeout, worst = 0, sum = 0;

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# kernel_user.sh debian|twheel MODULE TEST: run in the guest a selftest of the kernel for MODULE, as
-# it is, with the module that has Debian's timers or ours. It says how many steps the test told, so
-# that the two can be compared.
+# kernel_user.sh debian|twheel MODULE TEST: in the guest, run the kernel's unchanged selftest for MODULE,
+# with the module that uses Debian's timers or ours. Prints how many steps the test reported, so that
+# the two can be compared.
 # shellcheck disable=SC2317 # point calls the functions
 # shellcheck source=selftest/lib/tap.sh
 . /twheel/tap.sh
@@ -51,7 +51,7 @@ echo 1..4
 point "$module has timers of $kind" loaded
 point "${test##*/} passes" passes
 echo "# ${test##*/} told $(steps) steps"
-point "${test##*/} told its steps" [ "$(steps)" -gt 0 ]
+point "${test##*/} reported its steps" [ "$(steps)" -gt 0 ]
 point "$module unloads" unloads
 # shellcheck disable=SC2154
 exit "$bad"

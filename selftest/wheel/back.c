@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Random operations on a wheel whose clock is set, and on an oracle beside it, see back.h.
+ * Random operations on a wheel whose clock is set, beside an oracle: see back.h.
  *
- * An episode depends on its seed alone, which is SEED plus its number. OPS counts operations.
+ * An episode depends only on its seed, which is SEED plus its number. OPS is the number of
+ * operations.
  */
 #include <time.h>
 
 #include "back.h"
 
 #define EPISODE		20000
-#define ENOUGH		1000000		/* operations that must reach everything */
+#define ENOUGH		1000000		/* operations: enough for every situation */
 
 static u64 seed;
 
 /* The character of the episode. */
-static unsigned int reach;		/* levels of delays, and of what the clock is set by */
+static unsigned int reach;		/* how far delays and settings of the clock go, in levels */
 static u32 budget_max;
 static unsigned int advances, clocks, cancels, puts_off, ranges;	/* percent */
 
@@ -34,9 +35,9 @@ static u64 some_expiry(void)
 		return now - below(3) * (now > 2);
 	case 1:
 	case 2:
-		return due[below(nr)];				/* in company */
+		return due[below(nr)];				/* the tick of another timer */
 	case 3:
-		return wheel_clk(w) - 1 + below(3);		/* just in time, or not */
+		return wheel_clk(w) - 1 + below(3);		/* when clk is there, or nearly */
 	case 4:
 		return b.small ? now + 1 : b.held + below(3);
 	case 5:
@@ -49,7 +50,7 @@ static u64 some_expiry(void)
 	}
 }
 
-/* What the clock may be set to: not to the end of time, nor to before its beginning. */
+/* A time to set the clock to: neither before the clock's beginning, nor near the end of time. */
 static u64 some_set(void)
 {
 	u64 by = distance(reach), t;
@@ -75,7 +76,7 @@ static u64 some_set(void)
 	return t > 2 && t < 5000 * SPAN ? t : now;
 }
 
-/* @i may be late; as often as not it might stay what it is. */
+/* Arm timer @i with a tolerance. In half of the cases its present tick is among those allowed. */
 static void arm_range(unsigned int i)
 {
 	u64 first = some_expiry(), late = below(2) ? below(width[2]) : distance(reach);
@@ -162,7 +163,7 @@ static void coverage(void)
 	ok(all || ops < ENOUGH, "every kind of place and moment was reached");
 }
 
-/* How far down @t's tree goes. */
+/* The depth of the tree below @t. */
 static unsigned int depth(const struct wheel_timer *t)
 {
 	unsigned int a, z;
@@ -175,9 +176,9 @@ static unsigned int depth(const struct wheel_timer *t)
 }
 
 /*
- * @n timers over @spread ticks, and the clock is set back by an hour of 1 ms ticks: in how many
- * calls of 64 operations has the wheel followed, and how deep is the tree meanwhile? Not for the
- * tiny geometry.
+ * Put @n timers within @spread ticks, and set the clock back by an hour of 1 ms ticks. How many
+ * calls of 64 operations does the wheel need until it has followed, and how deep does the tree get?
+ * Not for the tiny geometry.
  */
 static void follow(unsigned int n, u64 spread, const char *what)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * A wheel whose clock is set forward and back, beside an oracle as that of oracle.h: an array
- * that says when each timer is due. Which operations, is decided by back.c at random, and in
- * ../fuzz by a fuzzer. An episode is begin(), operations, finish().
+ * A wheel whose clock is set forward and back, beside a simple oracle as in oracle.h: an array that
+ * says when each timer is due. The caller chooses the operations: back.c draws them at random, and
+ * ../fuzz gets them from a fuzzer. An episode is begin(), operations, finish().
  */
 #ifndef BACK_H
 #define BACK_H
@@ -11,24 +11,24 @@
 #define NR_MAX		(4 * WHEEL_BIG + 100)
 #define ROOM		40
 
-/* What must hold, each a line of TAP. */
+/* The properties that must hold, each a line of TAP. */
 enum prop { TICK, RANGE, ORDER, ONCE, LOST, NEXT, BUDGET, COUNT, SOUND, PLACE, ENDS, NR_PROPS };
 
 static const char *const promise[NR_PROPS] = {
-	[TICK]		= "a timer is due when it was asked for, wherever the clock was before",
-	[RANGE]		= "and one that may be late in the tick that most can have, or stays",
+	[TICK]		= "a timer is due in the tick that was asked for, wherever the clock was",
+	[RANGE]		= "one with a tolerance is due in the tick that most can share, or stays",
 	[ORDER]		= "none fires before its tick has come, nor before an earlier one",
 	[ONCE]		= "no timer fires that is not queued: never twice, never cancelled",
 	[LOST]		= "after an advance nothing that was due is left, and nothing is owed",
 	[NEXT]		= "the next event is never later than the earliest timer",
 	[BUDGET]	= "no call does more than its budget, or stops while it has some",
 	[COUNT]		= "wheel and tree hold as many timers as were added",
-	[SOUND]		= "wheel_check() is content, and the tree is a treap",
-	[PLACE]		= "what is put off stays in its bucket, none is in one that is over",
-	[ENDS]		= "for a set clock a timer moves twice at most",
+	[SOUND]		= "wheel_check() finds nothing wrong, and the tree is a treap",
+	[PLACE]		= "a timer put off stays in its bucket, none is in a past bucket",
+	[ENDS]		= "a timer moves at most twice for each setting of the clock",
 };
 
-/* What must have happened for the run to have meant something. */
+/* The situations that must have occurred, or the run has tested too little. */
 enum seen {
 	ADD_TREE, ADD_HELD, DEL_TREE, DEL_HELD, EXPIRE_TREE, EXPIRE_BOTH, CUT_EMPTY, CUT_FILL,
 	CUT_STEP, BACK_EMPTY, BACK_FILL, BACK_WAIT, BACK_STEP, FORTH_HELD, WAITED,
@@ -69,7 +69,10 @@ static u64 last_over(void)
 	return now;
 }
 
-/* The tree below @t, between two others: its timers, or a number that is too big. */
+/*
+ * The tree below @t, whose timers must be between @before and @after: the number of its timers, or
+ * a number that is too big if the tree is wrong.
+ */
 static u64 tree_size(const struct wheel_timer *t, const struct wheel_timer *before,
 		     const struct wheel_timer *after)
 {
@@ -86,7 +89,10 @@ static u64 tree_size(const struct wheel_timer *t, const struct wheel_timer *befo
 	return 1 + tree_size(t->child[0], before, t) + tree_size(t->child[1], t, after);
 }
 
-/* wheel_check() knows of no tree, nor of a clk that is not one. */
+/*
+ * wheel_check() of the wheel, and a check of the tree. wheel_check() knows nothing of the tree, so
+ * its timers are subtracted meanwhile; and while the wheel is held its clk is put back.
+ */
 static bool all_sound(void)
 {
 	bool held = wheel_is_held(w), good;
@@ -106,13 +112,13 @@ static bool all_sound(void)
 	return good;
 }
 
-/* Is the wheel being emptied? */
+/* Has the clock been set back so far that the wheel is being emptied into the tree? */
 static bool is_held(void)
 {
 	return wheel_is_held(w) && !b.small;
 }
 
-/* Operations on one timer, in both */
+/* Operations on one timer, in the wheel and in the oracle */
 
 static bool is_at_stop(unsigned int i)
 {
@@ -151,7 +157,10 @@ static void add_range(unsigned int i, u64 first, u64 last)
 		add_any(i, first, last, true);
 }
 
-/* Of a timer that is queued, wherever: it is put off in its bucket, save in level 0. */
+/*
+ * MOD of a timer that is queued. If it is put off it must stay in its bucket, unless that is in
+ * level 0.
+ */
 static void mod_any(unsigned int i, u64 first, u64 last, bool range)
 {
 	u64 next = w->next, clk = wheel_clk(w), before = due[i], moves = w->moves;
@@ -223,7 +232,7 @@ static void expired(struct wheel_timer *t)
 	due[i] = IDLE;
 }
 
-/* Where an advance was cut off. */
+/* Count where an advance ran out of its budget. */
 static void look(void)
 {
 	count[CUT_EMPTY] += is_held();
@@ -233,8 +242,8 @@ static void look(void)
 }
 
 /*
- * What was put off, or was at a stop, and is in the tree by now went there as the wheel was
- * emptied.
+ * Count timers that were put off, or were at a stop, and are now in the tree: they came there when
+ * the wheel was emptied.
  */
 static void look_for_emptied(void)
 {
@@ -250,7 +259,7 @@ static void look_for_emptied(void)
 	}
 }
 
-/* Advance to now. */
+/* Advance to the present time. */
 static void advance_by(u32 budget)
 {
 	struct wheel_timer *timers[ROOM];
@@ -281,7 +290,7 @@ static void advance_by(u32 budget)
 	expect(COUNT, wheel_nr(w) == queued());
 }
 
-/* Time goes by. */
+/* Let time pass. No timer is taken. */
 static void forward(u64 ticks)
 {
 	u64 was = now;
@@ -292,7 +301,7 @@ static void forward(u64 ticks)
 	wheel_forward(w, now);
 }
 
-/* The clock is set. */
+/* Set the clock to @time. With @tell, tell the wheel. */
 static void set(u64 time, bool tell)
 {
 	ops++;
@@ -311,7 +320,7 @@ static void set(u64 time, bool tell)
 		wheel_back_was_set(w, &b, now);
 }
 
-/* A wheel that began small has buckets from now on. */
+/* Give a wheel that began small its buckets. */
 static void grow(void)
 {
 	ops++;
@@ -342,7 +351,7 @@ static void begin(u64 clk, unsigned int n, bool small)
 	}
 }
 
-/* Let all fire that can, and cancel those at the end of time. */
+/* Let all timers fire that can, and cancel those at the end of time. */
 static void finish(void)
 {
 	unsigned int i;
@@ -355,7 +364,7 @@ static void finish(void)
 		advance_by(NO_LIMIT);
 	}
 	if (!failed()) {
-		/* Five for the levels; looks through the far list come on top. */
+		/* Five moves for the levels. The far list is scanned besides. */
 		expect(ENDS, w->moves <= placed * 5 + 2 * nr * sets + 2000 * nr);
 		expect(COUNT, !wheel_nr(w) && !b.nr && !b.root);
 		expect(SOUND, all_sound());

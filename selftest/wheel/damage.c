@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A test of wheel_check() itself: damage one field of a sound wheel at a time, and see that
- * wheel_check() complains about that field. It does not check the quotas, moves,
- * and the pprev of a node.
+ * wheel_check() reports that field. wheel_check() does not check the quotas, the moves, and the
+ * pprev of a node.
  */
 #include "test.h"
 
@@ -33,7 +33,7 @@ static void build(void)
 		wheel_add(good, &timer[i], big + 1);
 }
 
-/* Does a wheel in that state make wheel_check() say this, or nothing if NULL? */
+/* Does wheel_check() report @complaint about this wheel, or nothing if that is NULL? */
 static void says(const struct wheel *w, const char *complaint, const char *what)
 {
 	const char *err = wheel_check(w);
@@ -69,7 +69,7 @@ static struct wheel_bucket *bucket_of(struct wheel *w, unsigned int i)
 #define FAR_LATE	"a class of far timers was not emptied in time"
 #define LATE		"a big bucket was not emptied in time"
 
-/* A copy of the wheel, to be broken. The lists stay those of the good one. */
+/* Damage a copy of the wheel, whose lists stay those of the sound one, and see what is reported. */
 #define BROKEN(damage, complaint) do {			\
 	struct wheel *w = alloc(1, sizeof(*w));		\
 							\
@@ -79,7 +79,7 @@ static struct wheel_bucket *bucket_of(struct wheel *w, unsigned int i)
 	free(w);					\
 } while (0)
 
-/* The same for a timer, which the copy shares: it is repaired. */
+/* Damage a timer, which the copy shares, see what is reported, and repair the timer. */
 #define BROKEN_TIMER(i, damage, complaint) do {		\
 	struct wheel_timer *t = &timer[i], saved = *t;	\
 							\
@@ -127,7 +127,7 @@ static void bounds(void)
 	BROKEN(w->far++, FAR_TURN);
 }
 
-/* An odometer that is out by a rotation leaves every slot as it was. */
+/* If the odometer is wrong by a whole rotation, every slot is as before. */
 static void clocks(void)
 {
 	unsigned int l;
@@ -156,7 +156,7 @@ static void timers(void)
 	for (i = L1; i <= L4; i++) {
 		BROKEN_TIMER(i, t->expires--, MINIMUM);
 		BROKEN_TIMER(i, t->expires -= width[i] + 1, SLOT);
-		/* It was put off. */
+		/* That is allowed: the timer was put off. */
 		BROKEN_TIMER(i, t->expires += width[i], NULL);
 		BROKEN_TIMER(i, t->expires += 2 * SPAN, NULL);
 	}
@@ -166,7 +166,7 @@ static void timers(void)
 	BROKEN_TIMER(FAR, t->expires -= 2 * width[4], FAR_CLASS);
 }
 
-/* Lists of the big bucket that have timers. */
+/* Which lists of the big bucket have timers, a bit each. */
 static unsigned int used(void)
 {
 	u32 n = bucket_of(good, BIG)->n;
@@ -189,7 +189,7 @@ static void lists(void)
 	BROKEN(wheel_lists(w, WHEEL_FAR + 1)->first = &timer[FAR].node, FAR_BUCKET);
 }
 
-/* A class that the horizon has come past is empty. */
+/* A class of far timers that the horizon has passed must be empty. */
 static void late(void)
 {
 	struct wheel_timer *t = &timer[FAR];
@@ -202,7 +202,7 @@ static void late(void)
 	wheel_add(good, t, start + SPAN + 1);
 }
 
-/* A timer at clk is in order while a step is under way, and only then. */
+/* A timer that is due at clk is allowed while a step is in progress, and only then. */
 static void phases(void)
 {
 	struct wheel_timer *t = &timer[L0];

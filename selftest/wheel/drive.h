@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * What the tests of the wheel share wherever they run, natively or as KUnit's in a kernel
- * (intree/): a seeded generator, the geometry computed anew, and a driver that counts. Included
- * by test.h, which has alloc() and diag() of the place.
+ * What the tests of the wheel share, whether they run natively or as KUnit tests in a kernel
+ * (intree/): a random generator with a seed, the geometry computed independently of wheel.h, and a
+ * driver that counts. Included by test.h, which provides alloc() and diag().
  */
 #ifndef DRIVE_H
 #define DRIVE_H
@@ -12,7 +12,7 @@
 
 #define ull		unsigned long long	/* a u64 for printf() */
 
-/* Wide enough for any advance: see advance(). */
+/* A budget that is enough for any advance. */
 #define NO_LIMIT	UINT32_MAX
 
 /* Ticks in a bucket of each level, and in the whole wheel. */
@@ -52,7 +52,7 @@ static inline struct wheel *new_wheel(u64 clk)
 	return w;
 }
 
-/* Does the wheel keep its invariants? If not, say which it does not. */
+/* Are the wheel's invariants kept? If not, print which one is not. */
 static inline bool sound(const struct wheel *w)
 {
 	const char *err = wheel_check(w);
@@ -65,16 +65,16 @@ static inline bool sound(const struct wheel *w)
 /* What advance() has seen. */
 struct tally {
 	u64	fired;
-	u64	wrong;		/* fired in a tick that was not theirs */
+	u64	wrong;		/* fired in another tick than theirs */
 	u64	steps;		/* ticks begun */
 	u64	worst;		/* hop() only: most moves in one tick */
-	u64	vain;		/* hop() only: wakes in which nothing fired */
-	u64	idle;		/* hop() only: nor moved */
+	u64	vain;		/* hop() only: wake-ups in which nothing fired */
+	u64	idle;		/* hop() only: wake-ups in which nothing moved either */
 };
 
 /*
- * Advance to @now in one go. The wheel does not count its steps, but each
- * operation takes one off the budget, and what is no move and no expiry is a step.
+ * Advance to @now in one go. The wheel does not count its steps. But each operation takes one off
+ * the budget, so what is neither a move nor an expiry is a step.
  */
 static inline void advance(struct wheel *w, u64 now, struct tally *c)
 {
@@ -89,7 +89,7 @@ static inline void advance(struct wheel *w, u64 now, struct tally *c)
 	c->steps += NO_LIMIT - budget - (w->moves - moves) - (c->fired - fired);
 }
 
-/* Advance to the next event only, as a machine that sleeps in between would. */
+/* Advance to the next event only, as a machine does that sleeps in between. */
 static inline void hop(struct wheel *w, struct tally *c)
 {
 	u64 moves = w->moves, fired = c->fired;

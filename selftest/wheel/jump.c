@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Long times. The clock jumps by hours, days and years, and the wheel must process only the ticks
- * that have work. A century of timers fires in seconds, each in its
- * tick. A wake-up costs steps, so steps are counted, and not timed.
+ * Long times. The clock jumps by hours, days and years, and the wheel may process only the ticks
+ * that have work. The timers of a century fire within seconds, each in its tick. What is measured
+ * is the number of steps, not time.
  */
 #include <time.h>
 
@@ -21,7 +21,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Queue @n timers within (@from, @from + @within]. Returns how many ticks they have. */
+/* Queue @n timers within (@from, @from + @within]. Returns how many different ticks they have. */
 static u64 scatter(struct wheel *w, struct wheel_timer *t, unsigned int n, u64 from,
 		   u64 within)
 {
@@ -77,8 +77,8 @@ static void empty_wheel(void)
 }
 
 /*
- * @n timers within @within ticks, and a sleep over all of them: as many steps as
- * ticks. So few that no bucket is big: those are emptied in steps of their own.
+ * Sleep over @n timers within @within ticks: there must be as many steps as ticks with timers.
+ * There are so few timers that no bucket is big: a big bucket is emptied in steps of its own.
  */
 static void sleep_over(unsigned int n, u64 within, const char *what)
 {
@@ -98,7 +98,7 @@ static void sleep_over(unsigned int n, u64 within, const char *what)
 	free(t);
 }
 
-/* The same, event by event. */
+/* The same, one event after the other. */
 static void sparse(void)
 {
 	struct wheel_timer t[200] = { 0 };
@@ -115,9 +115,9 @@ static void sparse(void)
 }
 
 /*
- * Far timers, all due in year 250, and something to do in every year until then: the horizon
- * has as many ones as year 250 from year 99 on in years 128, 192, 224, 240, 248 and 250, and
- * then they are moved, in a step of its own each.
+ * Far timers that are all due in year 250, and something to do in every year until then. From year
+ * 99 on, they are moved when the horizon has as many leading ones as year 250: in years 128, 192,
+ * 224, 240, 248 and 250, each time in a step of its own.
  */
 static void classes(void)
 {
@@ -141,7 +141,7 @@ static void classes(void)
 	free(t);
 }
 
-/* However far apart they are, far timers are not scanned again and again. */
+/* Far timers are not scanned again and again, however far apart they are. */
 static void far_apart(void)
 {
 	const unsigned int n = 10000;
@@ -163,7 +163,7 @@ static void far_apart(void)
 	free(t);
 }
 
-/* Jumps of every size over a filled wheel: each step begun has something to do. */
+/* Jumps of every size over a filled wheel: each step must have something to do. */
 static void hours_and_years(void)
 {
 	static const u64 unit[] = { 1, MINUTE, HOUR, DAY, YEAR };
@@ -187,7 +187,7 @@ static void hours_and_years(void)
 	free(t);
 }
 
-/* Timers in every year of the century, around its end, and in the next two. */
+/* Put timers into every year of the century, around its end, and into the next two centuries. */
 static void fill_century(struct wheel *w, struct wheel_timer *t, unsigned int n, u64 start)
 {
 	unsigned int i;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The limits of a tick: expiries in the past, the end of time, clocks
- * past 2^53, an empty wheel, and an advance to a time in the past.
+ * The limits of a tick: expiries in the past, the end of time, clocks past 2^53, an empty wheel,
+ * and an advance to a time in the past.
  *
- * There is no test of an advance to WHEEL_NEVER, which is no time: the last
- * tick that a wheel can reach is the one before.
+ * An advance to WHEEL_NEVER is not tested. That is no time: the last tick that a wheel can reach is
+ * the one before.
  */
 #include "test.h"
 
 #define LAST	(WHEEL_NEVER - 1)
 
-/* An expiry that is over means the next tick. */
+/* An expiry in the past means the next tick. */
 static bool over_already(u64 clk, u64 expires)
 {
 	struct wheel *w = new_wheel(clk);
@@ -35,7 +35,7 @@ static void past(void)
 	   "an expiry that is over means the next tick");
 }
 
-/* A timer at WHEEL_NEVER does not fire, however late it is, and can be cancelled. */
+/* A timer at WHEEL_NEVER never fires, and can be cancelled. */
 static void never(u64 clk)
 {
 	struct wheel *w = new_wheel(clk);
@@ -55,7 +55,7 @@ static void never(u64 clk)
 	free(w);
 }
 
-/* The last expiries there are. */
+/* Timers in the last ticks that there are. */
 static void end_of_time(u64 clk)
 {
 	static struct wheel_timer t[100];
@@ -76,7 +76,7 @@ static void end_of_time(u64 clk)
 	free(w);
 }
 
-/* Big buckets and far lists at a clock where a double would round. */
+/* Big buckets and far lists at a clock that a double could not represent. */
 static void large_clock(u64 clk)
 {
 	static struct wheel_timer t[40 * WHEEL_BIG];
@@ -96,7 +96,7 @@ static void large_clock(u64 clk)
 	free(w);
 }
 
-/* A time that lies behind does nothing, and neither does a budget of 0. */
+/* An advance to a time in the past does nothing, nor does one with a budget of 0. */
 static void no_op(void)
 {
 	struct wheel_timer t = { 0 };
@@ -108,7 +108,7 @@ static void no_op(void)
 	good = !wheel_expire(w, 999, &budget) && !wheel_expire(w, 0, &budget) &&
 	       !wheel_expire(w, 1000, &budget);
 	wheel_forward(w, 999);
-	wheel_forward(w, 1002);		/* an event is not skipped */
+	wheel_forward(w, 1002);		/* the event is not skipped */
 	ok(good && budget == 5 && wheel_clk(w) == 1000, "a time that is over does nothing");
 	budget = 0;
 	good = !wheel_expire(w, 1002, &budget);
@@ -121,7 +121,7 @@ static void no_op(void)
 	free(w);
 }
 
-/* The owner's fields are not the wheel's. */
+/* The wheel does not touch the fields that belong to the owner. */
 static void owner(void)
 {
 	struct wheel_timer t = { .flags = 0xa5a5, .data = 0x5a5a5a5a };

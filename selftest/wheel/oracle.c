@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Random operations on a wheel and on an oracle beside it, see oracle.h.
+ * Random operations on a wheel, beside an oracle: see oracle.h.
  *
- * The run is a sequence of episodes. Each has a wheel of its own, which starts anywhere in
- * time, and a character: how many timers there are, how far ahead they are due, how time passes,
- * how small the budgets are. The test adds and cancels timers between the calls that advance,
- * within the loop that takes the expired timers, and, because budgets run out, in the
- * middle of every phase of a step.
+ * The run is a sequence of episodes. Each has a wheel of its own, which starts at any time, and a
+ * character: how many timers there are, how far ahead they are due, how time passes, how small the
+ * budgets are. Timers are added and cancelled between the calls that advance, within the loop that
+ * takes the expired timers, and, because budgets run out, in the middle of every phase of a step.
  *
- * An episode depends only on its seed, which is SEED plus its number. A failure
- * names the seed that makes it the first episode. OPS counts adds, cancels and
- * calls that advance or forward, but not expiries.
+ * An episode depends only on its seed, which is SEED plus its number. If one fails, the output
+ * names the seed that makes it the first episode. OPS is the number of adds, cancels, and calls
+ * that advance or forward; expiries do not count.
  */
 #include <time.h>
 
 #include "oracle.h"
 
-#define EPISODE		20000		/* operations */
-#define ENOUGH		1000000		/* operations that must reach everything */
+#define EPISODE		20000		/* operations of an episode */
+#define ENOUGH		1000000		/* operations: enough for every situation */
 
 static const char *const sight[NR_SEEN] = {
 	"stop of level 1", "stop of level 2", "level 0", "level 1", "level 2", "level 3",
@@ -34,10 +33,10 @@ static const char *const sight[NR_SEEN] = {
 static u64 seed;
 
 /* The character of the episode. */
-static unsigned int reach, stride;	/* levels of delays, and of jumps */
+static unsigned int reach, stride;	/* how far delays and jumps go, in levels */
 static u32 budget_max;
 static unsigned int advances, cancels, mods, ranges;	/* percent */
-static unsigned int inside;		/* percent of expiries that re-add or cancel */
+static unsigned int inside;		/* percent of expiries that add or cancel */
 
 /* Ticks and times */
 
@@ -58,12 +57,12 @@ static u64 some_expiry(void)
 {
 	switch (below(16)) {
 	case 0:
-		return below(2) ? 0 : wheel_clk(w);	/* over already */
+		return below(2) ? 0 : wheel_clk(w);	/* in the past */
 	case 1:
 		return now - below(2) * (now > 0);
 	case 2:
 	case 3:
-		return due[below(nr)];			/* in company */
+		return due[below(nr)];			/* the tick of another timer */
 	case 4:
 	case 5:
 	case 6:
@@ -94,7 +93,7 @@ static void arm_range(unsigned int i)
 {
 	u64 first = some_expiry(), late = some_tolerance();
 
-	/* As often as not it might stay what it is. */
+	/* In half of the cases the present tick is among those allowed. */
 	if (due[i] != IDLE && below(2))
 		first = due[i] - (due[i] > late ? below(late + 1) : 0);
 	if (first > WHEEL_NEVER - late)
@@ -105,14 +104,14 @@ static void arm_range(unsigned int i)
 		mod_range(i, first, first + late);
 }
 
-/* A later time, often one where something happens. */
+/* A later time, often one at which something happens. */
 static u64 some_time(void)
 {
 	u64 t;
 
 	switch (below(8)) {
 	case 0:
-		return now;				/* go on with the step */
+		return now;				/* finish the step */
 	case 1:
 		t = w->next;
 		break;
@@ -128,11 +127,11 @@ static u64 some_time(void)
 	default:
 		t = now + below(4);
 	}
-	/* Not to the end of time: timers that never fire are among them. */
+	/* Not to the end of time: there are timers that never fire. */
 	return t > now && t < now + 4 * SPAN ? t : now;
 }
 
-/* What a callback may do: add its timer again, cancel another, or arm it anew. */
+/* What a callback may do: add its timer again, cancel another one, or re-arm another one. */
 static void at_expiry(unsigned int i)
 {
 	unsigned int other;
@@ -196,7 +195,10 @@ static void begin_episode(void)
 	inside = below(60);
 }
 
-/* A walk over a wheel costs as much as a thousand operations, or as ten. */
+/*
+ * How often to check everything: a check of a wheel costs as much as a thousand operations, and of
+ * a tiny one as ten.
+ */
 #define CHECK_EVERY	(WHEEL_SLOTS > 200 ? 500 : 10)
 
 static void episode(void)

@@ -21,14 +21,14 @@ enum prop {
 
 static const char *const promise[NR_PROPS] = {
 	[TICK]		= "a timer fires in its tick, never early, never late, in order",
-	[RANGE]		= "one that may be late is due in the tick that most can have, or it had",
+	[RANGE]		= "one with a tolerance is due in the tick that most can share, or stays",
 	[ONCE]		= "no timer fires that is not queued: never twice, never cancelled",
 	[LOST]		= "after an advance nothing that was due is left",
 	[NEXT]		= "the next event is never later than the earliest timer",
 	[BUDGET]	= "no call does more than its budget, or stops while it has some",
 	[CLOCK]		= "clk follows the time, and never overtakes an event",
 	[COUNT]		= "the wheel holds as many timers as were added",
-	[SOUND]		= "wheel_check() is content",
+	[SOUND]		= "wheel_check() finds nothing wrong",
 };
 
 /* The situations that must have occurred, or the run has tested too little. */
@@ -62,7 +62,10 @@ static bool midway(void)
 	return w->phase != WHEEL_IDLE;
 }
 
-/* Timer @i was armed for due[i], by what said that the next event is @earlier than @next. */
+/*
+ * Timer @i was armed for due[i]. The wheel said whether the next event is @earlier now; it was
+ * @next.
+ */
 static void armed(unsigned int i, u64 next, bool earlier)
 {
 	expect(NEXT, w->next <= due[i] && earlier == (w->next < next) && w->next <= next);
@@ -103,7 +106,7 @@ static void add_range(unsigned int i, u64 first, u64 last)
 	earlier = wheel_add_range(w, &timer[i], first, last);
 	expect(RANGE, timer[i].expires == due[i]);
 	armed(i, next, earlier);
-	/* At stops nothing is moved. */
+	/* In levels 1 and 2 a timer that is due at a stop must be at the stop. */
 	if (due[i] > w->reach[0] && due[i] <= w->reach[2])
 		expect(RANGE, (timer[i].bucket < WHEEL_L0) ==
 		       !(due[i] % (due[i] > w->reach[1] ? width[2] / WHEEL_PARTS : width[1])));
@@ -120,7 +123,10 @@ static void del(unsigned int i)
 	expect(ONCE, !wheel_pending(&timer[i]));
 }
 
-/* Of a timer that is queued: it stays where it is if it is put off, save in level 0. */
+/*
+ * MOD of a timer that is queued. If it is put off it must stay in its bucket, unless that is in
+ * level 0.
+ */
 static void mod(unsigned int i, u64 expires)
 {
 	u64 next = w->next, added = w->added, before = timer[i].expires;
@@ -139,7 +145,7 @@ static void mod(unsigned int i, u64 expires)
 	count[MOD_MIDWAY] += midway();
 }
 
-/* It stays due when it is, if it may be. */
+/* MOD with a tolerance. If the timer's tick is among those allowed, it must not change. */
 static void mod_range(unsigned int i, u64 first, u64 last)
 {
 	u64 next = w->next, nr_added = w->added, before = due[i];
@@ -192,7 +198,7 @@ static void expired(struct wheel_timer *t)
 	due[i] = IDLE;
 }
 
-/* What the wheel is in the middle of. */
+/* Count what the wheel is in the middle of. */
 static void look(bool unfinished)
 {
 	u32 owed = 0;
@@ -225,7 +231,7 @@ static void state(u64 clk)
 	look(unfinished);
 }
 
-/* One at a time, or as many as there is room for. */
+/* Take the next timers: one, or if @room is not 0 as many as that. */
 static u32 expire(u32 *left, struct wheel_timer **timers, u32 room)
 {
 	if (room)
@@ -255,7 +261,7 @@ static void advance_to(u64 time, u32 budget)
 	state(clk);
 }
 
-/* Time goes by, and nobody calls but to add: clk follows up to the next event. */
+/* Let time pass, without an advance: clk follows only up to the next event. */
 static void forward(u64 time)
 {
 	u64 clk = wheel_clk(w), next = w->next;
@@ -280,7 +286,7 @@ static void begin(u64 clk, unsigned int n)
 	}
 }
 
-/* Let all fire that can, and cancel those at the end of time. at_expiry() adds no more. */
+/* Let all timers fire that can, and cancel those at the end of time. at_expiry() adds no more. */
 static void finish(void)
 {
 	unsigned int i;

@@ -20,12 +20,12 @@
 static struct wheel_timer timer[TIMERS];
 static u64 start, end;
 
-/* A new wheel with the population: each group in one bucket, save the last two. */
+/* A new wheel with all timers: each group is in one bucket, except the last two groups. */
 static struct wheel *build(void)
 {
 	const u64 base[GROUPS] = {
 		start + 1,				/* one tick */
-		(start / width[1] + 3) * width[1] - 1,	/* big until it begins */
+		(start / width[1] + 3) * width[1] - 1,	/* big until it is about to begin */
 		(start / width[1] + 3) * width[1],
 		(start / width[2] + 2) * width[2],
 		(start / width[2] + 3) * width[2],
@@ -50,14 +50,14 @@ static struct wheel *build(void)
 	return w;
 }
 
-/* What a whole life comes to. */
+/* The sums over the whole life of a wheel. */
 struct life {
 	u64	fired;
 	u64	moves;
 	u64	used;		/* operations taken off the budgets */
 	u64	order;		/* a hash over which timer fired when */
-	bool	bounded;	/* every call kept to its budget */
-	bool	exact;		/* every timer fired in its tick */
+	bool	bounded;	/* no call exceeded its budget */
+	bool	exact;		/* each timer fired in its tick */
 };
 
 static void fire(struct life *s, const struct wheel *w, const struct wheel_timer *t)
@@ -67,7 +67,7 @@ static void fire(struct life *s, const struct wheel *w, const struct wheel_timer
 	s->order = (s->order ^ t->data ^ wheel_clk(w)) * 0x100000001b3;
 }
 
-/* One call: expire until NULL, with a budget of @budget. */
+/* One call: take timers until there is none, with a budget of @budget. */
 static void call(struct life *s, struct wheel *w, u64 now, u32 budget)
 {
 	u64 moves = w->moves, fired = s->fired;
@@ -120,7 +120,7 @@ static u64 budgets(u64 seed)
 	return whole.used;
 }
 
-/* Where a cut fell. */
+/* Where an interruption fell. */
 enum { IDLE, CASCADE, EXPIRE, PACE, OWED, LOOKING, NR_PLACES };
 
 static void note(const struct wheel *w, u64 *places)
@@ -133,7 +133,7 @@ static void note(const struct wheel *w, u64 *places)
 	places[LOOKING] += w->bucket[w->far].n > 0;
 }
 
-/* Cut after @ops operations, cancel a share of what is queued, and go on. */
+/* Interrupt after @ops operations, cancel a share of the queued timers, and continue. */
 static bool cut(u64 seed, u64 ops, u64 *places)
 {
 	struct life s = { .bounded = true, .exact = true };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * No tick pays for a cascade: a million timers are in few buckets far ahead, and the test counts
- * the most moves in any single tick. A cascade of whole buckets would move
- * close to a million in the first three loads. (If more than BOUND timers expire in a
- * tick, some tick moves as many; so there is no such load here.)
+ * No tick pays for a cascade. A million timers are in few buckets far ahead, and the test counts
+ * the most moves in any single tick. A cascade of whole buckets would move close to a million in
+ * the first three loads. (If more than BOUND timers expired in one tick, some tick would have to
+ * move as many; so there is no such load here.)
  *
- * Also, a timer moves four times at most, not counting classes of far timers. Wake-ups for
- * moves alone are fewer than half a percent of the timers, for each class that far timers pass
- * through. And emptying a bucket begins as late as possible, so that timers which are cancelled
- * before that are not moved.
+ * Also: a timer moves at most four times, without the classes of far timers. Wake-ups that only
+ * move timers are fewer than half a percent of the timers, for each class that far timers pass
+ * through. And a bucket is emptied as late as possible, so that timers which are cancelled before
+ * that are not moved.
  */
 #include "test.h"
 
@@ -23,7 +23,7 @@
 
 static struct wheel_timer *timer;
 
-/* Let them all fire, event by event, and give the verdict. Each may move @most times. */
+/* Let all timers fire, one event after the other, and judge. Each may move @most times. */
 static void run(const char *what, struct wheel *w, unsigned int n, u64 most)
 {
 	struct tally c = { 0 };
@@ -58,7 +58,7 @@ static void near(const char *what, u64 clk, u64 from, u64 within)
 	run(what, fill(clk, from, within, MANY), MANY, 4);
 }
 
-/* A bucket with fewer timers than ticks, while every tick has a step anyway. */
+/* A bucket with fewer timers than ticks, in a wheel that has a step in every tick. */
 static void busy(u64 clk)
 {
 	const unsigned int n = DAY - 1, beats = 3 * DAY;
@@ -70,7 +70,7 @@ static void busy(u64 clk)
 	run("86 399 in a day bucket, and one in every tick before", w, n + beats, 4);
 }
 
-/* They are due within 2^9 buckets of level 4, so they come through nine classes at most. */
+/* These timers are due within 2^9 buckets of level 4, so they pass through at most nine classes. */
 static void beyond(u64 clk)
 {
 	struct wheel *w = fill(clk, clk + 40 * MS_DAY, 60 * MS_DAY, FAR_MANY);
@@ -79,8 +79,8 @@ static void beyond(u64 clk)
 }
 
 /*
- * A bucket that takes ten ticks to drain is started on ten ticks before it begins. In idle
- * ticks it moves a chunk, and rests until what is left has to be moved.
+ * Draining of a bucket that takes ten ticks begins ten ticks before the bucket. If ticks are idle,
+ * it moves a chunk, and pauses until the rest must be moved.
  */
 static void late(u64 clk)
 {
@@ -109,7 +109,7 @@ static void late(u64 clk)
 	free(w);
 }
 
-/* If there is a step in each tick anyway, its moves are spread evenly over the last ten. */
+/* If there is a step in each tick, the moves are spread evenly over the last ten. */
 static void evenly(u64 clk)
 {
 	const unsigned int n = 10 * WHEEL_BIG + 1, most = n - WHEEL_BIG;

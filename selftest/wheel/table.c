@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Where a timer goes and when it fires, at every boundary there is: the test compares its bucket
- * with a placement computed by plain division, and the tick in which it fires with its expiry.
+ * Where a timer goes and when it fires, at every boundary that there is. Its bucket is compared
+ * with one that is computed by plain division, and the tick in which it fires with the tick that
+ * was asked for.
  */
 #include "test.h"
 
@@ -24,7 +25,7 @@ static unsigned int class_of(u64 q, u64 x)
 	return c;
 }
 
-/* The slot for expiry @e at @clk, by the book. */
+/* The slot for expiry @e at @clk, by the definition. */
 static unsigned int expected_slot(u64 clk, u64 e)
 {
 	unsigned int l;
@@ -37,7 +38,10 @@ static unsigned int expected_slot(u64 clk, u64 e)
 	return first[5] + class_of(e / width[4], clk / width[4] + radix[4] - 1);
 }
 
-/* One timer alone, due at @e, in a wheel at @clk: right bucket, right tick? */
+/*
+ * Put one timer, due at @e, into a wheel at @clk. Is it in the right bucket, and does it fire in
+ * the right tick?
+ */
 static bool one(struct wheel *w, u64 clk, u64 e)
 {
 	struct tally c = { 0 };
@@ -59,7 +63,7 @@ static bool one(struct wheel *w, u64 clk, u64 e)
 	return false;
 }
 
-/* The boundaries after @clk, and the ticks beside them, into @e. */
+/* Fill in @e with the boundaries after @clk and the ticks beside them. Returns how many. */
 static unsigned int boundaries(u64 clk, u64 *e)
 {
 	unsigned int n = 0, l, k, d;
@@ -79,10 +83,10 @@ static unsigned int boundaries(u64 clk, u64 *e)
 
 #define MOST	(ARRAY_SIZE(width) * 3 * 3 * 2)
 
-/* All of them in one wheel, in one jump. */
+/* Put all of them into one wheel, and advance in one jump. */
 static bool together(struct wheel *w, u64 clk, const u64 *e, unsigned int n)
 {
-	static struct wheel_timer t[MOST];	/* too much for a kernel's stack */
+	static struct wheel_timer t[MOST];	/* too big for a kernel's stack */
 	struct tally c = { 0 };
 	bool good = true;
 	unsigned int i;
@@ -111,7 +115,7 @@ static void from(struct wheel *w, u64 clk, const char *what)
 	   (ull)clk, what, n);
 }
 
-/* Every tick of the first two levels, from every tick of a bucket of level 1. */
+/* For every tick of a bucket of level 1 as clk: every expiry in the first two levels. */
 static bool every_tick(struct wheel *w, u64 start)
 {
 	u64 clk, e;
@@ -124,7 +128,7 @@ static bool every_tick(struct wheel *w, u64 start)
 }
 
 #if WHEEL_R0 == 60 && WHEEL_R1 == 60 && WHEEL_R2 == 24 && WHEEL_R3 == 365 && WHEEL_R4 == 100
-/* Written down by hand, so that no formula can be wrong twice. From clk 0. */
+/* Written down by hand, so that no formula can be wrong in the same way twice. clk is 0. */
 static const struct {
 	u64 expires;
 	unsigned int level, index;
@@ -178,7 +182,9 @@ static void by_hand(struct wheel *w)
 #define BY_HAND	0
 #endif
 
-/* wheel_choose() by looking at each tick: the first multiple of the coarsest step that has one. */
+/*
+ * wheel_choose() by trying each tick: the first multiple of the coarsest step that has a multiple.
+ */
 static u64 looked_for(u64 first, u64 last)
 {
 	static const unsigned int steps[] = {

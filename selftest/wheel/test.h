@@ -34,7 +34,7 @@ static inline void *alloc(size_t n, size_t size)
 
 #include "drive.h"
 
-/* wheel_choose(), by looking for a multiple of each of its steps. */
+/* wheel_choose(), computed by trying each of its steps for a multiple. */
 static inline u64 choice(u64 first, u64 last)
 {
 	static const u32 steps[] = {

@@ -22,11 +22,14 @@
 static struct wheel_timer *timer;
 static unsigned int used;
 
-/* What the next bucket of each level held when clk came to the one before, and whose that is. */
+/*
+ * How many timers the next bucket of each level held when clk came to the bucket before it, and the
+ * number of that bucket.
+ */
 static u64 next_q[WHEEL_LEVELS];
 static u32 next_n[WHEEL_LEVELS];
 
-/* What the class of far timers held whose turn it is, when that began. */
+/* The same for the class of far timers that is being emptied. */
 static u64 far_q;
 static u32 far_n;
 
@@ -35,7 +38,10 @@ static u64 at_least_big(u64 moves)
 	return moves > WHEEL_BIG ? moves : WHEEL_BIG;
 }
 
-/* Moves in a tick that leave no more than @small of @n timers after @ticks. */
+/*
+ * How many moves a tick needs, so that after @ticks ticks no more than @small of @n timers are
+ * left.
+ */
 static u64 pace(u32 n, u32 small, u64 ticks)
 {
 	return at_least_big(n > small ? (n - small + ticks - 1) / ticks : 0);
@@ -53,8 +59,8 @@ static u64 far_ceiling(const struct wheel *w)
 }
 
 /*
- * The most moves that tick w->next may take: the current bucket of each upper level if it is
- * small, and what the next one and the far timers owe.
+ * The most moves that tick w->next may take: those of the current bucket of each upper level, if it
+ * is small, and the share of the next buckets and of the far timers.
  */
 static u64 ceiling(const struct wheel *w)
 {
@@ -71,21 +77,23 @@ static u64 ceiling(const struct wheel *w)
 		}
 		most += WHEEL_BIG + pace(next_n[l], WHEEL_BIG, width[l] - 1);
 	}
-	/* Where none owes more than usual one of them may move a chunk. */
+	/* If no level owes more than usual, one of them may move a chunk. */
 	if (most < 8 * WHEEL_BIG + WHEEL_CHUNK)
 		most = 8 * WHEEL_BIG + WHEEL_CHUNK;
 	return most;
 }
 
 struct worst {
-	u64	moves;		/* in a tick */
-	u64	most;		/* that it might have taken */
-	bool	kept;		/* no tick took more than it may */
+	u64	moves;		/* the most in one tick */
+	u64	most;		/* the bound for that tick */
+	bool	kept;		/* no tick exceeded its bound */
 	u64	fired;
 	bool	exact;
 };
 
-/* Event by event, up to @end or to the last. */
+/*
+ * Advance one event after the other, up to @end or to the last event, and compare with ceiling().
+ */
 static struct worst watch(struct wheel *w, u64 end)
 {
 	struct worst worst = { .kept = true };
@@ -109,7 +117,7 @@ static struct worst watch(struct wheel *w, u64 end)
 	return worst;
 }
 
-/* @n timers within @within ticks from @from on, each of which may be so many ticks late. */
+/* Add @n timers within @within ticks from @from on. Each may be @late ticks late. */
 static void fill_late(struct wheel *w, unsigned int n, u64 from, u64 within, u64 late)
 {
 	for (; n; n--) {
@@ -119,7 +127,7 @@ static void fill_late(struct wheel *w, unsigned int n, u64 from, u64 within, u64
 	}
 }
 
-/* And exact ones. */
+/* The same with exact timers. */
 static void fill(struct wheel *w, unsigned int n, u64 from, u64 within)
 {
 	for (; n; n--)
@@ -133,7 +141,10 @@ static struct wheel *begin(u64 clk)
 	return new_wheel(clk);
 }
 
-/* @end is the first tick of a bucket of every level. At the tick before last, all is due. */
+/*
+ * @end is the first tick of a bucket in every level. All buckets are due at the tick before the
+ * last one in front of it.
+ */
 static struct wheel *adversary(u64 end)
 {
 	struct wheel *w = begin(end - 4 * width[4]);
@@ -155,7 +166,7 @@ static void verdict(const struct worst *worst, u64 fired, const char *what)
 	   (ull)worst->most);
 }
 
-/* He gets what the bound allows, but for the levels that the last minute leaves no room for. */
+/* The adversary must get nearly what the bound allows. */
 static void worst_tick(u64 end)
 {
 	struct wheel *w = adversary(end);
@@ -171,7 +182,7 @@ static void worst_tick(u64 end)
 
 /*
  * The same, where each timer of the next buckets may be late by a bucket of the level below. Levels
- * 3 and 4 owe moves to stops, at the pace of any other moves.
+ * 3 and 4 owe moves to stops, at the same pace as other moves.
  */
 static void late_tick(u64 end)
 {
@@ -191,7 +202,9 @@ static void late_tick(u64 end)
 	free(w);
 }
 
-/* Where levels 1 and 2 reach, no timer is moved that may be late by the ticks between two stops. */
+/*
+ * Where levels 1 and 2 reach, a timer that may be late by the distance of two stops is never moved.
+ */
 static void stops(u64 clk)
 {
 	struct wheel *w = begin(clk);
@@ -205,7 +218,7 @@ static void stops(u64 clk)
 	free(w);
 }
 
-/* What is put off is moved when its bucket is, as if it were due. */
+/* A timer that was put off is moved with its bucket, as if it were due. */
 static void put_off(u64 end)
 {
 	struct wheel *w = adversary(end);
@@ -225,7 +238,9 @@ static void put_off(u64 end)
 	free(w);
 }
 
-/* A class of more than its turn has ticks for at its usual pace, where that can be. */
+/*
+ * A class of far timers that is too big to be emptied at the usual pace in the time that there is.
+ */
 static void far_crowd(u64 clk)
 {
 	u64 q = clk / width[4] + WHEEL_R4 - 1, from;
@@ -243,8 +258,8 @@ static void far_crowd(u64 clk)
 }
 
 /*
- * Of many timers for one tick all are cancelled but each @by-th: what stays is not in one list, or
- * in few, which would have to be gone through one after the other.
+ * Many timers are due in one tick, and all but each @by-th are cancelled. The rest must not be in
+ * only a few lists: these would have to be loaded one timer after the other.
  */
 static bool strides(unsigned int by)
 {
@@ -284,7 +299,7 @@ static void any_stride(void)
 }
 
 /*
- * Add timers to a bucket of any level, so many that it may be big, or to one tick; or timers that
+ * Add timers: to a bucket of any level, so many that it may be big; or to one tick; or timers that
  * may be late.
  */
 static void crowd(struct wheel *w)

@@ -103,6 +103,7 @@ static int64_t progress(const struct bench *b, uint32_t all)
 	return time_now(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
+/* Read the events of @all timers. The CPU time of printing progress does not count. */
 static void read_all(struct bench *b, uint32_t all)
 {
 	int64_t start = time_now(CLOCK_PROCESS_CPUTIME_ID), telling = 0;
@@ -200,6 +201,10 @@ static void show_json(struct bench *b)
 	json_line(o);
 }
 
+/*
+ * Arm @nr timers, cancel every other one, read the rest, and print the figures. Ends the program if
+ * a timer was early.
+ */
 static void bench(uint32_t nr, unsigned int backend)
 {
 	struct bench b = { .nr = nr };

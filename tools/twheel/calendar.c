@@ -64,11 +64,13 @@ struct words {
 	int	taken;
 };
 
+/* The next word, or "" if there is none. */
 static const char *peek(const struct words *words)
 {
 	return words->taken < words->nr ? words->word[words->taken] : "";
 }
 
+/* If the next word is @word, take it. */
 static bool take(struct words *words, const char *word)
 {
 	if (strcasecmp(peek(words), word))
@@ -125,7 +127,7 @@ static bool clock_words(struct words *words, int hms[3])
 	return true;
 }
 
-/* [at :MM] of each hour */
+/* Parse [at :MM], the minute of each hour. The default is 0. */
 static bool minute_words(struct words *words, int *minute)
 {
 	int end = 0;
@@ -140,7 +142,7 @@ static bool minute_words(struct words *words, int *minute)
 	return true;
 }
 
-/* The days of a phrase, as cron has them: days of a month, and of a week. */
+/* Parse the days of a phrase into two fields of cron: the day of the month, and of the week. */
 static bool day_words(struct words *words, char days[64], char week[64])
 {
 	strcpy(days, "*");
@@ -170,6 +172,7 @@ static bool day_words(struct words *words, char days[64], char week[64])
 	return true;
 }
 
+/* Parse a phrase into an expression of cron. Words may be left. */
 static bool phrase(struct words *words, char out[PHRASE_MAX])
 {
 	char days[64], week[64];
@@ -188,8 +191,9 @@ static bool phrase(struct words *words, char out[PHRASE_MAX])
 }
 
 /*
- * What "every" may have instead of a duration, up to an option; a phrase may be one word with
- * spaces in it. Fills in an expression of cron, and returns how many words it takes. 0: it is none.
+ * Parse a phrase, which "every" may have instead of a duration. It ends at an option; or it is a
+ * single word with spaces in it. Fills in an expression of cron. Returns how many words the phrase
+ * takes, or 0 if it is none.
  */
 int calendar_phrase(char *const *word, int nr, char expression[PHRASE_MAX])
 {
@@ -230,7 +234,7 @@ static int64_t run_at(const struct calendar *cal, int64_t due)
 	return ns + (int64_t)((x ^ x >> 31) % (uint64_t)(cal->jitter_ns + 1));
 }
 
-/* The next time after @after is what is waited for. */
+/* Wait for the next time after @after. Returns false if there is none. */
 static bool set_next(struct calendar *cal, int64_t after)
 {
 	int64_t due;
@@ -243,8 +247,8 @@ static bool set_next(struct calendar *cal, int64_t after)
 }
 
 /*
- * Leave out times that have passed at @now, up to the next that has not. Returns how many; of
- * very many the rest is not counted.
+ * Skip the times that have passed at @now. Returns how many; if there are very many, the rest is
+ * not counted.
  */
 static uint64_t leave_out(struct calendar *cal, int64_t now)
 {
@@ -363,6 +367,9 @@ static struct watch {
 	bool			running;
 } watch;
 
+/*
+ * By how many ns the wall clock is ahead of CLOCK_BOOTTIME: it changes when the wall clock is set.
+ */
 static int64_t wall_ahead(void)
 {
 	return time_now(CLOCK_REALTIME) - time_now(CLOCK_BOOTTIME);

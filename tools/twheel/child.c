@@ -73,6 +73,7 @@ static pthread_mutex_t times_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t stopped_at;	/* when stopped_by was set, by CLOCK_BOOTTIME: times_lock */
 static int64_t removed_at;	/* when the last process was taken off the list: times_lock */
 
+/* How long ago @time was, which is stopped_at or removed_at. */
 static int64_t since(const int64_t *time)
 {
 	int64_t ns;
@@ -98,6 +99,7 @@ static bool note_stop(int sig)
 	return first;
 }
 
+/* A process was taken off the list just now: see children_gone(). */
 static void note_removal(void)
 {
 	pthread_mutex_lock(&times_lock);
@@ -107,6 +109,7 @@ static void note_removal(void)
 
 /* ---- signals ----------------------------------------------------------------------- */
 
+/* Does this process ignore @sig, because it was started so? */
 static bool is_ignored(int sig)
 {
 	struct sigaction action;
@@ -316,6 +319,11 @@ static void suspend_with(struct child *child, int sig)
 		kill(-child->pid, SIGCONT);
 }
 
+/*
+ * @child was stopped by @sig. Give it the terminal if it wants that and we are in the foreground;
+ * or stop with it. A command that was stopped in another way is left alone. Caller holds gate for
+ * writing.
+ */
 static void child_stopped(struct child *child, int sig)
 {
 	if ((sig == SIGTTIN || sig == SIGTTOU) && in_foreground())
@@ -324,6 +332,7 @@ static void child_stopped(struct child *child, int sig)
 		suspend_with(child, sig);
 }
 
+/* Handle all commands that have stopped since the last call. */
 static void look_for_stopped(void)
 {
 	struct child *child;
@@ -340,6 +349,7 @@ static void look_for_stopped(void)
 	children_release();
 }
 
+/* Is @sig blocked and pending? */
 static bool is_pending(int sig)
 {
 	sigset_t set;

@@ -39,7 +39,7 @@ atomic_bool any_failed;
 pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool single;
-static FILE *reports;		/* where the lines of JSON go; NULL: nowhere */
+static FILE *reports;		/* where the lines of JSON go, or NULL */
 static atomic_int report_error;	/* errno of a line that could not be written */
 static int wake_fd;		/* an eventfd: wakes the first thread */
 
@@ -77,14 +77,14 @@ static const struct option job_options[] = {
 };
 
 /**
- * struct words - what the words of a job say, before it is known if they agree
- * @when:	a duration, a time, or an expression of cron; NULL: not found yet
- * @within_ns:	of --within
- * @calendar:	it is that
- * @now:	--now
- * @delay:	--fixed-delay
- * @missed:	of --missed, or NULL
- * @phrase:	what a phrase means
+ * struct words - what the words of a job say, before it is checked whether they fit together
+ * @when:	a duration, a time, or an expression of cron; NULL if not found yet
+ * @within_ns:	the duration of --within
+ * @calendar:	@when is an expression of cron
+ * @now:	--now was given
+ * @delay:	--fixed-delay was given
+ * @missed:	the argument of --missed, or NULL
+ * @phrase:	room for @when, if a phrase stands for it
  */
 struct words {
 	const char	*when;
@@ -96,7 +96,7 @@ struct words {
 	char		phrase[PHRASE_MAX];
 };
 
-/* @fd is a descriptor that the caller has opened for us, and not for the commands. */
+/* --json-fd: write reports to descriptor @fd, which our caller opened. Commands do not get it. */
 static bool set_report_fd(const struct job *job, const char *fd)
 {
 	uint64_t n;
@@ -133,7 +133,7 @@ bool common_option(const struct job *job, int c, bool *good)
 	return false;
 }
 
-/* What the time of a command is called. */
+/* What error messages call the time of job @name. */
 static const char *time_word(const char *name)
 {
 	if (!strcmp(name, "cron"))
@@ -141,7 +141,7 @@ static const char *time_word(const char *name)
 	return strcmp(name, "at") ? "duration" : "time";
 }
 
-/* An option that getopt_long() did not take: '?' or ':'. @word is what it looked at. */
+/* Report the option in @word, for which getopt_long() returned @c: '?' or ':'. */
 static bool wrong_option(const struct job *job, const char *name, int c, const char *word)
 {
 	if (c == ':')
@@ -159,7 +159,7 @@ bool is_recurring(const char *name)
 	return !strcmp(name, "every") || !strcmp(name, "cron");
 }
 
-/* An option of a job that recurs. */
+/* Take an option that only recurring jobs have. */
 static bool set_job_option(struct job *job, int c, struct words *words)
 {
 	switch (c) {
@@ -187,7 +187,7 @@ static bool set_job_option(struct job *job, int c, struct words *words)
 	}
 }
 
-/* @c: what getopt_long() gave for @word. */
+/* Take option @c, which getopt_long() found in @word. */
 static bool set_option(struct job *job, int c, char **argv, const char *word, struct words *words)
 {
 	bool good;
@@ -207,7 +207,7 @@ static bool set_option(struct job *job, int c, char **argv, const char *word, st
 	return set_job_option(job, c, words);
 }
 
-/* What options there may be together is known when all are. */
+/* Check that the options fit together, once all of them are known. */
 static bool check_options(const struct job *job, const struct words *words)
 {
 	const struct calendar *cal = &job->calendar;
@@ -225,8 +225,8 @@ static bool check_options(const struct job *job, const struct words *words)
 }
 
 /*
- * What becomes of missed times. Those by the calendar, and those by a period, have each a policy
- * that the other has not; the first one is that of who asks for none.
+ * Set the policy for missed times. Jobs by the calendar and jobs by a period have different
+ * policies; the first in the list is the default.
  */
 static bool set_policy(struct job *job, const struct words *words)
 {
@@ -247,6 +247,7 @@ static bool set_policy(struct job *job, const struct words *words)
 	return true;
 }
 
+/* Set a time that is not by the calendar. */
 static bool set_time(struct job *job, const char *name, const char *s)
 {
 	int64_t now = time_now(CLOCK_REALTIME);
@@ -265,7 +266,10 @@ static bool set_time(struct job *job, const char *name, const char *s)
 	return job->task.period_ns >= NS_PER_MS || wrong(job, "'%s' is less than 1ms", s);
 }
 
-/* After "every" a duration begins with a digit, and what is by the calendar with a letter. */
+/*
+ * Take the time of job @name from the words at @argv. After "every" a duration begins with a digit,
+ * and a phrase of the calendar with a letter.
+ */
 static bool take_when(struct job *job, struct words *words, const char *name, char *const *argv,
 		      int nr)
 {
@@ -282,6 +286,7 @@ static bool take_when(struct job *job, struct words *words, const char *name, ch
 	return n || wrong(job, "invalid duration or time '%s'", argv[0]);
 }
 
+/* Set the time that take_when() has found. */
 static bool set_when(struct job *job, const struct words *words, const char *name)
 {
 	char text[CRON_ERROR];
@@ -296,7 +301,7 @@ static bool set_when(struct job *job, const struct words *words, const char *nam
 	return true;
 }
 
-/* Options, and among them a time, before argv[@end]. */
+/* Parse the options before argv[@end], and the time among them. */
 static bool parse_options(struct job *job, int argc, char **argv, int end, struct words *words)
 {
 	const char *word;
@@ -340,7 +345,7 @@ bool parse_job(struct job *job, int argc, char **argv, int end)
 
 /* ---- what is shown and told -------------------------------------------------------- */
 
-/* How long it is until the next one, and how many wait. */
+/* Returns how many tasks wait. *@next becomes the time until the first of them is due, in ns. */
 static int next_of(struct twheel_sched *sched, int64_t *next)
 {
 	int64_t wall = time_now(CLOCK_REALTIME), boot = time_now(CLOCK_BOOTTIME);
@@ -362,6 +367,10 @@ static int next_of(struct twheel_sched *sched, int64_t *next)
 	return waiting;
 }
 
+/*
+ * Show on the status line when the next job is due. The line first appears if that is a second
+ * ahead.
+ */
 static void show_next(struct twheel_sched *sched)
 {
 	int64_t next;
@@ -378,6 +387,7 @@ static void show_next(struct twheel_sched *sched)
 		line_show("next in %s, %d pending", buf, waiting);
 }
 
+/* A job has begun, ended or changed: let the first thread look. */
 static void wake(void)
 {
 	changes++;
@@ -399,6 +409,7 @@ static bool is_broken(int fd)
 	return is_pipe(fd) && poll(&p, 1, 0) > 0;
 }
 
+/* Write a line of JSON about a run. An error is noted, for the first thread. */
 static void report(const struct job *job, const struct run_info *run, int status, int64_t late,
 		   int64_t took)
 {

@@ -28,6 +28,7 @@ bool terminal_can(int fd, const char *capability)
 	return s && s != (char *)-1;
 }
 
+/* Can the terminal erase a line? It is asked once. */
 static bool is_capable(void)
 {
 	static enum { UNKNOWN, NO, YES } capable;
@@ -48,6 +49,7 @@ static int put(int c)
 	return fputc(c, stderr);
 }
 
+/* Erase the status line. Under the lock. */
 static void erase_line(void)
 {
 	tputs(carriage_return, 1, put);

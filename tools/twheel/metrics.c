@@ -16,7 +16,7 @@
 #include "cmd.h"
 #include "metrics.h"
 
-#define VALUE_MAX	200		/* bytes of a label's value, which end no character */
+#define VALUE_MAX	200		/* a longer value is cut off, after a whole character */
 
 void metric_family(FILE *to, const char *name, const char *type, const char *help)
 {
@@ -38,6 +38,10 @@ static int character(const unsigned char *s)
 	return c < least[n] || c > 0x10ffff || c >> 11 == 0x1b ? 0 : n;
 }
 
+/*
+ * Print the value of a label, escaped as Prometheus wants it. Bytes that are not UTF-8 are
+ * replaced.
+ */
 static void put_value(FILE *to, const char *value)
 {
 	for (const char *s = value; *s; ) {
@@ -59,6 +63,7 @@ static void put_value(FILE *to, const char *value)
 	}
 }
 
+/* Print a metric's name and its labels: pairs of name and value, ended by NULL. */
 static void put_name(FILE *to, const char *name, const char *const labels[])
 {
 	fputs(name, to);

@@ -65,6 +65,7 @@ static void wrong(unsigned int line, const char *fmt, ...)
 	abort();
 }
 
+/* Room for another run. Ends the program if there are too many. */
 static struct run *new_run(unsigned int line)
 {
 	if (nr_runs == RUNS_MAX)
@@ -83,6 +84,7 @@ static void set_label(struct run *run, const char *name)
 
 /* ---- reading ------------------------------------------------------------------------ */
 
+/* Take the percentiles of lateness, if there is one for each percent. */
 static void read_late(struct run *run, const struct json_object *a)
 {
 	size_t nr = a ? json_object_array_length(a) : 0;
@@ -94,6 +96,7 @@ static void read_late(struct run *run, const struct json_object *a)
 			json_object_get_double(json_object_array_get_idx(a, run->nr_points));
 }
 
+/* Read a run as `twheel bench --json` prints it. */
 static void read_json(char *text, unsigned int line)
 {
 	struct json_object *o = json_tokener_parse(text), *v;
@@ -122,6 +125,7 @@ static void read_json(char *text, unsigned int line)
 /* What each column of a table is: an enum value, -1 for the name, or -2 for a column to ignore. */
 static int columns[COLUMNS_MAX];
 
+/* Read the head of a table. Ends the program if a column that is needed is missing. */
 static void read_head(char *text, unsigned int line)
 {
 	unsigned int found = 0;
@@ -141,6 +145,7 @@ static void read_head(char *text, unsigned int line)
 			wrong(line, "neither JSON nor a table with a column '%s'", names[v]);
 }
 
+/* Read a run from a row of a table. */
 static void read_row(char *text, unsigned int line)
 {
 	struct run *run = new_run(line);
@@ -162,6 +167,7 @@ static void read_row(char *text, unsigned int line)
 		wrong(line, "not all columns");
 }
 
+/* Read all runs: lines of JSON, or a table, or both. */
 static void read_runs(FILE *f)
 {
 	char *text = NULL;
@@ -190,6 +196,7 @@ static double us(double ns)
 	return ns > 1 ? ns / NS_PER_US : 1.0 / NS_PER_US;
 }
 
+/* Write the data for gnuplot: the lateness of each run, and the costs of all. */
 static void write_data(FILE *plot)
 {
 	static const int percent[] = { 50, 99, 100 };
@@ -220,6 +227,7 @@ static bool is_png(void)
 	return output && !strcmp(strrchr(output, '.'), ".png");
 }
 
+/* Write the commands for gnuplot: lateness on the left, costs on the right. */
 static void write_plots(FILE *plot)
 {
 	fprintf(plot, "set terminal %s size 1100,480 noenhanced background rgb 'white'\n",

@@ -48,7 +48,7 @@ struct table {
 	size_t		lines;
 };
 
-static struct table table;		/* of the file as it was last read without an error */
+static struct table table;		/* the jobs of the file, as last read without an error */
 static uint64_t nr_threads = JOBS_DEFAULT;
 static bool check_only;
 static const char *lock_name, *metrics_name;
@@ -82,7 +82,7 @@ static bool parse_words(struct job *job, char **words, size_t nr, char *command)
 	if (good && job->argv != &argv[nr + 1])
 		good = wrong(job, "unexpected '%s'", job->argv[0]);
 	free(argv);
-	job->argv = NULL;	/* it was in there */
+	job->argv = NULL;	/* it pointed into argv, which is freed */
 	return good;
 }
 
@@ -109,6 +109,10 @@ static char *find_command(char *text)
 	return NULL;
 }
 
+/*
+ * Parse a line: a time with options, "--", and a command for the shell. Returns false, with the
+ * error reported, if it is wrong. Changes @text.
+ */
 static bool parse_line(struct job *job, char *text)
 {
 	char *command = find_command(text);
@@ -139,6 +143,7 @@ static bool parse_line(struct job *job, char *text)
 
 /* ---- the file ---------------------------------------------------------------------- */
 
+/* Append @job to the table, which does not own it yet: see read_again(). */
 static void table_add(struct table *t, struct job *job)
 {
 	if (t->nr == t->room) {
@@ -191,7 +196,7 @@ static bool new_job(struct table *t, const char *text)
 /* Read a line of @len bytes. Returns false if it is wrong. */
 static bool read_line(struct table *t, char *text, size_t len, const struct table *old, size_t *at)
 {
-	static const char mark[] = "\xef\xbb\xbf";	/* of UTF-8, as some editors write it */
+	static const char mark[] = "\xef\xbb\xbf";	/* some editors begin UTF-8 files so */
 	struct job *job;
 
 	if (++t->lines == 1 && !strncmp(text, mark, strlen(mark))) {
@@ -245,6 +250,7 @@ static bool is_regular(int fd)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode);
 }
 
+/* Are both descriptors of the same file? */
 static bool is_same_file(int a, int b)
 {
 	struct stat st_a, st_b;
@@ -372,6 +378,7 @@ static FILE *open_again(void)
 	return NULL;
 }
 
+/* Read the file again. Returns false if nothing has changed because of an error. */
 static bool reload(struct twheel_sched *sched)
 {
 	FILE *stream = open_again();
@@ -386,7 +393,7 @@ static bool reload(struct twheel_sched *sched)
 		fclose(stream);
 		return false;
 	}
-	/* What has the lock stays open. */
+	/* Keep the descriptor open that has the lock. */
 	if (same) {
 		fclose(stream);
 	} else {
@@ -411,7 +418,7 @@ static void reload_if_asked(struct twheel_sched *sched)
 
 /* ---- metrics ------------------------------------------------------------------------ */
 
-static int64_t start_ns, written_ns;	/* by the clock on the wall, and by the monotonic one */
+static int64_t start_ns, written_ns;	/* by the wall clock; by CLOCK_MONOTONIC */
 static bool is_up;
 
 static void print_run(FILE *to)
@@ -561,6 +568,10 @@ static void tell_ready(void)
 	notify_name = NULL;
 }
 
+/*
+ * What the first thread does besides waiting: @sched is NULL after the last job. Returns after how
+ * many ms to call it again, or -1.
+ */
 static int turn(struct twheel_sched *sched)
 {
 	tell_ready();

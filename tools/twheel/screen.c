@@ -17,11 +17,11 @@
 #include "top.h"
 
 #define BAR		40	/* where there is room for it */
-#define WIDE		104	/* columns of the whole list */
-#define LIST_ROW	12	/* the first of the list of bases */
+#define WIDE		104	/* the list needs so many columns for all of its figures */
+#define LIST_ROW	12	/* the first row of the list of bases */
 
 static bool is_open;
-static size_t chosen;		/* 0: all; else a line of the list */
+static size_t chosen;		/* the chosen line of the list, from 1; 0 for the sums */
 static size_t nr_lines;
 
 void screen_open(void)
@@ -88,6 +88,7 @@ static const char *short_number(uint64_t n, char buf[32])
 	return buf;
 }
 
+/* Rows 0 to 3: the sums over all bases, and the lateness. */
 static void draw_sums(const struct sample *s, bool embedded)
 {
 	const uint64_t *rate = s->all.rate;
@@ -111,6 +112,7 @@ static void draw_sums(const struct sample *s, bool embedded)
 			 show_duration(s->late_ns[2], buf[2]), s->nr_late);
 }
 
+/* How many columns a bar gets beside its figures. */
 static uint64_t bar_width(void)
 {
 	int room = getmaxx(stdscr) - 48;
@@ -118,6 +120,10 @@ static uint64_t bar_width(void)
 	return room > BAR ? BAR : room < 1 ? 1 : (uint64_t)room;
 }
 
+/*
+ * Draw one level: which part of its buckets has timers, and how many timers there are. @b may be
+ * the sum of @nr_bases bases.
+ */
 static void draw_face(const struct base *b, int level, size_t nr_bases)
 {
 	uint64_t all = (uint64_t)level_buckets[level] * nr_bases, width = bar_width();
@@ -143,6 +149,7 @@ static void draw_face(const struct base *b, int level, size_t nr_bases)
 	       (unsigned long long)b->buckets[level], (unsigned long long)all);
 }
 
+/* Rows 4 to 10: the levels of the chosen base, or of all. */
 static void draw_faces(const struct sample *s)
 {
 	const struct base *b = chosen ? &s->bases[chosen - 1] : &s->all;
@@ -157,6 +164,7 @@ static void draw_faces(const struct sample *s)
 	mvprintw(5 + LEVELS, 0, "beyond: %llu", (unsigned long long)b->timers[LEVELS]);
 }
 
+/* Draw the line of a base, with all digits. */
 static void draw_base_wide(int row, const struct base *b, char mark)
 {
 	put_line(row, "%c%-8s %5llu %7llu %9llu %8llu %8llu %8llu %8llu %7llu %7llu %5llu %s",
@@ -168,7 +176,7 @@ static void draw_base_wide(int row, const struct base *b, char mark)
 		 b->comm);
 }
 
-/* Draw the levels and sums of one base, in 80 columns. */
+/* Draw the line of a base in 80 columns, with shortened numbers. */
 static void draw_base_narrow(int row, const struct base *b, char mark)
 {
 	char n[8][32];
@@ -182,6 +190,7 @@ static void draw_base_narrow(int row, const struct base *b, char mark)
 		 b->comm);
 }
 
+/* Draw the head of the list. */
 static void draw_head(int row, bool wide)
 {
 	if (wide)

@@ -24,6 +24,7 @@ static const struct option options[] = {
 
 static bool json;
 
+/* Parse the options of ls and info, which are the same. Ends the program if they are wrong. */
 static void parse(int argc, char **argv)
 {
 	const char *name = argv[0];
@@ -58,7 +59,7 @@ static const char *read_line(const char *path, char *buf, size_t size)
 
 /* ---- ls ------------------------------------------------------------------------ */
 
-/* What is shown of a file, in the order of the columns. */
+/* The keys of fdinfo that are shown, in the order of the columns. */
 static const char *const keys[] = { "clockid", "tick-ns", "timers", "armed", "ready", "next-ns" };
 
 enum { CLOCKID, TICK, TIMERS, ARMED, READY, NEXT, NR_KEYS };
@@ -118,6 +119,7 @@ static void show_clocks(uint64_t set)
 	printf("\n");
 }
 
+/* Print the line of a file. The process may have ended meanwhile; then its name is empty. */
 static void show_wheel(const char *pid, const char *fd, const int64_t v[NR_KEYS])
 {
 	char path[64], comm[32], plain[PLAIN_MAX], tick[32], next[32] = "-";
@@ -148,6 +150,7 @@ static void show_wheel(const char *pid, const char *fd, const int64_t v[NR_KEYS]
 	       (long long)v[READY], next, plain);
 }
 
+/* Print the files of a process, if we may see them. */
 static void list_process(const char *pid)
 {
 	char path[300];
@@ -195,6 +198,10 @@ static const char *const params[] = {
 	"twheel_chardev/parameters/min_tick_us",
 };
 
+/*
+ * Add the modules' parameters to @o, or print them if that is NULL. Without the modules there are
+ * none.
+ */
 static void show_params(struct json_object *o)
 {
 	char path[96], value[64];

@@ -95,6 +95,9 @@ static const struct column {
 	COLUMN_LEVEL("l3", 3), COLUMN_LEVEL("l4", 4), COLUMN_LEVEL("far", 5),
 };
 
+/*
+ * The column of that name, or NULL if this program does not know it: a newer kernel may have more.
+ */
 static const struct column *column_named(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
@@ -103,6 +106,10 @@ static const struct column *column_named(const char *name)
 	return NULL;
 }
 
+/*
+ * Store @word, from a line of the file, in the field of @base that @column is for. A level is
+ * TIMERS/BUCKETS.
+ */
 static void store(struct base *base, const struct column *column, const char *word)
 {
 	char *field = (char *)base + column->offset, *end;
@@ -131,6 +138,7 @@ static void parse_head(char *line, const struct column *at[COLUMNS_MAX])
 	}
 }
 
+/* Fill in @base from a line, with the columns that parse_head() found. */
 static void parse_line(char *line, const struct column *const at[COLUMNS_MAX], struct base *base)
 {
 	char *word, *rest = line;
@@ -138,10 +146,11 @@ static void parse_line(char *line, const struct column *const at[COLUMNS_MAX], s
 	for (int i = 0; i < COLUMNS_MAX && (word = strtok_r(rest, SPACE, &rest)); i++)
 		if (at[i])
 			store(base, at[i], word);
-	/* It is of those removed that the kernel tells, whichever way. */
+	/* The kernel counts a re-arm as removed, too. */
 	base->count[CANCELED] -= base->count[REARMED];
 }
 
+/* Append a zeroed base to the sample. Pointers to the others become invalid. */
 static struct base *new_base(struct sample *s)
 {
 	struct base *more = reallocarray(s->bases, s->nr + 1, sizeof(*more));
@@ -153,6 +162,7 @@ static struct base *new_base(struct sample *s)
 	return &more[s->nr++];
 }
 
+/* Sample all bases of the kernel. Ends the program if the file cannot be read. */
 static void read_bases(struct sample *s)
 {
 	const struct column *at[COLUMNS_MAX];
@@ -185,6 +195,7 @@ static uint64_t draw_delay(void)
 	return (uint64_t)(random() % NS_PER_S);
 }
 
+/* Add timer @i. A probe measures lateness; with --embedded the probes are the load too. */
 static void probe_arm(uint32_t i)
 {
 	int err = twheel_add(probe.w, &probe.handles[i], i, draw_delay(), 0, TWHEEL_F_KEEP);
@@ -194,6 +205,7 @@ static void probe_arm(uint32_t i)
 	probe.added++;
 }
 
+/* Re-arm timer @i, in whatever state it is. */
 static void probe_rearm(uint32_t i)
 {
 	int armed = twheel_mod(probe.w, probe.handles[i], draw_delay(), 0, TWHEEL_F_KEEP);
@@ -202,6 +214,7 @@ static void probe_rearm(uint32_t i)
 	probe.rearmed += armed == 1;
 }
 
+/* Open the wheel and add its timers. Without the device, top works without lateness. */
 static void probe_begin(void)
 {
 	int err = twheel_open(&probe.w, embedded ? TWHEEL_EMBEDDED : TWHEEL_KERNEL, NULL);
@@ -209,7 +222,7 @@ static void probe_begin(void)
 	if (err && embedded)
 		error(1, -err, "cannot make a wheel");
 	if (err) {
-		probe.w = NULL;		/* it is root who may look, but the device may be off */
+		probe.w = NULL;		/* root may read the bases, but there may be no device */
 		return;
 	}
 	probe.nr = embedded ? LOAD : PROBES;
@@ -217,6 +230,7 @@ static void probe_begin(void)
 		probe_arm(i);
 }
 
+/* Read the events, note how late they are, and re-arm the timers. */
 static void probe_read(void)
 {
 	struct twheel_event events[256];
@@ -261,6 +275,7 @@ static int compare(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
+/* Store in the sample the lateness of the timers that have fired since the last one. */
 static void take_lateness(struct sample *s)
 {
 	uint32_t n = probe.nr_late;
@@ -308,6 +323,9 @@ static void read_embedded(struct sample *s)
 
 /* ---- samples ------------------------------------------------------------------------- */
 
+/*
+ * Is @b the base that @a was in an earlier sample? An id is used again only after its base is gone.
+ */
 static bool is_same(const struct base *a, const struct base *b)
 {
 	return a->id == b->id && !strcmp(a->kind, b->kind);
@@ -339,6 +357,7 @@ static void set_rates(struct sample *s, const struct sample *last)
 	}
 }
 
+/* Add a base to the sums. */
 static void add_base(struct base *all, const struct base *b)
 {
 	for (int i = 0; i < NR_COUNTS; i++) {
@@ -354,6 +373,7 @@ static void add_base(struct base *all, const struct base *b)
 	}
 }
 
+/* Take a sample. Without @last there are no rates. */
 static void take_sample(struct sample *s, const struct sample *last)
 {
 	memset(s, 0, sizeof(*s));
@@ -403,6 +423,7 @@ static void print_text(const struct sample *s)
 	check_stdout();
 }
 
+/* A value for each level, and for what is beyond, as a list. */
 static struct json_object *json_levels(const uint64_t values[LEVELS + 1])
 {
 	struct json_object *a = json_object_new_array();
@@ -476,6 +497,7 @@ struct names {
 	const char	*labels[16];
 };
 
+/* Fill in the labels of @b, and one @more if that is not NULL. */
 static void set_names(struct names *n, const struct base *b, const char *more, const char *value)
 {
 	const char *const labels[] = { "kind", b->kind, "id", n->id, "pid", n->pid,
@@ -486,6 +508,7 @@ static void set_names(struct names *n, const struct base *b, const char *more, c
 	memcpy(n->labels, labels, sizeof(labels));
 }
 
+/* One metric of all bases. */
 static void print_family(FILE *to, const struct sample *s, const struct family *family)
 {
 	struct names n;
@@ -508,6 +531,7 @@ static void print_ticks(FILE *to, const struct sample *s)
 	}
 }
 
+/* A metric of each level of all bases. @offset says where its values are in struct base. */
 static void print_levels(FILE *to, const struct sample *s, const char *name, const char *help,
 			 size_t offset)
 {
@@ -616,6 +640,7 @@ static void wait_until(int64_t end, const struct sample *shown)
 	}
 }
 
+/* Show a sample in the form that the options ask for. */
 static void show(const struct sample *s)
 {
 	if (metrics_name)
@@ -628,6 +653,10 @@ static void show(const struct sample *s)
 		screen_show(s, embedded);
 }
 
+/*
+ * Take samples and show them, until the user quits or there were enough. The screen also shows the
+ * first one, which has no rates.
+ */
 static void watch(void)
 {
 	struct sample samples[2];
@@ -708,7 +737,7 @@ static void parse(int argc, char **argv)
 		error(0, 0, "options '--json' and '--metrics' exclude each other");
 		try_help(1);
 	}
-	/* Two of them are not one that can be read. */
+	/* Several samples in one stream would not be valid for Prometheus. */
 	if (metrics_name && !strcmp(metrics_name, "-") && !nr_samples)
 		nr_samples = 1;
 	if (!batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))

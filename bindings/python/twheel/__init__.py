@@ -2,9 +2,9 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """Timers by the million on one descriptor: libtwheel for Python.
 
-Timers      timers of a loop of asyncio: callbacks, sleep(), timeout(), ticks()
-Scheduler   functions at their time: by a pool of threads, by hand, or in a loop of asyncio
-Wheel       what both are made of, for programs that have a loop of their own
+Timers      timers of an asyncio loop: callbacks, sleep(), timeout(), ticks()
+Scheduler   calls functions at their time: in a pool of threads, in run(), or in an asyncio loop
+Wheel       what both are built on, for programs that have a loop of their own
 
 They are over /dev/twheel where that can be opened, and else in the process, with the same
 results; TWHEEL_BACKEND=kernel or TWHEEL_BACKEND=embedded in the environment chooses. Errors are

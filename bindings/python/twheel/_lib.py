@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""What the package knows of libtwheel.so.1: its structures, constants and functions.
+"""What the package uses of libtwheel.so.1: its structures, constants and functions.
 
-All that depends on the library's ABI is in this file. The structures are those of
+Everything that depends on the library's ABI is in this file. The structures are those of
 <linux/twheel.h>, <libtwheel.h> and <libtwheel-sched.h>, which explain them.
 
 The library is loaded twice, as two objects of ctypes. Functions of `lib` are called with the
@@ -104,7 +104,7 @@ def _declare(where: Any, name: str, *argtypes: Any, restype: Any = c_int) -> Non
 
 
 def _declare_sized(where: Any, name: str, structure: type[Structure], *argtypes: Any) -> None:
-    """As the inline function of the header: each call says the size of its structure."""
+    """Like the inline functions of the headers: each call passes the size of its structure."""
     _declare(where, f"{name}_sized", *argtypes, c_size_t)
     function, size = getattr(where, f"{name}_sized"), ctypes.sizeof(structure)
     setattr(where, name, lambda *args: function(*args, size))
@@ -138,7 +138,7 @@ _declare(waiting, "twheel_sched_wheel", c_void_p, restype=c_void_p)
 
 
 def checked(result: int) -> int:
-    """The result of a function of the library, or its error as OSError or one of its kinds."""
+    """The result of a function of the library. If it is an error, raises OSError or a subclass."""
     if result < 0:
         raise OSError(-result, os.strerror(-result))
     return result
@@ -167,7 +167,7 @@ def sched_list(sched: c_void_p) -> list[tuple[TaskInfo, bytes | None]]:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Never less than what was asked for; what is below 0 is 0."""
+    """Seconds in ns, rounded up; a negative number becomes 0."""
     if seconds != seconds:
         raise ValueError("a time cannot be NaN")
     if seconds <= 0:
@@ -180,7 +180,7 @@ def nanoseconds(seconds: float) -> int:
 
 
 def period_ns(seconds: float) -> int:
-    """Of a period, which is more than 0."""
+    """A period in ns, which must be more than 0."""
     ns = nanoseconds(seconds)
     if not ns:
         raise ValueError("a period must be more than 0")
@@ -188,18 +188,18 @@ def period_ns(seconds: float) -> int:
 
 
 def tolerance_ns(ns: int, expires_ns: int) -> int:
-    """Of a timer that is due then: not beyond the end of time."""
+    """The tolerance of a timer that is due at expires_ns, cut off at the end of time."""
     return min(ns, NS_MAX - expires_ns)
 
 
 def check_words(flags: int, words: int) -> None:
-    """Of words that were or-ed: ctypes would take 2**64 for 0."""
+    """Check that flags fit 32 bits and or-ed words 64: ctypes would take 2**64 for 0."""
     if flags >> 32 or words >> 64:
         raise ValueError("a number is out of range")
 
 
 def clock_id(clock: int) -> int:
-    """The same, of the number of a clock."""
+    """Check that the number of a clock fits."""
     if not -2**31 <= clock < 2**31:
         raise ValueError(f"no such clock: {clock}")
     return clock

@@ -36,7 +36,7 @@ _STATES: tuple[TaskState, ...] = ("waiting", "queued", "running")
 _MISSED = {"burst": 0, "skip": _lib.MISSED_SKIP, "delay": _lib.MISSED_DELAY}
 _ASYNC_RUNS = 64
 _log = logging.getLogger("twheel")
-_here = threading.local()           # .run: the Run that this thread is at; .scheds: whose
+_here = threading.local()           # .run: the Run of this thread; .scheds: its schedulers
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,15 @@ class Task:
         return result != -errno.ENOENT and checked(result) >= 0
 
     def reschedule(self, delay: float) -> None:
-        """Give it another time: FileNotFoundError (ENOENT) if it is over, EALREADY if it runs
-        for the only time. ValueError for a task of Scheduler.at(), see reschedule_at().
+        """Give it another time. FileNotFoundError (ENOENT) if it is over, EALREADY if it runs once
+        and is running now, ValueError for a task of Scheduler.at(): see reschedule_at().
         """
         self._sched._check_kind(self.id, at=False)
         with self._sched._using() as sched:
             checked(waiting.twheel_sched_mod(sched, self.id, nanoseconds(delay)))
 
     def reschedule_at(self, when: float | datetime.datetime) -> None:
-        """The same, of a task of Scheduler.at(); ValueError for any other."""
+        """Give a task of Scheduler.at() another time; ValueError for any other task."""
         self._sched._check_kind(self.id, at=True)
         with self._sched._using() as sched:
             checked(waiting.twheel_sched_mod(sched, self.id, _wall_ns(when)))
@@ -125,7 +125,7 @@ class Task:
 
 
 class Scheduler:
-    """Functions at their time.
+    """Calls functions at their time.
 
         with Scheduler(threads=4) as scheduler:
             scheduler.every(10, refresh, key="refresh", missed="skip")
@@ -153,7 +153,7 @@ class Scheduler:
         self._on_error = on_error
         self._loop: asyncio.AbstractEventLoop | None = None
         self._raised: BaseException | None = None
-        # Under _changed, and whoever changes them notifies.
+        # Read and written under _changed. Whoever changes one of these notifies it.
         self._changed = threading.Condition()
         self._users = 0                         # calls of the library that are under way
         self._live = 0                          # tasks that were not released
@@ -170,7 +170,7 @@ class Scheduler:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[c_void_p]:
-        """The library's scheduler, which is not closed as long as a call on it is under way."""
+        """The library's scheduler. Until the with block ends, it is not closed."""
         with self._changed:
             if not self._sched:
                 raise ValueError("operation on a closed scheduler")
@@ -184,13 +184,13 @@ class Scheduler:
                 self._changed.notify_all()
 
     def _wait_until(self, over: Callable[[], bool]) -> None:
-        """Wait here, where Ctrl-C is heard, and not in the library."""
+        """Wait here and not in the library, because here Ctrl-C interrupts the wait."""
         with self._changed:
             while not over():
                 self._changed.wait()
 
     def _is_idle(self) -> bool:
-        """Whether no function runs, but for those that this thread is in."""
+        """Whether no function runs, except those that this thread is in."""
         me = threading.get_ident()
         return all(thread == me for thread in self._running.values())
 
@@ -275,7 +275,7 @@ class Scheduler:
                          info.missed, _STATES[info.state], info.tolerance_ns) for info, key in listed]
 
     def __len__(self) -> int:
-        """How many tasks are going to run."""
+        """How many tasks will run. A task that is running for the only time is not counted."""
         with self._using() as sched:
             return int(waiting.twheel_sched_pending(sched))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Timers of asyncio: any number of them on one descriptor that the loop watches."""
+"""Timers for asyncio: any number of them on one descriptor that the loop watches."""
 from __future__ import annotations
 
 import asyncio
@@ -26,7 +26,7 @@ class Tick:
 
 
 class Timer:
-    """A call that Timers.call_later() and its like will make."""
+    """A call that Timers.call_later(), call_at() or call_every() will make."""
 
     __slots__ = ("_timers", "_handle", "_callback", "_args", "_context", "_interval_ns", "_tolerance_ns",
                  "_flags", "_runs", "_overruns", "_due_ns", "_cancelled")
@@ -50,7 +50,7 @@ class Timer:
 
     @property
     def runs(self) -> int:
-        """How often it was called."""
+        """How many calls were made."""
         return self._runs
 
     @property
@@ -75,8 +75,8 @@ class Timer:
     def rearm(self, delay: float, *, interval: float | None = None) -> bool:
         """Let the next call come after delay, whatever the state: waiting, over or cancelled.
 
-        With interval it is a periodic timer from then on; without, it stays what it was, and so
-        does how late it may be. Return whether a call was to come.
+        With interval it is a periodic timer from then on; without, it keeps its period, if any.
+        Its tolerance stays. Return whether a call was to come.
         """
         if interval is not None:
             self._interval_ns = _lib.period_ns(interval)
@@ -139,14 +139,14 @@ class Timeout:
         task, self._task = self._task, None
         if self._timer is not None:
             self._timer.cancel()
-        # Others may have cancelled the task as well, and that goes on.
+        # If others have cancelled the task as well, the cancellation continues.
         if self._expired and task is not None and task.uncancel() <= self._cancelling \
                 and kind is asyncio.CancelledError:
             raise TimeoutError from value
 
 
 class Timers:
-    """Timers of one wheel, on a loop of asyncio: one descriptor, however many there are.
+    """Timers of one wheel, in an asyncio loop: one descriptor, however many timers there are.
 
     It is used as the loop itself is: from the thread of the loop. Times are those of the loop,
     in seconds; a call is never made early, and late by at most a tick and what the loop takes.
@@ -173,7 +173,7 @@ class Timers:
         self._loop = asyncio.get_running_loop() if loop is None else loop
         self._wheel = Wheel(backend, tick=tick, max_timers=max_timers, _flags=_lib.ONE_THREAD)
         self._timers: dict[int, Timer] = {}         # by handle
-        self._batch: dict[int, _lib.Event] = {}     # events that were read, to be called for
+        self._batch: dict[int, _lib.Event] = {}     # events read whose calls are not made yet
         self._waiters: set[asyncio.Future[Any]] = set()
         try:
             self._loop.add_reader(self._wheel.fileno(), self._ready)
@@ -202,8 +202,8 @@ class Timers:
                    context: contextvars.Context | None = None) -> Timer:
         """Call callback(*args) periodically, for the first time after delay, or after one period.
 
-        Periods that pass while the loop is busy are one call, see Timer.overruns, and the phase is
-        kept; with fixed_delay the next period begins when the call is made.
+        If several periods pass while the loop is busy, they are one call, see Timer.overruns, and
+        the phase is kept. With fixed_delay the next period begins when the call is made.
         """
         timer = Timer(self, callback, args, context, within)
         timer._interval_ns = _lib.period_ns(period)
@@ -232,8 +232,8 @@ class Timers:
                     fixed_delay: bool = False, within: float = 0) -> AsyncIterator[Tick]:
         """`async for tick in timers.ticks(0.1)`: a Tick when a period is over.
 
-        What passed while the body of the loop ran is counted in one. It ends when these timers
-        are closed.
+        Periods that pass while the body of the loop runs are counted in one Tick. It ends when
+        these timers are closed.
         """
         due: list[Tick] = []
         future: asyncio.Future[None] = self._loop.create_future()
@@ -317,7 +317,7 @@ class Timers:
     # ---- what timers do -------------------------------------------------------------------
 
     def _arm(self, timer: Timer, expires_ns: int, flags: int) -> bool:
-        """Forget an event that was read and whose call was not made yet."""
+        """Arm the timer, and drop an event of it that was read but whose call was not made yet."""
         flags |= timer._flags
         was = timer.active
         event = self._batch.pop(timer._handle, None)
@@ -344,7 +344,7 @@ class Timers:
         return True
 
     def _ready(self) -> None:
-        """The descriptor is readable. A callback may cancel and re-arm what was read with it."""
+        """Make the calls of a batch of events. A callback may cancel and re-arm timers of the batch."""
         if not self._batch:
             self._batch = {event.handle: event for event in self._wheel.read(_BATCH)}
         while self._batch:
@@ -363,7 +363,7 @@ class Timers:
         try:
             timer._context.run(timer._callback, *timer._args)
         except (SystemExit, KeyboardInterrupt):
-            # The loop ends; if it is run again, it calls for the rest.
+            # The exception ends the loop. If it is run again, it makes the other calls.
             if self._batch:
                 self._loop.call_soon(self._ready)
             raise

@@ -134,7 +134,8 @@ class Wheel:
             keep: bool = False, fixed_delay: bool = False, pending: bool = False) -> bool:
         """Re-arm a timer; return whether it was armed. With pending, only if it is armed.
 
-        Of what add() was told nothing stays: without within it is exact.
+        It keeps nothing that add() was told: without interval it fires once, without within it has
+        no tolerance.
         """
         flags = (_lib.F_KEEP if keep else 0) | (_lib.F_DELAY if fixed_delay else 0) | \
             (_lib.F_PENDING if pending else 0)
@@ -164,7 +165,7 @@ class Wheel:
     def submit(self, ops: Sequence[Op]) -> list[Op]:
         """Do many operations in one call; return them with their results.
 
-        The call does not fail where one of them does: that has a negative errno for its res.
+        If an operation fails, the call does not: the operation's res is a negative errno.
         """
         array = (Op * len(ops))(*ops)
         checked(lib.twheel_submit(self._open(), array, len(ops)))
@@ -173,8 +174,8 @@ class Wheel:
     def drain(self, most: int = 65536) -> list[Op]:
         """Free armed timers and return them, as operations that add them again for the time left.
 
-        Their handles name nothing any more: set them to 0 and submit() them to another wheel.
-        Empty if nothing is armed.
+        Their handles are stale: set them to 0, and submit() the operations to another wheel. The
+        list is empty if no timer is armed.
         """
         array = (Op * min(most, 65536))()
         return array[:checked(lib.twheel_drain(self._open(), array, len(array), 0))]
@@ -184,9 +185,9 @@ class Wheel:
         return _lib.get_info(self._open())
 
     def read(self, most: int = 256, timeout: float | None = 0) -> list[Event]:
-        """The events of expired timers, up to so many; wait for the first so long, with None for ever.
+        """Return the events of expired timers, up to `most`.
 
-        Empty if there is nothing in time.
+        Wait up to timeout for the first one; None waits for ever. The list is empty if none came.
         """
         events = (Event * most)()
         if timeout == 0:
@@ -210,7 +211,7 @@ def _nothing(result: int) -> int:
 
 
 def _wait(wheel: c_void_p, events: ctypes.Array[Event], timeout: float | None) -> int:
-    """Call again after a signal whose handler raises nothing, as other calls that wait do."""
+    """Repeat a call that a signal interrupted, unless the handler has raised an exception."""
     end = None if timeout is None else time.monotonic_ns() + nanoseconds(timeout)
     while True:
         left = -1

@@ -664,7 +664,8 @@ static noinline bool base_add_range(struct twheel_base *base, struct twheel_time
 	if (unlikely(base->has_back))
 		return base_add_chosen_back(base, timer, tick);
 	/* Since @range was made, the wheel may have been told the time. */
-	return wheel_add_chosen(&base->wheel, &timer->queue, max(tick, wheel_clk(&base->wheel) + 1));
+	tick = max(tick, wheel_clk(&base->wheel) + 1);
+	return wheel_add_chosen(&base->wheel, &timer->queue, tick);
 }
 
 /* base_add() of an idle timer of a CPU's base. Inlined, for timers whose tick is near. */
@@ -843,8 +844,8 @@ static bool base_put_off_range(struct twheel_base *base, struct twheel_timer *ti
 }
 
 /*
- * Re-arm @timer for @expires or later, by up to @tolerance, if it is in a bucket and range_is_hot().
- * Returns whether that was done: then the caller must call base_arm().
+ * Re-arm @timer for @expires or later, by up to @tolerance, if it is in a bucket and
+ * range_is_hot(). Returns whether that was done: then the caller must call base_arm().
  */
 static __always_inline bool base_mod_range_hot(struct twheel_base *base, struct twheel_timer *timer,
 					       ktime_t expires, u64 tolerance)

@@ -898,8 +898,7 @@ static void test_set_back(struct probe *probes)
 }
 
 /*
- * Arm @timer for @in from now, and then for @again or @tolerance later. Does it keep its tick, which
- * is one of these?
+ * Arm @timer for @in from now, then for @again or up to @tolerance later. Does it keep its tick?
  */
 static bool keeps(struct twheel_timer *timer, u64 in, u64 again, u64 tolerance)
 {

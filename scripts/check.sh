@@ -13,7 +13,7 @@
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
-: "${OPERATIONS:=3000000}" "${FUZZ:=8}" "${TORTURE:=20}" "${JOBS:=$(($(nproc) + 1))}"
+: "${OPERATIONS:=3000000}" "${FUZZ:=8}" "${TORTURE:=8}" "${JOBS:=$(($(nproc) + 1))}"
 log=build/check
 . scripts/suite.sh
 
@@ -199,7 +199,7 @@ uml_century() { APPEND=time-travel=inf-cpu uml 120 '' twheel_century.ko '' 20; }
 verdict() { scripts/gates/test-verdict.sh; }
 report() { scripts/gates/test-report.sh; }
 release() { scripts/gates/test-release.sh; }
-fuzz() { scripts/gates/fuzz.sh 15; }
+fuzz() { scripts/gates/fuzz.sh 6; }
 wheel() { make -s -C selftest/wheel check; }
 calendar() { make -s -C selftest/calendar check; }
 # Two suites run the same programs: the second must not link them while the first runs them.

@@ -129,10 +129,16 @@ user_indices() {
 symbols() { awk '{ print $2, $NF }' "$copy/Module.symvers" | LC_ALL=C sort; }
 exported() { symbols | diff scripts/gates/symvers.expected -; }
 
+# What was found good is not looked through again, as long as no script has changed.
 shell() {
-	sources | while read -r file; do
+	local options=(-x -P SCRIPTDIR:. -e SC1091) scripts known
+
+	mapfile -t scripts < <(sources | while read -r file; do
 		! head -n 1 "$file" | grep -aqE '^#!.*\b(sh|bash)$' || echo "$file"
-	done | xargs shellcheck -x -P SCRIPTDIR:. -e SC1091
+	done)
+	known=$(result_of "$(shellcheck --version)" "${options[*]}" "${scripts[*]}" \
+		"$(sources '*.sh' | xargs cat "${scripts[@]}")")
+	[ -e "$known" ] || { shellcheck "${options[@]}" "${scripts[@]}" && touch "$known"; }
 }
 
 spelling() { sources | grep -vE '^(LICENSES|selftest/fuzz/corpus)/' | xargs codespell -L filp,crate,inout; }

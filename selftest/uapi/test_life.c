@@ -469,7 +469,7 @@ static void rmmod_refused(void)
 #define ROUNDS	40
 #define ALONE	12	/* rounds where there is one CPU: a child dies only where it gives way */
 #define WHOLE_ROUNDS	5	/* of these, in which nobody is killed */
-#define OPS	20000U
+#define OPS	5000U
 
 static u32 nr_rounds(void)
 {

@@ -189,7 +189,12 @@ static int arm_all(void *unused)
 
 static unsigned int interrupts(void)
 {
-#ifdef CONFIG_X86
+#if defined(CONFIG_X86) && HAVE_IRQ_COUNTS
+	const unsigned int *counts = per_cpu_ptr(&irq_stat, alone)->counts;
+
+	return counts[IRQ_COUNT_APIC_TIMER] + counts[IRQ_COUNT_RESCHEDULE] +
+	       counts[IRQ_COUNT_CALL_FUNCTION];
+#elif defined(CONFIG_X86)
 	const irq_cpustat_t *stat = per_cpu_ptr(&irq_stat, alone);
 
 	return stat->apic_timer_irqs + stat->irq_resched_count + stat->irq_call_count;

@@ -615,17 +615,18 @@ static void *flip(void *arg)
 }
 
 /*
- * Make the operation @op, to which only @mem can store at any time. Returns whether it was done. If
- * it was not, it must have been left alone.
+ * Make the operation @op. The test prepares it at @same, which is the same memory and can always be
+ * written to. Returns whether it was done. If it was not, it must have been left alone.
  */
-static bool done_or_clean(int fd, int mem, unsigned long cmd, u64 *handle, struct twheel_op *op)
+static bool done_or_clean(int fd, unsigned long cmd, u64 *handle, struct twheel_op *op,
+			  struct twheel_op *same)
 {
 	const bool adds = cmd == TWHEEL_IOC_ADD;
 	const struct twheel_op was = {
 		.handle = adds ? 0 : *handle, .user_data = adds ? 5 : 0,
 		.expires_ns = cmd == TWHEEL_IOC_CANCEL ? 0 : HOUR };
 
-	CHECK_EQ(pwrite64(mem, &was, sizeof(was), (off64_t)(uintptr_t)op), sizeof(was));
+	*same = was;
 	if (ioctl(fd, cmd, op) < 0) {
 		CHECK(errno == EFAULT);
 		CHECK(op->handle == was.handle && op->user_data == was.user_data);
@@ -644,26 +645,30 @@ static void half_flipping(void)
 	static const unsigned long cmds[] = { TWHEEL_IOC_ADD, TWHEEL_IOC_MOD, TWHEEL_IOC_CANCEL };
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	unsigned char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int fd = dev_open(0), mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	struct twheel_op *op = (void *)(p + page - offsetof(struct twheel_op, res));
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned char *same = mremap(p, 0, 2 * page, MREMAP_MAYMOVE);
+	const size_t at = page - offsetof(struct twheel_op, res);
+	int fd = dev_open(0);
 	u64 handle = add(fd, HOUR, 7);
 	pthread_t thread;
 	u64 until;
 	u32 nr[2] = { 0, 0 };	/* operations that failed, that were done */
 
+	if (p == MAP_FAILED || same == MAP_FAILED)
+		bail("mmap");
 	flipping = true;
 	thread = start_thread(flip, p + page);
 	until = now_ns(CLOCK_MONOTONIC) + 2 * SEC;
 	for (u32 i = 0; now_ns(CLOCK_MONOTONIC) < until && !failed(); i++)
-		nr[done_or_clean(fd, mem, cmds[i % ARRAY_SIZE(cmds)], &handle, op)]++;
+		nr[done_or_clean(fd, cmds[i % ARRAY_SIZE(cmds)], &handle, (void *)(p + at),
+				 (void *)(same + at))]++;
 	__atomic_store_n(&flipping, false, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	diag("%u failed, %u were done", nr[0], nr[1]);
 	CHECK(nr[0] && nr[1]);
 	expect_counts(fd, 1, 1, 0);
 	munmap(p, 2 * page);
-	close(mem);
+	munmap(same, 2 * page);
 	close(fd);
 }
 

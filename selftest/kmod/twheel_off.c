@@ -24,10 +24,12 @@
 #define OFF_CPU		1
 #define LEAD_NS		(4 * NSEC_PER_SEC)	/* switching a CPU off takes time */
 #define WAKE_MS		100
+#define LONGEST_MS	2000
 #define SOON_NS		(20 * NSEC_PER_MSEC)
 #define MANY		(TWHEEL_SINK_MAX + 1)	/* more timers than one turn takes */
 
 static atomic_t nr_wakes, in_wake, most_in_wake;
+static bool to_be_seen;	/* does a wake-up last until somebody has seen it, but LONGEST_MS at most? */
 
 static void no_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr) { }
 static bool no_wake(struct twheel_base *base) { return true; }
@@ -35,11 +37,14 @@ static bool no_wake(struct twheel_base *base) { return true; }
 static bool slow_wake(struct twheel_base *base)
 {
 	int nr = atomic_inc_return(&in_wake);
+	unsigned int ms;
 
 	atomic_inc(&nr_wakes);
 	if (nr > atomic_read(&most_in_wake))
 		atomic_set(&most_in_wake, nr);
 	mdelay(WAKE_MS);
+	for (ms = 0; ms < LONGEST_MS && READ_ONCE(to_be_seen); ms++)
+		mdelay(1);
 	atomic_dec(&in_wake);
 	return true;
 }
@@ -125,8 +130,9 @@ static bool is_waking(void)
 {
 	unsigned int ms;
 
-	for (ms = 0; ms < 2000 && !atomic_read(&in_wake); ms++)
+	for (ms = 0; ms < 2 * LONGEST_MS && !atomic_read(&in_wake); ms++)
 		usleep_range(900, 1000);
+	WRITE_ONCE(to_be_seen, false);
 	return atomic_read(&in_wake);
 }
 
@@ -143,9 +149,12 @@ static void test_destroy(unsigned int nr)
 	if (!good)
 		return;
 	mono.nr = nr;
+	WRITE_ONCE(to_be_seen, true);
 	smp_call_on_cpu(OFF_CPU, arm, &mono, false);
 	smp_call_on_cpu(OFF_CPU, arm, &boot, false);
 	check(is_waking(), "who waits for %u timers is woken", nr);
+	if (!atomic_read(&in_wake))
+		pr_info("# woken %d times\n", atomic_read(&nr_wakes));
 	twheel_destroy(mono.base);
 	check(!atomic_read(&in_wake), "nobody is, once the base is destroyed");
 	while (atomic_read(&in_wake))

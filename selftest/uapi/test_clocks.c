@@ -661,14 +661,6 @@ static void told_many(void)
 	close(fd);
 }
 
-static u32 nr_ready(int fd)
-{
-	struct twheel_info i;
-
-	info(fd, &i);
-	return i.nr_ready;
-}
-
 /*
  * How long does a call on another file take while @fd, in which @all timers ask, is being told?
  * Relative to the time that the telling takes.

@@ -769,14 +769,13 @@ static void mixed_in(u32 room)
 	int fd = dev_open(O_NONBLOCK);
 	struct twheel_event ev[MIXED];
 	u32 more = 0, got = 0;
-	struct twheel_info i;
 	int nr;
 
-	for (u32 n = 0; n < MIXED; n++)
-		add_with(fd, TWHEEL_F_ABS | kind_of(n), at + n * MS, period_of(n), n);
+	for (u32 i = 0; i < MIXED; i++)
+		add_with(fd, TWHEEL_F_ABS | kind_of(i), at + i * MS, period_of(i), i);
 	sleep_until(at + (MIXED + 2) * MS);
 	/* On a busy host the last ones may be late. */
-	for (u32 ms = 0; info(fd, &i), i.nr_ready < MIXED && ms < WAIT_MS; ms += 10)
+	for (u32 ms = 0; nr_ready(fd) < MIXED && ms < WAIT_MS; ms += 10)
 		sleep_ms(10);
 	while (got < MIXED && (nr = read_events(fd, ev, room)) > 0) {
 		for (int k = 0; k < nr; k++, got++) {

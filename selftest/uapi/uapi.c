@@ -545,6 +545,14 @@ bool fdinfo_get(int fd, const char *key, u64 *value)
 	return found;
 }
 
+u32 nr_ready(int fd)
+{
+	struct twheel_info i;
+
+	info(fd, &i);
+	return i.nr_ready;
+}
+
 void expect_counts(int fd, u32 timers, u32 armed, u32 ready)
 {
 	struct twheel_info i;

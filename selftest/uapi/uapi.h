@@ -134,6 +134,7 @@ bool readable(int fd, int ms);
 
 /* Read a number from /proc/self/fdinfo/FD. Returns false if there is no @key. */
 bool fdinfo_get(int fd, const char *key, u64 *value);
+u32 nr_ready(int fd);
 void expect_counts(int fd, u32 timers, u32 armed, u32 ready);
 
 /* Read or write a small file, which must exist. */

@@ -29,7 +29,7 @@
 #define MANY		(TWHEEL_SINK_MAX + 1)	/* more timers than one turn takes */
 
 static atomic_t nr_wakes, in_wake, most_in_wake;
-static bool to_be_seen;	/* does a wake-up last until somebody has seen it, but LONGEST_MS at most? */
+static bool to_be_seen;	/* does a wake-up last until somebody has seen it, or LONGEST_MS? */
 
 static void no_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr) { }
 static bool no_wake(struct twheel_base *base) { return true; }

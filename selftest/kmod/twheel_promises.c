@@ -1372,7 +1372,9 @@ static void grow_once(const struct place *place, struct shot *shots)
 	      "%s: the rest is there: %llu", place->name, s.pending);
 }
 
-static void test_grow(const struct place *like)
+/* Do @fn with a small base like that of @like. */
+static void with_small(const struct place *like,
+		       void (*fn)(const struct place *place, struct shot *shots))
 {
 	struct shot *shots = zalloc(GROWING, sizeof(*shots));
 	struct place place = *like;
@@ -1381,10 +1383,15 @@ static void test_grow(const struct place *like)
 	place.config.owner = &unwatched;
 	place.base = twheel_create(&place.config);
 	if (shots && !IS_ERR(place.base))
-		grow_once(&place, shots);
+		fn(&place, shots);
 	if (!IS_ERR(place.base))
 		twheel_destroy(place.base);
 	kvfree(shots);
+}
+
+static void test_grow(const struct place *like)
+{
+	with_small(like, grow_once);
 }
 
 static u64 moves_of(const struct place *place)
@@ -1417,20 +1424,12 @@ static void grow_idle(const struct place *place, struct shot *shots)
 
 static void test_small(const struct place *like)
 {
-	struct shot *shots = zalloc(GROWING, sizeof(*shots));
-	struct place place = *like;
+	struct twheel_config config = like->config;
 
-	place.config.small = true;
-	place.config.sink = NULL;
-	check(twheel_create(&place.config) == ERR_PTR(-EINVAL), "no base with callbacks is small");
-	place.config.sink = like->config.sink;
-	place.config.owner = &unwatched;
-	place.base = twheel_create(&place.config);
-	if (shots && !IS_ERR(place.base))
-		grow_idle(&place, shots);
-	if (!IS_ERR(place.base))
-		twheel_destroy(place.base);
-	kvfree(shots);
+	config.small = true;
+	config.sink = NULL;
+	check(twheel_create(&config) == ERR_PTR(-EINVAL), "no base with callbacks is small");
+	with_small(like, grow_idle);
 }
 
 /* ---- counters ---------------------------------------------------------------------------- */

@@ -151,12 +151,10 @@ judged() {
 	local name="the verdict of $1" logs=$2
 
 	shift 2
-	echo 1..1
 	if "$@"; then
-		echo "ok 1 - $name"
+		point "$name" true
 	else
-		echo "not ok 1 - $name$(why "$logs")"
-		return 1
+		point "$name$(why "$logs")" false
 	fi
 }
 

@@ -20,6 +20,12 @@ probe() {
 		-I"$top" -o "$out/$1" "${@:2}" "$src/probe.c"
 }
 
+# keep FILE KNOWN: make it the known result, as a whole or not at all
+keep() {
+	cp "$1" "$2.$$"
+	mv "$2.$$" "$2"
+}
+
 # What is proved depends on nothing but place.py, z3 and the wheel that the probes compile. So what
 # was proved once is shown again. What was not is tried again.
 placement() {
@@ -30,7 +36,7 @@ placement() {
 	if [ ! -e "$known" ]; then
 		probe probe-real && probe probe-small "${small[@]}" &&
 			timeout 600 "$src/place.py" "$out/probe-real" "$out/probe-small" | tee "$out/placement" || return
-		mv "$out/placement" "$known"
+		keep "$out/placement" "$known"
 		return
 	fi
 	cat "$known"
@@ -54,8 +60,7 @@ search() {
 		return
 	fi
 	search_all "$@" || return
-	cp "$dir.result" "$known.$$"
-	mv "$known.$$" "$known"
+	keep "$dir.result" "$known"
 }
 
 # Search without looking for a known result. Uses search()'s variables.
@@ -134,7 +139,7 @@ rm -rf "$out"
 mkdir -p "$out"
 placement || bad=1
 
-export -f explore search search_all result_of
+export -f explore keep search search_all result_of
 export src out cache
 { searches device "${device[@]}"; searches sync "${sync[@]}"; searches jobs "${jobs[@]}"; } |
 	xargs -P "$(nproc)" -L 1 bash -c 'search "$@" || :' search

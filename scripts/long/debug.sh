@@ -50,6 +50,9 @@ build() {
 	fi
 }
 
+# logs_of KERNEL NAME: print where machine() has the logs
+logs_of() { [ "$1" = uml ] && echo "build/uml/debug-$2" || echo "build/qemu/debug-$2"; }
+
 # machine KERNEL NAME SECONDS RUN FILE...: boot the kernel with its modules and FILE...
 machine() {
 	local kernel=$1 name=debug-$2 seconds=$3 run=$4 modules=$log/src/$1
@@ -65,12 +68,11 @@ machine() {
 
 # speaks BUG KERNEL WORDS: does the machine with the bug fail, and does its kernel print WORDS?
 speaks() {
-	local name=$2-$1 dir=build/qemu
+	local name=$2-$1
 
-	[ "$2" != uml ] || dir=build/uml
 	echo "mode=bench kmods=twheel_bug.ko,bug=$1" >"$log/$name.run"
 	! machine "$2" "$name" 400 "$log/$name.run" >"$log/$name.log" 2>&1 &&
-		cat "$dir/debug-$name"/{console,report} | grep -aE "$3" >"$log/$name.said"
+		cat "$(logs_of "$2" "$name")"/{console,report} | grep -aE "$3" >"$log/$name.said"
 }
 
 # deliberate KERNEL...: run the bugs of these kernels, or those that UML can detect
@@ -118,7 +120,8 @@ everything() {
 		kmods='twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
 			twheel_shut.ko twheel_cpus.ko twheel_storm.ko,storm_us=1000 twheel_torture.ko,seconds=$TORTURE $3'
 	END
-	MEM=2048 judged "$kernel" "build/$([ "$kernel" = uml ] && echo uml || echo qemu)/debug-$kernel" machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
+	MEM=2048 judged "$kernel" "$(logs_of "$kernel" "$kernel")" \
+		machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"
 }
 
 table() {

@@ -420,7 +420,8 @@ static void signals(void)
 {
 	const struct itimerval often = { { 0, 700 }, { 0, 700 } }, off = { 0 };
 	struct sigaction sa = { .sa_handler = on_signal }, was;
-	u32 shorts = 0, sum = 0, nr = 2 * TWHEEL_BATCH_MAX;
+	const u32 nr = TWHEEL_BATCH_MAX / 2;
+	u32 shorts = 0, sum = 0;
 	int fd = dev_open(0), got;
 
 	add_many(fd, nr, HOUR, 0);
@@ -428,11 +429,11 @@ static void signals(void)
 	sigaction(SIGALRM, &sa, &was);
 	setitimer(ITIMER_REAL, &often, NULL);
 	do {
-		got = drain(fd, ops, TWHEEL_BATCH_MAX, 0);
+		got = drain(fd, ops, nr, 0);
 		for (int i = 0; i < got; i++)
 			see(ops[i].user_data);
 		sum += got > 0 ? (u32)got : 0;
-		shorts += got != TWHEEL_BATCH_MAX;
+		shorts += got != (int)nr;
 	} while ((got > 0 || got == -EINTR) && !failed());
 	setitimer(ITIMER_REAL, &off, NULL);
 	sigaction(SIGALRM, &was, NULL);

@@ -13,7 +13,7 @@
 . "$(dirname "$0")/lib.sh"
 cd "$top"
 
-: "${OPERATIONS:=3000000}" "${FUZZ:=3}" "${TORTURE:=8}" "${JOBS:=$(($(nproc) + 1))}"
+: "${OPERATIONS:=3000000}" "${FUZZ:=3}" "${TORTURE:=6}" "${JOBS:=$(($(nproc) + 1))}"
 log=build/check
 . scripts/suite.sh
 

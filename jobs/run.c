@@ -409,6 +409,15 @@ static void replace(struct job *job)
 	}
 }
 
+/* The run never was. Others of its job may have been queued because of it. */
+static void refuse(struct run *run)
+{
+	struct job *job = run->job;
+
+	run_free(run);
+	ready_next(job);
+}
+
 /* OP_FIRE was written; or refused, if the firing is another life's or has been cancelled. */
 static void fired(struct run *run, const struct op *op)
 {
@@ -417,7 +426,7 @@ static void fired(struct run *run, const struct op *op)
 		core_refused();
 	if (!run || !op->done) {
 		if (run)
-			run_free(run);
+			refuse(run);
 		free((char *)op->line.firing.arg);
 		return;
 	}

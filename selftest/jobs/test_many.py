@@ -253,6 +253,26 @@ def backlog(tap):
                node.stderr())
 
 
+def cancelled(tap):
+    """Several firings of a job are decided in one turn, and all but one were cancelled meanwhile. The one may have to
+    wait for the others, but not for ever. It is the first in one job and the last in another."""
+    with Server("fsync = off") as server, Node(server) as node:
+        node.start()
+        for name in ("a", "b"):
+            node.put(name, exec=["true"], overlap="queue", queue=9)
+        node.stop()
+        at = int((time.time() + 3) * 1e6)
+        server.query(f"INSERT INTO due (job, at, main) SELECT id, {at}, 0 FROM job, generate_series(1, 8)")
+        node.start()
+        server.query("DELETE FROM due WHERE id NOT IN (SELECT min(id) FROM due UNION SELECT max(id) FROM due)")
+        over = until(lambda: server.query("SELECT count(*) FROM history WHERE outcome = 0") == [(2,)], 10)
+        for name in ("a", "b"):
+            run(node, name)
+        more = until(lambda: server.query("SELECT count(*) FROM history WHERE outcome = 0") == [(4,)], 10)
+        tap.ok(over and more, "a firing does not wait for one that was cancelled before it was written",
+               server.query("SELECT job, id, outcome FROM history"), node.stderr())
+
+
 def over_of(node, key):
     """All attempts of a firing that is over."""
     try:
@@ -435,7 +455,7 @@ def main_storm():
 
 
 def main():
-    tap = Tap(46)
+    tap = Tap(47)
     with Server() as server, Node(server) as a, Node(server) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -445,6 +465,7 @@ def main():
     fence(tap)
     deaths(tap)
     backlog(tap)
+    cancelled(tap)
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 20 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
     refusals(tap)

@@ -47,12 +47,25 @@ class Tap:
         sys.exit(self.failed > 0 or self.run != self.planned)
 
 
-def until(fn, seconds=10):
-    """What fn() is when it is true, or was last."""
+def until(fn, seconds=60):
+    """What fn() is when it is true, or was last. The limit is far beyond what anything takes on a busy host."""
     end = time.monotonic() + seconds
     while not (value := fn()) and time.monotonic() < end:
         time.sleep(0.01)
     return value
+
+
+def settled(fn):
+    """What fn() is when it has not changed for half a second, or was last."""
+    values = [None, fn()]
+
+    def is_same():
+        time.sleep(0.5)
+        values[:] = values[1], fn()
+        return values[0] == values[1]
+
+    until(is_same)
+    return values[1]
 
 
 class Connection(http.client.HTTPConnection):
@@ -157,7 +170,7 @@ class Daemon:
     def post(self, path, body=None):
         return self.request("POST", path, body)
 
-    def over(self, name, n=1, seconds=10):
+    def over(self, name, n=1, seconds=60):
         """The last n of a job's firings that are over, the first one first."""
         def ended():
             rows = [r for r in self.get(f"/v1/runs?job={name}&limit=1000") if r["state"] == "over" and not r["more"]]

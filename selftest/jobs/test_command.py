@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from daemon import PROGRAMS, Daemon, Tap, until
+from daemon import PROGRAMS, Daemon, Tap, settled, until
 
 
 class Command:
@@ -88,8 +88,7 @@ def pauses(tap, job, d):
     job("add", "tick", "--every=50ms", "--", "sh", "-c", f"echo >>{d.dir}/ticks")
     until(lambda: d.lines("ticks"))
     job("pause", "tick")
-    time.sleep(0.2)
-    before = len(d.lines("ticks"))
+    before = settled(lambda: len(d.lines("ticks")))     # what had begun ends
     time.sleep(0.3)
     tap.same(len(d.lines("ticks")), before, "pause")
     tap.ok(job.json("ls", "tick")[0]["paused"], "pause: ls says so")

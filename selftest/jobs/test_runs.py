@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from daemon import PROGRAMS, Daemon, Tap, until
+from daemon import PROGRAMS, Daemon, Tap, settled, until
 
 ROOT = os.geteuid() == 0
 
@@ -34,38 +34,52 @@ def ns(text):
     return int(time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S"))) * 10**9 + int(us) * 1000
 
 
-def marks(d, name, seconds):
+def marks(d, name, wait):
     """A command that writes when it began and when it ended."""
-    return ["/bin/sh", "-c", f"echo b >>{d.dir}/{name}; sleep {seconds}; echo e >>{d.dir}/{name}"]
+    return ["/bin/sh", "-c", f"echo b >>{d.dir}/{name}; {wait}; echo e >>{d.dir}/{name}"]
+
+
+def until_told(d, name):
+    """A command that waits until tell() is called."""
+    return f"while ! [ -e {d.dir}/{name}.told ]; do sleep 0.02; done"
+
+
+def tell(d, name):
+    with open(f"{d.dir}/{name}.told", "w", encoding="ascii"):
+        pass
 
 
 # ---- overlap --------------------------------------------------------------------------------------
 
 def overlaps(tap, d):
-    d.put("skip", rate="50ms", exec=marks(d, "skip", 0.17))
+    d.put("skip", rate="50ms", exec=marks(d, "skip", "sleep 0.17"))
     rows = d.over("skip", 8)
     d.request("DELETE", "/v1/jobs/skip")
     words = "".join(w for line in d.lines("skip") for w in line)
     tap.ok(not re.search("bb|ee", words) and {"ok", "skipped"} == set(outcomes(rows)), "skip", words, rows)
 
-    d.put("queue", exec=marks(d, "queue", 0.1), overlap="queue", queue=2)
+    d.put("queue", exec=marks(d, "queue", until_told(d, "queue")), overlap="queue", queue=2)
     ids = [run(d, "queue") for _ in range(4)]
+    tell(d, "queue")
     rows = d.over("queue", 4)
     tap.same(sorted(outcomes(rows)), ["ok", "ok", "ok", "skipped"], "queue: two may wait")
     tap.same([r["run"] for r in rows if r["outcome"] == "ok"], ids[:3], "queue: in order")
     tap.same("".join(w for line in d.lines("queue") for w in line), "bebebe", "queue: one at a time")
 
-    d.put("replace", overlap="replace", stop="0.5s",
-          exec=["/bin/sh", "-c", f"[ -e {d.dir}/replace ] && exit; trap '' TERM; echo b >>{d.dir}/replace; sleep 9"])
+    d.put("replace", overlap="replace", stop="60s",
+          exec=["/bin/sh", "-c", f"trap '' TERM; echo b >>{d.dir}/replace; {until_told(d, 'replace')}"])
     ids = [run(d, "replace")]
     until(lambda: d.lines("replace"))
     ids += [run(d, "replace"), run(d, "replace")]
+    tell(d, "replace")
     rows = {r["run"]: r["outcome"] for r in d.over("replace", 3)}
     tap.same([rows.get(i) for i in ids], ["killed", "skipped", "ok"], "replace")
 
-    d.put("allow", exec=marks(d, "allow", 0.3), overlap="allow")
+    d.put("allow", exec=marks(d, "allow", until_told(d, "allow")), overlap="allow")
     run(d, "allow")
     run(d, "allow")
+    until(lambda: len(d.lines("allow")) == 2)
+    tell(d, "allow")
     tap.same(outcomes(d.over("allow", 2)), ["ok", "ok"], "allow")
     tap.same("".join(w for line in d.lines("allow") for w in line), "bbee", "allow: two at once")
 
@@ -154,7 +168,7 @@ def processes(tap, d):
     run(d, "leaves")
     d.over("leaves")
     pid = d.lines("left")[0][0]
-    tap.ok(until(lambda: not alive(pid), 5), "processes that a run leaves behind are killed")
+    tap.ok(until(lambda: not alive(pid)), "processes that a run leaves behind are killed")
 
     if ROOT:
         d.put("user", exec=["/bin/sh", "-c", "id -un; id -Gn; echo $HOME $USER"], user="daemon")
@@ -176,7 +190,7 @@ def alive(pid):
 def logs(tap, d):
     d.put("loud", exec=["/bin/sh", "-c", "echo begin; yes | head -c 5000000; echo end"])
     key = run(d, "loud")
-    d.over("loud", seconds=60)
+    d.over("loud")
     path = next(os.path.join(dir, f) for dir, _, files in os.walk(f"{d.dir}/state/logs") for f in files
                 if f == f"{key}.1")
     used = os.stat(path).st_blocks * 512
@@ -206,7 +220,7 @@ def retention(tap, d):
     d.put("short", after="50ms", exec=["echo", "x"], keep="1s")
     key = d.over("short")[0]["run"]
     tap.ok(d.output(key) == "x\n", "keep: the log is there")
-    gone = until(lambda: d.request("GET", "/v1/jobs/short")[0] == 404, 25)
+    gone = until(lambda: d.request("GET", "/v1/jobs/short")[0] == 404)
     left = [f for _, _, files in os.walk(f"{d.dir}/state/logs") for f in files if f.startswith(key)]
     tap.ok(gone and not left and not d.get(f"/v1/runs/{key}"), "keep: history, log and job are deleted in time", left)
 
@@ -230,11 +244,10 @@ def missed(tap):
         rows = d.query("SELECT j.name, h.outcome, h.missed, h.at FROM history h JOIN job j ON j.id = h.job"
                        " WHERE h.missed ORDER BY h.seq")
         once = [int(line[0]) for line in d.lines("once")[before["once"]:]]
-        # One that was ended as the daemon stopped is made again, and makes up for none.
-        caught_up = [n for n in once if n]
-        tap.ok(len(caught_up) == 1 and caught_up[0] >= 6, "missed: once", once)
-        skipped = [r for r in rows if r[0] == "skip"]
-        tap.ok(len(skipped) == 1 and skipped[0][1] == 6 and skipped[0][2] >= 6, "missed: skip", rows)
+        # One that was ended as the daemon stopped is made again, and makes up for none. A busy host may miss a few times more.
+        tap.ok(len([n for n in once if n >= 6]) == 1, "missed: once", once)
+        skipped = [outcome for name, outcome, nr, _ in rows if name == "skip" and nr >= 6]
+        tap.same(skipped, [6], "missed: skip", rows)
         gaps = d.query("SELECT h.at - lag(h.at) OVER (ORDER BY h.at) FROM history h JOIN job j ON j.id = h.job"
                        " WHERE j.name = 'all'")
         tap.ok({g for g, in gaps[1:]} == {200000} and len(gaps) >= 8, "missed: all", gaps)
@@ -289,8 +302,7 @@ def full(tap):
         until(d.lines)
         with open(flag, "w", encoding="ascii"):
             pass
-        time.sleep(0.3)
-        before = len(d.lines())
+        before = settled(lambda: len(d.lines()))        # what had begun ends
         status, answer = d.put("new", exec=["true"])
         days = d.request("PUT", "/v1/days/new", ["2027-01-01"])[0], d.request("GET", "/v1/days/new")[0]
         time.sleep(0.5)
@@ -408,7 +420,7 @@ def in_cgroup(tap, base):
         d.over("where")
         tap.ok(d.output(key).endswith(f"/{os.path.basename(base)}/{key}.1.run\n"), "cgroup: each run has one", d.output(key))
         pid = d.lines("left")[0][0]
-        tap.ok(until(lambda: not alive(pid), 5), "cgroup: a process that left its session is killed too")
+        tap.ok(until(lambda: not alive(pid)), "cgroup: a process that left its session is killed too")
         with open(f"{base}/cgroup.controllers", encoding="ascii") as file:
             can = "pids" in file.read()
         status, answer = d.put("small", exec=["/bin/sh", "-c", "cat /sys/fs/cgroup/$(sed -n s/^0:://p /proc/self/cgroup)/pids.max"],

@@ -143,11 +143,13 @@
  */
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
+/* How many operations of a batch are copied in, done and copied out at a time. */
 #define CHUNK_OPS	64
 /* Is a whole chunk done in one lock hold? */
 #define CHUNK_IS_HOLD	(TWHEEL_HOLD_OPS >= CHUNK_OPS)
 /* Half as many as operations: reading a periodic timer's event also re-arms it. */
 #define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)
+/* How many events a reader has room for on its stack, if another reader has file->spare. */
 #define SMALL_EVENTS	8
 
 #define PAGE_SLOTS	(PAGE_SIZE / sizeof(struct slot))
@@ -172,6 +174,8 @@
  * is also the result of an add, which is then repeated.
  */
 #define SLOTS_TO_COME	(-EAGAIN)
+
+/* The most that op_size of a batch may be. Later versions may make operations longer. */
 #define OP_STRIDE_MAX	4096
 
 enum slot_state { FREE, ARMED, READY, READING, IDLE };
@@ -543,6 +547,7 @@ static u64 slot_handle(const struct slot *slot)
 	return (u64)slot->generation << 32 | slot->timer.queue.data;
 }
 
+/* The slot of @timer, which must be a timer of a file's base: these are all members of slots. */
 static struct slot *slot_of(struct twheel_timer *timer)
 {
 	return container_of(timer, struct slot, timer);
@@ -714,6 +719,7 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 		memset_startat(slot, 0, generation);	/* FREE */
 		slot->generation = 1;
 	}
+	/* Before nr_slots counts the page: slot_at() follows an index that is below nr_slots. */
 	file->tables[page / TABLE_PAGES][page % TABLE_PAGES] = slots;
 
 	file_hold(file);
@@ -1245,6 +1251,14 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  * stored in spite of that is handled by batch_chunk().
  *
  * @m is the time of this lock hold; op_moment() fills in only what the operation needs.
+ *
+ * A field or flag that is added to operations passes through these places: op_get() and ops_widen()
+ * read it, also from a program that is older than the field; op_is_valid() refuses what makes no
+ * sense; slot_set() keeps it in the slot; op_set_expires() and drain_collect() give it back, so
+ * that the output of DRAIN, submitted again, makes the same timers.
+ *
+ * Most functions from here to op_run() are inlined into each caller, with a constant @opcode, so
+ * that ADD, MOD and CANCEL are each compiled without the branches of the others.
  */
 
 /* time_is_valid() of an operation whose timer is periodic, or may be late. */
@@ -1344,6 +1358,7 @@ static __always_inline void tell_begin(void)
 		pagefault_disable();
 }
 
+/* Undo tell_begin(). */
 static __always_inline void tell_end(void)
 {
 	if (TELL_COUNTS)
@@ -1470,6 +1485,10 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  *
  * slot_take() comes before slot_set(): it needs the old state, which slot_set() overwrites. It only
  * unlinks the slot, so between the two the slot is on no list; the base's lock hides that.
+ *
+ * The result that is told and the one that is returned are the same, since a slot is ARMED exactly
+ * if its timer is in the wheel. (Only drain_collect() makes an exception, and file->submit is held
+ * until that is over.) A change of one of the two must change the other.
  */
 static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
@@ -2899,7 +2918,10 @@ static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= sizeof(struct twheel_event)) {
 		if (plain) {
 			got = reader_run_plain(file, to);
-			/* A signal must find something done, or the caller tries for ever. */
+			/*
+			 * Nothing was read: do not look for a signal yet. Our caller would take a
+			 * result of 0 for "none was ready", and call again at once, for ever.
+			 */
 			plain = got;
 			if (!plain)
 				continue;

@@ -160,7 +160,7 @@ struct twheel_sink {
  *		NSEC_PER_SEC
  * @sink:	gets the expired timers; NULL for callbacks
  * @owner:	the sink's own, see twheel_owner()
- * @small:	with a sink: the base has no buckets, and takes a KiB instead of 36, until
+ * @small:	with a sink: the base has no buckets, and takes a KiB instead of 48, until
  *		twheel_grow(). Until then its timers are in a tree, which each operation searches
  * @user:	with a sink: the user whose base it is. All bases of a user together have one share
  *		of a CPU, see twheel_user_create(). NULL: nobody's in particular

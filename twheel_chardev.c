@@ -94,8 +94,12 @@
  *			decide whether to look at all
  *	nr_free		written with WRITE_ONCE() under the base's lock; read by the holder of
  *			file->submit. It can only grow meanwhile
+ *	nr_slots	file_was_set() reads it once more after it has dropped the lock, to see
+ *			whether to take it again. Slots that it does not see yet are new: their
+ *			timers were added after the clock was set
  *	waker		file_update_waker() uses it only if it sees the base too, whose release
- *			orders it
+ *			orders it. The sink is called for timers that were armed after that, under
+ *			the base's lock
  *	tables[]	the lookup of a slot pairs with the release in slots_alloc()
  *	asks		written before the base's lock is taken to arm the timer, read under it
  *	spare		a bit lock: test_and_set_bit_lock() pairs with clear_bit_unlock()
@@ -3144,8 +3148,8 @@ static ssize_t file_read(struct file *filp, char __user *user, size_t room, loff
 	if (room < size)
 		return -EINVAL;
 	/*
-	 * Pairs with the base's lock, under which the event was made: the base, and everything
-	 * made with it, is visible.
+	 * Pairs with the base's lock. The event was made under it, and an unlock by whoever made
+	 * the base came before that. So the base, and everything made with it, is visible.
 	 */
 	while (unlikely(!smp_load_acquire(&file->nr_ready))) {
 		int err = reader_wait(file, filp->f_flags & O_NONBLOCK);

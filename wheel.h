@@ -781,7 +781,7 @@ static inline u32 wheel_choose_between(u32 first, u32 last)
  *
  * Coarser numbers, such as 3 600 whenever there is one, would make timers three times as late, use
  * more ticks, and move timers more often: with ticks of a ms and delays up to a minute, few
- * tolerances reach a multiple of 3 600, but all tolerances from half a second on reach a multiple
+ * tolerances reach a multiple of 3 600, but all tolerances of 600 ticks and more reach a multiple
  * of 600.
  *
  * Return: the tick.

@@ -160,9 +160,10 @@
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
 #define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
 
-/* The most that @max_timers may be: the slots of one page more still can be counted in 32 bits. */
+/* The most that @max_timers may be, so that one page of slots more can be counted in 32 bits. */
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
+/* The flags that ADD and MOD may have in any file, and those that a slot keeps. */
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
 #define SLOT_FLAGS	(TWHEEL_F_KEEP | TWHEEL_F_DELAY | TWHEEL_F_CANCEL_ON_SET)
 
@@ -528,7 +529,8 @@ static void opener_uncharge_pages(struct opener *opener, u32 nr)
 /*
  * Lock the base, which must exist, without reading the clock. Interrupts must be on: this turns
  * them off. If a timer may have been armed, unlock it with twheel_unlock_irq(), which sees that the
- * base is served; else with file_let_go(). sparse is told of neither.
+ * base is served; else with file_let_go(). The annotations hide the lock from sparse, which cannot
+ * know that this is the lock that twheel_unlock_irq() releases.
  */
 static __always_inline void file_hold(struct file_wheel *file)
 {
@@ -2225,8 +2227,9 @@ static bool file_has_armed(struct file_wheel *file)
 /*
  * DRAIN: go once round the slots, from where the last call ended, as long as there is room and any
  * timer is armed. So draining everything is O(slots), however small the calls, and finding that
- * nothing is left is O(1). More than once round would race with a reader of periodic timers, each
- * of which is ready now and armed then. It fails only if no timer was drained. With file->submit.
+ * nothing is left is O(1). It does not go round twice: beside a reader of periodic timers, which
+ * are ready at one look and armed at the next, that might never end. It fails only if no timer was
+ * drained. With file->submit.
  */
 static int file_drain(struct file_wheel *file, struct twheel_batch *batch)
 {
@@ -2608,8 +2611,9 @@ static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch,
 /*
  * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command is
  * complete when this returns. It runs in the caller's task; if it would have to wait for another
- * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So only a
- * wait can be cancelled.
+ * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So a cancel
+ * finds only a command that a worker has: it ends the wait, or ends the batch early, see
+ * batch_is_stopped().
  */
 static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {

@@ -34,8 +34,8 @@
  * and nothing is due in the next tick, one of the five that are moved from may move WHEEL_CHUNK:
  * 512 moves. So the bound is 512 moves, and 1/59 of the timers that are due within the next 60
  * ticks, unless more than 900 000 are due in an hour of 3 600 ticks. Timers that expire are not
- * counted. If a million timers are spread over an hour a day ahead, no tick needs more than some
- * 570 moves.
+ * counted. If a million timers are due within an hour or half an hour, a day ahead, no tick needs
+ * more than 600 moves.
  *
  * The price is an event for each WHEEL_CHUNK = 256 timers of a big bucket, and of a class of
  * far timers, if ticks are idle: less than half a percent of the timers. A step that happens

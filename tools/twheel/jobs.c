@@ -402,7 +402,7 @@ static bool is_pipe(int fd)
 	return !fstat(fd, &st) && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-/* Whoever reads the other end of this pipe has gone. */
+/* Has the reader at the other end of this pipe gone? */
 static bool is_broken(int fd)
 {
 	struct pollfd p = { .fd = fd };

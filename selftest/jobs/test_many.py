@@ -332,7 +332,7 @@ def database(server, at):
     return Database(server, f"d{at}")
 
 
-# ---- daemons that cannot begin ----------------------------------------------------------------------
+# ---- daemons that cannot begin --------------------------------------------------------------------
 
 def refusals(tap):
     def fails(*args):

@@ -50,8 +50,8 @@
  * takes.
  *
  * And an attacker's files may belong to as many users. Any user with a range of user ids in
- * /etc/subuid can arrange that, and most users have one. Then the victim is one of the crowd, and gets an
- * equal part, as SECURITY.md says. What is judged is what a task gets.
+ * /etc/subuid can arrange that, and most users have one. Then the victim is one of the crowd, and
+ * gets an equal part, as SECURITY.md says. What is judged is what a task gets.
  *
  *	test_neighbour [counted] [NUMBER...]
  *

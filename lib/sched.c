@@ -31,10 +31,10 @@
  *
  * Locking: sched->lock guards everything here. A function whose name begins with task_, list_,
  * frame_ or events_ is called with it held, unless its comment says otherwise. The wheel's own lock
- * is taken inside it. The user's functions, fn() and release(), are called without it. Work on all tasks is done in chunks,
- * and the lock is dropped between them, except in twheel_sched_stop(). A cursor marks the place
- * meanwhile: a struct task in the list that is no task. It is marked dead, so that all others skip
- * it.
+ * is taken inside it. The user's functions, fn() and release(), are called without it. Work on all
+ * tasks is done in chunks, and the lock is dropped between them, except in twheel_sched_stop(). A
+ * cursor marks the place meanwhile: a struct task in the list that is no task. It is marked dead,
+ * so that all others skip it.
  */
 #define _GNU_SOURCE
 #include <assert.h>

@@ -314,7 +314,7 @@ static void write_image(FILE *image)
 	check_stdout();
 }
 
-/* Draw all runs. The commands and the picture pass through memory, so there is no file to remove. */
+/* Draw all runs. Commands and picture pass through memory, so there is no file to remove. */
 static void draw(void)
 {
 	FILE *script = memory("script"), *image = memory("image");

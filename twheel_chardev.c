@@ -1929,6 +1929,7 @@ static long file_op(struct file_wheel *file, void __user *user, size_t size, u32
 	if (op.op != opcode || !op_is_valid(file, &op, opcode, file->flags))
 		return -EINVAL;
 	op.res = op_do_surely(file, &op, user);
+	/* QUERY stores the whole operation: what the caller gave must come back as it was. */
 	op.op = given;
 	if (opcode == TWHEEL_OP_QUERY && op.res >= 0 && op_store(&op, user, size))
 		return -EFAULT;
@@ -2483,8 +2484,9 @@ fault:
 }
 
 /*
- * Do the operation at @user, if it is valid and needs no memory and no waker. Returns its result;
- * if that is negative, nothing was done, and it need not be the error that the caller gets.
+ * Do the operation at @user, if it is valid and needs no memory and no waker. Flags that only some
+ * files allow do not count as valid here: ops_settle() may have to wait for them. Returns the
+ * result; if that is negative, nothing was done, and it need not be the error that the caller gets.
  */
 static __always_inline int op_try(struct file_wheel *file, struct twheel_op __user *user,
 				  size_t size, u32 opcode)

@@ -2677,7 +2677,7 @@ static struct twheel_base *base_alloc(const struct twheel_config *config)
 
 	if (config->small)
 		return kzalloc(sizeof(*base), GFP_CHARGED);
-	/* Not kvzalloc(): it may take a whole order of pages, and so round 45 KiB up to 64. */
+	/* Not kvzalloc(): where it finds contiguous memory, it rounds 45 KiB up to 64. */
 	base = __vmalloc(sizeof(*base) + sizeof(struct wheel_store), GFP_CHARGED | __GFP_ZERO);
 	if (base)
 		base_set_store(base, (struct wheel_store *)(base + 1));

@@ -188,8 +188,9 @@ static struct embedded *embedded(struct twheel *twheel)
 /*
  * ---- time -------------------------------------------------------------------
  *
- * From here to the lock itself, and in the operations, the caller holds the lock. @now is the time
- * for which lock_by() has let the wheel follow.
+ * In this section and in those that follow, a function is called with the lock held, unless it
+ * takes the lock itself, opens a wheel, or has a name that begins with embedded_. @now is the time
+ * that lock_by() has returned.
  */
 
 /* The tick that @now falls into, rounded down. @now is below 2^63. */

@@ -237,7 +237,7 @@ static void show_info(const struct twheel *w, const struct twheel_info *info)
 	printf("  %-16s %llu bytes\n", "an empty wheel", (unsigned long long)info->mem_bytes);
 }
 
-/* The same, with everything else, as a line of JSON. @device: 0, or why it cannot be used. */
+/* The same and the modules' parameters, as a line of JSON. @device: 0, or why there is none. */
 static void show_info_json(const struct twheel *w, const struct twheel_info *info, int device)
 {
 	struct json_object *o = json_object_new_object();

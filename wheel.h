@@ -1074,6 +1074,7 @@ static inline void wheel_search_stop(struct wheel *w, const struct wheel_level *
 		wheel_found(w, at + d * (u64)lv->width, wheel_round(lv, cur + d));
 }
 
+/* Let w->upper be no later than the first stop that has timers, of levels 1 and 2. */
 static inline void wheel_search_stops(struct wheel *w)
 {
 	wheel_search_stop(w, &wheel_stops[0], wheel_stop1(w), w->q[1] * WHEEL_W1);
@@ -1081,6 +1082,7 @@ static inline void wheel_search_stops(struct wheel *w)
 			  w->q[2] * WHEEL_W2 + wheel_stops_had(w) * WHEEL_STOP2);
 }
 
+/* Find the next event of everything above level 0, and note it in w->upper. */
 static inline void wheel_search_upper(struct wheel *w)
 {
 	unsigned int l;

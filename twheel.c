@@ -269,6 +269,7 @@ static DEFINE_STATIC_KEY_FALSE(run_has_no_counter);
 /* Runs the work of tasks with TWHEEL_TASK_PROCESS, and of a clock that was set. */
 static struct workqueue_struct *task_queue;
 
+/* The time of the base's clock. Any context but NMI; the lock is not needed. */
 static ktime_t base_now(const struct twheel_base *base)
 {
 	if (likely(base->clock == CLOCK_MONOTONIC))
@@ -705,6 +706,7 @@ static __always_inline struct ticks base_range_hot(const struct twheel_base *bas
 	};
 }
 
+/* Can @range be used as it is? Else base_range() computes it, with all checks. */
 static __always_inline bool range_is_hot(const struct twheel_base *base, const struct ticks *range)
 {
 	return likely(range->first <= range->last && range->first > wheel_clk(&base->wheel));
@@ -911,12 +913,14 @@ static void expiry_yield(struct expiry *expiry)
 	spin_lock(&expiry->lock);
 }
 
+/* Count @waiters more, or fewer. @expiry may be NULL. */
 static void expiry_announce(struct expiry *expiry, int waiters)
 {
 	if (expiry)
 		atomic_add(waiters, &expiry->waiters);
 }
 
+/* Sleep until the run yields or ends, and lend it the caller's priority meanwhile. */
 static void expiry_sleep(struct expiry *expiry)
 {
 	spin_lock_bh(&expiry->lock);
@@ -967,6 +971,7 @@ static void expiry_wait(struct expiry *expiry, struct expiry **told)
 	*told = expiry;
 }
 
+/* The wait is over: the caller is no waiter any more. @told may be NULL. */
 static void expiry_wait_end(struct expiry *told)
 {
 	expiry_announce(told, -1);
@@ -1250,6 +1255,7 @@ static bool run_due(struct twheel_base *base, u64 begin)
 	}
 }
 
+/* A run begins at @begin: nothing else arms the base until run_end(). Under the base's lock. */
 static void run_begin(struct twheel_base *base, u64 begin)
 {
 	lockdep_assert_held(&base->lock);
@@ -1262,6 +1268,11 @@ static void run_begin(struct twheel_base *base, u64 begin)
 	base->wakeups++;
 }
 
+/*
+ * A run ends, which began at the run_time() @since. Charge it, and arm the base for its next event;
+ * or, if work is left or the runs have had their half of the CPU, for some time after now. Under
+ * the base's lock.
+ */
 static void run_end(struct twheel_base *base, u64 since, bool finished)
 {
 	u64 now = ktime_get_ns(), used = run_took(now, since);
@@ -1367,6 +1378,7 @@ static struct twheel_base *move_to(struct twheel_base *from, struct twheel_timer
 	return to;
 }
 
+/* The rare part of move_base(): @base is not this CPU's. */
 static noinline struct twheel_base *move_here(struct twheel_base *base,
 					      struct twheel_timer *timer)
 {
@@ -1414,6 +1426,7 @@ void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
 }
 EXPORT_SYMBOL_GPL(__twheel_init);
 
+/* Was @timer shut down? Under the base's lock. */
 static bool is_shut(const struct twheel_timer *timer)
 {
 	return timer->queue.flags & TWHEEL_SHUT;
@@ -1432,6 +1445,7 @@ enum arm_mode {
 	ARM_EARLIER,		/* only if it is not armed, or armed for later */
 };
 
+/* Must a call with this @mode arm @timer for @expires? Under the base's lock. */
 static bool arm_is_wanted(const struct twheel_base *base, const struct twheel_timer *timer,
 			  ktime_t expires, enum arm_mode mode)
 {
@@ -1869,6 +1883,7 @@ int twheel_try_cancel(struct twheel_timer *timer)
 }
 EXPORT_SYMBOL_GPL(twheel_try_cancel);
 
+/* twheel_cancel_sync() for all that cancel and wait. Not in hard interrupt context. */
 static int cancel_and_wait(struct twheel_timer *timer)
 {
 	struct expiry *told = NULL;
@@ -2239,6 +2254,7 @@ int twheel_task_cancel(struct twheel_task *task)
 }
 EXPORT_SYMBOL_GPL(twheel_task_cancel);
 
+/* Stop @task, and wait until neither its timer's callback nor its work is running. May sleep. */
 static int task_cancel_and_wait(struct twheel_task *task, bool shutdown)
 {
 	int pending = task_stop(task);
@@ -2595,6 +2611,7 @@ void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats)
 }
 EXPORT_SYMBOL_GPL(twheel_get_stats);
 
+/* Does twheel_create() accept @config? Sinks alone may begin small: see twheel_grow(). */
 static bool config_is_valid(const struct twheel_config *config)
 {
 	if (config->clock != CLOCK_MONOTONIC && config->clock != CLOCK_BOOTTIME &&
@@ -2605,6 +2622,7 @@ static bool config_is_valid(const struct twheel_config *config)
 	       config->slack_ns < NSEC_PER_SEC && (config->sink || !config->small);
 }
 
+/* Prepare what drives a base with callbacks: two hrtimers, and the call that another CPU gets. */
 static void base_init_drives(struct twheel_base *base)
 {
 	unsigned int i;
@@ -2664,6 +2682,7 @@ static int base_enlist(struct twheel_base *base)
 	return err;
 }
 
+/* Let the wheel of @base have the buckets in @store, which is zeroed. */
 static void base_set_store(struct twheel_base *base, struct wheel_store *store)
 {
 	base->wheel.bucket = store->bucket;
@@ -2677,7 +2696,7 @@ static struct twheel_base *base_alloc(const struct twheel_config *config)
 
 	if (config->small)
 		return kzalloc(sizeof(*base), GFP_CHARGED);
-	/* Not kvzalloc(): it would round 36 KiB up to 64. */
+	/* Not kvzalloc(): where it finds contiguous memory, it rounds 45 KiB up to 64. */
 	base = __vmalloc(sizeof(*base) + sizeof(struct wheel_store), GFP_CHARGED | __GFP_ZERO);
 	if (base)
 		base_set_store(base, (struct wheel_store *)(base + 1));
@@ -2779,6 +2798,7 @@ static unsigned int base_take(struct twheel_base *base, struct twheel_timer **ti
 	return nr;
 }
 
+/* The timer whose callback is running, or NULL. It may be over when this returns. */
 static struct twheel_timer *base_running(struct twheel_base *base)
 {
 	struct twheel_timer *running;
@@ -2801,6 +2821,7 @@ static void base_wait(struct twheel_base *base)
 	expiry_wait_end(told);
 }
 
+/* Is no timer of @base armed, and no callback running? */
 static bool base_is_quiet(struct twheel_base *base)
 {
 	unsigned long flags;
@@ -2919,6 +2940,7 @@ size_t twheel_size(const struct twheel_base *base)
 }
 EXPORT_SYMBOL_GPL(twheel_size);
 
+/* Free a CPU's base, or do nothing if it is NULL. No timer may be armed on it. */
 static void free_cpu_base(struct twheel_base *base)
 {
 	if (!base)

@@ -27,9 +27,9 @@
  * + tolerance) / tick); if the latter is earlier, in the former. So it is never early, and at most
  * its tolerance later than an exact timer. Timers with tolerances share ticks, on all CPUs and
  * bases, so there are fewer interrupts; and mostly they are not moved from bucket to bucket: with a
- * tolerance of an eighth of the delay a timer costs no more than a struct timer_list. If an armed
- * timer is re-armed, and the tick that it already has is among the new ones allowed, that costs
- * next to nothing. A tolerance of 0 means exact. A tolerance that ends after KTIME_MAX ends there.
+ * tolerance of an eighth of the delay a timer costs no more than a struct timer_list. If a timer is
+ * re-armed, and may keep the tick that it has, that costs next to nothing. A tolerance of 0 means
+ * exact. A tolerance that ends after KTIME_MAX ends there.
  *
  * Context: unless said otherwise a function may be called from any context except NMI: from hard
  * and soft interrupts, under raw spinlocks, with preemption off, on PREEMPT_RT, and from a timer's
@@ -126,9 +126,9 @@ struct twheel_timer {
  *		using queue.node, and do no more. They are idle: from here on cancelling them is
  *		the owner's business
  * @wake:	called after that, without a lock, in softirq context, once for one or more calls of
- *		@expired. If on PREEMPT_RT it would have to wait for a lock, it returns false, and
- *		is called again a ms later. On PREEMPT_RT it may also be called when nothing has
- *		expired, and on two CPUs at once
+ *		@expired. On PREEMPT_RT it must not wait for a lock: it returns false instead, and
+ *		is called again a ms later. There it may also be called when nothing has expired,
+ *		and on two CPUs at once. Else it returns true
  * @always:	call @wake after each run, also if nothing has expired: the next event has changed
  */
 struct twheel_sink {
@@ -160,7 +160,7 @@ struct twheel_sink {
  *		NSEC_PER_SEC
  * @sink:	gets the expired timers; NULL for callbacks
  * @owner:	the sink's own, see twheel_owner()
- * @small:	with a sink: the base has no buckets, and takes a KiB instead of 36, until
+ * @small:	with a sink: the base has no buckets, and takes a KiB instead of 48, until
  *		twheel_grow(). Until then its timers are in a tree, which each operation searches
  * @user:	with a sink: the user whose base it is. All bases of a user together have one share
  *		of a CPU, see twheel_user_create(). NULL: nobody's in particular
@@ -297,7 +297,7 @@ static inline ktime_t twheel_jiffies(long nr)
 
 /**
  * twheel_until() - the delay until jiffies has a value
- * @expires:	a value of jiffies; one that is over is a delay of 0
+ * @expires:	a value of jiffies; if it has passed, the delay is 0
  *
  * A timer that is armed for this delay expires when jiffies has that value. A struct timer_list
  * would expire in the jiffy after it.
@@ -318,7 +318,7 @@ static inline ktime_t twheel_until(unsigned long expires)
  * be x - 1 or x + 1.
  *
  * Context: Any.
- * Return: that value, at most MAX_JIFFY_OFFSET from now; if the timer is not armed, jiffies now.
+ * Return: that value, at most MAX_JIFFY_OFFSET ahead; if the timer is not armed, jiffies now.
  */
 static inline unsigned long twheel_expires_jiffies(const struct twheel_timer *timer)
 {

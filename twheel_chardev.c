@@ -94,8 +94,12 @@
  *			decide whether to look at all
  *	nr_free		written with WRITE_ONCE() under the base's lock; read by the holder of
  *			file->submit. It can only grow meanwhile
+ *	nr_slots	file_was_set() reads it once more after it has dropped the lock, to see
+ *			whether to take it again. Slots that it does not see yet are new: their
+ *			timers were added after the clock was set
  *	waker		file_update_waker() uses it only if it sees the base too, whose release
- *			orders it
+ *			orders it. The sink is called for timers that were armed after that, under
+ *			the base's lock
  *	tables[]	the lookup of a slot pairs with the release in slots_alloc()
  *	asks		written before the base's lock is taken to arm the timer, read under it
  *	spare		a bit lock: test_and_set_bit_lock() pairs with clear_bit_unlock()
@@ -143,20 +147,23 @@
  */
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
+/* How many operations of a batch are copied in, done and copied out at a time. */
 #define CHUNK_OPS	64
 /* Is a whole chunk done in one lock hold? */
 #define CHUNK_IS_HOLD	(TWHEEL_HOLD_OPS >= CHUNK_OPS)
 /* Half as many as operations: reading a periodic timer's event also re-arms it. */
 #define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)
+/* How many events a reader has room for on its stack, if another reader has file->spare. */
 #define SMALL_EVENTS	8
 
 #define PAGE_SLOTS	(PAGE_SIZE / sizeof(struct slot))
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
 #define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
 
-/* The most that @max_timers may be: the slots of one page more still can be counted in 32 bits. */
+/* The most that @max_timers may be, so that one page of slots more can be counted in 32 bits. */
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
+/* The flags that ADD and MOD may have in any file, and those that a slot keeps. */
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
 #define SLOT_FLAGS	(TWHEEL_F_KEEP | TWHEEL_F_DELAY | TWHEEL_F_CANCEL_ON_SET)
 
@@ -172,6 +179,8 @@
  * is also the result of an add, which is then repeated.
  */
 #define SLOTS_TO_COME	(-EAGAIN)
+
+/* The most that op_size of a batch may be. Later versions may make operations longer. */
 #define OP_STRIDE_MAX	4096
 
 enum slot_state { FREE, ARMED, READY, READING, IDLE };
@@ -520,7 +529,8 @@ static void opener_uncharge_pages(struct opener *opener, u32 nr)
 /*
  * Lock the base, which must exist, without reading the clock. Interrupts must be on: this turns
  * them off. If a timer may have been armed, unlock it with twheel_unlock_irq(), which sees that the
- * base is served; else with file_let_go(). sparse is told of neither.
+ * base is served; else with file_let_go(). The annotations hide the lock from sparse, which cannot
+ * know that this is the lock that twheel_unlock_irq() releases.
  */
 static __always_inline void file_hold(struct file_wheel *file)
 {
@@ -543,6 +553,7 @@ static u64 slot_handle(const struct slot *slot)
 	return (u64)slot->generation << 32 | slot->timer.queue.data;
 }
 
+/* The slot of @timer, which must be a timer of a file's base: these are all members of slots. */
 static struct slot *slot_of(struct twheel_timer *timer)
 {
 	return container_of(timer, struct slot, timer);
@@ -714,6 +725,7 @@ static void slots_add_page(struct file_wheel *file, struct slot *slots)
 		memset_startat(slot, 0, generation);	/* FREE */
 		slot->generation = 1;
 	}
+	/* Before nr_slots counts the page: slot_at() follows an index that is below nr_slots. */
 	file->tables[page / TABLE_PAGES][page % TABLE_PAGES] = slots;
 
 	file_hold(file);
@@ -1245,6 +1257,14 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  * stored in spite of that is handled by batch_chunk().
  *
  * @m is the time of this lock hold; op_moment() fills in only what the operation needs.
+ *
+ * A field or flag that is added to operations passes through these places: op_get() and ops_widen()
+ * read it, also from a program that is older than the field; op_is_valid() refuses what makes no
+ * sense; slot_set() keeps it in the slot; op_set_expires() and drain_collect() give it back, so
+ * that the output of DRAIN, submitted again, makes the same timers.
+ *
+ * Most functions from here to op_run() are inlined into each caller, with a constant @opcode, so
+ * that ADD, MOD and CANCEL are each compiled without the branches of the others.
  */
 
 /* time_is_valid() of an operation whose timer is periodic, or may be late. */
@@ -1344,6 +1364,7 @@ static __always_inline void tell_begin(void)
 		pagefault_disable();
 }
 
+/* Undo tell_begin(). */
 static __always_inline void tell_end(void)
 {
 	if (TELL_COUNTS)
@@ -1470,6 +1491,10 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  *
  * slot_take() comes before slot_set(): it needs the old state, which slot_set() overwrites. It only
  * unlinks the slot, so between the two the slot is on no list; the base's lock hides that.
+ *
+ * The result that is told and the one that is returned are the same, since a slot is ARMED exactly
+ * if its timer is in the wheel. (Only drain_collect() makes an exception, and file->submit is held
+ * until that is over.) A change of one of the two must change the other.
  */
 static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
@@ -1904,6 +1929,7 @@ static long file_op(struct file_wheel *file, void __user *user, size_t size, u32
 	if (op.op != opcode || !op_is_valid(file, &op, opcode, file->flags))
 		return -EINVAL;
 	op.res = op_do_surely(file, &op, user);
+	/* QUERY stores the whole operation: what the caller gave must come back as it was. */
 	op.op = given;
 	if (opcode == TWHEEL_OP_QUERY && op.res >= 0 && op_store(&op, user, size))
 		return -EFAULT;
@@ -2202,8 +2228,9 @@ static bool file_has_armed(struct file_wheel *file)
 /*
  * DRAIN: go once round the slots, from where the last call ended, as long as there is room and any
  * timer is armed. So draining everything is O(slots), however small the calls, and finding that
- * nothing is left is O(1). More than once round would race with a reader of periodic timers, each
- * of which is ready now and armed then. It fails only if no timer was drained. With file->submit.
+ * nothing is left is O(1). It does not go round twice: beside a reader of periodic timers, which
+ * are ready at one look and armed at the next, that might never end. It fails only if no timer was
+ * drained. With file->submit.
  */
 static int file_drain(struct file_wheel *file, struct twheel_batch *batch)
 {
@@ -2457,8 +2484,9 @@ fault:
 }
 
 /*
- * Do the operation at @user, if it is valid and needs no memory and no waker. Returns its result;
- * if that is negative, nothing was done, and it need not be the error that the caller gets.
+ * Do the operation at @user, if it is valid and needs no memory and no waker. Flags that only some
+ * files allow do not count as valid here: ops_settle() may have to wait for them. Returns the
+ * result; if that is negative, nothing was done, and it need not be the error that the caller gets.
  */
 static __always_inline int op_try(struct file_wheel *file, struct twheel_op __user *user,
 				  size_t size, u32 opcode)
@@ -2585,8 +2613,9 @@ static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch,
 /*
  * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command is
  * complete when this returns. It runs in the caller's task; if it would have to wait for another
- * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So only a
- * wait can be cancelled.
+ * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So a cancel
+ * finds only a command that a worker has: it ends the wait, or ends the batch early, see
+ * batch_is_stopped().
  */
 static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
@@ -2899,7 +2928,10 @@ static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 	while (READ_ONCE(file->nr_ready) && iov_iter_count(to) >= sizeof(struct twheel_event)) {
 		if (plain) {
 			got = reader_run_plain(file, to);
-			/* A signal must find something done, or the caller tries for ever. */
+			/*
+			 * Nothing was read: do not look for a signal yet. Our caller would take a
+			 * result of 0 for "none was ready", and call again at once, for ever.
+			 */
 			plain = got;
 			if (!plain)
 				continue;
@@ -3122,8 +3154,8 @@ static ssize_t file_read(struct file *filp, char __user *user, size_t room, loff
 	if (room < size)
 		return -EINVAL;
 	/*
-	 * Pairs with the base's lock, under which the event was made: the base, and everything
-	 * made with it, is visible.
+	 * Pairs with the base's lock. The event was made under it, and an unlock by whoever made
+	 * the base came before that. So the base, and everything made with it, is visible.
 	 */
 	while (unlikely(!smp_load_acquire(&file->nr_ready))) {
 		int err = reader_wait(file, filp->f_flags & O_NONBLOCK);

@@ -116,6 +116,7 @@ static unsigned int cpu_find_home(unsigned int cpu)
 	return home < nr_cpu_ids ? home : cpu;
 }
 
+/* From now on timers that are armed on @cpu go to @home. On @cpu itself, or before it has any. */
 static void cpu_set_home(unsigned int cpu, unsigned int home)
 {
 	per_cpu(cpu_base, cpu) = per_cpu(own_base, home);
@@ -199,6 +200,7 @@ static void base_next_drive(struct twheel_base *base, struct drive *drive)
 	base->driver = (drive - base->drive) ^ !hrtimer_is_queued(&drive->hrtimer);
 }
 
+/* Is a call of base_kicked() for @base on its way to another CPU? */
 static bool base_is_kicked(struct twheel_base *base)
 {
 	unsigned long flags;

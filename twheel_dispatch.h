@@ -215,16 +215,19 @@ struct dispatcher {
 /* The user of the bases that were made without one. */
 static struct twheel_user *nobody;
 
+/* The queue of @d in which @base is, or would be: that of its clock. */
 static struct dispatch_queue *queue_of(struct dispatcher *d, const struct twheel_base *base)
 {
 	return &d->queue[base->clock == CLOCK_BOOTTIME ? QUEUE_BOOTTIME : QUEUE_MONOTONIC];
 }
 
+/* The share that the user of @base has of the CPU of @d. */
 static struct share *share_of(const struct dispatcher *d, const struct twheel_base *base)
 {
 	return per_cpu_ptr(base->user->shares, d->cpu);
 }
 
+/* The entry of that user in the queue of @base. */
 static struct dispatch_entry *entry_of(struct dispatcher *d, const struct twheel_base *base)
 {
 	return &share_of(d, base)->entry[queue_of(d, base) - d->queue];
@@ -247,7 +250,7 @@ static ktime_t base_queue_time(const struct twheel_base *base, u64 tick)
 	return max_t(s64, ktime_sub(time, ktime_mono_to_any(0, TK_OFFS_REAL)), 0);
 }
 
-/* ---- the order of service --------------------------------------------------------- */
+/* ---- the order of service: under the dispatcher's lock ------------------------------ */
 
 static struct dispatch_entry *queue_first(const struct dispatch_queue *q)
 {
@@ -330,6 +333,7 @@ static void watch_resume(struct dispatch_queue *q, ktime_t key)
 		watch_start(q, key);
 }
 
+/* Nothing is queued: there is nothing to watch. */
 static void watch_stop(struct dispatch_queue *q)
 {
 	/* If it is expiring at this moment, it will find nothing to do. */
@@ -760,6 +764,7 @@ static void share_is_active(struct dispatcher *d, struct share *share, u64 now)
 	d->nr_active++;
 }
 
+/* Charge the CPU, and the user of @share, for @used ns that ended @now. */
 static void share_charge(struct dispatcher *d, struct share *share, u64 now, u64 used)
 {
 	account_charge(&d->account, now, used, 2);
@@ -1170,6 +1175,7 @@ static void queue_calm(struct dispatch_queue *q, const struct pass *pass)
 	}
 }
 
+/* Arm the hrtimers of both queues for their first entries, at the end of a pass. */
 static void dispatcher_arm(struct dispatcher *d)
 {
 	unsigned int i;
@@ -1199,6 +1205,10 @@ static void dispatcher_hold(struct dispatcher *d, bool hold)
 	raw_spin_lock_irq(&d->lock);
 }
 
+/*
+ * A pass, which the hrtimer of @q has begun. Whoever queues a base meanwhile leaves it to this to
+ * arm the hrtimers. The dispatcher's lock is dropped in between.
+ */
 static void pass_run(struct dispatch_queue *q)
 	__must_hold(&q->dispatcher->lock)
 {

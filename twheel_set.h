@@ -106,6 +106,7 @@ static struct twheel_base *settable_next(u32 sets)
 	return base;
 }
 
+/* Queue the next SET_BASES bases anew; after the last one, start the worker. In hard interrupt. */
 static void clock_set_irq(struct irq_work *work)
 {
 	u32 sets = atomic_read(&clock_sets);

@@ -34,8 +34,8 @@
  * and nothing is due in the next tick, one of the five that are moved from may move WHEEL_CHUNK:
  * 512 moves. So the bound is 512 moves, and 1/59 of the timers that are due within the next 60
  * ticks, unless more than 900 000 are due in an hour of 3 600 ticks. Timers that expire are not
- * counted. If a million timers are spread over an hour a day ahead, no tick needs more than some
- * 570 moves.
+ * counted. If a million timers are due within an hour or half an hour, a day ahead, no tick needs
+ * more than 600 moves.
  *
  * The price is an event for each WHEEL_CHUNK = 256 timers of a big bucket, and of a class of
  * far timers, if ticks are idle: less than half a percent of the timers. A step that happens
@@ -781,7 +781,7 @@ static inline u32 wheel_choose_between(u32 first, u32 last)
  *
  * Coarser numbers, such as 3 600 whenever there is one, would make timers three times as late, use
  * more ticks, and move timers more often: with ticks of a ms and delays up to a minute, few
- * tolerances reach a multiple of 3 600, but all tolerances from half a second on reach a multiple
+ * tolerances reach a multiple of 3 600, but all tolerances of 600 ticks and more reach a multiple
  * of 600.
  *
  * Return: the tick.
@@ -1074,6 +1074,7 @@ static inline void wheel_search_stop(struct wheel *w, const struct wheel_level *
 		wheel_found(w, at + d * (u64)lv->width, wheel_round(lv, cur + d));
 }
 
+/* Let w->upper be no later than the first stop that has timers, of levels 1 and 2. */
 static inline void wheel_search_stops(struct wheel *w)
 {
 	wheel_search_stop(w, &wheel_stops[0], wheel_stop1(w), w->q[1] * WHEEL_W1);
@@ -1081,6 +1082,7 @@ static inline void wheel_search_stops(struct wheel *w)
 			  w->q[2] * WHEEL_W2 + wheel_stops_had(w) * WHEEL_STOP2);
 }
 
+/* Find the next event of everything above level 0, and note it in w->upper. */
 static inline void wheel_search_upper(struct wheel *w)
 {
 	unsigned int l;

@@ -48,6 +48,7 @@ struct parser {
 	char			*error;
 };
 
+/* Say why the expression is wrong. Returns false. */
 __attribute__((format(printf, 2, 3)))
 static bool wrong(const struct parser *parser, const char *fmt, ...)
 {
@@ -90,6 +91,7 @@ static bool parse_digits(struct parser *parser, int *value)
 	return parser->p > start;
 }
 
+/* Parse a name of the field. More letters behind it are left, and will be wrong. */
 static bool parse_name(struct parser *parser, int *value)
 {
 	const char *p = parser->p, *names = parser->field->names;
@@ -106,6 +108,7 @@ static bool parse_name(struct parser *parser, int *value)
 	return false;
 }
 
+/* Parse a number or a name that the field may have. */
 static bool parse_value(struct parser *parser, int *value)
 {
 	const struct field *field = parser->field;
@@ -153,6 +156,7 @@ static bool parse_step(struct parser *parser, bool range, int *step)
 	return true;
 }
 
+/* Parse an element of a list: *, a value or a range, perhaps with a step; or L, which is bit 0. */
 static bool parse_element(struct parser *parser, uint64_t *bits)
 {
 	int first = parser->field->min, last = parser->field->max, step;
@@ -202,6 +206,7 @@ static void skip_spaces(struct parser *parser)
 		parser->p++;
 }
 
+/* How many words are there? */
 static int count_fields(const char *p)
 {
 	int n = 0;

@@ -85,6 +85,10 @@ static bool parse_number(const char **s, int64_t *whole, int64_t *billionths)
 	return any;
 }
 
+/*
+ * Add a number of units to *@ns: @whole and a fraction of so many @billionths. Returns false if the
+ * sum is too large.
+ */
 static bool add_part(int64_t *ns, int64_t whole, int64_t billionths, int64_t unit)
 {
 	/* A unit is whole seconds, or less than one. */
@@ -222,6 +226,7 @@ static bool parse_clock(const char *s, struct clock *clock)
 	return s && parse_rest(s, clock);
 }
 
+/* Parse a date, with or without a time of day, for which midnight is the default. */
 static bool parse_date(const char *s, int64_t now, int64_t *ns)
 {
 	struct clock clock = { 0 };
@@ -250,6 +255,7 @@ static struct tm day_from(int64_t now, int days, const struct clock *clock)
 	return tm;
 }
 
+/* Parse what follows the @: seconds since 1970, perhaps with a fraction. */
 static bool parse_epoch(const char *s, int64_t *ns)
 {
 	int64_t whole, fraction;
@@ -259,6 +265,7 @@ static bool parse_epoch(const char *s, int64_t *ns)
 	       add_part(ns, whole, fraction, NS_PER_S);
 }
 
+/* Parse "today" or "tomorrow", with or without a time of day. */
 static bool parse_day(const char *s, int64_t now, int64_t *ns)
 {
 	static const char *const words[] = { "today", "tomorrow" };
@@ -279,6 +286,7 @@ static bool parse_day(const char *s, int64_t now, int64_t *ns)
 	return false;
 }
 
+/* A time of day alone is the next moment at which the clock shows it. */
 bool parse_time(const char *s, int64_t now, int64_t *ns)
 {
 	struct clock clock;

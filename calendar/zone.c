@@ -31,6 +31,7 @@
 
 /* ---- the file ----------------------------------------------------------------------- */
 
+/* A number of @bytes bytes in the file: these are big-endian. */
 static uint64_t decode(const unsigned char *p, size_t bytes)
 {
 	uint64_t value = 0;
@@ -45,6 +46,7 @@ static int32_t decode32(const unsigned char *p)
 	return (int32_t)(uint32_t)decode(p, 4);
 }
 
+/* The moment of transition @i, which must exist. */
 static int64_t transition(const struct zone *zone, size_t i)
 {
 	if (zone->width == 4)
@@ -93,6 +95,7 @@ static bool read_block(struct block *b, const unsigned char *p, const unsigned c
 	return true;
 }
 
+/* Can a clock be so far ahead of UTC? */
 static bool is_offset(int64_t offset)
 {
 	return offset >= -ZONE_BEHIND_MAX && offset <= ZONE_AHEAD_MAX;
@@ -113,6 +116,7 @@ static bool is_sound(const struct zone *zone, uint32_t nr_types)
 	return nr_types;
 }
 
+/* Let @zone point into the arrays of a block, and check these. Returns as zone_read(). */
 static int use_block(struct zone *zone, const struct block *b, size_t width)
 {
 	zone->width = width;
@@ -246,11 +250,13 @@ struct text {
 	const char	*end;
 };
 
+/* The next character; 0 at the end. */
 static char peek(const struct text *t)
 {
 	return t->p < t->end ? *t->p : 0;
 }
 
+/* If @c is next, take it. */
 static bool skip(struct text *t, char c)
 {
 	if (peek(t) != c)
@@ -269,6 +275,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/* Parse a number from @min to @max. */
 static bool read_number(struct text *t, int min, int max, int *n)
 {
 	bool any = false;

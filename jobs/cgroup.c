@@ -32,9 +32,14 @@
 #define CPU_PERIOD	100000
 #define SWEEP_NS	NS_PER_S
 
+/*
+ * base: the cgroup below which runs have theirs, or -1. has_memory, has_cpu, has_pids: which
+ * controllers it passes on. swept: no call of sweep() is to come.
+ */
 static int base = -1;
 static bool has_memory, has_cpu, has_pids, swept = true;
 
+/* Write @text to file @name in directory @dir, in one piece. Returns false, with errno, if not. */
 static bool write_at(int dir, const char *name, const char *text)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
@@ -45,6 +50,7 @@ static bool write_at(int dir, const char *name, const char *text)
 	return good;
 }
 
+/* Is @name that of a run's cgroup, of this daemon or an earlier one? */
 static bool is_run(const char *name)
 {
 	size_t len = strlen(name);
@@ -89,6 +95,7 @@ static int find_own(void)
 	return yes[0] == '1' ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
+/* Let the cgroups of runs have @controller. Returns false if there is none to pass on. */
 static bool enable(const char *controller)
 {
 	char text[32];
@@ -131,6 +138,7 @@ bool cgroup_can(const struct def *def, char error[ERROR_MAX])
 
 /* ---- that of a run ------------------------------------------------------------------ */
 
+/* Limit the cgroup @dir as the job asks. Returns false if that is not possible. */
 static bool set_limits(int dir, const struct def *def)
 {
 	char text[64];
@@ -170,6 +178,7 @@ int cgroup_make(struct run *run, const char **why)
 	return dir;
 }
 
+/* Kill all processes of the cgroup @name, at once. The kernel has that from 5.14 on. */
 static bool kill_named(const char *name)
 {
 	char file[120];
@@ -184,6 +193,7 @@ void cgroup_kill(struct run *run)
 		kill_named(run->process.cgroup);
 }
 
+/* Remove the cgroup @name. Returns false if it has processes, or is gone already. */
 static bool remove_named(const char *name)
 {
 	return !unlinkat(base, name, AT_REMOVEDIR);
@@ -214,6 +224,7 @@ void cgroup_remove(struct run *run)
 
 /* ---- what an earlier daemon has left ------------------------------------------------ */
 
+/* Returns false while processes of the cgroup @name have not ended yet. */
 static bool kill_and_remove(const char *name)
 {
 	kill_named(name);
@@ -262,6 +273,10 @@ static int kill_marked(const char *mark)
 	return n;
 }
 
+/*
+ * Look again until there is nothing to kill: a process may fork while we look. After KILL_MS the
+ * daemon begins all the same, and says so.
+ */
 void leftovers_kill(const char *state)
 {
 	char *mark;

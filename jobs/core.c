@@ -40,6 +40,13 @@
 struct store *store;
 struct twheel_sched *sched;
 
+/*
+ * stopping: core_stop() was called. stuck: the store cannot be written, see set_stuck(). reload:
+ * all rows of due are to be read again, by load_what_is_due(). reload_timer: the task that will set
+ * that, or 0. parts: store->parts as of the last claim(); their jobs and firings are in memory.
+ * horizon: rows that are due before it have timers. next_beat, next_look: when to renew the lease,
+ * and when to look for news.
+ */
 static int epoll;
 static bool stopping, stuck, reload;
 static uint64_t reload_timer, parts;
@@ -64,6 +71,7 @@ void say(int level, const char *fmt, ...)
 		fprintf(stderr, "<%d>twheeld: %s\n", level, text);
 }
 
+/* CLOCK_BOOTTIME in us, which nobody can set. */
 static int64_t boot_us(void)
 {
 	return time_now(CLOCK_BOOTTIME) / NS_PER_US;
@@ -103,6 +111,7 @@ static uint64_t late_timer;
 
 static void fire(const struct armed *row, bool paced);
 
+/* A copy of @from, never NULL. */
 static struct armed *new_armed(const struct armed *from)
 {
 	struct armed *row = malloc(sizeof(*row));
@@ -113,6 +122,7 @@ static struct armed *new_armed(const struct armed *from)
 	return row;
 }
 
+/* The function of a row's timer. */
 static void due_fired(void *arg, const struct twheel_task_info *task)
 {
 	(void)task;
@@ -150,6 +160,7 @@ void core_reload(void)
 	reload = true;
 }
 
+/* The function of reload_timer. */
 static void reload_now(void *arg, const struct twheel_task_info *task)
 {
 	(void)arg;
@@ -178,6 +189,7 @@ struct window {
 	int64_t	last;
 };
 
+/* A row of store_window(): arm a timer for it. */
 static void window_row(void *arg, const struct due *due)
 {
 	struct window *window = arg;
@@ -204,7 +216,10 @@ static bool load_rows(int64_t from, int64_t to, int64_t limit, struct window *wi
 	return window->last > from;
 }
 
-/* Those from @from on. If that is too many the horizon is nearer. Returns how many they were. */
+/*
+ * Arm timers for the rows of due from @from to @to, or to a minute from now if that is earlier. If
+ * these are too many, the horizon ends at the last one that was read. Returns how many were read.
+ */
 static int64_t load(int64_t from, int64_t to)
 {
 	int64_t end = now_us() + WINDOW_US, limit = WINDOW_ROWS;
@@ -252,6 +267,7 @@ static void clock_set(struct source *source)
 	load(horizon, INT64_MAX);
 }
 
+/* See clock_set(). If that is not possible, the program ends. */
 static void watch_clock(void)
 {
 	static struct source clock = { .ready = clock_set };
@@ -436,6 +452,7 @@ struct expired {
 	size_t		nr;
 };
 
+/* A row of store_expired(): remember it, and remove its log. */
 static void expired_row(void *arg, const struct ended *row)
 {
 	struct expired *expired = arg;
@@ -444,6 +461,7 @@ static void expired_row(void *arg, const struct ended *row)
 	log_remove(&row->firing);
 }
 
+/* A job was deleted together with its last history. */
 static void job_gone(void *arg, int64_t job)
 {
 	(void)arg;
@@ -465,6 +483,7 @@ static bool expire_some(struct expired *expired)
 	return false;
 }
 
+/* Once a second: delete history that has expired, for EXPIRE_MOST_US at most. */
 static void expire(void *arg, const struct twheel_task_info *task)
 {
 	static struct expired expired;
@@ -494,6 +513,7 @@ void source_remove(struct source *source)
 	source->fd = -1;
 }
 
+/* Call @fn again and again, @ns after it has returned. */
 static void every(int64_t ns, void (*fn)(void *arg, const struct twheel_task_info *task))
 {
 	struct twheel_task task = {
@@ -506,6 +526,7 @@ static void every(int64_t ns, void (*fn)(void *arg, const struct twheel_task_inf
 	}
 }
 
+/* A row of store_running(). */
 static void found(void *arg, const struct firing *firing)
 {
 	(void)arg;
@@ -514,6 +535,7 @@ static void found(void *arg, const struct firing *firing)
 
 /* ---- lives -------------------------------------------------------------------------- */
 
+/* Report @err, of reading the store, unless it is 0. Returns whether there was one. */
 static bool unreadable(int err)
 {
 	if (err)
@@ -541,6 +563,7 @@ static bool claim(void)
 	return true;
 }
 
+/* Bring memory up to date with one change by another life. */
 static void news_item(void *arg, const struct news *news)
 {
 	(void)arg;
@@ -597,6 +620,7 @@ static void buried(void)
 	begin_again();
 }
 
+/* Renew the lease, and do what belongs to it: take over parts, read news. */
 static void beat(void)
 {
 	int err;
@@ -640,6 +664,7 @@ static void mind_the_lease(void)
 		runs_kill(false);
 }
 
+/* Join the store and read it. If that fails, the program ends. */
 static void begin_life(void)
 {
 	if (unreadable(store_join(store, old_life())) ||

@@ -34,9 +34,9 @@
 #define ENV_OWN		16
 #define READS_MAX	64	/* reads of a pipe after its run has ended; a pipe holds less */
 
-static struct rlimit old_files;
-static char *state_mark;
-static pid_t daemon_pid;
+static struct rlimit old_files;	/* the limit on descriptors that the daemon was started with */
+static char *state_mark;	/* TWHEEL_STATE=..., for the environment of each run */
+static pid_t daemon_pid;	/* see child_bound() */
 
 /*
  * The daemon needs many descriptors for many runs, so it takes all that it may. Its runs get the
@@ -104,6 +104,7 @@ static void set_new(char **env, size_t *n, char **made, char *text)
 	set(env, n, text);
 }
 
+/* Set the variables that describe the run. twheeld(8) lists them. */
 static void set_run(const struct run *run, char **env, size_t *n, char **made)
 {
 	const struct firing *f = &run->firing;
@@ -119,6 +120,7 @@ static void set_run(const struct run *run, char **env, size_t *n, char **made)
 		set_new(env, n, made, format("TWHEEL_ARG=%s", f->arg));
 }
 
+/* Set the variables of another user that the run has. */
 static void set_user(const struct passwd *pw, char **env, size_t *n, char **made)
 {
 	set_new(env, n, made, format("HOME=%s", pw->pw_dir));
@@ -167,6 +169,7 @@ noreturn static void fail(int status, const char *what)
 	_exit(status);
 }
 
+/* In the child: handle no signal, and block none. */
 static void child_signals(void)
 {
 	sigset_t none;
@@ -177,6 +180,7 @@ static void child_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* In the child: set the limits that the job asks for. */
 static void child_limits(const struct def *def)
 {
 	setrlimit(RLIMIT_NOFILE, &old_files);
@@ -188,6 +192,7 @@ static void child_limits(const struct def *def)
 	}
 }
 
+/* In the child: become the job's user, and go to its directory. The groups come first, as root. */
 static void child_user(const struct def *def, const struct passwd *pw)
 {
 	const char *dir = def->dir ? def->dir : pw ? pw->pw_dir : getenv("HOME");
@@ -214,6 +219,7 @@ static void child_bound(void)
 		_exit(125);
 }
 
+/* In the child: the standard input, empty or what the job says. */
 static int open_input(const struct def *def)
 {
 	size_t size = def->input ? strlen(def->input) : 0;
@@ -266,6 +272,7 @@ static bool read_some(struct run *run)
 	return n > 0;
 }
 
+/* The run has printed something, or has closed its output. */
 static void output_ready(struct source *source)
 {
 	read_some(container_of(source, struct run, process.output));
@@ -282,6 +289,7 @@ static void end_ready(struct source *source)
 		run_ended(run, info.si_code, info.si_status);
 }
 
+/* To all processes of the run. One that is stopped takes the signal only when it continues. */
 void exec_signal(struct run *run, int sig)
 {
 	if (sig == SIGKILL)
@@ -360,6 +368,10 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 	return 0;
 }
 
+/*
+ * What is wrong with the job itself (@why) is no error here: the child is started, prints that into
+ * the log of the run and fails with status 125, so that the history has it.
+ */
 int exec_begin(struct run *run)
 {
 	const struct def *def = &run->job->def;

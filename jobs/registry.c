@@ -17,8 +17,10 @@
 
 #include "twheeld.h"
 
+/* Trees of tsearch(3): all jobs that are in memory; those of them that have a name. */
 static void *by_id, *by_name;
 
+/* For tsearch(). */
 static int compare_id(const void *a, const void *b)
 {
 	const struct job *x = a, *y = b;
@@ -26,6 +28,7 @@ static int compare_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
+/* For tsearch(). Both have a name. */
 static int compare_name(const void *a, const void *b)
 {
 	const struct job *x = a, *y = b;
@@ -57,6 +60,7 @@ struct walk {
 	void	*arg;
 };
 
+/* Call the function of a struct walk for a node of the tree, once for each node. */
 static void visit(const void *node, VISIT which, void *closure)
 {
 	struct walk *walk = closure;
@@ -84,11 +88,13 @@ const char *job_name(const struct job *job)
 	return "?";
 }
 
+/* Is the job due once only? Then it is deleted together with its history. */
 static bool is_once(const struct def *def)
 {
 	return def->kind == KIND_AT || def->kind == KIND_AFTER;
 }
 
+/* Say in @error why a request is refused. Returns @err. */
 __attribute__((format(printf, 3, 4)))
 static int refuse(char error[ERROR_MAX], int err, const char *fmt, ...)
 {
@@ -207,6 +213,7 @@ static void load_job(void *arg, const struct job_row *row)
 	}
 }
 
+/* Another life has changed the job: read it again, or forget it. */
 void job_refresh(int64_t id)
 {
 	bool there = false;
@@ -215,6 +222,7 @@ void job_refresh(int64_t id)
 		job_forget(id);
 }
 
+/* For qsort(): by time. */
 static int compare_days(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
@@ -222,6 +230,7 @@ static int compare_days(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* A row of store_days(): add the day to its calendar. */
 static void load_day(void *arg, const char *name, int64_t day)
 {
 	struct days *days = days_find(name, true);
@@ -335,6 +344,7 @@ struct needed {
 	const char	*by;
 };
 
+/* Does @job follow the job that a struct needed is about? */
 static void find_needed(void *arg, struct job *job)
 {
 	const char **lists[] = { job->def.then_ok, job->def.then_fail };
@@ -456,6 +466,7 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	put->job = job;
 }
 
+/* Check, write and take over the jobs that were planned, all or none. */
 static int put_planned(struct planned *planned, struct job_row *rows, char error[ERROR_MAX])
 {
 	int err = check_all(planned, now_us(), rows, error);
@@ -557,6 +568,7 @@ struct affected {
 	size_t			nr;
 };
 
+/* If @job uses the calendar of a struct affected, plan its next time anew. */
 static void find_affected(void *arg, struct job *job)
 {
 	struct affected *a = arg;
@@ -575,6 +587,7 @@ static void find_affected(void *arg, struct job *job)
 	};
 }
 
+/* The new times were written: take them over. */
 static void affected_done(struct affected *a)
 {
 	for (size_t i = 0; i < a->nr; i++) {

@@ -29,10 +29,14 @@
 int64_t max_running = 256, default_keep = 7 * 86400 * US_PER_S;
 size_t nr_running;
 
+/* Runs that may begin: a turn that says so was written. In the order in which it was. */
 static TAILQ_HEAD(, run) ready = TAILQ_HEAD_INITIALIZER(ready);
+/* All runs: a tree of tsearch(3), by compare(). */
 static void *by_firing;
+/* Begin nothing: for ever, since runs_stop() was called; or until hold_over(). */
 static bool stopping, held;
 
+/* Order runs by the names of their firings. */
 static int compare(const void *a, const void *b)
 {
 	const struct firing *x = &((const struct run *)a)->firing,
@@ -61,6 +65,7 @@ struct walk {
 	void	*arg;
 };
 
+/* Call the function of a struct walk for a node of the tree, once for each node. */
 static void visit(const void *node, VISIT which, void *closure)
 {
 	struct walk *walk = closure;
@@ -129,6 +134,7 @@ static void set_timer(struct run *run, struct twheel_task task)
 	}
 }
 
+/* Call @fn in @us, by CLOCK_BOOTTIME, unless the run waits for something else before that. */
 static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel_task_info *task),
 		      int64_t us)
 {
@@ -145,6 +151,7 @@ static void make_ready(struct run *run)
 	op->line.firing = run->firing;
 }
 
+/* The time of the next attempt has come. */
 static void waited(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run = arg;
@@ -154,6 +161,7 @@ static void waited(void *arg, const struct twheel_task_info *task)
 	make_ready(run);
 }
 
+/* Wait until the time of the next attempt, which the store knows. */
 static void wait_to_retry(struct run *run)
 {
 	struct twheel_task task = { .fn = waited };
@@ -164,6 +172,7 @@ static void wait_to_retry(struct run *run)
 
 /* ---- over --------------------------------------------------------------------------- */
 
+/* Is there a run of the job that is not queued? Then those that are must wait. */
 static bool any_active(const struct job *job)
 {
 	const struct run *run;
@@ -174,6 +183,7 @@ static bool any_active(const struct job *job)
 	return false;
 }
 
+/* The run of the job that has been queued the longest, or NULL. */
 static struct run *first_queued(const struct job *job)
 {
 	struct run *run;
@@ -278,6 +288,7 @@ static void attempt_again(struct run *run, enum outcome outcome, int64_t status,
 	op->next_firing.arg = NULL;
 }
 
+/* Is it an outcome for which a job may have another attempt? */
 static bool is_failure(enum outcome outcome)
 {
 	return outcome == OUTCOME_FAILED || outcome == OUTCOME_TIMEOUT;
@@ -318,6 +329,7 @@ void run_ended(struct run *run, int code, int status)
 
 /* ---- a firing ----------------------------------------------------------------------- */
 
+/* How many runs of the job are queued. */
 static size_t nr_queued(const struct job *job)
 {
 	const struct run *run;
@@ -452,6 +464,7 @@ static void row_moved(const struct op *op)
 		core_arm(f->id, f->job, op->next);
 }
 
+/* OP_AGAIN or OP_READY was written. @run is NULL if it is over by now. */
 static void attempt_written(struct run *run, enum state state)
 {
 	if (!run)
@@ -500,6 +513,7 @@ void run_settle(struct op *op)
 
 /* ---- beginning and ending ----------------------------------------------------------- */
 
+/* The run has taken longer than its job allows. */
 static void timed_out(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run = arg;
@@ -509,6 +523,7 @@ static void timed_out(void *arg, const struct twheel_task_info *task)
 	run_kill(run, OUTCOME_TIMEOUT);
 }
 
+/* The wait of hold() is over. */
 static void hold_over(void *arg, const struct twheel_task_info *task)
 {
 	(void)arg;
@@ -525,6 +540,7 @@ static void hold(int err)
 	held = !twheel_sched_add(sched, &task, NULL);
 }
 
+/* Begin the process of a run that is ready. Returns false if none can be created now. */
 static bool begin(struct run *run)
 {
 	int err;
@@ -551,6 +567,7 @@ void runs_begin(void)
 			return;
 }
 
+/* The run did not end by SIGTERM in the time that its job gives it. */
 static void stop_over(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run = arg;
@@ -560,6 +577,7 @@ static void stop_over(void *arg, const struct twheel_task_info *task)
 	exec_signal(run, SIGKILL);
 }
 
+/* A run without a process is over at once. The first outcome that it was told to have counts. */
 void run_kill(struct run *run, enum outcome outcome)
 {
 	if (!run->process.pid) {
@@ -586,6 +604,7 @@ void runs_forget(struct job *job)
 	}
 }
 
+/* Tell a run to end, as the daemon does. It keeps OUTCOME_OK: see run_ended(). */
 static void stop_one(void *arg, struct run *run)
 {
 	(void)arg;

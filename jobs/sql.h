@@ -69,16 +69,23 @@ struct store_ops {
 /* The text of a query. */
 const char *sql_query(const struct store *store, enum sql_id id);
 
-/* Execute a query whose result has no rows, or none that is needed. */
+/*
+ * Execute a query whose result has no rows, or none that is needed. @fmt has a letter for each
+ * parameter: see @query of struct store_ops. Afterwards store->changed says how many rows the query
+ * has changed.
+ */
 int sql_run(struct store *store, enum sql_id id, const char *fmt, ...);
+/* The same, and call @row with @call and @arg for each row of the result. */
 int sql_each(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
 	     const char *fmt, ...);
 
+/* A column of the row for which a row_fn is being called, as a number; NULL is 0. */
 static inline int64_t sql_number(struct store *store, int column)
 {
 	return store->ops->number(store, column);
 }
 
+/* The same as a text, or NULL. It is valid until the row_fn returns. */
 static inline const char *sql_text(struct store *store, int column)
 {
 	return store->ops->text(store, column);

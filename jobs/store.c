@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* What all kinds of stores do alike: see store.h. struct store_ops has what differs. */
+/*
+ * What all kinds of stores do alike. store.h says what each function guarantees; struct store_ops
+ * has what differs between the kinds.
+ *
+ * A function that changes more than one row is one transaction: ops->begin(), its statements,
+ * ops->end(err). end() commits if err is 0, and else rolls back; so on an error nothing has
+ * changed. What other lives must know is written by tell() in the same transaction: so they hear of
+ * a change if it is made, and only then.
+ *
+ * A function that reads has a callback of its own type for each row. So *_row() makes a structure
+ * of the columns, in the order in which the query names them, and calls the function to which @call
+ * points. The texts in that structure are valid until the callback returns.
+ *
+ * Nothing here is locked: the daemon has one thread.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +30,11 @@
 #define HISTORY_OF	HISTORY " WHERE seq < $1 AND ended >= $2 AND ($3 < 0 OR outcome = $3)"
 #define IN_PARTS(job)	"(($1 >> CAST(" job " & 63 AS int)) & 1) = 1"
 
+/*
+ * In the tables: due.off is 1 if the row waits because its job is paused. due.at is NEVER, which is
+ * INT64_MAX, while the row waits for the end of its own firing. job.name is NULL once the job was
+ * removed; the row remains as long as its history does.
+ */
 static const char *const queries[NR_QUERIES] = {
 	[Q_JOBS] = JOB " WHERE " IN_PARTS("j.id") " ORDER BY j.id",
 	[Q_JOB] = JOB " WHERE j.id = $1",
@@ -28,6 +47,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1",
 	[Q_DUE_JOB] = "DELETE FROM due WHERE job = $1",
 	[Q_JOB_ADD] = "INSERT INTO job (name, def, once) VALUES ($1, $2, $3) RETURNING id",
+	/* It changes no row if somebody else has put or removed the job meanwhile. */
 	[Q_JOB_SET] = "UPDATE job SET def = $1, once = $2, rev = rev + 1 WHERE id = $3 AND rev = $4"
 		      " AND name IS NOT NULL",
 	[Q_JOB_NONAME] = "UPDATE job SET name = NULL WHERE id = $1",
@@ -37,6 +57,7 @@ static const char *const queries[NR_QUERIES] = {
 		       " NOT EXISTS (SELECT 1 FROM due WHERE job = $1) AND"
 		       " NOT EXISTS (SELECT 1 FROM history WHERE job = $1) AND"
 		       " NOT EXISTS (SELECT 1 FROM running WHERE job = $1)",
+	/* One row with INT64_MIN for a calendar without days. */
 	[Q_DAYS] = "SELECT name, coalesce(day, -9223372036854775808) FROM calendar"
 		   " LEFT JOIN day_off ON calendar = name ORDER BY name, day",
 	[Q_DAYS_DELETE] = "DELETE FROM day_off WHERE calendar = $1",
@@ -47,6 +68,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_HISTORY_ID] = HISTORY_OF " AND id = $4 AND at = $5 ORDER BY seq DESC LIMIT $6",
 	[Q_HISTORY_DROP] = "DELETE FROM history WHERE seq = $1",
 
+	/* A row that was moved, deleted or paused since its timer was armed is not taken. */
 	[Q_TAKE] = "SELECT arg FROM due WHERE id = $1 AND at = $2 AND at <= $3 AND off = 0",
 	[Q_DUE_DELETE] = "DELETE FROM due WHERE id = $1",
 	[Q_DUE_MOVE] = "UPDATE due SET at = $1 WHERE id = $2",
@@ -56,6 +78,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNING_DELETE] = "DELETE FROM running WHERE id = $1 AND at = $2 AND attempt = $3",
 	[Q_AGAIN] = "UPDATE running SET attempt = $1, tries = $2, state = $3, wake = $4, life = $5"
 		    " WHERE id = $6 AND at = $7 AND attempt = $8",
+	/* 2 is STATE_READY. */
 	[Q_READY] = "UPDATE running SET state = 2, life = $1 WHERE id = $2 AND at = $3 AND"
 		    " attempt = $4",
 	[Q_HISTORY_ADD] =
@@ -130,7 +153,10 @@ int store_news(struct store *store, void (*fn)(void *arg, const struct news *), 
 	return store->ops->news ? store->ops->news(store, fn, arg) : 0;
 }
 
-/* Tell other lives of a change, within the transaction that makes it. */
+/*
+ * Tell other lives of a change, within the transaction that makes it. Does nothing if there can be
+ * no other life.
+ */
 static int tell(struct store *store, enum news_type type, int64_t job, int64_t id, int64_t at)
 {
 	if (!store->many)
@@ -162,6 +188,7 @@ int store_turned(struct store *store, bool wait)
 
 /* ---- reading ------------------------------------------------------------------------ */
 
+/* A row of Q_JOBS or Q_JOB. */
 static void job_row(struct store *store, void *call, void *arg)
 {
 	struct job_row row = {
@@ -190,6 +217,7 @@ int store_job(struct store *store, int64_t id, void (*fn)(void *arg, const struc
 	return sql_each(store, Q_JOB, job_row, &fn, arg, "i", id);
 }
 
+/* A row of Q_RUNNING. */
 static void running_row(struct store *store, void *call, void *arg)
 {
 	struct firing f = {
@@ -217,6 +245,7 @@ int store_running(struct store *store, uint64_t parts,
 	return sql_each(store, Q_RUNNING, running_row, &fn, arg, "i", (int64_t)parts);
 }
 
+/* A row of Q_WINDOW. */
 static void due_row(struct store *store, void *call, void *arg)
 {
 	struct due due = {
@@ -234,6 +263,7 @@ int store_window(struct store *store, int64_t from, int64_t to, int64_t limit,
 	return sql_each(store, Q_WINDOW, due_row, &fn, arg, "iiii", from, to, limit, store->life);
 }
 
+/* A row of Q_DAYS. */
 static void day_row(struct store *store, void *call, void *arg)
 {
 	(*(void (**)(void *arg, const char *name, int64_t day))call)(arg, sql_text(store, 0),
@@ -246,6 +276,7 @@ int store_days(struct store *store, void (*fn)(void *arg, const char *name, int6
 	return sql_each(store, Q_DAYS, day_row, &fn, arg, "");
 }
 
+/* A row of HISTORY. */
 static void history_row(struct store *store, void *call, void *arg)
 {
 	struct ended e = {
@@ -279,6 +310,7 @@ int store_history(struct store *store, const struct query *query,
 			outcome, query->limit);
 }
 
+/* The life is for kinds that keep logs on several machines; SQLite's query does not use it. */
 int store_expired(struct store *store, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg)
 {
@@ -287,13 +319,17 @@ int store_expired(struct store *store, int64_t now, int64_t limit,
 
 /* ---- requests that change something ------------------------------------------------- */
 
+/* A row of a statement that returns the id of what it has added. */
 static void take_id(struct store *store, void *call, void *arg)
 {
 	(void)call;
 	*(int64_t *)arg = sql_number(store, 0);
 }
 
-/* Add a row of due. -ESTALE if the job does not exist any more. */
+/*
+ * Add a row of due, and fill in its id. With @force it does not wait although its job may be
+ * paused. -ESTALE if the job does not exist any more. In a transaction.
+ */
 static int due_add(struct store *store, struct due *due, bool force)
 {
 	int err;
@@ -304,6 +340,7 @@ static int due_add(struct store *store, struct due *due, bool force)
 	return err || due->id ? err : -ESTALE;
 }
 
+/* Add a new job, and fill in its id. In a transaction. */
 static int put_new(struct store *store, struct job_row *row)
 {
 	return sql_each(store, Q_JOB_ADD, take_id, NULL, &row->id, "tti", row->name, row->def,
@@ -312,7 +349,7 @@ static int put_new(struct store *store, struct job_row *row)
 
 /*
  * Replace the definition of a job that still has this revision, and delete its schedule's row of
- * due.
+ * due. -ESTALE if it has another revision. In a transaction.
  */
 static int put_again(struct store *store, const struct job_row *row)
 {
@@ -324,6 +361,7 @@ static int put_again(struct store *store, const struct job_row *row)
 	return err ? err : sql_run(store, Q_DUE_MAIN, "i", row->id);
 }
 
+/* store_put() of one row, in a transaction. */
 static int put_one(struct store *store, struct job_row *row)
 {
 	int err = row->id ? put_again(store, row) : put_new(store, row);
@@ -346,6 +384,7 @@ int store_put(struct store *store, struct job_row *rows, size_t nr)
 	return store->ops->end(store, err);
 }
 
+/* The last step deletes the row of the job at once if it has neither firings nor history. */
 int store_remove(struct store *store, int64_t job)
 {
 	static const enum sql_id steps[] = { Q_JOB_NONAME, Q_DUE_JOB, Q_JOB_DROP };
@@ -360,6 +399,7 @@ int store_remove(struct store *store, int64_t job)
 	return store->ops->end(store, err);
 }
 
+/* The rows of due keep their times. When the job is resumed, those that are over are missed. */
 int store_pause(struct store *store, int64_t job, bool on)
 {
 	int err = store->ops->begin(store);
@@ -375,8 +415,8 @@ int store_pause(struct store *store, int64_t job, bool on)
 }
 
 /*
- * Add a row of due. If its job is another life's, that life is told only if the row is due before
- * it would be read anyway.
+ * store_add() of one row, in a transaction. If its job is another life's, that life is told only if
+ * the row is due before it would be read anyway.
  */
 static int add_one(struct store *store, struct due *due, bool force, int64_t now)
 {
@@ -407,6 +447,7 @@ int store_cancel(struct store *store, int64_t job, const char *key)
 	return err || store->changed ? err : -ENOENT;
 }
 
+/* In one transaction with the jobs: no life may see the new days with the old times of due. */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
 		   struct job_row *rows, size_t nr_jobs)
 {
@@ -426,7 +467,10 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 	return store->ops->end(store, err);
 }
 
-/* Delete the job, if it was removed or was due once only, and nothing is left of it. */
+/*
+ * Delete the job, if it was removed or was due once only, and nothing is left of it. *@gone becomes
+ * whether it was deleted. In a transaction.
+ */
 static int drop_job(struct store *store, int64_t job, bool *gone)
 {
 	int err = sql_run(store, Q_JOB_DROP, "i", job);
@@ -435,6 +479,10 @@ static int drop_job(struct store *store, int64_t job, bool *gone)
 	return *gone ? tell(store, NEWS_JOB, job, 0, 0) : err;
 }
 
+/*
+ * @fn is called after the commit, and only then: the caller forgets the job. All rows of history
+ * are deleted before any job is tried, so a job of several rows is found empty at its first row.
+ */
 int store_drop(struct store *store, const struct ended *rows, size_t nr,
 	       void (*fn)(void *arg, int64_t job), void *arg)
 {

@@ -33,7 +33,7 @@
 
 #define SCHEMA_VERSION	"1"
 #define BURIED		"TW001"
-#define TRIPS		16
+#define TRIPS		16	/* how often a new life asks for the time, to know it closely */
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
 #define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
@@ -50,10 +50,14 @@ static const char schema[] =
 /* The kinds of operations, in the order of twheel.turn() in store_pg.sql. */
 enum kind_of_op { OPS_ADD, OPS_FIRE, OPS_AGAIN, OPS_READY, OPS_END, OPS_MOVE, NR_OPS };
 
-/* what it tells that is of no operation */
+/*
+ * What twheel.turn() tells in place of an operation's number. WRITTEN: this turn had been written
+ * already, by a call whose answer was lost. ALL_FIRED: all firings were entered.
+ */
 #define WRITTEN		0
 #define ALL_FIRED	(-1)
 
+/* The arrays that are given to twheel.turn(), in the order of its parameters. */
 enum column {
 	C_ID, C_AT, C_JOB, C_LIFE, C_ATTEMPT, C_NEXT, C_STATE, C_MISSED, C_FIRED, C_OUTCOME,
 	C_STATUS, C_BEGAN, C_ENDED, C_DROPPED, C_TRIES, C_WAKE, NR_COLUMNS
@@ -63,23 +67,23 @@ enum column {
  * struct pg - a store in PostgreSQL
  * @store:	what callers see
  * @conn:	the connection, or NULL
- * @where:	for libpq
- * @name:	ours
- * @error:	what the last error was
+ * @where:	the connection that was asked for, as libpq takes it
+ * @name:	the name of this machine
+ * @error:	the text of the last error
  * @prepared:	the queries that this connection knows
- * @row:	the result of which a row is looked at
- * @at:		which one
+ * @row:	while a row_fn is called: the result that its row is in
+ * @at:		the number of that row
  * @turn:	the number of the last turn that is known to be written
- * @sent:	the connection by which the next one was sent; 0: it was not
- * @answer:	of that turn
- * @answered:	@answer is all of it
- * @order:	its operations, in the order in which they were sent
- * @nr:		how many
- * @since:	see store_news()
- * @notified:	when we did that last
- * @told:	this transaction has something to tell
- * @room:	for how many operations there is
- * @values:	columns of a turn, as arrays of PostgreSQL
+ * @sent:	store.connection when turn @turn + 1 was sent; 0 if it was not sent yet
+ * @answer:	what has come of the answer to that turn
+ * @answered:	the answer is complete
+ * @order:	the operations of that turn, in the order in which they were sent
+ * @nr:		how many operations these are
+ * @since:	news before this transaction number are known; see store_news()
+ * @notified:	when a turn last notified other lives, by CLOCK_BOOTTIME
+ * @told:	the present transaction has written something for other lives
+ * @room:	for how many operations @order and @values have room
+ * @values:	the columns of a turn, as arrays in PostgreSQL's binary format
  */
 struct pg {
 	struct store	store;
@@ -121,11 +125,13 @@ struct params {
 	int64_t		number[PARAMS];
 };
 
+/* The store of this kind that @store, the part that callers see, is a member of. */
 static struct pg *to_pg(struct store *store)
 {
 	return (struct pg *)((char *)store - offsetof(struct pg, store));
 }
 
+/* CLOCK_BOOTTIME in us: leases and waits go by it, since nobody can set it. */
 static int64_t boot_us(void)
 {
 	return time_now(CLOCK_BOOTTIME) / NS_PER_US;
@@ -165,8 +171,8 @@ static int unusable(struct pg *s, const char *why)
 }
 
 /*
- * Wait until the connection is readable, or with @write writable. Returns false if that takes too
- * long.
+ * Wait until the connection is readable, or with @write writable. Returns false if it is not by
+ * @until, a time of boot_us().
  */
 static bool wait_for(struct pg *s, bool write, int64_t until)
 {
@@ -203,7 +209,11 @@ static void read_notices(struct pg *s)
 	}
 }
 
-/* What has come of an answer. Positive: that was all of it; negative: the connection is broken. */
+/*
+ * Take what has come of an answer, without waiting. *@result becomes the last result in it. Returns
+ * 1 if the answer is complete, 0 if more is to come, or -1 if the connection is broken. *@write
+ * says that the statement itself could not be sent completely yet.
+ */
 static int take(struct pg *s, PGresult **result, bool *write)
 {
 	int left = PQflush(s->conn);
@@ -222,7 +232,10 @@ static int take(struct pg *s, PGresult **result, bool *write)
 	return 0;
 }
 
-/* Until all of it is there. False: it took too long, or the connection is broken. */
+/*
+ * Wait for a whole answer. Returns false if that takes until latest(), or if the connection is
+ * broken; *@result may be a part of the answer then.
+ */
 static bool receive(struct pg *s, PGresult **result)
 {
 	int64_t until = latest(s);
@@ -235,6 +248,7 @@ static bool receive(struct pg *s, PGresult **result)
 	return n > 0;
 }
 
+/* The error for an SQLSTATE. BURIED is raised by store_pg.sql; 23505 is unique_violation. */
 static int to_errno(const char *state)
 {
 	if (!strcmp(state, BURIED))
@@ -244,7 +258,11 @@ static int to_errno(const char *state)
 	return -EIO;
 }
 
-/* The result, to be freed, or NULL and @err. @sent: the statement was sent. */
+/*
+ * Look at a result, or NULL if none came. Returns the result, which the caller frees; or NULL with
+ * an error in *@err, the result freed and, if it cannot be used any more, the connection closed.
+ * @sent says that the statement was sent, so that a missing result means that none came in time.
+ */
 static PGresult *checked(struct pg *s, PGresult *result, bool sent, int *err)
 {
 	const char *state;
@@ -267,6 +285,7 @@ static PGresult *checked(struct pg *s, PGresult *result, bool sent, int *err)
 	return NULL;
 }
 
+/* Wait for the result of a statement that was just sent, if @sent. Returns as checked() does. */
 static PGresult *result_of(struct pg *s, int sent, int *err)
 {
 	PGresult *result = NULL;
@@ -278,6 +297,7 @@ static PGresult *result_of(struct pg *s, int sent, int *err)
 	return checked(s, result, sent, err);
 }
 
+/* Add a parameter, an int64_t in binary. Within PARAMS of them, which the callers see to. */
 static void add_number(struct params *p, int64_t n)
 {
 	p->number[p->nr] = (int64_t)htobe64((uint64_t)n);
@@ -287,12 +307,14 @@ static void add_number(struct params *p, int64_t n)
 	p->format[p->nr++] = 1;
 }
 
+/* Add a parameter, a text or NULL, which must stay until the query was sent. */
 static void add_text(struct params *p, const char *text)
 {
 	p->type[p->nr] = OID_TEXT;
 	p->value[p->nr++] = text;
 }
 
+/* Execute a query. Returns its result as checked() does. */
 static PGresult *call(struct pg *s, const char *text, const struct params *p, int *err)
 {
 	return result_of(s, PQsendQueryParams(s->conn, text, p->nr, p->type, p->value, p->size,
@@ -308,6 +330,7 @@ static int command(struct pg *s, const char *text)
 	return err;
 }
 
+/* A number in a result that is in text format; 0 if it is NULL. */
 static int64_t number_at(const PGresult *result, int row, int column)
 {
 	return strtoll(PQgetvalue(result, row, column), NULL, 10);
@@ -344,6 +367,7 @@ static void set_clock(struct pg *s, int64_t server, int64_t sent)
 		s->store.lost = true;
 }
 
+/* Ask for the server's time, and set ours by it. Each trip can only narrow the bounds. */
 static int read_clock(struct pg *s)
 {
 	int64_t sent = boot_us(), server;
@@ -389,6 +413,7 @@ static void no_notice(void *arg, const char *text)
 	(void)text;
 }
 
+/* Prepare a connection that was just made. Returns 0 or an error. */
 static int set_up_session(struct pg *s)
 {
 	char text[768];
@@ -414,6 +439,7 @@ static int set_up_session(struct pg *s)
 	return command(s, text);
 }
 
+/* Connect, and wait for it no longer than latest(). Returns 0 or an error. */
 static int open_connection(struct pg *s)
 {
 	int64_t until = latest(s);
@@ -436,12 +462,16 @@ static int open_connection(struct pg *s)
 	return set_up_session(s);
 }
 
+/* Was a turn sent by this connection, and is its answer not complete? */
 static bool is_under_way(const struct pg *s)
 {
 	return s->conn && s->sent == s->store.connection && !s->answered;
 }
 
-/* Has the turn been answered? */
+/*
+ * Take what has come of the answer to a turn that is under way; with @wait, all of it. If the
+ * connection is broken, or the answer does not come in time, the connection is closed.
+ */
 static void hear(struct pg *s, bool wait)
 {
 	bool write, alive;
@@ -454,8 +484,8 @@ static void hear(struct pg *s, bool wait)
 }
 
 /*
- * There is a connection, and a turn that was sent by it is over. If there was another one before,
- * our life has another number now.
+ * See that there is a connection, and that no turn is under way: each statement begins with this.
+ * If a connection was lost since, connect again, and let our life go on under a new number.
  */
 static int connected(struct pg *s)
 {
@@ -513,6 +543,7 @@ static int pg_beat(struct store *store)
 	return err;
 }
 
+/* The news are counted from now: what was changed before is in what the caller reads next. */
 static int pg_join(struct store *store, int64_t old)
 {
 	struct pg *s = to_pg(store);
@@ -531,6 +562,7 @@ static int pg_join(struct store *store, int64_t old)
 	return err;
 }
 
+/* An error is ignored: then the others wait for the end of the lease. */
 static void pg_leave(struct store *store)
 {
 	struct pg *s = to_pg(store);
@@ -542,6 +574,7 @@ static void pg_leave(struct store *store)
 		PQclear(call(s, "SELECT twheel.leave($1)", &p, &err));
 }
 
+/* The server answers with a row without a change if there is none: it says where to continue. */
 static int pg_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
 {
 	struct pg *s = to_pg(store);
@@ -572,6 +605,7 @@ static int pg_news(struct store *store, void (*fn)(void *arg, const struct news 
 
 /* ---- queries ------------------------------------------------------------------------ */
 
+/* The parameters of a query, as @fmt of struct store_ops describes them. */
 static void take_params(struct params *p, const char *fmt, va_list args)
 {
 	*p = (struct params) { 0 };
@@ -583,6 +617,7 @@ static void take_params(struct params *p, const char *fmt, va_list args)
 	}
 }
 
+/* Let this connection know query @id by @name, if it does not yet. Returns 0 or an error. */
 static int prepare(struct pg *s, enum sql_id id, const char *name, const struct params *p)
 {
 	int err;
@@ -595,6 +630,10 @@ static int prepare(struct pg *s, enum sql_id id, const char *name, const struct 
 	return err;
 }
 
+/*
+ * @row reads the row by pg_number() and pg_text(). It must not execute another query, since there
+ * is one s->row.
+ */
 static int pg_query(struct store *store, enum sql_id id, row_fn row, void *closure, void *arg,
 		    const char *fmt, va_list args)
 {
@@ -649,6 +688,7 @@ static int pg_begin(struct store *store)
 	return err ? err : command(s, "BEGIN; SELECT pg_advisory_xact_lock(7482)");
 }
 
+/* The text of the error that led to a ROLLBACK is kept for store_error(). */
 static int pg_end(struct store *store, int err)
 {
 	struct pg *s = to_pg(store);
@@ -668,6 +708,7 @@ static int pg_end(struct store *store, int err)
 
 /* ---- turns -------------------------------------------------------------------------- */
 
+/* Which step of twheel.turn() does @op. */
 static enum kind_of_op kind_of(const struct op *op)
 {
 	static const enum kind_of_op kinds[] = {
@@ -691,6 +732,7 @@ static void set_value(int32_t *array, size_t i, int64_t n)
 	memcpy(to + 1, &big, sizeof(big));
 }
 
+/* Begin an array of @nr numbers: one dimension, no NULLs, index from 1. */
 static void set_head(int32_t *to, size_t nr)
 {
 	const uint32_t head[ARRAY_HEAD] = { nr ? 1 : 0, 0, OID_INT8, (uint32_t)nr, 1 };
@@ -699,6 +741,10 @@ static void set_head(int32_t *to, size_t nr)
 		to[i] = (int32_t)htobe32(head[i]);
 }
 
+/*
+ * Write @op as entry @i of the columns. The state of an OP_LEAVE is -1, which tells twheel.turn()
+ * not to run it.
+ */
 static void set_op(struct pg *s, size_t i, const struct op *op)
 {
 	const struct firing *f = &op->line.firing, *next = &op->next_firing;
@@ -717,6 +763,7 @@ static void set_op(struct pg *s, size_t i, const struct op *op)
 		set_value(s->values[c], i, values[c]);
 }
 
+/* Make room for @nr operations. Returns false if there is no memory; what there was stays. */
 static bool make_room(struct pg *s, size_t nr)
 {
 	struct op **order;
@@ -738,7 +785,10 @@ static bool make_room(struct pg *s, size_t nr)
 	return true;
 }
 
-/* By kind; of one kind in their order. Fills in where each kind ends. */
+/*
+ * Write @nr operations into the columns, sorted by kind, those of one kind in their order. @last
+ * becomes where each kind ends.
+ */
 static void set_columns(struct pg *s, struct op *ops, size_t nr, size_t last[NR_OPS])
 {
 	s->nr = 0;
@@ -755,6 +805,7 @@ static void set_columns(struct pg *s, struct op *ops, size_t nr, size_t last[NR_
 		set_head(s->values[c], nr);
 }
 
+/* Add a parameter, an array of @nr numbers that set_head() and set_value() have written. */
 static void add_array(struct params *p, const int32_t *array, size_t nr)
 {
 	p->type[p->nr] = OID_INT8S;
@@ -763,7 +814,11 @@ static void add_array(struct params *p, const int32_t *array, size_t nr)
 	p->format[p->nr++] = 1;
 }
 
-/* It was done, unless the server must tell: see twheel.turn(). */
+/*
+ * Was @op done, as far as the server does not name it in its answer? READY, AGAIN and END count as
+ * done. FIRE and LEAVE do with @fired: then the server has said so for all of them at once. All
+ * others are done only if the answer names them: see twheel.turn().
+ */
 static void suppose(struct op *op, bool fired)
 {
 	enum kind_of_op kind = kind_of(op);
@@ -772,6 +827,7 @@ static void suppose(struct op *op, bool fired)
 		   (kind == OPS_FIRE && fired);
 }
 
+/* Note what the server has done of a turn. The texts are copied, since the result is freed. */
 static void take_done(struct pg *s, const PGresult *result)
 {
 	bool fired = false;
@@ -796,6 +852,7 @@ static void take_done(struct pg *s, const PGresult *result)
 	}
 }
 
+/* Wait until a statement was sent completely. Returns false if that fails, or takes too long. */
 static bool flushed(struct pg *s)
 {
 	int64_t until = latest(s);
@@ -806,6 +863,10 @@ static bool flushed(struct pg *s)
 	return !left;
 }
 
+/*
+ * Send the turn that is in the columns, with the number after the last one. @last says where each
+ * kind of operations ends. Does not wait for the answer.
+ */
 static int send_turn(struct pg *s, const int32_t *last, bool tell)
 {
 	struct params p = { 0 };
@@ -830,6 +891,10 @@ static int send_turn(struct pg *s, const int32_t *last, bool tell)
 	return 0;
 }
 
+/*
+ * Give the server a turn; pg_turned() takes the answer. If this fails, the same turn may be sent
+ * again: by its number the server knows whether it has written it.
+ */
 static int pg_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
 {
 	struct pg *s = to_pg(store);
@@ -853,6 +918,10 @@ static int pg_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
 	return send_turn(s, last, tell);
 }
 
+/*
+ * If the connection was lost before the answer was complete, it is not known whether the turn was
+ * written. The turn keeps its number and is sent again.
+ */
 static int pg_turned(struct store *store, bool wait)
 {
 	struct pg *s = to_pg(store);

@@ -220,9 +220,9 @@ RETURNS TABLE (next bigint, type smallint, job bigint, id bigint, at bigint) LAN
 	FROM (VALUES (1)) one LEFT JOIN twheel.inbox i ON i.xid >= since AND i.life <> me
 $$;
 
--- The operations of a turn, one by one. That it is said to be one row makes each a look-up of its rows by
--- their key: the tables are planned as what they were when they were last looked through, and may have been
--- next to empty.
+-- The operations of a turn, one by one. The function claims to return one row, so that the planner looks up
+-- the rows of each operation by their key. Otherwise it would plan by the last statistics of the tables,
+-- which may have been almost empty then.
 CREATE FUNCTION twheel.places(a int, b int) RETURNS SETOF int ROWS 1 LANGUAGE sql AS
 	$$ SELECT generate_series(a, b) $$;
 

@@ -65,11 +65,13 @@ struct sqlite {
 	struct sqlite3_stmt *row;
 };
 
+/* The store of this kind that @store, the part that callers see, is a member of. */
 static struct sqlite *to_sqlite(struct store *store)
 {
 	return (struct sqlite *)((char *)store - offsetof(struct sqlite, store));
 }
 
+/* The error for a result of SQLite. The detail is in the upper bits. */
 static int to_errno(int rc)
 {
 	switch (rc & 0xff) {
@@ -106,6 +108,10 @@ static sqlite3_stmt *prepare(struct sqlite *s, enum sql_id id, const char *fmt, 
 	return *q;
 }
 
+/*
+ * Texts are bound where they are, so they must stay until this returns. The query is reset at the
+ * end, in any case: an open one would keep its transaction from ending.
+ */
 static int sqlite_query(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
 			const char *fmt, va_list args)
 {
@@ -137,12 +143,14 @@ static const char *sqlite_text(struct store *store, int column)
 
 /* ---- transactions ------------------------------------------------------------------- */
 
+/* Execute statements without parameters. Returns 0 or an error. */
 static int sqlite_exec(struct sqlite *s, const char *text)
 {
 	return sqlite3_exec(s->db, text, NULL, NULL, NULL) ?
 	       to_errno(sqlite3_extended_errcode(s->db)) : 0;
 }
 
+/* With the lock for writing at once, so that no later statement can fail for it. */
 static int sqlite_begin(struct store *store)
 {
 	return sqlite_exec(to_sqlite(store), "BEGIN IMMEDIATE");
@@ -161,6 +169,7 @@ static int sqlite_end(struct store *store, int err)
 	return err;
 }
 
+/* Enter a row into history. In a transaction. */
 static int history_add(struct store *store, const struct ended *e)
 {
 	const struct firing *f = &e->firing;
@@ -170,6 +179,7 @@ static int history_add(struct store *store, const struct ended *e)
 		       f->fired, e->began, e->ended, e->drop);
 }
 
+/* The row of Q_TAKE: the firing may begin. Its argument is copied, and is the caller's. */
 static void take_row(struct store *store, void *call, void *arg)
 {
 	struct op *op = arg;
@@ -223,6 +233,7 @@ static int op_end(struct store *store, struct op *op)
 	return err || !op->done ? err : history_add(store, &op->line);
 }
 
+/* The row of Q_DUE_ADD: the id of the new row. */
 static void take_id(struct store *store, void *call, void *arg)
 {
 	struct op *op = arg;
@@ -231,6 +242,7 @@ static void take_id(struct store *store, void *call, void *arg)
 	op->line.firing.id = sql_number(store, 0);
 }
 
+/* Do one operation of a turn, and fill in whether it was done. In the turn's transaction. */
 static int do_op(struct store *store, struct op *op, int64_t now)
 {
 	struct firing *f = &op->line.firing;
@@ -278,6 +290,7 @@ static int sqlite_turn(struct store *store, struct op *ops, size_t nr, int64_t n
 	return err;
 }
 
+/* There is no other life, so all parts are ours. Each life has a number that none had before. */
 static int sqlite_join(struct store *store, int64_t old)
 {
 	struct sqlite *s = to_sqlite(store);
@@ -319,6 +332,7 @@ static const struct store_ops sqlite_ops = {
 	.text = sqlite_text,
 };
 
+/* The version of the schema in the file; 0 if it has no tables yet, -1 if it cannot be read. */
 static int version(struct sqlite *s)
 {
 	sqlite3_stmt *q = NULL;
@@ -331,6 +345,7 @@ static int version(struct sqlite *s)
 	return n;
 }
 
+/* Make the tables, all or none. The schema ends with its version. */
 static int make_tables(struct sqlite *s)
 {
 	int err = sqlite_begin(&s->store);
@@ -338,6 +353,7 @@ static int make_tables(struct sqlite *s)
 	return err ? err : sqlite_end(&s->store, sqlite_exec(s, schema));
 }
 
+/* Lock the file, make its tables if it is new, and check their version. */
 static int set_up(struct sqlite *s, char *error, size_t size)
 {
 	int rc, have, err = 0;

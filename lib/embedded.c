@@ -63,8 +63,10 @@
 #define TICK_MIN_NS	(NSEC_PER_MSEC / 10)
 #define LIMIT		0x1000000	/* timers of a wheel: a GiB of them */
 
+/* The most that is done in one lock hold: operations, and steps of the wheel. */
 #define CHUNK_OPS	64
 #define CHUNK_STEPS	4096
+/* In embedded->looked: no search is under way. */
 #define NO_LOOK		UINT32_MAX
 
 /* A bit for each clock that a wheel may have. */
@@ -183,7 +185,13 @@ static struct embedded *embedded(struct twheel *twheel)
 	return container_of(twheel, struct embedded, base);
 }
 
-/* ---- time ------------------------------------------------------------------- */
+/*
+ * ---- time -------------------------------------------------------------------
+ *
+ * In this section and in those that follow, a function is called with the lock held, unless it
+ * takes the lock itself, opens a wheel, or has a name that begins with embedded_. @now is the time
+ * that lock_by() has returned.
+ */
 
 /* The tick that @now falls into, rounded down. @now is below 2^63. */
 static u64 tick_of(const struct embedded *e, u64 now)
@@ -202,7 +210,10 @@ static u64 tick_time(const struct embedded *e, u64 tick)
 	return tick <= e->end ? tick * e->tick.by : TIME_MAX;
 }
 
-/* The clock was set: begin to search the slots, and let the wheel follow. */
+/*
+ * The clock was set: begin to search the slots for those that ask for an event then, see look(),
+ * and let the wheel follow the clock. A search that is under way begins again.
+ */
 static void clock_was_set(struct embedded *e)
 {
 	e->looked = 0;
@@ -796,7 +807,10 @@ static u32 periods_passed(const struct slot *slot, u64 now)
 	return periods < UINT32_MAX ? (u32)periods + 1 : UINT32_MAX;
 }
 
-/* The event of @slot has been read: arm it for its next period, keep it idle, or free it. */
+/*
+ * The event of @slot has been read: arm it for its next period, keep it idle, or free it. The
+ * caller has taken it off the ready list; @count is that of the event.
+ */
 static void slot_after_read(struct embedded *e, struct slot *slot, u32 count, u64 now)
 {
 	u64 deadline = slot->deadline + count * slot->interval;

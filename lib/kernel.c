@@ -26,7 +26,11 @@ static int call(int fd, unsigned long request, void *arg)
 	return rc < 0 ? -errno : rc;
 }
 
-/* A call may end before the last operation. So continue with the rest. Returns how many failed. */
+/*
+ * If a signal or a fault ends a call before the last operation, continue with the rest. Each call
+ * that succeeds has done at least one operation, so this ends. Returns how many failed, or an error
+ * of a call that did none.
+ */
 static int kernel_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 {
 	u32 done = 0, bad = 0;
@@ -44,7 +48,10 @@ static int kernel_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 	return (int)bad;
 }
 
-/* libtwheel.c sets op->op, so it is one of these. The ioctl returns what would be op->res. */
+/*
+ * Do one operation by the ioctl for it, which is cheaper than a batch of one. libtwheel.c has set
+ * op->op, so it is one of these. The ioctl returns what would be op->res.
+ */
 static int kernel_op(struct twheel *twheel, struct twheel_op *op)
 {
 	static const unsigned long requests[] = {
@@ -57,7 +64,7 @@ static int kernel_op(struct twheel *twheel, struct twheel_op *op)
 	return call(twheel->fd, requests[op->op], op);
 }
 
-/* The descriptor does not block, so a signal cannot interrupt this. */
+/* The descriptor does not block, so a signal cannot interrupt this. -EAGAIN if none is ready. */
 static int kernel_read(struct twheel *twheel, struct twheel_event *events, u32 nr)
 {
 	ssize_t got = read(twheel->fd, events, nr * sizeof(*events));
@@ -105,7 +112,10 @@ static int device_open(const struct twheel_setup *setup)
 	return rc;
 }
 
-/* The flag TWHEEL_ONE_THREAD makes no difference: the module locks in any case. */
+/*
+ * Make a wheel of the device. The flag TWHEEL_ONE_THREAD makes no difference: the module locks in
+ * any case. Returns 0 or an error, with nothing left open; libtwheel.c fills in the other members.
+ */
 static int kernel_open(struct twheel **twheel, unsigned int flags,
 		       const struct twheel_setup *setup)
 {

@@ -45,8 +45,10 @@ struct keys {
 	u32		nr;
 };
 
+/* Make an empty table, with a secret of its own. It takes no memory before the first key. */
 void twheel_keys_init(struct keys *keys);
 void twheel_keys_exit(struct keys *keys);
+/* The hash of a key in this table. Reads only the secret, so no lock is needed. */
 u64 twheel_keys_hash(const struct keys *keys, const void *bytes, size_t len);
 /*
  * Add a key whose hash is filled in. Another with the same bytes may be in the table, which the
@@ -56,6 +58,7 @@ u64 twheel_keys_hash(const struct keys *keys, const void *bytes, size_t len);
 int twheel_keys_add(struct keys *keys, struct key *key);
 /* The key with these bytes, or NULL. */
 struct key *twheel_keys_find(const struct keys *keys, u64 hash, const void *bytes, size_t len);
+/* Take out @key, which is in the table. The table does not become smaller. */
 void twheel_keys_del(struct keys *keys, struct key *key);
 
 #endif

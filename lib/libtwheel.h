@@ -329,8 +329,8 @@ static inline int twheel_get_info(struct twheel *twheel, struct twheel_info *inf
 /**
  * struct twheel_levels - where the timers of a wheel are
  * @timers:	in each level
- * @buckets:	in each level, how many have any: of 120, 120, 48, 730 and 100; of those beyond,
- *		where a tick is a second, of 2
+ * @buckets:	in each level, how many have any: of 120, 120, 48, 730 and 100; of the classes that
+ *		those beyond are sorted into, of 40
  */
 struct twheel_levels {
 	uint32_t	timers[TWHEEL_LEVELS];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The scheduler: see libtwheel-sched.h.
+ * The scheduler. libtwheel-sched.h says what each function that a program calls guarantees; the
+ * comments here say how that is kept.
  *
  * A pending task keeps one timer of the wheel until it ends, and is in one of three states:
  *
@@ -28,11 +29,12 @@
  * the wheel is being read, the wheel refuses the cancel and keeps the handle; the leader frees the
  * handle when it finds no task for the event.
  *
- * Locking: sched->lock guards everything here. The wheel's own lock is taken inside it. The
- * user's functions, fn() and release(), are called without it. Work on all tasks is done in chunks,
- * and the lock is dropped between them, except in twheel_sched_stop(). A cursor marks the place
- * meanwhile: a struct task in the list that is no task. It is marked dead, so that all others skip
- * it.
+ * Locking: sched->lock guards everything here. A function whose name begins with task_, list_,
+ * frame_ or events_ is called with it held, unless its comment says otherwise. The wheel's own lock
+ * is taken inside it. The user's functions, fn() and release(), are called without it. Work on all
+ * tasks is done in chunks, and the lock is dropped between them, except in twheel_sched_stop(). A
+ * cursor marks the place meanwhile: a struct task in the list that is no task. It is marked dead,
+ * so that all others skip it.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -298,7 +300,7 @@ static s64 clock_now(clockid_t clock)
 	return (s64)twheel_clock(clock);
 }
 
-/* The time of @task's clock: the wall clock, or that of the scheduler. */
+/* The time of @task's clock: the wall clock, or that of the scheduler. Needs no lock. */
 static s64 task_now(const struct task *task)
 {
 	return clock_now(task->info.flags & TWHEEL_TASK_AT ? CLOCK_REALTIME :
@@ -313,7 +315,7 @@ static s64 time_add(s64 time, s64 ns)
 
 /*
  * The time at which a task is due that was requested for @when: a delay, or a time of the wall
- * clock.
+ * clock. Needs no lock.
  */
 static s64 task_due(const struct task *task, s64 when)
 {
@@ -481,7 +483,7 @@ static void tasks_free(struct tasks *over)
 	}
 }
 
-/* The length of a key; 0 stands for a string. A key that is too long gives more than KEY_MAX. */
+/* The length of a key; @len of 0 stands for a string. If it is too long, more than KEY_MAX. */
 static size_t key_length(const void *key, size_t len)
 {
 	return len ? len : strnlen(key, KEY_MAX + 1);
@@ -763,7 +765,10 @@ uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t k
 
 /* ---- running ------------------------------------------------------------------------ */
 
-/* Wake an idle worker, if there is one, if nobody leads or tasks are queued. */
+/*
+ * If nobody leads, or tasks are queued, wake an idle worker, if there is one. Called before this
+ * thread runs a function, which may take long. With the lock held.
+ */
 static void wake_worker(struct twheel_sched *sched)
 {
 	if (sched->nr_idle && (!sched->leader || sched->nr_queued))
@@ -861,7 +866,9 @@ static void replace_worker(struct twheel_sched *sched)
 		sched->threads[nth] = sched->threads[--sched->nr_threads];
 }
 
-/* Called instead of returning, if the function ends its thread by pthread_exit(). */
+/*
+ * Called instead of returning, if the function ends its thread by pthread_exit(). Without the lock.
+ */
 static void frame_left(void *arg)
 {
 	struct frame *frame = arg;
@@ -951,7 +958,7 @@ struct harvest {
  */
 static int lead(struct twheel_sched *sched, int timeout_ms)
 {
-	struct epoll_event ready[3];
+	struct epoll_event ready[3];	/* two wheels, and wakefd */
 	struct harvest of[2];
 	int n, nr = 0, more = 0;
 

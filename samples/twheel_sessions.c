@@ -10,8 +10,8 @@
  *	idle	the callback removes the session and frees it
  *	exit	twheel_drain(), then twheel_destroy()
  *
- * The point to get right is who frees. Whoever takes a session out of the table does, under
- * the table's lock, and so only one can:
+ * The point to get right is who frees a session: the CPU that takes it out of the table. That
+ * happens under the table's lock, so only one can:
  *
  *	CPU 0: session_delete()			CPU 1: the timer has expired
  *	lock, take it out of the table, unlock
@@ -63,7 +63,7 @@ static struct session *session_find(u32 id)
 	return NULL;
 }
 
-/* Take @s out of the table. True for whoever is to free it. */
+/* Take @s out of the table. Returns true if it was there: then the caller frees it. */
 static bool session_remove(struct session *s)
 {
 	bool mine;

@@ -57,9 +57,14 @@ struct workload {
 	u32		malformed;	/* lines of the file that are no timers */
 };
 
+/* A random number. *@seed, which must not be 0, becomes the next state. */
 u64 rnd(u64 *seed);
+/* Make @nr random timers: see the head of workload.c. If there is no memory, end the program. */
 void workload_generate(struct workload *w, u32 nr, u64 *seed);
-/* Returns 0, or -1 and errno if the file cannot be read. */
+/*
+ * Read timers from a file. Lines that are wrong are reported, counted and left out. Returns 0, or
+ * -1 and errno if the file cannot be read.
+ */
 int workload_read(struct workload *w, const char *path);
 
 /* Calls of one kind: how many operations, how many calls, and how many ns in all and at worst. */
@@ -69,6 +74,11 @@ struct cost {
 
 #define LATE_MAX	1000000		/* in us; events that are later are counted there */
 
+/*
+ * What happened. Each timer that was armed is in one of fired, cancelled, cancelled_end and closed
+ * at the end, or it is lost: report_good() adds them up. lost, early, twice, late_cancel, unknown
+ * and wrong are errors.
+ */
 struct stats {
 	u64		armed, rearmed, fired, periods, cancelled;
 	u64		cancelled_end, closed;
@@ -82,10 +92,14 @@ struct stats {
 	u64		run_ns, close_ns;
 };
 
+/* Count a call that has done @ops operations in @ns. */
 void cost_add(struct cost *c, u64 ops, u64 ns);
+/* Count an event that was read @ns after its deadline. */
 void late_add(struct stats *s, u64 ns);
 u64 late_quantile(const struct stats *s, double q);
+/* Print a line about a run that has lasted for @ns; on a terminal, over the last such line. */
 void report_progress(const struct stats *s, u64 ns, bool terminal);
+/* Print everything, at the end. */
 void report_table(const struct stats *s);
 /* Is everything accounted for, and nothing too early or too often? */
 bool report_good(const struct stats *s);

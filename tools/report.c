@@ -53,11 +53,13 @@ void report_progress(const struct stats *s, u64 ns, bool terminal)
 	fflush(stdout);
 }
 
+/* Print a line of the table. */
 static void row(const char *name, u64 value, const char *note)
 {
 	printf("  %-20s %12llu  %s\n", name, value, note);
 }
 
+/* Print what calls of one kind cost on average, if there were any. */
 static void row_cost(const char *name, const struct cost *c)
 {
 	if (!c->ops)
@@ -66,6 +68,7 @@ static void row_cost(const char *name, const struct cost *c)
 	       c->ns / c->ops, c->ops, c->calls, c->worst / 1000);
 }
 
+/* Print what became of the timers, and which errors there were. */
 static void report_counts(const struct stats *s)
 {
 	row("armed", s->armed, "timers");
@@ -86,6 +89,7 @@ static void report_counts(const struct stats *s)
 	row("wrong", s->wrong, "results and counts");
 }
 
+/* Print what a timer takes of the kernel's memory: by INFO, and by what became unavailable. */
 static void report_memory(const struct stats *s)
 {
 	if (!s->mem_timers)

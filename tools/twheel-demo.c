@@ -70,12 +70,14 @@ struct run {
 
 static struct run run;
 
+/* Report @what and errno, and end with status 1. */
 static void die(const char *what)
 {
 	fprintf(stderr, "twheel-demo: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
 
+/* The time of the wheel's clock, which is CLOCK_MONOTONIC. */
 static u64 now(void)
 {
 	struct timespec ts;
@@ -84,6 +86,7 @@ static u64 now(void)
 	return (u64)ts.tv_sec * SEC + (u64)ts.tv_nsec;
 }
 
+/* Zeroed memory, already touched, so that it does not count as the kernel's later. Never NULL. */
 static void *alloc(size_t nr, size_t size)
 {
 	void *p = malloc(nr * size + 1);
@@ -162,7 +165,10 @@ static void add_some(void)
 	run.next_add += nr;
 }
 
-/* Note that no event of @t may come any more. */
+/*
+ * Note that no event of @t may come any more. @state says why: if one comes in spite of that, it is
+ * counted as that kind of error.
+ */
 static void gone(struct timer *t, enum state state)
 {
 	t->state = state;
@@ -360,6 +366,7 @@ static void wait_and_read(int ms)
 
 /* ---- the run ------------------------------------------------------------------ */
 
+/* What the device says of its file. */
 static struct twheel_info info(void)
 {
 	struct twheel_info i;
@@ -497,6 +504,7 @@ static void finish(void)
 
 /* ---- the start ------------------------------------------------------------------ */
 
+/* For qsort(): timers by the time of their cancel or re-arm. */
 static int by_act_time(const void *a, const void *b)
 {
 	const struct timer *x = &run.w.timers[*(const u32 *)a];

@@ -14,7 +14,7 @@
 
 #include "job.h"
 
-static char *socket_path;
+static char *socket_path;	/* see http_socket() */
 
 char *format(const char *fmt, ...)
 {
@@ -35,6 +35,7 @@ struct json_object *string_new(const char *text)
 
 /* ---- the socket --------------------------------------------------------------------- */
 
+/* Connect to the socket at @path. Returns the connection, or -1 with errno. */
 static int try_connect(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -69,6 +70,10 @@ static char **usual_paths(void)
 	return paths;
 }
 
+/*
+ * Connect to the first daemon that listens at a usual path. If one must not be used, that is an
+ * error: root's daemon would be the wrong one then.
+ */
 static int connect_usual(void)
 {
 	char **paths = usual_paths();
@@ -89,6 +94,7 @@ void http_socket(const char *path)
 	socket_path = path ? format("%s", path) : NULL;
 }
 
+/* Connect to the daemon. Ends the program if that fails. */
 static int connect_to(void)
 {
 	int fd;
@@ -119,6 +125,7 @@ char *http_word(const char *word)
 	return out;
 }
 
+/* Send @data. If the daemon has closed its end, its answer says why: so that is no error. */
 static void write_all(int fd, const char *data, size_t size)
 {
 	while (size) {
@@ -133,6 +140,7 @@ static void write_all(int fd, const char *data, size_t size)
 	}
 }
 
+/* Read the whole answer, and end it with a 0 that *@size does not count. The caller frees it. */
 static char *read_all(int fd, size_t *size)
 {
 	size_t room = 65536;
@@ -152,6 +160,7 @@ static char *read_all(int fd, size_t *size)
 	return data;
 }
 
+/* Send a request. With @must_be_new it is refused if the job exists already. */
 static void ask(int fd, const char *method, const char *path, const char *body, bool must_be_new)
 {
 	char *head =
@@ -164,6 +173,7 @@ static void ask(int fd, const char *method, const char *path, const char *body, 
 	free(head);
 }
 
+/* Take an answer apart. It is a part of a log if it has the header Log-Next, and else JSON. */
 static struct answer understand(char *data, size_t size)
 {
 	char *body = strstr(data, "\r\n\r\n"), *next = strcasestr(data, "\r\nLog-Next: ");

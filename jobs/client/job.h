@@ -52,6 +52,7 @@ struct json_object *http_get(const char *method, const char *path, struct json_o
 /* @word, escaped for use in a path or a query. The caller frees it. */
 char *http_word(const char *word);
 
+/* As asprintf(). Ends the program if there is no memory. The caller frees the result. */
 __attribute__((format(printf, 1, 2)))
 char *format(const char *fmt, ...);
 

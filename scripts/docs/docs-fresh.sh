@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # docs-fresh.sh: print which tables of doc/ are older than what they measure; `make docs-fresh`. The
-# exit status is 1 if any is. doc/tables says what each table measures.
+# exit status is 1 if any is. doc/tables says what each table measures. A C file in which only
+# comments have changed counts as it was.
 #
 # The list at the head of a table names its commit, or one for each of its parts:
 #
@@ -24,9 +25,18 @@ section() {
 
 commits() { sed -nE 's/^(\* commit[^:]*: |.*\tenvironment\tcommit\ttext\t)([^ ,]+).*/\2/p' | sort -u; }
 
+# The C on stdin, without comments, a word a line.
+code() { gcc -fpreprocessed -dD -E -P -x c - 2>/dev/null | tr -s '[:space:]' '\n'; }
+
+# is_changed COMMIT FILE: does FILE, which is not as it was at COMMIT, differ in more than comments?
+is_changed() {
+	[[ $2 == *.[ch] && -e $2 ]] || return 0
+	! cmp -s <(in_tree show "$1:$2" 2>/dev/null | code) <(code <"$2")
+}
+
 # stale COMMIT SOURCE...: print why a table of COMMIT does not fit the tree's SOURCEs
 stale() {
-	local commit=$1 changed
+	local commit=$1 changed='' file
 
 	shift
 	case $commit in
@@ -36,8 +46,10 @@ stale() {
 		echo "is of $commit, which is not here"
 		return
 	fi
-	changed=$(in_tree diff --name-only "$commit" -- "$@" | paste -sd ' ')
-	[ -z "$changed" ] || echo "is of $commit, and since then there changed: $changed"
+	while IFS= read -r file; do
+		! is_changed "$commit" "$file" || changed+=" $file"
+	done < <(in_tree diff --name-only "$commit" -- "$@")
+	[ -z "$changed" ] || echo "is of $commit, and since then there changed:$changed"
 }
 
 bad=0

@@ -129,7 +129,7 @@ user_indices() {
 symbols() { awk '{ print $2, $NF }' "$copy/Module.symvers" | LC_ALL=C sort; }
 exported() { symbols | diff scripts/gates/symvers.expected -; }
 
-# What was found good is not looked through again, as long as no script has changed.
+# A script that was found good is not checked again until a script changes.
 shell() {
 	local options=(-x -P SCRIPTDIR:. -e SC1091) scripts known
 

@@ -197,6 +197,15 @@ same "a source that changed makes stale what is of it" \
 second=$(commit second)
 table "$first" "$second"
 same "measured again it is fresh" "doc/t.md: fresh;doc/t.md#Two: fresh" "$(fresh)"
+printf '/* it is said otherwise */\nbb\n' >b.c
+same "a comment more makes nothing stale" "doc/t.md: fresh;doc/t.md#Two: fresh" "$(fresh)"
+printf '/* it is said otherwise */\nbbb\n' >b.c
+same "a comment hides no other change" \
+	"doc/t.md: fresh;doc/t.md#Two: is of $second, and since then there changed: b.c" "$(fresh)"
+rm b.c
+same "a source that is gone is a change" \
+	"doc/t.md: fresh;doc/t.md#Two: is of $second, and since then there changed: b.c" "$(fresh)"
+echo bb >b.c
 table "$first-dirty" 0123456789ab
 same "dirty or unknown commits are not" \
 	"doc/t.md: is of 0123456789ab, which is not here; is of sources that were not committed, $first-dirty;doc/t.md#Two: is of 0123456789ab, which is not here" \

@@ -352,7 +352,7 @@ def database(server, at):
     return Database(server, f"d{at}")
 
 
-# ---- who cannot begin -----------------------------------------------------------------------------
+# ---- daemons that cannot begin --------------------------------------------------------------------
 
 def refusals(tap):
     def fails(*args):
@@ -406,7 +406,7 @@ def disturb(rng, server, nodes):
 
 
 def shots(node, rng, asked):
-    """Times on their own, by keys, so that who asks again after no answer asks for the same."""
+    """Times on their own, by keys: a request that is repeated, because no answer came, is the same one."""
     keys = [f"k{asked + i}" for i in range(20)]
     rows = [{"after": f"{rng.randint(0, 2000)}ms", "key": key} for key in keys]
     return len(rows) if node.post("/v1/jobs/shot/shots", rows)[0] == 200 else 0

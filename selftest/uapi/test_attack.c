@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Whoever has the device open cannot stall the machine: how much of a CPU does another task still
- * get?
+ * A process that has the device open cannot stall the machine: how much of a CPU does another task
+ * still get?
  *
  * The victim is a task that does nothing but count, alone on the last CPU. Its rate is measured
  * before each attack, during it, and after it. Its share is the rate during the attack, divided by

@@ -1145,7 +1145,10 @@ static void goes_free(u32 which)
 
 /* ---- time ------------------------------------------------------------------------------ */
 
-/* All who asked have been told. */
+/*
+ * Wait until every timer that asked for an event when the clock is set has been given one: an ADD
+ * with that flag waits for this.
+ */
 static void told(void)
 {
 	struct twheel_op op = { .flags = TWHEEL_F_CANCEL_ON_SET, .expires_ns = 30 * STEP };

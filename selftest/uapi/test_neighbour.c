@@ -49,9 +49,9 @@
  * without it: it may be at most TWICE as late on average, and no event may be later than a pass
  * takes.
  *
- * And an attacker's files may belong to as many users. Anyone can arrange that who has a range of
- * user ids in /etc/subuid, as most users have. Then the victim is one of the crowd, and gets an
- * equal part, as SECURITY.md says. What is judged is what a task gets.
+ * And an attacker's files may belong to as many users. Any user with a range of user ids in
+ * /etc/subuid can arrange that, and most users have one. Then the victim is one of the crowd, and
+ * gets an equal part, as SECURITY.md says. What is judged is what a task gets.
  *
  *	test_neighbour [counted] [NUMBER...]
  *

@@ -59,7 +59,10 @@ struct bench {
 
 static bool json;
 
-/* Submit all operations in batches. @fill sets up operation i. */
+/*
+ * Add @nr timers, or cancel every other one of 2 * @nr, in batches. Returns the CPU time that this
+ * took. Ends the program if an operation fails.
+ */
 static int64_t submit_all(struct bench *b, uint32_t nr, bool add)
 {
 	struct twheel_op ops[BATCH];
@@ -133,6 +136,7 @@ static int64_t cpu_ns(const struct bench *b)
 	return (b->arm_ns + b->cancel_ns + b->read_ns) / b->nr;
 }
 
+/* For qsort(): by size. */
 static int compare(const void *x, const void *y)
 {
 	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
@@ -146,6 +150,7 @@ static int64_t late_of(const struct bench *b, uint32_t percent)
 	return percentile(b->late, b->nr_read, percent);
 }
 
+/* Print the figures of a run as text. @late must be sorted. */
 static void show(struct bench *b)
 {
 	static const char bar[] = "##################################################";
@@ -182,6 +187,7 @@ static struct json_object *json_percentiles(const struct bench *b)
 	return a;
 }
 
+/* Print the figures of a run as a line of JSON. @late must be sorted. */
 static void show_json(struct bench *b)
 {
 	struct json_object *o = json_object_new_object();
@@ -234,6 +240,7 @@ enum { OPT_TIMERS = 1, OPT_BACKEND, OPT_JSON };
 static uint64_t nr_timers = TIMERS_DEFAULT;
 static const char *backend;
 
+/* Take option @c, as getopt_long() found it. Ends the program if it is wrong. */
 static void bench_option(int c)
 {
 	switch (c) {
@@ -257,6 +264,7 @@ static void bench_option(int c)
 	try_help(1);
 }
 
+/* By default, all backends that there are, the kernel's first. */
 int cmd_bench(int argc, char **argv)
 {
 	static const struct option options[] = {

@@ -387,6 +387,7 @@ void calendar_clock_set(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The thread of @watch: wait for the clock to be set, until calendar_unwatch(). */
 static void *watch_clock(void *unused)
 {
 	uint64_t ticks;

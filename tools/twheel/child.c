@@ -62,12 +62,15 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Before list_lock. Held for reading while a process is started or taken off the list. */
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 
+/* The first thread sets these before there are others; they do not change after that. */
 static struct child_options options;
-static sigset_t signals, old_signals;
-static bool hangup_blocked;
-static int signal_fd, terminal = -1;
-static atomic_int stopped_by;
-static atomic_bool killed;
+static sigset_t signals, old_signals;	/* those that are taken; the mask that commands get */
+static bool hangup_blocked;		/* by children_block_hangup(), so old_signals is set */
+static int signal_fd, terminal = -1;	/* a signalfd; /dev/tty, or -1 */
+
+/* Any thread reads these without a lock. */
+static atomic_int stopped_by;		/* the signal that ends us; times_lock to set it */
+static atomic_bool killed;		/* SIGKILL was sent: nothing is waited for any more */
 /* The last of the locks. Not every processor reads and writes 64 bits at once. */
 static pthread_mutex_t times_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t stopped_at;	/* when stopped_by was set, by CLOCK_BOOTTIME: times_lock */
@@ -562,6 +565,10 @@ static int child_wait(struct child *child)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/*
+ * A thread of the scheduler is in here as long as the command runs. So a command that does not end
+ * occupies one of the threads of --jobs.
+ */
 int child_run(char **argv, char **env, const atomic_bool *never, bool *ran)
 {
 	struct child child = { 0 };

@@ -29,7 +29,7 @@ struct child_options {
 };
 
 /*
- * SIGHUP is to wait until children_begin() has set up who takes it; or it is not, after all. The
+ * Block SIGHUP until children_begin() has set up what takes it; or unblock it, if nothing will. The
  * commands are born with the mask from before.
  */
 void children_block_hangup(void);

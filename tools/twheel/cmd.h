@@ -54,6 +54,7 @@
 /* The status to exit with if output cannot be written. Set once, before there are threads. */
 extern int exit_failure;
 
+/* Point to --help, and exit with @status. The caller has reported what is wrong. */
 noreturn void try_help(int status);
 /* Parse decimal digits and nothing else. False if @n would not be from @least to @most. */
 bool parse_count(const char *s, uint64_t least, uint64_t most, uint64_t *n);
@@ -86,10 +87,12 @@ bool terminal_can(int fd, const char *capability);
  * process must be in its foreground: otherwise it would write over the shell's prompt.
  */
 bool line_there(void);
+/* Show a line in place of the one that is shown. The caller has asked line_there(). Any thread. */
 __attribute__((format(printf, 1, 2)))
 void line_show(const char *fmt, ...);
-/* Clear the line, if one is shown. */
+/* Clear the line, if one is shown, so that something else may be printed. Any thread. */
 void line_clear(void);
+/* Is a line shown at the moment? Any thread. */
 bool line_shown(void);
 
 /**
@@ -153,8 +156,14 @@ struct calendar {
 
 /* calendar.c */
 int calendar_phrase(char *const *word, int nr, char expression[PHRASE_MAX]);
+/*
+ * Set up a calendar for an expression of cron, and its first time; with @at_once that is now. The
+ * zone and the options must be set before. Returns false, with the reason in @error, if the
+ * expression or the zone is wrong, or no time ever matches.
+ */
 bool calendar_set(struct calendar *cal, const char *expression, bool at_once,
 		  char error[CRON_ERROR]);
+/* A task for the first time of @cal. calendar_run() gives it the next times. */
 struct twheel_task calendar_task(const struct calendar *cal);
 void calendar_added(struct twheel_sched *sched, struct calendar *cal, uint64_t id);
 bool calendar_run(struct calendar *cal, const struct twheel_task_info *task, struct run_info *run);
@@ -175,6 +184,7 @@ void calendar_removed(const struct calendar *cal);
  */
 void calendar_watch(bool more);
 void calendar_unwatch(void);
+/* The clock may have been set. If it was set back far enough, compute all next times again. */
 void calendar_clock_set(void);
 
 /* The commands; argv[0] is their name. They return the exit status. */
@@ -190,6 +200,7 @@ int cmd_plot(int argc, char **argv);
 int json_write(FILE *to, struct json_object *object);
 /* The same to the standard output; ends the program if it cannot be written. */
 void json_line(struct json_object *object);
+/* Add a member to @object. A NULL @value of json_string() becomes null. */
 void json_int(struct json_object *object, const char *key, int64_t value);
 void json_string(struct json_object *object, const char *key, const char *value);
 

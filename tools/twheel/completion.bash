@@ -3,7 +3,7 @@
 # bash completion for twheel(1); installed as /usr/share/bash-completion/completions/twheel
 # shellcheck shell=bash
 
-# The index of the command that twheel shall run, or of where it will be.
+# The index of the command that twheel is to run, or of where it will be.
 _twheel_command()
 {
 	local i time=''

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
-/* The text of --help, for one command and for all. */
+/*
+ * The text of --help, for one command and for all.
+ *
+ * The help of a command is its line of usage, its text here, and what it shares with others: the
+ * options in @runners and the syntax in @times for commands that run other commands, and the
+ * options in @common for all. `make lint` compares the options here with those of twheel(1).
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
 
+/* In the order in which they are shown; the first NR_RUNNERS run other commands. */
 static const struct help {
-	const char	*name;
+	const char	*name;		/* as main.c has it in commands[] */
 	const char	*words;		/* after the name, in the line of usage */
-	const char	*text;
+	const char	*text;		/* what it does, and its own options */
 } helps[] = {
 	{ "after", "DURATION [OPTION]... [--] [COMMAND [ARG]...]",
 	  "  after            run COMMAND once, after DURATION; without a COMMAND, only wait\n" },
@@ -70,7 +77,7 @@ static const struct help {
 	  "                           SVG to standard output\n" },
 };
 
-/* The commands from 0 on that run other commands. */
+/* How many of helps[] run other commands. help_all() calls them "these five". */
 #define NR_RUNNERS	5
 
 static const char runners[] =
@@ -99,6 +106,7 @@ static const char times[] =
 	"run, 127 if it is not found. every, cron and run: 1 if a command failed. The others:\n"
 	"0, or 1 if there was an error.\n";
 
+/* Print the help of all commands, and exit. */
 noreturn static void help_all(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(helps); i++)

@@ -38,7 +38,7 @@ atomic_uint changes;
 atomic_bool any_failed;
 pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool single;
+static bool single;		/* one job, of the command line */
 static FILE *reports;		/* where the lines of JSON go, or NULL */
 static atomic_int report_error;	/* errno of a line that could not be written */
 static int wake_fd;		/* an eventfd: wakes the first thread */
@@ -394,6 +394,7 @@ static void wake(void)
 	eventfd_write(wake_fd, 1);
 }
 
+/* Is it a pipe or a socket, whose other end may go away or not read? */
 static bool is_pipe(int fd)
 {
 	struct stat st;
@@ -401,7 +402,7 @@ static bool is_pipe(int fd)
 	return !fstat(fd, &st) && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-/* Whoever reads the other end of this pipe has gone. */
+/* Has the reader at the other end of this pipe gone? */
 static bool is_broken(int fd)
 {
 	struct pollfd p = { .fd = fd };
@@ -565,6 +566,7 @@ void job_drop(struct twheel_sched *sched, struct job *job)
 		twheel_sched_cancel(sched, id, 0);
 }
 
+/* Add @job to the scheduler. Returns false, with the error reported, if that fails. */
 static bool add_job(struct twheel_sched *sched, struct job *job)
 {
 	int err;
@@ -614,6 +616,7 @@ static int wait_ms(bool looked_at, int ms)
 	return looked_at ? sooner(ms, 1000) : ms;
 }
 
+/* Would a write to @fd block now? */
 static bool is_full(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -714,6 +717,10 @@ void check_jobs(struct job **jobs, size_t nr)
 	twheel_sched_close(sched);
 }
 
+/*
+ * The gate of child.c is closed while the jobs are added: a command that is due at once starts only
+ * when it is sure that all jobs could be added, and that the clock is watched.
+ */
 void do_jobs(struct job **jobs, size_t nr, uint32_t threads, turn_fn turn)
 {
 	struct twheel_sched *sched;
@@ -737,6 +744,7 @@ void do_jobs(struct job **jobs, size_t nr, uint32_t threads, turn_fn turn)
 		end_by_signal(children_stopped());
 }
 
+/* after, at, every and cron: argv[0] says which. */
 int cmd_job(int argc, char **argv)
 {
 	struct job job = { 0 }, *jobs = &job;

@@ -104,6 +104,7 @@ bool wrong(const struct job *job, const char *fmt, ...);
 /* Take an option that all commands on the command line have. False if @c is no such option. */
 bool common_option(const struct job *job, int c, bool *good);
 
+/* Is @name a command whose job runs more than once: every or cron? */
 bool is_recurring(const char *name);
 
 /*

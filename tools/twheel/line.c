@@ -14,8 +14,9 @@
 #include <curses.h>
 #include <term.h>
 
+/* Guards @shown, and what of standard error belongs together. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool shown;
+static bool shown;		/* a line is there, and must be cleared before anything else */
 
 bool terminal_can(int fd, const char *capability)
 {
@@ -44,6 +45,7 @@ bool line_there(void)
 	return is_capable() && tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
+/* For tputs(), which wants a function of one argument. */
 static int put(int c)
 {
 	return fputc(c, stderr);

@@ -26,6 +26,7 @@ static int cmd_twheeld(int argc, char **argv)
 	return 1;
 }
 
+/* One entry for each word that may follow "twheel"; help.c has the text for each. */
 static const struct command {
 	const char	*name;
 	int		(*fn)(int argc, char **argv);
@@ -155,6 +156,7 @@ void json_string(struct json_object *object, const char *key, const char *value)
 
 /* ---- the words --------------------------------------------------------------------- */
 
+/* Is @word one of two spellings? */
 static bool is(const char *word, const char *a, const char *b)
 {
 	return !strcmp(word, a) || !strcmp(word, b);

@@ -10,7 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Print the head of a family: its samples must follow, and no other family's. */
 void metric_family(FILE *to, const char *name, const char *type, const char *help);
+/* Print a sample of the family @name: a count, or a time of @ns as seconds. */
 void metric_count(FILE *to, const char *name, const char *const labels[], uint64_t value);
 void metric_seconds(FILE *to, const char *name, const char *const labels[], int64_t ns);
 

@@ -52,6 +52,7 @@ static struct run runs[RUNS_MAX];
 static size_t nr_runs;
 static const char *input = "-", *output;
 
+/* Report what is wrong with a line of the input, and end with status 1. */
 noreturn __attribute__((format(printf, 2, 3)))
 static void wrong(unsigned int line, const char *fmt, ...)
 {
@@ -222,6 +223,7 @@ static void write_data(FILE *plot)
 	fputs("\nEOD\n", plot);
 }
 
+/* Is the picture to be PNG? plot_option() has seen to it that the name has an ending. */
 static bool is_png(void)
 {
 	return output && !strcmp(strrchr(output, '.'), ".png");
@@ -312,6 +314,7 @@ static void write_image(FILE *image)
 	check_stdout();
 }
 
+/* Draw all runs. Commands and picture pass through memory, so there is no file to remove. */
 static void draw(void)
 {
 	FILE *script = memory("script"), *image = memory("image");
@@ -327,6 +330,7 @@ static void draw(void)
 
 enum { OPT_OUTPUT = 1 };
 
+/* Take option @c, as getopt_long() found it. Ends the program if it is wrong. */
 static void plot_option(int c)
 {
 	const char *end;

@@ -55,6 +55,7 @@ static const char *lock_name, *metrics_name;
 
 /* ---- a line ------------------------------------------------------------------------ */
 
+/* May a line begin with this word? */
 static bool is_job(const char *name)
 {
 	return !strcmp(name, "after") || !strcmp(name, "at") || is_recurring(name);
@@ -243,6 +244,7 @@ static bool read_file(FILE *stream, struct table *t, const struct table *old)
 	return false;
 }
 
+/* Is it a regular file, which can be read again and locked? */
 static bool is_regular(int fd)
 {
 	struct stat st;
@@ -284,10 +286,11 @@ static bool lock_file(int fd, const char *name)
 /* ---- reading it again -------------------------------------------------------------- */
 
 static FILE *source;			/* the file that was read, which has the lock */
-static bool reload_asked;
-static bool had_terminal;
-static uint64_t reloads, failed_reloads;
+static bool reload_asked;		/* SIGHUP has come; turn() has not read the file yet */
+static bool had_terminal;		/* at the start */
+static uint64_t reloads, failed_reloads;	/* for --metrics */
 
+/* Is there a controlling terminal at the moment? */
 static bool has_terminal(void)
 {
 	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
@@ -403,6 +406,7 @@ static bool reload(struct twheel_sched *sched)
 	return true;
 }
 
+/* Read the file again if SIGHUP has come. An error leaves everything as it was. */
 static void reload_if_asked(struct twheel_sched *sched)
 {
 	if (!reload_asked)
@@ -421,6 +425,7 @@ static void reload_if_asked(struct twheel_sched *sched)
 static int64_t start_ns, written_ns;	/* by the wall clock; by CLOCK_MONOTONIC */
 static bool is_up;
 
+/* Print the metrics of the whole run. */
 static void print_run(FILE *to)
 {
 	const char *const labels[] = { "file", file, NULL };
@@ -482,6 +487,7 @@ static void print_value(FILE *to, const struct family *family, const char *const
 	}
 }
 
+/* Print one family, with a value for each job. Under jobs_lock, which guards their stats. */
 static void print_jobs(FILE *to, const struct family *family)
 {
 	char line[24];
@@ -497,6 +503,7 @@ static void print_jobs(FILE *to, const struct family *family)
 	}
 }
 
+/* All metrics are of one moment of the jobs, since jobs_lock is held for all of them. */
 static void print_metrics(FILE *to, const void *unused)
 {
 	(void)unused;
@@ -586,6 +593,7 @@ static int turn(struct twheel_sched *sched)
 	return -1;
 }
 
+/* Take option @c, as getopt_long() found it. Ends the program if it is wrong. */
 static void run_option(int c)
 {
 	bool good;
@@ -614,6 +622,7 @@ static void run_option(int c)
 	try_help(EXIT_CANCELED);
 }
 
+/* Open the file of commands, which is the only operand; "-" is standard input. */
 static FILE *run_file(int argc, char **argv)
 {
 	FILE *stream = stdin;
@@ -635,6 +644,7 @@ static FILE *run_file(int argc, char **argv)
 	return stream;
 }
 
+/* Parse the options. Ends the program if one is wrong. */
 static void parse_run(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -701,6 +711,10 @@ static void begin_metrics(print_fn print)
 		metrics_error(EXIT_CANCELED, metrics_name, err);
 }
 
+/*
+ * The lock comes before the file is read, so that two processes cannot both have read it; and the
+ * first metrics before any command is run, so that an error there prevents all.
+ */
 int cmd_run(int argc, char **argv)
 {
 	FILE *stream;

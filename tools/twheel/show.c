@@ -102,6 +102,7 @@ static const struct {
 	{ 0, NULL }
 };
 
+/* The name of a clock; "?" if a newer kernel has one that is not known here. */
 static const char *clock_name(int64_t id)
 {
 	for (size_t i = 0; clocks[i].name; i++)
@@ -110,6 +111,7 @@ static const char *clock_name(int64_t id)
 	return "?";
 }
 
+/* Print the names of a set of clocks: a bit for each clockid_t. */
 static void show_clocks(uint64_t set)
 {
 	printf("  %-16s", "clocks");
@@ -171,6 +173,7 @@ static void list_process(const char *pid)
 	closedir(dir);
 }
 
+/* Files of other users' processes are shown to root alone: the others are left out. */
 int cmd_ls(int argc, char **argv)
 {
 	struct dirent *entry;
@@ -192,6 +195,7 @@ int cmd_ls(int argc, char **argv)
 
 /* ---- info ------------------------------------------------------------------------- */
 
+/* The parameters of the modules, below /sys/module. */
 static const char *const params[] = {
 	"twheel/parameters/tick_us", "twheel_chardev/parameters/max_timers",
 	"twheel_chardev/parameters/max_user_timers", "twheel_chardev/parameters/max_user_files",
@@ -219,6 +223,7 @@ static void show_params(struct json_object *o)
 	}
 }
 
+/* Print what programs get from twheel_open(), for people. */
 static void show_info(const struct twheel *w, const struct twheel_info *info)
 {
 	char tick[32], least[32];
@@ -232,6 +237,7 @@ static void show_info(const struct twheel *w, const struct twheel_info *info)
 	printf("  %-16s %llu bytes\n", "an empty wheel", (unsigned long long)info->mem_bytes);
 }
 
+/* The same and the modules' parameters, as a line of JSON. @device: 0, or why there is none. */
 static void show_info_json(const struct twheel *w, const struct twheel_info *info, int device)
 {
 	struct json_object *o = json_object_new_object();

@@ -63,16 +63,18 @@ struct probe {
 };
 
 static struct probe probe;
+/* The options, which do not change after parse(). */
 static bool embedded, batch, json;
 static const char *metrics_name;	/* "-": the standard output */
 static int64_t delay_ns = NS_PER_S;
 static uint64_t nr_samples;		/* 0: for ever */
-static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t stopped;	/* set by a signal, or by the user: end */
 
 /* ---- the kernel's bases ------------------------------------------------------------ */
 
 enum type { TEXT, NUMBER, LEVEL };
 
+/* The columns of the file that are known here, in any order: where each goes in a struct base. */
 static const struct column {
 	const char	*name;
 	enum type	type;
@@ -268,6 +270,7 @@ static void load_step(void)
 	}
 }
 
+/* For qsort(): by size. */
 static int compare(const void *x, const void *y)
 {
 	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
@@ -399,6 +402,7 @@ static const char *budget(uint64_t n, char buf[48])
 	return buf;
 }
 
+/* Print a sample as a block of lines, for --batch. */
 static void print_text(const struct sample *s)
 {
 	char buf[4][48];
@@ -520,6 +524,7 @@ static void print_family(FILE *to, const struct sample *s, const struct family *
 	}
 }
 
+/* The tick of all bases, which is no count. */
 static void print_ticks(FILE *to, const struct sample *s)
 {
 	struct names n;
@@ -565,6 +570,7 @@ static void print_lateness(FILE *to, const struct sample *s)
 	metric_count(to, "twheel_late_seconds_count", (const char *[]){ NULL }, probe.late_count);
 }
 
+/* Print all families of the sample @arg. An embedded wheel has no budget: see budget(). */
 static void print_metrics(FILE *to, const void *arg)
 {
 	const struct sample *s = arg;
@@ -580,6 +586,7 @@ static void print_metrics(FILE *to, const void *arg)
 	print_lateness(to, s);
 }
 
+/* Write the metrics where --metrics says. Ends the program if that fails. */
 static void show_metrics(const struct sample *s)
 {
 	int err;
@@ -596,6 +603,7 @@ static void show_metrics(const struct sample *s)
 
 /* ---- the loop ------------------------------------------------------------------------ */
 
+/* The handler of signals that end the program: wait_until() looks. */
 static void stop(int signal)
 {
 	(void)signal;
@@ -679,6 +687,7 @@ static void watch(void)
 
 enum { OPT_DELAY = 1, OPT_COUNT, OPT_EMBEDDED, OPT_JSON, OPT_METRICS };
 
+/* Take option @c, as getopt_long() found it. Ends the program if it is wrong. */
 static void top_option(int c)
 {
 	switch (c) {
@@ -712,6 +721,7 @@ static void top_option(int c)
 	try_help(1);
 }
 
+/* Parse the options, and check that they fit together. Ends the program if not. */
 static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {

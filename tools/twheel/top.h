@@ -64,8 +64,11 @@ struct sample {
 extern const uint32_t level_buckets[LEVELS];
 extern const uint64_t level_ticks[LEVELS];
 
+/* Begin to draw on the terminal; ends the program if it cannot be drawn on. */
 void screen_open(void);
+/* Give the terminal back as it was. Does nothing if it is not drawn on. */
 void screen_close(void);
+/* Draw @s. @embedded: it is of the wheel of this process. */
 void screen_show(const struct sample *s, bool embedded);
 /* Take a key. Returns false if the user quits. */
 bool screen_key(void);

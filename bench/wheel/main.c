@@ -67,8 +67,10 @@ static void repeat(const struct load *l, u32 i, struct times *took, struct work 
 	struct load some = *l;
 	struct work w = { 0 };
 
-	if (l->n > MANY && i >= NR_WHEELS)
-		some.idle = some.eighth = false;
+	if (l->n > MANY && i >= NR_WHEELS) {
+		some.idle = false;
+		some.eighth = false;
+	}
 	subjects[i]->run(&some, took, &w, tick_ns);
 	if (w.late < work->late)
 		w.late = work->late;

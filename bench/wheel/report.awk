@@ -133,8 +133,8 @@ END {
 	print_environment()
 	goals()
 	print "\n## Times\n"
-	print "Nanoseconds a timer, medians and their spread: of five repetitions at least; from 10^6 timers on of"
-	print "three of those that are no wheel; of one at 10^7."
+	print "Nanoseconds a timer, medians and spread of five repetitions at least; from 10^6 timers on those that"
+	print "are no wheel run once."
 	print "Expiry goes tick by tick, so with few timers it is made of empty ticks. Delays of 60000..120000"
 	print "ticks are timeouts of one to two minutes: to expire they are moved twice. `idle` are timeouts as"
 	print "long as the longest delay, of which 95 % are put off before they are due, ns for each that is put"

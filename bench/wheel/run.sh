@@ -5,8 +5,8 @@
 #
 #	NMAX=n	the most timers, a power of ten; 1000000 unless told otherwise. DPDK, Netty and
 #		callgrind get no more than a million, which tell as much
-#	REPS=n	repetitions, at least 3; 5. Tenfold below 10^5 timers; from 10^6 on those that are
-#		no wheel get 3, and beyond that one, with the first load
+#	REPS=n	repetitions, at least 3; 5. Tenfold below 10^5 timers; from 10^6 on one for
+#		those that are no wheel, which have 10^7 only with the first load
 #	CPU=n	where to run; the last one
 #	BASE=c	the wheel as it was in that commit, too
 #	DOC=f	write the report there too

@@ -1135,36 +1135,24 @@ static __always_inline void run_timer(struct twheel_base *base, struct wheel_tim
 }
 
 /*
- * Call the callbacks of up to @left timers of the slot that is due at clk, which is not empty and
- * has @nr_lists lists, as long as run_clock() is before @until. Returns what is left of @left.
- * Between callbacks timers of the slot may be added and cancelled; only a run advances to another
- * slot.
+ * Call the callbacks of up to @left timers of the slot that is due at clk, which is not empty, as
+ * long as run_clock() is before @until. Returns what is left of @left. Between callbacks timers of
+ * the slot may be added and cancelled; only a run advances to another slot. Not inlined, so that it
+ * keeps what it needs in registers.
  */
-static __always_inline u32 run_slot(struct twheel_base *base, u32 left, u32 until, u32 nr_lists)
+static noinline u32 run_slot(struct twheel_base *base, u32 left, u32 until)
 	__must_hold(&base->lock)
 {
 	struct wheel_slot slot = wheel_due_slot(&base->wheel);
+	u32 n = slot.bucket->n;
 
 	lockdep_assert_held(&base->lock);
-	slot.mask = nr_lists - 1;
 	do {
-		run_timer(base, wheel_pop(&base->wheel, &slot));
-	} while (--left && slot.bucket->n && !run_is_over(until));
+		run_timer(base, wheel_pop(&base->wheel, &slot, n));
+		n = slot.bucket->n;
+	} while (--left && n && !run_is_over(until));
 	base_ran(base);
 	return left;
-}
-
-/* Two functions that are not inlined, so that each keeps what it needs in registers. */
-static noinline u32 run_tick(struct twheel_base *base, u32 left, u32 until)
-	__must_hold(&base->lock)
-{
-	return run_slot(base, left, until, WHEEL_LISTS);
-}
-
-static noinline u32 run_stop(struct twheel_base *base, u32 left, u32 until)
-	__must_hold(&base->lock)
-{
-	return run_slot(base, left, until, WHEEL_STOP_LISTS);
 }
 
 /* run_callbacks() of a base with a tree beside the wheel. */
@@ -1198,8 +1186,7 @@ static u32 run_callbacks(struct twheel_base *base, u64 now, u32 until)
 	if (unlikely(base->has_back))
 		return run_back(base, now, until);
 	while (wheel_reach(w, now, &left, base_moved) && left) {
-		left = w->due < WHEEL_L0 ? run_stop(base, left, until) :
-					   run_tick(base, left, until);
+		left = run_slot(base, left, until);
 		if (run_is_over(until))
 			break;
 	}

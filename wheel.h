@@ -77,7 +77,7 @@
  *
  * This is only the algorithm: no clock, no lock, no allocation. The caller serialises all calls on
  * one wheel. Without the lock a caller may only read @bucket of a timer, which says whether it is
- * queued: it is written with WRITE_ONCE(). Memory: 44 KiB a wheel.
+ * queued: it is written with WRITE_ONCE(). Memory: 63 KiB a wheel.
  *
  * Words used below:
  *	e	expiry tick of a timer
@@ -132,9 +132,10 @@
 #endif
 
 /*
- * How many lists a bucket of levels 0 to 2 has. Timers are added to the lists in turn and taken
- * from them in turn, so that the memory of as many timers is being loaded at once: if there are
- * more timers than fit into the processor's caches, expiry mostly waits for memory. A power of two.
+ * How many lists a stop has, and a bucket of levels 0 to 2. Timers are added to the lists in turn
+ * and taken from them in turn, so that the memory of as many timers is being loaded at once: if
+ * there are more timers than fit into the processor's caches, expiry mostly waits for memory. A
+ * power of two.
  *
  * From timer to timer the turn advances by a little more than one list. If it advanced by exactly
  * one, and all but every eighth timer were cancelled, the rest would be in one list. That is not
@@ -146,9 +147,6 @@
 #define WHEEL_LISTS	8
 #endif
 #define WHEEL_TURN	0x26aea387U
-
-/* How many lists a stop has, for the same reason. */
-#define WHEEL_STOP_LISTS	2
 
 /* Stops in a bucket of level 2. */
 #ifndef WHEEL_PARTS
@@ -191,9 +189,8 @@ enum {
 	WHEEL_L4	= WHEEL_L3 + 2 * WHEEL_R3,
 	WHEEL_FAR	= WHEEL_L4 + WHEEL_R4,	/* a slot for each class */
 	WHEEL_SLOTS	= WHEEL_FAR + WHEEL_CLASSES,
-	WHEEL_WIDE	= WHEEL_L3,	/* from WHEEL_L0 to there WHEEL_LISTS lists, then one */
-	WHEEL_STOP_LIST	= (WHEEL_WIDE - WHEEL_L0) * WHEEL_LISTS + WHEEL_SLOTS - WHEEL_WIDE,
-	WHEEL_NR_LISTS	= WHEEL_STOP_LIST + (WHEEL_L0 - WHEEL_S1) * WHEEL_STOP_LISTS,
+	WHEEL_WIDE	= WHEEL_L3,	/* slots before it have WHEEL_LISTS lists, the others one */
+	WHEEL_NR_LISTS	= (WHEEL_WIDE - WHEEL_S1) * WHEEL_LISTS + WHEEL_SLOTS - WHEEL_WIDE,
 };
 
 /* What loops over the levels need of them. */
@@ -417,31 +414,19 @@ static inline void wheel_forward(struct wheel *w, u64 now)
 /* How many lists bucket @slot has. */
 static inline unsigned int wheel_nr_lists(unsigned int slot)
 {
-	if (slot < WHEEL_L0)
-		return WHEEL_STOP_LISTS;
 	return slot < WHEEL_WIDE ? WHEEL_LISTS : 1;
 }
 
-/*
- * The index in wheel->list of the first list of bucket @slot, no stop. @wide: it has WHEEL_LISTS.
- */
+/* The index in wheel->list of the first list of bucket @slot. @wide: it has WHEEL_LISTS. */
 static __always_inline unsigned long wheel_list(unsigned long slot, bool wide)
 {
-	return wide ? (slot - WHEEL_L0) * WHEEL_LISTS :
-		      slot - WHEEL_WIDE + (WHEEL_WIDE - WHEEL_L0) * (unsigned long)WHEEL_LISTS;
-}
-
-/* The index in wheel->list of the first list of stop @slot. */
-static inline unsigned long wheel_stop_list(unsigned long slot)
-{
-	return WHEEL_STOP_LIST + (slot - WHEEL_S1) * WHEEL_STOP_LISTS;
+	return wide ? (slot - WHEEL_S1) * WHEEL_LISTS :
+		      slot - WHEEL_WIDE + (WHEEL_WIDE - WHEEL_S1) * (unsigned long)WHEEL_LISTS;
 }
 
 /* The lists of bucket @slot. */
 static inline struct hlist_head *wheel_lists(struct wheel *w, unsigned int slot)
 {
-	if (slot < WHEEL_L0)
-		return &w->list[wheel_stop_list(slot)];
 	return &w->list[wheel_list(slot, slot < WHEEL_WIDE)];
 }
 
@@ -614,12 +599,12 @@ static inline u32 wheel_stop2(const struct wheel *w)
 /* Queue @t, due at @e, at the stop in @slot. */
 static inline bool wheel_put_stop(struct wheel *w, struct wheel_timer *t, u64 e, u32 slot)
 {
-	struct hlist_head *lists = &w->list[wheel_stop_list(slot)];
+	struct hlist_head *lists = &w->list[wheel_list(slot, true)];
 	struct wheel_bucket *b = &w->bucket[slot];
 
 	WRITE_ONCE(t->bucket, slot);
 	__set_bit(slot, w->map);
-	hlist_add_head(&t->node, &lists[wheel_turn(b->n++) % WHEEL_STOP_LISTS]);
+	hlist_add_head(&t->node, &lists[wheel_turn(b->n++)]);
 	return wheel_note(w, t, e, true);
 }
 
@@ -1395,14 +1380,12 @@ static inline struct wheel_timer *wheel_first(struct wheel *w, unsigned int slot
 
 /**
  * struct wheel_slot - a slot whose timers are due at clk, to be taken one by one
- * @lists:	its lists
+ * @lists:	its WHEEL_LISTS lists
  * @bucket:	its bucket, which has the number of timers
- * @mask:	number of lists - 1
  */
 struct wheel_slot {
 	struct hlist_head	*lists;
 	struct wheel_bucket	*bucket;
-	u32			mask;
 };
 
 /*
@@ -1412,25 +1395,24 @@ struct wheel_slot {
 static __always_inline struct wheel_slot wheel_due_slot(struct wheel *w)
 {
 	return (struct wheel_slot){
-		.lists	= wheel_lists(w, w->due),
+		.lists	= &w->list[wheel_list(w->due, true)],
 		.bucket	= &w->bucket[w->due],
-		.mask	= wheel_nr_lists(w->due) - 1,
 	};
 }
 
 /*
- * Take the next timer of @slot, which is not empty. As wheel_del(), but without a look at the size:
- * a bucket that is due at clk is not marked as big.
+ * Take the next timer of @slot, whose bucket has @n timers, at least one. As wheel_del(), but
+ * without a look at the size: a bucket that is due at clk is not marked as big.
  */
-static __always_inline struct wheel_timer *wheel_pop(struct wheel *w, const struct wheel_slot *slot)
+static __always_inline struct wheel_timer *wheel_pop(struct wheel *w, const struct wheel_slot *slot,
+						     u32 n)
 {
-	u32 n = slot->bucket->n;
-	struct hlist_head *list = &slot->lists[wheel_turn(n - 1) & slot->mask];
+	struct hlist_head *list = &slot->lists[wheel_turn(n - 1)];
 	struct wheel_timer *t;
 	struct hlist_node *next;
 
 	if (unlikely(!list->first))
-		list = wheel_walk_list(&(struct wheel_walk){ slot->lists, slot->mask, n });
+		list = wheel_walk_list(&(struct wheel_walk){ slot->lists, WHEEL_LISTS - 1, n });
 	t = container_of(list->first, struct wheel_timer, node);
 	next = t->node.next;
 	prefetch(next);
@@ -1569,7 +1551,7 @@ static inline struct wheel_timer *wheel_expire(struct wheel *w, u64 now, u32 *bu
 		return NULL;
 	--*budget;
 	slot = wheel_due_slot(w);
-	return wheel_pop(w, &slot);
+	return wheel_pop(w, &slot, slot.bucket->n);
 }
 
 /**

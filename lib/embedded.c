@@ -23,7 +23,7 @@
  * read() of it says so (ECANCELED). So it is read before the wheel is turned, and set again after
  * that. wheel_back.h says what the wheel does if its clock is set back.
  *
- * Bounds: 44 KiB a wheel, pages of 512 slots, 64 operations or 4096 steps of the wheel in one lock
+ * Bounds: 63 KiB a wheel, pages of 512 slots, 64 operations or 4096 steps of the wheel in one lock
  * hold. Pages are kept until the wheel is closed.
  *
  * With TWHEEL_ONE_THREAD there is no lock. Operations that do not need the exact time read the

@@ -43,7 +43,7 @@
  * no other call on that wheel may be under way. On a wheel with TWHEEL_ONE_THREAD no two calls may
  * overlap.
  *
- * The embedded backend costs 44 KiB a wheel and 64 bytes a timer, kept until twheel_close(). Each
+ * The embedded backend costs 63 KiB a wheel and 64 bytes a timer, kept until twheel_close(). Each
  * operation is O(1). It makes a system call only if the next event becomes earlier. It never wakes
  * an idle process.
  *

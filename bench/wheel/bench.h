@@ -12,6 +12,7 @@
 #include "wheel_user.h"
 
 #define ull		unsigned long long	/* a u64 for printf() */
+#define MANY		1000000U	/* so many timers take long: fewer repetitions will do */
 #define measured	__attribute__((__noipa__))	/* a function that appears under its name */
 
 /*
@@ -22,6 +23,8 @@ struct load {
 	u64		start;		/* the tick at which they are armed */
 	u32		first, range;	/* delays are from first to first + range - 1 */
 	u32		n;
+	bool		idle;		/* measure idle timeouts */
+	bool		eighth;		/* measure what is left after a stride of cancels */
 	u32		*delay;
 	u32		*again;		/* delays for a second arming */
 	u32		*order;		/* a permutation */

@@ -199,19 +199,19 @@ static void run_cancel(struct queue *q, struct timer *t, const struct load *l,
 #ifndef OWN_EXPIRE
 /*
  * After one timeout's time the wheel is in a steady state. Then it is measured for three timeouts'
- * time.
+ * time; for one, if there are so many timers that chance has no say in it.
  */
 static void run_idle(struct queue *q, struct timer *t, const struct load *l,
 		     struct times *took)
 {
+	u32 rounds = l->n < MANY ? 9 : 3, i;
 	u64 now = l->start, began, done;
-	u32 i;
 
 	queue_init(q, l->n, l->start);
 	phase_add(q, t, l);
 	phase_idle(q, t, l, &now, 3);
 	began = cpu_ns();
-	done = phase_idle(q, t, l, &now, 9);
+	done = phase_idle(q, t, l, &now, rounds);
 	took->idle = (cpu_ns() - began) * l->n / done;
 	for (i = 0; i < l->n; i++)
 		queue_del(q, &t[i]);
@@ -254,9 +254,12 @@ static void run(const struct load *l, struct times *took, struct work *w, u32 *t
 	run_cancel(&q, t, l, took);
 	run_expire(&q, t, l, took, w, tick_ns);
 #ifndef OWN_EXPIRE
-	run_idle(&q, t, l, took);
-	took->few = run_eighth(&q, t, l, false);
-	took->stride = run_eighth(&q, t, l, true);
+	if (l->idle)
+		run_idle(&q, t, l, took);
+	if (l->eighth) {
+		took->few = run_eighth(&q, t, l, false);
+		took->stride = run_eighth(&q, t, l, true);
+	}
 #endif
 	munmap(t, l->n * sizeof(*t));
 }

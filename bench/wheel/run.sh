@@ -3,9 +3,10 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # run.sh: the wheel in user space beside others; `make bench-wheel`.
 #
-#	NMAX=n	the most timers, a power of ten; 1000000 unless told otherwise. 10000000
-#		takes half an hour; DPDK and Netty get no more than a million
-#	REPS=n	repetitions, at least 3; 5. Tenfold below 10^5 timers, 3 above 10^6
+#	NMAX=n	the most timers, a power of ten; 1000000 unless told otherwise. DPDK, Netty and
+#		callgrind get no more than a million, which tell as much
+#	REPS=n	repetitions, at least 3; 5. Tenfold below 10^5 timers; from 10^6 on one for
+#		those that are no wheel, which have 10^7 only with the first load
 #	CPU=n	where to run; the last one
 #	BASE=c	the wheel as it was in that commit, too
 #	DOC=f	write the report there too
@@ -71,7 +72,7 @@ callgrind() {
 	local load n
 
 	for load in 1..60000 1..1000000 60000..120000; do
-		for ((n = 1000; n <= NMAX; n *= 10)); do
+		for ((n = 1000; n <= peers_max; n *= 10)); do
 			note "counting instructions, $load, n = $n"
 			instructions "$load" "$n"
 		done

@@ -13,7 +13,6 @@
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/kthread.h>
-#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
@@ -108,23 +107,6 @@ static inline void in_context(enum context context, void (*fn)(void *arg), void 
 	default:
 		fn(arg);
 	}
-}
-
-/*
- * Until fifo_end() no other thread runs softirqs on this CPU, if the caller does not sleep. On
- * PREEMPT_RT softirqs run in threads of low priority, and if the kernel has no
- * PREEMPT_RT_NEEDS_BH_LOCK, local_bh_disable() does not keep these away.
- */
-static inline void fifo_begin(void)
-{
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		sched_set_fifo(current);
-}
-
-static inline void fifo_end(void)
-{
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		sched_set_normal(current, 0);
 }
 
 /**

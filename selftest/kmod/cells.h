@@ -145,10 +145,12 @@ static void cell_let_make(struct cell *cell)
 		keep_busy_ns(cell->hold);
 }
 
+/* Make the call while no softirq on this CPU can call the callback of the subject. */
 static void cell_run_due(struct cell *cell)
 {
 	bool held = cell->there || cell->context == IN_TASK;
 
+	fifo_begin();
 	if (held)
 		local_bh_disable();
 	if (cell->there) {
@@ -160,6 +162,7 @@ static void cell_run_due(struct cell *cell)
 	}
 	if (held)
 		local_bh_enable();
+	fifo_end();
 }
 
 static void cell_run_running(struct cell *cell)

@@ -30,6 +30,23 @@ static inline void *zalloc(size_t nr, size_t size)
 	return p;
 }
 
+/*
+ * Until fifo_end() no other thread runs softirqs on this CPU, if the caller does not sleep. On
+ * PREEMPT_RT softirqs run in threads of low priority, and if the kernel has no
+ * PREEMPT_RT_NEEDS_BH_LOCK, local_bh_disable() does not keep these away.
+ */
+static inline void fifo_begin(void)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		sched_set_fifo(current);
+}
+
+static inline void fifo_end(void)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		sched_set_normal(current, 0);
+}
+
 /* Wait for @condition, but not for ever. */
 #define wait_for(condition) ({						\
 	unsigned int __left = WAIT_MS;					\

@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * How much of a CPU the callbacks of a base get: how long a run may be, how long the pause after
- * it is, and that of many runs no more than half of the CPU goes to them.
+ * it is, and that of many runs no more than half of the CPU goes to them. And that a base with a
+ * sink does not wait because the firmware or a hypervisor has had the CPU.
  *
  * For QEMU's -icount with one CPU, where an instruction is a ns, so that a callback takes exactly
  * what it is to take, and all is the same each time.
@@ -247,6 +248,84 @@ static void test_share(void)
 	check(most < 500, "those of 90 us get less than half of the CPU: %llu permille", most);
 }
 
+#define STILL_NS	(8 * NSEC_PER_MSEC)
+#define STILL_TICKS	20
+#define STILL_AT	5
+
+/**
+ * struct still - a timer in each tick of a ms of a base with a sink; once the CPU stands still
+ * @timers:	the timers
+ * @begin:	the first tick
+ * @nr:		how many have expired
+ * @until:	when the CPU stood still no more
+ * @late:	the most that a timer was late that was due after that
+ */
+static struct still {
+	struct twheel_timer	timers[STILL_TICKS];
+	ktime_t			begin;
+	unsigned int		nr;
+	ktime_t			until;
+	s64			late;
+} still;
+
+/* As if the firmware had this CPU in the lock hold of a tick: interrupts are off. */
+static void still_expired(struct twheel_base *unused, struct twheel_timer **timers, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		ktime_t due = still.begin + (timers[i]->cookie * NSEC_PER_MSEC);
+
+		if (still.until && due > still.until)
+			still.late = max(still.late, ktime_sub(ktime_get(), due));
+		if (timers[i]->cookie == STILL_AT) {
+			keep_busy_ns(STILL_NS);
+			still.until = ktime_get();
+		}
+	}
+	still.nr += nr;
+}
+
+static bool still_wake(struct twheel_base *unused)
+{
+	return true;
+}
+
+static void still_arm(struct twheel_base *sink_base)
+{
+	unsigned long flags;
+	unsigned int i;
+
+	still.begin = (div64_u64(ktime_get(), NSEC_PER_MSEC) + 5) * NSEC_PER_MSEC;
+	twheel_lock(sink_base, &flags);
+	for (i = 0; i < STILL_TICKS; i++) {
+		still.timers[i].cookie = i;
+		twheel_add_locked(sink_base, &still.timers[i], still.begin + i * NSEC_PER_MSEC);
+	}
+	twheel_unlock(sink_base, flags);
+}
+
+/* If these 8 ms were charged, half of which are repaid meanwhile, the next timers would wait. */
+static void test_still(void)
+{
+	static const struct twheel_sink sink = { .expired = still_expired, .wake = still_wake };
+	const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = TICK_NS, .sink = &sink,
+	};
+	struct twheel_base *sink_base = twheel_create(&config);
+
+	if (IS_ERR(sink_base)) {
+		check(false, "a base with a sink can be made");
+		return;
+	}
+	still_arm(sink_base);
+	msleep(STILL_TICKS + 20);
+	check(still.nr == STILL_TICKS && still.until && still.late < (s64)TICK_NS,
+	      "what the firmware has taken of a CPU is no debt: %u expired, %lld ns late after 8 ms",
+	      still.nr, still.late);
+	twheel_destroy(sink_base);
+}
+
 static int __init twheel_budget_init(void)
 {
 	const struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TICK_NS };
@@ -262,6 +341,7 @@ static int __init twheel_budget_init(void)
 		test_room();
 		test_ops();
 		test_share();
+		test_still();
 	}
 	if (!IS_ERR(base))
 		twheel_destroy(base);
@@ -276,6 +356,6 @@ static void __exit twheel_budget_exit(void)
 module_init(twheel_budget_init);
 module_exit(twheel_budget_exit);
 
-MODULE_DESCRIPTION("Test of twheel: what callbacks get of a CPU, where an instruction is a ns");
+MODULE_DESCRIPTION("Test of twheel: what timers get of a CPU, where an instruction is a ns");
 MODULE_AUTHOR("The twheel authors");
 MODULE_LICENSE("GPL");

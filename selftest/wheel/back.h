@@ -169,7 +169,8 @@ static void mod_any(unsigned int i, u64 first, u64 last, bool range)
 
 	ops++;
 	due[i] = tick_within(first, last);
-	stays = range && before >= tick_within(first, first) && (before <= last || before == due[i]);
+	stays = range && before >= tick_within(first, first) &&
+		(before <= last || before == due[i]);
 	if (stays)
 		due[i] = before;
 	earlier = range ? wheel_back_mod_range(w, &b, &timer[i], first, last, now) :

@@ -63,7 +63,7 @@
  * they are not moved, except once from level 3 or 4 to there. Level 1 has one stop for each of its
  * buckets, and level 2 has six. A timer at a stop stays there when the bucket around it is emptied:
  *
- *	10^4 timers, up to 60 000 ticks	ticks with an event	moves each	late
+ *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late
  *	exact				9 259			1.9		0
  *	by a 32nd of the delay		344			0.10		241
  *	by an 8th			162			0.001		285

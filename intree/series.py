@@ -29,9 +29,8 @@ ENGINE = "kernel/time/twheel/"
 TESTS = ENGINE + "tests/"
 SELFTESTS = "tools/testing/selftests/twheel/"
 
-# Native tests of the wheel that are cases of KUnit's, and what they include.
+# Native tests of the wheel that are cases of KUnit's. intree/tree has a test.h of its own for them.
 KUNIT = ["table", "limits", "resume", "damage", "oracle"]
-KUNIT_HEADERS = ["drive.h", "judge.h", "oracle.h"]
 # Not for everybody's machine: attacks and figures, what needs other modules or the machine alone,
 # and what takes minutes.
 NO_SELFTEST = re.compile(r"test_(attack|busy|chaos|cost|fuzz|hog.*|neighbour|rt|stress|uring|watchers)$")
@@ -226,12 +225,27 @@ def kunit_source(name):
     return re.sub(r"argc > \d \? argv\[\d\] : NULL", "NULL", text)
 
 
+def included(folder, names):
+    """The headers in @folder that these files of it include, and those that these include."""
+    found = []
+    for name in itertools.chain(names, found):
+        for path in re.findall(r'^#include "([\w.]+)"', read(TOP, folder, name), re.M):
+            if path not in found and os.path.exists(os.path.join(TOP, folder, path)):
+                found.append(path)
+    return found
+
+
+def own():
+    """The sources at the top of this tree. Kbuild leaves files of its own there."""
+    return [path for path in sorted(glob.glob(TOP + "/*.[ch]")) if not path.endswith(".mod.c")]
+
+
 def is_of_device(name):
     """Is it of the device: included by nothing else?"""
     if name.startswith("twheel_chardev"):
         return True
     line = f'#include "{name}"'
-    users = [os.path.basename(path) for path in glob.glob(TOP + "/*.[ch]") if line in read(path)]
+    users = [os.path.basename(path) for path in own() if line in read(path)]
     return users and all(is_of_device(user) for user in users)
 
 
@@ -252,14 +266,15 @@ def destination(name):
 def sources(tree):
     """[(path in the kernel tree, patch, text)]"""
     compat, out = Compat(tree), []
-    for path in sorted(glob.glob(TOP + "/*.[ch]")):
+    for path in own():
         name = os.path.basename(path)
         where = destination(name)
         if where:
             out.append((*where, kernel_source(name, compat)))
     out.append(("include/uapi/linux/twheel.h", 4, read(TOP, "include/uapi/linux/twheel.h")))
     out += [(TESTS + name + ".c", 2, kunit_source(name)) for name in KUNIT]
-    out += [(TESTS + name, 2, read(TOP, "selftest/wheel", name)) for name in KUNIT_HEADERS]
+    out += [(TESTS + name, 2, read(TOP, "selftest/wheel", name))
+            for name in included("selftest/wheel", [name + ".c" for name in KUNIT]) if name != "test.h"]
     out += selftests()
     return out + documentation()
 
@@ -267,12 +282,14 @@ def sources(tree):
 def selftests():
     names = [os.path.basename(path)[:-2] for path in sorted(glob.glob(TOP + "/selftest/uapi/test_*.c"))]
     names = [name for name in names if not NO_SELFTEST.match(name)]
-    out = [(SELFTESTS + name + ".c", 6, read(TOP, "selftest/uapi", name + ".c")) for name in names]
-    out += [(SELFTESTS + name, 6, read(TOP, "selftest/uapi", name)) for name in ("uapi.c", "uapi.h")]
+    files = [name + ".c" for name in names] + ["uapi.c"]
+    headers = included("selftest/uapi", files)
+    out = [(SELFTESTS + name, 6, read(TOP, "selftest/uapi", name)) for name in files + headers]
     out.append((SELFTESTS + ".gitignore", 6, "# SPDX-License-Identifier: GPL-2.0-only\n" +
                 "\n".join(names) + "\n"))
     programs = " \\\n".join(f"\t{name}" for name in names)
     text = read(TOP, "intree/parts/Makefile.selftests").replace("@PROGRAMS@", programs)
+    text = text.replace("@HEADERS@", " ".join(headers))
     out.append((SELFTESTS + "Makefile", 6, text))
     return out
 
@@ -299,7 +316,7 @@ def head(name):
 def documentation():
     """The pages of doc/api, with the kernel's directives and paths."""
     where = {}
-    for path in glob.glob(TOP + "/*.[ch]"):
+    for path in own():
         name = os.path.basename(path)
         if destination(name):
             where[name] = destination(name)[0]

@@ -4,13 +4,15 @@
 # migrate.sh timer_list|hrtimer [-D hardirq] [-I DIR]... FILE...: turn the users of these timers in
 # FILEs, which are changed, into users of twheel; see doc/migrate.md. Then list what is left for a
 # person: FILE:LINE:COLUMN-COLUMN: what, and why.
+# migrate.sh tolerance [-I DIR]... FILE...: let the timers of twheel in FILEs be late by an eighth of
+# their delay, as those of timer_list are. Then list those that stay exact.
 #
 # All files that share a structure with a timer go into one call, headers too: whether x.expires is
 # that of a timer depends on the type of x. -I says where headers are.
 . "$(dirname "$0")/lib.sh"
 
 rules=$top/scripts/coccinelle/${1:-}.cocci
-[ -e "$rules" ] || die "which timers: timer_list or hrtimer?"
+[ -e "$rules" ] || die "timer_list, hrtimer or tolerance?"
 shift
 options=(--very-quiet --recursive-includes --include-headers-for-types --sp-file "$rules")
 while getopts D:I: option; do
@@ -35,7 +37,10 @@ trap 'rm -rf "$tmp"' EXIT
 results=()
 for file; do
 	results+=("$tmp/${#results[@]}")
+	# A file that has no word of the rules is not even parsed, and then -o is an error.
+	cp "$file" "${results[-1]}"
 	spatch "${options[@]}" -D patch -o "${results[-1]}" "$file" >"$tmp/said" 2>&1 ||
+		grep -q 'there are no modified files' "$tmp/said" ||
 		die "spatch does not take $file: $(cat "$tmp/said")"
 done
 for file; do

@@ -19,13 +19,14 @@ migrated() {
 	(cd "$dir/src" &&
 		"$top/scripts/migrate.sh" timer_list "${timers[@]}" &&
 		"$top/scripts/migrate.sh" hrtimer "${hrtimers[@]}" hard.c &&
-		"$top/scripts/migrate.sh" hrtimer -D hardirq hard.c)
+		"$top/scripts/migrate.sh" hrtimer -D hardirq hard.c &&
+		"$top/scripts/migrate.sh" tolerance tolerances.c)
 }
 
 changes() {
 	local file
 
-	for file in "${timers[@]}" hrtimers.c hard.c left_hrtimers.c; do
+	for file in "${timers[@]}" hrtimers.c hard.c left_hrtimers.c tolerances.c; do
 		echo "== $file"
 		diff "$top/selftest/migrate/$file" "$dir/src/$file" | grep '^[<>]' || :
 	done

@@ -72,7 +72,7 @@ tree() {
 	deb=$(scripts/kernels/kernel-source.sh "$version")
 	if ! cmp -s "$dir/of" - <<<"${deb##*/}"; then
 		rm -rf "$dir"
-		mkdir -p "$src"
+		mkdir -p "$src" "$log"
 		dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/linux-source-$version.tar.xz" |
 			tar -xJ -C "$src" --strip-components=1
 		echo "${deb##*/}" >"$dir/of"
@@ -115,7 +115,8 @@ style() {
 
 # Check the text that was written, not the list of files that git adds.
 long_lines() {
-	! sed '/^Subject:/,/^[^ ].*([0-9]*):$/!d' "$series/0000-cover-letter.patch" | awk 'length > 90'
+	sed '/^Subject:/,/^[^ ].*([0-9]*):$/!d' "$series/0000-cover-letter.patch" |
+		awk 'length > 90 { print; bad = 1 } END { exit bad }'
 }
 
 # The pages as the kernel's Sphinx extension reads them, where every warning is an error.
@@ -240,10 +241,10 @@ selftest_tar() {
 
 	rm -rf "$root"
 	mkdir -p "$root/usr/bin" "$root/linux/$tests"
-	kmake ARCH=x86_64 O=../x86_64 headers
+	kmake ARCH=x86_64 O=../x86_64 headers || return
 	cp -r "$src/$tests"/{lib.mk,kselftest,kselftest.h,twheel} "$root/linux/$tests"
 	[ ! -e "$src/$tests/kselftest_harness.h" ] || cp "$src/$tests/kselftest_harness.h" "$root/linux/$tests"
-	make -s -C "$root/linux/$tests/twheel" KHDR_INCLUDES="-isystem $dir/x86_64/usr/include"
+	make -s -C "$root/linux/$tests/twheel" KHDR_INCLUDES="-isystem $dir/x86_64/usr/include" || return
 	cp /usr/bin/make /usr/bin/timeout "$root/usr/bin"
 	ldd /usr/bin/make /usr/bin/timeout "$root/linux/$tests/twheel/test_basic" |
 		grep -oE '/[^ ]+\.so[^ ]*' | sort -u | while read -r lib; do
@@ -258,8 +259,7 @@ selftest_tar() {
 kselftest() {
 	all_applied
 	configure x86_64 y
-	kmake ARCH=x86_64 O=../x86_64 bzImage
-	selftest_tar
+	kmake ARCH=x86_64 O=../x86_64 bzImage && selftest_tar || return
 	echo "mode=kselftest" >"$dir/run"
 	MEM=1536 KERNEL=$dir/x86_64/arch/x86/boot/bzImage scripts/machines/boot.sh "patches-$version" 3600 "$dir/run" "$dir/kselftest.tar"
 }

@@ -13,8 +13,8 @@
 #	DISK	a file, the image for /dev/vda. What the machine writes to it is forgotten
 #	MONITOR	a character device of QEMU for its monitor. Its process id is in LOGDIR/pid
 #	PLUGIN	FILE[,NAME=VALUE...], a plugin of QEMU, see bench/calls
-#	ICOUNT	if it is 1: one CPU, on which an instruction takes a ns, and idle time is
-#		skipped. Every run is the same, however busy the host is
+#	ICOUNT	how many ns an instruction takes: 1, 2, 4, 8 ... There is one CPU then, and idle time
+#		is skipped. Every run is the same, however busy the host is
 . "$(dirname "$0")/../lib.sh"
 
 kernel=$1 initrd=$2 limit=$3 logs=$4
@@ -23,8 +23,9 @@ append="console=ttyS0 panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 hun
 
 cpus=(-accel tcg -smp "${SMP:-2}")
 if [ -n "${ICOUNT:-}" ]; then
+	for ((shift = 0; 1 << shift < ICOUNT; shift++)); do :; done
 	# Not -smp 2: it hangs.
-	cpus=(-accel "tcg,thread=single" -smp 1 -icount "shift=0,sleep=off" -seed 1
+	cpus=(-accel "tcg,thread=single" -smp 1 -icount "shift=$shift,sleep=off" -seed 1
 		-rtc "base=2026-01-01T00:00:00,clock=vm")
 	append+=" nokaslr norandmaps"
 fi

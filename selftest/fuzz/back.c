@@ -24,9 +24,9 @@ static void arm_range(unsigned int i, unsigned int how)
 	u64 first = some_tick(), last = first + take(1) * width[how % 5];
 
 	if (due[i] == IDLE)
-		add_range(i, first, last);
+		add_within(i, first, last);
 	else
-		mod_range(i, first, last);
+		mod_within(i, first, last);
 }
 
 static void one_operation(void)

@@ -58,9 +58,9 @@ static void add_or_mod(unsigned int i, unsigned int how)
 		u64 late = take(1) * width[how >> 3];
 
 		if (tick <= WHEEL_NEVER - late && due[i] == IDLE)
-			add_range(i, tick, tick + late);
+			add_within(i, tick, tick + late);
 		else if (tick <= WHEEL_NEVER - late)
-			mod_range(i, tick, tick + late);
+			mod_within(i, tick, tick + late);
 	} else if (due[i] == IDLE) {
 		add(i, tick);
 	} else {

@@ -20,5 +20,6 @@ void flow_idle(struct timer_list *timer);
 int newer_end(struct timer_list *timer);
 void newer_begin(struct pace *pace);
 s64 probe_run(struct probe *probe, ktime_t when);
+void tolerances(struct twheel_timer *timer, long timeout);
 
 #endif

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# ipvs_cost.sh CONNECTIONS...: in the guest, measure what IPVS costs with Debian's timers, and with ours in
-# /twheel/ip_vs.ko. Prints a tab-separated line for each: which timers; what ipvs_load prints; us of the
+# ipvs_cost.sh CONNECTIONS...: in the guest, measure what IPVS costs with Debian's timers, with ours in
+# /twheel/ip_vs.ko, and with ours that may be late, in /twheel/ip_vs_tolerant.ko. Prints a tab-separated line for each: which timers; what ipvs_load prints; us of the
 # longest pass of timers in a softirq while the connections ended, and how many passes there were; and
 # for each connection, bytes of slab and bytes of all memory.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -10,14 +10,13 @@ trace=/sys/kernel/tracing
 timeout=60
 packets=100000
 
-# rr, Debian's, fits both: it knows no timers
 load() {
 	modprobe nf_conntrack && modprobe nf_defrag_ipv6 && modprobe libcrc32c || return
-	if [ "$1" = twheel ]; then
-		insmod /twheel/ip_vs.ko conn_tab_bits=20 && insmod /twheel/ip_vs_rr.ko
-	else
-		modprobe ip_vs conn_tab_bits=20 && modprobe ip_vs_rr
-	fi
+	case $1 in
+	timer_list)	modprobe ip_vs conn_tab_bits=20 && modprobe ip_vs_rr && return ;;
+	twheel)		insmod /twheel/ip_vs.ko conn_tab_bits=20 ;;
+	tolerant)	insmod /twheel/ip_vs_tolerant.ko conn_tab_bits=20 ;;
+	esac && insmod /twheel/ip_vs_rr.ko
 }
 
 service() {
@@ -68,7 +67,7 @@ cost() {
 
 status=0
 for nr; do
-	for kind in timer_list twheel; do
+	for kind in timer_list twheel tolerant; do
 		cost $kind "$nr" || status=1
 	done
 done

@@ -86,9 +86,9 @@ static void arm_range(unsigned int i)
 	if (first > WHEEL_NEVER - late)
 		return;
 	if (due[i] == IDLE)
-		add_range(i, first, first + late);
+		add_within(i, first, first + late);
 	else
-		mod_range(i, first, first + late);
+		mod_within(i, first, first + late);
 }
 
 static void one_operation(void)

@@ -133,7 +133,7 @@ static void add_any(unsigned int i, u64 first, u64 last, bool range)
 	ops++;
 	earlier = range ? wheel_back_add_range(w, &b, &timer[i], first, last, now) :
 			  wheel_back_add(w, &b, &timer[i], first, now);
-	due[i] = in_range(first, last);
+	due[i] = tick_within(first, last);
 	placed++;
 	expect(range ? RANGE : TICK, wheel_pending(&timer[i]) && timer[i].expires == due[i]);
 	expect(NEXT, w->next <= due[i] && earlier == (w->next < next));
@@ -151,7 +151,7 @@ static void add(unsigned int i, u64 expires)
 	add_any(i, expires, expires, false);
 }
 
-static void add_range(unsigned int i, u64 first, u64 last)
+static void add_within(unsigned int i, u64 first, u64 last)
 {
 	if (last <= WHEEL_NEVER - width[4])
 		add_any(i, first, last, true);
@@ -168,8 +168,9 @@ static void mod_any(unsigned int i, u64 first, u64 last, bool range)
 	bool held = is_held(), earlier, off, stays;
 
 	ops++;
-	due[i] = in_range(first, last);
-	stays = range && before >= in_range(first, first) && (before <= last || before == due[i]);
+	due[i] = tick_within(first, last);
+	stays = range && before >= tick_within(first, first) &&
+		(before <= last || before == due[i]);
 	if (stays)
 		due[i] = before;
 	earlier = range ? wheel_back_mod_range(w, &b, &timer[i], first, last, now) :
@@ -199,7 +200,7 @@ static void mod(unsigned int i, u64 expires)
 	mod_any(i, expires, expires, false);
 }
 
-static void mod_range(unsigned int i, u64 first, u64 last)
+static void mod_within(unsigned int i, u64 first, u64 last)
 {
 	if (last <= WHEEL_NEVER - width[4])
 		mod_any(i, first, last, true);

@@ -62,6 +62,23 @@ static inline bool sound(const struct wheel *w)
 	return !err;
 }
 
+/* wheel_choose(), computed by trying each of its steps for a multiple. */
+static inline u64 choice(u64 first, u64 last)
+{
+	static const u32 steps[] = {
+		WHEEL_W3, WHEEL_W2, WHEEL_W2 / WHEEL_PARTS, WHEEL_W1,
+#if WHEEL_R0 == 60
+		30, 10, 5, 2,
+#endif
+	};
+	unsigned int i = last - first < 4 * width[2] ? 2 : last - first < 4 * width[3];
+
+	for (; i < ARRAY_SIZE(steps); i++)
+		if ((first + steps[i] - 1) / steps[i] * steps[i] <= last)
+			return (first + steps[i] - 1) / steps[i] * steps[i];
+	return first;
+}
+
 /* What advance() has seen. */
 struct tally {
 	u64	fired;

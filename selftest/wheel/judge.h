@@ -71,7 +71,7 @@ static unsigned int queued(void)
 }
 
 /* What the wheel makes of a range; none ends so late that multiples of its steps wrap around. */
-static u64 in_range(u64 first, u64 last)
+static u64 tick_within(u64 first, u64 last)
 {
 	if (first <= last_over())
 		first = last_over() + 1;

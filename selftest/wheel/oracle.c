@@ -99,9 +99,9 @@ static void arm_range(unsigned int i)
 	if (first > WHEEL_NEVER - late)
 		return;
 	if (due[i] == IDLE)
-		add_range(i, first, first + late);
+		add_within(i, first, first + late);
 	else
-		mod_range(i, first, first + late);
+		mod_within(i, first, first + late);
 }
 
 /* A later time, often one at which something happens. */

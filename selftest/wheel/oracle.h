@@ -94,7 +94,7 @@ static void add(unsigned int i, u64 expires)
 	added(i);
 }
 
-static void add_range(unsigned int i, u64 first, u64 last)
+static void add_within(unsigned int i, u64 first, u64 last)
 {
 	u64 next = w->next;
 	bool earlier;
@@ -102,7 +102,7 @@ static void add_range(unsigned int i, u64 first, u64 last)
 	if (last > WHEEL_NEVER - width[4])
 		return;
 	ops++;
-	due[i] = in_range(first, last);
+	due[i] = tick_within(first, last);
 	earlier = wheel_add_range(w, &timer[i], first, last);
 	expect(RANGE, timer[i].expires == due[i]);
 	armed(i, next, earlier);
@@ -146,7 +146,7 @@ static void mod(unsigned int i, u64 expires)
 }
 
 /* MOD with a tolerance. If the timer's tick is among those allowed, it must not change. */
-static void mod_range(unsigned int i, u64 first, u64 last)
+static void mod_within(unsigned int i, u64 first, u64 last)
 {
 	u64 next = w->next, nr_added = w->added, before = due[i];
 	unsigned int slot = timer[i].bucket;
@@ -155,8 +155,8 @@ static void mod_range(unsigned int i, u64 first, u64 last)
 	if (last > WHEEL_NEVER - width[4])
 		return;
 	ops++;
-	due[i] = in_range(first, last);
-	stays = before >= in_range(first, first) && (before <= last || before == due[i]);
+	due[i] = tick_within(first, last);
+	stays = before >= tick_within(first, first) && (before <= last || before == due[i]);
 	if (stays)
 		due[i] = before;
 	earlier = wheel_mod_range(w, &timer[i], first, last);

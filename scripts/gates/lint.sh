@@ -117,7 +117,7 @@ readme_compiles() {
 # Before an index from the user is used, array_index_nospec() must bound it for speculation too. No
 # test can see that. The other indices of slots are those that DRAIN makes itself.
 user_indices() {
-	! grep 'slot_at(' twheel_chardev.c | grep -vE '^[[:space:]]+\* ' | grep -vF -e 'struct slot *slot_at(const struct file_wheel' \
+	! grep 'slot_at(' twheel_chardev.c | grep -vE '^[[:space:]]+(/\*|\*) ' | grep -vF -e 'struct slot *slot_at(const struct file_wheel' \
 		-e 'slot_at(file, array_index_nospec(index, nr_slots))' \
 		-e 'slot_at(file, file->cursor)' -e 'slot_at(file, (u32)ops[i].handle)' \
 		-e 'slot_was_set(file, slot_at(file, at))' || return

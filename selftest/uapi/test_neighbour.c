@@ -582,8 +582,8 @@ static struct outcome told(const struct cast *cast)
 }
 
 /*
- * With what another scene is compared. Where the run is counted, a scene is much the same each time.
- * So if it was played before, its outcome is known.
+ * With what another scene is compared. Where the run is counted, a scene is much the same each
+ * time. So if it was played before, its outcome is known.
  */
 static struct outcome measured(const struct cast *cast)
 {

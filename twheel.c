@@ -308,6 +308,10 @@ static ktime_t base_time(const struct twheel_base *base, u64 tick)
 	return min_t(u64, tick * base->tick_ns, KTIME_MAX);
 }
 
+/* Each add divides by the tick. On 32-bit machines a divisor of 64 bits would be slow. */
+static_assert(sizeof_field(struct twheel_base, tick_ns) == sizeof(u32));
+static_assert(TWHEEL_TICK_MAX_NS <= U32_MAX);
+
 /* The tick that @time is in. */
 static u64 base_tick(const struct twheel_base *base, ktime_t time)
 {

@@ -1008,7 +1008,9 @@ static void file_expired(struct twheel_base *base, struct twheel_timer **timers,
 
 /*
  * Wake a reader, and all pollers. Called for every batch of events, also if others are ready
- * already: a program that polls edge-triggered and leaves events unread waits for just that.
+ * already: a program that polls edge-triggered and leaves events unread waits for just that. If
+ * nobody waits, the queue's lock is taken for nothing, but to look first saves nothing: that needs
+ * a full memory barrier.
  */
 static void file_wake(struct file_wheel *file)
 {
@@ -1796,7 +1798,8 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 /*
  * How many of the @size bytes at @user can be written? Find out by writing to each page the byte
  * that is there already. So this is where the caller waits for pages that must be read in or
- * copied, not under the base's lock.
+ * copied, not under the base's lock. Results are then stored to these pages, so hardly any of them
+ * becomes dirty for nothing: callers ask for CHUNK_OPS operations at most.
  */
 static size_t can_write(u8 __user *user, size_t size)
 {

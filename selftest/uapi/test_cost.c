@@ -7,11 +7,15 @@
  * The bounds are for a machine on which a ns is an instruction. There a timer in a batch was 22.5
  * times as cheap as a timerfd, a timer by itself 5.1 times, and a cancel cost 0.84 of an add. The
  * bounds leave a fifth for other compilers and kernels.
+ *
+ * And what it costs to read the line of a base in debugfs: the same, however many lines there are.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -20,6 +24,8 @@
 
 #define BATCH	256
 #define ROUNDS	41
+#define FEW	100
+#define MANY	900
 
 static int fd;
 static struct twheel_op ops[BATCH];
@@ -169,11 +175,53 @@ static void cancel_costs(void)
 	CHECK(cancel_ns > 0 && cancel_ns <= batch_ns);
 }
 
+static const char bases[] = "/sys/kernel/debug/twheel/bases";
+
+/* Read the lines of all bases, @least at least. Returns the time of a line. */
+static double line_ns(u64 least)
+{
+	int in = open(bases, O_RDONLY);
+	u64 lines = 0, start = now();
+	char text[65536];
+	ssize_t got;
+
+	CHECK(in >= 0);
+	while ((got = read(in, text, sizeof(text))) > 0)
+		for (ssize_t i = 0; i < got; i++)
+			lines += text[i] == '\n';
+	start = now() - start;
+	CHECK_EQ(got, 0);
+	CHECK(lines >= least);
+	close(in);
+	return (double)start / (double)lines;
+}
+
+static void lines_cost(void)
+{
+	const struct rlimit room = { 2 * MANY, 2 * MANY };
+	static int fds[MANY];
+	double few = 0, many;
+
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &room), 0);
+	for (u32 i = 0; i < MANY; i++) {
+		fds[i] = dev_open(0);
+		add_with(fds[i], 0, HOUR, 0, i);
+		if (i == FEW)
+			few = line_ns(FEW);
+	}
+	many = line_ns(MANY);
+	diag("a line of debugfs: %.0f ns of %u, %.0f ns of %u", few, FEW, many, MANY);
+	CHECK(many <= 1.5 * few);
+	for (u32 i = 0; i < MANY; i++)
+		close(fds[i]);
+}
+
 static const struct test tests[] = {
 	{ measure, "batches, single adds and timerfds are measured" },
 	{ batch_costs, "an add in a batch costs 1/18 of a timerfd at most" },
 	{ single_costs, "a single add costs 1/4 of a timerfd at most" },
 	{ cancel_costs, "a cancel in a batch costs no more than an add" },
+	{ lines_cost, "a line of debugfs costs the same, however many bases there are" },
 };
 
 int main(void)

@@ -608,15 +608,22 @@ static double longest_allowed(const struct cast *cast, double measured)
 	return once && measured < ONCE ? ONCE : measured;
 }
 
-/* The attackers may have to wait, but they must not be stopped. */
-static void judge(const struct cast *cast, const struct outcome *o, const struct outcome *measure)
+/*
+ * The attackers may have to wait, but they must not be stopped. If only the longest lateness is too
+ * long, the scene is played again: that of a single event may be due to some work of the kernel's
+ * that comes each few seconds. What belongs to the scene comes again.
+ */
+static void judge(const struct cast *cast, struct outcome o, const struct outcome *measure)
 {
-	bool good = CHECK(o->mean <= measure->mean);
+	double allowed = longest_allowed(cast, measure->longest);
+	bool good = CHECK(o.mean <= measure->mean);
 
-	good &= CHECK(o->fired > 0.1);
-	good &= CHECK(scene.users > 1 || o->longest <= longest_allowed(cast, measure->longest));
-	if (counted && scene.users == 1 && cast == &periodic)
-		good &= CHECK(o->longest < LATEST);
+	good &= CHECK(o.fired > 0.1);
+	if (counted && cast == &periodic && allowed > LATEST)
+		allowed = LATEST;
+	if (scene.users == 1 && o.longest > allowed)
+		o = on_time(cast);
+	good &= CHECK(scene.users > 1 || o.longest <= allowed);
 	if (!good)
 		diag("	of the victim that is %s", cast->name);
 }
@@ -636,8 +643,8 @@ static double late(const struct scene *what)
 		told(&unread);
 	measure = measured(&timerfd);
 	if (scene.users) {
-		judge(&preloaded, &one, &measure);
-		judge(&periodic, &other, &measure);
+		judge(&preloaded, one, &measure);
+		judge(&periodic, other, &measure);
 	}
 	scene_end();
 	return one.fired < other.fired ? one.fired : other.fired;

@@ -310,7 +310,7 @@ static void any_stride(unsigned int stop, const char *where)
 
 	for (by = 1; by <= 16 && strides(by, stop); by++)
 		;
-	ok(by > 16, "%s, 16 timers left by strides up to 16: at least four lists, six at most in one",
+	ok(by > 16, "%s: 16 timers left by strides up to 16: at least 4 lists, at most 6 in one",
 	   where);
 }
 

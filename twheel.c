@@ -2687,7 +2687,7 @@ static struct twheel_base *base_alloc(const struct twheel_config *config)
 
 	if (config->small)
 		return kzalloc(sizeof(*base), GFP_CHARGED);
-	/* Not kvzalloc(): where it finds contiguous memory, it rounds 45 KiB up to 64. */
+	/* Not kvzalloc(): 64 KiB in one piece are hard to find. */
 	base = __vmalloc(sizeof(*base) + sizeof(struct wheel_store), GFP_CHARGED | __GFP_ZERO);
 	if (base)
 		base_set_store(base, (struct wheel_store *)(base + 1));

@@ -15,7 +15,7 @@
  * a table with one entry, which is a member of the file. With the second page the base grows to a
  * whole wheel, and a page of tables is made. All of this is in slots_grow(), which allocates
  * anyway, so adding and cancelling have no branch for it. Memory: 0.5 KiB; 11 KiB with one page of
- * slots; 82 KiB with two.
+ * slots; 83 KiB with two.
  *
  * The states of a slot:
  *

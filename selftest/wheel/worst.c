@@ -257,19 +257,33 @@ static void far_crowd(u64 clk)
 	free(w);
 }
 
-/*
- * Many timers are due in one tick, and all but each @by-th are cancelled. The rest must not be in
- * only a few lists: these would have to be loaded one timer after the other.
- */
-static bool strides(unsigned int by)
+/* Add @n timers that are due in one tick: in level 0, or at the first stop of level 1 or 2. */
+static void fill_tick(struct wheel *w, unsigned int n, unsigned int stop)
 {
+	u64 step = stop == 2 ? WHEEL_STOP2 : WHEEL_STOP1;
+
+	if (stop)
+		fill_late(w, n, (w->reach[stop - 1] / step + 1) * step, 1, 0);
+	else
+		fill(w, n, w->q[0] + 2, 1);
+}
+
+/*
+ * Many timers are due in one tick, see fill_tick(), and all but each @by-th are cancelled. The rest
+ * must not be in only a few lists: these would have to be loaded one timer after the other.
+ */
+static bool strides(unsigned int by, unsigned int stop)
+{
+	static const u16 first[] = { WHEEL_L0, WHEEL_S1, WHEEL_S2 };
+	static const u16 end[] = { WHEEL_L1, WHEEL_S2, WHEEL_L0 };
 	struct wheel *w = begin(7);
 	const struct hlist_head *lists;
-	unsigned int i, in_use = 0;
+	unsigned int i, slot, in_use = 0;
 	u32 longest = 0;
 
-	fill(w, 16 * by, 9, 1);
-	lists = wheel_lists(w, timer[0].bucket);
+	fill_tick(w, 16 * by, stop);
+	slot = timer[0].bucket;
+	lists = wheel_lists(w, slot);
 	for (i = 0; i < 16 * by; i++)
 		if (i % by)
 			wheel_del(w, &timer[i]);
@@ -283,19 +297,21 @@ static bool strides(unsigned int by)
 		longest = n > longest ? n : longest;
 	}
 	free(w);
-	if (in_use >= 4 && longest <= 6)
+	if (slot >= first[stop] && slot < end[stop] && in_use >= 4 && longest <= 6)
 		return true;
-	diag("all but each %u. cancelled: %u lists, %u in the longest", by, in_use, longest);
+	diag("all but each %u. cancelled: slot %u, %u lists, %u in the longest", by, slot, in_use,
+	     longest);
 	return false;
 }
 
-static void any_stride(void)
+static void any_stride(unsigned int stop, const char *where)
 {
 	unsigned int by;
 
-	for (by = 1; by <= 16 && strides(by); by++)
+	for (by = 1; by <= 16 && strides(by, stop); by++)
 		;
-	ok(by > 16, "16 timers left by strides up to 16: four lists or more, six at most in one");
+	ok(by > 16, "%s: 16 timers left by strides up to 16: at least 4 lists, at most 6 in one",
+	   where);
 }
 
 /*
@@ -358,7 +374,9 @@ int main(int argc, char **argv)
 	stops(5 * SPAN + 7);
 	put_off(12 * SPAN);
 	far_crowd(5 * SPAN + 7);
-	any_stride();
+	any_stride(0, "level 0");
+	any_stride(1, "a stop of level 1");
+	any_stride(2, "a stop of level 2");
 	at_random(seed);
 	free(timer);
 	return done();

@@ -68,7 +68,7 @@
  *   twheel_info.max_timers timers. All files that a user has opened hold at most as many timers as
  *   the administrator allows; these are counted in blocks of 64, and a file counts for the most
  *   that it has ever held. A file takes less than 1 KiB until its first timer is added, some 11 KiB
- *   with up to 64 timers, and some 82 KiB and 64 bytes a timer once it has held more. Memory is
+ *   with up to 64 timers, and some 83 KiB and 64 bytes a timer once it has held more. Memory is
  *   charged to the memory cgroup of the task whose call caused the allocation; if that cgroup is
  *   full, the call fails with ENOMEM.
  *   The timers of all users together may take half of a CPU. When they have, a user who has taken

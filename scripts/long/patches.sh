@@ -11,7 +11,8 @@
 #
 # style		checkpatch --strict and kernel-doc of that kernel, each patch
 # docs		the pages of Documentation, by its Sphinx extensions
-# build-*	the directories after each patch, as modules and built in: W=1 and sparse
+# build-*	the directories after each patch, as modules and built in: W=1 and sparse. 7.2 wants a
+#		newer sparse than Debian 12 has, and is built without
 # kunit		kunit.py on user-mode Linux
 # kselftest	`make run_tests` in a machine of which twheel is a part, not a module
 . "$(dirname "$0")/../lib.sh"

@@ -26,7 +26,7 @@
 #define LEAD_NS		(4 * NSEC_PER_SEC)	/* switching a CPU off takes time */
 #define WAKE_MS		100
 #define LONGEST_MS	2000
-#define SOON_NS		(20 * NSEC_PER_MSEC)
+#define SOON_NS		(500 * NSEC_PER_MSEC)	/* arming the second base takes time, too */
 #define MANY		(TWHEEL_SINK_MAX + 1)	/* more timers than one turn takes */
 
 static atomic_t nr_wakes, in_wake, most_in_wake;

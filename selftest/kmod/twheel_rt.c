@@ -178,8 +178,8 @@ static void in_callback(void)
 
 /*
  * Run as long as somebody waits, and no longer: so there is time for many rounds. The clock is not
- * read, for the reason in await_fast_waiter(): where it is the HPET of an emulator, the waiter would
- * seldom get to it, and wait for that.
+ * read, for the reason in await_fast_waiter(): where it is the HPET of an emulator, the waiter
+ * would seldom get to it, and wait for that.
  */
 static void take_long(void)
 {

@@ -44,10 +44,10 @@ static void wheel_space(void)
 		wheels[i] = open_embedded(0);
 	each = (address_space() - before) / N;
 	diag("%ld bytes of address space a wheel", each);
-	CHECK(each > 40000);
-	CHECK(each < 46000);
+	CHECK(each > 60000);
+	CHECK(each < 66000);
 	twheel_get_info(wheels[0], &info);
-	CHECK(info.mem_bytes < 46000);
+	CHECK(info.mem_bytes < 66000);
 	for (u32 i = 0; i < N; i++)
 		twheel_close(wheels[i]);
 }

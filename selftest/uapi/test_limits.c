@@ -543,7 +543,7 @@ static void memory_is_up(void)
 	close(fd);
 }
 
-#define MANY	200
+#define MANY	120
 
 /*
  * How much is charged to the cgroup. Each CPU keeps up to 64 pages in store that are charged

@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 {
 	u64 seed;
 
-	plan(3 + 1 + 1 + 2 + 1 + 1 + 1);
+	plan(3 + 1 + 1 + 2 + 1 + 3 + 1);
 	seed = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	rnd_state = seed;
 	timer = alloc(WORST_MANY, sizeof(*timer));

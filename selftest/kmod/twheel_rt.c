@@ -57,7 +57,7 @@
 #define SPIN_NS		(2 * NSEC_PER_MSEC)	/* for a waiter that does not sleep */
 #define SHORT_NS	(150 * NSEC_PER_USEC)	/* for a callback that others follow */
 #define CROWD_ROUNDS	3			/* how many rounds with a crowd must be good */
-#define CROWD_MOST	1500			/* of at most so many */
+#define CROWD_MOST	(IS_ENABLED(CONFIG_PREEMPT_RT) ? 1500 : 300)	/* of at most so many */
 #define TRIES		3
 
 static unsigned int rounds = 8;
@@ -611,9 +611,15 @@ static bool is_played(const struct waits *waits)
 	return scene->crowd ? waits->nr - waits->missed >= CROWD_ROUNDS : waits->nr >= rounds;
 }
 
+/*
+ * Without PREEMPT_RT a waiter must come within the 150 us of a callback. On a busy host it may
+ * never do so. Then nothing was found out, and that is not the module's fault: the rounds are told.
+ */
 static bool is_meaningful(const struct waits *waits)
 {
-	return scene->crowd ? is_played(waits) : 2 * waits->missed <= waits->nr;
+	if (scene->crowd)
+		return is_played(waits) || !IS_ENABLED(CONFIG_PREEMPT_RT);
+	return 2 * waits->missed <= waits->nr;
 }
 
 /*

@@ -203,6 +203,15 @@ static void ready_next(struct job *job)
 		make_ready(run);
 }
 
+/* Forget the run. Another one of its job may have been queued because of it. */
+static void run_leaves(struct run *run)
+{
+	struct job *job = run->job;
+
+	run_free(run);
+	ready_next(job);
+}
+
 /* The row of history of a firing that ends now. */
 static struct ended line_of(const struct job *job, const struct firing *firing,
 			    enum outcome outcome, int64_t status, int64_t began)
@@ -265,8 +274,7 @@ static void finish(struct run *run, enum outcome outcome, int64_t status)
 		add_children(job->def.then_ok, now);
 	if (outcome == OUTCOME_FAILED || outcome == OUTCOME_TIMEOUT || outcome == OUTCOME_LOST)
 		add_children(job->def.then_fail, now);
-	run_free(run);
-	ready_next(job);
+	run_leaves(run);
 }
 
 /* The attempt is over, and there will be another one: at @wake, or at once if that is 0. */
@@ -421,15 +429,6 @@ static void replace(struct job *job)
 	}
 }
 
-/* The run never was. Others of its job may have been queued because of it. */
-static void refuse(struct run *run)
-{
-	struct job *job = run->job;
-
-	run_free(run);
-	ready_next(job);
-}
-
 /* OP_FIRE was written; or refused, if the firing is another life's or has been cancelled. */
 static void fired(struct run *run, const struct op *op)
 {
@@ -438,7 +437,7 @@ static void fired(struct run *run, const struct op *op)
 		core_refused();
 	if (!run || !op->done) {
 		if (run)
-			refuse(run);
+			run_leaves(run);
 		free((char *)op->line.firing.arg);
 		return;
 	}

@@ -170,12 +170,12 @@ class Daemon:
     def post(self, path, body=None):
         return self.request("POST", path, body)
 
-    def over(self, name, n=1, seconds=60):
+    def over(self, name, n=1):
         """The last n of a job's firings that are over, the first one first."""
         def ended():
             rows = [r for r in self.get(f"/v1/runs?job={name}&limit=1000") if r["state"] == "over" and not r["more"]]
             return rows if len(rows) >= n else None
-        return list(reversed(until(ended, seconds) or []))
+        return list(reversed(until(ended) or []))
 
     def output(self, run, **query):
         args = "&".join(f"{k}={v}" for k, v in query.items())

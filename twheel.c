@@ -1096,6 +1096,20 @@ static noinline u32 base_expire_back(struct twheel_base *base, u64 now, u32 *lef
 	return wheel_back_expire_many(&base->wheel, back, now, left, timers, most, base_moved);
 }
 
+/*
+ * The most operations that a lock hold of @base may have. Without the base's lock this is a guess:
+ * the tree may get its first timer, or lose its last one, at any time.
+ */
+static __always_inline u32 base_hold_ops(const struct twheel_base *base)
+{
+	const struct wheel_back *back = &base->settable.back;
+
+	if (unlikely(READ_ONCE(base->has_back)) &&
+	    (READ_ONCE(back->small) || READ_ONCE(back->root)))
+		return TWHEEL_TREE_OPS;
+	return TWHEEL_HOLD_OPS;
+}
+
 /* wheel_expire_many() of any base. */
 static __always_inline u32 base_expire_many(struct twheel_base *base, u64 now, u32 *left,
 					    struct wheel_timer **timers, u32 most)
@@ -1163,8 +1177,9 @@ static noinline u32 run_slot(struct twheel_base *base, u32 left, u32 until)
 static noinline u32 run_back(struct twheel_base *base, u64 now, u32 until)
 	__must_hold(&base->lock)
 {
+	const u32 most = base_hold_ops(base);
 	struct wheel_timer *queue;
-	u32 left = TWHEEL_HOLD_OPS;
+	u32 left = most;
 
 	while (base_expire_many(base, now, &left, &queue, 1)) {
 		run_timer(base, queue);
@@ -1172,7 +1187,7 @@ static noinline u32 run_back(struct twheel_base *base, u64 now, u32 until)
 			break;
 	}
 	base_ran(base);
-	return TWHEEL_HOLD_OPS - left;
+	return most - left;
 }
 
 /*
@@ -1198,13 +1213,14 @@ static u32 run_callbacks(struct twheel_base *base, u64 now, u32 until)
 }
 
 /*
- * Hand the sink the timers that are due at tick @now, at most TWHEEL_HOLD_OPS operations. Returns
+ * Hand the sink the timers that are due at tick @now, at most base_hold_ops() operations. Returns
  * how many operations were done.
  */
 static u32 run_sink(struct twheel_base *base, u64 now)
 {
 	struct twheel_timer *batch[TWHEEL_SINK_MAX] __uninitialized;
-	u32 left = TWHEEL_HOLD_OPS, nr = 0, more;
+	const u32 most = base_hold_ops(base);
+	u32 left = most, nr = 0, more;
 
 	lockdep_assert_held(&base->lock);
 	static_assert(offsetof(struct twheel_timer, queue) == 0);
@@ -1218,7 +1234,7 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 	if (nr)
 		base->sink->expired(base, batch, nr);
 	base->expired += nr;
-	return TWHEEL_HOLD_OPS - left;
+	return most - left;
 }
 
 /* Expire the timers that are due. Returns false if that was too much for one run. */
@@ -2360,7 +2376,7 @@ EXPORT_SYMBOL_GPL(twheel_add_array);
  * @flags:	where to keep the interrupt state, for twheel_unlock()
  *
  * Between this and twheel_unlock() only a bounded number of twheel_add_locked() and
- * twheel_cancel_locked() may be done, TWHEEL_HOLD_OPS or so: interrupts are off.
+ * twheel_cancel_locked() may be done, twheel_hold_ops() or so: interrupts are off.
  *
  * Context: Any. Takes the base's raw lock.
  * Return: the time of the base's clock.
@@ -2762,6 +2778,23 @@ int twheel_grow(struct twheel_base *base)
 	return 0;
 }
 EXPORT_SYMBOL_GPL(twheel_grow);
+
+/**
+ * twheel_hold_ops() - how many operations between twheel_lock() and twheel_unlock()
+ * @base:	a private base
+ *
+ * Fewer if timers of @base are in a tree, because it is small or because its clock was set back, so
+ * that interrupts are off for as long as otherwise.
+ *
+ * Context: Any.
+ * Return: TWHEEL_TREE_OPS or TWHEEL_HOLD_OPS. Unless the caller has locked the base, that may
+ * change at once.
+ */
+unsigned int twheel_hold_ops(const struct twheel_base *base)
+{
+	return base_hold_ops(base);
+}
+EXPORT_SYMBOL_GPL(twheel_hold_ops);
 
 /* Any timer of @base, or NULL. */
 static struct twheel_timer *base_first(struct twheel_base *base)

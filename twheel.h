@@ -144,6 +144,8 @@ struct twheel_sink {
  * icount-hold). A batch of 64 that is cut into four costs a tenth more.
  */
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
+/* The same while timers are in a tree, where an operation takes up to four times as long. */
+#define TWHEEL_TREE_OPS		16
 
 /* The most timers that a sink is handed at once. */
 #define TWHEEL_SINK_MAX		TWHEEL_HOLD_OPS
@@ -160,7 +162,7 @@ struct twheel_sink {
  *		NSEC_PER_SEC
  * @sink:	gets the expired timers; NULL for callbacks
  * @owner:	the sink's own, see twheel_owner()
- * @small:	with a sink: the base has no buckets, and takes a KiB instead of 48, until
+ * @small:	with a sink: the base has no buckets, and takes a KiB instead of 64, until
  *		twheel_grow(). Until then its timers are in a tree, which each operation searches
  * @user:	with a sink: the user whose base it is. All bases of a user together have one share
  *		of a CPU, see twheel_user_create(). NULL: nobody's in particular
@@ -444,6 +446,7 @@ struct twheel_base *twheel_create(const struct twheel_config *config);
 void twheel_destroy(struct twheel_base *base);
 void *twheel_owner(const struct twheel_base *base);
 int twheel_grow(struct twheel_base *base);
+unsigned int twheel_hold_ops(const struct twheel_base *base);
 size_t twheel_size(const struct twheel_base *base);
 void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats);
 

@@ -24,12 +24,12 @@
  *	READY	it has expired; its event waits on the ready list
  *	READING	its event is being copied to a reader, without a lock. It is on no list. The slot
  *		names the reader, and the reader the slot. When the reader is done it continues
- *		with the slot only if the slot still names it. Most events are never in this
- *		state: read() stores them in the lock hold that takes them
+ *		with the slot only if the slot still names it. Most slots are never in this state:
+ *		read() stores their events in the lock hold that takes them off the list
  *	IDLE	it waits to be armed again (TWHEEL_F_KEEP)
  *
- * Who moves a slot from one state to another. Every move is made under the base's lock; "submit"
- * means that the caller also holds file->submit, "reader" that it does not:
+ * Which function moves a slot from one state to another. Every move is made under the base's lock;
+ * "submit" means that the function's caller also holds file->submit, "reader" that it does not:
  *
  *	FREE		ARMED		op_add()			submit
  *	ARMED		READY		file_expired(), slot_was_set()	softirq, worker
@@ -95,18 +95,19 @@
  *	nr_free		written with WRITE_ONCE() under the base's lock; read by the holder of
  *			file->submit. It can only grow meanwhile
  *	nr_slots	file_was_set() reads it once more after it has dropped the lock, to see
- *			whether to take it again. Slots that it does not see yet are new: their
- *			timers were added after the clock was set
- *	waker		file_update_waker() uses it only if it sees the base too, whose release
- *			orders it. The sink is called for timers that were armed after that, under
- *			the base's lock
+ *			whether to take the lock again. Slots that it does not see yet are new:
+ *			their timers were added after the clock was set
+ *	waker		file_update_waker() uses it only if it also sees the base, whose release
+ *			comes after the store of the waker. The sink is called for timers that were
+ *			armed after that, under the base's lock
  *	tables[]	the lookup of a slot pairs with the release in slots_alloc()
  *	asks		written before the base's lock is taken to arm the timer, read under it
  *	spare		a bit lock: test_and_set_bit_lock() pairs with clear_bit_unlock()
- *	parameters	may change at any time: each is read once a decision, with READ_ONCE()
+ *	parameters	may change at any time: each is read once for each decision, with
+ *			READ_ONCE()
  *
- * Memory is charged to the memory cgroup of the task whose call caused the allocation. If that has
- * no more, the call fails with ENOMEM, and the OOM killer is not run.
+ * Memory is charged to the memory cgroup of the task whose call caused the allocation. If that
+ * cgroup is full, the call fails with ENOMEM, and the OOM killer is not run.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -143,7 +144,7 @@
 #include "wheel_decimal.h"
 
 /*
- * Charged to the caller's memory cgroup. If that has no more, fail, and do not run the OOM killer.
+ * Charged to the caller's memory cgroup. If that is full, fail, and do not run the OOM killer.
  */
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
@@ -151,7 +152,7 @@
 #define CHUNK_OPS	64
 /* Is a whole chunk done in one lock hold? */
 #define CHUNK_IS_HOLD	(TWHEEL_HOLD_OPS >= CHUNK_OPS)
-/* Half as many as operations: reading a periodic timer's event also re-arms it. */
+/* How many events a lock hold reads. Half of its operations: reading may also re-arm the timer. */
 #define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)
 /* How many events a reader has room for on its stack, if another reader has file->spare. */
 #define SMALL_EVENTS	8
@@ -175,8 +176,8 @@
 #define SLOT_EARLY	BIT(6)
 
 /*
- * In file->no_slot: no slot is free, but it has not been tried yet to make some. Inside ops_do() it
- * is also the result of an add, which is then repeated.
+ * In file->no_slot: no slot is free, and nobody has tried yet to make some. Inside ops_do() it is
+ * also the result of an add, which is then repeated.
  */
 #define SLOTS_TO_COME	(-EAGAIN)
 
@@ -212,7 +213,7 @@ struct reader {
  *		@reader
  * @reader:	while READING: the reader that has the event. The same memory as link.prev
  * @next:	link in the free list, while FREE
- * @user_data:	the user's
+ * @user_data:	the caller's own value, which comes back with each event
  * @interval:	its period in ns, or 0
  * @generation:	upper half of the handle; changes when the slot is freed
  * @state:	enum slot_state
@@ -294,7 +295,7 @@ struct waker {
 /**
  * struct file_wheel - an open file
  * @base:	its base, NULL until the first timer is added; see the head of the file
- * @lock:	the lock of @base, set a little before @base is
+ * @lock:	the lock of @base, set just before @base is
  * @plain:	@base if there is no @waker, else NULL: then the fast path does not apply
  * @opener:	the user who opened it. Does not change
  * @ready:	slots that are READY, in the order of expiry. Under the base's lock
@@ -489,8 +490,8 @@ static struct opener *opener_get(kuid_t uid)
 }
 
 /*
- * A file of @opener is closed, and has uncharged its pages. The user's last file takes the opener
- * with it.
+ * A file of @opener is closed, and has uncharged its pages. The opener is freed with the user's
+ * last file.
  */
 static void opener_put(struct opener *opener)
 {
@@ -528,9 +529,9 @@ static void opener_uncharge_pages(struct opener *opener, u32 nr)
 
 /*
  * Lock the base, which must exist, without reading the clock. Interrupts must be on: this turns
- * them off. If a timer may have been armed, unlock it with twheel_unlock_irq(), which sees that the
- * base is served; else with file_let_go(). The annotations hide the lock from sparse, which cannot
- * know that this is the lock that twheel_unlock_irq() releases.
+ * them off. If a timer may have been armed, unlock it with twheel_unlock_irq(), which makes sure
+ * that the base is served; else with file_let_go(). The annotations hide the lock from sparse,
+ * which cannot know that this is the lock that twheel_unlock_irq() releases.
  */
 static __always_inline void file_hold(struct file_wheel *file)
 {
@@ -562,9 +563,10 @@ static struct slot *slot_of(struct twheel_timer *timer)
 /*
  * The slot with this @index, which must be below a value of file->nr_slots that the caller has read
  * under the base's lock or with file->submit: then its page is in the tables, and stays. An @index
- * that comes from the user is bounded with array_index_nospec() first (`make lint` looks).
+ * that comes from the user is bounded with array_index_nospec() first (`make lint` checks that).
  *
- * READ_ONCE() pairs with the release in slots_alloc(): file_was_set() is here without file->submit.
+ * READ_ONCE() pairs with the release in slots_alloc(): file_was_set() calls this without
+ * file->submit.
  */
 static struct slot *slot_at(const struct file_wheel *file, u32 index)
 {
@@ -822,7 +824,7 @@ static clockid_t clock_of(clockid_t clock)
 	return clock == CLOCK_REALTIME_ALARM ? CLOCK_REALTIME : CLOCK_BOOTTIME;
 }
 
-/* That the machine is awake is all that is wanted. */
+/* There is nothing to do: the alarm only has to wake the machine. */
 static ALARM_RETURNS waker_fired(struct alarm *alarm, ktime_t now)
 {
 	return ALARM_DONE;
@@ -850,8 +852,8 @@ static void waker_free(struct waker *waker)
 }
 
 /*
- * Not zeroed: each call that uses the bounce writes what it reads. Returns NULL if there is no
- * memory.
+ * Not zeroed: each call that uses the bounce writes a field before it reads it. Returns NULL if
+ * there is no memory.
  */
 static struct bounce *bounce_alloc(void)
 {
@@ -965,7 +967,7 @@ static void slots_free_all(struct file_wheel *file)
 	kvfree(file->tables);
 }
 
-/* The memory of a file with @nr_pages pages of slots, of which there is one if there is a base. */
+/* The memory of a file with @nr_pages pages of slots. If there is a base, there is at least one. */
 static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 {
 	u64 tables = nr_pages > 1 ? DIV_ROUND_UP(nr_pages, TABLE_PAGES) : 0;
@@ -1046,8 +1048,8 @@ static void file_update_waker(struct file_wheel *file)
 }
 
 /*
- * The same in the sink. On PREEMPT_RT the sink must not wait for a lock: return false if it would
- * have to.
+ * file_update_waker() for the sink. On PREEMPT_RT the sink must not wait for a lock: if it would
+ * have to, this does nothing and returns false.
  */
 static bool file_try_update_waker(struct file_wheel *file)
 {
@@ -1119,8 +1121,9 @@ static bool slot_was_set(struct file_wheel *file, struct slot *slot)
 
 /*
  * The base's was_set(): search all slots for those that ask for an event, TWHEEL_HOLD_OPS in each
- * lock hold. This must not wait for a user, so it does not take file->submit. A timer that is added
- * behind the search meanwhile was added after the clock was set, and needs no event.
+ * lock hold. This must not wait for a user, so it does not take file->submit. If a timer is added
+ * meanwhile to a slot that was already searched, that is after the clock was set: the timer needs
+ * no event.
  */
 static void file_was_set(struct twheel_base *base)
 {
@@ -1159,7 +1162,7 @@ static __init void host_time_ns_init(void)
 	host_time_ns = init_task.nsproxy->time_ns;
 }
 
-/* Is the caller in another one? A task that is exiting is in none. */
+/* Is the caller in another time namespace? A task that is exiting is in none. */
 static __always_inline bool clock_is_shifted(void)
 {
 	const struct nsproxy *nsproxy = current->nsproxy;
@@ -1195,8 +1198,7 @@ static __always_inline s64 clock_offset(clockid_t clock)
 }
 
 /*
- * @time plus @offset. Time 0, and the end of time, which means never, are the same in all
- * namespaces.
+ * @time plus @offset, from 0 to KTIME_MAX. A @time of KTIME_MAX means never, and stays as it is.
  */
 static ktime_t time_shift(ktime_t time, s64 offset)
 {
@@ -1226,7 +1228,7 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 
 /*
  * Call it before operation @i of a chunk. After every TWHEEL_HOLD_OPS operations it drops the
- * base's lock, and takes it again: slots may change there, and @m is new.
+ * base's lock, and takes it again: slots may change in between, and @m is set anew.
  */
 static void file_relock(struct file_wheel *file, unsigned long *flags, struct moment *m, u32 i)
 {
@@ -1250,13 +1252,13 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  *	tell	op_tell() stores the result in user memory. This is the last step that can fail
  *	change	the slot, its list and the wheel
  *
- * If the caller was told before the refusals, it would believe in an operation that was not done.
+ * If the caller were told before the refusals, it would believe in an operation that was not done.
  * If the change came before the telling, a fault there would leave a change that nobody knows of.
  * (op_add() takes its slot before it tells the handle, and puts it back if that fails.)
  *
  * @user is the operation's place in user memory, where op_tell() stores the result. It is NULL in a
- * batch, whose results are stored later: batch_fetch() has checked that memory, and what cannot be
- * stored in spite of that is handled by batch_chunk().
+ * batch, whose results are stored later: batch_fetch() has checked that memory, and batch_chunk()
+ * handles results that cannot be stored in spite of that.
  *
  * @m is the time of this lock hold; op_moment() fills in only what the operation needs.
  *
@@ -1487,9 +1489,9 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  * dropped. Sets op->user_data. Returns 1 if it was armed, 0 if not, -ENOENT, -EALREADY (see
  * slot_may_rearm()) or -EFAULT.
  *
- * An ARMED slot without @nr_past is what a server re-arms a million times a second, so it must stay
- * the shortest way: slot_find(), op_tell(), slot_set(), slot_mod(). Mostly the timer then stays in
- * its bucket, and only its tick changes (twheel_mod_locked()).
+ * An ARMED slot without @nr_past is what a server re-arms a million times a second. So its path
+ * must stay the shortest: slot_find(), op_tell(), slot_set(), slot_mod(). Mostly the timer then
+ * stays in its bucket, and only its tick changes (twheel_mod_locked()).
  *
  * slot_take() comes before slot_set(): it needs the old state, which slot_set() overwrites. It only
  * unlinks the slot, so between the two the slot is on no list; the base's lock hides that.
@@ -1556,8 +1558,8 @@ static __always_inline int op_cancel(struct file_wheel *file, struct twheel_op *
 }
 
 /*
- * Store in @op the deadline of @slot, on the caller's clock, if @op has TWHEEL_F_ABS; else the time
- * left until then. And its tolerance.
+ * Store in @op the tolerance of @slot, and when it is due: if @op has TWHEEL_F_ABS, the deadline on
+ * the caller's clock; else the time left until then.
  */
 static void op_set_expires(struct twheel_op *op, const struct slot *slot,
 			   const struct moment *m)
@@ -1566,7 +1568,7 @@ static void op_set_expires(struct twheel_op *op, const struct slot *slot,
 
 	op->expires_ns = op->flags & TWHEEL_F_ABS ? time_shift(deadline, m->offset) :
 			 max_t(ktime_t, deadline - m->now, 0);
-	/* No longer than time lasts, so that ADD accepts what is stored here. */
+	/* ADD accepts no sum above KTIME_MAX, and must accept what is stored here. */
 	op->tolerance_ns = min_t(u64, slot_tolerance(slot), KTIME_MAX - op->expires_ns);
 }
 
@@ -1646,8 +1648,8 @@ static bool op_is_add(const struct file_wheel *file, const struct twheel_op *op)
 
 /*
  * Before @nr operations: if the first is a valid add and no slot is free, make some. Mostly either
- * all are adds or none is; for others ops_reserve_more() does it. Without a base, look at all of
- * them: the base is made for any valid add, and for nothing else. With file->submit.
+ * all are adds or none is; for a mixed batch ops_reserve_more() makes slots later. Without a base,
+ * look at all of them: the base is made for any valid add, and for nothing else. With file->submit.
  */
 static void ops_reserve(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
 {
@@ -1832,8 +1834,8 @@ static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 }
 
 /*
- * Store an operation and its result. If it failed, only its result: the rest may never have been
- * read.
+ * Store an operation and its result. If the operation failed, store only the result: the rest may
+ * never have been read.
  */
 static int op_store(const struct twheel_op *op, struct twheel_op __user *user, size_t size)
 {
@@ -1884,7 +1886,7 @@ static __always_inline int op_do_one(struct file_wheel *file, struct twheel_op *
 	return res;
 }
 
-/* The same if there may be no base, or no free slot for an add: make them. */
+/* op_do_one() if there may be no base yet, or no free slot for an add: make these first. */
 static int op_do_first(struct file_wheel *file, struct twheel_op *op,
 		       struct twheel_op __user *user)
 {
@@ -1898,8 +1900,8 @@ static int op_do_first(struct file_wheel *file, struct twheel_op *op,
 }
 
 /*
- * The same, and repeat it while the memory at @user goes away (is swapped out, say) between the
- * check and the store: can_write() brings it back.
+ * op_do_first(), repeated as long as the memory at @user goes away (is swapped out, say) between
+ * the check and the store: can_write() brings it back.
  */
 static int op_do_surely(struct file_wheel *file, struct twheel_op *op,
 			struct twheel_op __user *user)
@@ -2033,12 +2035,25 @@ static u32 batch_store(struct file_wheel *file, const struct twheel_batch *batch
 }
 
 /*
- * Do the next CHUNK_OPS operations of a batch: copy in, do, copy out. Returns 0, or -EFAULT if not
- * all of them could be read and stored; those that count in batch->nr_done were.
+ * How many operations of a batch are done next? If the file's timers are in a tree, no more than
+ * fit into one lock hold. A file that has no base yet begins with a tree. With file->submit.
+ */
+static u32 batch_most(const struct file_wheel *file, const struct twheel_batch *batch)
+{
+	u32 most = CHUNK_OPS;
+
+	if (!file->base || twheel_hold_ops(file->base) < TWHEEL_HOLD_OPS)
+		most = TWHEEL_TREE_OPS;
+	return min(batch->nr - batch->nr_done, most);
+}
+
+/*
+ * Do the next batch_most() operations of a batch: copy in, do, copy out. Returns 0, or -EFAULT if
+ * not all of them could be read and stored; those that count in batch->nr_done were.
  */
 static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 {
-	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
+	u32 most = batch_most(file, batch);
 	struct twheel_op *ops = file->bounce->ops;
 	u32 nr, stored;
 	bool failed;
@@ -2057,8 +2072,8 @@ static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 }
 
 /*
- * Is @batch valid, as far as can be said without reading its array? @drains tells a DRAIN, which
- * may ask for deadlines and must ask for at least one timer, from a SUBMIT.
+ * Is @batch valid, as far as can be said without reading its array? @drains says that it is a
+ * DRAIN, which may ask for deadlines and must ask for at least one timer, and not a SUBMIT.
  */
 static bool batch_is_valid(const struct twheel_batch *batch, bool drains)
 {
@@ -2070,8 +2085,9 @@ static bool batch_is_valid(const struct twheel_batch *batch, bool drains)
 }
 
 /*
- * Store what @batch has done so far. Called before it too: then it writes zeroes over zeroes, to
- * fail before anything is done. Returns 0 or -EFAULT.
+ * Store how much of @batch has been done so far. Also called before the batch begins: then it
+ * writes zeroes over zeroes, so that a call that cannot store them fails before anything is done.
+ * Returns 0 or -EFAULT.
  */
 static int batch_store_counts(const struct twheel_batch *batch,
 			      struct twheel_batch __user *user)
@@ -2083,7 +2099,7 @@ static int batch_store_counts(const struct twheel_batch *batch,
 }
 
 /*
- * Must the call end early? In a worker of io_uring anything pending means so: its request was
+ * Must the call end early? In a worker of io_uring anything pending means yes: its request was
  * cancelled, or its ring is gone. Other tasks, also a thread that polls a ring's submissions, now
  * and then have task work of io_uring pending, which can wait; for them only a signal counts.
  */
@@ -2200,7 +2216,7 @@ static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
  */
 static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 *left)
 {
-	u32 most = min_t(u64, batch->nr - batch->nr_done, CHUNK_OPS);
+	u32 most = batch_most(file, batch);
 	u32 begin, nr, stored;
 
 	most = can_write(batch_next(batch), (size_t)most * batch->op_size) / batch->op_size;
@@ -2380,7 +2396,7 @@ static long file_info(struct file_wheel *file, void __user *user, size_t size)
 /* The number that ioctl @cmd, of one operation, had in the first version, with its size. */
 #define OP_VER0(cmd)	(((cmd) & ~IOCSIZE_MASK) | TWHEEL_OP_SIZE_VER0 << IOCSIZE_SHIFT)
 
-/* For each _IOC_NR() the number of the ioctl in its first version, and with it the least size. */
+/* For each _IOC_NR() the number of the ioctl in its first version: it has the smallest size. */
 static const unsigned int ioctls[] = {
 	[_IOC_NR(TWHEEL_IOC_SETUP)]	= TWHEEL_IOC_SETUP,
 	[_IOC_NR(TWHEEL_IOC_INFO)]	= TWHEEL_IOC_INFO,
@@ -2456,8 +2472,8 @@ static noinline long file_ioctl_any(struct file *filp, unsigned int cmd, void __
 }
 
 /*
- * Read an operation of the present @size, or of that of the first version, if it lies on one page.
- * Returns false if it cannot be read, or if @res or @reserved is not 0.
+ * Read an operation whose @size is the present one, or that of the first version. Returns false if
+ * it does not lie on one page, if it cannot be read, or if @res or @reserved is not 0.
  */
 static __always_inline bool op_get(struct twheel_op *op, const struct twheel_op __user *user,
 				   size_t size)
@@ -2506,9 +2522,9 @@ static __always_inline int op_try(struct file_wheel *file, struct twheel_op __us
 }
 
 /*
- * The fast path of an ioctl of one operation: its size is a usual one, and it succeeds. If anything
- * is unusual, nothing has changed, and file_ioctl_any() begins again: it does the operation, or
- * finds the error.
+ * The fast path of an ioctl of one operation: for one that has a usual size and succeeds. If
+ * anything is unusual, op_try() changes nothing, and file_ioctl_any() begins again: it does the
+ * operation, or finds the error.
  */
 static __always_inline long file_op_fast(struct file *filp, unsigned int cmd,
 					 struct twheel_op __user *user, u32 opcode)
@@ -2543,7 +2559,8 @@ static noinline long file_cancel(struct file *filp, unsigned int cmd, struct twh
 
 /*
  * The three operations that servers do most have a fast path; OP_VER0() is for programs that were
- * compiled before struct twheel_op grew. All else, and every error, is file_ioctl_any()'s.
+ * compiled before struct twheel_op grew. file_ioctl_any() does everything else, and finds every
+ * error.
  */
 static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
@@ -2567,7 +2584,8 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 /* ---- io_uring ------------------------------------------------------------------ */
 
 /*
- * The flags of a command that are not the kernel's own, which are the top 8. None is defined yet.
+ * The flags of a command that the caller sets; the top 8 are the kernel's own. None is accepted
+ * yet.
  */
 #define URING_FLAGS	GENMASK(23, 0)
 
@@ -2784,8 +2802,9 @@ static void slot_unread(struct file_wheel *file, struct slot *slot,
  * re-armed meanwhile, its event is dropped; such a slot may be READING again, but then it names
  * another reader.
  *
- * A slot that names this reader is READING. For whatever takes it from the reader overwrites
- * @reader, and only this function, which looks at each slot once, leaves the old value behind.
+ * A slot that names this reader is READING, because whatever else takes a slot from its reader
+ * overwrites @reader. Only this function leaves the old value behind, and it looks at each slot
+ * once.
  */
 static void read_commit(struct file_wheel *file, const struct reader *reader, u32 copied,
 			u32 nr, ktime_t now)
@@ -2838,8 +2857,9 @@ static __always_inline struct twheel_event plain_event(const struct slot *slot)
 }
 
 /*
- * The first @nr ready slots have been read and freed. Cut them off the ready list, which goes on at
- * @left, and make @free, which is now their first, the head of the free list.
+ * The first @nr ready slots have been read and freed. Cut them off the ready list, whose rest
+ * begins at @left. They are chained in front of the free list: make @free, the first
+ * of them, its head.
  */
 static void ready_pop_many(struct file_wheel *file, u32 nr, struct list_head *left,
 			   struct slot *free)
@@ -2853,9 +2873,9 @@ static void ready_pop_many(struct file_wheel *file, u32 nr, struct list_head *le
 }
 
 /*
- * Store up to @most ready events at @user, up to the first that is not plain or cannot be stored
- * without waiting for memory. All in one lock hold, so their slots are never READING. Returns how
- * many.
+ * Store at most @most ready events at @user, and stop before the first that is not plain or cannot
+ * be stored without waiting for memory. All is done in one lock hold, so the slots are never
+ * READING. Returns how many events were stored.
  */
 static u32 read_plain_many(struct file_wheel *file, struct twheel_event __user *user, u32 most)
 {
@@ -2887,7 +2907,7 @@ static u32 read_plain_many(struct file_wheel *file, struct twheel_event __user *
 	return nr;
 }
 
-/* The same for @to, which must be plain user memory. Returns bytes. */
+/* read_plain_many() to @to, which must be plain user memory. Returns bytes. */
 static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
 {
 	u32 most = min_t(size_t, iov_iter_count(to) / sizeof(struct twheel_event), TWHEEL_HOLD_OPS);
@@ -2900,7 +2920,7 @@ static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
 
 /*
  * Read the next events, of any kind, by way of the bounce. Returns bytes. *@asked becomes how many
- * there were to copy: more, if the caller's memory could not be written.
+ * bytes there were to copy: more than the result if the caller's memory could not be written.
  */
 static size_t reader_run_any(struct file_wheel *file, const struct reader *reader,
 			     struct iov_iter *to, size_t *asked)
@@ -2951,7 +2971,9 @@ static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 	return done;
 }
 
-/* Out of line, because many kernels zero what is on the stack. */
+/*
+ * reader_run() with a little room on the stack. Out of line, because many kernels zero that room.
+ */
 static noinline ssize_t read_small(struct file_wheel *file, struct iov_iter *to)
 {
 	struct twheel_event events[SMALL_EVENTS];
@@ -2962,7 +2984,7 @@ static noinline ssize_t read_small(struct file_wheel *file, struct iov_iter *to)
 	return reader_run(file, &reader, to);
 }
 
-/* With the room that the file keeps. The caller holds bit 0 of file->spare. */
+/* reader_run() with the room that the file keeps. The caller holds bit 0 of file->spare. */
 static ssize_t read_big(struct file_wheel *file, struct iov_iter *to)
 {
 	const struct reader reader = {
@@ -3051,8 +3073,8 @@ static __always_inline void ready_pop(struct file_wheel *file, struct slot *slot
 }
 
 /*
- * Store the event of @slot, the first that is ready, at @user. All in one lock hold, so the slot is
- * never READING. Returns false, with nothing changed, if that cannot be done.
+ * Store the event of @slot, the first that is ready, at @user. All is done in one lock hold, so the
+ * slot is never READING. If that cannot be done, returns false with nothing changed.
  */
 static bool read_first(struct file_wheel *file, struct slot *slot,
 		       struct twheel_event __user *user)
@@ -3061,7 +3083,10 @@ static bool read_first(struct file_wheel *file, struct slot *slot,
 	struct twheel_event event;
 
 	lockdep_assert_held(file->lock);
-	/* read_event() clears it, and it would have to be put back if the store fails. */
+	/*
+	 * read_event() would clear this flag, and it would have to be set again if the store
+	 * failed.
+	 */
 	if (slot->flags & SLOT_SET)
 		return false;
 	if (slot->interval)
@@ -3080,13 +3105,13 @@ static struct slot *file_first(const struct file_wheel *file)
 	return list_first_entry(&file->ready, struct slot, link);
 }
 
-/* Is exactly one event ready, a plain one, and the caller on the host's clock? */
+/* Is exactly one event ready, is that a plain one, and is the caller on the host's clock? */
 static __always_inline bool read_is_plain(const struct file_wheel *file)
 {
 	return file->nr_ready == 1 && slot_is_plain(file_first(file)) && !clock_is_shifted();
 }
 
-/* read_first() for such an event. None is ready after that. */
+/* read_first() where read_is_plain(). If this returns true, no event is ready any more. */
 static __always_inline bool read_plain(struct file_wheel *file, struct twheel_event __user *user)
 {
 	struct slot *slot = file_first(file);
@@ -3118,8 +3143,8 @@ static noinline bool read_one_slowly(struct file_wheel *file, struct twheel_even
 }
 
 /*
- * Read one event in one lock hold, if only one is ready or there is @room for only one. Returns
- * false, with nothing read, if not, or if that would have to wait for memory.
+ * If only one event is ready, or there is @room for only one, read it in one lock hold. Otherwise,
+ * or if that would have to wait for memory, return false with nothing read.
  */
 static __always_inline bool read_one(struct file_wheel *file, struct twheel_event __user *user,
 				     size_t room)
@@ -3320,4 +3345,4 @@ MODULE_DESCRIPTION("/dev/twheel: a file that holds millions of timers");
 MODULE_AUTHOR("The twheel authors");
 MODULE_LICENSE("GPL");
 MODULE_ALIAS_MISCDEV(TWHEEL_MINOR);
-MODULE_ALIAS("devname:twheel");	/* from this depmod has the node made */
+MODULE_ALIAS("devname:twheel");	/* from this depmod learns of the node */

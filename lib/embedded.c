@@ -27,11 +27,11 @@
  * hold. Pages are kept until the wheel is closed.
  *
  * With TWHEEL_ONE_THREAD there is no lock. Operations that do not need the exact time read the
- * coarse clock, which is only a read of memory. It is some ms behind the exact clock, without a
- * bound: a virtual machine that is not scheduled for a while has no tick meanwhile. So
+ * coarse clock, which is only a read of memory. It is mostly some ms behind the exact clock, but
+ * there is no bound: a virtual machine that is not scheduled for a while has no tick meanwhile. So
  *
  *	a delay		counts from the exact time, however long the tick is
- *	a deadline	needs no time; the wheel only has to know roughly where it stands
+ *	a deadline	needs no exact time: the wheel only has to know roughly which tick it is in
  *	a cancel	frees the timer whatever the time is
  *	a read		looks at the exact clock
  */
@@ -93,7 +93,7 @@ enum slot_state { FREE, ARMED, READY, IDLE };
  * @soon:	while FREE: a slot that was freed before this one, and so is likely to be used soon
  *		after it
  * @deadline:	in all other states: when it is due, ns
- * @user_data:	the user's
+ * @user_data:	the caller's own value, which comes back with each event
  * @interval:	its period in ns, or 0
  * @generation:	upper half of the handle; changes when the slot is freed
  * @state:	enum slot_state. An ARMED slot may have fired already, see slot_armed()
@@ -136,7 +136,7 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
  * @end:	the last tick that begins before the end of time
  * @armed:	the time to which the timerfd is set, ns; NEVER if it is not set
  * @ready:	slots that are READY, in the order of expiry
- * @nr_ready:	how many
+ * @nr_ready:	how many slots are on @ready
  * @free:	slots that are FREE, the last freed first
  * @freed:	the slots that were freed last, a ring. slot->soon is taken from it: memory that is
  *		far apart takes long to load, so an add prefetches the slot of a later add
@@ -528,9 +528,9 @@ static u64 lock(struct embedded *e)
 }
 
 /*
- * Release the lock. @now is what lock() returned. If the wheel's next event is over but no slot is
- * ready, turn the wheel first: the timer of that event may just have been cancelled, and then the
- * timerfd need not be readable.
+ * Release the lock. @now is what lock() returned. If the tick of the wheel's next event has passed
+ * but no slot is ready, turn the wheel first: the timer of that event may just have been cancelled,
+ * and then the timerfd need not be readable.
  */
 static void unlock(struct embedded *e, u64 now)
 {
@@ -653,8 +653,8 @@ static int op_cancel(struct embedded *e, struct twheel_op *op, u64 now)
 }
 
 /*
- * Store the deadline of @slot in @op, or without TWHEEL_F_ABS the time until then; and its
- * tolerance.
+ * Store in @op the tolerance of @slot, and when it is due: if @op has TWHEEL_F_ABS, the deadline;
+ * else the time left until then.
  */
 static void op_set_expires(struct twheel_op *op, const struct slot *slot, u64 now)
 {
@@ -662,7 +662,7 @@ static void op_set_expires(struct twheel_op *op, const struct slot *slot, u64 no
 		op->expires_ns = slot->deadline;
 	else
 		op->expires_ns = slot->deadline > now ? slot->deadline - now : 0;
-	/* No longer than time lasts, so that ADD accepts what is stored here. */
+	/* ADD accepts no sum above the end of time, and must accept what is stored here. */
 	op->tolerance_ns = slot_tolerance(slot);
 	if (op->tolerance_ns > TIME_MAX - op->expires_ns)
 		op->tolerance_ns = TIME_MAX - op->expires_ns;
@@ -878,7 +878,7 @@ static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32
 
 /* ---- the rest --------------------------------------------------------------- */
 
-/* All memory of the wheel, but that of the timerfd, which is the kernel's. */
+/* All memory of the wheel, except that of the timerfd, which is the kernel's. */
 static u64 mem_bytes(const struct embedded *e)
 {
 	return sizeof(*e) + pages_bytes(&e->pages, sizeof(struct slot));
@@ -984,7 +984,7 @@ static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 	e->tick = divisor(e->setup.tick_ns);
 	e->end = tick_of(e, TIME_MAX);
 	e->alone = flags & TWHEEL_ONE_THREAD;
-	/* CLOCK_BOOTTIME has none. */
+	/* CLOCK_BOOTTIME has no coarse clock. */
 	e->coarse = setup->clockid == CLOCK_MONOTONIC ? CLOCK_MONOTONIC_COARSE : setup->clockid;
 	e->base.fd = timerfd_create(e->setup.clockid, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (e->base.fd < 0)
@@ -997,7 +997,10 @@ static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 	e->settable = setup->clockid == CLOCK_REALTIME;
 	e->back.seed = (uintptr_t)e ^ twheel_clock(CLOCK_MONOTONIC);
 	wheel_init(&e->wheel, tick_of(e, twheel_clock(e->setup.clockid)));
-	/* From now on it becomes readable when the clock is set, though no time is set. */
+	/*
+	 * From now on the timerfd becomes readable when the clock is set, though it is set to no
+	 * time.
+	 */
 	if (e->settable)
 		timerfd_set(e, NEVER);
 	return 0;

@@ -22,7 +22,7 @@
 
 #include "backend.h"
 
-/* The most events one twheel_read() gives, whatever the room. */
+/* The most events that one twheel_read() returns, however much room there is. */
 #define READ_MAX	65536
 
 uint32_t twheel_version(void)
@@ -31,8 +31,8 @@ uint32_t twheel_version(void)
 }
 
 /*
- * Which backend the flags ask for, or else the environment: TWHEEL_KERNEL, TWHEEL_EMBEDDED, 0 for
- * either, or -EINVAL.
+ * Which backend the flags ask for, or, if they do not, the environment: TWHEEL_KERNEL,
+ * TWHEEL_EMBEDDED, 0 for either, or -EINVAL.
  */
 static int choose(unsigned int flags)
 {
@@ -70,7 +70,7 @@ static int open_with(const struct twheel_backend *backend, struct twheel **twhee
 	return err;
 }
 
-/* Open a wheel with the backend asked for, else with the device, else embedded. */
+/* Open a wheel with the backend that was asked for. If none was, try the device, then embed it. */
 static int open_any(struct twheel **twheel, unsigned int flags, const struct twheel_setup *setup)
 {
 	unsigned long family = twheel_family_enter();
@@ -210,7 +210,7 @@ int twheel_query_sized(struct twheel *twheel, uint64_t handle, uint32_t flags,
 	return rc;
 }
 
-/* An array whose elements have another size is translated in pieces of so many, a bit for each. */
+/* Elements of another size are translated in pieces of this many: a u64 has a bit for each. */
 #define SOME	64
 
 /* How many of @nr elements fit into one piece. */
@@ -324,8 +324,8 @@ int twheel_submit_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t n
 }
 
 /*
- * Wait until @fd is readable, for at most *@ns, or for ever if that is -1. What is left of it is
- * stored there. Returns 0, -EAGAIN if the time is over, or another error.
+ * Wait until @fd is readable, for at most *@ns, or for ever if that is -1. *@ns becomes what is
+ * left of that time. Returns 0, -EAGAIN if the time is over, or another error.
  */
 static int wait_readable(int fd, s64 *ns)
 {

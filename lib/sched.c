@@ -32,9 +32,9 @@
  * Locking: sched->lock guards everything here. A function whose name begins with task_, list_,
  * frame_ or events_ is called with it held, unless its comment says otherwise. The wheel's own lock
  * is taken inside it. The user's functions, fn() and release(), are called without it. Work on all
- * tasks is done in chunks, and the lock is dropped between them, except in twheel_sched_stop(). A
- * cursor marks the place meanwhile: a struct task in the list that is no task. It is marked dead,
- * so that all others skip it.
+ * tasks is done in chunks, and the lock is dropped between them, except in twheel_sched_stop().
+ * Meanwhile a cursor in the list marks the place: a struct task that stands for no task, and is
+ * marked dead, so that other threads skip it.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -59,7 +59,7 @@
 #define KEY_MAX		UINT16_MAX
 #define LATE_NS		(5 * NSEC_PER_MSEC)
 #define CHUNK_EVENTS	512
-/* Work on all tasks handles at most so many in one lock hold, and so many bytes of their keys. */
+/* In one lock hold, work on all tasks handles this many, or this many bytes of their keys. */
 #define CHUNK_TASKS	128
 #define CHUNK_KEYS	0x8000
 #define PAGE_BYTES	4096
@@ -75,7 +75,7 @@
  * @over:	link in a list of tasks to be freed, see tasks_free()
  * @by_key:	link in sched->keys, while it is pending and has a key
  * @info:	what the user may see. Its id is in sched->ids as long as the task is in @all
- * @nth:	how many tasks were added before
+ * @nth:	how many tasks were added before this one
  * @handle:	its timer in the wheel; 0 if it has none
  * @running:	how many threads run its function
  * @dead:	no longer pending. The task is freed as soon as @running is 0
@@ -203,7 +203,7 @@ static bool is_alive(const struct twheel_sched *sched)
 
 /* ---- the lock ----------------------------------------------------------------- */
 
-/* Take the lock. While it waits, nr_waiting tells lock_again() that somebody does. */
+/* Take the lock. While this waits for it, nr_waiting tells lock_again() that somebody does. */
 static void lock(struct twheel_sched *sched)
 {
 	if (!pthread_mutex_trylock(&sched->lock))
@@ -249,7 +249,9 @@ static void wake_update(struct twheel_sched *sched)
 	wake_set(sched, sched->stopping || (!sched->options.threads && sched->nr_queued));
 }
 
-/* Release the lock. wakefd comes first, so that nobody who gets the lock finds it outdated. */
+/*
+ * Release the lock. Update wakefd before that, so that nobody who gets the lock finds it outdated.
+ */
 static void unlock(struct twheel_sched *sched)
 {
 	wake_update(sched);
@@ -325,8 +327,8 @@ static s64 task_due(const struct task *task, s64 when)
 }
 
 /*
- * The time at which a periodic task is due after the run that begins @now. By its flags, a run that
- * is late skips the periods that are over; then these count as missed.
+ * The time at which a periodic task is due after the run that begins at @now. If the task's flags
+ * say so, a run that is late skips the periods that have passed, and counts them as missed.
  */
 static s64 next_due(struct task *task, s64 now)
 {
@@ -381,7 +383,8 @@ static u64 task_tolerance(const struct task *task, s64 due)
 
 /*
  * Arm the timer of a task for the time at which it is due, and make the task WAITING. It must not
- * be queued; its timer may be armed. Returns 0, or an error if the task has no timer yet.
+ * be queued; its timer may be armed. Returns 0. This can only
+ * fail if the task has no timer yet; then it returns an error.
  */
 static int task_arm(struct task *task)
 {
@@ -398,7 +401,7 @@ static int task_arm(struct task *task)
 				 flags);
 }
 
-/* Make a task that does not wait in the wheel QUEUED, behind all others. */
+/* Make a task QUEUED, behind all others. Its timer must not be in the wheel. */
 static void task_enqueue(struct task *task)
 {
 	task->info.state = TWHEEL_TASK_QUEUED;
@@ -459,8 +462,8 @@ static void task_forget(struct task *task)
 }
 
 /*
- * Put a dead task on the list @over, to be freed. If it is running, the last thread frees it
- * instead.
+ * Put a dead task on the list @over, to be freed. If it is running, the last thread that runs it
+ * frees it instead.
  */
 static void task_bury(struct task *task, struct tasks *over)
 {
@@ -483,14 +486,14 @@ static void tasks_free(struct tasks *over)
 	}
 }
 
-/* The length of a key; @len of 0 stands for a string. If it is too long, more than KEY_MAX. */
+/* The length of @key: @len, or if that is 0, of the string. More than KEY_MAX if it is too long. */
 static size_t key_length(const void *key, size_t len)
 {
 	return len ? len : strnlen(key, KEY_MAX + 1);
 }
 
 /*
- * Is @task, of the user, one that can be added? Reads only what does not change, so without the
+ * Can @task, which the user gave, be added? This only reads what does not change, so it needs no
  * lock.
  */
 static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_task *task)
@@ -509,7 +512,8 @@ static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_
 }
 
 /*
- * Make a task of what the user gave, which is valid. It is in no table, so the lock is not needed.
+ * Make a task of what the user gave, which is valid. The task is in no table yet, so the lock is
+ * not needed.
  */
 static struct task *task_new(struct twheel_sched *sched, const struct twheel_task *from)
 {
@@ -578,7 +582,9 @@ static int task_enter(struct task *task)
 	return err;
 }
 
-/* Watch @fd. lead() reads @wheel when it becomes readable; NULL: it only wakes the leader. */
+/*
+ * Watch @fd. When it is readable, lead() reads @wheel; if that is NULL, @fd only wakes the leader.
+ */
 static int watch(int epfd, int fd, struct twheel *wheel)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = wheel };
@@ -670,8 +676,8 @@ int twheel_sched_add_sized(struct twheel_sched *sched, const struct twheel_task 
 }
 
 /*
- * Give a task, NULL if there is none, another time. If its function is running, the time is for the
- * run after that.
+ * Give a task another time; @task is NULL if there is none. If the task's function is running, the
+ * time is that of the next run.
  */
 static int task_mod(struct task *task, s64 when)
 {
@@ -867,7 +873,7 @@ static void replace_worker(struct twheel_sched *sched)
 }
 
 /*
- * Called instead of returning, if the function ends its thread by pthread_exit(). Without the lock.
+ * Called if the function does not return, but ends its thread by pthread_exit(). Without the lock.
  */
 static void frame_left(void *arg)
 {
@@ -920,7 +926,7 @@ static int due_order(const void *a, const void *b)
 }
 
 /*
- * Queue the tasks whose events were read of @wheel. An event may be outdated, as the head of the
+ * Queue the tasks whose events were read from @wheel. An event may be outdated, as the head of the
  * file says: its task may be gone, or have another time by now. With the lock held.
  */
 static void events_take(struct twheel_sched *sched, struct twheel *wheel,
@@ -998,7 +1004,7 @@ static struct task *queue_first(struct twheel_sched *sched)
 	return task;
 }
 
-/* A thread of the pool: it runs what is queued, leads if nobody does, and else is idle. */
+/* A thread of the pool: it runs what is queued, leads if nobody does, and is idle otherwise. */
 static void *worker(void *arg)
 {
 	struct twheel_sched *sched = arg;
@@ -1044,7 +1050,7 @@ static int lead_for(struct twheel_sched *sched, int timeout_ms)
 	return rc == -EINTR ? rc : 0;
 }
 
-/* Queue the tasks that are due now. If @max is not 0, stop when so many are queued. */
+/* Queue the tasks that are due now. If @max is not 0, stop when that many are queued. */
 static void lead_all(struct twheel_sched *sched, u32 max)
 {
 	while (!max || sched->nr_queued < max)
@@ -1105,12 +1111,13 @@ struct twheel *twheel_sched_wheel(const struct twheel_sched *sched)
  * struct list - a list of tasks that is being made
  * @infos:	what the user gets: room for the tasks that were pending at first, and behind that
  *		room for their keys
- * @size:	from one of @infos to the next
- * @nr:		how many there are by now
+ * @size:	distance from one of @infos to the next, in bytes
+ * @nr:		how many tasks are in the list by now
  * @first:	where the keys begin
  * @keys:	where the next key goes
  * @end:	the end of the memory
- * @nth:	tasks that were added after so many are left out, so that the room is enough
+ * @nth:	how many tasks had been added when the list was begun. Tasks that were added later
+ *		are left out, so that there is enough room
  */
 struct list {
 	struct twheel_task_info	*infos;
@@ -1139,8 +1146,8 @@ static int list_init(struct list *list, const struct twheel_sched *sched, size_t
 }
 
 /*
- * Append @task, which is pending, and its key. list_init() has made the room: no task is listed
- * that was added after it.
+ * Append @task, which is pending, and its key. The room that list_init() has made is enough,
+ * because no task is listed that was added after it.
  */
 static void list_add(struct list *list, const struct task *task)
 {
@@ -1170,7 +1177,10 @@ static void list_touch(const struct list *list)
 	touch(list->keys, list->end, CHUNK_KEYS + KEY_MAX);
 }
 
-/* List the next chunk of tasks behind @cursor, and move it. Returns whether there are more. */
+/*
+ * List the next chunk of tasks behind @cursor, and move @cursor behind them. Returns whether there
+ * are more.
+ */
 static bool list_chunk(struct list *list, struct twheel_sched *sched, struct task *cursor)
 {
 	struct task *task = TAILQ_NEXT(cursor, all), *last = cursor;
@@ -1234,8 +1244,9 @@ int twheel_sched_list_sized(struct twheel_sched *sched, struct twheel_task_info 
 
 /*
  * Cancel all tasks, or with @periodic those with a period. Returns how many of them are not
- * running. With @list, these are listed, and are not released: their args are the caller's. Tasks
- * to be freed go to @over. In one lock hold, so that none runs in between.
+ * running. With @list, these are listed, and are not released: their args now belong to the caller.
+ * Tasks to be freed go to @over. All this is one lock hold, so that no task begins to run in
+ * between.
  */
 static int tasks_stop(struct twheel_sched *sched, bool periodic, struct list *list,
 		      struct tasks *over)
@@ -1337,7 +1348,7 @@ static void close_wheels(struct twheel_sched *sched)
 	twheel_close(sched->wheel);
 }
 
-/* Open the wheel for delays, and fill in what the options left to it. Returns 0 or an error. */
+/* Open the wheel for delays, and fill in the options that were left open. Returns 0 or an error. */
 static int open_wheel(struct twheel_sched *sched)
 {
 	struct twheel_setup setup = { .clockid = sched->options.clockid,
@@ -1357,8 +1368,8 @@ static int open_wheel(struct twheel_sched *sched)
 
 /*
  * Start the thread @nth of the pool. It blocks all signals: these are for the program's own
- * threads. Returns 0 or -ENOMEM. With the lock held, so that the thread is in @threads before it
- * looks.
+ * threads. Returns 0 or -ENOMEM. With the lock held, so that the thread does not look into @threads
+ * before it is there.
  */
 static int start_worker(struct twheel_sched *sched, u32 nth)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * How much of a CPU the callbacks of a base get: how long a run may be, how long the pause after
- * it is, and that of many runs no more than half of the CPU goes to them. And that a base with a
- * sink does not wait because the firmware or a hypervisor has had the CPU.
+ * How much of a CPU the callbacks of a base get: how long a run may be, how long the pause after it
+ * is, and that over many runs they get no more than half of the CPU. And that a base with a sink
+ * does not wait because the firmware or a hypervisor has had the CPU.
  *
  * For QEMU's -icount with one CPU, where an instruction is a ns, so that a callback takes exactly
- * what it is to take, and all is the same each time.
+ * as long as it is meant to, and all is the same each time.
  *
  * KTAP in the kernel log.
  */

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Expiry in exactly the tick that was asked for, over virtual days and years; and of timers that
- * may be late at the beginning of one of the ticks that they may have.
+ * Over virtual days and years, timers expire in exactly the tick that was asked for; and timers
+ * that may be late expire at the beginning of one of the ticks that are allowed.
  *
  * This is for user-mode Linux with time-travel=inf-cpu: the clock stands still while code runs, and
  * when nothing runs it jumps to the time of the next event. So a timer expires in its tick or it
  * does not; no machine is too slow to tell.
  *
- * Each of NR_TIMERS timers is armed for a delay around one of the wheel's boundaries or a
- * random one, of any order of magnitude, and from its callback for another one, until the
- * span is over. What is armed then must be armed for the right tick. Every other one may be
- * late, by a time of any order of magnitude too. Of those every fourth is armed twice: if its tick
- * is allowed the second time too, it keeps it.
+ * Each of NR_TIMERS timers is armed for a delay: one around a boundary of the wheel, or a random
+ * one of any order of magnitude. Its callback arms it for another one, and so on until the span is
+ * over. Timers that are armed then must be armed for the right tick. Every other timer may be late,
+ * by a time of any order of magnitude too. Of these every fourth is armed twice: if its tick is
+ * allowed the second time too, it keeps that tick.
  *
  *	tick	span			boundaries passed
  *	100 us	4 days			all, and the wheel's span, which is 3.65 days

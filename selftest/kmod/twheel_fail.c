@@ -3,7 +3,7 @@
 /*
  * twheel_create() while allocations fail, each of them in turn and many at random: it returns
  * -ENOMEM, or works without that memory. If memory is lost, that shows when the modules are
- * unloaded: see orphans() and nameless() in selftest/qemu/init.
+ * unloaded: see orphans() and ours() in selftest/qemu/init.
  *
  * This is for kernels with fault injection, which init sets up.
  */

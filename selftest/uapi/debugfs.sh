@@ -107,7 +107,7 @@ escapes() {
 many() {
 	local pids='' good=0
 
-	for _ in $(seq 60); do
+	for _ in $(seq 45); do
 		"$twheel" after 1h &
 		pids="$pids $!"
 	done
@@ -123,7 +123,7 @@ many() {
 races() {
 	local pid
 
-	for _ in $(seq 50); do
+	for _ in $(seq 12); do
 		"$twheel" after 1ms
 	done &
 	pid=$!

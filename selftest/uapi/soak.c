@@ -10,7 +10,7 @@
  * twice that after its batch was armed, as its number says. After SECONDS no more are armed;
  * whether there were TOTAL is a test of its own.
  *
- * `make soak` runs this, and says how many and how long. It is not one of the test_* programs.
+ * `make soak` runs this, and chooses the numbers. It is not one of the test_* programs.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -30,6 +30,7 @@
 #define THREADS	8
 #define SLOTS	48
 #define HANDLES	512
+#define LATE_NS	SEC
 
 static int slots[SLOTS];
 static u64 handles[SLOTS][HANDLES];
@@ -267,19 +268,28 @@ static void *hotplug(void *arg)
 	return NULL;
 }
 
-/* Is a timer of the file still armed although its time has come? DRAIN returns such a timer. */
-static bool is_stuck(int fd)
+/*
+ * Is a timer of the file still armed although its time came LATE_NS ago? DRAIN returns such a
+ * timer. One whose time has only just come may be armed until its tick ends.
+ */
+static bool is_stuck(int fd, clockid_t clock)
 {
 	static struct twheel_op ops[1000];
-	struct twheel_batch b = { .ops = (uintptr_t)ops, .nr = 1000, .op_size = sizeof(ops[0]) };
+	struct twheel_batch b = {
+		.ops = (uintptr_t)ops, .nr = 1000, .op_size = sizeof(ops[0]), .flags = TWHEEL_F_ABS,
+	};
 	u32 due = 0;
+	u64 now;
 
 	ioctl(fd, TWHEEL_IOC_DRAIN, &b);
+	now = now_ns(clock);
 	for (u32 i = 0; i < b.nr_done; i++) {
-		due += !ops[i].expires_ns;
-		if (!ops[i].expires_ns || failed())
-			diag("	timer %u: %llu ns left, interval %llu", i, ops[i].expires_ns,
-			     ops[i].interval_ns);
+		bool late = ops[i].expires_ns + LATE_NS < now;
+
+		due += late;
+		if (late || failed())
+			diag("	timer %u: due at %llu, it is %llu, interval %llu", i,
+			     ops[i].expires_ns, now, ops[i].interval_ns);
 	}
 	return due;
 }
@@ -322,7 +332,7 @@ static void serves_all(void)
 		if (slots[i] < 0 || ioctl(slots[i], TWHEEL_IOC_INFO, &in))
 			continue;
 		files++;
-		if (is_stuck(slots[i])) {
+		if (is_stuck(slots[i], in.clockid)) {
 			stuck++;
 			diag("file %u: clock %d tick %llu slack %llu: %u armed, %u ready", i,
 			     in.clockid,

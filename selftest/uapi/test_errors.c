@@ -1395,7 +1395,7 @@ static void command_interrupted(void)
 	end();
 }
 
-/* How many operations a page has: more than the 64 that are done in one lock hold. */
+/* How many operations a page has: more than the FIRST_OPS that are done in one lock hold. */
 #define PAGE_OPS	(4096 / sizeof(struct twheel_op))
 
 struct long_submit {
@@ -1428,8 +1428,8 @@ static void signal_ends_batch(void)
 	stall_give(&l.s);
 	pthread_join(thread, NULL);
 	stall_end(&l.s);
-	CHECK_EQ(l.batch.nr_done, 64);
-	CHECK_EQ(l.batch.nr_failed, 64);	/* op 0 */
+	CHECK_EQ(l.batch.nr_done, FIRST_OPS);
+	CHECK_EQ(l.batch.nr_failed, FIRST_OPS);	/* op 0 */
 	end();
 }
 

@@ -6,10 +6,10 @@
  *	test_fuzz [SECONDS [SEED]]
  *
  * THREADS threads share FILES files, which are now and then replaced while others use them. Each
- * call, or command of io_uring, begins as one that makes sense. Then some of its command, size,
- * pointer, flags, handle and time are made worse. Memory is good, read-only, missing, ends in the
- * middle, is behind the end of its file, or is being unmapped by another thread. The main thread
- * sends signals.
+ * call, or command of io_uring, begins as one that makes sense. Then some of these are made worse:
+ * its command, size, pointer, flags, handle and time. Memory is good, read-only, missing, ends in
+ * the middle, is behind the end of its file, or is being unmapped by another thread. The main
+ * thread sends signals.
  *
  * A call must return what its documentation names. In the end each file must still work: what is
  * armed can be drained, what is ready can be read, and a new timer fires. The rest is for the

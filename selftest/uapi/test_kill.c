@@ -6,8 +6,9 @@
  *
  * All that they tell the kernel and hear from it is in shared memory, so that it outlives them. If
  * an add returned 0, its timer fires exactly once; or its cancel returned 0, and it never fires.
- * Calls that were in progress when the process died are open: an add or cancel without a result may
- * have been done, and an event that is in a dead reader's buffer may come again.
+ * Nothing is certain about calls that were in progress when the process died: an add or cancel
+ * without a result may have been done, and an event that is in a dead reader's buffer may come
+ * again.
  */
 #include <signal.h>
 #include <stdlib.h>

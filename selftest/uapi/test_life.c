@@ -751,7 +751,8 @@ static void child_of_threads(int unused)
 /* All processes that have the file are killed together, in the middle of every call. */
 static void killed_everywhere(void)
 {
-	int before = users();
+	int before = users(), fd;
+	struct twheel_event ev;
 	u64 seed = 10;
 
 	fflush(stdout);
@@ -759,6 +760,11 @@ static void killed_everywhere(void)
 		kill_after(child_of_threads, -1, 1 + rnd(&seed) % (50 * MS));
 		users_become(before);
 	}
+	fd = dev_open(0);
+	add(fd, 0, 1);
+	CHECK_EQ(read_one(fd, &ev), 1);
+	close(fd);
+	users_become(before);
 }
 
 /* ---- before the first timer ------------------------------------------------ */

@@ -548,15 +548,22 @@ static void memory_is_up(void)
 /*
  * How much is charged to the cgroup. Each CPU keeps up to 64 pages in store that are charged
  * already. It gives them back when a limit is set that is below the usage. Everything else stays,
- * because it can neither be reclaimed nor swapped.
+ * because it can neither be reclaimed nor swapped. A CPU on which such work is queued already is
+ * left out, and does it when that work has its turn: so look until two looks see the same.
  */
 static u64 charged(void)
 {
-	u64 bytes;
+	u64 bytes = 0, last;
+	int looks = 0;
 
-	cgroup_set(CGROUP, "memory.high", 0);
-	bytes = cgroup_get(CGROUP, "memory.current", NULL);
-	cgroup_set(CGROUP, "memory.high", 1ULL << 40);
+	do {
+		if (looks)
+			sleep_ms(20);
+		last = bytes;
+		cgroup_set(CGROUP, "memory.high", 0);
+		bytes = cgroup_get(CGROUP, "memory.current", NULL);
+		cgroup_set(CGROUP, "memory.high", 1ULL << 40);
+	} while (looks++ < 100 && bytes != last);
 	return bytes;
 }
 

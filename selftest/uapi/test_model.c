@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Random calls on a file of /dev/twheel, beside a model that is too simple to be wrong.
+ * Random calls on a file of /dev/twheel are compared with a model that is too simple to be wrong.
  *
  *	test_model [ROUNDS [SEED [wait]]]
  *

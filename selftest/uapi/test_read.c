@@ -705,21 +705,25 @@ static void nowait(void)
 /* Memory that was never touched needs a page fault, which waits. No event may be lost by that. */
 #define FAULTS		300
 
-/* Read each event into a page that was never touched, while signals come. */
+/*
+ * Read each event into a page that was never touched, while a signal comes. There is one for each
+ * read(): signals at a fixed rate could come faster than a slow machine handles them.
+ */
 static void read_with_signals(int fd)
 {
-	const struct itimerval often = { .it_interval = { .tv_usec = 97 },
-					 .it_value = { .tv_usec = 97 } };
 	const struct sigaction act = { .sa_handler = on_signal };
+	struct itimerval once = { 0 };
 	u32 got = 0;
 
 	sigaction(SIGALRM, &act, NULL);
-	setitimer(ITIMER_REAL, &often, NULL);
 	while (got < FAULTS) {
 		char *page = mmap(NULL, EV_SIZE, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		ssize_t done = err(read(fd, page, EV_SIZE));
+		ssize_t done;
 
+		once.it_value.tv_usec = 1 + (once.it_value.tv_usec + 97) % 300;
+		setitimer(ITIMER_REAL, &once, NULL);
+		done = err(read(fd, page, EV_SIZE));
 		if (!CHECK(done == EV_SIZE || done == -EINTR))
 			break;
 		got += done > 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A task that was woken by its event, and goes on working, must not make others wait. Meanwhile a
- * second task, on another CPU, adds a timer to the same file. That timer must fire as early as one
- * of another file, or as a timerfd. Nor may a task make others wait that has armed a timer and
- * works on until the timer's time is over.
+ * A task that was woken by its event, and then works for a long time, must not make others wait.
+ * Meanwhile a second task, on another CPU, adds a timer to the same file. That timer must fire as
+ * early as one of another file, or as a timerfd. Nor may a task that has armed a timer, and works
+ * until after the timer is due, make others wait.
  *
  * On PREEMPT_RT the working task is a SCHED_FIFO task. It has preempted the softirq thread that
  * woke it, in the middle of what that was doing. On other kernels it is an ordinary task: there a

@@ -3,7 +3,7 @@
 /*
  * What a program may expect of a timerfd, tried with a timerfd and with a file of /dev/twheel that
  * holds one timer. doc/timerfd.md is the table of what is the same, and of what differs and why.
- * Each of its rows names a test of these.
+ * Each of its rows names one of these tests.
  *
  * Each test is a function that is called for both, and must hold for both. What differs is a
  * function too: differs() gives the two answers.

@@ -528,7 +528,7 @@ static void waits_and_is_cancelled(void)
 	end(fd);
 }
 
-/* A command in progress ends after the 64 operations that it is doing. */
+/* A command in progress ends after the FIRST_OPS operations that it is doing. */
 static void in_progress_and_is_cancelled(void)
 {
 	struct stall stall = stall_new();
@@ -544,9 +544,9 @@ static void in_progress_and_is_cancelled(void)
 	ring_sqe(&ring, IORING_OP_ASYNC_CANCEL, -1, 2)->addr = 1;
 	CHECK_EQ(go(2), -EALREADY);
 	stall_give(&stall);
-	CHECK_EQ(result_of(1, WAIT_MS), 64);
+	CHECK_EQ(result_of(1, WAIT_MS), FIRST_OPS);
 	for (u32 i = 0; i < 70; i++)	/* zeroes are not a valid operation */
-		CHECK_EQ(((struct twheel_op *)stall.page)[i].res, i < 64 ? -EINVAL : 0);
+		CHECK_EQ(((struct twheel_op *)stall.page)[i].res, i < FIRST_OPS ? -EINVAL : 0);
 	stall_end(&stall);
 	end(fd);
 }

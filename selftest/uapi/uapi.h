@@ -58,6 +58,7 @@ typedef __u64 u64;
 #define HOUR		(3600 * SEC)
 #define WAIT_MS		10000
 #define POISON		0xcc
+#define FIRST_OPS	16		/* done at once in a file without timers */
 
 struct test {
 	void		(*fn)(void);

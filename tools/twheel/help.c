@@ -82,8 +82,8 @@ static const struct help {
 
 static const char runners[] =
 	"      --within=DURATION\n"
-	"                   it may be so much later, when others are due too; not of run, but\n"
-	"                     of each line of FILE\n"
+	"                   it may run up to this much later, when others are due;\n"
+	"                     for run, an option of each line of FILE\n"
 	"      -k, --kill-after=DURATION\n"
 	"                   DURATION after a signal, kill commands that are still running\n"
 	"      --json-fd=N  the same as --json, but to the file descriptor N\n";

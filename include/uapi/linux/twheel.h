@@ -10,16 +10,16 @@
  *
  * Promises
  *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before its deadline, and
- *     less than a tick plus the softirq latency after it. It may be later if the timers of the user
- *     who opened the file want more than their share of a CPU, see Limits, and by as much as the
- *     timer's tolerance allows, see Tolerance.
+ *     less than a tick plus the softirq latency after it. It may be later for two reasons: the
+ *     timers of the user who opened the file want more than their share of a CPU (see Limits), or
+ *     the timer has a tolerance (see Tolerance).
  *   - Every armed timer gives exactly one event, unless a call said that it cancelled or drained
  *     it. Events cannot be dropped: the timer itself is the queue entry.
  *   - After a CANCEL that returned 0 or 1, no event of that timer is ever read.
- *   - Events are read in the order of their ticks. In one tick there is no order. If several
- *     readers read at a time, each gets some of the events, in that order.
+ *   - Events are read in the order of their ticks. Events of one tick come in no order. If several
+ *     readers read at a time, each gets some of the events, in the order of ticks.
  *   - If CLOCK_REALTIME is set, a timer still fires when the clock shows its deadline: at once if
- *     that is over now, and later if the clock was set back.
+ *     the clock was set forward past it, and later than planned if it was set back.
  *
  * The life of a handle
  *
@@ -43,21 +43,21 @@
  *   last descriptor is closed.
  *
  * Time
- *   All times are in ns. A time of the clock is what clock_gettime() returns to the process that
- *   makes the call. In a time namespace that is the time of the caller's namespace, at each call,
- *   for times passed and returned alike, whoever opened the file. CLOCK_REALTIME is the same in all
- *   namespaces. A delay of a file on CLOCK_REALTIME is added to the present time, and the sum is
- *   the deadline: if the clock is set, the deadline comes sooner or later. Use a file on another
- *   clock for delays that must not change so.
+ *   All times are in ns. A time of the clock, whether a call passes or returns it, is what
+ *   clock_gettime() returns to the process that makes the call. So in a time namespace it is the
+ *   time of the caller's namespace, at each call, whoever opened the file. CLOCK_REALTIME is the
+ *   same in all namespaces. A delay of a file on CLOCK_REALTIME is added to the present time, and
+ *   the sum is the deadline: if the clock is set, the deadline comes sooner or later. Use a file on
+ *   another clock for delays that must not change so.
  *
  * Tolerance
  *   A timer is exact, unless the call that arms it says how late it may be: its tolerance. Then it
- *   may fire in any tick from ceil(deadline / tick) to floor((deadline + tolerance) / tick); if the
- *   latter is earlier, in the former. So it is never early, and at worst later than an exact timer
- *   by its tolerance. Timers with tolerances share certain ticks of the clock, whenever, in
- *   whatever file and by whomever they were armed. That saves interrupts and wake-ups of readers,
- *   and each timer costs less to expire: a tolerance of an eighth of the delay saves most of both,
- *   one of a thirtieth half. Most timeouts can afford that.
+ *   may fire in any tick from ceil(deadline / tick) to floor((deadline + tolerance) / tick). If the
+ *   second of these ticks is before the first, the timer fires in the first. So it is never early,
+ *   and at worst later than an exact timer by its tolerance. Timers with tolerances share certain
+ *   ticks of the clock, no matter when, in which file and by which process they were armed. That
+ *   saves interrupts and wake-ups of readers, and makes each timer cheaper to expire. A tolerance
+ *   of a thirtieth of the delay saves most of what can be saved, and most timeouts can afford that.
  *   At least the first three decimal digits of a tolerance are kept. The digits behind them count
  *   as 0, which makes no timer later. A tolerance may be larger than the delay or the period. It
  *   applies to each period by itself, so a periodic timer keeps its phase. MOD sets the tolerance
@@ -66,26 +66,27 @@
  * Limits
  *   A user may have as many files open as the administrator allows, and a file holds at most
  *   twheel_info.max_timers timers. All files that a user has opened hold at most as many timers as
- *   the administrator allows; these are counted in blocks of 64, and a file counts for the most
+ *   the administrator allows; these are counted in blocks of 64, and each file counts for the most
  *   that it has ever held. A file takes less than 1 KiB until its first timer is added, some 11 KiB
  *   with up to 64 timers, and some 83 KiB and 64 bytes a timer once it has held more. Memory is
  *   charged to the memory cgroup of the task whose call caused the allocation; if that cgroup is
  *   full, the call fails with ENOMEM.
- *   The timers of all users together may take half of a CPU. When they have, a user who has taken
- *   more than an equal share of that waits, however many files the user has.
+ *   The timers of all users together may take half of each CPU. When that is used up, a user who
+ *   has taken more than an equal share of it waits, however many files the user has.
  *   The mode of the device node says who may open it. SETUP, SUBMIT, ADD, MOD, CANCEL and DRAIN
  *   need a descriptor that is open for writing, and read() needs one that is open for reading;
  *   INFO, QUERY and poll() work with any. A command of io_uring needs what its ioctl needs.
  *
  * Growth
  *   The size of a structure is in its ioctl number and nowhere else. If the structure of a newer
- *   program is longer than the kernel's, it is accepted if the part that is not known here is all
- *   zero; else it is E2BIG. A structure that is shorter than in the first version is EINVAL. If it
- *   is shorter than the kernel's, the missing fields count as 0 where the kernel reads the
- *   structure, and are left out where the kernel writes it: a program that knows of no tolerance
- *   arms exact timers. What an older kernel cannot fill in, it sets to zero. INFO is only filled
- *   in, never read. Unknown flags, and reserved fields that are not zero, are EINVAL. So a program
- *   finds out what a kernel can do by trying; twheel_info.features is for what cannot be tried.
+ *   program is longer than the kernel's, it is accepted if the part that the kernel does not know
+ *   is all zero; otherwise the call fails with E2BIG. A structure that is shorter than in the first
+ *   version fails with EINVAL. If it is only shorter than the kernel's, the missing fields count as
+ *   0 where the kernel reads the structure, and are left out where the kernel writes it: a program
+ *   that knows of no tolerance arms exact timers. What an older kernel cannot fill in, it sets to
+ *   zero. INFO is only filled in, never read. Unknown flags, and reserved fields that are not zero,
+ *   fail with EINVAL. So a program finds out what a kernel can do by trying; twheel_info.features
+ *   is for what cannot be tried.
  *
  * Errors, with one meaning each
  *   EINVAL     a size, operation, flag, clock, time, tolerance or reserved field that is
@@ -98,10 +99,11 @@
  *   ENOENT     no such timer: it never existed, was cancelled or drained, or its event has been
  *              read
  *   EALREADY   an event of the timer is being read at this moment. A one-shot timer will have no
- *              other; for a timer that continues, try again. MOD fails so if that event is the
- *              last, without TWHEEL_EV_MORE; or if MOD would make the next event the last one, by
- *              arming a KEEP or periodic timer as a plain one: that event must not overtake this
- *   EBUSY      a timer has been added already
+ *              other event; for a timer that continues, try again. CANCEL always fails so. MOD does
+ *              in two cases: if the event is the timer's last, without TWHEEL_EV_MORE; or if MOD
+ *              would arm a KEEP or periodic timer as a plain one, whose next event would be its
+ *              last and must not overtake this one
+ *   EBUSY      SETUP comes too late: a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
  *              opened it. From open(): the limit on the user's files
  *   ENOMEM     no memory, or the memory cgroup's limit is reached
@@ -218,19 +220,19 @@ struct twheel_info {
  * enum twheel_opcode - what a struct twheel_op asks for
  * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
  *			@interval_ns, @tolerance_ns; @handle must be 0. Out: @handle
- * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state, unless that is EALREADY. An
- *			event that was not read is dropped; one that is being read counts as
+ * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state, unless it fails with EALREADY.
+ *			An event that was not read is dropped; one that is being read counts as
  *			read. In: @handle, @flags, @expires_ns, @interval_ns, @tolerance_ns;
  *			@user_data must be 0. Out: @user_data; res is 1 if it was armed, 0 if not
- * @TWHEEL_OP_CANCEL:	free a timer, whatever its state, unless that is EALREADY. An event
+ * @TWHEEL_OP_CANCEL:	free a timer, whatever its state, unless it fails with EALREADY. An event
  *			that was not read is dropped. In: @handle; all else must be 0. Out:
  *			@user_data; res is 1 if it was armed, 0 if not
  * @TWHEEL_OP_QUERY:	return the state of a timer, and change nothing. In: @handle, @flags
  *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data;
- *			@expires_ns, the time left until the deadline, or 0 if that is over, or
- *			with TWHEEL_F_ABS the deadline; @interval_ns; @tolerance_ns, of which at
- *			least the first three digits are as they were given; res is an
- *			enum twheel_state
+ *			@expires_ns, the time left until the deadline, or 0 if that has passed; with
+ *			TWHEEL_F_ABS the deadline itself; @interval_ns; @tolerance_ns, of which at
+ *			least the first three digits are as they were given; res is an enum
+ *			twheel_state
  */
 enum twheel_opcode {
 	TWHEEL_OP_ADD		= 1,
@@ -241,8 +243,7 @@ enum twheel_opcode {
 
 /**
  * enum twheel_state - what QUERY returns; see the drawing above
- * @TWHEEL_STATE_ARMED:	it will fire. Its deadline may be over, by less than a tick or by its
- *			tolerance, whichever is more
+ * @TWHEEL_STATE_ARMED:	it will fire. Its deadline may have passed; Promises says by how much
  * @TWHEEL_STATE_READY:	its event waits to be read, or is being read at this moment.
  *			Its deadline is that event's
  * @TWHEEL_STATE_IDLE:	it waits to be armed again. Its deadline was that of the event
@@ -263,7 +264,8 @@ enum twheel_state {
 /*
  * CLOCK_REALTIME and CLOCK_REALTIME_ALARM only, else EINVAL: the timer also has an event as soon as
  * the clock is set, or the machine resumes; see TWHEEL_EV_CLOCK_SET. If the clock was set a moment
- * ago, a call with this flag waits until the timers that had it before have their events.
+ * ago, a call with this flag first waits until the timers that were armed with it before that have
+ * their events.
  */
 #define TWHEEL_F_CANCEL_ON_SET	(1U << 4)
 /* MOD only: if the timer is not armed, fail with ENOENT instead of arming it. */
@@ -273,14 +275,15 @@ enum twheel_state {
  * struct twheel_op - one operation, and its result
  * @op:		enum twheel_opcode; may be 0 if the ioctl says it already
  * @flags:	TWHEEL_F_*
- * @handle:	the timer. The kernel chooses it; it is never 0, and not used again for
- *		another timer before 2^32 uses of its slot
+ * @handle:	the timer. The kernel chooses it; it is never 0. It names a slot, the place where
+ *		the kernel keeps the timer, and one use of the slot; it names no other timer until
+ *		the slot has been used some 2^32 times
  * @user_data:	the caller's own; comes back with every event
  * @expires_ns:	delay from now, or with TWHEEL_F_ABS a time of the clock; at most
- *		2^63 - 1. A time that is over means the next tick
+ *		2^63 - 1. A time that has passed means the next tick
  * @interval_ns: 0, or the period after the first expiry; at least a tick, at
  *		most 2^63 - 1
- * @res:	must be 0. Out: what the operation says, or a negative errno
+ * @res:	must be 0. Out: the result, see enum twheel_opcode, or a negative errno
  * @reserved:	must be 0
  * @tolerance_ns: 0, or how much later than each deadline the timer may fire, see Tolerance;
  *		together with @expires_ns at most 2^63 - 1. Not in the first version of this
@@ -318,24 +321,26 @@ struct twheel_op {
  * @op_size:	distance from one operation to the next: sizeof(struct twheel_op), which may be
  *		longer than the kernel's, see Growth; a multiple of 8, at most 4096
  * @flags:	SUBMIT: must be 0. DRAIN: TWHEEL_F_ABS or 0
- * @nr_done:	must be 0. Out: how many have a result in their @res, or were drained
- * @nr_failed:	must be 0. Out: how many of these are negative
+ * @nr_done:	must be 0. Out: how many operations have a result in their @res, or how many timers
+ *		were drained
+ * @nr_failed:	must be 0. Out: how many of these results are negative
  *
  * SUBMIT does the operations in order. If one fails, the others are still done. The call fails only
  * if nothing was done. A signal, or memory that cannot be read or written, ends it early, with
  * @nr_done < @nr: the operations counted in @nr_done were done, and none after them.
  *
- * For 64 operations at a time the call checks, before it does any, that their results can be
- * stored. If another thread unmaps or protects that memory before they are stored, those of the 64
- * that are not counted in @nr_done end like this: an ADD is undone, though an event of it may have
- * been read; a MOD or CANCEL may have been done; a timer that was being drained stays armed. If the
- * memory of this structure went away, the call fails with EFAULT, and what was done stands. A call
- * of a single operation does it and stores its result, or does neither.
+ * The call takes up to 64 operations at a time. Before it does any of these, it checks that all
+ * their results can be stored. If another thread unmaps or protects that memory between the check
+ * and the storing, those of them that are not counted in @nr_done end like this: an ADD is
+ * undone, though an event of it may have been read; a MOD or CANCEL may have been done; a timer
+ * that was being drained stays armed. If the memory of this structure went away, the call fails
+ * with EFAULT, and what was done stands. A call of a single operation does it and stores its
+ * result, or does neither.
  *
  * DRAIN fills in the array. It disarms the timers that are ARMED, frees their handles, and returns
  * each as the operation that would add it again: @op is TWHEEL_OP_ADD; @flags are those it was
  * armed with, and TWHEEL_F_ABS if DRAIN had that flag; @handle is the old handle, which names
- * nothing any more; @user_data; @expires_ns is the time left, 0 if the deadline is over, or with
+ * nothing any more; @user_data; @expires_ns is the time left, 0 if the deadline has passed, or with
  * TWHEEL_F_ABS the deadline; @interval_ns; @tolerance_ns as QUERY returns it; all else is 0, also
  * the space between one operation and the next. To add the timers to another file, set each @handle
  * to 0 and SUBMIT the array. They come in no order. Ready events and idle handles stay. So a
@@ -345,9 +350,9 @@ struct twheel_op {
  * A DRAIN continues where the last one ended: call it until it returns 0 with @nr_done 0. Then
  * nothing is armed, except what other threads have added, or have armed by reading, meanwhile. A
  * signal, or memory that cannot be written, ends it early, as it ends SUBMIT. A timer that could
- * not be stored is not lost: it stays armed, with its handle and its deadline. A timer also stays
- * armed if an event of it is still being read, though MOD has re-armed it meanwhile. The array
- * behind @nr_done may have been written to.
+ * not be stored is not lost: it stays armed, with its handle and its deadline. If MOD has re-armed
+ * a timer while an event of it was being read, the timer also stays armed until that read is over.
+ * Elements of the array from @nr_done on may have been written to.
  */
 struct twheel_batch {
 	__aligned_u64	ops;
@@ -365,10 +370,10 @@ struct twheel_batch {
 #define TWHEEL_EV_MORE		(1U << 0)
 
 /*
- * The clock was set since the timer was armed, with TWHEEL_F_CANCEL_ON_SET. If its deadline has not
- * come, count is 0. In any case the timer counts as fired: a one-shot timer is freed, or with KEEP
- * idle. A periodic timer is armed again when this is read; if count is 0, for the deadline that it
- * had.
+ * The timer was armed with TWHEEL_F_CANCEL_ON_SET, and the clock has been set since. If the timer's
+ * deadline has not come, count is 0. In any case the timer counts as fired: a one-shot timer is
+ * freed, or becomes idle if it has KEEP. A periodic timer is armed again when this event is read;
+ * if count is 0, for the deadline that it had.
  */
 #define TWHEEL_EV_CLOCK_SET	(1U << 1)
 
@@ -384,9 +389,9 @@ struct twheel_batch {
  *
  * read() returns only whole events, as many as are ready and fit. It waits for the first one,
  * unless the file is non-blocking. Events that could not be stored in the caller's memory are not
- * lost: they become ready again, in front of the others; if that happens to several readers, in no
- * order. Readers do not wait for each other, however long storing takes: EAGAIN means that poll()
- * would not have returned POLLIN.
+ * lost: they become ready again, in front of the others. If that happens to several readers at a
+ * time, the events they give back are in no order. Readers do not wait for each other, however long
+ * storing takes. So EAGAIN means that poll() would not have returned POLLIN.
  */
 struct twheel_event {
 	__aligned_u64	user_data;
@@ -401,7 +406,7 @@ struct twheel_event {
 #define TWHEEL_IOC_SETUP	_IOW(TWHEEL_IOC_MAGIC, 0x00, struct twheel_setup)
 #define TWHEEL_IOC_INFO		_IOR(TWHEEL_IOC_MAGIC, 0x01, struct twheel_info)
 #define TWHEEL_IOC_SUBMIT	_IOWR(TWHEEL_IOC_MAGIC, 0x02, struct twheel_batch)
-/* One operation; the call returns what in a SUBMIT would be its res. */
+/* One operation. The call returns what SUBMIT would store in @res. */
 #define TWHEEL_IOC_ADD		_IOWR(TWHEEL_IOC_MAGIC, 0x03, struct twheel_op)
 #define TWHEEL_IOC_MOD		_IOWR(TWHEEL_IOC_MAGIC, 0x04, struct twheel_op)
 #define TWHEEL_IOC_CANCEL	_IOWR(TWHEEL_IOC_MAGIC, 0x05, struct twheel_op)
@@ -417,19 +422,19 @@ struct twheel_event {
  * @flags:	as in struct twheel_batch
  *
  * The SQE: @opcode is IORING_OP_URING_CMD, @fd the file, @cmd_op TWHEEL_URING_SUBMIT or
- * TWHEEL_URING_DRAIN. This structure is at @cmd, byte 48; what a longer SQE has behind it is
- * ignored. @uring_cmd_flags must be 0. All other fields of the SQE are as with any request.
+ * TWHEEL_URING_DRAIN. This structure is at @cmd, byte 48; the rest of a longer SQE is ignored.
+ * @uring_cmd_flags must be 0. All other fields of the SQE are as with any request.
  *
  * The CQE: @res is what would be nr_done, or a negative errno if nothing was done. Which operations
  * failed is only in their own @res: for io_uring the request has succeeded, and a chain of links
- * goes on.
+ * continues.
  *
- * In all else it is the ioctl. The array must stay until the CQE comes. If another call on the file
- * is in progress, a worker of io_uring waits for it, and io_uring_enter() does not; meanwhile
- * another request may be done first, unless the two are linked. If a request that waits is
- * cancelled, it fails with EINTR or ECANCELED, and nothing was done. A request in progress that is
- * cancelled ends early, as by a signal. Events are read with IORING_OP_READ, or with
- * IORING_OP_READ_MULTISHOT where Linux has it.
+ * In all else the command does what the ioctl does. The array must stay until the CQE comes. If
+ * another call on the file is in progress, a worker of io_uring waits for it, and io_uring_enter()
+ * does not; meanwhile another request may be done first, unless the two are linked. If a request
+ * that waits is cancelled, it fails with EINTR or ECANCELED, and nothing was done. A request in
+ * progress that is cancelled ends early, as by a signal. Events are read with IORING_OP_READ, or
+ * with IORING_OP_READ_MULTISHOT where Linux has it.
  */
 struct twheel_uring {
 	__aligned_u64	ops;

@@ -9,6 +9,9 @@
  * slow. A node may die. It may lose its connection; then the server may have executed what the node
  * had sent, or execute it later. It may give up the part.
  *
+ * A life has one lane here. Turns of several lanes concern different jobs, and to bury a life, or to
+ * continue it, waits for each of its lanes as it does here for one.
+ *
  * A statement sees the rows as they are when it begins. Others see what it writes when it commits.
  * In between all others may continue, except that one waits if it needs a row that is locked.
  *
@@ -23,7 +26,7 @@
  *   - no life waits for ever
  *
  * Each -DBREAK_... is a mistake that the proof must find:
- *	BREAK_FENCE	a turn takes no lock on the row of its life
+ *	BREAK_FENCE	a turn takes no lock on the row of its lane
  *	BREAK_LOOK	after a lost connection a life continues without waiting for what it had sent
  *	BREAK_ORPHANS	a life that claims the part does not take over what ran there
  *	BREAK_ATTEMPT	the end of a firing does not compare the attempt

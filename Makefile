@@ -267,12 +267,12 @@ Test
   make walk               cron beside the C library, each minute of 1900 to 2100 in each zone: an hour
 
 Test for longer           before a release
-  make matrix             the tests on other kernels (ONLY="6.1-rt 6.12-rt")
+  make matrix             the tests on other kernels, make patches, make kernel-users (ONLY="6.1-rt 6.12-rt")
   make patches            twheel as patches for a kernel, tried as maintainers do (KERNEL=7.2)
   make debug              the tests in debugging kernels (ONLY="bugs debug kcsan")
   make kernel-users       IPVS and WireGuard on twheel, the kernel's own tests of them, and what they cost
   make soak               an hour of torture and more, counted timer by timer (SOAK_MINUTES=60)
-  make check-jobs         half an hour of what may happen to several twheeld and their server (STORM=1200)
+  make check-jobs         half an hour of what may happen to several twheeld and their server (STORM=100)
   make deb-check          the packages in a Debian 12 and a Debian 13, booted, and the tests in a bare
                           Debian 12; needs root
 
@@ -283,7 +283,7 @@ Measure                   bench/README.md says which benchmark answers which que
   make bench-lib          libtwheel beside libevent and libuv, and the worst call of its scheduler
   make bench-cpus         operations of 1 to 8 CPUs at once, and how long they hold locks
   make bench-calls        where the instructions of a single call go, by function
-  make bench-jobs         twheeld with PostgreSQL and with SQLite: firings a second, lateness, fail-over
+  make bench-jobs         twheeld beside Quartz, pg-boss, graphile-worker, pg_cron: firings a second, lateness, fail-over
   make bench-within       how often timers that may be late wake a process, beside exact ones
   make pictures           draw doc/pictures again, from the figures in doc/data
   make docs-fresh         which tables and figures in doc/ are older than what they measure

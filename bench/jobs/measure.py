@@ -3,37 +3,60 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """One part of `make bench-jobs`: figures as bench/common.sh has them.
 
-    measure.py backlog|steady|failover SUBJECT REPS
+    measure.py PART REPS
 
-SUBJECT is sqlite, pg-1 or pg-2: PostgreSQL with that many daemons. Runs do nothing (nothing.c), but those of
-failover, which are processes. Times are in the store before a daemon begins.
+All subjects of a part share one machine, and those with PostgreSQL one server, with a database each. Jobs do nothing:
+in twheeld by nothing.c, in the others by an empty function. Each firing is recorded, taken off what is pending,
+recorded as over, and kept by those that keep a history. Times are in the store before a subject begins.
 
-    backlog     BACKLOG shots of 64 jobs that are all due at once: firings a second, until the last is over; and what
-                one costs: CPU of the daemons and of the server, bytes of its log, transactions
-    steady      RATE shots a second for SECONDS_LONG s: how late a run is begun, which is after its firing was
-                committed; and how many transactions a firing takes
-    failover    two daemons with the default lease, 64 jobs each 100 ms; one is killed: how late is the latest
-                firing of those that the other then has
+    backlog     shots that are all due at once: firings a second until the last is over, and what one costs
+    steady      so many shots a second for SECONDS_LONG s: how late a run begins, which is after its firing was
+                committed; and what one costs
+    minute      MINUTE jobs that are due at each full minute: how late they begin
+    now         NOW jobs for "now", each asked for when the one before has begun: from asking to begin
+    processes   shots that are all due at once, each a process of true(1), 64 at a time
+    pending     many shots that are due in an hour or later: bytes of disk; memory, and time until it answers, of a node
+                that begins; a minute of those is due soon
+    failover    one of two nodes is killed: how late is the latest firing that the other then has; after how long does
+                what ran on the dead one run again
 """
 import os
 import sqlite3
+import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../selftest/jobs"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, f"{HERE}/../../selftest/jobs")
 import daemon  # noqa: E402  pylint: disable=wrong-import-position
-from judge import query  # noqa: E402  pylint: disable=wrong-import-position
 from postgres import Node, Server  # noqa: E402  pylint: disable=wrong-import-position
 
-BACKLOG = int(os.environ.get("BACKLOG", 200000))
-RATE = int(os.environ.get("RATE", 10000))
-SECONDS = int(os.environ.get("SECONDS_LONG", 20))
+BACKLOG = int(os.environ.get("BACKLOG", 300000))
+SECONDS = int(os.environ.get("SECONDS_LONG", 10))
+PENDING = int(os.environ.get("PENDING", 10000000))
+PROCESSES = int(os.environ.get("PROCESSES", 5000))
+MINUTE = int(os.environ.get("MINUTE", 1000))
+NOW = int(os.environ.get("NOW", 300))
+BUILD = os.environ["BUILD"]  # of run.sh
+JAVA = "/usr/share/java"
 JOBS = 64
-HEAD_START = 20  # s, from when shots are put to when they are due
+WAIT = 90  # s, for a subject to do what it is asked for
+SETTINGS = ("max_wal_size = 8GB", "min_wal_size = 1GB", "shared_buffers = 512MB", "max_connections = 200",
+            "autovacuum_naptime = 10s", "shared_preload_libraries = 'pg_stat_statements,pg_cron'",
+            "cron.use_background_workers = on", "max_worker_processes = 64", "cron.log_run = on")
+TABLES = ["unzip", "-p", f"{JAVA}/quartz2.jar", "org/quartz/impl/jdbcjobstore/tables_postgres.sql"]
 
 
 def figure(what, n, subject, metric, unit, values):
     print("native", what, n, subject, metric, unit, " ".join(f"{v:.3f}" for v in values), sep="\t", flush=True)
+
+
+def wait_until(us):
+    time.sleep(max(0, us / 1e6 - time.time()))
+
+
+def now_us():
+    return int(time.time() * 1e6)
 
 
 def ticks(pid, ended):
@@ -42,150 +65,435 @@ def ticks(pid, ended):
         return sum(map(int, file.read().rpartition(")")[2].split()[11:15 if ended else 13])) / os.sysconf("SC_CLK_TCK")
 
 
-def server_cpu(server):
-    """CPU s of all its processes."""
-    pid = server.process.pid
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return ticks(pid, True) + sum(ticks(int(child), False) for child in file.read().split())
+def rss(pid):
+    """Its memory in MiB, at most."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
 
 
-class Stores:
-    """Daemons and what they share, with JOBS jobs in it."""
+def psql(url, sql):
+    """Rows of text."""
+    done = subprocess.run(["psql", "-XqAt", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", f"/* bench */ {sql}"],
+                          capture_output=True, text=True, check=False,
+                          env={**os.environ, "PGOPTIONS": "-c search_path=twheel,public"})
+    assert not done.returncode, done.stderr
+    return [line.split("\t") for line in done.stdout.splitlines()]
 
-    def __init__(self, subject):
-        self.cpu, self.took = 0, []
-        self.server = None if subject == "sqlite" else Server("max_wal_size = 4GB", "shared_buffers = 512MB")
-        options = {"lease": "3s"}
-        self.nodes = [Node(self.server, "--runs=100000", **options) for _ in range(int(subject[3:]))] if self.server \
-            else [daemon.Daemon("--runs=100000")]
-        self.where = self.server.url if self.server else f"{self.nodes[0].dir}/state/jobs.db"
+
+class Database:
+    """One of the server's, of which what a subject does is counted."""
+    nr = 0
+
+    def __init__(self, server):
+        Database.nr += 1
+        self.server, self.name = server, f"bench{Database.nr}"
+        self.url = server.url.rpartition("/")[0] + f"/{self.name}"
+        server.query(f"CREATE DATABASE {self.name}")
+        self.query("CREATE EXTENSION pg_stat_statements")
+
+    def query(self, sql):
+        return psql(self.url, sql)
+
+    def number(self, sql):
+        return float(self.query(sql)[0][0])
+
+    def counts(self):
+        """Statements, bytes of the server's log, CPU s of the server."""
+        pid = self.server.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            cpu = ticks(pid, True) + sum(ticks(int(child), False) for child in file.read().split())
+        rows = self.query("SELECT sum(calls), pg_current_wal_lsn() - '0/0'::pg_lsn FROM pg_stat_statements s"
+                          " JOIN pg_database d ON d.oid = s.dbid WHERE datname = current_database() AND"
+                          " query NOT LIKE '%/* bench */%'")
+        return [float(rows[0][0] or 0), float(rows[0][1]), cpu]
+
+    def size(self):
+        return self.number("SELECT pg_database_size(current_database())")
+
+    def __exit__(self):
+        self.server.query(f"DROP DATABASE {self.name} WITH (FORCE)")
+
+
+class Twheeld:
+    """nodes daemons, with SQLite if there is no database"""
+    store = "FROM history WHERE at >= {first} AND more = 0"
+
+    def __init__(self, database, nodes=1, programs=f"{BUILD}/nothing", options=("--runs=100000",)):
+        daemon.PROGRAMS = programs
+        self.db = database
+        self.nodes = [Node(database, *options, lease="3s") for _ in range(nodes)] if database else [daemon.Daemon(*options)]
+        self.file = f"{self.nodes[0].dir}/state/jobs.db"
+        self.first = self.seen = 0
+
+    def sql(self, text):
+        if self.db:
+            return [float(c) for c in self.db.query(text)[0]]
+        db = sqlite3.connect(self.file)
+        try:
+            with db:
+                return (db.execute(text).fetchall() or [None])[0]
+        finally:
+            db.close()
+
+    def put(self, jobs):
         self.nodes[0].start()
-        self.nodes[0].post("/v1/jobs", [{"name": f"j{i}", "exec": ["true"], "overlap": "allow", "grace": "1h"}
-                                        for i in range(JOBS)])
+        assert self.nodes[0].post("/v1/jobs", jobs)[0] == 200
         self.nodes[0].stop()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for node in self.nodes:
-            node.__exit__()
-        if self.server:
-            self.server.__exit__()
+    def prepare(self):
+        self.put([{"name": f"j{i}", "exec": ["true"], "overlap": "allow", "grace": "1h"} for i in range(JOBS)])
 
     def add(self, nr, first, step):
         """nr shots, the first one due at that time and each a step later, in us."""
-        head = "INSERT INTO due (job, at, main) SELECT"
-        if self.server:
-            query(self.where, f"{head} (i * 7919 % {JOBS}) + 1, {first} + i * {step}, 0"
-                              f" FROM generate_series(0, {nr - 1}) i")
-            query(self.where, "VACUUM ANALYZE due")
-            return
-        with sqlite3.connect(self.where) as db:
-            db.execute(f"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {nr - 1})"
-                       f" {head} (i * 7919 % {JOBS}) + 1, {first} + i * {step}, 0 FROM n")
-        db.close()
+        self.first = first
+        rows = f"(i % {JOBS}) + 1, {first} + i * {step}, 0 FROM"
+        numbers = f"generate_series(CAST(0 AS bigint), {nr - 1}) i" if self.db else "n"
+        head = "" if self.db else f"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {nr - 1}) "
+        insert = f"{head}INSERT INTO due (job, at, main) SELECT {rows} {numbers}"
+        if self.db:
+            self.db.query(insert)
+            self.db.query("VACUUM ANALYZE due")
+        else:
+            self.sql(insert)
 
-    def counts(self):
-        """Of the server: transactions, bytes of its log, CPU in us."""
-        rows = query(self.where, "SELECT xact_commit, CAST(pg_current_wal_lsn() - '0/0'::pg_lsn AS bigint)"
-                                 " FROM pg_stat_database WHERE datname = 'postgres'")
-        return [*rows[0], server_cpu(self.server) * 1e6]
-
-    def run(self, nr, first, seconds):
-        """Start the daemons, until all is over. Fills in what that took: see counts()."""
+    def start(self):
         for node in self.nodes:
             node.start()
-        assert time.time() < first / 1e6, f"the daemons were not there in {HEAD_START} s"
-        wait_until(first)
-        before = self.counts() if self.server else []
-        time.sleep(seconds)
-        if self.server:
-            while query(self.where, "SELECT last_value FROM history_seq_seq")[0][0] < nr:
-                time.sleep(0.5)
-        else:
-            while not any(r.get("seq", 0) >= nr for r in self.nodes[0].get("/v1/runs?limit=1")):
-                time.sleep(0.2)
-        time.sleep(1.5)  # of its statistics
-        self.took = [(b - a) / nr for a, b in zip(before, self.counts())] if self.server else []
-        self.cpu = -sum(os.times()[2:4])
+
+    def processes(self):
+        return [node.process.pid for node in self.nodes]
+
+    def over(self):
+        if self.db:
+            return self.db.number("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM history_seq_seq")
+        return max([r.get("seq", 0) for r in self.nodes[0].get("/v1/runs?limit=1")], default=0)
+
+    def stop(self):
+        """When the last one was over, and how late those began: [p50, p99, worst] in ms."""
         for node in self.nodes:
             node.stop()
-        self.cpu += sum(os.times()[2:4])
+        source = self.store.format(first=self.first)
+        nr, last = self.sql(f"SELECT count(*), max(ended) {source}")
+        late = [self.sql(f"SELECT began - at {source} ORDER BY 1 LIMIT 1 OFFSET {i}")[0] / 1000
+                for i in (int(nr) // 2, int(nr) * 99 // 100, int(nr) - 1)]
+        return int(nr), last, late
+
+    def __exit__(self):
+        for node in self.nodes:
+            node.__exit__()
 
 
-def wait_until(us):
-    time.sleep(max(0, us / 1e6 - time.time()))
+class Peer:
+    """A program that prints when its last run began and how late they all did, in ms: see peers/"""
+    tables = ()
+
+    def __init__(self, database, nodes=1):
+        self.db, self.nr_nodes, self.nodes, self.nr = database, nodes, [], 0
+
+    def begin(self, *command, **env):
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                env={**os.environ, **env})
+
+    def start(self):
+        self.nodes = [self.node() for _ in range(self.nr_nodes)]
+
+    def processes(self):
+        return [node.pid for node in self.nodes]
+
+    def add(self, nr, first, step):
+        self.nr = nr
+        for sql in self.shots(f"generate_series(CAST(0 AS bigint), {nr - 1}) i", f"({first} + i * {step}) / 1000"):
+            self.db.query(sql)
+        for table in self.tables:
+            self.db.query(f"VACUUM ANALYZE {table}")
+
+    def stop(self):
+        reports = []
+        for node in self.nodes:
+            node.terminate()
+        for node in self.nodes:
+            reports.append([int(line) for line in node.communicate(timeout=30)[0].split() if line.lstrip("-").isdigit()])
+        late = sorted(ms for report in reports for ms in report[1:])
+        return len(late), max(r[0] for r in reports) * 1000, [late[i] for i in (len(late) // 2, len(late) * 99 // 100, -1)]
+
+    def __exit__(self):
+        for node in self.nodes:
+            node.kill()
+            node.communicate()
 
 
-def lateness(stores, first):
-    rows = query(stores.where, f"SELECT began - at FROM history WHERE at >= {first} AND more = 0 ORDER BY 1")
-    return [row[0] / 1000 for row in rows]
+class Quartz(Peer):
+    tables = ("qrtz_triggers", "qrtz_simple_triggers")
+
+    def node(self):
+        jars = ":".join(f"{JAVA}/{jar}.jar" for jar in ("quartz2", "postgresql", "HikariCP", "slf4j-api", "slf4j-nop"))
+        return self.begin("java", "-cp", f"{BUILD}/peers:{jars}", "Quartz", str(self.db.server.port), self.db.name, "32")
+
+    def prepare(self):
+        self.db.query(subprocess.run(TABLES, check=True, capture_output=True, text=True).stdout)
+        for name in ("Nothing", "Long_"):
+            self.db.query(f"INSERT INTO qrtz_job_details VALUES ('bench', '{name}', 'g', NULL, 'Quartz${name}', true, false,"
+                          f" false, true, '')")
+
+    def shots(self, numbers, at, job="Nothing"):
+        return [f"INSERT INTO qrtz_triggers SELECT 'bench', '{job}' || i, 'g', '{job}', 'g', NULL, {at}, -1, 5, 'WAITING', 'SIMPLE',"
+                f" {at}, 0, NULL, 0, '' FROM {numbers}",
+                f"INSERT INTO qrtz_simple_triggers SELECT 'bench', '{job}' || i, 'g', 0, 0, 0 FROM {numbers}"]
+
+    def over(self):
+        return self.nr - self.db.number("SELECT count(*) FROM qrtz_triggers") - \
+            self.db.number("SELECT count(*) FROM qrtz_fired_triggers WHERE state <> 'ACQUIRED'")
 
 
-def costs(what, nr, subject, took):
-    for metric, unit, values in zip(("transactions a firing", "log of the server", "CPU of the server"), ("", "bytes", "us"),
-                                    zip(*took)):
-        figure(what, nr, subject, metric, unit, values)
+class Node_(Peer):
+    """A peer in JavaScript"""
+
+    def program(self, *args):
+        return self.begin("node", f"{HERE}/peers/{self.file}", self.db.url, *args, NODE_PATH=f"{BUILD}/peers/node_modules")
+
+    def node(self):
+        return self.program("run")
+
+    def prepare(self):
+        assert self.program("make").wait(60) == 0
+
+    def now(self, nr):
+        """How late, in ms, what is asked for now begins: p50, p99, worst"""
+        self.nodes = [self.program("now", str(nr))]
+        late = [int(line) for line in self.nodes[0].communicate(timeout=WAIT + nr)[0].split()][1:]
+        return [late[nr // 2], late[nr * 99 // 100], late[-1]]
 
 
-def backlog(subject, reps):
-    rates, cpu, took = [], [], []
-    for _ in range(reps):
-        with Stores(subject) as stores:
-            first = int((time.time() + HEAD_START) * 1e6)
-            stores.add(BACKLOG, first, 0)
-            stores.run(BACKLOG, first, 1)
-            last, nr = query(stores.where, "SELECT max(ended), count(*) FROM history")[0]
-            assert nr == BACKLOG, nr
-            rates.append(nr / (last - first) * 1e6)
-            cpu.append(stores.cpu / nr * 1e6)
-            took.append(stores.took)
-    figure("backlog", BACKLOG, subject, "firings/s", "1/s", rates)
-    figure("backlog", BACKLOG, subject, "CPU of a daemon", "us", cpu)
-    costs("backlog", BACKLOG, subject, took)
+class Boss(Node_):
+    file = "boss.js"
+    tables = ("pgboss.job",)
+
+    def shots(self, numbers, at):
+        return [f"INSERT INTO pgboss.job (name, data, start_after, retry_limit) SELECT 'nothing', jsonb_build_object('at', {at}),"
+                f" to_timestamp({at} / 1000.0), 0 FROM {numbers}"]
+
+    def over(self):
+        return self.db.number("SELECT count(*) FROM pgboss.job WHERE state = 'completed'")
 
 
-def steady(subject, reps):
-    p50, p99, worst, took = [], [], [], []
-    for _ in range(reps):
-        with Stores(subject) as stores:
-            first, nr = int((time.time() + HEAD_START) * 1e6), RATE * SECONDS
-            stores.add(nr, first, 1000000 // RATE)
-            stores.run(nr, first, SECONDS)
-            late = lateness(stores, first)
-            assert len(late) == nr, len(late)
-            p50.append(late[nr // 2])
-            p99.append(late[nr * 99 // 100])
-            worst.append(late[-1])
-            took.append(stores.took)
-    figure("steady", RATE, subject, "late p50", "ms", p50)
-    figure("steady", RATE, subject, "late p99", "ms", p99)
-    figure("steady", RATE, subject, "late worst", "ms", worst)
-    costs("steady", RATE, subject, took)
+class Graphile(Node_):
+    file = "graphile.js"
+    tables = ("graphile_worker._private_jobs",)
+
+    def shots(self, numbers, at):
+        spec = f"('nothing', json_build_object('at', {at}), NULL, to_timestamp({at} / 1000.0), NULL, NULL, NULL, NULL)"
+        return [f"SELECT count(graphile_worker.add_jobs(specs)) FROM (SELECT array_agg({spec}::graphile_worker.job_spec) specs"
+                f" FROM {numbers}) x"]
+
+    def over(self):
+        return self.nr - self.db.number("SELECT count(*) FROM graphile_worker._private_jobs")
 
 
-def failover(subject, reps):
-    took = []
-    with Server() as server, Node(server, lease="3s") as a, Node(server, lease="3s") as b:
-        a.start()
-        a.post("/v1/jobs", [{"name": f"j{i}", "exec": ["true"], "rate": "1s", "missed": "all", "overlap": "queue"}
-                            for i in range(JOBS)])
-        for _ in range(reps):
-            b.start()
-            daemon.until(lambda: server.parts() == [32, 32])
+SUBJECTS = {
+    "sqlite": lambda server: Twheeld(None),
+    "pg-1": lambda server: Twheeld(Database(server)),
+    "pg-2": lambda server: Twheeld(Database(server), 2),
+    "quartz-1": lambda server: Quartz(Database(server)),
+    "quartz-2": lambda server: Quartz(Database(server), 2),
+    "boss": lambda server: Boss(Database(server)),
+    "graphile": lambda server: Graphile(Database(server)),
+}
+
+
+class Playing:
+    """A subject that is prepared, until it is thrown away."""
+
+    def __init__(self, subject):
+        self.subject = subject
+
+    def __enter__(self):
+        self.subject.prepare()
+        return self.subject
+
+    def __exit__(self, *_):
+        self.subject.__exit__()
+        if self.subject.db:
+            self.subject.db.__exit__()
+
+
+def costs(subject):
+    cpu = sum(ticks(pid, True) for pid in subject.processes())
+    return [cpu, *(subject.db.counts() if subject.db else [])]
+
+
+def play(what, name, server, nr, step, row):
+    """nr shots, from head s from now on. Returns the firings a second and [p50, p99, worst] of lateness."""
+    head = (4 + nr / 30000) * max(1, os.getloadavg()[0] / 2)  # the others on this host take their share
+    with Playing(SUBJECTS[name](server)) as subject:
+        first = now_us() + int(head * 1e6)
+        subject.add(nr, first, step)
+        server.query("CHECKPOINT")
+        first_now = now_us()
+        assert first_now < first - 2e6, f"{name}: {nr} shots were not there in {head} s"
+        subject.start()
+        wait_until(first - 300000)
+        before = costs(subject)
+        wait_until(first + nr * step)
+        daemon.until(lambda: time.sleep(0.3) or subject.over() >= nr, WAIT)
+        took = [(b - a) / nr for a, b in zip(before, costs(subject))]
+        done, last, late = subject.stop()
+        assert done == nr, f"{name}: {done} of {nr}"
+    figure(what, row, name, "firings/s", "1/s", [nr / (last - first) * 1e6])
+    for metric, value in zip(("late p50", "late p99", "late worst"), late):
+        figure(what, row, name, metric, "ms", [value])
+    figure(what, row, name, "CPU of nodes", "s/1000", [took[0] * 1000])
+    if len(took) > 1:
+        for metric, unit, value in zip(("statements a firing", "log of the server", "CPU of the server"), ("", "bytes", "s/1000"),
+                                       (took[1], took[2], took[3] * 1000)):
+            figure(what, row, name, metric, unit, [value])
+
+
+# What each can do in some seconds, or less than that.
+BACKLOGS = {"sqlite": 1, "pg-1": 1, "pg-2": 1, "quartz-1": 0.004, "quartz-2": 0.004, "boss": 0.05, "graphile": 0.1}
+RATES = ((10000, ("sqlite", "pg-1", "pg-2")), (1000, ("sqlite", "pg-1", "boss", "graphile")),
+         (50, ("pg-1", "quartz-1", "quartz-2")))
+
+
+def backlog(server):
+    for name, share in BACKLOGS.items():
+        nr = int(BACKLOG * share)
+        play("backlog", name, server, nr, 0, 0)
+        figure("backlog", 0, name, "shots", "", [nr])
+
+
+def steady(server):
+    for rate, names in RATES:
+        for name in names:
+            play("steady", name, server, rate * SECONDS, 1000000 // rate, rate)
+
+
+def next_minute():
+    return (now_us() // 60000000 + 1) * 60000000
+
+
+def minute(server):
+    """pg_cron is in the server; it knows one database."""
+    with Playing(Twheeld(Database(server))) as subject:
+        subject.put([{"name": f"m{i}", "exec": ["true"], "cron": "* * * * *"} for i in range(MINUTE)])
+        psql(server.url, "CREATE EXTENSION IF NOT EXISTS pg_cron")
+        psql(server.url, f"SELECT count(cron.schedule('m' || i, '* * * * *', 'SELECT 1')) FROM generate_series(1, {MINUTE}) i")
+        subject.start()
+        first = subject.first = next_minute()
+        wait_until(first + 1000000)
+        daemon.until(lambda: subject.over() >= MINUTE, 50)
+        time.sleep(10)
+        psql(server.url, "SELECT count(cron.unschedule(jobid)) FROM cron.job")
+        daemon.until(lambda: psql(server.url, "SELECT count(*) FROM cron.job_run_details WHERE end_time IS NULL") == [["0"]], 40)
+        _, _, late = subject.stop()
+    rows = psql(server.url, f"SELECT CAST(extract(epoch FROM start_time) * 1000000 AS bigint) - {first} FROM cron.job_run_details"
+                        f" WHERE start_time < to_timestamp({first} / 1000000 + 60) AND start_time IS NOT NULL ORDER BY 1")
+    theirs = [int(row[0]) / 1000 for row in rows]
+    for name, values, done in (("pg-1", late, MINUTE),
+                               ("cron", [theirs[i] for i in (len(theirs) // 2, len(theirs) * 99 // 100, -1)], len(theirs))):
+        for metric, value in zip(("late p50", "late p99", "late worst"), values):
+            figure("minute", MINUTE, name, metric, "ms", [value])
+        figure("minute", MINUTE, name, "done", "", [done])
+
+
+def now(server):
+    for name in ("pg-1", "boss", "graphile"):
+        with Playing(SUBJECTS[name](server)) as subject:
+            late = subject.now(NOW) if name != "pg-1" else ask_now(subject)
+        for metric, value in zip(("late p50", "late p99", "late worst"), late):
+            figure("now", NOW, name, metric, "ms", [value])
+
+
+def ask_now(subject):
+    """A request to a daemon for each."""
+    subject.start()
+    node, asked = subject.nodes[0], []
+    for i in range(NOW):
+        asked.append(now_us())
+        node.post(f"/v1/jobs/j{i % JOBS}/run")
+        daemon.until(lambda i=i: subject.over() > i)
+    node.stop()
+    rows = subject.db.query("SELECT began FROM history ORDER BY seq")
+    late = sorted((int(row[0]) - at) / 1000 for row, at in zip(rows, asked))
+    return [late[NOW // 2], late[NOW * 99 // 100], late[-1]]
+
+
+def processes(server):
+    for name, database in (("sqlite", None), ("pg-1", Database(server))):
+        with Playing(Twheeld(database, programs=f"{BUILD}/real", options=("--runs=64",))) as subject:
+            first = now_us() + 5000000
+            subject.add(PROCESSES, first, 0)
+            subject.start()
+            wait_until(first)
+            before = costs(subject)
+            daemon.until(lambda subject=subject: time.sleep(0.3) or subject.over() >= PROCESSES, WAIT)
+            took = costs(subject)[0] - before[0]
+            nr, last, _ = subject.stop()
+        figure("processes", nr, name, "processes/s", "1/s", [nr / (last - first) * 1e6])
+        figure("processes", nr, name, "CPU of nodes", "s/1000", [took / nr * 1000])
+
+
+def pending(server):
+    for name, nr in (("pg-1", PENDING), ("quartz-1", PENDING // 100), ("boss", PENDING // 100), ("graphile", PENDING // 100)):
+        with Playing(SUBJECTS[name](server)) as subject:
+            empty = subject.db.size()
+            subject.add(nr, now_us() + 3600000000, 1000)
+            figure("pending", 0, name, "bytes a job", "", [(subject.db.size() - empty) / nr])
+            figure("pending", 0, name, "shots", "", [nr])
+            if name != "pg-1":
+                continue
+            figure("pending", 0, name, "disk", "GB", [(subject.db.size() - empty) / 1e9])
+            subject.add(100000, now_us() + 30000000, 300)  # as many as a node reads ahead, and more
+            began = time.monotonic()
+            subject.start()
+            figure("pending", 0, name, "start", "s", [time.monotonic() - began])
             time.sleep(3)
-            killed = int(time.time() * 1e6)
-            b.kill()
-            daemon.until(lambda: server.parts() == [64], 20)
-            time.sleep(3)
-            late = query(server.url, f"SELECT max(fired - at) FROM history WHERE at > {killed - 1000000}")[0][0]
-            took.append(late / 1e6)
-    figure("failover", 2, subject, "latest firing", "s", took)
+            figure("pending", 0, name, "memory", "MiB", [rss(subject.nodes[0].process.pid)])
+
+
+def failover(server):
+    with Playing(Twheeld(Database(server), 2, f"{BUILD}/real", ())) as subject:
+        a, b = subject.nodes
+        subject.put([{"name": f"r{i}", "exec": ["true"], "rate": "1s", "missed": "all", "overlap": "queue"} for i in range(JOBS)] +
+                    [{"name": f"l{i}", "exec": ["sleep", "600"]} for i in range(JOBS)])
+        subject.start()
+        owners = "SELECT count(*) FROM part GROUP BY node"
+        daemon.until(lambda: [int(r[0]) for r in subject.db.query(owners)] == [32, 32])
+        for i in range(JOBS):
+            a.post(f"/v1/jobs/l{i}/run")
+        time.sleep(3)
+        killed = now_us()
+        b.kill()
+        daemon.until(lambda: subject.db.number("SELECT count(*) FROM running WHERE attempt = 2") >= JOBS / 2)
+        again = now_us() - killed
+        daemon.until(lambda: [int(r[0]) for r in subject.db.query(owners)] == [64], 20)
+        time.sleep(3)
+        late = subject.db.number(f"SELECT max(fired - at) FROM history WHERE at > {killed - 1000000}")
+        for node in subject.nodes:
+            if node.process.poll() is None:
+                node.kill()
+    figure("failover", 2, "pg-2", "latest firing", "s", [late / 1e6])
+    figure("failover", 2, "pg-2", "runs again", "s", [again / 1e6])
+    with Playing(Quartz(Database(server), 2)) as subject:
+        for sql in subject.shots("generate_series(1, 1) i", f"{now_us() + 8000000} / 1000", "Long_"):
+            subject.db.query(sql)
+        subject.start()
+        daemon.until(lambda: subject.db.number("SELECT count(*) FROM qrtz_fired_triggers WHERE state = 'EXECUTING'") == 1)
+        owner = subject.db.query("SELECT instance_name FROM qrtz_fired_triggers")[0][0]
+        time.sleep(1)
+        # Its name ends with when it began; the first one began earlier.
+        names = sorted(row[0] for row in subject.db.query("SELECT instance_name FROM qrtz_scheduler_state"))
+        killed = now_us()
+        subject.nodes[names.index(owner)].kill()
+        gone = f"SELECT count(*) FROM qrtz_fired_triggers WHERE instance_name = '{owner}'"
+        daemon.until(lambda: subject.db.number(gone) == 0, WAIT)
+        again = now_us() - killed
+    figure("failover", 2, "quartz-2", "runs again", "s", [again / 1e6])
 
 
 def main():
-    {"backlog": backlog, "steady": steady, "failover": failover}[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
+    with Server(*SETTINGS) as server:
+        for _ in range(int(sys.argv[2])):
+            {f.__name__: f for f in (backlog, steady, minute, now, processes, pending, failover)}[sys.argv[1]](server)
 
 
 main()

@@ -21,8 +21,11 @@ static void end_some(struct source *source)
 {
 	uint64_t n;
 
-	for (size_t i = 0; i < AT_ONCE && nr; i++)
-		run_ended(begun[--nr], CLD_EXITED, 0);
+	for (size_t i = 0; i < AT_ONCE && nr; i++) {
+		struct run *run = begun[--nr];
+
+		run->process.ended(run, CLD_EXITED, 0);
+	}
 	if (!nr && read(source->fd, &n, sizeof(n)) < 0)
 		return;
 }

@@ -67,7 +67,7 @@ static void get(const char *name, char *text, int room)
 
 static void probe_off(const char *work)
 {
-	char longest[100], where[100];
+	char longest[100], where[1000];
 
 	must(pwrite(on, "0", 1, 0) == 1, "probe off");
 	get("longest", longest, sizeof(longest));
@@ -193,7 +193,25 @@ static void setups(void)
 		close(fd);
 	}
 	probe_off("open, ADD, close");
+	probe_on();
+	for (i = 0; i < 200; i++) {
+		open_file();
+		fill(65, hour);
+		submit(TWHEEL_IOC_SUBMIT, 65);
+		close(fd);
+	}
+	probe_off("open, 65 ADDs, which make it grow, close");
 	open_file();
+	probe_on();
+	for (i = 0; i < 200; i++) {
+		fill(64, hour);
+		submit(TWHEEL_IOC_SUBMIT, 64);
+		change(64, TWHEEL_OP_MOD);
+		submit(TWHEEL_IOC_SUBMIT, 64);
+		memset(ops, 0, sizeof(ops));
+		submit(TWHEEL_IOC_DRAIN, 64);
+	}
+	probe_off("64 timers: ADD, MOD, DRAIN");
 	probe_on();
 	for (i = 0; i < CALLS; i++)
 		must(!ioctl(fd, TWHEEL_IOC_INFO, &info), "INFO");
@@ -236,6 +254,10 @@ static void batches(void)
 	probe_on();
 	submit(TWHEEL_IOC_SUBMIT, TWHEEL_BATCH_MAX);
 	probe_off("SUBMIT of MOD");
+	change(TWHEEL_BATCH_MAX, TWHEEL_OP_QUERY);
+	probe_on();
+	submit(TWHEEL_IOC_SUBMIT, TWHEEL_BATCH_MAX);
+	probe_off("SUBMIT of QUERY");
 	change(TWHEEL_BATCH_MAX, TWHEEL_OP_CANCEL);
 	probe_on();
 	submit(TWHEEL_IOC_SUBMIT, TWHEEL_BATCH_MAX);
@@ -284,9 +306,10 @@ static void many(void)
 	probe_on();
 	submit(TWHEEL_IOC_DRAIN, TWHEEL_BATCH_MAX);
 	probe_off("DRAIN of 65536");
+	add_many(TWHEEL_BATCH_MAX);
 	probe_on();
 	must(!close(fd), "close");
-	probe_off("close, 934 464 timers");
+	probe_off("close, a million timers");
 	open_file();
 }
 

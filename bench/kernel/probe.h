@@ -14,6 +14,7 @@
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/ptrace.h>
+#include <linux/stacktrace.h>
 
 #include <asm/irq_regs.h>
 
@@ -24,6 +25,8 @@
 static struct hrtimer probe;
 static s64 least_late, most_late;
 static unsigned long probe_where;	/* here they were on again after the longest time */
+static unsigned long probe_trace[24];	/* and how the CPU came there, inner functions first */
+static unsigned int probe_depth;
 static void (*probe_also)(void);	/* called each time, or NULL */
 
 static enum hrtimer_restart probe_fired(struct hrtimer *timer)
@@ -34,6 +37,7 @@ static enum hrtimer_restart probe_fired(struct hrtimer *timer)
 	if (late > most_late) {
 		most_late = late;
 		probe_where = instruction_pointer(get_irq_regs());
+		probe_depth = stack_trace_save(probe_trace, ARRAY_SIZE(probe_trace), 0);
 	}
 	if (probe_also)
 		probe_also();
@@ -51,6 +55,7 @@ static inline void probe_start(void)
 {
 	least_late = S64_MAX;
 	most_late = 0;
+	probe_depth = 0;
 	hrtimer_start(&probe, ktime_add_ns(ktime_get(), PROBE_NS), HRTIMER_MODE_ABS_PINNED_HARD);
 }
 

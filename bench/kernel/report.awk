@@ -8,7 +8,7 @@
 
 !(($2, $4) in known) {
 	known[$2, $4] = 1
-	subjects[$2] = subjects[$2] " " $4
+	subjects[$2] = subjects[$2] (subjects[$2] == "" ? "" : "\t") $4
 }
 
 # The most of twheel's, over all sizes, for each of the least.
@@ -29,7 +29,7 @@ function most_of_least(rig, workload, metric,	n, nr, i, v, least, most) {
 # A line for each of @metrics, one for each subject, a column for each size.
 function table(rig, workload, metrics,	m, nr_m, s, nr_s, n, nr_n, i, j, k, line, some) {
 	nr_n = split(sizes[rig, workload], n, " ")
-	nr_s = split(subjects[workload], s, " ")
+	nr_s = split(subjects[workload], s, "\t")
 	nr_m = split(metrics, m, " ")
 	if (!nr_n)
 		return
@@ -63,7 +63,7 @@ function section(title, rig, workload, metrics) {
 
 # The most of all subjects.
 function most(rig, workload, n, metric,	s, nr, i, v, of_all) {
-	nr = split(subjects[workload], s, " ")
+	nr = split(subjects[workload], s, "\t")
 	for (i = 1; i <= nr; i++) {
 		v = get(rig, workload, n, s[i], metric)
 		if (of_all == "" || v + 0 > of_all)

@@ -5,7 +5,7 @@
  * instructions: KTAP and figures in the kernel log, as those of twheel_bench.c. Loading the module
  * fails if a hold is longer than MOST_OPS operations, of OP_NS each.
  *
- *	add, mod, cancel	batches on a base with a sink, TWHEEL_HOLD_OPS in a hold, as the
+ *	add, mod, cancel	batches on a base with a sink, twheel_hold_ops() in a hold, as the
  *				device does them
  *	mod-rt			the same with MOST_OPS_RT, as on PREEMPT_RT
  *	add-array		twheel_add_array(), on the CPU's base
@@ -13,6 +13,7 @@
  *	expire			many timers in a tick
  *	cascade			timers that are moved down on the way to their ticks, as they expire
  *	callbacks		the same on a base without a sink
+ *	small-...		on a small base, whose timers are in a tree
  *
  * See probe.h. When the probe's interrupt comes, no lock is held. So it may count what has been
  * done since it came before: operations are done only in lock holds, and between two interrupts
@@ -34,11 +35,14 @@
 #define MOST_OPS_RT	16
 #define OP_NS		200
 #define TIMERS		8192
+#define SMALL		64		/* timers of a small base, which has no buckets */
+#define ROUNDS		50		/* for so few timers */
 #define SPREAD_MS	400		/* over so long the timers of "cascade" are due */
 
 static struct twheel_timer *timers, **list;
 static ktime_t *delays;
 static struct twheel_base *base;
+static unsigned int nr_timers;		/* of the base */
 static atomic_t nr_fired;
 
 /* ---- the probe ----------------------------------------------------------------------- */
@@ -121,13 +125,15 @@ static void fired(struct twheel_timer *timer)
 	atomic_inc(&nr_fired);
 }
 
-static bool create(const struct twheel_sink *its_sink)
+static bool create(const struct twheel_sink *its_sink, unsigned int nr)
 {
 	const struct twheel_config config = {
 		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_NS, .sink = its_sink,
+		.small = nr == SMALL,
 	};
 	unsigned int i;
 
+	nr_timers = nr;
 	base = twheel_create(&config);
 	if (IS_ERR(base))
 		return false;
@@ -140,7 +146,7 @@ static bool create(const struct twheel_sink *its_sink)
 /* Put the timers in an order that has nothing to do with memory, with times in all levels. */
 static struct twheel_timer *any(unsigned int i)
 {
-	return &timers[i * 4099 % TIMERS];
+	return &timers[i * 4099 % nr_timers];
 }
 
 static ktime_t in_ms(unsigned int i)
@@ -163,30 +169,52 @@ static void do_cancel(unsigned int i, ktime_t now)
 	twheel_cancel_locked(base, any(i));
 }
 
-static void batch(const char *work, void (*op)(unsigned int i, ktime_t now), unsigned int nr)
+/* Do @op with each timer, at most @most of them in a hold. */
+static void each(void (*op)(unsigned int i, ktime_t now), unsigned int most)
 {
 	unsigned int i = 0, end;
 
-	probe_begin();
-	while (i < TIMERS) {
+	while (i < nr_timers) {
 		unsigned long flags;
 		ktime_t now = twheel_lock(base, &flags);
 
-		for (end = min_t(unsigned int, i + nr, TIMERS); i < end; i++)
+		for (end = min(i + min(most, twheel_hold_ops(base)), nr_timers); i < end; i++)
 			op(i, now);
 		twheel_unlock(base, flags);
 	}
+}
+
+static void batch(const char *work, void (*op)(unsigned int i, ktime_t now), unsigned int most)
+{
+	probe_begin();
+	each(op, most);
 	probe_end(work);
 }
 
 static void batches(void)
 {
-	if (!create(&sink))
+	if (!create(&sink, TIMERS))
 		return;
-	batch("add", do_add, TWHEEL_HOLD_OPS);
-	batch("mod", do_mod, TWHEEL_HOLD_OPS);
+	batch("add", do_add, TIMERS);
+	batch("mod", do_mod, TIMERS);
 	batch("mod-rt", do_mod, MOST_OPS_RT);
-	batch("cancel", do_cancel, TWHEEL_HOLD_OPS);
+	batch("cancel", do_cancel, TIMERS);
+	twheel_destroy(base);
+}
+
+static void small_batches(void)
+{
+	unsigned int i;
+
+	if (!create(&sink, SMALL))
+		return;
+	probe_begin();
+	for (i = 0; i < ROUNDS; i++) {
+		each(do_add, SMALL);
+		each(do_mod, SMALL);
+		each(do_cancel, SMALL);
+	}
+	probe_end("small-batches");
 	twheel_destroy(base);
 }
 
@@ -194,7 +222,7 @@ static void bulk(void)
 {
 	unsigned int i;
 
-	if (!create(&sink))
+	if (!create(&sink, TIMERS))
 		return;
 	for (i = 0; i < TIMERS; i++) {
 		twheel_init(&timers[i], fired);
@@ -218,7 +246,7 @@ static ktime_t arm(unsigned int (*when)(unsigned int i))
 	unsigned int i;
 
 	atomic_set(&nr_fired, 0);
-	for (i = 0; i < TIMERS; i++) {
+	for (i = 0; i < nr_timers; i++) {
 		unsigned long flags;
 
 		twheel_lock(base, &flags);
@@ -245,7 +273,7 @@ static void drained(struct twheel_timer *unused, ktime_t expires, void *arg)
 
 static void drain(void)
 {
-	if (!create(&sink))
+	if (!create(&sink, TIMERS))
 		return;
 	arm(spread);
 	probe_begin();
@@ -254,26 +282,26 @@ static void drain(void)
 	twheel_destroy(base);
 }
 
-static void expire(const char *work, const struct twheel_sink *its_sink,
+static void expire(const char *work, unsigned int nr, const struct twheel_sink *its_sink,
 		   unsigned int (*when)(unsigned int i))
 {
 	struct twheel_stats stats;
 	ktime_t begin;
 
-	if (!create(its_sink))
+	if (!create(its_sink, nr))
 		return;
 	begin = arm(when);
 	check(ktime_before(ktime_get(), begin), "%s: all timers are armed in time", work);
 	probe_begin();
 	while (ktime_before(ktime_get(), ktime_add_ms(begin, 2 * SPREAD_MS)) &&
-	       atomic_read(&nr_fired) < TIMERS)
+	       atomic_read(&nr_fired) < nr)
 		msleep(20);
 	probe_end(work);
 	twheel_get_stats(base, &stats);
-	check(stats.expired == TIMERS && (when == at_once || stats.moves >= TIMERS),
+	check(stats.expired == nr && (when == at_once || stats.moves >= nr),
 	      "%s: %llu timers have expired, and there were %llu moves", work, stats.expired,
 	      stats.moves);
-	if (its_sink || stats.expired == TIMERS)
+	if (its_sink || stats.expired == nr)
 		twheel_destroy(base);
 }
 
@@ -282,11 +310,13 @@ static void measure(void)
 	pr_info("TAP version 14\n");
 	probe_init(note_ops);
 	batches();
+	small_batches();
 	bulk();
 	drain();
-	expire("expire", &sink, at_once);
-	expire("cascade", &sink, spread);
-	expire("callbacks", NULL, spread);
+	expire("expire", TIMERS, &sink, at_once);
+	expire("small-expire", SMALL, &sink, at_once);
+	expire("cascade", TIMERS, &sink, spread);
+	expire("callbacks", TIMERS, NULL, spread);
 }
 
 static int __init hold_init(void)

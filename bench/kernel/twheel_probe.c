@@ -3,7 +3,7 @@
 /*
  * The probe of probe.h for a program: irqs_off.c writes 1 to the parameter "on", does what is to be
  * measured, writes 0, and reads in "longest" for how many instructions interrupts were off, and in
- * "where" in which function they were turned on again.
+ * "where" in which function they were turned on again, and who had called that.
  */
 #include <linux/cpumask.h>
 #include <linux/module.h>
@@ -16,9 +16,18 @@ static u64 longest;
 module_param(longest, ullong, 0444);
 MODULE_PARM_DESC(longest, "instructions with interrupts off while the probe was on");
 
+/* The trace begins with the interrupt of the probe. Print what that was in, and five callers. */
 static int get_where(char *buffer, const struct kernel_param *kp)
 {
-	return sysfs_emit(buffer, "%ps\n", (void *)probe_where);
+	int len = sysfs_emit(buffer, "%ps", (void *)probe_where);
+	unsigned int i = 0, end;
+
+	while (i < probe_depth && probe_trace[i] != probe_where)
+		i++;
+	end = min(i + 6, probe_depth);
+	while (++i < end)
+		len += sysfs_emit_at(buffer, len, " < %ps", (void *)probe_trace[i]);
+	return len + sysfs_emit_at(buffer, len, "\n");
 }
 
 static const struct kernel_param_ops where_ops = {
@@ -26,7 +35,7 @@ static const struct kernel_param_ops where_ops = {
 };
 
 module_param_cb(where, &where_ops, NULL, 0444);
-MODULE_PARM_DESC(where, "function in which interrupts were on again after that");
+MODULE_PARM_DESC(where, "function in which interrupts were on again after that, and its callers");
 
 /* The kernel serialises the writers of a parameter. */
 static int set_on(const char *val, const struct kernel_param *kp)

@@ -37,7 +37,7 @@ build_base() {
 	mkdir -p $out/base/src
 	git -c safe.directory='*' archive "$base" lib include 'wheel*.h' | tar x -C $out/base/src
 	quiet make -C $out/base/src/lib O="$PWD/$out/base" "$PWD/$out/base/libtwheel.a"
-	quiet make -C bench/lib O="$PWD/$out/base" "$PWD/$out/base/sched"
+	quiet make -C bench/lib O="$PWD/$out/base" FROM="$PWD/$out/base/src" "$PWD/$out/base/sched"
 }
 
 sched() {

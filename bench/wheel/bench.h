@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -80,17 +81,34 @@ static inline u64 cpu_ns(void)
 	return nanoseconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Zeroed memory whose page faults have been taken. */
-static inline void *pages(size_t size)
+/* Zeroed memory whose page faults have been taken; in huge pages, if @huge and the host has any. */
+static inline void *map(size_t size, bool huge)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED) {
 		perror("mmap");
 		exit(1);
 	}
+	if (huge)
+		madvise(p, size, MADV_HUGEPAGE);
+	memset(p, 0, size);
 	return p;
+}
+
+static inline void *pages(size_t size)
+{
+	return map(size, false);
+}
+
+/*
+ * Memory for the timers. The kernel has its own memory in huge pages, so these are, too, unless
+ * SMALL_PAGES is set. With small pages and 10^7 timers, each access waits for the page tables as
+ * well.
+ */
+static inline void *timer_pages(size_t size)
+{
+	return map(size, !getenv("SMALL_PAGES"));
 }
 
 /* End the program: with a wrong result every figure is worthless. */

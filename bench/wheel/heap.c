@@ -20,7 +20,7 @@ struct queue {
 
 static void queue_init(struct queue *q, u32 n, u64 start)
 {
-	q->slot = pages(n * sizeof(*q->slot));
+	q->slot = timer_pages(n * sizeof(*q->slot));
 	q->n = 0;
 	q->room = n;
 }

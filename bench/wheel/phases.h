@@ -131,7 +131,7 @@ static measured u64 phase_idle(struct queue *q, struct timer *t, const struct lo
  */
 static void check(const struct load *l)
 {
-	struct timer *t = pages(l->n * sizeof(*t));
+	struct timer *t = timer_pages(l->n * sizeof(*t));
 	static struct queue q;
 	struct work w = { 0 };
 
@@ -248,7 +248,7 @@ static u64 run_eighth(struct queue *q, struct timer *t, const struct load *l, bo
 
 static void run(const struct load *l, struct times *took, struct work *w, u32 *tick_ns)
 {
-	struct timer *t = pages(l->n * sizeof(*t));
+	struct timer *t = timer_pages(l->n * sizeof(*t));
 	static struct queue q;
 
 	run_cancel(&q, t, l, took);

@@ -9,6 +9,7 @@
 #		those that are no wheel, which have 10^7 only with the first load
 #	CPU=n	where to run; the last one
 #	BASE=c	the wheel as it was in that commit, too
+#	SMALL_PAGES=1	memory in pages of 4 KiB, and not in huge ones
 #	DOC=f	write the report there too
 #	ONLY=p	one part, of: wheel callgrind dpdk netty. The rest is that of the last run
 #
@@ -30,9 +31,21 @@ netty_jar=/usr/share/java/netty-common.jar
 
 [ "$REPS" -ge 3 ] || die "REPS must be 3 at least"
 
+# Does the memory of the timers lie in huge pages?
+huge_pages() {
+	if [ -n "${SMALL_PAGES:-}" ]; then
+		echo "no"
+	elif grep -qE '\[(always|madvise)\]' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null; then
+		echo "yes, as in the kernel"
+	else
+		echo "no, the host has none"
+	fi
+}
+
 environment() {
-	row command "make bench-wheel NMAX=$NMAX REPS=$REPS${base:+ BASE=$base}${ONLY:+ ONLY=\"$ONLY\"}"
+	row command "make bench-wheel NMAX=$NMAX REPS=$REPS${base:+ BASE=$base}${SMALL_PAGES:+ SMALL_PAGES=1}${ONLY:+ ONLY=\"$ONLY\"}"
 	row kernel "$(uname -sr)"
+	row "huge pages" "$(huge_pages)"
 	[ -z "$base" ] || row base "$base"
 	host "CPU $CPU"
 }

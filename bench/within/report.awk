@@ -3,7 +3,7 @@
 # With common.awk, report.awk FILE.tsv: the figures of `make bench-within` as Markdown.
 BEGIN {
 	nr_loads = split("never seldom often", loads, " ")
-	nr_subjects = split("exact 1/100 1/30 1/10", subjects, " ")
+	nr_subjects = split("exact 1/1000 1/300 1/100 1/60 1/30 1/10", subjects, " ")
 	nr_metrics = split("wake-ups moments settimes moves fired late", metrics, " ")
 	N = 10000
 	of["never"] = "no timeout ever fires"

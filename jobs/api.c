@@ -1,90 +1,47 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * HTTP, by libmicrohttpd, in the loop of the daemon. Whoever may open the socket may do everything
- * here. Times are in the format of RFC 3339, in UTC. A request that is wrong is answered with
- * {"error": "..."}, and has changed nothing.
+ * The answers to requests. Times are in the format of RFC 3339, in UTC. A request that is wrong is
+ * answered with {"error": "..."}, and has changed nothing.
  *
- *	GET    /v1/jobs?prefix=&after=&limit=	POST   /v1/jobs		a list: all of it or nothing
+ *	POST   /v1/jobs				a list: all of it or nothing
+ *	GET    /v1/jobs?prefix=&after=&limit=&plan=
  *	GET    /v1/jobs/NAME			PUT    /v1/jobs/NAME	If-Match, If-None-Match: *
  *	DELETE /v1/jobs/NAME			POST   /v1/jobs/NAME/run|pause|resume
  *	POST   /v1/jobs/NAME/shots		DELETE /v1/jobs/NAME/shots/KEY
  *	GET    /v1/runs?job=&outcome=&since=&before=&limit=
- *	GET    /v1/runs/RUN			GET    /v1/runs/RUN/log?attempt=&from=
+ *	GET    /v1/runs/RUN			GET    /v1/runs/RUN/log?attempt=&from=&wait=
  *	POST   /v1/runs/RUN/kill		PUT    /v1/days/CALENDAR	a list of dates
  *	GET    /v1/preview?cron=&zone=&n=	GET    /v1/days/CALENDAR
+ *	GET    /v1/plan?prefix=&after=		GET    /	the page
+ *	GET    /v1/nodes			GET    /metrics
+ *
+ * The requests of runners are in take.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <microhttpd.h>
-
+#include "api.h"
 #include "civil.h"
-#include "twheeld.h"
+#include "page.html.h"
+#include "policy.h"
+#include "page.html.h"
+#include "policy.h"
 #include "when.h"
 
-#define BODY_MAX	1048576
 #define LIMIT		100
 #define LIMIT_MAX	1000
+#define MINUTES		60	/* that get_plan() looks ahead */
+#define PLAN_STEPS	20000	/* of due_minutes(): some ms */
 #define LOG_PART	65536
-#define SEGMENTS	5
 #define SHOWN		5
-
-/**
- * struct request - a request that is being answered
- * @conn:	its connection
- * @method:	its method, such as GET
- * @path:	a copy of its path, cut at each slash
- * @segment:	the parts of @path
- * @nr_segments: how many parts there are; 0 also if there were too many
- * @body:	its body
- * @size:	the size of @body
- * @too_big:	the body was too long, and @body is not all of it
- * @status:	the status of the answer
- * @json:	the answer
- * @text:	the answer, if it is not JSON; freed with the request
- * @text_size:	the size of @text
- * @next:	with a log: from where to read on
- * @error:	what is wrong, or empty
- */
-struct request {
-	struct MHD_Connection	*conn;
-	const char		*method;
-	char			*path;
-	const char		*segment[SEGMENTS];
-	int			nr_segments;
-	char			*body;
-	size_t			size;
-	bool			too_big;
-	unsigned int		status;
-	struct json_object	*json;
-	char			*text;
-	size_t			text_size;
-	int64_t			next;
-	char			error[ERROR_MAX];
-};
-
-static struct MHD_Daemon *httpd;
-static struct source http;
-static uint64_t http_timer;
-
-/* Answer with an error. The caller returns, with nothing changed. */
-__attribute__((format(printf, 3, 4)))
-static void refuse(struct request *r, unsigned int status, const char *fmt, ...)
-{
-	va_list args;
-
-	r->status = status;
-	va_start(args, fmt);
-	vsnprintf(r->error, sizeof(r->error), fmt, args);
-	va_end(args);
-}
+#define WAIT_MAX_US	(60 * US_PER_S)
+#define SLICE_US	US_PER_S	/* how often to look at a run of another daemon */
 
 /*
  * Set the status for what a function of registry.c has returned. Returns true if that is no error.
@@ -104,17 +61,7 @@ static bool went_well(struct request *r, int err)
 	return !err;
 }
 
-/* The value of parameter @name in the query part of the address, or NULL. */
-static const char *argument(const struct request *r, const char *name)
-{
-	return MHD_lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
-}
-
-/*
- * Read a number up to @most from the query part of the address. If there is none, *@n stays.
- * Returns false, with the error set, if it is no such number.
- */
-static bool query_number(struct request *r, const char *name, int64_t most, int64_t *n)
+bool query_number(struct request *r, const char *name, int64_t most, int64_t *n)
 {
 	const char *s = argument(r, name);
 	char *end;
@@ -127,6 +74,22 @@ static bool query_number(struct request *r, const char *name, int64_t most, int6
 		return true;
 	refuse(r, MHD_HTTP_BAD_REQUEST, "%s: '%.64s' is no number up to %lld", name, s,
 	       (long long)most);
+	return false;
+}
+
+/* query_number() for a duration up to @most, in us. */
+static bool query_duration(struct request *r, const char *name, int64_t most, int64_t *us)
+{
+	const char *s = argument(r, name);
+
+	if (!s)
+		return true;
+	if (parse_duration(s, us) && *us / NS_PER_US <= most) {
+		*us /= NS_PER_US;
+		return true;
+	}
+	refuse(r, MHD_HTTP_BAD_REQUEST, "%s: '%.64s' is no duration up to %llds", name, s,
+	       (long long)(most / US_PER_S));
 	return false;
 }
 
@@ -154,9 +117,14 @@ static void add_time(struct json_object *o, const char *key, int64_t us)
 	add_string(o, key, us && us != NEVER ? time_text(us, buf) : NULL);
 }
 
-static const char *const outcomes[NR_OUTCOMES] = {
-	"ok", "failed", "timeout", "killed", "lost", "skipped", "missed",
-};
+const char *outcome_name(enum outcome outcome)
+{
+	static const char *const names[NR_OUTCOMES] = {
+		"ok", "failed", "timeout", "killed", "lost", "skipped", "missed",
+	};
+
+	return names[outcome];
+}
 
 static struct json_object *firing_json(const struct firing *f, const char *job)
 {
@@ -170,6 +138,7 @@ static struct json_object *firing_json(const struct firing *f, const char *job)
 	add_int(o, "attempt", f->attempt);
 	add_int(o, "missed", f->missed);
 	add_time(o, "fired", f->fired);
+	add_int(o, "life", f->life);
 	return o;
 }
 
@@ -178,10 +147,10 @@ static void add_run(void *arg, struct run *run)
 	static const char *const states[] = { "queued", "waiting", "ready" };
 	struct json_object *o = firing_json(&run->firing, job_name(run->job));
 
-	add_string(o, "state", run->process.pid ? "running" : states[run->firing.state]);
+	add_string(o, "state", run_is_out(run) ? "running" : states[run->firing.state]);
 	if (run->firing.state == STATE_WAITING)
 		add_time(o, "wake", run->firing.wake);
-	if (run->process.pid)
+	if (run_is_out(run))
 		add_time(o, "began", run->began);
 	json_object_array_add(arg, o);
 }
@@ -238,7 +207,7 @@ static void add_ended(void *arg, const struct ended *e)
 	struct json_object *o = firing_json(&e->firing, job ? job_name(job) : NULL);
 
 	add_string(o, "state", "over");
-	add_string(o, "outcome", outcomes[e->outcome]);
+	add_string(o, "outcome", outcome_name(e->outcome));
 	add_bool(o, "more", e->more);
 	if (e->status >= 0)
 		add_int(o, "status", e->status);
@@ -258,8 +227,7 @@ static bool read_history(struct request *r, const struct query *query, struct js
 	return false;
 }
 
-/* The body as JSON, or NULL with the error set. */
-static struct json_object *parse_body(struct request *r)
+struct json_object *parse_body(struct request *r)
 {
 	struct json_tokener *parser = json_tokener_new();
 	struct json_object *json = NULL;
@@ -306,42 +274,161 @@ static void add_next(struct json_object *o, const struct job *job, int nr)
 	json_object_object_add(o, "next", list);
 }
 
-/* Read when a job of another life is due: only its owner knows that without asking the store. */
-static void take_due(void *arg, const struct job_row *row)
-{
-	struct job *job = arg;
+/**
+ * struct shown - a job that is being described
+ * @id:		its number
+ * @json:	its description
+ */
+struct shown {
+	int64_t			id;
+	struct json_object	*json;
+};
 
-	job->due_id = row->due_id;
-	job->due_at = row->due_at;
+/* For qsort() and bsearch(). */
+static int compare_shown(const void *a, const void *b)
+{
+	const struct shown *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
 }
 
-/*
- * Describe @job, with its next @shown times and its last @shown attempts; with one, without the
- * definition.
+/**
+ * struct showing - all jobs that are being described
+ * @shown:	the jobs, by their numbers
+ * @nr:		how many
  */
-static struct json_object *job_json(struct request *r, struct job *job, int shown)
+struct showing {
+	struct shown	*shown;
+	size_t		nr;
+};
+
+/* The list @key of the job's description; NULL if the job is not one of those. */
+static struct json_object *list_of(const struct showing *s, int64_t job, const char *key)
 {
-	struct json_object *o = json_object_new_object(), *runs = json_object_new_array(),
-			   *last = json_object_new_array();
-	struct query query = { .job = job->id, .outcome = -1, .limit = shown };
+	struct shown wanted = { .id = job }, *found;
+
+	found = bsearch(&wanted, s->shown, s->nr, sizeof(wanted), compare_shown);
+	return found ? json_object_object_get(found->json, key) : NULL;
+}
+
+/* When a job of another life is due: without asking the store only its owner knows that. */
+static void take_due(void *arg, const struct due *due)
+{
+	struct job *job = job_by_id(due->job);
+
+	(void)arg;
+	if (!job)
+		return;
+	job->due_id = due->id;
+	job->due_at = due->at;
+}
+
+static int read_dues(struct job *const *jobs, const int64_t *ids, size_t nr)
+{
+	bool mine = true;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (store_owns(store, ids[i]))
+			continue;
+		mine = false;
+		jobs[i]->due_id = 0;
+	}
+	return mine ? 0 : store_dues(store, ids, nr, take_due, NULL);
+}
+
+/* What memory has of a job: with one time only, without the definition. */
+static struct json_object *job_json(const struct job *job, int times)
+{
+	struct json_object *o = json_object_new_object(), *runs = json_object_new_array();
 	struct run *run;
 
-	if (!store_owns(store, job->id))
-		store_job(store, job->id, take_due, job);
 	add_string(o, "name", job->name);
 	add_int(o, "rev", job->rev);
 	add_bool(o, "paused", job->paused);
 	if (job->broken)
 		add_string(o, "broken", job->broken);
-	add_next(o, job, shown);
+	add_next(o, job, times);
 	TAILQ_FOREACH(run, &job->runs, in_job)
 		add_run(runs, run);
-	add_others(runs, job->id, 0, 0);
 	json_object_object_add(o, "runs", runs);
-	read_history(r, &query, last);
-	json_object_object_add(o, "last", last);
-	if (shown > 1)
+	json_object_object_add(o, "last", json_object_new_array());
+	if (times > 1) {
+		add_int(o, "part", job->id & (PARTS - 1));
 		json_object_object_add(o, "definition", json_object_get(job->def.json));
+	}
+	return o;
+}
+
+static void show_other(void *arg, const struct firing *f)
+{
+	struct json_object *runs = list_of(arg, f->job, "runs");
+
+	if (runs)
+		add_firing(runs, f, job_name(job_by_id(f->job)));
+}
+
+static void show_last(void *arg, const struct ended *e)
+{
+	struct json_object *last = list_of(arg, e->firing.job, "last");
+
+	if (last)
+		add_ended(last, e);
+}
+
+/* Add what the store has of the jobs: firings of other lives, and the last attempts. */
+static int show_store(struct showing *s, const int64_t *ids, int times)
+{
+	struct query query = { .job = ids[0], .outcome = -1, .limit = times };
+	uint64_t parts = 0;
+	int err;
+
+	qsort(s->shown, s->nr, sizeof(*s->shown), compare_shown);
+	for (size_t i = 0; i < s->nr; i++)
+		parts |= (uint64_t)1 << (ids[i] & (PARTS - 1));
+	err = store_running(store, parts & ~store->parts, show_other, s);
+	if (!err && times > 1)
+		return store_history(store, &query, show_last, s);
+	return err ? err : store_last(store, ids, s->nr, show_last, s);
+}
+
+/*
+ * Describe jobs, each with its next @times times and its last @times attempts; @times may only be
+ * more than one if there is one job. The store is asked equally often however many jobs there are,
+ * because the loop waits for it.
+ */
+static struct json_object *jobs_json(struct request *r, struct job *const *jobs, size_t nr,
+				     int times)
+{
+	struct showing showing = { calloc(nr + 1, sizeof(struct shown)), nr };
+	struct json_object *list = json_object_new_array();
+	int64_t *ids = calloc(nr + 1, sizeof(*ids));
+	int err = showing.shown && ids ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < nr; i++)
+		ids[i] = jobs[i]->id;
+	if (!err)
+		err = read_dues(jobs, ids, nr);
+	for (size_t i = 0; !err && i < nr; i++) {
+		showing.shown[i] = (struct shown) { ids[i], job_json(jobs[i], times) };
+		json_object_array_add(list, showing.shown[i].json);
+	}
+	if (!err)
+		err = show_store(&showing, ids, times);
+	if (err)
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the store cannot be read: %s",
+		       store_error(store));
+	free(showing.shown);
+	free(ids);
+	return list;
+}
+
+/* jobs_json() of one job. */
+static struct json_object *one_json(struct request *r, struct job *job, int times)
+{
+	struct json_object *list = jobs_json(r, &job, 1, times),
+			   *o = json_object_get(json_object_array_get_idx(list, 0));
+
+	json_object_put(list);
 	return o;
 }
 
@@ -352,49 +439,125 @@ static void get_job(struct request *r)
 	if (!job)
 		return;
 	r->status = MHD_HTTP_OK;
-	r->json = job_json(r, job, SHOWN);
+	r->json = one_json(r, job, SHOWN);
+}
+
+/* How often jobs are due in each of the coming minutes, as a list. */
+static struct json_object *minutes_json(const int64_t *minutes)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (int i = 0; i < MINUTES; i++)
+		json_object_array_add(list, json_object_new_int64(minutes[i]));
+	return list;
+}
+
+/* As due_minutes(), of a job that may be in a part of another life. Times are not read again. */
+static size_t job_minutes(const struct job *job, int64_t now, int64_t *minutes)
+{
+	if (job->paused || job->broken)
+		return 1;
+	return due_minutes(&job->def, job->name, job->due_at, now, minutes, MINUTES);
 }
 
 /**
- * struct list - get_jobs() in progress
- * @r:		the request
+ * struct list - get_jobs() or get_plan() in progress
  * @prefix:	list only jobs whose names begin with this; NULL for all
  * @after:	list only jobs whose names come after this; NULL for all
- * @left:	how many more jobs may be listed
+ * @left:	how many more jobs, or steps, may be taken
+ * @jobs:	get_jobs(): the jobs
+ * @nr:		how many
+ * @now:	get_plan(): the time
+ * @minutes:	get_plan(): the result
+ * @last:	get_plan(): the name of the last job
+ * @more:	get_plan(): there are more jobs
  */
 struct list {
-	struct request	*r;
 	const char	*prefix;
 	const char	*after;
 	int64_t		left;
+	struct job	*jobs[LIMIT_MAX];
+	size_t		nr;
+	int64_t		now;
+	int64_t		minutes[MINUTES];
+	const char	*last;
+	bool		more;
 };
+
+static bool is_listed(const struct list *list, const struct job *job)
+{
+	return (!list->prefix || !strncmp(job->name, list->prefix, strlen(list->prefix))) &&
+	       (!list->after || strcmp(job->name, list->after) > 0);
+}
 
 static void list_job(void *arg, struct job *job)
 {
 	struct list *list = arg;
 
-	if (!list->left ||
-	    (list->prefix && strncmp(job->name, list->prefix, strlen(list->prefix))) ||
-	    (list->after && strcmp(job->name, list->after) <= 0))
+	if (!list->left || !is_listed(list, job))
 		return;
 	list->left--;
-	json_object_array_add(list->r->json, job_json(list->r, job, 1));
+	list->jobs[list->nr++] = job;
 }
 
 static void get_jobs(struct request *r)
 {
 	struct list list = {
-		.r = r,
 		.prefix = argument(r, "prefix"),
 		.after = argument(r, "after"),
 		.left = LIMIT,
 	};
+	int64_t now = now_us();
 
 	if (!query_number(r, "limit", LIMIT_MAX, &list.left))
 		return;
-	r->status = MHD_HTTP_OK;
-	r->json = json_object_new_array();
 	jobs_each(list_job, &list);
+	r->status = MHD_HTTP_OK;
+	r->json = jobs_json(r, list.jobs, list.nr, 1);
+	for (size_t i = 0; argument(r, "plan") && i < json_object_array_length(r->json); i++) {
+		int64_t minutes[MINUTES] = { 0 };
+
+		job_minutes(list.jobs[i], now, minutes);
+		json_object_object_add(json_object_array_get_idx(r->json, i), "minutes",
+				       minutes_json(minutes));
+	}
+}
+
+static void count_job(void *arg, struct job *job)
+{
+	struct list *list = arg;
+
+	if (!is_listed(list, job))
+		return;
+	if (list->left <= 0) {
+		list->more = true;
+		return;
+	}
+	list->left -= (int64_t)job_minutes(job, list->now, list->minutes);
+	list->last = job->name;
+	list->nr++;
+}
+
+/*
+ * How often jobs are due in each of the coming minutes. To count that for very many jobs would keep
+ * the loop busy for too long: then the answer says after which job the next request must continue.
+ */
+static void get_plan(struct request *r)
+{
+	struct list list = {
+		.prefix = argument(r, "prefix"),
+		.after = argument(r, "after"),
+		.left = PLAN_STEPS,
+		.now = now_us(),
+	};
+
+	jobs_each(count_job, &list);
+	r->status = MHD_HTTP_OK;
+	r->json = json_object_new_object();
+	add_time(r->json, "from", list.now - list.now % (60 * US_PER_S));
+	json_object_object_add(r->json, "minutes", minutes_json(list.minutes));
+	add_int(r->json, "jobs", (int64_t)list.nr);
+	add_string(r->json, "after", list.more ? list.last : NULL);
 }
 
 /* The revision that the headers require of the job, as struct put has it. */
@@ -412,11 +575,16 @@ static int64_t wanted_rev(const struct request *r)
 
 static void put_jobs(struct request *r, struct put *puts, size_t nr)
 {
+	struct job **jobs;
+
 	if (!went_well(r, jobs_put(puts, nr, r->error)))
 		return;
-	r->json = json_object_new_array();
-	for (size_t i = 0; i < nr; i++)
-		json_object_array_add(r->json, job_json(r, puts[i].job, 1));
+	jobs = calloc(nr, sizeof(*jobs));
+	for (size_t i = 0; jobs && i < nr; i++)
+		jobs[i] = puts[i].job;
+	if (jobs)
+		r->json = jobs_json(r, jobs, nr, 1);
+	free(jobs);
 }
 
 static void put_job(struct request *r)
@@ -483,7 +651,7 @@ static void pause_job(struct request *r)
 	struct job *job = find_job(r);
 
 	if (job && went_well(r, job_pause(job, *r->segment[3] == 'p', r->error)))
-		r->json = job_json(r, job, 1);
+		r->json = one_json(r, job, 1);
 }
 
 static void add_shot(struct request *r, const struct due *due)
@@ -621,7 +789,7 @@ static bool parse_query(struct request *r, struct query *query)
 		refuse(r, MHD_HTTP_BAD_REQUEST, "since: '%.64s' is no time", since);
 	query->since = ns / NS_PER_US;
 	for (int i = 0; outcome && i < NR_OUTCOMES; i++)
-		if (!strcmp(outcomes[i], outcome))
+		if (!strcmp(outcome_name(i), outcome))
 			query->outcome = i;
 	if (outcome && query->outcome < 0)
 		refuse(r, MHD_HTTP_BAD_REQUEST, "outcome: '%.64s' is none", outcome);
@@ -648,15 +816,21 @@ static void get_runs(struct request *r)
 	read_history(r, &query, r->json);
 }
 
-static bool parse_run(struct request *r, struct firing *f)
+bool run_parse(const char *text, struct firing *f)
 {
 	long long id, at;
 	int end = 0;
 
-	if (sscanf(r->segment[2], "%lld-%lld%n", &id, &at, &end) == 2 && !r->segment[2][end]) {
-		*f = (struct firing) { .id = id, .at = at };
+	if (!text || sscanf(text, "%lld-%lld%n", &id, &at, &end) != 2 || text[end])
+		return false;
+	*f = (struct firing) { .id = id, .at = at };
+	return true;
+}
+
+bool parse_run(struct request *r, struct firing *f)
+{
+	if (run_parse(r->segment[2], f))
 		return true;
-	}
 	refuse(r, MHD_HTTP_BAD_REQUEST, "'%.64s' is no run: it is like 12-1798761600000000",
 	       r->segment[2]);
 	return false;
@@ -710,7 +884,7 @@ static void kill_run(struct request *r)
 
 /*
  * Answer with the part of a log that begins at @from. If that is in the middle that was cut out,
- * say so and go on behind it.
+ * say so and continue behind it.
  */
 static void read_log(struct request *r, int fd, int64_t from)
 {
@@ -734,42 +908,63 @@ static void read_log(struct request *r, int fd, int64_t from)
 	r->status = MHD_HTTP_OK;
 }
 
-/*
- * Set f->attempt to the latest attempt of the run. Returns false, with the error set, if there is
- * none.
- */
-static bool latest_attempt(struct request *r, struct firing *f)
+static int64_t number_in(struct json_object *o, const char *key)
 {
 	struct json_object *value;
-	bool any;
+
+	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : 0;
+}
+
+/*
+ * Find the attempt f->attempt of the run, or its latest if that is 0. Fill in @f, and whether the
+ * attempt is not over. Returns false, with the error set, if there is none.
+ */
+static bool find_attempt(struct request *r, struct firing *f)
+{
+	struct json_object *one = NULL;
 
 	if (!all_of_run(r, f))
 		return false;
-	any = json_object_array_length(r->json);
-	if (any &&
-	    json_object_object_get_ex(json_object_array_get_idx(r->json, 0), "attempt", &value))
-		f->attempt = json_object_get_int64(value);
+	for (size_t i = 0; i < json_object_array_length(r->json) && !one; i++) {
+		one = json_object_array_get_idx(r->json, i);
+		if (f->attempt && f->attempt != number_in(one, "attempt"))
+			one = NULL;
+	}
+	if (one) {
+		f->attempt = number_in(one, "attempt");
+		f->life = number_in(one, "life");
+		r->more = !json_object_object_get_ex(one, "outcome", NULL);
+	} else {
+		refuse(r, MHD_HTTP_NOT_FOUND, "there is no such run");
+	}
 	json_object_put(r->json);
 	r->json = NULL;
-	if (!any)
-		refuse(r, MHD_HTTP_NOT_FOUND, "there is no such run");
-	return any;
+	return one;
 }
 
-static void get_log(struct request *r)
+/* There is no file: the run has printed nothing, or on another machine. */
+static void no_log(struct request *r, const struct firing *f, int64_t from)
 {
-	int64_t from = 0;
-	struct firing f;
-	int fd;
+	char name[256] = "";
 
-	if (!parse_run(r, &f) || !query_number(r, "from", INT64_MAX, &from) ||
-	    !latest_attempt(r, &f) || !query_number(r, "attempt", INT64_MAX, &f.attempt))
+	if (store->many && f->life)
+		store_machine(store, f->life, name, sizeof(name));
+	if (*name && strcmp(name, machine_name())) {
+		refuse(r, MHD_HTTP_NOT_FOUND, "the log is on the machine '%s'", name);
 		return;
-	fd = log_open(&f);
-	if (fd == -ENOENT) {		/* the run has printed nothing */
-		r->text = strdup("");
-		r->next = from;
-		r->status = MHD_HTTP_OK;
+	}
+	r->text = strdup("");
+	r->next = from;
+	r->status = MHD_HTTP_OK;
+}
+
+/* Find the part of the log of an attempt that begins at @from. */
+static void find_log(struct request *r, const struct firing *f, int64_t from)
+{
+	int fd = log_open(f);
+
+	if (fd == -ENOENT) {
+		no_log(r, f, from);
 	} else if (fd < 0) {
 		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the log cannot be read: %s",
 		       strerror(-fd));
@@ -777,6 +972,53 @@ static void get_log(struct request *r)
 		read_log(r, fd, from);
 		close(fd);
 	}
+}
+
+/* If there is nothing yet and the attempt is not over, wait for what it will print. */
+static void get_log(struct request *r)
+{
+	int64_t from = 0, wait = 0;
+	struct firing f;
+	struct run *run;
+
+	if (!parse_run(r, &f) || !query_number(r, "from", INT64_MAX, &from) ||
+	    !query_duration(r, "wait", WAIT_MAX_US, &wait) ||
+	    !query_number(r, "attempt", INT64_MAX, &f.attempt) || !find_attempt(r, &f))
+		return;
+	find_log(r, &f, from);
+	run = run_find(f.id, f.at);
+	if (!r->text || r->text_size || !r->more || !request_wait(r, wait, SLICE_US, run))
+		return;
+	free(r->text);
+	r->text = NULL;
+}
+
+/* ---- nodes -------------------------------------------------------------------------- */
+
+static void add_node(void *arg, const struct node *node)
+{
+	struct json_object *o = json_object_new_object(), *parts = json_object_new_array();
+
+	add_int(o, "life", node->life);
+	add_string(o, "name", node->name ? node->name : machine_name());
+	add_bool(o, "this", node->life == store->life);
+	if (store->many)
+		add_int(o, "lease_us", node->lease);
+	for (int i = 0; i < PARTS; i++)
+		if (node->parts >> i & 1)
+			json_object_array_add(parts, json_object_new_int(i));
+	json_object_object_add(o, "parts", parts);
+	json_object_array_add(arg, o);
+}
+
+/* The daemons that share the store, and which parts each of them owns. */
+static void get_nodes(struct request *r)
+{
+	r->json = json_object_new_array();
+	r->status = MHD_HTTP_OK;
+	if (store_nodes(store, add_node, r->json))
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the store cannot be read: %s",
+		       store_error(store));
 }
 
 /* ---- times and days ----------------------------------------------------------------- */
@@ -865,30 +1107,53 @@ static void get_days(struct request *r)
 	}
 }
 
+/* ---- the page ----------------------------------------------------------------------- */
+
+/* Its script and its style, and no others, may run, and they may talk to this daemon alone. */
+static void get_page(struct request *r)
+{
+	r->text = strdup(PAGE);
+	r->text_size = strlen(PAGE);
+	r->type = "text/html; charset=utf-8";
+	r->policy = "default-src 'none'; script-src " PAGE_script "; style-src " PAGE_style
+		    "; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+		    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types";
+	r->status = MHD_HTTP_OK;
+}
+
 /* ---- requests ----------------------------------------------------------------------- */
 
 static const struct route {
 	const char	*method;
 	const char	*path[SEGMENTS];	/* "*" matches anything */
 	void		(*fn)(struct request *r);
+	enum role	role;			/* whose token is enough, besides one for all */
 } routes[] = {
-	{ "GET", { "v1", "jobs" }, get_jobs },
-	{ "POST", { "v1", "jobs" }, post_jobs },
-	{ "GET", { "v1", "jobs", "*" }, get_job },
-	{ "PUT", { "v1", "jobs", "*" }, put_job },
-	{ "DELETE", { "v1", "jobs", "*" }, delete_job },
-	{ "POST", { "v1", "jobs", "*", "run" }, run_job },
-	{ "POST", { "v1", "jobs", "*", "pause" }, pause_job },
-	{ "POST", { "v1", "jobs", "*", "resume" }, pause_job },
-	{ "POST", { "v1", "jobs", "*", "shots" }, post_shots },
-	{ "DELETE", { "v1", "jobs", "*", "shots", "*" }, delete_shot },
-	{ "GET", { "v1", "runs" }, get_runs },
-	{ "GET", { "v1", "runs", "*" }, get_run },
-	{ "GET", { "v1", "runs", "*", "log" }, get_log },
-	{ "POST", { "v1", "runs", "*", "kill" }, kill_run },
-	{ "GET", { "v1", "preview" }, get_preview },
-	{ "GET", { "v1", "days", "*" }, get_days },
-	{ "PUT", { "v1", "days", "*" }, put_days },
+	{ "GET", { "v1", "jobs" }, get_jobs, ROLE_READ },
+	{ "POST", { "v1", "jobs" }, post_jobs, ROLE_ALL },
+	{ "GET", { "v1", "jobs", "*" }, get_job, ROLE_READ },
+	{ "PUT", { "v1", "jobs", "*" }, put_job, ROLE_ALL },
+	{ "DELETE", { "v1", "jobs", "*" }, delete_job, ROLE_ALL },
+	{ "POST", { "v1", "jobs", "*", "run" }, run_job, ROLE_ALL },
+	{ "POST", { "v1", "jobs", "*", "pause" }, pause_job, ROLE_ALL },
+	{ "POST", { "v1", "jobs", "*", "resume" }, pause_job, ROLE_ALL },
+	{ "POST", { "v1", "jobs", "*", "shots" }, post_shots, ROLE_ALL },
+	{ "DELETE", { "v1", "jobs", "*", "shots", "*" }, delete_shot, ROLE_ALL },
+	{ "GET", { "v1", "runs" }, get_runs, ROLE_READ },
+	{ "GET", { "v1", "runs", "*" }, get_run, ROLE_READ },
+	{ "GET", { "v1", "runs", "*", "log" }, get_log, ROLE_READ },
+	{ "POST", { "v1", "runs", "*", "kill" }, kill_run, ROLE_ALL },
+	{ "GET", { "v1", "plan" }, get_plan, ROLE_READ },
+	{ "GET", { "v1", "preview" }, get_preview, ROLE_READ },
+	{ "GET", { "v1", "days", "*" }, get_days, ROLE_READ },
+	{ "PUT", { "v1", "days", "*" }, put_days, ROLE_ALL },
+	{ "POST", { "v1", "runs", "*", "beat" }, post_beat, ROLE_RUN },
+	{ "POST", { "v1", "runs", "*", "done" }, post_done, ROLE_RUN },
+	{ "POST", { "v1", "take" }, post_take, ROLE_RUN },
+	{ "GET", { "v1", "runners" }, get_runners, ROLE_READ },
+	{ "GET", { "v1", "nodes" }, get_nodes, ROLE_READ },
+	{ "GET", { "metrics" }, get_metrics, ROLE_READ },
+	{ "GET", { "" }, get_page, ROLE_READ },
 };
 
 static bool path_matches(const struct route *route, const struct request *r)
@@ -903,203 +1168,46 @@ static bool path_matches(const struct route *route, const struct request *r)
 	return true;
 }
 
-static void split_path(struct request *r, const char *path)
-{
-	char *rest, *part;
-
-	r->path = strdup(path);
-	rest = r->path;
-	if (rest && *rest == '/')
-		rest++;
-	while ((part = strsep(&rest, "/"))) {
-		if (r->nr_segments == SEGMENTS) {
-			r->nr_segments = 0;
-			return;
-		}
-		r->segment[r->nr_segments++] = part;
-	}
-}
-
-/*
- * Find the function for the request, and call it. Before that, bring memory up to date, and write
- * the pending turn: a request must neither see nor change what is only planned. If that cannot be
- * written, only reading is possible.
- */
-static void dispatch(struct request *r)
+/* Find the route of the request. If there is one for another method only, the status is 405. */
+static void find_route(struct request *r)
 {
 	bool known = false;
 
-	r->status = MHD_HTTP_BAD_REQUEST;
-	if (r->too_big) {
-		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(routes) && !r->route; i++) {
 		if (!path_matches(&routes[i], r))
 			continue;
 		known = true;
-		if (strcmp(routes[i].method, r->method))
-			continue;
-		core_refresh();
-		if (!core_flush() && strcmp(r->method, "GET"))
-			refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the store cannot be written: %s",
-			       store_error(store));
-		else
-			routes[i].fn(r);
-		return;
+		if (!strcmp(routes[i].method, r->method))
+			r->route = &routes[i];
 	}
-	refuse(r, known ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND, "there is no %s %.128s",
-	       r->method, known ? "here" : "there");
+	if (!r->route)
+		refuse(r, known ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND,
+		       "there is no %s %.128s", r->method, known ? "here" : "there");
 }
 
-static enum MHD_Result answer(struct request *r)
+/* The page is for everybody: it asks for the token that its requests need. */
+bool request_allowed(struct request *r, enum role role)
 {
-	struct MHD_Response *response;
-	enum MHD_Result result;
-	char next[32];
+	bool page = r->nr_segments == 1 && !*r->segment[0];
 
-	if (r->error[0] || !(r->json || r->text)) {
-		json_object_put(r->json);
-		r->json = json_object_new_object();
-		add_string(r->json, "error", r->error[0] ? r->error : "no memory");
-		r->status = r->status == MHD_HTTP_OK ? MHD_HTTP_SERVICE_UNAVAILABLE : r->status;
-	}
-	if (r->json) {
-		const char *s = json_text(r->json);
-
-		response = MHD_create_response_from_buffer(strlen(s), (void *)s,
-							   MHD_RESPMEM_MUST_COPY);
-		MHD_add_response_header(response, "Content-Type", "application/json");
-	} else {
-		response = MHD_create_response_from_buffer(r->text_size, r->text,
-							   MHD_RESPMEM_MUST_COPY);
-		MHD_add_response_header(response, "Content-Type", "text/plain; charset=utf-8");
-		snprintf(next, sizeof(next), "%lld", (long long)r->next);
-		MHD_add_response_header(response, "Log-Next", next);
-	}
-	result = MHD_queue_response(r->conn, r->status, response);
-	MHD_destroy_response(response);
-	return result;
-}
-
-static void take_body(struct request *r, const char *data, size_t size)
-{
-	char *body = NULL;
-
-	if (!r->too_big && r->size + size <= BODY_MAX)
-		body = realloc(r->body, r->size + size);
-	if (!body) {
-		r->too_big = true;
-		return;
-	}
-	memcpy(body + r->size, data, size);
-	r->body = body;
-	r->size += size;
-}
-
-static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char *url,
-			      const char *method, const char *version, const char *data,
-			      size_t *size, void **closure)
-{
-	struct request *r = *closure;
-
-	(void)arg;
-	(void)version;
-	if (!r) {
-		r = calloc(1, sizeof(*r));
-		if (!r)
-			return MHD_NO;
-		*closure = r;
-		r->conn = conn;
-		r->method = method;
-		split_path(r, url);
-		return MHD_YES;
-	}
-	if (*size) {
-		take_body(r, data, *size);
-		*size = 0;
-		return MHD_YES;
-	}
-	dispatch(r);
-	return answer(r);
-}
-
-static void completed(void *arg, struct MHD_Connection *conn, void **closure,
-		      enum MHD_RequestTerminationCode code)
-{
-	struct request *r = *closure;
-
-	(void)arg;
-	(void)conn;
-	(void)code;
-	if (!r)
-		return;
-	json_object_put(r->json);
-	free(r->text);
-	free(r->body);
-	free(r->path);
-	free(r);
-	*closure = NULL;
-}
-
-/* ---- in the loop -------------------------------------------------------------------- */
-
-static void serve(void);
-
-static void time_to_serve(void *arg, const struct twheel_task_info *task)
-{
-	(void)arg;
-	(void)task;
-	http_timer = 0;
-	serve();
+	find_route(r);
+	if (role == ROLE_NONE && !page)
+		refuse(r, MHD_HTTP_UNAUTHORIZED, "a token is wanted: Authorization: Bearer TOKEN");
+	else if (r->route && role != ROLE_ALL && role != r->route->role && !page)
+		refuse(r, MHD_HTTP_FORBIDDEN, "this token is not for that");
+	return !r->error[0];
 }
 
 /*
- * Let libmicrohttpd do what it can, and set a timer for when it asks to be called again: it closes
- * idle connections then.
+ * Bring memory up to date, and write the pending turn: a request must neither see nor change what
+ * is only planned. If that cannot be written, only reading is possible.
  */
-static void serve(void)
+void dispatch(struct request *r)
 {
-	struct twheel_task task = { .fn = time_to_serve };
-	MHD_UNSIGNED_LONG_LONG ms;
-
-	MHD_run(httpd);
-	if (http_timer)
-		twheel_sched_cancel(sched, http_timer, 0);
-	http_timer = 0;
-	if (MHD_get_timeout(httpd, &ms) != MHD_YES)
-		return;
-	task.when_ns = (int64_t)ms * NS_PER_MS;
-	twheel_sched_add(sched, &task, &http_timer);
-}
-
-static void http_ready(struct source *source)
-{
-	(void)source;
-	serve();
-}
-
-void api_start(int listener)
-{
-	const union MHD_DaemonInfo *info;
-
-	httpd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, NULL,
-				 MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED,
-				 completed, NULL, MHD_OPTION_CONNECTION_TIMEOUT, 30U,
-				 MHD_OPTION_CONNECTION_LIMIT, 256U, MHD_OPTION_END);
-	info = httpd ? MHD_get_daemon_info(httpd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
-	if (!info) {
-		say(SAY_ERROR, "cannot serve the socket");
-		exit(1);
-	}
-	http = (struct source) { .fd = info->epoll_fd, .ready = http_ready };
-	if (source_add(&http)) {
-		say(SAY_ERROR, "epoll: %s", strerror(errno));
-		exit(1);
-	}
-}
-
-void api_stop(void)
-{
-	MHD_stop_daemon(httpd);
+	core_refresh();
+	if (!core_flush() && strcmp(r->method, "GET"))
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the store cannot be written: %s",
+		       store_error(store));
+	else
+		r->route->fn(r);
 }

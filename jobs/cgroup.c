@@ -168,6 +168,10 @@ int cgroup_make(struct run *run, const char **why)
 	if (base >= 0) {
 		snprintf(name, sizeof(run->process.cgroup), "%lld-%lld.%lld" RUN_END,
 			 (long long)f->id, (long long)f->at, (long long)f->attempt);
+		if (f->shard)
+			snprintf(name, sizeof(run->process.cgroup), "%lld-%lld.%lld.%lld" RUN_END,
+				 (long long)f->id, (long long)f->at, (long long)f->attempt,
+				 (long long)f->shard);
 		mkdirat(base, name, 0755);
 		dir = openat(base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (dir < 0)

@@ -5,7 +5,8 @@
  *
  * Each row of the table due whose time is before the horizon has a timer in the wheel. The timer
  * runs on the wall clock: if that is set, the timer follows. Later rows are only in the store. A
- * timer is a hint. The store decides: if it does not have the firing, or no longer, nothing is run.
+ * timer is a hint. The store decides: if it does not have the firing, or no longer has it, nothing
+ * is run.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +24,7 @@
 #include "when.h"
 
 #define WINDOW_US	(60 * US_PER_S)
-#define WINDOW_ROWS	200000
+#define WINDOW_ROWS	50000	/* a row takes half a KiB */
 #define STEP_US		(50 * US_PER_MS) /* at least so often more is read, if it is much */
 #define STEP_ROWS	1000		/* which is more than that */
 #define TURN_OPS	2000		/* a turn with so many operations is written */
@@ -33,7 +34,7 @@
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, at most, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
-#define RELOAD_NS	NS_PER_S	/* after firings that were refused */
+#define RELOAD_NS	(NS_PER_S / 2)	/* after firings that were refused */
 #define LOOK_US		(250 * US_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
 
@@ -45,17 +46,35 @@ struct twheel_sched *sched;
  * all rows of due are to be read again, by load_what_is_due(). reload_timer: the task that will set
  * that, or 0. parts: store->parts as of the last claim(); their jobs and firings are in memory.
  * horizon: rows that are due before it have timers. next_beat, next_look: when to renew the lease,
- * and when to look for news.
+ * and when to look for news. connections: an epoll that watches the store's connections; epoll
+ * watches it.
  */
-static int epoll;
+static int epoll, connections;
 static bool stopping, stuck, reload;
 static uint64_t reload_timer, parts;
 static int64_t horizon, next_beat, next_look;	/* the latter by CLOCK_BOOTTIME */
 
-/* Operations that are decided, and those of the turn that is being written. */
-static struct op *ops, *turn;
-static size_t nr_ops, room_ops, nr_turn;
-static bool sent;			/* the store has that turn */
+/**
+ * struct lane - operations on their way to the store
+ * @ops:	the operations that are decided and not yet sent
+ * @nr_ops:	how many
+ * @room:	for how many @ops has room
+ * @turn:	the operations of the turn that is being written
+ * @nr_turn:	how many
+ * @sent:	the store has that turn
+ *
+ * All operations of a job are in the same lane, in the order in which they were decided.
+ */
+struct lane {
+	struct op	*ops;
+	size_t		nr_ops;
+	size_t		room;
+	struct op	*turn;
+	size_t		nr_turn;
+	bool		sent;
+};
+
+static struct lane lanes[LANES];
 
 void say(int level, const char *fmt, ...)
 {
@@ -107,6 +126,7 @@ struct armed {
 };
 
 static STAILQ_HEAD(, armed) late_ones = STAILQ_HEAD_INITIALIZER(late_ones);
+static size_t nr_late;
 static uint64_t late_timer;
 
 static void fire(const struct armed *row, bool paced);
@@ -196,7 +216,8 @@ static void window_row(void *arg, const struct due *due)
 
 	window->nr++;
 	window->last = due->at;
-	core_arm(due->id, due->job, due->at);
+	if (!run_find(due->id, due->at))	/* else it is being fired */
+		core_arm(due->id, due->job, due->at);
 }
 
 /* Returns false if there are more of these rows, all due at the same time. */
@@ -218,7 +239,8 @@ static bool load_rows(int64_t from, int64_t to, int64_t limit, struct window *wi
 
 /*
  * Arm timers for the rows of due from @from to @to, or to a minute from now if that is earlier. If
- * these are too many, the horizon ends at the last one that was read. Returns how many were read.
+ * there are too many rows, the horizon ends at the last one that was read. Returns how many were
+ * read.
  */
 static int64_t load(int64_t from, int64_t to)
 {
@@ -231,7 +253,10 @@ static int64_t load(int64_t from, int64_t to)
 	return window.nr;
 }
 
-/* Nothing is fired while rows are read, so the more there are the more often it is done. */
+/*
+ * Read the next rows. Nothing is fired meanwhile: so the more rows there are, the fewer are read at
+ * a time, and the more often.
+ */
 static void load_more(void *arg, const struct twheel_task_info *info)
 {
 	static int64_t step = STEP_US;
@@ -297,6 +322,7 @@ static void late_fired(void *arg, const struct twheel_task_info *task)
 		return;
 	}
 	STAILQ_REMOVE_HEAD(&late_ones, entry);
+	nr_late--;
 	fire(row, false);
 	free(row);
 }
@@ -313,6 +339,12 @@ static void pace(const struct armed *row)
 	}
 	late = new_armed(row);
 	STAILQ_INSERT_TAIL(&late_ones, late, entry);
+	nr_late++;
+}
+
+size_t core_paced(void)
+{
+	return nr_late;
 }
 
 /*
@@ -343,18 +375,20 @@ static void fire(const struct armed *row, bool paced)
 
 /* ---- turns -------------------------------------------------------------------------- */
 
-struct op *core_op(enum op_type type)
+struct op *core_op(enum op_type type, const struct job *job)
 {
-	if (nr_ops == room_ops) {
-		room_ops = room_ops ? 2 * room_ops : 64;
-		ops = reallocarray(ops, room_ops, sizeof(*ops));
-		if (!ops) {
+	struct lane *lane = &lanes[store->many ? job->id % LANES : 0];
+
+	if (lane->nr_ops == lane->room) {
+		lane->room = lane->room ? 2 * lane->room : 64;
+		lane->ops = reallocarray(lane->ops, lane->room, sizeof(*lane->ops));
+		if (!lane->ops) {
 			say(SAY_ERROR, "no memory");
 			abort();
 		}
 	}
-	ops[nr_ops] = (struct op) { .type = type };
-	return &ops[nr_ops++];
+	lane->ops[lane->nr_ops] = (struct op) { .type = type };
+	return &lane->ops[lane->nr_ops++];
 }
 
 /* While the store cannot be written, do not look at the timers: nothing could be begun. */
@@ -371,73 +405,108 @@ static void set_stuck(bool is)
 	epoll_ctl(epoll, EPOLL_CTL_MOD, twheel_sched_fd(sched), &event);
 }
 
+bool core_stuck(void)
+{
+	return stuck;
+}
+
 /*
  * Give the store a turn: what was decided since the last one. If it may have been written though we
  * were not told so, it is sent again as it was: the store knows it by its number.
  */
-static bool send_turn(void)
+static bool send_turn(struct lane *lane)
 {
-	if (!nr_turn && nr_ops) {
-		turn = ops;
-		nr_turn = nr_ops;
-		ops = NULL;
-		nr_ops = 0;
-		room_ops = 0;
+	if (!lane->nr_turn && lane->nr_ops) {
+		lane->turn = lane->ops;
+		lane->nr_turn = lane->nr_ops;
+		lane->ops = NULL;
+		lane->nr_ops = 0;
+		lane->room = 0;
 	}
-	sent = nr_turn && !store_turn(store, turn, nr_turn, now_us());
-	if (nr_turn && !sent)
+	lane->sent = lane->nr_turn &&
+		     !store_turn(store, (int)(lane - lanes), lane->turn, lane->nr_turn, now_us());
+	if (lane->nr_turn && !lane->sent)
 		set_stuck(true);
-	return sent || !nr_turn;
+	return lane->sent || !lane->nr_turn;
 }
 
 /*
  * If the turn that was sent is written, continue with what depended on it, while the store does the
  * next one. Returns false if it is not written, or not yet.
  */
-static bool end_turn(bool wait)
+static bool end_turn(struct lane *lane, bool wait)
 {
-	struct op *now = turn;
-	size_t nr = nr_turn;
-	int err = sent ? store_turned(store, wait) : -ENOENT;
+	struct op *now = lane->turn;
+	size_t nr = lane->nr_turn;
+	int err = lane->sent ? store_turned(store, (int)(lane - lanes), wait) : -ENOENT;
 
 	if (err == -ENOENT || err == -EAGAIN)
 		return true;
-	sent = false;
+	lane->sent = false;
 	if (err) {
 		set_stuck(true);
 		return false;
 	}
 	if (stuck && !store->many)
 		set_stuck(false);
-	turn = NULL;
-	nr_turn = 0;
+	lane->turn = NULL;
+	lane->nr_turn = 0;
 	if (store->many)
-		send_turn();
+		send_turn(lane);
+	count_turn(now, nr);
 	for (size_t i = 0; i < nr; i++)
 		run_settle(&now[i]);
 	free(now);
 	return true;
 }
 
+/* Has the lane something that is not written? */
+static bool is_pending(const struct lane *lane)
+{
+	return lane->sent || lane->nr_turn || lane->nr_ops;
+}
+
+/* What is settled in one lane never adds to another: that would be another job's. */
 bool core_flush(void)
 {
-	while (sent || nr_turn || nr_ops)
-		if ((!sent && !send_turn()) || !end_turn(true))
-			return false;
+	for (struct lane *lane = lanes; lane < lanes + LANES; lane++)
+		while (is_pending(lane))
+			if ((!lane->sent && !send_turn(lane)) || !end_turn(lane, true))
+				return false;
 	runs_begin();
 	return true;
 }
 
-/*
- * Go on with what is written, and with the next turn; do not wait, unless that one is large
- * already. So turns grow with what there is to do while one is written.
- */
+/* Continue with what is written, and with the next turns. Do not wait. */
 static void write_turns(void)
 {
-	if (!store->many)
+	bool good = true;
+
+	if (!store->many) {
 		core_flush();
-	else if (end_turn(nr_ops >= TURN_OPS) && (sent || send_turn()))
+		return;
+	}
+	for (struct lane *lane = lanes; lane < lanes + LANES && good; lane++)
+		good = end_turn(lane, false) && (lane->sent || send_turn(lane));
+	if (good)
 		runs_begin();
+}
+
+bool core_may_begin(void)
+{
+	int64_t now = boot_us();
+
+	return !store->many || (now < next_beat && now < store->lease_end);
+}
+
+/* Is a turn that waits for another one large already? Then nothing is added to it. */
+static bool is_full(void)
+{
+	bool full = false;
+
+	for (struct lane *lane = lanes; lane < lanes + LANES; lane++)
+		full |= lane->nr_ops >= TURN_OPS;
+	return full;
 }
 
 /* ---- history that goes -------------------------------------------------------------- */
@@ -477,13 +546,16 @@ static bool expire_some(struct expired *expired)
 	expired->nr = 0;
 	if (!store_expired(store, now_us(), EXPIRE_ROWS, expired_row, expired) &&
 	    (!expired->nr ||
-	     !store_drop(store, expired->rows, expired->nr, job_gone, NULL)))
+	     !store_drop(store, expired->rows, expired->nr, job_is_needed, job_gone, NULL)))
 		return expired->nr == EXPIRE_ROWS;
 	say(SAY_ERROR, "old history stays: %s", store_error(store));
 	return false;
 }
 
-/* Once a second: delete history that has expired, for EXPIRE_MOST_US at most. */
+/*
+ * Once a second: delete history that has expired, for EXPIRE_MOST_US at most. Which jobs follow
+ * others must be known for that.
+ */
 static void expire(void *arg, const struct twheel_task_info *task)
 {
 	static struct expired expired;
@@ -491,6 +563,7 @@ static void expire(void *arg, const struct twheel_task_info *task)
 
 	(void)arg;
 	(void)task;
+	core_refresh();
 	while (core_flush() && expire_some(&expired) && time_now(CLOCK_MONOTONIC) < end)
 		;
 }
@@ -502,6 +575,16 @@ int source_add(struct source *source)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
 
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, source->fd, &event) ? -errno : 0;
+}
+
+void source_want(struct source *source, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.ptr = source };
+
+	if (!events)
+		epoll_ctl(epoll, EPOLL_CTL_DEL, source->fd, NULL);
+	else if (epoll_ctl(epoll, EPOLL_CTL_MOD, source->fd, &event))
+		epoll_ctl(epoll, EPOLL_CTL_ADD, source->fd, &event);
 }
 
 void source_remove(struct source *source)
@@ -555,12 +638,18 @@ static bool claim(void)
 		parts = store->parts;
 		return true;
 	}
-	if (unreadable(registry_load(new)) || unreadable(store_running(store, new, found, NULL)))
+	if (unreadable(registry_load(new)) ||
+	    unreadable(store_running(store, new, found, NULL)) || unreadable(pool_found(new)))
 		return false;
 	parts = store->parts;
 	runs_found();
 	core_reload();
 	return true;
+}
+
+void core_take_over(int64_t job)
+{
+	parts &= ~((uint64_t)1 << (job & (PARTS - 1)));
 }
 
 /* Bring memory up to date with one change by another life. */
@@ -580,6 +669,9 @@ static void news_item(void *arg, const struct news *news)
 		break;
 	case NEWS_DAYS:
 		days_load();
+		break;
+	case NEWS_TASK:
+		pool_changed();
 		break;
 	}
 }
@@ -635,26 +727,39 @@ static void beat(void)
 		set_stuck(true);
 }
 
-/* It is the answer to a turn, or there is mail. */
+/* Wait up to @ms until the store has said something: the answer to a turn; otherwise it is mail. */
+static void hear_store(int ms)
+{
+	struct epoll_event events[LANES + 1];
+	int n = epoll_wait(connections, events, LANES + 1, ms);
+
+	for (int i = 0; i < n; i++)
+		store->mail |= events[i].data.u32 == LANES || !lanes[events[i].data.u32].sent;
+}
+
+/* The source of the store's connections is readable. */
 static void news_ready(struct source *source)
 {
 	(void)source;
-	store->mail |= !sent;
+	hear_store(0);
 }
 
 /*
- * Watch the store's connection, if it is a new one. Closing the old descriptor has ended its watch.
+ * Watch the store's connections, if they are new. The old ones were closed, so nothing watches
+ * them.
  */
 static void watch_store(void)
 {
-	static struct source source = { .fd = -1, .ready = news_ready };
 	static unsigned int connection;
 
-	if (store->fd < 0 || connection == store->connection)
+	if (store->fds[0] < 0 || connection == store->connection)
 		return;
 	connection = store->connection;
-	source.fd = store->fd;
-	source_add(&source);
+	for (uint32_t i = 0; i <= LANES; i++) {
+		struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
+
+		epoll_ctl(connections, EPOLL_CTL_ADD, store->fds[i], &event);
+	}
 }
 
 /* If the lease has ended, the others may run our jobs by now: kill what must not run twice. */
@@ -676,24 +781,32 @@ static void begin_life(void)
 	next_beat = boot_us() + store->lease / 3;
 }
 
-void core_start(void)
+void core_open(void)
 {
 	struct twheel_sched_options options = { .clockid = CLOCK_BOOTTIME };
+	static struct source news = { .ready = news_ready };
 	struct epoll_event event = { .events = EPOLLIN };
 	int err;
 
 	epoll = epoll_create1(EPOLL_CLOEXEC);
+	connections = epoll_create1(EPOLL_CLOEXEC);
+	news.fd = connections;
 	err = twheel_sched_open(&sched, &options);
-	if (epoll < 0 || err) {
+	if (epoll < 0 || err || source_add(&news)) {
 		say(SAY_ERROR, "cannot make a wheel: %s", strerror(err ? -err : errno));
 		exit(1);
 	}
 	epoll_ctl(epoll, EPOLL_CTL_ADD, twheel_sched_fd(sched), &event);
+}
+
+void core_start(void)
+{
 	begin_life();
 	load(0, INT64_MAX);
 	watch_clock();
 	load_more(NULL, NULL);
 	every(EXPIRE_NS, expire);
+	pool_start();
 }
 
 /* Tell all runs to end. If called a second time, end the program without waiting for them. */
@@ -707,14 +820,19 @@ void core_stop(void)
 
 /*
  * Handle events, one for each epoll_wait(): so no event can belong to a source that the handler of
- * another event has removed.
+ * another event has removed. If a turn is full, wait only for the store.
  */
-static void wait_for_events(int ms)
+void core_wait(int ms)
 {
 	struct epoll_event event;
-	int n = epoll_wait(epoll, &event, 1, ms);
+	int n;
 
-	for (int i = 0; n > 0 && i < EVENTS && nr_ops < TURN_OPS; i++) {
+	if (is_full()) {
+		hear_store(ms);
+		return;
+	}
+	n = epoll_wait(epoll, &event, 1, ms);
+	for (int i = 0; n > 0 && i < EVENTS && !is_full(); i++) {
 		struct source *source = event.data.ptr;
 
 		if (source)
@@ -774,10 +892,12 @@ void core_loop(void)
 {
 	while (!stopping || !runs_stopped()) {
 		look_at_store();
+		if (!stuck && parts != store->parts && core_flush())
+			claim();
 		if (!stuck)
 			load_what_is_due();
 		write_turns();
-		wait_for_events(patience());
+		core_wait(patience());
 	}
 	core_flush();
 	store_leave(store);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "civil.h"
@@ -342,6 +343,47 @@ static bool set_exec(struct parser *p, struct json_object *value, void *to)
 	return set_words(p, value, to) && (*p->def->argv[0] || wrong(p, "the command is empty"));
 }
 
+/* Has it neither a space nor a control character? Then it can be a part of a line of a protocol. */
+static bool is_plain(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s <= ' ' || *s == 0x7f)
+			return false;
+	return true;
+}
+
+static bool is_web(const char *s)
+{
+	return (!strncmp(s, "http://", 7) && s[7]) || (!strncmp(s, "https://", 8) && s[8]);
+}
+
+static bool set_http(struct parser *p, struct json_object *value, void *to)
+{
+	const char *s = string_of(p, value);
+
+	*(const char **)to = s;
+	return s && ((is_web(s) && is_plain(s)) || wrong(p, "an address http://... is wanted"));
+}
+
+static bool set_pool(struct parser *p, struct json_object *value, void *to)
+{
+	const char *s = string_of(p, value);
+
+	*(const char **)to = s;
+	return s && (name_good(s) || wrong(p, "'%.64s' is no name for a pool", s));
+}
+
+static bool set_prio(struct parser *p, struct json_object *value, void *to)
+{
+	return count_from(p, value, -1000, 1000, to);
+}
+
+static bool set_each(struct parser *p, struct json_object *value, void *to)
+{
+	*(bool *)to = json_object_get_boolean(value);
+	return json_object_is_type(value, json_type_boolean) || wrong(p, "true or false is wanted");
+}
+
 /* ---- objects inside ----------------------------------------------------------------- */
 
 /*
@@ -369,6 +411,49 @@ static bool set_env(struct parser *p, struct json_object *value, void *to)
 		if (asprintf(&text, "%s=%s", name, s) < 0)
 			return wrong(p, "no memory");
 		p->def->env[n++] = text;
+	}
+	return true;
+}
+
+/* A header may not be one that the daemon sends, or break the lines. */
+static bool header_good(const char *name, const char *value)
+{
+	static const char *const own[] = { "Idempotency-Key", "Content-Length", "Expect",
+					   "Transfer-Encoding" };
+	size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (!strcasecmp(own[i], name))
+			return false;
+	for (; *value; value++)
+		if ((unsigned char)*value < ' ' || *value == 0x7f)
+			return false;
+	return n && !name[n] && strncasecmp(name, "Twheel-", 7);
+}
+
+/* An object of strings, which become "Name: value". def_free() frees them. */
+static bool set_headers(struct parser *p, struct json_object *value, void *to)
+{
+	size_t n = 0;
+
+	(void)to;
+	if (!json_object_is_type(value, json_type_object))
+		return wrong(p, "an object of strings is wanted");
+	p->def->headers = calloc((size_t)json_object_object_length(value) + 1,
+				 sizeof(*p->def->headers));
+	if (!p->def->headers)
+		return wrong(p, "no memory");
+	json_object_object_foreach(value, name, one) {
+		const char *s = string_of(p, one);
+		char *text;
+
+		if (!s)
+			return false;
+		if (!header_good(name, s))
+			return wrong(p, "'%.64s' is no header for a job", name);
+		if (asprintf(&text, "%s: %s", name, s) < 0)
+			return wrong(p, "no memory");
+		p->def->headers[n++] = text;
 	}
 	return true;
 }
@@ -416,6 +501,7 @@ static bool set_factor(struct parser *p, struct json_object *value)
 static bool set_retry(struct parser *p, struct json_object *value, void *to)
 {
 	struct def *def = p->def;
+	struct json_object *times;
 
 	(void)to;
 	if (!json_object_is_type(value, json_type_object))
@@ -430,7 +516,7 @@ static bool set_retry(struct parser *p, struct json_object *value, void *to)
 		if (strcmp(name, "times") && strcmp(name, "wait") && strcmp(name, "factor"))
 			return wrong(p, "unknown key '%.64s'", name);
 	}
-	return def->retries || wrong(p, "times is missing");
+	return json_object_object_get_ex(value, "times", &times) || wrong(p, "times is missing");
 }
 
 static bool set_then(struct parser *p, struct json_object *value, void *to)
@@ -447,6 +533,38 @@ static bool set_then(struct parser *p, struct json_object *value, void *to)
 			return false;
 	}
 	return true;
+}
+
+/* Who is told: mailto:ADDRESS, or http://... for a request. */
+static bool set_told(struct parser *p, struct json_object *value)
+{
+	if (!set_words(p, value, &p->def->alarm_to))
+		return false;
+	for (const char **to = p->def->alarm_to; *to; to++)
+		if (!is_plain(*to) ||
+		    !(is_web(*to) || (!strncmp(*to, "mailto:", 7) && strchr(*to, '@'))))
+			return wrong(p, "'%.64s' is neither mailto:... nor http://...", *to);
+	return true;
+}
+
+static bool set_alarm(struct parser *p, struct json_object *value, void *to)
+{
+	struct def *def = p->def;
+
+	(void)to;
+	if (!json_object_is_type(value, json_type_object))
+		return wrong(p, "an object is wanted");
+	json_object_object_foreach(value, name, one) {
+		if (!strcmp(name, "fail") && !set_told(p, one))
+			return false;
+		if (!strcmp(name, "late") && !set_duration(p, one, &def->alarm_late))
+			return false;
+		if (!strcmp(name, "every") && !set_duration(p, one, &def->alarm_every))
+			return false;
+		if (strcmp(name, "fail") && strcmp(name, "late") && strcmp(name, "every"))
+			return wrong(p, "unknown key '%.64s'", name);
+	}
+	return def->alarm_to || wrong(p, "fail is missing");
 }
 
 /* ---- when --------------------------------------------------------------------------- */
@@ -511,20 +629,6 @@ static bool set_except(struct parser *p, struct json_object *value, void *to)
 	return *(const struct days **)to || wrong(p, "there is no calendar '%.64s'", s);
 }
 
-/* Only root's daemon can run a job as another user. */
-static bool set_user(struct parser *p, struct json_object *value, void *to)
-{
-	struct passwd *pw;
-
-	if (!set_string(p, value, to))
-		return false;
-	pw = getpwnam(p->def->user);
-	if (!pw)
-		return wrong(p, "there is no user '%.64s'", p->def->user);
-	return !geteuid() || pw->pw_uid == geteuid() ||
-	       wrong(p, "only root's daemon runs jobs as somebody else");
-}
-
 static bool set_dir(struct parser *p, struct json_object *value, void *to)
 {
 	return set_string(p, value, to) &&
@@ -558,8 +662,15 @@ static const struct field {
 	{ "lost", set_lost, 0 },
 	{ "keep", set_duration, offsetof(struct def, keep) },
 	{ "exec", set_exec, offsetof(struct def, argv) },
+	{ "http", set_http, offsetof(struct def, url) },
+	{ "headers", set_headers, 0 },
+	{ "pool", set_pool, offsetof(struct def, pool) },
+	{ "prio", set_prio, offsetof(struct def, prio) },
+	{ "each", set_each, offsetof(struct def, each) },
+	{ "prefer", set_string, offsetof(struct def, prefer) },
+	{ "alarm", set_alarm, 0 },
 	{ "env", set_env, 0 },
-	{ "user", set_user, offsetof(struct def, user) },
+	{ "user", set_string, offsetof(struct def, user) },
 	{ "dir", set_dir, offsetof(struct def, dir) },
 	{ "input", set_input, offsetof(struct def, input) },
 	{ "memory", set_size, offsetof(struct def, memory) },
@@ -587,16 +698,66 @@ static bool only_for(struct parser *p, const char *key, unsigned int kinds, cons
 	return wrong(p, "that is for jobs with %s", names);
 }
 
+/* If one of @keys is there, @good must be true. */
+static bool only_with(struct parser *p, const char *const *keys, bool good, const char *what)
+{
+	for (; *keys && !good; keys++) {
+		p->key = *keys;
+		if (json_object_object_get_ex(p->def->json, *keys, NULL))
+			return wrong(p, "that is for jobs with %s", what);
+	}
+	return true;
+}
+
+/*
+ * Only root's daemon can run a job as another user. A runner looks at its own users when it runs
+ * the job.
+ */
+static bool check_user(struct parser *p)
+{
+	const char *user = p->def->user;
+	struct passwd *pw;
+
+	if (!user || p->def->pool)
+		return true;
+	p->key = "user";
+	pw = getpwnam(user);
+	if (!pw)
+		return wrong(p, "there is no user '%.64s'", user);
+	return !geteuid() || pw->pw_uid == geteuid() ||
+	       wrong(p, "only root's daemon runs jobs as somebody else");
+}
+
+/* What is run, and by whom? */
+static bool check_what(struct parser *p)
+{
+	static const char *const for_exec[] = { "pool", "env", "user", "dir", "stop", "memory",
+						"cpu", "pids", "limits", NULL },
+				 *const for_http[] = { "headers", NULL },
+				 *const for_pool[] = { "prio", "each", "prefer", NULL };
+	struct def *def = p->def;
+
+	if (!def->argv == !def->url) {
+		snprintf(p->error, ERROR_MAX, def->url ? "exec and http are too much" :
+			 "exec or http is missing");
+		return false;
+	}
+	p->key = "prefer";
+	if (def->each && def->prefer)
+		return wrong(p, "each runner is to run it");
+	return only_with(p, for_exec, def->argv, "exec") &&
+	       only_with(p, for_http, def->url, "http") &&
+	       only_with(p, for_pool, def->pool, "pool") && check_user(p);
+}
+
 /* The checks that need more than one key. */
 static bool check(struct parser *p)
 {
 	struct def *def = p->def;
 	int err;
 
-	if (!def->argv) {
-		snprintf(p->error, ERROR_MAX, "exec is missing");
+	if (!check_what(p))
 		return false;
-	}
 	if (!only_for(p, "start", 1U << KIND_RATE, "rate") ||
 	    !only_for(p, "spread", 1U << KIND_RATE | 1U << KIND_CRON, "cron or rate") ||
 	    !only_for(p, "except", 1U << KIND_RATE | 1U << KIND_CRON, "cron or rate") ||
@@ -611,6 +772,14 @@ static bool check(struct parser *p)
 	return def->zone || wrong(p, "the local time zone cannot be read");
 }
 
+/* An error is one line, and names values in which there may be anything. */
+static void make_line(char *error)
+{
+	for (; *error; error++)
+		if (iscntrl((unsigned char)*error))
+			*error = '?';
+}
+
 bool def_parse(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX])
 {
 	struct parser p = { .def = def, .now = now, .error = error };
@@ -622,6 +791,7 @@ bool def_parse(struct def *def, struct json_object *json, int64_t now, char erro
 		.wait = 60 * US_PER_S,
 		.factor = 2,
 		.stop = 10 * US_PER_S,
+		.alarm_every = 300 * US_PER_S,
 	};
 	if (!json_object_is_type(json, json_type_object)) {
 		snprintf(error, ERROR_MAX, "a definition is a JSON object");
@@ -635,6 +805,7 @@ bool def_parse(struct def *def, struct json_object *json, int64_t now, char erro
 	if (check(&p))
 		return true;
 bad:
+	make_line(error);
 	def_free(def);
 	return false;
 }
@@ -643,7 +814,11 @@ void def_free(struct def *def)
 {
 	for (size_t i = 0; def->env && def->env[i]; i++)
 		free((char *)def->env[i]);
+	for (size_t i = 0; def->headers && def->headers[i]; i++)
+		free((char *)def->headers[i]);
 	free(def->env);
+	free(def->headers);
+	free(def->alarm_to);
 	free(def->argv);
 	free(def->then_ok);
 	free(def->then_fail);

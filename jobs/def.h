@@ -70,12 +70,22 @@ void days_forget(const char *name);
  * @queue:	OVERLAP_QUEUE: how many firings may wait
  * @retries:	how often a failed run is repeated
  * @wait:	how long to wait before the first repetition
- * @factor:	by what the wait grows with each repetition
+ * @factor:	the factor by which the wait grows with each repetition
  * @timeout:	how long a run may take, or 0
  * @stop:	how long a run that was asked to end has before it is killed
  * @keep:	how long its history and logs are kept, or 0 for the daemon's default
  * @report:	do not repeat a run that was lost, only report it
  * @argv:	the command
+ * @url:	where to send an HTTP request instead of running @argv, or NULL
+ * @headers:	headers of that request, as "Name: value"
+ * @pool:	the pool whose runners run it, or NULL: the daemon does
+ * @prio:	of the runs that wait for a pool, those with the greatest go first
+ * @each:	each runner of the pool runs it
+ * @prefer:	a key that says which runner is to run it if it can, or NULL
+ * @alarm_to:	who is told when it fails
+ * @alarm_late:	they are also told if a run has not begun this long after it was due; 0: they are
+ *		not
+ * @alarm_every: the shortest time from one alarm to the next
  * @env:	variables added to the environment
  * @user:	the user it runs as, or NULL for the daemon's
  * @dir:	its directory, or NULL for the user's home
@@ -109,6 +119,15 @@ struct def {
 	int64_t			keep;
 	bool			report;
 	const char		**argv;
+	const char		*url;
+	const char		**headers;
+	const char		*pool;
+	int64_t			prio;
+	bool			each;
+	const char		*prefer;
+	const char		**alarm_to;
+	int64_t			alarm_late;
+	int64_t			alarm_every;
 	const char		**env;
 	const char		*user;
 	const char		*dir;

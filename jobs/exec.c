@@ -118,6 +118,10 @@ static void set_run(const struct run *run, char **env, size_t *n, char **made)
 	set_new(env, n, made, format("TWHEEL_MISSED=%lld", (long long)f->missed));
 	if (f->arg)
 		set_new(env, n, made, format("TWHEEL_ARG=%s", f->arg));
+	if (!f->shards)
+		return;
+	set_new(env, n, made, format("TWHEEL_SHARD=%lld", (long long)f->shard));
+	set_new(env, n, made, format("TWHEEL_SHARDS=%lld", (long long)f->shards));
 }
 
 /* Set the variables of another user that the run has. */
@@ -259,6 +263,12 @@ noreturn static void child(const struct run *run, const struct passwd *pw, char 
 
 /* ---- its output and its end --------------------------------------------------------- */
 
+static void took_output(struct run *run, const char *data, size_t size)
+{
+	log_write(&run->firing, &run->process.log, data, size);
+	api_wake(run);
+}
+
 /* Read once from the pipe of a run into its log. Returns whether there may be more. */
 static bool read_some(struct run *run)
 {
@@ -266,7 +276,7 @@ static bool read_some(struct run *run)
 	ssize_t n = read(run->process.output.fd, data, sizeof(data));
 
 	if (n > 0)
-		log_write(run, data, (size_t)n);
+		took_output(run, data, (size_t)n);
 	else if (!n || errno != EAGAIN)
 		source_remove(&run->process.output);
 	return n > 0;
@@ -286,10 +296,12 @@ static void end_ready(struct source *source)
 
 	if (!waitid(P_PID, (id_t)run->process.pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
 	    info.si_pid)
-		run_ended(run, info.si_code, info.si_status);
+		run->process.ended(run, info.si_code, info.si_status);
 }
 
-/* To all processes of the run. One that is stopped takes the signal only when it continues. */
+/*
+ * Send a signal to all processes of the run. One that is stopped takes it only when it continues.
+ */
 void exec_signal(struct run *run, int sig)
 {
 	if (sig == SIGKILL)
@@ -316,6 +328,7 @@ void exec_end(struct run *run)
 	log_close(&p->log);
 	cgroup_remove(run);
 	p->pid = 0;
+	api_wake(run);
 }
 
 /* ---- beginning ---------------------------------------------------------------------- */
@@ -338,6 +351,22 @@ static int fork_into(int cgroup, int *pidfd)
 }
 
 /*
+ * Until its exec a child of vfork() uses this process's memory, and this process waits. So it must
+ * not become another user, which looks names up and leaves traces; and vfork() cannot begin in
+ * another cgroup. For all other runs vfork() saves three quarters of the cost, since nothing of
+ * this process is copied.
+ */
+static pid_t begin_child(struct run *run, const struct passwd *pw, char **env, int cgroup,
+			 int output, const char *why)
+{
+	pid_t pid = cgroup < 0 && !pw ? vfork() : fork_into(cgroup, &run->process.end.fd);
+
+	if (!pid)
+		child(run, pw, env, output, why);
+	return pid;
+}
+
+/*
  * Start the child, and watch its output and its end. Returns 0, or a negative errno if there is no
  * process.
  */
@@ -349,11 +378,12 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
-	p->pid = fork_into(cgroup, &p->end.fd);
-	if (!p->pid)
-		child(run, pw, env, fds[1], why);
+	p->end.fd = -1;
+	p->pid = begin_child(run, pw, env, cgroup, fds[1], why);
 	err = p->pid < 0 ? -errno : 0;
-	close(fds[1]);
+	close(fds[1]);		/* so there is a descriptor for the next line */
+	if (!err && p->end.fd < 0)
+		p->end.fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (err) {
 		close(fds[0]);
 		p->pid = 0;

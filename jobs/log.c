@@ -40,24 +40,28 @@ static void day_of(const struct firing *firing, char name[24])
 
 static void file_of(const struct firing *firing, char name[120])
 {
-	char day[24];
+	char day[24], shard[24] = "";
 
 	day_of(firing, day);
-	snprintf(name, 120, "%s/%lld-%lld.%lld", day, (long long)firing->id, (long long)firing->at,
-		 (long long)firing->attempt);
+	if (firing->shard)
+		snprintf(shard, sizeof(shard), ".%lld", (long long)firing->shard);
+	snprintf(name, 120, "%s/%lld-%lld.%lld%s", day, (long long)firing->id,
+		 (long long)firing->at, (long long)firing->attempt, shard);
 }
 
-static void make_file(struct run *run)
+/* Open the file of a log for writing, and make it with these @flags of open(2). */
+static int make_file(const struct firing *firing, int flags)
 {
 	char name[120], day[24];
+	int fd;
 
-	file_of(&run->firing, name);
-	day_of(&run->firing, day);
+	file_of(firing, name);
+	day_of(firing, day);
 	mkdirat(dir, day, 0700);
-	run->process.log.fd = openat(dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (run->process.log.fd < 0)
-		say(SAY_ERROR, "cannot write the log of job '%s': %s", job_name(run->job),
-		    strerror(errno));
+	fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | flags, 0600);
+	if (fd < 0)
+		say(SAY_ERROR, "cannot write the log '%s': %s", name, strerror(errno));
+	return fd;
 }
 
 /* If the log is too long, cut out the middle. Returns false if the file system cannot do that. */
@@ -74,14 +78,13 @@ static bool cut(struct log *log)
 	return true;
 }
 
-/* Append to the log of a run. If that fails, the output is lost, and the run goes on. */
-void log_write(struct run *run, const char *data, size_t size)
+/* If that fails, the output is lost, and the run continues. */
+void log_write(const struct firing *firing, struct log *log, const char *data, size_t size)
 {
-	struct log *log = &run->process.log;
 	ssize_t n;
 
 	if (log->fd < 0 && !log->cut)
-		make_file(run);
+		log->fd = make_file(firing, O_TRUNC);
 	log->cut = log->fd < 0 ? -1 : log->cut;
 	if (log->cut < 0)
 		return;
@@ -90,6 +93,29 @@ void log_write(struct run *run, const char *data, size_t size)
 		log->size += n;
 	if (!cut(log))
 		log->cut = -1;
+}
+
+/*
+ * The file itself says how much there is, and where the hole ends: so nothing has to be remembered
+ * between two calls, and a daemon can continue what another one has begun.
+ */
+int64_t log_append(const struct firing *firing, int64_t from, const char *data, size_t size)
+{
+	struct log log = { .fd = make_file(firing, 0) };
+	int64_t known;
+
+	if (log.fd < 0)
+		return -EIO;
+	log.size = lseek(log.fd, 0, SEEK_END);
+	if (log.size > HEAD)
+		log.cut = lseek(log.fd, HEAD, SEEK_DATA);
+	known = from < 0 || from > log.size ? 0 : log.size - from;
+	if (from > log.size)
+		log.size = from;
+	if (known < (int64_t)size)
+		log_write(firing, &log, data + known, size - (size_t)known);
+	log_close(&log);
+	return log.size;
 }
 
 void log_close(struct log *log)

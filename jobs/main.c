@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <grp.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,6 +42,10 @@
  * @lease:	how long the others wait before they bury this daemon, in us
  * @socket:	the path of the socket
  * @group:	a group that may use the socket too, or NULL
+ * @listen:	the address and port at which it listens too, or NULL
+ * @tokens:	the file of the tokens, or NULL
+ * @runner:	this is a runner, of @pool
+ * @pool:	see @runner
  * @cgroup:	the cgroup below which runs have theirs; see cgroup_setup()
  */
 static struct options {
@@ -51,6 +56,10 @@ static struct options {
 	char		*socket;
 	const char	*group;
 	const char	*cgroup;
+	const char	*listen;
+	const char	*tokens;
+	bool		runner;
+	const char	*pool;
 } options;
 
 static char **arguments;
@@ -90,15 +99,21 @@ static const char usage[] =
 	"                          ~/.local/state/twheeld\n"
 	"      --store=URL       postgresql://..., the jobs of several machines, instead of a file\n"
 	"      --name=NAME       what this machine is called there; its host name\n"
-	"      --lease=DURATION  the others take over that long after it was heard of; 3s\n"
-	"      --socket=FILE     where it is talked to; for root /run/twheeld/socket, else\n"
+	"      --lease=DURATION  how long others wait for it before they take over; 3s\n"
+	"      --socket=FILE     its socket; for root /run/twheeld/socket, else\n"
 	"                          twheeld/socket in $XDG_RUNTIME_DIR, or socket in DIR\n"
-	"      --group=NAME      this group may talk to it as well: its members can do what\n"
-	"                          the daemon's user can\n"
+	"      --group=NAME      this group may use the socket too: its members can do\n"
+	"                          what the daemon's user can\n"
+	"      --listen=ADDR:PORT  also answer requests that have a token there\n"
+	"      --token-file=FILE the tokens: a line for each, [all|read|run] TOKEN\n"
+	"      --runner=URL      do not keep jobs: run those of a pool for the daemon at\n"
+	"                          http://ADDR:PORT, or at a socket; may be repeated\n"
+	"      --pool=NAME       the pool of --runner\n"
 	"      --runs=N          at most N runs at once; 256\n"
 	"      --keep=DURATION   how long history and logs are kept; 7d\n"
-	"      --cgroup=DIR      the cgroup below which each run has its own; by default ours,\n"
-	"                          if systemd has delegated it. 'none': none\n"
+	"      --sendmail=FILE   the program that mails alarms; /usr/sbin/sendmail\n"
+	"      --cgroup=DIR      the cgroup below which each run has its own; by default\n"
+	"                          that of twheeld, if systemd delegated it. 'none': none\n"
 	"  -h, --help            display this help and exit\n"
 	"  -V, --version         output version information and exit\n";
 
@@ -134,9 +149,34 @@ static void set_lease(const char *text)
 	options.lease /= NS_PER_US;
 }
 
+static void set_tokens(const char *path)
+{
+	char error[ERROR_MAX];
+
+	if (!tokens_read(path, error))
+		die("%s", error);
+	options.tokens = path;
+}
+
 static void set_option(int c)
 {
 	switch (c) {
+	case 'L':
+		options.listen = optarg;
+		break;
+	case 't':
+		set_tokens(optarg);
+		break;
+	case 'R':
+		options.runner = true;
+		if (!runner_add(optarg))
+			die("'%s' is neither http://... nor the path of a socket", optarg);
+		break;
+	case 'p':
+		if (!name_good(optarg))
+			die("'%s' is no name for a pool", optarg);
+		options.pool = optarg;
+		break;
 	case 'd':
 		options.store = optarg;
 		break;
@@ -160,6 +200,9 @@ static void set_option(int c)
 		break;
 	case 'k':
 		set_keep(optarg);
+		break;
+	case 'm':
+		sendmail = optarg;
 		break;
 	case 'c':
 		options.cgroup = optarg;
@@ -185,8 +228,13 @@ static void parse_options(int argc, char **argv)
 		{ "lease", required_argument, NULL, 'l' },
 		{ "socket", required_argument, NULL, 'S' },
 		{ "group", required_argument, NULL, 'g' },
+		{ "listen", required_argument, NULL, 'L' },
+		{ "token-file", required_argument, NULL, 't' },
+		{ "runner", required_argument, NULL, 'R' },
+		{ "pool", required_argument, NULL, 'p' },
 		{ "runs", required_argument, NULL, 'r' },
 		{ "keep", required_argument, NULL, 'k' },
+		{ "sendmail", required_argument, NULL, 'm' },
 		{ "cgroup", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -205,16 +253,22 @@ static void parse_options(int argc, char **argv)
 static void default_places(void)
 {
 	const char *home = getenv("HOME"), *state = getenv("XDG_STATE_HOME"),
-		   *run = getenv("XDG_RUNTIME_DIR");
+		   *run = getenv("XDG_RUNTIME_DIR"), *more = options.runner ? "-runner" : "";
 
+	if (options.listen && !options.tokens)
+		die("--listen needs --token-file=FILE");
+	if (options.runner != !!options.pool)
+		die("--runner and --pool need each other");
+	if (options.runner && (options.store || options.listen))
+		die("a runner has neither a store nor a port");
 	if (!options.lease)
 		options.lease = LEASE_US;
 	if (!options.state && !geteuid())
-		options.state = format("/var/lib/twheeld");
+		options.state = format("/var/lib/twheeld%s", more);
 	else if (!options.state && state && *state == '/')
-		options.state = format("%s/twheeld", state);
+		options.state = format("%s/twheeld%s", state, more);
 	else if (!options.state && home && *home == '/')
-		options.state = format("%s/.local/state/twheeld", home);
+		options.state = format("%s/.local/state/twheeld%s", home, more);
 	if (!options.state)
 		die("there is no HOME: say --state=DIR");
 	if (!options.socket && !geteuid())
@@ -298,14 +352,27 @@ void give_up(void)
 	begin_again();
 }
 
-/* Messages do not show the address, which may contain a password. */
-static void open_server(void)
+const char *machine_name(void)
 {
-	char error[ERROR_MAX] = "no memory", host[256] = "";
+	static char host[256];
 
 	gethostname(host, sizeof(host) - 1);
-	if (!store_pg(&store, options.store, options.name ? options.name : host, options.lease,
-		      error, sizeof(error)))
+	return options.name ? options.name : host;
+}
+
+/*
+ * Messages do not show the address, which may contain a password. A module that is not there, or is
+ * another version's, does not become better by waiting.
+ */
+static void open_server(void)
+{
+	char error[ERROR_MAX] = "no memory";
+	const struct store_module *module = store_module(error, sizeof(error));
+
+	if (!module)
+		die("cannot open the store: %s", error);
+	if (!module->open(&store, options.store, machine_name(), options.lease, error,
+			  sizeof(error)))
 		return;
 	say(SAY_ERROR, "cannot open the store: %s", error);
 	give_up();
@@ -317,6 +384,7 @@ static void open_file(void)
 
 	if (store_sqlite(&store, file, error, sizeof(error)))
 		die("cannot open '%s': %s", file, error);
+	store->lease = options.lease;
 	sync_state();
 	free(file);
 }
@@ -416,6 +484,32 @@ static int listen_here(void)
 	return fd;
 }
 
+/* Listen at ADDR:PORT, or at [ADDR]:PORT of IPv6. */
+static int listen_remote(const char *text)
+{
+	struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM }, *found;
+	char *host = format("%s", text), *port = strrchr(host, ':'), *name = host;
+	int one = 1, err, fd;
+
+	if (!port || port == host)
+		die("'%s' is no address with a port", text);
+	*port++ = 0;
+	if (*name == '[' && port[-2] == ']') {
+		name++;
+		port[-2] = 0;
+	}
+	err = getaddrinfo(name, port, &hints, &found);
+	if (err)
+		die("cannot listen at '%s': %s", text, gai_strerror(err));
+	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    bind(fd, found->ai_addr, found->ai_addrlen) || listen(fd, SOMAXCONN))
+		die("cannot listen at '%s': %s", text, strerror(errno));
+	freeaddrinfo(found);
+	free(host);
+	return fd;
+}
+
 /* ---- systemd ------------------------------------------------------------------------ */
 
 static void tell_systemd(const char *text)
@@ -428,14 +522,35 @@ static void tell_systemd(const char *text)
 
 /* ---- signals ------------------------------------------------------------------------ */
 
+/* If the file is wrong now, the tokens that there were stay. */
+static void reload_tokens(void)
+{
+	char error[ERROR_MAX];
+
+	if (!options.tokens)
+		return;
+	if (tokens_read(options.tokens, error))
+		say(SAY_INFO, "the tokens were read again");
+	else
+		say(SAY_ERROR, "%s; the tokens stay as they were", error);
+	runner_token(token_to_run());
+}
+
 static void signal_ready(struct source *source)
 {
 	struct signalfd_siginfo info;
 
 	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
 		return;
+	if (info.ssi_signo == SIGHUP) {
+		reload_tokens();
+		return;
+	}
 	tell_systemd("STOPPING=1");
-	core_stop();
+	if (options.runner)
+		runner_stop();
+	else
+		core_stop();
 }
 
 static void watch_signals(void)
@@ -446,6 +561,7 @@ static void watch_signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -471,11 +587,22 @@ static void set_up(void)
 	leftovers_kill(options.state);
 	if (options.store)
 		open_server();
-	else
+	else if (!options.runner)
 		open_file();
 	logs = format("%s/logs", options.state);
 	log_setup(logs);
 	free(logs);
+}
+
+/* Be a runner. */
+static int run_for_others(void)
+{
+	watch_signals();
+	runner_token(token_to_run());
+	runner_start(options.pool);
+	tell_systemd("READY=1");
+	runner_loop();
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -486,9 +613,14 @@ int main(int argc, char **argv)
 	default_places();
 	signal(SIGCHLD, SIG_DFL);
 	set_up();
+	core_open();
+	if (options.runner)
+		return run_for_others();
 	core_start();
 	watch_signals();
-	api_start(listen_here());
+	api_start(listen_here(), false);
+	if (options.listen)
+		api_start(listen_remote(options.listen), true);
 	tell_systemd("READY=1");
 	say(SAY_INFO, "life %lld, %s timers, %s", (long long)store->life,
 	    twheel_backend(twheel_sched_wheel(sched)), options.socket);

@@ -7,7 +7,8 @@
 #include "civil.h"
 #include "policy.h"
 
-#define SKIPPED_MAX	100000		/* after so many times in a row on days off, give up */
+#define SKIPPED_MAX	100000		/* after so many days off in a row, give up */
+#define MINUTE		(60 * US_PER_S)
 #define TIME_MAX	1000000000000000000LL	/* us; any later time counts as never */
 #define WAIT_MAX	(366LL * SECS_PER_DAY * US_PER_S)
 
@@ -73,6 +74,23 @@ static int64_t step(const struct def *def, int64_t at)
 }
 
 /*
+ * @at is on a day off: go on to the last time on that day, or, if the zone's offset changes on that
+ * day, to the last one before. A cron expression need not match there.
+ */
+static int64_t pass_day(const struct def *def, int64_t at)
+{
+	struct zone_span span;
+	int64_t s = floor_div(at, US_PER_S), end;
+
+	zone_span(def->zone, s, &span);
+	end = (floor_div(s + span.offset, SECS_PER_DAY) + 1) * SECS_PER_DAY - span.offset;
+	end = end < span.to ? end : span.to;
+	if (def->kind == KIND_RATE)
+		return at + (end * US_PER_S - 1 - at) / def->period * def->period;
+	return (end - 1) * US_PER_S;
+}
+
+/*
  * The next time after @at that is not on a day off. Both are without the spread. 0 if there is
  * none.
  */
@@ -82,6 +100,7 @@ static int64_t next_on(const struct def *def, int64_t at)
 		at = step(def, at);
 		if (!at || !is_off(def, at))
 			return at;
+		at = pass_day(def, at);
 	}
 	return 0;
 }
@@ -104,7 +123,7 @@ static int64_t first_of_rate(const struct def *def, int64_t now)
 	return start + ((now - start) / def->period + 1) * def->period;
 }
 
-/* The same, and not on a day off. */
+/* first_of_rate(), but not on a day off. */
 static int64_t first_by_rate(const struct def *def, int64_t now)
 {
 	int64_t at = first_of_rate(def, now);
@@ -168,7 +187,7 @@ static int64_t pass(const struct def *def, int64_t at, int64_t until, int64_t mo
 }
 
 /*
- * The same for all times up to @until. If there are very many, the rest is passed without counting.
+ * pass() over all times up to @until. If there are very many, the rest is passed without counting.
  */
 static int64_t pass_all(const struct def *def, int64_t at, int64_t until, int64_t *next)
 {
@@ -233,4 +252,34 @@ int64_t retry_wait(const struct def *def, int64_t tries)
 	double wait = (double)def->wait * pow(def->factor, (double)(tries - 1));
 
 	return wait < WAIT_MAX ? (int64_t)wait : WAIT_MAX;
+}
+
+/* The job's first time that is not before @from, if @due is one of its times. 0 if unknown. */
+static int64_t reach(const struct def *def, const char *name, int64_t due, int64_t from)
+{
+	if (due >= from || !due)
+		return due == NEVER ? 0 : due;
+	if (def->kind == KIND_CRON)
+		return next_due(def, name, from - 1);
+	if (def->kind == KIND_RATE)
+		return next_due(def, name, due + (from - due - 1) / def->period * def->period);
+	return 0;
+}
+
+size_t due_minutes(const struct def *def, const char *name, int64_t due, int64_t from,
+		   int64_t *minutes, size_t nr)
+{
+	int64_t at = reach(def, name, due, from), start = floor_div(from, MINUTE) * MINUTE,
+		end = start + (int64_t)nr * MINUTE, left, n;
+	size_t work;
+
+	for (work = 1; at && at < end; work++) {
+		left = MINUTE - (at - start) % MINUTE;
+		n = def->kind == KIND_RATE ? (left - 1) / def->period : 0;
+		minutes[(at - start) / MINUTE] += n + 1;
+		if (def->kind != KIND_CRON && def->kind != KIND_RATE)
+			break;
+		at = next_due(def, name, at + n * def->period);
+	}
+	return work;
 }

@@ -9,8 +9,8 @@
 
 #include "def.h"
 
-#define MISSED_COUNTED	1000000		/* missed times; no more are counted */
-#define MISSED_RUN	100		/* missed=all runs at most so many times */
+#define MISSED_COUNTED	1000000		/* missed times are counted up to this */
+#define MISSED_RUN	100		/* missed=all makes up for at most this many */
 
 /**
  * first_due() - when is a job due that was just put?
@@ -44,6 +44,22 @@ int64_t next_due(const struct def *def, const char *name, int64_t at);
  * Return: the time, or 0 for never.
  */
 int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t now);
+
+/**
+ * due_minutes() - count how often a job is due in each of the coming minutes
+ * @def:	the job
+ * @name:	its name
+ * @due:	one of its times, or 0 or NEVER if none is known
+ * @from:	times before this do not count
+ * @minutes:	the first one is the minute that @from is in. The job's times are added to them
+ * @nr:		how many minutes
+ *
+ * For a rate, all its times within a minute are taken to be on the same day.
+ *
+ * Return: by how many steps this was computed: how long it took.
+ */
+size_t due_minutes(const struct def *def, const char *name, int64_t due, int64_t from,
+		   int64_t *minutes, size_t nr);
 
 /**
  * struct plan - what to do at a time that has come

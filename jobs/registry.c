@@ -17,16 +17,10 @@
 
 #include "twheeld.h"
 
-/* Trees of tsearch(3): all jobs that are in memory; those of them that have a name. */
-static void *by_id, *by_name;
-
-/* For tsearch(). */
-static int compare_id(const void *a, const void *b)
-{
-	const struct job *x = a, *y = b;
-
-	return (x->id > y->id) - (x->id < y->id);
-}
+/* All jobs that are in memory. */
+static struct job *by_id;
+/* Those of them that have a name: a tree of tsearch(3). */
+static void *by_name;
 
 /* For tsearch(). Both have a name. */
 static int compare_name(const void *a, const void *b)
@@ -38,9 +32,10 @@ static int compare_name(const void *a, const void *b)
 
 struct job *job_by_id(int64_t id)
 {
-	struct job key = { .id = id }, **found = tfind(&key, &by_id, compare_id);
+	struct job *job;
 
-	return found ? *found : NULL;
+	HASH_FIND(in_all, by_id, &id, sizeof(id), job);
+	return job;
 }
 
 struct job *job_by_name(const char *name)
@@ -86,6 +81,76 @@ const char *job_name(const struct job *job)
 	if (job->def.json && json_object_object_get_ex(job->def.json, "name", &name))
 		return json_object_get_string(name);
 	return "?";
+}
+
+/**
+ * struct followed - a name that jobs have in "then"
+ * @in_all:	its place among all such names
+ * @nr:		how often
+ * @name:	the name
+ */
+struct followed {
+	UT_hash_handle	in_all;
+	size_t		nr;
+	char		name[];
+};
+
+static struct followed *followed;
+
+static struct followed *followed_find(const char *name)
+{
+	struct followed *f;
+
+	HASH_FIND(in_all, followed, name, strlen(name), f);
+	return f;
+}
+
+static void follow(const char *name)
+{
+	struct followed *f = followed_find(name);
+
+	if (!f) {
+		f = calloc(1, sizeof(*f) + strlen(name) + 1);
+		if (!f)
+			abort();
+		strcpy(f->name, name);
+		HASH_ADD_KEYPTR(in_all, followed, f->name, strlen(f->name), f);
+	}
+	f->nr++;
+}
+
+static void unfollow(const char *name)
+{
+	struct followed *f = followed_find(name);
+
+	if (--f->nr)
+		return;
+	HASH_DELETE(in_all, followed, f);
+	free(f);
+}
+
+/* Call @fn, one of the two functions above, for each job that is named to run after @def. */
+static void each_name(const struct def *def, void (*fn)(const char *name))
+{
+	const char **lists[] = { def->then_ok, def->then_fail };
+
+	for (int l = 0; l < 2; l++)
+		for (const char **name = lists[l]; name && *name; name++)
+			fn(*name);
+}
+
+bool job_is_needed(int64_t id)
+{
+	struct job *job = job_by_id(id);
+
+	return job && job->name && followed_find(job->name);
+}
+
+/* Free the definition of a job. */
+static void forget_def(struct job *job)
+{
+	each_name(&job->def, unfollow);
+	def_free(&job->def);
 }
 
 /* Is the job due once only? Then it is deleted together with its history. */
@@ -142,7 +207,7 @@ static struct job *job_new(int64_t id, const char *name)
 	job->id = id;
 	job->name = name ? strdup(name) : NULL;
 	TAILQ_INIT(&job->runs);
-	tsearch(job, &by_id, compare_id);
+	HASH_ADD(in_all, by_id, id, sizeof(job->id), job);
 	if (name && job_by_name(name))
 		job_unname(job_by_name(name));
 	if (name)
@@ -160,12 +225,22 @@ static void load_def(struct job *job, const char *text)
 	char error[ERROR_MAX] = "it is no JSON";
 
 	if (json && def_parse(&job->def, json, now_us(), error)) {
+		each_name(&job->def, follow);
 		json_object_put(json);
 		return;
 	}
 	job->broken = strdup(error);
 	job->def.json = json;
 	say(SAY_ERROR, "job '%s' is not run: %s", job_name(job), error);
+}
+
+/* The job gets another definition. If the old one was not understood, its firings have waited. */
+static void unbreak(struct job *job)
+{
+	if (job->broken)
+		core_take_over(job->id);
+	free(job->broken);
+	job->broken = NULL;
 }
 
 /*
@@ -195,9 +270,8 @@ static void load_job(void *arg, const struct job_row *row)
 	if (!known)
 		job = job_new(row->id, row->name);
 	if (known && job->rev != row->rev) {
-		def_free(&job->def);
-		free(job->broken);
-		job->broken = NULL;
+		forget_def(job);
+		unbreak(job);
 	}
 	if (!known || job->rev != row->rev)
 		load_def(job, row->def);
@@ -265,8 +339,10 @@ void job_forget(int64_t id)
 	if (!job || !TAILQ_EMPTY(&job->runs))
 		return;
 	job_unname(job);
-	tdelete(job, &by_id, compare_id);
-	def_free(&job->def);
+	if (job->alarm_timer)
+		twheel_sched_cancel(sched, job->alarm_timer, 0);
+	HASH_DELETE(in_all, by_id, job);
+	forget_def(job);
 	free(job->broken);
 	free(job);
 }
@@ -427,7 +503,7 @@ static int check_one(const struct planned *planned, size_t i, int64_t now, struc
 		err = -EINVAL;
 	if (!err)
 		err = check_name(planned, i, error);
-	if (!err && !cgroup_can(def, error))
+	if (!err && !def->pool && !cgroup_can(def, error))
 		err = -EINVAL;
 	return err ? err : plan_row(put, def, now, row, error);
 }
@@ -456,10 +532,10 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 {
 	struct job *job = put->job ? put->job : job_new(row->id, put->name);
 
-	def_free(&job->def);
-	free(job->broken);
-	job->broken = NULL;
+	forget_def(job);
+	unbreak(job);
 	job->def = *def;
+	each_name(&job->def, follow);
 	*def = (struct def) { 0 };
 	job->rev++;
 	set_due(job, row->due_id, row->due_at);

@@ -14,7 +14,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <search.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,61 +23,60 @@
 #include "twheeld.h"
 #include "when.h"
 
+#define FIRING_SIZE	(offsetof(struct firing, at) + sizeof(int64_t))
 #define BEGIN_AGAIN_NS	NS_PER_S	/* how long to wait after a process could not be created */
 
 int64_t max_running = 256, default_keep = 7 * 86400 * US_PER_S;
 size_t nr_running;
 
 /* Runs that may begin: a turn that says so was written. In the order in which it was. */
-static TAILQ_HEAD(, run) ready = TAILQ_HEAD_INITIALIZER(ready);
-/* All runs: a tree of tsearch(3), by compare(). */
-static void *by_firing;
+static struct runs ready = TAILQ_HEAD_INITIALIZER(ready);
+/* All runs, by FIRING_SIZE bytes of their firings, in the order in which they were made. */
+static struct run *by_firing;
 /* Begin nothing: for ever, since runs_stop() was called; or until hold_over(). */
 static bool stopping, held;
 
-/* Order runs by the names of their firings. */
-static int compare(const void *a, const void *b)
-{
-	const struct firing *x = &((const struct run *)a)->firing,
-			    *y = &((const struct run *)b)->firing;
-
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
-}
-
 struct run *run_find(int64_t id, int64_t at)
 {
-	struct run key = { .firing = { .id = id, .at = at } },
-		   **found = tfind(&key, &by_firing, compare);
+	struct firing key = { .id = id, .at = at };
+	struct run *run;
 
-	return found ? *found : NULL;
+	HASH_FIND(in_all, by_firing, &key, FIRING_SIZE, run);
+	return run;
 }
 
-/**
- * struct walk - runs_each() in progress
- * @fn:		called for each run
- * @arg:	its first argument
- */
-struct walk {
-	void	(*fn)(void *arg, struct run *run);
-	void	*arg;
-};
-
-/* Call the function of a struct walk for a node of the tree, once for each node. */
-static void visit(const void *node, VISIT which, void *closure)
+/* Is there anything that must end before the attempt is over? */
+static bool is_out(const struct run *run)
 {
-	struct walk *walk = closure;
-
-	if (which == postorder || which == leaf)
-		walk->fn(walk->arg, *(struct run *const *)node);
+	return run->process.pid || run->call || run->away;
 }
 
 void runs_each(void (*fn)(void *arg, struct run *run), void *arg)
 {
-	struct walk walk = { .fn = fn, .arg = arg };
+	for (struct run *run = by_firing; run; run = run->in_all.next)
+		fn(arg, run);
+}
 
-	twalk_r(by_firing, visit, &walk);
+/* The run should have begun by now. */
+static void is_late_now(void *arg, const struct twheel_task_info *task)
+{
+	struct run *run = arg;
+
+	(void)task;
+	run->late = 0;
+	if (!run->began && run->firing.attempt == 1)
+		alarm_late(run->job, &run->firing);
+}
+
+/* If the job wants somebody to be told that a run has not begun in time, look then. */
+static void expect(struct run *run)
+{
+	struct twheel_task task = { .fn = is_late_now, .arg = run };
+
+	if (!run->job->def.alarm_late)
+		return;
+	when_due(&task, run->firing.at + run->job->def.alarm_late);
+	twheel_sched_add(sched, &task, &run->late);
 }
 
 /* Make a run of a firing, which it copies. It has no process, and is not in the ready list. */
@@ -92,31 +90,41 @@ static struct run *run_new(struct job *job, const struct firing *firing)
 	run->firing = *firing;
 	run->firing.arg = firing->arg ? strdup(firing->arg) : NULL;
 	run->process.log.fd = -1;
+	expect(run);
 	TAILQ_INSERT_TAIL(&job->runs, run, in_job);
-	tsearch(run, &by_firing, compare);
+	HASH_ADD(in_all, by_firing, firing, FIRING_SIZE, run);
 	return run;
 }
 
 /* Forget a run that has no process. */
 static void run_free(struct run *run)
 {
+	api_wake(run);
 	if (run->timer)
 		twheel_sched_cancel(sched, run->timer, 0);
-	if (run->is_ready)
-		TAILQ_REMOVE(&ready, run, in_ready);
+	if (run->late)
+		twheel_sched_cancel(sched, run->late, 0);
+	if (run->ready)
+		TAILQ_REMOVE(run->ready, run, in_ready);
 	TAILQ_REMOVE(&run->job->runs, run, in_job);
-	tdelete(run, &by_firing, compare);
+	HASH_DELETE(in_all, by_firing, run);
 	free((char *)run->firing.arg);
 	free(run);
 }
 
-/* The store knows that the run may begin: put it into the list from which runs_begin() takes it. */
+void run_ready(struct run *run)
+{
+	if (run->ready)
+		TAILQ_REMOVE(run->ready, run, in_ready);
+	run->ready = run->job->def.pool ? &pool_ready : &ready;
+	TAILQ_INSERT_TAIL(run->ready, run, in_ready);
+}
+
+/* The store knows that the run may begin: put it into the list from which it does. */
 static void set_ready(struct run *run)
 {
-	if (run->is_ready)
-		return;
-	run->is_ready = true;
-	TAILQ_INSERT_TAIL(&ready, run, in_ready);
+	if (!run->ready)
+		run_ready(run);
 }
 
 /* ---- waiting ------------------------------------------------------------------------ */
@@ -144,7 +152,7 @@ static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel
 /* Decide that a run may begin. It does when this is written, see attempt_written(). */
 static void make_ready(struct run *run)
 {
-	struct op *op = core_op(OP_READY);
+	struct op *op = core_op(OP_READY, run->job);
 
 	run->firing.state = STATE_READY;
 	run->firing.life = store->life;
@@ -229,7 +237,7 @@ static struct ended line_of(const struct job *job, const struct firing *firing,
 }
 
 /* The jobs that follow are due now, as if somebody had asked for them. */
-static void add_children(const char **names, int64_t now)
+static void add_children(const struct job *job, const char **names, int64_t now)
 {
 	for (; names && *names; names++) {
 		struct job *child = job_by_name(*names);
@@ -240,7 +248,7 @@ static void add_children(const char **names, int64_t now)
 			    *names);
 			continue;
 		}
-		op = core_op(OP_ADD);
+		op = core_op(OP_ADD, job);
 		op->line.firing.job = child->id;
 		op->next = now;
 	}
@@ -253,7 +261,7 @@ static void move_parked(const struct job *job, int64_t id, int64_t now)
 
 	if (job->def.kind != KIND_DELAY || id != job->due_id)
 		return;
-	op = core_op(OP_MOVE);
+	op = core_op(OP_MOVE, job);
 	op->line.firing.id = id;
 	op->line.firing.job = job->id;
 	op->next = now + job->def.period;
@@ -262,8 +270,8 @@ static void move_parked(const struct job *job, int64_t id, int64_t now)
 /* The firing is over: decide what follows, and free the run. */
 static void finish(struct run *run, enum outcome outcome, int64_t status)
 {
-	struct op *op = core_op(OP_END);
 	struct job *job = run->job;
+	struct op *op = core_op(OP_END, job);
 	int64_t now;
 
 	op->line = line_of(job, &run->firing, outcome, status, run->began);
@@ -271,16 +279,16 @@ static void finish(struct run *run, enum outcome outcome, int64_t status)
 	now = op->line.ended;
 	move_parked(job, run->firing.id, now);
 	if (outcome == OUTCOME_OK)
-		add_children(job->def.then_ok, now);
+		add_children(job, job->def.then_ok, now);
 	if (outcome == OUTCOME_FAILED || outcome == OUTCOME_TIMEOUT || outcome == OUTCOME_LOST)
-		add_children(job->def.then_fail, now);
+		add_children(job, job->def.then_fail, now);
 	run_leaves(run);
 }
 
 /* The attempt is over, and there will be another one: at @wake, or at once if that is 0. */
 static void attempt_again(struct run *run, enum outcome outcome, int64_t status, int64_t wake)
 {
-	struct op *op = core_op(OP_AGAIN);
+	struct op *op = core_op(OP_AGAIN, run->job);
 
 	op->line = line_of(run->job, &run->firing, outcome, status, run->began);
 	op->line.firing.arg = NULL;
@@ -291,6 +299,7 @@ static void attempt_again(struct run *run, enum outcome outcome, int64_t status,
 	run->firing.wake = wake;
 	run->firing.life = store->life;
 	run->began = 0;
+	run->away = false;
 	run->ending = OUTCOME_OK;
 	op->next_firing = run->firing;
 	op->next_firing.arg = NULL;
@@ -316,23 +325,36 @@ static void over(struct run *run, enum outcome outcome, int64_t status)
 		finish(run, outcome, status);
 }
 
-void run_ended(struct run *run, int code, int status)
+void run_over(struct run *run, bool good, int64_t status)
 {
 	enum outcome outcome = run->ending;
 
-	crash_point("a process ended");
-	exec_end(run);
-	nr_running--;
+	nr_running -= !run->away;
 	if (run->timer)
 		twheel_sched_cancel(sched, run->timer, 0);
 	run->timer = 0;
+	if (outcome == OUTCOME_OK && !good)
+		outcome = OUTCOME_FAILED;
+	/* If it failed here while the daemon stops, it was told to: the next life repeats it. */
+	if (!stopping || good || run->away)
+		over(run, outcome, status);
+}
+
+void run_lost(struct run *run)
+{
+	if (run->ending == OUTCOME_OK)
+		run->ending = OUTCOME_LOST;
+	run_over(run, false, -1);
+}
+
+/* The process of a run has ended, with code and status as from waitid(). */
+static void process_over(struct run *run, int code, int status)
+{
+	crash_point("a process ended");
+	exec_end(run);
 	if (code != CLD_EXITED)
 		status += 128;
-	if (outcome == OUTCOME_OK && status)
-		outcome = OUTCOME_FAILED;
-	/* If it failed while the daemon stops, it was told to: the next life repeats it. */
-	if (!stopping || !status)
-		over(run, outcome, status);
+	run_over(run, !status, status);
 }
 
 /* ---- a firing ----------------------------------------------------------------------- */
@@ -356,7 +378,7 @@ static void skip_queued(struct job *job)
 
 	if (!run)
 		return;
-	op = core_op(OP_END);
+	op = core_op(OP_END, job);
 	op->line = line_of(job, &run->firing, OUTCOME_SKIPPED, -1, 0);
 	op->line.firing.arg = NULL;
 	run_free(run);
@@ -381,7 +403,7 @@ static bool may_overlap(struct job *job, enum state *state)
 /* Do not run the firing. If the next time would depend on the end of its run, count from now. */
 static void leave(struct job *job, const struct firing *firing, int64_t next, enum outcome outcome)
 {
-	struct op *op = core_op(OP_LEAVE);
+	struct op *op = core_op(OP_LEAVE, job);
 
 	op->next = next == NEVER ? firing->fired + job->def.period : next;
 	op->line = line_of(job, firing, outcome, -1, 0);
@@ -407,7 +429,7 @@ void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, 
 		leave(job, &firing, plan->next, plan->run ? OUTCOME_SKIPPED : OUTCOME_MISSED);
 		return;
 	}
-	op = core_op(OP_FIRE);
+	op = core_op(OP_FIRE, job);
 	op->next = plan->next;
 	op->line.firing = firing;
 	run_new(job, &firing);
@@ -444,8 +466,8 @@ static void fired(struct run *run, const struct op *op)
 	run->firing.arg = op->line.firing.arg;
 	if (op->line.firing.state == STATE_READY)
 		set_ready(run);
-	else if (run->job->def.overlap == OVERLAP_REPLACE)
-		replace(run->job);
+	else if (run->firing.state == STATE_QUEUED && run->job->def.overlap == OVERLAP_REPLACE)
+		replace(run->job);	/* if it is READY by now, what it replaces has ended */
 }
 
 /* The row of due has its next time: arm a timer for it. */
@@ -475,8 +497,9 @@ static void attempt_written(struct run *run, enum state state)
 }
 
 /*
- * A run may be over by what was decided after this, and is another operation's then. If it is
- * queued in the store it does not begin, though it is ready by now: that is the next turn's.
+ * What was decided after @op may have changed the run in memory; the operations for that are in the
+ * next turn. If the run is over by now, nothing is done here. If @op entered it as QUEUED, and it
+ * is READY by now, it begins only when that turn is written.
  */
 void run_settle(struct op *op)
 {
@@ -506,6 +529,8 @@ void run_settle(struct op *op)
 		break;
 	case OP_END:
 		crash_point("an end was written");
+		if (op->done)
+			alarm_ended(&op->line);
 		break;
 	}
 }
@@ -544,26 +569,57 @@ static bool begin(struct run *run)
 {
 	int err;
 
+	if (run->job->def.pool) {	/* its definition was replaced */
+		run_ready(run);
+		return true;
+	}
 	run->began = now_us();
-	err = exec_begin(run);
+	run->process.ended = process_over;
+	err = run->job->def.url ? web_begin(run) : exec_begin(run);
 	if (err) {
+		run->began = 0;
 		hold(err);
 		return false;
 	}
 	crash_point("a process began");
 	nr_running++;
-	run->is_ready = false;
-	TAILQ_REMOVE(&ready, run, in_ready);
+	TAILQ_REMOVE(run->ready, run, in_ready);
+	run->ready = NULL;
 	if (run->job->def.timeout)
 		set_delay(run, timed_out, run->job->def.timeout);
 	return true;
 }
 
+void run_went(struct run *run, int64_t began)
+{
+	int64_t left = began + run->job->def.timeout - now_us();
+
+	if (run->began)
+		return;
+	run->began = began;
+	if (run->job->def.timeout)
+		set_delay(run, timed_out, left > 0 ? left : 0);
+}
+
 void runs_begin(void)
 {
-	while (!stopping && !held && (int64_t)nr_running < max_running && !TAILQ_EMPTY(&ready))
+	while (!stopping && !held && (int64_t)nr_running < max_running && !TAILQ_EMPTY(&ready) &&
+	       core_may_begin())
 		if (!begin(TAILQ_FIRST(&ready)))
-			return;
+			break;
+	if (!stopping)
+		pool_begin();
+}
+
+/* End the run without waiting for it. */
+static void end_now(struct run *run)
+{
+	if (run->call) {
+		web_cancel(run);
+		run_over(run, false, -1);
+	} else {
+		exec_signal(run, SIGKILL);
+	}
 }
 
 /* The run did not end by SIGTERM in the time that its job gives it. */
@@ -573,21 +629,27 @@ static void stop_over(void *arg, const struct twheel_task_info *task)
 
 	(void)task;
 	run->timer = 0;
-	exec_signal(run, SIGKILL);
+	end_now(run);
 }
 
-/* A run without a process is over at once. The first outcome that it was told to have counts. */
+/* A run that is not out is over at once. The first outcome that it was told to have counts. */
 void run_kill(struct run *run, enum outcome outcome)
 {
-	if (!run->process.pid) {
+	if (!is_out(run)) {
 		finish(run, outcome, -1);
 		return;
 	}
 	if (run->ending != OUTCOME_OK)
 		return;
 	run->ending = outcome;
-	exec_signal(run, SIGTERM);
-	set_delay(run, stop_over, run->job->def.stop);
+	if (run->away) {
+		pool_kill(run, false);
+	} else if (run->call) {
+		end_now(run);
+	} else {
+		exec_signal(run, SIGTERM);
+		set_delay(run, stop_over, run->job->def.stop);
+	}
 }
 
 void runs_forget(struct job *job)
@@ -596,21 +658,24 @@ void runs_forget(struct job *job)
 
 	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
 		next = TAILQ_NEXT(run, in_job);
-		if (run->process.pid)
+		if (run->away)
+			pool_kill(run, true);
+		if (is_out(run))
 			continue;
 		finish(run, OUTCOME_KILLED, -1);
 		next = TAILQ_FIRST(&job->runs);
 	}
 }
 
-/* Tell a run to end, as the daemon does. It keeps OUTCOME_OK: see run_ended(). */
+/* Tell a run to end, because the daemon ends. @ending stays OUTCOME_OK: see run_over(). */
 static void stop_one(void *arg, struct run *run)
 {
 	(void)arg;
-	if (run->process.pid && run->ending == OUTCOME_OK) {
+	if (!is_out(run) || run->away || run->ending != OUTCOME_OK)
+		return;
+	if (run->process.pid)
 		exec_signal(run, SIGTERM);
-		set_delay(run, stop_over, run->job->def.stop);
-	}
+	set_delay(run, stop_over, run->job->def.stop);
 }
 
 void runs_stop(void)
@@ -629,11 +694,14 @@ static void kill_now(void *arg, struct run *run)
 {
 	const bool *all = arg;
 
-	if (!run->process.pid || (!*all && run->job->def.overlap == OVERLAP_ALLOW))
+	if (!is_out(run) || run->away || (!*all && run->job->def.overlap == OVERLAP_ALLOW))
 		return;
 	if (run->ending == OUTCOME_OK)
 		run->ending = OUTCOME_LOST;
-	exec_signal(run, SIGKILL);
+	if (run->process.pid)
+		exec_signal(run, SIGKILL);
+	else
+		set_delay(run, stop_over, 0);
 }
 
 void runs_kill(bool all)
@@ -663,7 +731,11 @@ static void take_over(struct run *run)
 {
 	const struct firing *f = &run->firing;
 
-	if (f->state == STATE_READY && (run->job->def.report || !run->job->name)) {
+	if (run->away)
+		return;
+	if (f->state == STATE_READY && run->job->def.pool && run->job->name) {
+		set_ready(run);		/* no runner has seen it */
+	} else if (f->state == STATE_READY && (run->job->def.report || !run->job->name)) {
 		finish(run, OUTCOME_LOST, -1);
 	} else if (!run->job->name) {
 		finish(run, OUTCOME_KILLED, -1);

@@ -15,14 +15,19 @@
 enum sql_id {
 	/* queries that differ between the kinds: store_ops.queries */
 	Q_WINDOW, Q_EXPIRED,
-	Q_JOBS, Q_JOB, Q_RUNNING, Q_DUE_ADD, Q_DUE_KEY, Q_DUE_MAIN, Q_DUE_JOB, Q_JOB_ADD, Q_JOB_SET,
-	Q_JOB_NONAME, Q_PAUSE, Q_PAUSE_DUE, Q_JOB_DROP, Q_DAYS, Q_DAYS_DELETE, Q_DAY_ADD,
-	Q_CALENDAR_ADD, Q_HISTORY, Q_HISTORY_JOB, Q_HISTORY_ID, Q_HISTORY_DROP,
+	Q_JOBS, Q_JOB, Q_RUNNING, Q_DUE_ADD, Q_DUE_KEY, Q_DUE_MAIN, Q_DUE_JOB, Q_JOB_ADD,
+	Q_JOB_SET, Q_JOB_NONAME, Q_JOB_LOCK, Q_PAUSE, Q_PAUSE_DUE, Q_JOB_DROP, Q_DAYS,
+	Q_DAYS_DELETE, Q_DAY_ADD, Q_CALENDAR_ADD, Q_HISTORY, Q_HISTORY_JOB,
+	Q_HISTORY_ID, Q_HISTORY_DROP,
 	/* for stores that do a turn statement by statement */
 	Q_TAKE, Q_DUE_DELETE, Q_DUE_MOVE, Q_MOVE, Q_RUN, Q_RUNNING_DELETE, Q_AGAIN, Q_READY,
 	Q_HISTORY_ADD,
+	/* runners, and what they run */
+	Q_RUNNER, Q_RUNNERS, Q_RUNNER_LEAVE, Q_RUNNERS_GONE, Q_TASKS, Q_TASK_AGAIN, Q_TASK_ADD,
+	Q_TASK_ACCEPT, Q_TASK_FIND, Q_TASK_OUT, Q_TASK_LIFE, Q_TASK_BEAT, Q_TASK_KILLED,
+	Q_TASK_OVER, Q_TASK_STATE, Q_TASK_LOST, Q_TASK_CANCEL, Q_TASK_KILL, Q_TASKS_CLEAN,
 	/* for stores that many lives share */
-	Q_TELL, Q_TELL_KILL, NR_QUERIES
+	Q_NODES, Q_MACHINE, Q_DUES, Q_LAST, Q_TELL, Q_TELL_KILL, NR_QUERIES
 };
 
 /* Called for each row of a result. It reads the row with sql_number() and sql_text(). */
@@ -42,8 +47,9 @@ typedef void (*row_fn)(struct store *store, void *call, void *arg);
  * @turned:	see store.h; NULL: a turn is over when @turn returns
  * @begin:	begin a transaction
  * @end:	commit it, or roll it back if it is given an error. Returns that error, or its own
- * @query:	execute one. @fmt tells the types of its parameters: i for an int64_t, t for a text
- *		or NULL. If @row is not NULL, it is called with @call and @arg for each row
+ * @query:	execute a query, whose text is @text. @fmt tells the types of its parameters: i for
+ *		an int64_t, t for a text or NULL. If @row is not NULL, it is called with @call and
+ *		@arg for each row
  * @number:	a column of the present row, as a number
  * @text:	a column of the present row, as a text or NULL
  */
@@ -56,18 +62,16 @@ struct store_ops {
 	int		(*beat)(struct store *store);
 	int		(*news)(struct store *store, void (*fn)(void *arg, const struct news *),
 				void *arg);
-	int		(*turn)(struct store *store, struct op *ops, size_t nr, int64_t now);
-	int		(*turned)(struct store *store, bool wait);
+	int		(*turn)(struct store *store, int lane, struct op *ops, size_t nr,
+				int64_t now);
+	int		(*turned)(struct store *store, int lane, bool wait);
 	int		(*begin)(struct store *store);
 	int		(*end)(struct store *store, int err);
-	int		(*query)(struct store *store, enum sql_id id, row_fn row, void *call,
-				 void *arg, const char *fmt, va_list args);
+	int		(*query)(struct store *store, enum sql_id id, const char *text, row_fn row,
+				 void *call, void *arg, const char *fmt, va_list args);
 	int64_t		(*number)(struct store *store, int column);
 	const char	*(*text)(struct store *store, int column);
 };
-
-/* The text of a query. */
-const char *sql_query(const struct store *store, enum sql_id id);
 
 /*
  * Execute a query whose result has no rows, or none that is needed. @fmt has a letter for each
@@ -75,9 +79,15 @@ const char *sql_query(const struct store *store, enum sql_id id);
  * has changed.
  */
 int sql_run(struct store *store, enum sql_id id, const char *fmt, ...);
-/* The same, and call @row with @call and @arg for each row of the result. */
+/* sql_run(), and call @row with @call and @arg for each row of the result. */
 int sql_each(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
 	     const char *fmt, ...);
+
+/*
+ * Tell other lives of a change, within the transaction that makes it. Does nothing if there can be
+ * no other life.
+ */
+int tell(struct store *store, enum news_type type, int64_t job, int64_t id, int64_t at);
 
 /* A column of the row for which a row_fn is being called, as a number; NULL is 0. */
 static inline int64_t sql_number(struct store *store, int column)
@@ -85,7 +95,7 @@ static inline int64_t sql_number(struct store *store, int column)
 	return store->ops->number(store, column);
 }
 
-/* The same as a text, or NULL. It is valid until the row_fn returns. */
+/* Such a column as a text, or NULL. The text is valid until the row_fn returns. */
 static inline const char *sql_text(struct store *store, int column)
 {
 	return store->ops->text(store, column);

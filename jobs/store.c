@@ -5,18 +5,20 @@
  * has what differs between the kinds.
  *
  * A function that changes more than one row is one transaction: ops->begin(), its statements,
- * ops->end(err). end() commits if err is 0, and else rolls back; so on an error nothing has
+ * ops->end(err). end() commits if err is 0, and otherwise rolls back; so on an error nothing has
  * changed. What other lives must know is written by tell() in the same transaction: so they hear of
  * a change if it is made, and only then.
  *
- * A function that reads has a callback of its own type for each row. So *_row() makes a structure
- * of the columns, in the order in which the query names them, and calls the function to which @call
- * points. The texts in that structure are valid until the callback returns.
+ * A function that reads has a callback of its own type for each row. So each function whose name
+ * ends in _row makes a structure of the columns, in the order in which the query names them, and
+ * calls the function to which @call points. The texts in that structure are valid until the
+ * callback returns.
  *
  * Nothing here is locked: the daemon has one thread.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "sql.h"
@@ -25,8 +27,9 @@
 
 #define JOB		"SELECT j.id, j.name, j.rev, j.paused, j.def, j.once, coalesce(d.id, 0)," \
 			" coalesce(d.at, 0) FROM job j LEFT JOIN due d ON d.job = j.id AND d.main = 1"
-#define HISTORY		"SELECT seq, id, at, job, life, attempt, outcome, more, missed, status," \
-			" fired, began, ended, dropped FROM history"
+#define HISTORY_ROW	"SELECT seq, id, at, job, life, attempt, outcome, more, missed, status," \
+			" fired, began, ended, dropped FROM "
+#define HISTORY		HISTORY_ROW "history"
 #define HISTORY_OF	HISTORY " WHERE seq < $1 AND ended >= $2 AND ($3 < 0 OR outcome = $3)"
 #define IN_PARTS(job)	"(($1 >> CAST(" job " & 63 AS int)) & 1) = 1"
 
@@ -53,6 +56,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_JOB_NONAME] = "UPDATE job SET name = NULL WHERE id = $1",
 	[Q_PAUSE] = "UPDATE job SET paused = $1 WHERE id = $2",
 	[Q_PAUSE_DUE] = "UPDATE due SET off = $1 WHERE job = $2",
+	[Q_JOB_LOCK] = "UPDATE job SET once = once WHERE id = $1 AND (name IS NULL OR once = 1)",
 	[Q_JOB_DROP] = "DELETE FROM job WHERE id = $1 AND (name IS NULL OR once = 1) AND"
 		       " NOT EXISTS (SELECT 1 FROM due WHERE job = $1) AND"
 		       " NOT EXISTS (SELECT 1 FROM history WHERE job = $1) AND"
@@ -86,12 +90,74 @@ static const char *const queries[NR_QUERIES] = {
 		" fired, began, ended, dropped) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"
 		" $11, $12, $13)",
 
+	[Q_RUNNER] = "INSERT INTO runner (id, pool, name, until) VALUES ($1, $2, $3, $4)"
+		     " ON CONFLICT (id) DO UPDATE SET until = excluded.until",
+	[Q_RUNNERS] = "SELECT id, pool, name, until FROM runner WHERE until >= $1 ORDER BY id",
+	[Q_RUNNER_LEAVE] = "DELETE FROM runner WHERE id = $1",
+	[Q_RUNNERS_GONE] = "DELETE FROM runner WHERE until < $1",
+	[Q_TASKS] = "SELECT id, at, shard, shards, job, attempt, state, outcome, status, life,"
+		    " until, began, killed FROM task WHERE " IN_PARTS("job") " AND state >= $2",
+	[Q_TASK_AGAIN] = "UPDATE task SET attempt = $1, state = 0, killed = 0, runner = NULL"
+			 " WHERE id = $2 AND at = $3 AND attempt < $1 AND"
+			 " NOT (state = 2 AND outcome = 0)",
+	[Q_TASK_ADD] = "INSERT INTO task (id, at, shard, shards, job, pool, prio, attempt, state,"
+		       " outcome, status, killed, life, until, began, wants, wants_until) VALUES"
+		       " ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, 0, 0, 0, 0, $9, $10)"
+		       " ON CONFLICT DO NOTHING",
+	[Q_TASK_ACCEPT] = "INSERT INTO task (id, at, shard, shards, job, prio, attempt, state,"
+			  " outcome, status, killed, runner, life, until, began, wants_until) VALUES"
+			  " ($1, $2, 0, 1, $3, 0, $4, 1, 0, 0, 0, '', $5, 9223372036854775807, $6,"
+			  " 0) ON CONFLICT (id, at, shard) DO UPDATE SET attempt ="
+			  " excluded.attempt, state = 1, runner = '', life = excluded.life,"
+			  " until = excluded.until, began = excluded.began",
+	/* What wants a certain runner is kept for it as long as it lives, until wants_until. */
+	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt, r.missed, r.arg,"
+			" j.name, j.def FROM task t JOIN running r ON r.id = t.id AND r.at = t.at"
+			" JOIN job j ON j.id = t.job WHERE t.pool = $1 AND t.state = 0 AND"
+			" r.state = 2 AND (t.wants IS NULL OR t.wants = $2 OR t.wants_until < $3 OR"
+			" NOT EXISTS (SELECT 1 FROM runner w WHERE w.id = t.wants AND w.until >="
+			" $3)) ORDER BY t.prio DESC, r.fired, t.id, t.shard LIMIT $4",
+	[Q_TASK_OUT] = "UPDATE task SET state = 1, runner = $1, life = $2, until = $3, began = $4"
+		       " WHERE id = $5 AND at = $6 AND shard = $7 AND state = 0",
+	[Q_TASK_LIFE] = "UPDATE running SET life = $1 WHERE id = $2 AND at = $3",
+	[Q_TASK_BEAT] = "UPDATE task SET until = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
+			" attempt = $5 AND runner = $6 AND state = 1 AND until >= $7"
+			" RETURNING killed",
+	[Q_TASK_KILLED] = "SELECT count(*) FROM task WHERE runner = $1 AND state = 1 AND"
+			  " killed = 1",
+	[Q_TASK_OVER] = "UPDATE task SET state = 2, outcome = $1, status = $2, life = $3 WHERE"
+			" id = $4 AND at = $5 AND shard = $6 AND attempt = $7 AND runner = $8 AND"
+			" state = 1",
+	/*
+	 * 1: it is over already, and was this runner's; 2: it is not away, but may be in a moment.
+	 */
+	[Q_TASK_STATE] = "SELECT 1 FROM task WHERE id = $1 AND at = $2 AND shard = $3 AND"
+			 " attempt = $4 AND runner = $5 AND state = 2 AND outcome < 3 UNION ALL"
+			 " SELECT 2 FROM running WHERE id = $1 AND at = $2 AND attempt = $4 AND"
+			 " state = 2 AND NOT EXISTS (SELECT 1 FROM task t WHERE t.id = $1 AND"
+			 " t.at = $2 AND t.attempt = $4)",
+	[Q_TASK_LOST] = "UPDATE task SET state = 2, outcome = 4, status = -1 WHERE id = $1 AND"
+			" at = $2 AND shard = $3 AND attempt = $4 AND state = 1 AND until < $5",
+	[Q_TASK_CANCEL] = "UPDATE task SET state = 2, outcome = 3, status = -1 WHERE id = $1 AND"
+			  " at = $2 AND (state = 0 OR (state = 1 AND runner = '' AND $3 = 0))",
+	[Q_TASK_KILL] = "UPDATE task SET killed = 1 WHERE id = $1 AND at = $2 AND state = 1",
+	[Q_TASKS_CLEAN] = "DELETE FROM task WHERE " IN_PARTS("job") " AND NOT EXISTS (SELECT 1"
+			  " FROM running r WHERE r.id = task.id AND r.at = task.at)",
+	[Q_NODES] = "SELECT id, name, CAST(extract(epoch FROM lease_until - clock_timestamp())"
+		    " * 1000000 AS bigint), mine(id) FROM node ORDER BY name, id",
+	[Q_MACHINE] = "SELECT name FROM life WHERE id = $1",
+	[Q_DUES] = "SELECT id, job, at FROM due WHERE main = 1 AND job = ANY"
+		   "(CAST(string_to_array($1, ',') AS bigint[]))",
+	[Q_LAST] = HISTORY_ROW "unnest(CAST(string_to_array($1, ',') AS bigint[])) AS wanted(it),"
+		   " LATERAL (SELECT * FROM history WHERE history.job = it ORDER BY seq DESC"
+		   " LIMIT 1) AS latest",
 	[Q_TELL] = "INSERT INTO inbox (life, type, job, id, at) VALUES ($1, $2, $3, $4, $5)",
 	[Q_TELL_KILL] = "INSERT INTO inbox (life, type, job, id, at)"
 			" SELECT $1, $2, job, id, at FROM running WHERE id = $3 AND at = $4",
 };
 
-const char *sql_query(const struct store *store, enum sql_id id)
+/* The text of a query. */
+static const char *text_of(const struct store *store, enum sql_id id)
 {
 	return id <= Q_EXPIRED ? store->ops->queries[id] : queries[id];
 }
@@ -102,7 +168,7 @@ int sql_run(struct store *store, enum sql_id id, const char *fmt, ...)
 	int err;
 
 	va_start(args, fmt);
-	err = store->ops->query(store, id, NULL, NULL, NULL, fmt, args);
+	err = store->ops->query(store, id, text_of(store, id), NULL, NULL, NULL, fmt, args);
 	va_end(args);
 	return err;
 }
@@ -114,7 +180,7 @@ int sql_each(struct store *store, enum sql_id id, row_fn row, void *call, void *
 	int err;
 
 	va_start(args, fmt);
-	err = store->ops->query(store, id, row, call, arg, fmt, args);
+	err = store->ops->query(store, id, text_of(store, id), row, call, arg, fmt, args);
 	va_end(args);
 	return err;
 }
@@ -153,11 +219,7 @@ int store_news(struct store *store, void (*fn)(void *arg, const struct news *), 
 	return store->ops->news ? store->ops->news(store, fn, arg) : 0;
 }
 
-/*
- * Tell other lives of a change, within the transaction that makes it. Does nothing if there can be
- * no other life.
- */
-static int tell(struct store *store, enum news_type type, int64_t job, int64_t id, int64_t at)
+int tell(struct store *store, enum news_type type, int64_t job, int64_t id, int64_t at)
 {
 	if (!store->many)
 		return 0;
@@ -176,14 +238,63 @@ int store_tell_kill(struct store *store, int64_t id, int64_t at)
 	return store->ops->end(store, err);
 }
 
-int store_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
+/* A row of Q_NODES. */
+static void node_row(struct store *store, void *call, void *arg)
 {
-	return store->ops->turn(store, ops, nr, now);
+	struct node node = {
+		.life = sql_number(store, 0),
+		.name = sql_text(store, 1),
+		.lease = sql_number(store, 2),
+		.parts = (uint64_t)sql_number(store, 3),
+	};
+
+	(*(void (**)(void *arg, const struct node *))call)(arg, &node);
 }
 
-int store_turned(struct store *store, bool wait)
+int store_nodes(struct store *store, void (*fn)(void *arg, const struct node *), void *arg)
 {
-	return store->ops->turned ? store->ops->turned(store, wait) : 0;
+	struct node us = { .life = store->life, .parts = store->parts };
+
+	if (store->many)
+		return sql_each(store, Q_NODES, node_row, &fn, arg, "");
+	fn(arg, &us);
+	return 0;
+}
+
+/**
+ * struct machine - where store_machine() puts a name
+ * @name:	there
+ * @size:	its size
+ */
+struct machine {
+	char	*name;
+	size_t	size;
+};
+
+/* A row of Q_MACHINE. */
+static void machine_row(struct store *store, void *call, void *arg)
+{
+	struct machine *machine = arg;
+
+	(void)call;
+	snprintf(machine->name, machine->size, "%s", sql_text(store, 0));
+}
+
+int store_machine(struct store *store, int64_t life, char *name, size_t size)
+{
+	struct machine machine = { .name = name, .size = size };
+
+	return sql_each(store, Q_MACHINE, machine_row, NULL, &machine, "i", life);
+}
+
+int store_turn(struct store *store, int lane, struct op *ops, size_t nr, int64_t now)
+{
+	return store->ops->turn(store, lane, ops, nr, now);
+}
+
+int store_turned(struct store *store, int lane, bool wait)
+{
+	return store->ops->turned ? store->ops->turned(store, lane, wait) : 0;
 }
 
 /* ---- reading ------------------------------------------------------------------------ */
@@ -308,6 +419,45 @@ int store_history(struct store *store, const struct query *query,
 				query->since, outcome, query->job, query->limit);
 	return sql_each(store, Q_HISTORY, history_row, &fn, arg, "iiii", before, query->since,
 			outcome, query->limit);
+}
+
+/* Execute a query whose parameter is a list of numbers, as a text. */
+static int each_of(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
+		   const int64_t *numbers, size_t nr)
+{
+	char *text = malloc(21 * nr + 1), *end = text;
+	int err;
+
+	if (!text)
+		return -ENOMEM;
+	*end = 0;
+	for (size_t i = 0; i < nr; i++)
+		end += sprintf(end, "%s%lld", i ? "," : "", (long long)numbers[i]);
+	err = sql_each(store, id, row, call, arg, "t", text);
+	free(text);
+	return err;
+}
+
+int store_dues(struct store *store, const int64_t *jobs, size_t nr,
+	       void (*fn)(void *arg, const struct due *), void *arg)
+{
+	return each_of(store, Q_DUES, due_row, &fn, arg, jobs, nr);
+}
+
+/* A query for each job is cheap where it needs no round trip. */
+int store_last(struct store *store, const int64_t *jobs, size_t nr,
+	       void (*fn)(void *arg, const struct ended *), void *arg)
+{
+	int err = 0;
+
+	if (store->many)
+		return each_of(store, Q_LAST, history_row, &fn, arg, jobs, nr);
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct query query = { .job = jobs[i], .outcome = -1, .limit = 1 };
+
+		err = store_history(store, &query, fn, arg);
+	}
+	return err;
 }
 
 /* The life is for kinds that keep logs on several machines; SQLite's query does not use it. */
@@ -470,11 +620,16 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 /*
  * Delete the job, if it was removed or was due once only, and nothing is left of it. *@gone becomes
  * whether it was deleted. In a transaction.
+ *
+ * Its row is locked first. If a turn of another life adds a row of due for the job at this moment,
+ * that is over then, and the next statement sees what was added.
  */
 static int drop_job(struct store *store, int64_t job, bool *gone)
 {
-	int err = sql_run(store, Q_JOB_DROP, "i", job);
+	int err = sql_run(store, Q_JOB_LOCK, "i", job);
 
+	if (!err && store->changed)
+		err = sql_run(store, Q_JOB_DROP, "i", job);
 	*gone = !err && store->changed;
 	return *gone ? tell(store, NEWS_JOB, job, 0, 0) : err;
 }
@@ -483,7 +638,7 @@ static int drop_job(struct store *store, int64_t job, bool *gone)
  * @fn is called after the commit, and only then: the caller forgets the job. All rows of history
  * are deleted before any job is tried, so a job of several rows is found empty at its first row.
  */
-int store_drop(struct store *store, const struct ended *rows, size_t nr,
+int store_drop(struct store *store, const struct ended *rows, size_t nr, bool (*keep)(int64_t job),
 	       void (*fn)(void *arg, int64_t job), void *arg)
 {
 	bool *gone = calloc(nr + 1, sizeof(*gone));
@@ -494,7 +649,8 @@ int store_drop(struct store *store, const struct ended *rows, size_t nr,
 	for (size_t i = 0; i < nr && !err; i++)
 		err = sql_run(store, Q_HISTORY_DROP, "i", rows[i].seq);
 	for (size_t i = 0; i < nr && !err; i++)
-		err = drop_job(store, rows[i].firing.job, &gone[i]);
+		if (!keep(rows[i].firing.job))
+			err = drop_job(store, rows[i].firing.job, &gone[i]);
 	err = store->ops->end(store, err);
 	for (size_t i = 0; i < nr && !err; i++)
 		if (gone[i])

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * Where jobs are kept. All SQL is behind this interface, but no policy: a store does what it is
- * told. Each call does all of it or nothing. When a call that changes something returns, the change
- * is durable.
+ * told. Each call does everything or nothing. When a call that changes something returns, the
+ * change is durable.
  *
  *	due	what will happen. A row is a time at which a job is to run. A job has one row
  *		for its schedule, and any number of rows that somebody asked for
@@ -24,7 +24,7 @@
  *
  * Functions return 0 or a negative errno. On an error nothing was done, and store_error() explains
  * it. -ESTALE means that others have changed the job meanwhile, or have buried this life. One
- * thread makes all calls, and none may take long: whatever may be much is asked for in parts.
+ * thread makes all calls, and none may take long: whatever may be a lot is asked for in pieces.
  */
 #ifndef JOBS_STORE_H
 #define JOBS_STORE_H
@@ -59,6 +59,8 @@ enum state { STATE_QUEUED, STATE_WAITING, STATE_READY };
  * @wake:	STATE_WAITING: when the next attempt begins
  * @fired:	when it was entered here
  * @arg:	the argument that it was asked for with, or NULL
+ * @shard:	of a run by a runner: which of @shards parts of the firing it is, from 0
+ * @shards:	how many there are, if each runner has one; else 0
  */
 struct firing {
 	int64_t		id;
@@ -72,6 +74,8 @@ struct firing {
 	int64_t		wake;
 	int64_t		fired;
 	const char	*arg;
+	int64_t		shard;
+	int64_t		shards;
 };
 
 /**
@@ -152,7 +156,7 @@ struct due {
  * @rev:	its revision: how often it was put
  * @paused:	its schedule does not run it
  * @def:	its definition, as JSON
- * @once:	it is due once only: it is deleted together with its history
+ * @once:	it is due once only: it is deleted together with its history, see store_drop()
  * @due_id:	the row of due of its schedule; 0 if there is none
  * @due_at:	when that row is due
  */
@@ -175,7 +179,7 @@ struct job_row {
  * @outcome:	only those with this outcome; negative for any
  * @since:	only those that ended then or later
  * @before:	only those with a smaller seq; 0 for the latest
- * @limit:	at most so many rows
+ * @limit:	at most this many rows
  */
 struct query {
 	int64_t	job;
@@ -193,8 +197,9 @@ struct query {
  * @NEWS_DUE:	a row of due was added: @id, of @job, due at @at
  * @NEWS_KILL:	somebody wants the firing (@id, @at) killed
  * @NEWS_DAYS:	a calendar
+ * @NEWS_TASK:	a task: see struct task
  */
-enum news_type { NEWS_JOB, NEWS_DUE, NEWS_KILL, NEWS_DAYS };
+enum news_type { NEWS_JOB, NEWS_DUE, NEWS_KILL, NEWS_DAYS, NEWS_TASK };
 
 /**
  * struct news - a change by another life
@@ -210,7 +215,110 @@ struct news {
 	int64_t		at;
 };
 
+/**
+ * struct node - a life that is not over
+ * @life:	its number
+ * @name:	the name of its machine; NULL if there can be only ours
+ * @lease:	for how long the others do not bury it, in us
+ * @parts:	a bit for each part that it owns
+ */
+struct node {
+	int64_t		life;
+	const char	*name;
+	int64_t		lease;
+	uint64_t	parts;
+};
+
+/**
+ * enum task_state - the state of a task
+ * @TASK_READY:	a runner may take it
+ * @TASK_OUT:	somebody has it
+ * @TASK_OVER:	it has an outcome
+ */
+enum task_state { TASK_READY, TASK_OUT, TASK_OVER };
+
+/**
+ * struct task - an attempt, or a part of one, that is not made by a node
+ * @id:		the firing is (@id, @at)
+ * @at:		see @id
+ * @shard:	which of @shards parts it is, from 0
+ * @shards:	how many tasks the firing has
+ * @job:	the id of the job
+ * @pool:	the pool whose runners may take it; NULL: nobody may
+ * @prio:	those with the greatest are taken first
+ * @attempt:	the number of the attempt
+ * @state:	see enum task_state
+ * @outcome:	TASK_OVER: how it ended
+ * @status:	TASK_OVER: see struct ended
+ * @runner:	TASK_OUT: the id of the runner that has it; empty if it is none
+ * @life:	TASK_OUT, TASK_OVER: the life that has its log
+ * @until:	TASK_OUT: when it is lost, unless something is heard of it before
+ * @began:	TASK_OUT, TASK_OVER: when it was taken
+ * @killed:	TASK_OUT: it is to be killed
+ * @wants:	the id of the runner that is to take it, as long as that lives; or NULL
+ * @wants_until: from then on any other may take it
+ */
+struct task {
+	int64_t		id;
+	int64_t		at;
+	int64_t		shard;
+	int64_t		shards;
+	int64_t		job;
+	const char	*pool;
+	int64_t		prio;
+	int64_t		attempt;
+	enum task_state	state;
+	enum outcome	outcome;
+	int64_t		status;
+	const char	*runner;
+	int64_t		life;
+	int64_t		until;
+	int64_t		began;
+	bool		killed;
+	const char	*wants;
+	int64_t		wants_until;
+};
+
+/**
+ * struct work - a task with what a runner must know of it
+ * @task:	the task
+ * @missed:	see struct firing
+ * @arg:	see struct firing
+ * @name:	the name of the job
+ * @def:	its definition
+ */
+struct work {
+	struct task	task;
+	int64_t		missed;
+	const char	*arg;
+	const char	*name;
+	const char	*def;
+};
+
+/**
+ * struct runner - a program that runs tasks
+ * @id:		its id, which is never used twice
+ * @pool:	its pool
+ * @name:	the name of its machine
+ * @until:	when it is taken for dead, unless something is heard of it before
+ */
+struct runner {
+	const char	*id;
+	const char	*pool;
+	const char	*name;
+	int64_t		until;
+};
+
+/**
+ * enum held - what a runner is told of a task that it has
+ * @HELD_GOOD:	it continues
+ * @HELD_KILL:	it is to be killed
+ * @HELD_GONE:	it is somebody else's by now, or over
+ */
+enum held { HELD_GOOD, HELD_KILL, HELD_GONE };
+
 #define PARTS		64
+#define LANES		2	/* turns that a store does at the same time, if store.many */
 #define PARTS_ALL	UINT64_MAX
 
 struct store_ops;
@@ -226,11 +334,12 @@ struct store_ops;
  * @lease:	after how long without store_beat() the others may bury a life, in us
  * @lease_end:	when our lease ends, by CLOCK_BOOTTIME; earlier than the others think, in case our
  *		clock is slow by up to 10 %
- * @fd:		readable when there may be news; -1 if there is no connection
- * @connection:	how many connections there have been, including that of @fd
- * @mail:	a notification has come: there are news
+ * @fds:	of each lane: readable when its turn is answered. Behind them one that is
+ *		readable when there may be news. -1 if there are no connections
+ * @connection:	how often the connections were opened, all of them each time
+ * @mail:	a notification has come: there is news
  * @hurry:	a life has come or gone: store_beat() should be called soon
- * @lost:	a connection was lost: what is in memory must be read again
+ * @lost:	the connections were lost: what is in memory must be read again
  * @changed:	how many rows the last statement has changed
  */
 struct store {
@@ -241,7 +350,7 @@ struct store {
 	int64_t		clock;
 	int64_t		lease;
 	int64_t		lease_end;
-	int		fd;
+	int		fds[LANES + 1];
 	unsigned int	connection;
 	bool		mail;
 	bool		hurry;
@@ -268,19 +377,26 @@ void store_leave(struct store *store);
 int store_beat(struct store *store);
 /* Call @fn for what other lives have changed since the last time. */
 int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg);
+/* Call @fn for each life that is not over. */
+int store_nodes(struct store *store, void (*fn)(void *arg, const struct node *), void *arg);
+/* The name of the machine of a life, over or not. If there is none, @name stays. */
+int store_machine(struct store *store, int64_t life, char *name, size_t size);
 /* Ask the owner of a firing to kill it. -ENOENT if there is no such firing. */
 int store_tell_kill(struct store *store, int64_t id, int64_t at);
 
 /*
- * Do @nr ops in order, at @now: what is fired that is not due by then is not done. The store may do
- * them while the caller goes on, who keeps them until store_turned() has said what became of them.
+ * Do @nr ops in order, at the time @now: an op that fires a row which is not due by then is not
+ * done. The store may do the ops while the caller continues. The caller must keep them until
+ * store_turned() has said what became of them. @lane is below LANES. Turns of different lanes are
+ * done at the same time, so each job's ops must be in one lane. If the store is not @many, there is
+ * only lane 0.
  */
-int store_turn(struct store *store, struct op *ops, size_t nr, int64_t now);
+int store_turn(struct store *store, int lane, struct op *ops, size_t nr, int64_t now);
 /*
- * Is it done? -EAGAIN: not yet, unless it is to @wait. Any other error: it may be done or not, and
- * the same ops are to be given to store_turn() again.
+ * Is the turn of @lane done? With @wait, wait until it is. -EAGAIN: not yet. Any other error: the
+ * turn may be done or not, and the same ops must be given to store_turn() again.
  */
-int store_turned(struct store *store, bool wait);
+int store_turned(struct store *store, int lane, bool wait);
 
 /* Call @fn for each job of these parts. */
 int store_jobs(struct store *store, uint64_t parts, void (*fn)(void *arg, const struct job_row *),
@@ -324,6 +440,12 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 /* Call @fn for rows of history, the latest first. */
 int store_history(struct store *store, const struct query *query,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
+/* Call @fn for the latest row of history of each of these jobs, if there is one. */
+int store_last(struct store *store, const int64_t *jobs, size_t nr,
+	       void (*fn)(void *arg, const struct ended *), void *arg);
+/* Call @fn for when these jobs are due by their schedules, if they are. Only if @store->many. */
+int store_dues(struct store *store, const int64_t *jobs, size_t nr,
+	       void (*fn)(void *arg, const struct due *), void *arg);
 /*
  * Call @fn for rows of history that are to be deleted by @now and whose logs are on this machine,
  * the oldest first, at most @limit.
@@ -332,10 +454,57 @@ int store_expired(struct store *store, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
 /*
  * Delete these rows of history. If a job was removed, or was due once only, and nothing is left of
- * it, it is deleted too, and @fn is called for it.
+ * it, it is deleted too, and @fn is called for it. But a job for which @keep returns true stays.
  */
-int store_drop(struct store *store, const struct ended *rows, size_t nr,
+int store_drop(struct store *store, const struct ended *rows, size_t nr, bool (*keep)(int64_t job),
 	       void (*fn)(void *arg, int64_t job), void *arg);
+
+/* ---- what runners run: store_pool.c ------------------------------------------------- */
+
+/* Call @fn for each task of these parts whose state is @least or later. */
+int store_tasks(struct store *store, uint64_t parts, enum task_state least,
+		void (*fn)(void *arg, const struct task *), void *arg);
+/*
+ * Begin attempts. In @rows the tasks of a firing follow each other, in the order of their shards.
+ * If the firing has tasks from an earlier attempt, those that were not successful are ready again
+ * instead.
+ */
+int store_tasks_begin(struct store *store, const struct task *rows, size_t nr);
+/* Enter a task that no runner has taken, but somebody else has accepted. */
+int store_task_accept(struct store *store, const struct task *task);
+/*
+ * @runner takes up to @room tasks of its pool at @now, and has them until runner->until. Each is
+ * given to @fn; but if store_take() returns an error, none was taken.
+ */
+int store_take(struct store *store, const struct runner *runner, int64_t room, int64_t now,
+	       void (*fn)(void *arg, const struct work *), void *arg);
+/*
+ * A runner reports that it has @nr tasks: fill in @held for each. Those that are still its own stay
+ * so until runner->until.
+ */
+int store_runner(struct store *store, const struct runner *runner, const struct task *tasks,
+		 enum held *held, size_t nr, int64_t now);
+/* store_runner() for one task. */
+int store_beat_task(struct store *store, const struct runner *runner, const struct task *task,
+		    enum held *held, int64_t now);
+/* The runner ends by itself. */
+int store_runner_leave(struct store *store, const char *id);
+/* Call @fn for each runner that lives. */
+int store_runners(struct store *store, int64_t now, void (*fn)(void *arg, const struct runner *),
+		  void *arg);
+/* How many of the runner's tasks are to be killed? */
+int store_killed(struct store *store, const char *id, int64_t *nr);
+/*
+ * A task is over; it names its attempt, runner, life, outcome and status. -ESTALE if that attempt
+ * is not that runner's, or has ended in another way. -EAGAIN if it may be accepted in a moment.
+ */
+int store_task_over(struct store *store, const struct task *task);
+/* If the task's time to be heard of is over at @now, the task is lost, and *@lost becomes true. */
+int store_task_lost(struct store *store, const struct task *task, int64_t now, bool *lost);
+/* The ready tasks of a firing are killed; unless @gently, those that are out are told to end. */
+int store_task_kill(struct store *store, int64_t id, int64_t at, int64_t job, bool gently);
+/* Delete the tasks of these parts whose firings are over. */
+int store_tasks_clean(struct store *store, uint64_t parts);
 
 /**
  * store_sqlite() - open a store in a file, for one machine
@@ -348,18 +517,35 @@ int store_drop(struct store *store, const struct ended *rows, size_t nr,
  */
 int store_sqlite(struct store **store, const char *file, char *error, size_t size);
 
+/* ---- stores that are modules: store_module.c ---------------------------------------- */
+
 /**
- * store_pg() - open a store in PostgreSQL, for any number of machines
- * @store:	filled in
- * @where:	the connection, as libpq takes it
- * @name:	the name of this machine
- * @lease:	see struct store
- * @error:	on an error filled in with a text
+ * struct store_module - a kind of store that is not part of the daemon
+ * @version:	TWHEEL_VERSION, with which it was built: what is declared here differs in another
+ *		one. So this must stay the first member
+ * @open:	open a store for any number of machines. @where is the database, @name the name of
+ *		this machine; for @lease see struct store. On an error, @error, which has room for
+ *		@size bytes, is filled in with a text. Returns 0 or a negative errno
+ *
+ * A module is a shared object. This structure is all that it has for the daemon, and it uses
+ * nothing of the daemon.
+ */
+struct store_module {
+	int	version;
+	int	(*open)(struct store **store, const char *where, const char *name, int64_t lease,
+			char *error, size_t size);
+};
+
+/* What the module of PostgreSQL, store_pg.c, exports. */
+extern const struct store_module twheeld_postgresql;
+
+/**
+ * store_module() - load the module of PostgreSQL
+ * @error:	filled in with a text if it cannot be loaded
  * @size:	the size of @error
  *
- * Return: 0 or a negative errno.
+ * Return: the module, which stays loaded, or NULL.
  */
-int store_pg(struct store **store, const char *where, const char *name, int64_t lease,
-	     char *error, size_t size);
+const struct store_module *store_module(char *error, size_t size);
 
 #endif

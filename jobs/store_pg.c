@@ -2,17 +2,24 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A store in PostgreSQL, which many lives share: see store.h. The functions that run in the server
- * are in store_pg.sql.
+ * are in store_pg.sql, and the tables that stay are in store_pg_tables.sql. The store notes the
+ * version of these tables, and a hash of the functions. A daemon that starts replaces older tables,
+ * and functions that are not its own, by those of its own version, unless other daemons live.
  *
- * A life has one connection. While the server does a turn the daemon goes on, and its next
- * statement waits for that turn to be over. No answer is waited for longer than the lease: then the
- * connection is closed. What it had sent may still be written, so to connect and look is not
- * enough: the life goes on under a new number, and the old row can only be deleted when that is
- * over. Turns have numbers, and so one that is sent again is not done again.
+ * A life has a connection for each lane, so that the server can do a turn of each at the same time.
+ * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
+ * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
+ * see connected(). The daemon waits for no answer longer than the lease; then it closes all
+ * connections. The server may still write what was sent on them, so to connect again and look is
+ * not enough: the life continues under a new number, and the rows of the old number can only be
+ * changed when the server is done with them. The turns of a lane have numbers, so a turn that is
+ * sent again is not done again.
  *
  * The server's clock is the only one that counts. If an answer says that the time was t, then the
  * present time is at least t, and at most t plus the whole round trip. Taking t, we are never ahead
  * of the server.
+ *
+ * This file is a module: see struct store_module. So twheeld needs no libpq.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -28,10 +35,10 @@
 
 #include "crash.h"
 #include "def.h"
+#include "libtwheel.h"
 #include "sql.h"
-#include "when.h"
 
-#define SCHEMA_VERSION	"1"
+#define SCHEMA_VERSION	3
 #define BURIED		"TW001"
 #define TRIPS		16	/* how often a new life asks for the time, to know it closely */
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
@@ -43,19 +50,33 @@
 #define OID_INT8S	1016
 #define PARAMS		24
 
-static const char schema[] =
+static const char tables[] =
+#include "store_pg_tables.sql.h"
+	;
+static const char tables_2[] =
+#include "store_runners.sql.h"
+	;
+static const char code[] =
 #include "store_pg.sql.h"
 	;
 
+/* What makes the tables of a version those of the next one. */
+static const char *const steps[SCHEMA_VERSION] = {
+	[1] = tables_2,
+	[2] = "ALTER TABLE twheel.version ADD COLUMN code text NOT NULL DEFAULT '';"
+	      "DROP INDEX twheel.due_at; CREATE INDEX due_at ON twheel.due (at) WHERE off = 0",
+};
+
 /* The kinds of operations, in the order of twheel.turn() in store_pg.sql. */
-enum kind_of_op { OPS_ADD, OPS_FIRE, OPS_AGAIN, OPS_READY, OPS_END, OPS_MOVE, NR_OPS };
+enum kind_of_op {
+	OPS_ADD, OPS_ONCE, OPS_FIRE, OPS_LEAVE, OPS_AGAIN, OPS_READY, OPS_END, OPS_MOVE, NR_OPS
+};
 
 /*
- * What twheel.turn() tells in place of an operation's number. WRITTEN: this turn had been written
- * already, by a call whose answer was lost. ALL_FIRED: all firings were entered.
+ * What twheel.turn() tells in place of an operation's number: this turn had been written already,
+ * by a call whose answer was lost. A negative number: all of that kind, from 1, were done.
  */
 #define WRITTEN		0
-#define ALL_FIRED	(-1)
 
 /* The arrays that are given to twheel.turn(), in the order of its parameters. */
 enum column {
@@ -64,29 +85,51 @@ enum column {
 };
 
 /**
- * struct pg - a store in PostgreSQL
- * @store:	what callers see
+ * struct lane - turns that are done one after the other
  * @conn:	the connection, or NULL
- * @where:	the connection that was asked for, as libpq takes it
- * @name:	the name of this machine
- * @error:	the text of the last error
- * @prepared:	the queries that this connection knows
- * @row:	while a row_fn is called: the result that its row is in
- * @at:		the number of that row
+ * @prepared:	store.connection if it knows the statement of a turn
  * @turn:	the number of the last turn that is known to be written
  * @sent:	store.connection when turn @turn + 1 was sent; 0 if it was not sent yet
  * @answer:	what has come of the answer to that turn
  * @answered:	the answer is complete
  * @order:	the operations of that turn, in the order in which they were sent
  * @nr:		how many operations these are
- * @since:	news before this transaction number are known; see store_news()
- * @notified:	when a turn last notified other lives, by CLOCK_BOOTTIME
- * @told:	the present transaction has written something for other lives
  * @room:	for how many operations @order and @values have room
  * @values:	the columns of a turn, as arrays in PostgreSQL's binary format
  */
+struct lane {
+	PGconn		*conn;
+	unsigned int	prepared;
+	int64_t		turn;
+	unsigned int	sent;
+	PGresult	*answer;
+	bool		answered;
+	struct op	**order;
+	size_t		nr;
+	size_t		room;
+	int32_t		*values[NR_COLUMNS];
+};
+
+/**
+ * struct pg - a store in PostgreSQL
+ * @store:	what callers see
+ * @lanes:	the lanes. Either all have a connection, or none has
+ * @conn:	the connection for all other statements; NULL if the lanes have none
+ * @where:	the connection that was asked for, as libpq takes it
+ * @name:	the name of this machine
+ * @error:	the text of the last error
+ * @prepared:	the queries that @conn knows
+ * @row:	while a row_fn is called: the result that its row is in
+ * @at:		the number of that row
+ * @since:	all news before this transaction number is known; see store_news()
+ * @notified:	when a turn last notified other lives, by CLOCK_BOOTTIME
+ * @inside:	in a transaction. It ends with its connection, so no other connection may do a part
+ *		of it
+ * @told:	that transaction has written something for other lives
+ */
 struct pg {
 	struct store	store;
+	struct lane	lanes[LANES];
 	PGconn		*conn;
 	char		*where;
 	char		*name;
@@ -94,17 +137,10 @@ struct pg {
 	bool		prepared[NR_QUERIES];
 	PGresult	*row;
 	int		at;
-	int64_t		turn;
-	unsigned int	sent;
-	PGresult	*answer;
-	bool		answered;
-	struct op	**order;
-	size_t		nr;
 	int64_t		since;
 	int64_t		notified;
+	bool		inside;
 	bool		told;
-	size_t		room;
-	int32_t		*values[NR_COLUMNS];
 };
 
 /**
@@ -134,17 +170,25 @@ static struct pg *to_pg(struct store *store)
 /* CLOCK_BOOTTIME in us: leases and waits go by it, since nobody can set it. */
 static int64_t boot_us(void)
 {
-	return time_now(CLOCK_BOOTTIME) / NS_PER_US;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return ts.tv_sec * US_PER_S + ts.tv_nsec / 1000;
 }
 
 /* ---- one statement ------------------------------------------------------------------ */
 
-/* Close the connection. Notifications may be lost by that, so memory must be read again. */
+/* Close the connections. Notifications may be lost by that, so memory must be read again. */
 static void let_go(struct pg *s)
 {
 	PQfinish(s->conn);
 	s->conn = NULL;
-	s->store.fd = -1;
+	s->store.fds[LANES] = -1;
+	for (int i = 0; i < LANES; i++) {
+		PQfinish(s->lanes[i].conn);
+		s->lanes[i].conn = NULL;
+		s->store.fds[i] = -1;
+	}
 	s->store.lost = true;
 }
 
@@ -161,22 +205,22 @@ static int fail(struct pg *s, int err, const char *fmt, ...)
 	return err;
 }
 
-/* The connection cannot be used any more: close it. Returns -EIO. */
-static int unusable(struct pg *s, const char *why)
+/* @conn cannot be used any more: close all. If @why is NULL, libpq knows why. Returns -EIO. */
+static int unusable(struct pg *s, PGconn *conn, const char *why)
 {
-	int err = fail(s, -EIO, "%s", why ? why : PQerrorMessage(s->conn));
+	int err = fail(s, -EIO, "%s", why ? why : PQerrorMessage(conn));
 
 	let_go(s);
 	return err;
 }
 
 /*
- * Wait until the connection is readable, or with @write writable. Returns false if it is not by
+ * Wait until a connection is readable, or with @write writable. Returns false if it is not by
  * @until, a time of boot_us().
  */
-static bool wait_for(struct pg *s, bool write, int64_t until)
+static bool wait_for(const PGconn *conn, bool write, int64_t until)
 {
-	struct pollfd pollfd = { .fd = PQsocket(s->conn) };
+	struct pollfd pollfd = { .fd = PQsocket(conn) };
 	int64_t left = until - boot_us();
 	int n;
 
@@ -197,7 +241,7 @@ static int64_t latest(const struct pg *s)
 	return s->store.lease_end > now ? s->store.lease_end : now + AGAIN_US;
 }
 
-/* Read the notifications that came with the last answer. Our own do not count. */
+/* Read the notifications that came with the last answer. Those of this connection do not count. */
 static void read_notices(struct pg *s)
 {
 	PGnotify *notify;
@@ -214,15 +258,15 @@ static void read_notices(struct pg *s)
  * 1 if the answer is complete, 0 if more is to come, or -1 if the connection is broken. *@write
  * says that the statement itself could not be sent completely yet.
  */
-static int take(struct pg *s, PGresult **result, bool *write)
+static int take(PGconn *conn, PGresult **result, bool *write)
 {
-	int left = PQflush(s->conn);
+	int left = PQflush(conn);
 
 	*write = left;
-	if (left < 0 || !PQconsumeInput(s->conn))
+	if (left < 0 || !PQconsumeInput(conn))
 		return -1;
-	while (!left && !PQisBusy(s->conn)) {
-		PGresult *next = PQgetResult(s->conn);
+	while (!left && !PQisBusy(conn)) {
+		PGresult *next = PQgetResult(conn);
 
 		if (!next)
 			return 1;
@@ -236,15 +280,15 @@ static int take(struct pg *s, PGresult **result, bool *write)
  * Wait for a whole answer. Returns false if that takes until latest(), or if the connection is
  * broken; *@result may be a part of the answer then.
  */
-static bool receive(struct pg *s, PGresult **result)
+static bool receive(struct pg *s, PGconn *conn, PGresult **result)
 {
 	int64_t until = latest(s);
 	bool write;
 	int n;
 
 	do
-		n = take(s, result, &write);
-	while (!n && wait_for(s, write, until));
+		n = take(conn, result, &write);
+	while (!n && wait_for(conn, write, until));
 	return n > 0;
 }
 
@@ -260,18 +304,18 @@ static int to_errno(const char *state)
 
 /*
  * Look at a result, or NULL if none came. Returns the result, which the caller frees; or NULL with
- * an error in *@err, the result freed and, if it cannot be used any more, the connection closed.
+ * an error in *@err, the result freed and, if @conn cannot be used any more, no connection left.
  * @sent says that the statement was sent, so that a missing result means that none came in time.
  */
-static PGresult *checked(struct pg *s, PGresult *result, bool sent, int *err)
+static PGresult *checked(struct pg *s, PGconn *conn, PGresult *result, bool sent, int *err)
 {
 	const char *state;
 
 	*err = 0;
 	if (!result) {
-		bool alive = PQstatus(s->conn) == CONNECTION_OK && sent;
+		bool alive = PQstatus(conn) == CONNECTION_OK && sent;
 
-		*err = unusable(s, alive ? "the server does not answer" : NULL);
+		*err = unusable(s, conn, alive ? "the server does not answer" : NULL);
 		return NULL;
 	}
 	read_notices(s);
@@ -280,21 +324,27 @@ static PGresult *checked(struct pg *s, PGresult *result, bool sent, int *err)
 	state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	*err = fail(s, to_errno(state ? state : ""), "%s", PQresultErrorMessage(result));
 	PQclear(result);
-	if (PQstatus(s->conn) != CONNECTION_OK)
+	if (conn && PQstatus(conn) != CONNECTION_OK)
 		let_go(s);
 	return NULL;
 }
 
 /* Wait for the result of a statement that was just sent, if @sent. Returns as checked() does. */
-static PGresult *result_of(struct pg *s, int sent, int *err)
+static PGresult *result_on(struct pg *s, PGconn *conn, int sent, int *err)
 {
 	PGresult *result = NULL;
 
-	if (sent && !receive(s, &result)) {
+	if (sent && !receive(s, conn, &result)) {
 		PQclear(result);
 		result = NULL;
 	}
-	return checked(s, result, sent, err);
+	return checked(s, conn, result, sent, err);
+}
+
+/* result_on() for s->conn. */
+static PGresult *result_of(struct pg *s, int sent, int *err)
+{
+	return result_on(s, s->conn, sent, err);
 }
 
 /* Add a parameter, an int64_t in binary. Within PARAMS of them, which the callers see to. */
@@ -413,7 +463,7 @@ static void no_notice(void *arg, const char *text)
 	(void)text;
 }
 
-/* Prepare a connection that was just made. Returns 0 or an error. */
+/* Prepare s->conn, which was just made. Returns 0 or an error. */
 static int set_up_session(struct pg *s)
 {
 	char text[768];
@@ -424,7 +474,7 @@ static int set_up_session(struct pg *s)
 	 * Look rows up by index, and in the order in which joins are written. Plan each query
 	 * anew: a plan that was made when a table was small is bad when it has grown. If a daemon
 	 * stops in the middle of a transaction, the server ends that after a lease, so that others
-	 * can go on.
+	 * can continue.
 	 */
 	snprintf(text, sizeof(text),
 		 "SET search_path = twheel; SET client_encoding = 'UTF8'; SET jit = off;"
@@ -433,13 +483,13 @@ static int set_up_session(struct pg *s)
 		 "SET join_collapse_limit = 1; SET plan_cache_mode = force_custom_plan;"
 		 "SET idle_in_transaction_session_timeout = %lld; SET lock_timeout = %lld;"
 		 "SELECT set_config('synchronous_commit', 'on', false)"
-		 " WHERE current_setting('synchronous_commit') = 'off';"
-		 "LISTEN twheel", (long long)(s->store.lease / US_PER_MS),
+		 " WHERE current_setting('synchronous_commit') = 'off'",
+		 (long long)(s->store.lease / US_PER_MS),
 		 (long long)(s->store.lease / US_PER_MS / 2));
 	return command(s, text);
 }
 
-/* Connect, and wait for it no longer than latest(). Returns 0 or an error. */
+/* Make a connection, as s->conn. Wait no longer than latest(). Returns 0 or an error. */
 static int open_connection(struct pg *s)
 {
 	int64_t until = latest(s);
@@ -450,57 +500,103 @@ static int open_connection(struct pg *s)
 		return fail(s, -ENOMEM, "no memory");
 	while (PQstatus(s->conn) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
 	       status != PGRES_POLLING_FAILED) {
-		if (!wait_for(s, status == PGRES_POLLING_WRITING, until))
-			return unusable(s, "the server does not answer");
+		if (!wait_for(s->conn, status == PGRES_POLLING_WRITING, until))
+			return fail(s, -EIO, "the server does not answer");
 		status = PQconnectPoll(s->conn);
 	}
 	if (status != PGRES_POLLING_OK)
-		return unusable(s, NULL);
-	memset(s->prepared, 0, sizeof(s->prepared));
-	s->store.fd = PQsocket(s->conn);
-	s->store.connection++;
+		return fail(s, -EIO, "%s", PQerrorMessage(s->conn));
 	return set_up_session(s);
 }
 
-/* Was a turn sent by this connection, and is its answer not complete? */
-static bool is_under_way(const struct pg *s)
+/* Make all connections. Returns 0 or an error. */
+static int open_connections(struct pg *s)
 {
-	return s->conn && s->sent == s->store.connection && !s->answered;
+	int err = 0;
+
+	for (int i = 0; i <= LANES && !err; i++) {
+		err = open_connection(s);
+		if (!err)
+			s->store.fds[i] = PQsocket(s->conn);
+		if (!err && i < LANES) {
+			s->lanes[i].conn = s->conn;
+			s->conn = NULL;
+		}
+	}
+	memset(s->prepared, 0, sizeof(s->prepared));
+	s->store.connection++;
+	return err ? err : command(s, "LISTEN twheel");
+}
+
+/* Was a turn sent by this connection, and is its answer not complete? */
+static bool is_under_way(const struct pg *s, const struct lane *lane)
+{
+	return lane->conn && lane->sent == s->store.connection && !lane->answered;
 }
 
 /*
  * Take what has come of the answer to a turn that is under way; with @wait, all of it. If the
- * connection is broken, or the answer does not come in time, the connection is closed.
+ * connection is broken, or the answer does not come in time, the connections are closed.
  */
-static void hear(struct pg *s, bool wait)
+static void hear(struct pg *s, struct lane *lane, bool wait)
 {
 	bool write, alive;
-	int n = wait ? receive(s, &s->answer) : take(s, &s->answer, &write);
+	int n = wait ? receive(s, lane->conn, &lane->answer) :
+		       take(lane->conn, &lane->answer, &write);
 
-	s->answered = n > 0;
-	alive = PQstatus(s->conn) == CONNECTION_OK;
+	lane->answered = n > 0;
+	alive = PQstatus(lane->conn) == CONNECTION_OK;
 	if (n < 0 || (!n && wait))
-		unusable(s, alive ? "the server does not answer" : NULL);
+		unusable(s, lane->conn, alive ? "the server does not answer" : NULL);
+}
+
+/* Notice if the server has closed the connection of an idle lane. With @wait, end all turns. */
+static void check_lanes(struct pg *s, bool wait)
+{
+	for (struct lane *lane = s->lanes; lane < s->lanes + LANES; lane++) {
+		if (!is_under_way(s, lane)) {
+			if (lane->conn && !PQconsumeInput(lane->conn))
+				unusable(s, lane->conn, NULL);
+		} else if (wait) {
+			hear(s, lane, true);
+		}
+	}
 }
 
 /*
- * See that there is a connection, and that no turn is under way: each statement begins with this.
- * If a connection was lost since, connect again, and let our life go on under a new number.
+ * See that there are connections: each statement begins with this, or with connected(). If they
+ * were lost since, connect again, and let our life continue under a new number.
+ */
+static int reachable(struct pg *s)
+{
+	int err;
+
+	if (s->inside)
+		return s->conn ? 0 : fail(s, -EIO, "the connection was lost");
+	check_lanes(s, false);
+	if (s->conn)
+		return 0;
+	err = open_connections(s);
+	if (!err && s->store.life) {
+		crash_point("connections were made again");
+		err = begin_life(s, "SELECT twheel.go_on($1, $2, $3)", s->store.life);
+		crash_point("a life goes on");
+	}
+	if (err)
+		let_go(s);
+	return err;
+}
+
+/*
+ * reachable(), and see that no turn is in progress: for statements that need what turns have
+ * written, or that might have to wait for a lock of a turn. Nobody would read the turn's answer
+ * meanwhile.
  */
 static int connected(struct pg *s)
 {
-	int err = 0;
-
-	if (is_under_way(s))
-		hear(s, true);
-	if (s->conn)
-		return 0;
-	err = open_connection(s);
-	if (!err && s->store.life)
-		err = begin_life(s, "SELECT twheel.go_on($1, $2, $3)", s->store.life);
-	if (err && s->conn)
-		let_go(s);
-	return err;
+	if (!s->inside)
+		check_lanes(s, true);
+	return reachable(s);
 }
 
 /* Take or give up parts until our share is right, and bury lives whose leases are over. */
@@ -508,10 +604,11 @@ static int share_out(struct pg *s)
 {
 	struct params p = { 0 };
 	int64_t parts;
-	int err;
+	int err = connected(s);
 
 	add_number(&p, s->store.life);
-	err = ask(s, "SELECT twheel.balance($1)", &p, &parts);
+	if (!err)
+		err = ask(s, "SELECT twheel.balance($1)", &p, &parts);
 	if (!err)
 		s->store.parts = (uint64_t)parts;
 	return err;
@@ -521,7 +618,7 @@ static int pg_beat(struct store *store)
 {
 	struct pg *s = to_pg(store);
 	struct params p = { 0 };
-	int err = connected(s), todo = 0;
+	int err = reachable(s), todo = 0;
 	PGresult *result = NULL;
 	int64_t sent = boot_us();
 
@@ -543,7 +640,7 @@ static int pg_beat(struct store *store)
 	return err;
 }
 
-/* The news are counted from now: what was changed before is in what the caller reads next. */
+/* News counts from now: what was changed before is in what the caller reads next. */
 static int pg_join(struct store *store, int64_t old)
 {
 	struct pg *s = to_pg(store);
@@ -570,8 +667,10 @@ static void pg_leave(struct store *store)
 	int err = connected(s);
 
 	add_number(&p, store->life);
+	crash_point("before a life leaves");
 	if (!err)
 		PQclear(call(s, "SELECT twheel.leave($1)", &p, &err));
+	crash_point("a life has left");
 }
 
 /* The server answers with a row without a change if there is none: it says where to continue. */
@@ -618,14 +717,14 @@ static void take_params(struct params *p, const char *fmt, va_list args)
 }
 
 /* Let this connection know query @id by @name, if it does not yet. Returns 0 or an error. */
-static int prepare(struct pg *s, enum sql_id id, const char *name, const struct params *p)
+static int prepare(struct pg *s, enum sql_id id, const char *name, const char *text,
+		   const struct params *p)
 {
 	int err;
 
 	if (s->prepared[id])
 		return 0;
-	PQclear(result_of(s, PQsendPrepare(s->conn, name, sql_query(&s->store, id), p->nr,
-					   p->type), &err));
+	PQclear(result_of(s, PQsendPrepare(s->conn, name, text, p->nr, p->type), &err));
 	s->prepared[id] = !err;
 	return err;
 }
@@ -634,8 +733,8 @@ static int prepare(struct pg *s, enum sql_id id, const char *name, const struct 
  * @row reads the row by pg_number() and pg_text(). It must not execute another query, since there
  * is one s->row.
  */
-static int pg_query(struct store *store, enum sql_id id, row_fn row, void *closure, void *arg,
-		    const char *fmt, va_list args)
+static int pg_query(struct store *store, enum sql_id id, const char *text, row_fn row,
+		    void *closure, void *arg, const char *fmt, va_list args)
 {
 	struct pg *s = to_pg(store);
 	PGresult *result = NULL;
@@ -645,9 +744,9 @@ static int pg_query(struct store *store, enum sql_id id, row_fn row, void *closu
 
 	take_params(&p, fmt, args);
 	snprintf(name, sizeof(name), "q%d", id);
-	err = connected(s);
+	err = id == Q_WINDOW ? reachable(s) : connected(s);
 	if (!err)
-		err = prepare(s, id, name, &p);
+		err = prepare(s, id, name, text, &p);
 	if (!err)
 		result = result_of(s, PQsendQueryPrepared(s->conn, name, p.nr, p.value, p.size,
 							  p.format, 0), &err);
@@ -678,22 +777,13 @@ static const char *pg_text(struct store *store, int column)
 	return PQgetisnull(s->row, s->at, column) ? NULL : PQgetvalue(s->row, s->at, column);
 }
 
-/* Begin a transaction. The lock lets all lives make such changes one after the other. */
-static int pg_begin(struct store *store)
-{
-	struct pg *s = to_pg(store);
-	int err = connected(s);
-
-	s->told = false;
-	return err ? err : command(s, "BEGIN; SELECT pg_advisory_xact_lock(7482)");
-}
-
 /* The text of the error that led to a ROLLBACK is kept for store_error(). */
 static int pg_end(struct store *store, int err)
 {
 	struct pg *s = to_pg(store);
 	char why[ERROR_MAX];
 
+	s->inside = false;
 	crash_point("before the commit");
 	if (!err)
 		err = command(s, s->told ? "SELECT pg_notify('twheel', ''); COMMIT" : "COMMIT");
@@ -706,18 +796,38 @@ static int pg_end(struct store *store, int err)
 	return err;
 }
 
+/*
+ * Begin a transaction. The lock lets all lives make such changes one after the other. A life that
+ * was buried may not make any: it would not tell the new owner of what it believes to be its own.
+ */
+static int pg_begin(struct store *store)
+{
+	struct pg *s = to_pg(store);
+	int err = connected(s);
+	char text[128];
+
+	s->told = false;
+	snprintf(text, sizeof(text),
+		 "BEGIN; SELECT pg_advisory_xact_lock(7482), twheel.fence(%lld)",
+		 (long long)store->life);
+	if (!err)
+		err = command(s, text);
+	s->inside = !err;
+	return err ? pg_end(store, err == -ESTALE ? -EIO : err) : 0;
+}
+
 /* ---- turns -------------------------------------------------------------------------- */
 
 /* Which step of twheel.turn() does @op. */
 static enum kind_of_op kind_of(const struct op *op)
 {
 	static const enum kind_of_op kinds[] = {
-		[OP_FIRE] = OPS_FIRE, [OP_LEAVE] = OPS_FIRE, [OP_END] = OPS_END,
+		[OP_FIRE] = OPS_FIRE, [OP_LEAVE] = OPS_LEAVE, [OP_END] = OPS_END,
 		[OP_AGAIN] = OPS_AGAIN, [OP_READY] = OPS_READY, [OP_MOVE] = OPS_MOVE,
 		[OP_ADD] = OPS_ADD,
 	};
 
-	return kinds[op->type];
+	return op->type == OP_FIRE && !op->next ? OPS_ONCE : kinds[op->type];
 }
 
 #define ARRAY_HEAD	5	/* words: dimensions, NULLs, type, size, first index */
@@ -741,18 +851,15 @@ static void set_head(int32_t *to, size_t nr)
 		to[i] = (int32_t)htobe32(head[i]);
 }
 
-/*
- * Write @op as entry @i of the columns. The state of an OP_LEAVE is -1, which tells twheel.turn()
- * not to run it.
- */
-static void set_op(struct pg *s, size_t i, const struct op *op)
+/* Write @op as entry @i of the columns. */
+static void set_op(struct lane *lane, size_t i, const struct op *op)
 {
 	const struct firing *f = &op->line.firing, *next = &op->next_firing;
 	bool again = op->type == OP_AGAIN;
 	const int64_t values[NR_COLUMNS] = {
 		[C_ID] = f->id, [C_AT] = f->at, [C_JOB] = f->job, [C_LIFE] = f->life,
 		[C_ATTEMPT] = f->attempt, [C_NEXT] = op->next,
-		[C_STATE] = op->type == OP_LEAVE ? -1 : (int64_t)(again ? next->state : f->state),
+		[C_STATE] = again ? next->state : f->state,
 		[C_MISSED] = f->missed, [C_FIRED] = f->fired, [C_OUTCOME] = op->line.outcome,
 		[C_STATUS] = op->line.status, [C_BEGAN] = op->line.began,
 		[C_ENDED] = op->line.ended, [C_DROPPED] = op->line.drop, [C_TRIES] = next->tries,
@@ -760,28 +867,28 @@ static void set_op(struct pg *s, size_t i, const struct op *op)
 	};
 
 	for (int c = 0; c < NR_COLUMNS; c++)
-		set_value(s->values[c], i, values[c]);
+		set_value(lane->values[c], i, values[c]);
 }
 
 /* Make room for @nr operations. Returns false if there is no memory; what there was stays. */
-static bool make_room(struct pg *s, size_t nr)
+static bool make_room(struct lane *lane, size_t nr)
 {
 	struct op **order;
 
-	if (nr <= s->room)
+	if (nr <= lane->room)
 		return true;
-	order = reallocarray(s->order, nr, sizeof(*order));
+	order = reallocarray(lane->order, nr, sizeof(*order));
 	if (!order)
 		return false;
-	s->order = order;
+	lane->order = order;
 	for (int c = 0; c < NR_COLUMNS; c++) {
-		int32_t *more = reallocarray(s->values[c], ARRAY_HEAD + 3 * nr, sizeof(*more));
+		int32_t *more = reallocarray(lane->values[c], ARRAY_HEAD + 3 * nr, sizeof(*more));
 
 		if (!more)
 			return false;
-		s->values[c] = more;
+		lane->values[c] = more;
 	}
-	s->room = nr;
+	lane->room = nr;
 	return true;
 }
 
@@ -789,20 +896,20 @@ static bool make_room(struct pg *s, size_t nr)
  * Write @nr operations into the columns, sorted by kind, those of one kind in their order. @last
  * becomes where each kind ends.
  */
-static void set_columns(struct pg *s, struct op *ops, size_t nr, size_t last[NR_OPS])
+static void set_columns(struct lane *lane, struct op *ops, size_t nr, size_t last[NR_OPS])
 {
-	s->nr = 0;
+	lane->nr = 0;
 	for (int kind = 0; kind < NR_OPS; kind++) {
 		for (size_t i = 0; i < nr; i++) {
 			if (kind_of(&ops[i]) != (enum kind_of_op)kind)
 				continue;
-			set_op(s, s->nr, &ops[i]);
-			s->order[s->nr++] = &ops[i];
+			set_op(lane, lane->nr, &ops[i]);
+			lane->order[lane->nr++] = &ops[i];
 		}
-		last[kind] = s->nr;
+		last[kind] = lane->nr;
 	}
 	for (int c = 0; c < NR_COLUMNS; c++)
-		set_head(s->values[c], nr);
+		set_head(lane->values[c], nr);
 }
 
 /* Add a parameter, an array of @nr numbers that set_head() and set_value() have written. */
@@ -816,26 +923,25 @@ static void add_array(struct params *p, const int32_t *array, size_t nr)
 
 /*
  * Was @op done, as far as the server does not name it in its answer? READY, AGAIN and END count as
- * done. FIRE and LEAVE do with @fired: then the server has said so for all of them at once. All
- * others are done only if the answer names them: see twheel.turn().
+ * done; of the others, those of the kinds in @all. See twheel.turn().
  */
-static void suppose(struct op *op, bool fired)
+static void suppose(struct op *op, const bool all[NR_OPS])
 {
 	enum kind_of_op kind = kind_of(op);
 
-	op->done = kind == OPS_READY || kind == OPS_AGAIN || kind == OPS_END ||
-		   (kind == OPS_FIRE && fired);
+	op->done = kind == OPS_READY || kind == OPS_AGAIN || kind == OPS_END || all[kind];
 }
 
 /* Note what the server has done of a turn. The texts are copied, since the result is freed. */
-static void take_done(struct pg *s, const PGresult *result)
+static void take_done(struct pg *s, const struct lane *lane, const PGresult *result)
 {
-	bool fired = false;
+	bool all[NR_OPS] = { 0 };
 
 	for (int row = 0; row < PQntuples(result); row++)
-		fired |= number_at(result, row, 0) == ALL_FIRED;
-	for (size_t i = 0; i < s->nr; i++)
-		suppose(s->order[i], fired);
+		if (number_at(result, row, 0) < 0)
+			all[-number_at(result, row, 0) - 1] = true;
+	for (size_t i = 0; i < lane->nr; i++)
+		suppose(lane->order[i], all);
 	for (int row = 0; row < PQntuples(result); row++) {
 		int64_t i = number_at(result, row, 0);
 		struct op *op;
@@ -843,7 +949,7 @@ static void take_done(struct pg *s, const PGresult *result)
 		s->store.lost |= i == WRITTEN;
 		if (i <= 0)
 			continue;
-		op = s->order[i - 1];
+		op = lane->order[i - 1];
 		op->done = true;
 		if (op->type == OP_ADD)
 			op->line.firing.id = number_at(result, row, 1);
@@ -853,40 +959,63 @@ static void take_done(struct pg *s, const PGresult *result)
 }
 
 /* Wait until a statement was sent completely. Returns false if that fails, or takes too long. */
-static bool flushed(struct pg *s)
+static bool flushed(struct pg *s, PGconn *conn)
 {
 	int64_t until = latest(s);
 	int left;
 
-	while ((left = PQflush(s->conn)) > 0 && wait_for(s, true, until))
+	while ((left = PQflush(conn)) > 0 && wait_for(conn, true, until))
 		;
 	return !left;
 }
 
+/* Let the lane's connection know how to do a turn. That statement need not be planned each time. */
+static int prepare_turn(struct pg *s, struct lane *lane, const struct params *p)
+{
+	static const char text[] =
+		"SELECT * FROM twheel.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,"
+		" $14, $15, $16, $17, $18, $19, $20, $21)";
+	int sent, err;
+
+	if (lane->prepared == s->store.connection)
+		return 0;
+	sent = PQsendQuery(lane->conn, "SET plan_cache_mode = force_generic_plan");
+	PQclear(result_on(s, lane->conn, sent, &err));
+	if (err)
+		return err;
+	sent = PQsendPrepare(lane->conn, "turn", text, p->nr, p->type);
+	PQclear(result_on(s, lane->conn, sent, &err));
+	if (!err)
+		lane->prepared = s->store.connection;
+	return err;
+}
+
 /*
- * Send the turn that is in the columns, with the number after the last one. @last says where each
- * kind of operations ends. Does not wait for the answer.
+ * Send the turn that is in the columns of the lane, with the number after its last one. @last says
+ * where each kind of operations ends. Does not wait for the answer.
  */
-static int send_turn(struct pg *s, const int32_t *last, bool tell)
+static int send_turn(struct pg *s, struct lane *lane, const int32_t *last, bool tell)
 {
 	struct params p = { 0 };
+	int err;
 
 	add_number(&p, s->store.life);
-	add_number(&p, s->turn + 1);
+	add_number(&p, lane - s->lanes);
+	add_number(&p, lane->turn + 1);
 	add_array(&p, last, NR_OPS);
 	for (int c = 0; c < NR_COLUMNS; c++)
-		add_array(&p, s->values[c], s->nr);
+		add_array(&p, lane->values[c], lane->nr);
 	add_number(&p, tell);
+	err = prepare_turn(s, lane, &p);
+	if (err)
+		return err;
 	crash_point("before a turn");
-	if (!PQsendQueryParams(s->conn,
-			       "SELECT * FROM twheel.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"
-			       " $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)", p.nr, p.type,
-			       p.value, p.size, p.format, 0))
-		return unusable(s, NULL);
-	s->sent = s->store.connection;
-	s->answered = false;
-	if (!flushed(s))
-		return unusable(s, "the server does not answer");
+	if (!PQsendQueryPrepared(lane->conn, "turn", p.nr, p.value, p.size, p.format, 0))
+		return unusable(s, lane->conn, NULL);
+	lane->sent = s->store.connection;
+	lane->answered = false;
+	if (!flushed(s, lane->conn))
+		return unusable(s, lane->conn, "the server does not answer");
 	crash_point("a turn was sent");
 	return 0;
 }
@@ -895,19 +1024,20 @@ static int send_turn(struct pg *s, const int32_t *last, bool tell)
  * Give the server a turn; pg_turned() takes the answer. If this fails, the same turn may be sent
  * again: by its number the server knows whether it has written it.
  */
-static int pg_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
+static int pg_turn(struct store *store, int nr_lane, struct op *ops, size_t nr, int64_t now)
 {
 	struct pg *s = to_pg(store);
+	struct lane *lane = &s->lanes[nr_lane];
 	int32_t last[ARRAY_HEAD + 3 * NR_OPS];
 	size_t ends[NR_OPS];
 	bool tell;
-	int err = connected(s);
+	int err = reachable(s);
 
 	if (err)
 		return err;
-	if (!make_room(s, nr))
+	if (!make_room(lane, nr))
 		return fail(s, -ENOMEM, "no memory");
-	set_columns(s, ops, nr, ends);
+	set_columns(lane, ops, nr, ends);
 	set_head(last, NR_OPS);
 	for (size_t i = 0; i < NR_OPS; i++)
 		set_value(last, i, (int64_t)ends[i]);
@@ -915,36 +1045,37 @@ static int pg_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
 	tell = ends[OPS_ADD] && now - s->notified > NOTIFY_US;
 	if (tell)
 		s->notified = now;
-	return send_turn(s, last, tell);
+	return send_turn(s, lane, last, tell);
 }
 
 /*
- * If the connection was lost before the answer was complete, it is not known whether the turn was
+ * If the connections were lost before the answer was complete, it is not known whether the turn was
  * written. The turn keeps its number and is sent again.
  */
-static int pg_turned(struct store *store, bool wait)
+static int pg_turned(struct store *store, int nr_lane, bool wait)
 {
 	struct pg *s = to_pg(store);
+	struct lane *lane = &s->lanes[nr_lane];
 	PGresult *result;
 	int err;
 
-	if (is_under_way(s))
-		hear(s, wait);
-	if (is_under_way(s))
+	if (is_under_way(s, lane))
+		hear(s, lane, wait);
+	if (is_under_way(s, lane))
 		return -EAGAIN;
-	result = s->answer;
-	s->answer = NULL;
-	s->sent = 0;
-	if (!s->answered) {
+	result = lane->answer;
+	lane->answer = NULL;
+	lane->sent = 0;
+	if (!lane->answered) {
 		PQclear(result);
 		return fail(s, -EIO, "the connection was lost");
 	}
-	result = checked(s, result, true, &err);
+	result = checked(s, lane->conn, result, true, &err);
 	crash_point("after a turn");
 	if (err)
 		return err;
-	s->turn++;
-	take_done(s, result);
+	lane->turn++;
+	take_done(s, lane, result);
 	PQclear(result);
 	return 0;
 }
@@ -960,11 +1091,13 @@ static void pg_close(struct store *store)
 {
 	struct pg *s = to_pg(store);
 
-	PQfinish(s->conn);
-	PQclear(s->answer);
-	free(s->order);
-	for (int c = 0; c < NR_COLUMNS; c++)
-		free(s->values[c]);
+	let_go(s);
+	for (struct lane *lane = s->lanes; lane < s->lanes + LANES; lane++) {
+		PQclear(lane->answer);
+		free(lane->order);
+		for (int c = 0; c < NR_COLUMNS; c++)
+			free(lane->values[c]);
+	}
 	free(s->where);
 	free(s->name);
 	free(s);
@@ -972,9 +1105,9 @@ static void pg_close(struct store *store)
 
 static const struct store_ops pg_ops = {
 	.queries = {
-		[Q_WINDOW] = "SELECT d.id, d.job, d.at FROM part p JOIN due d ON d.part = p.id"
-			     " WHERE d.off = 0 AND d.at >= $1 AND d.at < $2 AND p.node = $4"
-			     " ORDER BY d.at LIMIT $3",
+		/* In the order of one index, so that it ends at the limit, however much is due. */
+		[Q_WINDOW] = "SELECT id, job, at FROM due WHERE off = 0 AND at >= $1 AND at < $2"
+			     " AND (SELECT twheel.mine($4)) >> part & 1 = 1 ORDER BY at LIMIT $3",
 		/* A log is on the machine of its life. After a day any machine deletes the row. */
 		[Q_EXPIRED] = "SELECT seq, id, at, job, life, attempt, outcome, more, missed,"
 			      " status, fired, began, ended, dropped FROM history"
@@ -987,38 +1120,91 @@ static const struct store_ops pg_ops = {
 	.query = pg_query, .number = pg_number, .text = pg_text,
 };
 
-/* Create the tables, if they do not exist, and check their version. */
-static int set_up(struct pg *s)
+/* Do another version's daemons share the store? Then what they call there cannot be changed. */
+static int check_lives(struct pg *s)
+{
+	struct params none = { 0 };
+	int64_t nr = 0;
+	int err = ask(s, "SELECT count(*) FROM twheel.node WHERE lease_until > clock_timestamp()",
+		      &none, &nr);
+
+	if (!err && nr)
+		err = fail(s, -EBUSY, "daemons of another version share it, and have to end first: "
+			   "%lld of them", (long long)nr);
+	return err;
+}
+
+/* Create the tables, if they do not exist, or make them those of our version. */
+static int make_tables(struct pg *s)
 {
 	struct params none = { 0 };
 	int64_t have = 0;
+	int err = ask(s, "SELECT count(*) FROM pg_tables WHERE schemaname = 'twheel' AND"
+		      " tablename = 'version'", &none, &have);
+
+	if (!err && !have) {
+		err = command(s, tables);
+		return err ? err : command(s, tables_2);
+	}
+	if (!err)
+		err = ask(s, "SELECT id FROM twheel.version", &none, &have);
+	if (!err && (have < 1 || have > SCHEMA_VERSION))
+		err = fail(s, -EINVAL, "its version is %lld, and this twheeld knows %d",
+			   (long long)have, SCHEMA_VERSION);
+	if (!err && have < SCHEMA_VERSION)
+		err = check_lives(s);
+	for (int64_t v = have; !err && v < SCHEMA_VERSION; v++)
+		err = command(s, steps[v]);
+	return err;
+}
+
+/* If another version has made the functions, make ours. */
+static int make_code(struct pg *s)
+{
+	struct params p = { 0 };
+	int64_t same = 0, is_new = 0;
+	int err;
+
+	add_text(&p, code);
+	err = ask(s, "SELECT CAST(code = md5($1) AS int) FROM twheel.version", &p, &same);
+	if (err || same)
+		return err;
+	err = ask(s, "SELECT CAST(code = '' AS int) FROM twheel.version",
+		  &(struct params) { 0 }, &is_new);
+	if (!err && !is_new)
+		err = check_lives(s);
+	if (!err)
+		err = command(s, code);
+	add_number(&p, SCHEMA_VERSION);
+	return err ? err : ask(s, "UPDATE twheel.version SET code = md5($1), id = $2 RETURNING id",
+			       &p, &same);
+}
+
+/* All of it or nothing, and one daemon at a time. */
+static int set_up(struct pg *s)
+{
 	int err = command(s, "BEGIN; SELECT pg_advisory_xact_lock(7481)");
 
 	if (!err)
-		err = ask(s, "SELECT count(*) FROM pg_tables WHERE schemaname = 'twheel' AND"
-			     " tablename = 'version'", &none, &have);
-	if (!err && !have)
-		err = command(s, schema);
+		err = make_tables(s);
 	if (!err)
-		err = ask(s, "SELECT id FROM twheel.version", &none, &have);
-	if (!err && have != atoll(SCHEMA_VERSION))
-		err = fail(s, -EINVAL, "its version is %lld, and this twheeld knows "
-			   SCHEMA_VERSION, (long long)have);
+		err = make_code(s);
 	return err ? err : command(s, "COMMIT");
 }
 
-int store_pg(struct store **store, const char *where, const char *name, int64_t lease,
-	     char *error, size_t size)
+static int pg_open(struct store **store, const char *where, const char *name, int64_t lease,
+		   char *error, size_t size)
 {
 	struct pg *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	s->store = (struct store) { .ops = &pg_ops, .many = true, .lease = lease, .fd = -1 };
+	s->store = (struct store) { .ops = &pg_ops, .many = true, .lease = lease };
+	let_go(s);
 	s->where = strdup(where);
 	s->name = strdup(name);
-	err = connected(s);
+	err = s->where && s->name ? connected(s) : fail(s, -ENOMEM, "no memory");
 	if (!err)
 		err = set_up(s);
 	if (err) {
@@ -1029,3 +1215,5 @@ int store_pg(struct store **store, const char *where, const char *name, int64_t 
 	*store = &s->store;
 	return 0;
 }
+
+const struct store_module twheeld_postgresql = { .version = TWHEEL_VERSION, .open = pg_open };

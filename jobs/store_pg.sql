@@ -1,101 +1,42 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The twheel authors
--- The tables of twheeld in PostgreSQL, and the functions that it calls there: see store_pg.c.
+-- What daemons of one version share in PostgreSQL: which of them live, and the functions that they call there. See
+-- store_pg.c. If a daemon finds what another version has made, it makes all of this anew, unless a daemon lives.
 -- Times are us since 1970 by the server's clock; those of leases are timestamps.
 --
 -- If a statement is sent as one message, the server executes all of it or nothing, even if the
--- sender dies. So a turn is one call of a function. Locks are taken in the order node, job, due.
+-- sender dies. So a turn is one call of a function. Locks are taken in the order node, lane, job, due.
 
-CREATE SCHEMA IF NOT EXISTS twheel;
+DO $$
+DECLARE
+	f regprocedure;
+BEGIN
+	FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = CAST('twheel' AS regnamespace) LOOP
+		EXECUTE 'DROP FUNCTION ' || f;
+	END LOOP;
+END $$;
+DROP TABLE IF EXISTS twheel.node, twheel.lane;
 
-CREATE TABLE twheel.version (id int NOT NULL);
-INSERT INTO twheel.version VALUES (1);
-
--- A row is a life. To delete the row is to bury the life: the deletion waits for what the life is
--- writing, and whatever the life writes after that fails. turn is the number of the last turn that
--- it has written. If the server was away for a while, all leases are over. So if a life's own lease
--- was over when it came back, it may bury nobody before buries_from, a lease later.
+-- A row is a life. If the server was away for a while, or its clock was set forward, all leases are
+-- over. So if a life's own lease was over when it came back, it may bury nobody before buries_from,
+-- a lease later. lease is how long one is, in us.
 CREATE TABLE twheel.node (
 	id		bigserial PRIMARY KEY,
 	name		text NOT NULL,
-	turn		bigint NOT NULL DEFAULT 0,
+	lease		bigint NOT NULL,
 	lease_until	timestamptz NOT NULL,
 	buries_from	timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 50);
--- All lives that there ever were, and the names of the machines where their logs are.
-CREATE TABLE twheel.life (id bigint PRIMARY KEY, name text NOT NULL);
--- A part has no owner if node is NULL, or a life that was buried.
-CREATE TABLE twheel.part (id int PRIMARY KEY, node bigint) WITH (fillfactor = 50);
-INSERT INTO twheel.part SELECT generate_series(0, 63);
-
-CREATE TABLE twheel.job (
-	id		bigserial PRIMARY KEY,
-	name		text UNIQUE,
-	rev		bigint NOT NULL DEFAULT 1,
-	paused		bigint NOT NULL DEFAULT 0,
-	def		text NOT NULL,
-	once		bigint NOT NULL
-);
-CREATE TABLE twheel.due (
-	id		bigserial PRIMARY KEY,
-	job		bigint NOT NULL,
-	part		int NOT NULL GENERATED ALWAYS AS (CAST(job & 63 AS int)) STORED,
-	at		bigint NOT NULL,
-	off		smallint NOT NULL DEFAULT 0,
-	main		smallint NOT NULL,
-	key		text,
-	arg		text
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
-CREATE INDEX due_at ON twheel.due (part, at) WHERE off = 0;
-CREATE UNIQUE INDEX due_key ON twheel.due (job, key) WHERE key IS NOT NULL;
-CREATE UNIQUE INDEX due_main ON twheel.due (job) WHERE main = 1;
-CREATE TABLE twheel.running (
-	id		bigint,
-	at		bigint,
-	job		bigint NOT NULL,
-	life		bigint NOT NULL,
-	attempt		bigint NOT NULL,
-	tries		bigint NOT NULL,
-	state		smallint NOT NULL,
-	missed		bigint NOT NULL,
-	wake		bigint NOT NULL,
-	fired		bigint NOT NULL,
-	arg		text,
-	PRIMARY KEY (id, at)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
-CREATE TABLE twheel.history (
-	seq		bigserial PRIMARY KEY,
-	id		bigint NOT NULL,
-	at		bigint NOT NULL,
-	job		bigint NOT NULL,
-	life		bigint NOT NULL,
-	attempt		bigint NOT NULL,
-	outcome		smallint NOT NULL,
-	more		smallint NOT NULL,
-	missed		bigint NOT NULL,
-	status		bigint NOT NULL,
-	fired		bigint NOT NULL,
-	began		bigint NOT NULL,
-	ended		bigint NOT NULL,
-	dropped		bigint NOT NULL
-);
-CREATE INDEX history_job ON twheel.history (job, seq);
-CREATE INDEX history_id ON twheel.history (id, at);
-CREATE INDEX history_dropped ON twheel.history (dropped);
-CREATE TABLE twheel.day_off (calendar text, day bigint, PRIMARY KEY (calendar, day));
-CREATE TABLE twheel.calendar (name text PRIMARY KEY);
--- News for other lives: see enum news_type. A row only says where to look, or what is asked for.
-CREATE TABLE twheel.inbox (
-	xid		bigint NOT NULL DEFAULT CAST(CAST(pg_current_xact_id() AS text) AS bigint),
-	made		timestamptz NOT NULL DEFAULT now(),
-	life		bigint NOT NULL,
-	type		smallint NOT NULL,
-	job		bigint NOT NULL,
-	id		bigint NOT NULL,
-	at		bigint NOT NULL
-);
-CREATE INDEX inbox_xid ON twheel.inbox (xid);
-CREATE INDEX inbox_made ON twheel.inbox (made);
+-- A life writes turns in lanes, beside each other. turn is the number of the last one. To bury a life is
+-- to delete its rows: that waits for what the life is writing, and whatever it writes after that fails.
+CREATE TABLE twheel.lane (
+	node		bigint,
+	nr		int,
+	turn		bigint NOT NULL DEFAULT 0,
+	PRIMARY KEY (node, nr)
+) WITH (fillfactor = 50);
+-- The number of a life is never used twice: it is in rows of running and history.
+SELECT setval('twheel.node_id_seq', max(id)) FROM twheel.life;
 
 CREATE FUNCTION twheel.now_us() RETURNS bigint LANGUAGE sql AS
 	$$ SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) $$;
@@ -108,35 +49,61 @@ BEGIN
 	RAISE EXCEPTION 'life % was buried', me USING ERRCODE = 'TW001';
 END $$;
 
+-- Until this transaction is over, nobody can bury life me.
+CREATE FUNCTION twheel.fence(me bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM FROM twheel.node n WHERE n.id = me FOR KEY SHARE;
+	IF NOT FOUND THEN
+		PERFORM twheel.buried(me);
+	END IF;
+END $$;
+
+-- The row of the node is locked first, so that its lease is not renewed meanwhile.
+CREATE FUNCTION twheel.bury(old bigint) RETURNS void LANGUAGE sql AS $$
+	SELECT FROM twheel.node WHERE id = old FOR UPDATE;
+	DELETE FROM twheel.lane WHERE node = old;
+	DELETE FROM twheel.node WHERE id = old;
+$$;
+
+CREATE FUNCTION twheel.new_life(name text, lease bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	me bigint;
+BEGIN
+	INSERT INTO twheel.node (name, lease, lease_until) VALUES (name, lease, twheel.until(lease))
+		RETURNING id INTO me;
+	INSERT INTO twheel.life VALUES (me, name);
+	RETURN me;
+END $$;
+
 -- Begin a life. old, if there is such a life, is certainly over.
 CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
 	me bigint;
 BEGIN
-	DELETE FROM twheel.node n WHERE n.id = old;
-	INSERT INTO twheel.node (name, lease_until) VALUES (name, twheel.until(lease))
-		RETURNING id INTO me;
-	INSERT INTO twheel.life VALUES (me, name);
+	PERFORM twheel.bury(old);
+	me := twheel.new_life(name, lease);
+	INSERT INTO twheel.lane SELECT me, generate_series(0, 1);	-- LANES of store.h
 	RETURN me;
 END $$;
 
--- The life old has lost its connection, and the server may still execute what it sent last. That is
--- over when the row of old can be locked. Then all that old has goes to a new life.
+-- The life old has lost its connections, and the server may still execute what it sent last. That is
+-- over when its lanes can be changed. Then all that old has goes to a new life.
 CREATE FUNCTION twheel.go_on(old bigint, name text, lease bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-	last bigint;
 	was timestamptz;
 	me bigint;
 BEGIN
-	SELECT n.turn, n.lease_until INTO last, was FROM twheel.node n WHERE n.id = old FOR UPDATE;
+	SELECT n.lease_until INTO was FROM twheel.node n WHERE n.id = old FOR UPDATE;
 	IF NOT FOUND THEN
 		PERFORM twheel.buried(old);
 	END IF;
-	me := twheel.join_as(old, name, lease);
-	UPDATE twheel.node n SET turn = last, buries_from = CASE
-		WHEN was < clock_timestamp() THEN twheel.until(lease) ELSE '-infinity' END
+	me := twheel.new_life(name, lease);
+	UPDATE twheel.lane l SET node = me WHERE l.node = old;
+	DELETE FROM twheel.node n WHERE n.id = old;
+	UPDATE twheel.node n SET buries_from = CASE
+		WHEN was < clock_timestamp() THEN twheel.until(go_on.lease) ELSE '-infinity' END
 		WHERE n.id = me;
 	UPDATE twheel.running r SET life = me WHERE r.life = old;
 	UPDATE twheel.part p SET node = me WHERE p.node = old;
@@ -144,7 +111,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION twheel.leave(me bigint) RETURNS void LANGUAGE sql AS $$
-	DELETE FROM twheel.node WHERE id = me;
+	SELECT twheel.bury(me);
 	UPDATE twheel.part SET node = NULL WHERE node = me;
 	SELECT pg_notify('twheel', 'lives');
 $$;
@@ -168,10 +135,18 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	have bigint;
 BEGIN
-	UPDATE twheel.node n SET lease_until = twheel.until(lease) WHERE n.id = me;
+	UPDATE twheel.node n SET lease_until = twheel.until(beat.lease), buries_from = CASE
+		WHEN n.lease_until < clock_timestamp() THEN twheel.until(beat.lease) ELSE n.buries_from END
+		WHERE n.id = me;
 	IF NOT FOUND THEN
 		PERFORM twheel.buried(me);
 	END IF;
+	-- The server's clock was set back: nobody has a lease that ends later than if it began now.
+	UPDATE twheel.node n SET lease_until = twheel.until(n.lease), buries_from = '-infinity'
+		WHERE n.id IN (SELECT o.id FROM twheel.node o
+			WHERE o.lease_until > twheel.until(o.lease) OR
+				(o.buries_from > twheel.until(o.lease) AND isfinite(o.buries_from))
+			FOR NO KEY UPDATE SKIP LOCKED);
 	DELETE FROM twheel.inbox i WHERE i.made < now() - interval '10 minutes';
 	SELECT count(*) INTO have FROM twheel.part p WHERE p.node = me;
 	todo := CAST(have > twheel.share() OR
@@ -190,8 +165,9 @@ DECLARE
 	have bigint;
 BEGIN
 	PERFORM pg_advisory_xact_lock(7481);
-	DELETE FROM twheel.node n WHERE n.lease_until < clock_timestamp() AND
-		n.id IN (SELECT twheel.late(me));
+	-- First the rows are locked, which looks at the leases again: one may have been renewed meanwhile.
+	PERFORM twheel.bury(o.id) FROM (SELECT n.id FROM twheel.node n
+		WHERE n.lease_until < clock_timestamp() AND n.id IN (SELECT twheel.late(me)) FOR UPDATE OF n) o;
 	SELECT count(*) INTO have FROM twheel.part p WHERE p.node = me;
 	IF NOT EXISTS (SELECT FROM twheel.node n WHERE n.id = me) THEN
 		PERFORM twheel.buried(me);
@@ -226,22 +202,22 @@ $$;
 CREATE FUNCTION twheel.places(a int, b int) RETURNS SETOF int ROWS 1 LANGUAGE sql AS
 	$$ SELECT generate_series(a, b) $$;
 
--- A turn of life me, which it numbers: if it was written already it only says what was done. The
--- columns of all operations are arrays, in the order of kinds, ends[kind] being the last of each:
--- 1 add, 2 fire or (with state -1) leave, 3 again, 4 ready, 5 end, 6 move. Returned are the
--- operations that were done, of kinds 1, 2 and 6: the number of a new row, and the argument of a
--- firing. Operation 0: this turn had been written before. Operation -1: all of kind 2 were done, and
--- only those with an argument are returned.
+-- Turn nr of a lane of life me: if it was written already this only says what was done. The columns of all
+-- operations are arrays, in the order of kinds, ends[kind] being the last of each: 1 add; 2 fire what is due
+-- once, 3 fire the rest; 4 leave; 5 again; 6 ready; 7 end; 8 move. Returned are the operations that were done,
+-- of kinds 1 to 4 and 8: the number of a new row, and the argument of a firing. Operation 0: this turn had
+-- been written before. A negative number: all of that kind were done, and only those with an argument are
+-- returned.
 --
--- Nobody takes a part from a life whose row is locked, so parts are looked up once. Plans are made once, too:
--- each row is looked up by its primary key, however large its table is, and to plan a small turn takes longer
--- than to do it.
-CREATE FUNCTION twheel.turn(me bigint, nr bigint, ends bigint[], id bigint[], at bigint[], job bigint[],
+-- Nobody takes a part from a life of which a lane is locked, so parts are looked up once. The connections of
+-- lanes make each plan once: to plan a small turn, and even to begin a statement that has nothing to do, takes
+-- longer than to do the turn. Each row is looked up by its primary key, however large its table is. So that no
+-- plan looks rows up by due_at, where very many may have the same time, it is at + 0 that is compared.
+CREATE FUNCTION twheel.turn(me bigint, lane bigint, nr bigint, ends bigint[], id bigint[], at bigint[], job bigint[],
 	life bigint[], attempt bigint[], next bigint[], state bigint[], missed bigint[],
 	fired bigint[], outcome bigint[], status bigint[], began bigint[], ended bigint[],
 	dropped bigint[], tries bigint[], wake bigint[], tell bigint)
-RETURNS TABLE (op bigint, made bigint, its_arg text) LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan AS $$
+RETURNS TABLE (op bigint, made bigint, its_arg text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
 	a int;
@@ -249,19 +225,20 @@ DECLARE
 	clock bigint;
 	parts bigint;
 BEGIN
-	UPDATE twheel.node n SET turn = nr WHERE n.id = me AND n.turn = nr - 1;
+	UPDATE twheel.lane l SET turn = turn.nr
+		WHERE l.node = me AND l.nr = turn.lane AND l.turn = turn.nr - 1;
 	IF NOT FOUND THEN
 		IF NOT EXISTS (SELECT FROM twheel.node n WHERE n.id = me) THEN
 			PERFORM twheel.buried(me);
 		END IF;
 		RETURN QUERY SELECT CAST(0 AS bigint), CAST(0 AS bigint), NULL;
 		RETURN QUERY SELECT u.i, CAST(0 AS bigint), r.arg
-			FROM unnest(turn.id[1:ends[2]], turn.at[1:ends[2]]) WITH ORDINALITY u(id, at, i)
+			FROM unnest(turn.id[1:ends[3]], turn.at[1:ends[3]]) WITH ORDINALITY u(id, at, i)
 			JOIN twheel.running r ON r.id = u.id AND r.at = u.at WHERE u.i > ends[1];
 		RETURN;
 	END IF;
 	clock := twheel.now_us();
-	parts := twheel.mine(me);
+	SELECT coalesce(bit_or(CAST(1 AS bigint) << p.id), 0) INTO parts FROM twheel.part p WHERE p.node = me;
 
 	b := ends[1];
 	IF b > 0 THEN
@@ -286,36 +263,68 @@ BEGIN
 
 	a := b + 1; b := ends[2];
 	IF b >= a THEN
-		RETURN QUERY WITH moved AS (
-			UPDATE twheel.due d SET at = turn.next[i] FROM twheel.places(a, b) i
-			WHERE d.id = turn.id[i] AND d.at = turn.at[i] AND d.off = 0 AND turn.next[i] > 0
+		RETURN QUERY WITH gone AS (
+			DELETE FROM twheel.due d USING twheel.places(a, b) i
+			WHERE d.id = turn.id[i] AND d.at + 0 = turn.at[i] AND d.off = 0
 				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
 			RETURNING i, turn.at[i] AS at, d.job, d.arg),
-		gone AS (
-			DELETE FROM twheel.due d USING twheel.places(a, b) i
-			WHERE d.id = turn.id[i] AND d.at = turn.at[i] AND d.off = 0 AND turn.next[i] = 0
-				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
-			RETURNING i, d.at, d.job, d.arg),
-		done AS (TABLE moved UNION ALL TABLE gone),
 		fired AS (
 			INSERT INTO twheel.running (id, at, job, life, attempt, tries, state, missed, wake,
 				fired, arg)
 			SELECT turn.id[i], x.at, x.job, me, 1, 0, turn.state[i], turn.missed[i], 0,
-				turn.fired[i], x.arg FROM done x WHERE turn.state[i] >= 0),
+				turn.fired[i], x.arg FROM gone x),
+		nr AS (SELECT count(*) AS done FROM gone)
+		SELECT CAST(-2 AS bigint), CAST(0 AS bigint), NULL FROM nr WHERE nr.done > b - a
+		UNION ALL
+		SELECT CAST(x.i AS bigint), CAST(0 AS bigint), x.arg FROM nr, gone x
+		WHERE nr.done <= b - a OR x.arg IS NOT NULL;
+	END IF;
+
+	a := b + 1; b := ends[3];
+	IF b >= a THEN
+		RETURN QUERY WITH moved AS (
+			UPDATE twheel.due d SET at = turn.next[i] FROM twheel.places(a, b) i
+			WHERE d.id = turn.id[i] AND d.at + 0 = turn.at[i] AND d.off = 0
+				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
+			RETURNING i, turn.at[i] AS at, d.job, d.arg),
+		fired AS (
+			INSERT INTO twheel.running (id, at, job, life, attempt, tries, state, missed, wake,
+				fired, arg)
+			SELECT turn.id[i], x.at, x.job, me, 1, 0, turn.state[i], turn.missed[i], 0,
+				turn.fired[i], x.arg FROM moved x),
+		nr AS (SELECT count(*) AS done FROM moved)
+		SELECT CAST(-3 AS bigint), CAST(0 AS bigint), NULL FROM nr WHERE nr.done > b - a
+		UNION ALL
+		SELECT CAST(x.i AS bigint), CAST(0 AS bigint), x.arg FROM nr, moved x
+		WHERE nr.done <= b - a OR x.arg IS NOT NULL;
+	END IF;
+
+	a := b + 1; b := ends[4];
+	IF b >= a THEN
+		RETURN QUERY WITH moved AS (
+			UPDATE twheel.due d SET at = turn.next[i] FROM twheel.places(a, b) i
+			WHERE d.id = turn.id[i] AND d.at + 0 = turn.at[i] AND d.off = 0 AND turn.next[i] > 0
+				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
+			RETURNING i, turn.at[i] AS at, d.job, d.arg),
+		gone AS (
+			DELETE FROM twheel.due d USING twheel.places(a, b) i
+			WHERE d.id = turn.id[i] AND d.at + 0 = turn.at[i] AND d.off = 0 AND turn.next[i] = 0
+				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
+			RETURNING i, turn.at[i] AS at, d.job, d.arg),
+		done AS (TABLE moved UNION ALL TABLE gone),
 		left_out AS (
 			INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed,
 				status, fired, began, ended, dropped)
 			SELECT turn.id[i], x.at, x.job, me, 0, turn.outcome[i], 0, turn.missed[i], -1,
-				turn.fired[i], 0, turn.ended[i], turn.dropped[i]
-			FROM done x WHERE turn.state[i] < 0),
+				turn.fired[i], 0, turn.ended[i], turn.dropped[i] FROM done x),
 		nr AS (SELECT count(*) AS done FROM done)
-		SELECT CAST(-1 AS bigint), CAST(0 AS bigint), NULL FROM nr WHERE nr.done > b - a
+		SELECT CAST(-4 AS bigint), CAST(0 AS bigint), NULL FROM nr WHERE nr.done > b - a
 		UNION ALL
 		SELECT CAST(x.i AS bigint), CAST(0 AS bigint), x.arg FROM nr, done x
 		WHERE nr.done <= b - a OR x.arg IS NOT NULL;
 	END IF;
 
-	a := b + 1; b := ends[3];
+	a := b + 1; b := ends[5];
 	IF b >= a THEN
 		WITH u AS MATERIALIZED (
 			SELECT * FROM unnest(turn.id[a:b], turn.at[a:b], turn.job[a:b], turn.life[a:b],
@@ -334,14 +343,14 @@ BEGIN
 			x.began, x.ended, x.dropped FROM again x;
 	END IF;
 
-	a := b + 1; b := ends[4];
+	a := b + 1; b := ends[6];
 	IF b >= a THEN
 		UPDATE twheel.running r SET state = 2, life = me
 		FROM unnest(turn.id[a:b], turn.at[a:b], turn.attempt[a:b]) u(id, at, attempt)
 		WHERE r.id = u.id AND r.at = u.at AND r.attempt = u.attempt;
 	END IF;
 
-	a := b + 1; b := ends[5];
+	a := b + 1; b := ends[7];
 	IF b >= a THEN
 		WITH gone AS (
 			DELETE FROM twheel.running r USING twheel.places(a, b) i
@@ -352,12 +361,12 @@ BEGIN
 			fired, began, ended, dropped) TABLE gone;
 	END IF;
 
-	a := b + 1; b := ends[6];
+	a := b + 1; b := ends[8];
 	IF b >= a THEN
 		RETURN QUERY WITH moved AS (
 			UPDATE twheel.due d SET at = u.next
 			FROM unnest(turn.id[a:b], turn.next[a:b]) WITH ORDINALITY u(id, next, i)
-			WHERE d.id = u.id AND d.at = 9223372036854775807 RETURNING u.i)
+			WHERE d.id = u.id AND d.at + 0 = 9223372036854775807 RETURNING u.i)
 		SELECT x.i + a - 1, CAST(0 AS bigint), NULL FROM moved x;
 	END IF;
 END $$;

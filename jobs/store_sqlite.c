@@ -20,7 +20,7 @@
 #include "def.h"
 #include "sql.h"
 
-#define SCHEMA_VERSION	1
+#define SCHEMA_VERSION	2
 
 static const char schema[] =
 	"CREATE TABLE life (id INTEGER PRIMARY KEY AUTOINCREMENT);"
@@ -50,6 +50,9 @@ static const char schema[] =
 	" ROWID;"
 	"CREATE TABLE calendar (name TEXT PRIMARY KEY) WITHOUT ROWID;"
 	"PRAGMA user_version = 1;";
+static const char tables_2[] =
+#include "store_runners.sql.h"
+	;
 
 /**
  * struct sqlite - a store in a file
@@ -87,12 +90,12 @@ static int to_errno(int rc)
  * Prepare a query and bind its parameters. Returns NULL on failure. The text for SQLite may have
  * fewer parameters than the call: a life means nothing here, and comes last.
  */
-static sqlite3_stmt *prepare(struct sqlite *s, enum sql_id id, const char *fmt, va_list args)
+static sqlite3_stmt *prepare(struct sqlite *s, enum sql_id id, const char *text, const char *fmt,
+			     va_list args)
 {
 	sqlite3_stmt **q = &s->queries[id];
 
-	if (!*q && sqlite3_prepare_v3(s->db, sql_query(&s->store, id), -1,
-				      SQLITE_PREPARE_PERSISTENT, q, NULL))
+	if (!*q && sqlite3_prepare_v3(s->db, text, -1, SQLITE_PREPARE_PERSISTENT, q, NULL))
 		return NULL;
 	for (int i = 0; i < sqlite3_bind_parameter_count(*q); i++) {
 		int rc;
@@ -112,11 +115,11 @@ static sqlite3_stmt *prepare(struct sqlite *s, enum sql_id id, const char *fmt, 
  * Texts are bound where they are, so they must stay until this returns. The query is reset at the
  * end, in any case: an open one would keep its transaction from ending.
  */
-static int sqlite_query(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
-			const char *fmt, va_list args)
+static int sqlite_query(struct store *store, enum sql_id id, const char *text, row_fn row,
+			void *call, void *arg, const char *fmt, va_list args)
 {
 	struct sqlite *s = to_sqlite(store);
-	sqlite3_stmt *q = prepare(s, id, fmt, args);
+	sqlite3_stmt *q = prepare(s, id, text, fmt, args);
 	int rc;
 
 	if (!q)
@@ -272,10 +275,11 @@ static int do_op(struct store *store, struct op *op, int64_t now)
 }
 
 /* If the turn fails it will be done again, so the arguments that it has read are freed. */
-static int sqlite_turn(struct store *store, struct op *ops, size_t nr, int64_t now)
+static int sqlite_turn(struct store *store, int lane, struct op *ops, size_t nr, int64_t now)
 {
 	int err = sqlite_begin(store);
 
+	(void)lane;
 	if (err)
 		return err;
 	for (size_t i = 0; i < nr && !err; i++)
@@ -332,25 +336,33 @@ static const struct store_ops sqlite_ops = {
 	.text = sqlite_text,
 };
 
-/* The version of the schema in the file; 0 if it has no tables yet, -1 if it cannot be read. */
-static int version(struct sqlite *s)
+/* What a query tells, which is a number; -1 if the file cannot be read. */
+static int ask(struct sqlite *s, const char *text)
 {
 	sqlite3_stmt *q = NULL;
 	int n = -1;
 
-	if (!sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &q, NULL) &&
+	if (!sqlite3_prepare_v2(s->db, text, -1, &q, NULL) &&
 	    sqlite3_step(q) == SQLITE_ROW)
 		n = sqlite3_column_int(q, 0);
 	sqlite3_finalize(q);
 	return n;
 }
 
-/* Make the tables, all or none. The schema ends with its version. */
-static int make_tables(struct sqlite *s)
+/* Make the tables that a store of version @have lacks, all or none. The schema has its version. */
+static int make_tables(struct sqlite *s, int have)
 {
 	int err = sqlite_begin(&s->store);
 
-	return err ? err : sqlite_end(&s->store, sqlite_exec(s, schema));
+	if (err)
+		return err;
+	if (!have)
+		err = sqlite_exec(s, schema);
+	if (!err)
+		err = sqlite_exec(s, tables_2);
+	if (!err)
+		err = sqlite_exec(s, "PRAGMA user_version = 2");
+	return sqlite_end(&s->store, err);
 }
 
 /* Lock the file, make its tables if it is new, and check their version. */
@@ -362,14 +374,18 @@ static int set_up(struct sqlite *s, char *error, size_t size)
 			  "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
 			  "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384",
 			  NULL, NULL, NULL);
-	have = rc ? -1 : version(s);
-	if (!have)
-		err = make_tables(s);
+	have = rc ? -1 : ask(s, "PRAGMA user_version");
+	if (have == 0 && ask(s, "SELECT count(*) FROM sqlite_master") > 0) {
+		snprintf(error, size, "it is a database of another program");
+		return -EINVAL;
+	}
+	if (have == 0 || have == 1)
+		err = make_tables(s, have);
 	if (rc || have < 0 || err) {
 		snprintf(error, size, "%s", sqlite3_errmsg(s->db));
 		return err ? err : to_errno(rc ? rc : sqlite3_errcode(s->db));
 	}
-	if (!have || have == SCHEMA_VERSION)
+	if (have <= SCHEMA_VERSION)
 		return 0;
 	snprintf(error, size, "its version is %d, and this twheeld knows %d", have, SCHEMA_VERSION);
 	return -EINVAL;
@@ -384,7 +400,6 @@ int store_sqlite(struct store **store, const char *file, char *error, size_t siz
 		return -ENOMEM;
 	s->store.ops = &sqlite_ops;
 	s->store.lease_end = INT64_MAX;
-	s->store.fd = -1;
 	err = sqlite3_open_v2(file, &s->db,
 			      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 			      NULL);

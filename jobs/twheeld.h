@@ -10,18 +10,28 @@
  *	exec.c		their processes
  *	cgroup.c	their cgroups, and processes that an earlier daemon has left
  *	log.c		what they have printed
- *	api.c		HTTP
+ *	http.c, api.c	HTTP: requests and answers
+ *	take.c		requests of runners
+ *	pool.c		runs that runners make
+ *	web.c		runs that are requests to others
+ *	alarm.c		telling people of runs that have failed
+ *	out.c		sends requests to others
+ *	runner.c	a runner, which is another daemon
+ *	metrics.c	what is counted
  *	def.c, policy.c	pure functions: definitions; when they are due
  *	store.c		the store: the part that SQLite (store_sqlite.c) and
  *			PostgreSQL (store_pg.c) share
+ *	store_module.c	loads store_pg.c, which is a module
  *
  * One thread does everything, in a loop. It takes the events that have come (timers, ends of
  * processes, requests), decides what to do about them, and writes that to the store as one
  * transaction, a turn. Only after that it begins anything. Events that come while it writes belong
  * to the next turn, so turns grow with load. Since there is one thread, nothing here is locked.
+ * With PostgreSQL, LANES turns are written at the same time, each in a lane of its own; everything
+ * about one job is in one lane.
  *
- * Memory is always as the store will be after this turn. If the turn cannot be written, that is
- * repeated until it can, and nothing is begun meanwhile.
+ * Memory is always as the store will be after this turn. If the turn cannot be written, the daemon
+ * tries again until it can, and begins nothing meanwhile.
  *
  * If several daemons share a store, each knows all jobs and owns some parts of them. Only the owner
  * fires a job, and so it alone decides about overlap. Changes by other daemons are read as news,
@@ -36,6 +46,8 @@
 #include <stdnoreturn.h>
 #include <sys/queue.h>
 #include <sys/types.h>
+
+#include <uthash.h>
 
 #include "def.h"
 #include "libtwheel-sched.h"
@@ -56,12 +68,16 @@ char *format(const char *fmt, ...);
 
 enum { SAY_ERROR = 3, SAY_WARNING = 4, SAY_INFO = 6 };
 
+struct job;
+struct run;
+TAILQ_HEAD(runs, run);
+
 /* ---- the loop: core.c --------------------------------------------------------------- */
 
 /**
  * struct source - a descriptor that the loop waits for
  * @fd:		the descriptor
- * @ready:	called when it is readable
+ * @ready:	called when it is readable, or ready for what source_want() says
  */
 struct source {
 	int	fd;
@@ -73,13 +89,22 @@ extern struct twheel_sched *sched;
 
 /* The time of the store's clock. */
 int64_t now_us(void);
-/* Set the time of a task that is to run at @at of that clock. */
+/* Set the time of a task that is to run at @at, by the store's clock. */
 void when_due(struct twheel_task *task, int64_t at);
 
 int source_add(struct source *source);
-/* Stop waiting for it, and close it. */
+/*
+ * Call @source->ready for these events of epoll(7), whether or not the source was added before.
+ * With 0, stop waiting for the source, but do not close it.
+ */
+void source_want(struct source *source, uint32_t events);
+/* Stop waiting for the source, and close its descriptor. */
 void source_remove(struct source *source);
 
+/* Make the wheel and the loop. If that fails, the program ends. */
+void core_open(void);
+/* Wait for events for @ms, or for ever with -1, and handle those that come. */
+void core_wait(int ms);
 /*
  * Begin a life: read the store, and take over what dead lives have left. If that fails, the program
  * ends.
@@ -92,26 +117,42 @@ void core_stop(void);
 /* Write the pending turn now, and begin what it decided. Returns false if it cannot be written. */
 bool core_flush(void);
 
-/* A new operation for the next turn. The pointer is valid until the next call. */
-struct op *core_op(enum op_type type);
+/*
+ * May a run begin now? Not if the lease is over: another daemon may run it by now. And if the lease
+ * is due to be renewed, not before that: to begin many runs takes long. The caller is called again
+ * after that.
+ */
+bool core_may_begin(void);
 
-/* A row of due was added, or has another time. Rows of other daemons' parts are ignored. */
+/*
+ * Add an operation to the next turn, for @job or to be written together with what is decided for
+ * it. The pointer is valid until the next call.
+ */
+struct op *core_op(enum op_type type, const struct job *job);
+
+/*
+ * A row of the table due was added, or has another time. Rows of other daemons' parts are ignored.
+ */
 void core_arm(int64_t id, int64_t job, int64_t at);
 void core_disarm(int64_t id);
-/* Rows of due were added whose ids are not known: read them. */
+/* Rows were added to the table due, and their ids are not known: read them. */
 void core_reload(void);
 /* A firing was refused, so what is in memory of its row is wrong: read all rows again soon. */
 void core_refused(void);
 /* Bring memory up to date with what other daemons have changed. */
 void core_refresh(void);
+/* Firings of this job are in the store that are not in memory: take them over soon. */
+void core_take_over(int64_t job);
+/* Can the store not be written? Then nothing is begun. */
+bool core_stuck(void);
+/* How many late firings are held back, so that there is no storm. */
+size_t core_paced(void);
 
 /* ---- jobs: registry.c --------------------------------------------------------------- */
 
-struct run;
-TAILQ_HEAD(runs, run);
-
 /**
  * struct job - a job
+ * @in_all:	its place among all jobs
  * @id:		its id in the store
  * @name:	its name; NULL if it was removed
  * @rev:	its revision: how often it was put
@@ -121,8 +162,11 @@ TAILQ_HEAD(runs, run);
  * @due_id:	see struct job_row
  * @due_at:	see struct job_row
  * @runs:	firings that are not over
+ * @alarm_timer: the scheduler's task at the end of the pause after an alarm, or 0
+ * @alarm_held:	how many alarms were held back in that pause
  */
 struct job {
+	UT_hash_handle	in_all;
 	int64_t		id;
 	char		*name;
 	int64_t		rev;
@@ -132,6 +176,8 @@ struct job {
 	int64_t		due_id;
 	int64_t		due_at;
 	struct runs	runs;
+	uint64_t	alarm_timer;
+	int64_t		alarm_held;
 };
 
 /* Read the jobs of these parts from the store; if these are all parts, the calendars too. */
@@ -172,6 +218,8 @@ int job_add(struct job *job, struct due *rows, size_t nr, bool force, char error
 int job_cancel(struct job *job, const char *key, char error[ERROR_MAX]);
 int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_MAX]);
 void job_forget(int64_t id);
+/* Does another job name this one in "then"? */
+bool job_is_needed(int64_t id);
 
 /* ---- runs: run.c -------------------------------------------------------------------- */
 
@@ -192,39 +240,56 @@ struct log {
  * @pid:	its id; 0 if there is none
  * @end:	readable when the process has ended
  * @output:	the pipe of what it prints
- * @log:	where that is kept
+ * @log:	where the output is kept
  * @cgroup:	the name of its cgroup's directory, or empty
+ * @ended:	called when it has ended, with code and status as from waitid()
  */
 struct process {
 	pid_t		pid;
 	struct source	end;
 	struct source	output;
 	struct log	log;
-	char		cgroup[80];
+	char		cgroup[104];
+	void		(*ended)(struct run *run, int code, int status);
 };
 
 /**
  * struct run - a firing that is not over
  * @in_job:	link in its job's list, in the order of firing
  * @in_ready:	link in the list of runs that may begin
- * @is_ready:	it is in that list
+ * @ready:	that list, or NULL
  * @job:	its job
  * @firing:	the row in the store; the run owns its @arg
  * @began:	when the present attempt began
  * @process:	the process of that attempt
+ * @call:	the request that is this attempt, or NULL
+ * @away:	the attempt is in the store's table of tasks: a runner may have it, or somebody
+ *		has accepted it; see pool.c
+ * @shards_over: while pool.c looks at that table: how many parts of the run are over
+ * @worst:	the worst outcome of these parts
+ * @status:	the status of the part with that outcome
  * @ending:	if it was told to end: the outcome that it will have
- * @timer:	the scheduler's task that it waits for
+ * @timer:	the scheduler's task that this run waits for
+ * @late:	the scheduler's task for when it should have begun, or 0
+ * @in_all:	its place among all runs
  */
 struct run {
 	TAILQ_ENTRY(run)	in_job;
 	TAILQ_ENTRY(run)	in_ready;
-	bool			is_ready;
+	struct runs		*ready;
 	struct job		*job;
 	struct firing		firing;
 	int64_t			began;
 	struct process		process;
+	struct call		*call;
+	bool			away;
+	int64_t			shards_over;
+	enum outcome		worst;
+	int64_t			status;
 	enum outcome		ending;
 	uint64_t		timer;
+	uint64_t		late;
+	UT_hash_handle		in_all;
 };
 
 extern int64_t max_running, default_keep;
@@ -234,20 +299,38 @@ extern size_t nr_running;
 void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, int64_t now);
 /* Note a firing that was found in the store, not over. */
 void run_found(const struct firing *firing);
-/* Take over the firings that were found. What they waited for may be over meanwhile. */
+/* Take over the firings that were found. What they waited for may be over by now. */
 void runs_found(void);
 /* An operation of run.c has been written: continue with what depended on it. */
 void run_settle(struct op *op);
 /* Begin the runs that may begin. Only after the turn that decided so was written. */
 void runs_begin(void);
-/* The process of a run has ended, with code and status as from waitid(). */
-void run_ended(struct run *run, int code, int status);
 void run_kill(struct run *run, enum outcome outcome);
 /* The job was removed: its runs that have no process are over. */
 void runs_forget(struct job *job);
 /* Kill processes at once: those of jobs that must not overlap, or all. These runs are lost. */
 void runs_kill(bool all);
 struct run *run_find(int64_t id, int64_t at);
+/* Has the present attempt begun? */
+static inline bool run_is_out(const struct run *run)
+{
+	return run->began;
+}
+
+/*
+ * The present attempt is over, and nothing of it is left here. @good: with success. If it was told
+ * to end, it has the outcome that run_kill() was given.
+ */
+void run_over(struct run *run, bool good, int64_t status);
+/*
+ * Put a run that may begin into a list: of the runs that the daemon makes itself, or of those that
+ * runners make.
+ */
+void run_ready(struct run *run);
+/* The present attempt was lost. */
+void run_lost(struct run *run);
+/* The present attempt, which is away, has begun. */
+void run_went(struct run *run, int64_t began);
 void runs_each(void (*fn)(void *arg, struct run *run), void *arg);
 bool runs_stopped(void);
 void runs_stop(void);
@@ -277,11 +360,98 @@ void cgroup_remove(struct run *run);
 void leftovers_kill(const char *state);
 
 void log_setup(const char *dir);
-void log_write(struct run *run, const char *data, size_t size);
+/* Append to a log that this daemon has begun. */
+void log_write(const struct firing *firing, struct log *log, const char *data, size_t size);
+/*
+ * Append to a log a piece of output that somebody else has received. It begins at byte @from of the
+ * output, or with -1 where the log ends. Bytes that the log has already are skipped. Returns how
+ * many bytes of the output the log has got now, or a negative errno.
+ */
+int64_t log_append(const struct firing *firing, int64_t from, const char *data, size_t size);
 void log_close(struct log *log);
 /* Open the log of a firing for reading. Returns a descriptor, or a negative errno. */
 int log_open(const struct firing *firing);
 void log_remove(const struct firing *firing);
+
+/* ---- runs elsewhere: pool.c, web.c ---------------------------------------------------- */
+
+/* Begin a run that is an HTTP request. Returns 0 or a negative errno. */
+int web_begin(struct run *run);
+void web_cancel(struct run *run);
+
+/* Runs that runners may take, in the order in which they became ready. */
+extern struct runs pool_ready;
+/* Enter the runs of pool_ready into the table of tasks. */
+void pool_begin(void);
+/* Somebody has accepted the run, and will tell its end. Returns 0 or a negative errno. */
+int pool_accepted(struct run *run);
+/* Make a run that is away end; or with @gently, only keep it from beginning. */
+void pool_kill(struct run *run, bool gently);
+/* Find out which of the firings that were just found are away. Returns 0 or a negative errno. */
+int pool_found(uint64_t parts);
+/* The table of tasks has changed: look at it soon. */
+void pool_changed(void);
+/* For how long, in us, a runner keeps its runs if nothing is heard of it. */
+int64_t pool_lease(void);
+void pool_start(void);
+
+/* ---- alarms: alarm.c ------------------------------------------------------------------ */
+
+/* The program that sends mail. How many alarms were delivered, and how many were not. */
+extern const char *sendmail;
+extern uint64_t alarms_sent, alarms_failed;
+
+/* A line was written into history: tell of it if its job wants that. */
+void alarm_ended(const struct ended *line);
+/* A firing has not begun in time. */
+void alarm_late(struct job *job, const struct firing *firing);
+
+/* ---- requests to others: out.c -------------------------------------------------------- */
+
+struct call;
+
+/**
+ * struct reply - what became of a request
+ * @status:	the HTTP status; 0 if there is no answer
+ * @error:	why there is none
+ * @body:	the body of the answer, which ends with a 0 that @size does not count; NULL if empty
+ * @size:	its size
+ */
+struct reply {
+	int		status;
+	const char	*error;
+	const char	*body;
+	size_t		size;
+};
+
+/**
+ * struct post - a request to be sent, by POST. The texts are copied
+ * @url:	where to
+ * @socket:	the path of a Unix socket to send it to, whatever @url says; or NULL
+ * @headers:	headers, as "Name: value", ended by NULL; or NULL
+ * @body:	its body
+ * @size:	the size of @body
+ * @timeout:	how long it may take, in us; 0 for ever
+ * @most:	how much of the answer is wanted
+ * @fn:		called when it is over, unless call_cancel() was called before
+ * @arg:	its first argument
+ */
+struct post {
+	const char	*url;
+	const char	*socket;
+	const char *const *headers;
+	const char	*body;
+	size_t		size;
+	int64_t		timeout;
+	size_t		most;
+	void		(*fn)(void *arg, const struct reply *reply);
+	void		*arg;
+};
+
+/* Begin a request. NULL if there is no memory, or if the address cannot be understood. */
+struct call *call_begin(const struct post *post);
+/* Give a request up. */
+void call_cancel(struct call *call);
 
 /* ---- this daemon: main.c ------------------------------------------------------------- */
 
@@ -293,9 +463,40 @@ noreturn void begin_again(void);
 /* End the program, because the store cannot be used at the beginning. */
 noreturn void give_up(void);
 
-/* ---- HTTP: api.c -------------------------------------------------------------------- */
+/* The name of this machine among those that share the store. */
+const char *machine_name(void);
 
-void api_start(int listener);
+/* ---- a runner: runner.c --------------------------------------------------------------- */
+
+/* Add a daemon from which to take runs. Returns false if it is no address. */
+bool runner_add(const char *url);
+/* Take runs of this pool. */
+void runner_start(const char *pool);
+/* From now on, use this token, which is copied, or with NULL none. */
+void runner_token(const char *token);
+/* Run until runner_stop(), and until nothing runs any more. */
+void runner_loop(void);
+void runner_stop(void);
+
+/* ---- HTTP: http.c, api.c, take.c, metrics.c ----------------------------------------- */
+
+/* Which run does @text name? Returns false if it is NULL, or names none. */
+bool run_parse(const char *text, struct firing *f);
+
+/* Answer requests that come in at a socket; if it is @remote, those that have a token. */
+void api_start(int listener, bool remote);
 void api_stop(void);
+/* Something has happened that requests may wait for: see request_wait(). */
+void api_wake(const void *what);
+/*
+ * Replace the tokens by those in a file. If that fails, the old ones stay, and this returns false
+ * with a text in @error.
+ */
+bool tokens_read(const char *path, char error[ERROR_MAX]);
+/* The first token in the file that may do what a runner does, or NULL. */
+const char *token_to_run(void);
+/* A turn was written: count what it has done. */
+void count_turn(const struct op *ops, size_t nr);
+const char *outcome_name(enum outcome outcome);
 
 #endif

@@ -17,9 +17,12 @@ packages() {
 	libtest) packages command; echo binutils g++ pkg-config gnuplot-nox python3 bsdutils
 		echo python3-prometheus-client systemd ;;
 	calendar) echo make gcc libc6-dev libc-bin libjson-c-dev tzdata systemd ;;
-	jobs)	packages lib; echo libjson-c-dev libmicrohttpd-dev libpq-dev libsqlite3-dev ;;
+	jobs)	packages lib; echo libcurl4-gnutls-dev libjson-c-dev libmicrohttpd-dev libpq-dev libsqlite3-dev
+		echo uthash-dev ;;
 	jobstest) packages jobs; echo tzdata python3 procps systemd ;;
-	jobs_pg) packages jobstest; echo postgresql ;;
+	jobs_pg) packages jobstest; echo curl postgresql ;;
+	check-jobs) packages jobs_pg; echo iproute2 nftables libfaketime ;;
+	jobs_page) packages jobstest; echo chromium ;;
 	rust)	packages lib; echo rustc cargo librust-libc-dev librust-tokio-dev ;;
 	python)	packages lib; echo python3 mypy ;;
 	examples) packages lib; echo libevent-dev libuv1-dev liburing-dev python3; packages rust ;;
@@ -38,13 +41,14 @@ packages() {
 		echo shfmt python3 reuse python3-debian ;;
 	uapi)	echo make gcc libc6-dev liburing-dev gcc-12-multilib libc6-dev-i386 ;;
 	rig)	echo qemu-system-x86 busybox-static cpio gzip ;;
-	fuzz)	echo make clang libclang-rt-dev libc6-dev ;;
+	fuzz)	packages jobs; echo make clang libclang-rt-dev libc6-dev ;;
 	prove)	echo make gcc libc6-dev spin python3-z3 ;;
 	coverage) echo gcovr ;;
 	bench)	echo make gcc libc6-dev libbsd-dev pkg-config valgrind ;;
 	bench-user) echo make gcc libc6-dev liburing-dev libevent-dev ;;
 	bench-lib) echo make gcc libc6-dev libevent-dev libuv1-dev valgrind git ;;
 	bench-peers) echo libdpdk-dev libnetty-java default-jdk-headless ;;
+	bench-jobs) packages jobs_pg; echo postgresql-15-cron libquartz2-java libpostgresql-jdbc-java default-jdk-headless nodejs unzip ;;
 	pictures) echo gnuplot-nox ;;
 	matrix)	packages kernel; echo gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-s390x-linux-gnu
 		echo libc6-dev-arm64-cross libc6-dev-armhf-cross libc6-dev-s390x-cross

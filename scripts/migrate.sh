@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# migrate.sh timer_list|hrtimer [-D hardirq] [-I DIR]... FILE...: turn the users of these timers in
-# FILEs, which are changed, into users of twheel; see doc/migrate.md. Then list what is left for a
+# migrate.sh timer_list|hrtimer [-D hardirq] [-I DIR]... FILE...: change FILEs, so that the users of
+# these timers in them become users of twheel; see doc/migrate.md. Then list what is left for a
 # person: FILE:LINE:COLUMN-COLUMN: what, and why.
 # migrate.sh tolerance [-I DIR]... FILE...: let the timers of twheel in FILEs be late by an eighth of
 # their delay, as those of timer_list are. Then list those that stay exact.

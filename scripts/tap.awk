@@ -5,11 +5,11 @@
 #	awk -v status=N -v suite=NAME -v least=FILE -v skips=FILE -f tap.awk
 #
 # Print a "# ..." line for everything that is wrong beyond a plain "not ok", and
-# at the end "PASSED FAILED SKIPPED". These count as failed: a point that is not ok; a
-# skip for a reason with which no line of the file "skips" begins; points that were
-# planned and did not come, or came and were not planned; fewer points than the file "least"
-# says for the suite (a line there is the suite's name, with or without arguments, and the number);
-# an exit status that no failed point explains.
+# at the end "PASSED FAILED SKIPPED". These count as failed: a point that is not ok; a skip whose
+# reason is not at the beginning of any line of the file "skips"; points that were planned and did
+# not come, or came and were not planned; fewer points than the file "least" says for the suite (a
+# line there is the suite's name, with or without arguments, and the number); an exit status that no
+# failed point explains.
 
 function wrong(what)
 {

@@ -181,7 +181,8 @@ static int cmd_add(void)
 	json_object_object_add(words.def, "name", string_new(words.argv[0]));
 	for (int i = 1; i < words.argc; i++)
 		json_object_array_add(exec, string_new(words.argv[i]));
-	json_object_object_add(words.def, "exec", exec);
+	if (words.argc > 1)
+		json_object_object_add(words.def, "exec", exec);
 	json_object_array_add(list, json_object_get(words.def));
 	put_list(list);
 	return 0;
@@ -458,8 +459,9 @@ static char *run_of(const char *name)
 /* Print a part of the log, from @from on. Returns where the next part begins. */
 static int64_t print_log(const char *run, int64_t from)
 {
-	char *path = format("/v1/runs/%s/log?from=%lld%s%s", run, (long long)from,
-			    words.attempt ? "&attempt=" : "", words.attempt ? words.attempt : "");
+	char *path = format("/v1/runs/%s/log?from=%lld%s%s%s", run, (long long)from,
+			    words.follow ? "&wait=10s" : "", words.attempt ? "&attempt=" : "",
+			    words.attempt ? words.attempt : "");
 	struct answer answer = http_ask("GET", path, NULL, false);
 	int64_t next = answer.next;
 
@@ -497,6 +499,62 @@ static int cmd_log(void)
 		from = print_rest(run, from);
 	}
 	return 0;
+}
+
+/* ---- machines ----------------------------------------------------------------------- */
+
+/* For how long nobody buries it: "-" if there is nobody who could. */
+static const char *lease_of(struct json_object *o, char buf[32])
+{
+	int64_t us = int_of(o, "lease_us");
+
+	if (!list_of(o, "lease_us"))
+		return "-";
+	show_duration(us > 0 ? us / 1000 * 1000000 : 0, buf);
+	return buf;
+}
+
+static void print_node(struct json_object *node)
+{
+	char buf[32];
+
+	printf("%-24s %8s %10s %6zu%s\n", text_of(node, "name", "-"), text_of(node, "life", "-"),
+	       lease_of(node, buf), json_object_array_length(list_of(node, "parts")),
+	       bool_of(node, "this") ? "  answers here" : "");
+}
+
+static void print_runner(struct json_object *runner)
+{
+	char buf[32];
+
+	printf("%-24s %-16s %10s  %s\n", text_of(runner, "name", "-"),
+	       text_of(runner, "pool", "-"), lease_of(runner, buf), text_of(runner, "runner", "-"));
+}
+
+static int list_machines(const char *path, const char *head,
+			 void (*print)(struct json_object *machine))
+{
+	struct json_object *list = http_get("GET", path, NULL, false);
+
+	if (!words.json)
+		puts(head);
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		(words.json ? print_json : print)(json_object_array_get_idx(list, i));
+	json_object_put(list);
+	return 0;
+}
+
+static int cmd_nodes(void)
+{
+	return list_machines("/v1/nodes", "NAME                         LIFE      LEASE  PARTS",
+			     print_node);
+}
+
+static int cmd_runners(void)
+{
+	return list_machines("/v1/runners",
+			     "NAME                     POOL                  LEASE  RUNNER",
+			     print_runner);
 }
 
 /* ---- times, calendars, crontabs ----------------------------------------------------- */
@@ -576,6 +634,7 @@ static int cmd_import(void)
 
 static const char usage[] =
 	"Usage: twheel job add NAME [OPTION]... -- COMMAND [ARG]...\n"
+	"  or:  twheel job add NAME --http=URL [OPTION]...\n"
 	"  or:  twheel job put FILE                 definitions in JSON, see twheel-job(5)\n"
 	"  or:  twheel job ls|export [PREFIX]\n"
 	"  or:  twheel job show|rm|pause|resume NAME\n"
@@ -585,28 +644,33 @@ static const char usage[] =
 	"  or:  twheel job history [NAME] [--outcome=WORD] [--since=TIME] [--limit=N]\n"
 	"  or:  twheel job log RUN|NAME [-f] [--attempt=N]\n"
 	"  or:  twheel job kill RUN\n"
+	"  or:  twheel job nodes|runners\n"
 	"  or:  twheel job next EXPRESSION [--zone=NAME] [--limit=N]\n"
 	"  or:  twheel job days CALENDAR [FILE]\n"
 	"  or:  twheel job import CRONTAB [--prefix=TEXT] [--user-field] [--replace]\n"
 	"Jobs that survive: twheeld(8) keeps them, and runs each at its time.\n"
 	"\n"
-	"When, of add; without, when it is asked for, or follows another:\n"
+	"When, for add; without these only when asked for, or after another job:\n"
 	"      --cron=EXPRESSION --zone=NAME --except=CALENDAR\n"
 	"      --every=DURATION --start=TIME   at a rate\n"
-	"      --spread=DURATION               up to that much later, always the same\n"
-	"      --delay=DURATION                so long after the end of the last run\n"
+	"      --spread=DURATION               later by up to this much, always the same\n"
+	"      --delay=DURATION                this long after the end of the last run\n"
 	"      --at=TIME --after=DURATION      once\n"
-	"How:\n"
+	"How, for add:\n"
 	"      --missed=once|skip|all --grace=DURATION\n"
 	"      --overlap=skip|queue|replace|allow --queue=N\n"
 	"      --retry=N --wait-retry=DURATION --timeout=DURATION --stop=DURATION\n"
 	"      --lost=again|report --keep=DURATION\n"
 	"      --user=NAME --dir=DIR --env=NAME=VALUE --memory=SIZE --cpu=PERCENT --pids=N\n"
 	"      --then=NAME --then-fail=NAME    jobs that follow\n"
-	"      --replace                       the job may be there already\n"
-	"All:\n"
+	"      --alarm=mailto:ADDRESS|URL --late=DURATION      tell if it fails, or is late\n"
+	"      --replace                       replace a job of that name\n"
+	"Where, for add; without these, on the daemon's machine:\n"
+	"      --pool=NAME --prio=N --prefer=TEXT              by a runner of a pool\n"
+	"      --each                                          by each runner of it\n"
+	"For all commands:\n"
 	"      --socket=FILE    of twheeld\n"
-	"      --json           print JSON, a line for each job, run or time\n"
+	"      --json           print JSON, a line for each job, run, time or machine\n"
 	"  -h, --help           display this help and exit\n"
 	"\n"
 	"DURATION and TIME are as in twheel(1).\n";
@@ -617,7 +681,7 @@ static const struct command {
 	int		least, most;	/* how many operands */
 	const char	*options;	/* the classes of an_options[] that it accepts */
 } commands[] = {
-	{ "add", cmd_add, 2, 4096, "dR" },
+	{ "add", cmd_add, 1, 4096, "dR" },
 	{ "put", cmd_put, 1, 1, "" },
 	{ "ls", cmd_ls, 0, 1, "" },
 	{ "export", cmd_export, 0, 1, "" },
@@ -630,6 +694,8 @@ static const struct command {
 	{ "history", cmd_history, 0, 1, "ql" },
 	{ "log", cmd_log, 1, 1, "fa" },
 	{ "kill", cmd_kill, 1, 1, "" },
+	{ "nodes", cmd_nodes, 0, 0, "" },
+	{ "runners", cmd_runners, 0, 0, "" },
 	{ "next", cmd_next, 1, 1, "zl" },
 	{ "days", cmd_days, 1, 2, "" },
 	{ "import", cmd_import, 1, 1, "pUR" },
@@ -672,6 +738,13 @@ static const struct an_option {
 	{ "pids", 1, "d", "#pids" },
 	{ "then", 1, "d", "then+ok" },
 	{ "then-fail", 1, "d", "then+fail" },
+	{ "alarm", 1, "d", "alarm+fail" },
+	{ "late", 1, "d", "alarm.late" },
+	{ "http", 1, "d", "http" },
+	{ "pool", 1, "d", "pool" },
+	{ "prio", 1, "d", "#prio" },
+	{ "prefer", 1, "d", "prefer" },
+	{ "each", 0, "d", "each!" },
 	{ "key", 1, "s", "key" },
 	{ "arg", 1, "s", "arg" },
 	{ "replace", 0, "R", NULL },
@@ -721,17 +794,20 @@ static struct json_object *number_new(const char *text)
 
 /*
  * Set a key of the definition. @key is "name" for a string, "#name" for a number, "object.name" and
- * "object#name" for the same within an object, "object+name" for a list in an object, and "object="
- * if @value is NAME=VALUE for an object.
+ * "object#name" for the same within an object, "object+name" for a list in an object, "object="
+ * if @value is NAME=VALUE for an object, and "name!" for true.
  */
 static void set_key(const char *key, const char *value)
 {
-	size_t len = strcspn(key, ".#+=");
+	size_t len = strcspn(key, ".#+=!");
 	const char *name = key + len + 1;
 	char *eq;
 
 	if (!key[len]) {
 		json_object_object_add(words.def, key, string_new(value));
+	} else if (key[len] == '!') {
+		json_object_object_add(words.def, format("%.*s", (int)len, key),
+				       json_object_new_boolean(true));
 	} else if (key[len] == '.') {
 		json_object_object_add(inside(key, len), name, string_new(value));
 	} else if (key[len] == '#') {
@@ -773,7 +849,7 @@ static void take_option(const struct command *command, int c, const char *value)
 	const struct an_option *o = c >= 256 ? &an_options[c - 256] : NULL;
 
 	if (c == 'f' && !strchr(command->options, 'f')) {
-		error(0, 0, "option '-f' is not for '%s'", command->name);
+		error(0, 0, "option '-f' is not for '%s'", command->name ? command->name : "job");
 		try_help();
 	}
 	words.follow |= c == 'f';
@@ -787,6 +863,10 @@ static void take_option(const struct command *command, int c, const char *value)
 		fputs(usage, stdout);
 		exit(fflush(stdout) ? 1 : 0);
 	}
+	if (o && !command->name) {
+		error(0, 0, "option '--%s' is for a command, and comes behind it", o->name);
+		try_help();
+	}
 	if (o && !strpbrk(command->options, o->classes)) {
 		error(0, 0, "option '--%s' is not for '%s'", o->name, command->name);
 		try_help();
@@ -795,7 +875,8 @@ static void take_option(const struct command *command, int c, const char *value)
 		set_option(o, value);
 }
 
-static void parse_options(const struct command *command, int argc, char **argv)
+/* Take the options of a command, or with @shorts "+..." those before the first word. */
+static void take_options(const struct command *command, const char *shorts, int argc, char **argv)
 {
 	struct option longs[ARRAY_SIZE(an_options) + 4] = {
 		{ "json", 0, NULL, 'j' }, { "socket", 1, NULL, 'S' }, { "help", 0, NULL, 'h' },
@@ -805,8 +886,14 @@ static void parse_options(const struct command *command, int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(an_options); i++)
 		longs[i + 3] = (struct option){ an_options[i].name, an_options[i].has_arg, NULL,
 						(int)i + 256 };
-	while ((c = getopt_long(argc, argv, "hf", longs, NULL)) != -1)
+	optind = 0;	/* begin anew: glibc */
+	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1)
 		take_option(command, c, optarg);
+}
+
+static void parse_options(const struct command *command, int argc, char **argv)
+{
+	take_options(command, "hf", argc, argv);
 	words.argc = argc - optind;
 	words.argv = argv + optind;
 	if (words.argc >= command->least && words.argc <= command->most)
@@ -831,20 +918,21 @@ static void close_stdout(void)
 
 int main(int argc, char **argv)
 {
-	static const struct command none = { .name = "job", .options = "", .most = 0 };
+	static const struct command none = { .options = "" };
+	char **word;
 
 	program_invocation_name = (char *)"twheel job";
 	atexit(close_stdout);
 	words.def = json_object_new_object();
 	http_socket(getenv("TWHEELD_SOCKET"));
-	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(commands); i++) {
-		if (strcmp(argv[1], commands[i].name))
+	take_options(&none, "+hf", argc, argv);
+	word = argv + optind;
+	for (size_t i = 0; *word && i < ARRAY_SIZE(commands); i++) {
+		if (strcmp(*word, commands[i].name))
 			continue;
-		parse_options(&commands[i], argc - 1, argv + 1);
+		parse_options(&commands[i], argc - (int)(word - argv), word);
 		return commands[i].fn();
 	}
-	if (argc > 1 && argv[1][0] == '-')
-		parse_options(&none, argc, argv);
-	error(0, 0, argc > 1 ? "unknown command '%s'" : "missing command", argc > 1 ? argv[1] : "");
+	error(0, 0, *word ? "unknown command '%s'" : "missing command", *word);
 	try_help();
 }

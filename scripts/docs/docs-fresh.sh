@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # docs-fresh.sh: print which tables of doc/ are older than what they measure; `make docs-fresh`. The
 # exit status is 1 if any is. doc/tables says what each table measures. A C file in which only
-# comments have changed counts as it was.
+# comments have changed counts as unchanged.
 #
 # The list at the head of a table names its commit, or one for each of its parts:
 #

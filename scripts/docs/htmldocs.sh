@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # htmldocs.sh: the comments of the code as HTML, in build/htmldocs, by Sphinx and the kernel's
-# kernel-doc. Warnings are errors, and so is a function that is exported and not there.
+# kernel-doc. Warnings are errors, and so is an exported function that is missing there.
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 

@@ -17,8 +17,8 @@ extra="-Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initia
 
 # C for user space: it has the C library's types, and wheel_user.h copies the kernel's macros.
 user='^(selftest/(wheel|fuzz|proof|uapi|users|lib|examples|install|calendar|jobs|tap)|calendar/|jobs/|bench/(wheel|user|lib|cpus|calls|within|jobs)/|bench/kernel/irqs_off|tools/|lib/|examples/|samples/|wheel_user\.h)'
-# Of these files, those with SQL in strings of many lines and with names of SQLite and libpq.
-sqlite='^(jobs/(store|store_sqlite|store_pg)|selftest/jobs/crash)\.c$'
+# Of these files, those with SQL in strings of many lines and with names of SQLite, libpq and libcurl.
+sqlite='^(jobs/(out|store|store_sqlite|store_pg|store_pool)|selftest/jobs/crash)\.c$'
 user_ignore=PREFER_KERNEL_TYPES,MACRO_ARG_REUSE,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO
 
 kbuild() { make -s -j"$(nproc)" -C "$KDIR" M="$copy" CONFIG_TWHEEL_{SELFTEST,BUG}=m "$@"; }

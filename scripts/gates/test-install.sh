@@ -122,7 +122,7 @@ cargo_project() {
 	mkdir -p "$out/crates"
 	ln -s /usr/share/cargo/registry/* "$crates"/* "$out/crates" && cp -r selftest/install/cargo "$out/project" || return
 	(cd "$out/project" && [ "$(CARGO_HOME=$out/home CARGO_NET_OFFLINE=true RUSTC=/usr/bin/rustc LIBTWHEEL_DIR=$DESTDIR/usr/local/lib \
-		LD_LIBRARY_PATH=$DESTDIR/usr/local/lib /usr/bin/cargo --config "source.system.directory='$out/crates'" run --quiet 2>&1 |
+		LD_LIBRARY_PATH=$DESTDIR/usr/local/lib CARGO_PROFILE_DEV_DEBUG=0 /usr/bin/cargo --config "source.system.directory='$out/crates'" run --quiet 2>&1 |
 		tee /dev/stderr)" = used ])
 }
 
@@ -194,11 +194,30 @@ installs_jobs() {
 		755 usr/local/bin/twheeld
 		644 usr/local/lib/systemd/system/twheeld.service
 		644 usr/local/lib/systemd/user/twheeld.service
+		644 usr/local/lib/twheeld/twheeld-postgresql.so
 		644 usr/local/share/man/man1/twheel-job.1
 		644 usr/local/share/man/man5/twheel-job.5
 		644 usr/local/share/man/man8/twheeld.8
 	END
 }
+
+# The program looks for its module where that is installed, and nowhere else; it asks for no server, as
+# this address is none. There is no DESTDIR, and so no other directory may come from the environment.
+jobs_elsewhere() {
+	local dir=$top/build/install-jobs lib
+
+	rm -rf "$dir"
+	for lib in first lib/multi; do
+		quiet env -i PATH="$PATH" make -C jobs install O="$dir/build" PREFIX="$dir" LIBDIR="$dir/$lib" || return
+	done
+	rm -r "$dir/build" "$dir/first"
+	opens "$dir" 'missing "=" after "nonsense" in connection info string' || return
+	rm -r "$dir/lib/multi"
+	opens "$dir" "the package twheeld-postgresql is not installed: there is no '$dir/lib/multi/twheeld/twheeld-postgresql.so'"
+}
+
+# opens DIR TEXT: the twheeld that is installed there says that of a store
+opens() { diff <("$1/bin/twheeld" --state="$1/state" --store=nonsense 2>&1) - <<<"<3>twheeld: cannot open the store: $2"; }
 
 uninstalls_jobs() { quiet make jobs_uninstall && [ -z "$(jobs_files)" ]; }
 
@@ -208,7 +227,7 @@ uninstalls_elsewhere() {
 }
 
 mkdir -p build
-echo 1..18
+echo 1..19
 point "make install" installs
 point "make install installs the modules" modules_there
 point "depmod: opening the device loads the modules" device_known
@@ -221,6 +240,7 @@ point "other directories: a project finds it by CMake" cmake_elsewhere
 point "other directories: a project finds it by pkg-config" pkg_config_elsewhere
 point "make jobs_install installs twheeld" installs_jobs
 point "make jobs_uninstall" uninstalls_jobs
+point "twheeld finds its module where that is installed" jobs_elsewhere
 point "the crate for Rust installs" installs_crate
 point "a project finds the crate by cargo" cargo_project
 point "the crate for Rust uninstalls" uninstalls_crate

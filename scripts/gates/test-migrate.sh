@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # test-migrate.sh [--update]: run scripts/migrate.sh on the files of selftest/migrate. The lines that it
-# changes, and its list of what is left for a person, must be those in selftest/migrate/expected. The
-# result must compile; nothing that is left for a person may. --update writes the present result
-# there, for a change that was meant.
+# changes, and its list of what is left for a person, must be those in selftest/migrate/expected.
+# The result must compile, except for exactly the lines that are left for a person. --update writes
+# the present result there, for a change that was meant.
 # shellcheck disable=SC2317 # point calls the functions
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=selftest/lib/tap.sh

@@ -21,9 +21,11 @@ verdict() {
 
 	printf '%b' "${3:+$3\n}" >"$tmp/console"
 	printf '%b' "${4:+$4\n}" >"$tmp/result"
-	sed 's/$/\r/' "$tmp/console" >"$tmp/console-cr"
+	printf '%b' "${3:+${3//\\n/\\r\\n}\r\n}" >"$tmp/console-cr"
 	for console in "$tmp"/console{,-cr}; do
-		if "$top/scripts/machines/verdict.sh" "$console" "$tmp/result" "$5" >"$tmp/out" 2>&1; then
+		# in a subshell, because a new shell takes longer than the verdict
+		# shellcheck source=/dev/null
+		if (. "$top/scripts/machines/verdict.sh" "$console" "$tmp/result" "$5") >"$tmp/out" 2>&1; then
 			got+=pass
 		else
 			got+=fail

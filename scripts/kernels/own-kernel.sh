@@ -8,7 +8,7 @@
 #	uml*		"linux": user-mode	NAME.config; NAME may be a path
 #	any other	"vmlinuz": for QEMU	x86.config and NAME.config
 #
-# The sources are Debian's linux-source-6.1, of "next" and "next-rt" linux-source-7.2, with the
+# The sources are Debian's linux-source-6.1, or for "next" and "next-rt" linux-source-7.2, with the
 # changes of uml.patch or NAME.patch if there is one.
 . "$(dirname "$0")/../lib.sh"
 

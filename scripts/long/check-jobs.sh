@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# check-jobs.sh: a storm over three daemons of twheeld and a PostgreSQL server on one machine; `make check-jobs`.
-# Daemons are killed at each step. Then, at random, they are killed, stopped for longer than their lease, ended,
-# started and cut off, and the server is killed. No firing may be lost, early, or run twice under one attempt
-# number. Ends with the line "N passed, N failed".
+# check-jobs.sh: storms over daemons of twheeld and their PostgreSQL server on one machine; `make check-jobs`.
+# See selftest/jobs/storm.py. No firing may be lost, early, or run twice under one attempt number. Then the power
+# fails at each write of a daemon with SQLite. Before all that, the page is tested in a browser.
+# Ends with the line "N passed, N failed".
 #
-#	STORM=n	seconds of the random part, 1200 by default
+#	STORM=n	how long the storms are, in percent; 100 by default, which is half an hour on two CPUs
 #	SEED=n	the seed of the random part
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
@@ -16,6 +16,12 @@ log=build/check-jobs
 
 storm() { make -s -C selftest/jobs storm; }
 
-scripts/deps.sh jobs_pg
+power() { STRIDE=1 make -s -C selftest/jobs power; }
+
+page() { make -s -C selftest/jobs check-page; }
+
+scripts/deps.sh check-jobs jobs_page
+suite jobs_page page
 suite storm storm
+suite power power
 summary

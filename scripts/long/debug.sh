@@ -12,7 +12,7 @@
 #	ONLY=s	only these suites: bugs, uml-bugs, debug, kcsan. The rest of the table is that
 #		of the last run
 #	DOC=f	write a table there
-#	OPERATIONS, of test_stress, FUZZ, seconds of test_fuzz, TORTURE, of twheel_torture
+#	OPERATIONS, FUZZ and TORTURE are as in check.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 

@@ -61,7 +61,7 @@ edits() {
 
 # Do all edits apply to the tree? If one does not, say what is wrong. It takes less than a second.
 edits_apply() {
-	local names=() wrong=() stages what i=0
+	local names=() wrong=() file first name old new stages what i=0
 
 	collect() { has_stage || wrong+=("$file: $name: $what"); names+=("$file: $name"); }
 	record() { printf '%s\0' "$file" "$old" "$new"; }

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # matrix.sh: run the tests on other kernels; `make matrix`. If a kernel cannot be downloaded or
-# built, that is a failure, with the reason.
+# built, that is a failure, with the reason. Then twheel is tried as patches for other kernels, and
+# kernel code by others on twheel: `make patches` and `make kernel-users`. And all scenes of test_neighbour.
 #
-#	ONLY=k	only these kernels, of the first column below. The other rows are those of the last run
+#	ONLY=k	only these kernels, of the first column below; patches-6.12, patches-7.2, kernel-users,
+#		neighbours.
+#		The other rows are those of the last run
 #	DOC=f	write the table there too
-#	OPERATIONS, of test_stress, and FUZZ, seconds of test_fuzz
+#	OPERATIONS and FUZZ are as in check.sh
 #
 # Kernels are kept in the cache, by release or configuration. The logs of a machine are in
 # build/qemu/matrix-KERNEL-CPUS-PREEMPTION, the data of the table in build/matrix.
@@ -23,6 +26,13 @@ kernels='
 7.2-rt		x86_64	own	next-rt					-
 6.1-arm64	arm64	arm64	6\.1\.0-[0-9]+-arm64			-
 6.1-s390x	s390x	s390x	6\.1\.0-[0-9]+-s390x			-
+'
+# name, and a script that ends with "N passed, N failed"
+others='
+patches-6.12	KERNEL=6.12 scripts/long/patches.sh
+patches-7.2	KERNEL=7.2 scripts/long/patches.sh
+kernel-users	scripts/long/kernel-users.sh
+neighbours	ONLY=qemu_neighbour SCENES= scripts/check.sh
 '
 : "${OPERATIONS:=500000}" "${FUZZ:=4}"
 out=build/matrix log=$out
@@ -201,26 +211,43 @@ table() {
 		}'
 }
 
-scripts/deps.sh build uapi rig matrix
-mkdir -p $out
-tables=()
-while read -r name arch from what preempt; do
-	[ -n "$name" ] || continue
+# other COMMAND...: run one of the other scripts with all that it does, and print its line of the table
+other() {
+	local passed failed
+
+	env -u ONLY -u DOC "$@" | tee "$out/$name.out" >&2 || :
+	read -r passed _ failed _ < <(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$out/$name.out" | tail -n 1) || return
+	printf '%s\t-\tverdict\t%s\t%s\t%s\n' "$name" "$passed" "$failed" "$passed passed, $failed failed"
+}
+
+# rows COMMAND...: have it print the rows of $name, or keep those of the last run
+rows() {
 	tables+=("$out/$name.tsv")
 	case " ${ONLY:-$name} " in
 	*" $name "*) ;;
 	*)
 		[ -e "$out/$name.tsv" ] || verdict "$name	-" "not run" >"$out/$name.tsv"
-		continue ;;
+		return ;;
 	esac
 	{
 		printf 'command\tmake matrix OPERATIONS=%s FUZZ=%s\n' "$OPERATIONS" "$FUZZ"
 		measured_now
 	} >"$out/$name.facts"
-	row "$arch" "$from" "$what" "$preempt" >"$out/$name.new" 2> >(tee "$out/$name.log" >&2) </dev/null ||
+	"$@" >"$out/$name.new" 2> >(tee "$out/$name.log" >&2) </dev/null ||
 		verdict "$name	-" "cannot be had: $(tail -n 1 "$out/$name.log")" >>"$out/$name.new"
 	mv "$out/$name.new" "$out/$name.tsv"
+}
+
+scripts/deps.sh build uapi rig matrix
+mkdir -p $out
+tables=()
+while read -r name arch from what preempt; do
+	[ -z "$name" ] || rows row "$arch" "$from" "$what" "$preempt"
 done <<<"$kernels"
+while read -r name command; do
+	# shellcheck disable=SC2086 # words
+	[ -z "$name" ] || rows other $command
+done <<<"$others"
 
 table "${tables[@]}" | tee $out/table.md
 [ -z "${DOC:-}" ] || document "$DOC" <$out/table.md

@@ -8,7 +8,8 @@
 #	SOAK_MINUTES=n	minutes of torture, 60 by default. The other suites are in proportion, and
 #			take half as long again. The script ends by itself
 #	ONLY=s		some of the suites: load, freeze, count, torture
-#	DOC=f		write the figures there too, and those of the last run of the others
+#	DOC=f		write the figures there too; for suites that were not run, those of their
+#			last run
 #
 # With 60 minutes: the modules are loaded and unloaded 200 times while the CPUs are busy, the machine
 # is frozen 20 times, twheel.h is tortured for 60 minutes, 1 000 files are opened and closed with

@@ -11,11 +11,11 @@ logs=$top/build/qemu/$1 limit=$2
 shift 2
 mkdir -p "$logs"
 kernel=${KERNEL:-$("$top/scripts/kernels/kernel-image.sh" "$(kernel_release)")}
-"$top/scripts/machines/initramfs.sh" "$logs/initramfs.gz" "$@"
-[ -z "${ARCHIVE:-}" ] || cat "$ARCHIVE" >>"$logs/initramfs.gz"
+"$top/scripts/machines/initramfs.sh" "$logs/initramfs" "$@"
+[ -z "${ARCHIVE:-}" ] || cat "$ARCHIVE" >>"$logs/initramfs"
 for _ in 1 2 3; do
 	status=0
-	"$top/scripts/machines/qemu.sh" "$kernel" "$logs/initramfs.gz" "$limit" "$logs" || status=$?
+	"$top/scripts/machines/qemu.sh" "$kernel" "$logs/initramfs" "$limit" "$logs" || status=$?
 	[ "$status" = 75 ] || exit "$status"
 	echo "# the host is so busy that the kernel could not calibrate its timer: once more"
 done

@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # initramfs.sh OUT RUN FILE...: make an initramfs of busybox, selftest/qemu/init, RUN as
 # /etc/twheel-run (see init) and FILE... in /twheel. The same files give the same
-# bytes. BUSYBOX= is a busybox of another architecture, of the same version.
+# bytes. It is not compressed: an emulated machine takes longer to unpack a file than to copy it.
+# BUSYBOX= is a busybox of another architecture, of the same version.
 . "$(dirname "$0")/../lib.sh"
 
 out=$1 run=$2
@@ -27,4 +28,4 @@ done
 # other processors stay as they are.
 strip -g "$root"/twheel/* 2>/dev/null || :
 find "$root" -exec touch -h -d @0 {} +
-(cd "$root" && find . | LC_ALL=C sort | cpio -o --quiet -H newc --reproducible -R 0:0) | gzip -1n >"$out"
+(cd "$root" && find . | LC_ALL=C sort | cpio -o --quiet -H newc --reproducible -R 0:0) >"$out"

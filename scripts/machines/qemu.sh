@@ -18,7 +18,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 kernel=$1 initrd=$2 limit=$3 logs=$4
-append="console=ttyS0 panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 hung_task_panic=1 watchdog_thresh=5
+append="console=ttyS0 cryptomgr.notests panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 hung_task_panic=1 watchdog_thresh=5
 	sysctl.kernel.hung_task_timeout_secs=60 sysctl.kernel.panic_on_rcu_stall=1 ${APPEND:-}"
 
 cpus=(-accel tcg -smp "${SMP:-2}")

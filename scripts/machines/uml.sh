@@ -16,11 +16,11 @@ export TMPDIR=$logs
 room=$(df --output=avail -B 1M "$logs" | tail -n 1)
 [ "$room" -ge "$mem" ] || die "a machine's memory is a file in $logs: $mem MiB, and there is room for ${room// /}"
 kernel=$("$top/scripts/kernels/own-kernel.sh" "${UML:-uml}")
-"$top/scripts/machines/initramfs.sh" "$logs/initramfs.gz" "$@"
+"$top/scripts/machines/initramfs.sh" "$logs/initramfs" "$@"
 exec 3>>"$logs/console" 4>>"$logs/result" 5>>"$logs/report"
 export NEVER_RAN="user-mode Linux ran no program on this host"
 # shellcheck disable=SC2086 # parameters are words
 exec "$top/scripts/machines/guest.sh" "$limit" "$logs" "$kernel/linux" \
-	mem="${mem}M" uml_dir="$logs" initrd="$logs/initramfs.gz" con=null ssl=null \
+	mem="${mem}M" uml_dir="$logs" initrd="$logs/initramfs" con=null ssl=null \
 	ssl0=null,fd:3 ssl1=null,fd:4 ssl2=null,fd:5 console=ttyS0 \
 	panic=-1 oops=panic panic_on_warn=1 slub_debug=U ${APPEND:-}

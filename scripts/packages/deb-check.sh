@@ -24,7 +24,7 @@ kernel() {
 }
 
 installs() {
-	as_root cp build/deb/{twheel-dkms,libtwheel1,libtwheel-dev,librust-twheel-dev,twheel-tools,twheeld}_*.deb build/deb/python3-twheel_*.deb "$root/tmp" &&
+	as_root cp build/deb/{twheel-dkms,libtwheel1,libtwheel-dev,librust-twheel-dev,twheel-tools,twheeld,twheeld-postgresql}_*.deb build/deb/python3-twheel_*.deb "$root/tmp" &&
 		inside sh -c 'apt-get -qq install -y --no-install-recommends /tmp/*.deb'
 }
 
@@ -90,7 +90,7 @@ boots() {
 }
 
 purges() {
-	inside dpkg --purge twheeld librust-twheel-dev python3-twheel twheel-tools libtwheel-dev libtwheel1 twheel-dkms &&
+	inside dpkg --purge twheeld-postgresql twheeld librust-twheel-dev python3-twheel twheel-tools libtwheel-dev libtwheel1 twheel-dkms &&
 		! as_root find "$root"/{etc,usr,var/lib/dkms,lib/modules} -name '*twheel*' \
 			! -name '*twheel-check*' | grep .
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# deb.sh: build the Debian packages, and that of the source, and have lintian look at them, which
-# may find nothing. They are in build/deb. HOMEPAGE= and VCS_GIT= are those of published.sh.
+# deb.sh: build the Debian packages and the source package, and check them with lintian, which must
+# find nothing. They are in build/deb. HOMEPAGE= and VCS_GIT= are those of published.sh.
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 

@@ -5,9 +5,10 @@
 # none, say so on stderr.
 # published.sh CONTROL: put them into that file.
 #
-# A file of the tree cannot say it, for each who publishes a copy does so elsewhere. So the address is
-# that of the remote "origin" of this checkout, if everybody can reach it: one of https, or one of
-# ssh, whose host also serves https. What is before an @ in it is left out: a password may be there.
+# No file of the tree can say this, because everybody who publishes a copy does so somewhere else.
+# So the address is that of the remote "origin" of this checkout, if everybody can reach it: one of
+# https, or one of ssh, whose host also serves https. Whatever is before an @ in the address is left
+# out: it may be a password.
 #
 #	VCS_GIT=	another address; empty: none
 #	HOMEPAGE=	if that is not where the sources are; empty: none

@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # release.sh X.Y.Z: make the tree that version, ready to be committed. It writes the version to
 #
-#	lib/libtwheel.h		from which the library, pkg-config, CMake and `twheel --version` have it
+#	lib/libtwheel.h		from which the library, pkg-config, CMake and `twheel --version` take it
 #	dkms.conf
 #	bindings/		the packages for Python and Rust
 #	debian/changelog	a new entry, for you to write

@@ -3,7 +3,7 @@
 /*
  * cron_next() beside a walk by the C library's clock, in every zone there is.
  *
- *	walk			around every eighth change of a clock from 1900 to 2040, which
+ *	walk			around every sixteenth change of a clock from 1900 to 2040, which
  *				are others in each zone, and around the last ones second by
  *				second
  *	walk FROM TO		every minute from one year to another
@@ -343,7 +343,7 @@ static void walk(struct walk *w, int64_t from, int64_t to)
 /* All changes of the clock, and around some of them a walk. */
 static void walk_changes(struct walk *w, uint64_t *state, int from, int to)
 {
-	size_t one_of = 8, first = draw(state, (uint32_t)one_of);
+	size_t one_of = 16, first = draw(state, (uint32_t)one_of);
 	int64_t changes[1024], end = new_year(to);
 	long offset = libc_offset(new_year(from));
 	size_t n = 0;

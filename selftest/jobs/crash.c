@@ -5,6 +5,8 @@
  * too.
  *
  *	TWHEELD_CRASH=N		send itself SIGKILL at step N, counted from the start
+ *	TWHEELD_CRASH=NAME	at the first step of that name
+ *	TWHEELD_SLOW=US		beginning a process takes so many us longer
  *	TWHEELD_LOSSY=SEED	files of SQLite then lose what was not synced: for each sector of
  *				512 bytes, chance decides whether it had reached the disk
  *	TWHEELD_FULL=FILE	with LOSSY: as long as FILE exists, the disk is full
@@ -65,14 +67,19 @@ static void lose_power(void)
 
 void crash_point(const char *name)
 {
-	static long left;
+	static const char *at;
+	static long left, slow;
 	static int known;
 
 	if (!known) {
-		left = getenv("TWHEELD_CRASH") ? atol(getenv("TWHEELD_CRASH")) : -1;
+		slow = getenv("TWHEELD_SLOW") ? atol(getenv("TWHEELD_SLOW")) : 0;
+		at = getenv("TWHEELD_CRASH");
+		left = at ? atol(at) : 0;
 		known = 1;
 	}
-	if (left < 0 || --left)
+	if (slow && !strcmp(name, "a process began"))
+		usleep((useconds_t)slow);
+	if (!at || (left ? --left : strcmp(name, at)))
 		return;
 	dprintf(STDERR_FILENO, "crash: %s\n", name);
 	lose_power();

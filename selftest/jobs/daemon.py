@@ -69,14 +69,20 @@ def settled(fn):
 
 
 class Connection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=20)
+    def __init__(self, path, timeout=20):
+        super().__init__("localhost", timeout=timeout)
         self.path = path
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(20)
+        self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 class Daemon:
@@ -86,6 +92,7 @@ class Daemon:
         self.dir = tempfile.mkdtemp(prefix="twheeld.")
         self.socket = f"{self.dir}/socket"
         self.args, self.env, self.process = args, env, None
+        self.command = [f"{PROGRAMS}/twheeld"]
         self.log = open(f"{self.dir}/stderr", "wb+")
 
     def __enter__(self):
@@ -113,7 +120,7 @@ class Daemon:
     def start(self, *args, wait=True, **env):
         # Its standard error is a file: a message is there though it was killed.
         self.process = subprocess.Popen(
-            [f"{PROGRAMS}/twheeld", f"--state={self.dir}/state", f"--socket={self.socket}", "--cgroup=none",
+            [*self.command, f"--state={self.dir}/state", f"--socket={self.socket}", "--cgroup=none",
              *self.args, *args],
             env={**os.environ, "TZ": "UTC", "TWHEEL_BACKEND": "embedded", **self.env, **env},
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
@@ -143,14 +150,20 @@ class Daemon:
 
     def stderr(self):
         with open(f"{self.dir}/stderr", encoding="utf-8", errors="replace") as file:
-            return file.read()[:4000]
+            text = file.read()
+        return text if len(text) < 8000 else f"{text[:4000]}\n[...]\n{text[-4000:]}"
 
     def unsound(self):
         """What a sanitizer has said."""
         return "\n".join(re.findall(r"^.*(?:ERROR: \w+Sanitizer|runtime error).*$", self.stderr(), re.M))
 
-    def request(self, method, path, body=None, headers=None):
-        connection = Connection(self.socket)
+    def request(self, method, path, body=None, headers=None, timeout=20):
+        return self.answer(self.connection(timeout), method, path, body, headers)
+
+    def connection(self, timeout=20):
+        return Connection(self.socket, timeout)
+
+    def answer(self, connection, method, path, body, headers):
         if body is not None and not isinstance(body, (str, bytes)):
             body = json.dumps(body)
         connection.request(method, path, body, headers or {})
@@ -179,7 +192,8 @@ class Daemon:
 
     def output(self, run, **query):
         args = "&".join(f"{k}={v}" for k, v in query.items())
-        return self.get(f"/v1/runs/{run}/log?{args}").decode()
+        data = self.get(f"/v1/runs/{run}/log?{args}")
+        return data.decode() if isinstance(data, bytes) else ""     # there is no such run yet
 
     def lines(self, name="out"):
         """The lines that jobs have written to a file, as words."""
@@ -190,7 +204,9 @@ class Daemon:
             return []
 
     def writes(self, name="out", more=""):
-        """A command that tells of itself there, as the judge has it."""
+        """A command that tells of itself there, as the judge has it, and then does more."""
+        if not more:
+            return [f"{PROGRAMS}/mark", f"{self.dir}/{name}"]
         return ["/bin/sh", "-c", f"echo $TWHEEL_JOB $TWHEEL_KEY $TWHEEL_ATTEMPT $(date +%s%N) >>{self.dir}/{name}{more}"]
 
     def query(self, sql):

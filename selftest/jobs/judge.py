@@ -12,13 +12,14 @@ that is broken, and then how many firings there were. The exit status is 1 if a 
     once        each firing is over exactly once
     numbered    its attempts have the numbers 1, 2, 3, ...; none of these began twice
     early       no attempt began before its time
-    lost        a firing that is over as run did run, and one that ran is over; none is left in running or due
-    unasked     nothing ran that is not in the history
+    lost        a firing that is over as run did run, and one that ran is over; none is left in running or due;
+                what a daemon has accepted is over
+    unasked     no attempt ran that is not in the history, or is there as one that did not run
     overlap     no two runs of a job were at the same time, unless its definition allows it
     gap         no time is missing of a rate that must not miss any
 
-The judge cannot see whether something that was asked for is in no table at all. So the caller counts what it
-has asked for, and compares that with the number of firings.
+The judge cannot see by itself that something that was asked for is in no table at all: the caller says which runs
+a daemon has accepted. selftest/jobs/test_judge.py gives it histories with one fault each.
 """
 import collections
 import json
@@ -26,8 +27,8 @@ import sqlite3
 import subprocess
 import sys
 
-NOT_RUN = (3, 5, 6)  # killed may be before it began, skipped and missed are
-LOST = 4
+OK, LOST, SKIPPED, MISSED = 0, 4, 5, 6
+RAN = (OK, 1, 2)            # ok, failed, timeout; what was killed or lost may have been so before it began
 DURATIONS = {"us": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7}
 
 
@@ -68,7 +69,7 @@ def check_lines(lines, wrong):
     """Returns when what was begun and ended: {(key, attempt): [job, begin, end or None]}."""
     ran = {}
     for job, key, attempt, ns, *end in lines:
-        run = (key, attempt)
+        run = (key, int(attempt))
         if end:
             ran.setdefault(run, [job, None, None])[2] = int(ns)
             continue
@@ -80,17 +81,28 @@ def check_lines(lines, wrong):
     return ran
 
 
+def check_attempts(rows, ran, wrong):
+    """The history has each attempt that began, and each that the history says has run began."""
+    rows = {(f"{id_}-{at}", attempt): outcome for id_, at, attempt, outcome, _ in rows}
+    for key, attempt in ran:
+        if rows.get((key, attempt), MISSED) in (SKIPPED, MISSED):
+            wrong.append(f"unasked: attempt {attempt} of {key} ran, and is not in the history as run")
+    wrong += [f"lost: attempt {attempt} of {key} never ran" for (key, attempt), outcome in rows.items()
+              if outcome in RAN and (key, attempt) not in ran]
+
+
 def check_overlap(ran, definitions, wrong):
-    """One whose end is not known was killed: when is not known either."""
+    """When one ended that was killed is not known: only that it had begun."""
     by_job = collections.defaultdict(list)
     for (key, attempt), (job, begin, end) in ran.items():
-        if begin and end and definitions.get(job, {}).get("overlap") != "allow":
-            by_job[job].append((begin, end, f"{key}.{attempt}"))
+        if begin and definitions.get(job, {}).get("overlap") != "allow":
+            by_job[job].append((begin, end or begin, f"{key}.{attempt}"))
     for job, runs in by_job.items():
-        runs.sort()
-        for (_, end, a), (begin, _, b) in zip(runs, runs[1:]):
-            if begin < end:
-                wrong.append(f"overlap: of {job} {a} and {b} ran at once")
+        last = (0, 0, "")
+        for run in sorted(runs):
+            if run[0] < last[1]:
+                wrong.append(f"overlap: of {job} {last[2]} and {run[2]} ran at once")
+            last = max(last, run, key=lambda r: r[1])
 
 
 def duration(text):
@@ -106,22 +118,21 @@ def check_gaps(store, definitions, wrong):
         definition = json.loads(text)
         if id_ != next_id or "rate" not in definition or definition.get("missed") != "all":
             continue
-        if next_at - at != duration(definition["rate"]):
+        if next_at - at not in (0, duration(definition["rate"])):
             wrong.append(f"gap: {id_} has nothing from {at} to {next_at}")
 
 
-def judge(store, lines, overlap=True):
-    """Returns what is wrong, and how many firings there were."""
+def judge(store, lines, accepted=(), overlap=True):
+    """Returns what is wrong, and how many firings there were. @accepted: keys of firings; @overlap: look at that too"""
     wrong = []
     definitions = {d.get("name"): d for d in (json.loads(d) for _, d in query(store, "SELECT id, def FROM job"))}
-    over = check_history(query(store, "SELECT id, at, attempt, outcome, more FROM history"), wrong)
+    rows = query(store, "SELECT id, at, attempt, outcome, more FROM history")
+    over = check_history(rows, wrong)
     ran = check_lines(lines, wrong)
-    begun = {key for key, _ in ran}
+    check_attempts(rows, ran, wrong)
     for table in ("running", "due"):
         wrong += [f"lost: left in {table}: {row}" for row in query(store, f"SELECT id, at FROM {table}")]
-    wrong += [f"unasked: {key} ran, and is not in the history" for key in begun - set(over)]
-    wrong += [f"lost: {key} never ran" for key, outcome in over.items()
-              if outcome not in NOT_RUN and outcome != LOST and key not in begun]
+    wrong += [f"lost: {key} was accepted, and is not over" for key in set(accepted) - set(over)]
     if overlap:
         check_overlap(ran, definitions, wrong)
     check_gaps(store, definitions, wrong)

@@ -49,6 +49,19 @@ def jobs(tap, job):
               "env": {"A": "b=c"}, "then": {"ok": ["hello"], "fail": ["hello"]}, "name": "night",
               "exec": ["sh", "-c", "exit 3", "--json"]}, "options become a definition")
     tap.ok("revision 1" in job("show", "night").stdout, "show")
+    job("add", "never", "--retry=0", "--", "true")
+    tap.same(job.json("show", "never")[0]["definition"]["retry"], {"times": 0}, "add: no other attempts")
+    socket = job.env["TWHEELD_SOCKET"]
+    nowhere = {**job.env, "TWHEELD_SOCKET": "/nowhere"}
+    before = [job(f"--socket={socket}", "--json", "add", "never", "--replace", "--after=1h", "--", "true", "--json", env=nowhere),
+              job("--json", "--socket", socket, "ls", "never", env=nowhere), job("--socket=/nowhere", "rm", "never")]
+    tap.same([done.returncode for done in before], [0, 0, 1], "options of all commands may come before it", *before)
+    tap.same([json.loads(done.stdout)["name"] for done in before[:2]], ["never"] * 2, "and are heeded", *before)
+    misplaced = [job("--after=1s", "add", "x", "--", "true"), job("-f", "log", "x"), job("--json"), job()]
+    tap.same([done.stderr.splitlines()[0] for done in misplaced],
+             ["twheel job: option '--after' is for a command, and comes behind it", "twheel job: option '-f' is not for 'job'",
+              "twheel job: missing command", "twheel job: missing command"], "those of one command may not")
+    job("rm", "never")
     tap.same([o["name"] for o in job.json("ls")], ["hello", "night"], "ls")
     tap.same([o["name"] for o in job.json("ls", "ni")], ["night"], "ls: jobs with a prefix")
     tap.ok(re.search("^night +2.*T0[01]:30:00.000.0000 +0  -$", job("ls").stdout, re.M), "ls: as a table", job("ls"))
@@ -71,7 +84,7 @@ def runs(tap, job):
     refused(tap, job("history", "--outcome=good"), "outcome: 'good' is none", "history: a bad outcome")
     job("add", "long", "--", "sleep", "100")
     run = job("run", "long").stdout.strip()
-    until(lambda: job.json("history", "long")[0]["state"] == "running")
+    until(lambda: any(run["state"] == "running" for run in job.json("history", "long")))
     tap.same(job("kill", run).returncode, 0, "kill")
     tap.same(until(lambda: [o["outcome"] for o in job.json("history", "long") if "outcome" in o]), ["killed"],
              "kill: the run ends")
@@ -82,6 +95,23 @@ def runs(tap, job):
     job("run", "arg", "--after=1h", "--key=k")
     tap.same(job("cancel", "arg", "k").returncode, 0, "cancel")
     refused(tap, job("cancel", "arg", "k"), "job 'arg' is not due with key 'k'", "cancel: the key is gone")
+
+
+def machines(tap, job):
+    tap.ok(re.fullmatch(r"NAME +LIFE +LEASE +PARTS\n\S+ +1 +- +64  answers here\n", job("nodes").stdout), "nodes", job("nodes"))
+    tap.same([(o["this"], len(o["parts"])) for o in job.json("nodes")], [(True, 64)], "nodes --json")
+    tap.same([job("runners").stdout, job.json("runners")], ["NAME                     POOL                  LEASE  RUNNER\n", []], "runners")
+    job("add", "far", "--pool=web", "--prio=-3", "--prefer=x", "--late=1m", "--alarm=mailto:a@example.org", "--alarm=http://localhost:1/", "--", "true")
+    job("add", "all", "--pool=web", "--each", "--", "true")
+    job("add", "ask", "--http=http://localhost:1/", "--retry=1")
+    tap.same([job.json("show", n)[0]["definition"] for n in ("far", "all", "ask")],
+             [{"pool": "web", "prio": -3, "prefer": "x", "name": "far", "exec": ["true"],
+               "alarm": {"late": "1m", "fail": ["mailto:a@example.org", "http://localhost:1/"]}},
+              {"pool": "web", "each": True, "name": "all", "exec": ["true"]},
+              {"http": "http://localhost:1/", "retry": {"times": 1}, "name": "ask"}], "add: jobs for runners, and requests")
+    refused(tap, job("add", "none"), ".*exec.*", "add: neither a command nor an address")
+    for name in ("far", "all", "ask"):
+        job("rm", name)
 
 
 def pauses(tap, job, d):
@@ -166,11 +196,12 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(54)
+    tap = Tap(63)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)
         runs(tap, job)
+        machines(tap, job)
         pauses(tap, job, d)
         crontabs(tap, job, d)
         times(tap, job)

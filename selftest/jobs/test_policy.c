@@ -66,7 +66,7 @@ static void wrong_definitions(void)
 {
 	static const struct { const char *json, *error; } wrong[] = {
 		{ "[]", "a definition is a JSON object" },
-		{ "{}", "exec is missing" },
+		{ "{}", "exec or http is missing" },
 		{ "{'exec': []}", "exec: a list of strings is wanted" },
 		{ "{'exec': 'true'}", "exec: a list of strings is wanted" },
 		{ "{'exec': ['']}", "exec: the command is empty" },
@@ -111,6 +111,25 @@ static void wrong_definitions(void)
 		{ "{'exec': ['x'], 'memory': '99999999T'}", "memory: a size like 64M is wanted" },
 		{ "{'exec': ['x'], 'limits': {'files': 3}}", "limits: there is no limit 'files'" },
 		{ "{'exec': ['x'], 'then': {'always': ['x']}}", "then: unknown key 'always'" },
+		{ "{'exec': ['x'], 'http': 'http://x'}", "exec and http are too much" },
+		{ "{'http': 'ftp://x'}", "http: an address http://... is wanted" },
+		{ "{'http': 'http://x y'}", "http: an address http://... is wanted" },
+		{ "{'http': 'http://'}", "http: an address http://... is wanted" },
+		{ "{'http': 'http://x', 'user': 'root'}", "user: that is for jobs with exec" },
+		{ "{'exec': ['x'], 'headers': {}}", "headers: that is for jobs with http" },
+		{ "{'http': 'http://x', 'headers': {'Twheel-Key': 'x'}}",
+		  "headers: 'Twheel-Key' is no header for a job" },
+		{ "{'http': 'http://x', 'headers': {'X': 'a\r\nY: b'}}",
+		  "headers: 'X' is no header for a job" },
+		{ "{'http': 'http://x', 'headers': {'X: y\nZ': 'a'}}",
+		  "headers: 'X: y?Z' is no header for a job" },
+		{ "{'exec': ['x'], 'alarm': {'late': '5m'}}", "alarm: fail is missing" },
+		{ "{'exec': ['x'], 'alarm': {'fail': ['root']}}",
+		  "alarm: 'root' is neither mailto:... nor http://..." },
+		{ "{'exec': ['x'], 'alarm': {'fail': ['mailto:a@b\nBcc: c@d']}}",
+		  "alarm: 'mailto:a@b?Bcc: c@d' is neither mailto:... nor http://..." },
+		{ "{'exec': ['x'], 'alarm': {'fail': ['mailto:a@b'], 'early': 1}}",
+		  "alarm: unknown key 'early'" },
 	};
 	char error[ERROR_MAX];
 
@@ -139,6 +158,9 @@ static void right_definitions(void)
 	def_free(&d);
 	d = good("{'exec': ['a'], 'overlap': 'queue', 'queue': 7}");
 	CHECK_EQ(d.queue, 7);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'retry': {'times': 0}}");
+	CHECK_EQ(d.retries, 0);
 	def_free(&d);
 	d = good("{'exec': ['a'], 'retry': {'times': 3, 'wait': '1s', 'factor': 1.5}}");
 	CHECK_EQ(retry_wait(&d, 1), US_PER_S);
@@ -224,9 +246,96 @@ static void days_off(void)
 	d = good("{'exec':['a'],'rate':'1d','start':'@1795217400','except':'off','zone':'Japan'}");
 	CHECK_EQ(first_due(&d, "x", START), START + 2 * DAY + 23 * HOUR + 30 * MINUTE);
 	CHECK_EQ(due_again(&d, "x", START + 5 * DAY, START), START + 3 * DAY);
+	def_free(&d);
+	/* So many times on the days off that they cannot be looked at one by one. */
+	d = good("{'exec': ['a'], 'rate': '1ms', 'start': '@1795305600', 'except': 'off'}");
+	CHECK_EQ(next_due(&d, "x", START + DAY - 1000), START + 3 * DAY);
+	def_free(&d);
+	d = good("{'exec':['a'],'cron':'* * * * * *','except':'off','zone':'Europe/Berlin'}");
+	CHECK_EQ(next_due(&d, "x", START + 23 * HOUR - US_PER_S), START + 3 * DAY - HOUR);
+	def_free(&d);
+	d = good("{'exec':['a'],'rate':'1d','start':'@1795217400','except':'off','zone':'Japan'}");
 	days->nr = 0;
 	CHECK_EQ(first_due(&d, "x", START), START + 23 * HOUR + 30 * MINUTE);
 	CHECK_EQ(due_again(&d, "x", START + 5 * DAY, START), START + DAY);
+	def_free(&d);
+}
+
+/* A job that is due each second goes on at midnight, also after a day of 23 or 25 hours. */
+static void seconds_off(void)
+{
+	static const char *const texts[] = {
+		"{'exec':['a'],'cron':'* * * * * *','except':'off','zone':'Europe/Berlin'}",
+		"{'exec':['a'],'rate':'1s','except':'off','zone':'Europe/Berlin'}",
+	};
+	struct days *days = days_find("off", true);
+	int64_t off[] = { START / DAY - 29, START / DAY - 28, START / DAY + 125,
+			  START / DAY + 126, START / DAY + 127 };
+
+	days->day = off;
+	days->nr = 5;
+	for (int i = 0; i < 2; i++) {
+		struct def d = good(texts[i]);
+
+		CHECK_EQ(next_due(&d, "x", START - 29 * DAY - HOUR), START - 28 * DAY + 23 * HOUR);
+		CHECK_EQ(next_due(&d, "x", START + 125 * DAY - HOUR),
+			 START + 127 * DAY + 22 * HOUR);
+		CHECK_EQ(next_due(&d, "x", START + 127 * DAY + 22 * HOUR),
+			 START + 127 * DAY + 22 * HOUR + US_PER_S);
+		def_free(&d);
+	}
+	days->nr = 0;
+}
+
+/* The times of the next hour, by minute, are those that next_due() finds one after the other. */
+static void minutes_are(const char *text, int64_t due, int64_t from)
+{
+	struct def d = good(text);
+	int64_t got[60] = { 0 }, wanted[60] = { 0 }, at = due,
+		start = from / MINUTE * MINUTE;
+
+	due_minutes(&d, "x", due, from, got, 60);
+	for (; at && at < start + HOUR; at = next_due(&d, "x", at))
+		if (at >= from)
+			wanted[(at - start) / MINUTE]++;
+	for (int i = 0; i < 60; i++)
+		CHECK_EQ(got[i], wanted[i]);
+	def_free(&d);
+}
+
+static void minutes(void)
+{
+	struct def d = good("{'exec': ['a'], 'delay': '10s'}");
+	struct days *days = days_find("off", true);
+	int64_t got[2] = { 0 }, off[] = { START / DAY };
+	const int64_t now = START + 90 * MINUTE + 12345678;
+	size_t work;
+
+	minutes_are("{'exec': ['a'], 'cron': '*/7 * * * *'}", START, now);
+	minutes_are("{'exec': ['a'], 'cron': '*/7 * * * * *', 'spread': '3m'}", START + 1, now);
+	minutes_are("{'exec': ['a'], 'rate': '777ms'}", START + 5, now);
+	minutes_are("{'exec': ['a'], 'rate': '777ms'}", now + 5 * MINUTE, now);
+	minutes_are("{'exec': ['a'], 'rate': '61s', 'spread': '3m'}", START + 5, now);
+	minutes_are("{'exec': ['a'], 'rate': '20m'}", START + 10 * MINUTE, START + 30 * MINUTE);
+	days->day = off;
+	days->nr = 1;
+	minutes_are("{'exec': ['a'], 'rate': '100ms', 'except': 'off'}", START,
+		    START + DAY - 10 * MINUTE);
+	minutes_are("{'exec': ['a'], 'cron': '* * * * *', 'except': 'off'}", START,
+		    START + DAY - 10 * MINUTE);
+	days->nr = 0;
+	due_minutes(&d, "x", now + MINUTE, now, got, 2);
+	due_minutes(&d, "x", now + 2 * MINUTE, now, got, 2);
+	due_minutes(&d, "x", now - 1, now, got, 2);
+	due_minutes(&d, "x", NEVER, now, got, 2);
+	due_minutes(&d, "x", 0, now, got, 2);
+	CHECK_EQ(got[0], 0);
+	CHECK_EQ(got[1], 1);
+	def_free(&d);
+	d = good("{'exec': ['a'], 'rate': '1ms'}");
+	work = due_minutes(&d, "x", START, START, got, 1);
+	CHECK_EQ(work, 2);
+	CHECK_EQ(got[0], 60000);
 	def_free(&d);
 }
 
@@ -312,12 +421,14 @@ static void point(const char *name, void (*fn)(void))
 int main(void)
 {
 	setenv("TZ", "UTC", 1);
-	plan(8);
+	plan(10);
 	point("definitions that are wrong are told why", wrong_definitions);
 	point("definitions are understood", right_definitions);
 	point("first and next times", first_times);
 	point("a spread is a share of a name's own", shares);
 	point("days off are left out, by the clock of the zone", days_off);
+	point("each second, after days off", seconds_off);
+	point("times by the minute", minutes);
 	point("times of cron that were missed", each_minute_by_cron);
 	point("times of a rate that were missed", each_minute_by_rate);
 	point("other times that were missed", missed_others);

@@ -4,7 +4,7 @@
 # ipvs_cost.sh CONNECTIONS...: in the guest, measure what IPVS costs with Debian's timers, with ours in
 # /twheel/ip_vs.ko, and with ours that may be late, in /twheel/ip_vs_tolerant.ko. Prints a tab-separated line for each: which timers; what ipvs_load prints; us of the
 # longest pass of timers in a softirq while the connections ended, and how many passes there were; and
-# for each connection, bytes of slab and bytes of all memory.
+# for each connection, bytes of slab.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 trace=/sys/kernel/tracing
 timeout=60
@@ -13,7 +13,7 @@ packets=100000
 load() {
 	modprobe nf_conntrack && modprobe nf_defrag_ipv6 && modprobe libcrc32c || return
 	case $1 in
-	timer_list)	modprobe ip_vs conn_tab_bits=20 && modprobe ip_vs_rr && return ;;
+	timer_list)	modprobe ip_vs conn_tab_bits=20 && modprobe ip_vs_rr; return ;;
 	twheel)		insmod /twheel/ip_vs.ko conn_tab_bits=20 ;;
 	tolerant)	insmod /twheel/ip_vs_tolerant.ko conn_tab_bits=20 ;;
 	esac && insmod /twheel/ip_vs_rr.ko
@@ -25,8 +25,6 @@ service() {
 	ipvsadm --set 0 0 $timeout
 	ipvsadm -A -u 10.255.0.1:9 -s rr && ipvsadm -a -u 10.255.0.1:9 -r 10.255.0.1:9 -g
 }
-
-used() { awk '/^MemAvailable/ { print $2 }' /proc/meminfo; }
 
 # TIMER_SOFTIRQ is 1, HRTIMER_SOFTIRQ 8.
 watch() {
@@ -47,19 +45,17 @@ passes() {
 }
 
 # After the packets, and before the first connection can end.
-watch_late() { sleep $((timeout - 5)); watch; used >/tmp/then; }
+watch_late() { sleep $((timeout - 5)); watch; }
 
 cost() {
-	local before figures watcher
+	local figures watcher
 
 	load "$1" && service || return
-	before=$(used)
 	watch_late &
 	watcher=$!
 	figures=$(/twheel/ipvs_load 10.255.0.1 "$2" $packets $timeout) || return
 	wait $watcher
-	printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$figures" "$(passes)" "$(cat /sys/kernel/slab/ip_vs_conn/slab_size)" \
-		$(((before - $(cat /tmp/then)) * 1024 / $2))
+	printf '%s\t%s\t%s\t%s\n' "$1" "$figures" "$(passes)" "$(cat /sys/kernel/slab/ip_vs_conn/slab_size)"
 	ipvsadm -C
 	sleep 1
 	rmmod ip_vs_rr ip_vs

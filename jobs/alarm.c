@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Alarms: somebody is told that a firing has failed, or has not begun in time. By mail, through
+ * sendmail, or by a request to a web address.
+ *
+ * A job's first alarm is sent at once. A pause follows, in which alarms are only counted; at its
+ * end, one alarm tells of all of them. An alarm that cannot be delivered is tried again. If the
+ * last attempt fails too, the daemon prints a message, and counts it in /metrics.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "twheeld.h"
+#include "when.h"
+
+#define TRIES		3
+#define TRY_AGAIN_NS	(10 * NS_PER_S)
+#define CALL_US		(30 * US_PER_S)
+
+const char *sendmail = "/usr/sbin/sendmail";
+uint64_t alarms_sent, alarms_failed;
+
+/**
+ * struct alarm - what is to be told to one address
+ * @to:		the address
+ * @subject:	what has happened, in one line
+ * @body:	JSON for a web address; for mail a text
+ * @tries:	how often it was tried
+ * @end:	readable when sendmail has ended
+ * @pid:	its process
+ */
+struct alarm {
+	char		*to;
+	char		*subject;
+	char		*body;
+	int		tries;
+	struct source	end;
+	pid_t		pid;
+};
+
+static void try(struct alarm *alarm);
+
+static void alarm_free(struct alarm *alarm)
+{
+	free(alarm->to);
+	free(alarm->subject);
+	free(alarm->body);
+	free(alarm);
+}
+
+static void again(void *arg, const struct twheel_task_info *task)
+{
+	(void)task;
+	try(arg);
+}
+
+/* An attempt to deliver it is over. @why is NULL if it was delivered. */
+static void tried(struct alarm *alarm, const char *why)
+{
+	struct twheel_task task = { .fn = again, .arg = alarm, .when_ns = TRY_AGAIN_NS };
+
+	if (why && ++alarm->tries < TRIES && !twheel_sched_add(sched, &task, NULL))
+		return;
+	if (why) {
+		alarms_failed++;
+		say(SAY_ERROR, "cannot tell %s: %s: %s", alarm->to, alarm->subject, why);
+	} else {
+		alarms_sent++;
+	}
+	alarm_free(alarm);
+}
+
+/* ---- by a request ------------------------------------------------------------------- */
+
+static void answered(void *arg, const struct reply *reply)
+{
+	char *why = NULL;
+
+	if (reply->status / 100 != 2)
+		why = reply->status ? format("status %d", reply->status) :
+				      format("%s", reply->error);
+	tried(arg, why);
+	free(why);
+}
+
+static void try_web(struct alarm *alarm)
+{
+	static const char *const headers[] = { "Content-Type: application/json", NULL };
+	struct post post = {
+		.url = alarm->to, .headers = headers, .body = alarm->body,
+		.size = strlen(alarm->body), .timeout = CALL_US, .fn = answered, .arg = alarm,
+	};
+
+	if (!call_begin(&post))
+		tried(alarm, "no memory");
+}
+
+/* ---- by mail ------------------------------------------------------------------------ */
+
+static void mail_sent(struct source *source)
+{
+	struct alarm *alarm = container_of(source, struct alarm, end);
+	siginfo_t info = { 0 };
+
+	if (waitid(P_PID, (id_t)alarm->pid, &info, WEXITED | WNOHANG) || !info.si_pid)
+		return;
+	source_remove(source);
+	tried(alarm, info.si_status ? "sendmail has failed" : NULL);
+}
+
+/* A file with the mail, to be read from its beginning; or -1. */
+static int mail_file(const struct alarm *alarm)
+{
+	char *mail = format("To: %s\nSubject: twheeld: %s\nAuto-Submitted: auto-generated\n\n%s\n",
+			    alarm->to + strlen("mailto:"), alarm->subject, alarm->body);
+	size_t size = strlen(mail);
+	int fd = memfd_create("mail", MFD_CLOEXEC);
+
+	if (fd >= 0 && (write(fd, mail, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET))) {
+		close(fd);
+		fd = -1;
+	}
+	free(mail);
+	return fd;
+}
+
+/* Start sendmail, with its input from @fd. Returns 0 or an errno. */
+static int spawn(struct alarm *alarm, int fd)
+{
+	char *address = alarm->to + strlen("mailto:");
+	char *const argv[] = { "sendmail", "-i", "--", address, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+	int err;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
+	err = posix_spawn(&alarm->pid, sendmail, &files, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	return err;
+}
+
+static void try_mail(struct alarm *alarm)
+{
+	int fd = mail_file(alarm), err = fd < 0 ? errno : spawn(alarm, fd);
+
+	if (fd >= 0)
+		close(fd);
+	if (err) {
+		tried(alarm, strerror(err));
+		return;
+	}
+	alarm->end = (struct source) { (int)syscall(SYS_pidfd_open, alarm->pid, 0), mail_sent };
+	if (source_add(&alarm->end)) {
+		say(SAY_ERROR, "epoll: %s", strerror(errno));
+		abort();
+	}
+}
+
+static void try(struct alarm *alarm)
+{
+	if (!strncmp(alarm->to, "mailto:", 7))
+		try_mail(alarm);
+	else
+		try_web(alarm);
+}
+
+/* ---- what is told, and how often ---------------------------------------------------- */
+
+/* Tell all addresses of the job. */
+static void send(const struct job *job, struct json_object *what, const char *subject)
+{
+	for (const char **to = job->def.alarm_to; to && *to; to++) {
+		bool mail = !strncmp(*to, "mailto:", 7);
+		struct alarm *alarm = calloc(1, sizeof(*alarm));
+
+		if (!alarm)
+			abort();
+		alarm->to = format("%s", *to);
+		alarm->subject = format("%s", subject);
+		alarm->body = mail ? format("%s\n\n%s", subject, json_text(what)) :
+				     format("%s", json_text(what));
+		try(alarm);
+	}
+}
+
+static void alarm_pause(struct job *job);
+
+/* The pause of a job is over: tell how much has happened meanwhile. */
+static void pause_over(void *arg, const struct twheel_task_info *task)
+{
+	struct job *job = arg;
+	struct json_object *what;
+	char *subject;
+
+	(void)task;
+	job->alarm_timer = 0;
+	if (!job->alarm_held || !job->name)
+		return;
+	what = json_object_new_object();
+	subject = format("job %s: %lld more alarms", job->name, (long long)job->alarm_held);
+	json_object_object_add(what, "job", json_object_new_string(job->name));
+	json_object_object_add(what, "more", json_object_new_int64(job->alarm_held));
+	json_object_object_add(what, "text", json_object_new_string(subject));
+	json_object_object_add(what, "node", json_object_new_string(machine_name()));
+	job->alarm_held = 0;
+	alarm_pause(job);
+	send(job, what, subject);
+	json_object_put(what);
+	free(subject);
+}
+
+/* Tell nothing more of the job for a while. */
+static void alarm_pause(struct job *job)
+{
+	struct twheel_task task = { .fn = pause_over, .arg = job,
+				    .when_ns = job->def.alarm_every * NS_PER_US };
+
+	if (twheel_sched_add(sched, &task, &job->alarm_timer))
+		job->alarm_timer = 0;
+}
+
+/* Tell of a firing: @word is what has happened to it. */
+static void tell_of(struct job *job, const struct firing *f, const char *word, int64_t status)
+{
+	struct json_object *what;
+	char *key, *subject, at[40];
+
+	if (job->alarm_timer) {
+		job->alarm_held++;
+		return;
+	}
+	key = format("%lld-%lld", (long long)f->id, (long long)f->at);
+	subject = format("job %s: %s", job_name(job), word);
+	what = json_object_new_object();
+	json_object_object_add(what, "job", json_object_new_string(job_name(job)));
+	json_object_object_add(what, "run", json_object_new_string(key));
+	json_object_object_add(what, "at", json_object_new_string(time_text(f->at, at)));
+	json_object_object_add(what, "attempt", json_object_new_int64(f->attempt));
+	json_object_object_add(what, "what", json_object_new_string(word));
+	if (status >= 0)
+		json_object_object_add(what, "status", json_object_new_int64(status));
+	json_object_object_add(what, "text", json_object_new_string(subject));
+	json_object_object_add(what, "node", json_object_new_string(machine_name()));
+	alarm_pause(job);
+	send(job, what, subject);
+	json_object_put(what);
+	free(subject);
+	free(key);
+}
+
+void alarm_ended(const struct ended *line)
+{
+	struct job *job = job_by_id(line->firing.job);
+
+	if (!job || !job->def.alarm_to || line->more ||
+	    (line->outcome != OUTCOME_FAILED && line->outcome != OUTCOME_TIMEOUT &&
+	     line->outcome != OUTCOME_LOST))
+		return;
+	tell_of(job, &line->firing, outcome_name(line->outcome), line->status);
+}
+
+void alarm_late(struct job *job, const struct firing *firing)
+{
+	tell_of(job, firing, "late", -1);
+}

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * HTTP, by libmicrohttpd, in the loop of the daemon. Whoever may open the socket may do everything.
+ * Whoever comes by TCP needs a token, which says what it may do; without one it can only read the
+ * page at /, which contains nothing about jobs.
+ *
+ * Whether a request is allowed is decided when its headers are there. If it is not, its body is
+ * read and dropped, so that the client has sent all of it and reads the answer.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "when.h"
+
+#define IDLE_S		30U	/* then a connection is closed */
+#define SILENT_S	3U	/* the same until the headers of its first request are there */
+#define CONNECTIONS	1000U
+#define TOKENS		16
+#define TOKEN_MIN	16
+#define TOKEN_MAX	256
+
+/**
+ * struct server - a socket at which requests come in
+ * @httpd:	its libmicrohttpd; NULL if it is not used
+ * @source:	readable if there is something to do
+ * @timer:	the scheduler's task for when there is, or 0
+ * @remote:	a token is needed
+ */
+struct server {
+	struct MHD_Daemon	*httpd;
+	struct source		source;
+	uint64_t		timer;
+	bool			remote;
+};
+
+/**
+ * struct token - a secret by which a client is recognised
+ * @role:	what it may do
+ * @text:	the secret
+ */
+struct token {
+	enum role	role;
+	char		text[TOKEN_MAX + 1];
+};
+
+/**
+ * struct tokens - those of a file
+ * @token:	the tokens
+ * @nr:		how many
+ */
+struct tokens {
+	struct token	token[TOKENS];
+	size_t		nr;
+};
+
+static struct server servers[2];
+static struct tokens tokens;
+/* Requests that wait for something to happen. */
+static TAILQ_HEAD(, request) waiting = TAILQ_HEAD_INITIALIZER(waiting);
+/* Readable if requests that have waited are to be answered. */
+static struct source woken = { .fd = -1 };
+
+/* ---- tokens ------------------------------------------------------------------------- */
+
+/* Take a line of the file: a token, or a role and a token. Returns false if it is neither. */
+static bool add_token(struct tokens *to, const char *line)
+{
+	static const char *const roles[] = { "none", "read", "run", "all" };
+	struct token *token = &to->token[to->nr];
+	char first[TOKEN_MAX + 1], second[TOKEN_MAX + 1], more;
+	int n = sscanf(line, "%256s %256s %c", first, second, &more);
+
+	token->role = n == 1 ? ROLE_ALL : ROLE_NONE;
+	for (enum role role = ROLE_READ; n == 2 && role <= ROLE_ALL; role++)
+		if (!strcmp(roles[role], first))
+			token->role = role;
+	strcpy(token->text, n == 1 ? first : second);
+	if (n < 1 || n > 2 || !token->role || strlen(token->text) < TOKEN_MIN)
+		return false;
+	to->nr++;
+	return true;
+}
+
+bool tokens_read(const char *path, char error[ERROR_MAX])
+{
+	static const char not_token[] =
+		"%s:%d: a line is [all|read|run] and a token of %d letters or more; %d at most";
+	char line[2 * TOKEN_MAX + 16];
+	FILE *file = fopen(path, "re");
+	struct tokens read = { 0 };
+	struct stat st;
+	int nr = 0;
+
+	if (!file || fstat(fileno(file), &st)) {
+		snprintf(error, ERROR_MAX, "cannot open '%s': %s", path, strerror(errno));
+	} else if (st.st_mode & 077) {
+		snprintf(error, ERROR_MAX, "'%s' is not its owner's alone: its mode is %03o", path,
+			 st.st_mode & 0777U);
+	} else {
+		*error = 0;
+		while (!*error && fgets(line, sizeof(line), file) && ++nr)
+			if (line[strspn(line, " \t\n")] && *line != '#' &&
+			    (read.nr == TOKENS || !add_token(&read, line)))
+				snprintf(error, ERROR_MAX, not_token, path, nr, TOKEN_MIN, TOKENS);
+		if (!*error && !read.nr)
+			snprintf(error, ERROR_MAX, "there is no token in '%s'", path);
+	}
+	if (file)
+		fclose(file);
+	if (!*error)
+		tokens = read;
+	return !*error;
+}
+
+const char *token_to_run(void)
+{
+	for (size_t i = 0; i < tokens.nr; i++)
+		if (tokens.token[i].role >= ROLE_RUN)
+			return tokens.token[i].text;
+	return NULL;
+}
+
+/* Are they equal? How long this takes depends on the length of @given alone. */
+static bool token_is(const struct token *token, const char *given)
+{
+	size_t have = strlen(token->text), len = strlen(given);
+	unsigned int differ = have != len;
+
+	for (size_t i = 0; i < len; i++)
+		differ |= (unsigned int)(token->text[i % have] ^ given[i]);
+	return !differ;
+}
+
+/* What the client of the request may do. */
+static enum role role_of(const struct request *r)
+{
+	const char *given = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Authorization");
+	enum role role = ROLE_NONE;
+
+	if (!r->server->remote)
+		return ROLE_ALL;
+	if (!given || strncasecmp(given, "Bearer ", 7))
+		return ROLE_NONE;
+	for (size_t i = 0; i < tokens.nr; i++)
+		if (token_is(&tokens.token[i], given + 7))
+			role = tokens.token[i].role;
+	return role;
+}
+
+/* ---- requests ----------------------------------------------------------------------- */
+
+void refuse(struct request *r, unsigned int status, const char *fmt, ...)
+{
+	va_list args;
+
+	r->status = status;
+	va_start(args, fmt);
+	vsnprintf(r->error, sizeof(r->error), fmt, args);
+	va_end(args);
+}
+
+const char *argument(const struct request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static void split_path(struct request *r, const char *path)
+{
+	char *rest, *part;
+
+	r->path = strdup(path);
+	rest = r->path;
+	if (rest && *rest == '/')
+		rest++;
+	while ((part = strsep(&rest, "/"))) {
+		if (r->nr_segments == SEGMENTS) {
+			r->nr_segments = 0;
+			return;
+		}
+		r->segment[r->nr_segments++] = part;
+	}
+}
+
+/*
+ * Does a browser send this request for a page that is not ours? A browser could also send it to the
+ * socket, if that can be reached at an address of the browser's machine: no token is needed there.
+ * A link to our page is no such request.
+ */
+static bool is_from_elsewhere(const struct request *r)
+{
+	const char *site = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Sec-Fetch-Site"),
+		   *mode = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Sec-Fetch-Mode");
+
+	return site && strcmp(site, "same-origin") && strcmp(site, "none") &&
+	       !(mode && !strcmp(mode, "navigate") && !strcmp(r->method, "GET"));
+}
+
+/* The headers of a request are there. */
+static struct request *request_new(struct server *server, struct MHD_Connection *conn,
+				   const char *url, const char *method)
+{
+	struct request *r = calloc(1, sizeof(*r));
+	const char *size;
+
+	if (!r)
+		return NULL;
+	r->server = server;
+	r->conn = conn;
+	r->method = method;
+	r->status = MHD_HTTP_BAD_REQUEST;
+	split_path(r, url);
+	size = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, "Content-Length");
+	r->too_big = size && strtoull(size, NULL, 10) > BODY_MAX;
+	if (is_from_elsewhere(r))
+		refuse(r, MHD_HTTP_FORBIDDEN, "requests from the pages of others are refused");
+	else if (request_allowed(r, role_of(r)) && r->too_big)
+		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
+	return r;
+}
+
+static void take_body(struct request *r, const char *data, size_t size)
+{
+	char *body = NULL;
+
+	if (r->error[0])
+		return;
+	if (r->size + size <= BODY_MAX)
+		body = realloc(r->body, r->size + size);
+	if (!body) {
+		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
+		return;
+	}
+	memcpy(body + r->size, data, size);
+	r->body = body;
+	r->size += size;
+}
+
+/* ---- answers ------------------------------------------------------------------------ */
+
+/* A response whose text is copied. */
+static struct MHD_Response *response_of(const char *text, size_t size, const char *type)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(size, (void *)text,
+									MHD_RESPMEM_MUST_COPY);
+
+	MHD_add_response_header(response, "Content-Type", type);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	return response;
+}
+
+static struct MHD_Response *json_response(struct request *r)
+{
+	const char *text = json_text(r->json);
+
+	return response_of(text, strlen(text), "application/json");
+}
+
+static struct MHD_Response *text_response(struct request *r)
+{
+	struct MHD_Response *response;
+	char next[32];
+
+	response = response_of(r->text, r->text_size,
+			       r->type ? r->type : "text/plain; charset=utf-8");
+	snprintf(next, sizeof(next), "%lld", (long long)r->next);
+	if (r->policy)
+		MHD_add_response_header(response, "Content-Security-Policy", r->policy);
+	if (r->type)
+		return response;
+	MHD_add_response_header(response, "Log-Next", next);
+	MHD_add_response_header(response, "Log-More", r->more ? "true" : "false");
+	return response;
+}
+
+static enum MHD_Result answer(struct request *r)
+{
+	struct MHD_Response *response;
+	enum MHD_Result result;
+
+	if (r->error[0] || !(r->json || r->text)) {
+		json_object_put(r->json);
+		r->json = json_object_new_object();
+		json_object_object_add(r->json, "error",
+				       json_object_new_string(*r->error ? r->error : "no memory"));
+		r->status = r->status == MHD_HTTP_OK ? MHD_HTTP_SERVICE_UNAVAILABLE : r->status;
+	}
+	response = r->json ? json_response(r) : text_response(r);
+	if (r->status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+	result = MHD_queue_response(r->conn, r->status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+/* ---- waiting ------------------------------------------------------------------------ */
+
+/* Let libmicrohttpd ask for the answer again: from the loop, since it may be at work now. */
+static void resume(struct request *r)
+{
+	uint64_t one = 1;
+
+	if (r->timer)
+		twheel_sched_cancel(sched, r->timer, 0);
+	r->timer = 0;
+	r->suspended = false;
+	TAILQ_REMOVE(&waiting, r, waiting);
+	MHD_resume_connection(r->conn);
+	if (write(woken.fd, &one, sizeof(one)) < 0)
+		say(SAY_ERROR, "eventfd: %s", strerror(errno));
+}
+
+/* A request has waited for as long as it may. */
+static void waited(void *arg, const struct twheel_task_info *task)
+{
+	struct request *r = arg;
+
+	(void)task;
+	r->timer = 0;
+	resume(r);
+}
+
+bool request_wait(struct request *r, int64_t us, int64_t slice, const void *what)
+{
+	int64_t now = time_now(CLOCK_BOOTTIME) / NS_PER_US;
+	struct twheel_task task = { .fn = waited, .arg = r };
+
+	if (!r->deadline)
+		r->deadline = now + us;
+	task.when_ns = (r->deadline - now < slice ? r->deadline - now : slice) * NS_PER_US;
+	if (now >= r->deadline || twheel_sched_add(sched, &task, &r->timer))
+		return false;
+	r->what = what;
+	r->suspended = true;
+	TAILQ_INSERT_TAIL(&waiting, r, waiting);
+	return true;
+}
+
+void api_wake(const void *what)
+{
+	struct request *r, *next;
+
+	for (r = TAILQ_FIRST(&waiting); r; r = next) {
+		next = TAILQ_NEXT(r, waiting);
+		if (r->what == what)
+			resume(r);
+	}
+}
+
+/* ---- libmicrohttpd ------------------------------------------------------------------ */
+
+/* Called first with the headers, then for each part of the body, then to find the answer. */
+static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char *url,
+			      const char *method, const char *version, const char *data,
+			      size_t *size, void **closure)
+{
+	struct request *r = *closure;
+
+	(void)version;
+	if (!r) {
+		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
+		*closure = request_new(arg, conn, url, method);
+		return *closure ? MHD_YES : MHD_NO;
+	}
+	if (*size) {
+		take_body(r, data, *size);
+		*size = 0;
+		return MHD_YES;
+	}
+	if (!r->error[0])
+		dispatch(r);
+	if (!r->suspended)
+		return answer(r);
+	MHD_suspend_connection(conn);
+	return MHD_YES;
+}
+
+static void completed(void *arg, struct MHD_Connection *conn, void **closure,
+		      enum MHD_RequestTerminationCode code)
+{
+	struct request *r = *closure;
+
+	(void)arg;
+	(void)conn;
+	(void)code;
+	if (!r)
+		return;
+	json_object_put(r->json);
+	free(r->text);
+	free(r->body);
+	free(r->path);
+	free(r);
+	*closure = NULL;
+}
+
+/*
+ * Decode %XX, in a path or an argument. A NUL becomes a character that is allowed nowhere, so that
+ * it does not cut anything off.
+ */
+static size_t unescape(void *arg, struct MHD_Connection *conn, char *text)
+{
+	size_t size = MHD_http_unescape(text);
+
+	(void)arg;
+	(void)conn;
+	for (size_t i = 0; i < size; i++)
+		if (!text[i])
+			text[i] = 1;
+	return size;
+}
+
+static void serve(struct server *server);
+
+static void time_to_serve(void *arg, const struct twheel_task_info *task)
+{
+	struct server *server = arg;
+
+	(void)task;
+	server->timer = 0;
+	serve(server);
+}
+
+static unsigned int nr_connections(const struct server *server)
+{
+	return MHD_get_daemon_info(server->httpd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+		->num_connections;
+}
+
+/*
+ * If it has as many connections as it may have, libmicrohttpd stops listening. It looks whether it
+ * may listen again when MHD_run() begins, and frees what has ended when it returns. So if
+ * connections have ended, run it once more: perhaps nothing else will make us do that.
+ */
+static void run_httpd(const struct server *server)
+{
+	unsigned int before;
+
+	do {
+		before = nr_connections(server);
+		MHD_run(server->httpd);
+	} while (nr_connections(server) < before);
+}
+
+/*
+ * Let libmicrohttpd do what it can, and set a timer for when it asks to be called again: it closes
+ * idle connections then.
+ */
+static void serve(struct server *server)
+{
+	struct twheel_task task = { .fn = time_to_serve, .arg = server };
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	run_httpd(server);
+	if (server->timer)
+		twheel_sched_cancel(sched, server->timer, 0);
+	server->timer = 0;
+	if (MHD_get_timeout(server->httpd, &ms) != MHD_YES)
+		return;
+	task.when_ns = (int64_t)ms * NS_PER_MS;
+	twheel_sched_add(sched, &task, &server->timer);
+}
+
+static void http_ready(struct source *source)
+{
+	serve(container_of(source, struct server, source));
+}
+
+/* Requests have waited long enough. */
+static void woken_ready(struct source *source)
+{
+	uint64_t n;
+
+	if (read(source->fd, &n, sizeof(n)) < 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(servers); i++)
+		if (servers[i].httpd)
+			serve(&servers[i]);
+}
+
+/* Wait for what @source says. If that is not possible, the program ends. */
+static void watch(struct source *source)
+{
+	if (source->fd >= 0 && !source_add(source))
+		return;
+	say(SAY_ERROR, "epoll: %s", strerror(errno));
+	exit(1);
+}
+
+/*
+ * If a client sends a part of a request and closes its connection before libmicrohttpd has read
+ * that part, libmicrohttpd does not notice that it was closed. It reads less than there is room
+ * for, and waits to be told of more; but it has been told already. Such connections must not keep
+ * others out for long, hence SILENT_S.
+ */
+void api_start(int listener, bool remote)
+{
+	struct server *server = &servers[remote];
+	const union MHD_DaemonInfo *info;
+
+	server->remote = remote;
+	server->httpd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+					 handle, server, MHD_OPTION_LISTEN_SOCKET, listener,
+					 MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+					 MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+					 MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S,
+					 MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_END);
+	info = server->httpd ? MHD_get_daemon_info(server->httpd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	if (!info) {
+		say(SAY_ERROR, "cannot serve the socket");
+		exit(1);
+	}
+	server->source = (struct source) { .fd = info->epoll_fd, .ready = http_ready };
+	watch(&server->source);
+	if (woken.fd >= 0)
+		return;
+	woken = (struct source) { eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), woken_ready };
+	watch(&woken);
+}
+
+void api_stop(void)
+{
+	while (!TAILQ_EMPTY(&waiting))
+		resume(TAILQ_FIRST(&waiting));
+	for (size_t i = 0; i < ARRAY_SIZE(servers); i++)
+		if (servers[i].httpd)
+			MHD_stop_daemon(servers[i].httpd);
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Requests to others, by libcurl, in the loop of the daemon: POST, by HTTP or HTTPS, without
+ * following redirections. libcurl says which descriptors it waits for, and when it wants to be
+ * called again.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <curl/curl.h>
+
+#include "twheeld.h"
+#include "when.h"
+
+#define CONNECT_MS	30000L
+
+/**
+ * struct call - a request that was sent, or is being sent
+ * @easy:	libcurl's part of it
+ * @headers:	its headers
+ * @what:	what the caller has asked for; the texts in it are not kept
+ * @answer:	the body of the answer so far
+ * @size:	its size
+ * @error:	filled in by libcurl: why there is no answer
+ */
+struct call {
+	CURL			*easy;
+	struct curl_slist	*headers;
+	struct post		what;
+	char			*answer;
+	size_t			size;
+	char			error[CURL_ERROR_SIZE];
+};
+
+static CURLM *multi;
+static uint64_t timer;
+
+/* ---- libcurl in the loop ------------------------------------------------------------ */
+
+/* A call is over: tell its owner, who may begin another one. */
+static void call_over(CURL *easy, CURLcode result)
+{
+	struct reply reply = { 0 };
+	struct call *call;
+	long status = 0;
+
+	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
+	if (!result)
+		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	reply.status = (int)status;
+	reply.error = *call->error ? call->error : curl_easy_strerror(result);
+	reply.body = call->answer;
+	reply.size = call->size;
+	call->what.fn(call->what.arg, &reply);
+	call_cancel(call);
+}
+
+static void read_results(void)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(multi, &left)))
+		if (message->msg == CURLMSG_DONE)
+			call_over(message->easy_handle, message->data.result);
+}
+
+/* A descriptor is ready: libcurl looks for itself for what. */
+static void call_ready(struct source *source)
+{
+	int running;
+
+	curl_multi_socket_action(multi, source->fd, 0, &running);
+	read_results();
+}
+
+static void timed_out(void *arg, const struct twheel_task_info *task)
+{
+	int running;
+
+	(void)arg;
+	(void)task;
+	timer = 0;
+	curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	read_results();
+}
+
+/* libcurl wants to be called in @ms; with -1, not by time. */
+static int set_timer(CURLM *curl, long ms, void *arg)
+{
+	struct twheel_task task = { .fn = timed_out, .when_ns = ms * NS_PER_MS };
+
+	(void)curl;
+	(void)arg;
+	if (timer)
+		twheel_sched_cancel(sched, timer, 0);
+	timer = 0;
+	return ms >= 0 && twheel_sched_add(sched, &task, &timer) ? -1 : 0;
+}
+
+/* libcurl waits for something else at a descriptor than before. */
+static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *closure)
+{
+	struct source *source = closure;
+
+	(void)easy;
+	(void)arg;
+	if (what == CURL_POLL_REMOVE) {
+		if (source)
+			source_want(source, 0);
+		free(source);
+		return 0;
+	}
+	if (!source) {
+		source = calloc(1, sizeof(*source));
+		if (!source)
+			return -1;
+		*source = (struct source) { .fd = fd, .ready = call_ready };
+		curl_multi_assign(multi, fd, source);
+	}
+	source_want(source, (what & CURL_POLL_IN ? EPOLLIN : 0U) |
+			    (what & CURL_POLL_OUT ? EPOLLOUT : 0U));
+	return 0;
+}
+
+static bool set_up(void)
+{
+	if (multi)
+		return true;
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	multi = curl_multi_init();
+	return multi && !curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch) &&
+	       !curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
+}
+
+/* ---- a call ------------------------------------------------------------------------- */
+
+/* Take a part of the answer. What is more than the caller wants is dropped. */
+static size_t take_answer(char *data, size_t one, size_t size, void *closure)
+{
+	struct call *call = closure;
+	size_t room = call->what.most - call->size, n = size < room ? size : room;
+	char *answer = realloc(call->answer, call->size + n + 1);
+
+	(void)one;
+	if (!answer)
+		return 0;
+	memcpy(answer + call->size, data, n);
+	call->answer = answer;
+	call->size += n;
+	answer[call->size] = 0;
+	return size;
+}
+
+/* Returns false if there is no memory. */
+static bool add_header(struct call *call, const char *text)
+{
+	struct curl_slist *more = curl_slist_append(call->headers, text);
+
+	if (more)
+		call->headers = more;
+	return more;
+}
+
+/* Set one of the options of a call. *@bad becomes true if that fails. */
+#define set(call, bad, option, value) \
+	(*(bad) |= curl_easy_setopt((call)->easy, option, value) != CURLE_OK)
+
+static bool set_options(struct call *call, const struct post *what)
+{
+	bool bad = false;
+
+	set(call, &bad, CURLOPT_PRIVATE, call);
+	set(call, &bad, CURLOPT_ERRORBUFFER, call->error);
+	set(call, &bad, CURLOPT_PROTOCOLS_STR, "http,https");
+	set(call, &bad, CURLOPT_URL, what->url);
+	if (what->socket)
+		set(call, &bad, CURLOPT_UNIX_SOCKET_PATH, what->socket);
+	set(call, &bad, CURLOPT_POST, 1L);
+	set(call, &bad, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)what->size);
+	set(call, &bad, CURLOPT_COPYPOSTFIELDS, what->body);
+	set(call, &bad, CURLOPT_NOSIGNAL, 1L);
+	set(call, &bad, CURLOPT_TCP_KEEPALIVE, 1L);
+	set(call, &bad, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	set(call, &bad, CURLOPT_TIMEOUT_MS, (long)(what->timeout / US_PER_MS));
+	set(call, &bad, CURLOPT_WRITEFUNCTION, take_answer);
+	set(call, &bad, CURLOPT_WRITEDATA, call);
+	set(call, &bad, CURLOPT_USERAGENT, "twheeld");
+	for (const char *const *header = what->headers; header && *header; header++)
+		bad |= !add_header(call, *header);
+	bad |= !add_header(call, "Expect:");	/* do not wait for 100 Continue */
+	set(call, &bad, CURLOPT_HTTPHEADER, call->headers);
+	return !bad;
+}
+
+struct call *call_begin(const struct post *what)
+{
+	struct call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return NULL;
+	call->what = *what;
+	if (set_up())
+		call->easy = curl_easy_init();
+	if (call->easy && set_options(call, what) && !curl_multi_add_handle(multi, call->easy))
+		return call;
+	call_cancel(call);
+	return NULL;
+}
+
+void call_cancel(struct call *call)
+{
+	if (call->easy) {
+		curl_multi_remove_handle(multi, call->easy);
+		curl_easy_cleanup(call->easy);
+	}
+	curl_slist_free_all(call->headers);
+	free(call->answer);
+	free(call);
+}

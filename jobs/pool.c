@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Runs that are away: those that runners make, and HTTP requests that were accepted and not yet
+ * done. What becomes of them is in the store's table of tasks, which every daemon changes for the
+ * runners that talk to it (take.c). The owner of the job looks there: it enters the tasks when the
+ * run is ready, finds out which are over or lost, and then decides about the firing, as it does if
+ * a process of its own has ended. So a run continues even if a daemon dies: the owner of its job,
+ * or the one that its runner talks to.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crash.h"
+#include "twheeld.h"
+#include "when.h"
+
+#define LEASES		3	/* a runner can talk to another daemon before its own lease ends */
+#define LOOK_NS		NS_PER_S
+#define SOON_NS		(2 * NS_PER_MS)
+#define PREFER_US	(2 * US_PER_S)
+#define BEGIN_MAX	1000
+#define CLEAN		3	/* so often: the end of a firing may not be written yet */
+
+struct runs pool_ready = TAILQ_HEAD_INITIALIZER(pool_ready);
+/* Those of them that wait for a runner to live, see look_again(). */
+static struct runs waiting = TAILQ_HEAD_INITIALIZER(waiting);
+
+/* Away are so many runs. used: there may be tasks of firings that are over, or soon will. */
+static size_t nr_away;
+static int used;
+static uint64_t soon;
+
+int64_t pool_lease(void)
+{
+	return LEASES * store->lease;
+}
+
+/* ---- which runners there are -------------------------------------------------------- */
+
+/**
+ * struct fleet - the runners of a pool that live
+ * @pool:	the pool
+ * @ids:	their ids, which begin with the names of their machines
+ * @names:	the names of their machines
+ * @nr:		how many
+ */
+struct fleet {
+	const char	*pool;
+	char		**ids;
+	char		**names;
+	size_t		nr;
+};
+
+/* A row of store_runners(). */
+static void add_runner(void *arg, const struct runner *runner)
+{
+	struct fleet *fleet = arg;
+
+	if (strcmp(runner->pool, fleet->pool))
+		return;
+	fleet->ids = reallocarray(fleet->ids, fleet->nr + 1, sizeof(char *));
+	fleet->names = reallocarray(fleet->names, fleet->nr + 1, sizeof(char *));
+	if (!fleet->ids || !fleet->names)
+		abort();
+	fleet->ids[fleet->nr] = format("%s", runner->id);
+	fleet->names[fleet->nr++] = format("%s", runner->name);
+}
+
+static void fleet_free(struct fleet *fleet)
+{
+	for (size_t i = 0; i < fleet->nr; i++) {
+		free(fleet->ids[i]);
+		free(fleet->names[i]);
+	}
+	free(fleet->ids);
+	free(fleet->names);
+	*fleet = (struct fleet) { 0 };
+}
+
+/* A hash (FNV-1a) of both texts. */
+static uint64_t hash_of(const char *a, const char *b)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	for (; *a; a++)
+		hash = (hash ^ (unsigned char)*a) * 0x100000001b3ULL;
+	for (hash *= 0x100000001b3ULL; *b; b++)
+		hash = (hash ^ (unsigned char)*b) * 0x100000001b3ULL;
+	return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15ULL;
+}
+
+/*
+ * The runner whose machine has the greatest hash with the key. If a runner comes or goes, only the
+ * keys that it wins or had won move. NULL if there is no runner.
+ */
+static const char *favourite(const struct fleet *fleet, const char *key)
+{
+	uint64_t most = 0;
+	const char *id = NULL;
+
+	for (size_t i = 0; i < fleet->nr; i++) {
+		uint64_t hash = hash_of(key, fleet->names[i]);
+
+		if (id && hash <= most)
+			continue;
+		most = hash;
+		id = fleet->ids[i];
+	}
+	return id;
+}
+
+/* ---- beginning ---------------------------------------------------------------------- */
+
+/**
+ * struct batch - tasks that are to be entered
+ * @rows:	the tasks
+ * @nr:		how many
+ * @fleet:	the runners of the pool of the last one
+ */
+struct batch {
+	struct task	*rows;
+	size_t		nr;
+	struct fleet	fleet;
+};
+
+static void add_task(struct batch *batch, const struct run *run, size_t shard, size_t shards,
+		     const char *wants, int64_t wants_until)
+{
+	const struct def *def = &run->job->def;
+
+	batch->rows = reallocarray(batch->rows, batch->nr + 1, sizeof(*batch->rows));
+	if (!batch->rows)
+		abort();
+	batch->rows[batch->nr++] = (struct task) {
+		.id = run->firing.id, .at = run->firing.at, .job = run->job->id,
+		.shard = (int64_t)shard, .shards = (int64_t)shards, .pool = def->pool,
+		.prio = def->prio, .attempt = run->firing.attempt,
+		.wants = wants ? format("%s", wants) : NULL, .wants_until = wants_until,
+	};
+}
+
+/* Returns false if the run must wait: each runner is to make it, and there is none. */
+static bool add_tasks(struct batch *batch, const struct run *run)
+{
+	const struct def *def = &run->job->def;
+	int64_t now = now_us();
+
+	if (!def->each && !def->prefer) {
+		add_task(batch, run, 0, 1, NULL, 0);
+		return true;
+	}
+	if (!batch->fleet.pool || strcmp(batch->fleet.pool, def->pool)) {
+		fleet_free(&batch->fleet);
+		batch->fleet.pool = def->pool;
+		if (store_runners(store, now, add_runner, &batch->fleet))
+			return false;
+	}
+	if (def->prefer)
+		add_task(batch, run, 0, 1, favourite(&batch->fleet, def->prefer), now + PREFER_US);
+	for (size_t i = 0; def->each && i < batch->fleet.nr; i++)
+		add_task(batch, run, i, batch->fleet.nr, batch->fleet.ids[i], NEVER);
+	return !def->each || batch->fleet.nr;
+}
+
+/* These runs are away now, unless @err. */
+static void begun(struct runs *taken, int err)
+{
+	struct run *run;
+
+	while ((run = TAILQ_FIRST(taken))) {
+		TAILQ_REMOVE(taken, run, in_ready);
+		run->ready = err ? &pool_ready : NULL;
+		run->away = !err;
+		nr_away += !err;
+		if (err)
+			TAILQ_INSERT_TAIL(&pool_ready, run, in_ready);
+	}
+}
+
+void pool_begin(void)
+{
+	struct runs taken = TAILQ_HEAD_INITIALIZER(taken);
+	struct batch batch = { 0 };
+	struct run *run, *next;
+	int err = 0;
+
+	if (TAILQ_EMPTY(&pool_ready) || core_stuck())
+		return;
+	for (run = TAILQ_FIRST(&pool_ready); run && batch.nr < BEGIN_MAX; run = next) {
+		next = TAILQ_NEXT(run, in_ready);
+		if (!run->job->def.pool) {	/* its definition was replaced */
+			run_ready(run);
+			continue;
+		}
+		TAILQ_REMOVE(&pool_ready, run, in_ready);
+		run->ready = add_tasks(&batch, run) ? &taken : &waiting;
+		TAILQ_INSERT_TAIL(run->ready, run, in_ready);
+	}
+	if (batch.nr)
+		err = store_tasks_begin(store, batch.rows, batch.nr);
+	if (err)
+		say(SAY_ERROR, "the store cannot be written: %s", store_error(store));
+	begun(&taken, err);
+	if (batch.nr && !err)
+		api_wake(&pool_ready);
+	crash_point("tasks were entered");
+	while (batch.nr--)
+		free((char *)batch.rows[batch.nr].wants);
+	fleet_free(&batch.fleet);
+	free(batch.rows);
+}
+
+int pool_accepted(struct run *run)
+{
+	struct task task = {
+		.id = run->firing.id, .at = run->firing.at, .job = run->job->id,
+		.attempt = run->firing.attempt, .began = run->began,
+	};
+	int err = store_task_accept(store, &task);
+
+	if (err)
+		return err;
+	crash_point("a task was accepted");
+	run->away = true;
+	nr_away++;
+	nr_running--;
+	return 0;
+}
+
+/* ---- what has become of them -------------------------------------------------------- */
+
+/**
+ * struct looking - a look at the table of tasks
+ * @tasks:	those that are out or over
+ * @nr:		how many
+ */
+struct looking {
+	struct task	*tasks;
+	size_t		nr;
+};
+
+/* A row of store_tasks(). */
+static void keep_task(void *arg, const struct task *task)
+{
+	struct looking *looking = arg;
+
+	looking->tasks = reallocarray(looking->tasks, looking->nr + 1, sizeof(*looking->tasks));
+	if (!looking->tasks)
+		abort();
+	looking->tasks[looking->nr++] = *task;
+}
+
+/* A part of the run is over. The worst outcome of its parts is that of the run. */
+static void part_over(struct run *run, const struct task *task, enum outcome outcome)
+{
+	if (!run->shards_over++ || outcome > run->worst) {
+		run->worst = outcome;
+		run->status = task->status;
+	}
+}
+
+/* All parts of the run are over. */
+static void all_over(struct run *run)
+{
+	nr_away--;
+	used = CLEAN;
+	if (run->worst == OUTCOME_LOST) {
+		run_lost(run);
+		return;
+	}
+	if (run->worst == OUTCOME_KILLED && run->ending == OUTCOME_OK)
+		run->ending = OUTCOME_KILLED;
+	run_over(run, run->worst == OUTCOME_OK, run->status);
+}
+
+static void see_task(struct run *run, const struct task *task)
+{
+	enum outcome outcome = task->outcome;
+	bool lost = false;
+
+	if (task->state == TASK_OUT && task->until < now_us() &&
+	    !store_task_lost(store, task, now_us(), &lost) && lost)
+		outcome = OUTCOME_LOST;
+	crash_point("a task was seen");
+	if (task->life)
+		run->firing.life = task->life;
+	if (task->began)
+		run_went(run, task->began);
+	if (task->state == TASK_OVER || lost)
+		part_over(run, task, outcome);
+	if (run->ending != OUTCOME_OK && task->state == TASK_OUT && !task->killed)
+		pool_kill(run, false);	/* the first time that failed */
+	if (run->shards_over == task->shards)
+		all_over(run);
+}
+
+/* The run that the task belongs to, if it is away. */
+static struct run *run_of(const struct task *task)
+{
+	struct run *run = run_find(task->id, task->at);
+
+	return run && run->away ? run : NULL;
+}
+
+/* Look at the table of tasks, and continue with the runs that are over. */
+static void look(void)
+{
+	struct looking looking = { 0 };
+
+	if (nr_away && store_tasks(store, store->parts, TASK_OUT, keep_task, &looking))
+		say(SAY_ERROR, "the store cannot be read: %s", store_error(store));
+	for (size_t i = 0; i < looking.nr; i++)
+		if (run_of(&looking.tasks[i]))
+			run_of(&looking.tasks[i])->shards_over = 0;
+	for (size_t i = 0; i < looking.nr; i++)
+		if (run_of(&looking.tasks[i]))
+			see_task(run_of(&looking.tasks[i]), &looking.tasks[i]);
+	free(looking.tasks);
+}
+
+static void look_soon(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	soon = 0;
+	if (!core_stuck())
+		look();
+}
+
+/* Several changes in a row need one look. */
+void pool_changed(void)
+{
+	struct twheel_task task = { .fn = look_soon, .when_ns = SOON_NS };
+
+	if (nr_away && !soon)
+		twheel_sched_add(sched, &task, &soon);
+	api_wake(&pool_ready);
+}
+
+/* Once a second, look for changes that nobody tells this daemon of. */
+static void look_again(void *arg, const struct twheel_task_info *task)
+{
+	struct run *run;
+
+	(void)arg;
+	(void)task;
+	if (core_stuck())
+		return;
+	TAILQ_FOREACH(run, &waiting, in_ready)
+		run->ready = &pool_ready;
+	TAILQ_CONCAT(&pool_ready, &waiting, in_ready);
+	pool_begin();
+	look();
+	if (used && !store_tasks_clean(store, store->parts)) {
+		used--;
+		crash_point("tasks were cleaned");
+	}
+}
+
+void pool_kill(struct run *run, bool gently)
+{
+	if (store_task_kill(store, run->firing.id, run->firing.at, run->job->id, gently))
+		say(SAY_ERROR, "the store cannot be written: %s", store_error(store));
+	pool_changed();
+}
+
+/* ---- taking over -------------------------------------------------------------------- */
+
+/* A row of store_tasks(), of a firing that was found: it is away in its present attempt. */
+static void found_task(void *arg, const struct task *task)
+{
+	struct run *run = run_find(task->id, task->at);
+
+	(void)arg;
+	used = CLEAN;
+	if (!run || run->away || run->firing.state != STATE_READY ||
+	    task->attempt != run->firing.attempt)
+		return;
+	run->away = true;
+	nr_away++;
+	if (task->began)
+		run_went(run, task->began);
+}
+
+int pool_found(uint64_t parts)
+{
+	return store_tasks(store, parts, TASK_READY, found_task, NULL);
+}
+
+void pool_start(void)
+{
+	struct twheel_task task = {
+		.fn = look_again, .when_ns = LOOK_NS, .period_ns = LOOK_NS,
+		.flags = TWHEEL_TASK_DELAY,
+	};
+
+	if (!twheel_sched_add(sched, &task, NULL))
+		return;
+	say(SAY_ERROR, "cannot arm a timer");
+	exit(1);
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * The tables of runners and of what they run: the part of store.h that is for pool.c.
+ *
+ * A task is only ever changed by a statement that names its attempt and the state that it leaves,
+ * so what comes late changes nothing. A firing stays in the table running all the while: it is over
+ * when its owner has seen that its tasks are over.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sql.h"
+
+/* A row of Q_TASKS. */
+static void task_row(struct store *store, void *call, void *arg)
+{
+	struct task task = {
+		.id = sql_number(store, 0),
+		.at = sql_number(store, 1),
+		.shard = sql_number(store, 2),
+		.shards = sql_number(store, 3),
+		.job = sql_number(store, 4),
+		.attempt = sql_number(store, 5),
+		.state = (enum task_state)sql_number(store, 6),
+		.outcome = (enum outcome)sql_number(store, 7),
+		.status = sql_number(store, 8),
+		.life = sql_number(store, 9),
+		.until = sql_number(store, 10),
+		.began = sql_number(store, 11),
+		.killed = sql_number(store, 12),
+	};
+
+	(*(void (**)(void *arg, const struct task *))call)(arg, &task);
+}
+
+int store_tasks(struct store *store, uint64_t parts, enum task_state least,
+		void (*fn)(void *arg, const struct task *), void *arg)
+{
+	return sql_each(store, Q_TASKS, task_row, &fn, arg, "ii", (int64_t)parts, (int64_t)least);
+}
+
+/* ---- attempts ----------------------------------------------------------------------- */
+
+static int add_task(struct store *store, const struct task *t)
+{
+	return sql_run(store, Q_TASK_ADD, "iiiiitiiti", t->id, t->at, t->shard, t->shards, t->job,
+		       t->pool, t->prio, t->attempt, t->wants, t->wants_until);
+}
+
+int store_tasks_begin(struct store *store, const struct task *rows, size_t nr)
+{
+	int err = store->ops->begin(store);
+	bool again = false;
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr && !err; i++) {
+		if (!rows[i].shard) {
+			err = sql_run(store, Q_TASK_AGAIN, "iii", rows[i].attempt, rows[i].id,
+				      rows[i].at);
+			again = store->changed;
+		}
+		if (!err && !again)
+			err = add_task(store, &rows[i]);
+	}
+	if (!err && nr)
+		err = tell(store, NEWS_TASK, rows[0].job, 0, 0);
+	return store->ops->end(store, err);
+}
+
+int store_task_accept(struct store *store, const struct task *t)
+{
+	return sql_run(store, Q_TASK_ACCEPT, "iiiiii", t->id, t->at, t->job, t->attempt,
+		       store->life, t->began);
+}
+
+int store_task_lost(struct store *store, const struct task *t, int64_t now, bool *lost)
+{
+	int err = sql_run(store, Q_TASK_LOST, "iiiii", t->id, t->at, t->shard, t->attempt, now);
+
+	*lost = !err && store->changed;
+	return err;
+}
+
+int store_task_kill(struct store *store, int64_t id, int64_t at, int64_t job, bool gently)
+{
+	int err = store->ops->begin(store);
+
+	if (err)
+		return err;
+	err = sql_run(store, Q_TASK_CANCEL, "iii", id, at, (int64_t)gently);
+	if (!err && !gently)
+		err = sql_run(store, Q_TASK_KILL, "ii", id, at);
+	if (!err)
+		err = tell(store, NEWS_TASK, job, 0, 0);
+	return store->ops->end(store, err);
+}
+
+int store_tasks_clean(struct store *store, uint64_t parts)
+{
+	return sql_run(store, Q_TASKS_CLEAN, "i", (int64_t)parts);
+}
+
+/* ---- runners ------------------------------------------------------------------------ */
+
+/**
+ * struct taken - store_take() in progress
+ * @fn:		called for each task
+ * @arg:	its first argument
+ * @tasks:	the tasks
+ * @nr:		how many
+ */
+struct taken {
+	void		(*fn)(void *arg, const struct work *work);
+	void		*arg;
+	struct task	*tasks;
+	size_t		nr;
+};
+
+/* A row of Q_TASK_FIND. */
+static void work_row(struct store *store, void *call, void *arg)
+{
+	struct taken *taken = arg;
+	struct work work = {
+		.task = {
+			.id = sql_number(store, 0), .at = sql_number(store, 1),
+			.shard = sql_number(store, 2), .shards = sql_number(store, 3),
+			.job = sql_number(store, 4), .attempt = sql_number(store, 5),
+		},
+		.missed = sql_number(store, 6), .arg = sql_text(store, 7),
+		.name = sql_text(store, 8), .def = sql_text(store, 9),
+	};
+
+	(void)call;
+	taken->tasks[taken->nr++] = work.task;
+	taken->fn(taken->arg, &work);
+}
+
+/* The task is the runner's now. Its log, and so its line in history, are our life's. */
+static int hand_out(struct store *store, const struct runner *runner, const struct task *t,
+		    int64_t now)
+{
+	int err = sql_run(store, Q_TASK_OUT, "tiiiiii", runner->id, store->life, runner->until, now,
+			  t->id, t->at, t->shard);
+
+	return err ? err : sql_run(store, Q_TASK_LIFE, "iii", store->life, t->id, t->at);
+}
+
+int store_take(struct store *store, const struct runner *runner, int64_t room, int64_t now,
+	       void (*fn)(void *arg, const struct work *), void *arg)
+{
+	struct taken taken = { .fn = fn, .arg = arg,
+			       .tasks = calloc((size_t)room + 1, sizeof(*taken.tasks)) };
+	int err = taken.tasks ? store->ops->begin(store) : -ENOMEM;
+
+	if (err)
+		goto out;
+	err = sql_each(store, Q_TASK_FIND, work_row, NULL, &taken, "ttii", runner->pool, runner->id,
+		       now, room);
+	for (size_t i = 0; i < taken.nr && !err; i++)
+		err = hand_out(store, runner, &taken.tasks[i], now);
+	if (!err && taken.nr)
+		err = tell(store, NEWS_TASK, taken.tasks[0].job, 0, 0);
+	err = store->ops->end(store, err);
+out:
+	free(taken.tasks);
+	return err;
+}
+
+/* The row of Q_TASK_BEAT: the runner still has the task. */
+static void held_row(struct store *store, void *call, void *arg)
+{
+	(void)call;
+	*(enum held *)arg = sql_number(store, 0) ? HELD_KILL : HELD_GOOD;
+}
+
+int store_beat_task(struct store *store, const struct runner *runner, const struct task *task,
+		    enum held *held, int64_t now)
+{
+	*held = HELD_GONE;
+	return sql_each(store, Q_TASK_BEAT, held_row, NULL, held, "iiiiiti", runner->until,
+			task->id, task->at, task->shard, task->attempt, runner->id, now);
+}
+
+int store_runner(struct store *store, const struct runner *runner, const struct task *tasks,
+		 enum held *held, size_t nr, int64_t now)
+{
+	int err = store->ops->begin(store);
+
+	if (err)
+		return err;
+	err = sql_run(store, Q_RUNNERS_GONE, "i", now);
+	if (!err)
+		err = sql_run(store, Q_RUNNER, "ttti", runner->id, runner->pool, runner->name,
+			      runner->until);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = store_beat_task(store, runner, &tasks[i], &held[i], now);
+	return store->ops->end(store, err);
+}
+
+int store_runner_leave(struct store *store, const char *id)
+{
+	return sql_run(store, Q_RUNNER_LEAVE, "t", id);
+}
+
+/* A row of Q_RUNNERS. */
+static void runner_row(struct store *store, void *call, void *arg)
+{
+	struct runner runner = {
+		.id = sql_text(store, 0), .pool = sql_text(store, 1), .name = sql_text(store, 2),
+		.until = sql_number(store, 3),
+	};
+
+	(*(void (**)(void *arg, const struct runner *))call)(arg, &runner);
+}
+
+int store_runners(struct store *store, int64_t now, void (*fn)(void *arg, const struct runner *),
+		  void *arg)
+{
+	return sql_each(store, Q_RUNNERS, runner_row, &fn, arg, "i", now);
+}
+
+/* The row of a query for one number. */
+static void take_number(struct store *store, void *call, void *arg)
+{
+	(void)call;
+	*(int64_t *)arg = sql_number(store, 0);
+}
+
+int store_killed(struct store *store, const char *id, int64_t *nr)
+{
+	return sql_each(store, Q_TASK_KILLED, take_number, NULL, nr, "t", id);
+}
+
+/* Why was the task not there to be over? */
+static int why_not_over(struct store *store, const struct task *t)
+{
+	int64_t state = 0;
+	int err = sql_each(store, Q_TASK_STATE, take_number, NULL, &state, "iiiit", t->id, t->at,
+			   t->shard, t->attempt, t->runner);
+
+	if (err)
+		return err;
+	return state == 1 ? 0 : state == 2 && !*t->runner ? -EAGAIN : -ESTALE;
+}
+
+int store_task_over(struct store *store, const struct task *t)
+{
+	int err = store->ops->begin(store);
+
+	if (err)
+		return err;
+	err = sql_run(store, Q_TASK_OVER, "iiiiiiit", (int64_t)t->outcome, t->status, store->life,
+		      t->id, t->at, t->shard, t->attempt, t->runner);
+	if (!err && !store->changed)
+		err = why_not_over(store, t);
+	if (!err)
+		err = tell(store, NEWS_TASK, 0, t->id, t->at);
+	return store->ops->end(store, err);
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Requests of runners, and of those who have accepted a run. Any daemon answers them, whoever owns
+ * the job: what they change is in the store, where the owner sees it. See pool.c.
+ *
+ *	POST /v1/take		{"runner", "name", "pool", "room", "wait", "runs": [...]}
+ *	POST /v1/runs/RUN/beat?runner=&attempt=&shard=&from=		its output so far
+ *	POST /v1/runs/RUN/done?runner=&attempt=&shard=&from=&status=|lost=	the last of it
+ *	GET  /v1/runners
+ *
+ * A runner always has a request for work in progress. The request lists the runs that the runner
+ * has, and so renews their leases. It is answered when there is work, when one of these runs is to
+ * end, or when it has waited for long enough.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "api.h"
+#include "crash.h"
+#include "when.h"
+
+#define ROOM_MAX	1000
+#define HELD_MAX	100000
+#define WAIT_MAX_US	(60 * US_PER_S)
+#define SLICE_US	US_PER_S	/* how often to look for changes that nobody tells of */
+
+/**
+ * struct take - a runner's request for work
+ * @json:	the request, whose texts @runner has
+ * @runner:	the runner
+ * @room:	how many more runs it can make
+ * @wait:	how long it waits for them, in us
+ * @tasks:	the runs that it has
+ * @held:	what it is told of them
+ * @nr:		how many
+ * @killing:	how many of these it knows to be killed
+ */
+struct take {
+	struct json_object	*json;
+	struct runner		runner;
+	int64_t			room;
+	int64_t			wait;
+	struct task		*tasks;
+	enum held		*held;
+	size_t			nr;
+	int64_t			killing;
+};
+
+/* ---- reading a request -------------------------------------------------------------- */
+
+static const char *name_of(struct json_object *o, const char *key)
+{
+	struct json_object *value;
+	const char *s = NULL;
+
+	if (json_object_object_get_ex(o, key, &value) &&
+	    json_object_is_type(value, json_type_string))
+		s = json_object_get_string(value);
+	return s && name_good(s) ? s : NULL;
+}
+
+static bool number_of(struct json_object *o, const char *key, int64_t most, int64_t *n)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(o, key, &value))
+		return true;
+	*n = json_object_get_int64(value);
+	return json_object_is_type(value, json_type_int) && *n >= 0 && *n <= most;
+}
+
+/* One of the runs that the runner has. */
+static bool held_of(struct take *take, size_t i, struct json_object *o)
+{
+	struct task *task = &take->tasks[i];
+	struct json_object *key, *killed;
+	struct firing f;
+
+	if (!json_object_object_get_ex(o, "run", &key) ||
+	    !run_parse(json_object_get_string(key), &f) ||
+	    !number_of(o, "attempt", INT64_MAX, &task->attempt) ||
+	    !number_of(o, "shard", INT64_MAX, &task->shard))
+		return false;
+	task->id = f.id;
+	task->at = f.at;
+	take->killing += json_object_object_get_ex(o, "killed", &killed) &&
+			 json_object_get_boolean(killed);
+	return true;
+}
+
+static bool all_held(struct take *take)
+{
+	struct json_object *list;
+	size_t nr;
+
+	if (!json_object_object_get_ex(take->json, "runs", &list))
+		return true;
+	nr = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : SIZE_MAX;
+	if (nr > HELD_MAX)
+		return false;
+	take->tasks = calloc(nr + 1, sizeof(*take->tasks));
+	take->held = calloc(nr + 1, sizeof(*take->held));
+	if (!take->tasks || !take->held)
+		return false;
+	for (take->nr = 0; take->nr < nr; take->nr++)
+		if (!held_of(take, take->nr, json_object_array_get_idx(list, take->nr)))
+			return false;
+	return true;
+}
+
+/* Returns false with the error set if the request is wrong. */
+static bool take_parse(struct request *r, struct take *take)
+{
+	struct json_object *wait;
+	int64_t ns = 0;
+
+	*take = (struct take) { .json = parse_body(r) };
+	if (!take->json)
+		return false;
+	take->runner = (struct runner) {
+		.id = name_of(take->json, "runner"), .pool = name_of(take->json, "pool"),
+		.name = name_of(take->json, "name"), .until = now_us() + pool_lease(),
+	};
+	if (take->runner.id && take->runner.pool && take->runner.name &&
+	    number_of(take->json, "room", ROOM_MAX, &take->room) &&
+	    (!json_object_object_get_ex(take->json, "wait", &wait) ||
+	     parse_duration(json_object_get_string(wait), &ns)) &&
+	    ns / NS_PER_US <= WAIT_MAX_US && all_held(take)) {
+		take->wait = ns / NS_PER_US;
+		return true;
+	}
+	refuse(r, MHD_HTTP_BAD_REQUEST,
+	       "runner, name and pool are wanted, with room up to %d, wait up to 60s, and runs",
+	       ROOM_MAX);
+	return false;
+}
+
+static void take_free(struct take *take)
+{
+	json_object_put(take->json);
+	free(take->tasks);
+	free(take->held);
+}
+
+/* ---- work --------------------------------------------------------------------------- */
+
+static void add_number(struct json_object *o, const char *key, int64_t n)
+{
+	json_object_object_add(o, key, json_object_new_int64(n));
+}
+
+/* A row of store_take(). */
+static void add_work(void *arg, const struct work *work)
+{
+	const struct task *task = &work->task;
+	struct json_object *o = json_object_new_object();
+	char *key = format("%lld-%lld", (long long)task->id, (long long)task->at);
+	const char *name = work->name ? work->name : "removed";
+
+	json_object_object_add(o, "run", json_object_new_string(key));
+	json_object_object_add(o, "job", json_object_new_string(name));
+	add_number(o, "attempt", task->attempt);
+	add_number(o, "missed", work->missed);
+	add_number(o, "shard", task->shard);
+	add_number(o, "shards", task->shards);
+	if (work->arg)
+		json_object_object_add(o, "arg", json_object_new_string(work->arg));
+	json_object_object_add(o, "definition", json_tokener_parse(work->def));
+	json_object_array_add(arg, o);
+	free(key);
+}
+
+static void not_stored(struct request *r)
+{
+	refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the store cannot be written: %s",
+	       store_error(store));
+}
+
+/* Give the runner work, up to @room, as a list. NULL with the error set if that is not possible. */
+static struct json_object *take_work(struct request *r, const struct runner *runner, int64_t room)
+{
+	struct json_object *list = json_object_new_array();
+
+	if (!room || !store_take(store, runner, room, now_us(), add_work, list)) {
+		if (json_object_array_length(list)) {
+			crash_point("tasks were taken");
+			pool_changed();
+		}
+		return list;
+	}
+	not_stored(r);
+	json_object_put(list);
+	return NULL;
+}
+
+/* Has the client closed its end? Then what we give it would be lost. */
+static bool is_gone(const struct request *r)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	char c;
+
+	return info && !recv(info->connect_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
+/* The runner is there. Is there something that it should know of its runs? -1 on an error. */
+static int renew(struct request *r, struct take *take)
+{
+	int64_t killed = take->killing;
+	int news = 0;
+
+	if (r->deadline)
+		return store_killed(store, take->runner.id, &killed) ? -1 : killed > take->killing;
+	if (store_runner(store, &take->runner, take->tasks, take->held, take->nr, now_us()))
+		return -1;
+	for (size_t i = 0; i < take->nr; i++) {
+		news |= take->held[i] == HELD_GONE;
+		take->killing -= take->held[i] == HELD_KILL;
+	}
+	return news || take->killing < 0;
+}
+
+/* Those of the runner's runs, as it has named them, of which it is told this. */
+static struct json_object *held_json(const struct take *take, enum held held)
+{
+	struct json_object *list = json_object_new_array(), *all = NULL;
+
+	json_object_object_get_ex(take->json, "runs", &all);
+	for (size_t i = 0; i < take->nr; i++) {
+		struct json_object *one = json_object_array_get_idx(all, i);
+
+		if (take->held[i] == held)
+			json_object_array_add(list, json_object_get(one));
+	}
+	return list;
+}
+
+static void take_answer(struct request *r, struct take *take)
+{
+	int news = renew(r, take);
+	struct json_object *work;
+	bool gone = is_gone(r);
+
+	if (news < 0) {
+		not_stored(r);
+		return;
+	}
+	work = take_work(r, &take->runner, gone ? 0 : take->room);
+	if (work && !json_object_array_length(work) && !news && !gone &&
+	    request_wait(r, take->wait, SLICE_US, &pool_ready)) {
+		json_object_put(work);
+		return;
+	}
+	r->json = json_object_new_object();
+	r->status = MHD_HTTP_OK;
+	add_number(r->json, "lease_us", pool_lease());
+	json_object_object_add(r->json, "kill", held_json(take, HELD_KILL));
+	json_object_object_add(r->json, "gone", held_json(take, HELD_GONE));
+	json_object_object_add(r->json, "runs", work);
+}
+
+/* The runner ends: nothing waits for it any more. */
+static void take_leave(struct request *r, const struct take *take)
+{
+	if (store_runner_leave(store, take->runner.id)) {
+		not_stored(r);
+		return;
+	}
+	r->json = json_object_new_object();
+	r->status = MHD_HTTP_OK;
+}
+
+void post_take(struct request *r)
+{
+	struct json_object *leave;
+	struct take take;
+
+	if (!take_parse(r, &take))
+		;
+	else if (json_object_object_get_ex(take.json, "leave", &leave) &&
+		 json_object_get_boolean(leave))
+		take_leave(r, &take);
+	else
+		take_answer(r, &take);
+	take_free(&take);
+}
+
+/* ---- what becomes of it ------------------------------------------------------------- */
+
+/* Which task the request is about: the runner is empty if it is none's. */
+static bool task_of(struct request *r, struct task *task, int64_t *from)
+{
+	struct firing f;
+
+	*task = (struct task) { .runner = argument(r, "runner") };
+	*from = -1;
+	if (!task->runner)
+		task->runner = "";
+	if (!parse_run(r, &f) || !query_number(r, "attempt", INT64_MAX, &task->attempt) ||
+	    !query_number(r, "shard", INT64_MAX, &task->shard) ||
+	    !query_number(r, "from", INT64_MAX, from))
+		return false;
+	if (!task->attempt)
+		refuse(r, MHD_HTTP_BAD_REQUEST, "attempt is missing");
+	task->id = f.id;
+	task->at = f.at;
+	return task->attempt;
+}
+
+/* The output that came with the request goes into the log of the attempt, which is of all parts. */
+static void take_output(struct request *r, const struct task *task, int64_t from)
+{
+	struct firing f = { .id = task->id, .at = task->at, .attempt = task->attempt };
+
+	if (r->size)
+		log_append(&f, argument(r, "shards") ? -1 : from, r->body, r->size);
+	api_wake(run_find(f.id, f.at));
+}
+
+static void not_yours(struct request *r)
+{
+	refuse(r, MHD_HTTP_CONFLICT, "this attempt is over, or is somebody else's");
+}
+
+void post_beat(struct request *r)
+{
+	struct runner runner = { .name = "", .pool = "" };
+	enum held held = HELD_GONE;
+	struct task task;
+	int64_t from;
+
+	if (!task_of(r, &task, &from))
+		return;
+	runner.id = task.runner;
+	runner.until = now_us() + pool_lease();
+	if (store_beat_task(store, &runner, &task, &held, now_us())) {
+		not_stored(r);
+		return;
+	}
+	if (held == HELD_GONE) {
+		not_yours(r);
+		return;
+	}
+	take_output(r, &task, from);
+	r->json = json_object_new_object();
+	r->status = MHD_HTTP_OK;
+}
+
+/* A run is over. With room, its runner gets the next one at once. */
+static void done(struct request *r, struct task *task, int64_t from, int64_t room)
+{
+	struct runner runner = { .id = task->runner, .pool = argument(r, "pool"),
+				 .until = now_us() + pool_lease() };
+	int err = store_task_over(store, task);
+
+	crash_point("a task was over");
+	if (err == -ESTALE) {
+		not_yours(r);
+	} else if (err == -EAGAIN) {
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "it is not known yet that you have it");
+	} else if (err) {
+		not_stored(r);
+	} else {
+		take_output(r, task, from);
+		pool_changed();
+		r->json = json_object_new_object();
+		r->status = MHD_HTTP_OK;
+		if (runner.pool && *runner.id && room)
+			json_object_object_add(r->json, "runs", take_work(r, &runner, room));
+	}
+}
+
+void post_done(struct request *r)
+{
+	int64_t from, lost = 0, room = 0;
+	struct task task;
+
+	if (!task_of(r, &task, &from) || !query_number(r, "status", INT32_MAX, &task.status) ||
+	    !query_number(r, "lost", 1, &lost) || !query_number(r, "room", ROOM_MAX, &room))
+		return;
+	task.outcome = lost ? OUTCOME_LOST : task.status ? OUTCOME_FAILED : OUTCOME_OK;
+	done(r, &task, from, room);
+}
+
+/* ---- runners ------------------------------------------------------------------------ */
+
+static void add_runner(void *arg, const struct runner *runner)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "runner", json_object_new_string(runner->id));
+	json_object_object_add(o, "pool", json_object_new_string(runner->pool));
+	json_object_object_add(o, "name", json_object_new_string(runner->name));
+	add_number(o, "lease_us", runner->until - now_us());
+	json_object_array_add(arg, o);
+}
+
+void get_runners(struct request *r)
+{
+	r->json = json_object_new_array();
+	r->status = MHD_HTTP_OK;
+	if (store_runners(store, now_us(), add_runner, r->json))
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the store cannot be read: %s",
+		       store_error(store));
+}

@@ -1,0 +1,465 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""Storms over daemons that share PostgreSQL. In each, jobs run at rates and thousands of single runs are asked for,
+while things happen to the daemons, to their connections, to their server and to clocks. In the end the judge looks:
+no firing may be lost, early, or run twice under one attempt number, and no two runs of a job at the same time.
+
+    storm.py [NAME]...    only these, of those at the end of this file
+    SEED=n STORM=percent  of all random choices; how long the storms are
+"""
+import contextlib
+import email.utils
+import glob
+import http.client
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import netns
+from daemon import PROGRAMS, Tap, until
+from judge import judge
+from postgres import Node, Server
+from proxy import Proxy
+from test_many import steps
+
+LEASE = 2.0
+RATES = 6
+SHOTS = 25          # in one request
+SEED = int(os.environ.get("SEED", time.time()))
+PERCENT = int(os.environ.get("STORM", 100))
+MOST = 600          # s, for one storm
+UNREACHABLE = (OSError, http.client.HTTPException)
+
+
+class Load(threading.Thread):
+    """Asks one daemon for runs, until there are enough. Those that it accepts must happen."""
+
+    def __init__(self, storm, node, seed):
+        super().__init__(daemon=True)
+        self.storm, self.node, self.rng, self.accepted = storm, node, random.Random(seed), []
+        self.unknown = 0    # requests without an answer
+
+    def run(self):
+        while not self.storm.over:
+            began = time.monotonic()
+            try:
+                self.ask()
+            except UNREACHABLE:
+                self.unknown += 1
+            time.sleep(max(0.05, began + self.storm.pause - time.monotonic()))
+
+    def ask(self):
+        rows = [{"after": f"{self.rng.randint(0, 2000)}ms"} for _ in range(SHOTS)]
+        name = f"shot{self.rng.randrange(RATES)}"
+        status, answer = self.node.request("POST", f"/v1/jobs/{name}/shots", rows, timeout=5)
+        if status == 200:
+            self.accepted += [row["run"] for row in answer]
+
+
+class Storm:
+    """@server: whose store it is, which may change; @nodes: daemons that are not yet started; @firings: how many there
+    are to be; @each: one of the things that happen, chosen by its argument, a random.Random; @missed: of the rates"""
+
+    def __init__(self, server, nodes, firings, each, missed="all", per_second=250):
+        self.server, self.nodes, self.each, self.missed = server, nodes, each, missed
+        self.firings, self.over, self.wrong = firings * PERCENT // 100, False, []
+        self.pause = SHOTS * len(nodes) / per_second
+        self.rng, self.happened = random.Random(SEED), []
+        self.loads = [Load(self, node, SEED + n) for n, node in enumerate(nodes)]
+
+    def any_node(self, method, path, body=None):
+        """Until one of them has done it. 404: it was done, and nobody heard of it."""
+        def done():
+            for node in self.nodes:
+                with contextlib.suppress(*UNREACHABLE):
+                    if node.request(method, path, body)[0] in (200, 404):
+                        return True
+            return False
+        if not until(done, 60):
+            self.wrong.append(f"{method} {path} was not done")
+
+    def names(self):
+        return [f"{kind}{n}" for kind in ("rate", "shot") for n in range(RATES)]
+
+    def begin(self):
+        for node in self.nodes:
+            node.start()
+        runs = self.nodes[0].writes()
+        for n in range(RATES):
+            self.any_node("PUT", f"/v1/jobs/rate{n}", {"rate": "250ms", "exec": runs, "missed": self.missed,
+                                                       "overlap": "queue", "queue": 10000})
+            self.any_node("PUT", f"/v1/jobs/shot{n}", {"exec": runs, "overlap": "allow", "missed": "all"})
+        for load in self.loads:
+            load.start()
+
+    def rage(self):
+        end = time.monotonic() + MOST
+        while sum(len(load.accepted) for load in self.loads) < self.firings:
+            if time.monotonic() > end:
+                self.wrong.append(f"so many firings took longer than {MOST} s")
+                break
+            time.sleep(self.rng.uniform(0.1, 1))
+            self.happened.append(self.each(self.rng))
+        self.over = True
+        for load in self.loads:
+            load.join()
+
+    def query(self, sql):
+        try:
+            return self.server.query(sql)
+        except subprocess.CalledProcessError:
+            return None
+
+    def calm(self):
+        """Wait until all is over, and end the daemons."""
+        for node in self.nodes:
+            if node.process.poll() is not None:
+                node.start()
+        until(lambda: self.query("SELECT count(*) FROM due WHERE main = 0") == [(0,)], 120)
+        for name in self.names():
+            self.any_node("POST", f"/v1/jobs/{name}/pause")
+        until(lambda: self.query("SELECT count(*) FROM running") == [(0,)], 120)
+        for name in self.names():
+            self.any_node("DELETE", f"/v1/jobs/{name}")
+        for node in self.nodes:
+            if status := node.stop():
+                self.wrong.append(f"{node.dir} ended with status {status}")
+            if node.unsound():
+                self.wrong.append(node.unsound())
+
+    def verdict(self, lines=None, overlap=True):
+        """Returns what is wrong, and what there was."""
+        accepted = [key for load in self.loads for key in load.accepted]
+        more, firings = judge(self.server.url, lines or self.nodes[0].lines(), accepted, overlap)
+        again = self.server.query("SELECT count(*) FROM history WHERE more = 1")[0][0]
+        counts = ", ".join(f"{what} {self.happened.count(what)}" for what in sorted(set(self.happened)))
+        self.wrong += more
+        if self.wrong:
+            self.wrong += [node.stderr() for node in self.nodes]
+        return self.wrong, (f"{firings} firings, {len(accepted)} of them accepted, {again} attempts made again, "
+                            f"{sum(load.unknown for load in self.loads)} requests without an answer; {counts}"), firings
+
+    def play(self, **how):
+        self.begin()
+        self.rage()
+        self.calm()
+        return self.verdict(**how)
+
+
+def cluster(stack, server, nr, url=None, **env):
+    """Nodes whose jobs write to one file."""
+    nodes = []
+    for n in range(nr):
+        shared = nodes[0] if nodes else None
+        nodes.append(stack.enter_context(Node(server, f"--name=n{n}", shared=shared, url=url(n) if url else None, **env)))
+    return nodes
+
+
+def plain(node, *before):
+    """A build without sanitizers, which libfaketime would not stand."""
+    node.command = [*before, f"{PROGRAMS}/plain/twheeld"]
+    return node
+
+
+# ---- deaths, joins and leaves ---------------------------------------------------------------------
+
+def kill(rng, storm):
+    node = rng.choice(storm.nodes)
+    node.kill()
+    time.sleep(rng.choice([0, 0, 0.5, 2]) * LEASE)
+    node.start()
+
+
+def leave(rng, storm):
+    node = rng.choice(storm.nodes)
+    node.stop()
+    time.sleep(rng.choice([0, 1]) * LEASE)
+    node.start()
+
+
+def pause(rng, storm):
+    rng.choice(storm.nodes).pause(rng.choice([0.5, 1, 2]) * LEASE)
+
+
+def cut(rng, storm):
+    for _ in range(rng.randint(1, 5)):
+        storm.server.cut()
+        time.sleep(rng.uniform(0, 0.1))
+
+
+def crash(rng, storm):
+    """Of the server."""
+    storm.server.stop()
+    time.sleep(rng.choice([0, 0, 2]) * LEASE)
+    storm.server.start()
+
+
+def deaths(nr, what):
+    """@nr daemons. One that was stopped runs on what another runs again, so then runs may overlap."""
+    def each(rng):
+        fn = rng.choice(what)
+        fn(rng, storm)
+        return fn.__name__
+
+    with Server("max_connections = 200") as server, contextlib.ExitStack() as stack:
+        storm = Storm(server, cluster(stack, server, nr), 20000, each)
+        return storm.play(overlap=pause not in what)
+
+
+def one():
+    return deaths(1, [kill, leave, cut, crash])
+
+
+def three():
+    return deaths(3, [kill, kill, leave, cut, crash])
+
+
+def five():
+    return deaths(5, [kill, kill, leave, pause, cut, crash])
+
+
+# ---- connections ----------------------------------------------------------------------------------
+
+def proxied(each, firings, nr=3, overlap=True):
+    """Each daemon by a proxy of its own."""
+    with Server() as server, contextlib.ExitStack() as stack:
+        proxies = [stack.enter_context(Proxy(server.port, SEED + n)) for n in range(nr)]
+        storm = Storm(server, cluster(stack, server, nr, lambda n: proxies[n].url(server.url)), firings,
+                      lambda rng: each(rng, rng.choice(proxies)))
+        result = storm.play(overlap=overlap)
+        return result, sum(proxy.eaten for proxy in proxies)
+
+
+def bad_line(rng, proxy):
+    what = rng.choice(["delay", "delay", "cut", "half-close", "deaf", "deaf"])
+    if what == "delay":
+        proxy.delay = rng.choice([0.01, 0.1, 0.5, 1.1 * LEASE])
+    elif what == "cut":
+        proxy.cut()
+    elif what == "half-close":
+        proxy.half_close(rng.choice(["up", "down"]))
+    else:
+        proxy.deaf = frozenset(rng.choice([["up"], ["down"], ["up", "down"]]))
+    time.sleep(rng.choice([0.2, 0.5, 2]) * LEASE)
+    proxy.heal()
+    return what
+
+
+def connections():
+    return proxied(bad_line, 8000)[0]
+
+
+def unknown():
+    """Answers are swallowed and the connection is cut: whoever asked does not know whether it was done."""
+    def each(rng, proxy):
+        proxy.eat = rng.choice([0.02, 0.1, 0.5])
+        time.sleep(rng.uniform(0.3, 2))
+        proxy.heal()
+        return "eat"
+
+    (wrong, text, firings), eaten = proxied(each, 8000)
+    if eaten < 50 * PERCENT // 100:
+        wrong.append(f"only {eaten} answers were swallowed")
+    return wrong, f"{text}; {eaten} answers swallowed", firings
+
+
+def partition():
+    """The cable of a daemon is cut, in one direction or both, for less or more than its lease."""
+    if why := netns.missing():
+        return [], f"# SKIP no network namespaces here: {why}", None
+
+    def each(rng):
+        ns = rng.choice(spaces)
+        ways = rng.choice([["in"], ["out"], ["in", "out"]])
+        ns.cut(*ways)
+        time.sleep(rng.choice([0.3, 1, 2, 3]) * LEASE)
+        ns.heal()
+        return "+".join(ways)
+
+    with contextlib.ExitStack() as stack:
+        spaces = [stack.enter_context(netns.Namespace(n)) for n in range(3)]
+        server = stack.enter_context(Server(f"listen_addresses = '127.0.0.1,{','.join(n.address for n in spaces)}'",
+                                            "tcp_keepalives_idle = 5", network=netns.NETWORK))
+        nodes = cluster(stack, server, 3, lambda n: server.url.replace("127.0.0.1", spaces[n].address))
+        for node, ns in zip(nodes, spaces):
+            node.command = ns.command + node.command
+        return Storm(server, nodes, 8000, each).play()
+
+
+# ---- servers --------------------------------------------------------------------------------------
+
+def failover():
+    """The server is stopped at once, and its synchronous standby becomes the server. A commit that was answered is on
+    both, so nothing may be missing."""
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Server("wal_keep_size = '1GB'"))]
+        standbys = [stack.enter_context(Server("hot_standby = on", standby_of=servers[0]))]
+        third = stack.enter_context(Server("hot_standby = on", standby_of=servers[0]))
+        everywhere = ",".join(f"127.0.0.1:{s.port}" for s in (servers[0], standbys[0], third))
+        url = f"postgresql://{servers[0].user}@{everywhere}/postgres?target_session_attrs=read-write"
+        third.stop()
+
+        def follow(primary):
+            primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            primary.query("SELECT pg_reload_conf()")
+            until(lambda: primary.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
+
+        def each(rng):
+            time.sleep(5)
+            if not standbys or "failover" in storm.happened[-3:]:
+                return "nothing"
+            storm.server.stop()
+            time.sleep(rng.choice([0, LEASE]))
+            standbys[0].promote()
+            storm.server = standbys.pop()
+            if len(storm.happened) < 6:
+                third.again(storm.server)
+                standbys.append(third)
+                follow(storm.server)
+            return "failover"
+
+        follow(servers[0])
+        storm = Storm(servers[0], cluster(stack, servers[0], 3, lambda n: url), 8000, each)
+        wrong, text, firings = storm.play()
+        if storm.happened.count("failover") < min(2, firings // 3000):
+            wrong.append("there were not two failovers")
+        return wrong, text, firings
+
+
+# ---- clocks ---------------------------------------------------------------------------------------
+
+LIBRARY = "libfaketimeMT.so.1"
+
+
+def faketime():
+    """Of Debian's package: where it is, or why there is none."""
+    found = glob.glob(f"/usr/lib/*/faketime/{LIBRARY}")
+    return found[0] if found else None
+
+
+def ahead_by(node):
+    """How far its clock is ahead, in s, by the Date of its answers."""
+    connection = node.connection()
+    connection.request("GET", "/v1/jobs?limit=1")
+    date = connection.getresponse().headers["Date"]
+    connection.close()
+    return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+
+
+def clocks():
+    """An hour ahead and 5 % fast, an hour behind and 5 % slow, right. By the wall clock, which may be set, nothing goes."""
+    def each(rng):
+        kill(rng, storm)
+        return "kill"
+
+    with Server() as server, contextlib.ExitStack() as stack:
+        nodes = [plain(node) for node in cluster(stack, server, 3)]
+        for node, ahead, rate in zip(nodes, ("3600", "-3600"), ("1.05", "0.95")):
+            node.env.update(LD_PRELOAD=f"{PROGRAMS}/clock.so", AHEAD=ahead, RATE=rate)
+        storm = Storm(server, nodes, 6000, each)
+        storm.begin()
+        ahead = [ahead_by(node) for node in nodes]
+        if not (3590 < ahead[0] < 3610 and -3610 < ahead[1] < -3590):
+            storm.wrong.append(f"the clocks are not as they should be: {ahead}")
+        storm.rage()
+        storm.calm()
+        return storm.verdict()
+
+
+class SteppedServer(Server):
+    """Its clock is set by step()."""
+
+    def __init__(self, *settings):
+        self.steps = [(0, 0)]       # when, by the real clock, and by how much it is ahead then; both in ns
+        self.file = f"{PROGRAMS}/clock.{os.getpid()}"
+        self.write(0)
+        super().__init__(*settings, FAKETIME_TIMESTAMP_FILE=self.file, FAKETIME_NO_CACHE="1", FAKETIME_DONT_FAKE_MONOTONIC="1",
+                         LD_PRELOAD=faketime())
+
+    def write(self, seconds):
+        with open(self.file + ".new", "w", encoding="ascii") as file:
+            print(f"{seconds:+d}", file=file)
+        os.rename(self.file + ".new", self.file)
+
+    def step(self, seconds):
+        self.write(seconds)
+        self.steps.append((time.time_ns(), seconds * 10**9))
+
+    def watch(self):
+        """Let it note the time of each firing, by its own clock as that is then."""
+        for sql in ("CREATE TABLE fired (id bigint, at bigint, clock bigint)",
+                    "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                    " INSERT INTO twheel.fired VALUES (NEW.id, NEW.at, twheel.now_us()); RETURN NEW; END $$",
+                    "CREATE TRIGGER note AFTER INSERT ON running FOR EACH ROW EXECUTE FUNCTION note()"):
+            self.query(sql)
+
+    def early(self):
+        rows = self.query("SELECT count(*), count(*) FILTER (WHERE at > clock) FROM fired")
+        return rows[0]
+
+
+def stepped():
+    """The server's clock is set forward and back, while daemons die."""
+    if not faketime():
+        return [], "# SKIP there is no libfaketime", None
+
+    def each(rng):
+        if rng.random() < 0.5:
+            kill(rng, storm)
+            return "kill"
+        server.step(rng.choice([-3600, -5, 0, 5, 600, 3600]))
+        off = server.query("SELECT twheel.now_us()")[0][0] * 1000 - time.time_ns() - server.steps[-1][1]
+        if abs(off) > 3 * 10**9:
+            storm.wrong.append(f"the server's clock was not set: {off} ns off")
+        time.sleep(2 * LEASE)
+        return "step"
+
+    with SteppedServer() as server, contextlib.ExitStack() as stack:
+        storm = Storm(server, cluster(stack, server, 3), 6000, each, missed="once")
+        storm.begin()
+        server.watch()
+        storm.rage()
+        server.step(3600)       # what was asked for an hour ahead is due
+        storm.calm()
+        noted, early = server.early()
+        if early or noted < storm.firings:
+            storm.wrong.append(f"early: {early} of {noted} firings were before their time")
+        # When a run began is by the right clock: nothing is early by one that is ahead of all.
+        lines = [(job, key, attempt, int(ns) + 10**13, *end) for job, key, attempt, ns, *end in storm.nodes[0].lines()]
+        return storm.verdict(lines=lines, overlap=False)
+
+
+# ---- the programme --------------------------------------------------------------------------------
+
+STORMS = [one, three, five, connections, unknown, partition, failover, clocks, stepped]
+
+
+def all_steps(tap):
+    wrong, nr = steps(1)
+    tap.ok(not wrong and nr >= 50, f"killed at each of {nr} steps: 0 lost, 0 early, 0 double", *wrong)
+
+
+def main():
+    chosen = [storm for storm in STORMS if not sys.argv[1:] or storm.__name__ in sys.argv[1:]]
+    tap = Tap(len(chosen) + (not sys.argv[1:]))
+    print(f"# SEED={SEED}")
+    for storm in chosen:
+        began = time.monotonic()
+        wrong, text, firings = storm()
+        print(f"# {storm.__name__}, {time.monotonic() - began:.0f} s: {text}", flush=True)
+        if firings is None:
+            tap.ok(True, f"{storm.__name__} {text}")
+        else:
+            tap.ok(not wrong, f"{storm.__name__}: 0 lost, 0 early, 0 double of {firings} firings", *wrong[:20], *wrong[20:][-9:])
+    if not sys.argv[1:]:
+        all_steps(tap)
+    tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

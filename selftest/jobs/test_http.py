@@ -1,0 +1,259 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""twheeld by TCP: tokens and what they are for, clients of every bad kind, and that none of these keeps it from
+firing; what it counts, which parts it owns, and logs that are followed."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+from daemon import PROGRAMS, Tap, until
+from remote import TOKENS, Remote, write_tokens
+
+
+def errors(answers):
+    """Does each have one clear message?"""
+    return all(isinstance(a, dict) and a["error"] and "\n" not in a["error"] for _, a in answers)
+
+
+# ---- tokens ---------------------------------------------------------------------------------------
+
+def tokens(tap, d):
+    wrong = [None, "a" * 31, "a" * 33, "A" * 32, "r" * 31 + "x", "", "a" * 5000]
+    answers = [d.ask(method, path, token=token) for token in wrong
+               for method, path in (("GET", "/v1/jobs"), ("PUT", "/v1/jobs/x"), ("GET", "/metrics"), ("GET", "/nowhere"))]
+    tap.ok({s for s, _ in answers} == {401} and errors(answers), "without the right token nothing is answered", *answers)
+    definition = {"exec": ["true"]}
+    requests = {"read": ("GET", "/v1/jobs"), "write": ("PUT", "/v1/jobs/x", definition), "kill": ("POST", "/v1/runs/1-1/kill")}
+    got = {name: [d.ask(*r, token=token)[0] for r in requests.values()] for name, token in TOKENS.items()}
+    tap.same(got, {"all": [200, 200, 404], "read": [200, 403, 403], "run": [403, 403, 403]}, "what each token is for")
+    for scheme in ("bearer", "Basic", "Bearer  "):
+        status = d.ask("GET", "/v1/jobs", token=None, Authorization=f"{scheme} {TOKENS['all']}")[0]
+        tap.same(status, 200 if scheme == "bearer" else 401, f"the scheme '{scheme}'")
+    d.request("DELETE", "/v1/jobs/x")
+
+
+def changed(tap, d):
+    """The file of tokens changes while the daemon runs."""
+    def status(token):
+        return d.ask("GET", "/v1/jobs", token=token)[0]
+
+    def hup(text, says):
+        before = d.stderr().count(says)
+        write_tokens(d.tokens, text)
+        d.process.send_signal(signal.SIGHUP)
+        return until(lambda: d.stderr().count(says) > before)
+
+    old, new = TOKENS["all"], "n" * 32
+    told = hup(f"{new}\n", "the tokens were read again")
+    tap.same([bool(told), status(old), status(new)], [True, 401, 200], "SIGHUP: another token", d.stderr())
+    told = hup(f"{old}\nshort\n", ":2: a line is")
+    tap.same([bool(told), status(old), status(new)], [True, 401, 200], "SIGHUP: a file that is wrong changes nothing", d.stderr())
+    told = hup("".join(f"{k} {v}\n" for k, v in TOKENS.items()), "the tokens were read again")
+    tap.same([bool(told), status(old), status(new)], [True, 200, 401], "SIGHUP: the old ones", d.stderr())
+
+
+def fails(*args):
+    done = subprocess.run([f"{PROGRAMS}/twheeld", *args], capture_output=True, text=True, timeout=20, check=False,
+                          env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    return done.stderr if done.returncode == 1 and done.stderr.count("\n") == 1 else repr(done)
+
+
+def options(tap, d):
+    tap.ok(fails("--listen=127.0.0.1:1").endswith("--listen needs --token-file=FILE\n"), "--listen without a token")
+    for text, why in (("", "there is no token in"), ("short\n", ":1: a line is"), ("write " + "x" * 20, ":1: a line is"),
+                      ("all " + "x" * 20 + " y\n", ":1: a line is"), (("x" * 20 + "\n") * 17, ":17: a line is")):
+        message = fails(f"--token-file={write_tokens(f'{d.dir}/bad', text)}")
+        tap.ok(why in message, f"a token file with {text[:12]!r}", message)
+    os.chmod(f"{d.dir}/bad", 0o640)
+    message = fails(f"--token-file={d.dir}/bad")
+    tap.ok("not its owner's alone: its mode is 640" in message, "a token file that others can read", message)
+    messages = [fails(f"--token-file={d.tokens}", f"--state={d.dir}/second", f"--socket={d.dir}/second.socket", f"--listen={where}")
+                for where in ("1234", ":80", f"127.0.0.1:{d.port}", "127.0.0.1:http:x", "192.0.2.1:1")]
+    tap.ok(all("no address with a port" in m or "cannot listen at" in m for m in messages), "bad addresses", *messages)
+
+
+# ---- what it tells --------------------------------------------------------------------------------
+
+def metrics(d):
+    status, text = d.ask("GET", "/metrics", token=TOKENS["read"])
+    assert status == 200, text
+    return {k: float(v) for k, v in re.findall(r"^(twheeld_\S+) (\S+)$", text.decode(), re.M)}
+
+
+def figures(tap, d):
+    before = metrics(d)
+    d.put("good", exec=["true"])
+    d.put("bad", exec=["false"], retry={"times": 1, "wait": "10ms"})
+    d.put("slow", exec=["sleep", "100"], overlap="queue", queue=1)
+    for name, n in (("good", 2), ("bad", 1), ("slow", 3)):
+        for i in range(n):
+            d.post(f"/v1/jobs/{name}/run")
+            if name != "slow":
+                d.over(name, i + 1)
+    d.over("slow")
+    after = metrics(d)
+    grown = {k: after[k] - before[k] for k in after if k in before and not k.startswith(("twheeld_late", "twheeld_turns", "twheeld_op"))}
+    tap.same({k: v for k, v in grown.items() if v},
+             {"twheeld_fired_total": 5, 'twheeld_attempts_total{outcome="ok"}': 2, 'twheeld_attempts_total{outcome="failed"}': 2,
+              'twheeld_attempts_total{outcome="skipped"}': 1, 'twheeld_runs{state="running"}': 1,
+              'twheeld_runs{state="queued"}': 1, "twheeld_jobs": 3}, "what is counted")
+    buckets = [v for k, v in after.items() if k.startswith("twheeld_late_seconds_bucket")]
+    tap.ok(buckets == sorted(buckets) and buckets[-1] == after["twheeld_late_seconds_count"] == after["twheeld_fired_total"]
+           and after["twheeld_late_seconds_sum"] > 0, "the histogram of lateness", buckets, after)
+    tap.same(sum(k.startswith("twheeld_part_owned") for k in after), 64, "it owns all parts")
+    for run in d.get("/v1/jobs/slow")["runs"]:
+        d.post(f"/v1/runs/{run['run']}/kill")
+    nodes = d.ask("GET", "/v1/nodes", token=TOKENS["read"])[1]
+    tap.same([(n["name"], n["this"], n["parts"]) for n in nodes], [(socket.gethostname(), True, list(range(64)))], "one node")
+
+
+def follow(tap, d):
+    d.put("talk", exec=["/bin/sh", "-c", "echo one; sleep 0.5; echo two; sleep 0.5; exit 3"])
+    key = d.post("/v1/jobs/talk/run")[1][0]["run"]
+    parts, at, more, asked = [], 0, True, 0
+    until(lambda: d.get(f"/v1/runs/{key}"))
+    while more and asked < 20:
+        answer = d.connection()
+        answer.request("GET", f"/v1/runs/{key}/log?from={at}&wait=10s")
+        answer = answer.getresponse()
+        parts.append(answer.read().decode())
+        at, more, asked = int(answer.headers["Log-Next"]), answer.headers["Log-More"] == "true", asked + 1
+    tap.ok("".join(parts) == "one\ntwo\n" and asked <= 4, "a log is followed without polling", asked, parts)
+    key = d.post("/v1/jobs/talk/run")[1][0]["run"]
+    until(lambda: d.get(f"/v1/runs/{key}"))
+    began = time.monotonic()
+    waited = [d.get(f"/v1/runs/{key}/log?from=1000&wait={wait}") for wait in ("0.2s", 0)]
+    tap.ok(waited == [b"", b""] and 0.2 <= time.monotonic() - began < 3, "and for as long as was asked for", waited)
+    answers = [d.request("GET", f"/v1/runs/{key}/log?wait={wait}") for wait in ("x", "1h", "-1")]
+    tap.ok({s for s, _ in answers} == {400} and errors(answers), "bad waits", *answers)
+
+
+# ---- clients of every bad kind --------------------------------------------------------------------
+
+def raw(d, data, end=True):
+    """What comes back for these bytes."""
+    with socket.create_connection(("127.0.0.1", d.port), timeout=20) as s:
+        try:
+            s.sendall(data)
+            if end:
+                s.shutdown(socket.SHUT_WR)
+            parts = []
+            while part := s.recv(65536):
+                parts.append(part)
+        except OSError:
+            pass
+        return b"".join(parts)
+
+
+def head(*lines, token=TOKENS["all"]):
+    return "\r\n".join([*lines, "Host: x", f"Authorization: Bearer {token}", "Connection: close", "", ""]).encode()
+
+
+def status_of(answer):
+    return int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/1.1 ") else None
+
+
+def strangers(tap, d):
+    big = b'{"exec": ["' + b"x" * 10_000_000 + b'"]}'
+    for name, token, status in (("without a token", "x" * 32, 401), ("with one", TOKENS["all"], 413)):
+        answers = [raw(d, head("PUT /v1/jobs/big HTTP/1.1", f"Content-Length: {len(big)}", token=token) + big),
+                   raw(d, head("PUT /v1/jobs/big HTTP/1.1", "Transfer-Encoding: chunked", token=token) +
+                       b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in (big[i:i + 50000] for i in range(0, len(big), 50000))) +
+                       b"0\r\n\r\n")]
+        tap.ok([status_of(a) for a in answers] == [status] * 2 and all(b'{"error":"' in a for a in answers), f"10 MB {name}",
+               *(a[:300] for a in answers))
+    size = int(subprocess.run(["ps", "-o", "rss=", "-p", str(d.process.pid)], capture_output=True, check=True).stdout)
+    with_token = [socket.create_connection(("127.0.0.1", d.port)) for _ in range(100)]
+    for s in with_token:
+        s.sendall(head("PUT /v1/jobs/x HTTP/1.1", "Content-Length: 1000000", token="y" * 32) + b"x" * 500_000)
+    grown = int(subprocess.run(["ps", "-o", "rss=", "-p", str(d.process.pid)], capture_output=True, check=True).stdout) - size
+    for s in with_token:
+        s.close()
+    tap.ok(grown < 25000, "a client without a token takes no memory", grown)
+    answers = {name: raw(d, data) for name, data in {
+        "method": head("BREW /v1/jobs HTTP/1.1"), "route": head("DELETE /v1/runs HTTP/1.1"), "path": head("GET /v1/../etc/passwd HTTP/1.1"),
+        "long path": head("GET /" + "a" * 100_000 + " HTTP/1.1"), "deep path": head("GET /" + "a/" * 5000 + " HTTP/1.1"),
+        "long name": head("PUT /v1/jobs/" + "a" * 1000 + " HTTP/1.1", "Content-Length: 15") + b'{"exec":["true"]}'[:15],
+        "NUL in the path": head("PUT /v1/jobs/a%00b HTTP/1.1", "Content-Length: 17") + b'{"exec":["true"]}',
+        "many headers": head("GET /v1/jobs HTTP/1.1", *(f"X{i}: {'y' * 100}" for i in range(5000))),
+        "long header": head("GET /v1/jobs HTTP/1.1", "X: " + "y" * 1_000_000),
+        "no JSON": head("PUT /v1/jobs/x HTTP/1.1", "Content-Length: 4") + b"\0\1\2\3",
+        "deep JSON": head("PUT /v1/jobs/x HTTP/1.1", "Content-Length: 100000") + b"[" * 100000,
+        "length": head("PUT /v1/jobs/x HTTP/1.1", "Content-Length: -1"), "lengths": head("PUT /v1/jobs/x HTTP/1.1", "Content-Length: 99999999999999999999"),
+        "version": head("GET /v1/jobs HTTP/7.0"), "no HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 10,
+        "half a request": b"PUT /v1/jobs/x HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
+    }.items()}
+    wrong = {k: v[:200] for k, v in answers.items() if v and not 400 <= (status_of(v) or 400) < 600}
+    tap.ok(not wrong, "malformed requests are refused, or the connection is closed", wrong)
+    own = [answers[k] for k in ("method", "route", "path", "deep path", "long name", "NUL in the path", "no JSON", "deep JSON")]
+    tap.ok(all(a.count(b'{"error":"') == 1 for a in own), "with one clear message", *(a[:300] for a in own))
+
+
+def crowd(tap, d):
+    """While all of these talk, a job is due 20 times a second. They are more than may be connected. All go at the same
+    time, so that nothing happens after that by which the daemon could notice that there is room again."""
+    d.put("tick", rate="50ms", exec=["true"], overlap="allow")
+    before = metrics(d)
+    slow = [socket.create_connection(("127.0.0.1", d.port)) for _ in range(1200)]
+    for s in slow[:600]:
+        s.sendall(b"GET /v1/jobs HTTP/1.1\r\nX")
+    end, n = time.monotonic() + 3, 0
+    while time.monotonic() < end:
+        for s in slow[:600:50]:
+            try:
+                s.sendall(b"y")
+            except OSError:
+                pass
+        # Three hundred that are closed at once, with a part of a request.
+        try:
+            with socket.create_connection(("127.0.0.1", d.port), timeout=0.05) as s:
+                s.sendall(b"\0" * 100)
+        except OSError:
+            pass
+        time.sleep(0.01)
+        n += d.request("GET", "/v1/jobs/tick")[0] == 200
+    fired = d.get("/metrics").decode()
+    d.process.send_signal(signal.SIGSTOP)
+    for s in slow:
+        s.close()
+    d.process.send_signal(signal.SIGCONT)
+    after = {k: float(v) for k, v in re.findall(r"^(twheeld_\S+) (\S+)$", fired, re.M)}
+    count = after["twheeld_fired_total"] - before["twheeld_fired_total"]
+    late = after["twheeld_late_seconds_bucket{le=\"1\"}"] - before["twheeld_late_seconds_bucket{le=\"1\"}"]
+    tap.ok(count >= 40 and late == count and n > 10, "slow clients and many do not keep it from firing, or from its socket", count, late, n)
+    d.request("DELETE", "/v1/jobs/tick")
+    tap.ok(until(lambda: is_open(d)), "and when they have gone others are heard")
+
+
+def is_open(d):
+    try:
+        return d.ask("GET", "/v1/runs?limit=0")[0] == 200
+    except OSError:
+        return False
+
+
+def revisions(d):
+    """Its jobs, and how often each was changed by a request."""
+    return [(j["name"], j["rev"]) for j in d.get("/v1/jobs")]
+
+
+def main():
+    tap = Tap(33)
+    with Remote() as d:
+        d.start()
+        for fn in (tokens, changed, options, figures, follow):
+            fn(tap, d)
+        before = revisions(d)
+        strangers(tap, d)
+        tap.same(revisions(d), before, "nobody of them has changed anything")
+        crowd(tap, d)
+        tap.same(d.stop(), 0, "the daemon ends")
+        tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
+    tap.done()
+
+
+main()

@@ -1,0 +1,458 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""Runners: what they run and tell, who takes what, and what happens if a runner or its daemon is killed, stopped for
+longer than a lease, or ends.
+
+    test_pool.py          with SQLite
+    test_pool.py many     with two daemons that share PostgreSQL
+"""
+import contextlib
+import http.client
+import os
+import random
+import re
+import sys
+import time
+
+from daemon import Tap, until
+from judge import judge
+from postgres import Node, Server
+from remote import TOKENS, Listens, Remote, Runner
+
+LEASE = 6.0         # of a runner, where it matters: three times that of its daemon
+
+
+def run(d, name, **shot):
+    answer = d.post(f"/v1/jobs/{name}/shots", [{"after": 0, **shot}]) if shot else d.post(f"/v1/jobs/{name}/run")
+    return answer[1][0]["run"]
+
+
+def running(d, key, attempt=1):
+    """Wait until this attempt has begun."""
+    return until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running" and r["attempt"] == attempt])
+
+
+def attempts(d, key):
+    return [(r["attempt"], r["outcome"]) for r in reversed(d.get(f"/v1/runs/{key}")) if r["state"] == "over"]
+
+
+def over(d, key):
+    until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "over" and not r["more"]])
+    return attempts(d, key)
+
+
+def who(d, key):
+    """By which runner's state a run was made, if it prints that."""
+    return re.findall(r"(twheeld\.\w+)/state", d.output(key))
+
+
+def waits_for(d, name):
+    return f"while ! [ -e {d.dir}/{name} ]; do sleep 0.02; done"
+
+
+# ---- what a runner runs ---------------------------------------------------------------------------
+
+def runs(tap, d):
+    with Runner("p", d, name="one") as one:
+        one.start()
+        d.put("env", exec=["/bin/sh", "-c", "env | grep ^TWHEEL_ | sort; echo; cat; pwd"], input="in\n", dir="/", pool="p",
+              env={"X": "y"})
+        key = run(d, "env", arg="it's")
+        at = over(d, key) and d.get(f"/v1/runs/{key}")[0]["at"]
+        tap.same(d.output(key).split("\n"),
+                 ["TWHEEL_ARG=it's", f"TWHEEL_AT={at}", "TWHEEL_ATTEMPT=1", "TWHEEL_JOB=env", f"TWHEEL_KEY={key}",
+                  "TWHEEL_MISSED=0", f"TWHEEL_STATE={one.dir}/state", "", "in", "/", ""], "a runner runs as a daemon does")
+        d.put("fail", exec=["/bin/sh", "-c", "echo $TWHEEL_ATTEMPT; exit 7"], pool="p", retry={"times": 1, "wait": "10ms"})
+        key = run(d, "fail")
+        tap.same([over(d, key), d.get(f"/v1/runs/{key}")[0]["status"], d.output(key, attempt=1), d.output(key, attempt=2)],
+                 [[(1, "failed"), (2, "failed")], 7, "1\n", "2\n"], "retries, statuses and logs")
+        d.put("none", exec=["/nowhere"], pool="p")
+        d.put("user", exec=["true"], pool="p", user="nobody-is-called-that")
+        keys = [run(d, "none"), run(d, "user")]
+        tap.same([over(d, k) and (d.get(f"/v1/runs/{k}")[0]["status"], d.output(k)) for k in keys],
+                 [(127, "twheeld: /nowhere: No such file or directory\n"),
+                  (125, "twheeld: user: there is no user 'nobody-is-called-that'\n")], "what cannot be run says why")
+        d.put("big", exec=["/bin/sh", "-c", "seq 1000000; echo end"], pool="p")
+        key = run(d, "big")
+        text = over(d, key) and read_all(d, key)
+        tap.ok(text.startswith("1\n2\n3\n") and text.endswith("999999\n1000000\nend\n") and 500000 < len(text) < 1100000
+               and "bytes are left out" in text, "of much output the log has the head and the tail", len(text), text[-100:])
+        d.put("talk", exec=["/bin/sh", "-c", f"echo one; {waits_for(d, 'talk.told')}; echo two"], pool="p")
+        key = run(d, "talk")
+        early = until(lambda: running(d, key) and d.output(key))
+        os.mknod(f"{d.dir}/talk.told")
+        tap.same([early, over(d, key), d.output(key)], ["one\n", [(1, "ok")], "one\ntwo\n"], "a log can be followed")
+        d.put("long", exec=["/bin/sh", "-c", "trap 'echo term; exit 5' TERM; echo up; while :; do sleep 0.05; done"], pool="p")
+        key = run(d, "long")
+        until(lambda: running(d, key) and d.output(key))
+        d.post(f"/v1/runs/{key}/kill")
+        tap.same([over(d, key), "term\n" in d.output(key)], [[(1, "killed")], True], "kill")
+        d.put("slow", exec=["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], pool="p", timeout="0.2s", stop="0.2s")
+        key = run(d, "slow")
+        tap.same([over(d, key), d.get(f"/v1/runs/{key}")[0]["status"]], [[(1, "timeout")], 137], "timeout")
+        d.put("queue", exec=["/bin/sh", "-c", f"{waits_for(d, 'queue.told')}; echo $TWHEEL_ARG"], pool="p", overlap="queue")
+        keys = [run(d, "queue", arg=str(n)) for n in range(3)]
+        running(d, keys[0])
+        states = [d.get(f"/v1/runs/{k}")[0]["state"] for k in keys]
+        os.mknod(f"{d.dir}/queue.told")
+        tap.same([states, [over(d, k) for k in keys]], [["running", "queued", "queued"], [[(1, "ok")]] * 3], "overlap: queue")
+        tap.same([one.stop(), one.unsound(), d.get("/v1/runners")], [0, "", []], "a runner ends")
+
+
+def read_all(d, key):
+    text, at = "", 0
+    while True:
+        connection = d.connection()
+        connection.request("GET", f"/v1/runs/{key}/log?from={at}")
+        answer = connection.getresponse()
+        part = answer.read().decode()
+        at = int(answer.headers["Log-Next"])
+        if not part:
+            return text
+        text += part
+
+
+# ---- who takes what -------------------------------------------------------------------------------
+
+def choices(tap, d):
+    with Runner("q", d, name="one", runs=1) as one, Runner("q", d, name="two") as two, Runner("other", d, name="three") as three:
+        d.put("low", exec=["/bin/sh", "-c", f"{waits_for(d, 'prio.told')}"], pool="q", overlap="allow")
+        for name, prio in (("mid", 0), ("last", -5), ("first", 9)):
+            d.put(name, exec=["/bin/sh", "-c", f"echo {name} >>{d.dir}/order"], pool="q", prio=prio)
+        three.start()
+        key = run(d, "low")
+        time.sleep(0.5)
+        tap.same([d.get(f"/v1/runs/{key}")[0]["state"], attempts(d, key)], ["ready", []], "a run waits for a runner of its pool")
+        one.start()
+        running(d, key)
+        keys = [run(d, name) for name in ("mid", "last", "first")]
+        time.sleep(0.2)
+        os.mknod(f"{d.dir}/prio.told")
+        tap.ok(all(over(d, k) == [(1, "ok")] for k in keys), "one after the other if there is room for one")
+        tap.same(d.lines("order"), [["first"], ["mid"], ["last"]], "prio")
+        d.put("each", exec=["/bin/sh", "-c", "echo $TWHEEL_SHARD/$TWHEEL_SHARDS $TWHEEL_STATE"], pool="q", each=True)
+        key = run(d, "each")
+        tap.same([over(d, key), sorted(line.split("/")[:2] for line in d.output(key).splitlines())],
+                 [[(1, "ok")], [["0", "1 "]]], "each: one runner, one shard")
+        two.start()
+        key = run(d, "each")
+        tap.same([over(d, key), sorted(re.findall(r"^\d/\d", d.output(key), re.M)), sorted(who(d, key))],
+                 [[(1, "ok")], ["0/2", "1/2"], sorted(os.path.basename(r.dir) for r in (one, two))], "each: two runners, a shard each")
+        d.put("half", exec=["/bin/sh", "-c", "echo $TWHEEL_ATTEMPT $TWHEEL_SHARD; [ $TWHEEL_SHARD = 0 ] || [ $TWHEEL_ATTEMPT = 2 ]"],
+              pool="q", each=True, retry={"times": 3, "wait": "10ms"})
+        key = run(d, "half")
+        tap.same([over(d, key), sorted(d.output(key, attempt=1).split("\n")), d.output(key, attempt=2)],
+                 [[(1, "failed"), (2, "ok")], ["", "1 0", "1 1"], "2 1\n"], "each: only the shard that failed is repeated")
+        d.put("prefer", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"], pool="q", prefer="a")
+        places = set()
+        for letter in "abcdefgh":
+            d.put("prefer", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"], pool="q", prefer=letter)
+            keys = [run(d, "prefer") for _ in range(1)]
+            for _ in range(3):
+                over(d, keys[-1])
+                keys.append(run(d, "prefer"))
+            over(d, keys[-1])
+            places.add(tuple({p for k in keys for p in who(d, k)}))
+        tap.ok(len(places) == 2 and all(len(p) == 1 for p in places), "prefer: a key has its runner, and each has some", places)
+        d.put("busy", exec=["/bin/sh", "-c", waits_for(d, "busy.told")], pool="q", prefer="a", overlap="allow")
+        d.put("prefer", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"], pool="q", prefer="a")
+        home = over(d, run(d, "prefer")) and who(d, d.over("prefer")[-1]["run"])
+        keys = [run(d, "busy") for _ in range(4)]
+        for k in keys:
+            running(d, k)
+        began = time.monotonic()
+        away = over(d, run(d, "prefer")) and who(d, d.over("prefer")[-1]["run"])
+        took = time.monotonic() - began
+        os.mknod(f"{d.dir}/busy.told")
+        tap.ok(home and away and (home == away or took >= 1.9) and took < 30, "prefer: for 2 s if it is busy", home, away, took)
+        for k in keys:
+            over(d, k)
+        tap.same([r.stop() for r in (one, two, three)] + [r.unsound() for r in (one, two, three)], [0] * 3 + [""] * 3, "they end")
+
+
+def changes(tap, d):
+    """A definition that is replaced while a run waits for a runner, or for its turn."""
+    d.put("moves", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"], pool="none", each=True, overlap="allow")
+    key = run(d, "moves")
+    until(lambda: d.get(f"/v1/runs/{key}"))
+    d.put("moves", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"])
+    tap.same([over(d, key), who(d, key)], [[(1, "ok")], [os.path.basename(d.dir)]], "a job leaves its pool")
+    d.put("full", exec=["/bin/sh", "-c", waits_for(d, "full.told")], overlap="allow")
+    keys = [run(d, "full") for _ in range(8)]
+    for k in keys:
+        running(d, k)
+    key = run(d, "moves")
+    until(lambda: d.get(f"/v1/runs/{key}"))
+    d.put("moves", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"], pool="late")
+    with Runner("late", d, name="late") as late:
+        late.start()
+        os.mknod(f"{d.dir}/full.told")
+        tap.same([over(d, key), who(d, key), late.stop(), late.unsound()], [[(1, "ok")], [os.path.basename(late.dir)], 0, ""],
+                 "a job goes into a pool")
+    for k in keys:
+        over(d, k)
+
+
+# ---- deaths ---------------------------------------------------------------------------------------
+
+def deaths(tap, d):
+    with Runner("r", d, name="one") as one, Runner("r", d, name="two") as two:
+        one.start()
+        d.put("again", exec=d.writes("deaths", f"; {waits_for(d, 'deaths.told')}"), pool="r")
+        d.put("report", exec=d.writes("deaths", f"; {waits_for(d, 'deaths.told')}"), pool="r", lost="report")
+        keys = [run(d, "again"), run(d, "report")]
+        for k in keys:
+            running(d, k)
+        two.start()
+        began = time.monotonic()
+        one.kill()
+        one.kill_marked()
+        again = running(d, keys[0], 2)
+        took = time.monotonic() - began
+        tap.ok(again and took < LEASE + 3, "a runner dies: another makes the run again", again, took)
+        os.mknod(f"{d.dir}/deaths.told")
+        tap.same([over(d, k) for k in keys], [[(1, "lost"), (2, "ok")], [(1, "lost")]], "or it is lost, if its job says so")
+
+        d.put("on", exec=d.writes("on", f"; {waits_for(d, 'on.told')}"), pool="r", timeout="1h")
+        key = run(d, "on")
+        running(d, key)
+        d.kill()
+        d.start()
+        state = until(lambda: [r["state"] for r in d.get(f"/v1/runs/{key}")])
+        time.sleep(LEASE)
+        os.mknod(f"{d.dir}/on.told")
+        tap.same([state, over(d, key), len(d.lines("on"))], [["running"], [(1, "ok")], 1], "the daemon dies: the run goes on")
+
+        d.put("stop", exec=["/bin/sh", "-c", f"echo b >>{d.dir}/stop; {waits_for(d, 'stop.told')}; echo e >>{d.dir}/stop"], pool="r")
+        key = run(d, "stop")
+        running(d, key)
+        until(lambda: d.lines("stop"))
+        d.kill()
+        gone = until(lambda: not any(is_marked(two, pid) for pid in filter(str.isdigit, os.listdir("/proc"))), LEASE + 2)
+        tap.ok(gone, "no daemon for longer than the lease: the runner kills what must not overlap")
+        d.start()
+        os.mknod(f"{d.dir}/stop.told")
+        tap.same([over(d, key)[-1], d.lines("stop")[-2:]], [(2, "ok"), [["b"], ["e"]]], "and it is made again")
+
+        with Runner("r", d, name="three") as three:
+            d.put("stuck", exec=["/bin/sh", "-c", f"echo $TWHEEL_STATE >>{d.dir}/stuck; {waits_for(d, 'stuck.told')}"], pool="r")
+            key = run(d, "stuck")
+            running(d, key)
+            three.start()
+            until(lambda: d.lines("stuck"))
+            two.pause(LEASE + 2)
+            running(d, key, 2)
+            time.sleep(1)
+            left = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if is_marked(two, pid)]
+            os.mknod(f"{d.dir}/stuck.told")
+            tap.same([left, over(d, key), len(d.lines("stuck"))], [[], [(1, "lost"), (2, "ok")], 2],
+                     "a runner that was stopped for longer kills its run, and what it says is refused")
+            d.put("hand", exec=["/bin/sh", "-c", f"echo $TWHEEL_STATE >>{d.dir}/hand; {waits_for(d, 'hand.told')}"], pool="r")
+            key = run(d, "hand")
+            running(d, key)
+            until(lambda: d.lines("hand"))
+            first, other = (two, three) if two.dir in d.lines("hand")[0][0] else (three, two)
+            began = time.monotonic()
+            status = first.stop()
+            running(d, key, 2)
+            took = time.monotonic() - began
+            os.mknod(f"{d.dir}/hand.told")
+            tap.ok([status, over(d, key)] == [0, [(1, "lost"), (2, "ok")]] and took < LEASE - 0.5 and
+                   other.dir in d.lines("hand")[1][0], "a runner that ends hands its run over at once", status, took, over(d, key))
+            tap.same([other.stop(), three.unsound(), two.unsound(), one.unsound()], [0, "", "", ""], "they end")
+
+
+def is_marked(runner, pid):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return f"TWHEEL_STATE={runner.dir}/state".encode() in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+# ---- its requests, by hand ------------------------------------------------------------------------
+
+def protocol(tap, d):
+    def take(room, who="a-1", runs=(), pool="hand", wait=0, **more):
+        return d.ask("POST", "/v1/take", {"runner": who, "name": "a", "pool": pool, "room": room, "wait": wait, "runs": list(runs),
+                                          **more}, token=TOKENS["run"])
+
+    d.put("hand", exec=["true"], pool="hand", overlap="allow", retry={"times": 5, "wait": 0})
+    key = run(d, "hand")
+    status, answer = until(lambda: (a := take(1)) and a[1]["runs"] and a) or take(1)
+    got = answer["runs"][0]
+    tap.same([status, got["run"], got["attempt"], got["definition"]["exec"], answer["lease_us"]],
+             [200, key, 1, ["true"], LEASE * 10**6], "a runner takes a run")
+    path = f"/v1/runs/{key}"
+    held = {"run": key, "attempt": 1, "shard": 0}
+    tap.same([take(0, runs=[held])[1]["gone"], take(0, runs=[{**held, "attempt": 2}])[1]["gone"], take(0, "b-1", [held])[1]["gone"]],
+             [[], [{**held, "attempt": 2}], [held]], "what it has and what it has not")
+    beats = [d.ask("POST", f"{path}/beat?runner={who}&attempt={n}&from=0", "out\n", token=TOKENS["run"])[0]
+             for who, n in (("a-1", 1), ("a-1", 1), ("a-1", 2), ("b-1", 1), ("", 1))]
+    tap.same([beats, d.output(key)], [[200, 200, 409, 409, 409], "out\n"], "output that is sent twice is there once")
+    status = d.ask("POST", f"{path}/done?runner=a-1&attempt=1&status=1&from=4", "more\n", token=TOKENS["run"])[0]
+    again = until(lambda: take(1)[1]["runs"])
+    tap.same([status, again[0]["attempt"], d.output(key, attempt=1)], [200, 2, "out\nmore\n"], "it has failed, and takes the next attempt")
+    answers = [d.ask("POST", f"{path}/{what}?runner=a-1&attempt=1", token=TOKENS["run"]) for what in ("beat", "done")]
+    tap.ok([s for s, _ in answers] == [409, 409] and all("error" in a for _, a in answers), "old attempts are refused", answers)
+    done = [d.ask("POST", f"{path}/done?runner=a-1&attempt=2&status=0", token=TOKENS["run"])[0] for _ in range(2)]
+    tap.same([done[0], over(d, key)], [200, [(1, "failed"), (2, "ok")]], "it is over")
+    began = time.monotonic()
+    take(1, wait="0.3s")
+    tap.ok(0.3 <= time.monotonic() - began < 5, "a request without work waits")
+    bad = [d.ask(*r, token=TOKENS["run"]) for r in
+           (("POST", "/v1/take", b"{}"), ("POST", "/v1/take", b"["), ("POST", f"{path}/done"), ("POST", f"{path}/done?attempt=x"),
+            ("POST", f"{path}/done?attempt=1&status=-1"), ("POST", "/v1/runs/x/beat?attempt=1"),
+            ("POST", "/v1/take", {"runner": "a/b", "name": "a", "pool": "x"}), ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "room": -1}),
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "runs": [{"run": "x"}]}),
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": "1h"}))]
+    tap.ok({s for s, _ in bad} == {400} and all("error" in a for _, a in bad), "bad requests", *bad)
+    tap.same([take(0, leave=True), d.get("/v1/runners")[0]["runner"]], [(200, {}), "b-1"], "it leaves")
+    wrong = [d.put("x", **more)[1].get("error") for more in (
+        {"exec": ["x"], "prio": 1}, {"exec": ["x"], "each": True}, {"exec": ["x"], "pool": "a b"}, {"exec": ["x"], "pool": "a", "prio": 1001},
+        {"exec": ["x"], "pool": "a", "each": 1}, {"exec": ["x"], "pool": "a", "each": True, "prefer": "x"}, {"http": "http://x", "pool": "a"})]
+    tap.same(wrong, ["prio: that is for jobs with pool", "each: that is for jobs with pool", "pool: 'a b' is no name for a pool",
+                     "prio: a number from -1000 to 1000 is wanted", "each: true or false is wanted",
+                     "prefer: each runner is to run it", "pool: that is for jobs with exec"], "bad definitions")
+
+
+def upgrade(tap, d):
+    """A store of a daemon that knew no runners."""
+    d.query("DROP TABLE task")
+    d.query("DROP TABLE runner")
+    d.query("PRAGMA user_version = 1")
+    d.start()
+    with Runner("new", d, name="new") as new:
+        new.start()
+        d.put("new", exec=["true"], pool="new")
+        tap.same([over(d, run(d, "new")), new.stop(), d.stop()], [[(1, "ok")], 0, 0], "a store of version 1 gets the tables")
+
+
+# ---- many -----------------------------------------------------------------------------------------
+
+class Both(Listens, Node):
+    def __init__(self, server, name):
+        super().__init__(server, f"--name={name}", lease="2s")
+        self.listen()
+
+
+def follow(node, key):
+    text, at, more = "", 0, True
+    while more:
+        connection = node.connection()
+        connection.request("GET", f"/v1/runs/{key}/log?from={at}&wait=5s")
+        answer = connection.getresponse()
+        text += answer.read().decode()
+        at, more = int(answer.headers["Log-Next"]), answer.headers["Log-More"] == "true"
+    return text
+
+
+def owners(server):
+    return server.query("SELECT count(DISTINCT p.node) FROM part p, job j WHERE p.id = j.id & 63")[0][0]
+
+
+def many(tap):
+    with Server() as server, Both(server, "a") as a, Both(server, "b") as b:
+        b.shared = a.dir
+        nodes = [a.start(), b.start()]
+        until(lambda: server.parts() == [32, 32])
+        with Runner("p", a, b, name="one") as one, Runner("p", b, a, name="two") as two:
+            one.start(), two.start()
+            for letter in "abcdefgh":
+                a.put(letter, exec=a.writes("many"), pool="p")
+            keys = [run(nodes[i % 2], letter) for i, letter in enumerate("abcdefgh")]
+            tap.ok(owners(server) == 2 and all(over(a, k) == [(1, "ok")] for k in keys), "a runner runs what any daemon fires")
+            tap.same([[r["name"] for r in sorted(n.get("/v1/runners"), key=lambda r: r["name"])] for n in nodes], [["one", "two"]] * 2,
+                     "any daemon knows the runners")
+            a.put("log", exec=["/bin/sh", "-c", f"echo one; {waits_for(a, 'log.told')}; echo two"], pool="p")
+            key = run(a, "log")
+            until(lambda: running(b, key) and [n for n in nodes if n.request("GET", f"/v1/runs/{key}/log")[1] == b"one\n"])
+            has = [n.request("GET", f"/v1/runs/{key}/log") for n in nodes]
+            at = 0 if has[0][0] == 200 else 1
+            os.mknod(f"{a.dir}/log.told")
+            text = follow(nodes[at], key)
+            tap.same([has[at][0], text, has[1 - at]],
+                     [200, "one\ntwo\n", (404, {"error": f"the log is on the machine '{'ab'[at]}'"})], "a log is on the machine to which the runner talks")
+            a.put("each", exec=["/bin/sh", "-c", f"echo $TWHEEL_SHARD >>{a.dir}/each"], pool="p", each=True)
+            tap.same([over(b, run(b, "each")), sorted(a.lines("each"))], [[(1, "ok")], [["0"], ["1"]]], "each")
+            for letter in "abcdefgh":
+                a.put(letter, exec=["/bin/sh", "-c", f"echo $TWHEEL_JOB $TWHEEL_ATTEMPT >>{a.dir}/on; {waits_for(a, 'many.told')}"],
+                      pool="p")
+            keys = [run(b, letter) for letter in "abcdefgh"]
+            for k in keys:
+                running(b, k)
+            a.kill()
+            until(lambda: server.parts() == [64])
+            killed = b.post(f"/v1/runs/{keys[0]}/kill")[0]
+            tap.same([killed, over(b, keys[0])], [200, [(1, "killed")]], "a run that another daemon had begun is killed")
+            os.mknod(f"{a.dir}/many.told")
+            tap.same([[over(b, k) for k in keys[1:]], sorted(a.lines("on"))], [[[(1, "ok")]] * 7, [[c, "1"] for c in "abcdefgh"]],
+                     "a daemon dies: what runners run goes on")
+            tap.same([one.stop(), two.stop(), one.unsound(), two.unsound()], [0, 0, "", ""], "the runners end")
+        a.start()
+        wrong, firings = storm(server, nodes)
+        tap.ok(not wrong and firings > 100, f"runners and daemons are killed: 0 lost, 0 early, 0 double of {firings} firings", *wrong)
+
+
+def any_says(nodes, method, path):
+    """Does one of them say yes? One that was buried may just begin again."""
+    for node in nodes:
+        try:
+            if node.request(method, path)[0] in (200, 404):
+                return True
+        except (OSError, http.client.HTTPException):
+            pass
+    return False
+
+
+def storm(server, nodes, seconds=15):
+    rng = random.Random(int(os.environ.get("SEED", 1)))
+    a = nodes[0]
+    for letter in "abcdefgh":
+        a.request("DELETE", f"/v1/jobs/{letter}")
+    a.request("DELETE", "/v1/jobs/each")
+    server.query("TRUNCATE history")
+    for n in range(8):
+        a.put(f"rate{n}", rate="200ms", exec=a.writes("storm"), pool="s", overlap="queue", queue=10000, missed="all")
+    with contextlib.ExitStack() as stack:
+        runners = [stack.enter_context(Runner("s", a, nodes[1], name=f"r{n}")).start() for n in range(3)]
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            victim = rng.choice([*runners, *nodes])
+            victim.kill()
+            victim.kill_marked()
+            time.sleep(rng.uniform(0, 1))
+            victim.start(wait=False)
+            time.sleep(rng.uniform(0, 1))
+        for n in range(8):
+            until(lambda n=n: any_says(nodes, "POST", f"/v1/jobs/rate{n}/pause"))
+        until(lambda: server.query("SELECT count(*) FROM running") == [(0,)], 60)
+        for n in range(8):
+            until(lambda n=n: any_says(nodes, "DELETE", f"/v1/jobs/rate{n}"))
+        left = until(lambda: server.query("SELECT count(*) FROM task") == [(0,)], 20)
+        ends = [p.stop() for p in (*runners, *nodes)]
+        wrong, firings = judge(server.url, a.lines("storm"))
+        unsound = [p.unsound() for p in (*runners, *nodes) if p.unsound()]
+        return wrong + unsound + ([] if left else ["tasks are left"]) + ([] if not any(ends) else [str(ends)]), firings
+
+
+def main():
+    if sys.argv[1:] == ["many"]:
+        tap = Tap(8)
+        many(tap)
+        tap.done()
+    tap = Tap(43)
+    for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
+        with Remote(f"--lease={lease}", "--runs=8") as d:
+            d.start()
+            for fn in parts:
+                fn(tap, d)
+            tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
+            tap.same(d.query("SELECT count(*) FROM running"), [(0,)], "nothing is left running")
+            if lease == "2s":
+                upgrade(tap, d)
+    tap.done()
+
+
+main()

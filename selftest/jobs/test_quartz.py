@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""Parity with Quartz: what its documentation promises, in the words of twheel-job(5). Not here: job classes and data
+that a job stores for its next run, since a job is a command; triggers with a number of repetitions."""
+import contextlib
+import datetime
+import os
+import sqlite3
+import time
+
+from daemon import Daemon, Tap, until
+from remote import Remote, Runner
+
+AWAY = 3.2      # s, for which there is no scheduler
+
+
+def run(d, name, **shot):
+    answer = d.post(f"/v1/jobs/{name}/shots", [shot]) if shot else d.post(f"/v1/jobs/{name}/run")
+    return answer[1][0]["run"]
+
+
+def day(n):
+    return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=n)).strftime("%Y-%m-%d")
+
+
+# ---- misfire instructions -------------------------------------------------------------------------
+
+def rows_since(d, name, us):
+    """Those of the history that ended later, as (at in us, outcome, missed). What was lost as the daemon stopped and ran
+    again is none of them."""
+    return d.query(f"SELECT h.at, h.outcome, h.missed FROM history h JOIN job j ON j.id = h.job WHERE j.name = '{name}'"
+                   f" AND h.more = 0 AND h.attempt < 2 AND h.ended > {us} ORDER BY h.at")
+
+
+def misfires(tap):
+    """What was due while there was no scheduler, by each instruction. The grace is Quartz's misfireThreshold."""
+    with Daemon() as d:
+        d.start()
+        command = {"exec": ["true"], "overlap": "queue", "queue": 100}
+        for word in ("once", "skip", "all"):
+            d.put(f"cron-{word}", cron="* * * * * *", missed=word, grace="0.9s", **command)
+            d.put(f"rate-{word}", rate="500ms", missed=word, grace="0.9s", **command)
+            d.put(f"shot-{word}", after="1h", missed=word, grace="0.9s", **command)
+        d.put("patient", cron="* * * * * *", missed="skip", grace="1h", **command)
+        until(lambda: all(d.over(f"{kind}-{word}") for kind in ("cron", "rate") for word in ("once", "skip", "all")))
+        d.stop()
+        left = int(time.time() * 1e6)
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:    # a single time is due meanwhile
+            db.execute(f"UPDATE due SET at = {left} + 1000000 WHERE job IN (SELECT id FROM job WHERE name LIKE 'shot-%')")
+            db.commit()
+        time.sleep(AWAY)
+        d.start()
+        until(lambda: all(len([r for r in d.over(name, 3)]) >= 3 for name in ("cron-once", "cron-skip", "cron-all")))
+        time.sleep(0.5)
+        d.stop()
+        made_up = {}
+        for kind in ("cron", "rate"):
+            for word in ("once", "skip", "all"):
+                made_up[f"{kind}-{word}"] = rows_since(d, f"{kind}-{word}", left)
+        period = {"cron": 1000000, "rate": 500000}
+        for kind in ("cron", "rate"):
+            rows = made_up[f"{kind}-once"]
+            tap.ok(rows[0][1] == 0 and rows[0][2] >= 2 and all(r[2] == 0 for r in rows[1:]),
+                   f"{kind}: FIRE_ONCE_NOW (once): one run makes up for all", rows)
+            rows = made_up[f"{kind}-skip"]
+            # A host that stands still for the grace makes another one miss its time.
+            tap.ok(rows[0][1] == 6 and rows[0][2] >= 2 and {0} <= {r[1] for r in rows[1:]} <= {0, 6},
+                   f"{kind}: DO_NOTHING, RESCHEDULE_NEXT (skip): none is made up for", rows)
+            rows = made_up[f"{kind}-all"]
+            tap.ok(len(rows) >= 3 and all(r[1] == 0 for r in rows) and
+                   {b[0] - a[0] for a, b in zip(rows, rows[1:])} == {period[kind]},
+                   f"{kind}: IGNORE_MISFIRE_POLICY (all): each time is run", rows)
+        phases = {row[0] % 500000 for row in made_up["rate-once"] + made_up["rate-skip"]}
+        tap.ok(len(phases) <= 2, "SimpleTrigger: the phase stays", phases)
+        shots = {word: [r[1] for r in rows_since(d, f"shot-{word}", 0)] for word in ("once", "skip", "all")}
+        tap.same(shots, {"once": [0], "skip": [6], "all": [0]}, "a single time: FIRE_NOW (once, all), or not at all (skip)")
+        rows = rows_since(d, "patient", left)
+        tap.ok({r[1] for r in rows} == {0} and {b[0] - a[0] for a, b in zip(rows, rows[1:])} == {10**6},
+               "misfireThreshold (grace): what is less late is no misfire", rows)
+        tap.ok(not d.unsound(), "the daemons were sound", d.unsound())
+
+
+# ---- the rest of a scheduler ----------------------------------------------------------------------
+
+def calendars(tap, d):
+    d.request("PUT", "/v1/days/holidays", [day(-1), day(0), day(1)])
+    d.put("workday", cron="* * * * * *", exec=["true"], **{"except": "holidays"})
+    upcoming = d.get("/v1/jobs/workday")["next"]
+    tap.ok(min(upcoming) >= day(2), "HolidayCalendar: a day off is left out", upcoming)
+    status = d.put("odd", cron="@daily", exec=["true"], **{"except": "feasts"})[0]
+    tap.same(status, 400, "a calendar must exist")
+    d.request("PUT", "/v1/days/holidays", [])
+    tap.ok(d.over("workday"), "addCalendar(replace, updateTriggers): jobs follow the new days at once", d.get("/v1/jobs/workday"))
+    d.request("DELETE", "/v1/jobs/workday")
+
+
+def pauses(tap, d):
+    for word in ("once", "skip"):
+        d.put(f"pause-{word}", rate="200ms", exec=["true"], missed=word, grace="0.3s")
+        d.over(f"pause-{word}")
+        d.post(f"/v1/jobs/pause-{word}/pause")
+    time.sleep(0.3)     # what had begun ends
+    before = {word: len(d.over(f"pause-{word}")) for word in ("once", "skip")}
+    time.sleep(1)
+    tap.same({word: len(d.over(f"pause-{word}")) for word in before}, before, "pauseJob: it is not due")
+    key = run(d, "pause-skip")
+    tap.ok(until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r.get("outcome") == "ok"]), "triggerJob: also while it is paused")
+    for word in before:
+        d.post(f"/v1/jobs/pause-{word}/resume")
+    # On a busy host, what is due next may be skipped and written before the run that makes up has ended.
+    made_up = {word: until(lambda word=word: [r["outcome"] for r in d.over(f"pause-{word}")[n:] if r.get("missed", 0) >= 4])
+               for word, n in before.items()}
+    tap.same(made_up, {"once": ["ok"], "skip": ["missed"]}, "resumeJob: the misfire instruction is applied",
+             *(d.over(f"pause-{word}") for word in before))
+    for word in before:
+        d.request("DELETE", f"/v1/jobs/pause-{word}")
+
+
+def jobs(tap, d):
+    d.put("durable", exec=["/bin/sh", "-c", "echo $TWHEEL_ARG $A"], env={"A": "of the job"})
+    tap.same(d.get("/v1/jobs/durable")["next"], [], "storeDurably: a job without a trigger")
+    key = run(d, "durable", after="10ms", arg="of the trigger")
+    until(lambda: d.output(key))
+    tap.same(d.output(key), "of the trigger of the job\n", "JobDataMap of the trigger and of the job")
+    d.put("sole", exec=["/bin/sh", "-c", f"echo b >>{d.dir}/sole; sleep 0.1; echo e >>{d.dir}/sole"], overlap="queue")
+    for _ in range(3):
+        run(d, "sole")
+    d.over("sole", 3)
+    tap.same("".join(word for line in d.lines("sole") for word in line), "bebebe", "DisallowConcurrentExecution (queue)")
+    d.put("next", exec=["true"])
+    d.put("chain", exec=["true"], then={"ok": ["next"]})
+    run(d, "chain")
+    tap.ok(d.over("next"), "JobChainingJobListener (then)")
+    d.put("long", exec=["sleep", "100"])
+    key = run(d, "long")
+    until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{key}")))
+    d.post(f"/v1/runs/{key}/kill")
+    tap.same([r["outcome"] for r in d.over("long")], ["killed"], "interrupt (kill)")
+    answers = [d.request("PUT", "/v1/jobs/next", {"exec": ["true"]}, {"If-None-Match": "*"})[0], d.put("next", exec=["false"])[0]]
+    tap.same(answers, [409, 200], "ObjectAlreadyExistsException, or replace")
+    tap.same([d.request("DELETE", "/v1/jobs/chain")[0], d.request("GET", "/v1/jobs/chain")[0]], [200, 404], "deleteJob")
+    d.put("later", rate="1h", start="2099-01-01T00:30:00Z", exec=["true"])
+    tap.same(d.get("/v1/jobs/later")["next"][:2], ["2099-01-01T00:30:00.000000Z", "2099-01-01T01:30:00.000000Z"], "startAt")
+
+
+def expressions(tap, d):
+    def times(cron, zone):
+        return d.get(f"/v1/preview?cron={cron.replace(' ', '+')}&zone={zone}&n=3")
+    last = [t for t in str(times("0 0 0 L 2 *", "UTC")).split("'") if t.startswith("20")]
+    tap.ok(last and all(t[5:10] in ("02-28", "02-29") for t in last), "CronExpression: L, the last day of the month", last)
+    night = [t for t in str(times("0 30 2 * * *", "Europe/Berlin")).split("'") if t.startswith("20")]
+    tap.ok(len(night) == 3 and all(t[11:16] in ("00:30", "01:30") for t in night), "CronExpression: a time zone", night)
+    tap.same(d.request("GET", "/v1/preview?cron=61+*+*+*+*")[0], 400, "CronExpression: one that is wrong")
+
+
+def recovery(tap):
+    with Daemon() as d:
+        d.start()
+        body = f"echo $TWHEEL_JOB $TWHEEL_KEY $TWHEEL_ATTEMPT >>{d.dir}/out; [ $TWHEEL_ATTEMPT = 2 ] || exec sleep 1000"
+        d.put("again", exec=["/bin/sh", "-c", body])
+        d.put("not", exec=["/bin/sh", "-c", body], lost="report")
+        d.put("kept", cron="0 0 1 1 *", exec=["true"])
+        keys = {name: run(d, name) for name in ("again", "not")}
+        until(lambda: len(d.lines()) == 2)
+        d.kill()
+        d.start()
+        outcomes = {name: [r["outcome"] for r in d.over(name)] for name in keys}
+        tap.same(outcomes, {"again": ["ok"], "not": ["lost"]}, "requestsRecovery: lost is again, or report")
+        tap.same(sorted(d.lines()), sorted([["again", keys["again"], "1"], ["again", keys["again"], "2"], ["not", keys["not"], "1"]]),
+                 "isRecovering: the same key, with a greater attempt")
+        tap.ok(d.get("/v1/jobs/kept")["next"], "JDBCJobStore: jobs are kept")
+        tap.ok(not d.unsound(), "the daemons were sound", d.unsound())
+
+
+def priorities(tap):
+    """Of a pool with fewer threads than there is to do."""
+    with Remote() as d, Runner("pool", d.start(), name="r", runs=1) as runner:
+        gate = f"while ! [ -e {d.dir}/gate ]; do sleep 0.02; done"
+        d.put("first", exec=["/bin/sh", "-c", gate], pool="pool")
+        for prio in (5, 1, 10):
+            d.put(f"p{prio}", exec=["/bin/sh", "-c", f"echo {prio} >>{d.dir}/order"], pool="pool", prio=prio)
+        runner.start()
+        key = run(d, "first")
+        until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{key}")))
+        for prio in (5, 1, 10):
+            run(d, f"p{prio}")
+        os.mknod(f"{d.dir}/gate")
+        until(lambda: len(d.lines("order")) == 3)
+        tap.same(d.lines("order"), [["10"], ["5"], ["1"]], "Trigger.priority: of those that are due, the greater is first")
+
+
+def main():
+    tap = Tap(33)
+    misfires(tap)
+    with Daemon() as d:
+        d.start()
+        for fn in (calendars, pauses, jobs, expressions):
+            fn(tap, d)
+        tap.ok(d.stop() == 0 and not d.unsound(), "the daemon was sound", d.unsound())
+    recovery(tap)
+    priorities(tap)
+    tap.done()
+
+
+main()

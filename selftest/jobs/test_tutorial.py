@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""doc/tutorial-jobs.md, typed by a user who has just read it: each command as written, and what it prints."""
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from daemon import PROGRAMS, Tap, free_port
+from postgres import ROOT, Server
+
+TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/tutorial-jobs.md")
+# What only looks is repeated until it shows what it should: a reader takes some seconds to type.
+LOOKS = r"twheel job (ls|log|history|runners|nodes)\b|cat |curl "
+END = "\001"
+
+
+def sections():
+    """[title, [(command, what it prints)]] of each section with commands"""
+    found = []
+    with open(TEXT, encoding="utf-8") as file:
+        for part in file.read().split("\n## ")[1:]:
+            commands = []
+            for block in re.findall(r"^```console\n(.*?)^```", part, re.M | re.S):
+                for one in re.split(r"^\$ ", block, flags=re.M)[1:]:
+                    command, _, output = one.partition("\n")
+                    commands.append((command, output))
+            if commands:
+                found.append((part.partition("\n")[0], commands))
+    return found
+
+
+def plain(text):
+    """Without what differs each time: times, runs, durations, and which of three daemons it is."""
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+0000)", "TIME", text)
+    text = re.sub(r"\b\d+-\d{16}\b", "RUN", text)
+    text = re.sub(r"\b[\d.]+(us|ms|s)\b", "FOR", text)
+    text = re.sub(r"^[abc] attempt", "NODE attempt", text, flags=re.M)
+    return [" ".join(line.split()) for line in text.splitlines() if not re.search(r"(Killed|Terminated) +(twheeld|\S+=)", line)]
+
+
+class Shell:
+    """@server: what its reader has for a database"""
+
+    def __init__(self, server):
+        self.home = tempfile.mkdtemp(prefix="tutorial.")
+        os.chmod(self.home, 0o755)
+        # Whoever reads it is not root, and may not be able to come to the programs here.
+        user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if ROOT else {}
+        os.mkdir(f"{self.home}/bin")
+        for name in ("twheeld", "twheeld-postgresql.so", "twheel-job"):
+            shutil.copy(f"{PROGRAMS}/{name}", f"{self.home}/bin")
+        with open(f"{self.home}/bin/twheel", "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nshift\nexec twheel-job \"$@\"\n")
+        os.chmod(f"{self.home}/bin/twheel", 0o755)
+        if ROOT:
+            shutil.chown(self.home, "nobody")
+        self.store, self.port = server.url, str(free_port())
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "TWHEEL"))}
+        self.shell = subprocess.Popen(
+            ["bash", "--norc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.home,
+            start_new_session=True, **user,
+            env={**env, "HOME": self.home, "TZ": "UTC", "TWHEEL_BACKEND": "embedded", "PATH": f"{self.home}/bin:/usr/bin:/bin",
+                 "ASAN_OPTIONS": "exitcode=99:detect_leaks=0"})
+
+    def type(self, command):
+        command = command.replace("postgresql://twheel@db.example.org/twheel", self.store).replace("127.0.0.1:8080", f"127.0.0.1:{self.port}")
+        self.shell.stdin.write(f"{command}\necho '{END}'\n")
+        self.shell.stdin.flush()
+        lines = []
+        while (line := self.shell.stdout.readline()) and END not in line:
+            lines.append(line)
+        last = line.split(END)[0] if line else ""       # a line without an end
+        return "".join(lines) + last
+
+    def follows(self, command, output):
+        """Does it print that? Returns what it did print."""
+        end = time.monotonic() + 60
+        while True:
+            got = self.type(command)
+            if plain(got) == plain(output) or not re.match(LOOKS, command) or time.monotonic() > end:
+                return got
+            time.sleep(0.1)
+
+    def started(self):
+        """A reader's next command comes when the daemons have said that they are there."""
+        self.type("for log in *.log; do timeout 60 sh -c \"until grep -qE ': (life|.*takes part)' $log; do sleep 0.1; done\"; done")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.shell.stdin.close()
+        for pid in filter(str.isdigit, os.listdir("/proc")):    # the daemons, if it stopped halfway
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if f"HOME={self.home}".encode() in file.read().split(b"\0"):
+                        os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                pass
+        self.shell.wait()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def main():
+    found = sections()
+    tap = Tap(len(found))
+    with Server() as server, Shell(server) as shell:
+        for title, commands in found:
+            wrong = []
+            for command, output in commands:
+                got = shell.follows(command, output)
+                if plain(got) != plain(output):
+                    wrong += [f"$ {command}", f"wanted: {plain(output)}", f"got: {got}"]
+                if "twheeld " in command:
+                    shell.started()
+            tap.ok(not wrong, title, *wrong)
+    tap.done()
+
+
+sys.exit(main())

@@ -1,0 +1,207 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""What twheeld sends: jobs that are HTTP requests, and alarms by mail and by request."""
+import http.server
+import json
+import os
+import re
+import threading
+import time
+
+from daemon import Tap, free_port, until
+from remote import TOKENS, Remote
+
+ENV = {"http_proxy": "", "HTTP_PROXY": "", "no_proxy": "*"}
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Keeps what it gets: (path, headers, body), and answers what @answers has for the path."""
+    daemon_threads = True
+
+    def __init__(self):
+        self.got, self.answers, self.waits = [], {}, threading.Event()
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def of(self, path):
+        return [g for g in self.got if g[0] == path]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):  # pylint: disable=invalid-name
+        size = int(self.headers["Content-Length"])
+        self.server.got.append((self.path, dict(self.headers), self.rfile.read(size).decode()))
+        statuses = self.server.answers.get(self.path, [200])
+        status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
+        if status == "wait":
+            self.server.waits.wait(60)
+            status = 200
+        if status == "close":
+            self.connection.close()
+            return
+        try:
+            self.send_response(status)
+            if status == 302:
+                self.send_header("Location", "/elsewhere")
+            self.end_headers()
+            self.wfile.write(f"answer {status}\n".encode() if status != "big" else b"")
+        except OSError:
+            pass
+
+    def log_message(self, *args):  # pylint: disable=arguments-differ
+        pass
+
+
+def run(d, name, **shot):
+    answer = d.post(f"/v1/jobs/{name}/shots", [{"after": 0, **shot}]) if shot else d.post(f"/v1/jobs/{name}/run")
+    return answer[1][0]["run"]
+
+
+def over(d, key):
+    until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "over" and not r["more"]])
+    return [(r["attempt"], r["outcome"], r.get("status")) for r in reversed(d.get(f"/v1/runs/{key}")) if r["state"] == "over"]
+
+
+# ---- requests -------------------------------------------------------------------------------------
+
+def requests(tap, d, web):
+    d.put("plain", http=f"{web.url}/plain", headers={"X-Mine": "yes"})
+    key = run(d, "plain", arg="ä b\n%")
+    done = over(d, key)
+    (_, headers, body), = web.of("/plain")
+    at = d.get(f"/v1/runs/{key}")[0]["at"]
+    want = {"Idempotency-Key": key, "Twheel-Key": key, "Twheel-Job": "plain", "Twheel-At": at, "Twheel-Attempt": "1",
+            "Twheel-Missed": "0", "Twheel-Arg": "%C3%A4%20b%0A%25", "Content-Type": "application/json", "X-Mine": "yes"}
+    tap.same([done, {k: headers.get(k) for k in want}, json.loads(body)],
+             [[(1, "ok", 200)], want, {"job": "plain", "run": key, "at": at, "attempt": 1, "missed": 0, "arg": "ä b\n%"}],
+             "a request with what a run is told")
+    tap.same(d.output(key), "answer 200\n", "the answer is in the log")
+    d.put("input", http=f"{web.url}/input", input="x=1", headers={"Content-Type": "text/x"})
+    over(d, run(d, "input"))
+    tap.same([(g[1]["Content-Type"], g[2]) for g in web.of("/input")], [("text/x", "x=1")], "input")
+    web.answers["/retry"] = [503, 404, 201]
+    d.put("retry", http=f"{web.url}/retry", retry={"times": 3, "wait": "10ms"})
+    key = run(d, "retry")
+    tap.same([over(d, key), [g[1]["Idempotency-Key"] for g in web.of("/retry")], [g[1]["Twheel-Attempt"] for g in web.of("/retry")]],
+             [[(1, "failed", 503), (2, "failed", 404), (3, "ok", 201)], [key] * 3, ["1", "2", "3"]], "retries have the same key")
+    web.answers.update({"/moved": [302], "/close": ["close"]})
+    d.put("moved", http=f"{web.url}/moved")
+    d.put("close", http=f"{web.url}/close")
+    d.put("nobody", http=f"http://127.0.0.1:{free_port()}/")
+    d.put("noname", http="http://nowhere.invalid/")
+    keys = [run(d, name) for name in ("moved", "close", "nobody", "noname")]
+    tap.same([over(d, k)[0][1:] for k in keys], [("failed", 302)] + [("failed", 0)] * 3, "what fails")
+    texts = [d.output(k) for k in keys[1:]]
+    tap.ok(all(t.startswith("twheeld: http://") and t.count("\n") == 1 for t in texts) and not web.of("/elsewhere"), "and why", texts)
+    web.answers.update({"/slow": ["wait"]})
+    d.put("slow", http=f"{web.url}/slow", timeout="0.2s")
+    d.put("kill", http=f"{web.url}/slow")
+    keys = [run(d, "slow"), run(d, "kill")]
+    until(lambda: len(web.of("/slow")) == 2)
+    d.post(f"/v1/runs/{keys[1]}/kill")
+    tap.same([over(d, k) for k in keys], [[(1, "timeout", None)], [(1, "killed", None)]], "timeout and kill")
+    web.waits.set()
+
+
+def accepted(tap, d, web):
+    web.answers["/later"] = [202]
+    d.put("later", http=f"{web.url}/later", retry={"times": 2, "wait": "10ms"})
+    key = run(d, "later")
+    done = f"/v1/runs/{key}/done?attempt="
+
+    def is_out(attempt):
+        return until(lambda: len(web.of("/later")) == attempt and
+                     [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running" and r["attempt"] == attempt])
+
+    is_out(1)
+    status = until(lambda: (a := d.ask("POST", f"{done}1&status=3", "because\n", token=TOKENS["run"])[0]) != 503 and a)
+    is_out(2)
+    old = d.ask("POST", f"{done}1&status=0", token=TOKENS["run"])[0]
+    tap.same([status, old, d.output(key, attempt=1)], [200, 409, "answer 202\nbecause\n"], "202: the end is told later, and counts for its attempt")
+    until(lambda: d.ask("POST", f"/v1/runs/{key}/beat?attempt=2", "so far\n", token=TOKENS["run"])[0] == 200)
+    d.kill()
+    d.start()
+    time.sleep(1.5)
+    states = [(r["state"], r["attempt"]) for r in d.get(f"/v1/runs/{key}")]
+    status = d.ask("POST", f"{done}2&status=0", token=TOKENS["run"])[0]
+    tap.same([states, status, over(d, key), len(web.of("/later"))],
+             [[("running", 2), ("over", 1)], 200, [(1, "failed", 3), (2, "ok", 0)], 2], "202: that survives the daemon")
+    keys = [run(d, "later"), None]
+    until(lambda: len(web.of("/later")) == 3 and [r for r in d.get(f"/v1/runs/{keys[0]}") if r["state"] == "running"])
+    time.sleep(0.2)
+    d.post(f"/v1/runs/{keys[0]}/kill")
+    tap.same([over(d, keys[0])[0][1], d.ask("POST", f"/v1/runs/{keys[0]}/done?attempt=1&status=0", token=TOKENS["run"])[0]],
+             ["killed", 409], "202: what was killed cannot be done")
+    d.put("forever", http=f"{web.url}/later", timeout="0.5s")
+    key = run(d, "forever")
+    tap.same(over(d, key)[0][1], "timeout", "202: the timeout counts")
+
+
+# ---- alarms ---------------------------------------------------------------------------------------
+
+def metric(d, name):
+    text = d.ask("GET", "/metrics")[1].decode()
+    return float(re.search(rf"^{re.escape(name)} (\S+)$", text, re.M)[1])
+
+
+def alarms(tap, d, web):
+    to = [f"{web.url}/alarm", "mailto:ops@example.org"]
+    d.put("bad", exec=["/bin/sh", "-c", "exit 4"], retry={"times": 1, "wait": "10ms"}, alarm={"fail": to, "every": "3s"})
+    key = run(d, "bad")
+    over(d, key)
+    mails = until(lambda: d.lines("mail") and len(web.of("/alarm")) == 1 and mail_of(d))
+    told = json.loads(web.of("/alarm")[0][2])
+    tap.same([told.get(k) for k in ("job", "run", "attempt", "what", "status", "text")], ["bad", key, 2, "failed", 4, "job bad: failed"],
+             "an alarm by a request, when the last attempt has failed")
+    tap.ok(mails.startswith("-i -- ops@example.org\nTo: ops@example.org\nSubject: twheeld: job bad: failed\n") and key in mails,
+           "and by mail", mails)
+    for _ in range(5):
+        over(d, run(d, "bad"))
+    early = len(web.of("/alarm"))
+    until(lambda: len(web.of("/alarm")) > 1)
+    more = json.loads(web.of("/alarm")[1][2])
+    tap.same([early, more["job"], more["more"], more["text"]], [1, "bad", 5, "job bad: 5 more alarms"], "then one for all that follows")
+    d.put("good", exec=["true"], alarm={"fail": to})
+    d.put("waits", exec=["true"], pool="nobody", alarm={"fail": to[:1], "late": "0.3s"})
+    over(d, run(d, "good"))
+    key = run(d, "waits")
+    told = until(lambda: [json.loads(g[2]) for g in web.of("/alarm") if "waits" in g[2]])
+    tap.same([(t["run"], t["what"]) for t in told], [(key, "late")], "a run that does not begin in time")
+    d.post(f"/v1/runs/{key}/kill")
+    d.put("slow", exec=["sleep", "100"], timeout="0.1s", stop="0.1s", alarm={"fail": to[:1]})
+    over(d, run(d, "slow"))
+    told = until(lambda: [json.loads(g[2]) for g in web.of("/alarm") if '"slow"' in g[2]])
+    tap.same([t["what"] for t in told], ["timeout"], "a run that takes too long")
+    tap.ok(not [g for g in web.of("/alarm") if '"good"' in g[2]], "none of what goes well")
+    tap.ok(until(lambda: metric(d, 'twheeld_alarms_total{result="sent"}') >= 6), "they are counted")
+    web.answers["/refuses"] = [500]
+    d.put("deaf", exec=["false"], alarm={"fail": [f"{web.url}/refuses"]})
+    over(d, run(d, "deaf"))
+    failed = until(lambda: metric(d, 'twheeld_alarms_total{result="failed"}') == 1)
+    tap.ok(failed and len(web.of("/refuses")) == 3 and "/refuses: job deaf: failed: status 500" in d.stderr(),
+           "one that cannot be delivered is tried three times, counted, and said", failed, len(web.of("/refuses")), d.stderr())
+
+
+def mail_of(d):
+    with open(f"{d.dir}/mail", encoding="utf-8") as file:
+        text = file.read()
+    return text if text.endswith("END\n") else None
+
+
+def main():
+    tap = Tap(20)
+    web = Receiver()
+    with Remote(**ENV) as d:
+        with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\n(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
+        d.args = (*d.args, f"--sendmail={d.dir}/sendmail")
+        d.start()
+        for fn in (requests, accepted, alarms):
+            fn(tap, d, web)
+        tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
+    tap.done()
+
+
+main()

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""Parity with Xinye's distributed job service, as its article describes it: each job belongs to a node, so that no lock
+is taken for a firing; nodes that come and go move as few jobs as possible."""
+import time
+
+from daemon import Tap, until
+from postgres import Node, Server
+
+PARTS = 64
+JOBS = 30
+STABLE = 4      # s
+
+
+def owners(server):
+    return dict(server.query("SELECT p.id, n.id FROM part p LEFT JOIN node n ON n.id = p.node"))
+
+
+def settled(server, shares):
+    return until(lambda: server.parts() == shares and owners(server))
+
+
+def moved(before, after):
+    return [part for part in before if before[part] != after[part]]
+
+
+def calls(server, pattern):
+    rows = server.query(f"SELECT coalesce(sum(calls), 0)::bigint FROM public.pg_stat_statements WHERE query ILIKE '{pattern}'")
+    return int(rows[0][0])
+
+
+def locks(tap, server):
+    """What the server was asked for while nothing changed."""
+    before = server.over()
+    server.query("SELECT public.pg_stat_statements_reset()")
+    time.sleep(STABLE)
+    fired = server.over() - before
+    asked = {word: calls(server, f"%{word}%") for word in ("advisory", "FOR UPDATE", "LOCK TABLE", "balance(", "DELETE FROM twheel.node")}
+    turns, beats = calls(server, "SELECT * FROM twheel.turn(%"), calls(server, "SELECT * FROM twheel.beat(%")
+    tap.ok(fired > JOBS and turns > 0 and beats > 0, "jobs run meanwhile", fired, turns, beats)
+    tap.same(asked, dict.fromkeys(asked, 0), "no lock is taken while nodes are stable")
+    waits = server.query("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+    tap.same(waits, [(0,)], "no lock is held either")
+
+
+def belongs(tap, server, nodes):
+    rows = server.query("SELECT h.job & 63, h.life FROM history h WHERE h.seq > (SELECT max(seq) - 200 FROM history)")
+    now = owners(server)
+    wrong = [row for row in rows if now[row[0]] != row[1]]
+    tap.ok(rows and not wrong, "a job is run by the node that it belongs to", wrong[:9])
+    tap.same(len({life for _, life in rows}), len(nodes), "all nodes run some")
+
+
+def main():
+    tap = Tap(12)
+    with Server("shared_preload_libraries = 'pg_stat_statements'", "pg_stat_statements.track = 'all'", "fsync = off") as server, \
+            Node(server) as a, Node(server) as b, Node(server) as c:
+        server.query("CREATE EXTENSION pg_stat_statements SCHEMA public")
+        a.start()
+        b.start()
+        for n in range(JOBS):
+            a.put(f"job{n}", rate="500ms", exec=["true"])
+        two = settled(server, [PARTS // 2] * 2)
+        tap.ok(two, "two nodes have the same share", server.parts())
+        locks(tap, server)
+        belongs(tap, server, [a, b])
+        c.start()
+        three = settled(server, [20, 22, 22])
+        third = c.life()
+        gone = moved(two, three)
+        tap.ok(len(gone) == list(three.values()).count(third) and all(three[part] == third for part in gone),
+               "a node joins: only what it gets has moved", gone, server.parts())
+        share = {part for part, life in three.items() if life == third}
+        c.stop()
+        again = until(lambda: None not in owners(server).values() and owners(server))
+        tap.same(set(moved(three, again)), share, "a node leaves: only what it had has moved")
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        before = owners(server)
+        share = {part for part, life in before.items() if life == b.life()}
+        b.kill()
+        after = until(lambda: server.parts() == [PARTS] and owners(server))
+        tap.same(set(moved(before, after)), share, "a node dies: only what it had has moved")
+        tap.ok(until(lambda: set(server.query("SELECT DISTINCT life FROM history WHERE seq > (SELECT max(seq) - 30 FROM history)"))
+                     == {(a.life(),)}), "its jobs go on")
+        tap.same(a.stop(), 0, "the last node ends")
+        tap.ok(not any(node.unsound() for node in (a, b, c)), "all were sound")
+    tap.done()
+
+
+main()

@@ -493,23 +493,22 @@ static void rmmod_refused(void)
 /* ---- kill -9 ------------------------------------------------------------------------- */
 
 #define ROUNDS	40
-#define ALONE	12	/* rounds where there is one CPU: a child dies only where it gives way */
 #define WHOLE_ROUNDS	5	/* of these, in which nobody is killed */
+#define HALVES	(ROUNDS / 4)	/* in so many at least a child must die in the middle */
 #define OPS	20000U
 
-static u32 nr_rounds(void)
+/*
+ * Is there another round? A child's call may take less than a ms, and the interrupt that is to end
+ * it may come later than that on a busy host. So if too few died in the middle, more are tried.
+ */
+static bool goes_on(u32 round, u32 halves)
 {
-	return get_nprocs() > 1 ? ROUNDS : ALONE;
-}
-
-/* @nr rounds, and up to ROUNDS if too few children died in the middle. */
-static bool goes_on(u32 round, u32 nr, bool enough)
-{
-	return !failed() && round < (enough ? nr : ROUNDS);
+	return !failed() && round < (halves < HALVES ? 20 * ROUNDS : ROUNDS);
 }
 
 /* Shared with the child that is killed. */
 struct memory {
+	u64			dies_after;	/* ns after it began, or 0: it ends by itself */
 	volatile u64		begun, ended;	/* when the child began and ended; 0 before */
 	struct twheel_batch	add, mod, cancel;
 	struct twheel_op	adds[OPS], mods[OPS], cancels[OPS];
@@ -529,6 +528,21 @@ static void prepare(struct twheel_batch *b, struct twheel_op *ops, u32 op)
 }
 
 /*
+ * Kill this process with SIGKILL, @ns from now. The timer's interrupt comes on the CPU of the call
+ * that it ends. If another process sent the signal, that process's CPU would have to run meanwhile:
+ * on a busy host the virtual CPUs of a machine take turns, and the call would be over before.
+ */
+static void die_after(u64 ns)
+{
+	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	struct itimerspec when = { .it_value = { ns / SEC, ns % SEC } };
+	timer_t timer;
+
+	if (timer_create(CLOCK_MONOTONIC, &ev, &timer) || timer_settime(timer, 0, &when, NULL))
+		_exit(1);
+}
+
+/*
  * Take the page faults before the child begins: they would take most of the time. Touching each
  * page is the only way to do that in user-mode Linux.
  */
@@ -538,6 +552,8 @@ static void begin(void)
 
 	for (size_t at = 0; at < sizeof(*m); at += 4096)
 		byte[at] = byte[at];
+	if (m->dies_after)
+		die_after(m->dies_after);
 	m->begun = now();
 }
 
@@ -553,37 +569,22 @@ static void child_submits(int fd)
 	m->ended = now();
 }
 
-/* Kill a child that does @fn, @ns after it has begun; 0 lets it end. Returns how long it lived. */
-static u64 kill_after(void (*fn)(int), int fd, u64 ns)
-{
-	pid_t pid = start_child(fn, fd);
-	struct timespec until;
-
-	/* Sleep, so that the child gets the CPU if there is only one. */
-	while (!m->begun)
-		usleep(50);
-	if (ns) {
-		until = (struct timespec){ (m->begun + ns) / SEC, (m->begun + ns) % SEC };
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
-		kill(pid, SIGKILL);
-	}
-	waitpid(pid, NULL, 0);
-	return m->ended - m->begun;
-}
-
 /*
- * Play a round. In the first rounds @fn ends by itself, and *@whole becomes the shortest time that
- * it took, because the host may have been busy. After that it is killed within that time.
+ * Play a round: a child does @fn. In the first rounds it ends by itself; after that it dies within
+ * *@whole, if it has not ended before. *@whole is the shortest time that a child took that ended,
+ * because the host may have been busy.
  */
 static void play_round(u32 round, void (*fn)(int), int fd, u64 *whole, u64 *seed)
 {
-	if (round < WHOLE_ROUNDS) {
-		u64 took = kill_after(fn, fd, 0);
+	int status;
+	u64 took;
 
-		*whole = !round || took < *whole ? took : *whole;
-	} else {
-		kill_after(fn, fd, 1 + rnd(seed) % *whole);
-	}
+	m->dies_after = round < WHOLE_ROUNDS ? 0 : 1 + rnd(seed) % *whole;
+	waitpid(start_child(fn, fd), &status, 0);
+	CHECK(!status || (m->dies_after && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+	took = m->ended - m->begun;
+	if (!round || (m->ended && took < *whole))
+		*whole = took;
 }
 
 /* Operations that are counted in nr_done have a result, and those after them have none. */
@@ -625,10 +626,10 @@ static void killed_in_a_batch(void)
 	u64 whole = 0, seed = 8, bytes = 0;
 	struct twheel_event ev;
 	struct twheel_info i;
-	u32 nr = nr_rounds(), halves = 0;
+	u32 halves = 0;
 
 	fflush(stdout);
-	for (u32 round = 0; goes_on(round, nr, halves >= nr / 4); round++) {
+	for (u32 round = 0; goes_on(round, halves); round++) {
 		memset(m, 0, sizeof(*m));
 		prepare(&m->add, m->adds, TWHEEL_OP_ADD);
 		play_round(round, child_submits, fd, &whole, &seed);
@@ -642,7 +643,7 @@ static void killed_in_a_batch(void)
 		CHECK_EQ(i.mem_bytes, bytes);	/* no slot was lost */
 	}
 	diag("%u killed in the middle of a batch", halves);
-	CHECK(halves >= nr / 4);
+	CHECK(halves >= HALVES);
 	add(fd, 0, 1);
 	CHECK_EQ(read_one(fd, &ev), 1);
 	close(fd);
@@ -686,12 +687,12 @@ static void read_the_rest(int fd, u32 had)
 static void killed_in_a_read(void)
 {
 	int before = users(), fd = dev_open(O_NONBLOCK);
-	u32 nr = nr_rounds(), halves = 0, had, rest;
+	u32 halves = 0, had, rest;
 	u64 whole = 0, seed = 9;
 	struct twheel_info i;
 
 	fflush(stdout);
-	for (u32 round = 0; goes_on(round, nr, halves >= nr / 8); round++) {
+	for (u32 round = 0; goes_on(round, halves); round++) {
 		memset(m, 0, sizeof(*m));
 		add_many(fd, OPS, 0, 0);
 		do
@@ -707,7 +708,7 @@ static void killed_in_a_read(void)
 		read_the_rest(fd, had);
 	}
 	diag("%u killed in the middle of a read", halves);
-	CHECK(halves >= nr / 8);
+	CHECK(halves >= HALVES);
 	close(fd);
 	users_become(before);
 }
@@ -748,6 +749,16 @@ static void child_of_threads(int unused)
 	sleep_ms(WAIT_MS);
 }
 
+/* Kill a child that does child_of_threads(), @ns after it was started. */
+static void kill_after(u64 ns)
+{
+	pid_t pid = start_child(child_of_threads, -1);
+
+	usleep(ns / 1000);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* All processes that have the file are killed together, in the middle of every call. */
 static void killed_everywhere(void)
 {
@@ -757,7 +768,7 @@ static void killed_everywhere(void)
 
 	fflush(stdout);
 	for (u32 round = 0; round < ROUNDS && !failed(); round++) {
-		kill_after(child_of_threads, -1, 1 + rnd(&seed) % (50 * MS));
+		kill_after(rnd(&seed) % (50 * MS));
 		users_become(before);
 	}
 	fd = dev_open(0);

@@ -126,10 +126,11 @@ function goal_of(what, k, limit, unit) {
 		goal(what, value[k], limit, unit, low[k], high[k], is_once(k))
 }
 
-# The ratio of two figures. If the other may be nothing, the ratio may be anything.
+# The ratio of two figures. If the other may be nothing, the ratio may be anything; and so it may if
+# the figure itself is below nothing, since then the noise is larger than what was measured.
 function goal_ratio(what, a, b, limit,	to) {
 	if (!(a in value) || !(b in value) || value[b] <= 0)
 		return
-	to = low[b] > 0 ? high[a] / low[b] : 999
+	to = value[a] >= 0 && low[b] > 0 ? high[a] / low[b] : 999
 	goal(what, value[a] / value[b], limit, "", low[a] / high[b], to, is_once(a) || is_once(b))
 }

@@ -45,7 +45,7 @@ struct twheel_backend {
 };
 
 /**
- * struct twheel - what the wheels of both backends begin with. Nothing changes after it is open
+ * struct twheel - what the wheels of both backends begin with. While a wheel is open it is constant
  * @backend:	the functions
  * @fd:		the descriptor to poll
  * @family:	twheel_family() of the process that opened it, see fork.c
@@ -62,7 +62,7 @@ extern const struct twheel_backend twheel_embedded_backend;
 unsigned long twheel_family_enter(void);
 unsigned long twheel_family(void);
 
-/* The time of @clock, which exists, in ns. */
+/* The time of @clock in ns. The system must have that clock. */
 static inline u64 twheel_clock(clockid_t clock)
 {
 	struct timespec ts;

@@ -85,7 +85,7 @@ static inline void *ids_find(const struct ids *ids, u64 id)
 	return entry->generation == id >> 32 ? entry->what : NULL;
 }
 
-/* Delete @id, which names something. From here on it names nothing. */
+/* Delete @id, which must name something. From now on it names nothing. */
 static inline void ids_del(struct ids *ids, u64 id)
 {
 	u32 index = (u32)id;

@@ -51,9 +51,9 @@ void twheel_keys_exit(struct keys *keys);
 /* The hash of a key in this table. Reads only the secret, so no lock is needed. */
 u64 twheel_keys_hash(const struct keys *keys, const void *bytes, size_t len);
 /*
- * Add a key whose hash is filled in. Another with the same bytes may be in the table, which the
- * caller deletes: until then find() returns one of the two. Returns 0, or -ENOMEM if there is no
- * memory for the first page of buckets.
+ * Add a key whose hash is filled in. If the table has another key with the same bytes, the caller
+ * must delete that one: until then twheel_keys_find() returns one of the two. Returns 0, or -ENOMEM
+ * if there is no memory for the first page of buckets.
  */
 int twheel_keys_add(struct keys *keys, struct key *key);
 /* The key with these bytes, or NULL. */

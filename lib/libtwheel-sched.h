@@ -20,16 +20,16 @@
  *	twheel_sched_close(sched);
  *
  * Promises
- *   - A task never runs before it is due, by its clock. Its tolerance makes it late by no more than
- *     that, compared with an exact task.
+ *   - A task never runs before it is due, by its clock. A tolerance delays it, compared with an
+ *     exact task, by no more than the tolerance.
  *   - Adding, moving and cancelling cost the same with ten tasks and with a million, and no single
  *     call costs much more than the others. How long a call holds up other threads does not depend
  *     on the number of tasks, except for twheel_sched_stop() and _close().
- *   - A task that is cancelled or replaced is freed in that call; if it is running then, when its
- *     function returns.
- *   - Functions are called in the order in which their tasks were due; if that is the same, to the
- *     ns, in the order in which they were added. This holds as long as no more than 512 are due at
- *     once, and none of them has a tolerance.
+ *   - If a task is cancelled or replaced, it is freed in that call; if it is running at that
+ *     moment, it is freed when its function returns.
+ *   - Functions are called in the order in which their tasks were due. If tasks were due at the
+ *     same ns, they are called in the order in which they were added. This holds as long as no more
+ *     than 512 tasks are due at once, and none of them has a tolerance.
  *   - A task never runs twice at once, unless it has TWHEEL_TASK_OVERLAP.
  *   - A slow function holds up its own thread and no other.
  *   - release() is called once for each task, when nothing will use its arg any more; but not for
@@ -40,13 +40,14 @@
  * nothing. They mean
  *	EINVAL		a field, flag or time that is not allowed
  *	ENOENT		no such task: it never existed, was cancelled, or is over
- *	EALREADY	it has begun to run, for the only time
+ *	EALREADY	the task has begun its only run
  *	EDQUOT		the cap on pending tasks is reached
  *	ESHUTDOWN	the scheduler was stopped
  *	EDEADLK		the call would wait for the function that makes it
  *	ENOMEM		no memory, or no thread
  *	ECHILD		the scheduler was opened by a parent of this process
- *	E2BIG		a structure is longer than the library knows, and the rest is not 0
+ *	E2BIG		a structure is longer than the library knows, and the part that it does not
+ *			know is not 0
  *
  * Structures may grow: libtwheel.h says how, under Growth. The @task that a function gets is in
  * the library's memory, and followed by zeros up to TWHEEL_TASK_INFO_MAX bytes.
@@ -59,7 +60,7 @@
  *	it throws a C++ exception and does not catch it, the program ends by std::terminate(), with
  *		or without a pool: the caller of twheel_sched_run() does not get the exception
  *	it calls pthread_exit(), its thread ends, as if the function had returned before. In a pool
- *		another thread takes its place; without a pool it was the caller's thread. In
+ *		a new thread takes its place; without a pool the caller's thread ends. In
  *		threads of the pool cancellation is disabled
  *	it leaves by longjmp(), its task counts as running for ever: it must not do that
  * release() must return. If it throws an exception, the program ends too.
@@ -103,27 +104,28 @@ struct twheel_sched_options {
 #define TWHEEL_TASK_DELAY	0x2
 /* If a run begins late, the next one is due a period after that beginning. */
 #define TWHEEL_MISSED_DELAY	0x4
-/* If periods are over when a run begins, they are skipped; the phase is kept. */
+/* Periods that have passed when a run begins are skipped; the phase is kept. */
 #define TWHEEL_MISSED_SKIP	0x8
-/* A run need not wait for the end of the last one. So as many as there are threads may overlap. */
+/* A run does not wait for the last one to end. As many runs as there are threads may overlap. */
 #define TWHEEL_TASK_OVERLAP	0x10
 
 /**
  * struct twheel_task - what to do, and when
  * @fn:		called when the task is due, with @arg and a description of the task, whose @due_ns
- *		is the time at which this run was due. It is valid until @fn returns
+ *		is the time at which this run was due. The description is valid until @fn returns
  * @release:	called with @arg when the task is over, or NULL
  * @arg:	the caller's own
- * @key:	a name, copied; NULL for none. No two pending tasks have the same: a task that is
- *		added replaces the one with its key
+ * @key:	a name, copied; NULL for none. No two pending tasks have the same key: a task that
+ *		is added replaces the one with its key
  * @key_len:	length of @key, whose bytes may be anything; 0 if it is a string. At most 65535,
  *		also for a string
  * @when_ns:	delay from now; 0 or less means at once. With TWHEEL_TASK_AT a time since 1970 by
- *		the wall clock: if that is set, the task is due when the clock shows the time
+ *		the wall clock: if somebody sets that, the task is due when the clock shows the time
  * @period_ns:	0 if it runs once; else its period, at least a tick. By default it is due again a
  *		period after it was last due (fixed rate), and runs that were missed are made up
- *		for, one after the other. TWHEEL_MISSED_* changes that, as in tokio. "Late" is
- *		more than a tick, more than 5 ms, and more than @tolerance_ns beyond that
+ *		for, one after the other. TWHEEL_MISSED_* changes that, as in tokio. A run is "late"
+ *		if it begins more than 5 ms after it was due, or, if a tick is longer, more than a
+ *		tick; @tolerance_ns is added to that
  * @flags:	TWHEEL_TASK_* and TWHEEL_MISSED_*
  * @reserved:	must be 0
  * @tolerance_ns: 0, or how much later than it is due a run may begin, so that tasks share wake-ups:
@@ -146,7 +148,7 @@ struct twheel_task {
 enum twheel_task_state {
 	TWHEEL_TASK_WAITING,	/* for its time */
 	TWHEEL_TASK_QUEUED,	/* for a thread */
-	TWHEEL_TASK_RUNNING	/* and will run again: else it is not pending */
+	TWHEEL_TASK_RUNNING	/* and due again later: a task in its last run is not pending */
 };
 
 /* struct twheel_task_info will never be longer. */
@@ -155,7 +157,7 @@ enum twheel_task_state {
 /**
  * struct twheel_task_info - what a task is and has done
  * @sched:	its scheduler
- * @id:		its name for twheel_sched_mod() and _cancel(), never used again
+ * @id:		by which twheel_sched_mod() and _cancel() know it; never used again
  * @fn:		as in struct twheel_task
  * @release:	as in struct twheel_task
  * @arg:	as in struct twheel_task
@@ -212,7 +214,7 @@ static inline int twheel_sched_open(struct twheel_sched **sched,
  * Waits for functions that are running. Tasks that have not run are released. No other call on the
  * scheduler may be under way or follow. In a child after fork() it does what twheel_close() does.
  *
- * Return: 0, or -EDEADLK from a function of its own: nothing has changed.
+ * Return: 0; or -EDEADLK, with nothing changed, if a function of this scheduler makes the call.
  */
 int twheel_sched_close(struct twheel_sched *sched);
 
@@ -263,7 +265,7 @@ static inline int twheel_sched_add(struct twheel_sched *sched, const struct twhe
  * @id:		the task
  * @when_ns:	as in struct twheel_task
  *
- * If a periodic task is running, its next run is at that time. The tolerance stays.
+ * If a periodic task is running, its next run is at that time. The task keeps its tolerance.
  *
  * Return: 0, -ENOENT, -EALREADY, -ECHILD.
  */
@@ -275,7 +277,7 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns);
 #define TWHEEL_SCHED_FINISH	0x2
 
 /**
- * twheel_sched_cancel() - see to it that a task does not run again
+ * twheel_sched_cancel() - ensure that a task does not run again
  * @sched:	the scheduler
  * @id:		the task
  * @flags:	0 or TWHEEL_SCHED_WAIT
@@ -283,7 +285,8 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns);
  * If two functions wait for each other's tasks, they wait for ever.
  *
  * Return: 0 if it will not run again and is not running; 1 if it is running at this moment, for the
- * last time; -EINVAL, -ENOENT, -ECHILD; -EDEADLK for TWHEEL_SCHED_WAIT from its own function.
+ * last time; -EINVAL, -ENOENT, -ECHILD; -EDEADLK if its own function makes the call with
+ * TWHEEL_SCHED_WAIT.
  */
 int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags);
 
@@ -341,9 +344,9 @@ int twheel_sched_stop_sized(struct twheel_sched *sched, uint32_t flags,
  * last of them has begun, the scheduler is stopped. With both flags the call returns when the last
  * has finished. To stop at once, call again without TWHEEL_SCHED_FINISH.
  *
- * Return: how many tasks were cancelled that were waiting or queued, -EINVAL, -ENOMEM, -ECHILD;
- * -EDEADLK for TWHEEL_SCHED_WAIT from a function of its own, and for both flags without a pool,
- * since then the caller is the one who would run the tasks.
+ * Return: how many waiting or queued tasks were cancelled, -EINVAL, -ENOMEM, -ECHILD. -EDEADLK if a
+ * function of this scheduler makes the call with TWHEEL_SCHED_WAIT; or for both flags without a
+ * pool, since only the caller could run the tasks then.
  */
 static inline int twheel_sched_stop(struct twheel_sched *sched, uint32_t flags,
 				    struct twheel_task_info **list)

@@ -27,14 +27,14 @@
  *   takes a structure is inline, and passes that size to NAME_sized(). Programs in other languages
  *   call NAME_sized() themselves. Its parameters are those of NAME() and last the size; for an
  *   array the size is the distance from one element to the next. If the size is
- *	shorter than the library's	members behind it count as 0 where the library reads the
- *					structure, and are not written where it fills it in
- *	longer				what is behind the library's members must be 0 where it
- *					reads, else the call fails with -E2BIG; it is set to 0
- *					where the library writes
+ *	shorter than the library's	where the library reads the structure, the missing members
+ *					count as 0; where it fills it in, they are not written
+ *	longer				where the library reads the structure, the part that it
+ *					does not know must be 0, else the call fails with -E2BIG;
+ *					where it fills it in, it sets that part to 0
  *	shorter than in version 1.0.0, longer than 4096, or not a multiple of the structure's
  *	alignment			the call fails with -EINVAL
- *   The size also counts if the pointer is NULL, where that is allowed. So a program works with a
+ *   Where the pointer may be NULL, the size is checked all the same. So a program works with a
  *   library that is newer or older than the header that it was compiled with; twheel_version()
  *   returns the library's version.
  *
@@ -44,11 +44,11 @@
  * overlap.
  *
  * The embedded backend costs 63 KiB a wheel and 64 bytes a timer, kept until twheel_close(). Each
- * operation is O(1). It makes a system call only if the next event becomes earlier. It never wakes
- * an idle process.
+ * operation is O(1). It makes a system call only if the next event becomes earlier. There is no
+ * periodic wake-up: the timerfd is set for the next event only.
  *
- * Two promises do not hold for it: slack_ns is ignored, and a pointer to memory that the caller
- * does not have gives SIGSEGV, as in any function, not -EFAULT.
+ * Two promises do not hold for the embedded backend: slack_ns is ignored, and a pointer to memory
+ * that the caller does not have gives SIGSEGV, as in any function, not -EFAULT.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H
@@ -86,8 +86,9 @@ struct twheel;
 uint32_t twheel_version(void);
 
 /*
- * Which backend. With both flags: the kernel's, or the embedded one if the device cannot be opened.
- * With none: the one that the environment names; if it names none, as with both.
+ * Which backend. With both flags: the kernel's; or, if there is no /dev/twheel or this process may
+ * not open it, the embedded one. With none: the one that the environment names; if it names none,
+ * as with both.
  */
 #define TWHEEL_KERNEL		0x1
 #define TWHEEL_EMBEDDED		0x2
@@ -114,7 +115,7 @@ int twheel_open_sized(struct twheel **twheel, unsigned int flags,
  *		defaults
  *
  * Return: 0, -EINVAL for a flag, environment or setup that is not allowed, -E2BIG, -ENOMEM,
- * -EMFILE, -ENFILE, or why /dev/twheel cannot be opened.
+ * -EMFILE, -ENFILE, or the errno with which opening /dev/twheel failed.
  */
 static inline int twheel_open(struct twheel **twheel, unsigned int flags,
 			      const struct twheel_setup *setup)
@@ -181,8 +182,8 @@ int twheel_add(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
  *		<linux/twheel.h>; together with @expires_ns at most 2^63 - 1. 0: as twheel_add()
  * @flags:	as in twheel_add()
  *
- * Timers that may be late share ticks, so that a process is woken once for many of them. It is for
- * timeouts whose users do not notice a little lateness.
+ * Timers that may be late share ticks, so that a process is woken once for many of them. This is
+ * for timeouts whose users do not notice a little lateness.
  *
  * Return: as twheel_add(); -E2BIG if the module is older than tolerances are.
  */
@@ -240,7 +241,8 @@ int twheel_submit_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t n
  * @ops:	what to do, and with each its result
  * @nr:		how many, up to 2^31 - 1
  *
- * They are done in order. If one fails, the others are still done. Signals do not stop the call.
+ * The operations are done in order. If one fails, the others are still done. Signals do not stop
+ * the call.
  *
  * Return: how many have a negative @res. -EINVAL or -ECHILD: nothing was done. -EFAULT, if @ops is
  * not the caller's memory, or -ENOMEM: some may have been done.
@@ -298,7 +300,7 @@ int twheel_drain_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t nr
  * @nr:		how many there is room for, at least 1
  * @flags:	0 for the time left, or TWHEEL_F_ABS for the deadline
  *
- * Ready events and idle timers stay. Call it until it returns 0.
+ * Ready events and idle timers stay. To drain all, call this until it returns 0.
  *
  * Return: how many, 0 if nothing is armed any more, -EINVAL, -EFAULT, -ECHILD.
  */
@@ -323,14 +325,17 @@ static inline int twheel_get_info(struct twheel *twheel, struct twheel_info *inf
 	return twheel_get_info_sized(twheel, info, sizeof(*info));
 }
 
-/* If a tick is a second: seconds, minutes, hours, days, years, and what is beyond. */
+/*
+ * The five levels of a wheel, and the far timers beyond them. If a tick is a second, the buckets of
+ * the levels are seconds, minutes, hours, days and years.
+ */
 #define TWHEEL_LEVELS	6
 
 /**
  * struct twheel_levels - where the timers of a wheel are
- * @timers:	in each level
- * @buckets:	in each level, how many have any: of 120, 120, 48, 730 and 100; of the classes that
- *		those beyond are sorted into, of 40
+ * @timers:	how many timers each level has
+ * @buckets:	how many buckets of each level have timers. The levels have 120, 120, 48, 730 and
+ *		100 buckets, and the far timers have 40 classes
  */
 struct twheel_levels {
 	uint32_t	timers[TWHEEL_LEVELS];
@@ -344,8 +349,8 @@ int twheel_get_levels_sized(struct twheel *twheel, struct twheel_levels *levels,
  * @twheel:	the wheel
  * @levels:	filled in
  *
- * For tools that show it. For the kernel's wheels root finds it in /sys/kernel/debug/twheel/bases,
- * which twheel top shows.
+ * For tools that show a wheel. For the kernel's wheels root finds the same numbers in
+ * /sys/kernel/debug/twheel/bases, which twheel top shows.
  *
  * Return: 0, -EOPNOTSUPP with the kernel backend, -ECHILD.
  */

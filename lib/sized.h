@@ -51,8 +51,8 @@ static inline int sized_take(void *to, size_t mine, const void *from, size_t the
 }
 
 /*
- * Copy to the caller's structure, as much as it has room for. Members that are not known here get
- * 0.
+ * Copy to the caller's structure, as much as that has room for. Set members that are not known here
+ * to 0.
  */
 static inline void sized_give(void *to, size_t theirs, const void *from, size_t mine)
 {

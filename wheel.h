@@ -31,16 +31,17 @@
  * of levels 1 to 4, and moves from the next bucket of each and from a class of far timers:
  * 9 * WHEEL_BIG = 288 moves. If the next bucket of level l holds n timers, more than WHEEL_BIG for
  * each of its ticks, n / (width_l - 1) takes the place of WHEEL_BIG. If no bucket holds so many,
- * and nothing is due in the next tick, one of the five that are moved from may move WHEEL_CHUNK:
- * 512 moves. So the bound is 512 moves, and 1/59 of the timers that are due within the next 60
- * ticks, unless more than 900 000 are due in an hour of 3 600 ticks. Timers that expire are not
- * counted. If a million timers are due within an hour or half an hour, a day ahead, no tick needs
- * more than 600 moves.
+ * and nothing is due in the next tick, one of the four next buckets, or the class, may lose
+ * WHEEL_CHUNK timers: 512 moves. So the bound is 512 moves, and 1/59 of the timers that are due
+ * within the next 60 ticks, unless more than 900 000 are due in an hour of 3 600 ticks. Timers that
+ * expire are not counted. If a million timers are due within an hour or half an hour, a day ahead,
+ * no tick needs more than 600 moves.
  *
- * The price is an event for each WHEEL_CHUNK = 256 timers of a big bucket, and of a class of
- * far timers, if ticks are idle: less than half a percent of the timers. A step that happens
- * anyway, within the last eighth of a width before, saves that event. Only a bucket that is barely
- * big, with 33 to 200 timers, costs more than that, if nothing else is due shortly before.
+ * If ticks are idle, the price is an event for each WHEEL_CHUNK = 256 timers of a big bucket, and
+ * of a class of far timers: an event for less than half a percent of the timers. If a step happens
+ * anyway, within the last eighth of a width before, it does these moves, and saves the event. Only
+ * a bucket that is barely big, with 33 to 200 timers, costs more than that, if nothing else is due
+ * shortly before.
  *
  * A timer moves at most four times, and once more for each class of far timers that it passes
  * through, and for each time it was put off.
@@ -59,9 +60,10 @@
  *
  * A timer that may be late gets, of the ticks it may fire in, the one that most others can share,
  * see wheel_choose(). Mostly that is a stop: a multiple of 60 ticks, or, where only level 2
- * reaches, of 600. A stop has lists of its own, from which its timers fire when its tick comes:
- * they are not moved, except once from level 3 or 4 to there. Level 1 has one stop for each of its
- * buckets, and level 2 has six. A timer at a stop stays there when the bucket around it is emptied:
+ * reaches, of 600. A stop has lists of its own, from which its timers fire when its tick comes.
+ * They are not moved, except once if they were in level 3 or 4 before. Level 1 has one stop in each
+ * of its buckets, and level 2 has six. A timer at a stop stays there when the bucket around it is
+ * emptied:
  *
  *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late
  *	exact				9 259			1.9		0
@@ -69,8 +71,8 @@
  *	by an 8th			162			0.001		285
  *
  * The next tick with work is the minimum of at most twelve bitmap searches. So sleeping costs
- * nothing, and waking up after years processes only the ticks that have work. The next event of the
- * levels above 0 is remembered; until then a step only searches level 0.
+ * nothing, and waking up after years processes only the ticks that have work. The wheel remembers
+ * the next event of the levels above 0; until then a step only searches level 0.
  *
  * Timers fire in exactly their tick, in the order of ticks; inside one tick no
  * order is promised.
@@ -112,8 +114,8 @@
 #endif
 
 /*
- * A bucket with more timers than this is drained ahead of time, about as many timers in each tick.
- * A power of two.
+ * A bucket with more timers than this is big: it is drained ahead of time, about this many timers a
+ * tick. A power of two.
  */
 #ifndef WHEEL_BIG
 #define WHEEL_BIG	32
@@ -133,15 +135,14 @@
 
 /*
  * How many lists a stop has, and a bucket of levels 0 to 2. Timers are added to the lists in turn
- * and taken from them in turn, so that the memory of as many timers is being loaded at once: if
- * there are more timers than fit into the processor's caches, expiry mostly waits for memory. A
- * power of two.
+ * and taken from them in turn, so that the processor loads the memory of as many timers at once: if
+ * there are more timers than fit into its caches, expiry mostly waits for memory. A power of two.
  *
  * From timer to timer the turn advances by a little more than one list. If it advanced by exactly
  * one, and all but every eighth timer were cancelled, the rest would be in one list. That is not
  * far-fetched: a request may arm eight timers, of which one stays. WHEEL_TURN is
  * 2^32 / (6 + 0.618...): no small multiple of it is close to a multiple of 2^32, and each list has
- * its turn every sixth or seventh time.
+ * its turn again after six, seven or thirteen timers, eight on average.
  */
 #ifndef WHEEL_LISTS
 #define WHEEL_LISTS	8
@@ -174,9 +175,9 @@
 #define WHEEL_CLASSES	(64 - __builtin_clzll(WHEEL_NEVER / WHEEL_W4))
 
 /*
- * The first slot of each level. Slot 0 stands for none: an idle timer has it. The timers of a slot
- * before WHEEL_L1 are all due at one tick, from which they expire; those behind it have to be
- * moved.
+ * The first slot of each level. Slot 0 stands for none: an idle timer has it. All timers of a slot
+ * before WHEEL_L1 are due at the same tick, and expire from there. Timers of later slots have to be
+ * moved first.
  */
 enum {
 	WHEEL_NONE,
@@ -193,7 +194,7 @@ enum {
 	WHEEL_NR_LISTS	= (WHEEL_WIDE - WHEEL_S1) * WHEEL_LISTS + WHEEL_SLOTS - WHEEL_WIDE,
 };
 
-/* What loops over the levels need of them. */
+/* What loops over the levels need to know of each. */
 struct wheel_level {
 	u16	first;		/* its first slot */
 	u16	slots;		/* how many it has */
@@ -208,7 +209,7 @@ static const struct wheel_level wheel_levels[WHEEL_LEVELS] = {
 	{ WHEEL_L4, WHEEL_R4, WHEEL_W4 },
 };
 
-/* The same of the stops of levels 1 and 2. */
+/* The stops of levels 1 and 2, as if they were levels: the width is the distance between stops. */
 static const struct wheel_level wheel_stops[2] = {
 	{ WHEEL_S1, 2 * WHEEL_R1, WHEEL_STOP1 },
 	{ WHEEL_S2, 2 * WHEEL_R2 * WHEEL_PARTS, WHEEL_STOP2 },
@@ -250,9 +251,9 @@ struct wheel_store {
  * @next:	no event is earlier than this tick; WHEEL_NEVER when empty. A
  *		lower bound, since a cancel does not change it
  * @upper:	no event of levels 1 to 4, of stops or of far timers is earlier than this tick,
- *		which is no earlier than @next. Or the tick is over: then it says nothing, and @next
- *		is no later than any event
- * @slot:	the slot of @q of each level
+ *		which is no earlier than @next. If the tick is over, @upper says nothing; @next is
+ *		no later than any event even then
+ * @slot:	for each level, the slot of its current bucket, @q
  * @reach:	the last tick that has a bucket in levels 0, 1 and 2
  * @upper_slot:	the bucket that has the event @upper
  * @phase:	the phase of the step of clk
@@ -260,8 +261,8 @@ struct wheel_store {
  * @far:	the slot of the class of far timers that is emptied while clk is in this
  *		bucket of level 4; it gets no new timers meanwhile
  * @nr_big:	how many bits of @big are set, for each level
- * @quota:	moves that the bucket next to the current one still owes at clk, for each level; [0]
- *		is for the class @far
+ * @quota:	for each level, how many moves the bucket after the current one still owes at clk;
+ *		[0] is for the class @far
  * @added:	timers added so far
  * @gone:	of these, those that are no longer queued, see wheel_nr()
  * @moves:	list moves so far; statistics
@@ -270,8 +271,8 @@ struct wheel_store {
  * @bucket:	the buckets of all levels
  * @list:	their timers, see wheel_lists()
  *
- * With WHEEL_STORE_APART the last two are pointers into a zeroed struct wheel_store, which the
- * caller provides before the first timer is put into a bucket.
+ * With WHEEL_STORE_APART, @bucket and @list are pointers into a zeroed struct wheel_store, which
+ * the caller provides before the first timer is put into a bucket.
  */
 struct wheel {
 	u64			q[WHEEL_LEVELS];
@@ -299,7 +300,7 @@ struct wheel {
 #endif
 };
 
-/* The tick last processed. While a step is unfinished it is being processed. */
+/* The tick last processed; or, while its step is unfinished, the tick that is being processed. */
 static inline u64 wheel_clk(const struct wheel *w)
 {
 	return w->q[0];
@@ -374,7 +375,7 @@ static inline void wheel_set_odometer(struct wheel *w, u64 t)
 
 /*
  * Move clk to tick @t, at or before the next event. Mostly @t is in the same bucket of level 1 as
- * clk, and little changes: reach[0] is the end of the bucket after that one.
+ * clk, and little changes. reach[0] is the end of the bucket after the one that clk is in.
  */
 static inline void wheel_set_clk(struct wheel *w, u64 t)
 {
@@ -395,15 +396,15 @@ static inline void wheel_init(struct wheel *w, u64 clk)
 	unsigned int l;
 
 	for (l = 1; l < WHEEL_LEVELS; l++)
-		w->q[l] = WHEEL_NEVER;	/* no q is that, so all is filled in */
+		w->q[l] = WHEEL_NEVER;	/* no q is that, so all are computed */
 	wheel_set_odometer(w, clk);
 	w->next = WHEEL_NEVER;
 	w->upper = WHEEL_NEVER;
 }
 
 /*
- * Let clk follow the time where nothing is due, so that a new timer is placed
- * by its true distance and not by that from an event long past.
+ * If nothing is due, let clk follow the time, so that a new timer is placed by its true distance,
+ * not by that from an event long past.
  */
 static inline void wheel_forward(struct wheel *w, u64 now)
 {
@@ -431,7 +432,8 @@ static inline struct hlist_head *wheel_lists(struct wheel *w, unsigned int slot)
 }
 
 /*
- * To which list of a bucket of @n timers the next timer is added. The first timer goes to list 0.
+ * The index of the list to which the next timer is added in a bucket of @n timers. The first timer
+ * goes to list 0.
  */
 static __always_inline u32 wheel_turn(u32 n)
 {
@@ -464,8 +466,8 @@ static inline void wheel_put_first(struct hlist_head *list, struct wheel_timer *
 }
 
 /*
- * By how many ticks the min of bucket @b is after the start of the bucket, @start. No bucket that
- * has a min is so wide that 32 bits are not enough.
+ * How many ticks after @start, the start of bucket @b, the bucket's min is. 32 bits are enough for
+ * every bucket that has a min.
  */
 static inline u32 wheel_min(const struct wheel_bucket *b, u64 start)
 {
@@ -473,9 +475,9 @@ static inline u32 wheel_min(const struct wheel_bucket *b, u64 start)
 }
 
 /*
- * The tick from which on a bucket of @n timers, more than WHEEL_BIG, must be drained. It begins at
- * tick @end. As late as WHEEL_BIG moves a tick allow, but within the preceding bucket: from there
- * on it gets no new timers.
+ * The tick at which draining a bucket must begin that has @n timers, more than WHEEL_BIG, and
+ * begins at tick @end: as late as WHEEL_BIG moves a tick allow, but not before clk is in the
+ * preceding bucket. From then on the bucket gets no new timers.
  */
 static __always_inline u64 wheel_pace_event(u32 n, u64 end, u32 width)
 {
@@ -522,7 +524,7 @@ static inline u64 wheel_far_from(const struct wheel *w, unsigned int c)
 	return (wheel_horizon(w) >> c | 1) << c;
 }
 
-/* The tick at which class @c has its turn: the horizon reaches that bucket. */
+/* The tick at which class @c has its turn: the horizon reaches the bucket wheel_far_from(). */
 static inline u64 wheel_far_event(const struct wheel *w, unsigned int c)
 {
 	return (wheel_far_from(w, c) - (WHEEL_R4 - 1)) * WHEEL_W4;
@@ -557,7 +559,7 @@ static inline bool wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
 	return wheel_note(w, t, wheel_far_event(w, c), true);
 }
 
-/* Queue @t in bucket @q of level @l. The level must reach so far. */
+/* Queue @t in bucket @q of level @l. The level must reach that bucket. */
 static __always_inline bool wheel_put_level(struct wheel *w, struct wheel_timer *t,
 					    u64 e, unsigned int l, u64 q)
 {
@@ -569,7 +571,7 @@ static __always_inline bool wheel_put_level(struct wheel *w, struct wheel_timer 
 	return wheel_note(w, t, wheel_put(w, t, e, slot, q, lv.width), l);
 }
 
-/* The slot of level @lv that @slot, counted beyond the level's end, stands for. */
+/* @slot, or, if that is beyond the end of level @lv, the slot at which it comes round. */
 static inline u32 wheel_round(const struct wheel_level *lv, u32 slot)
 {
 	return slot < (u32)lv->first + lv->slots ? slot : slot - lv->slots;
@@ -624,7 +626,7 @@ static inline bool wheel_put_stop2(struct wheel *w, struct wheel_timer *t, u64 e
 						   first + (u32)(q - w->q[2] * WHEEL_PARTS)));
 }
 
-/* Is tick @e where most timers are, in levels 0 to 2? */
+/* Do levels 0 to 2, where most timers are, reach tick @e? */
 static inline bool wheel_is_near(const struct wheel *w, u64 e)
 {
 	return e <= w->reach[2];
@@ -632,8 +634,8 @@ static inline bool wheel_is_near(const struct wheel *w, u64 e)
 
 /*
  * wheel_place() for tick @e, which is near. If @e is over, an idle timer is queued for the next
- * tick; a timer that looks queued is being moved, and stays due at @e. With @stops the timer goes
- * to a stop if it is due at one. Any timer might, but the check pays only if that is likely.
+ * tick; a timer that looks queued is being moved, and stays due at @e. With @stops, a timer that is
+ * due at a stop goes there. That is allowed for any timer, but the check pays only if it is likely.
  */
 static __always_inline bool wheel_place_near(struct wheel *w, struct wheel_timer *t, u64 e,
 					     bool stops)
@@ -676,8 +678,8 @@ static inline bool wheel_place_beyond(struct wheel *w, struct wheel_timer *t)
  * Queue @t, which is being moved, by its expiry in the lowest level that reaches that from clk:
  * mostly that is level 0. Returns what wheel_add() returns.
  *
- * Since the level below did not reach, a bucket of levels 1 to 4 is at least two away from the
- * current one. So a bucket that is being emptied gets no new timers.
+ * A timer goes into level 1 to 4 only if the level below does not reach its tick: then its bucket
+ * is at least two after the current one. So a bucket that is being emptied gets no new timers.
  */
 static __always_inline bool wheel_place(struct wheel *w, struct wheel_timer *t)
 {
@@ -714,13 +716,13 @@ static __always_inline bool wheel_add(struct wheel *w, struct wheel_timer *t, u6
 	return wheel_place_beyond(w, t);
 }
 
-/* The smallest multiple of @step that is at least @x. It must be below 2^64. */
+/* The smallest multiple of @step that is at least @x. The multiple must be below 2^64. */
 static inline u64 wheel_round_up(u64 x, u32 step)
 {
 	return div_u64(x + step - 1, step) * step;
 }
 
-/* The same for numbers of 32 bits. */
+/* wheel_round_up() for numbers of 32 bits. */
 static __always_inline u32 wheel_step(u32 x, u32 step)
 {
 	return (x + step - 1) / step * step;
@@ -728,7 +730,7 @@ static __always_inline u32 wheel_step(u32 x, u32 step)
 
 /*
  * Of the ticks @first to @last, the one that most other timers can share. Both are counted from a
- * stop of level 2, and no other such stop is among them.
+ * stop of level 2, and none of these ticks is such a stop.
  */
 static inline u32 wheel_choose_between(u32 first, u32 last)
 {
@@ -755,9 +757,9 @@ static inline u32 wheel_choose_between(u32 first, u32 last)
  *		a bucket of level 3
  * @last:	the last tick
  *
- * The tick should be one that timers share which were armed at other times, for other delays and
- * elsewhere. So it is a round number of ticks since the beginning of time; the first such number,
- * since later would be no better:
+ * The tick should be one that the timer shares with timers that were armed at other times, for
+ * other delays and elsewhere. So it is a round number of ticks since the beginning of time; the
+ * first such number, since a later one would be no better:
  *
  *	ticks allowed		multiple of
  *	345 600 or more		86 400
@@ -784,7 +786,7 @@ static __always_inline u64 wheel_choose(u64 first, u64 last)
 	return stop + wheel_choose_between((u32)(first - stop), (u32)(last - stop));
 }
 
-/* wheel_add_chosen() for a tick that is near, where that has to be fast. */
+/* wheel_add_chosen() for a tick that is near, for callers that must be fast. */
 static __always_inline bool wheel_add_chosen_near(struct wheel *w, struct wheel_timer *t,
 						  u64 expires)
 {
@@ -798,7 +800,7 @@ static __always_inline bool wheel_add_chosen_near(struct wheel *w, struct wheel_
  * @t:		as for wheel_add()
  * @expires:	the tick
  *
- * As wheel_add(), but a timer that is due at a stop goes there, from where it need not be moved.
+ * As wheel_add(), but a timer that is due at a stop goes there, and need not be moved later.
  *
  * Return: as wheel_add().
  */
@@ -858,9 +860,9 @@ static inline void wheel_del(struct wheel *w, struct wheel_timer *t)
  * true. Else nothing is done. (The bucket of a timer that is queued elsewhere, as in wheel_back.h,
  * is negative as a signed number.)
  *
- * The timer stays in its bucket, and goes where it belongs when that is emptied. The bucket's min
- * stays true. In level 0 and at stops this cannot be done: there all timers of a bucket expire when
- * the bucket is due.
+ * The timer stays in its bucket. When that is emptied, the timer goes where it then belongs. The
+ * bucket's min stays true. In level 0 and at stops this cannot be done: there all timers of a
+ * bucket expire when the bucket is due.
  */
 static __always_inline bool wheel_put_off(struct wheel *w, struct wheel_timer *t, u64 expires)
 {
@@ -1152,7 +1154,7 @@ static __always_inline struct hlist_head *wheel_walk_list(const struct wheel_wal
 	return list;
 }
 
-/* Take the next timer off its list. Its bucket is left to the caller. */
+/* Take the next timer off its list. The caller must set the timer's bucket. */
 static __always_inline struct wheel_timer *wheel_walk_on(struct wheel_walk *walk)
 {
 	struct hlist_head *list = wheel_walk_list(walk);
@@ -1181,13 +1183,13 @@ static inline void wheel_walk_end(struct wheel *w, unsigned int slot,
 		wheel_is_small(w, slot);
 }
 
-/* Is told that @nr timers were moved out of bucket @slot. The wheel is as it will be after that. */
+/* Called after @nr timers were moved out of bucket @slot, when the wheel is consistent again. */
 typedef void (*wheel_moved_fn)(struct wheel *w, unsigned int slot, u32 nr);
 
 /*
- * Move up to @most timers of bucket @slot to where they belong now, which is another bucket:
- * they need not be taken out one by one. Lockless readers see a timer as queued throughout the
- * move. @moved is told of it, or is NULL: a constant in every caller, so that it costs nothing.
+ * Move up to @most timers of bucket @slot to where they belong now. That is always another bucket,
+ * so they need not be taken out one by one. Lockless readers see a timer as queued throughout the
+ * move. @moved, if not NULL, is called then. Every caller passes a constant: NULL costs nothing.
  */
 static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most, wheel_moved_fn moved)
 {
@@ -1207,8 +1209,8 @@ static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most, whee
 }
 
 /*
- * How many timers a bucket of @n timers that begins at @end must lose at clk: if as many are moved
- * in each tick from now on, it is small at @end. At @end itself, all.
+ * How many timers must leave, at clk, a bucket of @n timers that begins at @end. If as many leave
+ * in each tick from now on, the bucket is small at @end. At @end itself all must leave.
  */
 static inline u32 wheel_owed(const struct wheel *w, u32 n, u64 end, u32 width)
 {
@@ -1240,8 +1242,8 @@ static inline bool wheel_next_is_big(const struct wheel *w, unsigned int l)
 }
 
 /*
- * How many moves the bucket next to the current one of level @l, which is big, owes at clk; or, if
- * @shortly, will owe within an eighth of its width.
+ * The bucket after the current one of level @l is big. How many moves does it owe at clk, or, if
+ * @shortly, will it owe within an eighth of its width?
  */
 static inline u32 wheel_next_owes(const struct wheel *w, unsigned int l, bool shortly)
 {
@@ -1389,8 +1391,8 @@ struct wheel_slot {
 };
 
 /*
- * The slot whose timers are due at clk, if wheel_expiring(). It stays this one until its last timer
- * is taken, whatever is added or deleted meanwhile.
+ * The slot whose timers are due at clk, if wheel_expiring(). Until its last timer is taken, it
+ * stays the same, whatever is added or deleted meanwhile.
  */
 static __always_inline struct wheel_slot wheel_due_slot(struct wheel *w)
 {
@@ -1453,8 +1455,9 @@ static inline bool wheel_expiring(const struct wheel *w)
 }
 
 /*
- * All timers of slot w->due have been handed out. If clk is a stop of level 1, and then if it is
- * one of level 2, that slot is next. Returns whether there is a next slot.
+ * All timers of slot w->due have been handed out. If clk is a stop of level 1, the slot of that
+ * stop is next; and after it, if clk is also a stop of level 2, the slot of that one. Returns
+ * whether there is a next slot.
  */
 static inline bool wheel_next_due(struct wheel *w)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * A wheel whose clock may be set: forward, as any wheel's, and back.
+ * A wheel whose clock may be set back. (Any wheel can follow a clock that is set forward.)
  *
  * A wheel has a bucket for every tick after clk. If its clock is set back, queued timers stay
  * right: all are due after clk, and wait for their time. But a timer that is added now for a tick
@@ -10,24 +10,24 @@
  *
  *	wheel			tree		when
  *	at the time		empty		the clock was not set back
- *	ahead of the time	up to clk	it was set back by at most WHEEL_BACK ticks: all
- *						timers wait until the time has reached clk
- *	held			all the rest	it was set back by more. The timers of the wheel are
- *						moved into the tree, and new timers go there too
+ *	ahead of the time	up to clk	the clock was set back by at most WHEEL_BACK ticks:
+ *						all wait until the time has reached clk
+ *	held			all the rest	the clock was set back by more. The timers of the
+ *						wheel are moved into the tree, where new ones go too
  *	at the time		some		the wheel was emptied, and its clk set to the time.
  *						The timers of the tree are moved back
  *
  * Timers are moved a few at a time, as many as the caller's budget allows, and only when nothing is
  * due. Wherever a timer is, it can be cancelled, and it fires in its tick and in the order of
- * ticks. The clock may be set again at any moment: what is to be done depends only on where the
- * wheel and the time are.
+ * ticks. The clock may be set again at any moment: what must be moved depends only on clk and on
+ * the time.
  *
  * The tree is a treap: a search tree by tick, and by address within a tick, that is also a heap by
  * a hash of the address. So it is balanced whatever ticks are asked for, and needs no memory
  * besides the timers. An operation on a tree of a million timers visits some 25 of them.
  *
- * Unless the clock was set back, the tree is empty and the wheel is not ahead of the time. Then all
- * this costs one comparison when a timer is added for a tick that is over.
+ * Unless the clock was set back, the tree is empty and the wheel is not ahead of the time. Then the
+ * only cost is one comparison when a timer is added for a tick that is over.
  *
  * A wheel may also be small: it has no buckets yet, and its clk is WHEEL_NEVER. All timers are in
  * the tree, until wheel_back_grow() is told that there are buckets.
@@ -57,7 +57,7 @@
  * @root:	the tree
  * @nr:		timers in it; wheel_nr() counts them too
  * @held:	if wheel_clk() is WHEEL_NEVER, because the wheel is being emptied: its true clk
- * @seed:	seed of the hash: any number, best one that nobody can guess
+ * @seed:	seed of the hash: any number, preferably one that nobody can guess
  * @small:	the wheel has no buckets
  */
 struct wheel_back {
@@ -117,7 +117,8 @@ static inline void wheel_back_put(struct wheel_back *b, struct wheel_timer *t)
 	while (*link && wheel_back_rank(b, *link) >= rank)
 		link = &(*link)->child[wheel_back_side(t, *link)];
 	/*
-	 * @t takes the place of the subtree at @link: split that into what is before and after @t.
+	 * @t takes the place of the subtree at @link: split that subtree into what is before and
+	 * what is after @t.
 	 */
 	at = *link;
 	*link = t;
@@ -206,7 +207,7 @@ static inline void wheel_back_reset(struct wheel *w, u64 now)
 	wheel_set_odometer(w, now);
 }
 
-/* Put @t, which is due at @expires after what the clock shows, into the tree. */
+/* Put @t into the tree. @expires is after the tick that the clock shows. Returns as wheel_add(). */
 static inline bool wheel_back_add_tree(struct wheel *w, struct wheel_back *b,
 				       struct wheel_timer *t, u64 expires)
 {
@@ -219,7 +220,7 @@ static inline bool wheel_back_add_tree(struct wheel *w, struct wheel_back *b,
 	return true;
 }
 
-/* A wheel that is ahead of @now, and empty, need not be. */
+/* If the wheel is ahead of @now, and its buckets are empty, set its clk to @now. */
 static inline void wheel_back_come(struct wheel *w, const struct wheel_back *b, u64 now)
 {
 	if (wheel_clk(w) > now && !b->small && !wheel_back_in_wheel(w, b))
@@ -258,7 +259,7 @@ static inline bool wheel_back_add_chosen(struct wheel *w, struct wheel_back *b,
 /**
  * wheel_back_add_range() - wheel_add_range() of a wheel whose clock may be set
  * @w:		the wheel
- * @b:		what it has beside it
+ * @b:		the tree beside it
  * @t:		as for wheel_add()
  * @first:	as for wheel_mod_range()
  * @last:	as for wheel_mod_range()
@@ -276,7 +277,7 @@ static inline bool wheel_back_add_range(struct wheel *w, struct wheel_back *b,
 	return wheel_back_add_chosen(w, b, t, first, now);
 }
 
-/* Take @t, which is queued, out for it to be queued again, wherever it is. */
+/* Take @t, which is queued, out of its bucket or the tree, so that it can be queued again. */
 static inline void wheel_back_take_out(struct wheel *w, struct wheel_back *b,
 				       struct wheel_timer *t)
 {
@@ -294,8 +295,8 @@ static inline void wheel_back_take_out(struct wheel *w, struct wheel_back *b,
  * @expires:	as for wheel_mod()
  * @now:	the tick that the clock shows
  *
- * Putting off a timer in its bucket is right wherever clk and the time are: the timer is due later
- * than its bucket, and stays there until the bucket is emptied, into others or into the tree.
+ * A timer may be put off in its bucket wherever clk and the time are: it is then due later than its
+ * bucket, and stays there until the bucket is emptied, into others or into the tree.
  *
  * Return: as wheel_mod().
  */
@@ -311,10 +312,10 @@ static inline bool wheel_back_mod(struct wheel *w, struct wheel_back *b, struct 
 }
 
 /*
- * Re-arm @t, which is queued, for one of the ticks from *@first, which is after what the clock
- * shows, to @last. If @t is due in one of them it stays what it is, wherever it is; if it is in a
- * bucket, it may be put off. If neither can be done, return false: then *@first is the tick for
- * which to take @t out and add it.
+ * Re-arm @t, which is queued, for one of the ticks from *@first, which is after the tick that the
+ * clock shows, to @last. If @t is due in one of them, leave it as it is. If it is in a bucket, put
+ * it off if possible. Otherwise return false: then the caller must take @t out and add it for the
+ * tick *@first.
  */
 static __always_inline bool wheel_back_put_off_range(struct wheel *w, struct wheel_timer *t,
 						     u64 *first, u64 last)
@@ -329,7 +330,7 @@ static __always_inline bool wheel_back_put_off_range(struct wheel *w, struct whe
 /**
  * wheel_back_mod_range() - wheel_mod_range() of a wheel whose clock may be set
  * @w:		the wheel
- * @b:		what it has beside it
+ * @b:		the tree beside it
  * @t:		as for wheel_back_mod()
  * @first:	as for wheel_mod_range()
  * @last:	as for wheel_mod_range()
@@ -396,7 +397,7 @@ static inline void wheel_back_fill(struct wheel *w, struct wheel_back *b, u64 no
 	}
 }
 
-/* Are timers to be moved between the wheel and the tree at @now, if nothing is due? */
+/* If nothing is due at @now: must timers be moved between the wheel and the tree? */
 static inline bool wheel_back_owes(const struct wheel *w, const struct wheel_back *b, u64 now)
 {
 	if (b->small)
@@ -406,7 +407,7 @@ static inline bool wheel_back_owes(const struct wheel *w, const struct wheel_bac
 	return b->root && wheel_clk(w) <= now;
 }
 
-/* Move some of them. */
+/* Move timers between the wheel and the tree, as far as the budget goes. */
 static inline void wheel_back_work(struct wheel *w, struct wheel_back *b, u64 now, u32 *budget)
 {
 	if (wheel_clk(w) > now && !wheel_back_in_wheel(w, b))
@@ -419,7 +420,7 @@ static inline void wheel_back_work(struct wheel *w, struct wheel_back *b, u64 no
 		wheel_back_fill(w, b, now, budget);
 }
 
-/* Find the next event, of the wheel and the tree. If timers are to be moved, that is at @now. */
+/* Find the next event of the wheel and the tree. If timers must be moved, it is at @now. */
 static inline void wheel_back_search(struct wheel *w, const struct wheel_back *b, u64 now)
 {
 	u64 wheel = wheel_back_wheel_next(w), tree = wheel_back_first(b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * The queue node of the wheel. It is apart from wheel.h, so that code which embeds a timer need not
+ * The queue node of the wheel. It is not in wheel.h, so that code which embeds a timer need not
  * include the algorithm.
  */
 #ifndef WHEEL_TYPES_H

@@ -99,9 +99,9 @@
  *   ENOENT     no such timer: it never existed, was cancelled or drained, or its event has been
  *              read
  *   EALREADY   an event of the timer is being read at this moment. A one-shot timer will have no
- *              other event; for a timer that continues, try again. CANCEL always fails so. MOD does
- *              in two cases: if the event is the timer's last, without TWHEEL_EV_MORE; or if MOD
- *              would arm a KEEP or periodic timer as a plain one, whose next event would be its
+ *              other event; for a timer that continues, try again. CANCEL always fails then. MOD
+ *              fails in two cases: if the event is the timer's last, without TWHEEL_EV_MORE; or if
+ *              MOD would arm a KEEP or periodic timer as a plain one, whose next event would be its
  *              last and must not overtake this one
  *   EBUSY      SETUP comes too late: a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
@@ -157,8 +157,8 @@
  *		limit, which 0 stands for
  * @reserved:	must be 0
  *
- * Only before the first timer is added; after that it fails with EBUSY. An ADD that failed with
- * EINVAL, EDQUOT or ENOMEM does not count.
+ * SETUP must come before the first timer is added; after that it fails with EBUSY. An ADD that
+ * failed with EINVAL, EDQUOT or ENOMEM does not count.
  */
 struct twheel_setup {
 	__s32		clockid;
@@ -264,8 +264,8 @@ enum twheel_state {
 /*
  * CLOCK_REALTIME and CLOCK_REALTIME_ALARM only, else EINVAL: the timer also has an event as soon as
  * the clock is set, or the machine resumes; see TWHEEL_EV_CLOCK_SET. If the clock was set a moment
- * ago, a call with this flag first waits until the timers that were armed with it before that have
- * their events.
+ * ago, a call with this flag first waits until all timers that were armed with the flag before the
+ * clock was set have their events.
  */
 #define TWHEEL_F_CANCEL_ON_SET	(1U << 4)
 /* MOD only: if the timer is not armed, fail with ENOENT instead of arming it. */
@@ -273,7 +273,7 @@ enum twheel_state {
 
 /**
  * struct twheel_op - one operation, and its result
- * @op:		enum twheel_opcode; may be 0 if the ioctl says it already
+ * @op:		enum twheel_opcode; may be 0 if the ioctl names the operation already
  * @flags:	TWHEEL_F_*
  * @handle:	the timer. The kernel chooses it; it is never 0. It names a slot, the place where
  *		the kernel keeps the timer, and one use of the slot; it names no other timer until
@@ -286,12 +286,12 @@ enum twheel_state {
  * @res:	must be 0. Out: the result, see enum twheel_opcode, or a negative errno
  * @reserved:	must be 0
  * @tolerance_ns: 0, or how much later than each deadline the timer may fire, see Tolerance;
- *		together with @expires_ns at most 2^63 - 1. Not in the first version of this
- *		structure, which has TWHEEL_OP_SIZE_VER0 bytes
+ *		together with @expires_ns at most 2^63 - 1. The first version of this structure, of
+ *		TWHEEL_OP_SIZE_VER0 bytes, does not have it
  *
  * The whole structure must be in writable memory. Only the fields marked Out change, but all may be
  * written back, so no other thread should change them meanwhile. If an operation fails, only @res
- * is written; a call of a single operation returns it instead.
+ * is written. A call of a single operation returns the result instead of writing @res.
  *
  * A periodic timer has at most one event waiting. That event counts the periods that pass until it
  * is read. When it is read, the timer is armed again: by default so that the phase is kept.

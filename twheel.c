@@ -24,7 +24,7 @@
  * except that a sink's expired() is called.
  *
  * An hrtimer is started only under the lock of its base or dispatcher, and its callback never asks
- * to be restarted: to forward an hrtimer that somebody else has just enqueued would corrupt the
+ * to be restarted: forwarding an hrtimer that other code has just enqueued would corrupt the
  * kernel's tree. An hrtimer is never cancelled under that lock: cancelling waits for a run, which
  * may be waiting for the lock.
  *
@@ -82,7 +82,8 @@
 #define DEBT_MAX_NS	(50 * NSEC_PER_MSEC)
 
 /*
- * Charged to the caller's memory cgroup. If that has no more, fail, and do not run the OOM killer.
+ * Charged to the caller's memory cgroup. If that is full, the allocation fails without the OOM
+ * killer.
  */
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
@@ -118,9 +119,10 @@ struct expiry {
  * @node:	link in settable_bases. Under settable_lock
  * @told:	link in settable_told, if there is a was_set(). Under settable_mutex
  * @telling:	held while was_set() is called
- * @asked:	up to which step of the clock the worker has taken the base up. Under settable_mutex
- * @seen:	up to which setting of the clock the base has been queued anew. Under settable_lock
- * @steps:	up to which step of the clock was_set() has returned. Written under @telling
+ * @asked:	clock_steps when the worker took the base up last. Under settable_mutex
+ * @seen:	clock_sets when the base was last queued anew. Under settable_lock
+ * @steps:	was_set() has been called, and has returned, for clock_steps up to this value.
+ *		Written under @telling
  * @was_set:	see struct twheel_config
  */
 struct settable {
@@ -166,17 +168,17 @@ struct drive {
  * @sink:	gets the timers that expire; NULL if they have callbacks
  * @owner:	the sink's own
  * @armed:	the tick for which the hrtimer is armed, WHEEL_NEVER if it is not. If work was
- *		deferred, this is a tick that is over. With a sink: the tick for which the base was
- *		queued last
+ *		deferred, @armed is a tick that is over. With a sink: the tick for which the base
+ *		was queued last
  * @running:	the timer whose callback is running. Read without the lock by hopped_running()
  * @account:	what its runs have taken of a CPU
  * @put_off:	when the last run deferred work, in ns of CLOCK_MONOTONIC; 0 if it did not
  * @drive:	two hrtimers, started in turn: see twheel_cpus.h
- * @start:	when the one that was started last is to expire, a time of the clock
- * @start_slack: how much later than @start it may expire
- * @driver:	which of the two is to be started next
+ * @start:	when the hrtimer that was started last is to expire, a time of the clock
+ * @start_slack: how much later than @start that hrtimer may expire
+ * @driver:	which of @drive is to be started next
  * @kicks:	calls of base_kicked() that are on their way
- * @kick:	makes another CPU call that
+ * @kick:	makes another CPU call base_kicked()
  * @user:	the user whose base it is
  * @dispatcher:	where it is queued, or NULL. Under that dispatcher's lock; to queue the base, @lock
  *		is needed too
@@ -189,10 +191,10 @@ struct drive {
  * @expiry:	held by a run
  * @settable:	what it needs if its clock may be set
  * @listing:	its line in debugfs, or NULL
- * @rearmed:	see struct twheel_stats, as the next three and @worst
- * @expired:	timers
- * @wakeups:	runs
- * @deferred:	runs
+ * @rearmed:	see struct twheel_stats
+ * @expired:	see struct twheel_stats
+ * @wakeups:	see struct twheel_stats
+ * @deferred:	see struct twheel_stats
  * @grown:	the buckets of @wheel, if they were made after the base; else NULL
  * @wheel:	the timers
  */
@@ -260,7 +262,7 @@ MODULE_PARM_DESC(tick_us, "tick of the CPUs' bases in us, 100 to 1000000 (defaul
 static DEFINE_XARRAY_ALLOC(private_bases);
 static atomic_t nr_private = ATOMIC_INIT(0);
 
-/* About how much get_cycles() advances in RUN_NS; 0 if this machine has no such counter. */
+/* About how much get_cycles() advances in RUN_NS; 0 if this machine has no cycle counter. */
 static unsigned long run_cycles;
 
 /* Set if run_cycles is 0. A static branch, which costs nothing on machines with a counter. */
@@ -327,8 +329,8 @@ static u64 base_tick_after(const struct twheel_base *base, ktime_t time)
 }
 
 /*
- * base_tick_after() for callers that look again at a tick far in the future: a negative time
- * becomes such a tick.
+ * base_tick_after() without its check: a negative time becomes a tick far in the future. So callers
+ * must leave such ticks to code that checks.
  */
 static __always_inline u64 base_tick_hot(const struct twheel_base *base, ktime_t expires)
 {
@@ -502,7 +504,7 @@ static void lockdep_call(struct twheel_timer *timer,
 static void lockdep_wait(struct twheel_timer *timer) { }
 #endif
 
-/* What is traced. Out of line, so that all that is left where nobody traces is a nop. */
+/* What is traced. These functions are out of line: while nobody traces, callers only have a nop. */
 static const void *base_function(const struct twheel_base *base,
 				 const struct twheel_timer *timer)
 {
@@ -563,8 +565,8 @@ static __always_inline void base_moved(struct wheel *w, unsigned int slot, u32 n
 #include "twheel_cpus.h"
 
 /*
- * Make sure that there will be a run at the next event. If a run is under way, it does so at its
- * end.
+ * Make sure that there will be a run at the next event. If a run is under way, it arms the base
+ * when it ends.
  */
 static __always_inline void base_arm(struct twheel_base *base)
 {
@@ -613,8 +615,8 @@ static __always_inline void base_forward(struct twheel_base *base)
 }
 
 /*
- * Add @timer for @tick, which is over for the wheel. If the clock was set back, it may be still to
- * come.
+ * Add @timer for @tick, which is over for the wheel. If the clock was set back, @tick may be still
+ * to come.
  */
 static noinline bool base_add_back(struct twheel_base *base, struct twheel_timer *timer, u64 tick)
 {
@@ -696,8 +698,8 @@ static noinline bool base_add_range_cold(struct twheel_base *base, struct twheel
 }
 
 /*
- * base_range() of most timers. For others range_is_hot() is false: a time is over, or is no time,
- * or no tick lies between.
+ * base_range() without its checks. If a time is over or out of range, or no tick lies between the
+ * two, range_is_hot() is false for the result.
  */
 static __always_inline struct ticks base_range_hot(const struct twheel_base *base, ktime_t expires,
 						   u64 tolerance)
@@ -746,9 +748,9 @@ static __always_inline bool base_add_range_hot(struct twheel_base *base,
 }
 
 /*
- * base_add_hot() for any timer and base. A tick that is over is left to base_add(): the wheel would
- * not correct it for a timer that looks queued, and if the clock was set back it may be still to
- * come.
+ * base_add_hot() for any timer and base. A tick that is over for the wheel is left to base_add():
+ * the wheel would not correct it for a timer that looks queued, and if the clock was set back, the
+ * tick may be still to come.
  */
 static __always_inline bool base_add_any(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires, bool rearmed)
@@ -777,8 +779,8 @@ static noinline bool base_unlink_back(struct twheel_base *base, struct twheel_ti
 }
 
 /*
- * base_del() of such a timer. It also does what base_del() does afterwards, so that its callers
- * need not keep @timer.
+ * base_del() of a timer that is in no bucket. It also marks the timer idle, so that callers need
+ * not keep @timer.
  */
 static noinline bool base_del_back(struct twheel_base *base, struct twheel_timer *timer)
 {
@@ -812,8 +814,8 @@ static __always_inline bool base_unlink(struct twheel_base *base, struct twheel_
 
 /*
  * Put off @timer without taking it out, if it is armed and the wheel can do that; returns whether
- * it was done. If it is traced, the caller takes the timer out and adds it, so that both are seen.
- * The same if @expires is over for the wheel.
+ * that was done. While somebody traces, it is not done: the caller takes the timer out and adds it,
+ * so that both are traced. Nor is it done if @expires is over for the wheel.
  */
 static __always_inline bool base_put_off(struct twheel_base *base, struct twheel_timer *timer,
 					 ktime_t expires)
@@ -832,8 +834,8 @@ static __always_inline bool base_put_off(struct twheel_base *base, struct twheel
 }
 
 /*
- * The same for one of the ticks of @range. If the timer is due in one of them already, nothing
- * changes.
+ * base_put_off() for one of the ticks of @range. If the timer is due in one of them already, it
+ * keeps its tick.
  */
 static bool base_put_off_range(struct twheel_base *base, struct twheel_timer *timer,
 			       const struct ticks *range)
@@ -909,7 +911,7 @@ static bool expiry_has_waiters(const struct expiry *expiry)
 /*
  * A callback that somebody waits for has returned: let the waiters take the lock. The caller has
  * cleared base->running before. Otherwise a waiter that gets the lock would find the callback still
- * running, and would try again and again, without a lock through which it could boost the run.
+ * running, and would try again and again, without the lock by which it boosts the run.
  */
 static void expiry_yield(struct expiry *expiry)
 {
@@ -975,7 +977,7 @@ static void expiry_wait(struct expiry *expiry, struct expiry **told)
 	*told = expiry;
 }
 
-/* The wait is over: the caller is no waiter any more. @told may be NULL. */
+/* The wait is over: do not count the caller as a waiter any more. @told may be NULL. */
 static void expiry_wait_end(struct expiry *told)
 {
 	expiry_announce(told, -1);
@@ -991,8 +993,8 @@ static void account_settle(struct account *account, u64 now, u32 parts)
 }
 
 /*
- * Charge @used ns of CPU, taken up to @now. The time in which they were taken repays too; only the
- * debt that is left after that is bounded.
+ * Charge @used ns of CPU, taken up to @now. The time in which they were taken also repays debt.
+ * Only the debt that is left after that is bounded.
  */
 static void account_charge(struct account *account, u64 now, u64 used, u32 parts)
 {
@@ -1076,15 +1078,15 @@ static __always_inline u32 run_clock(void)
 	return static_branch_unlikely(&run_has_no_counter) ? local_clock() : get_cycles();
 }
 
-/* The value of run_clock() in @ns, which is at most RUN_NS. */
+/* The value that run_clock() will have in @ns, which is at most RUN_NS. */
 static u32 run_clock_after(u64 ns)
 {
 	return run_clock() + (run_cycles ? div_u64(run_cycles * ns, RUN_NS) : ns);
 }
 
 /*
- * wheel_expire_many() of a base with a tree beside the wheel. If its clock cannot be set, the tree
- * was only for the time before it had buckets, and @has_back ends when the tree is empty.
+ * wheel_expire_many() of a base with a tree beside the wheel. If the base's clock cannot be set,
+ * the tree is only for the time before the base has buckets: when it is empty, @has_back ends.
  */
 static noinline u32 base_expire_back(struct twheel_base *base, u64 now, u32 *left,
 				     struct wheel_timer **timers, u32 most)
@@ -1135,7 +1137,7 @@ static noinline bool base_hold_back(struct twheel_base *base, struct twheel_time
 	lockdep_assert_held(&base->lock);
 	if (!hopped_running(timer))
 		return false;
-	/* For the counters it was neither armed again nor has it expired. */
+	/* In the counters, the timer was neither armed again nor has it expired. */
 	base->wheel.added--;
 	base->wheel.gone--;
 	wheel_add(&base->wheel, &timer->queue, wheel_clk(&base->wheel) + 1);
@@ -1252,7 +1254,7 @@ static bool run_due(struct twheel_base *base, u64 begin)
 		/* Each run does something, however large the debt of earlier ones is. */
 		if (ops && (ops >= RUN_OPS || used >= room))
 			return false;
-		/* End the lock hold: if timers were only moved, no callback has. */
+		/* End the lock hold: if timers were only moved, no callback has ended it. */
 		if (ops) {
 			raw_spin_unlock_irq(&base->lock);
 			raw_spin_lock_irq(&base->lock);
@@ -1276,9 +1278,9 @@ static void run_begin(struct twheel_base *base, u64 begin)
 }
 
 /*
- * A run ends, which began at the run_time() @since. Charge it, and arm the base for its next event;
- * or, if work is left or the runs have had their half of the CPU, for some time after now. Under
- * the base's lock.
+ * A run ends, which began at the run_time() @since. Charge it, and arm the base for its next event.
+ * But if work is left, or the runs have had their half of the CPU, defer the base. Under the base's
+ * lock.
  */
 static void run_end(struct twheel_base *base, u64 since, bool finished)
 {
@@ -1439,7 +1441,7 @@ static bool is_shut(const struct twheel_timer *timer)
 	return timer->queue.flags & TWHEEL_SHUT;
 }
 
-/* Was @timer shut down? If its base has a sink, queue.flags are the owner's and say nothing. */
+/* is_shut(), if @base has no sink. With a sink, queue.flags are the owner's: the answer is no. */
 static bool base_has_shut(const struct twheel_base *base, const struct twheel_timer *timer)
 {
 	return is_shut(timer) && !base->sink;
@@ -1531,8 +1533,8 @@ static noinline struct twheel_base *base_arm_range(struct twheel_base *base,
 }
 
 /*
- * timer_arm() of a timer that may be late by @tolerance. A timer in a bucket is not shut down, so
- * that re-arming it is wanted, unless only an earlier tick is.
+ * timer_arm() of a timer that may be late by @tolerance. A timer in a bucket is not shut down. So
+ * re-arming it is always wanted, except with ARM_EARLIER.
  */
 static __always_inline int timer_arm_range(struct twheel_timer *timer, ktime_t time, u64 tolerance,
 					   bool relative, enum arm_mode mode)
@@ -1555,9 +1557,9 @@ static __always_inline int timer_arm_range(struct twheel_timer *timer, ktime_t t
 }
 
 /*
- * Arm @timer if it is idle, not shut down, and in this CPU's base (or in what was it a moment ago):
- * the hottest path. One comparison of queue.word checks all three. Returns false, with nothing
- * done, if it is not so.
+ * The hottest path: arm @timer if it is idle, not shut down, and of this CPU's base (or of the base
+ * that was this CPU's a moment ago). One comparison of queue.word checks all three. If one does not
+ * hold, do nothing and return false.
  */
 static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t time, u64 tolerance,
 					  bool relative)
@@ -1686,7 +1688,7 @@ static struct twheel_base *move_on(struct twheel_base *base, struct twheel_timer
 
 	if (base == to)
 		return base;
-	/* The caller may be its own callback. */
+	/* The caller may be the timer's own callback. */
 	if (base->running == timer)
 		timer->queue.flags |= TWHEEL_HOPPED;
 	return move_to(base, timer, to);
@@ -1834,8 +1836,9 @@ EXPORT_SYMBOL_GPL(twheel_add_abs_range);
  * twheel_cancel() - disarm a timer
  * @timer:	the timer
  *
- * Its callback may be running, or be about to run, on another CPU when this returns
- * 0, so that neither the timer nor what its callback uses may be freed then.
+ * If this returns 0, or if the timer was armed while its callback was running, the callback may be
+ * running, or be about to run, on another CPU. Then neither the timer nor what its callback uses
+ * may be freed.
  *
  * Context: Any.
  * Return: 1 if the timer was armed, and its callback will not be called for that; 0
@@ -1890,7 +1893,7 @@ int twheel_try_cancel(struct twheel_timer *timer)
 }
 EXPORT_SYMBOL_GPL(twheel_try_cancel);
 
-/* twheel_cancel_sync() for all that cancel and wait. Not in hard interrupt context. */
+/* Cancel @timer and wait: see twheel_cancel_sync(). Not in hard interrupt context. */
 static int cancel_and_wait(struct twheel_timer *timer)
 {
 	struct expiry *told = NULL;
@@ -1910,8 +1913,8 @@ static int cancel_and_wait(struct twheel_timer *timer)
  * @timer:	the timer
  *
  * When this returns, the timer is not armed and its callback is not running. If nobody arms the
- * timer again, it may be freed. If the callback arms its own timer, that is undone. Other code that
- * may arm the timer must be stopped by the caller before; or see twheel_shutdown_sync().
+ * timer again, it may be freed. If the callback arms its own timer, that is undone. If other code
+ * may arm the timer, the caller must stop that code before; or see twheel_shutdown_sync().
  *
  * The caller may hold no lock that the callback takes:
  *
@@ -1921,7 +1924,7 @@ static int cancel_and_wait(struct twheel_timer *timer)
  *	twheel_cancel_sync()			lock(x)
  *	  waits for the callback		  waits for x
  *
- * lockdep reports that, also when the two do not meet.
+ * lockdep reports that, even if the two never meet.
  *
  * Context: Task context, or a softirq that cannot have interrupted the callback; on PREEMPT_RT only
  * where it may sleep. Never from the callback itself.
@@ -2013,8 +2016,9 @@ enum {
 };
 
 /*
- * Will the work of @task call the function, unless that is taken back now? (A function that is
- * called in softirq context cannot be taken back once it has expired.) Under the lock of its base.
+ * Will the work of @task call the function, unless that is taken back now? (If the function is
+ * called in softirq context, the call cannot be taken back once the timer has expired.) Under the
+ * lock of the timer's base.
  */
 static bool task_is_coming(const struct twheel_task *task)
 {
@@ -2183,8 +2187,9 @@ EXPORT_SYMBOL_GPL(twheel_task_expired);
  * longer than @period, periods that pass before it is called are skipped.
  *
  * Context: Any.
- * Return: as twheel_task_cancel(): 1 if a call that the task was started for before will not come.
- * Or -EINVAL for a negative period, or a tolerance beyond KTIME_MAX.
+ * Return: 1 if the task was started before, and this call replaces a call of its function that was
+ * still to come; else 0. -EINVAL for a negative period, or a tolerance beyond KTIME_MAX. If the
+ * task was shut down, it is not started, and 0 is returned.
  */
 int twheel_task_start_range(struct twheel_task *task, ktime_t delay, ktime_t period,
 			    u64 tolerance)
@@ -2252,8 +2257,8 @@ static int task_stop(struct twheel_task *task)
  * called again until the task is started.
  *
  * Context: Any.
- * Return: 1 if the task was armed, or with TWHEEL_TASK_PROCESS due but its function not called yet:
- * that call will not come. 0 if not.
+ * Return: 1 if the task was armed, or if, with TWHEEL_TASK_PROCESS, it was due and its function not
+ * called yet: that call will not come. 0 if not.
  */
 int twheel_task_cancel(struct twheel_task *task)
 {
@@ -2294,7 +2299,7 @@ EXPORT_SYMBOL_GPL(twheel_task_cancel_sync);
  * twheel_task_shutdown_sync() - stop a task for good and wait for its function
  * @task:	the task
  *
- * As twheel_task_cancel_sync(), and whoever starts the task from now on does so in vain.
+ * As twheel_task_cancel_sync(). In addition, calls that start the task from now on have no effect.
  *
  * Context: As twheel_task_cancel_sync().
  * Return: As twheel_task_cancel_sync().
@@ -2375,8 +2380,8 @@ EXPORT_SYMBOL_GPL(twheel_add_array);
  * @base:	a private base
  * @flags:	where to keep the interrupt state, for twheel_unlock()
  *
- * Between this and twheel_unlock() only a bounded number of twheel_add_locked() and
- * twheel_cancel_locked() may be done, twheel_hold_ops() or so: interrupts are off.
+ * Interrupts are off until twheel_unlock(). So the caller may do only a bounded number of
+ * twheel_add_locked(), twheel_cancel_locked() and the like before that: about twheel_hold_ops().
  *
  * Context: Any. Takes the base's raw lock.
  * Return: the time of the base's clock.
@@ -2506,7 +2511,7 @@ EXPORT_SYMBOL_GPL(twheel_add_locked);
  * @expires:	as for twheel_add_locked()
  *
  * Context: Between twheel_lock() and twheel_unlock().
- * Return: true if it was armed. Then it has not expired, and will at @expires only.
+ * Return: true if the timer was armed. Then it has not expired yet, and expires only at @expires.
  */
 bool twheel_mod_locked(struct twheel_base *base, struct twheel_timer *timer,
 		       ktime_t expires)
@@ -2582,7 +2587,7 @@ EXPORT_SYMBOL_GPL(twheel_mod_range_locked);
  * @timer:	the timer
  *
  * Context: Between twheel_lock() and twheel_unlock().
- * Return: true if it was armed. Then it has not expired and will not.
+ * Return: true if the timer was armed. Then it has not expired and will not.
  */
 bool twheel_cancel_locked(struct twheel_base *base, struct twheel_timer *timer)
 {
@@ -2618,7 +2623,7 @@ void twheel_get_stats(struct twheel_base *base, struct twheel_stats *stats)
 }
 EXPORT_SYMBOL_GPL(twheel_get_stats);
 
-/* Does twheel_create() accept @config? Sinks alone may begin small: see twheel_grow(). */
+/* Does twheel_create() accept @config? Only a base with a sink may begin small: twheel_grow(). */
 static bool config_is_valid(const struct twheel_config *config)
 {
 	if (config->clock != CLOCK_MONOTONIC && config->clock != CLOCK_BOOTTIME &&
@@ -2677,7 +2682,7 @@ static void base_free(struct twheel_base *base)
 	kvfree(base);
 }
 
-/* Let timers name @base, which has callbacks. */
+/* Give @base, which has callbacks, an id by which its timers name it. */
 static int base_enlist(struct twheel_base *base)
 {
 	u32 id;
@@ -2712,11 +2717,11 @@ static struct twheel_base *base_alloc(const struct twheel_config *config)
 
 /**
  * twheel_create() - make a private base
- * @config:	what it is to be
+ * @config:	the properties of the base
  *
- * Its callbacks are called one after the other, on any CPU. While one runs, and on PREEMPT_RT also
- * while a task preempts it, the other timers of the base wait. Timers that must not wait for each
- * other belong to the CPUs' bases, or to several bases.
+ * The callbacks of the base are called one after the other, on any CPU. While one runs, and on
+ * PREEMPT_RT also while a task preempts it, the other timers of the base wait. If timers must not
+ * wait for each other, use the CPUs' bases, or several private ones.
  *
  * The memory, see twheel_size(), is charged to the caller's memory cgroup.
  *
@@ -2783,8 +2788,8 @@ EXPORT_SYMBOL_GPL(twheel_grow);
  * twheel_hold_ops() - how many operations between twheel_lock() and twheel_unlock()
  * @base:	a private base
  *
- * Fewer if timers of @base are in a tree, because it is small or because its clock was set back, so
- * that interrupts are off for as long as otherwise.
+ * If timers of @base are in a tree, because the base is small or because its clock was set back,
+ * the number is smaller, so that interrupts are off for no longer than otherwise.
  *
  * Context: Any.
  * Return: TWHEEL_TREE_OPS or TWHEEL_HOLD_OPS. Unless the caller has locked the base, that may
@@ -2822,7 +2827,7 @@ static unsigned int base_take(struct twheel_base *base, struct twheel_timer **ti
 	return nr;
 }
 
-/* The timer whose callback is running, or NULL. It may be over when this returns. */
+/* The timer whose callback is running, or NULL. The callback may be over when this returns. */
 static struct twheel_timer *base_running(struct twheel_base *base)
 {
 	struct twheel_timer *running;
@@ -2860,13 +2865,14 @@ static bool base_is_quiet(struct twheel_base *base)
 /**
  * twheel_drain() - cancel all timers of a base
  * @base:	a private base
- * @fn:		handed each timer that was armed, idle now, and when it would have expired;
- *		it may free it, and may not arm it
+ * @fn:		is handed each timer that was armed, which is idle now, and when it would have
+ *		expired. @fn may free the timer, but not arm it
  * @arg:	for @fn
  *
- * The orderly stop: when this returns no timer is armed and no callback runs. Timers
- * that callbacks arm meanwhile are cancelled too; others may not arm any. The functions of
- * tasks with TWHEEL_TASK_PROCESS are others: twheel_task_cancel_sync() these tasks before.
+ * The orderly stop: when this returns, no timer is armed and no callback runs. Timers that
+ * callbacks arm meanwhile are cancelled too. Other code may not arm any meanwhile, nor may the
+ * functions of tasks with TWHEEL_TASK_PROCESS: call twheel_task_cancel_sync() for these tasks
+ * before.
  *
  * Context: Task context, may sleep.
  * Return: how many were cancelled.
@@ -2917,10 +2923,10 @@ static void base_stop(struct twheel_base *base)
  * twheel_destroy() - free a private base
  * @base:	the base
  *
- * No timer of it may be armed, nor its callback run, nor any other call be under way
- * or come; twheel_cancel_sync() each before. In a base with a sink timers may be
- * armed: they are forgotten, without touching each, and their memory is the owner's to
- * free after this. Neither expired() nor wake() is called once this returns.
+ * No other call on the base may be in progress or follow. No timer of a base with callbacks may be
+ * armed, and no callback may be running: call twheel_cancel_sync() for each timer before. In a base
+ * with a sink timers may be armed: they are forgotten, without touching each. The owner may free
+ * their memory after this. Once this returns, neither expired() nor wake() is called.
  *
  * Context: May sleep.
  */

@@ -12,24 +12,25 @@
  * bases moves to the CPU that adds it. twheel_create() makes a private base, with a clock and tick
  * of its own.
  *
- * CPUs: a callback runs on the CPU that added its timer, as long as that CPU is busy. If the CPU is
- * idle when the next interrupt is armed, and another CPU is busy, the other one is interrupted. An
- * isolated CPU (nohz_full=, isolcpus=, isolated cpusets from Linux 6.12 on) is not interrupted for
- * timers: a timer that is added there goes to a CPU nearby that is not isolated. Only
+ * CPUs: a callback runs on the CPU that added its timer, as long as that CPU is busy. If that CPU
+ * is idle when the next interrupt is armed, and another CPU is busy, the busy one is interrupted.
+ * An isolated CPU (nohz_full=, isolcpus=, isolated cpusets from Linux 6.12 on) is not interrupted
+ * for timers: a timer that is added there goes to a CPU nearby that is not isolated. Only
  * twheel_add_on() names the CPU on which the callback must run. A private base runs its callbacks
  * on any CPU that is not isolated.
  *
  * All times are in ns. A delay counts from now; 0 or less means the next tick. A deadline is a time
  * of the base's clock.
  *
- * Most timeouts need not be exact. Each function that arms a timer has a form that ends in _range
- * and takes a tolerance: the timer fires in some tick from ceil(deadline / tick) to floor((deadline
- * + tolerance) / tick); if the latter is earlier, in the former. So it is never early, and at most
- * its tolerance later than an exact timer. Timers with tolerances share ticks, on all CPUs and
- * bases, so there are fewer interrupts; and mostly they are not moved from bucket to bucket: with a
- * tolerance of an eighth of the delay a timer costs no more than a struct timer_list. If a timer is
- * re-armed, and may keep the tick that it has, that costs next to nothing. A tolerance of 0 means
- * exact. A tolerance that ends after KTIME_MAX ends there.
+ * Most timeouts need not be exact. Each function that arms a timer, except twheel_add_on(), has a
+ * form with _range in its name, which takes a tolerance: the timer fires in some tick from
+ * ceil(deadline / tick) to floor((deadline + tolerance) / tick). If the second of these is before
+ * the first, it fires in the first. So it is never early, and at most its tolerance later than an
+ * exact timer. Timers with tolerances share ticks, on all CPUs and bases, so there are fewer
+ * interrupts; and mostly they are not moved from bucket to bucket: with a tolerance of an eighth of
+ * the delay a timer costs no more than a struct timer_list. If a timer is re-armed, and may keep
+ * the tick that it has, the call costs next to nothing. A tolerance of 0 means exact. If deadline +
+ * tolerance is after KTIME_MAX, KTIME_MAX takes its place.
  *
  * Context: unless said otherwise a function may be called from any context except NMI: from hard
  * and soft interrupts, under raw spinlocks, with preemption off, on PREEMPT_RT, and from a timer's
@@ -123,13 +124,14 @@ struct twheel_timer {
  * struct twheel_sink - gets the expired timers of a base, instead of callbacks
  * @expired:	gets @nr timers, at most TWHEEL_SINK_MAX, in the order of their ticks. Called with
  *		the base's raw lock held and interrupts off: it may move them to a list of its own,
- *		using queue.node, and do no more. They are idle: from here on cancelling them is
- *		the owner's business
+ *		using queue.node, and do no more. The timers are idle: from now on, cancelling them
+ *		is up to the owner
  * @wake:	called after that, without a lock, in softirq context, once for one or more calls of
- *		@expired. On PREEMPT_RT it must not wait for a lock: it returns false instead, and
- *		is called again a ms later. There it may also be called when nothing has expired,
- *		and on two CPUs at once. Else it returns true
- * @always:	call @wake after each run, also if nothing has expired: the next event has changed
+ *		@expired. Returns true. On PREEMPT_RT it must not wait for a lock: instead it
+ *		returns false, and is called again a ms later. There it may also be called when
+ *		nothing has expired, and on two CPUs at once
+ * @always:	call @wake after each run, also if nothing has expired, because the time of the next
+ *		event may have changed
  */
 struct twheel_sink {
 	void (*expired)(struct twheel_base *base, struct twheel_timer **timers,
@@ -144,15 +146,15 @@ struct twheel_sink {
  * icount-hold). A batch of 64 that is cut into four costs a tenth more.
  */
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
-/* The same while timers are in a tree, where an operation takes up to four times as long. */
+/* The most while timers are in a tree, where an operation takes up to four times as long. */
 #define TWHEEL_TREE_OPS		16
 
 /* The most timers that a sink is handed at once. */
 #define TWHEEL_SINK_MAX		TWHEEL_HOLD_OPS
 
 /**
- * struct twheel_config - what a private base is to be
- * @clock:	CLOCK_MONOTONIC (stands still in suspend), CLOCK_BOOTTIME (goes on), or
+ * struct twheel_config - the properties of a private base
+ * @clock:	CLOCK_MONOTONIC, which stands still in suspend; CLOCK_BOOTTIME, which does not; or
  *		CLOCK_REALTIME, which may be set: if it is set forward, timers that are due then
  *		fire; if it is set back, armed timers wait for their time. A delay is added to the
  *		present time, and the sum is the deadline
@@ -165,7 +167,7 @@ struct twheel_sink {
  * @small:	with a sink: the base has no buckets, and takes a KiB instead of 64, until
  *		twheel_grow(). Until then its timers are in a tree, which each operation searches
  * @user:	with a sink: the user whose base it is. All bases of a user together have one share
- *		of a CPU, see twheel_user_create(). NULL: nobody's in particular
+ *		of a CPU, see twheel_user_create(). All bases without a user share as one
  * @was_set:	with CLOCK_REALTIME: called after the clock was set, or the machine was suspended.
  *		A worker calls it in task context, for one base at a time; twheel_tell_set() may
  *		call it too. twheel_destroy() and twheel_tell_set() of this base wait for it. NULL
@@ -186,7 +188,7 @@ struct twheel_config {
  * struct twheel_stats - what a base holds and has done
  * @pending:	timers that are armed
  * @added:	timers added so far; a timer that is re-armed counts again
- * @rearmed:	of these, timers that were armed already
+ * @rearmed:	how many of @added were armed already
  * @expired:	timers that have expired
  * @wakeups:	interrupts taken: runs of the base's hrtimer
  * @moves:	timers moved from one bucket to a finer one
@@ -219,7 +221,7 @@ void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
 /**
  * twheel_init() - prepare a timer of the CPUs' bases
  * @_timer:	memory that is no armed timer
- * @_function:	called back when the timer expires, see the head of the file
+ * @_function:	called back when the timer expires, see the beginning of this file
  *
  * Context: Any.
  */
@@ -351,15 +353,15 @@ enum twheel_again {
 
 /* The function is called in task context, on twheel's own workqueue. */
 #define TWHEEL_TASK_PROCESS	BIT(0)
-/* A period begins when the function returns, not when the last one was due. */
+/* A period begins when the function returns, not when the call was due. */
 #define TWHEEL_TASK_DELAY	BIT(1)
 
 /**
  * struct twheel_task - a timer with a period, or with its function in task context
  * @timer:	private
  * @work:	private
- * @function:	called when the task is due. It may free the task if it returns TWHEEL_STOP, or if
- *		the task has no period
+ * @function:	called when the task is due. If it returns TWHEEL_STOP, or if the task has no
+ *		period, it may free the task
  * @period:	its period in ns; 0 if it is called once
  * @deadline:	when it is due next, or was due last, in ns of the clock
  * @tolerance:	how many ns later it may be called, each time
@@ -369,8 +371,8 @@ enum twheel_again {
  * @active:	started, and not cancelled since
  * @stage:	private
  *
- * The function of one task never runs twice at once. The lock of the timer's base guards what
- * changes.
+ * The function of one task never runs twice at once. The lock of the timer's base guards the
+ * members that change.
  */
 struct twheel_task {
 	struct twheel_timer	timer;

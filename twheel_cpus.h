@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * CPUs: to which base a timer goes that is armed on a CPU, and which CPU is interrupted for it.
+ * CPUs: if a timer is armed on a CPU, to which base it goes, and which CPU is interrupted for it.
  * Included by twheel.c.
  *
  * Each CPU has two bases:
@@ -13,19 +13,19 @@
  * Isolated CPUs
  *	nohz_full=, isolcpus= and isolated cpusets keep a CPU for one task. A timer that is armed on
  *	such a CPU goes to another CPU, its home: to the home's own base, and for a file to the
- *	home's dispatcher. An hrtimer cannot be started on another CPU. One that is started here
- *	stays here, even if it is not pinned, unless the other CPU has an earlier one. So an
- *	interrupt asks the home to start it, as for a timer_list. Only twheel_add_on() makes an
- *	isolated CPU expire timers.
+ *	home's dispatcher. An hrtimer cannot be started on another CPU: even if it is not pinned, it
+ *	stays on the CPU that starts it, unless the other CPU has an earlier hrtimer. So we
+ *	interrupt the home, and the home starts it, as is done for a timer_list. Only
+ *	twheel_add_on() makes an isolated CPU expire timers.
  *
- *	The set of isolated CPUs may change: from Linux 6.12 on cpusets may do so at any time. We
- *	look when an hrtimer is to be started. Until then, timers that were armed before, and the
- *	interrupt for them, stay where they are.
+ *	The set of isolated CPUs may change: from Linux 6.12 on cpusets may change it at any time.
+ *	We look at the set when we start an hrtimer. Until then, timers that were armed before, and
+ *	the interrupt for them, stay where they are.
  *
  * Two hrtimers a base
  *	The kernel does not move an hrtimer whose callback is running, and a run starts its hrtimer
  *	again. So with one hrtimer a base would stay for ever on the CPU of its first run, even if
- *	that is idle. A run starts the other one.
+ *	that is idle. Therefore a base has two, and the run of one starts the other.
  *
  * Timers that hop
  *	A callback may arm its own timer on another CPU, like a watchdog that goes from CPU to CPU.
@@ -102,8 +102,8 @@ static unsigned int cpu_find_home_on(unsigned int cpu, int node)
 }
 
 /*
- * The home of @cpu: itself, if it is not isolated or there is no other. Else one on its node, if
- * any.
+ * The home of @cpu: @cpu itself if it is not isolated, or if all online CPUs are. Else a CPU that
+ * is not isolated, on the same node if possible.
  */
 static unsigned int cpu_find_home(unsigned int cpu)
 {
@@ -116,7 +116,7 @@ static unsigned int cpu_find_home(unsigned int cpu)
 	return home < nr_cpu_ids ? home : cpu;
 }
 
-/* From now on timers that are armed on @cpu go to @home. On @cpu itself, or before it has any. */
+/* Timers that are armed on @cpu go to @home now. Call it on @cpu, or before that has any timer. */
 static void cpu_set_home(unsigned int cpu, unsigned int home)
 {
 	per_cpu(cpu_base, cpu) = per_cpu(own_base, home);
@@ -124,8 +124,8 @@ static void cpu_set_home(unsigned int cpu, unsigned int home)
 }
 
 /*
- * This CPU's home, which is chosen anew if the CPU, or the home, has been isolated or not isolated
- * since. With interrupts off.
+ * This CPU's home. It is chosen anew if the home was isolated or went offline meanwhile, or if this
+ * CPU was isolated or is so no longer. With interrupts off.
  */
 static unsigned int cpu_home(void)
 {
@@ -191,8 +191,8 @@ static noinline void base_start(struct twheel_base *base, ktime_t time, u32 slac
 }
 
 /*
- * A run of @drive has begun: the other hrtimer is to be started next. If @drive was started again
- * meanwhile, it remains the one.
+ * A run of @drive has begun: the other hrtimer is to be started next. But if @drive was started
+ * again meanwhile, @drive stays the one to start.
  */
 static void base_next_drive(struct twheel_base *base, struct drive *drive)
 {
@@ -213,8 +213,8 @@ static bool base_is_kicked(struct twheel_base *base)
 }
 
 /*
- * Stop the hrtimers of @base. The caller makes sure that no timer of it is armed any more. When
- * this returns no run is under way, and none will come.
+ * Stop the hrtimers of @base. The caller makes sure that nobody arms timers of @base any more. When
+ * this returns, no run is under way, and none will come.
  */
 static void base_stop_drives(struct twheel_base *base)
 {

@@ -11,13 +11,14 @@
  *	    entry		a user who has something queued there: bases by time
  *
  * The callback of such an hrtimer is called a pass. It serves the bases of both queues that are
- * due, each for one lock hold. After that it is another user's turn, and when this user's turn
- * comes again, that of the user's next base. So one user makes another wait for one lock hold at a
- * time, however many files the first has; and a tick that a thousand files share is one interrupt.
+ * due. A turn is one lock hold for one base of a user. After it comes another user's turn; when the
+ * first user has a turn again, it is for that user's next base. So one user makes another wait for
+ * one lock hold at a time, however many files the first has; and a tick that a thousand files share
+ * causes one interrupt.
  *
  * Shares
  *	After RUN_OPS operations or RUN_NS a pass ends, and users who are due by then wait for
- *	DEFER_MIN_NS. A user who weighs at most half as much as the heaviest one that was served
+ *	DEFER_MIN_NS. A user who weighs less than half as much as the heaviest one that was served
  *	may have a little more of the pass (RUN_MORE). A user who comes due later does not wait,
  *	unless those who wait are too many to look at.
  *	All passes of a CPU may take half of it. When they have taken that, users who have used up
@@ -26,15 +27,15 @@
  *	little never waits for one who takes much. A user alone may have the whole half, and gets
  *	no more with a thousand files than with one.
  *	If several users are due at the same time, the lightest is served first: the one who has
- *	taken least of late and has the fewest bases queued. If this wakes a task that is to run on
- *	this CPU at once, there is a calm of CALM_NS, in which the task can run: users who weigh at
- *	least twice as much as the one it was woken for wait, whether they are due already or
+ *	taken least of late and has the fewest bases queued. If a pass wakes a task that is to run
+ *	on this CPU at once, there is a calm of CALM_NS, in which the task can run: users who weigh
+ *	more than twice as much as the one it was woken for wait, whether they are due already or
  *	come due meanwhile. One calm begins in CALM_PERIOD_NS at most, so that the others are not
  *	starved.
  *	CPU time that was used is a debt. Time repays it: the debt of the CPU at half the speed of
  *	the clock, that of each of n users at a 2n-th. DEBT_MAX_NS bounds a debt, and HOLD_MAX_NS
- *	what one lock hold is charged: if one takes longer, a hypervisor or the firmware had the
- *	CPU.
+ *	what is charged for one lock hold: if one takes longer, a hypervisor or the firmware had
+ *	the CPU.
  *	On PREEMPT_RT a pass may be preempted. It is charged for the runtime of its own task, so
  *	that what a woken reader does is not charged to the wheel.
  *
@@ -44,8 +45,8 @@
  *	    dispatcher->lock	queues, entries, debts, and which base is queued where
  *	      the hrtimers' own
  * Two dispatchers are never locked at once. A pass takes a base off its queue under the
- * dispatcher's lock, drops that and takes the base's: dispatcher->serving keeps the base
- * until then, see base_leave_all().
+ * dispatcher's lock, drops that lock and takes the base's. Meanwhile dispatcher->serving keeps the
+ * base from being freed, see base_leave_all().
  *
  * At the end of each lock hold, still under base->lock, the base is queued for its next event,
  * before anybody is woken. So a pass that is preempted keeps no base to itself: code that arms a
@@ -77,7 +78,7 @@
 #define TWHEEL_DISPATCH_H
 
 #define HOLD_MAX_NS	NSEC_PER_MSEC
-/* By how much a pass may be longer for users who weigh half of the heaviest, in percent. */
+/* By how many percent a pass may be longer for users who weigh less than half of the heaviest. */
 #define RUN_MORE	15
 /* How many users who have to wait a pass moves to the back in a row, with interrupts off. */
 #define LOOKS_MAX	16
@@ -89,7 +90,7 @@
 #define RESCUE_MAX	16
 /* The least time that serving a base takes, for share_weight(). */
 #define BASE_NS		NSEC_PER_USEC
-/* The time constant of "of late": what was taken so long ago counts for about a third. */
+/* The time constant of "of late": what was taken so long ago counts for at most about a third. */
 #define RECENT_NS	(100 * NSEC_PER_MSEC)
 
 enum { QUEUE_MONOTONIC, QUEUE_BOOTTIME, NR_QUEUES };
@@ -104,7 +105,7 @@ struct dispatcher;
  *		@not_before if that is later
  * @weight:	share_weight() when it was queued. If keys are the same, the lightest is first
  * @soft:	when it may be served: @soft of its first base, or @not_before if that is later
- * @not_before:	the end of its last turn, or of a wait of its user: for a pause or a calm
+ * @not_before:	the end of its last turn, or of a wait of its user, because of a pause or a calm
  * @put_off:	the end of the last such wait
  *
  * Under the lock of the CPU's dispatcher, as are struct share and struct dispatch_queue.
@@ -122,7 +123,7 @@ struct dispatch_entry {
 /**
  * struct share - a user on a CPU
  * @account:	what the user's bases have taken of the CPU
- * @recent:	the same, of late: what was taken RECENT_NS ago counts for a third
+ * @recent:	the same, of late: what was taken RECENT_NS ago counts for at most about a third
  * @charged:	the time of @recent, when the user was last served, in ns of CLOCK_MONOTONIC
  * @nr_bases:	how many bases are in @entry
  * @entry:	the user's entry in each queue of the CPU's dispatcher
@@ -173,14 +174,16 @@ struct dispatch_queue {
  * @running:	a pass is under way, and will arm the hrtimers when it ends. Read without the lock
  *		by dispatcher_may_hang() and dispatcher_is_away(), which only guess
  * @serving:	the base whose turn it is, from when it is taken off its queue to the end of the
- *		lock hold
- * @rescued:	the base that another CPU is taking over, between the two queues
- * @rescue:	makes another CPU do that
- * @rescuing:	such a call is under way
- * @kick:	makes @cpu arm the hrtimers, after a CPU whose home @cpu is has queued a base here
+ *		turn
+ * @rescued:	the base that another CPU is taking over, while it is on neither CPU's queue
+ * @rescue:	the call that makes another CPU take over bases
+ * @rescuing:	@rescue is under way
+ * @kick:	the call that makes @cpu arm the hrtimers, after another CPU, whose home is @cpu,
+ *		has queued a base here
  * @kicks:	how many such calls are under way
  * @in_wake:	the base whose sink's wake() is being called. Written by the pass without the lock
- * @waking:	the base of which timers have expired, until its sink's wake() has returned
+ * @waking:	a base of which timers have expired in its turn, until its sink's wake() has
+ *		returned
  * @last:	the user who was served last in the pass, and is charged for its interrupt
  * @account:	what all passes have taken of the CPU
  * @calm_began:	when the last calm began, in ns of CLOCK_MONOTONIC
@@ -227,7 +230,7 @@ static struct share *share_of(const struct dispatcher *d, const struct twheel_ba
 	return per_cpu_ptr(base->user->shares, d->cpu);
 }
 
-/* The entry of that user in the queue of @base. */
+/* The entry of the user of @base in the queue of @base. */
 static struct dispatch_entry *entry_of(struct dispatcher *d, const struct twheel_base *base)
 {
 	return &share_of(d, base)->entry[queue_of(d, base) - d->queue];
@@ -348,8 +351,8 @@ static ktime_t queue_key(const struct dispatch_queue *q, const struct dispatch_e
 }
 
 /*
- * If this is not the CPU of @d, ask that one to arm the hrtimers. Returns false if this CPU must do
- * it: it is the one, or the other is offline.
+ * If this is not the CPU of @d, ask that one to arm the hrtimers. Returns false if this CPU must
+ * arm them: it is the CPU of @d, or that one is offline.
  */
 static bool dispatcher_kick(struct dispatcher *d)
 {
@@ -358,8 +361,8 @@ static bool dispatcher_kick(struct dispatcher *d)
 }
 
 /*
- * Make sure that there will be a pass for what is queued. If one is under way, it does so at its
- * end.
+ * Make sure that there will be a pass for what is queued. If a pass is under way, it arms the
+ * hrtimers when it ends.
  */
 static void queue_arm(struct dispatch_queue *q)
 {
@@ -460,8 +463,8 @@ static u64 base_next(const struct twheel_base *base)
 
 /*
  * Queue @base for its next event, but not before @after: a base that has just had its turn lets
- * others have theirs. If it is on no queue, perhaps a pass has taken it off and not locked it yet:
- * then it is served once more than needed.
+ * others have theirs. If @base is on no queue, perhaps a pass has taken it off and not locked it
+ * yet: then it is served once more than needed.
  */
 static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 {
@@ -632,7 +635,7 @@ static struct twheel_base *dispatcher_stuck(struct dispatcher *d)
 
 /*
  * Have @base served on this CPU @ns from now, and its sink's wake() called, even if nothing
- * expires. It does not matter that a tick may be longer than @ns: the tick that has begun is due.
+ * expires. A tick may be longer than @ns: that does not matter, since the present tick is due.
  */
 static void base_wake_after(struct twheel_base *base, u64 ns)
 {
@@ -668,8 +671,8 @@ static bool dispatcher_rescue_one(struct dispatcher *d)
 }
 
 /*
- * Called on the CPU that takes over. In hard interrupt context, so that it cannot be preempted: a
- * task in base_leave_all() waits for it.
+ * Called on the CPU that takes over, in hard interrupt context, where it cannot be preempted: a
+ * task in base_leave_all() may be waiting for it.
  */
 static void dispatcher_rescue(void *arg)
 {
@@ -708,7 +711,7 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
 		watch_start(q, max(queue_key(q, first), now));
 	raw_spin_unlock_irqrestore(&d->lock, flags);
 	if (cpu < nr_cpu_ids && smp_call_function_single_async(cpu, &d->rescue))
-		WRITE_ONCE(d->rescuing, false);		/* it has just gone off */
+		WRITE_ONCE(d->rescuing, false);		/* @cpu has just gone offline */
 	return HRTIMER_NORESTART;
 }
 
@@ -742,7 +745,7 @@ struct pass {
 	bool		put_off;
 };
 
-/* A user's debt is repaid by one ns in so many: an equal share of the half that all may take. */
+/* In how many ns one ns of a user's debt is repaid: by an equal share of half of the CPU. */
 static u32 dispatcher_parts(const struct dispatcher *d)
 {
 	return 2 * max3(d->nr_active, d->nr_were, 1U);
@@ -773,8 +776,8 @@ static void share_charge(struct dispatcher *d, struct share *share, u64 now, u64
 
 /*
  * Add @held to what @share has taken of late, after forgetting part of the old: what was taken
- * RECENT_NS ago counts for a third. Time for waking does not count, so a user whose tasks sleep and
- * have to be woken is no heavier than one whose tasks are awake.
+ * RECENT_NS ago counts for at most about a third. Time for waking does not count, so a user whose
+ * tasks sleep and have to be woken is no heavier than one whose tasks are awake.
  */
 static void share_remember(struct share *share, u64 now, u64 held)
 {
@@ -828,15 +831,15 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 
 /*
  * Will a task that was woken run here as soon as the pass is over? If a thread of the kernel runs
- * the pass (ksoftirqd, or another on PREEMPT_RT), need_resched() may say no although it will: the
- * task does not preempt that thread, but runs when the thread sleeps.
+ * the pass (ksoftirqd, or another on PREEMPT_RT), need_resched() may say no although the task will
+ * run: it does not preempt that thread, but runs when the thread sleeps.
  */
 static bool task_is_next(void)
 {
 	return need_resched() || (current->flags & (PF_KTHREAD | PF_IDLE)) == PF_KTHREAD;
 }
 
-/* If a task was woken that is to run here at once, does a calm begin rather than @share's turn? */
+/* Does a calm begin, and not @share's turn, since a task was woken that is to run here at once? */
 static bool calm_begins(struct dispatcher *d, const struct pass *pass, const struct share *share)
 {
 	if (!task_is_next() || pass->time - d->calm_began < CALM_PERIOD_NS ||
@@ -847,7 +850,7 @@ static bool calm_begins(struct dispatcher *d, const struct pass *pass, const str
 	return true;
 }
 
-/* How long @share has to wait for the end of a calm: this pass may begin one, or an earlier has. */
+/* How long @share has to wait for the end of a calm, which has begun already or begins here. */
 static u64 share_calm(struct dispatcher *d, const struct pass *pass, const struct share *share)
 {
 	u64 gone = pass->time - d->calm_began;
@@ -858,7 +861,10 @@ static u64 share_calm(struct dispatcher *d, const struct pass *pass, const struc
 	return calm_begins(d, pass, share) ? CALM_NS : 0;
 }
 
-/* Has the pass done enough? For @share it may do a little more, if heavier ones used it up. */
+/*
+ * Has the pass done enough? If @share weighs less than half of the heaviest user who was served, it
+ * may have RUN_MORE percent more.
+ */
 static bool pass_is_over(const struct pass *pass, const struct share *share)
 {
 	u32 more = share_weight(share) < pass->heavy / 2 ? RUN_MORE : 0;
@@ -867,7 +873,7 @@ static bool pass_is_over(const struct pass *pass, const struct share *share)
 	       pass->time - pass->began >= RUN_NS + RUN_NS / 100 * more;
 }
 
-/* The time. What was spent on looking for a user to serve is charged to the CPU alone. */
+/* The time now. What was spent on looking for a user to serve is charged to the CPU alone. */
 static ktime_t queue_now(const struct dispatch_queue *q, struct pass *pass)
 {
 	u64 now = ktime_get_ns();
@@ -885,8 +891,9 @@ static void entry_put_off(struct dispatch_queue *q, struct dispatch_entry *entry
 }
 
 /*
- * How long does @share, which is due, have to wait? If a calm begins for which it waits, this
- * interrupt is charged to @share nevertheless; that of the pass after the calm comes on top.
+ * How long does @share, which is due, have to wait? If @share must wait for a calm that begins
+ * here, it is charged for the interrupt of this pass; it pays for that of the pass after the calm,
+ * too.
  */
 static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct share *share)
 {
@@ -943,7 +950,7 @@ static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pas
 	base = entry_first(entry);
 	pass->put_off = base->soft < max(entry->put_off, q->rest_until);
 	q->dispatcher->serving = base;
-	/* Where it belongs is known when the turn is over. But an empty entry is in no queue. */
+	/* turn_end() sorts the entry. But an entry without bases must leave the queue now. */
 	entry_del(q->dispatcher, base);
 	if (!entry_first(entry))
 		entry_sort(q, entry);
@@ -1008,7 +1015,7 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
  * Serve @base, for timers due at the time of the last charge: reading the clock again would be
  * expensive. If this CPU is not the dispatcher's, because that one went offline or was isolated,
  * hand the base over to this CPU's dispatcher. Time beyond HOLD_MAX_NS is charged to nobody.
- * Returns the time.
+ * Returns the time at the end.
  */
 static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
@@ -1071,7 +1078,7 @@ static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	d->waking = NULL;
 }
 
-/* If somebody waits in base_leave_all(), let them look. */
+/* If a task waits in base_leave_all(), let it look again. */
 static void dispatcher_yield(struct dispatcher *d, struct pass *pass)
 	__must_hold(&d->lock)
 {
@@ -1110,8 +1117,8 @@ static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, st
 }
 
 /*
- * The turn of @base is over. A user who has come due during the turn comes before its user's next
- * base.
+ * The turn of @base is over. Users who have come due during the turn are served before the next
+ * base of this user.
  */
 static void turn_end(struct dispatch_queue *q, const struct twheel_base *base,
 		     const struct pass *pass)
@@ -1154,8 +1161,9 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 }
 
 /*
- * Who comes due shortly after the last turn would interrupt a task that was woken. Where a lighter
- * one is first there is a pass in the calm anyway.
+ * At the end of a pass: users who come due within a calm would interrupt the task that was woken.
+ * Make them wait until its end, up to the first one who need not wait: for that one there is a pass
+ * within the calm anyway.
  */
 static void queue_calm(struct dispatch_queue *q, const struct pass *pass)
 {
@@ -1206,8 +1214,8 @@ static void dispatcher_hold(struct dispatcher *d, bool hold)
 }
 
 /*
- * A pass, which the hrtimer of @q has begun. Whoever queues a base meanwhile leaves it to this to
- * arm the hrtimers. The dispatcher's lock is dropped in between.
+ * A pass, which the hrtimer of @q has begun. Code that queues a base meanwhile leaves it to the
+ * pass to arm the hrtimers. The dispatcher's lock is dropped in between.
  */
 static void pass_run(struct dispatch_queue *q)
 	__must_hold(&q->dispatcher->lock)
@@ -1289,7 +1297,7 @@ static void dispatcher_forget(struct dispatcher *d, const struct twheel_user *us
 
 /**
  * twheel_user_destroy() - free a user
- * @user:	the user, all of whose bases have been destroyed; or NULL
+ * @user:	the user, or NULL. All bases of the user must have been destroyed
  *
  * Context: May sleep.
  */

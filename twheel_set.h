@@ -3,26 +3,28 @@
 /*
  * Bases of CLOCK_REALTIME, and the clock being set. Included by twheel.c.
  *
- * wheel_back.h keeps timers right, however the clock is set. What is left is to learn that it was
- * set: because the time for which a base waits comes sooner or later now, and because some bases
- * want to be told (was_set()).
+ * wheel_back.h keeps timers right, however the clock is set. This file learns that the clock was
+ * set. Then the time for which a base waits comes sooner or later than planned, and some bases want
+ * to be told (was_set()).
  *
  *	the clock is set	by clock_settime(), adjtimex(), a leap second, or a resume
- *	clock_notify()		called by the timekeeper, within its locks: it only asks for
- *	clock_set_irq()		which runs as soon as interrupts are on again: it queues the bases
- *				anew, SET_BASES in each interrupt, and then asks for
- *	clock_set_tell()	on a workqueue: it calls was_set() of the bases that have one, if
- *				the clock was stepped, which means that the difference between
+ *	clock_notify()		is called by the timekeeper, within its locks: it only queues
+ *				clock_set_irq()
+ *	clock_set_irq()		runs as soon as interrupts are on again: it queues the bases anew,
+ *				SET_BASES in each interrupt, and then queues clock_set_tell()
+ *	clock_set_tell()	runs on a workqueue: if the clock was stepped, it calls was_set() of
+ *				the bases that have one. Stepped means that the difference between
  *				CLOCK_REALTIME and CLOCK_MONOTONIC has changed. timerfd has the
  *				same rule: a resume counts, slewing does not
  *
- * clock_notify() counts the steps. So if the clock is stepped forward and then back by the same
- * before the worker runs, that is told too. A step is counted before clock_settime() returns.
+ * clock_notify() counts the steps. So bases are also told if the clock is stepped forward, and then
+ * back by the same amount, before the worker runs. A step is counted before clock_settime()
+ * returns.
  *
  * The notifier is that of pvclock, which hypervisors use: it is exported to modules, and the same
  * on all architectures from 6.1 to 7.2; timerfd's own is not exported. The timekeeper calls it at
- * each of its updates, some hundred times a second, so it is registered only while there are such
- * bases.
+ * each of its updates, some hundred times a second, so it is registered only while there are bases
+ * of CLOCK_REALTIME.
  *
  * was_set() may take long, depending on the base's user. Only calls on that base wait for it;
  * making or destroying another base does not. One base is told at a time.
@@ -44,7 +46,7 @@ static DEFINE_MUTEX(settable_mutex);
 static DEFINE_RAW_SPINLOCK(settable_lock);
 static LIST_HEAD(settable_bases);
 
-/* Bases with a was_set(). The one that the worker has taken up longest ago is in front. */
+/* Bases with a was_set(), in the order in which the worker last took them up. */
 static LIST_HEAD(settable_told);
 
 /* The base that the worker is telling at this moment. It must not be freed. */
@@ -55,8 +57,8 @@ static DECLARE_WAIT_QUEUE_HEAD(settable_wait);
 static atomic_t clock_sets = ATOMIC_INIT(0);
 
 /*
- * How often it was stepped, and by how much it has been ahead of CLOCK_MONOTONIC since. Only
- * clock_notify(), which the timekeeper serialises, uses the latter.
+ * How often the clock was stepped, and by how much it has been ahead of CLOCK_MONOTONIC since. Only
+ * clock_notify(), which the timekeeper serialises, uses clock_ahead.
  */
 static atomic_t clock_steps = ATOMIC_INIT(0);
 static ktime_t clock_ahead;
@@ -106,7 +108,7 @@ static struct twheel_base *settable_next(u32 sets)
 	return base;
 }
 
-/* Queue the next SET_BASES bases anew; after the last one, start the worker. In hard interrupt. */
+/* Queue SET_BASES bases anew; after the last base, start the worker. In hard interrupt context. */
 static void clock_set_irq(struct irq_work *work)
 {
 	u32 sets = atomic_read(&clock_sets);
@@ -207,8 +209,8 @@ static void settable_wait_told(struct settable *settable)
  * twheel_tell_set() - make sure that a base has been told that its clock was set
  * @base:	a private base
  *
- * If the clock was set before this call, was_set() of @base has been called for that, and has
- * returned, when this returns. It costs two loads, unless the clock was set a moment ago.
+ * If the clock was stepped before this call, then when this returns, was_set() of @base has been
+ * called for that and has returned. Unless the clock was stepped a moment ago, it costs two loads.
  *
  * Context: May sleep. The caller holds no lock that was_set() takes.
  */

@@ -84,10 +84,14 @@ static void close_in_every_state(void)
 	CHECK_EQ(close(fd), -1);
 }
 
+/* The id of the thread that reads, or 0 before it begins. */
+static pid_t reader_tid;
+
 static void *blocked_read(void *fd)
 {
 	struct twheel_event ev;
 
+	__atomic_store_n(&reader_tid, gettid(), __ATOMIC_RELEASE);
 	if (CHECK_EQ(read_events(*(int *)fd, &ev, 1), 1))
 		CHECK_EQ(ev.user_data, 12);
 	return NULL;
@@ -100,7 +104,7 @@ static void close_under_reader(void)
 	pthread_t reader;
 
 	pthread_create(&reader, NULL, blocked_read, &copy);
-	sleep_ms(100);
+	await_sleep(&reader_tid);
 	CHECK_EQ(close(fd), 0);
 	sleep_ms(50);
 	add(copy, 20 * MS, 12);
@@ -111,8 +115,9 @@ static void close_under_reader(void)
 	/* If the descriptor that a call uses is closed, the call continues, as with any file. */
 	fd = dev_open(0);
 	copy = fd;
+	reader_tid = 0;
 	pthread_create(&reader, NULL, blocked_read, &copy);
-	sleep_ms(100);
+	await_sleep(&reader_tid);
 	add(fd, 200 * MS, 12);
 	CHECK_EQ(close(fd), 0);
 	pthread_join(reader, NULL);

@@ -163,7 +163,7 @@ static void fault_keeps_order(void)
 
 	for (u32 i = 0; i < 40; i++)
 		add(fd, i * 3 * MS, i);
-	sleep_ms(200);
+	await_ready(fd, 40);
 	expect_counts(fd, 40, 0, 40);
 	CHECK_EQ(err(read(fd, unmapped(), sizeof(ev))), -EFAULT);
 	CHECK_EQ(err(read(fd, buf, sizeof(ev))), 3 * EV_SIZE);
@@ -202,9 +202,12 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
+/* Send this process a signal when its main thread sleeps in read(). */
 static void *interrupt(void *main_thread)
 {
-	sleep_ms(100);
+	const pid_t tid = getpid();
+
+	await_sleep(&tid);
 	pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
 	return NULL;
 }
@@ -379,13 +382,16 @@ static void hung_ends(struct hung *h, bool good)
 	stall_end(&h->s);
 }
 
-/* Read as long as poll() reports an event, which read() must then return. Returns how many. */
-static u32 read_all(int fd, u64 *had)
+/*
+ * Read @want events. As long as poll() reports an event, read() must return it. Returns how many
+ * there were.
+ */
+static u32 read_all(int fd, u32 want, u64 *had)
 {
 	struct twheel_event ev[64];
 	u32 nr = 0;
 
-	while (readable(fd, 50)) {
+	while (readable(fd, nr < want ? WAIT_MS : 50)) {
 		int got = read_events(fd, ev, ARRAY_SIZE(ev));
 
 		if (!CHECK(got > 0))
@@ -412,7 +418,7 @@ static void hangs_alone(bool good)
 	CHECK(!readable(fd, 0));
 	CHECK_EQ(read_events(fd, ev, 2), -EAGAIN);
 	add_many(fd, 200, 0, 1);
-	CHECK_EQ(read_all(fd, had), 200);
+	CHECK_EQ(read_all(fd, 200, had), 200);
 	CHECK(had[0] == ~1ULL && had[1] == ~0ULL && had[2] == ~0ULL && had[3] == 0x1ff);
 	expect_counts(fd, 1, 0, 0);
 	add_many(fd, 1, 0, 201);
@@ -454,7 +460,7 @@ static void signal_ends_read(void)
 	nr = (u32)h.got / EV_SIZE;
 	diag("%u events of %zu", nr, PAGE_EVENTS);
 	CHECK(nr < PAGE_EVENTS);
-	CHECK_EQ(read_all(h.fd, had), PAGE_EVENTS - nr);
+	CHECK_EQ(read_all(h.fd, PAGE_EVENTS - nr, had), PAGE_EVENTS - nr);
 	expect_counts(h.fd, 0, 0, 0);
 	close(h.fd);
 }
@@ -738,11 +744,11 @@ static void signals_and_faults(void)
 	pid_t pid, ended = 0;
 
 	add_many(fd, FAULTS, 1, 0);
-	sleep_ms(100);
+	await_ready(fd, FAULTS);
 	pid = fork();
 	if (!pid)
 		read_with_signals(fd);
-	for (u32 ms = 0; !ended && ms < WAIT_MS; ms += 10) {
+	for (u32 ms = 0; !ended && ms < 10 * WAIT_MS; ms += 10) {
 		sleep_ms(10);
 		ended = waitpid(pid, &status, WNOHANG);
 	}
@@ -764,23 +770,36 @@ static u64 period_of(u32 i)
 }
 
 /*
+ * Add a timer for each ms from *@at on. A timer that is armed after its time has no place in the
+ * order. So if the host was away, begin again, in a new file and with more time. Returns the file.
+ */
+static int add_mixed(u64 *at)
+{
+	for (unsigned int ms = 200;; ms *= 2) {
+		int fd = dev_open(O_NONBLOCK);
+
+		*at = whole_ms(ms);
+		for (u32 i = 0; i < MIXED; i++)
+			add_with(fd, TWHEEL_F_ABS | kind_of(i), *at + i * MS, period_of(i), i);
+		if (now_ns(CLOCK_MONOTONIC) < *at || !CHECK(ms < WAIT_MS))
+			return fd;
+		close(fd);
+	}
+}
+
+/*
  * Plain events with others between them, of which up to @room are read at once: each once, in
  * order.
  */
 static void mixed_in(u32 room)
 {
-	u64 at = whole_ms(200);
-	int fd = dev_open(O_NONBLOCK);
+	u64 at;
+	int fd = add_mixed(&at);
 	struct twheel_event ev[MIXED];
 	u32 more = 0, got = 0;
 	int nr;
 
-	for (u32 i = 0; i < MIXED; i++)
-		add_with(fd, TWHEEL_F_ABS | kind_of(i), at + i * MS, period_of(i), i);
-	sleep_until(at + (MIXED + 2) * MS);
-	/* On a busy host the last ones may be late. */
-	for (u32 ms = 0; nr_ready(fd) < MIXED && ms < WAIT_MS; ms += 10)
-		sleep_ms(10);
+	await_ready(fd, MIXED);
 	while (got < MIXED && (nr = read_events(fd, ev, room)) > 0) {
 		for (int k = 0; k < nr; k++, got++) {
 			bool goes_on = kind_of(got) || period_of(got);

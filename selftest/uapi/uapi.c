@@ -234,6 +234,31 @@ int workers(void)
 	return n;
 }
 
+/* Does the task sleep? Its state is behind its name, which may have any character in it. */
+static bool sleeps(pid_t tid)
+{
+	char path[64], text[512], *p;
+
+	if (!tid)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	file_get(path, text, sizeof(text));
+	p = strrchr(text, ')');
+	return p && p[1] == ' ' && p[2] == 'S';
+}
+
+void await_sleep(const pid_t *tid)
+{
+	u32 seen = 0;
+
+	/* A task sets its state a moment before it sleeps, so look more than once. */
+	for (u32 ms = 0; ms < WAIT_MS && seen < 3; ms++) {
+		sleep_ms(1);
+		seen = sleeps(__atomic_load_n(tid, __ATOMIC_ACQUIRE)) ? seen + 1 : 0;
+	}
+	CHECK(seen == 3);
+}
+
 int dev_open_as(int flags)
 {
 	const char *path = getenv("TWHEEL_DEV");
@@ -551,6 +576,13 @@ u32 nr_ready(int fd)
 
 	info(fd, &i);
 	return i.nr_ready;
+}
+
+void await_ready(int fd, u32 nr)
+{
+	for (u32 ms = 0; ms < WAIT_MS && nr_ready(fd) < nr; ms++)
+		sleep_ms(1);
+	CHECK_EQ(nr_ready(fd), nr);
 }
 
 void expect_counts(int fd, u32 timers, u32 armed, u32 ready)

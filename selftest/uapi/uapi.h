@@ -103,6 +103,11 @@ void be_fifo(int prio);
 bool is_preempt_rt(void);
 /* How many worker threads of io_uring this process has. */
 int workers(void);
+/*
+ * Wait until the task whose id is, or becomes, *@tid sleeps in a system call. However busy the host
+ * is, the task is then where the test wants it.
+ */
+void await_sleep(const pid_t *tid);
 /* Become user @uid, in the group of the same number and no other. */
 void become(uid_t uid);
 
@@ -136,6 +141,8 @@ bool readable(int fd, int ms);
 /* Read a number from /proc/self/fdinfo/FD. Returns false if there is no @key. */
 bool fdinfo_get(int fd, const char *key, u64 *value);
 u32 nr_ready(int fd);
+/* Wait until @fd has @nr events, all that its timers will give. An interrupt may be late. */
+void await_ready(int fd, u32 nr);
 void expect_counts(int fd, u32 timers, u32 armed, u32 ready);
 
 /* Read or write a small file, which must exist. */

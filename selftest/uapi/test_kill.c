@@ -206,7 +206,7 @@ static void kills(void)
 		CHECK_EQ(waitpid(reader, NULL, 0), reader);
 		reconcile();
 	}
-	while (readable(fd, 200)) {
+	for (info(fd, &i); i.nr_timers && readable(fd, WAIT_MS); info(fd, &i)) {
 		u64 before = s->nr_events;
 		int n = read(fd, &s->events[before], 256 * sizeof(*s->events));
 
@@ -214,7 +214,6 @@ static void kills(void)
 			break;
 		s->nr_events += n / sizeof(*s->events);
 	}
-	info(fd, &i);
 	CHECK_EQ(i.nr_timers, 0);
 	judge();
 	close(fd);

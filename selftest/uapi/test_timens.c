@@ -102,12 +102,15 @@ static void use_clock(clockid_t clock)
 	struct twheel_op op;
 	u64 now, at, h, value;
 
-	at = now_ns(clock) + 30 * MS;
+	at = now_ns(clock) + HOUR;
 	h = add_with(fd, TWHEEL_F_ABS, at, 0, 1);
 	CHECK_EQ(query(fd, h, TWHEEL_F_ABS, &op), TWHEEL_STATE_ARMED);
 	CHECK_EQ(op.expires_ns, at);
 	CHECK_EQ(query(fd, h, 0, &op), TWHEEL_STATE_ARMED);
-	CHECK(op.expires_ns <= 30 * MS);
+	CHECK(op.expires_ns <= HOUR && op.expires_ns >= at - now_ns(clock));
+	CHECK_EQ(cancel(fd, h), 1);
+	at = now_ns(clock) + 30 * MS;
+	add_with(fd, TWHEEL_F_ABS, at, 0, 1);
 	CHECK_EQ(read_one(fd, &ev), 1);
 	now = now_ns(clock);
 	CHECK_EQ(ev.expires_ns, at);

@@ -21,8 +21,8 @@
 #include "kwait.h"
 #include "places.h"
 
-#define TRIES		10
-#define SYNC_TRIES	3
+#define TRIES		30
+#define SYNC_TRIES	5
 #define HOLD_NS		(NSEC_PER_MSEC / 2)
 /* After so many failed points the test ends: each of them has waited for what does not come. */
 #define FAILED_MAX	6

@@ -307,8 +307,18 @@ static void test_kind(void)
 {
 	const char *name = kind_names[kind], *how = load_names[load];
 	struct counts counts = { };
-	bool good = alone < nr_cpu_ids && count(&counts) && !counts.early;
+	bool settled, good;
+	unsigned int tries = 0;
 
+	/*
+	 * On a busy host a count takes longer, and other work of the machine comes to that CPU in
+	 * the meantime. Timers that do not leave the CPU alone do so each time.
+	 */
+	do {
+		good = alone < nr_cpu_ids && count(&counts) && !counts.early;
+		settled = !good || kind < CPUS_BASE || kind > last_left_alone() ||
+			  is_left_alone(&counts);
+	} while (!settled && ++tries < 5);
 	check_there(good, "%s, %s: all expire, none early", name, how);
 	if (kind >= CPUS_BASE && kind <= last_left_alone())
 		check_there(is_left_alone(&counts), "%s, %s: the CPU is left alone", name, how);

@@ -973,7 +973,8 @@ static void test_leaving(void)
 	unsigned int i, met = 0, bad = 0;
 
 	leaving = zalloc(1, sizeof(*leaving));
-	for (i = 0; leaving && there.task && i < 200 && met < 10; i++) {
+	/* If two CPUs of a machine take turns on one of the host, they meet seldom. */
+	for (i = 0; leaving && there.task && i < 5000 && met < 10 && !bad; i++) {
 		bad += !leaving_once(met % 2);
 		met += leaving->met;
 	}
@@ -1521,13 +1522,16 @@ static bool stats_add_up(const struct place *place, struct shot *shot)
 	return false;
 }
 
-/* If the machine stalls, a run is deferred, and there is one more. */
+/*
+ * If the machine stalls, a run is deferred, and there is one more; or a timer is due before it was
+ * moved. A tick may be 100 us, and a busy host is late by more than that most of the time.
+ */
 static void stats_run(const struct place *place, struct shot *shot)
 {
 	bool good = false;
 	unsigned int i;
 
-	for (i = 0; i < 5 && !good; i++)
+	for (i = 0; i < 200 && !good; i++)
 		good = stats_add_up(place, shot);
 	check(good, "%s: interrupts, expiries and moves are counted", place->name);
 }
@@ -1721,7 +1725,7 @@ static void test_long_pause(void)
 	twheel_init_on(pausing->base, &pausing->timer, long_fired);
 	for (i = 0; i < ARRAY_SIZE(pausing->shots); i++)
 		twheel_init_on(pausing->base, &pausing->shots[i].timer, shot_fired);
-	for (i = 0; i < 3 && best > (s64)LONG_NS * 2 / 3; i++)
+	for (i = 0; i < 20 && best > (s64)LONG_NS * 2 / 3; i++)
 		best = min(best, long_pause_ns());
 	check(best <= (s64)LONG_NS * 2 / 3,
 	      "the pause after a callback of 300 ms is one of 100 ms: %lld us",

@@ -458,7 +458,7 @@ static void test_free(void)
 
 #define SLOW_PERIOD	(4 * NSEC_PER_MSEC)
 #define SLOW_CALLS	12
-#define SLOW_TRIES	10
+#define SLOW_TRIES	100	/* until the host was there for a moment */
 
 /**
  * struct slow - a task whose function takes two and a half periods

@@ -346,7 +346,7 @@ static void test_stall(void)
 	s64 best = S64_MAX;
 	unsigned int i;
 
-	for (i = 0; i < 10 && best > STALL_MS * NSEC_PER_MSEC / 5; i++)
+	for (i = 0; i < 100 && best > STALL_MS * NSEC_PER_MSEC / 5; i++)
 		best = min(best, stall_ns());
 	check(best <= STALL_MS * NSEC_PER_MSEC / 5,
 	      "after a stall of %u ms in a lock hold a base goes on after %lld us", STALL_MS,
@@ -882,10 +882,34 @@ static void test_set_forward(struct probe *probes)
 	check(wait_for(atomic_read(&sets_told) == 1), "the base is told");
 }
 
+/*
+ * Arm a timer for a time that is soon, and set the clock back before it. If the host was away until
+ * then, do that again; the base is told each time.
+ */
+static int set_back_before(struct probe *probe)
+{
+	const s64 back = 2 * HOUR;
+	unsigned int tries;
+	int sets = 1;
+
+	for (tries = 0; tries < 20; tries++, sets += 2) {
+		ktime_t due = ktime_get_real() + 50 * NSEC_PER_MSEC;
+
+		twheel_add_abs(&probe->timer, due);
+		set_clock_by(-back);
+		if (ktime_get_real() + back < due)
+			break;
+		set_clock_by(back);
+		twheel_cancel_sync(&probe->timer);
+		atomic_set(&probe->fired, 0);
+	}
+	return sets;
+}
+
 static void test_set_back(struct probe *probes)
 {
-	twheel_add_abs(&probes[0].timer, ktime_get_real() + 50 * NSEC_PER_MSEC);
-	set_clock_by(-2 * (s64)HOUR);
+	int sets = set_back_before(&probes[0]);
+
 	msleep(100);
 	check(!atomic_read(&probes[0].fired), "a timer waits for its time that comes again");
 	twheel_add_abs(&probes[2].timer, ktime_get_real() + 20 * NSEC_PER_MSEC);
@@ -894,7 +918,9 @@ static void test_set_back(struct probe *probes)
 	      "and one that is armed anew for there");
 	twheel_add(&probes[2].timer, HOUR);
 	check(twheel_cancel(&probes[2].timer) == 1, "one in between can be cancelled");
-	check(wait_for(atomic_read(&sets_told) == 2), "the base is told again");
+	/* Two settings that come soon after each other may be told at once. */
+	check(wait_for(atomic_read(&sets_told) > 1) && atomic_read(&sets_told) <= 1 + sets,
+	      "the base is told again");
 }
 
 /*
@@ -952,11 +978,11 @@ static void test_set_back_little(struct twheel_base *base, struct probe *probes)
 	msleep(20);
 	twheel_add(&probes[0].timer, HOUR);
 	set_clock_by(-30 * (s64)NSEC_PER_SEC);
-	twheel_add_range(&probes[1].timer, NSEC_PER_SEC, NSEC_PER_SEC);
+	twheel_add_range(&probes[1].timer, 10 * NSEC_PER_SEC, 10 * NSEC_PER_SEC);
 	left = twheel_remaining(&probes[1].timer);
-	check(left > 0 && left <= 2 * (ktime_t)NSEC_PER_SEC,
+	check(left > 0 && left <= 20 * (ktime_t)NSEC_PER_SEC,
 	      "one that may be late is in between too: in %lld ns", left);
-	check(twheel_mod(&probes[1].timer, 3 * NSEC_PER_SEC) == 1 &&
+	check(twheel_mod(&probes[1].timer, 15 * NSEC_PER_SEC) == 1 &&
 	      twheel_cancel(&probes[1].timer) == 1 && !twheel_pending(&probes[1].timer),
 	      "it is armed anew, and cancelled");
 	twheel_add_range(&probes[1].timer, 10 * NSEC_PER_MSEC, 10 * NSEC_PER_MSEC);

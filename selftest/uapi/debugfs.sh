@@ -41,7 +41,7 @@ is() {
 waiting() {
 	local tries=0
 
-	while ! "$@" && [ "$tries" -lt 100 ]; do
+	while ! "$@" && [ "$tries" -lt 300 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
 	done

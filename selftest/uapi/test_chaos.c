@@ -30,7 +30,7 @@
 #define THREADS	8
 #define SLOTS	48
 #define HANDLES	512
-#define LATE_NS	SEC
+#define LATE_NS	(5 * SEC)
 
 static int slots[SLOTS];
 static u64 handles[SLOTS][HANDLES];
@@ -325,7 +325,7 @@ static void serves_all(void)
 	pthread_join(h, NULL);
 	diag("%llu operations, %llu events, %llu files opened, %llu changes of CPUs", nr_ops,
 	     nr_ev, nr_open, nr_hot);
-	sleep_ms(5000);
+	sleep_ms(10000);
 	for (u32 i = 0; i < SLOTS; i++) {
 		struct twheel_info in;
 

@@ -32,7 +32,7 @@
 #include "tap.h"
 #include "uapi.h"
 
-#define TRIES	3
+#define TRIES	10		/* at most, if nobody waits for the work, but all are late */
 #define PRIO	50
 #define WORK	250		/* beats, at most: it ends with the event */
 #define WORK_NS	(10 * SEC)	/* if there are no beats */

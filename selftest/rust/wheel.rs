@@ -155,10 +155,11 @@ fn a_fixed_delay_counts_from_the_reading() {
     let wheel = Wheel::new().unwrap();
     let _timer = wheel.add_fixed_delay(MS, 20 * MS, 1).unwrap();
     thread::sleep(100 * MS);
-    assert_eq!(read(&wheel, LONG)[0].count, 1);
+    // Before the reading: the host may be away after it.
     let start = Instant::now();
     assert_eq!(read(&wheel, LONG)[0].count, 1);
-    assert!(start.elapsed() >= 19 * MS);
+    assert_eq!(read(&wheel, LONG)[0].count, 1);
+    assert!(start.elapsed() >= 20 * MS);
 }
 
 #[test]

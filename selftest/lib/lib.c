@@ -65,16 +65,21 @@ void wheel_quiet(struct twheel *w, int ms)
 	CHECK_EQ(twheel_read(w, &ev, 1, ms), -EAGAIN);
 }
 
+void wheel_counts_are(const struct twheel_info *i, u32 timers, u32 armed, u32 ready)
+{
+	CHECK_EQ(i->abi, TWHEEL_ABI);
+	CHECK_EQ(i->nr_timers, timers);
+	CHECK_EQ(i->nr_armed, armed);
+	CHECK_EQ(i->nr_ready, ready);
+}
+
 void wheel_counts(struct twheel *w, u32 timers, u32 armed, u32 ready)
 {
 	struct twheel_info i;
 
 	memset(&i, POISON, sizeof(i));
 	CHECK_EQ(twheel_get_info(w, &i), 0);
-	CHECK_EQ(i.abi, TWHEEL_ABI);
-	CHECK_EQ(i.nr_timers, timers);
-	CHECK_EQ(i.nr_armed, armed);
-	CHECK_EQ(i.nr_ready, ready);
+	wheel_counts_are(&i, timers, armed, ready);
 }
 
 struct twheel_sched *sched_new(u32 threads)
@@ -148,6 +153,23 @@ u32 runs_wait(u32 n)
 	n = nr_runs;
 	pthread_mutex_unlock(&mutex);
 	return n;
+}
+
+void wait_asleep(pid_t thread)
+{
+	char path[64], state = 0;
+	u32 times = 0;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	for (u32 i = 0; i < WAIT_MS && times < 10; i++) {
+		stat = fopen(path, "r");
+		if (!CHECK(stat && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1))
+			break;
+		fclose(stat);
+		times = state == 'S' ? times + 1 : 0;
+		sleep_ms(1);
+	}
 }
 
 u32 runs_drive(struct twheel_sched *s, u32 n)

@@ -30,6 +30,13 @@ int wheel_read(struct twheel *w, struct twheel_event *ev, u32 nr);
 /* Wait QUIET_MS, in which no event may come. */
 void wheel_quiet(struct twheel *w, int ms);
 void wheel_counts(struct twheel *w, u32 timers, u32 armed, u32 ready);
+/* The same of what twheel_get_info() has returned. */
+void wheel_counts_are(const struct twheel_info *i, u32 timers, u32 armed, u32 ready);
+/*
+ * Wait until a thread of this process sleeps in the call that it is about to make. On a busy host
+ * it may not have come to it, however long one waits.
+ */
+void wait_asleep(pid_t thread);
 
 /* Open a scheduler, which must succeed. */
 struct twheel_sched *sched_new(u32 threads);

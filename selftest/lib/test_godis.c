@@ -44,12 +44,14 @@ static void at(void)
 static void key_replaces(void)
 {
 	struct twheel_sched *s = sched_new(1);
+	uint64_t id;
 
 	runs_forget();
 	for (int i = 0; i < 10; i++)
 		ADD(s, .arg = "old", .key = "k", .when_ns = HOUR);
-	ADD(s, .arg = "new", .key = "k", .when_ns = 5 * MS);
+	id = ADD(s, .arg = "new", .key = "k", .when_ns = HOUR);
 	CHECK_EQ(twheel_sched_pending(s), 1);
+	CHECK_EQ(twheel_sched_mod(s, id, 5 * MS), 0);
 	CHECK_EQ(runs_wait(1), 1);
 	CHECK(!strcmp(run_nth(0).arg, "new"));
 	sleep_ms(QUIET_MS);

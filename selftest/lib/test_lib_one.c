@@ -97,9 +97,12 @@ static void alone(void)
 		for (u32 i = 0; i < 5; i++) {
 			u64 start = now_ns(CLOCK_MONOTONIC), deadline = start + (3 + i) * MS;
 			uint64_t handle;
+			int was;
 
 			CHECK_EQ(twheel_add(w, &handle, i, deadline, 0, TWHEEL_F_ABS), 0);
-			CHECK_EQ(twheel_mod(w, handle, deadline + MS, 0, TWHEEL_F_ABS), 1);
+			was = twheel_mod(w, handle, deadline + MS, 0, TWHEEL_F_ABS);
+			/* It has fired before if the host stood still. */
+			CHECK(was == 1 || (!was && now_ns(CLOCK_MONOTONIC) >= deadline));
 			CHECK(readable(twheel_fd(w), WAIT_MS));
 			CHECK_EQ(wheel_read(w, &ev, 1), 1);
 			CHECK_EQ(ev.expires_ns, deadline + MS);

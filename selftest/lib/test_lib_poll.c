@@ -154,18 +154,23 @@ static void idle(void)
 {
 	struct twheel *w = wheel_new(NULL);
 	struct twheel_info before, after;
-	u64 delay = 3 * SEC;
+	u64 delay = 3 * SEC, end;
 
 	CHECK(!readable(twheel_fd(w), QUIET_MS));
+	end = now_ns(CLOCK_MONOTONIC) + delay;
 	for (int i = 0; i < 40; i++, delay += delay / 2)
 		wheel_add(w, 1, delay);
 	twheel_get_info(w, &before);
 	for (int i = 0; i < 4; i++)
 		CHECK(!readable(twheel_fd(w), QUIET_MS));
 	twheel_get_info(w, &after);
+	twheel_close(w);
+	if (now_ns(CLOCK_MONOTONIC) >= end) {	/* the host stood still until one was due */
+		idle();
+		return;
+	}
 	CHECK_EQ(after.nr_wakeups, before.nr_wakeups);
 	CHECK_EQ(after.nr_armed, 40);
-	twheel_close(w);
 }
 
 /* One wake-up for each tick with work, and none for the ticks between. */
@@ -173,20 +178,28 @@ static void one_wakeup_a_tick(void)
 {
 	struct twheel *w = wheel_new(NULL);
 	struct twheel_event ev[100];
+	u64 tick = 0, ticks = 0;
 	struct twheel_info i;
 	int done = 0;
 
 	for (u32 n = 0; n < 300; n++)
 		wheel_add(w, n, (20 + n % 3 * 40) * MS);
-	while (done < 300 && CHECK(readable(twheel_fd(w), WAIT_MS)))
-		done += wheel_read(w, ev, ARRAY_SIZE(ev));
+	while (done < 300 && CHECK(readable(twheel_fd(w), WAIT_MS))) {
+		int got = wheel_read(w, ev, ARRAY_SIZE(ev));
+
+		for (int e = 0; e < got; e++) {
+			ticks += (ev[e].expires_ns + MS - 1) / MS != tick;
+			tick = (ev[e].expires_ns + MS - 1) / MS;
+		}
+		done += got;
+	}
 	CHECK_EQ(done, 300);
 	twheel_get_info(w, &i);
 	/*
-	 * One for each tick, if 100 timers are added within one tick; some more if the reader is
-	 * late.
+	 * One for each tick, of which there are three if 100 timers are added within one tick; some
+	 * more if the reader is late.
 	 */
-	CHECK(i.nr_wakeups < 30);
+	CHECK(i.nr_wakeups < ticks + 27);
 	twheel_close(w);
 }
 

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib.h"
 
@@ -401,11 +402,12 @@ static void replaced(void)
 
 	runs_forget();
 	first = ADD(s, .arg = "first", .key = "k", .when_ns = HOUR, .release = run_release);
-	second = ADD(s, .arg = "second", .key = "k", .when_ns = 100 * MS);
+	second = ADD(s, .arg = "second", .key = "k", .when_ns = HOUR);
 	CHECK_EQ(released(), 1);	/* at once, not later */
 	CHECK_EQ(twheel_sched_pending(s), 1);
 	CHECK_EQ(twheel_sched_find(s, "k", 0), second);
 	CHECK_EQ(twheel_sched_cancel(s, first, 0), -ENOENT);
+	CHECK_EQ(twheel_sched_mod(s, second, MS), 0);
 	CHECK_EQ(runs_wait(1), 1);
 	CHECK(!strcmp(run_nth(0).arg, "second"));
 	CHECK_EQ(twheel_sched_find(s, "k", 0), 0);
@@ -614,9 +616,11 @@ static void cancelled(void)
 	sched_close(s);
 }
 
+static pid_t canceller;
+
 static void *open_gate_later(void *arg)
 {
-	sleep_ms(30);
+	wait_asleep(canceller);
 	*(atomic_bool *)arg = true;
 	gate_open();
 	return NULL;
@@ -644,6 +648,7 @@ static void cancel_running(void)
 	CHECK_EQ(twheel_sched_pending(s), 0);
 	CHECK_EQ(released(), 0);	/* the function still uses its arg */
 	CHECK_EQ(twheel_sched_mod(s, id, 0), -ENOENT);
+	canceller = gettid();
 	pthread_create(&thread, NULL, open_gate_later, &opened);
 	CHECK_EQ(twheel_sched_cancel(s, id, TWHEEL_SCHED_WAIT), 0);
 	CHECK(opened);

@@ -126,16 +126,21 @@ static void shutdown(void)
 	struct twheel_sched *s = sched_new(2);
 	struct twheel_task task = { .fn = run_note };
 	struct twheel_task_info *list = NULL;
+	u64 id;
 
 	runs_forget();
-	ADD(s, .arg = "late", .when_ns = 60 * MS, .release = run_release);
-	ADD(s, .arg = "soon", .when_ns = 20 * MS, .release = run_release);
+	/* None is due soon: on a host that stands still one might run before the checks. */
+	ADD(s, .arg = "late", .when_ns = 2 * HOUR, .key = "late", .release = run_release);
+	id = ADD(s, .arg = "soon", .when_ns = HOUR, .release = run_release);
 	ADD(s, .arg = "often", .when_ns = HOUR, .period_ns = HOUR, .release = run_release);
 	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_FINISH, &list), 1);
 	CHECK(list && !strcmp(list[0].arg, "often"));
 	free(list);
 	CHECK_EQ(twheel_sched_add(s, &task, NULL), -ESHUTDOWN);
 	CHECK_EQ(twheel_sched_pending(s), 2);
+	CHECK_EQ(twheel_sched_mod(s, id, 20 * MS), 0);
+	CHECK_EQ(runs_wait(1), 1);
+	CHECK_EQ(twheel_sched_mod(s, twheel_sched_find(s, "late", 0), 40 * MS), 0);
 	/* awaitTermination() */
 	CHECK_EQ(twheel_sched_stop(s, TWHEEL_SCHED_FINISH | TWHEEL_SCHED_WAIT, NULL), 0);
 	CHECK_EQ(runs_count(), 2);

@@ -20,13 +20,17 @@ says() {
 # A command that tells what it is told, and when it ran.
 tell='echo $TWHEEL_DUE $TWHEEL_RUN $TWHEEL_MISSED $(date +%s%N)'
 
-# Each second, never early, by the second, and one after another.
+# Each second, never early, by the second, and one after another. One that was missed was not due
+# while the host let it run.
 each_second() {
+	local nth=0
+
 	gives 0 "$twheel" cron '* * * * * *' --count=3 -- sh -c "$tell" || return
 	cat "$dir/out"
 	while read -r due run missed ran; do
 		[[ $due = *.000+0000 ]] && [ "$(date -d "$due" +%s)000000000" -le "$ran" ] &&
-			[ "$run/$missed" = "$((++nth))/0" ] || return
+			[ "$run" = "$((++nth))" ] || return 1
+		[ "$missed" = 0 ] || return 2
 	done <"$dir/out"
 	[ "$nth" = 3 ]
 }
@@ -47,9 +51,14 @@ missed() {
 	done
 }
 
-in_zone() {
+one_in_zone() {
 	gives 0 "$twheel" cron --zone=Asia/Kathmandu '* * * * * *' --count=1 --json -- sh -c "$tell" &&
-		[[ $(values due) = *+0545 && $(head -n 1 "$dir/out") = *+0545\ 1\ 0\ * ]] &&
+		[[ $(values due) = *+0545 && $(head -n 1 "$dir/out") = *+0545\ 1\ * ]] || return 1
+	[[ $(head -n 1 "$dir/out") = *+0545\ 1\ 0\ * ]] || return 2
+}
+
+in_zone() {
+	in_time one_in_zone &&
 		gives 0 env TZ=America/St_Johns "$twheel" cron '0 12 1 1 *' --explain=1 --json &&
 		[[ $(values due) = *-01-01T12:00:00.000-0330 ]] &&
 		gives 0 env TZ=:Asia/Tokyo "$twheel" cron @daily --explain=1 --json && [[ $(values due) = *+0900 ]] &&
@@ -73,17 +82,23 @@ explains() {
 			"$dir/out" && gives 0 "$twheel" every day at 9:00 --explain && [ "$(wc -l <"$dir/out")" = 5 ]
 }
 
-# means PHRASE EXPRESSION: each as words, and as one word
+# means PHRASE EXPRESSION: each as words, and as one word. One of the times may come meanwhile.
 means() {
-	local want
-
-	gives 0 "$twheel" cron "$2" --explain=20 --json || return
-	want=$(values due)
-	# shellcheck disable=SC2086 # words
-	gives 0 "$twheel" every $1 --explain=20 --json && [ "$(values due)" = "$want" ] &&
-		gives 0 "$twheel" every "$1" --explain=20 --json && [ "$(values due)" = "$want" ] && return
+	in_time mean "$@" && return
 	echo "'$1' does not mean '$2'"
 	return 1
+}
+
+mean() {
+	local want
+
+	gives 0 "$twheel" cron "$2" --explain=20 --json || return 1
+	want=$(values due)
+	# shellcheck disable=SC2086 # words
+	gives 0 "$twheel" every $1 --explain=20 --json || return 1
+	[ "$(values due)" = "$want" ] || return 2
+	gives 0 "$twheel" every "$1" --explain=20 --json || return 1
+	[ "$(values due)" = "$want" ] || return 2
 }
 
 phrases() {
@@ -165,11 +180,16 @@ jitter() {
 told() {
 	gives 0 env TWHEEL_RUN=77 TWHEEL_MISSED=77 "$twheel" after 1ms -- env &&
 		[ "$(grep -c '^TWHEEL_\(RUN=1\|MISSED=0\|DUE=20.*+0000\)$' "$dir/out")" = 3 ] &&
-		[ "$(grep -c '^TWHEEL_\(RUN\|MISSED\|DUE\)=' "$dir/out")" = 3 ] &&
-		gives 0 "$twheel" every 100ms --count=3 -- sh -c 'echo $TWHEEL_RUN $TWHEEL_MISSED; sleep 0.35' || return
+		[ "$(grep -c '^TWHEEL_\(RUN\|MISSED\|DUE\)=' "$dir/out")" = 3 ] && in_time told_missed
+}
+
+# The first run misses none, if the host lets it begin; the others about three each.
+told_missed() {
+	gives 0 "$twheel" every 100ms --count=3 -- sh -c 'echo $TWHEEL_RUN $TWHEEL_MISSED; sleep 0.35' || return 1
 	cat "$dir/out"
-	[ "$(head -n 1 "$dir/out")" = "1 0" ] && [[ $(sed -n 2p "$dir/out") = 2\ [2-9] ]] &&
-		[[ $(tail -n 1 "$dir/out") = 3\ [2-9] ]]
+	[ "$(cut -d ' ' -f 1 "$dir/out" | xargs)" = "1 2 3" ] && [ "$(sed 1d "$dir/out" | grep -cE ' ([2-9]|[1-9][0-9]+)$')" = 2 ] ||
+		return 1
+	[ "$(head -n 1 "$dir/out")" = "1 0" ] && ! grep -q ' ..' "$dir/out" || return 2
 }
 
 # The clock is watched by a thread, which a signal does not wait for.
@@ -191,9 +211,8 @@ completion() {
 		completes mkfifo twheel cron @daily mkfif && completes delay twheel every 5s --missed = d
 }
 
-nth=0
 echo 1..12
-point "cron: each second, in order, and never early" each_second
+point "cron: each second, in order, and never early" in_time each_second
 point "cron: missed times" missed
 point "zones, by name and by TZ" in_zone
 point "--explain prints the next times, and times that the clock skips" explains

@@ -29,9 +29,9 @@ gives() {
 	return 1
 }
 
-# until_true COMMAND...: within 10 s
+# until_true COMMAND...: within a minute, which is far beyond what anything takes on a busy host
 until_true() {
-	for _ in {1..200}; do
+	for _ in {1..1200}; do
 		! "$@" || return 0
 		sleep 0.05
 	done
@@ -40,10 +40,32 @@ until_true() {
 	return 1
 }
 
+# in_time COMMAND...: something that a host that stands still can spoil. If COMMAND sees that it did,
+# its status is 2, and it is done again; a mistake of twheel's shows each time.
+in_time() {
+	local status
+
+	for _ in {1..20}; do
+		status=0
+		"$@" || status=$?
+		[ "$status" = 2 ] || return "$status"
+	done
+	return 1
+}
+
+# knows PID MASK SIGNAL: in its MASK, such as SigIgn, that process has the signal.
+knows() {
+	local mask
+
+	mask=$(sed -n "s/^$2:\t//p" "/proc/$1/status" 2>/dev/null)
+	[ $((0x${mask:-0} >> ($(kill -l "$3") - 1) & 1)) = 1 ]
+}
+hears() { knows "$1" SigBlk "$2" || knows "$1" SigCgt "$2"; }
+
 # A zombie has ended.
 is_gone() { ! grep -qs '^State:.[^ZX]' "/proc/$1/status"; }
 
-# ends STATUS: so does $pid, which runs in the background, within 10 s.
+# ends STATUS: so does $pid, which runs in the background.
 ends() {
 	local status=0
 

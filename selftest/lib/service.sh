@@ -69,7 +69,7 @@ keeps() {
 		after 1500ms $(job waits)
 		every 100ms --now --count=5 $(job counts)
 		every 1h --now $(job now)
-		at '$(date -d '+5 seconds' '+%F %T')' $(job at)
+		at '$(date -d '+12 seconds' '+%F %T')' $(job at)
 	END
 	until_true has_run over && until_true has_run now || return
 	for i in {1..12}; do
@@ -126,12 +126,14 @@ changes() {
 		every 50ms --now --count=3 $(job new)
 		cron '* * * * * *' $(job other)
 	END
-	grep -q "again: 2 new, 3 gone, 1 as before" "$dir/err" || return
-	sleep 0.1
+	grep -q "again: 2 new, 3 gone, 1 as before" "$dir/err" && until_true none_runs 'ran\.(gone|second)$' || return
 	before="$(ran gone) $(ran second)"
 	until_true has_run new 3 && until_true has_run other && until_true has_run long 2 || return
 	[ "$(ran gone) $(ran second)" = "$before" ] && [ "$(ran stays)" = 0 ] && stop
 }
+
+# none_runs REGEX: no command of twheel's that is like this
+none_runs() { ! pgrep -P "$pid" -f "$1" >/dev/null; }
 
 # When nothing is left it ends; and a new line that fails makes it 1.
 ends_empty() {
@@ -161,7 +163,7 @@ bad_file() {
 }
 
 # A signal at any moment: each line of the file runs once, however often it is read meanwhile.
-any_moment() {
+signals_now() {
 	local i lines=''
 
 	for i in {1..200}; do
@@ -172,8 +174,12 @@ any_moment() {
 		kill -HUP "$pid" 2>/dev/null || break
 		sleep "0.0$((i % 5))3"
 	done
-	ends 0 && [ "$(cat "$dir"/ran.x* | wc -l)" = 200 ] && [ "$(grep -c 'again: 0 new, 0 gone, 200' "$dir/err")" -gt 10 ]
+	ends 0 && [ "$(cat "$dir"/ran.x* | wc -l)" = 200 ] || return 1
+	# On a host that stands still many signals become one.
+	[ "$(grep -c 'again: 0 new, 0 gone, 200' "$dir/err")" -gt 10 ] || return 2
 }
+
+any_moment() { in_time signals_now; }
 
 # The lock is that of the file that was read last.
 locks() {
@@ -188,7 +194,8 @@ locks() {
 	# One that another process has locked is not taken.
 	rm "$dir/jobs"
 	echo "every 1h --now $(job c)" >"$dir/jobs"
-	flock "$dir/jobs" sh -c "kill -HUP $pid; sleep 1"
+	exec 7<"$dir/jobs" && flock 7 && kill -HUP "$pid" && until_true told "not read again:" 1 || return
+	exec 7<&-
 	told "not read again:" 1 && [ "$(ran c)" = 0 ] && stop
 }
 
@@ -212,15 +219,15 @@ hangup() {
 		    sys.exit(f"{got} {os.waitpid(pid, 0)}")
 		assert os.waitpid(pid, os.WNOHANG) == (0, 0)
 		os.close(fd)
-		end = time.time() + 10
+		end = time.time() + 60
 		while (got := os.waitpid(pid, os.WNOHANG)) == (0, 0) and time.time() < end:
 		    time.sleep(0.05)
 		assert os.WIFSIGNALED(got[1]) and os.WTERMSIG(got[1]) == signal.SIGHUP, got
 	END
-	echo "after 300ms $(job ignored)" >"$dir/jobs"
+	echo "after 1s $(job ignored)" >"$dir/jobs"
 	env --ignore-signal=HUP "$twheel" run "$dir/jobs" 2>"$dir/err" &
 	pid=$!
-	sleep 0.1
+	until_true knows "$pid" SigIgn HUP
 	kill -HUP "$pid"
 	ends 0 && [ "$(ran ignored)" = 1 ] && [ ! -s "$dir/err" ] || return
 	# What comes from elsewhere cannot be read again.
@@ -323,7 +330,7 @@ in_the_way() {
 	for name in dir fifo link; do
 		for command in "run $dir/jobs" "run --check $dir/jobs" "top --embedded --count=1 --delay=100ms"; do
 			# shellcheck disable=SC2086 # words
-			! timeout 5 "$twheel" $command --metrics="$dir/way/$name" 2>"$dir/err" &&
+			! timeout 60 "$twheel" $command --metrics="$dir/way/$name" 2>"$dir/err" &&
 				grep -qx "$twheel: cannot write '$dir/way/$name': it is no regular file" "$dir/err" || return
 		done
 	done
@@ -339,15 +346,14 @@ unwritten() {
 	[ "$status" = 125 ] && grep -qx "$twheel: cannot write '$dir/no/x.prom': No such file or directory" "$dir/err" || return
 	in_the_way || return
 	mkdir -p "$dir/gone"
-	begin --metrics="$dir/gone/x.prom" <<<"every 200ms --count=15 $(job tick)" || return
+	begin --metrics="$dir/gone/x.prom" <<<"every 200ms --count=30 $(job tick)" || return
 	rm -r "$dir/gone"
-	ends 0 && [ "$(ran tick)" = 15 ] && [ "$(grep -c "cannot write" "$dir/err")" = 1 ]
+	ends 0 && [ "$(ran tick)" = 30 ] && [ "$(grep -c "cannot write" "$dir/err")" = 1 ]
 }
 
-top_metrics() {
-	local status=0
-
-	"$twheel" top --embedded --metrics="$dir/top.prom" --count=2 --delay=300ms || return
+# The figures are those of a load, which a busy host may keep from working.
+top_figures() {
+	"$twheel" top --embedded --metrics="$dir/top.prom" --count=2 --delay=300ms && metrics "$dir/top.prom" '' || return 1
 	metrics "$dir/top.prom" '
 assert 19000 < get("twheel_timers_pending") <= 20000 and get("twheel_tick_seconds") == 0.001
 balance = get("twheel_timers_armed_total") - sum(get(f"twheel_timers_{n}_total") for n in ("fired", "cancelled", "rearmed"))
@@ -356,9 +362,15 @@ assert abs(sum(get("twheel_level_timers", level=l) for l in ("0", "1", "2", "3",
 assert 0 < get("twheel_level_buckets", level="2") <= 48
 assert 0 <= get("twheel_late_seconds", quantile="0.5") <= get("twheel_late_seconds", quantile="0.99") <= get("twheel_late_seconds", quantile="1")
 assert get("twheel_late_seconds_count") > 50 and 0 < get("twheel_late_seconds_sum") / get("twheel_late_seconds_count") < 60
-assert get("twheel_runs_total", kind="embedded", command="twheel", clock="monotonic") > 1' || return
+assert get("twheel_runs_total", kind="embedded", command="twheel", clock="monotonic") > 1' || return 2
+}
+
+top_metrics() {
+	local status=0
+
+	in_time top_figures || return
 	# Once, if nothing else is said.
-	timeout 10 "$twheel" top --embedded --metrics=- --delay=100ms >"$dir/top.prom" && metrics "$dir/top.prom" '' || return
+	timeout 60 "$twheel" top --embedded --metrics=- --delay=100ms >"$dir/top.prom" && metrics "$dir/top.prom" '' || return
 	"$twheel" top --embedded --metrics=- >/dev/full 2>"$dir/err" || status=$?
 	[ "$status" = 1 ] && grep -q "write error: No space left" "$dir/err" || return
 	! "$twheel" top --embedded --metrics="$dir/no/x" --delay=100ms 2>"$dir/err" && grep -q "cannot write '$dir/no/x'" "$dir/err" &&
@@ -382,15 +394,26 @@ hardened() { systemd-analyze security --offline=true --threshold=25 --no-pager "
 # Who reloads the service while it starts does not end it: SIGHUP waits.
 early() {
 	{ yes '# long' | head -n 6000000; echo "after 1ms $(job early)"; } >"$dir/jobs"
-	rm -f "$dir/ran.early"
-	env --default-signal=HUP setsid "$twheel" run "$dir/jobs" 2>"$dir/err" </dev/null &
-	pid=$!
-	until has_open "$dir/jobs" || is_gone "$pid"; do :; done
-	kill -HUP "$pid" && ends 0 && [ "$(ran early)" = 1 ] || return
+	in_time starts_long || return
 	# The commands hear it.
 	echo "after 1ms -- kill -HUP \$\$" >"$dir/jobs"
 	gives 1 env --default-signal=HUP "$twheel" run "$dir/jobs" &&
 		gives 1 env --default-signal=HUP bash -c "exec '$twheel' run - <'$dir/jobs'"
+}
+
+starts_long() {
+	local in_time=''
+
+	rm -f "$dir/ran.early"
+	env --default-signal=HUP setsid "$twheel" run "$dir/jobs" 2>"$dir/err" </dev/null &
+	pid=$!
+	until has_open "$dir/jobs" || is_gone "$pid"; do :; done
+	# It is stopped for the signal: if it reads the file still, the signal comes in time.
+	kill -STOP "$pid" 2>/dev/null && has_open "$dir/jobs" && in_time=yes
+	kill -HUP "$pid" 2>/dev/null || :
+	kill -CONT "$pid" 2>/dev/null || :
+	ends 0 && [ "$(ran early)" = 1 ] || return 1
+	[ "$in_time" ] || return 2
 }
 
 has_open() { [[ $(readlink "/proc/$pid"/fd/*) = *$1* ]]; }
@@ -408,9 +431,9 @@ notifies() {
 		        open(f"{dir}/jobs", "w").write(text)
 		        with subprocess.Popen([twheel, "run", f"{dir}/jobs"], env=dict(os.environ, NOTIFY_SOCKET=name),
 		                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
-		            s.settimeout(10)
+		            s.settimeout(60)
 		            told = [s.recv(100)] if not text.startswith("x") else []
-		            out, err = p.communicate(timeout=20)
+		            out, err = p.communicate(timeout=60)
 		        s.setblocking(False)
 		        try:
 		            told.append(s.recv(100))

@@ -106,7 +106,7 @@ def pauses(tap, d):
         d.post(f"/v1/jobs/pause-{word}/pause")
         d.idle(f"pause-{word}")     # what had begun ends
     before = {word: len(d.over(f"pause-{word}")) for word in ("once", "skip")}
-    time.sleep(1)
+    time.sleep(1.5)
     tap.same({word: len(d.over(f"pause-{word}")) for word in before}, before, "pauseJob: it is not due")
     key = run(d, "pause-skip")
     tap.ok(until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r.get("outcome") == "ok"]), "triggerJob: also while it is paused")

@@ -27,7 +27,7 @@ fn read(wheel: &Wheel, timeout: Duration) -> Vec<Event> {
 }
 
 fn until(what: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     while !what() {
         assert!(Instant::now() < end, "never");
         thread::sleep(MS);

@@ -22,22 +22,35 @@ rings() {
 names() { cut -d ' ' -f 1 "$dir/out"; }
 none_early() { awk '$2 < 0 { print; bad = 1 } END { exit bad }' "$dir/out"; }
 
+# in_time COMMAND...: a host that stands still can spoil it; then the status of COMMAND is 2, and it is
+# done again. A loop that does not hear the wheel does not hear it each time.
+in_time() {
+	for _ in 1 2 3 4 5; do
+		status=0
+		"$@" || status=$?
+		[ "$status" = 2 ] || return "$status"
+	done
+	return 1
+}
+
 uptime_ms() { awk '{ print int($1 * 1000) }' /proc/uptime; }
 
-# The last alarm is not early. The clock of uptime_ms counts in steps of 10 ms.
+# The last alarm is not early. The clock of uptime_ms counts in steps of 10 ms. Each line is read before
+# the next is due, if the host lets it.
 in_order() {
 	local start
 
 	start=$(uptime_ms)
 	printf '900 last\n100 first\n500 middle\n' | rings && cat "$dir/out" && none_early &&
-		[ "$(names | tr '\n' ' ')" = "first middle last " ] &&
-		[ $(($(uptime_ms) - start)) -ge 890 ]
+		[ "$(names | sort | tr '\n' ' ')" = "first last middle " ] &&
+		[ $(($(uptime_ms) - start)) -ge 890 ] || return 1
+	[ "$(names | tr '\n' ' ')" = "first middle last " ] || return 2
 }
 
 # The input is silent for a second. If the wheel wakes the loop, the alarm is less than 700 ms late.
 unasked() {
-	{ echo '200 a'; sleep 1; echo '0 b'; } | rings && cat "$dir/out" && none_early &&
-		awk '$1 == "a" && $2 < 700000 { good = 1 } END { exit !good }' "$dir/out"
+	{ echo '200 a'; sleep 1; echo '0 b'; } | rings && cat "$dir/out" && none_early || return 1
+	awk '$1 == "a" && $2 < 700000 { good = 1 } END { exit 2 * !good }' "$dir/out"
 }
 
 # 2000 alarms, and 2000 more when the first ones ring.
@@ -54,8 +67,8 @@ echo 1..$(($# * 3))
 for program; do
 	name=${program##*/}
 	case $program in */*) ;; *) program=${0%/*}/$program ;; esac
-	point "$name: alarms ring in the order of their times" in_order
-	point "$name: the wheel wakes the loop" unasked
+	point "$name: alarms ring in the order of their times" in_time in_order
+	point "$name: the wheel wakes the loop" in_time unasked
 	point "$name: 4000 alarms, each once, none early" many
 done
 exit $bad

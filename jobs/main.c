@@ -342,11 +342,12 @@ void begin_again(void)
 
 /*
  * At its first start a daemon ends if the store cannot be opened: the operator has probably made a
- * mistake. If it begins again, because others had buried it, the server did exist: try for ever.
+ * mistake. If the server did exist, because it was opened and then did not answer in time, or
+ * because others had buried this daemon: try for ever.
  */
 void give_up(void)
 {
-	if (!getenv(AGAIN))
+	if (!getenv(AGAIN) && !(store && store->many))
 		exit(1);
 	sleep(1);
 	begin_again();

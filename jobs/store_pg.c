@@ -1180,10 +1180,14 @@ static int make_code(struct pg *s)
 			       &p, &same);
 }
 
-/* All of it or nothing, and one daemon at a time. */
+/*
+ * All of it or nothing, and one daemon at a time. One that begins has no lease that could end while
+ * it waits for another, so it waits as long as for any answer.
+ */
 static int set_up(struct pg *s)
 {
-	int err = command(s, "BEGIN; SELECT pg_advisory_xact_lock(7481)");
+	int err = command(s, "BEGIN; SET LOCAL lock_timeout = 0;"
+			     "SELECT pg_advisory_xact_lock(7481)");
 
 	if (!err)
 		err = make_tables(s);

@@ -618,6 +618,22 @@ def refusals(tap):
         tap.ok("its version is 99, and this twheeld knows 3" in fails(f"--store={server.url}"), "error: tables of another version")
 
 
+def waits_for_tables(tap):
+    """A daemon that makes the tables stands still, for longer than a statement of a living one waits for a lock."""
+    with Server("fsync = off") as server, Node(server) as node:
+        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True,
+                              stdout=subprocess.DEVNULL) as other:
+            print("BEGIN; SELECT pg_advisory_xact_lock(7481);", file=other.stdin, flush=True)
+            until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+            node.start(wait=False)
+            waited = until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+            time.sleep(LEASE)
+            print("COMMIT;", file=other.stdin, flush=True)
+            other.stdin.close()
+        tap.ok(waited and until(lambda: node.process.poll() is not None or node.answers()) and node.answers(),
+               "a daemon that begins waits for one that makes the tables", node.stderr())
+
+
 # What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
 OLD = """
     ALTER TABLE version DROP code; UPDATE version SET id = 1;
@@ -667,7 +683,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(63)
+    tap = Tap(64)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -686,6 +702,7 @@ def main():
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
     refusals(tap)
+    waits_for_tables(tap)
     older(tap)
     tap.done()
 

@@ -32,13 +32,23 @@ compiles() {
 
 numbers() { sed -E 's/[0-9]+(\.[0-9]+)?/N/g' "$1"; }
 
-# works FILE: compile and run FILE. It must print something; if the text shows its output, FILE.out,
-# it must print that.
-works() {
-	local program=${1%.c}
+# prints PROGRAM: it must print something; if the text shows its output, PROGRAM.out, it must print that.
+prints() {
+	timeout 60 "$1" >"$1.says" && [ -z "$(tail -c 1 "$1.says")" ] || return
+	[ ! -e "$1.out" ] || diff <(numbers "$1.out") <(numbers "$1.says")
+}
 
-	compiles "$1" && timeout 60 "$program" >"$program.says" && [ -z "$(tail -c 1 "$program.says")" ] || return
-	[ ! -e "$program.out" ] || diff <(numbers "$program.out") <(numbers "$program.says")
+# works FILE: compile and run FILE. In idle.c all connections are idle, and not one, if the host stands
+# still for half a second; so that has some tries.
+works() {
+	local program=${1%.c} try tries=1
+
+	[ "${1##*/}" != idle.c ] || tries=5
+	compiles "$1" || return
+	for ((try = 0; try < tries; try++)); do
+		! prints "$program" || return 0
+	done
+	return 1
 }
 
 rm -rf "$dir"

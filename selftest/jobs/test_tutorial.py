@@ -108,9 +108,9 @@ class Shell:
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-def main():
-    found = sections()
-    tap = Tap(len(found))
+def types_all(found, to_the_end):
+    """Returns the titles, each with what is wrong in its section. Stops there, unless it is to go on."""
+    results = []
     with Server() as server, Shell(server) as shell:
         for title, commands in found:
             wrong = []
@@ -118,9 +118,25 @@ def main():
                 got = shell.follows(command, output)
                 if plain(got) != plain(output):
                     wrong += [f"$ {command}", f"wanted: {plain(output)}", f"got: {got}"]
+                if wrong and not to_the_end:
+                    return [(title, wrong)]
                 if "twheeld " in command:
                     shell.started()
-            tap.ok(not wrong, title, *wrong)
+            results.append((title, wrong))
+    return results
+
+
+def main():
+    """A reader whose machine stands still while he is to kill a daemon within 2 s, or whose clock comes to the minute of
+    a line of his crontab, sees something else. He begins anew, and sees that it was for that."""
+    found = sections()
+    tap = Tap(len(found))
+    for to_the_end in (False, False, True):
+        results = types_all(found, to_the_end)
+        if not any(wrong for _, wrong in results):
+            break
+    for title, wrong in results:
+        tap.ok(not wrong, title, *wrong)
     tap.done()
 
 

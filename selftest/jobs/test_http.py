@@ -206,7 +206,7 @@ def crowd(tap, d):
     """While all of these talk, a job is due 20 times a second. They are more than may be connected. All go at the same
     time, so that nothing happens after that by which the daemon could notice that there is room again."""
     d.put("tick", rate="50ms", exec=["true"], overlap="allow")
-    for _ in range(5):      # a host that stands still makes some late, but does not do so each time
+    for _ in range(20):     # a host that stands still makes some late, but does not do so each time
         good, *why = crowded(d)
         if good or not until(lambda: is_open(d)):
             break

@@ -13,6 +13,8 @@
 src=$top/selftest/proof out=$top/build/proof
 small=(-DWHEEL_R0=3 -DWHEEL_R1=3 -DWHEEL_R2=2 -DWHEEL_R3=4 -DWHEEL_R4=3 -DWHEEL_BIG=2 -DWHEEL_PARTS=3)
 device=(-DDEVICE) sync=(-DCANCEL -DSHUTDOWN -DSELF) jobs=(-DBURIALS -DCUTS -DGIFTS)
+# What takes so long hangs, in s. On a busy host the placement takes more than ten minutes.
+limit=3600
 nr=0 bad=0
 
 probe() {
@@ -35,7 +37,7 @@ placement() {
 		"$(declare -f placement probe)" "${small[*]}" "$(cat "$src"/{place.py,probe.c} "$top"/wheel*.h)")
 	if [ ! -e "$known" ]; then
 		probe probe-real && probe probe-small "${small[@]}" &&
-			timeout 600 "$src/place.py" "$out/probe-real" "$out/probe-small" | tee "$out/placement" || return
+			timeout "$limit" "$src/place.py" "$out/probe-real" "$out/probe-small" | tee "$out/placement" || return
 		keep "$out/placement" "$known"
 		return
 	fi
@@ -45,7 +47,7 @@ placement() {
 # explore MODEL FLAG...: go through all states
 explore() {
 	spin "${@:2}" -a "$src/$1.pml" && gcc -w -O0 -DSAFETY -DMEMLIM=4000 -o pan pan.c &&
-		timeout 300 ./pan -n -w23 -m3000000
+		timeout "$limit" ./pan -n -w23 -m3000000
 }
 
 # search MODEL MISTAKE VARIANT...: search until something wrong is found. MODEL-MISTAKE.result is
@@ -140,7 +142,7 @@ mkdir -p "$out"
 placement || bad=1
 
 export -f explore keep search search_all result_of
-export src out cache
+export src out cache limit
 { searches device "${device[@]}"; searches sync "${sync[@]}"; searches jobs "${jobs[@]}"; } |
 	xargs -P "$(nproc)" -L 1 bash -c 'search "$@" || :' search
 model device

@@ -84,7 +84,7 @@ terminates() {
 		g++ -std=c++11 "$flag" $(pkg-config --cflags libtwheel) -Wall -Wextra -Werror -o "$out-throw" \
 			selftest/lib/throw.cpp $(pkg-config --static --libs libtwheel) || return
 		diff <(echo terminated; echo 3) \
-			<(LD_LIBRARY_PATH=$root/usr/lib timeout 20 "$out-throw" "$@"; echo $?) || return
+			<(LD_LIBRARY_PATH=$root/usr/lib timeout 60 "$out-throw" "$@"; echo $?) || return
 	done
 }
 

@@ -151,7 +151,7 @@ class Node(Daemon):
 
     def life(self):
         with open(f"{self.dir}/state/life", encoding="ascii") as file:
-            return int(file.read())
+            return int(file.read() or 0)    # it is just being written
 
     def pause(self, seconds):
         """It, and not what it runs."""

@@ -302,7 +302,8 @@ def deaths(tap):
         wanted = [[(1, "ok")]] * 2
         tap.same(runs_through(a, server.cut, wanted), wanted, "a cut connection: runs continue", a.stderr())
         wanted = [[(1, "ok")], [(1, "lost"), (2, "ok")]]
-        tap.same(runs_through(a, away, wanted), wanted, "no server for longer than the lease: what must not overlap was killed in time, and is run again", a.stderr())
+        tap.same(runs_through(a, away, wanted), wanted,
+                 "no server for longer than the lease: what must not overlap was killed in time, and is run again", a.stderr())
         names = [f"rate{n}" for n in range(8)] + ["long", "sole"]
         wrong = settle(server, [a, b], names)
         more, firings = judge(server.url, (line for name in ("out", "sole") for line in a.lines(name)))

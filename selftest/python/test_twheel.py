@@ -202,13 +202,14 @@ class WheelTest(unittest.TestCase):
         old = signal.signal(signal.SIGALRM, lambda *_: calls.append(1))
         signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
         try:
-            start = time.monotonic()
-            self.assertEqual(self.wheel.read(timeout=0.2), [])
-            self.assertGreaterEqual(time.monotonic() - start, 0.2)
+            before = 0
+            while len(calls) <= before + 2:     # again if the host stood still, and so many signals became one
+                before, start = len(calls), time.monotonic()
+                self.assertEqual(self.wheel.read(timeout=0.2), [])
+                self.assertGreaterEqual(time.monotonic() - start, 0.2)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, old)
-        self.assertGreater(len(calls), 2)
         got = []
         reader = threading.Thread(target=lambda: got.extend(self.wheel.read(timeout=None)))
         reader.start()

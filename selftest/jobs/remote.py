@@ -49,8 +49,14 @@ class Runner(Daemon):
     def start(self, *args, wait=True, **env):
         super().start(*args, wait=False, **env)
         if wait:
-            until(lambda: [r for r in self.daemon.get("/v1/runners") if r["name"] == self.name])
+            until(self.is_known)
         return self
+
+    def is_known(self):
+        try:
+            return any(r["name"] == self.name for r in self.daemon.get("/v1/runners"))
+        except OSError:     # the daemon was buried, and begins again
+            return False
 
     def pause(self, seconds):
         """It, and not what it runs."""

@@ -149,6 +149,10 @@ class Node(Daemon):
         line = "echo $TWHEEL_JOB $TWHEEL_KEY $TWHEEL_ATTEMPT $(date +%s%N)"
         return ["/bin/sh", "-c", f"{line} >>{self.shared}/{name}; {more}; {line} end >>{self.shared}/{name}"]
 
+    def put(self, name, **definition):
+        """Again while it says 503: the host may have kept it until its lease was over, and then nothing was changed."""
+        return until(lambda: (a := super(Node, self).put(name, **definition))[0] != 503 and a)
+
     def life(self):
         with open(f"{self.dir}/state/life", encoding="ascii") as file:
             return int(file.read() or 0)    # it is just being written

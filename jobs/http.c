@@ -95,7 +95,7 @@ static bool add_token(struct tokens *to, const char *line)
 bool tokens_read(const char *path, char error[ERROR_MAX])
 {
 	static const char not_token[] =
-		"%s:%d: a line is [all|read|run] and a token of %d letters or more; %d at most";
+		"%s:%d: a line is [all|read|run] and a token of %d characters or more; %d at most";
 	char line[2 * TOKEN_MAX + 16];
 	FILE *file = fopen(path, "re");
 	struct tokens read = { 0 };

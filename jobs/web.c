@@ -17,7 +17,10 @@
 #define HEADERS		16
 #define ANSWER_MAX	65536
 
-/* @text as a part of a header: what is no plain letter is %XX. The caller frees it. */
+/*
+ * @text as a part of a header: spaces, %, control characters and bytes beyond ASCII become %XX. The
+ * caller frees it.
+ */
 static char *escaped(const char *text)
 {
 	char *out = malloc(3 * strlen(text) + 1), *at = out;

@@ -374,6 +374,19 @@ static bool is_over(struct json_object *run)
 	return run && !strcmp(text_of(run, "state", ""), "over") && !bool_of(run, "more");
 }
 
+/*
+ * The exit status for @run, which is over: 0 if it went well, else that of its command. 1 if it has
+ * none, or if what it has is the status of an HTTP answer, which no process can exit with.
+ */
+static int status_of(struct json_object *run)
+{
+	int64_t status = int_of(run, "status");
+
+	if (!strcmp(text_of(run, "outcome", ""), "ok"))
+		return 0;
+	return status > 0 && status <= UINT8_MAX ? (int)status : 1;
+}
+
 static int wait_for(const char *id)
 {
 	struct json_object *run = latest(id);
@@ -388,9 +401,7 @@ static int wait_for(const char *id)
 		print_json(run);
 	else if (strcmp(text_of(run, "outcome", ""), "ok"))
 		fprintf(stderr, "%s: %s\n", id, text_of(run, "outcome", ""));
-	status = (int)int_of(run, "status");
-	if (!status && strcmp(text_of(run, "outcome", ""), "ok"))
-		status = 1;
+	status = status_of(run);
 	json_object_put(run);
 	return status;
 }

@@ -269,3 +269,19 @@ class Daemon:
         finally:
             db.close()
 
+
+class Command:
+    """twheel-job, as a user of the daemon runs it."""
+
+    def __init__(self, daemon):
+        # It is over before it frees anything.
+        self.env = {**os.environ, "TZ": "UTC", "TWHEELD_SOCKET": daemon.socket,
+                    "ASAN_OPTIONS": "exitcode=99:detect_leaks=0"}
+
+    def __call__(self, *args, stdin="", env=None):
+        return subprocess.run([f"{PROGRAMS}/twheel-job", *args], env=env or self.env, input=stdin, text=True,
+                              capture_output=True, timeout=60, check=False)
+
+    def json(self, *args, **kwargs):
+        done = self(*args, "--json", **kwargs)
+        return [json.loads(line) for line in done.stdout.splitlines()] if not done.returncode else done.stderr

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 
-from daemon import Tap, free_port, until
+from daemon import Command, Tap, free_port, until
 from remote import TOKENS, Remote
 
 ENV = {"http_proxy": "", "HTTP_PROXY": "", "no_proxy": "*"}
@@ -78,6 +78,11 @@ def requests(tap, d, web):
              [[(1, "ok", 200)], want, {"job": "plain", "run": key, "at": at, "attempt": 1, "missed": 0, "arg": "ä b\n%"}],
              "a request with what a run is told")
     tap.same(d.output(key), "answer 200\n", "the answer is in the log")
+    web.answers["/gone"] = [404]
+    d.put("gone", http=f"{web.url}/gone")
+    job = Command(d)
+    tap.same([job("run", name, "--wait").returncode for name in ("plain", "gone")], [0, 1],
+             "run --wait: no process exits with the status of an answer")
     d.put("input", http=f"{web.url}/input", input="x=1", headers={"Content-Type": "text/x"})
     over(d, run(d, "input"))
     tap.same([(g[1]["Content-Type"], g[2]) for g in web.of("/input")], [("text/x", "x=1")], "input")
@@ -205,7 +210,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(20)
+    tap = Tap(21)
     web = Receiver()
     with Remote(**ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:

@@ -48,6 +48,8 @@ static const char *const queries[NR_QUERIES] = {
 		      " SELECT $1, $2, paused * $3, $4, $5, id FROM job WHERE id = $6 RETURNING id",
 	[Q_DUE_KEY] = "DELETE FROM due WHERE job = $1 AND key = $2",
 	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1",
+	[Q_DUE_FIND] = "SELECT job FROM due WHERE id = $1 AND at = $2",
+	[Q_DUE_KILL] = "DELETE FROM due WHERE id = $1 AND at = $2 AND main = 0",
 	[Q_DUE_JOB] = "DELETE FROM due WHERE job = $1",
 	[Q_JOB_ADD] = "INSERT INTO job (name, def, once) VALUES ($1, $2, $3) RETURNING id",
 	/* It changes no row if somebody else has put or removed the job meanwhile. */
@@ -593,6 +595,26 @@ int store_add(struct store *store, struct due *rows, size_t nr, bool force, int6
 int store_cancel(struct store *store, int64_t job, const char *key)
 {
 	int err = sql_run(store, Q_DUE_KEY, "it", job, key);
+
+	return err || store->changed ? err : -ENOENT;
+}
+
+/* A row of Q_DUE_FIND. */
+static void find_row(struct store *store, void *call, void *arg)
+{
+	(void)call;
+	*(int64_t *)arg = sql_number(store, 0);
+}
+
+int store_find_due(struct store *store, int64_t id, int64_t at, int64_t *job)
+{
+	*job = 0;
+	return sql_each(store, Q_DUE_FIND, find_row, NULL, job, "ii", id, at);
+}
+
+int store_kill_due(struct store *store, int64_t id, int64_t at)
+{
+	int err = sql_run(store, Q_DUE_KILL, "ii", id, at);
 
 	return err || store->changed ? err : -ENOENT;
 }

@@ -431,6 +431,10 @@ int store_pause(struct store *store, int64_t job, bool on);
 int store_add(struct store *store, struct due *rows, size_t nr, bool force, int64_t now);
 /* Delete the row of due of a job that has this key. -ENOENT if there is none. */
 int store_cancel(struct store *store, int64_t job, const char *key);
+/* *@job becomes the job of the row @id of due, if that is due at @at; else 0. */
+int store_find_due(struct store *store, int64_t id, int64_t at, int64_t *job);
+/* Delete that row of due, unless it is the one of its job's schedule. -ENOENT if there is none. */
+int store_kill_due(struct store *store, int64_t id, int64_t at);
 /* Call @fn for each day of each calendar; once with INT64_MIN for a calendar without days. */
 int store_days(struct store *store, void (*fn)(void *arg, const char *name, int64_t day),
 	       void *arg);

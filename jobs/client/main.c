@@ -393,6 +393,8 @@ static int wait_for(const char *id)
 	int status;
 
 	while (!is_over(run)) {
+		if (!run)
+			error(1, 0, "the run %s was cancelled", id);
 		json_object_put(run);
 		usleep(POLL_US);
 		run = latest(id);

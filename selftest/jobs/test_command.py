@@ -82,6 +82,21 @@ def runs(tap, job):
     refused(tap, job("cancel", "arg", "k"), "job 'arg' is not due with key 'k'", "cancel: the key is gone")
 
 
+def dues(tap, job):
+    """A run has its id before it is begun: it is there from then on."""
+    run = job("run", "slow", "--after=0.3s").stdout.strip()
+    tap.same(job("log", run, "-f").stdout, "one\ntwo\n", "log -f waits for a run that is due")
+    run = job("run", "slow", "--after=1h").stdout.strip()
+    tap.same([job("kill", run).returncode for _ in range(2)], [0, 1], "kill: a run that is due, once")
+    refused(tap, job("log", run), "there is no such run", "and then there is none")
+    with subprocess.Popen([f"{PROGRAMS}/twheel-job", "run", "slow", "--after=1h", "--key=w", "--wait"], env=job.env,
+                          stderr=subprocess.PIPE, text=True) as waits:
+        until(lambda: job("cancel", "slow", "w").returncode == 0)
+        said = waits.communicate(timeout=60)[1]
+    tap.ok(waits.returncode == 1 and re.fullmatch(r"twheel job: the run \d+-\d+ was cancelled\n", said),
+           "run --wait: the run is cancelled", waits.returncode, said)
+
+
 def machines(tap, job):
     tap.ok(re.fullmatch(r"NAME +LIFE +LEASE +PARTS\n\S+ +1 +- +64  answers here\n", job("nodes").stdout), "nodes", job("nodes"))
     tap.same([(o["this"], len(o["parts"])) for o in job.json("nodes")], [(True, 64)], "nodes --json")
@@ -182,11 +197,12 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(63)
+    tap = Tap(67)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)
         runs(tap, job)
+        dues(tap, job)
         machines(tap, job)
         pauses(tap, job, d)
         crontabs(tap, job, d)

@@ -117,6 +117,7 @@ def sharing(tap, server, nodes):
     other.put("b", exec=["sleep", "100"])
     tap.same(mine.get("/v1/jobs/b")["definition"]["exec"], ["sleep", "100"], "a definition that another has put")
     key = run(other, "b")
+    tap.same([r["run"] for r in other.get(f"/v1/runs/{key}")], [key], "a run is there as soon as it has its id")
     tap.same(until(lambda: (s := [r["state"] for r in other.get(f"/v1/runs/{key}")]) == ["running"] and s), ["running"], "any daemon lists what runs")
     tap.same([r["run"] for r in other.get("/v1/runs?job=b") if r["state"] != "over"], [key], "any daemon lists the runs of a job")
     tap.same([other.post(f"/v1/runs/{key}/kill")[0], other.post("/v1/runs/1-1/kill")[0]], [200, 404],
@@ -703,7 +704,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(64)
+    tap = Tap(65)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)

@@ -251,40 +251,77 @@ static void see(const struct twheel_event *ev)
 	__atomic_add_fetch(&nr_seen, 1, __ATOMIC_RELAXED);
 }
 
-static void *read_just_one(void *unused)
-{
-	struct twheel_event ev;
+/* A reader that reads once, and wants @room events. */
+struct reader {
+	pthread_t	thread;
+	pid_t		tid;
+	int		room;
+};
 
-	if (CHECK_EQ(read_events(shared, &ev, 1), 1))
-		see(&ev);
-	return unused;
+static void *read_once(void *arg)
+{
+	struct reader *r = arg;
+	struct twheel_event ev[2];
+
+	__atomic_store_n(&r->tid, gettid(), __ATOMIC_RELEASE);
+	if (CHECK_EQ(read_events(shared, ev, r->room), r->room))
+		for (int i = 0; i < r->room; i++)
+			see(&ev[i]);
+	return NULL;
 }
 
-/* Two readers sleep. @apart says whether their events are in different ticks. */
-static void one_each(bool apart)
+/* Start two readers, which sleep when this returns. */
+static void start_readers(struct reader readers[2], int room)
 {
-	pthread_t readers[2];
+	for (int i = 0; i < 2; i++) {
+		readers[i] = (struct reader){ .room = room };
+		pthread_create(&readers[i].thread, NULL, read_once, &readers[i]);
+		await_sleep(&readers[i].tid);
+	}
+}
+
+/* Wait until they have seen @want events. One that nobody wakes is ended by a signal. */
+static void join_readers(const struct reader readers[2], u32 want)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+
+	for (u32 ms = 0; ms < WAIT_MS && __atomic_load_n(&nr_seen, __ATOMIC_RELAXED) < want; ms++)
+		sleep_ms(1);
+	CHECK_EQ(nr_seen, want);
+	sigaction(SIGUSR1, &sa, NULL);
+	for (int i = 0; i < 2; i++) {
+		pthread_kill(readers[i].thread, SIGUSR1);
+		pthread_join(readers[i].thread, NULL);
+	}
+}
+
+/*
+ * Two readers sleep, and each gets @room events. @apart says whether these are in different ticks.
+ * If they are not, one reader is woken, which takes its part and must wake the other one.
+ */
+static void one_each(bool apart, int room)
+{
+	u32 want = 2 * (u32)room;
+	struct reader readers[2];
 
 	shared = dev_open(0);
 	memset(seen, 0, sizeof(seen));
 	nr_seen = 0;
-	for (int i = 0; i < 2; i++)
-		pthread_create(&readers[i], NULL, read_just_one, NULL);
-	sleep_ms(100);
-	add_many(shared, apart ? 1 : 2, 10 * MS, 0);
+	start_readers(readers, room);
+	add_many(shared, apart ? want / 2 : want, 10 * MS, 0);
 	if (apart)
-		add_many(shared, 1, 60 * MS, 1);
-	for (int i = 0; i < 2; i++)
-		pthread_join(readers[i], NULL);
-	CHECK_EQ(nr_seen, 2);
+		add_many(shared, want / 2, 60 * MS, want / 2);
+	join_readers(readers, want);
 	expect_counts(shared, 0, 0, 0);
 	close(shared);
 }
 
 static void readers_one_each(void)
 {
-	one_each(false);
-	one_each(true);
+	for (int room = 1; room <= 2; room++) {
+		one_each(true, room);
+		one_each(false, room);
+	}
 }
 
 static void *read_on(void *count)
@@ -474,19 +511,16 @@ static void reader_hangs(void)
 /* Readers that wait get the events that come while another reader is stuck. */
 static void reader_hangs_and_others_wait(void)
 {
-	pthread_t readers[2];
+	struct reader readers[2];
 	struct hung h;
 
 	shared = with_ready(1, 0);
 	hang(&h, shared);
 	memset(seen, 0, sizeof(seen));
 	nr_seen = 0;
-	for (int i = 0; i < 2; i++)
-		pthread_create(&readers[i], NULL, read_just_one, NULL);
-	sleep_ms(50);
+	start_readers(readers, 1);
 	add_many(shared, 2, 10 * MS, 7);
-	for (int i = 0; i < 2; i++)
-		pthread_join(readers[i], NULL);
+	join_readers(readers, 2);
 	CHECK(nr_seen == 2 && seen[7] == 1 && seen[8] == 1);
 	hung_ends(&h, true);
 	CHECK_EQ(h.ev.user_data, 0);
@@ -865,7 +899,7 @@ static const struct test tests[] = {
 	{ fault_keeps_order, "events that could not be stored come first, in order" },
 	{ fault_keeps_state, "EFAULT leaves periodic and KEEP timers ready" },
 	{ signal_ends_it, "signals: EINTR, or the read is restarted" },
-	{ readers_one_each, "two sleeping readers get one event each" },
+	{ readers_one_each, "two sleeping readers get one event each, or two" },
 	{ readers_compete, "three readers: none lost, none twice" },
 	{ signal_ends_read, "a signal ends read(), and the rest stays ready" },
 	{ reader_hangs, "a reader stuck in a fault delays no other; poll() and read() agree" },

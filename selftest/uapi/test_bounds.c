@@ -23,15 +23,9 @@
 static int armed_before(u64 lead)
 {
 	u64 when = now_ns(CLOCK_MONOTONIC) + lead;
-	struct twheel_op batch[BATCH];
 	int fd = dev_open(0);
 
-	for (u32 k = 0; k < TIMERS && !failed(); k += BATCH) {
-		for (u32 j = 0; j < BATCH; j++)
-			batch[j] = (struct twheel_op){
-				.op = TWHEEL_OP_ADD, .flags = TWHEEL_F_ABS, .expires_ns = when };
-		CHECK_EQ(submit(fd, batch, BATCH, NULL, NULL), 0);
-	}
+	add_many_at(fd, TIMERS, when);
 	if (now_ns(CLOCK_MONOTONIC) < when)
 		return fd;
 	close(fd);

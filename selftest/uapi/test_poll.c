@@ -285,18 +285,12 @@ static bool ticks_counted(u64 lead)
 {
 	int fd = dev_open(O_NONBLOCK), epfd = watch(fd, EPOLLIN | EPOLLET);
 	u64 start = now_ns(CLOCK_MONOTONIC) / MS * MS + lead;
-	struct twheel_op ops[PER_TICK];
 	struct twheel_info i;
 	bool in_time;
 	u32 edges;
 
-	for (u32 tick = 0; tick < TICKS; tick++) {
-		for (u32 k = 0; k < PER_TICK; k++)
-			ops[k] = (struct twheel_op){ .op = TWHEEL_OP_ADD,
-				.flags = TWHEEL_F_ABS,
-				.expires_ns = start + tick * 20 * MS };
-		CHECK_EQ(submit(fd, ops, PER_TICK, NULL, NULL), 0);
-	}
+	for (u32 tick = 0; tick < TICKS; tick++)
+		add_many_at(fd, PER_TICK, start + tick * 20 * MS);
 	info(fd, &i);
 	in_time = now_ns(CLOCK_MONOTONIC) < start;
 	CHECK(!in_time || (i.nr_armed == TICKS * PER_TICK && !i.nr_ready));

@@ -222,19 +222,6 @@ static void many(void)
 	close(fd);
 }
 
-/* Arm @nr timers for the same time. */
-static void add_at(int fd, u32 nr, u64 at)
-{
-	struct twheel_op ops[500];
-
-	for (u32 n = 0; n < nr; n += ARRAY_SIZE(ops)) {
-		for (u32 k = 0; k < ARRAY_SIZE(ops); k++)
-			ops[k] = (struct twheel_op){ .op = TWHEEL_OP_ADD, .flags = TWHEEL_F_ABS,
-						     .expires_ns = at };
-		CHECK_EQ(submit(fd, ops, ARRAY_SIZE(ops), NULL, NULL), 0);
-	}
-}
-
 /*
  * More timers expire than a run may handle: each run that is deferred is traced, with the time for
  * which its work has been due. All are due in one tick: if there was a second one, it could become
@@ -246,7 +233,7 @@ static void budget(void)
 	struct twheel_info i;
 
 	trace_on("twheel_budget");
-	add_at(fd, 100000, now_ns(CLOCK_MONOTONIC) + 400 * MS);
+	add_many_at(fd, 100000, now_ns(CLOCK_MONOTONIC) + 400 * MS);
 	for (u32 ms = 0; ms < WAIT_MS; ms += 10) {
 		info(fd, &i);
 		if (i.nr_ready == 100000)

@@ -451,8 +451,7 @@ int submit(int fd, struct twheel_op *ops, u32 nr, u32 *done, u32 *bad)
 	return rc;
 }
 
-/* Add @nr one-shots with this @delay. Their user_data count up from the one given. */
-void add_many(int fd, u32 nr, u64 delay, u64 first_user_data)
+static void add_all(int fd, u32 nr, u32 flags, u64 expires, u64 first_user_data)
 {
 	struct twheel_op ops[256];
 	u32 i, n, done, bad;
@@ -462,14 +461,26 @@ void add_many(int fd, u32 nr, u64 delay, u64 first_user_data)
 		memset(ops, 0, sizeof(ops));
 		for (i = 0; i < n; i++) {
 			ops[i].op = TWHEEL_OP_ADD;
+			ops[i].flags = flags;
 			ops[i].user_data = first_user_data++;
-			ops[i].expires_ns = delay;
+			ops[i].expires_ns = expires;
 		}
 		CHECK_EQ(submit(fd, ops, n, &done, &bad), 0);
 		CHECK_EQ(done, n);
 		CHECK_EQ(bad, 0);
 		nr -= n;
 	}
+}
+
+/* Add @nr one-shots with this @delay. Their user_data count up from the one given. */
+void add_many(int fd, u32 nr, u64 delay, u64 first_user_data)
+{
+	add_all(fd, nr, 0, delay, first_user_data);
+}
+
+void add_many_at(int fd, u32 nr, u64 at)
+{
+	add_all(fd, nr, TWHEEL_F_ABS, at, 0);
 }
 
 /* CHECK that nothing of @op has changed but what is promised. */

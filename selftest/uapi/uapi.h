@@ -128,6 +128,8 @@ int query(int fd, u64 handle, u32 flags, struct twheel_op *op);
 /* SUBMIT all operations of @ops. If @done is not NULL, it is set to nr_done. */
 int submit(int fd, struct twheel_op *ops, u32 nr, u32 *done, u32 *bad);
 void add_many(int fd, u32 nr, u64 delay, u64 first_user_data);
+/* Add @nr one-shots that are all due @at. */
+void add_many_at(int fd, u32 nr, u64 at);
 
 /* DRAIN. Returns how many of @ops were filled in, or a negative errno. */
 int drain(int fd, struct twheel_op *ops, u32 nr, u32 flags);

@@ -387,18 +387,19 @@ static bool set_each(struct parser *p, struct json_object *value, void *to)
 /* ---- objects inside ----------------------------------------------------------------- */
 
 /*
- * An object of strings, which become NAME=VALUE. These are not part of @json: def_free() frees
- * them.
+ * An object of strings, which become *@list: a name, @between and the value of each that is @good.
+ * @what says what a name must be. These are not part of @json: def_free() frees them.
  */
-static bool set_env(struct parser *p, struct json_object *value, void *to)
+static bool set_pairs(struct parser *p, struct json_object *value, const char ***list,
+		      const char *between, bool (*good)(const char *name, const char *value),
+		      const char *what)
 {
 	size_t n = 0;
 
-	(void)to;
 	if (!json_object_is_type(value, json_type_object))
 		return wrong(p, "an object of strings is wanted");
-	p->def->env = calloc((size_t)json_object_object_length(value) + 1, sizeof(*p->def->env));
-	if (!p->def->env)
+	*list = calloc((size_t)json_object_object_length(value) + 1, sizeof(**list));
+	if (!*list)
 		return wrong(p, "no memory");
 	json_object_object_foreach(value, name, one) {
 		const char *s = string_of(p, one);
@@ -406,13 +407,25 @@ static bool set_env(struct parser *p, struct json_object *value, void *to)
 
 		if (!s)
 			return false;
-		if (!*name || strchr(name, '=') || !strncmp(name, "TWHEEL_", 7))
-			return wrong(p, "'%.64s' is no name for a variable of a job", name);
-		if (asprintf(&text, "%s=%s", name, s) < 0)
+		if (!good(name, s))
+			return wrong(p, "'%.64s' is no %s", name, what);
+		if (asprintf(&text, "%s%s%s", name, between, s) < 0)
 			return wrong(p, "no memory");
-		p->def->env[n++] = text;
+		(*list)[n++] = text;
 	}
 	return true;
+}
+
+static bool env_good(const char *name, const char *value)
+{
+	(void)value;
+	return *name && !strchr(name, '=') && strncmp(name, "TWHEEL_", 7);
+}
+
+static bool set_env(struct parser *p, struct json_object *value, void *to)
+{
+	(void)to;
+	return set_pairs(p, value, &p->def->env, "=", env_good, "name for a variable of a job");
 }
 
 /* A header may not be one that the daemon sends, or break the lines. */
@@ -431,31 +444,10 @@ static bool header_good(const char *name, const char *value)
 	return n && !name[n] && strncasecmp(name, "Twheel-", 7);
 }
 
-/* An object of strings, which become "Name: value". def_free() frees them. */
 static bool set_headers(struct parser *p, struct json_object *value, void *to)
 {
-	size_t n = 0;
-
 	(void)to;
-	if (!json_object_is_type(value, json_type_object))
-		return wrong(p, "an object of strings is wanted");
-	p->def->headers = calloc((size_t)json_object_object_length(value) + 1,
-				 sizeof(*p->def->headers));
-	if (!p->def->headers)
-		return wrong(p, "no memory");
-	json_object_object_foreach(value, name, one) {
-		const char *s = string_of(p, one);
-		char *text;
-
-		if (!s)
-			return false;
-		if (!header_good(name, s))
-			return wrong(p, "'%.64s' is no header for a job", name);
-		if (asprintf(&text, "%s: %s", name, s) < 0)
-			return wrong(p, "no memory");
-		p->def->headers[n++] = text;
-	}
-	return true;
+	return set_pairs(p, value, &p->def->headers, ": ", header_good, "header for a job");
 }
 
 static bool set_limits(struct parser *p, struct json_object *value, void *to)

@@ -21,6 +21,8 @@ import time
 
 PROGRAMS = os.environ.get("JOBS", os.path.join(os.path.dirname(__file__), "../../build/jobstest"))
 OUTCOMES = ["ok", "failed", "timeout", "killed", "lost", "skipped", "missed"]
+# What is to happen in time is tried so often: a host that stands still takes its time, but does not do so each time.
+IN_TIME = 5
 
 
 class Tap:
@@ -83,6 +85,19 @@ class Connection(http.client.HTTPConnection):
 CLAIMS = []
 
 
+def processes_with(variable):
+    """The processes that have NAME=VALUE in their environment."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if variable.encode() in file.read().split(b"\0"):
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
 def free_port():
     """A port that nobody has, and that nobody will get by chance: the kernel gives clients, such as those of a server that is
     away, the ports of a range that this one is not in. Other tests ask here, too: whoever claims a port has a socket
@@ -125,15 +140,7 @@ class Daemon:
 
     def marked(self):
         """The processes of its jobs."""
-        mark, found = f"TWHEEL_STATE={self.dir}/state".encode(), []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    if mark in file.read().split(b"\0"):
-                        found.append(int(pid))
-            except OSError:
-                pass
-        return found
+        return processes_with(f"TWHEEL_STATE={self.dir}/state")
 
     def kill_marked(self):
         """What its jobs have left, if it was killed."""

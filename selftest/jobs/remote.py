@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """Daemons that listen at a port of loopback too, with tokens; requests that come there; runners."""
+import datetime
 import http.client
 import os
 import signal
@@ -36,6 +37,13 @@ class Remote(Listens, Daemon):
     def __init__(self, *args, **env):
         super().__init__(*args, **env)
         self.listen()
+
+
+def taken_at_once(d, key):
+    """Did a runner take the run before it was offered to all? If not, the host has kept the preferred one for so long."""
+    row = d.get(f"/v1/runs/{key}")[0]
+    at, began = (datetime.datetime.strptime(row[k], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() for k in ("at", "began"))
+    return began - at < 1.9
 
 
 class Runner(Daemon):

@@ -13,14 +13,12 @@ import subprocess
 import sys
 import time
 
-from daemon import PROGRAMS, Connection, Daemon, Tap, until
+from daemon import IN_TIME, PROGRAMS, Connection, Daemon, Tap, until
 from judge import judge
 from postgres import Node, Server
 
 PARTS = 64
 LEASE = 2.0
-# What is to happen in time is tried so often: a host that stands still takes its time, but does not do so each time.
-IN_TIME = 5
 # No host stands still for so long, and so no daemon is buried that lives.
 LONG = "12s"
 FIRINGS = 4

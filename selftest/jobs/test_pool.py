@@ -8,7 +8,6 @@ longer than a lease, or ends.
     test_pool.py many     with two daemons that share PostgreSQL
 """
 import contextlib
-import datetime
 import http.client
 import os
 import random
@@ -16,10 +15,10 @@ import re
 import sys
 import time
 
-from daemon import Tap, until
+from daemon import IN_TIME, Tap, until
 from judge import judge
 from postgres import Node, Server
-from remote import TOKENS, Listens, Remote, Runner
+from remote import TOKENS, Listens, Remote, Runner, taken_at_once
 
 LEASE = 6.0         # of a runner, where it matters: three times that of its daemon
 
@@ -51,10 +50,6 @@ def over(d, key):
 def who(d, key):
     """By which runner's state a run was made, if it prints that."""
     return re.findall(r"(twheeld\.\w+)/state", d.output(key))
-
-
-def seconds(text):
-    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
 
 
 def waits_for(d, name):
@@ -164,8 +159,7 @@ def choices(tap, d):
             while len(found) < 4:
                 key = run(d, "prefer")
                 over(d, key)
-                row = d.get(f"/v1/runs/{key}")[0]
-                if seconds(row["began"]) - seconds(row["at"]) < 1.9:     # else the host kept the runner for so long
+                if taken_at_once(d, key):
                     found += who(d, key)
             places.add(tuple(set(found)))
         tap.ok(len(places) == 2 and all(len(p) == 1 for p in places), "prefer: a key has its runner, and each has some", places)
@@ -209,10 +203,6 @@ def changes(tap, d):
 
 
 # ---- deaths ---------------------------------------------------------------------------------------
-
-# What is to happen in time is tried so often: a host that stands still takes its time, but does not do so each time.
-TRIES = 5
-
 
 def dies(d, two, name):
     """A runner dies with two runs, one of which is to be made again. Returns whether it is, in what time, and the outcomes."""
@@ -283,7 +273,7 @@ def hands_over(d, runners, name):
 
 def deaths(tap, d):
     with Runner("r", d, name="two") as two:
-        for n in range(TRIES):
+        for n in range(IN_TIME):
             again, took, outcomes, unsound = dies(d, two, f"again{n}")
             if took < LEASE + 3 or unsound:
                 break
@@ -291,13 +281,13 @@ def deaths(tap, d):
         tap.ok(again and took < LEASE + 3 and not unsound, "a runner dies: another makes the run again", again, took, unsound)
         tap.same(outcomes, [[(1, "lost"), (2, "ok")], [(1, "lost")]], "or it is lost, if its job says so")
 
-        for n in range(TRIES):      # again, if the host keeps the daemon away until the lease is over
+        for n in range(IN_TIME):      # again, if the host keeps the daemon away until the lease is over
             got, away = goes_on(d, f"on{n}")
             if away < LEASE / 2:
                 break
         tap.same(got, [["running"], [(1, "ok")], 1], "the daemon dies: the run goes on", away)
 
-        for n in range(TRIES):
+        for n in range(IN_TIME):
             gone, took, last, lines = orphaned(d, two, f"stop{n}")
             if took < LEASE + 2:
                 break
@@ -317,7 +307,7 @@ def deaths(tap, d):
             os.mknod(f"{d.dir}/stuck.told")
             tap.same([killed, over(d, key), len(d.lines("stuck"))], [True, [(1, "lost"), (2, "ok")], 2],
                      "a runner that was stopped for longer kills its run, and what it says is refused")
-            for n in range(TRIES):
+            for n in range(IN_TIME):
                 status, took, outcomes, is_other, other, first = hands_over(d, (two, three), f"hand{n}")
                 if took < LEASE - 0.5:
                     break
@@ -354,7 +344,7 @@ def protocol(tap, d):
     tap.ok([s for s, _ in answers] == [409, 409] and all("error" in a for _, a in answers), "old attempts are refused", answers)
     done = [d.ask("POST", f"{path}/done?runner=a-1&attempt=2&status=0", token=TOKENS["run"])[0] for _ in range(2)]
     tap.same([done[0], over(d, key)], [200, [(1, "failed"), (2, "ok")]], "it is over")
-    for _ in range(TRIES):
+    for _ in range(IN_TIME):
         began = time.monotonic()
         take(1, wait="0.3s")
         took = time.monotonic() - began

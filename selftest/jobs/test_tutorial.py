@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """doc/tutorial-jobs.md, typed by a user who has just read it: each command as written, and what it prints."""
+import contextlib
 import os
 import pwd
 import re
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from daemon import PROGRAMS, Tap, free_port
+from daemon import PROGRAMS, Tap, free_port, processes_with
 from postgres import ROOT, Server
 
 TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/tutorial-jobs.md")
@@ -97,13 +98,9 @@ class Shell:
 
     def __exit__(self, *_):
         self.shell.stdin.close()
-        for pid in filter(str.isdigit, os.listdir("/proc")):    # the daemons, if it stopped halfway
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    if f"HOME={self.home}".encode() in file.read().split(b"\0"):
-                        os.kill(int(pid), signal.SIGKILL)
-            except OSError:
-                pass
+        for pid in processes_with(f"HOME={self.home}"):     # the daemons, if it stopped halfway
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         self.shell.wait()
         shutil.rmtree(self.home, ignore_errors=True)
 

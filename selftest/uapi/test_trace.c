@@ -226,10 +226,14 @@ static void many(void)
  * More timers expire than a run may handle: each run that is deferred is traced, with the time for
  * which its work has been due. All are due in one tick: if there was a second one, it could become
  * due just before the end of a pause.
+ *
+ * On PREEMPT_RT, a CPU that the host stops between taking the file off its queue and serving it is
+ * helped by another, which serves the file first. What that leaves is due only since then.
  */
 static void budget(void)
 {
 	int fd = dev_open(O_NONBLOCK);
+	u32 brief = 0;
 	struct twheel_info i;
 
 	trace_on("twheel_budget");
@@ -247,7 +251,8 @@ static void budget(void)
 	CHECK(i.nr_deferred > 0);
 	CHECK_EQ(count("twheel_budget"), i.nr_deferred);
 	for (u32 k = 0; k < nr_lines; k++)
-		CHECK(lines[k].pause >= 50000);
+		brief += lines[k].pause < 50000;
+	CHECK(brief <= (is_preempt_rt() ? nr_lines / 20 : 0));
 	close(fd);
 }
 
@@ -258,10 +263,18 @@ static const struct test tests[] = {
 	{ budget, "a line for each time that due work was deferred" },
 };
 
+/*
+ * The names of tasks are not recorded, because the kernel would turn the tracepoint of sched_switch
+ * on and off for them: it patches an instruction that all CPUs execute all the time. In QEMU 7.2 a
+ * virtual CPU may go on with its translation of the instruction that was there before. If that is
+ * the breakpoint by which the kernel patches code, the machine stands still.
+ */
 int main(void)
 {
-	int status = run_tests(tests, ARRAY_SIZE(tests));
+	int status;
 
+	file_set(tracing("options/record-cmd"), "0");
+	status = run_tests(tests, ARRAY_SIZE(tests));
 	/* Otherwise the 8 MiB of each CPU would look like a leak. */
 	file_set(tracing("buffer_size_kb"), "4");
 	return status;

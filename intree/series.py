@@ -441,6 +441,10 @@ def rows(name, heading=None):
     return [[cell.strip().strip("*") for cell in line.strip("|").split("|")] for line in lines]
 
 
+# A line of a mail has no room for the names of doc/.
+SHORTER = [(r"^armed 60..120 s ahead: (\w+).*", r"60..120 s ahead, \1"), (r", (busy|idle) CPU$", r", \1"), (r"-eighth$", "-1/8")]
+
+
 def figures(text):
     """@text with what doc/ has measured: tables, of which lines begin with WORDS, and cells."""
     def table(m):
@@ -449,8 +453,8 @@ def figures(text):
         if len(got) < 2:
             die(name, "has no such table:", heading)
         got = [[cell.replace(" … ", "..").replace("…", "..").replace("–", "-") for cell in row] for row in got]
-        got = [[re.sub(r"^armed 60..120 s ahead: (\w+).*", r"60..120 s ahead, \1", cell)
-                for cell in row] for row in got]
+        for pattern, short in SHORTER:
+            got = [[re.sub(pattern, short, cell) for cell in row] for row in got]
         widths = [max(len(row[i]) for row in got) for i in range(len(got[0]))]
         return "\n".join("  " + "  ".join([row[0].ljust(widths[0])] + [
             cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]).rstrip() for row in got)

@@ -211,8 +211,12 @@ CREATE FUNCTION twheel.places(a int, b int) RETURNS SETOF int ROWS 1 LANGUAGE sq
 --
 -- Nobody takes a part from a life of which a lane is locked, so parts are looked up once. The connections of
 -- lanes make each plan once: to plan a small turn, and even to begin a statement that has nothing to do, takes
--- longer than to do the turn. Each row is looked up by its primary key, however large its table is. So that no
--- plan looks rows up by due_at, where very many may have the same time, it is at + 0 that is compared.
+-- longer than to do the turn. So there may be only one plan, however small the table was when that was made: to look
+-- each row up by its primary key. If the statistics say that a table is empty, as they do of twheel.running after a
+-- vacuum at a quiet moment, it costs the planner as little to read all of the table and to look through the operations
+-- for each row. For an id that equals another it considers that, since both would be in the order of a merge; for one
+-- that is BETWEEN the other and itself it cannot. And it is at + 0 and off + 0 that are compared, so that due_at is no
+-- choice, where very many rows may have the same time.
 CREATE FUNCTION twheel.turn(me bigint, lane bigint, nr bigint, ends bigint[], id bigint[], at bigint[], job bigint[],
 	life bigint[], attempt bigint[], next bigint[], state bigint[], missed bigint[],
 	fired bigint[], outcome bigint[], status bigint[], began bigint[], ended bigint[],
@@ -234,7 +238,7 @@ BEGIN
 		RETURN QUERY SELECT CAST(0 AS bigint), CAST(0 AS bigint), NULL;
 		RETURN QUERY SELECT u.i, CAST(0 AS bigint), r.arg
 			FROM unnest(turn.id[1:ends[3]], turn.at[1:ends[3]]) WITH ORDINALITY u(id, at, i)
-			JOIN twheel.running r ON r.id = u.id AND r.at = u.at WHERE u.i > ends[1];
+			JOIN twheel.running r ON r.id BETWEEN u.id AND u.id AND r.at = u.at WHERE u.i > ends[1];
 		RETURN;
 	END IF;
 	clock := twheel.now_us();
@@ -246,7 +250,7 @@ BEGIN
 			SELECT u.i, u.job, u.next, j.paused,
 				nextval('twheel.due_id_seq') AS new, p.node IS NOT DISTINCT FROM me AS ours
 			FROM unnest(turn.job[1:b], turn.next[1:b]) WITH ORDINALITY u(job, next, i)
-			JOIN twheel.job j ON j.id = u.job AND j.name IS NOT NULL
+			JOIN twheel.job j ON j.id BETWEEN u.job AND u.job AND j.name IS NOT NULL
 			JOIN twheel.part p ON p.id = CAST(j.id & 63 AS int) FOR SHARE OF j),
 		added AS (
 			INSERT INTO twheel.due (id, job, at, off, main)
@@ -265,7 +269,7 @@ BEGIN
 	IF b >= a THEN
 		RETURN QUERY WITH gone AS (
 			DELETE FROM twheel.due d USING twheel.places(a, b) i
-			WHERE d.id = turn.id[i] AND d.at + 0 = turn.at[i] AND d.off = 0
+			WHERE d.id BETWEEN turn.id[i] AND turn.id[i] AND d.at + 0 = turn.at[i] AND d.off + 0 = 0
 				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
 			RETURNING i, turn.at[i] AS at, d.job, d.arg),
 		fired AS (
@@ -284,7 +288,7 @@ BEGIN
 	IF b >= a THEN
 		RETURN QUERY WITH moved AS (
 			UPDATE twheel.due d SET at = turn.next[i] FROM twheel.places(a, b) i
-			WHERE d.id = turn.id[i] AND d.at + 0 = turn.at[i] AND d.off = 0
+			WHERE d.id BETWEEN turn.id[i] AND turn.id[i] AND d.at + 0 = turn.at[i] AND d.off + 0 = 0
 				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
 			RETURNING i, turn.at[i] AS at, d.job, d.arg),
 		fired AS (
@@ -303,13 +307,13 @@ BEGIN
 	IF b >= a THEN
 		RETURN QUERY WITH moved AS (
 			UPDATE twheel.due d SET at = turn.next[i] FROM twheel.places(a, b) i
-			WHERE d.id = turn.id[i] AND d.at + 0 = turn.at[i] AND d.off = 0 AND turn.next[i] > 0
-				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
+			WHERE d.id BETWEEN turn.id[i] AND turn.id[i] AND d.at + 0 = turn.at[i] AND d.off + 0 = 0
+				AND turn.next[i] > 0 AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
 			RETURNING i, turn.at[i] AS at, d.job, d.arg),
 		gone AS (
 			DELETE FROM twheel.due d USING twheel.places(a, b) i
-			WHERE d.id = turn.id[i] AND d.at + 0 = turn.at[i] AND d.off = 0 AND turn.next[i] = 0
-				AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
+			WHERE d.id BETWEEN turn.id[i] AND turn.id[i] AND d.at + 0 = turn.at[i] AND d.off + 0 = 0
+				AND turn.next[i] = 0 AND turn.at[i] <= clock AND parts >> d.part & 1 = 1
 			RETURNING i, turn.at[i] AS at, d.job, d.arg),
 		done AS (TABLE moved UNION ALL TABLE gone),
 		left_out AS (
@@ -336,7 +340,7 @@ BEGIN
 		again AS (
 			UPDATE twheel.running r SET attempt = u.attempt + 1, tries = u.tries,
 				state = u.state, wake = u.wake, life = me FROM u
-			WHERE r.id = u.id AND r.at = u.at AND r.attempt = u.attempt RETURNING u.*)
+			WHERE r.id BETWEEN u.id AND u.id AND r.at = u.at AND r.attempt = u.attempt RETURNING u.*)
 		INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed, status,
 			fired, began, ended, dropped)
 		SELECT x.id, x.at, x.job, x.life, x.attempt, x.outcome, 1, x.missed, x.status, x.fired,
@@ -347,14 +351,15 @@ BEGIN
 	IF b >= a THEN
 		UPDATE twheel.running r SET state = 2, life = me
 		FROM unnest(turn.id[a:b], turn.at[a:b], turn.attempt[a:b]) u(id, at, attempt)
-		WHERE r.id = u.id AND r.at = u.at AND r.attempt = u.attempt;
+		WHERE r.id BETWEEN u.id AND u.id AND r.at = u.at AND r.attempt = u.attempt;
 	END IF;
 
 	a := b + 1; b := ends[7];
 	IF b >= a THEN
 		WITH gone AS (
 			DELETE FROM twheel.running r USING twheel.places(a, b) i
-			WHERE r.id = turn.id[i] AND r.at = turn.at[i] AND r.attempt = turn.attempt[i]
+			WHERE r.id BETWEEN turn.id[i] AND turn.id[i] AND r.at = turn.at[i]
+				AND r.attempt = turn.attempt[i]
 			RETURNING r.id, r.at, r.job, r.life, r.attempt, turn.outcome[i], 0, r.missed,
 				turn.status[i], r.fired, turn.began[i], turn.ended[i], turn.dropped[i])
 		INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed, status,
@@ -366,7 +371,7 @@ BEGIN
 		RETURN QUERY WITH moved AS (
 			UPDATE twheel.due d SET at = u.next
 			FROM unnest(turn.id[a:b], turn.next[a:b]) WITH ORDINALITY u(id, next, i)
-			WHERE d.id = u.id AND d.at + 0 = 9223372036854775807 RETURNING u.i)
+			WHERE d.id BETWEEN u.id AND u.id AND d.at + 0 = 9223372036854775807 RETURNING u.i)
 		SELECT x.i + a - 1, CAST(0 AS bigint), NULL FROM moved x;
 	END IF;
 END $$;

@@ -466,15 +466,30 @@ static bool is_pending(const struct lane *lane)
 	return lane->sent || lane->nr_turn || lane->nr_ops;
 }
 
-/* What is settled in one lane never adds to another: that would be another job's. */
+/* Has any lane something that is not written? */
+static bool any_pending(void)
+{
+	bool any = false;
+
+	for (struct lane *lane = lanes; lane < lanes + LANES; lane++)
+		any |= is_pending(lane);
+	return any;
+}
+
+/* All lanes have a turn under way before one of them is waited for. */
 bool core_flush(void)
 {
-	for (struct lane *lane = lanes; lane < lanes + LANES; lane++)
-		while (is_pending(lane))
-			if ((!lane->sent && !send_turn(lane)) || !end_turn(lane, true))
-				return false;
-	runs_begin();
-	return true;
+	bool good = true;
+
+	while (good && any_pending()) {
+		for (struct lane *lane = lanes; lane < lanes + LANES && good; lane++)
+			good = lane->sent || send_turn(lane);
+		for (struct lane *lane = lanes; lane < lanes + LANES && good; lane++)
+			good = end_turn(lane, true);
+	}
+	if (good)
+		runs_begin();
+	return good;
 }
 
 /* Continue with what is written, and with the next turns. Do not wait. */
@@ -552,6 +567,21 @@ static bool expire_some(struct expired *expired)
 	return false;
 }
 
+/* A row of store_expired(): there is one. */
+static void expired_any(void *arg, const struct ended *row)
+{
+	(void)row;
+	*(bool *)arg = true;
+}
+
+/* May there be history that has expired? To ask does not disturb turns. */
+static bool may_expire(void)
+{
+	bool any = false;
+
+	return store_expired(store, now_us(), 1, expired_any, &any) || any;
+}
+
 /*
  * Once a second: delete history that has expired, for EXPIRE_MOST_US at most. Which jobs follow
  * others must be known for that.
@@ -563,6 +593,8 @@ static void expire(void *arg, const struct twheel_task_info *task)
 
 	(void)arg;
 	(void)task;
+	if (!may_expire())
+		return;
 	core_refresh();
 	while (core_flush() && expire_some(&expired) && time_now(CLOCK_MONOTONIC) < end)
 		;
@@ -712,9 +744,13 @@ static void buried(void)
 	begin_again();
 }
 
-/* Renew the lease, and do what belongs to it: take over parts, read news. */
+/*
+ * Renew the lease, and do what belongs to it: take over parts, read news. If neither is to be done,
+ * turns go on meanwhile.
+ */
 static void beat(void)
 {
+	bool was_stuck = stuck;
 	int err;
 
 	next_beat = boot_us() + store->lease / 3;
@@ -723,8 +759,18 @@ static void beat(void)
 		buried();
 	if (!err && stuck)
 		set_stuck(false);
+	if (!err && !was_stuck && !store->lost && !store->mail && parts == store->parts)
+		return;
 	if (err || !core_flush() || !claim() || !read_news())
 		set_stuck(true);
+}
+
+/* Look for news without a notification. For that turns need not be over, as they must to read it. */
+static void look(void)
+{
+	next_look = boot_us() + LOOK_US;
+	if (store_news(store, NULL, NULL) || store->lost)
+		core_refresh();
 }
 
 /* Wait up to @ms until the store has said something: the answer to a turn; otherwise it is mail. */
@@ -870,9 +916,10 @@ static void look_at_store(void)
 		return;
 	if (stuck || store->hurry || store->lost || now >= next_beat) {
 		beat();
-	} else if (store->mail || now >= next_look) {
-		next_look = now + LOOK_US;
+	} else if (store->mail) {
 		core_refresh();
+	} else if (now >= next_look) {
+		look();
 	}
 	watch_store();
 }

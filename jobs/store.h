@@ -375,7 +375,10 @@ void store_leave(struct store *store);
  * Renew the lease, and take or give up parts until our share is right. -ESTALE if we were buried.
  */
 int store_beat(struct store *store);
-/* Call @fn for what other lives have changed since the last time. */
+/*
+ * Call @fn for what other lives have changed since the last time. If @fn is NULL, only say whether
+ * there is any: -EAGAIN if so.
+ */
 int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg);
 /* Call @fn for each life that is not over. */
 int store_nodes(struct store *store, void (*fn)(void *arg, const struct node *), void *arg);

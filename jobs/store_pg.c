@@ -673,12 +673,15 @@ static void pg_leave(struct store *store)
 	crash_point("a life has left");
 }
 
-/* The server answers with a row without a change if there is none: it says where to continue. */
+/*
+ * The server answers with a row without a change if there is none: it says where to continue. What
+ * was not given to @fn is read again.
+ */
 static int pg_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
 {
 	struct pg *s = to_pg(store);
 	struct params p = { 0 };
-	int err = connected(s);
+	int err = fn ? connected(s) : reachable(s);
 	PGresult *result = NULL;
 
 	if (err)
@@ -686,6 +689,8 @@ static int pg_news(struct store *store, void (*fn)(void *arg, const struct news 
 	add_number(&p, store->life);
 	add_number(&p, s->since);
 	result = call(s, "SELECT * FROM twheel.news($1, $2)", &p, &err);
+	if (!err && !fn && !PQgetisnull(result, 0, 1))
+		err = -EAGAIN;
 	for (int i = 0; !err && i < PQntuples(result); i++) {
 		struct news news = {
 			.type = (enum news_type)number_at(result, i, 1),
@@ -744,7 +749,7 @@ static int pg_query(struct store *store, enum sql_id id, const char *text, row_f
 
 	take_params(&p, fmt, args);
 	snprintf(name, sizeof(name), "q%d", id);
-	err = id == Q_WINDOW ? reachable(s) : connected(s);
+	err = id <= Q_EXPIRED ? reachable(s) : connected(s);
 	if (!err)
 		err = prepare(s, id, name, text, &p);
 	if (!err)

@@ -100,8 +100,13 @@ class Database:
     def counts(self):
         """Statements, bytes of the server's log, CPU s of the server."""
         pid = self.server.process.pid
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            cpu = ticks(pid, True) + sum(ticks(int(child), False) for child in file.read().split())
+        cpu = None
+        while cpu is None:
+            try:
+                with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+                    cpu = ticks(pid, True) + sum(ticks(int(child), False) for child in file.read().split())
+            except FileNotFoundError:
+                pass    # one of them has just ended
         rows = self.query("SELECT sum(calls), pg_current_wal_lsn() - '0/0'::pg_lsn FROM pg_stat_statements s"
                           " JOIN pg_database d ON d.oid = s.dbid WHERE datname = current_database() AND"
                           " query NOT LIKE '%/* bench */%'")
@@ -282,8 +287,8 @@ class Graphile(Node_):
 
     def shots(self, numbers, at):
         spec = f"('nothing', json_build_object('at', {at}), NULL, to_timestamp({at} / 1000.0), NULL, NULL, NULL, NULL)"
-        return [f"SELECT count(graphile_worker.add_jobs(specs)) FROM (SELECT array_agg({spec}::graphile_worker.job_spec) specs"
-                f" FROM {numbers}) x"]
+        return [f"SELECT count(*) FROM (SELECT array_agg({spec}::graphile_worker.job_spec) specs FROM {numbers}) x,"
+                " LATERAL graphile_worker.add_jobs(specs)"]
 
     def over(self):
         return self.nr - self.db.number("SELECT count(*) FROM graphile_worker._private_jobs")

@@ -442,7 +442,8 @@ def rows(name, heading=None):
 
 
 # A line of a mail has no room for the names of doc/.
-SHORTER = [(r"^armed 60..120 s ahead: (\w+).*", r"60..120 s ahead, \1"), (r", (busy|idle) CPU$", r", \1"), (r"-eighth$", "-1/8")]
+SHORTER = [(r"^armed 60..120 s ahead: (\w+).*", r"60..120 s ahead, \1"), (r" and cancel$", "+cancel"),
+           (r"^expire within (.*) CPU$", r"expire in \1"), (r"-eighth$", "-1/8")]
 
 
 def figures(text):

@@ -765,7 +765,7 @@ static void beat(void)
 		set_stuck(true);
 }
 
-/* Look for news without a notification. For that turns need not be over, as they must to read it. */
+/* Look for news without a notification. Turns must be over to read news, but not to look for it. */
 static void look(void)
 {
 	next_look = boot_us() + LOOK_US;
@@ -914,13 +914,12 @@ static void look_at_store(void)
 	mind_the_lease();
 	if (!store->many)
 		return;
-	if (stuck || store->hurry || store->lost || now >= next_beat) {
+	if (stuck || store->hurry || store->lost || now >= next_beat)
 		beat();
-	} else if (store->mail) {
+	else if (store->mail)
 		core_refresh();
-	} else if (now >= next_look) {
+	else if (now >= next_look)
 		look();
-	}
 	watch_store();
 }
 

@@ -224,6 +224,21 @@ told "# ran no program: userspace - ptrace set fp regs failed, errno = 14;Kernel
 	"a kernel whose first program dies" "$panic" 'Checking...OK\n'
 told "# verdict: the machine ended with status 1
 # verdict: the machine gave no verdict" "a kernel that panics later" "[    0.3] twheel-init\n$panic" ''
+# again STATUS NAME CONSOLE: check the exit status of guest.sh, 75 if the machine should be tried again
+again() {
+	local got=0
+
+	"$top/scripts/machines/guest.sh" 20 "$tmp/logs" sh -c "printf '%b' '$3' >'$tmp/logs/console'; exit 1" >/dev/null || got=$?
+	same "$2" "$1" "$got"
+}
+
+int3='[    3.3] Oops: int3: 0000 [#1] PREEMPT_RT SMP NOPTI
+[    3.3] Code: cc cc cc cc f3 0f 1e fa 66 <90> c3 cc cc cc cc
+[    3.3] Kernel panic - not syncing: Fatal exception in interrupt\n'
+again 75 "a breakpoint that is not in memory: again" "$int3"
+again 1 "one that is: a fault" "${int3/66 <90>/cc <90>}"
+again 1 "nor again when init has run" "[    0.3] twheel-init\n$int3"
+again 75 "a timer that was not calibrated: again" '[    0.1] ..: APIC timer disabled due to verification failure\n'
 same "no room for a machine's memory" "a machine's memory is a file in" \
 	"$(MEM=999999999 "$top/scripts/machines/uml.sh" test-verdict 20 /dev/null 2>&1 | grep -o "a machine's memory is a file in" || :)"
 echo "1..$nr"

@@ -17,6 +17,6 @@ for _ in 1 2 3; do
 	status=0
 	"$top/scripts/machines/qemu.sh" "$kernel" "$logs/initramfs" "$limit" "$logs" || status=$?
 	[ "$status" = 75 ] || exit "$status"
-	echo "# the host is so busy that the kernel could not calibrate its timer: once more"
+	echo "# the kernel could not calibrate its timer, for which the host is too busy, or died of a fault of QEMU: once more"
 done
-die "no usable timer in three machines: the host is too busy"
+die "no usable machine in three tries"

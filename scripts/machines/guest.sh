@@ -14,7 +14,8 @@
 #
 # On a very busy host a kernel may fail to calibrate its timer. Then the timer has no high
 # resolution, and the kernel may not even shut down. So guest.sh ends the machine at once, with
-# status 75: the caller may try again.
+# status 75: the caller may try again. So it does if the kernel dies of a fault of QEMU before init runs: a
+# breakpoint where the memory has none, see README.md.
 #
 # NEVER_RAN=WORDS: what to print, with the reason, if not even init has run in the machine. Nothing
 # else is shown then: the host cannot run such a machine.
@@ -35,6 +36,12 @@ trap 'exit 130' INT TERM
 
 no_timer() { grep -aq 'APIC timer disabled due to verification failure' "$logs/console"; }
 
+# The kernel marks the byte at which it would have gone on. Before that is the breakpoint, 0xcc.
+no_breakpoint() {
+	! grep -aq twheel-init "$logs/console" && grep -aq 'int3: 0000 \[#1\]' "$logs/console" &&
+		! grep -aqE 'Code:.* cc <' "$logs/console"
+}
+
 while sleep 1 && kill -0 "$pid" 2>/dev/null; do
 	! no_timer || kill "$pid"
 done &
@@ -46,6 +53,7 @@ wait "$pid" 2>/dev/null || status=$?	# and not a word on what killed it
 trap - EXIT
 wait
 ! no_timer || exit 75
+! no_breakpoint || exit 75
 
 # Print what the kernel said when it gave up, or the emulator's last line.
 reason() {

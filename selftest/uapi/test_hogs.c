@@ -574,13 +574,21 @@ static u64 fewest(enum how how)
 	return min;
 }
 
+/*
+ * Most interrupts are the tick's. While the host keeps the CPU there are none, so that a busy host
+ * makes either number too small.
+ */
 static void alone(void)
 {
-	u64 file = fewest(BY_FILE), timerfd = fewest(BY_TIMERFD);
+	u64 file, timerfd;
+	u32 tries = 0;
 
-	diag("%llu interrupts in %llu ms after an event, %llu after a timerfd's", file, ALONE / MS,
-	     timerfd);
-	CHECK(file < timerfd + timerfd / 2 + 20);
+	do {
+		file = fewest(BY_FILE);
+		timerfd = fewest(BY_TIMERFD);
+		diag("%llu interrupts in %llu ms after an event, %llu after a timerfd's", file,
+		     ALONE / MS, timerfd);
+	} while (file >= timerfd + timerfd / 2 + 20 && CHECK(++tries < 5));
 }
 
 static const struct test tests[] = {

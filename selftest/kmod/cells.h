@@ -192,13 +192,23 @@ static void cell_run(struct cell *cell)
 }
 
 /*
+ * May another CPU have expired the timer before the call was made? On PREEMPT_RT one does so for a
+ * base with a sink if this CPU has not for a ms, as it may not while the timer is to stay due.
+ */
+static bool cell_was_rescued(const struct cell *cell)
+{
+	return IS_ENABLED(CONFIG_PREEMPT_RT) && cell->state == DUE && place_has_sink(cell->place) &&
+	       cell->end - cell->before > NSEC_PER_MSEC;
+}
+
+/*
  * May the cell succeed if it is repeated? If the callback is to be waited for, it may have returned
  * before the call was made, because the CPU of the call stood still. So it stays longer the next
  * time.
  */
 static bool cell_deserves_another(const struct cell *cell, unsigned int tries)
 {
-	if (cell->missed)
+	if (cell->missed || cell_was_rescued(cell))
 		return tries < TRIES;
 	return cell->call->sync && is_run(cell->state) && tries < SYNC_TRIES;
 }

@@ -749,7 +749,8 @@ static int pg_query(struct store *store, enum sql_id id, const char *text, row_f
 
 	take_params(&p, fmt, args);
 	snprintf(name, sizeof(name), "q%d", id);
-	err = id <= Q_EXPIRED ? reachable(s) : connected(s);
+	/* The window and old history are read beside turns. */
+	err = id == Q_WINDOW || id == Q_EXPIRED ? reachable(s) : connected(s);
 	if (!err)
 		err = prepare(s, id, name, text, &p);
 	if (!err)

@@ -106,7 +106,7 @@ static void one_shot(void)
 static void absolute(void)
 {
 	int fd = dev_open(0);
-	u64 now = now_ns(MONO), at[] = { now + 20 * MS, now + 3, 0, 1, now - SEC };
+	u64 now = now_ns(MONO), at[] = { now + 20 * MS, now + 3, 0, 1, now / 2 };
 	struct twheel_event ev;
 	u64 h;
 

@@ -10,6 +10,8 @@
 #	* commit: 0123456789ab, 2026-01-01
 #	* commit, icount: 0123456789ab, 2026-01-01
 #
+# A part that measures fewer files than the others has a line of its own in doc/tables, TABLE@PART.
+#
 # The figures of pictures name their commit in their rows "environment".
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
@@ -23,7 +25,13 @@ section() {
 		on || heading == ""' "$1"
 }
 
-commits() { sed -nE 's/^(\* commit[^:]*: |.*\tenvironment\tcommit\ttext\t)([^ ,]+).*/\2/p' | sort -u; }
+# commits TABLE PART: print the commits on stdin: those of PART, or of all parts that have no line of their own
+commits() {
+	sed -nE 's/^(\* commit(, ([^:]*))?: |.*\tenvironment\tcommit\ttext\t)([^ ,]+).*/\4\t\3/p' |
+		awk -F '\t' -v table="$1" -v part="$2" '
+			NR == FNR { if (index($1, table "@") == 1) own[substr($1, length(table) + 2)]; next }
+			$2 == part || $2 == "" || (part == "" && !($2 in own)) { print $1 }' doc/tables - | sort -u
+}
 
 # The C on stdin, without comments, a word a line.
 code() { gcc -fpreprocessed -dD -E -P -x c - 2>/dev/null | tr -s '[:space:]' '\n'; }
@@ -55,12 +63,13 @@ stale() {
 bad=0
 while IFS=$'\t' read -r table command sources; do
 	[[ -n $table && $table != '#'* ]] || continue
-	heading=
+	heading= part= file=${table%%[#@]*}
 	[[ $table != *'#'* ]] || heading=${table#*#}
-	text=$(section "doc/${table%%#*}" "$heading")
+	[[ $table != *@* ]] || part=${table#*@}
+	text=$(section "doc/$file" "$heading")
 	why=
 	[ -n "$text" ] || why="is not there"
-	of=$(commits <<<"$text")
+	of=$(commits "$file" "$part" <<<"$text")
 	[ -n "$of" ] || why=${why:-"does not say which commit it is of"}
 	read -ra paths <<<"$sources"
 	for commit in $of; do

@@ -216,6 +216,14 @@ same "nor is what says no commit" \
 	"doc/t.md: does not say which commit it is of;doc/t.md#Two: does not say which commit it is of" "$(fresh)"
 scripts/docs/docs-fresh.sh >/dev/null && status=0 || status=$?
 same "the status tells so" 1 "$status"
+# parts COMMIT COMMIT: write a table of two parts, one of which has a line of its own in doc/tables
+parts() { printf '* commit, one: %s\n* commit, two: %s\n' "$1" "$2" >doc/t.md; }
+printf 't.md\tmake a\ta.c b.c\nt.md@two\tmake b\ta.c\n' >doc/tables
+parts "$second" "$first"
+same "a part with a line of its own is older than its own sources alone" "doc/t.md: fresh;doc/t.md@two: fresh" "$(fresh)"
+parts "$first" "$second"
+same "and the other parts than theirs" \
+	"doc/t.md: is of $first, and since then there changed: b.c;doc/t.md@two: fresh" "$(fresh)"
 # figures COMMIT: write figures of pictures that name COMMIT
 figures() { printf 'native\ticount\t0\tenvironment\tcommit\ttext\t%s, today\n' "$1" >doc/data/t.tsv; }
 printf 'data/t.tsv\tmake b\tb.c\n' >doc/tables

@@ -184,7 +184,8 @@ configure() {
 	die "the kernel does not take these lines:" "$missing"
 }
 
-# directories ARCH: build the directories that the applied patches bring, without a warning
+# directories ARCH: build the directories that the applied patches bring, without a warning. What `prepare`
+# builds of the kernel's own, as arm64's vDSO, has the same flags, or it would be built again and checked as ours.
 directories() {
 	local arch=$1 targets=() status=0
 
@@ -193,7 +194,7 @@ directories() {
 	rm -f "$dir/$arch"/kernel/time/twheel/*.o "$dir/$arch"/kernel/time/twheel/tests/*.o \
 		"$dir/$arch/drivers/char/twheel_chardev.o"
 	# shellcheck disable=SC2046 # words
-	kmake $(arch_of "$arch") prepare >"$dir/prepare" 2>&1 || { cat "$dir/prepare"; return 1; }
+	kmake $(arch_of "$arch") W=1 prepare >"$dir/prepare" 2>&1 || { cat "$dir/prepare"; return 1; }
 	[ ${#targets[@]} != 0 ] || return 0
 	# shellcheck disable=SC2046 # words
 	kmake $(arch_of "$arch") W=1 C=1 CF=-D__CHECK_ENDIAN__ "${targets[@]}" >"$dir/built" 2>&1 || status=$?

@@ -182,7 +182,7 @@ patches:
 	@scripts/long/patches.sh
 
 matrix:
-	@scripts/long/matrix.sh
+	@scripts/long/kept.sh matrix scripts/long/matrix.sh
 
 debug:
 	@scripts/long/debug.sh

@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The twheel authors
+# kept.sh NAME COMMAND...: run COMMAND, which measures a table of doc/ part by part into build/NAME, where a
+# part has the files *.tsv and *.facts. All parts of the matrix take half a day, so they may be measured on
+# several days, or machines. With DOC= they are kept in doc/data/NAME. Those that were not measured here
+# are taken from there.
+. "$(dirname "$0")/../lib.sh"
+cd "$top"
+
+from=doc/data/$1 to=build/$1
+shift
+mkdir -p "$to"
+for facts in "$from"/*.facts; do
+	part=${facts##*/}
+	[ ! -e "$facts" ] || [ -e "$to/$part" ] || cp "${facts%.facts}.tsv" "$facts" "$to"
+done
+status=0
+"$@" || status=$?
+if [ -n "${DOC:-}" ]; then
+	rm -rf "$from"
+	mkdir -p "$from"
+	for facts in "$to"/*.facts; do
+		cp "${facts%.facts}.tsv" "$facts" "$from"
+	done
+fi
+exit $status

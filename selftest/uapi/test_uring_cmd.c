@@ -267,13 +267,14 @@ static void linked_with(u32 flags, __u8 more)
 	CHECK_EQ(ring_enter(&ring, 3), 3);
 	expect_results(bad, 3);
 	expect_counts(fd, 1, 1, 0);
+	/* From 7.2 on idle workers end with the last ring, and until then outlive their work. */
+	CHECK_EQ(workers() > 0, (more & IOSQE_ASYNC) != 0);
 	end(fd);
 }
 
 static void linked(void)
 {
 	linked_with(0, 0);
-	CHECK_EQ(workers(), 0);
 	linked_with(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, 0);
 }
 
@@ -285,7 +286,6 @@ static void linked_on_workers(void)
 
 	if (!pid) {
 		linked_with(0, IOSQE_ASYNC);
-		CHECK(workers() > 0);
 		_exit(failed());
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);

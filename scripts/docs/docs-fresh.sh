@@ -63,11 +63,11 @@ stale() {
 bad=0
 while IFS=$'\t' read -r table command sources; do
 	[[ -n $table && $table != '#'* ]] || continue
-	heading= part= file=${table%%[#@]*}
+	heading='' part='' file=${table%%[#@]*}
 	[[ $table != *'#'* ]] || heading=${table#*#}
 	[[ $table != *@* ]] || part=${table#*@}
 	text=$(section "doc/$file" "$heading")
-	why=
+	why=''
 	[ -n "$text" ] || why="is not there"
 	of=$(commits "$file" "$part" <<<"$text")
 	[ -n "$of" ] || why=${why:-"does not say which commit it is of"}

@@ -373,8 +373,8 @@ struct in_jiffies {
  */
 static bool arm_in_jiffies(struct twheel_timer *timer, long nr, struct in_jiffies *in)
 {
+	unsigned long now, passed;
 	unsigned int tries;
-	unsigned long now;
 
 	for (tries = 0; tries < 1000; tries++) {
 		twheel_cancel_sync(timer);
@@ -383,7 +383,8 @@ static bool arm_in_jiffies(struct twheel_timer *timer, long nr, struct in_jiffie
 		in->expires = now + nr;
 		twheel_mod(timer, twheel_until(in->expires));
 		in->told = twheel_expires_jiffies(timer);
-		if (jiffies == now && ktime_get() - in->begin < TICK_NSEC)
+		passed = jiffies - now;
+		if (!passed && ktime_get() - in->begin < TICK_NSEC)
 			return true;
 		fsleep(1000);
 	}
@@ -406,7 +407,8 @@ static bool comes_no_earlier(struct shot *shot, long nr)
 {
 	struct in_jiffies in;
 
-	return arm_in_jiffies(&shot->timer, nr, &in) && wait_for(READ_ONCE(shot->fired_at) >= in.begin) &&
+	return arm_in_jiffies(&shot->timer, nr, &in) &&
+	       wait_for(READ_ONCE(shot->fired_at) >= in.begin) &&
 	       shot->fired_at - in.begin > twheel_jiffies(nr - 1);
 }
 

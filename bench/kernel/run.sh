@@ -19,6 +19,7 @@
 #	uml-ops		user-mode Linux, native code: ns, on a machine that has nothing else to do
 #	uml-expire	the same
 #	uml-minute	the same: the range of 60 000 ms, which is real time, from 10^6 on
+#	uml-idle	the same on an idle CPU, from 10^5 on
 #	uml-exact	user-mode Linux in virtual time: selftest/kmod/twheel_century.c
 #
 # The figures go to build/bench-kernel.tsv, the report to stdout.
@@ -30,7 +31,7 @@ cd "$top"
 
 export NMAX=${NMAX:-1000000}
 out=build/bench-kernel tsv=build/bench-kernel.tsv
-parts=(icount-ops icount-expire icount-hour icount-late icount-hold icount-irqs uml-ops uml-expire uml-minute uml-exact)
+parts=(icount-ops icount-expire icount-hour icount-late icount-hold icount-irqs uml-ops uml-expire uml-minute uml-idle uml-exact)
 ranges="60000 1000000"
 MEM=$((384 + NMAX * 88 / 1000000))
 export MEM
@@ -155,14 +156,19 @@ uml-expire() {
 	uml "$jobs"
 }
 
-uml-minute() {
+# minutes RUN LEAST: a minute for each size from LEAST on
+minutes() {
 	local jobs='' n
 
 	for n in $(sizes "$NMAX"); do
-		[ "$n" -lt 1000000 ] || jobs+=" $(job run=busy range=60000 n="$n" rounds=3 hard=0)"
+		[ "$n" -lt "$2" ] || jobs+=" $(job run="$1" range=60000 n="$n" rounds=3 hard=0)"
 	done
 	[ -z "$jobs" ] || uml "$jobs"
 }
+
+uml-minute() { minutes busy 1000000; }
+
+uml-idle() { minutes idle 100000; }
 
 # What the test says in words.
 uml-exact() {

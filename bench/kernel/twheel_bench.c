@@ -13,7 +13,8 @@
  *			that does nothing but read the clock; the longest time it stood still,
  *			the least of all rounds; the interrupts; and in a round of its own the
  *			longest pass of a softirq, where the kernel has tracepoints
- *	run=idle	the same on an idle CPU: measured is how long it was not idle. With ahead=
+ *	run=idle	the same on an idle CPU: measured is how long it was not idle; in user-mode
+ *			Linux, which is a process, what CPU time that process used. With ahead=
  *			delays are so many ms longer, and what arming took is given as well
  *	run=late	n timers expire, and nothing is measured but how late each of them is, in a
  *			histogram: "late-N" is the number of those that were at most N us late, and
@@ -26,8 +27,9 @@
  * expiry everything counts, cascading ahead of time too; what ticks and the rest of the kernel
  * take without any timers is measured first, and subtracted. A busy CPU is interrupted HZ
  * times a second anyway, and timer_list asks for no more than that; an idle one is woken for
- * every jiffy or tick that has something to do. busy takes the range as real time where time
- * is real; idle is for virtual time, which skips what is idle.
+ * every jiffy or tick that has something to do. Both take the range as real time where time
+ * is real; virtual time skips what is idle. If timers are far apart, a busy CPU of a minute has
+ * more chance in it than the timers take: idle is the measure then.
  *
  * The unit is that of the clock: ns of CPU time in user-mode Linux, instructions under
  * QEMU's -icount shift=0. What each round measured is given. It may be negative, where it is
@@ -640,14 +642,17 @@ static u64 idle_ns(void)
 	return get_cpu_idle_time_us(0, NULL) * NSEC_PER_USEC;
 }
 
-/* The same, but sleep. */
+/* The same, but sleep. User-mode Linux sleeps in the host then, which takes no CPU time. */
 static void doze(struct toll *toll, u64 most)
 {
 	u64 idle = idle_ns();
 
 	wait_for_completion_killable_timeout(&all_fired, nsecs_to_jiffies(most));
 	toll->time = ktime_get_ns() - toll->begin;
-	toll->taken = toll->time - (idle_ns() - idle);
+	if (IS_ENABLED(CONFIG_UML))
+		toll->taken = cpu_since(toll->begin_cpu);
+	else
+		toll->taken = toll->time - (idle_ns() - idle);
 }
 
 static bool is_busy(void)

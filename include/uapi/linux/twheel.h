@@ -3,10 +3,11 @@
 /*
  * /dev/twheel: a file that holds millions of timers.
  *
- * Each open() makes a file with a timing wheel of its own. The calls of ioctl() add, re-arm, cancel
- * and query timers, one or thousands at a time. read() returns those that have expired, as an array
- * of struct twheel_event, and poll() says when there are some. A timer costs 64 bytes of kernel
- * memory and no descriptor. io_uring can add many at a time too, see struct twheel_uring.
+ * Each open() makes a file with a timing wheel of its own. ioctl() adds, re-arms, cancels and
+ * queries timers, one or thousands at a time. When a timer expires, it has an event: read() returns
+ * events as an array of struct twheel_event, and poll() says when there are any. A timer costs 64
+ * bytes of kernel memory and no descriptor. io_uring can do many operations at a time too, see
+ * struct twheel_uring.
  *
  * Promises
  *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before its deadline, and
@@ -16,7 +17,7 @@
  *   - Every armed timer gives exactly one event, unless a call said that it cancelled or drained
  *     it. Events cannot be dropped: the timer itself is the queue entry.
  *   - After a CANCEL that returned 0 or 1, no event of that timer is ever read.
- *   - Events are read in the order of their ticks. Events of one tick come in no order. If several
+ *   - Events are read in the order of their ticks. Events of one tick come in any order. If several
  *     readers read at a time, each gets some of the events, in the order of ticks.
  *   - If CLOCK_REALTIME is set, a timer still fires when the clock shows its deadline: at once if
  *     the clock was set forward past it, and later than planned if it was set back.
@@ -47,8 +48,8 @@
  *   clock_gettime() returns to the process that makes the call. So in a time namespace it is the
  *   time of the caller's namespace, at each call, whoever opened the file. CLOCK_REALTIME is the
  *   same in all namespaces. A delay of a file on CLOCK_REALTIME is added to the present time, and
- *   the sum is the deadline: if the clock is set, the deadline comes sooner or later. Use a file on
- *   another clock for delays that must not change so.
+ *   the sum is the deadline: if the clock is set, the deadline comes sooner or later. If a delay
+ *   must not depend on that, use a file on another clock.
  *
  * Tolerance
  *   A timer is exact, unless the call that arms it says how late it may be: its tolerance. Then it
@@ -58,8 +59,8 @@
  *   ticks of the clock, no matter when, in which file and by which process they were armed. That
  *   saves interrupts and wake-ups of readers, and makes each timer cheaper to expire. A tolerance
  *   of a thirtieth of the delay saves most of what can be saved, and most timeouts can afford that.
- *   At least the first three decimal digits of a tolerance are kept. The digits behind them count
- *   as 0, which makes no timer later. A tolerance may be larger than the delay or the period. It
+ *   The kernel keeps at least the first three decimal digits of a tolerance, and takes the others
+ *   for 0, which makes no timer later. A tolerance may be larger than the delay or the period. It
  *   applies to each period by itself, so a periodic timer keeps its phase. MOD sets the tolerance
  *   anew.
  *
@@ -78,15 +79,16 @@
  *   INFO, QUERY and poll() work with any. A command of io_uring needs what its ioctl needs.
  *
  * Growth
- *   The size of a structure is in its ioctl number and nowhere else. If the structure of a newer
- *   program is longer than the kernel's, it is accepted if the part that the kernel does not know
- *   is all zero; otherwise the call fails with E2BIG. A structure that is shorter than in the first
- *   version fails with EINVAL. If it is only shorter than the kernel's, the missing fields count as
- *   0 where the kernel reads the structure, and are left out where the kernel writes it: a program
- *   that knows of no tolerance arms exact timers. What an older kernel cannot fill in, it sets to
- *   zero. INFO is only filled in, never read. Unknown flags, and reserved fields that are not zero,
- *   fail with EINVAL. So a program finds out what a kernel can do by trying; twheel_info.features
- *   is for what cannot be tried.
+ *   The size of a structure is in its ioctl number; that of the operations of a batch is in its
+ *   @op_size. If the structure of a newer program is longer than the kernel's, it is accepted if
+ *   the part that the kernel does not know is all zero; otherwise the call, or that operation of
+ *   the batch, fails with E2BIG. A structure that is shorter than in the first version fails with
+ *   EINVAL. If it is only shorter than the kernel's, the missing fields count as 0 where the kernel
+ *   reads the structure, and are left out where the kernel writes it: a program that knows of no
+ *   tolerance arms exact timers. What an older kernel cannot fill in, it sets to zero. INFO is only
+ *   filled in, never read. Unknown flags, and reserved fields that are not zero, fail with EINVAL.
+ *   So a program finds out what a kernel can do by trying; twheel_info.features is for what cannot
+ *   be tried.
  *
  * Errors, with one meaning each
  *   EINVAL     a size, operation, flag, clock, time, tolerance or reserved field that is
@@ -98,11 +100,11 @@
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: it never existed, was cancelled or drained, or its event has been
  *              read
- *   EALREADY   an event of the timer is being read at this moment. A one-shot timer will have no
- *              other event; for a timer that continues, try again. CANCEL always fails then. MOD
+ *   EALREADY   a read() is storing an event of the timer at this moment. A one-shot timer will have
+ *              no other event; for a timer that continues, try again. CANCEL always fails then. MOD
  *              fails in two cases: if the event is the timer's last, without TWHEEL_EV_MORE; or if
  *              MOD would arm a KEEP or periodic timer as a plain one, whose next event would be its
- *              last and must not overtake this one
+ *              last and must not overtake the event that is being stored
  *   EBUSY      SETUP comes too late: a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
  *              opened it. From open(): the limit on the user's files
@@ -220,13 +222,14 @@ struct twheel_info {
  * enum twheel_opcode - what a struct twheel_op asks for
  * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
  *			@interval_ns, @tolerance_ns; @handle must be 0. Out: @handle
- * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state, unless it fails with EALREADY.
- *			An event that was not read is dropped; one that is being read counts as
- *			read. In: @handle, @flags, @expires_ns, @interval_ns, @tolerance_ns;
- *			@user_data must be 0. Out: @user_data; res is 1 if it was armed, 0 if not
- * @TWHEEL_OP_CANCEL:	free a timer, whatever its state, unless it fails with EALREADY. An event
+ * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state, unless that fails with
+ *			EALREADY. An event that was not read is dropped; one that is being read
+ *			counts as read. In: @handle, @flags, @expires_ns, @interval_ns,
+ *			@tolerance_ns; @user_data must be 0. Out: @user_data; res is 1 if the timer
+ *			was armed, 0 if not
+ * @TWHEEL_OP_CANCEL:	free a timer, whatever its state, unless that fails with EALREADY. An event
  *			that was not read is dropped. In: @handle; all else must be 0. Out:
- *			@user_data; res is 1 if it was armed, 0 if not
+ *			@user_data; res is 1 if the timer was armed, 0 if not
  * @TWHEEL_OP_QUERY:	return the state of a timer, and change nothing. In: @handle, @flags
  *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data;
  *			@expires_ns, the time left until the deadline, or 0 if that has passed; with
@@ -243,11 +246,11 @@ enum twheel_opcode {
 
 /**
  * enum twheel_state - what QUERY returns; see the drawing above
- * @TWHEEL_STATE_ARMED:	it will fire. Its deadline may have passed; Promises says by how much
- * @TWHEEL_STATE_READY:	its event waits to be read, or is being read at this moment.
- *			Its deadline is that event's
- * @TWHEEL_STATE_IDLE:	it waits to be armed again. Its deadline was that of the event
- *			that was read
+ * @TWHEEL_STATE_ARMED:	the timer will fire. Its deadline may have passed; Promises says by how much
+ * @TWHEEL_STATE_READY:	the timer's event waits to be read, or is being read at this moment. The
+ *			deadline that QUERY returns is that of the event
+ * @TWHEEL_STATE_IDLE:	the timer waits to be armed again. The deadline that QUERY returns is that
+ *			of the event that was read
  */
 enum twheel_state {
 	TWHEEL_STATE_ARMED	= 1,
@@ -255,7 +258,7 @@ enum twheel_state {
 	TWHEEL_STATE_IDLE	= 3
 };
 
-/* @expires_ns is a time of the file's clock, not a delay from now; in results too. */
+/* @expires_ns, given or returned, is a time of the file's clock, not a delay from now. */
 #define TWHEEL_F_ABS		(1U << 0)
 /* The handle outlives its event, so that MOD can arm the timer again. */
 #define TWHEEL_F_KEEP		(1U << 1)
@@ -278,7 +281,7 @@ enum twheel_state {
  * @handle:	the timer. The kernel chooses it; it is never 0. It names a slot, the place where
  *		the kernel keeps the timer, and one use of the slot; it names no other timer until
  *		the slot has been used some 2^32 times
- * @user_data:	the caller's own; comes back with every event
+ * @user_data:	the caller's own value; comes back with every event
  * @expires_ns:	delay from now, or with TWHEEL_F_ABS a time of the clock; at most
  *		2^63 - 1. A time that has passed means the next tick
  * @interval_ns: 0, or the period after the first expiry; at least a tick, at
@@ -331,11 +334,11 @@ struct twheel_op {
  *
  * The call takes up to 64 operations at a time. Before it does any of these, it checks that all
  * their results can be stored. If another thread unmaps or protects that memory between the check
- * and the storing, those of them that are not counted in @nr_done end like this: an ADD is
- * undone, though an event of it may have been read; a MOD or CANCEL may have been done; a timer
- * that was being drained stays armed. If the memory of this structure went away, the call fails
- * with EFAULT, and what was done stands. A call of a single operation does it and stores its
- * result, or does neither.
+ * and the storing, the operations that are not counted in @nr_done end like this: an ADD is
+ * undone, though an event of its timer may have been read; a MOD or CANCEL may have been done; a
+ * timer that was being drained stays armed. If the memory of this structure itself went away, the
+ * call fails with EFAULT, and what was done stands. A call of a single operation either does the
+ * operation and stores its result, or does neither.
  *
  * DRAIN fills in the array. It disarms the timers that are ARMED, frees their handles, and returns
  * each as the operation that would add it again: @op is TWHEEL_OP_ADD; @flags are those it was
@@ -343,15 +346,16 @@ struct twheel_op {
  * nothing any more; @user_data; @expires_ns is the time left, 0 if the deadline has passed, or with
  * TWHEEL_F_ABS the deadline; @interval_ns; @tolerance_ns as QUERY returns it; all else is 0, also
  * the space between one operation and the next. To add the timers to another file, set each @handle
- * to 0 and SUBMIT the array. They come in no order. Ready events and idle handles stay. So a
- * periodic timer whose event is ready is armed again when that is read: CANCEL it, or DRAIN again
- * after that.
+ * to 0 and SUBMIT the array. The timers come in any order. Ready events and idle handles stay. So a
+ * periodic timer whose event is ready is armed again when that event is read: CANCEL the timer, or
+ * DRAIN again after the read.
  *
  * A DRAIN continues where the last one ended: call it until it returns 0 with @nr_done 0. Then
- * nothing is armed, except what other threads have added, or have armed by reading, meanwhile. A
- * signal, or memory that cannot be written, ends it early, as it ends SUBMIT. A timer that could
- * not be stored is not lost: it stays armed, with its handle and its deadline. If MOD has re-armed
- * a timer while an event of it was being read, the timer also stays armed until that read is over.
+ * nothing is armed, except timers that other threads have added, or have armed by reading,
+ * meanwhile. A signal, or memory that cannot be written, ends DRAIN early, as it ends SUBMIT. A
+ * timer that could not be stored is not lost: it stays armed, with its handle and its deadline. If
+ * MOD has re-armed a timer while an event of that timer was being read, DRAIN leaves the timer
+ * armed until the read is over.
  * Elements of the array from @nr_done on may have been written to.
  */
 struct twheel_batch {
@@ -364,8 +368,8 @@ struct twheel_batch {
 };
 
 /*
- * The handle will have more events, or can be armed again. After an event without this flag there
- * is no other, whatever was done meanwhile: it is safe to forget the handle.
+ * The timer will have more events, or can be armed again. After an event without this flag the
+ * timer has no other event, whatever was done meanwhile: it is safe to forget the handle.
  */
 #define TWHEEL_EV_MORE		(1U << 0)
 
@@ -390,8 +394,9 @@ struct twheel_batch {
  * read() returns only whole events, as many as are ready and fit. It waits for the first one,
  * unless the file is non-blocking. Events that could not be stored in the caller's memory are not
  * lost: they become ready again, in front of the others. If that happens to several readers at a
- * time, the events they give back are in no order. Readers do not wait for each other, however long
- * storing takes. So EAGAIN means that poll() would not have returned POLLIN.
+ * time, the events that they give back are in no order. However long a reader takes to store its
+ * events, no other reader waits for it, and they are not ready for others meanwhile. So if read()
+ * fails with EAGAIN, poll() would not have returned POLLIN either.
  */
 struct twheel_event {
 	__aligned_u64	user_data;
@@ -425,16 +430,16 @@ struct twheel_event {
  * TWHEEL_URING_DRAIN. This structure is at @cmd, byte 48; the rest of a longer SQE is ignored.
  * @uring_cmd_flags must be 0. All other fields of the SQE are as with any request.
  *
- * The CQE: @res is what would be nr_done, or a negative errno if nothing was done. Which operations
- * failed is only in their own @res: for io_uring the request has succeeded, and a chain of links
- * continues.
+ * The CQE: @res is what @nr_done of struct twheel_batch would be, or a negative errno if nothing
+ * was done. If operations failed, only their own @res says so: for io_uring the request has
+ * succeeded, and a chain of links continues.
  *
  * In all else the command does what the ioctl does. The array must stay until the CQE comes. If
- * another call on the file is in progress, a worker of io_uring waits for it, and io_uring_enter()
- * does not; meanwhile another request may be done first, unless the two are linked. If a request
- * that waits is cancelled, it fails with EINTR or ECANCELED, and nothing was done. A request in
- * progress that is cancelled ends early, as by a signal. Events are read with IORING_OP_READ, or
- * with IORING_OP_READ_MULTISHOT where Linux has it.
+ * another call on the file is in progress, a worker of io_uring waits for that call, and
+ * io_uring_enter() does not; meanwhile another request may be done first, unless the two are
+ * linked. If a request is cancelled while it waits, it fails with EINTR or ECANCELED, and nothing
+ * was done. If it is cancelled while it is in progress, it ends early, as by a signal. Events are
+ * read with IORING_OP_READ, or with IORING_OP_READ_MULTISHOT where Linux has it.
  */
 struct twheel_uring {
 	__aligned_u64	ops;

@@ -4,28 +4,30 @@
  * twheel_chardev.ko: /dev/twheel, the interface of <linux/twheel.h>.
  *
  * Each open file has a base of its own (a wheel, its clock and its lock, see twheel.h). Files share
- * no timers and no locks. The base, and everything else that is large, is made when the first timer
- * is added: until then a file is little more than its setup.
+ * no timers. Of the locks below they share only openers_lock, which open() and close() take; bases
+ * share some locks of twheel.ko, such as those of the dispatchers. The base, and everything else
+ * that is large, is made when the first timer is added: until then a file is little more than its
+ * setup.
  *
  * A timer is a slot of 64 bytes. Slots are allocated in pages of 64 and found by index, through two
  * levels of tables. A handle is made of the index and a generation, which changes when the slot is
  * freed.
  *
- * With the first page of slots comes a small base of one KiB, which keeps its timers in a tree, and
+ * With the first page of slots come a small base of one KiB, which keeps its timers in a tree, and
  * a table with one entry, which is a member of the file. With the second page the base grows to a
- * whole wheel, and a page of tables is made. All of this is in slots_grow(), which allocates
- * anyway, so adding and cancelling have no branch for it. Memory: 0.5 KiB; 11 KiB with one page of
- * slots; 83 KiB with two.
+ * whole wheel, and the table gets a page of its own. slots_grow() does all of this. It allocates
+ * anyway, so adding and cancelling have no branch for small files. Memory: 0.5 KiB; 11 KiB with one
+ * page of slots; 83 KiB with two.
  *
  * The states of a slot:
  *
  *	FREE	on the free list, or never used yet
  *	ARMED	in the wheel
  *	READY	it has expired; its event waits on the ready list
- *	READING	its event is being copied to a reader, without a lock. It is on no list. The slot
- *		names the reader, and the reader the slot. When the reader is done it continues
- *		with the slot only if the slot still names it. Most slots are never in this state:
- *		read() stores their events in the lock hold that takes them off the list
+ *	READING	its event is being copied to a reader, without a lock. The slot is on no list. It
+ *		names the reader, and the reader names the slot. When the copy is done, the reader
+ *		does what follows only if the slot still names that reader. Most slots are never in
+ *		this state: read() stores their events in the lock hold that takes them off the list
  *	IDLE	it waits to be armed again (TWHEEL_F_KEEP)
  *
  * Which function moves a slot from one state to another. Every move is made under the base's lock;
@@ -33,6 +35,7 @@
  *
  *	FREE		ARMED		op_add()			submit
  *	ARMED		READY		file_expired(), slot_was_set()	softirq, worker
+ *	ARMED		READY		drain_commit(), see slot_arm()	submit
  *	READY		READING		read_collect()			reader
  *	READING		READY		slot_unread(): the copy failed	reader
  *	READING		next		read_commit()			reader
@@ -44,15 +47,16 @@
  *	ARMED		FREE		drain_commit()			submit
  *	any but FREE	FREE		op_undo_add()			submit
  *
- * "next", see slot_after_read(): ARMED if the timer is periodic, IDLE if it has TWHEEL_F_KEEP, else
- * FREE. So while a caller holds file->submit but not the base's lock, an ARMED slot may become
- * READY, and a READY one may become anything. While it holds both, nothing moves.
+ * "next", see slot_after_read(): ARMED if the timer is periodic, or READY if its event must say
+ * that the clock was set meanwhile (slot_arm()); IDLE if it has TWHEEL_F_KEEP; else FREE. So while
+ * a caller holds file->submit but not the base's lock, an ARMED slot may become READY, and a READY
+ * one may become anything. While the caller holds both, no slot changes its state.
  *
- * A slot is its own queue entry. When its timer expires, the base hands it to file_expired() under
- * the base's lock, which moves it from the wheel to the ready list in the same lock hold. So no
- * event can be lost, no queue can overflow, and a cancel knows exactly what it has cancelled.
- * In all states but ARMED the wheel takes the timer for idle, since timer.queue.bucket is 0: the
- * links of the ready and the free list overlay only timer.queue.node.
+ * A slot is its own queue entry. When its timer expires, the base hands it to file_expired(), which
+ * puts it on the ready list in the lock hold that takes it out of the wheel. So no event can be
+ * lost, no queue can overflow, and a cancel knows exactly what it has cancelled. In all states but
+ * ARMED timer.queue.bucket is 0, and so the wheel takes the timer for idle: the links of the ready
+ * and the free list overlay only timer.queue.node.
  *
  * How an operation is done: ADD, MOD and CANCEL end in op_add(), op_mod() and op_cancel(), by one
  * of three ways.
@@ -65,21 +69,21 @@
  *
  * No timer may exist whose handle the caller was not told. A single operation stores its result to
  * user memory in the lock hold in which it is done (op_tell()), so both happen or neither. For a
- * batch can_write() checks the memory before anything is done. If the memory goes away in spite of
- * that, the adds that the caller does not know of are undone (ops_undo_adds()).
+ * batch can_write() checks the memory before anything is done. If the memory goes away after the
+ * check, the adds that the caller does not know of are undone (ops_undo_adds()).
  *
  * Locking
  *	file->submit	a mutex of the callers that add, re-arm, cancel, query, drain or set up
  *	  the base's lock	slots, lists and counts. Interrupts are off. Held for at most
  *				TWHEEL_HOLD_OPS operations, and never where something may sleep
  *	file->setup_lock	what SETUP sets; SETUP also holds file->submit. Innermost
- *	openers_lock	the table of openers. Innermost
+ *	openers_lock	the table of openers. None of these locks is taken inside it
  *	waker->lock	when a file wakes the machine; may be taken inside file->submit
  *	  the base's lock
  *
  * Readers and expiry take only the base's lock, so neither waits for a caller that sleeps under
- * file->submit. The free list is the meeting point: only the holder of file->submit takes slots off
- * it, while readers may add slots.
+ * file->submit. Readers and submitters meet at the free list: only the holder of file->submit takes
+ * slots off it, while readers may put slots on it.
  *
  * file->base is set once, under file->submit, and then stays. The bounce and the tables are made
  * with it, and from then on SETUP is refused. Code that does not hold file->submit reads it with
@@ -94,12 +98,12 @@
  *			decide whether to look at all
  *	nr_free		written with WRITE_ONCE() under the base's lock; read by the holder of
  *			file->submit. It can only grow meanwhile
- *	nr_slots	file_was_set() reads it once more after it has dropped the lock, to see
- *			whether to take the lock again. Slots that it does not see yet are new:
- *			their timers were added after the clock was set
+ *	nr_slots	after file_was_set() has dropped the lock, it reads nr_slots to see whether
+ *			to take the lock again. Slots that are not counted yet are new: their timers
+ *			were added after the clock was set
  *	waker		file_update_waker() uses it only if it also sees the base, whose release
- *			comes after the store of the waker. The sink is called for timers that were
- *			armed after that, under the base's lock
+ *			comes after the store of the waker. The sink need not check: it is called
+ *			only for timers that were armed later, under the base's lock
  *	tables[]	the lookup of a slot pairs with the release in slots_alloc()
  *	asks		written before the base's lock is taken to arm the timer, read under it
  *	spare		a bit lock: test_and_set_bit_lock() pairs with clear_bit_unlock()
@@ -161,7 +165,7 @@
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
 #define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
 
-/* The most that @max_timers may be, so that one page of slots more can be counted in 32 bits. */
+/* The most that @max_timers may be: nr_slots, up to a page of slots more, must fit into 32 bits. */
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
 /* The flags that ADD and MOD may have in any file, and those that a slot keeps. */
@@ -176,8 +180,8 @@
 #define SLOT_EARLY	BIT(6)
 
 /*
- * In file->no_slot: no slot is free, and nobody has tried yet to make some. Inside ops_do() it is
- * also the result of an add, which is then repeated.
+ * In file->no_slot: no slot is free, and nobody has tried yet to make some. Inside ops_do() this
+ * value is also the result of an add, which is then repeated.
  */
 #define SLOTS_TO_COME	(-EAGAIN)
 
@@ -191,8 +195,8 @@ struct slot;
 /**
  * struct reader - a read(), and the events that are on their way to the caller
  * @events:	the events
- * @taken:	for each event its slot. If the slot does not name this reader any more, it was
- *		re-armed or freed meanwhile
+ * @taken:	for each event its slot. If the slot does not name this reader any more, the slot
+ *		was re-armed or freed meanwhile
  * @room:	how many events fit
  *
  * The reader's task alone uses it; slots only compare its address.
@@ -209,8 +213,8 @@ struct reader {
  *		its queue.data the slot's index, and its queue.flags the tolerance, see
  *		wheel_decimal.h
  * @link:	link in the ready list, while READY
- * @onward:	the same memory as link.next: read_collect() still follows it after it has set
- *		@reader
+ * @onward:	the same memory as link.next, and only there so that @reader does not overlay that:
+ *		read_collect() follows link.next after it has set @reader
  * @reader:	while READING: the reader that has the event. The same memory as link.prev
  * @next:	link in the free list, while FREE
  * @user_data:	the caller's own value, which comes back with each event
@@ -245,14 +249,14 @@ struct slot {
 #if defined(CONFIG_64BIT) && !defined(CONFIG_LOCKDEP)
 static_assert(sizeof(struct slot) == 64);
 #endif
-/* The list link must not reach into what is kept beside it. */
+/* The links of lists must not overlay the fields of @timer that are kept in every state. */
 static_assert(sizeof(struct list_head) <= offsetof(struct wheel_timer, expires));
 
 /**
  * struct bounce - room for what a call copies from and to user memory
  * @ops:	operations. Belongs to the holder of file->submit
  * @too_long:	bit i is set if ops[i] had a field that is not known here, and that was not 0. Then
- *		ops[i] is all 0. As @ops
+ *		ops[i] is all 0. Belongs to the holder of file->submit, too
  * @taken:	see struct reader. Belongs to the reader that has file->spare
  */
 struct bounce {
@@ -301,9 +305,9 @@ struct waker {
  * @ready:	slots that are READY, in the order of expiry. Under the base's lock
  * @free:	slots that are FREE. Under the base's lock
  * @nr_free:	how many are on @free. Changed under the base's lock. The holder of @submit reads
- *		it without: meanwhile it can only grow
+ *		it without that lock: as long as @submit is held, it can only grow
  * @nr_ready:	how many are on @ready. Changed under the base's lock; readers and pollers read it
- *		without, and look again under the lock
+ *		without that lock, and readers look again under it
  * @nr_slots:	slots that exist, on @nr_pages pages. Changed under @submit and the base's lock;
  *		either is enough to read it
  * @nr_pages:	pages of slots. As @nr_slots
@@ -677,13 +681,13 @@ static __always_inline void slot_add(struct file_wheel *file, struct slot *slot,
 }
 
 /*
- * Arm @slot, which is on no list and not in the wheel, again for @deadline: its next period, or
- * because DRAIN could not hand it out. Under the base's lock.
+ * Arm @slot, which is on no list and not in the wheel, again for @deadline: either its next period
+ * begins, or DRAIN could not hand it out. Under the base's lock.
  */
 static void slot_arm(struct file_wheel *file, struct slot *slot, ktime_t deadline)
 {
 	slot->timer.cookie = deadline;
-	/* The clock was set while it was out of the wheel: its event has to say so, at once. */
+	/* The clock was set while @slot was out of the wheel: its event has to say so, at once. */
 	if (unlikely(slot->flags & SLOT_SET)) {
 		slot->flags |= SLOT_EARLY;
 		slot_queue(file, slot);
@@ -816,7 +820,9 @@ static bool clock_is_alarm(clockid_t clock)
 	return BIT(clock) & ALARM_CLOCKS;
 }
 
-/* The clock of the base of a file on @clock, which is valid. */
+/*
+ * The clock of the base of a file on @clock, which is valid: of an alarm clock, the one behind it.
+ */
 static clockid_t clock_of(clockid_t clock)
 {
 	if (!clock_is_alarm(clock))
@@ -1009,10 +1015,10 @@ static void file_expired(struct twheel_base *base, struct twheel_timer **timers,
 }
 
 /*
- * Wake a reader, and all pollers. Called for every batch of events, also if others are ready
- * already: a program that polls edge-triggered and leaves events unread waits for just that. If
- * nobody waits, the queue's lock is taken for nothing, but to look first saves nothing: that needs
- * a full memory barrier.
+ * Wake a reader, and all pollers. Called for every batch of events, even if others are ready
+ * already: a program that polls edge-triggered and leaves events unread waits for the next edge. If
+ * nobody waits, the queue's lock is taken for nothing; but to look first would need a full memory
+ * barrier, and so save nothing.
  */
 static void file_wake(struct file_wheel *file)
 {
@@ -1048,8 +1054,8 @@ static void file_update_waker(struct file_wheel *file)
 }
 
 /*
- * file_update_waker() for the sink. On PREEMPT_RT the sink must not wait for a lock: if it would
- * have to, this does nothing and returns false.
+ * file_update_waker() for the sink. On PREEMPT_RT the sink must not wait for a lock: if somebody
+ * holds waker->lock, this does nothing and returns false.
  */
 static bool file_try_update_waker(struct file_wheel *file)
 {
@@ -1121,9 +1127,9 @@ static bool slot_was_set(struct file_wheel *file, struct slot *slot)
 
 /*
  * The base's was_set(): search all slots for those that ask for an event, TWHEEL_HOLD_OPS in each
- * lock hold. This must not wait for a user, so it does not take file->submit. If a timer is added
- * meanwhile to a slot that was already searched, that is after the clock was set: the timer needs
- * no event.
+ * lock hold. This must not wait for a user, so it does not take file->submit. If a caller meanwhile
+ * adds a timer in a slot that was already searched, the timer needs no event: it is armed after the
+ * clock was set.
  */
 static void file_was_set(struct twheel_base *base)
 {
@@ -1136,8 +1142,8 @@ static void file_was_set(struct twheel_base *base)
 
 		twheel_lock(base, &flags);
 		/*
-		 * Pairs with ops_settle(), which sets it before it takes the lock to arm the
-		 * timer: so it is read only under the lock.
+		 * Pairs with ops_settle(). The caller that arms a timer sets @asks before it takes
+		 * the lock to arm it. So if a timer here asks, @asks read under the lock says so.
 		 */
 		if (!READ_ONCE(file->asks))
 			at = file->nr_slots;
@@ -1171,9 +1177,9 @@ static __always_inline bool clock_is_shifted(void)
 }
 
 /*
- * By how much @clock, a file's, is ahead in the caller's time namespace, which is not the host's.
- * As with timerfd the namespace of the caller counts, not that of the task which opened the file.
- * The kernel's own timens_ktime_to_host() is not exported before 7.2.
+ * By how much @clock, the clock of a file, is ahead in the caller's time namespace, which is not
+ * the host's. As with timerfd the namespace of the caller counts, not that of the task which opened
+ * the file. The kernel's own timens_ktime_to_host() is not exported before 7.2.
  */
 static noinline s64 clock_shift(clockid_t clock)
 {
@@ -1191,7 +1197,7 @@ static bool clock_is_shifted(void) { return false; }
 static s64 clock_shift(clockid_t clock) { return 0; }
 #endif
 
-/* By how much @clock, a file's, is ahead for the caller; mostly 0. */
+/* By how much @clock, the clock of a file, is ahead for the caller; mostly 0. */
 static __always_inline s64 clock_offset(clockid_t clock)
 {
 	return unlikely(clock_is_shifted()) ? clock_shift(clock) : 0;
@@ -1210,7 +1216,7 @@ static ktime_t time_shift(ktime_t time, s64 offset)
 /**
  * struct moment - the time that the operations of a lock hold count from
  * @now:	the time of the file's clock
- * @offset:	clock_offset(): by how much the caller's clock is ahead of it
+ * @offset:	clock_offset(): by how much the caller's clock is ahead of the file's
  */
 struct moment {
 	ktime_t	now;
@@ -1227,8 +1233,8 @@ static struct moment file_lock(struct file_wheel *file, unsigned long *flags)
 }
 
 /*
- * Call it before operation @i of a chunk. After every TWHEEL_HOLD_OPS operations it drops the
- * base's lock, and takes it again: slots may change in between, and @m is set anew.
+ * To be called before operation @i of a chunk. After every TWHEEL_HOLD_OPS operations this drops
+ * the base's lock, and takes it again: slots may change in between, and @m is set anew.
  */
 static void file_relock(struct file_wheel *file, unsigned long *flags, struct moment *m, u32 i)
 {
@@ -1252,13 +1258,13 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  *	tell	op_tell() stores the result in user memory. This is the last step that can fail
  *	change	the slot, its list and the wheel
  *
- * If the caller were told before the refusals, it would believe in an operation that was not done.
- * If the change came before the telling, a fault there would leave a change that nobody knows of.
- * (op_add() takes its slot before it tells the handle, and puts it back if that fails.)
+ * If telling came before refusing, the caller would believe in an operation that was not done. If
+ * the change came before telling, a fault in telling would leave a change that nobody knows of.
+ * (op_add() takes its slot before it tells the handle, and puts the slot back if telling fails.)
  *
  * @user is the operation's place in user memory, where op_tell() stores the result. It is NULL in a
  * batch, whose results are stored later: batch_fetch() has checked that memory, and batch_chunk()
- * handles results that cannot be stored in spite of that.
+ * handles results that still cannot be stored.
  *
  * @m is the time of this lock hold; op_moment() fills in only what the operation needs.
  *
@@ -1276,8 +1282,9 @@ static noinline bool times_are_valid(const struct file_wheel *file, u64 expires,
 				     u64 tolerance, u32 flags)
 {
 	/*
-	 * All must be below 2^63, and so must the sum. Two numbers below 2^63 do not carry beyond
-	 * 2^64, and any that is not below shows in the sign of the or.
+	 * Each of the three must be below 2^63, and so must the sum. Any that is not sets the sign
+	 * bit of the or. The sum cannot wrap unnoticed: two numbers below 2^63 add up to less than
+	 * 2^64.
 	 */
 	if ((s64)(expires | interval | tolerance | (expires + tolerance)) < 0)
 		return false;
@@ -1296,7 +1303,7 @@ static __always_inline bool time_is_valid(const struct file_wheel *file,
 	return true;
 }
 
-/* Are all fields 0 but the handle and the flags? */
+/* Are all inputs 0 but the handle and the flags? @res and @reserved are checked before. */
 static bool op_is_bare(const struct twheel_op *op)
 {
 	return !(op->user_data | op->expires_ns | op->interval_ns | op->tolerance_ns);
@@ -1326,7 +1333,7 @@ static __always_inline bool op_is_valid(const struct file_wheel *file,
 	return false;
 }
 
-/* Not inlined, so that it is out of the way of timers that are exact. */
+/* Not inlined: the code that arms exact timers stays short. */
 static noinline u16 tolerance_of(u64 tolerance)
 {
 	return wheel_decimal_of(tolerance);
@@ -1377,11 +1384,11 @@ static __always_inline void tell_end(void)
 
 /*
  * Store to user memory what one operation is about to give: @res in @user->res, and @value in @out.
- * The operation is done in the same lock hold, so that the caller is told and it is done, or
- * neither. It does not wait for memory: it returns false if a page is not present or not writable,
- * with user memory as it was. An operation may lie on two pages: so if the second store fails, the
- * first is undone. @user->res was 0 before, since the operation is valid: so a @res of 0 is not
- * stored.
+ * The operation is done in the same lock hold, so either it is done and the caller is told, or
+ * neither. This does not wait for memory: if a page is not present or not writable, it returns
+ * false, with user memory as it was. An operation may lie on two pages: so if the second store
+ * fails, the first is undone. A @res of 0 is not stored: @user->res is 0 already, or the operation
+ * would not be valid.
  */
 static __always_inline bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value,
 				    int res)
@@ -1407,8 +1414,9 @@ end:
 }
 
 /*
- * ADD: take a free slot, give it what @op says, arm it. slots_reserve() has tried before to make
- * one free. Sets op->handle. Returns 0, -EDQUOT, -EFAULT, or why there is no slot.
+ * ADD: take a free slot, give it what @op says, arm it. Sets op->handle. Returns 0, -EDQUOT,
+ * -EFAULT, or file->no_slot if no slot is free: this makes none, since that may sleep. The callers
+ * call slots_reserve() before, or after a failure, and then repeat the add.
  */
 static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
@@ -1647,9 +1655,10 @@ static bool op_is_add(const struct file_wheel *file, const struct twheel_op *op)
 }
 
 /*
- * Before @nr operations: if the first is a valid add and no slot is free, make some. Mostly either
- * all are adds or none is; for a mixed batch ops_reserve_more() makes slots later. Without a base,
- * look at all of them: the base is made for any valid add, and for nothing else. With file->submit.
+ * To be called before @nr operations: if the first is a valid add and no slot is free, make some.
+ * Mostly either all operations are adds or none is; for a mixed batch ops_reserve_more() makes
+ * slots later. If there is no base yet, look at all operations: the base is made for any valid add,
+ * and for nothing else. With file->submit.
  */
 static void ops_reserve(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
 {
@@ -1682,9 +1691,9 @@ static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 }
 
 /*
- * Call it before @nr operations. If one arms a timer with TWHEEL_F_CANCEL_ON_SET, wait until the
- * file has handled every setting of the clock so far: the timer must have no event for those. Other
- * operations do not wait. With file->submit, without the base's lock.
+ * To be called before @nr operations. If one arms a timer with TWHEEL_F_CANCEL_ON_SET, wait until
+ * the file has handled every setting of the clock so far: the timer must have no event for those.
+ * Other operations do not wait. With file->submit, without the base's lock.
  */
 static void ops_settle(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
 {
@@ -1757,9 +1766,9 @@ static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 
 }
 
 /*
- * Free the timer that @op has added, because the caller could not be told its handle. It may have
- * expired meanwhile, and its event may even have been read. A reader that has it will find that the
- * slot does not name it any more.
+ * Free the timer that @op has added, because the caller could not be told its handle. The timer may
+ * have expired meanwhile, and its event may even have been read. If a reader is copying the event,
+ * it will find that the slot does not name that reader any more.
  */
 static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
 {
@@ -1771,7 +1780,7 @@ static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
 		twheel_cancel_locked(file->base, &slot->timer);
 	else if (slot->state == READY)
 		slot_unqueue(file, slot);
-	slot->reader = NULL;		/* if there is one, it leaves the slot alone */
+	slot->reader = NULL;		/* a reader that has the event leaves the slot alone */
 	slot->nr_past = 0;
 	slot_put(file, slot);
 }
@@ -1799,9 +1808,9 @@ static void ops_undo_adds(struct file_wheel *file, struct twheel_op *ops, u32 nr
 
 /*
  * How many of the @size bytes at @user can be written? Find out by writing to each page the byte
- * that is there already. So this is where the caller waits for pages that must be read in or
- * copied, not under the base's lock. Results are then stored to these pages, so hardly any of them
- * becomes dirty for nothing: callers ask for CHUNK_OPS operations at most.
+ * that is there already. So the caller waits here, and not under the base's lock, for pages that
+ * must be read in or copied. Results are then stored to these pages, so hardly any page becomes
+ * dirty for nothing: callers ask for CHUNK_OPS operations at most.
  */
 static size_t can_write(u8 __user *user, size_t size)
 {
@@ -1814,7 +1823,8 @@ static size_t can_write(u8 __user *user, size_t size)
 }
 
 /*
- * How many bytes of a struct twheel_op there are, if an operation has @size bytes of user memory.
+ * How many bytes of an operation are fields of our struct twheel_op, if it has @size bytes of user
+ * memory.
  */
 static size_t op_known(size_t size)
 {
@@ -1834,8 +1844,8 @@ static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 }
 
 /*
- * Store an operation and its result. If the operation failed, store only the result: the rest may
- * never have been read.
+ * Store an operation and its result. If the operation failed, store only the result: of one that
+ * was too long (-E2BIG), @op has no field.
  */
 static int op_store(const struct twheel_op *op, struct twheel_op __user *user, size_t size)
 {
@@ -1934,7 +1944,7 @@ static long file_op(struct file_wheel *file, void __user *user, size_t size, u32
 	if (op.op != opcode || !op_is_valid(file, &op, opcode, file->flags))
 		return -EINVAL;
 	op.res = op_do_surely(file, &op, user);
-	/* QUERY stores the whole operation: what the caller gave must come back as it was. */
+	/* QUERY stores the whole operation, in which @op must come back as the caller gave it. */
 	op.op = given;
 	if (opcode == TWHEEL_OP_QUERY && op.res >= 0 && op_store(&op, user, size))
 		return -EFAULT;
@@ -2035,8 +2045,9 @@ static u32 batch_store(struct file_wheel *file, const struct twheel_batch *batch
 }
 
 /*
- * How many operations of a batch are done next? If the file's timers are in a tree, no more than
- * fit into one lock hold. A file that has no base yet begins with a tree. With file->submit.
+ * How many operations of a batch are done next? If the file's timers are in a tree, whose
+ * operations take longer, no more than fit into one lock hold. A file that has no base yet begins
+ * with a tree. With file->submit.
  */
 static u32 batch_most(const struct file_wheel *file, const struct twheel_batch *batch)
 {
@@ -2099,9 +2110,10 @@ static int batch_store_counts(const struct twheel_batch *batch,
 }
 
 /*
- * Must the call end early? In a worker of io_uring anything pending means yes: its request was
- * cancelled, or its ring is gone. Other tasks, also a thread that polls a ring's submissions, now
- * and then have task work of io_uring pending, which can wait; for them only a signal counts.
+ * Must the call end early? In a worker of io_uring anything pending means yes: the worker's request
+ * was cancelled, or its ring is gone. Other tasks, among them a thread that polls a ring's
+ * submissions, now and then have task work of io_uring pending. It can wait, so for these tasks
+ * only a signal counts.
  */
 static bool batch_is_stopped(const struct file_wheel *file)
 {
@@ -2162,7 +2174,7 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 		struct twheel_op *op = &file->bounce->ops[nr];
 
 		file_relock(file, &flags, &m, i);
-		/* An event of the past is still being copied: it must not come after the drain. */
+		/* If @nr_past, an old event is still being copied: it must not follow the drain. */
 		if (slot->state != ARMED || slot->nr_past)
 			continue;
 		twheel_cancel_locked(file->base, &slot->timer);
@@ -2209,10 +2221,10 @@ static void drain_commit(struct file_wheel *file, u32 stored, u32 nr)
 
 /*
  * Drain the next CHUNK_OPS slots: take out, copy out, free. *@left goes down by how many slots were
- * looked at. Returns 0 or -EFAULT. With file->submit.
+ * scanned. Returns 0 or -EFAULT. With file->submit.
  *
- * Timers that are out of the wheel do not fire. So can_write() waits for memory before any is taken
- * out.
+ * A timer that is out of the wheel does not fire. So can_write() waits for memory before any timer
+ * is taken out.
  */
 static int drain_chunk(struct file_wheel *file, struct twheel_batch *batch, u32 *left)
 {
@@ -2245,11 +2257,11 @@ static bool file_has_armed(struct file_wheel *file)
 }
 
 /*
- * DRAIN: go once round the slots, from where the last call ended, as long as there is room and any
- * timer is armed. So draining everything is O(slots), however small the calls, and finding that
- * nothing is left is O(1). It does not go round twice: beside a reader of periodic timers, which
- * are ready at one look and armed at the next, that might never end. It fails only if no timer was
- * drained. With file->submit.
+ * DRAIN: scan the slots once round, from where the last call ended, as long as there is room and
+ * any timer is armed. So draining everything is O(slots), however small the calls, and finding that
+ * nothing is left is O(1). One call does not go round twice: if a reader keeps reading periodic
+ * timers, these are ready at one look and armed at the next, and the call might never end. It fails
+ * only if no timer was drained. With file->submit.
  */
 static int file_drain(struct file_wheel *file, struct twheel_batch *batch)
 {
@@ -2503,9 +2515,10 @@ fault:
 }
 
 /*
- * Do the operation at @user, if it is valid and needs no memory and no waker. Flags that only some
- * files allow do not count as valid here: ops_settle() may have to wait for them. Returns the
- * result; if that is negative, nothing was done, and it need not be the error that the caller gets.
+ * Do the operation at @user, if it is valid and needs no memory and no waker. A flag that only some
+ * files allow does not count as valid here: ops_settle() may have to wait because of it. Returns
+ * the result. If that is negative, nothing was done, and the caller may get another error in the
+ * end.
  */
 static __always_inline int op_try(struct file_wheel *file, struct twheel_op __user *user,
 				  size_t size, u32 opcode)
@@ -2522,9 +2535,9 @@ static __always_inline int op_try(struct file_wheel *file, struct twheel_op __us
 }
 
 /*
- * The fast path of an ioctl of one operation: for one that has a usual size and succeeds. If
- * anything is unusual, op_try() changes nothing, and file_ioctl_any() begins again: it does the
- * operation, or finds the error.
+ * The fast path of an ioctl of one operation that has a usual size and succeeds. If anything is
+ * unusual, op_try() changes nothing, and file_ioctl_any() begins anew: it does the operation, or
+ * finds the error.
  */
 static __always_inline long file_op_fast(struct file *filp, unsigned int cmd,
 					 struct twheel_op __user *user, u32 opcode)
@@ -2541,7 +2554,7 @@ static __always_inline long file_op_fast(struct file *filp, unsigned int cmd,
 	return likely(res >= 0) ? res : file_ioctl_any(filp, cmd, user);
 }
 
-/* Separate functions, so that the compiler keeps in registers what each needs. */
+/* One function for each operation, so that the compiler keeps in registers what each needs. */
 static noinline long file_add(struct file *filp, unsigned int cmd, struct twheel_op __user *user)
 {
 	return file_op_fast(filp, cmd, user, TWHEEL_OP_ADD);
@@ -2634,9 +2647,9 @@ static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch,
 /*
  * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command is
  * complete when this returns. It runs in the caller's task; if it would have to wait for another
- * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So a cancel
- * finds only a command that a worker has: it ends the wait, or ends the batch early, see
- * batch_is_stopped().
+ * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So a request
+ * to cancel finds a command only in a worker. It ends the worker's wait, or ends the batch early,
+ * see batch_is_stopped().
  */
 static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
@@ -2665,8 +2678,8 @@ static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
  *	read_one()	one event, in one lock hold, stored in user memory under the lock
  *	read_plain_many() as many plain events as one lock hold may do, stored likewise
  *	reader_run_any() any events: read_collect() takes them off the ready list under the lock,
- *			they are copied without it, and read_commit() takes the lock again. In
- *			between their slots are READING
+ *			copy_to_iter() copies them without the lock, and read_commit() takes it
+ *			again. In between their slots are READING
  *
  * The first two never leave a slot READING, so no MOD or CANCEL can meet one there. The third is
  * for several events that are not all plain, for memory that is not present, for readv() and
@@ -2679,7 +2692,8 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 	u64 periods = 0;
 
 	/*
-	 * The clock was set back since it expired; or the event only says that the clock was set.
+	 * Either the clock was set back after the timer expired, or the event only says that the
+	 * clock was set.
 	 */
 	if (unlikely(now < (ktime_t)slot->timer.cookie))
 		return !(slot->flags & SLOT_EARLY);
@@ -2797,12 +2811,12 @@ static void slot_unread(struct file_wheel *file, struct slot *slot,
 
 /*
  * The second half of a read. Of @nr events that were collected at @now, the first @copied have
- * reached the caller. Their slots continue, see slot_after_read(). The others become ready again,
- * in front of the list and in their old order, because the loop goes backwards. If a slot was
- * re-armed meanwhile, its event is dropped; such a slot may be READING again, but then it names
+ * reached the caller. Their slots continue, see slot_after_read(). The other slots become ready
+ * again, in front of the list and in their old order, because the loop goes backwards. If a slot
+ * was re-armed meanwhile, its event is dropped; such a slot may be READING again, but then it names
  * another reader.
  *
- * A slot that names this reader is READING, because whatever else takes a slot from its reader
+ * If a slot names this reader, it is READING: all other code that takes a slot from its reader
  * overwrites @reader. Only this function leaves the old value behind, and it looks at each slot
  * once.
  */
@@ -2858,8 +2872,8 @@ static __always_inline struct twheel_event plain_event(const struct slot *slot)
 
 /*
  * The first @nr ready slots have been read and freed. Cut them off the ready list, whose rest
- * begins at @left. They are chained in front of the free list: make @free, the first
- * of them, its head.
+ * begins at @left. They are chained in front of the free list already: make @free, the first in
+ * that chain, the head of the free list.
  */
 static void ready_pop_many(struct file_wheel *file, u32 nr, struct list_head *left,
 			   struct slot *free)
@@ -2939,8 +2953,8 @@ static size_t reader_run_any(struct file_wheel *file, const struct reader *reade
 
 /*
  * Read the events that are ready, as many as fit into @to. Returns bytes; 0 if none was ready; or
- * -EFAULT. Mostly all of them are plain. If the way for plain ones gets none, it is not tried again
- * in this call.
+ * -EFAULT. Mostly all events are plain. If reader_run_plain() gets none, this call does not try it
+ * again.
  */
 static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 			  struct iov_iter *to)
@@ -2952,8 +2966,9 @@ static ssize_t reader_run(struct file_wheel *file, const struct reader *reader,
 		if (plain) {
 			got = reader_run_plain(file, to);
 			/*
-			 * Nothing was read: do not look for a signal yet. Our caller would take a
-			 * result of 0 for "none was ready", and call again at once, for ever.
+			 * If nothing was read, do not look for a signal yet: the result would be 0,
+			 * which our caller takes for "none was ready". It would call again at once,
+			 * for ever.
 			 */
 			plain = got;
 			if (!plain)
@@ -3083,10 +3098,7 @@ static bool read_first(struct file_wheel *file, struct slot *slot,
 	struct twheel_event event;
 
 	lockdep_assert_held(file->lock);
-	/*
-	 * read_event() would clear this flag, and it would have to be set again if the store
-	 * failed.
-	 */
+	/* read_event() would clear SLOT_SET, and a store that failed would have to set it again. */
 	if (slot->flags & SLOT_SET)
 		return false;
 	if (slot->interval)
@@ -3111,7 +3123,7 @@ static __always_inline bool read_is_plain(const struct file_wheel *file)
 	return file->nr_ready == 1 && slot_is_plain(file_first(file)) && !clock_is_shifted();
 }
 
-/* read_first() where read_is_plain(). If this returns true, no event is ready any more. */
+/* read_first(), if read_is_plain(). If this returns true, no event is ready any more. */
 static __always_inline bool read_plain(struct file_wheel *file, struct twheel_event __user *user)
 {
 	struct slot *slot = file_first(file);
@@ -3126,7 +3138,7 @@ static __always_inline bool read_plain(struct file_wheel *file, struct twheel_ev
 	return true;
 }
 
-/* The rest of read_one(): another kind of event, or one of several. This unlocks the base. */
+/* The rest of read_one(): an event that is not plain, or one of several. This unlocks the base. */
 static noinline bool read_one_slowly(struct file_wheel *file, struct twheel_event __user *user,
 				     size_t room)
 {
@@ -3182,8 +3194,9 @@ static ssize_t file_read(struct file *filp, char __user *user, size_t room, loff
 	if (room < size)
 		return -EINVAL;
 	/*
-	 * Pairs with the base's lock. The event was made under it, and an unlock by whoever made
-	 * the base came before that. So the base, and everything made with it, is visible.
+	 * Pairs with the base's lock. The task that made the base released that lock afterwards, in
+	 * slots_add_page(), and the event was queued under it later. So if the event is visible,
+	 * the base is, too, with everything that was made with it.
 	 */
 	while (unlikely(!smp_load_acquire(&file->nr_ready))) {
 		int err = reader_wait(file, filp->f_flags & O_NONBLOCK);
@@ -3255,7 +3268,7 @@ static int file_open(struct inode *inode, struct file *filp)
 
 /*
  * The last reference is gone, so nobody else uses the file. Armed timers are not cancelled one by
- * one: the base forgets them, and their pages are freed.
+ * one: the base is destroyed with its timers, and then their pages are freed.
  */
 static int file_release(struct inode *inode, struct file *filp)
 {
@@ -3345,4 +3358,4 @@ MODULE_DESCRIPTION("/dev/twheel: a file that holds millions of timers");
 MODULE_AUTHOR("The twheel authors");
 MODULE_LICENSE("GPL");
 MODULE_ALIAS_MISCDEV(TWHEEL_MINOR);
-MODULE_ALIAS("devname:twheel");	/* from this depmod learns of the node */
+MODULE_ALIAS("devname:twheel");	/* tells depmod the name of the node */

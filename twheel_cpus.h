@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * CPUs: if a timer is armed on a CPU, to which base it goes, and which CPU is interrupted for it.
+ * CPUs: to which base a timer goes that is armed on a CPU, and which CPU is interrupted for it.
  * Included by twheel.c.
  *
  * Each CPU has two bases:
@@ -13,19 +13,19 @@
  * Isolated CPUs
  *	nohz_full=, isolcpus= and isolated cpusets keep a CPU for one task. A timer that is armed on
  *	such a CPU goes to another CPU, its home: to the home's own base, and for a file to the
- *	home's dispatcher. An hrtimer cannot be started on another CPU: even if it is not pinned, it
- *	stays on the CPU that starts it, unless the other CPU has an earlier hrtimer. So we
- *	interrupt the home, and the home starts it, as is done for a timer_list. Only
- *	twheel_add_on() makes an isolated CPU expire timers.
+ *	home's dispatcher. A CPU cannot start an hrtimer on another CPU. The kernel may move one
+ *	that is not pinned, but only to a CPU that has an earlier hrtimer anyway; otherwise it stays
+ *	on the CPU that starts it. So we interrupt the home, and the home starts its hrtimer, as is
+ *	done for a timer_list. Only twheel_add_on() makes an isolated CPU expire timers.
  *
  *	The set of isolated CPUs may change: from Linux 6.12 on cpusets may change it at any time.
- *	We look at the set when we start an hrtimer. Until then, timers that were armed before, and
- *	the interrupt for them, stay where they are.
+ *	We look at the set when we start an hrtimer. Until then, timers that were armed before the
+ *	change, and the interrupt for them, stay where they are.
  *
  * Two hrtimers a base
  *	The kernel does not move an hrtimer whose callback is running, and a run starts its hrtimer
  *	again. So with one hrtimer a base would stay for ever on the CPU of its first run, even if
- *	that is idle. Therefore a base has two, and the run of one starts the other.
+ *	that CPU is idle. Therefore a base has two hrtimers, and the run of one starts the other.
  *
  * Timers that hop
  *	A callback may arm its own timer on another CPU, like a watchdog that goes from CPU to CPU.
@@ -37,8 +37,8 @@
 #define TWHEEL_CPUS_H
 
 /*
- * The base and the dispatcher for timers that are armed on a CPU: its own, or its home's. Both are
- * written by that CPU only, in cpu_home(), after twheel_init_module().
+ * The base and the dispatcher for timers that are armed on a CPU: its own, or its home's. After
+ * twheel_init_module() only that CPU writes them, in cpu_home().
  */
 static DEFINE_PER_CPU(struct twheel_base *, cpu_base);
 static DEFINE_PER_CPU(struct dispatcher *, cpu_dispatcher);
@@ -54,7 +54,7 @@ static u32 first_private(void)
 	return 2 * nr_cpu_ids;
 }
 
-/* Is @base a CPU's, for twheel_add_on()? */
+/* Is @base the pinned base of a CPU, for twheel_add_on()? */
 static bool base_is_pinned(const struct twheel_base *base)
 {
 	return base->id >= nr_cpu_ids && base->id < first_private();
@@ -116,7 +116,9 @@ static unsigned int cpu_find_home(unsigned int cpu)
 	return home < nr_cpu_ids ? home : cpu;
 }
 
-/* Timers that are armed on @cpu go to @home now. Call it on @cpu, or before that has any timer. */
+/*
+ * From now on timers that are armed on @cpu go to @home. Called on @cpu, or before it has a timer.
+ */
 static void cpu_set_home(unsigned int cpu, unsigned int home)
 {
 	per_cpu(cpu_base, cpu) = per_cpu(own_base, home);
@@ -167,8 +169,8 @@ static void base_kicked(void *arg)
 
 /*
  * Make @cpu call the function of @csd. Returns false if the CPU is offline. If a call is on its way
- * already (-EBUSY), that one does the work: it takes the lock that the caller holds, and finds
- * there what is to be done. @kicks counts calls on their way, under that lock.
+ * already (-EBUSY), that call does the work: it takes the lock that the caller holds, and then
+ * finds what is to be done. @kicks counts calls on their way, under that lock.
  */
 static bool cpu_kick(unsigned int cpu, call_single_data_t *csd, u32 *kicks)
 {
@@ -226,8 +228,8 @@ static void base_stop_drives(struct twheel_base *base)
 /* ---- timers that hop -------------------------------------------------------------------- */
 
 /*
- * The base in which the callback of @timer is running, or NULL. For a timer that has hopped: look
- * at all CPUs' bases, without their locks. Under the lock of the timer's base.
+ * The base in which the callback of @timer, which has hopped, is running, or NULL. It looks at the
+ * bases of all CPUs, without their locks. Under the lock of the timer's base.
  */
 static struct twheel_base *hopped_running(struct twheel_timer *timer)
 {

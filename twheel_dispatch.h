@@ -4,38 +4,39 @@
  * Dispatchers drive the bases with a sink, and divide a CPU among users. Included by twheel.c.
  *
  * One user may have many bases, and one CPU many users. So a base with a sink has no hrtimer of its
- * own. When it has timers armed, it is queued on the CPU that armed it last:
+ * own. While timers of it are armed, it is queued on one CPU: the one that has armed the earliest
+ * of them (or the home of that CPU, see twheel_cpus.h), or the one that has served the base since.
  *
  *	dispatcher		one for each CPU
  *	  queue			one for each clock: an hrtimer, and entries by time
  *	    entry		a user who has something queued there: bases by time
  *
  * The callback of such an hrtimer is called a pass. It serves the bases of both queues that are
- * due. A turn is one lock hold for one base of a user. After it comes another user's turn; when the
- * first user has a turn again, it is for that user's next base. So one user makes another wait for
- * one lock hold at a time, however many files the first has; and a tick that a thousand files share
- * causes one interrupt.
+ * due. A turn is one lock hold for one base of a user. After a turn comes another user's turn; when
+ * the first user has a turn again, it is for that user's next base. So one user makes another wait
+ * for one lock hold at a time, however many files the first has; and a tick that a thousand files
+ * share causes one interrupt.
  *
  * Shares
  *	After RUN_OPS operations or RUN_NS a pass ends, and users who are due by then wait for
  *	DEFER_MIN_NS. A user who weighs less than half as much as the heaviest one that was served
  *	may have a little more of the pass (RUN_MORE). A user who comes due later does not wait,
  *	unless those who wait are too many to look at.
- *	All passes of a CPU may take half of it. When they have taken that, users who have used up
- *	their own share wait. A share is that half divided by the number of users who were served
- *	of late: a user whose timers are hours away makes no share smaller. So a user who takes
- *	little never waits for one who takes much. A user alone may have the whole half, and gets
- *	no more with a thousand files than with one.
- *	If several users are due at the same time, the lightest is served first: the one who has
- *	taken least of late and has the fewest bases queued. If a pass wakes a task that is to run
- *	on this CPU at once, there is a calm of CALM_NS, in which the task can run: users who weigh
- *	more than twice as much as the one it was woken for wait, whether they are due already or
- *	come due meanwhile. One calm begins in CALM_PERIOD_NS at most, so that the others are not
- *	starved.
+ *	All passes of a CPU may take half of it. When they have taken their half, users who have
+ *	used up their own share wait. A share is that half divided by the number of users who were
+ *	served of late: a user whose timers are hours away makes no share smaller. So a user who
+ *	takes little never waits for one who takes much. A user alone may have the whole half, and
+ *	gets no more with a thousand files than with one.
+ *	If several users are due at the same time, the lightest is served first, by the weight of
+ *	share_weight(): what a user has taken of late, and how many bases the user has queued. If a
+ *	pass wakes a task that is to run on this CPU at once, there is a calm of CALM_NS, in which
+ *	the task can run: users who weigh more than twice as much as the user for whom the task was
+ *	woken wait, whether they are due already or come due meanwhile. At most one calm begins in
+ *	CALM_PERIOD_NS, so that the others are not starved.
  *	CPU time that was used is a debt. Time repays it: the debt of the CPU at half the speed of
  *	the clock, that of each of n users at a 2n-th. DEBT_MAX_NS bounds a debt, and HOLD_MAX_NS
- *	what is charged for one lock hold: if one takes longer, a hypervisor or the firmware had
- *	the CPU.
+ *	what is charged for one lock hold: if a lock hold takes longer, a hypervisor or the firmware
+ *	had the CPU.
  *	On PREEMPT_RT a pass may be preempted. It is charged for the runtime of its own task, so
  *	that what a woken reader does is not charged to the wheel.
  *
@@ -53,22 +54,22 @@
  * timer on another CPU moves the base there.
  *
  * Clocks
- *	A base of CLOCK_REALTIME is in the queue of CLOCK_MONOTONIC: its times are converted, which
- *	is right until the clock is set. Then twheel_set.h has the base queued anew. So pauses,
- *	rests and turns never depend on a clock that may be set.
+ *	A base of CLOCK_REALTIME is in the queue of CLOCK_MONOTONIC: its times are converted. When
+ *	the clock is set, the conversion is wrong, and twheel_set.h has the base queued anew. So
+ *	pauses, rests and turns never depend on a clock that may be set.
  *
  * A CPU that does not get to its pass
  *	On PREEMPT_RT a task of higher priority may keep a CPU from its pass for any time. So each
  *	queue has a second hrtimer, the watch, which expires in hard interrupt context WATCH_NS
- *	after the pass should have begun. If the pass has not begun then, or stands still, the
+ *	after the pass should have begun. If the pass has not begun by then, or stands still, the
  *	watch makes another CPU take over the bases that are due and those that the pass has in
- *	hand, RESCUE_MAX at once. If that CPU does not get to its pass either, the next CPU is
- *	tried a ms later; if no CPU is left, all are tried again RETRY_NS after that. As long as
- *	passes come in time, the watch never expires.
+ *	hand, up to RESCUE_MAX in one interrupt. If that CPU does not get to its pass either, the
+ *	next CPU is tried a ms later; if no CPU is left, all are tried again RETRY_NS after that. As
+ *	long as passes come in time, the watch never expires.
  *
- *	A pass that stands still while it is waking may hold the lock of a wait queue. If a sink
- *	waited for that lock, everybody else's timers on this CPU would wait too. So the sink
- *	returns false, and is called again a ms later.
+ *	A pass that stands still while it wakes readers may hold the lock of their wait queue. If a
+ *	sink waited for that lock, all other timers on the sink's CPU would wait too. So instead of
+ *	waiting, the sink returns false, and is called again a ms later.
  *
  * Limits
  *	If on PREEMPT_RT tasks of higher priority keep all CPUs, queued bases wait. Isolated CPUs
@@ -88,9 +89,9 @@
 #define RETRY_NS	(7 * NSEC_PER_MSEC)
 /* How many bases change CPUs in one hard interrupt. */
 #define RESCUE_MAX	16
-/* The least time that serving a base takes, for share_weight(). */
+/* What share_weight() counts for each queued base: the least time that serving a base takes. */
 #define BASE_NS		NSEC_PER_USEC
-/* The time constant of "of late": what was taken so long ago counts for at most about a third. */
+/* What "of late" means: what was taken so long ago counts for at most about a third. */
 #define RECENT_NS	(100 * NSEC_PER_MSEC)
 
 enum { QUEUE_MONOTONIC, QUEUE_BOOTTIME, NR_QUEUES };
@@ -100,12 +101,13 @@ struct dispatcher;
 /**
  * struct dispatch_entry - a user in a queue
  * @node:	in the queue's entries, if @bases is not empty
- * @bases:	the user's bases in this queue, by their key
- * @key:	entries are served in the order of their keys: the key of its first base, or
- *		@not_before if that is later
+ * @bases:	the user's bases in this queue, by their keys
+ * @key:	the key of its first base, or @not_before if that is later. Entries are served in
+ *		the order of their keys
  * @weight:	share_weight() when it was queued. If keys are the same, the lightest is first
  * @soft:	when it may be served: @soft of its first base, or @not_before if that is later
- * @not_before:	the end of its last turn, or of a wait of its user, because of a pause or a calm
+ * @not_before:	the end of its last turn; or, if its user has to wait (because the pass is over, or
+ *		for a pause or a calm), the end of that wait
  * @put_off:	the end of the last such wait
  *
  * Under the lock of the CPU's dispatcher, as are struct share and struct dispatch_queue.
@@ -182,7 +184,7 @@ struct dispatch_queue {
  *		has queued a base here
  * @kicks:	how many such calls are under way
  * @in_wake:	the base whose sink's wake() is being called. Written by the pass without the lock
- * @waking:	a base of which timers have expired in its turn, until its sink's wake() has
+ * @waking:	a base whose turn is over and had timers expire, until its sink's wake() has
  *		returned
  * @last:	the user who was served last in the pass, and is charged for its interrupt
  * @account:	what all passes have taken of the CPU
@@ -310,7 +312,8 @@ static void entry_sort(struct dispatch_queue *q, struct dispatch_entry *entry)
 
 /*
  * The mode of the hrtimers: pinned, so that the work of idle CPUs does not pile up on a busy one.
- * If this CPU is isolated, the kernel chooses another, to which queue_serve() hands the bases over.
+ * If this CPU is isolated, the kernel may choose another for the hrtimer; when that CPU runs the
+ * pass, queue_serve() hands the bases over to its dispatcher.
  */
 static enum hrtimer_mode queue_mode(void)
 {
@@ -339,7 +342,7 @@ static void watch_resume(struct dispatch_queue *q, ktime_t key)
 /* Nothing is queued: there is nothing to watch. */
 static void watch_stop(struct dispatch_queue *q)
 {
-	/* If it is expiring at this moment, it will find nothing to do. */
+	/* If the watch is expiring at this moment, it will find nothing to do. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		hrtimer_try_to_cancel(&q->watch);
 }
@@ -351,8 +354,8 @@ static ktime_t queue_key(const struct dispatch_queue *q, const struct dispatch_e
 }
 
 /*
- * If this is not the CPU of @d, ask that one to arm the hrtimers. Returns false if this CPU must
- * arm them: it is the CPU of @d, or that one is offline.
+ * If this is not the CPU of @d, ask the CPU of @d to arm the hrtimers. Returns false if this CPU
+ * must arm them: it is the CPU of @d, or the CPU of @d is offline.
  */
 static bool dispatcher_kick(struct dispatcher *d)
 {
@@ -444,9 +447,9 @@ static void base_leave(struct twheel_base *base, struct dispatcher *d)
 }
 
 /*
- * May a pass of @d, another CPU's, be standing still? On PREEMPT_RT it does as long as a task of
- * higher priority keeps the CPU. A guess, without the lock: if it is wrong, the base is only queued
- * anew for nothing, or the watch notices.
+ * May a pass of @d, another CPU's, be standing still? On PREEMPT_RT a pass stands still as long as
+ * a task of higher priority keeps the CPU. A guess, without the lock: if a pass does not stand
+ * still, the base is queued anew for nothing; if one does and is not seen, the watch will notice.
  */
 static bool dispatcher_may_hang(const struct dispatcher *d)
 {
@@ -464,7 +467,7 @@ static u64 base_next(const struct twheel_base *base)
 /*
  * Queue @base for its next event, but not before @after: a base that has just had its turn lets
  * others have theirs. If @base is on no queue, perhaps a pass has taken it off and not locked it
- * yet: then it is served once more than needed.
+ * yet: then @base is served once more than needed.
  */
 static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 {
@@ -481,7 +484,7 @@ static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 	cpu_home();
 	d = this_cpu_read(cpu_dispatcher);
 	due = base_queue_time(base, next);
-	/* A wake-up that is repeated has had its slack already. */
+	/* A repeated call of wake() has no slack: the expiry had its slack already. */
 	key = next == base->wake_at ? due : ktime_add_safe(due, base->slack_ns);
 	base->soft = max(due, after);
 	base->key = max(key, after);
@@ -550,7 +553,7 @@ static void base_leave_all(struct twheel_base *base)
 
 /* ---- a CPU that does not come to its pass -------------------------------------------- */
 
-/* Should a pass for the first entry of the queue have begun WATCH_NS ago? */
+/* Is the pass for the first entry of the queue late, by WATCH_NS or more? */
 static bool queue_is_stuck(const struct dispatch_queue *q, ktime_t now)
 {
 	const struct dispatch_entry *first = queue_first(q);
@@ -559,7 +562,7 @@ static bool queue_is_stuck(const struct dispatch_queue *q, ktime_t now)
 	return first && ktime_add_safe(queue_key(q, first), WATCH_NS) <= now;
 }
 
-/* Does the CPU of @d seem not to get to its passes? A guess, made without the lock. */
+/* Does it seem that the CPU of @d does not get to its passes? A guess, made without the lock. */
 static bool dispatcher_is_away(const struct dispatcher *d)
 {
 	u64 now = ktime_get_ns();
@@ -634,8 +637,9 @@ static struct twheel_base *dispatcher_stuck(struct dispatcher *d)
 }
 
 /*
- * Have @base served on this CPU @ns from now, and its sink's wake() called, even if nothing
- * expires. A tick may be longer than @ns: that does not matter, since the present tick is due.
+ * Have @base served on this CPU @ns from now, and its sink's wake() called then, even if nothing
+ * expires. wake_at is the present tick: so wake() is due as soon as @base is served, even if a tick
+ * is longer than @ns.
  */
 static void base_wake_after(struct twheel_base *base, u64 ns)
 {
@@ -704,7 +708,7 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
 		again = cpu >= nr_cpu_ids;
 		d->rescuing = !again;
 	}
-	/* Even if the queue is empty: what a pass has in hand may be on no queue. */
+	/* Try again even if the queue is empty: a base that a pass has in hand may be on none. */
 	if (again)
 		watch_start(q, ktime_add_ns(now, RETRY_NS));
 	else if (first)
@@ -726,10 +730,11 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
  * @ops:	how many operations it has done
  * @light:	the weight of the lightest user for whom a task may have been woken
  * @heavy:	the weight of the heaviest user who was served
- * @woken:	since the last charge the sink's wake() was called
- * @expired:	timers of the base that was just served have expired, and nobody was woken yet
- * @finished:	nothing more of that base is due
- * @put_off:	the base to be served was due before, and had to wait
+ * @woken:	a sink's wake() was called since the last charge
+ * @expired:	timers of the base that was just served have expired, and its sink's wake() was not
+ *		called yet
+ * @finished:	nothing more of the base that was just served is due
+ * @put_off:	the base to be served next was due before, and had to wait
  */
 struct pass {
 	u64		began;
@@ -745,7 +750,7 @@ struct pass {
 	bool		put_off;
 };
 
-/* In how many ns one ns of a user's debt is repaid: by an equal share of half of the CPU. */
+/* How many ns it takes to repay one ns of a user's debt: n users share half of the CPU, so 2n. */
 static u32 dispatcher_parts(const struct dispatcher *d)
 {
 	return 2 * max3(d->nr_active, d->nr_were, 1U);
@@ -816,7 +821,8 @@ static void pass_charge(struct dispatcher *d, struct pass *pass, const struct tw
 
 /*
  * Settle the accounts of @share and of the CPU. Returns how long @share has to pause, 0 if not at
- * all. All users together have as much credit as one would have alone.
+ * all. The credit that a user has before a pause is divided by the number of users, too: all
+ * together have as much credit as one user would have alone.
  */
 static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 {
@@ -839,7 +845,9 @@ static bool task_is_next(void)
 	return need_resched() || (current->flags & (PF_KTHREAD | PF_IDLE)) == PF_KTHREAD;
 }
 
-/* Does a calm begin, and not @share's turn, since a task was woken that is to run here at once? */
+/*
+ * Does a calm begin instead of @share's turn, because a task was woken that is to run here at once?
+ */
 static bool calm_begins(struct dispatcher *d, const struct pass *pass, const struct share *share)
 {
 	if (!task_is_next() || pass->time - d->calm_began < CALM_PERIOD_NS ||
@@ -850,7 +858,9 @@ static bool calm_begins(struct dispatcher *d, const struct pass *pass, const str
 	return true;
 }
 
-/* How long @share has to wait for the end of a calm, which has begun already or begins here. */
+/*
+ * How long @share has to wait for the end of a calm that has begun already, or begins here; or 0.
+ */
 static u64 share_calm(struct dispatcher *d, const struct pass *pass, const struct share *share)
 {
 	u64 gone = pass->time - d->calm_began;
@@ -873,7 +883,7 @@ static bool pass_is_over(const struct pass *pass, const struct share *share)
 	       pass->time - pass->began >= RUN_NS + RUN_NS / 100 * more;
 }
 
-/* The time now. What was spent on looking for a user to serve is charged to the CPU alone. */
+/* The time now. The time spent on looking for a user to serve is charged to the CPU alone. */
 static ktime_t queue_now(const struct dispatch_queue *q, struct pass *pass)
 {
 	u64 now = ktime_get_ns();
@@ -892,8 +902,8 @@ static void entry_put_off(struct dispatch_queue *q, struct dispatch_entry *entry
 
 /*
  * How long does @share, which is due, have to wait? If @share must wait for a calm that begins
- * here, it is charged for the interrupt of this pass; it pays for that of the pass after the calm,
- * too.
+ * here, @share becomes @last, and so is charged for the interrupt of this pass, although it had no
+ * turn. If it is served in the pass after the calm, it may be charged for that interrupt, too.
  */
 static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct share *share)
 {
@@ -912,8 +922,8 @@ static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct shar
 }
 
 /*
- * The entry whose turn it is, or NULL. Users who have to wait are moved to the back. If there are
- * too many of them, the whole queue rests, since interrupts are off.
+ * The entry whose turn it is, or NULL. Users who have to wait are moved to the back. Interrupts are
+ * off meanwhile: if more than LOOKS_MAX have to wait in a row, the whole queue rests.
  */
 static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *pass)
 {
@@ -986,7 +996,7 @@ static bool base_wants_wake(struct twheel_base *base, u64 now)
 	return true;
 }
 
-/* Expire timers of @base that are due at @time, one lock hold's worth, and count that. */
+/* Expire timers of @base that are due at @time, as many as one lock hold may do, and count them. */
 static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 {
 	u64 moves = base->wheel.moves, expired = base->expired;
@@ -1012,10 +1022,10 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 }
 
 /*
- * Serve @base, for timers due at the time of the last charge: reading the clock again would be
- * expensive. If this CPU is not the dispatcher's, because that one went offline or was isolated,
- * hand the base over to this CPU's dispatcher. Time beyond HOLD_MAX_NS is charged to nobody.
- * Returns the time at the end.
+ * Serve @base. Timers are due that were due at the time of the last charge: reading the clock again
+ * would be expensive. If this CPU is not the dispatcher's, because that one went offline or was
+ * isolated, hand the base over to this CPU's dispatcher. Time beyond HOLD_MAX_NS is charged to
+ * nobody. Returns the time at the end.
  */
 static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
@@ -1060,8 +1070,8 @@ static void base_wake(struct dispatcher *d, struct twheel_base *base)
 }
 
 /*
- * Call wake() for the base of which timers have expired, if there is one, and charge that to its
- * user: many tasks may be waiting.
+ * If timers of a base have expired and wake() was not called yet, call it, and charge the time to
+ * the base's user: many tasks may be waiting.
  */
 static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	__must_hold(&d->lock)
@@ -1090,7 +1100,7 @@ static void dispatcher_yield(struct dispatcher *d, struct pass *pass)
 	raw_spin_lock_irq(&d->lock);
 }
 
-/* Is @base next again, because nothing else is queued on @d? */
+/* Will @base have the next turn again, because nothing else is queued on @d? */
 static bool base_is_next(struct dispatcher *d, const struct twheel_base *base)
 {
 	const struct share *share = share_of(d, base);
@@ -1099,8 +1109,9 @@ static bool base_is_next(struct dispatcher *d, const struct twheel_base *base)
 }
 
 /*
- * Serve @base for a lock hold. If nothing more of it is due, call wake() for what has expired in
- * this turn, and in turns just before that woke nobody. Returns the time.
+ * Serve @base for a lock hold. If nothing more of it is due, call wake() for the timers that have
+ * expired in this turn, and in turns just before after which wake() was not called. Returns the
+ * time.
  */
 static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
@@ -1148,7 +1159,10 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 		turn_end(q, base, pass);
 		d->waking = pass->expired ? base : NULL;
 		d->serving = NULL;
-		/* Wake before another base is taken off a queue: waking may stand still. */
+		/*
+		 * Wake before another base is taken off a queue: the pass may stand still in
+		 * wake().
+		 */
 		if (d->waking && !base_is_next(d, base))
 			dispatcher_wake(d, pass);
 		dispatcher_yield(d, pass);
@@ -1162,8 +1176,8 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 
 /*
  * At the end of a pass: users who come due within a calm would interrupt the task that was woken.
- * Make them wait until its end, up to the first one who need not wait: for that one there is a pass
- * within the calm anyway.
+ * Make them wait until the end of the calm, up to the first one who need not wait: for that user
+ * there is a pass within the calm anyway.
  */
 static void queue_calm(struct dispatch_queue *q, const struct pass *pass)
 {
@@ -1198,7 +1212,7 @@ static void dispatcher_arm(struct dispatcher *d)
 
 /*
  * On PREEMPT_RT: take or release the lock on which base_leave_all() sleeps. It is a sleeping lock,
- * so the dispatcher's own is dropped meanwhile.
+ * so the dispatcher's own, raw lock is dropped meanwhile.
  */
 static void dispatcher_hold(struct dispatcher *d, bool hold)
 	__must_hold(&d->lock)
@@ -1238,8 +1252,8 @@ static void pass_run(struct dispatch_queue *q)
 
 /*
  * The callback of a queue's hrtimer. A pass serves both queues, and arms both hrtimers when it
- * ends. If the CPU was offline in between, the two may be on different CPUs and expire at the same
- * time: then the second has nothing to do.
+ * ends. If the CPU was offline in between, the two hrtimers may be on different CPUs and expire at
+ * the same time: then the second has nothing to do.
  */
 static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
 {

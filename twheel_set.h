@@ -3,9 +3,9 @@
 /*
  * Bases of CLOCK_REALTIME, and the clock being set. Included by twheel.c.
  *
- * wheel_back.h keeps timers right, however the clock is set. This file learns that the clock was
- * set. Then the time for which a base waits comes sooner or later than planned, and some bases want
- * to be told (was_set()).
+ * wheel_back.h makes timers fire in their ticks, however the clock is set. The code here notices
+ * that the clock was set. It must, because the time for which a base waits then comes sooner or
+ * later than planned, and because some bases want to be told (was_set()).
  *
  *	the clock is set	by clock_settime(), adjtimex(), a leap second, or a resume
  *	clock_notify()		is called by the timekeeper, within its locks: it only queues
@@ -17,17 +17,17 @@
  *				CLOCK_REALTIME and CLOCK_MONOTONIC has changed. timerfd has the
  *				same rule: a resume counts, slewing does not
  *
- * clock_notify() counts the steps. So bases are also told if the clock is stepped forward, and then
+ * clock_notify() counts the steps. So bases are told even if the clock is stepped forward, and then
  * back by the same amount, before the worker runs. A step is counted before clock_settime()
  * returns.
  *
  * The notifier is that of pvclock, which hypervisors use: it is exported to modules, and the same
- * on all architectures from 6.1 to 7.2; timerfd's own is not exported. The timekeeper calls it at
- * each of its updates, some hundred times a second, so it is registered only while there are bases
- * of CLOCK_REALTIME.
+ * on all architectures from 6.1 to 7.2. The hook by which timerfd learns of it is not exported. The
+ * timekeeper calls the notifier at each of its updates, some hundred times a second, so it is
+ * registered only while there are bases of CLOCK_REALTIME.
  *
- * was_set() may take long, depending on the base's user. Only calls on that base wait for it;
- * making or destroying another base does not. One base is told at a time.
+ * was_set() may take long, as for a file with many slots. Only calls on that base wait for it;
+ * making or destroying another base does not. The worker tells one base at a time.
  *
  * Locking
  *	settable_mutex		settable_told, and settable_telling
@@ -57,8 +57,8 @@ static DECLARE_WAIT_QUEUE_HEAD(settable_wait);
 static atomic_t clock_sets = ATOMIC_INIT(0);
 
 /*
- * How often the clock was stepped, and by how much it has been ahead of CLOCK_MONOTONIC since. Only
- * clock_notify(), which the timekeeper serialises, uses clock_ahead.
+ * How often the clock was stepped, and by how much it has been ahead of CLOCK_MONOTONIC since the
+ * last step. Only clock_notify(), which the timekeeper serialises, uses clock_ahead.
  */
 static atomic_t clock_steps = ATOMIC_INIT(0);
 static ktime_t clock_ahead;
@@ -127,7 +127,7 @@ static void clock_set_irq(struct irq_work *work)
 		queue_work(task_queue, &clock_tell_work);
 }
 
-/* Called within the timekeeper's locks: nothing here may read the time, or call what does. */
+/* Called within the timekeeper's locks: neither this nor what it calls may read the time. */
 static int clock_notify(struct notifier_block *nb, unsigned long was_set, void *timekeeper)
 {
 	const struct timekeeper *tk = timekeeper;
@@ -162,8 +162,8 @@ static void settable_tell(struct settable *settable)
 
 /*
  * The next base that the worker has to tell, or NULL. The base goes to the end of the list, and is
- * not freed before the next call. New bases go to the end too, so each has an @asked that is no
- * more than that of the base behind it, and a look at the first is enough.
+ * not freed before the next call. New bases go to the end too. So along the list @asked never
+ * decreases, and if the first base need not be told, no base need be.
  */
 static struct settable *settable_to_tell(void)
 {

@@ -3,10 +3,10 @@
 /*
  * A wheel whose clock may be set back. (Any wheel can follow a clock that is set forward.)
  *
- * A wheel has a bucket for every tick after clk. If its clock is set back, queued timers stay
- * right: all are due after clk, and wait for their time. But a timer that is added now for a tick
- * up to clk has no bucket. Such timers go into a tree beside the wheel, ordered by ticks. Then
- * either the time reaches clk again, or the wheel is made to follow the clock:
+ * A wheel has a bucket for every tick after clk. If its clock is set back, timers that are queued
+ * need no change: all are due after clk, and wait for their time. But a timer that is added now for
+ * a tick up to clk has no bucket. Such timers go into a tree beside the wheel, ordered by ticks.
+ * Then either the time reaches clk again, or the wheel is made to follow the clock:
  *
  *	wheel			tree		when
  *	at the time		empty		the clock was not set back
@@ -23,7 +23,7 @@
  * the time.
  *
  * The tree is a treap: a search tree by tick, and by address within a tick, that is also a heap by
- * a hash of the address. So it is balanced whatever ticks are asked for, and needs no memory
+ * a hash of the address. So the tree is balanced whatever ticks are asked for, and needs no memory
  * besides the timers. An operation on a tree of a million timers visits some 25 of them.
  *
  * Unless the clock was set back, the tree is empty and the wheel is not ahead of the time. Then the
@@ -296,7 +296,7 @@ static inline void wheel_back_take_out(struct wheel *w, struct wheel_back *b,
  * @now:	the tick that the clock shows
  *
  * A timer may be put off in its bucket wherever clk and the time are: it is then due later than its
- * bucket, and stays there until the bucket is emptied, into others or into the tree.
+ * bucket, and stays there until the bucket is emptied into other buckets or into the tree.
  *
  * Return: as wheel_mod().
  */
@@ -455,7 +455,7 @@ static inline u32 wheel_back_expire_due(struct wheel *w, struct wheel_back *b, u
 	u32 nr = 0;
 
 	w->next = wheel_back_wheel_next(w);
-	/* An unfinished step waits too, if the clock was set back and its tick is to come again. */
+	/* A step that was unfinished when the clock was set back waits, too, for its tick. */
 	if (w->next <= until)
 		nr = wheel_expire_many(w, until, budget, timers, most, moved);
 	if (nr || (w->next <= until && !*budget))

@@ -6,29 +6,29 @@
  * wheel.h is the same file that the module is built from. Around it is a small version of twheel.c
  * and twheel_chardev.c: slots of 64 bytes, found by index; a handle made of index and generation; a
  * list of slots that are ready; one lock; one timerfd. There is no thread and no signal handler:
- * the wheel turns when the program reads. Until then, a timer whose tick has passed counts as
- * fired, though it is still in the wheel. So a cancel knows as exactly as the kernel's whether it
- * came in time.
+ * the wheel turns when the program calls. If a timer's tick has passed and the wheel has not been
+ * turned since, the timer counts as fired, though it is still in the wheel. So a cancel returns as
+ * exactly as the kernel's whether it came in time.
  *
  * The program polls the timerfd. It is readable from the time to which it is set until it is set
- * again. So it is
+ * again. So the timerfd is
  *
  *	set to the wheel's next event	by an operation that makes this event earlier
- *	left alone			by a cancel: at most one empty wake-up is cheaper than a
+ *	left alone			by a cancel: one empty wake-up, at most, costs less than a
  *					system call for each cancel
  *	left alone			while events are ready: it stays readable
  *	set again			when the last of them has been read
  *
  * If the clock is CLOCK_REALTIME, the timerfd is also readable after the clock was set, and a
- * read() of it says so (ECANCELED). So it is read before the wheel is turned, and set again after
- * that. wheel_back.h says what the wheel does if its clock is set back.
+ * read() of it fails with ECANCELED. So the timerfd is read before the wheel is turned, and set
+ * again after that. wheel_back.h says what the wheel does if its clock is set back.
  *
  * Bounds: 63 KiB a wheel, pages of 512 slots, 64 operations or 4096 steps of the wheel in one lock
  * hold. Pages are kept until the wheel is closed.
  *
  * With TWHEEL_ONE_THREAD there is no lock. Operations that do not need the exact time read the
- * coarse clock, which is only a read of memory. It is mostly some ms behind the exact clock, but
- * there is no bound: a virtual machine that is not scheduled for a while has no tick meanwhile. So
+ * coarse clock, which is only a read of memory. The coarse clock is mostly some ms behind the exact
+ * one, but there is no bound: a virtual machine that is not scheduled has no tick meanwhile. So
  *
  *	a delay		counts from the exact time, however long the tick is
  *	a deadline	needs no exact time: the wheel only has to know roughly which tick it is in
@@ -66,7 +66,7 @@
 /* The most that is done in one lock hold: operations, and steps of the wheel. */
 #define CHUNK_OPS	64
 #define CHUNK_STEPS	4096
-/* In embedded->looked: no search is under way. */
+/* In embedded->looked: no search for slots that ask for an event is under way, see look(). */
 #define NO_LOOK		UINT32_MAX
 
 /* A bit for each clock that a wheel may have. */
@@ -90,8 +90,8 @@ enum slot_state { FREE, ARMED, READY, IDLE };
  *		its flags the tolerance, see wheel_decimal.h
  * @ready:	link in the ready list, while READY
  * @free:	link in the free list, while FREE
- * @soon:	while FREE: a slot that was freed before this one, and so is likely to be used soon
- *		after it
+ * @soon:	while FREE: a slot that was freed before this one. The free list is a stack, so that
+ *		slot is likely to be used soon after this one
  * @deadline:	in all other states: when it is due, ns
  * @user_data:	the caller's own value, which comes back with each event
  * @interval:	its period in ns, or 0
@@ -138,8 +138,8 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
  * @ready:	slots that are READY, in the order of expiry
  * @nr_ready:	how many slots are on @ready
  * @free:	slots that are FREE, the last freed first
- * @freed:	the slots that were freed last, a ring. slot->soon is taken from it: memory that is
- *		far apart takes long to load, so an add prefetches the slot of a later add
+ * @freed:	the slots that were freed last, a ring. slot->soon comes from it: memory that is far
+ *		apart takes long to load, so an add prefetches the slot that a later add will use
  * @nr_freed:	how many slots have been freed so far
  * @nr_used:	slots that are not FREE
  * @nr_slots:	slots that have ever been used
@@ -234,13 +234,13 @@ static rare void timerfd_set(struct embedded *e, u64 when)
 	}
 	if (timerfd_settime(e->base.fd, e->settable ? TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET :
 						      TFD_TIMER_ABSTIME, &its, NULL)) {
-		/* ECANCELED: the clock was set just now. No read() will say so again. */
+		/* ECANCELED: the clock was set just now. No read() of the timerfd will say so. */
 		clock_was_set(e);
 		timerfd_set(e, 0);
 	}
 }
 
-/* Read a timerfd whose clock may be set, and note if it was. It is not readable after this. */
+/* Read the timerfd, whose clock may be set, and note if it was. After this it is not readable. */
 static rare void timerfd_take(struct embedded *e)
 {
 	u64 ticks;
@@ -254,8 +254,9 @@ static rare void timerfd_take(struct embedded *e)
 }
 
 /*
- * Set the timerfd if that is needed for it to be readable while there is something to read, and
- * when the wheel's next event comes. A time that is earlier than needed is left: see the head.
+ * The timerfd must be readable while there is something to read, and when the wheel's next event
+ * comes. If it would not be, set it. If it is set to an earlier time than needed, leave it: see the
+ * head of the file.
  */
 static void timerfd_update(struct embedded *e, u64 now)
 {
@@ -451,8 +452,8 @@ static bool slot_detach(struct embedded *e, struct slot *slot, u64 now)
 }
 
 /*
- * The clock was set. If @slot asks for an event then and is armed, it becomes ready. If it is ready
- * already, its event says so.
+ * The clock was set. If @slot asks for an event then (TWHEEL_F_CANCEL_ON_SET) and is armed, it
+ * becomes ready. If it is ready already, its event will say that the clock was set.
  */
 static void slot_was_set(struct embedded *e, struct slot *slot)
 {
@@ -466,7 +467,7 @@ static void slot_was_set(struct embedded *e, struct slot *slot)
 	slot_ready(e, slot);
 }
 
-/* After the clock was set: search the next slots, one for each unit of @budget. */
+/* After the clock was set: search the next slots, see slot_was_set(). Each costs one of @budget. */
 static rare void look(struct embedded *e, u32 *budget)
 {
 	for (; *budget && e->looked < e->nr_slots; --*budget)
@@ -528,7 +529,7 @@ static u64 lock(struct embedded *e)
 }
 
 /*
- * Release the lock. @now is what lock() returned. If the tick of the wheel's next event has passed
+ * Release the lock. @now is what lock() returned. If the tick of the wheel's next event has come
  * but no slot is ready, turn the wheel first: the timer of that event may just have been cancelled,
  * and then the timerfd need not be readable.
  */
@@ -618,8 +619,8 @@ static int op_add(struct embedded *e, struct twheel_op *op, u64 now)
 
 /*
  * MOD: arm the timer again, whatever its state; an event that was not read is dropped. Returns 1 if
- * it was pending, 0 if not, or -ENOENT. An ARMED slot stays in the wheel until op_arm() moves it,
- * even if its tick has passed: it only counts as not pending.
+ * the timer was pending, 0 if not, or -ENOENT. An ARMED slot stays in the wheel until op_arm()
+ * moves it; if its tick has passed, it counts as not pending, no more.
  */
 static int op_mod(struct embedded *e, struct twheel_op *op, u64 now)
 {
@@ -798,7 +799,8 @@ static u32 periods_passed(const struct slot *slot, u64 now)
 	u64 periods = 0;
 
 	/*
-	 * The clock was set back since it expired; or the event only says that the clock was set.
+	 * Either the clock was set back after the timer expired, or the event only says that the
+	 * clock was set.
 	 */
 	if (unlikely(now < slot->deadline))
 		return !(slot->flags & SLOT_EARLY);
@@ -866,8 +868,8 @@ static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32
 		for (; done < nr && e->nr_ready; done++)
 			read_event(e, &events[done], now);
 		/*
-		 * Events are left. Set the timerfd again, which is an edge for a program that
-		 * polls with EPOLLET.
+		 * If events are left, have unlock() set the timerfd again: that is an edge for a
+		 * program that polls with EPOLLET.
 		 */
 		if (done && (again || e->nr_ready))
 			e->armed = NEVER;
@@ -884,7 +886,7 @@ static u64 mem_bytes(const struct embedded *e)
 	return sizeof(*e) + pages_bytes(&e->pages, sizeof(struct slot));
 }
 
-/* The counts are of the lock hold in which the wheel has caught up with the clock. */
+/* All counts are taken in one lock hold, that in which the wheel has caught up with the clock. */
 static int embedded_info(struct twheel *twheel, struct twheel_info *info)
 {
 	struct embedded *e = embedded(twheel);

@@ -4,7 +4,8 @@
  * The scheduler. libtwheel-sched.h says what each function that a program calls guarantees; the
  * comments here say how that is kept.
  *
- * A pending task keeps one timer of the wheel until it ends, and is in one of three states:
+ * A task is pending as long as it will run, once more or for the first time. A pending task has one
+ * timer of the wheel, and is in one of three states:
  *
  *	            due                    a thread takes it
  *	WAITING -----------> QUEUED ----------------------------> RUNNING
@@ -12,8 +13,8 @@
  *	   |                   | it is due again already             |
  *	   +-------------------+-------------------------------------+ a period
  *
- * A task with TWHEEL_TASK_OVERLAP waits for its next period, or is queued for it, already while its
- * function runs. A task without a period stops being pending when it begins to run.
+ * While the function of a task with TWHEEL_TASK_OVERLAP runs, the task already waits for its next
+ * period, or is queued for it. A task without a period stops being pending when it begins to run.
  *
  * One idle worker, the leader, waits for the wheel and queues the tasks that have expired. Before a
  * worker runs a task it wakes another one, which leads if nobody does. So all n threads can run
@@ -21,13 +22,13 @@
  *
  * Tasks on the wall clock have a wheel of their own, on CLOCK_REALTIME, which is made for the first
  * of them. That wheel handles a clock that is set. If the clock is set back while a task is queued,
- * the task goes back into the wheel: a task runs only when its clock has reached its time, whatever
- * the wheel said before.
+ * the task goes back into the wheel: a task runs only if the clock shows its time or a later one,
+ * even if its timer has expired.
  *
- * A cancel may come between reading an event and handling it. So an event carries the id of its
- * task, which is looked up under the lock, and no id is ever used again. If the cancel comes while
- * the wheel is being read, the wheel refuses the cancel and keeps the handle; the leader frees the
- * handle when it finds no task for the event.
+ * A task may be cancelled after its event was read and before the event is handled. So an event
+ * carries the id of its task, which the leader looks up under the lock, and no id is ever used
+ * again. If the task is cancelled while the wheel is being read, the wheel refuses to free the
+ * handle; the leader frees it when it finds no task for the event.
  *
  * Locking: sched->lock guards everything here. A function whose name begins with task_, list_,
  * frame_ or events_ is called with it held, unless its comment says otherwise. The wheel's own lock
@@ -107,8 +108,9 @@ TAILQ_HEAD(task_queue, task);
  * @options:	as it was opened, with the defaults filled in
  * @wheel:	the wheel of the tasks with delays
  * @wall:	the wheel of tasks on the wall clock, NULL until there is one. Set under @lock
- * @late:	from how many ns on a run counts as late
- * @epfd:	epoll of the wheels and @wakefd
+ * @late:	a run counts as late if it begins more than this many ns after it was due, not
+ *		counting the task's tolerance
+ * @epfd:	epoll that watches the wheels and @wakefd
  * @wakefd:	eventfd. It is readable when the leader must return from epoll_wait(), or, without a
  *		pool, when the program must call twheel_sched_run()
  * @awake:	@wakefd is readable. Under @lock
@@ -119,7 +121,7 @@ TAILQ_HEAD(task_queue, task);
  * @all:	all tasks, in the order they were added, and cursors
  * @ids:	the tasks by id
  * @keys:	the pending tasks that have a key
- * @key_bytes:	size of these keys, with a 0 behind each
+ * @key_bytes:	size of the keys in @keys, with a 0 behind each
  * @queue:	the tasks that are QUEUED
  * @nr_added:	how many tasks have ever been added
  * @nr_queued:	tasks in @queue
@@ -195,7 +197,7 @@ static bool inside_sched(const struct twheel_sched *sched)
 	return f;
 }
 
-/* False in a process that inherited @sched by fork(): its threads are not there. */
+/* False in a process that inherited @sched by fork(), where the threads of @sched do not exist. */
 static bool is_alive(const struct twheel_sched *sched)
 {
 	return is_ours(sched->wheel->family);
@@ -243,14 +245,18 @@ static void wake_set(struct twheel_sched *sched, bool awake)
 	pthread_setcancelstate(state, NULL);
 }
 
-/* Without a pool, queued tasks are for the program that polls the descriptor. */
+/*
+ * Make wakefd readable if @sched is stopping, or if there is no pool and tasks are queued: then the
+ * program, which polls the descriptor, must run them. Otherwise make it not readable.
+ */
 static void wake_update(struct twheel_sched *sched)
 {
 	wake_set(sched, sched->stopping || (!sched->options.threads && sched->nr_queued));
 }
 
 /*
- * Release the lock. Update wakefd before that, so that nobody who gets the lock finds it outdated.
+ * Release the lock. Update wakefd before that, so that no thread that takes the lock finds wakefd
+ * outdated.
  */
 static void unlock(struct twheel_sched *sched)
 {
@@ -260,9 +266,9 @@ static void unlock(struct twheel_sched *sched)
 
 /*
  * Take the lock again, between two chunks. A mutex is no queue: a thread that takes it again at
- * once is most often faster than those that wait for it. So sleep a moment if anybody waits.
- * nr_waiting is read without the lock, and pairs with nothing: if it is wrong, this sleeps for
- * nothing, or the others wait for one more chunk.
+ * once is most often faster than the threads that wait for it. So if a thread waits, sleep a
+ * moment. nr_waiting is read without the lock, and pairs with nothing: if it is wrong, this thread
+ * sleeps for nothing, or the others wait for one more chunk.
  */
 static void lock_again(struct twheel_sched *sched)
 {
@@ -316,8 +322,8 @@ static s64 time_add(s64 time, s64 ns)
 }
 
 /*
- * The time at which a task is due that was requested for @when: a delay, or a time of the wall
- * clock. Needs no lock.
+ * The time at which @task is due if the user asked for @when: a delay, or a time of the wall clock.
+ * Needs no lock.
  */
 static s64 task_due(const struct task *task, s64 when)
 {
@@ -328,7 +334,7 @@ static s64 task_due(const struct task *task, s64 when)
 
 /*
  * The time at which a periodic task is due after the run that begins at @now. If the task's flags
- * say so, a run that is late skips the periods that have passed, and counts them as missed.
+ * say so, and that run is late, the periods that have passed are skipped and counted as missed.
  */
 static s64 next_due(struct task *task, s64 now)
 {
@@ -382,9 +388,9 @@ static u64 task_tolerance(const struct task *task, s64 due)
 }
 
 /*
- * Arm the timer of a task for the time at which it is due, and make the task WAITING. It must not
- * be queued; its timer may be armed. Returns 0. This can only
- * fail if the task has no timer yet; then it returns an error.
+ * Arm the timer of a task for the time at which the task is due, and make the task WAITING. The
+ * task must not be queued; its timer may be armed. Returns 0; or, if the task has no timer yet,
+ * perhaps an error.
  */
 static int task_arm(struct task *task)
 {
@@ -430,8 +436,8 @@ static void task_schedule(struct task *task)
 }
 
 /*
- * Take a task out of the queue, the wheel and the keys: it will not run again. It stays in
- * sched->all and keeps its id until task_bury() or the end of its last run.
+ * Take a task out of the queue, the wheel and the keys: it will not run again. The task stays in
+ * sched->all and keeps its id until task_bury(), or until the end of its last run.
  */
 static void task_unpend(struct task *task)
 {
@@ -486,15 +492,17 @@ static void tasks_free(struct tasks *over)
 	}
 }
 
-/* The length of @key: @len, or if that is 0, of the string. More than KEY_MAX if it is too long. */
+/*
+ * The length of @key: @len, or strlen() of it if @len is 0. If it is too long, more than KEY_MAX.
+ */
 static size_t key_length(const void *key, size_t len)
 {
 	return len ? len : strnlen(key, KEY_MAX + 1);
 }
 
 /*
- * Can @task, which the user gave, be added? This only reads what does not change, so it needs no
- * lock.
+ * Is @task, which the user gave, valid? This reads only members of @sched that do not change, so it
+ * needs no lock.
  */
 static bool task_is_valid(const struct twheel_sched *sched, const struct twheel_task *task)
 {
@@ -563,8 +571,9 @@ static int task_arm_named(struct task *task)
 }
 
 /*
- * Enter a new task into the tables and the wheel. If that fails it is in none of them. The task
- * that it replaces, with the same key, may still be there; then the caller takes that one out.
+ * Enter a new task into the tables and the wheel. If that fails, the task is in none of them. The
+ * task that it replaces, with the same key, may still be there: the caller takes that one out
+ * afterwards.
  */
 static int task_enter(struct task *task)
 {
@@ -612,8 +621,8 @@ static int wall_open(struct twheel_sched *sched)
 }
 
 /*
- * Add a new task. If @old is not NULL, it has the same key and is cancelled, but only if the new
- * task could be added. Tasks to be freed go to @over. On an error nothing has changed.
+ * Add a new task. @old is the task with the same key, or NULL: if the new task could be added, @old
+ * is cancelled. Tasks to be freed go to @over. On an error no task has changed.
  */
 static int task_add(struct task *task, struct task *old, struct tasks *over)
 {
@@ -708,8 +717,8 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns)
 }
 
 /*
- * Cancel a task; with TWHEEL_SCHED_WAIT, wait until it is released. Returns 1 if its function may
- * still be running, 0 if not, or -EDEADLK. With the lock held, which is dropped while waiting.
+ * Cancel a task; with TWHEEL_SCHED_WAIT, wait until the task is released. Returns 1 if its function
+ * may still be running, 0 if not, or -EDEADLK. With the lock held, which is dropped while waiting.
  */
 static int task_cancel(struct task *task, u32 flags, struct tasks *over)
 {
@@ -725,7 +734,9 @@ static int task_cancel(struct task *task, u32 flags, struct tasks *over)
 	}
 	if (!(flags & TWHEEL_SCHED_WAIT))
 		return running;
-	/* If it runs, another thread frees it. So look for its id, and do not touch it. */
+	/*
+	 * If the task runs, another thread frees it. So look for its id, and do not touch the task.
+	 */
 	while (running && task_find(sched, id))
 		wait_done(sched);
 	return 0;
@@ -783,7 +794,7 @@ static void wake_worker(struct twheel_sched *sched)
 
 /*
  * Make a queued task RUNNING, and fill in @info for its function. A task without a period is no
- * longer pending after this. One that may overlap itself waits for its next time already.
+ * longer pending after this. A task that may overlap itself waits for its next time already.
  */
 static void task_begin(struct task *task, struct twheel_task_info *info)
 {
@@ -806,7 +817,8 @@ static void task_begin(struct task *task, struct twheel_task_info *info)
 }
 
 /*
- * The function of a periodic task has returned: schedule the next run, unless that is done already.
+ * The function of a periodic task has returned: schedule the next run, unless task_begin(), for a
+ * task that may overlap itself, has done so already.
  */
 static void task_again(struct task *task)
 {
@@ -837,8 +849,8 @@ static void task_finish(struct task *task)
 }
 
 /*
- * The function of the innermost frame is over: schedule its task again, or free it. Its task must
- * not be touched after this. With the lock held, which may be dropped in between.
+ * The function of the innermost frame is over: schedule its task again, or free it. After this the
+ * caller must not touch the task. With the lock held, which may be dropped in between.
  */
 static void frame_over(struct frame *frame)
 {
@@ -856,8 +868,8 @@ static void frame_over(struct frame *frame)
 }
 
 /*
- * This thread is ending, inside a function. If it belongs to the pool, start another in its place.
- * If that fails, the pool gets smaller. With the lock held.
+ * This thread ends inside a task's function, by pthread_exit(). If it belongs to the pool, start
+ * another thread in its place. If that fails, the pool gets smaller. With the lock held.
  */
 static void replace_worker(struct twheel_sched *sched)
 {
@@ -909,7 +921,7 @@ static void task_run(struct task *task)
 	frame_over(&frame);
 }
 
-/* A task that the wheel says is due, and when that was. */
+/* A task whose timer has expired, and when it was due. */
 struct due {
 	struct task	*task;
 	u64		time;
@@ -944,7 +956,7 @@ static void events_take(struct twheel_sched *sched, struct twheel *wheel,
 			due[found++] = (struct due) { task, events[i].expires_ns };
 	}
 	qsort(due, found, sizeof(*due), due_order);
-	/* A task that was re-armed while the events were read may have two of them. */
+	/* If a task was re-armed while the events were read, it may have two of them. */
 	for (size_t i = 0; i < found; i++)
 		if (due[i].task->info.state == TWHEEL_TASK_WAITING)
 			task_schedule(due[i].task);
@@ -971,7 +983,7 @@ static int lead(struct twheel_sched *sched, int timeout_ms)
 	unlock(sched);
 	n = epoll_wait(sched->epfd, ready, ARRAY_SIZE(ready), timeout_ms);
 	for (int i = 0; i < n; i++) {
-		if (!ready[i].data.ptr)		/* it only wakes */
+		if (!ready[i].data.ptr)		/* wakefd, which only wakes */
 			continue;
 		of[nr].wheel = ready[i].data.ptr;
 		of[nr].nr = twheel_read(of[nr].wheel, of[nr].events, CHUNK_EVENTS, 0);
@@ -1147,7 +1159,7 @@ static int list_init(struct list *list, const struct twheel_sched *sched, size_t
 
 /*
  * Append @task, which is pending, and its key. The room that list_init() has made is enough,
- * because no task is listed that was added after it.
+ * because tasks that were added after that are not listed.
  */
 static void list_add(struct list *list, const struct task *task)
 {
@@ -1169,7 +1181,7 @@ static void touch(char *from, const char *end, size_t bytes)
 	}
 }
 
-/* Take the page faults of the next chunk now, without the lock. */
+/* Cause the page faults of the next chunk now, while the lock is not held. */
 static void list_touch(const struct list *list)
 {
 	touch(sized_nth(list->infos, list->nr, list->size), list->first,
@@ -1243,10 +1255,10 @@ int twheel_sched_list_sized(struct twheel_sched *sched, struct twheel_task_info 
 }
 
 /*
- * Cancel all tasks, or with @periodic those with a period. Returns how many of them are not
- * running. With @list, these are listed, and are not released: their args now belong to the caller.
- * Tasks to be freed go to @over. All this is one lock hold, so that no task begins to run in
- * between.
+ * Cancel all tasks, or with @periodic those with a period. Returns how many of the cancelled tasks
+ * are not running. With @list, those that are not running are listed, and are not released: their
+ * args now belong to the caller. Tasks to be freed go to @over. All this is one lock hold, so that
+ * no task begins to run in between.
  */
 static int tasks_stop(struct twheel_sched *sched, bool periodic, struct list *list,
 		      struct tasks *over)
@@ -1281,7 +1293,7 @@ static int sched_stop(struct twheel_sched *sched, uint32_t flags, struct list *l
 	n = tasks_stop(sched, flags & TWHEEL_SCHED_FINISH, list, over);
 	if (!sched->nr_pending)
 		set_stopping(sched);
-	/* wait_done() drops the lock without unlock(), which would do this. */
+	/* wait_done() drops the lock without unlock(), which would update wakefd. */
 	wake_update(sched);
 	/* Wait for the leader too: it may have handles to free. */
 	while ((flags & TWHEEL_SCHED_WAIT) &&
@@ -1367,9 +1379,9 @@ static int open_wheel(struct twheel_sched *sched)
 }
 
 /*
- * Start the thread @nth of the pool. It blocks all signals: these are for the program's own
- * threads. Returns 0 or -ENOMEM. With the lock held, so that the thread does not look into @threads
- * before it is there.
+ * Start thread @nth of the pool. It blocks all signals: these are for the program's own threads.
+ * Returns 0 or -ENOMEM. With the lock held, so that the new thread does not look into @threads
+ * before its own entry is there.
  */
 static int start_worker(struct twheel_sched *sched, u32 nth)
 {
@@ -1397,7 +1409,7 @@ static int open_threads(struct twheel_sched *sched)
 	return err;
 }
 
-/* Undo sched_init(): stop, wait for all threads, and close. The memory remains. */
+/* Undo sched_init(): stop, wait for all threads, and close. The caller frees @sched itself. */
 static void sched_shut(struct twheel_sched *sched)
 {
 	twheel_sched_stop(sched, TWHEEL_SCHED_WAIT, NULL);
@@ -1413,8 +1425,8 @@ static void sched_shut(struct twheel_sched *sched)
 }
 
 /*
- * In a child that inherited the scheduler by fork(), its threads do not exist and its lock may be
- * held for ever. So there only the descriptors are closed, and the memory is left.
+ * In a child that inherited the scheduler by fork(), the scheduler's threads do not exist and its
+ * lock may be held for ever. So there this only closes the descriptors, and frees no memory.
  */
 int twheel_sched_close(struct twheel_sched *sched)
 {

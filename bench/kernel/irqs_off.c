@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * irqs_off: for how many instructions are interrupts off at most while each call of /dev/twheel is
- * made, and while what it armed expires? Prints figures as twheel_bench.c does. twheel_probe.ko,
- * which this loads, measures. It measures everybody who turns interrupts off: a page fault, an
+ * irqs_off: for how many instructions are interrupts off at most, during each call of /dev/twheel,
+ * and while the timers that it armed expire? Prints figures as twheel_bench.c does. This loads
+ * twheel_probe.ko, which measures. It measures all code that turns interrupts off: a page fault, an
  * interrupt, the scheduler. So each call is made many times, the figures name the function in which
- * interrupts were on again, and some rows are about the kernel itself:
+ * interrupts were turned on again, and some rows are about the kernel itself:
  *
  *	getppid		a system call that does nothing
  *	timerfd		arming, waiting for and reading timerfds, one after the other
  *	munmap		of as much memory as a million timers take
  *
- * The worst is tried: a million timers, whole batches, all in one tick.
+ * It tries what should be the worst: a million timers, whole batches, all timers in one tick.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -52,7 +52,7 @@ static void probe_on(void)
 	must(pwrite(on, "1", 1, 0) == 1, "probe on");
 }
 
-/* Write a parameter of the probe. */
+/* Read a parameter of the probe. */
 static void get(const char *name, char *text, int room)
 {
 	char path[100];
@@ -114,7 +114,7 @@ static void fill(unsigned int nr, unsigned long long (*delay)(unsigned int i))
 	}
 }
 
-/* A delay in any of the levels. */
+/* Delays for timer @i that are spread over the levels of the wheel. */
 static unsigned long long anywhere(unsigned int i)
 {
 	return (i % 977 + 1) * (i % 7 ? HOUR / 100 : 10 * HOUR) + i * 4099 % 3600000 * MS;
@@ -125,7 +125,7 @@ static unsigned long long hour(unsigned int i)
 	return HOUR + i * 4099 % 3600000 * MS;
 }
 
-/* The tick that all others have too: the deadline is absolute. */
+/* The deadline of all timers, a time of the clock: so all are due in the same tick. */
 static unsigned long long due;
 static unsigned long long at_once(unsigned int i)
 {
@@ -218,7 +218,7 @@ static void setups(void)
 	probe_off("INFO");
 }
 
-/* The calls of one timer, on a file with a million others. */
+/* The calls of a single operation, on a file with a million other timers. */
 static void single(const char *work, unsigned long cmd, unsigned int op)
 {
 	int i;
@@ -288,7 +288,7 @@ static void read_file(const char *path)
 	close(f);
 }
 
-/* With a million timers: what reports them, DRAIN, and close(). */
+/* With a million timers: single operations, debugfs, fdinfo, DRAIN and close(). */
 static void many(void)
 {
 	char fdinfo[64];

@@ -1,60 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * twheel, timer_list and hrtimer doing the same work, one after the other in one run.
+ * twheel, timer_list and hrtimer do the same work, one after the other in one run.
  *
- * Loading the module does one workload, of n timers with delays uniform in 1 ... range ms:
+ * Loading the module runs one workload, with n timers whose delays are uniform in 1 ... range ms:
  *
- *	run=hot		arm and cancel one timer, nothing else pending
- *	run=pending	arm n timers, re-arm them in random order, cancel them in another one.
- *			Interrupts are off from the first to the last: nothing expires
+ *	run=hot		arm and cancel one timer while nothing else is pending
+ *	run=pending	arm n timers, re-arm them in random order, and cancel them in another order.
+ *			Interrupts are off from the first to the last, so nothing expires
  *			meanwhile, and nothing else is measured
- *	run=busy	n timers expire on a busy CPU. Measured is what they take from a loop
- *			that does nothing but read the clock; the longest time it stood still,
- *			the least of all rounds; the interrupts; and in a round of its own the
- *			longest pass of a softirq, where the kernel has tracepoints
- *	run=idle	the same on an idle CPU: measured is how long it was not idle; in user-mode
- *			Linux, which is a process, what CPU time that process used. With ahead=
- *			delays are so many ms longer, and what arming took is given as well
- *	run=late	n timers expire, and nothing is measured but how late each of them is, in a
- *			histogram: "late-N" is the number of those that were at most N us late, and
- *			more than half of that; "early" of those that came before their deadline
- *	run=hour	n timers within one bucket of an hour of 3600 ticks, a day ahead, on a
- *			base of their own: what its busiest run moved, and how late they were.
- *			name= is what to call the wheel
+ *	run=busy	n timers expire on a busy CPU, which runs a loop that only reads the clock.
+ *			This measures how much time the timers take from the loop; the longest
+ *			time that the loop stood still, in the round where that was least; and the
+ *			interrupts. If the kernel has tracepoints, another round measures the
+ *			longest pass of a softirq
+ *	run=idle	the same on an idle CPU: measures how long it was not idle. In user-mode
+ *			Linux, which is a process: how much CPU time the process used. With ahead=
+ *			delays are so many ms longer, and the cost of arming is printed, too
+ *	run=late	n timers expire. Only how late each timer is counts, in a histogram:
+ *			"late-N" is the number of timers that were at most N us late, and more than
+ *			N / 2; "early" of those that expired before their deadline
+ *	run=hour	n timers in one bucket of an hour, which is 3600 ticks, 86400 ticks ahead,
+ *			on a base of their own: how many timers the base's busiest run moved, and
+ *			how late timers were. name= is what to call the wheel in the figures
  *
- * busy and idle arm all timers before the first is due, lead() ahead. From there to the last
- * expiry everything counts, cascading ahead of time too; what ticks and the rest of the kernel
- * take without any timers is measured first, and subtracted. A busy CPU is interrupted HZ
- * times a second anyway, and timer_list asks for no more than that; an idle one is woken for
- * every jiffy or tick that has something to do. Both take the range as real time where time
- * is real; virtual time skips what is idle. If timers are far apart, a busy CPU of a minute has
- * more chance in it than the timers take: idle is the measure then.
+ * busy and idle arm all timers before the first is due, which is lead() later. From the end of
+ * arming to the last expiry all that is taken counts, cascading ahead included. What ticks and the
+ * rest of the kernel take without any timers is measured first, and subtracted. A busy CPU is
+ * interrupted HZ times a second anyway, and timer_list needs no other interrupts; an idle CPU is
+ * woken for each jiffy or tick that has work. If time is real, a round of either lasts as long as
+ * its range; virtual time skips idle time. If timers are far apart, a busy loop of a minute varies
+ * by more than the timers take: then idle is the measure.
  *
- * The unit is that of the clock: ns of CPU time in user-mode Linux, instructions under
- * QEMU's -icount shift=0. What each round measured is given. It may be negative, where it is
- * less than what comes by chance.
+ * The unit is that of the clock: ns of CPU time in user-mode Linux, instructions under QEMU's
+ * -icount shift=0. The values of all rounds are printed. If a value is smaller than what differs by
+ * chance, it may be negative.
  *
- * twheel-eighth are timers that may be late by an eighth of their delay, as a timer_list is: from
- * the delay its owner asked for, lead() included. How late those subjects are which are not as
- * exact as the others is seen in an idle round of its own.
+ * twheel-eighth are timers that may be late by an eighth of their delay, as a timer_list is. The
+ * delay is the one that the timer's owner asked for, lead() included. How late the subjects of the
+ * part LATE are is measured in an idle round of its own.
  *
- * What is compared: twheel and hrtimer are given deadlines in ns, timer_list jiffies; the
- * rows "rel" are given delays, so that they have to look at the clock. hrtimer is in soft
- * mode: it calls back in softirq context, as the others do. hrtimer-hard is the plain one,
- * which calls back in the interrupt; hard=0 leaves it out. hrtimer-ms has deadlines of whole
- * ms, as if its user had thought of ticks. bare-tick is a soft hrtimer that is due every ms
- * of the range, and has nothing to do: what it costs to be exact to the ms, before the first
- * timer is touched, shared among the n. The numbers a subject is armed with are worked out
- * before, so that no conversion is measured. All lie in the same memory, 40 bytes a timer,
- * hrtimer's 64. There has to be one CPU: all counters rely on that.
+ * What is compared: twheel and hrtimer are armed with deadlines in ns, timer_list with jiffies. The
+ * subjects "rel" are armed with delays, so they must read the clock. hrtimer is in soft mode: it
+ * calls back in softirq context, as twheel and timer_list do. hrtimer-hard is the usual mode, which
+ * calls back in the interrupt; hard=0 leaves it out. hrtimer-ms has deadlines of whole ms, as if
+ * its user had rounded them to ticks. bare-tick is a soft hrtimer that is due in each ms of the
+ * range, and does nothing: its cost, divided by n, is what exactness to the ms costs before the
+ * first timer is touched. The numbers that a subject is armed with are computed before, so that no
+ * conversion is measured. The timers of all subjects lie in the same memory: 40 bytes a timer, 64
+ * for hrtimer. There must be only one CPU: all counters rely on that.
  *
- * What user-mode Linux has for an interrupt is a signal of the host, which takes ten times
- * as long as an interrupt: that is to hrtimer's disadvantage, and hrtimer-ms is the better
- * measure. timer_list and, where a jiffy is a ms, twheel get along with those of the tick.
+ * The interrupts of user-mode Linux are signals of the host, which take ten times as long as an
+ * interrupt. That is to hrtimer's disadvantage, and hrtimer-ms is the better measure. timer_list
+ * needs no interrupts but those of the tick; nor does twheel, where a jiffy is a ms.
  *
- * The figures are lines in the kernel log: TSV, and tab-separated workload, n, subject,
- * metric, unit, value of each round.
+ * The figures are lines in the kernel log, with tabs between the columns: TSV, workload, n,
+ * subject, metric, unit, and the values of all rounds.
  */
 #define pr_fmt(fmt) fmt
 
@@ -76,11 +77,11 @@
 #include "twheel.h"
 #include "twheel_compat.h"
 
-#define HOT_OPS		1000	/* with interrupts off, in one go */
+#define HOT_OPS		1000	/* how often run=hot arms and cancels with interrupts off */
 #define HOT_DELAY	(20 * NSEC_PER_SEC)
-#define STOP_NS		600	/* when a turn of the loop takes longer it was interrupted */
+#define STOP_NS		600	/* if a turn of the loop takes longer, it was interrupted */
 #define MAX_ROUNDS	51
-#define LINE_MOST	900	/* of a line in the log */
+#define LINE_MOST	900	/* bytes of values in a line of the log */
 
 static char *run = "hot";
 module_param(run, charp, 0444);
@@ -99,13 +100,13 @@ module_param(unit, charp, 0444);
 static char *name = "twheel";
 module_param(name, charp, 0444);
 
-static u32 *order;		/* a permutation */
+static u32 *order;		/* a permutation of the timers */
 static u64 *when;		/* what each timer is armed with, in the subject's unit */
-static u64 *due;		/* the deadline of each, in ns, whatever the subject's unit is */
-static u64 armed_at;		/* what delays count from */
-static bool timing;		/* this round is to see how late they are */
-static u64 lateness;		/* all timers' together */
-static void *timers;		/* of the subject whose turn it is */
+static u64 *due;		/* the deadline of each timer, always in ns */
+static u64 armed_at;		/* the time from which delays count */
+static bool timing;		/* this round measures how late timers are */
+static u64 lateness;		/* the sum over all timers */
+static void *timers;		/* those of the subject that is being measured */
 static u32 fired;
 static u32 cancelled;
 static DECLARE_COMPLETION(all_fired);
@@ -117,8 +118,9 @@ static s64 add[MAX_ROUNDS], rearm[MAX_ROUNDS], putoff[MAX_ROUNDS], cancel[MAX_RO
 /* ---- the clock ------------------------------------------------------------------ */
 
 /*
- * User-mode Linux is a process: what it used of the CPU, so that others on the host do not
- * count. Only the host can tell, by the system call clock_gettime(CLOCK_THREAD_CPUTIME_ID).
+ * User-mode Linux is a process. This returns the CPU time that the process has used, so that other
+ * processes of the host do not count. Only the host knows it: ask by the system call
+ * clock_gettime(CLOCK_THREAD_CPUTIME_ID).
  */
 #ifdef CONFIG_UML
 static u64 cpu_ns(void)
@@ -136,7 +138,7 @@ static u64 cpu_ns(void)
 }
 #endif
 
-static u64 clock_cost = U64_MAX;	/* of a look at it */
+static u64 clock_cost = U64_MAX;	/* what it takes to read the clock */
 
 static void measure_clock(void)
 {
@@ -210,11 +212,11 @@ static enum hrtimer_restart hrtimer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* ---- how late they are: run=late --------------------------------------------------- */
+/* ---- how late timers are: run=late --------------------------------------------------- */
 
 #define NR_LATE		25	/* up to 2^24 us: timer_list's 12.5 % of two minutes */
 
-static u32 late_by[NR_LATE];	/* how many were at most 2^i us late */
+static u32 late_by[NR_LATE];	/* [i] counts timers that were at most 2^i us late */
 static u32 early;
 
 static void note_lateness(u32 i)
@@ -285,13 +287,16 @@ static void setup_hrtimer_hard(u32 i)
 	hrtimer_setup(hrtimer_of(i), hrtimer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
 }
 
-/* What stands for @delay ns after @start, or the jiffy @jiffy. */
+/*
+ * With what the subjects are armed, for a timer that is due @delay ns after now; now is @start in
+ * ns, and the jiffy @jiffy.
+ */
 static u64 when_deadline(u64 start, unsigned long jiffy, u64 delay)
 {
 	return start + delay;
 }
 
-/* hrtimers that are due at the same time share an interrupt. */
+/* hrtimers that are due at the same time share an interrupt: hence whole ms. */
 static u64 when_whole_ms(u64 start, unsigned long jiffy, u64 delay)
 {
 	return DIV64_U64_ROUND_UP(start + delay, NSEC_PER_MSEC) * NSEC_PER_MSEC;
@@ -307,7 +312,7 @@ static u64 when_delay(u64 start, unsigned long jiffy, u64 delay)
 	return delay;
 }
 
-/* What timer @i may be late, if its subject may: an eighth of its delay, as a timer_list. */
+/* How late timer @i of twheel-eighth may be: an eighth of its delay, as a timer_list may be. */
 static __always_inline u64 tolerance(u32 i)
 {
 	return (due[i] - armed_at) / 8;
@@ -320,9 +325,8 @@ static __always_inline void list_add_timer(struct timer_list *timer, unsigned lo
 }
 
 /*
- * do_arm arms timer i, which is idle, with the number w, do_rearm one that is armed already,
- * do_cancel cancels timer i. The loops are made for each subject, so that no indirect call is
- * measured.
+ * do_arm arms timer i, which is idle, with the number w; do_rearm re-arms timer i with w; do_cancel
+ * cancels timer i. Each subject has loops of its own, so that no indirect call is measured.
  */
 #define DEFINE_SUBJECT(_name, do_arm, do_rearm, do_cancel)			\
 static __always_inline void arm_##_name(u32 i, u64 w)				\
@@ -401,7 +405,7 @@ DEFINE_SUBJECT(hrtimer_hard, hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_HA
 	       hrtimer_start(hrtimer_of(i), w, HRTIMER_MODE_ABS_HARD),
 	       hrtimer_try_to_cancel(hrtimer_of(i)))
 
-/* What a subject takes part in. */
+/* The parts of the benchmark that a subject takes part in. */
 #define HOT		BIT(0)
 #define PENDING		BIT(1)
 #define EXPIRE		BIT(2)
@@ -453,7 +457,10 @@ static const char *workload(void)
 	return text;
 }
 
-/* What each of @nr_values is, for each of @nr; @milli times as much is known. */
+/*
+ * Print the figures of a metric: @nr_values values, each divided by @nr. @values are in thousandths
+ * if @milli is 1000, and whole if it is 1.
+ */
 static void report_each(const char *subject, const char *metric, const char *of,
 			const s64 *values, unsigned int nr_values, u32 milli, u32 nr)
 {
@@ -475,14 +482,14 @@ static void report(const char *subject, const char *metric, const char *of, s64 
 	report_each(subject, metric, of, &value_milli, 1, 1000, 1);
 }
 
-/* All rounds, for each of @nr. */
+/* Print the values of all rounds, each divided by @nr. */
 static void report_rounds(const char *subject, const char *metric, const char *of,
 			  const s64 *values, u32 nr)
 {
 	report_each(subject, metric, of, values, rounds, 1, nr);
 }
 
-/* Work out what all timers are armed with: delays of @lead and uniform in 1 ... range ms. */
+/* Compute what all timers are armed with: delays of @lead plus a random time up to range ms. */
 static void set_when(const struct subject *s, u64 lead, u32 seed)
 {
 	u64 span = range * (u64)NSEC_PER_MSEC, start = ktime_get_ns();
@@ -559,7 +566,7 @@ static int run_pending(const struct subject *s)
 		shuffle(2 * r);
 		set_when(s, 0, 2 * r + 1);
 		rearm[r] = s->rearm(n);
-		/* As idle timeouts are, again and again: each for a later time. */
+		/* Put all timers off to a later time, as idle timeouts are again and again. */
 		set_when(s, (u64)range * NSEC_PER_MSEC, 2 * r + 1);
 		putoff[r] = s->rearm(n);
 		shuffle(2 * r + 1);
@@ -581,19 +588,19 @@ static int run_pending(const struct subject *s)
 
 /* ---- expiry ------------------------------------------------------------------------ */
 
-/* What was taken from somebody in some time. */
+/* What timers, or the kernel, take from the CPU in a span of time. */
 struct toll {
 	u64	begin;
 	u64	begin_cpu;
-	u64	time;
+	u64	time;		/* the length of the span */
 	s64	taken;
-	u64	longest;	/* of what was taken at once */
+	u64	longest;	/* the most that was taken at once */
 	u64	interrupts;
 };
 
 static struct toll nothing;	/* what the kernel takes without any timers */
 
-/* How many interrupts of hrtimers there were, the tick being one. */
+/* How many interrupts of hrtimers there were, those of the tick included. */
 static u32 interrupts(void)
 {
 	struct hrtimer probe;
@@ -611,9 +618,8 @@ static void toll_begin(struct toll *toll)
 }
 
 /*
- * From the toll's begin on, spin until all timers have fired, or @most ns. Without
- * cond_resched() there would be no more softirqs as soon as one of them has left the rest to
- * ksoftirqd.
+ * Spin until all timers have fired, or until @most ns after the begin of @toll. cond_resched() is
+ * needed: once a softirq has left its rest to ksoftirqd, only that thread handles softirqs.
  */
 static void spin(struct toll *toll, u64 most)
 {
@@ -642,7 +648,10 @@ static u64 idle_ns(void)
 	return get_cpu_idle_time_us(0, NULL) * NSEC_PER_USEC;
 }
 
-/* The same, but sleep. User-mode Linux sleeps in the host then, which takes no CPU time. */
+/*
+ * Sleep until all timers have fired, or @most ns. User-mode Linux then sleeps in the host, which
+ * takes no CPU time.
+ */
 static void doze(struct toll *toll, u64 most)
 {
 	u64 idle = idle_ns();
@@ -676,22 +685,23 @@ static s64 scaled(s64 value, u64 to, u64 from)
 	return value < 0 ? -(s64)size : (s64)size;
 }
 
-/* What the kernel would have taken anyway is not the timers' fault. */
+/* Subtract from @value, measured in @time ns, what the kernel takes in that time anyway. */
 static s64 beyond(s64 value, s64 of_nothing, u64 time)
 {
 	return value - scaled(of_nothing, time, nothing.time);
 }
 
-/* All timers must be armed by then. */
+/* How much later than armed the first timer is due, in ns: all timers must be armed by then. */
 static u64 lead(void)
 {
 	return ahead * (u64)NSEC_PER_MSEC + 500 * NSEC_PER_MSEC + n * 2500ULL;
 }
 
 /*
- * Arm all timers, which takes @arming, and see what they take. Afterwards none is armed. Returns
- * -EAGAIN if the first timers were due before the last one was armed: on a busy host a heap of a
- * million takes that long.
+ * Arm all timers, and measure in @toll what they take until all have expired. *@arming becomes the
+ * cost of arming. Afterwards no timer is armed. Returns -EAGAIN if the first timers were due before
+ * the last one was armed: on a busy host it takes that long to arm a million hrtimers, which are in
+ * a tree.
  */
 static int expire(const struct subject *s, u32 seed, struct toll *toll, s64 *arming)
 {
@@ -742,7 +752,7 @@ static void find_tracepoint(struct tracepoint *tp, void *unused)
 		softirq_exit = tp;
 }
 
-/* In a round of its own: to look at it takes time too. */
+/* Measure the longest pass of a softirq, in a round of its own: the tracepoints take time, too. */
 static int report_pass(const struct subject *s)
 {
 	struct toll toll;
@@ -771,7 +781,7 @@ static int report_pass(const struct subject *s)
 }
 #endif
 
-/* In a round of its own, in which each callback looks at the clock. */
+/* Measure how late timers are, in a round of its own, in which each callback reads the clock. */
 static int report_late(const struct subject *s)
 {
 	struct toll toll;
@@ -850,7 +860,7 @@ static enum hrtimer_restart bare_tick(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* What it takes to look every ms, and find nothing to do. */
+/* Measure what an interrupt in each ms of the range takes, if there is nothing to do. */
 static void run_bare(void)
 {
 	u64 most = min(lead() + range * (u64)NSEC_PER_MSEC, 10 * NSEC_PER_SEC);
@@ -939,7 +949,9 @@ static int each_subject(int (*do_run)(const struct subject *s))
 
 static int run_all(void)
 {
-	/* In real time it has to be short. */
+	/*
+	 * busy runs in real time: then what the kernel takes anyway is measured for 10 s at most.
+	 */
 	u64 longest = is_busy() ? 10 * NSEC_PER_SEC : U64_MAX;
 
 	if (!strcmp(run, "hot"))

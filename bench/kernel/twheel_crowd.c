@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Operations of all CPUs at once, on timers of twheel, timer_list and hrtimer. The plugin of
- * bench/cpus counts their instructions, and how many of these hold a lock. A thread on each CPU has
- * TIMERS timers. It does an operation on all of them, or on all of its neighbour's, ROUNDS times.
- * Interrupts are off meanwhile, so that nothing else is counted.
+ * All CPUs do operations at once, on timers of twheel, timer_list and hrtimer. The plugin of
+ * bench/cpus counts the instructions of the operations, and how many of them are executed with a
+ * lock held. A thread on each CPU has TIMERS timers. ROUNDS times it does an operation on all of
+ * them, or on all timers of its neighbour. Interrupts are off meanwhile, so that nothing else is
+ * counted.
  *
  *	own		each CPU's base: a CPU cancels what it has armed
  *	elsewhere	a CPU cancels what another has armed, or re-arms it, which moves it
  *	one		all CPUs use one base: a private one of twheel; that of the first CPU by
  *			add_timer_on(). An hrtimer cannot be started on another CPU
  *
- * The kernel log has, behind TSV, the parts in their order and how many operations they had.
+ * Each part prints a line in the kernel log: TSV, its name, and how many operations it had. The
+ * order of the lines is that in which the plugin counts the parts.
  */
 #define pr_fmt(fmt) fmt
 
@@ -46,7 +48,7 @@ enum op { ADD, CANCEL, REARM, NR_OPS };
 
 static const char * const ops[] = { "add", "cancel", "re-arm" };
 
-/* The timers of each kind, of which one kind is used at a time. */
+/* A timer of each kind. Each part of the benchmark uses one kind. */
 struct timer {
 	struct twheel_timer	timer;
 	struct timer_list	list;
@@ -56,9 +58,9 @@ struct timer {
 /**
  * struct member - a CPU of the crowd
  * @cpu:	the CPU
- * @timers:	its timers
- * @next:	its neighbour
- * @task:	its thread
+ * @timers:	the timers of the CPU
+ * @next:	the neighbour of the CPU
+ * @task:	the thread that runs on the CPU
  */
 struct member {
 	unsigned int		cpu;
@@ -154,7 +156,10 @@ static __always_inline void operate(struct timer *t, unsigned int i)
 		mark(MARK_OFF);
 }
 
-/* Let all CPUs begin at once. */
+/*
+ * The thread of a member: wait until all are ready, so that all begin at once, and do the
+ * operation.
+ */
 static int member_run(void *arg)
 {
 	struct member *m = arg;
@@ -196,7 +201,7 @@ static int all_do(enum op what, bool of_theirs, bool count)
 	return 0;
 }
 
-/* A round of @what, with its preparation and its end. */
+/* A round of @what: arm the timers if need be, do @what, and cancel them if they are armed. */
 static int round_of(enum op what)
 {
 	int err = what == ADD ? 0 : all_do(ADD, false, false);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * How long are interrupts off? The longest lock hold of each kind of work, in operations and in
- * instructions: KTAP and figures in the kernel log, as those of twheel_bench.c. Loading the module
- * fails if a hold is longer than MOST_OPS operations, of OP_NS each.
+ * How long are interrupts off? This measures the longest lock hold of each kind of work, in
+ * operations and in instructions, and prints KTAP, and figures as twheel_bench.c does. If a lock
+ * hold is longer than MOST_OPS operations, of OP_NS each, loading the module fails.
  *
  *	add, mod, cancel	batches on a base with a sink, twheel_hold_ops() in a hold, as the
  *				device does them
@@ -11,13 +11,13 @@
  *	add-array		twheel_add_array(), on the CPU's base
  *	drain			twheel_drain()
  *	expire			many timers in a tick
- *	cascade			timers that are moved down on the way to their ticks, as they expire
+ *	cascade			timers that are moved to lower levels before they expire
  *	callbacks		the same on a base without a sink
  *	small-...		on a small base, whose timers are in a tree
  *
- * See probe.h. When the probe's interrupt comes, no lock is held. So it may count what has been
- * done since it came before: operations are done only in lock holds, and between two interrupts
- * there is at most one hold that is as long as PROBE_NS.
+ * The probe of probe.h interrupts every PROBE_NS. When its interrupt comes, no lock is held. So it
+ * may count the operations that were done since the interrupt before: operations are done only in
+ * lock holds, and between two interrupts there is at most one hold that is as long as PROBE_NS.
  */
 #define pr_fmt(fmt) fmt
 
@@ -30,19 +30,19 @@
 #include "probe.h"
 #include "twheel.h"
 
-/* A number of its own, because TWHEEL_HOLD_OPS is what is tested. */
+/* The bound. It is not taken from TWHEEL_HOLD_OPS, because that is what is tested. */
 #define MOST_OPS	64
 #define MOST_OPS_RT	16
 #define OP_NS		200
 #define TIMERS		8192
 #define SMALL		64		/* timers of a small base, which has no buckets */
-#define ROUNDS		50		/* for so few timers */
-#define SPREAD_MS	400		/* over so long the timers of "cascade" are due */
+#define ROUNDS		50		/* of the work with SMALL timers */
+#define SPREAD_MS	400		/* the timers of "cascade" are due within this time */
 
 static struct twheel_timer *timers, **list;
 static ktime_t *delays;
 static struct twheel_base *base;
-static unsigned int nr_timers;		/* of the base */
+static unsigned int nr_timers;		/* of @base */
 static atomic_t nr_fired;
 
 /* ---- the probe ----------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static atomic_t nr_fired;
 static u64 last_ops, most_ops;
 static bool is_array;			/* twheel_add_array() is in progress */
 
-/* It adds several timers in one hold. */
+/* How many timers twheel_add_array() has added so far: it adds several in one lock hold. */
 static u64 count_added(void)
 {
 	static u64 added;
@@ -62,7 +62,7 @@ static u64 count_added(void)
 	return added;
 }
 
-/* How many operations have been done on the base, and by it, since it was made. */
+/* How many operations callers have done on the base, and the base itself, since it was made. */
 static u64 count_ops(void)
 {
 	struct twheel_stats stats;
@@ -143,7 +143,7 @@ static bool create(const struct twheel_sink *its_sink, unsigned int nr)
 	return true;
 }
 
-/* Put the timers in an order that has nothing to do with memory, with times in all levels. */
+/* Timer @i, in an order that has nothing to do with memory. in_ms() gives times in all levels. */
 static struct twheel_timer *any(unsigned int i)
 {
 	return &timers[i * 4099 % nr_timers];
@@ -169,7 +169,7 @@ static void do_cancel(unsigned int i, ktime_t now)
 	twheel_cancel_locked(base, any(i));
 }
 
-/* Do @op with each timer, at most @most of them in a hold. */
+/* Do @op with each timer, with at most @most timers in a lock hold. */
 static void each(void (*op)(unsigned int i, ktime_t now), unsigned int most)
 {
 	unsigned int i = 0, end;
@@ -239,7 +239,7 @@ static void bulk(void)
 	twheel_destroy(base);
 }
 
-/* Arm all timers, timer i for @when(i) ms after the time that is returned. */
+/* Arm all timers, timer i for @when(i) ms after a time soon, which is returned. */
 static ktime_t arm(unsigned int (*when)(unsigned int i))
 {
 	ktime_t begin = ktime_add_ms(ktime_get(), 100);
@@ -261,7 +261,7 @@ static unsigned int at_once(unsigned int i)
 	return 0;
 }
 
-/* Beyond level 0, which has two rotations of 60 ticks. */
+/* Times beyond level 0, which covers two rotations of 60 ticks. */
 static unsigned int spread(unsigned int i)
 {
 	return 120 + i % SPREAD_MS;

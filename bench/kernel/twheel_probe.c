@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The probe of probe.h for a program: irqs_off.c writes 1 to the parameter "on", does what is to be
- * measured, writes 0, and reads in "longest" for how many instructions interrupts were off, and in
- * "where" in which function they were turned on again, and who had called that.
+ * The probe of probe.h for a program. irqs_off.c writes 1 to the parameter "on", does what is to be
+ * measured, and writes 0. Then "longest" says for how many instructions interrupts were off, and
+ * "where" names the function in which they were turned on again, and its callers.
  */
 #include <linux/cpumask.h>
 #include <linux/module.h>
@@ -16,7 +16,9 @@ static u64 longest;
 module_param(longest, ullong, 0444);
 MODULE_PARM_DESC(longest, "instructions with interrupts off while the probe was on");
 
-/* The trace begins with the interrupt of the probe. Print what that was in, and five callers. */
+/*
+ * The trace begins in the probe's interrupt. Print the function it interrupted, and five callers.
+ */
 static int get_where(char *buffer, const struct kernel_param *kp)
 {
 	int len = sysfs_emit(buffer, "%ps", (void *)probe_where);

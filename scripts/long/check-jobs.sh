@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# check-jobs.sh: storms over daemons of twheeld and their PostgreSQL server on one machine; `make check-jobs`.
-# See selftest/jobs/storm.py. No firing may be lost, early, or run twice under one attempt number. Then the power
-# fails at each write of a daemon with SQLite. Before all that, the page is tested in a browser.
-# Ends with the line "N passed, N failed".
+# check-jobs.sh: long tests of twheeld; `make check-jobs`. First the page is tested in a browser. Then come storms:
+# on one machine, things happen to several daemons, their connections, their PostgreSQL server and clocks, see
+# selftest/jobs/storm.py. No firing may be lost, early, or run twice under one attempt number. At last the power
+# fails at each write of a daemon with SQLite. Ends with the line "N passed, N failed".
 #
 #	STORM=n	how long the storms are, in percent; 100 by default, which is half an hour on two CPUs
 #	SEED=n	the seed of the random part

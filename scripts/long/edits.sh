@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2034
 # Source this: functions that read the edits of selftest/mutations, and check that each still applies.
 
-# Of the stages that may notice an edit of $file, is $first one?
+# Is $first one of the stages that may notice an edit of $file?
 has_stage() {
 	case $file in
 	lib/*)	stages='lib device' ;;
@@ -16,7 +16,7 @@ has_stage() {
 
 begin() { file=$2 first=$3 name=${*:4} old='' new=''; }
 
-# each_edit FUNCTION [PATTERN]: call it for each edit, with $file, $first, $name, $old and $new
+# each_edit FUNCTION [PATTERN]: call FUNCTION for each edit, with $file, $first, $name, $old and $new set
 each_edit() {
 	local line words
 
@@ -32,9 +32,9 @@ each_edit() {
 	done < <(cat selftest/mutations; echo)
 }
 
-# edits DIR [WRITE]: of stdin, a file, lines and what they become, ended by NUL each: what is wrong
-# with each, or an empty line. Of that file in DIR these must be whole lines, and there once. With
-# WRITE they are replaced.
+# edits DIR [WRITE]: stdin has for each edit a file, the old lines and the new lines, each ended by NUL.
+# For each edit print what is wrong with it, or an empty line. The old lines must be whole lines of that
+# file in DIR, and be there once. With WRITE, replace them.
 edits() {
 	DIR=$1 WRITE=${2:-} perl -0 -ne '
 		sub wrong {
@@ -59,7 +59,7 @@ edits() {
 		print wrong(splice @edit), "\n" if @edit == 3;'
 }
 
-# Do all edits apply to the tree? If one does not, say what is wrong. It takes less than a second.
+# Do all edits apply to the tree? If one does not, say what is wrong. This takes less than a second.
 edits_apply() {
 	local names=() wrong=() file first name old new stages what i=0
 

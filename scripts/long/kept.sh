@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# kept.sh NAME COMMAND...: run COMMAND, which measures a table of doc/ part by part into build/NAME, where a
-# part has the files *.tsv and *.facts. All parts of the matrix take half a day, so they may be measured on
-# several days, or machines. With DOC= they are kept in doc/data/NAME. Those that were not measured here
-# are taken from there.
+# kept.sh NAME COMMAND...: run COMMAND, which measures a table of doc/ part by part into build/NAME. Each
+# part has the files *.tsv and *.facts there. All parts of the matrix take half a day, so they may be
+# measured on several days, or machines. With DOC= the parts are kept in doc/data/NAME. If a part was not
+# measured here, the one in doc/data/NAME is used.
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 

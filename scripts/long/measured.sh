@@ -3,15 +3,15 @@
 # shellcheck shell=bash
 # The lines of a table that say how it was measured. Scripts that run machines source this after lib.sh.
 
-# measured_now: the sources and the machine of what is measured now, as lines of key and value
+# measured_now: print which sources are measured now, and on which machine, as lines of key and value
 measured_now() {
 	printf 'commit\t%s, %s\n' "$(source_id)" "$(date -u +%Y-%m-%d)"
 	printf 'machine\t%s, %s CPUs\n' "$(processor)" "$(nproc)"
 	printf 'emulator\t%s\n' "$(qemu-system-x86_64 --version | head -n 1)"
 }
 
-# facts FILE...: print such lines as a list. NAME.facts is the file of the part NAME. If parts differ,
-# the list says which part each line belongs to.
+# facts FILE...: print the lines of measured_now that are in FILEs as a list. NAME.facts is the file of the
+# part NAME. If parts differ, the list says which part each line belongs to.
 facts() {
 	awk -F '\t' '
 		FNR == 1 {

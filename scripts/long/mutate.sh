@@ -10,16 +10,16 @@
 # build, or a stage ends badly without a failed point. Each stage runs first on
 # a copy without an edit, the control, and must pass.
 #
-# The stages, from the one that the edit names:
+# The stages. They run in this order, beginning with the one that the edit names:
 #	native	the wheel's tests (seconds)
 #	fuzz	the fuzzer's corpus, and ten seconds of its own
 #	uml	the modules in the debugging kernel (half a minute)
-#	qemu	and in the virtual machine, with two CPUs (two minutes)
-#	cpus	and with four CPUs, one of which is to be left alone (a minute)
-#	icount	and with instructions as time: lateness, and what tasks get of a CPU (two minutes)
+#	qemu	the modules in the virtual machine, with two CPUs (two minutes)
+#	cpus	the same with four CPUs, one of which is isolated (a minute)
+#	icount	the same with instructions as time: lateness, and what tasks get of a CPU (two minutes)
 # For files that are not part of the kernel:
 #	lib	libtwheel in a process, under sanitizers (seconds)
-#	device	and over /dev/twheel, in the virtual machine (half a minute)
+#	device	libtwheel over /dev/twheel, in the virtual machine (half a minute)
 # For the calendar and twheel(1):
 #	calendar	the tests of selftest/calendar (half a minute)
 #

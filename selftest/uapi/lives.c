@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * lives TIMES: open files of /dev/twheel, use them, and end them, in each way there is, TIMES
+ * lives TIMES: open files of /dev/twheel, use them, and close them in each way there is, TIMES
  * times.
  *
- * If one file leaves something behind, that is too little to be told from what the kernel allocates
- * of its own. If a thousand files do, it can be seen: selftest/qemu/init looks at the memory before
- * and after.
+ * If one file leaves some memory behind, that cannot be told from what the kernel allocates for
+ * itself. If a thousand files do, it can be seen: selftest/qemu/init compares the memory before and
+ * after.
  */
 #include <errno.h>
 #include <fcntl.h>

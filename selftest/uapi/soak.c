@@ -6,9 +6,9 @@
  *
  * TOTAL timers are armed in FILES files, at most PENDING of them at a time. Each has a number,
  * which is its user_data, and a bit. Its event sets the bit. If the bit is set already, the timer
- * came twice. If it is not set in the end, the timer was lost. A timer is due between RANGE_MS and
- * twice that after its batch was armed, as its number says. After SECONDS no more are armed;
- * whether there were TOTAL is a test of its own.
+ * fired twice. If it is not set in the end, the timer was lost. A timer is due between RANGE_MS and
+ * twice that after its batch was armed; its number determines when. After SECONDS no more are
+ * armed; whether TOTAL timers were armed is a test of its own.
  *
  * `make soak` runs this, and chooses the numbers. It is not one of the test_* programs.
  */

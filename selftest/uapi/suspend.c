@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The clocks over a suspend to RAM, which a timer of an alarm clock ends after SLEEP_S seconds:
- * CLOCK_MONOTONIC stands still meanwhile, and CLOCK_BOOTTIME jumps.
+ * The clocks during a suspend to RAM, from which a timer of an alarm clock wakes the machine after
+ * SLEEP_S seconds: CLOCK_MONOTONIC stands still meanwhile, and CLOCK_BOOTTIME goes on.
  *
- * This needs root and a machine of its own, and is run last. There is only one suspend: from a
- * second one, QEMU's machine would wake at once, whatever is to end it. With an argument, the alarm
- * clock is CLOCK_REALTIME_ALARM.
+ * This needs root and a machine of its own, and runs last. There is only one suspend: from a second
+ * one, QEMU's machine would wake at once, even with no alarm. With an argument, the alarm clock is
+ * CLOCK_REALTIME_ALARM.
  */
 #include <fcntl.h>
 #include <poll.h>

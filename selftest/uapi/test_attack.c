@@ -7,10 +7,11 @@
  * The victim is a task that does nothing but count, alone on the last CPU. Its rate is measured
  * before each attack, during it, and after it. Its share is the rate during the attack, divided by
  * the better of the other two. So everything counts that keeps the victim from its work: softirqs,
- * interrupts, cold caches and the attacker's system calls, whosever time that is by the kernel's
- * accounting.
+ * interrupts, cold caches and the attacker's system calls, no matter to whom the kernel accounts
+ * that time.
  *
- * An attacker may have its share of the CPU, as any task may. So there are two kinds of attack:
+ * An attacker's task may have its share of the CPU, as any task may. So there are two kinds of
+ * attack:
  *
  *	work of interrupts	the attacker arms its timers on the victim's CPU, where they
  *				expire, and sleeps. The victim must get half of the CPU.
@@ -19,11 +20,11 @@
  *				victim. The victim must get half of what it gets beside another
  *				task that does nothing but count
  *
- * The longest time that the victim stood still is printed. It is judged by the guest's own
- * detectors of lockups and stalls.
+ * The longest time that the victim stood still is printed. The test itself has no bound for it; the
+ * guest's detectors of lockups and stalls have.
  *
  * A virtual machine also loses time to its host. So each attack is repeated up to TRIES times, and
- * the best try counts: what starves a task does so each time.
+ * the best try counts: an attack that starves a task does so in each try.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Bounds of the device that no other test can see: the number of operations in a run, and what
- * happens to an add whose result cannot be stored.
+ * Promises of the device that no other test can check: the bound on the number of operations in a
+ * run, and what happens to an add whose result cannot be stored.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

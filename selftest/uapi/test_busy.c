@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A SCHED_FIFO task that works gets its timer as early as with a timerfd. It is woken each ms, and
- * for each ms that has passed it works for some part of a ms.
+ * A SCHED_FIFO task that is busy gets its event as early as with a timerfd. It has a timer in each
+ * ms, and for each ms that has passed it works for some part of a ms.
  *
- * On PREEMPT_RT such a task preempts the softirq thread that wakes it, in the middle of its work.
- * The time that the task takes must not be charged to the timers.
+ * On PREEMPT_RT such a task preempts the softirq thread that wakes it, in the middle of that
+ * thread's work. The time that the task takes must not be charged to the timers.
  *
- * This is for a machine on which an instruction takes a ns. On others, a host that stops a virtual
- * CPU for some ms makes either of the two late.
+ * This is for a machine on which an instruction takes a ns. On other machines the host may stop a
+ * virtual CPU for some ms, and that makes either twheel or the timerfd late.
  */
 #define _GNU_SOURCE
 #include <sched.h>

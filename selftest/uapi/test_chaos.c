@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Threads of many users do whatever they may with a pool of files, while CPUs go off and on and
- * limits change. Afterwards no timer may still be armed whose time has come: that would be a file
- * that nobody serves.
+ * Threads of many users do whatever they may with a pool of files, while CPUs go offline and online
+ * and limits change. Afterwards no timer may still be armed whose time has come: if one is, no CPU
+ * serves its file.
  *
  *	test_chaos [SECONDS]
  */

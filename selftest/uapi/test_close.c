@@ -4,8 +4,8 @@
  * The end of a file of /dev/twheel, with a million timers in it or with none; and a file that is
  * idle.
  *
- * How long close() takes is printed. It is judged by the guest's own detectors of soft lockups and
- * RCU stalls, which end the whole run.
+ * The time that close() takes is printed. The test itself has no bound for it; the guest's
+ * detectors of soft lockups and RCU stalls have, and end the whole run.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

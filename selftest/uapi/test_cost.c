@@ -2,14 +2,15 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * What it costs to arm a timer: in batches of 256, one by one, and as a timerfd that epoll watches.
- * All are measured in one process, by turns, with hardly any other timers pending. The median of
- * ROUNDS counts.
+ * One process measures all three in turn, with hardly any other timers pending. The median of
+ * ROUNDS rounds counts.
  *
  * The bounds are for a machine on which an instruction takes a ns. There a timer in a batch was
  * 22.5 times as cheap as a timerfd, a timer by itself 5.1 times, and a cancel cost 0.84 of an add.
  * The bounds leave a fifth for other compilers and kernels.
  *
- * And what it costs to read the line of a base in debugfs: the same, however many lines there are.
+ * Another test measures what it costs to read the line of a base in debugfs. It must be the same,
+ * however many lines there are.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 /*
  * DRAIN of /dev/twheel: every armed timer is returned once, and nothing else is touched.
  *
- * Timers are identified by user_data. A set of timers has a byte for each.
+ * Timers are identified by user_data. A set of timers is an array with a byte for each timer.
  */
 #define _GNU_SOURCE
 #include <errno.h>

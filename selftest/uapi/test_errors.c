@@ -8,9 +8,9 @@
  *
  * The calls are of three kinds: a good structure with one wrong field (pokes), a good structure
  * with another length or another ioctl number (shapes), and memory that is missing (pointers). Then
- * come batches, whose operations fail one by one. At last the errors are provoked that take more
- * than bad input (cells), and all errors that these tests have seen are compared with the table of
- * errors in the UAPI header.
+ * come batches, whose operations fail one by one. At last come the errors that need more than bad
+ * input (cells), and all errors that these tests have seen are compared with the table of errors in
+ * the UAPI header.
  */
 #define _GNU_SOURCE
 #include <errno.h>

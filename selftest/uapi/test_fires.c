@@ -4,7 +4,7 @@
  * Every timer is accounted for: 100 000 timers that are due within 3 s are added, re-armed and
  * cancelled at random by two threads, while a third one reads.
  *
- * Each deadline that a timer had is recorded, and how it ended:
+ * Each deadline that a timer had is recorded, together with what became of it:
  *
  *	STANDS		no call took it back: its event is read, once
  *	REMOVED		a CANCEL returned 0 or 1, or a MOD returned 1: its event is never read
@@ -12,7 +12,7 @@
  *			by a read() that began before the MOD was over
  *
  * A call that failed has taken nothing back. Events are identified by their deadlines, which are
- * absolute. Everything is judged in the end, by the record.
+ * absolute. In the end all events are compared with the record.
  */
 #include <errno.h>
 #include <fcntl.h>

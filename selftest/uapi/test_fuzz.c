@@ -5,14 +5,14 @@
  *
  *	test_fuzz [SECONDS [SEED]]
  *
- * THREADS threads share FILES files, which are now and then replaced while others use them. Each
- * call, or command of io_uring, begins as one that makes sense. Then some of these are made worse:
- * its command, size, pointer, flags, handle and time. Memory is good, read-only, missing, ends in
- * the middle, is behind the end of its file, or is being unmapped by another thread. The main
- * thread sends signals.
+ * THREADS threads share FILES files, and now and then replace a file that others are using. Each
+ * call, or command of io_uring, begins as one that makes sense. Then some parts of it are damaged:
+ * its command, size, pointer, flags, handle or time. Its memory is good, read-only or missing, ends
+ * in the middle, is behind the end of a mapped file, or is being unmapped by another thread. The
+ * main thread sends signals.
  *
  * A call must return what its documentation names. In the end each file must still work: what is
- * armed can be drained, what is ready can be read, and a new timer fires. The rest is for the
+ * armed can be drained, what is ready can be read, and a new timer fires. Other faults are for the
  * kernel to notice, so this is best run in a debugging kernel. If memory was lost, that shows when
  * the modules are unloaded.
  *

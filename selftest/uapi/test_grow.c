@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A file begins without buckets: its first 64 timers are in a tree. With the 65th it grows. The
- * timers that were armed before are moved, while timers of both kinds expire, are cancelled and
- * re-armed. Each fires once, not early, and in the order of their ticks.
+ * timers in the tree are moved into buckets, while timers in either expire, are cancelled and are
+ * re-armed. Each timer fires once, not early, and in the order of ticks.
  */
 #include <errno.h>
 #include <fcntl.h>

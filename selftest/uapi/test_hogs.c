@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A hog is a task that keeps the last CPU busy. Files have armed timers on that CPU. The reader of
- * their events has a higher priority than the hog, and is on CPU 0. The reader must not wait for
- * the hog: what is due on the hog's CPU moves to another one. Nor may others be late because of
- * that, and the hog must not be interrupted for it.
+ * A hog is a task that keeps the last CPU busy. Files have timers that were armed on that CPU. The
+ * reader of their events has a higher priority than the hog, and is on CPU 0. The reader must not
+ * wait for the hog: files that are due on the hog's CPU move to another CPU. Timers of other files
+ * must not be late because of the move, and the hog must not be interrupted for it.
  *
  * On PREEMPT_RT the hog is a SCHED_FIFO task, which softirqs wait for. On other kernels it is an
- * ordinary task, for the reason that test_rt gives. On PREEMPT_RT with one CPU everybody waits for
+ * ordinary task, for the reason that test_rt gives. On PREEMPT_RT with one CPU all tasks wait for
  * the hog: there a round only checks that the events come.
  *
  * A virtual machine loses a CPU to its host for tens of ms now and then. So time is counted in
  * beats: a task on CPU 0 wakes up each ms, and the hog sees that it did. While either CPU does not
  * run, there is no beat. The hog works for WORK beats at most. The control is a reader that the hog
- * wakes itself. If an event came only when the work was over, it has waited for the hog; two good
- * tries must make up for that.
+ * wakes itself. If an event came only when the hog's work was over, the reader has waited for the
+ * hog; two good tries must make up for that.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Files are opened and closed while SCHED_FIFO tasks keep all CPUs but one busy by turns, and CPU 1
- * goes off and on. So on PREEMPT_RT bases change CPUs all the time, also while they are closed.
- * Each timer must give one event, and not early.
+ * Files are opened and closed while SCHED_FIFO tasks keep all CPUs but one busy, in turn, and CPU 1
+ * goes offline and online. So on PREEMPT_RT bases change CPUs all the time, even while their files
+ * are being closed. Each timer must give one event, and not early.
  *
  *	test_hogstorm [SECONDS]		for each test, by default 2
  */

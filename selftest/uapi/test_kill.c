@@ -2,13 +2,13 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Processes that arm, cancel and read on one file are killed with SIGKILL at random moments. What
- * they were told must hold, whatever they were doing.
+ * the kernel told them must hold, whatever they were doing.
  *
- * All that they tell the kernel and hear from it is in shared memory, so that it outlives them. If
- * an add returned 0, its timer fires exactly once; or its cancel returned 0, and it never fires.
- * Nothing is certain about calls that were in progress when the process died: an add or cancel
- * without a result may have been done, and an event that is in a dead reader's buffer may come
- * again.
+ * All that the processes pass to the kernel and get from it is in shared memory, so that it
+ * outlives them. If an add returned 0, the timer fires exactly once, or a cancel of it returned 0
+ * and it never fires. Nothing is certain about calls that were in progress when the process died:
+ * an add or cancel without a result may have been done, and an event that is in a dead reader's
+ * buffer may come again.
  */
 #include <signal.h>
 #include <stdlib.h>

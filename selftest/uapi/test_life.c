@@ -4,9 +4,9 @@
  * Which processes have a file of /dev/twheel, and how they give it up: dup(), fork(), a message to
  * another process, exec(), exit, and death in the middle of a call.
  *
- * A file lives until the last process that has it lets go. The kernel tells how many files are
- * open: each is a use of the module. So /sys/module/twheel_chardev/refcnt shows whether one was
- * left behind, and rmmod is refused until then.
+ * A file lives until the last process that has it gives it up. The kernel tells how many files are
+ * open: each counts as a use of the module. So /sys/module/twheel_chardev/refcnt shows whether a
+ * file was left behind, and rmmod is refused as long as one is open.
  *
  * A process that is to be killed works on memory that it shares with its parent, so that the parent
  * sees what the process was told. If a process is killed in a call, the call has done what it

@@ -3,8 +3,8 @@
 /*
  * What /dev/twheel lets a user, a memory cgroup and a container have.
  *
- * If a test needs another uid, another cgroup or another root, a child does it. The child prints
- * what it finds wrong, and its exit status tells the parent.
+ * If a test needs another uid, another cgroup or another root, a child does the test. The child
+ * prints what it finds wrong, and its exit status tells the parent whether it found anything.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -11,8 +11,9 @@
  * for user-mode Linux with time-travel=inf-cpu.
  *
  * After each call the model says what the call must have returned and stored, and what the file
- * holds. Memory is good, was not touched yet, ends, or becomes read-only, in the middle of an
- * operation or event. Two more threads hang in read() now and then, which succeeds or fails later.
+ * holds. The memory of a call is good, was not touched yet, or ends or becomes read-only in the
+ * middle of an operation or event. Two more threads now and then hang in a read(), which later
+ * succeeds or fails.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -15,43 +15,44 @@
  * and sleeps until all is over. All ticks are aligned, so the timers of all files are due at the
  * same time as the victim's.
  *
- * What the victim may suffer is measured in the same run with timerfd(2). Then the victim reads a
- * periodic timerfd, and the attackers have timerfds instead of files: as many, with the same period
- * and phase. A periodic timerfd is not re-armed before it is read. So there are two ways to
- * compare:
+ * How late the victim's events may be is measured in the same run with timerfd(2). Then the victim
+ * reads a periodic timerfd, and the attackers have timerfds instead of files: as many, with the
+ * same period and phase. A periodic timerfd is not re-armed before it is read. So there are two
+ * ways to compare:
  *
  *	unread	the attackers sleep, as those of twheel do. Each timerfd fires once, and
- *		nothing comes after that. This is printed but nothing is judged by it: there is no
- *		attack. If the run is "counted" (see below), it is left out
+ *		never again. The lateness is printed but bounds nothing: this is no attack. If the
+ *		run is "counted" (see below), it is left out
  *	read	a task of each attacker, on the victim's CPU and as nice as the victim, waits
  *		for its timerfds with an edge-triggered epoll and reads all that are ready.
  *		There is no cheaper way to have a timerfd fire in each period. This is the
- *		measure: the victim's events may not be later with twheel than with timerfd,
+ *		bound: the victim's events may not be later with twheel than with timerfd,
  *		neither on average nor at worst
  *
- * The longest lateness is judged beside one user. Several users together may want more than half of
- * the CPU, and then the victim waits for its part. However late timerfd's events were, an event may
- * be late by ONCE if the tick is FINE, or if the victim is preloaded: then its own wheel moves up
- * to 256 timers in a tick before one expires. In these scenes the longest of a thousand latenesses
- * is that of one event which met both the kernel's own tick and a turn of the attackers' with 64
- * moves, and an event of a timerfd may have met neither.
+ * The longest lateness is only bounded beside one user. Several users together may want more than
+ * half of the CPU, and then the victim waits for its part. However early timerfd's events were, an
+ * event may be late by ONCE if the tick is FINE, or if the victim is preloaded: then its own wheel
+ * moves up to 256 timers in a tick before one expires. In these scenes the longest of a thousand
+ * latenesses is that of one event which met both the kernel's own tick and a turn of the attackers'
+ * with 64 moves, and an event of a timerfd may have met neither.
  *
- * The reader competes with the victim for the CPU, and the sleeping owner of a file does not. That
- * is part of what it costs that timerfds fire. It costs the victim little, since the scheduler
- * prefers a task that mostly sleeps. If the reader cannot read them all in time, fewer fire: how
- * many did is printed too.
+ * The attacker's task that reads timerfds competes with the victim for the CPU; the sleeping owner
+ * of a file does not. Reading is part of the cost of a timerfd that fires in each period. It costs
+ * the victim little, since the scheduler prefers a task that mostly sleeps. If the task cannot read
+ * all timerfds in time, fewer fire: how many fired is printed, too.
  *
- * Another task that may suffer does nothing but count, and belongs to yet another user. It must get
- * half of the CPU. test_attack explains how that is measured.
+ * A second victim does nothing but count, and belongs to yet another user. It must get half of the
+ * CPU. test_attack explains how that is measured.
  *
- * The victim may be on another clock than the attackers, and there may be users who have a file
- * each and do nothing. How this changes the victim's lateness is measured against the same scene
- * without it: it may be at most TWICE as late on average, and no event may be later than a pass
+ * In some scenes the victim is on another clock than the attackers, or a crowd of users have a file
+ * each and do nothing. The victim's lateness is then compared with that in the same scene without
+ * the change: it may be at most TWICE as late on average, and no event may be later than a pass
  * takes.
  *
- * And each of an attacker's files may belong to another user. Any user with a range of user ids in
- * /etc/subuid can arrange that, and most users have one. Then the victim is one of the crowd, and
- * gets an equal part, as SECURITY.md says. What is judged is what a task gets.
+ * In other scenes each of an attacker's files belongs to another user. Any user with a range of
+ * user ids in /etc/subuid can arrange that, and most users have one. Then the victim is one of the
+ * crowd, and gets an equal part, as SECURITY.md says. There only the share of the task that counts
+ * is judged.
  *
  *	test_neighbour [counted] [NUMBER...]
  *

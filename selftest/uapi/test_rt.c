@@ -3,18 +3,18 @@
 /*
  * A task that was woken by its event, and then works for a long time, must not make others wait.
  * Meanwhile a second task, on another CPU, adds a timer to the same file. That timer must fire as
- * early as one of another file, or as a timerfd. Nor may a task that has armed a timer, and works
- * until after the timer is due, make others wait.
+ * early as one of another file, or as a timerfd. A task that has armed a timer, and works until
+ * after the timer is due, must not make others wait, either.
  *
  * On PREEMPT_RT the working task is a SCHED_FIFO task. It has preempted the softirq thread that
- * woke it, in the middle of what that was doing. On other kernels it is an ordinary task: there a
- * SCHED_FIFO task starves all softirqs of its CPU as soon as they are left to ksoftirqd, whosever
- * they are. With one CPU the timer is late in any case.
+ * woke it, in the middle of that thread's work. On other kernels it is an ordinary task: there a
+ * SCHED_FIFO task starves all softirqs of its CPU, not only ours, as soon as they are left to
+ * ksoftirqd. With one CPU the timer is late in any case.
  *
  * A virtual machine also loses time to its host: each of its CPUs, for tens of ms or more. So time
  * is counted in beats, as in test_hogs: a task on the adder's CPU wakes up each ms, and the worker
- * sees that it did. While either CPU does not run, there is no beat. A timer that is a little late
- * is tried again. If a timer fired only after the work, two good tries must make up for it.
+ * sees that it did. While either CPU does not run, there is no beat. If a timer is a little late,
+ * it is tried again. If a timer fired only after the work, two good tries must make up for it.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -7,11 +7,11 @@
  *	test_stress [OPERATIONS]
  *
  * All threads use all files. A timer belongs to the thread that added it, and no other thread
- * touches it. But all threads read, so an event reaches some thread, and counts for the owner. Each
- * arming, by ADD or MOD, has a number and a record, from which the model predicts how it ends. The
- * number is in the low bits of the deadline, which is absolute and comes back with the event. If
- * the period of a timer counts from the read, the timer is identified by its user_data instead: it
- * is armed only once.
+ * touches it. But all threads read, so any thread may get its event, which counts for the owner.
+ * Each arming, by ADD or MOD, has a number and a record, from which the model predicts what becomes
+ * of it. The number is in the low bits of the deadline, which is absolute and comes back with the
+ * event. If the period of a timer counts from the read, the timer is identified by its user_data
+ * instead, and is armed only once.
  *
  * What the model knows before a call must be what the call returns:
  *

@@ -4,8 +4,8 @@
  * /dev/twheel in time namespaces: at each call, times of the clock are times of the caller's clock,
  * whoever opened the file.
  *
- * A grandchild enters the namespace. It prints what it finds wrong, and its exit status tells the
- * parent.
+ * A grandchild enters the namespace and does the test. It prints what it finds wrong, and its exit
+ * status tells the parent whether it found anything.
  */
 #define _GNU_SOURCE
 #include <errno.h>

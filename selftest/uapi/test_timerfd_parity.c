@@ -5,8 +5,8 @@
  * holds one timer. doc/timerfd.md is the table of what is the same, and of what differs and why.
  * Each of its rows names one of these tests.
  *
- * Each test is a function that is called for both, and must hold for both. What differs is a
- * function too: differs() gives the two answers.
+ * Each test is a function that is called for either, and must hold for both. Where they differ,
+ * there is a function too, and differs() gives the two answers.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -4,8 +4,9 @@
  * /dev/twheel under io_uring: it is read and polled without a worker thread.
  *
  * The file can be read without waiting, and can be polled. So if a READ finds nothing, it waits on
- * the file's queue, and the task itself does the READ when it is woken. /proc shows that there is
- * no worker thread. A READ that is forced onto a worker shows that one would be seen there.
+ * the file's queue, and the task itself does the READ when it is woken. The test looks into /proc,
+ * where no worker thread may be. A READ that is forced onto a worker proves that a worker would be
+ * seen there.
  *
  * Linux before 6.7 has no READ_MULTISHOT, and liburing 2.3 does not know its number.
  */

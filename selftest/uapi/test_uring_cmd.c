@@ -8,8 +8,8 @@
  * It is part of a chain of links, or is cancelled. Its ring ends while it waits. After fork() two
  * processes have the ring.
  *
- * A command waits while another call uses the file. In these tests that is a call that is stuck in
- * memory that is never read in.
+ * A command waits while another call uses the file. In these tests the other call hangs: it touches
+ * memory whose page never comes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

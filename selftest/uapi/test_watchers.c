@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Very many epolls watch a file. The time that a wake-up takes must be charged to the task that
- * causes it. A task of another user that counts must get half of the CPU.
+ * Very many epolls watch a file, so that each wake-up takes long. That time must be charged to the
+ * task or user that causes it: a task of another user that only counts must get half of the CPU.
  *
  *	test_watchers [WATCHERS]
  */

@@ -11,7 +11,7 @@
 	subjects[$2] = subjects[$2] (subjects[$2] == "" ? "" : "\t") $4
 }
 
-# The most of twheel's, over all sizes, for each of the least.
+# The largest figure of twheel over all sizes, divided by the smallest.
 function most_of_least(rig, workload, metric,	n, nr, i, v, least, most) {
 	nr = split(sizes[rig, workload], n, " ")
 	for (i = 1; i <= nr; i++) {
@@ -26,7 +26,7 @@ function most_of_least(rig, workload, metric,	n, nr, i, v, least, most) {
 	return nr > 1 ? most / least : ""
 }
 
-# A line for each of @metrics, one for each subject, a column for each size.
+# Print a table: a line for each of @metrics and each subject, a column for each size.
 function table(rig, workload, metrics,	m, nr_m, s, nr_s, n, nr_n, i, j, k, line, some) {
 	nr_n = split(sizes[rig, workload], n, " ")
 	nr_s = split(subjects[workload], s, "\t")
@@ -61,7 +61,7 @@ function section(title, rig, workload, metrics) {
 	}
 }
 
-# The most of all subjects.
+# The largest figure of all subjects.
 function most(rig, workload, n, metric,	s, nr, i, v, of_all) {
 	nr = split(subjects[workload], s, "\t")
 	for (i = 1; i <= nr; i++) {
@@ -82,7 +82,8 @@ function goals_at_a_million(what, workload, metric) {
 	goal_beside(what, "uml", workload, 1000000, metric, "hrtimer", 0.33)
 }
 
-# Counted, on an idle CPU, which is where few timers are dear.
+# Goals for the cost of an expiry, in instructions. On an idle CPU, because there an expiry costs most
+# if timers are few.
 function goals_of_expiry(workload, what,	n, nr, i) {
 	nr = split(sizes["icount", workload], n, " ")
 	for (i = 1; i <= nr; i++) {
@@ -91,7 +92,8 @@ function goals_of_expiry(workload, what,	n, nr, i) {
 	}
 }
 
-# With a tolerance of an eighth, as a timer_list has: at most @limit times timer_list.
+# The goal for timers with a tolerance of an eighth, which is that of a timer_list: their figure must be
+# at most @limit times that of timer_list.
 function goal_of_tolerance(what, rig, workload, n, metric, limit) {
 	goal_ratio("tolerance 1/8, n = " n ", " what ", timer_list\047s = 1", key(rig, workload, n, "twheel-eighth", metric),
 		key(rig, workload, n, "timer_list", metric), limit)
@@ -134,7 +136,7 @@ function goals(	range, i, what) {
 	goal("not in their tick, over virtual years", nr_exact ? inexact + 0 : "", 0, " timers")
 }
 
-# From the least to the most, over all sizes.
+# The range of a figure over all sizes, as "least … most".
 function range_of(workload, s, metric,	n, nr, i, v, from, to) {
 	nr = split(sizes["icount", workload], n, " ")
 	for (i = 1; i <= nr; i++) {
@@ -202,7 +204,7 @@ function hour_row(s, m, nr,	i, line) {
 	return line
 }
 
-# The part of the timers, in percent, that were late by more than @above and at most @limit us.
+# How many percent of the timers were late by more than @above us, and at most @limit us.
 function late_share(s, above, limit,	us, sum) {
 	for (us = above ? 2 * above : 1; us <= limit; us *= 2)
 		sum += get("icount", "late-60000", 100000, s, "late-" us)

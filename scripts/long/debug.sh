@@ -6,8 +6,8 @@
 #
 # The kernels are those of debug.config (KASAN, lockdep and others) and kcsan.config, built
 # once. KCSAN continues after a report; only reports about our code count, see verdict.sh. First,
-# deliberate bugs (selftest/kmod/twheel_bug.c) prove that the detectors would report: one of each
-# kind in these kernels, and in user-mode Linux those for which it has a detector.
+# deliberate bugs (selftest/kmod/twheel_bug.c) prove that the detectors report bugs: one bug of each
+# kind in these kernels, and in user-mode Linux each kind for which it has a detector.
 #
 #	ONLY=s	only these suites: bugs, uml-bugs, debug, kcsan. The rest of the table is that
 #		of the last run
@@ -95,8 +95,8 @@ deliberate() {
 	return $bad
 }
 
-# everything KERNEL SECONDS MORE: all tests, in a machine that has so many seconds. Lockdep makes
-# timers bigger than test_close and test_limits count with.
+# everything KERNEL SECONDS MORE: run all tests, in a machine that may take so many seconds. Lockdep
+# makes timers bigger than test_close and test_limits allow for, so they do not run in that kernel.
 everything() {
 	local kernel=$1 limits='' names files suites='sessions hotplug'
 

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # matrix.sh: run the tests on other kernels; `make matrix`. If a kernel cannot be downloaded or
-# built, that is a failure, with the reason. Then twheel is tried as patches for other kernels, and
-# kernel code by others on twheel: `make patches` and `make kernel-users`. And all scenes of test_neighbour.
+# built, that is a failure, with the reason. Then `make patches` tries twheel as patches for other kernels,
+# and `make kernel-users` tries kernel code by others on twheel. At last come all scenes of test_neighbour.
 #
-#	ONLY=k	only these kernels, of the first column below; patches-6.12, patches-7.2, kernel-users,
-#		neighbours.
-#		The other rows are those of the last run
+#	ONLY=k	only these rows: kernels, by the first column below; patches-6.12, patches-7.2,
+#		kernel-users, neighbours. The other rows of the table are those of the last run
 #	DOC=f	write the table there too
 #	OPERATIONS and FUZZ are as in check.sh
 #
@@ -40,7 +39,7 @@ out=build/matrix log=$out
 . scripts/long/measured.sh
 programs=()	# of the tests, for the architecture
 
-# kernel FROM WHAT: print its directory and that of what modules are built against.
+# kernel FROM WHAT: get the kernel; print its directory, and the directory that modules are built against.
 kernel() {
 	local dir
 
@@ -143,8 +142,8 @@ boot() {
 		machine "$id" "-smp $cpus${preempt:+ $preempt}" "${files[@]}"
 }
 
-# busy DIR FROM: boot the machine of test_busy, in which a ns is an instruction. With that the kernel that is built here
-# turns its APIC timer off, unless it compares it with the PIT. Then it has no clock to verify the TSC by.
+# busy DIR FROM: boot the machine of test_busy, in which an instruction takes a ns. There a kernel that is built here turns
+# its APIC timer off, unless it calibrates the timer by the PIT. Then it has no clock to verify the TSC by.
 busy() {
 	local clocks=
 
@@ -166,7 +165,7 @@ verdict() {
 row() {
 	local arch=$1 dirs dir smp preempt rt=
 
-	# A test's SCHED_FIFO tasks may keep a CPU: nobody takes it from them after 950 ms.
+	# SCHED_FIFO tasks of tests may keep a CPU for good: the kernel must not throttle them after 950 ms.
 	[[ $name != *-rt ]] || rt=sysctl.kernel.sched_rt_runtime_us=-1
 	dirs=$(kernel "$2" "$3") && modules_of "$arch" "${dirs#* }" && userland "$arch" || return
 	dir=${dirs%% *}

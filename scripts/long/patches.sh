@@ -84,9 +84,9 @@ tree() {
 
 # ---- style -------------------------------------------------------------------------------
 
-# In programs of user space volatile is what stops the compiler, and there are macros that name a
-# thing twice. checkpatch takes a function that returns a pointer to const for a constant, and there
-# is no history of the kernel's here in which it could find a commit.
+# What checkpatch may not complain about. Programs of user space need volatile to stop the compiler, and
+# have macros that use an argument twice. checkpatch takes a function that returns a pointer to const for a
+# constant. And it cannot find the commits that the text names: the kernel's history is not here.
 style_of() {
 	local ignore=STATIC_CONST,UNKNOWN_COMMIT_ID
 
@@ -259,8 +259,8 @@ selftest_tar() {
 	tar -C "$root" -cf "$dir/kselftest.tar" .
 }
 
-# On a busy host this kernel, which has no ACPI, could not calibrate its timer; an instruction of 2 ns it can.
-# Without ACPI it also has no clock to verify the TSC by, and 7.2 then leaves hrtimers to the tick.
+# This kernel has no ACPI. So on a busy host it could not calibrate its timer; if an instruction takes 2 ns, it can.
+# It also has no clock to verify the TSC by, and 7.2 then leaves hrtimers to the tick.
 kselftest() {
 	all_applied
 	configure x86_64 y
@@ -277,7 +277,7 @@ quiet intree/series.py "$src" "$series"
 mapfile -t patches <"$series/series"
 note "${#patches[@]} patches and a cover letter in $series"
 
-# These suites use the last patch's tree. There is one tree, so they run one after the other.
+# All suites use one tree, so they run one after the other. Only the builds apply the patches one by one.
 for arch in x86_64 arm64 i386; do
 	! wanted build-$arch || suite patches_build builds $arch
 done

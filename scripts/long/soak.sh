@@ -53,9 +53,9 @@ count() {
 	END
 }
 
-# freeze_thaw: freeze a machine's emulator and continue it, in two ways by turns. QEMU's stop and
-# cont stop the guest's clock. If the process of the emulator is stopped, the guest's clock jumps
-# forward.
+# freeze_thaw: freeze a machine's emulator and continue it, in two ways by turns. With QEMU's commands stop
+# and cont, the guest's clock stops. If the emulator's process is stopped by a signal, the guest's clock
+# jumps forward when it continues.
 freeze_thaw() {
 	local logs=build/qemu/soak-freeze i
 

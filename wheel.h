@@ -32,16 +32,17 @@
  * 9 * WHEEL_BIG = 288 moves. If the next bucket of level l holds n timers, more than WHEEL_BIG for
  * each of its ticks, n / (width_l - 1) takes the place of WHEEL_BIG. If no bucket holds so many,
  * and nothing is due in the next tick, one of the four next buckets, or the class, may lose
- * WHEEL_CHUNK timers: 512 moves. So the bound is 512 moves, and 1/59 of the timers that are due
- * within the next 60 ticks, unless more than 900 000 are due in an hour of 3 600 ticks. Timers that
- * expire are not counted. If a million timers are due within an hour or half an hour, a day ahead,
- * no tick needs more than 600 moves.
+ * WHEEL_CHUNK timers: 512 moves. So the bound is 512 moves, and 1/59 of the timers in the next
+ * bucket of level 1: those that are due there, or were before they were put off. It holds if the
+ * next bucket of level 2, an hour of 3 600 ticks, has at most 900 000 timers, that of level 3 at
+ * most 2 700 000, and that of level 4, and the class, at most 1 000 000 000. Timers that expire are
+ * not counted. If a million timers are due within an hour or half an hour, a day ahead, no tick
+ * needs more than 600 moves.
  *
  * If ticks are idle, the price is an event for each WHEEL_CHUNK = 256 timers of a big bucket, and
- * of a class of far timers: an event for less than half a percent of the timers. If a step happens
- * anyway, within the last eighth of a width before, it does these moves, and saves the event. Only
- * a bucket that is barely big, with 33 to 200 timers, costs more than that, if nothing else is due
- * shortly before.
+ * of a class of far timers: an event for less than half a percent of the timers, if these are more
+ * than 800. If they are fewer, it is four events at most. If a step happens anyway, within the last
+ * eighth of a width before, it does these moves, and saves the event.
  *
  * A timer moves at most four times, and once more for each class of far timers that it passes
  * through, and for each time it was put off.
@@ -61,9 +62,9 @@
  * A timer that may be late gets, of the ticks it may fire in, the one that most others can share,
  * see wheel_choose(). Mostly that is a stop: a multiple of 60 ticks, or, where only level 2
  * reaches, of 600. A stop has lists of its own, from which its timers fire when its tick comes.
- * They are not moved, except once if they were in level 3 or 4 before. Level 1 has one stop in each
- * of its buckets, and level 2 has six. A timer at a stop stays there when the bucket around it is
- * emptied:
+ * They are not moved, except on their way there: once if they were in level 3 before, and twice if
+ * they were in level 4. Level 1 has one stop in each of its buckets, and level 2 has six. A timer
+ * at a stop stays there when the bucket around it is emptied:
  *
  *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late
  *	exact				9 259			1.9		0
@@ -761,7 +762,7 @@ static inline u32 wheel_choose_between(u32 first, u32 last)
  * other delays and elsewhere. So it is a round number of ticks since the beginning of time; the
  * first such number, since a later one would be no better:
  *
- *	ticks allowed		multiple of
+ *	@last - @first		multiple of
  *	345 600 or more		86 400
  *	14 400 or more		3 600
  *	fewer			600 if there is one, else 60, 30, 10, 5 or 2

@@ -79,6 +79,35 @@ static void beyond(u64 clk)
 }
 
 /*
+ * In idle ticks a big bucket costs an event for each chunk, and one for what is left after the last
+ * whole chunk. If it has more than 800 timers, that is an event for less than half a percent.
+ */
+static void big_events(u64 clk)
+{
+	u64 end = (clk / WHEEL_W1 + 4) * WHEEL_W1;
+	unsigned int n, i;
+	bool good = true;
+
+	for (n = WHEEL_BIG + 1; n <= 1600 && good; n++) {
+		struct wheel *w = new_wheel(clk);
+		struct tally c = { 0 };
+
+		memset(timer, 0, n * sizeof(*timer));
+		for (i = 0; i < n; i++)
+			wheel_add(w, &timer[i], end - 1);
+		while (w->next != WHEEL_NEVER)
+			hop(w, &c);
+		good = c.fired == n && !c.wrong && !c.idle &&
+		       c.vain <= (n - WHEEL_BIG + WHEEL_CHUNK - 1) / WHEEL_CHUNK &&
+		       (n <= 800 || c.vain * 200 < n);
+		if (!good)
+			diag("%u timers: %llu wakes without an expiry", n, (ull)c.vain);
+		free(w);
+	}
+	ok(good, "big buckets of 33 to 1600 timers: an event for each chunk that was begun");
+}
+
+/*
  * Draining of a bucket that takes ten ticks begins ten ticks before the bucket. If ticks are idle,
  * it moves a chunk, and pauses until the rest must be moved.
  */
@@ -153,7 +182,7 @@ int main(int argc, char **argv)
 {
 	u64 clk;
 
-	plan(4 * 9 + 6 + 3 + 2);
+	plan(4 * 9 + 1 + 6 + 3 + 2);
 	rnd_state = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	timer = alloc(MANY, sizeof(*timer));
 	clk = 1000 * DAY + below(DAY);
@@ -166,6 +195,7 @@ int main(int argc, char **argv)
 	near("1 M over 90 years", clk, clk + 1, 90 * (u64)WHEEL_W4);
 	busy(clk);
 	beyond(clk);
+	big_events(clk);
 	late(clk);
 	evenly(clk);
 	dense("in the next hours", clk, clk + 1);

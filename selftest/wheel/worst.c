@@ -9,9 +9,10 @@
  * a small one may be, and all of these are due in the same tick. The next bucket of each level is
  * big, and is emptied as late as possible. All other timers are in the minute that begins then.
  * Variants: all timers may be late, so that levels 3 and 4 owe moves to stops; all are put off; a
- * class of far timers is larger than can be moved at its pace; random crowds, some of which may
- * be late; timers at stops, which are not moved at all; and all but each eighth or each seventh of
- * many timers are cancelled, so that the rest may be in only a few lists of their bucket.
+ * class of far timers is larger than can be moved at its pace; nothing is due in the next tick, so
+ * that one level moves a chunk; random crowds, some of which may be late; timers at stops, which
+ * are not moved where levels 1 and 2 reach; and all but each eighth or each seventh of many timers
+ * are cancelled, so that the rest may be in only a few lists of their bucket.
  */
 #include "test.h"
 
@@ -218,6 +219,20 @@ static void stops(u64 clk)
 	free(w);
 }
 
+/* From level 3 such a timer is moved once, to its stop, and from level 4 twice. */
+static void far_stops(u64 clk, unsigned int l)
+{
+	const unsigned int n = 20000;
+	struct wheel *w = begin(clk);
+	struct worst worst;
+
+	fill_late(w, n, (clk / width[l] + 2) * width[l], width[l], WHEEL_STOP2);
+	worst = watch(w, WHEEL_NEVER);
+	ok(worst.fired == n && worst.exact && w->moves <= (l - 2) * n && w->moves > (l - 3) * n,
+	   "and from level %u: %.3f moves each, of %u they may", l, (double)w->moves / n, l - 2);
+	free(w);
+}
+
 /* A timer that was put off is moved with its bucket, as if it were due. */
 static void put_off(u64 end)
 {
@@ -254,6 +269,34 @@ static void far_crowd(u64 clk)
 	fill(w, WORST_MANY / 10, from * width[4], width[4] << c);
 	worst = watch(w, WHEEL_NEVER);
 	verdict(&worst, WORST_MANY / 10, "a crowd in a class of far timers");
+	free(w);
+}
+
+/*
+ * The most that is possible without a crowd in one minute: one bucket of each level is due, each
+ * next bucket owes WHEEL_BIG moves, and nothing is due in the next tick. So one level moves a chunk
+ * instead. Until then a step in each tick keeps it from doing so earlier.
+ */
+static void chunk_tick(u64 end)
+{
+	const unsigned int ticks = WHEEL_CHUNK / WHEEL_BIG;
+	struct wheel *w = begin(end - 4 * width[4]);
+	struct worst worst;
+	unsigned int l, i;
+
+	for (l = WHEEL_LEVELS - 1; l; l--) {
+		wheel_forward(w, end - 3 * width[l]);
+		fill(w, WHEEL_BIG, end - ticks, 1);
+		fill(w, WHEEL_BIG + WHEEL_CHUNK, end + width[l] - 1, 1);
+	}
+	wheel_forward(w, end - 3 * ticks);
+	for (i = 2 * ticks; i >= ticks; i--)
+		fill(w, 1, end - i, 1);
+	i = used;
+	worst = watch(w, WHEEL_NEVER);
+	verdict(&worst, i, "all levels owe and are due, and one moves a chunk");
+	ok(WHEEL_R0 != 60 || worst.moves == 7 * WHEEL_BIG + WHEEL_CHUNK,
+	   "four buckets are emptied, three levels move what they owe, and one a chunk");
 	free(w);
 }
 
@@ -365,15 +408,18 @@ int main(int argc, char **argv)
 {
 	u64 seed;
 
-	plan(3 + 1 + 1 + 2 + 1 + 3 + 1);
+	plan(3 + 1 + 3 + 2 + 1 + 2 + 3 + 1);
 	seed = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	rnd_state = seed;
 	timer = alloc(WORST_MANY, sizeof(*timer));
 	worst_tick(12 * SPAN);
 	late_tick(12 * SPAN);
 	stops(5 * SPAN + 7);
+	far_stops(5 * SPAN + 7, 3);
+	far_stops(5 * SPAN + 7, 4);
 	put_off(12 * SPAN);
 	far_crowd(5 * SPAN + 7);
+	chunk_tick(12 * SPAN);
 	any_stride(0, "level 0");
 	any_stride(1, "a stop of level 1");
 	any_stride(2, "a stop of level 2");

@@ -112,12 +112,26 @@ static bool all_held(struct take *take)
 	return true;
 }
 
+/* For how long the runner waits, in us; it need not say so. Returns false if it cannot. */
+static bool wait_of(struct json_object *o, int64_t *us)
+{
+	struct json_object *value;
+	const char *s;
+	int64_t ns;
+
+	*us = 0;
+	if (!json_object_object_get_ex(o, "wait", &value))
+		return true;
+	s = json_object_get_string(value);
+	if (!s || !parse_duration(s, &ns))
+		return false;
+	*us = ns / NS_PER_US;
+	return *us <= WAIT_MAX_US;
+}
+
 /* Returns false with the error set if the request is wrong. */
 static bool take_parse(struct request *r, struct take *take)
 {
-	struct json_object *wait;
-	int64_t ns = 0;
-
 	*take = (struct take) { .json = parse_body(r) };
 	if (!take->json)
 		return false;
@@ -127,12 +141,8 @@ static bool take_parse(struct request *r, struct take *take)
 	};
 	if (take->runner.id && take->runner.pool && take->runner.name &&
 	    number_of(take->json, "room", ROOM_MAX, &take->room) &&
-	    (!json_object_object_get_ex(take->json, "wait", &wait) ||
-	     parse_duration(json_object_get_string(wait), &ns)) &&
-	    ns / NS_PER_US <= WAIT_MAX_US && all_held(take)) {
-		take->wait = ns / NS_PER_US;
+	    wait_of(take->json, &take->wait) && all_held(take))
 		return true;
-	}
 	refuse(r, MHD_HTTP_BAD_REQUEST,
 	       "runner, name and pool are wanted, with room up to %d, wait up to 60s, and runs",
 	       ROOM_MAX);

@@ -356,7 +356,8 @@ def protocol(tap, d):
             ("POST", f"{path}/done?attempt=1&status=-1"), ("POST", "/v1/runs/x/beat?attempt=1"),
             ("POST", "/v1/take", {"runner": "a/b", "name": "a", "pool": "x"}), ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "room": -1}),
             ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "runs": [{"run": "x"}]}),
-            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": "1h"}))]
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": "1h"}),
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": None}))]
     tap.ok({s for s, _ in bad} == {400} and all("error" in a for _, a in bad), "bad requests", *bad)
     tap.same([take(0, leave=True), d.get("/v1/runners")[0]["runner"]], [(200, {}), "b-1"], "it leaves")
     wrong = [d.put("x", **more)[1].get("error") for more in (

@@ -261,6 +261,8 @@ static void default_places(void)
 		die("--runner and --pool need each other");
 	if (options.runner && (options.store || options.listen))
 		die("a runner has neither a store nor a port");
+	if (options.runner && !name_good(machine_name()))
+		die("'%s' is no name for a runner: say --name=NAME", machine_name());
 	if (!options.lease)
 		options.lease = LEASE_US;
 	if (!options.state && !geteuid())

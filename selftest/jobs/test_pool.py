@@ -103,6 +103,14 @@ def runs(tap, d):
         os.mknod(f"{d.dir}/queue.told")
         tap.same([states, [over(d, k) for k in keys]], [["running", "queued", "queued"], [[(1, "ok")]] * 3], "overlap: queue")
         tap.same([one.stop(), one.unsound(), d.get("/v1/runners")], [0, "", []], "a runner ends")
+    with Runner("a+b:c@d", d, name="e+f") as one:
+        one.start()
+        d.put("plus", exec=["true"], pool="a+b:c@d", overlap="allow")
+        keys = [run(d, "plus") for _ in range(8)]
+        tap.same([[over(d, key) for key in keys], one.stop(), one.unsound()], [[[(1, "ok")]] * 8, 0, ""], "names with each sign that they may have")
+    with Runner("p", d, name="a b") as one:
+        status = one.start(wait=False).process.wait(60)
+        tap.same([status, one.stderr()], [1, "<3>twheeld: 'a b' is no name for a runner: say --name=NAME\n"], "a name that is none")
 
 
 def read_all(d, key):
@@ -493,7 +501,7 @@ def main():
         tap = Tap(8)
         many(tap)
         tap.done()
-    tap = Tap(43)
+    tap = Tap(45)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

@@ -346,7 +346,8 @@ void post_beat(struct request *r)
 	if (!task_of(r, &task, &from))
 		return;
 	runner.id = task.runner;
-	runner.until = now_us() + pool_lease();
+	/* Who has accepted a request has no lease. */
+	runner.until = *task.runner ? now_us() + pool_lease() : NEVER;
 	if (store_beat_task(store, &runner, &task, &held, now_us())) {
 		not_stored(r);
 		return;

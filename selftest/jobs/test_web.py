@@ -12,6 +12,7 @@ import time
 from daemon import Command, Tap, free_port, until
 from remote import TOKENS, Remote
 
+LEASE = 1
 ENV = {"http_proxy": "", "HTTP_PROXY": "", "no_proxy": "*"}
 
 
@@ -128,11 +129,11 @@ def accepted(tap, d, web):
     until(lambda: d.ask("POST", f"/v1/runs/{key}/beat?attempt=2", "so far\n", token=TOKENS["run"])[0] == 200)
     d.kill()
     d.start()
-    time.sleep(1.5)
+    time.sleep(3 * LEASE + 1.5)
     states = [(r["state"], r["attempt"]) for r in d.get(f"/v1/runs/{key}")]
     status = d.ask("POST", f"{done}2&status=0", token=TOKENS["run"])[0]
     tap.same([states, status, over(d, key), len(web.of("/later"))],
-             [[("running", 2), ("over", 1)], 200, [(1, "failed", 3), (2, "ok", 0)], 2], "202: that survives the daemon")
+             [[("running", 2), ("over", 1)], 200, [(1, "failed", 3), (2, "ok", 0)], 2], "202: that survives the daemon, and silence")
     keys = [run(d, "later"), None]
     until(lambda: len(web.of("/later")) == 3 and [r for r in d.get(f"/v1/runs/{keys[0]}") if r["state"] == "running"])
     time.sleep(0.2)
@@ -212,7 +213,7 @@ def mail_of(d):
 def main():
     tap = Tap(21)
     web = Receiver()
-    with Remote(**ENV) as d:
+    with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
             file.write(f"#!/bin/sh\n(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
         d.args = (*d.args, f"--sendmail={d.dir}/sendmail")

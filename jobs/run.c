@@ -381,6 +381,7 @@ static void skip_queued(struct job *job)
 	op = core_op(OP_END, job);
 	op->line = line_of(job, &run->firing, OUTCOME_SKIPPED, -1, 0);
 	op->line.firing.arg = NULL;
+	move_parked(job, run->firing.id, op->line.ended);
 	run_free(run);
 }
 

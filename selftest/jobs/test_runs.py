@@ -82,6 +82,16 @@ def overlaps(tap, d):
     rows = {r["run"]: r["outcome"] for r in d.over("replace", 3)}
     tap.same([rows.get(i) for i in ids], ["killed", "skipped", "ok"], "replace")
 
+    d.put("parked", delay="0.3s", overlap="replace", stop="60s",
+          exec=["/bin/sh", "-c", f"trap '' TERM; {until_told(d, 'parked')}"])
+    run(d, "parked")
+    own = until(lambda: [r["run"] for r in d.get("/v1/runs?job=parked") if r["state"] == "queued"])
+    run(d, "parked")
+    until(lambda: d.over("parked")[0]["run"] == own[0])
+    tap.ok(d.get("/v1/jobs/parked")["next"], "replace: a delay whose run was skipped while it waited is due again", own, d.get("/v1/jobs/parked"))
+    tell(d, "parked")
+    d.request("DELETE", "/v1/jobs/parked")
+
     for name in (f"instead{n}" for n in range(9)):
         in_time, got = instead(d, name)
         if in_time:
@@ -552,7 +562,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(65)
+    tap = Tap(66)
     with Daemon() as d:
         d.start()
         for fn in (overlaps, ends, statuses, processes, logs, retention, followed, strangers, starts):

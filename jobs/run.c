@@ -727,11 +727,24 @@ void run_found(const struct firing *firing)
 	TAILQ_INSERT_TAIL(&found, run, in_ready);
 }
 
+/* Was the run to be killed, since another one that waits for its end replaces it? */
+static bool is_replaced(const struct run *run)
+{
+	const struct job *job = run->job;
+
+	return job->name && job->def.overlap == OVERLAP_REPLACE &&
+	       run->firing.state != STATE_QUEUED && first_queued(job);
+}
+
 /* Decide about a firing of a dead life. If it was READY it may have run, so it is lost. */
 static void take_over(struct run *run)
 {
 	const struct firing *f = &run->firing;
 
+	if (is_replaced(run)) {
+		run_kill(run, OUTCOME_KILLED);
+		return;
+	}
 	if (run->away)
 		return;
 	if (f->state == STATE_READY && run->job->def.pool && run->job->name) {

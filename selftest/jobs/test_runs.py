@@ -365,6 +365,22 @@ def lost(tap):
         tap.ok(not d.unsound(), "the daemons were sound", d.unsound())
 
 
+def replaced(tap):
+    """A daemon dies before what it has told to end has ended. It is not repeated: another run is to take its place."""
+    with Daemon() as d:
+        d.start()
+        d.put("j", overlap="replace", stop="60s",
+              exec=["/bin/sh", "-c", f"trap '' TERM; echo >>{d.dir}/on; [ $TWHEEL_ARG ] || {until_told(d, 'j')}"])
+        keys = [run(d, "j")]
+        until(lambda: d.lines("on"))
+        keys.append(run(d, "j", after=0, arg="new"))
+        until(lambda: [r["state"] for r in d.get(f"/v1/runs/{keys[1]}")] == ["queued"])
+        d.kill()
+        d.start()
+        rows = {r["run"]: (r["attempt"], r["outcome"]) for r in d.over("j", 2)}
+        tap.same([rows.get(key) for key in keys], [(1, "killed"), (1, "ok")], "replace: also if the daemon dies meanwhile", rows, d.stderr())
+
+
 def broken(tap):
     """The user of a job is gone when the daemon starts again. Its firings wait until the job is put again."""
     with Daemon() as d:
@@ -562,7 +578,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(66)
+    tap = Tap(67)
     with Daemon() as d:
         d.start()
         for fn in (overlaps, ends, statuses, processes, logs, retention, followed, strangers, starts):
@@ -571,6 +587,7 @@ def main():
         tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
     missed(tap)
     lost(tap)
+    replaced(tap)
     broken(tap)
     full(tap)
     notifies(tap)

@@ -175,21 +175,19 @@ const char *argument(const struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
 }
 
+/* The last segment is all of the rest: only the key of a shot is there, which may be any text. */
 static void split_path(struct request *r, const char *path)
 {
-	char *rest, *part;
+	char *rest;
 
 	r->path = strdup(path);
 	rest = r->path;
 	if (rest && *rest == '/')
 		rest++;
-	while ((part = strsep(&rest, "/"))) {
-		if (r->nr_segments == SEGMENTS) {
-			r->nr_segments = 0;
-			return;
-		}
-		r->segment[r->nr_segments++] = part;
-	}
+	while (rest && r->nr_segments < SEGMENTS - 1)
+		r->segment[r->nr_segments++] = strsep(&rest, "/");
+	if (rest)
+		r->segment[r->nr_segments++] = rest;
 }
 
 /*

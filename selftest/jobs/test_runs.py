@@ -463,7 +463,9 @@ def strangers(tap, d):
         ("PUT", "/v1/jobs/x", b""), ("PUT", "/v1/jobs/-a", b'{"exec": ["a"]}'), ("POST", "/v1/jobs", b"{}"),
         ("POST", "/v1/jobs", b'[{"exec": ["a"]}]'), ("PUT", "/v1/jobs/x", b"[" * 100000), ("GET", "/v1/runs/x"),
         ("GET", "/v1/runs?limit=-1"), ("GET", "/v1/runs?since=soon"), ("POST", "/v1/jobs/show/shots", b"[{}]"),
-        ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'))]
+        ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("POST", "/v1/jobs/show/shots", b'[{"after": 0, "arg": "a\\u0000b"}]'),
+        ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "key": "a\\u0000b"}]'), ("GET", "/v1/runs/0-0"), ("GET", "/v1/runs/0-1/log"),
+        ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'))]
     tap.ok(all(s == 400 and isinstance(a, dict) and "error" in a and "\n" not in a["error"] for s, a in answers),
            "bad requests get one clear message", *answers)
     answers = [d.request(*r)[0] for r in (("GET", "/v2"), ("GET", "/v1/jobs/nobody"), ("PATCH", "/v1/jobs"),

@@ -579,16 +579,19 @@ int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX])
 int job_remove(struct job *job, char error[ERROR_MAX])
 {
 	struct needed needed = { .name = job->name };
+	bool gone;
 	int err;
 
 	jobs_each(find_needed, &needed);
 	if (needed.by)
 		return refuse(error, -EBUSY, "job '%s' follows job '%s'", job->name, needed.by);
-	err = store_remove(store, job->id);
+	err = store_remove(store, job->id, &gone);
 	if (err)
 		return not_written(err, error);
 	job_unname(job);
 	runs_forget(job);
+	if (gone)
+		job_forget(job->id);
 	return 0;
 }
 

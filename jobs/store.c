@@ -537,7 +537,7 @@ int store_put(struct store *store, struct job_row *rows, size_t nr)
 }
 
 /* The last step deletes the row of the job at once if it has neither firings nor history. */
-int store_remove(struct store *store, int64_t job)
+int store_remove(struct store *store, int64_t job, bool *gone)
 {
 	static const enum sql_id steps[] = { Q_JOB_NONAME, Q_DUE_JOB, Q_JOB_DROP };
 	int err = store->ops->begin(store);
@@ -546,6 +546,7 @@ int store_remove(struct store *store, int64_t job)
 		return err;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps) && !err; i++)
 		err = sql_run(store, steps[i], "i", job);
+	*gone = store->changed;
 	if (!err)
 		err = tell(store, NEWS_JOB, job, 0, 0);
 	return store->ops->end(store, err);

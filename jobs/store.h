@@ -423,8 +423,11 @@ int store_window(struct store *store, int64_t from, int64_t to, int64_t limit,
  * replaced: if due_at is not 0 there is a new one, whose id is filled in.
  */
 int store_put(struct store *store, struct job_row *rows, size_t nr);
-/* Remove a job: its name and its rows of due are deleted. The rest goes with its history. */
-int store_remove(struct store *store, int64_t job);
+/*
+ * Remove a job: its name and its rows of due are deleted. The rest goes with its history. *@gone
+ * becomes whether there is none, so that nothing is left of the job.
+ */
+int store_remove(struct store *store, int64_t job, bool *gone);
 /* Pause a job: all its rows of due wait. With @on false, resume it. */
 int store_pause(struct store *store, int64_t job, bool on);
 /*

@@ -365,6 +365,23 @@ def lost(tap):
         tap.ok(not d.unsound(), "the daemons were sound", d.unsound())
 
 
+def memory(tap):
+    """Jobs that were put and removed, and have never run: nothing is left of them."""
+    def resident():
+        with open(f"/proc/{d.process.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    sizes = []
+    with Daemon() as d:
+        # What was freed is to be used again at once.
+        d.start(ASAN_OPTIONS=f"{os.environ.get('ASAN_OPTIONS', '')}:quarantine_size_mb=1")
+        for n in range(100):
+            d.put(f"big{n}", exec=["true"], input="x" * 900_000)
+            d.request("DELETE", f"/v1/jobs/big{n}")
+            sizes.append(resident())
+        tap.ok(sizes[-1] - sizes[19] < 30e6, "a job that is removed takes no memory", sizes[19], sizes[-1])
+
+
 def replaced(tap):
     """A daemon dies before what it has told to end has ended. It is not repeated: another run is to take its place."""
     with Daemon() as d:
@@ -580,7 +597,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(67)
+    tap = Tap(68)
     with Daemon() as d:
         d.start()
         for fn in (overlaps, ends, statuses, processes, logs, retention, followed, strangers, starts):
@@ -590,6 +607,7 @@ def main():
     missed(tap)
     lost(tap)
     replaced(tap)
+    memory(tap)
     broken(tap)
     full(tap)
     notifies(tap)

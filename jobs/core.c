@@ -261,7 +261,7 @@ static void load_more(void *arg, const struct twheel_task_info *info)
 {
 	static int64_t step = STEP_US;
 	struct twheel_task task = { .fn = load_more };
-	bool full = twheel_sched_pending(sched) >= WINDOW_ROWS;
+	bool full = stuck || twheel_sched_pending(sched) >= WINDOW_ROWS;
 	int64_t nr = full ? STEP_ROWS : load(horizon, horizon + 2 * step);
 
 	(void)arg;
@@ -357,6 +357,10 @@ static void fire(const struct armed *row, bool paced)
 	int64_t now = now_us();
 	struct plan plan;
 
+	if (stuck) {		/* it is read again when the store can be written */
+		core_reload();
+		return;
+	}
 	if (stopping || !job || !job->name || job->broken || !store_owns(store, row->job) ||
 	    run_find(row->id, row->at))
 		return;
@@ -391,18 +395,15 @@ struct op *core_op(enum op_type type, const struct job *job)
 	return &lane->ops[lane->nr_ops++];
 }
 
-/* While the store cannot be written, do not look at the timers: nothing could be begun. */
+/* While the store cannot be written nothing fires: see fire(). All other timers go on. */
 static void set_stuck(bool is)
 {
-	struct epoll_event event = { .events = is ? 0 : EPOLLIN };
-
 	if (is && !stuck)
 		say(SAY_ERROR, "the store cannot be written: %s; nothing is begun until it can",
 		    store_error(store));
 	if (!is && stuck)
 		say(SAY_INFO, "the store can be written again");
 	stuck = is;
-	epoll_ctl(epoll, EPOLL_CTL_MOD, twheel_sched_fd(sched), &event);
 }
 
 bool core_stuck(void)
@@ -514,14 +515,17 @@ bool core_may_begin(void)
 	return !store->many || (now < next_beat && now < store->lease_end);
 }
 
-/* Is a turn that waits for another one large already? Then nothing is added to it. */
+/*
+ * Is a turn that waits for another one large already? Then nothing is added to it, unless it waits
+ * because the store cannot be written: runs end meanwhile, and people ask.
+ */
 static bool is_full(void)
 {
 	bool full = false;
 
 	for (struct lane *lane = lanes; lane < lanes + LANES; lane++)
 		full |= lane->nr_ops >= TURN_OPS;
-	return full;
+	return full && !stuck;
 }
 
 /* ---- history that goes -------------------------------------------------------------- */
@@ -593,7 +597,7 @@ static void expire(void *arg, const struct twheel_task_info *task)
 
 	(void)arg;
 	(void)task;
-	if (!may_expire())
+	if (stuck || !may_expire())
 		return;
 	core_refresh();
 	while (core_flush() && expire_some(&expired) && time_now(CLOCK_MONOTONIC) < end)

@@ -437,11 +437,19 @@ def full(tap):
         flag = f"{d.dir}/full"
         d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
         d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
-        until(d.lines)
+        stubborn = ["/bin/sh", "-c", f"trap '' TERM; echo >>{d.dir}/on; while :; do sleep 0.05; done"]
+        d.put("slow", exec=stubborn, timeout="1s", stop="0.2s")
+        key = run(d, "slow")
+        until(lambda: d.lines() and d.lines("on"))
         os.mknod(flag)
         status, answer = d.put("new", exec=["true"])
         days = d.request("PUT", "/v1/days/new", ["2027-01-01"])[0], d.request("GET", "/v1/days/new")[0]
-        until(lambda: not d.marked())       # what had begun ends
+        try:
+            waited = d.request("GET", f"/v1/runs/{key}/log?wait=0.2s")[0]
+        except OSError as error:
+            waited = error
+        tap.same(waited, 200, "full disk: requests that wait are answered")
+        tap.ok(until(lambda: not d.marked(), 20), "full disk: what had begun ends, and takes no longer than it may", d.marked())
         before = settled(lambda: len(d.lines()))
         time.sleep(0.5)
         tap.ok(status == 503 and "cannot be written" in answer["error"], "full disk: requests are refused", status, answer)
@@ -449,8 +457,20 @@ def full(tap):
         tap.same(len(d.lines()), before, "full disk: nothing begins that is not written")
         os.unlink(flag)
         tap.ok(until(lambda: len(d.lines()) >= before + 8), "full disk: all runs begin when there is room again", d.stderr())
-        tap.same([d.stop(), d.query("SELECT count(*) FROM history GROUP BY id, at HAVING count(*) > 1")], [0, []],
-                 "once each")
+        tap.same(outcomes(d.over("slow")), ["timeout"], "full disk: what has ended is recorded when there is room again")
+        d.put("long", exec=stubborn, stop="0.2s")
+        run(d, "long")
+        until(lambda: len(d.lines("on")) == 2)
+        os.mknod(flag)
+        until(lambda: d.stderr().count("cannot be written") == 2)
+        d.process.send_signal(signal.SIGTERM)
+        try:
+            status = d.process.wait(20)
+        except subprocess.TimeoutExpired:
+            status = "hangs"
+        tap.same(status, 0, "full disk: the daemon ends when it is told to")
+        os.unlink(flag)
+        tap.same(d.query("SELECT count(*) FROM history GROUP BY id, at HAVING count(*) > 1"), [], "once each")
 
 
 # ---- who does not speak its language -------------------------------------------------------------------
@@ -597,7 +617,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(68)
+    tap = Tap(72)
     with Daemon() as d:
         d.start()
         for fn in (overlaps, ends, statuses, processes, logs, retention, followed, strangers, starts):

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/queue.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -112,22 +111,30 @@ void when_due(struct twheel_task *task, int64_t at)
 /* ---- timers ------------------------------------------------------------------------- */
 
 /**
- * struct armed - a row of due that has a timer, or that waits in late_ones
- * @entry:	link in late_ones
+ * struct armed - a row of due that has a timer
  * @job:	the id of its job
  * @id:		the id of the row
  * @at:		when it is due
  */
 struct armed {
-	STAILQ_ENTRY(armed)	entry;
-	int64_t			job;
-	int64_t			id;
-	int64_t			at;
+	int64_t	job;
+	int64_t	id;
+	int64_t	at;
 };
 
-static STAILQ_HEAD(, armed) late_ones = STAILQ_HEAD_INITIALIZER(late_ones);
-static size_t nr_late;
+/**
+ * struct late - a row that is late: see pace()
+ * @in_all:	its place among all of them, by the id of the row, in the order in which they came
+ * @row:	the row
+ */
+struct late {
+	UT_hash_handle	in_all;
+	struct armed	row;
+};
+
+static struct late *late_ones;
 static uint64_t late_timer;
+static size_t nr_armed;		/* how many rows have a timer */
 
 static void fire(const struct armed *row, bool paced);
 
@@ -139,7 +146,14 @@ static struct armed *new_armed(const struct armed *from)
 	if (!row)
 		abort();
 	*row = *from;
+	nr_armed++;
 	return row;
+}
+
+static void free_armed(void *row)
+{
+	nr_armed--;
+	free(row);
 }
 
 /* The function of a row's timer. */
@@ -154,7 +168,7 @@ void core_arm(int64_t id, int64_t job, int64_t at)
 {
 	struct armed row = { .job = job, .id = id, .at = at };
 	struct twheel_task task = {
-		.fn = due_fired, .release = free, .key = &id, .key_len = sizeof(id),
+		.fn = due_fired, .release = free_armed, .key = &id, .key_len = sizeof(id),
 	};
 	int err;
 
@@ -165,7 +179,7 @@ void core_arm(int64_t id, int64_t job, int64_t at)
 	err = twheel_sched_add(sched, &task, NULL);
 	if (err) {
 		say(SAY_ERROR, "cannot arm a timer: %s", strerror(-err));
-		free(task.arg);
+		free_armed(task.arg);
 		core_reload();
 	}
 }
@@ -261,7 +275,7 @@ static void load_more(void *arg, const struct twheel_task_info *info)
 {
 	static int64_t step = STEP_US;
 	struct twheel_task task = { .fn = load_more };
-	bool full = stuck || twheel_sched_pending(sched) >= WINDOW_ROWS;
+	bool full = stuck || nr_armed >= WINDOW_ROWS;
 	int64_t nr = full ? STEP_ROWS : load(horizon, horizon + 2 * step);
 
 	(void)arg;
@@ -313,38 +327,47 @@ static void watch_clock(void)
  */
 static void late_fired(void *arg, const struct twheel_task_info *task)
 {
-	struct armed *row = STAILQ_FIRST(&late_ones);
+	struct late *late = late_ones;
 
 	(void)arg;
-	if (!row) {
+	if (!late) {
 		twheel_sched_cancel(sched, task->id, 0);
 		late_timer = 0;
 		return;
 	}
-	STAILQ_REMOVE_HEAD(&late_ones, entry);
-	nr_late--;
-	fire(row, false);
-	free(row);
+	HASH_DELETE(in_all, late_ones, late);
+	fire(&late->row, false);
+	free(late);
 }
 
-/* Put a late row into the queue for late_fired(). */
+/*
+ * Put a late row into the queue for late_fired(). It may be there already: whenever all rows are
+ * read again, so are those that wait there.
+ */
 static void pace(const struct armed *row)
 {
 	struct twheel_task task = { .fn = late_fired, .period_ns = LATE_EACH_NS };
-	struct armed *late;
+	struct late *late;
 
+	HASH_FIND(in_all, late_ones, &row->id, sizeof(row->id), late);
+	if (late) {
+		late->row = *row;
+		return;
+	}
 	if (!late_timer && twheel_sched_add(sched, &task, &late_timer)) {
 		core_reload();
 		return;
 	}
-	late = new_armed(row);
-	STAILQ_INSERT_TAIL(&late_ones, late, entry);
-	nr_late++;
+	late = calloc(1, sizeof(*late));
+	if (!late)
+		abort();
+	late->row = *row;
+	HASH_ADD(in_all, late_ones, row.id, sizeof(row->id), late);
 }
 
 size_t core_paced(void)
 {
-	return nr_late;
+	return HASH_CNT(in_all, late_ones);
 }
 
 /*
@@ -902,7 +925,7 @@ static void load_what_is_due(void)
 	if (reload) {
 		reload = false;
 		load(0, INT64_MAX);
-	} else if (horizon < now_us() && twheel_sched_pending(sched) < WINDOW_ROWS / 4) {
+	} else if (horizon < now_us() && nr_armed < WINDOW_ROWS / 4) {
 		load(horizon, INT64_MAX);
 	}
 }

@@ -36,6 +36,7 @@
 #define RELOAD_NS	(NS_PER_S / 2)	/* after firings that were refused */
 #define LOOK_US		(250 * US_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
+#define LATEST_US	(INT64_MAX / NS_PER_US)	/* in 2262: a timer is for no later time */
 
 struct store *store;
 struct twheel_sched *sched;
@@ -104,6 +105,7 @@ int64_t now_us(void)
 
 void when_due(struct twheel_task *task, int64_t at)
 {
+	at = at < LATEST_US ? at : LATEST_US;
 	task->when_ns = (store->clock ? at - now_us() : at) * NS_PER_US;
 	task->flags = store->clock ? 0 : TWHEEL_TASK_AT;
 }

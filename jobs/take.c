@@ -25,6 +25,7 @@
 
 #define ROOM_MAX	1000
 #define HELD_MAX	100000
+#define FROM_MAX	1000000000000000LL	/* more than any run prints */
 #define WAIT_MAX_US	(60 * US_PER_S)
 #define SLICE_US	US_PER_S	/* how often to look for changes that nobody tells of */
 
@@ -312,7 +313,7 @@ static bool task_of(struct request *r, struct task *task, int64_t *from)
 		task->runner = "";
 	if (!parse_run(r, &f) || !query_number(r, "attempt", INT64_MAX, &task->attempt) ||
 	    !query_number(r, "shard", INT64_MAX, &task->shard) ||
-	    !query_number(r, "from", INT64_MAX, from))
+	    !query_number(r, "from", FROM_MAX, from))
 		return false;
 	if (!task->attempt)
 		refuse(r, MHD_HTTP_BAD_REQUEST, "attempt is missing");

@@ -344,7 +344,9 @@ def protocol(tap, d):
              [[], [{**held, "attempt": 2}], [held]], "what it has and what it has not")
     beats = [d.ask("POST", f"{path}/beat?runner={who}&attempt={n}&from=0", "out\n", token=TOKENS["run"])[0]
              for who, n in (("a-1", 1), ("a-1", 1), ("a-1", 2), ("b-1", 1), ("", 1))]
-    tap.same([beats, d.output(key)], [[200, 200, 409, 409, 409], "out\n"], "output that is sent twice is there once")
+    far = d.ask("POST", f"{path}/beat?runner=a-1&attempt=1&from={2**63 - 1}", "far", token=TOKENS["run"])[0]
+    tap.same([beats, far, d.output(key)], [[200, 200, 409, 409, 409], 400, "out\n"],
+             "output that is sent twice is there once, and none is farther away than any can be")
     status = d.ask("POST", f"{path}/done?runner=a-1&attempt=1&status=1&from=4", "more\n", token=TOKENS["run"])[0]
     again = until(lambda: take(1)[1]["runs"])
     tap.same([status, again[0]["attempt"], d.output(key, attempt=1)], [200, 2, "out\nmore\n"], "it has failed, and takes the next attempt")

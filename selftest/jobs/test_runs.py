@@ -579,6 +579,12 @@ def starts(tap, d):
         with contextlib.closing(sqlite3.connect(f"{d.dir}/{name}/jobs.db")) as db:
             tables = db.execute("SELECT name FROM sqlite_master").fetchall()
         tap.same([message, tables], [f"<3>twheeld: cannot open '{d.dir}/{name}/jobs.db': {why}\n", [("theirs",)]], f"a file that is {name}")
+    with open(f"{d.dir}/precious", "w", encoding="ascii") as file:
+        file.write("mine\n")
+    message = fails(f"--state={d.dir}/b", f"--socket={d.dir}/precious")
+    tap.same([message, d.lines("precious")], [f"<3>twheeld: '{d.dir}/precious' is there, and is no socket\n", [["mine"]]], "a socket that is a file")
+    names = ["state", "socket", "store", "name", "group", "listen", "token-file", "runner", "pool", "cgroup", "sendmail"]
+    tap.same([fails(f"--{n}=") for n in names], [f"<3>twheeld: --{n} is empty\n" for n in names], "options that are empty")
     tap.same([fails("--runs=0"), fails("--keep=x")],
              ["<3>twheeld: '0' is no number from 1 to 100000\n", "<3>twheeld: 'x' is no duration of a second or more\n"],
              "bad options")
@@ -656,7 +662,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(74)
+    tap = Tap(76)
     with crowded(tap):
         with Daemon() as d:
             d.start()

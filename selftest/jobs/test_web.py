@@ -213,15 +213,21 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(21)
+    tap = Tap(22)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\n(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
+            file.write(f"#!/bin/sh\ncase $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234; esac\n(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
         d.args = (*d.args, f"--sendmail={d.dir}/sendmail")
         d.start()
-        for fn in (requests, accepted, alarms):
-            fn(tap, d, web)
+        requests(tap, d, web)
+        accepted(tap, d, web)
+        d.put("hang", exec=["false"], alarm={"fail": ["mailto:hang@example.org"]})
+        over(d, run(d, "hang"))
+        first = until(lambda: d.lines("hangs"))[0][0]
+        alarms(tap, d, web)
+        tap.ok(until(lambda: not os.path.exists(f"/proc/{first}"), 90) and not os.path.exists(f"/proc/{first}"),
+               "a sendmail that does not end is ended", d.stderr())
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
     tap.done()
 

@@ -599,7 +599,7 @@ static void set_up(void)
 		open_server();
 	else if (!options.runner)
 		open_file();
-	logs = format("%s/logs", options.state);
+	logs = format("%s/%s", options.state, options.runner ? "unsent" : "logs");
 	log_setup(logs);
 	free(logs);
 }

@@ -617,6 +617,7 @@ void runner_start(const char *of)
 	uint32_t random;
 
 	pool = of;
+	log_clear();	/* of a life before this one, whose runs are lost */
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random) ||
 	    twheel_sched_add(sched, &task, NULL))
 		abort();

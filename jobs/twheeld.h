@@ -372,6 +372,8 @@ void log_close(struct log *log);
 /* Open the log of a firing for reading. Returns a descriptor, or a negative errno. */
 int log_open(const struct firing *firing);
 void log_remove(const struct firing *firing);
+/* Remove all logs. */
+void log_clear(void);
 
 /* ---- runs elsewhere: pool.c, web.c ---------------------------------------------------- */
 

@@ -212,16 +212,22 @@ def changes(tap, d):
 
 # ---- deaths ---------------------------------------------------------------------------------------
 
+def logs(runner):
+    return [file for _, _, files in os.walk(f"{runner.dir}/state/unsent") for file in files]
+
+
 def dies(d, two, name):
-    """A runner dies with two runs, one of which is to be made again. Returns whether it is, in what time, and the outcomes."""
+    """A runner dies with two runs, one of which is to be made again. Returns whether it is, in what time, the outcomes, whether the
+    runner was sound, and whether there were logs of its, and which when it has begun again."""
     with Runner("r", d, name="one") as one:
         one.start()
         told = f"{name}.told"
-        d.put(name, exec=d.writes("deaths", f"; {waits_for(d, told)}"), pool="r")
+        d.put(name, exec=d.writes("deaths", f"; echo x; {waits_for(d, told)}"), pool="r")
         d.put(f"{name}-report", exec=d.writes("deaths", f"; {waits_for(d, told)}"), pool="r", lost="report")
         keys = [run(d, name), run(d, f"{name}-report")]
         for k in keys:
             running(d, k)
+        until(lambda: logs(one))
         two.start()
         began = time.monotonic()
         one.kill()
@@ -229,7 +235,10 @@ def dies(d, two, name):
         again = running(d, keys[0], 2)
         took = time.monotonic() - began
         os.mknod(f"{d.dir}/{told}")
-        return again, took, [over(d, k) for k in keys], one.unsound()
+        outcomes = [over(d, k) for k in keys]
+        kept = logs(one)
+        one.start()
+        return again, took, outcomes, one.unsound(), (bool(kept), logs(one))
 
 
 def goes_on(d, name):
@@ -282,12 +291,13 @@ def hands_over(d, runners, name):
 def deaths(tap, d):
     with Runner("r", d, name="two") as two:
         for n in range(IN_TIME):
-            again, took, outcomes, unsound = dies(d, two, f"again{n}")
+            again, took, outcomes, unsound, kept = dies(d, two, f"again{n}")
             if took < LEASE + 3 or unsound:
                 break
             two.stop()
         tap.ok(again and took < LEASE + 3 and not unsound, "a runner dies: another makes the run again", again, took, unsound)
         tap.same(outcomes, [[(1, "lost"), (2, "ok")], [(1, "lost")]], "or it is lost, if its job says so")
+        tap.same(kept, (True, []), "a runner that begins again removes the logs that it has left")
 
         for n in range(IN_TIME):      # again, if the host keeps the daemon away until the lease is over
             got, away = goes_on(d, f"on{n}")
@@ -503,7 +513,7 @@ def main():
         tap = Tap(8)
         many(tap)
         tap.done()
-    tap = Tap(45)
+    tap = Tap(46)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

@@ -175,6 +175,7 @@ static void begun(struct runs *taken, int err)
 		TAILQ_REMOVE(taken, run, in_ready);
 		run->ready = err ? &pool_ready : NULL;
 		run->away = !err;
+		run->tasks |= !err;
 		nr_away += !err;
 		if (err)
 			TAILQ_INSERT_TAIL(&pool_ready, run, in_ready);
@@ -226,6 +227,7 @@ int pool_accepted(struct run *run)
 		return err;
 	crash_point("a task was accepted");
 	run->away = true;
+	run->tasks = true;
 	nr_away++;
 	nr_running--;
 	return 0;
@@ -267,7 +269,6 @@ static void part_over(struct run *run, const struct task *task, enum outcome out
 static void all_over(struct run *run)
 {
 	nr_away--;
-	used = CLEAN;
 	if (run->worst == OUTCOME_LOST) {
 		run_lost(run);
 		return;
@@ -331,6 +332,11 @@ static void look_soon(void *arg, const struct twheel_task_info *task)
 		look();
 }
 
+void pool_clean(void)
+{
+	used = CLEAN;
+}
+
 /* Several changes in a row need one look. */
 void pool_changed(void)
 {
@@ -377,6 +383,8 @@ static void found_task(void *arg, const struct task *task)
 
 	(void)arg;
 	used = CLEAN;
+	if (run)
+		run->tasks = true;
 	if (!run || run->away || run->firing.state != STATE_READY ||
 	    task->attempt != run->firing.attempt)
 		return;

@@ -100,6 +100,8 @@ static struct run *run_new(struct job *job, const struct firing *firing)
 static void run_free(struct run *run)
 {
 	api_wake(run);
+	if (run->tasks)
+		pool_clean();
 	if (run->timer)
 		twheel_sched_cancel(sched, run->timer, 0);
 	if (run->late)

@@ -265,6 +265,7 @@ struct process {
  * @call:	the request that is this attempt, or NULL
  * @away:	the attempt is in the store's table of tasks: a runner may have it, or somebody
  *		has accepted it; see pool.c
+ * @tasks:	there may be rows of it in that table
  * @shards_over: while pool.c looks at that table: how many parts of the run are over
  * @worst:	the worst outcome of these parts
  * @status:	the status of the part with that outcome
@@ -283,6 +284,7 @@ struct run {
 	struct process		process;
 	struct call		*call;
 	bool			away;
+	bool			tasks;
 	int64_t			shards_over;
 	enum outcome		worst;
 	int64_t			status;
@@ -391,6 +393,8 @@ int pool_accepted(struct run *run);
 void pool_kill(struct run *run, bool gently);
 /* Find out which of the firings that were just found are away. Returns 0 or a negative errno. */
 int pool_found(uint64_t parts);
+/* A run that had tasks is over: delete them soon. */
+void pool_clean(void);
 /* The table of tasks has changed: look at it soon. */
 void pool_changed(void);
 /* For how long, in us, a runner keeps its runs if nothing is heard of it. */

@@ -141,6 +141,11 @@ def accepted(tap, d, web):
     d.post(f"/v1/runs/{keys[0]}/kill")
     tap.same([over(d, keys[0])[0][1], d.ask("POST", f"/v1/runs/{keys[0]}/done?attempt=1&status=0", token=TOKENS["run"])[0]],
              ["killed", 409], "202: what was killed cannot be done")
+    web.answers["/mixed"] = [202, 200]
+    d.put("mixed", http=f"{web.url}/mixed", retry={"times": 1, "wait": "4s"})
+    key = run(d, "mixed")
+    until(lambda: d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=1", token=TOKENS["run"])[0] == 200)
+    over(d, key)
     d.put("forever", http=f"{web.url}/later", timeout="0.5s")
     key = run(d, "forever")
     tap.same(over(d, key)[0][1], "timeout", "202: the timeout counts")
@@ -239,7 +244,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(23)
+    tap = Tap(24)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -254,7 +259,9 @@ def main():
         alarms(tap, d, web)
         tap.ok(until(lambda: not os.path.exists(f"/proc/{first}"), 90) and not os.path.exists(f"/proc/{first}"),
                "a sendmail that does not end is ended", d.stderr())
+        time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
+        tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
     silent_names(tap)
     tap.done()
 

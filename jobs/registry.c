@@ -647,7 +647,7 @@ struct affected {
 	size_t			nr;
 };
 
-/* If @job uses the calendar of a struct affected, plan its next time anew. */
+/* If @job uses the calendar of a struct affected, its next time is to be planned anew. */
 static void find_affected(void *arg, struct job *job)
 {
 	struct affected *a = arg;
@@ -662,8 +662,15 @@ static void find_affected(void *arg, struct job *job)
 	a->rows[a->nr++] = (struct job_row) {
 		.id = job->id, .rev = job->rev, .name = job->name, .paused = job->paused,
 		.def = json_text(job->def.json),
-		.due_at = due_again(&job->def, job->name, job->due_at, now_us()),
 	};
+}
+
+/* When such a job is due now. */
+static int64_t plan_again(void *arg, size_t i, int64_t due)
+{
+	const struct affected *a = arg;
+
+	return due_again(&a->jobs[i]->def, a->jobs[i]->name, due, now_us());
 }
 
 /* The new times were written: take them over. */
@@ -697,7 +704,8 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 		qsort(calendar->day, nr, sizeof(*days), compare_days);
 		calendar->nr = nr;
 		jobs_each(find_affected, &affected);
-		err = store_set_days(store, name, days, nr, affected.rows, affected.nr);
+		err = store_set_days(store, name, days, nr, affected.rows, affected.nr, plan_again,
+				     &affected);
 	}
 	if (err) {
 		free(calendar->day);

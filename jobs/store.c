@@ -47,7 +47,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_DUE_ADD] = "INSERT INTO due (at, main, off, key, arg, job)"
 		      " SELECT $1, $2, paused * $3, $4, $5, id FROM job WHERE id = $6 RETURNING id",
 	[Q_DUE_KEY] = "DELETE FROM due WHERE job = $1 AND key = $2",
-	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1",
+	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1 RETURNING at",
 	[Q_DUE_FIND] = "SELECT job FROM due WHERE id = $1 AND at = $2",
 	[Q_DUE_KILL] = "DELETE FROM due WHERE id = $1 AND at = $2 AND main = 0",
 	[Q_DUE_JOB] = "DELETE FROM due WHERE job = $1",
@@ -501,25 +501,33 @@ static int put_new(struct store *store, struct job_row *row)
 
 /*
  * Replace the definition of a job that still has this revision, and delete its schedule's row of
- * due. -ESTALE if it has another revision. In a transaction.
+ * due. If there is one, *@was becomes when it was due. -ESTALE if the job has another revision. In
+ * a transaction.
  */
-static int put_again(struct store *store, const struct job_row *row)
+static int put_again(struct store *store, const struct job_row *row, int64_t *was)
 {
 	int err = sql_run(store, Q_JOB_SET, "tiii", row->def, (int64_t)row->once, row->id,
 			  row->rev);
 
 	if (!err && !store->changed)
 		err = -ESTALE;
-	return err ? err : sql_run(store, Q_DUE_MAIN, "i", row->id);
+	return err ? err : sql_each(store, Q_DUE_MAIN, take_id, NULL, was, "i", row->id);
 }
 
-/* store_put() of one row, in a transaction. */
-static int put_one(struct store *store, struct job_row *row)
+/* store_put() of one row, in a transaction. *@was is filled in as by put_again(). */
+static int put_job(struct store *store, struct job_row *row, int64_t *was)
 {
-	int err = row->id ? put_again(store, row) : put_new(store, row);
-	struct due due = { .job = row->id, .at = row->due_at, .main = true };
+	*was = 0;
+	return row->id ? put_again(store, row, was) : put_new(store, row);
+}
 
-	if (!err && row->due_at)
+/* The second half of that: the new row of due, and the news. */
+static int put_due(struct store *store, struct job_row *row)
+{
+	struct due due = { .job = row->id, .at = row->due_at, .main = true };
+	int err = 0;
+
+	if (row->due_at)
 		err = due_add(store, &due, false);
 	row->due_id = due.id;
 	return err ? err : tell(store, NEWS_JOB, row->id, 0, 0);
@@ -528,11 +536,15 @@ static int put_one(struct store *store, struct job_row *row)
 int store_put(struct store *store, struct job_row *rows, size_t nr)
 {
 	int err = store->ops->begin(store);
+	int64_t was;
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < nr && !err; i++)
-		err = put_one(store, &rows[i]);
+	for (size_t i = 0; i < nr && !err; i++) {
+		err = put_job(store, &rows[i], &was);
+		if (!err)
+			err = put_due(store, &rows[i]);
+	}
 	return store->ops->end(store, err);
 }
 
@@ -620,11 +632,17 @@ int store_kill_due(struct store *store, int64_t id, int64_t at)
 	return err || store->changed ? err : -ENOENT;
 }
 
-/* In one transaction with the jobs: no life may see the new days with the old times of due. */
+/*
+ * In one transaction with the jobs: no life may see the new days with the old times of due. Only
+ * the owner of a job knows when that is due, and it may be firing it now: so the old time is that
+ * of the row which is deleted.
+ */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
-		   struct job_row *rows, size_t nr_jobs)
+		   struct job_row *rows, size_t nr_jobs,
+		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg)
 {
 	int err = store->ops->begin(store);
+	int64_t was;
 
 	if (err)
 		return err;
@@ -635,8 +653,12 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 		err = sql_run(store, Q_DAY_ADD, "ti", name, days[i]);
 	if (!err)
 		err = tell(store, NEWS_DAYS, 0, 0, 0);
-	for (size_t i = 0; i < nr_jobs && !err; i++)
-		err = put_one(store, &rows[i]);
+	for (size_t i = 0; i < nr_jobs && !err; i++) {
+		err = put_job(store, &rows[i], &was);
+		rows[i].due_at = again(arg, i, was);
+		if (!err)
+			err = put_due(store, &rows[i]);
+	}
 	return store->ops->end(store, err);
 }
 

@@ -444,9 +444,14 @@ int store_kill_due(struct store *store, int64_t id, int64_t at);
 /* Call @fn for each day of each calendar; once with INT64_MIN for a calendar without days. */
 int store_days(struct store *store, void (*fn)(void *arg, const char *name, int64_t day),
 	       void *arg);
-/* Replace the days of a calendar, and put the @nr_jobs jobs that use it, as by store_put(). */
+/*
+ * Replace the days of a calendar, and put the @nr_jobs jobs that use it, as by store_put(). @again
+ * is called for each, with its number, and says when it is due if it was due at @due, or with 0 was
+ * not.
+ */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
-		   struct job_row *rows, size_t nr_jobs);
+		   struct job_row *rows, size_t nr_jobs,
+		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg);
 /* Call @fn for rows of history, the latest first. */
 int store_history(struct store *store, const struct query *query,
 		  void (*fn)(void *arg, const struct ended *), void *arg);

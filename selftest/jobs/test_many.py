@@ -138,6 +138,7 @@ def sharing(tap, server, nodes):
     tap.same([paused, len(mine.over("c", 2))], [1, 2], "any daemon pauses and resumes")
     other.request("PUT", "/v1/days/feast", ["2027-01-01"])
     tap.same(mine.get("/v1/days/feast"), ["2027-01-01"], "a calendar is known to all daemons")
+    days_elsewhere(tap, server, nodes)
     nodes[0].put("parent", exec=["true"], then={"ok": list("defgh")})
     run(nodes[1], "parent")
     tap.ok(all(len(nodes[0].over(name)) == 1 for name in "defgh"), "jobs that follow run on their owner")
@@ -149,6 +150,20 @@ def sharing(tap, server, nodes):
                    for i in range(10)]
     tap.ok(all(a == [200, 409] for a in answers), "of two who put the same one has", answers)
     tap.same([other.request("DELETE", "/v1/jobs/a")[0], mine.request("GET", "/v1/jobs/a")[0]], [200, 404], "any daemon removes a job")
+
+
+def days_elsewhere(tap, server, nodes):
+    """A daemon that does not own a job does not know when it is due, and may not let it begin anew."""
+    for n in range(4):
+        nodes[0].put(f"day{n}", rate="0.5s", exec=["true"], missed="all", grace="30s", overlap="queue", queue=1000, **{"except": "feast"})
+    until(lambda: server.query("SELECT count(*) FROM history WHERE job IN (SELECT id FROM job WHERE name LIKE 'day%')")[0][0] >= 30)
+    status = [node.request("PUT", "/v1/days/feast", ["2027-01-01", f"2027-01-0{n}"])[0] for n, node in enumerate(nodes, 2)]
+    time.sleep(2)
+    twice = server.query("SELECT job, at, count(*) FROM history WHERE more = 0 GROUP BY job, at HAVING count(*) > 1")
+    tap.same([status, twice], [[200, 200], []], "a calendar that any daemon changes makes no job due twice at one time")
+    for n in range(4):
+        nodes[0].request("DELETE", f"/v1/jobs/day{n}")
+    nodes[0].request("PUT", "/v1/days/feast", ["2027-01-01"])
 
 
 # ---- the fence ------------------------------------------------------------------------------------
@@ -721,7 +736,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(67)
+    tap = Tap(68)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)

@@ -310,6 +310,22 @@ def followed(tap, d):
 
 # ---- lives -------------------------------------------------------------------------------------------
 
+def days_off(tap):
+    """A calendar changes while a job is paused: the times that have passed are not forgotten."""
+    with Daemon() as d:
+        d.start()
+        d.request("PUT", "/v1/days/c", ["2001-01-01"])
+        d.put("j", cron="* * * * * *", zone="UTC", grace="0.5s", missed="all", overlap="queue", queue=100, exec=["true"], **{"except": "c"})
+        d.over("j")
+        d.post("/v1/jobs/j/pause")
+        time.sleep(4)
+        d.request("PUT", "/v1/days/c", ["2001-01-02"])
+        d.post("/v1/jobs/j/resume")
+        rows = d.over("j", 7)
+        gaps = {ns(b["at"]) - ns(a["at"]) for a, b in zip(rows, rows[1:])}
+        tap.same(gaps, {10**9}, "a calendar that changes does not make a job forget what it has missed", rows)
+
+
 def paced(tap):
     """Rows that wait, since they are late, are read again and again, and wait once each."""
     with Daemon() as d:
@@ -662,7 +678,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(76)
+    tap = Tap(77)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -671,6 +687,7 @@ def main():
             tap.same(d.stop(), 0, "the daemon ends")
             tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
         missed(tap)
+        days_off(tap)
         paced(tap)
         lost(tap)
         replaced(tap)

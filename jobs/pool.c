@@ -33,6 +33,7 @@ static struct runs waiting = TAILQ_HEAD_INITIALIZER(waiting);
 static size_t nr_away;
 static int used;
 static uint64_t soon;
+static bool moved;	/* some jobs are */
 
 int64_t pool_lease(void)
 {
@@ -307,11 +308,64 @@ static struct run *run_of(const struct task *task)
 	return run && run->away ? run : NULL;
 }
 
+/**
+ * struct taken_back - firings whose tasks were taken back
+ * @runs:	the firings
+ * @nr:		how many
+ */
+struct taken_back {
+	struct run	**runs;
+	size_t		nr;
+};
+
+/* A row of store_tasks_back(). */
+static void add_back(void *arg, int64_t id, int64_t at)
+{
+	struct run *run = run_find(id, at);
+	struct taken_back *back = arg;
+
+	if (!run)
+		return;
+	back->runs = reallocarray(back->runs, back->nr + 1, sizeof(struct run *));
+	if (!back->runs)
+		abort();
+	back->runs[back->nr++] = run;
+}
+
+/*
+ * Runs of the job may wait for a runner of a pool that the job does not have any more. Take their
+ * tasks back, so that they are entered again as the definition says now, or need none.
+ */
+static void look_where(void *arg, struct job *job)
+{
+	struct taken_back back = { 0 };
+	int err;
+
+	(void)arg;
+	if (!job->moved)
+		return;
+	err = store_tasks_back(store, job->id, add_back, &back);
+	job->moved = err;
+	moved |= err;
+	for (size_t i = 0; i < back.nr && !err; i++) {
+		if (!back.runs[i]->away)	/* it had several tasks */
+			continue;
+		back.runs[i]->away = false;
+		nr_away--;
+		run_ready(back.runs[i]);
+	}
+	free(back.runs);
+}
+
 /* Look at the table of tasks, and continue with the runs that are over. */
 static void look(void)
 {
 	struct looking looking = { 0 };
 
+	if (moved) {
+		moved = false;
+		jobs_each(look_where, NULL);
+	}
 	if (nr_away && store_tasks(store, store->parts, TASK_OUT, keep_task, &looking))
 		say(SAY_ERROR, "the store cannot be read: %s", store_error(store));
 	for (size_t i = 0; i < looking.nr; i++)
@@ -321,6 +375,18 @@ static void look(void)
 		if (run_of(&looking.tasks[i]))
 			see_task(run_of(&looking.tasks[i]), &looking.tasks[i]);
 	free(looking.tasks);
+}
+
+void pool_moved(struct job *job)
+{
+	const struct run *run;
+
+	TAILQ_FOREACH(run, &job->runs, in_job)
+		job->moved |= run->away && !run->began;
+	if (!job->moved)
+		return;
+	moved = true;
+	pool_changed();
 }
 
 static void look_soon(void *arg, const struct twheel_task_info *task)

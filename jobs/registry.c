@@ -275,6 +275,8 @@ static void load_job(void *arg, const struct job_row *row)
 	}
 	if (!known || job->rev != row->rev)
 		load_def(job, row->def);
+	if (known && job->rev != row->rev)
+		pool_moved(job);
 	if (job->paused && !row->paused)
 		core_reload();
 	job->rev = row->rev;
@@ -538,6 +540,7 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	each_name(&job->def, follow);
 	*def = (struct def) { 0 };
 	job->rev++;
+	pool_moved(job);
 	set_due(job, row->due_id, row->due_at);
 	put->job = job;
 }

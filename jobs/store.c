@@ -99,8 +99,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNERS_GONE] = "DELETE FROM runner WHERE until < $1",
 	[Q_TASKS] = "SELECT id, at, shard, shards, job, attempt, state, outcome, status, life,"
 		    " until, began, killed FROM task WHERE " IN_PARTS("job") " AND state >= $2",
-	[Q_TASK_AGAIN] = "UPDATE task SET attempt = $1, state = 0, killed = 0, runner = NULL"
-			 " WHERE id = $2 AND at = $3 AND attempt < $1 AND"
+	[Q_TASK_AGAIN] = "UPDATE task SET attempt = $1, pool = $2, prio = $3, state = 0,"
+			 " killed = 0, runner = NULL WHERE id = $4 AND at = $5 AND attempt < $1 AND"
 			 " NOT (state = 2 AND outcome = 0)",
 	[Q_TASK_ADD] = "INSERT INTO task (id, at, shard, shards, job, pool, prio, attempt, state,"
 		       " outcome, status, killed, life, until, began, wants, wants_until) VALUES"
@@ -143,6 +143,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_TASK_CANCEL] = "UPDATE task SET state = 2, outcome = 3, status = -1 WHERE id = $1 AND"
 			  " at = $2 AND (state = 0 OR (state = 1 AND runner = '' AND $3 = 0))",
 	[Q_TASK_KILL] = "UPDATE task SET killed = 1 WHERE id = $1 AND at = $2 AND state = 1",
+	[Q_TASK_BACK] = "DELETE FROM task WHERE job = $1 AND NOT EXISTS (SELECT 1 FROM task t WHERE"
+			" t.id = task.id AND t.at = task.at AND t.state > 0) RETURNING id, at",
 	[Q_TASKS_CLEAN] = "DELETE FROM task WHERE " IN_PARTS("job") " AND NOT EXISTS (SELECT 1"
 			  " FROM running r WHERE r.id = task.id AND r.at = task.at)",
 	[Q_NODES] = "SELECT id, name, CAST(extract(epoch FROM lease_until - clock_timestamp())"

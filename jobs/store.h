@@ -485,6 +485,12 @@ int store_tasks(struct store *store, uint64_t parts, enum task_state least,
  * instead.
  */
 int store_tasks_begin(struct store *store, const struct task *rows, size_t nr);
+/*
+ * Take the tasks of the firings of a job back, but not those of a firing of which a part is out or
+ * over. @fn is called for each; but if this returns an error, none was taken back.
+ */
+int store_tasks_back(struct store *store, int64_t job,
+		     void (*fn)(void *arg, int64_t id, int64_t at), void *arg);
 /* Enter a task that no runner has taken, but somebody else has accepted. */
 int store_task_accept(struct store *store, const struct task *task);
 /*

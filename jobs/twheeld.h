@@ -162,6 +162,7 @@ size_t core_paced(void);
  * @due_id:	see struct job_row
  * @due_at:	see struct job_row
  * @runs:	firings that are not over
+ * @moved:	see pool_moved()
  * @alarm_timer: the scheduler's task at the end of the pause after an alarm, or 0
  * @alarm_held:	how many alarms were held back in that pause
  */
@@ -176,6 +177,7 @@ struct job {
 	int64_t		due_id;
 	int64_t		due_at;
 	struct runs	runs;
+	bool		moved;
 	uint64_t	alarm_timer;
 	int64_t		alarm_held;
 };
@@ -393,6 +395,8 @@ int pool_accepted(struct run *run);
 void pool_kill(struct run *run, bool gently);
 /* Find out which of the firings that were just found are away. Returns 0 or a negative errno. */
 int pool_found(uint64_t parts);
+/* The job has another definition: its runs that wait for a runner may have to wait elsewhere. */
+void pool_moved(struct job *job);
 /* A run that had tasks is over: delete them soon. */
 void pool_clean(void);
 /* The table of tasks has changed: look at it soon. */

@@ -194,6 +194,29 @@ def changes(tap, d):
     until(lambda: d.get(f"/v1/runs/{key}"))
     d.put("moves", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"])
     tap.same([over(d, key), who(d, key)], [[(1, "ok")], [os.path.basename(d.dir)]], "a job leaves its pool")
+    d.put("moves", exec=["false"], pool="none")
+    key = run(d, "moves")
+    ready(d, key)
+    time.sleep(0.5)
+    d.put("moves", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"])
+    tap.same([over(d, key), who(d, key)], [[(1, "ok")], [os.path.basename(d.dir)]], "also when its run waits for a runner already")
+    retry = {"times": 1, "wait": "1s"}
+    with Runner("first", d, name="first") as first, Runner("second", d, name="second") as second:
+        second.start()
+        d.put("moves", exec=["false"], pool="first")
+        keys = [run(d, "moves")]
+        ready(d, keys[0])
+        time.sleep(0.5)
+        d.put("moves", exec=["true"], pool="second")
+        over(d, keys[0])
+        first.start()
+        d.put("moves", exec=["false"], pool="first", retry=retry)
+        keys.append(run(d, "moves"))
+        until(lambda: attempts(d, keys[1]))
+        first.stop()
+        d.put("moves", exec=["true"], pool="second", retry=retry)
+        tap.same([over(d, k) for k in keys] + [second.stop()], [[(1, "ok")], [(1, "failed"), (2, "ok")], 0],
+                 "a job goes into another pool while it waits for a runner, or for its next attempt")
     d.put("full", exec=["/bin/sh", "-c", waits_for(d, "full.told")], overlap="allow")
     keys = [run(d, "full") for _ in range(8)]
     for k in keys:
@@ -513,7 +536,7 @@ def main():
         tap = Tap(8)
         many(tap)
         tap.done()
-    tap = Tap(46)
+    tap = Tap(48)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

@@ -671,6 +671,32 @@ def refusals(tap):
         tap.ok("its version is 99, and this twheeld knows 3" in fails(f"--store={server.url}"), "error: tables of another version")
 
 
+def configured(tap):
+    """The server's own settings do not matter. With these a daemon would connect again and again, each time as another life, and
+    be refused what others do at the same time."""
+    with Server("fsync = off", "idle_session_timeout = '0.5s'", "statement_timeout = '0.5s'", "default_transaction_isolation = 'serializable'") as server, \
+            Node(server, lease=LONG) as a, Node(server, lease=LONG, shared=a) as b:
+        a.start()
+        b.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        time.sleep(3)
+        for n in range(8):
+            a.put(f"j{n}", rate="50ms", exec=["true"])
+        answers = [node.request("PUT", f"/v1/jobs/k{n % 3}", {"exec": ["true"]})[0] for n in range(40) for node in (a, b)]
+        slow = subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL)
+        print("SET idle_in_transaction_session_timeout = 0; BEGIN; SELECT pg_advisory_xact_lock(7482); SELECT pg_sleep(0.1);", file=slow.stdin, flush=True)
+        until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(a.request, "PUT", "/v1/jobs/k0", {"exec": ["true"]})
+            time.sleep(1)
+            print("COMMIT;", file=slow.stdin, flush=True)
+            slow.communicate()
+            answers.append(asked.result()[0])
+        lives = server.query("SELECT count(*) FROM life")[0][0]
+        tap.same([lives, set(answers), "cannot be" in a.stderr() + b.stderr()], [2, {200}, False], "what the server is configured for does not matter",
+                 answers, a.stderr(), b.stderr())
+
+
 def waits_for_tables(tap):
     """A daemon that makes the tables stands still, for longer than a statement of a living one waits for a lock."""
     with Server("fsync = off") as server, Node(server) as node:
@@ -736,7 +762,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(68)
+    tap = Tap(69)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -756,6 +782,7 @@ def main():
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
     refusals(tap)
+    configured(tap)
     waits_for_tables(tap)
     older(tap)
     tap.done()

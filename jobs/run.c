@@ -715,7 +715,7 @@ void runs_kill(bool all)
 /* ---- firings that a dead life has left ---------------------------------------------- */
 
 /* Firings that were found and not yet taken over, linked by in_ready. */
-static TAILQ_HEAD(, run) found = TAILQ_HEAD_INITIALIZER(found);
+static struct runs found = TAILQ_HEAD_INITIALIZER(found);
 
 void run_found(const struct firing *firing)
 {
@@ -738,7 +738,10 @@ static bool is_replaced(const struct run *run)
 	       run->firing.state != STATE_QUEUED && first_queued(job);
 }
 
-/* Decide about a firing of a dead life. If it was READY it may have run, so it is lost. */
+/*
+ * Decide about a firing of a dead life, which was not queued. If it was READY it may have run, so
+ * it is lost.
+ */
 static void take_over(struct run *run)
 {
 	const struct firing *f = &run->firing;
@@ -764,17 +767,39 @@ static void take_over(struct run *run)
 	}
 }
 
-/* A firing that was queued may have nothing to wait for any more: then it is ready. */
+/* Move those of the firings that were found queued to @queued. */
+static void split_found(struct runs *queued)
+{
+	struct run *run, *next;
+
+	for (run = TAILQ_FIRST(&found); run; run = next) {
+		next = TAILQ_NEXT(run, in_ready);
+		if (run->firing.state != STATE_QUEUED)
+			continue;
+		TAILQ_REMOVE(&found, run, in_ready);
+		TAILQ_INSERT_TAIL(queued, run, in_ready);
+	}
+}
+
+/*
+ * A firing that was queued may have nothing to wait for any more: then it is ready. That may be
+ * decided as soon as another one is over; but it has not begun, so it is not lost.
+ */
 void runs_found(void)
 {
+	struct runs queued = TAILQ_HEAD_INITIALIZER(queued);
 	struct run *run;
 
+	split_found(&queued);
 	while ((run = TAILQ_FIRST(&found))) {
-		struct job *job = run->job;
-
 		TAILQ_REMOVE(&found, run, in_ready);
 		take_over(run);
-		if (job->name)
-			ready_next(job);
+	}
+	while ((run = TAILQ_FIRST(&queued))) {
+		TAILQ_REMOVE(&queued, run, in_ready);
+		if (run->job->name)
+			ready_next(run->job);
+		else
+			finish(run, OUTCOME_KILLED, -1);
 	}
 }

@@ -411,6 +411,14 @@ def lost(tap):
         rows = [[(r["attempt"], r.get("outcome"), r.get("more")) for r in reversed(d.get(f"/v1/runs/{key}"))] for key in keys]
         tap.same(rows, [[(1, "lost", True), (2, "ok", False)], [(1, "lost", False)]], "a run that was lost is repeated")
         tap.ok(len(ours) == 2 and not any(map(alive, ours)), "processes of a lost run are killed", ours)
+        d.put("behind", exec=d.writes("behind", f"; {until_told(d, 'behind')}"), lost="report", overlap="queue")
+        keys = [run(d, "behind") for _ in range(3)]
+        until(lambda: d.lines("behind") and len(d.get("/v1/jobs/behind")["runs"]) == 3)
+        d.kill()
+        tell(d, "behind")
+        d.start()
+        rows = {r["run"]: r["outcome"] for r in d.over("behind", 3)}
+        tap.same([[rows.get(key) for key in keys], len(d.lines("behind"))], [["lost", "ok", "ok"], 3], "what waited behind a run that was lost is not lost")
         d.put("late", exec=["/bin/sh", "-c", f"trap 'exit 3' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
         d.put("kind", exec=["/bin/sh", "-c", f"trap 'exit 0' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
         keys = [run(d, "late"), run(d, "kind")]
@@ -678,7 +686,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(77)
+    tap = Tap(78)
     with crowded(tap):
         with Daemon() as d:
             d.start()

@@ -504,6 +504,9 @@ static void watch(struct source *source)
 void api_start(int listener, bool remote)
 {
 	struct server *server = &servers[remote];
+	/* Runs have three quarters of the descriptors. Strangers must not get those of others. */
+	int64_t most = files_max() / (remote ? 8 : 16) + 1;
+	unsigned int nr = most < CONNECTIONS ? (unsigned int)most : CONNECTIONS;
 	const union MHD_DaemonInfo *info;
 
 	server->remote = remote;
@@ -512,7 +515,7 @@ void api_start(int listener, bool remote)
 					 MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 					 MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 					 MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S,
-					 MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_END);
+					 MHD_OPTION_CONNECTION_LIMIT, nr, MHD_OPTION_END);
 	info = server->httpd ? MHD_get_daemon_info(server->httpd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info) {
 		say(SAY_ERROR, "cannot serve the socket");

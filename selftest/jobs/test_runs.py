@@ -310,6 +310,18 @@ def followed(tap, d):
 
 # ---- lives -------------------------------------------------------------------------------------------
 
+def descriptors(tap):
+    """There are few of them: then fewer runs are begun at once, and none has no log."""
+    with Daemon() as d:
+        d.command = ["prlimit", "--nofile=64:64", *d.command]
+        d.start()
+        d.put("j", exec=["/bin/sh", "-c", "sleep 0.2; echo hello; sleep 0.3"], overlap="allow")
+        keys = [r["run"] for r in d.post("/v1/jobs/j/shots", [{"after": 0}] * 30)[1]]
+        rows = d.over("j", 30)
+        tap.same([set(outcomes(rows)), {d.output(key) for key in keys}, "at most 10 runs at once" in d.stderr()], [{"ok"}, {"hello\n"}, True],
+                 "few descriptors: no output is lost", d.stderr())
+
+
 def days_off(tap):
     """A calendar changes while a job is paused: the times that have passed are not forgotten."""
     with Daemon() as d:
@@ -686,7 +698,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(78)
+    tap = Tap(79)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -695,6 +707,7 @@ def main():
             tap.same(d.stop(), 0, "the daemon ends")
             tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
         missed(tap)
+        descriptors(tap)
         days_off(tap)
         paced(tap)
         lost(tap)

@@ -352,29 +352,51 @@ void job_forget(int64_t id)
 /* ---- jobs that follow others -------------------------------------------------------- */
 
 /**
+ * struct planned_name - the name of one of those
+ * @in_all:	its place among all of them
+ * @i:		the number of its request
+ */
+struct planned_name {
+	UT_hash_handle	in_all;
+	size_t		i;
+};
+
+/**
  * struct planned - jobs that are to be put
  * @puts:	the requests
  * @defs:	their definitions, parsed
+ * @names:	their names
+ * @by_name:	the first of those
  * @nr:		how many
  * @steps:	how many jobs check_chain() has visited
  */
 struct planned {
-	struct put	*puts;
-	struct def	*defs;
-	size_t		nr;
-	size_t		steps;
+	struct put		*puts;
+	struct def		*defs;
+	struct planned_name	*names;
+	struct planned_name	*by_name;
+	size_t			nr;
+	size_t			steps;
 };
+
+static const struct planned_name *find_planned(const struct planned *planned, const char *name)
+{
+	const struct planned_name *found;
+
+	HASH_FIND(in_all, planned->by_name, name, strlen(name), found);
+	return found;
+}
 
 /*
  * The definition that job @name will have after this request, or NULL if there will be no such job.
  */
 static const struct def *def_planned(const struct planned *planned, const char *name)
 {
+	const struct planned_name *found = find_planned(planned, name);
 	struct job *job;
 
-	for (size_t i = 0; i < planned->nr; i++)
-		if (!strcmp(planned->puts[i].name, name))
-			return &planned->defs[i];
+	if (found)
+		return &planned->defs[found->i];
 	job = job_by_name(name);
 	return job ? &job->def : NULL;
 }
@@ -455,7 +477,7 @@ static int check_rev(struct put *put, char error[ERROR_MAX])
 /*
  * The name must be valid, the definition must not contradict it, and no other request may have it.
  */
-static int check_name(const struct planned *planned, size_t i, char error[ERROR_MAX])
+static int check_name(struct planned *planned, size_t i, char error[ERROR_MAX])
 {
 	const char *name = planned->puts[i].name;
 	struct json_object *said;
@@ -467,9 +489,10 @@ static int check_name(const struct planned *planned, size_t i, char error[ERROR_
 	else if (strcmp(json_object_get_string(said), name))
 		return refuse(error, -EINVAL, "name: it is '%.64s', and not '%.64s'",
 			      json_object_get_string(said), name);
-	for (size_t k = 0; k < i; k++)
-		if (!strcmp(planned->puts[k].name, name))
-			return refuse(error, -EINVAL, "two jobs are called '%.64s'", name);
+	if (find_planned(planned, name))
+		return refuse(error, -EINVAL, "two jobs are called '%.64s'", name);
+	planned->names[i].i = i;
+	HASH_ADD_KEYPTR(in_all, planned->by_name, name, strlen(name), &planned->names[i]);
 	return 0;
 }
 
@@ -494,7 +517,7 @@ static int plan_row(const struct put *put, const struct def *def, int64_t now, s
 }
 
 /* Check and plan request @i by itself. */
-static int check_one(const struct planned *planned, size_t i, int64_t now, struct job_row *row,
+static int check_one(struct planned *planned, size_t i, int64_t now, struct job_row *row,
 		     char error[ERROR_MAX])
 {
 	struct put *put = &planned->puts[i];
@@ -564,14 +587,17 @@ int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX])
 {
 	struct planned planned = { .puts = puts,
 				   .defs = calloc(nr + 1, sizeof(*planned.defs)),
+				   .names = calloc(nr + 1, sizeof(*planned.names)),
 				   .nr = nr };
 	struct job_row *rows = calloc(nr + 1, sizeof(*rows));
 	int err = -ENOMEM;
 
-	if (planned.defs && rows)
+	if (planned.defs && planned.names && rows)
 		err = put_planned(&planned, rows, error);
 	for (size_t i = 0; i < nr && planned.defs; i++)
 		def_free(&planned.defs[i]);
+	HASH_CLEAR(in_all, planned.by_name);
+	free(planned.names);
 	free(planned.defs);
 	free(rows);
 	return err;

@@ -640,9 +640,7 @@ static void post_jobs(struct request *r)
 
 static void delete_job(struct request *r)
 {
-	struct job *job = find_job(r);
-
-	if (job && went_well(r, job_remove(job, r->error)))
+	if (went_well(r, job_remove(r->segment[2], r->error)))
 		r->json = json_object_new_object();
 }
 

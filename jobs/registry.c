@@ -568,14 +568,45 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	put->job = job;
 }
 
+/*
+ * What a request was checked against may change until it is written: two lives could let two jobs
+ * follow each other. So it is checked again if another life has changed any job meanwhile.
+ */
+#define CHANGES_MAX	10
+
+/* See what other lives have changed. Jobs may be freed by that. Returns 0 or an error. */
+static int see_changes(void)
+{
+	int err = store_mark(store);
+
+	core_refresh();
+	return err;
+}
+
+/* Forget what was checked, to check it again. */
+static void forget_planned(struct planned *planned)
+{
+	HASH_CLEAR(in_all, planned->by_name);
+	for (size_t i = 0; i < planned->nr; i++)
+		def_free(&planned->defs[i]);
+	planned->steps = 0;
+}
+
 /* Check, write and take over the jobs that were planned, all or none. */
 static int put_planned(struct planned *planned, struct job_row *rows, char error[ERROR_MAX])
 {
-	int err = check_all(planned, now_us(), rows, error);
+	int err = -EAGAIN;
 
-	if (err)
-		return err;
-	err = store_put(store, rows, planned->nr);
+	for (int n = 0; n < CHANGES_MAX && err == -EAGAIN; n++) {
+		forget_planned(planned);
+		err = see_changes();
+		if (err)
+			break;
+		err = check_all(planned, now_us(), rows, error);
+		if (err)
+			return err;
+		err = store_put(store, rows, planned->nr);
+	}
 	if (err)
 		return not_written(err, error);
 	for (size_t i = 0; i < planned->nr; i++)
@@ -605,16 +636,35 @@ int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX])
 
 /* ---- the other changes -------------------------------------------------------------- */
 
-int job_remove(struct job *job, char error[ERROR_MAX])
+/* The job may be removed if it exists and follows no other one. */
+static int check_remove(const char *name, char error[ERROR_MAX])
 {
-	struct needed needed = { .name = job->name };
-	bool gone;
-	int err;
+	struct needed needed = { .name = name };
 
+	if (!job_by_name(name))
+		return refuse(error, -ENOENT, "there is no job '%.128s'", name);
 	jobs_each(find_needed, &needed);
 	if (needed.by)
-		return refuse(error, -EBUSY, "job '%s' follows job '%s'", job->name, needed.by);
-	err = store_remove(store, job->id, &gone);
+		return refuse(error, -EBUSY, "job '%s' follows job '%s'", name, needed.by);
+	return 0;
+}
+
+int job_remove(const char *name, char error[ERROR_MAX])
+{
+	struct job *job = NULL;
+	int err = -EAGAIN;
+	bool gone;
+
+	for (int n = 0; n < CHANGES_MAX && err == -EAGAIN; n++) {
+		err = see_changes();
+		if (err)
+			break;
+		err = check_remove(name, error);
+		if (err)
+			return err;
+		job = job_by_name(name);
+		err = store_remove(store, job->id, &gone);
+	}
 	if (err)
 		return not_written(err, error);
 	job_unname(job);

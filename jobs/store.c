@@ -147,6 +147,8 @@ static const char *const queries[NR_QUERIES] = {
 			" t.id = task.id AND t.at = task.at AND t.state > 0) RETURNING id, at",
 	[Q_TASKS_CLEAN] = "DELETE FROM task WHERE " IN_PARTS("job") " AND NOT EXISTS (SELECT 1"
 			  " FROM running r WHERE r.id = task.id AND r.at = task.at)",
+	/* 0 is NEWS_JOB. Such changes are made one after the other, and so are their numbers. */
+	[Q_JOB_NEWS] = "SELECT coalesce(max(xid), 0) FROM inbox WHERE type = 0 AND life <> $1",
 	[Q_NODES] = "SELECT id, name, CAST(extract(epoch FROM lease_until - clock_timestamp())"
 		    " * 1000000 AS bigint), mine(id) FROM node ORDER BY name, id",
 	[Q_MACHINE] = "SELECT name FROM life WHERE id = $1",
@@ -494,6 +496,24 @@ static int due_add(struct store *store, struct due *due, bool force)
 	return err || due->id ? err : -ESTALE;
 }
 
+int store_mark(struct store *store)
+{
+	if (!store->many)
+		return 0;
+	return sql_each(store, Q_JOB_NEWS, take_id, NULL, &store->mark, "i", store->life);
+}
+
+/* Has another life changed a job since store_mark()? Then -EAGAIN. In a transaction. */
+static int check_mark(struct store *store)
+{
+	int64_t mark = 0;
+	int err = 0;
+
+	if (store->many)
+		err = sql_each(store, Q_JOB_NEWS, take_id, NULL, &mark, "i", store->life);
+	return !err && mark > store->mark ? -EAGAIN : err;
+}
+
 /* Add a new job, and fill in its id. In a transaction. */
 static int put_new(struct store *store, struct job_row *row)
 {
@@ -542,6 +562,7 @@ int store_put(struct store *store, struct job_row *rows, size_t nr)
 
 	if (err)
 		return err;
+	err = check_mark(store);
 	for (size_t i = 0; i < nr && !err; i++) {
 		err = put_job(store, &rows[i], &was);
 		if (!err)
@@ -558,6 +579,7 @@ int store_remove(struct store *store, int64_t job, bool *gone)
 
 	if (err)
 		return err;
+	err = check_mark(store);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps) && !err; i++)
 		err = sql_run(store, steps[i], "i", job);
 	*gone = store->changed;

@@ -341,6 +341,7 @@ struct store_ops;
  * @hurry:	a life has come or gone: store_beat() should be called soon
  * @lost:	the connections were lost: what is in memory must be read again
  * @changed:	how many rows the last statement has changed
+ * @mark:	see store_mark()
  */
 struct store {
 	const struct store_ops *ops;
@@ -356,6 +357,7 @@ struct store {
 	bool		hurry;
 	bool		lost;
 	int64_t		changed;
+	int64_t		mark;
 };
 
 static inline bool store_owns(const struct store *store, int64_t job)
@@ -417,6 +419,12 @@ int store_running(struct store *store, uint64_t parts,
 int store_window(struct store *store, int64_t from, int64_t to, int64_t limit,
 		 void (*fn)(void *arg, const struct due *), void *arg);
 
+/*
+ * Note the latest change of a job by another life. The caller then reads news, and checks what it
+ * is to put or to remove. If somebody changes any job after this, store_put() and store_remove()
+ * return -EAGAIN, and have done nothing.
+ */
+int store_mark(struct store *store);
 /*
  * Put @nr jobs. If a row has an id, the job's definition is replaced, if its revision still is
  * @rev. A row without an id is a new job, and its id is filled in. The schedule's row of due is

@@ -214,7 +214,7 @@ struct put {
  * written.
  */
 int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX]);
-int job_remove(struct job *job, char error[ERROR_MAX]);
+int job_remove(const char *name, char error[ERROR_MAX]);
 int job_pause(struct job *job, bool on, char error[ERROR_MAX]);
 int job_add(struct job *job, struct due *rows, size_t nr, bool force, char error[ERROR_MAX]);
 int job_cancel(struct job *job, const char *key, char error[ERROR_MAX]);

@@ -496,6 +496,35 @@ def requests_of_the_buried(tap):
                  "and the next one can", answer, b.stderr())
 
 
+def at_once(server, pool, requests):
+    """Two requests, to a daemon each, are both checked before one of them is written."""
+    with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
+        print("BEGIN; SELECT pg_advisory_xact_lock(7482);", file=other.stdin, flush=True)
+        until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+        asked = [pool.submit(node.request, *request) for node, *request in requests]
+        until(lambda: server.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == [(2,)], 3)
+        print("COMMIT;", file=other.stdin, flush=True)
+        other.stdin.close()
+    return sorted(a.result()[0] for a in asked)
+
+
+def circles(tap):
+    """What two daemons are asked for at the same time is good by itself, and not together."""
+    with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG, shared=a) as b, \
+            concurrent.futures.ThreadPoolExecutor(2) as pool:
+        a.start()
+        b.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        for name in "xyz":
+            a.put(name, exec=["true"])
+        until(lambda: len(b.get("/v1/jobs")) == 3)
+        after = {name: {"exec": ["true"], "then": {"ok": [name]}} for name in "xyz"}
+        tap.same(at_once(server, pool, [(a, "PUT", "/v1/jobs/x", after["y"]), (b, "PUT", "/v1/jobs/y", after["x"])]), [200, 400],
+                 "two daemons do not let two jobs follow each other", a.stderr(), b.stderr())
+        tap.same(at_once(server, pool, [(a, "PUT", "/v1/jobs/x", after["z"]), (b, "DELETE", "/v1/jobs/z")]) in ([200, 400], [200, 409]), True,
+                 "one daemon does not remove a job that another lets follow", a.get("/v1/jobs"))
+
+
 def cut_in_two(tap):
     """In the middle of a request with several shots, the connections of the lanes are lost."""
     with Server("fsync = off") as server, Node(server, lease="10s") as node, concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -762,7 +791,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(69)
+    tap = Tap(71)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -778,6 +807,7 @@ def main():
     slow(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)
+    circles(tap)
     dropped(tap)
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)

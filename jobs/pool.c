@@ -29,8 +29,11 @@ struct runs pool_ready = TAILQ_HEAD_INITIALIZER(pool_ready);
 /* Those of them that wait for a runner to live, see look_again(). */
 static struct runs waiting = TAILQ_HEAD_INITIALIZER(waiting);
 
-/* Away are so many runs. used: there may be tasks of firings that are over, or soon will. */
-static size_t nr_away;
+/*
+ * Away are so many runs, and so many were accepted and have no task yet. used: there may be tasks
+ * of firings that are over, or soon will.
+ */
+static size_t nr_away, nr_accepted;
 static int used;
 static uint64_t soon;
 static bool moved;	/* some jobs are */
@@ -216,22 +219,42 @@ void pool_begin(void)
 	free(batch.rows);
 }
 
-int pool_accepted(struct run *run)
+/*
+ * Enter the task of a run that was accepted, unless that was done. Until then nobody can say that
+ * it is over.
+ */
+static void enter_accepted(void *arg, struct run *run)
 {
 	struct task task = {
 		.id = run->firing.id, .at = run->firing.at, .job = run->job->id,
 		.attempt = run->firing.attempt, .began = run->began,
 	};
-	int err = store_task_accept(store, &task);
 
-	if (err)
-		return err;
+	(void)arg;
+	if (!run->accepted)
+		return;
+	run->accepted = store_task_accept(store, &task);
+	nr_accepted += run->accepted;
 	crash_point("a task was accepted");
+}
+
+void pool_accepted(struct run *run)
+{
 	run->away = true;
 	run->tasks = true;
+	run->accepted = true;
 	nr_away++;
 	nr_running--;
-	return 0;
+	enter_accepted(NULL, run);
+}
+
+/* Some of these could not be entered when they were accepted. */
+static void enter_all_accepted(void)
+{
+	if (!nr_accepted)
+		return;
+	nr_accepted = 0;
+	runs_each(enter_accepted, NULL);
 }
 
 /* ---- what has become of them -------------------------------------------------------- */
@@ -426,6 +449,7 @@ static void look_again(void *arg, const struct twheel_task_info *task)
 		run->ready = &pool_ready;
 	TAILQ_CONCAT(&pool_ready, &waiting, in_ready);
 	pool_begin();
+	enter_all_accepted();
 	look();
 	if (used && !store_tasks_clean(store, store->parts)) {
 		used--;

@@ -267,6 +267,7 @@ struct process {
  * @call:	the request that is this attempt, or NULL
  * @away:	the attempt is in the store's table of tasks: a runner may have it, or somebody
  *		has accepted it; see pool.c
+ * @accepted:	it is away because somebody has accepted it, and its task is still to be entered
  * @tasks:	there may be rows of it in that table
  * @shards_over: while pool.c looks at that table: how many parts of the run are over
  * @worst:	the worst outcome of these parts
@@ -286,6 +287,7 @@ struct run {
 	struct process		process;
 	struct call		*call;
 	bool			away;
+	bool			accepted;
 	bool			tasks;
 	int64_t			shards_over;
 	enum outcome		worst;
@@ -391,8 +393,8 @@ void web_cancel(struct run *run);
 extern struct runs pool_ready;
 /* Enter the runs of pool_ready into the table of tasks. */
 void pool_begin(void);
-/* Somebody has accepted the run, and will tell its end. Returns 0 or a negative errno. */
-int pool_accepted(struct run *run);
+/* Somebody has accepted the run, and will tell its end. */
+void pool_accepted(struct run *run);
 /* Make a run that is away end; or with @gently, only keep it from beginning. */
 void pool_kill(struct run *run, bool gently);
 /* Find out which of the firings that were just found are away. Returns 0 or a negative errno. */

@@ -37,9 +37,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.got.append((self.path, dict(self.headers), self.rfile.read(size).decode()))
         statuses = self.server.answers.get(self.path, [200])
         status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
-        if status == "wait":
+        if status in ("wait", "wait202"):
             self.server.waits.wait(60)
-            status = 200
+            status = 202 if status == "wait202" else 200
         if status == "close":
             self.connection.close()
             return
@@ -212,6 +212,27 @@ def often(d, web, name, every):
     return in_time, [t["text"] for t in told()]
 
 
+def accepted_full(tap, web):
+    """The disk is full when a request is accepted."""
+    with Remote(**ENV) as d:
+        flag = f"{d.dir}/full"
+        d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
+        web.waits.clear()
+        web.answers["/full"] = ["wait202"]
+        d.put("full", http=f"{web.url}/full")
+        key = run(d, "full")
+        until(lambda: web.of("/full"))
+        os.mknod(flag)
+        web.waits.set()
+        time.sleep(2)
+        states = [r["state"] for r in d.get(f"/v1/runs/{key}")]
+        early = d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=0", token=TOKENS["run"])[0]
+        os.unlink(flag)
+        status = until(lambda: (a := d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=0", token=TOKENS["run"])[0]) != 503 and a)
+        tap.same([states, early, status, over(d, key), d.stop(), d.unsound()], [["running"], 503, 200, [(1, "ok", 0)], 0, ""],
+                 "202: also while the disk is full")
+
+
 def silent_names(tap):
     """A name server does not answer. Who waits for it may not keep the others waiting when they give up."""
     what = "a name server that does not answer holds up nobody else"
@@ -244,7 +265,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(24)
+    tap = Tap(25)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -262,6 +283,7 @@ def main():
         time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
+    accepted_full(tap, web)
     silent_names(tap)
     tap.done()
 

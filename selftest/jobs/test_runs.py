@@ -548,6 +548,20 @@ def full(tap):
         tap.same(d.query("SELECT count(*) FROM history GROUP BY id, at HAVING count(*) > 1"), [], "once each")
 
 
+def removed_file(tap):
+    """Somebody moves the store away, and back again."""
+    with Daemon() as d:
+        d.start()
+        d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
+        until(d.lines)
+        os.rename(f"{d.dir}/state/jobs.db", f"{d.dir}/jobs.db")
+        answer = d.put("new", exec=["true"])
+        before = settled(lambda: len(d.lines()))
+        os.rename(f"{d.dir}/jobs.db", f"{d.dir}/state/jobs.db")
+        tap.same(answer, (503, {"error": "the store cannot be written: its file was removed or replaced"}), "a store whose file is gone accepts nothing")
+        tap.ok(until(lambda: len(d.lines()) > before + 3) and d.put("new", exec=["true"])[0] == 200, "and does when it is back", d.stderr())
+
+
 # ---- who does not speak its language -------------------------------------------------------------------
 
 def raw(d, data):
@@ -698,7 +712,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(79)
+    tap = Tap(81)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -715,6 +729,7 @@ def main():
         memory(tap)
         broken(tap)
         full(tap)
+        removed_file(tap)
         notifies(tap)
         cgroups(tap)
     tap.done()

@@ -699,7 +699,7 @@ static bool claim(void)
 		parts = store->parts;
 		return true;
 	}
-	if (unreadable(registry_load(new)) ||
+	if (unreadable(registry_load(new)) || unreadable(jobs_plan_again()) ||
 	    unreadable(store_running(store, new, found, NULL)) || unreadable(pool_found(new)))
 		return false;
 	parts = store->parts;

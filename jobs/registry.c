@@ -713,9 +713,9 @@ int job_cancel(struct job *job, const char *key, char error[ERROR_MAX])
 /* ---- calendars ---------------------------------------------------------------------- */
 
 /**
- * struct affected - the jobs that a calendar's new days affect
+ * struct affected - the jobs that a calendar's new days affect, or a zone's new rules
  * @days:	the calendar
- * @jobs:	the jobs that use it
+ * @jobs:	the jobs
  * @rows:	these jobs as they are to be put, with their new times
  * @nr:		how many
  */
@@ -726,13 +726,9 @@ struct affected {
 	size_t			nr;
 };
 
-/* If @job uses the calendar of a struct affected, its next time is to be planned anew. */
-static void find_affected(void *arg, struct job *job)
+/* The next time of @job is to be planned anew. */
+static void add_affected(struct affected *a, struct job *job)
 {
-	struct affected *a = arg;
-
-	if (job->broken || job->def.except != a->days)
-		return;
 	a->jobs = reallocarray(a->jobs, a->nr + 1, sizeof(struct job *));
 	a->rows = reallocarray(a->rows, a->nr + 1, sizeof(*a->rows));
 	if (!a->jobs || !a->rows)
@@ -742,6 +738,15 @@ static void find_affected(void *arg, struct job *job)
 		.id = job->id, .rev = job->rev, .name = job->name, .paused = job->paused,
 		.def = json_text(job->def.json),
 	};
+}
+
+/* Does @job use the calendar of a struct affected? */
+static void find_affected(void *arg, struct job *job)
+{
+	struct affected *a = arg;
+
+	if (!job->broken && job->def.except == a->days)
+		add_affected(a, job);
 }
 
 /* When such a job is due now. */
@@ -799,4 +804,45 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 	free(affected.jobs);
 	free(affected.rows);
 	return err;
+}
+
+/* ---- zones -------------------------------------------------------------------------- */
+
+/*
+ * Was the next time of @job planned by other rules of its zone than it has now? What has passed was
+ * due by the rules of its time.
+ */
+static bool is_outdated(const struct job *job, int64_t now)
+{
+	return !job->broken && job->def.kind == KIND_CRON && store_owns(store, job->id) &&
+	       job->due_at > now && next_due(&job->def, job->name, job->due_at - 1) != job->due_at;
+}
+
+static void find_outdated(void *arg, struct job *job)
+{
+	struct affected *a = arg;
+
+	if (is_outdated(job, now_us()))
+		add_affected(a, job);
+}
+
+int jobs_plan_again(void)
+{
+	struct affected affected = { 0 };
+	int err = store_mark(store);
+
+	jobs_each(find_outdated, &affected);
+	for (size_t i = 0; i < affected.nr; i++) {
+		affected.rows[i].due_at = plan_again(&affected, i, affected.jobs[i]->due_at);
+		say(SAY_INFO, "job '%s' is due at another time: the rules of its zone have changed",
+		    affected.jobs[i]->name);
+	}
+	if (!err && affected.nr)
+		err = store_put(store, affected.rows, affected.nr);
+	if (!err)
+		affected_done(&affected);
+	free(affected.jobs);
+	free(affected.rows);
+	/* Another life has just changed one: then the next life looks again. */
+	return err == -EAGAIN || err == -ESTALE ? 0 : err;
 }

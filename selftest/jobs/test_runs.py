@@ -322,6 +322,32 @@ def descriptors(tap):
                  "few descriptors: no output is lost", d.stderr())
 
 
+def zones(tap):
+    """The rules of a zone change while no daemon runs: the clocks of its country are an hour back."""
+    def install(offset):
+        with open(f"/usr/share/zoneinfo/Etc/GMT-{offset}", "rb") as file, open(f"{d.dir}/tz/Here", "wb") as to:
+            to.write(file.read())
+
+    with Daemon() as d:
+        os.mkdir(f"{d.dir}/tz")
+        install(2)
+        d.start(TZDIR=f"{d.dir}/tz")
+        hour = (time.gmtime().tm_hour + 5) % 24
+        for name in ("one", "off"):
+            d.put(name, cron=f"30 {hour} * * *", zone="Here", exec=["true"])
+        d.post("/v1/jobs/off/pause")
+        before = [d.get(f"/v1/jobs/{name}")["next"][:3] for name in ("one", "off")]
+        d.stop()
+        d.start(TZDIR=f"{d.dir}/tz")
+        same = [d.get(f"/v1/jobs/{name}")["next"][:3] for name in ("one", "off")]
+        d.stop()
+        install(1)
+        d.start(TZDIR=f"{d.dir}/tz")
+        after = [d.get(f"/v1/jobs/{name}")["next"][:3] for name in ("one", "off")]
+        gaps = {ns(b) - ns(a) for was, now in zip(before, after) for a, b in zip(was, now)}
+        tap.same([before == same, gaps], [True, {3600 * 10**9}], "a zone whose rules have changed", before, same, after)
+
+
 def days_off(tap):
     """A calendar changes while a job is paused: the times that have passed are not forgotten."""
     with Daemon() as d:
@@ -712,7 +738,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(81)
+    tap = Tap(82)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -722,6 +748,7 @@ def main():
             tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
         missed(tap)
         descriptors(tap)
+        zones(tap)
         days_off(tap)
         paced(tap)
         lost(tap)

@@ -282,12 +282,41 @@ static struct MHD_Response *text_response(struct request *r)
 	return response;
 }
 
+/* How many bytes the character at @s has, in UTF-8; 0 if there is none. */
+static size_t length_of(const char *s)
+{
+	static const unsigned int least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned int c = (unsigned char)*s;
+	size_t n = c < 0x80 ? 1 : c >> 5 == 6 ? 2 : c >> 4 == 14 ? 3 : c >> 3 == 30 ? 4 : 0;
+
+	c &= n > 1 ? 0x7fU >> n : 0x7f;
+	for (size_t i = 1; i < n; i++) {
+		if (((unsigned char)s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | ((unsigned char)s[i] & 0x3f);
+	}
+	return n && c >= least[n] && c < 0x110000 && c >> 11 != 27 ? n : 0;
+}
+
+/* An error may quote what the client has sent, or the first half of a character of it. */
+static void make_text(char *error)
+{
+	while (*error) {
+		size_t n = length_of(error);
+
+		if (!n)
+			*error = '?';
+		error += n ? n : 1;
+	}
+}
+
 static enum MHD_Result answer(struct request *r)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
 	if (r->error[0] || !(r->json || r->text)) {
+		make_text(r->error);
 		json_object_put(r->json);
 		r->json = json_object_new_object();
 		json_object_object_add(r->json, "error",

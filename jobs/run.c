@@ -122,13 +122,6 @@ void run_ready(struct run *run)
 	TAILQ_INSERT_TAIL(run->ready, run, in_ready);
 }
 
-/* The store knows that the run may begin: put it into the list from which it does. */
-static void set_ready(struct run *run)
-{
-	if (!run->ready)
-		run_ready(run);
-}
-
 /* ---- waiting ------------------------------------------------------------------------ */
 
 /* A run waits for one thing at a time: its next attempt, its timeout, or the end after SIGTERM. */
@@ -151,14 +144,43 @@ static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel
 	set_timer(run, (struct twheel_task) { .fn = fn, .when_ns = us * NS_PER_US });
 }
 
-/* Decide that a run may begin. It does when this is written, see attempt_written(). */
-static void make_ready(struct run *run)
+/* The firing has another state, in the same attempt. */
+static void set_state(struct run *run, enum state state)
 {
 	struct op *op = core_op(OP_READY, run->job);
 
-	run->firing.state = STATE_READY;
+	run->firing.state = state;
 	run->firing.life = store->life;
 	op->line.firing = run->firing;
+}
+
+/*
+ * Decide that a run may begin. It does when this is written, see attempt_written(). If the daemon
+ * ends it does not, and the next one must not take it for one that may have begun.
+ */
+static void make_ready(struct run *run)
+{
+	if (!stopping)
+		set_state(run, STATE_READY);
+}
+
+/*
+ * The run may begin, and does not, because the daemon ends: it waits for its attempt instead. What
+ * is ready in the store may have begun, so the next life would take it for lost.
+ */
+static void leave_run(struct run *run)
+{
+	run->firing.wake = 0;
+	set_state(run, STATE_WAITING);
+}
+
+/* The store knows that the run may begin: put it into the list from which it does. */
+static void set_ready(struct run *run)
+{
+	if (stopping && !run->job->def.pool)
+		leave_run(run);
+	else if (!run->ready)
+		run_ready(run);
 }
 
 /* The time of the next attempt has come. */
@@ -337,8 +359,12 @@ void run_over(struct run *run, bool good, int64_t status)
 	run->timer = 0;
 	if (outcome == OUTCOME_OK && !good)
 		outcome = OUTCOME_FAILED;
-	/* If it failed here while the daemon stops, it was told to: the next life repeats it. */
-	if (!stopping || good || run->away)
+	/*
+	 * If it failed here while the daemon stops, it was told to, so the next life repeats it;
+	 * unless it was told to end for another reason before that.
+	 */
+	if (!stopping || good || run->away || outcome == OUTCOME_KILLED ||
+	    outcome == OUTCOME_TIMEOUT)
 		over(run, outcome, status);
 }
 
@@ -524,7 +550,7 @@ void run_settle(struct op *op)
 		attempt_written(run, op->next_firing.state);
 		break;
 	case OP_READY:
-		attempt_written(run, STATE_READY);
+		attempt_written(run, op->line.firing.state);
 		break;
 	case OP_ADD:
 		if (op->done)
@@ -681,10 +707,22 @@ static void stop_one(void *arg, struct run *run)
 	set_delay(run, stop_over, run->job->def.stop);
 }
 
+static void leave_ready(void)
+{
+	struct run *run;
+
+	while ((run = TAILQ_FIRST(&ready))) {
+		TAILQ_REMOVE(&ready, run, in_ready);
+		run->ready = NULL;
+		leave_run(run);
+	}
+}
+
 void runs_stop(void)
 {
 	stopping = true;
 	runs_each(stop_one, NULL);
+	leave_ready();
 }
 
 bool runs_stopped(void)

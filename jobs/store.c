@@ -84,9 +84,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNING_DELETE] = "DELETE FROM running WHERE id = $1 AND at = $2 AND attempt = $3",
 	[Q_AGAIN] = "UPDATE running SET attempt = $1, tries = $2, state = $3, wake = $4, life = $5"
 		    " WHERE id = $6 AND at = $7 AND attempt = $8",
-	/* 2 is STATE_READY. */
-	[Q_READY] = "UPDATE running SET state = 2, life = $1 WHERE id = $2 AND at = $3 AND"
-		    " attempt = $4",
+	[Q_READY] = "UPDATE running SET state = $1, life = $2 WHERE id = $3 AND at = $4 AND"
+		    " attempt = $5",
 	[Q_HISTORY_ADD] =
 		"INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status,"
 		" fired, began, ended, dropped) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"

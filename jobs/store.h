@@ -107,7 +107,8 @@ struct ended {
  *		history
  * @OP_END:	the firing is over, in this attempt: move it to history, as @line
  * @OP_AGAIN:	the attempt is over: enter @line into history. The firing becomes @next_firing
- * @OP_READY:	the firing, which was queued or waiting, is ready
+ * @OP_READY:	the firing, which was queued or waiting, is ready; or, if it has not begun when the
+ *		daemon ends, is waiting again: it has the state of @line.firing
  * @OP_MOVE:	the row of due that waits for the end of the firing is due at @next
  * @OP_ADD:	add a row of due for the job @line.firing.job at @next. If the job is paused, the
  *		row waits. If the row waits, or the job is another life's, @done stays false

@@ -269,7 +269,8 @@ static int do_op(struct store *store, struct op *op, int64_t now)
 	case OP_AGAIN:
 		return op_end(store, op);
 	case OP_READY:
-		err = sql_run(store, Q_READY, "iiii", f->life, f->id, f->at, f->attempt);
+		err = sql_run(store, Q_READY, "iiiii", (int64_t)f->state, f->life, f->id, f->at,
+			      f->attempt);
 		break;
 	case OP_MOVE:
 		err = sql_run(store, Q_MOVE, "ii", op->next, f->id);

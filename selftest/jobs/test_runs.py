@@ -483,6 +483,30 @@ def memory(tap):
         tap.ok(sizes[-1] - sizes[19] < 30e6, "a job that is removed takes no memory", sizes[19], sizes[-1])
 
 
+def left_over(tap):
+    """A daemon ends by itself. What had not begun is not lost by that, and what was killed is not repeated."""
+    for what, more, args in (("behind another run", {"overlap": "queue"}, ()), ("because too many ran", {"overlap": "allow"}, ("--runs=1",))):
+        with Daemon(*args) as d:
+            d.start()
+            d.put("j", lost="report", **more, exec=["/bin/sh", "-c", f"trap 'exit 0' TERM; echo >>{d.dir}/on; {until_told(d, 'j')}"])
+            keys = [run(d, "j") for _ in range(3)]
+            until(lambda: d.lines("on") and len(d.get("/v1/jobs/j")["runs"]) == 3)
+            status = d.stop()
+            tell(d, "j")
+            d.start()
+            rows = {r["run"]: (r["attempt"], r["outcome"]) for r in d.over("j", 3)}
+            tap.same([status, [rows.get(key) for key in keys]], [0, [(1, "ok")] * 3], f"a clean stop: what waited {what} begins later", rows)
+    with Daemon() as d:
+        d.start()
+        d.put("j", exec=["/bin/sh", "-c", f"trap '' TERM; echo >>{d.dir}/on; while :; do sleep 0.05; done"], stop="1s")
+        key = run(d, "j")
+        until(lambda: d.lines("on"))
+        d.post(f"/v1/runs/{key}/kill")
+        d.stop()
+        d.start()
+        tap.same([(r["attempt"], r.get("outcome")) for r in d.get(f"/v1/runs/{key}")], [(1, "killed")], "a clean stop: what was killed is over")
+
+
 def replaced(tap):
     """A daemon dies before what it has told to end has ended. It is not repeated: another run is to take its place."""
     with Daemon() as d:
@@ -739,7 +763,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(82)
+    tap = Tap(85)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -753,6 +777,7 @@ def main():
         days_off(tap)
         paced(tap)
         lost(tap)
+        left_over(tap)
         replaced(tap)
         memory(tap)
         broken(tap)

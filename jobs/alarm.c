@@ -27,6 +27,7 @@
 #define TRIES		3
 #define TRY_AGAIN_NS	(10 * NS_PER_S)
 #define CALL_US		(30 * US_PER_S)
+#define MAIL_NS		(60 * NS_PER_S)	/* sendmail only puts the mail into a queue */
 
 const char *sendmail = "/usr/sbin/sendmail";
 uint64_t alarms_sent, alarms_failed;
@@ -38,7 +39,8 @@ uint64_t alarms_sent, alarms_failed;
  * @body:	JSON for a web address; for mail a text
  * @tries:	how often it was tried
  * @end:	readable when sendmail has ended
- * @pid:	its process
+ * @pid:	its process, and its group
+ * @timer:	the scheduler's task that ends it if it takes too long, or 0
  */
 struct alarm {
 	char		*to;
@@ -47,6 +49,7 @@ struct alarm {
 	int		tries;
 	struct source	end;
 	pid_t		pid;
+	uint64_t	timer;
 };
 
 static void try(struct alarm *alarm);
@@ -116,7 +119,20 @@ static void mail_sent(struct source *source)
 	if (waitid(P_PID, (id_t)alarm->pid, &info, WEXITED | WNOHANG) || !info.si_pid)
 		return;
 	source_remove(source);
+	if (alarm->timer)
+		twheel_sched_cancel(sched, alarm->timer, 0);
+	alarm->timer = 0;
 	tried(alarm, info.si_status ? "sendmail has failed" : NULL);
+}
+
+/* Or there would be more and more of them. */
+static void mail_is_late(void *arg, const struct twheel_task_info *task)
+{
+	struct alarm *alarm = arg;
+
+	(void)task;
+	alarm->timer = 0;
+	kill(-alarm->pid, SIGKILL);
 }
 
 /* A file with the mail, to be read from its beginning; or -1. */
@@ -150,7 +166,8 @@ static int spawn(struct alarm *alarm, int fd)
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+				 POSIX_SPAWN_SETPGROUP);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
 	err = posix_spawn(&alarm->pid, sendmail, &files, &attr, argv, environ);
@@ -161,6 +178,7 @@ static int spawn(struct alarm *alarm, int fd)
 
 static void try_mail(struct alarm *alarm)
 {
+	struct twheel_task task = { .fn = mail_is_late, .arg = alarm, .when_ns = MAIL_NS };
 	int fd = mail_file(alarm), err = fd < 0 ? errno : spawn(alarm, fd);
 
 	if (fd >= 0)
@@ -170,8 +188,8 @@ static void try_mail(struct alarm *alarm)
 		return;
 	}
 	alarm->end = (struct source) { (int)syscall(SYS_pidfd_open, alarm->pid, 0), mail_sent };
-	if (source_add(&alarm->end)) {
-		say(SAY_ERROR, "epoll: %s", strerror(errno));
+	if (source_add(&alarm->end) || twheel_sched_add(sched, &task, &alarm->timer)) {
+		say(SAY_ERROR, "cannot wait for sendmail");
 		abort();
 	}
 }

@@ -640,9 +640,7 @@ static void post_jobs(struct request *r)
 
 static void delete_job(struct request *r)
 {
-	struct job *job = find_job(r);
-
-	if (job && went_well(r, job_remove(job, r->error)))
+	if (went_well(r, job_remove(r->segment[2], r->error)))
 		r->json = json_object_new_object();
 }
 
@@ -707,6 +705,22 @@ static bool shot_time(struct request *r, struct json_object *o, int64_t now, str
 	return true;
 }
 
+/* May a shot have @one as its @key? A NUL would cut off what is behind it. */
+static bool is_of_shot(const char *key, struct json_object *one)
+{
+	static const char *const keys[] = { "at", "after", "key", "arg" };
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(keys) && strcmp(keys[i], key))
+		i++;
+	if (i == ARRAY_SIZE(keys))
+		return false;
+	if (json_object_is_type(one, json_type_int))
+		return !strcmp(key, "after");
+	return json_object_is_type(one, json_type_string) &&
+	       strlen(json_object_get_string(one)) == (size_t)json_object_get_string_len(one);
+}
+
 static bool parse_shot(struct request *r, struct json_object *o, int64_t now, struct due *due)
 {
 	struct json_object *value;
@@ -717,14 +731,11 @@ static bool parse_shot(struct request *r, struct json_object *o, int64_t now, st
 		return false;
 	}
 	json_object_object_foreach(o, key, one) {
-		if ((strcmp(key, "at") && strcmp(key, "after") && strcmp(key, "key") &&
-		     strcmp(key, "arg")) ||
-		    !(json_object_is_type(one, json_type_string) ||
-		      (!strcmp(key, "after") && json_object_is_type(one, json_type_int)))) {
-			refuse(r, MHD_HTTP_BAD_REQUEST,
-			       "strings at, after, key and arg are wanted, not '%.64s'", key);
-			return false;
-		}
+		if (is_of_shot(key, one))
+			continue;
+		refuse(r, MHD_HTTP_BAD_REQUEST,
+		       "strings at, after, key and arg without a NUL are wanted, not '%.64s'", key);
+		return false;
 	}
 	if (json_object_object_get_ex(o, "key", &value))
 		due->key = json_object_get_string(value);
@@ -821,7 +832,7 @@ bool run_parse(const char *text, struct firing *f)
 	long long id, at;
 	int end = 0;
 
-	if (!text || sscanf(text, "%lld-%lld%n", &id, &at, &end) != 2 || text[end])
+	if (!text || sscanf(text, "%lld-%lld%n", &id, &at, &end) != 2 || text[end] || id <= 0)
 		return false;
 	*f = (struct firing) { .id = id, .at = at };
 	return true;

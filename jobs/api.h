@@ -34,8 +34,8 @@ struct route;
  * @conn:	its connection
  * @method:	its method, such as GET
  * @path:	a copy of its path, cut at each slash
- * @segment:	the parts of @path
- * @nr_segments: how many parts there are; 0 also if there were too many
+ * @segment:	the parts of @path; there may be slashes in the last one of SEGMENTS
+ * @nr_segments: how many parts there are
  * @body:	its body
  * @size:	the size of @body
  * @too_big:	the body was too long, and @body is not all of it

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/queue.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -37,6 +36,7 @@
 #define RELOAD_NS	(NS_PER_S / 2)	/* after firings that were refused */
 #define LOOK_US		(250 * US_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
+#define LATEST_US	(INT64_MAX / NS_PER_US)	/* in 2262: a timer is for no later time */
 
 struct store *store;
 struct twheel_sched *sched;
@@ -105,6 +105,7 @@ int64_t now_us(void)
 
 void when_due(struct twheel_task *task, int64_t at)
 {
+	at = at < LATEST_US ? at : LATEST_US;
 	task->when_ns = (store->clock ? at - now_us() : at) * NS_PER_US;
 	task->flags = store->clock ? 0 : TWHEEL_TASK_AT;
 }
@@ -112,22 +113,30 @@ void when_due(struct twheel_task *task, int64_t at)
 /* ---- timers ------------------------------------------------------------------------- */
 
 /**
- * struct armed - a row of due that has a timer, or that waits in late_ones
- * @entry:	link in late_ones
+ * struct armed - a row of due that has a timer
  * @job:	the id of its job
  * @id:		the id of the row
  * @at:		when it is due
  */
 struct armed {
-	STAILQ_ENTRY(armed)	entry;
-	int64_t			job;
-	int64_t			id;
-	int64_t			at;
+	int64_t	job;
+	int64_t	id;
+	int64_t	at;
 };
 
-static STAILQ_HEAD(, armed) late_ones = STAILQ_HEAD_INITIALIZER(late_ones);
-static size_t nr_late;
+/**
+ * struct late - a row that is late: see pace()
+ * @in_all:	its place among all of them, by the id of the row, in the order in which they came
+ * @row:	the row
+ */
+struct late {
+	UT_hash_handle	in_all;
+	struct armed	row;
+};
+
+static struct late *late_ones;
 static uint64_t late_timer;
+static size_t nr_armed;		/* how many rows have a timer */
 
 static void fire(const struct armed *row, bool paced);
 
@@ -139,7 +148,14 @@ static struct armed *new_armed(const struct armed *from)
 	if (!row)
 		abort();
 	*row = *from;
+	nr_armed++;
 	return row;
+}
+
+static void free_armed(void *row)
+{
+	nr_armed--;
+	free(row);
 }
 
 /* The function of a row's timer. */
@@ -154,7 +170,7 @@ void core_arm(int64_t id, int64_t job, int64_t at)
 {
 	struct armed row = { .job = job, .id = id, .at = at };
 	struct twheel_task task = {
-		.fn = due_fired, .release = free, .key = &id, .key_len = sizeof(id),
+		.fn = due_fired, .release = free_armed, .key = &id, .key_len = sizeof(id),
 	};
 	int err;
 
@@ -165,7 +181,7 @@ void core_arm(int64_t id, int64_t job, int64_t at)
 	err = twheel_sched_add(sched, &task, NULL);
 	if (err) {
 		say(SAY_ERROR, "cannot arm a timer: %s", strerror(-err));
-		free(task.arg);
+		free_armed(task.arg);
 		core_reload();
 	}
 }
@@ -261,7 +277,7 @@ static void load_more(void *arg, const struct twheel_task_info *info)
 {
 	static int64_t step = STEP_US;
 	struct twheel_task task = { .fn = load_more };
-	bool full = twheel_sched_pending(sched) >= WINDOW_ROWS;
+	bool full = stuck || nr_armed >= WINDOW_ROWS;
 	int64_t nr = full ? STEP_ROWS : load(horizon, horizon + 2 * step);
 
 	(void)arg;
@@ -313,38 +329,47 @@ static void watch_clock(void)
  */
 static void late_fired(void *arg, const struct twheel_task_info *task)
 {
-	struct armed *row = STAILQ_FIRST(&late_ones);
+	struct late *late = late_ones;
 
 	(void)arg;
-	if (!row) {
+	if (!late) {
 		twheel_sched_cancel(sched, task->id, 0);
 		late_timer = 0;
 		return;
 	}
-	STAILQ_REMOVE_HEAD(&late_ones, entry);
-	nr_late--;
-	fire(row, false);
-	free(row);
+	HASH_DELETE(in_all, late_ones, late);
+	fire(&late->row, false);
+	free(late);
 }
 
-/* Put a late row into the queue for late_fired(). */
+/*
+ * Put a late row into the queue for late_fired(). It may be there already: whenever all rows are
+ * read again, so are those that wait there.
+ */
 static void pace(const struct armed *row)
 {
 	struct twheel_task task = { .fn = late_fired, .period_ns = LATE_EACH_NS };
-	struct armed *late;
+	struct late *late;
 
+	HASH_FIND(in_all, late_ones, &row->id, sizeof(row->id), late);
+	if (late) {
+		late->row = *row;
+		return;
+	}
 	if (!late_timer && twheel_sched_add(sched, &task, &late_timer)) {
 		core_reload();
 		return;
 	}
-	late = new_armed(row);
-	STAILQ_INSERT_TAIL(&late_ones, late, entry);
-	nr_late++;
+	late = calloc(1, sizeof(*late));
+	if (!late)
+		abort();
+	late->row = *row;
+	HASH_ADD(in_all, late_ones, row.id, sizeof(row->id), late);
 }
 
 size_t core_paced(void)
 {
-	return nr_late;
+	return HASH_CNT(in_all, late_ones);
 }
 
 /*
@@ -357,6 +382,10 @@ static void fire(const struct armed *row, bool paced)
 	int64_t now = now_us();
 	struct plan plan;
 
+	if (stuck) {		/* it is read again when the store can be written */
+		core_reload();
+		return;
+	}
 	if (stopping || !job || !job->name || job->broken || !store_owns(store, row->job) ||
 	    run_find(row->id, row->at))
 		return;
@@ -391,18 +420,15 @@ struct op *core_op(enum op_type type, const struct job *job)
 	return &lane->ops[lane->nr_ops++];
 }
 
-/* While the store cannot be written, do not look at the timers: nothing could be begun. */
+/* While the store cannot be written nothing fires: see fire(). All other timers go on. */
 static void set_stuck(bool is)
 {
-	struct epoll_event event = { .events = is ? 0 : EPOLLIN };
-
 	if (is && !stuck)
 		say(SAY_ERROR, "the store cannot be written: %s; nothing is begun until it can",
 		    store_error(store));
 	if (!is && stuck)
 		say(SAY_INFO, "the store can be written again");
 	stuck = is;
-	epoll_ctl(epoll, EPOLL_CTL_MOD, twheel_sched_fd(sched), &event);
 }
 
 bool core_stuck(void)
@@ -514,14 +540,17 @@ bool core_may_begin(void)
 	return !store->many || (now < next_beat && now < store->lease_end);
 }
 
-/* Is a turn that waits for another one large already? Then nothing is added to it. */
+/*
+ * Is a turn that waits for another one large already? Then nothing is added to it, unless it waits
+ * because the store cannot be written: runs end meanwhile, and people ask.
+ */
 static bool is_full(void)
 {
 	bool full = false;
 
 	for (struct lane *lane = lanes; lane < lanes + LANES; lane++)
 		full |= lane->nr_ops >= TURN_OPS;
-	return full;
+	return full && !stuck;
 }
 
 /* ---- history that goes -------------------------------------------------------------- */
@@ -593,7 +622,7 @@ static void expire(void *arg, const struct twheel_task_info *task)
 
 	(void)arg;
 	(void)task;
-	if (!may_expire())
+	if (stuck || !may_expire())
 		return;
 	core_refresh();
 	while (core_flush() && expire_some(&expired) && time_now(CLOCK_MONOTONIC) < end)
@@ -670,7 +699,7 @@ static bool claim(void)
 		parts = store->parts;
 		return true;
 	}
-	if (unreadable(registry_load(new)) ||
+	if (unreadable(registry_load(new)) || unreadable(jobs_plan_again()) ||
 	    unreadable(store_running(store, new, found, NULL)) || unreadable(pool_found(new)))
 		return false;
 	parts = store->parts;
@@ -898,7 +927,7 @@ static void load_what_is_due(void)
 	if (reload) {
 		reload = false;
 		load(0, INT64_MAX);
-	} else if (horizon < now_us() && twheel_sched_pending(sched) < WINDOW_ROWS / 4) {
+	} else if (horizon < now_us() && nr_armed < WINDOW_ROWS / 4) {
 		load(horizon, INT64_MAX);
 	}
 }

@@ -32,15 +32,33 @@
 
 #define READ_SIZE	65536
 #define ENV_OWN		16
+#define FILES_OWN	32	/* descriptors of the daemon itself */
 #define READS_MAX	64	/* reads of a pipe after its run has ended; a pipe holds less */
 
 static struct rlimit old_files;	/* the limit on descriptors that the daemon was started with */
 static char *state_mark;	/* TWHEEL_STATE=..., for the environment of each run */
 static pid_t daemon_pid;	/* see child_bound() */
 
+int64_t files_max(void)
+{
+	struct rlimit files;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	return files.rlim_cur < INT32_MAX ? (int64_t)files.rlim_cur : INT32_MAX;
+}
+
+/* For how many runs there are descriptors: a run takes three, and connections have a quarter. */
+static int64_t runs_max(void)
+{
+	int64_t files = files_max(), most = files / 4, left = (files - FILES_OWN) / 3;
+
+	most = most < left ? most : left;
+	return most > 1 ? most : 1;
+}
+
 /*
  * The daemon needs many descriptors for many runs, so it takes all that it may. Its runs get the
- * limit that the daemon was started with.
+ * limit that the daemon was started with. A run that cannot be given its three would have no log.
  */
 void exec_setup(const char *state)
 {
@@ -51,6 +69,11 @@ void exec_setup(const char *state)
 	files = old_files;
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
+	if (max_running > runs_max()) {
+		max_running = runs_max();
+		say(SAY_WARNING, "at most %lld runs at once: there are %llu descriptors",
+		    (long long)max_running, (unsigned long long)files.rlim_max);
+	}
 	if (asprintf(&state_mark, "TWHEEL_STATE=%s", state) < 0)
 		abort();
 }

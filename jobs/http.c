@@ -175,21 +175,19 @@ const char *argument(const struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
 }
 
+/* The last segment is all of the rest: only the key of a shot is there, which may be any text. */
 static void split_path(struct request *r, const char *path)
 {
-	char *rest, *part;
+	char *rest;
 
 	r->path = strdup(path);
 	rest = r->path;
 	if (rest && *rest == '/')
 		rest++;
-	while ((part = strsep(&rest, "/"))) {
-		if (r->nr_segments == SEGMENTS) {
-			r->nr_segments = 0;
-			return;
-		}
-		r->segment[r->nr_segments++] = part;
-	}
+	while (rest && r->nr_segments < SEGMENTS - 1)
+		r->segment[r->nr_segments++] = strsep(&rest, "/");
+	if (rest)
+		r->segment[r->nr_segments++] = rest;
 }
 
 /*
@@ -284,12 +282,41 @@ static struct MHD_Response *text_response(struct request *r)
 	return response;
 }
 
+/* How many bytes the character at @s has, in UTF-8; 0 if there is none. */
+static size_t length_of(const char *s)
+{
+	static const unsigned int least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned int c = (unsigned char)*s;
+	size_t n = c < 0x80 ? 1 : c >> 5 == 6 ? 2 : c >> 4 == 14 ? 3 : c >> 3 == 30 ? 4 : 0;
+
+	c &= n > 1 ? 0x7fU >> n : 0x7f;
+	for (size_t i = 1; i < n; i++) {
+		if (((unsigned char)s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | ((unsigned char)s[i] & 0x3f);
+	}
+	return n && c >= least[n] && c < 0x110000 && c >> 11 != 27 ? n : 0;
+}
+
+/* An error may quote what the client has sent, or the first half of a character of it. */
+static void make_text(char *error)
+{
+	while (*error) {
+		size_t n = length_of(error);
+
+		if (!n)
+			*error = '?';
+		error += n ? n : 1;
+	}
+}
+
 static enum MHD_Result answer(struct request *r)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
 	if (r->error[0] || !(r->json || r->text)) {
+		make_text(r->error);
 		json_object_put(r->json);
 		r->json = json_object_new_object();
 		json_object_object_add(r->json, "error",
@@ -506,6 +533,9 @@ static void watch(struct source *source)
 void api_start(int listener, bool remote)
 {
 	struct server *server = &servers[remote];
+	/* Runs have three quarters of the descriptors. Strangers must not get those of others. */
+	int64_t most = files_max() / (remote ? 8 : 16) + 1;
+	unsigned int nr = most < CONNECTIONS ? (unsigned int)most : CONNECTIONS;
 	const union MHD_DaemonInfo *info;
 
 	server->remote = remote;
@@ -514,7 +544,7 @@ void api_start(int listener, bool remote)
 					 MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 					 MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 					 MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S,
-					 MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_END);
+					 MHD_OPTION_CONNECTION_LIMIT, nr, MHD_OPTION_END);
 	info = server->httpd ? MHD_get_daemon_info(server->httpd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info) {
 		say(SAY_ERROR, "cannot serve the socket");

@@ -9,6 +9,8 @@
  * holes, whatever comes after 1 MiB is not kept.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -143,4 +145,31 @@ void log_remove(const struct firing *firing)
 	day_of(firing, day);
 	unlinkat(dir, name, 0);
 	unlinkat(dir, day, AT_REMOVEDIR);
+}
+
+/* Remove the files of a day, and then the day. */
+static void clear_day(const char *day)
+{
+	int fd = openat(dir, day, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *files = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (files && (entry = readdir(files)))
+		unlinkat(dirfd(files), entry->d_name, 0);
+	if (files)
+		closedir(files);
+	unlinkat(dir, day, AT_REMOVEDIR);
+}
+
+void log_clear(void)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *days = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (days && (entry = readdir(days)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			clear_day(entry->d_name);
+	if (days)
+		closedir(days);
 }

@@ -240,10 +240,13 @@ static void parse_options(int argc, char **argv)
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
-	int c;
+	int c, i;
 
-	while ((c = getopt_long(argc, argv, "hV", longs, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "hV", longs, &i)) != -1) {
+		if (optarg && !*optarg)		/* an unset variable of a script, probably */
+			die("--%s is empty", longs[i].name);
 		set_option(c);
+	}
 	if (optind == argc)
 		return;
 	fprintf(stderr, "twheeld: unexpected '%s'\n", argv[optind]);
@@ -261,6 +264,8 @@ static void default_places(void)
 		die("--runner and --pool need each other");
 	if (options.runner && (options.store || options.listen))
 		die("a runner has neither a store nor a port");
+	if (options.runner && !name_good(machine_name()))
+		die("'%s' is no name for a runner: say --name=NAME", machine_name());
 	if (!options.lease)
 		options.lease = LEASE_US;
 	if (!options.state && !geteuid())
@@ -451,6 +456,10 @@ static bool is_listened_at(const struct sockaddr_un *address)
  */
 static void remove_old(const struct sockaddr_un *address)
 {
+	struct stat st;
+
+	if (!lstat(address->sun_path, &st) && !S_ISSOCK(st.st_mode))
+		die("'%s' is there, and is no socket", address->sun_path);
 	for (int ms = 0; is_listened_at(address); ms += 20) {
 		if (ms >= OLD_SOCKET_MS)
 			die("another daemon listens at '%s'", address->sun_path);
@@ -590,7 +599,7 @@ static void set_up(void)
 		open_server();
 	else if (!options.runner)
 		open_file();
-	logs = format("%s/logs", options.state);
+	logs = format("%s/%s", options.state, options.runner ? "unsent" : "logs");
 	log_setup(logs);
 	free(logs);
 }

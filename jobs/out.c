@@ -184,6 +184,8 @@ static bool set_options(struct call *call, const struct post *what)
 	set(call, &bad, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)what->size);
 	set(call, &bad, CURLOPT_COPYPOSTFIELDS, what->body);
 	set(call, &bad, CURLOPT_NOSIGNAL, 1L);
+	/* Do not wait for a thread that still looks up the name, when the call is given up. */
+	set(call, &bad, CURLOPT_QUICK_EXIT, 1L);
 	set(call, &bad, CURLOPT_TCP_KEEPALIVE, 1L);
 	set(call, &bad, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	set(call, &bad, CURLOPT_TIMEOUT_MS, (long)(what->timeout / US_PER_MS));

@@ -135,7 +135,7 @@ int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t 
 {
 	int64_t add = share(def, name), at = due - add;
 
-	if (def->kind != KIND_RATE || !due)
+	if (!due || (def->kind != KIND_RATE && due > now))
 		return first_due(def, name, now);
 	if (due > now)
 		at -= (due - now - 1) / def->period * def->period;

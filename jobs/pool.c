@@ -29,10 +29,14 @@ struct runs pool_ready = TAILQ_HEAD_INITIALIZER(pool_ready);
 /* Those of them that wait for a runner to live, see look_again(). */
 static struct runs waiting = TAILQ_HEAD_INITIALIZER(waiting);
 
-/* Away are so many runs. used: there may be tasks of firings that are over, or soon will. */
-static size_t nr_away;
+/*
+ * Away are so many runs, and so many were accepted and have no task yet. used: there may be tasks
+ * of firings that are over, or soon will.
+ */
+static size_t nr_away, nr_accepted;
 static int used;
 static uint64_t soon;
+static bool moved;	/* some jobs are */
 
 int64_t pool_lease(void)
 {
@@ -175,6 +179,7 @@ static void begun(struct runs *taken, int err)
 		TAILQ_REMOVE(taken, run, in_ready);
 		run->ready = err ? &pool_ready : NULL;
 		run->away = !err;
+		run->tasks |= !err;
 		nr_away += !err;
 		if (err)
 			TAILQ_INSERT_TAIL(&pool_ready, run, in_ready);
@@ -214,21 +219,42 @@ void pool_begin(void)
 	free(batch.rows);
 }
 
-int pool_accepted(struct run *run)
+/*
+ * Enter the task of a run that was accepted, unless that was done. Until then nobody can say that
+ * it is over.
+ */
+static void enter_accepted(void *arg, struct run *run)
 {
 	struct task task = {
 		.id = run->firing.id, .at = run->firing.at, .job = run->job->id,
 		.attempt = run->firing.attempt, .began = run->began,
 	};
-	int err = store_task_accept(store, &task);
 
-	if (err)
-		return err;
+	(void)arg;
+	if (!run->accepted)
+		return;
+	run->accepted = store_task_accept(store, &task);
+	nr_accepted += run->accepted;
 	crash_point("a task was accepted");
+}
+
+void pool_accepted(struct run *run)
+{
 	run->away = true;
+	run->tasks = true;
+	run->accepted = true;
 	nr_away++;
 	nr_running--;
-	return 0;
+	enter_accepted(NULL, run);
+}
+
+/* Some of these could not be entered when they were accepted. */
+static void enter_all_accepted(void)
+{
+	if (!nr_accepted)
+		return;
+	nr_accepted = 0;
+	runs_each(enter_accepted, NULL);
 }
 
 /* ---- what has become of them -------------------------------------------------------- */
@@ -267,7 +293,6 @@ static void part_over(struct run *run, const struct task *task, enum outcome out
 static void all_over(struct run *run)
 {
 	nr_away--;
-	used = CLEAN;
 	if (run->worst == OUTCOME_LOST) {
 		run_lost(run);
 		return;
@@ -306,11 +331,64 @@ static struct run *run_of(const struct task *task)
 	return run && run->away ? run : NULL;
 }
 
+/**
+ * struct taken_back - firings whose tasks were taken back
+ * @runs:	the firings
+ * @nr:		how many
+ */
+struct taken_back {
+	struct run	**runs;
+	size_t		nr;
+};
+
+/* A row of store_tasks_back(). */
+static void add_back(void *arg, int64_t id, int64_t at)
+{
+	struct run *run = run_find(id, at);
+	struct taken_back *back = arg;
+
+	if (!run)
+		return;
+	back->runs = reallocarray(back->runs, back->nr + 1, sizeof(struct run *));
+	if (!back->runs)
+		abort();
+	back->runs[back->nr++] = run;
+}
+
+/*
+ * Runs of the job may wait for a runner of a pool that the job does not have any more. Take their
+ * tasks back, so that they are entered again as the definition says now, or need none.
+ */
+static void look_where(void *arg, struct job *job)
+{
+	struct taken_back back = { 0 };
+	int err;
+
+	(void)arg;
+	if (!job->moved)
+		return;
+	err = store_tasks_back(store, job->id, add_back, &back);
+	job->moved = err;
+	moved |= err;
+	for (size_t i = 0; i < back.nr && !err; i++) {
+		if (!back.runs[i]->away)	/* it had several tasks */
+			continue;
+		back.runs[i]->away = false;
+		nr_away--;
+		run_ready(back.runs[i]);
+	}
+	free(back.runs);
+}
+
 /* Look at the table of tasks, and continue with the runs that are over. */
 static void look(void)
 {
 	struct looking looking = { 0 };
 
+	if (moved) {
+		moved = false;
+		jobs_each(look_where, NULL);
+	}
 	if (nr_away && store_tasks(store, store->parts, TASK_OUT, keep_task, &looking))
 		say(SAY_ERROR, "the store cannot be read: %s", store_error(store));
 	for (size_t i = 0; i < looking.nr; i++)
@@ -322,6 +400,18 @@ static void look(void)
 	free(looking.tasks);
 }
 
+void pool_moved(struct job *job)
+{
+	const struct run *run;
+
+	TAILQ_FOREACH(run, &job->runs, in_job)
+		job->moved |= run->away && !run->began;
+	if (!job->moved)
+		return;
+	moved = true;
+	pool_changed();
+}
+
 static void look_soon(void *arg, const struct twheel_task_info *task)
 {
 	(void)arg;
@@ -329,6 +419,11 @@ static void look_soon(void *arg, const struct twheel_task_info *task)
 	soon = 0;
 	if (!core_stuck())
 		look();
+}
+
+void pool_clean(void)
+{
+	used = CLEAN;
 }
 
 /* Several changes in a row need one look. */
@@ -354,6 +449,7 @@ static void look_again(void *arg, const struct twheel_task_info *task)
 		run->ready = &pool_ready;
 	TAILQ_CONCAT(&pool_ready, &waiting, in_ready);
 	pool_begin();
+	enter_all_accepted();
 	look();
 	if (used && !store_tasks_clean(store, store->parts)) {
 		used--;
@@ -377,6 +473,8 @@ static void found_task(void *arg, const struct task *task)
 
 	(void)arg;
 	used = CLEAN;
+	if (run)
+		run->tasks = true;
 	if (!run || run->away || run->firing.state != STATE_READY ||
 	    task->attempt != run->firing.attempt)
 		return;

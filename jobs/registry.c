@@ -275,6 +275,8 @@ static void load_job(void *arg, const struct job_row *row)
 	}
 	if (!known || job->rev != row->rev)
 		load_def(job, row->def);
+	if (known && job->rev != row->rev)
+		pool_moved(job);
 	if (job->paused && !row->paused)
 		core_reload();
 	job->rev = row->rev;
@@ -350,29 +352,51 @@ void job_forget(int64_t id)
 /* ---- jobs that follow others -------------------------------------------------------- */
 
 /**
+ * struct planned_name - the name of one of those
+ * @in_all:	its place among all of them
+ * @i:		the number of its request
+ */
+struct planned_name {
+	UT_hash_handle	in_all;
+	size_t		i;
+};
+
+/**
  * struct planned - jobs that are to be put
  * @puts:	the requests
  * @defs:	their definitions, parsed
+ * @names:	their names
+ * @by_name:	the first of those
  * @nr:		how many
  * @steps:	how many jobs check_chain() has visited
  */
 struct planned {
-	struct put	*puts;
-	struct def	*defs;
-	size_t		nr;
-	size_t		steps;
+	struct put		*puts;
+	struct def		*defs;
+	struct planned_name	*names;
+	struct planned_name	*by_name;
+	size_t			nr;
+	size_t			steps;
 };
+
+static const struct planned_name *find_planned(const struct planned *planned, const char *name)
+{
+	const struct planned_name *found;
+
+	HASH_FIND(in_all, planned->by_name, name, strlen(name), found);
+	return found;
+}
 
 /*
  * The definition that job @name will have after this request, or NULL if there will be no such job.
  */
 static const struct def *def_planned(const struct planned *planned, const char *name)
 {
+	const struct planned_name *found = find_planned(planned, name);
 	struct job *job;
 
-	for (size_t i = 0; i < planned->nr; i++)
-		if (!strcmp(planned->puts[i].name, name))
-			return &planned->defs[i];
+	if (found)
+		return &planned->defs[found->i];
 	job = job_by_name(name);
 	return job ? &job->def : NULL;
 }
@@ -453,7 +477,7 @@ static int check_rev(struct put *put, char error[ERROR_MAX])
 /*
  * The name must be valid, the definition must not contradict it, and no other request may have it.
  */
-static int check_name(const struct planned *planned, size_t i, char error[ERROR_MAX])
+static int check_name(struct planned *planned, size_t i, char error[ERROR_MAX])
 {
 	const char *name = planned->puts[i].name;
 	struct json_object *said;
@@ -465,9 +489,10 @@ static int check_name(const struct planned *planned, size_t i, char error[ERROR_
 	else if (strcmp(json_object_get_string(said), name))
 		return refuse(error, -EINVAL, "name: it is '%.64s', and not '%.64s'",
 			      json_object_get_string(said), name);
-	for (size_t k = 0; k < i; k++)
-		if (!strcmp(planned->puts[k].name, name))
-			return refuse(error, -EINVAL, "two jobs are called '%.64s'", name);
+	if (find_planned(planned, name))
+		return refuse(error, -EINVAL, "two jobs are called '%.64s'", name);
+	planned->names[i].i = i;
+	HASH_ADD_KEYPTR(in_all, planned->by_name, name, strlen(name), &planned->names[i]);
 	return 0;
 }
 
@@ -492,7 +517,7 @@ static int plan_row(const struct put *put, const struct def *def, int64_t now, s
 }
 
 /* Check and plan request @i by itself. */
-static int check_one(const struct planned *planned, size_t i, int64_t now, struct job_row *row,
+static int check_one(struct planned *planned, size_t i, int64_t now, struct job_row *row,
 		     char error[ERROR_MAX])
 {
 	struct put *put = &planned->puts[i];
@@ -538,18 +563,50 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	each_name(&job->def, follow);
 	*def = (struct def) { 0 };
 	job->rev++;
+	pool_moved(job);
 	set_due(job, row->due_id, row->due_at);
 	put->job = job;
+}
+
+/*
+ * What a request was checked against may change until it is written: two lives could let two jobs
+ * follow each other. So it is checked again if another life has changed any job meanwhile.
+ */
+#define CHANGES_MAX	10
+
+/* See what other lives have changed. Jobs may be freed by that. Returns 0 or an error. */
+static int see_changes(void)
+{
+	int err = store_mark(store);
+
+	core_refresh();
+	return err;
+}
+
+/* Forget what was checked, to check it again. */
+static void forget_planned(struct planned *planned)
+{
+	HASH_CLEAR(in_all, planned->by_name);
+	for (size_t i = 0; i < planned->nr; i++)
+		def_free(&planned->defs[i]);
+	planned->steps = 0;
 }
 
 /* Check, write and take over the jobs that were planned, all or none. */
 static int put_planned(struct planned *planned, struct job_row *rows, char error[ERROR_MAX])
 {
-	int err = check_all(planned, now_us(), rows, error);
+	int err = -EAGAIN;
 
-	if (err)
-		return err;
-	err = store_put(store, rows, planned->nr);
+	for (int n = 0; n < CHANGES_MAX && err == -EAGAIN; n++) {
+		forget_planned(planned);
+		err = see_changes();
+		if (err)
+			break;
+		err = check_all(planned, now_us(), rows, error);
+		if (err)
+			return err;
+		err = store_put(store, rows, planned->nr);
+	}
 	if (err)
 		return not_written(err, error);
 	for (size_t i = 0; i < planned->nr; i++)
@@ -561,14 +618,17 @@ int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX])
 {
 	struct planned planned = { .puts = puts,
 				   .defs = calloc(nr + 1, sizeof(*planned.defs)),
+				   .names = calloc(nr + 1, sizeof(*planned.names)),
 				   .nr = nr };
 	struct job_row *rows = calloc(nr + 1, sizeof(*rows));
 	int err = -ENOMEM;
 
-	if (planned.defs && rows)
+	if (planned.defs && planned.names && rows)
 		err = put_planned(&planned, rows, error);
 	for (size_t i = 0; i < nr && planned.defs; i++)
 		def_free(&planned.defs[i]);
+	HASH_CLEAR(in_all, planned.by_name);
+	free(planned.names);
 	free(planned.defs);
 	free(rows);
 	return err;
@@ -576,19 +636,41 @@ int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX])
 
 /* ---- the other changes -------------------------------------------------------------- */
 
-int job_remove(struct job *job, char error[ERROR_MAX])
+/* The job may be removed if it exists and follows no other one. */
+static int check_remove(const char *name, char error[ERROR_MAX])
 {
-	struct needed needed = { .name = job->name };
-	int err;
+	struct needed needed = { .name = name };
 
+	if (!job_by_name(name))
+		return refuse(error, -ENOENT, "there is no job '%.128s'", name);
 	jobs_each(find_needed, &needed);
 	if (needed.by)
-		return refuse(error, -EBUSY, "job '%s' follows job '%s'", job->name, needed.by);
-	err = store_remove(store, job->id);
+		return refuse(error, -EBUSY, "job '%s' follows job '%s'", name, needed.by);
+	return 0;
+}
+
+int job_remove(const char *name, char error[ERROR_MAX])
+{
+	struct job *job = NULL;
+	int err = -EAGAIN;
+	bool gone;
+
+	for (int n = 0; n < CHANGES_MAX && err == -EAGAIN; n++) {
+		err = see_changes();
+		if (err)
+			break;
+		err = check_remove(name, error);
+		if (err)
+			return err;
+		job = job_by_name(name);
+		err = store_remove(store, job->id, &gone);
+	}
 	if (err)
 		return not_written(err, error);
 	job_unname(job);
 	runs_forget(job);
+	if (gone)
+		job_forget(job->id);
 	return 0;
 }
 
@@ -631,9 +713,9 @@ int job_cancel(struct job *job, const char *key, char error[ERROR_MAX])
 /* ---- calendars ---------------------------------------------------------------------- */
 
 /**
- * struct affected - the jobs that a calendar's new days affect
+ * struct affected - the jobs that a calendar's new days affect, or a zone's new rules
  * @days:	the calendar
- * @jobs:	the jobs that use it
+ * @jobs:	the jobs
  * @rows:	these jobs as they are to be put, with their new times
  * @nr:		how many
  */
@@ -644,13 +726,9 @@ struct affected {
 	size_t			nr;
 };
 
-/* If @job uses the calendar of a struct affected, plan its next time anew. */
-static void find_affected(void *arg, struct job *job)
+/* The next time of @job is to be planned anew. */
+static void add_affected(struct affected *a, struct job *job)
 {
-	struct affected *a = arg;
-
-	if (job->broken || job->def.except != a->days)
-		return;
 	a->jobs = reallocarray(a->jobs, a->nr + 1, sizeof(struct job *));
 	a->rows = reallocarray(a->rows, a->nr + 1, sizeof(*a->rows));
 	if (!a->jobs || !a->rows)
@@ -659,8 +737,24 @@ static void find_affected(void *arg, struct job *job)
 	a->rows[a->nr++] = (struct job_row) {
 		.id = job->id, .rev = job->rev, .name = job->name, .paused = job->paused,
 		.def = json_text(job->def.json),
-		.due_at = due_again(&job->def, job->name, job->due_at, now_us()),
 	};
+}
+
+/* Does @job use the calendar of a struct affected? */
+static void find_affected(void *arg, struct job *job)
+{
+	struct affected *a = arg;
+
+	if (!job->broken && job->def.except == a->days)
+		add_affected(a, job);
+}
+
+/* When such a job is due now. */
+static int64_t plan_again(void *arg, size_t i, int64_t due)
+{
+	const struct affected *a = arg;
+
+	return due_again(&a->jobs[i]->def, a->jobs[i]->name, due, now_us());
 }
 
 /* The new times were written: take them over. */
@@ -694,7 +788,8 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 		qsort(calendar->day, nr, sizeof(*days), compare_days);
 		calendar->nr = nr;
 		jobs_each(find_affected, &affected);
-		err = store_set_days(store, name, days, nr, affected.rows, affected.nr);
+		err = store_set_days(store, name, days, nr, affected.rows, affected.nr, plan_again,
+				     &affected);
 	}
 	if (err) {
 		free(calendar->day);
@@ -709,4 +804,45 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 	free(affected.jobs);
 	free(affected.rows);
 	return err;
+}
+
+/* ---- zones -------------------------------------------------------------------------- */
+
+/*
+ * Was the next time of @job planned by other rules of its zone than it has now? What has passed was
+ * due by the rules of its time.
+ */
+static bool is_outdated(const struct job *job, int64_t now)
+{
+	return !job->broken && job->def.kind == KIND_CRON && store_owns(store, job->id) &&
+	       job->due_at > now && next_due(&job->def, job->name, job->due_at - 1) != job->due_at;
+}
+
+static void find_outdated(void *arg, struct job *job)
+{
+	struct affected *a = arg;
+
+	if (is_outdated(job, now_us()))
+		add_affected(a, job);
+}
+
+int jobs_plan_again(void)
+{
+	struct affected affected = { 0 };
+	int err = store_mark(store);
+
+	jobs_each(find_outdated, &affected);
+	for (size_t i = 0; i < affected.nr; i++) {
+		affected.rows[i].due_at = plan_again(&affected, i, affected.jobs[i]->due_at);
+		say(SAY_INFO, "job '%s' is due at another time: the rules of its zone have changed",
+		    affected.jobs[i]->name);
+	}
+	if (!err && affected.nr)
+		err = store_put(store, affected.rows, affected.nr);
+	if (!err)
+		affected_done(&affected);
+	free(affected.jobs);
+	free(affected.rows);
+	/* Another life has just changed one: then the next life looks again. */
+	return err == -EAGAIN || err == -ESTALE ? 0 : err;
 }

@@ -100,6 +100,8 @@ static struct run *run_new(struct job *job, const struct firing *firing)
 static void run_free(struct run *run)
 {
 	api_wake(run);
+	if (run->tasks)
+		pool_clean();
 	if (run->timer)
 		twheel_sched_cancel(sched, run->timer, 0);
 	if (run->late)
@@ -118,13 +120,6 @@ void run_ready(struct run *run)
 		TAILQ_REMOVE(run->ready, run, in_ready);
 	run->ready = run->job->def.pool ? &pool_ready : &ready;
 	TAILQ_INSERT_TAIL(run->ready, run, in_ready);
-}
-
-/* The store knows that the run may begin: put it into the list from which it does. */
-static void set_ready(struct run *run)
-{
-	if (!run->ready)
-		run_ready(run);
 }
 
 /* ---- waiting ------------------------------------------------------------------------ */
@@ -149,14 +144,43 @@ static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel
 	set_timer(run, (struct twheel_task) { .fn = fn, .when_ns = us * NS_PER_US });
 }
 
-/* Decide that a run may begin. It does when this is written, see attempt_written(). */
-static void make_ready(struct run *run)
+/* The firing has another state, in the same attempt. */
+static void set_state(struct run *run, enum state state)
 {
 	struct op *op = core_op(OP_READY, run->job);
 
-	run->firing.state = STATE_READY;
+	run->firing.state = state;
 	run->firing.life = store->life;
 	op->line.firing = run->firing;
+}
+
+/*
+ * Decide that a run may begin. It does when this is written, see attempt_written(). If the daemon
+ * ends it does not, and the next one must not take it for one that may have begun.
+ */
+static void make_ready(struct run *run)
+{
+	if (!stopping)
+		set_state(run, STATE_READY);
+}
+
+/*
+ * The run may begin, and does not, because the daemon ends: it waits for its attempt instead. What
+ * is ready in the store may have begun, so the next life would take it for lost.
+ */
+static void leave_run(struct run *run)
+{
+	run->firing.wake = 0;
+	set_state(run, STATE_WAITING);
+}
+
+/* The store knows that the run may begin: put it into the list from which it does. */
+static void set_ready(struct run *run)
+{
+	if (stopping && !run->job->def.pool)
+		leave_run(run);
+	else if (!run->ready)
+		run_ready(run);
 }
 
 /* The time of the next attempt has come. */
@@ -335,8 +359,12 @@ void run_over(struct run *run, bool good, int64_t status)
 	run->timer = 0;
 	if (outcome == OUTCOME_OK && !good)
 		outcome = OUTCOME_FAILED;
-	/* If it failed here while the daemon stops, it was told to: the next life repeats it. */
-	if (!stopping || good || run->away)
+	/*
+	 * If it failed here while the daemon stops, it was told to, so the next life repeats it;
+	 * unless it was told to end for another reason before that.
+	 */
+	if (!stopping || good || run->away || outcome == OUTCOME_KILLED ||
+	    outcome == OUTCOME_TIMEOUT)
 		over(run, outcome, status);
 }
 
@@ -381,6 +409,7 @@ static void skip_queued(struct job *job)
 	op = core_op(OP_END, job);
 	op->line = line_of(job, &run->firing, OUTCOME_SKIPPED, -1, 0);
 	op->line.firing.arg = NULL;
+	move_parked(job, run->firing.id, op->line.ended);
 	run_free(run);
 }
 
@@ -521,7 +550,7 @@ void run_settle(struct op *op)
 		attempt_written(run, op->next_firing.state);
 		break;
 	case OP_READY:
-		attempt_written(run, STATE_READY);
+		attempt_written(run, op->line.firing.state);
 		break;
 	case OP_ADD:
 		if (op->done)
@@ -678,10 +707,22 @@ static void stop_one(void *arg, struct run *run)
 	set_delay(run, stop_over, run->job->def.stop);
 }
 
+static void leave_ready(void)
+{
+	struct run *run;
+
+	while ((run = TAILQ_FIRST(&ready))) {
+		TAILQ_REMOVE(&ready, run, in_ready);
+		run->ready = NULL;
+		leave_run(run);
+	}
+}
+
 void runs_stop(void)
 {
 	stopping = true;
 	runs_each(stop_one, NULL);
+	leave_ready();
 }
 
 bool runs_stopped(void)
@@ -712,7 +753,7 @@ void runs_kill(bool all)
 /* ---- firings that a dead life has left ---------------------------------------------- */
 
 /* Firings that were found and not yet taken over, linked by in_ready. */
-static TAILQ_HEAD(, run) found = TAILQ_HEAD_INITIALIZER(found);
+static struct runs found = TAILQ_HEAD_INITIALIZER(found);
 
 void run_found(const struct firing *firing)
 {
@@ -726,11 +767,27 @@ void run_found(const struct firing *firing)
 	TAILQ_INSERT_TAIL(&found, run, in_ready);
 }
 
-/* Decide about a firing of a dead life. If it was READY it may have run, so it is lost. */
+/* Was the run to be killed, since another one that waits for its end replaces it? */
+static bool is_replaced(const struct run *run)
+{
+	const struct job *job = run->job;
+
+	return job->name && job->def.overlap == OVERLAP_REPLACE &&
+	       run->firing.state != STATE_QUEUED && first_queued(job);
+}
+
+/*
+ * Decide about a firing of a dead life, which was not queued. If it was READY it may have run, so
+ * it is lost.
+ */
 static void take_over(struct run *run)
 {
 	const struct firing *f = &run->firing;
 
+	if (is_replaced(run)) {
+		run_kill(run, OUTCOME_KILLED);
+		return;
+	}
 	if (run->away)
 		return;
 	if (f->state == STATE_READY && run->job->def.pool && run->job->name) {
@@ -748,17 +805,39 @@ static void take_over(struct run *run)
 	}
 }
 
-/* A firing that was queued may have nothing to wait for any more: then it is ready. */
+/* Move those of the firings that were found queued to @queued. */
+static void split_found(struct runs *queued)
+{
+	struct run *run, *next;
+
+	for (run = TAILQ_FIRST(&found); run; run = next) {
+		next = TAILQ_NEXT(run, in_ready);
+		if (run->firing.state != STATE_QUEUED)
+			continue;
+		TAILQ_REMOVE(&found, run, in_ready);
+		TAILQ_INSERT_TAIL(queued, run, in_ready);
+	}
+}
+
+/*
+ * A firing that was queued may have nothing to wait for any more: then it is ready. That may be
+ * decided as soon as another one is over; but it has not begun, so it is not lost.
+ */
 void runs_found(void)
 {
+	struct runs queued = TAILQ_HEAD_INITIALIZER(queued);
 	struct run *run;
 
+	split_found(&queued);
 	while ((run = TAILQ_FIRST(&found))) {
-		struct job *job = run->job;
-
 		TAILQ_REMOVE(&found, run, in_ready);
 		take_over(run);
-		if (job->name)
-			ready_next(job);
+	}
+	while ((run = TAILQ_FIRST(&queued))) {
+		TAILQ_REMOVE(&queued, run, in_ready);
+		if (run->job->name)
+			ready_next(run->job);
+		else
+			finish(run, OUTCOME_KILLED, -1);
 	}
 }

@@ -62,6 +62,7 @@ struct made {
 static TAILQ_HEAD(, made) all = TAILQ_HEAD_INITIALIZER(all);
 static int64_t nr_made;
 static const char *urls[URLS], *pool, *headers[3];
+static char *id_word, *pool_word;	/* id and pool, as they are in an address */
 static size_t nr_urls, url;
 static char id[300];
 static bool stopping, left, silent;
@@ -79,6 +80,23 @@ static int64_t boot_us(void)
 }
 
 /* ---- requests ----------------------------------------------------------------------- */
+
+/* A name as it is in the query of an address, where a + would be a space. */
+static char *word_of(const char *name)
+{
+	char *out = malloc(3 * strlen(name) + 1), *at = out;
+
+	if (!out)
+		abort();
+	for (; *name; name++) {
+		if (*name == '+')
+			at = stpcpy(at, "%2B");
+		else
+			*at++ = *name;
+	}
+	*at = 0;
+	return out;
+}
 
 /* POST to the present daemon. NULL if there is no memory. */
 static struct call *post(const char *path, const char *body, size_t size, int64_t timeout,
@@ -356,7 +374,7 @@ static void report(struct made *made)
 {
 	static char part[CHUNK];
 	const struct firing *f = &made->run.firing;
-	char *path, how[256] = "";
+	char *path, how[512] = "";
 	int64_t from, room;
 	bool done;
 	size_t n;
@@ -370,14 +388,14 @@ static void report(struct made *made)
 	made->sending = done ? -1 : from + (int64_t)n;
 	room = stopping ? 0 : max_running - nr_made - offered + 1;
 	if (done)
-		snprintf(how, sizeof(how), "&pool=%s&room=%lld&%s=%d", pool,
+		snprintf(how, sizeof(how), "&pool=%s&room=%lld&%s=%d", pool_word,
 			 room > 0 ? (long long)room : 0, made->lost ? "lost" : "status",
 			 made->lost ? 1 : made->status);
 	if (f->shards > 1)
 		strcat(how, "&shards=1");
 	path = format("/v1/runs/%lld-%lld/%s?attempt=%lld&shard=%lld&from=%lld&runner=%s%s",
 		      (long long)f->id, (long long)f->at, done ? "done" : "beat",
-		      (long long)f->attempt, (long long)f->shard, (long long)from, id, how);
+		      (long long)f->attempt, (long long)f->shard, (long long)from, id_word, how);
 	made->call = post(path, part, n, REPORT_US, reported, made);
 	free(path);
 	if (!made->call)
@@ -599,10 +617,13 @@ void runner_start(const char *of)
 	uint32_t random;
 
 	pool = of;
+	log_clear();	/* of a life before this one, whose runs are lost */
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random) ||
 	    twheel_sched_add(sched, &task, NULL))
 		abort();
 	snprintf(id, sizeof(id), "%.100s-%08x", machine_name(), random);
+	id_word = word_of(id);
+	pool_word = word_of(pool);
 	headers[0] = "Content-Type: application/octet-stream";
 	ask();
 }

@@ -47,7 +47,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_DUE_ADD] = "INSERT INTO due (at, main, off, key, arg, job)"
 		      " SELECT $1, $2, paused * $3, $4, $5, id FROM job WHERE id = $6 RETURNING id",
 	[Q_DUE_KEY] = "DELETE FROM due WHERE job = $1 AND key = $2",
-	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1",
+	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1 RETURNING at",
 	[Q_DUE_FIND] = "SELECT job FROM due WHERE id = $1 AND at = $2",
 	[Q_DUE_KILL] = "DELETE FROM due WHERE id = $1 AND at = $2 AND main = 0",
 	[Q_DUE_JOB] = "DELETE FROM due WHERE job = $1",
@@ -84,9 +84,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNING_DELETE] = "DELETE FROM running WHERE id = $1 AND at = $2 AND attempt = $3",
 	[Q_AGAIN] = "UPDATE running SET attempt = $1, tries = $2, state = $3, wake = $4, life = $5"
 		    " WHERE id = $6 AND at = $7 AND attempt = $8",
-	/* 2 is STATE_READY. */
-	[Q_READY] = "UPDATE running SET state = 2, life = $1 WHERE id = $2 AND at = $3 AND"
-		    " attempt = $4",
+	[Q_READY] = "UPDATE running SET state = $1, life = $2 WHERE id = $3 AND at = $4 AND"
+		    " attempt = $5",
 	[Q_HISTORY_ADD] =
 		"INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status,"
 		" fired, began, ended, dropped) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"
@@ -99,8 +98,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNERS_GONE] = "DELETE FROM runner WHERE until < $1",
 	[Q_TASKS] = "SELECT id, at, shard, shards, job, attempt, state, outcome, status, life,"
 		    " until, began, killed FROM task WHERE " IN_PARTS("job") " AND state >= $2",
-	[Q_TASK_AGAIN] = "UPDATE task SET attempt = $1, state = 0, killed = 0, runner = NULL"
-			 " WHERE id = $2 AND at = $3 AND attempt < $1 AND"
+	[Q_TASK_AGAIN] = "UPDATE task SET attempt = $1, pool = $2, prio = $3, state = 0,"
+			 " killed = 0, runner = NULL WHERE id = $4 AND at = $5 AND attempt < $1 AND"
 			 " NOT (state = 2 AND outcome = 0)",
 	[Q_TASK_ADD] = "INSERT INTO task (id, at, shard, shards, job, pool, prio, attempt, state,"
 		       " outcome, status, killed, life, until, began, wants, wants_until) VALUES"
@@ -143,8 +142,12 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_TASK_CANCEL] = "UPDATE task SET state = 2, outcome = 3, status = -1 WHERE id = $1 AND"
 			  " at = $2 AND (state = 0 OR (state = 1 AND runner = '' AND $3 = 0))",
 	[Q_TASK_KILL] = "UPDATE task SET killed = 1 WHERE id = $1 AND at = $2 AND state = 1",
+	[Q_TASK_BACK] = "DELETE FROM task WHERE job = $1 AND NOT EXISTS (SELECT 1 FROM task t WHERE"
+			" t.id = task.id AND t.at = task.at AND t.state > 0) RETURNING id, at",
 	[Q_TASKS_CLEAN] = "DELETE FROM task WHERE " IN_PARTS("job") " AND NOT EXISTS (SELECT 1"
 			  " FROM running r WHERE r.id = task.id AND r.at = task.at)",
+	/* 0 is NEWS_JOB. Such changes are made one after the other, and so are their numbers. */
+	[Q_JOB_NEWS] = "SELECT coalesce(max(xid), 0) FROM inbox WHERE type = 0 AND life <> $1",
 	[Q_NODES] = "SELECT id, name, CAST(extract(epoch FROM lease_until - clock_timestamp())"
 		    " * 1000000 AS bigint), mine(id) FROM node ORDER BY name, id",
 	[Q_MACHINE] = "SELECT name FROM life WHERE id = $1",
@@ -492,6 +495,24 @@ static int due_add(struct store *store, struct due *due, bool force)
 	return err || due->id ? err : -ESTALE;
 }
 
+int store_mark(struct store *store)
+{
+	if (!store->many)
+		return 0;
+	return sql_each(store, Q_JOB_NEWS, take_id, NULL, &store->mark, "i", store->life);
+}
+
+/* Has another life changed a job since store_mark()? Then -EAGAIN. In a transaction. */
+static int check_mark(struct store *store)
+{
+	int64_t mark = 0;
+	int err = 0;
+
+	if (store->many)
+		err = sql_each(store, Q_JOB_NEWS, take_id, NULL, &mark, "i", store->life);
+	return !err && mark > store->mark ? -EAGAIN : err;
+}
+
 /* Add a new job, and fill in its id. In a transaction. */
 static int put_new(struct store *store, struct job_row *row)
 {
@@ -501,25 +522,33 @@ static int put_new(struct store *store, struct job_row *row)
 
 /*
  * Replace the definition of a job that still has this revision, and delete its schedule's row of
- * due. -ESTALE if it has another revision. In a transaction.
+ * due. If there is one, *@was becomes when it was due. -ESTALE if the job has another revision. In
+ * a transaction.
  */
-static int put_again(struct store *store, const struct job_row *row)
+static int put_again(struct store *store, const struct job_row *row, int64_t *was)
 {
 	int err = sql_run(store, Q_JOB_SET, "tiii", row->def, (int64_t)row->once, row->id,
 			  row->rev);
 
 	if (!err && !store->changed)
 		err = -ESTALE;
-	return err ? err : sql_run(store, Q_DUE_MAIN, "i", row->id);
+	return err ? err : sql_each(store, Q_DUE_MAIN, take_id, NULL, was, "i", row->id);
 }
 
-/* store_put() of one row, in a transaction. */
-static int put_one(struct store *store, struct job_row *row)
+/* store_put() of one row, in a transaction. *@was is filled in as by put_again(). */
+static int put_job(struct store *store, struct job_row *row, int64_t *was)
 {
-	int err = row->id ? put_again(store, row) : put_new(store, row);
-	struct due due = { .job = row->id, .at = row->due_at, .main = true };
+	*was = 0;
+	return row->id ? put_again(store, row, was) : put_new(store, row);
+}
 
-	if (!err && row->due_at)
+/* The second half of that: the new row of due, and the news. */
+static int put_due(struct store *store, struct job_row *row)
+{
+	struct due due = { .job = row->id, .at = row->due_at, .main = true };
+	int err = 0;
+
+	if (row->due_at)
 		err = due_add(store, &due, false);
 	row->due_id = due.id;
 	return err ? err : tell(store, NEWS_JOB, row->id, 0, 0);
@@ -528,24 +557,31 @@ static int put_one(struct store *store, struct job_row *row)
 int store_put(struct store *store, struct job_row *rows, size_t nr)
 {
 	int err = store->ops->begin(store);
+	int64_t was;
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < nr && !err; i++)
-		err = put_one(store, &rows[i]);
+	err = check_mark(store);
+	for (size_t i = 0; i < nr && !err; i++) {
+		err = put_job(store, &rows[i], &was);
+		if (!err)
+			err = put_due(store, &rows[i]);
+	}
 	return store->ops->end(store, err);
 }
 
 /* The last step deletes the row of the job at once if it has neither firings nor history. */
-int store_remove(struct store *store, int64_t job)
+int store_remove(struct store *store, int64_t job, bool *gone)
 {
 	static const enum sql_id steps[] = { Q_JOB_NONAME, Q_DUE_JOB, Q_JOB_DROP };
 	int err = store->ops->begin(store);
 
 	if (err)
 		return err;
+	err = check_mark(store);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps) && !err; i++)
 		err = sql_run(store, steps[i], "i", job);
+	*gone = store->changed;
 	if (!err)
 		err = tell(store, NEWS_JOB, job, 0, 0);
 	return store->ops->end(store, err);
@@ -619,11 +655,17 @@ int store_kill_due(struct store *store, int64_t id, int64_t at)
 	return err || store->changed ? err : -ENOENT;
 }
 
-/* In one transaction with the jobs: no life may see the new days with the old times of due. */
+/*
+ * In one transaction with the jobs: no life may see the new days with the old times of due. Only
+ * the owner of a job knows when that is due, and it may be firing it now: so the old time is that
+ * of the row which is deleted.
+ */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
-		   struct job_row *rows, size_t nr_jobs)
+		   struct job_row *rows, size_t nr_jobs,
+		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg)
 {
 	int err = store->ops->begin(store);
+	int64_t was;
 
 	if (err)
 		return err;
@@ -634,8 +676,12 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 		err = sql_run(store, Q_DAY_ADD, "ti", name, days[i]);
 	if (!err)
 		err = tell(store, NEWS_DAYS, 0, 0, 0);
-	for (size_t i = 0; i < nr_jobs && !err; i++)
-		err = put_one(store, &rows[i]);
+	for (size_t i = 0; i < nr_jobs && !err; i++) {
+		err = put_job(store, &rows[i], &was);
+		rows[i].due_at = again(arg, i, was);
+		if (!err)
+			err = put_due(store, &rows[i]);
+	}
 	return store->ops->end(store, err);
 }
 

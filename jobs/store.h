@@ -107,7 +107,8 @@ struct ended {
  *		history
  * @OP_END:	the firing is over, in this attempt: move it to history, as @line
  * @OP_AGAIN:	the attempt is over: enter @line into history. The firing becomes @next_firing
- * @OP_READY:	the firing, which was queued or waiting, is ready
+ * @OP_READY:	the firing, which was queued or waiting, is ready; or, if it has not begun when the
+ *		daemon ends, is waiting again: it has the state of @line.firing
  * @OP_MOVE:	the row of due that waits for the end of the firing is due at @next
  * @OP_ADD:	add a row of due for the job @line.firing.job at @next. If the job is paused, the
  *		row waits. If the row waits, or the job is another life's, @done stays false
@@ -341,6 +342,7 @@ struct store_ops;
  * @hurry:	a life has come or gone: store_beat() should be called soon
  * @lost:	the connections were lost: what is in memory must be read again
  * @changed:	how many rows the last statement has changed
+ * @mark:	see store_mark()
  */
 struct store {
 	const struct store_ops *ops;
@@ -356,6 +358,7 @@ struct store {
 	bool		hurry;
 	bool		lost;
 	int64_t		changed;
+	int64_t		mark;
 };
 
 static inline bool store_owns(const struct store *store, int64_t job)
@@ -418,13 +421,22 @@ int store_window(struct store *store, int64_t from, int64_t to, int64_t limit,
 		 void (*fn)(void *arg, const struct due *), void *arg);
 
 /*
+ * Note the latest change of a job by another life. The caller then reads news, and checks what it
+ * is to put or to remove. If somebody changes any job after this, store_put() and store_remove()
+ * return -EAGAIN, and have done nothing.
+ */
+int store_mark(struct store *store);
+/*
  * Put @nr jobs. If a row has an id, the job's definition is replaced, if its revision still is
  * @rev. A row without an id is a new job, and its id is filled in. The schedule's row of due is
  * replaced: if due_at is not 0 there is a new one, whose id is filled in.
  */
 int store_put(struct store *store, struct job_row *rows, size_t nr);
-/* Remove a job: its name and its rows of due are deleted. The rest goes with its history. */
-int store_remove(struct store *store, int64_t job);
+/*
+ * Remove a job: its name and its rows of due are deleted. The rest goes with its history. *@gone
+ * becomes whether there is none, so that nothing is left of the job.
+ */
+int store_remove(struct store *store, int64_t job, bool *gone);
 /* Pause a job: all its rows of due wait. With @on false, resume it. */
 int store_pause(struct store *store, int64_t job, bool on);
 /*
@@ -441,9 +453,14 @@ int store_kill_due(struct store *store, int64_t id, int64_t at);
 /* Call @fn for each day of each calendar; once with INT64_MIN for a calendar without days. */
 int store_days(struct store *store, void (*fn)(void *arg, const char *name, int64_t day),
 	       void *arg);
-/* Replace the days of a calendar, and put the @nr_jobs jobs that use it, as by store_put(). */
+/*
+ * Replace the days of a calendar, and put the @nr_jobs jobs that use it, as by store_put(). @again
+ * is called for each, with its number, and says when it is due if it was due at @due, or with 0 was
+ * not.
+ */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
-		   struct job_row *rows, size_t nr_jobs);
+		   struct job_row *rows, size_t nr_jobs,
+		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg);
 /* Call @fn for rows of history, the latest first. */
 int store_history(struct store *store, const struct query *query,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
@@ -477,6 +494,12 @@ int store_tasks(struct store *store, uint64_t parts, enum task_state least,
  * instead.
  */
 int store_tasks_begin(struct store *store, const struct task *rows, size_t nr);
+/*
+ * Take the tasks of the firings of a job back, but not those of a firing of which a part is out or
+ * over. @fn is called for each; but if this returns an error, none was taken back.
+ */
+int store_tasks_back(struct store *store, int64_t job,
+		     void (*fn)(void *arg, int64_t id, int64_t at), void *arg);
 /* Enter a task that no runner has taken, but somebody else has accepted. */
 int store_task_accept(struct store *store, const struct task *task);
 /*

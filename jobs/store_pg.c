@@ -466,7 +466,7 @@ static void no_notice(void *arg, const char *text)
 /* Prepare s->conn, which was just made. Returns 0 or an error. */
 static int set_up_session(struct pg *s)
 {
-	char text[768];
+	char text[1024];
 
 	PQsetNoticeProcessor(s->conn, no_notice, NULL);
 	PQsetnonblocking(s->conn, 1);
@@ -474,13 +474,17 @@ static int set_up_session(struct pg *s)
 	 * Look rows up by index, and in the order in which joins are written. Plan each query
 	 * anew: a plan that was made when a table was small is bad when it has grown. If a daemon
 	 * stops in the middle of a transaction, the server ends that after a lease, so that others
-	 * can continue.
+	 * can continue. What the server's configuration says of these would break promises: a
+	 * connection that is idle must stay, a statement must see what those before it have
+	 * committed, and how long to wait for it is our own affair.
 	 */
 	snprintf(text, sizeof(text),
 		 "SET search_path = twheel; SET client_encoding = 'UTF8'; SET jit = off;"
 		 "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;"
 		 "SET enable_mergejoin = off; SET enable_material = off;"
 		 "SET join_collapse_limit = 1; SET plan_cache_mode = force_custom_plan;"
+		 "SET idle_session_timeout = 0; SET statement_timeout = 0;"
+		 "SET default_transaction_isolation = 'read committed';"
 		 "SET idle_in_transaction_session_timeout = %lld; SET lock_timeout = %lld;"
 		 "SELECT set_config('synchronous_commit', 'on', false)"
 		 " WHERE current_setting('synchronous_commit') = 'off'",

@@ -58,8 +58,8 @@ int store_tasks_begin(struct store *store, const struct task *rows, size_t nr)
 		return err;
 	for (size_t i = 0; i < nr && !err; i++) {
 		if (!rows[i].shard) {
-			err = sql_run(store, Q_TASK_AGAIN, "iii", rows[i].attempt, rows[i].id,
-				      rows[i].at);
+			err = sql_run(store, Q_TASK_AGAIN, "itiii", rows[i].attempt, rows[i].pool,
+				      rows[i].prio, rows[i].id, rows[i].at);
 			again = store->changed;
 		}
 		if (!err && !again)
@@ -67,6 +67,24 @@ int store_tasks_begin(struct store *store, const struct task *rows, size_t nr)
 	}
 	if (!err && nr)
 		err = tell(store, NEWS_TASK, rows[0].job, 0, 0);
+	return store->ops->end(store, err);
+}
+
+/* A row of Q_TASK_BACK. */
+static void back_row(struct store *store, void *call, void *arg)
+{
+	(*(void (**)(void *arg, int64_t id, int64_t at))call)(arg, sql_number(store, 0),
+							      sql_number(store, 1));
+}
+
+int store_tasks_back(struct store *store, int64_t job,
+		     void (*fn)(void *arg, int64_t id, int64_t at), void *arg)
+{
+	int err = store->ops->begin(store);
+
+	if (err)
+		return err;
+	err = sql_each(store, Q_TASK_BACK, back_row, &fn, arg, "i", job);
 	return store->ops->end(store, err);
 }
 

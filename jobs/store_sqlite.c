@@ -60,12 +60,14 @@ static const char tables_2[] =
  * @db:		the file
  * @queries:	the queries that were prepared so far
  * @row:	the query whose row is being read
+ * @moved:	the file has not the name any more by which it was opened
  */
 struct sqlite {
 	struct store	store;
 	sqlite3		*db;
 	struct sqlite3_stmt *queries[NR_QUERIES];
 	struct sqlite3_stmt *row;
+	int		moved;
 };
 
 /* The store of this kind that @store, the part that callers see, is a member of. */
@@ -153,10 +155,18 @@ static int sqlite_exec(struct sqlite *s, const char *text)
 	       to_errno(sqlite3_extended_errcode(s->db)) : 0;
 }
 
-/* With the lock for writing at once, so that no later statement can fail for it. */
+/*
+ * With the lock for writing at once, so that no later statement can fail for it. If somebody has
+ * removed the file, or has put another one in its place, all that is written to it would be lost
+ * when the daemon ends.
+ */
 static int sqlite_begin(struct store *store)
 {
-	return sqlite_exec(to_sqlite(store), "BEGIN IMMEDIATE");
+	struct sqlite *s = to_sqlite(store);
+
+	s->moved = 0;
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &s->moved);
+	return s->moved ? -EIO : sqlite_exec(s, "BEGIN IMMEDIATE");
 }
 
 static int sqlite_end(struct store *store, int err)
@@ -259,7 +269,8 @@ static int do_op(struct store *store, struct op *op, int64_t now)
 	case OP_AGAIN:
 		return op_end(store, op);
 	case OP_READY:
-		err = sql_run(store, Q_READY, "iiii", f->life, f->id, f->at, f->attempt);
+		err = sql_run(store, Q_READY, "iiiii", (int64_t)f->state, f->life, f->id, f->at,
+			      f->attempt);
 		break;
 	case OP_MOVE:
 		err = sql_run(store, Q_MOVE, "ii", op->next, f->id);
@@ -310,7 +321,9 @@ static int sqlite_join(struct store *store, int64_t old)
 
 static const char *sqlite_error(struct store *store)
 {
-	return sqlite3_errmsg(to_sqlite(store)->db);
+	const struct sqlite *s = to_sqlite(store);
+
+	return s->moved ? "its file was removed or replaced" : sqlite3_errmsg(s->db);
 }
 
 static void sqlite_close(struct store *store)

@@ -25,6 +25,7 @@
 
 #define ROOM_MAX	1000
 #define HELD_MAX	100000
+#define FROM_MAX	1000000000000000LL	/* more than any run prints */
 #define WAIT_MAX_US	(60 * US_PER_S)
 #define SLICE_US	US_PER_S	/* how often to look for changes that nobody tells of */
 
@@ -112,12 +113,26 @@ static bool all_held(struct take *take)
 	return true;
 }
 
+/* For how long the runner waits, in us; it need not say so. Returns false if it cannot. */
+static bool wait_of(struct json_object *o, int64_t *us)
+{
+	struct json_object *value;
+	const char *s;
+	int64_t ns;
+
+	*us = 0;
+	if (!json_object_object_get_ex(o, "wait", &value))
+		return true;
+	s = json_object_get_string(value);
+	if (!s || !parse_duration(s, &ns))
+		return false;
+	*us = ns / NS_PER_US;
+	return *us <= WAIT_MAX_US;
+}
+
 /* Returns false with the error set if the request is wrong. */
 static bool take_parse(struct request *r, struct take *take)
 {
-	struct json_object *wait;
-	int64_t ns = 0;
-
 	*take = (struct take) { .json = parse_body(r) };
 	if (!take->json)
 		return false;
@@ -127,12 +142,8 @@ static bool take_parse(struct request *r, struct take *take)
 	};
 	if (take->runner.id && take->runner.pool && take->runner.name &&
 	    number_of(take->json, "room", ROOM_MAX, &take->room) &&
-	    (!json_object_object_get_ex(take->json, "wait", &wait) ||
-	     parse_duration(json_object_get_string(wait), &ns)) &&
-	    ns / NS_PER_US <= WAIT_MAX_US && all_held(take)) {
-		take->wait = ns / NS_PER_US;
+	    wait_of(take->json, &take->wait) && all_held(take))
 		return true;
-	}
 	refuse(r, MHD_HTTP_BAD_REQUEST,
 	       "runner, name and pool are wanted, with room up to %d, wait up to 60s, and runs",
 	       ROOM_MAX);
@@ -302,7 +313,7 @@ static bool task_of(struct request *r, struct task *task, int64_t *from)
 		task->runner = "";
 	if (!parse_run(r, &f) || !query_number(r, "attempt", INT64_MAX, &task->attempt) ||
 	    !query_number(r, "shard", INT64_MAX, &task->shard) ||
-	    !query_number(r, "from", INT64_MAX, from))
+	    !query_number(r, "from", FROM_MAX, from))
 		return false;
 	if (!task->attempt)
 		refuse(r, MHD_HTTP_BAD_REQUEST, "attempt is missing");
@@ -336,7 +347,8 @@ void post_beat(struct request *r)
 	if (!task_of(r, &task, &from))
 		return;
 	runner.id = task.runner;
-	runner.until = now_us() + pool_lease();
+	/* Who has accepted a request has no lease. */
+	runner.until = *task.runner ? now_us() + pool_lease() : NEVER;
 	if (store_beat_task(store, &runner, &task, &held, now_us())) {
 		not_stored(r);
 		return;

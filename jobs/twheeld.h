@@ -162,6 +162,7 @@ size_t core_paced(void);
  * @due_id:	see struct job_row
  * @due_at:	see struct job_row
  * @runs:	firings that are not over
+ * @moved:	see pool_moved()
  * @alarm_timer: the scheduler's task at the end of the pause after an alarm, or 0
  * @alarm_held:	how many alarms were held back in that pause
  */
@@ -176,6 +177,7 @@ struct job {
 	int64_t		due_id;
 	int64_t		due_at;
 	struct runs	runs;
+	bool		moved;
 	uint64_t	alarm_timer;
 	int64_t		alarm_held;
 };
@@ -183,6 +185,11 @@ struct job {
 /* Read the jobs of these parts from the store; if these are all parts, the calendars too. */
 int registry_load(uint64_t parts);
 int days_load(void);
+/*
+ * Jobs were read: see that those of ours are due as their zones say now. Returns 0 or a negative
+ * errno.
+ */
+int jobs_plan_again(void);
 void job_refresh(int64_t id);
 struct job *job_by_id(int64_t id);
 struct job *job_by_name(const char *name);
@@ -212,7 +219,7 @@ struct put {
  * written.
  */
 int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX]);
-int job_remove(struct job *job, char error[ERROR_MAX]);
+int job_remove(const char *name, char error[ERROR_MAX]);
 int job_pause(struct job *job, bool on, char error[ERROR_MAX]);
 int job_add(struct job *job, struct due *rows, size_t nr, bool force, char error[ERROR_MAX]);
 int job_cancel(struct job *job, const char *key, char error[ERROR_MAX]);
@@ -265,6 +272,8 @@ struct process {
  * @call:	the request that is this attempt, or NULL
  * @away:	the attempt is in the store's table of tasks: a runner may have it, or somebody
  *		has accepted it; see pool.c
+ * @accepted:	it is away because somebody has accepted it, and its task is still to be entered
+ * @tasks:	there may be rows of it in that table
  * @shards_over: while pool.c looks at that table: how many parts of the run are over
  * @worst:	the worst outcome of these parts
  * @status:	the status of the part with that outcome
@@ -283,6 +292,8 @@ struct run {
 	struct process		process;
 	struct call		*call;
 	bool			away;
+	bool			accepted;
+	bool			tasks;
 	int64_t			shards_over;
 	enum outcome		worst;
 	int64_t			status;
@@ -343,6 +354,8 @@ void exec_signal(struct run *run, int sig);
 /* The end of the run is known: end the processes that it has left, and free what it used. */
 void exec_end(struct run *run);
 void exec_setup(const char *state);
+/* How many descriptors the daemon may have. */
+int64_t files_max(void);
 /* Undo exec_setup(), before another program is executed in this process. */
 void exec_undo(void);
 
@@ -372,6 +385,8 @@ void log_close(struct log *log);
 /* Open the log of a firing for reading. Returns a descriptor, or a negative errno. */
 int log_open(const struct firing *firing);
 void log_remove(const struct firing *firing);
+/* Remove all logs. */
+void log_clear(void);
 
 /* ---- runs elsewhere: pool.c, web.c ---------------------------------------------------- */
 
@@ -383,12 +398,16 @@ void web_cancel(struct run *run);
 extern struct runs pool_ready;
 /* Enter the runs of pool_ready into the table of tasks. */
 void pool_begin(void);
-/* Somebody has accepted the run, and will tell its end. Returns 0 or a negative errno. */
-int pool_accepted(struct run *run);
+/* Somebody has accepted the run, and will tell its end. */
+void pool_accepted(struct run *run);
 /* Make a run that is away end; or with @gently, only keep it from beginning. */
 void pool_kill(struct run *run, bool gently);
 /* Find out which of the firings that were just found are away. Returns 0 or a negative errno. */
 int pool_found(uint64_t parts);
+/* The job has another definition: its runs that wait for a runner may have to wait elsewhere. */
+void pool_moved(struct job *job);
+/* A run that had tasks is over: delete them soon. */
+void pool_clean(void);
 /* The table of tasks has changed: look at it soon. */
 void pool_changed(void);
 /* For how long, in us, a runner keeps its runs if nothing is heard of it. */

@@ -94,9 +94,10 @@ static void answered(void *arg, const struct reply *reply)
 	free(why);
 	log_close(&run->process.log);
 	api_wake(run);
-	if (reply->status == 202 && !pool_accepted(run))
-		return;
-	run_over(run, reply->status / 100 == 2 && reply->status != 202, reply->status);
+	if (reply->status == 202)
+		pool_accepted(run);
+	else
+		run_over(run, reply->status / 100 == 2, reply->status);
 }
 
 int web_begin(struct run *run)

@@ -80,6 +80,9 @@ def runs(tap, job):
     job("run", "arg", "--after=1h", "--key=k")
     tap.same(job("cancel", "arg", "k").returncode, 0, "cancel")
     refused(tap, job("cancel", "arg", "k"), "job 'arg' is not due with key 'k'", "cancel: the key is gone")
+    odd = ["a/b/c", "/", "..", "%2F", "a+b c", "ä\n", ""]
+    done = [(job("run", "arg", "--after=1h", f"--key={key}").returncode, job("cancel", "arg", key).returncode) for key in odd]
+    tap.same(done, [(0, 0)] * len(odd), "a key may be any text")
 
 
 def dues(tap, job):
@@ -197,7 +200,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(67)
+    tap = Tap(68)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

@@ -138,6 +138,7 @@ def sharing(tap, server, nodes):
     tap.same([paused, len(mine.over("c", 2))], [1, 2], "any daemon pauses and resumes")
     other.request("PUT", "/v1/days/feast", ["2027-01-01"])
     tap.same(mine.get("/v1/days/feast"), ["2027-01-01"], "a calendar is known to all daemons")
+    days_elsewhere(tap, server, nodes)
     nodes[0].put("parent", exec=["true"], then={"ok": list("defgh")})
     run(nodes[1], "parent")
     tap.ok(all(len(nodes[0].over(name)) == 1 for name in "defgh"), "jobs that follow run on their owner")
@@ -149,6 +150,20 @@ def sharing(tap, server, nodes):
                    for i in range(10)]
     tap.ok(all(a == [200, 409] for a in answers), "of two who put the same one has", answers)
     tap.same([other.request("DELETE", "/v1/jobs/a")[0], mine.request("GET", "/v1/jobs/a")[0]], [200, 404], "any daemon removes a job")
+
+
+def days_elsewhere(tap, server, nodes):
+    """A daemon that does not own a job does not know when it is due, and may not let it begin anew."""
+    for n in range(4):
+        nodes[0].put(f"day{n}", rate="0.5s", exec=["true"], missed="all", grace="30s", overlap="queue", queue=1000, **{"except": "feast"})
+    until(lambda: server.query("SELECT count(*) FROM history WHERE job IN (SELECT id FROM job WHERE name LIKE 'day%')")[0][0] >= 30)
+    status = [node.request("PUT", "/v1/days/feast", ["2027-01-01", f"2027-01-0{n}"])[0] for n, node in enumerate(nodes, 2)]
+    time.sleep(2)
+    twice = server.query("SELECT job, at, count(*) FROM history WHERE more = 0 GROUP BY job, at HAVING count(*) > 1")
+    tap.same([status, twice], [[200, 200], []], "a calendar that any daemon changes makes no job due twice at one time")
+    for n in range(4):
+        nodes[0].request("DELETE", f"/v1/jobs/day{n}")
+    nodes[0].request("PUT", "/v1/days/feast", ["2027-01-01"])
 
 
 # ---- the fence ------------------------------------------------------------------------------------
@@ -481,6 +496,35 @@ def requests_of_the_buried(tap):
                  "and the next one can", answer, b.stderr())
 
 
+def at_once(server, pool, requests):
+    """Two requests, to a daemon each, are both checked before one of them is written."""
+    with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
+        print("BEGIN; SELECT pg_advisory_xact_lock(7482);", file=other.stdin, flush=True)
+        until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+        asked = [pool.submit(node.request, *request) for node, *request in requests]
+        until(lambda: server.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == [(2,)], 3)
+        print("COMMIT;", file=other.stdin, flush=True)
+        other.stdin.close()
+    return sorted(a.result()[0] for a in asked)
+
+
+def circles(tap):
+    """What two daemons are asked for at the same time is good by itself, and not together."""
+    with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG, shared=a) as b, \
+            concurrent.futures.ThreadPoolExecutor(2) as pool:
+        a.start()
+        b.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        for name in "xyz":
+            a.put(name, exec=["true"])
+        until(lambda: len(b.get("/v1/jobs")) == 3)
+        after = {name: {"exec": ["true"], "then": {"ok": [name]}} for name in "xyz"}
+        tap.same(at_once(server, pool, [(a, "PUT", "/v1/jobs/x", after["y"]), (b, "PUT", "/v1/jobs/y", after["x"])]), [200, 400],
+                 "two daemons do not let two jobs follow each other", a.stderr(), b.stderr())
+        tap.same(at_once(server, pool, [(a, "PUT", "/v1/jobs/x", after["z"]), (b, "DELETE", "/v1/jobs/z")]) in ([200, 400], [200, 409]), True,
+                 "one daemon does not remove a job that another lets follow", a.get("/v1/jobs"))
+
+
 def cut_in_two(tap):
     """In the middle of a request with several shots, the connections of the lanes are lost."""
     with Server("fsync = off") as server, Node(server, lease="10s") as node, concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -656,6 +700,32 @@ def refusals(tap):
         tap.ok("its version is 99, and this twheeld knows 3" in fails(f"--store={server.url}"), "error: tables of another version")
 
 
+def configured(tap):
+    """The server's own settings do not matter. With these a daemon would connect again and again, each time as another life, and
+    be refused what others do at the same time."""
+    with Server("fsync = off", "idle_session_timeout = '0.5s'", "statement_timeout = '0.5s'", "default_transaction_isolation = 'serializable'") as server, \
+            Node(server, lease=LONG) as a, Node(server, lease=LONG, shared=a) as b:
+        a.start()
+        b.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        time.sleep(3)
+        for n in range(8):
+            a.put(f"j{n}", rate="50ms", exec=["true"])
+        answers = [node.request("PUT", f"/v1/jobs/k{n % 3}", {"exec": ["true"]})[0] for n in range(40) for node in (a, b)]
+        slow = subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL)
+        print("SET idle_in_transaction_session_timeout = 0; BEGIN; SELECT pg_advisory_xact_lock(7482); SELECT pg_sleep(0.1);", file=slow.stdin, flush=True)
+        until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(a.request, "PUT", "/v1/jobs/k0", {"exec": ["true"]})
+            time.sleep(1)
+            print("COMMIT;", file=slow.stdin, flush=True)
+            slow.communicate()
+            answers.append(asked.result()[0])
+        lives = server.query("SELECT count(*) FROM life")[0][0]
+        tap.same([lives, set(answers), "cannot be" in a.stderr() + b.stderr()], [2, {200}, False], "what the server is configured for does not matter",
+                 answers, a.stderr(), b.stderr())
+
+
 def waits_for_tables(tap):
     """A daemon that makes the tables stands still, for longer than a statement of a living one waits for a lock."""
     with Server("fsync = off") as server, Node(server) as node:
@@ -721,7 +791,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(67)
+    tap = Tap(71)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -737,10 +807,12 @@ def main():
     slow(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)
+    circles(tap)
     dropped(tap)
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
     refusals(tap)
+    configured(tap)
     waits_for_tables(tap)
     older(tap)
     tap.done()

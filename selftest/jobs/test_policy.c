@@ -259,6 +259,11 @@ static void days_off(void)
 	CHECK_EQ(first_due(&d, "x", START), START + 23 * HOUR + 30 * MINUTE);
 	CHECK_EQ(due_again(&d, "x", START + 5 * DAY, START), START + DAY);
 	def_free(&d);
+	/* What has passed is not forgotten. */
+	d = good("{'exec':['a'],'cron':'0 * * * *','except':'off','zone':'UTC'}");
+	CHECK_EQ(due_again(&d, "x", START + 5 * HOUR, START + 7 * HOUR + 1), START + 5 * HOUR);
+	CHECK_EQ(due_again(&d, "x", START + 9 * HOUR, START + 7 * HOUR + 1), START + 8 * HOUR);
+	def_free(&d);
 }
 
 /* A job that is due each second goes on at midnight, also after a day of 23 or 25 hours. */

@@ -103,6 +103,14 @@ def runs(tap, d):
         os.mknod(f"{d.dir}/queue.told")
         tap.same([states, [over(d, k) for k in keys]], [["running", "queued", "queued"], [[(1, "ok")]] * 3], "overlap: queue")
         tap.same([one.stop(), one.unsound(), d.get("/v1/runners")], [0, "", []], "a runner ends")
+    with Runner("a+b:c@d", d, name="e+f") as one:
+        one.start()
+        d.put("plus", exec=["true"], pool="a+b:c@d", overlap="allow")
+        keys = [run(d, "plus") for _ in range(8)]
+        tap.same([[over(d, key) for key in keys], one.stop(), one.unsound()], [[[(1, "ok")]] * 8, 0, ""], "names with each sign that they may have")
+    with Runner("p", d, name="a b") as one:
+        status = one.start(wait=False).process.wait(60)
+        tap.same([status, one.stderr()], [1, "<3>twheeld: 'a b' is no name for a runner: say --name=NAME\n"], "a name that is none")
 
 
 def read_all(d, key):
@@ -186,6 +194,29 @@ def changes(tap, d):
     until(lambda: d.get(f"/v1/runs/{key}"))
     d.put("moves", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"])
     tap.same([over(d, key), who(d, key)], [[(1, "ok")], [os.path.basename(d.dir)]], "a job leaves its pool")
+    d.put("moves", exec=["false"], pool="none")
+    key = run(d, "moves")
+    ready(d, key)
+    time.sleep(0.5)
+    d.put("moves", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"])
+    tap.same([over(d, key), who(d, key)], [[(1, "ok")], [os.path.basename(d.dir)]], "also when its run waits for a runner already")
+    retry = {"times": 1, "wait": "1s"}
+    with Runner("first", d, name="first") as first, Runner("second", d, name="second") as second:
+        second.start()
+        d.put("moves", exec=["false"], pool="first")
+        keys = [run(d, "moves")]
+        ready(d, keys[0])
+        time.sleep(0.5)
+        d.put("moves", exec=["true"], pool="second")
+        over(d, keys[0])
+        first.start()
+        d.put("moves", exec=["false"], pool="first", retry=retry)
+        keys.append(run(d, "moves"))
+        until(lambda: attempts(d, keys[1]))
+        first.stop()
+        d.put("moves", exec=["true"], pool="second", retry=retry)
+        tap.same([over(d, k) for k in keys] + [second.stop()], [[(1, "ok")], [(1, "failed"), (2, "ok")], 0],
+                 "a job goes into another pool while it waits for a runner, or for its next attempt")
     d.put("full", exec=["/bin/sh", "-c", waits_for(d, "full.told")], overlap="allow")
     keys = [run(d, "full") for _ in range(8)]
     for k in keys:
@@ -204,16 +235,22 @@ def changes(tap, d):
 
 # ---- deaths ---------------------------------------------------------------------------------------
 
+def logs(runner):
+    return [file for _, _, files in os.walk(f"{runner.dir}/state/unsent") for file in files]
+
+
 def dies(d, two, name):
-    """A runner dies with two runs, one of which is to be made again. Returns whether it is, in what time, and the outcomes."""
+    """A runner dies with two runs, one of which is to be made again. Returns whether it is, in what time, the outcomes, whether the
+    runner was sound, and whether there were logs of its, and which when it has begun again."""
     with Runner("r", d, name="one") as one:
         one.start()
         told = f"{name}.told"
-        d.put(name, exec=d.writes("deaths", f"; {waits_for(d, told)}"), pool="r")
+        d.put(name, exec=d.writes("deaths", f"; echo x; {waits_for(d, told)}"), pool="r")
         d.put(f"{name}-report", exec=d.writes("deaths", f"; {waits_for(d, told)}"), pool="r", lost="report")
         keys = [run(d, name), run(d, f"{name}-report")]
         for k in keys:
             running(d, k)
+        until(lambda: logs(one))
         two.start()
         began = time.monotonic()
         one.kill()
@@ -221,7 +258,10 @@ def dies(d, two, name):
         again = running(d, keys[0], 2)
         took = time.monotonic() - began
         os.mknod(f"{d.dir}/{told}")
-        return again, took, [over(d, k) for k in keys], one.unsound()
+        outcomes = [over(d, k) for k in keys]
+        kept = logs(one)
+        one.start()
+        return again, took, outcomes, one.unsound(), (bool(kept), logs(one))
 
 
 def goes_on(d, name):
@@ -274,12 +314,13 @@ def hands_over(d, runners, name):
 def deaths(tap, d):
     with Runner("r", d, name="two") as two:
         for n in range(IN_TIME):
-            again, took, outcomes, unsound = dies(d, two, f"again{n}")
+            again, took, outcomes, unsound, kept = dies(d, two, f"again{n}")
             if took < LEASE + 3 or unsound:
                 break
             two.stop()
         tap.ok(again and took < LEASE + 3 and not unsound, "a runner dies: another makes the run again", again, took, unsound)
         tap.same(outcomes, [[(1, "lost"), (2, "ok")], [(1, "lost")]], "or it is lost, if its job says so")
+        tap.same(kept, (True, []), "a runner that begins again removes the logs that it has left")
 
         for n in range(IN_TIME):      # again, if the host keeps the daemon away until the lease is over
             got, away = goes_on(d, f"on{n}")
@@ -336,7 +377,9 @@ def protocol(tap, d):
              [[], [{**held, "attempt": 2}], [held]], "what it has and what it has not")
     beats = [d.ask("POST", f"{path}/beat?runner={who}&attempt={n}&from=0", "out\n", token=TOKENS["run"])[0]
              for who, n in (("a-1", 1), ("a-1", 1), ("a-1", 2), ("b-1", 1), ("", 1))]
-    tap.same([beats, d.output(key)], [[200, 200, 409, 409, 409], "out\n"], "output that is sent twice is there once")
+    far = d.ask("POST", f"{path}/beat?runner=a-1&attempt=1&from={2**63 - 1}", "far", token=TOKENS["run"])[0]
+    tap.same([beats, far, d.output(key)], [[200, 200, 409, 409, 409], 400, "out\n"],
+             "output that is sent twice is there once, and none is farther away than any can be")
     status = d.ask("POST", f"{path}/done?runner=a-1&attempt=1&status=1&from=4", "more\n", token=TOKENS["run"])[0]
     again = until(lambda: take(1)[1]["runs"])
     tap.same([status, again[0]["attempt"], d.output(key, attempt=1)], [200, 2, "out\nmore\n"], "it has failed, and takes the next attempt")
@@ -356,7 +399,8 @@ def protocol(tap, d):
             ("POST", f"{path}/done?attempt=1&status=-1"), ("POST", "/v1/runs/x/beat?attempt=1"),
             ("POST", "/v1/take", {"runner": "a/b", "name": "a", "pool": "x"}), ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "room": -1}),
             ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "runs": [{"run": "x"}]}),
-            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": "1h"}))]
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": "1h"}),
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": None}))]
     tap.ok({s for s, _ in bad} == {400} and all("error" in a for _, a in bad), "bad requests", *bad)
     tap.same([take(0, leave=True), d.get("/v1/runners")[0]["runner"]], [(200, {}), "b-1"], "it leaves")
     wrong = [d.put("x", **more)[1].get("error") for more in (
@@ -492,7 +536,7 @@ def main():
         tap = Tap(8)
         many(tap)
         tap.done()
-    tap = Tap(43)
+    tap = Tap(48)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

@@ -82,6 +82,16 @@ def overlaps(tap, d):
     rows = {r["run"]: r["outcome"] for r in d.over("replace", 3)}
     tap.same([rows.get(i) for i in ids], ["killed", "skipped", "ok"], "replace")
 
+    d.put("parked", delay="0.3s", overlap="replace", stop="60s",
+          exec=["/bin/sh", "-c", f"trap '' TERM; {until_told(d, 'parked')}"])
+    run(d, "parked")
+    own = until(lambda: [r["run"] for r in d.get("/v1/runs?job=parked") if r["state"] == "queued"])
+    run(d, "parked")
+    until(lambda: d.over("parked")[0]["run"] == own[0])
+    tap.ok(d.get("/v1/jobs/parked")["next"], "replace: a delay whose run was skipped while it waited is due again", own, d.get("/v1/jobs/parked"))
+    tell(d, "parked")
+    d.request("DELETE", "/v1/jobs/parked")
+
     for name in (f"instead{n}" for n in range(9)):
         in_time, got = instead(d, name)
         if in_time:
@@ -300,6 +310,99 @@ def followed(tap, d):
 
 # ---- lives -------------------------------------------------------------------------------------------
 
+def descriptors(tap):
+    """There are few of them: then fewer runs are begun at once, and none has no log."""
+    with Daemon() as d:
+        d.command = ["prlimit", "--nofile=64:64", *d.command]
+        d.start()
+        d.put("j", exec=["/bin/sh", "-c", "sleep 0.2; echo hello; sleep 0.3"], overlap="allow")
+        keys = [r["run"] for r in d.post("/v1/jobs/j/shots", [{"after": 0}] * 30)[1]]
+        rows = d.over("j", 30)
+        tap.same([set(outcomes(rows)), {d.output(key) for key in keys}, "at most 10 runs at once" in d.stderr()], [{"ok"}, {"hello\n"}, True],
+                 "few descriptors: no output is lost", d.stderr())
+
+
+def zones(tap):
+    """The rules of a zone change while no daemon runs: the clocks of its country are an hour back."""
+    def install(offset):
+        with open(f"/usr/share/zoneinfo/Etc/GMT-{offset}", "rb") as file, open(f"{d.dir}/tz/Here", "wb") as to:
+            to.write(file.read())
+
+    with Daemon() as d:
+        os.mkdir(f"{d.dir}/tz")
+        install(2)
+        d.start(TZDIR=f"{d.dir}/tz")
+        hour = (time.gmtime().tm_hour + 5) % 24
+        for name in ("one", "off"):
+            d.put(name, cron=f"30 {hour} * * *", zone="Here", exec=["true"])
+        d.post("/v1/jobs/off/pause")
+        before = [d.get(f"/v1/jobs/{name}")["next"][:3] for name in ("one", "off")]
+        d.stop()
+        d.start(TZDIR=f"{d.dir}/tz")
+        same = [d.get(f"/v1/jobs/{name}")["next"][:3] for name in ("one", "off")]
+        d.stop()
+        install(1)
+        d.start(TZDIR=f"{d.dir}/tz")
+        after = [d.get(f"/v1/jobs/{name}")["next"][:3] for name in ("one", "off")]
+        gaps = {ns(b) - ns(a) for was, now in zip(before, after) for a, b in zip(was, now)}
+        tap.same([before == same, gaps], [True, {3600 * 10**9}], "a zone whose rules have changed", before, same, after)
+
+
+def days_off(tap):
+    """A calendar changes while a job is paused: the times that have passed are not forgotten."""
+    with Daemon() as d:
+        d.start()
+        d.request("PUT", "/v1/days/c", ["2001-01-01"])
+        d.put("j", cron="* * * * * *", zone="UTC", grace="0.5s", missed="all", overlap="queue", queue=100, exec=["true"], **{"except": "c"})
+        d.over("j")
+        d.post("/v1/jobs/j/pause")
+        time.sleep(4)
+        d.request("PUT", "/v1/days/c", ["2001-01-02"])
+        d.post("/v1/jobs/j/resume")
+        rows = d.over("j", 7)
+        gaps = {ns(b["at"]) - ns(a["at"]) for a, b in zip(rows, rows[1:])}
+        tap.same(gaps, {10**9}, "a calendar that changes does not make a job forget what it has missed", rows)
+
+
+def paced(tap):
+    """Rows that wait, since they are late, are read again and again, and wait once each."""
+    with Daemon() as d:
+        d.start()
+        d.put("late", exec=["true"], overlap="allow", grace="0.1s")
+        d.put("other", exec=["true"])
+        d.post("/v1/jobs/late/pause")
+        d.post("/v1/jobs/late/shots", [{"after": 0}] * 1500)
+        time.sleep(0.2)
+        d.post("/v1/jobs/late/resume")
+        until(lambda: metric(d, "paced"))
+        most = []
+        for _ in range(10):
+            d.post("/v1/jobs/other/pause")
+            d.post("/v1/jobs/other/resume")
+            time.sleep(0.05)
+            most.append(metric(d, "paced"))
+        tap.ok(0 < max(most) <= 1500, "late firings wait once each", most)
+
+
+def metric(d, name):
+    return float(re.search(rf"^twheeld_{name} (\S+)$", d.get("/metrics").decode(), re.M)[1])
+
+
+@contextlib.contextmanager
+def crowded(tap):
+    """So many runs wait that there are more timers than rows of due are read ahead. It takes a minute to see whether other
+    jobs are still due then: until that has been read."""
+    with Daemon() as d:
+        d.start()
+        d.put("waits", exec=["true"], pool="nobody", overlap="allow", alarm={"fail": ["http://127.0.0.1:1/"], "late": "1h"})
+        d.request("POST", "/v1/jobs/waits/shots", [{"after": 0}] * 51000, timeout=120)
+        until(lambda: metric(d, "timers") > 51000, 200)
+        d.put("far", exec=["true"])
+        run(d, "far", after="63s")
+        yield
+        tap.ok(until(lambda: d.get("/v1/jobs/far")["last"], 120), "many runs that wait do not keep jobs from being due", d.get("/v1/jobs/far"))
+
+
 def missed(tap):
     with Daemon() as d:
         d.start()
@@ -346,6 +449,14 @@ def lost(tap):
         rows = [[(r["attempt"], r.get("outcome"), r.get("more")) for r in reversed(d.get(f"/v1/runs/{key}"))] for key in keys]
         tap.same(rows, [[(1, "lost", True), (2, "ok", False)], [(1, "lost", False)]], "a run that was lost is repeated")
         tap.ok(len(ours) == 2 and not any(map(alive, ours)), "processes of a lost run are killed", ours)
+        d.put("behind", exec=d.writes("behind", f"; {until_told(d, 'behind')}"), lost="report", overlap="queue")
+        keys = [run(d, "behind") for _ in range(3)]
+        until(lambda: d.lines("behind") and len(d.get("/v1/jobs/behind")["runs"]) == 3)
+        d.kill()
+        tell(d, "behind")
+        d.start()
+        rows = {r["run"]: r["outcome"] for r in d.over("behind", 3)}
+        tap.same([[rows.get(key) for key in keys], len(d.lines("behind"))], [["lost", "ok", "ok"], 3], "what waited behind a run that was lost is not lost")
         d.put("late", exec=["/bin/sh", "-c", f"trap 'exit 3' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
         d.put("kind", exec=["/bin/sh", "-c", f"trap 'exit 0' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
         keys = [run(d, "late"), run(d, "kind")]
@@ -353,6 +464,63 @@ def lost(tap):
         tap.same(d.stop(), 0, "a clean stop")
         tap.same(d.query("SELECT id FROM running"), [(int(keys[0].split("-")[0]),)], "what ended well is over")
         tap.ok(not d.unsound(), "the daemons were sound", d.unsound())
+
+
+def memory(tap):
+    """Jobs that were put and removed, and have never run: nothing is left of them."""
+    def resident():
+        with open(f"/proc/{d.process.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    sizes = []
+    with Daemon() as d:
+        # What was freed is to be used again at once.
+        d.start(ASAN_OPTIONS=f"{os.environ.get('ASAN_OPTIONS', '')}:quarantine_size_mb=1")
+        for n in range(100):
+            d.put(f"big{n}", exec=["true"], input="x" * 900_000)
+            d.request("DELETE", f"/v1/jobs/big{n}")
+            sizes.append(resident())
+        tap.ok(sizes[-1] - sizes[19] < 30e6, "a job that is removed takes no memory", sizes[19], sizes[-1])
+
+
+def left_over(tap):
+    """A daemon ends by itself. What had not begun is not lost by that, and what was killed is not repeated."""
+    for what, more, args in (("behind another run", {"overlap": "queue"}, ()), ("because too many ran", {"overlap": "allow"}, ("--runs=1",))):
+        with Daemon(*args) as d:
+            d.start()
+            d.put("j", lost="report", **more, exec=["/bin/sh", "-c", f"trap 'exit 0' TERM; echo >>{d.dir}/on; {until_told(d, 'j')}"])
+            keys = [run(d, "j") for _ in range(3)]
+            until(lambda: d.lines("on") and len(d.get("/v1/jobs/j")["runs"]) == 3)
+            status = d.stop()
+            tell(d, "j")
+            d.start()
+            rows = {r["run"]: (r["attempt"], r["outcome"]) for r in d.over("j", 3)}
+            tap.same([status, [rows.get(key) for key in keys]], [0, [(1, "ok")] * 3], f"a clean stop: what waited {what} begins later", rows)
+    with Daemon() as d:
+        d.start()
+        d.put("j", exec=["/bin/sh", "-c", f"trap '' TERM; echo >>{d.dir}/on; while :; do sleep 0.05; done"], stop="1s")
+        key = run(d, "j")
+        until(lambda: d.lines("on"))
+        d.post(f"/v1/runs/{key}/kill")
+        d.stop()
+        d.start()
+        tap.same([(r["attempt"], r.get("outcome")) for r in d.get(f"/v1/runs/{key}")], [(1, "killed")], "a clean stop: what was killed is over")
+
+
+def replaced(tap):
+    """A daemon dies before what it has told to end has ended. It is not repeated: another run is to take its place."""
+    with Daemon() as d:
+        d.start()
+        d.put("j", overlap="replace", stop="60s",
+              exec=["/bin/sh", "-c", f"trap '' TERM; echo >>{d.dir}/on; [ $TWHEEL_ARG ] || {until_told(d, 'j')}"])
+        keys = [run(d, "j")]
+        until(lambda: d.lines("on"))
+        keys.append(run(d, "j", after=0, arg="new"))
+        until(lambda: [r["state"] for r in d.get(f"/v1/runs/{keys[1]}")] == ["queued"])
+        d.kill()
+        d.start()
+        rows = {r["run"]: (r["attempt"], r["outcome"]) for r in d.over("j", 2)}
+        tap.same([rows.get(key) for key in keys], [(1, "killed"), (1, "ok")], "replace: also if the daemon dies meanwhile", rows, d.stderr())
 
 
 def broken(tap):
@@ -394,11 +562,19 @@ def full(tap):
         flag = f"{d.dir}/full"
         d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
         d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
-        until(d.lines)
+        stubborn = ["/bin/sh", "-c", f"trap '' TERM; echo >>{d.dir}/on; while :; do sleep 0.05; done"]
+        d.put("slow", exec=stubborn, timeout="1s", stop="0.2s")
+        key = run(d, "slow")
+        until(lambda: d.lines() and d.lines("on"))
         os.mknod(flag)
         status, answer = d.put("new", exec=["true"])
         days = d.request("PUT", "/v1/days/new", ["2027-01-01"])[0], d.request("GET", "/v1/days/new")[0]
-        until(lambda: not d.marked())       # what had begun ends
+        try:
+            waited = d.request("GET", f"/v1/runs/{key}/log?wait=0.2s")[0]
+        except OSError as error:
+            waited = error
+        tap.same(waited, 200, "full disk: requests that wait are answered")
+        tap.ok(until(lambda: not d.marked(), 20), "full disk: what had begun ends, and takes no longer than it may", d.marked())
         before = settled(lambda: len(d.lines()))
         time.sleep(0.5)
         tap.ok(status == 503 and "cannot be written" in answer["error"], "full disk: requests are refused", status, answer)
@@ -406,8 +582,34 @@ def full(tap):
         tap.same(len(d.lines()), before, "full disk: nothing begins that is not written")
         os.unlink(flag)
         tap.ok(until(lambda: len(d.lines()) >= before + 8), "full disk: all runs begin when there is room again", d.stderr())
-        tap.same([d.stop(), d.query("SELECT count(*) FROM history GROUP BY id, at HAVING count(*) > 1")], [0, []],
-                 "once each")
+        tap.same(outcomes(d.over("slow")), ["timeout"], "full disk: what has ended is recorded when there is room again")
+        d.put("long", exec=stubborn, stop="0.2s")
+        run(d, "long")
+        until(lambda: len(d.lines("on")) == 2)
+        os.mknod(flag)
+        until(lambda: d.stderr().count("cannot be written") == 2)
+        d.process.send_signal(signal.SIGTERM)
+        try:
+            status = d.process.wait(20)
+        except subprocess.TimeoutExpired:
+            status = "hangs"
+        tap.same(status, 0, "full disk: the daemon ends when it is told to")
+        os.unlink(flag)
+        tap.same(d.query("SELECT count(*) FROM history GROUP BY id, at HAVING count(*) > 1"), [], "once each")
+
+
+def removed_file(tap):
+    """Somebody moves the store away, and back again."""
+    with Daemon() as d:
+        d.start()
+        d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
+        until(d.lines)
+        os.rename(f"{d.dir}/state/jobs.db", f"{d.dir}/jobs.db")
+        answer = d.put("new", exec=["true"])
+        before = settled(lambda: len(d.lines()))
+        os.rename(f"{d.dir}/jobs.db", f"{d.dir}/state/jobs.db")
+        tap.same(answer, (503, {"error": "the store cannot be written: its file was removed or replaced"}), "a store whose file is gone accepts nothing")
+        tap.ok(until(lambda: len(d.lines()) > before + 3) and d.put("new", exec=["true"])[0] == 200, "and does when it is back", d.stderr())
 
 
 # ---- who does not speak its language -------------------------------------------------------------------
@@ -437,7 +639,10 @@ def strangers(tap, d):
         ("PUT", "/v1/jobs/x", b""), ("PUT", "/v1/jobs/-a", b'{"exec": ["a"]}'), ("POST", "/v1/jobs", b"{}"),
         ("POST", "/v1/jobs", b'[{"exec": ["a"]}]'), ("PUT", "/v1/jobs/x", b"[" * 100000), ("GET", "/v1/runs/x"),
         ("GET", "/v1/runs?limit=-1"), ("GET", "/v1/runs?since=soon"), ("POST", "/v1/jobs/show/shots", b"[{}]"),
-        ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'))]
+        ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("POST", "/v1/jobs/show/shots", b'[{"after": 0, "arg": "a\\u0000b"}]'),
+        ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "key": "a\\u0000b"}]'), ("GET", "/v1/runs/0-0"), ("GET", "/v1/runs/0-1/log"),
+        ("GET", "/v1/runs?before=%ff"), ("PUT", "/v1/jobs/x", {"exec": ["a"], "missed": "x" + "ä" * 40}), ("GET", "/v1/runs/%ed%a0%80%c0%80%c3%a4%e2%82%ac%f0%9d%84%9e"),
+        ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'))]
     tap.ok(all(s == 400 and isinstance(a, dict) and "error" in a and "\n" not in a["error"] for s, a in answers),
            "bad requests get one clear message", *answers)
     answers = [d.request(*r)[0] for r in (("GET", "/v2"), ("GET", "/v1/jobs/nobody"), ("PATCH", "/v1/jobs"),
@@ -475,6 +680,12 @@ def starts(tap, d):
         with contextlib.closing(sqlite3.connect(f"{d.dir}/{name}/jobs.db")) as db:
             tables = db.execute("SELECT name FROM sqlite_master").fetchall()
         tap.same([message, tables], [f"<3>twheeld: cannot open '{d.dir}/{name}/jobs.db': {why}\n", [("theirs",)]], f"a file that is {name}")
+    with open(f"{d.dir}/precious", "w", encoding="ascii") as file:
+        file.write("mine\n")
+    message = fails(f"--state={d.dir}/b", f"--socket={d.dir}/precious")
+    tap.same([message, d.lines("precious")], [f"<3>twheeld: '{d.dir}/precious' is there, and is no socket\n", [["mine"]]], "a socket that is a file")
+    names = ["state", "socket", "store", "name", "group", "listen", "token-file", "runner", "pool", "cgroup", "sendmail"]
+    tap.same([fails(f"--{n}=") for n in names], [f"<3>twheeld: --{n} is empty\n" for n in names], "options that are empty")
     tap.same([fails("--runs=0"), fails("--keep=x")],
              ["<3>twheeld: '0' is no number from 1 to 100000\n", "<3>twheeld: 'x' is no duration of a second or more\n"],
              "bad options")
@@ -552,19 +763,28 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(65)
-    with Daemon() as d:
-        d.start()
-        for fn in (overlaps, ends, statuses, processes, logs, retention, followed, strangers, starts):
-            fn(tap, d)
-        tap.same(d.stop(), 0, "the daemon ends")
-        tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
-    missed(tap)
-    lost(tap)
-    broken(tap)
-    full(tap)
-    notifies(tap)
-    cgroups(tap)
+    tap = Tap(85)
+    with crowded(tap):
+        with Daemon() as d:
+            d.start()
+            for fn in (overlaps, ends, statuses, processes, logs, retention, followed, strangers, starts):
+                fn(tap, d)
+            tap.same(d.stop(), 0, "the daemon ends")
+            tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
+        missed(tap)
+        descriptors(tap)
+        zones(tap)
+        days_off(tap)
+        paced(tap)
+        lost(tap)
+        left_over(tap)
+        replaced(tap)
+        memory(tap)
+        broken(tap)
+        full(tap)
+        removed_file(tap)
+        notifies(tap)
+        cgroups(tap)
     tap.done()
 
 

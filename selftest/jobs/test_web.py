@@ -6,12 +6,14 @@ import http.server
 import json
 import os
 import re
+import socket
 import threading
 import time
 
 from daemon import Command, Tap, free_port, until
 from remote import TOKENS, Remote
 
+LEASE = 1
 ENV = {"http_proxy": "", "HTTP_PROXY": "", "no_proxy": "*"}
 
 
@@ -35,9 +37,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.got.append((self.path, dict(self.headers), self.rfile.read(size).decode()))
         statuses = self.server.answers.get(self.path, [200])
         status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
-        if status == "wait":
+        if status in ("wait", "wait202"):
             self.server.waits.wait(60)
-            status = 200
+            status = 202 if status == "wait202" else 200
         if status == "close":
             self.connection.close()
             return
@@ -128,17 +130,22 @@ def accepted(tap, d, web):
     until(lambda: d.ask("POST", f"/v1/runs/{key}/beat?attempt=2", "so far\n", token=TOKENS["run"])[0] == 200)
     d.kill()
     d.start()
-    time.sleep(1.5)
+    time.sleep(3 * LEASE + 1.5)
     states = [(r["state"], r["attempt"]) for r in d.get(f"/v1/runs/{key}")]
     status = d.ask("POST", f"{done}2&status=0", token=TOKENS["run"])[0]
     tap.same([states, status, over(d, key), len(web.of("/later"))],
-             [[("running", 2), ("over", 1)], 200, [(1, "failed", 3), (2, "ok", 0)], 2], "202: that survives the daemon")
+             [[("running", 2), ("over", 1)], 200, [(1, "failed", 3), (2, "ok", 0)], 2], "202: that survives the daemon, and silence")
     keys = [run(d, "later"), None]
     until(lambda: len(web.of("/later")) == 3 and [r for r in d.get(f"/v1/runs/{keys[0]}") if r["state"] == "running"])
     time.sleep(0.2)
     d.post(f"/v1/runs/{keys[0]}/kill")
     tap.same([over(d, keys[0])[0][1], d.ask("POST", f"/v1/runs/{keys[0]}/done?attempt=1&status=0", token=TOKENS["run"])[0]],
              ["killed", 409], "202: what was killed cannot be done")
+    web.answers["/mixed"] = [202, 200]
+    d.put("mixed", http=f"{web.url}/mixed", retry={"times": 1, "wait": "4s"})
+    key = run(d, "mixed")
+    until(lambda: d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=1", token=TOKENS["run"])[0] == 200)
+    over(d, key)
     d.put("forever", http=f"{web.url}/later", timeout="0.5s")
     key = run(d, "forever")
     tap.same(over(d, key)[0][1], "timeout", "202: the timeout counts")
@@ -174,11 +181,13 @@ def alarms(tap, d, web):
     told = until(lambda: [json.loads(g[2]) for g in web.of("/alarm") if "waits" in g[2]])
     tap.same([(t["run"], t["what"]) for t in told], [(key, "late")], "a run that does not begin in time")
     d.post(f"/v1/runs/{key}/kill")
+    d.put("patient", exec=["true"], pool="nobody", alarm={"fail": to[:1], "late": "100000d"})
+    run(d, "patient")
     d.put("slow", exec=["sleep", "100"], timeout="0.1s", stop="0.1s", alarm={"fail": to[:1]})
     over(d, run(d, "slow"))
     told = until(lambda: [json.loads(g[2]) for g in web.of("/alarm") if '"slow"' in g[2]])
     tap.same([t["what"] for t in told], ["timeout"], "a run that takes too long")
-    tap.ok(not [g for g in web.of("/alarm") if '"good"' in g[2]], "none of what goes well")
+    tap.ok(not [g for g in web.of("/alarm") if '"good"' in g[2] or '"patient"' in g[2]], "none of what goes well, or has time")
     tap.ok(until(lambda: metric(d, 'twheeld_alarms_total{result="sent"}') >= 6), "they are counted")
     web.answers["/refuses"] = [500]
     d.put("deaf", exec=["false"], alarm={"fail": [f"{web.url}/refuses"]})
@@ -203,6 +212,52 @@ def often(d, web, name, every):
     return in_time, [t["text"] for t in told()]
 
 
+def accepted_full(tap, web):
+    """The disk is full when a request is accepted."""
+    with Remote(**ENV) as d:
+        flag = f"{d.dir}/full"
+        d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
+        web.waits.clear()
+        web.answers["/full"] = ["wait202"]
+        d.put("full", http=f"{web.url}/full")
+        key = run(d, "full")
+        until(lambda: web.of("/full"))
+        os.mknod(flag)
+        web.waits.set()
+        time.sleep(2)
+        states = [r["state"] for r in d.get(f"/v1/runs/{key}")]
+        early = d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=0", token=TOKENS["run"])[0]
+        os.unlink(flag)
+        status = until(lambda: (a := d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=0", token=TOKENS["run"])[0]) != 503 and a)
+        tap.same([states, early, status, over(d, key), d.stop(), d.unsound()], [["running"], 503, 200, [(1, "ok", 0)], 0, ""],
+                 "202: also while the disk is full")
+
+
+def silent_names(tap):
+    """A name server does not answer. Who waits for it may not keep the others waiting when they give up."""
+    what = "a name server that does not answer holds up nobody else"
+    if os.geteuid():
+        tap.ok(True, f"{what} # SKIP only for root")
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server, Remote(**ENV) as d:
+        server.bind(("127.9.9.53", 53))
+        for name, text in (("resolv", "nameserver 127.9.9.53\noptions timeout:5 attempts:2\n"), ("nsswitch", "hosts: files dns\n")):
+            with open(f"{d.dir}/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+        mounts = f"mount --bind {d.dir}/resolv /etc/resolv.conf; mount --bind {d.dir}/nsswitch /etc/nsswitch.conf"
+        d.command = ["unshare", "-m", "/bin/sh", "-c", f"{mounts}; exec \"$@\"", "sh", *d.command]
+        d.start()
+        for n in range(3):      # a host that stands still takes its time, but does not do so each time
+            d.put(f"asks{n}", http="http://somewhere.example.org/", timeout="1s")
+            key = run(d, f"asks{n}")
+            began = time.monotonic()
+            done = over(d, key)
+            took = time.monotonic() - began
+            if took < 4:
+                break
+        tap.ok(done == [(1, "timeout", None)] and took < 4 and not d.unsound(), what, done, took, d.unsound())
+
+
 def mail_of(d):
     with open(f"{d.dir}/mail", encoding="utf-8") as file:
         text = file.read()
@@ -210,16 +265,26 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(21)
+    tap = Tap(25)
     web = Receiver()
-    with Remote(**ENV) as d:
+    with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\n(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
+            file.write(f"#!/bin/sh\ncase $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234; esac\n(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
         d.args = (*d.args, f"--sendmail={d.dir}/sendmail")
         d.start()
-        for fn in (requests, accepted, alarms):
-            fn(tap, d, web)
+        requests(tap, d, web)
+        accepted(tap, d, web)
+        d.put("hang", exec=["false"], alarm={"fail": ["mailto:hang@example.org"]})
+        over(d, run(d, "hang"))
+        first = until(lambda: d.lines("hangs"))[0][0]
+        alarms(tap, d, web)
+        tap.ok(until(lambda: not os.path.exists(f"/proc/{first}"), 90) and not os.path.exists(f"/proc/{first}"),
+               "a sendmail that does not end is ended", d.stderr())
+        time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
+        tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
+    accepted_full(tap, web)
+    silent_names(tap)
     tap.done()
 
 

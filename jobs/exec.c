@@ -39,14 +39,6 @@ static struct rlimit old_files;	/* the limit on descriptors that the daemon was 
 static char *state_mark;	/* TWHEEL_STATE=..., for the environment of each run */
 static pid_t daemon_pid;	/* see child_bound() */
 
-int64_t files_max(void)
-{
-	struct rlimit files;
-
-	getrlimit(RLIMIT_NOFILE, &files);
-	return files.rlim_cur < INT32_MAX ? (int64_t)files.rlim_cur : INT32_MAX;
-}
-
 /* For how many runs there are descriptors: a run takes three, and connections have a quarter. */
 static int64_t runs_max(void)
 {

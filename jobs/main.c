@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -518,6 +519,16 @@ static int listen_remote(const char *text)
 	freeaddrinfo(found);
 	free(host);
 	return fd;
+}
+
+/* ---- descriptors -------------------------------------------------------------------- */
+
+int64_t files_max(void)
+{
+	struct rlimit files;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	return files.rlim_cur < INT32_MAX ? (int64_t)files.rlim_cur : INT32_MAX;
 }
 
 /* ---- systemd ------------------------------------------------------------------------ */

@@ -354,8 +354,6 @@ void exec_signal(struct run *run, int sig);
 /* The end of the run is known: end the processes that it has left, and free what it used. */
 void exec_end(struct run *run);
 void exec_setup(const char *state);
-/* How many descriptors the daemon may have. */
-int64_t files_max(void);
 /* Undo exec_setup(), before another program is executed in this process. */
 void exec_undo(void);
 
@@ -484,6 +482,8 @@ noreturn void give_up(void);
 
 /* The name of this machine among those that share the store. */
 const char *machine_name(void);
+/* How many descriptors this process may have. */
+int64_t files_max(void);
 
 /* ---- a runner: runner.c --------------------------------------------------------------- */
 

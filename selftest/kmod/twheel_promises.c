@@ -1677,6 +1677,21 @@ static void stats_run(const struct place *place, struct shot *shot)
 	check(good, "%s: interrupts, expiries and moves are counted", place->name);
 }
 
+/* Runs that move a timer each: the most moves in one run are not what all have moved. */
+static void stats_worst(const struct place *place, struct shot *shot)
+{
+	struct twheel_stats s = { };
+	unsigned int i;
+
+	for (i = 0; i < 200 && s.moves < 3; i++) {
+		shot_wait(place, shot, 200 * place->config.tick_ns);
+		twheel_get_stats(place->base, &s);
+	}
+	check(s.moves >= 3 && s.worst == 1,
+	      "%s: the most moves in one run are counted: %llu, of %llu", place->name, s.worst,
+	      s.moves);
+}
+
 static void test_stats(const struct place *like)
 {
 	struct shot *shots = zalloc(2, sizeof(*shots));
@@ -1689,6 +1704,7 @@ static void test_stats(const struct place *like)
 		shot_init(&shots[1], &place);
 		stats_counts(&place, shots);
 		stats_run(&place, &shots[0]);
+		stats_worst(&place, &shots[0]);
 	}
 	if (!IS_ERR(place.base))
 		twheel_destroy(place.base);

@@ -1803,6 +1803,37 @@ static void test_turns(const struct place *place)
 	kvfree(shots);
 }
 
+/* The flags, the data and the cookie of a sink's timer belong to the owner, whatever they are. */
+static void test_owned(const struct place *place)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	struct twheel_timer *timer;
+	unsigned long flags;
+	ktime_t now;
+	bool good;
+
+	if (!shot)
+		return;
+	shot_init(shot, place);
+	timer = &shot->timer;
+	timer->queue.flags = U16_MAX;
+	timer->queue.data = U32_MAX;
+	timer->cookie = U64_MAX;
+	now = twheel_lock(place->base, &flags);
+	twheel_add_locked(place->base, timer, now + HOUR);
+	good = twheel_mod_locked(place->base, timer, now + HOUR / 2) &&
+	       twheel_mod_range_locked(place->base, timer, now + HOUR, HOUR) &&
+	       twheel_cancel_locked(place->base, timer);
+	twheel_add_range_locked(place->base, timer, now, 0);
+	twheel_unlock(place->base, flags);
+	good = wait_for(atomic_read(&shot->calls)) && good;
+	place_cancel(place, timer);
+	check(good && timer->queue.flags == U16_MAX && timer->queue.data == U32_MAX &&
+	      timer->cookie == U64_MAX,
+	      "%s: what the owner keeps in a timer says nothing to twheel", place->name);
+	kvfree(shot);
+}
+
 /* ---- pauses ------------------------------------------------------------------------------ */
 
 /*
@@ -2011,6 +2042,7 @@ static void test_places(void)
 		if (places[i].base && place_has_sink(&places[i])) {
 			test_grow(&places[i]);
 			test_turns(&places[i]);
+			test_owned(&places[i]);
 		}
 	}
 }

@@ -95,10 +95,10 @@ qemu_builds() { kernel_builds "$KDIR" clean && kernel_builds "$KDIR" modules; }
 
 qemu() {
 	modules_guest boot.sh 400 'hotplug closing suspend resumed' "test_limits test_basic test_errors test_query
-		test_drain test_read test_poll test_fires test_life test_bounds test_uring_cmd
+		test_drain test_read test_poll test_fires test_life test_bounds test_clocks test_uring_cmd
 		test_stress,1000000 test_fuzz,8" \
 		"twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
-			twheel_torture.ko,seconds=20 twheel_off.ko"
+			twheel_torture.ko,seconds=20 twheel_off.ko twheel_traced.ko"
 }
 
 cpus_builds() { qemu_builds; }

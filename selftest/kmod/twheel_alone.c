@@ -21,6 +21,7 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched/isolation.h>
+#include <linux/smp.h>
 #include <linux/timer.h>
 #ifdef CONFIG_X86
 #include <asm/hardirq.h>
@@ -371,6 +372,103 @@ static unsigned int find_cpu(bool left_alone, unsigned int second)
 	return nr_cpu_ids;
 }
 
+/* ---- destroying a base whose home is being asked ---------------------------------------- */
+
+/**
+ * struct asking - a base that is destroyed on the CPU, while its home does not answer
+ * @base:	the base
+ * @timer:	a timer of it
+ * @shut:	interrupts are off on the home
+ * @asked:	the home was interrupted to start the base's hrtimer
+ * @open:	the home is about to enable interrupts
+ * @early:	the base was destroyed before that
+ * @done:	it was destroyed
+ */
+static struct asking {
+	struct twheel_base	*base;
+	struct twheel_timer	timer;
+	bool			shut;
+	bool			asked;
+	bool			open;
+	bool			early;
+	struct completion	done;
+} asking;
+
+static void never_expired(struct twheel_timer *timer) { }
+
+static int keep_shut(void *unused)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	tell(&asking.shut);
+	spin_for(told(&asking.asked));
+	keep_busy(2);
+	tell(&asking.open);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static int ask_and_destroy(void *unused)
+{
+	spin_for(told(&asking.shut));
+	twheel_add(&asking.timer, HOUR);
+	twheel_cancel(&asking.timer);
+	tell(&asking.asked);
+	twheel_destroy(asking.base);
+	asking.early = !told(&asking.open);
+	complete(&asking.done);
+	return 0;
+}
+
+/* The id of the base that a timer goes to which is armed on the CPU: that of the home. */
+static int find_home(void *id)
+{
+	twheel_init(&asking.timer, never_expired);
+	twheel_add(&asking.timer, HOUR);
+	*(u32 *)id = asking.timer.queue.data;
+	twheel_cancel(&asking.timer);
+	return 0;
+}
+
+static bool run_on(unsigned int cpu, int (*fn)(void *))
+{
+	struct task_struct *task = kthread_create(fn, NULL, "twheel_asking");
+
+	if (IS_ERR(task))
+		return false;
+	kthread_bind(task, cpu);
+	wake_up_process(task);
+	return true;
+}
+
+/* Returns whether the base stayed until the home had answered. */
+static bool destroy_waits(void)
+{
+	u32 home = alone;
+
+	smp_call_on_cpu(alone, find_home, &home, false);
+	asking = (struct asking) { .base = twheel_create(&places[ON_MONO].config) };
+	if (home == alone || IS_ERR(asking.base))
+		return false;
+	init_completion(&asking.done);
+	twheel_init_on(asking.base, &asking.timer, never_expired);
+	if (!run_on(home, keep_shut) || !run_on(alone, ask_and_destroy))
+		return false;
+	wait_for_completion(&asking.done);
+	wait_for(told(&asking.open));
+	msleep(20);		/* until the threads have ended */
+	return !asking.early;
+}
+
+static void test_asking(unsigned int cpu)
+{
+	load = FAR;
+	alone = cpu;
+	check_there(cpu < nr_cpu_ids && destroy_waits(),
+		    "a base is not destroyed while a CPU is asked to start its hrtimer");
+}
+
 static int __init twheel_alone_init(void)
 {
 	pr_info("TAP version 14\n");
@@ -378,6 +476,7 @@ static int __init twheel_alone_init(void)
 	if (subjects && places_begin(&sink)) {
 		test_kinds(FAR, find_cpu(true, 0));
 		test_kinds(NEAR, find_cpu(true, 0));
+		test_asking(find_cpu(true, 0));
 		test_idle(find_cpu(false, 1));
 	}
 	places_end();

@@ -21,6 +21,7 @@
 #define HOPS		40
 #define DELAY_NS	(2 * NSEC_PER_MSEC)
 #define STAY_NS		(3 * NSEC_PER_MSEC)
+#define SLOW_NS		(20 * TWHEEL_TICK_NS)
 
 /**
  * struct traveller - a timer, and where it has been
@@ -30,6 +31,7 @@
  * @delay:	for what delay, in ns
  * @stay:	how long the callback stays after that, in ns
  * @hop:	the timer goes to another CPU each time; else it is re-armed by twheel_mod()
+ * @detour:	it is armed on the CPU in between first, and cancelled there
  * @calls:	how often the callback was called
  * @astray:	how often it was called on another CPU than @to
  * @inside:	how many callbacks run now
@@ -38,6 +40,8 @@
  * @armed:	the callback has armed the timer
  * @held:	the callback stays until @let
  * @let:	the callback may return
+ * @end:	when the callback last returned
+ * @slow:	how often the next call came more than SLOW_NS after that
  */
 struct traveller {
 	struct twheel_timer	timer;
@@ -46,6 +50,7 @@ struct traveller {
 	u64			delay;
 	u64			stay;
 	bool			hop;
+	bool			detour;
 	unsigned int		calls;
 	unsigned int		astray;
 	atomic_t		inside;
@@ -54,6 +59,8 @@ struct traveller {
 	bool			armed;
 	bool			held;
 	bool			let;
+	ktime_t			end;
+	unsigned int		slow;
 };
 
 static unsigned int next_cpu(unsigned int cpu)
@@ -69,6 +76,11 @@ static void go_on(struct traveller *t)
 		return;
 	}
 	t->to = next_cpu(t->to);
+	if (t->detour) {
+		t->refused += twheel_add_on(&t->timer, HOUR, t->to) != 0;
+		t->refused += twheel_cancel(&t->timer) != 1;
+		t->to = next_cpu(t->to);
+	}
 	t->refused += twheel_add_on(&t->timer, t->delay, t->to) != 0;
 }
 
@@ -77,6 +89,7 @@ static void arrived(struct twheel_timer *timer)
 	struct traveller *t = container_of(timer, struct traveller, timer);
 
 	t->twice += atomic_inc_return(&t->inside) > 1;
+	t->slow += t->calls && ktime_sub(ktime_get(), t->end) > (s64)SLOW_NS;
 	t->astray += raw_smp_processor_id() != t->to;
 	if (t->left) {
 		t->left--;
@@ -86,6 +99,7 @@ static void arrived(struct twheel_timer *timer)
 	if (t->held)
 		spin_for(told(&t->let));
 	keep_busy_ns(t->stay);
+	t->end = ktime_get();
 	WRITE_ONCE(t->calls, t->calls + 1);
 	atomic_dec(&t->inside);
 }
@@ -138,12 +152,24 @@ static void test_hop(void)
 	check(is_right(&t, HOPS + 1), "one whose callback arms it on the next CPU goes round");
 }
 
+/* It is called a tick after that if need be, unless the machine is late, as it is now and then. */
 static void test_hasty(void)
 {
 	struct traveller t = { .left = HOPS, .stay = STAY_NS, .hop = true };
 
 	send(&t, raw_smp_processor_id());
 	check(is_right(&t, HOPS + 1), "one that is due there before its callback returns waits");
+	check(t.slow <= HOPS / 4, "for the callback, and not much longer: %u of %u times it does",
+	      t.slow, HOPS);
+}
+
+/* Its callback runs neither where it was armed last nor where it was before. */
+static void test_detour(void)
+{
+	struct traveller t = { .left = HOPS, .stay = STAY_NS, .hop = true, .detour = true };
+
+	send(&t, raw_smp_processor_id());
+	check(is_right(&t, HOPS + 1), "so does one that was armed on a third CPU in between");
 }
 
 static void test_stay(void)
@@ -263,6 +289,7 @@ static int __init twheel_cpus_init(void)
 	test_each();
 	test_hop();
 	test_hasty();
+	test_detour();
 	test_stay();
 	test_sync();
 	test_mod();

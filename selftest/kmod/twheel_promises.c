@@ -302,7 +302,7 @@ static void test_reduce(void)
 	};
 	struct shot *shot = zalloc(1, sizeof(*shot));
 	struct twheel_base *base = twheel_create(&config);
-	struct twheel_stats same = { }, earlier = { };
+	struct twheel_stats same = { }, earlier = { }, last = { };
 
 	if (shot && !IS_ERR(base)) {
 		s64 half = TWHEEL_TICK_MAX_NS / 2;
@@ -315,10 +315,15 @@ static void test_reduce(void)
 		twheel_get_stats(base, &same);
 		twheel_reduce(&shot->timer, twheel_remaining(&shot->timer) - 3 * half);
 		twheel_get_stats(base, &earlier);
+		twheel_reduce_range(&shot->timer, twheel_remaining(&shot->timer) - 3 * half,
+				    half);
+		twheel_get_stats(base, &last);
 		twheel_cancel_sync(&shot->timer);
 	}
 	check(same.added == 1 && !same.rearmed && earlier.rearmed == 1,
 	      "reduce leaves alone a timer that is armed for the same tick, or one that is allowed");
+	check(last.rearmed == earlier.rearmed + 1,
+	      "reduce_range makes a timer earlier that is armed for the tick after those");
 	if (!IS_ERR(base))
 		twheel_destroy(base);
 	kvfree(shot);
@@ -351,6 +356,56 @@ static void test_stay(void)
 	check(moves, "one whose tick is a ns past what is allowed does not");
 	if (!IS_ERR(base))
 		twheel_destroy(base);
+	kvfree(shot);
+}
+
+/* Is @timer armed for never? Cancel it. */
+static bool is_for_never(struct twheel_timer *timer)
+{
+	ktime_t expires = twheel_expires(timer);
+
+	return twheel_cancel_sync(timer) == 1 && expires == KTIME_MAX;
+}
+
+/* Arm @timer with each call that takes a delay. Returns how many have not armed it for never. */
+static unsigned int never_wrong(struct twheel_timer *timer, bool on_cpu)
+{
+	unsigned int wrong = 0;
+
+	twheel_add(timer, KTIME_MAX);
+	wrong += !is_for_never(timer);
+	twheel_add_range(timer, KTIME_MAX, NSEC_PER_SEC);
+	wrong += !is_for_never(timer);
+	wrong += twheel_mod(timer, KTIME_MAX) || !is_for_never(timer);
+	wrong += twheel_mod_range(timer, KTIME_MAX, KTIME_MAX) || !is_for_never(timer);
+	wrong += twheel_reduce(timer, KTIME_MAX) || !is_for_never(timer);
+	wrong += twheel_reduce_range(timer, KTIME_MAX, 0) || !is_for_never(timer);
+	twheel_add(timer, HOUR);
+	wrong += !twheel_mod_pending(timer, KTIME_MAX) || !is_for_never(timer);
+	twheel_add(timer, HOUR);
+	wrong += !twheel_mod_range(timer, KTIME_MAX, 1) || !is_for_never(timer);
+	twheel_add(timer, HOUR);
+	wrong += !twheel_mod_pending_range(timer, KTIME_MAX, U64_MAX) || !is_for_never(timer);
+	if (on_cpu)
+		wrong += twheel_add_on(timer, KTIME_MAX, raw_smp_processor_id()) ||
+			 !is_for_never(timer);
+	return wrong;
+}
+
+/* A delay is added to the present time. The sum may be beyond what a time can be. */
+static void test_never(const struct place *place)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	unsigned int wrong;
+
+	if (!shot)
+		return;
+	shot_init(shot, place);
+	wrong = never_wrong(&shot->timer, !place->base);
+	check(!wrong && !atomic_read(&shot->calls),
+	      "%s: a delay to the end of time is for never, whatever the call: %u were not",
+	      place->name, wrong);
+	twheel_cancel_sync(&shot->timer);
 	kvfree(shot);
 }
 
@@ -573,6 +628,65 @@ static void test_put_off(void (*fn)(void *shot), const char *name)
 	check(shot->timer.queue.data == there.cpu,
 	      "a timer that is %s on another CPU moves there", name);
 	twheel_cancel_sync(&shot->timer);
+	kvfree(shot);
+}
+
+/*
+ * A timer of twheel_add_on() that another call arms anew belongs to the CPU of that call, as if it
+ * had been idle: also if it need not leave its bucket, or not even its tick.
+ */
+static void test_called_for(void (*fn)(void *shot), const char *name)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	unsigned int cpu = raw_smp_processor_id();
+	bool named;
+
+	if (!shot)
+		return;
+	shot_init(shot, &places[ON_CPU]);
+	twheel_add_on(&shot->timer, HOUR + HOUR / 2, cpu);
+	named = shot->timer.queue.data == nr_cpu_ids + cpu;
+	fn(shot);
+	check(named && shot->timer.queue.data == cpu,
+	      "a timer of twheel_add_on() that is %s is as any other of the CPU", name);
+	twheel_cancel_sync(&shot->timer);
+	kvfree(shot);
+}
+
+/*
+ * While softirqs are off, a timer of twheel_add_on() becomes due, and nobody tells its base the
+ * time. Armed anew for a time that is over, it goes to another base, which knows the time.
+ */
+static bool shot_comes_over(struct shot *shot)
+{
+	ktime_t now, expires;
+
+	shot_init(shot, &places[ON_CPU]);
+	fifo_begin();
+	local_bh_disable();
+	twheel_add_on(&shot->timer, 0, raw_smp_processor_id());
+	keep_busy(20);
+	now = ktime_get();
+	twheel_mod_abs_range(&shot->timer, now - 19 * NSEC_PER_MSEC, NSEC_PER_MSEC);
+	expires = twheel_expires(&shot->timer);
+	local_bh_enable();
+	fifo_end();
+	twheel_cancel_sync(&shot->timer);
+	return expires >= now - (s64)TWHEEL_TICK_NS && expires <= now + (s64)NSEC_PER_SEC;
+}
+
+/* This CPU's base may be behind too, because one of its timers is due: then try again. */
+static void test_come_over(void)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	bool good = false;
+	unsigned int i;
+
+	if (!shot)
+		return;
+	for (i = 0; i < 10 && !good; i++)
+		good = shot_comes_over(shot);
+	check(good, "what goes to another base for a time that is over is for a tick to come");
 	kvfree(shot);
 }
 
@@ -1565,6 +1679,21 @@ static void stats_run(const struct place *place, struct shot *shot)
 	check(good, "%s: interrupts, expiries and moves are counted", place->name);
 }
 
+/* Runs that move a timer each: the most moves in one run are not what all have moved. */
+static void stats_worst(const struct place *place, struct shot *shot)
+{
+	struct twheel_stats s = { };
+	unsigned int i;
+
+	for (i = 0; i < 200 && s.moves < 3; i++) {
+		shot_wait(place, shot, 200 * place->config.tick_ns);
+		twheel_get_stats(place->base, &s);
+	}
+	check(s.moves >= 3 && s.worst == 1,
+	      "%s: the most moves in one run are counted: %llu, of %llu", place->name, s.worst,
+	      s.moves);
+}
+
 static void test_stats(const struct place *like)
 {
 	struct shot *shots = zalloc(2, sizeof(*shots));
@@ -1577,6 +1706,7 @@ static void test_stats(const struct place *like)
 		shot_init(&shots[1], &place);
 		stats_counts(&place, shots);
 		stats_run(&place, &shots[0]);
+		stats_worst(&place, &shots[0]);
 	}
 	if (!IS_ERR(place.base))
 		twheel_destroy(place.base);
@@ -1638,6 +1768,72 @@ static void test_deferred(const struct place *place)
 	      "%s: a run that used up its time is put off: %llu times, in %llu interrupts",
 	      place->name, s.deferred - before.deferred, s.wakeups - before.wakeups);
 	kvfree(shots);
+}
+
+/*
+ * So many timers of a tick that a sink's base has several turns in the pass that its interrupt
+ * begins. If the pass is too long on a slow machine, the base is put off, and has another one. On
+ * PREEMPT_RT another CPU may take over in between.
+ */
+static void test_turns(const struct place *place)
+{
+	struct shot *shots = zalloc(GROWING, sizeof(*shots));
+	struct twheel_stats before, s;
+	unsigned int i, fired = 0;
+	unsigned long flags;
+	ktime_t now;
+
+	if (!shots)
+		return;
+	for (i = 0; i < GROWING; i++)
+		shot_init(&shots[i], place);
+	/* In one tick, which is on the first level. */
+	now = twheel_lock(place->base, &flags);
+	for (i = 0; i < GROWING; i++)
+		twheel_add_locked(place->base, &shots[i].timer, now + 5 * NSEC_PER_MSEC);
+	twheel_unlock(place->base, flags);
+	twheel_get_stats(place->base, &before);
+	for (i = 0; i < GROWING; i++) {
+		fired += wait_for(atomic_read(&shots[i].calls));
+		place_cancel(place, &shots[i].timer);
+	}
+	twheel_get_stats(place->base, &s);
+	check(fired == GROWING && (IS_ENABLED(CONFIG_PREEMPT_RT) ||
+				   s.wakeups - before.wakeups <= 2 + s.deferred - before.deferred),
+	      "%s: %u timers of a tick take one interrupt, not one for each turn: %llu, %llu put off",
+	      place->name, fired, s.wakeups - before.wakeups, s.deferred - before.deferred);
+	kvfree(shots);
+}
+
+/* The flags, the data and the cookie of a sink's timer belong to the owner, whatever they are. */
+static void test_owned(const struct place *place)
+{
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	struct twheel_timer *timer;
+	unsigned long flags;
+	ktime_t now;
+	bool good;
+
+	if (!shot)
+		return;
+	shot_init(shot, place);
+	timer = &shot->timer;
+	timer->queue.flags = U16_MAX;
+	timer->queue.data = U32_MAX;
+	timer->cookie = U64_MAX;
+	now = twheel_lock(place->base, &flags);
+	twheel_add_locked(place->base, timer, now + HOUR);
+	good = twheel_mod_locked(place->base, timer, now + HOUR / 2) &&
+	       twheel_mod_range_locked(place->base, timer, now + HOUR, HOUR) &&
+	       twheel_cancel_locked(place->base, timer);
+	twheel_add_range_locked(place->base, timer, now, 0);
+	twheel_unlock(place->base, flags);
+	good = wait_for(atomic_read(&shot->calls)) && good;
+	place_cancel(place, timer);
+	check(good && timer->queue.flags == U16_MAX && timer->queue.data == U32_MAX &&
+	      timer->cookie == U64_MAX,
+	      "%s: what the owner keeps in a timer says nothing to twheel", place->name);
+	kvfree(shot);
 }
 
 /* ---- pauses ------------------------------------------------------------------------------ */
@@ -1831,8 +2027,10 @@ static void test_places(void)
 	unsigned int i;
 
 	for (i = 0; i < NR_PLACES; i++) {
-		if (i < SINK_MONO)
+		if (i < SINK_MONO) {
 			test_rounding(&places[i]);
+			test_never(&places[i]);
+		}
 		test_tolerance(&places[i]);
 		test_shots(&places[i]);
 		if (places[i].base) {
@@ -1843,8 +2041,11 @@ static void test_places(void)
 			if (!place_has_sink(&places[i]))
 				test_rearmed(&places[i]);
 		}
-		if (places[i].base && place_has_sink(&places[i]))
+		if (places[i].base && place_has_sink(&places[i])) {
 			test_grow(&places[i]);
+			test_turns(&places[i]);
+			test_owned(&places[i]);
+		}
 	}
 }
 
@@ -1861,6 +2062,9 @@ static int __init twheel_promises_init(void)
 		test_cpus();
 		test_put_off(shot_put_off, "put off");
 		test_put_off(shot_leave, "due soon enough and armed anew");
+		test_called_for(shot_put_off, "put off");
+		test_called_for(shot_leave, "due soon enough and armed anew");
+		test_come_over();
 		test_callback();
 		test_eager(twheel_cancel_sync, "cancel_sync");
 		test_eager(twheel_shutdown_sync, "shutdown_sync");

@@ -545,11 +545,13 @@ static void test_overruns(unsigned int flags, const char *where)
  * struct held - a task whose function returns when it is told to
  * @task:	the task
  * @calls:	how often the function was called
+ * @due:	the task's deadline in the last call
  * @leave:	the function may return
  */
 struct held {
 	struct twheel_task	task;
 	atomic_t		calls;
+	ktime_t			due;
 	bool			leave;
 };
 
@@ -891,6 +893,7 @@ static enum twheel_again late_function(struct twheel_task *task)
 {
 	struct held *held = container_of(task, struct held, task);
 
+	held->due = task->deadline;
 	atomic_inc(&held->calls);
 	return TWHEEL_AGAIN;
 }
@@ -920,6 +923,8 @@ static void test_late(unsigned int flags, const char *where)
 	wait_for(atomic_read(&held->calls) && twheel_pending(&task->timer));
 	due = task->deadline;
 	check(is_late(task, due, due), "%s: so it may be the next time", where);
+	check(due == held->due + HOUR + 7,
+	      "%s: a period after the deadline before, however late it was called", where);
 	check(twheel_task_start(task, HOUR, HOUR) == 1 &&
 	      twheel_expires(&task->timer) < task->deadline + (ktime_t)TWHEEL_TICK_NS,
 	      "%s: and started anew it is exact", where);

@@ -854,11 +854,16 @@ static void was_set(struct twheel_base *base)
 	atomic_inc(&sets_told);
 }
 
-static void set_clock_by(s64 ns)
+static bool clock_moves(s64 ns)
 {
 	struct timespec64 ts = ktime_to_timespec64(ktime_add_ns(ktime_get_real(), ns));
 
-	check(!do_settimeofday64(&ts), "the clock is set by %lld s", div_s64(ns, NSEC_PER_SEC));
+	return !do_settimeofday64(&ts);
+}
+
+static void set_clock_by(s64 ns)
+{
+	check(clock_moves(ns), "the clock is set by %lld s", div_s64(ns, NSEC_PER_SEC));
 }
 
 static bool has_fired(struct probe *probe)
@@ -977,8 +982,12 @@ static void test_set_back_little(struct twheel_base *base, struct probe *probes)
 	/* The wheel is told the time once a jiffy, and is ahead of the clock then. */
 	msleep(20);
 	twheel_add(&probes[0].timer, HOUR);
+	check(twheel_hold_ops(base) == TWHEEL_HOLD_OPS,
+	      "a base of REALTIME has as many operations in a lock hold as others");
 	set_clock_by(-30 * (s64)NSEC_PER_SEC);
 	twheel_add_range(&probes[1].timer, 10 * NSEC_PER_SEC, 10 * NSEC_PER_SEC);
+	check(twheel_hold_ops(base) == TWHEEL_TREE_OPS,
+	      "and fewer while the time of some of its timers comes again");
 	left = twheel_remaining(&probes[1].timer);
 	check(left > 0 && left <= 20 * (ktime_t)NSEC_PER_SEC,
 	      "one that may be late is in between too: in %lld ns", left);
@@ -1090,6 +1099,99 @@ static void test_telling(void (*fn)(struct twheel_base *base), const char *name)
 	set_clock_by(-(s64)NSEC_PER_SEC);
 }
 
+/**
+ * struct heard - a base of REALTIME, and what it was told
+ * @base:	the base
+ * @calls:	how often it was told that the clock was set
+ * @steps:	how often it sets the clock by a second when it is told
+ */
+struct heard {
+	struct twheel_base	*base;
+	atomic_t		calls;
+	unsigned int		steps;
+};
+
+static struct heard heard[3];
+
+static struct heard *heard_by(const struct twheel_base *base)
+{
+	return twheel_owner(base);
+}
+
+static void hear(struct twheel_base *base)
+{
+	struct heard *h = heard_by(base);
+
+	if (h->steps) {
+		h->steps--;
+		clock_moves(NSEC_PER_SEC);
+	}
+	atomic_inc(&h->calls);
+}
+
+static bool heard_begin(struct heard *h, unsigned int steps)
+{
+	const struct twheel_config config = {
+		.clock = CLOCK_REALTIME, .tick_ns = NSEC_PER_MSEC, .was_set = hear, .owner = h,
+	};
+
+	h->base = twheel_create(&config);
+	atomic_set(&h->calls, 0);
+	h->steps = steps;
+	return !IS_ERR(h->base);
+}
+
+/* Are the first @nr bases told that the clock is set now? */
+static bool all_hear(unsigned int nr)
+{
+	unsigned int i, told = 0;
+
+	for (i = 0; i < nr; i++)
+		atomic_set(&heard[i].calls, 0);
+	set_clock_by(NSEC_PER_SEC);
+	while (told < nr && wait_for(atomic_read(&heard[told].calls)))
+		told++;
+	set_clock_by(-(s64)NSEC_PER_SEC);
+	for (i = 0; i < nr; i++)
+		twheel_tell_set(heard[i].base);
+	return told == nr;
+}
+
+/* Each of several bases is told, also when another one is gone. */
+static void test_hear(void)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < ARRAY_SIZE(heard); i++)
+		nr += heard_begin(&heard[i], 0);
+	check(nr == ARRAY_SIZE(heard), "%u bases of REALTIME that want to be told", nr);
+	if (nr != ARRAY_SIZE(heard))
+		return;
+	check(all_hear(nr), "each of them is told that the clock was set");
+	while (--nr) {
+		twheel_destroy(heard[nr].base);
+		check(all_hear(nr), "so is each of the %u that are left when one goes", nr);
+	}
+	twheel_destroy(heard[0].base);
+}
+
+/*
+ * The clock is set while a base is being told: the base is told once more. Then it is told no more.
+ */
+static void test_hear_again(void)
+{
+	if (!heard_begin(&heard[0], 1))
+		return;
+	set_clock_by(NSEC_PER_SEC);
+	check(wait_for(atomic_read(&heard[0].calls) == 2),
+	      "a base that sets the clock when it is told is told of that too");
+	twheel_tell_set(heard[0].base);
+	check(atomic_read(&heard[0].calls) == 2, "and then no more: %d times",
+	      atomic_read(&heard[0].calls));
+	set_clock_by(-2 * (s64)NSEC_PER_SEC);
+	twheel_destroy(heard[0].base);
+}
+
 static struct setting {
 	struct twheel_task	task;
 	struct twheel_base	*base;
@@ -1190,6 +1292,8 @@ static int __init twheel_test_init(void)
 	test_bases();
 	test_set();
 	test_set_many();
+	test_hear();
+	test_hear_again();
 	test_telling(twheel_destroy, "twheel_destroy()");
 	test_telling(twheel_tell_set, "twheel_tell_set()");
 	test_static();

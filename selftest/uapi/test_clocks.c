@@ -598,6 +598,23 @@ static void there_and_back(void)
 	CHECK_EQ(told, 50);
 }
 
+/* The kernel notes that as a set clock too, but CLOCK_REALTIME goes on. Nobody must be told. */
+static void tai_set(void)
+{
+	struct timex tx = { .modes = 0 };
+	int fd = real_open(0);
+
+	CHECK(adjtimex(&tx) >= 0);
+	add_with(fd, ASK, now() + NEVER, 0, 1);
+	for (u32 i = 0; i < 4; i++) {
+		tx = (struct timex) { .modes = ADJ_TAI, .constant = tx.tai + (i % 2 ? -1 : 1) };
+		CHECK(adjtimex(&tx) >= 0);
+	}
+	CHECK(!readable(fd, 50));
+	expect_counts(fd, 1, 1, 0);
+	close(fd);
+}
+
 /* A timer that is armed after clock_settime() has returned must not be told of that. */
 static void armed_after(void)
 {
@@ -804,6 +821,7 @@ static const struct test tests[] = {
 	{ wakes, "CANCEL_ON_SET wakes readers and pollers" },
 	{ kept, "CANCEL_ON_SET: an event that could not be stored says it again" },
 	{ there_and_back, "CANCEL_ON_SET: a step forward and back by the same is reported" },
+	{ tai_set, "CANCEL_ON_SET: a change of the offset to TAI is not" },
 	{ armed_after, "CANCEL_ON_SET: not reported to timers that are armed afterwards" },
 	{ told_by_drain, "CANCEL_ON_SET: a timer that DRAIN could not store wakes a reader" },
 	{ told_many, "CANCEL_ON_SET: each of many timers has one event" },

@@ -7,10 +7,10 @@ mod met;
 use met::{met, now_ns, WITHIN};
 use std::future::Future;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Barrier;
 use tokio::task;
 use twheel::aio::Timers;
 use twheel::Wheel;
@@ -86,13 +86,14 @@ fn sleeps_and_intervals_with_a_tolerance_end_together() {
 fn many_sleeps_on_one_descriptor() {
     on_each(|| async {
         let timers = Timers::new()?;
-        // None ends before all have begun, however slow the host is.
-        let all_sleep = Arc::new(AtomicBool::new(false));
+        // None ends before all have begun, and have been counted, however slow the host is.
+        let all = Arc::new(Barrier::new(5001));
         let sleeper = |i: u32| {
-            let (timers, all_sleep) = (timers.clone(), all_sleep.clone());
+            let (timers, all) = (timers.clone(), all.clone());
             async move {
                 let mut sleep = timers.sleep(LONG)?;
-                until(|| all_sleep.load(Ordering::SeqCst)).await;
+                all.wait().await;
+                all.wait().await;
                 let start = Instant::now();
                 sleep.reset(i % 300 * MS)?;
                 (&mut sleep).await?;
@@ -101,9 +102,10 @@ fn many_sleeps_on_one_descriptor() {
             }
         };
         let tasks: Vec<_> = (0..5000).map(|i| task::spawn(sleeper(i))).collect();
-        until(|| timers.len() == 5000).await;
+        all.wait().await;
+        assert_eq!(timers.len(), 5000);
         assert!(descriptors() < 200);
-        all_sleep.store(true, Ordering::SeqCst);
+        all.wait().await;
         for (i, task) in tasks.into_iter().enumerate() {
             assert_eq!(task.await??, i as u32);
         }

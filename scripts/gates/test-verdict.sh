@@ -239,6 +239,21 @@ again 75 "a breakpoint that is not in memory: again" "$int3"
 again 1 "one that is: a fault" "${int3/66 <90>/cc <90>}"
 again 1 "nor again when init has run" "[    0.3] twheel-init\n$int3"
 again 75 "a timer that was not calibrated: again" '[    0.1] ..: APIC timer disabled due to verification failure\n'
+
+# halted STATUS NAME CONSOLE HOST: check the exit status of guest.sh for a machine that tells that all is well and aborts
+halted() {
+	local got=0
+
+	"$top/scripts/machines/guest.sh" 20 "$tmp/logs" sh -c "printf '%b' '$3' >'$tmp/logs/console'
+		echo 'twheel-verdict: ok' >'$tmp/logs/result'; echo '$4'; exit 134" >/dev/null || got=$?
+	same "$2" "$1" "$got"
+}
+
+signal='<4>[    9.1] DEBUG_LOCKS_WARN_ON(lockdep_hardirq_context())'
+halted 0 "lockdep of a kernel that has halted: no fault" '[    9.0] reboot: System halted\n' "$signal"
+halted 1 "of one that has not: a fault" '[    9.0] twheel-init\n' "$signal"
+halted 1 "another end of one that has: a fault" '[    9.0] reboot: System halted\n' 'BUG: KASAN: use-after-free'
+halted 1 "what its console has shown before counts" '[    8.9] WARNING: CPU: 0\n[    9.0] reboot: System halted\n' "$signal"
 same "no room for a machine's memory" "a machine's memory is a file in" \
 	"$(MEM=999999999 "$top/scripts/machines/uml.sh" test-verdict 20 /dev/null 2>&1 | grep -o "a machine's memory is a file in" || :)"
 echo "1..$nr"

@@ -11,7 +11,7 @@ from daemon import Tap
 from judge import judge
 
 TABLES = """CREATE TABLE job (id, def); CREATE TABLE due (id, at); CREATE TABLE running (id, at);
-    CREATE TABLE history (id, at, job, attempt, outcome, more);
+    CREATE TABLE history (id, at, job, attempt, outcome, more, missed);
     INSERT INTO job VALUES (1, '{"name": "rate", "rate": "1ms", "missed": "all"}'), (2, '{"name": "shot"}'),
         (3, '{"name": "both", "overlap": "allow"}')"""
 OK, FAILED, KILLED, LOST, SKIPPED, MISSED = 0, 1, 3, 4, 5, 6
@@ -19,8 +19,9 @@ ACCEPTED = ["20-5000", "21-5000", "22-6000"]
 
 
 def history():
-    """Rows as (id, at, job, attempt, outcome, more)."""
+    """Rows as (id, at, job, attempt, outcome, more), and how many times were missed, if any."""
     return [(10, 1000, 1, 1, OK, 0), (10, 2000, 1, 0, SKIPPED, 0), (10, 3000, 1, 1, OK, 0),
+            (10, 4000, 1, 0, MISSED, 0, 3), (10, 7000, 1, 0, SKIPPED, 0),
             (20, 5000, 2, 1, LOST, 1), (20, 5000, 2, 2, FAILED, 1), (20, 5000, 2, 3, OK, 0),
             (21, 5000, 2, 1, KILLED, 0), (22, 6000, 2, 0, MISSED, 0),
             (30, 7000, 3, 1, OK, 0), (31, 7000, 3, 1, OK, 0)]
@@ -63,6 +64,8 @@ FAULTS = [
     ("overlap", history(), later(lines(), "shot 20-5000 3 5300", 5299), None),
     ("overlap", history(), lines() + [["shot", "21-5000", "1", "5350"]], None),
     ("gap", without(history(), (10, 2000, 1, 0, SKIPPED, 0)), lines(), None),
+    ("gap", without(history(), (10, 4000, 1, 0, MISSED, 0, 3)), lines(), None),
+    ("gap", without(history(), (10, 4000, 1, 0, MISSED, 0, 3)) + [(10, 4000, 1, 0, MISSED, 0, 2)], lines(), None),
 ]
 
 
@@ -70,7 +73,7 @@ def verdict(rows, ran, table, dir_):
     path = os.path.join(dir_, "store")
     db = sqlite3.connect(path)
     db.executescript(TABLES)
-    db.executemany("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", rows)
+    db.executemany("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?)", [(*row, 0)[:7] for row in rows])
     if table:
         db.execute(f"INSERT INTO {table} VALUES (1, 2)")
     db.commit()
@@ -83,7 +86,7 @@ def verdict(rows, ran, table, dir_):
 def main():
     tap = Tap(len(FAULTS) + 1)
     with tempfile.TemporaryDirectory() as dir_:
-        tap.same(verdict(history(), lines(), None, dir_), ([], 8), "a history in which nothing is wrong")
+        tap.same(verdict(history(), lines(), None, dir_), ([], 10), "a history in which nothing is wrong")
         for i, (word, rows, ran, table) in enumerate(FAULTS):
             wrong, _ = verdict(rows, ran, table, dir_)
             tap.ok(wrong and all(w.startswith(word) for w in wrong), f"fault {i + 1}: {word}", *wrong)

@@ -9,6 +9,7 @@
  * overlap. What runs print goes to a file here, and from there to the daemon.
  */
 #define _GNU_SOURCE
+#include <curl/curl.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -80,23 +81,6 @@ static int64_t boot_us(void)
 }
 
 /* ---- requests ----------------------------------------------------------------------- */
-
-/* A name as it is in the query of an address, where a + would be a space. */
-static char *word_of(const char *name)
-{
-	char *out = malloc(3 * strlen(name) + 1), *at = out;
-
-	if (!out)
-		abort();
-	for (; *name; name++) {
-		if (*name == '+')
-			at = stpcpy(at, "%2B");
-		else
-			*at++ = *name;
-	}
-	*at = 0;
-	return out;
-}
 
 /* POST to the present daemon. NULL if there is no memory. */
 static struct call *post(const char *path, const char *body, size_t size, int64_t timeout,
@@ -622,8 +606,10 @@ void runner_start(const char *of)
 	    twheel_sched_add(sched, &task, NULL))
 		abort();
 	snprintf(id, sizeof(id), "%.100s-%08x", machine_name(), random);
-	id_word = word_of(id);
-	pool_word = word_of(pool);
+	id_word = curl_easy_escape(NULL, id, 0);
+	pool_word = curl_easy_escape(NULL, pool, 0);
+	if (!id_word || !pool_word)
+		abort();
 	headers[0] = "Content-Type: application/octet-stream";
 	ask();
 }

@@ -264,25 +264,39 @@ static void late_is_armed(void)
 	twheel_close(w);
 }
 
-/* The levels show where the timers are: there are at most as many buckets as meetings. */
+/* How many timers are armed; all others are ready. */
+static u32 armed_of(struct twheel *w, u32 timers)
+{
+	struct twheel_info info;
+
+	CHECK_EQ(twheel_get_info(w, &info), 0);
+	wheel_counts_are(&info, timers, info.nr_armed, timers - info.nr_armed);
+	return info.nr_armed;
+}
+
+/*
+ * The levels show where the timers are: there are at most as many buckets as meetings. A timer may
+ * fire before it is counted, if the host stands still for a second.
+ */
 static void looked_into(void)
 {
 	static const u32 buckets[TWHEEL_LEVELS] = { 120, 120, 48, 730, 100, 2 };
 	struct twheel *w = wheel_new(NULL);
 	struct twheel_levels levels;
-	u32 timers = 0;
+	u32 armed, timers = 0;
 
 	for (u32 i = 0; i < 20 * N; i++)
 		add_within(w, i, SEC + i * 20 * MS, i % 2 * SEC, 0);
+	armed = armed_of(w, 20 * N);
 	if (!twheel_get_levels(w, &levels)) {
 		for (u32 i = 0; i < TWHEEL_LEVELS; i++) {
 			CHECK(levels.buckets[i] <= buckets[i]);
 			CHECK(levels.buckets[i] <= levels.timers[i]);
 			timers += levels.timers[i];
 		}
-		CHECK_EQ(timers, 20 * N);
+		CHECK(timers <= armed);
+		CHECK(timers >= armed_of(w, 20 * N));
 	}
-	wheel_counts(w, 20 * N, 20 * N, 0);
 	twheel_close(w);
 }
 
@@ -337,19 +351,25 @@ static void bad_tasks(void)
 	sched_close(s);
 }
 
-/* Tasks meet as timers do. run_note() reports a task that is early. */
+/*
+ * Tasks meet as timers do. run_note() reports a task that is early. A task that was due before it
+ * was added, because the host stood still, is exact.
+ */
 static void tasks_meet(void)
 {
 	struct twheel_sched *s = sched_new(0);
+	s64 added;
 
 	runs_forget();
 	for (s64 i = 0; i < 10; i++)
 		ADD(s, .when_ns = (s64)(10 + 200 * i) * (s64)MS, .tolerance_ns = WITHIN);
+	added = (s64)now_ns(CLOCK_MONOTONIC);
 	CHECK_EQ(runs_drive(s, 10), 10);
 	for (u32 i = 0; i < 10; i++) {
 		struct run run = run_nth(i);
 
-		check_meeting((u64)run.due, (u64)run.start);
+		if (run.due > added)
+			check_meeting((u64)run.due, (u64)run.start);
 	}
 	sched_close(s);
 }

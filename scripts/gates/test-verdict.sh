@@ -251,6 +251,9 @@ halted() {
 
 signal='<4>[    9.1] DEBUG_LOCKS_WARN_ON(lockdep_hardirq_context())'
 halted 0 "lockdep of a kernel that has halted: no fault" '[    9.0] reboot: System halted\n' "$signal"
+main='<4>[    9.1]  [<6001d19d>] ? timer_handler+0x4d/0x190\n<4>[    9.1]  [<60005351>] ? main+0x1a1/0x380'
+halted 0 "a signal after the kernel has returned to main(): no fault" '[    9.0] reboot: System halted\n' "$main"
+halted 1 "in a kernel: a fault" '[    9.0] reboot: System halted\n' "${main%%<60005351*}"
 halted 1 "of one that has not: a fault" '[    9.0] twheel-init\n' "$signal"
 halted 1 "another end of one that has: a fault" '[    9.0] reboot: System halted\n' 'BUG: KASAN: use-after-free'
 halted 1 "what its console has shown before counts" '[    8.9] WARNING: CPU: 0\n[    9.0] reboot: System halted\n' "$signal"

@@ -18,8 +18,9 @@
 # breakpoint where the memory has none, see README.md.
 #
 # When user-mode Linux has halted and has said so, a signal of its timer may still come. A kernel with lockdep
-# takes that for an interrupt in an interrupt, and aborts. What was tested is over by then: the exit status
-# does not count, all else is judged.
+# takes that for an interrupt in an interrupt, one without finds no task, and both abort; the second shows
+# main(), to which the kernel has returned. What was tested is over by then: the exit status does not count,
+# all else is judged.
 #
 # NEVER_RAN=WORDS: what to print, with the reason, if not even init has run in the machine. Nothing
 # else is shown then: the host cannot run such a machine.
@@ -48,7 +49,7 @@ no_breakpoint() {
 
 halted_before() {
 	[ "$status" = 134 ] && tail -n 1 "$logs/console" | grep -aq 'reboot: System halted' &&
-		grep -aq 'DEBUG_LOCKS_WARN_ON(lockdep_hardirq_context())' "$logs/host"
+		grep -aqE 'DEBUG_LOCKS_WARN_ON\(lockdep_hardirq_context\(\)\)|\[<[0-9a-f]+>\] \? main\+0x' "$logs/host"
 }
 
 while sleep 1 && kill -0 "$pid" 2>/dev/null; do

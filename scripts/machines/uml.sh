@@ -11,10 +11,23 @@
 logs=$top/build/uml/$1 limit=$2 mem=${MEM:-512}
 shift 2
 mkdir -p "$logs"
-# UML's memory is a file in TMPDIR: /dev/shm may be too small for it, or noexec.
+# room DIR: how many MiB are free where DIR is
+room() { df --output=avail -B 1M "$1" | tail -n 1; }
+
+# UML's memory is a file in TMPDIR. On a disk the host writes it back now and then, and the next
+# write to each page is a fault that costs more than a timer. So it is in the host's memory, unless
+# /dev/shm is missing, noexec, or too small for this machine and some others beside it.
+in_memory() {
+	[ "$(findmnt -nf -o FSTYPE /dev/shm)" = tmpfs ] &&
+		! findmnt -nf -o OPTIONS /dev/shm | grep -qw noexec &&
+		[ "$(room /dev/shm)" -ge $((4 * mem)) ] &&
+		[ "$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)" -ge $((4 * mem)) ]
+}
+
 export TMPDIR=$logs
-room=$(df --output=avail -B 1M "$logs" | tail -n 1)
-[ "$room" -ge "$mem" ] || die "a machine's memory is a file in $logs: $mem MiB, and there is room for ${room// /}"
+! in_memory || TMPDIR=/dev/shm
+[ "$(room "$TMPDIR")" -ge "$mem" ] ||
+	die "a machine's memory is a file in $TMPDIR: $mem MiB, and there is room for $(room "$TMPDIR")"
 kernel=$("$top/scripts/kernels/own-kernel.sh" "${UML:-uml}")
 "$top/scripts/machines/initramfs.sh" "$logs/initramfs" "$@"
 exec 3>>"$logs/console" 4>>"$logs/result" 5>>"$logs/report"

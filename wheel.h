@@ -150,6 +150,10 @@
 #endif
 #define WHEEL_TURN	0x26aea387U
 
+#if WHEEL_LISTS < 2 || WHEEL_LISTS & (WHEEL_LISTS - 1)
+#error "WHEEL_LISTS is no power of two, or there are no turns"
+#endif
+
 /* Stops in a bucket of level 2. */
 #ifndef WHEEL_PARTS
 #define WHEEL_PARTS	6
@@ -172,8 +176,8 @@
 #define WHEEL_STOP1	WHEEL_W1
 #define WHEEL_STOP2	(WHEEL_W2 / WHEEL_PARTS)
 
-/* Classes of far timers: bits of the last bucket of level 4 before the end of time. */
-#define WHEEL_CLASSES	(64 - __builtin_clzll(WHEEL_NEVER / WHEEL_W4))
+/* Classes of far timers: bits of the last bucket of level 4 that the wheel reaches. */
+#define WHEEL_CLASSES	(64 - __builtin_clzll(WHEEL_NEVER / WHEEL_W4 + WHEEL_R4 - 1))
 
 /*
  * The first slot of each level. Slot 0 stands for none: an idle timer has it. All timers of a slot
@@ -1406,6 +1410,9 @@ static __always_inline struct wheel_slot wheel_due_slot(struct wheel *w)
 /*
  * Take the next timer of @slot, whose bucket has @n timers, at least one. As wheel_del(), but
  * without a look at the size: a bucket that is due at clk is not marked as big.
+ *
+ * The timer behind it is written to, so its memory must be there by now. What is prefetched is the
+ * one behind that: it has until the list's next turn.
  */
 static __always_inline struct wheel_timer *wheel_pop(struct wheel *w, const struct wheel_slot *slot,
 						     u32 n)
@@ -1418,10 +1425,11 @@ static __always_inline struct wheel_timer *wheel_pop(struct wheel *w, const stru
 		list = wheel_walk_list(&(struct wheel_walk){ slot->lists, WHEEL_LISTS - 1, n });
 	t = container_of(list->first, struct wheel_timer, node);
 	next = t->node.next;
-	prefetch(next);
 	list->first = next;
-	if (likely(next))
+	if (likely(next)) {
+		prefetch(next->next);
 		next->pprev = &list->first;
+	}
 	slot->bucket->n = n - 1;
 	if (unlikely(n == 1))
 		__clear_bit(w->due, w->map);

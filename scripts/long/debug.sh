@@ -118,7 +118,7 @@ everything() {
 		mode=selftest cycles=5 suites='$suites' hotplug_seconds=40 seconds=900 $limits
 		tests='$names'
 		kmods='twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
-			twheel_shut.ko twheel_cpus.ko twheel_storm.ko,storm_us=1000 twheel_torture.ko,seconds=$TORTURE $3'
+			twheel_traced.ko twheel_shut.ko twheel_cpus.ko twheel_storm.ko,storm_us=1000 twheel_torture.ko,seconds=$TORTURE $3'
 	END
 	MEM=2048 judged "$kernel" "$(logs_of "$kernel" "$kernel")" \
 		machine "$kernel" "$kernel" "$2" "$log/$kernel.run" "${files[@]}"

@@ -374,8 +374,7 @@ def paced(tap):
         d.post("/v1/jobs/late/shots", [{"after": 0}] * 1500)
         time.sleep(0.2)
         d.post("/v1/jobs/late/resume")
-        until(lambda: metric(d, "paced"))
-        most = []
+        most = [until(lambda: metric(d, "paced"))]     # then, for the host may keep us until none of them waits any more
         for _ in range(10):
             d.post("/v1/jobs/other/pause")
             d.post("/v1/jobs/other/resume")

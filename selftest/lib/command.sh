@@ -320,13 +320,14 @@ looks() {
 		[ "$(values timers)" = 2000 ]
 }
 
-# What bench tells of its CPU time is most of what the process took. Few timers have their moments far
-# apart, and what they cost is to wait for them. The greatest lateness is that of the last of 100.
+# What bench tells of its CPU time is most of what the process took. It does not know what it costs to
+# start a process, which is half of what 2000 timers cost where the host is busy. Few timers have their
+# moments far apart, and what they cost is to wait for them. The greatest lateness is that of the last of 100.
 costs() {
 	local TIMEFORMAT='%U %S' told
 
-	{ time gives 0 "$twheel" bench --timers=2000 --backend=embedded --json; } 2>"$dir/time" || return
-	told=$(($(values cpu_ns) * 2000))
+	{ time gives 0 "$twheel" bench --timers=20000 --backend=embedded --json; } 2>"$dir/time" || return
+	told=$(($(values cpu_ns) * 20000))
 	awk -v told="$told" '
 		{ took = ($1 + $2) * 1e9 }
 		END {
@@ -359,7 +360,8 @@ percentiles() {
 }
 
 # With tolerances they run at moments that they share, multiples of 3600 ticks: one or two of these,
-# where exact ones have one each. Never early, and no later than that, if the host lets them.
+# where exact ones have one each. Never early, and no later than that, if the host lets them. One that
+# is due when it is added does not wait; that can be one of the first, if the host stands still meanwhile.
 within_once() {
 	local i status=0
 
@@ -382,8 +384,9 @@ within_once() {
 		    busy |= late >= 4.5
 		    if run["line"] < 12:
 		        met = (due + late - ahead + 0.002) // 3.6 * 3.6     # it is told in ms
-		        assert met >= due - ahead - 0.002, run
-		        busy |= due + late - ahead - met >= 0.5
+		        shared = met >= due - ahead - 0.002
+		        assert shared or run["line"] < 5, run
+		        busy |= not shared or due + late - ahead - met >= 0.5
 		sys.exit(2 * busy)
 	END
 	[ "$status" = 0 ] || cat "$dir/out"

@@ -220,18 +220,26 @@ whole_group() {
 	ends 143 && until_true all_gone
 }
 
-second_kills() {
-	begin env --default-signal=INT "$twheel" after 1ms -- sh -c "$deaf" || return
+heard_both() { ! knows "$pid" ShdPnd INT && ! knows "$pid" ShdPnd TERM; }
+# If the host keeps twheel between the two for so long that they are not at once, it is done again.
+second_kills() { in_time both_at_once; }
+
+both_at_once() {
+	begin env --default-signal=INT "$twheel" after 1ms -- sh -c "$deaf" || return 1
 	# At once: that may be the same one, sent twice. It is stopped meanwhile, or a busy host might
 	# let it see the second one later.
 	kill -STOP "$pid"
 	kill -INT "$pid"
 	kill -TERM "$pid"
 	kill -CONT "$pid"
+	until_true heard_both || return 1
 	sleep 0.7
-	! is_gone "$pid" && ! all_gone || return
+	if is_gone "$pid" || all_gone; then
+		ends 130 && until_true all_gone || return 1
+		return 2
+	fi
 	kill -TERM "$pid"
-	ends 130 && until_true all_gone
+	ends 130 && until_true all_gone || return 1
 }
 
 ms() { echo $(($(date +%s%N) / 1000000)); }
@@ -274,8 +282,10 @@ any_moment() {
 		until_true is_gone "$pid" || kill -KILL "$pid"
 		wait "$pid" 2>/dev/null || :
 	done
-	! grep -lzqsxF "$mark" /proc/[0-9]*/cmdline
+	# What was told to end may take its time on a busy host.
+	until_true none_marked "$mark"
 }
+none_marked() { ! grep -lzqsxF "$1" /proc/[0-9]*/cmdline; }
 
 # A process that is stopped hears it all the same.
 stopped_hears() {

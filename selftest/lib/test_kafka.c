@@ -27,29 +27,39 @@ static void already_expired(void)
 /*
  * testTaskExpiration: delays that are longer than several wheels. The tasks run in order. None runs
  * before all were added: if the host stops an add that has read the clock, later ones run first.
+ * There are 500 at a time, since the order is promised for 512: if the host stands still, all of
+ * them are due at once.
  */
-static void expiration(void)
+static void expire(u64 *seed)
 {
 	struct twheel_sched *s = sched_new(1);
-	u64 seed = 3;
 
 	runs_forget();
 	gate_close();
 	ADD(s, .fn = gate_pass);
 	CHECK(gate_crowd(1));
-	for (int i = 0; i < 1000; i++)
-		ADD(s, .when_ns = (s64)(rnd(&seed) % (250 * MS)));
+	for (int i = 0; i < 500; i++)
+		ADD(s, .when_ns = (s64)(rnd(seed) % (250 * MS)));
 	gate_open();
-	CHECK_EQ(runs_wait(1000), 1000);
-	for (u32 i = 1; i < 1000; i++)
+	CHECK_EQ(runs_wait(500), 500);
+	for (u32 i = 1; i < 500; i++)
 		CHECK(run_nth(i).due >= run_nth(i - 1).due);
 	sched_close(s);
+}
+
+static void expiration(void)
+{
+	u64 seed = 3;
+
+	expire(&seed);
+	expire(&seed);
 }
 
 /* The purpose of Kafka's DelayQueue: nothing runs while nothing is due. */
 static void no_empty_ticks(void)
 {
 	struct twheel_sched *s = sched_new(1);
+	u64 end = now_ns(CLOCK_MONOTONIC) + 10 * SEC;
 	struct twheel_info before, after;
 
 	for (int i = 0; i < 100; i++)
@@ -58,9 +68,13 @@ static void no_empty_ticks(void)
 	twheel_get_info(twheel_sched_wheel(s), &before);
 	sleep_ms(300);
 	twheel_get_info(twheel_sched_wheel(s), &after);
+	sched_close(s);
+	if (now_ns(CLOCK_MONOTONIC) >= end) {	/* the host stood still until one was due */
+		no_empty_ticks();
+		return;
+	}
 	CHECK_EQ(after.nr_wakeups, before.nr_wakeups);
 	CHECK_EQ(after.nr_expired, 0);
-	sched_close(s);
 }
 
 static void size(void)

@@ -184,14 +184,15 @@ static void list_lets_in(void)
 {
 	enum { TASKS = 200000, CALLS = 10 };
 	struct twheel_sched_options o = { .flags = TWHEEL_EMBEDDED };
-	u64 end = now_ns(CLOCK_MONOTONIC) + WAIT_MS * MS;
 	struct twheel_sched *s;
 	u32 best = 0;
+	u64 end;
 
 	CHECK_EQ(pthread_getcpuclockid(pthread_self(), &lister), 0);
 	CHECK_EQ(twheel_sched_open(&s, &o), 0);
 	for (u32 i = 0; i < TASKS; i++)
 		ADD(s, .key = &i, .key_len = sizeof(i), .when_ns = HOUR);
+	end = now_ns(CLOCK_MONOTONIC) + WAIT_MS * MS;
 	while (best < CALLS && now_ns(CLOCK_MONOTONIC) < end) {
 		u32 n = list_once(s);
 

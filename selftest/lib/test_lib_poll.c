@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <unistd.h>
@@ -76,11 +77,18 @@ static void level_of_many(void)
 {
 	enum { N = 5000 };
 	struct twheel *w = wheel_new(NULL);
+	u64 start = now_ns(CLOCK_MONOTONIC);
 	struct twheel_event ev[7];
 	int got, done = 0;
+	bool moves;
 
 	for (u32 i = 0; i < N; i++)
 		wheel_add(w, i, i % 5 * MS);
+	/*
+	 * If the host stood still meanwhile, the embedded backend has timers to move, for which it
+	 * may be readable once with no event.
+	 */
+	moves = now_ns(CLOCK_MONOTONIC) >= start + 100 * MS && !strcmp(twheel_backend(w), "embedded");
 	sleep_ms(30);
 	while (done < N && CHECK(readable(twheel_fd(w), 0))) {
 		got = twheel_read(w, ev, ARRAY_SIZE(ev), 0);
@@ -89,6 +97,8 @@ static void level_of_many(void)
 		done += got;
 	}
 	CHECK_EQ(done, N);
+	if (moves)
+		wheel_quiet(w, 0);
 	CHECK(!readable(twheel_fd(w), 0));
 	twheel_close(w);
 }

@@ -63,12 +63,15 @@ static void *adder(void *arg)
 static void *reader(void *arg)
 {
 	struct twheel_event ev[50];
+	bool last;
 	int n;
 
 	(void)arg;
 	while (!failed()) {
+		/* A read that began before may have waited for nothing while adders stood still. */
+		last = over;
 		n = twheel_read(wheel, ev, ARRAY_SIZE(ev), 50);
-		if (n == -EAGAIN && over)
+		if (n == -EAGAIN && last)
 			break;
 		CHECK(n > 0 || n == -EAGAIN);
 		for (int i = 0; i < n; i++)

@@ -88,7 +88,8 @@ static void level_of_many(void)
 	 * If the host stood still meanwhile, the embedded backend has timers to move, for which it
 	 * may be readable once with no event.
 	 */
-	moves = now_ns(CLOCK_MONOTONIC) >= start + 100 * MS && !strcmp(twheel_backend(w), "embedded");
+	moves = now_ns(CLOCK_MONOTONIC) >= start + 100 * MS &&
+		!strcmp(twheel_backend(w), "embedded");
 	sleep_ms(30);
 	while (done < N && CHECK(readable(twheel_fd(w), 0))) {
 		got = twheel_read(w, ev, ARRAY_SIZE(ev), 0);

@@ -156,6 +156,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_LAST] = HISTORY_ROW "unnest(CAST(string_to_array($1, ',') AS bigint[])) AS wanted(it),"
 		   " LATERAL (SELECT * FROM history WHERE history.job = it ORDER BY seq DESC"
 		   " LIMIT 1) AS latest",
+	/* 3 is STATE_KILLED. */
+	[Q_KILLED] = "UPDATE running SET state = 3 WHERE id = $1 AND at = $2",
 	[Q_TELL] = "INSERT INTO inbox (life, type, job, id, at) VALUES ($1, $2, $3, $4, $5)",
 	[Q_TELL_KILL] = "INSERT INTO inbox (life, type, job, id, at)"
 			" SELECT $1, $2, job, id, at FROM running WHERE id = $3 AND at = $4",
@@ -240,6 +242,8 @@ int store_tell_kill(struct store *store, int64_t id, int64_t at)
 	err = sql_run(store, Q_TELL_KILL, "iiii", store->life, (int64_t)NEWS_KILL, id, at);
 	if (!err && !store->changed)
 		err = -ENOENT;
+	if (!err)
+		err = sql_run(store, Q_KILLED, "ii", id, at);
 	return store->ops->end(store, err);
 }
 

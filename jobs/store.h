@@ -43,8 +43,9 @@ enum outcome {
  * @STATE_QUEUED:	it waits until the other firings of its job are over
  * @STATE_WAITING:	it has failed, and waits for its next attempt
  * @STATE_READY:	it may begin, or has begun: the store cannot tell
+ * @STATE_KILLED:	somebody has killed it, and it may not have ended yet
  */
-enum state { STATE_QUEUED, STATE_WAITING, STATE_READY };
+enum state { STATE_QUEUED, STATE_WAITING, STATE_READY, STATE_KILLED };
 
 /**
  * struct firing - a row of running
@@ -108,7 +109,7 @@ struct ended {
  * @OP_END:	the firing is over, in this attempt: move it to history, as @line
  * @OP_AGAIN:	the attempt is over: enter @line into history. The firing becomes @next_firing
  * @OP_READY:	the firing, which was queued or waiting, is ready; or, if it has not begun when the
- *		daemon ends, is waiting again: it has the state of @line.firing
+ *		daemon ends, is waiting again; or was killed: it has the state of @line.firing
  * @OP_MOVE:	the row of due that waits for the end of the firing is due at @next
  * @OP_ADD:	add a row of due for the job @line.firing.job at @next. If the job is paused, the
  *		row waits. If the row waits, or the job is another life's, @done stays false
@@ -387,7 +388,10 @@ int store_news(struct store *store, void (*fn)(void *arg, const struct news *), 
 int store_nodes(struct store *store, void (*fn)(void *arg, const struct node *), void *arg);
 /* The name of the machine of a life, over or not. If there is none, @name stays. */
 int store_machine(struct store *store, int64_t life, char *name, size_t size);
-/* Ask the owner of a firing to kill it. -ENOENT if there is no such firing. */
+/*
+ * Ask the owner of a firing to kill it, and note that for whoever owns it next. -ENOENT if there is
+ * no such firing.
+ */
 int store_tell_kill(struct store *store, int64_t id, int64_t at);
 
 /*

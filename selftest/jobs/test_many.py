@@ -444,6 +444,24 @@ def begins_many():
         return [server.over(), server.query("SELECT max(attempt) FROM history"), server.query("SELECT count(*) FROM life")], a.stderr()[:1000]
 
 
+def killed(tap):
+    """Somebody kills a run by way of a daemon that does not own it, and the owner dies before it hears of that."""
+    with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
+        for node in (a, b):
+            node.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        a.put("j", exec=["/bin/sh", "-c", f"echo >>{a.dir}/on; exec sleep 1000"])
+        mine, other = owner(server, [a, b], "j")
+        key = run(mine, "j")
+        until(lambda: a.lines("on"))
+        mine.process.send_signal(signal.SIGSTOP)
+        status = heard(lambda: other.post(f"/v1/runs/{key}/kill")[0])
+        mine.kill()
+        rows = [(r["attempt"], r["outcome"]) for r in until(lambda: over_of(other, key)) or []]
+        tap.same([status, rows, len(a.lines("on"))], [200, [(1, "killed")], 1], "the owner dies: a run that was killed is not made again",
+                 other.stderr())
+
+
 def answers_of_the_buried(server, node, name):
     """Stop a daemon for longer than its lease, as it has just answered, and ask it for runs meanwhile. Returns what it
     said to that, if it did before it saw that it was buried."""
@@ -791,7 +809,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(71)
+    tap = Tap(72)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -805,6 +823,7 @@ def main():
     looks_up(tap)
     cancelled(tap)
     slow(tap)
+    killed(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)
     circles(tap)

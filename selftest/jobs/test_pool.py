@@ -279,6 +279,19 @@ def goes_on(d, name):
     return [state, over(d, key), len(d.lines(name))], away
 
 
+def killed_before(d, name):
+    """The daemon dies after it has told a run to end, and the run ends before the next one is there. What has become of it?"""
+    d.put(name, exec=["/bin/sh", "-c", f"trap 'echo >>{d.dir}/{name}; exit 3' TERM; echo >>{d.dir}/{name}; while :; do sleep 0.05; done"],
+          pool="r", retry={"times": 1, "wait": "1ms"})
+    key = run(d, name)
+    until(lambda: d.lines(name))
+    status = d.post(f"/v1/runs/{key}/kill")[0]
+    until(lambda: len(d.lines(name)) == 2)
+    d.kill()
+    d.start()
+    return [status, over(d, key), len(d.lines(name))]
+
+
 def orphaned(d, two, name):
     """A daemon dies, and comes back when its runner has killed its run. Returns whether it has, how long that took, the
     last attempt, and what the attempts wrote."""
@@ -327,6 +340,8 @@ def deaths(tap, d):
             if away < LEASE / 2:
                 break
         tap.same(got, [["running"], [(1, "ok")], 1], "the daemon dies: the run goes on", away)
+
+        tap.same(killed_before(d, "killed"), [200, [(1, "killed")], 2], "the daemon dies: a run that was killed before is not made again")
 
         for n in range(IN_TIME):
             gone, took, last, lines = orphaned(d, two, f"stop{n}")
@@ -536,7 +551,7 @@ def main():
         tap = Tap(8)
         many(tap)
         tap.done()
-    tap = Tap(48)
+    tap = Tap(49)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

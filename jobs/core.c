@@ -480,8 +480,10 @@ static bool end_turn(struct lane *lane, bool wait)
 	if (store->many)
 		send_turn(lane);
 	count_turn(now, nr);
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
 		run_settle(&now[i]);
+		store_keep(store);
+	}
 	free(now);
 	return true;
 }

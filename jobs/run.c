@@ -841,6 +841,7 @@ void runs_found(void)
 	while ((run = TAILQ_FIRST(&found))) {
 		TAILQ_REMOVE(&found, run, in_ready);
 		take_over(run);
+		store_keep(store);
 	}
 	while ((run = TAILQ_FIRST(&queued))) {
 		TAILQ_REMOVE(&queued, run, in_ready);

@@ -43,6 +43,7 @@ typedef void (*row_fn)(struct store *store, void *call, void *arg);
  * @join:	see store.h
  * @leave:	see store.h
  * @beat:	see store.h
+ * @keep:	see store.h; NULL: there is no lease
  * @news:	see store.h
  * @turn:	see store.h
  * @turned:	see store.h; NULL: a turn is over when @turn returns
@@ -61,6 +62,7 @@ struct store_ops {
 	int		(*join)(struct store *store, int64_t old);
 	void		(*leave)(struct store *store);
 	int		(*beat)(struct store *store);
+	void		(*keep)(struct store *store);
 	int		(*news)(struct store *store, void (*fn)(void *arg, const struct news *),
 				void *arg);
 	int		(*turn)(struct store *store, int lane, struct op *ops, size_t nr,

@@ -221,6 +221,12 @@ int store_beat(struct store *store)
 	return store->ops->beat ? store->ops->beat(store) : 0;
 }
 
+void store_keep(struct store *store)
+{
+	if (store->ops->keep)
+		store->ops->keep(store);
+}
+
 int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
 {
 	return store->ops->news ? store->ops->news(store, fn, arg) : 0;

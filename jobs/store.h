@@ -24,7 +24,8 @@
  *
  * Functions return 0 or a negative errno. On an error nothing was done, and store_error() explains
  * it. -ESTALE means that others have changed the job meanwhile, or have buried this life. One
- * thread makes all calls, and none may take long: whatever may be a lot is asked for in pieces.
+ * thread makes all calls. A call may make many statements, each of which must not take longer than
+ * a lease.
  */
 #ifndef JOBS_STORE_H
 #define JOBS_STORE_H
@@ -379,6 +380,12 @@ void store_leave(struct store *store);
  * Renew the lease, and take or give up parts until our share is right. -ESTALE if we were buried.
  */
 int store_beat(struct store *store);
+/*
+ * If the lease is due to be renewed, only renew it. What may take long without store_beat() must
+ * call this again and again. Functions of the store do so themselves, before each statement and for
+ * each row.
+ */
+void store_keep(struct store *store);
 /*
  * Call @fn for what other lives have changed since the last time. If @fn is NULL, only say whether
  * there is any: -EAGAIN if so.

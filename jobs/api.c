@@ -987,15 +987,25 @@ static bool find_attempt(struct request *r, struct firing *f)
 	return one;
 }
 
-/* There is no file: the run has printed nothing, or on another machine. */
+/*
+ * There is no whole log here. It may be on another machine, and a piece here is out of date then.
+ * If not, a runner may still send it; or nothing was printed.
+ */
 static void no_log(struct request *r, const struct firing *f, int64_t from)
 {
 	char name[256] = "";
+	int fd;
 
 	if (store->many && f->life)
 		store_machine(store, f->life, name, sizeof(name));
 	if (*name && strcmp(name, machine_name())) {
 		refuse(r, MHD_HTTP_NOT_FOUND, "the log is on the machine '%s'", name);
+		return;
+	}
+	fd = log_open_piece(f);
+	if (fd >= 0) {
+		read_log(r, fd, from);
+		close(fd);
 		return;
 	}
 	r->text = strdup("");

@@ -30,6 +30,7 @@
 #define TIMERS		1000		/* so many of those that expired are looked at in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
 #define EXPIRE_NS	NS_PER_S
+#define PRUNE_NS	(3600 * NS_PER_S)
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, at most, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
@@ -631,6 +632,26 @@ static void expire(void *arg, const struct twheel_task_info *task)
 		;
 }
 
+/* Has the log of this firing a row? If the store cannot be read, it stays. */
+static bool is_known(const struct firing *firing)
+{
+	bool known;
+
+	return store_known(store, firing, &known) || known;
+}
+
+/*
+ * At the start, and once an hour: remove the pieces of logs whose runs have ended elsewhere. The
+ * history of those is deleted elsewhere, too.
+ */
+static void prune(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	if (!stuck)
+		log_prune(is_known);
+}
+
 /* ---- the loop ----------------------------------------------------------------------- */
 
 int source_add(struct source *source)
@@ -883,6 +904,8 @@ void core_start(void)
 	watch_clock();
 	load_more(NULL, NULL);
 	every(EXPIRE_NS, expire);
+	prune(NULL, NULL);
+	every(PRUNE_NS, prune);
 	pool_start();
 }
 

@@ -72,6 +72,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_HISTORY] = HISTORY_OF " ORDER BY seq DESC LIMIT $4",
 	[Q_HISTORY_JOB] = HISTORY_OF " AND job = $4 ORDER BY seq DESC LIMIT $5",
 	[Q_HISTORY_ID] = HISTORY_OF " AND id = $4 AND at = $5 ORDER BY seq DESC LIMIT $6",
+	[Q_KNOWN] = "SELECT 1 FROM running WHERE id = $1 AND at = $2 AND attempt <= $3 UNION ALL"
+		    " SELECT 1 FROM history WHERE id = $1 AND at = $2 AND attempt = $3",
 	[Q_HISTORY_DROP] = "DELETE FROM history WHERE seq = $1",
 
 	/* A row that was moved, deleted or paused since its timer was armed is not taken. */
@@ -120,12 +122,14 @@ static const char *const queries[NR_QUERIES] = {
 			" $3)) ORDER BY t.prio DESC, r.fired, t.id, t.shard LIMIT $4",
 	[Q_TASK_OUT] = "UPDATE task SET state = 1, runner = $1, life = $2, until = $3, began = $4"
 		       " WHERE id = $5 AND at = $6 AND shard = $7 AND state = 0",
-	[Q_TASK_LIFE] = "UPDATE running SET life = $1 WHERE id = $2 AND at = $3",
+	[Q_TASK_LIFE] = "UPDATE running SET life = $1 WHERE id = $2 AND at = $3 AND life <> $1",
 	[Q_TASK_BEAT] = "UPDATE task SET until = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
 			" attempt = $5 AND runner = $6 AND state = 1 AND until >= $7"
 			" RETURNING killed",
 	[Q_TASK_KILLED] = "SELECT count(*) FROM task WHERE runner = $1 AND state = 1 AND"
 			  " killed = 1",
+	[Q_TASK_HERE] = "UPDATE task SET life = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
+			" state = 1 AND life <> $1",
 	[Q_TASK_OVER] = "UPDATE task SET state = 2, outcome = $1, status = $2, life = $3 WHERE"
 			" id = $4 AND at = $5 AND shard = $6 AND attempt = $7 AND runner = $8 AND"
 			" state = 1",
@@ -693,6 +697,20 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 			err = put_due(store, &rows[i]);
 	}
 	return store->ops->end(store, err);
+}
+
+/* A row of Q_KNOWN. */
+static void known_row(struct store *store, void *call, void *arg)
+{
+	(void)store;
+	(void)call;
+	*(bool *)arg = true;
+}
+
+int store_known(struct store *store, const struct firing *f, bool *known)
+{
+	*known = false;
+	return sql_each(store, Q_KNOWN, known_row, NULL, known, "iii", f->id, f->at, f->attempt);
 }
 
 /*

@@ -478,6 +478,8 @@ int store_history(struct store *store, const struct query *query,
 /* Call @fn for the latest row of history of each of these jobs, if there is one. */
 int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct ended *), void *arg);
+/* *@known becomes whether that attempt of the firing is not over, or is in history. */
+int store_known(struct store *store, const struct firing *firing, bool *known);
 /* Call @fn for when these jobs are due by their schedules, if they are. Only if @store->many. */
 int store_dues(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct due *), void *arg);
@@ -528,6 +530,8 @@ int store_runner(struct store *store, const struct runner *runner, const struct 
 /* store_runner() for one task. */
 int store_beat_task(struct store *store, const struct runner *runner, const struct task *task,
 		    enum held *held, int64_t now);
+/* A task that is out: its log is on our machine from now on. */
+int store_task_here(struct store *store, const struct task *task);
 /* The runner ends by itself. */
 int store_runner_leave(struct store *store, const char *id);
 /* Call @fn for each runner that lives. */

@@ -144,7 +144,7 @@ static struct json_object *firing_json(const struct firing *f, const char *job)
 
 static void add_run(void *arg, struct run *run)
 {
-	static const char *const states[] = { "queued", "waiting", "ready" };
+	static const char *const states[] = { "queued", "waiting", "ready", "ready" };
 	struct json_object *o = firing_json(&run->firing, job_name(run->job));
 
 	add_string(o, "state", run_is_out(run) ? "running" : states[run->firing.state]);
@@ -158,7 +158,7 @@ static void add_run(void *arg, struct run *run)
 /* Add a firing of another life. Only what is in the store is known of it. */
 static void add_firing(struct json_object *list, const struct firing *f, const char *job)
 {
-	static const char *const states[] = { "queued", "waiting", "running" };
+	static const char *const states[] = { "queued", "waiting", "running", "running" };
 	struct json_object *o = firing_json(f, job);
 
 	add_string(o, "state", states[f->state]);
@@ -897,6 +897,10 @@ static void get_run(struct request *r)
 		all_of_run(r, &f);
 }
 
+/*
+ * The answer waits until the store knows that the run was killed. So whatever happens to the daemon
+ * after that, the run is not repeated.
+ */
 static void kill_run(struct request *r)
 {
 	struct firing f;
@@ -909,6 +913,12 @@ static void kill_run(struct request *r)
 		run_kill(run, OUTCOME_KILLED);
 	} else if (store_kill_due(store, f.id, f.at) && store_tell_kill(store, f.id, f.at)) {
 		refuse(r, MHD_HTTP_NOT_FOUND, "there is no such run, or it is over");
+		return;
+	}
+	if (!core_flush()) {
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+		       "it is told to end, but the store cannot be written: %s",
+		       store_error(store));
 		return;
 	}
 	r->status = MHD_HTTP_OK;
@@ -977,15 +987,25 @@ static bool find_attempt(struct request *r, struct firing *f)
 	return one;
 }
 
-/* There is no file: the run has printed nothing, or on another machine. */
+/*
+ * There is no whole log here. It may be on another machine, and a piece here is out of date then.
+ * If not, a runner may still send it; or nothing was printed.
+ */
 static void no_log(struct request *r, const struct firing *f, int64_t from)
 {
 	char name[256] = "";
+	int fd;
 
 	if (store->many && f->life)
 		store_machine(store, f->life, name, sizeof(name));
 	if (*name && strcmp(name, machine_name())) {
 		refuse(r, MHD_HTTP_NOT_FOUND, "the log is on the machine '%s'", name);
+		return;
+	}
+	fd = log_open_piece(f);
+	if (fd >= 0) {
+		read_log(r, fd, from);
+		close(fd);
 		return;
 	}
 	r->text = strdup("");

@@ -30,6 +30,7 @@
 #define TIMERS		1000		/* so many of those that expired are looked at in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
 #define EXPIRE_NS	NS_PER_S
+#define PRUNE_NS	(3600 * NS_PER_S)
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, at most, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
@@ -480,8 +481,10 @@ static bool end_turn(struct lane *lane, bool wait)
 	if (store->many)
 		send_turn(lane);
 	count_turn(now, nr);
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
 		run_settle(&now[i]);
+		store_keep(store);
+	}
 	free(now);
 	return true;
 }
@@ -627,6 +630,26 @@ static void expire(void *arg, const struct twheel_task_info *task)
 	core_refresh();
 	while (core_flush() && expire_some(&expired) && time_now(CLOCK_MONOTONIC) < end)
 		;
+}
+
+/* Has the log of this firing a row? If the store cannot be read, it stays. */
+static bool is_known(const struct firing *firing)
+{
+	bool known;
+
+	return store_known(store, firing, &known) || known;
+}
+
+/*
+ * At the start, and once an hour: remove the pieces of logs whose runs have ended elsewhere. The
+ * history of those is deleted elsewhere, too.
+ */
+static void prune(void *arg, const struct twheel_task_info *task)
+{
+	(void)arg;
+	(void)task;
+	if (!stuck)
+		log_prune(is_known);
 }
 
 /* ---- the loop ----------------------------------------------------------------------- */
@@ -881,6 +904,8 @@ void core_start(void)
 	watch_clock();
 	load_more(NULL, NULL);
 	every(EXPIRE_NS, expire);
+	prune(NULL, NULL);
+	every(PRUNE_NS, prune);
 	pool_start();
 }
 

@@ -4,6 +4,12 @@
  * The logs: what runs print. Each attempt has a file DAY/ID-AT.ATTEMPT, created when the attempt
  * first prints something.
  *
+ * What a runner has sent of its run's output may be a piece: the runner can turn to another daemon,
+ * and sends that one all of it. So until the run is over such a file is away/ID-AT.ATTEMPT. If the
+ * run ends elsewhere it stays there, and is removed when the run has no history any more. Each
+ * runner of a job with "each" sends its part to the daemon that it talks to: what a daemon gets of
+ * these is in away/ID-AT.ATTEMPT.each.
+ *
  * A log takes at most 1 MiB of disk: the first 64 KiB and the end. The middle is cut out as a hole
  * in the file, so that offsets stay valid for somebody who is reading it. If the file system has no
  * holes, whatever comes after 1 MiB is not kept.
@@ -25,6 +31,8 @@
 #define ALL	(1024 * 1024)
 #define BLOCK	4096
 #define SLACK	(16 * BLOCK)	/* cut so much at least, so that cuts are rare */
+
+#define AWAY	"away"
 
 static int dir = -1;
 
@@ -49,6 +57,12 @@ static void file_of(const struct firing *firing, char name[120])
 		snprintf(shard, sizeof(shard), ".%lld", (long long)firing->shard);
 	snprintf(name, 120, "%s/%lld-%lld.%lld%s", day, (long long)firing->id,
 		 (long long)firing->at, (long long)firing->attempt, shard);
+}
+
+static void away_of(const struct firing *firing, bool each, char name[120])
+{
+	snprintf(name, 120, AWAY "/%lld-%lld.%lld%s", (long long)firing->id,
+		 (long long)firing->at, (long long)firing->attempt, each ? ".each" : "");
 }
 
 /* Open the file of a log for writing, and make it with these @flags of open(2). */
@@ -97,13 +111,55 @@ void log_write(const struct firing *firing, struct log *log, const char *data, s
 		log->cut = -1;
 }
 
+/* Open the file of a log that somebody else sends, and make it if there is none. */
+static int open_sent(const struct firing *firing)
+{
+	char name[120];
+	int fd;
+
+	file_of(firing, name);
+	fd = openat(dir, name, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	away_of(firing, firing->shards > 1, name);
+	mkdirat(dir, AWAY, 0700);
+	fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		say(SAY_ERROR, "cannot write the log '%s': %s", name, strerror(errno));
+	return fd;
+}
+
+int64_t log_size(const struct firing *firing)
+{
+	int fd = log_open(firing);
+	off_t size;
+
+	if (fd < 0)
+		fd = log_open_piece(firing);
+	size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	if (fd >= 0)
+		close(fd);
+	return size > 0 ? size : 0;
+}
+
+void log_whole(const struct firing *firing)
+{
+	char name[120], away[120], day[24];
+
+	file_of(firing, name);
+	day_of(firing, day);
+	away_of(firing, false, away);
+	mkdirat(dir, day, 0700);
+	renameat(dir, away, dir, name);
+}
+
 /*
  * The file itself says how much there is, and where the hole ends: so nothing has to be remembered
  * between two calls, and a daemon can continue what another one has begun.
  */
 int64_t log_append(const struct firing *firing, int64_t from, const char *data, size_t size)
 {
-	struct log log = { .fd = make_file(firing, 0) };
+	struct log log = { .fd = open_sent(firing) };
 	int64_t known;
 
 	if (log.fd < 0)
@@ -134,6 +190,20 @@ int log_open(const struct firing *firing)
 
 	file_of(firing, name);
 	fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) {
+		away_of(firing, true, name);
+		fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+int log_open_piece(const struct firing *firing)
+{
+	char name[120];
+	int fd;
+
+	away_of(firing, false, name);
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -145,6 +215,35 @@ void log_remove(const struct firing *firing)
 	day_of(firing, day);
 	unlinkat(dir, name, 0);
 	unlinkat(dir, day, AT_REMOVEDIR);
+	for (int each = 0; each < 2; each++) {
+		away_of(firing, each, name);
+		unlinkat(dir, name, 0);
+	}
+}
+
+/* Which attempt has sent the file @name? Returns false if it is no log. */
+static bool sent_by(const char *name, struct firing *firing)
+{
+	long long id, at, attempt;
+
+	if (sscanf(name, "%lld-%lld.%lld", &id, &at, &attempt) != 3)
+		return false;
+	*firing = (struct firing) { .id = id, .at = at, .attempt = attempt };
+	return true;
+}
+
+void log_prune(bool (*keep)(const struct firing *firing))
+{
+	int fd = openat(dir, AWAY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *files = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct firing firing;
+
+	while (files && (entry = readdir(files)))
+		if (sent_by(entry->d_name, &firing) && !keep(&firing))
+			unlinkat(dirfd(files), entry->d_name, 0);
+	if (files)
+		closedir(files);
 }
 
 /* Remove the files of a day, and then the day. */

@@ -475,7 +475,7 @@ static void found_task(void *arg, const struct task *task)
 	used = CLEAN;
 	if (run)
 		run->tasks = true;
-	if (!run || run->away || run->firing.state != STATE_READY ||
+	if (!run || run->away || run->firing.state < STATE_READY ||
 	    task->attempt != run->firing.attempt)
 		return;
 	run->away = true;

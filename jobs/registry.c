@@ -541,9 +541,12 @@ static int check_all(struct planned *planned, int64_t now, struct job_row *rows,
 	size_t i;
 	int err = 0;
 
-	for (i = 0; i < planned->nr && !err; i++)
+	for (i = 0; i < planned->nr && !err; i++) {
+		store_keep(store);
 		err = check_one(planned, i, now, &rows[i], why);
+	}
 	for (size_t k = 0; k < planned->nr && !err; k++) {
+		store_keep(store);
 		err = check_chain(planned, planned->puts[k].name, &planned->defs[k], 0, why);
 		i = k + 1;
 	}
@@ -609,8 +612,10 @@ static int put_planned(struct planned *planned, struct job_row *rows, char error
 	}
 	if (err)
 		return not_written(err, error);
-	for (size_t i = 0; i < planned->nr; i++)
+	for (size_t i = 0; i < planned->nr; i++) {
+		store_keep(store);
 		put_done(&planned->puts[i], &planned->defs[i], &rows[i]);
+	}
 	return 0;
 }
 
@@ -822,6 +827,7 @@ static void find_outdated(void *arg, struct job *job)
 {
 	struct affected *a = arg;
 
+	store_keep(store);
 	if (is_outdated(job, now_us()))
 		add_affected(a, job);
 }

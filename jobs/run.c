@@ -144,13 +144,17 @@ static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel
 	set_timer(run, (struct twheel_task) { .fn = fn, .when_ns = us * NS_PER_US });
 }
 
-/* The firing has another state, in the same attempt. */
+/*
+ * The firing has another state, in the same attempt. If that is that it was killed, the log stays
+ * with the life that has it.
+ */
 static void set_state(struct run *run, enum state state)
 {
 	struct op *op = core_op(OP_READY, run->job);
 
 	run->firing.state = state;
-	run->firing.life = store->life;
+	if (state != STATE_KILLED)
+		run->firing.life = store->life;
 	op->line.firing = run->firing;
 }
 
@@ -521,7 +525,7 @@ static void attempt_written(struct run *run, enum state state)
 		return;
 	if (state == STATE_READY)
 		set_ready(run);
-	else
+	else if (state == STATE_WAITING)
 		wait_to_retry(run);
 }
 
@@ -661,7 +665,10 @@ static void stop_over(void *arg, const struct twheel_task_info *task)
 	end_now(run);
 }
 
-/* A run that is not out is over at once. The first outcome that it was told to have counts. */
+/*
+ * A run that is not out is over at once. The first outcome that it was told to have counts. If
+ * somebody has killed it, the store is told that now: the daemon may die before the run has ended.
+ */
 void run_kill(struct run *run, enum outcome outcome)
 {
 	if (!is_out(run)) {
@@ -671,6 +678,8 @@ void run_kill(struct run *run, enum outcome outcome)
 	if (run->ending != OUTCOME_OK)
 		return;
 	run->ending = outcome;
+	if (outcome == OUTCOME_KILLED)
+		set_state(run, STATE_KILLED);
 	if (run->away) {
 		pool_kill(run, false);
 	} else if (run->call) {
@@ -767,13 +776,13 @@ void run_found(const struct firing *firing)
 	TAILQ_INSERT_TAIL(&found, run, in_ready);
 }
 
-/* Was the run to be killed, since another one that waits for its end replaces it? */
-static bool is_replaced(const struct run *run)
+/* Was the run killed, or to be killed since another one that waits for its end replaces it? */
+static bool was_killed(const struct run *run)
 {
 	const struct job *job = run->job;
 
-	return job->name && job->def.overlap == OVERLAP_REPLACE &&
-	       run->firing.state != STATE_QUEUED && first_queued(job);
+	return run->firing.state == STATE_KILLED ||
+	       (job->name && job->def.overlap == OVERLAP_REPLACE && first_queued(job));
 }
 
 /*
@@ -784,7 +793,7 @@ static void take_over(struct run *run)
 {
 	const struct firing *f = &run->firing;
 
-	if (is_replaced(run)) {
+	if (was_killed(run)) {
 		run_kill(run, OUTCOME_KILLED);
 		return;
 	}
@@ -832,6 +841,7 @@ void runs_found(void)
 	while ((run = TAILQ_FIRST(&found))) {
 		TAILQ_REMOVE(&found, run, in_ready);
 		take_over(run);
+		store_keep(store);
 	}
 	while ((run = TAILQ_FIRST(&queued))) {
 		TAILQ_REMOVE(&queued, run, in_ready);

@@ -29,6 +29,7 @@
 #define AGAIN_NS	(500 * NS_PER_MS)
 #define FLUSH_NS	(500 * NS_PER_MS)
 #define REPORT_US	(10 * US_PER_S)
+#define ASKED_MAX	100
 
 /**
  * struct made - a run that the runner makes
@@ -37,7 +38,8 @@
  * @run:	the run
  * @call:	a request about it that is under way, or NULL
  * @sent:	so much of its output is sent
- * @sending:	so much will be, when @call has succeeded
+ * @sending:	so much will be, when @call has succeeded; negative: that is all, and it is over
+ * @asked:	how often a daemon has asked for what another one has got of it
  * @over:	it has ended, with @status
  * @status:	see @over
  * @lost:	it was ended because the runner ends: somebody else is to make it
@@ -52,6 +54,7 @@ struct made {
 	struct call		*call;
 	int64_t			sent;
 	int64_t			sending;
+	int			asked;
 	bool			over;
 	int			status;
 	bool			lost;
@@ -312,6 +315,19 @@ static void report_again(void *arg, const struct twheel_task_info *task)
 	report(made);
 }
 
+/*
+ * Does the daemon lack some of the output, because another one has got it? Then send it again from
+ * there on. One that cannot write it would ask for ever.
+ */
+static bool is_asked(struct made *made, struct json_object *answer)
+{
+	if (made->asked == ASKED_MAX || !json_object_object_get_ex(answer, "log", NULL))
+		return false;
+	made->asked++;
+	made->sent = number_of(answer, "log");
+	return true;
+}
+
 /* The daemon has heard of the run, or has not. */
 static void reported(void *arg, const struct reply *reply)
 {
@@ -325,6 +341,8 @@ static void reported(void *arg, const struct reply *reply)
 	} else if (reply->status != 200) {
 		if (!made->killed || made->over)
 			set_timer(made, report_again, AGAIN_NS);
+	} else if (is_asked(made, answer)) {
+		report(made);
 	} else if (done) {
 		made_free(made);
 		make_all(answer);
@@ -361,7 +379,7 @@ static void report(struct made *made)
 	char *path, how[512] = "";
 	int64_t from, room;
 	bool done;
-	size_t n;
+	size_t n, n_how;
 
 	if (made->call || made->gone)
 		return;
@@ -375,8 +393,11 @@ static void report(struct made *made)
 		snprintf(how, sizeof(how), "&pool=%s&room=%lld&%s=%d", pool_word,
 			 room > 0 ? (long long)room : 0, made->lost ? "lost" : "status",
 			 made->lost ? 1 : made->status);
+	n_how = strlen(how);
 	if (f->shards > 1)
 		strcat(how, "&shards=1");
+	else if (made->asked < ASKED_MAX)
+		snprintf(how + n_how, sizeof(how) - n_how, "&sent=%lld", (long long)made->sent);
 	path = format("/v1/runs/%lld-%lld/%s?attempt=%lld&shard=%lld&from=%lld&runner=%s%s",
 		      (long long)f->id, (long long)f->at, done ? "done" : "beat",
 		      (long long)f->attempt, (long long)f->shard, (long long)from, id_word, how);

@@ -18,17 +18,17 @@ enum sql_id {
 	Q_JOBS, Q_JOB, Q_RUNNING, Q_DUE_ADD, Q_DUE_KEY, Q_DUE_MAIN, Q_DUE_JOB, Q_DUE_FIND,
 	Q_DUE_KILL, Q_JOB_ADD, Q_JOB_SET, Q_JOB_NONAME, Q_JOB_LOCK, Q_PAUSE, Q_PAUSE_DUE,
 	Q_JOB_DROP, Q_DAYS, Q_DAYS_DELETE, Q_DAY_ADD, Q_CALENDAR_ADD, Q_HISTORY, Q_HISTORY_JOB,
-	Q_HISTORY_ID, Q_HISTORY_DROP,
+	Q_HISTORY_ID, Q_HISTORY_DROP, Q_KNOWN,
 	/* for stores that do a turn statement by statement */
 	Q_TAKE, Q_DUE_DELETE, Q_DUE_MOVE, Q_MOVE, Q_RUN, Q_RUNNING_DELETE, Q_AGAIN, Q_READY,
 	Q_HISTORY_ADD,
 	/* runners, and what they run */
 	Q_RUNNER, Q_RUNNERS, Q_RUNNER_LEAVE, Q_RUNNERS_GONE, Q_TASKS, Q_TASK_AGAIN, Q_TASK_ADD,
 	Q_TASK_ACCEPT, Q_TASK_FIND, Q_TASK_OUT, Q_TASK_LIFE, Q_TASK_BEAT, Q_TASK_KILLED,
-	Q_TASK_OVER, Q_TASK_STATE, Q_TASK_LOST, Q_TASK_CANCEL, Q_TASK_KILL, Q_TASKS_CLEAN,
-	Q_TASK_BACK,
+	Q_TASK_HERE, Q_TASK_OVER, Q_TASK_STATE, Q_TASK_LOST, Q_TASK_CANCEL, Q_TASK_KILL,
+	Q_TASKS_CLEAN, Q_TASK_BACK,
 	/* for stores that many lives share */
-	Q_JOB_NEWS, Q_NODES, Q_MACHINE, Q_DUES, Q_LAST, Q_TELL, Q_TELL_KILL, NR_QUERIES
+	Q_JOB_NEWS, Q_NODES, Q_MACHINE, Q_DUES, Q_LAST, Q_KILLED, Q_TELL, Q_TELL_KILL, NR_QUERIES
 };
 
 /* Called for each row of a result. It reads the row with sql_number() and sql_text(). */
@@ -43,6 +43,7 @@ typedef void (*row_fn)(struct store *store, void *call, void *arg);
  * @join:	see store.h
  * @leave:	see store.h
  * @beat:	see store.h
+ * @keep:	see store.h; NULL: there is no lease
  * @news:	see store.h
  * @turn:	see store.h
  * @turned:	see store.h; NULL: a turn is over when @turn returns
@@ -61,6 +62,7 @@ struct store_ops {
 	int		(*join)(struct store *store, int64_t old);
 	void		(*leave)(struct store *store);
 	int		(*beat)(struct store *store);
+	void		(*keep)(struct store *store);
 	int		(*news)(struct store *store, void (*fn)(void *arg, const struct news *),
 				void *arg);
 	int		(*turn)(struct store *store, int lane, struct op *ops, size_t nr,

@@ -72,6 +72,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_HISTORY] = HISTORY_OF " ORDER BY seq DESC LIMIT $4",
 	[Q_HISTORY_JOB] = HISTORY_OF " AND job = $4 ORDER BY seq DESC LIMIT $5",
 	[Q_HISTORY_ID] = HISTORY_OF " AND id = $4 AND at = $5 ORDER BY seq DESC LIMIT $6",
+	[Q_KNOWN] = "SELECT 1 FROM running WHERE id = $1 AND at = $2 AND attempt <= $3 UNION ALL"
+		    " SELECT 1 FROM history WHERE id = $1 AND at = $2 AND attempt = $3",
 	[Q_HISTORY_DROP] = "DELETE FROM history WHERE seq = $1",
 
 	/* A row that was moved, deleted or paused since its timer was armed is not taken. */
@@ -120,12 +122,14 @@ static const char *const queries[NR_QUERIES] = {
 			" $3)) ORDER BY t.prio DESC, r.fired, t.id, t.shard LIMIT $4",
 	[Q_TASK_OUT] = "UPDATE task SET state = 1, runner = $1, life = $2, until = $3, began = $4"
 		       " WHERE id = $5 AND at = $6 AND shard = $7 AND state = 0",
-	[Q_TASK_LIFE] = "UPDATE running SET life = $1 WHERE id = $2 AND at = $3",
+	[Q_TASK_LIFE] = "UPDATE running SET life = $1 WHERE id = $2 AND at = $3 AND life <> $1",
 	[Q_TASK_BEAT] = "UPDATE task SET until = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
 			" attempt = $5 AND runner = $6 AND state = 1 AND until >= $7"
 			" RETURNING killed",
 	[Q_TASK_KILLED] = "SELECT count(*) FROM task WHERE runner = $1 AND state = 1 AND"
 			  " killed = 1",
+	[Q_TASK_HERE] = "UPDATE task SET life = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
+			" state = 1 AND life <> $1",
 	[Q_TASK_OVER] = "UPDATE task SET state = 2, outcome = $1, status = $2, life = $3 WHERE"
 			" id = $4 AND at = $5 AND shard = $6 AND attempt = $7 AND runner = $8 AND"
 			" state = 1",
@@ -156,6 +160,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_LAST] = HISTORY_ROW "unnest(CAST(string_to_array($1, ',') AS bigint[])) AS wanted(it),"
 		   " LATERAL (SELECT * FROM history WHERE history.job = it ORDER BY seq DESC"
 		   " LIMIT 1) AS latest",
+	/* 3 is STATE_KILLED. */
+	[Q_KILLED] = "UPDATE running SET state = 3 WHERE id = $1 AND at = $2",
 	[Q_TELL] = "INSERT INTO inbox (life, type, job, id, at) VALUES ($1, $2, $3, $4, $5)",
 	[Q_TELL_KILL] = "INSERT INTO inbox (life, type, job, id, at)"
 			" SELECT $1, $2, job, id, at FROM running WHERE id = $3 AND at = $4",
@@ -219,6 +225,12 @@ int store_beat(struct store *store)
 	return store->ops->beat ? store->ops->beat(store) : 0;
 }
 
+void store_keep(struct store *store)
+{
+	if (store->ops->keep)
+		store->ops->keep(store);
+}
+
 int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
 {
 	return store->ops->news ? store->ops->news(store, fn, arg) : 0;
@@ -240,6 +252,8 @@ int store_tell_kill(struct store *store, int64_t id, int64_t at)
 	err = sql_run(store, Q_TELL_KILL, "iiii", store->life, (int64_t)NEWS_KILL, id, at);
 	if (!err && !store->changed)
 		err = -ENOENT;
+	if (!err)
+		err = sql_run(store, Q_KILLED, "ii", id, at);
 	return store->ops->end(store, err);
 }
 
@@ -683,6 +697,20 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 			err = put_due(store, &rows[i]);
 	}
 	return store->ops->end(store, err);
+}
+
+/* A row of Q_KNOWN. */
+static void known_row(struct store *store, void *call, void *arg)
+{
+	(void)store;
+	(void)call;
+	*(bool *)arg = true;
+}
+
+int store_known(struct store *store, const struct firing *f, bool *known)
+{
+	*known = false;
+	return sql_each(store, Q_KNOWN, known_row, NULL, known, "iii", f->id, f->at, f->attempt);
 }
 
 /*

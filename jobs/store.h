@@ -24,7 +24,8 @@
  *
  * Functions return 0 or a negative errno. On an error nothing was done, and store_error() explains
  * it. -ESTALE means that others have changed the job meanwhile, or have buried this life. One
- * thread makes all calls, and none may take long: whatever may be a lot is asked for in pieces.
+ * thread makes all calls. A call may make many statements, each of which must not take longer than
+ * a lease.
  */
 #ifndef JOBS_STORE_H
 #define JOBS_STORE_H
@@ -43,8 +44,9 @@ enum outcome {
  * @STATE_QUEUED:	it waits until the other firings of its job are over
  * @STATE_WAITING:	it has failed, and waits for its next attempt
  * @STATE_READY:	it may begin, or has begun: the store cannot tell
+ * @STATE_KILLED:	somebody has killed it, and it may not have ended yet
  */
-enum state { STATE_QUEUED, STATE_WAITING, STATE_READY };
+enum state { STATE_QUEUED, STATE_WAITING, STATE_READY, STATE_KILLED };
 
 /**
  * struct firing - a row of running
@@ -108,7 +110,7 @@ struct ended {
  * @OP_END:	the firing is over, in this attempt: move it to history, as @line
  * @OP_AGAIN:	the attempt is over: enter @line into history. The firing becomes @next_firing
  * @OP_READY:	the firing, which was queued or waiting, is ready; or, if it has not begun when the
- *		daemon ends, is waiting again: it has the state of @line.firing
+ *		daemon ends, is waiting again; or was killed: it has the state of @line.firing
  * @OP_MOVE:	the row of due that waits for the end of the firing is due at @next
  * @OP_ADD:	add a row of due for the job @line.firing.job at @next. If the job is paused, the
  *		row waits. If the row waits, or the job is another life's, @done stays false
@@ -379,6 +381,12 @@ void store_leave(struct store *store);
  */
 int store_beat(struct store *store);
 /*
+ * If the lease is due to be renewed, only renew it. What may take long without store_beat() must
+ * call this again and again. Functions of the store do so themselves, before each statement and for
+ * each row.
+ */
+void store_keep(struct store *store);
+/*
  * Call @fn for what other lives have changed since the last time. If @fn is NULL, only say whether
  * there is any: -EAGAIN if so.
  */
@@ -387,7 +395,10 @@ int store_news(struct store *store, void (*fn)(void *arg, const struct news *), 
 int store_nodes(struct store *store, void (*fn)(void *arg, const struct node *), void *arg);
 /* The name of the machine of a life, over or not. If there is none, @name stays. */
 int store_machine(struct store *store, int64_t life, char *name, size_t size);
-/* Ask the owner of a firing to kill it. -ENOENT if there is no such firing. */
+/*
+ * Ask the owner of a firing to kill it, and note that for whoever owns it next. -ENOENT if there is
+ * no such firing.
+ */
 int store_tell_kill(struct store *store, int64_t id, int64_t at);
 
 /*
@@ -467,6 +478,8 @@ int store_history(struct store *store, const struct query *query,
 /* Call @fn for the latest row of history of each of these jobs, if there is one. */
 int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct ended *), void *arg);
+/* *@known becomes whether that attempt of the firing is not over, or is in history. */
+int store_known(struct store *store, const struct firing *firing, bool *known);
 /* Call @fn for when these jobs are due by their schedules, if they are. Only if @store->many. */
 int store_dues(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct due *), void *arg);
@@ -517,6 +530,8 @@ int store_runner(struct store *store, const struct runner *runner, const struct 
 /* store_runner() for one task. */
 int store_beat_task(struct store *store, const struct runner *runner, const struct task *task,
 		    enum held *held, int64_t now);
+/* A task that is out: its log is on our machine from now on. */
+int store_task_here(struct store *store, const struct task *task);
 /* The runner ends by itself. */
 int store_runner_leave(struct store *store, const char *id);
 /* Call @fn for each runner that lives. */

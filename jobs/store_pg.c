@@ -123,6 +123,7 @@ struct lane {
  * @at:		the number of that row
  * @since:	all news before this transaction number is known; see store_news()
  * @notified:	when a turn last notified other lives, by CLOCK_BOOTTIME
+ * @renew:	when the lease is due to be renewed, by CLOCK_BOOTTIME
  * @inside:	in a transaction. It ends with its connection, so no other connection may do a part
  *		of it
  * @told:	that transaction has written something for other lives
@@ -139,6 +140,7 @@ struct pg {
 	int		at;
 	int64_t		since;
 	int64_t		notified;
+	int64_t		renew;
 	bool		inside;
 	bool		told;
 };
@@ -364,11 +366,18 @@ static void add_text(struct params *p, const char *text)
 	p->value[p->nr++] = text;
 }
 
-/* Execute a query. Returns its result as checked() does. */
+/* Execute a query on a connection. Returns its result as checked() does. */
+static PGresult *call_on(struct pg *s, PGconn *conn, const char *text, const struct params *p,
+			 int *err)
+{
+	return result_on(s, conn, PQsendQueryParams(conn, text, p->nr, p->type, p->value, p->size,
+						    p->format, 0), err);
+}
+
+/* call_on() for s->conn. */
 static PGresult *call(struct pg *s, const char *text, const struct params *p, int *err)
 {
-	return result_of(s, PQsendQueryParams(s->conn, text, p->nr, p->type, p->value, p->size,
-					      p->format, 0), err);
+	return call_on(s, s->conn, text, p, err);
 }
 
 /* Execute one or more statements without parameters. */
@@ -438,6 +447,7 @@ static int read_clock(struct pg *s)
 static void leased(struct pg *s, int64_t sent)
 {
 	s->store.lease_end = sent + s->store.lease * 9 / 10;
+	s->renew = sent + s->store.lease / 3;
 }
 
 /* Begin a life, a new one or the continuation of @old: @text is the call for that. */
@@ -454,6 +464,53 @@ static int begin_life(struct pg *s, const char *text, int64_t old)
 	if (!err)
 		leased(s, sent);
 	return err;
+}
+
+/*
+ * Renew the lease. *@todo becomes whether parts are to be taken or given up, and *@parts those that
+ * we own.
+ */
+static int renew(struct pg *s, PGconn *conn, int *todo, uint64_t *parts)
+{
+	struct params p = { 0 };
+	int64_t sent = boot_us();
+	PGresult *result;
+	int err;
+
+	add_number(&p, s->store.life);
+	add_number(&p, s->store.lease);
+	result = call_on(s, conn, "SELECT * FROM twheel.beat($1, $2)", &p, &err);
+	if (!err) {
+		leased(s, sent);
+		set_clock(s, number_at(result, 0, 0), sent);
+		*todo = (int)number_at(result, 0, 1);
+		*parts = (uint64_t)number_at(result, 0, 2);
+	}
+	PQclear(result);
+	return err;
+}
+
+/*
+ * If the lease is due to be renewed, do that now. Whoever does much calls this often: before each
+ * statement, for each row of a result, and by store_keep(). So the lease does not end meanwhile,
+ * however much there is to do.
+ *
+ * In a transaction no turn is under way, so the connection of a lane is free; what is written on
+ * that, the others see at once. The fence of the transaction does not block it. An error is not
+ * reported: the caller learns of a lost connection by its next statement, and the loop learns of
+ * a burial by store_beat().
+ */
+static void keep_lease(struct pg *s)
+{
+	PGconn *conn = s->inside ? s->lanes[0].conn : s->conn;
+	uint64_t parts;
+	int todo = 0;
+
+	if (!s->store.life || !conn || boot_us() < s->renew)
+		return;
+	s->renew = boot_us() + s->store.lease / 3;
+	renew(s, conn, &todo, &parts);
+	s->store.hurry |= todo;
 }
 
 /* Do not print the server's notices: errors are reported by their results. */
@@ -575,6 +632,7 @@ static int reachable(struct pg *s)
 {
 	int err;
 
+	keep_lease(s);
 	if (s->inside)
 		return s->conn ? 0 : fail(s, -EIO, "the connection was lost");
 	check_lanes(s, false);
@@ -598,6 +656,7 @@ static int reachable(struct pg *s)
  */
 static int connected(struct pg *s)
 {
+	keep_lease(s);
 	if (!s->inside)
 		check_lanes(s, true);
 	return reachable(s);
@@ -621,27 +680,24 @@ static int share_out(struct pg *s)
 static int pg_beat(struct store *store)
 {
 	struct pg *s = to_pg(store);
-	struct params p = { 0 };
-	int err = reachable(s), todo = 0;
-	PGresult *result = NULL;
-	int64_t sent = boot_us();
+	int err, todo = 0;
 
-	add_number(&p, store->life);
-	add_number(&p, store->lease);
+	s->renew = INT64_MAX;	/* it is renewed here, and once is enough */
+	err = reachable(s);
 	if (!err)
-		result = call(s, "SELECT * FROM twheel.beat($1, $2)", &p, &err);
-	if (!err) {
-		leased(s, sent);
-		set_clock(s, number_at(result, 0, 0), sent);
-		todo = (int)number_at(result, 0, 1);
-		store->parts = (uint64_t)number_at(result, 0, 2);
-	}
-	PQclear(result);
+		err = renew(s, s->conn, &todo, &store->parts);
+	if (err)
+		s->renew = boot_us();
 	crash_point("a lease was renewed");
 	if (!err && todo)
 		err = share_out(s);
 	crash_point("parts were claimed");
 	return err;
+}
+
+static void pg_keep(struct store *store)
+{
+	keep_lease(to_pg(store));
 }
 
 /* News counts from now: what was changed before is in what the caller reads next. */
@@ -706,6 +762,7 @@ static int pg_news(struct store *store, void (*fn)(void *arg, const struct news 
 		s->since = number_at(result, i, 0);
 		if (!PQgetisnull(result, i, 1))
 			fn(arg, &news);
+		keep_lease(s);
 	}
 	PQclear(result);
 	return err;
@@ -768,6 +825,7 @@ static int pg_query(struct store *store, enum sql_id id, const char *text, row_f
 		s->row = result;
 		s->at = i;
 		row(store, closure, arg);
+		keep_lease(s);
 	}
 	PQclear(result);
 	return 0;
@@ -1126,8 +1184,8 @@ static const struct store_ops pg_ops = {
 			      " ORDER BY dropped LIMIT $2",
 	},
 	.close = pg_close, .error = pg_error, .join = pg_join, .leave = pg_leave, .beat = pg_beat,
-	.news = pg_news, .turn = pg_turn, .turned = pg_turned, .begin = pg_begin, .end = pg_end,
-	.query = pg_query, .number = pg_number, .text = pg_text,
+	.keep = pg_keep, .news = pg_news, .turn = pg_turn, .turned = pg_turned, .begin = pg_begin,
+	.end = pg_end, .query = pg_query, .number = pg_number, .text = pg_text,
 };
 
 /* Do another version's daemons share the store? Then what they call there cannot be changed. */

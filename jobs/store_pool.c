@@ -187,6 +187,16 @@ out:
 	return err;
 }
 
+int store_task_here(struct store *store, const struct task *t)
+{
+	int err = store->many ? sql_run(store, Q_TASK_HERE, "iiii", store->life, t->id, t->at,
+					t->shard) : 0;
+
+	if (err || !store->many || !store->changed)
+		return err;
+	return sql_run(store, Q_TASK_LIFE, "iii", store->life, t->id, t->at);
+}
+
 /* The row of Q_TASK_BEAT: the runner still has the task. */
 static void held_row(struct store *store, void *call, void *arg)
 {
@@ -272,7 +282,9 @@ int store_task_over(struct store *store, const struct task *t)
 		return err;
 	err = sql_run(store, Q_TASK_OVER, "iiiiiiit", (int64_t)t->outcome, t->status, store->life,
 		      t->id, t->at, t->shard, t->attempt, t->runner);
-	if (!err && !store->changed)
+	if (!err && store->changed)
+		err = sql_run(store, Q_TASK_LIFE, "iii", store->life, t->id, t->at);
+	else if (!err)
 		err = why_not_over(store, t);
 	if (!err)
 		err = tell(store, NEWS_TASK, 0, t->id, t->at);

@@ -322,14 +322,40 @@ static bool task_of(struct request *r, struct task *task, int64_t *from)
 	return task->attempt;
 }
 
-/* The output that came with the request goes into the log of the attempt, which is of all parts. */
+/* The attempt whose output comes with the request: all its parts have one log. */
+static struct firing attempt_of(const struct request *r, const struct task *task)
+{
+	return (struct firing) { .id = task->id, .at = task->at, .attempt = task->attempt,
+				 .shards = argument(r, "shards") ? 2 : 1 };
+}
+
+/* The output that came with the request goes into the log of the attempt. */
 static void take_output(struct request *r, const struct task *task, int64_t from)
 {
-	struct firing f = { .id = task->id, .at = task->at, .attempt = task->attempt };
+	struct firing f = attempt_of(r, task);
 
 	if (r->size)
-		log_append(&f, argument(r, "shards") ? -1 : from, r->body, r->size);
+		log_append(&f, f.shards > 1 ? -1 : from, r->body, r->size);
 	api_wake(run_find(f.id, f.at));
+}
+
+/*
+ * The runner says up to which byte it has sent the output. If that was to another daemon, this one
+ * lacks something: then tell the runner what there is, and do nothing else. It sends the rest.
+ */
+static bool lacks_output(struct request *r, const struct task *task)
+{
+	struct firing f = attempt_of(r, task);
+	int64_t sent = 0;
+
+	if (!query_number(r, "sent", FROM_MAX, &sent))
+		return true;
+	if (log_size(&f) >= sent)
+		return false;
+	r->json = json_object_new_object();
+	r->status = MHD_HTTP_OK;
+	add_number(r->json, "log", log_size(&f));
+	return true;
 }
 
 static void not_yours(struct request *r)
@@ -357,7 +383,13 @@ void post_beat(struct request *r)
 		not_yours(r);
 		return;
 	}
+	if (lacks_output(r, &task))
+		return;
 	take_output(r, &task, from);
+	if (r->size && store_task_here(store, &task)) {
+		not_stored(r);
+		return;
+	}
 	r->json = json_object_new_object();
 	r->status = MHD_HTTP_OK;
 }
@@ -367,6 +399,7 @@ static void done(struct request *r, struct task *task, int64_t from, int64_t roo
 {
 	struct runner runner = { .id = task->runner, .pool = argument(r, "pool"),
 				 .until = now_us() + pool_lease() };
+	struct firing f = attempt_of(r, task);
 	int err = store_task_over(store, task);
 
 	crash_point("a task was over");
@@ -378,6 +411,8 @@ static void done(struct request *r, struct task *task, int64_t from, int64_t roo
 		not_stored(r);
 	} else {
 		take_output(r, task, from);
+		if (f.shards < 2)
+			log_whole(&f);
 		pool_changed();
 		r->json = json_object_new_object();
 		r->status = MHD_HTTP_OK;
@@ -393,6 +428,8 @@ void post_done(struct request *r)
 
 	if (!task_of(r, &task, &from) || !query_number(r, "status", INT32_MAX, &task.status) ||
 	    !query_number(r, "lost", 1, &lost) || !query_number(r, "room", ROOM_MAX, &room))
+		return;
+	if (lacks_output(r, &task))
 		return;
 	task.outcome = lost ? OUTCOME_LOST : task.status ? OUTCOME_FAILED : OUTCOME_OK;
 	done(r, &task, from, room);

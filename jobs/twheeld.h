@@ -376,13 +376,22 @@ void log_write(const struct firing *firing, struct log *log, const char *data, s
 /*
  * Append to a log a piece of output that somebody else has received. It begins at byte @from of the
  * output, or with -1 where the log ends. Bytes that the log has already are skipped. Returns how
- * many bytes of the output the log has got now, or a negative errno.
+ * many bytes of the output the log has got now, or a negative errno. If @firing has several shards,
+ * the log is one of parts; else it is a piece until log_whole().
  */
 int64_t log_append(const struct firing *firing, int64_t from, const char *data, size_t size);
 void log_close(struct log *log);
+/* How many bytes of the output such a log has. */
+int64_t log_size(const struct firing *firing);
+/* The run is over, and such a log is whole: until now it was a piece. */
+void log_whole(const struct firing *firing);
 /* Open the log of a firing for reading. Returns a descriptor, or a negative errno. */
 int log_open(const struct firing *firing);
+/* Likewise, if it is a piece: another daemon may have more. */
+int log_open_piece(const struct firing *firing);
 void log_remove(const struct firing *firing);
+/* Remove those that others have sent, unless @keep says of the firing that it is still known. */
+void log_prune(bool (*keep)(const struct firing *firing));
 /* Remove all logs. */
 void log_clear(void);
 

@@ -16,6 +16,7 @@ import time
 from daemon import IN_TIME, PROGRAMS, Connection, Daemon, Tap, until
 from judge import judge
 from postgres import Node, Server
+from proxy import Proxy
 
 PARTS = 64
 LEASE = 2.0
@@ -444,6 +445,58 @@ def begins_many():
         return [server.over(), server.query("SELECT max(attempt) FROM history"), server.query("SELECT count(*) FROM life")], a.stderr()[:1000]
 
 
+def long_work(tap):
+    """To put many jobs, and to hear of many that another daemon has put, takes longer than a lease."""
+    wanted = [200, 200, MANY, [(2,)], [(0,)]]
+    for _ in range(IN_TIME):
+        got, took, said = far_away()
+        if got == wanted and min(took) > LEASE:
+            break
+    tap.ok(got == wanted and min(took) > LEASE, "a lease is renewed while much is put, and while much is heard of", wanted, got, took, said)
+
+
+def far_away():
+    """A daemon for which each statement takes long, and that runs something. What do requests to it and to another one say,
+    how many jobs does it know then, how many lives were there, and how many runs are over? How long did each part take?"""
+    with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, url=proxy.url(server.url)) as a, Node(server) as b:
+        for node in (a, b):
+            node.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        for n in range(8):
+            b.put(f"j{n}", exec=["sleep", "1000"])
+            run(b, f"j{n}")
+        until(lambda: server.query("SELECT count(*) FROM running") == [(8,)])
+        proxy.delay = 0.02
+        answers, took = [], []
+        for node, n in ((a, MANY // 4), (b, MANY - MANY // 4)):
+            jobs, began = [{"name": f"{node is a}-{i}", "exec": ["true"]} for i in range(n)], time.monotonic()
+            answers.append(heard(lambda node=node, jobs=jobs: node.request("POST", "/v1/jobs", jobs, timeout=100)[0]))
+            heard(lambda: a.get("/v1/jobs?limit=1"))
+            took.append(time.monotonic() - began)
+        proxy.delay = 0
+        known = len(heard(lambda: a.get("/v1/jobs?limit=1000"))) - 8
+        over = server.query("SELECT count(*) FROM history")
+        return [*answers, known, server.query("SELECT count(*) FROM life"), over], took, a.stderr()
+
+
+def killed(tap):
+    """Somebody kills a run by way of a daemon that does not own it, and the owner dies before it hears of that."""
+    with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
+        for node in (a, b):
+            node.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        a.put("j", exec=["/bin/sh", "-c", f"echo >>{a.dir}/on; exec sleep 1000"])
+        mine, other = owner(server, [a, b], "j")
+        key = run(mine, "j")
+        until(lambda: a.lines("on"))
+        mine.process.send_signal(signal.SIGSTOP)
+        status = heard(lambda: other.post(f"/v1/runs/{key}/kill")[0])
+        mine.kill()
+        rows = [(r["attempt"], r["outcome"]) for r in until(lambda: over_of(other, key)) or []]
+        tap.same([status, rows, len(a.lines("on"))], [200, [(1, "killed")], 1], "the owner dies: a run that was killed is not made again",
+                 other.stderr())
+
+
 def answers_of_the_buried(server, node, name):
     """Stop a daemon for longer than its lease, as it has just answered, and ask it for runs meanwhile. Returns what it
     said to that, if it did before it saw that it was buried."""
@@ -791,7 +844,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(71)
+    tap = Tap(73)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -805,6 +858,8 @@ def main():
     looks_up(tap)
     cancelled(tap)
     slow(tap)
+    long_work(tap)
+    killed(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)
     circles(tap)

@@ -279,6 +279,19 @@ def goes_on(d, name):
     return [state, over(d, key), len(d.lines(name))], away
 
 
+def killed_before(d, name):
+    """The daemon dies after it has told a run to end, and the run ends before the next one is there. What has become of it?"""
+    d.put(name, exec=["/bin/sh", "-c", f"trap 'echo >>{d.dir}/{name}; exit 3' TERM; echo >>{d.dir}/{name}; while :; do sleep 0.05; done"],
+          pool="r", retry={"times": 1, "wait": "1ms"})
+    key = run(d, name)
+    until(lambda: d.lines(name))
+    status = d.post(f"/v1/runs/{key}/kill")[0]
+    until(lambda: len(d.lines(name)) == 2)
+    d.kill()
+    d.start()
+    return [status, over(d, key), len(d.lines(name))]
+
+
 def orphaned(d, two, name):
     """A daemon dies, and comes back when its runner has killed its run. Returns whether it has, how long that took, the
     last attempt, and what the attempts wrote."""
@@ -327,6 +340,8 @@ def deaths(tap, d):
             if away < LEASE / 2:
                 break
         tap.same(got, [["running"], [(1, "ok")], 1], "the daemon dies: the run goes on", away)
+
+        tap.same(killed_before(d, "killed"), [200, [(1, "killed")], 2], "the daemon dies: a run that was killed before is not made again")
 
         for n in range(IN_TIME):
             gone, took, last, lines = orphaned(d, two, f"stop{n}")
@@ -489,6 +504,37 @@ def many(tap):
         tap.ok(not wrong and firings > 100, f"runners and daemons are killed: 0 lost, 0 early, 0 double of {firings} firings", *wrong)
 
 
+def pieces(d):
+    return [file for _, _, files in os.walk(f"{d.dir}/state/logs") for file in files]
+
+
+def moves(tap):
+    """The daemon that a runner talks to dies while the runner's run prints."""
+    with Server() as server, Both(server, "a") as a, Both(server, "b") as b:
+        a.start(), b.start()
+        until(lambda: server.parts() == [32, 32])
+        with Runner("p", a, b, name="one") as one:
+            one.start()
+            a.put("log", exec=["/bin/sh", "-c", f"echo one; {waits_for(a, 'told')}; echo two"], pool="p", keep="10s")
+            key = run(a, "log")
+            until(lambda: pieces(a))
+            a.kill()
+            until(lambda: server.parts() == [64])
+            os.mknod(f"{a.dir}/told")
+            got = [over(b, key), b.output(key)]
+            a.start()
+            status, answer = a.request("GET", f"/v1/runs/{key}/log")
+            tap.same([*got, status, answer], [[(1, "ok")], "one\ntwo\n", 404, {"error": "the log is on the machine 'b'"}],
+                     "a runner turns to another daemon: that one has all of the log", a.stderr(), b.stderr())
+            had = pieces(a)
+            until(lambda: server.query("SELECT count(*) FROM history") == [(0,)])
+            until(lambda: not pieces(b))
+            a.stop()
+            a.start()
+            tap.same([len(had), until(lambda: not pieces(a)) and [], pieces(b), one.stop(), one.unsound(), a.unsound(), b.unsound()],
+                     [1, [], [], 0, "", "", ""], "and nothing is left of it when its history has expired", pieces(a))
+
+
 def any_says(nodes, method, path):
     """Does one of them say yes? One that was buried may just begin again."""
     for node in nodes:
@@ -533,10 +579,11 @@ def storm(server, nodes, seconds=15):
 
 def main():
     if sys.argv[1:] == ["many"]:
-        tap = Tap(8)
+        tap = Tap(10)
         many(tap)
+        moves(tap)
         tap.done()
-    tap = Tap(48)
+    tap = Tap(49)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

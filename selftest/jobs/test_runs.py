@@ -504,6 +504,14 @@ def left_over(tap):
         d.stop()
         d.start()
         tap.same([(r["attempt"], r.get("outcome")) for r in d.get(f"/v1/runs/{key}")], [(1, "killed")], "a clean stop: what was killed is over")
+        d.put("k", exec=["/bin/sh", "-c", f"trap '' TERM; echo >>{d.dir}/on; while :; do sleep 0.05; done"], stop="60s")
+        key = run(d, "k")
+        until(lambda: len(d.lines("on")) == 2)
+        status = d.post(f"/v1/runs/{key}/kill")[0]
+        d.kill()
+        d.start()
+        rows = [(r["attempt"], r["outcome"]) for r in d.over("k")]
+        tap.same([status, rows, len(d.lines("on"))], [200, [(1, "killed")], 2], "and so it is if the daemon is killed before that has ended", d.stderr())
 
 
 def replaced(tap):
@@ -762,7 +770,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(85)
+    tap = Tap(86)
     with crowded(tap):
         with Daemon() as d:
             d.start()

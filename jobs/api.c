@@ -741,6 +741,11 @@ static bool parse_shot(struct request *r, struct json_object *o, int64_t now, st
 		due->key = json_object_get_string(value);
 	if (json_object_object_get_ex(o, "arg", &value))
 		due->arg = json_object_get_string(value);
+	/* A request that cancels the shot has the key in its path, which cannot be very long. */
+	if (due->key && strlen(due->key) > NAME_LENGTH) {
+		refuse(r, MHD_HTTP_BAD_REQUEST, "key: more than %d bytes", NAME_LENGTH);
+		return false;
+	}
 	return shot_time(r, o, now, due);
 }
 

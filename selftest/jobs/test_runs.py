@@ -13,6 +13,7 @@ import socket
 import sqlite3
 import subprocess
 import time
+import urllib.parse
 
 from daemon import PROGRAMS, Daemon, Tap, settled, until
 
@@ -652,6 +653,11 @@ def strangers(tap, d):
                  b"PUT /v1/jobs/x HTTP/1.1\r\nContent-Length: 5\r\n\r\nab", b"A" * 100000):
         raw(d, data)
     tap.same(d.get("/v1/jobs"), before, "malformed HTTP changes nothing")
+    longest = "ä/?%\n" + "k" * 122
+    answers = [d.post("/v1/jobs/show/shots", [{"after": "1h", "key": key}]) for key in (longest, longest + "k", "k" * 40000)]
+    gone = [d.request("DELETE", f"/v1/jobs/show/shots/{urllib.parse.quote(key)}")[0] for key in (longest, longest)]
+    tap.same([answers[0][0], answers[1:], gone], [200, [(400, {"error": "key: more than 128 bytes"})] * 2, [200, 404]],
+             "each key that a shot may have can be cancelled")
     tap.same([d.request("PUT", "/v1/jobs/show", {"exec": ["true"]}, {"If-Match": "99"})[0],
               d.request("PUT", "/v1/jobs/show", {"exec": ["true"]}, {"If-Match": "1"})[0]], [412, 200], "If-Match")
 
@@ -763,7 +769,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(85)
+    tap = Tap(86)
     with crowded(tap):
         with Daemon() as d:
             d.start()

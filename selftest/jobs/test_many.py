@@ -742,6 +742,26 @@ def waits_for_tables(tap):
                "a daemon that begins waits for one that makes the tables", node.stderr())
 
 
+def hangs(tap):
+    """A mail that sendmail does not take keeps nobody from beginning again."""
+    with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
+        with open(os.open(f"{a.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\necho $$ >>{a.dir}/hangs; sleep 1234\n")
+        for node in (a, b):
+            node.start(f"--sendmail={a.dir}/sendmail")
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        a.put("bad", exec=["false"], alarm={"fail": ["mailto:x@example.org"]})
+        mine, _ = owner(server, [a, b], "bad")
+        run(mine, "bad")
+        until(lambda: a.lines("hangs"))
+        life = mine.life()
+        mine.pause(3 * LEASE)
+        tap.ok(until(lambda: mine.life() > life and server.parts() == [PARTS // 2] * 2, 30), "a mail that hangs keeps nobody from beginning again", mine.stderr())
+        for pid, in a.lines("hangs"):
+            if os.path.exists(f"/proc/{pid}"):
+                os.killpg(os.getpgid(int(pid)), signal.SIGKILL)
+
+
 # What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
 OLD = """
     ALTER TABLE version DROP code; UPDATE version SET id = 1;
@@ -791,7 +811,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(71)
+    tap = Tap(72)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -814,6 +834,7 @@ def main():
     refusals(tap)
     configured(tap)
     waits_for_tables(tap)
+    hangs(tap)
     older(tap)
     tap.done()
 

@@ -15,6 +15,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -27,30 +28,33 @@
 #define TRIES		3
 #define TRY_AGAIN_NS	(10 * NS_PER_S)
 #define CALL_US		(30 * US_PER_S)
-#define MAIL_NS		(60 * NS_PER_S)	/* sendmail only puts the mail into a queue */
+#define MAIL_S		60U	/* sendmail only puts the mail into a queue */
 
 const char *sendmail = "/usr/sbin/sendmail";
 uint64_t alarms_sent, alarms_failed;
 
 /**
  * struct alarm - what is to be told to one address
+ * @mail:	link in the list of mails, if @pid is at work
  * @to:		the address
  * @subject:	what has happened, in one line
  * @body:	JSON for a web address; for mail a text
  * @tries:	how often it was tried
  * @end:	readable when sendmail has ended
- * @pid:	its process, and its group
- * @timer:	the scheduler's task that ends it if it takes too long, or 0
+ * @pid:	its keeper, and its group: see keep()
  */
 struct alarm {
-	char		*to;
-	char		*subject;
-	char		*body;
-	int		tries;
-	struct source	end;
-	pid_t		pid;
-	uint64_t	timer;
+	TAILQ_ENTRY(alarm)	mail;
+	char			*to;
+	char			*subject;
+	char			*body;
+	int			tries;
+	struct source		end;
+	pid_t			pid;
 };
+
+/* The mails that sendmail has not taken yet. */
+static TAILQ_HEAD(, alarm) mails = TAILQ_HEAD_INITIALIZER(mails);
 
 static void try(struct alarm *alarm);
 
@@ -119,20 +123,16 @@ static void mail_sent(struct source *source)
 	if (waitid(P_PID, (id_t)alarm->pid, &info, WEXITED | WNOHANG) || !info.si_pid)
 		return;
 	source_remove(source);
-	if (alarm->timer)
-		twheel_sched_cancel(sched, alarm->timer, 0);
-	alarm->timer = 0;
+	TAILQ_REMOVE(&mails, alarm, mail);
 	tried(alarm, info.si_status ? "sendmail has failed" : NULL);
 }
 
-/* Or there would be more and more of them. */
-static void mail_is_late(void *arg, const struct twheel_task_info *task)
+void mails_kill(void)
 {
-	struct alarm *alarm = arg;
+	struct alarm *alarm;
 
-	(void)task;
-	alarm->timer = 0;
-	kill(-alarm->pid, SIGKILL);
+	TAILQ_FOREACH(alarm, &mails, mail)
+		kill(-alarm->pid, SIGKILL);
 }
 
 /* A file with the mail, to be read from its beginning; or -1. */
@@ -151,12 +151,10 @@ static int mail_file(const struct alarm *alarm)
 	return fd;
 }
 
-/* Start sendmail, with its input from @fd. Returns 0 or an errno. */
-static int spawn(struct alarm *alarm, int fd)
+/* Start sendmail, in the group of its keeper. Returns 0 or an errno. */
+static int spawn(char *address, pid_t *pid)
 {
-	char *address = alarm->to + strlen("mailto:");
 	char *const argv[] = { "sendmail", "-i", "--", address, NULL };
-	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t none, all;
 	int err;
@@ -166,20 +164,59 @@ static int spawn(struct alarm *alarm, int fd)
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-				 POSIX_SPAWN_SETPGROUP);
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
-	err = posix_spawn(&alarm->pid, sendmail, &files, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	err = posix_spawn(pid, sendmail, NULL, &attr, argv, environ);
 	posix_spawnattr_destroy(&attr);
 	return err;
 }
 
+/* In the keeper: end the group, and so itself. */
+static void mail_is_late(int sig)
+{
+	(void)sig;
+	kill(0, SIGKILL);
+}
+
+/*
+ * The keeper of a sendmail: a process between it and the daemon, which ends it if it takes too
+ * long. The daemon cannot be relied on for that, since it may die before. So that nothing of the
+ * daemon's stays open then, the keeper has no descriptors but the mail @fd and what sendmail
+ * prints to. Its status is 0 if sendmail's is.
+ */
+noreturn static void keep(char *address, int fd)
+{
+	sigset_t late;
+	int status;
+	pid_t pid;
+
+	setpgid(0, 0);
+	dup2(fd, STDIN_FILENO);
+	closefrom(STDERR_FILENO + 1);
+	sigemptyset(&late);
+	sigaddset(&late, SIGALRM);
+	signal(SIGALRM, mail_is_late);
+	sigprocmask(SIG_UNBLOCK, &late, NULL);
+	alarm(MAIL_S);
+	_exit(spawn(address, &pid) || waitpid(pid, &status, 0) < 0 || status);
+}
+
+/* Start a keeper. Returns 0 or an errno. */
+static int start_mail(struct alarm *alarm, int fd)
+{
+	if (access(sendmail, X_OK))
+		return errno;
+	alarm->pid = fork();
+	if (alarm->pid < 0)
+		return errno;
+	if (!alarm->pid)
+		keep(alarm->to + strlen("mailto:"), fd);
+	setpgid(alarm->pid, alarm->pid);	/* whoever is first */
+	return 0;
+}
+
 static void try_mail(struct alarm *alarm)
 {
-	struct twheel_task task = { .fn = mail_is_late, .arg = alarm, .when_ns = MAIL_NS };
-	int fd = mail_file(alarm), err = fd < 0 ? errno : spawn(alarm, fd);
+	int fd = mail_file(alarm), err = fd < 0 ? errno : start_mail(alarm, fd);
 
 	if (fd >= 0)
 		close(fd);
@@ -188,7 +225,8 @@ static void try_mail(struct alarm *alarm)
 		return;
 	}
 	alarm->end = (struct source) { (int)syscall(SYS_pidfd_open, alarm->pid, 0), mail_sent };
-	if (source_add(&alarm->end) || twheel_sched_add(sched, &task, &alarm->timer)) {
+	TAILQ_INSERT_TAIL(&mails, alarm, mail);
+	if (source_add(&alarm->end)) {
 		say(SAY_ERROR, "cannot wait for sendmail");
 		abort();
 	}

@@ -28,8 +28,7 @@
 
 #include "api.h"
 #include "civil.h"
-#include "page.html.h"
-#include "policy.h"
+#include "nul.h"
 #include "page.html.h"
 #include "policy.h"
 #include "when.h"
@@ -227,7 +226,8 @@ static bool read_history(struct request *r, const struct query *query, struct js
 	return false;
 }
 
-struct json_object *parse_body(struct request *r)
+/* parse_body() of a body in which no NUL is. */
+static struct json_object *parse_text(struct request *r)
 {
 	struct json_tokener *parser = json_tokener_new();
 	struct json_object *json = NULL;
@@ -246,6 +246,14 @@ struct json_object *parse_body(struct request *r)
 	}
 	json_tokener_free(parser);
 	return json;
+}
+
+struct json_object *parse_body(struct request *r)
+{
+	if (!json_has_nul(r->body, r->size))
+		return parse_text(r);
+	refuse(r, MHD_HTTP_BAD_REQUEST, "there is a NUL in the JSON");
+	return NULL;
 }
 
 /* ---- jobs --------------------------------------------------------------------------- */
@@ -705,7 +713,7 @@ static bool shot_time(struct request *r, struct json_object *o, int64_t now, str
 	return true;
 }
 
-/* May a shot have @one as its @key? A NUL would cut off what is behind it. */
+/* May a shot have @one as its @key? */
 static bool is_of_shot(const char *key, struct json_object *one)
 {
 	static const char *const keys[] = { "at", "after", "key", "arg" };
@@ -717,8 +725,7 @@ static bool is_of_shot(const char *key, struct json_object *one)
 		return false;
 	if (json_object_is_type(one, json_type_int))
 		return !strcmp(key, "after");
-	return json_object_is_type(one, json_type_string) &&
-	       strlen(json_object_get_string(one)) == (size_t)json_object_get_string_len(one);
+	return json_object_is_type(one, json_type_string);
 }
 
 static bool parse_shot(struct request *r, struct json_object *o, int64_t now, struct due *due)
@@ -734,13 +741,18 @@ static bool parse_shot(struct request *r, struct json_object *o, int64_t now, st
 		if (is_of_shot(key, one))
 			continue;
 		refuse(r, MHD_HTTP_BAD_REQUEST,
-		       "strings at, after, key and arg without a NUL are wanted, not '%.64s'", key);
+		       "strings at, after, key and arg are wanted, not '%.64s'", key);
 		return false;
 	}
 	if (json_object_object_get_ex(o, "key", &value))
 		due->key = json_object_get_string(value);
 	if (json_object_object_get_ex(o, "arg", &value))
 		due->arg = json_object_get_string(value);
+	/* A request that cancels the shot has the key in its path, which cannot be very long. */
+	if (due->key && strlen(due->key) > NAME_LENGTH) {
+		refuse(r, MHD_HTTP_BAD_REQUEST, "key: more than %d bytes", NAME_LENGTH);
+		return false;
+	}
 	return shot_time(r, o, now, due);
 }
 

@@ -23,7 +23,6 @@
 #include "def.h"
 #include "when.h"
 
-#define NAME_LENGTH	128
 #define WORDS_MAX	4096
 #define RETRIES_MAX	1000
 

@@ -22,6 +22,7 @@
 #define US_PER_S	1000000LL
 #define NEVER		INT64_MAX
 #define ERROR_MAX	512
+#define NAME_LENGTH	128	/* of a job, a calendar, a pool, and the key of a shot: bytes */
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../tools/twheel/utf8.h"
 #include "api.h"
 #include "when.h"
 
@@ -282,27 +283,11 @@ static struct MHD_Response *text_response(struct request *r)
 	return response;
 }
 
-/* How many bytes the character at @s has, in UTF-8; 0 if there is none. */
-static size_t length_of(const char *s)
-{
-	static const unsigned int least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned int c = (unsigned char)*s;
-	size_t n = c < 0x80 ? 1 : c >> 5 == 6 ? 2 : c >> 4 == 14 ? 3 : c >> 3 == 30 ? 4 : 0;
-
-	c &= n > 1 ? 0x7fU >> n : 0x7f;
-	for (size_t i = 1; i < n; i++) {
-		if (((unsigned char)s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | ((unsigned char)s[i] & 0x3f);
-	}
-	return n && c >= least[n] && c < 0x110000 && c >> 11 != 27 ? n : 0;
-}
-
 /* An error may quote what the client has sent, or the first half of a character of it. */
 static void make_text(char *error)
 {
 	while (*error) {
-		size_t n = length_of(error);
+		size_t n = utf8_length(error);
 
 		if (!n)
 			*error = '?';

@@ -340,6 +340,7 @@ static void sync_state(void)
 
 void begin_again(void)
 {
+	mails_kill();
 	exec_undo();
 	setenv(AGAIN, "1", true);
 	execv("/proc/self/exe", arguments);

@@ -80,7 +80,7 @@ enum kind_of_op {
 
 /* The arrays that are given to twheel.turn(), in the order of its parameters. */
 enum column {
-	C_ID, C_AT, C_JOB, C_LIFE, C_ATTEMPT, C_NEXT, C_STATE, C_MISSED, C_FIRED, C_OUTCOME,
+	C_ID, C_AT, C_JOB, C_ATTEMPT, C_NEXT, C_STATE, C_MISSED, C_FIRED, C_OUTCOME,
 	C_STATUS, C_BEGAN, C_ENDED, C_DROPPED, C_TRIES, C_WAKE, NR_COLUMNS
 };
 
@@ -925,7 +925,7 @@ static void set_op(struct lane *lane, size_t i, const struct op *op)
 	const struct firing *f = &op->line.firing, *next = &op->next_firing;
 	bool again = op->type == OP_AGAIN;
 	const int64_t values[NR_COLUMNS] = {
-		[C_ID] = f->id, [C_AT] = f->at, [C_JOB] = f->job, [C_LIFE] = f->life,
+		[C_ID] = f->id, [C_AT] = f->at, [C_JOB] = f->job,
 		[C_ATTEMPT] = f->attempt, [C_NEXT] = op->next,
 		[C_STATE] = again ? next->state : f->state,
 		[C_MISSED] = f->missed, [C_FIRED] = f->fired, [C_OUTCOME] = op->line.outcome,
@@ -1042,7 +1042,7 @@ static int prepare_turn(struct pg *s, struct lane *lane, const struct params *p)
 {
 	static const char text[] =
 		"SELECT * FROM twheel.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,"
-		" $14, $15, $16, $17, $18, $19, $20, $21)";
+		" $14, $15, $16, $17, $18, $19, $20)";
 	int sent, err;
 
 	if (lane->prepared == s->store.connection)

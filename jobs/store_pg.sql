@@ -15,7 +15,7 @@ BEGIN
 		EXECUTE 'DROP FUNCTION ' || f;
 	END LOOP;
 END $$;
-DROP TABLE IF EXISTS twheel.node, twheel.lane;
+DROP TABLE IF EXISTS twheel.node, twheel.lane, twheel.past;
 
 -- A row is a life. If the server was away for a while, or its clock was set forward, all leases are
 -- over. So if a life's own lease was over when it came back, it may bury nobody before buries_from,
@@ -35,6 +35,9 @@ CREATE TABLE twheel.lane (
 	turn		bigint NOT NULL DEFAULT 0,
 	PRIMARY KEY (node, nr)
 ) WITH (fillfactor = 50);
+-- Lives that are over, and that nothing names any more but lines of the history. All of these will be deleted
+-- by dropped.
+CREATE TABLE twheel.past (life bigint PRIMARY KEY, dropped bigint NOT NULL);
 -- The number of a life is never used twice: it is in rows of running and history.
 SELECT setval('twheel.node_id_seq', max(id)) FROM twheel.life;
 
@@ -75,6 +78,33 @@ BEGIN
 	RETURN me;
 END $$;
 
+-- Forget the lives that nothing names. Otherwise there would be one more for each connection that was ever lost.
+-- Only rows of running, of tasks and of the history say which life has a log, and only a life that is not over
+-- adds such rows of its own. A line of the history is about a life that its row of running has named. So once no
+-- row of running and no task names a life that is over, all lines that ever will are there: none is dropped later than
+-- the last line of that moment, and all are gone when each line that is left is dropped later. One statement sees
+-- one moment. The last life stays, since no number may be used twice. To forget many takes its time, and who
+-- begins a life has little.
+CREATE FUNCTION twheel.forget() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	IF NOT pg_try_advisory_xact_lock(7483) THEN
+		RETURN;
+	END IF;
+	INSERT INTO twheel.past
+		SELECT l.id, (SELECT coalesce(max(h.dropped), 0) FROM twheel.history h) FROM twheel.life l
+		WHERE l.id < (SELECT max(m.id) FROM twheel.life m)
+			AND NOT EXISTS (SELECT FROM twheel.past p WHERE p.life = l.id)
+			AND l.id <> ALL (ARRAY(SELECT n.id FROM twheel.node n UNION SELECT r.life FROM twheel.running r
+				UNION SELECT t.life FROM twheel.task t))
+		LIMIT 10000;
+	WITH gone AS (
+		DELETE FROM twheel.past p WHERE p.life IN (SELECT o.life FROM twheel.past o
+			WHERE o.dropped < coalesce((SELECT min(h.dropped) FROM twheel.history h), 9223372036854775807)
+			LIMIT 10000)
+		RETURNING p.life)
+	DELETE FROM twheel.life l USING gone WHERE l.id = gone.life;
+END $$;
+
 -- Begin a life. old, if there is such a life, is certainly over.
 CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -84,6 +114,7 @@ BEGIN
 	PERFORM twheel.bury(old);
 	me := twheel.new_life(name, lease);
 	INSERT INTO twheel.lane SELECT me, generate_series(0, 1);	-- LANES of store.h
+	PERFORM twheel.forget();
 	RETURN me;
 END $$;
 
@@ -107,6 +138,7 @@ BEGIN
 		WHERE n.id = me;
 	UPDATE twheel.running r SET life = me WHERE r.life = old;
 	UPDATE twheel.part p SET node = me WHERE p.node = old;
+	PERFORM twheel.forget();
 	RETURN me;
 END $$;
 
@@ -218,7 +250,7 @@ CREATE FUNCTION twheel.places(a int, b int) RETURNS SETOF int ROWS 1 LANGUAGE sq
 -- that is BETWEEN the other and itself it cannot. And it is at + 0 and off + 0 that are compared, so that due_at is no
 -- choice, where very many rows may have the same time.
 CREATE FUNCTION twheel.turn(me bigint, lane bigint, nr bigint, ends bigint[], id bigint[], at bigint[], job bigint[],
-	life bigint[], attempt bigint[], next bigint[], state bigint[], missed bigint[],
+	attempt bigint[], next bigint[], state bigint[], missed bigint[],
 	fired bigint[], outcome bigint[], status bigint[], began bigint[], ended bigint[],
 	dropped bigint[], tries bigint[], wake bigint[], tell bigint)
 RETURNS TABLE (op bigint, made bigint, its_arg text) LANGUAGE plpgsql AS $$
@@ -331,19 +363,21 @@ BEGIN
 	a := b + 1; b := ends[5];
 	IF b >= a THEN
 		WITH u AS MATERIALIZED (
-			SELECT * FROM unnest(turn.id[a:b], turn.at[a:b], turn.job[a:b], turn.life[a:b],
+			SELECT * FROM unnest(turn.id[a:b], turn.at[a:b], turn.job[a:b],
 				turn.attempt[a:b], turn.state[a:b], turn.missed[a:b], turn.fired[a:b],
 				turn.outcome[a:b], turn.status[a:b], turn.began[a:b], turn.ended[a:b],
 				turn.dropped[a:b], turn.tries[a:b], turn.wake[a:b])
-				u(id, at, job, life, attempt, state, missed, fired, outcome, status, began,
+				u(id, at, job, attempt, state, missed, fired, outcome, status, began,
 				ended, dropped, tries, wake)),
 		again AS (
 			UPDATE twheel.running r SET attempt = u.attempt + 1, tries = u.tries,
-				state = u.state, wake = u.wake, life = me FROM u
-			WHERE r.id BETWEEN u.id AND u.id AND r.at = u.at AND r.attempt = u.attempt RETURNING u.*)
+				state = u.state, wake = u.wake, life = me
+			FROM u JOIN twheel.running o ON o.id BETWEEN u.id AND u.id AND o.at = u.at
+			WHERE r.id BETWEEN u.id AND u.id AND r.at = u.at AND r.attempt = u.attempt
+			RETURNING u.*, o.life AS was)
 		INSERT INTO twheel.history (id, at, job, life, attempt, outcome, more, missed, status,
 			fired, began, ended, dropped)
-		SELECT x.id, x.at, x.job, x.life, x.attempt, x.outcome, 1, x.missed, x.status, x.fired,
+		SELECT x.id, x.at, x.job, x.was, x.attempt, x.outcome, 1, x.missed, x.status, x.fired,
 			x.began, x.ended, x.dropped FROM again x;
 	END IF;
 

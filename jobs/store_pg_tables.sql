@@ -9,7 +9,7 @@ CREATE SCHEMA IF NOT EXISTS twheel;
 CREATE TABLE twheel.version (id int NOT NULL, code text NOT NULL DEFAULT '');
 INSERT INTO twheel.version VALUES (3);
 
--- All lives that there ever were, and the names of the machines where their logs are.
+-- Lives, and the names of the machines where their logs are: see twheel.forget().
 CREATE TABLE twheel.life (id bigint PRIMARY KEY, name text NOT NULL);
 -- A part has no owner if node is NULL, or a life that was buried.
 CREATE TABLE twheel.part (id int PRIMARY KEY, node bigint) WITH (fillfactor = 50);

@@ -429,6 +429,8 @@ extern uint64_t alarms_sent, alarms_failed;
 
 /* A line was written into history: tell of it if its job wants that. */
 void alarm_ended(const struct ended *line);
+/* Before another program is executed in this process: it would not know these children. */
+void mails_kill(void);
 /* A firing has not begun in time. */
 void alarm_late(struct job *job, const struct firing *firing);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../nul.h"
 #include "job.h"
 #include "when.h"
 
@@ -208,6 +209,8 @@ static struct json_object *read_json(const char *name)
 	size = (size_t)getdelim(&text, &room, EOF, file) + 1;
 	if (ferror(file))
 		error(1, errno, "%s", name);
+	if (json_has_nul(text, size - 1))
+		error(1, 0, "%s: there is a NUL in the JSON", name);
 	json = size > 1 ? json_tokener_parse_verbose(text, &err) : NULL;
 	if (!json)
 		error(1, 0, "%s: this is no JSON", name);

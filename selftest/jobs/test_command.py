@@ -175,6 +175,8 @@ def times(tap, job):
             "days: a bad date")
     refused(tap, job("add", "x", "--cron=@daily", "--except=none", "--", "true"),
             "except: there is no calendar 'none'", "except: no calendar")
+    for nul in ("\\u0000", "\0"):
+        refused(tap, job("put", "-", stdin=f'{{"name": "nul", "exec": ["true"], "keep{nul}": "1h"}}'), "-: there is a NUL in the JSON", "put: a NUL")
     first = json.loads(job("export").stdout)
     tap.same(len(first), len(job.json("ls")), "export")
     tap.same(job("put", "-", stdin=json.dumps(first)).returncode, 0, "put: accepts what export printed")
@@ -200,7 +202,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(68)
+    tap = Tap(70)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

@@ -199,7 +199,7 @@ def turn_sql(life, nr, row=None, lane=0):
     """A turn that fires a row of due, and one that does nothing."""
     id_, at = row or (0, 0)
     last = "{0,1,1,1,1,1,1,1}" if row else "{0,0,0,0,0,0,0,0}"
-    columns = [id_, at] + [0] * 14
+    columns = [id_, at] + [0] * 13
     arrays = ", ".join(f"'{{{c}}}'" for c in columns)
     return f"SELECT * FROM twheel.turn({life}, {lane}, {nr}, '{last}', {arrays}, 0)"
 
@@ -362,7 +362,7 @@ def catches_up():
         server.query(f"INSERT INTO due (job, at, main) SELECT id, {at}, 0 FROM job, generate_series(1, {BACKLOG})")
         node.start()
         done = until(lambda: server.query("SELECT count(*) FROM history WHERE outcome = 5") == [(BACKLOG,)], 60)
-        lives = server.query("SELECT count(*) FROM life")[0][0]
+        lives = server.query("SELECT max(id) FROM life")[0][0]
         return done and lives == 2 and "answer" not in node.stderr(), f"{lives} lives", node.stderr()
 
 
@@ -442,7 +442,7 @@ def begins_many():
         a.put("j", exec=["true"], overlap="allow")
         owner(server, [a, b], "j")[0].post("/v1/jobs/j/shots", [{"after": "0"}] * MANY)
         until(lambda: server.over() == MANY)
-        return [server.over(), server.query("SELECT max(attempt) FROM history"), server.query("SELECT count(*) FROM life")], a.stderr()[:1000]
+        return [server.over(), server.query("SELECT max(attempt) FROM history"), server.query("SELECT max(id) FROM life")], a.stderr()[:1000]
 
 
 def long_work(tap):
@@ -476,7 +476,7 @@ def far_away():
         proxy.delay = 0
         known = len(heard(lambda: a.get("/v1/jobs?limit=1000"))) - 8
         over = server.query("SELECT count(*) FROM history")
-        return [*answers, known, server.query("SELECT count(*) FROM life"), over], took, a.stderr()
+        return [*answers, known, server.query("SELECT max(id) FROM life"), over], took, a.stderr()
 
 
 def killed(tap):
@@ -774,7 +774,7 @@ def configured(tap):
             print("COMMIT;", file=slow.stdin, flush=True)
             slow.communicate()
             answers.append(asked.result()[0])
-        lives = server.query("SELECT count(*) FROM life")[0][0]
+        lives = server.query("SELECT max(id) FROM life")[0][0]
         tap.same([lives, set(answers), "cannot be" in a.stderr() + b.stderr()], [2, {200}, False], "what the server is configured for does not matter",
                  answers, a.stderr(), b.stderr())
 
@@ -793,6 +793,67 @@ def waits_for_tables(tap):
             other.stdin.close()
         tap.ok(waited and until(lambda: node.process.poll() is not None or node.answers()) and node.answers(),
                "a daemon that begins waits for one that makes the tables", node.stderr())
+
+
+def column(server, sql):
+    return sorted(row[0] for row in server.query(sql))
+
+
+def cut_again(server):
+    """Cut all connections, and wait until each node has gone on as another life, and there is news of that."""
+    before = column(server, "SELECT id FROM node")
+    server.cut()
+    until(lambda: len(after := column(server, "SELECT id FROM node")) == len(before) and not set(after) & set(before))
+
+
+def forgotten(tap):
+    """Each lost connection makes another life. It is forgotten when nothing can name it any more."""
+    with Server("fsync = off") as server, Node(server, "--name=here", lease=LONG) as a, Node(server, "--name=there", lease=LONG) as b:
+        for node in (a, b):
+            node.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        a.put("j", exec=["/bin/sh", "-c", f"echo >>{a.dir}/begun; while ! [ -e {a.dir}/end ]; do sleep 0.1; done; echo; exit 1"],
+              retry={"times": 1, "wait": "10ms"})
+        mine, other = owner(server, [a, b], "j")
+        key = run(mine, "j")
+        until(lambda: a.lines("begun"))
+        for _ in range(3):
+            cut_again(server)
+        os.mknod(f"{a.dir}/end")
+        rows = until(lambda: over_of(other, key))
+        tap.same([[r["attempt"] for r in rows or []], server.query("SELECT count(*) FROM history WHERE life NOT IN (SELECT id FROM life)")],
+                 [[2, 1], [(0,)]], "what began in an earlier life is in the history under one that is known", a.stderr(), b.stderr())
+        for _ in range(3):
+            cut_again(server)
+        names = {a: "here", b: "there"}
+        tap.same([other.request("GET", f"/v1/runs/{key}/log?attempt={n}") for n in (1, 2)],
+                 [(404, {"error": f"the log is on the machine '{names[mine]}'"})] * 2, "and the machine of its log is found")
+        b.stop()
+        cut_again(server)
+        server.query("DELETE FROM history")
+        cut_again(server)
+        tap.same(column(server, "SELECT id FROM life"), column(server, "SELECT id FROM node"), "a life is forgotten with the last lines of its time")
+        tap.same([a.stop(), a.unsound(), b.unsound()], [0, "", ""], "the daemons were sound")
+
+
+def hangs(tap):
+    """A mail that sendmail does not take keeps nobody from beginning again."""
+    with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
+        with open(os.open(f"{a.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\necho $$ >>{a.dir}/hangs; sleep 1234\n")
+        for node in (a, b):
+            node.start(f"--sendmail={a.dir}/sendmail")
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        a.put("bad", exec=["false"], alarm={"fail": ["mailto:x@example.org"]})
+        mine, _ = owner(server, [a, b], "bad")
+        run(mine, "bad")
+        until(lambda: a.lines("hangs"))
+        life = mine.life()
+        mine.pause(3 * LEASE)
+        tap.ok(until(lambda: mine.life() > life and server.parts() == [PARTS // 2] * 2, 30), "a mail that hangs keeps nobody from beginning again", mine.stderr())
+        for pid, in a.lines("hangs"):
+            if os.path.exists(f"/proc/{pid}"):
+                os.killpg(os.getpgid(int(pid)), signal.SIGKILL)
 
 
 # What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
@@ -844,7 +905,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(73)
+    tap = Tap(78)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -869,6 +930,8 @@ def main():
     refusals(tap)
     configured(tap)
     waits_for_tables(tap)
+    forgotten(tap)
+    hangs(tap)
     older(tap)
     tap.done()
 

@@ -13,6 +13,7 @@ import socket
 import sqlite3
 import subprocess
 import time
+import urllib.parse
 
 from daemon import PROGRAMS, Daemon, Tap, settled, until
 
@@ -633,6 +634,16 @@ def raw(d, data):
             return b""
 
 
+def nuls():
+    """Requests with a NUL in a string of JSON: nothing may be cut off there, and keys count as much as values."""
+    return [(method, path, text.encode().replace(b"~", nul)) for nul in (b"\\u0000", b"\0") for method, path, text in (
+        ("PUT", "/v1/jobs/x", '{"exec~x": ["a"]}'), ("PUT", "/v1/jobs/x", '{"exec": ["a~b"]}'), ("PUT", "/v1/jobs/x", '{"exec": ["a"], "input": "~"}'),
+        ("PUT", "/v1/jobs/x", '{"exec": ["a"], "env": {"A~B": "c"}}'), ("PUT", "/v1/jobs/x", '{"exec": ["a"], "limits": {"core~": 0}}'),
+        ("POST", "/v1/jobs", '[{"name": "x~y", "exec": ["a"]}]'), ("POST", "/v1/jobs/show/shots", '[{"after~": "1h"}]'),
+        ("POST", "/v1/take", '{"runner": "r", "pool~": "p", "name": "n"}'), ("PUT", "/v1/days/x", '["2027-01-01~"]'),
+        ("PUT", "/v1/jobs/x", '{"exec": ["\\\\~"]}'))]
+
+
 def strangers(tap, d):
     before = d.get("/v1/jobs")
     body = b'{"exec": ["' + b"x" * 10_000_000 + b'"]}'
@@ -649,7 +660,7 @@ def strangers(tap, d):
         ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("POST", "/v1/jobs/show/shots", b'[{"after": 0, "arg": "a\\u0000b"}]'),
         ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "key": "a\\u0000b"}]'), ("GET", "/v1/runs/0-0"), ("GET", "/v1/runs/0-1/log"),
         ("GET", "/v1/runs?before=%ff"), ("PUT", "/v1/jobs/x", {"exec": ["a"], "missed": "x" + "ä" * 40}), ("GET", "/v1/runs/%ed%a0%80%c0%80%c3%a4%e2%82%ac%f0%9d%84%9e"),
-        ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'))]
+        ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'), *nuls())]
     tap.ok(all(s == 400 and isinstance(a, dict) and "error" in a and "\n" not in a["error"] for s, a in answers),
            "bad requests get one clear message", *answers)
     answers = [d.request(*r)[0] for r in (("GET", "/v2"), ("GET", "/v1/jobs/nobody"), ("PATCH", "/v1/jobs"),
@@ -659,6 +670,13 @@ def strangers(tap, d):
                  b"PUT /v1/jobs/x HTTP/1.1\r\nContent-Length: 5\r\n\r\nab", b"A" * 100000):
         raw(d, data)
     tap.same(d.get("/v1/jobs"), before, "malformed HTTP changes nothing")
+    d.put("slashes", exec=["true", "\\u0000", "\\\\u0000\\"])
+    tap.same(d.get("/v1/jobs/slashes")["definition"]["exec"][1:], ["\\u0000", "\\\\u0000\\"], "what only looks like a NUL is none")
+    longest = "ä/?%\n" + "k" * 122
+    answers = [d.post("/v1/jobs/show/shots", [{"after": "1h", "key": key}]) for key in (longest, longest + "k", "k" * 40000)]
+    gone = [d.request("DELETE", f"/v1/jobs/show/shots/{urllib.parse.quote(key)}")[0] for key in (longest, longest)]
+    tap.same([answers[0][0], answers[1:], gone], [200, [(400, {"error": "key: more than 128 bytes"})] * 2, [200, 404]],
+             "each key that a shot may have can be cancelled")
     tap.same([d.request("PUT", "/v1/jobs/show", {"exec": ["true"]}, {"If-Match": "99"})[0],
               d.request("PUT", "/v1/jobs/show", {"exec": ["true"]}, {"If-Match": "1"})[0]], [412, 200], "If-Match")
 
@@ -770,7 +788,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(86)
+    tap = Tap(88)
     with crowded(tap):
         with Daemon() as d:
             d.start()

@@ -258,6 +258,24 @@ def silent_names(tap):
         tap.ok(done == [(1, "timeout", None)] and took < 4 and not d.unsound(), what, done, took, d.unsound())
 
 
+def hung_mail(d, nr):
+    """The process of the @nr-th sendmail, which does not end."""
+    d.put("hang", exec=["false"], alarm={"fail": ["mailto:hang@example.org"]})
+    over(d, run(d, "hang"))
+    return int(until(lambda: len(lines := d.lines("hangs")) >= nr and lines[nr - 1][0]))
+
+
+def descriptors(pid):
+    """What files the process and its parent have."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        parent = int(file.read().rsplit(")", 1)[1].split()[1])
+    return [os.readlink(f"/proc/{p}/fd/{fd}") for p in (pid, parent) for fd in os.listdir(f"/proc/{p}/fd")]
+
+
+def is_over(pid):
+    return until(lambda: not os.path.exists(f"/proc/{pid}"), 90)
+
+
 def mail_of(d):
     with open(f"{d.dir}/mail", encoding="utf-8") as file:
         text = file.read()
@@ -265,7 +283,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(25)
+    tap = Tap(27)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -273,13 +291,13 @@ def main():
         d.args = (*d.args, f"--sendmail={d.dir}/sendmail")
         d.start()
         requests(tap, d, web)
+        left = hung_mail(d, 1)
+        tap.same([f for f in descriptors(left) if "socket:" in f or f"{d.dir}/state" in f], [], "sendmail has none of the daemon's descriptors")
         accepted(tap, d, web)
-        d.put("hang", exec=["false"], alarm={"fail": ["mailto:hang@example.org"]})
-        over(d, run(d, "hang"))
-        first = until(lambda: d.lines("hangs"))[0][0]
+        late = hung_mail(d, 2)
         alarms(tap, d, web)
-        tap.ok(until(lambda: not os.path.exists(f"/proc/{first}"), 90) and not os.path.exists(f"/proc/{first}"),
-               "a sendmail that does not end is ended", d.stderr())
+        tap.ok(is_over(late), "a sendmail that does not end is ended", d.stderr())
+        tap.ok(is_over(left), "and so is one whose daemon was killed")
         time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")

@@ -15,27 +15,13 @@
 
 #include "cmd.h"
 #include "metrics.h"
+#include "utf8.h"
 
 #define VALUE_MAX	200		/* a longer value is cut off, after a whole character */
 
 void metric_family(FILE *to, const char *name, const char *type, const char *help)
 {
 	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-/* How many bytes the character at @s has; 0 if it is not UTF-8. */
-static int character(const unsigned char *s)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	int n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
-	uint32_t c = n > 1 ? *s & (0x7f >> n) : *s;
-
-	for (int i = 1; i < n; i++) {
-		if (s[i] >> 6 != 2)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	return c < least[n] || c > 0x10ffff || c >> 11 == 0x1b ? 0 : n;
 }
 
 /*
@@ -45,7 +31,7 @@ static int character(const unsigned char *s)
 static void put_value(FILE *to, const char *value)
 {
 	for (const char *s = value; *s; ) {
-		int n = character((const unsigned char *)s);
+		size_t n = utf8_length(s);
 
 		if (s - value >= VALUE_MAX) {
 			fputs("\u2026", to);
@@ -56,7 +42,7 @@ static void put_value(FILE *to, const char *value)
 		else if (*s == '\\' || *s == '"')
 			fprintf(to, "\\%c", *s);
 		else if (n)
-			fwrite(s, 1, (size_t)n, to);
+			fwrite(s, 1, n, to);
 		else
 			fputs("\ufffd", to);
 		s += n ? n : 1;

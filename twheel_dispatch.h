@@ -37,6 +37,13 @@
  *	the clock, that of each of n users at a 2n-th. DEBT_MAX_NS bounds a debt, and HOLD_MAX_NS
  *	what is charged for one lock hold: if a lock hold takes longer, a hypervisor or the firmware
  *	had the CPU.
+ *	An example: a pass of 300 us serves the only user. At its end that user and the CPU have
+ *	used 300 us, of which time has repaid 150, so their debts are 150 us. A CPU has taken its
+ *	half when its debt is RUN_NS / 2 or more, so the user pauses for 2 * 150 us. Then both debts
+ *	are 0, and the user has had 300 us of 600. If there are two users, time repays 75 us of the
+ *	first one's debt, and 225 us are left. Alone the user would now pause for 4 * 225 us, but
+ *	nobody pauses when the CPU's debt is repaid, so this pause is 2 * 150 us as well. After it
+ *	the user still has a debt of 150 us, which counts when the CPU has taken its half again.
  *	On PREEMPT_RT a pass may be preempted. It is charged for the runtime of its own task, so
  *	that what a woken reader does is not charged to the wheel.
  *

@@ -72,6 +72,10 @@ void alarm_ended(const struct ended *line)
 	(void)line;
 }
 
+void mails_kill(void)
+{
+}
+
 void alarm_late(struct job *job, const struct firing *firing)
 {
 	(void)job;

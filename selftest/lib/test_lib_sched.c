@@ -293,26 +293,38 @@ static void missed_delay(void)
 	sched_close(s);
 }
 
-/* Tasks that are due at the same time run in the order in which they were added; others by time. */
+/*
+ * Tasks that are due at the same time run in the order in which they were added; others by time. If
+ * the host stands still so long that one is due before all have been added, that one may run first:
+ * the test is played again.
+ */
 static void order(void)
 {
 	static char names[200][4];
 	struct twheel_sched *s = sched_new(0);
-	s64 when;
+	const s64 ahead = 200 * (s64)MS;
+	s64 when = (s64)now_ns(CLOCK_REALTIME) + ahead;
+	bool late;
 
 	runs_forget();
 	for (int i = 0; i < 200; i++) {
 		snprintf(names[i], sizeof(names[i]), "%03d", i);
-		ADD(s, .arg = names[i], .when_ns = 30 * MS);
+		ADD(s, .arg = names[i], .when_ns = ahead);
 	}
+	late = (s64)now_ns(CLOCK_REALTIME) >= when;
 	CHECK_EQ(runs_drive(s, 200), 200);
-	when = (s64)now_ns(CLOCK_REALTIME) + 30 * (s64)MS;
+	when = (s64)now_ns(CLOCK_REALTIME) + ahead;
 	for (int i = 0; i < 200; i++)
 		ADD(s, .arg = names[i], .when_ns = when + i / 2, .flags = TWHEEL_TASK_AT);
+	late |= (s64)now_ns(CLOCK_REALTIME) >= when;
 	CHECK_EQ(runs_drive(s, 400), 400);
+	sched_close(s);
+	if (late) {
+		order();
+		return;
+	}
 	for (u32 i = 0; i < 400; i++)
 		CHECK(!strcmp(run_nth(i).arg, names[i % 200]));
-	sched_close(s);
 }
 
 /* Count how many run at once. */

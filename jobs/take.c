@@ -346,15 +346,16 @@ static void take_output(struct request *r, const struct task *task, int64_t from
 static bool lacks_output(struct request *r, const struct task *task)
 {
 	struct firing f = attempt_of(r, task);
-	int64_t sent = 0;
+	int64_t sent = 0, size;
 
 	if (!query_number(r, "sent", FROM_MAX, &sent))
 		return true;
-	if (log_size(&f) >= sent)
+	size = log_size(&f);
+	if (size >= sent)
 		return false;
 	r->json = json_object_new_object();
 	r->status = MHD_HTTP_OK;
-	add_number(r->json, "log", log_size(&f));
+	add_number(r->json, "log", size);
 	return true;
 }
 

@@ -11,8 +11,9 @@
 logs=$top/build/uml/$1 limit=$2 mem=${MEM:-512}
 shift 2
 mkdir -p "$logs"
+
 # room DIR: how many MiB are free where DIR is
-room() { df --output=avail -B 1M "$1" | tail -n 1; }
+room() { df --output=avail -B 1M "$1" | tail -n 1 | tr -d ' '; }
 
 # UML's memory is a file in TMPDIR. On a disk the host writes it back now and then, and the next
 # write to each page is a fault that costs more than a timer. So it is in the host's memory, unless

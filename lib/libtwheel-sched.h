@@ -29,8 +29,10 @@
  *     moment, it is freed when its function returns.
  *   - Functions are called in the order in which their tasks were due. If tasks were due at the
  *     same ns, they are called in the order in which they were added. This holds as long as no more
- *     than 512 tasks are due at once, and none of them has a tolerance. A task that is due already
- *     when it is added or moved may be called before others that were due earlier.
+ *     than 512 tasks are due at once, and none of them has a tolerance. There are two exceptions. A
+ *     task that is due already when it is added or moved may be called before others that were due
+ *     earlier. If the wheel's CPU is so busy that a tick expires in several parts, the order of
+ *     ticks holds, and the order inside each part.
  *   - A task never runs twice at once, unless it has TWHEEL_TASK_OVERLAP.
  *   - A slow function holds up its own thread and no other.
  *   - release() is called once for each task, when nothing will use its arg any more; but not for

@@ -143,20 +143,30 @@ static void stopped(void)
 	CHECK_EQ(released(), 0);
 }
 
-/* More than one round of slots, and moves across them. */
+/*
+ * More than one round of slots, and moves across them. Again if the host stood still until one was
+ * due before all had been added.
+ */
 static void rounds(void)
 {
 	static const char *const keys[] = { "a", "b", "c", "d" };
 	struct twheel_sched *s = sched_new(1);
+	u64 first = now_ns(CLOCK_MONOTONIC) + 80 * MS;
+	bool late;
 
 	runs_forget();
 	for (int i = 0; i < 4; i++)
 		set_timer(s, keys[i], keys[i], i ? 40 * (i + 1) * (s64)MS : (s64)HOUR);
 	CHECK_EQ(move_timer(s, "a", 250 * MS), 0);
+	late = now_ns(CLOCK_MONOTONIC) >= first;
 	CHECK_EQ(runs_wait(4), 4);
+	sched_close(s);
+	if (late) {
+		rounds();
+		return;
+	}
 	for (u32 i = 0; i < 4; i++)
 		CHECK_EQ(run_nth(i).arg[0], "bcda"[i]);
-	sched_close(s);
 }
 
 int main(void)

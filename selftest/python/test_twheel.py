@@ -857,11 +857,14 @@ class NoPoolTest(unittest.TestCase):
 
     def test_run(self):
         """Scheduler without a pool: run() calls due functions, in order, in its own thread"""
-        got = []
-        for delay in (0.02, 0, 0.01):
-            self.sched.after(delay, lambda: got.append((twheel.current_run().due_ns, threading.get_ident())))
-        time.sleep(0.05)
-        self.assertEqual(self.sched.run(), 3)
+        late = True
+        while late:     # if the host stood still until one was due before all were added, that one may be first
+            got, start = [], time.monotonic()
+            for delay in (0.06, 0.02, 0.04):
+                self.sched.after(delay, lambda: got.append((twheel.current_run().due_ns, threading.get_ident())))
+            late = time.monotonic() - start >= 0.02
+            time.sleep(0.08)
+            self.assertEqual(self.sched.run(), 3)
         # How long the calls took decides which task is due first.
         self.assertEqual(got, [(due, threading.get_ident()) for due, _ in sorted(got)])
         self.assertEqual(self.sched.run(timeout=0.05), 0)

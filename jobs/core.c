@@ -736,13 +736,15 @@ void core_take_over(int64_t job)
 	parts &= ~((uint64_t)1 << (job & (PARTS - 1)));
 }
 
-/* Bring memory up to date with one change by another life. */
-static void news_item(void *arg, const struct news *news)
+/* Bring memory up to date with one change by another life. Returns 0 or an error of the store. */
+static int news_item(void *arg, const struct news *news)
 {
+	int err = 0;
+
 	(void)arg;
 	switch (news->type) {
 	case NEWS_JOB:
-		job_refresh(news->job);
+		err = job_refresh(news->job);
 		break;
 	case NEWS_DUE:
 		core_arm(news->id, news->job, news->at);
@@ -752,17 +754,19 @@ static void news_item(void *arg, const struct news *news)
 			run_kill(run_find(news->id, news->at), OUTCOME_KILLED);
 		break;
 	case NEWS_DAYS:
-		days_load();
+		err = days_load();
 		break;
 	case NEWS_TASK:
 		pool_changed();
 		break;
 	}
+	return err;
 }
 
 /*
  * Read what other lives have changed. If a connection was lost, notifications may be lost too: then
- * read everything again. No turn may be pending, so that memory is as the store.
+ * read everything again. So it is if something of this cannot be read: until it can, memory is out
+ * of date. No turn may be pending, so that memory is as the store.
  */
 static bool read_news(void)
 {
@@ -770,7 +774,7 @@ static bool read_news(void)
 
 	store->lost = false;
 	store->mail = false;
-	good = !store_news(store, news_item, NULL);
+	good = !unreadable(store_news(store, news_item, NULL));
 	if (good && lost) {
 		good = !unreadable(registry_load(PARTS_ALL));
 		core_reload();

@@ -63,7 +63,7 @@ struct store_ops {
 	void		(*leave)(struct store *store);
 	int		(*beat)(struct store *store);
 	void		(*keep)(struct store *store);
-	int		(*news)(struct store *store, void (*fn)(void *arg, const struct news *),
+	int		(*news)(struct store *store, int (*fn)(void *arg, const struct news *),
 				void *arg);
 	int		(*turn)(struct store *store, int lane, struct op *ops, size_t nr,
 				int64_t now);

@@ -231,7 +231,7 @@ void store_keep(struct store *store)
 		store->ops->keep(store);
 }
 
-int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
+int store_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg)
 {
 	return store->ops->news ? store->ops->news(store, fn, arg) : 0;
 }

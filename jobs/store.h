@@ -387,10 +387,11 @@ int store_beat(struct store *store);
  */
 void store_keep(struct store *store);
 /*
- * Call @fn for what other lives have changed since the last time. If @fn is NULL, only say whether
+ * Call @fn for what other lives have changed since the last time. If it returns an error, that is
+ * returned, and all of these changes are told again the next time. If @fn is NULL, only say whether
  * there is any: -EAGAIN if so.
  */
-int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg);
+int store_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg);
 /* Call @fn for each life that is not over. */
 int store_nodes(struct store *store, void (*fn)(void *arg, const struct node *), void *arg);
 /* The name of the machine of a life, over or not. If there is none, @name stays. */

@@ -734,15 +734,16 @@ static void pg_leave(struct store *store)
 }
 
 /*
- * The server answers with a row without a change if there is none: it says where to continue. What
- * was not given to @fn is read again.
+ * The server answers with a row without a change if there is none. All rows say the same of where
+ * to continue. That counts once @fn has taken them all: else they would be lost.
  */
-static int pg_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
+static int pg_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg)
 {
 	struct pg *s = to_pg(store);
 	struct params p = { 0 };
 	int err = fn ? connected(s) : reachable(s);
 	PGresult *result = NULL;
+	int64_t next = s->since;
 
 	if (err)
 		return err;
@@ -759,11 +760,13 @@ static int pg_news(struct store *store, void (*fn)(void *arg, const struct news 
 			.at = number_at(result, i, 4),
 		};
 
-		s->since = number_at(result, i, 0);
+		next = number_at(result, i, 0);
 		if (!PQgetisnull(result, i, 1))
-			fn(arg, &news);
+			err = fn(arg, &news);
 		keep_lease(s);
 	}
+	if (!err)
+		s->since = next;
 	PQclear(result);
 	return err;
 }

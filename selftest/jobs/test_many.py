@@ -479,6 +479,48 @@ def far_away():
         return [*answers, known, server.query("SELECT max(id) FROM life"), over], took, a.stderr()
 
 
+def cannot_read(server, node, table, change):
+    """A daemon hears of a change while somebody else has the table of that, for longer than a statement waits for a lock."""
+    node.process.send_signal(signal.SIGSTOP)
+    status = change()
+    waits = "SELECT pid, query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
+        print(f"BEGIN; LOCK TABLE twheel.{table};", file=other.stdin, flush=True)
+        until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+        node.process.send_signal(signal.SIGCONT)
+        first = until(lambda: server.query(waits))
+        until(lambda: server.query(waits) != first)
+        print("COMMIT;", file=other.stdin, flush=True)
+        other.stdin.close()
+    return status
+
+
+def reads_later(days):
+    """What a daemon knows of jobs and of a calendar, if it could not read of either when that was changed; and its life."""
+    jobs = [{"name": f"new{n}", "exec": ["true"], "rate": "1h"} for n in range(8)]
+    with Server("fsync = off") as server, Node(server, lease="4s") as a, Node(server, lease="4s") as b:
+        for node in (a, b):
+            node.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        b.request("PUT", "/v1/days/feast", days)
+        until(lambda: a.get("/v1/days/feast") == days)
+        statuses = [cannot_read(server, a, "job", lambda: b.request("POST", "/v1/jobs", jobs)[0]),
+                    cannot_read(server, a, "day_off", lambda: b.request("PUT", "/v1/days/other", days[:1])[0])]
+        heard(lambda: a.get("/v1/jobs"))
+        known = until(lambda: len(heard(lambda: a.get("/v1/jobs"))) == 8, 5), a.get("/v1/days/feast"), a.get("/v1/days/other")
+        return [statuses, *known, server.query("SELECT max(id) FROM life")], a.stderr()
+
+
+def reads_news(tap):
+    days = ["2027-01-01", "2027-12-25"]
+    wanted = [[200, 200], True, days, days[:1], [(2,)]]
+    for _ in range(IN_TIME):
+        got, said = reads_later(days)
+        if got[-1] == wanted[-1]:
+            break
+    tap.ok(got == wanted and "cannot be read" in said, "news that could not be read is read later", wanted, got, said)
+
+
 def killed(tap):
     """Somebody kills a run by way of a daemon that does not own it, and the owner dies before it hears of that."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
@@ -905,7 +947,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(78)
+    tap = Tap(79)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -920,6 +962,7 @@ def main():
     cancelled(tap)
     slow(tap)
     long_work(tap)
+    reads_news(tap)
     killed(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)

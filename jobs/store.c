@@ -128,6 +128,7 @@ static const char *const queries[NR_QUERIES] = {
 			" RETURNING killed",
 	[Q_TASK_KILLED] = "SELECT count(*) FROM task WHERE runner = $1 AND state = 1 AND"
 			  " killed = 1",
+	[Q_POOL_READY] = "SELECT pool, NULL, 0 FROM task WHERE pool = $1 AND state = 0 LIMIT 1",
 	[Q_TASK_HERE] = "UPDATE task SET life = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
 			" state = 1 AND life <> $1",
 	[Q_TASK_OVER] = "UPDATE task SET state = 2, outcome = $1, status = $2, life = $3 WHERE"
@@ -160,6 +161,10 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_LAST] = HISTORY_ROW "unnest(CAST(string_to_array($1, ',') AS bigint[])) AS wanted(it),"
 		   " LATERAL (SELECT * FROM history WHERE history.job = it ORDER BY seq DESC"
 		   " LIMIT 1) AS latest",
+	[Q_IDLE] = "SELECT DISTINCT p, NULL, 0 FROM unnest(string_to_array($1, ',')) p"
+		   " WHERE EXISTS (SELECT 1 FROM task WHERE pool = p AND state = 0) UNION ALL"
+		   " SELECT NULL, r, count(*) FROM unnest(string_to_array($2, ',')) r JOIN task ON"
+		   " runner = r AND state = 1 AND killed = 1 GROUP BY r",
 	/* 3 is STATE_KILLED. */
 	[Q_KILLED] = "UPDATE running SET state = 3 WHERE id = $1 AND at = $2",
 	[Q_TELL] = "INSERT INTO inbox (life, type, job, id, at) VALUES ($1, $2, $3, $4, $5)",

@@ -813,8 +813,8 @@ static int pg_query(struct store *store, enum sql_id id, const char *text, row_f
 
 	take_params(&p, fmt, args);
 	snprintf(name, sizeof(name), "q%d", id);
-	/* The window and old history are read beside turns. */
-	err = id == Q_WINDOW || id == Q_EXPIRED ? reachable(s) : connected(s);
+	/* The window, old history and what runners wait for are read beside turns. */
+	err = id == Q_WINDOW || id == Q_EXPIRED || id == Q_IDLE ? reachable(s) : connected(s);
 	if (!err)
 		err = prepare(s, id, name, text, &p);
 	if (!err)

@@ -9,7 +9,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sql.h"
 
@@ -260,6 +262,65 @@ static void take_number(struct store *store, void *call, void *arg)
 int store_killed(struct store *store, const char *id, int64_t *nr)
 {
 	return sql_each(store, Q_TASK_KILLED, take_number, NULL, nr, "t", id);
+}
+
+/* A row of Q_IDLE or Q_POOL_READY. */
+static void idle_row(struct store *store, void *call, void *arg)
+{
+	(*(void (**)(void *arg, const char *pool, const char *runner, int64_t killed))call)
+		(arg, sql_text(store, 0), sql_text(store, 1), sql_number(store, 2));
+}
+
+/* These names, with a comma between two, which no name has. NULL if there is no memory. */
+static char *list_of(const char *const *names, size_t nr)
+{
+	size_t size = 1;
+	char *text, *end;
+
+	for (size_t i = 0; i < nr; i++)
+		size += strlen(names[i]) + 1;
+	text = malloc(size);
+	end = text;
+	for (size_t i = 0; text && i < nr; i++)
+		end += sprintf(end, "%s%s", i ? "," : "", names[i]);
+	return text;
+}
+
+/* A query for each runner is cheap where it needs no round trip. */
+static int each_idle(struct store *store, const char *const *pools, const char *const *runners,
+		     size_t nr, void (*fn)(void *arg, const char *, const char *, int64_t),
+		     void *arg)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		int64_t killed = 0;
+
+		err = sql_each(store, Q_POOL_READY, idle_row, &fn, arg, "t", pools[i]);
+		if (!err)
+			err = store_killed(store, runners[i], &killed);
+		if (killed)
+			fn(arg, NULL, runners[i], killed);
+	}
+	return err;
+}
+
+int store_idle(struct store *store, const char *const *pools, const char *const *runners, size_t nr,
+	       void (*fn)(void *arg, const char *pool, const char *runner, int64_t killed),
+	       void *arg)
+{
+	char *of_pools, *of_runners;
+	int err = -ENOMEM;
+
+	if (!store->many)
+		return each_idle(store, pools, runners, nr, fn, arg);
+	of_pools = list_of(pools, nr);
+	of_runners = list_of(runners, nr);
+	if (of_pools && of_runners)
+		err = sql_each(store, Q_IDLE, idle_row, &fn, arg, "tt", of_pools, of_runners);
+	free(of_pools);
+	free(of_runners);
+	return err;
 }
 
 /* Why was the task not there to be over? */

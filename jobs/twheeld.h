@@ -527,6 +527,8 @@ void api_wake(const void *what);
 bool tokens_read(const char *path, char error[ERROR_MAX]);
 /* The first token in the file that may do what a runner does, or NULL. */
 const char *token_to_run(void);
+/* There may be something for runners that wait for work: look soon. */
+void idle_look(void);
 /* A turn was written: count what it has done. */
 void count_turn(const struct op *ops, size_t nr);
 const char *outcome_name(enum outcome outcome);

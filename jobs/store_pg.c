@@ -9,8 +9,8 @@
  * A life has a connection for each lane, so that the server can do a turn of each at the same time.
  * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
  * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
- * see connected(). The daemon waits for no answer longer than the lease; then it closes all
- * connections. The server may still write what was sent on them, so to connect again and look is
+ * see connected(). The daemon waits for no answer longer than the lease, or for that to a turn
+ * longer than LONG_TURN leases, which it renews meanwhile; then it closes all connections. The server may still write what was sent on them, so to connect again and look is
  * not enough: the life continues under a new number, and the rows of the old number can only be
  * changed when the server is done with them. The turns of a lane have numbers, so a turn that is
  * sent again is not done again.
@@ -44,6 +44,7 @@
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
 #define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
+#define LONG_TURN	10		/* leases: to wait longer for a turn is to no avail */
 #define JUMP_US		(100 * US_PER_MS)	/* then the server's clock was set */
 #define OID_INT8	20
 #define OID_TEXT	25
@@ -180,6 +181,8 @@ static int64_t boot_us(void)
 
 /* ---- one statement ------------------------------------------------------------------ */
 
+static void keep_lease(struct pg *s);
+
 /* Close the connections. Notifications may be lost by that, so memory must be read again. */
 static void let_go(struct pg *s)
 {
@@ -291,6 +294,30 @@ static bool receive(struct pg *s, PGconn *conn, PGresult **result)
 	do
 		n = take(conn, result, &write);
 	while (!n && wait_for(conn, write, until));
+	return n > 0;
+}
+
+/*
+ * receive() of the answer to a turn. The connection of other statements is idle meanwhile, so the
+ * lease is renewed on that, and a turn may take longer than a lease; but not for ever, since the
+ * loop waits. If the renewal loses the connections, that of the lane is NULL afterwards.
+ */
+static bool receive_turn(struct pg *s, struct lane *lane)
+{
+	int64_t end = boot_us() + LONG_TURN * s->store.lease, until = latest(s);
+	bool write;
+	int n;
+
+	while (!(n = take(lane->conn, &lane->answer, &write))) {
+		if (wait_for(lane->conn, write, s->renew < until ? s->renew : until))
+			continue;
+		if (boot_us() >= until)
+			return false;
+		keep_lease(s);
+		if (!lane->conn)
+			return false;
+		until = latest(s) < end ? latest(s) : end;
+	}
 	return n > 0;
 }
 
@@ -602,10 +629,12 @@ static bool is_under_way(const struct pg *s, const struct lane *lane)
 static void hear(struct pg *s, struct lane *lane, bool wait)
 {
 	bool write, alive;
-	int n = wait ? receive(s, lane->conn, &lane->answer) :
+	int n = wait ? receive_turn(s, lane) :
 		       take(lane->conn, &lane->answer, &write);
 
 	lane->answered = n > 0;
+	if (!lane->conn)
+		return;
 	alive = PQstatus(lane->conn) == CONNECTION_OK;
 	if (n < 0 || (!n && wait))
 		unusable(s, lane->conn, alive ? "the server does not answer" : NULL);

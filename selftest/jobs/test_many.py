@@ -479,6 +479,27 @@ def far_away():
         return [*answers, known, server.query("SELECT max(id) FROM life"), over], took, a.stderr()
 
 
+def long_turn(tap):
+    """The server takes longer than the lease for a turn, and does all else at once. Somebody asks meanwhile."""
+    for _ in range(IN_TIME):
+        with Server("fsync = off") as server, Node(server) as node:
+            node.start()
+            node.put("long", exec=["/bin/sh", "-c", f"echo >>{node.dir}/long; sleep 1000"])
+            node.put("quick", exec=["true"])
+            key = run(node, "long")
+            until(lambda: node.lines("long"))
+            server.query("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(6); RETURN NEW; END $$;"
+                         "CREATE TRIGGER slow BEFORE INSERT ON twheel.history FOR EACH STATEMENT EXECUTE FUNCTION slow()")
+            run(node, "quick")
+            until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
+            status = heard(lambda: node.request("GET", "/v1/jobs?limit=1")[0])
+            rows = until(lambda: heard(lambda: node.request("GET", f"/v1/runs/{key}")[0]) == 200 and node.get(f"/v1/runs/{key}"))
+            got, said = [status, [r["state"] for r in rows], server.query("SELECT max(id) FROM life")], node.stderr()
+            if got == [200, ["running"], [(1,)]]:
+                break
+    tap.same(got, [200, ["running"], [(1,)]], "a lease is renewed while the server does a turn that takes longer", said)
+
+
 def cannot_read(server, node, table, change):
     """A daemon hears of a change while somebody else has the table of that, for longer than a statement waits for a lock."""
     node.process.send_signal(signal.SIGSTOP)
@@ -947,7 +968,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(79)
+    tap = Tap(80)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -963,6 +984,7 @@ def main():
     slow(tap)
     long_work(tap)
     reads_news(tap)
+    long_turn(tap)
     killed(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)

@@ -161,6 +161,16 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_LAST] = HISTORY_ROW "unnest(CAST(string_to_array($1, ',') AS bigint[])) AS wanted(it),"
 		   " LATERAL (SELECT * FROM history WHERE history.job = it ORDER BY seq DESC"
 		   " LIMIT 1) AS latest",
+	/* In the order of the rows, as others lock them. */
+	[Q_BEATS] = "UPDATE task SET until = $1 FROM (SELECT * FROM unnest("
+		    "CAST(string_to_array($2, ',') AS bigint[]),"
+		    " CAST(string_to_array($3, ',') AS bigint[]),"
+		    " CAST(string_to_array($4, ',') AS bigint[]),"
+		    " CAST(string_to_array($5, ',') AS bigint[])) WITH ORDINALITY"
+		    " u(id, at, shard, attempt, i) ORDER BY id, at, shard) AS u WHERE"
+		    " task.id = u.id AND task.at = u.at AND task.shard = u.shard AND"
+		    " task.attempt = u.attempt AND runner = $6 AND state = 1 AND until >= $7"
+		    " RETURNING i, killed",
 	[Q_IDLE] = "SELECT DISTINCT p, NULL, 0 FROM unnest(string_to_array($1, ',')) p"
 		   " WHERE EXISTS (SELECT 1 FROM task WHERE pool = p AND state = 0) UNION ALL"
 		   " SELECT NULL, r, count(*) FROM unnest(string_to_array($2, ',')) r JOIN task ON"

@@ -500,6 +500,20 @@ def long_turn(tap):
     tap.same(got, [200, ["running"], [(1,)]], "a lease is renewed while the server does a turn that takes longer", said)
 
 
+def held_up(tap):
+    """Some life has the lock of those that change things for longer than others wait for it."""
+    body = {"runner": "r-1", "name": "r", "pool": "p", "room": 0, "wait": 0, "runs": [{"run": "1-1", "attempt": 1, "shard": 0}]}
+    with Server("fsync = off") as server, Node(server) as node:
+        node.start()
+        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
+            print("BEGIN; SELECT pg_advisory_xact_lock(7482);", file=other.stdin, flush=True)
+            until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+            status, answer = heard(lambda: node.post("/v1/take", body))
+            print("COMMIT;", file=other.stdin, flush=True)
+            other.stdin.close()
+        tap.same([status, answer.get("gone")], [200, body["runs"]], "a runner renews its lease though others make a long change", answer)
+
+
 def cannot_read(server, node, table, change):
     """A daemon hears of a change while somebody else has the table of that, for longer than a statement waits for a lock."""
     node.process.send_signal(signal.SIGSTOP)
@@ -968,7 +982,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(80)
+    tap = Tap(81)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -985,6 +999,7 @@ def main():
     long_work(tap)
     reads_news(tap)
     long_turn(tap)
+    held_up(tap)
     killed(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)

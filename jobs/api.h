@@ -105,8 +105,8 @@ const char *argument(const struct request *r, const char *name);
 
 /*
  * Do not answer now: dispatch() the request again when api_wake(@what) is called, and every @slice
- * us, or less often if many requests wait so. Returns false if @us have passed since the first such call for the request, or if the request
- * cannot wait: then the caller must answer.
+ * us, or less often if many requests wait so. Returns false if @us have passed since the first such
+ * call for the request, or if the request cannot wait: then the caller must answer.
  */
 bool request_wait(struct request *r, int64_t us, int64_t slice, const void *what);
 #define NO_SLICE	INT64_MAX

@@ -345,8 +345,8 @@ static void waited(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * When a request looks again that wants to do so in @slice us. Each look may ask the store, for which
- * the loop waits: so however many requests there are, there are only so many looks a second.
+ * When a request looks again that wants to do so in @slice us. Each look may ask the store, for
+ * which the loop waits: so however many requests there are, there are only so many looks a second.
  */
 static int64_t next_look(int64_t now, int64_t slice)
 {

@@ -28,8 +28,8 @@ enum sql_id {
 	Q_TASK_HERE, Q_TASK_OVER, Q_TASK_STATE, Q_TASK_LOST, Q_TASK_CANCEL, Q_TASK_KILL,
 	Q_TASKS_CLEAN, Q_TASK_BACK, Q_POOL_READY,
 	/* for stores that many lives share */
-	Q_JOB_NEWS, Q_NODES, Q_MACHINE, Q_DUES, Q_LAST, Q_KILLED, Q_IDLE, Q_BEATS, Q_DROPS, Q_TELL, Q_TELL_KILL,
-	NR_QUERIES
+	Q_JOB_NEWS, Q_NODES, Q_MACHINE, Q_DUES, Q_LAST, Q_KILLED, Q_IDLE, Q_BEATS, Q_DROPS, Q_TELL,
+	Q_TELL_KILL, NR_QUERIES
 };
 
 /* Called for each row of a result. It reads the row with sql_number() and sql_text(). */

@@ -541,9 +541,9 @@ int store_runners(struct store *store, int64_t now, void (*fn)(void *arg, const 
 /* How many of the runner's tasks are to be killed? */
 int store_killed(struct store *store, const char *id, int64_t *nr);
 /*
- * Is there something for @nr runners that wait for work? Call @fn for each pool of @pools with ready
- * tasks, and for each runner of @runners of which tasks are to be killed, with their number; the
- * other text is NULL.
+ * Is there something for @nr runners that wait for work? Call @fn for each pool of @pools with
+ * ready tasks, and for each runner of @runners of which tasks are to be killed, with their number;
+ * the other text is NULL.
  */
 int store_idle(struct store *store, const char *const *pools, const char *const *runners, size_t nr,
 	       void (*fn)(void *arg, const char *pool, const char *runner, int64_t killed),

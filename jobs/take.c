@@ -301,7 +301,8 @@ static void see_idlers(void *arg, const char *pool, const char *runner, int64_t 
 
 	for (size_t i = 0; i < all->nr; i++)
 		all->wake[i] |= pool ? !strcmp(pool, all->pools[i]) :
-				!strcmp(runner, all->runners[i]) && killed > all->r[i]->idle.killing;
+				!strcmp(runner, all->runners[i]) &&
+				killed > all->r[i]->idle.killing;
 }
 
 static void look(void *arg, const struct twheel_task_info *task);

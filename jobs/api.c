@@ -40,7 +40,7 @@
 #define LOG_PART	65536
 #define SHOWN		5
 #define WAIT_MAX_US	(60 * US_PER_S)
-#define SLICE_US	US_PER_S	/* how often to look at a run of another daemon */
+#define SLICE_US	US_PER_S	/* how often to look at a run that may be elsewhere */
 
 /*
  * Set the status for what a function of registry.c has returned. Returns true if that is no error.
@@ -1041,10 +1041,13 @@ static void find_log(struct request *r, const struct firing *f, int64_t from)
 	}
 }
 
-/* If there is nothing yet and the attempt is not over, wait for what it will print. */
+/*
+ * If there is nothing yet and the attempt is not over, wait for what it will print. What a run
+ * prints here wakes the request.
+ */
 static void get_log(struct request *r)
 {
-	int64_t from = 0, wait = 0;
+	int64_t from = 0, wait = 0, slice;
 	struct firing f;
 	struct run *run;
 
@@ -1054,7 +1057,8 @@ static void get_log(struct request *r)
 		return;
 	find_log(r, &f, from);
 	run = run_find(f.id, f.at);
-	if (!r->text || r->text_size || !r->more || !request_wait(r, wait, SLICE_US, run))
+	slice = run && !run->away && !run->job->def.pool ? NO_SLICE : SLICE_US;
+	if (!r->text || r->text_size || !r->more || !request_wait(r, wait, slice, run))
 		return;
 	free(r->text);
 	r->text = NULL;

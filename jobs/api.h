@@ -27,6 +27,20 @@ struct server;
 struct route;
 
 /**
+ * struct idle - a runner whose request for work waits
+ * @runner:	its id, or NULL. Both texts are the request's own
+ * @pool:	its pool
+ * @room:	it has room for more runs
+ * @killing:	how many of its runs it knows to be killed
+ */
+struct idle {
+	char	*runner;
+	char	*pool;
+	bool	room;
+	int64_t	killing;
+};
+
+/**
  * struct request - a request that is being answered
  * @waiting:	link in the list of requests that wait, if @suspended
  * @server:	where it has come in
@@ -48,6 +62,7 @@ struct route;
  * @next:	with a log: from where to read on
  * @more:	with a log: the attempt is not over
  * @what:	what it waits for: see request_wait()
+ * @idle:	of a request for work that waits: its runner
  * @deadline:	until when it may wait, by CLOCK_BOOTTIME in us; 0 if it has not waited yet
  * @timer:	the scheduler's task for @deadline, or 0
  * @suspended:	libmicrohttpd does nothing with the connection: the request waits
@@ -74,6 +89,7 @@ struct request {
 	int64_t			next;
 	bool			more;
 	const void		*what;
+	struct idle		idle;
 	int64_t			deadline;
 	uint64_t		timer;
 	bool			suspended;
@@ -89,10 +105,15 @@ const char *argument(const struct request *r, const char *name);
 
 /*
  * Do not answer now: dispatch() the request again when api_wake(@what) is called, and every @slice
- * us. Returns false if @us have passed since the first such call for the request, or if the request
- * cannot wait: then the caller must answer.
+ * us, or less often if many requests wait so. Returns false if @us have passed since the first such
+ * call for the request, or if the request cannot wait: then the caller must answer.
  */
 bool request_wait(struct request *r, int64_t us, int64_t slice, const void *what);
+#define NO_SLICE	INT64_MAX
+/* Call @fn for each request that waits for @what. It must not wake any. */
+void requests_each(const void *what, void (*fn)(void *arg, struct request *r), void *arg);
+/* dispatch() a request that waits again. */
+void request_wake(struct request *r);
 
 /* Is the request allowed, and is there a route for it? If not, the error is set. */
 bool request_allowed(struct request *r, enum role role);

@@ -29,9 +29,10 @@
 #define TURN_OPS	2000		/* a turn with so many operations is written */
 #define TIMERS		1000		/* so many of those that expired are looked at in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
-#define EXPIRE_NS	NS_PER_S
+#define EXPIRE_NS	(NS_PER_S / 4)
+#define EXPIRE_LOOKS	4	/* so rarely while there is nothing to delete */
 #define PRUNE_NS	(3600 * NS_PER_S)
-#define EXPIRE_MOST_US	(50 * US_PER_MS) /* of each second, at most, to delete history */
+#define EXPIRE_MOST_US	(50 * US_PER_MS) /* each time, about so long, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
 #define RELOAD_NS	(NS_PER_S / 2)	/* after firings that were refused */
@@ -615,21 +616,27 @@ static bool may_expire(void)
 }
 
 /*
- * Once a second: delete history that has expired, for EXPIRE_MOST_US at most. Which jobs follow
- * others must be known for that.
+ * Once a second, or if there was more than that allows, at each call: delete history that has
+ * expired, until EXPIRE_MOST_US are over. Which jobs follow others must be known for that.
  */
 static void expire(void *arg, const struct twheel_task_info *task)
 {
 	static struct expired expired;
+	static unsigned int calls;
+	static bool more;
 	int64_t end = time_now(CLOCK_MONOTONIC) + EXPIRE_MOST_US * NS_PER_US;
 
 	(void)arg;
 	(void)task;
-	if (stuck || !may_expire())
+	if (stuck || (!more && ++calls % EXPIRE_LOOKS))
+		return;
+	more = false;
+	if (!may_expire())
 		return;
 	core_refresh();
-	while (core_flush() && expire_some(&expired) && time_now(CLOCK_MONOTONIC) < end)
-		;
+	do
+		more = core_flush() && expire_some(&expired);
+	while (more && time_now(CLOCK_MONOTONIC) < end);
 }
 
 /* Has the log of this firing a row? If the store cannot be read, it stays. */
@@ -736,13 +743,15 @@ void core_take_over(int64_t job)
 	parts &= ~((uint64_t)1 << (job & (PARTS - 1)));
 }
 
-/* Bring memory up to date with one change by another life. */
-static void news_item(void *arg, const struct news *news)
+/* Bring memory up to date with one change by another life. Returns 0 or an error of the store. */
+static int news_item(void *arg, const struct news *news)
 {
+	int err = 0;
+
 	(void)arg;
 	switch (news->type) {
 	case NEWS_JOB:
-		job_refresh(news->job);
+		err = job_refresh(news->job);
 		break;
 	case NEWS_DUE:
 		core_arm(news->id, news->job, news->at);
@@ -752,17 +761,19 @@ static void news_item(void *arg, const struct news *news)
 			run_kill(run_find(news->id, news->at), OUTCOME_KILLED);
 		break;
 	case NEWS_DAYS:
-		days_load();
+		err = days_load();
 		break;
 	case NEWS_TASK:
 		pool_changed();
 		break;
 	}
+	return err;
 }
 
 /*
  * Read what other lives have changed. If a connection was lost, notifications may be lost too: then
- * read everything again. No turn may be pending, so that memory is as the store.
+ * read everything again. So it is if something of this cannot be read: until it can, memory is out
+ * of date. No turn may be pending, so that memory is as the store.
  */
 static bool read_news(void)
 {
@@ -770,7 +781,7 @@ static bool read_news(void)
 
 	store->lost = false;
 	store->mail = false;
-	good = !store_news(store, news_item, NULL);
+	good = !unreadable(store_news(store, news_item, NULL));
 	if (good && lost) {
 		good = !unreadable(registry_load(PARTS_ALL));
 		core_reload();

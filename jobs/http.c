@@ -27,6 +27,7 @@
 #define IDLE_S		30U	/* then a connection is closed */
 #define SILENT_S	3U	/* the same until the headers of its first request are there */
 #define CONNECTIONS	1000U
+#define APART_US	(20 * US_PER_MS)	/* between requests that look again */
 #define TOKENS		16
 #define TOKEN_MIN	16
 #define TOKEN_MAX	256
@@ -343,20 +344,48 @@ static void waited(void *arg, const struct twheel_task_info *task)
 	resume(r);
 }
 
+/*
+ * When a request looks again that wants to do so in @slice us. Each look may ask the store, for
+ * which the loop waits: so however many requests there are, there are only so many looks a second.
+ */
+static int64_t next_look(int64_t now, int64_t slice)
+{
+	static int64_t last;
+	int64_t at = last + APART_US;
+
+	last = at > now + slice ? at : now + slice;
+	return last;
+}
+
 bool request_wait(struct request *r, int64_t us, int64_t slice, const void *what)
 {
-	int64_t now = time_now(CLOCK_BOOTTIME) / NS_PER_US;
+	int64_t now = time_now(CLOCK_BOOTTIME) / NS_PER_US, at;
 	struct twheel_task task = { .fn = waited, .arg = r };
 
 	if (!r->deadline)
 		r->deadline = now + us;
-	task.when_ns = (r->deadline - now < slice ? r->deadline - now : slice) * NS_PER_US;
+	at = r->deadline - now > slice ? next_look(now, slice) : r->deadline;
+	task.when_ns = ((at < r->deadline ? at : r->deadline) - now) * NS_PER_US;
 	if (now >= r->deadline || twheel_sched_add(sched, &task, &r->timer))
 		return false;
 	r->what = what;
 	r->suspended = true;
 	TAILQ_INSERT_TAIL(&waiting, r, waiting);
 	return true;
+}
+
+void requests_each(const void *what, void (*fn)(void *arg, struct request *r), void *arg)
+{
+	struct request *r;
+
+	TAILQ_FOREACH(r, &waiting, waiting)
+		if (r->what == what)
+			fn(arg, r);
+}
+
+void request_wake(struct request *r)
+{
+	resume(r);
 }
 
 void api_wake(const void *what)
@@ -412,6 +441,8 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 	free(r->text);
 	free(r->body);
 	free(r->path);
+	free(r->idle.runner);
+	free(r->idle.pool);
 	free(r);
 	*closure = NULL;
 }

@@ -211,7 +211,7 @@ void pool_begin(void)
 		say(SAY_ERROR, "the store cannot be written: %s", store_error(store));
 	begun(&taken, err);
 	if (batch.nr && !err)
-		api_wake(&pool_ready);
+		idle_look();
 	crash_point("tasks were entered");
 	while (batch.nr--)
 		free((char *)batch.rows[batch.nr].wants);
@@ -433,7 +433,7 @@ void pool_changed(void)
 
 	if (nr_away && !soon)
 		twheel_sched_add(sched, &task, &soon);
-	api_wake(&pool_ready);
+	idle_look();
 }
 
 /* Once a second, look for changes that nobody tells this daemon of. */

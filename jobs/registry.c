@@ -289,13 +289,14 @@ static void load_job(void *arg, const struct job_row *row)
 	}
 }
 
-/* Another life has changed the job: read it again, or forget it. */
-void job_refresh(int64_t id)
+int job_refresh(int64_t id)
 {
 	bool there = false;
+	int err = store_job(store, id, load_job, &there);
 
-	if (!store_job(store, id, load_job, &there) && !there)
+	if (!err && !there)
 		job_forget(id);
+	return err;
 }
 
 /* For qsort(): by time. */
@@ -306,12 +307,18 @@ static int compare_days(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* A row of store_days(): add the day to its calendar. */
+/*
+ * A row of store_days(): add the day to its calendar. @arg says whether it is the first one. If so,
+ * the calendars lose the days that they had.
+ */
 static void load_day(void *arg, const char *name, int64_t day)
 {
 	struct days *days = days_find(name, true);
+	bool *first = arg;
 
-	(void)arg;
+	if (*first)
+		days_clear();
+	*first = false;
 	if (!days || day == INT64_MIN)
 		return;
 	days->day = reallocarray(days->day, days->nr + 1, sizeof(*days->day));
@@ -322,8 +329,12 @@ static void load_day(void *arg, const char *name, int64_t day)
 
 int days_load(void)
 {
-	days_clear();
-	return store_days(store, load_day, NULL);
+	bool first = true;
+	int err = store_days(store, load_day, &first);
+
+	if (!err && first)
+		days_clear();
+	return err;
 }
 
 int registry_load(uint64_t parts)

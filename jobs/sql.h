@@ -26,9 +26,10 @@ enum sql_id {
 	Q_RUNNER, Q_RUNNERS, Q_RUNNER_LEAVE, Q_RUNNERS_GONE, Q_TASKS, Q_TASK_AGAIN, Q_TASK_ADD,
 	Q_TASK_ACCEPT, Q_TASK_FIND, Q_TASK_OUT, Q_TASK_LIFE, Q_TASK_BEAT, Q_TASK_KILLED,
 	Q_TASK_HERE, Q_TASK_OVER, Q_TASK_STATE, Q_TASK_LOST, Q_TASK_CANCEL, Q_TASK_KILL,
-	Q_TASKS_CLEAN, Q_TASK_BACK,
+	Q_TASKS_CLEAN, Q_TASK_BACK, Q_POOL_READY,
 	/* for stores that many lives share */
-	Q_JOB_NEWS, Q_NODES, Q_MACHINE, Q_DUES, Q_LAST, Q_KILLED, Q_TELL, Q_TELL_KILL, NR_QUERIES
+	Q_JOB_NEWS, Q_NODES, Q_MACHINE, Q_DUES, Q_LAST, Q_KILLED, Q_IDLE, Q_BEATS, Q_DROPS, Q_TELL,
+	Q_TELL_KILL, NR_QUERIES
 };
 
 /* Called for each row of a result. It reads the row with sql_number() and sql_text(). */
@@ -63,7 +64,7 @@ struct store_ops {
 	void		(*leave)(struct store *store);
 	int		(*beat)(struct store *store);
 	void		(*keep)(struct store *store);
-	int		(*news)(struct store *store, void (*fn)(void *arg, const struct news *),
+	int		(*news)(struct store *store, int (*fn)(void *arg, const struct news *),
 				void *arg);
 	int		(*turn)(struct store *store, int lane, struct op *ops, size_t nr,
 				int64_t now);

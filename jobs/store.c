@@ -128,6 +128,7 @@ static const char *const queries[NR_QUERIES] = {
 			" RETURNING killed",
 	[Q_TASK_KILLED] = "SELECT count(*) FROM task WHERE runner = $1 AND state = 1 AND"
 			  " killed = 1",
+	[Q_POOL_READY] = "SELECT pool, NULL, 0 FROM task WHERE pool = $1 AND state = 0 LIMIT 1",
 	[Q_TASK_HERE] = "UPDATE task SET life = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
 			" state = 1 AND life <> $1",
 	[Q_TASK_OVER] = "UPDATE task SET state = 2, outcome = $1, status = $2, life = $3 WHERE"
@@ -160,6 +161,22 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_LAST] = HISTORY_ROW "unnest(CAST(string_to_array($1, ',') AS bigint[])) AS wanted(it),"
 		   " LATERAL (SELECT * FROM history WHERE history.job = it ORDER BY seq DESC"
 		   " LIMIT 1) AS latest",
+	/* In the order of the rows, as others lock them. */
+	[Q_BEATS] = "UPDATE task SET until = $1 FROM (SELECT * FROM unnest("
+		    "CAST(string_to_array($2, ',') AS bigint[]),"
+		    " CAST(string_to_array($3, ',') AS bigint[]),"
+		    " CAST(string_to_array($4, ',') AS bigint[]),"
+		    " CAST(string_to_array($5, ',') AS bigint[])) WITH ORDINALITY"
+		    " u(id, at, shard, attempt, i) ORDER BY id, at, shard) AS u WHERE"
+		    " task.id = u.id AND task.at = u.at AND task.shard = u.shard AND"
+		    " task.attempt = u.attempt AND runner = $6 AND state = 1 AND until >= $7"
+		    " RETURNING i, killed",
+	[Q_IDLE] = "SELECT DISTINCT p, NULL, 0 FROM unnest(string_to_array($1, ',')) p"
+		   " WHERE EXISTS (SELECT 1 FROM task WHERE pool = p AND state = 0) UNION ALL"
+		   " SELECT NULL, r, count(*) FROM unnest(string_to_array($2, ',')) r JOIN task ON"
+		   " runner = r AND state = 1 AND killed = 1 GROUP BY r",
+	[Q_DROPS] = "DELETE FROM history WHERE seq = ANY"
+		    "(CAST(string_to_array($1, ',') AS bigint[]))",
 	/* 3 is STATE_KILLED. */
 	[Q_KILLED] = "UPDATE running SET state = 3 WHERE id = $1 AND at = $2",
 	[Q_TELL] = "INSERT INTO inbox (life, type, job, id, at) VALUES ($1, $2, $3, $4, $5)",
@@ -231,7 +248,7 @@ void store_keep(struct store *store)
 		store->ops->keep(store);
 }
 
-int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
+int store_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg)
 {
 	return store->ops->news ? store->ops->news(store, fn, arg) : 0;
 }
@@ -730,6 +747,33 @@ static int drop_job(struct store *store, int64_t job, bool *gone)
 	return *gone ? tell(store, NEWS_JOB, job, 0, 0) : err;
 }
 
+/* Delete these rows of history, with one round trip if there are any. In a transaction. */
+static int drop_rows(struct store *store, const struct ended *rows, size_t nr)
+{
+	int64_t *seqs = store->many ? calloc(nr + 1, sizeof(*seqs)) : NULL;
+	int err = store->many && !seqs ? -ENOMEM : 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		if (store->many)
+			seqs[i] = rows[i].seq;
+		else
+			err = sql_run(store, Q_HISTORY_DROP, "i", rows[i].seq);
+	}
+	if (store->many && !err)
+		err = each_of(store, Q_DROPS, NULL, NULL, NULL, seqs, nr);
+	free(seqs);
+	return err;
+}
+
+/* Is this the first of the rows that is about its job? */
+static bool is_first(const struct ended *rows, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (rows[k].firing.job == rows[i].firing.job)
+			return false;
+	return true;
+}
+
 /*
  * @fn is called after the commit, and only then: the caller forgets the job. All rows of history
  * are deleted before any job is tried, so a job of several rows is found empty at its first row.
@@ -742,10 +786,9 @@ int store_drop(struct store *store, const struct ended *rows, size_t nr, bool (*
 
 	if (err)
 		goto out;
+	err = drop_rows(store, rows, nr);
 	for (size_t i = 0; i < nr && !err; i++)
-		err = sql_run(store, Q_HISTORY_DROP, "i", rows[i].seq);
-	for (size_t i = 0; i < nr && !err; i++)
-		if (!keep(rows[i].firing.job))
+		if (is_first(rows, i) && !keep(rows[i].firing.job))
 			err = drop_job(store, rows[i].firing.job, &gone[i]);
 	err = store->ops->end(store, err);
 	for (size_t i = 0; i < nr && !err; i++)

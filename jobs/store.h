@@ -387,10 +387,11 @@ int store_beat(struct store *store);
  */
 void store_keep(struct store *store);
 /*
- * Call @fn for what other lives have changed since the last time. If @fn is NULL, only say whether
+ * Call @fn for what other lives have changed since the last time. If it returns an error, that is
+ * returned, and all of these changes are told again the next time. If @fn is NULL, only say whether
  * there is any: -EAGAIN if so.
  */
-int store_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg);
+int store_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg);
 /* Call @fn for each life that is not over. */
 int store_nodes(struct store *store, void (*fn)(void *arg, const struct node *), void *arg);
 /* The name of the machine of a life, over or not. If there is none, @name stays. */
@@ -539,6 +540,14 @@ int store_runners(struct store *store, int64_t now, void (*fn)(void *arg, const 
 		  void *arg);
 /* How many of the runner's tasks are to be killed? */
 int store_killed(struct store *store, const char *id, int64_t *nr);
+/*
+ * Is there something for @nr runners that wait for work? Call @fn for each pool of @pools with
+ * ready tasks, and for each runner of @runners of which tasks are to be killed, with their number;
+ * the other text is NULL.
+ */
+int store_idle(struct store *store, const char *const *pools, const char *const *runners, size_t nr,
+	       void (*fn)(void *arg, const char *pool, const char *runner, int64_t killed),
+	       void *arg);
 /*
  * A task is over; it names its attempt, runner, life, outcome and status. -ESTALE if that attempt
  * is not that runner's, or has ended in another way. -EAGAIN if it may be accepted in a moment.

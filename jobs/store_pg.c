@@ -9,11 +9,12 @@
  * A life has a connection for each lane, so that the server can do a turn of each at the same time.
  * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
  * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
- * see connected(). The daemon waits for no answer longer than the lease; then it closes all
- * connections. The server may still write what was sent on them, so to connect again and look is
- * not enough: the life continues under a new number, and the rows of the old number can only be
- * changed when the server is done with them. The turns of a lane have numbers, so a turn that is
- * sent again is not done again.
+ * see connected(). The daemon waits for no answer longer than the lease, or for that to a turn
+ * longer than LONG_TURN leases, which it renews meanwhile; then it closes all connections. The
+ * server may still write what was sent on them, so to connect again and look is not enough: the
+ * life continues under a new number, and the rows of the old number can only be changed when the
+ * server is done with them. The turns of a lane have numbers, so a turn that is sent again is not
+ * done again.
  *
  * The server's clock is the only one that counts. If an answer says that the time was t, then the
  * present time is at least t, and at most t plus the whole round trip. Taking t, we are never ahead
@@ -44,6 +45,7 @@
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
 #define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
+#define LONG_TURN	10		/* leases: to wait longer for a turn is to no avail */
 #define JUMP_US		(100 * US_PER_MS)	/* then the server's clock was set */
 #define OID_INT8	20
 #define OID_TEXT	25
@@ -180,6 +182,8 @@ static int64_t boot_us(void)
 
 /* ---- one statement ------------------------------------------------------------------ */
 
+static void keep_lease(struct pg *s);
+
 /* Close the connections. Notifications may be lost by that, so memory must be read again. */
 static void let_go(struct pg *s)
 {
@@ -291,6 +295,30 @@ static bool receive(struct pg *s, PGconn *conn, PGresult **result)
 	do
 		n = take(conn, result, &write);
 	while (!n && wait_for(conn, write, until));
+	return n > 0;
+}
+
+/*
+ * receive() of the answer to a turn. The connection of other statements is idle meanwhile, so the
+ * lease is renewed on that, and a turn may take longer than a lease; but not for ever, since the
+ * loop waits. If the renewal loses the connections, that of the lane is NULL afterwards.
+ */
+static bool receive_turn(struct pg *s, struct lane *lane)
+{
+	int64_t end = boot_us() + LONG_TURN * s->store.lease, until = latest(s);
+	bool write;
+	int n;
+
+	while (!(n = take(lane->conn, &lane->answer, &write))) {
+		if (wait_for(lane->conn, write, s->renew < until ? s->renew : until))
+			continue;
+		if (boot_us() >= until)
+			return false;
+		keep_lease(s);
+		if (!lane->conn)
+			return false;
+		until = latest(s) < end ? latest(s) : end;
+	}
 	return n > 0;
 }
 
@@ -602,10 +630,12 @@ static bool is_under_way(const struct pg *s, const struct lane *lane)
 static void hear(struct pg *s, struct lane *lane, bool wait)
 {
 	bool write, alive;
-	int n = wait ? receive(s, lane->conn, &lane->answer) :
+	int n = wait ? receive_turn(s, lane) :
 		       take(lane->conn, &lane->answer, &write);
 
 	lane->answered = n > 0;
+	if (!lane->conn)
+		return;
 	alive = PQstatus(lane->conn) == CONNECTION_OK;
 	if (n < 0 || (!n && wait))
 		unusable(s, lane->conn, alive ? "the server does not answer" : NULL);
@@ -734,15 +764,16 @@ static void pg_leave(struct store *store)
 }
 
 /*
- * The server answers with a row without a change if there is none: it says where to continue. What
- * was not given to @fn is read again.
+ * The server answers with a row without a change if there is none. All rows say the same of where
+ * to continue. That counts once @fn has taken them all: else they would be lost.
  */
-static int pg_news(struct store *store, void (*fn)(void *arg, const struct news *), void *arg)
+static int pg_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg)
 {
 	struct pg *s = to_pg(store);
 	struct params p = { 0 };
 	int err = fn ? connected(s) : reachable(s);
 	PGresult *result = NULL;
+	int64_t next = s->since;
 
 	if (err)
 		return err;
@@ -759,11 +790,13 @@ static int pg_news(struct store *store, void (*fn)(void *arg, const struct news 
 			.at = number_at(result, i, 4),
 		};
 
-		s->since = number_at(result, i, 0);
+		next = number_at(result, i, 0);
 		if (!PQgetisnull(result, i, 1))
-			fn(arg, &news);
+			err = fn(arg, &news);
 		keep_lease(s);
 	}
+	if (!err)
+		s->since = next;
 	PQclear(result);
 	return err;
 }
@@ -810,8 +843,8 @@ static int pg_query(struct store *store, enum sql_id id, const char *text, row_f
 
 	take_params(&p, fmt, args);
 	snprintf(name, sizeof(name), "q%d", id);
-	/* The window and old history are read beside turns. */
-	err = id == Q_WINDOW || id == Q_EXPIRED ? reachable(s) : connected(s);
+	/* The window, old history and what runners wait for are read beside turns. */
+	err = id == Q_WINDOW || id == Q_EXPIRED || id == Q_IDLE ? reachable(s) : connected(s);
 	if (!err)
 		err = prepare(s, id, name, text, &p);
 	if (!err)

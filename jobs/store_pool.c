@@ -9,7 +9,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sql.h"
 
@@ -212,17 +215,77 @@ int store_beat_task(struct store *store, const struct runner *runner, const stru
 			task->id, task->at, task->shard, task->attempt, runner->id, now);
 }
 
+/* A row of Q_BEATS: the runner still has this task. */
+static void beats_row(struct store *store, void *call, void *arg)
+{
+	enum held *held = arg;
+
+	(void)call;
+	held[sql_number(store, 0) - 1] = sql_number(store, 1) ? HELD_KILL : HELD_GOOD;
+}
+
+/* The numbers at the same offset in all of these tasks, as a list. NULL if there is no memory. */
+static char *numbers_of(const struct task *tasks, size_t nr, size_t offset)
+{
+	char *text = malloc(21 * nr + 1), *end = text;
+
+	if (text)
+		*text = 0;
+	for (size_t i = 0; text && i < nr; i++) {
+		const char *task = (const char *)&tasks[i];
+
+		end += sprintf(end, "%s%lld", i ? "," : "",
+			       (long long)*(const int64_t *)(task + offset));
+	}
+	return text;
+}
+
+/* store_beat_task() for many, as one statement. */
+static int beat_tasks(struct store *store, const struct runner *runner, const struct task *tasks,
+		      enum held *held, size_t nr, int64_t now)
+{
+	char *ids = numbers_of(tasks, nr, offsetof(struct task, id)),
+	     *ats = numbers_of(tasks, nr, offsetof(struct task, at)),
+	     *shards = numbers_of(tasks, nr, offsetof(struct task, shard)),
+	     *attempts = numbers_of(tasks, nr, offsetof(struct task, attempt));
+	int err = -ENOMEM;
+
+	for (size_t i = 0; i < nr; i++)
+		held[i] = HELD_GONE;
+	if (ids && ats && shards && attempts)
+		err = sql_each(store, Q_BEATS, beats_row, NULL, held, "ittttti", runner->until, ids,
+			       ats, shards, attempts, runner->id, now);
+	free(ids);
+	free(ats);
+	free(shards);
+	free(attempts);
+	return err;
+}
+
+/* The row of the runner, and no others' that are over. */
+static int enter_runner(struct store *store, const struct runner *runner, int64_t now)
+{
+	int err = sql_run(store, Q_RUNNERS_GONE, "i", now);
+
+	return err ? err : sql_run(store, Q_RUNNER, "ttti", runner->id, runner->pool, runner->name,
+				   runner->until);
+}
+
+/*
+ * If lives share the store, each statement is a transaction of its own. That needs no lock of all
+ * lives, behind which a long transaction of any of them would cost runners their leases: whoever
+ * passes on what a runner says, a task that is not the runner's any more stays as it is.
+ */
 int store_runner(struct store *store, const struct runner *runner, const struct task *tasks,
 		 enum held *held, size_t nr, int64_t now)
 {
-	int err = store->ops->begin(store);
+	int err = store->many ? enter_runner(store, runner, now) : store->ops->begin(store);
 
+	if (store->many)
+		return err || !nr ? err : beat_tasks(store, runner, tasks, held, nr, now);
 	if (err)
 		return err;
-	err = sql_run(store, Q_RUNNERS_GONE, "i", now);
-	if (!err)
-		err = sql_run(store, Q_RUNNER, "ttti", runner->id, runner->pool, runner->name,
-			      runner->until);
+	err = enter_runner(store, runner, now);
 	for (size_t i = 0; i < nr && !err; i++)
 		err = store_beat_task(store, runner, &tasks[i], &held[i], now);
 	return store->ops->end(store, err);
@@ -260,6 +323,65 @@ static void take_number(struct store *store, void *call, void *arg)
 int store_killed(struct store *store, const char *id, int64_t *nr)
 {
 	return sql_each(store, Q_TASK_KILLED, take_number, NULL, nr, "t", id);
+}
+
+/* A row of Q_IDLE or Q_POOL_READY. */
+static void idle_row(struct store *store, void *call, void *arg)
+{
+	(*(void (**)(void *arg, const char *pool, const char *runner, int64_t killed))call)
+		(arg, sql_text(store, 0), sql_text(store, 1), sql_number(store, 2));
+}
+
+/* These names, with a comma between two, which no name has. NULL if there is no memory. */
+static char *list_of(const char *const *names, size_t nr)
+{
+	size_t size = 1;
+	char *text, *end;
+
+	for (size_t i = 0; i < nr; i++)
+		size += strlen(names[i]) + 1;
+	text = malloc(size);
+	end = text;
+	for (size_t i = 0; text && i < nr; i++)
+		end += sprintf(end, "%s%s", i ? "," : "", names[i]);
+	return text;
+}
+
+/* A query for each runner is cheap where it needs no round trip. */
+static int each_idle(struct store *store, const char *const *pools, const char *const *runners,
+		     size_t nr, void (*fn)(void *arg, const char *, const char *, int64_t),
+		     void *arg)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		int64_t killed = 0;
+
+		err = sql_each(store, Q_POOL_READY, idle_row, &fn, arg, "t", pools[i]);
+		if (!err)
+			err = store_killed(store, runners[i], &killed);
+		if (killed)
+			fn(arg, NULL, runners[i], killed);
+	}
+	return err;
+}
+
+int store_idle(struct store *store, const char *const *pools, const char *const *runners, size_t nr,
+	       void (*fn)(void *arg, const char *pool, const char *runner, int64_t killed),
+	       void *arg)
+{
+	char *of_pools, *of_runners;
+	int err = -ENOMEM;
+
+	if (!store->many)
+		return each_idle(store, pools, runners, nr, fn, arg);
+	of_pools = list_of(pools, nr);
+	of_runners = list_of(runners, nr);
+	if (of_pools && of_runners)
+		err = sql_each(store, Q_IDLE, idle_row, &fn, arg, "tt", of_pools, of_runners);
+	free(of_pools);
+	free(of_runners);
+	return err;
 }
 
 /* Why was the task not there to be over? */

@@ -11,7 +11,8 @@
  *
  * A runner always has a request for work in progress. The request lists the runs that the runner
  * has, and so renews their leases. It is answered when there is work, when one of these runs is to
- * end, or when it has waited for long enough.
+ * end, or when it has waited for long enough. Very many runners may wait: so one look at the store
+ * tells for all of them which have to ask it themselves.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +28,8 @@
 #define HELD_MAX	100000
 #define FROM_MAX	1000000000000000LL	/* more than any run prints */
 #define WAIT_MAX_US	(60 * US_PER_S)
-#define SLICE_US	US_PER_S	/* how often to look for changes that nobody tells of */
+#define SLICE_NS	NS_PER_S	/* how often to look for changes that nobody tells of */
+#define SOON_NS		(2 * NS_PER_MS)	/* several changes in a row need one look */
 
 /**
  * struct take - a runner's request for work
@@ -250,8 +252,119 @@ static struct json_object *held_json(const struct take *take, enum held held)
 	return list;
 }
 
+/* ---- waiting ------------------------------------------------------------------------ */
+
+/**
+ * struct idlers - the requests that wait for work
+ * @r:		the requests
+ * @pools:	their pools; of one without room an empty text, which is no pool
+ * @runners:	their runners
+ * @wake:	there is something for the request
+ * @nr:		how many
+ * @room:	for how many there is room here
+ */
+struct idlers {
+	struct request	**r;
+	const char	**pools;
+	const char	**runners;
+	bool		*wake;
+	size_t		nr;
+	size_t		room;
+};
+
+static uint64_t look_timer;
+static bool look_is_soon;
+
+static void add_idler(void *arg, struct request *r)
+{
+	struct idlers *all = arg;
+
+	if (all->nr == all->room) {
+		all->room = 2 * all->room + 64;
+		all->r = reallocarray(all->r, all->room, sizeof(struct request *));
+		all->pools = reallocarray(all->pools, all->room, sizeof(char *));
+		all->runners = reallocarray(all->runners, all->room, sizeof(char *));
+		all->wake = reallocarray(all->wake, all->room, sizeof(bool));
+		if (!all->r || !all->pools || !all->runners || !all->wake)
+			abort();
+	}
+	all->r[all->nr] = r;
+	all->pools[all->nr] = r->idle.room ? r->idle.pool : "";
+	all->runners[all->nr] = r->idle.runner;
+	all->wake[all->nr++] = false;
+}
+
+/* Called by store_idle(): for whom is there something? */
+static void see_idlers(void *arg, const char *pool, const char *runner, int64_t killed)
+{
+	struct idlers *all = arg;
+
+	for (size_t i = 0; i < all->nr; i++)
+		all->wake[i] |= pool ? !strcmp(pool, all->pools[i]) :
+				!strcmp(runner, all->runners[i]) &&
+				killed > all->r[i]->idle.killing;
+}
+
+static void look(void *arg, const struct twheel_task_info *task);
+
+static void look_in(int64_t ns)
+{
+	struct twheel_task task = { .fn = look, .when_ns = ns };
+
+	look_is_soon = ns == SOON_NS;
+	if (twheel_sched_add(sched, &task, &look_timer))
+		look_timer = 0;
+}
+
+void idle_look(void)
+{
+	if (!look_timer || look_is_soon)
+		return;
+	twheel_sched_cancel(sched, look_timer, 0);
+	look_in(SOON_NS);
+}
+
+/* If the store cannot be read, each waits until its time is over. */
+static void look(void *arg, const struct twheel_task_info *task)
+{
+	struct idlers all = { 0 };
+
+	(void)arg;
+	(void)task;
+	look_timer = 0;
+	requests_each(&pool_ready, add_idler, &all);
+	if (all.nr && !core_stuck())
+		store_idle(store, all.pools, all.runners, all.nr, see_idlers, &all);
+	for (size_t i = 0; i < all.nr; i++)
+		if (all.wake[i])
+			request_wake(all.r[i]);
+	if (all.nr)
+		look_in(SLICE_NS);
+	free(all.r);
+	free(all.pools);
+	free(all.runners);
+	free(all.wake);
+}
+
+/* The request waits for work, or until its time is over. Returns false if it must be answered. */
+static bool wait_for_work(struct request *r, const struct take *take, int64_t killing)
+{
+	if (!r->idle.runner)
+		r->idle = (struct idle) {
+			.runner = format("%s", take->runner.id),
+			.pool = format("%s", take->runner.pool),
+			.room = take->room, .killing = killing,
+		};
+	if (!request_wait(r, take->wait, NO_SLICE, &pool_ready))
+		return false;
+	if (!look_timer)
+		look_in(SLICE_NS);
+	return true;
+}
+
 static void take_answer(struct request *r, struct take *take)
 {
+	int64_t killing = take->killing;
 	int news = renew(r, take);
 	struct json_object *work;
 	bool gone = is_gone(r);
@@ -262,7 +375,7 @@ static void take_answer(struct request *r, struct take *take)
 	}
 	work = take_work(r, &take->runner, gone ? 0 : take->room);
 	if (work && !json_object_array_length(work) && !news && !gone &&
-	    request_wait(r, take->wait, SLICE_US, &pool_ready)) {
+	    wait_for_work(r, take, killing)) {
 		json_object_put(work);
 		return;
 	}

@@ -184,13 +184,15 @@ struct job {
 
 /* Read the jobs of these parts from the store; if these are all parts, the calendars too. */
 int registry_load(uint64_t parts);
+/* Read the calendars again. On an error they stay as they were. */
 int days_load(void);
 /*
  * Jobs were read: see that those of ours are due as their zones say now. Returns 0 or a negative
  * errno.
  */
 int jobs_plan_again(void);
-void job_refresh(int64_t id);
+/* Another life has changed the job: read it again, or forget it. Returns 0 or a negative errno. */
+int job_refresh(int64_t id);
 struct job *job_by_id(int64_t id);
 struct job *job_by_name(const char *name);
 /* Call @fn for each job, in the order of names. */
@@ -525,6 +527,8 @@ void api_wake(const void *what);
 bool tokens_read(const char *path, char error[ERROR_MAX]);
 /* The first token in the file that may do what a runner does, or NULL. */
 const char *token_to_run(void);
+/* There may be something for runners that wait for work: look soon. */
+void idle_look(void);
 /* A turn was written: count what it has done. */
 void count_turn(const struct op *ops, size_t nr);
 const char *outcome_name(enum outcome outcome);

@@ -479,6 +479,83 @@ def far_away():
         return [*answers, known, server.query("SELECT max(id) FROM life"), over], took, a.stderr()
 
 
+def long_turn(tap):
+    """The server takes longer than the lease for a turn, and does all else at once. Somebody asks meanwhile."""
+    for _ in range(IN_TIME):
+        with Server("fsync = off") as server, Node(server) as node:
+            node.start()
+            node.put("long", exec=["/bin/sh", "-c", f"echo >>{node.dir}/long; sleep 1000"])
+            node.put("quick", exec=["true"])
+            key = run(node, "long")
+            until(lambda: node.lines("long"))
+            server.query("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(6); RETURN NEW; END $$;"
+                         "CREATE TRIGGER slow BEFORE INSERT ON twheel.history FOR EACH STATEMENT EXECUTE FUNCTION slow()")
+            run(node, "quick")
+            until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
+            status = heard(lambda: node.request("GET", "/v1/jobs?limit=1")[0])
+            rows = until(lambda: heard(lambda: node.request("GET", f"/v1/runs/{key}")[0]) == 200 and node.get(f"/v1/runs/{key}"))
+            got, said = [status, [r["state"] for r in rows], server.query("SELECT max(id) FROM life")], node.stderr()
+            if got == [200, ["running"], [(1,)]]:
+                break
+    tap.same(got, [200, ["running"], [(1,)]], "a lease is renewed while the server does a turn that takes longer", said)
+
+
+def held_up(tap):
+    """Some life has the lock of those that change things for longer than others wait for it."""
+    body = {"runner": "r-1", "name": "r", "pool": "p", "room": 0, "wait": 0, "runs": [{"run": "1-1", "attempt": 1, "shard": 0}]}
+    with Server("fsync = off") as server, Node(server) as node:
+        node.start()
+        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
+            print("BEGIN; SELECT pg_advisory_xact_lock(7482);", file=other.stdin, flush=True)
+            until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+            status, answer = heard(lambda: node.post("/v1/take", body))
+            print("COMMIT;", file=other.stdin, flush=True)
+            other.stdin.close()
+        tap.same([status, answer.get("gone")], [200, body["runs"]], "a runner renews its lease though others make a long change", answer)
+
+
+def cannot_read(server, node, table, change):
+    """A daemon hears of a change while somebody else has the table of that, for longer than a statement waits for a lock."""
+    node.process.send_signal(signal.SIGSTOP)
+    status = change()
+    waits = "SELECT pid, query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
+        print(f"BEGIN; LOCK TABLE twheel.{table};", file=other.stdin, flush=True)
+        until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"))
+        node.process.send_signal(signal.SIGCONT)
+        first = until(lambda: server.query(waits))
+        until(lambda: server.query(waits) != first)
+        print("COMMIT;", file=other.stdin, flush=True)
+        other.stdin.close()
+    return status
+
+
+def reads_later(days):
+    """What a daemon knows of jobs and of a calendar, if it could not read of either when that was changed; and its life."""
+    jobs = [{"name": f"new{n}", "exec": ["true"], "rate": "1h"} for n in range(8)]
+    with Server("fsync = off") as server, Node(server, lease="4s") as a, Node(server, lease="4s") as b:
+        for node in (a, b):
+            node.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        b.request("PUT", "/v1/days/feast", days)
+        until(lambda: a.get("/v1/days/feast") == days)
+        statuses = [cannot_read(server, a, "job", lambda: b.request("POST", "/v1/jobs", jobs)[0]),
+                    cannot_read(server, a, "day_off", lambda: b.request("PUT", "/v1/days/other", days[:1])[0])]
+        heard(lambda: a.get("/v1/jobs"))
+        known = until(lambda: len(heard(lambda: a.get("/v1/jobs"))) == 8, 5), a.get("/v1/days/feast"), a.get("/v1/days/other")
+        return [statuses, *known, server.query("SELECT max(id) FROM life")], a.stderr()
+
+
+def reads_news(tap):
+    days = ["2027-01-01", "2027-12-25"]
+    wanted = [[200, 200], True, days, days[:1], [(2,)]]
+    for _ in range(IN_TIME):
+        got, said = reads_later(days)
+        if got[-1] == wanted[-1]:
+            break
+    tap.ok(got == wanted and "cannot be read" in said, "news that could not be read is read later", wanted, got, said)
+
+
 def killed(tap):
     """Somebody kills a run by way of a daemon that does not own it, and the owner dies before it hears of that."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
@@ -618,6 +695,23 @@ def dropped(tap):
         ran = until(lambda: server.query("SELECT 1 FROM history WHERE at = 1"))
         tap.ok(waited and ran, "a job to which a turn adds a row of due is not deleted", server.query("SELECT id, job, at FROM due"),
                server.query("SELECT id FROM job"), node.stderr())
+
+
+def forgets(tap):
+    """History expires faster than a thousand lines a second."""
+    for _ in range(IN_TIME):
+        with Server("fsync = off") as server, Node(server, lease=LONG) as node:
+            node.start()
+            node.put("j", exec=["true"])
+            server.query("INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status, fired, began, ended, dropped)"
+                         f" SELECT i, 1, 1, {node.life()}, 1, 0, 0, 0, 0, 1, 1, 1, i FROM generate_series(1, 20000) i")
+            began = time.monotonic()
+            gone = until(lambda: server.query("SELECT count(*) FROM history") == [(0,)])
+            took = time.monotonic() - began
+            if gone and took < 14:
+                break
+    tap.ok(gone and took < 14, "20000 lines of history that expire at once are gone in less than 14 s", took)
+    print(f"# {20000 / took:.0f} lines a second")
 
 
 def over_of(node, key):
@@ -905,7 +999,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(78)
+    tap = Tap(82)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -920,11 +1014,15 @@ def main():
     cancelled(tap)
     slow(tap)
     long_work(tap)
+    reads_news(tap)
+    long_turn(tap)
+    held_up(tap)
     killed(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)
     circles(tap)
     dropped(tap)
+    forgets(tap)
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
     refusals(tap)

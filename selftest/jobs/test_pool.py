@@ -12,6 +12,8 @@ import http.client
 import os
 import random
 import re
+import select
+import socket
 import sys
 import time
 
@@ -535,6 +537,51 @@ def moves(tap):
                      [1, [], [], 0, "", "", ""], "and nothing is left of it when its history has expired", pieces(a))
 
 
+def waiting(node, nr, method, path, body=""):
+    """So many requests by TCP that are not answered yet."""
+    sockets = [socket.create_connection(("127.0.0.1", node.port)) for _ in range(nr)]
+    for n, s in enumerate(sockets):
+        data = body.replace("%d", str(n)).encode()
+        s.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS['all']}\r\n"
+                  f"Content-Length: {len(data)}\r\n\r\n".encode() + data)
+    return sockets
+
+
+def idle(tap):
+    """Very many wait for work, and for what a run prints. The loop waits for each query of theirs."""
+    with Server() as server, Both(server, "a") as a:
+        a.start()
+        a.put("long", exec=["sleep", "1000"])
+        key = run(a, "long")
+        running(a, key)
+
+        def commits():
+            time.sleep(2)       # until the server's processes have told what they did
+            return server.query("SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'")[0][0]
+
+        def in_five_seconds():
+            before = commits()
+            time.sleep(5)
+            return commits() - before
+
+        rest = in_five_seconds()
+        take = '{"runner": "idle-%d", "name": "idle", "pool": "none", "room": 1, "wait": "60s"}'
+        sockets = waiting(a, 100, "POST", "/v1/take", take) + waiting(a, 100, "GET", f"/v1/runs/{key}/log?wait=60s")
+        until(lambda: len(a.get("/v1/runners")) == 100)
+        busy = in_five_seconds()
+        tap.ok(busy - rest < 200, "what waits does not ask the store again and again", rest, busy)
+        a.put("none", exec=["true"], pool="none")
+        began = time.monotonic()
+        got = run(a, "none")
+        told = until(lambda: select.select(sockets, [], [], 0)[0])
+        took = time.monotonic() - began
+        answer = told[0].recv(65536).decode()
+        tap.ok(got in answer and took < 5, "one that waits for work is told at once when there is some", took, answer)
+        for s in sockets:
+            s.close()
+        tap.same([a.stop(), a.unsound()], [0, ""], "the daemon of those that wait ends")
+
+
 def any_says(nodes, method, path):
     """Does one of them say yes? One that was buried may just begin again."""
     for node in nodes:
@@ -579,9 +626,10 @@ def storm(server, nodes, seconds=15):
 
 def main():
     if sys.argv[1:] == ["many"]:
-        tap = Tap(10)
+        tap = Tap(13)
         many(tap)
         moves(tap)
+        idle(tap)
         tap.done()
     tap = Tap(49)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):

@@ -9,10 +9,12 @@ longer than a lease, or ends.
 """
 import contextlib
 import http.client
+import http.server
 import os
 import random
 import re
 import sys
+import threading
 import time
 
 from daemon import IN_TIME, Tap, until
@@ -426,6 +428,50 @@ def protocol(tap, d):
                      "prefer: each runner is to run it", "pool: that is for jobs with exec"], "bad definitions")
 
 
+def large(tap, d):
+    """Definitions that are too long for one answer."""
+    def take(room):
+        return [r["run"] for r in d.ask("POST", "/v1/take", {"runner": "l-1", "name": "l", "pool": "large", "room": room},
+                                        token=TOKENS["run"])[1]["runs"]]
+
+    d.put("large", exec=["true"], input="x" * 900000, pool="large", overlap="allow")
+    keys = [run(d, "large") for _ in range(12)]
+    for k in keys:
+        ready(d, k)
+    parts = [take(12) for _ in range(3)]
+    tap.ok(all(1 < len(p) < 8 for p in parts[:2]) and sorted(sum(parts, [])) == sorted(keys),
+           "a runner is given some MiB at once, and the rest when it asks again", [len(p) for p in parts])
+    d.request("DELETE", "/v1/jobs/large")
+    for k in keys:
+        d.post(f"/v1/runs/{k}/kill")
+
+
+class Verbose(http.server.BaseHTTPRequestHandler):
+    """A daemon that says more than any daemon does."""
+    def do_POST(self):  # pylint: disable=invalid-name
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+        try:
+            self.wfile.write(b'{"lease_us":60000000,"runs":[],"x":"' + b"x" * (65 << 20) + b'"}')
+        except OSError:
+            pass
+
+    def log_message(self, *args):  # pylint: disable=arguments-differ
+        pass
+
+
+def verbose(tap, d):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Verbose)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with Runner("x", d, name="patient") as one:
+        one.command.append(f"--runner=http://127.0.0.1:{server.server_port}")
+        one.start(wait=False)
+        told = until(lambda: "is longer than 67108864 bytes" in one.stderr() or "no twheeld" in one.stderr())
+        tap.ok(told and "no twheeld" not in one.stderr(), "an answer that is too long is none, and is not cut", one.stderr())
+    server.shutdown()
+
+
 def upgrade(tap, d):
     """A store of a daemon that knew no runners."""
     d.query("DROP TABLE task")
@@ -583,8 +629,8 @@ def main():
         many(tap)
         moves(tap)
         tap.done()
-    tap = Tap(49)
-    for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
+    tap = Tap(51)
+    for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol, large, verbose))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
             for fn in parts:

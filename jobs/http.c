@@ -96,11 +96,13 @@ static bool add_token(struct tokens *to, const char *line)
 bool tokens_read(const char *path, char error[ERROR_MAX])
 {
 	static const char not_token[] =
-		"%s:%d: a line is [all|read|run] and a token of %d characters or more; %d at most";
-	char line[2 * TOKEN_MAX + 16];
+		"%s:%d: a line is [all|read|run] and a token of %d to %d characters; %d at most";
 	FILE *file = fopen(path, "re");
 	struct tokens read = { 0 };
+	char *line = NULL;
+	size_t room = 0;
 	struct stat st;
+	ssize_t n;
 	int nr = 0;
 
 	if (!file || fstat(fileno(file), &st)) {
@@ -110,13 +112,16 @@ bool tokens_read(const char *path, char error[ERROR_MAX])
 			 st.st_mode & 0777U);
 	} else {
 		*error = 0;
-		while (!*error && fgets(line, sizeof(line), file) && ++nr)
-			if (line[strspn(line, " \t\n")] && *line != '#' &&
-			    (read.nr == TOKENS || !add_token(&read, line)))
-				snprintf(error, ERROR_MAX, not_token, path, nr, TOKEN_MIN, TOKENS);
+		while (!*error && (n = getline(&line, &room, file)) >= 0 && ++nr)
+			if (strlen(line) < (size_t)n ||
+			    (line[strspn(line, " \t\n")] && *line != '#' &&
+			     (read.nr == TOKENS || !add_token(&read, line))))
+				snprintf(error, ERROR_MAX, not_token, path, nr, TOKEN_MIN,
+					 TOKEN_MAX, TOKENS);
 		if (!*error && !read.nr)
 			snprintf(error, ERROR_MAX, "there is no token in '%s'", path);
 	}
+	free(line);
 	if (file)
 		fclose(file);
 	if (!*error)

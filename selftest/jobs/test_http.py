@@ -68,6 +68,12 @@ def options(tap, d):
                       ("all " + "x" * 20 + " y\n", ":1: a line is"), (("x" * 20 + "\n") * 17, ":17: a line is")):
         message = fails(f"--token-file={write_tokens(f'{d.dir}/bad', text)}")
         tap.ok(why in message, f"a token file with {text[:12]!r}", message)
+    for name, text, why in (("a comment of any length is no token", "# " + "x" * 525 + "t" * 24 + "\n", "there is no token in"),
+                            ("a token that is too long", "a" * 32 + "\n" + "x" * 257 + "\n", ":2: a line is"),
+                            ("a line that is too long", "# " + "x" * 5000 + "\n" + "x" * 5000 + "\n", ":2: a line is"),
+                            ("a NUL in a line", "\0" + "x" * 20 + "\n", ":1: a line is")):
+        message = fails(f"--token-file={write_tokens(f'{d.dir}/bad', text)}")
+        tap.ok(why in message, f"a token file: {name}", message)
     os.chmod(f"{d.dir}/bad", 0o640)
     message = fails(f"--token-file={d.dir}/bad")
     tap.ok("not its owner's alone: its mode is 640" in message, "a token file that others can read", message)
@@ -260,7 +266,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(33)
+    tap = Tap(37)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow):

@@ -25,6 +25,7 @@ enum role { ROLE_NONE, ROLE_READ, ROLE_RUN, ROLE_ALL };
 
 struct server;
 struct route;
+struct take;
 
 /**
  * struct request - a request that is being answered
@@ -47,6 +48,7 @@ struct route;
  * @policy:	the Content-Security-Policy of @text, or NULL
  * @next:	with a log: from where to read on
  * @more:	with a log: the attempt is not over
+ * @take:	with a runner's request for work: what it says, see take.c
  * @what:	what it waits for: see request_wait()
  * @deadline:	until when it may wait, by CLOCK_BOOTTIME in us; 0 if it has not waited yet
  * @timer:	the scheduler's task for @deadline, or 0
@@ -73,6 +75,7 @@ struct request {
 	const char		*policy;
 	int64_t			next;
 	bool			more;
+	struct take		*take;
 	const void		*what;
 	int64_t			deadline;
 	uint64_t		timer;
@@ -112,6 +115,7 @@ bool parse_run(struct request *r, struct firing *f);
 
 /* The routes that are not in api.c. */
 void post_take(struct request *r);
+void take_free(struct take *take);
 void post_beat(struct request *r);
 void post_done(struct request *r);
 void get_runners(struct request *r);

@@ -414,6 +414,7 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 	if (!r)
 		return;
 	json_object_put(r->json);
+	take_free(r->take);
 	free(r->text);
 	free(r->body);
 	free(r->path);

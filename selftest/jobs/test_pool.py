@@ -10,9 +10,11 @@ longer than a lease, or ends.
 import contextlib
 import http.client
 import http.server
+import json
 import os
 import random
 import re
+import socket
 import sys
 import threading
 import time
@@ -417,7 +419,9 @@ def protocol(tap, d):
             ("POST", "/v1/take", {"runner": "a/b", "name": "a", "pool": "x"}), ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "room": -1}),
             ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "runs": [{"run": "x"}]}),
             ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": "1h"}),
-            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": None}))]
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": None}),
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "rooms": 1}),
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "runs": [{"run": key, "attempt": 1, "x": [[]]}]}))]
     tap.ok({s for s, _ in bad} == {400} and all("error" in a for _, a in bad), "bad requests", *bad)
     tap.same([take(0, leave=True), d.get("/v1/runners")[0]["runner"]], [(200, {}), "b-1"], "it leaves")
     wrong = [d.put("x", **more)[1].get("error") for more in (
@@ -444,6 +448,32 @@ def large(tap, d):
     d.request("DELETE", "/v1/jobs/large")
     for k in keys:
         d.post(f"/v1/runs/{k}/kill")
+
+
+def waits(tap, d):
+    """What is sent for a request that waits is looked at once, and not kept."""
+    def cpu():
+        with open(f"/proc/{d.process.pid}/stat", encoding="ascii") as file:
+            return sum(map(int, file.read().split()[13:15])) / os.sysconf("SC_CLK_TCK")
+
+    sockets = []
+    for n in range(40):
+        body = json.dumps({"runner": f"w-{n}", "name": "w", "pool": "waits", "room": 1, "wait": "60s"}).encode() + b" " * 1_000_000
+        sockets.append(socket.create_connection(("127.0.0.1", d.port)))
+        sockets[-1].sendall(f"POST /v1/take HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS['run']}\r\n"
+                            f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    until(lambda: sum(r["pool"] == "waits" for r in d.get("/v1/runners")) == 40)
+    time.sleep(1)
+    before = cpu()
+    time.sleep(3)
+    took = cpu() - before
+    d.put("waits", exec=["true"], pool="waits")
+    key = run(d, "waits")
+    taken = running(d, key)
+    for s in sockets:
+        s.close()
+    d.post(f"/v1/runs/{key}/kill")
+    tap.ok(took < 0.6 and taken, "40 requests of 1 MB that wait cost nothing, and one gets the run", took, taken)
 
 
 class Verbose(http.server.BaseHTTPRequestHandler):
@@ -629,8 +659,8 @@ def main():
         many(tap)
         moves(tap)
         tap.done()
-    tap = Tap(51)
-    for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol, large, verbose))):
+    tap = Tap(52)
+    for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol, large, waits, verbose))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
             for fn in parts:

@@ -419,22 +419,30 @@ static void not_yours(struct request *r)
 	refuse(r, MHD_HTTP_CONFLICT, "this attempt is over, or is somebody else's");
 }
 
+/*
+ * Whose is the task? Nothing may be told of it, and nothing written, before that is known. Returns
+ * false, with the error set, if the store cannot say it.
+ */
+static bool is_held(struct request *r, const struct task *task, enum held *held)
+{
+	/* Who has accepted a request has no lease. */
+	struct runner runner = { .id = task->runner, .name = "", .pool = "",
+				 .until = *task->runner ? now_us() + pool_lease() : NEVER };
+
+	if (!store_beat_task(store, &runner, task, held, now_us()))
+		return true;
+	not_stored(r);
+	return false;
+}
+
 void post_beat(struct request *r)
 {
-	struct runner runner = { .name = "", .pool = "" };
 	enum held held = HELD_GONE;
 	struct task task;
 	int64_t from;
 
-	if (!task_of(r, &task, &from))
+	if (!task_of(r, &task, &from) || !is_held(r, &task, &held))
 		return;
-	runner.id = task.runner;
-	/* Who has accepted a request has no lease. */
-	runner.until = *task.runner ? now_us() + pool_lease() : NEVER;
-	if (store_beat_task(store, &runner, &task, &held, now_us())) {
-		not_stored(r);
-		return;
-	}
 	if (held == HELD_GONE) {
 		not_yours(r);
 		return;
@@ -480,12 +488,16 @@ static void done(struct request *r, struct task *task, int64_t from, int64_t roo
 void post_done(struct request *r)
 {
 	int64_t from, lost = 0, room = 0;
+	enum held held = HELD_GONE;
 	struct task task;
 
 	if (!task_of(r, &task, &from) || !query_number(r, "status", INT32_MAX, &task.status) ||
 	    !query_number(r, "lost", 1, &lost) || !query_number(r, "room", ROOM_MAX, &room))
 		return;
-	if (lacks_output(r, &task))
+	/* If it is not held, done() finds out why. */
+	if (argument(r, "sent") && !is_held(r, &task, &held))
+		return;
+	if (held != HELD_GONE && lacks_output(r, &task))
 		return;
 	task.outcome = lost ? OUTCOME_LOST : task.status ? OUTCOME_FAILED : OUTCOME_OK;
 	done(r, &task, from, room);

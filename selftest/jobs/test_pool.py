@@ -404,6 +404,10 @@ def protocol(tap, d):
     tap.same([status, again[0]["attempt"], d.output(key, attempt=1)], [200, 2, "out\nmore\n"], "it has failed, and takes the next attempt")
     answers = [d.ask("POST", f"{path}/{what}?runner=a-1&attempt=1", token=TOKENS["run"]) for what in ("beat", "done")]
     tap.ok([s for s, _ in answers] == [409, 409] and all("error" in a for _, a in answers), "old attempts are refused", answers)
+    asked = [d.ask("POST", f"{p}/{what}?runner={who}&attempt={n}&sent=1000", token=TOKENS["run"])[0] for what in ("beat", "done")
+             for p, who, n in ((path, "a-1", 1), (path, "b-1", 2), (path, "", 1), ("/v1/runs/999-5", "a-1", 1))]
+    mine = [d.ask("POST", f"{path}/{what}?runner=a-1&attempt=2&sent=1000", token=TOKENS["run"]) for what in ("beat", "done")]
+    tap.same([asked, mine], [[409] * 8, [(200, {"log": 0})] * 2], "only who has the attempt is told how long its log is")
     done = [d.ask("POST", f"{path}/done?runner=a-1&attempt=2&status=0", token=TOKENS["run"])[0] for _ in range(2)]
     tap.same([done[0], over(d, key)], [200, [(1, "failed"), (2, "ok")]], "it is over")
     for _ in range(IN_TIME):
@@ -659,7 +663,7 @@ def main():
         many(tap)
         moves(tap)
         tap.done()
-    tap = Tap(52)
+    tap = Tap(53)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol, large, waits, verbose))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

@@ -37,7 +37,7 @@ struct take;
  * @path:	a copy of its path, cut at each slash
  * @segment:	the parts of @path; there may be slashes in the last one of SEGMENTS
  * @nr_segments: how many parts there are
- * @body:	its body
+ * @body:	its body, which ends with a 0 that @size does not count; NULL if empty
  * @size:	the size of @body
  * @too_big:	the body was too long, and @body is not all of it
  * @status:	the status of the answer
@@ -89,6 +89,9 @@ void refuse(struct request *r, unsigned int status, const char *fmt, ...);
 
 /* The value of parameter @name in the query part of the address, or NULL. */
 const char *argument(const struct request *r, const char *name);
+
+/* How much of @text is UTF-8. */
+size_t text_length(const char *text);
 
 /*
  * Do not answer now: dispatch() the request again when api_wake(@what) is called, and every @slice

@@ -181,6 +181,35 @@ const char *argument(const struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
 }
 
+size_t text_length(const char *text)
+{
+	size_t n, size = 0;
+
+	while (text[size] && (n = utf8_length(text + size)))
+		size += n;
+	return size;
+}
+
+/* MHD_KeyValueIterator: is an argument of the address text? */
+static enum MHD_Result is_text(void *arg, enum MHD_ValueKind kind, const char *key,
+			       const char *value)
+{
+	(void)kind;
+	*(bool *)arg &= !key[text_length(key)] && (!value || !value[text_length(value)]);
+	return MHD_YES;
+}
+
+/* No store and no JSON takes what is no UTF-8. Returns false, with the error set, if it is none. */
+static bool address_is_text(struct request *r, const char *path)
+{
+	bool good = !path[text_length(path)];
+
+	MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, is_text, &good);
+	if (!good)
+		refuse(r, MHD_HTTP_BAD_REQUEST, "the address is no UTF-8");
+	return good;
+}
+
 /* The last segment is all of the rest: only the key of a shot is there, which may be any text. */
 static void split_path(struct request *r, const char *path)
 {
@@ -228,7 +257,7 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
 	r->too_big = size && strtoull(size, NULL, 10) > BODY_MAX;
 	if (is_from_elsewhere(r))
 		refuse(r, MHD_HTTP_FORBIDDEN, "requests from the pages of others are refused");
-	else if (request_allowed(r, role_of(r)) && r->too_big)
+	else if (request_allowed(r, role_of(r)) && address_is_text(r, url) && r->too_big)
 		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
 	return r;
 }
@@ -240,7 +269,7 @@ static void take_body(struct request *r, const char *data, size_t size)
 	if (r->error[0])
 		return;
 	if (r->size + size <= BODY_MAX)
-		body = realloc(r->body, r->size + size);
+		body = realloc(r->body, r->size + size + 1);
 	if (!body) {
 		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
 		return;
@@ -248,6 +277,7 @@ static void take_body(struct request *r, const char *data, size_t size)
 	memcpy(body + r->size, data, size);
 	r->body = body;
 	r->size += size;
+	body[r->size] = 0;
 }
 
 /* ---- answers ------------------------------------------------------------------------ */

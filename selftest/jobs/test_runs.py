@@ -778,11 +778,12 @@ def notifies(tap):
     with Daemon() as d, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.settimeout(10)
         s.bind(f"{d.dir}/notify")
-        d.start(NOTIFY_SOCKET=f"{d.dir}/notify")
+        d.start(NOTIFY_SOCKET=f"{d.dir}/notify", OPTIONS="--store=secret", PGPASSWORD="secret", LIBPQ="not theirs")
         ready = s.recv(100)
         d.put("env", exec=["env"])
         run(d, "env")
-        tap.ok("NOTIFY_SOCKET" not in d.output(run_of(d, "env")), "runs do not know the socket of systemd")
+        tap.same([word for word in ("NOTIFY_SOCKET", "\\nOPTIONS=", "PGPASSWORD", "secret", "not theirs") if word in d.output(run_of(d, "env"))],
+                 ["not theirs"], "runs do not know what is meant for the daemon")
         d.stop()
         tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is notified")
 

@@ -177,6 +177,16 @@ def times(tap, job):
             "except: there is no calendar 'none'", "except: no calendar")
     for nul in ("\\u0000", "\0"):
         refused(tap, job("put", "-", stdin=f'{{"name": "nul", "exec": ["true"], "keep{nul}": "1h"}}'), "-: there is a NUL in the JSON", "put: a NUL")
+    two = '{"name": "two-1", "exec": ["true"]}\n{"name": "two-2", "exec": ["true"]}\n'
+    for text, at in ((two, 36), ('[{"name": "two-1", "exec": ["true"]}] ]', 38)):
+        refused(tap, job("put", "-", stdin=text), f"-: one definition or a list .*; byte {at} is too much", "put: nothing may follow")
+    refused(tap, job("put", "-", stdin="{'name': 'two-1', 'exec': ['true']}"), "-: this is no JSON, at byte 9", "put: strict JSON")
+    tap.same(job.json("ls", "two-"), [], "put: and nothing is put")
+    job("put", "-", stdin='{"name": "once-after", "exec": ["true"], "after": 0}\n \n')
+    job("put", "-", stdin=json.dumps({"name": "once-at", "exec": ["true"], "at": f"@{time.time() + 1}"}))
+    until(lambda: [j["name"] for j in job.json("ls", "once-") if j["last"]] == ["once-after", "once-at"])
+    old = job("export", "once-").stdout
+    tap.same(json.loads(old), [{"exec": ["true"], "name": f"once-{n}"} for n in ("after", "at")], "export: what was due once and is over has no time")
     first = json.loads(job("export").stdout)
     tap.same(len(first), len(job.json("ls")), "export")
     tap.same(job("put", "-", stdin=json.dumps(first)).returncode, 0, "put: accepts what export printed")
@@ -202,7 +212,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(70)
+    tap = Tap(75)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

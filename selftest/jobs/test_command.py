@@ -159,6 +159,11 @@ def crontabs(tap, job, d):
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n* * *\n@reboot true\n")
     tap.ok(done.returncode == 1 and done.stderr.count("\n") == 2 and "-:2: there is no command" in done.stderr,
            "import: each bad line is reported", done)
+    job("import", "-", "--prefix=h-", stdin=f"HOME={d.dir}\n@daily pwd\n")
+    tap.same([job("run", "h-2", "--wait").returncode, job("log", "h-2").stdout], [0, f"{d.dir}\n"], "import: HOME is where a command begins")
+    job("rm", "h-2")
+    done = job("import", "-", "--prefix=x-", stdin="FOO-BAR=1\n* * * * * true\n")
+    tap.same(done.stderr, "-:1: 'FOO-BAR' is no name of a variable\n", "import: a bad variable")
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n61 * * * * true\n")
     tap.same(done.stderr, "twheel job: job 'x-2': cron: minute '61' is not in 0-59\n", "import: the daemon's error message")
     tap.same(job.json("ls", "x-"), [], "import: with an error no job is added")
@@ -212,7 +217,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(75)
+    tap = Tap(77)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

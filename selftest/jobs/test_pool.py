@@ -506,6 +506,21 @@ def verbose(tap, d):
     server.shutdown()
 
 
+def no_holes(tap):
+    """Of a runner's output that much is kept, and no more, if the middle of a file cannot be cut out."""
+    with Remote(TWHEELD_HOLES="no") as d:
+        d.start()
+        d.put("loud", exec=["true"], pool="loud")
+        key = run(d, "loud")
+        taken = until(lambda: d.ask("POST", "/v1/take", {"runner": "l-1", "name": "l", "pool": "loud", "room": 1}, token=TOKENS["run"])[1]["runs"])
+        sent = [d.ask("POST", f"/v1/runs/{key}/beat?attempt=1&runner=l-1&from={n * 500000}", "y" * 500000, token=TOKENS["run"])[0]
+                for n in range(10)]
+        sizes = [os.path.getsize(os.path.join(path, file)) for path, _, files in os.walk(f"{d.dir}/state/logs") for file in files]
+        tap.ok(taken and sent == [200] * 10 and len(sizes) == 1 and 10**6 <= sizes[0] < 2 * 10**6,
+               "without holes, a log ends after 1 MiB", taken, sent, sizes)
+        tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon is sound")
+
+
 def upgrade(tap, d):
     """A store of a daemon that knew no runners."""
     d.query("DROP TABLE task")
@@ -663,7 +678,7 @@ def main():
         many(tap)
         moves(tap)
         tap.done()
-    tap = Tap(53)
+    tap = Tap(55)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol, large, waits, verbose))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -673,6 +688,7 @@ def main():
             tap.same(d.query("SELECT count(*) FROM running"), [(0,)], "nothing is left running")
             if lease == "2s":
                 upgrade(tap, d)
+    no_holes(tap)
     tap.done()
 
 

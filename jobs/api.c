@@ -226,7 +226,7 @@ static bool read_history(struct request *r, const struct query *query, struct js
 	return false;
 }
 
-/* parse_body() of a body in which no NUL is. */
+/* parse_body() of a body that is text. */
 static struct json_object *parse_text(struct request *r)
 {
 	struct json_tokener *parser = json_tokener_new();
@@ -248,11 +248,17 @@ static struct json_object *parse_text(struct request *r)
 	return json;
 }
 
+/* What json-c takes for UTF-8 may be longer than it need be, a surrogate, or beyond U+10FFFF. */
 struct json_object *parse_body(struct request *r)
 {
-	if (!json_has_nul(r->body, r->size))
+	size_t size = r->size ? text_length(r->body) : 0;
+
+	if (json_has_nul(r->body, r->size))
+		refuse(r, MHD_HTTP_BAD_REQUEST, "there is a NUL in the JSON");
+	else if (size < r->size)
+		refuse(r, MHD_HTTP_BAD_REQUEST, "this is no UTF-8, at byte %zu", size);
+	else
 		return parse_text(r);
-	refuse(r, MHD_HTTP_BAD_REQUEST, "there is a NUL in the JSON");
 	return NULL;
 }
 

@@ -25,6 +25,7 @@ enum role { ROLE_NONE, ROLE_READ, ROLE_RUN, ROLE_ALL };
 
 struct server;
 struct route;
+struct take;
 
 /**
  * struct idle - a runner whose request for work waits
@@ -50,7 +51,7 @@ struct idle {
  * @path:	a copy of its path, cut at each slash
  * @segment:	the parts of @path; there may be slashes in the last one of SEGMENTS
  * @nr_segments: how many parts there are
- * @body:	its body
+ * @body:	its body, which ends with a 0 that @size does not count; NULL if empty
  * @size:	the size of @body
  * @too_big:	the body was too long, and @body is not all of it
  * @status:	the status of the answer
@@ -61,6 +62,7 @@ struct idle {
  * @policy:	the Content-Security-Policy of @text, or NULL
  * @next:	with a log: from where to read on
  * @more:	with a log: the attempt is not over
+ * @take:	with a runner's request for work: what it says, see take.c
  * @what:	what it waits for: see request_wait()
  * @idle:	of a request for work that waits: its runner
  * @deadline:	until when it may wait, by CLOCK_BOOTTIME in us; 0 if it has not waited yet
@@ -88,6 +90,7 @@ struct request {
 	const char		*policy;
 	int64_t			next;
 	bool			more;
+	struct take		*take;
 	const void		*what;
 	struct idle		idle;
 	int64_t			deadline;
@@ -102,6 +105,9 @@ void refuse(struct request *r, unsigned int status, const char *fmt, ...);
 
 /* The value of parameter @name in the query part of the address, or NULL. */
 const char *argument(const struct request *r, const char *name);
+
+/* How much of @text is UTF-8. */
+size_t text_length(const char *text);
 
 /*
  * Do not answer now: dispatch() the request again when api_wake(@what) is called, and every @slice
@@ -133,6 +139,7 @@ bool parse_run(struct request *r, struct firing *f);
 
 /* The routes that are not in api.c. */
 void post_take(struct request *r);
+void take_free(struct take *take);
 void post_beat(struct request *r);
 void post_done(struct request *r);
 void get_runners(struct request *r);

@@ -88,7 +88,8 @@ static bool is_own(const char *variable)
 {
 	static const char *const own[] = { "TWHEEL_",	"NOTIFY_SOCKET=",   "LISTEN_",
 					   "WATCHDOG_", "INVOCATION_ID=",   "JOURNAL_STREAM=",
-					   "MAINPID=",	"SYSTEMD_EXEC_PID=" };
+					   "MAINPID=",	"SYSTEMD_EXEC_PID=",
+					   "OPTIONS=",	"PG" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		if (!strncmp(variable, own[i], strlen(own[i])))

@@ -97,11 +97,13 @@ static bool add_token(struct tokens *to, const char *line)
 bool tokens_read(const char *path, char error[ERROR_MAX])
 {
 	static const char not_token[] =
-		"%s:%d: a line is [all|read|run] and a token of %d characters or more; %d at most";
-	char line[2 * TOKEN_MAX + 16];
+		"%s:%d: a line is [all|read|run] and a token of %d to %d characters; %d at most";
 	FILE *file = fopen(path, "re");
 	struct tokens read = { 0 };
+	char *line = NULL;
+	size_t room = 0;
 	struct stat st;
+	ssize_t n;
 	int nr = 0;
 
 	if (!file || fstat(fileno(file), &st)) {
@@ -111,13 +113,16 @@ bool tokens_read(const char *path, char error[ERROR_MAX])
 			 st.st_mode & 0777U);
 	} else {
 		*error = 0;
-		while (!*error && fgets(line, sizeof(line), file) && ++nr)
-			if (line[strspn(line, " \t\n")] && *line != '#' &&
-			    (read.nr == TOKENS || !add_token(&read, line)))
-				snprintf(error, ERROR_MAX, not_token, path, nr, TOKEN_MIN, TOKENS);
+		while (!*error && (n = getline(&line, &room, file)) >= 0 && ++nr)
+			if (strlen(line) < (size_t)n ||
+			    (line[strspn(line, " \t\n")] && *line != '#' &&
+			     (read.nr == TOKENS || !add_token(&read, line))))
+				snprintf(error, ERROR_MAX, not_token, path, nr, TOKEN_MIN,
+					 TOKEN_MAX, TOKENS);
 		if (!*error && !read.nr)
 			snprintf(error, ERROR_MAX, "there is no token in '%s'", path);
 	}
+	free(line);
 	if (file)
 		fclose(file);
 	if (!*error)
@@ -177,6 +182,35 @@ const char *argument(const struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
 }
 
+size_t text_length(const char *text)
+{
+	size_t n, size = 0;
+
+	while (text[size] && (n = utf8_length(text + size)))
+		size += n;
+	return size;
+}
+
+/* MHD_KeyValueIterator: is an argument of the address text? */
+static enum MHD_Result is_text(void *arg, enum MHD_ValueKind kind, const char *key,
+			       const char *value)
+{
+	(void)kind;
+	*(bool *)arg &= !key[text_length(key)] && (!value || !value[text_length(value)]);
+	return MHD_YES;
+}
+
+/* No store and no JSON takes what is no UTF-8. Returns false, with the error set, if it is none. */
+static bool address_is_text(struct request *r, const char *path)
+{
+	bool good = !path[text_length(path)];
+
+	MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, is_text, &good);
+	if (!good)
+		refuse(r, MHD_HTTP_BAD_REQUEST, "the address is no UTF-8");
+	return good;
+}
+
 /* The last segment is all of the rest: only the key of a shot is there, which may be any text. */
 static void split_path(struct request *r, const char *path)
 {
@@ -224,7 +258,7 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
 	r->too_big = size && strtoull(size, NULL, 10) > BODY_MAX;
 	if (is_from_elsewhere(r))
 		refuse(r, MHD_HTTP_FORBIDDEN, "requests from the pages of others are refused");
-	else if (request_allowed(r, role_of(r)) && r->too_big)
+	else if (request_allowed(r, role_of(r)) && address_is_text(r, url) && r->too_big)
 		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
 	return r;
 }
@@ -236,7 +270,7 @@ static void take_body(struct request *r, const char *data, size_t size)
 	if (r->error[0])
 		return;
 	if (r->size + size <= BODY_MAX)
-		body = realloc(r->body, r->size + size);
+		body = realloc(r->body, r->size + size + 1);
 	if (!body) {
 		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
 		return;
@@ -244,6 +278,7 @@ static void take_body(struct request *r, const char *data, size_t size)
 	memcpy(body + r->size, data, size);
 	r->body = body;
 	r->size += size;
+	body[r->size] = 0;
 }
 
 /* ---- answers ------------------------------------------------------------------------ */
@@ -438,6 +473,7 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 	if (!r)
 		return;
 	json_object_put(r->json);
+	take_free(r->take);
 	free(r->text);
 	free(r->body);
 	free(r->path);

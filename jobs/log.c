@@ -170,7 +170,8 @@ int64_t log_append(const struct firing *firing, int64_t from, const char *data, 
 	known = from < 0 || from > log.size ? 0 : log.size - from;
 	if (from > log.size)
 		log.size = from;
-	if (known < (int64_t)size)
+	/* If no hole can be made, the log is too long already: see cut(). */
+	if (known < (int64_t)size && cut(&log))
 		log_write(firing, &log, data + known, size - (size_t)known);
 	log_close(&log);
 	return log.size;

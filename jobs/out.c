@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -25,6 +26,8 @@
  * @what:	what the caller has asked for; the texts in it are not kept
  * @answer:	the body of the answer so far
  * @size:	its size
+ * @room:	how much memory it has
+ * @too_long:	there is more of the answer than the caller can use
  * @error:	filled in by libcurl: why there is no answer
  */
 struct call {
@@ -33,6 +36,8 @@ struct call {
 	struct post		what;
 	char			*answer;
 	size_t			size;
+	size_t			room;
+	bool			too_long;
 	char			error[CURL_ERROR_SIZE];
 };
 
@@ -52,6 +57,9 @@ static void call_over(CURL *easy, CURLcode result)
 	if (!result)
 		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	reply.status = (int)status;
+	if (call->too_long)
+		snprintf(call->error, sizeof(call->error), "the answer is longer than %zu bytes",
+			 call->what.most);
 	reply.error = *call->error ? call->error : curl_easy_strerror(result);
 	reply.body = call->answer;
 	reply.size = call->size;
@@ -139,20 +147,38 @@ static bool set_up(void)
 
 /* ---- a call ------------------------------------------------------------------------- */
 
-/* Take a part of the answer. What is more than the caller wants is dropped. */
+/* Make room for @size more bytes and a 0. Returns false if there is no memory. */
+static bool make_room(struct call *call, size_t size)
+{
+	size_t room = call->room ? call->room : 4096;
+	char *answer;
+
+	while (room <= call->size + size)
+		room *= 2;
+	answer = room > call->room ? realloc(call->answer, room) : call->answer;
+	if (!answer)
+		return false;
+	call->answer = answer;
+	call->room = room;
+	return true;
+}
+
+/*
+ * Take a part of the answer. What is more than the caller wants is dropped; or the call fails, if
+ * the beginning of an answer is of no use to the caller.
+ */
 static size_t take_answer(char *data, size_t one, size_t size, void *closure)
 {
 	struct call *call = closure;
-	size_t room = call->what.most - call->size, n = size < room ? size : room;
-	char *answer = realloc(call->answer, call->size + n + 1);
+	size_t left = call->what.most - call->size, n = size < left ? size : left;
 
 	(void)one;
-	if (!answer)
+	call->too_long = n < size && call->what.whole;
+	if (call->too_long || !make_room(call, n))
 		return 0;
-	memcpy(answer + call->size, data, n);
-	call->answer = answer;
+	memcpy(call->answer + call->size, data, n);
 	call->size += n;
-	answer[call->size] = 0;
+	call->answer[call->size] = 0;
 	return size;
 }
 

@@ -87,20 +87,20 @@ static int64_t pass_day(const struct def *def, int64_t at)
 	end = end < span.to ? end : span.to;
 	if (def->kind == KIND_RATE)
 		return at + (end * US_PER_S - 1 - at) / def->period * def->period;
-	return (end - 1) * US_PER_S;
+	return end * US_PER_S - 1;
 }
 
 /*
- * The next time after @at that is not on a day off. Both are without the spread. 0 if there is
- * none.
+ * The next time after @at that, later by @add as it is, is not on a day off. Both are without the
+ * spread. 0 if there is none.
  */
-static int64_t next_on(const struct def *def, int64_t at)
+static int64_t next_on(const struct def *def, int64_t add, int64_t at)
 {
 	for (int n = 0; n < SKIPPED_MAX; n++) {
 		at = step(def, at);
-		if (!at || !is_off(def, at))
+		if (!at || !is_off(def, at + add))
 			return at;
-		at = pass_day(def, at);
+		at = pass_day(def, at + add) - add;
 	}
 	return 0;
 }
@@ -109,7 +109,7 @@ int64_t next_due(const struct def *def, const char *name, int64_t at)
 {
 	int64_t add = share(def, name);
 
-	at = next_on(def, at - add);
+	at = next_on(def, add, at - add);
 	return at ? at + add : 0;
 }
 
@@ -124,11 +124,11 @@ static int64_t first_of_rate(const struct def *def, int64_t now)
 }
 
 /* first_of_rate(), but not on a day off. */
-static int64_t first_by_rate(const struct def *def, int64_t now)
+static int64_t first_by_rate(const struct def *def, int64_t add, int64_t now)
 {
 	int64_t at = first_of_rate(def, now);
 
-	return is_off(def, at) ? next_on(def, at) : at;
+	return is_off(def, at + add) ? next_on(def, add, at) : at;
 }
 
 int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t now)
@@ -139,7 +139,7 @@ int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t 
 		return first_due(def, name, now);
 	if (due > now)
 		at -= (due - now - 1) / def->period * def->period;
-	at = is_off(def, at) ? next_on(def, at) : at;
+	at = is_off(def, at + add) ? next_on(def, add, at) : at;
 	return at ? at + add : 0;
 }
 
@@ -151,7 +151,7 @@ int64_t first_due(const struct def *def, const char *name, int64_t now)
 	case KIND_CRON:
 		return next_due(def, name, now);
 	case KIND_RATE:
-		at = first_by_rate(def, now - add);
+		at = first_by_rate(def, add, now - add);
 		break;
 	case KIND_DELAY:
 	case KIND_AFTER:
@@ -170,7 +170,8 @@ int64_t first_due(const struct def *def, const char *name, int64_t now)
  * Go from @at to the last time that is not after @until, but over @most times at most. All are
  * without the spread. Returns how many times that is. *@next becomes the time after them, or 0.
  */
-static int64_t pass(const struct def *def, int64_t at, int64_t until, int64_t most, int64_t *next)
+static int64_t pass(const struct def *def, int64_t add, int64_t at, int64_t until, int64_t most,
+		    int64_t *next)
 {
 	int64_t n = 0;
 
@@ -181,48 +182,49 @@ static int64_t pass(const struct def *def, int64_t at, int64_t until, int64_t mo
 		*next = step(def, at);
 		return n;
 	}
-	for (*next = next_on(def, at); *next && *next <= until && n < most; n++)
-		*next = next_on(def, *next);
+	for (*next = next_on(def, add, at); *next && *next <= until && n < most; n++)
+		*next = next_on(def, add, *next);
 	return n;
 }
 
 /*
  * pass() over all times up to @until. If there are very many, the rest is passed without counting.
  */
-static int64_t pass_all(const struct def *def, int64_t at, int64_t until, int64_t *next)
+static int64_t pass_all(const struct def *def, int64_t add, int64_t at, int64_t until,
+			int64_t *next)
 {
-	int64_t n = pass(def, at, until, MISSED_COUNTED, next);
+	int64_t n = pass(def, add, at, until, MISSED_COUNTED, next);
 
 	if (!*next || *next > until)
 		return n;
 	if (def->kind == KIND_RATE)
 		until = *next + (until - *next) / def->period * def->period;
-	*next = next_on(def, until);
+	*next = next_on(def, add, until);
 	return n;
 }
 
 /* plan_firing() for an @at that has passed. All times are without the spread. */
-static struct plan plan_late(const struct def *def, int64_t at, int64_t now)
+static struct plan plan_late(const struct def *def, int64_t add, int64_t at, int64_t now)
 {
 	struct plan plan = { .run = def->missed != MISSED_SKIP };
 	int64_t late = now - def->grace, over;
 
 	if (def->missed == MISSED_ONCE) {
-		plan.missed = pass_all(def, at, now, &plan.next);
+		plan.missed = pass_all(def, add, at, now, &plan.next);
 		return plan;
 	}
-	plan.missed = pass_all(def, at, late, &plan.next);
+	plan.missed = pass_all(def, add, at, late, &plan.next);
 	if (def->missed == MISSED_SKIP) {
 		plan.missed++;
 		return plan;
 	}
 	over = plan.missed + 1 - MISSED_RUN;
 	plan.missed = 0;
-	plan.next = next_on(def, at);
+	plan.next = next_on(def, add, at);
 	if (over <= 0)
 		return plan;
 	plan.run = false;
-	plan.missed = 1 + pass(def, at, late, over - 1, &plan.next);
+	plan.missed = 1 + pass(def, add, at, late, over - 1, &plan.next);
 	return plan;
 }
 
@@ -240,9 +242,9 @@ struct plan plan_firing(const struct def *def, const char *name, int64_t at, int
 		return plan;
 	}
 	if (late)
-		plan = plan_late(def, at - add, now - add);
+		plan = plan_late(def, add, at - add, now - add);
 	else
-		plan.next = next_on(def, at - add);
+		plan.next = next_on(def, add, at - add);
 	plan.next += plan.next ? add : 0;
 	return plan;
 }

@@ -373,13 +373,29 @@ struct planned_name {
 };
 
 /**
+ * struct visit - a job that check_chain() visits
+ * @in_all:	its place among all of them
+ * @def:	its definition
+ * @parent:	the job that it follows, on the way here; NULL for the first one
+ * @list:	what comes next: 0 for then_ok, 1 for then_fail; 2 if all that follow are visited
+ * @i:		the index in that list
+ */
+struct visit {
+	UT_hash_handle		in_all;
+	const struct def	*def;
+	struct visit		*parent;
+	int			list;
+	size_t			i;
+};
+
+/**
  * struct planned - jobs that are to be put
  * @puts:	the requests
  * @defs:	their definitions, parsed
  * @names:	their names
  * @by_name:	the first of those
  * @nr:		how many
- * @steps:	how many jobs check_chain() has visited
+ * @visits:	the jobs that check_chain() has visited
  */
 struct planned {
 	struct put		*puts;
@@ -387,7 +403,7 @@ struct planned {
 	struct planned_name	*names;
 	struct planned_name	*by_name;
 	size_t			nr;
-	size_t			steps;
+	struct visit		*visits;
 };
 
 static const struct planned_name *find_planned(const struct planned *planned, const char *name)
@@ -412,35 +428,77 @@ static const struct def *def_planned(const struct planned *planned, const char *
 	return job ? &job->def : NULL;
 }
 
-#define CHAIN_MAX	64
-#define STEPS_MAX	100000	/* chains that meet often would take for ever */
-
-/*
- * Follow all jobs that run after @def. Each must exist, and none may be @start: a job must not
- * follow itself.
- */
-static int check_chain(struct planned *planned, const char *start, const struct def *def,
-		       int depth, char error[ERROR_MAX])
+/* Does each job that follows @def exist? */
+static int check_followers(const struct planned *planned, const struct def *def,
+			   char error[ERROR_MAX])
 {
 	const char **lists[] = { def->then_ok, def->then_fail };
 
-	if (depth > CHAIN_MAX || ++planned->steps > STEPS_MAX)
-		return refuse(error, -EINVAL, "then: too many jobs follow each other");
-	for (int l = 0; l < 2; l++) {
-		for (const char **name = lists[l]; name && *name; name++) {
-			const struct def *next = def_planned(planned, *name);
-			int err;
-
-			if (!next && !depth)
+	for (int l = 0; l < 2; l++)
+		for (const char **name = lists[l]; name && *name; name++)
+			if (!def_planned(planned, *name))
 				return refuse(error, -EINVAL, "then: there is no job '%.64s'",
 					      *name);
-			if (!strcmp(*name, start))
-				return refuse(error, -EINVAL, "then: '%.64s' would follow itself",
-					      start);
-			err = next ? check_chain(planned, start, next, depth + 1, error) : 0;
-			if (err)
-				return err;
-		}
+	return 0;
+}
+
+static struct visit *visit_new(struct planned *planned, const struct def *def,
+			       struct visit *parent)
+{
+	struct visit *visit = calloc(1, sizeof(*visit));
+
+	if (!visit)
+		abort();
+	visit->def = def;
+	visit->parent = parent;
+	HASH_ADD(in_all, planned->visits, def, sizeof(visit->def), visit);
+	return visit;
+}
+
+static void forget_visits(struct planned *planned)
+{
+	struct visit *visit, *next;
+
+	HASH_ITER(in_all, planned->visits, visit, next) {
+		HASH_DELETE(in_all, planned->visits, visit);
+		free(visit);
+	}
+}
+
+/* The next name of a job that follows this one, or NULL after the last. */
+static const char *next_follower(struct visit *visit)
+{
+	const char **lists[] = { visit->def->then_ok, visit->def->then_fail };
+
+	for (; visit->list < 2; visit->list++, visit->i = 0)
+		if (lists[visit->list] && lists[visit->list][visit->i])
+			return lists[visit->list][visit->i++];
+	return NULL;
+}
+
+/*
+ * Follow all jobs that run after @def: none may come up again on the way to itself. Each is visited
+ * once, for all that are put together. There may be very many in a row, so nothing recurses.
+ */
+static int check_chain(struct planned *planned, const struct def *def, char error[ERROR_MAX])
+{
+	struct visit *at, *found;
+
+	HASH_FIND(in_all, planned->visits, &def, sizeof(def), found);
+	at = found ? NULL : visit_new(planned, def, NULL);
+	while (at) {
+		const char *name = next_follower(at);
+
+		def = name ? def_planned(planned, name) : NULL;
+		if (!name)
+			at = at->parent;
+		if (!def)
+			continue;
+		HASH_FIND(in_all, planned->visits, &def, sizeof(def), found);
+		if (found && found->list < 2)
+			return refuse(error, -EINVAL, "then: '%.64s' would follow itself", name);
+		if (!found)
+			at = visit_new(planned, def, at);
 	}
 	return 0;
 }
@@ -558,9 +616,12 @@ static int check_all(struct planned *planned, int64_t now, struct job_row *rows,
 	}
 	for (size_t k = 0; k < planned->nr && !err; k++) {
 		store_keep(store);
-		err = check_chain(planned, planned->puts[k].name, &planned->defs[k], 0, why);
+		err = check_followers(planned, &planned->defs[k], why);
+		if (!err)
+			err = check_chain(planned, &planned->defs[k], why);
 		i = k + 1;
 	}
+	forget_visits(planned);
 	if (err && planned->nr > 1)
 		return refuse(error, err, "job '%.128s': %.256s", planned->puts[i - 1].name, why);
 	return err ? refuse(error, err, "%s", why) : 0;
@@ -603,7 +664,6 @@ static void forget_planned(struct planned *planned)
 	HASH_CLEAR(in_all, planned->by_name);
 	for (size_t i = 0; i < planned->nr; i++)
 		def_free(&planned->defs[i]);
-	planned->steps = 0;
 }
 
 /* Check, write and take over the jobs that were planned, all or none. */

@@ -93,8 +93,8 @@ static struct call *post(const char *path, const char *body, size_t size, int64_
 	char *address = format("%s%s", is_socket ? "http://localhost" : urls[url], path);
 	struct post what = {
 		.url = address, .socket = is_socket ? urls[url] : NULL, .headers = headers,
-		.body = body, .size = size, .timeout = timeout, .most = ANSWER_MAX, .fn = fn,
-		.arg = arg,
+		.body = body, .size = size, .timeout = timeout, .most = ANSWER_MAX,
+		.whole = true, .fn = fn, .arg = arg,
 	};
 	struct call *call = call_begin(&what);
 

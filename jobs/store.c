@@ -114,14 +114,18 @@ static const char *const queries[NR_QUERIES] = {
 			  " excluded.attempt, state = 1, runner = '', life = excluded.life,"
 			  " until = excluded.until, began = excluded.began",
 	/* What wants a certain runner is kept for it as long as it lives, until wants_until. */
-	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt, r.missed, r.arg,"
-			" j.name, j.def FROM task t JOIN running r ON r.id = t.id AND r.at = t.at"
+	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt FROM task t JOIN"
+			" running r ON r.id = t.id AND r.at = t.at"
 			" JOIN job j ON j.id = t.job WHERE t.pool = $1 AND t.state = 0 AND"
 			" r.state = 2 AND (t.wants IS NULL OR t.wants = $2 OR t.wants_until < $3 OR"
 			" NOT EXISTS (SELECT 1 FROM runner w WHERE w.id = t.wants AND w.until >="
 			" $3)) ORDER BY t.prio DESC, r.fired, t.id, t.shard LIMIT $4",
 	[Q_TASK_OUT] = "UPDATE task SET state = 1, runner = $1, life = $2, until = $3, began = $4"
-		       " WHERE id = $5 AND at = $6 AND shard = $7 AND state = 0",
+		       " WHERE id = $5 AND at = $6 AND shard = $7 AND state = 0 RETURNING"
+		       " (SELECT r.missed FROM running r WHERE r.id = task.id AND r.at = task.at),"
+		       " (SELECT r.arg FROM running r WHERE r.id = task.id AND r.at = task.at),"
+		       " (SELECT j.name FROM job j WHERE j.id = task.job),"
+		       " (SELECT j.def FROM job j WHERE j.id = task.job)",
 	[Q_TASK_LIFE] = "UPDATE running SET life = $1 WHERE id = $2 AND at = $3 AND life <> $1",
 	[Q_TASK_BEAT] = "UPDATE task SET until = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
 			" attempt = $5 AND runner = $6 AND state = 1 AND until >= $7"

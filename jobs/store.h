@@ -518,7 +518,8 @@ int store_tasks_back(struct store *store, int64_t job,
 int store_task_accept(struct store *store, const struct task *task);
 /*
  * @runner takes up to @room tasks of its pool at @now, and has them until runner->until. Each is
- * given to @fn; but if store_take() returns an error, none was taken.
+ * given to @fn; but if store_take() returns an error, none was taken. If their definitions and
+ * arguments are long, it takes fewer: then the runner asks again.
  */
 int store_take(struct store *store, const struct runner *runner, int64_t room, int64_t now,
 	       void (*fn)(void *arg, const struct work *), void *arg);

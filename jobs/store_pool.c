@@ -126,45 +126,61 @@ int store_tasks_clean(struct store *store, uint64_t parts)
 
 /* ---- runners ------------------------------------------------------------------------ */
 
+/* What a runner is given at once: its answer must arrive before the lease is over. */
+#define TAKE_BYTES	(4 << 20)
+
 /**
  * struct taken - store_take() in progress
  * @fn:		called for each task
  * @arg:	its first argument
- * @tasks:	the tasks
+ * @tasks:	the tasks that there are
  * @nr:		how many
+ * @task:	the one that is being handed out
+ * @bytes:	the size of the definitions and arguments so far
  */
 struct taken {
-	void		(*fn)(void *arg, const struct work *work);
-	void		*arg;
-	struct task	*tasks;
-	size_t		nr;
+	void			(*fn)(void *arg, const struct work *work);
+	void			*arg;
+	struct task		*tasks;
+	size_t			nr;
+	const struct task	*task;
+	size_t			bytes;
 };
 
 /* A row of Q_TASK_FIND. */
+static void found_row(struct store *store, void *call, void *arg)
+{
+	struct taken *taken = arg;
+
+	(void)call;
+	taken->tasks[taken->nr++] = (struct task) {
+		.id = sql_number(store, 0), .at = sql_number(store, 1),
+		.shard = sql_number(store, 2), .shards = sql_number(store, 3),
+		.job = sql_number(store, 4), .attempt = sql_number(store, 5),
+	};
+}
+
+/* The row of Q_TASK_OUT. */
 static void work_row(struct store *store, void *call, void *arg)
 {
 	struct taken *taken = arg;
 	struct work work = {
-		.task = {
-			.id = sql_number(store, 0), .at = sql_number(store, 1),
-			.shard = sql_number(store, 2), .shards = sql_number(store, 3),
-			.job = sql_number(store, 4), .attempt = sql_number(store, 5),
-		},
-		.missed = sql_number(store, 6), .arg = sql_text(store, 7),
-		.name = sql_text(store, 8), .def = sql_text(store, 9),
+		.task = *taken->task, .missed = sql_number(store, 0), .arg = sql_text(store, 1),
+		.name = sql_text(store, 2), .def = sql_text(store, 3),
 	};
 
 	(void)call;
-	taken->tasks[taken->nr++] = work.task;
+	taken->bytes += strlen(work.def) + (work.arg ? strlen(work.arg) : 0);
 	taken->fn(taken->arg, &work);
 }
 
 /* The task is the runner's now. Its log, and so its line in history, are our life's. */
-static int hand_out(struct store *store, const struct runner *runner, const struct task *t,
+static int hand_out(struct store *store, const struct runner *runner, struct taken *taken,
 		    int64_t now)
 {
-	int err = sql_run(store, Q_TASK_OUT, "tiiiiii", runner->id, store->life, runner->until, now,
-			  t->id, t->at, t->shard);
+	const struct task *t = taken->task;
+	int err = sql_each(store, Q_TASK_OUT, work_row, NULL, taken, "tiiiiii", runner->id,
+			   store->life, runner->until, now, t->id, t->at, t->shard);
 
 	return err ? err : sql_run(store, Q_TASK_LIFE, "iii", store->life, t->id, t->at);
 }
@@ -178,10 +194,12 @@ int store_take(struct store *store, const struct runner *runner, int64_t room, i
 
 	if (err)
 		goto out;
-	err = sql_each(store, Q_TASK_FIND, work_row, NULL, &taken, "ttii", runner->pool, runner->id,
-		       now, room);
-	for (size_t i = 0; i < taken.nr && !err; i++)
-		err = hand_out(store, runner, &taken.tasks[i], now);
+	err = sql_each(store, Q_TASK_FIND, found_row, NULL, &taken, "ttii", runner->pool,
+		       runner->id, now, room);
+	for (size_t i = 0; i < taken.nr && !err && taken.bytes < TAKE_BYTES; i++) {
+		taken.task = &taken.tasks[i];
+		err = hand_out(store, runner, &taken, now);
+	}
 	if (!err && taken.nr)
 		err = tell(store, NEWS_TASK, taken.tasks[0].job, 0, 0);
 	err = store->ops->end(store, err);

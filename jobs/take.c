@@ -33,13 +33,13 @@
 
 /**
  * struct take - a runner's request for work
- * @json:	the request, whose texts @runner has
- * @runner:	the runner
+ * @json:	the request, until the runner has heard of its runs; NULL if it waits
+ * @runner:	the runner, whose texts are allocated
  * @room:	how many more runs it can make
  * @wait:	how long it waits for them, in us
- * @tasks:	the runs that it has
- * @held:	what it is told of them
- * @nr:		how many
+ * @tasks:	the runs that it has; NULL if it waits
+ * @held:	what it is told of them; NULL if it waits
+ * @nr:		how many; 0 if it waits
  * @killing:	how many of these it knows to be killed
  */
 struct take {
@@ -55,6 +55,22 @@ struct take {
 
 /* ---- reading a request -------------------------------------------------------------- */
 
+/* Are all keys of @o among these? */
+static bool only_has(struct json_object *o, const char *const *keys)
+{
+	struct json_object_iterator at = json_object_iter_begin(o), end = json_object_iter_end(o);
+	const char *const *key;
+
+	for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+		for (key = keys; *key && strcmp(*key, json_object_iter_peek_name(&at)); key++)
+			;
+		if (!*key)
+			return false;
+	}
+	return true;
+}
+
+/* A name in the request, which the caller frees; NULL if there is none, or a bad one. */
 static const char *name_of(struct json_object *o, const char *key)
 {
 	struct json_object *value;
@@ -63,7 +79,7 @@ static const char *name_of(struct json_object *o, const char *key)
 	if (json_object_object_get_ex(o, key, &value) &&
 	    json_object_is_type(value, json_type_string))
 		s = json_object_get_string(value);
-	return s && name_good(s) ? s : NULL;
+	return s && name_good(s) ? strdup(s) : NULL;
 }
 
 static bool number_of(struct json_object *o, const char *key, int64_t most, int64_t *n)
@@ -79,11 +95,12 @@ static bool number_of(struct json_object *o, const char *key, int64_t most, int6
 /* One of the runs that the runner has. */
 static bool held_of(struct take *take, size_t i, struct json_object *o)
 {
+	static const char *const keys[] = { "run", "attempt", "shard", "killed", NULL };
 	struct task *task = &take->tasks[i];
 	struct json_object *key, *killed;
 	struct firing f;
 
-	if (!json_object_object_get_ex(o, "run", &key) ||
+	if (!json_object_object_get_ex(o, "run", &key) || !only_has(o, keys) ||
 	    !run_parse(json_object_get_string(key), &f) ||
 	    !number_of(o, "attempt", INT64_MAX, &task->attempt) ||
 	    !number_of(o, "shard", INT64_MAX, &task->shard))
@@ -135,28 +152,60 @@ static bool wait_of(struct json_object *o, int64_t *us)
 /* Returns false with the error set if the request is wrong. */
 static bool take_parse(struct request *r, struct take *take)
 {
-	*take = (struct take) { .json = parse_body(r) };
+	static const char *const keys[] = { "runner", "name", "pool", "room", "wait", "runs",
+					    "leave", NULL };
+	static const char wanted[] =
+		"runner, name and pool are wanted, with room up to %d, wait up to 60s, and runs";
+
+	take->json = parse_body(r);
 	if (!take->json)
 		return false;
 	take->runner = (struct runner) {
 		.id = name_of(take->json, "runner"), .pool = name_of(take->json, "pool"),
-		.name = name_of(take->json, "name"), .until = now_us() + pool_lease(),
+		.name = name_of(take->json, "name"),
 	};
-	if (take->runner.id && take->runner.pool && take->runner.name &&
-	    number_of(take->json, "room", ROOM_MAX, &take->room) &&
-	    wait_of(take->json, &take->wait) && all_held(take))
-		return true;
-	refuse(r, MHD_HTTP_BAD_REQUEST,
-	       "runner, name and pool are wanted, with room up to %d, wait up to 60s, and runs",
-	       ROOM_MAX);
-	return false;
+	if (!take->runner.id || !take->runner.pool || !take->runner.name ||
+	    !number_of(take->json, "room", ROOM_MAX, &take->room) ||
+	    !wait_of(take->json, &take->wait) || !all_held(take))
+		refuse(r, MHD_HTTP_BAD_REQUEST, wanted, ROOM_MAX);
+	else if (!only_has(take->json, keys))
+		refuse(r, MHD_HTTP_BAD_REQUEST, "there is an unknown key in the request");
+	return !r->error[0];
 }
 
-static void take_free(struct take *take)
+/* What was needed of the request until its runs were looked at. */
+static void forget_runs(struct take *take)
 {
 	json_object_put(take->json);
 	free(take->tasks);
 	free(take->held);
+	take->json = NULL;
+	take->tasks = NULL;
+	take->held = NULL;
+	take->nr = 0;
+}
+
+void take_free(struct take *take)
+{
+	if (!take)
+		return;
+	forget_runs(take);
+	free((char *)take->runner.id);
+	free((char *)take->runner.pool);
+	free((char *)take->runner.name);
+	free(take);
+}
+
+/*
+ * The request waits: it is neither parsed again, nor kept, each time that it is looked at. There
+ * may be a thousand of them, each of 1 MiB.
+ */
+static void keep_little(struct request *r)
+{
+	forget_runs(r->take);
+	free(r->body);
+	r->body = NULL;
+	r->size = 0;
 }
 
 /* ---- work --------------------------------------------------------------------------- */
@@ -223,18 +272,19 @@ static bool is_gone(const struct request *r)
 /* The runner is there. Is there something that it should know of its runs? -1 on an error. */
 static int renew(struct request *r, struct take *take)
 {
-	int64_t killed = take->killing;
+	int64_t killed = r->deadline ? take->killing : 0;
 	int news = 0;
 
+	take->runner.until = now_us() + pool_lease();
 	if (r->deadline)
 		return store_killed(store, take->runner.id, &killed) ? -1 : killed > take->killing;
 	if (store_runner(store, &take->runner, take->tasks, take->held, take->nr, now_us()))
 		return -1;
 	for (size_t i = 0; i < take->nr; i++) {
 		news |= take->held[i] == HELD_GONE;
-		take->killing -= take->held[i] == HELD_KILL;
+		killed += take->held[i] == HELD_KILL;
 	}
-	return news || take->killing < 0;
+	return news || killed > take->killing;
 }
 
 /* Those of the runner's runs, as it has named them, of which it is told this. */
@@ -242,7 +292,8 @@ static struct json_object *held_json(const struct take *take, enum held held)
 {
 	struct json_object *list = json_object_new_array(), *all = NULL;
 
-	json_object_object_get_ex(take->json, "runs", &all);
+	if (take->nr)
+		json_object_object_get_ex(take->json, "runs", &all);
 	for (size_t i = 0; i < take->nr; i++) {
 		struct json_object *one = json_object_array_get_idx(all, i);
 
@@ -377,6 +428,7 @@ static void take_answer(struct request *r, struct take *take)
 	if (work && !json_object_array_length(work) && !news && !gone &&
 	    wait_for_work(r, take, killing)) {
 		json_object_put(work);
+		keep_little(r);
 		return;
 	}
 	r->json = json_object_new_object();
@@ -401,16 +453,19 @@ static void take_leave(struct request *r, const struct take *take)
 void post_take(struct request *r)
 {
 	struct json_object *leave;
-	struct take take;
 
-	if (!take_parse(r, &take))
-		;
-	else if (json_object_object_get_ex(take.json, "leave", &leave) &&
-		 json_object_get_boolean(leave))
-		take_leave(r, &take);
+	if (r->take) {
+		take_answer(r, r->take);
+		return;
+	}
+	r->take = calloc(1, sizeof(*r->take));
+	if (!r->take || !take_parse(r, r->take))
+		return;
+	if (json_object_object_get_ex(r->take->json, "leave", &leave) &&
+	    json_object_get_boolean(leave))
+		take_leave(r, r->take);
 	else
-		take_answer(r, &take);
-	take_free(&take);
+		take_answer(r, r->take);
 }
 
 /* ---- what becomes of it ------------------------------------------------------------- */
@@ -477,22 +532,30 @@ static void not_yours(struct request *r)
 	refuse(r, MHD_HTTP_CONFLICT, "this attempt is over, or is somebody else's");
 }
 
+/*
+ * Whose is the task? Nothing may be told of it, and nothing written, before that is known. Returns
+ * false, with the error set, if the store cannot say it.
+ */
+static bool is_held(struct request *r, const struct task *task, enum held *held)
+{
+	/* Who has accepted a request has no lease. */
+	struct runner runner = { .id = task->runner, .name = "", .pool = "",
+				 .until = *task->runner ? now_us() + pool_lease() : NEVER };
+
+	if (!store_beat_task(store, &runner, task, held, now_us()))
+		return true;
+	not_stored(r);
+	return false;
+}
+
 void post_beat(struct request *r)
 {
-	struct runner runner = { .name = "", .pool = "" };
 	enum held held = HELD_GONE;
 	struct task task;
 	int64_t from;
 
-	if (!task_of(r, &task, &from))
+	if (!task_of(r, &task, &from) || !is_held(r, &task, &held))
 		return;
-	runner.id = task.runner;
-	/* Who has accepted a request has no lease. */
-	runner.until = *task.runner ? now_us() + pool_lease() : NEVER;
-	if (store_beat_task(store, &runner, &task, &held, now_us())) {
-		not_stored(r);
-		return;
-	}
 	if (held == HELD_GONE) {
 		not_yours(r);
 		return;
@@ -538,12 +601,16 @@ static void done(struct request *r, struct task *task, int64_t from, int64_t roo
 void post_done(struct request *r)
 {
 	int64_t from, lost = 0, room = 0;
+	enum held held = HELD_GONE;
 	struct task task;
 
 	if (!task_of(r, &task, &from) || !query_number(r, "status", INT32_MAX, &task.status) ||
 	    !query_number(r, "lost", 1, &lost) || !query_number(r, "room", ROOM_MAX, &room))
 		return;
-	if (lacks_output(r, &task))
+	/* If it is not held, done() finds out why. */
+	if (argument(r, "sent") && !is_held(r, &task, &held))
+		return;
+	if (held != HELD_GONE && lacks_output(r, &task))
 		return;
 	task.outcome = lost ? OUTCOME_LOST : task.status ? OUTCOME_FAILED : OUTCOME_OK;
 	done(r, &task, from, room);

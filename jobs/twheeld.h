@@ -463,6 +463,7 @@ struct reply {
  * @size:	the size of @body
  * @timeout:	how long it may take, in us; 0 for ever
  * @most:	how much of the answer is wanted
+ * @whole:	an answer that is longer is none
  * @fn:		called when it is over, unless call_cancel() was called before
  * @arg:	its first argument
  */
@@ -474,6 +475,7 @@ struct post {
 	size_t		size;
 	int64_t		timeout;
 	size_t		most;
+	bool		whole;
 	void		(*fn)(void *arg, const struct reply *reply);
 	void		*arg;
 };

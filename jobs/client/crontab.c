@@ -142,7 +142,8 @@ static struct json_object *copy(struct json_object *json)
 
 static void add_job(struct crontab *tab, const char *cron, const char *user, char *command)
 {
-	struct json_object *job = json_object_new_object(), *words = json_object_new_array();
+	struct json_object *job = json_object_new_object(), *words = json_object_new_array(),
+			   *home;
 	char *room = format("%s\n", command), *name = format("%s%zu", tab->prefix, tab->line),
 	     *input;
 
@@ -158,6 +159,8 @@ static void add_job(struct crontab *tab, const char *cron, const char *user, cha
 	json_object_object_add(job, "exec", words);
 	if (user)
 		json_object_object_add(job, "user", string_new(user));
+	if (json_object_object_get_ex(tab->env, "HOME", &home))	/* where cron begins a command */
+		json_object_object_add(job, "dir", json_object_get(home));
 	if (input)
 		json_object_object_add(job, "input", string_new(input));
 	if (json_object_object_length(tab->env))
@@ -171,11 +174,19 @@ static void add_job(struct crontab *tab, const char *cron, const char *user, cha
 
 static void read_line(struct crontab *tab, char *s)
 {
-	char *cron, *user = NULL;
+	char *cron, *user = NULL, *why;
+	size_t len;
 
 	s = blanks(s);
 	if (!*s || *s == '#' || read_variable(tab, s))
 		return;
+	len = strcspn(s, " \t=");
+	if (*blanks(s + len) == '=') {
+		why = format("'%.*s' is no name of a variable", (int)len, s);
+		wrong(tab, why);
+		free(why);
+		return;
+	}
 	cron = read_time(&s);
 	if (tab->has_user)
 		user = word(&s);

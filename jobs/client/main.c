@@ -198,22 +198,41 @@ static FILE *open_file(const char *name)
 	return file;
 }
 
+/* Only blanks may follow: else the jobs that were meant would be lost without a word. */
+static struct json_object *parse_json(const char *name, const char *text, size_t size)
+{
+	struct json_tokener *parser = json_tokener_new();
+	struct json_object *json;
+	size_t end;
+
+	if (!parser)
+		error(1, 0, "no memory");
+	json_tokener_set_flags(parser, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
+	json = json_tokener_parse_ex(parser, text, (int)size);
+	end = json_tokener_get_parse_end(parser);
+	if (!json || json_tokener_get_error(parser) != json_tokener_success)
+		error(1, 0, "%s: this is no JSON, at byte %zu", name, end);
+	end += strspn(text + end, " \t\r\n");
+	if (text[end])
+		error(1, 0, "%s: one definition or a list of them is wanted; byte %zu is too much",
+		      name, end);
+	json_tokener_free(parser);
+	return json;
+}
+
 static struct json_object *read_json(const char *name)
 {
 	FILE *file = open_file(name);
 	size_t size = 0, room = 0;
 	char *text = NULL;
 	struct json_object *json;
-	enum json_tokener_error err;
 
 	size = (size_t)getdelim(&text, &room, EOF, file) + 1;
 	if (ferror(file))
 		error(1, errno, "%s", name);
 	if (json_has_nul(text, size - 1))
 		error(1, 0, "%s: there is a NUL in the JSON", name);
-	json = size > 1 ? json_tokener_parse_verbose(text, &err) : NULL;
-	if (!json)
-		error(1, 0, "%s: this is no JSON", name);
+	json = parse_json(name, size > 1 ? text : "", size);
 	free(text);
 	return json;
 }
@@ -280,8 +299,14 @@ static void export_job(struct json_object *job)
 {
 	char *path = job_path(text_of(job, "name", ""), "");
 	struct json_object *whole = http_get("GET", path, NULL, false);
+	struct json_object *definition = list_of(whole, "definition");
 
-	json_object_array_add(exported, json_object_get(list_of(whole, "definition")));
+	/* What was to happen once and is over must not be refused, or happen again, when put. */
+	if (!json_object_array_length(list_of(whole, "next")) && !text_of(whole, "broken", NULL)) {
+		json_object_object_del(definition, "at");
+		json_object_object_del(definition, "after");
+	}
+	json_object_array_add(exported, json_object_get(definition));
 	json_object_put(whole);
 	free(path);
 }

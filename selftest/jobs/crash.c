@@ -10,21 +10,33 @@
  *	TWHEELD_LOSSY=SEED	files of SQLite then lose what was not synced: for each sector of
  *				512 bytes, chance decides whether it had reached the disk
  *	TWHEELD_FULL=FILE	with LOSSY: as long as FILE exists, the disk is full
+ *	TWHEELD_HOLES=no	the file system has no holes
  *
  * With LOSSY, each write and each sync of SQLite is a step too. What is written stays in memory
  * until it is synced.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
 
 #include "crash.h"
+
+/* Instead of that of the C library, which only log.c uses. */
+int fallocate(int fd, int mode, off_t from, off_t size)
+{
+	if (!getenv("TWHEELD_HOLES"))
+		return (int)syscall(SYS_fallocate, fd, mode, from, size);
+	errno = EOPNOTSUPP;
+	return -1;
+}
 
 #define SECTOR	512
 

@@ -159,6 +159,11 @@ def crontabs(tap, job, d):
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n* * *\n@reboot true\n")
     tap.ok(done.returncode == 1 and done.stderr.count("\n") == 2 and "-:2: there is no command" in done.stderr,
            "import: each bad line is reported", done)
+    job("import", "-", "--prefix=h-", stdin=f"HOME={d.dir}\n@daily pwd\n")
+    tap.same([job("run", "h-2", "--wait").returncode, job("log", "h-2").stdout], [0, f"{d.dir}\n"], "import: HOME is where a command begins")
+    job("rm", "h-2")
+    done = job("import", "-", "--prefix=x-", stdin="FOO-BAR=1\n* * * * * true\n")
+    tap.same(done.stderr, "-:1: 'FOO-BAR' is no name of a variable\n", "import: a bad variable")
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n61 * * * * true\n")
     tap.same(done.stderr, "twheel job: job 'x-2': cron: minute '61' is not in 0-59\n", "import: the daemon's error message")
     tap.same(job.json("ls", "x-"), [], "import: with an error no job is added")
@@ -177,6 +182,16 @@ def times(tap, job):
             "except: there is no calendar 'none'", "except: no calendar")
     for nul in ("\\u0000", "\0"):
         refused(tap, job("put", "-", stdin=f'{{"name": "nul", "exec": ["true"], "keep{nul}": "1h"}}'), "-: there is a NUL in the JSON", "put: a NUL")
+    two = '{"name": "two-1", "exec": ["true"]}\n{"name": "two-2", "exec": ["true"]}\n'
+    for text, at in ((two, 36), ('[{"name": "two-1", "exec": ["true"]}] ]', 38)):
+        refused(tap, job("put", "-", stdin=text), f"-: one definition or a list .*; byte {at} is too much", "put: nothing may follow")
+    refused(tap, job("put", "-", stdin="{'name': 'two-1', 'exec': ['true']}"), "-: this is no JSON, at byte 9", "put: strict JSON")
+    tap.same(job.json("ls", "two-"), [], "put: and nothing is put")
+    job("put", "-", stdin='{"name": "once-after", "exec": ["true"], "after": 0}\n \n')
+    job("put", "-", stdin=json.dumps({"name": "once-at", "exec": ["true"], "at": f"@{time.time() + 1}"}))
+    until(lambda: [j["name"] for j in job.json("ls", "once-") if j["last"]] == ["once-after", "once-at"])
+    old = job("export", "once-").stdout
+    tap.same(json.loads(old), [{"exec": ["true"], "name": f"once-{n}"} for n in ("after", "at")], "export: what was due once and is over has no time")
     first = json.loads(job("export").stdout)
     tap.same(len(first), len(job.json("ls")), "export")
     tap.same(job("put", "-", stdin=json.dumps(first)).returncode, 0, "put: accepts what export printed")
@@ -202,7 +217,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(70)
+    tap = Tap(77)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

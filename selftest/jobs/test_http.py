@@ -68,6 +68,12 @@ def options(tap, d):
                       ("all " + "x" * 20 + " y\n", ":1: a line is"), (("x" * 20 + "\n") * 17, ":17: a line is")):
         message = fails(f"--token-file={write_tokens(f'{d.dir}/bad', text)}")
         tap.ok(why in message, f"a token file with {text[:12]!r}", message)
+    for name, text, why in (("a comment of any length is no token", "# " + "x" * 525 + "t" * 24 + "\n", "there is no token in"),
+                            ("a token that is too long", "a" * 32 + "\n" + "x" * 257 + "\n", ":2: a line is"),
+                            ("a line that is too long", "# " + "x" * 5000 + "\n" + "x" * 5000 + "\n", ":2: a line is"),
+                            ("a NUL in a line", "\0" + "x" * 20 + "\n", ":1: a line is")):
+        message = fails(f"--token-file={write_tokens(f'{d.dir}/bad', text)}")
+        tap.ok(why in message, f"a token file: {name}", message)
     os.chmod(f"{d.dir}/bad", 0o640)
     message = fails(f"--token-file={d.dir}/bad")
     tap.ok("not its owner's alone: its mode is 640" in message, "a token file that others can read", message)
@@ -202,6 +208,21 @@ def strangers(tap, d):
     tap.ok(all(a.count(b'{"error":"') == 1 for a in own), "with one clear message", *(a[:300] for a in own))
 
 
+def texts(tap, d):
+    """What is no UTF-8: longer than it need be, a surrogate, and beyond the last character."""
+    for text in (b"\xc0\x80", b"\xc0\xaf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\xe2\x82"):
+        body, word = b'{"exec": ["true"], "input": "' + text + b'"}', "".join(f"%{c:02X}" for c in text)
+        answers = [d.ask("PUT", "/v1/jobs/utf8", body), d.ask("PUT", "/v1/jobs/utf8", body[:-2]),
+                   *(d.ask(m, p) for m, p in (("DELETE", f"/v1/jobs/x/shots/{word}"), ("GET", f"/v1/jobs?prefix={word}"),
+                                              ("GET", f"/v1/jobs?{word}=1"), ("POST", f"/v1/runs/1-1/done?attempt=1&runner={word}")))]
+        tap.ok({s for s, _ in answers} == {400} and errors(answers) and all("no UTF-8" in a["error"] for _, a in answers),
+               f"no UTF-8: {text!r}", *answers)
+    for text in ("\u007f", "\u0080\u07ff\u0800\uffff", "\U00010000\U0010ffff"):
+        put = d.put("utf8", exec=["true"], input=text)[0]
+        tap.same([put, d.get("/v1/jobs/utf8")["definition"]["input"]], [200, text], f"UTF-8: {text!r}")
+    d.request("DELETE", "/v1/jobs/utf8")
+
+
 def crowd(tap, d):
     """While all of these talk, a job is due 20 times a second. They are more than may be connected. All go at the same
     time, so that nothing happens after that by which the daemon could notice that there is room again."""
@@ -260,13 +281,14 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(33)
+    tap = Tap(47)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow):
             fn(tap, d)
         before = revisions(d)
         strangers(tap, d)
+        texts(tap, d)
         tap.same(revisions(d), before, "nobody of them has changed anything")
         crowd(tap, d)
         tap.same(d.stop(), 0, "the daemon ends")

@@ -267,6 +267,44 @@ static void days_off(void)
 }
 
 /* A job that is due each second goes on at midnight, also after a day of 23 or 25 hours. */
+/* With a spread a time can be on a day off that was not on one, and the other way round. */
+static void spread_off(const char *text, int64_t at)
+{
+	struct days *days = days_find("off", true);
+	struct def d = good(text);
+	int64_t off = START / DAY + 3, next = START, add, n;
+	struct plan plan;
+	char name[16];
+
+	days->day = &off;
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "job%d", i);
+		days->nr = 0;
+		add = first_due(&d, name, START + DAY) - START - DAY - at;
+		add -= add > 12 * HOUR ? DAY : 0;
+		days->nr = 1;
+		next = first_due(&d, name, START);
+		plan = plan_firing(&d, name, next, START + 10 * DAY, false);
+		for (n = 0; next < START + 10 * DAY; n++) {
+			CHECK_EQ(next / DAY != off && (next - at - add) % DAY == 0, true);
+			next = next_due(&d, name, next);
+		}
+		CHECK_EQ(n >= 8 && n <= 9, true);
+		CHECK_EQ(plan.missed, n - 1);
+		CHECK_EQ(plan.next, next);
+	}
+	days->nr = 0;
+	def_free(&d);
+}
+
+static void spreads_off(void)
+{
+	spread_off("{'exec':['a'],'cron':'30 23 * * *','except':'off','spread':'12h'}",
+		   23 * HOUR + 30 * MINUTE);
+	spread_off("{'exec':['a'],'rate':'1d','start':'@1795303800','except':'off','spread':'12h'}",
+		   23 * HOUR + 30 * MINUTE);
+}
+
 static void seconds_off(void)
 {
 	static const char *const texts[] = {
@@ -426,12 +464,13 @@ static void point(const char *name, void (*fn)(void))
 int main(void)
 {
 	setenv("TZ", "UTC", 1);
-	plan(10);
+	plan(11);
 	point("definitions that are wrong are told why", wrong_definitions);
 	point("definitions are understood", right_definitions);
 	point("first and next times", first_times);
 	point("a spread is a share of a name's own", shares);
 	point("days off are left out, by the clock of the zone", days_off);
+	point("days off are left out of a spread, too", spreads_off);
 	point("each second, after days off", seconds_off);
 	point("times by the minute", minutes);
 	point("times of cron that were missed", each_minute_by_cron);

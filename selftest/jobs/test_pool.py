@@ -9,12 +9,15 @@ longer than a lease, or ends.
 """
 import contextlib
 import http.client
+import http.server
+import json
 import os
 import random
 import re
 import select
 import socket
 import sys
+import threading
 import time
 
 from daemon import IN_TIME, Tap, until
@@ -402,6 +405,10 @@ def protocol(tap, d):
     tap.same([status, again[0]["attempt"], d.output(key, attempt=1)], [200, 2, "out\nmore\n"], "it has failed, and takes the next attempt")
     answers = [d.ask("POST", f"{path}/{what}?runner=a-1&attempt=1", token=TOKENS["run"]) for what in ("beat", "done")]
     tap.ok([s for s, _ in answers] == [409, 409] and all("error" in a for _, a in answers), "old attempts are refused", answers)
+    asked = [d.ask("POST", f"{p}/{what}?runner={who}&attempt={n}&sent=1000", token=TOKENS["run"])[0] for what in ("beat", "done")
+             for p, who, n in ((path, "a-1", 1), (path, "b-1", 2), (path, "", 1), ("/v1/runs/999-5", "a-1", 1))]
+    mine = [d.ask("POST", f"{path}/{what}?runner=a-1&attempt=2&sent=1000", token=TOKENS["run"]) for what in ("beat", "done")]
+    tap.same([asked, mine], [[409] * 8, [(200, {"log": 0})] * 2], "only who has the attempt is told how long its log is")
     done = [d.ask("POST", f"{path}/done?runner=a-1&attempt=2&status=0", token=TOKENS["run"])[0] for _ in range(2)]
     tap.same([done[0], over(d, key)], [200, [(1, "failed"), (2, "ok")]], "it is over")
     for _ in range(IN_TIME):
@@ -417,7 +424,9 @@ def protocol(tap, d):
             ("POST", "/v1/take", {"runner": "a/b", "name": "a", "pool": "x"}), ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "room": -1}),
             ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "runs": [{"run": "x"}]}),
             ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": "1h"}),
-            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": None}))]
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "wait": None}),
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "rooms": 1}),
+            ("POST", "/v1/take", {"runner": "a", "name": "a", "pool": "x", "runs": [{"run": key, "attempt": 1, "x": [[]]}]}))]
     tap.ok({s for s, _ in bad} == {400} and all("error" in a for _, a in bad), "bad requests", *bad)
     tap.same([take(0, leave=True), d.get("/v1/runners")[0]["runner"]], [(200, {}), "b-1"], "it leaves")
     wrong = [d.put("x", **more)[1].get("error") for more in (
@@ -426,6 +435,91 @@ def protocol(tap, d):
     tap.same(wrong, ["prio: that is for jobs with pool", "each: that is for jobs with pool", "pool: 'a b' is no name for a pool",
                      "prio: a number from -1000 to 1000 is wanted", "each: true or false is wanted",
                      "prefer: each runner is to run it", "pool: that is for jobs with exec"], "bad definitions")
+
+
+def large(tap, d):
+    """Definitions that are too long for one answer."""
+    def take(room):
+        return [r["run"] for r in d.ask("POST", "/v1/take", {"runner": "l-1", "name": "l", "pool": "large", "room": room},
+                                        token=TOKENS["run"])[1]["runs"]]
+
+    d.put("large", exec=["true"], input="x" * 900000, pool="large", overlap="allow")
+    keys = [run(d, "large") for _ in range(12)]
+    for k in keys:
+        ready(d, k)
+    parts = [take(12) for _ in range(3)]
+    tap.ok(all(1 < len(p) < 8 for p in parts[:2]) and sorted(sum(parts, [])) == sorted(keys),
+           "a runner is given some MiB at once, and the rest when it asks again", [len(p) for p in parts])
+    d.request("DELETE", "/v1/jobs/large")
+    for k in keys:
+        d.post(f"/v1/runs/{k}/kill")
+
+
+def waits(tap, d):
+    """What is sent for a request that waits is looked at once, and not kept."""
+    def cpu():
+        with open(f"/proc/{d.process.pid}/stat", encoding="ascii") as file:
+            return sum(map(int, file.read().split()[13:15])) / os.sysconf("SC_CLK_TCK")
+
+    sockets = []
+    for n in range(40):
+        body = json.dumps({"runner": f"w-{n}", "name": "w", "pool": "waits", "room": 1, "wait": "60s"}).encode() + b" " * 1_000_000
+        sockets.append(socket.create_connection(("127.0.0.1", d.port)))
+        sockets[-1].sendall(f"POST /v1/take HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS['run']}\r\n"
+                            f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    until(lambda: sum(r["pool"] == "waits" for r in d.get("/v1/runners")) == 40)
+    time.sleep(1)
+    before = cpu()
+    time.sleep(3)
+    took = cpu() - before
+    d.put("waits", exec=["true"], pool="waits")
+    key = run(d, "waits")
+    taken = running(d, key)
+    for s in sockets:
+        s.close()
+    d.post(f"/v1/runs/{key}/kill")
+    tap.ok(took < 0.6 and taken, "40 requests of 1 MB that wait cost nothing, and one gets the run", took, taken)
+
+
+class Verbose(http.server.BaseHTTPRequestHandler):
+    """A daemon that says more than any daemon does."""
+    def do_POST(self):  # pylint: disable=invalid-name
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+        try:
+            self.wfile.write(b'{"lease_us":60000000,"runs":[],"x":"' + b"x" * (65 << 20) + b'"}')
+        except OSError:
+            pass
+
+    def log_message(self, *args):  # pylint: disable=arguments-differ
+        pass
+
+
+def verbose(tap, d):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Verbose)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with Runner("x", d, name="patient") as one:
+        one.command.append(f"--runner=http://127.0.0.1:{server.server_port}")
+        one.start(wait=False)
+        told = until(lambda: "is longer than 67108864 bytes" in one.stderr() or "no twheeld" in one.stderr())
+        tap.ok(told and "no twheeld" not in one.stderr(), "an answer that is too long is none, and is not cut", one.stderr())
+    server.shutdown()
+
+
+def no_holes(tap):
+    """Of a runner's output that much is kept, and no more, if the middle of a file cannot be cut out."""
+    with Remote(TWHEELD_HOLES="no") as d:
+        d.start()
+        d.put("loud", exec=["true"], pool="loud")
+        key = run(d, "loud")
+        taken = until(lambda: d.ask("POST", "/v1/take", {"runner": "l-1", "name": "l", "pool": "loud", "room": 1}, token=TOKENS["run"])[1]["runs"])
+        sent = [d.ask("POST", f"/v1/runs/{key}/beat?attempt=1&runner=l-1&from={n * 500000}", "y" * 500000, token=TOKENS["run"])[0]
+                for n in range(10)]
+        sizes = [os.path.getsize(os.path.join(path, file)) for path, _, files in os.walk(f"{d.dir}/state/logs") for file in files]
+        tap.ok(taken and sent == [200] * 10 and len(sizes) == 1 and 10**6 <= sizes[0] < 2 * 10**6,
+               "without holes, a log ends after 1 MiB", taken, sent, sizes)
+        tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon is sound")
 
 
 def upgrade(tap, d):
@@ -631,8 +725,8 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(49)
-    for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
+    tap = Tap(55)
+    for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol, large, waits, verbose))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
             for fn in parts:
@@ -641,6 +735,7 @@ def main():
             tap.same(d.query("SELECT count(*) FROM running"), [(0,)], "nothing is left running")
             if lease == "2s":
                 upgrade(tap, d)
+    no_holes(tap)
     tap.done()
 
 

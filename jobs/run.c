@@ -666,20 +666,25 @@ static void stop_over(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * A run that is not out is over at once. The first outcome that it was told to have counts. If
- * somebody has killed it, the store is told that now: the daemon may die before the run has ended.
+ * A run that is not out is over at once. The first outcome that it was told to have counts; but if
+ * it would be made again after that one, and somebody kills it, it is killed. If somebody has
+ * killed it, the store is told that now: the daemon may die before the run has ended.
  */
 void run_kill(struct run *run, enum outcome outcome)
 {
+	bool ends = run->ending != OUTCOME_OK;
+
 	if (!is_out(run)) {
 		finish(run, outcome, -1);
 		return;
 	}
-	if (run->ending != OUTCOME_OK)
+	if (ends && (run->ending == OUTCOME_KILLED || outcome != OUTCOME_KILLED))
 		return;
 	run->ending = outcome;
 	if (outcome == OUTCOME_KILLED)
 		set_state(run, STATE_KILLED);
+	if (ends)		/* it was told so, and has what time its job gives it */
+		return;
 	if (run->away) {
 		pool_kill(run, false);
 	} else if (run->call) {

@@ -143,7 +143,8 @@ static struct json_object *firing_json(const struct firing *f, const char *job)
 
 static void add_run(void *arg, struct run *run)
 {
-	static const char *const states[] = { "queued", "waiting", "ready", "ready" };
+	static const char *const states[] = { "queued", "waiting", "ready", "ready",
+					      "ready" };
 	struct json_object *o = firing_json(&run->firing, job_name(run->job));
 
 	add_string(o, "state", run_is_out(run) ? "running" : states[run->firing.state]);
@@ -157,7 +158,8 @@ static void add_run(void *arg, struct run *run)
 /* Add a firing of another life. Only what is in the store is known of it. */
 static void add_firing(struct json_object *list, const struct firing *f, const char *job)
 {
-	static const char *const states[] = { "queued", "waiting", "running", "running" };
+	static const char *const states[] = { "queued", "waiting", "running", "running",
+					      "running" };
 	struct json_object *o = firing_json(f, job);
 
 	add_string(o, "state", states[f->state]);

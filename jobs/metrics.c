@@ -115,9 +115,10 @@ enum { NOW_QUEUED, NOW_WAITING, NOW_READY, NOW_RUNNING, NR_NOW };
 
 static void see_run(void *arg, struct run *run)
 {
+	static const int states[] = { NOW_QUEUED, NOW_WAITING, NOW_READY, NOW_READY, NOW_READY };
 	uint64_t *now = arg;
 
-	now[run_is_out(run) ? NOW_RUNNING : (int)run->firing.state]++;
+	now[run_is_out(run) ? NOW_RUNNING : states[run->firing.state]]++;
 }
 
 static void see_job(void *arg, struct job *job)

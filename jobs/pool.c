@@ -198,7 +198,7 @@ void pool_begin(void)
 	for (run = TAILQ_FIRST(&pool_ready); run && batch.nr < BEGIN_MAX; run = next) {
 		next = TAILQ_NEXT(run, in_ready);
 		if (!run->job->def.pool) {	/* its definition was replaced */
-			run_ready(run);
+			run_elsewhere(run);
 			continue;
 		}
 		TAILQ_REMOVE(&pool_ready, run, in_ready);
@@ -375,7 +375,7 @@ static void look_where(void *arg, struct job *job)
 			continue;
 		back.runs[i]->away = false;
 		nr_away--;
-		run_ready(back.runs[i]);
+		run_elsewhere(back.runs[i]);
 	}
 	free(back.runs);
 }

@@ -8,7 +8,9 @@
  *	              +------- WAITING <-------+ failed, with attempts left
  *
  * Each arrow is an operation of a turn, except the one that begins a process. READY is written
- * before that, so a firing that is READY in the store may have begun. A decision made here changes
+ * before that, so a firing that is READY in the store may have begun. POOL is written instead if
+ * runners are to make it: it begins only when one has taken a task of it. If the job goes into a
+ * pool or leaves it meanwhile, the other state is written first. A decision made here changes
  * memory at once; what follows from it outside the program waits for run_settle(), until it is
  * written.
  */
@@ -118,7 +120,7 @@ void run_ready(struct run *run)
 {
 	if (run->ready)
 		TAILQ_REMOVE(run->ready, run, in_ready);
-	run->ready = run->job->def.pool ? &pool_ready : &ready;
+	run->ready = run->firing.state == STATE_POOL ? &pool_ready : &ready;
 	TAILQ_INSERT_TAIL(run->ready, run, in_ready);
 }
 
@@ -158,6 +160,17 @@ static void set_state(struct run *run, enum state state)
 	op->line.firing = run->firing;
 }
 
+/* The state of a run of the job that may begin: here, or at a runner. */
+static enum state ready_state(const struct job *job)
+{
+	return job->def.pool ? STATE_POOL : STATE_READY;
+}
+
+static bool is_ready(enum state state)
+{
+	return state == STATE_READY || state == STATE_POOL;
+}
+
 /*
  * Decide that a run may begin. It does when this is written, see attempt_written(). If the daemon
  * ends it does not, and the next one must not take it for one that may have begun.
@@ -165,7 +178,15 @@ static void set_state(struct run *run, enum state state)
 static void make_ready(struct run *run)
 {
 	if (!stopping)
-		set_state(run, STATE_READY);
+		set_state(run, ready_state(run->job));
+}
+
+void run_elsewhere(struct run *run)
+{
+	if (run->ready)
+		TAILQ_REMOVE(run->ready, run, in_ready);
+	run->ready = NULL;
+	make_ready(run);
 }
 
 /*
@@ -181,7 +202,7 @@ static void leave_run(struct run *run)
 /* The store knows that the run may begin: put it into the list from which it does. */
 static void set_ready(struct run *run)
 {
-	if (stopping && !run->job->def.pool)
+	if (stopping && run->firing.state != STATE_POOL)
 		leave_run(run);
 	else if (!run->ready)
 		run_ready(run);
@@ -323,7 +344,7 @@ static void attempt_again(struct run *run, enum outcome outcome, int64_t status,
 	op->line.more = true;
 	run->firing.attempt++;
 	run->firing.tries += outcome != OUTCOME_LOST;
-	run->firing.state = wake ? STATE_WAITING : STATE_READY;
+	run->firing.state = wake ? STATE_WAITING : ready_state(run->job);
 	run->firing.wake = wake;
 	run->firing.life = store->life;
 	run->began = 0;
@@ -420,7 +441,7 @@ static void skip_queued(struct job *job)
 /* May a new firing run, now or later, although other runs of the job may exist? Sets its state. */
 static bool may_overlap(struct job *job, enum state *state)
 {
-	*state = STATE_READY;
+	*state = ready_state(job);
 	if (TAILQ_EMPTY(&job->runs) || job->def.overlap == OVERLAP_ALLOW)
 		return true;
 	*state = STATE_QUEUED;
@@ -497,7 +518,7 @@ static void fired(struct run *run, const struct op *op)
 		return;
 	}
 	run->firing.arg = op->line.firing.arg;
-	if (op->line.firing.state == STATE_READY)
+	if (is_ready(op->line.firing.state))
 		set_ready(run);
 	else if (run->firing.state == STATE_QUEUED && run->job->def.overlap == OVERLAP_REPLACE)
 		replace(run->job);	/* if it is READY by now, what it replaces has ended */
@@ -523,7 +544,7 @@ static void attempt_written(struct run *run, enum state state)
 {
 	if (!run)
 		return;
-	if (state == STATE_READY)
+	if (is_ready(state))
 		set_ready(run);
 	else if (state == STATE_WAITING)
 		wait_to_retry(run);
@@ -603,7 +624,7 @@ static bool begin(struct run *run)
 	int err;
 
 	if (run->job->def.pool) {	/* its definition was replaced */
-		run_ready(run);
+		run_elsewhere(run);
 		return true;
 	}
 	run->began = now_us();
@@ -666,20 +687,25 @@ static void stop_over(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * A run that is not out is over at once. The first outcome that it was told to have counts. If
- * somebody has killed it, the store is told that now: the daemon may die before the run has ended.
+ * A run that is not out is over at once. The first outcome that it was told to have counts; but if
+ * it would be made again after that one, and somebody kills it, it is killed. If somebody has
+ * killed it, the store is told that now: the daemon may die before the run has ended.
  */
 void run_kill(struct run *run, enum outcome outcome)
 {
+	bool ends = run->ending != OUTCOME_OK;
+
 	if (!is_out(run)) {
 		finish(run, outcome, -1);
 		return;
 	}
-	if (run->ending != OUTCOME_OK)
+	if (ends && (run->ending == OUTCOME_KILLED || outcome != OUTCOME_KILLED))
 		return;
 	run->ending = outcome;
 	if (outcome == OUTCOME_KILLED)
 		set_state(run, STATE_KILLED);
+	if (ends)		/* it was told so, and has what time its job gives it */
+		return;
 	if (run->away) {
 		pool_kill(run, false);
 	} else if (run->call) {
@@ -787,7 +813,7 @@ static bool was_killed(const struct run *run)
 
 /*
  * Decide about a firing of a dead life, which was not queued. If it was READY it may have run, so
- * it is lost.
+ * it is lost, whatever the definition says by now.
  */
 static void take_over(struct run *run)
 {
@@ -799,8 +825,8 @@ static void take_over(struct run *run)
 	}
 	if (run->away)
 		return;
-	if (f->state == STATE_READY && run->job->def.pool && run->job->name) {
-		set_ready(run);		/* no runner has seen it */
+	if (f->state == STATE_POOL && run->job->name) {
+		make_ready(run);	/* no runner has seen it */
 	} else if (f->state == STATE_READY && (run->job->def.report || !run->job->name)) {
 		finish(run, OUTCOME_LOST, -1);
 	} else if (!run->job->name) {

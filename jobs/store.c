@@ -117,7 +117,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt FROM task t JOIN"
 			" running r ON r.id = t.id AND r.at = t.at"
 			" JOIN job j ON j.id = t.job WHERE t.pool = $1 AND t.state = 0 AND"
-			" r.state = 2 AND (t.wants IS NULL OR t.wants = $2 OR t.wants_until < $3 OR"
+			" r.state IN (2, 4) AND (t.wants IS NULL OR t.wants = $2 OR t.wants_until < $3 OR"
 			" NOT EXISTS (SELECT 1 FROM runner w WHERE w.id = t.wants AND w.until >="
 			" $3)) ORDER BY t.prio DESC, r.fired, t.id, t.shard LIMIT $4",
 	[Q_TASK_OUT] = "UPDATE task SET state = 1, runner = $1, life = $2, until = $3, began = $4"

@@ -45,8 +45,9 @@ enum outcome {
  * @STATE_WAITING:	it has failed, and waits for its next attempt
  * @STATE_READY:	it may begin, or has begun: the store cannot tell
  * @STATE_KILLED:	somebody has killed it, and it may not have ended yet
+ * @STATE_POOL:		it may begin at a runner: it has not unless there is a task that is out
  */
-enum state { STATE_QUEUED, STATE_WAITING, STATE_READY, STATE_KILLED };
+enum state { STATE_QUEUED, STATE_WAITING, STATE_READY, STATE_KILLED, STATE_POOL };
 
 /**
  * struct firing - a row of running
@@ -109,7 +110,7 @@ struct ended {
  *		history
  * @OP_END:	the firing is over, in this attempt: move it to history, as @line
  * @OP_AGAIN:	the attempt is over: enter @line into history. The firing becomes @next_firing
- * @OP_READY:	the firing, which was queued or waiting, is ready; or, if it has not begun when the
+ * @OP_READY:	the firing, which was queued or waiting, may begin; or, if it has not begun when the
  *		daemon ends, is waiting again; or was killed: it has the state of @line.firing
  * @OP_MOVE:	the row of due that waits for the end of the firing is due at @next
  * @OP_ADD:	add a row of due for the job @line.firing.job at @next. If the job is paused, the

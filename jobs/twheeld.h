@@ -340,6 +340,11 @@ void run_over(struct run *run, bool good, int64_t status);
  * runners make.
  */
 void run_ready(struct run *run);
+/*
+ * The run, which has not begun, may have to begin elsewhere than was decided: decide again, as the
+ * definition of its job says now.
+ */
+void run_elsewhere(struct run *run);
 /* The present attempt was lost. */
 void run_lost(struct run *run);
 /* The present attempt, which is away, has begun. */

@@ -378,6 +378,26 @@ def deaths(tap, d):
             tap.same([other.stop(), three.unsound(), two.unsound()], [0, "", ""], "they end")
 
 
+def gets_pool(tap):
+    """A daemon makes a run itself, its job gets a pool, and the daemon ends."""
+    for how in ("kill", "stop"):
+        with Remote("--lease=2s") as d:
+            d.start()
+            for name in ("again", "report"):
+                d.put(name, exec=d.writes(name, "; exec sleep 1000"), lost=name)
+            keys = [run(d, name) for name in ("again", "report")]
+            until(lambda d=d: d.lines("again") and d.lines("report"))
+            for name in ("again", "report"):
+                d.put(name, exec=d.writes(name), lost=name, pool="new")
+            getattr(d, how)()
+            with Runner("new", d.start(), name="new") as new:
+                new.start()
+                got = [over(d, key) for key in keys]
+                tap.same([got, [[line[2] for line in d.lines(name)] for name in ("again", "report")]],
+                         [[[(1, "lost"), (2, "ok")], [(1, "lost")]], [["1", "2"], ["1"]]],
+                         f"{how}: what a daemon itself has begun is lost, though its job has a pool by now")
+
+
 # ---- its requests, by hand ------------------------------------------------------------------------
 
 def protocol(tap, d):
@@ -725,7 +745,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(55)
+    tap = Tap(57)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol, large, waits, verbose))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -736,6 +756,7 @@ def main():
             if lease == "2s":
                 upgrade(tap, d)
     no_holes(tap)
+    gets_pool(tap)
     tap.done()
 
 

@@ -149,6 +149,21 @@ def ends(tap, d):
     tap.ok({(r["outcome"], r["status"]) for r in rows} == {("timeout", 128 + 9)} and 0.3 <= took < 5,
            "timeout: a run that ignores SIGTERM is killed", took, rows)
 
+    for what, more in (("kill", {}), ("replace", {"overlap": "replace"})):
+        d.put(what, timeout="0.1s", stop="60s", retry={"times": 3, "wait": "0.1s"}, **more, exec=["/bin/sh", "-c",
+              f"[ $TWHEEL_ARG ] && exit; trap 'echo t >>{d.dir}/{what}' TERM; echo b >>{d.dir}/{what}; {until_told(d, what)}; exit 1"])
+        keys = [run(d, what)]
+        until(lambda what=what: ["t"] in d.lines(what))
+        if more:
+            keys.append(run(d, what, after=0, arg="new"))
+            until(lambda keys=keys: d.get(f"/v1/runs/{keys[1]}")[0]["state"] == "queued")
+        else:
+            d.post(f"/v1/runs/{keys[0]}/kill")
+        tell(d, what)
+        rows = {r["run"]: (r["attempt"], r["outcome"]) for r in d.over(what, len(keys))}
+        tap.same([[rows.get(key) for key in keys], d.lines(what)], [[(1, "killed"), (1, "ok")][:len(keys)], [["b"], ["t"]]],
+                 f"timeout: what is killed before it has ended is not made again: {what}", rows)
+
     d.put("again", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 3 ]"], retry={"times": 5, "wait": "0.1s", "factor": 3})
     run(d, "again")
     d.over("again")
@@ -798,7 +813,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(89)
+    tap = Tap(91)
     with crowded(tap):
         with Daemon() as d:
             d.start()

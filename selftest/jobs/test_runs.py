@@ -149,7 +149,7 @@ def ends(tap, d):
     tap.ok({(r["outcome"], r["status"]) for r in rows} == {("timeout", 128 + 9)} and 0.3 <= took < 5,
            "timeout: a run that ignores SIGTERM is killed", took, rows)
 
-    for what, more in (("kill", {}), ("replace", {"overlap": "replace"})):
+    for what, more in (("ending-kill", {}), ("ending-replace", {"overlap": "replace"})):
         d.put(what, timeout="0.1s", stop="60s", retry={"times": 3, "wait": "0.1s"}, **more, exec=["/bin/sh", "-c",
               f"[ $TWHEEL_ARG ] && exit; trap 'echo t >>{d.dir}/{what}' TERM; echo b >>{d.dir}/{what}; {until_told(d, what)}; exit 1"])
         keys = [run(d, what)]

@@ -28,20 +28,6 @@ struct route;
 struct take;
 
 /**
- * struct idle - a runner whose request for work waits
- * @runner:	its id, or NULL. Both texts are the request's own
- * @pool:	its pool
- * @room:	it has room for more runs
- * @killing:	how many of its runs it knows to be killed
- */
-struct idle {
-	char	*runner;
-	char	*pool;
-	bool	room;
-	int64_t	killing;
-};
-
-/**
  * struct request - a request that is being answered
  * @waiting:	link in the list of requests that wait, if @suspended
  * @server:	where it has come in
@@ -64,7 +50,6 @@ struct idle {
  * @more:	with a log: the attempt is not over
  * @take:	with a runner's request for work: what it says, see take.c
  * @what:	what it waits for: see request_wait()
- * @idle:	of a request for work that waits: its runner
  * @deadline:	until when it may wait, by CLOCK_BOOTTIME in us; 0 if it has not waited yet
  * @timer:	the scheduler's task for @deadline, or 0
  * @suspended:	libmicrohttpd does nothing with the connection: the request waits
@@ -92,7 +77,6 @@ struct request {
 	bool			more;
 	struct take		*take;
 	const void		*what;
-	struct idle		idle;
 	int64_t			deadline;
 	uint64_t		timer;
 	bool			suspended;

@@ -477,8 +477,6 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 	free(r->text);
 	free(r->body);
 	free(r->path);
-	free(r->idle.runner);
-	free(r->idle.pool);
 	free(r);
 	*closure = NULL;
 }

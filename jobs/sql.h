@@ -86,6 +86,11 @@ int sql_run(struct store *store, enum sql_id id, const char *fmt, ...);
 /* sql_run(), and call @row with @call and @arg for each row of the result. */
 int sql_each(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
 	     const char *fmt, ...);
+/*
+ * @nr numbers as a parameter that is a list of them; each lies @stride bytes behind the one before.
+ * NULL if there is no memory. The caller frees it.
+ */
+char *sql_list(const int64_t *first, size_t stride, size_t nr);
 
 /*
  * Tell other lives of a change, within the transaction that makes it. Does nothing if there can be

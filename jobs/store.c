@@ -461,19 +461,26 @@ int store_history(struct store *store, const struct query *query,
 			outcome, query->limit);
 }
 
-/* Execute a query whose parameter is a list of numbers, as a text. */
+char *sql_list(const int64_t *first, size_t stride, size_t nr)
+{
+	char *text = malloc(21 * nr + 1), *end = text;
+
+	if (!text)
+		return NULL;
+	*end = 0;
+	for (size_t i = 0; i < nr; i++)
+		end += sprintf(end, "%s%lld", i ? "," : "",
+			       (long long)*(const int64_t *)((const char *)first + i * stride));
+	return text;
+}
+
+/* Execute a query whose parameter is a list of numbers. */
 static int each_of(struct store *store, enum sql_id id, row_fn row, void *call, void *arg,
 		   const int64_t *numbers, size_t nr)
 {
-	char *text = malloc(21 * nr + 1), *end = text;
-	int err;
+	char *text = sql_list(numbers, sizeof(*numbers), nr);
+	int err = text ? sql_each(store, id, row, call, arg, "t", text) : -ENOMEM;
 
-	if (!text)
-		return -ENOMEM;
-	*end = 0;
-	for (size_t i = 0; i < nr; i++)
-		end += sprintf(end, "%s%lld", i ? "," : "", (long long)numbers[i]);
-	err = sql_each(store, id, row, call, arg, "t", text);
 	free(text);
 	return err;
 }

@@ -9,7 +9,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,30 +241,14 @@ static void beats_row(struct store *store, void *call, void *arg)
 	held[sql_number(store, 0) - 1] = sql_number(store, 1) ? HELD_KILL : HELD_GOOD;
 }
 
-/* The numbers at the same offset in all of these tasks, as a list. NULL if there is no memory. */
-static char *numbers_of(const struct task *tasks, size_t nr, size_t offset)
-{
-	char *text = malloc(21 * nr + 1), *end = text;
-
-	if (text)
-		*text = 0;
-	for (size_t i = 0; text && i < nr; i++) {
-		const char *task = (const char *)&tasks[i];
-
-		end += sprintf(end, "%s%lld", i ? "," : "",
-			       (long long)*(const int64_t *)(task + offset));
-	}
-	return text;
-}
-
 /* store_beat_task() for many, as one statement. */
 static int beat_tasks(struct store *store, const struct runner *runner, const struct task *tasks,
 		      enum held *held, size_t nr, int64_t now)
 {
-	char *ids = numbers_of(tasks, nr, offsetof(struct task, id)),
-	     *ats = numbers_of(tasks, nr, offsetof(struct task, at)),
-	     *shards = numbers_of(tasks, nr, offsetof(struct task, shard)),
-	     *attempts = numbers_of(tasks, nr, offsetof(struct task, attempt));
+	char *ids = sql_list(&tasks->id, sizeof(*tasks), nr),
+	     *ats = sql_list(&tasks->at, sizeof(*tasks), nr),
+	     *shards = sql_list(&tasks->shard, sizeof(*tasks), nr),
+	     *attempts = sql_list(&tasks->attempt, sizeof(*tasks), nr);
 	int err = -ENOMEM;
 
 	for (size_t i = 0; i < nr; i++)
@@ -297,10 +280,13 @@ static int enter_runner(struct store *store, const struct runner *runner, int64_
 int store_runner(struct store *store, const struct runner *runner, const struct task *tasks,
 		 enum held *held, size_t nr, int64_t now)
 {
-	int err = store->many ? enter_runner(store, runner, now) : store->ops->begin(store);
+	int err;
 
-	if (store->many)
+	if (store->many) {
+		err = enter_runner(store, runner, now);
 		return err || !nr ? err : beat_tasks(store, runner, tasks, held, nr, now);
+	}
+	err = store->ops->begin(store);
 	if (err)
 		return err;
 	err = enter_runner(store, runner, now);

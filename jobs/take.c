@@ -340,8 +340,8 @@ static void add_idler(void *arg, struct request *r)
 			abort();
 	}
 	all->r[all->nr] = r;
-	all->pools[all->nr] = r->idle.room ? r->idle.pool : "";
-	all->runners[all->nr] = r->idle.runner;
+	all->pools[all->nr] = r->take->room ? r->take->runner.pool : "";
+	all->runners[all->nr] = r->take->runner.id;
 	all->wake[all->nr++] = false;
 }
 
@@ -353,7 +353,7 @@ static void see_idlers(void *arg, const char *pool, const char *runner, int64_t 
 	for (size_t i = 0; i < all->nr; i++)
 		all->wake[i] |= pool ? !strcmp(pool, all->pools[i]) :
 				!strcmp(runner, all->runners[i]) &&
-				killed > all->r[i]->idle.killing;
+				killed > all->r[i]->take->killing;
 }
 
 static void look(void *arg, const struct twheel_task_info *task);
@@ -398,14 +398,8 @@ static void look(void *arg, const struct twheel_task_info *task)
 }
 
 /* The request waits for work, or until its time is over. Returns false if it must be answered. */
-static bool wait_for_work(struct request *r, const struct take *take, int64_t killing)
+static bool wait_for_work(struct request *r, const struct take *take)
 {
-	if (!r->idle.runner)
-		r->idle = (struct idle) {
-			.runner = format("%s", take->runner.id),
-			.pool = format("%s", take->runner.pool),
-			.room = take->room, .killing = killing,
-		};
 	if (!request_wait(r, take->wait, NO_SLICE, &pool_ready))
 		return false;
 	if (!look_timer)
@@ -415,7 +409,6 @@ static bool wait_for_work(struct request *r, const struct take *take, int64_t ki
 
 static void take_answer(struct request *r, struct take *take)
 {
-	int64_t killing = take->killing;
 	int news = renew(r, take);
 	struct json_object *work;
 	bool gone = is_gone(r);
@@ -425,8 +418,7 @@ static void take_answer(struct request *r, struct take *take)
 		return;
 	}
 	work = take_work(r, &take->runner, gone ? 0 : take->room);
-	if (work && !json_object_array_length(work) && !news && !gone &&
-	    wait_for_work(r, take, killing)) {
+	if (work && !json_object_array_length(work) && !news && !gone && wait_for_work(r, take)) {
 		json_object_put(work);
 		keep_little(r);
 		return;

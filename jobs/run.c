@@ -334,12 +334,17 @@ static void finish(struct run *run, enum outcome outcome, int64_t status)
 	run_leaves(run);
 }
 
-/* The attempt is over, and there will be another one: at @wake, or at once if that is 0. */
-static void attempt_again(struct run *run, enum outcome outcome, int64_t status, int64_t wake)
+/*
+ * The attempt is over, and there will be another one: @wait us after the end that history tells of,
+ * or at once if @wait is negative.
+ */
+static void attempt_again(struct run *run, enum outcome outcome, int64_t status, int64_t wait)
 {
 	struct op *op = core_op(OP_AGAIN, run->job);
+	int64_t wake;
 
 	op->line = line_of(run->job, &run->firing, outcome, status, run->began);
+	wake = wait < 0 ? 0 : op->line.ended + wait + 1;
 	op->line.firing.arg = NULL;
 	op->line.more = true;
 	run->firing.attempt++;
@@ -366,10 +371,9 @@ static void over(struct run *run, enum outcome outcome, int64_t status)
 	const struct def *def = &run->job->def;
 
 	if (outcome == OUTCOME_LOST && !def->report && run->job->name)
-		attempt_again(run, outcome, status, 0);
+		attempt_again(run, outcome, status, -1);
 	else if (is_failure(outcome) && run->firing.tries < def->retries && run->job->name)
-		attempt_again(run, outcome, status,
-			      now_us() + retry_wait(def, run->firing.tries + 1) + 1);
+		attempt_again(run, outcome, status, retry_wait(def, run->firing.tries + 1));
 	else
 		finish(run, outcome, status);
 }
@@ -834,7 +838,7 @@ static void take_over(struct run *run)
 	} else if (f->state == STATE_READY) {
 		say(SAY_WARNING, "job '%s' was lost as it ran, and is run again: attempt %lld",
 		    run->job->name, (long long)f->attempt + 1);
-		attempt_again(run, OUTCOME_LOST, -1, 0);
+		attempt_again(run, OUTCOME_LOST, -1, -1);
 	} else if (f->state == STATE_WAITING) {
 		wait_to_retry(run);
 	}

@@ -157,6 +157,7 @@ def ends(tap, d):
         if more:
             keys.append(run(d, what, after=0, arg="new"))
             until(lambda keys=keys: d.get(f"/v1/runs/{keys[1]}")[0]["state"] == "queued")
+            d.put("written", exec=["true"])     # before it is answered, the new run is written, and so replaces the other
         else:
             d.post(f"/v1/runs/{keys[0]}/kill")
         tell(d, what)

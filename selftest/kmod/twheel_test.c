@@ -359,6 +359,61 @@ static void test_slow_callbacks(void)
 	kvfree(slow);
 }
 
+#define BEHIND_TIMERS	100000
+#define BEHIND_TICKS	400
+
+struct behind {
+	struct twheel_timer	timers[BEHIND_TIMERS];
+	struct twheel_timer	stall;
+	atomic_t		fired;
+};
+
+static struct behind *behind;
+
+static void behind_fired(struct twheel_timer *timer)
+{
+	atomic_inc(&behind->fired);
+}
+
+static void behind_stall(struct twheel_timer *timer)
+{
+	keep_busy(20);
+}
+
+/*
+ * A base that is behind by many ticks has all their moves to make, and the CPU is idle: still no
+ * run makes more than 1 024, and what the last lock hold may.
+ */
+static void test_behind(void)
+{
+	static const struct twheel_config config = {
+		.clock = CLOCK_MONOTONIC, .tick_ns = NSEC_PER_MSEC,
+	};
+	struct twheel_base *base = twheel_create(&config);
+	struct twheel_stats stats;
+	unsigned int i;
+
+	behind = zalloc(1, sizeof(*behind));
+	if (!behind || IS_ERR(base))
+		return;
+	for (i = 0; i < BEHIND_TIMERS; i++) {
+		twheel_init_on(base, &behind->timers[i], behind_fired);
+		twheel_add(&behind->timers[i], (200 + i % BEHIND_TICKS) * NSEC_PER_MSEC);
+	}
+	twheel_init_on(base, &behind->stall, behind_stall);
+	twheel_add(&behind->stall, 190 * NSEC_PER_MSEC);
+	msleep(200 + BEHIND_TICKS);
+	check(wait_for(atomic_read(&behind->fired) == BEHIND_TIMERS), "a base that is behind catches up");
+	twheel_get_stats(base, &stats);
+	check(stats.worst <= 1024 + 64, "and no run makes more moves than it may: %llu, all %llu",
+	      stats.worst, stats.moves);
+	for (i = 0; i < BEHIND_TIMERS; i++)
+		twheel_cancel_sync(&behind->timers[i]);
+	twheel_cancel_sync(&behind->stall);
+	twheel_destroy(base);
+	kvfree(behind);
+}
+
 #define STALL_MS	10
 
 struct stall {
@@ -1356,6 +1411,7 @@ static int __init twheel_test_init(void)
 	test_deadlines();
 	test_callbacks();
 	test_slow_callbacks();
+	test_behind();
 	test_stall();
 	test_pending();
 	test_tasks();

@@ -170,10 +170,14 @@ static int spawn(char *address, pid_t *pid)
 	return err;
 }
 
-/* In the keeper: end the group, and so itself. */
+static pid_t mail_pid;
+
+/* In the keeper: end sendmail, which may have left the group, and the group, and so itself. */
 static void mail_is_late(int sig)
 {
 	(void)sig;
+	if (mail_pid > 0)
+		kill(mail_pid, SIGKILL);
 	kill(0, SIGKILL);
 }
 
@@ -187,7 +191,6 @@ noreturn static void keep(char *address, int fd)
 {
 	sigset_t late;
 	int status;
-	pid_t pid;
 
 	setpgid(0, 0);
 	dup2(fd, STDIN_FILENO);
@@ -197,7 +200,7 @@ noreturn static void keep(char *address, int fd)
 	signal(SIGALRM, mail_is_late);
 	sigprocmask(SIG_UNBLOCK, &late, NULL);
 	alarm(MAIL_S);
-	_exit(spawn(address, &pid) || waitpid(pid, &status, 0) < 0 || status);
+	_exit(spawn(address, &mail_pid) || waitpid(mail_pid, &status, 0) < 0 || status);
 }
 
 /* Start a keeper. Returns 0 or an errno. */

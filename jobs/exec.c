@@ -304,15 +304,20 @@ static void output_ready(struct source *source)
 	read_some(container_of(source, struct run, process.output));
 }
 
-/* The process may have ended. Its status is not collected yet: see exec_end(). */
-static void end_ready(struct source *source)
+/* If the process has ended, say so. Its status is not collected yet: see exec_end(). */
+void exec_look(struct run *run)
 {
-	struct run *run = container_of(source, struct run, process.end);
 	siginfo_t info = { 0 };
 
 	if (!waitid(P_PID, (id_t)run->process.pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
 	    info.si_pid)
 		run->process.ended(run, info.si_code, info.si_status);
+}
+
+/* The process may have ended. */
+static void end_ready(struct source *source)
+{
+	exec_look(container_of(source, struct run, process.end));
 }
 
 /*

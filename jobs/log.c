@@ -31,6 +31,7 @@
 #define ALL	(1024 * 1024)
 #define BLOCK	4096
 #define SLACK	(16 * BLOCK)	/* cut so much at least, so that cuts are rare */
+#define SAY_EACH_US	(10 * US_PER_S)
 
 #define AWAY	"away"
 
@@ -94,6 +95,20 @@ static bool cut(struct log *log)
 	return true;
 }
 
+/* Some output is lost. That may happen to very many runs at once, so it is not said of each. */
+static void not_written(const struct firing *firing, int err)
+{
+	static int64_t said;
+	int64_t now = now_us();
+	char name[120];
+
+	if (said && llabs(now - said) < SAY_EACH_US)
+		return;
+	said = now;
+	file_of(firing, name);
+	say(SAY_ERROR, "cannot write the log '%s': %s", name, strerror(err));
+}
+
 /* If that fails, the output is lost, and the run continues. */
 void log_write(const struct firing *firing, struct log *log, const char *data, size_t size)
 {
@@ -105,6 +120,8 @@ void log_write(const struct firing *firing, struct log *log, const char *data, s
 	if (log->cut < 0)
 		return;
 	n = pwrite(log->fd, data, size, log->size);
+	if (n < (ssize_t)size)
+		not_written(firing, n < 0 ? errno : ENOSPC);
 	if (n > 0)
 		log->size += n;
 	if (!cut(log))

@@ -22,6 +22,7 @@
 #define LOOK_NS		NS_PER_S
 #define SOON_NS		(2 * NS_PER_MS)
 #define PREFER_US	(2 * US_PER_S)
+#define FRESH_US	(10 * US_PER_MS)	/* so long what look() has seen is as it was */
 #define BEGIN_MAX	1000
 #define CLEAN		3	/* so often: the end of a firing may not be written yet */
 
@@ -37,6 +38,8 @@ static size_t nr_away, nr_accepted;
 static int used;
 static uint64_t soon;
 static bool moved;	/* some jobs are */
+static bool unkilled;	/* some runs are */
+static int64_t looked;	/* when look() last did, by the clock of now_us() */
 
 int64_t pool_lease(void)
 {
@@ -277,7 +280,8 @@ static void keep_task(void *arg, const struct task *task)
 	looking->tasks = reallocarray(looking->tasks, looking->nr + 1, sizeof(*looking->tasks));
 	if (!looking->tasks)
 		abort();
-	looking->tasks[looking->nr++] = *task;
+	looking->tasks[looking->nr] = *task;
+	looking->tasks[looking->nr++].pool = NULL;	/* it is the row's */
 }
 
 /* A part of the run is over. The worst outcome of its parts is that of the run. */
@@ -313,7 +317,7 @@ static void see_task(struct run *run, const struct task *task)
 	crash_point("a task was seen");
 	if (task->life)
 		run->firing.life = task->life;
-	if (task->began)
+	if (task->began && task->attempt == run->firing.attempt)
 		run_went(run, task->began);
 	if (task->state == TASK_OVER || lost)
 		part_over(run, task, outcome);
@@ -323,12 +327,20 @@ static void see_task(struct run *run, const struct task *task)
 		all_over(run);
 }
 
-/* The run that the task belongs to, if it is away. */
+/* One part of several that was done well is not made again: its row stays that of its attempt. */
+static bool stays_done(const struct task *task)
+{
+	return task->shards > 1 && task->state == TASK_OVER && task->outcome == OUTCOME_OK;
+}
+
+/* The run that the task belongs to, if it is away in the task's attempt. */
 static struct run *run_of(const struct task *task)
 {
 	struct run *run = run_find(task->id, task->at);
 
-	return run && run->away ? run : NULL;
+	if (!run || !run->away || (task->attempt != run->firing.attempt && !stays_done(task)))
+		return NULL;
+	return run;
 }
 
 /**
@@ -385,6 +397,7 @@ static void look(void)
 {
 	struct looking looking = { 0 };
 
+	looked = now_us();
 	if (moved) {
 		moved = false;
 		jobs_each(look_where, NULL);
@@ -421,6 +434,12 @@ static void look_soon(void *arg, const struct twheel_task_info *task)
 		look();
 }
 
+void pool_look(void)
+{
+	if (!core_stuck() && llabs(now_us() - looked) > FRESH_US)
+		look();
+}
+
 void pool_clean(void)
 {
 	used = CLEAN;
@@ -434,6 +453,14 @@ void pool_changed(void)
 	if (nr_away && !soon)
 		twheel_sched_add(sched, &task, &soon);
 	idle_look();
+}
+
+/* If the store could not be told to end the run, tell it now. */
+static void kill_again(void *arg, struct run *run)
+{
+	(void)arg;
+	if (run->unkilled)
+		pool_kill(run, run->unkilled == UNKILLED_GENTLY);
 }
 
 /* Once a second, look for changes that nobody tells this daemon of. */
@@ -450,6 +477,10 @@ static void look_again(void *arg, const struct twheel_task_info *task)
 	TAILQ_CONCAT(&pool_ready, &waiting, in_ready);
 	pool_begin();
 	enter_all_accepted();
+	if (unkilled) {
+		unkilled = false;
+		runs_each(kill_again, NULL);
+	}
 	look();
 	if (used && !store_tasks_clean(store, store->parts)) {
 		used--;
@@ -459,12 +490,22 @@ static void look_again(void *arg, const struct twheel_task_info *task)
 
 void pool_kill(struct run *run, bool gently)
 {
-	if (store_task_kill(store, run->firing.id, run->firing.at, run->job->id, gently))
+	int err = store_task_kill(store, run->firing.id, run->firing.at, run->job->id, gently);
+
+	if (err)
 		say(SAY_ERROR, "the store cannot be written: %s", store_error(store));
+	run->unkilled = !err ? UNKILLED_NOT : gently ? UNKILLED_GENTLY : UNKILLED;
+	unkilled |= err;
 	pool_changed();
 }
 
 /* ---- taking over -------------------------------------------------------------------- */
+
+/* Does the task wait in another pool than its job has? */
+static bool is_elsewhere(const struct task *task, const struct def *def)
+{
+	return !def->pool || !task->pool || strcmp(task->pool, def->pool);
+}
 
 /* A row of store_tasks(), of a firing that was found: it is away in its present attempt. */
 static void found_task(void *arg, const struct task *task)
@@ -480,8 +521,11 @@ static void found_task(void *arg, const struct task *task)
 		return;
 	run->away = true;
 	nr_away++;
-	if (task->began)
+	if (task->state != TASK_READY)
 		run_went(run, task->began);
+	else if (run->job->name && is_elsewhere(task, &run->job->def))
+		run->job->moved = true;		/* its last owner died before it saw that */
+	moved |= run->job->moved;
 }
 
 int pool_found(uint64_t parts)

@@ -595,14 +595,24 @@ void run_settle(struct op *op)
 
 /* ---- beginning and ending ----------------------------------------------------------- */
 
-/* The run has taken longer than its job allows. */
+/*
+ * The run has taken longer than its job allows. But if this daemon stood still for a while, the run
+ * may have ended meanwhile by itself: then that is what became of it, and @arg may be gone.
+ */
 static void timed_out(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run = arg;
+	const struct firing firing = run->firing;
 
 	(void)task;
 	run->timer = 0;
-	run_kill(run, OUTCOME_TIMEOUT);
+	if (run->process.pid)
+		exec_look(run);
+	else if (run->away)
+		pool_look();
+	run = run_find(firing.id, firing.at);
+	if (run && run->firing.attempt == firing.attempt && is_out(run))
+		run_kill(run, OUTCOME_TIMEOUT);
 }
 
 /* The wait of hold() is over. */

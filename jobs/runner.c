@@ -349,6 +349,8 @@ static void reported(void *arg, const struct reply *reply)
 		ask_for_room();
 	} else {
 		made->sent = made->sending;
+		if (made->asked < ASKED_MAX)	/* only those in a row count */
+			made->asked = 0;
 		if (made->over)
 			report(made);
 	}

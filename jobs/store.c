@@ -99,10 +99,11 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNER_LEAVE] = "DELETE FROM runner WHERE id = $1",
 	[Q_RUNNERS_GONE] = "DELETE FROM runner WHERE until < $1",
 	[Q_TASKS] = "SELECT id, at, shard, shards, job, attempt, state, outcome, status, life,"
-		    " until, began, killed FROM task WHERE " IN_PARTS("job") " AND state >= $2",
+		    " until, began, killed, pool FROM task WHERE " IN_PARTS("job") " AND state >= $2",
 	[Q_TASK_AGAIN] = "UPDATE task SET attempt = $1, pool = $2, prio = $3, state = 0,"
-			 " killed = 0, runner = NULL WHERE id = $4 AND at = $5 AND attempt < $1 AND"
-			 " NOT (state = 2 AND outcome = 0)",
+			 " killed = 0, runner = NULL, until = 0, began = 0 WHERE id = $4 AND"
+			 " at = $5 AND attempt < $1 AND"
+			 " NOT (state = 2 AND outcome = 0 AND shards > 1)",
 	[Q_TASK_ADD] = "INSERT INTO task (id, at, shard, shards, job, pool, prio, attempt, state,"
 		       " outcome, status, killed, life, until, began, wants, wants_until) VALUES"
 		       " ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, 0, 0, 0, 0, $9, $10)"
@@ -112,7 +113,8 @@ static const char *const queries[NR_QUERIES] = {
 			  " ($1, $2, 0, 1, $3, 0, $4, 1, 0, 0, 0, '', $5, 9223372036854775807, $6,"
 			  " 0) ON CONFLICT (id, at, shard) DO UPDATE SET attempt ="
 			  " excluded.attempt, state = 1, runner = '', life = excluded.life,"
-			  " until = excluded.until, began = excluded.began",
+			  " until = excluded.until, began = excluded.began"
+			  " WHERE task.attempt < excluded.attempt OR task.state = 0",
 	/* What wants a certain runner is kept for it as long as it lives, until wants_until. */
 	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt FROM task t JOIN"
 			" running r ON r.id = t.id AND r.at = t.at"

@@ -371,7 +371,8 @@ BEGIN
 				ended, dropped, tries, wake)),
 		again AS (
 			UPDATE twheel.running r SET attempt = u.attempt + 1, tries = u.tries,
-				state = u.state, wake = u.wake, life = me
+				state = CASE WHEN r.state = 3 THEN 3 ELSE u.state END,
+				wake = u.wake, life = me
 			FROM u JOIN twheel.running o ON o.id BETWEEN u.id AND u.id AND o.at = u.at
 			WHERE r.id BETWEEN u.id AND u.id AND r.at = u.at AND r.attempt = u.attempt
 			RETURNING u.*, o.life AS was)
@@ -383,12 +384,13 @@ BEGIN
 
 	a := b + 1; b := ends[6];
 	IF b >= a THEN
-		-- What was killed (3) stays the life's that has its log. The states are those of enum
+		-- What was killed (3) stays so, and stays the life's that has its log: the kill may have been
+		-- written by another daemon, of which this turn's does not know yet. The states are those of enum
 		-- state in store.h: daemons that know others do not use this store, since a new state
 		-- changes this comment too. 4: the run may begin at a runner.
 		UPDATE twheel.running r SET state = u.state, life = CASE WHEN u.state = 3 THEN r.life ELSE me END
 		FROM unnest(turn.id[a:b], turn.at[a:b], turn.attempt[a:b], turn.state[a:b]) u(id, at, attempt, state)
-		WHERE r.id BETWEEN u.id AND u.id AND r.at = u.at AND r.attempt = u.attempt;
+		WHERE r.id BETWEEN u.id AND u.id AND r.at = u.at AND r.attempt = u.attempt AND r.state <> 3;
 	END IF;
 
 	a := b + 1; b := ends[7];

@@ -32,6 +32,7 @@ static void task_row(struct store *store, void *call, void *arg)
 		.until = sql_number(store, 10),
 		.began = sql_number(store, 11),
 		.killed = sql_number(store, 12),
+		.pool = sql_text(store, 13),
 	};
 
 	(*(void (**)(void *arg, const struct task *))call)(arg, &task);

@@ -563,14 +563,20 @@ void post_beat(struct request *r)
 	r->status = MHD_HTTP_OK;
 }
 
-/* A run is over. With room, its runner gets the next one at once. */
-static void done(struct request *r, struct task *task, int64_t from, int64_t room)
+/*
+ * A run is over. With room, its runner gets the next one at once. Its output is kept before the
+ * store knows: if this daemon dies between the two, the runner sends both again.
+ */
+static void done(struct request *r, struct task *task, enum held held, int64_t from, int64_t room)
 {
 	struct runner runner = { .id = task->runner, .pool = argument(r, "pool"),
 				 .until = now_us() + pool_lease() };
 	struct firing f = attempt_of(r, task);
-	int err = store_task_over(store, task);
+	int err;
 
+	if (held != HELD_GONE)
+		take_output(r, task, from);
+	err = store_task_over(store, task);
 	crash_point("a task was over");
 	if (err == -ESTALE) {
 		not_yours(r);
@@ -579,7 +585,6 @@ static void done(struct request *r, struct task *task, int64_t from, int64_t roo
 	} else if (err) {
 		not_stored(r);
 	} else {
-		take_output(r, task, from);
 		if (f.shards < 2)
 			log_whole(&f);
 		pool_changed();
@@ -600,12 +605,12 @@ void post_done(struct request *r)
 	    !query_number(r, "lost", 1, &lost) || !query_number(r, "room", ROOM_MAX, &room))
 		return;
 	/* If it is not held, done() finds out why. */
-	if (argument(r, "sent") && !is_held(r, &task, &held))
+	if (!is_held(r, &task, &held))
 		return;
 	if (held != HELD_GONE && lacks_output(r, &task))
 		return;
 	task.outcome = lost ? OUTCOME_LOST : task.status ? OUTCOME_FAILED : OUTCOME_OK;
-	done(r, &task, from, room);
+	done(r, &task, held, from, room);
 }
 
 /* ---- runners ------------------------------------------------------------------------ */

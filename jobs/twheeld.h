@@ -276,6 +276,7 @@ struct process {
  *		has accepted it; see pool.c
  * @accepted:	it is away because somebody has accepted it, and its task is still to be entered
  * @tasks:	there may be rows of it in that table
+ * @unkilled:	it is away and is to end, but the store could not be told so
  * @shards_over: while pool.c looks at that table: how many parts of the run are over
  * @worst:	the worst outcome of these parts
  * @status:	the status of the part with that outcome
@@ -296,6 +297,7 @@ struct run {
 	bool			away;
 	bool			accepted;
 	bool			tasks;
+	enum { UNKILLED_NOT, UNKILLED_GENTLY, UNKILLED } unkilled;
 	int64_t			shards_over;
 	enum outcome		worst;
 	int64_t			status;
@@ -360,6 +362,8 @@ int exec_begin(struct run *run);
 void exec_signal(struct run *run, int sig);
 /* The end of the run is known: end the processes that it has left, and free what it used. */
 void exec_end(struct run *run);
+/* If the process has ended, call its ended() now: the loop would only do so later. */
+void exec_look(struct run *run);
 void exec_setup(const char *state);
 /* Undo exec_setup(), before another program is executed in this process. */
 void exec_undo(void);
@@ -424,6 +428,8 @@ void pool_moved(struct job *job);
 void pool_clean(void);
 /* The table of tasks has changed: look at it soon. */
 void pool_changed(void);
+/* Look at it now, unless that was done a moment ago. Runs that are over are freed. */
+void pool_look(void);
 /* For how long, in us, a runner keeps its runs if nothing is heard of it. */
 int64_t pool_lease(void);
 void pool_start(void);

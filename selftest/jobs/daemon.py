@@ -269,8 +269,8 @@ class Daemon:
         return ["/bin/sh", "-c", f"echo $TWHEEL_JOB $TWHEEL_KEY $TWHEEL_ATTEMPT $(date +%s%N) >>{self.dir}/{name}{more}"]
 
     def query(self, sql):
-        """Of the store, when nobody has it."""
-        db = sqlite3.connect(f"{self.dir}/state/jobs.db")
+        """Of the store, when nobody has it. What it changes is committed."""
+        db = sqlite3.connect(f"{self.dir}/state/jobs.db", isolation_level=None)
         try:
             return db.execute(sql).fetchall()
         finally:

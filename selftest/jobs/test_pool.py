@@ -398,6 +398,42 @@ def gets_pool(tap):
                          f"{how}: what a daemon itself has begun is lost, though its job has a pool by now")
 
 
+def left(tap):
+    """Runs wait for runners, and their daemon begins again, or cannot write its store."""
+    with Remote("--lease=1s") as d:
+        d.start()
+        d.put("again", exec=d.writes("again", "; exec sleep 1000"), pool="old", timeout="8s")
+        key = run(d, "again")
+        with Runner("old", d, name="old") as old:
+            old.start()
+            running(d, key)
+            old.kill()
+            old.kill_marked()
+        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["attempt"] == 2 and r["state"] == "ready"])
+        d.kill()
+        d.start()
+        time.sleep(8)
+        tap.same([(r["attempt"], r["state"]) for r in d.get(f"/v1/runs/{key}")], [(2, "ready"), (1, "over")], "an attempt that nobody has begun has no timeout")
+        d.kill()
+        d.query("""UPDATE job SET def = replace(def, '"old"', '"new"')""")
+        d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=f"{d.dir}/full")
+        with Runner("new", d, name="new") as new:
+            new.start()
+            tap.ok(running(d, key, 2), "a run waits in the pool of its job, whoever changed that", d.get(f"/v1/runs/{key}"))
+        d.put("waits", exec=["true"], pool="nobody")
+        key = run(d, "waits")
+        ready(d, key)
+        os.mknod(f"{d.dir}/full")
+        try:
+            d.post(f"/v1/runs/{key}/kill")
+        except OSError:
+            pass
+        until(lambda: "the store cannot be written" in d.stderr())
+        os.unlink(f"{d.dir}/full")
+        tap.same([d.post(f"/v1/runs/{key}/kill")[0], over(d, key)], [200, [(1, "killed")]],
+                 "a kill that the store could not be told is told again")
+
+
 # ---- its requests, by hand ------------------------------------------------------------------------
 
 def protocol(tap, d):
@@ -758,7 +794,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(57)
+    tap = Tap(60)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -774,6 +810,7 @@ def main():
             fn(tap, d)
     no_holes(tap)
     gets_pool(tap)
+    left(tap)
     tap.done()
 
 

@@ -167,38 +167,53 @@ static void add_firing(struct json_object *list, const struct firing *f, const c
 }
 
 /**
- * struct wanted - which firings of other lives to list
+ * struct wanted - which firings that are not over to list
  * @list:	where to add them
  * @job:	only those of this job; 0 for all
  * @id:		only the firing (@id, @at); 0 for all
  * @at:		see @id
+ * @left:	so many more
  */
 struct wanted {
 	struct json_object	*list;
 	int64_t			job;
 	int64_t			id;
 	int64_t			at;
+	int64_t			left;
 };
 
-static void add_wanted(void *arg, const struct firing *f)
+static bool is_wanted(struct wanted *wanted, const struct firing *f)
 {
-	const struct wanted *wanted = arg;
-	const struct job *job = job_by_id(f->job);
-
-	if ((wanted->job && f->job != wanted->job) ||
-	    (wanted->id && (f->id != wanted->id || f->at != wanted->at)))
-		return;
-	add_firing(wanted->list, f, job ? job_name(job) : NULL);
+	return (!wanted->job || f->job == wanted->job) &&
+	       (!wanted->id || (f->id == wanted->id && f->at == wanted->at)) && wanted->left-- > 0;
 }
 
-/* Add the firings that are in parts of other lives. struct wanted explains the arguments. */
-static void add_others(struct json_object *list, int64_t job, int64_t id, int64_t at)
+/* A firing of another life. */
+static void add_wanted(void *arg, const struct firing *f)
 {
-	struct wanted wanted = { .list = list, .job = job, .id = id, .at = at };
+	struct wanted *wanted = arg;
+	const struct job *job = job_by_id(f->job);
+
+	if (is_wanted(wanted, f))
+		add_firing(wanted->list, f, job ? job_name(job) : NULL);
+}
+
+/* A firing of this life. */
+static void add_wanted_run(void *arg, struct run *run)
+{
+	struct wanted *wanted = arg;
+
+	if (is_wanted(wanted, &run->firing))
+		add_run(wanted->list, run);
+}
+
+/* Add the firings that are in parts of other lives. */
+static void add_others(struct wanted wanted)
+{
 	uint64_t parts = ~store->parts;
 
-	if (job)
-		parts &= (uint64_t)1 << (job & (PARTS - 1));
+	if (wanted.job)
+		parts &= (uint64_t)1 << (wanted.job & (PARTS - 1));
 	store_running(store, parts, add_wanted, &wanted);
 }
 
@@ -828,22 +843,27 @@ static bool parse_query(struct request *r, struct query *query)
 	       query_number(r, "before", INT64_MAX, &query->before);
 }
 
+/* Runs that are not over, of this job or of all: here and on other machines, up to the limit each. */
+static void add_runs(struct json_object *list, const struct query *query)
+{
+	struct wanted wanted = { .list = list, .job = query->job, .left = query->limit },
+		      others = wanted;
+
+	runs_each(add_wanted_run, &wanted);
+	add_others(others);
+}
+
+/* There may be very many runs that are not over, so the limit counts for them as for history. */
 static void get_runs(struct request *r)
 {
 	struct query query;
-	struct run *run;
 
 	if (!parse_query(r, &query))
 		return;
 	r->status = MHD_HTTP_OK;
 	r->json = json_object_new_array();
-	if (query.job && !query.before && query.outcome < 0)
-		TAILQ_FOREACH(run, &job_by_id(query.job)->runs, in_job)
-			add_run(r->json, run);
-	else if (!query.before && query.outcome < 0)
-		runs_each(add_run, r->json);
 	if (!query.before && query.outcome < 0)
-		add_others(r->json, query.job, 0, 0);
+		add_runs(r->json, &query);
 	read_history(r, &query, r->json);
 }
 
@@ -900,7 +920,7 @@ static bool all_of_run(struct request *r, const struct firing *f)
 	if (run)
 		add_run(r->json, run);
 	else
-		add_others(r->json, 0, f->id, f->at);
+		add_others((struct wanted) { .list = r->json, .id = f->id, .at = f->at, .left = 1 });
 	r->status = MHD_HTTP_OK;
 	if (!read_history(r, &query, r->json))
 		return false;

@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /* twheel-job: the command line of twheeld. twheeld(8) does the work. */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -480,13 +479,23 @@ static int cmd_kill(void)
 	return change("POST", format("/v1/runs/%s/kill", http_word(words.argv[0])));
 }
 
+/* Is it like 12-1798761600000000? A job may have a name of digits, too. */
+static bool is_run(const char *name)
+{
+	size_t id = strspn(name, "0123456789"), at = 0;
+
+	if (name[id] == '-')
+		at = strspn(name + id + 1, "0123456789");
+	return id && at && !name[id + 1 + at];
+}
+
 /* The id of a run. @name is that id, or the name of a job, which stands for its latest run. */
 static char *run_of(const char *name)
 {
 	struct json_object *list;
 	char *word = http_word(name), *id;
 
-	if (isdigit((unsigned char)*name) && strspn(name, "0123456789-") == strlen(name))
+	if (is_run(name))
 		return word;
 	list = http_get("GET", format("/v1/runs?limit=1&job=%s", word), NULL, false);
 	if (!json_object_array_length(list))
@@ -609,6 +618,8 @@ static int cmd_next(void)
 	struct json_object *list = http_get("GET", path, NULL, false);
 	char buf[48];
 
+	if (!json_object_array_length(list))
+		error(1, 0, "'%s' is a day that never comes", words.argv[0]);
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		const char *at = json_object_get_string(json_object_array_get_idx(list, i));
 

@@ -154,7 +154,19 @@ def stands_still(d, n):
     return [outcomes(d.over(name)) for name in names], ended < began + 1.9
 
 
+def limited(tap, d):
+    d.put("crowd", exec=["sleep", "1000"], overlap="allow", stop="0")
+    keys = [run(d, "crowd") for _ in range(5)]
+    tap.same([len(d.get(f"/v1/runs?limit={n}&job=crowd")) for n in (0, 3, 1000)], [0, 3, 5],
+             "a limit counts for runs that are not over")
+    for key in keys:
+        d.post(f"/v1/runs/{key}/kill")
+    d.over("crowd", 5)
+    d.request("DELETE", "/v1/jobs/crowd")
+
+
 def ends(tap, d):
+    limited(tap, d)
     for n in range(5):          # again, if the host stands still, too
         got, in_time = stands_still(d, n)
         if in_time:
@@ -835,7 +847,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(92)
+    tap = Tap(93)
     with crowded(tap):
         with Daemon() as d:
             d.start()

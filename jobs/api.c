@@ -39,6 +39,7 @@
 #define PLAN_STEPS	20000	/* of due_minutes(): some ms */
 #define LOG_PART	65536
 #define SHOWN		5
+#define SHOTS_MAX	10000	/* written in one transaction, in which no runner is answered */
 #define WAIT_MAX_US	(60 * US_PER_S)
 #define SLICE_US	US_PER_S	/* how often to look at a run that may be elsewhere */
 
@@ -806,6 +807,8 @@ static void post_shots(struct request *r)
 	if (list &&
 	    (!json_object_is_type(list, json_type_array) || !json_object_array_length(list)))
 		refuse(r, MHD_HTTP_BAD_REQUEST, "a list is wanted");
+	else if (list && json_object_array_length(list) > SHOTS_MAX)
+		refuse(r, MHD_HTTP_BAD_REQUEST, "more than %d shots in a request", SHOTS_MAX);
 	else if (list)
 		add_shots(r, job, list);
 	json_object_put(list);

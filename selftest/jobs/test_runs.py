@@ -453,7 +453,8 @@ def crowded(tap):
     with Daemon() as d:
         d.start()
         d.put("waits", exec=["true"], pool="nobody", overlap="allow", alarm={"fail": ["http://127.0.0.1:1/"], "late": "1h"})
-        d.request("POST", "/v1/jobs/waits/shots", [{"after": 0}] * 51000, timeout=120)
+        for _ in range(6):
+            d.request("POST", "/v1/jobs/waits/shots", [{"after": 0}] * 8500, timeout=120)
         until(lambda: metric(d, "timers") > 51000, 200)
         d.put("far", exec=["true"])
         run(d, "far", after="63s")
@@ -715,7 +716,7 @@ def strangers(tap, d):
         ("PUT", "/v1/jobs/x", b""), ("PUT", "/v1/jobs/-a", b'{"exec": ["a"]}'), ("POST", "/v1/jobs", b"{}"),
         ("POST", "/v1/jobs", b'[{"exec": ["a"]}]'), ("PUT", "/v1/jobs/x", b"[" * 100000), ("GET", "/v1/runs/x"),
         ("GET", "/v1/runs?limit=-1"), ("GET", "/v1/runs?since=soon"), ("POST", "/v1/jobs/show/shots", b"[{}]"),
-        ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("POST", "/v1/jobs/show/shots", b'[{"after": 0, "arg": "a\\u0000b"}]'),
+        ("POST", "/v1/jobs/show/shots", [{"after": 0}] * 10001), ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("POST", "/v1/jobs/show/shots", b'[{"after": 0, "arg": "a\\u0000b"}]'),
         ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "key": "a\\u0000b"}]'), ("GET", "/v1/runs/0-0"), ("GET", "/v1/runs/0-1/log"),
         ("GET", "/v1/runs?before=%ff"), ("PUT", "/v1/jobs/x", {"exec": ["a"], "missed": "x" + "ä" * 40}), ("GET", "/v1/runs/%ed%a0%80%c0%80%c3%a4%e2%82%ac%f0%9d%84%9e"),
         ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'), *nuls())]

@@ -1245,10 +1245,10 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 
 /*
  * A run has used up what it may take from tasks and from other softirqs. May it go on, because
- * there are none? Then they lose nothing, and an interrupt less wakes the CPU. If an interrupt wakes
- * a task or raises a softirq, the run ends when it asks next, so both wait no longer than if the CPU
- * were busy. Other soft hrtimers of this CPU do wait, which is why there is a limit: it cannot be
- * seen whether one is due. On PREEMPT_RT a run is in a thread, and the answer is no.
+ * there are none? Then they lose nothing, and an interrupt less wakes the CPU. If an interrupt
+ * wakes a task or raises a softirq, the run ends when it asks next, so both wait no longer than if
+ * the CPU were busy. Other soft hrtimers of this CPU do wait, which is why there is a limit: it
+ * cannot be seen whether one is due. On PREEMPT_RT a run is in a thread, and the answer is no.
  */
 static bool run_may_go_on(u64 used, u64 moves)
 {

@@ -846,7 +846,7 @@ static bool parse_query(struct request *r, struct query *query)
 	       query_number(r, "before", INT64_MAX, &query->before);
 }
 
-/* Runs that are not over, of this job or of all: here and on other machines, up to the limit each. */
+/* Runs that are not over, of this job or of all: up to the limit here, and on other machines. */
 static void add_runs(struct json_object *list, const struct query *query)
 {
 	struct wanted wanted = { .list = list, .job = query->job, .left = query->limit },
@@ -923,7 +923,9 @@ static bool all_of_run(struct request *r, const struct firing *f)
 	if (run)
 		add_run(r->json, run);
 	else
-		add_others((struct wanted) { .list = r->json, .id = f->id, .at = f->at, .left = 1 });
+		add_others((struct wanted) {
+			.list = r->json, .id = f->id, .at = f->at, .left = 1,
+		});
 	r->status = MHD_HTTP_OK;
 	if (!read_history(r, &query, r->json))
 		return false;

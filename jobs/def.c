@@ -205,7 +205,7 @@ static bool set_duration(struct parser *p, struct json_object *value, void *to)
 
 	if (!json_object_is_type(value, json_type_int) &&
 	    !json_object_is_type(value, json_type_string))
-		return wrong(p, "a number of whole seconds, or a string such as \"1.5s\", is wanted");
+		return wrong(p, "a whole number or a string such as \"1.5s\" is wanted");
 	if (json_object_is_type(value, json_type_string) && !string_of(p, value))
 		return false;
 	if (!parse_duration(json_object_get_string(value), &ns))

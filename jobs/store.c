@@ -99,7 +99,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNER_LEAVE] = "DELETE FROM runner WHERE id = $1",
 	[Q_RUNNERS_GONE] = "DELETE FROM runner WHERE until < $1",
 	[Q_TASKS] = "SELECT id, at, shard, shards, job, attempt, state, outcome, status, life,"
-		    " until, began, killed, pool FROM task WHERE " IN_PARTS("job") " AND state >= $2",
+		    " until, began, killed, pool FROM task WHERE " IN_PARTS("job")
+		    " AND state >= $2",
 	[Q_TASK_AGAIN] = "UPDATE task SET attempt = $1, pool = $2, prio = $3, state = 0,"
 			 " killed = 0, runner = NULL, until = 0, began = 0 WHERE id = $4 AND"
 			 " at = $5 AND attempt < $1 AND"

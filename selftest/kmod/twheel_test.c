@@ -359,12 +359,13 @@ static void test_slow_callbacks(void)
 	kvfree(slow);
 }
 
-#define BEHIND_TIMERS	20000
-#define BEHIND_TICKS	80
+#define BEHIND_TIMERS	5000
+#define BEHIND_TICKS	20
+#define BEHIND_STALLS	6
 
 struct behind {
 	struct twheel_timer	timers[BEHIND_TIMERS];
-	struct twheel_timer	stall;
+	struct twheel_timer	stalls[BEHIND_STALLS];
 	atomic_t		fired;
 };
 
@@ -400,8 +401,10 @@ static void test_behind(void)
 		twheel_init_on(base, &behind->timers[i], behind_fired);
 		twheel_add(&behind->timers[i], (200 + i % BEHIND_TICKS) * NSEC_PER_MSEC);
 	}
-	twheel_init_on(base, &behind->stall, behind_stall);
-	twheel_add(&behind->stall, 190 * NSEC_PER_MSEC);
+	for (i = 0; i < BEHIND_STALLS; i++) {
+		twheel_init_on(base, &behind->stalls[i], behind_stall);
+		twheel_add(&behind->stalls[i], (50 + 25 * i) * NSEC_PER_MSEC);
+	}
 	msleep(200 + BEHIND_TICKS);
 	check(wait_for(atomic_read(&behind->fired) == BEHIND_TIMERS),
 	      "a base that is behind catches up");
@@ -410,7 +413,8 @@ static void test_behind(void)
 	      stats.worst, stats.moves);
 	for (i = 0; i < BEHIND_TIMERS; i++)
 		twheel_cancel_sync(&behind->timers[i]);
-	twheel_cancel_sync(&behind->stall);
+	for (i = 0; i < BEHIND_STALLS; i++)
+		twheel_cancel_sync(&behind->stalls[i]);
 	twheel_destroy(base);
 	kvfree(behind);
 }

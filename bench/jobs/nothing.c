@@ -45,6 +45,11 @@ int exec_begin(struct run *run)
 	return nr > 1 || write(ended.fd, &one, sizeof(one)) > 0 ? 0 : -errno;
 }
 
+void exec_look(struct run *run)
+{
+	(void)run;
+}
+
 void exec_end(struct run *run)
 {
 	run->process.pid = 0;

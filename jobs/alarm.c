@@ -170,7 +170,7 @@ static int spawn(char *address, pid_t *pid)
 	return err;
 }
 
-static pid_t mail_pid;
+static pid_t mail_pid;	/* sendmail's, in its keeper */
 
 /* In the keeper: end sendmail, which may have left the group, and the group, and so itself. */
 static void mail_is_late(int sig)

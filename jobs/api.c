@@ -851,8 +851,13 @@ static void add_runs(struct json_object *list, const struct query *query)
 {
 	struct wanted wanted = { .list = list, .job = query->job, .left = query->limit },
 		      others = wanted;
+	struct run *run;
 
-	runs_each(add_wanted_run, &wanted);
+	if (query->job)
+		TAILQ_FOREACH(run, &job_by_id(query->job)->runs, in_job)
+			add_wanted_run(&wanted, run);
+	else
+		runs_each(add_wanted_run, &wanted);
 	add_others(others);
 }
 

@@ -203,11 +203,12 @@ static bool set_duration(struct parser *p, struct json_object *value, void *to)
 {
 	int64_t ns;
 
-	if (!json_object_is_type(value, json_type_int) &&
-	    !json_object_is_type(value, json_type_string))
+	if (json_object_is_type(value, json_type_string)) {
+		if (!string_of(p, value))
+			return false;
+	} else if (!json_object_is_type(value, json_type_int)) {
 		return wrong(p, "a whole number or a string such as \"1.5s\" is wanted");
-	if (json_object_is_type(value, json_type_string) && !string_of(p, value))
-		return false;
+	}
 	if (!parse_duration(json_object_get_string(value), &ns))
 		return wrong(p, "'%.64s' is no duration", json_object_get_string(value));
 	*(int64_t *)to = ns / NS_PER_US;

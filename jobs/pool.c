@@ -322,7 +322,7 @@ static void see_task(struct run *run, const struct task *task)
 	if (task->state == TASK_OVER || lost)
 		part_over(run, task, outcome);
 	if (run->ending != OUTCOME_OK && task->state == TASK_OUT && !task->killed)
-		pool_kill(run, false);	/* the first time that failed */
+		pool_kill(run, false);	/* it was not there the first time, or that failed */
 	if (run->shards_over == task->shards)
 		all_over(run);
 }
@@ -460,7 +460,7 @@ static void kill_again(void *arg, struct run *run)
 {
 	(void)arg;
 	if (run->unkilled)
-		pool_kill(run, run->unkilled == UNKILLED_GENTLY);
+		pool_kill(run, run->ending == OUTCOME_OK);
 }
 
 /* Once a second, look for changes that nobody tells this daemon of. */
@@ -490,12 +490,11 @@ static void look_again(void *arg, const struct twheel_task_info *task)
 
 void pool_kill(struct run *run, bool gently)
 {
-	int err = store_task_kill(store, run->firing.id, run->firing.at, run->job->id, gently);
-
-	if (err)
+	run->unkilled = store_task_kill(store, run->firing.id, run->firing.at, run->job->id,
+					gently);
+	if (run->unkilled)
 		say(SAY_ERROR, "the store cannot be written: %s", store_error(store));
-	run->unkilled = !err ? UNKILLED_NOT : gently ? UNKILLED_GENTLY : UNKILLED;
-	unkilled |= err;
+	unkilled |= run->unkilled;
 	pool_changed();
 }
 
@@ -521,11 +520,13 @@ static void found_task(void *arg, const struct task *task)
 		return;
 	run->away = true;
 	nr_away++;
-	if (task->state != TASK_READY)
+	if (task->began)
 		run_went(run, task->began);
-	else if (run->job->name && is_elsewhere(task, &run->job->def))
-		run->job->moved = true;		/* its last owner died before it saw that */
-	moved |= run->job->moved;
+	/* Its job may have got another pool, and the daemon died before it moved the task. */
+	if (task->state == TASK_READY && run->job->name && is_elsewhere(task, &run->job->def)) {
+		run->job->moved = true;
+		moved = true;
+	}
 }
 
 int pool_found(uint64_t parts)

@@ -384,8 +384,9 @@ BEGIN
 
 	a := b + 1; b := ends[6];
 	IF b >= a THEN
-		-- What was killed (3) stays so, and stays the life's that has its log: the kill may have been
-		-- written by another daemon, of which this turn's does not know yet. The states are those of enum
+		-- What was killed (3) stays so, and stays the life's that has its log: another daemon
+		-- may have written the kill, and the one whose turn this is does not know of it
+		-- yet. The states are those of enum
 		-- state in store.h: daemons that know others do not use this store, since a new state
 		-- changes this comment too. 4: the run may begin at a runner.
 		UPDATE twheel.running r SET state = u.state, life = CASE WHEN u.state = 3 THEN r.life ELSE me END

@@ -565,7 +565,8 @@ void post_beat(struct request *r)
 
 /*
  * A run is over. With room, its runner gets the next one at once. Its output is kept before the
- * store knows: if this daemon dies between the two, the runner sends both again.
+ * store knows: if this daemon dies between the two, the runner sends both again. Parts of
+ * a run have one log together, in which such output is twice then.
  */
 static void done(struct request *r, struct task *task, enum held held, int64_t from, int64_t room)
 {

@@ -276,7 +276,7 @@ struct process {
  *		has accepted it; see pool.c
  * @accepted:	it is away because somebody has accepted it, and its task is still to be entered
  * @tasks:	there may be rows of it in that table
- * @unkilled:	it is away and is to end, but the store could not be told so
+ * @unkilled:	it is away and is to end, or not to begin, but the store could not be told so
  * @shards_over: while pool.c looks at that table: how many parts of the run are over
  * @worst:	the worst outcome of these parts
  * @status:	the status of the part with that outcome
@@ -297,7 +297,7 @@ struct run {
 	bool			away;
 	bool			accepted;
 	bool			tasks;
-	enum { UNKILLED_NOT, UNKILLED_GENTLY, UNKILLED } unkilled;
+	bool			unkilled;
 	int64_t			shards_over;
 	enum outcome		worst;
 	int64_t			status;

@@ -613,12 +613,13 @@ static int cmd_next(void)
 {
 	char *cron = http_word(words.argv[0]);
 	char *zone = list_of(words.def, "zone") ? http_word(text_of(words.def, "zone", "")) : NULL;
+	const char *most = words.number ? words.number : "5";
 	char *path = format("/v1/preview?cron=%s%s%s&n=%s", cron, zone ? "&zone=" : "",
-			    zone ? zone : "", words.number ? words.number : "5");
+			    zone ? zone : "", most);
 	struct json_object *list = http_get("GET", path, NULL, false);
 	char buf[48];
 
-	if (!json_object_array_length(list))
+	if (!json_object_array_length(list) && atoi(most))
 		error(1, 0, "'%s' is a day that never comes", words.argv[0]);
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		const char *at = json_object_get_string(json_object_array_get_idx(list, i));

@@ -10,12 +10,12 @@
  *
  * Bounds
  *	a lock hold	64 list moves and expiries, 16 on PREEMPT_RT, or one callback
- *	a run		1 024 of these, or 200 us and one callback. If the CPU is idle and has no
- *			other softirq to do, such stretches follow each other for 1 ms, with up to
- *			1 024 moves in all. If work is left then, the hrtimer is armed for as much
- *			later as the run has taken, so that tasks and the other softirqs get half
- *			of the CPU, however much is due here. An unfinished tick is resumed, never
- *			dropped.
+ *	a run		1 024 of these, or 200 us and one callback. If the CPU is idle, and has no
+ *			other softirq to do and no other soft hrtimer due, such stretches follow
+ *			each other for 1 ms, with up to 1 024 moves in all. If work is left then,
+ *			the hrtimer is armed for as much later as the run has taken, so that tasks
+ *			and the other softirqs get half of the CPU, however much is due here. An
+ *			unfinished tick is resumed, never dropped.
  *
  * Locking
  *	expiry, of a base or a dispatcher (PREEMPT_RT only)
@@ -1244,20 +1244,44 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 }
 
 /*
- * A run has used up what it may take from tasks and from other softirqs. May it go on, because
- * there are none? Then they lose nothing, and an interrupt less wakes the CPU. If an interrupt
- * wakes a task or raises a softirq, the run ends when it asks next, so both wait no longer than if
- * the CPU were busy. Other soft hrtimers of this CPU do wait, which is why there is a limit: it
- * cannot be seen whether one is due. On PREEMPT_RT a run is in a thread, and the answer is no.
+ * Is another soft hrtimer of the CPU due, on which @running's callback is? The softirq is in that
+ * callback, so the kernel raises no other for such an hrtimer: it waits in its queue.
  */
-static bool run_may_go_on(u64 used, u64 moves)
+static bool soft_hrtimer_is_due(const struct hrtimer *running, u64 mono)
 {
-	return used < IDLE_RUN_NS && moves < RUN_OPS && is_idle_task(current) && !need_resched() &&
-	       !local_softirq_pending();
+	struct hrtimer_cpu_base *cpu = running->base->cpu_base;
+	bool due = false;
+	unsigned int i;
+
+	raw_spin_lock(&cpu->lock);
+	for (i = HRTIMER_BASE_MONOTONIC_SOFT; i < HRTIMER_MAX_CLOCK_BASES; i++) {
+		struct hrtimer_clock_base *clock = &cpu->clock_base[i];
+
+		due |= hrtimer_first(clock) &&
+		       ktime_sub(hrtimer_first(clock)->expires, clock->offset) <= (s64)mono;
+	}
+	raw_spin_unlock(&cpu->lock);
+	return due;
 }
 
-/* Expire the timers that are due. Returns false if that was too much for one run. */
-static bool run_due(struct twheel_base *base, u64 begin)
+/*
+ * At @now, a run has used up what it may take from tasks and from other softirqs. May it go on,
+ * because there are none? Then they lose nothing, and an interrupt less wakes the CPU. If an
+ * interrupt wakes a task or raises a softirq, or another soft hrtimer of this CPU falls due, the
+ * run ends when it asks next, so all of them wait no longer than if the CPU were busy. On
+ * PREEMPT_RT a run is in a thread, and the answer is no.
+ */
+static bool run_may_go_on(const struct hrtimer *running, u64 begin, u64 now, u64 moves)
+{
+	return now - begin < IDLE_RUN_NS && moves < RUN_OPS && is_idle_task(current) &&
+	       !need_resched() && !local_softirq_pending() && !soft_hrtimer_is_due(running, now);
+}
+
+/*
+ * In the callback of @running, since @begin: expire the timers that are due. Returns false if that
+ * was too much for one run.
+ */
+static bool run_due(struct twheel_base *base, const struct hrtimer *running, u64 begin)
 	__must_hold(&base->lock)
 {
 	const u64 moved = base->wheel.moves;
@@ -1273,7 +1297,7 @@ static bool run_due(struct twheel_base *base, u64 begin)
 		if (ops && (ops >= most || used >= room)) {
 			u64 moves = base->wheel.moves - moved;
 
-			if (!run_may_go_on(used, moves))
+			if (!run_may_go_on(running, begin, time, moves))
 				return false;
 			most = ops + RUN_OPS - moves;
 			room = min_t(u64, used + RUN_NS, IDLE_RUN_NS);
@@ -1336,7 +1360,7 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 	moves = base->wheel.moves;
 	base_next_drive(base, drive);
 	run_begin(base, begin);
-	finished = run_due(base, begin);
+	finished = run_due(base, hrtimer, begin);
 	run_end(base, since, finished);
 	moves = base->wheel.moves - moves;
 	base->worst = max_t(u64, base->worst, min_t(u64, moves, U16_MAX));

@@ -34,6 +34,13 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
+/* The first of what is armed on a clock of a CPU. Under the lock of the CPU's hrtimers. */
+#if HAVE_TIMERQUEUE_LINKED
+#define hrtimer_first(clock)	timerqueue_linked_first(&(clock)->active)
+#else
+#define hrtimer_first(clock)	timerqueue_getnext(&(clock)->active)
+#endif
+
 /* What the callback of an alarm returns, and how an alarm is started for a time of its clock. */
 #if HAVE_ALARM_START_TIMER
 #define ALARM_RETURNS		void

@@ -231,12 +231,20 @@ static void test_callbacks(void)
 #define SLOW_TIMERS	256
 #define SLOW_NS		(100 * NSEC_PER_USEC)
 
+/* The clocks of the soft hrtimers that are due beside the base. */
+static const clockid_t slow_clocks[] = {
+	CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_BOOTTIME, CLOCK_TAI,
+};
+
+#define SLOW_CLOCKS	ARRAY_SIZE(slow_clocks)
+
 struct slow_base {
 	struct twheel_base	*base;
 	struct twheel_timer	timers[SLOW_TIMERS];
 	const struct slow_case	*c;
 	struct completion	woken;
 	struct tasklet_struct	soft;
+	struct hrtimer		hrtimers[SLOW_CLOCKS];
 	u64			run;		/* in which the last callback was */
 	unsigned int		calls;		/* callbacks in that run */
 	unsigned int		most;
@@ -286,10 +294,39 @@ static void slow_raise(void)
 	tasklet_schedule(&slow_base->soft);
 }
 
+static enum hrtimer_restart slow_hrtimer(struct hrtimer *hrtimer)
+{
+	return HRTIMER_NORESTART;
+}
+
+static void slow_start(unsigned int clock)
+{
+	hrtimer_start(&slow_base->hrtimers[clock], 0, HRTIMER_MODE_REL_PINNED_SOFT);
+}
+
+static void slow_start_monotonic(void) { slow_start(0); }
+static void slow_start_realtime(void) { slow_start(1); }
+static void slow_start_boottime(void) { slow_start(2); }
+static void slow_start_tai(void) { slow_start(3); }
+
+/* An hrtimer that waits, but is not due, takes nothing from the run. */
+static void slow_start_later(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < SLOW_CLOCKS; i++)
+		hrtimer_start(&slow_base->hrtimers[i], NSEC_PER_SEC, HRTIMER_MODE_REL_PINNED_SOFT);
+}
+
 static const struct slow_case slow_cases[] = {
 	{ "a task that runs", slow_stay, NULL, 1, 3 },
 	{ "a task that is woken", slow_wait_woken, slow_wake, 1, 3 },
 	{ "another softirq", slow_sleep, slow_raise, 1, 3 },
+	{ "another soft hrtimer", slow_sleep, slow_start_monotonic, 1, 3 },
+	{ "one of the wall clock", slow_sleep, slow_start_realtime, 1, 3 },
+	{ "one of the clock with suspend", slow_sleep, slow_start_boottime, 1, 3 },
+	{ "one of atomic time", slow_sleep, slow_start_tai, 1, 3 },
+	{ "no soft hrtimer before a second is over", slow_sleep, slow_start_later, 4, 11 },
 	{ "nothing", slow_sleep, NULL, 4, 11 },
 };
 
@@ -327,8 +364,8 @@ static void slow_check(struct slow_base *slow, const struct slow_case *c)
 
 /*
  * A run ends after 200 us and one more callback, however slowly the machine does the rest. If
- * nothing else wants the CPU, it ends after 1 ms and one more callback, except on PREEMPT_RT, where
- * it is in a thread.
+ * nothing else wants the CPU, not even an hrtimer, it ends after 1 ms and one more callback, except
+ * on PREEMPT_RT, where it is in a thread.
  */
 static void test_slow_callbacks(void)
 {
@@ -349,12 +386,17 @@ static void test_slow_callbacks(void)
 	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
 	for (i = 0; i < SLOW_TIMERS; i++)
 		twheel_init_on(slow->base, &slow->timers[i], slow_fired);
+	for (i = 0; i < SLOW_CLOCKS; i++)
+		hrtimer_setup(&slow->hrtimers[i], slow_hrtimer, slow_clocks[i],
+			      HRTIMER_MODE_REL_PINNED_SOFT);
 	for (i = 0; i < ARRAY_SIZE(slow_cases); i++)
 		slow_check(slow, &slow_cases[i]);
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
 	for (i = 0; i < SLOW_TIMERS; i++)
 		twheel_cancel_sync(&slow->timers[i]);
 	tasklet_kill(&slow->soft);
+	for (i = 0; i < SLOW_CLOCKS; i++)
+		hrtimer_cancel(&slow->hrtimers[i]);
 	twheel_destroy(slow->base);
 	kvfree(slow);
 }

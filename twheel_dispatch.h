@@ -741,7 +741,8 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
  * @expired:	timers of the base that was just served have expired, and its sink's wake() was not
  *		called yet
  * @finished:	nothing more of the base that was just served is due
- * @put_off:	the base to be served next was due before, and had to wait
+ * @put_off:	when the base to be served next was due, in the queue's time, if it had to wait
+ *		since; KTIME_MAX if it had not
  */
 struct pass {
 	u64		began;
@@ -754,7 +755,7 @@ struct pass {
 	bool		woken;
 	bool		expired;
 	bool		finished;
-	bool		put_off;
+	ktime_t		put_off;
 };
 
 /* How many ns it takes to repay one ns of a user's debt: n users share half of the CPU, so 2n. */
@@ -965,7 +966,8 @@ static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pas
 	if (!entry)
 		return NULL;
 	base = entry_first(entry);
-	pass->put_off = base->soft < max(entry->put_off, q->rest_until);
+	/* A rescue may queue the base anew before it is served, and so change base->soft. */
+	pass->put_off = base->soft < max(entry->put_off, q->rest_until) ? base->soft : KTIME_MAX;
 	q->dispatcher->serving = base;
 	/* turn_end() sorts the entry. But an entry without bases must leave the queue now. */
 	entry_del(q->dispatcher, base);
@@ -1015,10 +1017,10 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 		base->pass_moves = 0;
 		base->wakeups++;
 	}
-	if (pass->put_off) {
+	if (pass->put_off != KTIME_MAX) {
 		base->deferred++;
 		trace_twheel_budget(base, ktime_sub(base_is_settable(base) ? time : now,
-						    base->soft));
+						    pass->put_off));
 	}
 	pass->ops += run_sink(base, base_tick(base, now));
 	pass->expired = base->expired != expired || base->sink->always ||

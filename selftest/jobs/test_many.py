@@ -6,14 +6,16 @@ daemon is killed, stopped for longer than its lease, cut off, or dies at any ste
 all of that at random, and more."""
 import concurrent.futures
 import http.client
+import http.server
 import itertools
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
-from daemon import IN_TIME, PROGRAMS, Connection, Daemon, Tap, until
+from daemon import IN_TIME, OUTCOMES, PROGRAMS, Connection, Daemon, Tap, until
 from judge import judge
 from postgres import Node, Server
 from proxy import Proxy
@@ -195,11 +197,11 @@ def psql_error(server, sql):
     return done.stderr
 
 
-def turn_sql(life, nr, row=None, lane=0):
-    """A turn that fires a row of due, and one that does nothing."""
+def turn_sql(life, nr, row=None, lane=0, kind=2, attempt=0, state=0):
+    """A turn that fires a row of due, or does another operation to a row of running; and one that does nothing."""
     id_, at = row or (0, 0)
-    last = "{0,1,1,1,1,1,1,1}" if row else "{0,0,0,0,0,0,0,0}"
-    columns = [id_, at] + [0] * 13
+    last = "{" + ",".join(str(int(bool(row) and n >= kind)) for n in range(1, 9)) + "}"
+    columns = [id_, at, 0, attempt, 0, state] + [0] * 9
     arrays = ", ".join(f"'{{{c}}}'" for c in columns)
     return f"SELECT * FROM twheel.turn({life}, {lane}, {nr}, '{last}', {arrays}, 0)"
 
@@ -269,6 +271,18 @@ def fence(tap):
         waits, rows = waits_for(server, turn_sql(heir, 1, row, lane=1), f"SELECT twheel.balance({other})")
         tap.ok(waits and rows == [(-1,)], "a burial waits for a turn in progress")
         tap.same(server.query(f"SELECT count(*) FROM running WHERE life = {heir}"), [(1,)], "a burial takes over the turn that it waited for")
+        nr = itertools.count(2)
+
+        def after(kind, was, state):
+            """Of a run of heir's in one state, which other's turn gives another: attempt, state, and is it other's?"""
+            where = f"WHERE id = {row[0]} AND at = {row[1]}"
+            server.query(f"UPDATE running SET state = {was}, life = {heir}, attempt = 1 {where}")
+            server.query(turn_sql(other, next(nr), row, kind=kind, attempt=1, state=state))
+            return server.query(f"SELECT attempt, state, CAST(life = {other} AS int) FROM running {where}")[0]
+
+        tap.same([after(5, 2, 1), after(5, 3, 1)], [(2, 1, 1), (2, 3, 1)], "the next attempt of a run that somebody has killed is killed")
+        tap.same([after(6, 2, 4), after(6, 3, 4)], [(1, 4, 1), (1, 3, 0)], "a run that somebody has killed does not become ready")
+        tap.same([after(6, 2, 3), after(6, 3, 3)], [(1, 3, 0)] * 2, "and a kill leaves the log where it is")
 
 
 # ---- deaths ---------------------------------------------------------------------------------------
@@ -572,6 +586,54 @@ def killed(tap):
         rows = [(r["attempt"], r["outcome"]) for r in until(lambda: over_of(other, key)) or []]
         tap.same([status, rows, len(a.lines("on"))], [200, [(1, "killed")], 1], "the owner dies: a run that was killed is not made again",
                  other.stderr())
+
+
+class Accepts(http.server.BaseHTTPRequestHandler):
+    """Says that it has accepted a request as soon as it is told to."""
+
+    def do_POST(self):  # pylint: disable=invalid-name
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.set()
+        self.server.told.wait(60)
+        self.send_response(202)
+        self.end_headers()
+        self.wfile.write(b"yes")
+
+    def log_message(self, *args):  # pylint: disable=arguments-differ
+        pass
+
+
+def accepts(server, node, state, outcome=0, runner=""):
+    """A request is accepted, and by then there is a task of that attempt. Returns the run, and what became of the task."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Accepts) as web:
+        web.asked, web.told = threading.Event(), threading.Event()
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        node.put("asks", http=f"http://127.0.0.1:{web.server_port}/", overlap="allow")
+        key = run(node, "asks")
+        web.asked.wait(60)
+        server.query("INSERT INTO task (id, at, shard, shards, job, prio, attempt, state, outcome, status, killed, runner, life, until,"
+                     f" began, wants_until) SELECT id, at, 0, 1, job, 0, 1, {state}, {outcome}, -1, 0, '{runner}', 0, {2**62}, 1, 0"
+                     f" FROM running WHERE id = {key.split('-')[0]}")
+        web.told.set()
+        until(lambda: node.output(key) == "yes")    # with that the task is entered, or is not
+        web.shutdown()
+        return key, server.query(f"SELECT state, outcome, runner FROM task WHERE id = {key.split('-')[0]}")
+
+
+def accepted(tap):
+    """A request is accepted whose run somebody has killed meanwhile, or given to somebody."""
+    with Server("fsync = off") as server, Node(server, lease=LONG) as node:
+        node.start(http_proxy="", no_proxy="*")
+        key, _ = accepts(server, node, 2, OUTCOMES.index("killed"))
+        rows = until(lambda: over_of(node, key), 20) or []
+        tap.same([r["outcome"] for r in rows], ["killed"], "202: a run that was killed meanwhile is over", node.stderr())
+        key, task = accepts(server, node, 1, runner="r-1")
+        done = [node.post(f"/v1/runs/{key}/done?runner={who}&attempt=1&status=0")[0] for who in ("", "r-1")]
+        tap.same([task, done], [[(1, 0, "r-1")], [409, 200]], "202: a run that somebody has got meanwhile is his", node.stderr())
+        key, task = accepts(server, node, 0)
+        done = node.post(f"/v1/runs/{key}/done?attempt=1&status=0")[0]
+        tap.same([task, done], [[(1, 0, "")], 200], "202: one that nobody has got is not", node.stderr())
+        tap.same([node.stop(), node.unsound()], [0, ""], "the daemon was sound")
 
 
 def answers_of_the_buried(server, node, name):
@@ -999,7 +1061,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(82)
+    tap = Tap(89)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -1018,6 +1080,7 @@ def main():
     long_turn(tap)
     held_up(tap)
     killed(tap)
+    accepted(tap)
     requests_of_the_buried(tap)
     cut_in_two(tap)
     circles(tap)

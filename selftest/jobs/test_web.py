@@ -258,10 +258,10 @@ def silent_names(tap):
         tap.ok(done == [(1, "timeout", None)] and took < 4 and not d.unsound(), what, done, took, d.unsound())
 
 
-def hung_mail(d, nr):
+def hung_mail(d, nr, who="hang"):
     """The process of the @nr-th sendmail, which does not end."""
-    d.put("hang", exec=["false"], alarm={"fail": ["mailto:hang@example.org"]})
-    over(d, run(d, "hang"))
+    d.put(who, exec=["false"], alarm={"fail": [f"mailto:{who}@example.org"]})
+    over(d, run(d, who))
     return int(until(lambda: len(lines := d.lines("hangs")) >= nr and lines[nr - 1][0]))
 
 
@@ -283,11 +283,12 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(27)
+    tap = Tap(28)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\ncase $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234; esac\n(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
+            file.write(f"#!/bin/sh\ncase $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234; esac\n"
+                       f"(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
         d.args = (*d.args, f"--sendmail={d.dir}/sendmail")
         d.start()
         requests(tap, d, web)
@@ -295,8 +296,11 @@ def main():
         tap.same([f for f in descriptors(left) if "socket:" in f or f"{d.dir}/state" in f], [], "sendmail has none of the daemon's descriptors")
         accepted(tap, d, web)
         late = hung_mail(d, 2)
+        gone = hung_mail(d, 3, "leaves")
+        apart = until(lambda: os.getpgid(gone) == gone)
         alarms(tap, d, web)
         tap.ok(is_over(late), "a sendmail that does not end is ended", d.stderr())
+        tap.ok(apart and is_over(gone), "and so is one that has left its group", apart)
         tap.ok(is_over(left), "and so is one whose daemon was killed")
         time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")

@@ -320,6 +320,30 @@ def logs(tap, d):
     tap.ok(left and int(left[1]) + len(text) - len(left[0]) - 2 == 5000010, "a long log says how much was cut out", left)
 
 
+def full_logs(tap, d):
+    """The disk with the logs is full: each file of a log is one that cannot be written."""
+    def prints(nr):
+        keys = [run(d, "full") for _ in range(nr)]
+        for key in keys:
+            day = f"{d.dir}/state/logs/{int(key.split('-')[1]) // (86400 * 10**6)}"
+            os.makedirs(day, exist_ok=True)
+            os.symlink("/dev/full", f"{day}/{key}.1")
+        tell(d, "full")
+        d.idle("full")
+        os.unlink(f"{d.dir}/full.told")
+        return outcomes(d.over("full", nr)), [line for line in d.stderr().splitlines() if "cannot write the log" in line]
+
+    d.put("full", exec=["/bin/sh", "-c", f"{until_told(d, 'full')}; for i in 1 2 3 4 5; do echo $i; sleep 0.1; done"], overlap="allow")
+    began = time.monotonic()
+    over, said = prints(3)
+    took = time.monotonic() - began
+    tap.ok(over == ["ok"] * 3 and (len(said) == 1 or took > 10) and all("No space left on device" in line for line in said),
+           "logs that cannot be written are said once, and the runs go on", over, said, took)
+    time.sleep(10.5)
+    again = prints(1)[1]
+    tap.ok(len(again) > len(said), "and once more after 10 s", again)
+
+
 def log_part(d, key, at):
     connection = __import__("daemon").Connection(d.socket)
     connection.request("GET", f"/v1/runs/{key}/log?from={at}")
@@ -848,11 +872,11 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(93)
+    tap = Tap(95)
     with crowded(tap):
         with Daemon() as d:
             d.start()
-            for fn in (overlaps, ends, statuses, processes, logs, retention, followed, strangers, starts):
+            for fn in (overlaps, ends, statuses, processes, logs, full_logs, retention, followed, strangers, starts):
                 fn(tap, d)
             tap.same(d.stop(), 0, "the daemon ends")
             tap.ok(not d.unsound(), "the daemon was sound", d.unsound())

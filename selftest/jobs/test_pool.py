@@ -493,6 +493,80 @@ def protocol(tap, d):
                      "prefer: each runner is to run it", "pool: that is for jobs with exec"], "bad definitions")
 
 
+def sent_again(tap):
+    """The daemon dies when the store knows that a run is over."""
+    with Remote("--lease=2s") as d:
+        d.start(TWHEELD_CRASH="a task was over")
+        d.put("last", exec=["true"], pool="last")
+        key = run(d, "last")
+        until(lambda: d.ask("POST", "/v1/take", {"runner": "l-1", "name": "l", "pool": "last", "room": 1}, token=TOKENS["run"])[1]["runs"])
+        path = f"/v1/runs/{key}/done?runner=l-1&attempt=1&status=0&from=0"
+        try:
+            status = d.ask("POST", path, "last\n", token=TOKENS["run"])[0]
+        except OSError:
+            status = d.crash().process.returncode
+        d.start()
+        tap.same([status, over(d, key), d.output(key)], [-9, [(1, "ok")], "last\n"], "the daemon dies as a run is over: its output is kept", d.stderr())
+        tap.same([d.ask("POST", path, "last\n", token=TOKENS["run"])[0], d.output(key)], [200, "last\n"], "and once, though it is sent again", d.stderr())
+        tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon is sound")
+
+
+class Asks(http.server.BaseHTTPRequestHandler):
+    """A daemon that has got nothing of a run's output each time that it hears of it, as often as @asks says: each number is for
+    some in a row. Then it asks until the runner does not say any more how much it has sent."""
+    asks, row, heard = [60, 60], 0, []
+
+    def do_POST(self):  # pylint: disable=invalid-name
+        self.rfile.read(int(self.headers["Content-Length"]))
+        answer = {"lease_us": 60 * 10**6, "runs": []}
+        if "/beat" in self.path:
+            self.heard.append("&sent=" in self.path)
+            answer = {"log": 0} if self.lacks() else {}
+        elif not self.server.given:
+            self.server.given = True
+            answer["runs"] = [self.server.run]
+        elif "/done" not in self.path:
+            time.sleep(0.2)     # it asks for more again at once
+        try:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+        except OSError:
+            pass
+
+    def lacks(self):
+        if not self.asks:
+            return self.heard[-1]
+        Asks.row += 1
+        if self.row <= self.asks[0]:
+            return True
+        Asks.row = 0
+        self.asks.pop(0)
+        return False
+
+    def log_message(self, *args):  # pylint: disable=arguments-differ
+        pass
+
+
+def asked_in_a_row(tap, d):
+    """A runner sends output again to a daemon that lacks it, but not for ever. What it was asked before it could send some does
+    not count."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Asks)
+    server.given = False
+    server.run = {"run": "7-1767225600000000", "job": "j", "attempt": 1, "missed": 0, "shard": 0, "shards": 1,
+                  "definition": {"exec": ["/bin/sh", "-c", f"while ! [ -e {d.dir}/heard ]; do echo x; sleep 0.05; done"]}}
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with Runner("x", d, name="asked") as one:
+        one.args = [f"--runner=http://127.0.0.1:{server.server_port}", *one.args[1:]]
+        one.start(wait=False)
+        until(lambda: False in Asks.heard)
+        os.mknod(f"{d.dir}/heard")
+        first = Asks.heard.index(False) if False in Asks.heard else None
+        tap.same([first, one.stop(), one.unsound()], [60 + 1 + 60 + 1 + 100, 0, ""],
+                 "a runner that was asked a hundred times in a row does not ask what the daemon has", one.stderr())
+    server.shutdown()
+
+
 def large(tap, d):
     """Definitions that are too long for one answer."""
     def take(room):
@@ -794,7 +868,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(60)
+    tap = Tap(64)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -806,9 +880,10 @@ def main():
                 upgrade(tap, d)
     with Remote("--lease=2s", "--runs=8") as d:
         d.start()
-        for fn in (large, waits, verbose):      # they leave runs to runners that are gone
+        for fn in (large, waits, verbose, asked_in_a_row):      # they leave runs to runners that are gone
             fn(tap, d)
     no_holes(tap)
+    sent_again(tap)
     gets_pool(tap)
     left(tap)
     tap.done()

@@ -125,13 +125,16 @@ char *http_word(const char *word)
 	return out;
 }
 
-/* Send @data. If the daemon has closed its end, its answer says why: so that is no error. */
+/*
+ * Send @data. If the daemon has closed its end, its answer says why: so that is no error. If it has
+ * not read all that was sent until then, we are told that the connection was reset.
+ */
 static void write_all(int fd, const char *data, size_t size)
 {
 	while (size) {
 		ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
 
-		if (n < 0 && errno == EPIPE)	/* twheeld may have answered already */
+		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
 			return;
 		if (n < 0)
 			error(1, errno, "cannot talk to twheeld");
@@ -154,7 +157,7 @@ static char *read_all(int fd, size_t *size)
 		room *= 2;
 		data = realloc(data, room);
 	}
-	if (!data || n < 0)
+	if (!data || (n < 0 && !(errno == ECONNRESET && *size)))
 		error(1, errno, "cannot talk to twheeld");
 	data[*size] = 0;
 	return data;
@@ -227,6 +230,8 @@ struct json_object *http_get(const char *method, const char *path, struct json_o
 		return answer.json;
 	if (json_object_is_type(answer.json, json_type_object))
 		json_object_object_get_ex(answer.json, "error", &why);
-	error(1, 0, "%s", why ? json_object_get_string(why) : "twheeld has not understood");
+	error(1, 0, "%s", why ? json_object_get_string(why)
+			: answer.status == 414 || answer.status == 431 ? "the request is too long"
+			: "twheeld has not understood");
 	return NULL;
 }

@@ -211,6 +211,8 @@ def words(tap, job, d):
     tap.ok(job("--help").stdout.startswith("Usage: twheel job add") and job("ls", "-h").returncode == 0, "--help")
     done = job("ls", "--socket=/nowhere")
     tap.same(done.stderr, "twheel job: cannot talk to twheeld at '/nowhere': No such file or directory\n", "--socket")
+    done = [job("show", "a" * n) for n in (33000, 65535, 130000)] + [job("put", "-", stdin=json.dumps({"name": "x", "exec": ["x"], "input": "x" * 1100000}))]
+    tap.same([d.stderr for d in done], ["twheel job: the request is too long\n"] * 3 + ["twheel job: the body is longer than 1048576 bytes\n"], "what is too long")
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run([f"{PROGRAMS}/twheel-job", "ls"], env=job.env, stdout=full, stderr=subprocess.PIPE,
                               text=True, check=False)
@@ -220,7 +222,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(79)
+    tap = Tap(80)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

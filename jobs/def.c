@@ -767,12 +767,17 @@ static bool check(struct parser *p)
 	return def->zone || wrong(p, "the local time zone cannot be read");
 }
 
-/* An error is one line, and names values in which there may be anything. */
+/*
+ * An error is one line, and names values in which there may be anything. Of control characters there
+ * are those of ASCII, and those from U+0080 to U+009F, which terminals obey too.
+ */
 static void make_line(char *error)
 {
 	for (; *error; error++)
 		if (iscntrl((unsigned char)*error))
 			*error = '?';
+		else if ((unsigned char)error[0] == 0xc2 && (unsigned char)error[1] >> 5 == 4)
+			memset(error, '?', 2);
 }
 
 bool def_parse(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX])

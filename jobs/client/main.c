@@ -94,10 +94,30 @@ static const char *time_of(const char *utc, char buf[48])
 	return show_time(ns, buf);
 }
 
+/*
+ * Print JSON as @flags say. A terminal obeys some control characters that json-c leaves as they are:
+ * DEL, and those from U+0080 to U+009F. They are escaped here.
+ */
+static void print_text(struct json_object *json, int flags)
+{
+	const char *text =
+		json_object_to_json_string_ext(json, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
+	const unsigned char *s = (const unsigned char *)text;
+
+	for (; *s; s++) {
+		if (*s == 0x7f)
+			fputs("\\u007f", stdout);
+		else if (*s == 0xc2 && s[1] >> 5 == 4)
+			printf("\\u%04x", *++s);
+		else
+			putchar(*s);
+	}
+	putchar('\n');
+}
+
 static void print_json(struct json_object *json)
 {
-	puts(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN |
-					    JSON_C_TO_STRING_NOSLASHESCAPE));
+	print_text(json, JSON_C_TO_STRING_PLAIN);
 }
 
 /* Print a line of JSON for each entry. */
@@ -314,9 +334,7 @@ static int cmd_export(void)
 {
 	exported = json_object_new_array();
 	list_all(words.argc ? words.argv[0] : NULL, export_job);
-	puts(json_object_to_json_string_ext(exported, JSON_C_TO_STRING_PRETTY |
-							      JSON_C_TO_STRING_NOSLASHESCAPE |
-							      JSON_C_TO_STRING_SPACED));
+	print_text(exported, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 	return 0;
 }
 
@@ -334,10 +352,7 @@ static int cmd_show(void)
 	       bool_of(job, "paused") ? ", paused" : "");
 	if (text_of(job, "broken", NULL))
 		printf("not run: %s\n", text_of(job, "broken", ""));
-	puts(json_object_to_json_string_ext(list_of(job, "definition"),
-					    JSON_C_TO_STRING_PRETTY |
-						    JSON_C_TO_STRING_NOSLASHESCAPE |
-						    JSON_C_TO_STRING_SPACED));
+	print_text(list_of(job, "definition"), JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 	for (size_t i = 0; i < json_object_array_length(next); i++)
 		printf("next %s\n",
 		       time_of(json_object_get_string(json_object_array_get_idx(next, i)), buf));

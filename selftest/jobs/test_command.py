@@ -201,6 +201,18 @@ def times(tap, job):
     tap.same(json.loads(job("export").stdout), first, "put: the result is the same")
 
 
+def controls(tap, job):
+    """What a terminal would obey: ESC, DEL, and CSI, which is one of those beyond ASCII."""
+    odd = "a\x1b[31m\x7f\u009b31m\u0080\u009f\u00a0ä"
+    job("put", "-", stdin=json.dumps({"name": "odd", "exec": ["echo", odd], "env": {"X": odd}}))
+    said = [job("show", "odd"), job("show", "odd", "--json"), job("ls", "odd", "--json"), job("export", "odd")]
+    tap.ok(not any(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout) for done in said), "control characters are not printed", *said)
+    tap.same([json.loads(said[1].stdout)["definition"]["exec"][1], json.loads(said[3].stdout)[0]["env"]["X"]], [odd, odd], "but escaped")
+    done = job("put", "-", stdin=json.dumps({"name": "odd", "exec": ["true"], "user": odd}))
+    tap.same(done.stderr, "twheel job: user: there is no user 'a?[31m???31m????\u00a0ä'\n", "error: nor are those of a value")
+    job("rm", "odd")
+
+
 def words(tap, job, d):
     def wrong(*args):
         done = job(*args)
@@ -222,7 +234,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(80)
+    tap = Tap(83)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)
@@ -232,6 +244,7 @@ def main():
         pauses(tap, job, d)
         crontabs(tap, job, d)
         times(tap, job)
+        controls(tap, job)
         words(tap, job, d)
     tap.done()
 

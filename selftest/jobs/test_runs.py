@@ -284,10 +284,10 @@ def processes(tap, d):
     tap.ok(until(lambda: not alive(pid)), "processes that a run leaves behind are killed")
 
     if ROOT:
-        d.put("user", exec=["/bin/sh", "-c", "id -un; id -Gn; echo $HOME $USER"], user="daemon")
+        d.put("user", exec=["/bin/sh", "-c", "id -un; id -Gn; echo $HOME $USER; echo out >/dev/stdout; echo err >/dev/stderr"], user="daemon")
         run(d, "user")
         home = pwd.getpwnam("daemon").pw_dir
-        tap.same(d.output(run_of(d, "user")), f"daemon\ndaemon\n{home} daemon\n", "as another user")
+        tap.same(d.output(run_of(d, "user")), f"daemon\ndaemon\n{home} daemon\nout\nerr\n", "as another user, who may open the standard output")
     else:
         tap.ok(d.put("user", exec=["true"], user="daemon")[0] == 400, "as another user: only for root's daemon")
 

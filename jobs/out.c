@@ -51,15 +51,19 @@ static void call_over(CURL *easy, CURLcode result)
 {
 	struct reply reply = { 0 };
 	struct call *call;
-	long status = 0;
+	long status = 0, err = 0;
 
 	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
 	if (!result)
 		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &err);
 	reply.status = (int)status;
 	if (call->too_long)
 		snprintf(call->error, sizeof(call->error), "the answer is longer than %zu bytes",
 			 call->what.most);
+	else if (call->what.socket && result == CURLE_COULDNT_CONNECT && err)
+		/* libcurl would name the host of the address, which is not asked. */
+		snprintf(call->error, sizeof(call->error), "%s", strerror((int)err));
 	reply.error = *call->error ? call->error : curl_easy_strerror(result);
 	reply.body = call->answer;
 	reply.size = call->size;

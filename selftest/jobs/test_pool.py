@@ -116,6 +116,16 @@ def runs(tap, d):
     with Runner("p", d, name="a b") as one:
         status = one.start(wait=False).process.wait(60)
         tap.same([status, one.stderr()], [1, "<3>twheeld: 'a b' is no name for a runner: say --name=NAME\n"], "a name that is none")
+    with Runner("p", d, name="lonely") as one:
+        said = []
+        for path in ("/nowhere", d.tokens):
+            one.args = [f"--runner={path}", *one.args[1:]]
+            one.start(wait=False)
+            until(lambda: one.stderr().count("\n") > len(said))
+            one.kill()
+            said = one.stderr().splitlines()
+        tap.same(said, ["<4>twheeld: /nowhere: No such file or directory", f"<4>twheeld: {d.tokens}: Connection refused"],
+                 "a socket that is none")
 
 
 def read_all(d, key):
@@ -868,7 +878,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(64)
+    tap = Tap(65)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

@@ -759,20 +759,37 @@ def dropped(tap):
                server.query("SELECT id FROM job"), node.stderr())
 
 
+# When each statement that deletes history begins and ends, by the server's clock.
+TELLS = """
+    CREATE TABLE told (nr bigserial, at timestamptz NOT NULL DEFAULT clock_timestamp());
+    CREATE FUNCTION told_now() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO twheel.told DEFAULT VALUES; RETURN NULL; END $$;
+    CREATE TRIGGER begins BEFORE DELETE ON history FOR EACH STATEMENT EXECUTE FUNCTION told_now();
+    CREATE TRIGGER ends AFTER DELETE ON history FOR EACH STATEMENT EXECUTE FUNCTION told_now();
+"""
+# How many there were, and how short a break between two was, in us. Some follow each other without one.
+BREAKS = """
+    SELECT count(*) / 2, coalesce(CAST(min(us) FILTER (WHERE n % 2 = 1 AND us > 100000) AS bigint), 0)
+    FROM (SELECT row_number() OVER w AS n, extract(epoch FROM at - lag(at) OVER w) * 1000000 AS us FROM told WINDOW w AS (ORDER BY nr)) x"""
+
+
 def forgets(tap):
-    """History expires faster than a thousand lines a second."""
-    for _ in range(IN_TIME):
-        with Server("fsync = off") as server, Node(server, lease=LONG) as node:
-            node.start()
-            node.put("j", exec=["true"])
-            server.query("INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status, fired, began, ended, dropped)"
-                         f" SELECT i, 1, 1, {node.life()}, 1, 0, 0, 0, 0, 1, 1, 1, i FROM generate_series(1, 20000) i")
-            began = time.monotonic()
-            gone = until(lambda: server.query("SELECT count(*) FROM history") == [(0,)])
-            took = time.monotonic() - began
-            if gone and took < 14:
-                break
-    tap.ok(gone and took < 14, "20000 lines of history that expire at once are gone in less than 14 s", took)
+    """History that expires faster than a thousand lines a second. How fast it goes depends on the host. How it goes does not: a
+    thousand lines with a statement, the job of all of them looked at once for that, and four times a second."""
+    with Server("fsync = off") as server, Node(server, lease=LONG) as node:
+        node.start()
+        node.put("j", exec=["true"])
+        server.query(TELLS)
+        server.query("INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status, fired, began, ended, dropped)"
+                     f" SELECT i, 1, 1, {node.life()}, 1, 0, 0, 0, 0, 1, 1, 1, i FROM generate_series(1, 20000) i")
+        began = time.monotonic()
+        gone = until(lambda: server.query("SELECT count(*) FROM history") == [(0,)], 120)
+        took = time.monotonic() - began
+        time.sleep(2)       # until the server's processes have told what they did
+        looked = server.query("SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'job'")[0][0]
+        nr, pause = server.query(BREAKS)[0]
+        tap.ok(gone and nr <= 30 and looked < 500 and pause < 800000, "20000 lines of history that expire at once go in a few steps, with short breaks",
+               gone, nr, looked, pause, took)
+        tap.same([node.stop(), node.unsound()], [0, ""], "and the daemon is sound")
     print(f"# {20000 / took:.0f} lines a second")
 
 
@@ -1061,7 +1078,7 @@ def older(tap):
 
 
 def main():
-    tap = Tap(89)
+    tap = Tap(90)
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)

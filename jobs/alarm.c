@@ -18,6 +18,7 @@
 #include <stdnoreturn.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -172,10 +173,33 @@ static int spawn(char *address, pid_t *pid)
 
 static pid_t mail_pid;	/* sendmail's, in its keeper */
 
-/* In the keeper: end sendmail, which may have left the group, and the group, and so itself. */
+/* In the keeper: end all that @pid has begun, if the kernel can list that. */
+static void kill_below(pid_t pid)
+{
+	char path[64], list[4096], *at = list;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, list, sizeof(list) - 1);
+	close(fd);
+	list[n > 0 ? n : 0] = 0;
+	while ((pid = (pid_t)strtol(at, &at, 10)) > 0 && *at == ' ') {
+		kill(pid, SIGSTOP);	/* it begins nothing more */
+		kill_below(pid);
+		kill(pid, SIGKILL);
+	}
+}
+
+/*
+ * In the keeper: end sendmail and its processes, which may have left the group, and the group, and
+ * so itself.
+ */
 static void mail_is_late(int sig)
 {
 	(void)sig;
+	kill_below(getpid());
 	if (mail_pid > 0)
 		kill(mail_pid, SIGKILL);
 	kill(0, SIGKILL);
@@ -185,7 +209,8 @@ static void mail_is_late(int sig)
  * The keeper of a sendmail: a process between it and the daemon, which ends it if it takes too
  * long. The daemon cannot be relied on for that, since it may die before. So that nothing of the
  * daemon's stays open then, the keeper has no descriptors but the mail @fd and what sendmail
- * prints to. Its status is 0 if sendmail's is.
+ * prints to. Processes of a sendmail that lose their parent become the keeper's, so that it finds
+ * them. Its status is 0 if sendmail's is.
  */
 noreturn static void keep(char *address, int fd)
 {
@@ -193,6 +218,7 @@ noreturn static void keep(char *address, int fd)
 	int status;
 
 	setpgid(0, 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	dup2(fd, STDIN_FILENO);
 	closefrom(STDERR_FILENO + 1);
 	sigemptyset(&late);

@@ -283,11 +283,12 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(28)
+    tap = Tap(29)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\ncase $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234; esac\n"
+            file.write(f"#!/bin/sh\ncase $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
+                       f"forks@*) (setsid sh -c 'echo $$ >>{d.dir}/hangs; sleep 1234' &); sleep 1234; esac\n"
                        f"(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
         d.args = (*d.args, f"--sendmail={d.dir}/sendmail")
         d.start()
@@ -297,10 +298,12 @@ def main():
         accepted(tap, d, web)
         late = hung_mail(d, 2)
         gone = hung_mail(d, 3, "leaves")
+        orphan = hung_mail(d, 4, "forks")
         apart = until(lambda: os.getpgid(gone) == gone)
         alarms(tap, d, web)
         tap.ok(is_over(late), "a sendmail that does not end is ended", d.stderr())
         tap.ok(apart and is_over(gone), "and so is one that has left its group", apart)
+        tap.ok(is_over(orphan), "and so is what one has begun in a session of its own")
         tap.ok(is_over(left), "and so is one whose daemon was killed")
         time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")

@@ -768,8 +768,8 @@ static bool check(struct parser *p)
 }
 
 /*
- * An error is one line, and names values in which there may be anything. Of control characters there
- * are those of ASCII, and those from U+0080 to U+009F, which terminals obey too.
+ * An error is one line, and names values in which there may be anything. Control characters are
+ * those of ASCII, and those from U+0080 to U+009F, which terminals obey too.
  */
 static void make_line(char *error)
 {

@@ -95,8 +95,8 @@ static const char *time_of(const char *utc, char buf[48])
 }
 
 /*
- * Print JSON as @flags say. A terminal obeys some control characters that json-c leaves as they are:
- * DEL, and those from U+0080 to U+009F. They are escaped here.
+ * Print JSON as @flags say. A terminal obeys some control characters that json-c leaves as they
+ * are: DEL, and those from U+0080 to U+009F. They are escaped here.
  */
 static void print_text(struct json_object *json, int flags)
 {

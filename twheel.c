@@ -1268,7 +1268,9 @@ static bool soft_hrtimer_is_due(const struct hrtimer *running, u64 mono)
  * At @now, a run has used up what it may take from tasks and from other softirqs. May it go on,
  * because there are none? Then they lose nothing, and an interrupt less wakes the CPU. If an
  * interrupt wakes a task or raises a softirq, or another soft hrtimer of this CPU falls due, the
- * run ends when it asks next, so all of them wait no longer than if the CPU were busy. On
+ * run ends when it asks next, so all of them wait no longer than if the CPU were busy. But if the
+ * tick is stopped, the kernel looks for due timers of timer_list and for RCU's work only when the
+ * interrupt ends: what callbacks of the run arm or queue there may wait for IDLE_RUN_NS. On
  * PREEMPT_RT a run is in a thread, and the answer is no.
  */
 static bool run_may_go_on(const struct hrtimer *running, u64 begin, u64 now, u64 moves)

@@ -7,15 +7,16 @@
  * early, and later by less than a tick plus the latency of a softirq. Adding, re-arming and
  * cancelling cost the same with ten timers and with ten million.
  *
- * A timer belongs to a base: a wheel, a raw spinlock and one hrtimer. Each CPU has a base for
- * everybody (CLOCK_MONOTONIC, with the tick of the module parameter tick_us), and a timer of these
- * bases moves to the CPU that adds it. twheel_create() makes a private base, with a clock and tick
- * of its own.
+ * A timer belongs to a base: a wheel with a clock, a raw spinlock and an interrupt. Each CPU has
+ * bases for everybody (CLOCK_MONOTONIC, with the tick of the module parameter tick_us), and a timer
+ * of these bases moves to the CPU that adds it. twheel_create() makes a private base, with a clock
+ * and tick of its own.
  *
  * CPUs: a callback runs on the CPU that added its timer, as long as that CPU is busy. If that CPU
- * is idle when the next interrupt is armed, and another CPU is busy, the busy one is interrupted.
+ * is idle when the next interrupt is armed, and another CPU is busy, the busy one is interrupted
+ * and runs the callback.
  * An isolated CPU (nohz_full=, isolcpus=, isolated cpusets from Linux 6.12 on) is not interrupted
- * for timers: a timer that is added there goes to a CPU nearby that is not isolated. Only
+ * for timers: a timer that is added there goes to a CPU nearby which is not isolated. Only
  * twheel_add_on() names the CPU on which the callback must run. A private base runs its callbacks
  * on any CPU that is not isolated.
  *
@@ -27,18 +28,18 @@
  * ceil(deadline / tick) to floor((deadline + tolerance) / tick). If the second of these is before
  * the first, it fires in the first. So it is never early, and at most its tolerance later than an
  * exact timer. Timers with tolerances share ticks, on all CPUs and bases, so there are fewer
- * interrupts; and mostly they are not moved from bucket to bucket: with a tolerance of an eighth of
- * the delay a timer costs no more than a struct timer_list. If a timer is re-armed, and may keep
- * the tick that it has, the call costs next to nothing. A tolerance of 0 means exact. If deadline +
- * tolerance is after KTIME_MAX, KTIME_MAX takes its place.
+ * interrupts. Mostly they are not moved from bucket to bucket: with a tolerance of an eighth of the
+ * delay a timer costs no more than a struct timer_list. If a timer is re-armed, and may keep the
+ * tick that it has, the call costs next to nothing. A tolerance of 0 means exact. If deadline +
+ * tolerance exceeds KTIME_MAX, KTIME_MAX is used instead.
  *
  * Context: unless said otherwise a function may be called from any context except NMI: from hard
  * and soft interrupts, under raw spinlocks, with preemption off, on PREEMPT_RT, and from a timer's
- * own callback. Callers need not lock: the lock of its base serialises all calls on one timer.
+ * own callback. Callers need no lock: the lock of the timer's base serialises all calls on a timer.
  *
- * A callback runs in softirq context with interrupts on (on PREEMPT_RT in a thread), without a lock
- * of ours. By then its timer is idle: it may be armed again, freed, or handed to other code, also
- * by the callback itself.
+ * A callback runs in softirq context with interrupts on (on PREEMPT_RT in a thread), and holds no
+ * lock of twheel. By then its timer is idle: anybody, the callback included, may arm or free the
+ * timer, or hand it to other code.
  */
 #ifndef TWHEEL_H
 #define TWHEEL_H
@@ -67,9 +68,8 @@ struct twheel_user;
  * struct twheel_timer - a timer
  * @queue:	private; @queue.data is the id of the timer's base
  * @function:	the callback
- * @cookie:	instead of @function, on a base with a sink, which has no callbacks. There @cookie,
- *		@queue.flags and @queue.data belong to the owner of the base, and zeroed memory is
- *		an idle timer
+ * @cookie:	if the base has a sink, in place of @function. Then @cookie, @queue.flags and
+ *		@queue.data belong to the owner of the base, and zeroed memory is an idle timer
  * @lockdep_map: stands for the callback, where CONFIG_LOCKDEP is on
  *
  * 40 bytes on 64-bit, without lockdep.
@@ -86,9 +86,9 @@ struct twheel_timer {
 };
 
 /*
- * In queue.flags. If all are zero, the timer can be armed on the fast path. STATIC: it was
- * initialised at compile time, which debugobjects must know. SHUT: it was shut down. HOPPED: it was
- * armed on another CPU while its callback was running.
+ * Flags in a timer's queue.flags. If all are zero, the timer can be armed on the fast path. STATIC:
+ * it was initialised at compile time, which debugobjects must know. SHUT: it was shut down. HOPPED:
+ * it was armed on another CPU while its callback was running.
  */
 #define TWHEEL_STATIC	(IS_ENABLED(CONFIG_DEBUG_OBJECTS) ? BIT(0) : 0)
 #define TWHEEL_SHUT	BIT(1)
@@ -123,15 +123,15 @@ struct twheel_timer {
 /**
  * struct twheel_sink - gets the expired timers of a base, instead of callbacks
  * @expired:	gets @nr timers, at most TWHEEL_SINK_MAX, in the order of their ticks. Called with
- *		the base's raw lock held and interrupts off: it may move them to a list of its own,
- *		using queue.node, and do no more. The timers are idle: from now on, cancelling them
- *		is up to the owner
- * @wake:	called after that, without a lock, in softirq context, once for one or more calls of
- *		@expired. Returns true. On PREEMPT_RT it must not wait for a lock: instead it
- *		returns false, and is called again a ms later. There it may also be called when
- *		nothing has expired, and on two CPUs at once
- * @always:	call @wake after each run, also if nothing has expired, because the time of the next
- *		event may have changed
+ *		the base's raw lock held and interrupts off: it may move the timers to a list of its
+ *		own, by queue.node, and do no more. The timers are idle: from now on, cancelling
+ *		them is up to the owner
+ * @wake:	called after @expired, without a lock, in softirq context, once for one or more
+ *		calls of @expired. Returns true. But on PREEMPT_RT, if it would have to wait for a
+ *		lock, it must return false instead, and is called again a ms later. On PREEMPT_RT it
+ *		may also be called when nothing has expired, and on two CPUs at once
+ * @always:	call @wake each time that the base was served, even if nothing has expired: the time
+ *		of the next event may have changed
  */
 struct twheel_sink {
 	void (*expired)(struct twheel_base *base, struct twheel_timer **timers,
@@ -142,11 +142,11 @@ struct twheel_sink {
 
 /*
  * The most operations in a lock hold, with interrupts off. 64 re-arms are 10 300 instructions, and
- * take some 18 us if their memory is in no cache; 16 re-arms are 2 800 (`make bench-kernel`,
+ * take some 18 us if the timers are in no cache; 16 re-arms are 2 800 (`make bench-kernel`,
  * icount-hold). A batch of 64 that is cut into four costs a tenth more.
  */
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
-/* The most while timers are in a tree, where an operation takes up to four times as long. */
+/* The same for a base whose timers are in a tree: an operation takes up to four times as long. */
 #define TWHEEL_TREE_OPS		16
 
 /* The most timers that a sink is handed at once. */
@@ -158,20 +158,19 @@ struct twheel_sink {
  *		CLOCK_REALTIME, which may be set: if it is set forward, timers that are due then
  *		fire; if it is set back, armed timers wait for their time. A delay is added to the
  *		present time, and the sum is the deadline
- * @tick_ns:	TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS. Ticks are multiples of it since the
+ * @tick_ns:	TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS. Ticks begin at multiples of it from the
  *		clock's zero, so bases with the same tick share interrupts
- * @slack_ns:	how much later than its tick the interrupt may come; less than
- *		NSEC_PER_SEC
+ * @slack_ns:	how much later than a tick its interrupt may come; less than NSEC_PER_SEC
  * @sink:	gets the expired timers; NULL for callbacks
  * @owner:	the sink's own, see twheel_owner()
- * @small:	with a sink: the base has no buckets, and takes a KiB instead of 64, until
- *		twheel_grow(). Until then its timers are in a tree, which each operation searches
+ * @small:	with a sink: until twheel_grow() the base has no buckets, and takes a KiB instead of
+ *		64. Until then its timers are in a tree, which each operation searches
  * @user:	with a sink: the user whose base it is. All bases of a user together have one share
- *		of a CPU, see twheel_user_create(). All bases without a user share as one
+ *		of a CPU, see twheel_user_create(). All bases without a user have one share together
  * @was_set:	with CLOCK_REALTIME: called after the clock was set, or the machine was suspended.
  *		A worker calls it in task context, for one base at a time; twheel_tell_set() may
- *		call it too. twheel_destroy() and twheel_tell_set() of this base wait for it. NULL
- *		if it is not needed
+ *		call it too. twheel_destroy() and twheel_tell_set() of this base wait until it has
+ *		returned. May be NULL
  */
 struct twheel_config {
 	clockid_t			clock;
@@ -190,10 +189,11 @@ struct twheel_config {
  * @added:	timers added so far; a timer that is re-armed counts again
  * @rearmed:	how many of @added were armed already
  * @expired:	timers that have expired
- * @wakeups:	interrupts taken: runs of the base's hrtimer
+ * @wakeups:	runs of the base's hrtimer; with a sink: passes that served the base
  * @moves:	timers moved from one bucket to a finer one
- * @deferred:	how often a run used up its budget and left work to a later one
- * @worst:	most moves in one run
+ * @deferred:	how often a run left work to a later one, because its budget was used up, or half
+ *		of the CPU was; with a sink: how often the base was due, and its user had to wait
+ * @worst:	most moves in one run; with a sink: in one pass
  * @next:	when the next run is wanted, as a time of the clock; KTIME_MAX if never
  */
 struct twheel_stats {
@@ -220,8 +220,8 @@ void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
 
 /**
  * twheel_init() - prepare a timer of the CPUs' bases
- * @_timer:	memory that is no armed timer
- * @_function:	called back when the timer expires, see the beginning of this file
+ * @_timer:	the timer; must not be armed
+ * @_function:	called when the timer expires, see the beginning of this file
  *
  * Context: Any.
  */
@@ -231,8 +231,8 @@ void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
 /**
  * twheel_init_on() - prepare a timer of a private base
  * @_base:	the base, made without a sink
- * @_timer:	memory that is no armed timer
- * @_function:	called back when the timer expires
+ * @_timer:	the timer; must not be armed
+ * @_function:	called when the timer expires
  *
  * Context: Any.
  */
@@ -241,8 +241,8 @@ void __twheel_init(struct twheel_base *base, struct twheel_timer *timer,
 
 /**
  * twheel_init_on_stack() - prepare a timer on the stack, of the CPUs' bases
- * @_timer:	the timer; twheel_destroy_on_stack() it before the function returns
- * @_function:	called back when the timer expires
+ * @_timer:	the timer; call twheel_destroy_on_stack() before it goes out of scope
+ * @_function:	called when the timer expires
  *
  * Context: Any.
  */
@@ -254,7 +254,7 @@ void twheel_destroy_on_stack(struct twheel_timer *timer);
 #else
 /**
  * twheel_destroy_on_stack() - a timer on the stack goes out of scope
- * @timer:	the timer, not armed; see twheel_cancel_sync()
+ * @timer:	the timer; must not be armed, see twheel_cancel_sync()
  *
  * Context: Any.
  */
@@ -289,7 +289,7 @@ ktime_t twheel_remaining(const struct twheel_timer *timer);
  * twheel_jiffies() - a number of jiffies as a delay
  * @nr:		jiffies; a negative number is a delay of 0
  *
- * Use it instead of jiffies_to_nsecs(), which is wrong from 71 minutes on.
+ * Use it instead of jiffies_to_nsecs(), which overflows at 71 minutes.
  *
  * Context: Any.
  * Return: ns, KTIME_MAX at most.
@@ -303,8 +303,8 @@ static inline ktime_t twheel_jiffies(long nr)
  * twheel_until() - the delay until jiffies has a value
  * @expires:	a value of jiffies; if it has passed, the delay is 0
  *
- * A timer that is armed for this delay expires when jiffies has that value. A struct timer_list
- * would expire in the jiffy after it.
+ * A timer that is armed for this delay expires when jiffies has the value @expires. A struct
+ * timer_list would expire one jiffy later.
  *
  * Context: Any.
  * Return: ns.
@@ -335,7 +335,7 @@ static inline unsigned long twheel_expires_jiffies(const struct twheel_timer *ti
  * twheel_pending() - is a timer armed?
  * @timer:	the timer
  *
- * Unless the caller has locking of its own, the answer may be outdated when it is used.
+ * Unless the caller serialises calls on the timer, the answer may be outdated when it is used.
  *
  * Return: true from the moment the timer is armed until it is cancelled or its callback is about to
  * run; also throughout a re-arm, and while the timer moves to another CPU.
@@ -360,13 +360,13 @@ enum twheel_again {
  * struct twheel_task - a timer with a period, or with its function in task context
  * @timer:	private
  * @work:	private
- * @function:	called when the task is due. If it returns TWHEEL_STOP, or if the task has no
- *		period, it may free the task
- * @period:	its period in ns; 0 if it is called once
- * @deadline:	when it is due next, or was due last, in ns of the clock
- * @tolerance:	how many ns later it may be called, each time
- * @overruns:	periods since the start that came due while the function was still running or could
- *		not be called. They are skipped, and the phase is kept
+ * @function:	called when the task is due. It may free the task if it returns TWHEEL_STOP, or if
+ *		the task has no period
+ * @period:	the task's period in ns; 0 if @function is called once
+ * @deadline:	when the task is due next, or was due last, in ns of the clock
+ * @tolerance:	how many ns after @deadline @function may be called, each time
+ * @overruns:	periods since the start that came due while @function was still running or could not
+ *		be called. They are skipped, and the phase is kept
  * @flags:	TWHEEL_TASK_*
  * @active:	started, and not cancelled since
  * @stage:	private
@@ -402,7 +402,7 @@ void twheel_task_expired(struct twheel_timer *timer);
 
 /**
  * twheel_task_init() - prepare a task on the CPUs' bases
- * @_task:	memory that is no started task
+ * @_task:	the task; must not be started
  * @_function:	called when it is due
  * @_flags:	TWHEEL_TASK_PROCESS, TWHEEL_TASK_DELAY, or 0
  *
@@ -414,7 +414,7 @@ void twheel_task_expired(struct twheel_timer *timer);
 /**
  * twheel_task_init_on() - prepare a task on a private base
  * @_base:	the base, made without a sink
- * @_task:	memory that is no started task
+ * @_task:	the task; must not be started
  * @_function:	called when it is due
  * @_flags:	TWHEEL_TASK_PROCESS, TWHEEL_TASK_DELAY, or 0
  *

@@ -4,66 +4,69 @@
  * Dispatchers drive the bases with a sink, and divide a CPU among users. Included by twheel.c.
  *
  * One user may have many bases, and one CPU many users. So a base with a sink has no hrtimer of its
- * own. While timers of it are armed, it is queued on one CPU: the one that has armed the earliest
- * of them (or the home of that CPU, see twheel_cpus.h), or the one that has served the base since.
+ * own. While timers of a base are armed, it is queued on one CPU: on the CPU that has armed the
+ * earliest of them (or the home of that CPU, see twheel_cpus.h), or on the one that has served the
+ * base since.
  *
  *	dispatcher		one for each CPU
- *	  queue			one for each clock: an hrtimer, and entries by time
- *	    entry		a user who has something queued there: bases by time
+ *	  queue			one for each clock: an hrtimer, and entries by key
+ *	    entry		a user who has something queued there: bases by key
  *
- * The callback of such an hrtimer is called a pass. It serves the bases of both queues that are
- * due. A turn is one lock hold for one base of a user. After a turn comes another user's turn; when
- * the first user has a turn again, it is for that user's next base. So one user makes another wait
- * for one lock hold at a time, however many files the first has; and a tick that a thousand files
- * share causes one interrupt.
+ * A base has two times, as an hrtimer with slack has: @soft, from which on it may be served, and
+ * @key, at which it must be served. An hrtimer of a queue is armed for the first entry. Its
+ * callback is called a pass, and serves the bases of both queues that are due. A turn is one lock
+ * hold for one base of a user. After a turn comes another user's turn; when the first user has a
+ * turn again, it is for that user's next base. So one user makes another wait for one lock hold at
+ * a time, however many files the first has; and a tick that a thousand files share causes one
+ * interrupt.
  *
  * Shares
- *	After RUN_OPS operations or RUN_NS a pass ends, and users who are due by then wait for
- *	DEFER_MIN_NS. A user who weighs less than half as much as the heaviest one that was served
+ *	A pass ends after RUN_OPS operations or RUN_NS. Users who are due by then wait for
+ *	DEFER_MIN_NS. A user who weighs less than half as much as the heaviest user that was served
  *	may have a little more of the pass (RUN_MORE). A user who comes due later does not wait,
- *	unless those who wait are too many to look at.
+ *	unless so many wait that the pass cannot look at all of them (LOOKS_MAX).
  *	All passes of a CPU may take half of it. When they have taken their half, users who have
  *	used up their own share wait. A share is that half divided by the number of users who were
  *	served of late: a user whose timers are hours away makes no share smaller. So a user who
  *	takes little never waits for one who takes much. A user alone may have the whole half, and
  *	gets no more with a thousand files than with one.
  *	If several users are due at the same time, the lightest is served first, by the weight of
- *	share_weight(): what a user has taken of late, and how many bases the user has queued. If a
- *	pass wakes a task that is to run on this CPU at once, there is a calm of CALM_NS, in which
- *	the task can run: users who weigh more than twice as much as the user for whom the task was
- *	woken wait, whether they are due already or come due meanwhile. At most one calm begins in
- *	CALM_PERIOD_NS, so that the others are not starved.
+ *	share_weight(): what a user has taken of late, and how many bases the user has queued.
+ *	If a pass wakes a task that is to run on this CPU at once, a calm of CALM_NS begins, in
+ *	which the task can run: users who weigh more than twice as much as the user for whom the
+ *	task was woken wait, whether they are due already or come due meanwhile. At most one calm
+ *	begins in CALM_PERIOD_NS, so that heavy users are not starved.
  *	CPU time that was used is a debt. Time repays it: the debt of the CPU at half the speed of
- *	the clock, that of each of n users at a 2n-th. DEBT_MAX_NS bounds a debt, and HOLD_MAX_NS
- *	what is charged for one lock hold: if a lock hold takes longer, a hypervisor or the firmware
- *	had the CPU.
+ *	the clock, the debt of each of n users at a 2n-th of that speed. A debt is at most
+ *	DEBT_MAX_NS. For one lock hold at most HOLD_MAX_NS are charged: if a lock hold takes longer,
+ *	a hypervisor or the firmware had the CPU.
  *	An example: a pass of 300 us serves the only user. At its end that user and the CPU have
  *	used 300 us, of which time has repaid 150, so their debts are 150 us. A CPU has taken its
  *	half when its debt is RUN_NS / 2 or more, so the user pauses for 2 * 150 us. Then both debts
  *	are 0, and the user has had 300 us of 600. If there are two users, time repays 75 us of the
- *	first one's debt, and 225 us are left. Alone the user would now pause for 4 * 225 us, but
- *	nobody pauses when the CPU's debt is repaid, so this pause is 2 * 150 us as well. After it
+ *	debt of the first one, and 225 us are left. It would take 4 * 225 us to repay these, but
+ *	nobody pauses once the CPU's debt is repaid, so this pause is 2 * 150 us as well. After it
  *	the user still has a debt of 150 us, which counts when the CPU has taken its half again.
- *	On PREEMPT_RT a pass may be preempted. It is charged for the runtime of its own task, so
- *	that what a woken reader does is not charged to the wheel.
+ *	On PREEMPT_RT a pass may be preempted. Only the runtime of the pass's own task is charged,
+ *	not what a reader does that the pass has woken.
  *
  * Locking
  *	expiry of the dispatcher (PREEMPT_RT only)
  *	  base->lock
  *	    dispatcher->lock	queues, entries, debts, and which base is queued where
- *	      the hrtimers' own
+ *	      the hrtimers' own lock
  * Two dispatchers are never locked at once. A pass takes a base off its queue under the
  * dispatcher's lock, drops that lock and takes the base's. Meanwhile dispatcher->serving keeps the
  * base from being freed, see base_leave_all().
  *
- * At the end of each lock hold, still under base->lock, the base is queued for its next event,
- * before anybody is woken. So a pass that is preempted keeps no base to itself: code that arms a
- * timer on another CPU moves the base there.
+ * At the end of each lock hold, still under base->lock and before anybody is woken, the pass queues
+ * the base for its next event. So a pass that is preempted then keeps no base to itself: code that
+ * arms a timer of the base on another CPU moves the base there.
  *
  * Clocks
- *	A base of CLOCK_REALTIME is in the queue of CLOCK_MONOTONIC: its times are converted. When
- *	the clock is set, the conversion is wrong, and twheel_set.h has the base queued anew. So
- *	pauses, rests and turns never depend on a clock that may be set.
+ *	A base of CLOCK_REALTIME is in the queue of CLOCK_MONOTONIC, with its times converted. So
+ *	pauses, rests and turns never depend on a clock that may be set. When CLOCK_REALTIME is set,
+ *	the converted times are wrong, and twheel_set.h has the base queued anew.
  *
  * A CPU that does not get to its pass
  *	On PREEMPT_RT a task of higher priority may keep a CPU from its pass for any time. So each
@@ -72,15 +75,15 @@
  *	watch makes another CPU take over the bases that are due and those that the pass has in
  *	hand, up to RESCUE_MAX in one interrupt. If that CPU does not get to its pass either, the
  *	next CPU is tried a ms later; if no CPU is left, all are tried again RETRY_NS after that. As
- *	long as passes come in time, the watch never expires.
+ *	long as passes come in time and end in time, the watch never expires.
  *
- *	A pass that stands still while it wakes readers may hold the lock of their wait queue. If a
- *	sink waited for that lock, all other timers on the sink's CPU would wait too. So instead of
- *	waiting, the sink returns false, and is called again a ms later.
+ *	A pass that stands still while it wakes readers may hold the lock of their wait queue. If
+ *	wake() of a sink waited for that lock on another CPU, all other timers there would wait too.
+ *	So wake() returns false instead of waiting, and is called again a ms later.
  *
  * Limits
- *	If on PREEMPT_RT tasks of higher priority keep all CPUs, queued bases wait. Isolated CPUs
- *	(nohz_full) do not take over.
+ *	If on PREEMPT_RT tasks of higher priority keep all CPUs busy, queued bases wait. Isolated
+ *	CPUs (nohz_full) do not take over.
  */
 #ifndef TWHEEL_DISPATCH_H
 #define TWHEEL_DISPATCH_H
@@ -88,7 +91,7 @@
 #define HOLD_MAX_NS	NSEC_PER_MSEC
 /* By how many percent a pass may be longer for users who weigh less than half of the heaviest. */
 #define RUN_MORE	15
-/* How many users who have to wait a pass moves to the back in a row, with interrupts off. */
+/* With interrupts off: how many users in a row, who have to wait, a pass may move to the back. */
 #define LOOKS_MAX	16
 #define CALM_NS		(40 * NSEC_PER_USEC)
 #define CALM_PERIOD_NS	(2 * CALM_NS)
@@ -98,7 +101,7 @@
 #define RESCUE_MAX	16
 /* What share_weight() counts for each queued base: the least time that serving a base takes. */
 #define BASE_NS		NSEC_PER_USEC
-/* What "of late" means: what was taken so long ago counts for at most about a third. */
+/* What "of late" means: CPU time taken RECENT_NS ago counts for at most about a third. */
 #define RECENT_NS	(100 * NSEC_PER_MSEC)
 
 enum { QUEUE_MONOTONIC, QUEUE_BOOTTIME, NR_QUEUES };
@@ -109,15 +112,15 @@ struct dispatcher;
  * struct dispatch_entry - a user in a queue
  * @node:	in the queue's entries, if @bases is not empty
  * @bases:	the user's bases in this queue, by their keys
- * @key:	the key of its first base, or @not_before if that is later. Entries are served in
- *		the order of their keys
- * @weight:	share_weight() when it was queued. If keys are the same, the lightest is first
+ * @key:	when it must be served: the key of its first base, or @not_before if that is later.
+ *		Entries are served in the order of their keys
+ * @weight:	share_weight() when it was sorted. If keys are the same, the lightest is first
  * @soft:	when it may be served: @soft of its first base, or @not_before if that is later
  * @not_before:	the end of its last turn; or, if its user has to wait (because the pass is over, or
  *		for a pause or a calm), the end of that wait
  * @put_off:	the end of the last such wait
  *
- * Under the lock of the CPU's dispatcher, as are struct share and struct dispatch_queue.
+ * The lock of the CPU's dispatcher guards it, and struct share and struct dispatch_queue as well.
  */
 struct dispatch_entry {
 	struct rb_node		node;
@@ -132,7 +135,8 @@ struct dispatch_entry {
 /**
  * struct share - a user on a CPU
  * @account:	what the user's bases have taken of the CPU
- * @recent:	the same, of late: what was taken RECENT_NS ago counts for at most about a third
+ * @recent:	what their lock holds have taken of late: what was taken RECENT_NS ago counts for at
+ *		most about a third
  * @charged:	the time of @recent, when the user was last served, in ns of CLOCK_MONOTONIC
  * @nr_bases:	how many bases are in @entry
  * @entry:	the user's entry in each queue of the CPU's dispatcher
@@ -174,7 +178,7 @@ struct dispatch_queue {
 
 /**
  * struct dispatcher - serves the bases that are queued on a CPU
- * @lock:	guards all that follows and changes, and which bases are queued here
+ * @lock:	guards all members below that change, and which bases are queued here
  * @cpu:	the CPU
  * @nr_users:	users with bases in its queues
  * @nr_active:	users served in this period, whose length is RECENT_NS
@@ -182,8 +186,8 @@ struct dispatch_queue {
  * @began:	when the period began, in ns of CLOCK_MONOTONIC
  * @running:	a pass is under way, and will arm the hrtimers when it ends. Read without the lock
  *		by dispatcher_may_hang() and dispatcher_is_away(), which only guess
- * @serving:	the base whose turn it is, from when it is taken off its queue to the end of the
- *		turn
+ * @serving:	the base whose turn it is, from the moment it is taken off its queue until the turn
+ *		has ended
  * @rescued:	the base that another CPU is taking over, while it is on neither CPU's queue
  * @rescue:	the call that makes another CPU take over bases
  * @rescuing:	@rescue is under way
@@ -191,13 +195,14 @@ struct dispatch_queue {
  *		has queued a base here
  * @kicks:	how many such calls are under way
  * @in_wake:	the base whose sink's wake() is being called. Written by the pass without the lock
- * @waking:	a base whose turn is over and had timers expire, until its sink's wake() has
+ * @waking:	a base whose timers have expired in a turn that is over, until its sink's wake() has
  *		returned
- * @last:	the user who was served last in the pass, and is charged for its interrupt
+ * @last:	the user who will be charged for the interrupt of the pass: the one who was served
+ *		last, or for whom a calm has begun since. See share_wait()
  * @account:	what all passes have taken of the CPU
  * @calm_began:	when the last calm began, in ns of CLOCK_MONOTONIC
  * @calm_light:	the weight of the user for whom the calm's task was woken
- * @expiry:	held by a pass
+ * @expiry:	a pass holds it
  * @queue:	one for each clock
  */
 struct dispatcher {
@@ -224,10 +229,10 @@ struct dispatcher {
 	struct dispatch_queue	queue[NR_QUEUES];
 };
 
-/* The user of the bases that were made without one. */
+/* The user of all bases that were made without a user. */
 static struct twheel_user *nobody;
 
-/* The queue of @d in which @base is, or would be: that of its clock. */
+/* The queue of @d to which @base belongs, by the base's clock. */
 static struct dispatch_queue *queue_of(struct dispatcher *d, const struct twheel_base *base)
 {
 	return &d->queue[base->clock == CLOCK_BOOTTIME ? QUEUE_BOOTTIME : QUEUE_MONOTONIC];
@@ -319,8 +324,8 @@ static void entry_sort(struct dispatch_queue *q, struct dispatch_entry *entry)
 
 /*
  * The mode of the hrtimers: pinned, so that the work of idle CPUs does not pile up on a busy one.
- * If this CPU is isolated, the kernel may choose another for the hrtimer; when that CPU runs the
- * pass, queue_serve() hands the bases over to its dispatcher.
+ * If this CPU is isolated, the hrtimer is not pinned, and the kernel may choose another CPU; when
+ * that CPU runs the pass, queue_serve() hands the bases over to that CPU's dispatcher.
  */
 static enum hrtimer_mode queue_mode(void)
 {
@@ -337,7 +342,7 @@ static void watch_start(struct dispatch_queue *q, ktime_t key)
 			      (queue_mode() & ~HRTIMER_MODE_SOFT) | HRTIMER_MODE_HARD);
 }
 
-/* A pass is under way, or will begin at @key at the latest: make sure that it is watched. */
+/* A pass is under way, or will begin at @key at the latest. Make sure that the watch is set. */
 static void watch_resume(struct dispatch_queue *q, ktime_t key)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) &&
@@ -346,7 +351,7 @@ static void watch_resume(struct dispatch_queue *q, ktime_t key)
 		watch_start(q, key);
 }
 
-/* Nothing is queued: there is nothing to watch. */
+/* Nothing is queued: stop the watch. */
 static void watch_stop(struct dispatch_queue *q)
 {
 	/* If the watch is expiring at this moment, it will find nothing to do. */
@@ -371,7 +376,7 @@ static bool dispatcher_kick(struct dispatcher *d)
 }
 
 /*
- * Make sure that there will be a pass for what is queued. If a pass is under way, it arms the
+ * Make sure that there will be a pass for what is queued. A pass that is under way arms the
  * hrtimers when it ends.
  */
 static void queue_arm(struct dispatch_queue *q)
@@ -454,9 +459,9 @@ static void base_leave(struct twheel_base *base, struct dispatcher *d)
 }
 
 /*
- * May a pass of @d, another CPU's, be standing still? On PREEMPT_RT a pass stands still as long as
- * a task of higher priority keeps the CPU. A guess, without the lock: if a pass does not stand
- * still, the base is queued anew for nothing; if one does and is not seen, the watch will notice.
+ * May a pass of @d be standing still, on another CPU? On PREEMPT_RT a pass stands still while a
+ * task of higher priority keeps the CPU. This is a guess, made without the lock. If it is wrong and
+ * says yes, a base is queued anew for nothing; if it is wrong and says no, the watch helps.
  */
 static bool dispatcher_may_hang(const struct dispatcher *d)
 {
@@ -464,7 +469,7 @@ static bool dispatcher_may_hang(const struct dispatcher *d)
 	       READ_ONCE(d->running);
 }
 
-/* The next tick at which @base must be served. */
+/* The next tick at which @base must be served: for a timer or, on PREEMPT_RT, to call wake(). */
 static u64 base_next(const struct twheel_base *base)
 {
 	return IS_ENABLED(CONFIG_PREEMPT_RT) ? min(base->wheel.next, base->wake_at) :
@@ -472,9 +477,9 @@ static u64 base_next(const struct twheel_base *base)
 }
 
 /*
- * Queue @base for its next event, but not before @after: a base that has just had its turn lets
- * others have theirs. If @base is on no queue, perhaps a pass has taken it off and not locked it
- * yet: then @base is served once more than needed.
+ * Queue @base for its next event, but not before @after: a base that has just had a turn lets other
+ * bases have theirs. If @base is on no queue, a pass may have taken it off and not yet locked it.
+ * Then @base is served once more than needed.
  */
 static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 {
@@ -491,7 +496,7 @@ static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 	cpu_home();
 	d = this_cpu_read(cpu_dispatcher);
 	due = base_queue_time(base, next);
-	/* A repeated call of wake() has no slack: the expiry had its slack already. */
+	/* A repeated call of wake() gets no slack: the timers that expired had it already. */
 	key = next == base->wake_at ? due : ktime_add_safe(due, base->slack_ns);
 	base->soft = max(due, after);
 	base->key = max(key, after);
@@ -502,8 +507,8 @@ static noinline void base_requeue(struct twheel_base *base, ktime_t after)
 }
 
 /*
- * base_requeue() if @base is on no queue, is queued for too late, or on the queue of a CPU that may
- * hang.
+ * Call base_requeue() if @base is on no queue, is queued for too late a time, or is queued on a CPU
+ * whose pass may be standing still.
  */
 static __always_inline void base_enter(struct twheel_base *base, ktime_t after)
 {
@@ -514,7 +519,7 @@ static __always_inline void base_enter(struct twheel_base *base, ktime_t after)
 		base_requeue(base, after);
 }
 
-/* Is a pass of @d, or a CPU that takes over from it, using @base? */
+/* Is a pass of @d using @base, or a CPU that takes bases over from @d? */
 static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base)
 {
 	bool has;
@@ -569,7 +574,10 @@ static bool queue_is_stuck(const struct dispatch_queue *q, ktime_t now)
 	return first && ktime_add_safe(queue_key(q, first), WATCH_NS) <= now;
 }
 
-/* Does it seem that the CPU of @d does not get to its passes? A guess, made without the lock. */
+/*
+ * Does it seem that the CPU of @d does not get to its passes, or is busy with one? A guess, made
+ * without the lock.
+ */
 static bool dispatcher_is_away(const struct dispatcher *d)
 {
 	u64 now = ktime_get_ns();
@@ -599,8 +607,9 @@ static unsigned int rescue_cpu(const struct dispatcher *d)
 }
 
 /*
- * The pass that is under way on @d has @base in hand. Does the base need another CPU? Yes, if it is
- * on no queue; or if its expired timers have woken nobody, and no other call of wake() is due.
+ * The pass that is under way on @d has @base in hand. Does @base need another CPU? Not if @base is
+ * being destroyed, or if the pass is calling its wake(). Otherwise yes, if @base is on no queue; or
+ * if no other call of wake() is due, since timers that have expired may have woken nobody.
  */
 static bool base_is_held(const struct dispatcher *d, const struct twheel_base *base)
 {
@@ -623,7 +632,7 @@ static struct twheel_base *dispatcher_in_hand(const struct dispatcher *d)
 }
 
 /*
- * If a queue of @d is stuck, take its first base off it, and return that; else NULL. With the lock.
+ * If a queue of @d is stuck, take the first base off that queue, and return it; else return NULL.
  */
 static struct twheel_base *dispatcher_stuck(struct dispatcher *d)
 {
@@ -645,8 +654,8 @@ static struct twheel_base *dispatcher_stuck(struct dispatcher *d)
 
 /*
  * Have @base served on this CPU @ns from now, and its sink's wake() called then, even if nothing
- * expires. wake_at is the present tick: so wake() is due as soon as @base is served, even if a tick
- * is longer than @ns.
+ * expires. Set wake_at to the present tick: then wake() is due as soon as @base is served, even if
+ * a tick is longer than @ns.
  */
 static void base_wake_after(struct twheel_base *base, u64 ns)
 {
@@ -682,8 +691,8 @@ static bool dispatcher_rescue_one(struct dispatcher *d)
 }
 
 /*
- * Called on the CPU that takes over, in hard interrupt context, where it cannot be preempted: a
- * task in base_leave_all() may be waiting for it.
+ * Take over bases from the dispatcher @arg to this CPU. Called in hard interrupt context, where it
+ * cannot be preempted: a task in base_leave_all() may be waiting for it to end.
  */
 static void dispatcher_rescue(void *arg)
 {
@@ -730,19 +739,19 @@ static enum hrtimer_restart queue_watch(struct hrtimer *hrtimer)
 
 /**
  * struct pass - the state of a pass, which only the pass itself uses
- * @began:	when it began, in ns of CLOCK_MONOTONIC
- * @time:	up to when its time has been charged
+ * @began:	when the pass began, in ns of CLOCK_MONOTONIC
+ * @time:	the time of the last charge: all that the pass took before it has been charged
  * @since:	run_time() at @time
  * @held:	how much of what is still to be charged was spent in lock holds
- * @ops:	how many operations it has done
+ * @ops:	how many operations the pass has done
  * @light:	the weight of the lightest user for whom a task may have been woken
  * @heavy:	the weight of the heaviest user who was served
  * @woken:	a sink's wake() was called since the last charge
  * @expired:	timers of the base that was just served have expired, and its sink's wake() was not
  *		called yet
- * @finished:	nothing more of the base that was just served is due
- * @put_off:	when the base to be served next was due, in the queue's time, if it had to wait
- *		since; KTIME_MAX if it had not
+ * @finished:	no more timers of the base that was just served are due
+ * @put_off:	if the base to be served next had to wait after it was due: when it was due, in the
+ *		queue's time; else KTIME_MAX
  */
 struct pass {
 	u64		began;
@@ -758,7 +767,7 @@ struct pass {
 	ktime_t		put_off;
 };
 
-/* How many ns it takes to repay one ns of a user's debt: n users share half of the CPU, so 2n. */
+/* How many ns it takes to repay one ns of a user's debt: 2n, as n users share half of the CPU. */
 static u32 dispatcher_parts(const struct dispatcher *d)
 {
 	return 2 * max3(d->nr_active, d->nr_were, 1U);
@@ -788,9 +797,9 @@ static void share_charge(struct dispatcher *d, struct share *share, u64 now, u64
 }
 
 /*
- * Add @held to what @share has taken of late, after forgetting part of the old: what was taken
- * RECENT_NS ago counts for at most about a third. Time for waking does not count, so a user whose
- * tasks sleep and have to be woken is no heavier than one whose tasks are awake.
+ * Add @held to what @share has taken of late, after forgetting part of the older time: what was
+ * taken RECENT_NS ago counts for at most about a third. Time for waking does not count, so a user
+ * whose tasks sleep and have to be woken is no heavier than one whose tasks are awake.
  */
 static void share_remember(struct share *share, u64 now, u64 held)
 {
@@ -801,7 +810,7 @@ static void share_remember(struct share *share, u64 now, u64 held)
 	share->charged = now;
 }
 
-/* How much the pass has taken since this was last called. @now is the time. */
+/* How much the pass has taken since the last call of this function. @now is the time. */
 static u64 pass_took(struct pass *pass, u64 now)
 {
 	u64 used = run_took(now, pass->since);
@@ -828,9 +837,9 @@ static void pass_charge(struct dispatcher *d, struct pass *pass, const struct tw
 }
 
 /*
- * Settle the accounts of @share and of the CPU. Returns how long @share has to pause, 0 if not at
- * all. The credit that a user has before a pause is divided by the number of users, too: all
- * together have as much credit as one user would have alone.
+ * Settle the accounts of @share and of the CPU. Returns how long @share has to pause, or 0. The
+ * debt that a user may have without a pause is divided by the number of users, too: all together
+ * may have as much as one user alone.
  */
 static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 {
@@ -846,7 +855,7 @@ static u64 share_pause(struct dispatcher *d, struct share *share, u64 now)
 /*
  * Will a task that was woken run here as soon as the pass is over? If a thread of the kernel runs
  * the pass (ksoftirqd, or another on PREEMPT_RT), need_resched() may say no although the task will
- * run: it does not preempt that thread, but runs when the thread sleeps.
+ * run: the task does not preempt that thread, but runs when the thread sleeps. So then say yes.
  */
 static bool task_is_next(void)
 {
@@ -880,8 +889,8 @@ static u64 share_calm(struct dispatcher *d, const struct pass *pass, const struc
 }
 
 /*
- * Has the pass done enough? If @share weighs less than half of the heaviest user who was served, it
- * may have RUN_MORE percent more.
+ * Has the pass done enough? If @share weighs less than half as much as the heaviest user who was
+ * served, the pass may be RUN_MORE percent longer for @share.
  */
 static bool pass_is_over(const struct pass *pass, const struct share *share)
 {
@@ -910,8 +919,8 @@ static void entry_put_off(struct dispatch_queue *q, struct dispatch_entry *entry
 
 /*
  * How long does @share, which is due, have to wait? If @share must wait for a calm that begins
- * here, @share becomes @last, and so is charged for the interrupt of this pass, although it had no
- * turn. If it is served in the pass after the calm, it may be charged for that interrupt, too.
+ * here, @share becomes d->last, and so is charged for the interrupt of this pass, although it had
+ * no turn. If it is served in the pass after the calm, it may be charged for that interrupt, too.
  */
 static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct share *share)
 {
@@ -931,7 +940,7 @@ static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct shar
 
 /*
  * The entry whose turn it is, or NULL. Users who have to wait are moved to the back. Interrupts are
- * off meanwhile: if more than LOOKS_MAX have to wait in a row, the whole queue rests.
+ * off meanwhile: so if LOOKS_MAX users in a row have to wait, the whole queue rests.
  */
 static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *pass)
 {
@@ -954,7 +963,7 @@ static struct dispatch_entry *queue_turn(struct dispatch_queue *q, struct pass *
 	return NULL;
 }
 
-/* Take the base whose turn it is off its queue; NULL if there is none, or it has to wait. */
+/* Take the base whose turn it is off its queue. NULL if no base is due, or if all have to wait. */
 static struct twheel_base *queue_next(struct dispatch_queue *q, struct pass *pass)
 {
 	struct dispatch_entry *entry;
@@ -995,7 +1004,7 @@ static struct twheel_base *dispatcher_next(struct dispatcher *d, struct dispatch
 	return NULL;
 }
 
-/* Must wake() be called at tick @now even if nothing expires? If so, it is noted as done. */
+/* Must wake() be called at tick @now even if nothing expires? If so, note that it was called. */
 static bool base_wants_wake(struct twheel_base *base, u64 now)
 {
 	lockdep_assert_held(&base->lock);
@@ -1005,7 +1014,7 @@ static bool base_wants_wake(struct twheel_base *base, u64 now)
 	return true;
 }
 
-/* Expire timers of @base that are due at @time, as many as one lock hold may do, and count them. */
+/* Expire timers of @base that are due at @time, as many as one lock hold may do. Count the work. */
 static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 {
 	u64 moves = base->wheel.moves, expired = base->expired;
@@ -1031,10 +1040,10 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 }
 
 /*
- * Serve @base. Timers are due that were due at the time of the last charge: reading the clock again
- * would be expensive. If this CPU is not the dispatcher's, because that one went offline or was
- * isolated, hand the base over to this CPU's dispatcher. Time beyond HOLD_MAX_NS is charged to
- * nobody. Returns the time at the end.
+ * Serve @base: expire timers that were due at the time of the last charge, since reading the clock
+ * again would be expensive; but on PREEMPT_RT those that are due now. If this CPU is not the
+ * dispatcher's, because that one went offline or was isolated, hand the base over to this CPU's
+ * dispatcher. Time beyond HOLD_MAX_NS is charged to nobody. Returns the time at the end.
  */
 static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
@@ -1079,8 +1088,8 @@ static void base_wake(struct dispatcher *d, struct twheel_base *base)
 }
 
 /*
- * If timers of a base have expired and wake() was not called yet, call it, and charge the time to
- * the base's user: many tasks may be waiting.
+ * If timers of a base have expired and wake() was not called yet, call it. It may take long, as
+ * many tasks may be waiting: so charge the time to the base's user.
  */
 static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	__must_hold(&d->lock)
@@ -1109,7 +1118,7 @@ static void dispatcher_yield(struct dispatcher *d, struct pass *pass)
 	raw_spin_lock_irq(&d->lock);
 }
 
-/* Will @base have the next turn again, because nothing else is queued on @d? */
+/* Will @base have the next turn, too, because nothing else is queued on @d? */
 static bool base_is_next(struct dispatcher *d, const struct twheel_base *base)
 {
 	const struct share *share = share_of(d, base);
@@ -1118,9 +1127,9 @@ static bool base_is_next(struct dispatcher *d, const struct twheel_base *base)
 }
 
 /*
- * Serve @base for a lock hold. If nothing more of it is due, call wake() for the timers that have
- * expired in this turn, and in turns just before after which wake() was not called. Returns the
- * time.
+ * Serve @base for a lock hold. When no more of its timers are due, call wake(): for the timers that
+ * have expired in this turn, and in earlier turns of @base that had no call of wake() yet. Returns
+ * the time.
  */
 static u64 pass_serve_one(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
@@ -1177,7 +1186,7 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 		dispatcher_yield(d, pass);
 	}
 	dispatcher_wake(d, pass);
-	/* The heaviest user is served last, and is charged for the interrupt. */
+	/* Of users who are due at one time the heaviest is served last: it is charged. */
 	if (d->last)
 		share_charge(d, d->last, pass->time, RUN_COST_NS);
 	d->last = NULL;
@@ -1185,7 +1194,7 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 
 /*
  * At the end of a pass: users who come due within a calm would interrupt the task that was woken.
- * Make them wait until the end of the calm, up to the first one who need not wait: for that user
+ * Make them wait until the end of the calm. Stop at the first user who need not wait: for that user
  * there is a pass within the calm anyway.
  */
 static void queue_calm(struct dispatch_queue *q, const struct pass *pass)
@@ -1237,8 +1246,8 @@ static void dispatcher_hold(struct dispatcher *d, bool hold)
 }
 
 /*
- * A pass, which the hrtimer of @q has begun. Code that queues a base meanwhile leaves it to the
- * pass to arm the hrtimers. The dispatcher's lock is dropped in between.
+ * A pass, begun by the hrtimer of @q. It drops the dispatcher's lock in between. Code that queues a
+ * base meanwhile does not arm the hrtimers: the pass does that when it ends.
  */
 static void pass_run(struct dispatch_queue *q)
 	__must_hold(&q->dispatcher->lock)
@@ -1262,7 +1271,7 @@ static void pass_run(struct dispatch_queue *q)
 /*
  * The callback of a queue's hrtimer. A pass serves both queues, and arms both hrtimers when it
  * ends. If the CPU was offline in between, the two hrtimers may be on different CPUs and expire at
- * the same time: then the second has nothing to do.
+ * the same time. Then the second one has nothing to do: the pass of the first serves its queue.
  */
 static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
 {
@@ -1280,10 +1289,10 @@ static enum hrtimer_restart queue_run(struct hrtimer *hrtimer)
 /* ---- users and dispatchers ------------------------------------------------------------ */
 
 /**
- * twheel_user_create() - make a user, who may have private bases
+ * twheel_user_create() - make a user, who may have private bases with a sink
  *
- * All bases whose twheel_config names the same user have one share of each CPU together. The
- * memory, some 200 bytes for each CPU, is charged to the caller's memory cgroup.
+ * All bases whose twheel_config names the same user have one share of each CPU together. The user
+ * takes some 200 bytes for each CPU, which are charged to the caller's memory cgroup.
  *
  * Context: May sleep.
  * Return: the user, or NULL if there is no memory.
@@ -1307,7 +1316,7 @@ struct twheel_user *twheel_user_create(void)
 }
 EXPORT_SYMBOL_GPL(twheel_user_create);
 
-/* A pass that is under way must not charge its interrupt to @user, who is about to be freed. */
+/* Keep a pass that is under way from charging its interrupt to @user, who is about to be freed. */
 static void dispatcher_forget(struct dispatcher *d, const struct twheel_user *user)
 {
 	if (!d)

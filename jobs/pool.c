@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Runs that are away: those that runners make, and HTTP requests that were accepted and not yet
- * done. What becomes of them is in the store's table of tasks, which every daemon changes for the
- * runners that talk to it (take.c). The owner of the job looks there: it enters the tasks when the
- * run is ready, finds out which are over or lost, and then decides about the firing, as it does if
- * a process of its own has ended. So a run continues even if a daemon dies: the owner of its job,
- * or the one that its runner talks to.
+ * Runs that are away: those that runners execute, and HTTP requests that a receiver has accepted
+ * and not yet finished. The store's table of tasks says what becomes of them. The daemon that owns
+ * the job enters the tasks of a run there when the run is ready. Each daemon changes the tasks of
+ * the runners that talk to it (take.c). The owner looks at the table, finds out which tasks are
+ * over or lost, and then decides about the firing, as it does when a process of its own has ended.
+ * So a run continues even if the owner of its job dies, or the daemon that its runner talks to.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,28 +18,28 @@
 #include "twheeld.h"
 #include "when.h"
 
-#define LEASES		3	/* a runner can talk to another daemon before its own lease ends */
+#define LEASES		3	/* then a runner has time to turn to another daemon */
 #define LOOK_NS		NS_PER_S
 #define SOON_NS		(2 * NS_PER_MS)
 #define PREFER_US	(2 * US_PER_S)
-#define FRESH_US	(10 * US_PER_MS)	/* so long what look() has seen is as it was */
+#define FRESH_US	(10 * US_PER_MS)	/* how long pool_look() relies on the last look() */
 #define BEGIN_MAX	1000
-#define CLEAN		3	/* so often: the end of a firing may not be written yet */
+#define CLEAN		3	/* how often to clean: the end of a run may be written late */
 
 struct runs pool_ready = TAILQ_HEAD_INITIALIZER(pool_ready);
-/* Those of them that wait for a runner to live, see look_again(). */
+/* Runs that could get no tasks yet, see add_tasks(). look_again() moves them to pool_ready. */
 static struct runs waiting = TAILQ_HEAD_INITIALIZER(waiting);
 
 /*
- * Away are so many runs, and so many were accepted and have no task yet. used: there may be tasks
- * of firings that are over, or soon will.
+ * nr_away: how many runs are away. nr_accepted: how many of these were accepted and have no task
+ * yet. used: how often the tasks of firings that are over are still to be deleted.
  */
 static size_t nr_away, nr_accepted;
 static int used;
-static uint64_t soon;
-static bool moved;	/* some jobs are */
-static bool unkilled;	/* some runs are */
-static int64_t looked;	/* when look() last did, by the clock of now_us() */
+static uint64_t soon;	/* the scheduler's task of pool_changed(), or 0 */
+static bool moved;	/* some job has @moved set */
+static bool unkilled;	/* some run has @unkilled set */
+static int64_t looked;	/* when look() was last called, by the clock of now_us() */
 
 int64_t pool_lease(void)
 {
@@ -101,8 +101,8 @@ static uint64_t hash_of(const char *a, const char *b)
 }
 
 /*
- * The runner whose machine has the greatest hash with the key. If a runner comes or goes, only the
- * keys that it wins or had won move. NULL if there is no runner.
+ * The runner for @key: the one whose machine's name has the greatest hash with @key. So if a runner
+ * comes or goes, only the keys of that runner move. NULL if there is no runner.
  */
 static const char *favourite(const struct fleet *fleet, const char *key)
 {
@@ -126,7 +126,7 @@ static const char *favourite(const struct fleet *fleet, const char *key)
  * struct batch - tasks that are to be entered
  * @rows:	the tasks
  * @nr:		how many
- * @fleet:	the runners of the pool of the last one
+ * @fleet:	the runners of the pool that was looked up last
  */
 struct batch {
 	struct task	*rows;
@@ -150,7 +150,10 @@ static void add_task(struct batch *batch, const struct run *run, size_t shard, s
 	};
 }
 
-/* Returns false if the run must wait: each runner is to make it, and there is none. */
+/*
+ * Add the tasks of a run. Returns false if the run must wait: the store could not be read, or each
+ * runner is to execute a part of the run and there is none.
+ */
 static bool add_tasks(struct batch *batch, const struct run *run)
 {
 	const struct def *def = &run->job->def;
@@ -173,7 +176,7 @@ static bool add_tasks(struct batch *batch, const struct run *run)
 	return !def->each || batch->fleet.nr;
 }
 
-/* These runs are away now, unless @err. */
+/* The tasks of these runs were entered, so the runs are away; or if @err, they are ready again. */
 static void begun(struct runs *taken, int err)
 {
 	struct run *run;
@@ -200,7 +203,7 @@ void pool_begin(void)
 		return;
 	for (run = TAILQ_FIRST(&pool_ready); run && batch.nr < BEGIN_MAX; run = next) {
 		next = TAILQ_NEXT(run, in_ready);
-		if (!run->job->def.pool) {	/* its definition was replaced */
+		if (!run->job->def.pool) {	/* the job's definition was replaced */
 			run_elsewhere(run);
 			continue;
 		}
@@ -223,8 +226,8 @@ void pool_begin(void)
 }
 
 /*
- * Enter the task of a run that was accepted, unless that was done. Until then nobody can say that
- * it is over.
+ * Enter the task of a run that was accepted, unless it is entered already. Until then the receiver
+ * cannot report that the run is over.
  */
 static void enter_accepted(void *arg, struct run *run)
 {
@@ -251,7 +254,7 @@ void pool_accepted(struct run *run)
 	enter_accepted(NULL, run);
 }
 
-/* Some of these could not be entered when they were accepted. */
+/* Enter the tasks that could not be entered when their runs were accepted. */
 static void enter_all_accepted(void)
 {
 	if (!nr_accepted)
@@ -263,8 +266,8 @@ static void enter_all_accepted(void)
 /* ---- what has become of them -------------------------------------------------------- */
 
 /**
- * struct looking - a look at the table of tasks
- * @tasks:	those that are out or over
+ * struct looking - what one look at the table of tasks has found
+ * @tasks:	the tasks that are out or over
  * @nr:		how many
  */
 struct looking {
@@ -281,10 +284,10 @@ static void keep_task(void *arg, const struct task *task)
 	if (!looking->tasks)
 		abort();
 	looking->tasks[looking->nr] = *task;
-	looking->tasks[looking->nr++].pool = NULL;	/* it is the row's */
+	looking->tasks[looking->nr++].pool = NULL;	/* the text belongs to the row */
 }
 
-/* A part of the run is over. The worst outcome of its parts is that of the run. */
+/* A part of the run is over. The run has the worst outcome of its parts. */
 static void part_over(struct run *run, const struct task *task, enum outcome outcome)
 {
 	if (!run->shards_over++ || outcome > run->worst) {
@@ -322,18 +325,18 @@ static void see_task(struct run *run, const struct task *task)
 	if (task->state == TASK_OVER || lost)
 		part_over(run, task, outcome);
 	if (run->ending != OUTCOME_OK && task->state == TASK_OUT && !task->killed)
-		pool_kill(run, false);	/* it was not there the first time, or that failed */
+		pool_kill(run, false);	/* the first call failed, or this task came later */
 	if (run->shards_over == task->shards)
 		all_over(run);
 }
 
-/* One part of several that was done well is not made again: its row stays that of its attempt. */
+/* If one of several parts has succeeded, no later attempt repeats it: the row keeps its attempt. */
 static bool stays_done(const struct task *task)
 {
 	return task->shards > 1 && task->state == TASK_OVER && task->outcome == OUTCOME_OK;
 }
 
-/* The run that the task belongs to, if it is away in the task's attempt. */
+/* The run of the task, if it is away and the task belongs to its present attempt; or NULL. */
 static struct run *run_of(const struct task *task)
 {
 	struct run *run = run_find(task->id, task->at);
@@ -344,8 +347,8 @@ static struct run *run_of(const struct task *task)
 }
 
 /**
- * struct taken_back - firings whose tasks were taken back
- * @runs:	the firings
+ * struct taken_back - runs whose tasks were taken back
+ * @runs:	the runs, one for each task
  * @nr:		how many
  */
 struct taken_back {
@@ -368,8 +371,8 @@ static void add_back(void *arg, int64_t id, int64_t at)
 }
 
 /*
- * Runs of the job may wait for a runner of a pool that the job does not have any more. Take their
- * tasks back, so that they are entered again as the definition says now, or need none.
+ * Runs of the job may wait for a runner of a pool that the job has no longer. Take the tasks of
+ * these runs back. Then the runs begin as the new definition says: with new tasks, or here.
  */
 static void look_where(void *arg, struct job *job)
 {
@@ -383,7 +386,7 @@ static void look_where(void *arg, struct job *job)
 	job->moved = err;
 	moved |= err;
 	for (size_t i = 0; i < back.nr && !err; i++) {
-		if (!back.runs[i]->away)	/* it had several tasks */
+		if (!back.runs[i]->away)	/* another task of it came before */
 			continue;
 		back.runs[i]->away = false;
 		nr_away--;
@@ -392,7 +395,7 @@ static void look_where(void *arg, struct job *job)
 	free(back.runs);
 }
 
-/* Look at the table of tasks, and continue with the runs that are over. */
+/* Look at the table of tasks, and decide about the runs that are over. */
 static void look(void)
 {
 	struct looking looking = { 0 };
@@ -445,7 +448,7 @@ void pool_clean(void)
 	used = CLEAN;
 }
 
-/* Several changes in a row need one look. */
+/* Do not look at once: several changes in a row need one look. */
 void pool_changed(void)
 {
 	struct twheel_task task = { .fn = look_soon, .when_ns = SOON_NS };
@@ -455,7 +458,7 @@ void pool_changed(void)
 	idle_look();
 }
 
-/* If the store could not be told to end the run, tell it now. */
+/* If the store could not be told to kill the run, tell it now. */
 static void kill_again(void *arg, struct run *run)
 {
 	(void)arg;
@@ -463,7 +466,7 @@ static void kill_again(void *arg, struct run *run)
 		pool_kill(run, run->ending == OUTCOME_OK);
 }
 
-/* Once a second, look for changes that nobody tells this daemon of. */
+/* Once a second, do again what failed, and look for changes that nobody tells this daemon of. */
 static void look_again(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run;
@@ -500,13 +503,13 @@ void pool_kill(struct run *run, bool gently)
 
 /* ---- taking over -------------------------------------------------------------------- */
 
-/* Does the task wait in another pool than its job has? */
+/* Does the task wait in a pool that its job has no longer? */
 static bool is_elsewhere(const struct task *task, const struct def *def)
 {
 	return !def->pool || !task->pool || strcmp(task->pool, def->pool);
 }
 
-/* A row of store_tasks(), of a firing that was found: it is away in its present attempt. */
+/* A row of store_tasks(). If it belongs to the present attempt of a firing, the run is away. */
 static void found_task(void *arg, const struct task *task)
 {
 	struct run *run = run_find(task->id, task->at);
@@ -522,7 +525,7 @@ static void found_task(void *arg, const struct task *task)
 	nr_away++;
 	if (task->began)
 		run_went(run, task->began);
-	/* Its job may have got another pool, and the daemon died before it moved the task. */
+	/* The job may have got another pool, and the daemon died before it took the task back. */
 	if (task->state == TASK_READY && run->job->name && is_elsewhere(task, &run->job->def)) {
 		run->job->moved = true;
 		moved = true;

@@ -19,6 +19,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "../tools/twheel/utf8.h"
 #include "civil.h"
 #include "def.h"
 #include "when.h"
@@ -767,16 +768,13 @@ static bool check(struct parser *p)
 	return def->zone || wrong(p, "the local time zone cannot be read");
 }
 
-/*
- * An error is one line, and names values in which there may be anything. Control characters are
- * those of ASCII, and those from U+0080 to U+009F, which terminals obey too.
- */
+/* An error is one line, and names values in which there may be anything. */
 static void make_line(char *error)
 {
 	for (; *error; error++)
 		if (iscntrl((unsigned char)*error))
 			*error = '?';
-		else if ((unsigned char)error[0] == 0xc2 && (unsigned char)error[1] >> 5 == 4)
+		else if (utf8_is_control(error))
 			memset(error, '?', 2);
 }
 

@@ -386,9 +386,9 @@ BEGIN
 	IF b >= a THEN
 		-- What was killed (3) stays so, and stays the life's that has its log: another daemon
 		-- may have written the kill, and the one whose turn this is does not know of it
-		-- yet. The states are those of enum
-		-- state in store.h: daemons that know others do not use this store, since a new state
-		-- changes this comment too. 4: the run may begin at a runner.
+		-- yet. The states are those of enum state in store.h: daemons that know others do
+		-- not use this store, since a new state changes this comment too. 4: the run may
+		-- begin at a runner.
 		UPDATE twheel.running r SET state = u.state, life = CASE WHEN u.state = 3 THEN r.life ELSE me END
 		FROM unnest(turn.id[a:b], turn.at[a:b], turn.attempt[a:b], turn.state[a:b]) u(id, at, attempt, state)
 		WHERE r.id BETWEEN u.id AND u.id AND r.at = u.at AND r.attempt = u.attempt AND r.state <> 3;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../tools/twheel/utf8.h"
 #include "../nul.h"
 #include "job.h"
 #include "when.h"
@@ -100,15 +101,14 @@ static const char *time_of(const char *utc, char buf[48])
  */
 static void print_text(struct json_object *json, int flags)
 {
-	const char *text =
+	const char *s =
 		json_object_to_json_string_ext(json, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
-	const unsigned char *s = (const unsigned char *)text;
 
 	for (; *s; s++) {
 		if (*s == 0x7f)
 			fputs("\\u007f", stdout);
-		else if (*s == 0xc2 && s[1] >> 5 == 4)
-			printf("\\u%04x", *++s);
+		else if (utf8_is_control(s))
+			printf("\\u%04x", (unsigned char)*++s);
 		else
 			putchar(*s);
 	}

@@ -4,6 +4,7 @@
 #ifndef UTF8_H
 #define UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -23,6 +24,12 @@ static inline size_t utf8_length(const char *s)
 		c = c << 6 | ((unsigned char)s[i] & 0x3f);
 	}
 	return n && c >= least[n] && c < 0x110000 && c >> 11 != 27 ? n : 0;
+}
+
+/* Is the character at @s one from U+0080 to U+009F? Terminals obey these as they do ASCII's. */
+static inline bool utf8_is_control(const char *s)
+{
+	return (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] >> 5 == 4;
 }
 
 #endif

@@ -25,7 +25,8 @@
  *	rearmed	of the removed, those that were re-armed. If that moves a timer to another CPU,
  *		it counts as removed here and as rearmed there
  *	runs	interrupts taken so far
- *	deferred runs that used up their budget, and left work to a later one
+ *	deferred as in struct twheel_stats: of a file, how often it was due and its user had to
+ *		wait; of other bases, how often a run left work to a later one
  *	moves	timers moved from one bucket to a finer one so far
  *	worst	most moves in one run
  *	next_ns	when the next run is wanted, as a time of the clock; - if never

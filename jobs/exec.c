@@ -220,7 +220,7 @@ static void child_user(const struct def *def, const struct passwd *pw)
 	if (pw && !geteuid()) {
 		/* To open /dev/stdout or /dev/stderr is to open the pipe, which is root's so far. */
 		if (fchown(STDOUT_FILENO, pw->pw_uid, (gid_t)-1))
-			errno = 0;	/* without CAP_CHOWN only these cannot be opened */
+			errno = 0;	/* without CAP_CHOWN they cannot be opened */
 		if (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) ||
 		    setuid(pw->pw_uid))
 			fail(125, "cannot become its user");

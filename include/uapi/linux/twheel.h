@@ -188,9 +188,10 @@ struct twheel_setup {
  * @nr_ready:	events waiting to be read
  * @mem_bytes:	kernel memory of the file, its wheel included
  * @nr_expired:	timers that have fired so far
- * @nr_wakeups:	timer interrupts taken for the file so far
+ * @nr_wakeups:	how often a timer interrupt has served the file so far
  * @nr_moves:	timers moved from one bucket to a finer one so far
- * @nr_deferred: how often work was deferred to let other tasks run
+ * @nr_deferred: how often timers of the file were due, and had to wait because the file's user
+ *		has to share the CPU
  */
 struct twheel_info {
 	__u32		abi;

@@ -72,7 +72,7 @@ speaks() {
 
 	echo "mode=bench kmods=twheel_bug.ko,bug=$1" >"$log/$name.run"
 	! machine "$2" "$name" 400 "$log/$name.run" >"$log/$name.log" 2>&1 &&
-		cat "$(logs_of "$2" "$name")"/{console,report} | grep -aE "$3" >"$log/$name.said"
+		cat "$(logs_of "$2" "$name")"/{console,report} | tr -d '\r' | grep -aE "$3" >"$log/$name.said"
 }
 
 # deliberate KERNEL...: run the bugs of these kernels, or those that UML can detect

@@ -56,7 +56,9 @@
 #define fast		__attribute__((__flatten__))
 #define rare		__attribute__((__noinline__))
 
-#define NEVER		(~(u64)0)
+#define NEVER		(~(u64)0 - 1)
+/* In embedded->armed: the timerfd is to be set again, whatever the next event is. */
+#define AGAIN		(NEVER + 1)
 #define TIME_MAX	((u64)INT64_MAX)
 
 #define TICK_NS		NSEC_PER_MSEC
@@ -134,7 +136,7 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
  * @setup:	clock, tick and slack, and the limit on @nr_used
  * @tick:	the tick in ns, to divide by
  * @end:	the last tick that begins before the end of time
- * @armed:	the time to which the timerfd is set, ns; NEVER if it is not set
+ * @armed:	the time to which the timerfd is set, ns; NEVER if it is not set; or AGAIN
  * @ready:	slots that are READY, in the order of expiry
  * @nr_ready:	how many slots are on @ready
  * @free:	slots that are FREE, the last freed first
@@ -543,6 +545,24 @@ static void unlock(struct embedded *e, u64 now)
 }
 
 /*
+ * lock(), for timers that are about to be armed and may ask for an event when the clock is set. If
+ * it was set, the search for those that asked before comes first, in lock holds of CHUNK_STEPS: it
+ * would find the new timers, which were not there then.
+ */
+static rare u64 lock_searched(struct embedded *e)
+{
+	u64 now = lock(e);
+
+	timerfd_take(e);
+	while (e->looked != NO_LOOK) {
+		turn(e, now, UINT32_MAX);
+		unlock(e, now);
+		now = lock(e);
+	}
+	return now;
+}
+
+/*
  * ---- operations ------------------------------------------------------------
  *
  * op_add(), op_mod(), op_cancel() and op_query() do one operation that op_is_valid() has accepted.
@@ -713,9 +733,14 @@ static bool op_is_exact(const struct embedded *e, const struct twheel_op *op)
 static fast int embedded_op(struct twheel *twheel, struct twheel_op *op)
 {
 	struct embedded *e = embedded(twheel);
-	u64 now = lock_by(e, op_is_exact(e, op) ? e->setup.clockid : e->coarse);
-	int rc = op_do(e, op, now);
+	u64 now;
+	int rc;
 
+	if (unlikely(e->settable && (op->flags & TWHEEL_F_CANCEL_ON_SET)))
+		now = lock_searched(e);
+	else
+		now = lock_by(e, op_is_exact(e, op) ? e->setup.clockid : e->coarse);
+	rc = op_do(e, op, now);
 	unlock(e, now);
 	return rc;
 }
@@ -729,7 +754,7 @@ static int embedded_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 
 	while (done < nr) {
 		u32 end = nr - done < CHUNK_OPS ? nr : done + CHUNK_OPS;
-		u64 now = lock(e);
+		u64 now = e->settable ? lock_searched(e) : lock(e);
 
 		for (; done < end; done++) {
 			ops[done].res = op_do(e, &ops[done], now);
@@ -872,7 +897,7 @@ static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32
 		 * program that polls with EPOLLET.
 		 */
 		if (done && (again || e->nr_ready))
-			e->armed = NEVER;
+			e->armed = AGAIN;
 		unlock(e, now);
 	}
 	return done ? (int)done : -EAGAIN;

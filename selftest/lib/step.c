@@ -246,6 +246,30 @@ static void wheel_told(void)
 	twheel_close(w);
 }
 
+/* Timers that are armed after the clock was set are not told of it, one by one or in a batch. */
+static void wheel_told_before(void)
+{
+	struct twheel_op ops[2] = { 0 };
+
+	for (u32 i = 0; i < 4; i++) {
+		struct twheel *w = wall_wheel();
+
+		for (u32 op = 0; op < 2; op++)
+			ops[op] = (struct twheel_op) { .op = TWHEEL_OP_ADD, .user_data = 2,
+				.flags = TWHEEL_F_CANCEL_ON_SET, .expires_ns = 24 * HOUR };
+		add_abs(w, 1, 24 * HOUR, TWHEEL_F_CANCEL_ON_SET);
+		step(i % 2 ? -(s64)HOUR : (s64)HOUR);
+		if (i < 2)
+			CHECK_EQ(twheel_submit(w, ops, 2), 0);
+		else
+			add_abs(w, 2, 24 * HOUR, TWHEEL_F_CANCEL_ON_SET);
+		expect_one(w, 1, 0, TWHEEL_EV_CLOCK_SET);
+		wheel_quiet(w, QUIET_MS);
+		wheel_counts(w, i < 2 ? 2 : 1, i < 2 ? 2 : 1, 0);
+		twheel_close(w);
+	}
+}
+
 /* ---- both backends ------------------------------------------------------------------ */
 
 static void over_both(void (*fn)(void))
@@ -265,6 +289,7 @@ static void wheel_forth_both(void)	{ over_both(wheel_forth); }
 static void wheel_backs_both(void)	{ over_both(wheel_backs); }
 static void wheel_crowd_both(void)	{ over_both(wheel_crowd); }
 static void wheel_told_both(void)	{ over_both(wheel_told); }
+static void wheel_told_before_both(void)	{ over_both(wheel_told_before); }
 
 int main(void)
 {
@@ -278,6 +303,7 @@ int main(void)
 		{ wheel_backs_both, "wheel on CLOCK_REALTIME: a step back" },
 		{ wheel_crowd_both, "wheel on CLOCK_REALTIME: many timers, many steps" },
 		{ wheel_told_both, "CANCEL_ON_SET: events report a step" },
+		{ wheel_told_before_both, "CANCEL_ON_SET: not to timers armed after it" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -104,6 +104,36 @@ static void level_of_many(void)
 	twheel_close(w);
 }
 
+/*
+ * A read that has room for just the events there are takes the wheel's last timers. After that
+ * nothing may wake the program again.
+ */
+static void level_of_last(void)
+{
+	struct twheel_event ev[64];
+
+	for (u32 nr = 1; nr <= ARRAY_SIZE(ev); nr *= 64) {
+		struct twheel *w = wheel_new(NULL);
+		u32 done = 0;
+
+		for (u32 i = 0; i < nr; i++)
+			wheel_add(w, i, 0);
+		sleep_ms(20);		/* all fire */
+		while (done < nr) {
+			int got = wheel_read(w, ev, nr - done);
+
+			if (!CHECK(got > 0))
+				break;
+			done += (u32)got;
+		}
+		wheel_counts(w, 0, 0, 0);
+		CHECK(!readable(twheel_fd(w), 0));
+		CHECK_EQ(twheel_read(w, ev, 1, 0), -EAGAIN);
+		CHECK(!readable(twheel_fd(w), QUIET_MS));
+		twheel_close(w);
+	}
+}
+
 static void selects(void)
 {
 	struct twheel *w = wheel_new(NULL);
@@ -220,6 +250,7 @@ int main(void)
 		{ levels, "readable while an event is ready, and at no other time" },
 		{ level_without_read, "a cancel or a MOD of the last event ends readability too" },
 		{ level_of_many, "small portions: readable until the last" },
+		{ level_of_last, "not readable after a read with room for just the last events" },
 		{ selects, "select()" },
 		{ edges, "edge-triggered epoll, read until EAGAIN" },
 		{ edges_one_by_one, "edge-triggered epoll, read one by one" },

@@ -489,7 +489,7 @@ static const struct family {
 	{ "twheel_timers_rearmed_total", "counter", "Timers armed anew while armed.", REARMED },
 	{ "twheel_runs_total", "counter", "Runs of the wheel.", RUNS },
 	{ "twheel_moves_total", "counter", "Timers moved from one level to a finer one.", MOVES },
-	{ "twheel_deferred_total", "counter", "Work put off, so that others get their share of the CPU.",
+	{ "twheel_deferred_total", "counter", "Work put off to share the CPU with others.",
 	  DEFERRED },
 	{ "twheel_worst_moves", "gauge", "The most timers that one pass has moved.", WORST },
 };

@@ -34,7 +34,8 @@
  * "submit" means that the function's caller also holds file->submit, "reader" that it does not:
  *
  *	FREE		ARMED		op_add()			submit
- *	ARMED		READY		file_expired(), slot_was_set()	softirq, worker
+ *	ARMED		READY		file_expired()			softirq
+ *	ARMED		READY		slot_was_set()			worker, submit
  *	ARMED		READY		drain_commit(), see slot_arm()	submit
  *	READY		READING		read_collect()			reader
  *	READING		READY		slot_unread(): the copy failed	reader
@@ -50,7 +51,8 @@
  * "next", see slot_after_read(): ARMED if the timer is periodic, or READY if its event must say
  * that the clock was set meanwhile (slot_arm()); IDLE if it has TWHEEL_F_KEEP; else FREE. So while
  * a caller holds file->submit but not the base's lock, an ARMED slot may become READY, and a READY
- * one may become anything. While the caller holds both, no slot changes its state.
+ * or READING slot may get any state. While the caller holds both, nobody else changes the state of
+ * a slot.
  *
  * A slot is its own queue entry. When its timer expires, the base hands it to file_expired(), which
  * puts it on the ready list in the lock hold that takes it out of the wheel. So no event can be
@@ -68,9 +70,10 @@
  *			(ops_do()), copy them out (batch_store())
  *
  * No timer may exist whose handle the caller was not told. A single operation stores its result to
- * user memory in the lock hold in which it is done (op_tell()), so both happen or neither. For a
- * batch can_write() checks the memory before anything is done. If the memory goes away after the
- * check, the adds that the caller does not know of are undone (ops_undo_adds()).
+ * user memory in the lock hold in which it is done (op_tell()), so both happen or neither. For each
+ * chunk of a batch, can_write() checks the memory before an operation of the chunk is done. If the
+ * memory goes away after the check, ops_undo_adds() undoes the adds whose handles the caller was
+ * not told.
  *
  * Locking
  *	file->submit	a mutex of the callers that add, re-arm, cancel, query, drain or set up
@@ -156,7 +159,10 @@
 #define CHUNK_OPS	64
 /* Is a whole chunk done in one lock hold? */
 #define CHUNK_IS_HOLD	(TWHEEL_HOLD_OPS >= CHUNK_OPS)
-/* How many events a lock hold reads. Half of its operations: reading may also re-arm the timer. */
+/*
+ * How many events reader_run_any() reads in a lock hold: half as many as there may be operations,
+ * because the read of an event may also re-arm its timer.
+ */
 #define CHUNK_EVENTS	(TWHEEL_HOLD_OPS / 2)
 /* How many events a reader has room for on its stack, if another reader has file->spare. */
 #define SMALL_EVENTS	8
@@ -199,7 +205,8 @@ struct slot;
  *		was re-armed or freed meanwhile
  * @room:	how many events fit
  *
- * The reader's task alone uses it; slots only compare its address.
+ * Only the reader's task uses it. A slot that is READING keeps its address, which read_commit()
+ * compares.
  */
 struct reader {
 	struct twheel_event	*events;
@@ -209,12 +216,12 @@ struct reader {
 
 /**
  * struct slot - a timer of a file
- * @timer:	the wheel's node, used while ARMED. In every state its cookie is the deadline in ns,
- *		its queue.data the slot's index, and its queue.flags the tolerance, see
- *		wheel_decimal.h
+ * @timer:	the wheel's node, used while ARMED. In every state its queue.data is the slot's
+ *		index. In every state but FREE its cookie is the deadline in ns, and its queue.flags
+ *		the tolerance, see wheel_decimal.h
  * @link:	link in the ready list, while READY
- * @onward:	the same memory as link.next, and only there so that @reader does not overlay that:
- *		read_collect() follows link.next after it has set @reader
+ * @onward:	the same memory as link.next. It is there only to keep @reader from overlaying
+ *		link.next: read_collect() follows link.next after it has set @reader
  * @reader:	while READING: the reader that has the event. The same memory as link.prev
  * @next:	link in the free list, while FREE
  * @user_data:	the caller's own value, which comes back with each event
@@ -289,7 +296,8 @@ struct opener {
  * struct waker - what wakes the machine for a file on an alarm clock
  * @lock:	guards the time of @alarm. Each call that changes the wheel's next event updates
  *		that time before it returns
- * @alarm:	wakes the machine. Its callback does nothing: the base has its own interrupt
+ * @alarm:	wakes the machine. Its callback does nothing: an hrtimer of a dispatcher serves the
+ *		base
  */
 struct waker {
 	spinlock_t	lock;	/* the alarm's time */
@@ -973,7 +981,7 @@ static void slots_free_all(struct file_wheel *file)
 	kvfree(file->tables);
 }
 
-/* The memory of a file with @nr_pages pages of slots. If there is a base, there is at least one. */
+/* The memory of a file with @nr_pages pages of slots. A file with a base has at least one page. */
 static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 {
 	u64 tables = nr_pages > 1 ? DIV_ROUND_UP(nr_pages, TABLE_PAGES) : 0;
@@ -991,7 +999,7 @@ static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 
 /*
  * The base's sink: @nr timers have expired. Put them on the ready list in this order. Called under
- * the base's lock, after which the base calls file_sink_wake().
+ * the base's lock. When the dispatcher has released that lock, it calls file_sink_wake().
  */
 static void file_expired(struct twheel_base *base, struct twheel_timer **timers,
 			 unsigned int nr)
@@ -1100,7 +1108,10 @@ static const struct twheel_sink file_sink = {
 	.wake		= file_sink_wake,
 };
 
-/* For a file on an alarm clock: wake() is called even if nobody waits, since it sets the alarm. */
+/*
+ * For a file on an alarm clock: wake() is called even if nothing has expired, since it sets the
+ * alarm to the wheel's next event.
+ */
 static const struct twheel_sink alarm_sink = {
 	.expired	= file_expired,
 	.wake		= file_sink_wake,
@@ -1447,10 +1458,10 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
  * for a timer when it reads an event without TWHEEL_EV_MORE, so that event must be the last it
  * reads. Hence -EALREADY in two cases. The event being copied is the last one: then MOD is too
  * late. Or the next event would be the last one, and could overtake those that are still being
- * copied. (Also if @nr_past cannot count one more.) The second case:
+ * copied. (There is a third case: @nr_past cannot count one more reader.) The second case:
  *
  *	CPU 0: read()				CPU 1: MOD, and a read() of its own
- *	slot is READING, event 1 in the bounce
+ *	slot is READING, event 1 in the reader's room
  *						without KEEP: would be armed, and expire;
  *						event 2, the last, is read, and the program
  *						frees what user_data points to
@@ -1538,7 +1549,7 @@ static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
  * may still fail. So then it is -EALREADY:
  *
  *	CPU 0: read()				CPU 1: cancel
- *	slot is READING, event in the bounce
+ *	slot is READING, event in the reader's room
  *	unlock
  *						lock, finds READING: -EALREADY
  *	copies the event to the reader, or fails to
@@ -1656,9 +1667,9 @@ static bool op_is_add(const struct file_wheel *file, const struct twheel_op *op)
 
 /*
  * To be called before @nr operations: if the first is a valid add and no slot is free, make some.
- * Mostly either all operations are adds or none is; for a mixed batch ops_reserve_more() makes
- * slots later. If there is no base yet, look at all operations: the base is made for any valid add,
- * and for nothing else. With file->submit.
+ * Mostly either all operations are adds or none is. If a later add finds no free slot, ops_do()
+ * calls ops_reserve_more(). If there is no base yet, look at all operations: the base is made for
+ * any valid add, and for nothing else. With file->submit.
  */
 static void ops_reserve(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
 {
@@ -1833,8 +1844,8 @@ static size_t op_known(size_t size)
 
 /*
  * Read an operation from user memory, and check that its result can be stored there, before
- * anything is done. Returns 0, -EFAULT, or -E2BIG if it has fields that are not known here: in a
- * batch that is a result too.
+ * anything is done. Returns 0, -EFAULT, or -E2BIG if a field that is not known here is not 0. In a
+ * batch, -E2BIG becomes the result of that operation.
  */
 static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 {
@@ -1844,8 +1855,8 @@ static int op_fetch(struct twheel_op *op, void __user *user, size_t size)
 }
 
 /*
- * Store an operation and its result. If the operation failed, store only the result: of one that
- * was too long (-E2BIG), @op has no field.
+ * Store an operation and its result. If the operation failed, store only the result: if it was too
+ * long (-E2BIG), the fields of @op are zeroes and not those that the caller gave.
  */
 static int op_store(const struct twheel_op *op, struct twheel_op __user *user, size_t size)
 {
@@ -2083,8 +2094,8 @@ static int batch_chunk(struct file_wheel *file, struct twheel_batch *batch)
 }
 
 /*
- * Is @batch valid, as far as can be said without reading its array? @drains says that it is a
- * DRAIN, which may ask for deadlines and must ask for at least one timer, and not a SUBMIT.
+ * Is @batch valid, as far as can be said without reading its array? If @drains, it is a DRAIN: that
+ * may have TWHEEL_F_ABS, and must have room for at least one timer. Otherwise it is a SUBMIT.
  */
 static bool batch_is_valid(const struct twheel_batch *batch, bool drains)
 {
@@ -2157,9 +2168,9 @@ static int file_submit(struct file_wheel *file, struct twheel_batch *batch)
  * Take up to @most armed timers, of the next CHUNK_OPS slots behind the cursor, out of the wheel,
  * and describe them as operations in the bounce. Returns how many. With file->submit.
  *
- * Such a slot stays ARMED, though its timer is not in the wheel, until drain_commit(). Nobody is
- * confused by that: all code that looks at ARMED slots holds file->submit, except expiry, which
- * starts from the wheel, and slot_was_set(), which asks the wheel.
+ * Such a slot stays ARMED, though its timer is not in the wheel, until drain_commit(). That is
+ * safe: all code that looks at ARMED slots holds file->submit, except expiry, which starts from the
+ * wheel, and slot_was_set(), which asks the wheel.
  */
 static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 {
@@ -2405,7 +2416,10 @@ static long file_info(struct file_wheel *file, void __user *user, size_t size)
 	return 0;
 }
 
-/* The number that ioctl @cmd, of one operation, had in the first version, with its size. */
+/*
+ * The number of @cmd, an ioctl of one operation, as the first version had it: with the size that an
+ * operation had then.
+ */
 #define OP_VER0(cmd)	(((cmd) & ~IOCSIZE_MASK) | TWHEEL_OP_SIZE_VER0 << IOCSIZE_SHIFT)
 
 /* For each _IOC_NR() the number of the ioctl in its first version: it has the smallest size. */
@@ -2517,8 +2531,8 @@ fault:
 /*
  * Do the operation at @user, if it is valid and needs no memory and no waker. A flag that only some
  * files allow does not count as valid here: ops_settle() may have to wait because of it. Returns
- * the result. If that is negative, nothing was done, and the caller may get another error in the
- * end.
+ * the result. If that is negative, nothing was done, and what the caller gets is the result of
+ * file_ioctl_any().
  */
 static __always_inline int op_try(struct file_wheel *file, struct twheel_op __user *user,
 				  size_t size, u32 opcode)
@@ -2648,8 +2662,8 @@ static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch,
  * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command is
  * complete when this returns. It runs in the caller's task; if it would have to wait for another
  * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So a request
- * to cancel finds a command only in a worker. It ends the worker's wait, or ends the batch early,
- * see batch_is_stopped().
+ * to cancel finds a command only in a worker. The request ends the worker's wait, or ends the batch
+ * early, see batch_is_stopped().
  */
 static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
@@ -2682,8 +2696,9 @@ static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
  *			again. In between their slots are READING
  *
  * The first two never leave a slot READING, so no MOD or CANCEL can meet one there. The third is
- * for several events that are not all plain, for memory that is not present, for readv() and
- * io_uring, and for time namespaces.
+ * for several events that are not all plain, for memory that is not present, for several events in
+ * a time namespace, and for an iov_iter that is no plain user buffer (on some kernels that of every
+ * readv() and io_uring).
  */
 
 /* How often @slot, whose event is being read, has expired by @now: the event's count. */
@@ -2788,12 +2803,12 @@ static __always_inline void slot_after_read(struct file_wheel *file, struct slot
 }
 
 /*
- * A reader is done with @event, of @slot, which MOD or the undoing of an ADD has taken from it
- * meanwhile. Rare, so it is out of line.
+ * A reader is done with @event of @slot, but MOD or the undoing of an ADD has taken @slot from that
+ * reader meanwhile. Rare, so it is out of line.
  */
 static noinline void slot_past_read(struct slot *slot, const struct twheel_event *event)
 {
-	/* If the handle differs, the ADD was undone, and the slot is another timer's now. */
+	/* If the handle differs, the ADD was undone: the slot is free, or another timer's. */
 	if (slot_handle(slot) == event->handle)
 		slot->nr_past--;
 }
@@ -2813,8 +2828,8 @@ static void slot_unread(struct file_wheel *file, struct slot *slot,
  * The second half of a read. Of @nr events that were collected at @now, the first @copied have
  * reached the caller. Their slots continue, see slot_after_read(). The other slots become ready
  * again, in front of the list and in their old order, because the loop goes backwards. If a slot
- * was re-armed meanwhile, its event is dropped; such a slot may be READING again, but then it names
- * another reader.
+ * was re-armed meanwhile, only its @nr_past changes, and its event, if it was not copied, is
+ * dropped. Such a slot may be READING again, but then it names another reader.
  *
  * If a slot names this reader, it is READING: all other code that takes a slot from its reader
  * overwrites @reader. Only this function leaves the old value behind, and it looks at each slot
@@ -2933,8 +2948,9 @@ static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
 }
 
 /*
- * Read the next events, of any kind, by way of the bounce. Returns bytes. *@asked becomes how many
- * bytes there were to copy: more than the result if the caller's memory could not be written.
+ * Read the next events, of any kind, by way of the reader's room. Returns bytes. *@asked becomes
+ * how many bytes there were to copy: more than the result if the caller's memory could not be
+ * written.
  */
 static size_t reader_run_any(struct file_wheel *file, const struct reader *reader,
 			     struct iov_iter *to, size_t *asked)
@@ -3217,8 +3233,8 @@ static __poll_t file_poll(struct file *filp, poll_table *wait)
 	struct file_wheel *file = filp->private_data;
 
 	/*
-	 * The barrier in poll_wait() pairs with that in wake_up(): either this sees
-	 * nr_ready, or file_wake() sees the poller.
+	 * poll_wait() adds the poller under the wait queue's lock. file_wake() takes that lock
+	 * after nr_ready was written. So either this sees nr_ready, or file_wake() sees the poller.
 	 */
 	poll_wait(filp, &file->wait, wait);
 	return READ_ONCE(file->nr_ready) ? EPOLLIN | EPOLLRDNORM : 0;

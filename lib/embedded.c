@@ -6,9 +6,9 @@
  * wheel.h is the same file that the module is built from. Around it is a small version of twheel.c
  * and twheel_chardev.c: slots of 64 bytes, found by index; a handle made of index and generation; a
  * list of slots that are ready; one lock; one timerfd. There is no thread and no signal handler:
- * the wheel turns when the program calls. If a timer's tick has passed and the wheel has not been
- * turned since, the timer counts as fired, though it is still in the wheel. So a cancel returns as
- * exactly as the kernel's whether it came in time.
+ * the wheel turns when the program calls. If a timer's tick has come and the wheel has not been
+ * turned since, the timer counts as fired, though it is still in the wheel. So the result of a
+ * cancel says whether the cancel came in time, as exactly as in the kernel.
  *
  * The program polls the timerfd. It is readable from the time to which it is set until it is set
  * again. So the timerfd is
@@ -23,17 +23,19 @@
  * read() of it fails with ECANCELED. So the timerfd is read before the wheel is turned, and set
  * again after that. wheel_back.h says what the wheel does if its clock is set back.
  *
- * Bounds: 63 KiB a wheel, pages of 512 slots, 64 operations or 4096 steps of the wheel in one lock
- * hold. Pages are kept until the wheel is closed.
+ * Bounds: 63 KiB a wheel, and pages of 512 slots, which are kept until the wheel is closed. In one
+ * lock hold: 64 operations, 4096 steps of the wheel each time that it is turned, and all events
+ * that are ready and that one read asks for (libtwheel.c lets a read ask for 65536).
  *
- * With TWHEEL_ONE_THREAD there is no lock. Operations that do not need the exact time read the
- * coarse clock, which is only a read of memory. The coarse clock is mostly some ms behind the exact
- * one, but there is no bound: a virtual machine that is not scheduled has no tick meanwhile. So
+ * With TWHEEL_ONE_THREAD there is no lock. If the clock is CLOCK_MONOTONIC, a single operation that
+ * does not need the exact time reads the coarse clock, which is only a read of memory. The coarse
+ * clock is mostly some ms behind the exact one, but there is no bound: a virtual machine that is
+ * not scheduled has no tick meanwhile. So
  *
  *	a delay		counts from the exact time, however long the tick is
  *	a deadline	needs no exact time: the wheel only has to know roughly which tick it is in
  *	a cancel	frees the timer whatever the time is
- *	a read		looks at the exact clock
+ *	a query, a read	and a batch look at the exact clock
  */
 #include <assert.h>
 #include <errno.h>
@@ -65,7 +67,7 @@
 #define TICK_MIN_NS	(NSEC_PER_MSEC / 10)
 #define LIMIT		0x1000000	/* timers of a wheel: a GiB of them */
 
-/* The most that is done in one lock hold: operations, and steps of the wheel. */
+/* How many operations are done in one lock hold, and how many steps when the wheel is turned. */
 #define CHUNK_OPS	64
 #define CHUNK_STEPS	4096
 /* In embedded->looked: no search for slots that ask for an event is under way, see look(). */
@@ -88,8 +90,8 @@ enum slot_state { FREE, ARMED, READY, IDLE };
 
 /**
  * struct slot - a timer
- * @timer:	the wheel's node, used while ARMED. In every state its data is the slot's index, and
- *		its flags the tolerance, see wheel_decimal.h
+ * @timer:	the wheel's node, used while ARMED. In every state its data is the slot's index. In
+ *		every state but FREE its flags are the tolerance, see wheel_decimal.h
  * @ready:	link in the ready list, while READY
  * @free:	link in the free list, while FREE
  * @soon:	while FREE: a slot that was freed before this one. The free list is a stack, so that
@@ -132,7 +134,8 @@ static_assert(2 * sizeof(void *) <= offsetof(struct wheel_timer, expires),
  * @base:	what all backends have; its descriptor is the timerfd
  * @lock:	guards all that follows and changes, and all slots
  * @alone:	@lock is not taken: TWHEEL_ONE_THREAD
- * @coarse:	the clock for operations that do not need the exact time
+ * @coarse:	the clock for operations that do not need the exact time: a coarse one if the clock
+ *		is CLOCK_MONOTONIC, else the clock itself
  * @setup:	clock, tick and slack, and the limit on @nr_used
  * @tick:	the tick in ns, to divide by
  * @end:	the last tick that begins before the end of time
@@ -418,7 +421,7 @@ static void slot_disarm(struct embedded *e, struct slot *slot)
 	slot->timer.bucket = WHEEL_NONE;
 }
 
-/* Put a slot that the wheel has handed out on the ready list. */
+/* Put a slot that is out of the wheel, but was ARMED, on the ready list. */
 static void slot_ready(struct embedded *e, struct slot *slot)
 {
 	slot->state = READY;
@@ -428,7 +431,7 @@ static void slot_ready(struct embedded *e, struct slot *slot)
 }
 
 /*
- * Is @slot still pending? A timer whose tick has passed counts as fired even if the wheel has not
+ * Is @slot still pending? A timer whose tick has come counts as fired even if the wheel has not
  * been turned yet.
  */
 static bool slot_armed(const struct embedded *e, const struct slot *slot, u64 now)
@@ -640,7 +643,7 @@ static int op_add(struct embedded *e, struct twheel_op *op, u64 now)
 /*
  * MOD: arm the timer again, whatever its state; an event that was not read is dropped. Returns 1 if
  * the timer was pending, 0 if not, or -ENOENT. An ARMED slot stays in the wheel until op_arm()
- * moves it; if its tick has passed, it counts as not pending, no more.
+ * moves it. If the slot's tick has come, only the result differs: it is 0.
  */
 static int op_mod(struct embedded *e, struct twheel_op *op, u64 now)
 {
@@ -766,8 +769,8 @@ static int embedded_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 }
 
 /*
- * Free any armed timer, and describe it in @op as an ADD that would arm it again. Returns false if
- * none is armed.
+ * Free one armed timer, no matter which, and describe it in @op as an ADD that would arm it again.
+ * Returns false if none is armed.
  */
 static bool drain_one(struct embedded *e, struct twheel_op *op, u32 flags, u64 now)
 {
@@ -875,7 +878,8 @@ static void read_event(struct embedded *e, struct twheel_event *event, u64 now)
 
 /*
  * Turn the wheel and read up to @nr events, without waiting. Returns how many, or -EAGAIN. If the
- * wheel is far behind, it is turned in several lock holds, until it has an event or has caught up.
+ * wheel is far behind, it is turned in several lock holds, until there is an event or the wheel has
+ * caught up.
  */
 static int embedded_read(struct twheel *twheel, struct twheel_event *events, u32 nr)
 {
@@ -1011,7 +1015,7 @@ static int embedded_init(struct embedded *e, const struct twheel_setup *setup,
 	e->tick = divisor(e->setup.tick_ns);
 	e->end = tick_of(e, TIME_MAX);
 	e->alone = flags & TWHEEL_ONE_THREAD;
-	/* CLOCK_BOOTTIME has no coarse clock. */
+	/* Only CLOCK_MONOTONIC has a coarse clock here: CLOCK_BOOTTIME has none at all. */
 	e->coarse = setup->clockid == CLOCK_MONOTONIC ? CLOCK_MONOTONIC_COARSE : setup->clockid;
 	e->base.fd = timerfd_create(e->setup.clockid, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (e->base.fd < 0)

@@ -117,7 +117,7 @@ TAILQ_HEAD(task_queue, task);
  * @nr_waiting:	threads that wait for @lock. Atomic; a hint for lock_again()
  * @lock:	guards all that follows, and every task
  * @work:	signalled if there is something to do for an idle worker
- * @done:	broadcast when a function has returned, or the leader
+ * @done:	broadcast when a function or the leader has returned, and on stopping
  * @all:	all tasks, in the order they were added, and cursors
  * @ids:	the tasks by id
  * @keys:	the pending tasks that have a key
@@ -389,8 +389,8 @@ static u64 task_tolerance(const struct task *task, s64 due)
 
 /*
  * Arm the timer of a task for the time at which the task is due, and make the task WAITING. The
- * task must not be queued; its timer may be armed. Returns 0; or, if the task has no timer yet,
- * perhaps an error.
+ * task must not be queued; its timer may be armed. If the task has no timer yet, returns 0 or an
+ * error. If it has one, this cannot fail, and the result is to be ignored.
  */
 static int task_arm(struct task *task)
 {
@@ -1256,9 +1256,9 @@ int twheel_sched_list_sized(struct twheel_sched *sched, struct twheel_task_info 
 
 /*
  * Cancel all tasks, or with @periodic those with a period. Returns how many of the cancelled tasks
- * are not running. With @list, those that are not running are listed, and are not released: their
- * args now belong to the caller. Tasks to be freed go to @over. All this is one lock hold, so that
- * no task begins to run in between.
+ * were WAITING or QUEUED. With @list, these are listed, and are not released: their args now belong
+ * to the caller. (The function of such a task may be running if it has TWHEEL_TASK_OVERLAP.) Tasks
+ * to be freed go to @over. All this is one lock hold, so that no task begins to run in between.
  */
 static int tasks_stop(struct twheel_sched *sched, bool periodic, struct list *list,
 		      struct tasks *over)
@@ -1293,7 +1293,7 @@ static int sched_stop(struct twheel_sched *sched, uint32_t flags, struct list *l
 	n = tasks_stop(sched, flags & TWHEEL_SCHED_FINISH, list, over);
 	if (!sched->nr_pending)
 		set_stopping(sched);
-	/* wait_done() drops the lock without unlock(), which would update wakefd. */
+	/* unlock() would update wakefd, but wait_done() drops the lock by itself. */
 	wake_update(sched);
 	/* Wait for the leader too: it may have handles to free. */
 	while ((flags & TWHEEL_SCHED_WAIT) &&
@@ -1342,7 +1342,10 @@ static void close_fds(struct twheel_sched *sched)
 			close(fds[i]);
 }
 
-/* Make the epoll that the leader waits with. Returns 0 or an error; close_fds() undoes both. */
+/*
+ * Make the epoll that the leader waits with, and wakefd. Returns 0 or an error. In either case
+ * close_fds() undoes it.
+ */
 static int open_fds(struct twheel_sched *sched)
 {
 	sched->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -1379,7 +1382,7 @@ static int open_wheel(struct twheel_sched *sched)
 }
 
 /*
- * Start thread @nth of the pool. It blocks all signals: these are for the program's own threads.
+ * Start thread @nth of the pool. The thread blocks all signals: these are for the program's own.
  * Returns 0 or -ENOMEM. With the lock held, so that the new thread does not look into @threads
  * before its own entry is there.
  */

@@ -39,7 +39,7 @@
 #include "libtwheel.h"
 #include "sql.h"
 
-#define SCHEMA_VERSION	3
+#define SCHEMA_VERSION	4
 #define BURIED		"TW001"
 #define TRIPS		16	/* how often a new life asks for the time, to know it closely */
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
@@ -58,6 +58,9 @@ static const char tables[] =
 static const char tables_2[] =
 #include "store_runners.sql.h"
 	;
+static const char indexes_4[] =
+#include "store_outcomes.sql.h"
+	;
 static const char code[] =
 #include "store_pg.sql.h"
 	;
@@ -67,6 +70,7 @@ static const char *const steps[SCHEMA_VERSION] = {
 	[1] = tables_2,
 	[2] = "ALTER TABLE twheel.version ADD COLUMN code text NOT NULL DEFAULT '';"
 	      "DROP INDEX twheel.due_at; CREATE INDEX due_at ON twheel.due (at) WHERE off = 0",
+	[3] = indexes_4,
 };
 
 /* The kinds of operations, in the order of twheel.turn() in store_pg.sql. */
@@ -1245,7 +1249,9 @@ static int make_tables(struct pg *s)
 
 	if (!err && !have) {
 		err = command(s, tables);
-		return err ? err : command(s, tables_2);
+		if (!err)
+			err = command(s, tables_2);
+		return err ? err : command(s, indexes_4);
 	}
 	if (!err)
 		err = ask(s, "SELECT id FROM twheel.version", &none, &have);

@@ -7,7 +7,7 @@ CREATE SCHEMA IF NOT EXISTS twheel;
 
 -- id is the version of these tables, code a hash of store_pg.sql.
 CREATE TABLE twheel.version (id int NOT NULL, code text NOT NULL DEFAULT '');
-INSERT INTO twheel.version VALUES (3);
+INSERT INTO twheel.version VALUES (4);
 
 -- Lives, and the names of the machines where their logs are: see twheel.forget().
 CREATE TABLE twheel.life (id bigint PRIMARY KEY, name text NOT NULL);

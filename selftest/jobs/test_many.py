@@ -923,7 +923,7 @@ def refusals(tap):
             node.start()
             node.stop()
         server.query("UPDATE version SET id = 99")
-        tap.ok("its version is 99, and this twheeld knows 3" in fails(f"--store={server.url}"), "error: tables of another version")
+        tap.ok("its version is 99, and this twheeld knows 4" in fails(f"--store={server.url}"), "error: tables of another version")
 
 
 def configured(tap):
@@ -1033,6 +1033,7 @@ def hangs(tap):
 OLD = """
     ALTER TABLE version DROP code; UPDATE version SET id = 1;
     DROP TABLE runner, task, lane;
+    DROP INDEX history_bad, history_job_bad;
     ALTER TABLE node DROP lease, ADD turn bigint NOT NULL DEFAULT 0;
     DROP INDEX due_at; CREATE INDEX due_at ON due (part, at) WHERE off = 0;
     DROP FUNCTION mine(bigint), join_as(bigint, text, bigint), twheel.beat(bigint, bigint);

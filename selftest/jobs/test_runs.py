@@ -779,7 +779,7 @@ def starts(tap, d):
         file.write(b"no database" * 1000)
     tap.same(fails(f"--state={d.dir}/other", f"--socket={d.dir}/s"),
              f"<3>twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
-    for name, sql, why in (("newer", "PRAGMA user_version = 99", "its version is 99, and this twheeld knows 2"),
+    for name, sql, why in (("newer", "PRAGMA user_version = 99", "its version is 99, and this twheeld knows 3"),
                            ("foreign", "PRAGMA user_version = 0", "it is a database of another program")):
         os.makedirs(f"{d.dir}/{name}")
         with contextlib.closing(sqlite3.connect(f"{d.dir}/{name}/jobs.db")) as db:

@@ -188,11 +188,11 @@ static const char *const queries[NR_QUERIES] = {
 		   " runner = r AND state = 1 AND killed = 1 GROUP BY r",
 	[Q_DROPS] = "DELETE FROM history WHERE seq = ANY"
 		    "(CAST(string_to_array($1, ',') AS bigint[]))",
-	/* 3 is STATE_KILLED. */
-	[Q_KILLED] = "UPDATE running SET state = 3 WHERE id = $1 AND at = $2",
 	[Q_TELL] = "INSERT INTO inbox (life, type, job, id, at) VALUES ($1, $2, $3, $4, $5)",
-	[Q_TELL_KILL] = "INSERT INTO inbox (life, type, job, id, at)"
-			" SELECT $1, $2, job, id, at FROM running WHERE id = $3 AND at = $4",
+	/* 3 is STATE_KILLED. */
+	[Q_TELL_KILL] = "WITH killed AS (UPDATE running SET state = 3 WHERE id = $1 AND at = $2"
+			" RETURNING job, id, at) INSERT INTO inbox (life, type, job, id, at)"
+			" SELECT $3, $4, job, id, at FROM killed",
 };
 
 /* The text of a query. */
@@ -277,11 +277,9 @@ int store_tell_kill(struct store *store, int64_t id, int64_t at)
 
 	if (err)
 		return err;
-	err = sql_run(store, Q_TELL_KILL, "iiii", store->life, (int64_t)NEWS_KILL, id, at);
+	err = sql_run(store, Q_TELL_KILL, "iiii", id, at, store->life, (int64_t)NEWS_KILL);
 	if (!err && !store->changed)
 		err = -ENOENT;
-	if (!err)
-		err = sql_run(store, Q_KILLED, "ii", id, at);
 	return store->ops->end(store, err);
 }
 

@@ -218,7 +218,7 @@ static void child_user(const struct def *def, const struct passwd *pw)
 	const char *dir = def->dir ? def->dir : pw ? pw->pw_dir : getenv("HOME");
 
 	if (pw && !geteuid()) {
-		/* To open /dev/stdout or /dev/stderr is to open the pipe, which is root's so far. */
+		/* Who opens /dev/stdout or /dev/stderr opens the pipe, which is root's so far. */
 		if (fchown(STDOUT_FILENO, pw->pw_uid, (gid_t)-1))
 			errno = 0;	/* without CAP_CHOWN only these cannot be opened */
 		if (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) ||

@@ -895,10 +895,7 @@ bool parse_run(struct request *r, struct firing *f)
 	return false;
 }
 
-/*
- * Answer with all attempts of a run, the latest first. If the list is empty, the run is not due yet
- * or does not exist.
- */
+/* Add a run of which there is only the row of due. @id is its job. */
 static void add_due(struct json_object *list, const struct firing *f, int64_t id)
 {
 	const struct job *job = job_by_id(id);
@@ -909,6 +906,8 @@ static void add_due(struct json_object *list, const struct firing *f, int64_t id
 }
 
 /*
+ * Answer with all attempts of a run, the latest first. If the list is empty, there is no such run.
+ *
  * A run is due, then it is running, then it is in the history. Another life may move it on while
  * this asks for one after the other: so it asks in that order, and misses nothing.
  */

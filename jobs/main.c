@@ -108,7 +108,7 @@ static const char usage[] =
 	"      --listen=ADDR:PORT  also answer requests that have a token there\n"
 	"      --token-file=FILE the tokens: a line for each, [all|read|run] TOKEN\n"
 	"      --runner=URL      do not keep jobs: run those of a pool for the daemon at\n"
-	"                          http://ADDR:PORT, or at a socket; may be repeated\n"
+	"                          http://ADDR:PORT, or at a socket; up to 16 times\n"
 	"      --pool=NAME       the pool of --runner\n"
 	"      --runs=N          at most N runs at once; 256\n"
 	"      --keep=DURATION   how long history and logs are kept; 7d\n"
@@ -150,6 +150,14 @@ static void set_lease(const char *text)
 	options.lease /= NS_PER_US;
 }
 
+static void add_daemon(const char *url)
+{
+	const char *wrong = runner_add(url);
+
+	if (wrong)
+		die("'%s' is %s", url, wrong);
+}
+
 static void set_tokens(const char *path)
 {
 	char error[ERROR_MAX];
@@ -170,8 +178,7 @@ static void set_option(int c)
 		break;
 	case 'R':
 		options.runner = true;
-		if (!runner_add(optarg))
-			die("'%s' is neither http://... nor the path of a socket", optarg);
+		add_daemon(optarg);
 		break;
 	case 'p':
 		if (!name_good(optarg))

@@ -22,7 +22,7 @@
 #include "twheeld.h"
 #include "when.h"
 
-#define URLS		16
+#define URLS		16	/* also in runner_add()'s text, in --help and in twheeld(8) */
 #define CHUNK		(256 * 1024)
 #define ANSWER_MAX	(64 << 20)
 #define LEASE_FIRST	(9 * US_PER_S)	/* until a daemon has said how long it is */
@@ -598,15 +598,16 @@ void runner_stop(void)
 	ask();
 }
 
-bool runner_add(const char *text)
+const char *runner_add(const char *text)
 {
 	size_t n = strlen(text);
 
-	if (nr_urls == URLS ||
-	    (strncmp(text, "http://", 7) && strncmp(text, "https://", 8) && *text != '/'))
-		return false;
+	if (strncmp(text, "http://", 7) && strncmp(text, "https://", 8) && *text != '/')
+		return "neither http://... nor the path of a socket";
+	if (nr_urls == URLS)
+		return "one --runner too many: 16 are allowed";
 	urls[nr_urls++] = format("%.*s", (int)(n && text[n - 1] == '/' ? n - 1 : n), text);
-	return true;
+	return NULL;
 }
 
 void runner_token(const char *token)

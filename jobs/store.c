@@ -31,6 +31,8 @@
 			" fired, began, ended, dropped FROM "
 #define HISTORY		HISTORY_ROW "history"
 #define HISTORY_OF	HISTORY " WHERE seq < $1 AND ended >= $2 AND ($3 < 0 OR outcome = $3)"
+/* To use an index of store_outcomes.sql, both kinds want its condition word for word. */
+#define BAD_OF		HISTORY " WHERE seq < $1 AND ended >= $2 AND outcome = $3 AND outcome <> 0"
 #define IN_PARTS(job)	"(($1 >> CAST(" job " & 63 AS int)) & 1) = 1"
 
 /*
@@ -72,6 +74,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_HISTORY] = HISTORY_OF " ORDER BY seq DESC LIMIT $4",
 	[Q_HISTORY_JOB] = HISTORY_OF " AND job = $4 ORDER BY seq DESC LIMIT $5",
 	[Q_HISTORY_ID] = HISTORY_OF " AND id = $4 AND at = $5 ORDER BY seq DESC LIMIT $6",
+	[Q_BAD] = BAD_OF " ORDER BY seq DESC LIMIT $4",
+	[Q_BAD_JOB] = BAD_OF " AND job = $4 ORDER BY seq DESC LIMIT $5",
 	[Q_KNOWN] = "SELECT 1 FROM running WHERE id = $1 AND at = $2 AND attempt <= $3 UNION ALL"
 		    " SELECT 1 FROM history WHERE id = $1 AND at = $2 AND attempt = $3",
 	[Q_HISTORY_DROP] = "DELETE FROM history WHERE seq = $1",
@@ -184,11 +188,11 @@ static const char *const queries[NR_QUERIES] = {
 		   " runner = r AND state = 1 AND killed = 1 GROUP BY r",
 	[Q_DROPS] = "DELETE FROM history WHERE seq = ANY"
 		    "(CAST(string_to_array($1, ',') AS bigint[]))",
-	/* 3 is STATE_KILLED. */
-	[Q_KILLED] = "UPDATE running SET state = 3 WHERE id = $1 AND at = $2",
 	[Q_TELL] = "INSERT INTO inbox (life, type, job, id, at) VALUES ($1, $2, $3, $4, $5)",
-	[Q_TELL_KILL] = "INSERT INTO inbox (life, type, job, id, at)"
-			" SELECT $1, $2, job, id, at FROM running WHERE id = $3 AND at = $4",
+	/* 3 is STATE_KILLED. */
+	[Q_TELL_KILL] = "WITH killed AS (UPDATE running SET state = 3 WHERE id = $1 AND at = $2"
+			" RETURNING job, id, at) INSERT INTO inbox (life, type, job, id, at)"
+			" SELECT $3, $4, job, id, at FROM killed",
 };
 
 /* The text of a query. */
@@ -273,11 +277,9 @@ int store_tell_kill(struct store *store, int64_t id, int64_t at)
 
 	if (err)
 		return err;
-	err = sql_run(store, Q_TELL_KILL, "iiii", store->life, (int64_t)NEWS_KILL, id, at);
+	err = sql_run(store, Q_TELL_KILL, "iiii", id, at, store->life, (int64_t)NEWS_KILL);
 	if (!err && !store->changed)
 		err = -ENOENT;
-	if (!err)
-		err = sql_run(store, Q_KILLED, "ii", id, at);
 	return store->ops->end(store, err);
 }
 
@@ -453,15 +455,17 @@ int store_history(struct store *store, const struct query *query,
 		  void (*fn)(void *arg, const struct ended *), void *arg)
 {
 	int64_t before = query->before ? query->before : INT64_MAX, outcome = query->outcome;
+	bool bad = outcome > OUTCOME_OK;
 
 	if (query->id)
 		return sql_each(store, Q_HISTORY_ID, history_row, &fn, arg, "iiiiii", before,
 				query->since, outcome, query->id, query->at, query->limit);
 	if (query->job)
-		return sql_each(store, Q_HISTORY_JOB, history_row, &fn, arg, "iiiii", before,
-				query->since, outcome, query->job, query->limit);
-	return sql_each(store, Q_HISTORY, history_row, &fn, arg, "iiii", before, query->since,
-			outcome, query->limit);
+		return sql_each(store, bad ? Q_BAD_JOB : Q_HISTORY_JOB, history_row, &fn, arg,
+				"iiiii", before, query->since, outcome, query->job,
+				query->limit);
+	return sql_each(store, bad ? Q_BAD : Q_HISTORY, history_row, &fn, arg, "iiii", before,
+			query->since, outcome, query->limit);
 }
 
 char *sql_list(const int64_t *first, size_t stride, size_t nr)

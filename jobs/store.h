@@ -487,7 +487,7 @@ int store_dues(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct due *), void *arg);
 /*
  * Call @fn for rows of history that are to be deleted by @now and whose logs are on this machine,
- * the oldest first, at most @limit.
+ * those of each life the oldest first, at most @limit.
  */
 int store_expired(struct store *store, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg);

@@ -39,7 +39,7 @@
 #include "libtwheel.h"
 #include "sql.h"
 
-#define SCHEMA_VERSION	3
+#define SCHEMA_VERSION	4
 #define BURIED		"TW001"
 #define TRIPS		16	/* how often a new life asks for the time, to know it closely */
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
@@ -58,6 +58,9 @@ static const char tables[] =
 static const char tables_2[] =
 #include "store_runners.sql.h"
 	;
+static const char indexes_4[] =
+#include "store_outcomes.sql.h"
+	;
 static const char code[] =
 #include "store_pg.sql.h"
 	;
@@ -67,6 +70,9 @@ static const char *const steps[SCHEMA_VERSION] = {
 	[1] = tables_2,
 	[2] = "ALTER TABLE twheel.version ADD COLUMN code text NOT NULL DEFAULT '';"
 	      "DROP INDEX twheel.due_at; CREATE INDEX due_at ON twheel.due (at) WHERE off = 0",
+	[3] = "DROP INDEX twheel.history_dropped;"
+	      "CREATE INDEX history_life ON twheel.history (life, dropped);"
+#include "store_outcomes.sql.h"
 };
 
 /* The kinds of operations, in the order of twheel.turn() in store_pg.sql. */
@@ -1209,12 +1215,15 @@ static const struct store_ops pg_ops = {
 		/* In the order of one index, so that it ends at the limit, however much is due. */
 		[Q_WINDOW] = "SELECT id, job, at FROM due WHERE off = 0 AND at >= $1 AND at < $2"
 			     " AND (SELECT twheel.mine($4)) >> part & 1 = 1 ORDER BY at LIMIT $3",
-		/* A log is on the machine of its life. After a day any machine deletes the row. */
-		[Q_EXPIRED] = "SELECT seq, id, at, job, life, attempt, outcome, more, missed,"
-			      " status, fired, began, ended, dropped FROM history"
-			      " WHERE dropped <= $1 AND (dropped <= $1 - 86400000000 OR life IN"
-			      " (SELECT b.id FROM life a JOIN life b USING (name) WHERE a.id = $3))"
-			      " ORDER BY dropped LIMIT $2",
+		/*
+		 * A log is on the machine of its life. After a day any machine deletes the row.
+		 * Until then the rows of other machines are not walked: each life is looked up.
+		 */
+		[Q_EXPIRED] = "SELECT h.* FROM life l, LATERAL (SELECT seq, id, at, job, life,"
+			      " attempt, outcome, more, missed, status, fired, began, ended,"
+			      " dropped FROM history WHERE life = l.id AND dropped <= $1 -"
+			      " CASE WHEN l.name = (SELECT name FROM life WHERE id = $3) THEN 0"
+			      " ELSE 86400000000 END ORDER BY dropped LIMIT $2) h LIMIT $2",
 	},
 	.close = pg_close, .error = pg_error, .join = pg_join, .leave = pg_leave, .beat = pg_beat,
 	.keep = pg_keep, .news = pg_news, .turn = pg_turn, .turned = pg_turned, .begin = pg_begin,
@@ -1245,7 +1254,9 @@ static int make_tables(struct pg *s)
 
 	if (!err && !have) {
 		err = command(s, tables);
-		return err ? err : command(s, tables_2);
+		if (!err)
+			err = command(s, tables_2);
+		return err ? err : command(s, indexes_4);
 	}
 	if (!err)
 		err = ask(s, "SELECT id FROM twheel.version", &none, &have);

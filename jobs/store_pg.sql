@@ -35,9 +35,6 @@ CREATE TABLE twheel.lane (
 	turn		bigint NOT NULL DEFAULT 0,
 	PRIMARY KEY (node, nr)
 ) WITH (fillfactor = 50);
--- Lives that are over, and that nothing names any more but lines of the history. All of these will be deleted
--- by dropped.
-CREATE TABLE twheel.past (life bigint PRIMARY KEY, dropped bigint NOT NULL);
 -- The number of a life is never used twice: it is in rows of running and history.
 SELECT setval('twheel.node_id_seq', max(id)) FROM twheel.life;
 
@@ -78,31 +75,22 @@ BEGIN
 	RETURN me;
 END $$;
 
--- Forget the lives that nothing names. Otherwise there would be one more for each connection that was ever lost.
--- Only rows of running, of tasks and of the history say which life has a log, and only a life that is not over
--- adds such rows of its own. A line of the history is about a life that its row of running has named. So once no
--- row of running and no task names a life that is over, all lines that ever will are there: none is dropped later than
--- the last line of that moment, and all are gone when each line that is left is dropped later. One statement sees
--- one moment. The last life stays, since no number may be used twice. To forget many takes its time, and who
--- begins a life has little.
+-- Forget the lives that nothing names any more. Otherwise there would be one more for each connection that was ever
+-- lost. Only rows of running, of tasks and of the history say which life has a log, and only a life that is not over
+-- adds such rows of its own. A line of the history is about a life that its row of running has named. So once nothing
+-- names a life that is over, nothing ever will. One statement sees one moment. The last life stays, since no number
+-- may be used twice. To forget many takes its time, and who begins a life has little.
 CREATE FUNCTION twheel.forget() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	IF NOT pg_try_advisory_xact_lock(7483) THEN
 		RETURN;
 	END IF;
-	INSERT INTO twheel.past
-		SELECT l.id, (SELECT coalesce(max(h.dropped), 0) FROM twheel.history h) FROM twheel.life l
+	DELETE FROM twheel.life WHERE id IN (SELECT l.id FROM twheel.life l
 		WHERE l.id < (SELECT max(m.id) FROM twheel.life m)
-			AND NOT EXISTS (SELECT FROM twheel.past p WHERE p.life = l.id)
 			AND l.id <> ALL (ARRAY(SELECT n.id FROM twheel.node n UNION SELECT r.life FROM twheel.running r
 				UNION SELECT t.life FROM twheel.task t))
-		LIMIT 10000;
-	WITH gone AS (
-		DELETE FROM twheel.past p WHERE p.life IN (SELECT o.life FROM twheel.past o
-			WHERE o.dropped < coalesce((SELECT min(h.dropped) FROM twheel.history h), 9223372036854775807)
-			LIMIT 10000)
-		RETURNING p.life)
-	DELETE FROM twheel.life l USING gone WHERE l.id = gone.life;
+			AND NOT EXISTS (SELECT FROM twheel.history h WHERE h.life = l.id)
+		LIMIT 10000);
 END $$;
 
 -- Begin a life. old, if there is such a life, is certainly over.

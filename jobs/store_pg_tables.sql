@@ -7,7 +7,7 @@ CREATE SCHEMA IF NOT EXISTS twheel;
 
 -- id is the version of these tables, code a hash of store_pg.sql.
 CREATE TABLE twheel.version (id int NOT NULL, code text NOT NULL DEFAULT '');
-INSERT INTO twheel.version VALUES (3);
+INSERT INTO twheel.version VALUES (4);
 
 -- Lives, and the names of the machines where their logs are: see twheel.forget().
 CREATE TABLE twheel.life (id bigint PRIMARY KEY, name text NOT NULL);
@@ -68,7 +68,7 @@ CREATE TABLE twheel.history (
 );
 CREATE INDEX history_job ON twheel.history (job, seq);
 CREATE INDEX history_id ON twheel.history (id, at);
-CREATE INDEX history_dropped ON twheel.history (dropped);
+CREATE INDEX history_life ON twheel.history (life, dropped);
 CREATE TABLE twheel.day_off (calendar text, day bigint, PRIMARY KEY (calendar, day));
 CREATE TABLE twheel.calendar (name text PRIMARY KEY);
 -- News for other lives: see enum news_type. A row only says where to look, or what is asked for.

@@ -20,7 +20,7 @@
 #include "def.h"
 #include "sql.h"
 
-#define SCHEMA_VERSION	2
+#define SCHEMA_VERSION	3
 
 static const char schema[] =
 	"CREATE TABLE life (id INTEGER PRIMARY KEY AUTOINCREMENT);"
@@ -48,11 +48,16 @@ static const char schema[] =
 	"CREATE INDEX history_dropped ON history (dropped);"
 	"CREATE TABLE day_off (calendar TEXT, day INTEGER, PRIMARY KEY (calendar, day)) WITHOUT"
 	" ROWID;"
-	"CREATE TABLE calendar (name TEXT PRIMARY KEY) WITHOUT ROWID;"
-	"PRAGMA user_version = 1;";
+	"CREATE TABLE calendar (name TEXT PRIMARY KEY) WITHOUT ROWID;";
 static const char tables_2[] =
 #include "store_runners.sql.h"
 	;
+static const char indexes_3[] =
+#include "store_outcomes.sql.h"
+	;
+
+/* What makes the tables of a version those of the next one. Version 0 is an empty file. */
+static const char *const steps[SCHEMA_VERSION] = { schema, tables_2, indexes_3 };
 
 /**
  * struct sqlite - a store in a file
@@ -362,19 +367,19 @@ static int ask(struct sqlite *s, const char *text)
 	return n;
 }
 
-/* Make the tables that a store of version @have lacks, all or none. The schema has its version. */
+/* Take a store of version @have to ours: all of the steps or none. */
 static int make_tables(struct sqlite *s, int have)
 {
 	int err = sqlite_begin(&s->store);
+	char version[40];
 
 	if (err)
 		return err;
-	if (!have)
-		err = sqlite_exec(s, schema);
+	snprintf(version, sizeof(version), "PRAGMA user_version = %d", SCHEMA_VERSION);
+	for (int v = have; v < SCHEMA_VERSION && !err; v++)
+		err = sqlite_exec(s, steps[v]);
 	if (!err)
-		err = sqlite_exec(s, tables_2);
-	if (!err)
-		err = sqlite_exec(s, "PRAGMA user_version = 2");
+		err = sqlite_exec(s, version);
 	return sqlite_end(&s->store, err);
 }
 
@@ -392,7 +397,7 @@ static int set_up(struct sqlite *s, char *error, size_t size)
 		snprintf(error, size, "it is a database of another program");
 		return -EINVAL;
 	}
-	if (have == 0 || have == 1)
+	if (have >= 0 && have < SCHEMA_VERSION)
 		err = make_tables(s, have);
 	if (rc || have < 0 || err) {
 		snprintf(error, size, "%s", sqlite3_errmsg(s->db));

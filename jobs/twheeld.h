@@ -513,8 +513,8 @@ int64_t files_max(void);
 
 /* ---- a runner: runner.c --------------------------------------------------------------- */
 
-/* Add a daemon from which to take runs. Returns false if it is no address. */
-bool runner_add(const char *url);
+/* Add a daemon from which to take runs. Returns NULL, or what @url is that is not accepted. */
+const char *runner_add(const char *url);
 /* Take runs of this pool. */
 void runner_start(const char *pool);
 /* From now on, use this token, which is copied, or with NULL none. */

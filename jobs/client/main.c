@@ -330,11 +330,15 @@ static void export_job(struct json_object *job)
 	free(path);
 }
 
+/* It is JSON in any case: for put, or with --json a line for each job, as from other commands. */
 static int cmd_export(void)
 {
 	exported = json_object_new_array();
 	list_all(words.argc ? words.argv[0] : NULL, export_job);
-	print_text(exported, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+	if (words.json)
+		print_list(exported);
+	else
+		print_text(exported, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 	return 0;
 }
 
@@ -710,7 +714,7 @@ static const char usage[] =
 	"           [--arg=TEXT]\n"
 	"  or:  twheel job cancel NAME KEY\n"
 	"  or:  twheel job history [NAME] [--outcome=WORD] [--since=TIME] [--limit=N]\n"
-	"  or:  twheel job log RUN|NAME [-f] [--attempt=N]\n"
+	"  or:  twheel job log RUN|NAME [-f|--follow] [--attempt=N]\n"
 	"  or:  twheel job kill RUN\n"
 	"  or:  twheel job nodes|runners\n"
 	"  or:  twheel job next EXPRESSION [--zone=NAME] [--limit=N]\n"

@@ -197,6 +197,7 @@ def times(tap, job):
     tap.same(json.loads(old), [{"exec": ["true"], "name": f"once-{n}"} for n in ("after", "at")], "export: what was due once and is over has no time")
     first = json.loads(job("export").stdout)
     tap.same(len(first), len(job.json("ls")), "export")
+    tap.same(job.json("export"), first, "export --json: a line for each job")
     tap.same(job("put", "-", stdin=json.dumps(first)).returncode, 0, "put: accepts what export printed")
     tap.same(json.loads(job("export").stdout), first, "put: the result is the same")
 
@@ -234,7 +235,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(83)
+    tap = Tap(84)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

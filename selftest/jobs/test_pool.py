@@ -675,16 +675,31 @@ def no_holes(tap):
         tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon is sound")
 
 
+SCHEMA = "SELECT name, sql FROM sqlite_master ORDER BY name"
+# What each version has added.
+ADDED = {2: ["TABLE runner", "TABLE task"], 3: ["INDEX history_bad", "INDEX history_job_bad"]}
+
+
+def older(d, version):
+    """Its store, as a daemon of that version would have it."""
+    for what in [what for v, added in ADDED.items() if v > version for what in added]:
+        d.query(f"DROP {what}")
+    d.query(f"PRAGMA user_version = {version}")
+
+
 def upgrade(tap, d):
-    """A store of a daemon that knew no runners."""
-    d.query("DROP TABLE task")
-    d.query("DROP TABLE runner")
-    d.query("PRAGMA user_version = 1")
+    """Stores of older daemons: one that walked all history to find what failed, and one that knew no runners."""
+    schema, history = d.query(SCHEMA), d.query("SELECT * FROM history")
+    older(d, 2)
+    got = [d.start().stop(), d.query(SCHEMA) == schema, d.query("SELECT * FROM history") == history, d.query("PRAGMA user_version")]
+    tap.same(got, [0, True, True, [(3,)]], "a store of version 2 gets the indexes")
+    older(d, 1)
     d.start()
     with Runner("new", d, name="new") as new:
         new.start()
         d.put("new", exec=["true"], pool="new")
         tap.same([over(d, run(d, "new")), new.stop(), d.stop()], [[(1, "ok")], 0, 0], "a store of version 1 gets the tables")
+    tap.same(d.query(SCHEMA), schema, "and is like a new one")
 
 
 # ---- many -----------------------------------------------------------------------------------------
@@ -878,7 +893,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(65)
+    tap = Tap(67)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

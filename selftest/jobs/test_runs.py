@@ -779,7 +779,7 @@ def starts(tap, d):
         file.write(b"no database" * 1000)
     tap.same(fails(f"--state={d.dir}/other", f"--socket={d.dir}/s"),
              f"<3>twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
-    for name, sql, why in (("newer", "PRAGMA user_version = 99", "its version is 99, and this twheeld knows 2"),
+    for name, sql, why in (("newer", "PRAGMA user_version = 99", "its version is 99, and this twheeld knows 3"),
                            ("foreign", "PRAGMA user_version = 0", "it is a database of another program")):
         os.makedirs(f"{d.dir}/{name}")
         with contextlib.closing(sqlite3.connect(f"{d.dir}/{name}/jobs.db")) as db:
@@ -794,8 +794,10 @@ def starts(tap, d):
     tap.same([message, d.lines("precious")], [f"<3>twheeld: '{d.dir}/precious' is there, and is no socket\n", [["mine"]]], "a socket that is a file")
     names = ["state", "socket", "store", "name", "group", "listen", "token-file", "runner", "pool", "cgroup", "sendmail"]
     tap.same([fails(f"--{n}=") for n in names], [f"<3>twheeld: --{n} is empty\n" for n in names], "options that are empty")
-    tap.same([fails("--runs=0"), fails("--keep=x")],
-             ["<3>twheeld: '0' is no number from 1 to 100000\n", "<3>twheeld: 'x' is no duration of a second or more\n"],
+    tap.same([fails("--runs=0"), fails("--keep=x"), fails("--runner=x"), fails(*[f"--runner=/{n}" for n in range(17)])],
+             ["<3>twheeld: '0' is no number from 1 to 100000\n", "<3>twheeld: 'x' is no duration of a second or more\n",
+              "<3>twheeld: 'x' is neither http://... nor the path of a socket\n",
+              "<3>twheeld: '/16' is one --runner too many: 16 are allowed\n"],
              "bad options")
     tap.same(oct(os.stat(d.socket).st_mode & 0o777), "0o600", "the socket is its user's alone")
 

@@ -1270,8 +1270,10 @@ static bool soft_hrtimer_is_due(const struct hrtimer *running, u64 mono)
  * interrupt wakes a task or raises a softirq, or another soft hrtimer of this CPU falls due, the
  * run ends when it asks next, so all of them wait no longer than if the CPU were busy. But if the
  * tick is stopped, the kernel looks for due timers of timer_list and for RCU's work only when the
- * interrupt ends: what callbacks of the run arm or queue there may wait for IDLE_RUN_NS. On
- * PREEMPT_RT a run is in a thread, and the answer is no.
+ * interrupt ends. So what is armed or queued there meanwhile may wait for IDLE_RUN_NS, whether a
+ * callback of the run did it or an interrupt; and a timer_list timer that another CPU adds to this
+ * one may wait until the kernel's next tick after that. On PREEMPT_RT a run is in a thread, and
+ * the answer is no.
  */
 static bool run_may_go_on(const struct hrtimer *running, u64 begin, u64 now, u64 moves)
 {
@@ -1794,7 +1796,8 @@ EXPORT_SYMBOL_GPL(twheel_add_on);
  * @delay:	ns from now
  * @tolerance:	ns that it may be later; 0 if it is exact
  *
- * If the timer is armed for a tick that is allowed now, nothing changes.
+ * If the timer is armed for a tick that is allowed now, it keeps that tick, unless it moves to
+ * another CPU.
  *
  * Context: Any.
  * Return: as twheel_mod().
@@ -2021,7 +2024,8 @@ EXPORT_SYMBOL_GPL(twheel_shutdown_sync);
  *
  * Context: Any.
  * Return: the beginning of its tick, as a time of the base's clock: the deadline rounded
- * up. KTIME_MAX if it is not armed.
+ * up, or, if the timer may be late, the tick that was chosen for it. KTIME_MAX if it is not
+ * armed.
  */
 ktime_t twheel_expires(const struct twheel_timer *timer)
 {

@@ -303,8 +303,9 @@ static inline ktime_t twheel_jiffies(long nr)
  * twheel_until() - the delay until jiffies has a value
  * @expires:	a value of jiffies; if it has passed, the delay is 0
  *
- * A timer that is armed for this delay expires when jiffies has the value @expires. A struct
- * timer_list would expire one jiffy later.
+ * If the base's tick is no longer than a jiffy, a timer that is armed for this delay expires when
+ * jiffies has the value @expires. If the tick is longer, the timer may be late by a tick. A struct
+ * timer_list would expire one jiffy later than @expires.
  *
  * Context: Any.
  * Return: ns.
@@ -318,8 +319,8 @@ static inline ktime_t twheel_until(unsigned long expires)
  * twheel_expires_jiffies() - what will jiffies be when a timer expires?
  * @timer:	the timer
  *
- * A timer's clock is not jiffies: if the timer was armed for twheel_until(x), the result may also
- * be x - 1 or x + 1.
+ * A timer's clock is not jiffies: if the timer was armed for twheel_until(x), and the base's tick
+ * is no longer than a jiffy, the result may also be x - 1 or x + 1.
  *
  * Context: Any.
  * Return: that value, at most MAX_JIFFY_OFFSET ahead; if the timer is not armed, jiffies now.

@@ -62,8 +62,8 @@
  * A timer that may be late gets, of the ticks it may fire in, the one that most others can share,
  * see wheel_choose(). Mostly that is a stop: a multiple of 60 ticks, or, where only level 2
  * reaches, of 600. A stop has lists of its own, from which its timers fire when its tick comes.
- * They are not moved, except on their way there: once if they were in level 3 before, and twice if
- * they were in level 4. Level 1 has one stop in each of its buckets, and level 2 has six. A timer
+ * They are not moved, except on their way there: once for each level that they come down, which
+ * is three times at most. Level 1 has one stop in each of its buckets, and level 2 has six. A timer
  * at a stop stays there when the bucket around it is emptied:
  *
  *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late

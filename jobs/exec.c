@@ -218,9 +218,9 @@ static void child_user(const struct def *def, const struct passwd *pw)
 	const char *dir = def->dir ? def->dir : pw ? pw->pw_dir : getenv("HOME");
 
 	if (pw && !geteuid()) {
-		/* Who opens /dev/stdout or /dev/stderr opens the pipe, which is root's so far. */
+		/* To open /dev/stdout or /dev/stderr, one must own the pipe, which is root's. */
 		if (fchown(STDOUT_FILENO, pw->pw_uid, (gid_t)-1))
-			errno = 0;	/* without CAP_CHOWN only these cannot be opened */
+			errno = 0;	/* without CAP_CHOWN they cannot be opened */
 		if (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) ||
 		    setuid(pw->pw_uid))
 			fail(125, "cannot become its user");

@@ -11,9 +11,9 @@
  *
  * Promises
  *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before its deadline, and
- *     less than a tick plus the softirq latency after it. It may be later for two reasons: the
- *     timers of the user who opened the file want more than their share of a CPU (see Limits), or
- *     the timer has a tolerance (see Tolerance).
+ *     less than a tick plus the softirq latency after it. It may be later for three reasons: the
+ *     timers of the user who opened the file want more than their share of a CPU (see Limits); the
+ *     timer has a tolerance (see Tolerance); or the file has a slack (@slack_ns of SETUP).
  *   - Every armed timer gives exactly one event, unless a call said that it cancelled or drained
  *     it. Events cannot be dropped: the timer itself is the queue entry.
  *   - After a CANCEL that returned 0 or 1, no event of that timer is ever read.
@@ -235,8 +235,8 @@ struct twheel_info {
  *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data;
  *			@expires_ns, the time left until the deadline, or 0 if that has passed; with
  *			TWHEEL_F_ABS the deadline itself; @interval_ns; @tolerance_ns, of which at
- *			least the first three digits are as they were given; res is an enum
- *			twheel_state
+ *			least the first three digits are as they were given, or less if it and
+ *			@expires_ns would be more than 2^63 - 1; res is an enum twheel_state
  */
 enum twheel_opcode {
 	TWHEEL_OP_ADD		= 1,

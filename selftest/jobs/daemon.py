@@ -25,6 +25,11 @@ OUTCOMES = ["ok", "failed", "timeout", "killed", "lost", "skipped", "missed"]
 IN_TIME = 5
 
 
+def clipped(text):
+    """The beginning and the end of what may be the words of a daemon that complains a thousand times."""
+    return text if len(text) < 8000 else f"{text[:4000]}\n[...]\n{text[-4000:]}"
+
+
 class Tap:
     """1..N, a line for each point, and what went wrong."""
 
@@ -37,7 +42,7 @@ class Tap:
         self.failed += not good
         print(f"{'' if good else 'not '}ok {self.run} - {name}", flush=True)
         if not good:
-            for line in "\n".join(str(w) for w in why).splitlines():
+            for line in "\n".join(clipped(str(w)) for w in why).splitlines():
                 print("#", line, flush=True)
         return good
 
@@ -195,8 +200,7 @@ class Daemon:
 
     def stderr(self):
         with open(f"{self.dir}/stderr", encoding="utf-8", errors="replace") as file:
-            text = file.read()
-        return text if len(text) < 8000 else f"{text[:4000]}\n[...]\n{text[-4000:]}"
+            return file.read()
 
     def unsound(self):
         """What a sanitizer has said."""

@@ -1983,13 +1983,20 @@ static void ops_widen(struct twheel_op *ops, u32 nr)
 	}
 }
 
-/* batch_fetch() of operations without gaps, in one copy. */
+/*
+ * batch_fetch() of operations without gaps, in one copy. If not all of them can be read,
+ * copy_from_user() may give up some bytes before the first that cannot, as it does on arm64. So the
+ * operations that it left are then tried one by one.
+ */
 static u32 ops_fetch(struct twheel_op *ops, u32 nr, void __user *user, size_t op_size)
 {
-	size_t size = nr * op_size;
+	const size_t size = nr * op_size;
+	size_t got = size - copy_from_user(ops, user, size);
 
-	size -= copy_from_user(ops, user, size);
-	nr = can_write(user, size) / op_size;
+	got -= got % op_size;
+	while (unlikely(got < size) && !copy_from_user((void *)ops + got, user + got, op_size))
+		got += op_size;
+	nr = can_write(user, got) / op_size;
 	if (op_size < sizeof(*ops))
 		ops_widen(ops, nr);
 	return nr;

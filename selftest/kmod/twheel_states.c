@@ -292,14 +292,15 @@ static int call_cancel_locked(struct cell *cell)
 static int call_lock(struct cell *cell)
 {
 	ktime_t from = place_now(cell->place), now, to;
-	bool off = irqs_disabled(), off_locked;
+	bool off = irqs_disabled(), off_after, off_locked;
 	unsigned long flags;
 
 	now = twheel_lock(cell->place->base, &flags);
 	off_locked = irqs_disabled();
 	twheel_unlock(cell->place->base, flags);
+	off_after = irqs_disabled();
 	to = place_now(cell->place);
-	return now >= from && now <= to && off_locked && irqs_disabled() == off ? 0 : WRONG;
+	return now >= from && now <= to && off_locked && off_after == off ? 0 : WRONG;
 }
 
 /* The timer is the only one of its base. */

@@ -2955,6 +2955,25 @@ static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
 }
 
 /*
+ * Copy @nr events to @to. Returns how many could be copied. If not all could, copy_to_iter() may
+ * have given up some bytes before the first that cannot be written, see ops_fetch(). So the events
+ * that it left are then tried one by one.
+ */
+static u32 events_copy(const struct twheel_event *events, u32 nr, struct iov_iter *to)
+{
+	const size_t size = sizeof(*events);
+	size_t got = copy_to_iter(events, nr * size, to);
+	u32 copied = got / size;
+
+	if (likely(copied == nr))
+		return nr;
+	iov_iter_revert(to, got % size);
+	while (copied < nr && copy_to_iter(&events[copied], size, to) == size)
+		copied++;
+	return copied;
+}
+
+/*
  * Read the next events, of any kind, by way of the reader's room. Returns bytes. *@asked becomes
  * how many bytes there were to copy: more than the result if the caller's memory could not be
  * written.
@@ -2964,11 +2983,11 @@ static size_t reader_run_any(struct file_wheel *file, const struct reader *reade
 {
 	const size_t size = sizeof(struct twheel_event);
 	u32 most = min_t(size_t, iov_iter_count(to) / size, reader->room), nr;
-	size_t copied;
 	ktime_t now;
+	u32 copied;
 
 	nr = read_collect(file, reader, most, &now);
-	copied = copy_to_iter(reader->events, nr * size, to) / size;
+	copied = events_copy(reader->events, nr, to);
 	read_commit(file, reader, copied, nr, now);
 	*asked = nr * size;
 	return copied * size;

@@ -427,7 +427,6 @@ static void slot_ready(struct embedded *e, struct slot *slot)
 	slot->state = READY;
 	TAILQ_INSERT_TAIL(&e->ready, slot, ready);
 	e->nr_ready++;
-	e->nr_expired++;
 }
 
 /*
@@ -507,6 +506,7 @@ static rare bool turn(struct embedded *e, u64 now, u32 most)
 		if (!timer)
 			break;
 		slot_ready(e, container_of(timer, struct slot, timer));
+		e->nr_expired++;
 	}
 	if (unlikely(e->looked != NO_LOOK))
 		look(e, &budget);

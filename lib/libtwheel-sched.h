@@ -340,7 +340,8 @@ int twheel_sched_stop_sized(struct twheel_sched *sched, uint32_t flags,
  * @sched:	the scheduler
  * @flags:	TWHEEL_SCHED_WAIT for functions that are running, TWHEEL_SCHED_FINISH, or 0
  * @list:	filled in as by twheel_sched_list() with the cancelled tasks that were waiting or
- *		queued; their args are the caller's again. NULL: they are released
+ *		queued; their args are the caller's again. NULL: they are released. Another run of a
+ *		task with TWHEEL_TASK_OVERLAP may still use its arg: TWHEEL_SCHED_WAIT waits for it
  *
  * From here on adding is refused. Without TWHEEL_SCHED_FINISH all tasks are cancelled. With
  * TWHEEL_SCHED_FINISH the periodic tasks are cancelled, and the others run at their time; when the

@@ -230,6 +230,7 @@ static void wheel_crowd(void)
 static void wheel_told(void)
 {
 	struct twheel *w = wall_wheel(), *other = wheel_new(NULL);
+	struct twheel_info info;
 	uint64_t h;
 
 	CHECK_EQ(twheel_add(other, &h, 1, HOUR, 0, TWHEEL_F_CANCEL_ON_SET), -EINVAL);
@@ -243,6 +244,8 @@ static void wheel_told(void)
 		wheel_quiet(w, QUIET_MS);
 	}
 	wheel_counts(w, 4, 2, 0);
+	CHECK_EQ(twheel_get_info(w, &info), 0);
+	CHECK_EQ(info.nr_expired, 0);		/* to be told is not to fire */
 	twheel_close(w);
 }
 

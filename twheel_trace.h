@@ -30,7 +30,9 @@
  * timer	the timer
  * id		for a file's timer the lower half of its handle; else the id of the base
  * function	the callback; 0 for a file's timer
- * expires	the beginning of its tick
+ * expires	the beginning of its tick. If CLOCK_REALTIME is past the time for which a timer is
+ *		added, the timer is armed for the next tick; if a tick ends just then, twheel_add
+ *		may name the one before
  * now		the time
  */
 DECLARE_EVENT_CLASS(twheel_timer,

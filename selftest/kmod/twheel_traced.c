@@ -357,16 +357,20 @@ static void test_calls(struct twheel_timer *timer)
 	      traced_place->name, armed);
 }
 
+/* Once more if a tick of CLOCK_REALTIME ended while the timer was added, see twheel_trace.h. */
 static void test_expiry(struct twheel_timer *timer)
 {
+	unsigned int tries = traced_place->config.clock == CLOCK_REALTIME ? 5 : 1;
 	bool good;
 
-	trace(timer);
-	twheel_add(timer, 0);
-	good = wait_for(READ_ONCE(traced.nr[EXPIRE]));
-	twheel_cancel_sync(timer);
-	check(good && was_traced("expiry", 1, 0, 1, EXPIRE) &&
-	      traced.expires[EXPIRE] == traced.expires[ADD],
+	do {
+		trace(timer);
+		twheel_add(timer, 0);
+		good = wait_for(READ_ONCE(traced.nr[EXPIRE]));
+		twheel_cancel_sync(timer);
+		good = good && was_traced("expiry", 1, 0, 1, EXPIRE);
+	} while (good && traced.expires[EXPIRE] != traced.expires[ADD] && --tries);
+	check(good && tries,
 	      "%s: its expiry is traced, with the tick for which it was armed", traced_place->name);
 }
 

@@ -125,14 +125,14 @@ lib_tests() { # VARIANT NAME...: their paths
 lib_builds() {
 	local tests
 
-	mapfile -t tests < <(lib_tests asan basic poll threads sched; lib_tests plain fork)
+	mapfile -t tests < <(lib_tests asan model basic poll threads sched; lib_tests plain fork)
 	make -s -j2 -C "$copy/selftest/lib" "${tests[@]}"
 }
 
 lib() {
 	local test status=0
 
-	for test in $(lib_tests asan basic poll threads; lib_tests plain fork; lib_tests asan sched); do
+	for test in $(lib_tests asan model basic poll threads; lib_tests plain fork; lib_tests asan sched); do
 		echo "# suite ${test##*/}"
 		TWHEEL_BACKEND=embedded ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99 \
 			timeout 100 "$test" || status=$?

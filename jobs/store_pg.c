@@ -54,11 +54,7 @@
 
 static const char tables[] =
 #include "store_pg_tables.sql.h"
-	;
-static const char tables_2[] =
 #include "store_runners.sql.h"
-	;
-static const char indexes_4[] =
 #include "store_outcomes.sql.h"
 	;
 static const char code[] =
@@ -67,12 +63,15 @@ static const char code[] =
 
 /* What makes the tables of a version those of the next one. */
 static const char *const steps[SCHEMA_VERSION] = {
-	[1] = tables_2,
+	[1] =
+#include "store_runners.sql.h"
+	,
 	[2] = "ALTER TABLE twheel.version ADD COLUMN code text NOT NULL DEFAULT '';"
 	      "DROP INDEX twheel.due_at; CREATE INDEX due_at ON twheel.due (at) WHERE off = 0",
 	[3] = "DROP INDEX twheel.history_dropped;"
 	      "CREATE INDEX history_life ON twheel.history (life, dropped);"
 #include "store_outcomes.sql.h"
+	,
 };
 
 /* The kinds of operations, in the order of twheel.turn() in store_pg.sql. */
@@ -1252,12 +1251,8 @@ static int make_tables(struct pg *s)
 	int err = ask(s, "SELECT count(*) FROM pg_tables WHERE schemaname = 'twheel' AND"
 		      " tablename = 'version'", &none, &have);
 
-	if (!err && !have) {
-		err = command(s, tables);
-		if (!err)
-			err = command(s, tables_2);
-		return err ? err : command(s, indexes_4);
-	}
+	if (!err && !have)
+		return command(s, tables);
 	if (!err)
 		err = ask(s, "SELECT id FROM twheel.version", &none, &have);
 	if (!err && (have < 1 || have > SCHEMA_VERSION))

@@ -732,6 +732,18 @@ static bool op_is_exact(const struct embedded *e, const struct twheel_op *op)
 	return op->op != TWHEEL_OP_CANCEL && !(op->flags & TWHEEL_F_ABS);
 }
 
+/* May one of these operations arm a timer that asks to be told when the clock is set? */
+static bool ops_ask(const struct embedded *e, const struct twheel_op *ops, u32 nr)
+{
+	u32 flags = 0;
+
+	if (likely(!e->settable))
+		return false;
+	while (nr--)
+		flags |= ops[nr].flags;
+	return flags & TWHEEL_F_CANCEL_ON_SET;
+}
+
 /* One operation in one lock hold, with the cheapest clock that is exact enough for it. */
 static fast int embedded_op(struct twheel *twheel, struct twheel_op *op)
 {
@@ -739,7 +751,7 @@ static fast int embedded_op(struct twheel *twheel, struct twheel_op *op)
 	u64 now;
 	int rc;
 
-	if (unlikely(e->settable && (op->flags & TWHEEL_F_CANCEL_ON_SET)))
+	if (unlikely(ops_ask(e, op, 1)))
 		now = lock_searched(e);
 	else
 		now = lock_by(e, op_is_exact(e, op) ? e->setup.clockid : e->coarse);
@@ -757,7 +769,7 @@ static int embedded_submit(struct twheel *twheel, struct twheel_op *ops, u32 nr)
 
 	while (done < nr) {
 		u32 end = nr - done < CHUNK_OPS ? nr : done + CHUNK_OPS;
-		u64 now = e->settable ? lock_searched(e) : lock(e);
+		u64 now = ops_ask(e, &ops[done], end - done) ? lock_searched(e) : lock(e);
 
 		for (; done < end; done++) {
 			ops[done].res = op_do(e, &ops[done], now);

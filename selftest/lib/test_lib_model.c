@@ -496,15 +496,24 @@ static void armed(struct timer *t, const struct twheel_op *op)
 	expect(KEPT, t, tolerance_is(t, &q));
 }
 
+/* Now and then, try @op with something invalid in it instead. Returns whether it was that time. */
+static bool try_invalid(struct timer *t, struct twheel_op *op)
+{
+	if (!percent(5))
+		return false;
+	spoil(op);
+	refused(t, op, -EINVAL);
+	count[INVALID]++;
+	return true;
+}
+
 static void add(struct timer *t)
 {
 	struct twheel_op op = draw(t, TWHEEL_OP_ADD);
 
-	if (percent(5)) {
-		spoil(&op);
-		refused(t, &op, -EINVAL);
-		count[INVALID]++;
-	} else if (nr_used() == limit) {
+	if (try_invalid(t, &op))
+		return;
+	if (nr_used() == limit) {
 		refused(t, &op, -EDQUOT);
 		count[FULL]++;
 	} else {
@@ -545,11 +554,9 @@ static void mod(struct timer *t)
 {
 	struct twheel_op op = draw(t, TWHEEL_OP_MOD);
 
-	if (percent(5)) {
-		spoil(&op);
-		refused(t, &op, -EINVAL);
-		count[INVALID]++;
-	} else if (t->state == FREE) {
+	if (try_invalid(t, &op))
+		return;
+	if (t->state == FREE) {
 		refused(t, &op, -ENOENT);
 		count[GONE]++;
 	} else {

@@ -428,16 +428,19 @@ static void spoil(struct twheel_op *op)
 
 /* ---- operations --------------------------------------------------------------- */
 
-/* Do @op by itself or as a batch. */
+/* Do @op by itself, or in a batch between two operations that fail: 0 is no handle. */
 static int call(struct twheel_op *op)
 {
+	struct twheel_op batch[3] = { { .op = TWHEEL_OP_QUERY }, *op, { .op = TWHEEL_OP_QUERY } };
 	int rc, bad;
 
 	if (percent(75))
 		return embedded_op(twheel, op);
-	bad = embedded_submit(twheel, op, 1);
+	bad = embedded_submit(twheel, batch, ARRAY_SIZE(batch));
+	*op = batch[1];
 	rc = op->res;
-	expect(RESULT, NULL, bad == (rc < 0));
+	expect(RESULT, NULL, bad == 2 + (rc < 0));
+	expect(RESULT, NULL, batch[0].res == -ENOENT && batch[2].res == -ENOENT);
 	op->res = 0;
 	return rc;
 }

@@ -32,6 +32,7 @@
 #define EXPIRE_NS	(NS_PER_S / 4)
 #define EXPIRE_LOOKS	4	/* so rarely while there is nothing to delete */
 #define PRUNE_NS	(3600 * NS_PER_S)
+#define PRUNE_FILES	64		/* a statement for each */
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* each time, about so long, to delete history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
@@ -648,15 +649,23 @@ static bool is_known(const struct firing *firing)
 }
 
 /*
- * At the start, and once an hour: remove the pieces of logs whose runs have ended elsewhere. The
- * history of those is deleted elsewhere, too.
+ * From the start on, and once an hour: remove logs that nothing names any more, PRUNE_FILES a
+ * second. They are of attempts that were made again after their daemon had died, of runs that ended
+ * elsewhere, and of history that another daemon has deleted.
  */
 static void prune(void *arg, const struct twheel_task_info *task)
 {
+	static int64_t next;
+	static bool more;
+	int64_t now = time_now(CLOCK_MONOTONIC);
+
 	(void)arg;
 	(void)task;
-	if (!stuck)
-		log_prune(is_known);
+	if (stuck || (!more && now < next))
+		return;
+	if (!more)
+		next = now + PRUNE_NS;
+	more = log_prune(is_known, PRUNE_FILES);
 }
 
 /* ---- the loop ----------------------------------------------------------------------- */
@@ -916,7 +925,7 @@ void core_start(void)
 	load_more(NULL, NULL);
 	every(EXPIRE_NS, expire);
 	prune(NULL, NULL);
-	every(PRUNE_NS, prune);
+	every(NS_PER_S, prune);
 	pool_start();
 }
 

@@ -239,8 +239,8 @@ void log_remove(const struct firing *firing)
 	}
 }
 
-/* Which attempt has sent the file @name? Returns false if it is no log. */
-static bool sent_by(const char *name, struct firing *firing)
+/* Is @name that of a log? Then tell of which attempt. */
+static bool names_attempt(const char *name, struct firing *firing)
 {
 	long long id, at, attempt;
 
@@ -250,43 +250,96 @@ static bool sent_by(const char *name, struct firing *firing)
 	return true;
 }
 
-void log_prune(bool (*keep)(const struct firing *firing))
+/**
+ * struct walk - log_prune() in progress
+ * @dirs:	the directory of all, or NULL if no walk is in progress
+ * @files:	the one of its directories that the walk is in, or NULL
+ * @name:	the name of that
+ */
+struct walk {
+	DIR	*dirs;
+	DIR	*files;
+	char	name[NAME_MAX + 1];
+};
+
+static DIR *open_dir(const char *name)
 {
-	int fd = openat(dir, AWAY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *files = fd < 0 ? NULL : fdopendir(fd);
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? NULL : fdopendir(fd);
+}
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+	*d = NULL;
+}
+
+/* Go on to the next directory of logs. Returns false if there is none. */
+static bool next_dir(struct walk *w)
+{
 	struct dirent *entry;
+
+	while (w->dirs && !w->files && (entry = readdir(w->dirs))) {
+		if (strcmp(entry->d_name, AWAY) && !isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		strcpy(w->name, entry->d_name);
+		w->files = open_dir(w->name);
+	}
+	return w->files;
+}
+
+/* All files of a directory were looked at. A day without logs goes. */
+static void leave_dir(struct walk *w)
+{
+	close_dir(&w->files);
+	if (strcmp(w->name, AWAY))
+		unlinkat(dir, w->name, AT_REMOVEDIR);
+}
+
+bool log_prune(bool (*keep)(const struct firing *firing), unsigned int nr)
+{
+	static struct walk walk;
 	struct firing firing;
 
-	while (files && (entry = readdir(files)))
-		if (sent_by(entry->d_name, &firing) && !keep(&firing))
-			unlinkat(dirfd(files), entry->d_name, 0);
-	if (files)
-		closedir(files);
+	if (!walk.dirs)
+		walk.dirs = open_dir(".");
+	while (nr && (walk.files || next_dir(&walk))) {
+		struct dirent *entry = readdir(walk.files);
+
+		if (!entry) {
+			leave_dir(&walk);
+		} else if (names_attempt(entry->d_name, &firing)) {
+			nr--;
+			if (!keep(&firing))
+				unlinkat(dirfd(walk.files), entry->d_name, 0);
+		}
+	}
+	if (!walk.files)
+		close_dir(&walk.dirs);
+	return walk.dirs;
 }
 
 /* Remove the files of a day, and then the day. */
 static void clear_day(const char *day)
 {
-	int fd = openat(dir, day, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *files = fd < 0 ? NULL : fdopendir(fd);
+	DIR *files = open_dir(day);
 	struct dirent *entry;
 
 	while (files && (entry = readdir(files)))
 		unlinkat(dirfd(files), entry->d_name, 0);
-	if (files)
-		closedir(files);
+	close_dir(&files);
 	unlinkat(dir, day, AT_REMOVEDIR);
 }
 
 void log_clear(void)
 {
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *days = fd < 0 ? NULL : fdopendir(fd);
+	DIR *days = open_dir(".");
 	struct dirent *entry;
 
 	while (days && (entry = readdir(days)))
 		if (isdigit((unsigned char)entry->d_name[0]))
 			clear_day(entry->d_name);
-	if (days)
-		closedir(days);
+	close_dir(&days);
 }

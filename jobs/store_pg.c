@@ -844,12 +844,14 @@ static int pg_query(struct store *store, enum sql_id id, const char *text, row_f
 	PGresult *result = NULL;
 	struct params p;
 	char name[16];
+	bool beside;
 	int err;
 
 	take_params(&p, fmt, args);
 	snprintf(name, sizeof(name), "q%d", id);
-	/* The window, old history and what runners wait for are read beside turns. */
-	err = id == Q_WINDOW || id == Q_EXPIRED || id == Q_IDLE ? reachable(s) : connected(s);
+	/* What is read beside turns: the window, old history, what runners wait for, logs' rows. */
+	beside = id == Q_WINDOW || id == Q_EXPIRED || id == Q_IDLE || id == Q_KNOWN;
+	err = beside ? reachable(s) : connected(s);
 	if (!err)
 		err = prepare(s, id, name, text, &p);
 	if (!err)

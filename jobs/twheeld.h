@@ -401,8 +401,11 @@ int log_open(const struct firing *firing);
 /* Likewise, if it is a piece: another daemon may have more. */
 int log_open_piece(const struct firing *firing);
 void log_remove(const struct firing *firing);
-/* Remove those that others have sent, unless @keep says of the firing that it is still known. */
-void log_prune(bool (*keep)(const struct firing *firing));
+/*
+ * Remove logs unless @keep says of the firing that it is still known. At most @nr are looked at;
+ * the next call goes on. Returns whether more are left: if not, the next call begins anew.
+ */
+bool log_prune(bool (*keep)(const struct firing *firing), unsigned int nr);
 /* Remove all logs. */
 void log_clear(void);
 

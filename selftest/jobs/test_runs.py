@@ -323,25 +323,25 @@ def logs(tap, d):
 
 def full_logs(tap, d):
     """The disk with the logs is full: each file of a log is one that cannot be written."""
-    def prints(nr):
+    def prints(nr, in_all):
         keys = [run(d, "full") for _ in range(nr)]
         for key in keys:
             day = f"{d.dir}/state/logs/{int(key.split('-')[1]) // (86400 * 10**6)}"
             os.makedirs(day, exist_ok=True)
             os.symlink("/dev/full", f"{day}/{key}.1")
         tell(d, "full")
-        d.idle("full")
+        over = outcomes(d.over("full", in_all))
         os.unlink(f"{d.dir}/full.told")
-        return outcomes(d.over("full", nr)), [line for line in d.stderr().splitlines() if "cannot write the log" in line]
+        return over, [line for line in d.stderr().splitlines() if "cannot write the log" in line]
 
     d.put("full", exec=["/bin/sh", "-c", f"{until_told(d, 'full')}; for i in 1 2 3 4 5; do echo $i; sleep 0.1; done"], overlap="allow")
     began = time.monotonic()
-    over, said = prints(3)
+    over, said = prints(3, 3)
     took = time.monotonic() - began
     tap.ok(over == ["ok"] * 3 and (len(said) == 1 or took > 10) and all("No space left on device" in line for line in said),
            "logs that cannot be written are said once, and the runs go on", over, said, took)
     time.sleep(10.5)
-    again = prints(1)[1]
+    again = prints(1, 4)[1]
     tap.ok(len(again) > len(said), "and once more after 10 s", again)
 
 
@@ -371,6 +371,31 @@ def retention(tap, d):
     gone = until(lambda: d.request("GET", f"/v1/jobs/{name}")[0] == 404)
     left = [f for _, _, files in os.walk(f"{d.dir}/state/logs") for f in files if f.startswith(key)]
     tap.ok(gone and not left and not d.get(f"/v1/runs/{key}"), "keep: history, log and job are deleted in time", left)
+
+
+def nameless(tap):
+    """Logs that nothing names any more: of a day that is over and of this one, and of a runner's run that ended
+    elsewhere; beside one of a run in history."""
+    def logs():
+        return sorted(f for _, _, files in os.walk(path) for f in files)
+
+    with Daemon() as d:
+        path = f"{d.dir}/state/logs"
+        d.start()
+        d.put("named", exec=["echo", "x"])
+        run(d, "named")
+        named = run_of(d, "named")
+        tap.same(d.stop(), 0, "logs: the daemon stops")
+        today = next(day for day in os.listdir(path) if os.listdir(f"{path}/{day}"))
+        for name in [f"{today}/{named}.7", f"{today}/9999-5.1", "away/9999-6.1.each"] + [f"20000/{n}-1728000000000001.1" for n in range(60)]:
+            os.makedirs(os.path.dirname(f"{path}/{name}"), exist_ok=True)
+            with open(f"{path}/{name}", "w") as f:
+                f.write("x\n")
+        d.start()
+        until(lambda: logs() == [f"{named}.1"] and not os.path.exists(f"{path}/20000"))
+        tap.same([logs(), os.path.exists(f"{path}/20000")], [[f"{named}.1"], False],
+                 "logs: those that nothing names are removed, and no other")
+        tap.same(d.output(named), "x\n", "logs: that of a run in history is there")
 
 
 def followed(tap, d):
@@ -875,7 +900,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(95)
+    tap = Tap(98)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -891,6 +916,7 @@ def main():
         lost(tap)
         left_over(tap)
         replaced(tap)
+        nameless(tap)
         memory(tap)
         broken(tap)
         full(tap)

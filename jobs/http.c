@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * HTTP, by libmicrohttpd, in the loop of the daemon. Whoever may open the socket may do everything.
- * Whoever comes by TCP needs a token, which says what it may do; without one it can only read the
- * page at /, which contains nothing about jobs.
+ * HTTP, by libmicrohttpd, in the loop of the daemon. A client that may open the socket may do
+ * everything. A client that comes by TCP needs a token, which says what it may do; without one it
+ * can only read the page at /, which contains nothing about jobs.
  *
  * Whether a request is allowed is decided when its headers are there. If it is not, its body is
  * read and dropped, so that the client has sent all of it and reads the answer.

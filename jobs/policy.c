@@ -13,8 +13,8 @@
 #define WAIT_MAX	(366LL * SECS_PER_DAY * US_PER_S)
 
 /*
- * By how much the job is later because of its spread: a hash of its name (FNV-1a), so always the
- * same.
+ * How much later each time of the job is because of its spread: a hash of the job's name (FNV-1a),
+ * so it is always the same.
  */
 static int64_t share(const struct def *def, const char *name)
 {

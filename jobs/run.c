@@ -8,11 +8,11 @@
  *	              +------- WAITING <-------+ failed, with attempts left
  *
  * Each arrow is an operation of a turn, except the one that begins a process. READY is written
- * before that, so a firing that is READY in the store may have begun. POOL is written instead if
- * runners are to make it: it begins only when one has taken a task of it. If the job goes into a
- * pool or leaves it meanwhile, the other state is written first. A decision made here changes
- * memory at once; what follows from it outside the program waits for run_settle(), until it is
- * written.
+ * before that, so a firing that is READY in the store may have begun. If runners are to run a
+ * firing, POOL is written instead of READY: such a firing begins only when a runner has taken a
+ * task of it. If the job goes into a pool or leaves it meanwhile, the other state is written first.
+ * A decision made here changes memory at once; what follows from it outside the program waits for
+ * run_settle(), until the decision is written.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A runner: it takes runs of a pool from daemons, by HTTP, and makes them with the same code as
- * daemons make theirs. It has no store, listens nowhere, and its wall clock does not matter.
+ * A runner takes runs of a pool from daemons, by HTTP, and executes them with the same code with
+ * which daemons execute their own. It has no store, listens nowhere, and its wall clock does not
+ * matter.
  *
- * It has its runs for a lease, which each request for more runs renews. When the lease is over,
- * another runner may get them. So before that, by its own clock, this one kills those that must not
- * overlap. What runs print goes to a file here, and from there to the daemon.
+ * A runner holds its runs for the length of a lease, which each request for more runs renews. When
+ * the lease is over, another runner may get these runs. So before that, by its own clock, the
+ * runner kills those that must not overlap. What runs print goes to a file here, and from there to
+ * the daemon.
  */
 #define _GNU_SOURCE
 #include <curl/curl.h>

@@ -9,16 +9,16 @@
  * A life has a connection for each lane, so that the server can do a turn of each at the same time.
  * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
  * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
- * see connected(). The daemon waits for no answer longer than the lease, or for that to a turn
- * longer than LONG_TURN leases, which it renews meanwhile; then it closes all connections. The
- * server may still write what was sent on them, so to connect again and look is not enough: the
- * life continues under a new number, and the rows of the old number can only be changed when the
- * server is done with them. The turns of a lane have numbers, so a turn that is sent again is not
- * done again.
+ * see connected(). The daemon waits for an answer at most as long as the lease. For the answer to a
+ * turn it waits up to LONG_TURN leases, and renews its lease meanwhile. After that it closes all
+ * connections. The server may still write what was sent on them, so it is not enough to connect
+ * again and look: the life continues under a new number, and the rows of the old number can only be
+ * changed when the server is done with them. The turns of a lane have numbers, so a turn that is
+ * sent again is not done again.
  *
  * The server's clock is the only one that counts. If an answer says that the time was t, then the
- * present time is at least t, and at most t plus the whole round trip. Taking t, we are never ahead
- * of the server.
+ * present time is at least t, and at most t plus the whole round trip. The daemon takes t for the
+ * present time, and so is never ahead of the server.
  *
  * This file is a module: see struct store_module. So twheeld needs no libpq.
  */

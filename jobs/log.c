@@ -96,7 +96,7 @@ static bool cut(struct log *log)
 	return true;
 }
 
-/* Some output is lost. That may happen to very many runs at once, so it is not said of each. */
+/* Some output is lost. That may happen to very many runs at once, so not every loss is reported. */
 static void not_written(const struct firing *firing, int err)
 {
 	static int64_t said;
@@ -172,8 +172,8 @@ void log_whole(const struct firing *firing)
 }
 
 /*
- * The file itself says how much there is, and where the hole ends: so nothing has to be remembered
- * between two calls, and a daemon can continue what another one has begun.
+ * The file itself shows how much output there is, and where the hole ends. So nothing has to be
+ * remembered between two calls, and a daemon can continue a file that another one has begun.
  */
 int64_t log_append(const struct firing *firing, int64_t from, const char *data, size_t size)
 {

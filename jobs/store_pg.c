@@ -45,7 +45,7 @@
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
 #define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
-#define LONG_TURN	10		/* leases: to wait longer for a turn is to no avail */
+#define LONG_TURN	10		/* leases: it is useless to wait longer for a turn */
 #define JUMP_US		(100 * US_PER_MS)	/* then the server's clock was set */
 #define OID_INT8	20
 #define OID_TEXT	25
@@ -524,14 +524,14 @@ static int renew(struct pg *s, PGconn *conn, int *todo, uint64_t *parts)
 }
 
 /*
- * If the lease is due to be renewed, do that now. Whoever does much calls this often: before each
- * statement, for each row of a result, and by store_keep(). So the lease does not end meanwhile,
- * however much there is to do.
+ * If the lease is due to be renewed, do that now. Code that may take long calls this often: before
+ * each statement, for each row of a result, and by store_keep(). So the lease does not end
+ * meanwhile, however much there is to do.
  *
- * In a transaction no turn is under way, so the connection of a lane is free; what is written on
- * that, the others see at once. The fence of the transaction does not block it. An error is not
- * reported: the caller learns of a lost connection by its next statement, and the loop learns of
- * a burial by store_beat().
+ * In a transaction no turn is under way, so the connection of a lane is free. Other lives see at
+ * once what is written on that connection, and the fence of the transaction does not block it. An
+ * error is not reported: the caller learns of a lost connection by its next statement, and the loop
+ * learns of a burial by store_beat().
  */
 static void keep_lease(struct pg *s)
 {
@@ -564,9 +564,9 @@ static int set_up_session(struct pg *s)
 	 * Look rows up by index, and in the order in which joins are written. Plan each query
 	 * anew: a plan that was made when a table was small is bad when it has grown. If a daemon
 	 * stops in the middle of a transaction, the server ends that after a lease, so that others
-	 * can continue. What the server's configuration says of these would break promises: a
-	 * connection that is idle must stay, a statement must see what those before it have
-	 * committed, and how long to wait for it is our own affair.
+	 * can continue. Other settings replace those of the server's configuration, which could
+	 * break promises: an idle connection must stay, a statement must see what was committed
+	 * before it, and the daemon itself decides how long to wait for a statement.
 	 */
 	snprintf(text, sizeof(text),
 		 "SET search_path = twheel; SET client_encoding = 'UTF8'; SET jit = off;"
@@ -769,8 +769,9 @@ static void pg_leave(struct store *store)
 }
 
 /*
- * The server answers with a row without a change if there is none. All rows say the same of where
- * to continue. That counts once @fn has taken them all: else they would be lost.
+ * If there is no change, the server answers with one row that names none. All rows say the same
+ * about where the next call must continue. That is noted only when @fn has taken all rows:
+ * otherwise some would be lost.
  */
 static int pg_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg)
 {
@@ -1147,7 +1148,7 @@ static int pg_turn(struct store *store, int nr_lane, struct op *ops, size_t nr, 
 	set_head(last, NR_OPS);
 	for (size_t i = 0; i < NR_OPS; i++)
 		set_value(last, i, (int64_t)ends[i]);
-	now = boot_us();	/* what is due the server knows better */
+	now = boot_us();	/* the server itself knows what is due */
 	tell = ends[OPS_ADD] && now - s->notified > NOTIFY_US;
 	if (tell)
 		s->notified = now;
@@ -1288,8 +1289,8 @@ static int make_code(struct pg *s)
 }
 
 /*
- * All of it or nothing, and one daemon at a time. One that begins has no lease that could end while
- * it waits for another, so it waits as long as for any answer.
+ * Set up all or nothing, one daemon at a time. A daemon that begins has no lease that could end
+ * while it waits for another daemon, so it waits as long as for any answer.
  */
 static int set_up(struct pg *s)
 {

@@ -199,8 +199,8 @@ void take_free(struct take *take)
 }
 
 /*
- * The request waits: it is neither parsed again, nor kept, each time that it is looked at. There
- * may be a thousand of them, each of 1 MiB.
+ * The request waits. Keep little of it: there may be a thousand such requests, each of 1 MiB. So it
+ * is not parsed again each time that it is looked at.
  */
 static void keep_little(struct request *r)
 {
@@ -532,7 +532,7 @@ static void not_yours(struct request *r)
  */
 static bool is_held(struct request *r, const struct task *task, enum held *held)
 {
-	/* Who has accepted a request has no lease. */
+	/* A receiver that has accepted a request has no lease. */
 	struct runner runner = { .id = task->runner, .name = "", .pool = "",
 				 .until = *task->runner ? now_us() + pool_lease() : NEVER };
 

@@ -56,7 +56,7 @@ static inline bool alarm_start_timer(struct alarm *alarm, ktime_t expires, bool 
 }
 #endif
 
-/* What the SQE of a command has for the one who does it: 16 bytes at least. */
+/* The part of a command's SQE that is for the driver: 16 bytes at least. */
 static inline const void *uring_cmd_payload(const struct io_uring_cmd *cmd)
 {
 #if HAVE_URING_CMD_SQE
@@ -67,9 +67,9 @@ static inline const void *uring_cmd_payload(const struct io_uring_cmd *cmd)
 }
 
 /*
- * @cmd is done, with @res, which is not negative. Its ->uring_cmd() returns what this does. To
- * return @res instead would do from Linux 6.12 on. Before, that is taken for an error if it is not
- * 0, and a worker's command would never be completed.
+ * @cmd is done, with @res, which is not negative. Its ->uring_cmd() must return what this function
+ * returns. From Linux 6.12 on it could also return @res. Older kernels would take a @res other than
+ * 0 for an error, and would never complete a command that a worker executes.
  */
 static inline int uring_cmd_end(struct io_uring_cmd *cmd, int res, unsigned int issue_flags)
 {

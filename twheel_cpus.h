@@ -127,7 +127,7 @@ static void cpu_set_home(unsigned int cpu, unsigned int home)
 
 /*
  * This CPU's home. It is chosen anew if the home was isolated or went offline meanwhile, or if this
- * CPU was isolated or is so no longer. With interrupts off.
+ * CPU was isolated meanwhile, or is no longer isolated. With interrupts off.
  */
 static unsigned int cpu_home(void)
 {

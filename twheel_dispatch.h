@@ -91,7 +91,7 @@
 #define HOLD_MAX_NS	NSEC_PER_MSEC
 /* By how many percent a pass may be longer for users who weigh less than half of the heaviest. */
 #define RUN_MORE	15
-/* With interrupts off: how many users in a row, who have to wait, a pass may move to the back. */
+/* How many users in a row who have to wait a pass may move to the back, with interrupts off. */
 #define LOOKS_MAX	16
 #define CALM_NS		(40 * NSEC_PER_USEC)
 #define CALM_PERIOD_NS	(2 * CALM_NS)
@@ -190,7 +190,8 @@ struct dispatch_queue {
  *		has ended
  * @rescued:	the base that another CPU is taking over, while it is on neither CPU's queue
  * @rescue:	the call that makes another CPU take over bases
- * @rescuing:	@rescue is under way
+ * @rescuing:	@rescue is under way. If the call could not be sent, queue_watch() clears this
+ *		without the lock: then nobody else writes it
  * @kick:	the call that makes @cpu arm the hrtimers, after another CPU, whose home is @cpu,
  *		has queued a base here
  * @kicks:	how many such calls are under way
@@ -1186,7 +1187,10 @@ static void pass_serve(struct dispatch_queue *queue, struct pass *pass)
 		dispatcher_yield(d, pass);
 	}
 	dispatcher_wake(d, pass);
-	/* Of users who are due at one time the heaviest is served last: it is charged. */
+	/*
+	 * Users who are due at the same time are served from the lightest to the heaviest. So the
+	 * last one is the heaviest: charge the interrupt to that user.
+	 */
 	if (d->last)
 		share_charge(d, d->last, pass->time, RUN_COST_NS);
 	d->last = NULL;

@@ -22,8 +22,8 @@
  * *after* it can be emptied into the level below, a whole width before it is
  * due, and new timers for it bypass it. So the moves need not all happen where a bucket begins:
  *
- *  - a small bucket (at most WHEEL_BIG timers) is left alone until its earliest
- *    timer is due, then emptied at once: most timers are cancelled before;
+ *  - a small bucket (at most WHEEL_BIG timers) is left alone until its earliest timer is due, and
+ *    then emptied at once: by then most of its timers have been cancelled;
  *  - a big bucket is drained down to WHEEL_BIG timers before it begins: as late as WHEEL_BIG moves
  *    a tick allow, or evenly over the whole preceding bucket if that would be too slow.
  *
@@ -32,17 +32,18 @@
  * 9 * WHEEL_BIG = 288 moves. If the next bucket of level l holds n timers, more than WHEEL_BIG for
  * each of its ticks, n / (width_l - 1) takes the place of WHEEL_BIG. If no bucket holds so many,
  * and nothing is due in the next tick, one of the four next buckets, or the class, may lose
- * WHEEL_CHUNK timers: 512 moves. So the bound is 512 moves, and 1/59 of the timers in the next
- * bucket of level 1: those that are due there, or were before they were put off. It holds if the
- * next bucket of level 2, an hour of 3 600 ticks, has at most 900 000 timers, that of level 3 at
- * most 2 700 000, and that of level 4, and the class, at most 1 000 000 000. Timers that expire are
- * not counted. If a million timers are due within an hour or half an hour, a day ahead, no tick
- * needs more than 600 moves.
+ * WHEEL_CHUNK timers: 512 moves. So the bound is 512 moves plus 1/59 of the timers in the next
+ * bucket of level 1: those that are due there, or were due there before they were put off. The
+ * bound holds if the next bucket of level 2, an hour of 3 600 ticks, has at most 900 000 timers,
+ * that of level 3 at most 2 700 000, and that of level 4, and the class, at most 1 000 000 000.
+ * Timers that expire are not counted. If a million timers are due a day ahead, all of them within
+ * one hour or half an hour, no tick needs more than 600 moves.
  *
- * If ticks are idle, the price is an event for each WHEEL_CHUNK = 256 timers of a big bucket, and
- * of a class of far timers: an event for less than half a percent of the timers, if these are more
- * than 800. If they are fewer, it is four events at most. If a step happens anyway, within the last
- * eighth of a width before, it does these moves, and saves the event.
+ * If ticks are idle, draining costs events of its own: one for each WHEEL_CHUNK = 256 timers of a
+ * big bucket, or of a class of far timers. If there are more than 800 timers, that is an event for
+ * less than half a percent of them; if there are fewer, it is four events at most. A step that
+ * happens anyway, no earlier than an eighth of the bucket's width before draining must begin, moves
+ * such a chunk, and saves the event.
  *
  * A timer moves at most four times, and once more for each class of far timers that it passes
  * through, and for each time it was put off.
@@ -176,7 +177,7 @@
 #define WHEEL_STOP1	WHEEL_W1
 #define WHEEL_STOP2	(WHEEL_W2 / WHEEL_PARTS)
 
-/* Classes of far timers: bits of the last bucket of level 4 that the wheel reaches. */
+/* Classes of far timers: one for each bit of the largest number that wheel_horizon() returns. */
 #define WHEEL_CLASSES	(64 - __builtin_clzll(WHEEL_NEVER / WHEEL_W4 + WHEEL_R4 - 1))
 
 /*
@@ -256,8 +257,8 @@ struct wheel_store {
  * @next:	no event is earlier than this tick; WHEEL_NEVER when empty. A
  *		lower bound, since a cancel does not change it
  * @upper:	no event of levels 1 to 4, of stops or of far timers is earlier than this tick,
- *		which is no earlier than @next. If the tick is over, @upper says nothing; @next is
- *		no later than any event even then
+ *		which is no earlier than @next. Once the tick @upper is over, @upper says nothing;
+ *		@next is no later than any event even then
  * @slot:	for each level, the slot of its current bucket, @q
  * @reach:	the last tick that has a bucket in levels 0, 1 and 2
  * @upper_slot:	the bucket that has the event @upper
@@ -1003,8 +1004,8 @@ static inline void wheel_found(struct wheel *w, u64 event, u32 slot)
 }
 
 /*
- * Find the earliest event of the big buckets of level @l. It is that of the first big bucket: this
- * one begins before draining the second may start.
+ * Find the earliest event of the big buckets of level @l. That is the event of the first big
+ * bucket: the second may not be drained before the first begins.
  */
 static inline void wheel_search_big(struct wheel *w, unsigned int l)
 {
@@ -1194,7 +1195,8 @@ typedef void (*wheel_moved_fn)(struct wheel *w, unsigned int slot, u32 nr);
 /*
  * Move up to @most timers of bucket @slot to where they belong now. That is always another bucket,
  * so they need not be taken out one by one. Lockless readers see a timer as queued throughout the
- * move. @moved, if not NULL, is called then. Every caller passes a constant: NULL costs nothing.
+ * move. At the end @moved is called, unless it is NULL. Every caller passes a constant, so NULL
+ * costs nothing.
  */
 static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most, wheel_moved_fn moved)
 {
@@ -1411,8 +1413,9 @@ static __always_inline struct wheel_slot wheel_due_slot(struct wheel *w)
  * Take the next timer of @slot, whose bucket has @n timers, at least one. As wheel_del(), but
  * without a look at the size: a bucket that is due at clk is not marked as big.
  *
- * The timer behind it is written to, so its memory must be there by now. What is prefetched is the
- * one behind that: it has until the list's next turn.
+ * The next timer of the list is written to, so its memory should be in the cache: an earlier call
+ * has prefetched it. This call prefetches the timer behind that one, which has until the list's
+ * next turn to arrive.
  */
 static __always_inline struct wheel_timer *wheel_pop(struct wheel *w, const struct wheel_slot *slot,
 						     u32 n)

@@ -42,7 +42,7 @@
 
 #include "wheel.h"
 
-/* If a clock is set back by at most so many ticks, a minute of ms, no timer is moved. */
+/* If a clock is set back by at most this many ticks (a minute, if they are ms), no timer moves. */
 #ifndef WHEEL_BACK
 #define WHEEL_BACK	60000
 #endif
@@ -420,7 +420,7 @@ static inline void wheel_back_work(struct wheel *w, struct wheel_back *b, u64 no
 		wheel_back_fill(w, b, now, budget);
 }
 
-/* Find the next event of the wheel and the tree. If timers must be moved, it is at @now. */
+/* Find the next event of the wheel and the tree. If timers must be moved, that event is at @now. */
 static inline void wheel_back_search(struct wheel *w, const struct wheel_back *b, u64 now)
 {
 	u64 wheel = wheel_back_wheel_next(w), tree = wheel_back_first(b);

@@ -2,8 +2,9 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # What the report.awk of the benchmarks share: reading the figures, and lines of Markdown.
 #
-# A figure is the median of its repetitions. Its spread are those two of them between which the
-# true median lies with some 95 of 100: of few repetitions the least and the most.
+# A figure is the median of its repetitions. Its spread is given by two of the repetitions, between
+# which the true median lies with a probability of some 95 %. If there are few repetitions, these
+# two are the least and the most.
 BEGIN { FS = "\t" }
 
 # Of the part $2: what it was measured with.

@@ -4,9 +4,10 @@
 # What the run.sh of the benchmarks share; sourced after scripts/lib.sh, in the tree's directory.
 #
 # A benchmark is made of parts, which are functions that print figures: tab-separated rig,
-# workload, n, subject, metric, unit, and the value of each repetition. A part is measured again or
-# is that of the last run, with the environment it was measured in: the function environment, which
-# knows its name as $part. No document is made of a tree that is not as committed.
+# workload, n, subject, metric, unit, and the value of each repetition. If a part is not measured
+# again, its figures are those of the last run. The function "environment", which finds the name of
+# the part in $part, prints in what environment the part was measured. If the tree has changes that
+# are not committed, no document is written.
 
 # A line of the environment.
 row() { printf 'native\t%s\t0\tenvironment\t%s\ttext\t%s\n' "$part" "$1" "$2"; }

@@ -9,8 +9,8 @@
  *
  * A number without a unit is in seconds, and must stand alone. A time without a zone is in the
  * local zone of the C library, which is that of the whole process. A time without a date is the
- * next such time. Of a local time that comes twice the next is taken; one that the clock is set
- * forward over is the moment of that. In a duration, a day has 24 hours.
+ * next such time. If a local time comes twice, the next of the two is taken. If the clock is set
+ * forward over a local time, the moment of that change is taken. In a duration, a day has 24 hours.
  */
 #ifndef CALENDAR_WHEN_H
 #define CALENDAR_WHEN_H

@@ -446,8 +446,9 @@ static struct change change_at(const struct zone_day *day, int32_t offset, int64
 }
 
 /*
- * Of two changes at one moment that of the later year counts: a summer that ends when the next
- * begins goes on. In one year there is no summer then.
+ * Find the span that @time is in. If two changes fall on the same moment, that of the later year
+ * counts: a summer that ends at the moment when the next one begins continues. If both changes are
+ * of the same year, that year has no summer.
  */
 static void rule_span(const struct zone_rule *rule, int64_t time, struct zone_span *span)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Alarms: somebody is told that a firing has failed, or has not begun in time. By mail, through
+ * Alarms: somebody is told that a firing has failed, or has not begun in time: by mail, through
  * sendmail, or by a request to a web address.
  *
  * A job's first alarm is sent at once. A pause follows, in which alarms are only counted; at its
@@ -193,8 +193,8 @@ static void kill_below(pid_t pid)
 }
 
 /*
- * In the keeper: end sendmail and its processes, which may have left the group, and the group, and
- * so itself.
+ * In the keeper: end sendmail and its processes, which may have left the group; then the group, and
+ * with it the keeper itself.
  */
 static void mail_is_late(int sig)
 {
@@ -206,11 +206,11 @@ static void mail_is_late(int sig)
 }
 
 /*
- * The keeper of a sendmail: a process between it and the daemon, which ends it if it takes too
- * long. The daemon cannot be relied on for that, since it may die before. So that nothing of the
- * daemon's stays open then, the keeper has no descriptors but the mail @fd and what sendmail
- * prints to. Processes of a sendmail that lose their parent become the keeper's, so that it finds
- * them. Its status is 0 if sendmail's is.
+ * The keeper of a sendmail: a process between sendmail and the daemon, which ends sendmail if that
+ * takes too long. The daemon may die before, so the daemon itself cannot do this. The keeper has no
+ * descriptors but the mail @fd and what sendmail prints to, so that nothing of the daemon's stays
+ * open if the daemon dies. If processes of sendmail lose their parent, they become children of the
+ * keeper, so that it finds them. The keeper's status is 0 if sendmail's is.
  */
 noreturn static void keep(char *address, int fd)
 {

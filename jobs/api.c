@@ -908,8 +908,9 @@ static void add_due(struct json_object *list, const struct firing *f, int64_t id
 /*
  * Answer with all attempts of a run, the latest first. If the list is empty, there is no such run.
  *
- * A run is due, then it is running, then it is in the history. Another life may move it on while
- * this asks for one after the other: so it asks in that order, and misses nothing.
+ * A run is due, then it is running, then it is in the history. Another life may move the run on
+ * while this function asks the three tables one after the other. So it asks them in that order, and
+ * misses nothing.
  */
 static bool all_of_run(struct request *r, const struct firing *f)
 {
@@ -1037,8 +1038,8 @@ static bool find_attempt(struct request *r, struct firing *f)
 }
 
 /*
- * There is no whole log here. It may be on another machine, and a piece here is out of date then.
- * If not, a runner may still send it; or nothing was printed.
+ * There is no whole log here. It may be on another machine; then a piece of it here is out of date.
+ * Otherwise a runner may still be sending it, or the run has printed nothing.
  */
 static void no_log(struct request *r, const struct firing *f, int64_t from)
 {
@@ -1308,7 +1309,7 @@ bool request_allowed(struct request *r, enum role role)
 
 /*
  * Bring memory up to date, and write the pending turn: a request must neither see nor change what
- * is only planned. If that cannot be written, only reading is possible.
+ * is only planned. If the turn cannot be written, only requests that read are possible.
  */
 void dispatch(struct request *r)
 {

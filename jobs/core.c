@@ -24,16 +24,16 @@
 
 #define WINDOW_US	(60 * US_PER_S)
 #define WINDOW_ROWS	50000	/* a row takes half a KiB */
-#define STEP_US		(50 * US_PER_MS) /* at least so often more is read, if it is much */
-#define STEP_ROWS	1000		/* which is more than that */
-#define TURN_OPS	2000		/* a turn with so many operations is written */
-#define TIMERS		1000		/* so many of those that expired are looked at in one go */
+#define STEP_US		(50 * US_PER_MS) /* the shortest time from one load_more() to the next */
+#define STEP_ROWS	1000		/* if load_more() reads more rows, the next comes sooner */
+#define TURN_OPS	2000		/* with this many operations a turn is full */
+#define TIMERS		1000		/* how many expired timers are handled in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
 #define EXPIRE_NS	(NS_PER_S / 4)
-#define EXPIRE_LOOKS	4	/* so rarely while there is nothing to delete */
+#define EXPIRE_LOOKS	4	/* while there is nothing to delete, every fourth call looks */
 #define PRUNE_NS	(3600 * NS_PER_S)
 #define PRUNE_FILES	64		/* a statement for each */
-#define EXPIRE_MOST_US	(50 * US_PER_MS) /* each time, about so long, to delete history */
+#define EXPIRE_MOST_US	(50 * US_PER_MS) /* for about how long one call deletes history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
 #define RELOAD_NS	(NS_PER_S / 2)	/* after firings that were refused */
@@ -47,7 +47,7 @@ struct twheel_sched *sched;
 /*
  * stopping: core_stop() was called. stuck: the store cannot be written, see set_stuck(). reload:
  * all rows of due are to be read again, by load_what_is_due(). reload_timer: the task that will set
- * that, or 0. parts: store->parts as of the last claim(); their jobs and firings are in memory.
+ * reload, or 0. parts: store->parts as of the last claim(); their jobs and firings are in memory.
  * horizon: rows that are due before it have timers. next_beat, next_look: when to renew the lease,
  * and when to look for news. connections: an epoll that watches the store's connections; epoll
  * watches it.
@@ -346,8 +346,8 @@ static void late_fired(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * Put a late row into the queue for late_fired(). It may be there already: whenever all rows are
- * read again, so are those that wait there.
+ * Put a late row into the queue for late_fired(). The row may be there already: when all rows are
+ * read again, those that wait in this queue are read again as well.
  */
 static void pace(const struct armed *row)
 {
@@ -376,8 +376,8 @@ size_t core_paced(void)
 }
 
 /*
- * The time of a row has come, so its timer says. Check that against memory, and plan what to do.
- * With @paced, a late run goes through pace() first.
+ * The timer of a row has expired. Check against memory whether the time of the row has come, and
+ * plan what to do. With @paced, a late run goes through pace() first.
  */
 static void fire(const struct armed *row, bool paced)
 {
@@ -423,7 +423,7 @@ struct op *core_op(enum op_type type, const struct job *job)
 	return &lane->ops[lane->nr_ops++];
 }
 
-/* While the store cannot be written nothing fires: see fire(). All other timers go on. */
+/* While the store cannot be written nothing fires, see fire(). All other timers continue. */
 static void set_stuck(bool is)
 {
 	if (is && !stuck)
@@ -440,8 +440,9 @@ bool core_stuck(void)
 }
 
 /*
- * Give the store a turn: what was decided since the last one. If it may have been written though we
- * were not told so, it is sent again as it was: the store knows it by its number.
+ * Send the store a turn: what was decided since the last one. If the last turn may have been
+ * written, but no answer has said so, send that turn again unchanged: the store recognises it by
+ * its number.
  */
 static bool send_turn(struct lane *lane)
 {
@@ -507,7 +508,7 @@ static bool any_pending(void)
 	return any;
 }
 
-/* All lanes have a turn under way before one of them is waited for. */
+/* Send a turn in each lane before waiting for any of them, so that the store does all at once. */
 bool core_flush(void)
 {
 	bool good = true;
@@ -546,8 +547,9 @@ bool core_may_begin(void)
 }
 
 /*
- * Is a turn that waits for another one large already? Then nothing is added to it, unless it waits
- * because the store cannot be written: runs end meanwhile, and people ask.
+ * Is a turn full that waits until the turn before it is written? Then nothing is added to it. There
+ * is one exception: while the store cannot be written, runs still end and requests still come, so
+ * then no turn counts as full.
  */
 static bool is_full(void)
 {
@@ -608,7 +610,7 @@ static void expired_any(void *arg, const struct ended *row)
 	*(bool *)arg = true;
 }
 
-/* May there be history that has expired? To ask does not disturb turns. */
+/* May there be history that has expired? This question does not disturb turns. */
 static bool may_expire(void)
 {
 	bool any = false;
@@ -617,8 +619,9 @@ static bool may_expire(void)
 }
 
 /*
- * Once a second, or if there was more than that allows, at each call: delete history that has
- * expired, until EXPIRE_MOST_US are over. Which jobs follow others must be known for that.
+ * Delete history that has expired, for about EXPIRE_MOST_US: once a second; or in each call, as
+ * long as the last one has left some. Deleting needs to know which jobs follow others, so bring
+ * memory up to date first.
  */
 static void expire(void *arg, const struct twheel_task_info *task)
 {
@@ -640,7 +643,7 @@ static void expire(void *arg, const struct twheel_task_info *task)
 	while (more && time_now(CLOCK_MONOTONIC) < end);
 }
 
-/* Has the log of this firing a row? If the store cannot be read, it stays. */
+/* Has the store a row for this firing, so that its log stays? If the store cannot be read, yes. */
 static bool is_known(const struct firing *firing)
 {
 	bool known;
@@ -781,8 +784,8 @@ static int news_item(void *arg, const struct news *news)
 
 /*
  * Read what other lives have changed. If a connection was lost, notifications may be lost too: then
- * read everything again. So it is if something of this cannot be read: until it can, memory is out
- * of date. No turn may be pending, so that memory is as the store.
+ * read everything again. If something cannot be read, the next call reads everything again, too:
+ * until then memory is out of date. No turn may be pending, so that memory is as the store.
  */
 static bool read_news(void)
 {
@@ -817,8 +820,8 @@ static void buried(void)
 }
 
 /*
- * Renew the lease, and do what belongs to it: take over parts, read news. If neither is to be done,
- * turns go on meanwhile.
+ * Renew the lease, and do what belongs to that: take over parts, and read news. If there are
+ * neither new parts nor news, turns continue meanwhile.
  */
 static void beat(void)
 {
@@ -845,7 +848,7 @@ static void look(void)
 		core_refresh();
 }
 
-/* Wait up to @ms until the store has said something: the answer to a turn; otherwise it is mail. */
+/* Wait up to @ms for something from the store: the answer to a turn, or else news ("mail"). */
 static void hear_store(int ms)
 {
 	struct epoll_event events[LANES + 1];
@@ -964,8 +967,8 @@ void core_wait(int ms)
 }
 
 /*
- * Arm timers for rows that have none: rows were added whose ids are not known, or the horizon has
- * passed, as after a suspend.
+ * Arm timers for rows that have none: because rows were added whose ids are not known, or because
+ * the horizon has passed, as after a suspend.
  */
 static void load_what_is_due(void)
 {
@@ -978,8 +981,8 @@ static void load_what_is_due(void)
 }
 
 /*
- * Do what must not wait for timers, as these may be many: mind the lease, renew it in time or if
- * that is urgent, read news.
+ * Do what must not wait until all expired timers have been handled, which may be many: watch the
+ * lease, renew it in time or if that is urgent, and read news.
  */
 static void look_at_store(void)
 {

@@ -49,8 +49,9 @@ static int64_t runs_max(void)
 }
 
 /*
- * The daemon needs many descriptors for many runs, so it takes all that it may. Its runs get the
- * limit that the daemon was started with. A run that cannot be given its three would have no log.
+ * The daemon needs many descriptors for many runs, so it raises its own limit as far as it may. Its
+ * runs get the limit that the daemon was started with. A run for which the daemon cannot get the
+ * three descriptors would have no log.
  */
 void exec_setup(const char *state)
 {
@@ -234,8 +235,8 @@ static void child_user(const struct def *def, const struct passwd *pw)
 }
 
 /*
- * Die with the daemon. If the daemon dies while it forks, this run could otherwise begin after the
- * next daemon has killed what was left over, and beside its repetition of the same run.
+ * In the child: die with the daemon. Otherwise, if the daemon dies while it forks, this run could
+ * begin after the next daemon has killed what was left over, and overlap with the next attempt.
  */
 static void child_bound(void)
 {
@@ -326,7 +327,8 @@ static void end_ready(struct source *source)
 }
 
 /*
- * Send a signal to all processes of the run. One that is stopped takes it only when it continues.
+ * Send a signal to all processes of the run. A stopped process takes the signal only when it
+ * continues.
  */
 void exec_signal(struct run *run, int sig)
 {
@@ -377,10 +379,10 @@ static int fork_into(int cgroup, int *pidfd)
 }
 
 /*
- * Until its exec a child of vfork() uses this process's memory, and this process waits. So it must
- * not become another user, which looks names up and leaves traces; and vfork() cannot begin in
- * another cgroup. For all other runs vfork() saves three quarters of the cost, since nothing of
- * this process is copied.
+ * Until its exec a child of vfork() uses this process's memory, and this process waits. So such a
+ * child must not become another user: that looks names up, and leaves traces in the memory. Nor can
+ * a child of vfork() begin in another cgroup. For all other runs vfork() saves three quarters of
+ * the cost, since nothing of this process is copied.
  */
 static pid_t begin_child(struct run *run, const struct passwd *pw, char **env, int cgroup,
 			 int output, const char *why)
@@ -425,8 +427,8 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 }
 
 /*
- * What is wrong with the job itself (@why) is no error here: the child is started, prints that into
- * the log of the run and fails with status 125, so that the history has it.
+ * If something is wrong with the job itself (@why), that is no error here: the child is started,
+ * prints @why into the log of the run, and fails with status 125, so that the history has it.
  */
 int exec_begin(struct run *run)
 {

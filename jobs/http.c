@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * HTTP, by libmicrohttpd, in the loop of the daemon. Whoever may open the socket may do everything.
- * Whoever comes by TCP needs a token, which says what it may do; without one it can only read the
- * page at /, which contains nothing about jobs.
+ * HTTP, by libmicrohttpd, in the loop of the daemon. A client that may open the socket may do
+ * everything. A client that comes by TCP needs a token, which says what it may do; without one it
+ * can only read the page at /, which contains nothing about jobs.
  *
  * Whether a request is allowed is decided when its headers are there. If it is not, its body is
  * read and dropped, so that the client has sent all of it and reads the answer.
@@ -200,7 +200,10 @@ static enum MHD_Result is_text(void *arg, enum MHD_ValueKind kind, const char *k
 	return MHD_YES;
 }
 
-/* No store and no JSON takes what is no UTF-8. Returns false, with the error set, if it is none. */
+/*
+ * Is the address UTF-8? Otherwise neither the store nor JSON could take its words. If not, returns
+ * false, with the error set.
+ */
 static bool address_is_text(struct request *r, const char *path)
 {
 	bool good = !path[text_length(path)];
@@ -380,8 +383,9 @@ static void waited(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * When a request looks again that wants to do so in @slice us. Each look may ask the store, for
- * which the loop waits: so however many requests there are, there are only so many looks a second.
+ * The time of the next look of a request that wants to look again in @slice us. Each look may ask
+ * the store, and the loop waits for the answer. So looks are at least APART_US apart, however many
+ * requests there are.
  */
 static int64_t next_look(int64_t now, int64_t slice)
 {

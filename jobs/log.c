@@ -4,11 +4,12 @@
  * The logs: what runs print. Each attempt has a file DAY/ID-AT.ATTEMPT, created when the attempt
  * first prints something.
  *
- * What a runner has sent of its run's output may be a piece: the runner can turn to another daemon,
- * and sends that one all of it. So until the run is over such a file is away/ID-AT.ATTEMPT. If the
- * run ends elsewhere it stays there, and is removed when the run has no history any more. Each
- * runner of a job with "each" sends its part to the daemon that it talks to: what a daemon gets of
- * these is in away/ID-AT.ATTEMPT.each.
+ * The output that a runner has sent to a daemon may be only a piece: the runner can turn to another
+ * daemon, and then sends that one all of the output. So until the run is over, the piece is kept in
+ * the file away/ID-AT.ATTEMPT. If the run ends elsewhere, the file stays there, and is removed when
+ * the run has no history any more. If a job has "each", each of its runners sends its part of the
+ * output to the daemon that it talks to: what a daemon gets of these parts is in
+ * away/ID-AT.ATTEMPT.each.
  *
  * A log takes at most 1 MiB of disk: the first 64 KiB and the end. The middle is cut out as a hole
  * in the file, so that offsets stay valid for somebody who is reading it. If the file system has no
@@ -95,7 +96,7 @@ static bool cut(struct log *log)
 	return true;
 }
 
-/* Some output is lost. That may happen to very many runs at once, so it is not said of each. */
+/* Some output is lost. That may happen to very many runs at once, so not every loss is reported. */
 static void not_written(const struct firing *firing, int err)
 {
 	static int64_t said;
@@ -171,8 +172,8 @@ void log_whole(const struct firing *firing)
 }
 
 /*
- * The file itself says how much there is, and where the hole ends: so nothing has to be remembered
- * between two calls, and a daemon can continue what another one has begun.
+ * The file itself shows how much output there is, and where the hole ends. So nothing has to be
+ * remembered between two calls, and a daemon can continue a file that another one has begun.
  */
 int64_t log_append(const struct firing *firing, int64_t from, const char *data, size_t size)
 {

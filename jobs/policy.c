@@ -13,8 +13,8 @@
 #define WAIT_MAX	(366LL * SECS_PER_DAY * US_PER_S)
 
 /*
- * By how much the job is later because of its spread: a hash of its name (FNV-1a), so always the
- * same.
+ * How much later each time of the job is because of its spread: a hash of the job's name (FNV-1a),
+ * so it is always the same.
  */
 static int64_t share(const struct def *def, const char *name)
 {
@@ -91,8 +91,8 @@ static int64_t pass_day(const struct def *def, int64_t at)
 }
 
 /*
- * The next time after @at that, later by @add as it is, is not on a day off. Both are without the
- * spread. 0 if there is none.
+ * The next time after @at that is not on a day off when it is made later by @add, the spread of the
+ * job. Both @at and the result are without the spread. 0 if there is none.
  */
 static int64_t next_on(const struct def *def, int64_t add, int64_t at)
 {
@@ -167,8 +167,9 @@ int64_t first_due(const struct def *def, const char *name, int64_t now)
 }
 
 /*
- * Go from @at to the last time that is not after @until, but over @most times at most. All are
- * without the spread. Returns how many times that is. *@next becomes the time after them, or 0.
+ * Go on from @at to the last time that is not after @until, but over at most @most times. All times
+ * are without the spread. Returns how many times were passed. *@next becomes the time after them,
+ * or 0.
  */
 static int64_t pass(const struct def *def, int64_t add, int64_t at, int64_t until, int64_t most,
 		    int64_t *next)

@@ -153,7 +153,7 @@ static void forget_def(struct job *job)
 	def_free(&job->def);
 }
 
-/* Is the job due once only? Then it is deleted together with its history. */
+/* Is the job due only once? Then it is deleted together with its history. */
 static bool is_once(const struct def *def)
 {
 	return def->kind == KIND_AT || def->kind == KIND_AFTER;
@@ -195,8 +195,8 @@ static void job_unname(struct job *job)
 }
 
 /*
- * A new job. If another life has removed a job and put a new one of the same name, the old one may
- * still have the name here: it loses it.
+ * A new job. If another life has removed a job and put a new one of the same name, the old job may
+ * still have the name here: then the old job loses it.
  */
 static struct job *job_new(int64_t id, const char *name)
 {
@@ -477,8 +477,9 @@ static const char *next_follower(struct visit *visit)
 }
 
 /*
- * Follow all jobs that run after @def: none may come up again on the way to itself. Each is visited
- * once, for all that are put together. There may be very many in a row, so nothing recurses.
+ * Check that no job follows itself, directly or through others: visit all jobs that run after @def.
+ * Each job is visited once for all definitions of a request. A chain may be very long, so nothing
+ * recurses.
  */
 static int check_chain(struct planned *planned, const struct def *def, char error[ERROR_MAX])
 {
@@ -885,8 +886,8 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 /* ---- zones -------------------------------------------------------------------------- */
 
 /*
- * Was the next time of @job planned by other rules of its zone than it has now? What has passed was
- * due by the rules of its time.
+ * Was the next time of @job planned by other rules of its zone than the zone has now? A time that
+ * has passed stays as it was planned.
  */
 static bool is_outdated(const struct job *job, int64_t now)
 {

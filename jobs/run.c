@@ -8,11 +8,11 @@
  *	              +------- WAITING <-------+ failed, with attempts left
  *
  * Each arrow is an operation of a turn, except the one that begins a process. READY is written
- * before that, so a firing that is READY in the store may have begun. POOL is written instead if
- * runners are to make it: it begins only when one has taken a task of it. If the job goes into a
- * pool or leaves it meanwhile, the other state is written first. A decision made here changes
- * memory at once; what follows from it outside the program waits for run_settle(), until it is
- * written.
+ * before that, so a firing that is READY in the store may have begun. If runners are to run a
+ * firing, POOL is written instead of READY: such a firing begins only when a runner has taken a
+ * task of it. If the job goes into a pool or leaves it meanwhile, the other state is written first.
+ * A decision made here changes memory at once; what follows from it outside the program waits for
+ * run_settle(), until the decision is written.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -147,8 +147,8 @@ static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel
 }
 
 /*
- * The firing has another state, in the same attempt. If that is that it was killed, the log stays
- * with the life that has it.
+ * The firing has another state, in the same attempt. If the new state is KILLED, the log stays with
+ * the life that has it.
  */
 static void set_state(struct run *run, enum state state)
 {
@@ -172,8 +172,9 @@ static bool is_ready(enum state state)
 }
 
 /*
- * Decide that a run may begin. It does when this is written, see attempt_written(). If the daemon
- * ends it does not, and the next one must not take it for one that may have begun.
+ * Decide that a run may begin. It begins when this decision is written, see attempt_written(). If
+ * the daemon is ending, the run will not begin here, and the next daemon must not believe that it
+ * may have begun: so then decide nothing.
  */
 static void make_ready(struct run *run)
 {
@@ -190,8 +191,8 @@ void run_elsewhere(struct run *run)
 }
 
 /*
- * The run may begin, and does not, because the daemon ends: it waits for its attempt instead. What
- * is ready in the store may have begun, so the next life would take it for lost.
+ * The run may begin, but does not, because the daemon ends: make it wait for its attempt instead. A
+ * run that is READY in the store may have begun, so the next life would take it for lost.
  */
 static void leave_run(struct run *run)
 {
@@ -389,8 +390,9 @@ void run_over(struct run *run, bool good, int64_t status)
 	if (outcome == OUTCOME_OK && !good)
 		outcome = OUTCOME_FAILED;
 	/*
-	 * If it failed here while the daemon stops, it was told to, so the next life repeats it;
-	 * unless it was told to end for another reason before that.
+	 * If the run failed here while the daemon is stopping, that is because the daemon told it
+	 * to end. Then the next life repeats it; unless it had been told to end for another reason
+	 * before.
 	 */
 	if (!stopping || good || run->away || outcome == OUTCOME_KILLED ||
 	    outcome == OUTCOME_TIMEOUT)
@@ -555,9 +557,10 @@ static void attempt_written(struct run *run, enum state state)
 }
 
 /*
- * What was decided after @op may have changed the run in memory; the operations for that are in the
- * next turn. If the run is over by now, nothing is done here. If @op entered it as QUEUED, and it
- * is READY by now, it begins only when that turn is written.
+ * The turn of @op is written: do what depended on it. Decisions made after @op may have changed the
+ * run in memory; their operations are in the next turn. If the run is over by now, nothing is done
+ * here. If @op entered the run as QUEUED, and the run is READY by now, it begins only when the next
+ * turn is written.
  */
 void run_settle(struct op *op)
 {
@@ -597,7 +600,7 @@ void run_settle(struct op *op)
 
 /*
  * The run has taken longer than its job allows. But if this daemon stood still for a while, the run
- * may have ended meanwhile by itself: then that is what became of it, and @arg may be gone.
+ * may have ended by itself meanwhile: then that counts, and @arg may be freed already.
  */
 static void timed_out(void *arg, const struct twheel_task_info *task)
 {
@@ -701,9 +704,10 @@ static void stop_over(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * A run that is not out is over at once. The first outcome that it was told to have counts; but if
- * it would be made again after that one, and somebody kills it, it is killed. If somebody has
- * killed it, the store is told that now: the daemon may die before the run has ended.
+ * End a run with @outcome. A run that is not out is over at once. If a run is told to end several
+ * times, the first outcome counts, except that OUTCOME_KILLED replaces any other: a run that
+ * somebody has killed must not be repeated. The store is told at once that a run was killed,
+ * because the daemon may die before the run has ended.
  */
 void run_kill(struct run *run, enum outcome outcome)
 {
@@ -718,7 +722,7 @@ void run_kill(struct run *run, enum outcome outcome)
 	run->ending = outcome;
 	if (outcome == OUTCOME_KILLED)
 		set_state(run, STATE_KILLED);
-	if (ends)		/* it was told so, and has what time its job gives it */
+	if (ends)		/* it was told to end before, and has the time its job gives it */
 		return;
 	if (run->away) {
 		pool_kill(run, false);
@@ -816,7 +820,7 @@ void run_found(const struct firing *firing)
 	TAILQ_INSERT_TAIL(&found, run, in_ready);
 }
 
-/* Was the run killed, or to be killed since another one that waits for its end replaces it? */
+/* Was the run killed? Or is it to be killed, because a run that waits for its end replaces it? */
 static bool was_killed(const struct run *run)
 {
 	const struct job *job = run->job;
@@ -869,8 +873,9 @@ static void split_found(struct runs *queued)
 }
 
 /*
- * A firing that was queued may have nothing to wait for any more: then it is ready. That may be
- * decided as soon as another one is over; but it has not begun, so it is not lost.
+ * Take over the firings that were found. A firing that was queued may have nothing to wait for any
+ * more: then it becomes ready. That may be decided as soon as the firing before it is over; but a
+ * queued firing has not begun, so it is not lost.
  */
 void runs_found(void)
 {

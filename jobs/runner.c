@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A runner: it takes runs of a pool from daemons, by HTTP, and makes them with the same code as
- * daemons make theirs. It has no store, listens nowhere, and its wall clock does not matter.
+ * A runner takes runs of a pool from daemons, by HTTP, and executes them with the same code with
+ * which daemons execute their own. It has no store, listens nowhere, and its wall clock does not
+ * matter.
  *
- * It has its runs for a lease, which each request for more runs renews. When the lease is over,
- * another runner may get them. So before that, by its own clock, this one kills those that must not
- * overlap. What runs print goes to a file here, and from there to the daemon.
+ * A runner holds its runs for the length of a lease, which each request for more runs renews. When
+ * the lease is over, another runner may get these runs. So before that, by its own clock, the
+ * runner kills those that must not overlap. What runs print goes to a file here, and from there to
+ * the daemon.
  */
 #define _GNU_SOURCE
 #include <curl/curl.h>
@@ -37,15 +39,15 @@
  * @job:	its job: its name and what is needed of its definition
  * @run:	the run
  * @call:	a request about it that is under way, or NULL
- * @sent:	so much of its output is sent
- * @sending:	so much will be, when @call has succeeded; negative: that is all, and it is over
- * @asked:	how often a daemon has asked for what another one has got of it
+ * @sent:	how much of its output is sent
+ * @sending:	how much will be sent when @call has succeeded; negative: all, and the run is over
+ * @asked:	how often a daemon has asked for output that the runner had sent to another one
  * @over:	it has ended, with @status
  * @status:	see @over
- * @lost:	it was ended because the runner ends: somebody else is to make it
- * @gone:	it is not ours any more: nobody wants to know of it
+ * @lost:	it was ended because the runner ends: another runner is to make it
+ * @gone:	it is not this runner's any more: no daemon wants to hear of it
  * @killed:	it was told to end
- * @timer:	the scheduler's task until it is killed, or tried again to be reported; or 0
+ * @timer:	the scheduler's task that will kill it, or report it again; or 0
  */
 struct made {
 	TAILQ_ENTRY(made)	entry;
@@ -316,8 +318,9 @@ static void report_again(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * Does the daemon lack some of the output, because another one has got it? Then send it again from
- * there on. One that cannot write it would ask for ever.
+ * Does the daemon lack some of the output, because the runner had sent that to another daemon? Then
+ * send the output again from there on. At most ASKED_MAX times: a daemon that cannot write the
+ * output would ask for ever.
  */
 static bool is_asked(struct made *made, struct json_object *answer)
 {

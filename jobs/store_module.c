@@ -3,9 +3,9 @@
 /*
  * Loading the module of PostgreSQL, which is a package of its own: twheeld itself needs no libpq.
  *
- * It is where `make install` puts it; or beside the program, where `make` does. But beside the
- * program only what belongs to the program's owner counts: others may be able to write to that
- * directory, as to /tmp. Neither the environment nor the current directory has a say.
+ * The module is where `make install` puts it, or beside the program, where `make` puts it. A module
+ * beside the program is taken only if it belongs to the program's owner: others may be able to
+ * write to that directory, as to /tmp. The environment and the current directory do not matter.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -36,7 +36,11 @@ static char *beside_program(void)
 	return n > 0 ? format("%.*s" PACKAGE ".so", (int)n, program) : NULL;
 }
 
-/* Whoever runs a program with the rights of another could choose what is beside it. */
+/*
+ * Does the module at @path belong to the owner of this program? If the program runs with more
+ * rights than its caller has (AT_SECURE), the answer is no: the caller could choose what is beside
+ * it.
+ */
 static bool is_owners(const char *path)
 {
 	struct stat program, module;

@@ -9,16 +9,16 @@
  * A life has a connection for each lane, so that the server can do a turn of each at the same time.
  * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
  * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
- * see connected(). The daemon waits for no answer longer than the lease, or for that to a turn
- * longer than LONG_TURN leases, which it renews meanwhile; then it closes all connections. The
- * server may still write what was sent on them, so to connect again and look is not enough: the
- * life continues under a new number, and the rows of the old number can only be changed when the
- * server is done with them. The turns of a lane have numbers, so a turn that is sent again is not
- * done again.
+ * see connected(). The daemon waits for an answer at most as long as the lease. For the answer to a
+ * turn it waits up to LONG_TURN leases, and renews its lease meanwhile. After that it closes all
+ * connections. The server may still write what was sent on them, so it is not enough to connect
+ * again and look: the life continues under a new number, and the rows of the old number can only be
+ * changed when the server is done with them. The turns of a lane have numbers, so a turn that is
+ * sent again is not done again.
  *
  * The server's clock is the only one that counts. If an answer says that the time was t, then the
- * present time is at least t, and at most t plus the whole round trip. Taking t, we are never ahead
- * of the server.
+ * present time is at least t, and at most t plus the whole round trip. The daemon takes t for the
+ * present time, and so is never ahead of the server.
  *
  * This file is a module: see struct store_module. So twheeld needs no libpq.
  */
@@ -45,7 +45,7 @@
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
 #define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
-#define LONG_TURN	10		/* leases: to wait longer for a turn is to no avail */
+#define LONG_TURN	10		/* leases: it is useless to wait longer for a turn */
 #define JUMP_US		(100 * US_PER_MS)	/* then the server's clock was set */
 #define OID_INT8	20
 #define OID_TEXT	25
@@ -524,14 +524,14 @@ static int renew(struct pg *s, PGconn *conn, int *todo, uint64_t *parts)
 }
 
 /*
- * If the lease is due to be renewed, do that now. Whoever does much calls this often: before each
- * statement, for each row of a result, and by store_keep(). So the lease does not end meanwhile,
- * however much there is to do.
+ * If the lease is due to be renewed, do that now. Code that may take long calls this often: before
+ * each statement, for each row of a result, and by store_keep(). So the lease does not end
+ * meanwhile, however much there is to do.
  *
- * In a transaction no turn is under way, so the connection of a lane is free; what is written on
- * that, the others see at once. The fence of the transaction does not block it. An error is not
- * reported: the caller learns of a lost connection by its next statement, and the loop learns of
- * a burial by store_beat().
+ * In a transaction no turn is under way, so the connection of a lane is free. Other lives see at
+ * once what is written on that connection, and the fence of the transaction does not block it. An
+ * error is not reported: the caller learns of a lost connection by its next statement, and the loop
+ * learns of a burial by store_beat().
  */
 static void keep_lease(struct pg *s)
 {
@@ -564,9 +564,9 @@ static int set_up_session(struct pg *s)
 	 * Look rows up by index, and in the order in which joins are written. Plan each query
 	 * anew: a plan that was made when a table was small is bad when it has grown. If a daemon
 	 * stops in the middle of a transaction, the server ends that after a lease, so that others
-	 * can continue. What the server's configuration says of these would break promises: a
-	 * connection that is idle must stay, a statement must see what those before it have
-	 * committed, and how long to wait for it is our own affair.
+	 * can continue. Other settings replace those of the server's configuration, which could
+	 * break promises: an idle connection must stay, a statement must see what was committed
+	 * before it, and the daemon itself decides how long to wait for a statement.
 	 */
 	snprintf(text, sizeof(text),
 		 "SET search_path = twheel; SET client_encoding = 'UTF8'; SET jit = off;"
@@ -769,8 +769,9 @@ static void pg_leave(struct store *store)
 }
 
 /*
- * The server answers with a row without a change if there is none. All rows say the same of where
- * to continue. That counts once @fn has taken them all: else they would be lost.
+ * If there is no change, the server answers with one row that names none. All rows say the same
+ * about where the next call must continue. That is noted only when @fn has taken all rows:
+ * otherwise some would be lost.
  */
 static int pg_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg)
 {
@@ -1149,7 +1150,7 @@ static int pg_turn(struct store *store, int nr_lane, struct op *ops, size_t nr, 
 	set_head(last, NR_OPS);
 	for (size_t i = 0; i < NR_OPS; i++)
 		set_value(last, i, (int64_t)ends[i]);
-	now = boot_us();	/* what is due the server knows better */
+	now = boot_us();	/* the server itself knows what is due */
 	tell = ends[OPS_ADD] && now - s->notified > NOTIFY_US;
 	if (tell)
 		s->notified = now;
@@ -1290,8 +1291,8 @@ static int make_code(struct pg *s)
 }
 
 /*
- * All of it or nothing, and one daemon at a time. One that begins has no lease that could end while
- * it waits for another, so it waits as long as for any answer.
+ * Set up all or nothing, one daemon at a time. A daemon that begins has no lease that could end
+ * while it waits for another daemon, so it waits as long as for any answer.
  */
 static int set_up(struct pg *s)
 {

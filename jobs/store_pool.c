@@ -3,9 +3,9 @@
 /*
  * The tables of runners and of what they run: the part of store.h that is for pool.c.
  *
- * A task is only ever changed by a statement that names its attempt and the state that it leaves,
- * so what comes late changes nothing. A firing stays in the table running all the while: it is over
- * when its owner has seen that its tasks are over.
+ * Each statement that changes a task names the attempt and the state that the task leaves, so a
+ * change that comes too late changes nothing. A firing stays in the table "running" all the while:
+ * it is over when its owner has seen that its tasks are over.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Requests of runners, and of those who have accepted a run. Any daemon answers them, whoever owns
- * the job: what they change is in the store, where the owner sees it. See pool.c.
+ * Requests of runners, and of receivers that have accepted a run. Any daemon answers them,
+ * whichever daemon owns the job: what they change is in the store, where the owner sees it. See
+ * pool.c.
  *
  *	POST /v1/take		{"runner", "name", "pool", "room", "wait", "runs": [...]}
  *	POST /v1/runs/RUN/beat?runner=&attempt=&shard=&from=		its output so far
@@ -11,8 +12,9 @@
  *
  * A runner always has a request for work in progress. The request lists the runs that the runner
  * has, and so renews their leases. It is answered when there is work, when one of these runs is to
- * end, or when it has waited for long enough. Very many runners may wait: so one look at the store
- * tells for all of them which have to ask it themselves.
+ * end, or when it has waited for long enough. Very many runners may wait. So one look at the store
+ * is made for all of them: it tells for which requests there is something, and only these query the
+ * store by themselves.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -173,7 +175,7 @@ static bool take_parse(struct request *r, struct take *take)
 	return !r->error[0];
 }
 
-/* What was needed of the request until its runs were looked at. */
+/* Free what was needed of the request only until its runs had been handled. */
 static void forget_runs(struct take *take)
 {
 	json_object_put(take->json);
@@ -197,8 +199,8 @@ void take_free(struct take *take)
 }
 
 /*
- * The request waits: it is neither parsed again, nor kept, each time that it is looked at. There
- * may be a thousand of them, each of 1 MiB.
+ * The request waits. Keep little of it: there may be a thousand such requests, each of 1 MiB. So it
+ * is not parsed again each time that it is looked at.
  */
 static void keep_little(struct request *r)
 {
@@ -345,7 +347,7 @@ static void add_idler(void *arg, struct request *r)
 	all->wake[all->nr++] = false;
 }
 
-/* Called by store_idle(): for whom is there something? */
+/* Called by store_idle(): mark the requests for which there is something. */
 static void see_idlers(void *arg, const char *pool, const char *runner, int64_t killed)
 {
 	struct idlers *all = arg;
@@ -530,7 +532,7 @@ static void not_yours(struct request *r)
  */
 static bool is_held(struct request *r, const struct task *task, enum held *held)
 {
-	/* Who has accepted a request has no lease. */
+	/* A receiver that has accepted a request has no lease. */
 	struct runner runner = { .id = task->runner, .name = "", .pool = "",
 				 .until = *task->runner ? now_us() + pool_lease() : NEVER };
 

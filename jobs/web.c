@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Runs that are an HTTP request. The run is over when the answer is there: a status of 2xx is
- * success. With 202 the receiver has only accepted it, and tells the end later, by POST
- * /v1/runs/RUN/done. A request cannot be killed, only given up: so the receiver should look at its
- * Idempotency-Key, and at the attempt.
+ * success. A status of 202 means that the receiver has only accepted the run, and reports its end
+ * later, by POST /v1/runs/RUN/done. A request cannot be killed, only given up: so the receiver
+ * should look at the Idempotency-Key of the request, and at its attempt.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -35,7 +35,7 @@
  *	a delay		counts from the exact time, however long the tick is
  *	a deadline	needs no exact time: the wheel only has to know roughly which tick it is in
  *	a cancel	frees the timer whatever the time is
- *	a query, a read	and a batch look at the exact clock
+ *	other calls	(a query, a read, a batch) look at the exact clock
  */
 #include <assert.h>
 #include <errno.h>
@@ -549,8 +549,9 @@ static void unlock(struct embedded *e, u64 now)
 
 /*
  * lock(), for timers that are about to be armed and may ask for an event when the clock is set. If
- * it was set, the search for those that asked before comes first, in lock holds of CHUNK_STEPS: it
- * would find the new timers, which were not there then.
+ * the clock was set, first finish the search for timers that had asked before, in lock holds of
+ * CHUNK_STEPS. Otherwise that search would also find the new timers, which were not armed when the
+ * clock was set.
  */
 static rare u64 lock_searched(struct embedded *e)
 {

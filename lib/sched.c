@@ -1382,9 +1382,9 @@ static int open_wheel(struct twheel_sched *sched)
 }
 
 /*
- * Start thread @nth of the pool. The thread blocks all signals: these are for the program's own.
- * Returns 0 or -ENOMEM. With the lock held, so that the new thread does not look into @threads
- * before its own entry is there.
+ * Start thread @nth of the pool. The thread blocks all signals, which are for the program's own
+ * threads. Returns 0 or -ENOMEM. With the lock held, so that the new thread does not look into
+ * @threads before its own entry is there.
  */
 static int start_worker(struct twheel_sched *sched, u32 nth)
 {

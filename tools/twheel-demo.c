@@ -11,8 +11,8 @@
  *		that a cancel found armed more than LOST_NS after it was due
  *	early	an event read before its deadline, or a deadline before the one asked
  *	twice	a one-shot or a period that fired again
- *	late	by the clock after read(), against the event's deadline: so waking up
- *		this process and reading is in it, and that ticks are 1 ms long
+ *	late	how much later than its deadline an event is, by the clock after read(): that
+ *		includes waking up this process, reading, and rounding up to ticks of 1 ms
  *
  * The run is over when all one-shots have fired, all cancels are done, and each
  * periodic timer without a cancel has given MIN_PERIODS; then these are cancelled.

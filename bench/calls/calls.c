@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * The calls of a program that arms one timer in a call and reads one event in a call, on
- * /dev/twheel and on a timerfd. Each is made TIMES times, and the plugin of profile.c counts. As in
+ * /dev/twheel and on a timerfd. Each is made TIMES times, and profile.c counts instructions. As in
  * "one at a time" of bench/user, 10^5 timers of the file are armed far ahead, and an epoll has both
  * descriptors. When an event is read it is the only one that is ready, and no task sleeps for it. A
  * part's figure is what the kernel does; the program's own instructions are left out.

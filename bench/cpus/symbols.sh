@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# Print where the kernel's locks are, as arguments of locks.so. One waits from the beginning
-# of a slow path to the next function.
+# Print where the kernel's locks are, as arguments of locks.so. The code in which a CPU waits for a
+# lock is a slow path: it ends where the next function begins.
 sort /proc/kallsyms | awk '
 	$2 !~ /[tT]/ { next }
 	slow { print "spin=" slow "-" $1; slow = "" }

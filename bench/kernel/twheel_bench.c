@@ -37,8 +37,8 @@
  * chance, it may be negative.
  *
  * twheel-eighth are timers that may be late by an eighth of their delay, as a timer_list is. The
- * delay is the one that the timer's owner asked for, lead() included. How late the subjects of the
- * part LATE are is measured in an idle round of its own.
+ * delay is the one that the timer's owner asked for, lead() included. A separate idle round
+ * measures how late the subjects of the part LATE are.
  *
  * What is compared: twheel and hrtimer are armed with deadlines in ns, timer_list with jiffies. The
  * subjects "rel" are armed with delays, so they must read the clock. hrtimer is in soft mode: it

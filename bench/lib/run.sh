@@ -5,7 +5,8 @@
 # the scheduler takes; `make bench-lib`. sched.c and single.c say what is measured.
 #
 #	NMAX=n	the most timers, a power of ten; 1000000
-#	REPS=n	repetitions; 15 of single operations, a third of that of many, and of the scheduler
+#	REPS=n	repetitions of single operations, by default 15. From 10^5 timers on there are a
+#		third as many, and for the scheduler, too
 #	BASE=c	the scheduler as it was in that commit, too
 #	DOC=f	write the report there too
 #	ONLY=p	one part, of: sched single callgrind. The rest is that of the last run

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # draw.sh [TSV...]: draw the pictures of doc/pictures from the figures in doc/data; `make
-# pictures`. The picture NAME is drawn by NAME.gp, beside this script. Its name begins with that of
-# its benchmark, kernel-* being of doc/data/bench-kernel.tsv.
+# pictures`. The picture NAME is drawn by NAME.gp, beside this script. NAME begins with the name of
+# the benchmark: kernel-* are drawn from doc/data/bench-kernel.tsv.
 #
 # A benchmark that writes its document (DOC=) writes its figures to doc/data, too, and calls this. If
 # the figures lack a workload that a picture shows, the picture stays as it is: NAME.gp lists the

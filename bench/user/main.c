@@ -16,7 +16,7 @@
  *	expire	all armed again, to fire soon. What interrupts, softirqs and the rest of the
  *		kernel take meanwhile from a loop that does nothing, beyond what they take from
  *		it anyway
- *	collect	know which have expired: that loop stops for it
+ *	collect	find out which have expired, for which the loop of "expire" stops
  *	close	give back what was created, and the work that the kernel still does after that
  *	memory	of the kernel and of the process while all are armed
  *
@@ -42,8 +42,8 @@
  *		other. They are collected every 5 ms. Figures are of each time one fires
  *
  * sparse, single and timeout are measured only where instructions are counted. Idle time is
- * skipped there. In time, the host of a virtual machine takes more from a loop of 600 us or more
- * than a timer does, and not always the same.
+ * skipped there. Where time is measured, the host of a virtual machine takes more from a loop of
+ * 600 us or longer than a timer does, and a different amount each time.
  *
  * Then "wakes": in each of some ticks of 1 ms, 20 ms and more apart, k timers are due at random
  * times within it. How often is a process woken up that does nothing but wait for them?

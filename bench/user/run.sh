@@ -8,7 +8,7 @@
 #		are counted, and 100000 where time is measured: a million timers take minutes
 #	REPS=n	repetitions, of times only; 5, and 3 of what takes long
 #	DOC=f	write the report there too
-#	JUST=w	one workload, as "dense", or one of one subject, as "dense twheel"; what main.c says
+#	JUST=w	one workload, as "dense", or one of one subject, as "dense twheel": see main.c
 #	ONLY=p	some parts: icount, tcg, multishot. The rest is that of the last run
 #
 #	icount	Debian's kernel in QEMU -icount: instructions, the same in every run

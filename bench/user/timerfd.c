@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * A timerfd for each timer, watched by epoll: edge-triggered, which costs less, with 4096 events at
- * a time. What has expired is read, timer by timer, as timerfd_create(2) says. If one-shot timers
- * are only re-armed, a thirtieth of a life could be saved.
+ * a time. What has expired is read, timer by timer, as timerfd_create(2) says. A program that
+ * re-arms one-shot timers without reading them could save a thirtieth of a life.
  */
 #include <errno.h>
 #include <string.h>

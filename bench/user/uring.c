@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * io_uring's timeouts, by liburing, submitted 4096 at a time. What expires is left to the call that
- * collects, which costs a quarter less than an interruption for each.
+ * io_uring's timeouts, by liburing, submitted 4096 at a time. The ring leaves the work for expired
+ * timeouts to the call that collects them (IORING_SETUP_DEFER_TASKRUN): that costs a quarter less
+ * than to interrupt the program for each.
  *
  * To update or remove a timeout, the kernel searches the list of all of them.
  */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # run.sh: how often timers that may be late wake a process, beside exact ones; `make bench-within`.
-# within.c says what is done, in a time that is made up: so the figures are the same on each machine.
+# within.c says what is done. The time is simulated, so the figures are the same on each machine.
 #
 #	DOC=f	write the report there too
 #

@@ -5,26 +5,27 @@
  *
  *	within	prints lines of TSV: workload, n, subject, metric, unit, value
  *
- * A server has N connections, and for each an idle timeout of 30 s: a timer of libtwheel's
- * embedded backend, armed anew whenever the connection says something. When that happens is up to
- * chance, by the workload:
+ * A server has N connections, and for each of them an idle timeout of 30 s: a timer of libtwheel's
+ * embedded backend, which is re-armed whenever the connection says something. The workload says
+ * after what random time a connection says something again:
  *
  *	never	after 1 to 20 s each time, so that no timeout ever fires
- *	seldom	after 5 s on average (of an exponential distribution): one of 400 is longer than 30
- *	often	after 15 s on average: one of seven or eight
+ *	seldom	after 5 s on average, exponentially distributed: one of 400 times exceeds 30 s
+ *	often	after 15 s on average: one of seven or eight times exceeds 30 s
  *
  * A connection that was idle is closed, and another one takes its place. The subjects are
- * tolerances from none to a tenth of the 30 s; one server with all connections, and ten servers
- * that share a machine, and them. Of one server the wake-ups are printed for the subject "all",
- * too, as wake-ups-MS for a tolerance of MS milliseconds: the points of a curve.
+ * tolerances from none to a tenth of the 30 s. Each is measured with one server that has all
+ * connections, and with ten servers on one machine, among which the connections are divided. For
+ * one server the wake-ups are also printed for the subject "all", as wake-ups-MS for a tolerance of
+ * MS milliseconds: these are the points of a curve.
  *
- * The time is made up. The linker has clock_gettime() and timerfd_settime() go through here
- * (--wrap): the clock shows the moment of what happens next, and that is a connection that says
- * something, or a timerfd that comes to its time. So the figures are of ten minutes, take some
- * seconds, and are the same on each machine. They begin when all has gone on for a minute.
+ * The time is simulated. The linker directs clock_gettime() and timerfd_settime() to this file
+ * (--wrap). The clock always shows the moment of the next event: a connection says something, or
+ * the time of a timerfd comes. So figures of ten minutes take some seconds to measure, and are the
+ * same on each machine. Counting begins after the first simulated minute.
  *
- *	wake-ups	of a process, since a timerfd was readable and it read
- *	moments		ticks in which any process was woken: more than one may be in one
+ *	wake-ups	how often a process read a timerfd because that was readable
+ *	moments		ticks in which a process was woken; several processes may share a tick
  *	fired		timeouts
  *	settimes	calls of timerfd_settime()
  *	late		how long after its deadline a timeout was read, on average

@@ -14,13 +14,13 @@
 #
 # On a very busy host a kernel may fail to calibrate its timer. Then the timer has no high
 # resolution, and the kernel may not even shut down. So guest.sh ends the machine at once, with
-# status 75: the caller may try again. So it does if the kernel dies of a fault of QEMU before init runs: a
-# breakpoint where the memory has none, see README.md.
+# status 75: the caller may try again. guest.sh does the same if the kernel dies of a fault of QEMU before
+# init runs: a breakpoint where the memory has none, see README.md.
 #
 # When user-mode Linux has halted and has said so, a signal of its timer may still come. A kernel with lockdep
-# takes that for an interrupt in an interrupt, one without finds no task, and both abort; the second shows
-# main(), to which the kernel has returned. What was tested is over by then: the exit status does not count,
-# all else is judged.
+# takes the signal for an interrupt in an interrupt; a kernel without lockdep finds no task. Both abort; the
+# second shows main(), to which the kernel has returned. By then the tests are over, so the exit status does
+# not count, and everything else is judged.
 #
 # NEVER_RAN=WORDS: what to print, with the reason, if not even init has run in the machine. Nothing
 # else is shown then: the host cannot run such a machine.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * How much of a CPU the callbacks of a base get: how long a run may be, how long the pause after it
- * is, and that over many runs they get no more than half of the CPU. And that a base with a sink
- * does not wait because the firmware or a hypervisor has had the CPU.
+ * How much of a CPU do the callbacks of a base get? The test measures how long a run may be and how
+ * long the pause after it is, and checks that over many runs the callbacks get no more than half of
+ * the CPU. It also checks that a base with a sink does not have to wait because the firmware or a
+ * hypervisor has had the CPU.
  *
- * For QEMU's -icount with one CPU, where an instruction is a ns, so that a callback takes exactly
- * as long as it is meant to, and all is the same each time.
+ * This is for QEMU's -icount with one CPU, where an instruction takes a ns: a callback takes
+ * exactly as long as it is meant to, and each run of the test gives the same result.
  *
  * KTAP in the kernel log.
  */

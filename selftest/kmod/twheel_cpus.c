@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * twheel_add_on(): the callback runs on the CPU that was named, also if the timer goes from CPU to
- * CPU by itself. A call that waits for the callback waits wherever it runs. A CPU that goes off
- * keeps no timer.
+ * twheel_add_on(): the callback runs on the CPU that was named, even if the callback itself moves
+ * the timer from CPU to CPU. A call that waits for the callback does so on whichever CPU the
+ * callback runs. A CPU that goes offline keeps no timer.
  *
  * KTAP in the kernel log. Needs two CPUs.
  */

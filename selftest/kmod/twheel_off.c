@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * A CPU goes off and on again while bases of both clocks are queued on it. Its dispatcher has an
- * hrtimer for each clock. One of these comes back with the CPU, and the other stays on the CPU
- * where it went. Both expire at the same time, on two CPUs, but only one pass may run. If a second
- * one ran, and its turn came to another base, it would wake the tasks again that the first one is
- * waking. On PREEMPT_RT a sink must allow for that: if a pass stands still for a ms, another CPU
- * takes over.
+ * A CPU goes offline and online again while bases of both clocks are queued on it. Its dispatcher
+ * has an hrtimer for each clock. One of these comes back with the CPU, and the other stays on the
+ * CPU to which it was moved. Both expire at the same time, on two CPUs, but only one pass may run.
+ * If a second pass ran and went on to another base, it would once more wake the tasks that the
+ * first pass is waking. On PREEMPT_RT a sink must allow for that: if a pass stands still for a ms,
+ * another CPU takes over.
  *
  * Also, a base is destroyed while its waiters are being woken: the destruction must wait for that.
  *

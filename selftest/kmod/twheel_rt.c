@@ -17,8 +17,8 @@
  *		them both CPUs ran at the same time
  *
  * The waiter is on another CPU; or on the same one, where a waiter that does not sleep would keep
- * the callback from ending for ever. So there is a referee with the highest priority, who then
- * takes the waiter's priority away.
+ * the callback from ending for ever. So there is a referee, a task with the highest priority: in
+ * that case it takes the waiter's priority away.
  *
  * A wait counts from the moment at which the callback was about to end. The longest wait of a few
  * rounds may be at most twice the longest of the kernel's own call, in rounds that alternate with

@@ -8,8 +8,8 @@
  * refusal.
  *
  * The kernel calls the notifiers of a coming module before the module's init function. The last of
- * them replaces that function by starved_init(). So allocations count that our modules make, and
- * none of the hundred that the kernel makes for the files of any module.
+ * them replaces that function by starved_init(). So only the allocations that our modules make are
+ * counted, and none of the hundred that the kernel makes for the files of any module.
  *
  * This is for kernels with fault injection, which init sets up.
  */

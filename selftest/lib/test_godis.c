@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Parity with the time wheel of godis: jobs with keys. It divides by zero if the interval is
- * shorter than a second; here that works.
+ * Parity with the time wheel of godis: jobs with keys. godis divides by zero if the interval is
+ * shorter than a second; libtwheel accepts such an interval.
  *
  *	AddJob(delay, key, job)		.key = key
  *	RemoveJob(key)			twheel_sched_cancel(s, twheel_sched_find(s, key, 0), 0)

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Parity with the TimingWheel of go-zero: keys and values that can be set, moved, removed and
- * drained. It keeps the memory of a removed timer until the wheel comes to its slot, and its
- * Drain() left keys behind. Neither happens here.
+ * drained. go-zero keeps the memory of a removed timer until the wheel comes to its slot, and its
+ * Drain() left keys behind. libtwheel does neither.
  *
  *	SetTimer(key, value, delay)	.key = key, .arg = value
  *	MoveTimer(key, delay)		twheel_sched_mod(s, twheel_sched_find(s, key, 0), delay)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Random operations on a wheel of the embedded backend, whose clock and timerfd are simulated, see
- * sim.h, beside a simple model: for each timer a deadline, a tolerance, and the latest time that
- * the clock has shown while it was armed. Which tick a timer has the model does not say. So it says
- * of a timer whether it may have fired, and whether it must have.
+ * Random operations on a wheel of the embedded backend, whose clock and timerfd are simulated (see
+ * sim.h), are compared with a simple model. It has for each timer a deadline, a tolerance, and the
+ * latest time that the clock has shown while the timer was armed. The model does not know the tick
+ * of a timer. It only says whether the timer may have fired, and whether it must have fired.
  *
  * The run is a sequence of episodes. Each has a wheel of its own, with one of four characters:
  * CLOCK_MONOTONIC; the same with TWHEEL_ONE_THREAD and a coarse clock that is behind;
@@ -14,10 +14,10 @@
  * An episode depends only on its seed, which is SEED plus its number. If one fails, the output
  * names the seed that makes it the first episode. OPS is the number of operations.
  *
- * Limits: there is one thread. An episode has too few timers for the bounds of a lock hold, so no
- * call is done in several. Neither does time pass within a call, nor is the clock set. After it was
- * set, the order of events is not checked. Until the wheel has read its descriptor, CANCEL, QUERY,
- * MOD and DRAIN need not know that the clock was set.
+ * Limits: there is one thread. An episode has too few timers to reach the bounds of a lock hold, so
+ * each call is one lock hold. Within a call, time does not pass and the clock is not set. After the
+ * clock was set, the order of events is not checked. Until the wheel has read its descriptor,
+ * CANCEL, QUERY, MOD and DRAIN need not know that the clock was set.
  */
 #define _GNU_SOURCE
 #include "sim.h"

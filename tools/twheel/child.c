@@ -510,7 +510,7 @@ static bool child_remove(struct child *child)
 	return had;
 }
 
-/* Collect the status of a process. From here on its number may be another one's. */
+/* Collect the status of a process. From here on its number may be that of another process. */
 static int collect(const struct child *child)
 {
 	int status = 0;

@@ -4,8 +4,8 @@
  * after, at, every and cron: commands at their time. run.c reads those of a file.
  *
  * Each command is a task of a scheduler whose threads start it and wait for it. So the
- * scheduler's promises for tasks hold for commands: never early, never twice at once, a
- * slow one delays no other (up to --jobs), and missed times are treated as was asked.
+ * scheduler's promises for tasks hold for commands: never early, never twice at once, and a
+ * slow one delays no other (up to --jobs). Missed times are treated as --missed asks.
  *
  * The first thread waits for signals, and shows the time until the next command if somebody is
  * looking. child.c passes the signals on, and has the commands' processes.

@@ -66,10 +66,10 @@ struct job_stats {
  * @dropped:	only its task still uses it
  * @stats:	see there
  *
- * jobs_lock guards @over and @stats, and whoever sets @dropped holds it; child_run() reads @dropped
- * without it, so as to start nothing for a dropped job. Only the job's own runs, which never
- * overlap, use @status, @missed and @failed; the first thread reads these when the scheduler is
- * closed. The other members are the first thread's.
+ * jobs_lock guards @over and @stats. Code that sets @dropped holds jobs_lock; child_run() reads
+ * @dropped without that lock, so that nothing is started for a dropped job. Only the job's own
+ * runs, which never overlap, use @status, @missed and @failed; the first thread reads these when
+ * the scheduler is closed. The other members are the first thread's.
  */
 struct job {
 	struct twheel_task	task;

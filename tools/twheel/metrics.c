@@ -77,8 +77,8 @@ void metric_seconds(FILE *to, const char *name, const char *const labels[], int6
 }
 
 /*
- * Give the file the mode that open() would have given it. To read the mask is to set it, so only
- * the first call does, before other threads start commands, which inherit it.
+ * Give the file the mode that open() would have given it. The mask can only be read by setting it,
+ * and commands inherit it. So only the first call reads it, before other threads start commands.
  */
 static void set_mode(int fd)
 {
@@ -113,8 +113,9 @@ static int write_new(char *name, print_fn print, const void *arg)
 }
 
 /*
- * To rename a file to the name of a device, a pipe or a link would do away with that: for root,
- * with /dev/stdout and /dev/null of the whole machine.
+ * Is there something at @path that must not be replaced? Renaming a file to the name of a device, a
+ * pipe or a link would remove that: if root did it, /dev/stdout or /dev/null of the whole machine.
+ * Returns 0, or an errno.
  */
 static int is_in_the_way(const char *path)
 {

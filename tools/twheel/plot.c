@@ -9,7 +9,7 @@
  *
  *	name	arm_ns	cancel_ns	read_ns	late_p50_ns	late_p99_ns	late_max_ns
  *
- * in any order, perhaps with others. A run of a table has three points on the left.
+ * in any order, perhaps with other columns. A run of a table has three points on the left.
  */
 #define _GNU_SOURCE
 #include <getopt.h>

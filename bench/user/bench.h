@@ -38,7 +38,8 @@ typedef uint64_t u64;
  * @rearm:	the same for timers that are armed
  * @cancel:	cancels timers that are armed
  * @collect:	takes what has expired, and stores the numbers. With @wait it sleeps once, until
- *		there is something. Returns how many
+ *		there is something. Returns how many. If timers expire faster than they are
+ *		taken, it stops when there might be no room for more: see collect_room
  * @every:	arms an idle timer, to fire after @period ns and again after each period. Returns
  *		false if this kernel has no such timers
  * @close:	undoes @open. Returns for how many timers
@@ -60,6 +61,9 @@ struct subject {
 	u32		(*close)(u32 n);
 	void		(*release)(u32 n);
 };
+
+/* How many numbers a subject's collect() has room for. */
+extern u32 collect_room;
 
 extern const struct subject twheel_subject, timerfd_subject, posix_subject, uring_subject,
 			    libevent_subject, libevent_common_subject;

@@ -100,7 +100,7 @@ static u32 collect(u32 *ids, bool wait)
 		got = read(fd, info, sizeof(info)) / (ssize_t)sizeof(info[0]);
 		for (ssize_t i = 0; i < got; i++)
 			ids[nr++] = info[i].ssi_int;
-	} while (got == EVENTS);
+	} while (got == EVENTS && nr + EVENTS <= collect_room);
 	return nr;
 }
 

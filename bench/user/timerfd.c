@@ -93,7 +93,7 @@ static u32 collect(u32 *ids, bool wait)
 			ids[nr++] = id;
 		}
 		wait = false;
-	} while (got == EVENTS);
+	} while (got == EVENTS && nr + EVENTS <= collect_room);
 	return nr;
 }
 

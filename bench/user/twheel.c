@@ -175,7 +175,7 @@ static u32 collect(u32 *ids, bool wait)
 		got = got < 0 ? 0 : got / (ssize_t)sizeof(events[0]);
 		for (i = 0; i < got; i++)
 			ids[nr++] = events[i].user_data;
-	} while (got == EVENTS);
+	} while (got == EVENTS && nr + EVENTS <= collect_room);
 	return nr;
 }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Storms over daemons that share PostgreSQL. In each, jobs run at rates and thousands of single runs are asked for,
-while things happen to the daemons, to their connections, to their server and to clocks. In the end the judge looks:
-no firing may be lost, early, or run twice under one attempt number, and no two runs of a job at the same time.
+"""Storms over daemons that share PostgreSQL, and one over a daemon by itself. In each, jobs run at rates and thousands
+of single runs are asked for, while things happen to the daemons, to their connections, to their server and to clocks.
+In the end the judge looks: no firing may be lost, early, or run twice under one attempt number, and no two runs of a
+job at the same time.
 
     storm.py [NAME]...    only these, of those at the end of this file
     SEED=n STORM=percent  of all random choices; how long the storms are
@@ -25,6 +26,7 @@ from daemon import PROGRAMS, Tap, until
 from judge import judge
 from postgres import Node, Server
 from proxy import Proxy
+from test_crash import random_kills
 from test_many import steps
 
 LEASE = 2.0
@@ -209,6 +211,12 @@ def deaths(nr, what):
     with Server("max_connections = 200") as server, contextlib.ExitStack() as stack:
         storm = Storm(server, cluster(stack, server, nr), 20000, each)
         return storm.play(overlap=pause not in what)
+
+
+def sqlite():
+    """A daemon by itself."""
+    wrong, firings = random_kills(3 * PERCENT, SEED, 20)
+    return wrong, f"killed and stopped {3 * PERCENT} times", firings
 
 
 def one():
@@ -436,7 +444,7 @@ def stepped():
 
 # ---- the programme --------------------------------------------------------------------------------
 
-STORMS = [one, three, five, connections, unknown, partition, failover, clocks, stepped]
+STORMS = [sqlite, one, three, five, connections, unknown, partition, failover, clocks, stepped]
 
 
 def all_steps(tap):

@@ -103,16 +103,21 @@ def storm(stride=1, **env):
                 return wrong, steps
 
 
-def random_kills():
-    """Jobs at a rate, none of whose times may be left out, and a daemon that is killed now and then. Returns
-    what is wrong, and how many firings there were."""
-    rng = random.Random(1)
+def random_kills(kills=KILLS, seed=1, pauses=0):
+    """Jobs at a rate, none of whose times may be left out, and a daemon that is killed now and then, or stands still:
+    so often of 100 times. Returns what is wrong, and how many firings there were."""
+    rng = random.Random(seed)
     with Daemon() as d:
         d.start()
         for n in range(4):
             d.put(f"rate{n}", rate="50ms", exec=d.writes(), missed="all", overlap="queue", queue=1000)
-        for _ in range(KILLS):
+        for _ in range(kills):
             time.sleep(rng.uniform(0.05, 0.6))
+            if rng.randrange(100) < pauses:
+                d.process.send_signal(signal.SIGSTOP)
+                time.sleep(rng.uniform(0.1, 2))
+                d.process.send_signal(signal.SIGCONT)
+                continue
             d.kill()
             d.start()
         for n in range(4):
@@ -143,4 +148,5 @@ def main():
     tap.done()
 
 
-main()
+if __name__ == "__main__":
+    main()

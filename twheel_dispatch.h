@@ -1350,6 +1350,7 @@ void twheel_user_destroy(struct twheel_user *user)
 }
 EXPORT_SYMBOL_GPL(twheel_user_destroy);
 
+/* The queue for the bases of one clock: no base is queued, and its timers are not armed. */
 static void queue_init(struct dispatcher *d, unsigned int i, clockid_t clock)
 {
 	struct dispatch_queue *q = &d->queue[i];
@@ -1361,6 +1362,7 @@ static void queue_init(struct dispatcher *d, unsigned int i, clockid_t clock)
 	hrtimer_setup(&q->watch, queue_watch, clock, HRTIMER_MODE_ABS_HARD);
 }
 
+/* The dispatcher of a CPU, which need not be online. Returns NULL if there is no memory. Sleeps. */
 static struct dispatcher *dispatcher_new(unsigned int cpu)
 {
 	struct dispatcher *d = kzalloc_node(sizeof(*d), GFP_KERNEL, cpu_to_node(cpu));
@@ -1388,6 +1390,7 @@ static bool dispatcher_is_called(struct dispatcher *d)
 	return called;
 }
 
+/* No base is queued here. Waits for this dispatcher's timers, and for calls on their way to it. */
 static void dispatcher_free(struct dispatcher *d)
 {
 	unsigned int i;
@@ -1415,6 +1418,7 @@ static void dispatchers_free(void)
 	}
 }
 
+/* A dispatcher for each possible CPU, and the user of kernel code. Returns 0 or -ENOMEM. */
 static int dispatchers_create(void)
 {
 	unsigned int cpu;

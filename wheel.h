@@ -67,10 +67,12 @@
  * is three times at most. Level 1 has one stop in each of its buckets, and level 2 has six. A timer
  * at a stop stays there when the bucket around it is emptied:
  *
- *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late
- *	exact				9 259			1.9		0
- *	by a 32nd of the delay		344			0.10		241
- *	by an 8th			162			0.001		285
+ *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late, ticks
+ *	exact				9 217			1.9		0
+ *	by a 32nd of the delay		349			0.09		242
+ *	by an 8th			165			0.002		288
+ *
+ * (selftest/wheel/spike.c counts these.)
  *
  * The next tick with work is the minimum of at most twelve bitmap searches. So sleeping costs
  * nothing, and waking up after years processes only the ticks that have work. The wheel remembers

@@ -9,7 +9,7 @@
  * Also: a timer moves at most four times, without the classes of far timers. Wake-ups that only
  * move timers are fewer than half a percent of the timers, for each class that far timers pass
  * through. And a bucket is emptied as late as possible, so that timers which are cancelled before
- * that are not moved.
+ * that are not moved. At last timers that may be late: they share ticks.
  */
 #include "test.h"
 
@@ -20,6 +20,7 @@
 #define HOUR		((u64)WHEEL_W2)
 #define DAY		((u64)WHEEL_W3)
 #define MS_DAY		86400000ULL	/* a day, in ticks of 1 ms */
+#define MINUTE		60000		/* a minute of them */
 
 static struct wheel_timer *timer;
 
@@ -178,11 +179,50 @@ static void dense(const char *what, u64 clk, u64 from)
 	free(w);
 }
 
+/*
+ * 10 000 timers up to 60 000 ticks ahead, which may be late by that part of their delay: they share
+ * ticks, and are hardly moved. With 0 none may be late. Returns the ticks with an event.
+ */
+static u64 sharing(u64 clk, unsigned int part)
+{
+	const unsigned int n = 10000;
+	struct wheel *w = new_wheel(clk);
+	struct tally c = { 0 };
+	u64 late = 0, events = 0;
+	unsigned int i;
+
+	memset(timer, 0, n * sizeof(*timer));
+	for (i = 0; i < n; i++) {
+		u64 delay = 1 + below(MINUTE), first = clk + delay;
+		u64 last = first + (part ? delay / part : 0);
+
+		late += wheel_choose(first, last) - first;
+		wheel_add_range(w, &timer[i], first, last);
+	}
+	for (; w->next != WHEEL_NEVER; events++)
+		hop(w, &c);
+	ok(c.fired == n && !c.wrong && sound(w), "up to a %uth late, 0 for never: each in its tick",
+	   part);
+	diag("%llu ticks with an event, %.3f moves each, %.0f ticks late", (ull)events,
+	     (double)w->moves / n, (double)late / n);
+	free(w);
+	return events;
+}
+
+static void shared(u64 clk)
+{
+	u64 exact = sharing(clk, 0), little = sharing(clk, 32), more = sharing(clk, 8);
+
+	ok(25 * little <= exact && 50 * more <= exact,
+	   "timers that may be late share ticks: %llu and %llu instead of %llu", (ull)little,
+	   (ull)more, (ull)exact);
+}
+
 int main(int argc, char **argv)
 {
 	u64 clk;
 
-	plan(4 * 9 + 1 + 6 + 3 + 2);
+	plan(4 * 9 + 1 + 6 + 3 + 2 + 4);
 	rnd_state = setting(argc > 1 ? argv[1] : NULL, "SEED", 1);
 	timer = alloc(MANY, sizeof(*timer));
 	clk = 1000 * DAY + below(DAY);
@@ -200,6 +240,7 @@ int main(int argc, char **argv)
 	evenly(clk);
 	dense("in the next hours", clk, clk + 1);
 	dense("days ahead", clk, clk + 3 * DAY);
+	shared(clk);
 	free(timer);
 	return done();
 }

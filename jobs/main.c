@@ -638,6 +638,7 @@ int main(int argc, char **argv)
 {
 	arguments = argv;
 	hold_standard();
+	say_setup();
 	parse_options(argc, argv);
 	default_places();
 	signal(SIGCHLD, SIG_DFL);

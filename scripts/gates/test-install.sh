@@ -217,7 +217,7 @@ jobs_elsewhere() {
 }
 
 # opens DIR TEXT: the twheeld that is installed there says that of a store
-opens() { diff <("$1/bin/twheeld" --state="$1/state" --store=nonsense 2>&1) - <<<"<3>twheeld: cannot open the store: $2"; }
+opens() { diff <("$1/bin/twheeld" --state="$1/state" --store=nonsense 2>&1) - <<<"twheeld: cannot open the store: $2"; }
 
 uninstalls_jobs() { quiet make jobs_uninstall && [ -z "$(jobs_files)" ]; }
 

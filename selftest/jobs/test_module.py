@@ -40,7 +40,7 @@ class Program:
     def says(self, **kwargs):
         """Why it cannot begin, in one line."""
         done = self.run(f"--state={self.home}/state", "--store=nonsense", **kwargs)
-        line = re.fullmatch("<3>twheeld: cannot open the store: (.*)\n", done.stderr)
+        line = re.fullmatch("twheeld: cannot open the store: (.*)\n", done.stderr)
         return line[1] if done.returncode == 1 and line else repr(done)
 
 

@@ -796,7 +796,7 @@ def starts(tap, d):
                               env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
         return done.stderr if done.returncode == 1 and done.stderr.count("\n") == 1 else repr(done)
 
-    tap.same(fails(f"--state={d.dir}/state"), f"<3>twheeld: there is a twheeld in '{d.dir}/state' already\n",
+    tap.same(fails(f"--state={d.dir}/state"), f"twheeld: there is a twheeld in '{d.dir}/state' already\n",
              "one daemon for each state")
     tap.ok(fails(f"--state={d.dir}/b", f"--socket={d.socket}").endswith(f"another daemon listens at '{d.socket}'\n"),
            "one daemon for each socket")
@@ -804,7 +804,7 @@ def starts(tap, d):
     with open(f"{d.dir}/other/jobs.db", "wb") as file:
         file.write(b"no database" * 1000)
     tap.same(fails(f"--state={d.dir}/other", f"--socket={d.dir}/s"),
-             f"<3>twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
+             f"twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
     for name, sql, why in (("newer", "PRAGMA user_version = 99", "its version is 99, and this twheeld knows 3"),
                            ("foreign", "PRAGMA user_version = 0", "it is a database of another program")):
         os.makedirs(f"{d.dir}/{name}")
@@ -813,19 +813,26 @@ def starts(tap, d):
         message = fails(f"--state={d.dir}/{name}", f"--socket={d.dir}/s")
         with contextlib.closing(sqlite3.connect(f"{d.dir}/{name}/jobs.db")) as db:
             tables = db.execute("SELECT name FROM sqlite_master").fetchall()
-        tap.same([message, tables], [f"<3>twheeld: cannot open '{d.dir}/{name}/jobs.db': {why}\n", [("theirs",)]], f"a file that is {name}")
+        tap.same([message, tables], [f"twheeld: cannot open '{d.dir}/{name}/jobs.db': {why}\n", [("theirs",)]], f"a file that is {name}")
     with open(f"{d.dir}/precious", "w", encoding="ascii") as file:
         file.write("mine\n")
     message = fails(f"--state={d.dir}/b", f"--socket={d.dir}/precious")
-    tap.same([message, d.lines("precious")], [f"<3>twheeld: '{d.dir}/precious' is there, and is no socket\n", [["mine"]]], "a socket that is a file")
+    tap.same([message, d.lines("precious")], [f"twheeld: '{d.dir}/precious' is there, and is no socket\n", [["mine"]]], "a socket that is a file")
     names = ["state", "socket", "store", "name", "group", "listen", "token-file", "runner", "pool", "cgroup", "sendmail"]
-    tap.same([fails(f"--{n}=") for n in names], [f"<3>twheeld: --{n} is empty\n" for n in names], "options that are empty")
+    tap.same([fails(f"--{n}=") for n in names], [f"twheeld: --{n} is empty\n" for n in names], "options that are empty")
     tap.same([fails("--runs=0"), fails("--keep=x"), fails("--runner=x"), fails(*[f"--runner=/{n}" for n in range(17)])],
-             ["<3>twheeld: '0' is no number from 1 to 100000\n", "<3>twheeld: 'x' is no duration of a second or more\n",
-              "<3>twheeld: 'x' is neither http://... nor the path of a socket\n",
-              "<3>twheeld: '/16' is one --runner too many: 16 are allowed\n"],
+             ["twheeld: '0' is no number from 1 to 100000\n", "twheeld: 'x' is no duration of a second or more\n",
+              "twheeld: 'x' is neither http://... nor the path of a socket\n",
+              "twheeld: '/16' is one --runner too many: 16 are allowed\n"],
              "bad options")
     tap.same(oct(os.stat(d.socket).st_mode & 0o777), "0o600", "the socket is its user's alone")
+    with open(f"{d.dir}/told", "w+", encoding="utf-8") as file:
+        st = os.fstat(file.fileno())
+        for stream in (f"{st.st_dev}:{st.st_ino}", f"{st.st_dev}:{st.st_ino + 1}", f"{st.st_dev + 1}:{st.st_ino}", "", None):
+            subprocess.run([f"{PROGRAMS}/twheeld", "--runs=0"], stderr=file, timeout=20, check=False,
+                           env={**os.environ, **({} if stream is None else {"JOURNAL_STREAM": stream})})
+        file.seek(0)
+        tap.same(file.read().replace("twheeld: '0' is no number from 1 to 100000\n", "!"), "<3>!!!!!", "only the journal is told levels")
 
 
 # ---- cgroups ---------------------------------------------------------------------------------------------
@@ -900,7 +907,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(98)
+    tap = Tap(99)
     with crowded(tap):
         with Daemon() as d:
             d.start()

@@ -946,9 +946,9 @@ def refusals(tap):
         secret = server.url.replace("postgres@", "guest:secret@")
         text = fails(f"--store={secret}")
         tap.ok("permission denied" in text and "secret" not in text, "error: a user without permissions; no password is shown", text)
-        tap.same([fails("--lease=0.5s"), fails("--store=nonsense")],
+        tap.same([fails("--lease=0.5s"), fails("--store=nonsense=1")],
                  ["twheeld: '0.5s' is no duration from a second to an hour\n",
-                  "twheeld: cannot open the store: missing \"=\" after \"nonsense\" in connection info string\n"],
+                  "twheeld: cannot open the store: invalid connection option \"nonsense\"\n"],
                  "options that are wrong")
         with Node(server) as node:
             node.start()

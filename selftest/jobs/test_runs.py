@@ -825,6 +825,9 @@ def starts(tap, d):
               "twheeld: 'x' is neither http://... nor the path of a socket\n",
               "twheeld: '/16' is one --runner too many: 16 are allowed\n"],
              "bad options")
+    stores = ["/tmp/x.db", "jobs.db", "http://localhost", "me:secret@localhost/jobs"]
+    tap.same({fails(f"--state={d.dir}/b", f"--store={store}") for store in stores},
+             {"twheeld: --store wants a server, postgresql://...; --state=DIR is for jobs in a file\n"}, "a store that is no server")
     tap.same(oct(os.stat(d.socket).st_mode & 0o777), "0o600", "the socket is its user's alone")
     with open(f"{d.dir}/told", "w+", encoding="utf-8") as file:
         st = os.fstat(file.fileno())
@@ -907,7 +910,7 @@ def notifies(tap):
 
 
 def main():
-    tap = Tap(99)
+    tap = Tap(100)
     with crowded(tap):
         with Daemon() as d:
             d.start()

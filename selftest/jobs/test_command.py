@@ -177,7 +177,8 @@ def times(tap, job):
     refused(tap, job("next", "0 0 30 2 *"), "'0 0 30 2 \\*' is a day that never comes", "next: no day")
     tap.same([job("add", "7", "--", "echo", "seven").returncode, job("run", "7", "--wait").returncode, job("log", "7").stdout,
               job("rm", "7").returncode], [0, 0, "seven\n", 0], "a job with a number for a name has a log")
-    tap.ok(job("days", "holidays", "-", stdin="2027-01-01 # new year\n2026-12-25\n").returncode == 0, "days")
+    done = [job("days", "holidays", "-", *more, stdin="2027-01-01 # new year\n2026-12-25\n") for more in ((), ("--json",))]
+    tap.same([(d.returncode, d.stdout) for d in done], [(0, ""), (0, "{}\n")], "days", *done)
     tap.same(job("days", "holidays").stdout, "2026-12-25\n2027-01-01\n", "days: printed")
     refused(tap, job("days", "holidays", "-", stdin="2027-02-30"), "a list of dates like 2027-01-01 is wanted",
             "days: a bad date")
@@ -224,6 +225,7 @@ def words(tap, job, d):
     tap.ok(job("--help").stdout.startswith("Usage: twheel job add") and job("ls", "-h").returncode == 0, "--help")
     done = job("ls", "--socket=/nowhere")
     tap.same(done.stderr, "twheel job: cannot talk to twheeld at '/nowhere': No such file or directory\n", "--socket")
+    tap.same(done.stdout, "", "ls: no daemon, no header")
     done = [job("show", "a" * n) for n in (33000, 65535, 130000)] + [job("put", "-", stdin=json.dumps({"name": "x", "exec": ["x"], "input": "x" * 1100000}))]
     tap.same([d.stderr for d in done], ["twheel job: the request is too long\n"] * 3 + ["twheel job: the body is longer than 1048576 bytes\n"], "what is too long")
     with open("/dev/full", "w", encoding="utf-8") as full:
@@ -235,7 +237,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(84)
+    tap = Tap(85)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

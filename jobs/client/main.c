@@ -146,16 +146,18 @@ static void print_job(struct json_object *job)
 static void print_run(struct json_object *run)
 {
 	const char *outcome = text_of(run, "outcome", text_of(run, "state", "-"));
-	char at[48], took[32] = "-";
+	char at[48], took[32] = "-", missed[32] = "";
 	int64_t began, ended;
 
 	if (parse_time(text_of(run, "began", ""), 0, &began) &&
 	    parse_time(text_of(run, "ended", ""), 0, &ended))
 		show_duration(ended > began ? ended - began : 0, took);
-	printf("%-28s %-16s %s %2lld  %-8s %6s  %s%s\n", text_of(run, "run", "-"),
+	if (int_of(run, "missed"))
+		snprintf(missed, sizeof(missed), "  %lld missed", (long long)int_of(run, "missed"));
+	printf("%-28s %-16s %s %2lld  %-8s %6s  %s%s%s\n", text_of(run, "run", "-"),
 	       text_of(run, "job", "-"), time_of(text_of(run, "at", NULL), at),
 	       (long long)int_of(run, "attempt"), outcome, text_of(run, "status", "-"), took,
-	       bool_of(run, "more") ? "  again" : "");
+	       missed, bool_of(run, "more") ? "  again" : "");
 }
 
 static void print_job_head(void)

@@ -133,6 +133,24 @@ def pauses(tap, job, d):
     job("rm", "tick")
 
 
+def missed(tap, job, d):
+    """A line of the history says for how many times it stands: those that are missed, or that a run makes up for."""
+    for word in ("skip", "once"):
+        job("add", word, "--every=100ms", f"--missed={word}", "--grace=200ms", "--", "true")
+        until(lambda word=word: job.json("history", word))
+        job("pause", word)
+        time.sleep(1)
+        job("resume", word)
+        until(lambda word=word: any(run["missed"] >= 3 for run in job.json("history", word)))
+        job("pause", word)
+        d.idle(word)
+        rows, lines = job.json("history", word), job("history", word).stdout.splitlines()[1:]
+        wanted = [f"{run['missed']} missed" if run["missed"] else None for run in rows]
+        told = [found and found[0] for line in lines for found in [re.search(r"(?<=  )\d+ missed$", line)]]
+        tap.ok(told == wanted and any(wanted), f"history: how many times were missed ({word})", rows, *lines)
+        job("rm", word)
+
+
 CRONTAB = r"""# a comment
 SHELL=/bin/bash
 MAILTO=root
@@ -237,7 +255,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(85)
+    tap = Tap(87)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)
@@ -245,6 +263,7 @@ def main():
         dues(tap, job)
         machines(tap, job)
         pauses(tap, job, d)
+        missed(tap, job, d)
         crontabs(tap, job, d)
         times(tap, job)
         controls(tap, job)

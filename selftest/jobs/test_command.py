@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from daemon import PROGRAMS, Command, Daemon, Tap, until
+from daemon import IN_TIME, PROGRAMS, Command, Daemon, Tap, until
 
 
 def refused(tap, done, wanted, name):
@@ -233,6 +233,24 @@ def controls(tap, job):
     job("rm", "odd")
 
 
+def starting(tap):
+    """The daemon is started just before, or just after, or never."""
+    for _ in range(IN_TIME):
+        with Daemon() as d:
+            job = Command(d)
+            with subprocess.Popen([f"{PROGRAMS}/twheel-job", "add", "early", "--", "true"], env=job.env, stderr=subprocess.PIPE, text=True) as early:
+                time.sleep(0.2)
+                d.start()
+                said = early.communicate(timeout=60)[1]
+            names, began = [o["name"] for o in job.json("ls")], time.monotonic()
+            d.kill()
+            dead, took = job("ls"), time.monotonic() - began
+        if names:
+            break
+    tap.same([early.returncode, said, names], [0, "", ["early"]], "a daemon that is starting is waited for")
+    tap.ok(dead.stderr.endswith("Connection refused\n") and 1.5 < took, "but not for ever", dead, took)
+
+
 def words(tap, job, d):
     def wrong(*args):
         done = job(*args)
@@ -255,7 +273,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(87)
+    tap = Tap(89)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)
@@ -268,6 +286,7 @@ def main():
         times(tap, job)
         controls(tap, job)
         words(tap, job, d)
+    starting(tap)
     tap.done()
 
 

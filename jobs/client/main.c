@@ -723,7 +723,7 @@ static const char usage[] =
 	"  or:  twheel job run NAME [--wait] [--at=TIME|--after=DURATION] [--key=KEY]\n"
 	"           [--arg=TEXT]\n"
 	"  or:  twheel job cancel NAME KEY\n"
-	"  or:  twheel job history [NAME] [--outcome=WORD] [--since=TIME] [--limit=N]\n"
+	"  or:  twheel job history|runs [NAME] [--outcome=WORD] [--since=TIME] [--limit=N]\n"
 	"  or:  twheel job log RUN|NAME [-f|--follow] [--attempt=N]\n"
 	"  or:  twheel job kill RUN\n"
 	"  or:  twheel job nodes|runners\n"
@@ -774,6 +774,7 @@ static const struct command {
 	{ "run", cmd_run, 1, 1, "ws" },
 	{ "cancel", cmd_cancel, 2, 2, "" },
 	{ "history", cmd_history, 0, 1, "ql" },
+	{ "runs", cmd_history, 0, 1, "ql" },
 	{ "log", cmd_log, 1, 1, "fa" },
 	{ "kill", cmd_kill, 1, 1, "" },
 	{ "nodes", cmd_nodes, 0, 0, "" },

@@ -64,6 +64,7 @@ def runs(tap, job):
     tap.ok(done.returncode == 3 and done.stderr.endswith(": failed\n"), "run --wait has the command's status", done)
     tap.same([(o["outcome"], o["status"], o["attempt"]) for o in job.json("history", "slow")],
              [("failed", 3, 1)] * 2, "history")
+    tap.same(job("runs", "slow", "--limit=1").stdout, job("history", "slow", "--limit=1").stdout, "runs: the same as history", job("runs"))
     tap.same(len(job.json("history", "--outcome=failed", "--limit=1")), 1, "history: by outcome, with a limit")
     tap.same(job.json("history", "--outcome=ok", "slow"), [], "history: none with another outcome")
     refused(tap, job("history", "--outcome=good"), "outcome: 'good' is none", "history: a bad outcome")
@@ -273,7 +274,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(89)
+    tap = Tap(90)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

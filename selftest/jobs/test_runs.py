@@ -8,16 +8,19 @@ import contextlib
 import os
 import pwd
 import re
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import time
 import urllib.parse
 
 from daemon import PROGRAMS, Daemon, Tap, settled, until
 
 ROOT = os.geteuid() == 0
+JOBS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../jobs")
 
 
 def outcomes(rows):
@@ -909,8 +912,25 @@ def notifies(tap):
         tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is notified")
 
 
+def units(tap):
+    """What systemd says of both units, where it is."""
+    verify = shutil.which("systemd-analyze")
+    with tempfile.TemporaryDirectory() as home:
+        for name, manager in (("twheeld", "--system"), ("twheeld-user", "--user")):
+            with open(f"{JOBS}/{name}.service.in", encoding="utf-8") as file:
+                text = file.read().replace("@BINDIR@", PROGRAMS)
+            path = f"{home}/{name}.service"
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            said = verify and subprocess.run([verify, manager, "--man=no", "verify", path], capture_output=True, text=True, check=False,
+                                             env={**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home})
+            faults = [line for line in said.stderr.splitlines() if name in line] if said else []     # others are of other units
+            has_options = re.search(r"^EnvironmentFile=-.*\nExecStart=\S*/twheeld \$OPTIONS$", text, re.M)
+            tap.ok(has_options and not faults, f"{name}.service has options, and no fault", text, said)
+
+
 def main():
-    tap = Tap(100)
+    tap = Tap(102)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -932,6 +952,7 @@ def main():
         full(tap)
         removed_file(tap)
         notifies(tap)
+        units(tap)
         cgroups(tap)
     tap.done()
 

@@ -5,6 +5,7 @@
 processes, logs and limits; and its answers to malformed requests."""
 import calendar
 import contextlib
+import grp
 import os
 import pwd
 import re
@@ -841,6 +842,31 @@ def starts(tap, d):
         tap.same(file.read().replace("twheeld: '0' is no number from 1 to 100000\n", "!"), "<3>!!!!!", "only the journal is told levels")
 
 
+def group(tap):
+    """--group: who may use the socket. The users come to the programs and to the socket, but not to the state."""
+    names = ["group: the socket is the group's, too", "group: a member may use it", "group: a stranger may not"]
+    if not ROOT:
+        for name in names:
+            tap.ok(True, f"{name} # SKIP only for root")
+        return
+    gid = grp.getgrnam("daemon").gr_gid
+
+    def lists(d, *groups):
+        done = subprocess.run([f"{d.dir}/twheel-job", "ls", "--json"], user="nobody", group=pwd.getpwnam("nobody").pw_gid, extra_groups=groups,
+                              cwd="/", env={"TWHEELD_SOCKET": d.socket, "ASAN_OPTIONS": "detect_leaks=0"}, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout.count('"theirs"'), done.stderr
+
+    with Daemon("--group=daemon") as d:
+        os.chmod(d.dir, 0o711)
+        shutil.copy(f"{PROGRAMS}/twheel-job", d.dir)
+        d.start()
+        d.put("theirs", exec=["true"])
+        st = os.stat(d.socket)
+        tap.same([oct(st.st_mode & 0o777), st.st_uid, st.st_gid], ["0o660", 0, gid], names[0])
+        tap.same(lists(d, gid), (0, 1, ""), names[1])
+        tap.same(lists(d), (1, 0, f"twheel job: cannot talk to twheeld at '{d.socket}': Permission denied\n"), names[2])
+
+
 # ---- cgroups ---------------------------------------------------------------------------------------------
 
 def cgroup_base():
@@ -930,7 +956,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(102)
+    tap = Tap(105)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -953,6 +979,7 @@ def main():
         removed_file(tap)
         notifies(tap)
         units(tap)
+        group(tap)
         cgroups(tap)
     tap.done()
 

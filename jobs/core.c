@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -79,6 +80,22 @@ struct lane {
 
 static struct lane lanes[LANES];
 
+static bool told_journal;	/* standard error is the journal, which understands levels */
+
+/*
+ * If systemd connects standard error to the journal, JOURNAL_STREAM has its device and inode. They
+ * must be ours: a script of a service may have redirected standard error since.
+ */
+void say_setup(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+
+	told_journal = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+		       !fstat(STDERR_FILENO, &st) && st.st_dev == device && st.st_ino == inode;
+}
+
 void say(int level, const char *fmt, ...)
 {
 	char text[1024];
@@ -87,10 +104,10 @@ void say(int level, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "twheeld: %s\n", text);
-	else
+	if (told_journal)
 		fprintf(stderr, "<%d>twheeld: %s\n", level, text);
+	else
+		fprintf(stderr, "twheeld: %s\n", text);
 }
 
 /* CLOCK_BOOTTIME in us, which nobody can set. */

@@ -150,6 +150,18 @@ static void set_lease(const char *text)
 	options.lease /= NS_PER_US;
 }
 
+/*
+ * libpq takes a URL, or settings such as host=.... Of a path it would say that a = is missing. The
+ * message does not show the text, which may contain a password.
+ */
+static void set_store(const char *text)
+{
+	if (strncmp(text, "postgresql://", 13) && strncmp(text, "postgres://", 11) &&
+	    !strchr(text, '='))
+		die("--store wants a server, postgresql://...; --state=DIR is for jobs in a file");
+	options.store = text;
+}
+
 static void add_daemon(const char *url)
 {
 	const char *wrong = runner_add(url);
@@ -186,7 +198,7 @@ static void set_option(int c)
 		options.pool = optarg;
 		break;
 	case 'd':
-		options.store = optarg;
+		set_store(optarg);
 		break;
 	case 'n':
 		options.name = optarg;
@@ -638,6 +650,7 @@ int main(int argc, char **argv)
 {
 	arguments = argv;
 	hold_standard();
+	say_setup();
 	parse_options(argc, argv);
 	default_places();
 	signal(SIGCHLD, SIG_DFL);

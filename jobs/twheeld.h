@@ -57,8 +57,10 @@
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 
 /*
- * Print a message to standard error, with its level as the journal understands it: <3>twheeld: ...
+ * Print a message to standard error. If that is the journal, the level comes first, as the journal
+ * understands it: <3>twheeld: ... Call say_setup() before there are threads.
  */
+void say_setup(void);
 __attribute__((format(printf, 2, 3)))
 void say(int level, const char *fmt, ...);
 

@@ -14,6 +14,9 @@
 
 #include "job.h"
 
+#define START_MS	2000	/* for so long a daemon may be starting */
+#define TRY_MS		20	/* how often to look whether it has started */
+
 static char *socket_path;	/* see http_socket() */
 
 char *format(const char *fmt, ...)
@@ -71,21 +74,20 @@ static char **usual_paths(void)
 }
 
 /*
- * Connect to the first daemon that listens at a usual path. If one must not be used, that is an
- * error: root's daemon would be the wrong one then.
+ * Connect to the first daemon that listens at one of @paths. If one must not be used, that is an
+ * error: root's daemon would be the wrong one then. Returns the connection, or -1 with errno; in
+ * *@path the last one that was tried.
  */
-static int connect_usual(void)
+static int try_all(char **paths, const char **path)
 {
-	char **paths = usual_paths();
 	int fd = -1;
 
-	for (int i = 0; fd < 0 && paths[i]; i++) {
-		fd = try_connect(paths[i]);
+	for (; fd < 0 && *paths; paths++) {
+		*path = *paths;
+		fd = try_connect(*paths);
 		if (fd < 0 && errno == EACCES)
-			error(1, errno, "cannot talk to twheeld at '%s'", paths[i]);
+			break;
 	}
-	if (fd < 0)
-		error(1, 0, "there is no twheeld: start one with 'twheeld &' or with systemctl(1)");
 	return fd;
 }
 
@@ -94,16 +96,27 @@ void http_socket(const char *path)
 	socket_path = path ? format("%s", path) : NULL;
 }
 
-/* Connect to the daemon. Ends the program if that fails. */
+/*
+ * Connect to the daemon. If there is none, it may be starting: after "twheeld &", and when systemd
+ * restarts it. So try again for a while. Until a user's own daemon is there, root's may refuse him.
+ * Ends the program if all that fails.
+ */
 static int connect_to(void)
 {
-	int fd;
+	char *given[2] = { socket_path }, **paths = socket_path ? given : usual_paths();
+	const char *path;
+	int fd = try_all(paths, &path);
 
-	if (!socket_path)
-		return connect_usual();
-	fd = try_connect(socket_path);
+	for (int ms = 0; fd < 0 && ms < START_MS; ms += TRY_MS) {
+		if (errno == EACCES && socket_path)
+			break;
+		usleep(TRY_MS * 1000);
+		fd = try_all(paths, &path);
+	}
+	if (fd < 0 && errno != EACCES && !socket_path)
+		error(1, 0, "there is no twheeld: start one with 'twheeld &' or with systemctl(1)");
 	if (fd < 0)
-		error(1, errno, "cannot talk to twheeld at '%s'", socket_path);
+		error(1, errno, "cannot talk to twheeld at '%s'", path);
 	return fd;
 }
 

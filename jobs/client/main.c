@@ -146,16 +146,18 @@ static void print_job(struct json_object *job)
 static void print_run(struct json_object *run)
 {
 	const char *outcome = text_of(run, "outcome", text_of(run, "state", "-"));
-	char at[48], took[32] = "-";
+	char at[48], took[32] = "-", missed[32] = "";
 	int64_t began, ended;
 
 	if (parse_time(text_of(run, "began", ""), 0, &began) &&
 	    parse_time(text_of(run, "ended", ""), 0, &ended))
 		show_duration(ended > began ? ended - began : 0, took);
-	printf("%-28s %-16s %s %2lld  %-8s %6s  %s%s\n", text_of(run, "run", "-"),
+	if (int_of(run, "missed"))
+		snprintf(missed, sizeof(missed), "  %lld missed", (long long)int_of(run, "missed"));
+	printf("%-28s %-16s %s %2lld  %-8s %6s  %s%s%s\n", text_of(run, "run", "-"),
 	       text_of(run, "job", "-"), time_of(text_of(run, "at", NULL), at),
 	       (long long)int_of(run, "attempt"), outcome, text_of(run, "status", "-"), took,
-	       bool_of(run, "more") ? "  again" : "");
+	       missed, bool_of(run, "more") ? "  again" : "");
 }
 
 static void print_job_head(void)
@@ -270,12 +272,17 @@ static int cmd_put(void)
 	return 0;
 }
 
+/* How to print jobs: @head is printed before the first page, if it is not NULL. */
+struct table {
+	void	(*head)(void);
+	void	(*job)(struct json_object *job);
+};
+
 /*
  * Print one page of jobs. Returns the name after which the next page begins, which the caller
  * frees, or NULL after the last page.
  */
-static char *list_page(const char *prefix, const char *after,
-		       void (*print)(struct json_object *job))
+static char *list_page(const char *prefix, const char *after, const struct table *table)
 {
 	char *path = format("/v1/jobs?limit=%d&prefix=%s%s%s", PAGE, prefix, after ? "&after=" : "",
 			    after ? after : "");
@@ -283,8 +290,10 @@ static char *list_page(const char *prefix, const char *after,
 	size_t nr = json_object_array_length(list);
 	char *last = NULL;
 
+	if (table->head && !after)
+		table->head();
 	for (size_t i = 0; i < nr; i++)
-		print(json_object_array_get_idx(list, i));
+		table->job(json_object_array_get_idx(list, i));
 	if (nr == PAGE)
 		last = http_word(text_of(json_object_array_get_idx(list, nr - 1), "name", ""));
 	json_object_put(list);
@@ -292,12 +301,12 @@ static char *list_page(const char *prefix, const char *after,
 	return last;
 }
 
-static void list_all(const char *prefix, void (*print)(struct json_object *job))
+static void list_all(const char *prefix, const struct table *table)
 {
 	char *word = http_word(prefix ? prefix : ""), *after = NULL, *next;
 
 	do {
-		next = list_page(word, after, print);
+		next = list_page(word, after, table);
 		free(after);
 		after = next;
 	} while (after);
@@ -306,9 +315,10 @@ static void list_all(const char *prefix, void (*print)(struct json_object *job))
 
 static int cmd_ls(void)
 {
-	if (!words.json)
-		print_job_head();
-	list_all(words.argc ? words.argv[0] : NULL, words.json ? print_json : print_job);
+	static const struct table plain = { print_job_head, print_job };
+	static const struct table json = { NULL, print_json };
+
+	list_all(words.argc ? words.argv[0] : NULL, words.json ? &json : &plain);
 	return 0;
 }
 
@@ -333,8 +343,10 @@ static void export_job(struct json_object *job)
 /* It is JSON in any case: for put, or with --json a line for each job, as from other commands. */
 static int cmd_export(void)
 {
+	static const struct table jobs = { .job = export_job };
+
 	exported = json_object_new_array();
-	list_all(words.argc ? words.argv[0] : NULL, export_job);
+	list_all(words.argc ? words.argv[0] : NULL, &jobs);
 	if (words.json)
 		print_list(exported);
 	else
@@ -366,10 +378,10 @@ static int cmd_show(void)
 	return 0;
 }
 
-/* Send a request that changes something and whose answer need not be printed. */
-static int change(const char *method, const char *path)
+/* Send a request that changes something and whose answer need not be printed. Frees @body. */
+static int change(const char *method, const char *path, struct json_object *body)
 {
-	struct json_object *answer = http_get(method, path, NULL, false);
+	struct json_object *answer = http_get(method, path, body, false);
 
 	if (words.json)
 		print_json(answer);
@@ -379,24 +391,24 @@ static int change(const char *method, const char *path)
 
 static int cmd_rm(void)
 {
-	return change("DELETE", job_path(words.argv[0], ""));
+	return change("DELETE", job_path(words.argv[0], ""), NULL);
 }
 
 static int cmd_pause(void)
 {
-	return change("POST", job_path(words.argv[0], "/pause"));
+	return change("POST", job_path(words.argv[0], "/pause"), NULL);
 }
 
 static int cmd_resume(void)
 {
-	return change("POST", job_path(words.argv[0], "/resume"));
+	return change("POST", job_path(words.argv[0], "/resume"), NULL);
 }
 
 static int cmd_cancel(void)
 {
 	char *key = http_word(words.argv[1]);
 
-	return change("DELETE", job_path(words.argv[0], format("/shots/%s", key)));
+	return change("DELETE", job_path(words.argv[0], format("/shots/%s", key)), NULL);
 }
 
 /* ---- runs --------------------------------------------------------------------------- */
@@ -495,7 +507,7 @@ static int cmd_history(void)
 
 static int cmd_kill(void)
 {
-	return change("POST", format("/v1/runs/%s/kill", http_word(words.argv[0])));
+	return change("POST", format("/v1/runs/%s/kill", http_word(words.argv[0])), NULL);
 }
 
 /* Is it like 12-1798761600000000? A job may have a name of digits, too. */
@@ -675,10 +687,8 @@ static int cmd_days(void)
 	char *path = format("/v1/days/%s", http_word(words.argv[0]));
 	struct json_object *list;
 
-	if (words.argc == 2) {
-		json_object_put(http_get("PUT", path, read_days(words.argv[1]), false));
-		return 0;
-	}
+	if (words.argc == 2)
+		return change("PUT", path, read_days(words.argv[1]));
 	list = http_get("GET", path, NULL, false);
 	for (size_t i = 0; i < json_object_array_length(list); i++)
 		puts(words.json ? json_object_to_json_string(json_object_array_get_idx(list, i)) :
@@ -713,7 +723,7 @@ static const char usage[] =
 	"  or:  twheel job run NAME [--wait] [--at=TIME|--after=DURATION] [--key=KEY]\n"
 	"           [--arg=TEXT]\n"
 	"  or:  twheel job cancel NAME KEY\n"
-	"  or:  twheel job history [NAME] [--outcome=WORD] [--since=TIME] [--limit=N]\n"
+	"  or:  twheel job history|runs [NAME] [--outcome=WORD] [--since=TIME] [--limit=N]\n"
 	"  or:  twheel job log RUN|NAME [-f|--follow] [--attempt=N]\n"
 	"  or:  twheel job kill RUN\n"
 	"  or:  twheel job nodes|runners\n"
@@ -764,6 +774,7 @@ static const struct command {
 	{ "run", cmd_run, 1, 1, "ws" },
 	{ "cancel", cmd_cancel, 2, 2, "" },
 	{ "history", cmd_history, 0, 1, "ql" },
+	{ "runs", cmd_history, 0, 1, "ql" },
 	{ "log", cmd_log, 1, 1, "fa" },
 	{ "kill", cmd_kill, 1, 1, "" },
 	{ "nodes", cmd_nodes, 0, 0, "" },

@@ -211,13 +211,13 @@ jobs_elsewhere() {
 		quiet env -i PATH="$PATH" make -C jobs install O="$dir/build" PREFIX="$dir" LIBDIR="$dir/$lib" || return
 	done
 	rm -r "$dir/build" "$dir/first"
-	opens "$dir" 'missing "=" after "nonsense" in connection info string' || return
+	opens "$dir" 'invalid connection option "nonsense"' || return
 	rm -r "$dir/lib/multi"
 	opens "$dir" "the package twheeld-postgresql is not installed: there is no '$dir/lib/multi/twheeld/twheeld-postgresql.so'"
 }
 
 # opens DIR TEXT: the twheeld that is installed there says that of a store
-opens() { diff <("$1/bin/twheeld" --state="$1/state" --store=nonsense 2>&1) - <<<"<3>twheeld: cannot open the store: $2"; }
+opens() { diff <("$1/bin/twheeld" --state="$1/state" --store=nonsense=1 2>&1) - <<<"twheeld: cannot open the store: $2"; }
 
 uninstalls_jobs() { quiet make jobs_uninstall && [ -z "$(jobs_files)" ]; }
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from daemon import PROGRAMS, Command, Daemon, Tap, until
+from daemon import IN_TIME, PROGRAMS, Command, Daemon, Tap, until
 
 
 def refused(tap, done, wanted, name):
@@ -64,6 +64,7 @@ def runs(tap, job):
     tap.ok(done.returncode == 3 and done.stderr.endswith(": failed\n"), "run --wait has the command's status", done)
     tap.same([(o["outcome"], o["status"], o["attempt"]) for o in job.json("history", "slow")],
              [("failed", 3, 1)] * 2, "history")
+    tap.same(job("runs", "slow", "--limit=1").stdout, job("history", "slow", "--limit=1").stdout, "runs: the same as history", job("runs"))
     tap.same(len(job.json("history", "--outcome=failed", "--limit=1")), 1, "history: by outcome, with a limit")
     tap.same(job.json("history", "--outcome=ok", "slow"), [], "history: none with another outcome")
     refused(tap, job("history", "--outcome=good"), "outcome: 'good' is none", "history: a bad outcome")
@@ -133,6 +134,24 @@ def pauses(tap, job, d):
     job("rm", "tick")
 
 
+def missed(tap, job, d):
+    """A line of the history says for how many times it stands: those that are missed, or that a run makes up for."""
+    for word in ("skip", "once"):
+        job("add", word, "--every=100ms", f"--missed={word}", "--grace=200ms", "--", "true")
+        until(lambda word=word: job.json("history", word))
+        job("pause", word)
+        time.sleep(1)
+        job("resume", word)
+        until(lambda word=word: any(run["missed"] >= 3 for run in job.json("history", word)))
+        job("pause", word)
+        d.idle(word)
+        rows, lines = job.json("history", word), job("history", word).stdout.splitlines()[1:]
+        wanted = [f"{run['missed']} missed" if run["missed"] else None for run in rows]
+        told = [found and found[0] for line in lines for found in [re.search(r"(?<=  )\d+ missed$", line)]]
+        tap.ok(told == wanted and any(wanted), f"history: how many times were missed ({word})", rows, *lines)
+        job("rm", word)
+
+
 CRONTAB = r"""# a comment
 SHELL=/bin/bash
 MAILTO=root
@@ -177,7 +196,8 @@ def times(tap, job):
     refused(tap, job("next", "0 0 30 2 *"), "'0 0 30 2 \\*' is a day that never comes", "next: no day")
     tap.same([job("add", "7", "--", "echo", "seven").returncode, job("run", "7", "--wait").returncode, job("log", "7").stdout,
               job("rm", "7").returncode], [0, 0, "seven\n", 0], "a job with a number for a name has a log")
-    tap.ok(job("days", "holidays", "-", stdin="2027-01-01 # new year\n2026-12-25\n").returncode == 0, "days")
+    done = [job("days", "holidays", "-", *more, stdin="2027-01-01 # new year\n2026-12-25\n") for more in ((), ("--json",))]
+    tap.same([(d.returncode, d.stdout) for d in done], [(0, ""), (0, "{}\n")], "days", *done)
     tap.same(job("days", "holidays").stdout, "2026-12-25\n2027-01-01\n", "days: printed")
     refused(tap, job("days", "holidays", "-", stdin="2027-02-30"), "a list of dates like 2027-01-01 is wanted",
             "days: a bad date")
@@ -214,6 +234,24 @@ def controls(tap, job):
     job("rm", "odd")
 
 
+def starting(tap):
+    """The daemon is started just before, or just after, or never."""
+    for _ in range(IN_TIME):
+        with Daemon() as d:
+            job = Command(d)
+            with subprocess.Popen([f"{PROGRAMS}/twheel-job", "add", "early", "--", "true"], env=job.env, stderr=subprocess.PIPE, text=True) as early:
+                time.sleep(0.2)
+                d.start()
+                said = early.communicate(timeout=60)[1]
+            names, began = [o["name"] for o in job.json("ls")], time.monotonic()
+            d.kill()
+            dead, took = job("ls"), time.monotonic() - began
+        if names:
+            break
+    tap.same([early.returncode, said, names], [0, "", ["early"]], "a daemon that is starting is waited for")
+    tap.ok(dead.stderr.endswith("Connection refused\n") and 1.5 < took, "but not for ever", dead, took)
+
+
 def words(tap, job, d):
     def wrong(*args):
         done = job(*args)
@@ -224,6 +262,7 @@ def words(tap, job, d):
     tap.ok(job("--help").stdout.startswith("Usage: twheel job add") and job("ls", "-h").returncode == 0, "--help")
     done = job("ls", "--socket=/nowhere")
     tap.same(done.stderr, "twheel job: cannot talk to twheeld at '/nowhere': No such file or directory\n", "--socket")
+    tap.same(done.stdout, "", "ls: no daemon, no header")
     done = [job("show", "a" * n) for n in (33000, 65535, 130000)] + [job("put", "-", stdin=json.dumps({"name": "x", "exec": ["x"], "input": "x" * 1100000}))]
     tap.same([d.stderr for d in done], ["twheel job: the request is too long\n"] * 3 + ["twheel job: the body is longer than 1048576 bytes\n"], "what is too long")
     with open("/dev/full", "w", encoding="utf-8") as full:
@@ -235,7 +274,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(84)
+    tap = Tap(90)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)
@@ -243,10 +282,12 @@ def main():
         dues(tap, job)
         machines(tap, job)
         pauses(tap, job, d)
+        missed(tap, job, d)
         crontabs(tap, job, d)
         times(tap, job)
         controls(tap, job)
         words(tap, job, d)
+    starting(tap)
     tap.done()
 
 

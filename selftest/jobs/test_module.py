@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """The module for PostgreSQL: where twheeld looks for it, and what it says of one that it does not take. This
-needs no server: 'nonsense' is an address that the module refuses."""
+needs no server: 'nonsense=1' is a setting that the module refuses."""
 import os
 import re
 import shutil
@@ -12,7 +12,7 @@ from daemon import PROGRAMS, Daemon, Tap
 
 MODULE = "twheeld-postgresql.so"
 INSTALLED = os.path.abspath(f"{PROGRAMS}/lib/twheeld/{MODULE}")      # for this build
-TAKEN = "missing \"=\" after \"nonsense\" in connection info string"
+TAKEN = "invalid connection option \"nonsense\""
 NONE = f"the package twheeld-postgresql is not installed: there is no '{INSTALLED}'"
 ROOT = os.geteuid() == 0
 
@@ -39,8 +39,8 @@ class Program:
 
     def says(self, **kwargs):
         """Why it cannot begin, in one line."""
-        done = self.run(f"--state={self.home}/state", "--store=nonsense", **kwargs)
-        line = re.fullmatch("<3>twheeld: cannot open the store: (.*)\n", done.stderr)
+        done = self.run(f"--state={self.home}/state", "--store=nonsense=1", **kwargs)
+        line = re.fullmatch("twheeld: cannot open the store: (.*)\n", done.stderr)
         return line[1] if done.returncode == 1 and line else repr(done)
 
 

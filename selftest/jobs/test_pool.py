@@ -115,7 +115,7 @@ def runs(tap, d):
         tap.same([[over(d, key) for key in keys], one.stop(), one.unsound()], [[[(1, "ok")]] * 8, 0, ""], "names with each sign that they may have")
     with Runner("p", d, name="a b") as one:
         status = one.start(wait=False).process.wait(60)
-        tap.same([status, one.stderr()], [1, "<3>twheeld: 'a b' is no name for a runner: say --name=NAME\n"], "a name that is none")
+        tap.same([status, one.stderr()], [1, "twheeld: 'a b' is no name for a runner: say --name=NAME\n"], "a name that is none")
     with Runner("p", d, name="lonely") as one:
         said = []
         for path in ("/nowhere", d.tokens):
@@ -124,7 +124,7 @@ def runs(tap, d):
             until(lambda: one.stderr().count("\n") > len(said))
             one.kill()
             said = one.stderr().splitlines()
-        tap.same(said, ["<4>twheeld: /nowhere: No such file or directory", f"<4>twheeld: {d.tokens}: Connection refused"],
+        tap.same(said, ["twheeld: /nowhere: No such file or directory", f"twheeld: {d.tokens}: Connection refused"],
                  "a socket that is none")
 
 

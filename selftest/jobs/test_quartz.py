@@ -1,15 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Parity with Quartz: what its documentation promises, in the words of twheel-job(5). Not here: job classes and data
-that a job stores for its next run, since a job is a command; triggers with a number of repetitions."""
+"""Parity with Quartz: what its documentation promises, in the words of twheel-job(5). Not here:
+
+- job classes, and data that a job stores for its next run, since a job is a command
+- triggers with a number of repetitions, since a job is due until it is removed. So there is no
+  RESCHEDULE_NOW_WITH_EXISTING_REPEAT_COUNT or RESCHEDULE_NOW_WITH_REMAINING_REPEAT_COUNT, which also move the phase of a
+  trigger: that of a rate never changes
+- SMART_POLICY of a trigger that is repeated for ever, which is RESCHEDULE_NEXT: the default is once for each kind of job
+- CronCalendar, and calendars based on another: the days off are one list
+- a group that stays paused for jobs that it gets later: there are no groups, only names with a prefix
+"""
 import contextlib
 import datetime
 import os
 import sqlite3
 import time
 
-from daemon import Daemon, Tap, until
+from daemon import PROGRAMS, Daemon, Tap, until
 from remote import Remote, Runner
 
 AWAY = 3.2      # s, for which there is no scheduler
@@ -46,8 +54,10 @@ def misfires(tap):
             d.put(f"cron-{word}", cron="* * * * * *", missed=word, grace="0.9s", **command)
             d.put(f"rate-{word}", rate="500ms", missed=word, grace="0.9s", **command)
             d.put(f"shot-{word}", after="1h", missed=word, grace="0.9s", **command)
+        d.put("cron-smart", cron="* * * * * *", grace="0.9s", **command)
+        d.put("shot-smart", after="1h", grace="0.9s", **command)
         d.put("patient", cron="* * * * * *", missed="skip", grace="1h", **command)
-        until(lambda: all(d.over(f"{kind}-{word}") for kind in ("cron", "rate") for word in ("once", "skip", "all")))
+        until(lambda: all(d.over(f"{kind}-{word}") for kind in ("cron", "rate") for word in ("once", "skip", "all")) and d.over("cron-smart"))
         d.stop()
         left = int(time.time() * 1e6)
         with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:    # a single time is due meanwhile
@@ -56,13 +66,13 @@ def misfires(tap):
         time.sleep(AWAY)
         back = time.time()
         d.start()
-        until(lambda: d.over("shot-once") and d.over("shot-skip") and d.over("shot-all"))
-        for name in [f"{kind}-{word}" for kind in ("cron", "rate") for word in ("once", "skip", "all")] + ["patient"]:
+        until(lambda: d.over("shot-once") and d.over("shot-skip") and d.over("shot-all") and d.over("shot-smart"))
+        for name in [f"{kind}-{word}" for kind in ("cron", "rate") for word in ("once", "skip", "all")] + ["cron-smart", "patient"]:
             until(lambda name=name: any(row["at"] > utc(back) for row in d.over(name)))     # it has come to the present
         d.stop()
         # A host that stands still for the grace makes some miss their time that were due later.
-        made_up = {f"{kind}-{word}": [r for r in rows_since(d, f"{kind}-{word}", left) if r[0] < (back - 0.9) * 1e6]
-                   for kind in ("cron", "rate") for word in ("once", "skip", "all")}
+        made_up = {name: [r for r in rows_since(d, name, left) if r[0] < (back - 0.9) * 1e6]
+                   for name in [f"{kind}-{word}" for kind in ("cron", "rate") for word in ("once", "skip", "all")] + ["cron-smart"]}
         period = {"cron": 1000000, "rate": 500000}
         for kind in ("cron", "rate"):
             rows = made_up[f"{kind}-once"]
@@ -79,6 +89,9 @@ def misfires(tap):
         tap.ok(len(phases) <= 2, "SimpleTrigger: the phase stays", phases)
         shots = {word: [r[1] for r in rows_since(d, f"shot-{word}", 0)] for word in ("once", "skip", "all")}
         tap.same(shots, {"once": [0], "skip": [6], "all": [0]}, "a single time: FIRE_NOW (once, all), or not at all (skip)")
+        rows, shot = made_up["cron-smart"], [r[1] for r in rows_since(d, "shot-smart", 0)]
+        tap.ok(len(rows) == 1 and rows[0][1] == 0 and rows[0][2] >= 2 and shot == [0],
+               "SMART_POLICY (the default): FIRE_ONCE_NOW for cron, FIRE_NOW for a single time", rows, shot)
         rows = rows_since(d, "patient", left)
         tap.ok({r[1] for r in rows} == {0} and {b[0] - a[0] for a, b in zip(rows, rows[1:])} == {10**6},
                "misfireThreshold (grace): what is less late is no misfire", rows)
@@ -97,6 +110,43 @@ def calendars(tap, d):
     d.request("PUT", "/v1/days/holidays", [])
     tap.ok(d.over("workday"), "addCalendar(replace, updateTriggers): jobs follow the new days at once", d.get("/v1/jobs/workday"))
     d.request("DELETE", "/v1/jobs/workday")
+
+
+def other_calendars(tap, d):
+    """Days and hours that are the same each week, month or day are left out by the expression itself."""
+    def times(cron, n=60):
+        return [datetime.datetime.fromisoformat(t.replace("Z", "+00:00")) for t in d.get(f"/v1/preview?cron={cron.replace(' ', '+')}&zone=UTC&n={n}")]
+    tap.same({t.weekday() for t in times("0 0 12 * * MON-FRI")}, set(range(5)), "WeeklyCalendar: days of the week are left out")
+    tap.same({t.day for t in times("0 0 12 1-24 * *")}, set(range(1, 25)), "MonthlyCalendar: so are days of the month")
+    tap.same({t.hour for t in times("0 0 0-8,18-23 * * *")}, {*range(9), *range(18, 24)}, "DailyCalendar: so are hours")
+    year = datetime.datetime.now(datetime.timezone.utc).year
+    d.request("PUT", "/v1/days/christmas", [f"{year + n}-12-25" for n in range(2)])
+    d.put("advent", cron="0 0 12 24,25 12 *", zone="UTC", exec=["true"], **{"except": "christmas"})
+    upcoming = d.get("/v1/jobs/advent")["next"]
+    christmas = [t for t in upcoming if t[5:10] == "12-25"]
+    tap.ok(christmas and min(christmas) > str(year + 2) and min(upcoming) < str(year + 2), "AnnualCalendar: a day of each year that the list has", upcoming)
+    d.request("DELETE", "/v1/jobs/advent")
+
+
+def groups(tap, d):
+    for name in ("group.a", "group.b", "groups"):
+        d.put(name, rate="1h", exec=["true"])
+    for job in d.get("/v1/jobs?prefix=group."):
+        d.post(f"/v1/jobs/{job['name']}/pause")
+    tap.same({job["name"]: job["paused"] for job in d.get("/v1/jobs?prefix=group")}, {"group.a": True, "group.b": True, "groups": False},
+             "pauseJobs(GroupMatcher) (prefix): one by one")
+
+
+def ends(tap, d):
+    d.put("ends", rate="100ms", exec=["true"])
+    d.put("end", exec=[f"{PROGRAMS}/twheel-job", f"--socket={d.socket}", "pause", "ends"], env={"ASAN_OPTIONS": "detect_leaks=0"})
+    d.over("ends")
+    run(d, "end", after="0.3s")
+    told = [r["outcome"] for r in d.over("end")]
+    d.idle("ends")
+    before = len(d.over("ends"))
+    time.sleep(0.5)
+    tap.same([told, len(d.over("ends")), d.get("/v1/jobs/ends")["paused"]], [["ok"], before, True], "endAt: another job is due then, and pauses it")
 
 
 def pauses(tap, d):
@@ -198,11 +248,11 @@ def priorities(tap):
 
 
 def main():
-    tap = Tap(33)
+    tap = Tap(40)
     misfires(tap)
     with Daemon() as d:
         d.start()
-        for fn in (calendars, pauses, jobs, expressions):
+        for fn in (calendars, other_calendars, pauses, groups, ends, jobs, expressions):
             fn(tap, d)
         tap.ok(d.stop() == 0 and not d.unsound(), "the daemon was sound", d.unsound())
     recovery(tap)

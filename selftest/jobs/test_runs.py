@@ -5,19 +5,23 @@
 processes, logs and limits; and its answers to malformed requests."""
 import calendar
 import contextlib
+import grp
 import os
 import pwd
 import re
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import time
 import urllib.parse
 
 from daemon import PROGRAMS, Daemon, Tap, settled, until
 
 ROOT = os.geteuid() == 0
+JOBS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../jobs")
 
 
 def outcomes(rows):
@@ -796,7 +800,7 @@ def starts(tap, d):
                               env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
         return done.stderr if done.returncode == 1 and done.stderr.count("\n") == 1 else repr(done)
 
-    tap.same(fails(f"--state={d.dir}/state"), f"<3>twheeld: there is a twheeld in '{d.dir}/state' already\n",
+    tap.same(fails(f"--state={d.dir}/state"), f"twheeld: there is a twheeld in '{d.dir}/state' already\n",
              "one daemon for each state")
     tap.ok(fails(f"--state={d.dir}/b", f"--socket={d.socket}").endswith(f"another daemon listens at '{d.socket}'\n"),
            "one daemon for each socket")
@@ -804,7 +808,7 @@ def starts(tap, d):
     with open(f"{d.dir}/other/jobs.db", "wb") as file:
         file.write(b"no database" * 1000)
     tap.same(fails(f"--state={d.dir}/other", f"--socket={d.dir}/s"),
-             f"<3>twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
+             f"twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
     for name, sql, why in (("newer", "PRAGMA user_version = 99", "its version is 99, and this twheeld knows 3"),
                            ("foreign", "PRAGMA user_version = 0", "it is a database of another program")):
         os.makedirs(f"{d.dir}/{name}")
@@ -813,19 +817,54 @@ def starts(tap, d):
         message = fails(f"--state={d.dir}/{name}", f"--socket={d.dir}/s")
         with contextlib.closing(sqlite3.connect(f"{d.dir}/{name}/jobs.db")) as db:
             tables = db.execute("SELECT name FROM sqlite_master").fetchall()
-        tap.same([message, tables], [f"<3>twheeld: cannot open '{d.dir}/{name}/jobs.db': {why}\n", [("theirs",)]], f"a file that is {name}")
+        tap.same([message, tables], [f"twheeld: cannot open '{d.dir}/{name}/jobs.db': {why}\n", [("theirs",)]], f"a file that is {name}")
     with open(f"{d.dir}/precious", "w", encoding="ascii") as file:
         file.write("mine\n")
     message = fails(f"--state={d.dir}/b", f"--socket={d.dir}/precious")
-    tap.same([message, d.lines("precious")], [f"<3>twheeld: '{d.dir}/precious' is there, and is no socket\n", [["mine"]]], "a socket that is a file")
+    tap.same([message, d.lines("precious")], [f"twheeld: '{d.dir}/precious' is there, and is no socket\n", [["mine"]]], "a socket that is a file")
     names = ["state", "socket", "store", "name", "group", "listen", "token-file", "runner", "pool", "cgroup", "sendmail"]
-    tap.same([fails(f"--{n}=") for n in names], [f"<3>twheeld: --{n} is empty\n" for n in names], "options that are empty")
+    tap.same([fails(f"--{n}=") for n in names], [f"twheeld: --{n} is empty\n" for n in names], "options that are empty")
     tap.same([fails("--runs=0"), fails("--keep=x"), fails("--runner=x"), fails(*[f"--runner=/{n}" for n in range(17)])],
-             ["<3>twheeld: '0' is no number from 1 to 100000\n", "<3>twheeld: 'x' is no duration of a second or more\n",
-              "<3>twheeld: 'x' is neither http://... nor the path of a socket\n",
-              "<3>twheeld: '/16' is one --runner too many: 16 are allowed\n"],
+             ["twheeld: '0' is no number from 1 to 100000\n", "twheeld: 'x' is no duration of a second or more\n",
+              "twheeld: 'x' is neither http://... nor the path of a socket\n",
+              "twheeld: '/16' is one --runner too many: 16 are allowed\n"],
              "bad options")
+    stores = ["/tmp/x.db", "jobs.db", "http://localhost", "me:secret@localhost/jobs"]
+    tap.same({fails(f"--state={d.dir}/b", f"--store={store}") for store in stores},
+             {"twheeld: --store wants a server, postgresql://...; --state=DIR is for jobs in a file\n"}, "a store that is no server")
     tap.same(oct(os.stat(d.socket).st_mode & 0o777), "0o600", "the socket is its user's alone")
+    with open(f"{d.dir}/told", "w+", encoding="utf-8") as file:
+        st = os.fstat(file.fileno())
+        for stream in (f"{st.st_dev}:{st.st_ino}", f"{st.st_dev}:{st.st_ino + 1}", f"{st.st_dev + 1}:{st.st_ino}", "", None):
+            subprocess.run([f"{PROGRAMS}/twheeld", "--runs=0"], stderr=file, timeout=20, check=False,
+                           env={**os.environ, **({} if stream is None else {"JOURNAL_STREAM": stream})})
+        file.seek(0)
+        tap.same(file.read().replace("twheeld: '0' is no number from 1 to 100000\n", "!"), "<3>!!!!!", "only the journal is told levels")
+
+
+def group(tap):
+    """--group: who may use the socket. The users come to the programs and to the socket, but not to the state."""
+    names = ["group: the socket is the group's, too", "group: a member may use it", "group: a stranger may not"]
+    if not ROOT:
+        for name in names:
+            tap.ok(True, f"{name} # SKIP only for root")
+        return
+    gid = grp.getgrnam("daemon").gr_gid
+
+    def lists(d, *groups):
+        done = subprocess.run([f"{d.dir}/twheel-job", "ls", "--json"], user="nobody", group=pwd.getpwnam("nobody").pw_gid, extra_groups=groups,
+                              cwd="/", env={"TWHEELD_SOCKET": d.socket, "ASAN_OPTIONS": "detect_leaks=0"}, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout.count('"theirs"'), done.stderr
+
+    with Daemon("--group=daemon") as d:
+        os.chmod(d.dir, 0o711)
+        shutil.copy(f"{PROGRAMS}/twheel-job", d.dir)
+        d.start()
+        d.put("theirs", exec=["true"])
+        st = os.stat(d.socket)
+        tap.same([oct(st.st_mode & 0o777), st.st_uid, st.st_gid], ["0o660", 0, gid], names[0])
+        tap.same(lists(d, gid), (0, 1, ""), names[1])
+        tap.same(lists(d), (1, 0, f"twheel job: cannot talk to twheeld at '{d.socket}': Permission denied\n"), names[2])
 
 
 # ---- cgroups ---------------------------------------------------------------------------------------------
@@ -899,8 +938,25 @@ def notifies(tap):
         tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is notified")
 
 
+def units(tap):
+    """What systemd says of both units, where it is."""
+    verify = shutil.which("systemd-analyze")
+    with tempfile.TemporaryDirectory() as home:
+        for name, manager in (("twheeld", "--system"), ("twheeld-user", "--user")):
+            with open(f"{JOBS}/{name}.service.in", encoding="utf-8") as file:
+                text = file.read().replace("@BINDIR@", PROGRAMS)
+            path = f"{home}/{name}.service"
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            said = verify and subprocess.run([verify, manager, "--man=no", "verify", path], capture_output=True, text=True, check=False,
+                                             env={**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home})
+            faults = [line for line in said.stderr.splitlines() if name in line] if said else []     # others are of other units
+            has_options = re.search(r"^EnvironmentFile=-.*\nExecStart=\S*/twheeld \$OPTIONS$", text, re.M)
+            tap.ok(has_options and not faults, f"{name}.service has options, and no fault", text, said)
+
+
 def main():
-    tap = Tap(98)
+    tap = Tap(105)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -922,6 +978,8 @@ def main():
         full(tap)
         removed_file(tap)
         notifies(tap)
+        units(tap)
+        group(tap)
         cgroups(tap)
     tap.done()
 

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""doc/tutorial-jobs.md, typed by a user who has just read it: each command as written, and what it prints."""
+"""doc/tutorial-jobs.md, typed by a user who has just read it: each command as written, and what it prints. And the two
+lines of README.md, pasted."""
 import contextlib
 import os
 import pwd
@@ -13,10 +14,11 @@ import sys
 import tempfile
 import time
 
-from daemon import PROGRAMS, Tap, free_port, processes_with
+from daemon import IN_TIME, PROGRAMS, Tap, free_port, processes_with
 from postgres import ROOT, Server
 
-TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/tutorial-jobs.md")
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+TEXT = f"{TOP}/doc/tutorial-jobs.md"
 # What only looks is repeated until it shows what it should: a reader takes some seconds to type.
 LOOKS = r"twheel job (ls|log|history|runners|nodes)\b|cat |curl "
 END = "\001"
@@ -47,9 +49,9 @@ def plain(text):
 
 
 class Shell:
-    """@server: what its reader has for a database"""
+    """@store: the address of its reader's database"""
 
-    def __init__(self, server):
+    def __init__(self, store=""):
         self.home = tempfile.mkdtemp(prefix="tutorial.")
         os.chmod(self.home, 0o755)
         # Whoever reads it is not root, and may not be able to come to the programs here.
@@ -62,7 +64,7 @@ class Shell:
         os.chmod(f"{self.home}/bin/twheel", 0o755)
         if ROOT:
             shutil.chown(self.home, "nobody")
-        self.store, self.port = server.url, str(free_port())
+        self.store, self.port = store, str(free_port())
         env = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "TWHEEL"))}
         self.shell = subprocess.Popen(
             ["bash", "--norc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.home,
@@ -108,7 +110,7 @@ class Shell:
 def types_all(found, to_the_end):
     """Returns the titles, each with what is wrong in its section. Stops there, unless it is to go on."""
     results = []
-    with Server() as server, Shell(server) as shell:
+    with Server() as server, Shell(server.url) as shell:
         for title, commands in found:
             wrong = []
             for command, output in commands:
@@ -123,11 +125,25 @@ def types_all(found, to_the_end):
     return results
 
 
+def pasted():
+    """The second line of README.md does not wait for the first one. Returns what is wrong."""
+    with open(f"{TOP}/README.md", encoding="utf-8") as file:
+        lines = re.search(r"^ +make jobs && (.*twheeld.*\n.*twheel-job add hello .*)$", file.read(), re.M)[1].replace("build/jobs/", "")
+    with Shell() as shell:
+        said = shell.type(f"{lines}\necho status $?")
+        listed = shell.type("twheel job ls hello")
+    return [] if "status 0\n" in said and re.search("^hello ", listed, re.M) else [lines, said, listed]
+
+
 def main():
     """A reader whose machine stands still while he is to kill a daemon within 2 s, or whose clock comes to the minute of
     a line of his crontab, sees something else. He begins anew, and sees that it was for that."""
     found = sections()
-    tap = Tap(len(found))
+    tap = Tap(len(found) + 1)
+    for _ in range(IN_TIME):
+        if not (wrong := pasted()):
+            break
+    tap.ok(not wrong, "README.md", *wrong)
     for to_the_end in (False, False, True):
         results = types_all(found, to_the_end)
         if not any(wrong for _, wrong in results):

@@ -4,6 +4,7 @@
 """Parity with xxl-job: what its documentation promises. An executor is a runner here, an app name its pool. Runners
 take work instead of being given it, so the routes are replaced by what they are for. Not here: code that is edited on
 the page."""
+import datetime
 import os
 import re
 import time
@@ -33,6 +34,10 @@ def gate(d, name):
 
 def sh(text):
     return ["/bin/sh", "-c", text]
+
+
+def utc(seconds):
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def where(d, key):
@@ -105,6 +110,28 @@ def lost(tap, d):
         tap.same(over(d, key), [(1, "lost"), (2, "ok")], "the run of a runner that died is run by another one")
 
 
+def misfires(tap):
+    """What was due while there was no scheduler. The grace is for xxl-job's five seconds."""
+    with Remote() as d, Runner("p", d.start(), name="one") as one:
+        one.start()
+        for word in ("once", "skip"):
+            d.put(word, cron="* * * * * *", missed=word, grace="0.9s", exec=["true"], pool="p", overlap="queue", queue=100)
+            d.over(word)
+        d.stop()
+        left = utc(time.time())
+        time.sleep(3.2)
+        back, early = utc(time.time()), utc(time.time() - 0.9)      # what is due in between is not yet missed
+        d.start()
+        rows = {}
+        for word in ("once", "skip"):
+            until(lambda word=word: any(r["at"] > back and r["outcome"] == "ok" for r in d.over(word)))
+            rows[word] = [r for r in d.over(word) if left < r["at"] < early]
+        for word, outcome, name in (("skip", "missed", "DO_NOTHING (skip): none is made up for"),
+                                    ("once", "ok", "FIRE_ONCE_NOW (once): one run makes up for all")):
+            tap.ok([r["outcome"] for r in rows[word]] == [outcome] and rows[word][0]["missed"] >= 2, name, rows[word])
+        tap.ok(one.stop() == 0 and d.stop() == 0 and not one.unsound() + d.unsound(), "both were sound", one.unsound(), d.unsound())
+
+
 # ---- jobs -----------------------------------------------------------------------------------------
 
 def jobs(tap, d):
@@ -142,7 +169,7 @@ def jobs(tap, d):
 
 
 def main():
-    tap = Tap(20)
+    tap = Tap(23)
     with Remote("--lease=3s") as d, Runner("p", d.start(), name="one", runs=2) as one:
         one.start()
         blocks(tap, d)
@@ -151,6 +178,7 @@ def main():
         jobs(tap, d)
         tap.same([one.stop(), d.stop()], [0, 0], "both end")
         tap.ok(not one.unsound() + d.unsound(), "both were sound", one.unsound(), d.unsound())
+    misfires(tap)
     tap.done()
 
 

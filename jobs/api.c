@@ -1231,37 +1231,41 @@ static void get_page(struct request *r)
 
 /* ---- requests ----------------------------------------------------------------------- */
 
+/* Whether a request may have a body: a route that does not read it refuses it. */
+enum body { NO_BODY, BODY };
+
 static const struct route {
 	const char	*method;
 	const char	*path[SEGMENTS];	/* "*" matches anything */
 	void		(*fn)(struct request *r);
 	enum role	role;			/* whose token is enough, besides one for all */
+	enum body	body;
 } routes[] = {
-	{ "GET", { "v1", "jobs" }, get_jobs, ROLE_READ },
-	{ "POST", { "v1", "jobs" }, post_jobs, ROLE_ALL },
-	{ "GET", { "v1", "jobs", "*" }, get_job, ROLE_READ },
-	{ "PUT", { "v1", "jobs", "*" }, put_job, ROLE_ALL },
-	{ "DELETE", { "v1", "jobs", "*" }, delete_job, ROLE_ALL },
-	{ "POST", { "v1", "jobs", "*", "run" }, run_job, ROLE_ALL },
-	{ "POST", { "v1", "jobs", "*", "pause" }, pause_job, ROLE_ALL },
-	{ "POST", { "v1", "jobs", "*", "resume" }, pause_job, ROLE_ALL },
-	{ "POST", { "v1", "jobs", "*", "shots" }, post_shots, ROLE_ALL },
-	{ "DELETE", { "v1", "jobs", "*", "shots", "*" }, delete_shot, ROLE_ALL },
-	{ "GET", { "v1", "runs" }, get_runs, ROLE_READ },
-	{ "GET", { "v1", "runs", "*" }, get_run, ROLE_READ },
-	{ "GET", { "v1", "runs", "*", "log" }, get_log, ROLE_READ },
-	{ "POST", { "v1", "runs", "*", "kill" }, kill_run, ROLE_ALL },
-	{ "GET", { "v1", "plan" }, get_plan, ROLE_READ },
-	{ "GET", { "v1", "preview" }, get_preview, ROLE_READ },
-	{ "GET", { "v1", "days", "*" }, get_days, ROLE_READ },
-	{ "PUT", { "v1", "days", "*" }, put_days, ROLE_ALL },
-	{ "POST", { "v1", "runs", "*", "beat" }, post_beat, ROLE_RUN },
-	{ "POST", { "v1", "runs", "*", "done" }, post_done, ROLE_RUN },
-	{ "POST", { "v1", "take" }, post_take, ROLE_RUN },
-	{ "GET", { "v1", "runners" }, get_runners, ROLE_READ },
-	{ "GET", { "v1", "nodes" }, get_nodes, ROLE_READ },
-	{ "GET", { "metrics" }, get_metrics, ROLE_READ },
-	{ "GET", { "" }, get_page, ROLE_READ },
+	{ "GET", { "v1", "jobs" }, get_jobs, ROLE_READ, NO_BODY },
+	{ "POST", { "v1", "jobs" }, post_jobs, ROLE_ALL, BODY },
+	{ "GET", { "v1", "jobs", "*" }, get_job, ROLE_READ, NO_BODY },
+	{ "PUT", { "v1", "jobs", "*" }, put_job, ROLE_ALL, BODY },
+	{ "DELETE", { "v1", "jobs", "*" }, delete_job, ROLE_ALL, NO_BODY },
+	{ "POST", { "v1", "jobs", "*", "run" }, run_job, ROLE_ALL, NO_BODY },
+	{ "POST", { "v1", "jobs", "*", "pause" }, pause_job, ROLE_ALL, NO_BODY },
+	{ "POST", { "v1", "jobs", "*", "resume" }, pause_job, ROLE_ALL, NO_BODY },
+	{ "POST", { "v1", "jobs", "*", "shots" }, post_shots, ROLE_ALL, BODY },
+	{ "DELETE", { "v1", "jobs", "*", "shots", "*" }, delete_shot, ROLE_ALL, NO_BODY },
+	{ "GET", { "v1", "runs" }, get_runs, ROLE_READ, NO_BODY },
+	{ "GET", { "v1", "runs", "*" }, get_run, ROLE_READ, NO_BODY },
+	{ "GET", { "v1", "runs", "*", "log" }, get_log, ROLE_READ, NO_BODY },
+	{ "POST", { "v1", "runs", "*", "kill" }, kill_run, ROLE_ALL, NO_BODY },
+	{ "GET", { "v1", "plan" }, get_plan, ROLE_READ, NO_BODY },
+	{ "GET", { "v1", "preview" }, get_preview, ROLE_READ, NO_BODY },
+	{ "GET", { "v1", "days", "*" }, get_days, ROLE_READ, NO_BODY },
+	{ "PUT", { "v1", "days", "*" }, put_days, ROLE_ALL, BODY },
+	{ "POST", { "v1", "runs", "*", "beat" }, post_beat, ROLE_RUN, BODY },
+	{ "POST", { "v1", "runs", "*", "done" }, post_done, ROLE_RUN, BODY },
+	{ "POST", { "v1", "take" }, post_take, ROLE_RUN, BODY },
+	{ "GET", { "v1", "runners" }, get_runners, ROLE_READ, NO_BODY },
+	{ "GET", { "v1", "nodes" }, get_nodes, ROLE_READ, NO_BODY },
+	{ "GET", { "metrics" }, get_metrics, ROLE_READ, NO_BODY },
+	{ "GET", { "" }, get_page, ROLE_READ, NO_BODY },
 };
 
 static bool path_matches(const struct route *route, const struct request *r)
@@ -1312,6 +1316,10 @@ bool request_allowed(struct request *r, enum role role)
  */
 void dispatch(struct request *r)
 {
+	if (r->size && r->route->body == NO_BODY) {
+		refuse(r, MHD_HTTP_BAD_REQUEST, "a %s has no body here", r->method);
+		return;
+	}
 	core_refresh();
 	if (!core_flush() && strcmp(r->method, "GET"))
 		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the store cannot be written: %s",

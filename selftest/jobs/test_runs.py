@@ -769,7 +769,10 @@ def strangers(tap, d):
         ("POST", "/v1/jobs/show/shots", [{"after": 0}] * 10001), ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("POST", "/v1/jobs/show/shots", b'[{"after": 0, "arg": "a\\u0000b"}]'),
         ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "key": "a\\u0000b"}]'), ("GET", "/v1/runs/0-0"), ("GET", "/v1/runs/0-1/log"),
         ("GET", "/v1/runs?before=%ff"), ("PUT", "/v1/jobs/x", {"exec": ["a"], "missed": "x" + "ä" * 40}), ("GET", "/v1/runs/%ed%a0%80%c0%80%c3%a4%e2%82%ac%f0%9d%84%9e"),
-        ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'), *nuls())]
+        ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'), *nuls(),
+        *((method, f"/v1/{path}", body) for body in (b"{}", b"garbage") for method, path in (
+            ("POST", "jobs/show/run"), ("POST", "jobs/show/pause"), ("POST", "jobs/show/resume"), ("DELETE", "jobs/show"),
+            ("DELETE", "jobs/show/shots/x"), ("POST", "runs/1-1/kill"), ("GET", "jobs"), ("GET", "runs/1-1/log"))))]
     tap.ok(all(s == 400 and isinstance(a, dict) and "error" in a and "\n" not in a["error"] for s, a in answers),
            "bad requests get one clear message", *answers)
     answers = [d.request(*r)[0] for r in (("GET", "/v2"), ("GET", "/v1/jobs/nobody"), ("PATCH", "/v1/jobs"),

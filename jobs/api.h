@@ -108,6 +108,9 @@ void request_wake(struct request *r);
 /* Is the request allowed, and is there a route for it? If not, the error is set. */
 bool request_allowed(struct request *r, enum role role);
 
+/* Does the route of the request know all words of the query? If not, the error is set. */
+bool query_is_known(struct request *r);
+
 /* Find the answer. */
 void dispatch(struct request *r);
 

@@ -330,7 +330,8 @@ static void judge(struct request *r, const char *url)
 	r->too_big = size && strtoull(size, NULL, 10) > BODY_MAX;
 	if (is_from_elsewhere(r))
 		refuse(r, MHD_HTTP_FORBIDDEN, "requests from the pages of others are refused");
-	else if (request_allowed(r, role_of(r)) && address_is_text(r, url) && r->too_big)
+	else if (request_allowed(r, role_of(r)) && address_is_text(r, url) && query_is_known(r) &&
+		 r->too_big)
 		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
 }
 

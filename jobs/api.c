@@ -1341,7 +1341,9 @@ bool request_allowed(struct request *r, enum role role)
 
 	find_route(r);
 	if (role == ROLE_NONE && !page)
-		refuse(r, MHD_HTTP_UNAUTHORIZED, "a token is wanted: Authorization: Bearer TOKEN");
+		refuse(r, MHD_HTTP_UNAUTHORIZED, "%s",
+		       token_of(r) ? "the token is not known"
+				   : "a token is wanted: Authorization: Bearer TOKEN");
 	else if (r->route && role != ROLE_ALL && role != r->route->role && !page)
 		refuse(r, MHD_HTTP_FORBIDDEN, "this token is not for that");
 	return !r->error[0];

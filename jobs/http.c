@@ -151,18 +151,23 @@ static bool token_is(const struct token *token, const char *given)
 	return !differ;
 }
 
+const char *token_of(const struct request *r)
+{
+	const char *given = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Authorization");
+
+	return given && !strncasecmp(given, "Bearer ", 7) ? given + 7 : NULL;
+}
+
 /* What the client of the request may do. */
 static enum role role_of(const struct request *r)
 {
-	const char *given = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Authorization");
+	const char *given = token_of(r);
 	enum role role = ROLE_NONE;
 
 	if (!r->server->remote)
 		return ROLE_ALL;
-	if (!given || strncasecmp(given, "Bearer ", 7))
-		return ROLE_NONE;
-	for (size_t i = 0; i < tokens.nr; i++)
-		if (token_is(&tokens.token[i], given + 7))
+	for (size_t i = 0; given && i < tokens.nr; i++)
+		if (token_is(&tokens.token[i], given))
 			role = tokens.token[i].role;
 	return role;
 }

@@ -26,6 +26,8 @@ def tokens(tap, d):
     answers = [d.ask(method, path, token=token) for token in wrong
                for method, path in (("GET", "/v1/jobs"), ("PUT", "/v1/jobs/x"), ("GET", "/metrics"), ("GET", "/nowhere"))]
     tap.ok({s for s, _ in answers} == {401} and errors(answers), "without the right token nothing is answered", *answers)
+    said = {token: d.ask("GET", "/v1/jobs", token=token)[1]["error"] for token in (None, "a" * 31)}
+    tap.ok("a token is wanted" in said[None] and "not known" in said["a" * 31], "it is said whether there was a token", said)
     definition = {"exec": ["true"]}
     requests = {"read": ("GET", "/v1/jobs"), "write": ("PUT", "/v1/jobs/x", definition), "kill": ("POST", "/v1/runs/1-1/kill")}
     got = {name: [d.ask(*r, token=token)[0] for r in requests.values()] for name, token in TOKENS.items()}
@@ -330,7 +332,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(55)
+    tap = Tap(56)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow):

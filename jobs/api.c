@@ -1232,37 +1232,44 @@ static void get_page(struct request *r)
 
 /* ---- requests ----------------------------------------------------------------------- */
 
+/* Whether a request may have a body: a route that does not read it refuses it. */
+enum body { NO_BODY, BODY };
+
 static const struct route {
 	const char	*method;
 	const char	*path[SEGMENTS];	/* "*" matches anything */
 	void		(*fn)(struct request *r);
 	enum role	role;			/* whose token is enough, besides one for all */
+	enum body	body;
+	const char	*words;			/* of the query, with spaces between them */
 } routes[] = {
-	{ "GET", { "v1", "jobs" }, get_jobs, ROLE_READ },
-	{ "POST", { "v1", "jobs" }, post_jobs, ROLE_ALL },
-	{ "GET", { "v1", "jobs", "*" }, get_job, ROLE_READ },
-	{ "PUT", { "v1", "jobs", "*" }, put_job, ROLE_ALL },
-	{ "DELETE", { "v1", "jobs", "*" }, delete_job, ROLE_ALL },
-	{ "POST", { "v1", "jobs", "*", "run" }, run_job, ROLE_ALL },
-	{ "POST", { "v1", "jobs", "*", "pause" }, pause_job, ROLE_ALL },
-	{ "POST", { "v1", "jobs", "*", "resume" }, pause_job, ROLE_ALL },
-	{ "POST", { "v1", "jobs", "*", "shots" }, post_shots, ROLE_ALL },
-	{ "DELETE", { "v1", "jobs", "*", "shots", "*" }, delete_shot, ROLE_ALL },
-	{ "GET", { "v1", "runs" }, get_runs, ROLE_READ },
-	{ "GET", { "v1", "runs", "*" }, get_run, ROLE_READ },
-	{ "GET", { "v1", "runs", "*", "log" }, get_log, ROLE_READ },
-	{ "POST", { "v1", "runs", "*", "kill" }, kill_run, ROLE_ALL },
-	{ "GET", { "v1", "plan" }, get_plan, ROLE_READ },
-	{ "GET", { "v1", "preview" }, get_preview, ROLE_READ },
-	{ "GET", { "v1", "days", "*" }, get_days, ROLE_READ },
-	{ "PUT", { "v1", "days", "*" }, put_days, ROLE_ALL },
-	{ "POST", { "v1", "runs", "*", "beat" }, post_beat, ROLE_RUN },
-	{ "POST", { "v1", "runs", "*", "done" }, post_done, ROLE_RUN },
-	{ "POST", { "v1", "take" }, post_take, ROLE_RUN },
-	{ "GET", { "v1", "runners" }, get_runners, ROLE_READ },
-	{ "GET", { "v1", "nodes" }, get_nodes, ROLE_READ },
-	{ "GET", { "metrics" }, get_metrics, ROLE_READ },
-	{ "GET", { "" }, get_page, ROLE_READ },
+	{ "GET", { "v1", "jobs" }, get_jobs, ROLE_READ, NO_BODY, "prefix after limit plan" },
+	{ "POST", { "v1", "jobs" }, post_jobs, ROLE_ALL, BODY, "" },
+	{ "GET", { "v1", "jobs", "*" }, get_job, ROLE_READ, NO_BODY, "" },
+	{ "PUT", { "v1", "jobs", "*" }, put_job, ROLE_ALL, BODY, "" },
+	{ "DELETE", { "v1", "jobs", "*" }, delete_job, ROLE_ALL, NO_BODY, "" },
+	{ "POST", { "v1", "jobs", "*", "run" }, run_job, ROLE_ALL, NO_BODY, "" },
+	{ "POST", { "v1", "jobs", "*", "pause" }, pause_job, ROLE_ALL, NO_BODY, "" },
+	{ "POST", { "v1", "jobs", "*", "resume" }, pause_job, ROLE_ALL, NO_BODY, "" },
+	{ "POST", { "v1", "jobs", "*", "shots" }, post_shots, ROLE_ALL, BODY, "" },
+	{ "DELETE", { "v1", "jobs", "*", "shots", "*" }, delete_shot, ROLE_ALL, NO_BODY, "" },
+	{ "GET", { "v1", "runs" }, get_runs, ROLE_READ, NO_BODY, "job outcome since before limit" },
+	{ "GET", { "v1", "runs", "*" }, get_run, ROLE_READ, NO_BODY, "" },
+	{ "GET", { "v1", "runs", "*", "log" }, get_log, ROLE_READ, NO_BODY, "attempt from wait" },
+	{ "POST", { "v1", "runs", "*", "kill" }, kill_run, ROLE_ALL, NO_BODY, "" },
+	{ "GET", { "v1", "plan" }, get_plan, ROLE_READ, NO_BODY, "prefix after" },
+	{ "GET", { "v1", "preview" }, get_preview, ROLE_READ, NO_BODY, "cron zone n" },
+	{ "GET", { "v1", "days", "*" }, get_days, ROLE_READ, NO_BODY, "" },
+	{ "PUT", { "v1", "days", "*" }, put_days, ROLE_ALL, BODY, "" },
+	{ "POST", { "v1", "runs", "*", "beat" }, post_beat, ROLE_RUN, BODY,
+	  "runner attempt shard shards from sent" },
+	{ "POST", { "v1", "runs", "*", "done" }, post_done, ROLE_RUN, BODY,
+	  "runner attempt shard shards from sent status lost room pool" },
+	{ "POST", { "v1", "take" }, post_take, ROLE_RUN, BODY, "" },
+	{ "GET", { "v1", "runners" }, get_runners, ROLE_READ, NO_BODY, "" },
+	{ "GET", { "v1", "nodes" }, get_nodes, ROLE_READ, NO_BODY, "" },
+	{ "GET", { "metrics" }, get_metrics, ROLE_READ, NO_BODY, "" },
+	{ "GET", { "" }, get_page, ROLE_READ, NO_BODY, "" },
 };
 
 static bool path_matches(const struct route *route, const struct request *r)
@@ -1294,6 +1301,40 @@ static void find_route(struct request *r)
 		       "there is no %s %.128s", r->method, known ? "here" : "there");
 }
 
+/* Is @word one of @words, which have spaces between them? */
+static bool is_one_of(const char *words, const char *word)
+{
+	size_t len = strlen(word), n;
+
+	for (; *words; words += n + (words[n] == ' ')) {
+		n = strcspn(words, " ");
+		if (n == len && !memcmp(words, word, n))
+			return true;
+	}
+	return false;
+}
+
+/* MHD_KeyValueIterator, which ends with the first word that is refused. */
+static enum MHD_Result check_word(void *arg, enum MHD_ValueKind kind, const char *word,
+				  const char *value)
+{
+	struct request *r = arg;
+
+	if (!*word && !value)	/* two & in a row */
+		return MHD_YES;
+	if (!is_one_of(r->route->words, word))
+		refuse(r, MHD_HTTP_BAD_REQUEST, "the query has an unknown word '%.64s'", word);
+	else if (MHD_lookup_connection_value(r->conn, kind, word) != value)
+		refuse(r, MHD_HTTP_BAD_REQUEST, "the query has the word '%.64s' twice", word);
+	return r->error[0] ? MHD_NO : MHD_YES;
+}
+
+bool query_is_known(struct request *r)
+{
+	MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, check_word, r);
+	return !r->error[0];
+}
+
 /* The page is for everybody: it asks for the token that its requests need. */
 bool request_allowed(struct request *r, enum role role)
 {
@@ -1301,7 +1342,9 @@ bool request_allowed(struct request *r, enum role role)
 
 	find_route(r);
 	if (role == ROLE_NONE && !page)
-		refuse(r, MHD_HTTP_UNAUTHORIZED, "a token is wanted: Authorization: Bearer TOKEN");
+		refuse(r, MHD_HTTP_UNAUTHORIZED, "%s",
+		       token_of(r) ? "the token is not known"
+				   : "a token is wanted: Authorization: Bearer TOKEN");
 	else if (r->route && role != ROLE_ALL && role != r->route->role && !page)
 		refuse(r, MHD_HTTP_FORBIDDEN, "this token is not for that");
 	return !r->error[0];
@@ -1313,6 +1356,10 @@ bool request_allowed(struct request *r, enum role role)
  */
 void dispatch(struct request *r)
 {
+	if (r->size && r->route->body == NO_BODY) {
+		refuse(r, MHD_HTTP_BAD_REQUEST, "a %s has no body here", r->method);
+		return;
+	}
 	core_refresh();
 	if (!core_flush() && strcmp(r->method, "GET"))
 		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the store cannot be written: %s",

@@ -90,6 +90,9 @@ void refuse(struct request *r, unsigned int status, const char *fmt, ...);
 /* The value of parameter @name in the query part of the address, or NULL. */
 const char *argument(const struct request *r, const char *name);
 
+/* The token that comes with the request, or NULL. */
+const char *token_of(const struct request *r);
+
 /* How much of @text is UTF-8. */
 size_t text_length(const char *text);
 
@@ -107,6 +110,9 @@ void request_wake(struct request *r);
 
 /* Is the request allowed, and is there a route for it? If not, the error is set. */
 bool request_allowed(struct request *r, enum role role);
+
+/* Does the route of the request know all words of the query? If not, the error is set. */
+bool query_is_known(struct request *r);
 
 /* Find the answer. */
 void dispatch(struct request *r);

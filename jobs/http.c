@@ -6,9 +6,11 @@
  * can only read the page at /, which contains nothing about jobs.
  *
  * Whether a request is allowed is decided when its headers are there. If it is not, its body is
- * read and dropped, so that the client has sent all of it and reads the answer.
+ * read and dropped, so that the client has sent all of it and reads the answer. If it is not clear
+ * where the body ends, the request is answered at once, and the connection closed.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -149,18 +151,23 @@ static bool token_is(const struct token *token, const char *given)
 	return !differ;
 }
 
+const char *token_of(const struct request *r)
+{
+	const char *given = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Authorization");
+
+	return given && !strncasecmp(given, "Bearer ", 7) ? given + 7 : NULL;
+}
+
 /* What the client of the request may do. */
 static enum role role_of(const struct request *r)
 {
-	const char *given = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Authorization");
+	const char *given = token_of(r);
 	enum role role = ROLE_NONE;
 
 	if (!r->server->remote)
 		return ROLE_ALL;
-	if (!given || strncasecmp(given, "Bearer ", 7))
-		return ROLE_NONE;
-	for (size_t i = 0; i < tokens.nr; i++)
-		if (token_is(&tokens.token[i], given + 7))
+	for (size_t i = 0; given && i < tokens.nr; i++)
+		if (token_is(&tokens.token[i], given))
 			role = tokens.token[i].role;
 	return role;
 }
@@ -243,12 +250,103 @@ static bool is_from_elsewhere(const struct request *r)
 	       !(mode && !strcmp(mode, "navigate") && !strcmp(r->method, "GET"));
 }
 
-/* The headers of a request are there. */
+/* Is it what a header may be called? */
+static bool is_header_name(const char *name)
+{
+	static const char others[] = "!#$%&'*+-.^_`|~";
+	const char *c = name;
+
+	while (isalnum((unsigned char)*c) || (*c && strchr(others, *c)))
+		c++;
+	return c > name && !*c;
+}
+
+/*
+ * Is it a header that must not be overlooked, with more behind its name? What continues a value on
+ * the next line, libmicrohttpd 0.9.75 appends to the name instead.
+ */
+static bool is_continued(const char *name)
+{
+	static const char *const names[] = {
+		"Content-Length", "Transfer-Encoding", "If-Match", "If-None-Match",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t len = strlen(names[i]);
+
+		if (!strncasecmp(name, names[i], len) && name[len])
+			return true;
+	}
+	return false;
+}
+
+/* Must no two headers have this name? Of two, another reader might take the other one. */
+static bool is_single(const char *name)
+{
+	static const char *const single[] = {
+		"Authorization", "Content-Length", "Host", "If-Match", "Transfer-Encoding",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(single); i++)
+		if (!strcasecmp(name, single[i]))
+			return true;
+	return false;
+}
+
+/* MHD_KeyValueIterator, which ends with the first header that is refused. */
+static enum MHD_Result check_header(void *arg, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	struct request *r = arg;
+
+	if (!is_header_name(name) || is_continued(name) || strchr(value, '\r'))
+		refuse(r, MHD_HTTP_BAD_REQUEST, "the header '%.64s' is malformed", name);
+	else if (is_single(name) && MHD_lookup_connection_value(r->conn, kind, name) != value)
+		refuse(r, MHD_HTTP_BAD_REQUEST, "there are two headers %s", name);
+	return r->error[0] ? MHD_NO : MHD_YES;
+}
+
+/*
+ * A proxy that has passed the request on may have seen another end of it than libmicrohttpd does:
+ * what it took for a body would be the next request here, and nobody has looked at that. So where
+ * two readers could differ, the request is refused. libmicrohttpd itself has refused a
+ * Content-Length that is no number.
+ */
+static void check_headers(struct request *r, const char *version)
+{
+	const char *coding =
+		MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Transfer-Encoding");
+
+	MHD_get_connection_values(r->conn, MHD_HEADER_KIND, check_header, r);
+	if (r->error[0] || !coding)
+		return;
+	if (strcasecmp(coding, "chunked"))
+		refuse(r, MHD_HTTP_BAD_REQUEST, "Transfer-Encoding: '%.64s' is not chunked",
+		       coding);
+	else if (MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Content-Length"))
+		refuse(r, MHD_HTTP_BAD_REQUEST,
+		       "Transfer-Encoding and Content-Length exclude each other");
+	else if (!strcmp(version, "HTTP/1.0"))
+		refuse(r, MHD_HTTP_BAD_REQUEST, "there is no Transfer-Encoding in HTTP/1.0");
+}
+
+/* Is the request allowed? If not, the error is set. */
+static void judge(struct request *r, const char *url)
+{
+	const char *size = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Content-Length");
+
+	r->too_big = size && strtoull(size, NULL, 10) > BODY_MAX;
+	if (is_from_elsewhere(r))
+		refuse(r, MHD_HTTP_FORBIDDEN, "requests from the pages of others are refused");
+	else if (request_allowed(r, role_of(r)) && address_is_text(r, url) && query_is_known(r) &&
+		 r->too_big)
+		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
+}
+
 static struct request *request_new(struct server *server, struct MHD_Connection *conn,
 				   const char *url, const char *method)
 {
 	struct request *r = calloc(1, sizeof(*r));
-	const char *size;
 
 	if (!r)
 		return NULL;
@@ -257,12 +355,6 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
 	r->method = method;
 	r->status = MHD_HTTP_BAD_REQUEST;
 	split_path(r, url);
-	size = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, "Content-Length");
-	r->too_big = size && strtoull(size, NULL, 10) > BODY_MAX;
-	if (is_from_elsewhere(r))
-		refuse(r, MHD_HTTP_FORBIDDEN, "requests from the pages of others are refused");
-	else if (request_allowed(r, role_of(r)) && address_is_text(r, url) && r->too_big)
-		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
 	return r;
 }
 
@@ -440,6 +532,20 @@ void api_wake(const void *what)
 
 /* ---- libmicrohttpd ------------------------------------------------------------------ */
 
+/*
+ * The headers of the request are there. If it is answered now, libmicrohttpd reads no more from the
+ * connection, and closes it.
+ */
+static enum MHD_Result begin(struct request *r, const char *url, const char *version)
+{
+	MHD_set_connection_option(r->conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
+	check_headers(r, version);
+	if (r->error[0])
+		return answer(r);
+	judge(r, url);
+	return MHD_YES;
+}
+
 /* Called first with the headers, then for each part of the body, then to find the answer. */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char *url,
 			      const char *method, const char *version, const char *data,
@@ -447,11 +553,10 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char
 {
 	struct request *r = *closure;
 
-	(void)version;
 	if (!r) {
-		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
-		*closure = request_new(arg, conn, url, method);
-		return *closure ? MHD_YES : MHD_NO;
+		r = request_new(arg, conn, url, method);
+		*closure = r;
+		return r ? begin(r, url, version) : MHD_NO;
 	}
 	if (*size) {
 		take_body(r, data, *size);

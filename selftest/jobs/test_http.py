@@ -26,6 +26,8 @@ def tokens(tap, d):
     answers = [d.ask(method, path, token=token) for token in wrong
                for method, path in (("GET", "/v1/jobs"), ("PUT", "/v1/jobs/x"), ("GET", "/metrics"), ("GET", "/nowhere"))]
     tap.ok({s for s, _ in answers} == {401} and errors(answers), "without the right token nothing is answered", *answers)
+    said = {token: d.ask("GET", "/v1/jobs", token=token)[1]["error"] for token in (None, "a" * 31)}
+    tap.ok("a token is wanted" in said[None] and "not known" in said["a" * 31], "it is said whether there was a token", said)
     definition = {"exec": ["true"]}
     requests = {"read": ("GET", "/v1/jobs"), "write": ("PUT", "/v1/jobs/x", definition), "kill": ("POST", "/v1/runs/1-1/kill")}
     got = {name: [d.ask(*r, token=token)[0] for r in requests.values()] for name, token in TOKENS.items()}
@@ -223,6 +225,55 @@ def texts(tap, d):
     d.request("DELETE", "/v1/jobs/utf8")
 
 
+def ended(d, data):
+    """The statuses of the answers to these bytes, what the last one says, and whether the daemon closed the connection then."""
+    parts = []
+    with socket.create_connection(("127.0.0.1", d.port), timeout=10) as s:
+        try:
+            s.sendall(data)
+            while part := s.recv(65536):
+                parts.append(part)
+            closed = True
+        except OSError as error:
+            closed = isinstance(error, ConnectionError)
+    answer = b"".join(parts).decode()
+    return re.findall(r"^HTTP/1.1 (\d+)", answer, re.M), answer.split("\r\n\r\n")[-1], closed
+
+
+def hidden(tap, d):
+    """Requests that end elsewhere for a proxy that reads their headers in another way. Behind that end there is another request."""
+    host = f"Host: x\r\nAuthorization: Bearer {TOKENS['all']}\r\n"
+    body = '{"exec":["true"]}'
+    second = f"PUT /v1/jobs/hidden HTTP/1.1\r\n{host}Content-Length: {len(body)}\r\n\r\n{body}"
+    chunk = f"{len(second):x}\r\n{second}\r\n0\r\n\r\n"
+
+    def tried(*lines, what=second, version="1.1", first=""):
+        data = f"POST /v1/jobs/x/pause HTTP/{version}\r\n{first}{host}" + "".join(f"{line}\r\n" for line in lines) + f"\r\n{what}"
+        return ended(d, data.encode())
+
+    def refused(answers, name, says=r'{"error":".+"}'):
+        tap.ok(all(set(a[0]) == {"400"} and re.fullmatch(says, a[1]) and a[2] for a in answers)
+               and "hidden" not in [j["name"] for j in d.get("/v1/jobs")], name, *answers)
+        d.request("DELETE", "/v1/jobs/hidden")
+
+    length, coding = f"Content-Length: {len(second)}", "Transfer-Encoding: chunked"
+    refused([tried("Content-Length: 0", length), tried(length, "Content-Length: 0"), tried(length, length)], "two lengths")
+    refused([tried(length, coding, what=chunk), tried(coding, length, what=chunk)], "a length, and chunks")
+    refused([tried(f"Content-Length: {text}") for text in ("+1", "0x1", f"{len(second)}, {len(second)}", "-1", "", "1 1")],
+            "a length that is no number", r"<html>.*")
+    refused([tried(f"Transfer-Encoding{text}", what=chunk) for text in (
+        " : chunked", "\t: chunked", ": xchunked", ": gzip, chunked", ": identity", ":", ": chunked\r\nTransfer-Encoding: identity")],
+            "Transfer-Encoding is anything but chunked")
+    refused([tried(coding, what=chunk, version="1.0")], "chunks in HTTP/1.0")
+    refused([tried(f"Content-Length:\r\n {len(second)}"), tried("Transfer-Encoding:\r\n\tchunked", what=chunk),
+             tried(f"X: y\r\n {coding}", what=chunk), tried("If-Match:\r\n 99", what=""), tried(f"X: y\r{coding}", what=chunk),
+             tried(what=chunk, first=f" {coding}\r\n")], "a header that is continued, or has a line of its own inside")
+    refused([tried(line, what=second) for line in ("Host: y", f"Authorization: Bearer {TOKENS['read']}", "If-Match: 1\r\nif-match: 99")],
+            "two headers, one of which others may not see")
+    put = f"PUT /v1/jobs/chunks HTTP/1.1\r\n{host}Transfer-Encoding: Chunked\r\nConnection: close\r\n\r\n{len(body):x}\r\n{body}\r\n0\r\n\r\n"
+    tap.same([ended(d, put.encode())[0], d.request("DELETE", "/v1/jobs/chunks")[0]], [["200"], 200], "chunks alone")
+
+
 def crowd(tap, d):
     """While all of these talk, a job is due 20 times a second. They are more than may be connected. All go at the same
     time, so that nothing happens after that by which the daemon could notice that there is room again."""
@@ -281,7 +332,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(47)
+    tap = Tap(56)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow):
@@ -289,6 +340,7 @@ def main():
         before = revisions(d)
         strangers(tap, d)
         texts(tap, d)
+        hidden(tap, d)
         tap.same(revisions(d), before, "nobody of them has changed anything")
         crowd(tap, d)
         tap.same(d.stop(), 0, "the daemon ends")

@@ -773,9 +773,19 @@ def strangers(tap, d):
         ("POST", "/v1/jobs/show/shots", [{"after": 0}] * 10001), ("POST", "/v1/jobs/show/shots", b'[{"at": 5}]'), ("POST", "/v1/jobs/show/shots", b'[{"after": 0, "arg": "a\\u0000b"}]'),
         ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "key": "a\\u0000b"}]'), ("GET", "/v1/runs/0-0"), ("GET", "/v1/runs/0-1/log"),
         ("GET", "/v1/runs?before=%ff"), ("PUT", "/v1/jobs/x", {"exec": ["a"], "missed": "x" + "ä" * 40}), ("GET", "/v1/runs/%ed%a0%80%c0%80%c3%a4%e2%82%ac%f0%9d%84%9e"),
-        ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'), *nuls())]
+        ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'), *nuls(),
+        *((method, f"/v1/{path}", body) for body in (b"{}", b"garbage") for method, path in (
+            ("POST", "jobs/show/run"), ("POST", "jobs/show/pause"), ("POST", "jobs/show/resume"), ("DELETE", "jobs/show"),
+            ("DELETE", "jobs/show/shots/x"), ("POST", "runs/1-1/kill"), ("GET", "jobs"), ("GET", "runs/1-1/log"))))]
     tap.ok(all(s == 400 and isinstance(a, dict) and "error" in a and "\n" not in a["error"] for s, a in answers),
            "bad requests get one clear message", *answers)
+    words = [(*d.request(method, f"/v1/{path}"), word) for method, path, word in (
+        ("GET", "runs?outcom=failed", "outcom"), ("GET", "runs?limit=1&outcome=ok&limit=2", "limit"), ("GET", "jobs?Limit=1", "Limit"),
+        ("GET", "jobs?limit=1&=5", ""), ("GET", "jobs/show?plan", "plan"), ("GET", "runs/1-1/log?form=5", "form"),
+        ("POST", "jobs/show/run?after=1h", "after"), ("PUT", "days/x?day=1", "day"), ("POST", "runs/1-1/done?attempt=1&state=1", "state"))]
+    good = [d.request("GET", f"/v1/{path}")[0] for path in ("runs?", "runs?&limit=1&&outcome=ok&", "jobs?plan&limit=0")]
+    tap.ok(all(s == 400 and f"'{word}'" in a["error"] for s, a, word in words) and good == [200] * 3,
+           "a word of the query that is unknown, or there twice, is refused by its name", words, good)
     answers = [d.request(*r)[0] for r in (("GET", "/v2"), ("GET", "/v1/jobs/nobody"), ("PATCH", "/v1/jobs"),
                                           ("GET", "/v1/a/b/c/d/e/f/g"), ("POST", "/v1/jobs/show/fly"))]
     tap.same(answers, [404, 404, 405, 404, 404], "requests for things that do not exist")
@@ -956,7 +966,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(105)
+    tap = Tap(106)
     with crowded(tap):
         with Daemon() as d:
             d.start()

@@ -21,7 +21,7 @@ $4 == "environment" {
 	next
 }
 
-{ take($1 SUBSEP $2 SUBSEP $3 SUBSEP $4 SUBSEP $5, $6, $7) }
+$6 != "text" { take($1 SUBSEP $2 SUBSEP $3 SUBSEP $4 SUBSEP $5, $6, $7) }
 
 function take(key, of, list,	v, n, i, k, x, out) {
 	n = split(list, v, " ")
@@ -96,28 +96,40 @@ function print_environment(	i, k, j, same, seen, text) {
 function goals_begin() {
 	print "\n## The numbers to reach\n"
 	print "A goal that lies within the spread of what was measured is neither reached nor missed: it is"
-	print "inside the noise. A time that was measured once has no spread, and is not judged. Counted"
-	print "figures are the same each time.\n"
+	print "inside the noise. A time of which there is but one value has no spread, and is not judged. What is"
+	print "counted is taken as exact.\n"
+}
+
+function goals_head() {
 	print "| | at most | measured | |"
 	print "|---|--:|--:|---|"
 }
 
 function number(v) { return abs(v) < 10 && v != int(v) ? sprintf("%.2f", v) : figure(v) }
 
+# A figure that is near its limit has as many digits as it takes to tell them apart.
+function beside_limit(v, limit,	text, digits) {
+	text = number(v)
+	for (digits = 3; text + 0 == limit + 0 && v + 0 != limit + 0 && digits < 6; digits++)
+		text = sprintf("%." digits "f", v)
+	return text
+}
+
 function judged(from, to, limit, once) {
-	return once ? "measured once" : to + 0 <= limit + 0 ? "reached" : from + 0 > limit + 0 ? "**missed**" : "inside the noise"
+	return once ? "one value" : to + 0 <= limit + 0 ? "reached" : from + 0 > limit + 0 ? "**missed**" : "inside the noise"
+}
+
+function with_spread(v, from, to, limit, unit) {
+	return beside_limit(v, limit) unit (from == to ? "" : " (" number(from) " … " number(to) ")")
 }
 
 # goal WHAT, FIGURE, LIMIT, UNIT[, FROM, TO, ONCE]: it is exact unless its spread is given, or ONCE
-function goal(what, v, limit, unit, from, to, once,	text) {
+function goal(what, v, limit, unit, from, to, once) {
 	if (v == "")
 		return
 	if (from == "")
 		from = to = v
-	text = number(v) unit
-	if (from != to)
-		text = text " (" number(from) " … " number(to) ")"
-	printf "| %s | %s%s | %s | %s |\n", what, limit, unit, text, judged(from, to, limit, once)
+	printf "| %s | %s%s | %s | %s |\n", what, limit, unit, with_spread(v, from, to, limit, unit), judged(from, to, limit, once)
 }
 
 function is_once(k) { return runs[k] == 1 && unit[k] ~ /^[num]?s$/ }
@@ -127,11 +139,78 @@ function goal_of(what, k, limit, unit) {
 		goal(what, value[k], limit, unit, low[k], high[k], is_once(k))
 }
 
-# The ratio of two figures. If the other may be nothing, the ratio may be anything; and so it may if
-# the figure itself is below nothing, since then the noise is larger than what was measured.
-function goal_ratio(what, a, b, limit,	to) {
+# The ratio of two figures: into ratio_is, and its spread into ratio_low and ratio_high. If the other may
+# be nothing, the ratio may be anything; and so it may if the figure itself is below nothing, since then
+# the noise is larger than what was measured.
+function ratio(a, b) {
+	ratio_is = ratio_low = ratio_high = ratio_once = ""
 	if (!(a in value) || !(b in value) || value[b] <= 0)
+		return 0
+	ratio_is = value[a] / value[b]
+	ratio_low = low[a] / high[b]
+	ratio_high = value[a] >= 0 && low[b] > 0 ? high[a] / low[b] : 999
+	ratio_once = is_once(a) || is_once(b)
+	return 1
+}
+
+function goal_ratio(what, a, b, limit) {
+	if (ratio(a, b))
+		goal(what, ratio_is, limit, "", ratio_low, ratio_high, ratio_once)
+}
+
+# ---- goals at each n -----------------------------------------------------------------------
+#
+# each_head() begins the table. A goal is a row: each_begin(), each() for every n of the table, and
+# each_end(). The row says where the goal is missed; one that has no figure at all is not printed.
+
+function each_head(list,	i, line, rule) {
+	nr_each = split(list, each_size, " ")
+	line = "| n = | goal |"
+	rule = "|---|--:|"
+	for (i = 1; i <= nr_each; i++) {
+		line = line " " each_size[i] " |"
+		rule = rule "--:|"
+	}
+	print line " |\n" rule "---|"
+}
+
+# With @least the figures must be at least @limit, and not at most.
+function each_begin(what, limit, least) {
+	each_limit = limit
+	each_least = least
+	each_line = "| " what " | " (least ? "≥ " : "≤ ") limit " |"
+	split("", each_where)
+}
+
+# The goal at @n; like goal(), it is exact unless its spread is given, or @once.
+function each(n, v, from, to, once,	verdict, text) {
+	if (v == "") {
+		each_line = each_line " – |"
 		return
-	to = value[a] >= 0 && low[b] > 0 ? high[a] / low[b] : 999
-	goal(what, value[a] / value[b], limit, "", low[a] / high[b], to, is_once(a) || is_once(b))
+	}
+	if (from == "")
+		from = to = v
+	verdict = each_least ? judged(-to, -from, -each_limit, once) : judged(from, to, each_limit, once)
+	text = with_spread(v, from, to, each_limit, "")
+	each_line = each_line " " (verdict ~ /missed/ ? "**" text "**" : text) " |"
+	each_where[verdict] = each_where[verdict] (each_where[verdict] == "" ? "" : ", ") n
+}
+
+function each_ratio(n, a, b) {
+	ratio(a, b)
+	each(n, ratio_is, ratio_low, ratio_high, ratio_once)
+}
+
+function each_end(	i, nr, verdicts, text, some) {
+	nr = split("**missed**;inside the noise;one value;reached", verdicts, ";")
+	for (i = 1; i <= nr; i++)
+		if (verdicts[i] in each_where) {
+			some++
+			text = text (text == "" ? "" : "; ") verdicts[i] " at " each_where[verdicts[i]]
+		}
+	if (!some)
+		return
+	if (some == 1)
+		sub(/ at .*/, "", text)
+	print each_line " " text " |"
 }

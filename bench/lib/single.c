@@ -4,7 +4,7 @@
  * One timer at a time, by one thread: arm n timers, re-arm them in random order, cancel them in
  * another random order. Delays are 1 to 60 000 ms.
  *
- *	single NMAX REPS	ns of CPU time for each operation, the median of REPS
+ *	single NMAX REPS	ns of CPU time for each operation, in each of REPS repetitions
  *	single count N SUBJECT	each phase once, for counting instructions
  *
  * The subjects are
@@ -23,7 +23,6 @@
 
 #include "bench.h"
 #include "libtwheel.h"
-#include "median.h"
 
 #define MS		1000000ULL
 #define REPS_MAX	101
@@ -282,6 +281,16 @@ static void run(const struct single *which)
 	subject->close(load->n);
 }
 
+/* What a phase took in each repetition, for each timer. */
+static void print_phase(const char *name, const char *phase, const u64 *took, u32 reps)
+{
+	printf("native\t%s\t%u\t%s\t%s\tns\t", load->name, load->n, name, phase);
+	for (u32 rep = 0; rep < reps; rep++)
+		printf("%s%.2f", rep ? " " : "", (double)took[rep] / load->n);
+	printf("\n");
+	fflush(stdout);
+}
+
 /* In turn: every repetition runs all subjects. */
 static void compare(u32 reps)
 {
@@ -296,8 +305,7 @@ static void compare(u32 reps)
 	for (u32 s = 0; s < ARRAY_SIZE(subjects); s++)
 		for (u32 i = 0; i < ARRAY_SIZE(phases); i++)
 			if (phases[i].name)
-				tsv(load, subjects[s].name, phases[i].name, "ns",
-				    (double)median(took[s][i], reps) / load->n);
+				print_phase(subjects[s].name, phases[i].name, took[s][i], reps);
 }
 
 static int count(u32 n, const char *name)

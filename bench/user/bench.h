@@ -88,6 +88,9 @@ static inline struct timespec timespec_of(u64 ns)
 	return (struct timespec){ .tv_sec = ns / SEC, .tv_nsec = ns % SEC };
 }
 
+/* What a child's status is if there is nothing to measure, and it has said so. */
+#define WITHOUT	2
+
 /* phases.c */
 u32 sample(u32 n, u32 lists);
 extern const char *unit;	/* the unit of time in the TSV */

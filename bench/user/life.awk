@@ -38,3 +38,13 @@ function life(rig, way, n, s,	i, nr, op, sum) {
 	}
 	return sum
 }
+
+# At most so far off is a whole life: the sum of the spreads of its parts.
+function life_spread(rig, way, n, s,	i, nr, op, w, sum) {
+	nr = split(way == "timeout" ? "create arm wait close" : "create arm expire collect close", op, " ")
+	for (i = 1; i <= nr; i++) {
+		w = measured_in(way, op[i])
+		sum += spread_of(key(rig, w, n, s, op[i]))
+	}
+	return sum
+}

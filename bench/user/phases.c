@@ -50,6 +50,7 @@ static const char *const metrics[NR_METRICS] = {
 
 /**
  * struct run - a subject with its timers
+ * @workload:	the name of what is done
  * @s:		the subject
  * @n:		how many timers it has
  * @deadline:	the deadline of each timer
@@ -59,6 +60,7 @@ static const char *const metrics[NR_METRICS] = {
  * @value:	the value of each metric, for all timers together
  */
 struct run {
+	const char		*workload;
 	const struct subject	*s;
 	u32			n;
 	u64			*deadline;
@@ -138,9 +140,10 @@ static u64 since(u64 begin)
 
 u32 collect_room;
 
-static void run_init(struct run *r, const struct subject *s, u32 n)
+static void run_init(struct run *r, const char *workload, const struct subject *s, u32 n)
 {
 	*r = (struct run){
+		.workload = workload,
 		.s = s,
 		.n = n,
 		.deadline = get_pages(n * sizeof(*r->deadline)),
@@ -204,10 +207,10 @@ static double taken_later(void)
 /* ---- the life of timers ----------------------------------------------------------- */
 
 /* A subject for which there is nothing to measure. */
-static noreturn void end_without(const struct run *r, const char *workload, const char *why)
+static noreturn void end_without(const struct run *r, const char *why)
 {
-	printf("%s\t%u\t%s\tmissing\ttext\t%s\n", workload, r->n, r->s->name, why);
-	exit(0);
+	printf("%s\t%u\t%s\tmissing\ttext\t%s\n", r->workload, r->n, r->s->name, why);
+	exit(WITHOUT);
 }
 
 static void open_timers(struct run *r)
@@ -217,7 +220,7 @@ static void open_timers(struct run *r)
 
 	r->value[CREATE] = since(begin);
 	if (why_not)
-		end_without(r, "dense", why_not);
+		end_without(r, why_not);
 }
 
 static void close_timers(struct run *r)
@@ -648,7 +651,7 @@ static void periodic(struct run *r)
 	r->s->prepare(r->n);
 	open_timers(r);
 	if (!start_all(r, period))
-		end_without(r, "periodic", "needs a later kernel");
+		end_without(r, "needs a later kernel");
 	while (!collect_periods(r, period))
 		must(++tries < PERIODIC_TRIES);
 	end_others(r);
@@ -675,7 +678,7 @@ static void repeat(const struct subject *s, u32 n, u32 reps, const char *workloa
 	double values[NR_METRICS][reps];
 	struct run r;
 
-	run_init(&r, s, n);
+	run_init(&r, workload, s, n);
 	for (u32 rep = 0; rep < reps; rep++) {
 		memset(r.value, 0, sizeof(r.value));
 		memory_settle();
@@ -751,7 +754,7 @@ void bench_wakes(const struct subject *s, u32 per_tick, u32 reps)
 	double wakes[reps];
 	struct run r;
 
-	run_init(&r, s, per_tick * WAKE_TICKS);
+	run_init(&r, "wakes", s, per_tick * WAKE_TICKS);
 	for (u32 rep = 0; rep < reps; rep++)
 		wakes[rep] = wakes_a_tick(&r);
 	printf("wakes\t%u\t%s\twake-ups\ta tick\t", per_tick, s->name);

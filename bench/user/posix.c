@@ -32,6 +32,18 @@ static void release(u32 n)
 	put_pages(timers, n * sizeof(*timers));
 }
 
+/*
+ * Throw away what is pending. A signal counts for RLIMIT_SIGPENDING until it is taken, even if its
+ * timer is gone; and it must not be taken for one of a new timer.
+ */
+static void drop_signals(void)
+{
+	static struct signalfd_siginfo info[EVENTS];
+
+	while (read(fd, info, sizeof(info)) > 0)
+		;
+}
+
 static void open_signalfd(void)
 {
 	sigset_t set;
@@ -41,6 +53,7 @@ static void open_signalfd(void)
 	must(!sigprocmask(SIG_BLOCK, &set, NULL));
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	must(fd >= 0);
+	drop_signals();
 }
 
 static const char *open_all(u32 n)

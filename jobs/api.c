@@ -28,6 +28,7 @@
 
 #include "api.h"
 #include "civil.h"
+#include "keys.h"
 #include "nul.h"
 #include "page.html.h"
 #include "policy.h"
@@ -259,6 +260,10 @@ static struct json_object *parse_text(struct request *r)
 	    json_tokener_get_parse_end(parser) != r->size) {
 		refuse(r, MHD_HTTP_BAD_REQUEST, "this is no JSON, at byte %zu",
 		       json_tokener_get_parse_end(parser));
+		json_object_put(json);
+		json = NULL;
+	} else if (json_has_twice(json, r->body, r->size)) {
+		refuse(r, MHD_HTTP_BAD_REQUEST, "an object in the JSON has a key twice");
 		json_object_put(json);
 		json = NULL;
 	}

@@ -30,6 +30,8 @@
 #define SILENT_S	3U	/* the same until the headers of its first request are there */
 #define CONNECTIONS	1000U
 #define APART_US	(20 * US_PER_MS)	/* between requests that look again */
+#define ADDRESS_MAX	8192
+#define WORDS_MAX	32	/* of a query: more than any route has */
 #define TOKENS		16
 #define TOKEN_MIN	16
 #define TOKEN_MAX	256
@@ -343,18 +345,32 @@ static void judge(struct request *r, const char *url)
 		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
 }
 
-static struct request *request_new(struct server *server, struct MHD_Connection *conn,
-				   const char *url, const char *method)
+/*
+ * The first line of a request is there, and libmicrohttpd takes the query apart next. If the memory
+ * of the connection is too small for that, version 0.9.75 forgets that it has refused the request,
+ * and says nothing until the connection's time is over. So libmicrohttpd gets no query if the
+ * address is too long: @address is its own text, which it is about to cut to pieces itself.
+ */
+static void *request_new(void *arg, const char *address, struct MHD_Connection *conn)
 {
 	struct request *r = calloc(1, sizeof(*r));
+	char *query = strchr(address, '?');
+	size_t words = 0;
 
-	if (!r)
-		return NULL;
-	r->server = server;
-	r->conn = conn;
-	r->method = method;
-	r->status = MHD_HTTP_BAD_REQUEST;
-	split_path(r, url);
+	(void)arg;
+	(void)conn;
+	for (const char *c = query; c; c = strchr(c + 1, '&'))
+		words++;
+	if (r)
+		r->status = MHD_HTTP_BAD_REQUEST;
+	if (words <= WORDS_MAX && strlen(address) <= ADDRESS_MAX)
+		return r;
+	if (query)
+		query[1] = 0;
+	if (r)
+		refuse(r, MHD_HTTP_URI_TOO_LONG,
+		       "the address has more than %d bytes, or its query more than %d words",
+		       ADDRESS_MAX, WORDS_MAX);
 	return r;
 }
 
@@ -539,24 +555,32 @@ void api_wake(const void *what)
 static enum MHD_Result begin(struct request *r, const char *url, const char *version)
 {
 	MHD_set_connection_option(r->conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
-	check_headers(r, version);
+	if (!r->error[0])
+		check_headers(r, version);
 	if (r->error[0])
 		return answer(r);
+	split_path(r, url);
 	judge(r, url);
 	return MHD_YES;
 }
 
-/* Called first with the headers, then for each part of the body, then to find the answer. */
+/*
+ * Called first with the headers, then for each part of the body, then to find the answer. The
+ * request is there from its first line on.
+ */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char *url,
 			      const char *method, const char *version, const char *data,
 			      size_t *size, void **closure)
 {
 	struct request *r = *closure;
 
-	if (!r) {
-		r = request_new(arg, conn, url, method);
-		*closure = r;
-		return r ? begin(r, url, version) : MHD_NO;
+	if (!r)
+		return MHD_NO;
+	if (!r->conn) {
+		r->server = arg;
+		r->conn = conn;
+		r->method = method;
+		return begin(r, url, version);
 	}
 	if (*size) {
 		take_body(r, data, *size);
@@ -700,6 +724,7 @@ void api_start(int listener, bool remote)
 	server->remote = remote;
 	server->httpd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 					 handle, server, MHD_OPTION_LISTEN_SOCKET, listener,
+					 MHD_OPTION_URI_LOG_CALLBACK, request_new, NULL,
 					 MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 					 MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 					 MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../tools/twheel/utf8.h"
+#include "../keys.h"
 #include "../nul.h"
 #include "job.h"
 #include "when.h"
@@ -237,6 +238,8 @@ static struct json_object *parse_json(const char *name, const char *text, size_t
 	if (text[end])
 		error(1, 0, "%s: one definition or a list of them is wanted; byte %zu is too much",
 		      name, end);
+	if (json_has_twice(json, text, end))
+		error(1, 0, "%s: an object in the JSON has a key twice", name);
 	json_tokener_free(parser);
 	return json;
 }

@@ -208,6 +208,7 @@ def times(tap, job):
     two = '{"name": "two-1", "exec": ["true"]}\n{"name": "two-2", "exec": ["true"]}\n'
     for text, at in ((two, 36), ('[{"name": "two-1", "exec": ["true"]}] ]', 38)):
         refused(tap, job("put", "-", stdin=text), f"-: one definition or a list .*; byte {at} is too much", "put: nothing may follow")
+    refused(tap, job("put", "-", stdin='{"name": "twice", "exec": ["true"], "exec": ["false"]}'), "-: an object in the JSON has a key twice", "put: a key twice")
     refused(tap, job("put", "-", stdin="{'name': 'two-1', 'exec': ['true']}"), "-: this is no JSON, at byte 9", "put: strict JSON")
     tap.same(job.json("ls", "two-"), [], "put: and nothing is put")
     job("put", "-", stdin='{"name": "once-after", "exec": ["true"], "after": 0}\n \n')
@@ -274,7 +275,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(90)
+    tap = Tap(91)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

@@ -240,6 +240,20 @@ def ended(d, data):
     return re.findall(r"^HTTP/1.1 (\d+)", answer, re.M), answer.split("\r\n\r\n")[-1], closed
 
 
+def long(tap, d):
+    """Addresses that leave libmicrohttpd no memory, or nearly none. If it is silent for 3 s, the connection is closed."""
+    def asked(path):
+        return ended(d, head(f"GET {path} HTTP/1.1"))
+
+    query = {"as long as it may be": "?prefix=" + "a" * 8100, "as many words as there may be": "?" + "&" * 31}
+    tap.same({k: asked(f"/v1/jobs{v}")[0] for k, v in query.items()}, {k: ["200"] for k in query}, "long addresses")
+    answers = [asked(path) for path in (
+        "/v1/jobs?prefix=" + "a" * 8200, "/" + "a" * 8200, *(f"/v1/jobs?{word * n}" for word in ("&", "a&", "a=b&") for n in (33, 450, 600, 2000)),
+        *("/v1/jobs?prefix=" + "a" * n for n in range(32620, 32760, 20)))]
+    tap.ok(all(s in (["414"], ["431"]) and closed for s, _, closed in answers) and all(s == ["414"] for s, *_ in answers[:14]),
+           "an address that is too long is answered at once", *((s, closed) for s, _, closed in answers))
+
+
 def hidden(tap, d):
     """Requests that end elsewhere for a proxy that reads their headers in another way. Behind that end there is another request."""
     host = f"Host: x\r\nAuthorization: Bearer {TOKENS['all']}\r\n"
@@ -332,7 +346,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(56)
+    tap = Tap(58)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow):
@@ -341,6 +355,7 @@ def main():
         strangers(tap, d)
         texts(tap, d)
         hidden(tap, d)
+        long(tap, d)
         tap.same(revisions(d), before, "nobody of them has changed anything")
         crowd(tap, d)
         tap.same(d.stop(), 0, "the daemon ends")

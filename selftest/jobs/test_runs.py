@@ -774,6 +774,11 @@ def strangers(tap, d):
         ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "key": "a\\u0000b"}]'), ("GET", "/v1/runs/0-0"), ("GET", "/v1/runs/0-1/log"),
         ("GET", "/v1/runs?before=%ff"), ("PUT", "/v1/jobs/x", {"exec": ["a"], "missed": "x" + "ä" * 40}), ("GET", "/v1/runs/%ed%a0%80%c0%80%c3%a4%e2%82%ac%f0%9d%84%9e"),
         ("GET", "/v1/preview"), ("PUT", "/v1/days/x", b'["2027-13-01"]'), *nuls(),
+        *(("PUT", "/v1/jobs/x", text) for text in (
+            b'{"exec": ["true"], "exec": ["false"]}', b'{"exec": ["true"], "exec": ["true"]}', b'{"exec": ["true"], "\\u0065xec": ["false"]}',
+            b'{"exec": ["true"], "env": {"A:\\"": "b", "B": ":", "A:\\"": "b"}}')),
+        ("POST", "/v1/jobs", b'[{"name": "x", "exec": ["a"]}, {"name": "y", "name": "z", "exec": ["a"]}]'),
+        ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "after": "2h"}]'),
         *((method, f"/v1/{path}", body) for body in (b"{}", b"garbage") for method, path in (
             ("POST", "jobs/show/run"), ("POST", "jobs/show/pause"), ("POST", "jobs/show/resume"), ("DELETE", "jobs/show"),
             ("DELETE", "jobs/show/shots/x"), ("POST", "runs/1-1/kill"), ("GET", "jobs"), ("GET", "runs/1-1/log"))))]
@@ -795,6 +800,8 @@ def strangers(tap, d):
     tap.same(d.get("/v1/jobs"), before, "malformed HTTP changes nothing")
     d.put("slashes", exec=["true", "\\u0000", "\\\\u0000\\"])
     tap.same(d.get("/v1/jobs/slashes")["definition"]["exec"][1:], ["\\u0000", "\\\\u0000\\"], "what only looks like a NUL is none")
+    colons = {"name": "colons", "exec": ["true", ":", '"exec": \\', "':"], "env": {"A": '\\":', "B": ":A"}, "input": '{"a":1,"a":2}'}
+    tap.same([d.request("PUT", "/v1/jobs/colons", colons)[0], d.get("/v1/jobs/colons").get("definition")], [200, colons], "nor is what only looks like a key one")
     longest = "ä/?%\n" + "k" * 122
     answers = [d.post("/v1/jobs/show/shots", [{"after": "1h", "key": key}]) for key in (longest, longest + "k", "k" * 40000)]
     gone = [d.request("DELETE", f"/v1/jobs/show/shots/{urllib.parse.quote(key)}")[0] for key in (longest, longest)]
@@ -966,7 +973,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(106)
+    tap = Tap(107)
     with crowded(tap):
         with Daemon() as d:
             d.start()

@@ -61,6 +61,12 @@ sanitizer='[    4.0] Reported by Kernel Concurrency Sanitizer on:'
 verdict pass "a race of the kernel's own" "$boot\n$kcsan\n$sanitizer\n$down" "$ok" 0
 verdict fail "and no end of it" "$boot\n$kcsan\n$down" "$ok" 0
 verdict fail "and ours after it" "$boot\n$kcsan\n$sanitizer\n$kcsan [twheel]\n$sanitizer\n$down" "$ok" 0
+entry='[    4.0]  entry_del+0x1/0x2 [twheel]'
+verdict pass "one in which hrtimer was called by ours" "$boot\n$kcsan\n$entry\n$sanitizer\n$down" "$ok" 0
+helpers='[    4.0] BUG: KCSAN: data-race in rb_erase / rb_insert_color'
+verdict pass "one in two helpers of the kernel's own" "$boot\n$helpers\n$sanitizer\n$down" "$ok" 0
+verdict fail "one in two helpers that were called by ours" "$boot\n$helpers\n$entry\n$sanitizer\n$down" "$ok" 0
+verdict pass "and by ours only after it" "$boot\n$helpers\n$sanitizer\n$entry\n$down" "$ok" 0
 verdict fail "one with the kernel" "$boot\n${kcsan/ \// [twheel] /}\n$sanitizer\n$down" "$ok" 0
 # What the kernel says, without the BUG: or WARNING: in front of most of it. Check each alone, and
 # among the lines of a report that is expected.
@@ -80,12 +86,14 @@ BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 30s!
 kernel BUG at twheel.c:100!
 Oops: 0002 [#1] PREEMPT SMP NOPTI
 Call Trace:
+Call trace:
 Kernel panic - not syncing: Fatal exception in interrupt
 general protection fault, probably for non-canonical address
 traps: test_read[80] general protection fault ip:401000
 test_read[80]: segfault at 0 ip 0000000000401000 sp 00007ffc error 4
 Bad page state in process test_read  pfn:12345
 Out of memory: Killed process 80 (test_read)
+Memory cgroup out of memory: Killed process 80 (test_limits)
 Objects remaining in twheel on __kmem_cache_shutdown()
 refcount_t: underflow; use-after-free.
 list_del corruption, ffff888003a12345->next is LIST_POISON1
@@ -94,6 +102,9 @@ NMI watchdog: Watchdog detected hard LOCKUP on cpu 1
 INFO: task test_read:80 blocked for more than 120 seconds.
 rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
 rcu: INFO: rcu_preempt self-detected stall on CPU
+rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks: { 1-.... } 21 jiffies s: 9 root: 0x2/.
+NOHZ tick-stop error: local softirq work is pending, handler #08!!!
+INFO: trying to register non-static key.
 rcu: rcu_preempt kthread starved for 5000 jiffies!
 INFO: lockdep is turned off.
 possible recursive locking detected

@@ -245,9 +245,11 @@ chosen=()
 for name; do
 	case " ${ONLY:-$name} build build_uml " in *" $name "*) chosen+=("$name") ;; esac
 done
-rm -f "$log"/*.status
+rm -f "$log"/*.status "$log/counts"
 suites "$JOBS" "${chosen[@]}"
 # shellcheck disable=SC2086 # words
 [ -n "${ONLY:-}" ] || [ -z "$machines" ] ||
 	suite complete complete $machines
+# shellcheck disable=SC2086 # words
+[ -n "${ONLY:-}" ] || suite outgrown outgrown $machines
 summary

@@ -164,7 +164,7 @@ least() {
 	same "$1: $2" "$1" "$got"
 }
 
-printf '# a comment 2\ntest_a 3 qemu uml\ntest_a,some 2 qemu\ntest_b 1\n' >"$tmp/points"
+printf '# a comment 2\ntest_a 3 qemu uml\ntest_a,some 2 qemu\ntest_b 1\ntest_d 2..40\ntest_e 20\n' >"$tmp/points"
 least "3 0 0" "as many points as a suite had" test_a 3
 least "4 0 0" "more" test_a 4
 least "2 1 0" "fewer" test_a 2
@@ -172,6 +172,8 @@ least "2 0 0" "some of them, as it was told" test_a,some 2
 least "2 1 0" "fewer, as it was not told" test_a,other 2
 least "2 1 0" "a suite that is not listed" test_c 2
 least "0 2 0" "nothing" test_a 0
+least "2 0 0" "the fewest of a range" test_d 2
+least "1 1 0" "fewer than that" test_d 1
 
 # lost WORDS NAME REPORT...: check which suites are missing of two machines, one of them in two parts
 lost() {
@@ -189,6 +191,25 @@ ran='# suite test_a: 3 passed, 0 failed, 1 s, 0 s of CPU\n'
 qemu='ok 1 - qemu ran all its suites' uml='ok 2 - uml ran all its suites'
 lost "1..2;$qemu;$uml;0" "every suite was run" "" "$ran" "$ran"
 lost "1..2;$qemu;not $uml, but not test_a;1" "one was not, in one of two machines" "$ran" "$ran" "# suite test_a\n"
+
+# outgrown WORDS NAME COUNTS REPORT: check which suites have more points than they should, of those that were
+# counted here and of those of a machine
+outgrown() {
+	local got
+
+	printf '%b' "$3" >"$tmp/counts"
+	printf '%b' "$4" >"$tmp/uml"
+	# shellcheck disable=SC2030 # it is meant
+	got=$(log=$tmp points=$tmp/points && . "$top/scripts/suite.sh" && outgrown uml; echo "$?") || :
+	same "$2" "$1" "$(sed "s|$tmp/||" <<<"$got" | paste -sd ';')"
+}
+
+none='1..1;ok 1 - no suite has outgrown points'
+outgrown "$none;0" "no suite has more points than it should" "test_e 21\ntest_d 43\ntest_c 9\n" "$ran"
+outgrown "${none/ok/not ok}, but test_e (22);1" "one has a tenth more" "test_e 22\n" "$ran"
+outgrown "${none/ok/not ok}, but test_d (44);1" "or more than the most of a range" "test_d 44\n" "$ran"
+outgrown "${none/ok/not ok}, but test_a (4);1" "or has them in a machine" "" "${ran/3 passed/4 passed}"
+outgrown "${none/ok/not ok}, but test_a (5);1" "or skips them" "" "${ran/ CPU/ CPU, 2 skipped}"
 
 # judged WORDS NAME STATUS VERDICT REPORT: what a list of failed points says of a machine that ends so.
 judged() {

@@ -155,6 +155,35 @@ tap "1 1" "a skip that is not listed" "1..2\nok 1 - a\nok 2 - b # SKIP no reason
 tap "1 2" "a bail-out" "1..2\nok 1 - a\nBail out! no device\n" 0
 tap "0 1" "points in a text" "this is ok 1\n  ok 2 - indented\n" 0
 
+same "that a suite was out of time is said, too" "# planned 3 points, got 1
+# status 137: out of time" "$(printf '1..3\nok 1 - a\n' | awk -v status=137 -f "$top/scripts/tap.awk" | sed '$d')"
+
+# said WORDS NAME LOG [EDIT]: check what mutate.sh takes for noticed, if a stage prints that with an edit of this name
+said() {
+	local got
+
+	printf '%b' "$3" >"$tmp/log"
+	got=$(. "$top/scripts/long/edits.sh" && what=$(said "$tmp/log") && echo "$what" &&
+		is_noticed "$what" "${4:-an edit}" && echo noticed) || :
+	same "$2" "$1" "$(paste -sd ';' <<<"$got")"
+}
+
+said "test_a: not ok 2 - b;noticed" "a failed point is noticed" "# suite test_a\n1..2\nok 1 - a\nnot ok 2 - b\n"
+said "test_a: # planned 3 points, got 1;noticed" "a death half-way is" "# suite test_a\nok 1 - a\n# planned 3 points, got 1\n"
+said "test_a: # exit status 139;noticed" "an exit status is" "# suite test_a\n# exit status 139\n"
+said "out of time: test_a: # status 137: out of time" "a program that was killed is not known" \
+	"# suite test_a\nok 1 - a\n# planned 3 points, got 1\n# status 137: out of time\n"
+said "out of time: test_a: # status 124: out of time" "nor is one that took too long" "# suite test_a\n# status 124: out of time\n"
+said "out of time: test_a: # verdict: timed out" "nor a machine" "# suite test_a\n# verdict: timed out\n# verdict: the machine gave no verdict\n"
+said "out of time: test_a: # verdict: killed: out of time or CPU time" "nor one that took too much of the CPU" \
+	"# suite test_a\n# verdict: killed: out of time or CPU time\n"
+said "out of time: test_a: # status 124: out of time;noticed" "unless the edit says so" \
+	"# suite test_a\n# status 124: out of time\n" "a reader hangs"
+said "test_a: not ok 2 - b;noticed" "a point that failed before that is noticed" \
+	"# suite test_a\nnot ok 2 - b\n# status 137: out of time\n"
+said "test_a: # [ 4.0] BUG: b;noticed" "what the kernel says is" "# suite test_a\n# [    4.0] BUG: b\n"
+said "" "to build badly is not" "make: Error 1\n"
+
 # least "PASSED FAILED SKIPPED" NAME SUITE POINTS: check the counts of a suite with that many points
 least() {
 	local got

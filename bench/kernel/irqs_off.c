@@ -22,7 +22,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -97,43 +96,61 @@ static long number(const char *name)
 	return atol(text);
 }
 
-/* What the test takes for the longest hold of our lock in this work. */
-static long shortest = LONG_MAX;
-
 /*
- * The end of a part of the work. Each part has the same lock holds, but not the same interrupts of
- * the kernel's own: in some part one of them may come just when our lock is released, and
- * counts as ours. So it is the part with the shortest that counts.
+ * The rows of the test. All work is done ROUNDS times, with the same lock holds but not with the
+ * same interrupts of the kernel's own: one of them may come just when our lock is released, and
+ * counts as ours. So what counts is the round with the shortest time.
  */
-static void part_off(void)
-{
-	long ours;
+#define ROUNDS	2
+static struct row {
+	char	work[100], where[1000];
+	long	least, ours, longest;
+} rows[40];
+static unsigned int nr_rows;
 
-	must(pwrite(on, "0", 1, 0) == 1, "probe off");
-	ours = number("ours");
-	if (ours < shortest)
-		shortest = ours;
+static void note_row(const char *work, long least, long ours, long longest, const char *where)
+{
+	struct row *row = &rows[nr_rows++];
+
+	must(nr_rows <= sizeof(rows) / sizeof(*rows), "too many rows");
+	if (*row->work && row->ours <= ours)
+		return;
+	*row = (struct row){ .least = least, .ours = ours, .longest = longest };
+	snprintf(row->work, sizeof(row->work), "%s", work);
+	snprintf(row->where, sizeof(row->where), "%s", where);
 }
 
-/* The end of work in which our modules have interrupts off for at least so many instructions. */
+static void print_rows(void)
+{
+	const struct row *row;
+
+	for (row = rows; row < rows + nr_rows; row++) {
+		if (row->least >= 0)
+			ok(row->ours >= row->least && row->ours <= BOUND,
+			   "%s: our lock is held for %ld instructions at most", row->work,
+			   row->ours);
+		diag("interrupts are off for %ld instructions, in %s", row->longest, row->where);
+	}
+}
+
+/*
+ * The end of work in which our modules have interrupts off for at least so many instructions. If
+ * that is negative, the row is about the kernel, and has no bound.
+ */
 static void probe_off_least(const char *work, long least)
 {
 	char where[1000];
-	long longest, ours;
+	long longest;
 
-	part_off();
-	ours = shortest;
-	shortest = LONG_MAX;
+	must(pwrite(on, "0", 1, 0) == 1, "probe off");
 	longest = number("longest");
 	get("where", where, sizeof(where));
 	if (is_test) {
-		ok(ours >= least && ours <= BOUND,
-		   "%s: our lock is held for %ld instructions at most", work, ours);
-		diag("interrupts are off for %ld instructions, in %s", longest, where);
-	} else {
-		printf("irqs-off\t1\t%s\tinstructions\tcount\t%ld\n", work, longest);
-		printf("# %s: in %s\n", work, where);
+		note_row(work, least, number("ours"), longest, where);
+		return;
 	}
+	printf("irqs-off\t1\t%s\tinstructions\tcount\t%ld\n", work, longest);
+	printf("# %s: in %s\n", work, where);
 }
 
 static void probe_off(const char *work)
@@ -300,9 +317,8 @@ static void kernel_alone(void)
 	memset(memory, 1, size);
 	probe_on();
 	must(!munmap(memory, size), "munmap");
-	probe_off("munmap, 64 MB");
-	if (is_test)
-		ok(number("longest") > BOUND, "the probe sees what the page allocator does");
+	probe_off_least("munmap, 64 MB", -1);
+	must(!is_test || number("longest") > BOUND, "the probe sees what the page allocator does");
 }
 
 static void setups(void)
@@ -337,10 +353,6 @@ static void setups(void)
 	open_file();
 	probe_on();
 	for (i = 0; i < 200; i++) {
-		if (is_test && i && i % 50 == 0) {
-			part_off();
-			probe_on();
-		}
 		fill(64, hour);
 		submit(TWHEEL_IOC_SUBMIT, 64);
 		change(64, TWHEEL_OP_MOD);
@@ -446,7 +458,8 @@ static void many(void)
 	add_many(TWHEEL_BATCH_MAX);
 	probe_on();
 	must(!close(fd), "close");
-	probe_off(with_many("close"));
+	/* No lock is held: the page allocator has interrupts off, for each of many pages. */
+	probe_off_least(with_many("close"), -1);
 	open_file();
 }
 
@@ -542,6 +555,9 @@ static void beside_another(void)
 	open_wall_clock();
 	due = now_ns(CLOCK_REALTIME) + HOUR;
 	fill(TWHEEL_BATCH_MAX, hour);
+	submit(TWHEEL_IOC_SUBMIT, TWHEEL_BATCH_MAX);
+	/* MOD, since an ADD that allocates memory yields there. */
+	change(TWHEEL_BATCH_MAX, TWHEEL_OP_MOD);
 	other_begin();
 	submit(TWHEEL_IOC_SUBMIT, TWHEEL_BATCH_MAX);
 	other_end("SUBMIT of 65536", STOP);
@@ -574,6 +590,7 @@ int main(int argc, char **argv)
 {
 	/* What is printed waits until the end: the serial line has interrupts off, too. */
 	static char text[1 << 16];
+	int i;
 
 	if (argc == 3) {
 		is_test = true;
@@ -583,15 +600,22 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, text, _IOFBF, sizeof(text));
 	load_probe();
-	kernel_alone();
-	setups();
-	batches();
-	many();
-	expiry();
-	was_set();
-	if (is_test)
+	for (i = 0; i < (is_test ? ROUNDS : 1); i++) {
+		nr_rows = 0;
+		kernel_alone();
+		setups();
+		batches();
+		many();
+		expiry();
+		was_set();
+		must(!close(fd), "close");
+	}
+	if (is_test) {
+		print_rows();
+		open_file();
 		beside_another();
-	must(!close(fd), "close");
+		must(!close(fd), "close");
+	}
 	must(!syscall(SYS_delete_module, "twheel_probe", O_NONBLOCK), "rmmod");
 	if (!is_test)
 		return 0;

@@ -65,9 +65,11 @@ static void note_ours(void)
 {
 	s64 late = ktime_get() - hrtimer_get_expires(&probe);
 
-	if (most_late != seen_late)
-		late = seen_late = most_late;
-	if (jiffies != seen_jiffies) {
+	if (most_late != seen_late) {
+		seen_late = most_late;
+		late = most_late;
+	}
+	if (time_after(jiffies, seen_jiffies)) {
 		seen_jiffies = jiffies;
 		if (late < TICK_NS)
 			return;
@@ -108,7 +110,9 @@ static int set_on(const char *val, const struct kernel_param *kp)
 	if (err || on == was)
 		return err;
 	if (on) {
-		ours_late = seen_late = 0;
+		ours_late = 0;
+		seen_late = 0;
+		seen_jiffies = jiffies;
 		probe_start();
 	} else {
 		longest = probe_stop();

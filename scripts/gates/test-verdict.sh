@@ -230,7 +230,7 @@ outgrown() {
 	printf '%b' "$4" >"$tmp/uml"
 	# shellcheck disable=SC2030 # it is meant
 	got=$(log=$tmp points=$tmp/points && . "$top/scripts/suite.sh" && outgrown uml; echo "$?") || :
-	same "$2" "$1" "$(sed "s|$tmp/||" <<<"$got" | paste -sd ';')"
+	same "$2" "$1" "$(paste -sd ';' <<<"${got//$tmp\//}")"
 }
 
 none='1..1;ok 1 - no suite has outgrown points'

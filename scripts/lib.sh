@@ -40,6 +40,9 @@ quiet() {
 	return "$status"
 }
 
+# guest_program OUT FILE: build a program of one file, which needs nothing else in a test machine.
+guest_program() { quiet gcc -O2 -Wall -Wextra -Werror -I"$top/include/uapi" -static -o "$1" "$2"; }
+
 apt() {
 	quiet as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@"
 }

@@ -25,6 +25,7 @@ counted() {
 		-v skips=scripts/skips.expected -f scripts/tap.awk "$log/$name")
 	sed '$d' <<<"$count"
 	read -r p f s <<<"$(tail -n 1 <<<"$count")"
+	echo "$name $((p + f + s))" >>"$log/counts"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	echo "# suite $name: $p passed, $f failed, $3$([ "$s" = 0 ] || echo ", $s skipped")"
 }
@@ -69,6 +70,34 @@ complete() {
 			}
 			exit bad
 		}' "$points" "${@/#/$log/}"
+}
+
+# outgrown MACHINE...: a suite of one point: no suite that has run, here or in these machines, has at
+# least a tenth more points than points.expected says. There more points than one suite has could be
+# lost, and nobody would notice.
+outgrown() {
+	awk -v points="$points" -v counts="$log/counts" '
+		function look(suite, n) {
+			if (suite in most && n > most[suite] && n >= 1.1 * most[suite])
+				grown = grown " " suite " (" n ")"
+		}
+		FILENAME == points {
+			suite = $1
+			sub(/,.*/, "", suite)
+			sub(/.*\.\./, "", $2)
+			if (!/^#/ && NF && $2 + 0 > most[suite])
+				most[suite] = $2 + 0
+			next
+		}
+		FILENAME == counts { look($1, $2); next }
+		/^# suite .*: [0-9]+ passed, / {
+			look(substr($3, 1, length($3) - 1), $4 + $6 + ($NF == "skipped" ? $(NF - 1) : 0))
+		}
+		END {
+			print "1..1"
+			print (grown ? "not " : "") "ok 1 - no suite has outgrown " points (grown ? ", but" grown : "")
+			exit grown != ""
+		}' "$points" "$log/counts" "${@/#/$log/}"
 }
 
 # suites N NAME...: run the suites of these names, each a function, N at a time and in this order,

@@ -8,8 +8,9 @@
 # at the end "PASSED FAILED SKIPPED". These count as failed: a point that is not ok; a skip whose
 # reason is not at the beginning of any line of the file "skips"; points that were planned and did
 # not come, or came and were not planned; fewer points than the file "least" says for the suite (a
-# line there is the suite's name, with or without arguments, and the number); an exit status that no
-# failed point explains.
+# line there is the suite's name, with or without arguments, and the number or a range); an exit
+# status that no failed point explains. That a suite was out of time is said in any case, for
+# scripts/long/mutate.sh.
 
 function wrong(what)
 {
@@ -24,7 +25,7 @@ BEGIN {
 	}
 	while (least && (getline line < least) > 0) {
 		split(line, word)
-		floors[word[1]] = word[2]
+		floors[word[1]] = word[2] + 0	# of a range the first
 	}
 	name = suite
 	sub(/,.*/, "", name)
@@ -68,5 +69,7 @@ END {
 		wrong(points + 0 " points, and " suite " has had " floor)
 	if (status && !failed)
 		wrong("exit status " status)
+	if (status == 124 || status == 137)
+		print "# status " status ": out of time"
 	print passed + 0, failed + 0, skipped + 0
 }

@@ -3,7 +3,8 @@
 /*
  * How long are interrupts off? This measures the longest lock hold of each kind of work, in
  * operations and in instructions, and prints KTAP, and figures as twheel_bench.c does. If a lock
- * hold is longer than MOST_OPS operations, of OP_NS each, loading the module fails.
+ * hold is longer than the work may have operations, or than MOST_OPS of OP_NS each, loading the
+ * module fails.
  *
  *	add, mod, cancel	batches on a base with a sink, twheel_hold_ops() in a hold, as the
  *				device does them
@@ -18,6 +19,10 @@
  * The probe of probe.h interrupts every PROBE_NS. When its interrupt comes, no lock is held. So it
  * may count the operations that were done since the interrupt before: operations are done only in
  * lock holds, and between two interrupts there is at most one hold that is as long as PROBE_NS.
+ *
+ * Holds that are shorter than that may share the time between two interrupts, and then count as
+ * one. 16 operations take about half of PROBE_NS. So where a hold may have 16, two of them may be
+ * seen as one of 32, and MOST_FEW are let pass. A hold of the 64 that are allowed elsewhere is not.
  */
 #define pr_fmt(fmt) fmt
 
@@ -33,6 +38,7 @@
 /* The bound. It is not taken from TWHEEL_HOLD_OPS, because that is what is tested. */
 #define MOST_OPS	64
 #define MOST_OPS_RT	16
+#define MOST_FEW	(2 * 16)	/* where a hold may have 16, see above */
 #define OP_NS		200
 #define TIMERS		8192
 #define SMALL		64		/* timers of a small base, which has no buckets */
@@ -95,14 +101,15 @@ static void report(const char *work, const char *metric, u64 value)
 	pr_info("TSV\thold\t1\t%s\t%s\tcount\t%llu\n", work, metric, value);
 }
 
-static void probe_end(const char *work)
+/* The work is done, whose lock holds may be seen to have @most operations. */
+static void probe_end(const char *work, unsigned int most)
 {
 	u64 ns = probe_stop();
 
 	report(work, "operations", most_ops);
 	report(work, "instructions", ns);
-	check(most_ops && most_ops <= MOST_OPS, "%s: %llu operations in a lock hold", work,
-	      most_ops);
+	check(most_ops && most_ops <= most, "%s: %llu operations in a lock hold, of at most %u",
+	      work, most_ops, most);
 	check(ns <= MOST_OPS * OP_NS, "%s: interrupts are off for %llu instructions", work, ns);
 }
 
@@ -125,7 +132,8 @@ static void fired(struct twheel_timer *timer)
 	atomic_inc(&nr_fired);
 }
 
-static bool create(const struct twheel_sink *its_sink, unsigned int nr)
+/* Make @base for @work. If that fails, it is a failed point: the work would not be measured. */
+static bool create(const char *work, const struct twheel_sink *its_sink, unsigned int nr)
 {
 	const struct twheel_config config = {
 		.clock = CLOCK_MONOTONIC, .tick_ns = TWHEEL_TICK_NS, .sink = its_sink,
@@ -135,8 +143,10 @@ static bool create(const struct twheel_sink *its_sink, unsigned int nr)
 
 	nr_timers = nr;
 	base = twheel_create(&config);
-	if (IS_ERR(base))
+	if (IS_ERR(base)) {
+		check(false, "%s: there is a base: error %ld", work, PTR_ERR(base));
 		return false;
+	}
 	memset(timers, 0, TIMERS * sizeof(*timers));
 	for (i = 0; i < TIMERS && !its_sink; i++)
 		twheel_init_on(base, &timers[i], fired);
@@ -184,21 +194,23 @@ static void each(void (*op)(unsigned int i, ktime_t now), unsigned int most)
 	}
 }
 
-static void batch(const char *work, void (*op)(unsigned int i, ktime_t now), unsigned int most)
+/* Do @op with each timer, with at most @most in a lock hold, which may be seen as @seen. */
+static void batch(const char *work, void (*op)(unsigned int i, ktime_t now), unsigned int most,
+		  unsigned int seen)
 {
 	probe_begin();
 	each(op, most);
-	probe_end(work);
+	probe_end(work, seen);
 }
 
 static void batches(void)
 {
-	if (!create(&sink, TIMERS))
+	if (!create("add", &sink, TIMERS))
 		return;
-	batch("add", do_add, TIMERS);
-	batch("mod", do_mod, TIMERS);
-	batch("mod-rt", do_mod, MOST_OPS_RT);
-	batch("cancel", do_cancel, TIMERS);
+	batch("add", do_add, TIMERS, MOST_OPS);
+	batch("mod", do_mod, TIMERS, MOST_OPS);
+	batch("mod-rt", do_mod, MOST_OPS_RT, MOST_FEW);
+	batch("cancel", do_cancel, TIMERS, MOST_OPS);
 	twheel_destroy(base);
 }
 
@@ -206,7 +218,7 @@ static void small_batches(void)
 {
 	unsigned int i;
 
-	if (!create(&sink, SMALL))
+	if (!create("small-batches", &sink, SMALL))
 		return;
 	probe_begin();
 	for (i = 0; i < ROUNDS; i++) {
@@ -214,7 +226,7 @@ static void small_batches(void)
 		each(do_mod, SMALL);
 		each(do_cancel, SMALL);
 	}
-	probe_end("small-batches");
+	probe_end("small-batches", MOST_FEW);
 	twheel_destroy(base);
 }
 
@@ -222,7 +234,7 @@ static void bulk(void)
 {
 	unsigned int i;
 
-	if (!create(&sink, TIMERS))
+	if (!create("add-array", &sink, TIMERS))
 		return;
 	for (i = 0; i < TIMERS; i++) {
 		twheel_init(&timers[i], fired);
@@ -232,7 +244,7 @@ static void bulk(void)
 	is_array = true;
 	probe_begin();
 	twheel_add_array(list, delays, TIMERS);
-	probe_end("add-array");
+	probe_end("add-array", MOST_OPS);
 	is_array = false;
 	for (i = 0; i < TIMERS; i++)
 		twheel_cancel_sync(&timers[i]);
@@ -273,12 +285,12 @@ static void drained(struct twheel_timer *unused, ktime_t expires, void *arg)
 
 static void drain(void)
 {
-	if (!create(&sink, TIMERS))
+	if (!create("drain", &sink, TIMERS))
 		return;
 	arm(spread);
 	probe_begin();
 	twheel_drain(base, drained, NULL);
-	probe_end("drain");
+	probe_end("drain", MOST_OPS);
 	twheel_destroy(base);
 }
 
@@ -288,7 +300,7 @@ static void expire(const char *work, unsigned int nr, const struct twheel_sink *
 	struct twheel_stats stats;
 	ktime_t begin;
 
-	if (!create(its_sink, nr))
+	if (!create(work, its_sink, nr))
 		return;
 	begin = arm(when);
 	check(ktime_before(ktime_get(), begin), "%s: all timers are armed in time", work);
@@ -296,7 +308,7 @@ static void expire(const char *work, unsigned int nr, const struct twheel_sink *
 	while (ktime_before(ktime_get(), ktime_add_ms(begin, 2 * SPREAD_MS)) &&
 	       atomic_read(&nr_fired) < nr)
 		msleep(20);
-	probe_end(work);
+	probe_end(work, nr == SMALL ? MOST_FEW : MOST_OPS);
 	twheel_get_stats(base, &stats);
 	check(stats.expired == nr && (when == at_once || stats.moves >= nr),
 	      "%s: %llu timers have expired, and there were %llu moves", work, stats.expired,

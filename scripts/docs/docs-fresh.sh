@@ -12,7 +12,7 @@
 #
 # A part that measures fewer files than the others has a line of its own in doc/tables, TABLE@PART.
 #
-# The figures of pictures name their commit in their rows "environment".
+# The figures of pictures name the commit of each part in their rows "environment".
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 
@@ -27,7 +27,8 @@ section() {
 
 # commits TABLE PART: print the commits on stdin: those of PART, or of all parts that have no line of their own
 commits() {
-	sed -nE 's/^(\* commit(, ([^:]*))?: |.*\tenvironment\tcommit\ttext\t)([^ ,]+).*/\4\t\3/p' |
+	sed -nE -e 's/^\* commit(, ([^:]*))?: ([^ ,]+).*/\3\t\2/p' \
+		-e 's/^[^\t]*\t([^\t]*)\t.*\tenvironment\tcommit\ttext\t([^ ,]+).*/\2\t\1/p' |
 		awk -F '\t' -v table="$1" -v part="$2" '
 			NR == FNR { if (index($1, table "@") == 1) own[substr($1, length(table) + 2)]; next }
 			$2 == part || $2 == "" || (part == "" && !($2 in own)) { print $1 }' doc/tables - | sort -u

@@ -294,6 +294,11 @@ figures "$second"
 same "figures that pictures are drawn from are fresh" "doc/data/t.tsv: fresh" "$(fresh)"
 figures "$first"
 same "or older than their source" "doc/data/t.tsv: is of $first, and since then there changed: b.c" "$(fresh)"
+printf 'data/t.tsv\tmake b\tb.c\ndata/t.tsv@icount\tmake b\ta.c\n' >doc/tables
+sed "p; s/icount/uml/; s/$first/$second/" doc/data/t.tsv >doc/data/t.new
+mv doc/data/t.new doc/data/t.tsv
+same "a part of them with a line of its own is older than its own sources alone" \
+	"doc/data/t.tsv: fresh;doc/data/t.tsv@icount: fresh" "$(fresh)"
 
 # told COMMIT COMMIT: print the list for two parts that were measured with these commits
 told() {

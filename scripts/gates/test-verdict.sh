@@ -61,6 +61,12 @@ sanitizer='[    4.0] Reported by Kernel Concurrency Sanitizer on:'
 verdict pass "a race of the kernel's own" "$boot\n$kcsan\n$sanitizer\n$down" "$ok" 0
 verdict fail "and no end of it" "$boot\n$kcsan\n$down" "$ok" 0
 verdict fail "and ours after it" "$boot\n$kcsan\n$sanitizer\n$kcsan [twheel]\n$sanitizer\n$down" "$ok" 0
+entry='[    4.0]  entry_del+0x1/0x2 [twheel]'
+verdict pass "one in which hrtimer was called by ours" "$boot\n$kcsan\n$entry\n$sanitizer\n$down" "$ok" 0
+helpers='[    4.0] BUG: KCSAN: data-race in rb_erase / rb_insert_color'
+verdict pass "one in two helpers of the kernel's own" "$boot\n$helpers\n$sanitizer\n$down" "$ok" 0
+verdict fail "one in two helpers that were called by ours" "$boot\n$helpers\n$entry\n$sanitizer\n$down" "$ok" 0
+verdict pass "and by ours only after it" "$boot\n$helpers\n$sanitizer\n$entry\n$down" "$ok" 0
 verdict fail "one with the kernel" "$boot\n${kcsan/ \// [twheel] /}\n$sanitizer\n$down" "$ok" 0
 # What the kernel says, without the BUG: or WARNING: in front of most of it. Check each alone, and
 # among the lines of a report that is expected.
@@ -80,12 +86,14 @@ BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 30s!
 kernel BUG at twheel.c:100!
 Oops: 0002 [#1] PREEMPT SMP NOPTI
 Call Trace:
+Call trace:
 Kernel panic - not syncing: Fatal exception in interrupt
 general protection fault, probably for non-canonical address
 traps: test_read[80] general protection fault ip:401000
 test_read[80]: segfault at 0 ip 0000000000401000 sp 00007ffc error 4
 Bad page state in process test_read  pfn:12345
 Out of memory: Killed process 80 (test_read)
+Memory cgroup out of memory: Killed process 80 (test_limits)
 Objects remaining in twheel on __kmem_cache_shutdown()
 refcount_t: underflow; use-after-free.
 list_del corruption, ffff888003a12345->next is LIST_POISON1
@@ -94,6 +102,9 @@ NMI watchdog: Watchdog detected hard LOCKUP on cpu 1
 INFO: task test_read:80 blocked for more than 120 seconds.
 rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
 rcu: INFO: rcu_preempt self-detected stall on CPU
+rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks: { 1-.... } 21 jiffies s: 9 root: 0x2/.
+NOHZ tick-stop error: local softirq work is pending, handler #08!!!
+INFO: trying to register non-static key.
 rcu: rcu_preempt kthread starved for 5000 jiffies!
 INFO: lockdep is turned off.
 possible recursive locking detected
@@ -144,6 +155,35 @@ tap "1 1" "a skip that is not listed" "1..2\nok 1 - a\nok 2 - b # SKIP no reason
 tap "1 2" "a bail-out" "1..2\nok 1 - a\nBail out! no device\n" 0
 tap "0 1" "points in a text" "this is ok 1\n  ok 2 - indented\n" 0
 
+same "that a suite was out of time is said, too" "# planned 3 points, got 1
+# status 137: out of time" "$(printf '1..3\nok 1 - a\n' | awk -v status=137 -f "$top/scripts/tap.awk" | sed '$d')"
+
+# said WORDS NAME LOG [EDIT]: check what mutate.sh takes for noticed, if a stage prints that with an edit of this name
+said() {
+	local got
+
+	printf '%b' "$3" >"$tmp/log"
+	got=$(. "$top/scripts/long/edits.sh" && what=$(said "$tmp/log") && echo "$what" &&
+		is_noticed "$what" "${4:-an edit}" && echo noticed) || :
+	same "$2" "$1" "$(paste -sd ';' <<<"$got")"
+}
+
+said "test_a: not ok 2 - b;noticed" "a failed point is noticed" "# suite test_a\n1..2\nok 1 - a\nnot ok 2 - b\n"
+said "test_a: # planned 3 points, got 1;noticed" "a death half-way is" "# suite test_a\nok 1 - a\n# planned 3 points, got 1\n"
+said "test_a: # exit status 139;noticed" "an exit status is" "# suite test_a\n# exit status 139\n"
+said "out of time: test_a: # status 137: out of time" "a program that was killed is not known" \
+	"# suite test_a\nok 1 - a\n# planned 3 points, got 1\n# status 137: out of time\n"
+said "out of time: test_a: # status 124: out of time" "nor is one that took too long" "# suite test_a\n# status 124: out of time\n"
+said "out of time: test_a: # verdict: timed out" "nor a machine" "# suite test_a\n# verdict: timed out\n# verdict: the machine gave no verdict\n"
+said "out of time: test_a: # verdict: killed: out of time or CPU time" "nor one that took too much of the CPU" \
+	"# suite test_a\n# verdict: killed: out of time or CPU time\n"
+said "out of time: test_a: # status 124: out of time;noticed" "unless the edit says so" \
+	"# suite test_a\n# status 124: out of time\n" "a reader hangs"
+said "test_a: not ok 2 - b;noticed" "a point that failed before that is noticed" \
+	"# suite test_a\nnot ok 2 - b\n# status 137: out of time\n"
+said "test_a: # [ 4.0] BUG: b;noticed" "what the kernel says is" "# suite test_a\n# [    4.0] BUG: b\n"
+said "" "to build badly is not" "make: Error 1\n"
+
 # least "PASSED FAILED SKIPPED" NAME SUITE POINTS: check the counts of a suite with that many points
 least() {
 	local got
@@ -153,7 +193,7 @@ least() {
 	same "$1: $2" "$1" "$got"
 }
 
-printf '# a comment 2\ntest_a 3 qemu uml\ntest_a,some 2 qemu\ntest_b 1\n' >"$tmp/points"
+printf '# a comment 2\ntest_a 3 qemu uml\ntest_a,some 2 qemu\ntest_b 1\ntest_d 2..40\ntest_e 20\n' >"$tmp/points"
 least "3 0 0" "as many points as a suite had" test_a 3
 least "4 0 0" "more" test_a 4
 least "2 1 0" "fewer" test_a 2
@@ -161,6 +201,8 @@ least "2 0 0" "some of them, as it was told" test_a,some 2
 least "2 1 0" "fewer, as it was not told" test_a,other 2
 least "2 1 0" "a suite that is not listed" test_c 2
 least "0 2 0" "nothing" test_a 0
+least "2 0 0" "the fewest of a range" test_d 2
+least "1 1 0" "fewer than that" test_d 1
 
 # lost WORDS NAME REPORT...: check which suites are missing of two machines, one of them in two parts
 lost() {
@@ -178,6 +220,25 @@ ran='# suite test_a: 3 passed, 0 failed, 1 s, 0 s of CPU\n'
 qemu='ok 1 - qemu ran all its suites' uml='ok 2 - uml ran all its suites'
 lost "1..2;$qemu;$uml;0" "every suite was run" "" "$ran" "$ran"
 lost "1..2;$qemu;not $uml, but not test_a;1" "one was not, in one of two machines" "$ran" "$ran" "# suite test_a\n"
+
+# outgrown WORDS NAME COUNTS REPORT: check which suites have more points than they should, of those that were
+# counted here and of those of a machine
+outgrown() {
+	local got
+
+	printf '%b' "$3" >"$tmp/counts"
+	printf '%b' "$4" >"$tmp/uml"
+	# shellcheck disable=SC2030 # it is meant
+	got=$(log=$tmp points=$tmp/points && . "$top/scripts/suite.sh" && outgrown uml; echo "$?") || :
+	same "$2" "$1" "$(paste -sd ';' <<<"${got//$tmp\//}")"
+}
+
+none='1..1;ok 1 - no suite has outgrown points'
+outgrown "$none;0" "no suite has more points than it should" "test_e 21\ntest_d 43\ntest_c 9\n" "$ran"
+outgrown "${none/ok/not ok}, but test_e (22);1" "one has a tenth more" "test_e 22\n" "$ran"
+outgrown "${none/ok/not ok}, but test_d (44);1" "or more than the most of a range" "test_d 44\n" "$ran"
+outgrown "${none/ok/not ok}, but test_a (4);1" "or has them in a machine" "" "${ran/3 passed/4 passed}"
+outgrown "${none/ok/not ok}, but test_a (5);1" "or skips them" "" "${ran/ CPU/ CPU, 2 skipped}"
 
 # judged WORDS NAME STATUS VERDICT REPORT: what a list of failed points says of a machine that ends so.
 judged() {

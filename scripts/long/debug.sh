@@ -187,5 +187,8 @@ run uml-bugs deliberate uml
 run bugs deliberate debug kcsan
 run debug everything debug 5400 twheel_fail.ko
 run kcsan everything kcsan 5400 ""
+for name in debug kcsan; do
+	! wanted $name || suite "complete_$name" complete $name
+done
 [ -z "${DOC:-}" ] || table | document "$DOC"
 summary

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # shellcheck shell=bash disable=SC2034
-# Source this: functions that read the edits of selftest/mutations, and check that each still applies.
+# Source this: functions that read the edits of selftest/mutations, check that each still applies, and
+# judge what a test said of one.
 
 # Is $first one of the stages that may notice an edit of $file?
 has_stage() {
 	case $file in
-	lib/*)	stages='lib device' ;;
+	lib/* | wheel_decimal.h) stages='lib device' ;;
 	calendar/* | tools/*) stages=calendar ;;
 	*)	stages='native fuzz uml qemu cpus icount' ;;
 	esac
@@ -74,3 +75,27 @@ edits_apply() {
 	[ ${#wrong[@]} = 0 ] || printf '%s\n' "${wrong[@]}"
 	[ ${#wrong[@]} = 0 ] && [ ${#names[@]} != 0 ]
 }
+
+# Do tests of this stage wait in real time, so that they may fail because the host is busy? In the others
+# a run is like the one before.
+in_real_time() { [[ " uml qemu cpus lib device " == *" $1 "* ]]; }
+
+# said LOG: print the suite and the point that failed first, from what a stage printed. If none did:
+# that a suite was out of time; or what else is wrong with one; or, if a suite was running when the
+# machine died, what its console shows. Otherwise print nothing, and return 1.
+said() {
+	awk '
+		/^# suite [^ ]+$/ { suite = $3 ": " }
+		/^# [^ ]*\/[^ \/]+$/ { n = split($2, path, "/"); suite = path[n] ": " }	# of selftest/lib
+		!suite { next }
+		/^ *not ok|^Bail out!/ && !point { point = suite $0 }
+		/^# (verdict: )?(timed out|killed: out of|status (124|137):)/ && !late { late = "out of time: " suite $0 }
+		/^# (planned|exit status) / && !wrong { wrong = suite $0 }
+		/^# .*(BUG:|WARNING:|KASAN:|Kernel panic|Oops|soft lockup)/ && !console { console = suite $0 }
+		/^# verdict: / && !verdict { verdict = suite $0 }
+		END { print point ? point : late ? late : wrong ? wrong : console ? console : verdict }' "$1" |
+		tr -s ' \r' ' ' | grep .
+}
+
+# is_noticed WHAT NAME: does that, which said() has printed, tell that a test noticed the edit of this name?
+is_noticed() { [[ $1 != 'out of time: '* || $2 == *hangs* ]]; }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # docs-fresh.sh: print which tables of doc/ are older than what they measure; `make docs-fresh`. The
-# exit status is 1 if any is. doc/tables says what each table measures. A C file in which only
-# comments have changed counts as unchanged.
+# exit status is 1 if any is. doc/tables says what each table measures. A C file or a script in which only
+# comments have changed counts as unchanged, and so does a text.
 #
 # The list at the head of a table names its commit, or one for each of its parts:
 #
@@ -34,13 +34,20 @@ commits() {
 			$2 == part || $2 == "" || (part == "" && !($2 in own)) { print $1 }' doc/tables - | sort -u
 }
 
-# The C on stdin, without comments, a word a line.
-code() { gcc -fpreprocessed -dD -E -P -x c - 2>/dev/null | tr -s '[:space:]' '\n'; }
+# code KIND: print the file on stdin, whose name ends with KIND, without comments; C a word a line
+code() {
+	case $1 in
+	c | h) gcc -fpreprocessed -dD -E -P -x c - 2>/dev/null | tr -s '[:space:]' '\n' ;;
+	sh) grep -v '^[[:space:]]*#' ;;
+	md) ;;
+	*) cat ;;
+	esac
+}
 
 # is_changed COMMIT FILE: does FILE, which is not as it was at COMMIT, differ in more than comments?
 is_changed() {
-	[[ $2 == *.[ch] && -e $2 ]] || return 0
-	! cmp -s <(in_tree show "$1:$2" 2>/dev/null | code) <(code <"$2")
+	[ -e "$2" ] || return 0
+	! cmp -s <(in_tree show "$1:$2" 2>/dev/null | code "${2##*.}") <(code "${2##*.}" <"$2")
 }
 
 # stale COMMIT SOURCE...: print why a table of COMMIT does not fit the tree's SOURCEs

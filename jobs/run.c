@@ -499,11 +499,42 @@ void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, 
 
 /* ---- after a turn was written ------------------------------------------------------- */
 
-/* End the runs that the queued one replaces. */
-static void replace(struct job *job)
+/*
+ * Has a run that is out ended by itself? If this daemon stood still, nobody may have noticed, and
+ * it is that end which counts. Returns the run if it has not ended; else @run may be freed.
+ */
+static struct run *look(struct run *run)
 {
+	const struct firing firing = run->firing;
+
+	if (run->process.pid)
+		exec_look(run);
+	else if (run->away)
+		pool_look();
+	run = run_find(firing.id, firing.at);
+	return run && run->firing.attempt == firing.attempt ? run : NULL;
+}
+
+/* look() at all runs of @job. What was queued behind one that has ended may be READY then. */
+static void look_at_all(struct job *job)
+{
+	struct run *run;
+
+again:
+	TAILQ_FOREACH(run, &job->runs, in_job)
+		if (is_out(run) && !look(run))
+			goto again;
+}
+
+/* @queued waits, and replaces what it waits for, unless that has ended. */
+static void replace(struct run *queued)
+{
+	struct job *job = queued->job;
 	struct run *run, *next;
 
+	look_at_all(job);
+	if (queued->firing.state != STATE_QUEUED)
+		return;
 	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
 		next = TAILQ_NEXT(run, in_job);
 		if (run->firing.state != STATE_QUEUED)
@@ -527,7 +558,7 @@ static void fired(struct run *run, const struct op *op)
 	if (is_ready(op->line.firing.state))
 		set_ready(run);
 	else if (run->firing.state == STATE_QUEUED && run->job->def.overlap == OVERLAP_REPLACE)
-		replace(run->job);	/* if it is READY by now, what it replaces has ended */
+		replace(run);	/* if it is READY by now, what it replaces has ended */
 }
 
 /* The row of due has its next time: arm a timer for it. */
@@ -598,23 +629,15 @@ void run_settle(struct op *op)
 
 /* ---- beginning and ending ----------------------------------------------------------- */
 
-/*
- * The run has taken longer than its job allows. But if this daemon stood still for a while, the run
- * may have ended by itself meanwhile: then that counts, and @arg may be freed already.
- */
+/* The run has taken longer than its job allows. */
 static void timed_out(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run = arg;
-	const struct firing firing = run->firing;
 
 	(void)task;
 	run->timer = 0;
-	if (run->process.pid)
-		exec_look(run);
-	else if (run->away)
-		pool_look();
-	run = run_find(firing.id, firing.at);
-	if (run && run->firing.attempt == firing.attempt && is_out(run))
+	run = look(run);
+	if (run && is_out(run))
 		run_kill(run, OUTCOME_TIMEOUT);
 }
 

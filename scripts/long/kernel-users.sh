@@ -254,7 +254,7 @@ table() {
 		$(losses)
 
 		Passes are the price of being exact: each tick in which a connection ends has its own, and a pass gives way after
-		1 024 timers or 200 us. That is why none takes longer. With a tolerance a timer is dearer to arm: the tick that most
+		1 024 timers or 200 us, or 1 ms if the CPU is idle. With a tolerance a timer is dearer to arm: the tick that most
 		others can share is to be chosen. [bench-kernel.md](bench-kernel.md) has what arming costs by itself.
 	END
 }

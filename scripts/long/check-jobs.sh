@@ -14,7 +14,6 @@ cd "$top"
 
 log=build/check-jobs
 . scripts/suite.sh
-. scripts/long/measured.sh
 
 storm() { make -s -C selftest/jobs storm; }
 
@@ -31,7 +30,8 @@ table() {
 		synced, at each write.
 
 		* command: make check-jobs STORM=${STORM:-100} SEED=$(sed -n 's/^# SEED=//p' "$log/storm")
-		$(measured_now | sed -n 's/\t/: /; s/^\(commit\|machine\)/* &/p')
+		* commit: $(source_id), $(date -u +%Y-%m-%d)
+		* machine: $(processor), $(nproc) CPUs
 		* stores: SQLite $(version libsqlite3-0), PostgreSQL $(version postgresql-15)
 
 		| storm | seconds | what happened | judged |

@@ -34,6 +34,27 @@ commits() {
 			$2 == part || $2 == "" || (part == "" && !($2 in own)) { print $1 }' doc/tables - | sort -u
 }
 
+# headers SOURCE...: print what the C files of SOURCEs include of the top of the tree, also by way of others
+headers() {
+	in_tree ls-files -- "$@" | awk '
+		function follow(file, line, part) {
+			if (file in seen)
+				return
+			seen[file] = 1
+			while ((getline line <file) > 0)
+				if (line ~ /^#include "[^\/"]+"/) {
+					split(line, part, "\"")
+					if (!(part[2] in seen) && (getline line <part[2]) >= 0) {
+						print part[2]
+						close(part[2])
+						follow(part[2])
+					}
+				}
+			close(file)
+		}
+		/\.[ch]$/ { follow($0) }'
+}
+
 # code KIND: print the file on stdin, whose name ends with KIND, without comments; C a word a line
 code() {
 	case $1 in
@@ -80,6 +101,7 @@ while IFS=$'\t' read -r table command sources; do
 	of=$(commits "$file" "$part" <<<"$text")
 	[ -n "$of" ] || why=${why:-"does not say which commit it is of"}
 	read -ra paths <<<"$sources"
+	mapfile -t -O "${#paths[@]}" paths < <(headers "${paths[@]}")
 	for commit in $of; do
 		found=$(stale "$commit" "${paths[@]}")
 		why+=${found:+${why:+; }$found}

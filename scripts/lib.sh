@@ -118,6 +118,9 @@ kernel_release() {
 
 # ---- which sources figures belong to ------------------------------------------------------
 
+# package_version PACKAGE: print which version of a package of Debian is installed
+package_version() { dpkg-query -W -f '${Version}' "$1"; }
+
 processor() { sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1; }
 
 # Print the commit of the sources. Files in doc/ do not count: a measurement may write several tables

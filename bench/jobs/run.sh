@@ -21,13 +21,11 @@ reps=${REPS:-1} out=build/bench-jobs
 boss=10.4.2 graphile=0.17.3
 export BUILD=$top/$out
 
-version() { dpkg-query -W -f '${Version}' "$1"; }
-
 environment() {
 	row command "make bench-jobs REPS=$reps"
 	row kernel "$(uname -sr)"
-	row stores "PostgreSQL $(version postgresql-15), SQLite $(version libsqlite3-0)"
-	row peers "Quartz $(version libquartz2-java) with $(java -version 2>&1 | head -n 1), pg-boss $boss and graphile-worker $graphile with node $(node --version), pg_cron $(version postgresql-15-cron)"
+	row stores "PostgreSQL $(package_version postgresql-15), SQLite $(package_version libsqlite3-0)"
+	row peers "Quartz $(package_version libquartz2-java) with $(java -version 2>&1 | head -n 1), pg-boss $boss and graphile-worker $graphile with node $(node --version), pg_cron $(package_version postgresql-15-cron)"
 	host "server and nodes on $(nproc)"
 }
 

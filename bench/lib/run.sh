@@ -23,12 +23,10 @@ cd "$top"
 nmax=${NMAX:-1000000} reps=${REPS:-15} base=${BASE:-}
 out=build/bench-lib tsv=build/bench-lib.tsv
 
-version() { dpkg-query -W -f '${Version}' "$1"; }
-
 environment() {
 	row command "make bench-lib NMAX=$nmax REPS=$reps${base:+ BASE=$base}"
 	row kernel "$(uname -sr)"
-	row libraries "libevent $(version libevent-dev), libuv $(version libuv1-dev)"
+	row libraries "libevent $(package_version libevent-dev), libuv $(package_version libuv1-dev)"
 	host "one CPU at a time"
 }
 

@@ -28,8 +28,6 @@ cd "$top"
 out=build/bench-user tsv=build/bench-user.tsv
 reps=${REPS:-5}
 
-version() { dpkg-query -W -f '${Version}' "$1"; }
-
 environment() {
 	local release
 
@@ -37,7 +35,7 @@ environment() {
 	[ "$part" != multishot ] || release=${newer##*/}
 	row command "make bench-user${NMAX:+ NMAX=$NMAX}${REPS:+ REPS=$REPS}${JUST:+ JUST=\"$JUST\"}${ONLY:+ ONLY=\"$ONLY\"}"
 	row kernel "$release, one CPU (qemu64), in $(qemu-system-x86_64 --version | head -n 1)"
-	row libraries "liburing $(version liburing-dev), libevent $(version libevent-dev)"
+	row libraries "liburing $(package_version liburing-dev), libevent $(package_version libevent-dev)"
 	host "one CPU"
 }
 

@@ -32,7 +32,7 @@ table() {
 		* command: make check-jobs STORM=${STORM:-100} SEED=$(sed -n 's/^# SEED=//p' "$log/storm")
 		* commit: $(source_id), $(date -u +%Y-%m-%d)
 		* machine: $(processor), $(nproc) CPUs
-		* stores: SQLite $(version libsqlite3-0), PostgreSQL $(version postgresql-15)
+		* stores: SQLite $(package_version libsqlite3-0), PostgreSQL $(package_version postgresql-15)
 
 		| storm | seconds | what happened | judged |
 		|---|--:|---|---|
@@ -55,8 +55,6 @@ table() {
 	echo
 	echo "$passed passed, $failed failed"
 }
-
-version() { dpkg-query -W -f '${Version}' "$1"; }
 
 scripts/deps.sh check-jobs jobs_page
 suite jobs_page page

@@ -1465,7 +1465,7 @@ static __always_inline struct twheel_base *move_base(struct twheel_base *base,
 /**
  * __twheel_init() - twheel_init() and its like
  * @base:	a private base without a sink, or NULL for the CPUs' bases
- * @timer:	memory that is no armed timer
+ * @timer:	memory that is not an armed timer
  * @function:	the callback
  * @on_stack:	the memory is on the stack
  * @name:	for lockdep

@@ -2704,8 +2704,8 @@ static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
  *
  * The first two never leave a slot READING, so no MOD or CANCEL can meet one there. The third is
  * for several events that are not all plain, for memory that is not present, for several events in
- * a time namespace, and for an iov_iter that is no plain user buffer (on some kernels that of every
- * readv() and io_uring).
+ * a time namespace, and for an iov_iter that is not a plain user buffer (on some kernels that of
+ * every readv() and io_uring).
  */
 
 /* How often @slot, whose event is being read, has expired by @now: the event's count. */

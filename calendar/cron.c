@@ -115,8 +115,8 @@ static bool parse_value(struct parser *parser, int *value)
 	const char *start = parser->p;
 
 	if (!parse_digits(parser, value) && !parse_name(parser, value))
-		return wrong(parser, "%s '%.*s' is no number%s", field->name,
-			     word_length(start), start, *field->names ? " and no name" : "");
+		return wrong(parser, "%s '%.*s' is not a number%s", field->name,
+			     word_length(start), start, *field->names ? " or a name" : "");
 	if (*value < field->min || *value > field->max)
 		return wrong(parser, "%s '%.*s' is not in %d-%d", field->name,
 			     word_length(start), start, field->min, field->max);
@@ -151,7 +151,7 @@ static bool parse_step(struct parser *parser, bool range, int *step)
 	if (!range)
 		return wrong(parser, "%s step needs a range or * before it", parser->field->name);
 	if (!parse_digits(parser, step) || !*step)
-		return wrong(parser, "%s step '%.*s' is no positive number", parser->field->name,
+		return wrong(parser, "%s step '%.*s' is not a positive number", parser->field->name,
 			     word_length(start + 1), start + 1);
 	return true;
 }
@@ -194,7 +194,7 @@ static bool parse_field(struct parser *parser, uint64_t *bits)
 		if (!*parser->p || is_space(*parser->p))
 			return true;
 		if (*parser->p != ',')
-			return wrong(parser, "%s has '%c' where ',' or a space must be",
+			return wrong(parser, "%s has '%c' where ',' or a space was expected",
 				     parser->field->name, *parser->p);
 		parser->p++;
 	}

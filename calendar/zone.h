@@ -102,7 +102,7 @@ struct zone_span {
  * @data:	the file, which must stay as long as @zone is used
  * @size:	its size
  *
- * Return: 0; -EINVAL if @data is no zoneinfo file; -EOPNOTSUPP if it has leap seconds, which the
+ * Return: 0; -EINVAL if @data is not a zoneinfo file; -EOPNOTSUPP if it has leap seconds, which the
  * clocks of computers do not count.
  */
 int zone_read(struct zone *zone, const void *data, size_t size);

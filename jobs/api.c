@@ -28,10 +28,9 @@
 
 #include "api.h"
 #include "civil.h"
-#include "keys.h"
-#include "nul.h"
 #include "page.html.h"
 #include "policy.h"
+#include "strict.h"
 #include "when.h"
 
 #define LIMIT		100
@@ -45,7 +44,7 @@
 #define SLICE_US	US_PER_S	/* how often to look at a run that may be elsewhere */
 
 /*
- * Set the status for what a function of registry.c has returned. Returns true if that is no error.
+ * Set the status for what a function of registry.c has returned. Returns true if it was no error.
  */
 static bool went_well(struct request *r, int err)
 {
@@ -73,7 +72,7 @@ bool query_number(struct request *r, const char *name, int64_t most, int64_t *n)
 	*n = strtoll(s, &end, 10);
 	if (*s && !*end && !errno && *n >= 0 && *n <= most)
 		return true;
-	refuse(r, MHD_HTTP_BAD_REQUEST, "%s: '%.64s' is no number up to %lld", name, s,
+	refuse(r, MHD_HTTP_BAD_REQUEST, "%s: '%.64s' is not a number of at most %lld", name, s,
 	       (long long)most);
 	return false;
 }
@@ -89,7 +88,7 @@ static bool query_duration(struct request *r, const char *name, int64_t most, in
 		*us /= NS_PER_US;
 		return true;
 	}
-	refuse(r, MHD_HTTP_BAD_REQUEST, "%s: '%.64s' is no duration up to %llds", name, s,
+	refuse(r, MHD_HTTP_BAD_REQUEST, "%s: '%.64s' is not a duration of at most %llds", name, s,
 	       (long long)(most / US_PER_S));
 	return false;
 }
@@ -258,7 +257,7 @@ static struct json_object *parse_text(struct request *r)
 		json = json_tokener_parse_ex(parser, r->body, (int)r->size);
 	if (json_tokener_get_error(parser) != json_tokener_success || !json ||
 	    json_tokener_get_parse_end(parser) != r->size) {
-		refuse(r, MHD_HTTP_BAD_REQUEST, "this is no JSON, at byte %zu",
+		refuse(r, MHD_HTTP_BAD_REQUEST, "this is not JSON, at byte %zu",
 		       json_tokener_get_parse_end(parser));
 		json_object_put(json);
 		json = NULL;
@@ -279,7 +278,7 @@ struct json_object *parse_body(struct request *r)
 	if (json_has_nul(r->body, r->size))
 		refuse(r, MHD_HTTP_BAD_REQUEST, "there is a NUL in the JSON");
 	else if (size < r->size)
-		refuse(r, MHD_HTTP_BAD_REQUEST, "this is no UTF-8, at byte %zu", size);
+		refuse(r, MHD_HTTP_BAD_REQUEST, "this is not UTF-8, at byte %zu", size);
 	else
 		return parse_text(r);
 	return NULL;
@@ -659,7 +658,7 @@ static void post_jobs(struct request *r)
 	struct put *puts = calloc(nr + 1, sizeof(*puts));
 
 	if (list && !nr)
-		refuse(r, MHD_HTTP_BAD_REQUEST, "a list of definitions is wanted");
+		refuse(r, MHD_HTTP_BAD_REQUEST, "expected a list of definitions");
 	for (i = 0; i < nr && puts; i++) {
 		puts[i].json = json_object_array_get_idx(list, i);
 		puts[i].name = name_in(puts[i].json);
@@ -729,12 +728,12 @@ static bool shot_time(struct request *r, struct json_object *o, int64_t now, str
 
 	if (json_object_object_get_ex(o, "at", &at) ==
 	    json_object_object_get_ex(o, "after", &after)) {
-		refuse(r, MHD_HTTP_BAD_REQUEST, "one of at and after is wanted");
+		refuse(r, MHD_HTTP_BAD_REQUEST, "expected either at or after");
 		return false;
 	}
 	if (at ? !parse_time(json_object_get_string(at), now * NS_PER_US, &ns) || ns <= 0 :
 		 !parse_duration(json_object_get_string(after), &ns)) {
-		refuse(r, MHD_HTTP_BAD_REQUEST, "'%.64s' is no %s",
+		refuse(r, MHD_HTTP_BAD_REQUEST, "'%.64s' is not a %s",
 		       json_object_get_string(at ? at : after), at ? "time" : "duration");
 		return false;
 	}
@@ -763,14 +762,14 @@ static bool parse_shot(struct request *r, struct json_object *o, int64_t now, st
 
 	*due = (struct due) { 0 };
 	if (!json_object_is_type(o, json_type_object)) {
-		refuse(r, MHD_HTTP_BAD_REQUEST, "an object is wanted");
+		refuse(r, MHD_HTTP_BAD_REQUEST, "expected an object");
 		return false;
 	}
 	json_object_object_foreach(o, key, one) {
 		if (is_of_shot(key, one))
 			continue;
 		refuse(r, MHD_HTTP_BAD_REQUEST,
-		       "strings at, after, key and arg are wanted, not '%.64s'", key);
+		       "expected the strings at, after, key and arg, not '%.64s'", key);
 		return false;
 	}
 	if (json_object_object_get_ex(o, "key", &value))
@@ -811,7 +810,7 @@ static void post_shots(struct request *r)
 
 	if (list &&
 	    (!json_object_is_type(list, json_type_array) || !json_object_array_length(list)))
-		refuse(r, MHD_HTTP_BAD_REQUEST, "a list is wanted");
+		refuse(r, MHD_HTTP_BAD_REQUEST, "expected a list");
 	else if (list && json_object_array_length(list) > SHOTS_MAX)
 		refuse(r, MHD_HTTP_BAD_REQUEST, "more than %d shots in a request", SHOTS_MAX);
 	else if (list)
@@ -840,13 +839,13 @@ static bool parse_query(struct request *r, struct query *query)
 	if (name && !job)
 		refuse(r, MHD_HTTP_NOT_FOUND, "there is no job '%.128s'", name);
 	else if (since && !parse_time(since, now_us() * NS_PER_US, &ns))
-		refuse(r, MHD_HTTP_BAD_REQUEST, "since: '%.64s' is no time", since);
+		refuse(r, MHD_HTTP_BAD_REQUEST, "since: '%.64s' is not a time", since);
 	query->since = ns / NS_PER_US;
 	for (int i = 0; outcome && i < NR_OUTCOMES; i++)
 		if (!strcmp(outcome_name(i), outcome))
 			query->outcome = i;
 	if (outcome && query->outcome < 0)
-		refuse(r, MHD_HTTP_BAD_REQUEST, "outcome: '%.64s' is none", outcome);
+		refuse(r, MHD_HTTP_BAD_REQUEST, "outcome: '%.64s' is not an outcome", outcome);
 	return !r->error[0] && query_number(r, "limit", LIMIT_MAX, &query->limit) &&
 	       query_number(r, "before", INT64_MAX, &query->before);
 }
@@ -895,7 +894,7 @@ bool parse_run(struct request *r, struct firing *f)
 {
 	if (run_parse(r->segment[2], f))
 		return true;
-	refuse(r, MHD_HTTP_BAD_REQUEST, "'%.64s' is no run: it is like 12-1798761600000000",
+	refuse(r, MHD_HTTP_BAD_REQUEST, "'%.64s' is not a run: it is like 12-1798761600000000",
 	       r->segment[2]);
 	return false;
 }
@@ -972,7 +971,7 @@ static void kill_run(struct request *r)
 	}
 	if (!core_flush()) {
 		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-		       "it is told to end, but the store cannot be written: %s",
+		       "it was told to end, but the store cannot be written: %s",
 		       store_error(store));
 		return;
 	}
@@ -1190,9 +1189,10 @@ static void put_days(struct request *r)
 		if (!parse_day(json_object_array_get_idx(list, i), &days[i]))
 			break;
 	if (!is_list || i < nr)
-		refuse(r, MHD_HTTP_BAD_REQUEST, "a list of dates like 2027-01-01 is wanted");
+		refuse(r, MHD_HTTP_BAD_REQUEST, "expected a list of dates like 2027-01-01");
 	else if (!name_good(r->segment[2]))
-		refuse(r, MHD_HTTP_BAD_REQUEST, "'%.64s' is no name for a calendar", r->segment[2]);
+		refuse(r, MHD_HTTP_BAD_REQUEST, "'%.64s' is not a valid name for a calendar",
+		       r->segment[2]);
 	else if (went_well(r, days_put(r->segment[2], days, nr, r->error)))
 		r->json = json_object_new_object();
 out:
@@ -1349,7 +1349,7 @@ bool request_allowed(struct request *r, enum role role)
 	if (role == ROLE_NONE && !page)
 		refuse(r, MHD_HTTP_UNAUTHORIZED, "%s",
 		       token_of(r) ? "the token is not known"
-				   : "a token is wanted: Authorization: Bearer TOKEN");
+				   : "expected a token: Authorization: Bearer TOKEN");
 	else if (r->route && role != ROLE_ALL && role != r->route->role && !page)
 		refuse(r, MHD_HTTP_FORBIDDEN, "this token is not for that");
 	return !r->error[0];
@@ -1362,7 +1362,7 @@ bool request_allowed(struct request *r, enum role role)
 void dispatch(struct request *r)
 {
 	if (r->size && r->route->body == NO_BODY) {
-		refuse(r, MHD_HTTP_BAD_REQUEST, "a %s has no body here", r->method);
+		refuse(r, MHD_HTTP_BAD_REQUEST, "a %s must not have a body here", r->method);
 		return;
 	}
 	core_refresh();

@@ -293,6 +293,6 @@ void leftovers_kill(const char *state)
 		ms += 10;
 	}
 	if (ms >= KILL_MS)
-		say(SAY_ERROR, "processes of a daemon before this one cannot be killed");
+		say(SAY_ERROR, "cannot kill processes that an earlier daemon has left");
 	free(mark);
 }

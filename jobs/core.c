@@ -444,7 +444,7 @@ struct op *core_op(enum op_type type, const struct job *job)
 static void set_stuck(bool is)
 {
 	if (is && !stuck)
-		say(SAY_ERROR, "the store cannot be written: %s; nothing is begun until it can",
+		say(SAY_ERROR, "the store cannot be written: %s; no run starts until it can",
 		    store_error(store));
 	if (!is && stuck)
 		say(SAY_INFO, "the store can be written again");
@@ -616,7 +616,7 @@ static bool expire_some(struct expired *expired)
 	    (!expired->nr ||
 	     !store_drop(store, expired->rows, expired->nr, job_is_needed, job_gone, NULL)))
 		return expired->nr == EXPIRE_ROWS;
-	say(SAY_ERROR, "old history stays: %s", store_error(store));
+	say(SAY_ERROR, "cannot delete old history: %s", store_error(store));
 	return false;
 }
 
@@ -831,7 +831,7 @@ void core_refresh(void)
  */
 static void buried(void)
 {
-	say(SAY_ERROR, "%s: others have its jobs; beginning again", store_error(store));
+	say(SAY_ERROR, "%s: other daemons own its jobs now; starting again", store_error(store));
 	runs_kill(true);
 	begin_again();
 }

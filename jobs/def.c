@@ -167,7 +167,7 @@ static const char *string_of(struct parser *p, struct json_object *value)
 	if (json_object_is_type(value, json_type_string))
 		s = json_object_get_string(value);
 	if (!s)
-		wrong(p, "a string is wanted");
+		wrong(p, "expected a string");
 	else if (strlen(s) != (size_t)json_object_get_string_len(value))
 		s = wrong(p, "there is a NUL in it") ? s : NULL;
 	return s;
@@ -196,7 +196,7 @@ static bool set_name(struct parser *p, struct json_object *value, void *to)
 	const char *s = string_of(p, value);
 
 	(void)to;
-	return s && (name_good(s) || wrong(p, "'%.64s' is no name for a job", s));
+	return s && (name_good(s) || wrong(p, "'%.64s' is not a valid name for a job", s));
 }
 
 /* A string such as "90s", or a number of seconds. */
@@ -208,10 +208,10 @@ static bool set_duration(struct parser *p, struct json_object *value, void *to)
 		if (!string_of(p, value))
 			return false;
 	} else if (!json_object_is_type(value, json_type_int)) {
-		return wrong(p, "a whole number or a string such as \"1.5s\" is wanted");
+		return wrong(p, "expected a whole number or a string such as \"1.5s\"");
 	}
 	if (!parse_duration(json_object_get_string(value), &ns))
-		return wrong(p, "'%.64s' is no duration", json_object_get_string(value));
+		return wrong(p, "'%.64s' is not a duration", json_object_get_string(value));
 	*(int64_t *)to = ns / NS_PER_US;
 	return true;
 }
@@ -228,7 +228,7 @@ static bool set_time(struct parser *p, struct json_object *value, void *to)
 	if (!s)
 		return false;
 	if (!parse_time(s, p->now * NS_PER_US, &ns) || ns <= 0)
-		return wrong(p, "'%.64s' is no time", s);
+		return wrong(p, "'%.64s' is not a time", s);
 	*(int64_t *)to = ns / NS_PER_US;
 	json_object_object_add(p->def->json, p->key,
 			       json_object_new_string(time_text(ns / NS_PER_US, buf)));
@@ -240,7 +240,7 @@ static bool count_from(struct parser *p, struct json_object *value, int64_t leas
 {
 	*to = json_object_get_int64(value);
 	if (!json_object_is_type(value, json_type_int) || *to < least || *to > most)
-		return wrong(p, "a number from %lld to %lld is wanted", (long long)least,
+		return wrong(p, "expected a number from %lld to %lld", (long long)least,
 			     (long long)most);
 	return true;
 }
@@ -273,7 +273,7 @@ static bool parse_size(struct json_object *value, int64_t *bytes)
 static bool set_size(struct parser *p, struct json_object *value, void *to)
 {
 	return (parse_size(value, to) && *(int64_t *)to > 0) ||
-	       wrong(p, "a size like 64M is wanted");
+	       wrong(p, "expected a size like 64M");
 }
 
 /* One of @words, which are in the order of an enum. */
@@ -290,7 +290,7 @@ static bool choice(struct parser *p, struct json_object *value, const char *cons
 	for (int i = 0; words[i]; i++)
 		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? ", " : "",
 			 words[i]);
-	return wrong(p, "'%.64s' is none of %s", s, all);
+	return wrong(p, "'%.64s' is not one of %s", s, all);
 }
 
 static bool set_missed(struct parser *p, struct json_object *value, void *to)
@@ -328,7 +328,7 @@ static bool set_words(struct parser *p, struct json_object *value, void *to)
 	size_t nr;
 
 	if (!json_object_is_type(value, json_type_array) || !json_object_array_length(value))
-		return wrong(p, "a list of strings is wanted");
+		return wrong(p, "expected a list of strings");
 	nr = json_object_array_length(value);
 	words = nr > WORDS_MAX ? NULL : calloc(nr + 1, sizeof(*words));
 	if (!words)
@@ -366,7 +366,7 @@ static bool set_http(struct parser *p, struct json_object *value, void *to)
 	const char *s = string_of(p, value);
 
 	*(const char **)to = s;
-	return s && ((is_web(s) && is_plain(s)) || wrong(p, "an address http://... is wanted"));
+	return s && ((is_web(s) && is_plain(s)) || wrong(p, "expected an address http://..."));
 }
 
 static bool set_pool(struct parser *p, struct json_object *value, void *to)
@@ -374,7 +374,7 @@ static bool set_pool(struct parser *p, struct json_object *value, void *to)
 	const char *s = string_of(p, value);
 
 	*(const char **)to = s;
-	return s && (name_good(s) || wrong(p, "'%.64s' is no name for a pool", s));
+	return s && (name_good(s) || wrong(p, "'%.64s' is not a valid name for a pool", s));
 }
 
 static bool set_prio(struct parser *p, struct json_object *value, void *to)
@@ -385,7 +385,7 @@ static bool set_prio(struct parser *p, struct json_object *value, void *to)
 static bool set_each(struct parser *p, struct json_object *value, void *to)
 {
 	*(bool *)to = json_object_get_boolean(value);
-	return json_object_is_type(value, json_type_boolean) || wrong(p, "true or false is wanted");
+	return json_object_is_type(value, json_type_boolean) || wrong(p, "expected true or false");
 }
 
 /* ---- objects inside ----------------------------------------------------------------- */
@@ -401,7 +401,7 @@ static bool set_pairs(struct parser *p, struct json_object *value, const char **
 	size_t n = 0;
 
 	if (!json_object_is_type(value, json_type_object))
-		return wrong(p, "an object of strings is wanted");
+		return wrong(p, "expected an object of strings");
 	*list = calloc((size_t)json_object_object_length(value) + 1, sizeof(**list));
 	if (!*list)
 		return wrong(p, "no memory");
@@ -412,7 +412,7 @@ static bool set_pairs(struct parser *p, struct json_object *value, const char **
 		if (!s)
 			return false;
 		if (!good(name, s))
-			return wrong(p, "'%.64s' is no %s", name, what);
+			return wrong(p, "'%.64s' is not a %s", name, what);
 		if (asprintf(&text, "%s%s%s", name, between, s) < 0)
 			return wrong(p, "no memory");
 		(*list)[n++] = text;
@@ -467,7 +467,7 @@ static bool set_limits(struct parser *p, struct json_object *value, void *to)
 
 	(void)to;
 	if (!json_object_is_type(value, json_type_object))
-		return wrong(p, "an object is wanted");
+		return wrong(p, "expected an object");
 	json_object_object_foreach(value, name, one) {
 		int64_t size;
 		size_t i = 0;
@@ -477,7 +477,7 @@ static bool set_limits(struct parser *p, struct json_object *value, void *to)
 		if (i == ARRAY_SIZE(limits))
 			return wrong(p, "there is no limit '%.64s'", name);
 		if (!parse_size(one, &size))
-			return wrong(p, "%s: a size like 64M is wanted", name);
+			return wrong(p, "%s: expected a size like 64M", name);
 		p->def->limits[limits[i].resource] = (rlim_t)size;
 		p->def->limited |= 1U << limits[i].resource;
 	}
@@ -490,7 +490,7 @@ static bool set_factor(struct parser *p, struct json_object *value)
 	if ((!json_object_is_type(value, json_type_double) &&
 	     !json_object_is_type(value, json_type_int)) ||
 	    !(p->def->factor >= 1 && p->def->factor <= 100))
-		return wrong(p, "a factor from 1 to 100 is wanted");
+		return wrong(p, "expected a factor from 1 to 100");
 	return true;
 }
 
@@ -501,7 +501,7 @@ static bool set_retry(struct parser *p, struct json_object *value, void *to)
 
 	(void)to;
 	if (!json_object_is_type(value, json_type_object))
-		return wrong(p, "an object is wanted");
+		return wrong(p, "expected an object");
 	json_object_object_foreach(value, name, one) {
 		if (!strcmp(name, "times") && !count_from(p, one, 0, RETRIES_MAX, &def->retries))
 			return false;
@@ -519,7 +519,7 @@ static bool set_then(struct parser *p, struct json_object *value, void *to)
 {
 	(void)to;
 	if (!json_object_is_type(value, json_type_object))
-		return wrong(p, "an object is wanted");
+		return wrong(p, "expected an object");
 	json_object_object_foreach(value, name, one) {
 		bool ok = !strcmp(name, "ok");
 
@@ -549,7 +549,7 @@ static bool set_alarm(struct parser *p, struct json_object *value, void *to)
 
 	(void)to;
 	if (!json_object_is_type(value, json_type_object))
-		return wrong(p, "an object is wanted");
+		return wrong(p, "expected an object");
 	json_object_object_foreach(value, name, one) {
 		if (!strcmp(name, "fail") && !set_told(p, one))
 			return false;
@@ -569,7 +569,7 @@ static bool set_alarm(struct parser *p, struct json_object *value, void *to)
 static bool set_kind(struct parser *p, enum kind kind)
 {
 	if (p->def->kind != KIND_NONE)
-		return wrong(p, "there is another time already");
+		return wrong(p, "the job already has another time");
 	p->def->kind = kind;
 	return true;
 }
@@ -591,7 +591,7 @@ static bool set_period(struct parser *p, struct json_object *value, void *to)
 	if (!set_kind(p, kind) || !set_duration(p, value, to))
 		return false;
 	return kind == KIND_AFTER || p->def->period >= US_PER_MS ||
-	       wrong(p, "a millisecond is the least");
+	       wrong(p, "must be at least 1ms");
 }
 
 static bool set_at(struct parser *p, struct json_object *value, void *to)
@@ -628,7 +628,7 @@ static bool set_except(struct parser *p, struct json_object *value, void *to)
 static bool set_dir(struct parser *p, struct json_object *value, void *to)
 {
 	return set_string(p, value, to) &&
-	       (*p->def->dir == '/' || wrong(p, "an absolute path is wanted"));
+	       (*p->def->dir == '/' || wrong(p, "expected an absolute path"));
 }
 
 /* ---- all of it ---------------------------------------------------------------------- */
@@ -691,7 +691,7 @@ static bool only_for(struct parser *p, const char *key, unsigned int kinds, cons
 	p->key = key;
 	if (!json_object_object_get_ex(p->def->json, key, NULL) || kinds & (1U << p->def->kind))
 		return true;
-	return wrong(p, "that is for jobs with %s", names);
+	return wrong(p, "allowed only for jobs with %s", names);
 }
 
 /* If one of @keys is there, @good must be true. */
@@ -700,7 +700,7 @@ static bool only_with(struct parser *p, const char *const *keys, bool good, cons
 	for (; *keys && !good; keys++) {
 		p->key = *keys;
 		if (json_object_object_get_ex(p->def->json, *keys, NULL))
-			return wrong(p, "that is for jobs with %s", what);
+			return wrong(p, "allowed only for jobs with %s", what);
 	}
 	return true;
 }
@@ -734,13 +734,13 @@ static bool check_what(struct parser *p)
 	struct def *def = p->def;
 
 	if (!def->argv == !def->url) {
-		snprintf(p->error, ERROR_MAX, def->url ? "exec and http are too much" :
+		snprintf(p->error, ERROR_MAX, def->url ? "exec and http exclude each other" :
 			 "exec or http is missing");
 		return false;
 	}
 	p->key = "prefer";
 	if (def->each && def->prefer)
-		return wrong(p, "each runner is to run it");
+		return wrong(p, "not allowed if each runner runs the job");
 	return only_with(p, for_exec, def->argv, "exec") &&
 	       only_with(p, for_http, def->url, "http") &&
 	       only_with(p, for_pool, def->pool, "pool") && check_user(p);
@@ -761,7 +761,7 @@ static bool check(struct parser *p)
 		return false;
 	p->key = "queue";
 	if (json_object_object_get_ex(def->json, "queue", NULL) && def->overlap != OVERLAP_QUEUE)
-		return wrong(p, "that is for jobs with overlap: queue");
+		return wrong(p, "allowed only for jobs with overlap: queue");
 	if (!def->zone)
 		def->zone = find_zone(NULL, &err);
 	p->key = "zone";
@@ -792,7 +792,7 @@ bool def_parse(struct def *def, struct json_object *json, int64_t now, char erro
 		.alarm_every = 300 * US_PER_S,
 	};
 	if (!json_object_is_type(json, json_type_object)) {
-		snprintf(error, ERROR_MAX, "a definition is a JSON object");
+		snprintf(error, ERROR_MAX, "a definition must be a JSON object");
 		goto bad;
 	}
 	json_object_object_foreach(json, key, value) {

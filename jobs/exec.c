@@ -427,8 +427,9 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 }
 
 /*
- * If something is wrong with the job itself (@why), that is no error here: the child is started,
- * prints @why into the log of the run, and fails with status 125, so that the history has it.
+ * If something is wrong with the job itself (@why), that is not an error here: the child is
+ * started, prints @why into the log of the run, and fails with status 125, so that the history has
+ * it.
  */
 int exec_begin(struct run *run)
 {

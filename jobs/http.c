@@ -113,8 +113,8 @@ bool tokens_read(const char *path, char error[ERROR_MAX])
 	if (!file || fstat(fileno(file), &st)) {
 		snprintf(error, ERROR_MAX, "cannot open '%s': %s", path, strerror(errno));
 	} else if (st.st_mode & 077) {
-		snprintf(error, ERROR_MAX, "'%s' is not its owner's alone: its mode is %03o", path,
-			 st.st_mode & 0777U);
+		snprintf(error, ERROR_MAX, "'%s' can be read or written by others: its mode is %03o",
+			 path, st.st_mode & 0777U);
 	} else {
 		*error = 0;
 		while (!*error && (n = getline(&line, &room, file)) >= 0 && ++nr)
@@ -219,7 +219,7 @@ static bool address_is_text(struct request *r, const char *path)
 
 	MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, is_text, &good);
 	if (!good)
-		refuse(r, MHD_HTTP_BAD_REQUEST, "the address is no UTF-8");
+		refuse(r, MHD_HTTP_BAD_REQUEST, "the address is not UTF-8");
 	return good;
 }
 
@@ -312,7 +312,7 @@ static enum MHD_Result check_header(void *arg, enum MHD_ValueKind kind, const ch
  * A proxy that has passed the request on may have seen another end of it than libmicrohttpd does:
  * what it took for a body would be the next request here, and nobody has looked at that. So where
  * two readers could differ, the request is refused. libmicrohttpd itself has refused a
- * Content-Length that is no number.
+ * Content-Length that is not a number.
  */
 static void check_headers(struct request *r, const char *version)
 {
@@ -339,7 +339,7 @@ static void judge(struct request *r, const char *url)
 
 	r->too_big = size && strtoull(size, NULL, 10) > BODY_MAX;
 	if (is_from_elsewhere(r))
-		refuse(r, MHD_HTTP_FORBIDDEN, "requests from the pages of others are refused");
+		refuse(r, MHD_HTTP_FORBIDDEN, "requests from pages of other sites are refused");
 	else if (request_allowed(r, role_of(r)) && address_is_text(r, url) && query_is_known(r) &&
 		 r->too_big)
 		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);

@@ -127,7 +127,7 @@ noreturn static void try_help(void)
 static void set_keep(const char *text)
 {
 	if (!parse_duration(text, &default_keep) || default_keep < NS_PER_S)
-		die("'%s' is no duration of a second or more", text);
+		die("'%s' is not a duration of a second or more", text);
 	default_keep /= NS_PER_US;
 }
 
@@ -139,14 +139,14 @@ static void set_runs(const char *text)
 	max_running = strtoll(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || *end || errno || max_running < 1 ||
 	    max_running > 100000)
-		die("'%s' is no number from 1 to 100000", text);
+		die("'%s' is not a number from 1 to 100000", text);
 }
 
 static void set_lease(const char *text)
 {
 	if (!parse_duration(text, &options.lease) || options.lease < NS_PER_S ||
 	    options.lease > 3600 * NS_PER_S)
-		die("'%s' is no duration from a second to an hour", text);
+		die("'%s' is not a duration from a second to an hour", text);
 	options.lease /= NS_PER_US;
 }
 
@@ -158,7 +158,8 @@ static void set_store(const char *text)
 {
 	if (strncmp(text, "postgresql://", 13) && strncmp(text, "postgres://", 11) &&
 	    !strchr(text, '='))
-		die("--store wants a server, postgresql://...; --state=DIR is for jobs in a file");
+		die("--store needs the address of a server, postgresql://...; "
+		    "--state=DIR is for jobs in a file");
 	options.store = text;
 }
 
@@ -194,7 +195,7 @@ static void set_option(int c)
 		break;
 	case 'p':
 		if (!name_good(optarg))
-			die("'%s' is no name for a pool", optarg);
+			die("'%s' is not a valid name for a pool", optarg);
 		options.pool = optarg;
 		break;
 	case 'd':
@@ -281,11 +282,11 @@ static void default_places(void)
 	if (options.listen && !options.tokens)
 		die("--listen needs --token-file=FILE");
 	if (options.runner != !!options.pool)
-		die("--runner and --pool need each other");
+		die("--runner and --pool must be given together");
 	if (options.runner && (options.store || options.listen))
 		die("a runner has neither a store nor a port");
 	if (options.runner && !name_good(machine_name()))
-		die("'%s' is no name for a runner: say --name=NAME", machine_name());
+		die("'%s' is not a valid name for a runner: say --name=NAME", machine_name());
 	if (!options.lease)
 		options.lease = LEASE_US;
 	if (!options.state && !geteuid())
@@ -342,7 +343,7 @@ static void take_state(void)
 	if (fd < 0)
 		die("cannot open '%s': %s", lock, strerror(errno));
 	if (fcntl(fd, F_SETLK, &whole))
-		die(errno == EAGAIN || errno == EACCES ? "there is a twheeld in '%s' already" :
+		die(errno == EAGAIN || errno == EACCES ? "another twheeld uses '%s'" :
 		    "cannot lock '%s'", path);
 	free(lock);
 }
@@ -363,7 +364,7 @@ void begin_again(void)
 	exec_undo();
 	setenv(AGAIN, "1", true);
 	execv("/proc/self/exe", arguments);
-	die("cannot begin again: %s", strerror(errno));
+	die("cannot start again: %s", strerror(errno));
 }
 
 /*
@@ -480,7 +481,7 @@ static void remove_old(const struct sockaddr_un *address)
 	struct stat st;
 
 	if (!lstat(address->sun_path, &st) && !S_ISSOCK(st.st_mode))
-		die("'%s' is there, and is no socket", address->sun_path);
+		die("'%s' exists, and is not a socket", address->sun_path);
 	for (int ms = 0; is_listened_at(address); ms += 20) {
 		if (ms >= OLD_SOCKET_MS)
 			die("another daemon listens at '%s'", address->sun_path);
@@ -523,7 +524,7 @@ static int listen_remote(const char *text)
 	int one = 1, err, fd;
 
 	if (!port || port == host)
-		die("'%s' is no address with a port", text);
+		die("'%s' is not an address with a port", text);
 	*port++ = 0;
 	if (*name == '[' && port[-2] == ']') {
 		name++;

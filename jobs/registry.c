@@ -175,7 +175,7 @@ static int refuse(char error[ERROR_MAX], int err, const char *fmt, ...)
 static int not_written(int err, char error[ERROR_MAX])
 {
 	if (store->many && (err == -ESTALE || err == -EEXIST))
-		return refuse(error, err, "others have changed it meanwhile");
+		return refuse(error, err, "somebody else has changed it meanwhile");
 	return refuse(error, -EIO, "the store cannot be written: %s", store_error(store));
 }
 
@@ -222,7 +222,7 @@ static struct job *job_new(int64_t id, const char *name)
 static void load_def(struct job *job, const char *text)
 {
 	struct json_object *json = json_tokener_parse(text);
-	char error[ERROR_MAX] = "it is no JSON";
+	char error[ERROR_MAX] = "it is not JSON";
 
 	if (json && def_parse(&job->def, json, now_us(), error)) {
 		each_name(&job->def, follow);
@@ -553,7 +553,7 @@ static int check_name(struct planned *planned, size_t i, char error[ERROR_MAX])
 	struct json_object *said;
 
 	if (!name_good(name))
-		return refuse(error, -EINVAL, "'%.64s' is no name for a job", name);
+		return refuse(error, -EINVAL, "'%.64s' is not a valid name for a job", name);
 	if (!json_object_object_get_ex(planned->defs[i].json, "name", &said))
 		json_object_object_add(planned->defs[i].json, "name", json_object_new_string(name));
 	else if (strcmp(json_object_get_string(said), name))

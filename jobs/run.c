@@ -294,8 +294,7 @@ static void add_children(const struct job *job, const char **names, int64_t now)
 		struct op *op;
 
 		if (!child) {
-			say(SAY_WARNING, "there is no job '%s' any more, which is to follow",
-			    *names);
+			say(SAY_WARNING, "job '%s' should follow, but no longer exists", *names);
 			continue;
 		}
 		op = core_op(OP_ADD, job);
@@ -654,7 +653,7 @@ static void hold(int err)
 {
 	struct twheel_task task = { .fn = hold_over, .when_ns = BEGIN_AGAIN_NS };
 
-	say(SAY_WARNING, "cannot begin a process: %s", strerror(-err));
+	say(SAY_WARNING, "cannot start a process: %s", strerror(-err));
 	held = !twheel_sched_add(sched, &task, NULL);
 }
 

@@ -124,7 +124,7 @@ static void next_url(const struct reply *reply)
 		json_object_object_get_ex(o, "error", &why);
 	if (!silent)
 		say(SAY_WARNING, "%s: %s", urls[url],
-		    why ? json_object_get_string(why) : reply->status ? "this is no twheeld" :
+		    why ? json_object_get_string(why) : reply->status ? "this is not twheeld" :
 		    reply->error);
 	silent = true;
 	url = (url + 1) % nr_urls;

@@ -55,11 +55,11 @@ static const struct store_module *checked(const char *path, void *handle, char *
 	const struct store_module *module = dlsym(handle, "twheeld_postgresql");
 
 	if (!module) {
-		snprintf(error, size, "'%s' is no module of twheeld", path);
+		snprintf(error, size, "'%s' is not a module of twheeld", path);
 		return NULL;
 	}
 	if (module->version != TWHEEL_VERSION) {
-		snprintf(error, size, "'%s' is of twheeld %d.%d.%d, and this is %d.%d.%d", path,
+		snprintf(error, size, "'%s' belongs to twheeld %d.%d.%d, and this is %d.%d.%d", path,
 			 module->version >> 16, module->version >> 8 & 0xff, module->version & 0xff,
 			 TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
 		return NULL;

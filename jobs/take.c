@@ -157,7 +157,7 @@ static bool take_parse(struct request *r, struct take *take)
 	static const char *const keys[] = { "runner", "name", "pool", "room", "wait", "runs",
 					    "leave", NULL };
 	static const char wanted[] =
-		"runner, name and pool are wanted, with room up to %d, wait up to 60s, and runs";
+		"expected runner, name, pool, room of at most %d, wait of at most 60s, and runs";
 
 	take->json = parse_body(r);
 	if (!take->json)
@@ -310,7 +310,7 @@ static struct json_object *held_json(const struct take *take, enum held held)
 /**
  * struct idlers - the requests that wait for work
  * @r:		the requests
- * @pools:	their pools; of one without room an empty text, which is no pool
+ * @pools:	their pools; of one without room an empty text, which is not a pool
  * @runners:	their runners
  * @wake:	there is something for the request
  * @nr:		how many
@@ -523,7 +523,7 @@ static bool lacks_output(struct request *r, const struct task *task)
 
 static void not_yours(struct request *r)
 {
-	refuse(r, MHD_HTTP_CONFLICT, "this attempt is over, or is somebody else's");
+	refuse(r, MHD_HTTP_CONFLICT, "this attempt is over, or belongs to another runner");
 }
 
 /*
@@ -584,7 +584,8 @@ static void done(struct request *r, struct task *task, enum held held, int64_t f
 	if (err == -ESTALE) {
 		not_yours(r);
 	} else if (err == -EAGAIN) {
-		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "it is not known yet that you have it");
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+		       "the store does not know yet that this runner has the run");
 	} else if (err) {
 		not_stored(r);
 	} else {

@@ -72,7 +72,7 @@ static int kernel_read(struct twheel *twheel, struct twheel_event *events, u32 n
 	return got < 0 ? -errno : (int)((size_t)got / sizeof(*events));
 }
 
-/* A signal may end the call early. That is no error: the caller drains until the result is 0. */
+/* A signal may end the call early, without an error: the caller drains until the result is 0. */
 static int kernel_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, u32 flags)
 {
 	struct twheel_batch batch = { .ops = (uintptr_t)ops, .nr = nr,
@@ -92,7 +92,7 @@ static int kernel_info(struct twheel *twheel, struct twheel_info *info)
 }
 
 /*
- * Open the device, and set it up. INFO comes first: it fails if this is no twheel. Returns the
+ * Open the device, and set it up. INFO comes first: it fails if this is not twheel. Returns the
  * descriptor or an error.
  */
 static int device_open(const struct twheel_setup *setup)

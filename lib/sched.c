@@ -265,7 +265,7 @@ static void unlock(struct twheel_sched *sched)
 }
 
 /*
- * Take the lock again, between two chunks. A mutex is no queue: a thread that takes it again at
+ * Take the lock again, between two chunks. A mutex is not a queue: a thread that takes it again at
  * once is most often faster than the threads that wait for it. So if a thread waits, sleep a
  * moment. nr_waiting is read without the lock, and pairs with nothing: if it is wrong, this thread
  * sleeps for nothing, or the others wait for one more chunk.

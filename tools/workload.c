@@ -112,11 +112,11 @@ static const char *parse_line(const char *line, struct timer *t)
 	u64 cancel = 0;
 
 	if (!parse_ms(&line, &t->delay))
-		return "the delay is no number of ms";
+		return "the delay is not a number of ms";
 	if (*line && !parse_ms(&line, &t->interval))
-		return "the interval is no number of ms";
+		return "the interval is not a number of ms";
 	if (*line && !parse_ms(&line, &cancel))
-		return "the time of the cancel is no number of ms";
+		return "the time of the cancel is not a number of ms";
 	if (*line)
 		return "more than three numbers";
 	if (t->interval && t->interval < MSEC)

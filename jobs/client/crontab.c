@@ -182,7 +182,7 @@ static void read_line(struct crontab *tab, char *s)
 		return;
 	len = strcspn(s, " \t=");
 	if (*blanks(s + len) == '=') {
-		why = format("'%.*s' is no name of a variable", (int)len, s);
+		why = format("'%.*s' is not a valid name for a variable", (int)len, s);
 		wrong(tab, why);
 		free(why);
 		return;
@@ -192,7 +192,7 @@ static void read_line(struct crontab *tab, char *s)
 		user = word(&s);
 	s = blanks(s);
 	if (!strcmp(cron, "@reboot"))
-		wrong(tab, "@reboot is no time: a unit of systemd is what does that");
+		wrong(tab, "@reboot is not a time: use a unit of systemd for that");
 	else if (!*s)
 		wrong(tab, "there is no command");
 	else
@@ -219,7 +219,7 @@ struct json_object *crontab_read(FILE *file, const char *name, const char *prefi
 		if (len && line[len - 1] == '\n')
 			line[--len] = 0;
 		if (strlen(line) != (size_t)len)
-			wrong(&tab, "this is no text: there is a NUL in it");
+			wrong(&tab, "this is not text: there is a NUL in it");
 		else
 			read_line(&tab, line);
 	}

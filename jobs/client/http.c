@@ -139,8 +139,8 @@ char *http_word(const char *word)
 }
 
 /*
- * Send @data. If the daemon has closed its end, its answer says why: so that is no error. If it has
- * not read all that was sent until then, we are told that the connection was reset.
+ * Send @data. If the daemon has closed its end, its answer says why: so that is not an error.
+ * If it has not read all that was sent until then, we are told that the connection was reset.
  */
 static void write_all(int fd, const char *data, size_t size)
 {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "../../tools/twheel/utf8.h"
-#include "../keys.h"
-#include "../nul.h"
+#include "../strict.h"
 #include "job.h"
 #include "when.h"
 
@@ -197,18 +197,65 @@ static void put_list(struct json_object *list)
 	json_object_put(answer);
 }
 
-static int cmd_add(void)
+/* Add the job of the options. Its command is in the words after the first one. */
+static void add_job(const char *name)
 {
 	struct json_object *list = json_object_new_array(), *exec = json_object_new_array();
 
-	json_object_object_add(words.def, "name", string_new(words.argv[0]));
+	json_object_object_add(words.def, "name", string_new(name));
 	for (int i = 1; i < words.argc; i++)
 		json_object_array_add(exec, string_new(words.argv[i]));
 	if (words.argc > 1)
 		json_object_object_add(words.def, "exec", exec);
 	json_object_array_add(list, json_object_get(words.def));
 	put_list(list);
+}
+
+static int cmd_add(void)
+{
+	add_job(words.argv[0]);
 	return 0;
+}
+
+/*
+ * Add a job that is due as the first word says, where @key of a definition says it, and print the
+ * job's name. The name is drawn from so many that none comes twice; if one did, the daemon would
+ * refuse it.
+ */
+static int add_unnamed(const char *word, const char *key)
+{
+	struct json_object *other;
+	uint64_t random;
+	char *name;
+
+	if (json_object_object_get_ex(words.def, key, &other)) {
+		error(0, 0, "option '--%s' is not for '%s'", word, word);
+		try_help();
+	}
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		error(1, errno, "getrandom()");
+	name = format("%s-%016llx", word, (unsigned long long)random);
+	json_object_object_add(words.def, key, string_new(words.argv[0]));
+	add_job(name);
+	if (!words.json)
+		puts(name);
+	free(name);
+	return 0;
+}
+
+static int cmd_at(void)
+{
+	return add_unnamed("at", "at");
+}
+
+static int cmd_after(void)
+{
+	return add_unnamed("after", "after");
+}
+
+static int cmd_every(void)
+{
+	return add_unnamed("every", "rate");
 }
 
 static FILE *open_file(const char *name)
@@ -233,10 +280,10 @@ static struct json_object *parse_json(const char *name, const char *text, size_t
 	json = json_tokener_parse_ex(parser, text, (int)size);
 	end = json_tokener_get_parse_end(parser);
 	if (!json || json_tokener_get_error(parser) != json_tokener_success)
-		error(1, 0, "%s: this is no JSON, at byte %zu", name, end);
+		error(1, 0, "%s: this is not JSON, at byte %zu", name, end);
 	end += strspn(text + end, " \t\r\n");
 	if (text[end])
-		error(1, 0, "%s: one definition or a list of them is wanted; byte %zu is too much",
+		error(1, 0, "%s: expected one definition or a list of them; byte %zu is too much",
 		      name, end);
 	if (json_has_twice(json, text, end))
 		error(1, 0, "%s: an object in the JSON has a key twice", name);
@@ -720,6 +767,8 @@ static int cmd_import(void)
 static const char usage[] =
 	"Usage: twheel job add NAME [OPTION]... -- COMMAND [ARG]...\n"
 	"  or:  twheel job add NAME --http=URL [OPTION]...\n"
+	"  or:  twheel job at TIME|after DURATION|every DURATION [OPTION...] -- COMMAND [ARG...]\n"
+	"                                           a job without a name of your own\n"
 	"  or:  twheel job put FILE                 definitions in JSON, see twheel-job(5)\n"
 	"  or:  twheel job ls|export [PREFIX]\n"
 	"  or:  twheel job show|rm|pause|resume NAME\n"
@@ -735,13 +784,14 @@ static const char usage[] =
 	"  or:  twheel job import CRONTAB [--prefix=TEXT] [--user-field] [--replace]\n"
 	"Jobs that survive: twheeld(8) keeps them, and runs each at its time.\n"
 	"\n"
-	"When, for add; without these only when asked for, or after another job:\n"
+	"When, for add, at, after and every; without these only if somebody asks for the job,\n"
+	"or after another job:\n"
 	"      --cron=EXPRESSION --zone=NAME --except=CALENDAR\n"
 	"      --every=DURATION --start=TIME   at a rate\n"
 	"      --spread=DURATION               later by up to this much, always the same\n"
 	"      --delay=DURATION                this long after the end of the last run\n"
 	"      --at=TIME --after=DURATION      once\n"
-	"How, for add:\n"
+	"How, for the same:\n"
 	"      --missed=once|skip|all --grace=DURATION\n"
 	"      --overlap=skip|queue|replace|allow --queue=N\n"
 	"      --retry=N --wait-retry=DURATION --timeout=DURATION --stop=DURATION\n"
@@ -749,8 +799,8 @@ static const char usage[] =
 	"      --user=NAME --dir=DIR --env=NAME=VALUE --memory=SIZE --cpu=PERCENT --pids=N\n"
 	"      --then=NAME --then-fail=NAME    jobs that follow\n"
 	"      --alarm=mailto:ADDRESS|URL --late=DURATION      tell if it fails, or is late\n"
-	"      --replace                       replace a job of that name\n"
-	"Where, for add; without these, on the daemon's machine:\n"
+	"      --replace                       for add: replace a job of that name\n"
+	"Where, for the same; without these, on the daemon's machine:\n"
 	"      --pool=NAME --prio=N --prefer=TEXT              by a runner of a pool\n"
 	"      --each                                          by each runner of it\n"
 	"For all commands:\n"
@@ -767,6 +817,9 @@ static const struct command {
 	const char	*options;	/* the classes of an_options[] that it accepts */
 } commands[] = {
 	{ "add", cmd_add, 1, 4096, "dR" },
+	{ "at", cmd_at, 1, 4096, "d" },
+	{ "after", cmd_after, 1, 4096, "d" },
+	{ "every", cmd_every, 1, 4096, "d" },
 	{ "put", cmd_put, 1, 1, "" },
 	{ "ls", cmd_ls, 0, 1, "" },
 	{ "export", cmd_export, 0, 1, "" },
@@ -950,7 +1003,7 @@ static void take_option(const struct command *command, int c, const char *value)
 		exit(fflush(stdout) ? 1 : 0);
 	}
 	if (o && !command->name) {
-		error(0, 0, "option '--%s' is for a command, and comes behind it", o->name);
+		error(0, 0, "option '--%s' belongs to a command, and must follow it", o->name);
 		try_help();
 	}
 	if (o && !strpbrk(command->options, o->classes)) {

@@ -76,7 +76,7 @@ fuzz $(((seconds + 2) / 3)) "${set[@]}"
 # The data of a zone has a few hundred bytes.
 limits=(-max_len=700 -timeout=60)
 fuzz $(((seconds + 2) / 3)) "${calendar[@]}"
-# The daemon is another thread, so what it has allocated when an input is over is no leak.
+# The daemon is another thread, so what it has allocated when an input is over is not a leak.
 limits+=(-detect_leaks=0)
 fuzz $(((seconds + 2) / 3)) "${jobs[@]}"
 exit $bad

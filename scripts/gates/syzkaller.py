@@ -79,7 +79,7 @@ class Text:
 def struct_of(header, name):
     """The structure of the header that @name is a way to fill in."""
     found = [s for s in header.structs if name == s or name.startswith(s + "_")]
-    return max(found, key=len) if found else wrong(name, "is no structure of the header")
+    return max(found, key=len) if found else wrong(name, "is not a structure of the header")
 
 
 def compiles(lines, what):

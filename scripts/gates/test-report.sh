@@ -51,7 +51,7 @@ judged "and missed" "**missed**" 9 10 instructions
 
 same "a figure near its goal has the digits to see on which side it is" "| g | 0.45 | 0.451 | **missed** |" \
 	"$(calls 'goal("g", 0.4513, 0.45, "")')"
-same "text is no figure, and its words are not sorted" "–" "$(cell_of_text)"
+same "text is not a figure, and its words are not sorted" "–" "$(cell_of_text)"
 
 # at_each NAME WANTED GOAL LEAST VALUE...: the row of a goal for each n, 10 and more
 at_each() {
@@ -62,7 +62,7 @@ at_each() {
 at_each "a goal of all n is reached if it is at each" "| g | ≤ 5 | 4 | – | 5 | reached |" 5 0 4 - 5
 at_each "a miss is told with its n" "| g | ≤ 5 | **6** | 4 | **7** | **missed** at 10, 1000; reached at 100 |" 5 0 6 4 7
 at_each "of a goal that is a least, too" "| g | ≥ 5 | 6 | **4** | – | **missed** at 100; reached at 10 |" 5 1 6 4 -
-at_each "one without figures is no row" "" 5 0 - - -
+at_each "one without figures is not a row" "" 5 0 - - -
 
 # beside NAME WANTED LIMIT VALUES OTHER
 beside() {
@@ -231,7 +231,7 @@ table() { printf '* commit: %s, today\n\n## Two\n\n* commit: %s\n' "$1" "$2" >do
 
 same "the sources are those of the commit" "$first" "$(in_lib source_id)"
 echo changed >doc/tables.new
-same "what is in doc/ is no source" "$first" "$(in_lib source_id)"
+same "what is in doc/ is not a source" "$first" "$(in_lib source_id)"
 rm doc/tables.new
 echo c >c.c
 same "a file more is a change" "$first-dirty" "$(in_lib source_id)"

@@ -9,7 +9,7 @@
 # verdict, "report" the output of the tests. What the emulator itself prints is in "host".
 #
 # SECONDS is what the machine may take on a host that does nothing else. A busy host gives it less
-# of a CPU, which is no fault of the machine. So guest.sh counts the emulator's CPU time: SECONDS
+# of a CPU, which is not a fault of the machine. So guest.sh counts the emulator's CPU time: SECONDS
 # for each of two CPUs. If a machine sleeps for ever, it ends after four times SECONDS.
 #
 # On a very busy host a kernel may fail to calibrate its timer. Then the timer has no high

@@ -14,7 +14,7 @@ mkdir -p "build/deb/twheel-$version"
 # shellcheck disable=SC2119 # all sources
 sources | grep -v '^selftest/fuzz/corpus/' | xargs cp --parents -t "build/deb/twheel-$version"
 scripts/packages/published.sh "build/deb/twheel-$version/debian/control"
-# If the directory is no git checkout itself, a checkout around it must not be used.
+# If the directory is not a git checkout itself, a checkout around it must not be used.
 export GIT_CEILING_DIRECTORIES=$top/build
 (cd "build/deb/twheel-$version" && quiet env -u DESTDIR dpkg-buildpackage -us -uc)
 rm -r "build/deb/twheel-$version"

@@ -41,7 +41,7 @@ public() {
 }
 
 # given NAME: the variable's address, which must be a public one.
-given() { public "${!1}" || die "$1=${!1} is no address that everybody can reach by https"; }
+given() { public "${!1}" || die "$1=${!1} is not an address that everybody can reach by https"; }
 
 origin() { git -c safe.directory='*' -C "$top" remote get-url origin 2>/dev/null; }
 

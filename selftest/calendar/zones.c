@@ -33,7 +33,7 @@ static char *read_file(const char *path, size_t size)
 	return data;
 }
 
-/* Keep one more zone, unless the file is no zone, or is known already. */
+/* Keep one more zone, unless the file is not a zone, or is known already. */
 static void add(struct zone_file **zones, size_t *nr, const char *name, char *data, size_t size)
 {
 	bool known = size < 44 || memcmp(data, "TZif", 4);

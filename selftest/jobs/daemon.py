@@ -178,7 +178,7 @@ class Daemon:
         until(lambda: self.process.poll() is not None or self.hears())
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(60)
-        return 0 if status == -signal.SIGTERM and "beginning again" in self.stderr() else status
+        return 0 if status == -signal.SIGTERM and "starting again" in self.stderr() else status
 
     def hears(self):
         """Does it wait for SIGTERM, which is blocked then? Not while it starts, or begins again."""

@@ -44,7 +44,7 @@ def jobs(tap, job):
     tap.same([json.loads(done.stdout)["name"] for done in before[:2]], ["never"] * 2, "and are heeded", *before)
     misplaced = [job("--after=1s", "add", "x", "--", "true"), job("-f", "log", "x"), job("--json"), job()]
     tap.same([done.stderr.splitlines()[0] for done in misplaced],
-             ["twheel job: option '--after' is for a command, and comes behind it", "twheel job: option '-f' is not for 'job'",
+             ["twheel job: option '--after' belongs to a command, and must follow it", "twheel job: option '-f' is not for 'job'",
               "twheel job: missing command", "twheel job: missing command"], "those of one command may not")
     job("rm", "never")
     tap.same([o["name"] for o in job.json("ls")], ["hello", "night"], "ls")
@@ -67,7 +67,7 @@ def runs(tap, job):
     tap.same(job("runs", "slow", "--limit=1").stdout, job("history", "slow", "--limit=1").stdout, "runs: the same as history", job("runs"))
     tap.same(len(job.json("history", "--outcome=failed", "--limit=1")), 1, "history: by outcome, with a limit")
     tap.same(job.json("history", "--outcome=ok", "slow"), [], "history: none with another outcome")
-    refused(tap, job("history", "--outcome=good"), "outcome: 'good' is none", "history: a bad outcome")
+    refused(tap, job("history", "--outcome=good"), "outcome: 'good' is not an outcome", "history: a bad outcome")
     job("add", "long", "--", "sleep", "100")
     run = job("run", "long").stdout.strip()
     until(lambda: any(run["state"] == "running" for run in job.json("history", "long")))
@@ -84,6 +84,29 @@ def runs(tap, job):
     odd = ["a/b/c", "/", "..", "%2F", "a+b c", "ä\n", ""]
     done = [(job("run", "arg", "--after=1h", f"--key={key}").returncode, job("cancel", "arg", key).returncode) for key in odd]
     tap.same(done, [(0, 0)] * len(odd), "a key may be any text")
+
+
+def unnamed(tap, job):
+    """at, after and every: a job that gets a name, which is printed."""
+    names = [job(word, when, "--retry=1", "--", "sh", "-c", "echo it ran").stdout.strip()
+             for word, when in (("at", "2030-01-01T00:00:00.000000Z"), ("after", "50ms"), ("every", "1h"), ("every", "1h"))]
+    tap.ok(len(set(names)) == 4 and all(re.fullmatch(word + "-[0-9a-f]{16}", name) for word, name in zip(("at", "after", "every", "every"), names)),
+           "at, after, every: each job has a name of its own", names)
+    tap.same([job.json("show", name)[0]["definition"] for name in names[:3]],
+             [{key: when, "retry": {"times": 1}, "name": name, "exec": ["sh", "-c", "echo it ran"]}
+              for name, (key, when) in zip(names, (("at", "2030-01-01T00:00:00.000000Z"), ("after", "50ms"), ("rate", "1h")))],
+             "at, after, every: it is due as the first word says")
+    tap.same(until(lambda: job("log", names[1]).stdout), "it ran\n", "after: the job runs")
+    told = job("after", "1h", "--json", "--", "true")
+    names.append(json.loads(told.stdout)["name"])
+    tap.ok(names[-1].startswith("after-"), "after: with --json the job is printed", told)
+    refused(tap, job("at", "soon", "--", "true"), "at: 'soon' is not a time", "at: a bad time")
+    refused(tap, job("after", "1h"), "exec or http is missing", "after: no command")
+    refused(tap, job("after", "1h", "--cron=0 0 * * *", "--", "true"), "[a-z]+: the job already has another time", "after: a time by an option, too")
+    tap.same([job(word, "1h", f"--{word}=2h", "--", "true").stderr.splitlines()[0] for word in ("at", "after", "every")],
+             [f"twheel job: option '--{word}' is not for '{word}'" for word in ("at", "after", "every")], "nor the same one again")
+    tap.same(job("every", "1h", "--replace", "--", "true").returncode, 1, "every: there is nothing to replace")
+    tap.same([job("rm", name).returncode for name in names], [0] * 5, "these jobs are removed as others")
 
 
 def dues(tap, job):
@@ -182,7 +205,7 @@ def crontabs(tap, job, d):
     tap.same([job("run", "h-2", "--wait").returncode, job("log", "h-2").stdout], [0, f"{d.dir}\n"], "import: HOME is where a command begins")
     job("rm", "h-2")
     done = job("import", "-", "--prefix=x-", stdin="FOO-BAR=1\n* * * * * true\n")
-    tap.same(done.stderr, "-:1: 'FOO-BAR' is no name of a variable\n", "import: a bad variable")
+    tap.same(done.stderr, "-:1: 'FOO-BAR' is not a valid name for a variable\n", "import: a bad variable")
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n61 * * * * true\n")
     tap.same(done.stderr, "twheel job: job 'x-2': cron: minute '61' is not in 0-59\n", "import: the daemon's error message")
     tap.same(job.json("ls", "x-"), [], "import: with an error no job is added")
@@ -199,7 +222,7 @@ def times(tap, job):
     done = [job("days", "holidays", "-", *more, stdin="2027-01-01 # new year\n2026-12-25\n") for more in ((), ("--json",))]
     tap.same([(d.returncode, d.stdout) for d in done], [(0, ""), (0, "{}\n")], "days", *done)
     tap.same(job("days", "holidays").stdout, "2026-12-25\n2027-01-01\n", "days: printed")
-    refused(tap, job("days", "holidays", "-", stdin="2027-02-30"), "a list of dates like 2027-01-01 is wanted",
+    refused(tap, job("days", "holidays", "-", stdin="2027-02-30"), "expected a list of dates like 2027-01-01",
             "days: a bad date")
     refused(tap, job("add", "x", "--cron=@daily", "--except=none", "--", "true"),
             "except: there is no calendar 'none'", "except: no calendar")
@@ -207,9 +230,9 @@ def times(tap, job):
         refused(tap, job("put", "-", stdin=f'{{"name": "nul", "exec": ["true"], "keep{nul}": "1h"}}'), "-: there is a NUL in the JSON", "put: a NUL")
     two = '{"name": "two-1", "exec": ["true"]}\n{"name": "two-2", "exec": ["true"]}\n'
     for text, at in ((two, 36), ('[{"name": "two-1", "exec": ["true"]}] ]', 38)):
-        refused(tap, job("put", "-", stdin=text), f"-: one definition or a list .*; byte {at} is too much", "put: nothing may follow")
+        refused(tap, job("put", "-", stdin=text), f"-: expected one definition or a list .*; byte {at} is too much", "put: nothing may follow")
     refused(tap, job("put", "-", stdin='{"name": "twice", "exec": ["true"], "exec": ["false"]}'), "-: an object in the JSON has a key twice", "put: a key twice")
-    refused(tap, job("put", "-", stdin="{'name': 'two-1', 'exec': ['true']}"), "-: this is no JSON, at byte 9", "put: strict JSON")
+    refused(tap, job("put", "-", stdin="{'name': 'two-1', 'exec': ['true']}"), "-: this is not JSON, at byte 9", "put: strict JSON")
     tap.same(job.json("ls", "two-"), [], "put: and nothing is put")
     job("put", "-", stdin='{"name": "once-after", "exec": ["true"], "after": 0}\n \n')
     job("put", "-", stdin=json.dumps({"name": "once-at", "exec": ["true"], "at": f"@{time.time() + 1}"}))
@@ -275,11 +298,12 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(91)
+    tap = Tap(101)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)
         runs(tap, job)
+        unnamed(tap, job)
         dues(tap, job)
         machines(tap, job)
         pauses(tap, job, d)

@@ -27,7 +27,7 @@ def tokens(tap, d):
                for method, path in (("GET", "/v1/jobs"), ("PUT", "/v1/jobs/x"), ("GET", "/metrics"), ("GET", "/nowhere"))]
     tap.ok({s for s, _ in answers} == {401} and errors(answers), "without the right token nothing is answered", *answers)
     said = {token: d.ask("GET", "/v1/jobs", token=token)[1]["error"] for token in (None, "a" * 31)}
-    tap.ok("a token is wanted" in said[None] and "not known" in said["a" * 31], "it is said whether there was a token", said)
+    tap.ok("expected a token" in said[None] and "not known" in said["a" * 31], "it is said whether there was a token", said)
     definition = {"exec": ["true"]}
     requests = {"read": ("GET", "/v1/jobs"), "write": ("PUT", "/v1/jobs/x", definition), "kill": ("POST", "/v1/runs/1-1/kill")}
     got = {name: [d.ask(*r, token=token)[0] for r in requests.values()] for name, token in TOKENS.items()}
@@ -70,7 +70,7 @@ def options(tap, d):
                       ("all " + "x" * 20 + " y\n", ":1: a line is"), (("x" * 20 + "\n") * 17, ":17: a line is")):
         message = fails(f"--token-file={write_tokens(f'{d.dir}/bad', text)}")
         tap.ok(why in message, f"a token file with {text[:12]!r}", message)
-    for name, text, why in (("a comment of any length is no token", "# " + "x" * 525 + "t" * 24 + "\n", "there is no token in"),
+    for name, text, why in (("a comment of any length is not a token", "# " + "x" * 525 + "t" * 24 + "\n", "there is no token in"),
                             ("a token that is too long", "a" * 32 + "\n" + "x" * 257 + "\n", ":2: a line is"),
                             ("a line that is too long", "# " + "x" * 5000 + "\n" + "x" * 5000 + "\n", ":2: a line is"),
                             ("a NUL in a line", "\0" + "x" * 20 + "\n", ":1: a line is")):
@@ -78,10 +78,10 @@ def options(tap, d):
         tap.ok(why in message, f"a token file: {name}", message)
     os.chmod(f"{d.dir}/bad", 0o640)
     message = fails(f"--token-file={d.dir}/bad")
-    tap.ok("not its owner's alone: its mode is 640" in message, "a token file that others can read", message)
+    tap.ok("can be read or written by others: its mode is 640" in message, "a token file that others can read", message)
     messages = [fails(f"--token-file={d.tokens}", f"--state={d.dir}/second", f"--socket={d.dir}/second.socket", f"--listen={where}")
                 for where in ("1234", ":80", f"127.0.0.1:{d.port}", "127.0.0.1:http:x", "192.0.2.1:1")]
-    tap.ok(all("no address with a port" in m or "cannot listen at" in m for m in messages), "bad addresses", *messages)
+    tap.ok(all("not an address with a port" in m or "cannot listen at" in m for m in messages), "bad addresses", *messages)
 
 
 # ---- what it tells --------------------------------------------------------------------------------
@@ -211,14 +211,14 @@ def strangers(tap, d):
 
 
 def texts(tap, d):
-    """What is no UTF-8: longer than it need be, a surrogate, and beyond the last character."""
+    """What is not UTF-8: longer than it need be, a surrogate, and beyond the last character."""
     for text in (b"\xc0\x80", b"\xc0\xaf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\xe2\x82"):
         body, word = b'{"exec": ["true"], "input": "' + text + b'"}', "".join(f"%{c:02X}" for c in text)
         answers = [d.ask("PUT", "/v1/jobs/utf8", body), d.ask("PUT", "/v1/jobs/utf8", body[:-2]),
                    *(d.ask(m, p) for m, p in (("DELETE", f"/v1/jobs/x/shots/{word}"), ("GET", f"/v1/jobs?prefix={word}"),
                                               ("GET", f"/v1/jobs?{word}=1"), ("POST", f"/v1/runs/1-1/done?attempt=1&runner={word}")))]
-        tap.ok({s for s, _ in answers} == {400} and errors(answers) and all("no UTF-8" in a["error"] for _, a in answers),
-               f"no UTF-8: {text!r}", *answers)
+        tap.ok({s for s, _ in answers} == {400} and errors(answers) and all("not UTF-8" in a["error"] for _, a in answers),
+               f"not UTF-8: {text!r}", *answers)
     for text in ("\u007f", "\u0080\u07ff\u0800\uffff", "\U00010000\U0010ffff"):
         put = d.put("utf8", exec=["true"], input=text)[0]
         tap.same([put, d.get("/v1/jobs/utf8")["definition"]["input"]], [200, text], f"UTF-8: {text!r}")
@@ -274,7 +274,7 @@ def hidden(tap, d):
     refused([tried("Content-Length: 0", length), tried(length, "Content-Length: 0"), tried(length, length)], "two lengths")
     refused([tried(length, coding, what=chunk), tried(coding, length, what=chunk)], "a length, and chunks")
     refused([tried(f"Content-Length: {text}") for text in ("+1", "0x1", f"{len(second)}, {len(second)}", "-1", "", "1 1")],
-            "a length that is no number", r"<html>.*")
+            "a length that is not a number", r"<html>.*")
     refused([tried(f"Transfer-Encoding{text}", what=chunk) for text in (
         " : chunked", "\t: chunked", ": xchunked", ": gzip, chunked", ": identity", ":", ": chunked\r\nTransfer-Encoding: identity")],
             "Transfer-Encoding is anything but chunked")

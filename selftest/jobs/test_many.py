@@ -947,7 +947,7 @@ def refusals(tap):
         text = fails(f"--store={secret}")
         tap.ok("permission denied" in text and "secret" not in text, "error: a user without permissions; no password is shown", text)
         tap.same([fails("--lease=0.5s"), fails("--store=nonsense=1")],
-                 ["twheeld: '0.5s' is no duration from a second to an hour\n",
+                 ["twheeld: '0.5s' is not a duration from a second to an hour\n",
                   "twheeld: cannot open the store: invalid connection option \"nonsense\"\n"],
                  "options that are wrong")
         with Node(server) as node:

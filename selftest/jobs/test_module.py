@@ -53,7 +53,7 @@ def refuses(tap, program):
     tap.same(program.says(), TAKEN, "it is found where it was installed")
     version = program.run("--version").stdout.split()[1]
     put(f"{PROGRAMS}/other.so", INSTALLED)
-    tap.same(program.says(), f"'{INSTALLED}' is of twheeld 0.12.3, and this is {version}", "one of another version is refused")
+    tap.same(program.says(), f"'{INSTALLED}' belongs to twheeld 0.12.3, and this is {version}", "one of another version is refused")
     put(f"{PROGRAMS}/{MODULE}", program.beside)
     tap.same(program.says(), TAKEN, "one beside the program comes first")
     if ROOT:
@@ -63,9 +63,9 @@ def refuses(tap, program):
     else:
         tap.ok(True, "but not if it is somebody else's # SKIP only root can make one")
     put(f"{PROGRAMS}/clock.so", program.beside)
-    tap.same(program.says(), f"'{program.beside}' is no module of twheeld", "a library that is no module is refused")
+    tap.same(program.says(), f"'{program.beside}' is not a module of twheeld", "a library that is not a module is refused")
     put(__file__, program.beside)
-    tap.ok(program.says().startswith(f"{program.beside}: "), "so is what is no library", program.says())
+    tap.ok(program.says().startswith(f"{program.beside}: "), "so is a file that is not a library", program.says())
 
 
 def main():

@@ -115,7 +115,7 @@ def runs(tap, d):
         tap.same([[over(d, key) for key in keys], one.stop(), one.unsound()], [[[(1, "ok")]] * 8, 0, ""], "names with each sign that they may have")
     with Runner("p", d, name="a b") as one:
         status = one.start(wait=False).process.wait(60)
-        tap.same([status, one.stderr()], [1, "twheeld: 'a b' is no name for a runner: say --name=NAME\n"], "a name that is none")
+        tap.same([status, one.stderr()], [1, "twheeld: 'a b' is not a valid name for a runner: say --name=NAME\n"], "a name that is none")
     with Runner("p", d, name="lonely") as one:
         said = []
         for path in ("/nowhere", d.tokens):
@@ -498,9 +498,9 @@ def protocol(tap, d):
     wrong = [d.put("x", **more)[1].get("error") for more in (
         {"exec": ["x"], "prio": 1}, {"exec": ["x"], "each": True}, {"exec": ["x"], "pool": "a b"}, {"exec": ["x"], "pool": "a", "prio": 1001},
         {"exec": ["x"], "pool": "a", "each": 1}, {"exec": ["x"], "pool": "a", "each": True, "prefer": "x"}, {"http": "http://x", "pool": "a"})]
-    tap.same(wrong, ["prio: that is for jobs with pool", "each: that is for jobs with pool", "pool: 'a b' is no name for a pool",
-                     "prio: a number from -1000 to 1000 is wanted", "each: true or false is wanted",
-                     "prefer: each runner is to run it", "pool: that is for jobs with exec"], "bad definitions")
+    tap.same(wrong, ["prio: allowed only for jobs with pool", "each: allowed only for jobs with pool", "pool: 'a b' is not a valid name for a pool",
+                     "prio: expected a number from -1000 to 1000", "each: expected true or false",
+                     "prefer: not allowed if each runner runs the job", "pool: allowed only for jobs with exec"], "bad definitions")
 
 
 def sent_again(tap):

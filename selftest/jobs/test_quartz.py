@@ -94,7 +94,7 @@ def misfires(tap):
                "SMART_POLICY (the default): FIRE_ONCE_NOW for cron, FIRE_NOW for a single time", rows, shot)
         rows = rows_since(d, "patient", left)
         tap.ok({r[1] for r in rows} == {0} and {b[0] - a[0] for a, b in zip(rows, rows[1:])} == {10**6},
-               "misfireThreshold (grace): what is less late is no misfire", rows)
+               "misfireThreshold (grace): what is less late is not a misfire", rows)
         tap.ok(not d.unsound(), "the daemons were sound", d.unsound())
 
 

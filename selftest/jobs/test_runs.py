@@ -817,7 +817,7 @@ def starts(tap, d):
                               env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
         return done.stderr if done.returncode == 1 and done.stderr.count("\n") == 1 else repr(done)
 
-    tap.same(fails(f"--state={d.dir}/state"), f"twheeld: there is a twheeld in '{d.dir}/state' already\n",
+    tap.same(fails(f"--state={d.dir}/state"), f"twheeld: another twheeld uses '{d.dir}/state'\n",
              "one daemon for each state")
     tap.ok(fails(f"--state={d.dir}/b", f"--socket={d.socket}").endswith(f"another daemon listens at '{d.socket}'\n"),
            "one daemon for each socket")
@@ -838,17 +838,17 @@ def starts(tap, d):
     with open(f"{d.dir}/precious", "w", encoding="ascii") as file:
         file.write("mine\n")
     message = fails(f"--state={d.dir}/b", f"--socket={d.dir}/precious")
-    tap.same([message, d.lines("precious")], [f"twheeld: '{d.dir}/precious' is there, and is no socket\n", [["mine"]]], "a socket that is a file")
+    tap.same([message, d.lines("precious")], [f"twheeld: '{d.dir}/precious' exists, and is not a socket\n", [["mine"]]], "a socket that is a file")
     names = ["state", "socket", "store", "name", "group", "listen", "token-file", "runner", "pool", "cgroup", "sendmail"]
     tap.same([fails(f"--{n}=") for n in names], [f"twheeld: --{n} is empty\n" for n in names], "options that are empty")
     tap.same([fails("--runs=0"), fails("--keep=x"), fails("--runner=x"), fails(*[f"--runner=/{n}" for n in range(17)])],
-             ["twheeld: '0' is no number from 1 to 100000\n", "twheeld: 'x' is no duration of a second or more\n",
+             ["twheeld: '0' is not a number from 1 to 100000\n", "twheeld: 'x' is not a duration of a second or more\n",
               "twheeld: 'x' is neither http://... nor the path of a socket\n",
               "twheeld: '/16' is one --runner too many: 16 are allowed\n"],
              "bad options")
     stores = ["/tmp/x.db", "jobs.db", "http://localhost", "me:secret@localhost/jobs"]
     tap.same({fails(f"--state={d.dir}/b", f"--store={store}") for store in stores},
-             {"twheeld: --store wants a server, postgresql://...; --state=DIR is for jobs in a file\n"}, "a store that is no server")
+             {"twheeld: --store needs the address of a server, postgresql://...; --state=DIR is for jobs in a file\n"}, "a store that is not a server")
     tap.same(oct(os.stat(d.socket).st_mode & 0o777), "0o600", "the socket is its user's alone")
     with open(f"{d.dir}/told", "w+", encoding="utf-8") as file:
         st = os.fstat(file.fileno())
@@ -856,7 +856,7 @@ def starts(tap, d):
             subprocess.run([f"{PROGRAMS}/twheeld", "--runs=0"], stderr=file, timeout=20, check=False,
                            env={**os.environ, **({} if stream is None else {"JOURNAL_STREAM": stream})})
         file.seek(0)
-        tap.same(file.read().replace("twheeld: '0' is no number from 1 to 100000\n", "!"), "<3>!!!!!", "only the journal is told levels")
+        tap.same(file.read().replace("twheeld: '0' is not a number from 1 to 100000\n", "!"), "<3>!!!!!", "only the journal is told levels")
 
 
 def group(tap):

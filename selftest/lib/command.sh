@@ -212,7 +212,7 @@ file_text() {
 	gives 0 "$twheel" run "$dir/jobs" && [ "$(sort "$dir/out" | xargs)" = "mark tab" ] || return
 	printf 'after 1ms -- echo a\0b\n' >"$dir/jobs"
 	gives 125 "$twheel" run "$dir/jobs" && says err <<-END
-		$twheel:$dir/jobs:1: this is no text: there is a NUL in it
+		$twheel:$dir/jobs:1: this is not text: there is a NUL in it
 	END
 }
 
@@ -408,7 +408,8 @@ completion() {
 		completes "mkfifo" twheel every 5s --missed = skip mkfif && completes "Makefile" twheel run Makef &&
 		completes "help" twheel he && completes "plot" twheel help pl && completes "--lock=" twheel run --l &&
 		completes "--kill-after=" twheel after --k && completes "--json-fd=" twheel at --json- &&
-		completes "--within=" twheel every 5s --w
+		completes "--within=" twheel every 5s --w && completes "resume" twheel job res &&
+		completes "--socket=" twheel job ls --s
 }
 
 echo 1..25

@@ -325,7 +325,7 @@ replaced() {
 		[ "$(ls "$dir/prom")" = x.prom ] && metrics "$dir/prom/x.prom" 'assert get("twheel_run_job_runs_total") == 200'
 }
 
-# What is no file stays what it is: root would replace /dev/stdout.
+# What is not a file stays what it is: root would replace /dev/stdout.
 in_the_way() {
 	local name command
 
@@ -335,7 +335,8 @@ in_the_way() {
 		for command in "run $dir/jobs" "run --check $dir/jobs" "top --embedded --count=1 --delay=100ms"; do
 			# shellcheck disable=SC2086 # words
 			! timeout 60 "$twheel" $command --metrics="$dir/way/$name" 2>"$dir/err" &&
-				grep -qx "$twheel: cannot write '$dir/way/$name': it is no regular file" "$dir/err" || return
+				grep -qx "$twheel: cannot write '$dir/way/$name': it is not a regular file" \
+					"$dir/err" || return
 		done
 	done
 	[ "$(stat -c %F "$dir/way"/* | xargs)" = "directory fifo regular file symbolic link" ] && [ "$(cat "$dir/way/link")" = file ]

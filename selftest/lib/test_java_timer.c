@@ -9,9 +9,9 @@
  *	scheduleAtFixedRate()			period_ns
  *	TimerTask.cancel(), Timer.cancel()	twheel_sched_cancel(), twheel_sched_stop()
  *
- * Two things are better here: a negative delay is no exception but means "at once", and there is
- * nothing to purge(). That an absolute time survives a step of the clock is tested in step.c, which
- * needs a machine whose clock may be set.
+ * Two things are better here: a negative delay means "at once" and causes no exception, and there
+ * is nothing to purge(). That an absolute time survives a step of the clock is tested in step.c,
+ * which needs a machine whose clock may be set.
  */
 #include <errno.h>
 #include <stdlib.h>

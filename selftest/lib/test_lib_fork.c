@@ -61,12 +61,25 @@ static void wheel_refused(void *arg)
 	twheel_close(own);
 }
 
+/* If the child has a wheel of its own, that must not make the parent's usable. */
+static void still_refused(void *arg)
+{
+	struct twheel *own = wheel_new(NULL);
+	uint64_t handle;
+
+	wheel_add(own, 5, HOUR);
+	CHECK_EQ(twheel_add(arg, &handle, 1, 0, 0, 0), -ECHILD);
+	CHECK_EQ(twheel_cancel(arg, 1ULL << 32, NULL), -ECHILD);
+	twheel_close(own);
+}
+
 static void grandchild(void *arg)
 {
 	struct twheel *own = wheel_new(NULL);
 
 	in_child(wheel_refused, arg);
 	in_child(wheel_refused, own);
+	in_child(still_refused, own);
 	wheel_counts(own, 0, 0, 0);
 }
 
@@ -79,6 +92,7 @@ static void wheels(void)
 	wheel_add(w, 1, 30 * MS);
 	CHECK_EQ(twheel_add(w, &handle, 2, 40 * MS, 0, TWHEEL_F_KEEP), 0);
 	in_child(wheel_refused, w);
+	in_child(still_refused, w);
 	in_child(grandchild, w);
 	wheel_add(w, 3, MS);
 	for (int i = 0; i < 3; i++)

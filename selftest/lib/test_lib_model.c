@@ -428,7 +428,7 @@ static void spoil(struct twheel_op *op)
 
 /* ---- operations --------------------------------------------------------------- */
 
-/* Do @op by itself, or in a batch between two operations that fail: 0 is no handle. */
+/* Do @op by itself, or in a batch between two operations that fail: 0 is not a handle. */
 static int call(struct twheel_op *op)
 {
 	struct twheel_op batch[3] = { { .op = TWHEEL_OP_QUERY }, *op, { .op = TWHEEL_OP_QUERY } };

@@ -4,8 +4,8 @@
  * The limits of a tick: expiries in the past, the end of time, clocks past 2^53, an empty wheel,
  * and an advance to a time in the past.
  *
- * An advance to WHEEL_NEVER is not tested. That is no time: the last tick that a wheel can reach is
- * the one before.
+ * An advance to WHEEL_NEVER is not tested. That is not a time: the last tick that a wheel can reach
+ * is the one before.
  */
 #include "test.h"
 

@@ -39,6 +39,10 @@ _twheel()
 	[ "$prev" != = ] || prev=${COMP_WORDS[COMP_CWORD - 2]}
 	if [ "$COMP_CWORD" = 1 ]; then
 		words='after at every cron run job ls info top bench plot help --help --version'
+	elif [ "${COMP_WORDS[1]}" = job ]; then
+		words='--json --socket= --help'
+		[ "$COMP_CWORD" != 2 ] || words+=' add at after every put ls export show rm pause resume run cancel
+			history runs log kill nodes runners next days import'
 	elif [ "$prev" = --missed ]; then
 		words='skip burst'
 		case ${COMP_WORDS[1]} in

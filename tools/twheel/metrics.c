@@ -147,7 +147,7 @@ int metrics_write(const char *path, print_fn print, const void *arg)
 void metrics_error(int status, const char *path, int err)
 {
 	if (err == EEXIST)
-		error(status, 0, "cannot write '%s': it is no regular file", path);
+		error(status, 0, "cannot write '%s': it is not a regular file", path);
 	else
 		error(status, err, "cannot write '%s'", path);
 }

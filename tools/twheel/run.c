@@ -210,7 +210,7 @@ static bool read_line(struct table *t, char *text, size_t len, const struct tabl
 		text[--len] = 0;
 	if (strlen(text) != len)
 		return wrong(&(struct job){ .line = t->lines },
-			     "this is no text: there is a NUL in it");
+			     "this is not text: there is a NUL in it");
 	text += strspn(text, BLANKS);
 	if (!*text || *text == '#')
 		return true;
@@ -375,7 +375,7 @@ static FILE *open_again(void)
 	if (stream && is_regular(fd))
 		return stream;
 	error(0, stream ? 0 : errno, "cannot open '%s' for reading%s", file,
-	      stream ? ": it is no regular file" : "");
+	      stream ? ": it is not a regular file" : "");
 	if (stream)
 		fclose(stream);
 	return NULL;
@@ -417,7 +417,7 @@ static void reload_if_asked(struct twheel_sched *sched)
 		return;
 	}
 	failed_reloads++;
-	error(0, 0, "'%s' was not read again: what it said before holds", file);
+	error(0, 0, "'%s' was not read again: what was read before stays in force", file);
 }
 
 /* ---- metrics ------------------------------------------------------------------------ */

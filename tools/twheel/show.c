@@ -64,7 +64,7 @@ static const char *const keys[] = { "clockid", "tick-ns", "timers", "armed", "re
 
 enum { CLOCKID, TICK, TIMERS, ARMED, READY, NEXT, NR_KEYS };
 
-/* Read the numbers of /proc/PID/fdinfo/FD. Returns false if the file is no wheel. */
+/* Read the numbers of /proc/PID/fdinfo/FD. Returns false if the file is not of twheel. */
 static bool read_fdinfo(const char *path, int64_t values[NR_KEYS])
 {
 	FILE *f = fopen(path, "re");

@@ -524,7 +524,7 @@ static void print_family(FILE *to, const struct sample *s, const struct family *
 	}
 }
 
-/* The tick of all bases, which is no count. */
+/* The tick of all bases, which is not a count. */
 static void print_ticks(FILE *to, const struct sample *s)
 {
 	struct names n;

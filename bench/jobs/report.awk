@@ -96,14 +96,18 @@ function verdict(k, is, may) {
 	return runs[k] == 1 ? "one value" : is ? "reached" : may ? "inside the noise" : "**missed**"
 }
 
+function ranged(k) {
+	return precise(value[k]) (low[k] == high[k] ? "" : " (" precise(low[k]) " … " precise(high[k]) ")")
+}
+
 function at_least(what, k, bound) {
 	if (k in value)
-		printf "| %s | at least %s | %s | %s |\n", what, bound, figure(value[k]), verdict(k, low[k] >= bound, high[k] >= bound)
+		printf "| %s | at least %s | %s | %s |\n", what, bound, ranged(k), verdict(k, low[k] >= bound, high[k] >= bound)
 }
 
 function at_most(what, k, bound) {
 	if (k in value)
-		printf "| %s | at most %s | %s | %s |\n", what, bound, precise(value[k]), verdict(k, high[k] <= bound, low[k] <= bound)
+		printf "| %s | at most %s | %s | %s |\n", what, bound, ranged(k), verdict(k, high[k] <= bound, low[k] <= bound)
 }
 
 END {

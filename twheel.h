@@ -70,7 +70,7 @@ struct twheel_user;
  * struct twheel_timer - a timer
  * @queue:	private; @queue.data is the id of the timer's base
  * @function:	the callback
- * @cookie:	if the base has a sink, in place of @function. Then @cookie, @queue.flags and
+ * @cookie:	takes the place of @function if the base has a sink. Then @cookie, @queue.flags and
  *		@queue.data belong to the owner of the base, and zeroed memory is an idle timer
  * @lockdep_map: stands for the callback, where CONFIG_LOCKDEP is on
  *
@@ -129,9 +129,10 @@ struct twheel_timer {
  *		own, by queue.node, and do no more. The timers are idle: from now on, cancelling
  *		them is up to the owner
  * @wake:	called after @expired, without a lock, in softirq context, once for one or more
- *		calls of @expired. Returns true. But on PREEMPT_RT, if it would have to wait for a
- *		lock, it must return false instead, and is called again a ms later. On PREEMPT_RT it
- *		may also be called when nothing has expired, and on two CPUs at once
+ *		calls of @expired. Must return true, with one exception: on PREEMPT_RT, if it would
+ *		have to wait for a lock, it must return false instead, and is called again a ms
+ *		later. On PREEMPT_RT it may also be called when nothing has expired, and on two CPUs
+ *		at once
  * @always:	call @wake each time that the base was served, even if nothing has expired: the time
  *		of the next event may have changed
  */
@@ -167,8 +168,8 @@ struct twheel_sink {
  * @slack_ns:	how much later than a tick its interrupt may come; less than NSEC_PER_SEC
  * @sink:	gets the expired timers; NULL for callbacks
  * @owner:	the sink's own, see twheel_owner()
- * @small:	with a sink: until twheel_grow() the base has no buckets, and takes a KiB instead of
- *		64. Until then its timers are in a tree, which each operation searches
+ * @small:	with a sink: until twheel_grow() the base has no buckets, and takes 1 KiB instead of
+ *		64 KiB. Until then its timers are in a tree, which each operation searches
  * @user:	with a sink: the user whose base it is. All bases of a user together have one share
  *		of a CPU, see twheel_user_create(). All bases without a user have one share together
  * @was_set:	with CLOCK_REALTIME: called after the clock was set, or the machine was suspended.

@@ -16,8 +16,8 @@
  * With the first page of slots come a small base of one KiB, which keeps its timers in a tree, and
  * a table with one entry, which is a member of the file. With the second page the base grows to a
  * whole wheel, and the table gets a page of its own. slots_grow() does all of this. It allocates
- * anyway, so adding and cancelling have no branch for small files. Memory: 0.5 KiB; 11 KiB with one
- * page of slots; 83 KiB with two.
+ * anyway, so adding and cancelling have no branch for small files. Memory of a file: 0.5 KiB; 11
+ * KiB with one page of slots; 83 KiB with two.
  *
  * The states of a slot:
  *
@@ -30,7 +30,8 @@
  *		this state: read() stores their events in the lock hold that takes them off the list
  *	IDLE	it waits to be armed again (TWHEEL_F_KEEP)
  *
- * Which function moves a slot from one state to another. Every move is made under the base's lock;
+ * Which function moves a slot from one state to another, and who calls it. Every move is made
+ * under the base's lock;
  * "submit" means that the function's caller also holds file->submit, "reader" that it does not:
  *
  *	FREE		ARMED		op_add()			submit
@@ -57,8 +58,8 @@
  * A slot is its own queue entry. When its timer expires, the base hands it to file_expired(), which
  * puts it on the ready list in the lock hold that takes it out of the wheel. So no event can be
  * lost, no queue can overflow, and a cancel knows exactly what it has cancelled. In all states but
- * ARMED timer.queue.bucket is 0, and so the wheel takes the timer for idle: the links of the ready
- * and the free list overlay only timer.queue.node.
+ * ARMED, timer.queue.bucket is 0, so the wheel sees a timer that is not armed. The links of the
+ * ready list and of the free list do not disturb that: they overlay only timer.queue.node.
  *
  * How an operation is done: ADD, MOD and CANCEL end in op_add(), op_mod() and op_cancel(), by one
  * of three ways.
@@ -1426,8 +1427,8 @@ end:
 
 /*
  * ADD: take a free slot, give it what @op says, arm it. Sets op->handle. Returns 0, -EDQUOT,
- * -EFAULT, or file->no_slot if no slot is free: this makes none, since that may sleep. The callers
- * call slots_reserve() before, or after a failure, and then repeat the add.
+ * -EFAULT, or file->no_slot if no slot is free: op_add() makes no slots, since that may sleep.
+ * Its callers call slots_reserve() beforehand, or after a failure and then repeat the add.
  */
 static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
@@ -1483,7 +1484,8 @@ static int slot_may_rearm(const struct slot *slot, u64 interval, u32 flags)
 
 /*
  * Take @slot, which is not ARMED, from wherever it is, so that it can be armed. A READY slot loses
- * its event. A READING slot is taken from its reader, which @nr_past remembers.
+ * its event. A READING slot is taken from its reader; @nr_past counts that this reader is still
+ * copying, until slot_past_read().
  */
 static void slot_take(struct file_wheel *file, struct slot *slot)
 {
@@ -1508,16 +1510,18 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  * dropped. Sets op->user_data. Returns 1 if it was armed, 0 if not, -ENOENT, -EALREADY (see
  * slot_may_rearm()) or -EFAULT.
  *
- * An ARMED slot without @nr_past is what a server re-arms a million times a second. So its path
- * must stay the shortest: slot_find(), op_tell(), slot_set(), slot_mod(). Mostly the timer then
- * stays in its bucket, and only its tick changes (twheel_mod_locked()).
+ * The common case, which a server has a million times a second, is an ARMED slot whose
+ * @nr_past is 0. So its path must stay the shortest: slot_find(), op_tell(), slot_set(),
+ * slot_mod(). Mostly the timer then stays in its bucket, and only its tick changes
+ * (twheel_mod_locked()).
  *
  * slot_take() comes before slot_set(): it needs the old state, which slot_set() overwrites. It only
  * unlinks the slot, so between the two the slot is on no list; the base's lock hides that.
  *
- * The result that is told and the one that is returned are the same, since a slot is ARMED exactly
- * if its timer is in the wheel. (Only drain_collect() makes an exception, and file->submit is held
- * until that is over.) A change of one of the two must change the other.
+ * op_tell() stores slot->state == ARMED, and op_mod() returns what slot_mod() returns. The two
+ * are equal, because a slot is ARMED exactly if its timer is in the wheel. (Only drain_collect()
+ * breaks that, and DRAIN holds file->submit until drain_commit().) If you change how one is
+ * computed, change the other.
  */
 static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)

@@ -60,12 +60,12 @@
  * may be due later than its bucket, but never earlier, and a timeout that is put off many times
  * before its bucket is due moves once for all of them.
  *
- * A timer that may be late gets, of the ticks it may fire in, the one that most others can share,
- * see wheel_choose(). Mostly that is a stop: a multiple of 60 ticks, or, where only level 2
- * reaches, of 600. A stop has lists of its own, from which its timers fire when its tick comes.
- * They are not moved, except on their way there: once for each level that they come down, which
- * is three times at most. Level 1 has one stop in each of its buckets, and level 2 has six. A timer
- * at a stop stays there when the bucket around it is emptied:
+ * Of the ticks in which a timer that may be late may fire, it gets the one that most others
+ * can share: see wheel_choose(). Mostly that is a stop: a multiple of 60 ticks, or, where only
+ * level 2 reaches, of 600. A stop has lists of its own, from which its timers fire when its tick
+ * comes. They are not moved, except on their way there: once for each level that they come down,
+ * which is three times at most. Level 1 has one stop in each of its buckets, and level 2 has six. A
+ * timer at a stop stays there when the bucket around it is emptied:
  *
  *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late, ticks
  *	exact				9 217			1.9		0

@@ -82,7 +82,8 @@ static void tried(struct alarm *alarm, const char *why)
 		return;
 	if (why) {
 		alarms_failed++;
-		say(SAY_ERROR, "cannot send an alarm to %s: %s: %s", alarm->to, alarm->subject, why);
+		say(SAY_ERROR, "cannot send an alarm to %s: %s: %s", alarm->to, alarm->subject,
+		    why);
 	} else {
 		alarms_sent++;
 	}

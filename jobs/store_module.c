@@ -59,8 +59,9 @@ static const struct store_module *checked(const char *path, void *handle, char *
 		return NULL;
 	}
 	if (module->version != TWHEEL_VERSION) {
-		snprintf(error, size, "'%s' belongs to twheeld %d.%d.%d, and this is %d.%d.%d", path,
-			 module->version >> 16, module->version >> 8 & 0xff, module->version & 0xff,
+		snprintf(error, size, "'%s' belongs to twheeld %d.%d.%d, and this is %d.%d.%d",
+			 path, module->version >> 16, module->version >> 8 & 0xff,
+			 module->version & 0xff,
 			 TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
 		return NULL;
 	}

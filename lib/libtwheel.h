@@ -3,8 +3,8 @@
 /*
  * libtwheel: millions of timers on one descriptor, with or without the module.
  *
- * A struct twheel is a set of timers. It has one of two backends, which behave the same to the last
- * errno:
+ * A struct twheel is a set of timers. It has one of two backends, which behave the same, down to
+ * the errno, except where this file says otherwise:
  *
  *	kernel		an open /dev/twheel
  *	embedded	the kernel module's own wheel, compiled into this process
@@ -202,7 +202,8 @@ int twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_dat
  * An event that was not read yet is dropped.
  *
  * Return: 1 if it was armed, 0 if not, -EINVAL, -ENOENT, -EALREADY if another thread is reading the
- * timer's last event, or one that must come before it, -ECHILD.
+ * timer's last event, or is reading an earlier one while this call would make the next event the
+ * last, -ECHILD.
  */
 int twheel_mod(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
 	       uint64_t interval_ns, uint32_t flags);

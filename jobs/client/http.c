@@ -245,6 +245,6 @@ struct json_object *http_get(const char *method, const char *path, struct json_o
 		json_object_object_get_ex(answer.json, "error", &why);
 	error(1, 0, "%s", why ? json_object_get_string(why)
 			: answer.status == 414 || answer.status == 431 ? "the request is too long"
-			: "twheeld has not understood");
+			: "unexpected answer from twheeld");
 	return NULL;
 }

@@ -597,7 +597,7 @@ static int64_t print_log(const char *run, int64_t from)
 	int64_t next = answer.next;
 
 	if (answer.status != 200)
-		error(1, 0, "%s", text_of(answer.json, "error", "twheeld has not understood"));
+		error(1, 0, "%s", text_of(answer.json, "error", "unexpected answer from twheeld"));
 	fwrite(answer.text, 1, answer.size, stdout);
 	answer_free(&answer);
 	free(path);
@@ -701,7 +701,7 @@ static int cmd_next(void)
 	char buf[48];
 
 	if (!json_object_array_length(list) && atoi(most))
-		error(1, 0, "'%s' is a day that never comes", words.argv[0]);
+		error(1, 0, "'%s' is never due", words.argv[0]);
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		const char *at = json_object_get_string(json_object_array_get_idx(list, i));
 
@@ -768,7 +768,7 @@ static const char usage[] =
 	"Usage: twheel job add NAME [OPTION]... -- COMMAND [ARG]...\n"
 	"  or:  twheel job add NAME --http=URL [OPTION]...\n"
 	"  or:  twheel job at TIME|after DURATION|every DURATION [OPTION...] -- COMMAND [ARG...]\n"
-	"                                           a job without a name of your own\n"
+	"                                           a job; a name is made up for it\n"
 	"  or:  twheel job put FILE                 definitions in JSON, see twheel-job(5)\n"
 	"  or:  twheel job ls|export [PREFIX]\n"
 	"  or:  twheel job show|rm|pause|resume NAME\n"
@@ -784,27 +784,27 @@ static const char usage[] =
 	"  or:  twheel job import CRONTAB [--prefix=TEXT] [--user-field] [--replace]\n"
 	"Jobs that survive: twheeld(8) keeps them, and runs each at its time.\n"
 	"\n"
-	"When, for add, at, after and every; without these only if somebody asks for the job,\n"
-	"or after another job:\n"
+	"When to run, for add, at, after and every. Without these options the job runs only\n"
+	"if somebody requests it, or after another job:\n"
 	"      --cron=EXPRESSION --zone=NAME --except=CALENDAR\n"
 	"      --every=DURATION --start=TIME   at a rate\n"
-	"      --spread=DURATION               later by up to this much, always the same\n"
+	"      --spread=DURATION               later by up to this much, by the same for a job\n"
 	"      --delay=DURATION                this long after the end of the last run\n"
 	"      --at=TIME --after=DURATION      once\n"
-	"How, for the same:\n"
+	"How to run, for the same commands:\n"
 	"      --missed=once|skip|all --grace=DURATION\n"
 	"      --overlap=skip|queue|replace|allow --queue=N\n"
 	"      --retry=N --wait-retry=DURATION --timeout=DURATION --stop=DURATION\n"
 	"      --lost=again|report --keep=DURATION\n"
 	"      --user=NAME --dir=DIR --env=NAME=VALUE --memory=SIZE --cpu=PERCENT --pids=N\n"
 	"      --then=NAME --then-fail=NAME    jobs that follow\n"
-	"      --alarm=mailto:ADDRESS|URL --late=DURATION      tell if it fails, or is late\n"
-	"      --replace                       for add: replace a job of that name\n"
-	"Where, for the same; without these, on the daemon's machine:\n"
-	"      --pool=NAME --prio=N --prefer=TEXT              by a runner of a pool\n"
-	"      --each                                          by each runner of it\n"
+	"      --alarm=mailto:ADDRESS|URL --late=DURATION      whom to tell if it fails or is late\n"
+	"      --replace                       for add and import: replace a job of that name\n"
+	"Where to run, for the same commands; by default on the daemon's machine:\n"
+	"      --pool=NAME --prio=N --prefer=TEXT              on a runner of a pool\n"
+	"      --each                                          a part on each runner of it\n"
 	"For all commands:\n"
-	"      --socket=FILE    of twheeld\n"
+	"      --socket=FILE    the socket of twheeld\n"
 	"      --json           print JSON, a line for each job, run, time or machine\n"
 	"  -h, --help           display this help and exit\n"
 	"\n"
@@ -1038,7 +1038,7 @@ static void parse_options(const struct command *command, int argc, char **argv)
 	if (words.argc >= command->least && words.argc <= command->most)
 		return;
 	error(0, 0,
-	      words.argc < command->least ? "'%s' needs more words" : "'%s' has too many words",
+	      words.argc < command->least ? "missing operand after '%s'" : "too many operands for '%s'",
 	      command->name);
 	try_help();
 }

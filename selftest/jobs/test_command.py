@@ -216,7 +216,7 @@ def crontabs(tap, job, d):
 def times(tap, job):
     tap.same(job("next", "30 2 29 2 *", "--limit=1").stdout, "2028-02-29T02:30:00.000+0000\n", "next")
     refused(tap, job("next", "x"), "cron: .*", "next: a bad expression")
-    refused(tap, job("next", "0 0 30 2 *"), "'0 0 30 2 \\*' is a day that never comes", "next: no day")
+    refused(tap, job("next", "0 0 30 2 *"), "'0 0 30 2 \\*' is never due", "next: no day")
     tap.same([job("add", "7", "--", "echo", "seven").returncode, job("run", "7", "--wait").returncode, job("log", "7").stdout,
               job("rm", "7").returncode], [0, 0, "seven\n", 0], "a job with a number for a name has a log")
     done = [job("days", "holidays", "-", *more, stdin="2027-01-01 # new year\n2026-12-25\n") for more in ((), ("--json",))]

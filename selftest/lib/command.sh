@@ -37,7 +37,7 @@ at_time() {
 at() {
 	in_time at_time &&
 		gives 125 "$twheel" at 2020-01-01 -- true && says err <<-END
-			$twheel: '2020-01-01' is over
+			$twheel: '2020-01-01' has passed
 			Try 'twheel --help' for more information.
 		END
 }

@@ -28,7 +28,7 @@ lists() {
 }
 
 tells() {
-	"$twheel" info && "$twheel" info | grep '^/dev/twheel: there' &&
+	"$twheel" info && "$twheel" info | grep '^/dev/twheel: accessible' &&
 		"$twheel" info | grep 'get the kernel backend' &&
 		"$twheel" info | grep 'max_timers *[0-9]' &&
 		"$twheel" info --json | grep '"device":"/dev/twheel","backend":"kernel","abi":1,.*"tick_us":'

@@ -82,7 +82,7 @@ keeps() {
 			every 1h --now $(job now)
 			after 50ms $(job over)
 		END
-		grep -q "again: 0 new, 0 gone, 5 as before" "$dir/err" || return
+		grep -q "again: 0 new, 0 gone, 5 unchanged" "$dir/err" || return
 		sleep 0.1
 	done
 	until_true has_run waits && until_true has_run counts 5 && until_true has_run at || return
@@ -107,7 +107,7 @@ twins() {
 	until_true has_run twin 3 || return
 	reloads 2 <<<"every 1h --now $(job twin)" || return
 	sleep 0.2
-	[ "$(ran twin)" = 3 ] && grep -q "again: 0 new, 2 gone, 1 as before" "$dir/err" && stop
+	[ "$(ran twin)" = 3 ] && grep -q "again: 0 new, 2 gone, 1 unchanged" "$dir/err" && stop
 }
 
 # New lines begin, those that have gone do not run again, and what they have started goes on.
@@ -126,7 +126,7 @@ changes() {
 		every 50ms --now --count=3 $(job new)
 		cron '* * * * * *' $(job other)
 	END
-	grep -q "again: 2 new, 3 gone, 1 as before" "$dir/err" && until_true none_runs 'ran\.(gone|second)$' || return
+	grep -q "again: 2 new, 3 gone, 1 unchanged" "$dir/err" && until_true none_runs 'ran\.(gone|second)$' || return
 	before="$(ran gone) $(ran second)"
 	until_true has_run new 3 && until_true has_run other && until_true has_run long 2 || return
 	[ "$(ran gone) $(ran second)" = "$before" ] && [ "$(ran stays)" = 0 ] && stop

@@ -256,7 +256,7 @@ static bool set_time(struct job *job, const char *name, const char *s)
 		job->task.flags = TWHEEL_TASK_AT;
 		if (!parse_time(s, now, &job->task.when_ns))
 			return wrong(job, "invalid time '%s'", s);
-		return job->task.when_ns >= now || wrong(job, "'%s' is over", s);
+		return job->task.when_ns >= now || wrong(job, "'%s' has passed", s);
 	}
 	if (!parse_duration(s, &job->task.when_ns))
 		return wrong(job, "invalid duration '%s'", s);

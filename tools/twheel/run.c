@@ -340,7 +340,7 @@ static void replace_table(struct twheel_sched *sched, struct table *next)
 		kept++;
 	}
 	gone -= kept;
-	error(0, 0, "'%s' was read again: %zu new, %zu gone, %zu as before", file, table.nr - kept,
+	error(0, 0, "'%s' was read again: %zu new, %zu gone, %zu unchanged", file, table.nr - kept,
 	      gone, kept);
 }
 

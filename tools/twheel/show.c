@@ -267,7 +267,7 @@ int cmd_info(int argc, char **argv)
 	if (json) {
 		show_info_json(w, &info, device);
 	} else {
-		printf("/dev/twheel: %s\n", device ? strerror(device) : "there");
+		printf("/dev/twheel: %s\n", device ? strerror(device) : "accessible");
 		show_params(NULL);
 		show_info(w, &info);
 	}

@@ -36,7 +36,7 @@
  *   MOD leads from any of the three states to ARMED, and CANCEL to (free). DRAIN takes all timers
  *   that are ARMED to (free), and close() takes all timers there. QUERY returns the state and
  *   changes nothing. While a read() is storing the event of a timer, QUERY returns READY and CANCEL
- *   fails with EALREADY; so does MOD, if that event is the timer's last.
+ *   fails with EALREADY, and MOD may: see Errors.
  *
  * Files
  *   A descriptor that is inherited by fork(), copied by dup() or sent to another process refers to
@@ -85,10 +85,10 @@
  *   the batch, fails with E2BIG. A structure that is shorter than in the first version fails with
  *   EINVAL. If it is only shorter than the kernel's, the missing fields count as 0 where the kernel
  *   reads the structure, and are left out where the kernel writes it: a program that knows of no
- *   tolerance arms exact timers. What an older kernel cannot fill in, it sets to zero. INFO is only
- *   filled in, never read. Unknown flags, and reserved fields that are not zero, fail with EINVAL.
- *   So a program finds out what a kernel can do by trying; twheel_info.features is for what cannot
- *   be tried.
+ *   tolerance arms exact timers. If the kernel is older than the program, it sets the fields that
+ *   it does not know to zero. INFO is only filled in, never read. Unknown flags, and reserved
+ *   fields that are not zero, fail with EINVAL. So a program finds out what a kernel can do by
+ *   trying; twheel_info.features is for what cannot be tried.
  *
  * Errors, with one meaning each
  *   EINVAL     a size, operation, flag, clock, time, tolerance or reserved field that is
@@ -152,7 +152,7 @@
  *		machine if it is suspended; they need CAP_WAKE_ALARM
  * @flags:	must be 0
  * @tick_ns:	the tick in ns, 100 000 (or what the administrator set) to
- *		1 000 000 000; 0 stands for 1 000 000, or the smallest if that is more
+ *		1 000 000 000; 0 stands for 1 000 000, or for the smallest tick if that is longer
  * @slack_ns:	how much later than its tick an expiry may be, to share an
  *		interrupt with others; less than a second
  * @max_timers:	the most timers the file may hold, up to the administrator's

@@ -91,16 +91,23 @@ static struct watched *watched_of(struct twheel_base *base)
 	return twheel_owner(base);
 }
 
+/* On a kernel for one CPU, a raw spinlock does not know whether it is held. */
+static bool is_locked(raw_spinlock_t *lock)
+{
+	return !IS_ENABLED(CONFIG_SMP) || raw_spin_is_locked(lock);
+}
+
 /*
- * Timers come in the order of their ticks, idle, with interrupts off. queue.node links them in a
- * list.
+ * Timers come in the order of their ticks, idle, with the base locked and interrupts off.
+ * queue.node links them in a list.
  */
 static void shots_expired(struct twheel_base *base, struct twheel_timer **timers, unsigned int nr)
 {
 	struct watched *w = watched_of(base);
 	unsigned int i;
 
-	w->wrong += !nr || nr > TWHEEL_SINK_MAX || !irqs_disabled();
+	w->wrong += !nr || nr > TWHEEL_SINK_MAX || !irqs_disabled() ||
+		    !is_locked(twheel_raw_lock(base));
 	w->expired++;
 	w->unwoken = true;
 	for (i = 0; i < nr; i++) {
@@ -763,6 +770,70 @@ static void test_callback(void)
 	kvfree(careful);
 }
 
+/* ---- one after the other ----------------------------------------------------------------- */
+
+#define SINGLE_CALLS	100
+
+/**
+ * struct single - two timers of a base, each armed on a CPU of its own all the while
+ * @timers:	the timers
+ * @inside:	how many callbacks run now
+ * @twice:	how often a callback was called while the other one ran
+ * @calls:	how often they were called
+ */
+static struct single {
+	struct twheel_timer	timers[2];
+	atomic_t		inside;
+	atomic_t		twice;
+	atomic_t		calls;
+} *single;
+
+static void single_fired(struct twheel_timer *timer)
+{
+	if (atomic_inc_return(&single->inside) > 1)
+		atomic_inc(&single->twice);
+	keep_busy_ns(200 * NSEC_PER_USEC);
+	atomic_dec(&single->inside);
+	atomic_inc(&single->calls);
+}
+
+/* Arm the timer again if it has expired. Returns true after enough calls. */
+static bool single_again(struct twheel_timer *timer)
+{
+	if (!twheel_pending(timer))
+		twheel_mod(timer, 0);
+	return atomic_read(&single->calls) >= SINGLE_CALLS;
+}
+
+static void single_arm(void *timer)
+{
+	stay_for(single_again(timer));
+}
+
+/* While the callback of one timer runs, the other timers of the base wait, on whatever CPU. */
+static void test_one_by_one(void)
+{
+	unsigned int i;
+
+	single = zalloc(1, sizeof(*single));
+	if (!single || !there.task) {
+		skip("one CPU", "the callbacks of a base are called one after the other");
+		kvfree(single);
+		return;
+	}
+	for (i = 0; i < ARRAY_SIZE(single->timers); i++)
+		twheel_init_on(places[ON_MONO].base, &single->timers[i], single_fired);
+	there_start(single_arm, &single->timers[1]);
+	single_arm(&single->timers[0]);
+	there_wait();
+	for (i = 0; i < ARRAY_SIZE(single->timers); i++)
+		twheel_cancel_sync(&single->timers[i]);
+	check(atomic_read(&single->calls) >= SINGLE_CALLS && !atomic_read(&single->twice),
+	      "the callbacks of a base are called one after the other: of %d, %d were not",
+	      atomic_read(&single->calls), atomic_read(&single->twice));
+	kvfree(single);
+}
+
 /* ---- waiting for a callback -------------------------------------------------------------- */
 
 static struct eager {
@@ -1129,6 +1200,94 @@ static void test_leaving(void)
 	kvfree(leaving);
 }
 
+static atomic_t always_woken;
+
+static bool always_wake(struct twheel_base *base)
+{
+	atomic_inc(&always_woken);
+	return true;
+}
+
+/*
+ * A base is served although nothing expires: the interrupt for a timer that was cancelled comes.
+ * Returns false if the timer expired, because this CPU stood still.
+ */
+static bool serve_in_vain(const struct place *place, struct shot *shot)
+{
+	struct twheel_stats s;
+
+	shot_init(shot, place);
+	atomic_set(&always_woken, 0);
+	place_add(place, &shot->timer, 5 * NSEC_PER_MSEC);
+	if (!place_cancel(place, &shot->timer))
+		return false;
+	wait_for((twheel_get_stats(place->base, &s), s.wakeups));
+	usleep_range(1000, 1100);
+	return s.wakeups && !s.expired;
+}
+
+/* With @always the sink is woken then, and without it is not. */
+static void test_always(bool always)
+{
+	const struct twheel_sink sink = {
+		.expired = shots_expired, .wake = always_wake, .always = always,
+	};
+	struct shot *shot = zalloc(1, sizeof(*shot));
+	struct place place = places[SINK_MONO];
+	unsigned int i;
+	bool served = false;
+	int woken = 0;
+
+	place.config.sink = &sink;
+	place.config.owner = &unwatched;
+	for (i = 0; shot && i < 10 && !served; i++) {
+		place.base = twheel_create(&place.config);
+		if (IS_ERR(place.base))
+			break;
+		served = serve_in_vain(&place, shot);
+		if (always)
+			wait_for(atomic_read(&always_woken));
+		woken = atomic_read(&always_woken);
+		twheel_destroy(place.base);
+	}
+	check(served && (always ? woken : !woken || wakes_in_vain),
+	      "a sink is %s when its base was served, and nothing has expired: %d times",
+	      always ? "always woken" : "not woken", woken);
+	kvfree(shot);
+}
+
+/* The timers of a base that is destroyed are as they were. */
+static bool forgets(const struct place *place, struct shot *shots, struct shot *before)
+{
+	unsigned long flags;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY; i++) {
+		shot_init(&shots[i], place);
+		place_add(place, &shots[i].timer, (i + 1) * 1000 * HOUR);
+	}
+	twheel_lock(place->base, &flags);
+	memcpy(before, shots, ARRAY * sizeof(*shots));
+	twheel_unlock(place->base, flags);
+	twheel_destroy(place->base);
+	return !memcmp(before, shots, ARRAY * sizeof(*shots));
+}
+
+/* A base with a sink may be destroyed while timers are armed. It does not look at them. */
+static void test_forgotten(const struct place *like)
+{
+	struct shot *shots = zalloc(2 * ARRAY, sizeof(*shots));
+	struct place place = *like;
+	bool good = false;
+
+	place.config.owner = &unwatched;
+	place.base = twheel_create(&place.config);
+	if (shots && !IS_ERR(place.base))
+		good = forgets(&place, shots, shots + ARRAY);
+	kvfree(shots);
+	check(good, "%s: armed timers are forgotten when the base is destroyed", like->name);
+}
+
 /* Bases of one user, and bases of no user: all are served. */
 static void test_users(void)
 {
@@ -1338,7 +1497,8 @@ static void test_limits(void)
 	check(PAGE_ALIGNED(size) && size > 34 * 1024 && size < 72 * 1024,
 	      "the memory of a base is whole pages: %zu bytes", size);
 	check(IS_ENABLED(CONFIG_LOCKDEP) ||
-	      sizeof(struct twheel_timer) == sizeof(struct timer_list),
+	      (sizeof(struct twheel_timer) == sizeof(struct timer_list) &&
+	       (BITS_PER_LONG == 32 || sizeof(struct twheel_timer) == 40)),
 	      "a timer is as big as a timer_list: %zu bytes", sizeof(struct twheel_timer));
 }
 
@@ -1420,6 +1580,7 @@ static void shot_relock(const struct place *place, struct shot *shot)
 	keep_busy_ns(2 * place->config.tick_ns);
 	twheel_relock(place->base, &flags);
 	twheel_add_locked(place->base, &shot->timer, now);
+	shot->deadline = place_now(place);
 	twheel_unlock(place->base, flags);
 }
 
@@ -1429,11 +1590,12 @@ static void shot_raw_lock(const struct place *place, struct shot *shot)
 
 	raw_spin_lock_irq(lock);
 	__release(lock);	/* for sparse, which does not see twheel_unlock_irq() do it */
-	twheel_add_locked(place->base, &shot->timer, ktime_add_ns(twheel_now(place->base),
-								  NSEC_PER_MSEC));
+	shot->deadline = ktime_add_ns(twheel_now(place->base), NSEC_PER_MSEC);
+	twheel_add_locked(place->base, &shot->timer, shot->deadline);
 	twheel_unlock_irq(place->base);
 }
 
+/* @add sets the shot's deadline: the timer must fire in the tick after that, or earlier. */
 static bool lock_serves(const struct place *place, struct shot *shot,
 			void (*add)(const struct place *place, struct shot *shot))
 {
@@ -1443,7 +1605,8 @@ static bool lock_serves(const struct place *place, struct shot *shot,
 	add(place, shot);
 	fired = spin_for(atomic_read(&shot->calls));
 	place_cancel(place, &shot->timer);
-	return fired && !irqs_disabled() && shot->fired_at >= shot->expires;
+	return fired && !irqs_disabled() && shot->fired_at >= shot->expires &&
+	       shot->expires <= shot->deadline + (s64)place->config.tick_ns;
 }
 
 /* Nothing else is armed that would have the base served. */
@@ -1517,9 +1680,11 @@ static void grow_once(const struct place *place, struct shot *shots)
 	size_t small = twheel_size(place->base), whole;
 	struct twheel_stats s;
 	unsigned int wrong;
+	bool few;
 	int ret;
 
 	growing_add(place, shots);
+	few = twheel_hold_ops(place->base) == TWHEEL_TREE_OPS;
 	ret = twheel_grow(place->base);
 	whole = twheel_size(place->base);
 	check(!ret && small < 2048 && whole > 34 * 1024 && whole < 72 * 1024,
@@ -1533,6 +1698,8 @@ static void grow_once(const struct place *place, struct shot *shots)
 	check(s.pending == GROWING / 2 && s.added == GROWING && s.expired == GROWING / 2 &&
 	      twheel_drain(place->base, drained_forget, NULL) == GROWING / 2,
 	      "%s: the rest is there: %llu", place->name, s.pending);
+	check(few && twheel_hold_ops(place->base) == TWHEEL_HOLD_OPS,
+	      "%s: a lock hold has few operations until it has grown", place->name);
 }
 
 /* Do @fn with a small base like that of @like. */
@@ -1976,22 +2143,141 @@ static void test_pausing(void)
 	kvfree(pausing);
 }
 
+/* ---- calls that may be made anywhere ----------------------------------------------------- */
+
+/**
+ * struct anywhere - what calls are made on
+ * @place:	the base of all of them
+ * @shot:	a timer
+ * @task:	a task
+ * @size:	the bytes of the base
+ * @wrong:	how often a call did not what it should
+ */
+static struct anywhere {
+	const struct place	*place;
+	struct shot		shot;
+	struct twheel_task	task;
+	size_t			size;
+	unsigned int		wrong;
+} *anywhere;
+
+static enum twheel_again anywhere_function(struct twheel_task *task)
+{
+	return TWHEEL_STOP;
+}
+
+/* twheel_lock() is tested by twheel_states.c. If a lock was not released, this hangs. */
+static void lock_anywhere(struct twheel_base *base)
+{
+	raw_spinlock_t *lock = twheel_raw_lock(base);
+	bool off = irqs_disabled();
+	unsigned long flags;
+
+	twheel_lock(base, &flags);
+	anywhere->wrong += !is_locked(lock);
+	twheel_unlock(base, flags);
+	twheel_relock(base, &flags);
+	anywhere->wrong += !irqs_disabled() || !is_locked(lock);
+	twheel_unlock(base, flags);
+	anywhere->wrong += irqs_disabled() != off;
+	raw_spin_lock_irqsave(lock, flags);
+	raw_spin_unlock_irqrestore(lock, flags);
+}
+
+/* The calls on a private base. */
+static void call_anywhere(void *unused)
+{
+	const struct place *place = anywhere->place;
+	ktime_t from = place_now(place), now = twheel_now(place->base);
+
+	anywhere->wrong += now < from || now > place_now(place);
+	anywhere->wrong += twheel_owner(place->base) != place->config.owner;
+	anywhere->wrong += twheel_size(place->base) != anywhere->size;
+	anywhere->wrong += twheel_hold_ops(place->base) != TWHEEL_HOLD_OPS;
+	lock_anywhere(place->base);
+}
+
+/* What is prepared anywhere is idle, and can be armed. */
+static void init_anywhere(void *unused)
+{
+	struct twheel_base *base = anywhere->place->base;
+	struct twheel_timer *timer = &anywhere->shot.timer;
+
+	place_init(anywhere->place, timer, shot_fired);
+	anywhere->wrong += twheel_pending(timer) || twheel_cancel(timer);
+	anywhere->wrong += twheel_expires_jiffies(timer) - jiffies + 1 > 2;
+	twheel_add(timer, HOUR);
+	anywhere->wrong += twheel_cancel(timer) != 1;
+	if (base)
+		twheel_task_init_on(base, &anywhere->task, anywhere_function, 0);
+	else
+		twheel_task_init(&anywhere->task, anywhere_function, TWHEEL_TASK_PROCESS);
+	anywhere->wrong += twheel_task_start(&anywhere->task, twheel_until(jiffies + 100 * HZ), 0);
+	anywhere->wrong += twheel_task_cancel(&anywhere->task) != 1;
+}
+
+/* An interrupt may have a stack of its own, which debugobjects takes for none. */
+static void stack_anywhere(void *unused)
+{
+	struct twheel_timer timer;
+
+	twheel_init_on_stack(&timer, shot_fired);
+	twheel_add(&timer, HOUR);
+	anywhere->wrong += twheel_cancel(&timer) != 1;
+	twheel_destroy_on_stack(&timer);
+}
+
+static void all_anywhere(void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_CONTEXTS; i++) {
+		if (anywhere->place->base)
+			in_context(i, call_anywhere, NULL);
+		if (!place_has_sink(anywhere->place))
+			in_context(i, init_anywhere, NULL);
+		if (i <= IN_ATOMIC)
+			in_context(i, stack_anywhere, NULL);
+	}
+}
+
+/* Calls on bases, and calls that prepare timers and tasks, are the same in each context. */
+static void test_contexts(const struct place *place)
+{
+	anywhere = zalloc(1, sizeof(*anywhere));
+	if (!anywhere)
+		return;
+	anywhere->place = place;
+	if (place->base)
+		anywhere->size = twheel_size(place->base);
+	all_anywhere(NULL);
+	if (there.task) {
+		there_start(all_anywhere, NULL);
+		there_wait();
+	}
+	check(!anywhere->wrong, "%s: what may be called anywhere is the same anywhere: %u were not",
+	      place->name, anywhere->wrong);
+	kvfree(anywhere);
+}
+
 /* ---- cost -------------------------------------------------------------------------------- */
 
 #define CROWD		5000
 #define ROUNDS		9
 #define CALLS		500
 
-/* What re-arming one timer costs, in the fastest of some rounds. */
+/* What adding, re-arming and cancelling one timer cost, in the fastest of some rounds. */
 static void cost_of(const struct place *place, struct shot *shot, s64 *best)
 {
 	ktime_t begin = ktime_get();
 	unsigned int i;
 
-	for (i = 0; i < CALLS; i++)
-		twheel_mod(&shot->timer, HOUR + i * NSEC_PER_MSEC);
+	for (i = 0; i < CALLS; i++) {
+		twheel_add(&shot->timer, HOUR + i * NSEC_PER_MSEC);
+		twheel_mod(&shot->timer, 2 * HOUR + i * NSEC_PER_MSEC);
+		twheel_cancel(&shot->timer);
+	}
 	*best = min(*best, ktime_sub(ktime_get(), begin));
-	twheel_cancel(&shot->timer);
 	cond_resched();
 }
 
@@ -2014,7 +2300,8 @@ static void test_cost(void)
 			cost_of(alone, &shots[0], &few);
 			cost_of(crowded, &shots[1], &many);
 		}
-		check(many <= 3 * few, "arming costs the same among %u timers: %lld and %lld ns",
+		check(many <= 3 * few,
+		      "adding, re-arming and cancelling cost the same among %u: %lld and %lld ns",
 		      CROWD, div_s64(few, CALLS), div_s64(many, CALLS));
 		twheel_drain(crowded->base, drained_forget, NULL);
 	}
@@ -2033,6 +2320,7 @@ static void test_places(void)
 		}
 		test_tolerance(&places[i]);
 		test_shots(&places[i]);
+		test_contexts(&places[i]);
 		if (places[i].base) {
 			test_over(&places[i]);
 			test_stats(&places[i]);
@@ -2045,6 +2333,7 @@ static void test_places(void)
 			test_grow(&places[i]);
 			test_turns(&places[i]);
 			test_owned(&places[i]);
+			test_forgotten(&places[i]);
 		}
 	}
 }
@@ -2066,6 +2355,7 @@ static int __init twheel_promises_init(void)
 		test_called_for(shot_leave, "due soon enough and armed anew");
 		test_come_over();
 		test_callback();
+		test_one_by_one();
 		test_eager(twheel_cancel_sync, "cancel_sync");
 		test_eager(twheel_shutdown_sync, "shutdown_sync");
 		test_vain();
@@ -2076,6 +2366,8 @@ static int __init twheel_promises_init(void)
 		test_array();
 		test_array_range();
 		test_leaving();
+		test_always(false);
+		test_always(true);
 		test_users();
 		for (i = ON_MONO; i < NR_PLACES; i++)
 			test_drain(&places[i]);

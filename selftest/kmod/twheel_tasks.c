@@ -12,9 +12,12 @@
  */
 #define pr_fmt(fmt) fmt
 
+#include <linux/fs.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/seq_file.h>
+#include <linux/uio.h>
 
 #include "ktap.h"
 #include "twheel.h"
@@ -454,6 +457,55 @@ static void test_free(void)
 	msleep(20);
 }
 
+/* ---- whose workqueue ------------------------------------------------------------------------ */
+
+/**
+ * struct named - a task, and what the thread that calls its function is called
+ * @task:	the task
+ * @name:	the kernel adds the name of the workqueue to that of the thread
+ * @read:	@name has been read
+ */
+struct named {
+	struct twheel_task	task;
+	char			name[64];
+	bool			read;
+};
+
+/* kernel_read() does not read files of /proc. */
+static enum twheel_again named_function(struct twheel_task *task)
+{
+	struct named *named = container_of(task, struct named, task);
+	struct kvec kvec = { .iov_base = named->name, .iov_len = sizeof(named->name) - 1 };
+	struct file *file = filp_open("/proc/self/comm", O_RDONLY, 0);
+	struct kiocb kiocb;
+	struct iov_iter iter;
+
+	if (!IS_ERR(file)) {
+		init_sync_kiocb(&kiocb, file);
+		iov_iter_kvec(&iter, READ, &kvec, 1, kvec.iov_len);
+		seq_read_iter(&kiocb, &iter);
+		filp_close(file, NULL);
+	}
+	tell(&named->read);
+	return TWHEEL_STOP;
+}
+
+static void test_queue(void)
+{
+	struct named *named = zalloc(1, sizeof(*named));
+
+	if (!named)
+		return;
+	twheel_task_init(&named->task, named_function, TWHEEL_TASK_PROCESS);
+	twheel_task_start(&named->task, 0, 0);
+	wait_for(told(&named->read));
+	twheel_task_cancel_sync(&named->task);
+	check(strstr(named->name, "+twheel"),
+	      "a function is called on a workqueue of twheel's: %.*s",
+	      (int)strcspn(named->name, "\n"), named->name);
+	kvfree(named);
+}
+
 /* ---- overruns ----------------------------------------------------------------------------- */
 
 #define SLOW_PERIOD	(4 * NSEC_PER_MSEC)
@@ -461,7 +513,7 @@ static void test_free(void)
 #define SLOW_TRIES	100	/* until the host was there for a moment */
 
 /**
- * struct slow - a task whose function takes two and a half periods
+ * struct slow - a task whose function takes two and a half periods, or may be called so late
  * @task:	the task
  * @flags:	its flags
  * @calls:	how often the function was called
@@ -484,9 +536,10 @@ struct slow {
 	unsigned int		two;
 };
 
-static enum twheel_again slow_function(struct twheel_task *task)
+/* Compare this call of the function with the one before. */
+static void slow_note(struct slow *slow)
 {
-	struct slow *slow = container_of(task, struct slow, task);
+	struct twheel_task *task = &slow->task;
 	u64 more = twheel_task_overruns(task) - slow->overruns;
 	s64 step = ktime_sub(task->deadline, slow->due);
 
@@ -497,6 +550,13 @@ static enum twheel_again slow_function(struct twheel_task *task)
 	}
 	slow->due = task->deadline;
 	slow->overruns += more;
+}
+
+static enum twheel_again slow_function(struct twheel_task *task)
+{
+	struct slow *slow = container_of(task, struct slow, task);
+
+	slow_note(slow);
 	while (ktime_get() < slow->due + 5 * SLOW_PERIOD / 2)
 		relax();
 	slow->end = ktime_get();
@@ -536,6 +596,41 @@ static void test_overruns(unsigned int flags, const char *where)
 	check(slow->overruns && !twheel_task_overruns(&slow->task),
 	      "%s: a start forgets the %llu overruns", where, slow->overruns);
 	twheel_task_cancel_sync(&slow->task);
+	kvfree(slow);
+}
+
+/* ---- a tolerance that is longer than the period -------------------------------------------- */
+
+/* So late that the tick is one of each 60, or of each 600. */
+#define RARE_LATE_NS	(200 * NSEC_PER_MSEC)
+#define RARE_CALLS	6
+
+static enum twheel_again rare_function(struct twheel_task *task)
+{
+	struct slow *slow = container_of(task, struct slow, task);
+
+	slow_note(slow);
+	slow->end = ktime_get();
+	atomic_inc(&slow->calls);
+	return TWHEEL_AGAIN;
+}
+
+/* The periods that pass before the function is called are skipped: it is not called for them. */
+static void test_skipped(unsigned int flags, const char *where)
+{
+	struct slow *slow = zalloc(1, sizeof(*slow));
+	int calls;
+
+	if (!slow)
+		return;
+	twheel_task_init(&slow->task, rare_function, flags);
+	twheel_task_start_range(&slow->task, 0, SLOW_PERIOD, RARE_LATE_NS);
+	wait_for(atomic_read(&slow->calls) >= RARE_CALLS);
+	twheel_task_cancel_sync(&slow->task);
+	calls = atomic_read(&slow->calls);
+	check(calls >= RARE_CALLS && !slow->wrong && !slow->early && slow->overruns >= 5 * calls,
+	      "%s: later than its period, it skips periods: %llu at %d calls, %u wrong",
+	      where, slow->overruns, calls, slow->wrong + slow->early);
 	kvfree(slow);
 }
 
@@ -999,6 +1094,9 @@ static int __init twheel_tasks_init(void)
 		test_free();
 		test_overruns(0, "softirq");
 		test_overruns(TWHEEL_TASK_PROCESS, "process");
+		test_skipped(0, "softirq");
+		test_skipped(TWHEEL_TASK_PROCESS, "process");
+		test_queue();
 		test_rearmed(&places[ON_MONO]);
 		test_rearmed(&places[ON_BOOT]);
 		test_meetings();

@@ -1289,16 +1289,25 @@ struct heard {
 };
 
 static struct heard heard[3];
+static atomic_t workers_inside, misheard;
 
 static struct heard *heard_by(const struct twheel_base *base)
 {
 	return twheel_owner(base);
 }
 
+/* The worker tells one base at a time, in task context. The test may tell one meanwhile. */
 static void hear(struct twheel_base *base)
 {
+	bool worker = current->flags & PF_WQ_WORKER;
+	bool alone = !worker || atomic_inc_return(&workers_inside) == 1;
 	struct heard *h = heard_by(base);
 
+	if (!alone || !in_task())
+		atomic_inc(&misheard);
+	usleep_range(2000, 2100);
+	if (worker)
+		atomic_dec(&workers_inside);
 	if (h->steps) {
 		h->steps--;
 		clock_moves(NSEC_PER_SEC);
@@ -1345,6 +1354,8 @@ static void test_hear(void)
 	if (nr != ARRAY_SIZE(heard))
 		return;
 	check(all_hear(nr), "each of them is told that the clock was set");
+	check(!atomic_read(&misheard), "a worker tells one at a time, in task context: %d were not",
+	      atomic_read(&misheard));
 	while (--nr) {
 		twheel_destroy(heard[nr].base);
 		check(all_hear(nr), "so is each of the %u that are left when one goes", nr);

@@ -102,11 +102,35 @@ static u64 expect_next(int fd, clockid_t clock, u64 user_data)
 	return now;
 }
 
+/* Open a file with a timer that wants to be told when CLOCK_REALTIME is set. */
+static int told_file(void)
+{
+	struct twheel_setup s = { .clockid = CLOCK_REALTIME };
+	int fd = dev_open(0);
+
+	CHECK_EQ(setup(fd, &s), 0);
+	add_with(fd, TWHEEL_F_CANCEL_ON_SET, 24 * HOUR, 0, 5);
+	return fd;
+}
+
+/* It is told of a suspend, too. */
+static void expect_told(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct twheel_event ev = { 0 };
+
+	CHECK_EQ(poll(&p, 1, WAIT_MS), 1);
+	CHECK_EQ(read_events(fd, &ev, 1), 1);
+	CHECK_EQ(ev.user_data, 5);
+	CHECK_EQ(ev.flags, TWHEEL_EV_CLOCK_SET);
+	close(fd);
+}
+
 static void clocks_over_suspend(void)
 {
 	struct twheel_setup boottime = { .clockid = CLOCK_BOOTTIME };
 	struct pollfd p = { .events = POLLIN };
-	int mono = dev_open(0), boot = dev_open(0), alarm = alarm_file();
+	int mono = dev_open(0), boot = dev_open(0), alarm = alarm_file(), told = told_file();
 	struct twheel_info i;
 	u64 armed, slept;
 	int early;
@@ -135,6 +159,7 @@ static void clocks_over_suspend(void)
 	expect_next(alarm, alarm_clock == CLOCK_BOOTTIME_ALARM ? CLOCK_BOOTTIME : CLOCK_REALTIME,
 		    3);
 	close(alarm);
+	expect_told(told);
 
 	info(boot, &i);
 	CHECK_EQ(i.nr_armed, 1);

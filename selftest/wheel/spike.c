@@ -201,7 +201,8 @@ static u64 sharing(u64 clk, unsigned int part)
 	}
 	for (; w->next != WHEEL_NEVER; events++)
 		hop(w, &c);
-	ok(c.fired == n && !c.wrong && sound(w), "up to a %uth late, 0 for never: each in its tick",
+	ok(c.fired == n && !c.wrong && sound(w) && (!part || 5 * w->moves < n),
+	   "up to a %uth late, 0 for never: each in its tick, and hardly moved if it may be late",
 	   part);
 	diag("%llu ticks with an event, %.3f moves each, %.0f ticks late", (ull)events,
 	     (double)w->moves / n, (double)late / n);

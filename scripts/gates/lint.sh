@@ -195,7 +195,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..19
+echo 1..20
 gate "gcc W=1 -Werror -Wextra, and sparse" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "checkpatch --strict" checkpatch
@@ -213,6 +213,7 @@ gate "the ABI of libtwheel is that of the last release, or better" scripts/gates
 gate "shellcheck" shell
 gate "deps.sh lists the packages of all commands" commands
 gate "the edits of selftest/mutations apply" edits_apply
+gate "each sentence of twheel.h has its test, by selftest/kmod/promises" scripts/gates/promises.py
 gate "codespell" spelling
 gate "each file says its licence, and debian/copyright the same" licences
 exit $bad

@@ -1038,7 +1038,8 @@ static void parse_options(const struct command *command, int argc, char **argv)
 	if (words.argc >= command->least && words.argc <= command->most)
 		return;
 	error(0, 0,
-	      words.argc < command->least ? "missing operand after '%s'" : "too many operands for '%s'",
+	      words.argc < command->least ? "missing operand after '%s'"
+					  : "too many operands for '%s'",
 	      command->name);
 	try_help();
 }

@@ -113,8 +113,9 @@ bool tokens_read(const char *path, char error[ERROR_MAX])
 	if (!file || fstat(fileno(file), &st)) {
 		snprintf(error, ERROR_MAX, "cannot open '%s': %s", path, strerror(errno));
 	} else if (st.st_mode & 077) {
-		snprintf(error, ERROR_MAX, "others can read or write '%s': its mode is %03o", path,
-			 st.st_mode & 0777U);
+		snprintf(error, ERROR_MAX,
+			 "'%s' can be read or written by others: its mode is %03o",
+			 path, st.st_mode & 0777U);
 	} else {
 		*error = 0;
 		while (!*error && (n = getline(&line, &room, file)) >= 0 && ++nr)

@@ -1353,7 +1353,8 @@ static noinline u16 tolerance_of(u64 tolerance)
 
 /*
  * Give @slot the deadline, period, tolerance and flags of @op. Returns the deadline, on the file's
- * clock; the caller puts the slot into the wheel for that.
+ * clock; the caller puts the slot into the wheel for that. SLOT_SET and SLOT_EARLY are dropped:
+ * they are about an event that the slot has no longer.
  */
 static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_op *op,
 					const struct moment *m)
@@ -1451,15 +1452,20 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 }
 
 /*
- * May MOD re-arm @slot with this @interval and these @flags? For a slot that is not ARMED, or has
- * @nr_past. Returns 0, -ENOENT if only an armed timer was wanted (TWHEEL_F_PENDING), or -EALREADY.
+ * May MOD re-arm @slot with this @interval and these @flags? Only to be asked if @slot is not ARMED
+ * or its @nr_past is not 0; otherwise MOD always may. Returns 0, -ENOENT if only an armed timer was
+ * wanted (TWHEEL_F_PENDING), or -EALREADY.
  *
  * If a reader is copying the slot's event, MOD counts that event as read: the reader will find that
  * the slot does not name it any more, and leaves the slot alone. But a program may free its memory
- * for a timer when it reads an event without TWHEEL_EV_MORE, so that event must be the last it
- * reads. Hence -EALREADY in two cases. The event being copied is the last one: then MOD is too
- * late. Or the next event would be the last one, and could overtake those that are still being
- * copied. (There is a third case: @nr_past cannot count one more reader.) The second case:
+ * for a timer when it reads an event without TWHEEL_EV_MORE, so no event of the timer may be read
+ * after that one. Hence -EALREADY in three cases:
+ *
+ * 1. The event that is being copied is the timer's last: MOD is too late.
+ * 2. The event after MOD would be the last, and could overtake those that are still being copied.
+ * 3. @nr_past cannot count one more reader.
+ *
+ * Case 2:
  *
  *	CPU 0: read()				CPU 1: MOD, and a read() of its own
  *	slot is READING, event 1 in the reader's room
@@ -1485,7 +1491,9 @@ static int slot_may_rearm(const struct slot *slot, u64 interval, u32 flags)
 /*
  * Take @slot, which is not ARMED, from wherever it is, so that it can be armed. A READY slot loses
  * its event. A READING slot is taken from its reader; @nr_past counts that this reader is still
- * copying, until slot_past_read().
+ * copying, until read_commit() calls slot_past_read(). For that, read_commit() only asks whether
+ * @reader names it still. So NULL does as well as what the wheel soon writes there: a slot that is
+ * ARMED has its links to the bucket in that memory, which are no reader's address.
  */
 static void slot_take(struct file_wheel *file, struct slot *slot)
 {
@@ -1517,11 +1525,16 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  *
  * slot_take() comes before slot_set(): it needs the old state, which slot_set() overwrites. It only
  * unlinks the slot, so between the two the slot is on no list; the base's lock hides that.
+ * slot_set() comes before slot_mod(), as its argument: slot_mod() needs the new queue.flags. For
+ * TWHEEL_F_CANCEL_ON_SET the callers have called ops_settle() before they took the lock.
  *
  * op_tell() stores slot->state == ARMED, and op_mod() returns what slot_mod() returns. The two
  * are equal, because a slot is ARMED exactly if its timer is in the wheel. (Only drain_collect()
  * breaks that, and DRAIN holds file->submit until drain_commit().) If you change how one is
  * computed, change the other.
+ *
+ * Tests: test_errors (errnos), test_read (a reader that is copying), test_model (random calls), and
+ * the model selftest/proof/device.pml.
  */
 static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)

@@ -268,7 +268,7 @@ Test
 
 Test for longer           before a release
   make matrix             the tests on other kernels, make patches, make kernel-users (ONLY="6.1-rt 6.12-rt")
-  make patches            twheel as patches for a kernel, tried as maintainers do (KERNEL=7.2)
+  make patches            write twheel as patches for a kernel, and try them (KERNEL=7.2)
   make debug              the tests in debugging kernels (ONLY="bugs debug kcsan")
   make kernel-users       IPVS and WireGuard on twheel, the kernel's own tests of them, and what they cost
   make soak               an hour of torture and more, counted timer by timer (SOAK_MINUTES=60)

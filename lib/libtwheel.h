@@ -86,9 +86,9 @@ struct twheel;
 uint32_t twheel_version(void);
 
 /*
- * Which backend. With both flags: the kernel's; or, if there is no /dev/twheel or this process may
- * not open it, the embedded one. With none: the one that the environment names; if it names none,
- * as with both.
+ * Which backend to use. One of the two flags alone: that backend. Both: the kernel's, or the
+ * embedded one if there is no /dev/twheel or this process may not open it. Neither: the one that
+ * TWHEEL_BACKEND names; if that is not set, as for both.
  */
 #define TWHEEL_KERNEL		0x1
 #define TWHEEL_EMBEDDED		0x2

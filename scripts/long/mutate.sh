@@ -47,7 +47,7 @@ native_builds() { make -s -C "$copy/selftest/wheel" CFLAGS="-O1 -I../.. -I.." al
 native() {
 	local test status
 
-	for test in {oracle,limits,damage,resume,worst,table,back}{-small,} jump spike; do
+	for test in {oracle,limits,damage,resume,worst,table,back}{-small,} limits-least jump spike; do
 		echo "# suite $test"
 		status=0
 		SEED=1 OPS=1000000 timeout 60 "$copy/build/wheel/$test" || status=$?

@@ -125,7 +125,8 @@ def accepted(tap, d, web):
     is_out(1)
     status = until(lambda: (a := d.ask("POST", f"{done}1&status=3", "because\n", token=TOKENS["run"])[0]) != 503 and a)
     is_out(2)
-    old = d.ask("POST", f"{done}1&status=0", token=TOKENS["run"])[0]
+    # Until a turn has taken the first attempt away, the same end may be told again: 200, and nothing changes.
+    old = until(lambda: (a := d.ask("POST", f"{done}1&status=0", token=TOKENS["run"])[0]) != 200 and a)
     tap.same([status, old, d.output(key, attempt=1)], [200, 409, "answer 202\nbecause\n"], "202: the end is told later, and counts for its attempt")
     until(lambda: d.ask("POST", f"/v1/runs/{key}/beat?attempt=2", "so far\n", token=TOKENS["run"])[0] == 200)
     d.kill()

@@ -21,12 +21,7 @@ $4 == "environment" {
 	next
 }
 
-# A figure that comes again is another repetition.
-$6 != "text" {
-	it = $1 SUBSEP $2 SUBSEP $3 SUBSEP $4 SUBSEP $5
-	list_of[it] = list_of[it] " " $7
-	take(it, $6, list_of[it])
-}
+$6 != "text" { take($1 SUBSEP $2 SUBSEP $3 SUBSEP $4 SUBSEP $5, $6, $7) }
 
 function take(key, of, list,	v, n, i, k, x, out) {
 	n = split(list, v, " ")

@@ -18,6 +18,13 @@ BEGIN {
 $2 == "steady" && !($3 in is_rate) { is_rate[$3] = 1; if ($3) rates[++nr_rates] = $3 }
 { size[$2] = $3 }
 
+# measure.py writes a row for each repetition.
+$6 != "text" {
+	row = key($1, $2, $3, $4, $5)
+	all[row] = all[row] " " $7
+	take(row, $6, all[row])
+}
+
 function precise(v) {
 	return v == "" ? "–" : v >= 100 ? sprintf("%.0f", v) : sprintf(v < 0.1 ? "%.4f" : v < 1 ? "%.3f" : "%.1f", v)
 }
@@ -96,18 +103,14 @@ function verdict(k, is, may) {
 	return runs[k] == 1 ? "one value" : is ? "reached" : may ? "inside the noise" : "**missed**"
 }
 
-function ranged(k) {
-	return precise(value[k]) (low[k] == high[k] ? "" : " (" precise(low[k]) " … " precise(high[k]) ")")
-}
-
 function at_least(what, k, bound) {
 	if (k in value)
-		printf "| %s | at least %s | %s | %s |\n", what, bound, ranged(k), verdict(k, low[k] >= bound, high[k] >= bound)
+		printf "| %s | at least %s | %s | %s |\n", what, bound, with_spread(value[k], low[k], high[k], bound, ""), verdict(k, low[k] >= bound, high[k] >= bound)
 }
 
 function at_most(what, k, bound) {
 	if (k in value)
-		printf "| %s | at most %s | %s | %s |\n", what, bound, ranged(k), verdict(k, high[k] <= bound, low[k] <= bound)
+		printf "| %s | at most %s | %s | %s |\n", what, bound, with_spread(value[k], low[k], high[k], bound, ""), verdict(k, high[k] <= bound, low[k] <= bound)
 }
 
 END {

@@ -41,8 +41,12 @@ declare -A controlled=()
 # ended STATUS: what a program's status says, if it is neither 0 nor 1.
 ended() { [ "$1" = 124 ] && echo "# status 124: out of time" || echo "not ok - ended with status $1"; }
 
-# The tests of the wheel, without the sanitizers. A timeout ends a wheel that loops for ever.
-native_builds() { make -s -C "$copy/selftest/wheel" CFLAGS="-O1 -I../.. -I.." all; }
+# The tests of the wheel, without the sanitizers but for limits-least, which takes no time: only they
+# see an index that is beyond an array. A timeout ends a wheel that loops for ever.
+native_builds() {
+	make -s -C "$copy/selftest/wheel" "$copy/build/wheel/limits-least" O="$copy/build/wheel" &&
+		make -s -C "$copy/selftest/wheel" O="$copy/build/wheel" CFLAGS="-O1 -I../.. -I.." all
+}
 
 native() {
 	local test status
@@ -50,7 +54,8 @@ native() {
 	for test in {oracle,limits,damage,resume,worst,table,back}{-small,} limits-least jump spike; do
 		echo "# suite $test"
 		status=0
-		SEED=1 OPS=1000000 timeout 60 "$copy/build/wheel/$test" || status=$?
+		ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99 \
+			SEED=1 OPS=1000000 timeout 60 "$copy/build/wheel/$test" || status=$?
 		[ "$status" -le 1 ] || ended "$status"
 		[ "$status" = 0 ] || return
 	done

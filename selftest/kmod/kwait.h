@@ -20,6 +20,9 @@
 #define SPIN_MS		2000
 #define HOUR		(3600LL * NSEC_PER_SEC)
 
+/* A timer is never later than that, unless something else delays it or the machine stands still. */
+#define PROMPT_NS	(500 * NSEC_PER_MSEC)
+
 /* Zeroed memory, which kvfree() frees. If there is none, the test fails. */
 static inline void *zalloc(size_t nr, size_t size)
 {

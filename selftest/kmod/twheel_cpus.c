@@ -22,8 +22,6 @@
 #define DELAY_NS	(2 * NSEC_PER_MSEC)
 #define STAY_NS		(3 * NSEC_PER_MSEC)
 #define SLOW_NS		(20 * TWHEEL_TICK_NS)
-/* A timer is never later than that, if the machine does not stand still. */
-#define PROMPT_NS	(500 * NSEC_PER_MSEC)
 
 /**
  * struct traveller - a timer, and where it has been

@@ -20,9 +20,6 @@
 #include "places.h"
 #include "twheel.h"
 
-/* A softirq is never later than that, if nothing else delays a timer. */
-#define PROMPT_NS	(500 * NSEC_PER_MSEC)
-
 /* ---- a timer that tells what happened to it ---------------------------------------------- */
 
 /**

@@ -157,9 +157,10 @@ qemu_modules() {
 # There is one suspend in the life of a machine, so this is for the other alarm clock.
 qemu_alarm() { RUN=suspend_clock=realtime qemu 120 '' '' suspend 1 build/uapi/suspend; }
 
-# More CPUs than two, one of which is to be left alone.
+# More CPUs than two, on two nodes: one CPU is to be left alone, and another one is isolated from
+# the scheduler only.
 qemu_cpus() {
-	SMP=4 APPEND='nohz_full=3 isolcpus=3' \
+	SMP=5 NODES='0-1 2-4' APPEND='nohz_full=4 isolcpus=3,4' \
 		qemu 400 '' 'selftest/kmod/twheel_alone.ko selftest/kmod/twheel_cpus.ko' '' 1
 }
 

@@ -19,7 +19,7 @@
 #	fuzz	the fuzzer's corpus, and ten seconds of its own
 #	uml	the modules in the debugging kernel (half a minute)
 #	qemu	the modules in the virtual machine, with two CPUs (two minutes)
-#	cpus	the same with four CPUs, one of which is isolated (a minute)
+#	cpus	the same with five CPUs on two nodes, two of which are isolated (a minute)
 #	icount	the same with instructions as time: lateness, and what tasks get of a CPU (two minutes)
 # For files that are not part of the kernel:
 #	lib	libtwheel in a process, under sanitizers (seconds)
@@ -117,7 +117,7 @@ qemu() {
 cpus_builds() { qemu_builds; }
 
 cpus() {
-	SMP=4 APPEND='nohz_full=3 isolcpus=3' modules_guest boot.sh 400 '' '' \
+	SMP=5 NODES='0-1 2-4' APPEND='nohz_full=4 isolcpus=3,4' modules_guest boot.sh 400 '' '' \
 		'twheel_alone.ko twheel_cpus.ko'
 }
 

@@ -9,6 +9,8 @@
 #	MEM	in MiB
 #	SMP	the number of CPUs
 #	MODEL	of the processor
+#	NODES	NUMA nodes, each of which has as much of the memory as the others: which CPUs each has, as
+#		in "0-1 2-4"
 #	APPEND	kernel parameters
 #	DISK	a file, the image for /dev/vda. What the machine writes to it is forgotten
 #	MONITOR	a character device of QEMU for its monitor. Its process id is in LOGDIR/pid
@@ -61,8 +63,17 @@ plugin=()
 disk=()
 [ -z "${DISK:-}" ] || disk=(-drive "file=$DISK,format=raw,if=virtio,snapshot=on")
 
+# shellcheck disable=SC2206 # words
+nodes=(${NODES:-}) numa=()
+# CPUs of one socket are on one node.
+[ -z "${NODES:-}" ] || numa=(-smp "$SMP,sockets=$SMP")
+for node in "${!nodes[@]}"; do
+	numa+=(-object "memory-backend-ram,id=node$node,size=$((${MEM:-1024} / ${#nodes[@]}))M"
+		-numa "node,nodeid=$node,cpus=${nodes[node]},memdev=node$node")
+done
+
 exec "$top/scripts/machines/guest.sh" "$limit" "$logs" "${emulator[@]}" \
-	-nodefaults -nographic -no-reboot "${cpus[@]}" -m "${MEM:-1024}" "${disk[@]}" "${plugin[@]}" \
+	-nodefaults -nographic -no-reboot "${cpus[@]}" -m "${MEM:-1024}" "${numa[@]}" "${disk[@]}" "${plugin[@]}" \
 	-monitor "${MONITOR:-none}" -pidfile "$logs/pid" \
 	"${console[@]}" "${lines[@]}" \
 	-kernel "$kernel" -initrd "$initrd" -append "${append//[$'\n\t']/ }"

@@ -11,6 +11,8 @@
  *		started on another CPU
  *	idle	the timers are due as in "far", on a CPU that is idle while another one is busy
  *
+ * And to which CPU a timer goes that is armed on an isolated one, by nohz_full= or by isolcpus= alone.
+ *
  * Prints KTAP in the kernel log, with the counts as comments.
  */
 #define pr_fmt(fmt) fmt
@@ -469,6 +471,55 @@ static void test_asking(unsigned int cpu)
 		    "a base is not destroyed while a CPU is asked to start its hrtimer");
 }
 
+/* ---- homes ------------------------------------------------------------------------------ */
+
+static bool is_isolated(unsigned int cpu)
+{
+	return !housekeeping_test_cpu(cpu, HK_TYPE_TIMER) ||
+	       !housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN);
+}
+
+/* May a timer that is armed on @cpu go to @home? Not to another node, if @node. */
+static bool may_be_home(unsigned int cpu, unsigned int home, bool node)
+{
+	if (!is_isolated(cpu))
+		return home == cpu;
+	return !is_isolated(home) && (!node || cpu_to_node(home) == cpu_to_node(cpu));
+}
+
+/* Is there a CPU on the node of @cpu that is not isolated? */
+static bool has_neighbour(unsigned int cpu)
+{
+	unsigned int other;
+
+	for_each_online_cpu(other)
+		if (!is_isolated(other) && cpu_to_node(other) == cpu_to_node(cpu))
+			return true;
+	return false;
+}
+
+/* With isolcpus= alone, if a CPU of the machine is isolated by that alone; else by any means. */
+static void test_homes(void)
+{
+	unsigned int cpu, isolated = 0, domain = 0, wrong = 0;
+
+	for_each_online_cpu(cpu) {
+		u32 home = cpu;
+
+		smp_call_on_cpu(cpu, find_home, &home, false);
+		wrong += !may_be_home(cpu, home, has_neighbour(cpu));
+		isolated += is_isolated(cpu);
+		domain += is_isolated(cpu) && housekeeping_test_cpu(cpu, HK_TYPE_TIMER);
+		pr_info("# CPU %u of node %d%s: home %u\n", cpu, cpu_to_node(cpu),
+			is_isolated(cpu) ? ", isolated" : "", home);
+	}
+	if (!isolated)
+		skip("no isolated CPU", "a timer goes to a CPU that is not isolated");
+	else
+		check(!wrong, "a timer goes to a CPU that is not isolated, on its node: %u isolated, %u by isolcpus= alone, %u nodes, %u wrong",
+		      isolated, domain, num_online_nodes(), wrong);
+}
+
 static int __init twheel_alone_init(void)
 {
 	pr_info("TAP version 14\n");
@@ -477,6 +528,7 @@ static int __init twheel_alone_init(void)
 		test_kinds(FAR, find_cpu(true, 0));
 		test_kinds(NEAR, find_cpu(true, 0));
 		test_asking(find_cpu(true, 0));
+		test_homes();
 		test_idle(find_cpu(false, 1));
 	}
 	places_end();

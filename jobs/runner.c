@@ -71,7 +71,8 @@ static const char *urls[URLS], *pool, *headers[3];
 static char *id_word, *pool_word;	/* id and pool, as they are in an address */
 static size_t nr_urls, url;
 static char id[300];
-static bool stopping, left, silent;
+static bool stopping, left;
+static bool takes_part, silent;	/* the last answer was good; it was not, and that was said */
 static struct call *take;		/* the request for more, which is always under way */
 static int64_t offered;			/* how many runs it asks for */
 static int64_t sent, lease = LEASE_FIRST, lease_end;	/* by CLOCK_BOOTTIME */
@@ -115,7 +116,7 @@ static struct json_object *understood(const struct reply *reply)
 	return NULL;
 }
 
-/* Say once that no daemon can be talked to, and try the next one. */
+/* If a daemon had answered, or none was tried yet, say that none can be talked to. Try the next one. */
 static void next_url(const struct reply *reply)
 {
 	struct json_object *o = understood(reply), *why = NULL;
@@ -126,6 +127,7 @@ static void next_url(const struct reply *reply)
 		say(SAY_WARNING, "%s: %s", urls[url],
 		    why ? json_object_get_string(why) : reply->status ? "this is not twheeld" :
 		    reply->error);
+	takes_part = false;
 	silent = true;
 	url = (url + 1) % nr_urls;
 	json_object_put(o);
@@ -497,8 +499,9 @@ static void taken(void *arg, const struct reply *reply)
 			abort();
 		return;
 	}
-	if (silent)
+	if (!takes_part)
 		say(SAY_INFO, "%s: takes part", urls[url]);
+	takes_part = true;
 	silent = false;
 	if (number_of(answer, "lease_us") > 0)
 		lease = number_of(answer, "lease_us");

@@ -1112,8 +1112,7 @@ def older(tap):
         tap.same(node.stop(), 0, "the older store's new daemon ends", node.stderr())
 
 
-def main():
-    tap = Tap(93)
+def two(tap):
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         sharing(tap, server, nodes)
@@ -1121,32 +1120,29 @@ def main():
         tap.same([n.stop() for n in nodes], [0, 0], "both daemons end")
         tap.ok(not any(n.unsound() for n in nodes), "both daemons were sound", *(n.unsound() for n in nodes))
         tap.same(server.query("SELECT count(*) FROM node"), [(0,)], "no life is left in the store")
-    fence(tap)
-    deaths(tap)
-    backlog(tap)
-    looks_up(tap)
-    walks(tap)
-    cancelled(tap)
-    slow(tap)
-    long_work(tap)
-    reads_news(tap)
-    long_turn(tap)
-    held_up(tap)
-    killed(tap)
-    accepted(tap)
-    requests_of_the_buried(tap)
-    cut_in_two(tap)
-    circles(tap)
-    dropped(tap)
-    forgets(tap)
+
+
+def killed_at_steps(tap):
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
-    refusals(tap)
-    configured(tap)
-    waits_for_tables(tap)
-    forgotten(tap)
-    hangs(tap)
-    older(tap)
+
+
+# What it is about: how many points it has, and its tests.
+ABOUT = {
+    "lives": (54, [two, fence, deaths, cut_in_two, circles]),
+    "firings": (12, [backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed]),
+    "requests": (10, [accepted, requests_of_the_buried, dropped, forgets, killed_at_steps]),
+    "tables": (17, [refusals, configured, waits_for_tables, forgotten, hangs, older]),
+}
+
+
+def main():
+    """Of one subject, if it is named, or of all of them."""
+    subjects = [ABOUT[name] for name in sys.argv[1:] or ABOUT]
+    tap = Tap(sum(nr for nr, _ in subjects))
+    for _, tests in subjects:
+        for test in tests:
+            test(tap)
     tap.done()
 
 

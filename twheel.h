@@ -71,7 +71,9 @@ struct twheel_user;
  * @queue:	private; @queue.data is the id of the timer's base
  * @function:	the callback
  * @cookie:	takes the place of @function if the base has a sink. Then @cookie, @queue.flags and
- *		@queue.data belong to the owner of the base, and zeroed memory is an idle timer
+ *		@queue.data belong to the owner of the base, and zeroed memory is an idle timer.
+ *		Functions that get a timer without its base find the base by @queue.data. Do not use
+ *		them for such a timer, except twheel_pending()
  * @lockdep_map: stands for the callback, where CONFIG_LOCKDEP is on
  *
  * 40 bytes on 64-bit, without lockdep.

@@ -14,8 +14,9 @@
  * (TWHEEL_BACKEND=kernel or TWHEEL_BACKEND=embedded) asks for one of the two.
  *
  * Operations, events, flags and promises are those of <linux/twheel.h>. Read that first: a timer
- * never fires early; events come in the order of ticks; each timer that was armed gives exactly one
- * event; there is no event after a cancel that returned 0 or 1.
+ * never fires early; events come in the order of ticks; each time that a timer is armed, it gives
+ * exactly one event, unless it is cancelled, re-armed or drained first; there is no event after a
+ * cancel that returned 0 or 1.
  *
  * All times are in ns. A function that can fail returns a negative errno and has
  * changed nothing. In addition to those of <linux/twheel.h> there is

@@ -193,8 +193,8 @@ static_assert(SLOT_FLAGS < SLOT_EARLY);
 
 /*
  * In file->no_slot: no slot is free, and nobody has tried yet to make some. Inside ops_do() this
- * value is also the result of an add, which is then repeated. So no operation may fail with
- * -EAGAIN.
+ * value is also the result of an add, which is then repeated. So no operation may return -EAGAIN
+ * for another reason.
  */
 #define SLOTS_TO_COME	(-EAGAIN)
 
@@ -1283,11 +1283,11 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  * Each goes through the same four steps, and their order matters:
  *
  *	find	slot_find(): the handle may be stale, or nonsense
- *	refuse	everything that can fail. A negative result means that nothing has changed. The
- *		result must be neither -EAGAIN nor -EFAULT, because the operation would be repeated:
- *		ops_do() takes -EAGAIN for SLOTS_TO_COME, and op_do_surely() takes -EFAULT for
- *		memory that went away. If the fast path refuses an operation, the operation is tried
- *		a second time, see op_try()
+ *	refuse	everything that can fail. A negative result means that nothing has changed. Do not
+ *		refuse with -EAGAIN or -EFAULT, because the operation would be repeated: ops_do()
+ *		takes -EAGAIN for SLOTS_TO_COME, and op_do_surely() takes -EFAULT for memory that
+ *		went away. If the fast path refuses an operation, the operation is tried a second
+ *		time, see op_try()
  *	tell	op_tell() stores the result in user memory. This is the last step that can fail
  *	change	the slot, its list and the wheel
  *

@@ -8,14 +8,14 @@ LIBDIR	?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR	?= $(PREFIX)/share/man
 SYSCONFDIR ?= /etc
-# Where udev and systemd look, whatever PREFIX is.
+# Where udev and systemd-sysusers look, whatever PREFIX is. Units of systemd are below PREFIX.
 UDEVDIR	?= /usr/lib/udev
 SYSUSERSDIR ?= /usr/lib/sysusers.d
 UNITDIR	?= $(PREFIX)/lib/systemd/system
 USERUNITDIR ?= $(PREFIX)/lib/systemd/user
 # Where the Python interpreter looks.
 PYTHONDIR ?= $(shell python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-# Crates that cargo takes as they are, of which it is told as a source (`directory`).
+# A directory source of cargo: crates that are unpacked. Cargo uses it if its configuration names it.
 CARGODIR ?= $(PREFIX)/share/cargo/registry
 export PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR SYSCONFDIR UDEVDIR SYSUSERSDIR UNITDIR USERUNITDIR
 
@@ -33,7 +33,8 @@ clean:
 	@$(kbuild) clean
 	@rm -rf build
 
-# With DESTDIR, files are only copied there. Without it, this machine is told about them: depmod, ldconfig, udev.
+# With DESTDIR, files are only copied there. Without it, this machine is told about them: depmod,
+# ldconfig, udev.
 staged	= [ -n "$(DESTDIR)" ] ||
 put	= install -D -m 644
 
@@ -60,8 +61,8 @@ udev_install:
 python_install:
 	$(put) -t $(DESTDIR)$(PYTHONDIR)/twheel bindings/python/twheel/*.py bindings/python/twheel/py.typed
 
-# The crate, without its tests, which are not in bindings/: the last sections of Cargo.toml. Cargo
-# wants a file of checksums, but no checksums.
+# The crate, without its tests. These are not in bindings/, so sed removes their sections, which are
+# the last in Cargo.toml. Cargo requires .cargo-checksum.json, but accepts an empty list.
 crate	= $(DESTDIR)$(CARGODIR)/twheel-$$($(MAKE) -s --no-print-directory -C lib version)
 
 rust_install:
@@ -227,11 +228,11 @@ docs-fresh:
 	@scripts/docs/docs-fresh.sh
 
 define HELP
-First
-  make                    build twheel.ko and twheel_chardev.ko (KDIR=kernel build directory)
-  make try                a tour of libtwheel in a process, without a module
-  make demo               a million timers in a virtual machine (WORKLOAD=file, ARGS=options)
-  make check-fast         the tests that need no virtual machine
+First                     values in parentheses are the defaults
+  make                    build twheel.ko and twheel_chardev.ko (KDIR=, a kernel's build directory)
+  make try                show libtwheel at work in a process, without a module
+  make demo               run a million timers in a virtual machine; WORKLOAD=file, ARGS=options
+  make check-fast         run the tests that need no virtual machine
   make install            install everything for the running kernel; make uninstall removes it
 
 Build                     into build/
@@ -242,51 +243,66 @@ Build                     into build/
   make examples           libtwheel in the event loops of others
   make man                the manual pages
   make htmldocs           the interfaces, from the comments in the code, as HTML
-  make deb                Debian packages. Their Homepage and Vcs-Git are that of the remote origin, if it is
-                          public, or HOMEPAGE=https://... VCS_GIT=https://...
+  make deb                Debian packages. Vcs-Git is the address of the remote "origin", if that is
+                          public, or VCS_GIT=https://...; Homepage is the same, or
+                          HOMEPAGE=https://...
   make clean              remove all that was built
 
-Install                   PREFIX=/usr/local, and below it BINDIR=, LIBDIR=, INCLUDEDIR=, MANDIR=, UNITDIR=
+Install                   below PREFIX=/usr/local: BINDIR=, LIBDIR=, INCLUDEDIR=, MANDIR=, UNITDIR=,
+                          USERUNITDIR=
   make modules_install, make udev_install, make user_install    the parts of make install
   make headers_install    <linux/twheel.h> alone
   make jobs_install       twheeld; make jobs_uninstall removes it
   make python_install     the package twheel for Python (PYTHONDIR=)
-  make rust_install       the crate twheel for Rust, as a directory that cargo takes crates from (CARGODIR=)
+  make rust_install       the crate twheel for Rust, into a directory source of cargo (CARGODIR=)
   make uninstall          remove what make install has installed, given the same variables
-                          Files for udev and systemd go where these look: SYSCONFDIR=/etc,
-                          UDEVDIR=/usr/lib/udev, SYSUSERSDIR=/usr/lib/sysusers.d.
-                          DESTDIR= is put in front of all of them.
+                          Whatever PREFIX is: SYSCONFDIR=/etc, UDEVDIR=/usr/lib/udev,
+                          SYSUSERSDIR=/usr/lib/sysusers.d.
+                          DESTDIR= is put in front of all of these.
 
 Test
-  make check              every test; needs root or sudo if a package is missing (ONLY="suites")
-  make lint               the static gates
-  make prove              the placement by z3, the state machines by spin
-  make fuzz               the wheel, cron and time zones under libFuzzer (FUZZ_SECONDS=60)
-  make coverage           the lines and branches that the tests reach
-  make mutate             wrong edits: does a test notice each? (MUTATION=pattern, of selftest/mutations)
-  make walk               cron beside the C library, each minute of 1900 to 2100 in each zone: an hour
+  make check              run every test; needs root or sudo if a package is missing.
+                          ONLY="suites" runs some of them
+  make lint               run the static checks
+  make prove              prove where a timer is put (z3); explore the state machines (spin)
+  make fuzz               fuzz the wheel, cron, time zones and twheeld with libFuzzer
+                          (FUZZ_SECONDS=60)
+  make coverage           report the lines and branches that the tests reach
+  make mutate             apply wrong edits, one at a time: a test must fail. MUTATION=pattern
+                          chooses some of selftest/mutations
+  make walk               compare cron with the C library's clock, each minute of 1900 to 2100 in
+                          each zone: an hour
 
 Test for longer           before a release
-  make matrix             the tests on other kernels, make patches, make kernel-users (ONLY="6.1-rt 6.12-rt")
-  make patches            write twheel as patches for a kernel, and try them (KERNEL=7.2)
-  make debug              the tests in debugging kernels (ONLY="bugs debug kcsan")
-  make kernel-users       IPVS and WireGuard on twheel, the kernel's own tests of them, and what they cost
-  make soak               an hour of torture and more, counted timer by timer (SOAK_MINUTES=60)
-  make check-jobs         half an hour of what may happen to several twheeld and their server (STORM=100)
-  make deb-check          the packages in a Debian 12 and a Debian 13, booted, and the tests in a bare
-                          Debian 12; needs root
+  make matrix             run the tests on other kernels; make patches; make kernel-users.
+                          ONLY="6.1-rt 6.12-rt" runs some rows
+  make patches            write twheel as patches for a kernel, and try them (KERNEL=6.12; or 7.2)
+  make debug              run the tests in debugging kernels. ONLY="bugs debug kcsan" runs some
+  make kernel-users       translate IPVS and WireGuard to twheel, run the kernel's own tests of
+                          them, and measure what they cost
+  make soak               torture the modules for an hour; load, freeze and count timers for half
+                          an hour more (SOAK_MINUTES=60)
+  make check-jobs         let daemons, connections, clocks and the server fail, for half an hour
+                          (STORM=100, percent)
+  make deb-check          install and use the packages in a Debian 12 and a Debian 13, and run
+                          check-fast in a bare Debian 12; needs root
 
 Measure                   bench/README.md says which benchmark answers which question
-  make bench-kernel       the modules beside timer_list and hrtimer (NMAX=10000000)
-  make bench-user         /dev/twheel beside timerfd, POSIX timers, io_uring and libevent
-  make bench-wheel        the wheel in user space beside a heap, a tree and others (NMAX=10000000)
-  make bench-lib          libtwheel beside libevent and libuv, and the worst call of its scheduler
-  make bench-cpus         operations of 1 to 8 CPUs at once, and how long they hold locks
-  make bench-calls        where the instructions of a single call go, by function
-  make bench-jobs         twheeld beside Quartz, pg-boss, graphile-worker, pg_cron: firings a second, lateness, fail-over
-  make bench-within       how often timers that may be late wake a process, beside exact ones
+  make bench-kernel       compare the modules with timer_list and hrtimer (NMAX=1000000)
+  make bench-user         compare /dev/twheel with timerfd, POSIX timers, io_uring and libevent
+  make bench-wheel        compare the wheel in user space with a heap, a tree and others
+                          (NMAX=1000000)
+  make bench-lib          compare libtwheel with libevent and libuv; measure the worst call of its
+                          scheduler
+  make bench-cpus         count the instructions of operations that 1 to 8 CPUs do at once, and of
+                          their lock holds
+  make bench-calls        count the instructions of a single call, by function
+  make bench-jobs         compare twheeld with Quartz, pg-boss, graphile-worker and pg_cron: firings
+                          a second, lateness, fail-over
+  make bench-within       count how often timers with a tolerance wake a process, and how often
+                          exact timers do
   make pictures           draw doc/pictures again, from the figures in doc/data
-  make docs-fresh         which tables and figures in doc/ are older than what they measure
+  make docs-fresh         say which tables and figures in doc/ are older than what they measure
 
 Release
   make release            make the tree the version VERSION=X.Y.Z: CONTRIBUTING.md has the steps

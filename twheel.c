@@ -2022,6 +2022,8 @@ EXPORT_SYMBOL_GPL(twheel_shutdown_sync);
  * twheel_expires() - when will a timer expire?
  * @timer:	the timer
  *
+ * Not for a timer of a base with a sink, see struct twheel_timer.
+ *
  * Context: Any.
  * Return: the beginning of its tick, as a time of the base's clock: the deadline rounded
  * up, or, if the timer may be late, the tick that was chosen for it. KTIME_MAX if it is not
@@ -2044,6 +2046,8 @@ EXPORT_SYMBOL_GPL(twheel_expires);
 /**
  * twheel_remaining() - in how many ns will a timer expire?
  * @timer:	the timer
+ *
+ * Not for a timer of a base with a sink, see struct twheel_timer.
  *
  * Context: Any.
  * Return: ns until the beginning of its tick; 0 if that has come, or if it is not armed.

@@ -12,13 +12,12 @@
  * of these bases moves to the CPU that adds it. twheel_create() makes a private base, with a clock
  * and tick of its own.
  *
- * CPUs: a callback runs on the CPU that added its timer, as long as that CPU is busy. If that CPU
- * is idle when the next interrupt is armed, and another CPU is busy, the busy one is interrupted
- * and runs the callback.
- * An isolated CPU (nohz_full=, isolcpus=, isolated cpusets from Linux 6.12 on) is not interrupted
- * for timers: a timer that is added there goes to a CPU nearby which is not isolated. Only
- * twheel_add_on() names the CPU on which the callback must run. A private base runs its callbacks
- * on any CPU that is not isolated.
+ * CPUs: the CPU that added a timer runs its callback, except in two cases. If that CPU is idle at
+ * the moment when the base's hrtimer is started, and another CPU is busy, the hrtimer is started on
+ * the busy CPU, which then runs the callback. An isolated CPU (nohz_full=, isolcpus=, isolated
+ * cpusets from Linux 6.12 on) is not interrupted for timers: a timer that is added there goes to a
+ * CPU nearby which is not isolated. Only twheel_add_on() names the CPU on which the callback must
+ * run. A private base runs its callbacks on any CPU that is not isolated.
  *
  * All times are in ns. A delay counts from now; 0 or less means the next tick. A deadline is a time
  * of the base's clock.
@@ -28,12 +27,12 @@
  * ceil(deadline / tick) to floor((deadline + tolerance) / tick). If the second of these is before
  * the first, it fires in the first. So it is never early, and at most its tolerance later than an
  * exact timer. Timers with tolerances share ticks, on all CPUs and bases, so there are fewer
- * interrupts. Mostly they are not moved from bucket to bucket. With a tolerance of an eighth of the
- * delay, and 10 000 timers or more of up to two minutes, adding a timer and its expiry cost less
- * than with a struct timer_list. With 1 000 timers, and with delays of up to 1 000 s, they cost as
- * much or more (`make bench-kernel`). If a timer is re-armed, and may keep the tick that it has,
- * the call costs next to nothing. A tolerance of 0 means exact. If deadline + tolerance exceeds
- * KTIME_MAX, KTIME_MAX is used instead.
+ * interrupts. Mostly they are not moved from bucket to bucket. An example is a tolerance of an
+ * eighth of the delay: if there are 10 000 timers or more, and their delays are up to two minutes,
+ * adding a timer and its expiry together cost less than with a struct timer_list; if there are only
+ * 1 000 timers, or delays are up to 1 000 s, they cost as much or more (`make bench-kernel`). If a
+ * timer is re-armed, and may keep the tick that it has, the call costs next to nothing. A tolerance
+ * of 0 means exact. If deadline + tolerance exceeds KTIME_MAX, KTIME_MAX is used instead.
  *
  * Context: unless said otherwise a function may be called from any context except NMI: from hard
  * and soft interrupts, under raw spinlocks, with preemption off, on PREEMPT_RT, and from a timer's
@@ -71,7 +70,9 @@ struct twheel_user;
  * @queue:	private; @queue.data is the id of the timer's base
  * @function:	the callback
  * @cookie:	takes the place of @function if the base has a sink. Then @cookie, @queue.flags and
- *		@queue.data belong to the owner of the base, and zeroed memory is an idle timer
+ *		@queue.data belong to the owner of the base, and zeroed memory is an idle timer.
+ *		Functions that get a timer without its base find the base by @queue.data. Do not use
+ *		them for such a timer, except twheel_pending()
  * @lockdep_map: stands for the callback, where CONFIG_LOCKDEP is on
  *
  * 40 bytes on 64-bit, without lockdep.
@@ -129,9 +130,9 @@ struct twheel_timer {
  *		own, by queue.node, and do no more. The timers are idle: from now on, cancelling
  *		them is up to the owner
  * @wake:	called after @expired, without a lock, in softirq context, once for one or more
- *		calls of @expired. Must return true, with one exception: on PREEMPT_RT, if it would
- *		have to wait for a lock, it must return false instead, and is called again a ms
- *		later. On PREEMPT_RT it may also be called when nothing has expired, and on two CPUs
+ *		calls of @expired. Must return true. On PREEMPT_RT it must not wait for a lock: if
+ *		it would have to, it must return false, and is called again a ms later. On
+ *		PREEMPT_RT it may also be called when nothing has expired, and on two CPUs
  *		at once
  * @always:	call @wake each time that the base was served, even if nothing has expired: the time
  *		of the next event may have changed
@@ -149,8 +150,10 @@ struct twheel_sink {
  */
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
 /*
- * The same for a base whose timers are in a tree: an operation takes up to four times as long. One
- * such hold, or two that the probe sees as one, are 9 600 instructions (the same, small-batches).
+ * The most operations in a lock hold of a base whose timers are in a tree. An operation takes up to
+ * four times as long there. At most 9 600 instructions were counted between two points at which
+ * interrupts were on. That may be two holds in a row (`make bench-kernel`, icount-hold,
+ * small-batches).
  */
 #define TWHEEL_TREE_OPS		16
 
@@ -196,8 +199,8 @@ struct twheel_config {
  * @expired:	timers that have expired
  * @wakeups:	runs of the base's hrtimer; with a sink: passes that served the base
  * @moves:	timers moved from one bucket to a finer one
- * @deferred:	how often a run left work to a later one, because its budget was used up, or half
- *		of the CPU was; with a sink: how often the base was due, and its user had to wait
+ * @deferred:	how often a run left work to a later run, because it had used up its budget or half
+ *		of the CPU; with a sink: how often the base was due but its user had to wait
  * @worst:	most moves in one run; with a sink: in one pass
  * @next:	when the next run is wanted, as a time of the clock; KTIME_MAX if never
  */

@@ -22,7 +22,8 @@
  * The states of a slot:
  *
  *	FREE	on the free list, or never used yet
- *	ARMED	in the wheel
+ *	ARMED	in the wheel. Its tick may be over already: it expires after the latency of the
+ *		softirq, or later if its user has to wait for a share of the CPU
  *	READY	it has expired; its event waits on the ready list
  *	READING	its event is being copied to a reader, without a lock. The slot is on no list. It
  *		names the reader, and the reader names the slot. When the copy is done, the reader
@@ -175,7 +176,10 @@
 /* The most that @max_timers may be: nr_slots, up to a page of slots more, must fit into 32 bits. */
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
-/* The flags that ADD and MOD may have in any file, and those that a slot keeps. */
+/*
+ * The flags that ADD and MOD may have in any file, and those that a slot keeps. The latter are
+ * below SLOT_EARLY.
+ */
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
 #define SLOT_FLAGS	(TWHEEL_F_KEEP | TWHEEL_F_DELAY | TWHEEL_F_CANCEL_ON_SET)
 
@@ -185,10 +189,12 @@
  */
 #define SLOT_SET	BIT(7)
 #define SLOT_EARLY	BIT(6)
+static_assert(SLOT_FLAGS < SLOT_EARLY);
 
 /*
  * In file->no_slot: no slot is free, and nobody has tried yet to make some. Inside ops_do() this
- * value is also the result of an add, which is then repeated.
+ * value is also the result of an add, which is then repeated. So no operation may return -EAGAIN
+ * for another reason.
  */
 #define SLOTS_TO_COME	(-EAGAIN)
 
@@ -233,6 +239,10 @@ struct reader {
  * @nr_past:	how many events of this timer readers are still copying, although MOD has re-armed
  *		it since. As long as this is not 0, the timer may neither end nor be freed: see
  *		slot_may_rearm()
+ *
+ * While the slot is ARMED, timer.queue.expires is the tick in which the timer fires. If the timer
+ * has a tolerance, wheel_choose() has chosen that tick among those that are allowed; otherwise the
+ * tick is that of the deadline.
  *
  * The base's lock guards all of it.
  */
@@ -1229,6 +1239,11 @@ static ktime_t time_shift(ktime_t time, s64 offset)
  * struct moment - the time that the operations of a lock hold count from
  * @now:	the time of the file's clock
  * @offset:	clock_offset(): by how much the caller's clock is ahead of the file's
+ *
+ * file_lock(), which a batch uses, sets both. For a single operation op_moment() sets only the one
+ * that the operation needs, and leaves the other 0: it sets @offset if the operation has
+ * TWHEEL_F_ABS, else @now; for a CANCEL, neither. Code that needs @now for another reason must be
+ * added to op_moment(), too.
  */
 struct moment {
 	ktime_t	now;
@@ -1261,12 +1276,18 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  *
  * op_add(), op_mod(), op_cancel() and op_query() do one operation that op_is_valid() has accepted.
  * The caller holds file->submit and the base's lock, with interrupts off, so they must not sleep.
- * They return op->res, and set in @op what the operation is to give back.
+ * They return op->res. They set in @op what the operation is to give back, but only when "refuse",
+ * see below, is over: even if the operation fails, batch_store() may copy the whole @op to the
+ * caller.
  *
  * Each goes through the same four steps, and their order matters:
  *
  *	find	slot_find(): the handle may be stale, or nonsense
- *	refuse	everything that can fail. A negative result means that nothing has changed
+ *	refuse	everything that can fail. A negative result means that nothing has changed. Do not
+ *		refuse with -EAGAIN or -EFAULT, because the operation would be repeated: ops_do()
+ *		takes -EAGAIN for SLOTS_TO_COME, and op_do_surely() takes -EFAULT for memory that
+ *		went away. If the fast path refuses an operation, the operation is tried a second
+ *		time, see op_try()
  *	tell	op_tell() stores the result in user memory. This is the last step that can fail
  *	change	the slot, its list and the wheel
  *
@@ -1275,15 +1296,21 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  * (op_add() takes its slot before it tells the handle, and puts the slot back if telling fails.)
  *
  * @user is the operation's place in user memory, where op_tell() stores the result. It is NULL in a
- * batch, whose results are stored later: batch_fetch() has checked that memory, and batch_chunk()
- * handles results that still cannot be stored.
+ * batch, whose results are stored later: batch_fetch() has checked that memory. If some
+ * results still cannot be stored, batch_chunk() undoes the adds. A MOD or CANCEL stays done, though
+ * its caller does not know.
  *
- * @m is the time of this lock hold; op_moment() fills in only what the operation needs.
+ * @m is the time that the operation counts from. Its fields may be unset, see struct moment.
  *
  * A field or flag that is added to operations passes through these places: op_get() and ops_widen()
  * read it, also from a program that is older than the field; op_is_valid() refuses what makes no
  * sense; slot_set() keeps it in the slot; op_set_expires() and drain_collect() give it back, so
  * that the output of DRAIN, submitted again, makes the same timers.
+ *
+ * A flag that only decides whether MOD is done, as TWHEEL_F_PENDING does, goes to op_is_valid() and
+ * to slot_may_rearm(), and into neither VALID_FLAGS nor SLOT_FLAGS. If the decision depends on the
+ * time, op_moment() must read the clock, and op_is_exact() of lib/embedded.c must ask for the exact
+ * clock.
  *
  * Most functions from here to op_run() are inlined into each caller, with a constant @opcode, so
  * that ADD, MOD and CANCEL are each compiled without the branches of the others.
@@ -1454,7 +1481,8 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 /*
  * May MOD re-arm @slot with this @interval and these @flags? Only to be asked if @slot is not ARMED
  * or its @nr_past is not 0; otherwise MOD always may. Returns 0, -ENOENT if only an armed timer was
- * wanted (TWHEEL_F_PENDING), or -EALREADY.
+ * wanted (TWHEEL_F_PENDING), or -EALREADY. If both apply, it is -ENOENT, which is true whatever the
+ * reader does.
  *
  * If a reader is copying the slot's event, MOD counts that event as read: the reader will find that
  * the slot does not name it any more, and leaves the slot alone. But a program may free its memory
@@ -1521,7 +1549,9 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  * The common case, which a server has a million times a second, is an ARMED slot whose
  * @nr_past is 0. So its path must stay the shortest: slot_find(), op_tell(), slot_set(),
  * slot_mod(). Mostly the timer then stays in its bucket, and only its tick changes
- * (twheel_mod_locked()).
+ * (twheel_mod_locked()). No test guards that: `make bench-calls` counts the instructions of a MOD,
+ * so run it before and after a change. slot_may_rearm() is not called on this path. A reason to
+ * refuse an ARMED slot needs a branch of its own.
  *
  * slot_take() comes before slot_set(): it needs the old state, which slot_set() overwrites. It only
  * unlinks the slot, so between the two the slot is on no list; the base's lock hides that.
@@ -1533,8 +1563,10 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  * breaks that, and DRAIN holds file->submit until drain_commit().) If you change how one is
  * computed, change the other.
  *
- * Tests: test_errors (errnos), test_read (a reader that is copying), test_model (random calls), and
- * the model selftest/proof/device.pml.
+ * Tests, in selftest/uapi: test_basic (results, TWHEEL_F_PENDING), test_errors (invalid input),
+ * test_read (a reader that is copying), test_tolerance, test_model and test_stress (random calls).
+ * The model is selftest/proof/device.pml. The embedded backend has an op_mod() of its own, in
+ * lib/embedded.c; its tests are in selftest/lib.
  */
 static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
 				  const struct moment *m, struct twheel_op __user *user)
@@ -1887,6 +1919,9 @@ static int op_store(const struct twheel_op *op, struct twheel_op __user *user, s
 /*
  * The time, as far as @op needs it as an @opcode: reading the clock is expensive. A deadline needs
  * only the offset, a delay only the time, a cancel neither.
+ *
+ * The clock is read before the lock is taken, so that the lock is held for a shorter time. So the
+ * time may be over by as long as the task was interrupted, or waited for the lock.
  */
 static __always_inline struct moment op_moment(const struct file_wheel *file,
 					       const struct twheel_op *op, u32 opcode)

@@ -18,35 +18,51 @@
  * next bucket of level l + 1. A timer due at tick E goes to the lowest level
  * with q_{l+1}(E) - q_{l+1}(clk) <= 1, into slot q_l(E) mod slots.
  *
- * Why that is worth twice the slots: as soon as clk enters a bucket, the bucket
- * *after* it can be emptied into the level below, a whole width before it is
- * due, and new timers for it bypass it. So the moves need not all happen where a bucket begins:
+ * That takes twice the slots, and is worth it. As soon as clk enters a bucket, the bucket *after*
+ * it can be emptied into the level below, a whole width before it is due. New timers for it go to
+ * the level below at once. So the moves need not all happen where a bucket begins:
  *
  *  - a small bucket (at most WHEEL_BIG timers) is left alone until its earliest timer is due, and
  *    then emptied at once: by then most of its timers have been cancelled;
- *  - a big bucket is drained down to WHEEL_BIG timers before it begins: as late as WHEEL_BIG moves
- *    a tick allow, or evenly over the whole preceding bucket if that would be too slow.
+ *  - a big bucket is drained down to WHEEL_BIG timers before it begins: as late as a pace of
+ *    WHEEL_BIG moves in each tick allows, or, if that would be too slow, evenly over the whole
+ *    preceding bucket.
  *
- * The worst tick that an adversary who knows these rules can cause empties one small bucket of each
- * of levels 1 to 4, and moves from the next bucket of each and from a class of far timers:
- * 9 * WHEEL_BIG = 288 moves. If the next bucket of level l holds n timers, more than WHEEL_BIG for
- * each of its ticks, n / (width_l - 1) takes the place of WHEEL_BIG. If no bucket holds so many,
- * and nothing is due in the next tick, one of the four next buckets, or the class, may lose
- * WHEEL_CHUNK timers: 512 moves. So the bound is 512 moves plus 1/59 of the timers in the next
- * bucket of level 1: those that are due there, or were due there before they were put off. The
- * bound holds if the next bucket of level 2, an hour of 3 600 ticks, has at most 900 000 timers,
- * that of level 3 at most 2 700 000, and that of level 4, and the class, at most 1 000 000 000.
- * Timers that expire are not counted. If a million timers are due a day ahead, all of them within
- * one hour or half an hour, no tick needs more than 600 moves.
+ * The worst tick that an adversary who knows these rules can cause makes at most nine groups of
+ * moves, each of at most WHEEL_BIG = 32:
+ *
+ *	4	the current bucket of each of levels 1 to 4, if it is small, is emptied
+ *	4	the next bucket of each of these levels, if it is big, is drained at its pace
+ *	1	a class of far timers is emptied at its pace
+ *
+ * That is 288. A group can be larger in two cases, which exclude each other:
+ *
+ *  - If nothing is due in the next tick, and no pace is faster than WHEEL_BIG, one of the last five
+ *    groups may move WHEEL_CHUNK = 256 timers instead of 32: 8 * 32 + 256 = 512.
+ *  - If the next bucket of level l has n timers, more than WHEEL_BIG for each of its ticks, its
+ *    group is n / (width_l - 1). For level 1 that is a 59th of its timers. The group of a class of
+ *    n far timers is n / width_4.
+ *
+ * So the bound is 512 moves, plus a 59th of the timers in the next bucket of level 1. If timers
+ * were put off, and have not been moved since, they count in the bucket that they are in. The bound
+ * holds if all groups but that of level 1 stay below 512 moves together. That is so if the next
+ * bucket of level 2, an hour of 3 600 ticks, has at most 900 000 timers (251 moves in a tick), that
+ * of level 3 at most 2 700 000 (32 moves), and that of level 4, and the class, at most
+ * 1 000 000 000 each (32 moves each): with the four current buckets that is 475. Timers that expire
+ * are not counted.
+ *
+ * Measured, not proved: with ticks of 1 s, if a million timers were due a day ahead, within an hour
+ * or within half an hour, no tick needed more than 600 moves (selftest/wheel/spike.c).
  *
  * If ticks are idle, draining costs events of its own: one for each WHEEL_CHUNK = 256 timers of a
  * big bucket, or of a class of far timers. If there are more than 800 timers, that is an event for
- * less than half a percent of them; if there are fewer, it is four events at most. A step that
- * happens anyway, no earlier than an eighth of the bucket's width before draining must begin, moves
- * such a chunk, and saves the event.
+ * less than half a percent of them; if there are fewer, it is four events at most. If a step
+ * happens for another reason, at most an eighth of the bucket's width before draining must begin,
+ * it moves the first chunk, which saves the event.
  *
  * A timer moves at most four times, and once more for each class of far timers that it passes
- * through, and for each time it was put off.
+ * through. If a timer has been put off when its bucket is emptied, it moves to where it belongs
+ * then, and from there it may move as often again.
  *
  * Timers beyond the span of the wheel are sorted into classes. The last bucket of level 4
  * that the wheel reaches is x = q_4(clk) + 99. A far timer belongs to the class of the highest bit
@@ -60,12 +76,13 @@
  * may be due later than its bucket, but never earlier, and a timeout that is put off many times
  * before its bucket is due moves once for all of them.
  *
- * Of the ticks in which a timer that may be late may fire, it gets the one that most others
- * can share: see wheel_choose(). Mostly that is a stop: a multiple of 60 ticks, or, where only
- * level 2 reaches, of 600. A stop has lists of its own, from which its timers fire when its tick
- * comes. They are not moved, except on their way there: once for each level that they come down,
- * which is three times at most. Level 1 has one stop in each of its buckets, and level 2 has six. A
- * timer at a stop stays there when the bucket around it is emptied:
+ * A timer with a tolerance may fire in any of several ticks. wheel_choose() gives it the one that
+ * it can share with most other timers. Mostly that is a stop: a multiple of 60 ticks, or, if the
+ * tick is so far ahead that only level 2 reaches it, a multiple of 600. A stop has lists of its
+ * own, from which its timers fire when its tick comes. They are not moved, except on their way
+ * there: once for each level that they come down, which is three times at most. Level 1 has one
+ * stop in each of its buckets, and level 2 has six. A timer at a stop stays there when the bucket
+ * around it is emptied:
  *
  *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late, ticks
  *	exact				9 217			1.9		0
@@ -113,20 +130,22 @@
 #define WHEEL_R4	100
 #endif
 
+/* While a class of far timers is emptied, for a bucket of level 4, none of them may be due. */
 #if WHEEL_R4 < 3
-#error "a class of far timers is emptied in a bucket's width, and they may not be due by then"
+#error "WHEEL_R4 must be at least 3"
 #endif
 
 /*
  * A bucket with more timers than this is big: it is drained ahead of time, about this many timers a
- * tick. A power of two.
+ * tick. A power of two. 1 is refused because the tests do not try it: two timers would be a big
+ * bucket, so hardly any bucket would wait for its earliest timer.
  */
 #ifndef WHEEL_BIG
 #define WHEEL_BIG	32
 #endif
 
 #if WHEEL_BIG < 2 || WHEEL_BIG & (WHEEL_BIG - 1)
-#error "WHEEL_BIG is no power of two, or no bucket could be big"
+#error "WHEEL_BIG must be a power of two, and at least 2"
 #endif
 
 /*
@@ -153,8 +172,9 @@
 #endif
 #define WHEEL_TURN	0x26aea387U
 
+/* wheel_turn() divides by 2^32 / WHEEL_LISTS, which must fit into 32 bits. */
 #if WHEEL_LISTS < 2 || WHEEL_LISTS & (WHEEL_LISTS - 1)
-#error "WHEEL_LISTS is no power of two, or there are no turns"
+#error "WHEEL_LISTS must be a power of two, and at least 2"
 #endif
 
 /* Stops in a bucket of level 2. */
@@ -163,7 +183,7 @@
 #endif
 
 #if WHEEL_R1 % WHEEL_PARTS
-#error "a stop of level 2 is no bucket of level 1"
+#error "WHEEL_PARTS must divide WHEEL_R1: a stop of level 2 begins a bucket of level 1"
 #endif
 
 #define WHEEL_LEVELS	5
@@ -258,11 +278,10 @@ struct wheel_store {
  * @q:		q_l(clk), an odometer; @q[0] is clk
  * @next:	no event is earlier than this tick; WHEEL_NEVER when empty. A
  *		lower bound, since a cancel does not change it
- * @upper:	no event of levels 1 to 4, of stops or of far timers is earlier than this tick,
- *		which is no earlier than @next. Once the tick @upper is over, @upper says nothing;
- *		@next is no later than any event even then
+ * @upper:	a lower bound of the events of levels 1 to 4, of stops and of far timers; at
+ *		least @next. It is valid until the tick @upper is over. @next is valid even then
  * @slot:	for each level, the slot of its current bucket, @q
- * @reach:	the last tick that has a bucket in levels 0, 1 and 2
+ * @reach:	for each of levels 0 to 2, the last tick for which the level has a bucket
  * @upper_slot:	the bucket that has the event @upper
  * @phase:	the phase of the step of clk
  * @due:	the slot whose timers are handed out at clk
@@ -483,9 +502,9 @@ static inline u32 wheel_min(const struct wheel_bucket *b, u64 start)
 }
 
 /*
- * The tick at which draining a bucket must begin that has @n timers, more than WHEEL_BIG, and
- * begins at tick @end: as late as WHEEL_BIG moves a tick allow, but not before clk is in the
- * preceding bucket. From then on the bucket gets no new timers.
+ * A bucket of @n timers, more than WHEEL_BIG, begins at tick @end. Returns the tick at which the
+ * wheel must begin to drain it: as late as a pace of WHEEL_BIG moves in each tick allows, but not
+ * before clk is in the preceding bucket. From then on the bucket gets no new timers.
  */
 static __always_inline u64 wheel_pace_event(u32 n, u64 end, u32 width)
 {
@@ -760,7 +779,7 @@ static inline u32 wheel_choose_between(u32 first, u32 last)
 }
 
 /**
- * wheel_choose() - choose the tick in which a timer fires that may be late
+ * wheel_choose() - choose the tick in which a timer with a tolerance fires
  * @first:	the first tick it may fire in. It is before the end of time by at least the width of
  *		a bucket of level 3
  * @last:	the last tick
@@ -1100,8 +1119,8 @@ static inline bool wheel_upper_is_stale(const struct wheel *w)
 }
 
 /*
- * The earliest event of all. The upper levels are searched only if what is known of them is stale,
- * and not while every tick has work anyway. No step may be under way.
+ * The earliest event of all. The upper levels are not searched if the next tick has work in level
+ * 0, nor if @upper is still valid. No step may be under way.
  */
 static inline u64 wheel_search_next(struct wheel *w)
 {
@@ -1218,8 +1237,8 @@ static inline u32 wheel_drain(struct wheel *w, unsigned int slot, u32 most, whee
 }
 
 /*
- * How many timers must leave, at clk, a bucket of @n timers that begins at @end. If as many leave
- * in each tick from now on, the bucket is small at @end. At @end itself all must leave.
+ * A bucket of @n timers begins at @end. How many of them must leave it in tick clk? If as many
+ * leave in each tick from now on, the bucket is small at @end. At @end itself all must leave.
  */
 static inline u32 wheel_owed(const struct wheel *w, u32 n, u64 end, u32 width)
 {

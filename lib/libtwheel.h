@@ -14,8 +14,9 @@
  * (TWHEEL_BACKEND=kernel or TWHEEL_BACKEND=embedded) asks for one of the two.
  *
  * Operations, events, flags and promises are those of <linux/twheel.h>. Read that first: a timer
- * never fires early; events come in the order of ticks; each timer that was armed gives exactly one
- * event; there is no event after a cancel that returned 0 or 1.
+ * never fires early; events come in the order of ticks; each time that a timer is armed, it gives
+ * exactly one event, unless it is cancelled, re-armed or drained first; there is no event after a
+ * cancel that returned 0 or 1.
  *
  * All times are in ns. A function that can fail returns a negative errno and has
  * changed nothing. In addition to those of <linux/twheel.h> there is
@@ -26,14 +27,16 @@
  *   library has to know the size that the program was compiled with: each function NAME() that
  *   takes a structure is inline, and passes that size to NAME_sized(). Programs in other languages
  *   call NAME_sized() themselves. Its parameters are those of NAME() and last the size; for an
- *   array the size is the distance from one element to the next. If the size is
- *	shorter than the library's	where the library reads the structure, the missing members
- *					count as 0; where it fills it in, they are not written
- *	longer				where the library reads the structure, the part that it
- *					does not know must be 0, else the call fails with -E2BIG;
- *					where it fills it in, it sets that part to 0
- *	shorter than in version 1.0.0, longer than 4096, or not a multiple of the structure's
- *	alignment			the call fails with -EINVAL
+ *   array the size is the distance from one element to the next.
+ *
+ *     - If the size is less than the library's, the library takes the missing members as 0 when it
+ *       reads the structure, and does not write them when it fills the structure in.
+ *     - If the size is more, the library does not know the last part. When it reads the structure,
+ *       that part must be 0, else the call fails with -E2BIG. When it fills the structure in, it
+ *       sets that part to 0.
+ *     - If the size is less than in version 1.0.0, more than 4096, or not a multiple of the
+ *       structure's alignment, the call fails with -EINVAL.
+ *
  *   Where the pointer may be NULL, the size is checked all the same. So a program works with a
  *   library that is newer or older than the header that it was compiled with; twheel_version()
  *   returns the library's version.
@@ -43,12 +46,13 @@
  * no other call on that wheel may be under way. On a wheel with TWHEEL_ONE_THREAD no two calls may
  * overlap.
  *
- * The embedded backend costs 63 KiB a wheel and 64 bytes a timer, kept until twheel_close(). Each
- * operation is O(1). It makes a system call only if the next event becomes earlier. There is no
- * periodic wake-up: the timerfd is set for the next event only.
+ * The embedded backend takes 63 KiB for a wheel, and 64 bytes for a timer, in blocks of 512 timers.
+ * It keeps this memory until twheel_close(). Each operation is O(1), and makes a system call only
+ * if the next event becomes earlier. There is no periodic wake-up: the timerfd is set for the next
+ * event only.
  *
- * Two promises do not hold for the embedded backend: slack_ns is ignored, and a pointer to memory
- * that the caller does not have gives SIGSEGV, as in any function, not -EFAULT.
+ * Two promises do not hold for the embedded backend: it ignores slack_ns; and a bad pointer causes
+ * SIGSEGV, as in any function, where the kernel's backend returns -EFAULT.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H
@@ -59,7 +63,8 @@
 #include <linux/twheel.h>
 
 /*
- * The version of this header, and of all of twheel. All other files get it from these three lines.
+ * The version of this header, and of all of twheel. `make release` changes these three lines, and
+ * the copies in other files. `make lint` checks that the copies are the same.
  */
 #define TWHEEL_VERSION_MAJOR	1
 #define TWHEEL_VERSION_MINOR	0
@@ -86,20 +91,25 @@ struct twheel;
 uint32_t twheel_version(void);
 
 /*
- * Which backend to use. One of the two flags alone: that backend. Both: the kernel's, or the
- * embedded one if there is no /dev/twheel or this process may not open it. Neither: the one that
- * TWHEEL_BACKEND names; if that is not set, as for both.
+ * Which backend to use. If one of these flags is given, it is that backend. If both are given, it
+ * is the kernel's, or, if there is no /dev/twheel or this process may not open it, the embedded
+ * one. If neither is given, the environment variable TWHEEL_BACKEND names the backend; if that is
+ * not set or empty, it is as if both flags were given.
  */
 #define TWHEEL_KERNEL		0x1
 #define TWHEEL_EMBEDDED		0x2
 
 /*
  * The program promises that no two calls on this wheel overlap: one thread uses it, or the program
- * has a lock of its own. Then the embedded backend takes no lock. For a cancel, and for an
- * operation whose deadline TWHEEL_F_ABS gives, it reads the coarse clock (CLOCK_MONOTONIC_COARSE),
- * which is some ms behind. Whether the timer was still armed is decided by that clock, so a result
- * of 1 may mean that its deadline has just passed. All else holds. The fastest way to arm a timer
- * is TWHEEL_F_ABS. The flag makes no difference to the kernel's backend.
+ * has a lock of its own. Then the embedded backend takes no lock.
+ *
+ * If the wheel is on CLOCK_MONOTONIC, some calls then read CLOCK_MONOTONIC_COARSE, because that is
+ * faster: twheel_cancel(); and twheel_add(), twheel_mod() and their _within() forms, if they have
+ * TWHEEL_F_ABS. So TWHEEL_F_ABS is the fastest way to arm a timer. The coarse clock is mostly some
+ * ms behind, and more if a virtual machine was not scheduled. By that clock these calls judge
+ * whether the timer is still armed: they may return 1, or re-arm it with TWHEEL_F_PENDING, though
+ * its deadline has just passed. Nothing else changes: no timer fires early, and a delay counts from
+ * the exact time. The kernel's backend ignores the flag.
  */
 #define TWHEEL_ONE_THREAD	0x4
 
@@ -109,8 +119,8 @@ int twheel_open_sized(struct twheel **twheel, unsigned int flags,
 /**
  * twheel_open() - make an empty wheel
  * @twheel:	filled in
- * @flags:	TWHEEL_KERNEL, TWHEEL_EMBEDDED, both, or 0, see above. Each may have
- *		TWHEEL_ONE_THREAD with it
+ * @flags:	TWHEEL_KERNEL, TWHEEL_EMBEDDED, both, or 0, see above.
+ *		TWHEEL_ONE_THREAD may be added to any of these
  * @setup:	clock, tick, and the most timers, see <linux/twheel.h>; NULL for the
  *		defaults
  *
@@ -185,7 +195,7 @@ int twheel_add(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
  * Timers that may be late share ticks, so that a process is woken once for many of them. This is
  * for timeouts whose users do not notice a little lateness.
  *
- * Return: as twheel_add(); -E2BIG if the module is older than tolerances are.
+ * Return: as twheel_add(); -E2BIG if the loaded module is of a version that had no tolerances yet.
  */
 int twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
 		      uint64_t expires_ns, uint64_t interval_ns, uint64_t tolerance_ns,
@@ -199,11 +209,12 @@ int twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_dat
  * @interval_ns: as in twheel_add()
  * @flags:	as in twheel_add(), and TWHEEL_F_PENDING: only if it is armed
  *
- * An event that was not read yet is dropped.
+ * An event that was not read yet is dropped. The deadline, period and flags that are given replace
+ * the old ones.
  *
- * Return: 1 if it was armed, 0 if not, -EINVAL, -ENOENT, -EALREADY if another thread is reading the
- * timer's last event, or is reading an earlier one while this call would make the next event the
- * last, -ECHILD.
+ * Return: 1 if it was armed, 0 if not, -EINVAL, -ENOENT, -ECHILD; -EALREADY if another thread is
+ * reading the timer's last event, or is reading an earlier one while this call would make the next
+ * event the last.
  */
 int twheel_mod(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
 	       uint64_t interval_ns, uint32_t flags);
@@ -214,8 +225,8 @@ int twheel_mod(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
  * @handle:	the timer
  * @expires_ns:	as in twheel_add()
  * @interval_ns: as in twheel_add()
- * @tolerance_ns: as in twheel_add_within(). What it was before does not count: after twheel_mod()
- *		the timer is exact
+ * @tolerance_ns: as in twheel_add_within(). It replaces the old tolerance. twheel_mod() sets the
+ *		tolerance to 0: the timer is exact again
  * @flags:	as in twheel_mod()
  *
  * Return: as twheel_mod(); -E2BIG as twheel_add_within().

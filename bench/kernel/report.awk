@@ -316,7 +316,8 @@ END {
 	hour()
 	print "\n## Interrupts off\n"
 	print "The longest lock hold of each kind of work, in operations and in instructions, see"
-	print "`bench/kernel/twheel_hold.c`; `make check` runs it too."
+	print "`bench/kernel/twheel_hold.c`; `make check` runs it too. In the rows with holds of 16 (mod-rt and"
+	print "small-...), the probe may see two holds as one, of 32."
 	section("one lock hold", "icount", "hold", "operations instructions")
 	print "\nHow long interrupts are off, whoever turns them off, while each call of the device is made"
 	print "again and again, and while what was armed expires: `bench/kernel/irqs_off.c`. getppid and timerfd"

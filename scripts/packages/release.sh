@@ -12,8 +12,8 @@
 #
 # and renews lib/libtwheel.abi, with which `make lint` compares the library from then on. If the ABI
 # has changed since the last release, a new Z is not enough; if programs would break, neither is a new
-# Y. A new X is also a new soname: change libtwheel1 in debian/ and LIBTWHEEL_1 in lib/libtwheel.map by
-# hand.
+# Y. A new X is also a new soname. Then change LIBTWHEEL_1 in lib/libtwheel.map by hand before this
+# script, which dumps the ABI, and rename libtwheel1 after it, see CONTRIBUTING.md.
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 

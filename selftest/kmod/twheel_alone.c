@@ -11,7 +11,8 @@
  *		started on another CPU
  *	idle	the timers are due as in "far", on a CPU that is idle while another one is busy
  *
- * And to which CPU a timer goes that is armed on an isolated one, by nohz_full= or by isolcpus= alone.
+ * And to which CPU a timer goes that is armed on an isolated one, by nohz_full= or by isolcpus=
+ * alone.
  *
  * Prints KTAP in the kernel log, with the counts as comments.
  */
@@ -516,7 +517,8 @@ static void test_homes(void)
 	if (!isolated)
 		skip("no isolated CPU", "a timer goes to a CPU that is not isolated");
 	else
-		check(!wrong, "a timer goes to a CPU that is not isolated, on its node: %u isolated, %u by isolcpus= alone, %u nodes, %u wrong",
+		check(!wrong,
+		      "a timer goes to a CPU that is not isolated, on its node: %u isolated, %u by isolcpus= alone, %u nodes, %u wrong",
 		      isolated, domain, num_online_nodes(), wrong);
 }
 

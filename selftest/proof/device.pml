@@ -28,6 +28,9 @@
  *
  * Each -DBREAK_... is a mistake that the proof must find.
  *
+ * A call that is refused changes nothing, so a refusal that depends on the time or on what is not
+ * modelled here (TWHEEL_F_PENDING, say) is left out.
+ *
  * Generations are not counted: a handle is stale or it is not. So the proof does not cover a handle
  * that becomes valid again after 2^32 uses of its slot.
  */

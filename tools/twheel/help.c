@@ -37,8 +37,9 @@ static const struct help {
 	  "      --zone=NAME        use the clock of this time zone, like Europe/Berlin\n"
 	  "      --jitter=DURATION  run later by a random time of up to DURATION\n"
 	  "      --missed=POLICY    what to do about times that have passed: 'once' (the\n"
-	  "                           default), one run for all of them; 'skip', the same, but\n"
-	  "                           no run that is a minute late; 'burst', a run for each\n"
+	  "                           default) runs COMMAND once for all of them; 'skip' does\n"
+	  "                           so too, but not if that run would be over a minute late;\n"
+	  "                           'burst' runs it once for each\n"
 	  "      --explain[=N]      only print the next N times (5)\n"
 	  "      --count, --now     as for every\n" },
 	{ "run", "[OPTION]... FILE",
@@ -47,50 +48,53 @@ static const struct help {
 	  "                     a comment. FILE '-' is standard input\n"
 	  "      --jobs=N           run at most N commands at once (32)\n"
 	  "      --check            only report what is wrong with FILE\n"
-	  "      --lock=FILE        lock this file, so that FILE is not run twice at a time;\n"
-	  "                           by default the FILE of commands itself\n"
-	  "      --metrics=FILE     keep FILE up to date, for Prometheus\n"
+	  "      --lock=LOCK        lock the file LOCK, so that no second twheel runs FILE at\n"
+	  "                           the same time; by default, lock FILE itself\n"
+	  "      --metrics=OUT      keep the file OUT up to date, for Prometheus\n"
 	  "      On SIGHUP, FILE is read again.\n" },
 	{ "job", "COMMAND [ARG]...",
 	  "  job              manage jobs that twheeld keeps: see 'twheel job --help'\n" },
 	{ "ls", "[--json]",
 	  "  ls               list the open files of /dev/twheel, and what is pending in them\n" },
 	{ "info", "[--json]",
-	  "  info             show the kernel module, and which backend programs get\n" },
+	  "  info             show the kernel module, and which backend libtwheel chooses\n"
+	  "                     for programs\n" },
 	{ "top", "[OPTION]...",
 	  "  top              show live what the kernel's wheels do: those of CPUs, of modules\n"
 	  "                     and of open files. Up and down choose one, q quits\n"
-	  "      -b, --batch        print a block of lines for each sample instead\n"
+	  "      -b, --batch        draw no screen; print a block of lines for each sample\n"
 	  "      --delay=DURATION   the time from one sample to the next (1s)\n"
 	  "      --count=N          end after N samples\n"
 	  "      --embedded         show a wheel in this process, with a load\n"
-	  "      --metrics=FILE     keep FILE up to date, for Prometheus, instead; '-' is\n"
-	  "                           standard output, once\n" },
+	  "      --metrics=FILE     draw no screen; keep FILE up to date, for Prometheus. If\n"
+	  "                           FILE is '-', print the metrics, by default once\n" },
 	{ "bench", "[--timers=N] [--backend=NAME] [--json]",
 	  "  bench            measure what arming, cancelling and firing cost here, and lateness\n"
 	  "      --timers=N         the number of timers (100000)\n"
 	  "      --backend=NAME     'kernel' or 'embedded', instead of all there are\n" },
 	{ "plot", "[--output=FILE] [FILE]",
-	  "  plot             draw the output of 'bench --json', or a table of the same, from\n"
-	  "                     FILE or standard input; see twheel(1)\n"
+	  "  plot             draw the output of 'bench --json', or a table with the same\n"
+	  "                     columns, from FILE or standard input; see twheel(1)\n"
 	  "      --output=FILE      draw to FILE, whose name ends in .svg or .png; by default,\n"
 	  "                           SVG to standard output\n" },
 };
 
-/* How many of helps[] run other commands. help_all() calls them "these five". */
+/* How many of helps[] run other commands. help_all() and @times call them "these five". */
 #define NR_RUNNERS	5
 
 static const char runners[] =
 	"      --within=DURATION\n"
-	"                   it may run up to this much later, when others are due;\n"
-	"                     for run, an option of each line of FILE\n"
+	"                   COMMAND may run up to DURATION late, together with other timers,\n"
+	"                     so that the machine is woken less often; in a file of run, give\n"
+	"                     it in each line\n"
 	"      -k, --kill-after=DURATION\n"
-	"                   DURATION after a signal, kill commands that are still running\n"
+	"                   if a signal ends twheel, kill after DURATION the commands that are\n"
+	"                     still running\n"
 	"      --json-fd=N  the same as --json, but to the file descriptor N\n";
 
 static const char common[] =
-	"      --json       print JSON, a line for each run of a command, file, backend, or\n"
-	"                     sample of the wheels\n"
+	"      --json       print JSON: a line for each run of a command, each open file, each\n"
+	"                     backend or each sample\n"
 	"  -h, --help       display this help, or that of one command, and exit\n";
 
 static const char times[] =
@@ -102,9 +106,10 @@ static const char times[] =
 	"the calendar, run when it shows their time. A DURATION continues while the machine is\n"
 	"suspended.\n"
 	"\n"
-	"Exit status: that of COMMAND; 125 if twheel itself fails, 126 if COMMAND cannot be\n"
-	"run, 127 if it is not found. every, cron and run: 1 if a command failed. The others:\n"
-	"0, or 1 if there was an error.\n";
+	"Exit status of after and at: that of COMMAND, or 128+N if signal N ended it. Of every,\n"
+	"cron and run: 0, or 1 if a command failed. Of all but run: 126 if COMMAND cannot be run,\n"
+	"127 if it is not found. Of these five: 125 if twheel itself fails. Of the others: 0, or\n"
+	"1 if there was an error.\n";
 
 /* Print the help of all commands, and exit. */
 noreturn static void help_all(void)
@@ -118,7 +123,7 @@ noreturn static void help_all(void)
 	for (size_t i = 0; i < ARRAY_SIZE(helps); i++) {
 		fputs(helps[i].text, stdout);
 		if (i == NR_RUNNERS - 1)
-			printf("Of these five:\n%sThe others:\n", runners);
+			printf("Options of these five:\n%sThe others:\n", runners);
 	}
 	printf("\n%s  -V, --version    output version information and exit\n%s", common, times);
 	check_stdout();

@@ -14,8 +14,9 @@
  *     less than a tick plus the softirq latency after it. It may be later for three reasons: the
  *     timers of the user who opened the file want more than their share of a CPU (see Limits); the
  *     timer has a tolerance (see Tolerance); or the file has a slack (@slack_ns of SETUP).
- *   - Every armed timer gives exactly one event, unless a call said that it cancelled or drained
- *     it. Events cannot be dropped: the timer itself is the queue entry.
+ *   - Each time that a timer is armed, it gives exactly one event, unless a CANCEL, MOD or DRAIN
+ *     that succeeds comes first. No queue can overflow, because the timer itself is the queue
+ *     entry.
  *   - After a CANCEL that returned 0 or 1, no event of that timer is ever read.
  *   - Events are read in the order of their ticks. Events of one tick come in any order. If several
  *     readers read at a time, each gets some of the events, in the order of ticks.
@@ -35,8 +36,8 @@
  *
  *   MOD leads from any of the three states to ARMED, and CANCEL to (free). DRAIN takes all timers
  *   that are ARMED to (free), and close() takes all timers there. QUERY returns the state and
- *   changes nothing. While a read() is storing the event of a timer, QUERY returns READY and CANCEL
- *   fails with EALREADY, and MOD may: see Errors.
+ *   changes nothing. While a read() is storing the event of a timer, QUERY returns READY, CANCEL
+ *   fails with EALREADY, and MOD fails with EALREADY in some cases: see Errors.
  *
  * Files
  *   A descriptor that is inherited by fork(), copied by dup() or sent to another process refers to
@@ -69,9 +70,9 @@
  *   twheel_info.max_timers timers. All files that a user has opened hold at most as many timers as
  *   the administrator allows; these are counted in blocks of 64, and each file counts for the most
  *   that it has ever held. A file takes less than 1 KiB until its first timer is added, some 11 KiB
- *   with up to 64 timers, and some 83 KiB and 64 bytes a timer once it has held more. Memory is
- *   charged to the memory cgroup of the task whose call caused the allocation; if that cgroup is
- *   full, the call fails with ENOMEM.
+ *   with up to 64 timers, some 83 KiB with up to 128, and 4 KiB more for each further 64. It keeps
+ *   this memory until it is closed. Memory is charged to the memory cgroup of the task whose call
+ *   caused the allocation; if that cgroup is full, the call fails with ENOMEM.
  *   The timers of all users together may take half of each CPU. When that is used up, a user who
  *   has taken more than an equal share of it waits, however many files the user has.
  *   The mode of the device node says who may open it. SETUP, SUBMIT, ADD, MOD, CANCEL and DRAIN
@@ -99,12 +100,13 @@
  *   EBADF      a descriptor that is not open for writing, or for read() not open for reading
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: it never existed, was cancelled or drained, or its event has been
- *              read
+ *              read. From MOD with TWHEEL_F_PENDING also: the timer is not armed
  *   EALREADY   a read() is storing an event of the timer at this moment. A one-shot timer will have
  *              no other event; for a timer that continues, try again. CANCEL always fails then. MOD
- *              fails in two cases: if the event is the timer's last, without TWHEEL_EV_MORE; or if
- *              MOD would arm a KEEP or periodic timer as a plain one, whose next event would be its
- *              last and must not overtake the event that is being stored
+ *              fails in three cases: the event is the timer's last, without TWHEEL_EV_MORE; or MOD
+ *              would arm a KEEP or periodic timer as a plain one, whose next event would be its
+ *              last and must not overtake the event that is being stored; or 65 535 other reads
+ *              are storing earlier events of the timer
  *   EBUSY      SETUP comes too late: a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
  *              opened it. From open(): the limit on the user's files
@@ -147,12 +149,13 @@
 
 /**
  * struct twheel_setup - TWHEEL_IOC_SETUP: choose the clock and the tick
- * @clockid:	CLOCK_MONOTONIC (the default), CLOCK_BOOTTIME, or CLOCK_REALTIME, which may be
- *		set. CLOCK_BOOTTIME_ALARM and CLOCK_REALTIME_ALARM are the same, and also wake the
- *		machine if it is suspended; they need CAP_WAKE_ALARM
+ * @clockid:	CLOCK_MONOTONIC, CLOCK_BOOTTIME, or CLOCK_REALTIME, which may be set. 0 is
+ *		CLOCK_REALTIME; a file without SETUP is on CLOCK_MONOTONIC. CLOCK_BOOTTIME_ALARM
+ *		shows the time of CLOCK_BOOTTIME, and CLOCK_REALTIME_ALARM that of CLOCK_REALTIME.
+ *		These two also wake the machine if it is suspended, and need CAP_WAKE_ALARM
  * @flags:	must be 0
- * @tick_ns:	the tick in ns, 100 000 (or what the administrator set) to
- *		1 000 000 000; 0 stands for 1 000 000, or for the smallest tick if that is longer
+ * @tick_ns:	the tick in ns, from twheel_info.min_tick_ns to 1 000 000 000. 0 stands for
+ *		1 000 000, or for min_tick_ns if that is more
  * @slack_ns:	how much later than its tick an expiry may be, to share an
  *		interrupt with others; less than a second
  * @max_timers:	the most timers the file may hold, up to the administrator's
@@ -225,9 +228,11 @@ struct twheel_info {
  *			@interval_ns, @tolerance_ns; @handle must be 0. Out: @handle
  * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state, unless that fails with
  *			EALREADY. An event that was not read is dropped; one that is being read
- *			counts as read. In: @handle, @flags, @expires_ns, @interval_ns,
- *			@tolerance_ns; @user_data must be 0. Out: @user_data; res is 1 if the timer
- *			was armed, 0 if not
+ *			counts as read. The deadline, period, tolerance and flags that are given
+ *			replace the old ones: without TWHEEL_F_KEEP a KEEP timer becomes a plain
+ *			one. The timer's @user_data stays. In: @handle, @flags, @expires_ns,
+ *			@interval_ns, @tolerance_ns; @user_data must be 0. Out: @user_data; res is 1
+ *			if the timer was armed, 0 if not
  * @TWHEEL_OP_CANCEL:	free a timer, whatever its state, unless that fails with EALREADY. An event
  *			that was not read is dropped. In: @handle; all else must be 0. Out:
  *			@user_data; res is 1 if the timer was armed, 0 if not
@@ -235,8 +240,9 @@ struct twheel_info {
  *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data;
  *			@expires_ns, the time left until the deadline, or 0 if that has passed; with
  *			TWHEEL_F_ABS the deadline itself; @interval_ns; @tolerance_ns, of which at
- *			least the first three digits are as they were given, or less if it and
- *			@expires_ns would be more than 2^63 - 1; res is an enum twheel_state
+ *			least the first three digits are as they were given. If the sum of
+ *			@expires_ns and @tolerance_ns would exceed 2^63 - 1, @tolerance_ns is
+ *			reduced, so that ADD accepts both. res is an enum twheel_state
  */
 enum twheel_opcode {
 	TWHEEL_OP_ADD		= 1,
@@ -247,7 +253,8 @@ enum twheel_opcode {
 
 /**
  * enum twheel_state - what QUERY returns; see the drawing above
- * @TWHEEL_STATE_ARMED:	the timer will fire. Its deadline may have passed; Promises says by how much
+ * @TWHEEL_STATE_ARMED:	the timer will fire. Its deadline may have passed already: Promises says how
+ *			much later than its deadline a timer may fire
  * @TWHEEL_STATE_READY:	the timer's event waits to be read, or is being read at this moment. The
  *			deadline that QUERY returns is that of the event
  * @TWHEEL_STATE_IDLE:	the timer waits to be armed again. The deadline that QUERY returns is that
@@ -342,14 +349,20 @@ struct twheel_op {
  * operation and stores its result, or does neither.
  *
  * DRAIN fills in the array. It disarms the timers that are ARMED, frees their handles, and returns
- * each as the operation that would add it again: @op is TWHEEL_OP_ADD; @flags are those it was
- * armed with, and TWHEEL_F_ABS if DRAIN had that flag; @handle is the old handle, which names
- * nothing any more; @user_data; @expires_ns is the time left, 0 if the deadline has passed, or with
- * TWHEEL_F_ABS the deadline; @interval_ns; @tolerance_ns as QUERY returns it; all else is 0, also
- * the space between one operation and the next. To add the timers to another file, set each @handle
- * to 0 and SUBMIT the array. The timers come in any order. Ready events and idle handles stay. So a
- * periodic timer whose event is ready is armed again when that event is read: CANCEL the timer, or
- * DRAIN again after the read.
+ * each as the operation that would add it again:
+ *
+ *	op		TWHEEL_OP_ADD
+ *	flags		those that the timer was armed with, and TWHEEL_F_ABS if DRAIN had that flag
+ *	handle		the old handle, which names nothing any more
+ *	user_data	as ADD was given it
+ *	expires_ns	the time left, 0 if the deadline has passed; with TWHEEL_F_ABS the deadline
+ *	interval_ns	as given
+ *	tolerance_ns	as QUERY returns it
+ *
+ * Everything else is 0, including the bytes between one operation and the next. To add the timers
+ * to another file, set each handle to 0 and SUBMIT the array. The timers come in any order. Ready
+ * events and idle handles stay. So a periodic timer whose event is ready is armed again when that
+ * event is read: CANCEL the timer, or DRAIN again after the read.
  *
  * A DRAIN continues where the last one ended: call it until it returns 0 with @nr_done 0. Then
  * nothing is armed, except timers that other threads have added, or have armed by reading,
@@ -357,7 +370,8 @@ struct twheel_op {
  * timer that could not be stored is not lost: it stays armed, with its handle and its deadline. If
  * MOD has re-armed a timer while an event of that timer was being read, DRAIN leaves the timer
  * armed until the read is over.
- * Elements of the array from @nr_done on may have been written to.
+ *
+ * DRAIN may also have written to elements of the array from @nr_done on: ignore what is there.
  */
 struct twheel_batch {
 	__aligned_u64	ops;

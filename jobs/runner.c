@@ -116,7 +116,7 @@ static struct json_object *understood(const struct reply *reply)
 	return NULL;
 }
 
-/* If a daemon had answered, or none was tried yet, say that none can be talked to. Try the next one. */
+/* Say why no daemon can be talked to, but once until one answers. Try the next one. */
 static void next_url(const struct reply *reply)
 {
 	struct json_object *o = understood(reply), *why = NULL;

@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # docs-fresh.sh: print which tables of doc/ are older than what they measure; `make docs-fresh`. The
 # exit status is 1 if any is. doc/tables says what each table measures. A C file or a script in which only
-# comments have changed counts as unchanged, and so does a text.
+# comments have changed counts as unchanged, and so does a text. Neither do #error and static_assert() change
+# what is compiled.
 #
 # The list at the head of a table names its commit, or one for each of its parts:
 #
@@ -58,7 +59,8 @@ headers() {
 # code KIND: print the file on stdin, whose name ends with KIND, without comments; C a word a line
 code() {
 	case $1 in
-	c | h) gcc -fpreprocessed -dD -E -P -x c - 2>/dev/null | tr -s '[:space:]' '\n' ;;
+	c | h) gcc -fpreprocessed -dD -E -P -x c - 2>/dev/null |
+		sed -E 's/^[[:space:]]*#[[:space:]]*error.*/#error/; /^static_assert\(.*\);$/d' | tr -s '[:space:]' '\n' ;;
 	sh) grep -v '^[[:space:]]*#' ;;
 	md) ;;
 	*) cat ;;

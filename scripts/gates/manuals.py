@@ -7,7 +7,8 @@ Each function of lib/libtwheel.map, where NAME_sized() counts as NAME(), must be
 page, with the header's prototype, its parameters and its errors. If a page shows a structure, that must
 have the header's members. The page of the device must have every name and the table of errors of the
 interface, and every parameter of the modules; the page of the command every word and option; and the
-pages of twheeld every option, command, key and path.
+pages of twheeld every option, command, key and path. The completion in bash must have the commands of
+twheel(1) and of `twheel job`, and for each of the latter its options.
 
 The sources of the pages and of the code are parsed with regular expressions, which only understand the
 style of this tree.
@@ -15,6 +16,7 @@ style of this tree.
 
 import glob
 import re
+import subprocess
 import sys
 
 HEADERS = ("lib/libtwheel.h", "lib/libtwheel-sched.h")
@@ -160,6 +162,29 @@ def check_jobs(pages):
             wrong(f"twheeld(8) has no {path}")
 
 
+def completed(*words):
+    """What bash would complete the last of the words to."""
+    script = '. tools/twheel/completion.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _twheel; printf "%s\\n" "${COMPREPLY[@]}"'
+    return set(subprocess.run(["bash", "-c", script, "-", *words], check=True, text=True, stdout=subprocess.PIPE).stdout.split())
+
+
+def check_completion():
+    words = set(re.findall(r'^\t\{ "(\w+)", cmd_', read("tools/twheel/main.c"), re.M)) | {"help"}
+    said = {word for word in completed("twheel", "") if not word.startswith("-")}
+    for word in said ^ words:
+        wrong(f"twheel {word}: in completion.bash or in main.c, and not in both")
+    source = read("jobs/client/main.c")
+    commands = re.findall(r'^\t\{ "(\w+)", cmd_\w+, \d+, \d+, "(\w*)" \}', source, re.M)
+    said = {word for word in completed("twheel", "job", "") if not word.startswith("-")}
+    for word in said ^ {name for name, _ in commands}:
+        wrong(f"twheel job {word}: in completion.bash or in the client, and not in both")
+    options = re.findall(r'^\t\{ "([-\w]+)", ([01]), "(\w+)", ', source, re.M)
+    for name, classes in commands:
+        wanted = {f"--{option}" + "=" * int(arg) for option, arg, of in options if set(of) & set(classes)}
+        for option in completed("twheel", "job", name, "--") ^ (wanted | {"--json", "--socket=", "--help"}):
+            wrong(f"twheel job {name} {option}: in completion.bash or in the client, and not in both")
+
+
 def check_references(pages):
     there = {f"{name}({path[-5]})" for path, page in pages.items() for name in names(page)}
     there.add("libtwheel(3)")
@@ -175,5 +200,6 @@ check_structures(pages)
 check_device(pages["doc/man/twheel.4.scd"])
 check_command(pages["doc/man/twheel.1.scd"])
 check_jobs(pages)
+check_completion()
 check_references(pages)
 sys.exit(complaints != 0)

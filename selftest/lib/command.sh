@@ -400,6 +400,16 @@ within() {
 		gives 125 "$twheel" run --within=1s "$dir/jobs"
 }
 
+# Names are what twheeld says that there are, and behind "--" is somebody's command.
+jobs_complete() {
+	(
+		twheel() { printf 'NAME NEXT\nmail -\nbackup -\n'; }
+		export -f twheel
+		completes "backup" twheel job pause b && completes "--replace" twheel job add x --repl &&
+			completes "" twheel job add x -- ls --repl && completes "--outcome=" twheel job history backup --o
+	)
+}
+
 completion() {
 	completes "every" twheel ev && completes "--count=" twheel every 5s --co &&
 		completes "skip" twheel every 5s --missed = s && completes "embedded" twheel bench --backend = e &&
@@ -409,6 +419,7 @@ completion() {
 		completes "help" twheel he && completes "plot" twheel help pl && completes "--lock=" twheel run --l &&
 		completes "--kill-after=" twheel after --k && completes "--json-fd=" twheel at --json- &&
 		completes "--within=" twheel every 5s --w && completes "resume" twheel job res &&
+		jobs_complete &&
 		completes "--socket=" twheel job ls --s
 }
 

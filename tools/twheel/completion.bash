@@ -30,6 +30,42 @@ _twheel_zones()
 	echo UTC
 }
 
+# The names of the jobs of a running twheeld.
+_twheel_job_names()
+{
+	twheel job ls 2>/dev/null | awk 'NR > 1 { print $1 }'
+}
+
+# What may follow "twheel job".
+_twheel_job()
+{
+	local words='--json --socket= --help' command=${COMP_WORDS[2]}
+	local when='--at= --after= --key= --arg='
+
+	if [ "$COMP_CWORD" = 2 ]; then
+		echo "$words add at after every put ls export show rm pause resume run cancel history runs log
+			kill nodes runners next days import"
+		return
+	fi
+	case $command in
+	add|at|after|every)
+		words+=" --cron= --every= --start= --delay= --at= --after= --zone= --except= --spread= --missed= --grace=
+			--overlap= --queue= --retry= --wait-retry= --timeout= --stop= --lost= --keep= --user= --dir= --env=
+			--memory= --cpu= --pids= --then= --then-fail= --alarm= --late= --http= --pool= --prio= --prefer= --each"
+		[ "$command" != add ] || words+=' --replace' ;;
+	run)	words+=" $when --wait" ;;
+	history|runs)
+		words+=' --outcome= --since= --limit=' ;;
+	log)	words+=' --follow --attempt=' ;;
+	next)	words+=' --zone= --limit=' ;;
+	import)	words+=' --prefix= --user-field --replace' ;;
+	esac
+	if [[ $COMP_CWORD = 3 && $command = @(show|rm|pause|resume|run|cancel|history|runs|log|ls) ]]; then
+		words+=" $(_twheel_job_names)"
+	fi
+	echo "$words"
+}
+
 _twheel()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=''
@@ -40,9 +76,7 @@ _twheel()
 	if [ "$COMP_CWORD" = 1 ]; then
 		words='after at every cron run job ls info top bench plot help --help --version'
 	elif [ "${COMP_WORDS[1]}" = job ]; then
-		words='--json --socket= --help'
-		[ "$COMP_CWORD" != 2 ] || words+=' add at after every put ls export show rm pause resume run cancel
-			history runs log kill nodes runners next days import'
+		[[ $COMP_CWORD -gt 3 && " ${COMP_WORDS[*]:3:COMP_CWORD - 3} " = *' -- '* ]] || words=$(_twheel_job)
 	elif [ "$prev" = --missed ]; then
 		words='skip burst'
 		case ${COMP_WORDS[1]} in

@@ -1305,12 +1305,14 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  * A field or flag that is added to operations passes through these places: op_get() and ops_widen()
  * read it, also from a program that is older than the field; op_is_valid() refuses what makes no
  * sense; slot_set() keeps it in the slot; op_set_expires() and drain_collect() give it back, so
- * that the output of DRAIN, submitted again, makes the same timers.
+ * that the output of DRAIN, submitted again, makes the same timers. CONTRIBUTING.md, "a field or a
+ * flag of an operation", lists what else there is: the library, tests and documents.
  *
- * A flag that only decides whether MOD is done, as TWHEEL_F_PENDING does, goes to op_is_valid() and
- * to slot_may_rearm(), and into neither VALID_FLAGS nor SLOT_FLAGS. If the decision depends on the
- * time, op_moment() must read the clock, and op_is_exact() of lib/embedded.c must ask for the exact
- * clock.
+ * A flag that only decides whether MOD is done, as TWHEEL_F_PENDING does, goes to op_is_valid(),
+ * and into neither VALID_FLAGS nor SLOT_FLAGS. If it refuses a slot that is not ARMED,
+ * slot_may_rearm() does that; if it refuses an ARMED slot, see op_mod(). If the decision needs to
+ * know what time it is, op_moment() must read the clock, and op_is_exact() of lib/embedded.c must
+ * ask for the exact clock.
  *
  * Most functions from here to op_run() are inlined into each caller, with a constant @opcode, so
  * that ADD, MOD and CANCEL are each compiled without the branches of the others.
@@ -1520,8 +1522,9 @@ static int slot_may_rearm(const struct slot *slot, u64 interval, u32 flags)
  * Take @slot, which is not ARMED, from wherever it is, so that it can be armed. A READY slot loses
  * its event. A READING slot is taken from its reader; @nr_past counts that this reader is still
  * copying, until read_commit() calls slot_past_read(). For that, read_commit() only asks whether
- * @reader names it still. So NULL does as well as what the wheel soon writes there: a slot that is
- * ARMED has its links to the bucket in that memory, which are no reader's address.
+ * @reader is still itself. NULL is not, and neither is what comes next: when the slot is ARMED, the
+ * wheel keeps the slot's links to its bucket in the same memory, and these are never the address of
+ * a reader.
  */
 static void slot_take(struct file_wheel *file, struct slot *slot)
 {

@@ -4,15 +4,20 @@
 # Source this: functions that read the edits of selftest/mutations, check that each still applies, and
 # judge what a test said of one.
 
+# The tests of selftest/jobs, those that take seconds first. That of the page needs a browser, and is not here.
+jobs_tests='test_policy test_store test_judge.py test_quartz.py test_xxl_job.py test_web.py test_http.py
+	test_command.py test_module.py test_xinye.py test_runs.py test_pool.py test_crash.py test_many.py'
+
 # Is $first one of the stages that may notice an edit of $file?
 has_stage() {
 	case $file in
 	lib/* | wheel_decimal.h) stages='lib device' ;;
 	calendar/* | tools/*) stages=calendar ;;
+	jobs/*)	stages=${jobs_tests//test_/jobs:test_} ;;
 	*)	stages='native fuzz uml qemu cpus icount' ;;
 	esac
 	what="no such stage: $first"
-	[[ " $stages " == *" $first "* ]]
+	[[ " ${stages//[$'\n\t']/ } " == *" $first "* ]]
 }
 
 begin() { file=$2 first=$3 name=${*:4} old='' new=''; }
@@ -78,7 +83,7 @@ edits_apply() {
 
 # Do tests of this stage wait in real time, so that they may fail because the host is busy? In the others
 # a run is like the one before.
-in_real_time() { [[ " uml qemu cpus lib device " == *" $1 "* ]]; }
+in_real_time() { [[ " uml qemu cpus lib device jobs " == *" ${1%%:*} "* ]]; }
 
 # said LOG: print the suite and the point that failed first, from what a stage printed. If none did:
 # that a suite was out of time; or what else is wrong with one; or, if a suite was running when the

@@ -26,6 +26,9 @@
 #	device	libtwheel over /dev/twheel, in the virtual machine (half a minute)
 # For the calendar and twheel(1):
 #	calendar	the tests of selftest/calendar (half a minute)
+# For twheeld:
+#	jobs:TEST	a test of selftest/jobs, such as jobs:test_quartz.py, with the sanitizers. They take from a
+#			second to some minutes, and so each is a stage (scripts/long/edits.sh has their order)
 #
 # shellcheck disable=SC2119,SC2317 # all sources; try() calls the stages
 . "$(dirname "$0")/../lib.sh"
@@ -73,6 +76,22 @@ calendar_builds() { make -s -j2 -C "$copy/selftest/calendar" all; }
 calendar() {
 	echo "# suite calendar"
 	make -s -C "$copy/selftest/calendar" check
+}
+
+jobs_builds() { make -s -C "$copy/selftest/jobs" O="$copy/build/jobstest" all; }
+
+# The first failed point is enough: the others may each wait for a minute. If a daemon dies, its test may end
+# by an exception, and print no point: then the status tells of it.
+jobs() { # TEST
+	local test=$copy/build/jobstest/$1 status=0
+
+	[[ $1 != *.py ]] || test=$copy/selftest/jobs/$1
+	echo "# suite $1"
+	JOBS=$copy/build/jobstest ASAN_OPTIONS=exitcode=99:detect_leaks=1 \
+		UBSAN_OPTIONS=exitcode=99:print_stacktrace=1 timeout 1200 "$test" | sed '/^not ok /q' || status=$?
+	[ "$status" != 124 ] || ended "$status"
+	[ "$status" = 0 ] || echo "# exit status $status"
+	return "$status"
 }
 
 kernel_builds() { # KDIR TARGET NAME=VALUE...
@@ -170,12 +189,14 @@ device() {
 	guest boot.sh 300 '' "${tests[*]##*/}" '' "$top"/twheel{,_chardev}.ko "${tests[@]}"
 }
 
+# A stage is the name of its functions, and may have an argument for the second: STAGE[:ARGUMENT].
+
 # run STAGE: return 0 if the stage's tests pass with $copy, 1 if one failed, and 2 if that is not
 # known. $what says why.
 run() {
 	local log=$copy/$1.log
 
-	! "$1" >"$log" 2>&1 </dev/null || return 0
+	! "${1%%:*}" "${1#*:}" >"$log" 2>&1 </dev/null || return 0
 	if ! what=$(said "$log"); then
 		what="ended badly, and no point failed: $(tail -n 1 "$log")"
 	elif is_noticed "$what" "$name"; then
@@ -190,7 +211,7 @@ run() {
 try() {
 	local log=$copy/$1.log status=0 first_what
 
-	if ! "$1_builds" >"$log" 2>&1 </dev/null; then
+	if ! "${1%%:*}_builds" >"$log" 2>&1 </dev/null; then
 		what="does not build: $(grep -m 1 -E 'error|Error' "$log" || tail -n 1 "$log")"
 		return 2
 	fi

@@ -21,6 +21,14 @@ def errors(answers):
 
 # ---- tokens ---------------------------------------------------------------------------------------
 
+# Which token is enough for a request, besides the one for all.
+FOR = {"read": ("GET /v1/jobs", "GET /v1/jobs/x", "GET /v1/runs", "GET /v1/runs/1-1", "GET /v1/runs/1-1/log", "GET /v1/plan", "GET /metrics",
+                "GET /v1/preview?cron=@daily", "GET /v1/days/x", "GET /v1/runners", "GET /v1/nodes"),
+       "run": ("POST /v1/take", "POST /v1/runs/1-1/beat", "POST /v1/runs/1-1/done"),
+       "all": ("POST /v1/jobs", "PUT /v1/jobs/x", "DELETE /v1/jobs/x", "POST /v1/jobs/x/run", "POST /v1/jobs/x/pause", "POST /v1/jobs/x/resume",
+               "POST /v1/jobs/x/shots", "DELETE /v1/jobs/x/shots/k", "POST /v1/runs/1-1/kill", "PUT /v1/days/x")}
+
+
 def tokens(tap, d):
     wrong = [None, "a" * 31, "a" * 33, "A" * 32, "r" * 31 + "x", "", "a" * 5000]
     answers = [d.ask(method, path, token=token) for token in wrong
@@ -32,6 +40,10 @@ def tokens(tap, d):
     requests = {"read": ("GET", "/v1/jobs"), "write": ("PUT", "/v1/jobs/x", definition), "kill": ("POST", "/v1/runs/1-1/kill")}
     got = {name: [d.ask(*r, token=token)[0] for r in requests.values()] for name, token in TOKENS.items()}
     tap.same(got, {"all": [200, 200, 404], "read": [200, 403, 403], "run": [403, 403, 403]}, "what each token is for")
+    asked = [(name, who, request, d.ask(*request.split(), token=token)[0]) for name, token in TOKENS.items()
+             for who, requests in FOR.items() for request in requests]
+    wrong = [a for a in asked if (a[3] == 403) != (a[0] not in ("all", a[1]))]
+    tap.ok(not wrong, "and of each other request, too", *wrong)
     for scheme in ("bearer", "Basic", "Bearer  "):
         status = d.ask("GET", "/v1/jobs", token=None, Authorization=f"{scheme} {TOKENS['all']}")[0]
         tap.same(status, 200 if scheme == "bearer" else 401, f"the scheme '{scheme}'")
@@ -346,7 +358,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(58)
+    tap = Tap(59)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow):

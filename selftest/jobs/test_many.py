@@ -249,7 +249,10 @@ def fence(tap):
                                                       f"SELECT twheel.balance({me})", f"SELECT twheel.go_on({me}, 'x', 1)")]
         tap.ok(all("TW001" in e for e in errors), "a buried life can write nothing", *errors)
         other = server.query("SELECT twheel.join_as(0, 'other', 3600000000)")[0][0]
-        tap.same(server.query(turn_sql(other, 1, late)), [], "a life cannot fire what another owns")
+        theirs = server.query("INSERT INTO due (job, at, main) SELECT id, 1, 0 FROM job RETURNING id, at")[0]
+        tap.same([server.query(turn_sql(other, nr, theirs, kind=kind)) for nr, kind in ((1, 2), (2, 3), (3, 4))], [[]] * 3,
+                 "a life can neither fire nor leave out what another owns")
+        server.query(f"DELETE FROM due WHERE id = {theirs[0]}")
         # The server's clock is set forward, which ends all leases, and back.
         ahead = "UPDATE node SET lease_until = lease_until {} interval '10 h', buries_from = buries_from {} interval '10 h'"
         server.query(ahead.format("-", "-"))
@@ -271,7 +274,7 @@ def fence(tap):
         waits, rows = waits_for(server, turn_sql(heir, 1, row, lane=1), f"SELECT twheel.balance({other})")
         tap.ok(waits and rows == [(-1,)], "a burial waits for a turn in progress")
         tap.same(server.query(f"SELECT count(*) FROM running WHERE life = {heir}"), [(1,)], "a burial takes over the turn that it waited for")
-        nr = itertools.count(2)
+        nr = itertools.count(4)
 
         def after(kind, was, state):
             """Of a run of heir's in one state, which other's turn gives another: attempt, state, and is it other's?"""

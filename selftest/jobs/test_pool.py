@@ -469,8 +469,10 @@ def protocol(tap, d):
     status = d.ask("POST", f"{path}/done?runner=a-1&attempt=1&status=1&from=4", "more\n", token=TOKENS["run"])[0]
     again = until(lambda: take(1)[1]["runs"])
     tap.same([status, again[0]["attempt"], d.output(key, attempt=1)], [200, 2, "out\nmore\n"], "it has failed, and takes the next attempt")
-    answers = [d.ask("POST", f"{path}/{what}?runner=a-1&attempt=1", token=TOKENS["run"]) for what in ("beat", "done")]
-    tap.ok([s for s, _ in answers] == [409, 409] and all("error" in a for _, a in answers), "old attempts are refused", answers)
+    answers = [d.ask("POST", f"{path}/{what}?runner={who}&attempt={n}&from=9", "late\n", token=TOKENS["run"])
+               for what in ("beat", "done") for who, n in (("a-1", 1), ("b-1", 2))]
+    tap.ok([s for s, _ in answers] == [409] * 4 and all("error" in a for _, a in answers), "old attempts are refused, and those of others", answers)
+    tap.same([d.output(key, attempt=n) for n in (1, 2)], ["out\nmore\n", ""], "and nothing of what they print is kept")
     asked = [d.ask("POST", f"{p}/{what}?runner={who}&attempt={n}&sent=1000", token=TOKENS["run"])[0] for what in ("beat", "done")
              for p, who, n in ((path, "a-1", 1), (path, "b-1", 2), (path, "", 1), ("/v1/runs/999-5", "a-1", 1))]
     mine = [d.ask("POST", f"{path}/{what}?runner=a-1&attempt=2&sent=1000", token=TOKENS["run"]) for what in ("beat", "done")]
@@ -893,7 +895,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(67)
+    tap = Tap(68)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

@@ -461,6 +461,16 @@ def zones(tap):
         tap.same([before == same, gaps], [True, {3600 * 10**9}], "a zone whose rules have changed", before, same, after)
 
 
+def local_time(tap):
+    """Of a daemon that is not where UTC is."""
+    with Daemon(TZ="Asia/Tokyo") as d:
+        d.start()
+        d.put("here", cron="0 12 * * *", exec=["true"])
+        d.put("there", cron="0 12 * * *", zone="UTC", exec=["true"])
+        hours = [d.get(f"/v1/jobs/{name}")["next"][0][10:] for name in ("here", "there")]
+        tap.same(hours, ["T03:00:00.000000Z", "T12:00:00.000000Z"], "the zone of a job is the local one, unless it says which; times are told in UTC")
+
+
 def days_off(tap):
     """A calendar changes while a job is paused: the times that have passed are not forgotten."""
     with Daemon() as d:
@@ -570,6 +580,15 @@ def lost(tap):
         d.start()
         rows = {r["run"]: r["outcome"] for r in d.over("behind", 3)}
         tap.same([[rows.get(key) for key in keys], len(d.lines("behind"))], [["lost", "ok", "ok"], 3], "what waited behind a run that was lost is not lost")
+        d.put("retries", exec=["/bin/sh", "-c", f"echo >>{d.dir}/retries; [ $TWHEEL_ATTEMPT != 1 ] || exec sleep 1000; [ $TWHEEL_ATTEMPT = 3 ]"],
+              retry={"times": 1, "wait": "10ms"})
+        key = run(d, "retries")
+        until(lambda: d.lines("retries"))
+        d.kill()
+        d.start()
+        d.over("retries")
+        rows = [(r["attempt"], r["outcome"]) for r in reversed(d.get(f"/v1/runs/{key}"))]
+        tap.same(rows, [(1, "lost"), (2, "failed"), (3, "ok")], "a run that was lost has all its retries left")
         d.put("late", exec=["/bin/sh", "-c", f"trap 'exit 3' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
         d.put("kind", exec=["/bin/sh", "-c", f"trap 'exit 0' TERM; echo >>{d.dir}/on; sleep 1000 & wait"])
         keys = [run(d, "late"), run(d, "kind")]
@@ -682,6 +701,10 @@ def full(tap):
     with Daemon() as d:
         flag = f"{d.dir}/full"
         d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
+        d.request("PUT", "/v1/days/old", ["2027-01-01"])
+        os.mknod(flag)      # no turn is pending: it is the calendar that cannot be written
+        days = [d.request(*r)[:n] for name in ("old", "new") for n, r in ((1, ("PUT", f"/v1/days/{name}", ["2027-01-02"])), (2, ("GET", f"/v1/days/{name}")))]
+        os.unlink(flag)
         d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
         stubborn = ["/bin/sh", "-c", f"trap '' TERM; echo >>{d.dir}/on; while :; do sleep 0.05; done"]
         d.put("slow", exec=stubborn, timeout="1s", stop="0.2s")
@@ -689,7 +712,6 @@ def full(tap):
         until(lambda: d.lines() and d.lines("on"))
         os.mknod(flag)
         status, answer = d.put("new", exec=["true"])
-        days = d.request("PUT", "/v1/days/new", ["2027-01-01"])[0], d.request("GET", "/v1/days/new")[0]
         try:
             waited = d.request("GET", f"/v1/runs/{key}/log?wait=0.2s")[0]
         except OSError as error:
@@ -699,7 +721,8 @@ def full(tap):
         before = settled(lambda: len(d.lines()))
         time.sleep(0.5)
         tap.ok(status == 503 and "cannot be written" in answer["error"], "full disk: requests are refused", status, answer)
-        tap.same(days, (503, 404), "a calendar that is not written is none")
+        tap.same(days, [(503,), (200, ["2027-01-01"]), (503,), (404, {"error": "there is no calendar 'new'"})],
+                 "a calendar that is not written is as it was, or none")
         tap.same(len(d.lines()), before, "full disk: nothing begins that is not written")
         os.unlink(flag)
         tap.ok(until(lambda: len(d.lines()) >= before + 8), "full disk: all runs begin when there is room again", d.stderr())
@@ -778,6 +801,7 @@ def strangers(tap, d):
             b'{"exec": ["true"], "exec": ["false"]}', b'{"exec": ["true"], "exec": ["true"]}', b'{"exec": ["true"], "\\u0065xec": ["false"]}',
             b'{"exec": ["true"], "env": {"A:\\"": "b", "B": ":", "A:\\"": "b"}}')),
         ("POST", "/v1/jobs", b'[{"name": "x", "exec": ["a"]}, {"name": "y", "name": "z", "exec": ["a"]}]'),
+        ("POST", "/v1/jobs", [{"name": name, "exec": ["true"], "cron": cron} for name, cron in (("x", "@daily"), ("y", "61 * * * *"), ("z", "@daily"))]),
         ("POST", "/v1/jobs/show/shots", b'[{"after": "1h", "after": "2h"}]'),
         *((method, f"/v1/{path}", body) for body in (b"{}", b"garbage") for method, path in (
             ("POST", "jobs/show/run"), ("POST", "jobs/show/pause"), ("POST", "jobs/show/resume"), ("DELETE", "jobs/show"),
@@ -973,7 +997,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(107)
+    tap = Tap(109)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -984,6 +1008,7 @@ def main():
         missed(tap)
         descriptors(tap)
         zones(tap)
+        local_time(tap)
         days_off(tap)
         paced(tap)
         lost(tap)

@@ -48,14 +48,15 @@ def where(d, key):
 # ---- block strategies -----------------------------------------------------------------------------
 
 def blocks(tap, d):
-    for word, wanted in (("queue", ["ok", "ok", "ok"]), ("skip", ["ok", "skipped", "skipped"]),
+    for word, wanted in (("queue", ["ok", "ok", "ok", "running", "queued", "queued"]), ("skip", ["ok", "skipped", "skipped"]),
                          ("replace", ["killed", "skipped", "ok"])):
         d.put(word, exec=sh(f"{gate(d, word)}; echo $TWHEEL_ARG"), overlap=word, pool="p", stop="10s")
         keys = [run(d, word, arg="0")]
         running(d, keys[0])
         keys += [run(d, word, arg=str(n)) for n in (1, 2)]
+        states = [until(lambda key=key: (state := d.get(f"/v1/runs/{key}")[0]["state"]) != "due" and state) for key in keys]
         os.mknod(f"{d.dir}/{word}")
-        tap.same([over(d, key)[-1][1] for key in keys], wanted,
+        tap.same([over(d, key)[-1][1] for key in keys] + [state for state in states if word == "queue"], wanted,
                  {"queue": "SERIAL_EXECUTION (queue)", "skip": "DISCARD_LATER (skip)", "replace": "COVER_EARLY (replace)"}[word])
 
 
@@ -69,7 +70,7 @@ def routes(tap, d, one):
         keys = [run(d, "busy") for _ in range(3)]       # one has room for two, two for one
         for key in keys:
             until(lambda key=key: where(d, key))
-        places = [where(d, key)[0] for key in keys]
+        places = [place for key in keys for place in where(d, key)]
         tap.same(sorted(places.count(os.path.basename(r.dir)) for r in (one, two)), [1, 2],
                  "BUSYOVER: a runner that has no room gets nothing", places)
         waits = run(d, "who")
@@ -94,7 +95,7 @@ def routes(tap, d, one):
                  "SHARDING_BROADCAST (each): all runners, each knows its shard")
         two.kill()
         keys = [run(d, "who") for _ in range(4)]
-        tap.same([(over(d, key)[-1][1], where(d, key)) for key in keys], [("ok", [os.path.basename(one.dir)])] * 4,
+        tap.same([(over(d, key), where(d, key)) for key in keys], [([(1, "ok")], [os.path.basename(one.dir)])] * 4,
                  "FAILOVER: a dead runner gets nothing")
 
 

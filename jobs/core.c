@@ -37,6 +37,7 @@
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* for about how long one call deletes history */
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
+#define UNDECIDED_US	US_PER_MS	/* until a firing that was not decided is fired again */
 #define RELOAD_NS	(NS_PER_S / 2)	/* after firings that were refused */
 #define LOOK_US		(250 * US_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
@@ -186,24 +187,29 @@ static void due_fired(void *arg, const struct twheel_task_info *task)
 	fire(arg, true);
 }
 
-void core_arm(int64_t id, int64_t job, int64_t at)
+/* Fire @row at @at. */
+static void arm_row(const struct armed *row, int64_t at)
 {
-	struct armed row = { .job = job, .id = id, .at = at };
+	struct armed *copy = new_armed(row);
 	struct twheel_task task = {
-		.fn = due_fired, .release = free_armed, .key = &id, .key_len = sizeof(id),
+		.fn = due_fired, .arg = copy, .release = free_armed,
+		.key = &copy->id, .key_len = sizeof(copy->id),
 	};
 	int err;
 
-	if (at >= horizon || !store_owns(store, job))
-		return;
 	when_due(&task, at);
-	task.arg = new_armed(&row);
 	err = twheel_sched_add(sched, &task, NULL);
 	if (err) {
 		say(SAY_ERROR, "cannot arm a timer: %s", strerror(-err));
-		free_armed(task.arg);
+		free_armed(copy);
 		core_reload();
 	}
+}
+
+void core_arm(int64_t id, int64_t job, int64_t at)
+{
+	if (at < horizon && store_owns(store, job))
+		arm_row(&(struct armed){ .job = job, .id = id, .at = at }, at);
 }
 
 void core_disarm(int64_t id)
@@ -418,8 +424,8 @@ static void fire(const struct armed *row, bool paced)
 	plan = plan_firing(&job->def, job->name, row->at, now, row->id != job->due_id);
 	if (paced && plan.run && is_late(&job->def, row->at, now))
 		pace(row);
-	else
-		run_fire(job, row->id, row->at, &plan, now);
+	else if (!run_fire(job, row->id, row->at, &plan, now))
+		arm_row(row, now + UNDECIDED_US);
 }
 
 /* ---- turns -------------------------------------------------------------------------- */

@@ -145,8 +145,8 @@ static void set_runs(const char *text)
 static void set_lease(const char *text)
 {
 	if (!parse_duration(text, &options.lease) || options.lease < NS_PER_S ||
-	    options.lease > 3600 * NS_PER_S)
-		die("'%s' is not a duration from a second to an hour", text);
+	    options.lease > 300 * NS_PER_S)	/* news is kept for twice as long: store_pg.sql */
+		die("'%s' is not a duration from a second to 5 minutes", text);
 	options.lease /= NS_PER_US;
 }
 
@@ -363,6 +363,7 @@ void begin_again(void)
 	mails_kill();
 	exec_undo();
 	setenv(AGAIN, "1", true);
+	close_at_exec();
 	execv("/proc/self/exe", arguments);
 	die("cannot start again: %s", strerror(errno));
 }
@@ -400,8 +401,10 @@ static void open_server(void)
 	if (!module)
 		die("cannot open the store: %s", error);
 	if (!module->open(&store, options.store, machine_name(), options.lease, error,
-			  sizeof(error)))
+			  sizeof(error))) {
+		store->guard = runs_guard;
 		return;
+	}
 	say(SAY_ERROR, "cannot open the store: %s", error);
 	give_up();
 }
@@ -606,6 +609,7 @@ static void watch_signals(void)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);	/* then it is an error of write(): EFBIG */
 	signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals.fd < 0 || source_add(&signals))
 		die("signalfd: %s", strerror(errno));

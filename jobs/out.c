@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <curl/curl.h>
 
@@ -196,6 +197,14 @@ static bool add_header(struct call *call, const char *text)
 	return more;
 }
 
+/* The runs that are begun meanwhile do not get the connection. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
+{
+	(void)arg;
+	(void)purpose;
+	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
 /* Set one of the options of a call. *@bad becomes true if that fails. */
 #define set(call, bad, option, value) \
 	(*(bad) |= curl_easy_setopt((call)->easy, option, value) != CURLE_OK)
@@ -213,6 +222,7 @@ static bool set_options(struct call *call, const struct post *what)
 	set(call, &bad, CURLOPT_POST, 1L);
 	set(call, &bad, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)what->size);
 	set(call, &bad, CURLOPT_COPYPOSTFIELDS, what->body);
+	set(call, &bad, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	set(call, &bad, CURLOPT_NOSIGNAL, 1L);
 	/* Do not wait for a thread that still looks up the name, when the call is given up. */
 	set(call, &bad, CURLOPT_QUICK_EXIT, 1L);

@@ -46,6 +46,25 @@ int64_t pool_lease(void)
 	return LEASES * store->lease;
 }
 
+/* By CLOCK_BOOTTIME: until then no lease of a runner counts as over. */
+static int64_t spared;
+
+void pool_spare(void)
+{
+	spared = time_now(CLOCK_BOOTTIME) / NS_PER_US + pool_lease();
+}
+
+int64_t pool_over_before(void)
+{
+	static int64_t ahead;
+	int64_t now = now_us(), boot = time_now(CLOCK_BOOTTIME) / NS_PER_US;
+
+	if (core_stuck() || llabs(now - boot - ahead) > JUMP_US)
+		pool_spare();
+	ahead = now - boot;
+	return boot < spared ? 0 : now;
+}
+
 /* ---- which runners there are -------------------------------------------------------- */
 
 /**
@@ -312,10 +331,11 @@ static void all_over(struct run *run)
 static void see_task(struct run *run, const struct task *task)
 {
 	enum outcome outcome = task->outcome;
+	int64_t now = pool_over_before();
 	bool lost = false;
 
-	if (task->state == TASK_OUT && task->until < now_us() &&
-	    !store_task_lost(store, task, now_us(), &lost) && lost)
+	if (task->state == TASK_OUT && task->until < now &&
+	    !store_task_lost(store, task, now, &lost) && lost)
 		outcome = OUTCOME_LOST;
 	crash_point("a task was seen");
 	if (task->life)
@@ -372,7 +392,8 @@ static void add_back(void *arg, int64_t id, int64_t at)
 
 /*
  * Runs of the job may wait for a runner of a pool that the job has no longer. Take the tasks of
- * these runs back. Then the runs begin as the new definition says: with new tasks, or here.
+ * these runs back. Then the runs begin as the new definition says: with new tasks, or here. If a
+ * part of a run has begun, its other parts go to the new pool, if there is one.
  */
 static void look_where(void *arg, struct job *job)
 {
@@ -382,7 +403,7 @@ static void look_where(void *arg, struct job *job)
 	(void)arg;
 	if (!job->moved)
 		return;
-	err = store_tasks_back(store, job->id, add_back, &back);
+	err = store_tasks_back(store, job->id, job->def.pool, add_back, &back);
 	job->moved = err;
 	moved |= err;
 	for (size_t i = 0; i < back.nr && !err; i++) {
@@ -401,6 +422,7 @@ static void look(void)
 	struct looking looking = { 0 };
 
 	looked = now_us();
+	pool_over_before();	/* has the clock been set? */
 	if (moved) {
 		moved = false;
 		jobs_each(look_where, NULL);
@@ -421,7 +443,7 @@ void pool_moved(struct job *job)
 	const struct run *run;
 
 	TAILQ_FOREACH(run, &job->runs, in_job)
-		job->moved |= run->away && !run->began;
+		job->moved |= run->away;
 	if (!job->moved)
 		return;
 	moved = true;

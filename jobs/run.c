@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "crash.h"
 #include "twheeld.h"
@@ -428,21 +430,6 @@ static size_t nr_queued(const struct job *job)
 	return n;
 }
 
-/* A newer firing takes the place of the one that is queued. */
-static void skip_queued(struct job *job)
-{
-	struct run *run = first_queued(job);
-	struct op *op;
-
-	if (!run)
-		return;
-	op = core_op(OP_END, job);
-	op->line = line_of(job, &run->firing, OUTCOME_SKIPPED, -1, 0);
-	op->line.firing.arg = NULL;
-	move_parked(job, run->firing.id, op->line.ended);
-	run_free(run);
-}
-
 /* May a new firing run, now or later, although other runs of the job may exist? Sets its state. */
 static bool may_overlap(struct job *job, enum state *state)
 {
@@ -452,10 +439,20 @@ static bool may_overlap(struct job *job, enum state *state)
 	*state = STATE_QUEUED;
 	if (job->def.overlap == OVERLAP_QUEUE)
 		return nr_queued(job) < (size_t)job->def.queue;
-	if (job->def.overlap == OVERLAP_REPLACE) {
-		skip_queued(job);
-		return true;
-	}
+	return job->def.overlap == OVERLAP_REPLACE;
+}
+
+/*
+ * Has the job a run that the store may still refuse? A timer is a hint: the firing may have been
+ * cancelled, or replaced by its key.
+ */
+static bool any_unwritten(const struct job *job)
+{
+	const struct run *run;
+
+	TAILQ_FOREACH(run, &job->runs, in_job)
+		if (!run->written)
+			return true;
 	return false;
 }
 
@@ -471,7 +468,7 @@ static void leave(struct job *job, const struct firing *firing, int64_t next, en
 		job->due_at = op->next;
 }
 
-void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, int64_t now)
+bool run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, int64_t now)
 {
 	struct firing firing = {
 		.id = id,
@@ -484,9 +481,15 @@ void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, 
 	};
 	struct op *op;
 
-	if (!plan->run || !may_overlap(job, &firing.state)) {
-		leave(job, &firing, plan->next, plan->run ? OUTCOME_SKIPPED : OUTCOME_MISSED);
-		return;
+	if (!plan->run) {
+		leave(job, &firing, plan->next, OUTCOME_MISSED);
+		return true;
+	}
+	if (!may_overlap(job, &firing.state)) {
+		if (any_unwritten(job))
+			return false;
+		leave(job, &firing, plan->next, OUTCOME_SKIPPED);
+		return true;
 	}
 	op = core_op(OP_FIRE, job);
 	op->next = plan->next;
@@ -494,6 +497,7 @@ void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, 
 	run_new(job, &firing);
 	if (id == job->due_id)
 		job->due_at = plan->next;
+	return true;
 }
 
 /* ---- after a turn was written ------------------------------------------------------- */
@@ -530,14 +534,18 @@ static void replace(struct run *queued)
 {
 	struct job *job = queued->job;
 	struct run *run, *next;
+	bool older = true;
 
 	look_at_all(job);
 	if (queued->firing.state != STATE_QUEUED)
 		return;
 	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
 		next = TAILQ_NEXT(run, in_job);
+		older &= run != queued;
 		if (run->firing.state != STATE_QUEUED)
 			run_kill(run, OUTCOME_KILLED);
+		else if (older)
+			finish(run, OUTCOME_SKIPPED, -1);
 	}
 }
 
@@ -553,6 +561,7 @@ static void fired(struct run *run, const struct op *op)
 		free((char *)op->line.firing.arg);
 		return;
 	}
+	run->written = true;
 	run->firing.arg = op->line.firing.arg;
 	if (is_ready(op->line.firing.state))
 		set_ready(run);
@@ -602,6 +611,8 @@ void run_settle(struct op *op)
 		row_moved(op);
 		break;
 	case OP_LEAVE:
+		if (!op->done)
+			core_refused();
 		free((char *)op->line.firing.arg);
 		row_moved(op);
 		break;
@@ -825,6 +836,51 @@ void runs_kill(bool all)
 	runs_each(kill_now, &all);
 }
 
+/* The handler of the signal of runs_guard(). */
+static void lease_is_over(int sig)
+{
+	(void)sig;
+	for (struct run *run = by_firing; run; run = run->in_all.next) {
+		if (!run->process.pid || run->job->def.overlap == OVERLAP_ALLOW)
+			continue;
+		if (run->ending == OUTCOME_OK)
+			run->ending = OUTCOME_LOST;
+		exec_signal(run, SIGKILL);
+	}
+}
+
+static timer_t new_guard(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM };
+	struct sigaction act = { .sa_handler = lease_is_over, .sa_flags = SA_RESTART };
+	timer_t guard;
+
+	event._sigev_un._tid = gettid();
+	if (sigaction(SIGALRM, &act, NULL) || timer_create(CLOCK_BOOTTIME, &event, &guard)) {
+		say(SAY_ERROR, "cannot guard the lease: %s", strerror(errno));
+		exit(1);
+	}
+	return guard;
+}
+
+void runs_guard(bool on)
+{
+	static bool made;
+	static timer_t guard;
+	struct itimerspec at = { 0 };
+
+	if (!store->many)
+		return;
+	if (!made)
+		guard = new_guard();
+	made = true;
+	if (on) {
+		at.it_value.tv_sec = store->lease_end / US_PER_S;
+		at.it_value.tv_nsec = store->lease_end % US_PER_S * 1000 + 1;
+	}
+	timer_settime(guard, TIMER_ABSTIME, &at, NULL);
+}
+
 /* ---- firings that a dead life has left ---------------------------------------------- */
 
 /* Firings that were found and not yet taken over, linked by in_ready. */
@@ -839,6 +895,7 @@ void run_found(const struct firing *firing)
 	if (!job || job->broken || run_find(firing->id, firing->at))
 		return;
 	run = run_new(job, firing);
+	run->written = true;
 	TAILQ_INSERT_TAIL(&found, run, in_ready);
 }
 
@@ -894,6 +951,27 @@ static void split_found(struct runs *queued)
 	}
 }
 
+/* Does a newer run that is queued replace @queued? The dead life may not have come to that. */
+static bool is_replaced(const struct run *queued)
+{
+	const struct run *run = TAILQ_NEXT(queued, in_job);
+
+	while (run && run->firing.state != STATE_QUEUED)
+		run = TAILQ_NEXT(run, in_job);
+	return run && queued->job->def.overlap == OVERLAP_REPLACE;
+}
+
+/* Decide about a firing of a dead life that was queued. */
+static void take_over_queued(struct run *run)
+{
+	if (!run->job->name)
+		finish(run, OUTCOME_KILLED, -1);
+	else if (is_replaced(run))
+		finish(run, OUTCOME_SKIPPED, -1);
+	else
+		ready_next(run->job);
+}
+
 /*
  * Take over the firings that were found. A firing that was queued may have nothing to wait for any
  * more: then it becomes ready. That may be decided as soon as the firing before it is over; but a
@@ -912,9 +990,6 @@ void runs_found(void)
 	}
 	while ((run = TAILQ_FIRST(&queued))) {
 		TAILQ_REMOVE(&queued, run, in_ready);
-		if (run->job->name)
-			ready_next(run->job);
-		else
-			finish(run, OUTCOME_KILLED, -1);
+		take_over_queued(run);
 	}
 }

@@ -160,6 +160,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_TASK_KILL] = "UPDATE task SET killed = 1 WHERE id = $1 AND at = $2 AND state = 1",
 	[Q_TASK_BACK] = "DELETE FROM task WHERE job = $1 AND NOT EXISTS (SELECT 1 FROM task t WHERE"
 			" t.id = task.id AND t.at = task.at AND t.state > 0) RETURNING id, at",
+	[Q_TASK_POOL] = "UPDATE task SET pool = $1, wants = NULL WHERE job = $2 AND state = 0"
+			" AND pool <> $1",
 	[Q_TASKS_CLEAN] = "DELETE FROM task WHERE " IN_PARTS("job") " AND NOT EXISTS (SELECT 1"
 			  " FROM running r WHERE r.id = task.id AND r.at = task.at)",
 	/* 0 is NEWS_JOB. Such changes are made one after the other, and so are their numbers. */

@@ -323,6 +323,7 @@ enum held { HELD_GOOD, HELD_KILL, HELD_GONE };
 
 #define PARTS		64
 #define LANES		2	/* turns that a store does at the same time, if store.many */
+#define JUMP_US		100000	/* a clock that is off CLOCK_BOOTTIME by so much more was set */
 #define PARTS_ALL	UINT64_MAX
 
 struct store_ops;
@@ -346,6 +347,8 @@ struct store_ops;
  * @lost:	the connections were lost: what is in memory must be read again
  * @changed:	how many rows the last statement has changed
  * @mark:	see store_mark()
+ * @guard:	NULL, or called with true before something that may take longer than the lease, as
+ *		looking up the server's name may, and with false after that
  */
 struct store {
 	const struct store_ops *ops;
@@ -362,6 +365,7 @@ struct store {
 	bool		lost;
 	int64_t		changed;
 	int64_t		mark;
+	void		(*guard)(bool on);
 };
 
 static inline bool store_owns(const struct store *store, int64_t job)
@@ -511,9 +515,10 @@ int store_tasks(struct store *store, uint64_t parts, enum task_state least,
 int store_tasks_begin(struct store *store, const struct task *rows, size_t nr);
 /*
  * Take the tasks of the firings of a job back, but not those of a firing of which a part is out or
- * over. @fn is called for each; but if this returns an error, none was taken back.
+ * over: of these, what waits goes to @pool, unless that is NULL. @fn is called for each that was
+ * taken back; but if this returns an error, none was.
  */
-int store_tasks_back(struct store *store, int64_t job,
+int store_tasks_back(struct store *store, int64_t job, const char *pool,
 		     void (*fn)(void *arg, int64_t id, int64_t at), void *arg);
 /* Enter a task that no runner has taken, but somebody else has accepted. */
 int store_task_accept(struct store *store, const struct task *task);

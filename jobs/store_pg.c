@@ -46,7 +46,6 @@
 #define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
 #define LONG_TURN	10		/* leases: it is useless to wait longer for a turn */
-#define JUMP_US		(100 * US_PER_MS)	/* then the server's clock was set */
 #define OID_INT8	20
 #define OID_TEXT	25
 #define OID_INT8S	1016
@@ -576,8 +575,9 @@ static int set_up_session(struct pg *s)
 		 "SET idle_session_timeout = 0; SET statement_timeout = 0;"
 		 "SET default_transaction_isolation = 'read committed';"
 		 "SET idle_in_transaction_session_timeout = %lld; SET lock_timeout = %lld;"
-		 "SELECT set_config('synchronous_commit', 'on', false)"
-		 " WHERE current_setting('synchronous_commit') = 'off'",
+		 /* Ours, whatever the server's configuration becomes. */
+		 "SELECT set_config('synchronous_commit', coalesce(nullif("
+		 "current_setting('synchronous_commit'), 'off'), 'on'), false)",
 		 (long long)(s->store.lease / US_PER_MS),
 		 (long long)(s->store.lease / US_PER_MS / 2));
 	return command(s, text);
@@ -589,7 +589,11 @@ static int open_connection(struct pg *s)
 	int64_t until = latest(s);
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
+	if (s->store.guard)
+		s->store.guard(true);
 	s->conn = PQconnectStart(s->where);
+	if (s->store.guard)
+		s->store.guard(false);
 	if (!s->conn)
 		return fail(s, -ENOMEM, "no memory");
 	while (PQstatus(s->conn) != CONNECTION_BAD && status != PGRES_POLLING_OK &&

@@ -80,7 +80,7 @@ static void back_row(struct store *store, void *call, void *arg)
 							      sql_number(store, 1));
 }
 
-int store_tasks_back(struct store *store, int64_t job,
+int store_tasks_back(struct store *store, int64_t job, const char *pool,
 		     void (*fn)(void *arg, int64_t id, int64_t at), void *arg)
 {
 	int err = store->ops->begin(store);
@@ -88,6 +88,8 @@ int store_tasks_back(struct store *store, int64_t job,
 	if (err)
 		return err;
 	err = sql_each(store, Q_TASK_BACK, back_row, &fn, arg, "i", job);
+	if (!err && pool)
+		err = sql_run(store, Q_TASK_POOL, "ti", pool, job);
 	return store->ops->end(store, err);
 }
 

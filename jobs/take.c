@@ -244,17 +244,34 @@ static void not_stored(struct request *r)
 	       store_error(store));
 }
 
+/*
+ * The store could not be written. If no other daemon uses it, runners keep what they have: this
+ * daemon takes nothing from them, and neither does the next one before they can ask it. Returns
+ * whether that is so.
+ */
+static bool keep_leases(void)
+{
+	if (store->many)
+		return false;
+	pool_spare();
+	return true;
+}
+
 /* Give the runner work, up to @room, as a list. NULL with the error set if that is not possible. */
 static struct json_object *take_work(struct request *r, const struct runner *runner, int64_t room)
 {
 	struct json_object *list = json_object_new_array();
+	int err = room ? store_take(store, runner, room, now_us(), add_work, list) : 0;
 
-	if (!room || !store_take(store, runner, room, now_us(), add_work, list)) {
-		if (json_object_array_length(list)) {
-			crash_point("tasks were taken");
-			pool_changed();
-		}
+	if (!err && json_object_array_length(list)) {
+		crash_point("tasks were taken");
+		pool_changed();
+	}
+	if (!err)
 		return list;
+	if (keep_leases()) {
+		json_object_put(list);
+		return json_object_new_array();
 	}
 	not_stored(r);
 	json_object_put(list);
@@ -280,8 +297,12 @@ static int renew(struct request *r, struct take *take)
 	take->runner.until = now_us() + pool_lease();
 	if (r->deadline)
 		return store_killed(store, take->runner.id, &killed) ? -1 : killed > take->killing;
-	if (store_runner(store, &take->runner, take->tasks, take->held, take->nr, now_us()))
-		return -1;
+	if (store_runner(store, &take->runner, take->tasks, take->held, take->nr,
+			 pool_over_before())) {
+		for (size_t i = 0; i < take->nr; i++)
+			take->held[i] = HELD_GOOD;
+		return keep_leases() ? 0 : -1;
+	}
 	for (size_t i = 0; i < take->nr; i++) {
 		news |= take->held[i] == HELD_GONE;
 		killed += take->held[i] == HELD_KILL;
@@ -536,7 +557,7 @@ static bool is_held(struct request *r, const struct task *task, enum held *held)
 	struct runner runner = { .id = task->runner, .name = "", .pool = "",
 				 .until = *task->runner ? now_us() + pool_lease() : NEVER };
 
-	if (!store_beat_task(store, &runner, task, held, now_us()))
+	if (!store_beat_task(store, &runner, task, held, pool_over_before()))
 		return true;
 	not_stored(r);
 	return false;

@@ -271,6 +271,7 @@ struct process {
  * @ready:	that list, or NULL
  * @job:	its job
  * @firing:	the row in the store; the run owns its @arg
+ * @written:	the store has this row. Until then it may refuse the run
  * @began:	when the present attempt began
  * @process:	the process of that attempt
  * @call:	the request that is this attempt, or NULL
@@ -293,6 +294,7 @@ struct run {
 	struct runs		*ready;
 	struct job		*job;
 	struct firing		firing;
+	bool			written;
 	int64_t			began;
 	struct process		process;
 	struct call		*call;
@@ -312,8 +314,11 @@ struct run {
 extern int64_t max_running, default_keep;
 extern size_t nr_running;
 
-/* The time of a firing has come: by the job's policy run it, let it wait, or skip it. */
-void run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, int64_t now);
+/*
+ * The time of a firing has come: by the job's policy run it, let it wait, or skip it. Returns false
+ * if it would be skipped because of a run that the store may still refuse: fire it again soon.
+ */
+bool run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, int64_t now);
 /* Note a firing that was found in the store, not over. */
 void run_found(const struct firing *firing);
 /* Take over the firings that were found. What they waited for may be over by now. */
@@ -327,6 +332,12 @@ void run_kill(struct run *run, enum outcome outcome);
 void runs_forget(struct job *job);
 /* Kill processes at once: those of jobs that must not overlap, or all. These runs are lost. */
 void runs_kill(bool all);
+/*
+ * With @on, the caller may be kept waiting until runs_guard(false), by a name server for example.
+ * If the lease ends meanwhile, the processes of jobs that must not overlap are killed nevertheless.
+ * The caller must not change a run in between.
+ */
+void runs_guard(bool on);
 struct run *run_find(int64_t id, int64_t at);
 /* Has the present attempt begun? */
 static inline bool run_is_out(const struct run *run)
@@ -369,6 +380,8 @@ void exec_look(struct run *run);
 void exec_setup(const char *state);
 /* Undo exec_setup(), before another program is executed in this process. */
 void exec_undo(void);
+/* The same for descriptors, of which the next program gets only the standard ones. */
+void close_at_exec(void);
 
 void cgroup_setup(const char *dir);
 /* Can this daemon set the limits that the job asks for? If not, @error says why. */
@@ -437,6 +450,14 @@ void pool_changed(void);
 void pool_look(void);
 /* For how long, in us, a runner keeps its runs if nothing is heard of it. */
 int64_t pool_lease(void);
+/*
+ * A runner's lease that ends before this time, of now_us(), is over. It is 0, so that none is over,
+ * for as long as a lease takes after this daemon began, the clock was set or the store could not be
+ * written: the runner may live, and could not renew its lease.
+ */
+int64_t pool_over_before(void);
+/* The store could not be written. */
+void pool_spare(void);
 void pool_start(void);
 
 /* ---- alarms: alarm.c ------------------------------------------------------------------ */

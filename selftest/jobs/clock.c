@@ -4,6 +4,7 @@
  * LD_PRELOAD it, and a daemon has other clocks:
  *
  *	AHEAD=S		the wall clock is S seconds ahead
+ *	AHEAD_IF=FILE	but only while FILE exists
  *	RATE=R		CLOCK_BOOTTIME and CLOCK_MONOTONIC run at R, such as 1.05, and so does
  *			all that it waits for
  *
@@ -22,6 +23,7 @@
 
 static double rate = 1, begin;
 static long ahead;
+static const char *ahead_if;
 
 static double seconds(struct timespec t)
 {
@@ -44,7 +46,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 
 	if (!err && (id == CLOCK_BOOTTIME || id == CLOCK_MONOTONIC))
 		*t = spec(begin + (seconds(*t) - begin) * rate);
-	if (!err && id == CLOCK_REALTIME)
+	if (!err && id == CLOCK_REALTIME && (!ahead_if || !access(ahead_if, F_OK)))
 		t->tv_sec += ahead;
 	return err;
 }
@@ -58,6 +60,7 @@ static void start(void)
 	begin = seconds(now);
 	rate = getenv("RATE") ? atof(getenv("RATE")) : 1;
 	ahead = getenv("AHEAD") ? atol(getenv("AHEAD")) : 0;
+	ahead_if = getenv("AHEAD_IF");
 }
 
 time_t time(time_t *t)

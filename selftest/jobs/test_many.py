@@ -10,6 +10,7 @@ import http.server
 import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ import time
 
 from daemon import IN_TIME, OUTCOMES, PROGRAMS, Connection, Daemon, Tap, until
 from judge import judge
-from postgres import Node, Server
+from postgres import ROOT, Node, Server
 from proxy import Proxy
 
 PARTS = 64
@@ -578,6 +579,87 @@ def cannot_read(server, node, table, change):
     return status
 
 
+def refused(tap):
+    """The store refuses to skip: by its clock the time has not come, or the row has changed. The schedule goes on."""
+    with Server() as server, Node(server, lease=LONG) as node:
+        node.start()
+        node.put("refused", rate="200ms", exec=["/bin/sh", "-c", f"until [ -e {node.dir}/told ]; do sleep 0.05; done"])
+        rows = "SELECT count(*) FROM history WHERE outcome = "
+        until(lambda: server.query(f"{rows}5") > [(0,)])
+        server.query("UPDATE due SET at = at + 3600000000")
+        time.sleep(0.5)
+        server.query("UPDATE due SET at = at - 3600000000")
+        os.mknod(f"{node.dir}/told")
+        tap.ok(until(lambda: server.query(f"{rows}0") > [(1,)], 20), "a time that the store does not let skip does not end a schedule", node.stderr())
+
+
+def replaced(tap):
+    """A shot is replaced by its key at the daemon that does not own its job: the owner still has a timer for the old one."""
+    with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
+        nodes = [a.start(), b.start()]
+        until(lambda: server.parts() == [32, 32])
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 6))
+        for n in range(20):
+            a.put(f"shot{n}", exec=["true"])
+        for arg in ("old", "new"):
+            for n in range(20):
+                for node in nodes if arg == "new" else nodes[:1]:
+                    node.post(f"/v1/jobs/shot{n}/shots", [{"at": at, "key": "k", "arg": arg}])
+        until(lambda: server.query("SELECT count(*) FROM history") == [(20,)])
+        tap.same(server.query("SELECT outcome, count(*) FROM history GROUP BY outcome"), [(0, 20)],
+                 "a shot that was replaced by way of another daemon is not skipped")
+
+
+def no_names(tap):
+    """All connections of a daemon are cut, and the name server, whom it asks for the address of the database, does not answer. The
+    daemon waits for that for longer than its lease."""
+    what = "a daemon that waits for a name server kills its runs before its lease is over"
+    if not ROOT:
+        tap.ok(True, f"{what} # SKIP not root")
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf, Server() as server, \
+            Node(server, "--name=a", url=server.url.replace("127.0.0.1", "db.example")) as a, Node(server, "--name=b", shared=a) as b:
+        address = f"127.{os.getpid() >> 16 & 63 | 64}.{os.getpid() >> 8 & 255}.{os.getpid() & 127 | 1}"
+        deaf.bind((address, 53))
+        for name, text in (("hosts", "127.0.0.1 db.example"), ("resolv.conf", f"nameserver {address}")):
+            with open(f"{a.dir}/{name}", "w", encoding="ascii") as file:
+                print(text, file=file)
+        a.command = ["unshare", "-m", "sh", "-c", f'mount --bind {a.dir}/hosts /etc/hosts && mount --bind {a.dir}/resolv.conf /etc/resolv.conf && exec "$0" "$@"',
+                     *a.command]
+        a.start()
+        line = f"while sleep 0.05; do [ -e {a.dir}/told ] && exit; echo $TWHEEL_JOB $TWHEEL_ATTEMPT $(date +%s%N) >>{a.dir}/alive; done"
+        for n in range(8):
+            a.put(f"j{n}", exec=["/bin/sh", "-c", line])
+            run(a, f"j{n}")
+        until(lambda: len({job for job, *_ in a.lines("alive")}) == 8)
+        b.start()
+        until(lambda: server.parts() == [32, 32])
+        with open(f"{a.dir}/hosts", "w", encoding="ascii"):
+            pass
+        server.cut()
+        until(lambda: any(attempt != "1" for _, attempt, *_ in a.lines("alive")), 30)
+        time.sleep(2)
+        os.mknod(f"{a.dir}/told")
+        alive = [line for line in a.lines("alive") if len(line) == 3]       # they all write at once
+        again = {job: min(int(at) for name, attempt, at in alive if (name, attempt) == (job, "2")) for job, attempt, _ in alive if attempt == "2"}
+        wrong = [line for line in alive if line[1] == "1" and int(line[2]) > again.get(line[0], int(line[2]))]
+        tap.ok(again and not wrong, what, sorted(again), wrong[:5], a.stderr())
+
+
+def keeps_commits(tap):
+    """The server's synchronous_commit is turned off while a daemon is connected. Then the server dies."""
+    with Server("wal_writer_delay = 10000", "wal_writer_flush_after = 0") as server, Node(server, lease=LONG) as node:
+        node.start()
+        node.put("j", exec=["true"])
+        server.query("ALTER SYSTEM SET synchronous_commit = off")
+        server.query("SELECT pg_reload_conf()")
+        time.sleep(1)
+        runs = {node.post("/v1/jobs/j/shots", [{"after": "1h"}])[1][0]["run"] for _ in range(10)}
+        server.stop()
+        server.start()
+        tap.same(runs - {f"{i}-{at}" for i, at in server.query("SELECT id, at FROM due")}, set(), "what was accepted is there after a crash")
+
+
 def reads_later(days):
     """What a daemon knows of jobs and of a calendar, if it could not read of either when that was changed; and its life."""
     jobs = [{"name": f"new{n}", "exec": ["true"], "rate": "1h"} for n in range(8)]
@@ -950,7 +1032,7 @@ def refusals(tap):
         text = fails(f"--store={secret}")
         tap.ok("permission denied" in text and "secret" not in text, "error: a user without permissions; no password is shown", text)
         tap.same([fails("--lease=0.5s"), fails("--store=nonsense=1")],
-                 ["twheeld: '0.5s' is not a duration from a second to an hour\n",
+                 ["twheeld: '0.5s' is not a duration from a second to 5 minutes\n",
                   "twheeld: cannot open the store: invalid connection option \"nonsense\"\n"],
                  "options that are wrong")
         with Node(server) as node:
@@ -1132,10 +1214,10 @@ def killed_at_steps(tap):
 
 # What it is about: how many points it has, and its tests.
 ABOUT = {
-    "lives": (54, [two, fence, deaths, cut_in_two, circles]),
-    "firings": (12, [backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed]),
+    "lives": (55, [two, fence, deaths, no_names, cut_in_two, circles]),
+    "firings": (14, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed]),
     "requests": (10, [accepted, requests_of_the_buried, dropped, forgets, killed_at_steps]),
-    "tables": (17, [refusals, configured, waits_for_tables, forgotten, hangs, older]),
+    "tables": (18, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older]),
 }
 
 

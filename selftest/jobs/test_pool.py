@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 
-from daemon import IN_TIME, Tap, until
+from daemon import IN_TIME, PROGRAMS, Tap, until
 from judge import judge
 from postgres import Node, Server
 from remote import TOKENS, Listens, Remote, Runner, taken_at_once
@@ -88,6 +88,9 @@ def runs(tap, d):
         text = over(d, key) and read_all(d, key)
         tap.ok(text.startswith("1\n2\n3\n") and text.endswith("999999\n1000000\nend\n") and 500000 < len(text) < 1100000
                and "bytes are left out" in text, "of much output the log has the head and the tail", len(text), text[-100:])
+        d.put("inherits", exec=["/bin/sh", "-c", "for fd in $(seq 3 99); do [ ! -e /proc/$$/fd/$fd ] || readlink /proc/$$/fd/$fd; done"], pool="p")
+        key = run(d, "inherits")
+        tap.same([over(d, key), d.output(key)], [[(1, "ok")], ""], "a run does not get the connection to the daemon, nor another descriptor")
         d.put("talk", exec=["/bin/sh", "-c", f"echo one; {waits_for(d, 'talk.told')}; echo two"], pool="p")
         key = run(d, "talk")
         early = until(lambda: running(d, key) and d.output(key))
@@ -232,6 +235,17 @@ def changes(tap, d):
         d.put("moves", exec=["true"], pool="second", retry=retry)
         tap.same([over(d, k) for k in keys] + [second.stop()], [[(1, "ok")], [(1, "failed"), (2, "ok")], 0],
                  "a job goes into another pool while it waits for a runner, or for its next attempt")
+    with Runner("third", d, name="third") as third, Runner("fourth", d, name="fourth") as fourth, Runner("third", d, name="also") as also:
+        for one in (third, fourth, also):
+            one.start()
+        part = {"each": True, "retry": retry, "exec": ["/bin/sh", "-c", "test $TWHEEL_SHARD = 0 -o $TWHEEL_ATTEMPT = 2"]}
+        d.put("parts", pool="third", **part)
+        key = run(d, "parts")
+        until(lambda: attempts(d, key))
+        third.stop(), also.stop()
+        ready(d, key)
+        d.put("parts", pool="fourth", **part)
+        tap.same(over(d, key), [(1, "failed"), (2, "ok")], "a part that is to be made again goes there, too", d.get(f"/v1/runs/{key}"))
     d.put("full", exec=["/bin/sh", "-c", waits_for(d, "full.told")], overlap="allow")
     keys = [run(d, "full") for _ in range(8)]
     for k in keys:
@@ -662,6 +676,50 @@ def verbose(tap, d):
     server.shutdown()
 
 
+SLEEPS = "echo begin $TWHEEL_ATTEMPT >>{0}; sleep 12; echo end $TWHEEL_ATTEMPT >>{0}"
+
+
+def outlives(tap):
+    """A run of a runner, and its daemon is away for longer than the lease, or cannot write for so long."""
+    with Remote("--lease=2s") as d:
+        disk = f"{d.dir}/disk"
+        d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=disk)
+        with Runner("p", d, name="one") as one:
+            one.start()
+            keys = []
+            for name, more in (("away", {"overlap": "allow"}), ("full", {}), ("both", {"overlap": "allow", "lost": "report"})):
+                d.put(name, pool="p", exec=["/bin/sh", "-c", SLEEPS.format(f"{d.dir}/{name}")], **more)
+            keys.append(run(d, "full"))
+            until(lambda: d.lines("full"))
+            os.mknod(disk)
+            time.sleep(LEASE + 2)
+            os.unlink(disk)
+            tap.same([over(d, keys[0]), d.lines("full")], [[(1, "ok")], [["begin", "1"], ["end", "1"]]],
+                     "a runner's run continues while its daemon cannot write", one.stderr(), d.stderr())
+            keys = [run(d, name) for name in ("away", "both")]
+            until(lambda: d.lines("away") and d.lines("both"))
+            d.kill()
+            time.sleep(LEASE + 1)
+            d.start()
+            tap.same([over(d, key) for key in keys], [[(1, "ok")]] * 2, "and while there is none, if it may overlap", one.stderr(), d.stderr())
+
+
+def clock_set(tap):
+    """The clock of the daemon is set forward by much more than a lease while a runner has a run."""
+    with Remote("--lease=2s", LD_PRELOAD=f"{PROGRAMS}/clock.so", AHEAD="3600",
+                ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0") as d:
+        d.env["AHEAD_IF"] = f"{d.dir}/ahead"
+        d.start()
+        with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
+            one.start(), two.start()
+            d.put("j", pool="p", exec=["/bin/sh", "-c", SLEEPS.format(f"{d.dir}/j")])
+            key = run(d, "j")
+            until(lambda: d.lines("j"))
+            os.mknod(f"{d.dir}/ahead")
+            tap.same([over(d, key), d.lines("j")], [[(1, "ok")], [["begin", "1"], ["end", "1"]]],
+                     "nor is it lost because the clock was set", one.stderr(), two.stderr(), d.stderr())
+
+
 def no_holes(tap):
     """Of a runner's output that much is kept, and no more, if the middle of a file cannot be cut out."""
     with Remote(TWHEELD_HOLES="no") as d:
@@ -895,7 +953,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(68)
+    tap = Tap(73)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -909,6 +967,8 @@ def main():
         d.start()
         for fn in (large, waits, verbose, asked_in_a_row):      # they leave runs to runners that are gone
             fn(tap, d)
+    outlives(tap)
+    clock_set(tap)
     no_holes(tap)
     sent_again(tap)
     gets_pool(tap)

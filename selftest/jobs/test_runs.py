@@ -663,6 +663,43 @@ def replaced(tap):
         tap.same([rows.get(key) for key in keys], [(1, "killed"), (1, "ok")], "replace: also if the daemon dies meanwhile", rows, d.stderr())
 
 
+def phantoms(tap):
+    """A row of due that was cancelled or replaced still has a timer. What that fires must not change what becomes of others."""
+    with Daemon() as d:
+        d.start()
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 4))
+        for n in range(20):
+            d.put(f"skip{n}", exec=["true"])
+            for arg in ("old", "new"):
+                d.post(f"/v1/jobs/skip{n}/shots", [{"at": at, "key": "k", "arg": arg}])
+        rows = until(lambda: (r := [history(d, f"skip{n}") for n in range(20)]) and all(r) and r, 20)
+        tap.same([outcomes(r) for r in rows or []], [["ok"]] * 20, "what has replaced a shot of the same time is not skipped")
+        d.put("phantom", overlap="replace", stop="60s",
+              exec=["/bin/sh", "-c", f"trap '' TERM; echo b >>{d.dir}/phantom; {until_told(d, 'phantom')}"])
+        run(d, "phantom")
+        until(lambda: d.lines("phantom"))
+        d.post(f"/v1/runs/{run(d, 'phantom', after='1s')}/kill")
+        key = run(d, "phantom")
+        until(lambda: d.get(f"/v1/runs/{key}")[0]["state"] == "queued")
+        time.sleep(1.5)
+        tell(d, "phantom")
+        rows = until(lambda: len(r := history(d, "phantom")) > 1 and r)
+        tap.same(outcomes(rows or []), ["killed", "ok"], "nor does one that was killed before it is due replace what waits",
+                 d.get("/v1/runs?job=phantom"), d.stderr())
+
+
+def limited_files(tap):
+    """A file may only have that size. A job that prints more must not end the daemon."""
+    with Daemon() as d:
+        d.command = ["sh", "-c", 'ulimit -f 800; exec "$0" "$@"', *d.command]
+        d.start()
+        d.put("prints", exec=["/bin/sh", "-c", "head -c 600000 /dev/zero"])
+        run(d, "prints")
+        rows = until(lambda: history(d, "prints"))
+        tap.same([outcomes(rows or []), "cannot write the log" in d.stderr()], [["ok"], True],
+                 "a log that may not grow is given up, and the daemon goes on", d.stderr())
+
+
 def broken(tap):
     """The user of a job is gone when the daemon starts again. Its firings wait until the job is put again."""
     with Daemon() as d:
@@ -997,7 +1034,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(109)
+    tap = Tap(112)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1014,6 +1051,8 @@ def main():
         lost(tap)
         left_over(tap)
         replaced(tap)
+        phantoms(tap)
+        limited_files(tap)
         nameless(tap)
         memory(tap)
         broken(tap)

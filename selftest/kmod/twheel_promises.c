@@ -789,7 +789,8 @@ static void single_fired(struct twheel_timer *timer)
 {
 	if (atomic_inc_return(&single->inside) > 1)
 		atomic_inc(&single->twice);
-	keep_busy_ns(200 * NSEC_PER_USEC);
+	/* For longer than a tick, so that the other timer falls due meanwhile. */
+	keep_busy_ns(1500 * NSEC_PER_USEC);
 	atomic_dec(&single->inside);
 	atomic_inc(&single->calls);
 }

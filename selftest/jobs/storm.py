@@ -86,7 +86,7 @@ class Storm:
             self.wrong.append(f"{method} {path} was not done")
 
     def names(self):
-        return [f"{kind}{n}" for kind in ("rate", "shot") for n in range(RATES)]
+        return [f"{kind}{n}" for kind in ("rate", "shot", "skip") for n in range(RATES)]
 
     def begin(self):
         for node in self.nodes:
@@ -96,6 +96,9 @@ class Storm:
             self.any_node("PUT", f"/v1/jobs/rate{n}", {"rate": "250ms", "exec": runs, "missed": self.missed,
                                                        "overlap": "queue", "queue": 10000})
             self.any_node("PUT", f"/v1/jobs/shot{n}", {"exec": runs, "overlap": "allow", "missed": "all"})
+            # Of two times one is skipped.
+            self.any_node("PUT", f"/v1/jobs/skip{n}", {"rate": "500ms", "exec": [*runs[:-1], "600"],
+                                                       "missed": self.missed, "overlap": "skip"})
         for load in self.loads:
             load.start()
 
@@ -123,6 +126,8 @@ class Storm:
             if node.process.poll() is not None:
                 node.start()
         until(lambda: self.query("SELECT count(*) FROM due WHERE main = 0") == [(0,)], 120)
+        if not until(lambda: self.query("SELECT count(*) FROM due WHERE main = 1 AND at < now_us() - 20000000") == [(0,)], 120):
+            self.wrong.append("a schedule has ended")
         for name in self.names():
             self.any_node("POST", f"/v1/jobs/{name}/pause")
         until(lambda: self.query("SELECT count(*) FROM running") == [(0,)], 120)

@@ -242,8 +242,9 @@ def changes(tap, d):
         d.put("parts", pool="third", **part)
         key = run(d, "parts")
         until(lambda: attempts(d, key))
-        third.stop(), also.stop()
-        ready(d, key)
+        third.kill(), also.kill()
+        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["attempt"] == 2 and r["state"] == "ready"])
+        time.sleep(1)       # it waits in the pool
         d.put("parts", pool="fourth", **part)
         tap.same(over(d, key), [(1, "failed"), (2, "ok")], "a part that is to be made again goes there, too", d.get(f"/v1/runs/{key}"))
     d.put("full", exec=["/bin/sh", "-c", waits_for(d, "full.told")], overlap="allow")

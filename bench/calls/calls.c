@@ -261,6 +261,12 @@ static void calls_of_timerfd(void)
 	     epoll_wait(epoll, &e, 1, 0) - 1);
 	PART("timerfd read", { settime(1); wait_for(timer); },
 	     read(timer, &count, sizeof(count)) - (long)sizeof(count));
+	when = (struct itimerspec){ .it_value = timespec_of(MS), .it_interval = timespec_of(MS) };
+	PART("timerfd read, a periodic one", {
+			if (!i)
+				must(!timerfd_settime(timer, 0, &when, NULL));
+			wait_for(timer);
+		}, read(timer, &count, sizeof(count)) - (long)sizeof(count));
 }
 
 /* The parts of a life. */

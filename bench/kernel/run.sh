@@ -11,6 +11,8 @@
 #	part		rig
 #	icount-ops	Debian's kernel in QEMU -icount: instructions, the same in every run
 #	icount-expire	the same
+#	icount-ahead	the same: timers that are armed a few seconds and a minute ahead, and thin
+#			ones on a busy CPU
 #	icount-hour	the same, with twheel.ko as it is, and with one that cascades whole
 #			buckets: WHEEL_BIG is a size that no bucket reaches
 #	icount-late	the same: how late each of 100 000 timers of up to a minute is
@@ -31,7 +33,8 @@ cd "$top"
 
 export NMAX=${NMAX:-1000000}
 out=build/bench-kernel tsv=build/bench-kernel.tsv
-parts=(icount-ops icount-expire icount-hour icount-late icount-hold icount-irqs uml-ops uml-expire uml-minute uml-idle uml-exact)
+parts=(icount-ops icount-expire icount-ahead icount-hour icount-late icount-hold icount-irqs
+	uml-ops uml-expire uml-minute uml-idle uml-exact)
 ranges="60000 1000000"
 MEM=$((384 + NMAX * 88 / 1000000))
 export MEM
@@ -107,6 +110,19 @@ icount-expire() {
 		jobs+=" $(count run=idle range=60000 ahead=60000 n="$n" hard=0)"
 		# Interrupts take their time here, and a million would be nothing new.
 		[ "$n" -ge 1000000 ] || jobs+=" $(count run=idle range=1000000 n="$n" hard=0)"
+	done
+	icount "$jobs"
+}
+
+# Level 2 has what is due 7.2 s ahead, or later. A busy CPU runs all the time that timers are ahead.
+icount-ahead() {
+	local jobs='' n most=$((NMAX < 1000000 ? NMAX : 1000000))
+
+	for n in $(sizes "$most"); do
+		jobs+=" $(count run=idle range=1000 n="$n" hard=0)"
+		jobs+=" $(count run=idle range=1000 ahead=60000 n="$n" hard=0)"
+		jobs+=" $(count run=busy range=1000 ahead=8000 n="$n" hard=0)"
+		jobs+=" $(count run=busy range=10000 n="$n" hard=$((n < 100000)))"
 	done
 	icount "$jobs"
 }

@@ -90,11 +90,19 @@ function goals_of_time(what, workload, metric) {
 	goal_beside(what ", ns", "uml", workload, metric, "hrtimer", 0.33)
 }
 
-# Goals for the cost of an expiry, in instructions. On an idle CPU, because there an expiry costs most
-# if timers are few.
+# Goals for the cost of an expiry, in instructions. On an idle CPU an expiry costs most if timers are few,
+# and wherever timers were moved twice.
 function goals_of_expiry(workload, what) {
-	goal_beside("expire, " what ", idle CPU, instructions", "icount", workload, "expire", "hrtimer", 1)
-	goal_beside("expire, " what ", idle CPU, instructions", "icount", workload, "expire", "hrtimer-ms", 1)
+	what = "expire, " what ", instructions"
+	goal_beside(what, "icount", workload, "expire", "hrtimer", 1)
+	goal_beside(what, "icount", workload, "expire", "hrtimer-ms", 1)
+}
+
+# Most code arms with a delay, for which twheel reads the clock.
+function goals_of_delays(what, metric) {
+	what = what " with a delay, 1 … 60 000 ms"
+	goal_of_kind(what ", instructions", "icount", "pending-60000", metric, "twheel-rel", "timer_list-rel", 1)
+	goal_of_kind(what ", ns", "uml", "pending-60000", metric, "twheel-rel", "timer_list-rel", 1)
 }
 
 # The goal for timers with a tolerance of an eighth, which is that of a timer_list: their figure must be
@@ -128,8 +136,16 @@ function goals_at_each_n(	range, i, what) {
 		goals_of_time(what, "busy-" range[i], "expire")
 		goal_beside(what ", ns", "uml", "busy-" range[i], "expire", "hrtimer-ms", 0.33)
 	}
-	goals_of_expiry("idle-60000", "1 … 60 000 ms")
-	goals_of_expiry("idle-60000-120000", "60 … 120 s")
+	goals_of_delays("add", "add")
+	goals_of_delays("re-arm", "rearm")
+	goals_of_expiry("busy-1000", "1 … 1000 ms, busy CPU")
+	goals_of_expiry("busy-10000", "1 … 10 000 ms, busy CPU")
+	goals_of_expiry("busy-8000-9000", "8 … 9 s, busy CPU")
+	goals_of_expiry("idle-1000", "1 … 1000 ms, idle CPU")
+	goals_of_expiry("idle-60000-61000", "60 … 61 s, idle CPU")
+	goals_of_expiry("idle-60000", "1 … 60 000 ms, idle CPU")
+	goals_of_expiry("idle-60000-120000", "60 … 120 s, idle CPU")
+	goals_of_expiry("idle-1000000", "1 … 1 000 000 ms, idle CPU")
 	goals_of_tolerance()
 }
 
@@ -207,6 +223,8 @@ function in_short() {
 	short_row("put off", "pending-60000", "put-off")
 	short_row("cancel", "pending-60000", "cancel")
 	short_row("expire within 1 s, busy CPU", "busy-1000", "expire")
+	short_row("expire within 1 s, idle CPU", "idle-1000", "expire")
+	short_row("expire within 8 … 9 s, busy CPU", "busy-8000-9000", "expire")
 	short_row("expire within a minute, idle CPU", "idle-60000", "expire")
 	short_row("expire within 1 000 s, idle CPU", "idle-1000000", "expire")
 	short_row("armed 60 … 120 s ahead: add", "idle-60000-120000", "add")
@@ -309,6 +327,10 @@ END {
 	section("1 … 1000 ms on a busy CPU, instructions", "icount", "busy-1000", "expire interrupts longest-stop longest-pass")
 	if (("icount", "busy-1000") in sizes)
 		print "\n![The longest time that a CPU was in one softirq](pictures/kernel-worst.svg)"
+	section("1 … 10 000 ms on a busy CPU, instructions", "icount", "busy-10000", "expire interrupts")
+	section("8 … 9 s on a busy CPU, instructions", "icount", "busy-8000-9000", "expire interrupts")
+	section("1 … 1000 ms on an idle CPU, instructions", "icount", "idle-1000", "expire interrupts")
+	section("60 … 61 s on an idle CPU, instructions", "icount", "idle-60000-61000", "expire interrupts")
 	section("1 … 60 000 ms on an idle CPU, instructions", "icount", "idle-60000", "expire interrupts")
 	section("60 000 … 120 000 ms on an idle CPU, instructions: armed, moved twice, and expired", "icount", "idle-60000-120000", "add expire interrupts")
 	section("1 … 1 000 000 ms on an idle CPU, instructions", "icount", "idle-1000000", "expire interrupts")

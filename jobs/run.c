@@ -529,22 +529,23 @@ again:
 			goto again;
 }
 
-/* @queued waits, and replaces what it waits for, unless that has ended. */
+/*
+ * @queued waits, and replaces what it waits for, unless that has ended. What is queued is skipped,
+ * and never a newer run: if the last of the older ones goes, @queued itself becomes READY.
+ */
 static void replace(struct run *queued)
 {
 	struct job *job = queued->job;
 	struct run *run, *next;
-	bool older = true;
 
 	look_at_all(job);
 	if (queued->firing.state != STATE_QUEUED)
 		return;
-	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
+	for (run = TAILQ_FIRST(&job->runs); run != queued; run = next) {
 		next = TAILQ_NEXT(run, in_job);
-		older &= run != queued;
 		if (run->firing.state != STATE_QUEUED)
 			run_kill(run, OUTCOME_KILLED);
-		else if (older)
+		else
 			finish(run, OUTCOME_SKIPPED, -1);
 	}
 }

@@ -50,11 +50,14 @@ def where(d, key):
 def blocks(tap, d):
     for word, wanted in (("queue", ["ok", "ok", "ok", "running", "queued", "queued"]), ("skip", ["ok", "skipped", "skipped"]),
                          ("replace", ["killed", "skipped", "ok"])):
-        d.put(word, exec=sh(f"{gate(d, word)}; echo $TWHEEL_ARG"), overlap=word, pool="p", stop="10s")
+        # What is to be replaced does not end before the last one has come.
+        d.put(word, exec=sh(f"trap '' TERM; {gate(d, word)}; echo $TWHEEL_ARG"), overlap=word, pool="p", stop="60s")
         keys = [run(d, word, arg="0")]
         running(d, keys[0])
         keys += [run(d, word, arg=str(n)) for n in (1, 2)]
         states = [until(lambda key=key: (state := d.get(f"/v1/runs/{key}")[0]["state"]) != "due" and state) for key in keys]
+        if word == "replace":
+            until(lambda key=keys[1]: d.get(f"/v1/runs/{key}")[0]["state"] == "over")
         os.mknod(f"{d.dir}/{word}")
         tap.same([over(d, key)[-1][1] for key in keys] + [state for state in states if word == "queue"], wanted,
                  {"queue": "SERIAL_EXECUTION (queue)", "skip": "DISCARD_LATER (skip)", "replace": "COVER_EARLY (replace)"}[word])

@@ -789,8 +789,7 @@ static void single_fired(struct twheel_timer *timer)
 {
 	if (atomic_inc_return(&single->inside) > 1)
 		atomic_inc(&single->twice);
-	/* For longer than a tick, so that the other timer falls due meanwhile. */
-	keep_busy_ns(1500 * NSEC_PER_USEC);
+	keep_busy_ns(200 * NSEC_PER_USEC);
 	atomic_dec(&single->inside);
 	atomic_inc(&single->calls);
 }

@@ -39,6 +39,10 @@ void exec_undo(void)
 {
 }
 
+void close_at_exec(void)
+{
+}
+
 int exec_begin(struct run *run)
 {
 	(void)run;

@@ -1592,18 +1592,24 @@ static void shot_raw_lock(const struct place *place, struct shot *shot)
 	twheel_unlock_irq(place->base);
 }
 
-/* @add sets the shot's deadline: the timer must fire in the tick after that, or earlier. */
+/*
+ * @add sets the shot's deadline: the timer must fire in the tick after that, or earlier. If the
+ * host stops this CPU in @add, the deadline may be over when the timer is added: then in the next
+ * tick.
+ */
 static bool lock_serves(const struct place *place, struct shot *shot,
 			void (*add)(const struct place *place, struct shot *shot))
 {
+	ktime_t latest;
 	bool fired;
 
 	shot_init(shot, place);
 	add(place, shot);
+	latest = max(shot->deadline, twheel_now(place->base)) + (s64)place->config.tick_ns;
 	fired = spin_for(atomic_read(&shot->calls));
 	place_cancel(place, &shot->timer);
 	return fired && !irqs_disabled() && shot->fired_at >= shot->expires &&
-	       shot->expires <= shot->deadline + (s64)place->config.tick_ns;
+	       shot->expires <= latest;
 }
 
 /* Nothing else is armed that would have the base served. */

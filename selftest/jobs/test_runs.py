@@ -83,6 +83,7 @@ def overlaps(tap, d):
     ids = [run(d, "replace")]
     until(lambda: d.lines("replace"))
     ids += [run(d, "replace"), run(d, "replace")]
+    until(lambda: d.get(f"/v1/runs/{ids[1]}")[0]["state"] == "over")
     tell(d, "replace")
     rows = {r["run"]: r["outcome"] for r in d.over("replace", 3)}
     tap.same([rows.get(i) for i in ids], ["killed", "skipped", "ok"], "replace")

@@ -870,7 +870,7 @@ void runs_guard(bool on)
 	static timer_t guard;
 	struct itimerspec at = { 0 };
 
-	if (!store->many)
+	if (!store || !store->many)	/* a runner has no store */
 		return;
 	if (!made)
 		guard = new_guard();

@@ -12,6 +12,7 @@ import http.client
 import http.server
 import json
 import os
+import pwd
 import random
 import re
 import select
@@ -22,7 +23,7 @@ import time
 
 from daemon import IN_TIME, PROGRAMS, Tap, until
 from judge import judge
-from postgres import Node, Server
+from postgres import ROOT, Node, Server
 from remote import TOKENS, Listens, Remote, Runner, taken_at_once
 
 LEASE = 6.0         # of a runner, where it matters: three times that of its daemon
@@ -88,6 +89,10 @@ def runs(tap, d):
         text = over(d, key) and read_all(d, key)
         tap.ok(text.startswith("1\n2\n3\n") and text.endswith("999999\n1000000\nend\n") and 500000 < len(text) < 1100000
                and "bytes are left out" in text, "of much output the log has the head and the tail", len(text), text[-100:])
+        name = "nobody" if ROOT else pwd.getpwuid(os.getuid()).pw_name
+        d.put("other", exec=["id", "-un"], pool="p", dir="/", user=name)
+        key = run(d, "other")
+        tap.same([over(d, key), d.output(key)], [[(1, "ok")], f"{name}\n"], "a runner runs a job as its user")
         d.put("inherits", exec=["/bin/sh", "-c", "for fd in $(seq 3 99); do [ ! -e /proc/$$/fd/$fd ] || readlink /proc/$$/fd/$fd; done"], pool="p")
         key = run(d, "inherits")
         tap.same([over(d, key), d.output(key)], [[(1, "ok")], ""], "a run does not get the connection to the daemon, nor another descriptor")
@@ -954,7 +959,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(73)
+    tap = Tap(74)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()

@@ -111,8 +111,7 @@ void say(int level, const char *fmt, ...)
 		fprintf(stderr, "twheeld: %s\n", text);
 }
 
-/* CLOCK_BOOTTIME in us, which nobody can set. */
-static int64_t boot_us(void)
+int64_t boot_us(void)
 {
 	return time_now(CLOCK_BOOTTIME) / NS_PER_US;
 }

@@ -507,7 +507,7 @@ static int64_t next_look(int64_t now, int64_t slice)
 
 bool request_wait(struct request *r, int64_t us, int64_t slice, const void *what)
 {
-	int64_t now = time_now(CLOCK_BOOTTIME) / NS_PER_US, at;
+	int64_t now = boot_us(), at;
 	struct twheel_task task = { .fn = waited, .arg = r };
 
 	if (!r->deadline)

@@ -51,13 +51,13 @@ static int64_t spared;
 
 void pool_spare(void)
 {
-	spared = time_now(CLOCK_BOOTTIME) / NS_PER_US + pool_lease();
+	spared = boot_us() + pool_lease();
 }
 
 int64_t pool_over_before(void)
 {
 	static int64_t ahead;
-	int64_t now = now_us(), boot = time_now(CLOCK_BOOTTIME) / NS_PER_US;
+	int64_t now = now_us(), boot = boot_us();
 
 	if (core_stuck() || llabs(now - boot - ahead) > JUMP_US)
 		pool_spare();
@@ -328,14 +328,14 @@ static void all_over(struct run *run)
 	run_over(run, run->worst == OUTCOME_OK, run->status);
 }
 
-static void see_task(struct run *run, const struct task *task)
+/* @over_before: see pool_over_before() */
+static void see_task(struct run *run, const struct task *task, int64_t over_before)
 {
 	enum outcome outcome = task->outcome;
-	int64_t now = pool_over_before();
 	bool lost = false;
 
-	if (task->state == TASK_OUT && task->until < now &&
-	    !store_task_lost(store, task, now, &lost) && lost)
+	if (task->state == TASK_OUT && task->until < over_before &&
+	    !store_task_lost(store, task, over_before, &lost) && lost)
 		outcome = OUTCOME_LOST;
 	crash_point("a task was seen");
 	if (task->life)
@@ -420,9 +420,9 @@ static void look_where(void *arg, struct job *job)
 static void look(void)
 {
 	struct looking looking = { 0 };
+	int64_t over_before = pool_over_before();
 
 	looked = now_us();
-	pool_over_before();	/* has the clock been set? */
 	if (moved) {
 		moved = false;
 		jobs_each(look_where, NULL);
@@ -434,7 +434,7 @@ static void look(void)
 			run_of(&looking.tasks[i])->shards_over = 0;
 	for (size_t i = 0; i < looking.nr; i++)
 		if (run_of(&looking.tasks[i]))
-			see_task(run_of(&looking.tasks[i]), &looking.tasks[i]);
+			see_task(run_of(&looking.tasks[i]), &looking.tasks[i], over_before);
 	free(looking.tasks);
 }
 

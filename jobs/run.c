@@ -530,8 +530,8 @@ again:
 }
 
 /*
- * @queued waits, and replaces what it waits for, unless that has ended. What is queued is skipped,
- * and never a newer run: if the last of the older ones goes, @queued itself becomes READY.
+ * @queued waits, and replaces what it waits for, unless that has ended. Older runs that wait too
+ * are skipped. If the last of the older runs goes, @queued itself becomes READY here.
  */
 static void replace(struct run *queued)
 {

@@ -81,11 +81,6 @@ static void ask(void);
 static void ask_for_room(void);
 static void report(struct made *made);
 
-static int64_t boot_us(void)
-{
-	return time_now(CLOCK_BOOTTIME) / NS_PER_US;
-}
-
 /* ---- requests ----------------------------------------------------------------------- */
 
 /* POST to the present daemon. NULL if there is no memory. */

@@ -91,6 +91,8 @@ extern struct twheel_sched *sched;
 
 /* The time of the store's clock. */
 int64_t now_us(void);
+/* CLOCK_BOOTTIME in us, which nobody can set. */
+int64_t boot_us(void);
 /* Set the time of a task that is to run at @at, by the store's clock. */
 void when_due(struct twheel_task *task, int64_t at);
 

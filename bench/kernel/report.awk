@@ -96,6 +96,7 @@ function goals_of_expiry(workload, what) {
 	what = "expire, " what ", instructions"
 	goal_beside(what, "icount", workload, "expire", "hrtimer", 1)
 	goal_beside(what, "icount", workload, "expire", "hrtimer-ms", 1)
+	goal_beside(what, "icount", workload, "expire", "hrtimer-hard", 1)
 }
 
 # Most code arms with a delay, for which twheel reads the clock.
@@ -161,6 +162,7 @@ function goals(	range, i) {
 	goals_head()
 	goal_hot("timer_list", 0.9)
 	goal_hot("hrtimer", 0.45)
+	goal_hot("hrtimer-hard", 0.45)
 	split("60000 1000000", range, " ")
 	for (i = 1; i <= 2; i++) {
 		goal("add, 1 … " range[i] " ms, instructions, most of all n / least", most_of_least("icount", "pending-" range[i], "add"), 1.05, "")

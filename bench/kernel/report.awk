@@ -100,10 +100,10 @@ function goals_of_expiry(workload, what) {
 }
 
 # Most code arms with a delay, for which twheel reads the clock.
-function goals_of_delays(what, metric) {
-	what = what " with a delay, 1 … 60 000 ms"
-	goal_of_kind(what ", instructions", "icount", "pending-60000", metric, "twheel-rel", "timer_list-rel", 1)
-	goal_of_kind(what ", ns", "uml", "pending-60000", metric, "twheel-rel", "timer_list-rel", 1)
+function goals_of_delays(what, range, metric) {
+	what = what " with a delay, 1 … " range " ms"
+	goal_of_kind(what ", instructions", "icount", "pending-" range, metric, "twheel-rel", "timer_list-rel", 1)
+	goal_of_kind(what ", ns", "uml", "pending-" range, metric, "twheel-rel", "timer_list-rel", 1)
 }
 
 # The goal for timers with a tolerance of an eighth, which is that of a timer_list: their figure must be
@@ -137,8 +137,12 @@ function goals_at_each_n(	range, i, what) {
 		goals_of_time(what, "busy-" range[i], "expire")
 		goal_beside(what ", ns", "uml", "busy-" range[i], "expire", "hrtimer-ms", 0.33)
 	}
-	goals_of_delays("add", "add")
-	goals_of_delays("re-arm", "rearm")
+	split("60000 1000000", range, " ")
+	for (i = 1; i <= 2; i++) {
+		goals_of_delays("add", range[i], "add")
+		goals_of_delays("re-arm", range[i], "rearm")
+		goals_of_delays("put off", range[i], "put-off")
+	}
 	goals_of_expiry("busy-1000", "1 … 1000 ms, busy CPU")
 	goals_of_expiry("busy-10000", "1 … 10 000 ms, busy CPU")
 	goals_of_expiry("busy-8000-9000", "8 … 9 s, busy CPU")
@@ -155,6 +159,11 @@ function goal_hot(other, limit) {
 		key("icount", "hot", 1, other, "add+cancel"), limit)
 }
 
+function goal_hot_delay(other) {
+	goal_ratio("hot add+cancel with a delay, ns, " other "\047s = 1", key("uml", "hot", 1, "twheel-rel", "add+cancel"),
+		key("uml", "hot", 1, other, "add+cancel"), 1)
+}
+
 function goals(	range, i) {
 	goals_begin()
 	goals_at_each_n()
@@ -163,6 +172,8 @@ function goals(	range, i) {
 	goal_hot("timer_list", 0.9)
 	goal_hot("hrtimer", 0.45)
 	goal_hot("hrtimer-hard", 0.45)
+	goal_hot_delay("timer_list-rel")
+	goal_hot_delay("hrtimer-rel")
 	split("60000 1000000", range, " ")
 	for (i = 1; i <= 2; i++) {
 		goal("add, 1 … " range[i] " ms, instructions, most of all n / least", most_of_least("icount", "pending-" range[i], "add"), 1.05, "")

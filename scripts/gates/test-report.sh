@@ -166,7 +166,11 @@ kernel() {
 		icount/idle-60000/10000/twheel/expire/instructions/1400 icount/idle-60000/10000/hrtimer/expire/instructions/1600 \
 		icount/busy-1000/1000/twheel/expire/instructions/1640 icount/busy-1000/1000/hrtimer-hard/expire/instructions/1000 \
 		icount/busy-1000/10000/twheel/expire/instructions/380 icount/busy-1000/10000/hrtimer-hard/expire/instructions/1000 \
-		icount/hot/1/twheel/add+cancel/instructions/150 icount/hot/1/hrtimer-hard/add+cancel/instructions/300 |
+		icount/hot/1/twheel/add+cancel/instructions/150 icount/hot/1/hrtimer-hard/add+cancel/instructions/300 \
+		uml/hot/1/twheel-rel/add+cancel/ns/"38 39 40" uml/hot/1/hrtimer-rel/add+cancel/ns/"30 30 30" \
+		uml/hot/1/timer_list-rel/add+cancel/ns/"26 26 26" \
+		uml/pending-1000000/1000/twheel-rel/put-off/ns/"30 31 32" uml/pending-1000000/1000/timer_list-rel/put-off/ns/"15 16 16" \
+		uml/pending-60000/1000/twheel-rel/put-off/ns/"31 32 33" uml/pending-60000/1000/timer_list-rel/put-off/ns/"16 16 16" |
 		tr / '\t' >"$tmp/tsv"
 	awk -f bench/common.awk -f bench/kernel/report.awk "$tmp/tsv" >"$tmp/md"
 }
@@ -183,6 +187,15 @@ same "the hrtimer that calls back in the interrupt has a goal, at each n" \
 	"| $what | ≤ 1 | **1.64** | 0.38 | – | – | **missed** at 1000; reached at 10000 |" "$(row "$what" numbers)"
 what="hot add+cancel, instructions, hrtimer-hard's = 1"
 same "and where one timer is added and cancelled" "| $what | 0.45 | 0.50 | **missed** |" "$(row "$what" numbers)"
+what="hot add+cancel with a delay, ns, timer_list-rel's = 1"
+same "with a delay, too, beside timer_list" "| $what | 1 | 1.50 (1.46 … 1.54) | **missed** |" "$(row "$what" numbers)"
+what="hot add+cancel with a delay, ns, hrtimer-rel's = 1"
+same "and beside hrtimer" "| $what | 1 | 1.30 (1.27 … 1.33) | **missed** |" "$(row "$what" numbers)"
+for range in "60000 2 (1.94 … 2.06)" "1000000 1.94 (1.88 … 2.13)"; do
+	what="put off with a delay, 1 … ${range%% *} ms, ns, timer_list-rel's = 1"
+	same "to put off by a delay has a goal, up to ${range%% *} ms" "| $what | ≤ 1 | **${range#* }** | – | – | – | **missed** |" \
+		"$(row "$what" numbers)"
+done
 same "its summary gives the range, and hrtimer beside it" \
 	"| expire within a minute, idle CPU | 1400 … 2700 | – | – | 1500 … 1600 | – |" \
 	"$(row "expire within a minute, idle CPU" 'In short')"

@@ -121,6 +121,14 @@ function goals_of_tolerance() {
 	goal_of_tolerance("expire, 1 … 60 000 ms, ns", "uml", "idle-60000", "expire", 0.8)
 }
 
+# Who gives a timer a tolerance pays for choosing its tick.
+function goals_of_tolerant_ops(workload, what) {
+	goal_of_tolerance("add, " what, "uml", workload, "add", 1)
+	goal_of_tolerance("re-arm, " what, "uml", workload, "rearm", 1)
+	goal_of_tolerance("put off, " what, "uml", workload, "put-off", 1)
+	goal_of_tolerance("cancel, " what, "uml", workload, "cancel", 1)
+}
+
 function goals_at_each_n(	range, i, what) {
 	print "A goal for each number of timers. Where it is missed, the figure is bold. There is no figure where"
 	print "nothing was measured, or where the other took nothing that could be seen.\n"
@@ -152,6 +160,9 @@ function goals_at_each_n(	range, i, what) {
 	goals_of_expiry("idle-60000-120000", "60 … 120 s, idle CPU")
 	goals_of_expiry("idle-1000000", "1 … 1 000 000 ms, idle CPU")
 	goals_of_tolerance()
+	split("60000 1000000", range, " ")
+	for (i = 1; i <= 2; i++)
+		goals_of_tolerant_ops("pending-" range[i], "1 … " range[i] " ms, ns")
 }
 
 function goal_hot(other, limit) {

@@ -169,6 +169,10 @@ kernel() {
 		icount/hot/1/twheel/add+cancel/instructions/150 icount/hot/1/hrtimer-hard/add+cancel/instructions/300 \
 		uml/hot/1/twheel-rel/add+cancel/ns/"38 39 40" uml/hot/1/hrtimer-rel/add+cancel/ns/"30 30 30" \
 		uml/hot/1/timer_list-rel/add+cancel/ns/"26 26 26" \
+		uml/pending-60000/1000/timer_list/rearm/ns/"10 10 10" uml/pending-60000/1000/twheel-eighth/rearm/ns/"8 8 8" \
+		uml/pending-60000/1000/timer_list/put-off/ns/"10 10 10" uml/pending-60000/1000/twheel-eighth/put-off/ns/"12 13 14" \
+		uml/pending-60000/1000/timer_list/cancel/ns/"10 10 10" uml/pending-60000/1000/twheel-eighth/cancel/ns/"9 10 11" \
+		uml/pending-1000000/1000/timer_list/add/ns/"10 10 10" uml/pending-1000000/1000/twheel-eighth/add/ns/"7 7 7" \
 		uml/pending-1000000/1000/twheel-rel/put-off/ns/"30 31 32" uml/pending-1000000/1000/timer_list-rel/put-off/ns/"15 16 16" \
 		uml/pending-60000/1000/twheel-rel/put-off/ns/"31 32 33" uml/pending-60000/1000/timer_list-rel/put-off/ns/"16 16 16" |
 		tr / '\t' >"$tmp/tsv"
@@ -196,6 +200,17 @@ for range in "60000 2 (1.94 … 2.06)" "1000000 1.94 (1.88 … 2.13)"; do
 	same "to put off by a delay has a goal, up to ${range%% *} ms" "| $what | ≤ 1 | **${range#* }** | – | – | – | **missed** |" \
 		"$(row "$what" numbers)"
 done
+# tolerant WHAT FIGURE VERDICT
+tolerant() {
+	local goal="tolerance 1/8: $1 ms, ns, timer_list's = 1"
+
+	same "one that may be late has a goal: $1" "| $goal | ≤ 1 | $2 | – | – | – | $3 |" "$(row "$goal" numbers)"
+}
+
+tolerant "add, 1 … 1000000" 0.70 reached
+tolerant "re-arm, 1 … 60000" 0.80 reached
+tolerant "put off, 1 … 60000" "**1.30 (1.20 … 1.40)**" "**missed**"
+tolerant "cancel, 1 … 60000" "1 (0.90 … 1.10)" "inside the noise"
 same "its summary gives the range, and hrtimer beside it" \
 	"| expire within a minute, idle CPU | 1400 … 2700 | – | – | 1500 … 1600 | – |" \
 	"$(row "expire within a minute, idle CPU" 'In short')"

@@ -88,11 +88,11 @@
  * around it is emptied:
  *
  *	10^4 timers up to 60 000 ahead	ticks with an event	moves each	late, ticks
- *	exact				9 217			1.9		0
- *	by a 32nd of the delay		349			0.09		242
- *	by an 8th			165			0.002		288
+ *	exact				9 180			1.9		0
+ *	by a 32nd of the delay		351			0.09		241
+ *	by an 8th			160			0.002		288
  *
- * (selftest/wheel/spike.c counts these.)
+ * (selftest/wheel/spike.c counts these, with seed 1.)
  *
  * The next tick with work is the minimum of at most twelve bitmap searches. So sleeping costs
  * nothing, and waking up after years processes only the ticks that have work. The wheel remembers

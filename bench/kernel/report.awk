@@ -96,13 +96,14 @@ function goals_of_expiry(workload, what) {
 	what = "expire, " what ", instructions"
 	goal_beside(what, "icount", workload, "expire", "hrtimer", 1)
 	goal_beside(what, "icount", workload, "expire", "hrtimer-ms", 1)
+	goal_beside(what, "icount", workload, "expire", "hrtimer-hard", 1)
 }
 
 # Most code arms with a delay, for which twheel reads the clock.
-function goals_of_delays(what, metric) {
-	what = what " with a delay, 1 … 60 000 ms"
-	goal_of_kind(what ", instructions", "icount", "pending-60000", metric, "twheel-rel", "timer_list-rel", 1)
-	goal_of_kind(what ", ns", "uml", "pending-60000", metric, "twheel-rel", "timer_list-rel", 1)
+function goals_of_delays(what, range, metric) {
+	what = what " with a delay, 1 … " range " ms"
+	goal_of_kind(what ", instructions", "icount", "pending-" range, metric, "twheel-rel", "timer_list-rel", 1)
+	goal_of_kind(what ", ns", "uml", "pending-" range, metric, "twheel-rel", "timer_list-rel", 1)
 }
 
 # The goal for timers with a tolerance of an eighth, which is that of a timer_list: their figure must be
@@ -118,6 +119,14 @@ function goals_of_tolerance() {
 	goal_of_tolerance("interrupts, 1 … 60 000 ms", "icount", "idle-60000", "interrupts", 3)
 	goal_of_tolerance("mean lateness, 1 … 60 000 ms", "icount", "idle-60000", "mean-late", 1)
 	goal_of_tolerance("expire, 1 … 60 000 ms, ns", "uml", "idle-60000", "expire", 0.8)
+}
+
+# Who gives a timer a tolerance pays for choosing its tick.
+function goals_of_tolerant_ops(workload, what) {
+	goal_of_tolerance("add, " what, "uml", workload, "add", 1)
+	goal_of_tolerance("re-arm, " what, "uml", workload, "rearm", 1)
+	goal_of_tolerance("put off, " what, "uml", workload, "put-off", 1)
+	goal_of_tolerance("cancel, " what, "uml", workload, "cancel", 1)
 }
 
 function goals_at_each_n(	range, i, what) {
@@ -136,8 +145,12 @@ function goals_at_each_n(	range, i, what) {
 		goals_of_time(what, "busy-" range[i], "expire")
 		goal_beside(what ", ns", "uml", "busy-" range[i], "expire", "hrtimer-ms", 0.33)
 	}
-	goals_of_delays("add", "add")
-	goals_of_delays("re-arm", "rearm")
+	split("60000 1000000", range, " ")
+	for (i = 1; i <= 2; i++) {
+		goals_of_delays("add", range[i], "add")
+		goals_of_delays("re-arm", range[i], "rearm")
+		goals_of_delays("put off", range[i], "put-off")
+	}
 	goals_of_expiry("busy-1000", "1 … 1000 ms, busy CPU")
 	goals_of_expiry("busy-10000", "1 … 10 000 ms, busy CPU")
 	goals_of_expiry("busy-8000-9000", "8 … 9 s, busy CPU")
@@ -147,11 +160,19 @@ function goals_at_each_n(	range, i, what) {
 	goals_of_expiry("idle-60000-120000", "60 … 120 s, idle CPU")
 	goals_of_expiry("idle-1000000", "1 … 1 000 000 ms, idle CPU")
 	goals_of_tolerance()
+	split("60000 1000000", range, " ")
+	for (i = 1; i <= 2; i++)
+		goals_of_tolerant_ops("pending-" range[i], "1 … " range[i] " ms, ns")
 }
 
 function goal_hot(other, limit) {
 	goal_ratio("hot add+cancel, instructions, " other "\047s = 1", key("icount", "hot", 1, "twheel", "add+cancel"),
 		key("icount", "hot", 1, other, "add+cancel"), limit)
+}
+
+function goal_hot_delay(other) {
+	goal_ratio("hot add+cancel with a delay, ns, " other "\047s = 1", key("uml", "hot", 1, "twheel-rel", "add+cancel"),
+		key("uml", "hot", 1, other, "add+cancel"), 1)
 }
 
 function goals(	range, i) {
@@ -161,6 +182,9 @@ function goals(	range, i) {
 	goals_head()
 	goal_hot("timer_list", 0.9)
 	goal_hot("hrtimer", 0.45)
+	goal_hot("hrtimer-hard", 0.45)
+	goal_hot_delay("timer_list-rel")
+	goal_hot_delay("hrtimer-rel")
 	split("60000 1000000", range, " ")
 	for (i = 1; i <= 2; i++) {
 		goal("add, 1 … " range[i] " ms, instructions, most of all n / least", most_of_least("icount", "pending-" range[i], "add"), 1.05, "")

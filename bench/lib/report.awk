@@ -60,7 +60,7 @@ function tables(rig, unit,	i) {
 		single_table(rig, size[rig, i], unit)
 }
 
-# What a subject of twheel takes, libevent's being 1.
+# What a subject of twheel takes, the other's being 1.
 function goal_beside(rig, unit, phase, s, other,	i) {
 	each_begin(phase ", " s " over " other ", " unit, 1)
 	for (i = 1; i <= nr_each; i++)
@@ -68,12 +68,16 @@ function goal_beside(rig, unit, phase, s, other,	i) {
 	each_end()
 }
 
-# A subject of twheel and the one of libevent that knows as much of the time.
+# A subject of twheel and the one of libevent that knows as much of the time. libuv knows it, too, and
+# guards its timers by no lock: it stands beside each of ours.
 function goals_beside(rig, unit,	i) {
-	for (i = 2; i <= nr_phases; i++) {
+	for (i = 1; i <= nr_phases; i++) {
 		goal_beside(rig, unit, phases[i], "twheel", "libevent")
 		goal_beside(rig, unit, phases[i], "twheel-one", "libevent")
 		goal_beside(rig, unit, phases[i], "twheel-at", "libevent-loop")
+		goal_beside(rig, unit, phases[i], "twheel", "libuv")
+		goal_beside(rig, unit, phases[i], "twheel-one", "libuv")
+		goal_beside(rig, unit, phases[i], "twheel-at", "libuv")
 	}
 }
 

@@ -317,7 +317,7 @@ function wakes_goal(what, rig,	k) {
 	goal_of("wake-ups a tick, " what ", the most of all: " most_wakes_n " timers in the tick", k, 1, "")
 }
 
-function goals(	i, list) {
+function goals(	i, list, nr, peer) {
 	goals_begin()
 	print "How many times as much each of the others takes, at each n, and at the end the memory of a timer."
 	print "Where a goal is missed the figure is bold. From build to build the expiry of timers that come one at"
@@ -330,6 +330,9 @@ function goals(	i, list) {
 		life_goals(ways[i])
 	for (i = 1; i < nr_ways; i++)
 		metric_goals("expire, " title[ways[i]], ways[i], "expire", "timerfd", 1)
+	nr = split("timerfd posix io_uring", peer, " ")
+	for (i = 1; i <= nr; i++)
+		metric_goals("the wait alone, " title["timeout"], "timeout", "wait", peer[i], 1)
 	metric_goals("random cancel", "dense", "cancel", "io_uring", 500)
 	metric_goals("random cancel, and theirs is closed too", "dense", "cancel", "timerfd", 10, "close")
 	metric_goals("random cancel, and theirs is kept", "dense", "cancel", "timerfd", 10)

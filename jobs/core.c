@@ -420,6 +420,7 @@ static void fire(const struct armed *row, bool paced)
 		core_arm(row->id, row->job, row->at);
 		return;
 	}
+	store_keep(store);	/* to count the times that were missed may take long */
 	plan = plan_firing(&job->def, job->name, row->at, now, row->id != job->due_id);
 	if (paced && plan.run && is_late(&job->def, row->at, now))
 		pace(row);

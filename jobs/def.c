@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -33,12 +34,14 @@
  * @now:	the present time, to which relative times refer
  * @key:	the key that is being parsed
  * @error:	filled in with what is wrong
+ * @stored:	it is one of the store, see def_load()
  */
 struct parser {
 	struct def	*def;
 	int64_t		now;
 	const char	*key;
 	char		*error;
+	bool		stored;
 };
 
 /* Report what is wrong with the present key. Returns false, for the caller to return. */
@@ -344,7 +347,12 @@ static bool set_words(struct parser *p, struct json_object *value, void *to)
 
 static bool set_exec(struct parser *p, struct json_object *value, void *to)
 {
-	return set_words(p, value, to) && (*p->def->argv[0] || wrong(p, "the command is empty"));
+	if (!set_words(p, value, to))
+		return false;
+	if (!*p->def->argv[0])
+		return wrong(p, "the command is empty");
+	return strlen(p->def->argv[0]) < PATH_MAX ||
+	       wrong(p, "the name of the command is too long");
 }
 
 /* Has it neither a space nor a control character? Then it can be a part of a line of a protocol. */
@@ -705,6 +713,25 @@ static bool only_with(struct parser *p, const char *const *keys, bool good, cons
 	return true;
 }
 
+void (*def_guard)(bool on);
+
+struct passwd *def_user(const char *name)
+{
+	struct passwd *pw;
+	int err;
+
+	if (def_guard)
+		def_guard(true);
+	errno = 0;
+	pw = getpwnam(name);
+	err = errno;
+	if (def_guard)
+		def_guard(false);
+	/* getpwnam(3) names these, too, for a user who was not found. */
+	errno = err == ENOENT || err == ESRCH || err == EBADF || err == EPERM ? 0 : err;
+	return pw;
+}
+
 /*
  * Only root's daemon can run a job as another user. A runner looks at its own users when it runs
  * the job.
@@ -714,10 +741,13 @@ static bool check_user(struct parser *p)
 	const char *user = p->def->user;
 	struct passwd *pw;
 
-	if (!user || p->def->pool)
+	if (!user || p->def->pool || p->stored)
 		return true;
 	p->key = "user";
-	pw = getpwnam(user);
+	pw = def_user(user);
+	if (!pw && errno)
+		return wrong(p, "the user '%.64s' cannot be looked up now: %s", user,
+			     strerror(errno));
 	if (!pw)
 		return wrong(p, "there is no user '%.64s'", user);
 	return !geteuid() || pw->pw_uid == geteuid() ||
@@ -778,9 +808,9 @@ static void make_line(char *error)
 			memset(error, '?', 2);
 }
 
-bool def_parse(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX])
+static bool parse(struct parser *p, struct json_object *json)
 {
-	struct parser p = { .def = def, .now = now, .error = error };
+	struct def *def = p->def;
 
 	*def = (struct def){
 		.json = json_object_get(json),
@@ -792,20 +822,31 @@ bool def_parse(struct def *def, struct json_object *json, int64_t now, char erro
 		.alarm_every = 300 * US_PER_S,
 	};
 	if (!json_object_is_type(json, json_type_object)) {
-		snprintf(error, ERROR_MAX, "a definition must be a JSON object");
+		snprintf(p->error, ERROR_MAX, "a definition must be a JSON object");
 		goto bad;
 	}
 	json_object_object_foreach(json, key, value) {
-		p.key = key;
-		if (!set_field(&p, value))
+		p->key = key;
+		if (!set_field(p, value))
 			goto bad;
 	}
-	if (check(&p))
+	if (check(p))
 		return true;
 bad:
-	make_line(error);
+	make_line(p->error);
 	def_free(def);
 	return false;
+}
+
+bool def_parse(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX])
+{
+	return parse(&(struct parser){ .def = def, .now = now, .error = error }, json);
+}
+
+bool def_load(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX])
+{
+	return parse(&(struct parser){ .def = def, .now = now, .error = error, .stored = true },
+		     json);
 }
 
 void def_free(struct def *def)

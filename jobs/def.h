@@ -153,6 +153,18 @@ struct def {
  * Return: true if the definition is valid. If not, there is nothing to free.
  */
 bool def_parse(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX]);
+/*
+ * def_parse() of a definition that was valid once, except that the user is not looked up:
+ * exec_begin() looks the user up for each run, and the directory of users may not answer now.
+ */
+bool def_load(struct def *def, struct json_object *json, int64_t now, char error[ERROR_MAX]);
+/*
+ * Look up a user. A directory of users may be slow, or not answer: def_guard(), if it is set, is
+ * called with true before, and with false after that. NULL with errno 0 if there is no such user,
+ * and with another errno if the directory could not be asked.
+ */
+struct passwd *def_user(const char *name);
+extern void (*def_guard)(bool on);
 
 void def_free(struct def *def);
 

@@ -168,6 +168,7 @@ static char **make_env(const struct run *run, const struct passwd *pw, char *mad
 	env = calloc(nr + nr_def + ENV_OWN + 2, sizeof(*env));
 	if (!env)
 		abort();
+	set(env, &n, state_mark);	/* first: the next daemon looks at the first MiB only */
 	for (size_t i = 0; i < nr; i++)
 		if (!is_own(environ[i]))
 			env[n++] = environ[i];
@@ -183,10 +184,13 @@ static char **make_env(const struct run *run, const struct passwd *pw, char *mad
 
 /* ---- the child ---------------------------------------------------------------------- */
 
-/* In the child: print why the command cannot be run, which goes to the log of the run, and end. */
+/*
+ * In the child: print why the command cannot be run, which goes to the log of the run, and end. The
+ * text must fit into the pipe: nobody reads it while this process waits for a child of vfork().
+ */
 noreturn static void fail(int status, const char *what)
 {
-	dprintf(STDERR_FILENO, errno ? "twheeld: %s: %s\n" : "twheeld: %s\n", what,
+	dprintf(STDERR_FILENO, errno ? "twheeld: %.256s: %s\n" : "twheeld: %.256s\n", what,
 		strerror(errno));
 	_exit(status);
 }
@@ -288,14 +292,15 @@ noreturn static void child(const struct run *run, const struct passwd *pw, char 
 	child_signals();
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
+	errno = 0;
 	if (why)
 		fail(125, why);
+	close_at_exec();	/* before a limit hides descriptors from it */
 	dup2(open_input(def), STDIN_FILENO);
 	umask(022);
 	child_limits(def);
 	child_user(def, pw);
 	child_bound();
-	close_at_exec();
 	execvpe(def->argv[0], (char **)def->argv, env);
 	fail(errno == ENOENT ? 127 : 126, def->argv[0]);
 }
@@ -445,37 +450,39 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 	return 0;
 }
 
-/* The user that the job names, or NULL. A directory of users may be slow, or not answer. */
-static struct passwd *user_of(const struct def *def)
+/* Why the user @pw cannot have the job's runs, or NULL. The store may be one that root has left. */
+static const char *user_wrong(const struct passwd *pw)
 {
-	struct passwd *pw;
-
-	if (!def->user)
-		return NULL;
-	runs_guard(true);
-	pw = getpwnam(def->user);
-	runs_guard(false);
-	return pw;
+	if (!pw)
+		return "there is no such user";
+	return !geteuid() || pw->pw_uid == geteuid() ?
+		       NULL : "only root's daemon runs jobs as somebody else";
 }
 
 /*
  * If something is wrong with the job itself (@why), that is not an error here: the child is
  * started, prints @why into the log of the run, and fails with status 125, so that the history has
- * it.
+ * it. To look up its user, or to make its cgroup, may take longer than the lease: then the run does
+ * not begin (-EAGAIN).
  */
 int exec_begin(struct run *run)
 {
 	const struct def *def = &run->job->def;
-	struct passwd *pw = user_of(def);
-	const char *why = def->user && !pw ? "there is no such user" : NULL;
+	struct passwd *pw = NULL;
+	const char *why = NULL;
 	char **env, *made[ENV_OWN] = { 0 };
 	int cgroup, err;
 
 	run->process.log = (struct log) { .fd = -1 };
+	if (def->user) {
+		pw = def_user(def->user);
+		if (!pw && errno)
+			return -errno;
+		why = user_wrong(pw);
+	}
 	cgroup = cgroup_make(run, &why);
 	env = make_env(run, pw, made);
-	errno = 0;
-	err = start(run, pw, env, cgroup, why);
+	err = run->process.may_begin() ? start(run, pw, env, cgroup, why) : -EAGAIN;
 	if (cgroup >= 0)
 		close(cgroup);
 	if (err)

@@ -403,6 +403,7 @@ static void open_server(void)
 	if (!module->open(&store, options.store, machine_name(), options.lease, error,
 			  sizeof(error))) {
 		store->guard = runs_guard;
+		def_guard = runs_guard;
 		return;
 	}
 	say(SAY_ERROR, "cannot open the store: %s", error);

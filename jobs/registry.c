@@ -216,15 +216,15 @@ static struct job *job_new(int64_t id, const char *name)
 }
 
 /*
- * Parse the definition that is in the store. It was valid once, but its user or its time zone may
- * be gone by now, or the program may be older than the definition.
+ * Parse the definition that is in the store. It was valid once, but its time zone may be gone by
+ * now, or the program may be older than the definition.
  */
 static void load_def(struct job *job, const char *text)
 {
 	struct json_object *json = json_tokener_parse(text);
 	char error[ERROR_MAX] = "it is not JSON";
 
-	if (json && def_parse(&job->def, json, now_us(), error)) {
+	if (json && def_load(&job->def, json, now_us(), error)) {
 		each_name(&job->def, follow);
 		json_object_put(json);
 		return;
@@ -339,7 +339,7 @@ int days_load(void)
 
 int registry_load(uint64_t parts)
 {
-	int err = parts == PARTS_ALL ? days_load() : 0;
+	int err = days_load();
 
 	return err ? err : store_jobs(store, parts, load_job, NULL);
 }

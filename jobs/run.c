@@ -680,10 +680,12 @@ static bool begin(struct run *run)
 	}
 	run->began = now_us();
 	run->process.ended = process_over;
+	run->process.may_begin = core_may_begin;
 	err = run->job->def.url ? web_begin(run) : exec_begin(run);
 	if (err) {
 		run->began = 0;
-		hold(err);
+		if (core_may_begin())
+			hold(err);
 		return false;
 	}
 	crash_point("a process began");
@@ -850,10 +852,10 @@ static void lease_is_over(int sig)
 	}
 }
 
-static timer_t new_guard(void)
+static timer_t new_guard(void (*over)(int sig))
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM };
-	struct sigaction act = { .sa_handler = lease_is_over, .sa_flags = SA_RESTART };
+	struct sigaction act = { .sa_handler = over, .sa_flags = SA_RESTART };
 	timer_t guard;
 
 	event._sigev_un._tid = gettid();
@@ -864,22 +866,26 @@ static timer_t new_guard(void)
 	return guard;
 }
 
-void runs_guard(bool on)
+void guard_until(int64_t end, void (*over)(int sig))
 {
 	static bool made;
 	static timer_t guard;
 	struct itimerspec at = { 0 };
 
-	if (!store || !store->many)	/* a runner has no store */
-		return;
 	if (!made)
-		guard = new_guard();
+		guard = new_guard(over);
 	made = true;
-	if (on) {
-		at.it_value.tv_sec = store->lease_end / US_PER_S;
-		at.it_value.tv_nsec = store->lease_end % US_PER_S * 1000 + 1;
+	if (end) {
+		at.it_value.tv_sec = end / US_PER_S;
+		at.it_value.tv_nsec = end % US_PER_S * 1000 + 1;
 	}
 	timer_settime(guard, TIMER_ABSTIME, &at, NULL);
+}
+
+void runs_guard(bool on)
+{
+	if (store->many)
+		guard_until(on ? store->lease_end + 1 : 0, lease_is_over);
 }
 
 /* ---- firings that a dead life has left ---------------------------------------------- */

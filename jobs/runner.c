@@ -246,6 +246,28 @@ static void cannot(struct made *made, const char *why)
 	report(made);
 }
 
+/* The handler of the signal of guard(). mind_the_lease() does the rest. */
+static void lease_is_over(int sig)
+{
+	struct made *made;
+
+	(void)sig;
+	TAILQ_FOREACH(made, &all, entry)
+		if (made->run.process.pid && made->job.def.overlap != OVERLAP_ALLOW)
+			exec_signal(&made->run, SIGKILL);
+}
+
+/* runs_guard() of a runner. */
+static void guard(bool on)
+{
+	guard_until(on ? lease_end : 0, lease_is_over);
+}
+
+static bool lease_holds(void)
+{
+	return boot_us() < lease_end;
+}
+
 static void start(struct made *made, struct json_object *definition)
 {
 	struct json_object *what = what_of(definition);
@@ -253,12 +275,17 @@ static void start(struct made *made, struct json_object *definition)
 	int err;
 
 	made->run.process.ended = ended;
+	made->run.process.may_begin = lease_holds;
 	if (!def_parse(&made->job.def, what, 0, error)) {
 		cannot(made, error);
 	} else {
 		err = exec_begin(&made->run);
-		if (err)
+		if (err && !lease_holds()) {	/* others may have it by now */
+			made->over = true;
+			drop_made(made);
+		} else if (err) {
 			cannot(made, strerror(-err));
+		}
 	}
 	json_object_put(what);
 }
@@ -642,6 +669,7 @@ void runner_start(const char *of)
 /* Wait for the end of all runs, and until daemons know of them or others have them. */
 void runner_loop(void)
 {
+	def_guard = guard;
 	while (!left && !(stopping && boot_us() > lease_end && TAILQ_EMPTY(&all))) {
 		mind_the_lease();
 		core_wait(patience());

@@ -106,7 +106,8 @@ static const char *const queries[NR_QUERIES] = {
 		    " until, began, killed, pool FROM task WHERE " IN_PARTS("job")
 		    " AND state >= $2",
 	[Q_TASK_AGAIN] = "UPDATE task SET attempt = $1, pool = $2, prio = $3, state = 0,"
-			 " killed = 0, runner = NULL, until = 0, began = 0 WHERE id = $4 AND"
+			 " wants = CASE WHEN pool = $2 THEN wants END, killed = 0,"
+			 " runner = NULL, until = 0, began = 0 WHERE id = $4 AND"
 			 " at = $5 AND attempt < $1 AND"
 			 " NOT (state = 2 AND outcome = 0 AND shards > 1)",
 	[Q_TASK_ADD] = "INSERT INTO task (id, at, shard, shards, job, pool, prio, attempt, state,"

@@ -584,16 +584,12 @@ static int set_up_session(struct pg *s)
 }
 
 /* Make a connection, as s->conn. Wait no longer than latest(). Returns 0 or an error. */
-static int open_connection(struct pg *s)
+static int open_one(struct pg *s)
 {
 	int64_t until = latest(s);
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
-	if (s->store.guard)
-		s->store.guard(true);
 	s->conn = PQconnectStart(s->where);
-	if (s->store.guard)
-		s->store.guard(false);
 	if (!s->conn)
 		return fail(s, -ENOMEM, "no memory");
 	while (PQstatus(s->conn) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
@@ -605,6 +601,19 @@ static int open_connection(struct pg *s)
 	if (status != PGRES_POLLING_OK)
 		return fail(s, -EIO, "%s", PQerrorMessage(s->conn));
 	return set_up_session(s);
+}
+
+/* libpq may look a name up, or read a file of the home directory, in any of its functions here. */
+static int open_connection(struct pg *s)
+{
+	int err;
+
+	if (s->store.guard)
+		s->store.guard(true);
+	err = open_one(s);
+	if (s->store.guard)
+		s->store.guard(false);
+	return err;
 }
 
 /* Make all connections. Returns 0 or an error. */

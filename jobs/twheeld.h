@@ -186,7 +186,10 @@ struct job {
 	int64_t		alarm_held;
 };
 
-/* Read the jobs of these parts from the store; if these are all parts, the calendars too. */
+/*
+ * Read the calendars, and then the jobs of these parts from the store: these jobs may need a
+ * calendar of which the news has not been read yet.
+ */
 int registry_load(uint64_t parts);
 /* Read the calendars again. On an error they stay as they were. */
 int days_load(void);
@@ -256,6 +259,7 @@ struct log {
  * @log:	where the output is kept
  * @cgroup:	the name of its cgroup's directory, or empty
  * @ended:	called when it has ended, with code and status as from waitid()
+ * @may_begin:	asked when all that may take long is done: may it still begin?
  */
 struct process {
 	pid_t		pid;
@@ -264,6 +268,7 @@ struct process {
 	struct log	log;
 	char		cgroup[104];
 	void		(*ended)(struct run *run, int code, int status);
+	bool		(*may_begin)(void);
 };
 
 /**
@@ -340,6 +345,11 @@ void runs_kill(bool all);
  * The caller must not change a run in between.
  */
 void runs_guard(bool on);
+/*
+ * The timer of that: a signal's handler calls @over() at @end, by CLOCK_BOOTTIME. If @end is 0, it
+ * is not called. @over() is the same in each call.
+ */
+void guard_until(int64_t end, void (*over)(int sig));
 struct run *run_find(int64_t id, int64_t at);
 /* Has the present attempt begun? */
 static inline bool run_is_out(const struct run *run)

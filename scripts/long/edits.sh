@@ -5,7 +5,7 @@
 # judge what a test said of one.
 
 # The tests of selftest/jobs, those that take seconds first. That of the page needs a browser, and is not here.
-jobs_tests='test_policy test_store test_judge.py test_quartz.py test_xxl_job.py test_web.py test_http.py
+jobs_tests='test_policy test_store test_judge.py test_quartz.py test_xxl_job.py test_web.py test_users.py test_http.py
 	test_command.py test_module.py test_xinye.py test_runs.py test_pool.py test_crash.py test_many.py'
 
 # Is $first one of the stages that may notice an edit of $file?

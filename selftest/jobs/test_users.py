@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""Jobs with a user, if the directory of users takes longer than a lease, or does not answer.
+
+    test_users.py          with SQLite
+    test_users.py many     with two daemons that share PostgreSQL
+"""
+import os
+import pwd
+import sys
+import threading
+import time
+
+from daemon import PROGRAMS, Daemon, Tap, until
+from postgres import Node, Server
+from remote import Remote, Runner
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+PRELOAD = {"LD_PRELOAD": f"{PROGRAMS}/users.so", "ASAN_OPTIONS": os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
+TICKS = "for i in $(seq 60); do echo $TWHEEL_ATTEMPT $(date +%s.%N) >>{}; sleep 0.2; done"
+SLOW_S = 8          # as in users.c
+
+
+def times(d, attempt):
+    """When this attempt wrote its lines."""
+    return [float(line[1]) for line in d.lines("ticks") if line[0] == str(attempt)]
+
+
+def gone(tap):
+    """The directory does not answer while a daemon that was killed starts again."""
+    with Daemon(**PRELOAD) as d:
+        d.env["GONE"] = f"{d.dir}/gone"
+        d.start()
+        d.put("second", exec=["true"], user=ME, cron="* * * * * *")
+        d.put("once", exec=["true"], user=ME, after="3s")
+        d.put("lost", exec=["sleep", "1000"], user=ME)
+        d.post("/v1/jobs/lost/run")
+        d.over("second")
+        until(lambda: [r for r in d.get("/v1/runs?job=lost") if r["state"] == "running"])
+        d.kill()
+        os.mknod(d.env["GONE"])
+        d.start()
+        got = d.put("other", exec=["true"], user=ME)
+        tap.same(got, (400, {"error": f"user: the user '{ME}' cannot be looked up now: Input/output error"}),
+                 "a definition is refused while its user cannot be looked up")
+        time.sleep(4)
+        tap.same([r["state"] for r in d.get("/v1/runs?job=once")], ["ready"], "meanwhile, what is due waits", d.get("/v1/runs?job=once"))
+        os.unlink(d.env["GONE"])
+        before = len(d.over("second"))
+        tap.same([r["outcome"] for r in d.over("once")], ["ok"], "and runs as soon as the directory answers", d.stderr())
+        tap.ok(len(d.over("second", before + 2)) >= before + 2, "schedules go on", d.stderr())
+        tap.ok(until(lambda: [r for r in d.get("/v1/runs?job=lost") if r["state"] == "running" and r["attempt"] == 2]),
+               "and what was lost is run again", d.get("/v1/runs?job=lost"))
+        tap.same([d.stop(), d.unsound()], [0, ""], "the daemon is sound")
+
+
+def slow_runner(tap):
+    """A runner looks a user up for longer than its lease, while it has a run that must not overlap."""
+    with Remote("--lease=1s") as d, Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
+        one.env.update(PRELOAD, SLOW=f"{d.dir}/slow")
+        d.start(), one.start()
+        d.put("long", pool="p", exec=["/bin/sh", "-c", TICKS.format(f"{d.dir}/ticks")])
+        d.put("user", pool="p", exec=["true"], user=ME)
+        d.post("/v1/jobs/long/run")
+        until(lambda: d.lines("ticks"))
+        os.mknod(f"{d.dir}/slow")
+        d.post("/v1/jobs/user/run")
+        until(lambda: not os.path.exists(f"{d.dir}/slow"))
+        two.start()
+        until(lambda: times(d, 2))
+        time.sleep(SLOW_S / 2)
+        tap.ok(times(d, 2) and times(d, 1)[-1] < times(d, 2)[0], "a runner that looks a user up kills its runs before its lease is over",
+               d.lines("ticks"), one.stderr(), two.stderr())
+        tap.same([r["outcome"] for r in d.over("user")], ["ok"], "and the run for which it looked is another's", one.stderr(), two.stderr())
+        tap.same([one.stop(), two.stop(), one.unsound(), two.unsound()], [0, 0, "", ""], "both are sound")
+
+
+def moved(tap):
+    """A part of a job for each runner waits for another attempt, and the job goes to another pool. Both pools have runners."""
+    with Remote("--lease=1s") as d, Runner("a", d, name="ra") as ra, Runner("b", d, name="rb") as rb:
+        d.start(), ra.start(), rb.start()
+        what = {"exec": ["/bin/sh", "-c", f"[ -e {d.dir}/flag ]"], "retry": {"times": 3, "wait": "2s"}, "each": True}
+        d.put("j", pool="a", **what)
+        key = d.post("/v1/jobs/j/run")[1][0]["run"]
+        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r.get("more")])
+        os.mknod(f"{d.dir}/flag")
+        d.put("j", pool="b", **what)
+        tap.same([r["outcome"] for r in d.over("j")], ["ok"], "a part's next attempt is for any runner of the new pool", d.get(f"/v1/runs/{key}"))
+        tap.same([ra.stop(), rb.stop(), d.stop(), d.unsound()], [0, 0, 0, ""], "all are sound")
+
+
+def long_names(tap):
+    """What the child prints must fit into its pipe, because the daemon waits for the child."""
+    with Daemon() as d:
+        d.start()
+        status, answer = d.put("x", exec=["x" * 70000])
+        tap.same([status, answer], [400, {"error": "exec: the name of the command is too long"}], "no command has a name of 70 000 bytes")
+        d.put("y", exec=["/" + "y" * 4000])
+        key = d.post("/v1/jobs/y/run")[1][0]["run"]
+        tap.same([[r["status"] for r in d.over("y")], d.output(key)[:20], len(d.output(key)) < 400], [[126], "twheeld: /yyyyyyyyyyy"[:20], True],
+                 "of a long name, a part is printed", d.output(key))
+        tap.same([d.stop(), d.unsound()], [0, ""], "the daemon is sound")
+
+
+def slow_daemon(tap, how):
+    """A daemon looks a user up for longer than its lease: for a request, or for a run that it begins."""
+    with Server() as server, Node(server, lease="2s", **PRELOAD) as a, Node(server, lease="2s") as b:
+        a.env["SLOW"] = f"{a.dir}/slow"
+        a.start()
+        for n in range(8):
+            a.put(f"u{n}", exec=["/bin/sh", "-c", TICKS.format(f"{a.dir}/ticks")])
+            a.put(f"v{n}", exec=["/bin/sh", "-c", f"echo $TWHEEL_ATTEMPT >>{a.dir}/begun"], user=ME)
+        b.start()
+        until(lambda: server.parts() == [32, 32])
+        owner = dict(server.query("SELECT j.name, p.node FROM job j JOIN part p ON p.id = (j.id & 63)"))
+        mine = sorted(name for name in owner if owner[name] == a.life())
+        a.post(f"/v1/jobs/{[m for m in mine if m[0] == 'u'][0]}/run")
+        until(lambda: a.lines("ticks"))
+        os.mknod(f"{a.dir}/slow")
+        if how == "put":
+            task = threading.Thread(target=lambda: a.request("PUT", "/v1/jobs/other", {"exec": ["true"], "user": ME}, timeout=60))
+            task.start()
+        else:
+            a.post(f"/v1/jobs/{[m for m in mine if m[0] == 'v'][0]}/run")
+        until(lambda: times(a, 2))
+        time.sleep(SLOW_S)
+        tap.ok(times(a, 2) and times(a, 1)[-1] < times(a, 2)[0], f"a user is looked up ({how}): what runs meanwhile ends before the lease",
+               a.lines("ticks"), a.stderr(), b.stderr())
+        if how == "put":
+            task.join()
+        else:
+            tap.same(until(lambda: a.lines("begun")), [["2"]], "and what was to run begins elsewhere only", a.stderr(), b.stderr())
+        tap.same([a.unsound(), b.unsound()], ["", ""], "both are sound")
+
+
+def main():
+    if sys.argv[1:] == ["many"]:
+        tap = Tap(5)
+        slow_daemon(tap, "put")
+        slow_daemon(tap, "run")
+        tap.done()
+    tap = Tap(14)
+    gone(tap)
+    slow_runner(tap)
+    moved(tap)
+    long_names(tap)
+    tap.done()
+
+
+main()

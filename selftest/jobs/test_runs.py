@@ -702,7 +702,7 @@ def limited_files(tap):
 
 
 def broken(tap):
-    """The user of a job is gone when the daemon starts again. Its firings wait until the job is put again."""
+    """The daemon starts again, and does not understand a job. Its firings wait until the job is put again."""
     with Daemon() as d:
         d.start()
         d.put("j", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 2 ] || sleep 1000"], overlap="queue")
@@ -710,7 +710,7 @@ def broken(tap):
         until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{keys[0]}")))
         d.kill()
         with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.execute("UPDATE job SET def = replace(def, '{', '{\"user\": \"nobody-is-called-that\", ')")
+            db.execute("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ')")
             db.commit()
         d.start()
         waits = d.get("/v1/runs")

@@ -4,7 +4,7 @@
  * How much of a CPU do the callbacks of a base get? The test measures how long a run may be and how
  * long the pause after it is, and checks that over many runs the callbacks get no more than half of
  * the CPU. It also checks that a base with a sink does not have to wait because the firmware or a
- * hypervisor has had the CPU.
+ * hypervisor has had the CPU, and that all bases without a user have one share together.
  *
  * This is for QEMU's -icount with one CPU, where an instruction takes a ns: a callback takes
  * exactly as long as it is meant to, and each run of the test gives the same result.
@@ -328,6 +328,107 @@ static void test_still(void)
 	twheel_destroy(sink_base);
 }
 
+#define SHARERS		3
+#define SHARE_TICKS	1000
+#define SHARE_NS	(60 * NSEC_PER_USEC)
+
+/**
+ * struct sharer - a base with a sink that wants more than half of the CPU: each time that it is
+ *		   served takes SHARE_NS, and a timer is due in each of SHARE_TICKS ticks
+ * @base:	the base
+ * @served:	how often it was served
+ * @timers:	its timers
+ */
+static struct sharer {
+	struct twheel_base	*base;
+	unsigned int		served;
+	struct twheel_timer	timers[SHARE_TICKS];
+} *sharers;
+
+static void share_expired(struct twheel_base *unused, struct twheel_timer **timers, unsigned int nr)
+{
+}
+
+static bool share_wake(struct twheel_base *sink_base)
+{
+	struct sharer *s = twheel_owner(sink_base);
+
+	s->served++;
+	keep_busy_ns(SHARE_NS);
+	return true;
+}
+
+/* The last base has a user, and the others have none. Returns whether all could be made. */
+static bool sharers_begin(struct twheel_user *user)
+{
+	static const struct twheel_sink sink = { .expired = share_expired, .wake = share_wake };
+	bool good = user;
+	unsigned int i;
+
+	for (i = 0; i < SHARERS; i++) {
+		const struct twheel_config config = {
+			.clock = CLOCK_MONOTONIC, .tick_ns = TICK_NS, .sink = &sink,
+			.owner = &sharers[i], .user = i == SHARERS - 1 ? user : NULL,
+		};
+
+		sharers[i].base = twheel_create(&config);
+		good = good && !IS_ERR(sharers[i].base);
+	}
+	return good;
+}
+
+static void sharer_arm(struct sharer *s, ktime_t begin)
+{
+	unsigned long flags;
+	unsigned int i;
+
+	for (i = 0; i < SHARE_TICKS; i++) {
+		twheel_lock(s->base, &flags);
+		twheel_add_locked(s->base, &s->timers[i], begin + i * (s64)TICK_NS);
+		twheel_unlock(s->base, flags);
+	}
+}
+
+static void sharers_end(struct twheel_user *user)
+{
+	unsigned int i;
+
+	for (i = 0; i < SHARERS; i++)
+		if (!IS_ERR_OR_NULL(sharers[i].base))
+			twheel_destroy(sharers[i].base);
+	if (user)
+		twheel_user_destroy(user);
+}
+
+/*
+ * Two bases without a user, and one with a user of its own: each of the two users gets as much. If
+ * each base without a user had a share to itself, the one with a user would get half of what the
+ * others get together.
+ */
+static void test_nobody(void)
+{
+	struct twheel_user *user = twheel_user_create();
+	unsigned int one, two, mine, i;
+	ktime_t begin;
+
+	if (!sharers_begin(user)) {
+		check(false, "bases can be made with a user, and without");
+		goto out;
+	}
+	begin = rest();
+	for (i = 0; i < SHARERS; i++)
+		sharer_arm(&sharers[i], begin);
+	keep_busy(SHARE_TICKS / 10);
+	one = sharers[0].served;
+	two = sharers[1].served;
+	mine = sharers[2].served;
+	check(one && two && mine * 4 > (one + two) * 3 && mine * 3 < (one + two) * 4,
+	      "bases without a user have one share together: %u and %u, and %u of one with a user",
+	      one, two, mine);
+out:
+	sharers_end(user);
+}
+
 static int __init twheel_budget_init(void)
 {
 	const struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TICK_NS };
@@ -336,17 +437,20 @@ static int __init twheel_budget_init(void)
 		return -EINVAL;
 	pr_info("TAP version 14\n");
 	burns = zalloc(TIMERS, sizeof(*burns));
+	sharers = zalloc(SHARERS, sizeof(*sharers));
 	base = twheel_create(&config);
-	if (burns && !IS_ERR(base)) {
+	if (burns && sharers && !IS_ERR(base)) {
 		test_pause();
 		test_no_pause();
 		test_room();
 		test_ops();
 		test_share();
 		test_still();
+		test_nobody();
 	}
 	if (!IS_ERR(base))
 		twheel_destroy(base);
+	kvfree(sharers);
 	kvfree(burns);
 	return ktap_end();
 }

@@ -406,6 +406,7 @@ static void fire(const struct armed *row, bool paced)
 	struct job *job = job_by_id(row->job);
 	int64_t now = now_us();
 	struct plan plan;
+	bool late;
 
 	if (stuck) {		/* it is read again when the store can be written */
 		core_reload();
@@ -420,9 +421,11 @@ static void fire(const struct armed *row, bool paced)
 		core_arm(row->id, row->job, row->at);
 		return;
 	}
-	store_keep(store);	/* to count the times that were missed may take long */
+	late = is_late(&job->def, row->at, now);
+	if (late)
+		store_keep(store);	/* to count the times that were missed may take long */
 	plan = plan_firing(&job->def, job->name, row->at, now, row->id != job->due_id);
-	if (paced && plan.run && is_late(&job->def, row->at, now))
+	if (paced && plan.run && late)
 		pace(row);
 	else if (!run_fire(job, row->id, row->at, &plan, now))
 		arm_row(row, now + UNDECIDED_US);

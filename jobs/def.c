@@ -732,13 +732,19 @@ struct passwd *def_user(const char *name)
 	return pw;
 }
 
+const char *def_user_wrong(const struct passwd *pw)
+{
+	return !geteuid() || pw->pw_uid == geteuid() ?
+		       NULL : "only root's daemon runs jobs as somebody else";
+}
+
 /*
  * Only root's daemon can run a job as another user. A runner looks at its own users when it runs
  * the job.
  */
 static bool check_user(struct parser *p)
 {
-	const char *user = p->def->user;
+	const char *user = p->def->user, *why;
 	struct passwd *pw;
 
 	if (!user || p->def->pool || p->stored)
@@ -750,8 +756,8 @@ static bool check_user(struct parser *p)
 			     strerror(errno));
 	if (!pw)
 		return wrong(p, "there is no user '%.64s'", user);
-	return !geteuid() || pw->pw_uid == geteuid() ||
-	       wrong(p, "only root's daemon runs jobs as somebody else");
+	why = def_user_wrong(pw);
+	return !why || wrong(p, "%s", why);
 }
 
 /* What is run, and by whom? */

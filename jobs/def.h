@@ -165,6 +165,8 @@ bool def_load(struct def *def, struct json_object *json, int64_t now, char error
  */
 struct passwd *def_user(const char *name);
 extern void (*def_guard)(bool on);
+/* Why this daemon cannot run jobs as @pw, or NULL. */
+const char *def_user_wrong(const struct passwd *pw);
 
 void def_free(struct def *def);
 

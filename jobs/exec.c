@@ -450,15 +450,6 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 	return 0;
 }
 
-/* Why the user @pw cannot have the job's runs, or NULL. The store may be one that root has left. */
-static const char *user_wrong(const struct passwd *pw)
-{
-	if (!pw)
-		return "there is no such user";
-	return !geteuid() || pw->pw_uid == geteuid() ?
-		       NULL : "only root's daemon runs jobs as somebody else";
-}
-
 /*
  * If something is wrong with the job itself (@why), that is not an error here: the child is
  * started, prints @why into the log of the run, and fails with status 125, so that the history has
@@ -478,7 +469,8 @@ int exec_begin(struct run *run)
 		pw = def_user(def->user);
 		if (!pw && errno)
 			return -errno;
-		why = user_wrong(pw);
+		/* The store may be one that root has left. */
+		why = pw ? def_user_wrong(pw) : "there is no such user";
 	}
 	cgroup = cgroup_make(run, &why);
 	env = make_env(run, pw, made);

@@ -7,6 +7,10 @@
  * A job's first alarm is sent at once. A pause follows, in which alarms are only counted; at its
  * end, one alarm tells of all of them. An alarm that cannot be delivered is tried again. If the
  * last attempt fails too, the daemon prints a message, and counts it in /metrics.
+ *
+ * An attempt takes a descriptor, and up to a minute. So only a few are made at once, and of these
+ * one job has a quarter at most: many addresses, or such as do not answer, hold up neither requests
+ * nor the alarms of other jobs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,22 +34,32 @@
 #define TRY_AGAIN_NS	(10 * NS_PER_S)
 #define CALL_US		(30 * US_PER_S)
 #define MAIL_S		60U	/* sendmail only puts the mail into a queue */
+#define AT_ONCE		64	/* mails at once, and as many requests, if there are descriptors */
+#define FILES_EACH	32	/* of so many descriptors a mail may have one, and a request */
+#define SHARE		4	/* of those at once a quarter may be of one job */
+#define WAIT_MAX	10000	/* alarms that wait */
 
 const char *sendmail = "/usr/sbin/sendmail";
 uint64_t alarms_sent, alarms_failed;
 
 /**
  * struct alarm - what is to be told to one address
- * @mail:	link in the list of mails, if @pid is at work
+ * @entry:	link in the list of those that wait, or of those that do not
+ * @job:	the id of the job
+ * @mail:	it is sent by mail; else by a request
+ * @busy:	an attempt is being made
  * @to:		the address
  * @subject:	what has happened, in one line
  * @body:	JSON for a web address; for mail a text
  * @tries:	how often it was tried
  * @end:	readable when sendmail has ended
- * @pid:	its keeper, and its group: see keep()
+ * @pid:	its keeper, and its group: see keep(); 0 if there is none
  */
 struct alarm {
-	TAILQ_ENTRY(alarm)	mail;
+	TAILQ_ENTRY(alarm)	entry;
+	int64_t			job;
+	bool			mail;
+	bool			busy;
 	char			*to;
 	char			*subject;
 	char			*body;
@@ -54,8 +68,12 @@ struct alarm {
 	pid_t			pid;
 };
 
-/* The mails that sendmail has not taken yet. */
-static TAILQ_HEAD(, alarm) mails = TAILQ_HEAD_INITIALIZER(mails);
+TAILQ_HEAD(alarms, alarm);
+
+/* Those that wait for an attempt, and how many; those that are busy, or pause after an attempt. */
+static struct alarms waiting = TAILQ_HEAD_INITIALIZER(waiting);
+static struct alarms others = TAILQ_HEAD_INITIALIZER(others);
+static size_t nr_waiting;
 
 static void try(struct alarm *alarm);
 
@@ -67,10 +85,87 @@ static void alarm_free(struct alarm *alarm)
 	free(alarm);
 }
 
+/* The alarm, which is in no list, will not be delivered. */
+static void not_sent(struct alarm *alarm, const char *why)
+{
+	alarms_failed++;
+	say(SAY_ERROR, "cannot send an alarm to %s: %s: %s", alarm->to, alarm->subject, why);
+	alarm_free(alarm);
+}
+
+/* How many mails may be sent at once; and so many requests. */
+static int64_t at_once(void)
+{
+	int64_t most = files_max() / FILES_EACH;
+
+	most = most < AT_ONCE ? most : AT_ONCE;
+	return most > SHARE ? most : SHARE;
+}
+
+/* May an attempt of this alarm begin now? */
+static bool may_try(const struct alarm *alarm)
+{
+	int64_t nr = 0, of_job = 0, most = at_once();
+	const struct alarm *other;
+
+	TAILQ_FOREACH(other, &others, entry) {
+		if (!other->busy || other->mail != alarm->mail)
+			continue;
+		nr++;
+		of_job += other->job == alarm->job;
+	}
+	return nr < most && of_job < most / SHARE;
+}
+
+/* The alarm that is to be tried now, or NULL. */
+static struct alarm *next_alarm(void)
+{
+	struct alarm *alarm;
+
+	TAILQ_FOREACH(alarm, &waiting, entry)
+		if (may_try(alarm))
+			return alarm;
+	return NULL;
+}
+
+/* Try those that may be. An attempt may be over at once, which calls this again. */
+static void try_waiting(void)
+{
+	static bool trying;
+	struct alarm *alarm;
+
+	if (trying)
+		return;
+	trying = true;
+	while ((alarm = next_alarm())) {
+		TAILQ_REMOVE(&waiting, alarm, entry);
+		nr_waiting--;
+		TAILQ_INSERT_TAIL(&others, alarm, entry);
+		alarm->busy = true;
+		try(alarm);
+	}
+	trying = false;
+}
+
+/* The alarm, which is in no list, waits for its turn. */
+static void wait_for_turn(struct alarm *alarm)
+{
+	if (nr_waiting == WAIT_MAX) {
+		not_sent(alarm, "too many alarms wait");
+		return;
+	}
+	TAILQ_INSERT_TAIL(&waiting, alarm, entry);
+	nr_waiting++;
+	try_waiting();
+}
+
 static void again(void *arg, const struct twheel_task_info *task)
 {
+	struct alarm *alarm = arg;
+
 	(void)task;
-	try(arg);
+	TAILQ_REMOVE(&others, alarm, entry);
+	wait_for_turn(alarm);
 }
 
 /* An attempt to deliver it is over. @why is NULL if it was delivered. */
@@ -78,16 +173,17 @@ static void tried(struct alarm *alarm, const char *why)
 {
 	struct twheel_task task = { .fn = again, .arg = alarm, .when_ns = TRY_AGAIN_NS };
 
-	if (why && ++alarm->tries < TRIES && !twheel_sched_add(sched, &task, NULL))
-		return;
-	if (why) {
-		alarms_failed++;
-		say(SAY_ERROR, "cannot send an alarm to %s: %s: %s", alarm->to, alarm->subject,
-		    why);
-	} else {
-		alarms_sent++;
+	alarm->busy = false;
+	if (!why || ++alarm->tries == TRIES || twheel_sched_add(sched, &task, NULL)) {
+		TAILQ_REMOVE(&others, alarm, entry);
+		if (why) {
+			not_sent(alarm, why);
+		} else {
+			alarms_sent++;
+			alarm_free(alarm);
+		}
 	}
-	alarm_free(alarm);
+	try_waiting();
 }
 
 /* ---- by a request ------------------------------------------------------------------- */
@@ -125,16 +221,24 @@ static void mail_sent(struct source *source)
 	if (waitid(P_PID, (id_t)alarm->pid, &info, WEXITED | WNOHANG) || !info.si_pid)
 		return;
 	source_remove(source);
-	TAILQ_REMOVE(&mails, alarm, mail);
+	alarm->pid = 0;
 	tried(alarm, info.si_status ? "sendmail has failed" : NULL);
 }
 
-void mails_kill(void)
+void alarms_end(bool again)
 {
 	struct alarm *alarm;
 
-	TAILQ_FOREACH(alarm, &mails, mail)
-		kill(-alarm->pid, SIGKILL);
+	TAILQ_CONCAT(&others, &waiting, entry);
+	while ((alarm = TAILQ_FIRST(&others))) {
+		TAILQ_REMOVE(&others, alarm, entry);
+		if (alarm->pid && again)
+			kill(-alarm->pid, SIGKILL);
+		if (alarm->pid && !again)
+			alarm_free(alarm);
+		else
+			not_sent(alarm, "the daemon ends");
+	}
 }
 
 /* A file with the mail, to be read from its beginning; or -1. */
@@ -233,14 +337,17 @@ noreturn static void keep(char *address, int fd)
 /* Start a keeper. Returns 0 or an errno. */
 static int start_mail(struct alarm *alarm, int fd)
 {
+	pid_t pid;
+
 	if (access(sendmail, X_OK))
 		return errno;
-	alarm->pid = fork();
-	if (alarm->pid < 0)
+	pid = fork();
+	if (pid < 0)
 		return errno;
-	if (!alarm->pid)
+	if (!pid)
 		keep(alarm->to + strlen("mailto:"), fd);
-	setpgid(alarm->pid, alarm->pid);	/* whoever is first */
+	setpgid(pid, pid);	/* whoever is first */
+	alarm->pid = pid;
 	return 0;
 }
 
@@ -255,7 +362,6 @@ static void try_mail(struct alarm *alarm)
 		return;
 	}
 	alarm->end = (struct source) { (int)syscall(SYS_pidfd_open, alarm->pid, 0), mail_sent };
-	TAILQ_INSERT_TAIL(&mails, alarm, mail);
 	if (source_add(&alarm->end)) {
 		say(SAY_ERROR, "cannot wait for sendmail");
 		abort();
@@ -264,7 +370,7 @@ static void try_mail(struct alarm *alarm)
 
 static void try(struct alarm *alarm)
 {
-	if (!strncmp(alarm->to, "mailto:", 7))
+	if (alarm->mail)
 		try_mail(alarm);
 	else
 		try_web(alarm);
@@ -276,16 +382,17 @@ static void try(struct alarm *alarm)
 static void send(const struct job *job, struct json_object *what, const char *subject)
 {
 	for (const char **to = job->def.alarm_to; to && *to; to++) {
-		bool mail = !strncmp(*to, "mailto:", 7);
 		struct alarm *alarm = calloc(1, sizeof(*alarm));
 
 		if (!alarm)
 			abort();
+		alarm->job = job->id;
+		alarm->mail = !strncmp(*to, "mailto:", 7);
 		alarm->to = format("%s", *to);
 		alarm->subject = format("%s", subject);
-		alarm->body = mail ? format("%s\n\n%s", subject, json_text(what)) :
-				     format("%s", json_text(what));
-		try(alarm);
+		alarm->body = alarm->mail ? format("%s\n\n%s", subject, json_text(what)) :
+					    format("%s", json_text(what));
+		wait_for_turn(alarm);
 	}
 }
 

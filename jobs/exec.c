@@ -39,6 +39,7 @@
 static struct rlimit old_files;	/* the limit on descriptors that the daemon was started with */
 static char *state_mark;	/* TWHEEL_STATE=..., for the environment of each run */
 static pid_t daemon_pid;	/* see child_bound() */
+static bool home_answers;	/* see is_needed() */
 
 /* For how many runs there are descriptors: a run takes three, and connections have a quarter. */
 static int64_t runs_max(void)
@@ -47,6 +48,22 @@ static int64_t runs_max(void)
 
 	most = most < left ? most : left;
 	return most > 1 ? most : 1;
+}
+
+/*
+ * Is @dir on the file system of the root or of the daemon's state? Nothing works when those do not
+ * answer. The file system of any other directory need not answer, and must not hold up the daemon.
+ */
+static bool is_needed(const char *dir, const char *state)
+{
+	struct stat it, other;
+
+	if (!dir)
+		return true;
+	if (stat(dir, &it))
+		return false;
+	return (!stat("/", &other) && it.st_dev == other.st_dev) ||
+	       (!stat(state, &other) && it.st_dev == other.st_dev);
 }
 
 /*
@@ -59,6 +76,7 @@ void exec_setup(const char *state)
 	struct rlimit files;
 
 	daemon_pid = getpid();
+	home_answers = is_needed(getenv("HOME"), state);
 	getrlimit(RLIMIT_NOFILE, &old_files);
 	files = old_files;
 	files.rlim_cur = files.rlim_max;
@@ -403,14 +421,14 @@ static int fork_into(int cgroup, int *pidfd)
 /*
  * Until its exec a child of vfork() uses this process's memory, and this process waits. So such a
  * child must not become another user: that looks names up, and leaves traces in the memory. Nor may
- * it enter a directory that the job names, whose file system may not answer. Nor can a child of
- * vfork() begin in another cgroup. For all other runs vfork() saves three quarters of the cost,
+ * it enter a directory whose file system may not answer. Nor can a child of vfork() begin in
+ * another cgroup. For all other runs vfork() saves three quarters of the cost,
  * since nothing of this process is copied.
  */
 static pid_t begin_child(struct run *run, const struct passwd *pw, char **env, int cgroup,
 			 int output, const char *why)
 {
-	bool quick = cgroup < 0 && !pw && !run->job->def.dir;
+	bool quick = cgroup < 0 && !pw && !run->job->def.dir && home_answers;
 	pid_t pid = quick ? vfork() : fork_into(cgroup, &run->process.end.fd);
 
 	if (!pid)

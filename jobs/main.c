@@ -145,7 +145,7 @@ static void set_runs(const char *text)
 static void set_lease(const char *text)
 {
 	if (!parse_duration(text, &options.lease) || options.lease < NS_PER_S ||
-	    options.lease > 300 * NS_PER_S)	/* news is kept for twice as long: store_pg.sql */
+	    options.lease > LEASE_MAX_US * NS_PER_US)
 		die("'%s' is not a duration from a second to 5 minutes", text);
 	options.lease /= NS_PER_US;
 }
@@ -285,6 +285,8 @@ static void default_places(void)
 		die("--runner and --pool must be given together");
 	if (options.runner && (options.store || options.listen))
 		die("a runner has neither a store nor a port");
+	if (options.runner && max_running > RUNNER_RUNS)
+		die("a runner makes at most %d runs at once", RUNNER_RUNS);
 	if (options.runner && !name_good(machine_name()))
 		die("'%s' is not a valid name for a runner: say --name=NAME", machine_name());
 	if (!options.lease)
@@ -360,7 +362,7 @@ static void sync_state(void)
 
 void begin_again(void)
 {
-	mails_kill();
+	alarms_end(true);
 	exec_undo();
 	setenv(AGAIN, "1", true);
 	close_at_exec();
@@ -673,6 +675,7 @@ int main(int argc, char **argv)
 	say(SAY_INFO, "life %lld, %s timers, %s", (long long)store->life,
 	    twheel_backend(twheel_sched_wheel(sched)), options.socket);
 	core_loop();
+	alarms_end(false);
 	api_stop();
 	unlink(options.socket);
 	store_close(store);

@@ -2,12 +2,14 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /* When a job is due: see policy.h. */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "civil.h"
 #include "policy.h"
 
 #define SKIPPED_MAX	100000		/* after so many days off in a row, give up */
+#define CRON_SIZE	(offsetof(struct cron, fixed) + sizeof(bool))	/* without padding */
 #define MINUTE		(60 * US_PER_S)
 #define TIME_MAX	1000000000000000000LL	/* us; any later time counts as never */
 #define WAIT_MAX	(366LL * SECS_PER_DAY * US_PER_S)
@@ -141,6 +143,15 @@ int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t 
 		at -= (due - now - 1) / def->period * def->period;
 	at = is_off(def, at + add) ? next_on(def, add, at) : at;
 	return at ? at + add : 0;
+}
+
+bool same_schedule(const struct def *a, const struct def *b)
+{
+	bool goes_on = a->kind == KIND_CRON || a->kind == KIND_RATE || a->kind == KIND_DELAY;
+
+	return goes_on && a->kind == b->kind && a->zone == b->zone && a->period == b->period &&
+	       a->start == b->start && a->spread == b->spread && a->except == b->except &&
+	       !memcmp(&a->cron, &b->cron, CRON_SIZE);
 }
 
 int64_t first_due(const struct def *def, const char *name, int64_t now)

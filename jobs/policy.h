@@ -45,6 +45,9 @@ int64_t next_due(const struct def *def, const char *name, int64_t at);
  */
 int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t now);
 
+/* Is the schedule of both definitions the same one, which goes on when one replaces the other? */
+bool same_schedule(const struct def *a, const struct def *b);
+
 /**
  * due_minutes() - count how often a job is due in each of the coming minutes
  * @def:	the job

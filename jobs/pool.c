@@ -48,6 +48,7 @@ int64_t pool_lease(void)
 
 /* By CLOCK_BOOTTIME: until then no lease of a runner counts as over. */
 static int64_t spared;
+static bool was_set;	/* the clock: end_leases() is to be called */
 
 void pool_spare(void)
 {
@@ -58,11 +59,25 @@ int64_t pool_over_before(void)
 {
 	static int64_t ahead;
 	int64_t now = now_us(), boot = boot_us();
+	bool jumped = llabs(now - boot - ahead) > JUMP_US;
 
-	if (core_stuck() || llabs(now - boot - ahead) > JUMP_US)
+	if (core_stuck() || jumped)
 		pool_spare();
+	was_set |= jumped;
 	ahead = now - boot;
 	return boot < spared ? 0 : now;
+}
+
+/*
+ * Leases are written as times. If the clock was set back, they end later than any lease that begins
+ * now. Other daemons may have a longer lease than this one.
+ */
+static void end_leases(void)
+{
+	int64_t longest = store->many ? LEASES * LEASE_MAX_US : pool_lease();
+
+	if (was_set)
+		was_set = store_leases_end(store, now_us() + longest);
 }
 
 /* ---- which runners there are -------------------------------------------------------- */
@@ -502,6 +517,7 @@ static void look_again(void *arg, const struct twheel_task_info *task)
 	TAILQ_CONCAT(&pool_ready, &waiting, in_ready);
 	pool_begin();
 	enter_all_accepted();
+	end_leases();
 	if (unkilled) {
 		unkilled = false;
 		runs_each(kill_again, NULL);

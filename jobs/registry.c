@@ -578,6 +578,7 @@ static int plan_row(const struct put *put, const struct def *def, int64_t now, s
 		.def = json_text(def->json),
 		.once = is_once(def),
 		.due_at = first_due(def, put->name, now),
+		.goes_on = put->job && same_schedule(&put->job->def, def),
 	};
 	if (def->kind == KIND_AT && row->due_at <= now)
 		return refuse(error, -EINVAL, "at: that time has passed");
@@ -641,6 +642,8 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	job->rev++;
 	pool_moved(job);
 	set_due(job, row->due_id, row->due_at);
+	if (row->passed_id && !job->paused)
+		core_arm(row->passed_id, job->id, row->passed_at);
 	put->job = job;
 }
 
@@ -680,7 +683,7 @@ static int put_planned(struct planned *planned, struct job_row *rows, char error
 		err = check_all(planned, now_us(), rows, error);
 		if (err)
 			return err;
-		err = store_put(store, rows, planned->nr);
+		err = store_put(store, rows, planned->nr, now_us());
 	}
 	if (err)
 		return not_written(err, error);
@@ -813,7 +816,7 @@ static void add_affected(struct affected *a, struct job *job)
 	a->jobs[a->nr] = job;
 	a->rows[a->nr++] = (struct job_row) {
 		.id = job->id, .rev = job->rev, .name = job->name, .paused = job->paused,
-		.def = json_text(job->def.json),
+		.def = json_text(job->def.json), .goes_on = true,
 	};
 }
 
@@ -916,7 +919,7 @@ int jobs_plan_again(void)
 		    affected.jobs[i]->name);
 	}
 	if (!err && affected.nr)
-		err = store_put(store, affected.rows, affected.nr);
+		err = store_put(store, affected.rows, affected.nr, now_us());
 	if (!err)
 		affected_done(&affected);
 	free(affected.jobs);

@@ -102,6 +102,12 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNERS] = "SELECT id, pool, name, until FROM runner WHERE until >= $1 ORDER BY id",
 	[Q_RUNNER_LEAVE] = "DELETE FROM runner WHERE id = $1",
 	[Q_RUNNERS_GONE] = "DELETE FROM runner WHERE until < $1",
+	[Q_RUNNERS_END] = "UPDATE runner SET until = $1 WHERE until > $1",
+	[Q_TASKS_END] = "UPDATE task SET until = $1 WHERE state = 1 AND runner <> '' AND"
+			" until > $1",
+	/* A part waits for its runner for ever: see pool.c. */
+	[Q_TASKS_WANT] = "UPDATE task SET wants_until = $1 WHERE state = 0 AND wants_until > $1 AND"
+			 " wants_until < 9223372036854775807",
 	[Q_TASKS] = "SELECT id, at, shard, shards, job, attempt, state, outcome, status, life,"
 		    " until, began, killed, pool FROM task WHERE " IN_PARTS("job")
 		    " AND state >= $2",
@@ -110,10 +116,16 @@ static const char *const queries[NR_QUERIES] = {
 			 " runner = NULL, until = 0, began = 0 WHERE id = $4 AND"
 			 " at = $5 AND attempt < $1 AND"
 			 " NOT (state = 2 AND outcome = 0 AND shards > 1)",
+	/*
+	 * If all parts have succeeded, though too late, another attempt has nothing to repeat; or
+	 * these rows were entered before, and the daemon did not hear that. There may be another
+	 * number of runners by now: their parts must not be added to those that there are.
+	 */
 	[Q_TASK_ADD] = "INSERT INTO task (id, at, shard, shards, job, pool, prio, attempt, state,"
-		       " outcome, status, killed, life, until, began, wants, wants_until) VALUES"
-		       " ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, 0, 0, 0, 0, $9, $10)"
-		       " ON CONFLICT DO NOTHING",
+		       " outcome, status, killed, life, until, began, wants, wants_until)"
+		       " SELECT $1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, 0, 0, 0, 0, $9, $10"
+		       " WHERE NOT EXISTS (SELECT 1 FROM task t WHERE t.id = $1 AND t.at = $2 AND"
+		       " (t.shards <> $4 OR t.attempt <> $8)) ON CONFLICT DO NOTHING",
 	[Q_TASK_ACCEPT] = "INSERT INTO task (id, at, shard, shards, job, prio, attempt, state,"
 			  " outcome, status, killed, runner, life, until, began, wants_until) VALUES"
 			  " ($1, $2, 0, 1, $3, 0, $4, 1, 0, 0, 0, '', $5, 9223372036854775807, $6,"
@@ -547,6 +559,21 @@ static int due_add(struct store *store, struct due *due, bool force)
 	return err || due->id ? err : -ESTALE;
 }
 
+/*
+ * store_add() of one row, in a transaction. If its job is another life's, that life is told only if
+ * the row is due before it would be read anyway.
+ */
+static int add_one(struct store *store, struct due *due, bool force, int64_t now)
+{
+	int err = due->key ? sql_run(store, Q_DUE_KEY, "it", due->job, due->key) : 0;
+
+	if (!err)
+		err = due_add(store, due, force);
+	if (err || store_owns(store, due->job) || due->at > now + TELL_US)
+		return err;
+	return tell(store, NEWS_DUE, due->job, due->id, due->at);
+}
+
 int store_mark(struct store *store)
 {
 	if (!store->many)
@@ -606,7 +633,28 @@ static int put_due(struct store *store, struct job_row *row)
 	return err ? err : tell(store, NEWS_JOB, row->id, 0, 0);
 }
 
-int store_put(struct store *store, struct job_row *rows, size_t nr)
+/*
+ * The row of due that put_again() deleted may have been due at @was, before @now. That time must
+ * not be lost: see struct job_row. In a transaction, in which no other life can fire it.
+ */
+static int keep_passed(struct store *store, struct job_row *row, int64_t was, int64_t now)
+{
+	struct due due = { .job = row->id, .at = was };
+	int err;
+
+	if (!was || was > now)
+		return 0;
+	if (row->goes_on) {
+		row->due_at = was;
+		return 0;
+	}
+	err = add_one(store, &due, false, now);
+	row->passed_id = due.id;
+	row->passed_at = due.at;
+	return err;
+}
+
+int store_put(struct store *store, struct job_row *rows, size_t nr, int64_t now)
 {
 	int err = store->ops->begin(store);
 	int64_t was;
@@ -616,6 +664,8 @@ int store_put(struct store *store, struct job_row *rows, size_t nr)
 	err = check_mark(store);
 	for (size_t i = 0; i < nr && !err; i++) {
 		err = put_job(store, &rows[i], &was);
+		if (!err)
+			err = keep_passed(store, &rows[i], was, now);
 		if (!err)
 			err = put_due(store, &rows[i]);
 	}
@@ -652,21 +702,6 @@ int store_pause(struct store *store, int64_t job, bool on)
 	if (!err)
 		err = tell(store, NEWS_JOB, job, 0, 0);
 	return store->ops->end(store, err);
-}
-
-/*
- * store_add() of one row, in a transaction. If its job is another life's, that life is told only if
- * the row is due before it would be read anyway.
- */
-static int add_one(struct store *store, struct due *due, bool force, int64_t now)
-{
-	int err = due->key ? sql_run(store, Q_DUE_KEY, "it", due->job, due->key) : 0;
-
-	if (!err)
-		err = due_add(store, due, force);
-	if (err || store_owns(store, due->job) || due->at > now + TELL_US)
-		return err;
-	return tell(store, NEWS_DUE, due->job, due->id, due->at);
 }
 
 int store_add(struct store *store, struct due *rows, size_t nr, bool force, int64_t now)

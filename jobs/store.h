@@ -163,6 +163,10 @@ struct due {
  * @once:	it is due once only: it is deleted together with its history, see store_drop()
  * @due_id:	the row of due of its schedule; 0 if there is none
  * @due_at:	when that row is due
+ * @goes_on:	store_put(): its schedule is the one that it has in the store. If that was due
+ *		before now and was not fired, it is due then still
+ * @passed_id:	store_put(): else there is a row of due for that time besides, with this id
+ * @passed_at:	when that row is due
  */
 struct job_row {
 	int64_t		id;
@@ -173,6 +177,9 @@ struct job_row {
 	bool		once;
 	int64_t		due_id;
 	int64_t		due_at;
+	bool		goes_on;
+	int64_t		passed_id;
+	int64_t		passed_at;
 };
 
 /**
@@ -322,6 +329,7 @@ struct runner {
 enum held { HELD_GOOD, HELD_KILL, HELD_GONE };
 
 #define PARTS		64
+#define LEASE_MAX_US	(300 * US_PER_S)	/* news is kept for twice as long: store_pg.sql */
 #define LANES		2	/* turns that a store does at the same time, if store.many */
 #define JUMP_US		100000	/* a clock that is off CLOCK_BOOTTIME by so much more was set */
 #define PARTS_ALL	UINT64_MAX
@@ -446,9 +454,10 @@ int store_mark(struct store *store);
 /*
  * Put @nr jobs. If a row has an id, the job's definition is replaced, if its revision still is
  * @rev. A row without an id is a new job, and its id is filled in. The schedule's row of due is
- * replaced: if due_at is not 0 there is a new one, whose id is filled in.
+ * replaced: if due_at is not 0 there is a new one, whose id is filled in. If the old one was due
+ * before @now, its time stays in due: see struct job_row.
  */
-int store_put(struct store *store, struct job_row *rows, size_t nr);
+int store_put(struct store *store, struct job_row *rows, size_t nr, int64_t now);
 /*
  * Remove a job: its name and its rows of due are deleted. The rest goes with its history. *@gone
  * becomes whether there is none, so that nothing is left of the job.
@@ -540,6 +549,8 @@ int store_beat_task(struct store *store, const struct runner *runner, const stru
 		    enum held *held, int64_t now);
 /* A task that is out: its log is on our machine from now on. */
 int store_task_here(struct store *store, const struct task *task);
+/* The clock may have been set back: no lease ends, and nothing waits for a runner, after @until. */
+int store_leases_end(struct store *store, int64_t until);
 /* The runner ends by itself. */
 int store_runner_leave(struct store *store, const char *id);
 /* Call @fn for each runner that lives. */

@@ -298,6 +298,18 @@ int store_runner(struct store *store, const struct runner *runner, const struct 
 	return store->ops->end(store, err);
 }
 
+int store_leases_end(struct store *store, int64_t until)
+{
+	static const enum sql_id steps[] = { Q_RUNNERS_END, Q_TASKS_END, Q_TASKS_WANT };
+	int err = store->ops->begin(store);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps) && !err; i++)
+		err = sql_run(store, steps[i], "i", until);
+	return store->ops->end(store, err);
+}
+
 int store_runner_leave(struct store *store, const char *id)
 {
 	return sql_run(store, Q_RUNNER_LEAVE, "t", id);

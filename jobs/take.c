@@ -27,7 +27,6 @@
 #include "when.h"
 
 #define ROOM_MAX	1000
-#define HELD_MAX	100000
 #define FROM_MAX	1000000000000000LL	/* more than any run prints */
 #define WAIT_MAX_US	(60 * US_PER_S)
 #define SLICE_NS	NS_PER_S	/* how often to look for changes that nobody tells of */
@@ -122,7 +121,7 @@ static bool all_held(struct take *take)
 	if (!json_object_object_get_ex(take->json, "runs", &list))
 		return true;
 	nr = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : SIZE_MAX;
-	if (nr > HELD_MAX)
+	if (nr > RUNNER_RUNS)
 		return false;
 	take->tasks = calloc(nr + 1, sizeof(*take->tasks));
 	take->held = calloc(nr + 1, sizeof(*take->held));

@@ -318,6 +318,9 @@ struct run {
 	UT_hash_handle		in_all;
 };
 
+/* So many runs a request for work can name, see BODY_MAX. */
+#define RUNNER_RUNS	10000
+
 extern int64_t max_running, default_keep;
 extern size_t nr_running;
 
@@ -480,8 +483,11 @@ extern uint64_t alarms_sent, alarms_failed;
 
 /* A line was written into history: tell of it if its job wants that. */
 void alarm_ended(const struct ended *line);
-/* Before another program is executed in this process: it would not know these children. */
-void mails_kill(void);
+/*
+ * The daemon ends: say which alarms were not delivered. What sendmail has begun, it goes on with,
+ * unless this process executes another program (@again): that would not know these children.
+ */
+void alarms_end(bool again);
 /* A firing has not begun in time. */
 void alarm_late(struct job *job, const struct firing *firing);
 

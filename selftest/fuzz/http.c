@@ -81,8 +81,9 @@ void alarm_ended(const struct ended *line)
 	(void)line;
 }
 
-void mails_kill(void)
+void alarms_end(bool again)
 {
+	(void)again;
 }
 
 void alarm_late(struct job *job, const struct firing *firing)

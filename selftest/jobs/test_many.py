@@ -704,6 +704,27 @@ def killed(tap):
                  other.stderr())
 
 
+def put_late(tap):
+    """Jobs are due while the daemon that owns half of them stands still. Their definitions are put again by way of another."""
+    with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
+        a.start(), b.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        start = int(time.time()) + 4
+        job = {"rate": "1h", "start": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start)), "exec": ["true"]}
+        names = [f"{word}{n}" for word in ("same", "other") for n in range(8)]
+        status = [b.post("/v1/jobs", [{"name": name, **job} for name in names])[0]]
+        a.process.send_signal(signal.SIGSTOP)
+        time.sleep(start + 1 - time.time())
+        status.append(b.post("/v1/jobs", [{"name": name, **job, **({} if name[0] == "s" else {"rate": "2h"})} for name in names])[0])
+        a.process.send_signal(signal.SIGCONT)
+        rows = until(lambda: (r := [r for r in b.get("/v1/runs?limit=1000") if r["state"] == "over"]) and len(r) >= 16 and r) or []
+        time.sleep(1)
+        tap.same([status, sorted((r["job"], r["at"][:19] + "Z", r["outcome"]) for r in rows), server.query("SELECT count(*) FROM history")],
+                 [[200, 200], sorted((name, job["start"], "ok") for name in names), [(16,)]],
+                 "what was due is run once, though its job was put again by another", a.stderr(), b.stderr())
+        tap.same([a.unsound(), b.unsound()], ["", ""], "both are sound")
+
+
 class Accepts(http.server.BaseHTTPRequestHandler):
     """Says that it has accepted a request as soon as it is told to."""
 
@@ -1215,7 +1236,7 @@ def killed_at_steps(tap):
 # What it is about: how many points it has, and its tests.
 ABOUT = {
     "lives": (55, [two, fence, deaths, no_names, cut_in_two, circles]),
-    "firings": (14, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed]),
+    "firings": (16, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late]),
     "requests": (10, [accepted, requests_of_the_buried, dropped, forgets, killed_at_steps]),
     "tables": (18, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older]),
 }

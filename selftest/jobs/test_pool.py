@@ -726,6 +726,47 @@ def clock_set(tap):
                      "nor is it lost because the clock was set", one.stderr(), two.stderr(), d.stderr())
 
 
+def clock_set_back(tap):
+    """The clock of the daemon is set back by an hour, and a runner dies. A runner that another run prefers has no room."""
+    with Remote("--lease=1s", LD_PRELOAD=f"{PROGRAMS}/clock.so", AHEAD="-3600",
+                ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0") as d:
+        d.env["AHEAD_IF"] = f"{d.dir}/ahead"
+        d.start()
+        with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two, Runner("q", d, runs=1, name="small") as small, \
+                Runner("q", d, name="large") as large:
+            one.start(), small.start()
+            d.put("j", pool="p", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 2 ] || sleep 1000"])
+            d.put("parts", pool="p", exec=["true"], each=True)
+            d.put("full", pool="q", exec=["sleep", "1000"])
+            d.put("prefers", pool="q", exec=["true"], prefer="small")
+            keys = [run(d, "j"), run(d, "full")]
+            tap.ok(all(running(d, key) for key in keys), "the clock is set back: two runs", d.stderr())
+            keys.append(run(d, "prefers"))
+            one.kill()
+            os.mknod(f"{d.dir}/ahead")
+            two.start(), large.start()
+            keys.append(run(d, "parts"))
+            tap.same([over(d, key) for key in keys if key != keys[1]], [[(1, "lost"), (2, "ok")], [(1, "ok")], [(1, "ok")]],
+                     "no lease and no preference lasts longer for that", d.get("/v1/runners"), d.stderr())
+
+
+def in_vain(tap):
+    """All parts of a job for each runner end too late, but well. Another runner comes, and what is left is nothing."""
+    with Remote("--lease=2s") as d, Runner("a", d, name="one") as one, Runner("a", d, name="two") as two, Runner("a", d, name="three") as three:
+        d.start(), one.start(), two.start()
+        until(lambda: len(d.get("/v1/runners")) == 2)
+        d.put("j", pool="a", each=True, timeout="1s", stop="20s", retry={"times": 3, "wait": "2s"},
+              exec=["/bin/sh", "-c", f"trap '' TERM; echo $TWHEEL_ATTEMPT $TWHEEL_SHARD >>{d.dir}/j; sleep 2"])
+        key = run(d, "j")
+        until(lambda: len(d.lines("j")) == 2)
+        three.start()
+        until(lambda: len(d.get("/v1/runners")) == 3)
+        done = over(d, key)
+        time.sleep(1)
+        tap.same([done, sorted(d.lines("j"))], [[(1, "timeout"), (2, "ok")], [["1", "0"], ["1", "1"]]],
+                 "no part is added to those that have succeeded", d.get(f"/v1/runs/{key}"))
+
+
 def no_holes(tap):
     """Of a runner's output that much is kept, and no more, if the middle of a file cannot be cut out."""
     with Remote(TWHEELD_HOLES="no") as d:
@@ -959,7 +1000,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(74)
+    tap = Tap(77)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -975,6 +1016,8 @@ def main():
             fn(tap, d)
     outlives(tap)
     clock_set(tap)
+    clock_set_back(tap)
+    in_vain(tap)
     no_holes(tap)
     sent_again(tap)
     gets_pool(tap)

@@ -556,6 +556,33 @@ def missed(tap):
         tap.ok({g for g, in gaps[1:]} == {200000} and len(gaps) >= 8, "missed: all", gaps)
 
 
+def put_late(tap):
+    """What was due while the daemon was away gets a definition again before the daemon has fired it. A job whose time has
+    come while it was paused does, too."""
+    with Daemon() as d:
+        d.start()
+        start = int(time.time()) + 3
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start))
+        same = [{"name": f"same{n}", "rate": "1h", "start": at, "exec": ["true"], "grace": "1s"} for n in range(100)]
+        other = [{**job, "name": f"other{n}"} for n, job in enumerate(same)]
+        new = [{**job, "rate": "2h", "exec": ["/bin/sh", "-c", "exit 7"]} for job in other]
+        d.post("/v1/jobs", same + other + [{**same[0], "name": "paused", "missed": "skip"}])
+        d.post("/v1/jobs/paused/pause")
+        d.kill()
+        time.sleep(start + 2 - time.time())
+        d.start()
+        d.post("/v1/jobs", [{**same[0], "name": "paused", "missed": "skip"}] + same + new)
+        rows = until(lambda: (r := d.get("/v1/runs?limit=1000")) and len(r) == 200 and all(x["state"] == "over" for x in r) and r) or []
+        seen = [(r["job"], ns(r["at"]) // 10**9 - start, r["outcome"], r["missed"]) for r in rows]
+        tap.same(sorted(x for x in seen if x[0][:4] == "same"), sorted((job["name"], 0, "ok", 0) for job in same), "missed: a definition that is put again changes nothing")
+        tap.same({(*x[1:3], d.get(f"/v1/jobs/{x[0]}")["next"][0]) for x in seen if x[0][:5] == "other"},
+                 {(0, "failed", time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(start + 7200)))},
+                 "missed: another schedule begins, and what was due by the old one is run", seen)
+        d.post("/v1/jobs/paused/resume")
+        tap.same([(r["outcome"], r["missed"]) for r in d.over("paused")], [("missed", 1)], "missed: also what has passed in a pause is told")
+        tap.same([d.stop(), d.unsound()], [0, ""], "missed: the daemon is sound")
+
+
 def lost(tap):
     with Daemon() as d:
         d.start()
@@ -903,8 +930,8 @@ def starts(tap, d):
     tap.same([message, d.lines("precious")], [f"twheeld: '{d.dir}/precious' exists, and is not a socket\n", [["mine"]]], "a socket that is a file")
     names = ["state", "socket", "store", "name", "group", "listen", "token-file", "runner", "pool", "cgroup", "sendmail"]
     tap.same([fails(f"--{n}=") for n in names], [f"twheeld: --{n} is empty\n" for n in names], "options that are empty")
-    tap.same([fails("--runs=0"), fails("--keep=x"), fails("--runner=x"), fails(*[f"--runner=/{n}" for n in range(17)])],
-             ["twheeld: '0' is not a number from 1 to 100000\n", "twheeld: 'x' is not a duration of a second or more\n",
+    tap.same([fails("--runs=0"), fails("--runner=/x", "--pool=p", "--runs=10001"), fails("--keep=x"), fails("--runner=x"), fails(*[f"--runner=/{n}" for n in range(17)])],
+             ["twheeld: '0' is not a number from 1 to 100000\n", "twheeld: a runner makes at most 10000 runs at once\n", "twheeld: 'x' is not a duration of a second or more\n",
               "twheeld: 'x' is neither http://... nor the path of a socket\n",
               "twheeld: '/16' is one --runner too many: 16 are allowed\n"],
              "bad options")
@@ -1035,7 +1062,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(112)
+    tap = Tap(116)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1044,6 +1071,7 @@ def main():
             tap.same(d.stop(), 0, "the daemon ends")
             tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
         missed(tap)
+        put_late(tap)
         descriptors(tap)
         zones(tap)
         local_time(tap)

@@ -9,6 +9,7 @@
 import os
 import pwd
 import sys
+import tempfile
 import threading
 import time
 
@@ -90,6 +91,32 @@ def moved(tap):
         tap.same([ra.stop(), rb.stop(), d.stop(), d.unsound()], [0, 0, 0, ""], "all are sound")
 
 
+def homes(tap):
+    """The home directory is on a file system that does not answer. A run waits for it, and the daemon must not."""
+    other = os.stat("/").st_dev, os.stat(tempfile.gettempdir()).st_dev
+    for base in ("/dev/shm", "/run", "/"):
+        if os.access(base, os.W_OK) and os.stat(base).st_dev not in other:
+            break
+    with tempfile.TemporaryDirectory(dir=base if base != "/" else None) as home, Daemon(**PRELOAD, HOME=home, SLOW_DIR=home) as d:
+        if base == "/":
+            tap.ok(True, "a home directory that does not answer # SKIP there is only one file system")
+            tap.ok(True, "the daemon is sound # SKIP there is only one file system")
+            return
+        d.start()
+        d.put("home", exec=["pwd"])
+        d.put("root", exec=["true"], dir="/")
+        os.mknod(f"{home}/slow")
+        key = d.post("/v1/jobs/home/run")[1][0]["run"]
+        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running"])
+        d.post("/v1/jobs/root/run")
+        done = [r["outcome"] for r in d.over("root")]
+        tap.same([done, [r["state"] for r in d.get(f"/v1/runs/{key}")]], [["ok"], ["running"]],
+                 "a home directory that does not answer holds up nothing but its run", d.get("/v1/runs"))
+        os.unlink(f"{home}/slow")
+        d.over("home")
+        tap.same([d.output(key).strip(), d.stop(), d.unsound()], [home, 0, ""], "the run is there, and the daemon is sound")
+
+
 def long_names(tap):
     """What the child prints must fit into its pipe, because the daemon waits for the child."""
     with Daemon() as d:
@@ -140,10 +167,11 @@ def main():
         slow_daemon(tap, "put")
         slow_daemon(tap, "run")
         tap.done()
-    tap = Tap(14)
+    tap = Tap(16)
     gone(tap)
     slow_runner(tap)
     moved(tap)
+    homes(tap)
     long_names(tap)
     tap.done()
 

@@ -213,6 +213,32 @@ def often(d, web, name, every):
     return in_time, [t["text"] for t in told()]
 
 
+def many_mails(tap):
+    """A job tells very many, and sendmail takes its time. There are few descriptors."""
+    with Remote(**ENV) as d:
+        with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\necho $3 >>{d.dir}/mail\ncase $3 in many*) while ! [ -e {d.dir}/go ]; do sleep 0.1; done; esac\n")
+        d.command = ["prlimit", "--nofile=256:256", *d.command]
+        d.start("--runs=4", f"--sendmail={d.dir}/sendmail")
+        to = [f"mailto:many{n}@example.org" for n in range(300)]
+        d.put("many", exec=["false"], alarm={"fail": to})
+        d.put("few", exec=["false"], alarm={"fail": ["mailto:few@example.org"]})
+        over(d, run(d, "many"))
+        over(d, run(d, "few"))
+        until(lambda: ["few@example.org"] in d.lines("mail"))
+        begun, files = d.lines("mail"), len(os.listdir(f"/proc/{d.process.pid}/fd"))
+        tap.ok(["few@example.org"] in begun and len(begun) < 9 and files < 64, "many mails hold up neither others nor descriptors", begun, files)
+        os.mknod(f"{d.dir}/go")
+        sent = until(lambda: metric(d, 'twheeld_alarms_total{result="sent"}') == 301, 120)
+        tap.same([sent, len(d.lines("mail")), "cannot send" in d.stderr()], [True, 301, False], "each is sent", d.stderr())
+        os.unlink(f"{d.dir}/go")
+        d.put("many", exec=["false"], alarm={"fail": to})
+        d.put("again", exec=["false"], alarm={"fail": to[:5]})
+        over(d, run(d, "again"))
+        tap.same([d.stop(), d.stderr().count("the daemon ends"), d.unsound()], [0, 3, ""], "what could not be sent when the daemon ends is said", d.stderr())
+        os.mknod(f"{d.dir}/go")
+
+
 def accepted_full(tap, web):
     """The disk is full when a request is accepted."""
     with Remote(**ENV) as d:
@@ -284,7 +310,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(29)
+    tap = Tap(32)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -309,6 +335,7 @@ def main():
         time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
+    many_mails(tap)
     accepted_full(tap, web)
     silent_names(tap)
     tap.done()

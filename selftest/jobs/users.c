@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * LD_PRELOAD it, and the directory of users is one that may not answer:
+ * LD_PRELOAD it, and the directory of users is one that may not answer, or a home directory:
  *
  *	GONE=FILE	while FILE exists, users cannot be looked up: that is an error
  *	SLOW=FILE	if FILE exists, it is removed, and looking up a user takes 8 s this time
+ *	SLOW_DIR=DIR	while DIR/slow exists, to enter DIR takes 8 s
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +27,27 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* A signal must not make it shorter: a resolver, or a file system, goes on, too. */
+static void be_slow(void)
+{
+	for (double end = now() + SLOW_S; now() < end;)
+		usleep(50000);
+}
+
+int chdir(const char *dir)
+{
+	int (*real)(const char *dir) = dlsym(RTLD_NEXT, "chdir");
+	const char *slow = getenv("SLOW_DIR");
+	char path[4096];
+
+	if (slow && !strcmp(dir, slow)) {
+		snprintf(path, sizeof(path), "%s/slow", dir);
+		if (!access(path, F_OK))
+			be_slow();
+	}
+	return real(dir);
+}
+
 struct passwd *getpwnam(const char *name)
 {
 	struct passwd *(*real)(const char *user) = dlsym(RTLD_NEXT, "getpwnam");
@@ -33,9 +57,7 @@ struct passwd *getpwnam(const char *name)
 		errno = EIO;
 		return NULL;
 	}
-	/* A signal must not make it shorter: a resolver goes on, too. */
 	if (slow && !unlink(slow))
-		for (double end = now() + SLOW_S; now() < end;)
-			usleep(50000);
+		be_slow();
 	return real(name);
 }

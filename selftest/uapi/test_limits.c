@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -645,6 +646,92 @@ static void files_are_charged(void)
 	cgroup_remove(CGROUP);
 }
 
+#define USERS	500
+#define EVE	30000	/* the first of so many users */
+
+/**
+ * struct charge - how many bytes the cgroup is charged
+ * @all:	in all
+ * @slab:	of these for objects of the allocator
+ * @percpu:	and for variables of the CPUs
+ */
+struct charge {
+	u64	all, slab, percpu;
+};
+
+/*
+ * memory.stat may be two seconds old, and older if this CPU has been idle meanwhile.
+ */
+static struct charge charge_now(void)
+{
+	u64 end;
+
+	sleep_ms(2200);
+	end = now_ns(CLOCK_MONOTONIC) + 20 * MS;
+	while (now_ns(CLOCK_MONOTONIC) < end)
+		;
+	sleep_ms(100);
+	return (struct charge){ charged(), cgroup_get(CGROUP, "memory.stat", "slab"),
+				cgroup_get(CGROUP, "memory.stat", "percpu") };
+}
+
+/*
+ * Open USERS files, the first one as user @first, and each further one as the next user if @others.
+ * All else that the kernel keeps about whoever opens a file is new each time, also if it is the
+ * same user. *@now was charged before that, and becomes what is charged then. Returns what each
+ * file was charged.
+ */
+static struct charge open_as(uid_t first, bool others, struct charge *now)
+{
+	const struct charge before = *now;
+
+	for (uid_t n = 0; n < USERS; n++) {
+		CHECK_EQ(setresuid(others ? first + n : first, 0, 0), 0);
+		dev_open(0);
+		CHECK_EQ(setresuid(0, 0, 0), 0);
+	}
+	*now = charge_now();
+	return (struct charge){ (now->all - before.all) / USERS, (now->slab - before.slab) / USERS,
+				(now->percpu - before.percpu) / USERS };
+}
+
+/*
+ * A user is charged to the cgroup: two objects of the allocator, of 48 and 8 bytes, and some 200
+ * bytes for each CPU. For the objects the allocator takes 72, and the kernel 8 for each to note whose
+ * it is; that is the least, to a few bytes. Its notes about the CPUs' bytes are as many as these on two CPUs.
+ */
+static void open_as_many(const void *unused)
+{
+	const u64 cpus = (u64)sysconf(_SC_NPROCESSORS_CONF);
+	const struct rlimit many = { 2 * USERS + 100, 2 * USERS + 100 };
+	struct charge now, one, each;
+
+	(void)unused;
+	pin(0);		/* each CPU keeps a store of charged pages */
+	cgroup_join(CGROUP);
+	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &many), 0);
+	now = charge_now();
+	one = open_as(ALICE, false, &now);
+	each = open_as(EVE, true, &now);
+	diag("a file of one user: %llu bytes, of these %llu of slab and %llu of the CPUs",
+	     one.all, one.slab, one.percpu);
+	diag("one of another user: %llu bytes, of these %llu of slab and %llu of the CPUs",
+	     each.all, each.slab, each.percpu);
+	CHECK(one.percpu < 8);
+	CHECK(each.percpu >= 150 * cpus && each.percpu <= 250 * cpus + 1000);
+	CHECK(each.slab >= one.slab + 80 && each.slab <= one.slab + 512);
+	CHECK(each.all >= one.all + 150 * cpus + 80);
+}
+
+static void users_are_charged(void)
+{
+	if (!CHECK(cgroup_make(CGROUP)))
+		return;
+	in_child(open_as_many, NULL);
+	cgroup_remove(CGROUP);
+}
+
 /* ---- containers ------------------------------------------------------------------ */
 
 #define ROOT	"/tmp/root"
@@ -749,6 +836,7 @@ static const struct test tests[] = {
 	{ tick_limit, "min_tick_us: ticks and periods" },
 	{ memory_is_up, "a cgroup of 16 MiB: ENOMEM, and all else goes on" },
 	{ files_are_charged, "files in a cgroup of 16 MiB, small before their first timer" },
+	{ users_are_charged, "users are charged to the cgroup, with what they take of each CPU" },
 	{ container, "the device works in a container without capabilities" },
 	{ group_only, "a device node of a group: only members may open it" },
 };

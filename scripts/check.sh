@@ -158,10 +158,10 @@ qemu_modules() {
 qemu_alarm() { RUN=suspend_clock=realtime qemu 120 '' '' suspend 1 build/uapi/suspend; }
 
 # More CPUs than two, on two nodes: one CPU is to be left alone, and another one is isolated from
-# the scheduler only.
+# the scheduler only. At last a third one is isolated by a cpuset.
 qemu_cpus() {
 	SMP=5 NODES='0-1 2-4' APPEND='nohz_full=4 isolcpus=3,4' \
-		qemu 400 '' 'selftest/kmod/twheel_alone.ko selftest/kmod/twheel_cpus.ko' '' 1
+		qemu 400 '' 'selftest/kmod/twheel_alone.ko selftest/kmod/twheel_cpus.ko' cpusets 1
 }
 
 # Where an instruction is a ns, shares of a CPU and lateness are the same each time, however busy

@@ -14,8 +14,8 @@
  * And to which CPU a timer goes that is armed on an isolated one, by nohz_full= or by isolcpus=
  * alone.
  *
- * With cpuset=CPU, only this: where do timers go that are armed on this CPU, which a cpuset isolates?
- * isolates=1 says that the kernel tells modules of it, as Linux does from 6.12 on.
+ * With cpuset=CPU, only this: where do timers go that are armed on this CPU, which a cpuset
+ * isolates? isolates=1 says that the kernel tells modules of it, as Linux does from 6.12 on.
  *
  * Prints KTAP in the kernel log, with the counts as comments.
  */

@@ -458,8 +458,9 @@ static void count_telling(struct twheel_base *unused)
 }
 
 /*
- * For a base whose clock was not stepped, it loads two numbers and compares them. For one whose clock
- * cannot be set, it does not even do that. To lock and unlock a mutex takes some 50 instructions.
+ * For a base whose clock was not stepped, it loads two numbers and compares them: with what is
+ * around that, 13 instructions more than for a base whose clock cannot be set. To lock and unlock a
+ * mutex takes more than that.
  */
 static void test_tell_set(void)
 {

@@ -659,9 +659,7 @@ struct charge {
 	u64	all, slab, percpu;
 };
 
-/*
- * memory.stat may be two seconds old, and older if this CPU has been idle meanwhile.
- */
+/* memory.stat may be two seconds old, and older if this CPU has been idle meanwhile. */
 static struct charge charge_now(void)
 {
 	u64 end;
@@ -697,8 +695,9 @@ static struct charge open_as(uid_t first, bool others, struct charge *now)
 
 /*
  * A user is charged to the cgroup: two objects of the allocator, of 48 and 8 bytes, and some 200
- * bytes for each CPU. For the objects the allocator takes 72, and the kernel 8 for each to note whose
- * it is; that is the least, to a few bytes. Its notes about the CPUs' bytes are as many as these on two CPUs.
+ * bytes for each CPU. For the objects the allocator takes 72, and the kernel 8 for each to note
+ * whose it is. That is the least, to a few bytes. Its notes about the bytes of the CPUs take as
+ * much as those of two CPUs.
  */
 static void open_as_many(const void *unused)
 {

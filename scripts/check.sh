@@ -173,10 +173,11 @@ qemu_attack() {
 
 # Two thousand users have a share of each CPU in this test. The allocator of per-CPU memory keeps
 # the areas that it has got for them, so the machine must allow for them. Further users, one after
-# the other, take no more. irqs_off arms fewer timers here than in the benchmark: enough for a close()
-# that does not yield to be noticed.
+# the other, take no more. For the same reason test_limits looks here at what 500 users are charged.
+# irqs_off arms fewer timers here than in the benchmark: enough for a close() that does not yield to
+# be noticed.
 qemu_neighbour() {
-	RUN=tests_percpu=512 ICOUNT=1 qemu 480 'build/uapi/test_neighbour build/irqs_off' \
+	RUN=tests_percpu=512 ICOUNT=1 qemu 480 'build/uapi/test_neighbour build/irqs_off build/uapi/test_limits,500' \
 		'selftest/kmod/twheel_budget.ko bench/kernel/twheel_hold.ko' '' 1 bench/kernel/twheel_probe.ko
 }
 

@@ -146,7 +146,7 @@ icount_builds() { qemu_builds; }
 # What the areas of two thousand users take in the allocator of per-CPU memory is allowed for, as in scripts/check.sh.
 icount() {
 	RUN=tests_percpu=512 ICOUNT=1 modules_guest boot.sh 400 '' \
-		'test_attack test_cost irqs_off,500000,5000 test_neighbour,counted,3,4,6,7,9,16,19,24,26,28' \
+		'test_limits,500 test_attack test_cost irqs_off,500000,5000 test_neighbour,counted,3,4,6,7,9,16,19,24,26,28' \
 		'twheel_budget.ko twheel_hold.ko'
 }
 

@@ -108,9 +108,9 @@ qemu() {
 		-e 's/^test_watchers$/&,50000/' -e 's/^irqs_off$/&,500000,5000/' \
 		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' \
 		-e 's/^rust_test.sh$/&,rust_wheel,rust_sched,rust_aio/' >"build/qemu/$name.run"
-	# shellcheck disable=SC2086 # words
+	# shellcheck disable=SC2046,SC2086 # words
 	judged "qemu_$name" "build/qemu/$name" scripts/machines/boot.sh "$name" "$seconds" "build/qemu/$name.run" \
-		twheel.ko twheel_chardev.ko $2 $3 "${@:6}"
+		twheel.ko twheel_chardev.ko $(printf '%s\n' $2 $3 | sed 's/,.*//') "${@:6}"
 }
 
 qemu_device_1() {

@@ -108,9 +108,9 @@ qemu() {
 		-e 's/^test_watchers$/&,50000/' -e 's/^irqs_off$/&,500000,5000/' \
 		-e 's/^alarms.sh$/&,epoll,libevent,libuv,liburing,rust,asyncio/' \
 		-e 's/^rust_test.sh$/&,rust_wheel,rust_sched,rust_aio/' >"build/qemu/$name.run"
-	# shellcheck disable=SC2086 # words
+	# shellcheck disable=SC2046,SC2086 # words
 	judged "qemu_$name" "build/qemu/$name" scripts/machines/boot.sh "$name" "$seconds" "build/qemu/$name.run" \
-		twheel.ko twheel_chardev.ko $2 $3 "${@:6}"
+		twheel.ko twheel_chardev.ko $(printf '%s\n' $2 $3 | sed 's/,.*//') "${@:6}"
 }
 
 qemu_device_1() {
@@ -158,10 +158,10 @@ qemu_modules() {
 qemu_alarm() { RUN=suspend_clock=realtime qemu 120 '' '' suspend 1 build/uapi/suspend; }
 
 # More CPUs than two, on two nodes: one CPU is to be left alone, and another one is isolated from
-# the scheduler only.
+# the scheduler only. At last a third one is isolated by a cpuset.
 qemu_cpus() {
 	SMP=5 NODES='0-1 2-4' APPEND='nohz_full=4 isolcpus=3,4' \
-		qemu 400 '' 'selftest/kmod/twheel_alone.ko selftest/kmod/twheel_cpus.ko' '' 1
+		qemu 400 '' 'selftest/kmod/twheel_alone.ko selftest/kmod/twheel_cpus.ko' cpusets 1
 }
 
 # Where an instruction is a ns, shares of a CPU and lateness are the same each time, however busy
@@ -173,10 +173,11 @@ qemu_attack() {
 
 # Two thousand users have a share of each CPU in this test. The allocator of per-CPU memory keeps
 # the areas that it has got for them, so the machine must allow for them. Further users, one after
-# the other, take no more. irqs_off arms fewer timers here than in the benchmark: enough for a close()
-# that does not yield to be noticed.
+# the other, take no more. For the same reason test_limits looks here at what 500 users are charged.
+# irqs_off arms fewer timers here than in the benchmark: enough for a close() that does not yield to
+# be noticed.
 qemu_neighbour() {
-	RUN=tests_percpu=512 ICOUNT=1 qemu 480 'build/uapi/test_neighbour build/irqs_off' \
+	RUN=tests_percpu=512 ICOUNT=1 qemu 480 'build/uapi/test_neighbour build/irqs_off build/uapi/test_limits,500' \
 		'selftest/kmod/twheel_budget.ko bench/kernel/twheel_hold.ko' '' 1 bench/kernel/twheel_probe.ko
 }
 

@@ -14,7 +14,7 @@ has_stage() {
 	lib/* | wheel_decimal.h) stages='lib device' ;;
 	calendar/* | tools/*) stages=calendar ;;
 	jobs/*)	stages=${jobs_tests//test_/jobs:test_} ;;
-	*)	stages='native fuzz uml qemu cpus icount' ;;
+	*)	stages='native fuzz uml qemu cpus icount cpusets' ;;
 	esac
 	what="no such stage: $first"
 	[[ " ${stages//[$'\n\t']/ } " == *" $first "* ]]
@@ -83,7 +83,7 @@ edits_apply() {
 
 # Do tests of this stage wait in real time, so that they may fail because the host is busy? In the others
 # a run is like the one before.
-in_real_time() { [[ " uml qemu cpus lib device jobs " == *" ${1%%:*} "* ]]; }
+in_real_time() { [[ " uml qemu cpus cpusets lib device jobs " == *" ${1%%:*} "* ]]; }
 
 # said LOG: print the suite and the point that failed first, from what a stage printed. If none did:
 # that a suite was out of time; or what else is wrong with one; or, if a suite was running when the

@@ -95,7 +95,7 @@ modules_of() {
 	esac
 }
 
-# job SMP: print what the machine is to do
+# job SMP CPUSETS: print what the machine is to do. CPUSETS is "cpusets" if the kernel has them.
 job() {
 	local names=" ${programs[*]##*/} "
 
@@ -104,7 +104,7 @@ job() {
 	names=${names/ test_fuzz / test_fuzz,$FUZZ }
 	cat <<-END
 		mode=selftest
-		suites='sessions $([ "$1" = 1 ] || echo hotplug)'
+		suites='sessions $([ "$1" = 1 ] || echo hotplug "$2")'
 		seconds=600
 		tests='${names/ test_fuzz32 / test_fuzz32,$FUZZ }'
 		kmods='twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
@@ -134,7 +134,7 @@ boot() {
 
 	id=$cpus${preempt:+-$preempt}
 	mkdir -p "build/qemu/matrix-$name-$id"
-	job "$cpus" >"build/qemu/matrix-$name-$id/run"
+	job "$cpus" "$cpusets" >"build/qemu/matrix-$name-$id/run"
 	files=("$out/$name/samples/twheel_sessions.ko" "$out/$name"/selftest/kmod/*.ko "${programs[@]}")
 	[ ! -e "$dir/virtio_console.ko" ] || files+=("$dir/virtio_console.ko")
 	[ "$arch" = x86_64 ] || busybox=$(of_archive "busybox-static:$arch" bin/busybox)
@@ -163,12 +163,13 @@ verdict() {
 
 # row ARCH FROM WHAT PREEMPTION: run all machines of a kernel
 row() {
-	local arch=$1 dirs dir smp preempt rt=
+	local arch=$1 dirs dir smp preempt rt='' cpusets=''
 
 	# SCHED_FIFO tasks of tests may keep a CPU for good: the kernel must not throttle them after 950 ms.
 	[[ $name != *-rt ]] || rt=sysctl.kernel.sched_rt_runtime_us=-1
 	dirs=$(kernel "$2" "$3") && modules_of "$arch" "${dirs#* }" && userland "$arch" || return
 	dir=${dirs%% *}
+	! grep -qs ^CONFIG_CPUSETS=y "${dirs#* }/.config" || cpusets=cpusets
 	for smp in 1 2; do
 		for preempt in ${4//,/ }; do
 			boot "$arch" "$dir" "$smp" "${preempt/#-/}"

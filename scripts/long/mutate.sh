@@ -21,6 +21,7 @@
 #	qemu	the modules in the virtual machine, with two CPUs (two minutes)
 #	cpus	the same with five CPUs on two nodes, two of which are isolated (a minute)
 #	icount	the same with instructions as time: lateness, and what tasks get of a CPU (two minutes)
+#	cpusets	on Linux 6.12, which tells modules what cpusets isolate: the same machine (a minute)
 # For files that are not part of the kernel:
 #	lib	libtwheel in a process, under sanitizers (seconds)
 #	device	libtwheel over /dev/twheel, in the virtual machine (half a minute)
@@ -136,7 +137,7 @@ qemu() {
 cpus_builds() { qemu_builds; }
 
 cpus() {
-	SMP=5 NODES='0-1 2-4' APPEND='nohz_full=4 isolcpus=3,4' modules_guest boot.sh 400 '' '' \
+	SMP=5 NODES='0-1 2-4' APPEND='nohz_full=4 isolcpus=3,4' modules_guest boot.sh 400 cpusets '' \
 		'twheel_alone.ko twheel_cpus.ko'
 }
 
@@ -145,8 +146,18 @@ icount_builds() { qemu_builds; }
 # What the areas of two thousand users take in the allocator of per-CPU memory is allowed for, as in scripts/check.sh.
 icount() {
 	RUN=tests_percpu=512 ICOUNT=1 modules_guest boot.sh 400 '' \
-		'test_attack test_cost irqs_off,500000,5000 test_neighbour,counted,3,4,6,7,9,16,19,24,26,28' \
+		'test_limits,500 test_attack test_cost irqs_off,500000,5000 test_neighbour,counted,3,4,6,7,9,16,19,24,26,28' \
 		'twheel_budget.ko twheel_hold.ko'
+}
+
+cpusets_builds() {
+	newer=$(scripts/kernels/kernel-debian.sh amd64 '6\.12\.[0-9]+\+deb12-cloud-amd64') || return
+	kernel_builds "$newer/build" clean && kernel_builds "$newer/build" modules
+}
+
+cpusets() {
+	KERNEL=$newer/vmlinuz SMP=5 NODES='0-1 2-4' APPEND='nohz_full=4 isolcpus=3,4' \
+		modules_guest boot.sh 400 cpusets '' ''
 }
 
 lib_tests() { # VARIANT NAME...: their paths

@@ -14,6 +14,9 @@
  * And to which CPU a timer goes that is armed on an isolated one, by nohz_full= or by isolcpus=
  * alone.
  *
+ * With cpuset=CPU, only this: where do timers go that are armed on this CPU, which a cpuset
+ * isolates? isolates=1 says that the kernel tells modules of it, as Linux does from 6.12 on.
+ *
  * Prints KTAP in the kernel log, with the counts as comments.
  */
 #define pr_fmt(fmt) fmt
@@ -522,16 +525,85 @@ static void test_homes(void)
 		      isolated, domain, num_online_nodes(), wrong);
 }
 
+/* ---- cpusets ---------------------------------------------------------------------------- */
+
+static int cpuset = -1;
+module_param(cpuset, int, 0444);
+MODULE_PARM_DESC(cpuset, "Only test this CPU, which a cpuset isolates");
+
+static bool isolates;
+module_param(isolates, bool, 0444);
+MODULE_PARM_DESC(isolates, "The kernel tells modules of it");
+
+static u32 home_of(unsigned int cpu)
+{
+	u32 home = nr_cpu_ids;
+
+	smp_call_on_cpu(cpu, find_home, &home, false);
+	return home;
+}
+
+/* All timers of this kind expire in time, and those that must not do not expire on the CPU. */
+static void test_kind_of_cpuset(enum kind which)
+{
+	struct counts counts;
+	bool good;
+
+	kind = which;
+	good = count(&counts) && !counts.early;
+	if (which == ON_IT)
+		good = good && counts.here == TIMERS;
+	else if (isolates)
+		good = good && !counts.here;
+	check(good, "%s, a CPU that a cpuset isolates: %d expire, %u of them there",
+	      kind_names[which], atomic_read(&expired), counts.here);
+}
+
+/*
+ * Whether a CPU is isolated is looked at when an hrtimer is started. So the home is known after a
+ * first timer, which itself is still in the base to which the CPU belonged before.
+ */
+static void test_cpuset(void)
+{
+	bool good;
+	u32 home;
+
+	home_of(cpuset);
+	home = home_of(cpuset);
+	good = home == cpuset;
+	if (isolates)
+		good = !good && may_be_home(home, home, false) &&
+		       cpu_to_node(home) == cpu_to_node(cpuset);
+	check(good, "what is armed on CPU %d, which a cpuset %s, goes to CPU %u", cpuset,
+	      isolates ? "isolates" : "does not isolate for modules", home);
+	load = FAR;
+	alone = cpuset;
+	test_kind_of_cpuset(CPUS_BASE);
+	test_kind_of_cpuset(PRIVATE_BASE);
+	test_kind_of_cpuset(SINK);
+	test_kind_of_cpuset(ON_IT);
+}
+
+static void test_machine(void)
+{
+	test_kinds(FAR, find_cpu(true, 0));
+	test_kinds(NEAR, find_cpu(true, 0));
+	test_asking(find_cpu(true, 0));
+	test_homes();
+	test_idle(find_cpu(false, 1));
+}
+
 static int __init twheel_alone_init(void)
 {
+	if (cpuset >= (int)nr_cpu_ids)
+		return -EINVAL;
 	pr_info("TAP version 14\n");
 	subjects = zalloc(TIMERS, sizeof(*subjects));
 	if (subjects && places_begin(&sink)) {
-		test_kinds(FAR, find_cpu(true, 0));
-		test_kinds(NEAR, find_cpu(true, 0));
-		test_asking(find_cpu(true, 0));
-		test_homes();
-		test_idle(find_cpu(false, 1));
+		if (cpuset >= 0)
+			test_cpuset();
+		else
+			test_machine();
 	}
 	places_end();
 	kvfree(subjects);

@@ -4,7 +4,8 @@
  * How much of a CPU do the callbacks of a base get? The test measures how long a run may be and how
  * long the pause after it is, and checks that over many runs the callbacks get no more than half of
  * the CPU. It also checks that a base with a sink does not have to wait because the firmware or a
- * hypervisor has had the CPU, and that all bases without a user have one share together.
+ * hypervisor has had the CPU, and that all bases without a user have one share together. And it
+ * counts the instructions of twheel_tell_set().
  *
  * This is for QEMU's -icount with one CPU, where an instruction takes a ns: a callback takes
  * exactly as long as it is meant to, and each run of the test gives the same result.
@@ -429,6 +430,58 @@ out:
 	sharers_end(user);
 }
 
+#define TELLS		1000
+
+/* How many instructions the call takes, where the call has no more to do. */
+static u64 cost_of_tell_set(struct twheel_base *told_base)
+{
+	unsigned long flags;
+	unsigned int i;
+	ktime_t begin;
+	u64 ns;
+
+	twheel_tell_set(told_base);
+	local_irq_save(flags);
+	begin = ktime_get();
+	for (i = 0; i < TELLS; i++)
+		twheel_tell_set(told_base);
+	ns = ktime_to_ns(ktime_sub(ktime_get(), begin));
+	local_irq_restore(flags);
+	return div64_u64(ns, TELLS);
+}
+
+static atomic_t tellings;
+
+static void count_telling(struct twheel_base *unused)
+{
+	atomic_inc(&tellings);
+}
+
+/*
+ * For a base whose clock was not stepped, it loads two numbers and compares them: with what is
+ * around that, 13 instructions more than for a base whose clock cannot be set. To lock and unlock a
+ * mutex takes more than that.
+ */
+static void test_tell_set(void)
+{
+	static const struct twheel_config config = {
+		.clock = CLOCK_REALTIME, .tick_ns = NSEC_PER_MSEC, .was_set = count_telling,
+	};
+	struct twheel_base *told_base = twheel_create(&config);
+	u64 none, two;
+
+	if (IS_ERR(told_base)) {
+		check(false, "a base of CLOCK_REALTIME can be made");
+		return;
+	}
+	none = cost_of_tell_set(base);
+	two = cost_of_tell_set(told_base);
+	check(!atomic_read(&tellings) && two <= none + 20,
+	      "to ask whether the clock was stepped costs two loads: %llu instructions, and %llu where it cannot be",
+	      two, none);
+	twheel_destroy(told_base);
+}
+
 static int __init twheel_budget_init(void)
 {
 	const struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TICK_NS };
@@ -447,6 +500,7 @@ static int __init twheel_budget_init(void)
 		test_share();
 		test_still();
 		test_nobody();
+		test_tell_set();
 	}
 	if (!IS_ERR(base))
 		twheel_destroy(base);

@@ -3,6 +3,10 @@
 /*
  * What /dev/twheel lets a user, a memory cgroup and a container have.
  *
+ *	test_limits [USERS]
+ *
+ * USERS is how many users are compared with one, to see what a user is charged.
+ *
  * If a test needs another uid, another cgroup or another root, a child does the test. The child
  * prints what it finds wrong, and its exit status tells the parent whether it found anything.
  */
@@ -11,10 +15,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -645,6 +651,104 @@ static void files_are_charged(void)
 	cgroup_remove(CGROUP);
 }
 
+#define USERS	32
+#define USERS_MAX	500
+#define EVE	30000	/* the first of so many users */
+
+/* How many users are compared with one. */
+static uid_t users = USERS;
+
+/**
+ * struct charge - how many bytes the cgroup is charged
+ * @all:	in all
+ * @slab:	of these for objects of the allocator
+ * @percpu:	and for variables of the CPUs
+ */
+struct charge {
+	u64	all, slab, percpu;
+};
+
+/* memory.stat may be two seconds old, and older if this CPU has been idle meanwhile. */
+static struct charge charge_now(void)
+{
+	u64 end;
+
+	sleep_ms(2200);
+	end = now_ns(CLOCK_MONOTONIC) + 20 * MS;
+	while (now_ns(CLOCK_MONOTONIC) < end)
+		;
+	sleep_ms(100);
+	return (struct charge){ charged(), cgroup_get(CGROUP, "memory.stat", "slab"),
+				cgroup_get(CGROUP, "memory.stat", "percpu") };
+}
+
+/*
+ * Open a file for each of @users: the first one as user @first, and each further one as the next
+ * user if @others. All else that the kernel keeps about whoever opens a file is new each time, also
+ * if it is the same user. *@now was charged before that, and becomes what is charged then. Returns
+ * what each file was charged.
+ */
+static struct charge open_as(uid_t first, bool others, struct charge *now)
+{
+	const struct charge before = *now;
+
+	for (uid_t n = 0; n < users; n++) {
+		CHECK_EQ(setresuid(others ? first + n : first, 0, 0), 0);
+		dev_open(0);
+		CHECK_EQ(setresuid(0, 0, 0), 0);
+	}
+	*now = charge_now();
+	return (struct charge){ (now->all - before.all) / users, (now->slab - before.slab) / users,
+				(now->percpu - before.percpu) / users };
+}
+
+/*
+ * A user is charged to the cgroup: two objects of the allocator, of 48 and 8 bytes, and some 200
+ * bytes for each CPU. For the objects the allocator takes 72, and the kernel 8 for each to note
+ * whose it is. That is the least, to a few bytes. Its notes about the bytes of the CPUs take as
+ * much as those of two CPUs.
+ *
+ * The counts for the CPUs are exact. The others may be off by some pages, so that the objects only
+ * show if there are many users. But what the allocator of the CPUs' memory has got for many users
+ * it keeps, and so many are only in the machine that allows for that.
+ */
+static void open_as_many(const void *unused)
+{
+	const u64 cpus = (u64)sysconf(_SC_NPROCESSORS_CONF);
+	const struct rlimit many = { 2 * USERS_MAX + 100, 2 * USERS_MAX + 100 };
+	struct charge now, one, each;
+
+	(void)unused;
+	pin(0);		/* each CPU keeps a store of charged pages */
+	cgroup_join(CGROUP);
+	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &many), 0);
+	CHECK_EQ(setresuid(ALICE, 0, 0), 0);
+	dev_open(0);
+	CHECK_EQ(setresuid(0, 0, 0), 0);
+	now = charge_now();
+	one = open_as(ALICE, false, &now);
+	each = open_as(EVE, true, &now);
+	diag("a file of one user: %llu bytes, of these %llu of slab and %llu of the CPUs",
+	     one.all, one.slab, one.percpu);
+	diag("one of another user: %llu bytes, of these %llu of slab and %llu of the CPUs",
+	     each.all, each.slab, each.percpu);
+	CHECK_EQ(one.percpu, 0);
+	CHECK(each.percpu >= 150 * cpus && each.percpu <= 250 * cpus + 1000);
+	if (users < USERS_MAX)
+		return;
+	CHECK(each.slab >= one.slab + 80 && each.slab <= one.slab + 512);
+	CHECK(each.all >= one.all + 150 * cpus + 80);
+}
+
+static void users_are_charged(void)
+{
+	if (!CHECK(cgroup_make(CGROUP)))
+		return;
+	in_child(open_as_many, NULL);
+	cgroup_remove(CGROUP);
+}
+
 /* ---- containers ------------------------------------------------------------------ */
 
 #define ROOT	"/tmp/root"
@@ -749,12 +853,17 @@ static const struct test tests[] = {
 	{ tick_limit, "min_tick_us: ticks and periods" },
 	{ memory_is_up, "a cgroup of 16 MiB: ENOMEM, and all else goes on" },
 	{ files_are_charged, "files in a cgroup of 16 MiB, small before their first timer" },
+	{ users_are_charged, "users are charged to the cgroup, with what they take of each CPU" },
 	{ container, "the device works in a container without capabilities" },
 	{ group_only, "a device node of a group: only members may open it" },
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1)
+		users = (uid_t)atoi(argv[1]);
+	if (users < USERS || users > USERS_MAX)
+		bail("test_limits [USERS], 32 to 500");
 	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (stage == MAP_FAILED)

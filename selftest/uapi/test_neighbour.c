@@ -514,6 +514,17 @@ static double rate(u64 begin, u64 end)
 	return (double)count / (double)(now() - begin);
 }
 
+/*
+ * The counter's share of the CPU. Only for the counter: a victim may be on the same CPU, and would
+ * read its first event later if this program woke up at that moment.
+ */
+static double share_of_counter(void)
+{
+	double before = rate(s->due - REST, s->due);
+
+	return before ? rate(s->due, s->end) / before : 0;
+}
+
 static pid_t idle_pid;
 
 /* Begin scene @what. It is the present scene until scene_end(). */
@@ -543,8 +554,8 @@ static struct outcome play(const struct cast *cast)
 
 	begin(cast);
 	set_time();
-	o.share = rate(s->due - REST, s->due);
-	o.share = o.share ? rate(s->due, s->end) / o.share : 0;
+	if (cast == &counts)
+		o.share = share_of_counter();
 	end(cast);
 	if (s->nr_events) {
 		o.mean = (double)s->sum / (double)s->nr_events / US;

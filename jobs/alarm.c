@@ -37,17 +37,49 @@
 #define AT_ONCE		64	/* mails at once, and as many requests, if there are descriptors */
 #define FILES_EACH	32	/* of so many descriptors a mail may have one, and a request */
 #define SHARE		4	/* of those at once a quarter may be of one job */
-#define WAIT_MAX	10000	/* alarms that wait */
+#define ALARMS_MAX	10000	/* mails that are not delivered yet, and as many requests */
 
 const char *sendmail = "/usr/sbin/sendmail";
 uint64_t alarms_sent, alarms_failed;
 
+TAILQ_HEAD(alarms, alarm);
+TAILQ_HEAD(turns, sender);
+
+/**
+ * struct sender_key - whose alarms
+ * @job:	the id of the job
+ * @mail:	1 for those by mail, 0 for those by request
+ */
+struct sender_key {
+	int64_t	job;
+	int64_t	mail;
+};
+
+/**
+ * struct sender - the alarms of a job that go one way, by mail or by request
+ * @in_turn:	link in the list of those that may begin an attempt as soon as there is room
+ * @in_all:	its place among all senders
+ * @key:	whose alarms these are
+ * @waiting:	the alarms that wait for an attempt
+ * @nr:		how many alarms it has. If there is none, there is no sender
+ * @busy:	how many attempts are being made
+ * @waits:	it is in the list of those that may begin
+ */
+struct sender {
+	TAILQ_ENTRY(sender)	in_turn;
+	UT_hash_handle		in_all;
+	struct sender_key	key;
+	struct alarms		waiting;
+	size_t			nr;
+	int64_t			busy;
+	bool			waits;
+};
+
 /**
  * struct alarm - what is to be told to one address
- * @entry:	link in the list of those that wait, or of those that do not
- * @job:	the id of the job
- * @mail:	it is sent by mail; else by a request
- * @busy:	an attempt is being made
+ * @in_all:	link in the list of all alarms
+ * @entry:	link in the list of those of @sender that wait
+ * @sender:	by whom
  * @to:		the address
  * @subject:	what has happened, in one line
  * @body:	JSON for a web address; for mail a text
@@ -56,10 +88,9 @@ uint64_t alarms_sent, alarms_failed;
  * @pid:	its keeper, and its group: see keep(); 0 if there is none
  */
 struct alarm {
+	TAILQ_ENTRY(alarm)	in_all;
 	TAILQ_ENTRY(alarm)	entry;
-	int64_t			job;
-	bool			mail;
-	bool			busy;
+	struct sender		*sender;
 	char			*to;
 	char			*subject;
 	char			*body;
@@ -68,32 +99,28 @@ struct alarm {
 	pid_t			pid;
 };
 
-TAILQ_HEAD(alarms, alarm);
+/**
+ * struct way - the senders of alarms by mail, or those by request
+ * @turns:	the senders that may begin an attempt, the one whose turn it is first
+ * @nr:		how many alarms they have
+ * @busy:	how many attempts are being made
+ * @trying:	try_waiting() is at work
+ */
+struct way {
+	struct turns	turns;
+	size_t		nr;
+	int64_t		busy;
+	bool		trying;
+};
 
-/* Those that wait for an attempt, and how many; those that are busy, or pause after an attempt. */
-static struct alarms waiting = TAILQ_HEAD_INITIALIZER(waiting);
-static struct alarms others = TAILQ_HEAD_INITIALIZER(others);
-static size_t nr_waiting;
+static struct way ways[2] = { { .turns = TAILQ_HEAD_INITIALIZER(ways[0].turns) },
+			      { .turns = TAILQ_HEAD_INITIALIZER(ways[1].turns) } };
+static struct sender *senders;
+static struct alarms alarms = TAILQ_HEAD_INITIALIZER(alarms);
 
 static void try(struct alarm *alarm);
 
-static void alarm_free(struct alarm *alarm)
-{
-	free(alarm->to);
-	free(alarm->subject);
-	free(alarm->body);
-	free(alarm);
-}
-
-/* The alarm, which is in no list, will not be delivered. */
-static void not_sent(struct alarm *alarm, const char *why)
-{
-	alarms_failed++;
-	say(SAY_ERROR, "cannot send an alarm to %s: %s: %s", alarm->to, alarm->subject, why);
-	alarm_free(alarm);
-}
-
-/* How many mails may be sent at once; and so many requests. */
+/* How many attempts of one way may be made at once. */
 static int64_t at_once(void)
 {
 	int64_t most = files_max() / FILES_EACH;
@@ -102,88 +129,111 @@ static int64_t at_once(void)
 	return most > SHARE ? most : SHARE;
 }
 
-/* May an attempt of this alarm begin now? */
-static bool may_try(const struct alarm *alarm)
+/* If the sender may begin an attempt, it gets a turn, behind the others. */
+static void wait_for_turn(struct sender *sender)
 {
-	int64_t nr = 0, of_job = 0, most = at_once();
-	const struct alarm *other;
-
-	TAILQ_FOREACH(other, &others, entry) {
-		if (!other->busy || other->mail != alarm->mail)
-			continue;
-		nr++;
-		of_job += other->job == alarm->job;
-	}
-	return nr < most && of_job < most / SHARE;
-}
-
-/* The alarm that is to be tried now, or NULL. */
-static struct alarm *next_alarm(void)
-{
-	struct alarm *alarm;
-
-	TAILQ_FOREACH(alarm, &waiting, entry)
-		if (may_try(alarm))
-			return alarm;
-	return NULL;
-}
-
-/* Try those that may be. An attempt may be over at once, which calls this again. */
-static void try_waiting(void)
-{
-	static bool trying;
-	struct alarm *alarm;
-
-	if (trying)
+	if (sender->waits || TAILQ_EMPTY(&sender->waiting) || sender->busy >= at_once() / SHARE)
 		return;
-	trying = true;
-	while ((alarm = next_alarm())) {
-		TAILQ_REMOVE(&waiting, alarm, entry);
-		nr_waiting--;
-		TAILQ_INSERT_TAIL(&others, alarm, entry);
-		alarm->busy = true;
+	sender->waits = true;
+	TAILQ_INSERT_TAIL(&ways[sender->key.mail].turns, sender, in_turn);
+}
+
+/* Begin the attempts for which there is room. One may be over at once, which calls this again. */
+static void try_waiting(struct way *way)
+{
+	struct sender *sender;
+	struct alarm *alarm;
+
+	if (way->trying)
+		return;
+	way->trying = true;
+	while (way->busy < at_once() && (sender = TAILQ_FIRST(&way->turns))) {
+		TAILQ_REMOVE(&way->turns, sender, in_turn);
+		sender->waits = false;
+		alarm = TAILQ_FIRST(&sender->waiting);
+		TAILQ_REMOVE(&sender->waiting, alarm, entry);
+		sender->busy++;
+		way->busy++;
+		wait_for_turn(sender);
 		try(alarm);
 	}
-	trying = false;
+	way->trying = false;
 }
 
-/* The alarm, which is in no list, waits for its turn. */
-static void wait_for_turn(struct alarm *alarm)
+static struct sender *sender_of(int64_t job, bool mail)
 {
-	if (nr_waiting == WAIT_MAX) {
-		not_sent(alarm, "too many alarms wait");
-		return;
+	struct sender *sender, *new = calloc(1, sizeof(*new));
+
+	if (!new)
+		abort();
+	new->key.job = job;
+	new->key.mail = mail;
+	HASH_FIND(in_all, senders, &new->key, sizeof(new->key), sender);
+	if (sender) {
+		free(new);
+		return sender;
 	}
-	TAILQ_INSERT_TAIL(&waiting, alarm, entry);
-	nr_waiting++;
-	try_waiting();
+	TAILQ_INIT(&new->waiting);
+	HASH_ADD(in_all, senders, key, sizeof(new->key), new);
+	return new;
+}
+
+/* Free an alarm that is neither waiting nor busy. */
+static void alarm_free(struct alarm *alarm)
+{
+	struct sender *sender = alarm->sender;
+
+	TAILQ_REMOVE(&alarms, alarm, in_all);
+	ways[sender->key.mail].nr--;
+	if (!--sender->nr) {
+		HASH_DELETE(in_all, senders, sender);
+		free(sender);
+	}
+	free(alarm->to);
+	free(alarm->subject);
+	free(alarm->body);
+	free(alarm);
+}
+
+static void not_sent(const char *to, const char *subject, const char *why)
+{
+	alarms_failed++;
+	say(SAY_ERROR, "cannot send an alarm to %s: %s: %s", to, subject, why);
+}
+
+/* The alarm is to be tried, as soon as there is room. */
+static void add_waiting(struct alarm *alarm)
+{
+	struct sender *sender = alarm->sender;
+
+	TAILQ_INSERT_TAIL(&sender->waiting, alarm, entry);
+	wait_for_turn(sender);
+	try_waiting(&ways[sender->key.mail]);
 }
 
 static void again(void *arg, const struct twheel_task_info *task)
 {
-	struct alarm *alarm = arg;
-
 	(void)task;
-	TAILQ_REMOVE(&others, alarm, entry);
-	wait_for_turn(alarm);
+	add_waiting(arg);
 }
 
 /* An attempt to deliver it is over. @why is NULL if it was delivered. */
 static void tried(struct alarm *alarm, const char *why)
 {
 	struct twheel_task task = { .fn = again, .arg = alarm, .when_ns = TRY_AGAIN_NS };
+	struct way *way = &ways[alarm->sender->key.mail];
 
-	alarm->busy = false;
+	alarm->sender->busy--;
+	way->busy--;
+	wait_for_turn(alarm->sender);
 	if (!why || ++alarm->tries == TRIES || twheel_sched_add(sched, &task, NULL)) {
-		TAILQ_REMOVE(&others, alarm, entry);
-		if (why) {
-			not_sent(alarm, why);
-		} else {
+		if (why)
+			not_sent(alarm->to, alarm->subject, why);
+		else
 			alarms_sent++;
-			alarm_free(alarm);
-		}
+		alarm_free(alarm);
 	}
-	try_waiting();
+	try_waiting(way);
 }
 
 /* ---- by a request ------------------------------------------------------------------- */
@@ -227,17 +277,13 @@ static void mail_sent(struct source *source)
 
 void alarms_end(bool again)
 {
-	struct alarm *alarm;
+	const struct alarm *alarm;
 
-	TAILQ_CONCAT(&others, &waiting, entry);
-	while ((alarm = TAILQ_FIRST(&others))) {
-		TAILQ_REMOVE(&others, alarm, entry);
+	TAILQ_FOREACH(alarm, &alarms, in_all) {
 		if (alarm->pid && again)
 			kill(-alarm->pid, SIGKILL);
-		if (alarm->pid && !again)
-			alarm_free(alarm);
-		else
-			not_sent(alarm, "the daemon ends");
+		if (!alarm->pid || again)
+			not_sent(alarm->to, alarm->subject, "the daemon ends");
 	}
 }
 
@@ -370,7 +416,7 @@ static void try_mail(struct alarm *alarm)
 
 static void try(struct alarm *alarm)
 {
-	if (alarm->mail)
+	if (alarm->sender->key.mail)
 		try_mail(alarm);
 	else
 		try_web(alarm);
@@ -378,22 +424,34 @@ static void try(struct alarm *alarm)
 
 /* ---- what is told, and how often ---------------------------------------------------- */
 
+/* Tell one address of the job. */
+static void send_to(const struct job *job, const char *to, const char *what, const char *subject)
+{
+	bool mail = !strncmp(to, "mailto:", 7);
+	struct alarm *alarm;
+
+	if (ways[mail].nr >= ALARMS_MAX) {
+		not_sent(to, subject, "too many alarms wait");
+		return;
+	}
+	alarm = calloc(1, sizeof(*alarm));
+	if (!alarm)
+		abort();
+	alarm->sender = sender_of(job->id, mail);
+	alarm->sender->nr++;
+	alarm->to = format("%s", to);
+	alarm->subject = format("%s", subject);
+	alarm->body = mail ? format("%s\n\n%s", subject, what) : format("%s", what);
+	TAILQ_INSERT_TAIL(&alarms, alarm, in_all);
+	ways[mail].nr++;
+	add_waiting(alarm);
+}
+
 /* Tell all addresses of the job. */
 static void send(const struct job *job, struct json_object *what, const char *subject)
 {
-	for (const char **to = job->def.alarm_to; to && *to; to++) {
-		struct alarm *alarm = calloc(1, sizeof(*alarm));
-
-		if (!alarm)
-			abort();
-		alarm->job = job->id;
-		alarm->mail = !strncmp(*to, "mailto:", 7);
-		alarm->to = format("%s", *to);
-		alarm->subject = format("%s", subject);
-		alarm->body = alarm->mail ? format("%s\n\n%s", subject, json_text(what)) :
-					    format("%s", json_text(what));
-		wait_for_turn(alarm);
-	}
+	for (const char **to = job->def.alarm_to; to && *to; to++)
+		send_to(job, *to, json_text(what), subject);
 }
 
 static void alarm_pause(struct job *job);

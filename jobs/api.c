@@ -550,10 +550,12 @@ static void get_jobs(struct request *r)
 	jobs_each(list_job, &list);
 	r->status = MHD_HTTP_OK;
 	r->json = jobs_json(r, list.jobs, list.nr, 1);
-	for (size_t i = 0; argument(r, "plan") && i < json_object_array_length(r->json); i++) {
+	list.left = PLAN_STEPS;
+	for (size_t i = 0; argument(r, "plan") && i < list.nr && list.left > 0; i++) {
 		int64_t minutes[MINUTES] = { 0 };
 
-		job_minutes(list.jobs[i], now, minutes);
+		store_keep(store);
+		list.left -= (int64_t)job_minutes(list.jobs[i], now, minutes);
 		json_object_object_add(json_object_array_get_idx(r->json, i), "minutes",
 				       minutes_json(minutes));
 	}

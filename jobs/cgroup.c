@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The cgroups of runs. Each run has a cgroup ID-AT.ATTEMPT.run below the daemon's own, which the
- * daemon gets from systemd with Delegate=yes. Without one, a run is only a session of processes.
+ * The cgroups of runs. Each run has a cgroup ID-AT.ATTEMPT.STATE.run below the daemon's own, which
+ * the daemon gets from systemd with Delegate=yes. STATE is the state_id() of the daemon, because
+ * others may use the same cgroup. Without a cgroup, a run is only a session of processes.
  *
  * A cgroup that passes controllers on to those below it must have no processes itself. So the
  * daemon moves into a cgroup "daemon" below its own.
  *
  * This file also kills what an earlier daemon with the same state directory has left: its cgroups,
- * and the processes that have this directory in their environment as TWHEEL_STATE. That is done
+ * and the processes that have the state_id() of this directory in their environment. That is done
  * before any of these runs is repeated.
  */
 #define _GNU_SOURCE
@@ -27,9 +28,10 @@
 #include "twheeld.h"
 #include "when.h"
 
-#define RUN_END		".run"
+#define NAME_SIZE	sizeof(((struct process *)NULL)->cgroup)
 #define KILL_MS		10000
 #define CPU_PERIOD	100000
+#define DEPTH_MAX	32	/* how deep a run may have made cgroups below its own */
 #define SWEEP_NS	NS_PER_S
 
 /*
@@ -37,6 +39,7 @@
  * controllers it passes on. swept: no call of sweep() is to come.
  */
 static int base = -1;
+static char *run_end;	/* how the names of our runs' cgroups end */
 static bool has_memory, has_cpu, has_pids, swept = true;
 
 /* Write @text to file @name in directory @dir, in one piece. Returns false, with errno, if not. */
@@ -50,12 +53,26 @@ static bool write_at(int dir, const char *name, const char *text)
 	return good;
 }
 
-/* Is @name that of a run's cgroup, of this daemon or an earlier one? */
+const char *state_id(const char *state)
+{
+	static char id[40];
+	struct stat st;
+
+	if (stat(state, &st)) {
+		say(SAY_ERROR, "cannot find '%s': %s", state, strerror(errno));
+		exit(1);
+	}
+	snprintf(id, sizeof(id), "%llx-%llx", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	return id;
+}
+
+/* Is @name that of a run's cgroup, of this daemon or an earlier one with the same state? */
 static bool is_run(const char *name)
 {
-	size_t len = strlen(name);
+	size_t len = strlen(name), end = strlen(run_end);
 
-	return len > strlen(RUN_END) && !strcmp(name + len - strlen(RUN_END), RUN_END);
+	return len > end && !strcmp(name + len - end, run_end);
 }
 
 /* Call @fn with the name of the cgroup of each run. Returns how often it returned false. */
@@ -104,9 +121,9 @@ static bool enable(const char *controller)
 	return write_at(base, "cgroup.subtree_control", text);
 }
 
-/* @dir is the cgroup to use, NULL for the daemon's own, or "none". */
-void cgroup_setup(const char *dir)
+void cgroup_setup(const char *dir, const char *state)
 {
+	run_end = format(".%s.run", state_id(state));
 	if (dir && strcmp(dir, "none")) {
 		base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (base < 0) {
@@ -166,12 +183,12 @@ int cgroup_make(struct run *run, const char **why)
 
 	name[0] = 0;
 	if (base >= 0) {
-		snprintf(name, sizeof(run->process.cgroup), "%lld-%lld.%lld" RUN_END,
-			 (long long)f->id, (long long)f->at, (long long)f->attempt);
+		snprintf(name, NAME_SIZE, "%lld-%lld.%lld%s", (long long)f->id,
+			 (long long)f->at, (long long)f->attempt, run_end);
 		if (f->shard)
-			snprintf(name, sizeof(run->process.cgroup), "%lld-%lld.%lld.%lld" RUN_END,
-				 (long long)f->id, (long long)f->at, (long long)f->attempt,
-				 (long long)f->shard);
+			snprintf(name, NAME_SIZE, "%lld-%lld.%lld.%lld%s", (long long)f->id,
+				 (long long)f->at, (long long)f->attempt, (long long)f->shard,
+				 run_end);
 		mkdirat(base, name, 0755);
 		dir = openat(base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (dir < 0)
@@ -185,7 +202,7 @@ int cgroup_make(struct run *run, const char **why)
 /* Kill all processes of the cgroup @name, at once. The kernel has that from 5.14 on. */
 static bool kill_named(const char *name)
 {
-	char file[120];
+	char file[NAME_SIZE + sizeof("/cgroup.kill")];
 
 	snprintf(file, sizeof(file), "%s/cgroup.kill", name);
 	return write_at(base, file, "1");
@@ -197,10 +214,32 @@ void cgroup_kill(struct run *run)
 		kill_named(run->process.cgroup);
 }
 
+/* Remove the cgroup @name in @at, and those that the run has made below it. */
+static bool remove_tree(int at, const char *name, int depth)
+{
+	struct dirent *entry;
+	DIR *dir;
+	int fd;
+
+	if (!unlinkat(at, name, AT_REMOVEDIR))
+		return true;
+	if (depth == DEPTH_MAX)
+		return false;
+	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") &&
+		    strcmp(entry->d_name, ".."))
+			remove_tree(fd, entry->d_name, depth + 1);
+	if (dir)
+		closedir(dir);
+	return !unlinkat(at, name, AT_REMOVEDIR);
+}
+
 /* Remove the cgroup @name. Returns false if it has processes, or is gone already. */
 static bool remove_named(const char *name)
 {
-	return !unlinkat(base, name, AT_REMOVEDIR);
+	return remove_tree(base, name, 0);
 }
 
 /* Remove the cgroups of runs that are over. Those of running runs are not empty, so they stay. */
@@ -283,11 +322,9 @@ static int kill_marked(const char *mark)
  */
 void leftovers_kill(const char *state)
 {
-	char *mark;
+	char *mark = format(STATE_MARK, state_id(state));
 	int ms = 0;
 
-	if (asprintf(&mark, "TWHEEL_STATE=%s", state) < 0)
-		abort();
 	while (((base >= 0 && each_run(kill_and_remove)) || kill_marked(mark)) && ms < KILL_MS) {
 		usleep(10 * 1000);
 		ms += 10;

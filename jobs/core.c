@@ -38,6 +38,7 @@
 #define EXPIRE_ROWS	1000
 #define STUCK_MS	250
 #define UNDECIDED_US	US_PER_MS	/* until a firing that was not decided is fired again */
+#define COUNTED_SOON	10000		/* so many missed times are counted in no time */
 #define RELOAD_NS	(NS_PER_S / 2)	/* after firings that were refused */
 #define LOOK_US		(250 * US_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
@@ -257,8 +258,10 @@ static void window_row(void *arg, const struct due *due)
 
 	window->nr++;
 	window->last = due->at;
-	if (!run_find(due->id, due->at))	/* else it is being fired */
-		core_arm(due->id, due->job, due->at);
+	if (run_find(due->id, due->at))		/* it is being fired */
+		return;
+	job_is_due(due);
+	core_arm(due->id, due->job, due->at);
 }
 
 /* Returns false if there are more of these rows, all due at the same time. */
@@ -397,6 +400,14 @@ size_t core_paced(void)
 	return HASH_CNT(in_all, late_ones);
 }
 
+/* Does it take long to count the times of the job that have passed since @at? */
+static bool takes_long(const struct def *def, int64_t at, int64_t now)
+{
+	int64_t each = def->kind == KIND_RATE ? def->period : US_PER_S;
+
+	return (def->kind == KIND_CRON || def->except) && (now - at) / each > COUNTED_SOON;
+}
+
 /*
  * The timer of a row has expired. Check against memory whether the time of the row has come, and
  * plan what to do. With @paced, a late run goes through pace() first.
@@ -422,6 +433,10 @@ static void fire(const struct armed *row, bool paced)
 		return;
 	}
 	late = is_late(&job->def, row->at, now);
+	if (paced && late && takes_long(&job->def, row->at, now)) {
+		pace(row);
+		return;
+	}
 	if (late)
 		store_keep(store);	/* to count the times that were missed may take long */
 	plan = plan_firing(&job->def, job->name, row->at, now, row->id != job->due_id);

@@ -410,6 +410,8 @@ static bool set_pairs(struct parser *p, struct json_object *value, const char **
 
 	if (!json_object_is_type(value, json_type_object))
 		return wrong(p, "expected an object of strings");
+	if (json_object_object_length(value) > WORDS_MAX)
+		return wrong(p, "there are more than %d", WORDS_MAX);
 	*list = calloc((size_t)json_object_object_length(value) + 1, sizeof(**list));
 	if (!*list)
 		return wrong(p, "no memory");

@@ -16,6 +16,7 @@
 #include <grp.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,14 +33,16 @@
 #include "twheeld.h"
 
 #define READ_SIZE	65536
+#define HOME_MS		1000
 #define ENV_OWN		16
 #define FILES_OWN	32	/* descriptors of the daemon itself */
 #define READS_MAX	64	/* reads of a pipe after its run has ended; a pipe holds less */
 
 static struct rlimit old_files;	/* the limit on descriptors that the daemon was started with */
-static char *state_mark;	/* TWHEEL_STATE=..., for the environment of each run */
+static char *state_path;	/* TWHEEL_STATE=..., for the environment of each run */
+static char *state_mark;	/* and what leftovers_kill() looks for, see state_id() */
 static pid_t daemon_pid;	/* see child_bound() */
-static bool home_answers;	/* see is_needed() */
+static bool home_answers;	/* see ask_home() */
 
 /* For how many runs there are descriptors: a run takes three, and connections have a quarter. */
 static int64_t runs_max(void)
@@ -67,6 +70,38 @@ static bool is_needed(const char *dir, const char *state)
 }
 
 /*
+ * Is the home directory one without which nothing works? If its file system does not answer, this
+ * process must not wait for it, nor for a child that does. So an orphan asks, and has a second.
+ */
+static bool ask_home(const char *state)
+{
+	struct pollfd answer = { .events = POLLIN };
+	int fds[2];
+	char yes = 0;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return false;
+	pid = fork();
+	if (!pid) {
+		if (!fork()) {
+			yes = is_needed(getenv("HOME"), state);
+			if (write(fds[1], &yes, 1) != 1)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	close(fds[1]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	answer.fd = fds[0];
+	if (poll(&answer, 1, HOME_MS) != 1 || read(fds[0], &yes, 1) != 1)
+		yes = 0;
+	close(fds[0]);
+	return yes;
+}
+
+/*
  * The daemon needs many descriptors for many runs, so it raises its own limit as far as it may. Its
  * runs get the limit that the daemon was started with. A run for which the daemon cannot get the
  * three descriptors would have no log.
@@ -76,7 +111,7 @@ void exec_setup(const char *state)
 	struct rlimit files;
 
 	daemon_pid = getpid();
-	home_answers = is_needed(getenv("HOME"), state);
+	home_answers = ask_home(state);
 	getrlimit(RLIMIT_NOFILE, &old_files);
 	files = old_files;
 	files.rlim_cur = files.rlim_max;
@@ -86,8 +121,8 @@ void exec_setup(const char *state)
 		say(SAY_WARNING, "at most %lld runs at once: there are %llu descriptors",
 		    (long long)max_running, (unsigned long long)files.rlim_max);
 	}
-	if (asprintf(&state_mark, "TWHEEL_STATE=%s", state) < 0)
-		abort();
+	state_path = format("TWHEEL_STATE=%s", state);
+	state_mark = format(STATE_MARK, state_id(state));
 }
 
 void exec_undo(void)
@@ -117,18 +152,25 @@ static bool is_own(const char *variable)
 	return false;
 }
 
-/* Set NAME=VALUE in @env. The text stays the caller's. */
-static void set(char **env, size_t *n, const char *text)
+/*
+ * Set NAME=VALUE in @env, of which the first @nr may have that name. The text stays the caller's.
+ */
+static void set_more(char **env, size_t nr, size_t *n, const char *text)
 {
 	size_t len = strcspn(text, "=") + 1;
 
-	for (size_t i = 0; i < *n; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		if (strncmp(env[i], text, len))
 			continue;
 		env[i] = (char *)text;
 		return;
 	}
 	env[(*n)++] = (char *)text;
+}
+
+static void set(char **env, size_t *n, const char *text)
+{
+	set_more(env, *n, n, text);
 }
 
 /* set() of a text that was allocated. The caller frees all texts in @made. */
@@ -146,6 +188,7 @@ static void set_run(const struct run *run, char **env, size_t *n, char **made)
 	const struct firing *f = &run->firing;
 	char at[40];
 
+	set(env, n, state_path);
 	set(env, n, state_mark);
 	set_new(env, n, made, format("TWHEEL_JOB=%s", job_name(run->job)));
 	set_new(env, n, made, format("TWHEEL_KEY=%lld-%lld", (long long)f->id, (long long)f->at));
@@ -194,8 +237,9 @@ static char **make_env(const struct run *run, const struct passwd *pw, char *mad
 		set(env, &n, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	if (pw)
 		set_user(pw, env, &n, made);
+	nr = n;
 	for (size_t i = 0; i < nr_def; i++)
-		set(env, &n, def->env[i]);
+		set_more(env, nr, &n, def->env[i]);
 	set_run(run, env, &n, made);
 	return env;
 }
@@ -485,7 +529,8 @@ int exec_begin(struct run *run)
 	run->process.log = (struct log) { .fd = -1 };
 	if (def->user) {
 		pw = def_user(def->user);
-		if (!pw && errno)
+		run->process.no_user = !pw && errno;
+		if (run->process.no_user)
 			return -errno;
 		/* The store may be one that root has left. */
 		why = pw ? def_user_wrong(pw) : "there is no such user";

@@ -313,6 +313,7 @@ static void default_places(void)
 static void make_dir(const char *path, mode_t mode)
 {
 	char *copy = format("%s", path);
+	mode_t old = umask(022);
 
 	for (char *c = strchr(copy + 1, '/'); c; c = strchr(c + 1, '/')) {
 		*c = 0;
@@ -321,6 +322,7 @@ static void make_dir(const char *path, mode_t mode)
 	}
 	if (mkdir(copy, mode) && errno != EEXIST)
 		die("cannot make '%s': %s", path, strerror(errno));
+	umask(old);
 	free(copy);
 }
 
@@ -335,6 +337,7 @@ static void take_state(void)
 	int fd;
 
 	make_dir(options.state, 0700);
+	umask(077);	/* the directory may have been there before, and be open to others */
 	path = realpath(options.state, NULL);
 	if (!path)
 		die("cannot find '%s': %s", options.state, strerror(errno));
@@ -500,6 +503,7 @@ static int listen_here(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	char *dir = format("%s", options.socket), *slash = strrchr(dir, '/');
+	mode_t old;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (slash && slash > dir) {
@@ -512,13 +516,13 @@ static int listen_here(void)
 		    fd < 0 ? strerror(errno) : "the name is too long");
 	strcpy(address.sun_path, options.socket);
 	remove_old(&address);
-	umask(0177);
+	old = umask(0177);
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
 	    (options.group &&
 	     (chown(options.socket, (uid_t)-1, find_group()) || chmod(options.socket, 0660))) ||
 	    listen(fd, SOMAXCONN))
 		die("cannot make the socket '%s': %s", options.socket, strerror(errno));
-	umask(022);
+	umask(old);
 	return fd;
 }
 
@@ -632,7 +636,7 @@ static void set_up(void)
 
 	take_state();
 	exec_setup(options.state);
-	cgroup_setup(options.cgroup);
+	cgroup_setup(options.cgroup, options.state);
 	leftovers_kill(options.state);
 	if (options.store)
 		open_server();

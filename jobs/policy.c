@@ -137,10 +137,11 @@ int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t 
 {
 	int64_t add = share(def, name), at = due - add;
 
-	if (!due || (def->kind != KIND_RATE && due > now))
+	if (due && due <= now)
+		return due;
+	if (!due || def->kind != KIND_RATE)
 		return first_due(def, name, now);
-	if (due > now)
-		at -= (due - now - 1) / def->period * def->period;
+	at -= (due - now - 1) / def->period * def->period;
 	at = is_off(def, at + add) ? next_on(def, add, at) : at;
 	return at ? at + add : 0;
 }

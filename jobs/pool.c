@@ -69,15 +69,27 @@ int64_t pool_over_before(void)
 }
 
 /*
+ * How long a lease may be that a runner has. Other daemons, and the one before this one, may have
+ * had a longer lease than this one.
+ */
+static int64_t longest_lease(void)
+{
+	static int64_t until;
+	int64_t most = LEASES * LEASE_MAX_US;
+
+	if (!until)
+		until = boot_us() + most;
+	return store->many || (store->life > 1 && boot_us() < until) ? most : pool_lease();
+}
+
+/*
  * Leases are written as times. If the clock was set back, they end later than any lease that begins
- * now. Other daemons may have a longer lease than this one.
+ * now.
  */
 static void end_leases(void)
 {
-	int64_t longest = store->many ? LEASES * LEASE_MAX_US : pool_lease();
-
 	if (was_set)
-		was_set = store_leases_end(store, now_us() + longest);
+		was_set = store_leases_end(store, now_us() + longest_lease());
 }
 
 /* ---- which runners there are -------------------------------------------------------- */

@@ -289,6 +289,14 @@ static void load_job(void *arg, const struct job_row *row)
 	}
 }
 
+void job_is_due(const struct due *due)
+{
+	struct job *job = job_by_id(due->job);
+
+	if (job && job->due_id == due->id)
+		job->due_at = due->at;
+}
+
 int job_refresh(int64_t id)
 {
 	bool there = false;
@@ -641,7 +649,8 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	*def = (struct def) { 0 };
 	job->rev++;
 	pool_moved(job);
-	set_due(job, row->due_id, row->due_at);
+	if (row->due_id != job->due_id)		/* else it is being fired, or will be */
+		set_due(job, row->due_id, row->due_at);
 	if (row->passed_id && !job->paused)
 		core_arm(row->passed_id, job->id, row->passed_at);
 	put->job = job;
@@ -674,16 +683,18 @@ static void forget_planned(struct planned *planned)
 static int put_planned(struct planned *planned, struct job_row *rows, char error[ERROR_MAX])
 {
 	int err = -EAGAIN;
+	int64_t now;
 
 	for (int n = 0; n < CHANGES_MAX && err == -EAGAIN; n++) {
 		forget_planned(planned);
 		err = see_changes();
 		if (err)
 			break;
-		err = check_all(planned, now_us(), rows, error);
+		now = now_us();
+		err = check_all(planned, now, rows, error);
 		if (err)
 			return err;
-		err = store_put(store, rows, planned->nr, now_us());
+		err = store_put(store, rows, planned->nr, now);
 	}
 	if (err)
 		return not_written(err, error);
@@ -889,22 +900,35 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 /* ---- zones -------------------------------------------------------------------------- */
 
 /*
- * Was the next time of @job planned by other rules of its zone than the zone has now? A time that
- * has passed stays as it was planned.
+ * When is @job due, by the rules that its zone has now? A time that has passed stays as it was
+ * planned. If the clock was set back, times that were fired already are not due once more.
  */
-static bool is_outdated(const struct job *job, int64_t now)
+static int64_t due_by_zone(const struct job *job, int64_t now)
 {
-	return !job->broken && job->def.kind == KIND_CRON && store_owns(store, job->id) &&
-	       job->due_at > now && next_due(&job->def, job->name, job->due_at - 1) != job->due_at;
+	int64_t next, fired = 0;
+
+	if (job->due_at <= now)
+		return job->due_at;
+	next = next_due(&job->def, job->name, now);
+	if (next == job->due_at || store_fired(store, job->due_id, &fired))
+		return job->due_at;
+	return fired > now ? next_due(&job->def, job->name, fired) : next;
 }
 
 static void find_outdated(void *arg, struct job *job)
 {
 	struct affected *a = arg;
+	int64_t at;
 
 	store_keep(store);
-	if (is_outdated(job, now_us()))
-		add_affected(a, job);
+	if (job->broken || job->def.kind != KIND_CRON || !job->due_id ||
+	    !store_owns(store, job->id))
+		return;
+	at = due_by_zone(job, now_us());
+	if (at == job->due_at)
+		return;
+	add_affected(a, job);
+	a->rows[a->nr - 1].due_at = at;
 }
 
 int jobs_plan_again(void)
@@ -913,11 +937,9 @@ int jobs_plan_again(void)
 	int err = store_mark(store);
 
 	jobs_each(find_outdated, &affected);
-	for (size_t i = 0; i < affected.nr; i++) {
-		affected.rows[i].due_at = plan_again(&affected, i, affected.jobs[i]->due_at);
+	for (size_t i = 0; i < affected.nr; i++)
 		say(SAY_INFO, "job '%s' is due at another time: the rules of its zone have changed",
 		    affected.jobs[i]->name);
-	}
 	if (!err && affected.nr)
 		err = store_put(store, affected.rows, affected.nr, now_us());
 	if (!err)

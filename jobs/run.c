@@ -35,6 +35,9 @@ size_t nr_running;
 
 /* Runs that may begin: a turn that says so was written. In the order in which it was. */
 static struct runs ready = TAILQ_HEAD_INITIALIZER(ready);
+/* Runs that may begin as soon as users can be looked up: see put_off(). */
+static struct runs no_user = TAILQ_HEAD_INITIALIZER(no_user);
+static char *unknown;	/* the user who could not be, a moment ago; or NULL */
 /* All runs, by FIRING_SIZE bytes of their firings, in the order in which they were made. */
 static struct run *by_firing;
 /* Begin nothing: for ever, since runs_stop() was called; or until hold_over(). */
@@ -96,6 +99,8 @@ static struct run *run_new(struct job *job, const struct firing *firing)
 	run->process.log.fd = -1;
 	expect(run);
 	TAILQ_INSERT_TAIL(&job->runs, run, in_job);
+	job->nr_runs++;
+	job->nr_queued += firing->state == STATE_QUEUED;
 	HASH_ADD(in_all, by_firing, firing, FIRING_SIZE, run);
 	return run;
 }
@@ -113,6 +118,8 @@ static void run_free(struct run *run)
 	if (run->ready)
 		TAILQ_REMOVE(run->ready, run, in_ready);
 	TAILQ_REMOVE(&run->job->runs, run, in_job);
+	run->job->nr_runs--;
+	run->job->nr_queued -= run->firing.state == STATE_QUEUED;
 	HASH_DELETE(in_all, by_firing, run);
 	free((char *)run->firing.arg);
 	free(run);
@@ -148,6 +155,13 @@ static void set_delay(struct run *run, void (*fn)(void *arg, const struct twheel
 	set_timer(run, (struct twheel_task) { .fn = fn, .when_ns = us * NS_PER_US });
 }
 
+/* Change the state in memory. */
+static void note_state(struct run *run, enum state state)
+{
+	run->job->nr_queued += (state == STATE_QUEUED) - (run->firing.state == STATE_QUEUED);
+	run->firing.state = state;
+}
+
 /*
  * The firing has another state, in the same attempt. If the new state is KILLED, the log stays with
  * the life that has it.
@@ -156,7 +170,7 @@ static void set_state(struct run *run, enum state state)
 {
 	struct op *op = core_op(OP_READY, run->job);
 
-	run->firing.state = state;
+	note_state(run, state);
 	if (state != STATE_KILLED)
 		run->firing.life = store->life;
 	op->line.firing = run->firing;
@@ -232,35 +246,11 @@ static void wait_to_retry(struct run *run)
 
 /* ---- over --------------------------------------------------------------------------- */
 
-/* Is there a run of the job that is not queued? Then those that are must wait. */
-static bool any_active(const struct job *job)
-{
-	const struct run *run;
-
-	TAILQ_FOREACH(run, &job->runs, in_job)
-		if (run->firing.state != STATE_QUEUED)
-			return true;
-	return false;
-}
-
-/* The run of the job that has been queued the longest, or NULL. */
-static struct run *first_queued(const struct job *job)
-{
-	struct run *run;
-
-	TAILQ_FOREACH(run, &job->runs, in_job)
-		if (run->firing.state == STATE_QUEUED)
-			return run;
-	return NULL;
-}
-
-/* If no run of the job is active, its first queued run may begin. */
+/* If no run of the job is active, the one that has been queued the longest may begin. */
 static void ready_next(struct job *job)
 {
-	struct run *run = any_active(job) ? NULL : first_queued(job);
-
-	if (run)
-		make_ready(run);
+	if (job->nr_queued && job->nr_queued == job->nr_runs)
+		make_ready(TAILQ_FIRST(&job->runs));
 }
 
 /* Forget the run. Another one of its job may have been queued because of it. */
@@ -351,7 +341,7 @@ static void attempt_again(struct run *run, enum outcome outcome, int64_t status,
 	op->line.more = true;
 	run->firing.attempt++;
 	run->firing.tries += outcome != OUTCOME_LOST;
-	run->firing.state = wake ? STATE_WAITING : ready_state(run->job);
+	note_state(run, wake ? STATE_WAITING : ready_state(run->job));
 	run->firing.wake = wake;
 	run->firing.life = store->life;
 	run->began = 0;
@@ -419,17 +409,6 @@ static void process_over(struct run *run, int code, int status)
 
 /* ---- a firing ----------------------------------------------------------------------- */
 
-/* How many runs of the job are queued. */
-static size_t nr_queued(const struct job *job)
-{
-	const struct run *run;
-	size_t n = 0;
-
-	TAILQ_FOREACH(run, &job->runs, in_job)
-		n += run->firing.state == STATE_QUEUED;
-	return n;
-}
-
 /* May a new firing run, now or later, although other runs of the job may exist? Sets its state. */
 static bool may_overlap(struct job *job, enum state *state)
 {
@@ -438,22 +417,19 @@ static bool may_overlap(struct job *job, enum state *state)
 		return true;
 	*state = STATE_QUEUED;
 	if (job->def.overlap == OVERLAP_QUEUE)
-		return nr_queued(job) < (size_t)job->def.queue;
+		return job->nr_queued < job->def.queue;
 	return job->def.overlap == OVERLAP_REPLACE;
 }
 
 /*
  * Has the job a run that the store may still refuse? A timer is a hint: the firing may have been
- * cancelled, or replaced by its key.
+ * cancelled, or replaced by its key. Runs of a job are written in their order.
  */
 static bool any_unwritten(const struct job *job)
 {
-	const struct run *run;
+	const struct run *last = TAILQ_LAST(&job->runs, runs);
 
-	TAILQ_FOREACH(run, &job->runs, in_job)
-		if (!run->written)
-			return true;
-	return false;
+	return last && !last->written;
 }
 
 /* Do not run the firing. If the next time would depend on the end of its run, count from now. */
@@ -579,6 +555,8 @@ static void row_moved(const struct op *op)
 	if (!job || f->id != job->due_id)
 		return;
 	job->due_at = op->done || op->type == OP_MOVE ? op->next : f->at;
+	if (!op->done)
+		core_refused();
 	if (!op->done || !op->next)
 		return;
 	if (op->next != NEVER && !job->paused)
@@ -669,6 +647,56 @@ static void hold(int err)
 	held = !twheel_sched_add(sched, &task, NULL);
 }
 
+/*
+ * Users may be looked up again: try all that wait for that. To look one up may take long, so after
+ * one that fails the others wait. Those of the user who has failed come last, so that the others'
+ * turn comes.
+ */
+static void users_again(void *arg, const struct twheel_task_info *task)
+{
+	struct run *run, *next;
+
+	(void)arg;
+	(void)task;
+	for (int last = 0; last < 2; last++) {
+		for (run = TAILQ_FIRST(&no_user); run; run = next) {
+			const char *user = run->job->def.user;
+
+			next = TAILQ_NEXT(run, in_ready);
+			if (last || !user || strcmp(user, unknown))
+				run_ready(run);
+		}
+	}
+	free(unknown);
+	unknown = NULL;
+}
+
+/* The run's user, or another run's a moment ago, could not be looked up: it waits for that. */
+static void put_off(struct run *run)
+{
+	TAILQ_REMOVE(run->ready, run, in_ready);
+	run->ready = &no_user;
+	TAILQ_INSERT_TAIL(&no_user, run, in_ready);
+}
+
+/* A run could not begin. Returns whether another one may be tried. */
+static bool not_begun(struct run *run, int err)
+{
+	struct twheel_task task = { .fn = users_again, .when_ns = BEGIN_AGAIN_NS };
+
+	run->began = 0;
+	if (!core_may_begin())
+		return false;
+	if (!run->process.no_user || twheel_sched_add(sched, &task, NULL)) {
+		hold(err);
+		return false;
+	}
+	say(SAY_WARNING, "cannot look up the user '%s': %s", run->job->def.user, strerror(-err));
+	unknown = format("%s", run->job->def.user);
+	put_off(run);
+	return true;
+}
+
 /* Begin the process of a run that is ready. Returns false if none can be created now. */
 static bool begin(struct run *run)
 {
@@ -678,16 +706,16 @@ static bool begin(struct run *run)
 		run_elsewhere(run);
 		return true;
 	}
+	if (unknown && run->job->def.user) {
+		put_off(run);
+		return true;
+	}
 	run->began = now_us();
 	run->process.ended = process_over;
 	run->process.may_begin = core_may_begin;
 	err = run->job->def.url ? web_begin(run) : exec_begin(run);
-	if (err) {
-		run->began = 0;
-		if (core_may_begin())
-			hold(err);
-		return false;
-	}
+	if (err)
+		return not_begun(run, err);
 	crash_point("a process began");
 	nr_running++;
 	TAILQ_REMOVE(run->ready, run, in_ready);
@@ -800,6 +828,8 @@ static void leave_ready(void)
 {
 	struct run *run;
 
+	while ((run = TAILQ_FIRST(&no_user)))
+		run_ready(run);
 	while ((run = TAILQ_FIRST(&ready))) {
 		TAILQ_REMOVE(&ready, run, in_ready);
 		run->ready = NULL;
@@ -912,7 +942,7 @@ static bool was_killed(const struct run *run)
 	const struct job *job = run->job;
 
 	return run->firing.state == STATE_KILLED ||
-	       (job->name && job->def.overlap == OVERLAP_REPLACE && first_queued(job));
+	       (job->name && job->def.overlap == OVERLAP_REPLACE && job->nr_queued);
 }
 
 /*

@@ -49,6 +49,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_DUE_ADD] = "INSERT INTO due (at, main, off, key, arg, job)"
 		      " SELECT $1, $2, paused * $3, $4, $5, id FROM job WHERE id = $6 RETURNING id",
 	[Q_DUE_KEY] = "DELETE FROM due WHERE job = $1 AND key = $2",
+	[Q_DUE_KEEP] = "UPDATE due SET at = at WHERE job = $1 AND main = 1 AND at <= $2"
+		       " RETURNING id, at",
 	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1 RETURNING at",
 	[Q_DUE_FIND] = "SELECT job FROM due WHERE id = $1 AND at = $2",
 	[Q_DUE_KILL] = "DELETE FROM due WHERE id = $1 AND at = $2 AND main = 0",
@@ -78,6 +80,8 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_BAD_JOB] = BAD_OF " AND job = $4 ORDER BY seq DESC LIMIT $5",
 	[Q_KNOWN] = "SELECT 1 FROM running WHERE id = $1 AND at = $2 AND attempt <= $3 UNION ALL"
 		    " SELECT 1 FROM history WHERE id = $1 AND at = $2 AND attempt = $3",
+	[Q_FIRED] = "SELECT coalesce(max(at), 0) FROM (SELECT at FROM running WHERE id = $1 UNION"
+		    " ALL SELECT at FROM history WHERE id = $1) AS firings",
 	[Q_HISTORY_DROP] = "DELETE FROM history WHERE seq = $1",
 
 	/* A row that was moved, deleted or paused since its timer was armed is not taken. */
@@ -599,43 +603,60 @@ static int put_new(struct store *store, struct job_row *row)
 			(int64_t)row->once);
 }
 
+/* The row of Q_DUE_KEEP. */
+static void kept_row(struct store *store, void *call, void *arg)
+{
+	struct job_row *row = arg;
+
+	(void)call;
+	row->due_id = sql_number(store, 0);
+	row->due_at = sql_number(store, 1);
+}
+
 /*
  * Replace the definition of a job that still has this revision, and delete its schedule's row of
- * due. If there is one, *@was becomes when it was due. -ESTALE if the job has another revision. In
- * a transaction.
+ * due. If there is one, *@was becomes when it was due. But if the schedule goes on, and the row was
+ * due before @now and was not fired, it stays: this is its due_id. -ESTALE if the job has another
+ * revision. In a transaction.
  */
-static int put_again(struct store *store, const struct job_row *row, int64_t *was)
+static int put_again(struct store *store, struct job_row *row, int64_t *was, int64_t now)
 {
 	int err = sql_run(store, Q_JOB_SET, "tiii", row->def, (int64_t)row->once, row->id,
 			  row->rev);
 
+	row->due_id = 0;
 	if (!err && !store->changed)
 		err = -ESTALE;
-	return err ? err : sql_each(store, Q_DUE_MAIN, take_id, NULL, was, "i", row->id);
+	if (!err && row->goes_on)
+		err = sql_each(store, Q_DUE_KEEP, kept_row, NULL, row, "ii", row->id, now);
+	if (err || row->due_id)
+		return err;
+	return sql_each(store, Q_DUE_MAIN, take_id, NULL, was, "i", row->id);
 }
 
 /* store_put() of one row, in a transaction. *@was is filled in as by put_again(). */
-static int put_job(struct store *store, struct job_row *row, int64_t *was)
+static int put_job(struct store *store, struct job_row *row, int64_t *was, int64_t now)
 {
 	*was = 0;
-	return row->id ? put_again(store, row, was) : put_new(store, row);
+	return row->id ? put_again(store, row, was, now) : put_new(store, row);
 }
 
-/* The second half of that: the new row of due, and the news. */
+/* The second half of that: the new row of due, if the old one does not stay, and the news. */
 static int put_due(struct store *store, struct job_row *row)
 {
-	struct due due = { .job = row->id, .at = row->due_at, .main = true };
+	struct due due = { .id = row->due_id, .job = row->id, .at = row->due_at, .main = true };
 	int err = 0;
 
-	if (row->due_at)
+	if (row->due_at && !due.id)
 		err = due_add(store, &due, false);
 	row->due_id = due.id;
 	return err ? err : tell(store, NEWS_JOB, row->id, 0, 0);
 }
 
 /*
- * The row of due that put_again() deleted may have been due at @was, before @now. That time must
- * not be lost: see struct job_row. In a transaction, in which no other life can fire it.
+ * The row of due that put_again() deleted was due at @was. If that was before @now, it becomes a
+ * firing of its own, since it must not be lost. In a transaction, in which no other life can fire
+ * it.
  */
 static int keep_passed(struct store *store, struct job_row *row, int64_t was, int64_t now)
 {
@@ -644,10 +665,6 @@ static int keep_passed(struct store *store, struct job_row *row, int64_t was, in
 
 	if (!was || was > now)
 		return 0;
-	if (row->goes_on) {
-		row->due_at = was;
-		return 0;
-	}
 	err = add_one(store, &due, false, now);
 	row->passed_id = due.id;
 	row->passed_at = due.at;
@@ -663,7 +680,7 @@ int store_put(struct store *store, struct job_row *rows, size_t nr, int64_t now)
 		return err;
 	err = check_mark(store);
 	for (size_t i = 0; i < nr && !err; i++) {
-		err = put_job(store, &rows[i], &was);
+		err = put_job(store, &rows[i], &was, now);
 		if (!err)
 			err = keep_passed(store, &rows[i], was, now);
 		if (!err)
@@ -764,12 +781,17 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 	if (!err)
 		err = tell(store, NEWS_DAYS, 0, 0, 0);
 	for (size_t i = 0; i < nr_jobs && !err; i++) {
-		err = put_job(store, &rows[i], &was);
+		err = put_job(store, &rows[i], &was, 0);
 		rows[i].due_at = again(arg, i, was);
 		if (!err)
 			err = put_due(store, &rows[i]);
 	}
 	return store->ops->end(store, err);
+}
+
+int store_fired(struct store *store, int64_t id, int64_t *at)
+{
+	return sql_each(store, Q_FIRED, take_id, NULL, at, "i", id);
 }
 
 /* A row of Q_KNOWN. */

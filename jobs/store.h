@@ -164,7 +164,7 @@ struct due {
  * @due_id:	the row of due of its schedule; 0 if there is none
  * @due_at:	when that row is due
  * @goes_on:	store_put(): its schedule is the one that it has in the store. If that was due
- *		before now and was not fired, it is due then still
+ *		before now and was not fired, its row stays
  * @passed_id:	store_put(): else there is a row of due for that time besides, with this id
  * @passed_at:	when that row is due
  */
@@ -494,6 +494,8 @@ int store_history(struct store *store, const struct query *query,
 int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct ended *), void *arg);
 /* *@known becomes whether that attempt of the firing is not over, or is in history. */
+/* *@at becomes the latest time at which this row was fired, as far as history has it; or 0. */
+int store_fired(struct store *store, int64_t id, int64_t *at);
 int store_known(struct store *store, const struct firing *firing, bool *known);
 /* Call @fn for when these jobs are due by their schedules, if they are. Only if @store->many. */
 int store_dues(struct store *store, const int64_t *jobs, size_t nr,

@@ -166,6 +166,8 @@ size_t core_paced(void);
  * @due_id:	see struct job_row
  * @due_at:	see struct job_row
  * @runs:	firings that are not over
+ * @nr_runs:	how many
+ * @nr_queued:	how many of these are queued
  * @moved:	see pool_moved()
  * @alarm_timer: the scheduler's task at the end of the pause after an alarm, or 0
  * @alarm_held:	how many alarms were held back in that pause
@@ -181,6 +183,8 @@ struct job {
 	int64_t		due_id;
 	int64_t		due_at;
 	struct runs	runs;
+	int64_t		nr_runs;
+	int64_t		nr_queued;
 	bool		moved;
 	uint64_t	alarm_timer;
 	int64_t		alarm_held;
@@ -200,6 +204,8 @@ int days_load(void);
 int jobs_plan_again(void);
 /* Another life has changed the job: read it again, or forget it. Returns 0 or a negative errno. */
 int job_refresh(int64_t id);
+/* A row of due was read: if it is the one of its job's schedule, that is due then. */
+void job_is_due(const struct due *due);
 struct job *job_by_id(int64_t id);
 struct job *job_by_name(const char *name);
 /* Call @fn for each job, in the order of names. */
@@ -260,15 +266,17 @@ struct log {
  * @cgroup:	the name of its cgroup's directory, or empty
  * @ended:	called when it has ended, with code and status as from waitid()
  * @may_begin:	asked when all that may take long is done: may it still begin?
+ * @no_user:	it could not begin because its user could not be looked up
  */
 struct process {
 	pid_t		pid;
 	struct source	end;
 	struct source	output;
 	struct log	log;
-	char		cgroup[104];
+	char		cgroup[136];
 	void		(*ended)(struct run *run, int code, int status);
 	bool		(*may_begin)(void);
+	bool		no_user;
 };
 
 /**
@@ -393,12 +401,21 @@ void exec_end(struct run *run);
 /* If the process has ended, call its ended() now: the loop would only do so later. */
 void exec_look(struct run *run);
 void exec_setup(const char *state);
+/*
+ * What tells the state directory from all others on this machine: device and inode. A path can be
+ * that of several, in containers.
+ */
+const char *state_id(const char *state);
+/* It is in the environment of each run: by it the next daemon finds what this one has left. */
+#define STATE_MARK	"TWHEEL_STATE_ID=%s"
+
 /* Undo exec_setup(), before another program is executed in this process. */
 void exec_undo(void);
 /* The same for descriptors, of which the next program gets only the standard ones. */
 void close_at_exec(void);
 
-void cgroup_setup(const char *dir);
+/* @dir is the cgroup to use, NULL for the daemon's own, or "none"; @state the state directory. */
+void cgroup_setup(const char *dir, const char *state);
 /* Can this daemon set the limits that the job asks for? If not, @error says why. */
 bool cgroup_can(const struct def *def, char error[ERROR_MAX]);
 /*

@@ -5,8 +5,8 @@
  *
  * A line NAME=VALUE is for the jobs after it: it goes into their environment, SHELL runs their
  * commands, and CRON_TZ is their time zone. The first % in a command begins its standard input, in
- * which every % is a new line; \% is a percent sign. No mail is sent: what a job prints is in its
- * log.
+ * which every % is a new line; \% is a percent sign, and before the input \\ is a backslash. No
+ * mail is sent: what a job prints is in its log.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -94,7 +94,7 @@ static bool read_variable(struct crontab *tab, char *s)
 	*end = 0;
 	if (!strcmp(name, "SHELL"))
 		tab->shell = format("%s", value);
-	else if (!strcmp(name, "CRON_TZ"))
+	if (!strcmp(name, "CRON_TZ"))
 		tab->zone = format("%s", value);
 	else if (strcmp(name, "MAILTO") && strcmp(name, "MAILFROM") && strncmp(name, "TWHEEL_", 7))
 		json_object_object_add(tab->env, name, string_new(value));
@@ -107,7 +107,7 @@ static char *cut_input(char *command)
 	char *input = NULL, *to = command;
 
 	for (char *from = command; *from; from++) {
-		if (*from == '\\' && from[1] == '%') {
+		if (*from == '\\' && (from[1] == '%' || (from[1] == '\\' && !input))) {
 			*to++ = *++from;
 		} else if (*from == '%' && !input) {
 			*to++ = 0;

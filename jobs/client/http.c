@@ -138,6 +138,13 @@ char *http_word(const char *word)
 	return out;
 }
 
+char *http_name(const char *name)
+{
+	if (strchr(name, '/'))
+		error(1, 0, "'%s' is not a valid name", name);
+	return http_word(name);
+}
+
 /*
  * Send @data. If the daemon has closed its end, its answer says why: so that is not an error.
  * If it has not read all that was sent until then, we are told that the connection was reset.

@@ -51,6 +51,8 @@ struct json_object *http_get(const char *method, const char *path, struct json_o
 
 /* @word, escaped for use in a path or a query. The caller frees it. */
 char *http_word(const char *word);
+/* The same for a name in a path, where the server takes %2F for a slash. No name has one. */
+char *http_name(const char *name);
 
 /* As asprintf(). Ends the program if there is no memory. The caller frees the result. */
 __attribute__((format(printf, 1, 2)))

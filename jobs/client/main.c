@@ -182,7 +182,7 @@ static void print_runs(struct json_object *list)
 
 static char *job_path(const char *name, const char *rest)
 {
-	char *word = http_word(name), *path = format("/v1/jobs/%s%s", word, rest);
+	char *word = http_name(name), *path = format("/v1/jobs/%s%s", word, rest);
 
 	free(word);
 	return path;
@@ -557,7 +557,7 @@ static int cmd_history(void)
 
 static int cmd_kill(void)
 {
-	return change("POST", format("/v1/runs/%s/kill", http_word(words.argv[0])), NULL);
+	return change("POST", format("/v1/runs/%s/kill", http_name(words.argv[0])), NULL);
 }
 
 /* Is it like 12-1798761600000000? A job may have a name of digits, too. */
@@ -574,7 +574,7 @@ static bool is_run(const char *name)
 static char *run_of(const char *name)
 {
 	struct json_object *list;
-	char *word = http_word(name), *id;
+	char *word = http_name(name), *id;
 
 	if (is_run(name))
 		return word;
@@ -734,7 +734,7 @@ static struct json_object *read_days(const char *name)
 
 static int cmd_days(void)
 {
-	char *path = format("/v1/days/%s", http_word(words.argv[0]));
+	char *path = format("/v1/days/%s", http_name(words.argv[0]));
 	struct json_object *list;
 
 	if (words.argc == 2)

@@ -81,6 +81,9 @@ def runs(tap, job):
     job("run", "arg", "--after=1h", "--key=k")
     tap.same(job("cancel", "arg", "k").returncode, 0, "cancel")
     refused(tap, job("cancel", "arg", "k"), "job 'arg' is not due with key 'k'", "cancel: the key is gone")
+    job("run", "arg", "--after=1h", "--key=kept")
+    tap.same([job("rm", "arg/shots/kept").stderr, job("cancel", "arg", "kept").returncode],
+             ["twheel job: 'arg/shots/kept' is not a valid name\n", 0], "rm: a job, and nothing else")
     odd = ["a/b/c", "/", "..", "%2F", "a+b c", "ä\n", ""]
     done = [(job("run", "arg", "--after=1h", f"--key={key}").returncode, job("cancel", "arg", key).returncode) for key in odd]
     tap.same(done, [(0, 0)] * len(odd), "a key may be any text")
@@ -192,7 +195,7 @@ def crontabs(tap, job, d):
     tap.same(job("import", path).stdout, "2 jobs\n", "import")
     tap.same(job.json("show", "crontab-5")[0]["definition"],
              {"name": "crontab-5", "cron": "*/5 * * * *", "exec": ["/bin/bash", "-c", "echo $NAME % "],
-              "input": "one\ntwo\n", "env": {"NAME": "a value"}, "overlap": "allow", "missed": "skip"},
+              "input": "one\ntwo\n", "env": {"SHELL": "/bin/bash", "NAME": "a value"}, "overlap": "allow", "missed": "skip"},
              "a line becomes a job")
     tap.same(job.json("show", "crontab-7")[0]["definition"]["zone"], "Europe/Berlin", "import: a time zone")
     job("add", "cat", "--", "cat")
@@ -204,6 +207,9 @@ def crontabs(tap, job, d):
     job("import", "-", "--prefix=h-", stdin=f"HOME={d.dir}\n@daily pwd\n")
     tap.same([job("run", "h-2", "--wait").returncode, job("log", "h-2").stdout], [0, f"{d.dir}\n"], "import: HOME is where a command begins")
     job("rm", "h-2")
+    job("import", "-", "--prefix=b-", stdin="@daily printf 'a\\\\b' \\% \\x\\\\%in\\%\\\\\n")
+    shown = job.json("show", "b-1")[0]["definition"]
+    tap.same([shown["exec"][2], shown["input"]], ["printf 'a\\b' % \\x\\", "in%\\\\\n"], "import: backslashes, as cron has them")
     done = job("import", "-", "--prefix=x-", stdin="FOO-BAR=1\n* * * * * true\n")
     tap.same(done.stderr, "-:1: 'FOO-BAR' is not a valid name for a variable\n", "import: a bad variable")
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n61 * * * * true\n")
@@ -298,7 +304,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(101)
+    tap = Tap(103)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

@@ -300,6 +300,17 @@ def hidden(tap, d):
     tap.same([ended(d, put.encode())[0], d.request("DELETE", "/v1/jobs/chunks")[0]], [["200"], 200], "chunks alone")
 
 
+def plans(tap, d):
+    """Jobs that are due each second, each at another time of an hour: to count the next hour of one takes 3 600 steps."""
+    names = [f"second{n}" for n in range(100)]
+    d.post("/v1/jobs", [{"name": name, "cron": "* * * * * *", "zone": "Europe/Berlin", "spread": "1h", "exec": ["true"], "pool": "nobody"} for name in names])
+    jobs = d.get("/v1/jobs?prefix=second&plan=1")
+    counted = [len(job["minutes"]) for job in jobs if "minutes" in job]
+    tap.ok(len(jobs) == 100 and 0 < len(counted) < 20 and set(counted) == {60}, "one request counts so much, and no more", len(jobs), counted)
+    for name in names:
+        d.request("DELETE", f"/v1/jobs/{name}")
+
+
 def crowd(tap, d):
     """While all of these talk, a job is due 20 times a second. They are more than may be connected. All go at the same
     time, so that nothing happens after that by which the daemon could notice that there is room again."""
@@ -358,7 +369,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(59)
+    tap = Tap(60)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow):
@@ -369,6 +380,7 @@ def main():
         hidden(tap, d)
         long(tap, d)
         tap.same(revisions(d), before, "nobody of them has changed anything")
+        plans(tap, d)
         crowd(tap, d)
         tap.same(d.stop(), 0, "the daemon ends")
         tap.ok(not d.unsound(), "the daemon was sound", d.unsound())

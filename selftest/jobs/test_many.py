@@ -725,6 +725,25 @@ def put_late(tap):
         tap.same([a.unsound(), b.unsound()], ["", ""], "both are sound")
 
 
+def new_calendar(tap):
+    """A daemon stands still for less than its lease. Meanwhile another gets a calendar and jobs that use it, and ends."""
+    with Server("fsync = off") as server, Node(server, lease="6s") as a, Node(server, lease="6s") as b:
+        a.start(), b.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        time.sleep(1)
+        b.process.send_signal(signal.SIGSTOP)
+        a.request("PUT", "/v1/days/off", ["2030-01-01"])
+        names = [f"j{n}" for n in range(8)]
+        for name in names:
+            a.put(name, cron="* * * * * *", exec=["true"], **{"except": "off"})
+        status = a.stop()
+        time.sleep(2.5)
+        b.process.send_signal(signal.SIGCONT)
+        seen = until(lambda: all(b.get(f"/v1/runs?job={name}") for name in names))
+        tap.ok(seen and not status, "jobs and their calendar are new to the daemon that takes them over", b.get("/v1/jobs?limit=100"), b.stderr())
+        tap.same([a.unsound(), b.unsound()], ["", ""], "both are sound")
+
+
 class Accepts(http.server.BaseHTTPRequestHandler):
     """Says that it has accepted a request as soon as it is told to."""
 
@@ -1236,7 +1255,7 @@ def killed_at_steps(tap):
 # What it is about: how many points it has, and its tests.
 ABOUT = {
     "lives": (55, [two, fence, deaths, no_names, cut_in_two, circles]),
-    "firings": (16, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late]),
+    "firings": (18, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
     "requests": (10, [accepted, requests_of_the_buried, dropped, forgets, killed_at_steps]),
     "tables": (18, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older]),
 }

@@ -267,6 +267,11 @@ static void days_off(void)
 	/* What has passed is not forgotten. */
 	d = good("{'exec':['a'],'cron':'0 * * * *','except':'off','zone':'UTC'}");
 	CHECK_EQ(due_again(&d, "x", START + 5 * HOUR, START + 7 * HOUR + 1), START + 5 * HOUR);
+	days->day[0] = START / DAY;
+	days->nr = 1;
+	CHECK_EQ(due_again(&d, "x", START + 5 * HOUR, START + 7 * HOUR + 1), START + 5 * HOUR);
+	CHECK_EQ(due_again(&d, "x", START + 8 * HOUR, START + 7 * HOUR + 1), START + DAY);
+	days->nr = 0;
 	CHECK_EQ(due_again(&d, "x", START + 9 * HOUR, START + 7 * HOUR + 1), START + 8 * HOUR);
 	def_free(&d);
 }

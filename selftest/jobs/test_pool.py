@@ -16,6 +16,7 @@ import pwd
 import random
 import re
 import select
+import signal
 import socket
 import sys
 import threading
@@ -70,10 +71,12 @@ def runs(tap, d):
         d.put("env", exec=["/bin/sh", "-c", "env | grep ^TWHEEL_ | sort; echo; cat; pwd"], input="in\n", dir="/", pool="p",
               env={"X": "y"})
         key = run(d, "env", arg="it's")
+        state = os.stat(f"{one.dir}/state")
         at = over(d, key) and d.get(f"/v1/runs/{key}")[0]["at"]
         tap.same(d.output(key).split("\n"),
                  ["TWHEEL_ARG=it's", f"TWHEEL_AT={at}", "TWHEEL_ATTEMPT=1", "TWHEEL_JOB=env", f"TWHEEL_KEY={key}",
-                  "TWHEEL_MISSED=0", f"TWHEEL_STATE={one.dir}/state", "", "in", "/", ""], "a runner runs as a daemon does")
+                  "TWHEEL_MISSED=0", f"TWHEEL_STATE={one.dir}/state", f"TWHEEL_STATE_ID={state.st_dev:x}-{state.st_ino:x}", "", "in", "/", ""],
+                 "a runner runs as a daemon does")
         d.put("fail", exec=["/bin/sh", "-c", "echo $TWHEEL_ATTEMPT; exit 7"], pool="p", retry={"times": 1, "wait": "10ms"})
         key = run(d, "fail")
         tap.same([over(d, key), d.get(f"/v1/runs/{key}")[0]["status"], d.output(key, attempt=1), d.output(key, attempt=2)],
@@ -750,6 +753,24 @@ def clock_set_back(tap):
                      "no lease and no preference lasts longer for that", d.get("/v1/runners"), d.stderr())
 
 
+def shorter_lease(tap):
+    """The daemon is started again with a shorter lease, while a runner that stands still has a longer one."""
+    with Remote() as d:
+        d.start("--lease=10s")
+        with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
+            one.start()
+            d.put("j", pool="p", exec=["sleep", "1000"])
+            key = run(d, "j")
+            running(d, key)
+            one.process.send_signal(signal.SIGSTOP)
+            d.kill()
+            d.start("--lease=1s")
+            two.start()
+            time.sleep(6)
+            tap.same([(r["attempt"], r["state"]) for r in d.get(f"/v1/runs/{key}")], [(1, "running")], "a runner keeps the lease that it was told", d.stderr())
+            one.process.send_signal(signal.SIGCONT)
+
+
 def in_vain(tap):
     """All parts of a job for each runner end too late, but well. Another runner comes, and what is left is nothing."""
     with Remote("--lease=2s") as d, Runner("a", d, name="one") as one, Runner("a", d, name="two") as two, Runner("a", d, name="three") as three:
@@ -1000,7 +1021,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(77)
+    tap = Tap(78)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -1017,6 +1038,7 @@ def main():
     outlives(tap)
     clock_set(tap)
     clock_set_back(tap)
+    shorter_lease(tap)
     in_vain(tap)
     no_holes(tap)
     sent_again(tap)

@@ -460,6 +460,14 @@ def zones(tap):
         after = [d.get(f"/v1/jobs/{name}")["next"][:3] for name in ("one", "off")]
         gaps = {ns(b) - ns(a) for was, now in zip(before, after) for a, b in zip(was, now)}
         tap.same([before == same, gaps], [True, {3600 * 10**9}], "a zone whose rules have changed", before, same, after)
+        hours = ",".join(str((time.gmtime().tm_hour + n) % 24) for n in range(3, 12))
+        d.put("office", cron=f"30 {hours} * * *", zone="Here", exec=["true"])
+        old = d.get("/v1/jobs/office")["next"]
+        d.stop()
+        install(2)
+        d.start(TZDIR=f"{d.dir}/tz")
+        new = d.get("/v1/jobs/office")["next"]
+        tap.same([ns(old[0]) - ns(new[0]), new[1:3]], [3600 * 10**9, old[:2]], "also if the time was one by the new rules, but not the next one", old, new)
 
 
 def local_time(tap):
@@ -572,7 +580,13 @@ def put_late(tap):
         time.sleep(start + 2 - time.time())
         d.start()
         d.post("/v1/jobs", [{**same[0], "name": "paused", "missed": "skip"}] + same + new)
-        rows = until(lambda: (r := d.get("/v1/runs?limit=1000")) and len(r) == 200 and all(x["state"] == "over" for x in r) and r) or []
+        for puts in range(100):         # each time as many are late as can begin meanwhile, at the rate of late ones
+            rows = d.get("/v1/runs?limit=1000")
+            if len(rows) == 200 and all(r["state"] == "over" for r in rows):
+                break
+            d.post("/v1/jobs", same)
+            time.sleep(0.3)
+        tap.ok(puts < 99, "missed: definitions that are put again and again do not keep it from being run", puts)
         seen = [(r["job"], ns(r["at"]) // 10**9 - start, r["outcome"], r["missed"]) for r in rows]
         tap.same(sorted(x for x in seen if x[0][:4] == "same"), sorted((job["name"], 0, "ok", 0) for job in same), "missed: a definition that is put again changes nothing")
         tap.same({(*x[1:3], d.get(f"/v1/jobs/{x[0]}")["next"][0]) for x in seen if x[0][:5] == "other"},
@@ -673,6 +687,71 @@ def left_over(tap):
         d.start()
         rows = [(r["attempt"], r["outcome"]) for r in d.over("k")]
         tap.same([status, rows, len(d.lines("on"))], [200, [(1, "killed")], 2], "and so it is if the daemon is killed before that has ended", d.stderr())
+
+
+def long_away(tap):
+    """A daemon was away for so long that to count what was missed takes seconds. Requests and other jobs do not wait for that."""
+    with Daemon() as d:
+        d.start()
+        d.post("/v1/jobs", [{"name": f"j{n}", "exec": ["true"], "cron": "* * * * * *"} for n in range(100)])
+        d.stop()
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.execute(f"UPDATE due SET at = at - {10**6 * 86400 * 12}")
+            db.commit()
+        d.start()
+        longest = 0
+        for n in range(200):
+            began = time.monotonic()
+            done = len({r["job"] for r in d.get("/v1/runs?limit=1000") if r["missed"] > 900000})
+            longest = max(longest, time.monotonic() - began)
+            if done == 100:
+                break
+            time.sleep(0.1)
+        tap.ok(done == 100 and longest < 2, "many that have missed much hold up nothing", done, longest, n)
+        tap.same([d.stop(), d.unsound()], [0, ""], "the daemon is sound")
+
+
+def open_state(tap):
+    """The state directory was there before, and everybody may enter it."""
+    with Daemon() as d:
+        os.mkdir(f"{d.dir}/state", 0o755)
+        os.chmod(f"{d.dir}/state", 0o755)
+        d.start()
+        d.put("j", exec=["true"])
+        run(d, "j")
+        d.over("j")
+        modes = {os.path.join(path, name): oct(os.stat(os.path.join(path, name)).st_mode & 0o77)
+                 for path, dirs, files in os.walk(f"{d.dir}/state") for name in dirs + files}
+        tap.ok(len(modes) > 3 and set(modes.values()) == {"0o0"}, "what is in it is the daemon's alone", modes)
+
+
+def others(tap):
+    """Processes that have the path of our state, but not our state: as in a container."""
+    with Daemon() as d:
+        os.mkdir(f"{d.dir}/state")
+        env = {**os.environ, "TWHEEL_STATE": f"{d.dir}/state", "TWHEEL_STATE_ID": "1-1"}
+        with subprocess.Popen(["sleep", "1000"], env=env) as process:
+            d.start()
+            tap.same(process.poll(), None, "a daemon that starts kills nothing of a daemon whose state has the same path elsewhere")
+            process.kill()
+
+
+def full_environment(tap):
+    """A job whose variables take as much as a request can. The daemon dies, and a process that the run has begun does not."""
+    script = ("import os, time\nif os.fork(): os.wait()\nwhile True:\n"
+              " print(os.environ['TWHEEL_ATTEMPT'], file=open(os.environ['OUT'], 'a')); time.sleep(0.05)")
+    with Daemon(PAD="p" * 2000) as d:
+        d.start()
+        env = {f"V{n}": "x" * 130000 for n in range(8)}
+        d.put("j", exec=["python3", "-c", script], env={**env, "OUT": f"{d.dir}/out"})
+        run(d, "j")
+        until(lambda: d.lines("out"))
+        d.kill()
+        d.start()
+        until(lambda: ["2"] in d.lines("out"))
+        time.sleep(1)
+        lines = d.lines("out")
+        tap.same(["1"] in lines[lines.index(["2"]):], False, "what a run with very many variables has left is found, and killed")
 
 
 def replaced(tap):
@@ -1014,7 +1093,7 @@ def in_cgroup(tap, base):
         d.put("where", exec=["/bin/sh", "-c", f"grep ^0: /proc/self/cgroup; setsid sleep 1000 & sleep 0.1; echo $! >{d.dir}/left"])
         key = run(d, "where")
         d.over("where")
-        tap.ok(d.output(key).endswith(f"/{os.path.basename(base)}/{key}.1.run\n"), "cgroup: each run has one", d.output(key))
+        tap.ok(re.search(rf"/{re.escape(os.path.basename(base))}/{key}\.1\.[0-9a-f]+-[0-9a-f]+\.run\n$", d.output(key)), "cgroup: each run has one", d.output(key))
         pid = d.lines("left")[0][0]
         tap.ok(until(lambda: not alive(pid)), "cgroup: a process that left its session is killed too")
         with open(f"{base}/cgroup.controllers", encoding="ascii") as file:
@@ -1026,8 +1105,17 @@ def in_cgroup(tap, base):
             tap.same(d.output(run_of(d, "small")), "50\n", "limits")
         else:
             tap.same((status, answer["error"]), (400, "pids: the daemon has no cgroup that can limit it"), "limits")
+        d.put("below", exec=["/bin/sh", "-c", f"mkdir -p {base}/$(basename $(sed -n s/^0:://p /proc/self/cgroup))/a/b"])
+        run(d, "below")
+        d.over("below")
         left = until(lambda: not [n for n in os.listdir(base) if n.endswith(".run")], 5)
-        tap.ok(left, "cgroup: none is left behind", os.listdir(base))
+        tap.ok(left and d.get("/v1/runs?job=below")[0]["outcome"] == "ok", "cgroup: none is left behind", os.listdir(base))
+        d.put("long", exec=["sleep", "1000"])
+        key = run(d, "long")
+        until(lambda: [n for n in os.listdir(base) if n.endswith(".run")])
+        with Daemon() as other:
+            other.start(f"--cgroup={base}")
+            tap.same(d.get(f"/v1/runs/{key}")[0]["state"], "running", "cgroup: another daemon may have the same one")
 
 
 def notifies(tap):
@@ -1062,7 +1150,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(116)
+    tap = Tap(124)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1079,6 +1167,10 @@ def main():
         paced(tap)
         lost(tap)
         left_over(tap)
+        full_environment(tap)
+        long_away(tap)
+        open_state(tap)
+        others(tap)
         replaced(tap)
         phantoms(tap)
         limited_files(tap)

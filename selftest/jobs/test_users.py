@@ -45,7 +45,9 @@ def gone(tap):
         got = d.put("other", exec=["true"], user=ME)
         tap.same(got, (400, {"error": f"user: the user '{ME}' cannot be looked up now: Input/output error"}),
                  "a definition is refused while its user cannot be looked up")
+        d.put("plain", exec=["true"], rate="0.1s")
         time.sleep(4)
+        tap.ok(len(d.get("/v1/runs?job=plain")) > 10, "jobs without a user do not wait for one", d.get("/v1/runs?job=plain"), d.stderr())
         tap.same([r["state"] for r in d.get("/v1/runs?job=once")], ["ready"], "meanwhile, what is due waits", d.get("/v1/runs?job=once"))
         os.unlink(d.env["GONE"])
         before = len(d.over("second"))
@@ -91,6 +93,22 @@ def moved(tap):
         tap.same([ra.stop(), rb.stop(), d.stop(), d.unsound()], [0, 0, 0, ""], "all are sound")
 
 
+def slow_put(tap):
+    """A job is put again with another schedule, and is due while its user is being looked up."""
+    with Daemon(**PRELOAD) as d:
+        d.env["SLOW"] = f"{d.dir}/slow"
+        d.start()
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + SLOW_S / 2 + 1))
+        job = {"rate": "1h", "start": at, "exec": ["true"], "user": ME}
+        d.put("j", **job)
+        os.mknod(f"{d.dir}/slow")
+        status = d.request("PUT", "/v1/jobs/j", {**job, "zone": "UTC"}, timeout=60)[0]
+        d.over("j")
+        time.sleep(1)
+        tap.same([status, [r["at"][:19] + "Z" for r in d.get("/v1/runs?job=j")]], [200, [at]], "that time is run once")
+        tap.same([d.stop(), d.unsound()], [0, ""], "the daemon is sound")
+
+
 def homes(tap):
     """The home directory is on a file system that does not answer. A run waits for it, and the daemon must not."""
     other = os.stat("/").st_dev, os.stat(tempfile.gettempdir()).st_dev
@@ -101,8 +119,14 @@ def homes(tap):
         if base == "/":
             tap.ok(True, "a home directory that does not answer # SKIP there is only one file system")
             tap.ok(True, "the daemon is sound # SKIP there is only one file system")
+            tap.ok(True, "a daemon starts # SKIP there is only one file system")
             return
+        os.mknod(f"{home}/slow")
+        began = time.monotonic()
         d.start()
+        took = time.monotonic() - began
+        tap.ok(took < SLOW_S / 2, "a daemon starts although its home directory does not answer", took)
+        os.unlink(f"{home}/slow")
         d.put("home", exec=["pwd"])
         d.put("root", exec=["true"], dir="/")
         os.mknod(f"{home}/slow")
@@ -123,6 +147,9 @@ def long_names(tap):
         d.start()
         status, answer = d.put("x", exec=["x" * 70000])
         tap.same([status, answer], [400, {"error": "exec: the name of the command is too long"}], "no command has a name of 70 000 bytes")
+        for key, more in (("env", {"exec": ["true"]}), ("headers", {"http": "http://localhost:1/"})):
+            status, answer = d.put("x", **more, **{key: {f"V{n}": "" for n in range(5000)}})
+            tap.same([status, answer], [400, {"error": f"{key}: there are more than 4096"}], f"nor are there 5 000 {key}")
         d.put("y", exec=["/" + "y" * 4000])
         key = d.post("/v1/jobs/y/run")[1][0]["run"]
         tap.same([[r["status"] for r in d.over("y")], d.output(key)[:20], len(d.output(key)) < 400], [[126], "twheeld: /yyyyyyyyyyy"[:20], True],
@@ -167,10 +194,11 @@ def main():
         slow_daemon(tap, "put")
         slow_daemon(tap, "run")
         tap.done()
-    tap = Tap(16)
+    tap = Tap(22)
     gone(tap)
     slow_runner(tap)
     moved(tap)
+    slow_put(tap)
     homes(tap)
     long_names(tap)
     tap.done()

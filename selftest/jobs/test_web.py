@@ -239,6 +239,25 @@ def many_mails(tap):
         os.mknod(f"{d.dir}/go")
 
 
+def deaf(tap):
+    """Several jobs tell thousands of addresses that do not answer, and one tells thousands by mail that cannot be sent."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as server, Remote(**ENV) as d:
+        d.start("--sendmail=/nonexistent")
+        for n in range(3):
+            d.put(f"web{n}", exec=["false"], alarm={"fail": [f"http://127.0.0.1:{server.getsockname()[1]}/{k}" for k in range(3000)]})
+        d.put("mail", exec=["false"], alarm={"fail": [f"mailto:a{k}@example.org" for k in range(4000)]})
+        for name in ("web0", "web1", "web2", "mail"):
+            over(d, run(d, name))
+        longest = 0
+        for _ in range(100):
+            began = time.monotonic()
+            d.get("/v1/jobs?limit=1")
+            longest = max(longest, time.monotonic() - began)
+            time.sleep(0.05)
+        tap.ok(longest < 2, "very many alarms hold up no request", longest)
+        tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon ends in time, and is sound")
+
+
 def accepted_full(tap, web):
     """The disk is full when a request is accepted."""
     with Remote(**ENV) as d:
@@ -310,7 +329,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(32)
+    tap = Tap(34)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -336,6 +355,7 @@ def main():
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
     many_mails(tap)
+    deaf(tap)
     accepted_full(tap, web)
     silent_names(tap)
     tap.done()

@@ -5,7 +5,7 @@
  *
  *	GONE=FILE	while FILE exists, users cannot be looked up: that is an error
  *	SLOW=FILE	if FILE exists, it is removed, and looking up a user takes 8 s this time
- *	SLOW_DIR=DIR	while DIR/slow exists, to enter DIR takes 8 s
+ *	SLOW_DIR=DIR	while DIR/slow exists, to enter DIR takes 8 s, and so does to look at it
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,18 +35,33 @@ static void be_slow(void)
 		usleep(50000);
 }
 
-int chdir(const char *dir)
+/* @path is used: it may be the directory that does not answer. */
+static void use(const char *path)
 {
-	int (*real)(const char *dir) = dlsym(RTLD_NEXT, "chdir");
 	const char *slow = getenv("SLOW_DIR");
-	char path[4096];
+	char flag[4096];
 
-	if (slow && !strcmp(dir, slow)) {
-		snprintf(path, sizeof(path), "%s/slow", dir);
-		if (!access(path, F_OK))
-			be_slow();
-	}
-	return real(dir);
+	if (!slow || strcmp(path, slow))
+		return;
+	snprintf(flag, sizeof(flag), "%s/slow", path);
+	if (!access(flag, F_OK))
+		be_slow();
+}
+
+int chdir(const char *path)
+{
+	int (*real)(const char *path) = dlsym(RTLD_NEXT, "chdir");
+
+	use(path);
+	return real(path);
+}
+
+int stat(const char *path, struct stat *st)
+{
+	int (*real)(const char *path, struct stat *st) = dlsym(RTLD_NEXT, "stat");
+
+	use(path);
+	return real(path, st);
 }
 
 struct passwd *getpwnam(const char *name)

@@ -573,15 +573,25 @@ def put_late(tap):
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start))
         same = [{"name": f"same{n}", "rate": "1h", "start": at, "exec": ["true"], "grace": "1s"} for n in range(100)]
         other = [{**job, "name": f"other{n}"} for n, job in enumerate(same)]
-        new = [{**job, "rate": "2h", "exec": ["/bin/sh", "-c", "exit 7"]} for job in other]
+        phase = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start + 1800))
+        new = [{**job, "start": phase, "exec": ["/bin/sh", "-c", "exit 7"]} for job in other]
         d.post("/v1/jobs", same + other + [{**same[0], "name": "paused", "missed": "skip"}])
         d.post("/v1/jobs/paused/pause")
+        often = {"rate": "0.1s", "missed": "all", "grace": "0.1s", "overlap": "queue", "queue": 1000, "exec": ["true"], "start": at}
+        d.put("often", **often)
         d.kill()
         time.sleep(start + 2 - time.time())
         d.start()
         d.post("/v1/jobs", [{**same[0], "name": "paused", "missed": "skip"}] + same + new)
+        d.put("often", **often)
+        d.over("often", 15)
+        d.post("/v1/jobs/often/pause")
+        d.idle("often")
+        times = sorted(ns(r["at"]) for r in d.get("/v1/runs?limit=1000&job=often"))
+        tap.same([times[0] // 10**9 - start, {b - a for a, b in zip(times, times[1:])}], [0, {10**8}], "missed: its schedule goes on where it was", times)
+        d.request("DELETE", "/v1/jobs/often")
         for puts in range(100):         # each time as many are late as can begin meanwhile, at the rate of late ones
-            rows = d.get("/v1/runs?limit=1000")
+            rows = [r for r in d.get("/v1/runs?limit=1000") if r["job"] != "often"]
             if len(rows) == 200 and all(r["state"] == "over" for r in rows):
                 break
             d.post("/v1/jobs", same)
@@ -590,7 +600,7 @@ def put_late(tap):
         seen = [(r["job"], ns(r["at"]) // 10**9 - start, r["outcome"], r["missed"]) for r in rows]
         tap.same(sorted(x for x in seen if x[0][:4] == "same"), sorted((job["name"], 0, "ok", 0) for job in same), "missed: a definition that is put again changes nothing")
         tap.same({(*x[1:3], d.get(f"/v1/jobs/{x[0]}")["next"][0]) for x in seen if x[0][:5] == "other"},
-                 {(0, "failed", time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(start + 7200)))},
+                 {(0, "failed", time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(start + 1800)))},
                  "missed: another schedule begins, and what was due by the old one is run", seen)
         d.post("/v1/jobs/paused/resume")
         tap.same([(r["outcome"], r["missed"]) for r in d.over("paused")], [("missed", 1)], "missed: also what has passed in a pause is told")
@@ -1150,7 +1160,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(124)
+    tap = Tap(125)
     with crowded(tap):
         with Daemon() as d:
             d.start()

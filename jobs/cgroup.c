@@ -236,10 +236,25 @@ static bool remove_tree(int at, const char *name, int depth)
 	return !unlinkat(at, name, AT_REMOVEDIR);
 }
 
+/* Has the cgroup @name processes, or one below it? */
+static bool has_processes(const char *name)
+{
+	char file[NAME_SIZE + sizeof("/cgroup.events")], text[256];
+	ssize_t n;
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/cgroup.events", name);
+	fd = openat(base, file, O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return !strstr(text, "populated 0");
+}
+
 /* Remove the cgroup @name. Returns false if it has processes, or is gone already. */
 static bool remove_named(const char *name)
 {
-	return remove_tree(base, name, 0);
+	return !has_processes(name) && remove_tree(base, name, 0);
 }
 
 /* Remove the cgroups of runs that are over. Those of running runs are not empty, so they stay. */

@@ -214,7 +214,13 @@ void core_arm(int64_t id, int64_t job, int64_t at)
 
 void core_disarm(int64_t id)
 {
+	struct late *late;
+
 	twheel_sched_cancel(sched, twheel_sched_find(sched, &id, sizeof(id)), 0);
+	HASH_FIND(in_all, late_ones, &id, sizeof(id), late);
+	if (late)
+		HASH_DELETE(in_all, late_ones, late);
+	free(late);
 }
 
 void core_reload(void)
@@ -400,12 +406,18 @@ size_t core_paced(void)
 	return HASH_CNT(in_all, late_ones);
 }
 
-/* Does it take long to count the times of the job that have passed since @at? */
-static bool takes_long(const struct def *def, int64_t at, int64_t now)
+/*
+ * Does it take long to count the times of the job that have passed since @at? If there are days on
+ * which it is not due, or a cron expression, that is done one by one.
+ */
+static bool takes_long(const struct job *job, int64_t at, int64_t now)
 {
-	int64_t each = def->kind == KIND_RATE ? def->period : US_PER_S;
+	int64_t next;
 
-	return (def->kind == KIND_CRON || def->except) && (now - at) / each > COUNTED_SOON;
+	if (job->def.kind != KIND_CRON && !job->def.except)
+		return false;
+	next = next_due(&job->def, job->name, at);
+	return next > at && (now - at) / (next - at) > COUNTED_SOON;
 }
 
 /*
@@ -433,7 +445,7 @@ static void fire(const struct armed *row, bool paced)
 		return;
 	}
 	late = is_late(&job->def, row->at, now);
-	if (paced && late && takes_long(&job->def, row->at, now)) {
+	if (paced && late && takes_long(job, row->at, now)) {
 		pace(row);
 		return;
 	}

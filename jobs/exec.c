@@ -85,6 +85,7 @@ static bool ask_home(const char *state)
 	pid = fork();
 	if (!pid) {
 		if (!fork()) {
+			alarm(HOME_MS / 1000 + 1);
 			yes = is_needed(getenv("HOME"), state);
 			if (write(fds[1], &yes, 1) != 1)
 				_exit(1);

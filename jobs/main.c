@@ -635,8 +635,8 @@ static void set_up(void)
 	char *logs;
 
 	take_state();
+	cgroup_setup(options.cgroup, options.state);	/* before there is another process */
 	exec_setup(options.state);
-	cgroup_setup(options.cgroup, options.state);
 	leftovers_kill(options.state);
 	if (options.store)
 		open_server();

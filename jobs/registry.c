@@ -256,6 +256,13 @@ static void set_due(struct job *job, int64_t id, int64_t at)
 		core_arm(id, job->id, at);
 }
 
+/* The job was put. If its row of due has stayed, that is being fired, or will be: as it is here. */
+static void row_written(struct job *job, const struct job_row *row)
+{
+	if (row->due_id != job->due_id)
+		set_due(job, row->due_id, row->due_at);
+}
+
 /*
  * Take over a job as it is in the store, whether it is known here or not. If @arg is not NULL, it
  * is set to true: there is such a job.
@@ -649,8 +656,7 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	*def = (struct def) { 0 };
 	job->rev++;
 	pool_moved(job);
-	if (row->due_id != job->due_id)		/* else it is being fired, or will be */
-		set_due(job, row->due_id, row->due_at);
+	row_written(job, row);
 	if (row->passed_id && !job->paused)
 		core_arm(row->passed_id, job->id, row->passed_at);
 	put->job = job;
@@ -855,7 +861,7 @@ static void affected_done(struct affected *a)
 		struct job *job = a->jobs[i];
 
 		job->rev++;
-		set_due(job, a->rows[i].due_id, a->rows[i].due_at);
+		row_written(job, &a->rows[i]);
 	}
 }
 
@@ -880,7 +886,7 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 		calendar->nr = nr;
 		jobs_each(find_affected, &affected);
 		err = store_set_days(store, name, days, nr, affected.rows, affected.nr, plan_again,
-				     &affected);
+				     &affected, now_us());
 	}
 	if (err) {
 		free(calendar->day);
@@ -910,7 +916,7 @@ static int64_t due_by_zone(const struct job *job, int64_t now)
 	if (job->due_at <= now)
 		return job->due_at;
 	next = next_due(&job->def, job->name, now);
-	if (next == job->due_at || store_fired(store, job->due_id, &fired))
+	if (next == job->due_at || store_fired(store, job->id, &fired))
 		return job->due_at;
 	return fired > now ? next_due(&job->def, job->name, fired) : next;
 }

@@ -28,6 +28,7 @@
 #include "when.h"
 
 #define FIRING_SIZE	(offsetof(struct firing, at) + sizeof(int64_t))
+#define SOON_US		(10 * US_PER_MS)	/* that long a user may be looked up for */
 #define BEGIN_AGAIN_NS	NS_PER_S	/* how long to wait after a process could not be created */
 
 int64_t max_running = 256, default_keep = 7 * 86400 * US_PER_S;
@@ -37,7 +38,10 @@ size_t nr_running;
 static struct runs ready = TAILQ_HEAD_INITIALIZER(ready);
 /* Runs that may begin as soon as users can be looked up: see put_off(). */
 static struct runs no_user = TAILQ_HEAD_INITIALIZER(no_user);
-static char *unknown;	/* the user who could not be, a moment ago; or NULL */
+/* The users who could not be, a moment ago. users_wait: that took long, so no other is tried. */
+static char **unknown;
+static size_t nr_unknown;
+static bool users_wait;
 /* All runs, by FIRING_SIZE bytes of their firings, in the order in which they were made. */
 static struct run *by_firing;
 /* Begin nothing: for ever, since runs_stop() was called; or until hold_over(). */
@@ -647,10 +651,17 @@ static void hold(int err)
 	held = !twheel_sched_add(sched, &task, NULL);
 }
 
+static bool is_unknown(const char *user)
+{
+	for (size_t i = 0; user && i < nr_unknown; i++)
+		if (!strcmp(unknown[i], user))
+			return true;
+	return false;
+}
+
 /*
- * Users may be looked up again: try all that wait for that. To look one up may take long, so after
- * one that fails the others wait. Those of the user who has failed come last, so that the others'
- * turn comes.
+ * Users may be looked up again: try all that wait for that. Those of the users who have failed come
+ * last, so that the others' turn comes.
  */
 static void users_again(void *arg, const struct twheel_task_info *task)
 {
@@ -660,18 +671,17 @@ static void users_again(void *arg, const struct twheel_task_info *task)
 	(void)task;
 	for (int last = 0; last < 2; last++) {
 		for (run = TAILQ_FIRST(&no_user); run; run = next) {
-			const char *user = run->job->def.user;
-
 			next = TAILQ_NEXT(run, in_ready);
-			if (last || !user || strcmp(user, unknown))
+			if (last || !is_unknown(run->job->def.user))
 				run_ready(run);
 		}
 	}
-	free(unknown);
-	unknown = NULL;
+	while (nr_unknown)
+		free(unknown[--nr_unknown]);
+	users_wait = false;
 }
 
-/* The run's user, or another run's a moment ago, could not be looked up: it waits for that. */
+/* The run waits until its user can be looked up. */
 static void put_off(struct run *run)
 {
 	TAILQ_REMOVE(run->ready, run, in_ready);
@@ -679,20 +689,28 @@ static void put_off(struct run *run)
 	TAILQ_INSERT_TAIL(&no_user, run, in_ready);
 }
 
-/* A run could not begin. Returns whether another one may be tried. */
-static bool not_begun(struct run *run, int err)
+/*
+ * A run could not begin. Returns whether another one may be tried. If its user could not be looked
+ * up, it waits for a second, and so do all runs of that user; and if it took long to find that out
+ * (@took, in us), those of all users.
+ */
+static bool not_begun(struct run *run, int err, int64_t took)
 {
 	struct twheel_task task = { .fn = users_again, .when_ns = BEGIN_AGAIN_NS };
 
 	run->began = 0;
 	if (!core_may_begin())
 		return false;
-	if (!run->process.no_user || twheel_sched_add(sched, &task, NULL)) {
+	if (!run->process.no_user || (!nr_unknown && twheel_sched_add(sched, &task, NULL))) {
 		hold(err);
 		return false;
 	}
 	say(SAY_WARNING, "cannot look up the user '%s': %s", run->job->def.user, strerror(-err));
-	unknown = format("%s", run->job->def.user);
+	unknown = reallocarray(unknown, nr_unknown + 1, sizeof(*unknown));
+	if (!unknown)
+		abort();
+	unknown[nr_unknown++] = format("%s", run->job->def.user);
+	users_wait |= took > SOON_US;
 	put_off(run);
 	return true;
 }
@@ -700,13 +718,14 @@ static bool not_begun(struct run *run, int err)
 /* Begin the process of a run that is ready. Returns false if none can be created now. */
 static bool begin(struct run *run)
 {
+	int64_t tried = boot_us();
 	int err;
 
 	if (run->job->def.pool) {	/* its definition was replaced */
 		run_elsewhere(run);
 		return true;
 	}
-	if (unknown && run->job->def.user) {
+	if (run->job->def.user && (users_wait || is_unknown(run->job->def.user))) {
 		put_off(run);
 		return true;
 	}
@@ -715,7 +734,7 @@ static bool begin(struct run *run)
 	run->process.may_begin = core_may_begin;
 	err = run->job->def.url ? web_begin(run) : exec_begin(run);
 	if (err)
-		return not_begun(run, err);
+		return not_begun(run, err, boot_us() - tried);
 	crash_point("a process began");
 	nr_running++;
 	TAILQ_REMOVE(run->ready, run, in_ready);

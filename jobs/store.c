@@ -49,8 +49,9 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_DUE_ADD] = "INSERT INTO due (at, main, off, key, arg, job)"
 		      " SELECT $1, $2, paused * $3, $4, $5, id FROM job WHERE id = $6 RETURNING id",
 	[Q_DUE_KEY] = "DELETE FROM due WHERE job = $1 AND key = $2",
-	[Q_DUE_KEEP] = "UPDATE due SET at = at WHERE job = $1 AND main = 1 AND at <= $2"
-		       " RETURNING id, at",
+	/* What waits for the end of its firing goes on waiting, too. */
+	[Q_DUE_KEEP] = "UPDATE due SET at = at WHERE job = $1 AND main = 1 AND (at <= $2 OR"
+		       " at = 9223372036854775807) RETURNING id, at",
 	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1 RETURNING at",
 	[Q_DUE_FIND] = "SELECT job FROM due WHERE id = $1 AND at = $2",
 	[Q_DUE_KILL] = "DELETE FROM due WHERE id = $1 AND at = $2 AND main = 0",
@@ -80,8 +81,9 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_BAD_JOB] = BAD_OF " AND job = $4 ORDER BY seq DESC LIMIT $5",
 	[Q_KNOWN] = "SELECT 1 FROM running WHERE id = $1 AND at = $2 AND attempt <= $3 UNION ALL"
 		    " SELECT 1 FROM history WHERE id = $1 AND at = $2 AND attempt = $3",
-	[Q_FIRED] = "SELECT coalesce(max(at), 0) FROM (SELECT at FROM running WHERE id = $1 UNION"
-		    " ALL SELECT at FROM history WHERE id = $1) AS firings",
+	[Q_FIRED] = "SELECT coalesce(max(at), 0) FROM (SELECT at FROM running WHERE job = $1 UNION"
+		    " ALL SELECT at FROM (SELECT at FROM history WHERE job = $1 ORDER BY seq DESC"
+		    " LIMIT 100) AS latest) AS firings",
 	[Q_HISTORY_DROP] = "DELETE FROM history WHERE seq = $1",
 
 	/* A row that was moved, deleted or paused since its timer was armed is not taken. */
@@ -766,7 +768,7 @@ int store_kill_due(struct store *store, int64_t id, int64_t at)
  */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
 		   struct job_row *rows, size_t nr_jobs,
-		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg)
+		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg, int64_t now)
 {
 	int err = store->ops->begin(store);
 	int64_t was;
@@ -781,17 +783,18 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 	if (!err)
 		err = tell(store, NEWS_DAYS, 0, 0, 0);
 	for (size_t i = 0; i < nr_jobs && !err; i++) {
-		err = put_job(store, &rows[i], &was, 0);
-		rows[i].due_at = again(arg, i, was);
+		err = put_job(store, &rows[i], &was, now);
+		if (!rows[i].due_id)
+			rows[i].due_at = again(arg, i, was);
 		if (!err)
 			err = put_due(store, &rows[i]);
 	}
 	return store->ops->end(store, err);
 }
 
-int store_fired(struct store *store, int64_t id, int64_t *at)
+int store_fired(struct store *store, int64_t job, int64_t *at)
 {
-	return sql_each(store, Q_FIRED, take_id, NULL, at, "i", id);
+	return sql_each(store, Q_FIRED, take_id, NULL, at, "i", job);
 }
 
 /* A row of Q_KNOWN. */

@@ -481,12 +481,12 @@ int store_days(struct store *store, void (*fn)(void *arg, const char *name, int6
 	       void *arg);
 /*
  * Replace the days of a calendar, and put the @nr_jobs jobs that use it, as by store_put(). @again
- * is called for each, with its number, and says when it is due if it was due at @due, or with 0 was
- * not.
+ * is called for each whose row of due does not stay, with its number, and says when it is due if it
+ * was due at @due, or with 0 was not.
  */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
 		   struct job_row *rows, size_t nr_jobs,
-		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg);
+		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg, int64_t now);
 /* Call @fn for rows of history, the latest first. */
 int store_history(struct store *store, const struct query *query,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
@@ -494,8 +494,11 @@ int store_history(struct store *store, const struct query *query,
 int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct ended *), void *arg);
 /* *@known becomes whether that attempt of the firing is not over, or is in history. */
-/* *@at becomes the latest time at which this row was fired, as far as history has it; or 0. */
-int store_fired(struct store *store, int64_t id, int64_t *at);
+/*
+ * *@at becomes the latest time at which the job was fired, as far as the last lines of its history
+ * have it; or 0.
+ */
+int store_fired(struct store *store, int64_t job, int64_t *at);
 int store_known(struct store *store, const struct firing *firing, bool *known);
 /* Call @fn for when these jobs are due by their schedules, if they are. Only if @store->many. */
 int store_dues(struct store *store, const int64_t *jobs, size_t nr,

@@ -480,6 +480,18 @@ def local_time(tap):
         tap.same(hours, ["T03:00:00.000000Z", "T12:00:00.000000Z"], "the zone of a job is the local one, unless it says which; times are told in UTC")
 
 
+def put_in_between(tap):
+    """A job that is due some time after the end of its run gets its definition again while it runs."""
+    with Daemon() as d:
+        d.start()
+        job = {"delay": "2s", "exec": ["sleep", "1.5"]}
+        d.put("j", **job)
+        until(lambda: d.get("/v1/runs?job=j"))
+        d.put("j", **job)
+        first, second = d.over("j", 2)
+        tap.ok(ns(second["began"]) - ns(first["ended"]) >= 2 * 10**9, "a delay counts from the end of a run, also if the job is put again", first, second)
+
+
 def days_off(tap):
     """A calendar changes while a job is paused: the times that have passed are not forgotten."""
     with Daemon() as d:
@@ -579,6 +591,8 @@ def put_late(tap):
         d.post("/v1/jobs/paused/pause")
         often = {"rate": "0.1s", "missed": "all", "grace": "0.1s", "overlap": "queue", "queue": 1000, "exec": ["true"], "start": at}
         d.put("often", **often)
+        d.request("PUT", "/v1/days/old", ["2020-01-01"])
+        d.post("/v1/jobs", [{"name": f"off{n}", "cron": "* * * * * *", "exec": ["true"], "except": "old"} for n in range(100)])
         d.kill()
         time.sleep(start + 2 - time.time())
         d.start()
@@ -590,8 +604,20 @@ def put_late(tap):
         times = sorted(ns(r["at"]) for r in d.get("/v1/runs?limit=1000&job=often"))
         tap.same([times[0] // 10**9 - start, {b - a for a, b in zip(times, times[1:])}], [0, {10**8}], "missed: its schedule goes on where it was", times)
         d.request("DELETE", "/v1/jobs/often")
+        d.stop()
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.execute(f"UPDATE due SET at = at - {10**6 * 86400 * 2} WHERE job IN (SELECT id FROM job WHERE name LIKE 'off%')")
+            db.commit()
+        d.start()
+        for _ in range(100):
+            d.request("PUT", "/v1/days/old", ["2020-01-01"])
+            lines = len({r["job"] for r in d.get("/v1/runs?limit=1000") if r["job"][:3] == "off"})
+            if lines == 100:
+                break
+            time.sleep(0.3)
+        tap.same(lines, 100, "missed: nor does a calendar that is put again and again")
         for puts in range(100):         # each time as many are late as can begin meanwhile, at the rate of late ones
-            rows = [r for r in d.get("/v1/runs?limit=1000") if r["job"] != "often"]
+            rows = [r for r in d.get("/v1/runs?limit=1000") if r["job"] != "often" and r["job"][:3] != "off"]
             if len(rows) == 200 and all(r["state"] == "over" for r in rows):
                 break
             d.post("/v1/jobs", same)
@@ -1115,6 +1141,15 @@ def in_cgroup(tap, base):
             tap.same(d.output(run_of(d, "small")), "50\n", "limits")
         else:
             tap.same((status, answer["error"]), (400, "pids: the daemon has no cgroup that can limit it"), "limits")
+        own = f"{base}/$(basename $(sed -n s/^0:://p /proc/self/cgroup))"
+        d.put("keeps", exec=["/bin/sh", "-c", f"c={own}; mkdir $c/mine; sleep 3; [ -d $c/mine ]"])
+        d.put("ends", exec=["/bin/sh", "-c", "sleep 1000 & true"])
+        key = run(d, "keeps")
+        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running"])
+        for _ in range(3):
+            run(d, "ends")
+            time.sleep(0.5)
+        tap.same([r["outcome"] for r in d.over("keeps")], ["ok"], "cgroup: what a run has made below its own stays until it is over")
         d.put("below", exec=["/bin/sh", "-c", f"mkdir -p {base}/$(basename $(sed -n s/^0:://p /proc/self/cgroup))/a/b"])
         run(d, "below")
         d.over("below")
@@ -1160,7 +1195,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(125)
+    tap = Tap(128)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1173,6 +1208,7 @@ def main():
         descriptors(tap)
         zones(tap)
         local_time(tap)
+        put_in_between(tap)
         days_off(tap)
         paced(tap)
         lost(tap)

@@ -162,20 +162,19 @@ static void try_waiting(struct way *way)
 
 static struct sender *sender_of(int64_t job, bool mail)
 {
-	struct sender *sender, *new = calloc(1, sizeof(*new));
+	const struct sender_key key = { .job = job, .mail = mail };
+	struct sender *sender;
 
-	if (!new)
-		abort();
-	new->key.job = job;
-	new->key.mail = mail;
-	HASH_FIND(in_all, senders, &new->key, sizeof(new->key), sender);
-	if (sender) {
-		free(new);
+	HASH_FIND(in_all, senders, &key, sizeof(key), sender);
+	if (sender)
 		return sender;
-	}
-	TAILQ_INIT(&new->waiting);
-	HASH_ADD(in_all, senders, key, sizeof(new->key), new);
-	return new;
+	sender = calloc(1, sizeof(*sender));
+	if (!sender)
+		abort();
+	sender->key = key;
+	TAILQ_INIT(&sender->waiting);
+	HASH_ADD(in_all, senders, key, sizeof(key), sender);
+	return sender;
 }
 
 /* Free an alarm that is neither waiting nor busy. */

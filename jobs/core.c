@@ -445,8 +445,9 @@ static void fire(const struct armed *row, bool paced)
 		return;
 	}
 	late = is_late(&job->def, row->at, now);
-	if (paced && late && takes_long(job, row->at, now)) {
-		pace(row);
+	if (paced && late &&
+	    (job->def.missed == MISSED_ONCE || takes_long(job, row->at, now))) {
+		pace(row);	/* the times are counted when its turn comes */
 		return;
 	}
 	if (late)

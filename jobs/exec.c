@@ -190,7 +190,6 @@ static void set_run(const struct run *run, char **env, size_t *n, char **made)
 	char at[40];
 
 	set(env, n, state_path);
-	set(env, n, state_mark);
 	set_new(env, n, made, format("TWHEEL_JOB=%s", job_name(run->job)));
 	set_new(env, n, made, format("TWHEEL_KEY=%lld-%lld", (long long)f->id, (long long)f->at));
 	set_new(env, n, made, format("TWHEEL_AT=%s", time_text(f->at, at)));
@@ -467,8 +466,8 @@ static int fork_into(int cgroup, int *pidfd)
  * Until its exec a child of vfork() uses this process's memory, and this process waits. So such a
  * child must not become another user: that looks names up, and leaves traces in the memory. Nor may
  * it enter a directory whose file system may not answer. Nor can a child of vfork() begin in
- * another cgroup. For all other runs vfork() saves three quarters of the cost,
- * since nothing of this process is copied.
+ * another cgroup. For all other runs vfork() saves three quarters of the cost, since nothing of
+ * this process is copied.
  */
 static pid_t begin_child(struct run *run, const struct passwd *pw, char **env, int cgroup,
 			 int output, const char *why)

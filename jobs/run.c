@@ -718,7 +718,7 @@ static bool not_begun(struct run *run, int err, int64_t took)
 /* Begin the process of a run that is ready. Returns false if none can be created now. */
 static bool begin(struct run *run)
 {
-	int64_t tried = boot_us();
+	int64_t tried;
 	int err;
 
 	if (run->job->def.pool) {	/* its definition was replaced */
@@ -729,7 +729,9 @@ static bool begin(struct run *run)
 		put_off(run);
 		return true;
 	}
+	tried = boot_us();
 	run->began = now_us();
+	run->process.no_user = false;	/* the job may have had one the last time */
 	run->process.ended = process_over;
 	run->process.may_begin = core_may_begin;
 	err = run->job->def.url ? web_begin(run) : exec_begin(run);

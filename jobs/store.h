@@ -493,12 +493,12 @@ int store_history(struct store *store, const struct query *query,
 /* Call @fn for the latest row of history of each of these jobs, if there is one. */
 int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct ended *), void *arg);
-/* *@known becomes whether that attempt of the firing is not over, or is in history. */
 /*
  * *@at becomes the latest time at which the job was fired, as far as the last lines of its history
  * have it; or 0.
  */
 int store_fired(struct store *store, int64_t job, int64_t *at);
+/* *@known becomes whether that attempt of the firing is not over, or is in history. */
 int store_known(struct store *store, const struct firing *firing, bool *known);
 /* Call @fn for when these jobs are due by their schedules, if they are. Only if @store->many. */
 int store_dues(struct store *store, const int64_t *jobs, size_t nr,

@@ -23,6 +23,11 @@
  * Holds that are shorter than that may share the time between two interrupts, and then count as
  * one. 16 operations take about half of PROBE_NS. So where a hold may have 16, two of them may be
  * seen as one of 32, and MOST_FEW are let pass. A hold of the 64 that are allowed elsewhere is not.
+ *
+ * QEMU may raise an interrupt too late: its main thread takes the timer that has expired, and the
+ * host stops this thread before it has told the CPU, which goes on meanwhile. Two holds are seen as
+ * one then. A hold of ours that is too long is so each time. So if a figure is above its bound, all
+ * is measured again, at most TRIES times, and the least figure of each kind of work counts.
  */
 #define pr_fmt(fmt) fmt
 
@@ -44,6 +49,8 @@
 #define SMALL		64		/* timers of a small base, which has no buckets */
 #define ROUNDS		50		/* of the work with SMALL timers */
 #define SPREAD_MS	400		/* the timers of "cascade" are due within this time */
+#define TRIES		3
+#define WORKS		16		/* at least as many as there are calls of probe_end() */
 
 static struct twheel_timer *timers, **list;
 static ktime_t *delays;
@@ -96,21 +103,78 @@ static void probe_begin(void)
 	probe_start();
 }
 
-static void report(const char *work, const char *metric, u64 value)
+/* What was measured of one kind of work: the least of all tries. */
+struct worst {
+	const char *work;
+	unsigned int most;	/* as many operations may be seen in a lock hold */
+	u64 ops, ns;
+};
+
+static struct worst worst[WORKS];
+static unsigned int nr_works;
+
+static struct worst *worst_of(const char *work, unsigned int most)
 {
-	pr_info("TSV\thold\t1\t%s\t%s\tcount\t%llu\n", work, metric, value);
+	unsigned int i;
+
+	for (i = 0; i < nr_works; i++)
+		if (!strcmp(worst[i].work, work))
+			return &worst[i];
+	worst[nr_works] = (struct worst){ work, most, U64_MAX, U64_MAX };
+	return &worst[nr_works++];
+}
+
+static bool within(u64 ops, u64 ns, unsigned int most)
+{
+	return ops && ops <= most && ns <= MOST_OPS * OP_NS;
+}
+
+/* Print where interrupts were on again after the longest time, and how the CPU came there. */
+static void report_where(const char *work, u64 ns)
+{
+	unsigned int i;
+
+	pr_info("# %s: %llu operations; %llu instructions until %pS\n", work, most_ops, ns,
+		(void *)probe_where);
+	for (i = 0; i < probe_depth; i++)
+		pr_info("#	%pS\n", (void *)probe_trace[i]);
 }
 
 /* The work is done, whose lock holds may be seen to have @most operations. */
 static void probe_end(const char *work, unsigned int most)
 {
 	u64 ns = probe_stop();
+	struct worst *of = worst_of(work, most);
 
-	report(work, "operations", most_ops);
-	report(work, "instructions", ns);
-	check(most_ops && most_ops <= most, "%s: %llu operations in a lock hold, of at most %u",
-	      work, most_ops, most);
-	check(ns <= MOST_OPS * OP_NS, "%s: interrupts are off for %llu instructions", work, ns);
+	if (!within(most_ops, ns, most))
+		report_where(work, ns);
+	of->ops = min(of->ops, most_ops);
+	of->ns = min(of->ns, ns);
+}
+
+static bool all_within(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_works; i++)
+		if (!within(worst[i].ops, worst[i].ns, worst[i].most))
+			return false;
+	return nr_works;
+}
+
+static void report(const char *work, const char *metric, u64 value)
+{
+	pr_info("TSV\thold\t1\t%s\t%s\tcount\t%llu\n", work, metric, value);
+}
+
+static void judge(const struct worst *of)
+{
+	report(of->work, "operations", of->ops);
+	report(of->work, "instructions", of->ns);
+	check(of->ops && of->ops <= of->most, "%s: %llu operations in a lock hold, of at most %u",
+	      of->work, of->ops, of->most);
+	check(of->ns <= MOST_OPS * OP_NS, "%s: interrupts are off for %llu instructions", of->work,
+	      of->ns);
 }
 
 /* ---- the work ------------------------------------------------------------------------- */
@@ -317,10 +381,8 @@ static void expire(const char *work, unsigned int nr, const struct twheel_sink *
 		twheel_destroy(base);
 }
 
-static void measure(void)
+static void all_work(void)
 {
-	pr_info("TAP version 14\n");
-	probe_init(note_ops);
 	batches();
 	small_batches();
 	bulk();
@@ -329,6 +391,18 @@ static void measure(void)
 	expire("small-expire", SMALL, &sink, at_once);
 	expire("cascade", TIMERS, &sink, spread);
 	expire("callbacks", TIMERS, NULL, spread);
+}
+
+static void measure(void)
+{
+	unsigned int i;
+
+	pr_info("TAP version 14\n");
+	probe_init(note_ops);
+	for (i = 0; i < TRIES && !all_within(); i++)
+		all_work();
+	for (i = 0; i < nr_works; i++)
+		judge(&worst[i]);
 }
 
 static int __init hold_init(void)

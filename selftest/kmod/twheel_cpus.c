@@ -106,9 +106,16 @@ static void arrived(struct twheel_timer *timer)
 
 static void send(struct traveller *t, unsigned int cpu)
 {
-	twheel_init(&t->timer, arrived);
+	twheel_init_on_stack(&t->timer, arrived);
 	t->to = cpu;
 	t->refused += twheel_add_on(&t->timer, t->delay, cpu) != 0;
+}
+
+/* The journey is over: the traveller, which is on the stack, may go. */
+static void arrive(struct traveller *t)
+{
+	twheel_cancel_sync(&t->timer);
+	twheel_destroy_on_stack(&t->timer);
 }
 
 static bool tell_traveller(const struct traveller *t)
@@ -123,7 +130,7 @@ static bool is_right(struct traveller *t, unsigned int calls)
 {
 	bool met = wait_for(READ_ONCE(t->calls) >= calls);
 
-	twheel_cancel_sync(&t->timer);
+	arrive(t);
 	return (met && t->calls == calls && !t->astray && !t->twice && !t->refused) ||
 	       tell_traveller(t);
 }
@@ -189,16 +196,19 @@ static bool waits(int (*cancel)(struct twheel_timer *timer), bool armed)
 	unsigned int cpu = next_cpu(raw_smp_processor_id());
 	int ret, runs;
 
-	twheel_init(&t.timer, arrived);
+	twheel_init_on_stack(&t.timer, arrived);
 	t.to = cpu;
-	if (twheel_add_on(&t.timer, 0, cpu))
+	if (twheel_add_on(&t.timer, 0, cpu)) {
+		arrive(&t);
 		return false;
+	}
 	wait_for(told(&t.armed));
 	runs = twheel_try_cancel(&t.timer);
 	if (!armed)
 		twheel_cancel(&t.timer);
 	tell(&t.let);
 	ret = cancel(&t.timer);
+	arrive(&t);
 	if (runs == -1 && ret == armed && t.calls == 1 && !atomic_read(&t.inside))
 		return true;
 	pr_info("# returned %d and %d\n", runs, ret);
@@ -231,6 +241,7 @@ static void test_mod(void)
 	put_cpu();
 	check(twheel_cancel_sync(&t.timer) == 1 && !t.timer.queue.flags,
 	      "and nothing is left of where it was");
+	arrive(&t);
 }
 
 #if defined(CONFIG_HOTPLUG_CPU) && !defined(CONFIG_UML)
@@ -250,7 +261,7 @@ static s64 wait_late(struct traveller *t, ktime_t due)
 {
 	bool met = wait_for(READ_ONCE(t->calls));
 
-	twheel_cancel_sync(&t->timer);
+	arrive(t);
 	return met && !t->refused ? ktime_sub(t->end, due) : S64_MAX;
 }
 
@@ -265,7 +276,7 @@ static bool go_off(unsigned int cpu, s64 *before, s64 *off)
 
 	send(&t, cpu);
 	if (remove_cpu(cpu)) {
-		twheel_cancel_sync(&t.timer);
+		arrive(&t);
 		return false;
 	}
 	*before = wait_late(&t, max(due, ktime_get()));

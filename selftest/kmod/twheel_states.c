@@ -732,7 +732,8 @@ static void move_here(struct move *move)
 	const struct call *call = move->cell.call;
 	int ret;
 
-	move->moved += move->cell.it.timer.queue.data == there.cpu;
+	/* Another CPU may be moving it at this moment: this only counts how often that was met. */
+	move->moved += data_race(move->cell.it.timer.queue.data) == there.cpu;
 	ret = call->make(&move->cell);
 	switch (call->after[ARMED]) {
 	case NONE:

@@ -358,6 +358,9 @@ static bool may_be(const struct cell *cell)
 {
 	if (cell->call->sync && cell->context != IN_TASK)
 		return false;
+	/* To wait for a function in process context may sleep. A task is due while nobody may. */
+	if (cell->call->sync && is_process(cell) && cell->state == DUE && !cell->there)
+		return false;
 	return cell_can_be(cell);
 }
 

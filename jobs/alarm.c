@@ -10,7 +10,8 @@
  *
  * An attempt takes a descriptor, and up to a minute. So only a few are made at once, and of these
  * one job has a quarter at most: many addresses, or such as do not answer, hold up neither requests
- * nor the alarms of other jobs.
+ * nor the alarms of other jobs. If ALARMS_MAX wait, a job with fewer than its share of them gets
+ * the place of another job's, see gives_way().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,6 +39,7 @@
 #define FILES_EACH	32	/* of so many descriptors a mail may have one, and a request */
 #define SHARE		4	/* of those at once a quarter may be of one job */
 #define ALARMS_MAX	10000	/* mails that are not delivered yet, and as many requests */
+#define SAY_US		US_PER_S	/* between two messages that there is no place */
 
 const char *sendmail = "/usr/sbin/sendmail";
 uint64_t alarms_sent, alarms_failed;
@@ -103,12 +105,14 @@ struct alarm {
  * struct way - the senders of alarms by mail, or those by request
  * @turns:	the senders that may begin an attempt, the one whose turn it is first
  * @nr:		how many alarms they have
+ * @nr_senders:	how many senders there are
  * @busy:	how many attempts are being made
  * @trying:	try_waiting() is at work
  */
 struct way {
 	struct turns	turns;
 	size_t		nr;
+	size_t		nr_senders;
 	int64_t		busy;
 	bool		trying;
 };
@@ -160,20 +164,27 @@ static void try_waiting(struct way *way)
 	way->trying = false;
 }
 
-static struct sender *sender_of(int64_t job, bool mail)
+static struct sender *find_sender(const struct sender_key *key)
 {
-	const struct sender_key key = { .job = job, .mail = mail };
 	struct sender *sender;
 
-	HASH_FIND(in_all, senders, &key, sizeof(key), sender);
+	HASH_FIND(in_all, senders, key, sizeof(*key), sender);
+	return sender;
+}
+
+static struct sender *sender_of(const struct sender_key *key)
+{
+	struct sender *sender = find_sender(key);
+
 	if (sender)
 		return sender;
 	sender = calloc(1, sizeof(*sender));
 	if (!sender)
 		abort();
-	sender->key = key;
+	sender->key = *key;
 	TAILQ_INIT(&sender->waiting);
-	HASH_ADD(in_all, senders, key, sizeof(key), sender);
+	HASH_ADD(in_all, senders, key, sizeof(*key), sender);
+	ways[key->mail].nr_senders++;
 	return sender;
 }
 
@@ -185,6 +196,7 @@ static void alarm_free(struct alarm *alarm)
 	TAILQ_REMOVE(&alarms, alarm, in_all);
 	ways[sender->key.mail].nr--;
 	if (!--sender->nr) {
+		ways[sender->key.mail].nr_senders--;
 		HASH_DELETE(in_all, senders, sender);
 		free(sender);
 	}
@@ -423,20 +435,72 @@ static void try(struct alarm *alarm)
 
 /* ---- what is told, and how often ---------------------------------------------------- */
 
+/* There is no place for an alarm. A job may have thousands of them a second. */
+static void no_place(const char *to, const char *subject)
+{
+	static int64_t nr, next;
+	int64_t now = now_us();
+
+	alarms_failed++;
+	nr++;
+	if (now >= next - SAY_US && now < next)
+		return;
+	say(SAY_ERROR, "cannot send %lld alarms: too many wait; the last is to %s: %s",
+	    (long long)nr, to, subject);
+	nr = 0;
+	next = now + SAY_US;
+}
+
+/* The job with the most alarms of this kind. */
+static struct sender *longest(int64_t mail)
+{
+	struct sender *sender, *next, *most = NULL;
+
+	HASH_ITER(in_all, senders, sender, next)
+		if (sender->key.mail == mail && (!most || sender->nr > most->nr))
+			most = sender;
+	return most;
+}
+
+/* All places are taken. If a job has fewer than its share, the job with the most loses its last. */
+static bool gives_way(const struct sender_key *key)
+{
+	const struct sender *own = find_sender(key);
+	struct way *way = &ways[key->mail];
+	struct sender *most;
+	struct alarm *last;
+
+	if ((own ? own->nr : 0) + 1 >= ALARMS_MAX / way->nr_senders)
+		return false;
+	most = longest(key->mail);
+	last = TAILQ_LAST(&most->waiting, alarms);
+	if (!last)
+		return false;
+	TAILQ_REMOVE(&most->waiting, last, entry);
+	if (most->waits && TAILQ_EMPTY(&most->waiting)) {
+		TAILQ_REMOVE(&way->turns, most, in_turn);
+		most->waits = false;
+	}
+	no_place(last->to, last->subject);
+	alarm_free(last);
+	return true;
+}
+
 /* Tell one address of the job. */
 static void send_to(const struct job *job, const char *to, const char *what, const char *subject)
 {
 	bool mail = !strncmp(to, "mailto:", 7);
+	const struct sender_key key = { .job = job->id, .mail = mail };
 	struct alarm *alarm;
 
-	if (ways[mail].nr >= ALARMS_MAX) {
-		not_sent(to, subject, "too many alarms wait");
+	if (ways[mail].nr >= ALARMS_MAX && !gives_way(&key)) {
+		no_place(to, subject);
 		return;
 	}
 	alarm = calloc(1, sizeof(*alarm));
 	if (!alarm)
 		abort();
-	alarm->sender = sender_of(job->id, mail);
+	alarm->sender = sender_of(&key);
 	alarm->sender->nr++;
 	alarm->to = format("%s", to);
 	alarm->subject = format("%s", subject);

@@ -36,6 +36,8 @@
 #define LIMIT		100
 #define LIMIT_MAX	1000
 #define MINUTES		60	/* that get_plan() looks ahead */
+#define RUNS_ONE	100	/* in progress or queued, of a job that is shown by itself */
+#define RUNS_EACH	10	/* and of each of several jobs */
 #define PLAN_STEPS	20000	/* of due_minutes(): some ms */
 #define LOG_PART	65536
 #define SHOWN		5
@@ -338,8 +340,8 @@ struct showing {
 	size_t		nr;
 };
 
-/* The list @key of the job's description; NULL if the job is not one of those. */
-static struct json_object *list_of(const struct showing *s, int64_t job, const char *key)
+/* The member @key of the job's description; NULL if the job is not one of those. */
+static struct json_object *member_of(const struct showing *s, int64_t job, const char *key)
 {
 	struct shown wanted = { .id = job }, *found;
 
@@ -376,6 +378,7 @@ static int read_dues(struct job *const *jobs, const int64_t *ids, size_t nr)
 static struct json_object *job_json(const struct job *job, int times)
 {
 	struct json_object *o = json_object_new_object(), *runs = json_object_new_array();
+	int most = times > 1 ? RUNS_ONE : RUNS_EACH;
 	struct run *run;
 
 	add_string(o, "name", job->name);
@@ -384,8 +387,12 @@ static struct json_object *job_json(const struct job *job, int times)
 	if (job->broken)
 		add_string(o, "broken", job->broken);
 	add_next(o, job, times);
+	add_int(o, "active", job->nr_runs);
 	TAILQ_FOREACH(run, &job->runs, in_job)
-		add_run(runs, run);
+		if (most-- > 0)
+			add_run(runs, run);
+		else
+			break;
 	json_object_object_add(o, "runs", runs);
 	json_object_object_add(o, "last", json_object_new_array());
 	if (times > 1) {
@@ -397,15 +404,19 @@ static struct json_object *job_json(const struct job *job, int times)
 
 static void show_other(void *arg, const struct firing *f)
 {
-	struct json_object *runs = list_of(arg, f->job, "runs");
+	const struct showing *s = arg;
+	struct json_object *runs = member_of(s, f->job, "runs");
 
-	if (runs)
+	if (!runs)
+		return;
+	json_object_int_inc(member_of(s, f->job, "active"), 1);
+	if (json_object_array_length(runs) < (s->nr > 1 ? RUNS_EACH : RUNS_ONE))
 		add_firing(runs, f, job_name(job_by_id(f->job)));
 }
 
 static void show_last(void *arg, const struct ended *e)
 {
-	struct json_object *last = list_of(arg, e->firing.job, "last");
+	struct json_object *last = member_of(arg, e->firing.job, "last");
 
 	if (last)
 		add_ended(last, e);
@@ -571,6 +582,7 @@ static void count_job(void *arg, struct job *job)
 		list->more = true;
 		return;
 	}
+	store_keep(store);
 	list->left -= (int64_t)job_minutes(job, list->now, list->minutes);
 	list->last = job->name;
 	list->nr++;
@@ -985,13 +997,13 @@ static void kill_run(struct request *r)
 
 /*
  * Answer with the part of a log that begins at @from. If that is in the middle that was cut out,
- * say so and continue behind it.
+ * say so and continue behind it. The part ends where the middle begins.
  */
 static void read_log(struct request *r, int fd, int64_t from)
 {
-	off_t data = lseek(fd, from, SEEK_DATA);
+	off_t data = lseek(fd, from, SEEK_DATA), hole;
+	size_t n, most = LOG_PART;
 	char note[80] = "";
-	size_t n;
 	ssize_t got;
 
 	if (data > from)
@@ -1003,7 +1015,10 @@ static void read_log(struct request *r, int fd, int64_t from)
 		return;
 	memcpy(r->text, note, n);
 	data = data < from ? from : data;
-	got = pread(fd, r->text + n, LOG_PART, data);
+	hole = lseek(fd, data, SEEK_HOLE);
+	if (hole > data && hole - data < LOG_PART)
+		most = (size_t)(hole - data);
+	got = pread(fd, r->text + n, most, data);
 	r->text_size = n + (got > 0 ? (size_t)got : 0);
 	r->next = data + (got > 0 ? got : 0);
 	r->status = MHD_HTTP_OK;

@@ -32,6 +32,7 @@ struct take;
  * @waiting:	link in the list of requests that wait, if @suspended
  * @server:	where it has come in
  * @route:	what answers it; NULL if nothing does
+ * @role:	what its token allows
  * @conn:	its connection
  * @method:	its method, such as GET
  * @path:	a copy of its path, cut at each slash
@@ -39,7 +40,6 @@ struct take;
  * @nr_segments: how many parts there are
  * @body:	its body, which ends with a 0 that @size does not count; NULL if empty
  * @size:	the size of @body
- * @too_big:	the body was too long, and @body is not all of it
  * @status:	the status of the answer
  * @json:	the answer
  * @text:	the answer, if it is not JSON; freed with the request
@@ -53,12 +53,15 @@ struct take;
  * @deadline:	until when it may wait, by CLOCK_BOOTTIME in us; 0 if it has not waited yet
  * @timer:	the scheduler's task for @deadline, or 0
  * @suspended:	libmicrohttpd does nothing with the connection: the request waits
+ * @admitted:	it has waited for its turn, see must_queue()
+ * @unread:	how much of the answer is counted in answers_unread
  * @error:	what is wrong, or empty
  */
 struct request {
 	TAILQ_ENTRY(request)	waiting;
 	struct server		*server;
 	const struct route	*route;
+	enum role		role;
 	struct MHD_Connection	*conn;
 	const char		*method;
 	char			*path;
@@ -66,7 +69,6 @@ struct request {
 	int			nr_segments;
 	char			*body;
 	size_t			size;
-	bool			too_big;
 	unsigned int		status;
 	struct json_object	*json;
 	char			*text;
@@ -80,6 +82,8 @@ struct request {
 	int64_t			deadline;
 	uint64_t		timer;
 	bool			suspended;
+	bool			admitted;
+	size_t			unread;
 	char			error[ERROR_MAX];
 };
 

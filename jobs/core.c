@@ -145,17 +145,40 @@ struct armed {
 	int64_t	at;
 };
 
+TAILQ_HEAD(late_rows, late);
+TAILQ_HEAD(late_turns, late_job);
+
+/**
+ * struct late_job - a job with rows that are late
+ * @entry:	link in late_turns
+ * @in_all:	its place among all of them, by the id of the job
+ * @job:	the id of the job
+ * @rows:	the rows, in the order in which they came
+ */
+struct late_job {
+	TAILQ_ENTRY(late_job)	entry;
+	UT_hash_handle		in_all;
+	int64_t			job;
+	struct late_rows	rows;
+};
+
 /**
  * struct late - a row that is late: see pace()
- * @in_all:	its place among all of them, by the id of the row, in the order in which they came
+ * @entry:	link in the list of those of @of
+ * @in_all:	its place among all of them, by the id of the row
+ * @of:		its job
  * @row:	the row
  */
 struct late {
-	UT_hash_handle	in_all;
-	struct armed	row;
+	TAILQ_ENTRY(late)	entry;
+	UT_hash_handle		in_all;
+	struct late_job		*of;
+	struct armed		row;
 };
 
 static struct late *late_ones;
+static struct late_job *late_jobs;
+static struct late_turns late_turns = TAILQ_HEAD_INITIALIZER(late_turns);	/* whose is next */
 static uint64_t late_timer;
 static size_t nr_armed;		/* how many rows have a timer */
 
@@ -212,6 +235,44 @@ void core_arm(int64_t id, int64_t job, int64_t at)
 		arm_row(&(struct armed){ .job = job, .id = id, .at = at }, at);
 }
 
+/* The row is late: its job has a turn, behind the others, if it has none. */
+static void late_add(const struct armed *row)
+{
+	struct late *late = calloc(1, sizeof(*late));
+	struct late_job *of;
+
+	HASH_FIND(in_all, late_jobs, &row->job, sizeof(row->job), of);
+	if (!of) {
+		of = calloc(1, sizeof(*of));
+		if (!of)
+			abort();
+		of->job = row->job;
+		TAILQ_INIT(&of->rows);
+		TAILQ_INSERT_TAIL(&late_turns, of, entry);
+		HASH_ADD(in_all, late_jobs, job, sizeof(of->job), of);
+	}
+	if (!late)
+		abort();
+	late->of = of;
+	late->row = *row;
+	TAILQ_INSERT_TAIL(&of->rows, late, entry);
+	HASH_ADD(in_all, late_ones, row.id, sizeof(row->id), late);
+}
+
+static void late_free(struct late *late)
+{
+	struct late_job *of = late->of;
+
+	TAILQ_REMOVE(&of->rows, late, entry);
+	HASH_DELETE(in_all, late_ones, late);
+	free(late);
+	if (!TAILQ_EMPTY(&of->rows))
+		return;
+	TAILQ_REMOVE(&late_turns, of, entry);
+	HASH_DELETE(in_all, late_jobs, of);
+	free(of);
+}
+
 void core_disarm(int64_t id)
 {
 	struct late *late;
@@ -219,8 +280,7 @@ void core_disarm(int64_t id)
 	twheel_sched_cancel(sched, twheel_sched_find(sched, &id, sizeof(id)), 0);
 	HASH_FIND(in_all, late_ones, &id, sizeof(id), late);
 	if (late)
-		HASH_DELETE(in_all, late_ones, late);
-	free(late);
+		late_free(late);
 }
 
 void core_reload(void)
@@ -359,21 +419,24 @@ static void watch_clock(void)
 
 /*
  * Begin the next run that makes up for missed times. These are paced, so that runs that are on time
- * do not wait behind them.
+ * do not wait behind them. The jobs take turns, so that no job's wait behind many of another one.
  */
 static void late_fired(void *arg, const struct twheel_task_info *task)
 {
-	struct late *late = late_ones;
+	struct late_job *of = TAILQ_FIRST(&late_turns);
+	struct armed row;
 
 	(void)arg;
-	if (!late) {
+	if (!of) {
 		twheel_sched_cancel(sched, task->id, 0);
 		late_timer = 0;
 		return;
 	}
-	HASH_DELETE(in_all, late_ones, late);
-	fire(&late->row, false);
-	free(late);
+	TAILQ_REMOVE(&late_turns, of, entry);
+	TAILQ_INSERT_TAIL(&late_turns, of, entry);
+	row = TAILQ_FIRST(&of->rows)->row;
+	late_free(TAILQ_FIRST(&of->rows));
+	fire(&row, false);
 }
 
 /*
@@ -394,11 +457,7 @@ static void pace(const struct armed *row)
 		core_reload();
 		return;
 	}
-	late = calloc(1, sizeof(*late));
-	if (!late)
-		abort();
-	late->row = *row;
-	HASH_ADD(in_all, late_ones, row.id, sizeof(row->id), late);
+	late_add(row);
 }
 
 size_t core_paced(void)
@@ -408,16 +467,19 @@ size_t core_paced(void)
 
 /*
  * Does it take long to count the times of the job that have passed since @at? If there are days on
- * which it is not due, or a cron expression, that is done one by one.
+ * which it is not due, or a cron expression, that is done one by one. The first time may be the
+ * last one before a weekend, so the shorter of two gaps counts.
  */
 static bool takes_long(const struct job *job, int64_t at, int64_t now)
 {
-	int64_t next;
+	int64_t next, then, gap;
 
 	if (job->def.kind != KIND_CRON && !job->def.except)
 		return false;
 	next = next_due(&job->def, job->name, at);
-	return next > at && (now - at) / (next - at) > COUNTED_SOON;
+	then = next ? next_due(&job->def, job->name, next) : 0;
+	gap = then && then - next < next - at ? then - next : next - at;
+	return next > at && (now - at) / gap > COUNTED_SOON;
 }
 
 /*
@@ -1074,6 +1136,7 @@ void core_loop(void)
 		if (!stuck)
 			load_what_is_due();
 		write_turns();
+		api_turn();
 		core_wait(patience());
 	}
 	core_flush();

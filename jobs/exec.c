@@ -33,7 +33,7 @@
 #include "twheeld.h"
 
 #define READ_SIZE	65536
-#define HOME_MS		1000
+#define UNDO_MS		1000	/* for so long exec_undo() waits for children */
 #define ENV_OWN		16
 #define FILES_OWN	32	/* descriptors of the daemon itself */
 #define READS_MAX	64	/* reads of a pipe after its run has ended; a pipe holds less */
@@ -42,7 +42,6 @@ static struct rlimit old_files;	/* the limit on descriptors that the daemon was 
 static char *state_path;	/* TWHEEL_STATE=..., for the environment of each run */
 static char *state_mark;	/* and what leftovers_kill() looks for, see state_id() */
 static pid_t daemon_pid;	/* see child_bound() */
-static bool home_answers;	/* see ask_home() */
 
 /* For how many runs there are descriptors: a run takes three, and connections have a quarter. */
 static int64_t runs_max(void)
@@ -51,55 +50,6 @@ static int64_t runs_max(void)
 
 	most = most < left ? most : left;
 	return most > 1 ? most : 1;
-}
-
-/*
- * Is @dir on the file system of the root or of the daemon's state? Nothing works when those do not
- * answer. The file system of any other directory need not answer, and must not hold up the daemon.
- */
-static bool is_needed(const char *dir, const char *state)
-{
-	struct stat it, other;
-
-	if (!dir)
-		return true;
-	if (stat(dir, &it))
-		return false;
-	return (!stat("/", &other) && it.st_dev == other.st_dev) ||
-	       (!stat(state, &other) && it.st_dev == other.st_dev);
-}
-
-/*
- * Is the home directory one without which nothing works? If its file system does not answer, this
- * process must not wait for it, nor for a child that does. So an orphan asks, and has a second.
- */
-static bool ask_home(const char *state)
-{
-	struct pollfd answer = { .events = POLLIN };
-	int fds[2];
-	char yes = 0;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC))
-		return false;
-	pid = fork();
-	if (!pid) {
-		if (!fork()) {
-			alarm(HOME_MS / 1000 + 1);
-			yes = is_needed(getenv("HOME"), state);
-			if (write(fds[1], &yes, 1) != 1)
-				_exit(1);
-		}
-		_exit(0);
-	}
-	close(fds[1]);
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-	answer.fd = fds[0];
-	if (poll(&answer, 1, HOME_MS) != 1 || read(fds[0], &yes, 1) != 1)
-		yes = 0;
-	close(fds[0]);
-	return yes;
 }
 
 /*
@@ -112,7 +62,7 @@ void exec_setup(const char *state)
 	struct rlimit files;
 
 	daemon_pid = getpid();
-	home_answers = ask_home(state);
+	quick_setup(state);
 	getrlimit(RLIMIT_NOFILE, &old_files);
 	files = old_files;
 	files.rlim_cur = files.rlim_max;
@@ -132,8 +82,9 @@ void exec_undo(void)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	while (waitpid(-1, NULL, 0) > 0)
-		;
+	/* What hangs in the kernel may not end at all, though it was killed. */
+	for (int i = 0; i < UNDO_MS && waitpid(-1, NULL, WNOHANG) >= 0; i++)
+		usleep(1000);
 	setrlimit(RLIMIT_NOFILE, &old_files);
 }
 
@@ -354,15 +305,19 @@ noreturn static void child(const struct run *run, const struct passwd *pw, char 
 	child_signals();
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
+	/* Before it may have to wait, it has nothing of the daemon's, and dies with it. */
+	closefrom(STDERR_FILENO + 1);
+	child_bound();
 	errno = 0;
 	if (why)
 		fail(125, why);
-	close_at_exec();	/* before a limit hides descriptors from it */
 	dup2(open_input(def), STDIN_FILENO);
 	umask(022);
 	child_limits(def);
 	child_user(def, pw);
-	child_bound();
+	child_bound();		/* to become another user undoes it */
+	if (run->process.asked)
+		quick_answer(run->process.asked);
 	execvpe(def->argv[0], (char **)def->argv, env);
 	fail(errno == ENOENT ? 127 : 126, def->argv[0]);
 }
@@ -433,6 +388,8 @@ void exec_end(struct run *run)
 
 	exec_signal(run, SIGKILL);
 	waitid(P_PID, (id_t)p->pid, NULL, WEXITED);
+	if (p->asked)
+		quick_learn(p->asked);
 	for (int i = 0; i < READS_MAX && p->output.fd >= 0 && read_some(run); i++)
 		;
 	source_remove(&p->output);
@@ -463,18 +420,20 @@ static int fork_into(int cgroup, int *pidfd)
 }
 
 /*
- * Until its exec a child of vfork() uses this process's memory, and this process waits. So such a
- * child must not become another user: that looks names up, and leaves traces in the memory. Nor may
- * it enter a directory whose file system may not answer. Nor can a child of vfork() begin in
- * another cgroup. For all other runs vfork() saves three quarters of the cost, since nothing of
- * this process is copied.
+ * A child of vfork() must not become another user: that looks names up, and leaves traces in the
+ * memory, which is this process's. Nor may it enter a directory whose file system may not answer,
+ * nor begin such a program, see quick.c. And it cannot begin in another cgroup. For all other runs
+ * vfork() saves three quarters of the cost, since nothing of this process is copied.
  */
 static pid_t begin_child(struct run *run, const struct passwd *pw, char **env, int cgroup,
 			 int output, const char *why)
 {
-	bool quick = cgroup < 0 && !pw && !run->job->def.dir && home_answers;
-	pid_t pid = quick ? vfork() : fork_into(cgroup, &run->process.end.fd);
+	const struct def *def = &run->job->def;
+	bool may = cgroup < 0 && !pw && !def->dir, quick = may && quick_may(def->argv[0]);
+	pid_t pid;
 
+	run->process.asked = may && !quick ? quick_ask(def->argv[0]) : 0;
+	pid = quick ? vfork() : fork_into(cgroup, &run->process.end.fd);
 	if (!pid)
 		child(run, pw, env, output, why);
 	return pid;

@@ -30,6 +30,9 @@
 #define SILENT_S	3U	/* the same until the headers of its first request are there */
 #define CONNECTIONS	1000U
 #define APART_US	(20 * US_PER_MS)	/* between requests that look again */
+#define TURN_US		(5 * US_PER_MS)	/* of a turn of the loop, for requests that may only read */
+#define UNREAD_MAX	(64 << 20)	/* bytes of answers that clients have not read yet */
+#define UNREAD_SMALL	65536		/* but this much each may be */
 #define ADDRESS_MAX	8192
 #define WORDS_MAX	32	/* of a query: more than any route has */
 #define TOKENS		16
@@ -76,6 +79,7 @@ static struct tokens tokens;
 static TAILQ_HEAD(, request) waiting = TAILQ_HEAD_INITIALIZER(waiting);
 /* Readable if requests that have waited are to be answered. */
 static struct source woken = { .fd = -1 };
+static size_t answers_unread;	/* bytes */
 
 /* ---- tokens ------------------------------------------------------------------------- */
 
@@ -333,17 +337,22 @@ static void check_headers(struct request *r, const char *version)
 		refuse(r, MHD_HTTP_BAD_REQUEST, "there is no Transfer-Encoding in HTTP/1.0");
 }
 
+static void too_long(struct request *r)
+{
+	refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
+}
+
 /* Is the request allowed? If not, the error is set. */
 static void judge(struct request *r, const char *url)
 {
 	const char *size = MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, "Content-Length");
 
-	r->too_big = size && strtoull(size, NULL, 10) > BODY_MAX;
+	r->role = role_of(r);
 	if (is_from_elsewhere(r))
 		refuse(r, MHD_HTTP_FORBIDDEN, "requests from pages of other sites are refused");
-	else if (request_allowed(r, role_of(r)) && address_is_text(r, url) && query_is_known(r) &&
-		 r->too_big)
-		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
+	else if (request_allowed(r, r->role) && address_is_text(r, url) && query_is_known(r) &&
+		 size && strtoull(size, NULL, 10) > BODY_MAX)
+		too_long(r);
 }
 
 /*
@@ -384,7 +393,7 @@ static void take_body(struct request *r, const char *data, size_t size)
 	if (r->size + size <= BODY_MAX)
 		body = realloc(r->body, r->size + size + 1);
 	if (!body) {
-		refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %d bytes", BODY_MAX);
+		too_long(r);
 		return;
 	}
 	memcpy(body + r->size, data, size);
@@ -443,20 +452,50 @@ static void make_text(char *error)
 	}
 }
 
+/* The answer is an error. */
+static void set_error(struct request *r)
+{
+	make_text(r->error);
+	json_object_put(r->json);
+	r->json = json_object_new_object();
+	json_object_object_add(r->json, "error",
+			       json_object_new_string(*r->error ? r->error : "no memory"));
+	r->status = r->status == MHD_HTTP_OK ? MHD_HTTP_SERVICE_UNAVAILABLE : r->status;
+}
+
+/* Until the client has read an answer, it takes memory. There may be many that read none. */
+static void count_unread(struct request *r)
+{
+	size_t size = r->json ? strlen(json_text(r->json)) : r->text_size;
+
+	if (r->role == ROLE_READ && size > UNREAD_SMALL && answers_unread + size > UNREAD_MAX) {
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "other answers have not been read yet");
+		set_error(r);
+		return;
+	}
+	r->unread = size;
+	answers_unread += size;
+}
+
+/* What the answer was made of is not needed any more. */
+static void forget_answer(struct request *r)
+{
+	json_object_put(r->json);
+	free(r->text);
+	r->json = NULL;
+	r->text = NULL;
+}
+
 static enum MHD_Result answer(struct request *r)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
-	if (r->error[0] || !(r->json || r->text)) {
-		make_text(r->error);
-		json_object_put(r->json);
-		r->json = json_object_new_object();
-		json_object_object_add(r->json, "error",
-				       json_object_new_string(*r->error ? r->error : "no memory"));
-		r->status = r->status == MHD_HTTP_OK ? MHD_HTTP_SERVICE_UNAVAILABLE : r->status;
-	}
+	if (r->error[0] || !(r->json || r->text))
+		set_error(r);
+	count_unread(r);
 	response = r->json ? json_response(r) : text_response(r);
+	forget_answer(r);
 	if (r->status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
 	result = MHD_queue_response(r->conn, r->status, response);
@@ -547,6 +586,67 @@ void api_wake(const void *what)
 	}
 }
 
+/* ---- turns -------------------------------------------------------------------------- */
+
+/*
+ * libmicrohttpd handles all requests that have come in before the loop goes on, and there may be as
+ * many as there are connections. So requests of clients that may only read have TURN_US of a turn
+ * of the loop. The others wait for a further turn, in the order in which they came. Runners, and
+ * whoever may do everything, do not wait behind them.
+ */
+static const char crowd;	/* what they wait for */
+static size_t nr_crowd;
+static int64_t spent;		/* us of this turn */
+
+static bool must_queue(const struct request *r)
+{
+	return r->role == ROLE_READ && !r->admitted && (nr_crowd || spent >= TURN_US);
+}
+
+static void join_crowd(struct request *r)
+{
+	r->what = &crowd;
+	r->suspended = true;
+	nr_crowd++;
+	TAILQ_INSERT_TAIL(&waiting, r, waiting);
+}
+
+/* It is the turn of the request that has waited the longest. */
+static void admit(void)
+{
+	struct request *r = TAILQ_FIRST(&waiting);
+
+	while (r->what != &crowd)
+		r = TAILQ_NEXT(r, waiting);
+	r->what = NULL;
+	r->admitted = true;
+	nr_crowd--;
+	resume(r);
+}
+
+void api_turn(void)
+{
+	spent = 0;
+	if (nr_crowd)
+		admit();
+}
+
+/* Answer the request, or let it wait. */
+static enum MHD_Result handle_whole(struct request *r)
+{
+	int64_t began = boot_us();
+	enum MHD_Result result = MHD_YES;
+
+	if (!r->error[0])
+		dispatch(r);
+	r->admitted = false;
+	if (!r->suspended)
+		result = answer(r);
+	if (r->role == ROLE_READ)
+		spent += boot_us() - began;
+	return result;
+}
+
 /* ---- libmicrohttpd ------------------------------------------------------------------ */
 
 /*
@@ -573,6 +673,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char
 			      const char *method, const char *version, const char *data,
 			      size_t *size, void **closure)
 {
+	enum MHD_Result result = MHD_YES;
 	struct request *r = *closure;
 
 	if (!r)
@@ -588,12 +689,13 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char
 		*size = 0;
 		return MHD_YES;
 	}
-	if (!r->error[0])
-		dispatch(r);
-	if (!r->suspended)
-		return answer(r);
-	MHD_suspend_connection(conn);
-	return MHD_YES;
+	if (!r->error[0] && must_queue(r))
+		join_crowd(r);
+	else
+		result = handle_whole(r);
+	if (r->suspended)
+		MHD_suspend_connection(conn);
+	return result;
 }
 
 static void completed(void *arg, struct MHD_Connection *conn, void **closure,
@@ -606,9 +708,9 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 	(void)code;
 	if (!r)
 		return;
-	json_object_put(r->json);
+	answers_unread -= r->unread;
+	forget_answer(r);
 	take_free(r->take);
-	free(r->text);
 	free(r->body);
 	free(r->path);
 	free(r);
@@ -697,6 +799,8 @@ static void woken_ready(struct source *source)
 	for (size_t i = 0; i < ARRAY_SIZE(servers); i++)
 		if (servers[i].httpd)
 			serve(&servers[i]);
+	if (nr_crowd && spent < TURN_US)
+		admit();
 }
 
 /* Wait for what @source says. If that is not possible, the program ends. */

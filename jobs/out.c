@@ -19,6 +19,7 @@
 #include "when.h"
 
 #define CONNECT_MS	30000L
+#define DROPPED_MAX	1048576		/* as much of an answer is read for nothing */
 
 /**
  * struct call - a request that was sent, or is being sent
@@ -28,6 +29,7 @@
  * @answer:	the body of the answer so far
  * @size:	its size
  * @room:	how much memory it has
+ * @dropped:	how many bytes of the answer were more than the caller wants
  * @too_long:	there is more of the answer than the caller can use
  * @error:	filled in by libcurl: why there is no answer
  */
@@ -38,6 +40,7 @@ struct call {
 	char			*answer;
 	size_t			size;
 	size_t			room;
+	size_t			dropped;
 	bool			too_long;
 	char			error[CURL_ERROR_SIZE];
 };
@@ -55,7 +58,7 @@ static void call_over(CURL *easy, CURLcode result)
 	long status = 0, err = 0;
 
 	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
-	if (!result)
+	if (!result || call->dropped > DROPPED_MAX)
 		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &err);
 	reply.status = (int)status;
@@ -170,7 +173,8 @@ static bool make_room(struct call *call, size_t size)
 
 /*
  * Take a part of the answer. What is more than the caller wants is dropped; or the call fails, if
- * the beginning of an answer is of no use to the caller.
+ * the beginning of an answer is of no use to the caller. If an answer does not end, the call does:
+ * its status is known.
  */
 static size_t take_answer(char *data, size_t one, size_t size, void *closure)
 {
@@ -184,7 +188,8 @@ static size_t take_answer(char *data, size_t one, size_t size, void *closure)
 	memcpy(call->answer + call->size, data, n);
 	call->size += n;
 	call->answer[call->size] = 0;
-	return size;
+	call->dropped += size - n;
+	return call->dropped > DROPPED_MAX ? 0 : size;
 }
 
 /* Returns false if there is no memory. */

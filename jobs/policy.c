@@ -8,7 +8,7 @@
 #include "civil.h"
 #include "policy.h"
 
-#define SKIPPED_MAX	100000		/* after so many days off in a row, give up */
+#define SKIPPED_MAX	2000		/* after so many times that are on days off, give up */
 #define CRON_SIZE	(offsetof(struct cron, fixed) + sizeof(bool))	/* without padding */
 #define MINUTE		(60 * US_PER_S)
 #define TIME_MAX	1000000000000000000LL	/* us; any later time counts as never */
@@ -40,26 +40,38 @@ static int64_t local_day(const struct def *def, int64_t at)
 	return floor_div(s + span.offset, SECS_PER_DAY);
 }
 
-/* Is @at on one of the job's days off? They are sorted: search by halves. */
-static bool is_off(const struct def *def, int64_t at)
+/*
+ * How many days off follow each other from @day on? 0 if it is none. They are sorted, and none is
+ * there twice: search by halves, first for the day, then for the last one without a gap before it.
+ */
+static int64_t days_off(const struct days *days, int64_t day)
 {
-	size_t low = 0, high = def->except ? def->except->nr : 0;
-	int64_t day;
+	size_t low = 0, high = days ? days->nr : 0, first;
 
-	if (!high)
-		return false;
-	day = local_day(def, at);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (def->except->day[middle] == day)
-			return true;
-		if (def->except->day[middle] < day)
+		if (days->day[middle] < day)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return false;
+	first = low;
+	high = days ? days->nr : 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (days->day[middle] - day == (int64_t)(middle - first))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (int64_t)(low - first);
+}
+
+static bool is_off(const struct def *def, int64_t at)
+{
+	return def->except && days_off(def->except, local_day(def, at));
 }
 
 /* The next time after @at, without the spread, even if it is on a day off. 0 if there is none. */
@@ -76,16 +88,18 @@ static int64_t step(const struct def *def, int64_t at)
 }
 
 /*
- * @at is on a day off: go on to the last time on that day, or, if the zone's offset changes on that
- * day, to the last one before. A cron expression need not match there.
+ * @at is on a day off: go on to the last time on that day and on those that follow it, or, if the
+ * zone's offset changes before, to the last time before that. A cron expression need not match
+ * there.
  */
-static int64_t pass_day(const struct def *def, int64_t at)
+static int64_t pass_days(const struct def *def, int64_t at)
 {
 	struct zone_span span;
-	int64_t s = floor_div(at, US_PER_S), end;
+	int64_t s = floor_div(at, US_PER_S), day, end;
 
 	zone_span(def->zone, s, &span);
-	end = (floor_div(s + span.offset, SECS_PER_DAY) + 1) * SECS_PER_DAY - span.offset;
+	day = floor_div(s + span.offset, SECS_PER_DAY);
+	end = (day + days_off(def->except, day)) * SECS_PER_DAY - span.offset;
 	end = end < span.to ? end : span.to;
 	if (def->kind == KIND_RATE)
 		return at + (end * US_PER_S - 1 - at) / def->period * def->period;
@@ -94,25 +108,42 @@ static int64_t pass_day(const struct def *def, int64_t at)
 
 /*
  * The next time after @at that is not on a day off when it is made later by @add, the spread of the
- * job. Both @at and the result are without the spread. 0 if there is none.
+ * job. Both @at and the result are without the spread. 0 if there is none. *@steps grows by how
+ * many times were looked at.
  */
-static int64_t next_on(const struct def *def, int64_t add, int64_t at)
+static int64_t next_counted(const struct def *def, int64_t add, int64_t at, size_t *steps)
 {
 	for (int n = 0; n < SKIPPED_MAX; n++) {
 		at = step(def, at);
+		++*steps;
 		if (!at || !is_off(def, at + add))
 			return at;
-		at = pass_day(def, at + add) - add;
+		at = pass_days(def, at + add) - add;
 	}
 	return 0;
 }
 
-int64_t next_due(const struct def *def, const char *name, int64_t at)
+static int64_t next_on(const struct def *def, int64_t add, int64_t at)
+{
+	size_t steps = 0;
+
+	return next_counted(def, add, at, &steps);
+}
+
+/* As next_due(). *@steps is as for next_counted(). */
+static int64_t next_due_counted(const struct def *def, const char *name, int64_t at, size_t *steps)
 {
 	int64_t add = share(def, name);
 
-	at = next_on(def, add, at - add);
+	at = next_counted(def, add, at - add, steps);
 	return at ? at + add : 0;
+}
+
+int64_t next_due(const struct def *def, const char *name, int64_t at)
+{
+	size_t steps = 0;
+
+	return next_due_counted(def, name, at, &steps);
 }
 
 /* The first time after @now in the phase of a rate, even if it is on a day off. */
@@ -270,31 +301,33 @@ int64_t retry_wait(const struct def *def, int64_t tries)
 }
 
 /* The job's first time that is not before @from, if @due is one of its times. 0 if unknown. */
-static int64_t reach(const struct def *def, const char *name, int64_t due, int64_t from)
+static int64_t reach(const struct def *def, const char *name, int64_t due, int64_t from,
+		     size_t *steps)
 {
 	if (due >= from || !due)
 		return due == NEVER ? 0 : due;
 	if (def->kind == KIND_CRON)
-		return next_due(def, name, from - 1);
+		return next_due_counted(def, name, from - 1, steps);
 	if (def->kind == KIND_RATE)
-		return next_due(def, name, due + (from - due - 1) / def->period * def->period);
+		return next_due_counted(def, name,
+					due + (from - due - 1) / def->period * def->period, steps);
 	return 0;
 }
 
 size_t due_minutes(const struct def *def, const char *name, int64_t due, int64_t from,
 		   int64_t *minutes, size_t nr)
 {
-	int64_t at = reach(def, name, due, from), start = floor_div(from, MINUTE) * MINUTE,
+	size_t steps = 1;
+	int64_t at = reach(def, name, due, from, &steps), start = floor_div(from, MINUTE) * MINUTE,
 		end = start + (int64_t)nr * MINUTE, left, n;
-	size_t work;
 
-	for (work = 1; at && at < end; work++) {
+	while (at && at < end) {
 		left = MINUTE - (at - start) % MINUTE;
 		n = def->kind == KIND_RATE ? (left - 1) / def->period : 0;
 		minutes[(at - start) / MINUTE] += n + 1;
 		if (def->kind != KIND_CRON && def->kind != KIND_RATE)
 			break;
-		at = next_due(def, name, at + n * def->period);
+		at = next_due_counted(def, name, at + n * def->period, &steps);
 	}
-	return work;
+	return steps;
 }

@@ -282,8 +282,10 @@ static void load_job(void *arg, const struct job_row *row)
 	}
 	if (!known || job->rev != row->rev)
 		load_def(job, row->def);
-	if (known && job->rev != row->rev)
+	if (known && job->rev != row->rev) {
 		pool_moved(job);
+		runs_overlap(job);
+	}
 	if (job->paused && !row->paused)
 		core_reload();
 	job->rev = row->rev;
@@ -320,6 +322,17 @@ static int compare_days(const void *a, const void *b)
 	const int64_t *x = a, *y = b;
 
 	return (*x > *y) - (*x < *y);
+}
+
+/* Each of the sorted days once. Returns how many that are. */
+static size_t each_once(int64_t *days, size_t nr)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		if (!n || days[n - 1] != days[i])
+			days[n++] = days[i];
+	return n;
 }
 
 /*
@@ -593,7 +606,7 @@ static int plan_row(const struct put *put, const struct def *def, int64_t now, s
 		.def = json_text(def->json),
 		.once = is_once(def),
 		.due_at = first_due(def, put->name, now),
-		.goes_on = put->job && same_schedule(&put->job->def, def),
+		.keep = put->job && same_schedule(&put->job->def, def) ? NEVER : 0,
 	};
 	if (def->kind == KIND_AT && row->due_at <= now)
 		return refuse(error, -EINVAL, "at: that time has passed");
@@ -656,6 +669,7 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	*def = (struct def) { 0 };
 	job->rev++;
 	pool_moved(job);
+	runs_overlap(job);
 	row_written(job, row);
 	if (row->passed_id && !job->paused)
 		core_arm(row->passed_id, job->id, row->passed_at);
@@ -833,7 +847,7 @@ static void add_affected(struct affected *a, struct job *job)
 	a->jobs[a->nr] = job;
 	a->rows[a->nr++] = (struct job_row) {
 		.id = job->id, .rev = job->rev, .name = job->name, .paused = job->paused,
-		.def = json_text(job->def.json), .goes_on = true,
+		.def = json_text(job->def.json), .keep = now_us(),
 	};
 }
 
@@ -846,12 +860,16 @@ static void find_affected(void *arg, struct job *job)
 		add_affected(a, job);
 }
 
-/* When such a job is due now. */
+/* When such a job is due now. If the clock was set back, no time that was fired comes again. */
 static int64_t plan_again(void *arg, size_t i, int64_t due)
 {
 	const struct affected *a = arg;
+	const struct job *job = a->jobs[i];
+	int64_t now = now_us(), fired = 0, next = due_again(&job->def, job->name, due, now);
 
-	return due_again(&a->jobs[i]->def, a->jobs[i]->name, due, now_us());
+	if (next == due || store_fired(store, job->id, &fired) || fired <= now)
+		return next;
+	return due_again(&job->def, job->name, due, fired);
 }
 
 /* The new times were written: take them over. */
@@ -883,10 +901,10 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 	if (calendar->day) {
 		memcpy(calendar->day, days, nr * sizeof(*days));
 		qsort(calendar->day, nr, sizeof(*days), compare_days);
-		calendar->nr = nr;
+		calendar->nr = each_once(calendar->day, nr);
 		jobs_each(find_affected, &affected);
 		err = store_set_days(store, name, days, nr, affected.rows, affected.nr, plan_again,
-				     &affected, now_us());
+				     &affected);
 	}
 	if (err) {
 		free(calendar->day);

@@ -257,6 +257,17 @@ static void ready_next(struct job *job)
 		make_ready(TAILQ_FIRST(&job->runs));
 }
 
+void runs_overlap(struct job *job)
+{
+	struct run *run;
+
+	if (job->def.overlap != OVERLAP_ALLOW || !job->nr_queued)
+		return;
+	TAILQ_FOREACH(run, &job->runs, in_job)
+		if (run->firing.state == STATE_QUEUED)
+			make_ready(run);
+}
+
 /* Forget the run. Another one of its job may have been queued because of it. */
 static void run_leaves(struct run *run)
 {
@@ -823,14 +834,13 @@ void runs_forget(struct job *job)
 {
 	struct run *run, *next;
 
-	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
-		next = TAILQ_NEXT(run, in_job);
+	TAILQ_FOREACH(run, &job->runs, in_job)
 		if (run->away)
 			pool_kill(run, true);
-		if (is_out(run))
-			continue;
-		finish(run, OUTCOME_KILLED, -1);
-		next = TAILQ_FIRST(&job->runs);
+	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
+		next = TAILQ_NEXT(run, in_job);		/* to finish a run frees no other one */
+		if (!is_out(run))
+			finish(run, OUTCOME_KILLED, -1);
 	}
 }
 
@@ -1026,6 +1036,8 @@ static void take_over_queued(struct run *run)
 		finish(run, OUTCOME_KILLED, -1);
 	else if (is_replaced(run))
 		finish(run, OUTCOME_SKIPPED, -1);
+	else if (run->job->def.overlap == OVERLAP_ALLOW)
+		make_ready(run);
 	else
 		ready_next(run->job);
 }

@@ -24,16 +24,25 @@
 #include "sql.h"
 
 #define TELL_US		120000000LL	/* twice as far as core.c reads ahead */
+#define UNORDERED_US	3600000000LL	/* see seq_before() */
 
 #define JOB		"SELECT j.id, j.name, j.rev, j.paused, j.def, j.once, coalesce(d.id, 0)," \
 			" coalesce(d.at, 0) FROM job j LEFT JOIN due d ON d.job = j.id AND d.main = 1"
 #define HISTORY_ROW	"SELECT seq, id, at, job, life, attempt, outcome, more, missed, status," \
 			" fired, began, ended, dropped FROM "
 #define HISTORY		HISTORY_ROW "history"
-#define HISTORY_OF	HISTORY " WHERE seq < $1 AND ended >= $2 AND ($3 < 0 OR outcome = $3)"
+#define WHEN		" WHERE seq < $1 AND seq > $2 AND ended >= $3"
+#define HISTORY_OF	HISTORY WHEN " AND ($4 < 0 OR outcome = $4)"
 /* To use an index of store_outcomes.sql, both kinds want its condition word for word. */
-#define BAD_OF		HISTORY " WHERE seq < $1 AND ended >= $2 AND outcome = $3 AND outcome <> 0"
+#define BAD_OF		HISTORY WHEN " AND outcome = $4 AND outcome <> 0"
 #define IN_PARTS(job)	"(($1 >> CAST(" job " & 63 AS int)) & 1) = 1"
+/*
+ * A lease is renewed until @until. If the one before was longer, its runner still goes by that, so
+ * it stays, unless it is one that the clock left behind when it was set back: none is longer than
+ * this, which is three times LEASE_MAX_US.
+ */
+#define LATER(table, until)	"CASE WHEN " table ".until > " until " AND " table ".until - " \
+				until " < 900000000 THEN " table ".until ELSE " until " END"
 
 /*
  * In the tables: due.off is 1 if the row waits because its job is paused. due.at is NEVER, which is
@@ -74,11 +83,12 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_DAYS_DELETE] = "DELETE FROM day_off WHERE calendar = $1",
 	[Q_DAY_ADD] = "INSERT INTO day_off (calendar, day) VALUES ($1, $2) ON CONFLICT DO NOTHING",
 	[Q_CALENDAR_ADD] = "INSERT INTO calendar (name) VALUES ($1) ON CONFLICT DO NOTHING",
-	[Q_HISTORY] = HISTORY_OF " ORDER BY seq DESC LIMIT $4",
-	[Q_HISTORY_JOB] = HISTORY_OF " AND job = $4 ORDER BY seq DESC LIMIT $5",
-	[Q_HISTORY_ID] = HISTORY_OF " AND id = $4 AND at = $5 ORDER BY seq DESC LIMIT $6",
-	[Q_BAD] = BAD_OF " ORDER BY seq DESC LIMIT $4",
-	[Q_BAD_JOB] = BAD_OF " AND job = $4 ORDER BY seq DESC LIMIT $5",
+	[Q_HISTORY] = HISTORY_OF " ORDER BY seq DESC LIMIT $5",
+	[Q_HISTORY_JOB] = HISTORY_OF " AND job = $5 ORDER BY seq DESC LIMIT $6",
+	[Q_HISTORY_ID] = HISTORY_OF " AND id = $5 AND at = $6 ORDER BY seq DESC LIMIT $7",
+	[Q_HISTORY_AT] = "SELECT seq, ended FROM history WHERE seq <= $1 ORDER BY seq DESC LIMIT 1",
+	[Q_BAD] = BAD_OF " ORDER BY seq DESC LIMIT $5",
+	[Q_BAD_JOB] = BAD_OF " AND job = $5 ORDER BY seq DESC LIMIT $6",
 	[Q_KNOWN] = "SELECT 1 FROM running WHERE id = $1 AND at = $2 AND attempt <= $3 UNION ALL"
 		    " SELECT 1 FROM history WHERE id = $1 AND at = $2 AND attempt = $3",
 	[Q_FIRED] = "SELECT coalesce(max(at), 0) FROM (SELECT at FROM running WHERE job = $1 UNION"
@@ -104,7 +114,7 @@ static const char *const queries[NR_QUERIES] = {
 		" $11, $12, $13)",
 
 	[Q_RUNNER] = "INSERT INTO runner (id, pool, name, until) VALUES ($1, $2, $3, $4)"
-		     " ON CONFLICT (id) DO UPDATE SET until = excluded.until",
+		     " ON CONFLICT (id) DO UPDATE SET until = " LATER("runner", "excluded.until"),
 	[Q_RUNNERS] = "SELECT id, pool, name, until FROM runner WHERE until >= $1 ORDER BY id",
 	[Q_RUNNER_LEAVE] = "DELETE FROM runner WHERE id = $1",
 	[Q_RUNNERS_GONE] = "DELETE FROM runner WHERE until < $1",
@@ -136,9 +146,14 @@ static const char *const queries[NR_QUERIES] = {
 			  " outcome, status, killed, runner, life, until, began, wants_until) VALUES"
 			  " ($1, $2, 0, 1, $3, 0, $4, 1, 0, 0, 0, '', $5, 9223372036854775807, $6,"
 			  " 0) ON CONFLICT (id, at, shard) DO UPDATE SET attempt ="
-			  " excluded.attempt, state = 1, runner = '', life = excluded.life,"
+			  " excluded.attempt, shards = 1, pool = NULL, state = 1, outcome = 0,"
+			  " killed = 0, runner = '', life = excluded.life,"
 			  " until = excluded.until, began = excluded.began"
 			  " WHERE task.attempt < excluded.attempt OR task.state = 0",
+	/* It was done as a whole, and now each runner is to have a part. */
+	[Q_TASK_SPLIT] = "DELETE FROM task WHERE id = $1 AND at = $2 AND attempt < $3 AND"
+			 " shards = 1",
+	[Q_TASK_WHOLE] = "DELETE FROM task WHERE id = $1 AND at = $2 AND shard > 0",
 	/* What wants a certain runner is kept for it as long as it lives, until wants_until. */
 	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt FROM task t JOIN"
 			" running r ON r.id = t.id AND r.at = t.at"
@@ -153,8 +168,8 @@ static const char *const queries[NR_QUERIES] = {
 		       " (SELECT j.name FROM job j WHERE j.id = task.job),"
 		       " (SELECT j.def FROM job j WHERE j.id = task.job)",
 	[Q_TASK_LIFE] = "UPDATE running SET life = $1 WHERE id = $2 AND at = $3 AND life <> $1",
-	[Q_TASK_BEAT] = "UPDATE task SET until = $1 WHERE id = $2 AND at = $3 AND shard = $4 AND"
-			" attempt = $5 AND runner = $6 AND state = 1 AND until >= $7"
+	[Q_TASK_BEAT] = "UPDATE task SET until = " LATER("task", "$1") " WHERE id = $2 AND"
+			" at = $3 AND shard = $4 AND attempt = $5 AND runner = $6 AND state = 1 AND until >= $7"
 			" RETURNING killed",
 	[Q_TASK_KILLED] = "SELECT count(*) FROM task WHERE runner = $1 AND state = 1 AND"
 			  " killed = 1",
@@ -194,7 +209,7 @@ static const char *const queries[NR_QUERIES] = {
 		   " LATERAL (SELECT * FROM history WHERE history.job = it ORDER BY seq DESC"
 		   " LIMIT 1) AS latest",
 	/* In the order of the rows, as others lock them. */
-	[Q_BEATS] = "UPDATE task SET until = $1 FROM (SELECT * FROM unnest("
+	[Q_BEATS] = "UPDATE task SET until = " LATER("task", "$1") " FROM (SELECT * FROM unnest("
 		    "CAST(string_to_array($2, ',') AS bigint[]),"
 		    " CAST(string_to_array($3, ',') AS bigint[]),"
 		    " CAST(string_to_array($4, ',') AS bigint[]),"
@@ -472,21 +487,67 @@ static void history_row(struct store *store, void *call, void *arg)
 	(*(void (**)(void *arg, const struct ended *))call)(arg, &e);
 }
 
+/**
+ * struct line - where a row of history is
+ * @seq:	its number; 0 if there is no such row
+ * @ended:	when it was written
+ */
+struct line {
+	int64_t	seq;
+	int64_t	ended;
+};
+
+/* The row of Q_HISTORY_AT. */
+static void line_row(struct store *store, void *call, void *arg)
+{
+	struct line *line = arg;
+
+	(void)call;
+	line->seq = sql_number(store, 0);
+	line->ended = sql_number(store, 1);
+}
+
+/*
+ * A number: rows up to it had ended before @since, so they need not be looked at. Rows are written
+ * in the order of their ends, or nearly so if several daemons write them, or if the clock was set
+ * back: by less than UNORDERED_US.
+ */
+static int64_t seq_before(struct store *store, int64_t since)
+{
+	struct line line = { 0 };
+	int64_t low = 0, middle = INT64_MAX, high = middle;
+
+	while (since && low < high) {
+		line.seq = 0;
+		if (sql_each(store, Q_HISTORY_AT, line_row, NULL, &line, "i", middle))
+			return 0;
+		if (middle == INT64_MAX)
+			high = line.seq;
+		if (!line.seq || line.ended < since - UNORDERED_US)
+			low = middle < high ? middle : high;
+		else
+			high = line.seq - 1;
+		middle = high - (high - low) / 2;
+	}
+	return low;
+}
+
 int store_history(struct store *store, const struct query *query,
 		  void (*fn)(void *arg, const struct ended *), void *arg)
 {
-	int64_t before = query->before ? query->before : INT64_MAX, outcome = query->outcome;
+	int64_t before = query->before ? query->before : INT64_MAX, outcome = query->outcome,
+		after = query->id ? 0 : seq_before(store, query->since);
 	bool bad = outcome > OUTCOME_OK;
 
 	if (query->id)
-		return sql_each(store, Q_HISTORY_ID, history_row, &fn, arg, "iiiiii", before,
-				query->since, outcome, query->id, query->at, query->limit);
+		return sql_each(store, Q_HISTORY_ID, history_row, &fn, arg, "iiiiiii", before,
+				after, query->since, outcome, query->id, query->at, query->limit);
 	if (query->job)
 		return sql_each(store, bad ? Q_BAD_JOB : Q_HISTORY_JOB, history_row, &fn, arg,
-				"iiiii", before, query->since, outcome, query->job,
+				"iiiiii", before, after, query->since, outcome, query->job,
 				query->limit);
-	return sql_each(store, bad ? Q_BAD : Q_HISTORY, history_row, &fn, arg, "iiii", before,
-			query->since, outcome, query->limit);
+	return sql_each(store, bad ? Q_BAD : Q_HISTORY, history_row, &fn, arg, "iiiii", before,
+			after, query->since, outcome, query->limit);
 }
 
 char *sql_list(const int64_t *first, size_t stride, size_t nr)
@@ -617,11 +678,10 @@ static void kept_row(struct store *store, void *call, void *arg)
 
 /*
  * Replace the definition of a job that still has this revision, and delete its schedule's row of
- * due. If there is one, *@was becomes when it was due. But if the schedule goes on, and the row was
- * due before @now and was not fired, it stays: this is its due_id. -ESTALE if the job has another
- * revision. In a transaction.
+ * due. If there is one, *@was becomes when it was due. But the row may stay, see @keep: this is its
+ * due_id. -ESTALE if the job has another revision. In a transaction.
  */
-static int put_again(struct store *store, struct job_row *row, int64_t *was, int64_t now)
+static int put_again(struct store *store, struct job_row *row, int64_t *was)
 {
 	int err = sql_run(store, Q_JOB_SET, "tiii", row->def, (int64_t)row->once, row->id,
 			  row->rev);
@@ -629,18 +689,18 @@ static int put_again(struct store *store, struct job_row *row, int64_t *was, int
 	row->due_id = 0;
 	if (!err && !store->changed)
 		err = -ESTALE;
-	if (!err && row->goes_on)
-		err = sql_each(store, Q_DUE_KEEP, kept_row, NULL, row, "ii", row->id, now);
+	if (!err && row->keep)
+		err = sql_each(store, Q_DUE_KEEP, kept_row, NULL, row, "ii", row->id, row->keep);
 	if (err || row->due_id)
 		return err;
 	return sql_each(store, Q_DUE_MAIN, take_id, NULL, was, "i", row->id);
 }
 
 /* store_put() of one row, in a transaction. *@was is filled in as by put_again(). */
-static int put_job(struct store *store, struct job_row *row, int64_t *was, int64_t now)
+static int put_job(struct store *store, struct job_row *row, int64_t *was)
 {
 	*was = 0;
-	return row->id ? put_again(store, row, was, now) : put_new(store, row);
+	return row->id ? put_again(store, row, was) : put_new(store, row);
 }
 
 /* The second half of that: the new row of due, if the old one does not stay, and the news. */
@@ -682,7 +742,7 @@ int store_put(struct store *store, struct job_row *rows, size_t nr, int64_t now)
 		return err;
 	err = check_mark(store);
 	for (size_t i = 0; i < nr && !err; i++) {
-		err = put_job(store, &rows[i], &was, now);
+		err = put_job(store, &rows[i], &was);
 		if (!err)
 			err = keep_passed(store, &rows[i], was, now);
 		if (!err)
@@ -768,7 +828,7 @@ int store_kill_due(struct store *store, int64_t id, int64_t at)
  */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
 		   struct job_row *rows, size_t nr_jobs,
-		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg, int64_t now)
+		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg)
 {
 	int err = store->ops->begin(store);
 	int64_t was;
@@ -783,7 +843,7 @@ int store_set_days(struct store *store, const char *name, const int64_t *days, s
 	if (!err)
 		err = tell(store, NEWS_DAYS, 0, 0, 0);
 	for (size_t i = 0; i < nr_jobs && !err; i++) {
-		err = put_job(store, &rows[i], &was, now);
+		err = put_job(store, &rows[i], &was);
 		if (!rows[i].due_id)
 			rows[i].due_at = again(arg, i, was);
 		if (!err)

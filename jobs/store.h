@@ -163,9 +163,10 @@ struct due {
  * @once:	it is due once only: it is deleted together with its history, see store_drop()
  * @due_id:	the row of due of its schedule; 0 if there is none
  * @due_at:	when that row is due
- * @goes_on:	store_put(): its schedule is the one that it has in the store. If that was due
- *		before now and was not fired, its row stays
- * @passed_id:	store_put(): else there is a row of due for that time besides, with this id
+ * @keep:	store_put(): if its row of due is due at this time or before, that stays; if this is
+ *		NEVER, in any case; if 0, in none
+ * @passed_id:	store_put(): the row does not stay, though its time has passed: there is another row
+ *		for that time, with this id
  * @passed_at:	when that row is due
  */
 struct job_row {
@@ -177,7 +178,7 @@ struct job_row {
 	bool		once;
 	int64_t		due_id;
 	int64_t		due_at;
-	bool		goes_on;
+	int64_t		keep;
 	int64_t		passed_id;
 	int64_t		passed_at;
 };
@@ -486,7 +487,7 @@ int store_days(struct store *store, void (*fn)(void *arg, const char *name, int6
  */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
 		   struct job_row *rows, size_t nr_jobs,
-		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg, int64_t now);
+		   int64_t (*again)(void *arg, size_t i, int64_t due), void *arg);
 /* Call @fn for rows of history, the latest first. */
 int store_history(struct store *store, const struct query *query,
 		  void (*fn)(void *arg, const struct ended *), void *arg);

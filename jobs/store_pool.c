@@ -60,7 +60,10 @@ int store_tasks_begin(struct store *store, const struct task *rows, size_t nr)
 	if (err)
 		return err;
 	for (size_t i = 0; i < nr && !err; i++) {
-		if (!rows[i].shard) {
+		if (!rows[i].shard && rows[i].shards > 1)
+			err = sql_run(store, Q_TASK_SPLIT, "iii", rows[i].id, rows[i].at,
+				      rows[i].attempt);
+		if (!rows[i].shard && !err) {
 			err = sql_run(store, Q_TASK_AGAIN, "itiii", rows[i].attempt, rows[i].pool,
 				      rows[i].prio, rows[i].id, rows[i].at);
 			again = store->changed;
@@ -95,8 +98,16 @@ int store_tasks_back(struct store *store, int64_t job, const char *pool,
 
 int store_task_accept(struct store *store, const struct task *t)
 {
-	return sql_run(store, Q_TASK_ACCEPT, "iiiiii", t->id, t->at, t->job, t->attempt,
-		       store->life, t->began);
+	int err = store->ops->begin(store);
+
+	if (err)
+		return err;
+	err = sql_run(store, Q_TASK_ACCEPT, "iiiiii", t->id, t->at, t->job, t->attempt,
+		      store->life, t->began);
+	/* The attempt before may have had a part for each runner. */
+	if (!err && store->changed)
+		err = sql_run(store, Q_TASK_WHOLE, "ii", t->id, t->at);
+	return store->ops->end(store, err);
 }
 
 int store_task_lost(struct store *store, const struct task *t, int64_t now, bool *lost)

@@ -8,6 +8,7 @@
  *	registry.c	the jobs, in memory as in the store; requests that change them
  *	run.c		firings that are not over
  *	exec.c		their processes
+ *	quick.c		which programs may be begun by vfork()
  *	cgroup.c	their cgroups, and processes that an earlier daemon has left
  *	log.c		what they have printed
  *	http.c, api.c	HTTP: requests and answers
@@ -267,6 +268,7 @@ struct log {
  * @ended:	called when it has ended, with code and status as from waitid()
  * @may_begin:	asked when all that may take long is done: may it still begin?
  * @no_user:	it could not begin because its user could not be looked up
+ * @asked:	the number of its question to quick.c; 0 if it has none
  */
 struct process {
 	pid_t		pid;
@@ -277,6 +279,7 @@ struct process {
 	void		(*ended)(struct run *run, int code, int status);
 	bool		(*may_begin)(void);
 	bool		no_user;
+	uint64_t	asked;
 };
 
 /**
@@ -346,6 +349,8 @@ void run_settle(struct op *op);
 /* Begin the runs that may begin. Only after the turn that decided so was written. */
 void runs_begin(void);
 void run_kill(struct run *run, enum outcome outcome);
+/* The job has another definition. If its runs may overlap now, none waits for another one's end. */
+void runs_overlap(struct job *job);
 /* The job was removed: its runs that have no process are over. */
 void runs_forget(struct job *job);
 /* Kill processes at once: those of jobs that must not overlap, or all. These runs are lost. */
@@ -391,7 +396,7 @@ void runs_each(void (*fn)(void *arg, struct run *run), void *arg);
 bool runs_stopped(void);
 void runs_stop(void);
 
-/* ---- processes: exec.c, cgroup.c, log.c --------------------------------------------- */
+/* ---- processes: exec.c, quick.c, cgroup.c, log.c ------------------------------------ */
 
 /* Start the process of a run. Returns 0, or a negative errno if that is not possible now. */
 int exec_begin(struct run *run);
@@ -401,6 +406,16 @@ void exec_end(struct run *run);
 /* If the process has ended, call its ended() now: the loop would only do so later. */
 void exec_look(struct run *run);
 void exec_setup(const char *state);
+/* Ask which file systems are needed for everything. */
+void quick_setup(const char *state);
+/* May a child of vfork() go to the home directory, and begin the program @name there? */
+bool quick_may(const char *name);
+/* The number of a question: the child that is given it is to say whether that may be. */
+uint64_t quick_ask(const char *name);
+/* In the child: answer it. This may take as long as the file systems take. */
+void quick_answer(uint64_t nr);
+/* The child has ended: hear its answer, if it gave one. */
+void quick_learn(uint64_t nr);
 /*
  * What tells the state directory from all others on this machine: device and inode. A path can be
  * that of several, in containers.
@@ -592,6 +607,8 @@ bool run_parse(const char *text, struct firing *f);
 /* Answer requests that come in at a socket; if it is @remote, those that have a token. */
 void api_start(int listener, bool remote);
 void api_stop(void);
+/* The loop begins another turn: there is time for requests again. */
+void api_turn(void);
 /* Something has happened that requests may wait for: see request_wait(). */
 void api_wake(const void *what);
 /*

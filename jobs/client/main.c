@@ -135,9 +135,9 @@ static void print_job(struct json_object *job)
 	struct json_object *due = next ? json_object_array_get_idx(next, 0) : NULL;
 	char buf[48];
 
-	printf("%-24s %-29s %7zu  %s%s\n", text_of(job, "name", "-"),
+	printf("%-24s %-29s %7lld  %s%s\n", text_of(job, "name", "-"),
 	       time_of(due ? json_object_get_string(due) : NULL, buf),
-	       json_object_array_length(list_of(job, "runs")),
+	       (long long)int_of(job, "active"),
 	       run ? text_of(run, "outcome", "-") : "-",
 	       text_of(job, "broken", NULL) ? " broken"
 	       : bool_of(job, "paused")	    ? " paused"
@@ -570,18 +570,38 @@ static bool is_run(const char *name)
 	return id && at && !name[id + 1 + at];
 }
 
+/*
+ * A list of runs has first those that are not over, in the order in which they began, and then the
+ * others, the latest first. Which of the two is the later one that has run, @run, or @next, which
+ * comes after it in the list?
+ */
+static struct json_object *later_of(struct json_object *run, struct json_object *next)
+{
+	static const char *const words[] = { "missed", "skipped", "queued", "waiting", "ready" };
+	const char *was = text_of(run, "outcome", text_of(run, "state", ""));
+
+	if (!run || !strcmp(text_of(next, "state", ""), "running"))
+		return next;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strcmp(was, words[i]))
+			return next;
+	return run;
+}
+
 /* The id of a run. @name is that id, or the name of a job, which stands for its latest run. */
 static char *run_of(const char *name)
 {
-	struct json_object *list;
+	struct json_object *list, *run = NULL;
 	char *word = http_name(name), *id;
 
 	if (is_run(name))
 		return word;
-	list = http_get("GET", format("/v1/runs?limit=1&job=%s", word), NULL, false);
-	if (!json_object_array_length(list))
+	list = http_get("GET", format("/v1/runs?limit=1000&job=%s", word), NULL, false);
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		run = later_of(run, json_object_array_get_idx(list, i));
+	if (!run)
 		error(1, 0, "job '%s' has not run yet", name);
-	id = format("%s", text_of(json_object_array_get_idx(list, 0), "run", ""));
+	id = format("%s", text_of(run, "run", ""));
 	json_object_put(list);
 	free(word);
 	return id;
@@ -590,9 +610,10 @@ static char *run_of(const char *name)
 /* Print a part of the log, from @from on. Returns where the next part begins. */
 static int64_t print_log(const char *run, int64_t from)
 {
+	char *attempt = words.attempt ? http_word(words.attempt) : NULL;
 	char *path = format("/v1/runs/%s/log?from=%lld%s%s%s", run, (long long)from,
-			    words.follow ? "&wait=10s" : "", words.attempt ? "&attempt=" : "",
-			    words.attempt ? words.attempt : "");
+			    words.follow ? "&wait=10s" : "", attempt ? "&attempt=" : "",
+			    attempt ? attempt : "");
 	struct answer answer = http_ask("GET", path, NULL, false);
 	int64_t next = answer.next;
 
@@ -600,6 +621,7 @@ static int64_t print_log(const char *run, int64_t from)
 		error(1, 0, "%s", text_of(answer.json, "error", "unexpected answer from twheeld"));
 	fwrite(answer.text, 1, answer.size, stdout);
 	answer_free(&answer);
+	free(attempt);
 	free(path);
 	return next;
 }
@@ -694,7 +716,7 @@ static int cmd_next(void)
 {
 	char *cron = http_word(words.argv[0]);
 	char *zone = list_of(words.def, "zone") ? http_word(text_of(words.def, "zone", "")) : NULL;
-	const char *most = words.number ? words.number : "5";
+	char *most = http_word(words.number ? words.number : "5");
 	char *path = format("/v1/preview?cron=%s%s%s&n=%s", cron, zone ? "&zone=" : "",
 			    zone ? zone : "", most);
 	struct json_object *list = http_get("GET", path, NULL, false);

@@ -142,8 +142,8 @@ class Browser:
                 return True
         return False
 
-    def click(self, selector):
-        """When the element is there, has stopped moving, and nothing is in front of it."""
+    def click(self, selector, times=1):
+        """When the element is there, has stopped moving, and nothing is in front of it. The page sees the first of several clicks at once."""
         place = f"""(e => {{
             if (!e) return null;
             e.scrollIntoView({{block: 'center'}});
@@ -156,8 +156,10 @@ class Browser:
             last = self.js(place)
         if not last:
             raise RuntimeError(f"there is no {selector} to click on")
-        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=last[0], y=last[1], button="left", clickCount=1)
+        for count in range(1, times + 1):
+            time.sleep(0.15 * (count > 1))
+            for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+                self.call("Input.dispatchMouseEvent", type=kind, x=last[0], y=last[1], button="left", clickCount=count)
 
     def window(self, width, height, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)

@@ -78,6 +78,13 @@ def runs(tap, job):
     job("add", "arg", "--", "sh", "-c", "echo $TWHEEL_ARG")
     run = job("run", "arg", "--after=50ms", "--key=k", "--arg=once more").stdout.strip()
     tap.same(until(lambda: job("log", run).stdout), "once more\n", "run later, with an argument", job("log", run))
+    job("add", "several", "--overlap=allow", "--", "/bin/sh", "-c", "echo $TWHEEL_ARG; exec sleep 1000")
+    for word in ("first", "second"):
+        job("run", "several", f"--arg={word}")
+        time.sleep(1)
+    tap.same(until(lambda: job("log", "several").stdout), "second\n", "log of a job is that of its latest run", job("log", "several"))
+    tap.ok("attempt" in job("log", "several", "--attempt=1 HTTP/1.1").stderr, "what log is told to print is one word", job("log", "several", "--attempt=1 HTTP/1.1"))
+    job("rm", "several")
     job("run", "arg", "--after=1h", "--key=k")
     tap.same(job("cancel", "arg", "k").returncode, 0, "cancel")
     refused(tap, job("cancel", "arg", "k"), "job 'arg' is not due with key 'k'", "cancel: the key is gone")
@@ -304,7 +311,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(103)
+    tap = Tap(105)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

@@ -1247,6 +1247,26 @@ def two(tap):
         tap.same(server.query("SELECT count(*) FROM node"), [(0,)], "no life is left in the store")
 
 
+def removed(tap):
+    """A job is removed while some of its runs are at a runner, and more of them wait for another attempt. Each is told once."""
+    out, wait = 20, 60
+    with Server() as server, Node(server, lease="10s") as a:
+        a.start()
+        job = {"exec": ["false"], "overlap": "allow", "retry": {"times": 1, "wait": "1h"}}
+        a.put("j", pool="p", **job)
+        a.post("/v1/jobs/j/shots", [{"after": "1ms"}] * (out + wait))
+        until(lambda: server.query("SELECT count(*) FROM task") == [(out + wait,)])
+        taken = a.post("/v1/take", {"runner": "hand", "name": "hand", "pool": "p", "room": out, "wait": "0s", "runs": []})[1]["runs"]
+        a.put("j", **job)
+        until(lambda: server.query("SELECT count(*) FROM history WHERE more = 1") == [(wait,)])
+        before = server.query("SELECT max(xid) FROM inbox")[0][0]
+        a.request("DELETE", "/v1/jobs/j")
+        until(lambda: server.query("SELECT count(*) FROM running") == [(out,)])
+        told = server.query(f"SELECT count(*) FROM inbox WHERE xid > {before}")[0][0]
+        tap.ok(len(taken) == out and out <= told < 3 * out, "a job is removed: each run at a runner is told to end once", len(taken), told)
+        tap.same([a.stop(), a.unsound()], [0, ""], "the daemon is sound")
+
+
 def killed_at_steps(tap):
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
@@ -1256,7 +1276,7 @@ def killed_at_steps(tap):
 ABOUT = {
     "lives": (55, [two, fence, deaths, no_names, cut_in_two, circles]),
     "firings": (18, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
-    "requests": (10, [accepted, requests_of_the_buried, dropped, forgets, killed_at_steps]),
+    "requests": (12, [accepted, requests_of_the_buried, dropped, forgets, removed, killed_at_steps]),
     "tables": (18, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older]),
 }
 

@@ -10,6 +10,7 @@ import json
 import re
 import sqlite3
 import sys
+import time
 
 from browser import SHIFT, Browser
 from daemon import Tap, until
@@ -131,6 +132,10 @@ def acts(tap, p):
     tap.ok("paused" in p.row("tick")[1] and p.said("tick is paused"), "the page says so", p.row("tick"))
     b.click("button[aria-label='Resume tick']")
     tap.ok(b.wait("document.querySelector(\"button[aria-label='Pause tick']\")") and not d.get("/v1/jobs/tick")["paused"], "resume")
+    b.click("button[aria-label='Pause tick']", times=2)
+    time.sleep(1)
+    tap.ok(d.get("/v1/jobs/tick")["paused"], "a double click is one", p.row("tick"))
+    d.post("/v1/jobs/tick/resume")
     b.click("button[aria-label='Run talk now']")
     run = until(lambda: d.get("/v1/jobs/talk")["runs"])[0]["run"]
     tap.ok(p.said(f"Run {run} of talk"), "run", p.text("#said"))
@@ -174,6 +179,15 @@ def retried(tap, p):
     tap.ok(b.wait("document.querySelector('pre.log')?.textContent === 'attempt 1\\n'"), "and that of another", p.text("pre.log"))
     p.go(f"/runs/{run}?attempt=99")
     tap.ok(b.wait("document.querySelector('main').innerText.includes('There is no such run.')"), "of one without a log it is said why")
+
+
+def signs(tap, p):
+    """What a log has, and a screen would not show."""
+    p.d.put("signs", exec=["/bin/sh", "-c", r"printf 'a\r'; sleep 1; printf '\nb\r\n\302\233\342\200\256x\n'"])
+    p.go(f"/runs/{p.d.post('/v1/jobs/signs/run')[1][0]['run']}", "pre.log")
+    p.b.wait("document.querySelector('main').innerText.includes('That is all.')")
+    tap.same(p.text("pre.log"), "a\nb\n\\u009b\\u202ex\n", "signs in a log are shown, and the end of a line is one, also where a part ends")
+    p.d.request("DELETE", "/v1/jobs/signs")
 
 
 def keyboard(tap, p):
@@ -302,14 +316,14 @@ def main():
              "retry": {"times": 1, "wait": "10ms"}},
             {"name": "mean", "exec": ["/usr/bin/printf", "%s\n", *MEAN, "\\0\\a\\e[31mred"]}]
     jobs[-1]["exec"] = ["/bin/sh", "-c", "printf '%s\\n' \"$@\"; printf '\\0\\a\\033[31mred'", "sh", *MEAN]
-    tap = Tap(72)
+    tap = Tap(74)
     with Remote() as d:
         d.start()
         d.post("/v1/jobs", jobs + [{"name": f"mean{i}", "exec": ["true"]} for i in range(len(MEAN))])
         with Browser() as b:
             p = Page(tap, d, b)
             b.window(1200, 800)
-            for fn in (headers, token, shows, acts, retried, keyboard, mean, narrow, many):
+            for fn in (headers, token, shows, acts, retried, signs, keyboard, mean, narrow, many):
                 fn(tap, p)
         tap.same(d.stop(), 0, "the daemon ends")
         tap.ok(not d.unsound(), "the daemon was sound", d.unsound())

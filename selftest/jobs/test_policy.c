@@ -340,6 +340,101 @@ static void seconds_off(void)
 	days->nr = 0;
 }
 
+/* The days off, one after the other, with and without gaps, from @first on. Returns how many. */
+static size_t random_days(int64_t *day, size_t most, int64_t first)
+{
+	for (size_t i = 0; i < most; i++) {
+		day[i] = first;
+		first += rand() % 4 ? 1 : 2 + rand() % 40;
+	}
+	return most;
+}
+
+static bool is_one_of(const int64_t *day, size_t nr, int64_t at, const struct zone *zone)
+{
+	struct zone_span span;
+	int64_t s = at / US_PER_S;
+
+	zone_span(zone, s, &span);
+	for (size_t i = 0; i < nr; i++)
+		if (day[i] == (s + span.offset) / (24 * 3600))
+			return true;
+	return false;
+}
+
+/* next_due() finds what looking at each time of the same job without days off finds. */
+static void each_of(const char *rule, const char *zone)
+{
+	struct days *days = days_find("off", true);
+	int64_t off[300], from, next, wanted;
+	char text[160];
+	struct def with, without;
+
+	snprintf(text, sizeof(text), "{'exec':['a'],%s,'zone':'%s','except':'off'}", rule, zone);
+	with = good(text);
+	strstr(text, ",'except'")[0] = '}';
+	*(strchr(text, '}') + 1) = 0;
+	without = good(text);
+	days->day = off;
+	for (int i = 0; i < 100; i++) {
+		days->nr = random_days(off, 300, START / DAY - 500);
+		from = START - 500 * DAY + rand() % 1000 * DAY + rand() % (24 * 3600) * US_PER_S;
+		if (with.kind == KIND_RATE)
+			from = START + (from - START) / with.period * with.period;
+		next = next_due(&with, "x", from);
+		for (wanted = next_due(&without, "x", from);
+		     is_one_of(off, days->nr, wanted, without.zone);
+		     wanted = next_due(&without, "x", wanted))
+			;
+		CHECK_EQ(next, wanted);
+	}
+	days->nr = 0;
+	def_free(&with);
+	def_free(&without);
+}
+
+static void each_off(void)
+{
+	/* Some of these set their clock at midnight, or a minute later, or have left a day out. */
+	static const char *const zones[] = {
+		"UTC", "Europe/Berlin", "America/Havana", "America/St_Johns", "Asia/Tokyo",
+		"Africa/Cairo", "America/Asuncion",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(zones); i++) {
+		each_of("'cron':'*/20 * * * *'", zones[i]);
+		each_of("'cron':'30 0 * * 1,3'", zones[i]);
+		each_of("'rate':'7h'", zones[i]);
+	}
+}
+
+/* The steps that due_minutes() counts grow with the work, and many days off in a row are little. */
+static void steps(void)
+{
+	struct days *days = days_find("off", true);
+	struct def d = good("{'exec':['a'],'cron':'0 8 * * *','except':'off','zone':'CET'}");
+	int64_t *off = calloc(80000, sizeof(*off)), got[60] = { 0 };
+
+	days->day = off;
+	for (days->nr = 0; days->nr < 80000; days->nr++)
+		off[days->nr] = START / DAY + (int64_t)days->nr;
+	CHECK_EQ(next_due(&d, "x", START) / DAY, START / DAY + 80000);
+	CHECK_EQ(due_minutes(&d, "x", 0, START, got, 60) <= 1, true);
+	CHECK_EQ(due_minutes(&d, "x", START - DAY, START, got, 60) < 1000, true);
+	for (size_t i = 0; i < days->nr; i++)
+		off[i] = START / DAY + 2 * (int64_t)i;
+	CHECK_EQ(due_minutes(&d, "x", START - DAY, START, got, 60) < 10, true);
+	def_free(&d);
+	/* Every Sunday, and each is a day off. */
+	d = good("{'exec':['a'],'cron':'0 8 * * 0','except':'off','zone':'UTC'}");
+	for (size_t i = 0; i < days->nr; i++)
+		off[i] = START / DAY + 7 * (int64_t)i;
+	CHECK_EQ(due_minutes(&d, "x", START - DAY, START, got, 60) > 1000, true);
+	days->nr = 0;
+	def_free(&d);
+	free(off);
+}
+
 /* The times of the next hour, by minute, are those that next_due() finds one after the other. */
 static void minutes_are(const char *text, int64_t due, int64_t from)
 {
@@ -474,7 +569,7 @@ static void point(const char *name, void (*fn)(void))
 int main(void)
 {
 	setenv("TZ", "UTC", 1);
-	plan(11);
+	plan(13);
 	point("definitions that are wrong are told why", wrong_definitions);
 	point("definitions are understood", right_definitions);
 	point("first and next times", first_times);
@@ -482,6 +577,8 @@ int main(void)
 	point("days off are left out, by the clock of the zone", days_off);
 	point("days off are left out of a spread, too", spreads_off);
 	point("each second, after days off", seconds_off);
+	point("any days off", each_off);
+	point("how much work that is", steps);
 	point("times by the minute", minutes);
 	point("times of cron that were missed", each_minute_by_cron);
 	point("times of a rate that were missed", each_minute_by_rate);

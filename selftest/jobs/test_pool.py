@@ -771,6 +771,24 @@ def shorter_lease(tap):
             one.process.send_signal(signal.SIGCONT)
 
 
+def full_runner(tap):
+    """The same, while the runner is well, and has no room."""
+    with Remote() as d:
+        d.start("--lease=20s")
+        with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
+            one.start("--runs=1")
+            d.put("j", pool="p", exec=["/bin/sh", "-c", f"echo >>{d.dir}/j; exec sleep 1000"])
+            key = run(d, "j")
+            running(d, key)
+            d.stop()
+            d.start("--lease=1s")
+            two.start()
+            time.sleep(12)
+            tap.same([(r["attempt"], r["state"]) for r in d.get(f"/v1/runs/{key}")], [(1, "running")],
+                     "a runner that knows of a longer lease keeps its runs", d.stderr(), one.stderr())
+            tap.ok(len(d.get("/v1/runners")) == 2, "and stays a runner", d.get("/v1/runners"))
+
+
 def in_vain(tap):
     """All parts of a job for each runner end too late, but well. Another runner comes, and what is left is nothing."""
     with Remote("--lease=2s") as d, Runner("a", d, name="one") as one, Runner("a", d, name="two") as two, Runner("a", d, name="three") as three:
@@ -1021,7 +1039,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(78)
+    tap = Tap(80)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -1039,6 +1057,7 @@ def main():
     clock_set(tap)
     clock_set_back(tap)
     shorter_lease(tap)
+    full_runner(tap)
     in_vain(tap)
     no_holes(tap)
     sent_again(tap)

@@ -112,6 +112,16 @@ def overlaps(tap, d):
     tap.same(outcomes(d.over("allow", 2)), ["ok", "ok"], "allow")
     tap.same("".join(w for line in d.lines("allow") for w in line), "bbee", "allow: two at once")
 
+    sort = {"exec": marks(d, "sorted", until_told(d, "sorted"))}
+    d.put("sorted", overlap="queue", queue=5, **sort)
+    for _ in range(3):
+        run(d, "sorted")
+    d.put("sorted", overlap="allow", **sort)
+    until(lambda: len(d.lines("sorted")) == 3)
+    tell(d, "sorted")
+    d.over("sorted", 3)
+    tap.same("".join(w for line in d.lines("sorted") for w in line), "bbbeee", "allow: runs that are queued wait no longer")
+
 
 def instead(d, name):
     """A new run is to replace another one. It fires, and then the old one ends, before anything of that is written: the
@@ -324,6 +334,7 @@ def logs(tap, d):
            "a long log has its beginning and its end", len(text))
     left = re.search(r"\[(\d+) bytes are left out here\]", text)
     tap.ok(left and int(left[1]) + len(text) - len(left[0]) - 2 == 5000010, "a long log says how much was cut out", left)
+    tap.same(log_part(d, key, 65530), ("y\ny\ny\n", 65536), "a part of it ends where that begins")
 
 
 def full_logs(tap, d):
@@ -591,8 +602,6 @@ def put_late(tap):
         d.post("/v1/jobs/paused/pause")
         often = {"rate": "0.1s", "missed": "all", "grace": "0.1s", "overlap": "queue", "queue": 1000, "exec": ["true"], "start": at}
         d.put("often", **often)
-        d.request("PUT", "/v1/days/old", ["2020-01-01"])
-        d.post("/v1/jobs", [{"name": f"off{n}", "cron": "* * * * * *", "exec": ["true"], "except": "old"} for n in range(100)])
         d.kill()
         time.sleep(start + 2 - time.time())
         d.start()
@@ -604,20 +613,8 @@ def put_late(tap):
         times = sorted(ns(r["at"]) for r in d.get("/v1/runs?limit=1000&job=often"))
         tap.same([times[0] // 10**9 - start, {b - a for a, b in zip(times, times[1:])}], [0, {10**8}], "missed: its schedule goes on where it was", times)
         d.request("DELETE", "/v1/jobs/often")
-        d.stop()
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.execute(f"UPDATE due SET at = at - {10**6 * 86400 * 2} WHERE job IN (SELECT id FROM job WHERE name LIKE 'off%')")
-            db.commit()
-        d.start()
-        for _ in range(100):
-            d.request("PUT", "/v1/days/old", ["2020-01-01"])
-            lines = len({r["job"] for r in d.get("/v1/runs?limit=1000") if r["job"][:3] == "off"})
-            if lines == 100:
-                break
-            time.sleep(0.3)
-        tap.same(lines, 100, "missed: nor does a calendar that is put again and again")
         for puts in range(100):         # each time as many are late as can begin meanwhile, at the rate of late ones
-            rows = [r for r in d.get("/v1/runs?limit=1000") if r["job"] != "often" and r["job"][:3] != "off"]
+            rows = [r for r in d.get("/v1/runs?limit=1000") if r["job"] != "often"]
             if len(rows) == 200 and all(r["state"] == "over" for r in rows):
                 break
             d.post("/v1/jobs", same)
@@ -631,6 +628,27 @@ def put_late(tap):
         d.post("/v1/jobs/paused/resume")
         tap.same([(r["outcome"], r["missed"]) for r in d.over("paused")], [("missed", 1)], "missed: also what has passed in a pause is told")
         tap.same([d.stop(), d.unsound()], [0, ""], "missed: the daemon is sound")
+
+
+def put_calendar(tap):
+    """Jobs with a calendar have missed two days of seconds, and the calendar is put again and again."""
+    with Daemon() as d:
+        d.start()
+        d.request("PUT", "/v1/days/old", ["2020-01-01"])
+        d.post("/v1/jobs", [{"name": f"off{n}", "cron": "* * * * * *", "exec": ["true"], "except": "old"} for n in range(100)])
+        d.stop()
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.execute(f"UPDATE due SET at = at - {10**6 * 86400 * 2}")
+            db.commit()
+        d.start()
+        seen = set()
+        for _ in range(100):
+            d.request("PUT", "/v1/days/old", ["2020-01-01"])
+            seen |= {r["job"] for r in d.get("/v1/runs?limit=1000") if r["missed"] > 100000}    # the newest: others push them out
+            if len(seen) == 100:
+                break
+            time.sleep(0.3)
+        tap.same([len(seen), d.stop(), d.unsound()], [100, 0, ""], "missed: nor does a calendar that is put again and again")
 
 
 def lost(tap):
@@ -725,27 +743,72 @@ def left_over(tap):
         tap.same([status, rows, len(d.lines("on"))], [200, [(1, "killed")], 2], "and so it is if the daemon is killed before that has ended", d.stderr())
 
 
-def long_away(tap):
+def set_back(tap):
+    """The clock was set back by a quarter of an hour. Then a definition is put again, and a calendar, unchanged."""
+    with Daemon() as d:
+        d.start()
+        d.request("PUT", "/v1/days/c", ["2020-01-01"])
+        jobs = {"cron": {"cron": "* * * * * *"}, "days": {"cron": "* * * * * *", "except": "c"}, "rate": {"rate": "1s", "except": "c"}}
+        for name, job in jobs.items():
+            d.put(name, exec=["true"], **job)
+        for name in jobs:
+            d.over(name)
+        d.stop()
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.execute("UPDATE due SET at = at + 900000000")
+            db.execute("UPDATE history SET at = at + 900000000")
+            db.commit()
+        d.start()
+        before = {name: d.get(f"/v1/jobs/{name}")["next"] for name in jobs}
+        d.put("cron", exec=["true"], **jobs["cron"])
+        d.request("PUT", "/v1/days/c", ["2020-01-01"])
+        after = {name: d.get(f"/v1/jobs/{name}")["next"] for name in jobs}
+        tap.same([after, d.stop(), d.unsound()], [before, 0, ""], "a clock that was set back makes no time come again, whatever is put")
+
+
+def many_late(tap):
+    """Another job's shots have passed, very many of them, when a job that was paused has missed some of its times."""
+    with Daemon() as d:
+        d.start()
+        d.put("many", exec=["true"], overlap="skip")
+        d.put("one", exec=["true"], rate="1s", grace="1s", missed="once")
+        d.over("one")
+        d.post("/v1/jobs/one/pause")
+        time.sleep(3)
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 600))
+        for _ in range(3):
+            d.post("/v1/jobs/many/shots", [{"at": at}] * 10000)
+        before = len(d.get("/v1/runs?job=one"))
+        began = time.monotonic()
+        d.post("/v1/jobs/one/resume")
+        until(lambda: len(d.get("/v1/runs?job=one")) > before)
+        took = time.monotonic() - began
+        tap.ok(took < 20, "late runs of a job do not wait behind many of another one", took)
+
+
+def long_away(tap, cron, at, **more):
     """A daemon was away for so long that to count what was missed takes seconds. Requests and other jobs do not wait for that."""
     with Daemon() as d:
         d.start()
-        d.post("/v1/jobs", [{"name": f"j{n}", "exec": ["true"], "cron": "* * * * * *"} for n in range(100)])
+        d.post("/v1/jobs", [{"name": f"j{n}", "exec": ["true"], "cron": cron, "zone": "UTC", **more} for n in range(100)])
         d.stop()
         with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.execute(f"UPDATE due SET at = at - {10**6 * 86400 * 12}")
+            db.execute(f"UPDATE due SET at = {at} * 1000000")
             db.commit()
         began = time.monotonic()
         d.start()
         d.get("/v1/jobs?limit=1")
-        longest = time.monotonic() - began
+        longest, done = time.monotonic() - began, set()
         for n in range(200):
             began = time.monotonic()
-            done = len({r["job"] for r in d.get("/v1/runs?limit=1000") if r["missed"] > 900000})
+            rows = d.get("/v1/runs?limit=1000")     # the newest: further ones of these jobs push them out
             longest = max(longest, time.monotonic() - began)
-            if done == 100:
+            done |= {r["job"] for r in rows if r["missed"] > 500000}
+            if len(done) == 100:
                 break
             time.sleep(0.1)
-        tap.ok(done == 100 and longest < 2, "many that have missed much hold up nothing", done, longest, n)
+        # To count all of them at once takes 12 s, or several times as long with the sanitizers.
+        tap.ok(len(done) == 100 and longest < 5, f"many that have missed much hold up nothing: {cron}", len(done), longest, n)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon is sound")
 
 
@@ -1197,7 +1260,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(128)
+    tap = Tap(134)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1207,6 +1270,7 @@ def main():
             tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
         missed(tap)
         put_late(tap)
+        put_calendar(tap)
         descriptors(tap)
         zones(tap)
         local_time(tap)
@@ -1216,7 +1280,12 @@ def main():
         lost(tap)
         left_over(tap)
         full_environment(tap)
-        long_away(tap)
+        ago = int(time.time()) // 86400 * 86400 - 7 * 86400
+        friday = ago - (time.gmtime(ago).tm_wday + 2) % 7 * 86400 - 1
+        long_away(tap, "* * * * * *", ago)
+        long_away(tap, "* * * * * 1-5", friday, missed="skip")      # its last second: the next one is after the weekend
+        set_back(tap)
+        many_late(tap)
         open_state(tap)
         others(tap)
         replaced(tap)

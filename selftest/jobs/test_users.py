@@ -120,6 +120,7 @@ def homes(tap):
             tap.ok(True, "a home directory that does not answer # SKIP there is only one file system")
             tap.ok(True, "the daemon is sound # SKIP there is only one file system")
             tap.ok(True, "a daemon starts # SKIP there is only one file system")
+            tap.ok(True, "a program that does not answer # SKIP there is only one file system")
             return
         os.mknod(f"{home}/slow")
         began = time.monotonic()
@@ -139,6 +140,47 @@ def homes(tap):
         os.unlink(f"{home}/slow")
         d.over("home")
         tap.same([d.output(key).strip(), d.stop(), d.unsound()], [home, 0, ""], "the run is there, and the daemon is sound")
+        program(tap, d, home)
+
+
+def program(tap, d, dead):
+    """The same for a program. The home directory answers now."""
+    with open(os.open(f"{dead}/x", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\n")
+    d.env["HOME"] = d.dir
+    d.start()
+    jobs = {"x": [f"{dead}/x"], "true": ["true"]}
+    d.post("/v1/jobs", [{"name": name, "exec": argv} for name, argv in jobs.items()])
+    before = [[(d.post(f"/v1/jobs/{name}/run"), d.over(name, n))[1][0]["outcome"] for name in jobs] for n in (1, 2)]
+    os.mknod(f"{dead}/slow")
+    began = time.monotonic()
+    for name in jobs:
+        d.post(f"/v1/jobs/{name}/run")
+    d.over("true", 3)
+    took = time.monotonic() - began
+    os.unlink(f"{dead}/slow")
+    tap.same([before, took < SLOW_S / 2, d.over("x", 3)[0]["outcome"], d.stop(), d.unsound()], [[["ok"] * 2] * 2, True, "ok", 0, ""],
+             "a program that does not answer holds up nothing but its run", took)
+
+
+def hangs(tap):
+    """The daemon is killed while a run hangs before its program begins. The next one must not find its socket taken."""
+    with Daemon(**PRELOAD) as d:
+        os.mkdir(f"{d.dir}/there")
+        d.env["SLOW_DIR"] = f"{d.dir}/there"
+        d.start()
+        d.put("j", exec=["true"], dir=f"{d.dir}/there")
+        os.mknod(f"{d.dir}/there/slow")
+        key = d.post("/v1/jobs/j/run")[1][0]["run"]
+        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running"])
+        d.kill()
+        began = time.monotonic()
+        d.start()
+        took = time.monotonic() - began
+        os.unlink(f"{d.dir}/there/slow")
+        d.over("j")
+        tap.same([took < SLOW_S / 2, [r["outcome"] for r in d.get("/v1/runs?job=j")], d.stop(), d.unsound()], [True, ["ok", "lost"], 0, ""],
+                 "what hangs before its program begins ends with the daemon", took)
 
 
 def long_names(tap):
@@ -194,12 +236,13 @@ def main():
         slow_daemon(tap, "put")
         slow_daemon(tap, "run")
         tap.done()
-    tap = Tap(22)
+    tap = Tap(24)
     gone(tap)
     slow_runner(tap)
     moved(tap)
     slow_put(tap)
     homes(tap)
+    hangs(tap)
     long_names(tap)
     tap.done()
 

@@ -11,7 +11,7 @@ import threading
 import time
 
 from daemon import Command, Tap, free_port, until
-from remote import TOKENS, Remote
+from remote import TOKENS, Remote, Runner
 
 LEASE = 1
 ENV = {"http_proxy": "", "HTTP_PROXY": "", "no_proxy": "*"}
@@ -40,6 +40,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if status in ("wait", "wait202"):
             self.server.waits.wait(60)
             status = 202 if status == "wait202" else 200
+        if status == "endless":
+            self.send_response(200)
+            self.end_headers()
+            try:
+                while True:
+                    self.wfile.write(b"x" * 65536)
+            except OSError:
+                return
         if status == "close":
             self.connection.close()
             return
@@ -239,12 +247,12 @@ def many_mails(tap):
         os.mknod(f"{d.dir}/go")
 
 
-def deaf(tap):
-    """Several jobs tell thousands of addresses that do not answer, and one tells thousands by mail that cannot be sent."""
+def deaf(tap, web):
+    """Several jobs tell more addresses that do not answer than may wait, and one tells thousands by mail that cannot be sent."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as server, Remote(**ENV) as d:
         d.start("--sendmail=/nonexistent")
         for n in range(3):
-            d.put(f"web{n}", exec=["false"], alarm={"fail": [f"http://127.0.0.1:{server.getsockname()[1]}/{k}" for k in range(3000)]})
+            d.put(f"web{n}", exec=["false"], alarm={"fail": [f"http://127.0.0.1:{server.getsockname()[1]}/{k}" for k in range(4000)]})
         d.put("mail", exec=["false"], alarm={"fail": [f"mailto:a{k}@example.org" for k in range(4000)]})
         for name in ("web0", "web1", "web2", "mail"):
             over(d, run(d, name))
@@ -255,6 +263,10 @@ def deaf(tap):
             longest = max(longest, time.monotonic() - began)
             time.sleep(0.05)
         tap.ok(longest < 2, "very many alarms hold up no request", longest)
+        d.put("few", exec=["false"], alarm={"fail": [f"{web.url}/few"]})
+        over(d, run(d, "few"))
+        lines = [line for line in d.stderr().split("\n") if "too many wait" in line]
+        tap.ok(until(lambda: web.of("/few")) and 0 < len(lines) < 20, "nor do they take the place of another job's", lines[:3], len(lines))
         tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon ends in time, and is sound")
 
 
@@ -277,6 +289,55 @@ def accepted_full(tap, web):
         status = until(lambda: (a := d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=0", token=TOKENS["run"])[0]) != 503 and a)
         tap.same([states, early, status, over(d, key), d.stop(), d.unsound()], [["running"], 503, 200, [(1, "ok", 0)], 0, ""],
                  "202: also while the disk is full")
+
+
+def whole(tap, web):
+    """Each runner but one has failed in its part, and the next attempt is one request, which is accepted."""
+    with Remote("--lease=2s", **ENV) as d, Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
+        d.start(), one.start(), two.start()
+        until(lambda: len(d.get("/v1/runners")) == 2)
+        retry = {"times": 1, "wait": "2s"}
+        web.answers["/whole"] = [202]
+        d.put("j", exec=["/bin/sh", "-c", "exit $TWHEEL_SHARD"], pool="p", each=True, retry=retry)
+        key = run(d, "j")
+        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "over"])
+        d.put("j", http=f"{web.url}/whole", retry=retry)
+        until(lambda: web.of("/whole"))
+        until(lambda: d.ask("POST", f"/v1/runs/{key}/done?attempt=2&status=0", token=TOKENS["run"])[0] == 200)
+        tap.same([over(d, key), one.stop(), two.stop(), d.stop(), d.unsound()], [[(1, "failed", 1), (2, "ok", 0)], 0, 0, 0, ""],
+                 "202: a run that was in parts is over as a whole", d.query("SELECT * FROM task"))
+
+
+def in_parts(tap, web):
+    """A request has failed, and the next attempt is a command of each runner."""
+    with Remote("--lease=2s", **ENV) as d, Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
+        d.start(), one.start(), two.start()
+        until(lambda: len(d.get("/v1/runners")) == 2)
+        retry = {"times": 1, "wait": "2s"}
+        web.answers["/parts"] = [202]
+        d.put("j", http=f"{web.url}/parts", retry=retry)
+        key = run(d, "j")
+        until(lambda: d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=1", token=TOKENS["run"])[0] == 200)
+        d.put("j", exec=["/bin/sh", "-c", f"echo $TWHEEL_SHARD $TWHEEL_SHARDS >>{d.dir}/parts"], pool="p", each=True, retry=retry)
+        tap.same([over(d, key), sorted(d.lines("parts")), one.stop(), two.stop(), d.stop(), d.unsound()],
+                 [[(1, "failed", 1), (2, "ok", 0)], [["0", "2"], ["1", "2"]], 0, 0, 0, ""],
+                 "202: the next attempt may be in parts", d.query("SELECT * FROM task"))
+
+
+def endless(tap, web):
+    """Answers that do not end."""
+    with Remote(**ENV) as d:
+        d.start()
+        web.answers["/endless"] = ["endless"]
+        for n in range(8):
+            d.put(f"web{n}", http=f"{web.url}/endless")
+            d.put(f"alarm{n}", exec=["false"], alarm={"fail": [f"{web.url}/endless"]})
+        keys = [run(d, f"web{n}") for n in range(8)]
+        for n in range(8):
+            run(d, f"alarm{n}")
+        done = [over(d, key) for key in keys]
+        sent = until(lambda: metric(d, 'twheeld_alarms_total{result="sent"}') == 8)
+        tap.same([done, sent, d.stop(), d.unsound()], [[[(1, "ok", 200)]] * 8, True, 0, ""], "of an answer that does not end, the status counts")
 
 
 def silent_names(tap):
@@ -329,7 +390,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(34)
+    tap = Tap(38)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -355,7 +416,10 @@ def main():
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
     many_mails(tap)
-    deaf(tap)
+    deaf(tap, web)
+    whole(tap, web)
+    in_parts(tap, web)
+    endless(tap, web)
     accepted_full(tap, web)
     silent_names(tap)
     tap.done()

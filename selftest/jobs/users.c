@@ -5,7 +5,8 @@
  *
  *	GONE=FILE	while FILE exists, users cannot be looked up: that is an error
  *	SLOW=FILE	if FILE exists, it is removed, and looking up a user takes 8 s this time
- *	SLOW_DIR=DIR	while DIR/slow exists, to enter DIR takes 8 s, and so does to look at it
+ *	SLOW_DIR=DIR	while DIR/slow exists, to enter DIR takes 8 s, and so does to look at it or
+ *			at a file there, or to execute that
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,15 +36,16 @@ static void be_slow(void)
 		usleep(50000);
 }
 
-/* @path is used: it may be the directory that does not answer. */
+/* @path is used: it may be the directory that does not answer, or a file there. */
 static void use(const char *path)
 {
 	const char *slow = getenv("SLOW_DIR");
+	size_t n = slow ? strlen(slow) : 0;
 	char flag[4096];
 
-	if (!slow || strcmp(path, slow))
+	if (!slow || strncmp(path, slow, n) || (path[n] && path[n] != '/'))
 		return;
-	snprintf(flag, sizeof(flag), "%s/slow", path);
+	snprintf(flag, sizeof(flag), "%s/slow", slow);
 	if (!access(flag, F_OK))
 		be_slow();
 }
@@ -62,6 +64,15 @@ int stat(const char *path, struct stat *st)
 
 	use(path);
 	return real(path, st);
+}
+
+int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+	int (*real)(const char *file, char *const argv[], char *const envp[]) =
+		dlsym(RTLD_NEXT, "execvpe");
+
+	use(file);
+	return real(file, argv, envp);
 }
 
 struct passwd *getpwnam(const char *name)

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: 2026 The twheel authors
+/*
+ * Which programs may a child of vfork() begin?
+ *
+ * Until its exec such a child has this process's memory, and this process waits for it. If the file
+ * system of the program does not answer, as that of a server that is away, this process would wait
+ * as long. So a program is begun in this way only if it is known to need no file systems but those
+ * without which nothing works: those of the root, of /bin, and of the state. To find that out is to
+ * ask these file systems, so a child of fork() does it, the first time that the program is begun.
+ *
+ * What is known stays so until the daemon ends. Numbers: PROGRAMS_MAX programs are known at most.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "twheeld.h"
+
+#define HOME_MS		1000
+#define PROGRAMS_MAX	1000
+#define NR_ANSWERS	1024
+#define SHEBANG_MAX	256	/* as much of a script's first line the kernel looks at */
+
+/**
+ * struct program - a program that is known
+ * @in_all:	its place among all
+ * @name:	as a job has it
+ */
+struct program {
+	UT_hash_handle	in_all;
+	char		name[];
+};
+
+static dev_t needed[3];		/* the file systems without which nothing works */
+static bool home_is_needed;
+static struct program *programs;
+/*
+ * Shared with the children. A child that may say yes writes its number to the place that the number
+ * has. If another child has the same place, the first answer is lost, and the question comes again.
+ */
+static uint64_t *answers;
+static char *asked[NR_ANSWERS];	/* what the newest question of each place is about */
+static uint64_t nr_asked;
+
+/* Is @path on one of the needed file systems, or is there nothing? */
+static bool is_needed(const char *path)
+{
+	struct stat it;
+
+	if (stat(path, &it))
+		return errno == ENOENT || errno == ENOTDIR;
+	return it.st_dev == needed[0] || it.st_dev == needed[1] || it.st_dev == needed[2];
+}
+
+/* Is that so for each directory that leads to the file @path, too? */
+static bool way_is_needed(const char *path)
+{
+	char part[PATH_MAX];
+	size_t n = strlen(path);
+
+	if (path[0] != '/' || n >= sizeof(part))
+		return false;
+	memcpy(part, path, n + 1);
+	for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = 0;
+		if (!is_needed(part))
+			return false;
+		*at = '/';
+	}
+	return is_needed(part);
+}
+
+/*
+ * Ask whether the home directory is on a needed file system. If it does not answer, this process
+ * must not wait for it, nor for a child that does. So an orphan asks, and has a second.
+ */
+static bool ask_home(void)
+{
+	struct pollfd answer = { .events = POLLIN };
+	const char *home = getenv("HOME");
+	int fds[2];
+	char yes = 0;
+	pid_t pid;
+
+	if (!home)
+		return true;
+	if (pipe2(fds, O_CLOEXEC))
+		return false;
+	pid = fork();
+	if (!pid) {
+		if (!fork()) {
+			alarm(HOME_MS / 1000 + 1);
+			yes = way_is_needed(home);
+			if (write(fds[1], &yes, 1) != 1)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	close(fds[1]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	answer.fd = fds[0];
+	if (poll(&answer, 1, HOME_MS) != 1 || read(fds[0], &yes, 1) != 1)
+		yes = 0;
+	close(fds[0]);
+	return yes;
+}
+
+void quick_setup(const char *state)
+{
+	const char *const paths[] = { "/", "/bin", state };
+	struct stat it;
+
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+		needed[i] = stat(paths[i], &it) ? needed[0] : it.st_dev;
+	home_is_needed = ask_home();
+	answers = mmap(NULL, NR_ANSWERS * sizeof(*answers), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (answers == MAP_FAILED)
+		abort();
+}
+
+bool quick_may(const char *name)
+{
+	const struct program *program;
+
+	HASH_FIND(in_all, programs, name, strlen(name), program);
+	return program;
+}
+
+uint64_t quick_ask(const char *name)
+{
+	char **place = &asked[++nr_asked % NR_ANSWERS];
+
+	free(*place);
+	*place = format("%s", name);
+	return nr_asked;
+}
+
+/* ---- in the child ------------------------------------------------------------------- */
+
+/* If the file is a script, is its interpreter on a needed file system, too? */
+static bool reads_needed(const char *path)
+{
+	char line[SHEBANG_MAX + 1];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, line, SHEBANG_MAX);
+	char *name;
+
+	close(fd);
+	if (n < 2)
+		return false;
+	line[n] = 0;
+	if (line[0] != '#' || line[1] != '!')
+		return true;
+	name = line + 2 + strspn(line + 2, " \t");
+	name[strcspn(name, " \t\n")] = 0;
+	return way_is_needed(name);
+}
+
+/* exec looks for the program in one directory after the other: all these must be needed. */
+static bool found_on_needed(const char *name)
+{
+	const char *dirs = getenv("PATH");
+	char path[PATH_MAX];
+
+	if (!dirs)
+		dirs = "/bin:/usr/bin";		/* as exec does */
+	for (size_t n; *dirs; dirs += n + (dirs[n] == ':')) {
+		n = strcspn(dirs, ":");
+		if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, dirs, name) >=
+		    (int)sizeof(path) || !n || !way_is_needed(path))
+			return false;
+		if (!access(path, X_OK))
+			return reads_needed(path);
+	}
+	return false;
+}
+
+void quick_answer(uint64_t nr)
+{
+	const char *name = asked[nr % NR_ANSWERS];
+	bool yes = strchr(name, '/') ? way_is_needed(name) && reads_needed(name) :
+				       found_on_needed(name);
+
+	if (yes && home_is_needed)
+		__atomic_store_n(&answers[nr % NR_ANSWERS], nr, __ATOMIC_RELAXED);
+}
+
+/* ---- and what it has answered ------------------------------------------------------- */
+
+/* Is the newest question of the place of @nr this one, and is the answer yes? */
+static bool is_answered(uint64_t nr)
+{
+	return nr_asked - nr < NR_ANSWERS &&
+	       __atomic_load_n(&answers[nr % NR_ANSWERS], __ATOMIC_RELAXED) == nr;
+}
+
+void quick_learn(uint64_t nr)
+{
+	struct program *program;
+	const char *name = asked[nr % NR_ANSWERS];
+
+	if (!is_answered(nr) || quick_may(name) || HASH_CNT(in_all, programs) >= PROGRAMS_MAX)
+		return;
+	program = malloc(sizeof(*program) + strlen(name) + 1);
+	if (!program)
+		abort();
+	strcpy(program->name, name);
+	HASH_ADD_KEYPTR(in_all, programs, program->name, strlen(name), program);
+}

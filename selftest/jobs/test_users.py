@@ -130,6 +130,8 @@ def homes(tap):
         os.unlink(f"{home}/slow")
         d.put("home", exec=["pwd"])
         d.put("root", exec=["true"], dir="/")
+        d.post("/v1/jobs/home/run")     # now its program is known: see quick.c
+        d.over("home")
         os.mknod(f"{home}/slow")
         key = d.post("/v1/jobs/home/run")[1][0]["run"]
         until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running"])
@@ -138,7 +140,7 @@ def homes(tap):
         tap.same([done, [r["state"] for r in d.get(f"/v1/runs/{key}")]], [["ok"], ["running"]],
                  "a home directory that does not answer holds up nothing but its run", d.get("/v1/runs"))
         os.unlink(f"{home}/slow")
-        d.over("home")
+        d.over("home", 2)
         tap.same([d.output(key).strip(), d.stop(), d.unsound()], [home, 0, ""], "the run is there, and the daemon is sound")
         program(tap, d, home)
 

@@ -334,10 +334,12 @@ static int compare_shown(const void *a, const void *b)
  * struct showing - all jobs that are being described
  * @shown:	the jobs, by their numbers
  * @nr:		how many
+ * @most:	as many runs of each that are not over are listed
  */
 struct showing {
 	struct shown	*shown;
 	size_t		nr;
+	size_t		most;
 };
 
 /* The member @key of the job's description; NULL if the job is not one of those. */
@@ -375,10 +377,9 @@ static int read_dues(struct job *const *jobs, const int64_t *ids, size_t nr)
 }
 
 /* What memory has of a job: with one time only, without the definition. */
-static struct json_object *job_json(const struct job *job, int times)
+static struct json_object *job_json(const struct job *job, int times, size_t most)
 {
 	struct json_object *o = json_object_new_object(), *runs = json_object_new_array();
-	int most = times > 1 ? RUNS_ONE : RUNS_EACH;
 	struct run *run;
 
 	add_string(o, "name", job->name);
@@ -388,11 +389,11 @@ static struct json_object *job_json(const struct job *job, int times)
 		add_string(o, "broken", job->broken);
 	add_next(o, job, times);
 	add_int(o, "active", job->nr_runs);
-	TAILQ_FOREACH(run, &job->runs, in_job)
-		if (most-- > 0)
-			add_run(runs, run);
-		else
+	TAILQ_FOREACH(run, &job->runs, in_job) {
+		if (json_object_array_length(runs) == most)
 			break;
+		add_run(runs, run);
+	}
 	json_object_object_add(o, "runs", runs);
 	json_object_object_add(o, "last", json_object_new_array());
 	if (times > 1) {
@@ -410,7 +411,7 @@ static void show_other(void *arg, const struct firing *f)
 	if (!runs)
 		return;
 	json_object_int_inc(member_of(s, f->job, "active"), 1);
-	if (json_object_array_length(runs) < (s->nr > 1 ? RUNS_EACH : RUNS_ONE))
+	if (json_object_array_length(runs) < s->most)
 		add_firing(runs, f, job_name(job_by_id(f->job)));
 }
 
@@ -446,7 +447,8 @@ static int show_store(struct showing *s, const int64_t *ids, int times)
 static struct json_object *jobs_json(struct request *r, struct job *const *jobs, size_t nr,
 				     int times)
 {
-	struct showing showing = { calloc(nr + 1, sizeof(struct shown)), nr };
+	struct showing showing = { calloc(nr + 1, sizeof(struct shown)), nr,
+				   times > 1 ? RUNS_ONE : RUNS_EACH };
 	struct json_object *list = json_object_new_array();
 	int64_t *ids = calloc(nr + 1, sizeof(*ids));
 	int err = showing.shown && ids ? 0 : -ENOMEM;
@@ -456,8 +458,10 @@ static struct json_object *jobs_json(struct request *r, struct job *const *jobs,
 	if (!err)
 		err = read_dues(jobs, ids, nr);
 	for (size_t i = 0; !err && i < nr; i++) {
-		showing.shown[i] = (struct shown) { ids[i], job_json(jobs[i], times) };
-		json_object_array_add(list, showing.shown[i].json);
+		struct json_object *json = job_json(jobs[i], times, showing.most);
+
+		showing.shown[i] = (struct shown) { ids[i], json };
+		json_object_array_add(list, json);
 	}
 	if (!err)
 		err = show_store(&showing, ids, times);

@@ -235,27 +235,33 @@ void core_arm(int64_t id, int64_t job, int64_t at)
 		arm_row(&(struct armed){ .job = job, .id = id, .at = at }, at);
 }
 
-/* The row is late: its job has a turn, behind the others, if it has none. */
+/* The job has late rows: it gets a turn, behind the others, if it has none. */
+static struct late_job *late_job_of(int64_t job)
+{
+	struct late_job *of;
+
+	HASH_FIND(in_all, late_jobs, &job, sizeof(job), of);
+	if (of)
+		return of;
+	of = calloc(1, sizeof(*of));
+	if (!of)
+		abort();
+	of->job = job;
+	TAILQ_INIT(&of->rows);
+	TAILQ_INSERT_TAIL(&late_turns, of, entry);
+	HASH_ADD(in_all, late_jobs, job, sizeof(job), of);
+	return of;
+}
+
 static void late_add(const struct armed *row)
 {
 	struct late *late = calloc(1, sizeof(*late));
-	struct late_job *of;
 
-	HASH_FIND(in_all, late_jobs, &row->job, sizeof(row->job), of);
-	if (!of) {
-		of = calloc(1, sizeof(*of));
-		if (!of)
-			abort();
-		of->job = row->job;
-		TAILQ_INIT(&of->rows);
-		TAILQ_INSERT_TAIL(&late_turns, of, entry);
-		HASH_ADD(in_all, late_jobs, job, sizeof(of->job), of);
-	}
 	if (!late)
 		abort();
-	late->of = of;
+	late->of = late_job_of(row->job);
 	late->row = *row;
-	TAILQ_INSERT_TAIL(&of->rows, late, entry);
+	TAILQ_INSERT_TAIL(&late->of->rows, late, entry);
 	HASH_ADD(in_all, late_ones, row.id, sizeof(row->id), late);
 }
 

@@ -416,18 +416,12 @@ static struct MHD_Response *response_of(const char *text, size_t size, const cha
 	return response;
 }
 
-static struct MHD_Response *json_response(struct request *r)
-{
-	const char *text = json_text(r->json);
-
-	return response_of(text, strlen(text), "application/json");
-}
-
 static struct MHD_Response *text_response(struct request *r)
 {
 	struct MHD_Response *response;
 	char next[32];
 
+	r->unread = r->text_size;
 	response = response_of(r->text, r->text_size,
 			       r->type ? r->type : "text/plain; charset=utf-8");
 	snprintf(next, sizeof(next), "%lld", (long long)r->next);
@@ -463,18 +457,27 @@ static void set_error(struct request *r)
 	r->status = r->status == MHD_HTTP_OK ? MHD_HTTP_SERVICE_UNAVAILABLE : r->status;
 }
 
-/* Until the client has read an answer, it takes memory. There may be many that read none. */
-static void count_unread(struct request *r)
+/*
+ * Until the client has read an answer, it takes memory, and there may be many that read none. Is
+ * there room for one of @size bytes?
+ */
+static bool has_room(const struct request *r, size_t size)
 {
-	size_t size = r->json ? strlen(json_text(r->json)) : r->text_size;
+	return r->role != ROLE_READ || size <= UNREAD_SMALL || answers_unread + size <= UNREAD_MAX;
+}
 
-	if (r->role == ROLE_READ && size > UNREAD_SMALL && answers_unread + size > UNREAD_MAX) {
+/* The answer, as JSON. To make a text of a long answer takes long, so this is done once. */
+static struct MHD_Response *json_response(struct request *r)
+{
+	const char *text = json_text(r->json);
+
+	if (!has_room(r, strlen(text))) {
 		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "other answers have not been read yet");
 		set_error(r);
-		return;
+		text = json_text(r->json);
 	}
-	r->unread = size;
-	answers_unread += size;
+	r->unread = strlen(text);
+	return response_of(text, r->unread, "application/json");
 }
 
 /* What the answer was made of is not needed any more. */
@@ -493,8 +496,8 @@ static enum MHD_Result answer(struct request *r)
 
 	if (r->error[0] || !(r->json || r->text))
 		set_error(r);
-	count_unread(r);
 	response = r->json ? json_response(r) : text_response(r);
+	answers_unread += r->unread;
 	forget_answer(r);
 	if (r->status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");

@@ -56,8 +56,10 @@ static int64_t days_off(const struct days *days, int64_t day)
 		else
 			high = middle;
 	}
+	if (!days || low == days->nr || days->day[low] != day)
+		return 0;
 	first = low;
-	high = days ? days->nr : 0;
+	high = days->nr;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 

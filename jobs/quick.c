@@ -140,8 +140,11 @@ bool quick_may(const char *name)
 
 uint64_t quick_ask(const char *name)
 {
-	char **place = &asked[++nr_asked % NR_ANSWERS];
+	char **place;
 
+	if (!home_is_needed)
+		return 0;
+	place = &asked[++nr_asked % NR_ANSWERS];
 	free(*place);
 	*place = format("%s", name);
 	return nr_asked;
@@ -193,7 +196,7 @@ void quick_answer(uint64_t nr)
 	bool yes = strchr(name, '/') ? way_is_needed(name) && reads_needed(name) :
 				       found_on_needed(name);
 
-	if (yes && home_is_needed)
+	if (yes)
 		__atomic_store_n(&answers[nr % NR_ANSWERS], nr, __ATOMIC_RELAXED);
 }
 

@@ -284,7 +284,7 @@ static void load_job(void *arg, const struct job_row *row)
 		load_def(job, row->def);
 	if (known && job->rev != row->rev) {
 		pool_moved(job);
-		runs_overlap(job);
+		runs_next(job);
 	}
 	if (job->paused && !row->paused)
 		core_reload();
@@ -669,7 +669,7 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 	*def = (struct def) { 0 };
 	job->rev++;
 	pool_moved(job);
-	runs_overlap(job);
+	runs_next(job);
 	row_written(job, row);
 	if (row->passed_id && !job->paused)
 		core_arm(row->passed_id, job->id, row->passed_at);
@@ -860,16 +860,28 @@ static void find_affected(void *arg, struct job *job)
 		add_affected(a, job);
 }
 
-/* When such a job is due now. If the clock was set back, no time that was fired comes again. */
+/*
+ * When is @job due, by the days and the rules that its calendar and its zone have now, if it was
+ * due at @due? A time that has passed stays as it was planned. If the clock was set back, times
+ * that were fired already are not due once more.
+ */
+static int64_t due_now(const struct job *job, int64_t due)
+{
+	int64_t now = now_us(), fired = 0, next = due_again(&job->def, job->name, due, now);
+
+	if (next == due)
+		return next;
+	if (store_fired(store, job->id, &fired))
+		return due ? due : next;
+	return fired > now ? due_again(&job->def, job->name, due, fired) : next;
+}
+
+/* When a job of a calendar is due now. */
 static int64_t plan_again(void *arg, size_t i, int64_t due)
 {
 	const struct affected *a = arg;
-	const struct job *job = a->jobs[i];
-	int64_t now = now_us(), fired = 0, next = due_again(&job->def, job->name, due, now);
 
-	if (next == due || store_fired(store, job->id, &fired) || fired <= now)
-		return next;
-	return due_again(&job->def, job->name, due, fired);
+	return due_now(a->jobs[i], due);
 }
 
 /* The new times were written: take them over. */
@@ -923,22 +935,6 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 
 /* ---- zones -------------------------------------------------------------------------- */
 
-/*
- * When is @job due, by the rules that its zone has now? A time that has passed stays as it was
- * planned. If the clock was set back, times that were fired already are not due once more.
- */
-static int64_t due_by_zone(const struct job *job, int64_t now)
-{
-	int64_t next, fired = 0;
-
-	if (job->due_at <= now)
-		return job->due_at;
-	next = next_due(&job->def, job->name, now);
-	if (next == job->due_at || store_fired(store, job->id, &fired))
-		return job->due_at;
-	return fired > now ? next_due(&job->def, job->name, fired) : next;
-}
-
 static void find_outdated(void *arg, struct job *job)
 {
 	struct affected *a = arg;
@@ -948,7 +944,7 @@ static void find_outdated(void *arg, struct job *job)
 	if (job->broken || job->def.kind != KIND_CRON || !job->due_id ||
 	    !store_owns(store, job->id))
 		return;
-	at = due_by_zone(job, now_us());
+	at = due_now(job, job->due_at);
 	if (at == job->due_at)
 		return;
 	add_affected(a, job);

@@ -250,22 +250,19 @@ static void wait_to_retry(struct run *run)
 
 /* ---- over --------------------------------------------------------------------------- */
 
-/* If no run of the job is active, the one that has been queued the longest may begin. */
-static void ready_next(struct job *job)
+void runs_next(struct job *job)
 {
-	if (job->nr_queued && job->nr_queued == job->nr_runs)
-		make_ready(TAILQ_FIRST(&job->runs));
-}
-
-void runs_overlap(struct job *job)
-{
+	bool all = job->def.overlap == OVERLAP_ALLOW;
 	struct run *run;
 
-	if (job->def.overlap != OVERLAP_ALLOW || !job->nr_queued)
+	if (!job->nr_queued || (!all && job->nr_queued < job->nr_runs))
 		return;
-	TAILQ_FOREACH(run, &job->runs, in_job)
+	TAILQ_FOREACH(run, &job->runs, in_job) {
 		if (run->firing.state == STATE_QUEUED)
 			make_ready(run);
+		if (!all)
+			return;
+	}
 }
 
 /* Forget the run. Another one of its job may have been queued because of it. */
@@ -274,7 +271,7 @@ static void run_leaves(struct run *run)
 	struct job *job = run->job;
 
 	run_free(run);
-	ready_next(job);
+	runs_next(job);
 }
 
 /* The row of history of a firing that ends now. */
@@ -1036,10 +1033,8 @@ static void take_over_queued(struct run *run)
 		finish(run, OUTCOME_KILLED, -1);
 	else if (is_replaced(run))
 		finish(run, OUTCOME_SKIPPED, -1);
-	else if (run->job->def.overlap == OVERLAP_ALLOW)
-		make_ready(run);
 	else
-		ready_next(run->job);
+		runs_next(run->job);
 }
 
 /*

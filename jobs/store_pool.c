@@ -104,7 +104,10 @@ int store_task_accept(struct store *store, const struct task *t)
 		return err;
 	err = sql_run(store, Q_TASK_ACCEPT, "iiiiii", t->id, t->at, t->job, t->attempt,
 		      store->life, t->began);
-	/* The attempt before may have had a part for each runner. */
+	/*
+	 * The attempt before may have had a part for each runner. One that was well counts for
+	 * later attempts, and if the store gives its row first, it would be all of this one.
+	 */
 	if (!err && store->changed)
 		err = sql_run(store, Q_TASK_WHOLE, "ii", t->id, t->at);
 	return store->ops->end(store, err);

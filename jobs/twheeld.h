@@ -349,8 +349,11 @@ void run_settle(struct op *op);
 /* Begin the runs that may begin. Only after the turn that decided so was written. */
 void runs_begin(void);
 void run_kill(struct run *run, enum outcome outcome);
-/* The job has another definition. If its runs may overlap now, none waits for another one's end. */
-void runs_overlap(struct job *job);
+/*
+ * If no run of the job is active, the one that has been queued the longest may begin; if its runs
+ * may overlap, all that are queued may.
+ */
+void runs_next(struct job *job);
 /* The job was removed: its runs that have no process are over. */
 void runs_forget(struct job *job);
 /* Kill processes at once: those of jobs that must not overlap, or all. These runs are lost. */
@@ -410,7 +413,10 @@ void exec_setup(const char *state);
 void quick_setup(const char *state);
 /* May a child of vfork() go to the home directory, and begin the program @name there? */
 bool quick_may(const char *name);
-/* The number of a question: the child that is given it is to say whether that may be. */
+/*
+ * The number of a question: the child that is given it is to say whether that may be. 0 if no child
+ * of vfork() may go to the home directory.
+ */
 uint64_t quick_ask(const char *name);
 /* In the child: answer it. This may take as long as the file systems take. */
 void quick_answer(uint64_t nr);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """What twheeld sends: jobs that are HTTP requests, and alarms by mail and by request."""
+import contextlib
 import http.server
 import json
 import os
@@ -291,34 +292,43 @@ def accepted_full(tap, web):
                  "202: also while the disk is full")
 
 
-def whole(tap, web):
-    """Each runner but one has failed in its part, and the next attempt is one request, which is accepted."""
+RETRY = {"times": 1, "wait": "2s"}
+
+
+@contextlib.contextmanager
+def two_runners():
     with Remote("--lease=2s", **ENV) as d, Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
         d.start(), one.start(), two.start()
         until(lambda: len(d.get("/v1/runners")) == 2)
-        retry = {"times": 1, "wait": "2s"}
+        yield d, one, two
+
+
+def whole(tap, web):
+    """Each runner but one has failed in its part, and the next attempt is one request, which is accepted."""
+    with two_runners() as (d, one, two):
         web.answers["/whole"] = [202]
-        d.put("j", exec=["/bin/sh", "-c", "exit $TWHEEL_SHARD"], pool="p", each=True, retry=retry)
-        key = run(d, "j")
-        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "over"])
-        d.put("j", http=f"{web.url}/whole", retry=retry)
-        until(lambda: web.of("/whole"))
-        until(lambda: d.ask("POST", f"/v1/runs/{key}/done?attempt=2&status=0", token=TOKENS["run"])[0] == 200)
-        tap.same([over(d, key), one.stop(), two.stop(), d.stop(), d.unsound()], [[(1, "failed", 1), (2, "ok", 0)], 0, 0, 0, ""],
+        got = []
+        for nr, status in enumerate(("$TWHEEL_SHARD", "$((1 - TWHEEL_SHARD))"), 1):     # the first part succeeds, or the second
+            d.put("j", exec=["/bin/sh", "-c", f"exit {status}"], pool="p", each=True, retry=RETRY)
+            key = run(d, "j")
+            until(lambda key=key: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "over"])
+            d.put("j", http=f"{web.url}/whole", retry=RETRY)
+            until(lambda nr=nr: len(web.of("/whole")) == nr)
+            time.sleep(1)       # for a look at what has become of the parts
+            got.append(d.ask("POST", f"/v1/runs/{key}/done?attempt=2&status=0", token=TOKENS["run"])[0])
+            got.append(over(d, key))
+        tap.same([got, one.stop(), two.stop(), d.stop(), d.unsound()], [[200, [(1, "failed", 1), (2, "ok", 0)]] * 2, 0, 0, 0, ""],
                  "202: a run that was in parts is over as a whole", d.query("SELECT * FROM task"))
 
 
 def in_parts(tap, web):
     """A request has failed, and the next attempt is a command of each runner."""
-    with Remote("--lease=2s", **ENV) as d, Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
-        d.start(), one.start(), two.start()
-        until(lambda: len(d.get("/v1/runners")) == 2)
-        retry = {"times": 1, "wait": "2s"}
+    with two_runners() as (d, one, two):
         web.answers["/parts"] = [202]
-        d.put("j", http=f"{web.url}/parts", retry=retry)
+        d.put("j", http=f"{web.url}/parts", retry=RETRY)
         key = run(d, "j")
         until(lambda: d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=1", token=TOKENS["run"])[0] == 200)
-        d.put("j", exec=["/bin/sh", "-c", f"echo $TWHEEL_SHARD $TWHEEL_SHARDS >>{d.dir}/parts"], pool="p", each=True, retry=retry)
+        d.put("j", exec=["/bin/sh", "-c", f"echo $TWHEEL_SHARD $TWHEEL_SHARDS >>{d.dir}/parts"], pool="p", each=True, retry=RETRY)
         tap.same([over(d, key), sorted(d.lines("parts")), one.stop(), two.stop(), d.stop(), d.unsound()],
                  [[(1, "failed", 1), (2, "ok", 0)], [["0", "2"], ["1", "2"]], 0, 0, 0, ""],
                  "202: the next attempt may be in parts", d.query("SELECT * FROM task"))

@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154
 # What the scripts that run tests share. Source it after lib.sh, with $log set to the directory for
 # the logs of the suites.
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 failures=()
 : "${points:=scripts/points.expected}"
 mkdir -p "$log"
 
@@ -24,10 +24,20 @@ counted() {
 	count=$(awk -v status="$2" -v suite="$name" -v least="$points" \
 		-v skips=scripts/skips.expected -f scripts/tap.awk "$log/$name")
 	sed '$d' <<<"$count"
+	mapfile -t -O ${#failures[@]} failures < <(failures_of "$name" "$count")
 	read -r p f s <<<"$(tail -n 1 <<<"$count")"
 	echo "$name $((p + f + s))" >>"$log/counts"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	echo "# suite $name: $p passed, $f failed, $3$([ "$s" = 0 ] || echo ", $s skipped")"
+}
+
+# failures_of NAME COUNT: the points of the suite that failed, with what the test says beside them,
+# and what tap.awk says of the suite. COUNT is all that tap.awk printed.
+failures_of() {
+	{
+		grep -a -B3 -A6 '^not ok' "$log/$1" | grep -aE '^(#|not ok)' || :
+		sed '$d' <<<"$2"
+	} | tr -d '\r\0' | awk -v suite="$1" '{ sub(/^# /, ""); print "# " suite ": " $0 }'
 }
 
 # complete MACHINE...: a suite with a point for each machine: each suite that points.expected has for
@@ -225,8 +235,10 @@ figures() {
 		}'
 }
 
-# Print the last line of all.
+# Print what failed once more, since the end of the output may be all that somebody gets to see, and
+# the last line of all.
 summary() {
+	[ ${#failures[@]} = 0 ] || printf '%s\n' "${failures[@]:0:100}"
 	[ $skipped = 0 ] || echo "# $skipped points were skipped, for reasons in scripts/skips.expected"
 	echo "$passed passed, $failed failed"
 	[ "$failed" = 0 ]

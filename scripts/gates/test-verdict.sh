@@ -255,6 +255,20 @@ judged "1..1;not ok 1 - the verdict of uml: timed out;no orderly shutdown;the la
 	"a bad one has, and its last suite" 1 "verdict: timed out\nverdict: no orderly shutdown\n" "$ran# suite test_b\r\n"
 judged "1..1;not ok 1 - the verdict of uml;1" "if it never began, there is none" 1 "" ""
 
+# retold WORDS NAME LOG STATUS: what the last lines of all say of a suite that printed LOG
+retold() {
+	local got
+
+	got=$(log=$tmp points=$tmp/points && . "$top/scripts/suite.sh" && printf "$3" >"$tmp/test_a" &&
+		{ counted test_a "$4" "1 s" >"$tmp/out"; summary || :; } 2>&1)
+	same "$2" "$1" "$(paste -sd ';' <<<"$got")"
+}
+
+retold "3 passed, 0 failed" "if nothing failed, the end says how much passed" "1..3\nok 1 - a\nok 2 - b\n# c\nok 3 - c\n" 0
+retold "# test_a: not ok 2 - b;# test_a: wanted: 1;# test_a: got: 2;2 passed, 1 failed" \
+	"if a point did, the end names it, and says why" "1..3\nok 1 - a\nnot ok 2 - b\r\n# wanted: 1\n# got: 2\nok 3 - c\n" 1
+retold "# test_a: exit status 3;3 passed, 1 failed" "and what else was wrong" "1..3\nok 1 - a\nok 2 - b\nok 3 - c\n" 3
+
 # found STATUS NAME CONDITION...: what a glob that matches nothing, and a find that fails, are
 found() {
 	local got=0

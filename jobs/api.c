@@ -398,7 +398,7 @@ static struct json_object *job_json(const struct job *job, int times, size_t mos
 	json_object_object_add(o, "last", json_object_new_array());
 	if (times > 1) {
 		add_int(o, "part", job->id & (PARTS - 1));
-		json_object_object_add(o, "definition", json_object_get(job->def.json));
+		json_object_object_add(o, "definition", json_object_get(job_definition(job)));
 	}
 	return o;
 }

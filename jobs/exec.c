@@ -76,6 +76,17 @@ void exec_setup(const char *state)
 	state_mark = format(STATE_MARK, state_id(state));
 }
 
+/* Bury the children that are dead. Are there others? */
+static bool reap_all(void)
+{
+	pid_t pid;
+
+	do
+		pid = waitpid(-1, NULL, WNOHANG);
+	while (pid > 0);
+	return !pid;
+}
+
 void exec_undo(void)
 {
 	sigset_t none;
@@ -83,7 +94,7 @@ void exec_undo(void)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* What hangs in the kernel may not end at all, though it was killed. */
-	for (int i = 0; i < UNDO_MS && waitpid(-1, NULL, WNOHANG) >= 0; i++)
+	for (int i = 0; i < UNDO_MS && reap_all(); i++)
 		usleep(1000);
 	setrlimit(RLIMIT_NOFILE, &old_files);
 }

@@ -152,11 +152,14 @@ uint64_t quick_ask(const char *name)
 
 /* ---- in the child ------------------------------------------------------------------- */
 
-/* If the file is a script, is its interpreter on a needed file system, too? */
+/*
+ * If the file is a script, is its interpreter on a needed file system, too? To open a FIFO must not
+ * wait for its writer, nor to open a file for the task that has a lease of it.
+ */
 static bool reads_needed(const char *path)
 {
 	char line[SHEBANG_MAX + 1];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	ssize_t n = read(fd, line, SHEBANG_MAX);
 	char *name;
 

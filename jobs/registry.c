@@ -71,6 +71,11 @@ void jobs_each(void (*fn)(void *arg, struct job *job), void *arg)
 	twalk_r(by_name, visit, &walk);
 }
 
+struct json_object *job_definition(const struct job *job)
+{
+	return job->broken ? job->unread : job->def.json;
+}
+
 /* The name of a job; of a job that was removed, the name that it had. */
 const char *job_name(const struct job *job)
 {
@@ -78,7 +83,7 @@ const char *job_name(const struct job *job)
 
 	if (job->name)
 		return job->name;
-	if (job->def.json && json_object_object_get_ex(job->def.json, "name", &name))
+	if (json_object_object_get_ex(job_definition(job), "name", &name))
 		return json_object_get_string(name);
 	return "?";
 }
@@ -217,21 +222,33 @@ static struct job *job_new(int64_t id, const char *name)
 
 /*
  * Parse the definition that is in the store. It was valid once, but its time zone may be gone by
- * now, or the program may be older than the definition.
+ * now, the program may be older than the definition, or the store is damaged. Then runs that are
+ * not over go by the definition that the job had before.
  */
 static void load_def(struct job *job, const char *text)
 {
-	struct json_object *json = json_tokener_parse(text);
+	struct json_object *json = text ? json_tokener_parse(text) : NULL;
 	char error[ERROR_MAX] = "it is not JSON";
+	struct def def = { 0 };
 
-	if (json && def_load(&job->def, json, now_us(), error)) {
+	if (json && def_load(&def, json, now_us(), error)) {
+		forget_def(job);
+		job->def = def;
 		each_name(&job->def, follow);
 		json_object_put(json);
 		return;
 	}
 	job->broken = strdup(error);
-	job->def.json = json;
+	job->unread = json;
 	say(SAY_ERROR, "job '%s' is not run: %s", job_name(job), error);
+}
+
+static void forget_broken(struct job *job)
+{
+	free(job->broken);
+	json_object_put(job->unread);
+	job->broken = NULL;
+	job->unread = NULL;
 }
 
 /* The job gets another definition. If the old one was not understood, its firings have waited. */
@@ -239,8 +256,7 @@ static void unbreak(struct job *job)
 {
 	if (job->broken)
 		core_take_over(job->id);
-	free(job->broken);
-	job->broken = NULL;
+	forget_broken(job);
 }
 
 /*
@@ -276,10 +292,8 @@ static void load_job(void *arg, const struct job_row *row)
 		*(bool *)arg = true;
 	if (!known)
 		job = job_new(row->id, row->name);
-	if (known && job->rev != row->rev) {
-		forget_def(job);
+	if (known && job->rev != row->rev)
 		unbreak(job);
-	}
 	if (!known || job->rev != row->rev)
 		load_def(job, row->def);
 	if (known && job->rev != row->rev) {
@@ -341,7 +355,7 @@ static size_t each_once(int64_t *days, size_t nr)
  */
 static void load_day(void *arg, const char *name, int64_t day)
 {
-	struct days *days = days_find(name, true);
+	struct days *days = name ? days_find(name, true) : NULL;	/* none: it is damaged */
 	bool *first = arg;
 
 	if (*first)
@@ -384,7 +398,7 @@ void job_forget(int64_t id)
 		twheel_sched_cancel(sched, job->alarm_timer, 0);
 	HASH_DELETE(in_all, by_id, job);
 	forget_def(job);
-	free(job->broken);
+	forget_broken(job);
 	free(job);
 }
 

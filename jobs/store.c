@@ -91,9 +91,11 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_BAD_JOB] = BAD_OF " AND job = $5 ORDER BY seq DESC LIMIT $6",
 	[Q_KNOWN] = "SELECT 1 FROM running WHERE id = $1 AND at = $2 AND attempt <= $3 UNION ALL"
 		    " SELECT 1 FROM history WHERE id = $1 AND at = $2 AND attempt = $3",
-	[Q_FIRED] = "SELECT coalesce(max(at), 0) FROM (SELECT at FROM running WHERE job = $1 UNION"
-		    " ALL SELECT at FROM (SELECT at FROM history WHERE job = $1 ORDER BY seq DESC"
-		    " LIMIT 100) AS latest) AS firings",
+	/* A run that has made up for missed times stands for all of them, until it fired. */
+	[Q_FIRED] = "SELECT coalesce(max(CASE WHEN missed > 0 AND fired > at THEN fired ELSE at"
+		    " END), 0) FROM (SELECT at, missed, fired FROM running WHERE job = $1 UNION ALL"
+		    " SELECT at, missed, fired FROM (SELECT at, missed, fired FROM history WHERE"
+		    " job = $1 ORDER BY seq DESC LIMIT 100) AS latest) AS firings",
 	[Q_HISTORY_DROP] = "DELETE FROM history WHERE seq = $1",
 
 	/* A row that was moved, deleted or paused since its timer was armed is not taken. */

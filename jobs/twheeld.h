@@ -163,7 +163,8 @@ size_t core_paced(void);
  * @rev:	its revision: how often it was put
  * @paused:	see struct job_row
  * @broken:	why this version cannot understand its definition, or NULL
- * @def:	its definition
+ * @unread:	the definition that it cannot understand, or NULL if that is not JSON
+ * @def:	its definition; the one before, or none, if it is broken
  * @due_id:	see struct job_row
  * @due_at:	see struct job_row
  * @runs:	firings that are not over
@@ -180,6 +181,7 @@ struct job {
 	int64_t		rev;
 	bool		paused;
 	char		*broken;
+	struct json_object *unread;
 	struct def	def;
 	int64_t		due_id;
 	int64_t		due_at;
@@ -212,6 +214,8 @@ struct job *job_by_name(const char *name);
 /* Call @fn for each job, in the order of names. */
 void jobs_each(void (*fn)(void *arg, struct job *job), void *arg);
 const char *job_name(const struct job *job);
+/* What the store has, which may be a definition that this version cannot understand; or NULL. */
+struct json_object *job_definition(const struct job *job);
 
 /**
  * struct put - a request to put a job

@@ -80,6 +80,17 @@ static char *unquote(char *s)
 	return s;
 }
 
+/* Variables that cron does not give to its jobs, or not with the value in the crontab. */
+static bool is_crons_own(const char *name)
+{
+	static const char *const own[] = { "MAILTO", "MAILFROM", "LOGNAME" };
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (!strcmp(name, own[i]))
+			return true;
+	return !strncmp(name, "TWHEEL_", 7);
+}
+
 /* Take a line NAME=VALUE. Returns false if it is no such line. */
 static bool read_variable(struct crontab *tab, char *s)
 {
@@ -96,7 +107,7 @@ static bool read_variable(struct crontab *tab, char *s)
 		tab->shell = format("%s", value);
 	if (!strcmp(name, "CRON_TZ"))
 		tab->zone = format("%s", value);
-	else if (strcmp(name, "MAILTO") && strcmp(name, "MAILFROM") && strncmp(name, "TWHEEL_", 7))
+	else if (!is_crons_own(name))
 		json_object_object_add(tab->env, name, string_new(value));
 	return true;
 }

@@ -607,10 +607,12 @@ static char *run_of(const char *name)
 	return id;
 }
 
-/* Print a part of the log, from @from on. Returns where the next part begins. */
-static int64_t print_log(const char *run, int64_t from)
+/*
+ * Print a part of the log of an attempt, or of the latest one if @attempt is NULL, from @from on.
+ * Returns where the next part begins. A reader behind a pipe sees each part at once.
+ */
+static int64_t print_log(const char *run, const char *attempt, int64_t from)
 {
-	char *attempt = words.attempt ? http_word(words.attempt) : NULL;
 	char *path = format("/v1/runs/%s/log?from=%lld%s%s%s", run, (long long)from,
 			    words.follow ? "&wait=10s" : "", attempt ? "&attempt=" : "",
 			    attempt ? attempt : "");
@@ -620,37 +622,82 @@ static int64_t print_log(const char *run, int64_t from)
 	if (answer.status != 200)
 		error(1, 0, "%s", text_of(answer.json, "error", "unexpected answer from twheeld"));
 	fwrite(answer.text, 1, answer.size, stdout);
+	fflush(stdout);
 	answer_free(&answer);
-	free(attempt);
 	free(path);
 	return next;
 }
 
-static int64_t print_rest(const char *run, int64_t from)
+static int64_t print_rest(const char *run, const char *attempt, int64_t from)
 {
 	int64_t next;
 
-	while ((next = print_log(run, from)) != from)
+	while ((next = print_log(run, attempt, from)) != from)
 		from = next;
-	fflush(stdout);
 	return from;
+}
+
+/**
+ * struct place - how much of the logs of a run is printed
+ * @run:	its id
+ * @attempt:	the attempt, or 0 if none has begun
+ * @from:	how much of the log of this attempt
+ */
+struct place {
+	const char	*run;
+	int64_t		attempt;
+	int64_t		from;
+};
+
+/*
+ * Print what is new up to the attempt @last. Each attempt has a log of its own, in which the text
+ * begins at 0 again.
+ */
+static void print_new(struct place *place, int64_t last)
+{
+	if (!place->attempt)
+		place->attempt = last;
+	for (; place->attempt; place->attempt++, place->from = 0) {
+		char *attempt = format("%lld", (long long)place->attempt);
+
+		place->from = print_rest(place->run, attempt, place->from);
+		free(attempt);
+		if (place->attempt >= last)
+			break;
+	}
+}
+
+/*
+ * Print the attempts of a run, from the latest one on, until the run is over; or if @only is not 0,
+ * that attempt until it is over.
+ */
+static void follow_run(const char *run, int64_t only)
+{
+	struct place place = { .run = run };
+	bool over;
+
+	do {
+		struct json_object *one = latest(run);
+		int64_t attempt = one ? int_of(one, "attempt") : 0;
+
+		over = is_over(one) || (only && attempt > only) || ferror(stdout);
+		json_object_put(one);
+		print_new(&place, only ? only : attempt);
+		if (!over)
+			usleep(POLL_US);
+	} while (!over);
 }
 
 static int cmd_log(void)
 {
+	char *attempt = words.attempt ? http_word(words.attempt) : NULL;
 	char *run = run_of(words.argv[0]);
-	int64_t from = print_rest(run, 0);
-	bool over = !words.follow;
 
-	while (!over) {
-		struct json_object *one = latest(run);
-
-		over = is_over(one) || ferror(stdout);
-		json_object_put(one);
-		if (!over)
-			usleep(POLL_US);
-		from = print_rest(run, from);
-	}
+	/* What is not a number is refused by the daemon. */
+	if (words.follow && (!attempt || !attempt[strspn(attempt, "0123456789")]))
+		follow_run(run, attempt ? atoll(attempt) : 0);
+	else
+		print_rest(run, attempt, 0);
 	return 0;
 }
 

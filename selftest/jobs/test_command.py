@@ -123,6 +123,14 @@ def dues(tap, job):
     """A run has its id before it is begun: it is there from then on."""
     run = job("run", "slow", "--after=0.3s").stdout.strip()
     tap.same(job("log", run, "-f").stdout, "one\ntwo\n", "log -f waits for a run that is due")
+    job("add", "thrice", "--retry=2", "--wait-retry=0.3s", "--", "sh", "-c", "echo $TWHEEL_ATTEMPT; sleep 0.5; [ $TWHEEL_ATTEMPT = 3 ]")
+    run = job("run", "thrice").stdout.strip()
+    until(lambda: job("log", run).stdout)
+    with subprocess.Popen([f"{PROGRAMS}/twheel-job", "log", run, "-f"], env=job.env, stdout=subprocess.PIPE, text=True) as follower:
+        first = follower.stdout.readline()
+        early = job.json("history", "thrice")[0].get("more", False) or job.json("show", "thrice")[0]["active"]
+        tap.same([first + follower.stdout.read(), early], ["1\n2\n3\n", True], "log -f shows each attempt, while it prints")
+    tap.same(job("log", run, "-f", "--attempt=2").stdout, "2\n", "log -f of one attempt")
     run = job("run", "slow", "--after=1h").stdout.strip()
     tap.same([job("kill", run).returncode for _ in range(2)], [0, 1], "kill: a run that is due, once")
     refused(tap, job("log", run), "there is no such run", "and then there is none")
@@ -189,6 +197,7 @@ CRONTAB = r"""# a comment
 SHELL=/bin/bash
 MAILTO=root
 NAME = "a value"
+LOGNAME=nobody
 */5 * * * * echo $NAME \% %one%two
 CRON_TZ=Europe/Berlin
 @daily    true
@@ -200,11 +209,11 @@ def crontabs(tap, job, d):
     with open(path, "w", encoding="utf-8") as file:
         file.write(CRONTAB)
     tap.same(job("import", path).stdout, "2 jobs\n", "import")
-    tap.same(job.json("show", "crontab-5")[0]["definition"],
-             {"name": "crontab-5", "cron": "*/5 * * * *", "exec": ["/bin/bash", "-c", "echo $NAME % "],
+    tap.same(job.json("show", "crontab-6")[0]["definition"],
+             {"name": "crontab-6", "cron": "*/5 * * * *", "exec": ["/bin/bash", "-c", "echo $NAME % "],
               "input": "one\ntwo\n", "env": {"SHELL": "/bin/bash", "NAME": "a value"}, "overlap": "allow", "missed": "skip"},
              "a line becomes a job")
-    tap.same(job.json("show", "crontab-7")[0]["definition"]["zone"], "Europe/Berlin", "import: a time zone")
+    tap.same(job.json("show", "crontab-8")[0]["definition"]["zone"], "Europe/Berlin", "import: a time zone")
     job("add", "cat", "--", "cat")
     tap.ok(job("import", path).returncode == 1, "import: the jobs exist already")
     tap.same(job("import", path, "--replace").returncode, 0, "import --replace")
@@ -311,7 +320,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(105)
+    tap = Tap(107)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

@@ -1267,6 +1267,30 @@ def removed(tap):
         tap.same([a.stop(), a.unsound()], [0, ""], "the daemon is sound")
 
 
+def not_read(tap):
+    """A daemon has no time zones, and another one puts a definition with one while the first runs the job. Two runs of each wait."""
+    names = [f"j{i}" for i in range(8)]
+    job = {"exec": ["sh", "-c", "sleep 1; [ $TWHEEL_ATTEMPT = 2 ]"], "overlap": "queue", "retry": {"times": 1, "wait": "0.1s"}}
+    with Server() as server, Node(server, "--name=a", lease=LONG, TZDIR="/nonexistent") as a, Node(server, "--name=b", lease=LONG) as b:
+        nodes = [a.start(), b.start()]
+        until(lambda: len(server.parts()) == 2 and min(server.parts()) > 20)
+        for name in names:
+            a.put(name, **job)
+        keys = [run(b, name) for name in names for _ in range(2)]
+        until(lambda: server.query("SELECT count(DISTINCT job) FROM running WHERE state = 2") == [(len(names),)])
+        for name in names:
+            b.put(name, cron="0 0 1 1 *", zone="Europe/Berlin", **job)
+        until(lambda: "is not run: zone" in a.stderr())
+        told = [n for n in names if a.get(f"/v1/jobs/{n}").get("broken")]
+        tap.same([a.get(f"/v1/jobs/{n}")["definition"].get("zone") for n in told], ["Europe/Berlin"] * len(told),
+                 "a definition that a daemon cannot understand is shown as it is")
+        rows = [until(lambda key=key: over_of(b, key)) for key in keys]
+        tap.same([[(r["attempt"], r["outcome"]) for r in over or []] for over in rows], [[(2, "ok"), (1, "failed")]] * len(keys),
+                 "runs that are not over go by the definition that they had", *(n.stderr() for n in nodes))
+        tap.ok(told and [n.stop() for n in nodes] == [0, 0] and not any(n.unsound() for n in nodes), "and the daemons were sound",
+               told, *(n.unsound() for n in nodes))
+
+
 def killed_at_steps(tap):
     wrong, nr = steps(STRIDE)
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
@@ -1276,7 +1300,7 @@ def killed_at_steps(tap):
 ABOUT = {
     "lives": (55, [two, fence, deaths, no_names, cut_in_two, circles]),
     "firings": (18, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
-    "requests": (12, [accepted, requests_of_the_buried, dropped, forgets, removed, killed_at_steps]),
+    "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
     "tables": (18, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older]),
 }
 

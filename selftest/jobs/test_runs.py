@@ -924,6 +924,47 @@ def broken(tap):
         keys.append(run(d, "j"))
         tap.same([waits, sorted(r["run"] for r in d.over("j", 3))], [[], sorted(keys)], "firings of a job that could not be understood "
                  "wait, and run when it can", d.stderr())
+        d.kill()
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:    # as a damaged page would make it
+            db.executescript("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'def TEXT NOT NULL', 'def TEXT');")
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.execute("UPDATE job SET def = NULL")
+            db.commit()
+        d.start()
+        tap.same([d.get("/v1/jobs/j").get(key) for key in ("broken", "definition")], ["it is not JSON", None],
+                 "a job whose definition is lost is told, and the daemon goes on", d.stderr())
+
+
+def made_up(tap):
+    """A run made up for two hours of missed times. Then the daemon starts with a clock that is an hour earlier: to the daemon, that is the
+    same as times in the store that are an hour later."""
+    hour = 3600 * 1000000
+    with Daemon() as d:
+        d.start()
+        d.put("j", cron="* * * * *", exec=["true"])
+        d.stop()
+        d.query(f"UPDATE due SET at = at - {2 * hour}")
+        d.start()
+        missed = d.over("j")[-1]["missed"]
+        d.stop()
+        d.query(f"UPDATE due SET at = at + {hour}")
+        d.query(f"UPDATE history SET at = at + {hour}, fired = fired + {hour}, began = began + {hour}, ended = ended + {hour}")
+        due = d.query("SELECT at FROM due")
+        d.start()
+        d.stop()
+        tap.same([missed >= 118, d.query("SELECT at FROM due")], [True, due], "times for which a run made up do not come again", missed, d.stderr())
+
+
+def pipes(tap):
+    """The command of a job is a FIFO, which nobody writes to."""
+    with Daemon() as d:
+        d.start()
+        path = f"{d.dir}/fifo"
+        os.mkfifo(path)
+        os.chmod(path, 0o755)
+        d.put("f", exec=[path])
+        run(d, "f")
+        tap.same([(r["outcome"], r["status"]) for r in d.over("f")], [("failed", 126)], "a command that is a FIFO cannot be run", d.stderr())
 
 
 def sleepers(d):
@@ -1259,7 +1300,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(134)
+    tap = Tap(137)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1294,6 +1335,8 @@ def main():
         nameless(tap)
         memory(tap)
         broken(tap)
+        pipes(tap)
+        made_up(tap)
         full(tap)
         removed_file(tap)
         notifies(tap)

@@ -190,7 +190,8 @@ static void add_task(struct batch *batch, const struct run *run, size_t shard, s
 		abort();
 	batch->rows[batch->nr++] = (struct task) {
 		.id = run->firing.id, .at = run->firing.at, .job = run->job->id,
-		.shard = (int64_t)shard, .shards = (int64_t)shards, .pool = def->pool,
+		.shard = (int64_t)shard, .shards = (int64_t)shards, .whole = !def->each,
+		.pool = def->pool,
 		.prio = def->prio, .attempt = run->firing.attempt,
 		.wants = wants ? format("%s", wants) : NULL, .wants_until = wants_until,
 	};

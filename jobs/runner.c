@@ -308,8 +308,11 @@ static void make(struct json_object *o)
 	f->attempt = number_of(o, "attempt");
 	f->missed = number_of(o, "missed");
 	f->shard = number_of(o, "shard");
-	if (json_object_object_get_ex(definition, "each", &each) && json_object_get_boolean(each))
-		f->shards = number_of(o, "shards");
+	/* If the job has lost its "each" meanwhile, a part is a part nevertheless. */
+	f->shards = number_of(o, "shards");
+	if (f->shards == 1 && !(json_object_object_get_ex(definition, "each", &each) &&
+				json_object_get_boolean(each)))
+		f->shards = 0;
 	f->arg = arg ? format("%s", arg) : NULL;
 	made->job.name = format("%s", name);
 	made->run.job = &made->job;
@@ -527,7 +530,9 @@ static void taken(void *arg, const struct reply *reply)
 	silent = false;
 	if (number_of(answer, "lease_us") > 0)
 		lease = number_of(answer, "lease_us");
-	lease_end = sent + lease * 9 / 10;
+	/* A new daemon may have a shorter lease. What the one before has granted stays (LATER). */
+	if (lease_end < sent + lease * 9 / 10)
+		lease_end = sent + lease * 9 / 10;
 	each_named(answer, "gone", drop_made);
 	each_named(answer, "kill", kill_made);
 	make_all(answer);

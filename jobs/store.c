@@ -152,9 +152,9 @@ static const char *const queries[NR_QUERIES] = {
 			  " killed = 0, runner = '', life = excluded.life,"
 			  " until = excluded.until, began = excluded.began"
 			  " WHERE task.attempt < excluded.attempt OR task.state = 0",
-	/* It was done as a whole, and now each runner is to have a part. */
+	/* It was done as a whole, and now each runner is to have a part; or if $4, the reverse. */
 	[Q_TASK_SPLIT] = "DELETE FROM task WHERE id = $1 AND at = $2 AND attempt < $3 AND"
-			 " shards = 1",
+			 " CASE WHEN shards > 1 THEN 1 ELSE 0 END = $4",
 	[Q_TASK_WHOLE] = "DELETE FROM task WHERE id = $1 AND at = $2 AND shard > 0",
 	/* What wants a certain runner is kept for it as long as it lives, until wants_until. */
 	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt FROM task t JOIN"

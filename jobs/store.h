@@ -255,6 +255,7 @@ enum task_state { TASK_READY, TASK_OUT, TASK_OVER };
  * @at:		see @id
  * @shard:	which of @shards parts it is, from 0
  * @shards:	how many tasks the firing has
+ * @whole:	for store_tasks_begin(): it is no part, not even the only one
  * @job:	the id of the job
  * @pool:	the pool whose runners may take it; NULL: nobody may
  * @prio:	those with the greatest are taken first
@@ -275,6 +276,7 @@ struct task {
 	int64_t		at;
 	int64_t		shard;
 	int64_t		shards;
+	bool		whole;
 	int64_t		job;
 	const char	*pool;
 	int64_t		prio;

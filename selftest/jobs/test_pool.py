@@ -778,16 +778,45 @@ def full_runner(tap):
         d.start("--lease=20s")
         with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
             one.start("--runs=1")
-            d.put("j", pool="p", exec=["sleep", "1000"])
+            d.put("j", pool="p", exec=["/bin/sh", "-c", f"while sleep 0.2; do echo >>{d.dir}/on; done"])
             key = run(d, "j")
             running(d, key)
             d.stop()
             d.start("--lease=1s")
             two.start()
             time.sleep(12)
+            lines = len(d.lines("on"))
+            tap.ok(until(lambda: len(d.lines("on")) > lines), "and their processes", lines, one.stderr())
             tap.same([(r["attempt"], r["state"]) for r in d.get(f"/v1/runs/{key}")], [(1, "running")],
                      "a runner that knows of a longer lease keeps its runs", d.stderr(), one.stderr())
             tap.ok(len(d.get("/v1/runners")) == 2, "and stays a runner", d.get("/v1/runners"))
+
+
+def made_whole(tap):
+    """A job loses "each" while one part of a run is at a runner and the others wait; and another one between two attempts."""
+    with Remote("--lease=2s") as d, Runner("a", d, name="one") as one, Runner("a", d, name="two") as two, Runner("a", d, name="three") as three:
+        d.start()
+        for runner in (one, two, three):
+            runner.start("--runs=1")
+        until(lambda: len(d.get("/v1/runners")) == 3)
+        command = f"echo $TWHEEL_JOB $TWHEEL_ATTEMPT ${{TWHEEL_SHARD:-whole}} >>{d.dir}/made; "
+        parts = {"pool": "a", "exec": ["/bin/sh", "-c", command + "sleep 3"]}
+        tried = {"pool": "a", "exec": ["/bin/sh", "-c", command + "[ $TWHEEL_ATTEMPT = 2 ]"], "retry": {"times": 1, "wait": "3s"}}
+        d.put("tried", each=True, **tried)
+        key = run(d, "tried")
+        until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r.get("more")])
+        d.put("tried", **tried)
+        done = over(d, key)
+        d.put("busy", pool="a", overlap="allow", exec=["sleep", "2"])
+        for _ in range(2):
+            running(d, run(d, "busy"))
+        d.put("parts", each=True, **parts)
+        key = run(d, "parts")
+        until(lambda: [line for line in d.lines("made") if line[0] == "parts"])
+        d.put("parts", **parts)
+        tap.same([done, over(d, key), sorted(line for line in d.lines("made") if line[1] == "2" or line[0] == "parts")],
+                 [[(1, "failed"), (2, "ok")], [(1, "ok")], [["parts", "1", str(part)] for part in range(3)] + [["tried", "2", "whole"]]],
+                 "a part stays a part, and another attempt is no part, if the job loses its each", d.lines("made"), d.stderr())
 
 
 def in_vain(tap):
@@ -1040,7 +1069,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(80)
+    tap = Tap(82)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -1059,6 +1088,7 @@ def main():
     clock_set_back(tap)
     shorter_lease(tap)
     full_runner(tap)
+    made_whole(tap)
     in_vain(tap)
     no_holes(tap)
     sent_again(tap)

@@ -63,6 +63,7 @@ struct sender_key {
  * @in_all:	its place among all senders
  * @key:	whose alarms these are
  * @waiting:	the alarms that wait for an attempt
+ * @later:	those of which an attempt has failed, until the time of the next one
  * @nr:		how many alarms it has. If there is none, there is no sender
  * @busy:	how many attempts are being made
  * @waits:	it is in the list of those that may begin
@@ -72,6 +73,7 @@ struct sender {
 	UT_hash_handle		in_all;
 	struct sender_key	key;
 	struct alarms		waiting;
+	struct alarms		later;
 	size_t			nr;
 	int64_t			busy;
 	bool			waits;
@@ -80,12 +82,13 @@ struct sender {
 /**
  * struct alarm - what is to be told to one address
  * @in_all:	link in the list of all alarms
- * @entry:	link in the list of those of @sender that wait
+ * @entry:	link in one of the lists of @sender
  * @sender:	by whom
  * @to:		the address
  * @subject:	what has happened, in one line
  * @body:	JSON for a web address; for mail a text
  * @tries:	how often it was tried
+ * @timer:	the scheduler's task that begins the next attempt, if it is in the list @later
  * @end:	readable when sendmail has ended
  * @pid:	its keeper, and its group: see keep(); 0 if there is none
  */
@@ -97,6 +100,7 @@ struct alarm {
 	char			*subject;
 	char			*body;
 	int			tries;
+	uint64_t		timer;
 	struct source		end;
 	pid_t			pid;
 };
@@ -183,12 +187,13 @@ static struct sender *sender_of(const struct sender_key *key)
 		abort();
 	sender->key = *key;
 	TAILQ_INIT(&sender->waiting);
+	TAILQ_INIT(&sender->later);
 	HASH_ADD(in_all, senders, key, sizeof(*key), sender);
 	ways[key->mail].nr_senders++;
 	return sender;
 }
 
-/* Free an alarm that is neither waiting nor busy. */
+/* Free an alarm that is neither in a list of its sender nor busy. */
 static void alarm_free(struct alarm *alarm)
 {
 	struct sender *sender = alarm->sender;
@@ -224,8 +229,11 @@ static void add_waiting(struct alarm *alarm)
 
 static void again(void *arg, const struct twheel_task_info *task)
 {
+	struct alarm *alarm = arg;
+
 	(void)task;
-	add_waiting(arg);
+	TAILQ_REMOVE(&alarm->sender->later, alarm, entry);
+	add_waiting(alarm);
 }
 
 /* An attempt to deliver it is over. @why is NULL if it was delivered. */
@@ -237,12 +245,14 @@ static void tried(struct alarm *alarm, const char *why)
 	alarm->sender->busy--;
 	way->busy--;
 	wait_for_turn(alarm->sender);
-	if (!why || ++alarm->tries == TRIES || twheel_sched_add(sched, &task, NULL)) {
+	if (!why || ++alarm->tries == TRIES || twheel_sched_add(sched, &task, &alarm->timer)) {
 		if (why)
 			not_sent(alarm->to, alarm->subject, why);
 		else
 			alarms_sent++;
 		alarm_free(alarm);
+	} else {
+		TAILQ_INSERT_TAIL(&alarm->sender->later, alarm, entry);
 	}
 	try_waiting(way);
 }
@@ -462,6 +472,23 @@ static struct sender *longest(int64_t mail)
 	return most;
 }
 
+/* Take the newest alarm that is not busy out of the lists; one that was tried is older. */
+static struct alarm *take_last(struct sender *sender)
+{
+	struct alarm *alarm = TAILQ_LAST(&sender->waiting, alarms);
+
+	if (alarm) {
+		TAILQ_REMOVE(&sender->waiting, alarm, entry);
+		return alarm;
+	}
+	alarm = TAILQ_LAST(&sender->later, alarms);
+	if (alarm) {
+		twheel_sched_cancel(sched, alarm->timer, 0);
+		TAILQ_REMOVE(&sender->later, alarm, entry);
+	}
+	return alarm;
+}
+
 /* All places are taken. If a job has fewer than its share, the job with the most loses its last. */
 static bool gives_way(const struct sender_key *key)
 {
@@ -473,10 +500,9 @@ static bool gives_way(const struct sender_key *key)
 	if ((own ? own->nr : 0) + 1 >= ALARMS_MAX / way->nr_senders)
 		return false;
 	most = longest(key->mail);
-	last = TAILQ_LAST(&most->waiting, alarms);
+	last = take_last(most);
 	if (!last)
 		return false;
-	TAILQ_REMOVE(&most->waiting, last, entry);
 	if (most->waits && TAILQ_EMPTY(&most->waiting)) {
 		TAILQ_REMOVE(&way->turns, most, in_turn);
 		most->waits = false;

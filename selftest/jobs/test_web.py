@@ -248,6 +248,23 @@ def many_mails(tap):
         os.mknod(f"{d.dir}/go")
 
 
+def closed(tap, web):
+    """One job has more alarms than there are places, and nobody listens at their addresses: after a moment they all wait for their next try.
+    Another job has one alarm."""
+    with Remote(**ENV) as d:
+        d.start()
+        port = free_port()
+        d.put("many", exec=["false"], alarm={"fail": [f"http://127.0.0.1:{port}/{n}" for n in range(4000)], "every": "1ms"})
+        d.put("one", exec=["false"], alarm={"fail": [f"{web.url}/one"]})
+        for _ in range(4):
+            over(d, run(d, "many"))
+            time.sleep(0.1)     # a pause between alarms is over
+        until(lambda: "too many wait" in d.stderr())
+        time.sleep(2)
+        run(d, "one")
+        tap.ok(until(lambda: web.of("/one")), "an alarm has a place, though those of another job wait for their next try", d.stderr()[-500:])
+
+
 def deaf(tap, web):
     """Several jobs tell more addresses that do not answer than may wait, and one tells thousands by mail that cannot be sent."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as server, Remote(**ENV) as d:
@@ -400,7 +417,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(38)
+    tap = Tap(39)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -426,6 +443,7 @@ def main():
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
     many_mails(tap)
+    closed(tap, web)
     deaf(tap, web)
     whole(tap, web)
     in_parts(tap, web)

@@ -786,8 +786,14 @@ def many_late(tap):
         tap.ok(took < 20, "late runs of a job do not wait behind many of another one", took)
 
 
+def cpu_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def long_away(tap, cron, at, least, **more):
-    """A daemon was away for so long that to count what was missed takes seconds. Requests and other jobs do not wait for that."""
+    """A daemon was away for so long that to count what was missed takes seconds. Requests and other jobs do not wait for that: while one does,
+    the daemon uses little CPU time. How long that takes is up to the host."""
     with Daemon() as d:
         d.start()
         d.post("/v1/jobs", [{"name": f"j{n}", "exec": ["true"], "cron": cron, "zone": "UTC", **more} for n in range(100)])
@@ -795,14 +801,13 @@ def long_away(tap, cron, at, least, **more):
         with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
             db.execute(f"UPDATE due SET at = {int(at)} * 1000000")
             db.commit()
-        began = time.monotonic()
         d.start()
         d.get("/v1/jobs?limit=1")
-        longest, done = time.monotonic() - began, set()
+        longest, done = cpu_of(d.process.pid), set()
         for n in range(200):
-            began = time.monotonic()
+            began = cpu_of(d.process.pid)
             rows = d.get("/v1/runs?limit=1000")     # the newest: further ones of these jobs push them out
-            longest = max(longest, time.monotonic() - began)
+            longest = max(longest, cpu_of(d.process.pid) - began)
             done |= {r["job"] for r in rows if r["missed"] > least}
             if len(done) == 100:
                 break

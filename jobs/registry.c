@@ -158,6 +158,15 @@ static void forget_def(struct job *job)
 	def_free(&job->def);
 }
 
+/* The job takes over @def, for the definition that it has. */
+static void set_def(struct job *job, struct def *def)
+{
+	forget_def(job);
+	job->def = *def;
+	*def = (struct def) { 0 };
+	each_name(&job->def, follow);
+}
+
 /* Is the job due only once? Then it is deleted together with its history. */
 static bool is_once(const struct def *def)
 {
@@ -232,9 +241,7 @@ static void load_def(struct job *job, const char *text)
 	struct def def = { 0 };
 
 	if (json && def_load(&def, json, now_us(), error)) {
-		forget_def(job);
-		job->def = def;
-		each_name(&job->def, follow);
+		set_def(job, &def);
 		json_object_put(json);
 		return;
 	}
@@ -676,11 +683,8 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 {
 	struct job *job = put->job ? put->job : job_new(row->id, put->name);
 
-	forget_def(job);
 	unbreak(job);
-	job->def = *def;
-	each_name(&job->def, follow);
-	*def = (struct def) { 0 };
+	set_def(job, def);
 	job->rev++;
 	pool_moved(job);
 	runs_next(job);

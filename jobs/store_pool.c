@@ -60,7 +60,7 @@ int store_tasks_begin(struct store *store, const struct task *rows, size_t nr)
 	if (err)
 		return err;
 	for (size_t i = 0; i < nr && !err; i++) {
-		if (!rows[i].shard && (rows[i].shards > 1 || rows[i].whole))
+		if (!rows[i].shard && rows[i].attempt > 1 && (rows[i].shards > 1 || rows[i].whole))
 			err = sql_run(store, Q_TASK_SPLIT, "iiii", rows[i].id, rows[i].at,
 				      rows[i].attempt, (int64_t)rows[i].whole);
 		if (!rows[i].shard && !err) {

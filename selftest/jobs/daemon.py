@@ -103,6 +103,12 @@ def processes_with(variable):
     return found
 
 
+def cpu_of(pid):
+    """The CPU time that the process has used, in seconds."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def free_port():
     """A port that nobody has, and that nobody will get by chance: the kernel gives clients, such as those of a server that is
     away, the ports of a range that this one is not in. Other tests ask here, too: whoever claims a port has a socket

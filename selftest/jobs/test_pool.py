@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 
-from daemon import IN_TIME, PROGRAMS, Tap, until
+from daemon import IN_TIME, PROGRAMS, Tap, cpu_of, until
 from judge import judge
 from postgres import ROOT, Node, Server
 from remote import TOKENS, Listens, Remote, Runner, taken_at_once
@@ -622,10 +622,6 @@ def large(tap, d):
 
 def waits(tap, d):
     """What is sent for a request that waits is looked at once, and not kept."""
-    def cpu():
-        with open(f"/proc/{d.process.pid}/stat", encoding="ascii") as file:
-            return sum(map(int, file.read().split()[13:15])) / os.sysconf("SC_CLK_TCK")
-
     def all_wait():
         try:
             return sum(r["pool"] == "waits" for r in d.get("/v1/runners")) == 40
@@ -640,9 +636,9 @@ def waits(tap, d):
                             f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
     until(all_wait)
     time.sleep(1)
-    before = cpu()
+    before = cpu_of(d.process.pid)
     time.sleep(3)
-    took = cpu() - before
+    took = cpu_of(d.process.pid) - before
     d.put("waits", exec=["true"], pool="waits")
     key = run(d, "waits")
     taken = running(d, key)

@@ -18,7 +18,7 @@ import tempfile
 import time
 import urllib.parse
 
-from daemon import PROGRAMS, Daemon, Tap, settled, until
+from daemon import PROGRAMS, Daemon, Tap, cpu_of, settled, until
 
 ROOT = os.geteuid() == 0
 JOBS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../jobs")
@@ -784,11 +784,6 @@ def many_late(tap):
         until(lambda: len(d.get("/v1/runs?job=one")) > before)
         took = time.monotonic() - began
         tap.ok(took < 20, "late runs of a job do not wait behind many of another one", took)
-
-
-def cpu_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def long_away(tap, cron, at, least, **more):

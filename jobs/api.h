@@ -52,6 +52,7 @@ struct take;
  * @what:	what it waits for: see request_wait()
  * @deadline:	until when it may wait, by CLOCK_BOOTTIME in us; 0 if it has not waited yet
  * @timer:	the scheduler's task for @deadline, or 0
+ * @left:	its connection, while it waits until @deadline: the client may close it
  * @suspended:	libmicrohttpd does nothing with the connection: the request waits
  * @admitted:	it has waited for its turn, see must_queue()
  * @unread:	how much of the answer is counted in answers_unread
@@ -81,6 +82,7 @@ struct request {
 	const void		*what;
 	int64_t			deadline;
 	uint64_t		timer;
+	struct source		left;
 	bool			suspended;
 	bool			admitted;
 	size_t			unread;

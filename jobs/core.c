@@ -36,6 +36,7 @@
 #define PRUNE_FILES	64		/* a statement for each */
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* for about how long one call deletes history */
 #define EXPIRE_ROWS	1000
+#define ROOM_ROWS	16000	/* the same, of rows whose logs only are deleted */
 #define STUCK_MS	250
 #define UNDECIDED_US	US_PER_MS	/* until a firing that was not decided is fired again */
 #define COUNTED_SOON	10000		/* so many missed times are counted in no time */
@@ -126,7 +127,7 @@ int64_t now_us(void)
 
 void when_due(struct twheel_task *task, int64_t at)
 {
-	at = at < LATEST_US ? at : LATEST_US;
+	at = at < 0 ? 0 : at < LATEST_US ? at : LATEST_US;
 	task->when_ns = (store->clock ? at - now_us() : at) * NS_PER_US;
 	task->flags = store->clock ? 0 : TWHEEL_TASK_AT;
 }
@@ -688,10 +689,12 @@ static bool is_full(void)
  * struct expired - rows of history that are being deleted
  * @rows:	the rows
  * @nr:		how many
+ * @gone:	how many jobs went with their last rows
  */
 struct expired {
 	struct ended	rows[EXPIRE_ROWS];
 	size_t		nr;
+	size_t		gone;
 };
 
 /* A row of store_expired(): remember it, and remove its log. */
@@ -706,23 +709,65 @@ static void expired_row(void *arg, const struct ended *row)
 /* A job was deleted together with its last history. */
 static void job_gone(void *arg, int64_t job)
 {
-	(void)arg;
+	struct expired *expired = arg;
+
+	expired->gone++;
 	job_forget(job);
 }
 
 /*
- * Delete some old history, the logs before the rows: a row without a log is harmless. Returns
- * whether there may be more.
+ * Delete up to @most rows of old history, the logs before the rows: a row without a log is
+ * harmless. Returns whether there may be more.
  */
-static bool expire_some(struct expired *expired)
+static bool expire_some(struct expired *expired, size_t most)
 {
 	expired->nr = 0;
-	if (!store_expired(store, now_us(), EXPIRE_ROWS, expired_row, expired) &&
+	expired->gone = 0;
+	if (!store_expired(store, now_us(), (int64_t)most, expired_row, expired) &&
 	    (!expired->nr ||
-	     !store_drop(store, expired->rows, expired->nr, job_is_needed, job_gone, NULL)))
-		return expired->nr == EXPIRE_ROWS;
+	     !store_drop(store, expired->rows, expired->nr, job_is_needed, job_gone, expired)))
+		return expired->nr == most;
 	say(SAY_ERROR, "cannot delete old history: %s", store_error(store));
 	return false;
+}
+
+/*
+ * expire_some(), of as many rows as can be deleted in EXPIRE_MOST_US. Rows go with one statement,
+ * but a job that goes with its last row takes several, which may be round trips to a server.
+ */
+static bool expire_most(void)
+{
+	static struct expired expired;
+	static size_t most = EXPIRE_ROWS;
+	int64_t began = time_now(CLOCK_MONOTONIC);
+	bool more = expire_some(&expired, most);
+
+	if (expired.gone && time_now(CLOCK_MONOTONIC) - began > EXPIRE_MOST_US * NS_PER_US)
+		most = most / 4 + 1;
+	else if (more)
+		most = most * 2 < EXPIRE_ROWS ? most * 2 : EXPIRE_ROWS;
+	return more;
+}
+
+/* A row of store_expired(): remove its log only. */
+static void expired_log(void *arg, const struct ended *row)
+{
+	(void)arg;
+	log_remove(&row->firing);
+}
+
+/*
+ * The store cannot be written: perhaps because its disk is full of logs. Those that have expired
+ * can go before their rows do. If the logs of the first rows are not enough, the next call looks at
+ * more.
+ */
+static void make_room(void)
+{
+	static int64_t rows = EXPIRE_ROWS;
+
+	store_expired(store, now_us(), rows, expired_log, NULL);
+	if (rows < ROOM_ROWS)
+		rows *= 2;
 }
 
 /* A row of store_expired(): there is one. */
@@ -747,21 +792,24 @@ static bool may_expire(void)
  */
 static void expire(void *arg, const struct twheel_task_info *task)
 {
-	static struct expired expired;
 	static unsigned int calls;
 	static bool more;
 	int64_t end = time_now(CLOCK_MONOTONIC) + EXPIRE_MOST_US * NS_PER_US;
 
 	(void)arg;
 	(void)task;
-	if (stuck || (!more && ++calls % EXPIRE_LOOKS))
+	if (!more && ++calls % EXPIRE_LOOKS)
 		return;
 	more = false;
+	if (stuck && !store->many)
+		make_room();
+	if (stuck)
+		return;
 	if (!may_expire())
 		return;
 	core_refresh();
 	do
-		more = core_flush() && expire_some(&expired);
+		more = core_flush() && expire_most();
 	while (more && time_now(CLOCK_MONOTONIC) < end);
 }
 
@@ -1012,10 +1060,21 @@ static void mind_the_lease(void)
 		runs_kill(false);
 }
 
+/* Join the store. If there is no room on its disk, old logs may go first. */
+static int join(void)
+{
+	int err = store_join(store, old_life());
+
+	if (err != -ENOSPC)
+		return err;
+	make_room();
+	return store_join(store, old_life());
+}
+
 /* Join the store and read it. If that fails, the program ends. */
 static void begin_life(void)
 {
-	if (unreadable(store_join(store, old_life())) ||
+	if (unreadable(join()) ||
 	    unreadable(registry_load(PARTS_ALL)) || unreadable(store_beat(store)) || !claim())
 		give_up();
 	keep_life();

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -435,14 +436,14 @@ static struct MHD_Response *text_response(struct request *r)
 }
 
 /* An error may quote what the client has sent, or the first half of a character of it. */
-static void make_text(char *error)
+static void make_text(char *text)
 {
-	while (*error) {
-		size_t n = utf8_length(error);
+	while (*text) {
+		size_t n = utf8_length(text);
 
 		if (!n)
-			*error = '?';
-		error += n ? n : 1;
+			*text = '?';
+		text += n ? n : 1;
 	}
 }
 
@@ -466,6 +467,19 @@ static bool has_room(const struct request *r, size_t size)
 	return r->role != ROLE_READ || size <= UNREAD_SMALL || answers_unread + size <= UNREAD_MAX;
 }
 
+/* A response of JSON that may have bytes that are not text: from a damaged store. */
+static struct MHD_Response *response_of_json(const char *json, size_t size)
+{
+	char *text = size > text_length(json) ? format("%s", json) : NULL;
+	struct MHD_Response *response;
+
+	if (text)
+		make_text(text);
+	response = response_of(text ? text : json, size, "application/json");
+	free(text);
+	return response;
+}
+
 /* The answer, as JSON. To make a text of a long answer takes long, so this is done once. */
 static struct MHD_Response *json_response(struct request *r)
 {
@@ -477,7 +491,7 @@ static struct MHD_Response *json_response(struct request *r)
 		text = json_text(r->json);
 	}
 	r->unread = strlen(text);
-	return response_of(text, r->unread, "application/json");
+	return response_of_json(text, r->unread);
 }
 
 /* What the answer was made of is not needed any more. */
@@ -516,6 +530,9 @@ static void resume(struct request *r)
 	if (r->timer)
 		twheel_sched_cancel(sched, r->timer, 0);
 	r->timer = 0;
+	if (r->left.ready)
+		source_want(&r->left, 0);
+	r->left.ready = NULL;
 	r->suspended = false;
 	TAILQ_REMOVE(&waiting, r, waiting);
 	MHD_resume_connection(r->conn);
@@ -531,6 +548,30 @@ static void waited(void *arg, const struct twheel_task_info *task)
 	(void)task;
 	r->timer = 0;
 	resume(r);
+}
+
+/* The client has closed its connection, or its half of it: it is answered at once. */
+static void client_left(struct source *source)
+{
+	struct request *r = container_of(source, struct request, left);
+
+	r->deadline = boot_us();
+	resume(r);
+}
+
+/*
+ * libmicrohttpd does not look at a connection that it has suspended. So if a client goes away, it
+ * is us who notice: else it would keep its connection from others until @r->deadline.
+ */
+static void watch_client(struct request *r)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (!info)
+		return;
+	r->left = (struct source) { .fd = info->connect_fd, .ready = client_left };
+	source_want(&r->left, EPOLLRDHUP);
 }
 
 /*
@@ -561,6 +602,7 @@ bool request_wait(struct request *r, int64_t us, int64_t slice, const void *what
 	r->what = what;
 	r->suspended = true;
 	TAILQ_INSERT_TAIL(&waiting, r, waiting);
+	watch_client(r);
 	return true;
 }
 

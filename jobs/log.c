@@ -40,9 +40,12 @@ static int dir = -1;
 
 void log_setup(const char *path)
 {
-	if (mkdir(path, 0700) && errno != EEXIST)
-		say(SAY_ERROR, "cannot make '%s': %s", path, strerror(errno));
+	mkdir(path, 0700);
 	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0)
+		return;
+	say(SAY_ERROR, "cannot open the directory '%s': %s", path, strerror(errno));
+	exit(1);
 }
 
 static void day_of(const struct firing *firing, char name[24])

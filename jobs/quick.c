@@ -9,7 +9,10 @@
  * without which nothing works: those of the root, of /bin, and of the state. To find that out is to
  * ask these file systems, so a child of fork() does it, the first time that the program is begun.
  *
- * What is known stays so until the daemon ends. Numbers: PROGRAMS_MAX programs are known at most.
+ * What is known stays so until the daemon ends. So nobody but root may be able to change it: the
+ * program, its interpreter, and each directory that leads to them are root's, and only root may
+ * write them. This also keeps others from taking a lease of the file, for which exec would wait.
+ * Numbers: PROGRAMS_MAX programs are known at most.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -52,18 +55,20 @@ static uint64_t *answers;
 static char *asked[NR_ANSWERS];	/* what the newest question of each place is about */
 static uint64_t nr_asked;
 
-/* Is @path on one of the needed file systems, or is there nothing? */
-static bool is_needed(const char *path)
+/* Is @path on one of the needed file systems, or is there nothing? With @roots, is it root's? */
+static bool is_needed(const char *path, bool roots)
 {
 	struct stat it;
 
 	if (stat(path, &it))
 		return errno == ENOENT || errno == ENOTDIR;
+	if (roots && (it.st_uid || it.st_mode & 0022))
+		return false;
 	return it.st_dev == needed[0] || it.st_dev == needed[1] || it.st_dev == needed[2];
 }
 
 /* Is that so for each directory that leads to the file @path, too? */
-static bool way_is_needed(const char *path)
+static bool way_is_needed(const char *path, bool roots)
 {
 	char part[PATH_MAX];
 	size_t n = strlen(path);
@@ -73,11 +78,20 @@ static bool way_is_needed(const char *path)
 	memcpy(part, path, n + 1);
 	for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
 		*at = 0;
-		if (!is_needed(part))
+		if (!is_needed(part, roots))
 			return false;
 		*at = '/';
 	}
-	return is_needed(part);
+	return is_needed(part, roots);
+}
+
+/* Is that so for a program, along the way that its name says and along that of what it links to? */
+static bool program_is_needed(const char *path)
+{
+	char real[PATH_MAX];
+
+	return way_is_needed(path, true) &&
+	       (realpath(path, real) ? way_is_needed(real, true) : errno == ENOENT);
 }
 
 /*
@@ -100,7 +114,7 @@ static bool ask_home(void)
 	if (!pid) {
 		if (!fork()) {
 			alarm(HOME_MS / 1000 + 1);
-			yes = way_is_needed(home);
+			yes = way_is_needed(home, false);
 			if (write(fds[1], &yes, 1) != 1)
 				_exit(1);
 		}
@@ -171,7 +185,7 @@ static bool reads_needed(const char *path)
 		return true;
 	name = line + 2 + strspn(line + 2, " \t");
 	name[strcspn(name, " \t\n")] = 0;
-	return way_is_needed(name);
+	return program_is_needed(name);
 }
 
 /* exec looks for the program in one directory after the other: all these must be needed. */
@@ -185,7 +199,7 @@ static bool found_on_needed(const char *name)
 	for (size_t n; *dirs; dirs += n + (dirs[n] == ':')) {
 		n = strcspn(dirs, ":");
 		if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, dirs, name) >=
-		    (int)sizeof(path) || !n || !way_is_needed(path))
+		    (int)sizeof(path) || !n || !program_is_needed(path))
 			return false;
 		if (!access(path, X_OK))
 			return reads_needed(path);
@@ -196,7 +210,7 @@ static bool found_on_needed(const char *name)
 void quick_answer(uint64_t nr)
 {
 	const char *name = asked[nr % NR_ANSWERS];
-	bool yes = strchr(name, '/') ? way_is_needed(name) && reads_needed(name) :
+	bool yes = strchr(name, '/') ? program_is_needed(name) && reads_needed(name) :
 				       found_on_needed(name);
 
 	if (yes)

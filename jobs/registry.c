@@ -208,6 +208,15 @@ static void job_unname(struct job *job)
 	job->due_id = 0;
 }
 
+/* It was removed from the store. If it was not understood, firings of it wait to be ended. */
+static void job_removed(struct job *job)
+{
+	job_unname(job);
+	runs_forget(job);
+	if (job->broken)
+		core_take_over(job->id);
+}
+
 /*
  * A new job. If another life has removed a job and put a new one of the same name, the old job may
  * still have the name here: then the old job loses it.
@@ -311,12 +320,10 @@ static void load_job(void *arg, const struct job_row *row)
 		core_reload();
 	job->rev = row->rev;
 	job->paused = row->paused;
-	if (row->name) {
+	if (row->name)
 		set_due(job, row->due_id, row->due_at);
-	} else if (job->name) {
-		job_unname(job);
-		runs_forget(job);
-	}
+	else if (job->name)
+		job_removed(job);
 }
 
 void job_is_due(const struct due *due)
@@ -477,6 +484,14 @@ static const struct def *def_planned(const struct planned *planned, const char *
 	return job ? &job->def : NULL;
 }
 
+/* Is @name a job that is not understood here, and that this request does not put anew? */
+static bool is_unread(const struct planned *planned, const char *name)
+{
+	const struct job *job = find_planned(planned, name) ? NULL : job_by_name(name);
+
+	return job && job->broken;
+}
+
 /* Does each job that follows @def exist? */
 static int check_followers(const struct planned *planned, const struct def *def,
 			   char error[ERROR_MAX])
@@ -540,6 +555,8 @@ static int check_chain(struct planned *planned, const struct def *def, char erro
 		const char *name = next_follower(at);
 
 		def = name ? def_planned(planned, name) : NULL;
+		if (name && is_unread(planned, name))
+			return refuse(error, -EBUSY, "then: '%.64s' is not understood here", name);
 		if (!name)
 			at = at->parent;
 		if (!def)
@@ -627,7 +644,8 @@ static int plan_row(const struct put *put, const struct def *def, int64_t now, s
 		.def = json_text(def->json),
 		.once = is_once(def),
 		.due_at = first_due(def, put->name, now),
-		.keep = put->job && same_schedule(&put->job->def, def) ? NEVER : 0,
+		.keep = put->job && !put->job->broken && same_schedule(&put->job->def, def) ?
+				NEVER : 0,
 	};
 	if (def->kind == KIND_AT && row->due_at <= now)
 		return refuse(error, -EINVAL, "at: that time has passed");
@@ -796,8 +814,7 @@ int job_remove(const char *name, char error[ERROR_MAX])
 	}
 	if (err)
 		return not_written(err, error);
-	job_unname(job);
-	runs_forget(job);
+	job_removed(job);
 	if (gone)
 		job_forget(job->id);
 	return 0;
@@ -847,12 +864,14 @@ int job_cancel(struct job *job, const char *key, char error[ERROR_MAX])
  * @jobs:	the jobs
  * @rows:	these jobs as they are to be put, with their new times
  * @nr:		how many
+ * @unread:	a job that uses the calendar and is not understood here, or NULL
  */
 struct affected {
 	const struct days	*days;
 	struct job		**jobs;
 	struct job_row		*rows;
 	size_t			nr;
+	const struct job	*unread;
 };
 
 /* The next time of @job is to be planned anew. */
@@ -873,9 +892,14 @@ static void add_affected(struct affected *a, struct job *job)
 static void find_affected(void *arg, struct job *job)
 {
 	struct affected *a = arg;
+	struct json_object *except;
 
 	if (!job->broken && job->def.except == a->days)
 		add_affected(a, job);
+	if (job->broken && json_object_object_get_ex(job->unread, "except", &except) &&
+	    json_object_is_type(except, json_type_string) &&
+	    !strcmp(json_object_get_string(except), a->days->name))
+		a->unread = job;
 }
 
 /*
@@ -926,13 +950,21 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 
 	if (!calendar)
 		return refuse(error, err, "no memory");
+	jobs_each(find_affected, &affected);
+	if (affected.unread) {
+		if (is_new)
+			days_forget(name);
+		free(affected.jobs);
+		free(affected.rows);
+		return refuse(error, -EBUSY, "job '%s' uses it, and is not understood here: %.128s",
+			      affected.unread->name, affected.unread->broken);
+	}
 	old = *calendar;
 	calendar->day = malloc((nr + 1) * sizeof(*days));
 	if (calendar->day) {
 		memcpy(calendar->day, days, nr * sizeof(*days));
 		qsort(calendar->day, nr, sizeof(*days), compare_days);
 		calendar->nr = each_once(calendar->day, nr);
-		jobs_each(find_affected, &affected);
 		err = store_set_days(store, name, days, nr, affected.rows, affected.nr, plan_again,
 				     &affected);
 	}

@@ -956,8 +956,11 @@ void run_found(const struct firing *firing)
 	struct job *job = job_by_id(firing->job);
 	struct run *run;
 
-	/* If its definition cannot be understood, the job waits, and its firings wait with it. */
-	if (!job || job->broken || run_find(firing->id, firing->at))
+	/*
+	 * If its definition cannot be understood, the job waits, and its firings wait with it. Once
+	 * the job is removed, nothing is left to wait for.
+	 */
+	if (!job || (job->broken && job->name) || run_find(firing->id, firing->at))
 		return;
 	run = run_new(job, firing);
 	run->written = true;

@@ -35,6 +35,9 @@
 #define HISTORY_OF	HISTORY WHEN " AND ($4 < 0 OR outcome = $4)"
 /* To use an index of store_outcomes.sql, both kinds want its condition word for word. */
 #define BAD_OF		HISTORY WHEN " AND outcome = $4 AND outcome <> 0"
+#define JOB_DROP	"DELETE FROM job WHERE id = $1 AND (name IS NULL OR once = 1) AND" \
+			" NOT EXISTS (SELECT 1 FROM due WHERE job = $1) AND" \
+			" NOT EXISTS (SELECT 1 FROM history WHERE job = $1)"
 #define IN_PARTS(job)	"(($1 >> CAST(" job " & 63 AS int)) & 1) = 1"
 /*
  * A lease is renewed until @until. If the one before was longer, its runner still goes by that, so
@@ -73,10 +76,11 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_PAUSE] = "UPDATE job SET paused = $1 WHERE id = $2",
 	[Q_PAUSE_DUE] = "UPDATE due SET off = $1 WHERE job = $2",
 	[Q_JOB_LOCK] = "UPDATE job SET once = once WHERE id = $1 AND (name IS NULL OR once = 1)",
-	[Q_JOB_DROP] = "DELETE FROM job WHERE id = $1 AND (name IS NULL OR once = 1) AND"
-		       " NOT EXISTS (SELECT 1 FROM due WHERE job = $1) AND"
-		       " NOT EXISTS (SELECT 1 FROM history WHERE job = $1) AND"
-		       " NOT EXISTS (SELECT 1 FROM running WHERE job = $1)",
+	[Q_JOB_DROP] = JOB_DROP " AND NOT EXISTS (SELECT 1 FROM running WHERE job = $1)",
+	[Q_JOB_DROP_IDLE] = JOB_DROP,
+	/* All rows of running are read, so this is asked once for many jobs. */
+	[Q_JOBS_ACTIVE] = "SELECT DISTINCT r.job FROM running r JOIN job j ON j.id = r.job WHERE"
+			  " r.job BETWEEN $1 AND $2 AND (j.name IS NULL OR j.once = 1)",
 	/* One row with INT64_MIN for a calendar without days. */
 	[Q_DAYS] = "SELECT name, coalesce(day, -9223372036854775808) FROM calendar"
 		   " LEFT JOIN day_off ON calendar = name ORDER BY name, day",
@@ -159,11 +163,15 @@ static const char *const queries[NR_QUERIES] = {
 	/* What wants a certain runner is kept for it as long as it lives, until wants_until. */
 	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt FROM task t JOIN"
 			" running r ON r.id = t.id AND r.at = t.at"
-			" JOIN job j ON j.id = t.job WHERE t.pool = $1 AND t.state = 0 AND"
+			" JOIN job j ON j.id = t.job AND j.def LIKE '{%}' WHERE t.pool = $1 AND"
+			" t.state = 0 AND"
 			" r.state IN (2, 4) AND (t.wants IS NULL OR t.wants = $2 OR t.wants_until < $3 OR"
 			" NOT EXISTS (SELECT 1 FROM runner w WHERE w.id = t.wants AND w.until >="
 			" $3)) ORDER BY t.prio DESC, r.fired, t.id, t.shard LIMIT $4",
-	[Q_TASK_OUT] = "UPDATE task SET state = 1, runner = $1, life = $2, until = $3, began = $4"
+	/* The runner may have a longer lease than this one, and go by that: see LATER(). */
+	[Q_TASK_OUT] = "UPDATE task SET state = 1, runner = $1, life = $2, until = coalesce("
+		       "(SELECT " LATER("w", "$3") " FROM runner w WHERE w.id = $1), $3),"
+		       " began = $4"
 		       " WHERE id = $5 AND at = $6 AND shard = $7 AND state = 0 RETURNING"
 		       " (SELECT r.missed FROM running r WHERE r.id = task.id AND r.at = task.at),"
 		       " (SELECT r.arg FROM running r WHERE r.id = task.id AND r.at = task.at),"
@@ -798,9 +806,12 @@ int store_add(struct store *store, struct due *rows, size_t nr, bool force, int6
 
 int store_cancel(struct store *store, int64_t job, const char *key)
 {
-	int err = sql_run(store, Q_DUE_KEY, "it", job, key);
+	int err = store->ops->begin(store);
 
-	return err || store->changed ? err : -ENOENT;
+	if (err)
+		return err;
+	err = sql_run(store, Q_DUE_KEY, "it", job, key);
+	return store->ops->end(store, err || store->changed ? err : -ENOENT);
 }
 
 /* A row of Q_DUE_FIND. */
@@ -818,9 +829,12 @@ int store_find_due(struct store *store, int64_t id, int64_t at, int64_t *job)
 
 int store_kill_due(struct store *store, int64_t id, int64_t at)
 {
-	int err = sql_run(store, Q_DUE_KILL, "ii", id, at);
+	int err = store->ops->begin(store);
 
-	return err || store->changed ? err : -ENOENT;
+	if (err)
+		return err;
+	err = sql_run(store, Q_DUE_KILL, "ii", id, at);
+	return store->ops->end(store, err || store->changed ? err : -ENOENT);
 }
 
 /*
@@ -873,21 +887,59 @@ int store_known(struct store *store, const struct firing *f, bool *known)
 	return sql_each(store, Q_KNOWN, known_row, NULL, known, "iii", f->id, f->at, f->attempt);
 }
 
-/*
- * Delete the job, if it was removed or was due once only, and nothing is left of it. *@gone becomes
- * whether it was deleted. In a transaction.
- *
- * Its row is locked first. If a turn of another life adds a row of due for the job at this moment,
- * that is over then, and the next statement sees what was added.
+/**
+ * struct drops - jobs that may be deleted, since they were removed or were due once only
+ * @rows:	rows of history that were about them
+ * @nr:		how many
+ * @may:	for each row: its job is one of them, and this is the first row that is about it
  */
-static int drop_job(struct store *store, int64_t job, bool *gone)
-{
-	int err = sql_run(store, Q_JOB_LOCK, "i", job);
+struct drops {
+	const struct ended	*rows;
+	size_t			nr;
+	bool			*may;
+};
 
-	if (!err && store->changed)
-		err = sql_run(store, Q_JOB_DROP, "i", job);
-	*gone = !err && store->changed;
-	return *gone ? tell(store, NEWS_JOB, job, 0, 0) : err;
+/* A row of Q_JOBS_ACTIVE: that job may not. */
+static void active_row(struct store *store, void *call, void *arg)
+{
+	struct drops *drops = arg;
+	int64_t job = sql_number(store, 0);
+
+	(void)call;
+	for (size_t i = 0; i < drops->nr; i++)
+		drops->may[i] &= drops->rows[i].firing.job != job;
+}
+
+/*
+ * Delete those of the jobs of which nothing is left; @may of the others becomes false. In a
+ * transaction. All these jobs are locked. So if a turn of another life has added a row of due or of
+ * running for one of them, that is over, and these statements see what was added.
+ */
+static int drop_locked(struct store *store, struct drops *drops)
+{
+	int64_t least = INT64_MAX, most = 0;
+	int err;
+
+	for (size_t i = 0; i < drops->nr; i++) {
+		int64_t job = drops->rows[i].firing.job;
+
+		if (drops->may[i]) {
+			least = job < least ? job : least;
+			most = job > most ? job : most;
+		}
+	}
+	if (!most)
+		return 0;
+	err = sql_each(store, Q_JOBS_ACTIVE, active_row, NULL, drops, "ii", least, most);
+	for (size_t i = 0; i < drops->nr && !err; i++) {
+		if (!drops->may[i])
+			continue;
+		err = sql_run(store, Q_JOB_DROP_IDLE, "i", drops->rows[i].firing.job);
+		drops->may[i] = !err && store->changed;
+		if (drops->may[i])
+			err = tell(store, NEWS_JOB, drops->rows[i].firing.job, 0, 0);
+	}
+	return err;
 }
 
 /* Delete these rows of history, with one round trip if there are any. In a transaction. */
@@ -924,20 +976,25 @@ static bool is_first(const struct ended *rows, size_t i)
 int store_drop(struct store *store, const struct ended *rows, size_t nr, bool (*keep)(int64_t job),
 	       void (*fn)(void *arg, int64_t job), void *arg)
 {
-	bool *gone = calloc(nr + 1, sizeof(*gone));
-	int err = gone ? store->ops->begin(store) : -ENOMEM;
+	struct drops drops = { .rows = rows, .nr = nr, .may = calloc(nr + 1, 1) };
+	int err = drops.may ? store->ops->begin(store) : -ENOMEM;
 
 	if (err)
 		goto out;
 	err = drop_rows(store, rows, nr);
-	for (size_t i = 0; i < nr && !err; i++)
-		if (is_first(rows, i) && !keep(rows[i].firing.job))
-			err = drop_job(store, rows[i].firing.job, &gone[i]);
+	for (size_t i = 0; i < nr && !err; i++) {
+		if (!is_first(rows, i) || keep(rows[i].firing.job))
+			continue;
+		err = sql_run(store, Q_JOB_LOCK, "i", rows[i].firing.job);
+		drops.may[i] = store->changed;
+	}
+	if (!err)
+		err = drop_locked(store, &drops);
 	err = store->ops->end(store, err);
 	for (size_t i = 0; i < nr && !err; i++)
-		if (gone[i])
+		if (drops.may[i])
 			fn(arg, rows[i].firing.job);
 out:
-	free(gone);
+	free(drops.may);
 	return err;
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <sqlite3.h>
 
@@ -65,7 +66,8 @@ static const char *const steps[SCHEMA_VERSION] = { schema, tables_2, indexes_3 }
  * @db:		the file
  * @queries:	the queries that were prepared so far
  * @row:	the query whose row is being read
- * @moved:	the file has not the name any more by which it was opened
+ * @moved:	the file has not the name any more by which it was opened, or its log has not
+ * @log:	the inode of its write-ahead log, or 0 before the first transaction
  */
 struct sqlite {
 	struct store	store;
@@ -73,6 +75,7 @@ struct sqlite {
 	struct sqlite3_stmt *queries[NR_QUERIES];
 	struct sqlite3_stmt *row;
 	int		moved;
+	ino_t		log;
 };
 
 /* The store of this kind that @store, the part that callers see, is a member of. */
@@ -161,17 +164,36 @@ static int sqlite_exec(struct sqlite *s, const char *text)
 }
 
 /*
+ * The inode of the write-ahead log, which stays the same as long as the file is open; 0 if there is
+ * none.
+ */
+static ino_t log_inode(struct sqlite *s)
+{
+	struct stat log;
+
+	if (stat(sqlite3_filename_wal(sqlite3_db_filename(s->db, "main")), &log))
+		return 0;
+	return log.st_ino;
+}
+
+/*
  * With the lock for writing at once, so that no later statement can fail for it. If somebody has
- * removed the file, or has put another one in its place, all that is written to it would be lost
- * when the daemon ends.
+ * removed the file or its log, or has put another one in its place, all that is written to it would
+ * be lost when the daemon ends.
  */
 static int sqlite_begin(struct store *store)
 {
 	struct sqlite *s = to_sqlite(store);
+	int err;
 
 	s->moved = 0;
 	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &s->moved);
-	return s->moved ? -EIO : sqlite_exec(s, "BEGIN IMMEDIATE");
+	if (s->log && s->log != log_inode(s))
+		s->moved = 1;
+	err = s->moved ? -EIO : sqlite_exec(s, "BEGIN IMMEDIATE");
+	if (!err && !s->log)
+		s->log = log_inode(s);
+	return err;
 }
 
 static int sqlite_end(struct store *store, int err)
@@ -328,7 +350,8 @@ static const char *sqlite_error(struct store *store)
 {
 	const struct sqlite *s = to_sqlite(store);
 
-	return s->moved ? "its file was removed or replaced" : sqlite3_errmsg(s->db);
+	return s->moved ? "its file, or that with -wal, was removed or replaced"
+			: sqlite3_errmsg(s->db);
 }
 
 static void sqlite_close(struct store *store)
@@ -387,23 +410,25 @@ static int make_tables(struct sqlite *s, int have)
 static int set_up(struct sqlite *s, char *error, size_t size)
 {
 	int rc, have, err = 0;
+	bool read;
 
 	rc = sqlite3_exec(s->db,
 			  "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
 			  "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384",
 			  NULL, NULL, NULL);
 	have = rc ? -1 : ask(s, "PRAGMA user_version");
+	read = have >= 0 || !sqlite3_errcode(s->db);
 	if (have == 0 && ask(s, "SELECT count(*) FROM sqlite_master") > 0) {
 		snprintf(error, size, "it is a database of another program");
 		return -EINVAL;
 	}
 	if (have >= 0 && have < SCHEMA_VERSION)
 		err = make_tables(s, have);
-	if (rc || have < 0 || err) {
+	if (!read || err) {
 		snprintf(error, size, "%s", sqlite3_errmsg(s->db));
 		return err ? err : to_errno(rc ? rc : sqlite3_errcode(s->db));
 	}
-	if (have <= SCHEMA_VERSION)
+	if (have >= 0 && have <= SCHEMA_VERSION)
 		return 0;
 	snprintf(error, size, "its version is %d, and this twheeld knows %d", have, SCHEMA_VERSION);
 	return -EINVAL;

@@ -16,6 +16,7 @@
 
 #define START_MS	2000	/* for so long a daemon may be starting */
 #define TRY_MS		20	/* how often to look whether it has started */
+#define TIMES		3	/* how often to ask for what gets no answer */
 
 static char *socket_path;	/* see http_socket() */
 
@@ -177,7 +178,7 @@ static char *read_all(int fd, size_t *size)
 		room *= 2;
 		data = realloc(data, room);
 	}
-	if (!data || (n < 0 && !(errno == ECONNRESET && *size)))
+	if (!data || (n < 0 && errno != ECONNRESET))
 		error(1, errno, "cannot talk to twheeld");
 	data[*size] = 0;
 	return data;
@@ -217,20 +218,39 @@ static struct answer understand(char *data, size_t size)
 	return answer;
 }
 
+/* Send a request and read what comes back, which is nothing if the daemon ends. */
+static char *exchange(const char *method, const char *path, const char *body, bool must_be_new,
+		      size_t *size)
+{
+	int fd = connect_to();
+	char *data;
+
+	ask(fd, method, path, body, must_be_new);
+	data = read_all(fd, size);
+	close(fd);
+	return data;
+}
+
+/*
+ * A daemon that is restarted ends without an answer to what waits. What has only asked may ask the
+ * new one.
+ */
 struct answer http_ask(const char *method, const char *path, struct json_object *body,
 		       bool must_be_new)
 {
-	int fd = connect_to();
+	const char *text = body ? json_object_to_json_string(body) : NULL;
+	int times = strcmp(method, "GET") ? 1 : TIMES;
 	struct answer answer;
-	size_t size;
-	char *data;
+	char *data = NULL;
+	size_t size = 0;
 
-	ask(fd, method, path, body ? json_object_to_json_string(body) : NULL, must_be_new);
+	while (times-- && !size) {
+		free(data);
+		data = exchange(method, path, text, must_be_new, &size);
+	}
 	json_object_put(body);
-	data = read_all(fd, &size);
 	answer = understand(data, size);
 	free(data);
-	close(fd);
 	return answer;
 }
 

@@ -298,6 +298,22 @@ def starting(tap):
     tap.ok(dead.stderr.endswith("Connection refused\n") and 1.5 < took, "but not for ever", dead, took)
 
 
+def restarted(tap):
+    """The daemon is restarted during a run whose log is followed."""
+    with Daemon() as d:
+        job = Command(d.start())
+        job("add", "twice", "--retry=1", "--", "sh", "-c", "echo $TWHEEL_ATTEMPT; [ $TWHEEL_ATTEMPT = 2 ] || sleep 1000")
+        run = job("run", "twice").stdout.strip()
+        until(lambda: job("log", run).stdout)
+        with subprocess.Popen([f"{PROGRAMS}/twheel-job", "log", run, "-f"], env=job.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as follower:
+            first = follower.stdout.readline()
+            d.stop()
+            d.start()
+            tap.same([first, *follower.communicate(timeout=60), follower.returncode], ["1\n", "2\n", "", 0],
+                     "log -f goes on if the daemon is restarted")
+
+
 def words(tap, job, d):
     def wrong(*args):
         done = job(*args)
@@ -320,7 +336,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(107)
+    tap = Tap(108)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)
@@ -335,6 +351,7 @@ def main():
         controls(tap, job)
         words(tap, job, d)
     starting(tap)
+    restarted(tap)
     tap.done()
 
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from daemon import PROGRAMS, Tap, until
+from daemon import PROGRAMS, Tap, settled, until
 from remote import TOKENS, Remote, write_tokens
 
 
@@ -159,6 +159,26 @@ def follow(tap, d):
     tap.ok(waited == [b"", b""] and 0.2 <= took < 3, "and for as long as was asked for", waited, took)
     answers = [d.request("GET", f"/v1/runs/{key}/log?wait={wait}") for wait in ("x", "1h", "-1")]
     tap.ok({s for s, _ in answers} == {400} and errors(answers), "bad waits", *answers)
+
+
+def followers_leave(tap, d):
+    """Clients that wait for a log, and are killed."""
+    def nr_files():
+        return len(os.listdir(f"/proc/{d.process.pid}/fd"))
+
+    d.put("silent", exec=["sleep", "1000"])
+    key = d.post("/v1/jobs/silent/run")[1][0]["run"]
+    until(lambda: d.get(f"/v1/runs/{key}")[0]["state"] == "running")
+    before = settled(nr_files)
+    clients = [d.connection() for _ in range(30)]
+    for client in clients:
+        client.request("GET", f"/v1/runs/{key}/log?wait=60s")
+    most = until(lambda: nr_files() - before >= 30)
+    for client in clients:
+        client.close()
+    left = until(lambda: nr_files() - before < 3, 40)
+    tap.ok(most and left, "clients that leave while they wait keep no connection", most, left)
+    d.post(f"/v1/runs/{key}/kill")
 
 
 # ---- clients of every bad kind --------------------------------------------------------------------
@@ -369,10 +389,10 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(60)
+    tap = Tap(61)
     with Remote() as d:
         d.start()
-        for fn in (tokens, changed, options, figures, follow):
+        for fn in (tokens, changed, options, figures, follow, followers_leave):
             fn(tap, d)
         before = revisions(d)
         strangers(tap, d)

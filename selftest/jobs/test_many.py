@@ -873,6 +873,32 @@ def circles(tap):
                  "one daemon does not remove a job that another lets follow", a.get("/v1/jobs"))
 
 
+def not_understood(tap):
+    """One of two daemons has no time zones."""
+    with Server("fsync = off") as server, Node(server, "--name=a", lease=LONG, TZDIR="/nonexistent") as a, \
+            Node(server, "--name=b", lease=LONG, shared=a) as b:
+        a.start(), b.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        names = [f"j{n}" for n in range(4)]
+        for name in names:
+            a.put(name, rate="1s", exec=["true"])
+            b.put(name, cron="0 0 1 1 *", zone="Europe/Berlin", exec=["true"])
+        until(lambda: all(a.get(f"/v1/jobs/{name}").get("broken") for name in names))
+        for name in names:
+            a.put(name, rate="1s", exec=["true"])
+        rows = {name: len(a.get(f"/v1/runs?job={name}")) for name in names}
+        tap.ok(until(lambda: all(len(a.get(f"/v1/runs?job={name}")) > rows[name] + 2 for name in names)),
+               "a definition that is put at a daemon that did not understand the one before counts", a.get("/v1/jobs"))
+        b.request("PUT", "/v1/days/off", ["2030-01-01"])
+        b.put("x", cron="0 12 * * *", zone="Europe/Berlin", exec=["true"], **{"except": "off"})
+        b.put("y", exec=["true"], then={"ok": ["x"]})
+        until(lambda: all(name in {j["name"] for j in a.get("/v1/jobs")} for name in "xy"))
+        answers = [a.request("PUT", "/v1/days/off", ["2030-01-02"]), a.put("z", exec=["true"], then={"ok": ["y"]}),
+                   b.request("PUT", "/v1/days/off", ["2030-01-02"])]
+        tap.ok([status for status, _ in answers] == [409, 409, 200] and all("not understood here" in a["error"] for _, a in answers[:2]),
+               "and it refuses to change what such a job depends on", answers)
+
+
 def cut_in_two(tap):
     """In the middle of a request with several shots, the connections of the lanes are lost."""
     with Server("fsync = off") as server, Node(server, lease="10s") as node, concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -1298,7 +1324,7 @@ def killed_at_steps(tap):
 
 # What it is about: how many points it has, and its tests.
 ABOUT = {
-    "lives": (55, [two, fence, deaths, no_names, cut_in_two, circles]),
+    "lives": (57, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
     "firings": (18, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
     "tables": (18, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older]),

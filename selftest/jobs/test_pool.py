@@ -18,6 +18,7 @@ import re
 import select
 import signal
 import socket
+import sqlite3
 import sys
 import threading
 import time
@@ -788,6 +789,49 @@ def full_runner(tap):
             tap.ok(len(d.get("/v1/runners")) == 2, "and stays a runner", d.get("/v1/runners"))
 
 
+def taken_later(tap):
+    """The same, but the runner takes the run when its lease has become shorter, and then stands still."""
+    with Remote() as d:
+        d.start("--lease=30s")
+        with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
+            one.start()
+            d.stop()
+            d.start("--lease=1s")
+            until(lambda: d.get("/v1/runners"))
+            d.put("j", pool="p", exec=["sleep", "1000"])
+            key = run(d, "j")
+            running(d, key)
+            one.process.send_signal(signal.SIGSTOP)
+            two.start()
+            time.sleep(5)
+            tap.same([(r["attempt"], r["state"]) for r in d.get(f"/v1/runs/{key}")], [(1, "running")], "what a runner takes, it has for as long as its lease", d.stderr())
+            one.process.send_signal(signal.SIGCONT)
+
+
+def no_definition(tap):
+    """A damaged page: a definition is lost, or is no JSON, while a run waits for a runner."""
+    with Remote() as d, Runner("p", d, name="one") as one:
+        d.start()
+        for name in "jk":
+            d.put(name, pool="p", exec=["true"])
+        keys = [run(d, name) for name in "jk"]
+        for key in keys:
+            ready(d, key)
+        d.kill()
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.executescript("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'def TEXT NOT NULL', 'def TEXT');")
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.executescript("UPDATE job SET def = NULL WHERE name = 'j'; UPDATE job SET def = '5' WHERE name = 'k'")
+        d.start()
+        one.start()
+        d.put("other", pool="p", exec=["true"])
+        done = over(d, run(d, "other"))
+        for name in "jk":
+            d.put(name, pool="p", exec=["true"])
+        tap.same([done, [over(d, key) for key in keys], d.stop(), d.unsound()], [[(1, "ok")], [[(1, "ok")]] * 2, 0, ""],
+                 "runs whose definition is lost wait until there is one", d.stderr())
+
+
 def made_whole(tap):
     """A job loses "each" while one part of a run is at a runner and the others wait; and another one between two attempts."""
     with Remote("--lease=2s") as d, Runner("a", d, name="one") as one, Runner("a", d, name="two") as two, Runner("a", d, name="three") as three:
@@ -1065,7 +1109,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(82)
+    tap = Tap(84)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -1084,6 +1128,8 @@ def main():
     clock_set_back(tap)
     shorter_lease(tap)
     full_runner(tap)
+    taken_later(tap)
+    no_definition(tap)
     made_whole(tap)
     in_vain(tap)
     no_holes(tap)

@@ -933,6 +933,43 @@ def broken(tap):
         d.start()
         tap.same([d.get("/v1/jobs/j").get(key) for key in ("broken", "definition")], ["it is not JSON", None],
                  "a job whose definition is lost is told, and the daemon goes on", d.stderr())
+        d.kill()
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.execute("""UPDATE job SET name = CAST(x'6aff' AS TEXT), def = '{"exec": ["true"], "cron": "@daily"}'""")
+            db.execute("INSERT INTO due (at, main, off, job) SELECT -9300000000000000, 1, 0, id FROM job")
+            db.commit()
+        d.start()
+        tap.same([[job["name"] for job in d.get("/v1/jobs")], d.unsound()], [["j?"], ""], "a name that is no text, and a time long ago", d.stderr())
+
+
+def broken_removed(tap):
+    """A job that is not understood is removed. Its firings are over then."""
+    with Daemon() as d:
+        d.start()
+        d.put("j", exec=["sleep", "1000"], overlap="queue")
+        keys = [run(d, "j"), run(d, "j")]
+        until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{keys[0]}")))
+        d.kill()
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+            db.execute("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ')")
+            db.commit()
+        d.start()
+        removed = d.request("DELETE", "/v1/jobs/j")[0]
+        ended = [until(lambda key=key: [r["outcome"] for r in d.get(f"/v1/runs/{key}") if r["state"] == "over"]) for key in keys]
+        tap.same([removed, ended, d.stop(), d.query("SELECT * FROM running")], [200, [["lost"], ["killed"]], 0, []],
+                 "firings of a job that was not understood, and is removed, are over", d.stderr())
+
+
+def kept(tap):
+    """The history of a job that was due once expires while its next attempt runs."""
+    with Daemon() as d:
+        d.start()
+        d.put("j", after="0s", keep="1s", retry={"times": 1, "wait": 0}, exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 1 ] || sleep 1000; exit 1"])
+        until(lambda: d.get("/v1/runs?job=j&outcome=failed"))
+        gone = until(lambda: not d.get("/v1/runs?job=j&outcome=failed"), 20)
+        time.sleep(1)
+        d.kill()
+        tap.same([gone, d.query("SELECT name FROM job")], [True, [("j",)]], "a job stays as long as a run of it", d.stderr())
 
 
 def made_up(tap):
@@ -1037,8 +1074,41 @@ def removed_file(tap):
         answer = d.put("new", exec=["true"])
         before = settled(lambda: len(d.lines()))
         os.rename(f"{d.dir}/jobs.db", f"{d.dir}/state/jobs.db")
-        tap.same(answer, (503, {"error": "the store cannot be written: its file was removed or replaced"}), "a store whose file is gone accepts nothing")
+        tap.same(answer, (503, {"error": "the store cannot be written: its file, or that with -wal, was removed or replaced"}), "a store whose file is gone accepts nothing")
         tap.ok(until(lambda: len(d.lines()) > before + 3) and d.put("new", exec=["true"])[0] == 200, "and does when it is back", d.stderr())
+        os.rename(f"{d.dir}/state/jobs.db-wal", f"{d.dir}/wal")
+        refused = [d.put("new", exec=["false"])[0], d.post("/v1/jobs/new/shots", [{"after": "1h", "key": "k"}])[0]]
+        os.rename(f"{d.dir}/wal", f"{d.dir}/state/jobs.db-wal")
+        tap.same([refused, until(lambda: d.put("new", exec=["false"])[0] == 200)], [[503, 503], True], "the same for its write-ahead log", d.stderr())
+
+
+def full_of_logs(tap):
+    """The disk is full of logs that have expired."""
+    def logs(d):
+        return [name for *_, names in os.walk(f"{d.dir}/state/logs") for name in names]
+
+    with Daemon() as d:
+        flag = f"{d.dir}/full"
+        d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
+        d.put("j", exec=["echo", "much"], keep="3s", overlap="allow")
+        d.put("tick", rate="0.1s", exec=["true"], missed="skip")
+        keys = [run(d, "j") for _ in range(3)]
+        d.over("j", 3)
+        before = len(logs(d))
+        os.mknod(flag)
+        until(lambda: not logs(d), 30)
+        tap.same([before, logs(d), len(d.get("/v1/runs?job=j"))], [3, [], 3], "full disk: logs that have expired go, though their rows cannot", keys)
+        os.unlink(flag)
+        until(lambda: "can be written again" in d.stderr())
+        tap.ok(until(lambda: not d.get("/v1/runs?job=j")), "the rows follow when there is room", d.stderr())
+        run(d, "j")
+        d.over("j")
+        before = len(logs(d))
+        d.stop()
+        time.sleep(4)
+        os.mknod(flag)
+        d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
+        tap.same([before, d.process.wait(60), logs(d)], [1, 1, []], "full disk: so do they if a daemon cannot begin", d.stderr())
 
 
 # ---- who does not speak its language -------------------------------------------------------------------
@@ -1136,6 +1206,7 @@ def starts(tap, d):
     tap.same(fails(f"--state={d.dir}/other", f"--socket={d.dir}/s"),
              f"twheeld: cannot open '{d.dir}/other/jobs.db': file is not a database\n", "a file that is none")
     for name, sql, why in (("newer", "PRAGMA user_version = 99", "its version is 99, and this twheeld knows 3"),
+                           ("older", "PRAGMA user_version = -1", "its version is -1, and this twheeld knows 3"),
                            ("foreign", "PRAGMA user_version = 0", "it is a database of another program")):
         os.makedirs(f"{d.dir}/{name}")
         with contextlib.closing(sqlite3.connect(f"{d.dir}/{name}/jobs.db")) as db:
@@ -1300,7 +1371,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(137)
+    tap = Tap(145)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1335,10 +1406,13 @@ def main():
         nameless(tap)
         memory(tap)
         broken(tap)
+        broken_removed(tap)
+        kept(tap)
         pipes(tap)
         made_up(tap)
         full(tap)
         removed_file(tap)
+        full_of_logs(tap)
         notifies(tap)
         units(tap)
         group(tap)

@@ -165,6 +165,30 @@ def program(tap, d, dead):
              "a program that does not answer holds up nothing but its run", took)
 
 
+def changed_program(tap):
+    """A program has been begun several times before its file does not answer. Not only root may change it: see quick.c."""
+    with Daemon(**PRELOAD) as d:
+        os.mkdir(f"{d.dir}/there")
+        with open(os.open(f"{d.dir}/there/x", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\n")
+        d.env["SLOW_DIR"] = f"{d.dir}/there"
+        d.start()
+        d.post("/v1/jobs", [{"name": name, "exec": [argv]} for name, argv in (("x", f"{d.dir}/there/x"), ("true", "true"))])
+        for n in range(3):
+            for name in ("x", "true"):
+                d.post(f"/v1/jobs/{name}/run")
+                d.over(name, n + 1)
+        os.mknod(f"{d.dir}/there/slow")
+        began = time.monotonic()
+        for name in ("x", "true"):
+            d.post(f"/v1/jobs/{name}/run")
+        d.over("true", 4)
+        took = time.monotonic() - began
+        os.unlink(f"{d.dir}/there/slow")
+        tap.same([took < SLOW_S / 2, [r["outcome"] for r in d.over("x", 4)], d.stop(), d.unsound()], [True, ["ok"] * 4, 0, ""],
+                 "a program that others may change is looked for anew, and holds up nothing", took)
+
+
 def hangs(tap):
     """The daemon is killed while a run hangs before its program begins. The next one must not find its socket taken."""
     with Daemon(**PRELOAD) as d:
@@ -238,12 +262,13 @@ def main():
         slow_daemon(tap, "put")
         slow_daemon(tap, "run")
         tap.done()
-    tap = Tap(24)
+    tap = Tap(25)
     gone(tap)
     slow_runner(tap)
     moved(tap)
     slow_put(tap)
     homes(tap)
+    changed_program(tap)
     hangs(tap)
     long_names(tap)
     tap.done()

@@ -36,7 +36,7 @@
 #define PRUNE_FILES	64		/* a statement for each */
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* for about how long one call deletes history */
 #define EXPIRE_ROWS	1000
-#define ROOM_ROWS	16000	/* the same, of rows whose logs only are deleted */
+#define ROOM_ROWS	4000	/* the same, of rows whose logs only are deleted */
 #define STUCK_MS	250
 #define UNDECIDED_US	US_PER_MS	/* until a firing that was not decided is fired again */
 #define COUNTED_SOON	10000		/* so many missed times are counted in no time */
@@ -723,7 +723,7 @@ static bool expire_some(struct expired *expired, size_t most)
 {
 	expired->nr = 0;
 	expired->gone = 0;
-	if (!store_expired(store, now_us(), (int64_t)most, expired_row, expired) &&
+	if (!store_expired(store, INT64_MIN, now_us(), (int64_t)most, expired_row, expired) &&
 	    (!expired->nr ||
 	     !store_drop(store, expired->rows, expired->nr, job_is_needed, job_gone, expired)))
 		return expired->nr == most;
@@ -749,25 +749,40 @@ static bool expire_most(void)
 	return more;
 }
 
+/**
+ * struct looked - rows of history that have expired, and have lost their logs
+ * @nr:		how many
+ * @last:	when the last of them expired
+ */
+struct looked {
+	int64_t	nr;
+	int64_t	last;
+};
+
 /* A row of store_expired(): remove its log only. */
 static void expired_log(void *arg, const struct ended *row)
 {
-	(void)arg;
+	struct looked *looked = arg;
+
+	looked->nr++;
+	looked->last = row->drop;
 	log_remove(&row->firing);
 }
 
 /*
  * The store cannot be written: perhaps because its disk is full of logs. Those that have expired
- * can go before their rows do. If the logs of the first rows are not enough, the next call looks at
- * more.
+ * can go before their rows do. Each call looks at the next rows; after the last ones, it begins
+ * with the first ones again. Returns whether there are more.
  */
-static void make_room(void)
+static bool make_room(void)
 {
-	static int64_t rows = EXPIRE_ROWS;
+	static int64_t from = INT64_MIN;
+	struct looked looked = { .last = from };
+	bool more = !store_expired(store, from, now_us(), ROOM_ROWS, expired_log, &looked) &&
+		    looked.nr == ROOM_ROWS;
 
-	store_expired(store, now_us(), rows, expired_log, NULL);
-	if (rows < ROOM_ROWS)
-		rows *= 2;
+	from = more ? looked.last + (looked.last == from) : INT64_MIN;
+	return more;
 }
 
 /* A row of store_expired(): there is one. */
@@ -782,7 +797,7 @@ static bool may_expire(void)
 {
 	bool any = false;
 
-	return store_expired(store, now_us(), 1, expired_any, &any) || any;
+	return store_expired(store, INT64_MIN, now_us(), 1, expired_any, &any) || any;
 }
 
 /*
@@ -1065,10 +1080,11 @@ static int join(void)
 {
 	int err = store_join(store, old_life());
 
-	if (err != -ENOSPC)
-		return err;
-	make_room();
-	return store_join(store, old_life());
+	for (bool more = true; err == -ENOSPC && more;) {
+		more = make_room();
+		err = store_join(store, old_life());
+	}
+	return err;
 }
 
 /* Join the store and read it. If that fails, the program ends. */

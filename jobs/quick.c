@@ -10,8 +10,9 @@
  * ask these file systems, so a child of fork() does it, the first time that the program is begun.
  *
  * What is known stays so until the daemon ends. So nobody but root may be able to change it: the
- * program, its interpreter, and each directory that leads to them are root's, and only root may
- * write them. This also keeps others from taking a lease of the file, for which exec would wait.
+ * program, and each directory and link that leads to it, are root's, and only root may write them.
+ * This also keeps others from taking a lease of the file, for which exec would wait. A script is
+ * not begun in this way, since its interpreter may be anything.
  * Numbers: PROGRAMS_MAX programs are known at most.
  */
 #define _GNU_SOURCE
@@ -32,7 +33,7 @@
 #define HOME_MS		1000
 #define PROGRAMS_MAX	1000
 #define NR_ANSWERS	1024
-#define SHEBANG_MAX	256	/* as much of a script's first line the kernel looks at */
+#define LINKS_MAX	10	/* that are followed */
 
 /**
  * struct program - a program that is known
@@ -55,20 +56,23 @@ static uint64_t *answers;
 static char *asked[NR_ANSWERS];	/* what the newest question of each place is about */
 static uint64_t nr_asked;
 
-/* Is @path on one of the needed file systems, or is there nothing? With @roots, is it root's? */
-static bool is_needed(const char *path, bool roots)
+static bool is_on_needed(const struct stat *it)
+{
+	return it->st_dev == needed[0] || it->st_dev == needed[1] || it->st_dev == needed[2];
+}
+
+/* Is @path on one of the needed file systems, or is there nothing? */
+static bool is_needed(const char *path)
 {
 	struct stat it;
 
 	if (stat(path, &it))
 		return errno == ENOENT || errno == ENOTDIR;
-	if (roots && (it.st_uid || it.st_mode & 0022))
-		return false;
-	return it.st_dev == needed[0] || it.st_dev == needed[1] || it.st_dev == needed[2];
+	return is_on_needed(&it);
 }
 
 /* Is that so for each directory that leads to the file @path, too? */
-static bool way_is_needed(const char *path, bool roots)
+static bool way_is_needed(const char *path)
 {
 	char part[PATH_MAX];
 	size_t n = strlen(path);
@@ -78,20 +82,56 @@ static bool way_is_needed(const char *path, bool roots)
 	memcpy(part, path, n + 1);
 	for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
 		*at = 0;
-		if (!is_needed(part, roots))
+		if (!is_needed(part))
 			return false;
 		*at = '/';
 	}
-	return is_needed(part, roots);
+	return is_needed(part);
 }
 
-/* Is that so for a program, along the way that its name says and along that of what it links to? */
-static bool program_is_needed(const char *path)
+/*
+ * @path is a link, and @rest is what follows it in the path of a program. The path without the link
+ * is allocated; NULL if there is none.
+ */
+static char *without_link(const char *path, const char *rest)
 {
-	char real[PATH_MAX];
+	char to[PATH_MAX];
+	ssize_t n = readlink(path, to, sizeof(to) - 1);
 
-	return way_is_needed(path, true) &&
-	       (realpath(path, real) ? way_is_needed(real, true) : errno == ENOENT);
+	if (n <= 0)
+		return NULL;
+	to[n] = 0;
+	return format("%.*s%s%s", *to == '/' ? 0 : (int)(strrchr(path, '/') + 1 - path), path, to,
+		      rest);
+}
+
+/*
+ * Can only root change the program @path, be it by a directory or by a link on the way to it? And
+ * is all that on needed file systems? If there is no such program, can only root make one?
+ */
+static bool is_roots(const char *path, int links)
+{
+	char part[PATH_MAX], *real;
+	size_t n = 0, all = strlen(path);
+	struct stat it;
+	bool good;
+
+	if (path[0] != '/' || all >= sizeof(part))
+		return false;
+	do {
+		n += 1 + strcspn(path + n + 1, "/");
+		snprintf(part, sizeof(part), "%.*s", (int)n, path);
+		if (lstat(part, &it))
+			return errno == ENOENT || errno == ENOTDIR;
+		if (it.st_uid || !is_on_needed(&it) || (!S_ISLNK(it.st_mode) && it.st_mode & 0022))
+			return false;
+	} while (n < all && !S_ISLNK(it.st_mode));
+	if (!S_ISLNK(it.st_mode))
+		return true;
+	real = links ? without_link(part, path + n) : NULL;
+	good = real && is_roots(real, links - 1);
+	free(real);
+	return good;
 }
 
 /*
@@ -114,7 +154,7 @@ static bool ask_home(void)
 	if (!pid) {
 		if (!fork()) {
 			alarm(HOME_MS / 1000 + 1);
-			yes = way_is_needed(home, false);
+			yes = way_is_needed(home);
 			if (write(fds[1], &yes, 1) != 1)
 				_exit(1);
 		}
@@ -167,29 +207,22 @@ uint64_t quick_ask(const char *name)
 /* ---- in the child ------------------------------------------------------------------- */
 
 /*
- * If the file is a script, is its interpreter on a needed file system, too? To open a FIFO must not
- * wait for its writer, nor to open a file for the task that has a lease of it.
+ * Is the file a program by itself, and no script? A script needs its interpreter, and that may be a
+ * script again. To open a FIFO must not wait for its writer, nor to open a file for the task that
+ * has a lease of it.
  */
-static bool reads_needed(const char *path)
+static bool is_program(const char *path)
 {
-	char line[SHEBANG_MAX + 1];
+	char first[2];
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	ssize_t n = read(fd, line, SHEBANG_MAX);
-	char *name;
+	ssize_t n = read(fd, first, sizeof(first));
 
 	close(fd);
-	if (n < 2)
-		return false;
-	line[n] = 0;
-	if (line[0] != '#' || line[1] != '!')
-		return true;
-	name = line + 2 + strspn(line + 2, " \t");
-	name[strcspn(name, " \t\n")] = 0;
-	return program_is_needed(name);
+	return n == sizeof(first) && memcmp(first, "#!", sizeof(first));
 }
 
-/* exec looks for the program in one directory after the other: all these must be needed. */
-static bool found_on_needed(const char *name)
+/* exec looks for the program in one directory after the other: all these must be root's. */
+static bool found_at_roots(const char *name)
 {
 	const char *dirs = getenv("PATH");
 	char path[PATH_MAX];
@@ -199,10 +232,10 @@ static bool found_on_needed(const char *name)
 	for (size_t n; *dirs; dirs += n + (dirs[n] == ':')) {
 		n = strcspn(dirs, ":");
 		if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, dirs, name) >=
-		    (int)sizeof(path) || !n || !program_is_needed(path))
+		    (int)sizeof(path) || !n || !is_roots(path, LINKS_MAX))
 			return false;
 		if (!access(path, X_OK))
-			return reads_needed(path);
+			return is_program(path);
 	}
 	return false;
 }
@@ -210,8 +243,8 @@ static bool found_on_needed(const char *name)
 void quick_answer(uint64_t nr)
 {
 	const char *name = asked[nr % NR_ANSWERS];
-	bool yes = strchr(name, '/') ? program_is_needed(name) && reads_needed(name) :
-				       found_on_needed(name);
+	bool yes = strchr(name, '/') ? is_roots(name, LINKS_MAX) && is_program(name) :
+				       found_at_roots(name);
 
 	if (yes)
 		__atomic_store_n(&answers[nr % NR_ANSWERS], nr, __ATOMIC_RELAXED);

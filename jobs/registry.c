@@ -580,11 +580,34 @@ struct needed {
 	const char	*by;
 };
 
+/* Is @name one of the texts in @json, or in what that contains? */
+static bool names(struct json_object *json, const char *name)
+{
+	bool found = json_object_is_type(json, json_type_string) &&
+		     !strcmp(json_object_get_string(json), name);
+
+	if (json_object_is_type(json, json_type_object)) {
+		json_object_object_foreach(json, key, value)
+			found |= key && names(value, name);
+	} else if (json_object_is_type(json, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(json); i++)
+			found |= names(json_object_array_get_idx(json, i), name);
+	}
+	return found;
+}
+
 /* Does @job follow the job that a struct needed is about? */
 static void find_needed(void *arg, struct job *job)
 {
 	const char **lists[] = { job->def.then_ok, job->def.then_fail };
 	struct needed *needed = arg;
+	struct json_object *then;
+
+	if (job->broken && json_object_object_get_ex(job->unread, "then", &then) &&
+	    names(then, needed->name))
+		needed->by = job->name;
+	if (job->broken)
+		return;
 
 	for (int l = 0; l < 2; l++)
 		for (const char **name = lists[l]; name && *name; name++)
@@ -951,9 +974,7 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 	if (!calendar)
 		return refuse(error, err, "no memory");
 	jobs_each(find_affected, &affected);
-	if (affected.unread) {
-		if (is_new)
-			days_forget(name);
+	if (affected.unread && !is_new) {
 		free(affected.jobs);
 		free(affected.rows);
 		return refuse(error, -EBUSY, "job '%s' uses it, and is not understood here: %.128s",

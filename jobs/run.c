@@ -988,6 +988,8 @@ static void take_over(struct run *run)
 		run_kill(run, OUTCOME_KILLED);
 		return;
 	}
+	if (run->away && !run->job->name)
+		pool_kill(run, true);
 	if (run->away)
 		return;
 	if (f->state == STATE_POOL && run->job->name) {

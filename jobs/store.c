@@ -163,7 +163,7 @@ static const char *const queries[NR_QUERIES] = {
 	/* What wants a certain runner is kept for it as long as it lives, until wants_until. */
 	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt FROM task t JOIN"
 			" running r ON r.id = t.id AND r.at = t.at"
-			" JOIN job j ON j.id = t.job AND j.def LIKE '{%}' WHERE t.pool = $1 AND"
+			" JOIN job j ON j.id = t.job AND j.def IS NOT NULL WHERE t.pool = $1 AND"
 			" t.state = 0 AND"
 			" r.state IN (2, 4) AND (t.wants IS NULL OR t.wants = $2 OR t.wants_until < $3 OR"
 			" NOT EXISTS (SELECT 1 FROM runner w WHERE w.id = t.wants AND w.until >="
@@ -607,10 +607,11 @@ int store_last(struct store *store, const int64_t *jobs, size_t nr,
 }
 
 /* The life is for kinds that keep logs on several machines; SQLite's query does not use it. */
-int store_expired(struct store *store, int64_t now, int64_t limit,
+int store_expired(struct store *store, int64_t from, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg)
 {
-	return sql_each(store, Q_EXPIRED, history_row, &fn, arg, "iii", now, limit, store->life);
+	return sql_each(store, Q_EXPIRED, history_row, &fn, arg, "iiii", from, now, limit,
+			store->life);
 }
 
 /* ---- requests that change something ------------------------------------------------- */

@@ -507,10 +507,10 @@ int store_known(struct store *store, const struct firing *firing, bool *known);
 int store_dues(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct due *), void *arg);
 /*
- * Call @fn for rows of history that are to be deleted by @now and whose logs are on this machine,
- * those of each life the oldest first, at most @limit.
+ * Call @fn for rows of history that are to be deleted at @from or later, and by @now, and whose
+ * logs are on this machine, those of each life the oldest first, at most @limit.
  */
-int store_expired(struct store *store, int64_t now, int64_t limit,
+int store_expired(struct store *store, int64_t from, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
 /*
  * Delete these rows of history. If a job was removed, or was due once only, and nothing is left of

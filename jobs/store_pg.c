@@ -1236,9 +1236,10 @@ static const struct store_ops pg_ops = {
 		 */
 		[Q_EXPIRED] = "SELECT h.* FROM life l, LATERAL (SELECT seq, id, at, job, life,"
 			      " attempt, outcome, more, missed, status, fired, began, ended,"
-			      " dropped FROM history WHERE life = l.id AND dropped <= $1 -"
-			      " CASE WHEN l.name = (SELECT name FROM life WHERE id = $3) THEN 0"
-			      " ELSE 86400000000 END ORDER BY dropped LIMIT $2) h LIMIT $2",
+			      " dropped FROM history WHERE life = l.id AND dropped >= $1 AND"
+			      " dropped <= $2 -"
+			      " CASE WHEN l.name = (SELECT name FROM life WHERE id = $4) THEN 0"
+			      " ELSE 86400000000 END ORDER BY dropped LIMIT $3) h LIMIT $3",
 	},
 	.close = pg_close, .error = pg_error, .join = pg_join, .leave = pg_leave, .beat = pg_beat,
 	.keep = pg_keep, .news = pg_news, .turn = pg_turn, .turned = pg_turned, .begin = pg_begin,

@@ -370,7 +370,7 @@ static const struct store_ops sqlite_ops = {
 			     " ORDER BY at LIMIT $3",
 		[Q_EXPIRED] = "SELECT seq, id, at, job, life, attempt, outcome, more, missed,"
 			      " status, fired, began, ended, dropped FROM history"
-			      " WHERE dropped <= $1 ORDER BY dropped LIMIT $2",
+			      " WHERE dropped >= $1 AND dropped <= $2 ORDER BY dropped LIMIT $3",
 	},
 	.close = sqlite_close, .error = sqlite_error, .join = sqlite_join, .turn = sqlite_turn,
 	.begin = sqlite_begin, .end = sqlite_end, .query = sqlite_query, .number = sqlite_number,

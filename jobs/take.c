@@ -282,9 +282,12 @@ static bool is_gone(const struct request *r)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	ssize_t n = 1;
 	char c;
 
-	return info && !recv(info->connect_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (info)
+		n = recv(info->connect_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+	return !n || (n < 0 && errno != EAGAIN);
 }
 
 /* The runner is there. Is there something that it should know of its runs? -1 on an error. */

@@ -197,13 +197,25 @@ static void ask(int fd, const char *method, const char *path, const char *body, 
 	free(head);
 }
 
+/* Is the answer there as a whole? It is not, if the daemon was killed meanwhile. */
+static bool is_whole(const char *data, size_t size)
+{
+	static const char length[] = "\r\nContent-Length: ";
+	const char *body = strstr(data, "\r\n\r\n"), *given = strcasestr(data, length);
+
+	if (!body)
+		return false;
+	size -= (size_t)(body + 4 - data);
+	return !given || given > body || size >= strtoull(given + sizeof(length) - 1, NULL, 10);
+}
+
 /* Take an answer apart. It is a part of a log if it has the header Log-Next, and else JSON. */
 static struct answer understand(char *data, size_t size)
 {
 	char *body = strstr(data, "\r\n\r\n"), *next = strcasestr(data, "\r\nLog-Next: ");
 	struct answer answer = { 0 };
 
-	if (!body || sscanf(data, "HTTP/1.%*d %d", &answer.status) != 1)
+	if (!is_whole(data, size) || sscanf(data, "HTTP/1.%*d %d", &answer.status) != 1)
 		error(1, 0, "twheeld has ended before it answered");
 	body += 4;
 	if (next && next < body) {
@@ -218,7 +230,7 @@ static struct answer understand(char *data, size_t size)
 	return answer;
 }
 
-/* Send a request and read what comes back, which is nothing if the daemon ends. */
+/* Send a request and read what comes back, which may be nothing if the daemon ends. */
 static char *exchange(const char *method, const char *path, const char *body, bool must_be_new,
 		      size_t *size)
 {
@@ -232,8 +244,8 @@ static char *exchange(const char *method, const char *path, const char *body, bo
 }
 
 /*
- * A daemon that is restarted ends without an answer to what waits. What has only asked may ask the
- * new one.
+ * A daemon that is restarted ends without an answer to what waits. What only asks for something may
+ * ask the new one.
  */
 struct answer http_ask(const char *method, const char *path, struct json_object *body,
 		       bool must_be_new)
@@ -241,10 +253,11 @@ struct answer http_ask(const char *method, const char *path, struct json_object 
 	const char *text = body ? json_object_to_json_string(body) : NULL;
 	int times = strcmp(method, "GET") ? 1 : TIMES;
 	struct answer answer;
-	char *data = NULL;
-	size_t size = 0;
+	char *data;
+	size_t size;
 
-	while (times-- && !size) {
+	data = exchange(method, path, text, must_be_new, &size);
+	while (--times && !is_whole(data, size)) {
 		free(data);
 		data = exchange(method, path, text, must_be_new, &size);
 	}

@@ -893,9 +893,12 @@ def not_understood(tap):
         b.put("x", cron="0 12 * * *", zone="Europe/Berlin", exec=["true"], **{"except": "off"})
         b.put("y", exec=["true"], then={"ok": ["x"]})
         until(lambda: all(name in {j["name"] for j in a.get("/v1/jobs")} for name in "xy"))
+        b.put("last", exec=["true"])
+        b.put("x", cron="0 12 * * *", zone="Europe/Berlin", exec=["true"], then={"fail": ["last"]}, **{"except": "off"})
+        until(lambda: "then" in (a.get("/v1/jobs/x").get("definition") or {}))
         answers = [a.request("PUT", "/v1/days/off", ["2030-01-02"]), a.put("z", exec=["true"], then={"ok": ["y"]}),
-                   b.request("PUT", "/v1/days/off", ["2030-01-02"])]
-        tap.ok([status for status, _ in answers] == [409, 409, 200] and all("not understood here" in a["error"] for _, a in answers[:2]),
+                   a.request("DELETE", "/v1/jobs/last"), b.request("PUT", "/v1/days/off", ["2030-01-02"])]
+        tap.ok([status for status, _ in answers] == [409, 409, 409, 200] and all("not understood here" in a["error"] for _, a in answers[:2]),
                "and it refuses to change what such a job depends on", answers)
 
 

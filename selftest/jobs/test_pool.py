@@ -809,27 +809,39 @@ def taken_later(tap):
 
 
 def no_definition(tap):
-    """A damaged page: a definition is lost, or is no JSON, while a run waits for a runner."""
+    """A damaged page: definitions are lost while runs wait for a runner. One of the jobs is removed then."""
     with Remote() as d, Runner("p", d, name="one") as one:
         d.start()
-        for name in "jk":
+        for name in ("j", "removed"):
             d.put(name, pool="p", exec=["true"])
-        keys = [run(d, name) for name in "jk"]
+        keys = [run(d, name) for name in ("j", "removed")]
         for key in keys:
             ready(d, key)
         d.kill()
         with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
             db.executescript("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'def TEXT NOT NULL', 'def TEXT');")
         with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.executescript("UPDATE job SET def = NULL WHERE name = 'j'; UPDATE job SET def = '5' WHERE name = 'k'")
+            db.executescript("UPDATE job SET def = NULL")
         d.start()
+        d.request("DELETE", "/v1/jobs/removed")
+        killed = over(d, keys[1])
         one.start()
         d.put("other", pool="p", exec=["true"])
         done = over(d, run(d, "other"))
-        for name in "jk":
-            d.put(name, pool="p", exec=["true"])
-        tap.same([done, [over(d, key) for key in keys], d.stop(), d.unsound()], [[(1, "ok")], [[(1, "ok")]] * 2, 0, ""],
-                 "runs whose definition is lost wait until there is one", d.stderr())
+        d.put("j", pool="p", exec=["true"])
+        tap.same([killed, done, over(d, keys[0]), d.stop(), d.unsound()], [[(1, "killed")], [(1, "ok")], [(1, "ok")], 0, ""],
+                 "runs whose definition is lost wait until there is one, or their job is removed", d.stderr())
+
+
+def long_definition(tap, d):
+    """Many runs of a job with a long definition wait in a pool. To give out one of them, not all of that is read."""
+    d.put("long", pool="long", overlap="allow", exec=["true"], input="{}" * 450000)
+    d.post("/v1/jobs/long/shots", [{"after": 0} for _ in range(500)])
+    until(lambda: d.get("/v1/jobs/long")["active"] >= 500)
+    before = cpu_of(d.process.pid)
+    status, answer = d.ask("POST", "/v1/take", {"runner": "l-1", "name": "l", "pool": "long", "room": 1, "wait": 0, "runs": []}, token=TOKENS["run"])
+    used = cpu_of(d.process.pid) - before
+    tap.ok(status == 200 and len(answer["runs"]) == 1 and used < 2, "to take a run does not read the definitions of all that wait", status, used)
 
 
 def made_whole(tap):
@@ -1109,7 +1121,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(84)
+    tap = Tap(85)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -1121,7 +1133,7 @@ def main():
                 upgrade(tap, d)
     with Remote("--lease=2s", "--runs=8") as d:
         d.start()
-        for fn in (large, waits, verbose, asked_in_a_row):      # they leave runs to runners that are gone
+        for fn in (large, waits, verbose, asked_in_a_row, long_definition):      # they leave runs to runners that are gone
             fn(tap, d)
     outlives(tap)
     clock_set(tap)

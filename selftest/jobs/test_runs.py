@@ -907,18 +907,24 @@ def limited_files(tap):
                  "a log that may not grow is given up, and the daemon goes on", d.stderr())
 
 
+def two_broken(d, command):
+    """One run of the job j is in progress, and one is queued. The daemon is killed, starts again, and does not understand the job."""
+    d.put("j", exec=["/bin/sh", "-c", command], overlap="queue")
+    keys = [run(d, "j"), run(d, "j")]
+    until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{keys[0]}")))
+    d.kill()
+    with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
+        db.execute("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ')")
+        db.commit()
+    d.start()
+    return keys
+
+
 def broken(tap):
-    """The daemon starts again, and does not understand a job. Its firings wait until the job is put again."""
+    """The firings of a job that is not understood wait until it is put again."""
     with Daemon() as d:
         d.start()
-        d.put("j", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 2 ] || sleep 1000"], overlap="queue")
-        keys = [run(d, "j"), run(d, "j")]
-        until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{keys[0]}")))
-        d.kill()
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.execute("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ')")
-            db.commit()
-        d.start()
+        keys = two_broken(d, "[ $TWHEEL_ATTEMPT = 2 ] || sleep 1000")
         waits = d.get("/v1/runs")
         d.put("j", exec=["true"], overlap="queue")
         keys.append(run(d, "j"))
@@ -946,14 +952,7 @@ def broken_removed(tap):
     """A job that is not understood is removed. Its firings are over then."""
     with Daemon() as d:
         d.start()
-        d.put("j", exec=["sleep", "1000"], overlap="queue")
-        keys = [run(d, "j"), run(d, "j")]
-        until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{keys[0]}")))
-        d.kill()
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.execute("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ')")
-            db.commit()
-        d.start()
+        keys = two_broken(d, "exec sleep 1000")
         removed = d.request("DELETE", "/v1/jobs/j")[0]
         ended = [until(lambda key=key: [r["outcome"] for r in d.get(f"/v1/runs/{key}") if r["state"] == "over"]) for key in keys]
         tap.same([removed, ended, d.stop(), d.query("SELECT * FROM running")], [200, [["lost"], ["killed"]], 0, []],

@@ -56,37 +56,12 @@ static uint64_t *answers;
 static char *asked[NR_ANSWERS];	/* what the newest question of each place is about */
 static uint64_t nr_asked;
 
-static bool is_on_needed(const struct stat *it)
+/* Is it on one of the needed file systems? With @roots, can also only root change it? */
+static bool is_good(const struct stat *it, bool roots)
 {
-	return it->st_dev == needed[0] || it->st_dev == needed[1] || it->st_dev == needed[2];
-}
-
-/* Is @path on one of the needed file systems, or is there nothing? */
-static bool is_needed(const char *path)
-{
-	struct stat it;
-
-	if (stat(path, &it))
-		return errno == ENOENT || errno == ENOTDIR;
-	return is_on_needed(&it);
-}
-
-/* Is that so for each directory that leads to the file @path, too? */
-static bool way_is_needed(const char *path)
-{
-	char part[PATH_MAX];
-	size_t n = strlen(path);
-
-	if (path[0] != '/' || n >= sizeof(part))
+	if (roots && (it->st_uid || (!S_ISLNK(it->st_mode) && it->st_mode & 0022)))
 		return false;
-	memcpy(part, path, n + 1);
-	for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
-		*at = 0;
-		if (!is_needed(part))
-			return false;
-		*at = '/';
-	}
-	return is_needed(part);
+	return it->st_dev == needed[0] || it->st_dev == needed[1] || it->st_dev == needed[2];
 }
 
 /*
@@ -106,10 +81,10 @@ static char *without_link(const char *path, const char *rest)
 }
 
 /*
- * Can only root change the program @path, be it by a directory or by a link on the way to it? And
- * is all that on needed file systems? If there is no such program, can only root make one?
+ * Is that so for the file @path, and for each directory and link on the way to it? If there is no
+ * such file, for the way as far as there is one: with @roots, only root can make it then.
  */
-static bool is_roots(const char *path, int links)
+static bool way_is_good(const char *path, bool roots, int links)
 {
 	char part[PATH_MAX], *real;
 	size_t n = 0, all = strlen(path);
@@ -123,15 +98,20 @@ static bool is_roots(const char *path, int links)
 		snprintf(part, sizeof(part), "%.*s", (int)n, path);
 		if (lstat(part, &it))
 			return errno == ENOENT || errno == ENOTDIR;
-		if (it.st_uid || !is_on_needed(&it) || (!S_ISLNK(it.st_mode) && it.st_mode & 0022))
+		if (!is_good(&it, roots))
 			return false;
 	} while (n < all && !S_ISLNK(it.st_mode));
 	if (!S_ISLNK(it.st_mode))
 		return true;
 	real = links ? without_link(part, path + n) : NULL;
-	good = real && is_roots(real, links - 1);
+	good = real && way_is_good(real, roots, links - 1);
 	free(real);
 	return good;
+}
+
+static bool is_roots(const char *path)
+{
+	return way_is_good(path, true, LINKS_MAX);
 }
 
 /*
@@ -154,7 +134,7 @@ static bool ask_home(void)
 	if (!pid) {
 		if (!fork()) {
 			alarm(HOME_MS / 1000 + 1);
-			yes = way_is_needed(home);
+			yes = way_is_good(home, false, LINKS_MAX);
 			if (write(fds[1], &yes, 1) != 1)
 				_exit(1);
 		}
@@ -232,7 +212,7 @@ static bool found_at_roots(const char *name)
 	for (size_t n; *dirs; dirs += n + (dirs[n] == ':')) {
 		n = strcspn(dirs, ":");
 		if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, dirs, name) >=
-		    (int)sizeof(path) || !n || !is_roots(path, LINKS_MAX))
+		    (int)sizeof(path) || !n || !is_roots(path))
 			return false;
 		if (!access(path, X_OK))
 			return is_program(path);
@@ -243,7 +223,7 @@ static bool found_at_roots(const char *name)
 void quick_answer(uint64_t nr)
 {
 	const char *name = asked[nr % NR_ANSWERS];
-	bool yes = strchr(name, '/') ? is_roots(name, LINKS_MAX) && is_program(name) :
+	bool yes = strchr(name, '/') ? is_roots(name) && is_program(name) :
 				       found_at_roots(name);
 
 	if (yes)

@@ -416,6 +416,31 @@ void job_forget(int64_t id)
 	free(job);
 }
 
+/* Is @name one of the texts in @json, or in what that contains? */
+static bool names(struct json_object *json, const char *name)
+{
+	bool found = json_object_is_type(json, json_type_string) &&
+		     !strcmp(json_object_get_string(json), name);
+
+	if (json_object_is_type(json, json_type_object)) {
+		json_object_object_foreach(json, key, value)
+			found |= key && names(value, name);
+	} else if (json_object_is_type(json, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(json); i++)
+			found |= names(json_object_array_get_idx(json, i), name);
+	}
+	return found;
+}
+
+/* Is @name a text at @key of a definition that is not understood? */
+static bool unread_names(const struct job *job, const char *key, const char *name)
+{
+	struct json_object *value;
+
+	return job->broken && json_object_object_get_ex(job->unread, key, &value) &&
+	       names(value, name);
+}
+
 /* ---- jobs that follow others -------------------------------------------------------- */
 
 /**
@@ -580,31 +605,13 @@ struct needed {
 	const char	*by;
 };
 
-/* Is @name one of the texts in @json, or in what that contains? */
-static bool names(struct json_object *json, const char *name)
-{
-	bool found = json_object_is_type(json, json_type_string) &&
-		     !strcmp(json_object_get_string(json), name);
-
-	if (json_object_is_type(json, json_type_object)) {
-		json_object_object_foreach(json, key, value)
-			found |= key && names(value, name);
-	} else if (json_object_is_type(json, json_type_array)) {
-		for (size_t i = 0; i < json_object_array_length(json); i++)
-			found |= names(json_object_array_get_idx(json, i), name);
-	}
-	return found;
-}
-
 /* Does @job follow the job that a struct needed is about? */
 static void find_needed(void *arg, struct job *job)
 {
 	const char **lists[] = { job->def.then_ok, job->def.then_fail };
 	struct needed *needed = arg;
-	struct json_object *then;
 
-	if (job->broken && json_object_object_get_ex(job->unread, "then", &then) &&
-	    names(then, needed->name))
+	if (unread_names(job, "then", needed->name))
 		needed->by = job->name;
 	if (job->broken)
 		return;
@@ -915,13 +922,10 @@ static void add_affected(struct affected *a, struct job *job)
 static void find_affected(void *arg, struct job *job)
 {
 	struct affected *a = arg;
-	struct json_object *except;
 
 	if (!job->broken && job->def.except == a->days)
 		add_affected(a, job);
-	if (job->broken && json_object_object_get_ex(job->unread, "except", &except) &&
-	    json_object_is_type(except, json_type_string) &&
-	    !strcmp(json_object_get_string(except), a->days->name))
+	if (unread_names(job, "except", a->days->name))
 		a->unread = job;
 }
 

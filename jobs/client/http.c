@@ -253,14 +253,13 @@ struct answer http_ask(const char *method, const char *path, struct json_object 
 	const char *text = body ? json_object_to_json_string(body) : NULL;
 	int times = strcmp(method, "GET") ? 1 : TIMES;
 	struct answer answer;
-	char *data;
+	char *data = NULL;
 	size_t size;
 
-	data = exchange(method, path, text, must_be_new, &size);
-	while (--times && !is_whole(data, size)) {
+	do {
 		free(data);
 		data = exchange(method, path, text, must_be_new, &size);
-	}
+	} while (--times && !is_whole(data, size));
 	json_object_put(body);
 	answer = understand(data, size);
 	free(data);

@@ -286,6 +286,13 @@ class Daemon:
         finally:
             db.close()
 
+    def lose_definitions(self):
+        """Of all jobs, as a damaged page would. Nobody has the store."""
+        db = sqlite3.connect(f"{self.dir}/state/jobs.db")
+        db.executescript("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'def TEXT NOT NULL', 'def TEXT');")
+        db.close()
+        self.query("UPDATE job SET def = NULL")
+
 
 class Command:
     """twheel-job, as a user of the daemon runs it."""

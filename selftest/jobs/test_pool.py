@@ -18,7 +18,6 @@ import re
 import select
 import signal
 import socket
-import sqlite3
 import sys
 import threading
 import time
@@ -818,10 +817,7 @@ def no_definition(tap):
         for key in keys:
             ready(d, key)
         d.kill()
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.executescript("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'def TEXT NOT NULL', 'def TEXT');")
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.executescript("UPDATE job SET def = NULL")
+        d.lose_definitions()
         d.start()
         d.request("DELETE", "/v1/jobs/removed")
         killed = over(d, keys[1])

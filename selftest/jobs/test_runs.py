@@ -913,9 +913,7 @@ def two_broken(d, command):
     keys = [run(d, "j"), run(d, "j")]
     until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{keys[0]}")))
     d.kill()
-    with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-        db.execute("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ')")
-        db.commit()
+    d.query("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ')")
     d.start()
     return keys
 
@@ -931,19 +929,13 @@ def broken(tap):
         tap.same([waits, sorted(r["run"] for r in d.over("j", 3))], [[], sorted(keys)], "firings of a job that could not be understood "
                  "wait, and run when it can", d.stderr())
         d.kill()
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:    # as a damaged page would make it
-            db.executescript("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'def TEXT NOT NULL', 'def TEXT');")
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.execute("UPDATE job SET def = NULL")
-            db.commit()
+        d.lose_definitions()
         d.start()
         tap.same([d.get("/v1/jobs/j").get(key) for key in ("broken", "definition")], ["it is not JSON", None],
                  "a job whose definition is lost is told, and the daemon goes on", d.stderr())
         d.kill()
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
-            db.execute("""UPDATE job SET name = CAST(x'6aff' AS TEXT), def = '{"exec": ["true"], "cron": "@daily"}'""")
-            db.execute("INSERT INTO due (at, main, off, job) SELECT -9300000000000000, 1, 0, id FROM job")
-            db.commit()
+        d.query("""UPDATE job SET name = CAST(x'6aff' AS TEXT), def = '{"exec": ["true"], "cron": "@daily"}'""")
+        d.query("INSERT INTO due (at, main, off, job) SELECT -9300000000000000, 1, 0, id FROM job")
         d.start()
         tap.same([[job["name"] for job in d.get("/v1/jobs")], d.unsound()], [["j?"], ""], "a name that is no text, and a time long ago", d.stderr())
 
@@ -1104,11 +1096,10 @@ def full_of_logs(tap):
         d.over("j")
         before = len(logs(d))
         d.stop()
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:   # rows of a job that prints nothing come first
-            db.execute("INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status, fired, began, ended, dropped)"
-                       " WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
-                       " SELECT 1000 + i, i, 1, 1, 1, 0, 0, 0, 0, i, i, i, min(i, 4000) FROM n")
-            db.commit()
+        # Rows of a job that prints nothing come first.
+        d.query("INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status, fired, began, ended, dropped)"
+                " WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
+                " SELECT 1000 + i, i, 1, 1, 1, 0, 0, 0, 0, i, i, i, min(i, 4000) FROM n")
         time.sleep(4)
         os.mknod(flag)
         d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)

@@ -58,9 +58,9 @@ int chdir(const char *path)
 	return real(path);
 }
 
-int stat(const char *path, struct stat *st)
+int lstat(const char *path, struct stat *st)
 {
-	int (*real)(const char *path, struct stat *st) = dlsym(RTLD_NEXT, "stat");
+	int (*real)(const char *path, struct stat *st) = dlsym(RTLD_NEXT, "lstat");
 
 	use(path);
 	return real(path, st);

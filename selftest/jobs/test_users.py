@@ -122,6 +122,7 @@ def homes(tap):
             tap.ok(True, "the daemon is sound # SKIP there is only one file system")
             tap.ok(True, "a daemon starts # SKIP there is only one file system")
             tap.ok(True, "a program that does not answer # SKIP there is only one file system")
+            tap.ok(True, "a home directory that answers no more # SKIP there is only one file system")
             return
         os.mknod(f"{home}/slow")
         began = time.monotonic()
@@ -143,7 +144,26 @@ def homes(tap):
         os.unlink(f"{home}/slow")
         d.over("home", 2)
         tap.same([d.output(key).strip(), d.stop(), d.unsound()], [home, 0, ""], "the run is there, and the daemon is sound")
+        answers_no_more(tap, d, home)
         program(tap, d, home)
+
+
+def answers_no_more(tap, d, home):
+    """The same, if the home directory has answered as the daemon began."""
+    d.start()
+    for n in (3, 4):
+        d.post("/v1/jobs/home/run")
+        d.over("home", n)
+    os.mknod(f"{home}/slow")
+    key = d.post("/v1/jobs/home/run")[1][0]["run"]
+    until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running"])
+    d.post("/v1/jobs/root/run")
+    done = [r["outcome"] for r in d.over("root", 2)]
+    tap.same([done, [r["state"] for r in d.get(f"/v1/runs/{key}")]], [["ok"] * 2, ["running"]],
+             "a home directory that answers no more holds up nothing but its run", d.get("/v1/runs"))
+    os.unlink(f"{home}/slow")
+    d.over("home", 5)
+    d.stop()
 
 
 def program(tap, d, dead):
@@ -262,7 +282,7 @@ def main():
         slow_daemon(tap, "put")
         slow_daemon(tap, "run")
         tap.done()
-    tap = Tap(25)
+    tap = Tap(26)
     gone(tap)
     slow_runner(tap)
     moved(tap)

@@ -307,15 +307,15 @@ def partition():
 # ---- servers --------------------------------------------------------------------------------------
 
 def failover():
-    """The server is stopped at once, and its synchronous standby becomes the server. A commit that was answered is on
-    both, so nothing may be missing."""
+    """The server is stopped at once, and its synchronous standby becomes the server. Another one that was stopped begins
+    anew as its standby. A commit that was answered is on both, so nothing may be missing."""
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(Server("wal_keep_size = '1GB'"))]
-        standbys = [stack.enter_context(Server("hot_standby = on", standby_of=servers[0]))]
-        third = stack.enter_context(Server("hot_standby = on", standby_of=servers[0]))
-        everywhere = ",".join(f"127.0.0.1:{s.port}" for s in (servers[0], standbys[0], third))
-        url = f"postgresql://{servers[0].user}@{everywhere}/postgres?target_session_attrs=read-write"
+        first = stack.enter_context(Server("wal_keep_size = '1GB'"))
+        standby, third = (stack.enter_context(Server("hot_standby = on", standby_of=first)) for _ in range(2))
+        everywhere = ",".join(f"127.0.0.1:{s.port}" for s in (first, standby, third))
+        url = f"postgresql://{first.user}@{everywhere}/postgres?target_session_attrs=read-write"
         third.stop()
+        others = [standby, third]   # the one that follows, and the one that is stopped
 
         def follow(primary):
             primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -324,20 +324,19 @@ def failover():
 
         def each(rng):
             time.sleep(5)
-            if not standbys or "failover" in storm.happened[-3:]:
+            if "failover" in storm.happened[-3:]:
                 return "nothing"
+            others.append(storm.server)
             storm.server.stop()
             time.sleep(rng.choice([0, LEASE]))
-            standbys[0].promote()
-            storm.server = standbys.pop()
-            if len(storm.happened) < 6:
-                third.again(storm.server)
-                standbys.append(third)
-                follow(storm.server)
+            storm.server = others.pop(0)
+            storm.server.promote()
+            others[0].again(storm.server)
+            follow(storm.server)
             return "failover"
 
-        follow(servers[0])
-        storm = Storm(servers[0], cluster(stack, servers[0], 3, lambda n: url), 8000, each)
+        follow(first)
+        storm = Storm(first, cluster(stack, first, 3, lambda n: url), 8000, each)
         wrong, text, firings = storm.play()
         if storm.happened.count("failover") < min(2, firings // 3000):
             wrong.append("there were not two failovers")

@@ -96,6 +96,9 @@ void refuse(struct request *r, unsigned int status, const char *fmt, ...);
 /* The value of parameter @name in the query part of the address, or NULL. */
 const char *argument(const struct request *r, const char *name);
 
+/* The descriptor of a connection. */
+int descriptor_of(struct MHD_Connection *conn);
+
 /* The token that comes with the request, or NULL. */
 const char *token_of(const struct request *r);
 

@@ -20,6 +20,7 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@
 #include "when.h"
 
 #define IDLE_S		30U	/* then a connection is closed */
-#define SILENT_S	3U	/* the same until the headers of its first request are there */
+#define SILENT_US	(3 * US_PER_S)	/* until the headers of its first request must be there */
 #define CONNECTIONS	1000U
 #define APART_US	(20 * US_PER_MS)	/* between requests that look again */
 #define TURN_US		(5 * US_PER_MS)	/* of a turn of the loop, for requests that may only read */
@@ -41,16 +42,32 @@
 #define TOKEN_MAX	256
 
 /**
+ * struct client - what is kept for a connection
+ * @silent:	link in the list of those without the headers of a first request
+ * @conn:	the connection
+ * @until:	when it is closed, by CLOCK_BOOTTIME in us; 0 once it is not in that list
+ */
+struct client {
+	TAILQ_ENTRY(client)	silent;
+	struct MHD_Connection	*conn;
+	int64_t			until;
+};
+
+TAILQ_HEAD(clients, client);
+
+/**
  * struct server - a socket at which requests come in
  * @httpd:	its libmicrohttpd; NULL if it is not used
  * @source:	readable if there is something to do
  * @timer:	the scheduler's task for when there is, or 0
+ * @silent:	the clients that have sent no request, the oldest first
  * @remote:	a token is needed
  */
 struct server {
 	struct MHD_Daemon	*httpd;
 	struct source		source;
 	uint64_t		timer;
+	struct clients		silent;
 	bool			remote;
 };
 
@@ -559,18 +576,18 @@ static void client_left(struct source *source)
 	resume(r);
 }
 
+int descriptor_of(struct MHD_Connection *conn)
+{
+	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
 /*
  * libmicrohttpd does not look at a connection that it has suspended. So if a client goes away, it
  * is us who notice: else it would keep its connection from others until @r->deadline.
  */
 static void watch_client(struct request *r)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-	if (!info)
-		return;
-	r->left = (struct source) { .fd = info->connect_fd, .ready = client_left };
+	r->left = (struct source) { .fd = descriptor_of(r->conn), .ready = client_left };
 	source_want(&r->left, EPOLLRDHUP);
 }
 
@@ -692,6 +709,60 @@ static enum MHD_Result handle_whole(struct request *r)
 	return result;
 }
 
+/* ---- clients that are silent -------------------------------------------------------- */
+
+/* If there is no memory, the connection has only the limit of IDLE_S. */
+static void client_new(struct server *server, struct MHD_Connection *conn, void **context)
+{
+	struct client *c = malloc(sizeof(*c));
+
+	*context = c;
+	if (!c)
+		return;
+	*c = (struct client) { .conn = conn, .until = boot_us() + SILENT_US };
+	TAILQ_INSERT_TAIL(&server->silent, c, silent);
+}
+
+/* It is watched no more: its headers are there, or it was closed. */
+static void client_forget(struct server *server, struct client *c)
+{
+	if (!c || !c->until)
+		return;
+	TAILQ_REMOVE(&server->silent, c, silent);
+	c->until = 0;
+}
+
+static void connection_changed(void *arg, struct MHD_Connection *conn, void **context,
+			       enum MHD_ConnectionNotificationCode what)
+{
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		client_new(arg, conn, context);
+	} else {
+		client_forget(arg, *context);
+		free(*context);
+	}
+}
+
+/*
+ * Close the connections of the clients that were silent for too long when libmicrohttpd began to
+ * read, at @began: so what they had sent by then was read, however long we did something else. A
+ * limit of libmicrohttpd's own does not do that. It closes first what has been silent, and reads
+ * then. libmicrohttpd notices that the connection was shut down, and frees it.
+ *
+ * Without this limit, a client could keep others out for IDLE_S: one that sends a part of a request
+ * and closes its connection before libmicrohttpd has read that part. libmicrohttpd reads less than
+ * there is room for, and waits to be told of more; but it has been told already.
+ */
+static void close_silent(struct server *server, int64_t began)
+{
+	struct client *c;
+
+	while ((c = TAILQ_FIRST(&server->silent)) && c->until <= began) {
+		shutdown(descriptor_of(c->conn), SHUT_RDWR);
+		client_forget(server, c);
+	}
+}
+
 /* ---- libmicrohttpd ------------------------------------------------------------------ */
 
 /*
@@ -700,7 +771,9 @@ static enum MHD_Result handle_whole(struct request *r)
  */
 static enum MHD_Result begin(struct request *r, const char *url, const char *version)
 {
-	MHD_set_connection_option(r->conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
+	client_forget(r->server, MHD_get_connection_info(r->conn,
+							 MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+		      ->socket_context);
 	if (!r->error[0])
 		check_headers(r, version);
 	if (r->error[0])
@@ -810,22 +883,33 @@ static void run_httpd(const struct server *server)
 	} while (nr_connections(server) < before);
 }
 
-/*
- * Let libmicrohttpd do what it can, and set a timer for when it asks to be called again: it closes
- * idle connections then.
- */
+/* How long until a connection is to be closed because it is idle, in us. INT64_MAX: never. */
+static int64_t closes_in(const struct server *server)
+{
+	const struct client *c = TAILQ_FIRST(&server->silent);
+	int64_t us = c ? c->until - boot_us() : INT64_MAX;
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	if (MHD_get_timeout(server->httpd, &ms) == MHD_YES && (int64_t)ms * US_PER_MS < us)
+		us = (int64_t)ms * US_PER_MS;
+	return us < 0 ? 0 : us;
+}
+
+/* Let libmicrohttpd do what it can, and set a timer for when a connection is to be closed. */
 static void serve(struct server *server)
 {
 	struct twheel_task task = { .fn = time_to_serve, .arg = server };
-	MHD_UNSIGNED_LONG_LONG ms;
+	int64_t began = boot_us(), us;
 
 	run_httpd(server);
+	close_silent(server, began);
 	if (server->timer)
 		twheel_sched_cancel(sched, server->timer, 0);
 	server->timer = 0;
-	if (MHD_get_timeout(server->httpd, &ms) != MHD_YES)
+	us = closes_in(server);
+	if (us == INT64_MAX)
 		return;
-	task.when_ns = (int64_t)ms * NS_PER_MS;
+	task.when_ns = us * NS_PER_US;
 	twheel_sched_add(sched, &task, &server->timer);
 }
 
@@ -857,12 +941,6 @@ static void watch(struct source *source)
 	exit(1);
 }
 
-/*
- * If a client sends a part of a request and closes its connection before libmicrohttpd has read
- * that part, libmicrohttpd does not notice that it was closed. It reads less than there is room
- * for, and waits to be told of more; but it has been told already. Such connections must not keep
- * others out for long, hence SILENT_S.
- */
 void api_start(int listener, bool remote)
 {
 	struct server *server = &servers[remote];
@@ -872,12 +950,14 @@ void api_start(int listener, bool remote)
 	const union MHD_DaemonInfo *info;
 
 	server->remote = remote;
+	TAILQ_INIT(&server->silent);
 	server->httpd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 					 handle, server, MHD_OPTION_LISTEN_SOCKET, listener,
 					 MHD_OPTION_URI_LOG_CALLBACK, request_new, NULL,
 					 MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 					 MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
-					 MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S,
+					 MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
+					 MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
 					 MHD_OPTION_CONNECTION_LIMIT, nr, MHD_OPTION_END);
 	info = server->httpd ? MHD_get_daemon_info(server->httpd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info) {

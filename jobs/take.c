@@ -280,13 +280,9 @@ static struct json_object *take_work(struct request *r, const struct runner *run
 /* Has the client closed its end? Then what we give it would be lost. */
 static bool is_gone(const struct request *r)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-	ssize_t n = 1;
 	char c;
+	ssize_t n = recv(descriptor_of(r->conn), &c, 1, MSG_PEEK | MSG_DONTWAIT);
 
-	if (info)
-		n = recv(info->connect_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
 	return !n || (n < 0 && errno != EAGAIN);
 }
 

@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """twheeld by TCP: tokens and what they are for, clients of every bad kind, and that none of these keeps it from
 firing; what it counts, which parts it owns, and logs that are followed."""
+import contextlib
 import os
 import re
 import signal
@@ -376,6 +377,46 @@ def crowded(d):
     return count >= 40 and in_time == count and n > 10, count, in_time, n
 
 
+def reads(s):
+    try:
+        return s.recv(65536)
+    except OSError as error:
+        return repr(error).encode()
+
+
+def stands_still(tap, d):
+    """For longer than a client may be silent. It has accepted some that send their first request, or the rest of it, then."""
+    request = head("GET /v1/runs?limit=0 HTTP/1.1").replace(b"Connection: close\r\n", b"")
+
+    def accepted():
+        return len(os.listdir(f"/proc/{d.process.pid}/fd"))
+
+    before = settled(accepted)
+    clients = [socket.create_connection(("127.0.0.1", d.port), timeout=60) for _ in range(4)]
+    for s in clients[2:]:
+        s.sendall(request[:30])
+    here = d.connection(60)
+    here.connect()
+    clients.append(here.sock)
+    until(lambda: accepted() >= before + 5)
+    d.process.send_signal(signal.SIGSTOP)
+    for n, s in enumerate(clients):
+        s.sendall(request[30 if n in (2, 3) else 0:])
+    time.sleep(3.5)
+    d.process.send_signal(signal.SIGCONT)
+    answers = [reads(s) for s in clients]
+    tap.same([status_of(a) for a in answers], [200] * 5, "requests that come while the daemon stands still are read, not closed", *answers)
+    began, slow = time.monotonic(), socket.create_connection(("127.0.0.1", d.port), timeout=0.2)
+    slow.sendall(b"GET /v1/jobs HTTP/1.1\r\nX")
+    while (answer := reads(slow)).startswith(b"TimeoutError") and time.monotonic() < began + 60:
+        with contextlib.suppress(OSError):
+            slow.sendall(b"y")
+    took = time.monotonic() - began
+    tap.ok(b"Timeout" not in answer and took > 2.9, "a client that sends a byte now and then has 3 s for its headers", answer, took)
+    clients[0].sendall(request)
+    tap.same(status_of(reads(clients[0])), 200, "one that has sent a request may be silent for longer")
+
+
 def is_open(d):
     try:
         return d.ask("GET", "/v1/runs?limit=0")[0] == 200
@@ -389,7 +430,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(61)
+    tap = Tap(64)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow, followers_leave):
@@ -401,6 +442,7 @@ def main():
         long(tap, d)
         tap.same(revisions(d), before, "nobody of them has changed anything")
         plans(tap, d)
+        stands_still(tap, d)
         crowd(tap, d)
         tap.same(d.stop(), 0, "the daemon ends")
         tap.ok(not d.unsound(), "the daemon was sound", d.unsound())

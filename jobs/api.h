@@ -96,8 +96,9 @@ void refuse(struct request *r, unsigned int status, const char *fmt, ...);
 /* The value of parameter @name in the query part of the address, or NULL. */
 const char *argument(const struct request *r, const char *name);
 
-/* The descriptor of a connection. */
-int descriptor_of(struct MHD_Connection *conn);
+/* Is there something on the connection that was not read yet? Has the client closed its end? */
+enum peek { PEEK_UNREAD, PEEK_SILENT, PEEK_GONE };
+enum peek peek(struct MHD_Connection *conn);
 
 /* The token that comes with the request, or NULL. */
 const char *token_of(const struct request *r);

@@ -584,6 +584,17 @@ static bool send_turn(struct lane *lane)
 }
 
 /*
+ * Others own our jobs now. What we have begun is no longer ours: kill it, and begin as another
+ * life.
+ */
+static void buried(void)
+{
+	say(SAY_ERROR, "%s: other daemons own its jobs now; starting again", store_error(store));
+	runs_kill(true);
+	begin_again();
+}
+
+/*
  * If the turn that was sent is written, continue with what depended on it, while the store does the
  * next one. Returns false if it is not written, or not yet.
  */
@@ -596,6 +607,8 @@ static bool end_turn(struct lane *lane, bool wait)
 	if (err == -ENOENT || err == -EAGAIN)
 		return true;
 	lane->sent = false;
+	if (err == -ESTALE)
+		buried();
 	if (err) {
 		set_stuck(true);
 		return false;
@@ -991,17 +1004,6 @@ void core_refresh(void)
 {
 	if (store->many && !stuck && core_flush() && !read_news())
 		set_stuck(true);
-}
-
-/*
- * Others own our jobs now. What we have begun is no longer ours: kill it, and begin as another
- * life.
- */
-static void buried(void)
-{
-	say(SAY_ERROR, "%s: other daemons own its jobs now; starting again", store_error(store));
-	runs_kill(true);
-	begin_again();
 }
 
 /*

@@ -28,8 +28,9 @@
 #include "api.h"
 #include "when.h"
 
-#define IDLE_S		30U	/* then a connection is closed */
+#define IDLE_US		(30 * US_PER_S)	/* then a connection is closed */
 #define SILENT_US	(3 * US_PER_S)	/* until the headers of its first request must be there */
+#define UNREAD_S	60U	/* for how long a client may read nothing of an answer */
 #define CONNECTIONS	1000U
 #define APART_US	(20 * US_PER_MS)	/* between requests that look again */
 #define TURN_US		(5 * US_PER_MS)	/* of a turn of the loop, for requests that may only read */
@@ -43,14 +44,21 @@
 
 /**
  * struct client - what is kept for a connection
- * @silent:	link in the list of those without the headers of a first request
+ * @all:	link in the list of all, by @look
  * @conn:	the connection
- * @until:	when it is closed, by CLOCK_BOOTTIME in us; 0 once it is not in that list
+ * @look:	when it is looked at next
+ * @active:	when something of a request has come, or an answer was sent. Both are times of
+ *		CLOCK_BOOTTIME in us
+ * @known:	the headers of a first request were there
+ * @answered:	a request has come completely, and its answer is not sent completely
  */
 struct client {
-	TAILQ_ENTRY(client)	silent;
+	TAILQ_ENTRY(client)	all;
 	struct MHD_Connection	*conn;
-	int64_t			until;
+	int64_t			look;
+	int64_t			active;
+	bool			known;
+	bool			answered;
 };
 
 TAILQ_HEAD(clients, client);
@@ -60,14 +68,14 @@ TAILQ_HEAD(clients, client);
  * @httpd:	its libmicrohttpd; NULL if it is not used
  * @source:	readable if there is something to do
  * @timer:	the scheduler's task for when there is, or 0
- * @silent:	the clients that have sent no request, the oldest first
+ * @clients:	all connections; first those that are looked at first
  * @remote:	a token is needed
  */
 struct server {
 	struct MHD_Daemon	*httpd;
 	struct source		source;
 	uint64_t		timer;
-	struct clients		silent;
+	struct clients		clients;
 	bool			remote;
 };
 
@@ -576,9 +584,19 @@ static void client_left(struct source *source)
 	resume(r);
 }
 
-int descriptor_of(struct MHD_Connection *conn)
+static int descriptor_of(struct MHD_Connection *conn)
 {
 	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+enum peek peek(struct MHD_Connection *conn)
+{
+	char c;
+	ssize_t n = recv(descriptor_of(conn), &c, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n > 0)
+		return PEEK_UNREAD;
+	return n < 0 && errno == EAGAIN ? PEEK_SILENT : PEEK_GONE;
 }
 
 /*
@@ -711,55 +729,80 @@ static enum MHD_Result handle_whole(struct request *r)
 
 /* ---- clients that are silent -------------------------------------------------------- */
 
-/* If there is no memory, the connection has only the limit of IDLE_S. */
-static void client_new(struct server *server, struct MHD_Connection *conn, void **context)
+static void look_later(struct server *server, struct client *c)
 {
-	struct client *c = malloc(sizeof(*c));
-
-	*context = c;
-	if (!c)
-		return;
-	*c = (struct client) { .conn = conn, .until = boot_us() + SILENT_US };
-	TAILQ_INSERT_TAIL(&server->silent, c, silent);
+	c->look = boot_us() + SILENT_US;
+	TAILQ_INSERT_TAIL(&server->clients, c, all);
 }
 
-/* It is watched no more: its headers are there, or it was closed. */
-static void client_forget(struct server *server, struct client *c)
-{
-	if (!c || !c->until)
-		return;
-	TAILQ_REMOVE(&server->silent, c, silent);
-	c->until = 0;
-}
-
+/* If there is no memory, the connection has only libmicrohttpd's own limit. */
 static void connection_changed(void *arg, struct MHD_Connection *conn, void **context,
 			       enum MHD_ConnectionNotificationCode what)
 {
+	struct server *server = arg;
+	struct client *c = *context;
+
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-		client_new(arg, conn, context);
-	} else {
-		client_forget(arg, *context);
-		free(*context);
+		c = calloc(1, sizeof(*c));
+		*context = c;
+		if (!c)
+			return;
+		c->conn = conn;
+		look_later(server, c);
+	} else if (c) {
+		TAILQ_REMOVE(&server->clients, c, all);
+		free(c);
+	}
+}
+
+/* The client has sent something: with @answered, all of a request. Or an answer was sent to it. */
+static void client_speaks(struct MHD_Connection *conn, bool answered)
+{
+	struct client *c =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+	if (!c)
+		return;
+	c->active = boot_us();
+	c->known = true;
+	c->answered = answered;
+}
+
+/* Is the connection to be closed? Not if there is something that libmicrohttpd has not read. */
+static bool is_over(const struct client *c, int64_t now)
+{
+	if (c->answered)
+		return false;
+	switch (peek(c->conn)) {
+	case PEEK_GONE:
+		return true;
+	case PEEK_SILENT:
+		return !c->known || now - c->active >= IDLE_US;
+	default:
+		return false;
 	}
 }
 
 /*
- * Close the connections of the clients that were silent for too long when libmicrohttpd began to
- * read, at @began: so what they had sent by then was read, however long we did something else. A
- * limit of libmicrohttpd's own does not do that. It closes first what has been silent, and reads
- * then. libmicrohttpd notices that the connection was shut down, and frees it.
+ * Close connections whose clients have gone, or were silent for too long: for those whose time had
+ * come at @began, before libmicrohttpd read. So whatever they had sent by then is read first,
+ * however long we did something else. A limit of libmicrohttpd's own does not do that. It closes
+ * what has been silent, and reads then.
  *
- * Without this limit, a client could keep others out for IDLE_S: one that sends a part of a request
- * and closes its connection before libmicrohttpd has read that part. libmicrohttpd reads less than
- * there is room for, and waits to be told of more; but it has been told already.
+ * Nor does libmicrohttpd always notice that a client has gone. If a client sends a part of a
+ * request and closes its connection before libmicrohttpd has read that part, libmicrohttpd reads
+ * less than there is room for, and waits to be told of more; but it has been told already. Such
+ * connections must not keep others out for long. Once one is shut down, it is told again.
  */
 static void close_silent(struct server *server, int64_t began)
 {
 	struct client *c;
 
-	while ((c = TAILQ_FIRST(&server->silent)) && c->until <= began) {
-		shutdown(descriptor_of(c->conn), SHUT_RDWR);
-		client_forget(server, c);
+	while ((c = TAILQ_FIRST(&server->clients)) && c->look <= began) {
+		TAILQ_REMOVE(&server->clients, c, all);
+		if (is_over(c, began))
+			shutdown(descriptor_of(c->conn), SHUT_RDWR);
+		look_later(server, c);
 	}
 }
 
@@ -771,9 +814,6 @@ static void close_silent(struct server *server, int64_t began)
  */
 static enum MHD_Result begin(struct request *r, const char *url, const char *version)
 {
-	client_forget(r->server, MHD_get_connection_info(r->conn,
-							 MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-		      ->socket_context);
 	if (!r->error[0])
 		check_headers(r, version);
 	if (r->error[0])
@@ -796,6 +836,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char
 
 	if (!r)
 		return MHD_NO;
+	client_speaks(conn, r->conn && !*size);
 	if (!r->conn) {
 		r->server = arg;
 		r->conn = conn;
@@ -822,8 +863,8 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 	struct request *r = *closure;
 
 	(void)arg;
-	(void)conn;
 	(void)code;
+	client_speaks(conn, false);
 	if (!r)
 		return;
 	answers_unread -= r->unread;
@@ -883,11 +924,11 @@ static void run_httpd(const struct server *server)
 	} while (nr_connections(server) < before);
 }
 
-/* How long until a connection is to be closed because it is idle, in us. INT64_MAX: never. */
-static int64_t closes_in(const struct server *server)
+/* How long until connections are looked at, in us. INT64_MAX: there are none. */
+static int64_t looks_in(const struct server *server)
 {
-	const struct client *c = TAILQ_FIRST(&server->silent);
-	int64_t us = c ? c->until - boot_us() : INT64_MAX;
+	const struct client *c = TAILQ_FIRST(&server->clients);
+	int64_t us = c ? c->look - boot_us() : INT64_MAX;
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	if (MHD_get_timeout(server->httpd, &ms) == MHD_YES && (int64_t)ms * US_PER_MS < us)
@@ -895,7 +936,7 @@ static int64_t closes_in(const struct server *server)
 	return us < 0 ? 0 : us;
 }
 
-/* Let libmicrohttpd do what it can, and set a timer for when a connection is to be closed. */
+/* Let libmicrohttpd do what it can, and set a timer for when connections are looked at. */
 static void serve(struct server *server)
 {
 	struct twheel_task task = { .fn = time_to_serve, .arg = server };
@@ -906,7 +947,7 @@ static void serve(struct server *server)
 	if (server->timer)
 		twheel_sched_cancel(sched, server->timer, 0);
 	server->timer = 0;
-	us = closes_in(server);
+	us = looks_in(server);
 	if (us == INT64_MAX)
 		return;
 	task.when_ns = us * NS_PER_US;
@@ -950,14 +991,14 @@ void api_start(int listener, bool remote)
 	const union MHD_DaemonInfo *info;
 
 	server->remote = remote;
-	TAILQ_INIT(&server->silent);
+	TAILQ_INIT(&server->clients);
 	server->httpd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 					 handle, server, MHD_OPTION_LISTEN_SOCKET, listener,
 					 MHD_OPTION_URI_LOG_CALLBACK, request_new, NULL,
 					 MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 					 MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 					 MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
-					 MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
+					 MHD_OPTION_CONNECTION_TIMEOUT, UNREAD_S,
 					 MHD_OPTION_CONNECTION_LIMIT, nr, MHD_OPTION_END);
 	info = server->httpd ? MHD_get_daemon_info(server->httpd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info) {

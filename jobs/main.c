@@ -438,18 +438,20 @@ static int open_life(int flags)
 int64_t old_life(void)
 {
 	int fd = open_life(O_RDONLY);
-	char text[24] = "";
+	long long life, key = 0;
+	char text[64] = "";
 
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-		*text = 0;
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0 ||
+	    sscanf(text, "%lld %lld", &life, &key) < 2)
+		key = 0;
 	if (fd >= 0)
 		close(fd);
-	return atoll(text);
+	return key;
 }
 
 /*
- * Keep the number of this life, so that the next one need not wait until the lease is over. If it
- * cannot be kept, that is the only harm.
+ * Keep the number of this life and its key, so that the next one need not wait until the lease is
+ * over. If they cannot be kept, that is the only harm.
  */
 void keep_life(void)
 {
@@ -457,7 +459,7 @@ void keep_life(void)
 
 	if (fd < 0)
 		return;
-	dprintf(fd, "%lld\n", (long long)store->life);
+	dprintf(fd, "%lld %lld\n", (long long)store->life, (long long)store->key);
 	close(fd);
 }
 

@@ -110,10 +110,11 @@ static struct followed *followed_find(const char *name)
 	return f;
 }
 
-static void follow(const char *name)
+static void follow(void *unused, const char *name)
 {
 	struct followed *f = followed_find(name);
 
+	(void)unused;
 	if (!f) {
 		f = calloc(1, sizeof(*f) + strlen(name) + 1);
 		if (!f)
@@ -124,24 +125,51 @@ static void follow(const char *name)
 	f->nr++;
 }
 
-static void unfollow(const char *name)
+static void unfollow(void *unused, const char *name)
 {
 	struct followed *f = followed_find(name);
 
+	(void)unused;
 	if (--f->nr)
 		return;
 	HASH_DELETE(in_all, followed, f);
 	free(f);
 }
 
+typedef void each_fn(void *arg, const char *text);
+
 /* Call @fn, one of the two functions above, for each job that is named to run after @def. */
-static void each_name(const struct def *def, void (*fn)(const char *name))
+static void each_name(const struct def *def, each_fn *fn)
 {
 	const char **lists[] = { def->then_ok, def->then_fail };
 
 	for (int l = 0; l < 2; l++)
 		for (const char **name = lists[l]; name && *name; name++)
-			fn(*name);
+			fn(NULL, *name);
+}
+
+/* Call @fn for each text in @json, or in what that contains. */
+static void each_text(struct json_object *json, each_fn *fn, void *arg)
+{
+	if (json_object_is_type(json, json_type_string)) {
+		fn(arg, json_object_get_string(json));
+	} else if (json_object_is_type(json, json_type_object)) {
+		json_object_object_foreach(json, key, value)
+			if (key)
+				each_text(value, fn, arg);
+	} else if (json_object_is_type(json, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(json); i++)
+			each_text(json_object_array_get_idx(json, i), fn, arg);
+	}
+}
+
+/* The same for what is at @key of @json, a definition that is not understood. */
+static void each_unread(struct json_object *json, const char *key, each_fn *fn, void *arg)
+{
+	struct json_object *value;
+
+	if (json_object_object_get_ex(json, key, &value))
+		each_text(value, fn, arg);
 }
 
 bool job_is_needed(int64_t id)
@@ -256,11 +284,13 @@ static void load_def(struct job *job, const char *text)
 	}
 	job->broken = strdup(error);
 	job->unread = json;
+	each_unread(json, "then", follow, NULL);
 	say(SAY_ERROR, "job '%s' is not run: %s", job_name(job), error);
 }
 
 static void forget_broken(struct job *job)
 {
+	each_unread(job->unread, "then", unfollow, NULL);
 	free(job->broken);
 	json_object_put(job->unread);
 	job->broken = NULL;
@@ -416,29 +446,31 @@ void job_forget(int64_t id)
 	free(job);
 }
 
-/* Is @name one of the texts in @json, or in what that contains? */
-static bool names(struct json_object *json, const char *name)
-{
-	bool found = json_object_is_type(json, json_type_string) &&
-		     !strcmp(json_object_get_string(json), name);
+/**
+ * struct sought - is a name among texts?
+ * @name:	the name
+ * @found:	it is
+ */
+struct sought {
+	const char	*name;
+	bool		found;
+};
 
-	if (json_object_is_type(json, json_type_object)) {
-		json_object_object_foreach(json, key, value)
-			found |= key && names(value, name);
-	} else if (json_object_is_type(json, json_type_array)) {
-		for (size_t i = 0; i < json_object_array_length(json); i++)
-			found |= names(json_object_array_get_idx(json, i), name);
-	}
-	return found;
+static void compare_text(void *arg, const char *text)
+{
+	struct sought *sought = arg;
+
+	sought->found |= !strcmp(text, sought->name);
 }
 
 /* Is @name a text at @key of a definition that is not understood? */
 static bool unread_names(const struct job *job, const char *key, const char *name)
 {
-	struct json_object *value;
+	struct sought sought = { .name = name };
 
-	return job->broken && json_object_object_get_ex(job->unread, key, &value) &&
-	       names(value, name);
+	if (job->broken)
+		each_unread(job->unread, key, compare_text, &sought);
+	return sought.found;
 }
 
 /* ---- jobs that follow others -------------------------------------------------------- */
@@ -894,14 +926,16 @@ int job_cancel(struct job *job, const char *key, char error[ERROR_MAX])
  * @jobs:	the jobs
  * @rows:	these jobs as they are to be put, with their new times
  * @nr:		how many
- * @unread:	a job that uses the calendar and is not understood here, or NULL
+ * @unread:	the jobs that use the calendar and are not understood here
+ * @nr_unread:	how many
  */
 struct affected {
 	const struct days	*days;
 	struct job		**jobs;
 	struct job_row		*rows;
 	size_t			nr;
-	const struct job	*unread;
+	struct job		**unread;
+	size_t			nr_unread;
 };
 
 /* The next time of @job is to be planned anew. */
@@ -925,8 +959,12 @@ static void find_affected(void *arg, struct job *job)
 
 	if (!job->broken && job->def.except == a->days)
 		add_affected(a, job);
-	if (unread_names(job, "except", a->days->name))
-		a->unread = job;
+	if (!unread_names(job, "except", a->days->name))
+		return;
+	a->unread = reallocarray(a->unread, a->nr_unread + 1, sizeof(struct job *));
+	if (!a->unread)
+		abort();
+	a->unread[a->nr_unread++] = job;
 }
 
 /*
@@ -964,47 +1002,85 @@ static void affected_done(struct affected *a)
 	}
 }
 
+static void affected_free(struct affected *a)
+{
+	free(a->jobs);
+	free(a->rows);
+	free(a->unread);
+}
+
 /*
  * The calendar gets its new days before they are written, because the new times of its jobs depend
- * on them. If writing fails, it gets the old ones back.
+ * on them. If writing fails, it gets the old ones back; if @is_new, it had none.
  */
-int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_MAX])
+static int write_days(struct affected *a, const int64_t *days, size_t nr, bool is_new,
+		      char error[ERROR_MAX])
 {
-	bool is_new = !days_find(name, false);
-	struct affected affected = { .days = days_find(name, true) };
-	struct days *calendar = (struct days *)affected.days, old;
+	struct days *calendar = (struct days *)a->days, old = *calendar;
 	int err = -ENOMEM;
 
-	if (!calendar)
-		return refuse(error, err, "no memory");
-	jobs_each(find_affected, &affected);
-	if (affected.unread && !is_new) {
-		free(affected.jobs);
-		free(affected.rows);
-		return refuse(error, -EBUSY, "job '%s' uses it, and is not understood here: %.128s",
-			      affected.unread->name, affected.unread->broken);
-	}
-	old = *calendar;
 	calendar->day = malloc((nr + 1) * sizeof(*days));
 	if (calendar->day) {
 		memcpy(calendar->day, days, nr * sizeof(*days));
 		qsort(calendar->day, nr, sizeof(*days), compare_days);
 		calendar->nr = each_once(calendar->day, nr);
-		err = store_set_days(store, name, days, nr, affected.rows, affected.nr, plan_again,
-				     &affected);
+		err = store_set_days(store, calendar->name, days, nr, a->rows, a->nr, plan_again,
+				     a);
 	}
-	if (err) {
-		free(calendar->day);
-		*calendar = old;
-		if (is_new)
-			days_forget(name);
-		not_written(err, error);
-	} else {
+	if (!err) {
 		free(old.day);
-		affected_done(&affected);
+		affected_done(a);
+		return 0;
 	}
-	free(affected.jobs);
-	free(affected.rows);
+	free(calendar->day);
+	*calendar = old;
+	if (is_new)
+		days_forget(calendar->name);
+	return not_written(err, error);
+}
+
+/*
+ * A calendar that was lost is there again: read the jobs that were not understood without it, and
+ * write their new times.
+ */
+static int read_again(struct affected *a, const int64_t *days, size_t nr, char error[ERROR_MAX])
+{
+	struct affected now = { .days = a->days };
+	int err;
+
+	for (size_t i = 0; i < a->nr_unread; i++) {
+		struct job *job = a->unread[i];
+		char *text = strdup(json_text(job->unread));
+
+		unbreak(job);
+		load_def(job, text);
+		pool_moved(job);
+		runs_next(job);
+		free(text);
+	}
+	jobs_each(find_affected, &now);
+	err = write_days(&now, days, nr, false, error);
+	affected_free(&now);
+	return err;
+}
+
+int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_MAX])
+{
+	bool is_new = !days_find(name, false);
+	struct affected affected = { .days = days_find(name, true) };
+	int err;
+
+	if (!affected.days)
+		return refuse(error, -ENOMEM, "no memory");
+	jobs_each(find_affected, &affected);
+	if (affected.nr_unread && !is_new)
+		err = refuse(error, -EBUSY, "job '%s' uses it, and is not understood here: %.128s",
+			     affected.unread[0]->name, affected.unread[0]->broken);
+	else
+		err = write_days(&affected, days, nr, is_new, error);
+	if (!err && affected.nr_unread)
+		err = read_again(&affected, days, nr, error);
+	affected_free(&affected);
 	return err;
 }
 
@@ -1039,8 +1115,7 @@ int jobs_plan_again(void)
 		err = store_put(store, affected.rows, affected.nr, now_us());
 	if (!err)
 		affected_done(&affected);
-	free(affected.jobs);
-	free(affected.rows);
+	affected_free(&affected);
 	/* Another life has just changed one: then the next life looks again. */
 	return err == -EAGAIN || err == -ESTALE ? 0 : err;
 }

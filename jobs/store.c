@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "sql.h"
 
@@ -284,6 +285,8 @@ const char *store_error(struct store *store)
 
 int store_join(struct store *store, int64_t old)
 {
+	if (getrandom(&store->key, sizeof(store->key), 0) != sizeof(store->key))
+		store->key = 0;
 	return store->ops->join(store, old);
 }
 

@@ -358,6 +358,7 @@ struct store_ops;
  * @lost:	the connections were lost: what is in memory must be read again
  * @changed:	how many rows the last statement has changed
  * @mark:	see store_mark()
+ * @key:	a random number by which the next life in this daemon's directory finds this one
  * @guard:	NULL, or called with true before something that may take longer than the lease, as
  *		looking up the server's name may, and with false after that
  */
@@ -376,6 +377,7 @@ struct store {
 	bool		lost;
 	int64_t		changed;
 	int64_t		mark;
+	int64_t		key;
 	void		(*guard)(bool on);
 };
 
@@ -388,7 +390,10 @@ void store_close(struct store *store);
 /* The text of the last error. */
 const char *store_error(struct store *store);
 
-/* Begin a life. @old is the last life in this daemon's directory, which is certainly over, or 0. */
+/*
+ * Begin a life. @old is the key of the last life in this daemon's directory, which is certainly
+ * over, or 0.
+ */
 int store_join(struct store *store, int64_t old);
 /* End the life, so that the others need not wait for the end of its lease. */
 void store_leave(struct store *store);

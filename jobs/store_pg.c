@@ -25,11 +25,13 @@
 #define _GNU_SOURCE
 #include <endian.h>
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <libpq-fe.h>
@@ -50,6 +52,8 @@
 #define OID_TEXT	25
 #define OID_INT8S	1016
 #define PARAMS		24
+#define ADDRESSES	32		/* of the server; further ones are not tried */
+#define OPTIONS		96		/* of a connection: more than libpq has */
 
 static const char tables[] =
 #include "store_pg_tables.sql.h"
@@ -121,13 +125,14 @@ struct lane {
  * @store:	what callers see
  * @lanes:	the lanes. Either all have a connection, or none has
  * @conn:	the connection for all other statements; NULL if the lanes have none
- * @where:	the connection that was asked for, as libpq takes it
+ * @options:	the connection that was asked for, as libpq understands it
+ * @first:	which of its addresses is tried first, of all that follow each other in a circle
  * @name:	the name of this machine
  * @error:	the text of the last error
  * @prepared:	the queries that @conn knows
  * @row:	while a row_fn is called: the result that its row is in
  * @at:		the number of that row
- * @since:	all news before this transaction number is known; see store_news()
+ * @since:	the server's snapshot in which all news is known; see store_news()
  * @notified:	when a turn last notified other lives, by CLOCK_BOOTTIME
  * @renew:	when the lease is due to be renewed, by CLOCK_BOOTTIME
  * @inside:	in a transaction. It ends with its connection, so no other connection may do a part
@@ -138,13 +143,14 @@ struct pg {
 	struct store	store;
 	struct lane	lanes[LANES];
 	PGconn		*conn;
-	char		*where;
+	PQconninfoOption *options;
+	size_t		first;
 	char		*name;
 	char		error[ERROR_MAX];
 	bool		prepared[NR_QUERIES];
 	PGresult	*row;
 	int		at;
-	int64_t		since;
+	char		*since;
 	int64_t		notified;
 	int64_t		renew;
 	bool		inside;
@@ -482,7 +488,10 @@ static void leased(struct pg *s, int64_t sent)
 	s->renew = sent + s->store.lease / 3;
 }
 
-/* Begin a life, a new one or the continuation of @old: @text is the call for that. */
+/*
+ * Begin a life, a new one or the continuation of @old: @text is the call for that. A continuation
+ * keeps its key.
+ */
 static int begin_life(struct pg *s, const char *text, int64_t old)
 {
 	struct params p = { 0 };
@@ -492,6 +501,8 @@ static int begin_life(struct pg *s, const char *text, int64_t old)
 	add_number(&p, old);
 	add_text(&p, s->name);
 	add_number(&p, s->store.lease);
+	if (!s->store.life)
+		add_number(&p, s->store.key);
 	err = ask(s, text, &p, &s->store.life);
 	if (!err)
 		leased(s, sent);
@@ -510,8 +521,9 @@ static int renew(struct pg *s, PGconn *conn, int *todo, uint64_t *parts)
 	int err;
 
 	add_number(&p, s->store.life);
+	add_number(&p, s->store.key);
 	add_number(&p, s->store.lease);
-	result = call_on(s, conn, "SELECT * FROM twheel.beat($1, $2)", &p, &err);
+	result = call_on(s, conn, "SELECT * FROM twheel.beat($1, $2, $3)", &p, &err);
 	if (!err) {
 		leased(s, sent);
 		set_clock(s, number_at(result, 0, 0), sent);
@@ -583,13 +595,167 @@ static int set_up_session(struct pg *s)
 	return command(s, text);
 }
 
-/* Make a connection, as s->conn. Wait no longer than latest(). Returns 0 or an error. */
-static int open_one(struct pg *s)
+/* ---- where the server is ------------------------------------------------------------ */
+
+/*
+ * A connection string may name several hosts, and a host may have several addresses. libpq tries
+ * one after the other. But if one is silent, as a machine is that has lost its power, libpq waits
+ * for it as long as the caller does, since we do not let it block. So we try each address by a
+ * connection of its own.
+ */
+
+/**
+ * struct address - where the server may be
+ * @host:	its name, or the directory of its socket
+ * @ip:		its address; empty if libpq has to look it up, and for a socket
+ * @port:	its port, or empty
+ */
+struct address {
+	char	*host;
+	char	*ip;
+	char	*port;
+};
+
+/**
+ * struct addresses - all of them, in the order in which they are tried
+ * @at:		the addresses
+ * @nr:		how many
+ */
+struct addresses {
+	struct address	at[ADDRESSES];
+	size_t		nr;
+};
+
+/* The value of an option of the connection string, or of what stands for it; or an empty text. */
+static const char *option(const struct pg *s, const char *keyword)
 {
-	int64_t until = latest(s);
+	for (const PQconninfoOption *o = s->options; o && o->keyword; o++)
+		if (!strcmp(o->keyword, keyword) && o->val)
+			return o->val;
+	return "";
+}
+
+/* How many entries a list with commas has. */
+static size_t entries(const char *list)
+{
+	size_t n = 1;
+
+	while ((list = strchr(list, ','))) {
+		list++;
+		n++;
+	}
+	return n;
+}
+
+/* A copy of entry @i of a list with commas. If the list has only one, that is for all. */
+static char *entry(const char *list, size_t i)
+{
+	if (entries(list) == 1)
+		i = 0;
+	while (i-- && *list) {
+		list += strcspn(list, ",");
+		list += *list == ',';
+	}
+	return strndup(list, strcspn(list, ","));
+}
+
+static void add_address(struct addresses *to, const char *host, const char *ip, const char *port)
+{
+	if (to->nr < ADDRESSES)
+		to->at[to->nr++] = (struct address) { strdup(host), strdup(ip), strdup(port) };
+}
+
+/* Add all addresses of a host. If there are none, libpq is to say why. */
+static void look_up(struct addresses *to, const char *host, const char *port)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+	char ip[NI_MAXHOST];
+
+	if (*host && *host != '/' && *host != '@')
+		getaddrinfo(host, NULL, &hints, &found);
+	if (!found)
+		add_address(to, host, "", port);
+	for (const struct addrinfo *a = found; a; a = a->ai_next)
+		if (!getnameinfo(a->ai_addr, a->ai_addrlen, ip, sizeof(ip), NULL, 0,
+				 NI_NUMERICHOST))
+			add_address(to, host, ip, port);
+	if (found)
+		freeaddrinfo(found);
+}
+
+/* Find all addresses. There is one at least; if lists do not fit together, libpq is to say so. */
+static void find_addresses(const struct pg *s, struct addresses *to)
+{
+	const char *hosts = option(s, "host"), *ips = option(s, "hostaddr");
+	const char *ports = option(s, "port");
+	size_t nr = entries(*ips ? ips : hosts);
+
+	to->nr = 0;
+	if ((*hosts && entries(hosts) != nr) || (entries(ports) != nr && entries(ports) > 1)) {
+		add_address(to, hosts, ips, ports);
+		return;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		char *host = entry(hosts, i), *ip = entry(ips, i), *port = entry(ports, i);
+
+		if (*ip)
+			add_address(to, host, ip, port);
+		else
+			look_up(to, host, port);
+		free(host);
+		free(ip);
+		free(port);
+	}
+}
+
+static void free_addresses(struct addresses *a)
+{
+	for (size_t i = 0; i < a->nr; i++) {
+		free(a->at[i].host);
+		free(a->at[i].ip);
+		free(a->at[i].port);
+	}
+}
+
+/*
+ * What @o is for a connection to @at. If there are several addresses, only a server that can be
+ * written will do: one that cannot must not keep us from the others.
+ */
+static const char *value_at(const PQconninfoOption *o, const struct address *at, bool several)
+{
+	if (!strcmp(o->keyword, "host"))
+		return at->host;
+	if (!strcmp(o->keyword, "hostaddr"))
+		return at->ip;
+	if (!strcmp(o->keyword, "port"))
+		return at->port;
+	if (several && o->val && !strcmp(o->keyword, "target_session_attrs") &&
+	    !strcmp(o->val, "any"))
+		return "read-write";
+	return o->val;
+}
+
+/* Begin to connect to @at, with the other options of the connection string. */
+static PGconn *begin_at(const struct pg *s, const struct address *at, bool several)
+{
+	const char *keyword[OPTIONS + 1], *value[OPTIONS + 1];
+	size_t n = 0;
+
+	for (const PQconninfoOption *o = s->options; o->keyword && n < OPTIONS; o++) {
+		keyword[n] = o->keyword;
+		value[n++] = value_at(o, at, several);
+	}
+	keyword[n] = NULL;
+	value[n] = NULL;
+	return PQconnectStartParams(keyword, value, 0);
+}
+
+/* Make a connection to @at, as s->conn. Wait no longer than @until. Returns 0 or an error. */
+static int open_at(struct pg *s, const struct address *at, bool several, int64_t until)
+{
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
-	s->conn = PQconnectStart(s->where);
+	s->conn = begin_at(s, at, several);
 	if (!s->conn)
 		return fail(s, -ENOMEM, "no memory");
 	while (PQstatus(s->conn) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
@@ -601,6 +767,39 @@ static int open_one(struct pg *s)
 	if (status != PGRES_POLLING_OK)
 		return fail(s, -EIO, "%s", PQerrorMessage(s->conn));
 	return set_up_session(s);
+}
+
+/* Until when to wait for one address of several: for as long as the connection string says. */
+static int64_t latest_at(const struct pg *s, int64_t until)
+{
+	int64_t seconds = atoi(option(s, "connect_timeout"));
+	int64_t end = boot_us() + (seconds > 0 ? seconds * US_PER_S : AGAIN_US);
+
+	return end < until ? end : until;
+}
+
+/*
+ * Make a connection, as s->conn: to the address that was good the last time, or to one that
+ * follows. Wait no longer than latest(); then the next call continues. Returns 0 or an error.
+ */
+static int open_one(struct pg *s)
+{
+	int64_t until = latest(s);
+	struct addresses to;
+	int err = -EIO;
+
+	find_addresses(s, &to);
+	for (size_t i = 0; i < to.nr && err && (!i || boot_us() < until); i++) {
+		if (i)
+			s->first++;
+		PQfinish(s->conn);
+		err = open_at(s, &to.at[s->first % to.nr], to.nr > 1,
+			      to.nr > 1 ? latest_at(s, until) : until);
+	}
+	if (err)
+		s->first++;
+	free_addresses(&to);
+	return err;
 }
 
 /* libpq may look a name up, or read a file of the home directory, in any of its functions here. */
@@ -748,20 +947,35 @@ static void pg_keep(struct store *store)
 	keep_lease(to_pg(store));
 }
 
+/* All news is known in the snapshot that is in the first column of @result. */
+static int saw(struct pg *s, const PGresult *result)
+{
+	char *since = strdup(PQgetvalue(result, 0, 0));
+
+	if (!since)
+		return fail(s, -ENOMEM, "no memory");
+	free(s->since);
+	s->since = since;
+	return 0;
+}
+
 /* News counts from now: what was changed before is in what the caller reads next. */
 static int pg_join(struct store *store, int64_t old)
 {
 	struct pg *s = to_pg(store);
 	struct params none = { 0 };
+	PGresult *result = NULL;
 	int err = connected(s);
 
 	for (int i = 0; i < TRIPS && !err; i++)
 		err = read_clock(s);
 	if (!err)
-		err = ask(s, "SELECT next FROM twheel.news(0, 9223372036854775807)", &none,
-			  &s->since);
+		result = call(s, "SELECT pg_current_snapshot()", &none, &err);
 	if (!err)
-		err = begin_life(s, "SELECT twheel.join_as($1, $2, $3)", old);
+		err = saw(s, result);
+	PQclear(result);
+	if (!err)
+		err = begin_life(s, "SELECT twheel.join_as($1, $2, $3, $4)", old);
 	crash_point("a life was begun");
 	store->lost = false;
 	return err;
@@ -792,13 +1006,12 @@ static int pg_news(struct store *store, int (*fn)(void *arg, const struct news *
 	struct params p = { 0 };
 	int err = fn ? connected(s) : reachable(s);
 	PGresult *result = NULL;
-	int64_t next = s->since;
 
 	if (err)
 		return err;
 	add_number(&p, store->life);
-	add_number(&p, s->since);
-	result = call(s, "SELECT * FROM twheel.news($1, $2)", &p, &err);
+	add_text(&p, s->since);
+	result = call(s, "SELECT * FROM twheel.news($1, CAST($2 AS pg_snapshot))", &p, &err);
 	if (!err && !fn && !PQgetisnull(result, 0, 1))
 		err = -EAGAIN;
 	for (int i = 0; !err && i < PQntuples(result); i++) {
@@ -809,13 +1022,12 @@ static int pg_news(struct store *store, int (*fn)(void *arg, const struct news *
 			.at = number_at(result, i, 4),
 		};
 
-		next = number_at(result, i, 0);
 		if (!PQgetisnull(result, i, 1))
 			err = fn(arg, &news);
 		keep_lease(s);
 	}
 	if (!err)
-		s->since = next;
+		err = saw(s, result);
 	PQclear(result);
 	return err;
 }
@@ -1220,7 +1432,8 @@ static void pg_close(struct store *store)
 		for (int c = 0; c < NR_COLUMNS; c++)
 			free(lane->values[c]);
 	}
-	free(s->where);
+	PQconninfoFree(s->options);
+	free(s->since);
 	free(s->name);
 	free(s);
 }
@@ -1260,6 +1473,16 @@ static int check_lives(struct pg *s)
 	return err;
 }
 
+/* A text that the database cannot store would never be written. SQL_ASCII takes what comes. */
+static int check_encoding(struct pg *s)
+{
+	const char *name = PQparameterStatus(s->conn, "server_encoding");
+
+	if (!name || !strcmp(name, "UTF8") || !strcmp(name, "SQL_ASCII"))
+		return 0;
+	return fail(s, -EINVAL, "the encoding of the database is %s, not UTF8", name);
+}
+
 /* Create the tables, if they do not exist, or make them those of our version. */
 static int make_tables(struct pg *s)
 {
@@ -1268,8 +1491,10 @@ static int make_tables(struct pg *s)
 	int err = ask(s, "SELECT count(*) FROM pg_tables WHERE schemaname = 'twheel' AND"
 		      " tablename = 'version'", &none, &have);
 
-	if (!err && !have)
-		return command(s, tables);
+	if (!err && !have) {
+		err = check_encoding(s);
+		return err ? err : command(s, tables);
+	}
 	if (!err)
 		err = ask(s, "SELECT id FROM twheel.version", &none, &have);
 	if (!err && (have < 1 || have > SCHEMA_VERSION))
@@ -1320,6 +1545,23 @@ static int set_up(struct pg *s)
 	return err ? err : command(s, "COMMIT");
 }
 
+/*
+ * Let libpq read the connection string, and whatever that refers to: the environment, or a file of
+ * services. libpq does so only when it begins to connect.
+ */
+static int read_options(struct pg *s, const char *where)
+{
+	PGconn *conn = PQconnectStart(where);
+	int err = 0;
+
+	if (conn && PQuser(conn))
+		s->options = PQconninfo(conn);
+	if (!s->options)
+		err = fail(s, -EINVAL, "%s", conn ? PQerrorMessage(conn) : "no memory");
+	PQfinish(conn);
+	return err;
+}
+
 static int pg_open(struct store **store, const char *where, const char *name, int64_t lease,
 		   char *error, size_t size)
 {
@@ -1330,9 +1572,10 @@ static int pg_open(struct store **store, const char *where, const char *name, in
 		return -ENOMEM;
 	s->store = (struct store) { .ops = &pg_ops, .many = true, .lease = lease };
 	let_go(s);
-	s->where = strdup(where);
 	s->name = strdup(name);
-	err = s->where && s->name ? connected(s) : fail(s, -ENOMEM, "no memory");
+	err = s->name ? read_options(s, where) : fail(s, -ENOMEM, "no memory");
+	if (!err)
+		err = connected(s);
 	if (!err)
 		err = set_up(s);
 	if (err) {

@@ -19,9 +19,10 @@ DROP TABLE IF EXISTS twheel.node, twheel.lane, twheel.past;
 
 -- A row is a life. If the server was away for a while, or its clock was set forward, all leases are
 -- over. So if a life's own lease was over when it came back, it may bury nobody before buries_from,
--- a lease later. lease is how long one is, in us.
+-- a lease later. lease is how long one is, in us. key is a random number of the daemon, or 0.
 CREATE TABLE twheel.node (
 	id		bigserial PRIMARY KEY,
+	key		bigint NOT NULL,
 	name		text NOT NULL,
 	lease		bigint NOT NULL,
 	lease_until	timestamptz NOT NULL,
@@ -65,11 +66,11 @@ CREATE FUNCTION twheel.bury(old bigint) RETURNS void LANGUAGE sql AS $$
 	DELETE FROM twheel.node WHERE id = old;
 $$;
 
-CREATE FUNCTION twheel.new_life(name text, lease bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION twheel.new_life(key bigint, name text, lease bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	me bigint;
 BEGIN
-	INSERT INTO twheel.node (name, lease, lease_until) VALUES (name, lease, twheel.until(lease))
+	INSERT INTO twheel.node (key, name, lease, lease_until) VALUES (key, name, lease, twheel.until(lease))
 		RETURNING id INTO me;
 	INSERT INTO twheel.life VALUES (me, name);
 	RETURN me;
@@ -93,14 +94,19 @@ BEGIN
 		LIMIT 10000);
 END $$;
 
--- Begin a life. old, if there is such a life, is certainly over.
-CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint) RETURNS bigint
+-- Begin a life, with this key. The life whose key was old, if there is one, is certainly over. Its number alone would
+-- not do: the daemon may have had that from another store, or from this one before it was restored.
+CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint DEFAULT 0) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
 	me bigint;
 BEGIN
-	PERFORM twheel.bury(old);
-	me := twheel.new_life(name, lease);
+	PERFORM twheel.bury(n.id) FROM twheel.node n WHERE n.key = old AND old <> 0;
+	-- We see what was written by transactions that are over. If it says another one, it is of the server from
+	-- which this database was restored.
+	DELETE FROM twheel.inbox i
+		WHERE i.xid >= CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint);
+	me := twheel.new_life(key, name, lease);
 	INSERT INTO twheel.lane SELECT me, generate_series(0, 1);	-- LANES of store.h
 	PERFORM twheel.forget();
 	RETURN me;
@@ -112,13 +118,14 @@ CREATE FUNCTION twheel.go_on(old bigint, name text, lease bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
 	was timestamptz;
+	same bigint;
 	me bigint;
 BEGIN
-	SELECT n.lease_until INTO was FROM twheel.node n WHERE n.id = old FOR UPDATE;
+	SELECT n.lease_until, n.key INTO was, same FROM twheel.node n WHERE n.id = old FOR UPDATE;
 	IF NOT FOUND THEN
 		PERFORM twheel.buried(old);
 	END IF;
-	me := twheel.new_life(name, lease);
+	me := twheel.new_life(same, name, lease);
 	UPDATE twheel.lane l SET node = me WHERE l.node = old;
 	DELETE FROM twheel.node n WHERE n.id = old;
 	UPDATE twheel.node n SET buries_from = CASE
@@ -149,15 +156,16 @@ CREATE FUNCTION twheel.share() RETURNS bigint LANGUAGE sql AS
 CREATE FUNCTION twheel.mine(me bigint) RETURNS bigint LANGUAGE sql AS
 	$$ SELECT coalesce(bit_or(CAST(1 AS bigint) << id), 0) FROM twheel.part WHERE node = me $$;
 
--- Renew the lease. Returns the time, whether balance() has something to do, and the parts of me.
-CREATE FUNCTION twheel.beat(me bigint, lease bigint) RETURNS TABLE (clock bigint, todo int, parts bigint)
+-- Renew the lease. If me has another key, the tables were made anew or restored, and it is another daemon's number.
+-- Returns the time, whether balance() has something to do, and the parts of me.
+CREATE FUNCTION twheel.beat(me bigint, key bigint, lease bigint) RETURNS TABLE (clock bigint, todo int, parts bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
 	have bigint;
 BEGIN
 	UPDATE twheel.node n SET lease_until = twheel.until(beat.lease), buries_from = CASE
 		WHEN n.lease_until < clock_timestamp() THEN twheel.until(beat.lease) ELSE n.buries_from END
-		WHERE n.id = me;
+		WHERE n.id = me AND n.key = beat.key;
 	IF NOT FOUND THEN
 		PERFORM twheel.buried(me);
 	END IF;
@@ -207,13 +215,15 @@ BEGIN
 	RETURN twheel.mine(me);
 END $$;
 
--- The news in transactions from since on, and the since of the next call. If there is no news, one
--- row of which only the latter is not NULL.
-CREATE FUNCTION twheel.news(me bigint, since bigint)
-RETURNS TABLE (next bigint, type smallint, job bigint, id bigint, at bigint) LANGUAGE sql AS $$
-	SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint),
-		i.type, i.job, i.id, i.at
-	FROM (VALUES (1)) one LEFT JOIN twheel.inbox i ON i.xid >= since AND i.life <> me
+-- The news that who had the snapshot since did not see, and the since of the next call. If there is no news, one row
+-- of which only the latter is not NULL. A transaction may stay open for long, of whatever database of the server. So
+-- the oldest one that was open is not enough to say what was seen.
+CREATE FUNCTION twheel.news(me bigint, since pg_snapshot)
+RETURNS TABLE (next text, type smallint, job bigint, id bigint, at bigint) LANGUAGE sql AS $$
+	SELECT CAST(pg_current_snapshot() AS text), i.type, i.job, i.id, i.at
+	FROM (VALUES (1)) one LEFT JOIN twheel.inbox i ON i.life <> me
+		AND i.xid >= CAST(CAST(pg_snapshot_xmin(since) AS text) AS bigint)
+		AND NOT pg_visible_in_snapshot(CAST(CAST(i.xid AS text) AS xid8), since)
 $$;
 
 -- The operations of a turn, one by one. The function claims to return one row, so that the planner looks up
@@ -222,7 +232,8 @@ $$;
 CREATE FUNCTION twheel.places(a int, b int) RETURNS SETOF int ROWS 1 LANGUAGE sql AS
 	$$ SELECT generate_series(a, b) $$;
 
--- Turn nr of a lane of life me: if it was written already this only says what was done. The columns of all
+-- Turn nr of a lane of life me: if it was written already this only says what was done. If it is neither that nor
+-- the next one, the tables were restored. The columns of all
 -- operations are arrays, in the order of kinds, ends[kind] being the last of each: 1 add; 2 fire what is due
 -- once, 3 fire the rest; 4 leave; 5 again; 6 ready; 7 end; 8 move. Returned are the operations that were done,
 -- of kinds 1 to 4 and 8: the number of a new row, and the argument of a firing. Operation 0: this turn had
@@ -252,7 +263,7 @@ BEGIN
 	UPDATE twheel.lane l SET turn = turn.nr
 		WHERE l.node = me AND l.nr = turn.lane AND l.turn = turn.nr - 1;
 	IF NOT FOUND THEN
-		IF NOT EXISTS (SELECT FROM twheel.node n WHERE n.id = me) THEN
+		IF NOT EXISTS (SELECT FROM twheel.lane l WHERE l.node = me AND l.nr = turn.lane AND l.turn = turn.nr) THEN
 			PERFORM twheel.buried(me);
 		END IF;
 		RETURN QUERY SELECT CAST(0 AS bigint), CAST(0 AS bigint), NULL;

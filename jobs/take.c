@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "api.h"
 #include "crash.h"
@@ -277,15 +276,6 @@ static struct json_object *take_work(struct request *r, const struct runner *run
 	return NULL;
 }
 
-/* Has the client closed its end? Then what we give it would be lost. */
-static bool is_gone(const struct request *r)
-{
-	char c;
-	ssize_t n = recv(descriptor_of(r->conn), &c, 1, MSG_PEEK | MSG_DONTWAIT);
-
-	return !n || (n < 0 && errno != EAGAIN);
-}
-
 /* The runner is there. Is there something that it should know of its runs? -1 on an error. */
 static int renew(struct request *r, struct take *take)
 {
@@ -432,7 +422,7 @@ static void take_answer(struct request *r, struct take *take)
 {
 	int news = renew(r, take);
 	struct json_object *work;
-	bool gone = is_gone(r);
+	bool gone = peek(r->conn) == PEEK_GONE;
 
 	if (news < 0) {
 		not_stored(r);

@@ -584,7 +584,7 @@ void call_cancel(struct call *call);
 
 /* ---- this daemon: main.c ------------------------------------------------------------- */
 
-/* The id of the last life of a daemon in this directory, or 0. */
+/* The key of the last life of a daemon in this directory, or 0. */
 int64_t old_life(void);
 void keep_life(void);
 /* Execute the program again, as another life. The processes of runs have been killed before. */

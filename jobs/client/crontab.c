@@ -94,12 +94,14 @@ static bool is_crons_own(const char *name)
 /* Take a line NAME=VALUE. Returns false if it is no such line. */
 static bool read_variable(struct crontab *tab, char *s)
 {
-	char *name = s, *end = s, *value;
+	char quote = *s == '"' || *s == '\'' ? *s++ : 0, *name = s, *end = s, *value;
 
 	while (isalnum((unsigned char)*end) || *end == '_')
 		end++;
-	value = blanks(end);
-	if (end == name || isdigit((unsigned char)*name) || *value != '=')
+	if (end == name || isdigit((unsigned char)*name) || (quote && *end != quote))
+		return false;
+	value = blanks(end + !!quote);
+	if (*value != '=')
 		return false;
 	value = unquote(value + 1);
 	*end = 0;

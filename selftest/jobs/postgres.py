@@ -155,7 +155,7 @@ class Node(Daemon):
 
     def life(self):
         with open(f"{self.dir}/state/life", encoding="ascii") as file:
-            return int(file.read() or 0)    # it is just being written
+            return int((file.read().split() or [0])[0])     # it is just being written
 
     def pause(self, seconds):
         """It, and not what it runs."""

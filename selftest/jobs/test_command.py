@@ -196,7 +196,7 @@ def missed(tap, job, d):
 CRONTAB = r"""# a comment
 SHELL=/bin/bash
 MAILTO=root
-NAME = "a value"
+"NAME" = "a value"
 LOGNAME=nobody
 */5 * * * * echo $NAME \% %one%two
 CRON_TZ=Europe/Berlin

@@ -387,25 +387,26 @@ def reads(s):
 def stands_still(tap, d):
     """For longer than a client may be silent. It has accepted some that send their first request, or the rest of it, then."""
     request = head("GET /v1/runs?limit=0 HTTP/1.1").replace(b"Connection: close\r\n", b"")
+    long = head("GET /v1/runs?limit=0 HTTP/1.1", *(f"X{n}: {'x' * 1000}" for n in range(25)))   # more than is read at once
 
     def accepted():
         return len(os.listdir(f"/proc/{d.process.pid}/fd"))
 
     before = settled(accepted)
-    clients = [socket.create_connection(("127.0.0.1", d.port), timeout=60) for _ in range(4)]
-    for s in clients[2:]:
+    clients = [socket.create_connection(("127.0.0.1", d.port), timeout=60) for _ in range(5)]
+    for s in clients[2:4]:
         s.sendall(request[:30])
     here = d.connection(60)
     here.connect()
     clients.append(here.sock)
-    until(lambda: accepted() >= before + 5)
+    until(lambda: accepted() >= before + 6)
     d.process.send_signal(signal.SIGSTOP)
-    for n, s in enumerate(clients):
-        s.sendall(request[30 if n in (2, 3) else 0:])
+    for s, rest in zip(clients, (request, request, request[30:], request[30:], long, long)):
+        s.sendall(rest)
     time.sleep(3.5)
     d.process.send_signal(signal.SIGCONT)
     answers = [reads(s) for s in clients]
-    tap.same([status_of(a) for a in answers], [200] * 5, "requests that come while the daemon stands still are read, not closed", *answers)
+    tap.same([status_of(a) for a in answers], [200] * 6, "requests that come while the daemon stands still are read, not closed", *answers)
     began, slow = time.monotonic(), socket.create_connection(("127.0.0.1", d.port), timeout=0.2)
     slow.sendall(b"GET /v1/jobs HTTP/1.1\r\nX")
     while (answer := reads(slow)).startswith(b"TimeoutError") and time.monotonic() < began + 60:
@@ -413,6 +414,15 @@ def stands_still(tap, d):
             slow.sendall(b"y")
     took = time.monotonic() - began
     tap.ok(b"Timeout" not in answer and took > 2.9, "a client that sends a byte now and then has 3 s for its headers", answer, took)
+    before = settled(accepted)
+    gone = [socket.create_connection(("127.0.0.1", d.port)) for _ in range(20)]
+    began = time.monotonic()
+    for s in gone:
+        s.sendall(head("PUT /v1/jobs/x HTTP/1.1", "Content-Length: 1000", token="x" * 32) + b"x")
+        s.close()
+    until(lambda: accepted() <= before)
+    took = time.monotonic() - began
+    tap.ok(took < 20, "clients that go in the middle of a request do not keep their connections", took)
     clients[0].sendall(request)
     tap.same(status_of(reads(clients[0])), 200, "one that has sent a request may be silent for longer")
 
@@ -430,7 +440,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(64)
+    tap = Tap(65)
     with Remote() as d:
         d.start()
         for fn in (tokens, changed, options, figures, follow, followers_leave):

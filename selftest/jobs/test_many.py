@@ -246,7 +246,7 @@ def fence(tap):
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {me}")
         heir = server.query("SELECT twheel.join_as(0, 'heir', 3600000000)")[0][0]
         tap.same(server.query(f"SELECT twheel.balance({heir})"), [(-1,)], "a life whose lease is over is buried, and its parts are taken over")
-        errors = [psql_error(server, sql) for sql in (turn_sql(me, 3), f"SELECT twheel.beat({me}, 1)",
+        errors = [psql_error(server, sql) for sql in (turn_sql(me, 3), f"SELECT twheel.beat({me}, 0, 1)",
                                                       f"SELECT twheel.balance({me})", f"SELECT twheel.go_on({me}, 'x', 1)")]
         tap.ok(all("TW001" in e for e in errors), "a buried life can write nothing", *errors)
         other = server.query("SELECT twheel.join_as(0, 'other', 3600000000)")[0][0]
@@ -257,17 +257,17 @@ def fence(tap):
         # The server's clock is set forward, which ends all leases, and back.
         ahead = "UPDATE node SET lease_until = lease_until {} interval '10 h', buries_from = buries_from {} interval '10 h'"
         server.query(ahead.format("-", "-"))
-        server.query(f"SELECT twheel.beat({heir}, 3600000000)")
+        server.query(f"SELECT twheel.beat({heir}, 0, 3600000000)")
         tap.same(server.query(f"SELECT count(*) FROM twheel.late({heir})"), [(0,)],
                  "a life whose own lease is over too buries nobody")
         for _ in range(2):
             server.query(ahead.format("+", "+"))
-        server.query(f"SELECT twheel.beat({heir}, 3600000000)")
+        server.query(f"SELECT twheel.beat({heir}, 0, 3600000000)")
         tap.same(server.query("SELECT count(*) FROM node WHERE lease_until > now() + interval '61 min' OR"
                               " buries_from > now() + interval '61 min'"), [(0,)], "no lease is longer than it may be")
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {heir}")
-        waits, rows = waits_for(server, f"SELECT twheel.beat({heir}, 3600000000)", f"SELECT twheel.balance({other})")
-        tap.ok(waits and rows != [(-1,)] and not psql_error(server, f"SELECT twheel.beat({heir}, 3600000000)"),
+        waits, rows = waits_for(server, f"SELECT twheel.beat({heir}, 0, 3600000000)", f"SELECT twheel.balance({other})")
+        tap.ok(waits and rows != [(-1,)] and not psql_error(server, f"SELECT twheel.beat({heir}, 0, 3600000000)"),
                "a life that renews its lease meanwhile is not buried")
         # What is under way holds up the burial, and is there when that is done.
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {heir}")
@@ -1217,6 +1217,97 @@ def hangs(tap):
                 os.killpg(os.getpgid(int(pid)), signal.SIGKILL)
 
 
+def moved(tap):
+    """A daemon whose last life was in another store, and had the number that a daemon has here. Then that one loses its
+    connections, which makes it another life, and is killed: it need not wait for its lease."""
+    with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
+        a.start()
+        a.put("j", rate="200ms", exec=["true"])
+        os.mkdir(f"{b.dir}/state")
+        for n, key in enumerate(("", f"{2**62}")):
+            with open(f"{b.dir}/state/life", "w", encoding="ascii") as file:
+                file.write(f"{a.life()} {key}\n")
+            b.start()
+            until(lambda: len(server.parts()) == 2)
+            tap.same([b.stop(), "was buried" in a.stderr()], [0, False], f"a number from another store is nobody's here, {n}", a.stderr())
+        life = server.query("SELECT max(id) FROM life")
+        server.cut()
+        until(lambda: server.query("SELECT max(id) FROM life") != life)
+        a.kill()
+        over, began = server.over(), time.monotonic()
+        a.start()
+        until(lambda: server.over() > over)
+        tap.ok(time.monotonic() - began < float(LONG[:-1]), "a daemon whose connections were lost once finds its last life", a.stderr())
+
+
+def silent_host(tap):
+    """The first of two addresses does not answer, from the beginning, and later while the daemon is connected there."""
+    with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, url="") as node:
+        both = server.url.replace(f":{server.port}/", f":{proxy.listens},127.0.0.1:{server.port}/") + "?connect_timeout=2"
+        node.args = (f"--store={both}", *node.args[1:])
+        for deaf in (True, False):
+            proxy.deaf = frozenset(["up", "down"]) if deaf else frozenset()
+            node.start()
+            node.put("j", rate="200ms", exec=["true"])
+            over = server.over()
+            here = until(lambda: server.over() > over + 2)
+            proxy.deaf = frozenset(["up", "down"])
+            over = server.over()
+            tap.ok(here and until(lambda: server.over() > over + 2), f"an address that does not answer is left, {deaf}", node.stderr())
+            node.kill()
+            proxy.cut()
+
+
+def open_elsewhere(tap):
+    """Somebody has a transaction open, in another database. What was heard is not heard again."""
+    with Server("fsync = off") as server, Node(server) as node:
+        node.start()
+        server.query("CREATE DATABASE other")
+        with subprocess.Popen(["psql", "-XqAt", f"{server.url.rpartition('/')[0]}/other"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as psql:
+            psql.stdin.write("BEGIN; SELECT pg_current_xact_id();\n")
+            psql.stdin.flush()
+            tap.ok(int(psql.stdout.readline() or 0), "a transaction is open in another database")
+            since = server.query("SELECT CAST(pg_current_snapshot() AS text)")[0][0]
+            node.put("j", exec=["true"])
+
+            def news():
+                rows = server.query(f"SELECT type, job, next FROM twheel.news(0, '{since}') WHERE type IS NOT NULL")
+                return rows, server.query(f"SELECT next FROM twheel.news(0, '{since}') LIMIT 1")[0][0]
+
+            first, since = news()
+            again = news()[0]
+            node.put("k", exec=["true"])
+            tap.same([len(first), len(again), len(news()[0])], [1, 0, 1], "news is heard once, whatever transaction is open")
+            psql.stdin.write("COMMIT;\n")
+
+
+def restored(tap):
+    """Tables of another server, with the numbers of its transactions; and tables that are restored while a daemon uses them."""
+    with Server("fsync = off") as server, Node(server, lease=LONG) as node:
+        node.start()
+        node.put("j", rate="200ms", exec=["true"])
+        node.stop()
+        server.query("INSERT INTO inbox (xid, life, type, job, id, at) SELECT 1000000000, 0, 0, id, 0, 0 FROM job")
+        node.start()
+        tap.same(server.query("SELECT count(*) FROM inbox WHERE xid = 1000000000"), [(0,)], "transactions of another server are forgotten")
+        for what, sql in (("turns", "UPDATE lane SET turn = turn - 3 WHERE turn > 5"), ("another daemon", "UPDATE node SET key = 4711")):
+            until(lambda: server.query("SELECT turn FROM lane WHERE turn > 9"))
+            said, over = node.stderr().count("was buried"), server.over()
+            server.query(sql)
+            good = until(lambda: node.stderr().count("was buried") > said and server.over() > over + 2)
+            tap.ok(good, f"a daemon begins again when its tables were restored: {what}", node.stderr())
+
+
+def encodings(tap):
+    with Server("fsync = off") as server:
+        for name, good in (("LATIN1", False), ("SQL_ASCII", True)):
+            server.query(f"CREATE DATABASE {name} ENCODING '{name}' LOCALE 'C' TEMPLATE template0")
+            with Node(server, url=f"{server.url.rpartition('/')[0]}/{name.lower()}") as node:
+                node.start()
+                said = "the encoding of the database is LATIN1, not UTF8" in node.stderr()
+                tap.same([node.process.poll(), said], [None, False] if good else [1, True], f"a database in {name}", node.stderr())
+
+
 # What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
 OLD = """
     ALTER TABLE version DROP code; UPDATE version SET id = 1;
@@ -1224,7 +1315,7 @@ OLD = """
     DROP INDEX history_bad, history_job_bad, history_life; CREATE INDEX history_dropped ON history (dropped);
     ALTER TABLE node DROP lease, ADD turn bigint NOT NULL DEFAULT 0;
     DROP INDEX due_at; CREATE INDEX due_at ON due (part, at) WHERE off = 0;
-    DROP FUNCTION mine(bigint), join_as(bigint, text, bigint), twheel.beat(bigint, bigint);
+    DROP FUNCTION mine(bigint), join_as(bigint, text, bigint, bigint), twheel.beat(bigint, bigint, bigint);
     CREATE FUNCTION mine(me bigint, more bigint) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$;
     CREATE FUNCTION beat(me bigint, lease bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT CAST(1 AS bigint) $$;
 """
@@ -1330,7 +1421,8 @@ ABOUT = {
     "lives": (57, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
     "firings": (18, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
-    "tables": (18, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older]),
+    "tables": (30, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, silent_host, open_elsewhere, restored,
+                    encodings]),
 }
 
 

@@ -940,6 +940,25 @@ def broken(tap):
         tap.same([[job["name"] for job in d.get("/v1/jobs")], d.unsound()], [["j?"], ""], "a name that is no text, and a time long ago", d.stderr())
 
 
+def lost_calendar(tap):
+    """A calendar was lost, and is put again: its jobs are understood then, and go by its new days."""
+    with Daemon() as d:
+        d.start()
+        d.request("PUT", "/v1/days/off", ["2001-01-01"])
+        d.put("j", cron="* * * * * *", zone="UTC", exec=["true"], **{"except": "off"})
+        d.put("k", cron="0 0 12 31 12 *", zone="UTC", exec=["true"], **{"except": "off"})
+        d.kill()
+        d.query("DELETE FROM day_off")
+        d.query("DELETE FROM calendar")
+        d.start()
+        lost = [d.get(f"/v1/jobs/{name}").get("broken") for name in "jk"]
+        year = int(d.get("/v1/jobs/k")["next"][0][:4])
+        put = [d.request("PUT", "/v1/days/off", [f"{year}-12-31", *more])[0] for more in ([], ["2001-01-02"])]
+        ran = until(lambda: d.get("/v1/runs?job=j"))
+        tap.same([all(lost), put, bool(ran), int(d.get("/v1/jobs/k")["next"][0][:4]), d.stop(), d.unsound()],
+                 [True, [200, 200], True, year + 1, 0, ""], "a calendar that was lost and is put again brings its jobs back", lost, d.stderr())
+
+
 def broken_removed(tap):
     """A job that is not understood is removed. Its firings are over then."""
     with Daemon() as d:
@@ -949,6 +968,27 @@ def broken_removed(tap):
         ended = [until(lambda key=key: [r["outcome"] for r in d.get(f"/v1/runs/{key}") if r["state"] == "over"]) for key in keys]
         tap.same([removed, ended, d.stop(), d.query("SELECT * FROM running")], [200, [["lost"], ["killed"]], 0, []],
                  "firings of a job that was not understood, and is removed, are over", d.stderr())
+
+
+def named_by_broken(tap):
+    """The histories of jobs that were due once expire. A job that is not understood names one of them."""
+    with Daemon() as d:
+        d.start()
+        for name in ("named", "other"):
+            d.put(name, after=0, exec=["true"], keep="1h")
+            d.over(name)
+        d.put("names", exec=["true"], then={"fail": ["named"]})
+        d.kill()
+        d.query("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ') WHERE name = 'names'")
+        d.query("UPDATE history SET dropped = 1")
+        d.start()
+        until(lambda: d.request("GET", "/v1/jobs/other")[0] == 404)
+        left = [j["name"] for j in d.get("/v1/jobs")]
+        tap.same([left, d.get("/v1/runs")], [["named", "names"], []], "a job that was due once stays while one that is not understood names it", d.stderr())
+        d.put("names", exec=["true"])
+        d.put("named", after=0, exec=["true"], keep="1s")
+        gone = until(lambda: d.request("GET", "/v1/jobs/named")[0] == 404)
+        tap.same([gone, d.stop(), d.unsound()], [True, 0, ""], "and goes once that is put again and does not", d.stderr())
 
 
 def kept(tap):
@@ -1366,7 +1406,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(145)
+    tap = Tap(148)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1402,6 +1442,8 @@ def main():
         memory(tap)
         broken(tap)
         broken_removed(tap)
+        named_by_broken(tap)
+        lost_calendar(tap)
         kept(tap)
         pipes(tap)
         made_up(tap)

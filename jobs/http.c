@@ -784,23 +784,23 @@ static bool is_over(const struct client *c, int64_t now)
 }
 
 /*
- * Close connections whose clients have gone, or were silent for too long: for those whose time had
- * come at @began, before libmicrohttpd read. So whatever they had sent by then is read first,
- * however long we did something else. A limit of libmicrohttpd's own does not do that. It closes
- * what has been silent, and reads then.
+ * Look at the connections whose time has come, and close those whose clients have gone, or were
+ * silent for too long. What a client has sent is read first, however long we did something else. A
+ * limit of libmicrohttpd's own does not do that. It closes what has been silent, and reads then.
  *
  * Nor does libmicrohttpd always notice that a client has gone. If a client sends a part of a
  * request and closes its connection before libmicrohttpd has read that part, libmicrohttpd reads
  * less than there is room for, and waits to be told of more; but it has been told already. Such
  * connections must not keep others out for long. Once one is shut down, it is told again.
  */
-static void close_silent(struct server *server, int64_t began)
+static void close_silent(struct server *server)
 {
+	int64_t now = boot_us();
 	struct client *c;
 
-	while ((c = TAILQ_FIRST(&server->clients)) && c->look <= began) {
+	while ((c = TAILQ_FIRST(&server->clients)) && c->look <= now) {
 		TAILQ_REMOVE(&server->clients, c, all);
-		if (is_over(c, began))
+		if (is_over(c, now))
 			shutdown(descriptor_of(c->conn), SHUT_RDWR);
 		look_later(server, c);
 	}
@@ -940,10 +940,10 @@ static int64_t looks_in(const struct server *server)
 static void serve(struct server *server)
 {
 	struct twheel_task task = { .fn = time_to_serve, .arg = server };
-	int64_t began = boot_us(), us;
+	int64_t us;
 
 	run_httpd(server);
-	close_silent(server, began);
+	close_silent(server);
 	if (server->timer)
 		twheel_sched_cancel(sched, server->timer, 0);
 	server->timer = 0;

@@ -70,9 +70,14 @@ void exec_undo(void)
 {
 }
 
-void cgroup_setup(const char *dir)
+void close_at_exec(void)
+{
+}
+
+void cgroup_setup(const char *dir, const char *state)
 {
 	(void)dir;
+	(void)state;
 }
 
 bool cgroup_can(const struct def *def, char error[ERROR_MAX])

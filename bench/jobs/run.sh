@@ -53,7 +53,7 @@ scripts/deps.sh bench-jobs
 # Of Debian or of whoever made its node: they exclude each other.
 command -v npm >/dev/null || die "npm is needed"
 quiet make -C jobs O="$BUILD/real" CFLAGS="-O2 -g -I$top/jobs"
-quiet make -C jobs O="$BUILD/nothing" WITHOUT='exec.c cgroup.c' DAEMON="$top/bench/jobs/nothing.c" CFLAGS="-O2 -g -I$top/jobs"
+quiet make -C selftest/jobs O="$BUILD" OPT=-O2 nothing
 quiet peers
 measure $out/parts build/bench-jobs.tsv backlog steady minute now processes pending failover
 report bench/jobs/report.awk build/bench-jobs.tsv

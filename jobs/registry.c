@@ -138,14 +138,14 @@ static void unfollow(void *unused, const char *name)
 
 typedef void each_fn(void *arg, const char *text);
 
-/* Call @fn, one of the two functions above, for each job that is named to run after @def. */
-static void each_name(const struct def *def, each_fn *fn)
+/* Call @fn for the name of each job that is to run after @def. */
+static void each_name(const struct def *def, each_fn *fn, void *arg)
 {
 	const char **lists[] = { def->then_ok, def->then_fail };
 
 	for (int l = 0; l < 2; l++)
 		for (const char **name = lists[l]; name && *name; name++)
-			fn(NULL, *name);
+			fn(arg, *name);
 }
 
 /* Call @fn for each text in @json, or in what that contains. */
@@ -182,7 +182,7 @@ bool job_is_needed(int64_t id)
 /* Free the definition of a job. */
 static void forget_def(struct job *job)
 {
-	each_name(&job->def, unfollow);
+	each_name(&job->def, unfollow, NULL);
 	def_free(&job->def);
 }
 
@@ -192,7 +192,7 @@ static void set_def(struct job *job, struct def *def)
 	forget_def(job);
 	job->def = *def;
 	*def = (struct def) { 0 };
-	each_name(&job->def, follow);
+	each_name(&job->def, follow, NULL);
 }
 
 /* Is the job due only once? Then it is deleted together with its history. */
@@ -640,18 +640,13 @@ struct needed {
 /* Does @job follow the job that a struct needed is about? */
 static void find_needed(void *arg, struct job *job)
 {
-	const char **lists[] = { job->def.then_ok, job->def.then_fail };
 	struct needed *needed = arg;
+	struct sought sought = { .name = needed->name };
 
-	if (unread_names(job, "then", needed->name))
+	if (!job->broken)
+		each_name(&job->def, compare_text, &sought);
+	if (sought.found || unread_names(job, "then", needed->name))
 		needed->by = job->name;
-	if (job->broken)
-		return;
-
-	for (int l = 0; l < 2; l++)
-		for (const char **name = lists[l]; name && *name; name++)
-			if (!strcmp(*name, needed->name))
-				needed->by = job->name;
 }
 
 /* ---- putting ------------------------------------------------------------------------ */

@@ -769,7 +769,7 @@ static int open_at(struct pg *s, const struct address *at, bool several, int64_t
 	return set_up_session(s);
 }
 
-/* Until when to wait for one address of several: for as long as the connection string says. */
+/* Until when to wait for one address of several: as long as the connection string says. */
 static int64_t latest_at(const struct pg *s, int64_t until)
 {
 	int64_t seconds = atoi(option(s, "connect_timeout"));
@@ -786,15 +786,17 @@ static int open_one(struct pg *s)
 {
 	int64_t until = latest(s);
 	struct addresses to;
+	bool several;
 	int err = -EIO;
 
 	find_addresses(s, &to);
+	several = to.nr > 1;
 	for (size_t i = 0; i < to.nr && err && (!i || boot_us() < until); i++) {
 		if (i)
 			s->first++;
 		PQfinish(s->conn);
-		err = open_at(s, &to.at[s->first % to.nr], to.nr > 1,
-			      to.nr > 1 ? latest_at(s, until) : until);
+		err = open_at(s, &to.at[s->first % to.nr], several,
+			      several ? latest_at(s, until) : until);
 	}
 	if (err)
 		s->first++;

@@ -70,7 +70,7 @@ class Server:
     def follow(self, primary):
         """Copy it, to be its standby."""
         self.run("pg_basebackup", "-R", "-X", "stream", "-c", "fast", "-D", f"{self.dir}/data",
-                 "-d", primary.url.rpartition("/")[0])
+                 "-d", primary.database())
 
     def configure(self):
         with open(f"{self.dir}/data/postgresql.conf", "a", encoding="ascii") as file:
@@ -102,6 +102,10 @@ class Server:
 
     def query(self, sql):
         return query(self.url, sql)
+
+    def database(self, name=""):
+        """The address of another one of its databases; of none, without a name."""
+        return self.url.rpartition("/")[0] + (name and f"/{name}")
 
     def stop(self, how=signal.SIGQUIT):
         """At once, as in a crash."""

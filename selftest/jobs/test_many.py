@@ -1071,7 +1071,7 @@ class Database:
     """One of a server's."""
 
     def __init__(self, server, name):
-        self.name, self.url = name, server.url.rpartition("/")[0] + f"/{name}"
+        self.name, self.url = name, server.database(name)
         self.over = lambda: Server.over(self)
         self.cut = lambda which: Server.cut(self, which)
 
@@ -1263,7 +1263,7 @@ def open_elsewhere(tap):
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         server.query("CREATE DATABASE other")
-        with subprocess.Popen(["psql", "-XqAt", f"{server.url.rpartition('/')[0]}/other"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as psql:
+        with subprocess.Popen(["psql", "-XqAt", server.database("other")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as psql:
             psql.stdin.write("BEGIN; SELECT pg_current_xact_id();\n")
             psql.stdin.flush()
             tap.ok(int(psql.stdout.readline() or 0), "a transaction is open in another database")
@@ -1302,7 +1302,7 @@ def encodings(tap):
     with Server("fsync = off") as server:
         for name, good in (("LATIN1", False), ("SQL_ASCII", True)):
             server.query(f"CREATE DATABASE {name} ENCODING '{name}' LOCALE 'C' TEMPLATE template0")
-            with Node(server, url=f"{server.url.rpartition('/')[0]}/{name.lower()}") as node:
+            with Node(server, url=server.database(name.lower())) as node:
                 node.start()
                 said = "the encoding of the database is LATIN1, not UTF8" in node.stderr()
                 tap.same([node.process.poll(), said], [None, False] if good else [1, True], f"a database in {name}", node.stderr())

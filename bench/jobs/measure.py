@@ -105,8 +105,8 @@ class Database:
             try:
                 with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
                     cpu = ticks(pid, True) + sum(ticks(int(child), False) for child in file.read().split())
-            except FileNotFoundError:
-                pass    # one of them has just ended
+            except (FileNotFoundError, ProcessLookupError):
+                pass    # one of them has just ended: before its file was opened, or before it was read
         rows = self.query("SELECT sum(calls), pg_current_wal_lsn() - '0/0'::pg_lsn FROM pg_stat_statements s"
                           " JOIN pg_database d ON d.oid = s.dbid WHERE datname = current_database() AND"
                           " query NOT LIKE '%/* bench */%'")

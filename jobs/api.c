@@ -675,8 +675,10 @@ static void post_jobs(struct request *r)
 	       i;
 	struct put *puts = calloc(nr + 1, sizeof(*puts));
 
-	if (list && !nr)
+	if (list && !json_object_is_type(list, json_type_array))
 		refuse(r, MHD_HTTP_BAD_REQUEST, "expected a list of definitions");
+	else if (list && !nr && went_well(r, 0))
+		r->json = json_object_new_array();
 	for (i = 0; i < nr && puts; i++) {
 		puts[i].json = json_object_array_get_idx(list, i);
 		puts[i].name = name_in(puts[i].json);

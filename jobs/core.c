@@ -1092,12 +1092,14 @@ static int join(void)
 /* Join the store and read it. If that fails, the program ends. */
 static void begin_life(void)
 {
-	if (unreadable(join()) ||
-	    unreadable(registry_load(PARTS_ALL)) || unreadable(store_beat(store)) || !claim())
-		give_up();
+	int err = join();
+
+	if (unreadable(err) || unreadable(registry_load(PARTS_ALL)) ||
+	    unreadable(store_beat(store)) || !claim())
+		give_up(err);
 	keep_life();
 	if (!core_flush())
-		give_up();
+		give_up(0);
 	next_beat = boot_us() + store->lease / 3;
 }
 

@@ -13,6 +13,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,8 @@
 
 #define IDLE_US		(30 * US_PER_S)	/* then a connection is closed */
 #define SILENT_US	(3 * US_PER_S)	/* until the headers of its first request must be there */
-#define UNREAD_S	60U	/* for how long a client may read nothing of an answer */
+#define UNREAD_S	60U	/* for how long a client may read nothing of an answer; */
+#define STRANGER_S	30U	/* and one without a token */
 #define CONNECTIONS	1000U
 #define APART_US	(20 * US_PER_MS)	/* between requests that look again */
 #define TURN_US		(5 * US_PER_MS)	/* of a turn of the loop, for requests that may only read */
@@ -47,8 +50,8 @@
  * @all:	link in the list of all, by @look
  * @conn:	the connection
  * @look:	when it is looked at next
- * @active:	when something of a request has come, or an answer was sent. Both are times of
- *		CLOCK_BOOTTIME in us
+ * @active:	when the headers of a request have come, or something of its body, or an answer was
+ *		sent. Both are times of CLOCK_BOOTTIME in us
  * @known:	the headers of a first request were there
  * @answered:	a request has come completely, and its answer is not sent completely
  */
@@ -528,6 +531,15 @@ static void forget_answer(struct request *r)
 	r->text = NULL;
 }
 
+/*
+ * Let libmicrohttpd close the connection when it could send nothing for so long. While nothing is
+ * sent it has no limit, 0: see close_silent().
+ */
+static void limit(struct MHD_Connection *conn, unsigned int seconds)
+{
+	MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+}
+
 static enum MHD_Result answer(struct request *r)
 {
 	struct MHD_Response *response;
@@ -540,6 +552,7 @@ static enum MHD_Result answer(struct request *r)
 	forget_answer(r);
 	if (r->status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+	limit(r->conn, r->role == ROLE_NONE ? STRANGER_S : UNREAD_S);
 	result = MHD_queue_response(r->conn, r->status, response);
 	MHD_destroy_response(response);
 	return result;
@@ -768,6 +781,22 @@ static void client_speaks(struct MHD_Connection *conn, bool answered)
 	c->answered = answered;
 }
 
+/*
+ * For how long nothing has come from a client, in us. The kernel knows it also of the first half of
+ * some headers, which libmicrohttpd keeps to itself; but only for TCP.
+ */
+static int64_t silent_for(const struct client *c, int64_t now)
+{
+	int64_t us = now - c->active, heard;
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+
+	if (getsockopt(descriptor_of(c->conn), IPPROTO_TCP, TCP_INFO, &info, &size))
+		return us;
+	heard = (int64_t)info.tcpi_last_data_recv * US_PER_MS;
+	return heard < us ? heard : us;
+}
+
 /* Is the connection to be closed? Not if there is something that libmicrohttpd has not read. */
 static bool is_over(const struct client *c, int64_t now)
 {
@@ -777,7 +806,7 @@ static bool is_over(const struct client *c, int64_t now)
 	case PEEK_GONE:
 		return true;
 	case PEEK_SILENT:
-		return !c->known || now - c->active >= IDLE_US;
+		return !c->known || silent_for(c, now) >= IDLE_US;
 	default:
 		return false;
 	}
@@ -867,6 +896,7 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 	client_speaks(conn, false);
 	if (!r)
 		return;
+	limit(conn, 0);
 	answers_unread -= r->unread;
 	forget_answer(r);
 	take_free(r->take);
@@ -998,7 +1028,6 @@ void api_start(int listener, bool remote)
 					 MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 					 MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 					 MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
-					 MHD_OPTION_CONNECTION_TIMEOUT, UNREAD_S,
 					 MHD_OPTION_CONNECTION_LIMIT, nr, MHD_OPTION_END);
 	info = server->httpd ? MHD_get_daemon_info(server->httpd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info) {

@@ -334,13 +334,18 @@ static void take_state(void)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char *lock, *path;
+	struct stat st;
 	int fd;
 
 	make_dir(options.state, 0700);
-	umask(077);	/* the directory may have been there before, and be open to others */
+	umask(077);	/* the directory may have been there before, and others may read it */
 	path = realpath(options.state, NULL);
-	if (!path)
+	if (!path || stat(path, &st))
 		die("cannot find '%s': %s", options.state, strerror(errno));
+	/* Whoever could put a file there would decide what is run. */
+	if ((st.st_uid && st.st_uid != geteuid()) || st.st_mode & 022)
+		die("'%s' can be written by others: it belongs to user %u, and its mode is %03o",
+		    path, st.st_uid, st.st_mode & 0777U);
 	free(options.state);
 	options.state = path;
 	lock = format("%s/lock", path);
@@ -374,13 +379,14 @@ void begin_again(void)
 }
 
 /*
- * At its first start a daemon ends if the store cannot be opened: the operator has probably made a
- * mistake. If the server did exist, because it was opened and then did not answer in time, or
- * because others had buried this daemon: try for ever.
+ * At its first start a daemon ends if the store cannot be opened, or -EBUSY, if daemons of another
+ * version share it: the operator has probably made a mistake. If the server did exist, because it
+ * was opened and then did not answer in time, or because others had buried this daemon: try for
+ * ever.
  */
-void give_up(void)
+void give_up(int err)
 {
-	if (!getenv(AGAIN) && !(store && store->many))
+	if (!getenv(AGAIN) && (err == -EBUSY || !(store && store->many)))
 		exit(1);
 	sleep(1);
 	begin_again();
@@ -412,7 +418,7 @@ static void open_server(void)
 		return;
 	}
 	say(SAY_ERROR, "cannot open the store: %s", error);
-	give_up();
+	give_up(0);
 }
 
 static void open_file(void)

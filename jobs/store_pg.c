@@ -43,6 +43,7 @@
 
 #define SCHEMA_VERSION	4
 #define BURIED		"TW001"
+#define OTHER_VERSION	"TW002"
 #define TRIPS		16	/* how often a new life asks for the time, to know it closely */
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
 #define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
@@ -52,7 +53,10 @@
 #define OID_TEXT	25
 #define OID_INT8S	1016
 #define PARAMS		24
-#define ADDRESSES	32		/* of the server; further ones are not tried */
+#define DAY_US		(86400 * US_PER_S)
+#define ADDRESSES	32		/* of a host; further ones are not tried */
+#define DEFAULT_HOST	"/var/run/postgresql"	/* of Debian's libpq, as the port is */
+#define DEFAULT_PORT	"5432"
 #define OPTIONS		96		/* of a connection: more than libpq has */
 
 static const char tables[] =
@@ -121,12 +125,41 @@ struct lane {
 };
 
 /**
+ * struct address - where the server may be
+ * @host:	its name, or the directory of its socket
+ * @ip:		its address; empty if libpq has to look it up, and for a socket
+ * @port:	its port, or empty
+ */
+struct address {
+	char	*host;
+	char	*ip;
+	char	*port;
+};
+
+/**
+ * struct search - where the server is, and where else it may be
+ * @host:	the number of a host in the connection string
+ * @at:		addresses of that host, as they were found the last time
+ * @nr:		how many; 0: they are to be looked up
+ * @next:	the one that is tried next, or that was good
+ * @good:	a copy of the last good @ip, or NULL
+ */
+struct search {
+	size_t		host;
+	struct address	at[ADDRESSES];
+	size_t		nr;
+	size_t		next;
+	char		*good;
+};
+
+/**
  * struct pg - a store in PostgreSQL
  * @store:	what callers see
  * @lanes:	the lanes. Either all have a connection, or none has
  * @conn:	the connection for all other statements; NULL if the lanes have none
  * @options:	the connection that was asked for, as libpq understands it
- * @first:	which of its addresses is tried first, of all that follow each other in a circle
+ * @search:	where the server is
+ * @until:	if it is not 0: how long to wait for an answer, whatever latest() would say
  * @name:	the name of this machine
  * @error:	the text of the last error
  * @prepared:	the queries that @conn knows
@@ -144,7 +177,8 @@ struct pg {
 	struct lane	lanes[LANES];
 	PGconn		*conn;
 	PQconninfoOption *options;
-	size_t		first;
+	struct search	search;
+	int64_t		until;
 	char		*name;
 	char		error[ERROR_MAX];
 	bool		prepared[NR_QUERIES];
@@ -243,6 +277,7 @@ static bool wait_for(const PGconn *conn, bool write, int64_t until)
 	pollfd.events = (short)(POLLIN | (write ? POLLOUT : 0));
 	if (left <= 0)
 		return false;
+	left = left < DAY_US ? left : DAY_US;
 	n = poll(&pollfd, 1, (int)(left / US_PER_MS) + 1);
 	return n > 0 || (n < 0 && errno == EINTR);
 }
@@ -252,6 +287,8 @@ static int64_t latest(const struct pg *s)
 {
 	int64_t now = boot_us();
 
+	if (s->until)
+		return s->until;
 	if (!s->store.life)
 		return now + START_US;
 	return s->store.lease_end > now ? s->store.lease_end : now + AGAIN_US;
@@ -332,11 +369,13 @@ static bool receive_turn(struct pg *s, struct lane *lane)
 	return n > 0;
 }
 
-/* The error for an SQLSTATE. BURIED is raised by store_pg.sql; 23505 is unique_violation. */
+/* The error for an SQLSTATE. store_pg.sql raises the first two; 23505 is unique_violation. */
 static int to_errno(const char *state)
 {
 	if (!strcmp(state, BURIED))
 		return -ESTALE;
+	if (!strcmp(state, OTHER_VERSION))
+		return -EBUSY;
 	if (!strcmp(state, "23505"))
 		return -EEXIST;
 	return -EIO;
@@ -488,25 +527,39 @@ static void leased(struct pg *s, int64_t sent)
 	s->renew = sent + s->store.lease / 3;
 }
 
-/*
- * Begin a life, a new one or the continuation of @old: @text is the call for that. A continuation
- * keeps its key.
- */
-static int begin_life(struct pg *s, const char *text, int64_t old)
+/* Begin a life, by the call @text. */
+static int begin_life(struct pg *s, const char *text, const struct params *p)
+{
+	int64_t sent = boot_us();
+	int err = ask(s, text, p, &s->store.life);
+
+	if (!err)
+		leased(s, sent);
+	return err;
+}
+
+/* Begin a life. The one whose key was @old is over. */
+static int begin_new(struct pg *s, int64_t old)
 {
 	struct params p = { 0 };
-	int64_t sent = boot_us();
-	int err;
 
 	add_number(&p, old);
 	add_text(&p, s->name);
 	add_number(&p, s->store.lease);
-	if (!s->store.life)
-		add_number(&p, s->store.key);
-	err = ask(s, text, &p, &s->store.life);
-	if (!err)
-		leased(s, sent);
-	return err;
+	add_number(&p, s->store.key);
+	add_text(&p, code);
+	return begin_life(s, "SELECT twheel.join_as($1, $2, $3, $4, $5)", &p);
+}
+
+/* Continue our life under a new number. It keeps its key. */
+static int begin_next(struct pg *s)
+{
+	struct params p = { 0 };
+
+	add_number(&p, s->store.life);
+	add_text(&p, s->name);
+	add_number(&p, s->store.lease);
+	return begin_life(s, "SELECT twheel.go_on($1, $2, $3)", &p);
 }
 
 /*
@@ -601,30 +654,10 @@ static int set_up_session(struct pg *s)
  * A connection string may name several hosts, and a host may have several addresses. libpq tries
  * one after the other. But if one is silent, as a machine is that has lost its power, libpq waits
  * for it as long as the caller does, since we do not let it block. So we try each address by a
- * connection of its own.
+ * connection of its own, for as long as the connection string says. A host is looked up when its
+ * turn has come, and its addresses are kept until all were tried: a server of names may tell them
+ * in another order each time.
  */
-
-/**
- * struct address - where the server may be
- * @host:	its name, or the directory of its socket
- * @ip:		its address; empty if libpq has to look it up, and for a socket
- * @port:	its port, or empty
- */
-struct address {
-	char	*host;
-	char	*ip;
-	char	*port;
-};
-
-/**
- * struct addresses - all of them, in the order in which they are tried
- * @at:		the addresses
- * @nr:		how many
- */
-struct addresses {
-	struct address	at[ADDRESSES];
-	size_t		nr;
-};
 
 /* The value of an option of the connection string, or of what stands for it; or an empty text. */
 static const char *option(const struct pg *s, const char *keyword)
@@ -659,14 +692,25 @@ static char *entry(const char *list, size_t i)
 	return strndup(list, strcspn(list, ","));
 }
 
-static void add_address(struct addresses *to, const char *host, const char *ip, const char *port)
+static void add_address(struct search *to, const char *host, const char *ip, const char *port)
 {
 	if (to->nr < ADDRESSES)
 		to->at[to->nr++] = (struct address) { strdup(host), strdup(ip), strdup(port) };
 }
 
+static void forget_addresses(struct search *to)
+{
+	for (size_t i = 0; i < to->nr; i++) {
+		free(to->at[i].host);
+		free(to->at[i].ip);
+		free(to->at[i].port);
+	}
+	to->nr = 0;
+	to->next = 0;
+}
+
 /* Add all addresses of a host. If there are none, libpq is to say why. */
-static void look_up(struct addresses *to, const char *host, const char *port)
+static void look_up(struct search *to, const char *host, const char *port)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
 	char ip[NI_MAXHOST];
@@ -683,38 +727,69 @@ static void look_up(struct addresses *to, const char *host, const char *port)
 		freeaddrinfo(found);
 }
 
-/* Find all addresses. There is one at least; if lists do not fit together, libpq is to say so. */
-static void find_addresses(const struct pg *s, struct addresses *to)
+/* The address that was good the last time is tried first. */
+static void put_good_first(struct search *to)
 {
-	const char *hosts = option(s, "host"), *ips = option(s, "hostaddr");
-	const char *ports = option(s, "port");
-	size_t nr = entries(*ips ? ips : hosts);
+	for (size_t i = 1; to->good && i < to->nr; i++) {
+		struct address at = to->at[i];
 
-	to->nr = 0;
-	if ((*hosts && entries(hosts) != nr) || (entries(ports) != nr && entries(ports) > 1)) {
-		add_address(to, hosts, ips, ports);
-		return;
-	}
-	for (size_t i = 0; i < nr; i++) {
-		char *host = entry(hosts, i), *ip = entry(ips, i), *port = entry(ports, i);
-
-		if (*ip)
-			add_address(to, host, ip, port);
-		else
-			look_up(to, host, port);
-		free(host);
-		free(ip);
-		free(port);
+		if (strcmp(at.ip, to->good))
+			continue;
+		to->at[i] = to->at[0];
+		to->at[0] = at;
 	}
 }
 
-static void free_addresses(struct addresses *a)
+/* How many hosts there are. 0: lists do not fit together. */
+static size_t nr_hosts(const struct pg *s)
 {
-	for (size_t i = 0; i < a->nr; i++) {
-		free(a->at[i].host);
-		free(a->at[i].ip);
-		free(a->at[i].port);
+	const char *hosts = option(s, "host"), *ips = option(s, "hostaddr");
+	size_t nr = entries(*ips ? ips : hosts), ports = entries(option(s, "port"));
+
+	return (*hosts && entries(hosts) != nr) || (ports != nr && ports > 1) ? 0 : nr;
+}
+
+/* Find all addresses of the host whose turn it is: one at least. libpq says if lists do not fit. */
+static void find_addresses(struct pg *s)
+{
+	const char *hosts = option(s, "host"), *ips = option(s, "hostaddr");
+	struct search *to = &s->search;
+	char *host, *ip, *port;
+
+	if (!nr_hosts(s)) {
+		add_address(to, hosts, ips, option(s, "port"));
+		return;
 	}
+	host = entry(hosts, to->host);
+	ip = entry(ips, to->host);
+	port = entry(option(s, "port"), to->host);
+	if (*ip)
+		add_address(to, host, ip, port);
+	else
+		look_up(to, host, port);
+	put_good_first(to);
+	free(host);
+	free(ip);
+	free(port);
+}
+
+/* The next address is to be tried. Returns true if it is one of another host. */
+static bool next_address(struct pg *s)
+{
+	struct search *to = &s->search;
+
+	if (++to->next < to->nr)
+		return false;
+	forget_addresses(to);
+	if (++to->host >= nr_hosts(s))
+		to->host = 0;
+	return true;
+}
+
+/* What is not empty. If an option is empty, libpq takes the environment's value, not its own. */
+static const char *or(const char *value, const char *other)
+{
+	return *value ? value : other;
 }
 
 /*
@@ -724,11 +799,11 @@ static void free_addresses(struct addresses *a)
 static const char *value_at(const PQconninfoOption *o, const struct address *at, bool several)
 {
 	if (!strcmp(o->keyword, "host"))
-		return at->host;
+		return or(at->host, or(at->ip, DEFAULT_HOST));
 	if (!strcmp(o->keyword, "hostaddr"))
 		return at->ip;
 	if (!strcmp(o->keyword, "port"))
-		return at->port;
+		return or(at->port, DEFAULT_PORT);
 	if (several && o->val && !strcmp(o->keyword, "target_session_attrs") &&
 	    !strcmp(o->val, "any"))
 		return "read-write";
@@ -750,12 +825,28 @@ static PGconn *begin_at(const struct pg *s, const struct address *at, bool sever
 	return PQconnectStartParams(keyword, value, 0);
 }
 
-/* Make a connection to @at, as s->conn. Wait no longer than @until. Returns 0 or an error. */
-static int open_at(struct pg *s, const struct address *at, bool several, int64_t until)
+/*
+ * How long to wait for an address: as long as the connection string says, but not beyond the end of
+ * a lease. While that lasts, its runs must not be left alone.
+ */
+static int64_t latest_at(const struct pg *s)
+{
+	int64_t seconds = atoi(option(s, "connect_timeout")), now = boot_us();
+	int64_t end = now + (seconds > 0 ? seconds * US_PER_S : AGAIN_US);
+	bool leased = s->store.life && s->store.lease_end > now;
+
+	return leased && s->store.lease_end < end ? s->store.lease_end : end;
+}
+
+/* Make a connection to the address whose turn it is, as s->conn. Returns 0 or an error. */
+static int open_one(struct pg *s)
 {
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+	int64_t until = latest_at(s);
+	int err;
 
-	s->conn = begin_at(s, at, several);
+	s->conn = begin_at(s, &s->search.at[s->search.next],
+			   s->search.nr > 1 || nr_hosts(s) > 1);
 	if (!s->conn)
 		return fail(s, -ENOMEM, "no memory");
 	while (PQstatus(s->conn) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
@@ -766,71 +857,71 @@ static int open_at(struct pg *s, const struct address *at, bool several, int64_t
 	}
 	if (status != PGRES_POLLING_OK)
 		return fail(s, -EIO, "%s", PQerrorMessage(s->conn));
-	return set_up_session(s);
+	s->until = until;
+	err = set_up_session(s);
+	s->until = 0;
+	return err;
 }
 
-/* Until when to wait for one address of several: as long as the connection string says. */
-static int64_t latest_at(const struct pg *s, int64_t until)
+/* Make all connections, or none, to the address whose turn it is. */
+static int open_all(struct pg *s)
 {
-	int64_t seconds = atoi(option(s, "connect_timeout"));
-	int64_t end = boot_us() + (seconds > 0 ? seconds * US_PER_S : AGAIN_US);
+	int err = open_one(s);
 
-	return end < until ? end : until;
+	for (int i = 0; i < LANES && !err; i++) {
+		s->lanes[i].conn = s->conn;
+		s->store.fds[i] = PQsocket(s->conn);
+		s->conn = NULL;
+		err = open_one(s);
+	}
+	if (err)
+		let_go(s);
+	else
+		s->store.fds[LANES] = PQsocket(s->conn);
+	return err;
+}
+
+/* The server was found. Next time it may have another address. */
+static void found_server(struct search *to)
+{
+	free(to->good);
+	to->good = strdup(to->at[to->next].ip);
+	forget_addresses(to);
 }
 
 /*
- * Make a connection, as s->conn: to the address that was good the last time, or to one that
- * follows. Wait no longer than latest(); then the next call continues. Returns 0 or an error.
+ * Make all connections, to the address that was good the last time or to one that follows. A daemon
+ * that has no life yet tries all. One that has tries no more of them after some time, so that the
+ * loop can do something else; then the next call continues.
  */
-static int open_one(struct pg *s)
+static int find_server(struct pg *s)
 {
-	int64_t until = latest(s);
-	struct addresses to;
-	bool several;
-	int err = -EIO;
+	int64_t until = s->store.life ? latest(s) : INT64_MAX;
+	size_t hosts = 0;
+	int err;
 
-	find_addresses(s, &to);
-	several = to.nr > 1;
-	for (size_t i = 0; i < to.nr && err && (!i || boot_us() < until); i++) {
-		if (i)
-			s->first++;
-		PQfinish(s->conn);
-		err = open_at(s, &to.at[s->first % to.nr], several,
-			      several ? latest_at(s, until) : until);
-	}
-	if (err)
-		s->first++;
-	free_addresses(&to);
+	do {
+		if (!s->search.nr)
+			find_addresses(s);
+		err = open_all(s);
+		if (err)
+			hosts += next_address(s);
+		else
+			found_server(&s->search);
+	} while (err && hosts < nr_hosts(s) && boot_us() < until);
 	return err;
 }
 
 /* libpq may look a name up, or read a file of the home directory, in any of its functions here. */
-static int open_connection(struct pg *s)
+static int open_connections(struct pg *s)
 {
 	int err;
 
 	if (s->store.guard)
 		s->store.guard(true);
-	err = open_one(s);
+	err = find_server(s);
 	if (s->store.guard)
 		s->store.guard(false);
-	return err;
-}
-
-/* Make all connections. Returns 0 or an error. */
-static int open_connections(struct pg *s)
-{
-	int err = 0;
-
-	for (int i = 0; i <= LANES && !err; i++) {
-		err = open_connection(s);
-		if (!err)
-			s->store.fds[i] = PQsocket(s->conn);
-		if (!err && i < LANES) {
-			s->lanes[i].conn = s->conn;
-			s->conn = NULL;
-		}
-	}
 	memset(s->prepared, 0, sizeof(s->prepared));
 	s->store.connection++;
 	return err ? err : command(s, "LISTEN twheel");
@@ -890,7 +981,7 @@ static int reachable(struct pg *s)
 	err = open_connections(s);
 	if (!err && s->store.life) {
 		crash_point("connections were made again");
-		err = begin_life(s, "SELECT twheel.go_on($1, $2, $3)", s->store.life);
+		err = begin_next(s);
 		crash_point("a life goes on");
 	}
 	if (err)
@@ -977,7 +1068,7 @@ static int pg_join(struct store *store, int64_t old)
 		err = saw(s, result);
 	PQclear(result);
 	if (!err)
-		err = begin_life(s, "SELECT twheel.join_as($1, $2, $3, $4)", old);
+		err = begin_new(s, old);
 	crash_point("a life was begun");
 	store->lost = false;
 	return err;
@@ -1435,6 +1526,8 @@ static void pg_close(struct store *store)
 			free(lane->values[c]);
 	}
 	PQconninfoFree(s->options);
+	forget_addresses(&s->search);
+	free(s->search.good);
 	free(s->since);
 	free(s->name);
 	free(s);
@@ -1532,19 +1625,24 @@ static int make_code(struct pg *s)
 }
 
 /*
- * Set up all or nothing, one daemon at a time. A daemon that begins has no lease that could end
- * while it waits for another daemon, so it waits as long as for any answer.
+ * Set up all or nothing, one daemon at a time. To convert the tables of a long history may take
+ * hours, and a daemon that begins has no lease that could end while it waits for that, so it waits
+ * as long as it takes.
  */
 static int set_up(struct pg *s)
 {
-	int err = command(s, "BEGIN; SET LOCAL lock_timeout = 0;"
-			     "SELECT pg_advisory_xact_lock(7481)");
+	int err;
 
+	s->until = INT64_MAX;
+	err = command(s, "BEGIN; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(7481)");
 	if (!err)
 		err = make_tables(s);
 	if (!err)
 		err = make_code(s);
-	return err ? err : command(s, "COMMIT");
+	if (!err)
+		err = command(s, "COMMIT");
+	s->until = 0;
+	return err;
 }
 
 /*

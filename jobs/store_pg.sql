@@ -17,9 +17,9 @@ BEGIN
 END $$;
 DROP TABLE IF EXISTS twheel.node, twheel.lane, twheel.past;
 
--- A row is a life. If the server was away for a while, or its clock was set forward, all leases are
--- over. So if a life's own lease was over when it came back, it may bury nobody before buries_from,
--- a lease later. lease is how long one is, in us. key is a random number of the daemon, or 0.
+-- A row is a life. If the server was away for a while, or its clock was set forward, all leases are over. So a life
+-- that begins, or whose own lease was over when it came back, may bury nobody before buries_from, a lease later.
+-- lease is how long one is, in us. key is a random number of the daemon, or 0.
 CREATE TABLE twheel.node (
 	id		bigserial PRIMARY KEY,
 	key		bigint NOT NULL,
@@ -95,18 +95,25 @@ BEGIN
 END $$;
 
 -- Begin a life, with this key. The life whose key was old, if there is one, is certainly over. Its number alone would
--- not do: the daemon may have had that from another store, or from this one before it was restored.
-CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint DEFAULT 0) RETURNS bigint
-LANGUAGE plpgsql AS $$
+-- not do: the daemon may have had that from another store, or from this one before it was restored. code is the caller's
+-- text of this file: since the caller has looked whether the functions are those of its version, a daemon of another
+-- version may have made its own. The lock is that under which they are made.
+CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint DEFAULT 0, code text DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	me bigint;
 BEGIN
+	PERFORM pg_advisory_xact_lock_shared(7481);
+	IF EXISTS (SELECT FROM twheel.version v WHERE v.code <> md5(join_as.code)) THEN
+		RAISE EXCEPTION 'a daemon of another version has begun' USING ERRCODE = 'TW002';
+	END IF;
 	PERFORM twheel.bury(n.id) FROM twheel.node n WHERE n.key = old AND old <> 0;
 	-- We see what was written by transactions that are over. If it says another one, it is of the server from
 	-- which this database was restored.
 	DELETE FROM twheel.inbox i
 		WHERE i.xid >= CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint);
 	me := twheel.new_life(key, name, lease);
+	UPDATE twheel.node n SET buries_from = n.lease_until WHERE n.id = me;
 	INSERT INTO twheel.lane SELECT me, generate_series(0, 1);	-- LANES of store.h
 	PERFORM twheel.forget();
 	RETURN me;
@@ -233,12 +240,11 @@ CREATE FUNCTION twheel.places(a int, b int) RETURNS SETOF int ROWS 1 LANGUAGE sq
 	$$ SELECT generate_series(a, b) $$;
 
 -- Turn nr of a lane of life me: if it was written already this only says what was done. If it is neither that nor
--- the next one, the tables were restored. The columns of all
--- operations are arrays, in the order of kinds, ends[kind] being the last of each: 1 add; 2 fire what is due
--- once, 3 fire the rest; 4 leave; 5 again; 6 ready; 7 end; 8 move. Returned are the operations that were done,
--- of kinds 1 to 4 and 8: the number of a new row, and the argument of a firing. Operation 0: this turn had
--- been written before. A negative number: all of that kind were done, and only those with an argument are
--- returned.
+-- the next one, the tables were restored. The columns of all operations are arrays, in the order of kinds, ends[kind]
+-- being the last of each: 1 add; 2 fire what is due once, 3 fire the rest; 4 leave; 5 again; 6 ready; 7 end; 8 move.
+-- Returned are the operations that were done, of kinds 1 to 4 and 8: the number of a new row, and the argument of a
+-- firing. Operation 0: this turn had been written before. A negative number: all of that kind were done, and only those
+-- with an argument are returned.
 --
 -- Nobody takes a part from a life of which a lane is locked, so parts are looked up once. The connections of
 -- lanes make each plan once: to plan a small turn, and even to begin a statement that has nothing to do, takes

@@ -590,7 +590,7 @@ void keep_life(void);
 /* Execute the program again, as another life. The processes of runs have been killed before. */
 noreturn void begin_again(void);
 /* End the program, because the store cannot be used at the beginning. */
-noreturn void give_up(void);
+noreturn void give_up(int err);
 
 /* The name of this machine among those that share the store. */
 const char *machine_name(void);

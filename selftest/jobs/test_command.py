@@ -261,6 +261,8 @@ def times(tap, job):
     until(lambda: [j["name"] for j in job.json("ls", "once-") if j["last"]] == ["once-after", "once-at"])
     old = job("export", "once-").stdout
     tap.same(json.loads(old), [{"exec": ["true"], "name": f"once-{n}"} for n in ("after", "at")], "export: what was due once and is over has no time")
+    none = job("export", "no-such-").stdout
+    tap.same([none, job("put", "-", stdin=none).returncode], ["[\n]\n", 0], "export of no jobs is what put takes, too")
     first = json.loads(job("export").stdout)
     tap.same(len(first), len(job.json("ls")), "export")
     tap.same(job.json("export"), first, "export --json: a line for each job")
@@ -336,7 +338,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(108)
+    tap = Tap(109)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

@@ -3,9 +3,11 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """twheeld by TCP: tokens and what they are for, clients of every bad kind, and that none of these keeps it from
 firing; what it counts, which parts it owns, and logs that are followed."""
+import concurrent.futures
 import contextlib
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -162,22 +164,23 @@ def follow(tap, d):
     tap.ok({s for s, _ in answers} == {400} and errors(answers), "bad waits", *answers)
 
 
+def nr_files(d):
+    return len(os.listdir(f"/proc/{d.process.pid}/fd"))
+
+
 def followers_leave(tap, d):
     """Clients that wait for a log, and are killed."""
-    def nr_files():
-        return len(os.listdir(f"/proc/{d.process.pid}/fd"))
-
     d.put("silent", exec=["sleep", "1000"])
     key = d.post("/v1/jobs/silent/run")[1][0]["run"]
     until(lambda: d.get(f"/v1/runs/{key}")[0]["state"] == "running")
-    before = settled(nr_files)
+    before = settled(lambda: nr_files(d))
     clients = [d.connection() for _ in range(30)]
     for client in clients:
         client.request("GET", f"/v1/runs/{key}/log?wait=60s")
-    most = until(lambda: nr_files() - before >= 30)
+    most = until(lambda: nr_files(d) - before >= 30)
     for client in clients:
         client.close()
-    left = until(lambda: nr_files() - before < 3, 40)
+    left = until(lambda: nr_files(d) - before < 3, 40)
     tap.ok(most and left, "clients that leave while they wait keep no connection", most, left)
     d.post(f"/v1/runs/{key}/kill")
 
@@ -389,17 +392,14 @@ def stands_still(tap, d):
     request = head("GET /v1/runs?limit=0 HTTP/1.1").replace(b"Connection: close\r\n", b"")
     long = head("GET /v1/runs?limit=0 HTTP/1.1", *(f"X{n}: {'x' * 1000}" for n in range(25)))   # more than is read at once
 
-    def accepted():
-        return len(os.listdir(f"/proc/{d.process.pid}/fd"))
-
-    before = settled(accepted)
+    before = settled(lambda: nr_files(d))
     clients = [socket.create_connection(("127.0.0.1", d.port), timeout=60) for _ in range(5)]
     for s in clients[2:4]:
         s.sendall(request[:30])
     here = d.connection(60)
     here.connect()
     clients.append(here.sock)
-    until(lambda: accepted() >= before + 6)
+    until(lambda: nr_files(d) >= before + 6)
     d.process.send_signal(signal.SIGSTOP)
     for s, rest in zip(clients, (request, request, request[30:], request[30:], long, long)):
         s.sendall(rest)
@@ -414,17 +414,92 @@ def stands_still(tap, d):
             slow.sendall(b"y")
     took = time.monotonic() - began
     tap.ok(b"Timeout" not in answer and took > 2.9, "a client that sends a byte now and then has 3 s for its headers", answer, took)
-    before = settled(accepted)
+    before = settled(lambda: nr_files(d))
     gone = [socket.create_connection(("127.0.0.1", d.port)) for _ in range(20)]
     began = time.monotonic()
     for s in gone:
         s.sendall(head("PUT /v1/jobs/x HTTP/1.1", "Content-Length: 1000", token="x" * 32) + b"x")
         s.close()
-    until(lambda: accepted() <= before)
+    until(lambda: nr_files(d) <= before)
     took = time.monotonic() - began
     tap.ok(took < 20, "clients that go in the middle of a request do not keep their connections", took)
     clients[0].sendall(request)
     tap.same(status_of(reads(clients[0])), 200, "one that has sent a request may be silent for longer")
+
+
+def readers(d, nr):
+    """So many that may only read, each of which asks for nearly a megabyte and has not read it."""
+    def reader():
+        s = socket.socket()
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)   # else the kernel takes all of the answer
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect(("127.0.0.1", d.port))
+        s.sendall(head("GET /v1/jobs/much HTTP/1.1", token=TOKENS["read"]))
+        return s
+
+    return [reader() for _ in range(nr)]
+
+
+def have_answers(sockets):
+    return [s for s in sockets if select.select([s], [], [], 0)[0]]
+
+
+def slow_clients():
+    """Half a minute beside the other tests. Returns after how many s a client that has no token and reads nothing is closed,
+    and what others hear whose second request comes in pieces when they were silent for nearly as long as they may be."""
+    with Remote() as d:
+        d.start()
+        base = settled(lambda: nr_files(d))
+        began, stranger = time.monotonic(), socket.socket()
+        stranger.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stranger.connect(("127.0.0.1", d.port))
+        stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+        request = head("GET /v1/runs?limit=0 HTTP/1.1").replace(b"Connection: close\r\n", b"")
+        late = [socket.create_connection(("127.0.0.1", d.port), timeout=60) for _ in range(6)]
+        for s in late:      # each is looked at at another time
+            s.sendall(request)
+            reads(s)
+            time.sleep(0.5)
+        for at, part in ((28, request[:30]), (30, request[30:60]), (32, request[60:])):
+            time.sleep(max(0, began + at - time.monotonic()))
+            for s in late:
+                with contextlib.suppress(OSError):
+                    s.sendall(part)
+        statuses = {status_of(reads(s)) for s in late}
+        for s in late:
+            s.close()
+        until(lambda: nr_files(d) <= base, 100)
+        took = time.monotonic() - began
+        stranger.close()
+        return took, statuses, d.stop(), d.unsound()
+
+
+def many_readers(tap, d):
+    """They take much time and memory. Nobody else may notice."""
+    d.put("much", exec=["true"], env={f"V{n}": "x" * 1000 for n in range(900)})
+    d.process.send_signal(signal.SIGSTOP)
+    first = socket.create_connection(("127.0.0.1", d.port), timeout=60)
+    first.sendall(head("GET /v1/runs?limit=0 HTTP/1.1"))
+    read = readers(d, 60)
+    last = socket.create_connection(("127.0.0.1", d.port), timeout=60)
+    last.sendall(head("GET /v1/runs?limit=0 HTTP/1.1"))
+    d.process.send_signal(signal.SIGCONT)
+    statuses, before = [status_of(reads(s)) for s in (first, last)], len(have_answers(read))
+    tap.ok(statuses == [200, 200] and before < 30, "who may do everything does not wait behind many readers", statuses, before)
+    tap.ok(until(lambda: len(have_answers(read)) == 60), "all of these have answers in the end")
+    read += readers(d, 40)
+    until(lambda: len(have_answers(read)) == 100)
+    refused = [answer for answer in map(reads, have_answers(read)) if status_of(answer) == 503]
+    tap.ok(20 <= len(refused) <= 40 and b"other answers have not been read yet" in refused[0],
+           "they keep 64 MiB of answers that they do not read", len(refused), *refused[:1])
+    asked = [d.ask("GET", path, token=TOKENS[token])[0] for path, token in
+             (("/v1/runs?limit=0", "read"), ("/v1/jobs/much", "read"), ("/v1/jobs/much", "all"))]
+    tap.same(asked, [200, 503, 200], "others are answered, except a reader that asks for much, too")
+    for s in read:
+        s.close()
+    tap.ok(until(lambda: d.ask("GET", "/v1/jobs/much", token=TOKENS["read"])[0] == 200), "and when they have gone that one, too")
+    d.request("DELETE", "/v1/jobs/much")
 
 
 def is_open(d):
@@ -440,8 +515,9 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(65)
-    with Remote() as d:
+    tap = Tap(73)
+    with Remote() as d, concurrent.futures.ThreadPoolExecutor() as pool:
+        beside = pool.submit(slow_clients)
         d.start()
         for fn in (tokens, changed, options, figures, follow, followers_leave):
             fn(tap, d)
@@ -453,7 +529,12 @@ def main():
         tap.same(revisions(d), before, "nobody of them has changed anything")
         plans(tap, d)
         stands_still(tap, d)
+        many_readers(tap, d)
         crowd(tap, d)
+        took, statuses, *ended = beside.result()
+        tap.ok(took < 50, "a client without a token that reads nothing is closed after 30 s", took)
+        tap.same(statuses, {200}, "a client whose headers come in pieces is not silent")
+        tap.same(ended, [0, ""], "and that daemon was sound")
         tap.same(d.stop(), 0, "the daemon ends")
         tap.ok(not d.unsound(), "the daemon was sound", d.unsound())
     tap.done()

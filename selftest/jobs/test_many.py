@@ -11,12 +11,13 @@ import itertools
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 
-from daemon import IN_TIME, OUTCOMES, PROGRAMS, Connection, Daemon, Tap, until
+from daemon import IN_TIME, OUTCOMES, PROGRAMS, Connection, Daemon, Tap, free_port, until
 from judge import judge
 from postgres import ROOT, Node, Server
 from proxy import Proxy
@@ -245,6 +246,8 @@ def fence(tap):
         tap.ok("TW001" in psql_error(server, turn_sql(old, 3)), "the old number of a life is refused")
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {me}")
         heir = server.query("SELECT twheel.join_as(0, 'heir', 3600000000)")[0][0]
+        tap.same(server.query(f"SELECT twheel.balance({heir})"), [(0,)], "a life that begins buries nobody at once")
+        server.query(f"UPDATE node SET buries_from = now() WHERE id = {heir}")
         tap.same(server.query(f"SELECT twheel.balance({heir})"), [(-1,)], "a life whose lease is over is buried, and its parts are taken over")
         errors = [psql_error(server, sql) for sql in (turn_sql(me, 3), f"SELECT twheel.beat({me}, 0, 1)",
                                                       f"SELECT twheel.balance({me})", f"SELECT twheel.go_on({me}, 'x', 1)")]
@@ -1258,6 +1261,120 @@ def silent_host(tap):
             proxy.cut()
 
 
+def message(kind, text):
+    """One of PostgreSQL's protocol."""
+    return kind + struct.pack("!i", len(text) + 4) + text
+
+
+class HalfDead:
+    """It listens where a server would, lets in whoever comes, and says nothing more, as a pooler does whose server is dead."""
+
+    def __init__(self, address="127.0.0.1", port=0, lets_in=True):
+        self.socket = socket.create_server((address, port))
+        self.port, self.lets_in = self.socket.getsockname()[1], lets_in
+        self.here = []      # else they would be closed
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client = self.socket.accept()[0]
+            except OSError:
+                return
+            self.here.append(client)
+            if self.lets_in:
+                threading.Thread(target=self.let_in, args=(client,), daemon=True).start()
+
+    @staticmethod
+    def let_in(client):
+        def read(n):
+            return client.recv(n, socket.MSG_WAITALL)
+
+        try:
+            while (start := read(int.from_bytes(read(4), "big") - 4))[:4] != b"\0\3\0\0" and start:     # it asks for TLS or GSS
+                client.sendall(b"N")
+            client.sendall(message(b"R", bytes(4)) + b"".join(message(b"S", text) for text in (
+                b"server_version\0" b"15.0\0", b"default_transaction_read_only\0off\0", b"in_hot_standby\0off\0")) + message(b"Z", b"I"))
+        except (OSError, ValueError):
+            pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+        for client in self.here:
+            client.close()
+
+
+def half_dead(tap):
+    with Server("fsync = off") as server, HalfDead() as dead, Node(server, url="") as node:
+        both = server.url.replace(f":{server.port}/", f":{dead.port},127.0.0.1:{server.port}/") + "?connect_timeout=2"
+        node.args = (f"--store={both}", *node.args[1:])
+        node.start(wait=False)
+        tap.ok(until(node.answers, 30), "a server that lets in and says nothing more is left", node.stderr())
+
+
+def runs_again(server, seconds=60):
+    over = server.over()
+    return until(lambda: server.over() > over + 2, seconds)
+
+
+def names(tap):
+    """A name with two addresses, of which the first does not answer."""
+    with Server("fsync = off") as server, HalfDead("127.0.0.2", server.port, lets_in=False) as silent, Node(server, url="") as node:
+        node.args = (f"--store={server.url.replace('127.0.0.1', 'two.test')}?connect_timeout=5", *node.args[1:])
+        node.start(LD_PRELOAD=f"{PROGRAMS}/names.so", SLOW_NAMES=f"{node.dir}/slow", ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0")
+        node.put("j", rate="200ms", exec=["true"])
+        here, tried = runs_again(server), len(silent.here)
+        server.cut()
+        tap.ok(here and runs_again(server) and tried == len(silent.here), "of the addresses of a host, the one that was good is tried first",
+               node.stderr(), tried, len(silent.here))
+        with open(f"{node.dir}/slow", "x", encoding="ascii"):
+            server.cut()
+        tap.ok(runs_again(server, 40), "to look a name up may take longer than to wait for an address", node.stderr())
+        os.remove(f"{node.dir}/slow")
+        server.query("ALTER SYSTEM SET pre_auth_delay = 6")
+        server.query("SELECT pg_reload_conf()")
+        node.kill()
+        node.args = (f"--store={server.url}?connect_timeout=30", *node.args[1:])
+        node.start(wait=False)
+        until(node.answers, 60)
+        server.cut()
+        tap.ok(runs_again(server, 60), "a server may take long to let in, if connect_timeout says so", node.stderr())
+
+
+def ended(node, seconds=20):
+    """The status with which the daemon has ended; None if it lives."""
+    until(lambda: node.process.poll() is not None, seconds)
+    return node.process.poll()
+
+
+def empty_entries(tap):
+    """An entry of a list that is empty is libpq's own value, not the environment's."""
+    with Server("fsync = off") as server, Node(server, url="") as node:
+        node.args = (f"--store=postgresql://{server.user}@127.0.0.1:{free_port()},127.0.0.1/postgres", *node.args[1:])
+        node.start(wait=False, PGPORT=str(server.port))
+        tap.same(ended(node), 1, "no port in a list of several is port 5432, not PGPORT")
+        tap.ok("port 5432 failed" in node.stderr(), "which it says", node.stderr())
+        node.args = (f"--store=host=127.0.0.1,127.0.0.2 user={server.user} port={server.port},{server.port},1", *node.args[1:])
+        node.start(wait=False)
+        tap.ok(ended(node) == 1 and "could not match 3 port numbers to 2 hosts" in node.stderr(), "lists that do not fit together", node.stderr())
+
+
+def versions(tap):
+    """A daemon of another version begins after this one has looked whether there is one."""
+    with Server("fsync = off") as server, Node(server) as node:
+        node.start()
+        node.stop()
+        error = psql_error(server, "SELECT twheel.join_as(0, 'hand', 3600000000, 0, 'its functions')")
+        tap.ok("a daemon of another version has begun" in error, "a daemon does not begin a life with functions that are not its own", error)
+        server.query("""CREATE OR REPLACE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint DEFAULT 0, code text DEFAULT NULL)
+                        RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'another has begun' USING ERRCODE = 'TW002'; END $$""")
+        node.start(wait=False)
+        tap.ok(ended(node) == 1 and "another has begun" in node.stderr(), "it ends then", node.stderr())
+
+
 def open_elsewhere(tap):
     """Somebody has a transaction open, in another database. What was heard is not heard again."""
     with Server("fsync = off") as server, Node(server) as node:
@@ -1315,7 +1432,7 @@ OLD = """
     DROP INDEX history_bad, history_job_bad, history_life; CREATE INDEX history_dropped ON history (dropped);
     ALTER TABLE node DROP lease, ADD turn bigint NOT NULL DEFAULT 0;
     DROP INDEX due_at; CREATE INDEX due_at ON due (part, at) WHERE off = 0;
-    DROP FUNCTION mine(bigint), join_as(bigint, text, bigint, bigint), twheel.beat(bigint, bigint, bigint);
+    DROP FUNCTION mine(bigint), join_as(bigint, text, bigint, bigint, text), twheel.beat(bigint, bigint, bigint);
     CREATE FUNCTION mine(me bigint, more bigint) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$;
     CREATE FUNCTION beat(me bigint, lease bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT CAST(1 AS bigint) $$;
 """
@@ -1418,11 +1535,12 @@ def killed_at_steps(tap):
 
 # What it is about: how many points it has, and its tests.
 ABOUT = {
-    "lives": (57, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
+    "lives": (58, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
     "firings": (18, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
-    "tables": (30, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, silent_host, open_elsewhere, restored,
+    "tables": (30, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
                     encodings]),
+    "where": (9, [silent_host, half_dead, names, empty_entries]),
 }
 
 

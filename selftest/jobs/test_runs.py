@@ -811,6 +811,9 @@ def long_away(tap, cron, at, least, **more):
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon is sound")
 
 
+ROOT = os.geteuid() == 0
+
+
 def open_state(tap):
     """The state directory was there before, and everybody may enter it."""
     with Daemon() as d:
@@ -823,6 +826,13 @@ def open_state(tap):
         modes = {os.path.join(path, name): oct(os.stat(os.path.join(path, name)).st_mode & 0o77)
                  for path, dirs, files in os.walk(f"{d.dir}/state") for name in dirs + files}
         tap.ok(len(modes) > 3 and set(modes.values()) == {"0o0"}, "what is in it is the daemon's alone", modes)
+        d.stop()
+        cases = {"a group may write": (os.chmod, 0o775), "everybody may write": (os.chmod, 0o757), "others own": (os.chown, 65534, -1)}
+        for who, (change, *to) in list(cases.items())[:2 + ROOT]:
+            os.chmod(f"{d.dir}/state", 0o755)
+            change(f"{d.dir}/state", *to)
+            d.start(wait=False)
+            tap.ok(d.process.wait(20) == 1 and "state' can be written by others" in d.stderr(), f"a state directory that {who} is refused", d.stderr())
 
 
 def others(tap):
@@ -1410,7 +1420,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(148)
+    tap = Tap(150 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()

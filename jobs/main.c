@@ -327,6 +327,21 @@ static void make_dir(const char *path, mode_t mode)
 }
 
 /*
+ * Whoever can put a file into the state directory decides what is run. To let a group do that, or
+ * the owner of a volume, may be meant.
+ */
+static void check_state(const char *path, const struct stat *st)
+{
+	if (st->st_mode & 002)
+		die("'%s' can be written by everybody: its mode is %03o", path,
+		    st->st_mode & 0777U);
+	if ((st->st_uid && st->st_uid != geteuid()) || st->st_mode & 020)
+		say(SAY_ERROR,
+		    "'%s' can be written by others: it belongs to user %u, and its mode is %03o",
+		    path, st->st_uid, st->st_mode & 0777U);
+}
+
+/*
  * Lock the state. The lock belongs to this process: a child between fork and exec does not have it.
  * So if the daemon dies, the next one need not wait for its children.
  */
@@ -342,10 +357,7 @@ static void take_state(void)
 	path = realpath(options.state, NULL);
 	if (!path || stat(path, &st))
 		die("cannot find '%s': %s", options.state, strerror(errno));
-	/* Whoever could put a file there would decide what is run. */
-	if ((st.st_uid && st.st_uid != geteuid()) || st.st_mode & 022)
-		die("'%s' can be written by others: it belongs to user %u, and its mode is %03o",
-		    path, st.st_uid, st.st_mode & 0777U);
+	check_state(path, &st);
 	free(options.state);
 	options.state = path;
 	lock = format("%s/lock", path);

@@ -141,8 +141,11 @@ struct address {
  * @host:	the number of a host in the connection string
  * @at:		addresses of that host, as they were found the last time
  * @nr:		how many; 0: they are to be looked up
- * @next:	the one that is tried next, or that was good
+ * @next:	the one that is tried, or that was good
  * @good:	a copy of the last good @ip, or NULL
+ * @conn:	connections to the address that is tried, which are not complete; or NULL
+ * @status:	what libpq waits for at each of them
+ * @end:	until when to wait for them, by boot_us()
  */
 struct search {
 	size_t		host;
@@ -150,6 +153,9 @@ struct search {
 	size_t		nr;
 	size_t		next;
 	char		*good;
+	PGconn		*conn[LANES + 1];
+	PostgresPollingStatusType status[LANES + 1];
+	int64_t		end;
 };
 
 /**
@@ -548,7 +554,7 @@ static int begin_new(struct pg *s, int64_t old)
 	add_number(&p, s->store.lease);
 	add_number(&p, s->store.key);
 	add_text(&p, code);
-	return begin_life(s, "SELECT twheel.join_as($1, $2, $3, $4, $5)", &p);
+	return begin_life(s, "SELECT twheel.join_as($1, $2, $3, $4, md5($5))", &p);
 }
 
 /* Continue our life under a new number. It keeps its key. */
@@ -773,11 +779,20 @@ static void find_addresses(struct pg *s)
 	free(port);
 }
 
+static void drop(struct search *to)
+{
+	for (int i = 0; i <= LANES; i++) {
+		PQfinish(to->conn[i]);
+		to->conn[i] = NULL;
+	}
+}
+
 /* The next address is to be tried. Returns true if it is one of another host. */
 static bool next_address(struct pg *s)
 {
 	struct search *to = &s->search;
 
+	drop(to);
 	if (++to->next < to->nr)
 		return false;
 	forget_addresses(to);
@@ -825,59 +840,97 @@ static PGconn *begin_at(const struct pg *s, const struct address *at, bool sever
 	return PQconnectStartParams(keyword, value, 0);
 }
 
+/* Begin to connect to the address whose turn it is: for as long as the connection string says. */
+static void begin_all(struct pg *s)
+{
+	int64_t seconds = atoi(option(s, "connect_timeout"));
+	struct search *to = &s->search;
+
+	for (int i = 0; i <= LANES; i++) {
+		to->conn[i] = begin_at(s, &to->at[to->next], to->nr > 1 || nr_hosts(s) > 1);
+		to->status[i] = PGRES_POLLING_WRITING;
+	}
+	to->end = boot_us() + (seconds > 0 ? seconds * US_PER_S : AGAIN_US);
+}
+
+/* Which of them are not complete, and what these wait for. Returns how many, or an error. */
+static int incomplete(struct pg *s, struct pollfd fds[LANES + 1])
+{
+	const struct search *to = &s->search;
+	int nr = 0;
+
+	for (int i = 0; i <= LANES; i++) {
+		if (PQstatus(to->conn[i]) == CONNECTION_BAD ||
+		    to->status[i] == PGRES_POLLING_FAILED)
+			return fail(s, -EIO, "%s", PQerrorMessage(to->conn[i]));
+		fds[i].fd = to->status[i] == PGRES_POLLING_OK ? -1 : PQsocket(to->conn[i]);
+		fds[i].events = to->status[i] == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
+		fds[i].revents = 0;
+		nr += fds[i].fd >= 0;
+	}
+	return nr;
+}
+
 /*
- * How long to wait for an address: as long as the connection string says, but not beyond the end of
- * a lease. While that lasts, its runs must not be left alone.
+ * Connect, but wait no longer than @until: then the next call continues. Returns 0 or an error. If
+ * the address is not good, there are no connections then.
  */
-static int64_t latest_at(const struct pg *s)
+static int connect_all(struct pg *s, int64_t until)
 {
-	int64_t seconds = atoi(option(s, "connect_timeout")), now = boot_us();
-	int64_t end = now + (seconds > 0 ? seconds * US_PER_S : AGAIN_US);
-	bool leased = s->store.life && s->store.lease_end > now;
+	struct search *to = &s->search;
+	struct pollfd fds[LANES + 1];
+	int nr;
 
-	return leased && s->store.lease_end < end ? s->store.lease_end : end;
-}
+	if (!*to->conn)
+		begin_all(s);
+	if (until > to->end)
+		until = to->end;
+	while ((nr = incomplete(s, fds)) > 0) {
+		int64_t left = until - boot_us();
 
-/* Make a connection to the address whose turn it is, as s->conn. Returns 0 or an error. */
-static int open_one(struct pg *s)
-{
-	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
-	int64_t until = latest_at(s);
-	int err;
-
-	s->conn = begin_at(s, &s->search.at[s->search.next],
-			   s->search.nr > 1 || nr_hosts(s) > 1);
-	if (!s->conn)
-		return fail(s, -ENOMEM, "no memory");
-	while (PQstatus(s->conn) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
-	       status != PGRES_POLLING_FAILED) {
-		if (!wait_for(s->conn, status == PGRES_POLLING_WRITING, until))
+		if (left <= 0)
 			return fail(s, -EIO, "the server does not answer");
-		status = PQconnectPoll(s->conn);
+		left = left < DAY_US ? left : DAY_US;
+		poll(fds, LANES + 1, (int)(left / US_PER_MS) + 1);
+		for (int i = 0; i <= LANES; i++)
+			if (fds[i].revents)
+				to->status[i] = PQconnectPoll(to->conn[i]);
 	}
-	if (status != PGRES_POLLING_OK)
-		return fail(s, -EIO, "%s", PQerrorMessage(s->conn));
-	s->until = until;
-	err = set_up_session(s);
-	s->until = 0;
-	return err;
+	if (nr)
+		drop(to);
+	return nr;
 }
 
-/* Make all connections, or none, to the address whose turn it is. */
-static int open_all(struct pg *s)
+/*
+ * How long to wait for a server that has let us in: to the end of the lease, as long as that lasts,
+ * since its runs must not be left alone. Otherwise not long, since the loop waits, too.
+ */
+static int64_t latest_answer(const struct pg *s)
 {
-	int err = open_one(s);
+	int64_t now = boot_us();
 
-	for (int i = 0; i < LANES && !err; i++) {
-		s->lanes[i].conn = s->conn;
+	return s->store.life && s->store.lease_end > now ? s->store.lease_end : now + AGAIN_US;
+}
+
+/* All are connected: set them up, and take them. Returns 0 or an error; then we have none. */
+static int take_all(struct pg *s)
+{
+	int err = 0;
+
+	s->until = latest_answer(s);
+	for (int i = 0; i <= LANES && !err; i++) {
+		s->conn = s->search.conn[i];
+		s->search.conn[i] = NULL;
 		s->store.fds[i] = PQsocket(s->conn);
-		s->conn = NULL;
-		err = open_one(s);
+		err = set_up_session(s);
+		if (!err && i < LANES) {
+			s->lanes[i].conn = s->conn;
+			s->conn = NULL;
+		}
 	}
+	s->until = 0;
 	if (err)
 		let_go(s);
-	else
-		s->store.fds[LANES] = PQsocket(s->conn);
 	return err;
 }
 
@@ -891,8 +944,8 @@ static void found_server(struct search *to)
 
 /*
  * Make all connections, to the address that was good the last time or to one that follows. A daemon
- * that has no life yet tries all. One that has tries no more of them after some time, so that the
- * loop can do something else; then the next call continues.
+ * that has no life yet tries all. One that has waits only for some time, so that the loop can do
+ * something else; then the next call continues.
  */
 static int find_server(struct pg *s)
 {
@@ -903,7 +956,11 @@ static int find_server(struct pg *s)
 	do {
 		if (!s->search.nr)
 			find_addresses(s);
-		err = open_all(s);
+		err = connect_all(s, until);
+		if (err && *s->search.conn && boot_us() < s->search.end)
+			return err;
+		if (!err)
+			err = take_all(s);
 		if (err)
 			hosts += next_address(s);
 		else
@@ -1526,6 +1583,7 @@ static void pg_close(struct store *store)
 			free(lane->values[c]);
 	}
 	PQconninfoFree(s->options);
+	drop(&s->search);
 	forget_addresses(&s->search);
 	free(s->search.good);
 	free(s->since);
@@ -1597,8 +1655,11 @@ static int make_tables(struct pg *s)
 			   (long long)have, SCHEMA_VERSION);
 	if (!err && have < SCHEMA_VERSION)
 		err = check_lives(s);
+	/* However long it takes. */
+	s->until = INT64_MAX;
 	for (int64_t v = have; !err && v < SCHEMA_VERSION; v++)
 		err = command(s, steps[v]);
+	s->until = 0;
 	return err;
 }
 
@@ -1625,24 +1686,35 @@ static int make_code(struct pg *s)
 }
 
 /*
- * Set up all or nothing, one daemon at a time. To convert the tables of a long history may take
- * hours, and a daemon that begins has no lease that could end while it waits for that, so it waits
- * as long as it takes.
+ * Wait until no other daemon sets the store up. To convert the tables of a long history may take it
+ * hours. So ask again and again: each answer has its time, and a connection that was lost is
+ * noticed.
  */
+static int lock_tables(struct pg *s)
+{
+	struct params none = { 0 };
+	int64_t have = 0;
+	int err = command(s, "BEGIN");
+
+	while (!err) {
+		err = ask(s, "SELECT CAST(pg_try_advisory_xact_lock(7481) AS int)", &none, &have);
+		if (have)
+			break;
+		poll(NULL, 0, 100);
+	}
+	return err;
+}
+
+/* Set up all or nothing, one daemon at a time. */
 static int set_up(struct pg *s)
 {
-	int err;
+	int err = lock_tables(s);
 
-	s->until = INT64_MAX;
-	err = command(s, "BEGIN; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(7481)");
 	if (!err)
 		err = make_tables(s);
 	if (!err)
 		err = make_code(s);
-	if (!err)
-		err = command(s, "COMMIT");
-	s->until = 0;
-	return err;
+	return err ? err : command(s, "COMMIT");
 }
 
 /*

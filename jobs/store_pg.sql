@@ -15,11 +15,12 @@ BEGIN
 		EXECUTE 'DROP FUNCTION ' || f;
 	END LOOP;
 END $$;
-DROP TABLE IF EXISTS twheel.node, twheel.lane, twheel.past;
+DROP TABLE IF EXISTS twheel.node, twheel.lane, twheel.past, twheel.seen;
 
 -- A row is a life. If the server was away for a while, or its clock was set forward, all leases are over. So a life
--- that begins, or whose own lease was over when it came back, may bury nobody before buries_from, a lease later.
--- lease is how long one is, in us. key is a random number of the daemon, or 0.
+-- whose own lease was over when it came back, or that begins when all are over, may bury nobody before buries_from, a
+-- lease later; and one that begins meanwhile, nobody before that, either. lease is how long one is, in us. key is a
+-- random number of the daemon, or 0. seen is the lease of the life that left last: the server was there then.
 CREATE TABLE twheel.node (
 	id		bigserial PRIMARY KEY,
 	key		bigint NOT NULL,
@@ -28,6 +29,7 @@ CREATE TABLE twheel.node (
 	lease_until	timestamptz NOT NULL,
 	buries_from	timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 50);
+CREATE TABLE twheel.seen AS SELECT CAST('-infinity' AS timestamptz) AS lease_until;
 -- A life writes turns in lanes, beside each other. turn is the number of the last one. To bury a life is
 -- to delete its rows: that waits for what the life is writing, and whatever it writes after that fails.
 CREATE TABLE twheel.lane (
@@ -95,25 +97,30 @@ BEGIN
 END $$;
 
 -- Begin a life, with this key. The life whose key was old, if there is one, is certainly over. Its number alone would
--- not do: the daemon may have had that from another store, or from this one before it was restored. code is the caller's
--- text of this file: since the caller has looked whether the functions are those of its version, a daemon of another
--- version may have made its own. The lock is that under which they are made.
-CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint DEFAULT 0, code text DEFAULT NULL)
-RETURNS bigint LANGUAGE plpgsql AS $$
+-- not do: the daemon may have had that from another store, or from this one before it was restored. code is the MD5
+-- of the caller's text of this file: since the caller has looked whether the functions are those of its version, a
+-- daemon of another version may have made its own. The lock is that under which they are made.
+CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint, code text) RETURNS bigint
+LANGUAGE plpgsql AS $$
 DECLARE
+	last timestamptz;
+	wait_until timestamptz;
 	me bigint;
 BEGIN
 	PERFORM pg_advisory_xact_lock_shared(7481);
-	IF EXISTS (SELECT FROM twheel.version v WHERE v.code <> md5(join_as.code)) THEN
+	IF NOT EXISTS (SELECT FROM twheel.version v WHERE v.code = join_as.code) THEN
 		RAISE EXCEPTION 'a daemon of another version has begun' USING ERRCODE = 'TW002';
 	END IF;
+	SELECT greatest(max(s.lease_until), (SELECT max(n.lease_until) FROM twheel.node n)) INTO last FROM twheel.seen s;
 	PERFORM twheel.bury(n.id) FROM twheel.node n WHERE n.key = old AND old <> 0;
 	-- We see what was written by transactions that are over. If it says another one, it is of the server from
 	-- which this database was restored.
 	DELETE FROM twheel.inbox i
 		WHERE i.xid >= CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint);
+	SELECT CASE WHEN last < clock_timestamp() THEN twheel.until(join_as.lease) ELSE max(n.buries_from) END
+		INTO wait_until FROM twheel.node n;
 	me := twheel.new_life(key, name, lease);
-	UPDATE twheel.node n SET buries_from = n.lease_until WHERE n.id = me;
+	UPDATE twheel.node n SET buries_from = coalesce(wait_until, '-infinity') WHERE n.id = me;
 	INSERT INTO twheel.lane SELECT me, generate_series(0, 1);	-- LANES of store.h
 	PERFORM twheel.forget();
 	RETURN me;
@@ -125,10 +132,11 @@ CREATE FUNCTION twheel.go_on(old bigint, name text, lease bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
 	was timestamptz;
+	wait_until timestamptz;
 	same bigint;
 	me bigint;
 BEGIN
-	SELECT n.lease_until, n.key INTO was, same FROM twheel.node n WHERE n.id = old FOR UPDATE;
+	SELECT n.lease_until, n.buries_from, n.key INTO was, wait_until, same FROM twheel.node n WHERE n.id = old FOR UPDATE;
 	IF NOT FOUND THEN
 		PERFORM twheel.buried(old);
 	END IF;
@@ -136,7 +144,7 @@ BEGIN
 	UPDATE twheel.lane l SET node = me WHERE l.node = old;
 	DELETE FROM twheel.node n WHERE n.id = old;
 	UPDATE twheel.node n SET buries_from = CASE
-		WHEN was < clock_timestamp() THEN twheel.until(go_on.lease) ELSE '-infinity' END
+		WHEN was < clock_timestamp() THEN twheel.until(go_on.lease) ELSE wait_until END
 		WHERE n.id = me;
 	UPDATE twheel.running r SET life = me WHERE r.life = old;
 	UPDATE twheel.part p SET node = me WHERE p.node = old;
@@ -145,6 +153,8 @@ BEGIN
 END $$;
 
 CREATE FUNCTION twheel.leave(me bigint) RETURNS void LANGUAGE sql AS $$
+	SELECT FROM twheel.node WHERE id = me FOR UPDATE;
+	UPDATE twheel.seen s SET lease_until = n.lease_until FROM twheel.node n WHERE n.id = me;
 	SELECT twheel.bury(me);
 	UPDATE twheel.part SET node = NULL WHERE node = me;
 	SELECT pg_notify('twheel', 'lives');

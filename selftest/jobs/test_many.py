@@ -222,13 +222,17 @@ def waits_for(server, first, sql):
         return waits, asked.result()
 
 
+def join_sql(name):
+    return f"SELECT twheel.join_as(0, '{name}', 3600000000, 0, (SELECT code FROM version))"
+
+
 def fence(tap):
     """The functions of the schema, by hand."""
-    with Server() as server, Node(server) as node:
+    with Server() as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
         node.stop()
-        me = server.query("SELECT twheel.join_as(0, 'hand', 3600000000)")[0][0]
+        me = server.query(join_sql("hand"))[0][0]
         tap.same(server.query(f"SELECT twheel.balance({me})"), [(-1,)], "a single life owns all parts")
         row = server.query("INSERT INTO due (job, at, main) SELECT id, 1, 0 FROM job RETURNING id, at")[0]
         late = server.query(f"INSERT INTO due (job, at, main) SELECT id, {2**62}, 0 FROM job RETURNING id, at")[0]
@@ -245,14 +249,24 @@ def fence(tap):
                  [(me, -1, 0, 2), (me, -1, 1, 1)], "a life continues under another number, with all that it has")
         tap.ok("TW001" in psql_error(server, turn_sql(old, 3)), "the old number of a life is refused")
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {me}")
-        heir = server.query("SELECT twheel.join_as(0, 'heir', 3600000000)")[0][0]
+        hasty = server.query(join_sql("hasty"))[0][0]
+        tap.same(server.query(f"SELECT buries_from > now() FROM node WHERE id = {hasty}"), [("f",)], "a life that begins soon after another has left waits for nobody")
+        server.query(f"SELECT twheel.leave({hasty})")
+        server.query("UPDATE seen SET lease_until = now()")
+        heir = server.query(join_sql("heir"))[0][0]
         tap.same(server.query(f"SELECT twheel.balance({heir})"), [(0,)], "a life that begins buries nobody at once")
+        nodes = "SELECT max(buries_from) > now(), min(buries_from) = max(buries_from) FROM node WHERE lease_until > now()"
+        next_ = server.query(join_sql("next"))[0][0]
+        tap.same(server.query(nodes), [("t", "t")], "nor does one that begins soon after that")
+        heir = server.query(f"SELECT twheel.go_on({heir}, 'heir', 3600000000)")[0][0]
+        tap.same(server.query(nodes), [("t", "t")], "nor one of these that lost its connection")
+        server.query(f"SELECT twheel.leave({next_})")
         server.query(f"UPDATE node SET buries_from = now() WHERE id = {heir}")
         tap.same(server.query(f"SELECT twheel.balance({heir})"), [(-1,)], "a life whose lease is over is buried, and its parts are taken over")
         errors = [psql_error(server, sql) for sql in (turn_sql(me, 3), f"SELECT twheel.beat({me}, 0, 1)",
                                                       f"SELECT twheel.balance({me})", f"SELECT twheel.go_on({me}, 'x', 1)")]
         tap.ok(all("TW001" in e for e in errors), "a buried life can write nothing", *errors)
-        other = server.query("SELECT twheel.join_as(0, 'other', 3600000000)")[0][0]
+        other = server.query(join_sql("other"))[0][0]
         theirs = server.query("INSERT INTO due (job, at, main) SELECT id, 1, 0 FROM job RETURNING id, at")[0]
         tap.same([server.query(turn_sql(other, nr, theirs, kind=kind)) for nr, kind in ((1, 2), (2, 3), (3, 4))], [[]] * 3,
                  "a life can neither fire nor leave out what another owns")
@@ -1148,7 +1162,8 @@ def waits_for_tables(tap):
             print("BEGIN; SELECT pg_advisory_xact_lock(7481);", file=other.stdin, flush=True)
             until(lambda: has_begun(server))
             node.start(wait=False)
-            waited = until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+            asked = "SELECT 1 FROM pg_stat_activity WHERE application_name <> 'psql' AND query LIKE '%pg_try_advisory_xact_lock%'"
+            waited = until(lambda: server.query(asked))
             time.sleep(LEASE)
             print("COMMIT;", file=other.stdin, flush=True)
             other.stdin.close()
@@ -1369,7 +1384,7 @@ def versions(tap):
         node.stop()
         error = psql_error(server, "SELECT twheel.join_as(0, 'hand', 3600000000, 0, 'its functions')")
         tap.ok("a daemon of another version has begun" in error, "a daemon does not begin a life with functions that are not its own", error)
-        server.query("""CREATE OR REPLACE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint DEFAULT 0, code text DEFAULT NULL)
+        server.query("""CREATE OR REPLACE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint, code text)
                         RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'another has begun' USING ERRCODE = 'TW002'; END $$""")
         node.start(wait=False)
         tap.ok(ended(node) == 1 and "another has begun" in node.stderr(), "it ends then", node.stderr())
@@ -1535,7 +1550,7 @@ def killed_at_steps(tap):
 
 # What it is about: how many points it has, and its tests.
 ABOUT = {
-    "lives": (58, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
+    "lives": (61, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
     "firings": (18, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
     "tables": (30, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,

@@ -827,13 +827,15 @@ def open_state(tap):
                  for path, dirs, files in os.walk(f"{d.dir}/state") for name in dirs + files}
         tap.ok(len(modes) > 3 and set(modes.values()) == {"0o0"}, "what is in it is the daemon's alone", modes)
         d.stop()
-        cases = {"everybody may write": (1, os.chmod, 0o757), "a group may write": (None, os.chmod, 0o775), "others own": (None, os.chown, 65534, -1)}
-        for who, (status, change, *to) in list(cases.items())[:2 + ROOT]:
+        cases = {"everybody may write": (1, "by everybody: its mode is 757", os.chmod, 0o757),
+                 "a group may write": (None, "and its mode is 775", os.chmod, 0o775),
+                 "somebody else owns": (None, "it belongs to user 65534", os.chown, 65534, -1)}
+        for who, (status, says, change, *to) in list(cases.items())[:2 + ROOT]:
             os.chmod(f"{d.dir}/state", 0o755)
             change(f"{d.dir}/state", *to)
             d.start(wait=False)
             until(lambda: d.process.poll() is not None or d.answers(), 20)
-            tap.ok(d.process.poll() == status and "state' can be written by" in d.stderr(), f"a state directory that {who}", d.stderr())
+            tap.ok(d.process.poll() == status and says in d.stderr(), f"a state directory that {who}", d.stderr())
             d.kill()
 
 

@@ -270,6 +270,16 @@ static int unusable(struct pg *s, PGconn *conn, const char *why)
 	return err;
 }
 
+/* How long it is until @until, for poll(): 0 if that is over, and a day at most. */
+static int ms_until(int64_t until)
+{
+	int64_t left = until - boot_us();
+
+	if (left <= 0)
+		return 0;
+	return (int)((left < DAY_US ? left : DAY_US) / US_PER_MS) + 1;
+}
+
 /*
  * Wait until a connection is readable, or with @write writable. Returns false if it is not by
  * @until, a time of boot_us().
@@ -277,14 +287,12 @@ static int unusable(struct pg *s, PGconn *conn, const char *why)
 static bool wait_for(const PGconn *conn, bool write, int64_t until)
 {
 	struct pollfd pollfd = { .fd = PQsocket(conn) };
-	int64_t left = until - boot_us();
-	int n;
+	int left = ms_until(until), n;
 
 	pollfd.events = (short)(POLLIN | (write ? POLLOUT : 0));
-	if (left <= 0)
+	if (!left)
 		return false;
-	left = left < DAY_US ? left : DAY_US;
-	n = poll(&pollfd, 1, (int)(left / US_PER_MS) + 1);
+	n = poll(&pollfd, 1, left);
 	return n > 0 || (n < 0 && errno == EINTR);
 }
 
@@ -886,12 +894,11 @@ static int connect_all(struct pg *s, int64_t until)
 	if (until > to->end)
 		until = to->end;
 	while ((nr = incomplete(s, fds)) > 0) {
-		int64_t left = until - boot_us();
+		int left = ms_until(until);
 
-		if (left <= 0)
+		if (!left)
 			return fail(s, -EIO, "the server does not answer");
-		left = left < DAY_US ? left : DAY_US;
-		poll(fds, LANES + 1, (int)(left / US_PER_MS) + 1);
+		poll(fds, LANES + 1, left);
 		for (int i = 0; i <= LANES; i++)
 			if (fds[i].revents)
 				to->status[i] = PQconnectPoll(to->conn[i]);
@@ -902,22 +909,15 @@ static int connect_all(struct pg *s, int64_t until)
 }
 
 /*
- * How long to wait for a server that has let us in: to the end of the lease, as long as that lasts,
- * since its runs must not be left alone. Otherwise not long, since the loop waits, too.
+ * All are connected: set them up, and take them. Without a life, too, a server that has let us in
+ * and says nothing more is not waited for long: there may be others. Returns 0 or an error; then we
+ * have none.
  */
-static int64_t latest_answer(const struct pg *s)
-{
-	int64_t now = boot_us();
-
-	return s->store.life && s->store.lease_end > now ? s->store.lease_end : now + AGAIN_US;
-}
-
-/* All are connected: set them up, and take them. Returns 0 or an error; then we have none. */
 static int take_all(struct pg *s)
 {
 	int err = 0;
 
-	s->until = latest_answer(s);
+	s->until = s->store.life ? latest(s) : boot_us() + AGAIN_US;
 	for (int i = 0; i <= LANES && !err; i++) {
 		s->conn = s->search.conn[i];
 		s->search.conn[i] = NULL;
@@ -957,6 +957,7 @@ static int find_server(struct pg *s)
 		if (!s->search.nr)
 			find_addresses(s);
 		err = connect_all(s, until);
+		/* The time of the address is not over yet, but that of this call is. */
 		if (err && *s->search.conn && boot_us() < s->search.end)
 			return err;
 		if (!err)

@@ -589,7 +589,7 @@ int64_t old_life(void);
 void keep_life(void);
 /* Execute the program again, as another life. The processes of runs have been killed before. */
 noreturn void begin_again(void);
-/* End the program, because the store cannot be used at the beginning. */
+/* End the program, or begin again: the store cannot be used at the beginning. @err is why, or 0. */
 noreturn void give_up(int err);
 
 /* The name of this machine among those that share the store. */

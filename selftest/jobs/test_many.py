@@ -1258,6 +1258,11 @@ def moved(tap):
         tap.ok(time.monotonic() - began < float(LONG[:-1]), "a daemon whose connections were lost once finds its last life", a.stderr())
 
 
+def runs_again(server, seconds=60):
+    over = server.over()
+    return until(lambda: server.over() > over + 2, seconds)
+
+
 def silent_host(tap):
     """The first of two addresses does not answer, from the beginning, and later while the daemon is connected there."""
     with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, url="") as node:
@@ -1267,11 +1272,9 @@ def silent_host(tap):
             proxy.deaf = frozenset(["up", "down"]) if deaf else frozenset()
             node.start()
             node.put("j", rate="200ms", exec=["true"])
-            over = server.over()
-            here = until(lambda: server.over() > over + 2)
+            here = runs_again(server)
             proxy.deaf = frozenset(["up", "down"])
-            over = server.over()
-            tap.ok(here and until(lambda: server.over() > over + 2), f"an address that does not answer is left, {deaf}", node.stderr())
+            tap.ok(here and runs_again(server), f"an address that does not answer is left, {deaf}", node.stderr())
             node.kill()
             proxy.cut()
 
@@ -1328,11 +1331,6 @@ def half_dead(tap):
         node.args = (f"--store={both}", *node.args[1:])
         node.start(wait=False)
         tap.ok(until(node.answers, 30), "a server that lets in and says nothing more is left", node.stderr())
-
-
-def runs_again(server, seconds=60):
-    over = server.over()
-    return until(lambda: server.over() > over + 2, seconds)
 
 
 def names(tap):

@@ -64,19 +64,24 @@ static char *word(char **s)
 	return start;
 }
 
-/* Remove the quotes around @s, if there are any. */
+/*
+ * Remove the quotes around @s; if there are none, the blanks after it. Returns NULL if a quote that
+ * begins it does not end it, too: cron takes no such line either.
+ */
 static char *unquote(char *s)
 {
-	size_t len;
+	char *end;
 
 	s = blanks(s);
-	len = strlen(s);
-	while (len && isblank((unsigned char)s[len - 1]))
-		s[--len] = 0;
-	if (len > 1 && (*s == '"' || *s == '\'') && s[len - 1] == *s) {
-		s[len - 1] = 0;
-		s++;
+	if (*s == '"' || *s == '\'') {
+		end = strchr(s + 1, *s);
+		if (!end || *blanks(end + 1))
+			return NULL;
+		*end = 0;
+		return s + 1;
 	}
+	for (end = s + strlen(s); end > s && isblank((unsigned char)end[-1]);)
+		*--end = 0;
 	return s;
 }
 
@@ -89,6 +94,16 @@ static bool is_crons_own(const char *name)
 		if (!strcmp(name, own[i]))
 			return true;
 	return !strncmp(name, "TWHEEL_", 7);
+}
+
+static void set_variable(struct crontab *tab, const char *name, const char *value)
+{
+	if (!strcmp(name, "SHELL"))
+		tab->shell = format("%s", value);
+	if (!strcmp(name, "CRON_TZ"))
+		tab->zone = format("%s", value);
+	else if (!is_crons_own(name))
+		json_object_object_add(tab->env, name, string_new(value));
 }
 
 /* Take a line NAME=VALUE. Returns false if it is no such line. */
@@ -105,12 +120,10 @@ static bool read_variable(struct crontab *tab, char *s)
 		return false;
 	value = unquote(value + 1);
 	*end = 0;
-	if (!strcmp(name, "SHELL"))
-		tab->shell = format("%s", value);
-	if (!strcmp(name, "CRON_TZ"))
-		tab->zone = format("%s", value);
-	else if (!is_crons_own(name))
-		json_object_object_add(tab->env, name, string_new(value));
+	if (value)
+		set_variable(tab, name, value);
+	else
+		wrong(tab, "the quotes do not enclose the whole value");
 	return true;
 }
 

@@ -205,6 +205,13 @@ CRON_TZ=Europe/Berlin
 @daily    true
 """
 
+QUOTES = """A="it's"
+B=x"y"
+C="a" b
+D='a
+* * * * * true
+"""
+
 
 def crontabs(tap, job, d):
     path = f"{d.dir}/tab"
@@ -230,6 +237,8 @@ def crontabs(tap, job, d):
     tap.same([shown["exec"][2], shown["input"]], ["printf 'a\\b' % \\x\\", "in%\\\\\n"], "import: backslashes, as cron has them")
     done = job("import", "-", "--prefix=x-", stdin="FOO-BAR=1\n* * * * * true\n")
     tap.same(done.stderr, "-:1: 'FOO-BAR' is not a valid name for a variable\n", "import: a bad variable")
+    done = job("import", "-", "--prefix=x-", stdin=QUOTES)
+    tap.same(done.stderr.splitlines(), [f"-:{n}: the quotes do not enclose the whole value" for n in (3, 4)], "import: quotes")
     done = job("import", "-", "--prefix=x-", stdin="* * * * * true\n61 * * * * true\n")
     tap.same(done.stderr, "twheel job: job 'x-2': cron: minute '61' is not in 0-59\n", "import: the daemon's error message")
     tap.same(job.json("ls", "x-"), [], "import: with an error no job is added")
@@ -340,7 +349,7 @@ def words(tap, job, d):
 
 
 def main():
-    tap = Tap(109)
+    tap = Tap(110)
     with Daemon() as d:
         job = Command(d.start())
         jobs(tap, job)

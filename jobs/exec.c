@@ -377,6 +377,16 @@ static void end_ready(struct source *source)
 }
 
 /*
+ * Send a signal to the group of a child. Until the child has called setsid(), the group does not
+ * exist, and the child alone is all there is: it has no process of its own yet.
+ */
+static void signal_group(pid_t pid, int sig)
+{
+	if (kill(-pid, sig) && errno == ESRCH)
+		kill(pid, sig);
+}
+
+/*
  * Send a signal to all processes of the run. A stopped process takes the signal only when it
  * continues.
  */
@@ -384,9 +394,9 @@ void exec_signal(struct run *run, int sig)
 {
 	if (sig == SIGKILL)
 		cgroup_kill(run);
-	kill(-run->process.pid, sig);
+	signal_group(run->process.pid, sig);
 	if (sig != SIGKILL)
-		kill(-run->process.pid, SIGCONT);
+		signal_group(run->process.pid, SIGCONT);
 }
 
 /*

@@ -13,6 +13,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -22,6 +23,7 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,8 +34,8 @@
 
 #define IDLE_US		(30 * US_PER_S)	/* then a connection is closed */
 #define SILENT_US	(3 * US_PER_S)	/* until the headers of its first request must be there */
-#define UNREAD_S	60U	/* for how long a client may read nothing of an answer; */
-#define STRANGER_S	30U	/* and one without a token */
+#define UNREAD_LOOKS	20	/* every SILENT_US, of which a client has read nothing */
+#define STRANGER_LOOKS	10	/* and one without a token */
 #define CONNECTIONS	1000U
 #define APART_US	(20 * US_PER_MS)	/* between requests that look again */
 #define TURN_US		(5 * US_PER_MS)	/* of a turn of the loop, for requests that may only read */
@@ -54,6 +56,9 @@
  *		sent. Both are times of CLOCK_BOOTTIME in us
  * @known:	the headers of a first request were there
  * @answered:	a request has come completely, and its answer is not sent completely
+ * @friend:	the last request had a token, or came by the socket
+ * @queued:	how many bytes it had not taken at the last look, of those that were sent to it
+ * @stalled:	at how many looks in a row this was the same number, and it has sent nothing
  */
 struct client {
 	TAILQ_ENTRY(client)	all;
@@ -62,6 +67,9 @@ struct client {
 	int64_t			active;
 	bool			known;
 	bool			answered;
+	bool			friend;
+	int			queued;
+	int			stalled;
 };
 
 TAILQ_HEAD(clients, client);
@@ -531,13 +539,10 @@ static void forget_answer(struct request *r)
 	r->text = NULL;
 }
 
-/*
- * Let libmicrohttpd close the connection when it could send nothing for so long. While nothing is
- * sent it has no limit, 0: see close_silent().
- */
-static void limit(struct MHD_Connection *conn, unsigned int seconds)
+/* What is kept for the connection. NULL: there was no memory. */
+static struct client *client_of(struct MHD_Connection *conn)
 {
-	MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
 static enum MHD_Result answer(struct request *r)
@@ -550,9 +555,10 @@ static enum MHD_Result answer(struct request *r)
 	response = r->json ? json_response(r) : text_response(r);
 	answers_unread += r->unread;
 	forget_answer(r);
+	if (client_of(r->conn))
+		client_of(r->conn)->friend = r->role != ROLE_NONE;
 	if (r->status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-	limit(r->conn, r->role == ROLE_NONE ? STRANGER_S : UNREAD_S);
 	result = MHD_queue_response(r->conn, r->status, response);
 	MHD_destroy_response(response);
 	return result;
@@ -748,7 +754,7 @@ static void look_later(struct server *server, struct client *c)
 	TAILQ_INSERT_TAIL(&server->clients, c, all);
 }
 
-/* If there is no memory, the connection has only libmicrohttpd's own limit. */
+/* If there is no memory, the connection has no limit. */
 static void connection_changed(void *arg, struct MHD_Connection *conn, void **context,
 			       enum MHD_ConnectionNotificationCode what)
 {
@@ -771,14 +777,14 @@ static void connection_changed(void *arg, struct MHD_Connection *conn, void **co
 /* The client has sent something: with @answered, all of a request. Or an answer was sent to it. */
 static void client_speaks(struct MHD_Connection *conn, bool answered)
 {
-	struct client *c =
-		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	struct client *c = client_of(conn);
 
 	if (!c)
 		return;
 	c->active = boot_us();
 	c->known = true;
 	c->answered = answered;
+	c->stalled = 0;
 }
 
 /*
@@ -797,25 +803,44 @@ static int64_t silent_for(const struct client *c, int64_t now)
 	return heard < us ? heard : us;
 }
 
-/* Is the connection to be closed? Not if there is something that libmicrohttpd has not read. */
-static bool is_over(const struct client *c, int64_t now)
+/*
+ * Has the client taken nothing of what is sent to it, for so long? It may be slow: the kernel says
+ * that libmicrohttpd can send more only when much of its buffer is free. So the bytes that wait
+ * there are counted. They are looked at, and not the time: this process may have stood still.
+ */
+static bool has_stalled(struct client *c, int queued)
 {
+	c->stalled = queued == c->queued ? c->stalled + 1 : 0;
+	c->queued = queued;
+	return c->stalled >= (c->friend ? UNREAD_LOOKS : STRANGER_LOOKS);
+}
+
+/*
+ * Is the connection to be closed? What has come and was not read yet is read soon, unless
+ * libmicrohttpd itself has something to send: then it reads nothing.
+ */
+static bool is_over(struct client *c, int64_t now)
+{
+	int queued = 0;
+
+	ioctl(descriptor_of(c->conn), SIOCOUTQ, &queued);
 	if (c->answered)
-		return false;
+		return queued && has_stalled(c, queued);
 	switch (peek(c->conn)) {
 	case PEEK_GONE:
 		return true;
 	case PEEK_SILENT:
 		return !c->known || silent_for(c, now) >= IDLE_US;
 	default:
-		return false;
+		return has_stalled(c, queued);
 	}
 }
 
 /*
  * Look at the connections whose time has come, and close those whose clients have gone, or were
  * silent for too long. What a client has sent is read first, however long we did something else. A
- * limit of libmicrohttpd's own does not do that. It closes what has been silent, and reads then.
+ * limit of libmicrohttpd's own does not do that: it closes what has been silent, and reads then.
+ * Nor does it see that a client reads slowly.
  *
  * Nor does libmicrohttpd always notice that a client has gone. If a client sends a part of a
  * request and closes its connection before libmicrohttpd has read that part, libmicrohttpd reads
@@ -896,7 +921,6 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 	client_speaks(conn, false);
 	if (!r)
 		return;
-	limit(conn, 0);
 	answers_unread -= r->unread;
 	forget_answer(r);
 	take_free(r->take);

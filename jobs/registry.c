@@ -1081,6 +1081,23 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 
 /* ---- zones -------------------------------------------------------------------------- */
 
+/*
+ * When is @job due, if the rules of its zone are not those by which it was planned? By the new ones
+ * a time may have passed that was still to come by the old ones: it is nearer to the planned time
+ * than the next one is, and nothing was fired since. The job is due at that, so it is run or
+ * counted as missed.
+ */
+static int64_t due_by_new_rules(const struct job *job)
+{
+	int64_t old = job->due_at, at = due_now(job, old), fired = 0, passed;
+
+	if (at == old || store_fired(store, job->id, &fired))
+		return at;
+	passed = 2 * old - at > fired ? 2 * old - at : fired;
+	passed = next_due(&job->def, job->name, passed);
+	return passed && passed < at ? passed : at;
+}
+
 static void find_outdated(void *arg, struct job *job)
 {
 	struct affected *a = arg;
@@ -1090,7 +1107,7 @@ static void find_outdated(void *arg, struct job *job)
 	if (job->broken || job->def.kind != KIND_CRON || !job->due_id ||
 	    !store_owns(store, job->id))
 		return;
-	at = due_now(job, job->due_at);
+	at = due_by_new_rules(job);
 	if (at == job->due_at)
 		return;
 	add_affected(a, job);

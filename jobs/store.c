@@ -191,11 +191,12 @@ static const char *const queries[NR_QUERIES] = {
 			" id = $4 AND at = $5 AND shard = $6 AND attempt = $7 AND runner = $8 AND"
 			" state = 1",
 	/*
-	 * 1: it is over already, and was this runner's; 2: it is not away, but may be in a moment.
+	 * 1: it is over already, was this runner's, and ended so; 2: it is not away, but may be in
+	 * a moment.
 	 */
 	[Q_TASK_STATE] = "SELECT 1 FROM task WHERE id = $1 AND at = $2 AND shard = $3 AND"
-			 " attempt = $4 AND runner = $5 AND state = 2 AND outcome < 3 UNION ALL"
-			 " SELECT 2 FROM running WHERE id = $1 AND at = $2 AND attempt = $4 AND"
+			 " attempt = $4 AND runner = $5 AND state = 2 AND outcome = $6 AND status = $7"
+			 " UNION ALL SELECT 2 FROM running WHERE id = $1 AND at = $2 AND attempt = $4 AND"
 			 " state = 2 AND NOT EXISTS (SELECT 1 FROM task t WHERE t.id = $1 AND"
 			 " t.at = $2 AND t.attempt = $4)",
 	[Q_TASK_LOST] = "UPDATE task SET state = 2, outcome = 4, status = -1 WHERE id = $1 AND"

@@ -584,6 +584,8 @@ int store_idle(struct store *store, const char *const *pools, const char *const 
  * is not that runner's, or has ended in another way. -EAGAIN if it may be accepted in a moment.
  */
 int store_task_over(struct store *store, const struct task *task);
+/* Why is the task nobody's? The errors of store_task_over(), or 0 if it is over as @task says. */
+int store_task_gone(struct store *store, const struct task *task);
 /* If the task's time to be heard of is over at @now, the task is lost, and *@lost becomes true. */
 int store_task_lost(struct store *store, const struct task *task, int64_t now, bool *lost);
 /* The ready tasks of a firing are killed; unless @gently, those that are out are told to end. */

@@ -9,12 +9,12 @@
  * A life has a connection for each lane, so that the server can do a turn of each at the same time.
  * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
  * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
- * see connected(). The daemon waits for an answer at most as long as the lease. For the answer to a
- * turn it waits up to LONG_TURN leases, and renews its lease meanwhile. After that it closes all
- * connections. The server may still write what was sent on them, so it is not enough to connect
- * again and look: the life continues under a new number, and the rows of the old number can only be
- * changed when the server is done with them. The turns of a lane have numbers, so a turn that is
- * sent again is not done again.
+ * see connected(). The daemon waits for an answer until the lease is over, and for ANSWER_US at
+ * most. For the answer to a turn it waits up to LONG_TURN leases, and renews its lease meanwhile.
+ * After that it closes all connections. The server may still write what was sent on them, so it is
+ * not enough to connect again and look: the life continues under a new number, and the rows of the
+ * old number can only be changed when the server is done with them. The turns of a lane have
+ * numbers, so a turn that is sent again is not done again.
  *
  * The server's clock is the only one that counts. If an answer says that the time was t, then the
  * present time is at least t, and at most t plus the whole round trip. The daemon takes t for the
@@ -47,6 +47,7 @@
 #define TRIPS		16	/* how often a new life asks for the time, to know it closely */
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
 #define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
+#define ANSWER_US	(10 * US_PER_S)		/* and with one that is not */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
 #define LONG_TURN	10		/* leases: it is useless to wait longer for a turn */
 #define OID_INT8	20
@@ -296,16 +297,18 @@ static bool wait_for(const PGconn *conn, bool write, int64_t until)
 	return n > 0 || (n < 0 && errno == EINTR);
 }
 
-/* Until when to wait for the server: to the end of the lease, if there is one. */
+/* Until when to wait for an answer: not beyond the end of the lease, if there is one. */
 static int64_t latest(const struct pg *s)
 {
-	int64_t now = boot_us();
+	int64_t now = boot_us(), end = s->store.lease_end;
 
 	if (s->until)
 		return s->until;
 	if (!s->store.life)
 		return now + START_US;
-	return s->store.lease_end > now ? s->store.lease_end : now + AGAIN_US;
+	if (end <= now)
+		return now + AGAIN_US;
+	return end < now + ANSWER_US ? end : now + ANSWER_US;
 }
 
 /* Read the notifications that came with the last answer. Those of this connection do not count. */
@@ -362,23 +365,24 @@ static bool receive(struct pg *s, PGconn *conn, PGresult **result)
 /*
  * receive() of the answer to a turn. The connection of other statements is idle meanwhile, so the
  * lease is renewed on that, and a turn may take longer than a lease; but not for ever, since the
- * loop waits. If the renewal loses the connections, that of the lane is NULL afterwards.
+ * loop waits. It is also renewed if there is no answer for ANSWER_US, to see whether the server is
+ * there. If the renewal loses the connections, that of the lane is NULL afterwards.
  */
 static bool receive_turn(struct pg *s, struct lane *lane)
 {
-	int64_t end = boot_us() + LONG_TURN * s->store.lease, until = latest(s);
+	int64_t end = boot_us() + LONG_TURN * s->store.lease;
 	bool write;
 	int n;
 
 	while (!(n = take(lane->conn, &lane->answer, &write))) {
-		if (wait_for(lane->conn, write, s->renew < until ? s->renew : until))
+		if (wait_for(lane->conn, write, s->renew < latest(s) ? s->renew : latest(s)))
 			continue;
-		if (boot_us() >= until)
+		s->renew = boot_us();
+		if (s->renew >= end)
 			return false;
 		keep_lease(s);
 		if (!lane->conn)
 			return false;
-		until = latest(s) < end ? latest(s) : end;
 	}
 	return n > 0;
 }
@@ -634,15 +638,16 @@ static void no_notice(void *arg, const char *text)
 /* Prepare s->conn, which was just made. Returns 0 or an error. */
 static int set_up_session(struct pg *s)
 {
-	char text[1024];
+	int64_t lease = s->store.lease / US_PER_MS, most = AGAIN_US / US_PER_MS;
+	char text[1280];
 
 	PQsetNoticeProcessor(s->conn, no_notice, NULL);
 	PQsetnonblocking(s->conn, 1);
 	/*
 	 * Look rows up by index, and in the order in which joins are written. Plan each query
 	 * anew: a plan that was made when a table was small is bad when it has grown. If a daemon
-	 * stops in the middle of a transaction, the server ends that after a lease, so that others
-	 * can continue. Other settings replace those of the server's configuration, which could
+	 * stops in the middle of a transaction, the server ends that soon, so that others can
+	 * continue. Other settings replace those of the server's configuration, which could
 	 * break promises: an idle connection must stay, a statement must see what was committed
 	 * before it, and the daemon itself decides how long to wait for a statement.
 	 */
@@ -653,12 +658,14 @@ static int set_up_session(struct pg *s)
 		 "SET join_collapse_limit = 1; SET plan_cache_mode = force_custom_plan;"
 		 "SET idle_session_timeout = 0; SET statement_timeout = 0;"
 		 "SET default_transaction_isolation = 'read committed';"
+		 "SELECT set_config(name, '0', false) FROM pg_settings"
+		 " WHERE name = 'transaction_timeout';"		/* since PostgreSQL 17 */
 		 "SET idle_in_transaction_session_timeout = %lld; SET lock_timeout = %lld;"
 		 /* Ours, whatever the server's configuration becomes. */
 		 "SELECT set_config('synchronous_commit', coalesce(nullif("
 		 "current_setting('synchronous_commit'), 'off'), 'on'), false)",
-		 (long long)(s->store.lease / US_PER_MS),
-		 (long long)(s->store.lease / US_PER_MS / 2));
+		 (long long)(lease < most ? lease : most),
+		 (long long)(lease / 2 < most ? lease / 2 : most));
 	return command(s, text);
 }
 
@@ -1087,10 +1094,12 @@ static int pg_beat(struct store *store)
 	if (err)
 		s->renew = boot_us();
 	crash_point("a lease was renewed");
-	if (!err && todo)
-		err = share_out(s);
+	if (err || !todo)
+		return err;
+	err = share_out(s);
 	crash_point("parts were claimed");
-	return err;
+	/* If it could not be done, the next beat will try. What is ours does not wait for that. */
+	return err == -EIO && s->conn ? 0 : err;
 }
 
 static void pg_keep(struct store *store)
@@ -1460,16 +1469,20 @@ static int prepare_turn(struct pg *s, struct lane *lane, const struct params *p)
 	static const char text[] =
 		"SELECT * FROM twheel.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,"
 		" $14, $15, $16, $17, $18, $19, $20)";
+	struct params me = { 0 };
 	int sent, err;
 
 	if (lane->prepared == s->store.connection)
 		return 0;
+	add_number(&me, s->store.life);
 	sent = PQsendQuery(lane->conn, "SET plan_cache_mode = force_generic_plan");
 	PQclear(result_on(s, lane->conn, sent, &err));
 	if (err)
 		return err;
 	sent = PQsendPrepare(lane->conn, "turn", text, p->nr, p->type);
 	PQclear(result_on(s, lane->conn, sent, &err));
+	if (!err)
+		PQclear(call_on(s, lane->conn, "SELECT twheel.mark($1)", &me, &err));
 	if (!err)
 		lane->prepared = s->store.connection;
 	return err;

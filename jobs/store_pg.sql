@@ -17,19 +17,21 @@ BEGIN
 END $$;
 DROP TABLE IF EXISTS twheel.node, twheel.lane, twheel.past, twheel.seen;
 
--- A row is a life. If the server was away for a while, or its clock was set forward, all leases are over. So a life
--- whose own lease was over when it came back, or that begins when all are over, may bury nobody before buries_from, a
--- lease later; and one that begins meanwhile, nobody before that, either. lease is how long one is, in us. key is a
--- random number of the daemon, or 0. seen is the lease of the life that left last: the server was there then.
+-- A row is a life. lease is how long its lease is, in us, and lease_until when it ends: so it has renewed it for the last
+-- time at lease_until - lease. If the server was away for a while, or its clock was set forward, all leases are over,
+-- and those that live come back. So a life may bury another one only if it has itself been in touch with the server
+-- since a whole lease of the other. since is when it was not, for the last time: see twheel.touched(). key is a random
+-- number of the daemon, or 0. seen is the same of the life that left last.
 CREATE TABLE twheel.node (
 	id		bigserial PRIMARY KEY,
 	key		bigint NOT NULL,
 	name		text NOT NULL,
 	lease		bigint NOT NULL,
 	lease_until	timestamptz NOT NULL,
-	buries_from	timestamptz NOT NULL DEFAULT '-infinity'
+	since		timestamptz NOT NULL
 ) WITH (fillfactor = 50);
-CREATE TABLE twheel.seen AS SELECT CAST('-infinity' AS timestamptz) AS lease_until;
+CREATE TABLE twheel.seen AS
+	SELECT CAST('-infinity' AS timestamptz) AS last, CAST('-infinity' AS timestamptz) AS since;
 -- A life writes turns in lanes, beside each other. turn is the number of the last one. To bury a life is
 -- to delete its rows: that waits for what the life is writing, and whatever it writes after that fails.
 CREATE TABLE twheel.lane (
@@ -47,6 +49,10 @@ CREATE FUNCTION twheel.now_us() RETURNS bigint LANGUAGE sql AS
 CREATE FUNCTION twheel.until(lease bigint) RETURNS timestamptz LANGUAGE sql AS
 	$$ SELECT clock_timestamp() + lease * interval '1 microsecond' $$;
 
+-- When a life has renewed its lease for the last time.
+CREATE FUNCTION twheel.last(me bigint) RETURNS timestamptz LANGUAGE sql AS
+	$$ SELECT n.lease_until - n.lease * interval '1 microsecond' FROM twheel.node n WHERE n.id = me $$;
+
 CREATE FUNCTION twheel.buried(me bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION 'life % was buried', me USING ERRCODE = 'TW001';
@@ -61,6 +67,29 @@ BEGIN
 	END IF;
 END $$;
 
+-- A life that was in touch with the server at last continues what began at since. But if that was longer ago than the
+-- shortest lease, the server may have been away, and this begins now. So it does if the clock was set back.
+CREATE FUNCTION twheel.touched(last timestamptz, since timestamptz) RETURNS timestamptz LANGUAGE sql AS $$
+	SELECT CASE WHEN last BETWEEN (SELECT twheel.until(-min(n.lease)) FROM twheel.node n) AND clock_timestamp()
+		THEN least(since, clock_timestamp()) ELSE clock_timestamp() END
+$$;
+
+-- The caller is a session of life me. Whoever buries a life ends its sessions by this lock.
+CREATE FUNCTION twheel.mark(me bigint) RETURNS void LANGUAGE sql AS
+	$$ SELECT pg_advisory_lock_shared((CAST(7484 AS bigint) << 32) + me) $$;
+
+-- End the sessions of a life that is over, or has lost its connections, except the caller's. The server may not have
+-- noticed: while it sends an answer to a machine that is away, or to a process that is stopped, it keeps the locks of
+-- the transaction for as long as TCP tries. If the sessions are of a role that the caller's may not end, they stay.
+CREATE FUNCTION twheel.cut(old bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+		WHERE d.datname = current_database() AND l.locktype = 'advisory' AND l.classid = 7484 AND l.objsubid = 1
+			AND CAST(l.objid AS bigint) = old AND l.pid <> pg_backend_pid();
+EXCEPTION WHEN insufficient_privilege THEN
+	NULL;
+END $$;
+
 -- The row of the node is locked first, so that its lease is not renewed meanwhile.
 CREATE FUNCTION twheel.bury(old bigint) RETURNS void LANGUAGE sql AS $$
 	SELECT FROM twheel.node WHERE id = old FOR UPDATE;
@@ -68,13 +97,15 @@ CREATE FUNCTION twheel.bury(old bigint) RETURNS void LANGUAGE sql AS $$
 	DELETE FROM twheel.node WHERE id = old;
 $$;
 
-CREATE FUNCTION twheel.new_life(key bigint, name text, lease bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION twheel.new_life(key bigint, name text, lease bigint, since timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
 DECLARE
 	me bigint;
 BEGIN
-	INSERT INTO twheel.node (key, name, lease, lease_until) VALUES (key, name, lease, twheel.until(lease))
-		RETURNING id INTO me;
+	INSERT INTO twheel.node (key, name, lease, lease_until, since)
+		VALUES (key, name, lease, twheel.until(lease), since) RETURNING id INTO me;
 	INSERT INTO twheel.life VALUES (me, name);
+	PERFORM twheel.mark(me);
 	RETURN me;
 END $$;
 
@@ -103,49 +134,43 @@ END $$;
 CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint, code text) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-	last timestamptz;
-	wait_until timestamptz;
+	came timestamptz;
 	me bigint;
 BEGIN
 	PERFORM pg_advisory_xact_lock_shared(7481);
 	IF NOT EXISTS (SELECT FROM twheel.version v WHERE v.code = join_as.code) THEN
 		RAISE EXCEPTION 'a daemon of another version has begun' USING ERRCODE = 'TW002';
 	END IF;
-	SELECT greatest(max(s.lease_until), (SELECT max(n.lease_until) FROM twheel.node n)) INTO last FROM twheel.seen s;
-	PERFORM twheel.bury(n.id) FROM twheel.node n WHERE n.key = old AND old <> 0;
+	-- The server was there for others. Also for our last life, which may itself have waited for those that come back.
+	SELECT min(twheel.touched(t.last, t.since)) INTO came FROM (SELECT twheel.last(n.id) AS last, n.since
+		FROM twheel.node n UNION ALL SELECT s.last, s.since FROM twheel.seen s) t;
+	PERFORM twheel.cut(n.id), twheel.bury(n.id) FROM twheel.node n WHERE n.key = old AND old <> 0;
 	-- We see what was written by transactions that are over. If it says another one, it is of the server from
 	-- which this database was restored.
 	DELETE FROM twheel.inbox i
 		WHERE i.xid >= CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint);
-	SELECT CASE WHEN last < clock_timestamp() THEN twheel.until(join_as.lease) ELSE max(n.buries_from) END
-		INTO wait_until FROM twheel.node n;
-	me := twheel.new_life(key, name, lease);
-	UPDATE twheel.node n SET buries_from = coalesce(wait_until, '-infinity') WHERE n.id = me;
+	me := twheel.new_life(key, name, lease, came);
 	INSERT INTO twheel.lane SELECT me, generate_series(0, 1);	-- LANES of store.h
 	PERFORM twheel.forget();
 	RETURN me;
 END $$;
 
--- The life old has lost its connections, and the server may still execute what it sent last. That is
--- over when its lanes can be changed. Then all that old has goes to a new life.
+-- The life old has lost its connections, and the server may still execute what it sent last. That is ended, and is over
+-- when its lanes can be changed. Then all that old has goes to a new life.
 CREATE FUNCTION twheel.go_on(old bigint, name text, lease bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-	was timestamptz;
-	wait_until timestamptz;
-	same bigint;
+	was twheel.node;
 	me bigint;
 BEGIN
-	SELECT n.lease_until, n.buries_from, n.key INTO was, wait_until, same FROM twheel.node n WHERE n.id = old FOR UPDATE;
+	PERFORM twheel.cut(old);
+	SELECT * INTO was FROM twheel.node n WHERE n.id = old FOR UPDATE;
 	IF NOT FOUND THEN
 		PERFORM twheel.buried(old);
 	END IF;
-	me := twheel.new_life(same, name, lease);
+	me := twheel.new_life(was.key, name, lease, twheel.touched(twheel.last(old), was.since));
 	UPDATE twheel.lane l SET node = me WHERE l.node = old;
 	DELETE FROM twheel.node n WHERE n.id = old;
-	UPDATE twheel.node n SET buries_from = CASE
-		WHEN was < clock_timestamp() THEN twheel.until(go_on.lease) ELSE wait_until END
-		WHERE n.id = me;
 	UPDATE twheel.running r SET life = me WHERE r.life = old;
 	UPDATE twheel.part p SET node = me WHERE p.node = old;
 	PERFORM twheel.forget();
@@ -154,7 +179,7 @@ END $$;
 
 CREATE FUNCTION twheel.leave(me bigint) RETURNS void LANGUAGE sql AS $$
 	SELECT FROM twheel.node WHERE id = me FOR UPDATE;
-	UPDATE twheel.seen s SET lease_until = n.lease_until FROM twheel.node n WHERE n.id = me;
+	UPDATE twheel.seen s SET last = clock_timestamp(), since = n.since FROM twheel.node n WHERE n.id = me;
 	SELECT twheel.bury(me);
 	UPDATE twheel.part SET node = NULL WHERE node = me;
 	SELECT pg_notify('twheel', 'lives');
@@ -163,7 +188,7 @@ $$;
 -- The lives that life me may bury.
 CREATE FUNCTION twheel.late(me bigint) RETURNS SETOF bigint LANGUAGE sql AS $$
 	SELECT o.id FROM twheel.node n JOIN twheel.node o ON o.lease_until < clock_timestamp()
-	WHERE n.id = me AND n.buries_from < clock_timestamp()
+	WHERE n.id = me AND n.since < twheel.until(-o.lease)
 $$;
 
 -- How many parts each life is to have: all, divided by the number of lives, rounded up.
@@ -180,17 +205,16 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	have bigint;
 BEGIN
-	UPDATE twheel.node n SET lease_until = twheel.until(beat.lease), buries_from = CASE
-		WHEN n.lease_until < clock_timestamp() THEN twheel.until(beat.lease) ELSE n.buries_from END
+	UPDATE twheel.node n SET lease_until = twheel.until(beat.lease), since = CASE
+		WHEN n.lease_until < clock_timestamp() THEN clock_timestamp() ELSE n.since END
 		WHERE n.id = me AND n.key = beat.key;
 	IF NOT FOUND THEN
 		PERFORM twheel.buried(me);
 	END IF;
 	-- The server's clock was set back: nobody has a lease that ends later than if it began now.
-	UPDATE twheel.node n SET lease_until = twheel.until(n.lease), buries_from = '-infinity'
+	UPDATE twheel.node n SET lease_until = twheel.until(n.lease), since = least(n.since, clock_timestamp())
 		WHERE n.id IN (SELECT o.id FROM twheel.node o
-			WHERE o.lease_until > twheel.until(o.lease) OR
-				(o.buries_from > twheel.until(o.lease) AND isfinite(o.buries_from))
+			WHERE o.lease_until > twheel.until(o.lease) OR o.since > clock_timestamp()
 			FOR NO KEY UPDATE SKIP LOCKED);
 	DELETE FROM twheel.inbox i WHERE i.made < now() - interval '10 minutes';
 	SELECT count(*) INTO have FROM twheel.part p WHERE p.node = me;
@@ -203,16 +227,32 @@ BEGIN
 	RETURN NEXT;
 END $$;
 
+-- Bury life old, if its lease is still over when its row is locked. If it still writes something, and its sessions could
+-- not be ended, it is not buried this time: those that live do not wait for it.
+CREATE FUNCTION twheel.bury_late(old bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM FROM twheel.node n WHERE n.id = old AND n.lease_until < clock_timestamp() FOR NO KEY UPDATE;
+	IF FOUND THEN
+		PERFORM twheel.cut(old), twheel.bury(old);
+	END IF;
+EXCEPTION WHEN lock_not_available THEN
+	NULL;
+END $$;
+
 -- Bury lives whose leases are over. Then, up to the share of me, take parts that have no owner, or
--- give up parts in which nothing runs. Returns the parts of me. All lives do this one at a time.
+-- give up parts in which nothing runs. Returns the parts of me. All lives do this one at a time. If another one does it
+-- for long, or a daemon is being set up, this does nothing: the next beat will see that there is something to do.
 CREATE FUNCTION twheel.balance(me bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	have bigint;
 BEGIN
-	PERFORM pg_advisory_xact_lock(7481);
-	-- First the rows are locked, which looks at the leases again: one may have been renewed meanwhile.
-	PERFORM twheel.bury(o.id) FROM (SELECT n.id FROM twheel.node n
-		WHERE n.lease_until < clock_timestamp() AND n.id IN (SELECT twheel.late(me)) FOR UPDATE OF n) o;
+	PERFORM set_config('lock_timeout', '500ms', true);
+	BEGIN
+		PERFORM pg_advisory_xact_lock(7481);
+	EXCEPTION WHEN lock_not_available THEN
+		RETURN twheel.mine(me);
+	END;
+	PERFORM twheel.bury_late(o) FROM twheel.late(me) o;
 	SELECT count(*) INTO have FROM twheel.part p WHERE p.node = me;
 	IF NOT EXISTS (SELECT FROM twheel.node n WHERE n.id = me) THEN
 		PERFORM twheel.buried(me);

@@ -3,7 +3,12 @@
 -- The tables of twheeld in PostgreSQL that stay as long as the store does: see store_pg.c. Times are us since 1970
 -- by the server's clock. Whoever changes a table here also writes a step to it from the version before.
 
-CREATE SCHEMA IF NOT EXISTS twheel;
+-- Not IF NOT EXISTS, which needs a right to the database although the schema is there.
+DO $$ BEGIN
+	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'twheel') THEN
+		CREATE SCHEMA twheel;
+	END IF;
+END $$;
 
 -- id is the version of these tables, code a hash of store_pg.sql.
 CREATE TABLE twheel.version (id int NOT NULL, code text NOT NULL DEFAULT '');

@@ -417,12 +417,11 @@ int store_idle(struct store *store, const char *const *pools, const char *const 
 	return err;
 }
 
-/* Why was the task not there to be over? */
-static int why_not_over(struct store *store, const struct task *t)
+int store_task_gone(struct store *store, const struct task *t)
 {
 	int64_t state = 0;
-	int err = sql_each(store, Q_TASK_STATE, take_number, NULL, &state, "iiiit", t->id, t->at,
-			   t->shard, t->attempt, t->runner);
+	int err = sql_each(store, Q_TASK_STATE, take_number, NULL, &state, "iiiitii", t->id, t->at,
+			   t->shard, t->attempt, t->runner, (int64_t)t->outcome, t->status);
 
 	if (err)
 		return err;
@@ -440,7 +439,7 @@ int store_task_over(struct store *store, const struct task *t)
 	if (!err && store->changed)
 		err = sql_run(store, Q_TASK_LIFE, "iii", store->life, t->id, t->at);
 	else if (!err)
-		err = why_not_over(store, t);
+		err = store_task_gone(store, t);
 	if (!err)
 		err = tell(store, NEWS_TASK, 0, t->id, t->at);
 	return store->ops->end(store, err);

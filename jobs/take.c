@@ -530,9 +530,16 @@ static bool lacks_output(struct request *r, const struct task *task)
 	return true;
 }
 
-static void not_yours(struct request *r)
+/* The store has refused what the request says of an attempt, with @err. */
+static void not_taken(struct request *r, int err)
 {
-	refuse(r, MHD_HTTP_CONFLICT, "this attempt is over, or belongs to another runner");
+	if (err == -ESTALE)
+		refuse(r, MHD_HTTP_CONFLICT, "this attempt is over, or belongs to another runner");
+	else if (err == -EAGAIN)
+		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+		       "the store does not know yet that this runner has the run");
+	else
+		not_stored(r);
 }
 
 /*
@@ -556,11 +563,13 @@ void post_beat(struct request *r)
 	enum held held = HELD_GONE;
 	struct task task;
 	int64_t from;
+	int err;
 
 	if (!task_of(r, &task, &from) || !is_held(r, &task, &held))
 		return;
 	if (held == HELD_GONE) {
-		not_yours(r);
+		err = store_task_gone(store, &task);
+		not_taken(r, err ? err : -ESTALE);
 		return;
 	}
 	if (lacks_output(r, &task))
@@ -590,13 +599,8 @@ static void done(struct request *r, struct task *task, enum held held, int64_t f
 		take_output(r, task, from);
 	err = store_task_over(store, task);
 	crash_point("a task was over");
-	if (err == -ESTALE) {
-		not_yours(r);
-	} else if (err == -EAGAIN) {
-		refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-		       "the store does not know yet that this runner has the run");
-	} else if (err) {
-		not_stored(r);
+	if (err) {
+		not_taken(r, err);
 	} else {
 		if (f.shards < 2)
 			log_whole(&f);

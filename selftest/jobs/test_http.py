@@ -444,17 +444,46 @@ def have_answers(sockets):
     return [s for s in sockets if select.select([s], [], [], 0)[0]]
 
 
+PAGE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def narrow(d, *requests):
+    """A connection for which the kernel keeps little of what it does not read."""
+    s = socket.socket()
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect(("127.0.0.1", d.port))
+    s.setblocking(False)
+    s.send(b"".join(requests))
+    return s
+
+
+def slow_reader():
+    """It has no token, but reads, for longer than it may read nothing. How many of so many pages does it get?"""
+    with Remote() as d:
+        d.start()
+        s, data = narrow(d, PAGE * 40), b""
+        s.settimeout(20)
+        for _ in range(45):
+            time.sleep(1)
+            data += s.recv(500)
+        with contextlib.suppress(OSError):
+            while data.count(b"route();\n</script>") < 40 and (more := s.recv(1 << 20)):
+                data += more
+        s.close()
+        return data.count(b"route();\n</script>"), d.stop(), d.unsound()
+
+
 def slow_clients():
-    """Half a minute beside the other tests. Returns after how many s a client that has no token and reads nothing is closed,
+    """Half a minute beside the other tests. Returns after how many s clients that have no token and read nothing are closed,
     and what others hear whose second request comes in pieces when they were silent for nearly as long as they may be."""
     with Remote() as d:
         d.start()
         base = settled(lambda: nr_files(d))
-        began, stranger = time.monotonic(), socket.socket()
-        stranger.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
-        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        stranger.connect(("127.0.0.1", d.port))
-        stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+        began, strangers_ = time.monotonic(), [narrow(d, PAGE * 100)]
+        # Of some, the answers fill all buffers, so that libmicrohttpd cannot send its own answer to the request after that.
+        bad = b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n"
+        strangers_ += [narrow(d, PAGE, PAGE.replace(b"/ ", b"/v1/jobs ", 1) * n, bad, b"z" * 60000) for n in range(150)]
         request = head("GET /v1/runs?limit=0 HTTP/1.1").replace(b"Connection: close\r\n", b"")
         late = [socket.create_connection(("127.0.0.1", d.port), timeout=60) for _ in range(6)]
         for s in late:      # each is looked at at another time
@@ -471,7 +500,8 @@ def slow_clients():
             s.close()
         until(lambda: nr_files(d) <= base, 100)
         took = time.monotonic() - began
-        stranger.close()
+        for s in strangers_:
+            s.close()
         return took, statuses, d.stop(), d.unsound()
 
 
@@ -515,9 +545,9 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(73)
+    tap = Tap(74)
     with Remote() as d, concurrent.futures.ThreadPoolExecutor() as pool:
-        beside = pool.submit(slow_clients)
+        beside, slow = pool.submit(slow_clients), pool.submit(slow_reader)
         d.start()
         for fn in (tokens, changed, options, figures, follow, followers_leave):
             fn(tap, d)
@@ -533,6 +563,7 @@ def main():
         crowd(tap, d)
         took, statuses, *ended = beside.result()
         tap.ok(took < 50, "a client without a token that reads nothing is closed after 30 s", took)
+        tap.same(slow.result(), (40, 0, ""), "one that reads slowly is not closed")
         tap.same(statuses, {200}, "a client whose headers come in pieces is not silent")
         tap.same(ended, [0, ""], "and that daemon was sound")
         tap.same(d.stop(), 0, "the daemon ends")

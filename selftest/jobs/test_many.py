@@ -222,8 +222,8 @@ def waits_for(server, first, sql):
         return waits, asked.result()
 
 
-def join_sql(name):
-    return f"SELECT twheel.join_as(0, '{name}', 3600000000, 0, (SELECT code FROM version))"
+def join_sql(name, lease=3600000000, old=0, key=0):
+    return f"SELECT twheel.join_as({old}, '{name}', {lease}, {key}, (SELECT code FROM version))"
 
 
 def fence(tap):
@@ -250,18 +250,35 @@ def fence(tap):
         tap.ok("TW001" in psql_error(server, turn_sql(old, 3)), "the old number of a life is refused")
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {me}")
         hasty = server.query(join_sql("hasty"))[0][0]
-        tap.same(server.query(f"SELECT buries_from > now() FROM node WHERE id = {hasty}"), [("f",)], "a life that begins soon after another has left waits for nobody")
+        since = f"SELECT n.since = (SELECT min(s.since) FROM {{}} s) FROM node n WHERE n.id = {{}}"
+        tap.same(server.query(since.format("seen", hasty)), [("t",)], "a life that begins soon after another has left waits for nobody")
         server.query(f"SELECT twheel.leave({hasty})")
-        server.query("UPDATE seen SET lease_until = now()")
-        heir = server.query(join_sql("heir"))[0][0]
+        was = server.query("SELECT last < now() FROM seen; UPDATE seen SET last = now() + interval '2 h', since = '-infinity'")
+        ahead = server.query(join_sql("ahead"))[0][0]
+        tap.same([was, server.query(f"SELECT isfinite(since) FROM node WHERE id = {ahead}")], [[("t",)]] * 2,
+                 "who has left was there then, however long its lease was, unless the clock says that it will be")
+        server.query(f"SELECT twheel.leave({ahead}); UPDATE seen SET last = now() - interval '2 h', since = '-infinity'")
+        heir = server.query(join_sql("heir", key=7))[0][0]
+        again = server.query(f"SELECT since, now() - since < interval '9 s', nextval('node_id_seq') FROM node WHERE id = {heir}")[0]
+        heir = server.query(join_sql("heir", old=7))[0][0]
+        tap.same(server.query(f"SELECT since, now() > since, {again[2]} FROM node WHERE id = {heir}"), [again],
+                 "a life that begins long after all others is in touch from then on, also if it begins again")
         tap.same(server.query(f"SELECT twheel.balance({heir})"), [(0,)], "a life that begins buries nobody at once")
-        nodes = "SELECT max(buries_from) > now(), min(buries_from) = max(buries_from) FROM node WHERE lease_until > now()"
+        same = server.query(f"UPDATE node SET since = now() - interval '1 h' WHERE id = {heir}; SELECT since FROM node WHERE id = {heir}")
         next_ = server.query(join_sql("next"))[0][0]
-        tap.same(server.query(nodes), [("t", "t")], "nor does one that begins soon after that")
         heir = server.query(f"SELECT twheel.go_on({heir}, 'heir', 3600000000)")[0][0]
-        tap.same(server.query(nodes), [("t", "t")], "nor one of these that lost its connection")
+        tap.same(server.query(f"SELECT since FROM node WHERE id IN ({next_}, {heir}) AND lease_until > now()"), same * 2,
+                 "how long one was in touch counts for one that begins soon after that, and for itself if it lost its connection")
         server.query(f"SELECT twheel.leave({next_})")
-        server.query(f"UPDATE node SET buries_from = now() WHERE id = {heir}")
+        other = server.query(join_sql("brief", lease=1000000))[0][0]
+        server.query(f"SELECT twheel.beat({other}, 0, 1000000)")
+        tap.same(server.query(f"SELECT since FROM node WHERE id = {other}"), same, "its own short lease does not matter")
+        server.query(f"UPDATE node SET lease_until = lease_until - interval '10 s' WHERE id = {heir}")
+        heir = server.query(f"SELECT twheel.go_on({heir}, 'heir', 3600000000)")[0][0]
+        tap.same(server.query(f"SELECT since > now() - interval '9 s' FROM node WHERE id = {heir}"), [("t",)],
+                 "but not if somebody's whole lease had passed meanwhile")
+        server.query(f"SELECT twheel.leave({other})")
+        server.query(f"UPDATE node SET since = '-infinity' WHERE id = {heir}")
         tap.same(server.query(f"SELECT twheel.balance({heir})"), [(-1,)], "a life whose lease is over is buried, and its parts are taken over")
         errors = [psql_error(server, sql) for sql in (turn_sql(me, 3), f"SELECT twheel.beat({me}, 0, 1)",
                                                       f"SELECT twheel.balance({me})", f"SELECT twheel.go_on({me}, 'x', 1)")]
@@ -272,7 +289,7 @@ def fence(tap):
                  "a life can neither fire nor leave out what another owns")
         server.query(f"DELETE FROM due WHERE id = {theirs[0]}")
         # The server's clock is set forward, which ends all leases, and back.
-        ahead = "UPDATE node SET lease_until = lease_until {} interval '10 h', buries_from = buries_from {} interval '10 h'"
+        ahead = "UPDATE node SET lease_until = lease_until {} interval '10 h', since = now() {} interval '10 h'"
         server.query(ahead.format("-", "-"))
         server.query(f"SELECT twheel.beat({heir}, 0, 3600000000)")
         tap.same(server.query(f"SELECT count(*) FROM twheel.late({heir})"), [(0,)],
@@ -281,17 +298,23 @@ def fence(tap):
             server.query(ahead.format("+", "+"))
         server.query(f"SELECT twheel.beat({heir}, 0, 3600000000)")
         tap.same(server.query("SELECT count(*) FROM node WHERE lease_until > now() + interval '61 min' OR"
-                              " buries_from > now() + interval '61 min'"), [(0,)], "no lease is longer than it may be")
+                              " since > now()"), [(0,)], "no lease is longer than it may be, nor was anybody in touch in the future")
+        server.query(f"UPDATE node SET since = '-infinity' WHERE id = {other}")
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {heir}")
         waits, rows = waits_for(server, f"SELECT twheel.beat({heir}, 0, 3600000000)", f"SELECT twheel.balance({other})")
-        tap.ok(waits and rows != [(-1,)] and not psql_error(server, f"SELECT twheel.beat({heir}, 0, 3600000000)"),
+        tap.ok(rows != [(-1,)] and not psql_error(server, f"SELECT twheel.beat({heir}, 0, 3600000000)"),
                "a life that renews its lease meanwhile is not buried")
         # What is under way holds up the burial, and is there when that is done.
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {heir}")
         row = server.query("INSERT INTO due (job, at, main) SELECT id, 1, 0 FROM job RETURNING id, at")[0]
-        waits, rows = waits_for(server, turn_sql(heir, 1, row, lane=1), f"SELECT twheel.balance({other})")
-        tap.ok(waits and rows == [(-1,)], "a burial waits for a turn in progress")
-        tap.same(server.query(f"SELECT count(*) FROM running WHERE life = {heir}"), [(1,)], "a burial takes over the turn that it waited for")
+        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as turn:
+            print(f"BEGIN; {turn_sql(heir, 1, row, lane=1)};", file=turn.stdin, flush=True)
+            until(lambda: has_begun(server))
+            tap.ok(server.query(f"SELECT twheel.balance({other})") != [(-1,)], "a burial does not wait for a turn in progress")
+            print("COMMIT;", file=turn.stdin, flush=True)
+            turn.stdin.close()
+        tap.same(server.query(f"SELECT twheel.balance({other}), (SELECT count(*) FROM running WHERE life = {heir})"), [(-1, 1)],
+                 "but takes place, and finds the turn, when that is over")
         nr = itertools.count(4)
 
         def after(kind, was, state):
@@ -1438,6 +1461,85 @@ def encodings(tap):
                 tap.same([node.process.poll(), said], [None, False] if good else [1, True], f"a database in {name}", node.stderr())
 
 
+class Jam(Proxy):
+    """Nothing is passed on any more from when the server sends something long."""
+
+    def is_eaten(self, way):
+        if way.name == "down" and way.waiting and len(way.waiting[-1][1]) > 20000:
+            self.deaf = frozenset(["up", "down"])
+        return False
+
+
+def half_sent(tap):
+    """The machine of a daemon is away while the server sends it the answer to a turn, which is longer than all buffers."""
+    with Server("fsync = off") as server, Jam(server.port) as proxy, Node(server, "--name=a", url=proxy.url(server.url)) as a, \
+            Node(server, "--name=b") as b:
+        for node in (a, b):
+            node.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        put_rates(b, 8, b, "500ms")
+        for n in itertools.count():
+            b.put(f"big{n}", exec=["true"], overlap="allow")
+            if owner(server, [a, b], f"big{n}")[0] is a:
+                break
+        b.post(f"/v1/jobs/big{n}/pause")
+        for _ in range(40):
+            b.post(f"/v1/jobs/big{n}/shots", [{"after": 0, "arg": "x" * 800000}])
+        b.post(f"/v1/jobs/big{n}/resume")       # then all are due at once
+        sends = until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'ClientWrite'") and proxy.deaf)
+        a.process.send_signal(signal.SIGSTOP)
+        over = server.over()
+        buried = until(lambda: server.parts() == [PARTS], 15)
+        tap.ok(sends and buried and server.over() > over, "a life is buried while the server still sends it something", sends, server.parts())
+        tap.ok("cannot be written" not in b.stderr() and runs_again(server), "the others run their jobs meanwhile", b.stderr())
+        a.kill()
+
+
+def set_up_for_long(tap):
+    """Somebody sets the store up, or has locked a table, and stands still, when a daemon dies."""
+    for lock in ("SELECT pg_advisory_xact_lock(7481)", "LOCK TABLE twheel.part IN SHARE MODE"):
+        locked(tap, lock)
+
+
+def locked(tap, lock):
+    with Server("fsync = off") as server, Node(server, "--name=a") as a, Node(server, "--name=b") as b, \
+            subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
+        for node in (a, b):
+            node.start()
+        until(lambda: server.parts() == [PARTS // 2] * 2)
+        put_rates(b, 8, b, "100ms")
+        print(f"BEGIN; {lock};", file=other.stdin, flush=True)
+        until(lambda: has_begun(server))
+        b.kill()
+        time.sleep(2 * LEASE)
+        runs = [runs_again(server) for _ in range(5)]
+        tap.same([all(runs), "cannot be written" in a.stderr(), server.parts()], [True, False, [PARTS // 2] * 2],
+                 f"the others run what is theirs meanwhile: {lock}", a.stderr())
+        print("COMMIT;", file=other.stdin, flush=True)
+        other.stdin.close()
+        tap.ok(until(lambda: server.parts() == [PARTS]), "and have all later", server.parts())
+
+
+def long_lease(tap):
+    """The server is silent. A daemon with a long lease does other things meanwhile."""
+    with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, lease="4m", url=proxy.url(server.url)) as node:
+        node.start()
+        node.put("j", overlap="allow", timeout="3s", exec=["sleep", "300"])
+        run(node, "j")
+        until(node.marked)
+        proxy.deaf = frozenset(["up", "down"])
+        tap.ok(until(lambda: not node.marked(), 60), "a long lease does not keep a run from its timeout", node.stderr())
+        node.kill()
+
+
+def own_schema(tap):
+    """An administrator has made the schema, and the daemon's role may make no other."""
+    with Server("fsync = off") as server, Node(server, url=server.url.replace(f"{server.user}@", "jobs@")) as node:
+        server.query("CREATE ROLE jobs LOGIN; CREATE SCHEMA twheel AUTHORIZATION jobs")
+        node.start(wait=False)
+        tap.ok(until(lambda: node.process.poll() is not None or node.answers()) and node.answers(), "a role that may not make a schema", node.stderr())
+
+
 # What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
 OLD = """
     ALTER TABLE version DROP code; UPDATE version SET id = 1;
@@ -1548,12 +1650,12 @@ def killed_at_steps(tap):
 
 # What it is about: how many points it has, and its tests.
 ABOUT = {
-    "lives": (61, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
-    "firings": (18, [refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
+    "lives": (64, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
+    "firings": (20, [half_sent, refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
-    "tables": (30, [keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
+    "tables": (35, [set_up_for_long, own_schema, keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
                     encodings]),
-    "where": (9, [silent_host, half_dead, names, empty_entries]),
+    "where": (10, [silent_host, long_lease, half_dead, names, empty_entries]),
 }
 
 

@@ -6,6 +6,7 @@ processes, logs and limits; and its answers to malformed requests."""
 import calendar
 import contextlib
 import grp
+import json
 import os
 import pwd
 import re
@@ -447,6 +448,24 @@ def descriptors(tap):
                  "few descriptors: no output is lost", d.stderr())
 
 
+def killed_early(tap):
+    """Perhaps before the child has a group of processes."""
+    with Daemon() as d:
+        d.start()
+        d.put("k", dir="/", exec=["sh", "-c", f"sleep 1; echo >>{d.dir}/work"], overlap="allow")
+        connection = d.connection()
+
+        def post(path):
+            connection.request("POST", path)
+            return json.loads(connection.getresponse().read())
+
+        # What is killed before it was fired leaves no line.
+        while len(d.get("/v1/runs?job=k")) < 20:
+            post(f"/v1/runs/{post('/v1/jobs/k/run')[0]['run']}/kill")
+        rows = d.over("k", 20)
+        tap.same([set(outcomes(rows)), d.lines("work")], [{"killed"}, []], "what is killed while it begins does nothing")
+
+
 def zones(tap):
     """The rules of a zone change while no daemon runs: the clocks of its country are an hour back."""
     def install(offset):
@@ -478,6 +497,15 @@ def zones(tap):
         install(2)
         d.start(TZDIR=f"{d.dir}/tz")
         new = d.get("/v1/jobs/office")["next"]
+        passed = time.time() // 1 + 3600 - 5        # in nearly an hour, and by the next rules 5 s ago
+        d.put("lost", cron=time.strftime("%S %M %H * * *", time.gmtime(passed + 2 * 3600)), zone="Here", exec=["true"])
+        planned = ns(d.get("/v1/jobs/lost")["next"][0])
+        d.stop()
+        install(3)
+        d.start(TZDIR=f"{d.dir}/tz")
+        until(lambda: d.get("/v1/runs?job=lost"))
+        ran = [ns(r["at"]) for r in d.over("lost")]
+        tap.same([planned, ran], [passed * 10**9, [(passed - 3600) * 10**9]], "a time that was still to come, and has passed by the new rules, is run")
         tap.same([ns(old[0]) - ns(new[0]), new[1:3]], [3600 * 10**9, old[:2]], "also if the time was one by the new rules, but not the next one", old, new)
 
 
@@ -925,7 +953,7 @@ def two_broken(d, command):
     """One run of the job j is in progress, and one is queued. The daemon is killed, starts again, and does not understand the job."""
     d.put("j", exec=["/bin/sh", "-c", command], overlap="queue")
     keys = [run(d, "j"), run(d, "j")]
-    until(lambda: any(run["state"] == "running" for run in d.get(f"/v1/runs/{keys[0]}")))
+    until(lambda: [r["state"] for key in keys for r in d.get(f"/v1/runs/{key}")] == ["running", "queued"])
     d.kill()
     d.query("UPDATE job SET def = replace(def, '{', '{\"zone\": \"No/Where\", ')")
     d.start()
@@ -1424,7 +1452,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(150 + ROOT)
+    tap = Tap(152 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1436,6 +1464,7 @@ def main():
         put_late(tap)
         put_calendar(tap)
         descriptors(tap)
+        killed_early(tap)
         zones(tap)
         local_time(tap)
         put_in_between(tap)

@@ -133,10 +133,12 @@ def accepted(tap, d, web):
 
     is_out(1)
     status = until(lambda: (a := d.ask("POST", f"{done}1&status=3", "because\n", token=TOKENS["run"])[0]) != 503 and a)
+    other = [d.ask("POST", f"{done}1&{end}", token=TOKENS["run"])[0] for end in ("status=0", "lost=1")]
     is_out(2)
     # Until a turn has taken the first attempt away, the same end may be told again: 200, and nothing changes.
-    old = until(lambda: (a := d.ask("POST", f"{done}1&status=0", token=TOKENS["run"])[0]) != 200 and a)
+    old = until(lambda: (a := d.ask("POST", f"{done}1&status=3", token=TOKENS["run"])[0]) != 200 and a)
     tap.same([status, old, d.output(key, attempt=1)], [200, 409, "answer 202\nbecause\n"], "202: the end is told later, and counts for its attempt")
+    tap.same(other, [409, 409], "202: another end of it is refused")
     until(lambda: d.ask("POST", f"/v1/runs/{key}/beat?attempt=2", "so far\n", token=TOKENS["run"])[0] == 200)
     d.kill()
     d.start()
@@ -302,10 +304,10 @@ def accepted_full(tap, web):
         web.waits.set()
         time.sleep(2)
         states = [r["state"] for r in d.get(f"/v1/runs/{key}")]
-        early = d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=0", token=TOKENS["run"])[0]
+        early = [d.ask("POST", f"/v1/runs/{key}/{what}", token=TOKENS["run"])[0] for what in ("done?attempt=1&status=0", "beat?attempt=1")]
         os.unlink(flag)
         status = until(lambda: (a := d.ask("POST", f"/v1/runs/{key}/done?attempt=1&status=0", token=TOKENS["run"])[0]) != 503 and a)
-        tap.same([states, early, status, over(d, key), d.stop(), d.unsound()], [["running"], 503, 200, [(1, "ok", 0)], 0, ""],
+        tap.same([states, early, status, over(d, key), d.stop(), d.unsound()], [["running"], [503, 503], 200, [(1, "ok", 0)], 0, ""],
                  "202: also while the disk is full")
 
 
@@ -417,7 +419,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(39)
+    tap = Tap(40)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:

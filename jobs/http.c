@@ -41,6 +41,7 @@
 #define TURN_US		(5 * US_PER_MS)	/* of a turn of the loop, for requests that may only read */
 #define UNREAD_MAX	(64 << 20)	/* bytes of answers that clients have not read yet */
 #define UNREAD_SMALL	65536		/* but this much each may be */
+#define PART_SIZE	32768		/* of an answer: how much of it is sent at once */
 #define ADDRESS_MAX	8192
 #define WORDS_MAX	32	/* of a query: more than any route has */
 #define TOKENS		16
@@ -441,12 +442,66 @@ static void take_body(struct request *r, const char *data, size_t size)
 
 /* ---- answers ------------------------------------------------------------------------ */
 
-/* A response whose text is copied. */
-static struct MHD_Response *response_of(const char *text, size_t size, const char *type)
-{
-	struct MHD_Response *response = MHD_create_response_from_buffer(size, (void *)text,
-									MHD_RESPMEM_MUST_COPY);
+/**
+ * struct copy - the text of a long answer
+ * @client:	whose it is, or NULL
+ * @size:	how many bytes
+ * @text:	these
+ */
+struct copy {
+	struct client	*client;
+	size_t		size;
+	char		text[];
+};
 
+/* What is kept for the connection. NULL: there was no memory. */
+static struct client *client_of(struct MHD_Connection *conn)
+{
+	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/*
+ * The next part of the text. libmicrohttpd asks for it when it has sent the last one, so the client
+ * has read something.
+ */
+static ssize_t next_part(void *arg, uint64_t pos, char *to, size_t max)
+{
+	struct copy *copy = arg;
+	size_t left = copy->size - pos;
+
+	if (copy->client)
+		copy->client->stalled = 0;
+	memcpy(to, copy->text + pos, left < max ? left : max);
+	return (ssize_t)(left < max ? left : max);
+}
+
+static struct MHD_Response *long_response(const struct request *r, const char *text, size_t size)
+{
+	struct copy *copy = malloc(sizeof(*copy) + size);
+	struct MHD_Response *response;
+
+	if (!copy)
+		return NULL;
+	copy->client = client_of(r->conn);
+	copy->size = size;
+	memcpy(copy->text, text, size);
+	response = MHD_create_response_from_callback(size, PART_SIZE, next_part, copy, free);
+	if (!response)
+		free(copy);
+	return response;
+}
+
+/* A response whose text is copied. A short one is sent together with its headers. */
+static struct MHD_Response *response_of(const struct request *r, const char *text, size_t size,
+					const char *type)
+{
+	struct MHD_Response *response;
+
+	if (size > PART_SIZE)
+		response = long_response(r, text, size);
+	else
+		response = MHD_create_response_from_buffer(size, (void *)text,
+							   MHD_RESPMEM_MUST_COPY);
 	MHD_add_response_header(response, "Content-Type", type);
 	MHD_add_response_header(response, "Cache-Control", "no-store");
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
@@ -459,7 +514,7 @@ static struct MHD_Response *text_response(struct request *r)
 	char next[32];
 
 	r->unread = r->text_size;
-	response = response_of(r->text, r->text_size,
+	response = response_of(r, r->text, r->text_size,
 			       r->type ? r->type : "text/plain; charset=utf-8");
 	snprintf(next, sizeof(next), "%lld", (long long)r->next);
 	if (r->policy)
@@ -504,14 +559,14 @@ static bool has_room(const struct request *r, size_t size)
 }
 
 /* A response of JSON that may have bytes that are not text: from a damaged store. */
-static struct MHD_Response *response_of_json(const char *json, size_t size)
+static struct MHD_Response *response_of_json(const struct request *r, const char *json, size_t size)
 {
 	char *text = size > text_length(json) ? format("%s", json) : NULL;
 	struct MHD_Response *response;
 
 	if (text)
 		make_text(text);
-	response = response_of(text ? text : json, size, "application/json");
+	response = response_of(r, text ? text : json, size, "application/json");
 	free(text);
 	return response;
 }
@@ -527,7 +582,7 @@ static struct MHD_Response *json_response(struct request *r)
 		text = json_text(r->json);
 	}
 	r->unread = strlen(text);
-	return response_of_json(text, r->unread);
+	return response_of_json(r, text, r->unread);
 }
 
 /* What the answer was made of is not needed any more. */
@@ -537,12 +592,6 @@ static void forget_answer(struct request *r)
 	free(r->text);
 	r->json = NULL;
 	r->text = NULL;
-}
-
-/* What is kept for the connection. NULL: there was no memory. */
-static struct client *client_of(struct MHD_Connection *conn)
-{
-	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
 static enum MHD_Result answer(struct request *r)
@@ -805,8 +854,10 @@ static int64_t silent_for(const struct client *c, int64_t now)
 
 /*
  * Has the client taken nothing of what is sent to it, for so long? It may be slow: the kernel says
- * that libmicrohttpd can send more only when much of its buffer is free. So the bytes that wait
- * there are counted. They are looked at, and not the time: this process may have stood still.
+ * that libmicrohttpd can send more only when much of its buffer is free, so the bytes that wait
+ * there are looked at. Or it reads much at a time, so that these are as many as before when
+ * libmicrohttpd has sent more: see next_part(). The looks are counted, and not the time, since this
+ * process may have stood still.
  */
 static bool has_stalled(struct client *c, int queued)
 {

@@ -1083,9 +1083,10 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 
 /*
  * When is @job due, if the rules of its zone are not those by which it was planned? By the new ones
- * a time may have passed that was still to come by the old ones: it is nearer to the planned time
- * than the next one is, and nothing was fired since. The job is due at that, so it is run or
- * counted as missed.
+ * a time may have passed that was still to come by the old ones: it is as near to the planned time
+ * as the next one is, or nearer, and nothing was fired since. The job is due at that, so it is run
+ * or counted as missed. If the planned time is one by the new rules, too, it stays: whether the
+ * rules have changed at all is not known then, and a time before it is left out.
  */
 static int64_t due_by_new_rules(const struct job *job)
 {
@@ -1093,7 +1094,7 @@ static int64_t due_by_new_rules(const struct job *job)
 
 	if (at == old || store_fired(store, job->id, &fired))
 		return at;
-	passed = 2 * old - at > fired ? 2 * old - at : fired;
+	passed = 2 * old - at > fired ? 2 * old - at - 1 : fired;
 	passed = next_due(&job->def, job->name, passed);
 	return passed && passed < at ? passed : at;
 }

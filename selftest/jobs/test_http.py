@@ -474,6 +474,24 @@ def slow_reader():
         return data.count(b"route();\n</script>"), d.stop(), d.unsound()
 
 
+def burst_reader():
+    """It reads all that there is, and then nothing for nearly half a minute. Does it get its answer?"""
+    with Remote() as d, socket.socket(socket.AF_UNIX) as s:
+        d.start()
+        d.put("long", exec=["true"], input="/" * 1040000)
+        s.connect(d.socket)
+        s.sendall(b"GET /v1/jobs/long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        got = 0
+        for _ in range(4):
+            got += len(s.recv(212992, socket.MSG_WAITALL))
+            time.sleep(23)
+        s.settimeout(20)
+        with contextlib.suppress(OSError):
+            while more := s.recv(1 << 20):
+                got += len(more)
+        return got > 1040000, d.stop(), d.unsound()
+
+
 def slow_clients():
     """Half a minute beside the other tests. Returns after how many s clients that have no token and read nothing are closed,
     and what others hear whose second request comes in pieces when they were silent for nearly as long as they may be."""
@@ -545,9 +563,9 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(74)
+    tap = Tap(75)
     with Remote() as d, concurrent.futures.ThreadPoolExecutor() as pool:
-        beside, slow = pool.submit(slow_clients), pool.submit(slow_reader)
+        beside, slow, burst = (pool.submit(fn) for fn in (slow_clients, slow_reader, burst_reader))
         d.start()
         for fn in (tokens, changed, options, figures, follow, followers_leave):
             fn(tap, d)
@@ -564,6 +582,7 @@ def main():
         took, statuses, *ended = beside.result()
         tap.ok(took < 50, "a client without a token that reads nothing is closed after 30 s", took)
         tap.same(slow.result(), (40, 0, ""), "one that reads slowly is not closed")
+        tap.same(burst.result(), (True, 0, ""), "nor is one that reads much at a time, and rarely")
         tap.same(statuses, {200}, "a client whose headers come in pieces is not silent")
         tap.same(ended, [0, ""], "and that daemon was sound")
         tap.same(d.stop(), 0, "the daemon ends")

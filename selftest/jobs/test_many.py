@@ -864,6 +864,8 @@ def requests_of_the_buried(tap):
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         a.start()
         b.start()
+        # Their sessions stay, as if one had a role that may not end those of the other.
+        server.query("CREATE OR REPLACE FUNCTION twheel.cut(old bigint) RETURNS void LANGUAGE sql AS 'SELECT'")
         until(lambda: server.parts() == [PARTS // 2] * 2)
         for n in range(8):
             until(lambda n=n: heard(lambda: a.put(f"j{n}", exec=["true"]))[0] == 200)

@@ -498,14 +498,17 @@ def zones(tap):
         d.start(TZDIR=f"{d.dir}/tz")
         new = d.get("/v1/jobs/office")["next"]
         passed = time.time() // 1 + 3600 - 5        # in nearly an hour, and by the next rules 5 s ago
-        d.put("lost", cron=time.strftime("%S %M %H * * *", time.gmtime(passed + 2 * 3600)), zone="Here", exec=["true"])
-        planned = ns(d.get("/v1/jobs/lost")["next"][0])
+        local = time.gmtime(passed + 2 * 3600)
+        for name, hours in (("once", [0]), ("twice", [0, 2])):
+            at = ",".join(str((local.tm_hour + hour) % 24) for hour in hours)
+            d.put(name, cron=time.strftime(f"%S %M {at} * * *", local), zone="Here", exec=["true"])
+        planned = [ns(d.get(f"/v1/jobs/{name}")["next"][0]) for name in ("once", "twice")]
         d.stop()
         install(3)
         d.start(TZDIR=f"{d.dir}/tz")
-        until(lambda: d.get("/v1/runs?job=lost"))
-        ran = [ns(r["at"]) for r in d.over("lost")]
-        tap.same([planned, ran], [passed * 10**9, [(passed - 3600) * 10**9]], "a time that was still to come, and has passed by the new rules, is run")
+        ran = [[ns(r["at"]) for r in d.over(name)] for name in ("once", "twice")]
+        tap.same([planned, ran], [[passed * 10**9] * 2, [[(passed - 3600) * 10**9]] * 2],
+                 "a time that was still to come, and has passed by the new rules, is run")
         tap.same([ns(old[0]) - ns(new[0]), new[1:3]], [3600 * 10**9, old[:2]], "also if the time was one by the new rules, but not the next one", old, new)
 
 

@@ -1514,7 +1514,7 @@ def locked(tap, lock):
         until(lambda: has_begun(server))
         b.kill()
         time.sleep(2 * LEASE)
-        runs = [runs_again(server) for _ in range(5)]
+        runs = [runs_again(server, 10) for _ in range(5)]
         tap.same([all(runs), "cannot be written" in a.stderr(), server.parts()], [True, False, [PARTS // 2] * 2],
                  f"the others run what is theirs meanwhile: {lock}", a.stderr())
         print("COMMIT;", file=other.stdin, flush=True)

@@ -596,6 +596,7 @@ static void forget_answer(struct request *r)
 
 static enum MHD_Result answer(struct request *r)
 {
+	struct client *c = client_of(r->conn);
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
@@ -604,8 +605,8 @@ static enum MHD_Result answer(struct request *r)
 	response = r->json ? json_response(r) : text_response(r);
 	answers_unread += r->unread;
 	forget_answer(r);
-	if (client_of(r->conn))
-		client_of(r->conn)->friend = r->role != ROLE_NONE;
+	if (c)
+		c->friend = r->role != ROLE_NONE;
 	if (r->status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
 	result = MHD_queue_response(r->conn, r->status, response);

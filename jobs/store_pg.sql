@@ -50,8 +50,8 @@ CREATE FUNCTION twheel.until(lease bigint) RETURNS timestamptz LANGUAGE sql AS
 	$$ SELECT clock_timestamp() + lease * interval '1 microsecond' $$;
 
 -- When a life has renewed its lease for the last time.
-CREATE FUNCTION twheel.last(me bigint) RETURNS timestamptz LANGUAGE sql AS
-	$$ SELECT n.lease_until - n.lease * interval '1 microsecond' FROM twheel.node n WHERE n.id = me $$;
+CREATE FUNCTION twheel.last(n twheel.node) RETURNS timestamptz LANGUAGE sql AS
+	$$ SELECT n.lease_until - n.lease * interval '1 microsecond' $$;
 
 CREATE FUNCTION twheel.buried(me bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -142,8 +142,8 @@ BEGIN
 		RAISE EXCEPTION 'a daemon of another version has begun' USING ERRCODE = 'TW002';
 	END IF;
 	-- The server was there for others. Also for our last life, which may itself have waited for those that come back.
-	SELECT min(twheel.touched(t.last, t.since)) INTO came FROM (SELECT twheel.last(n.id) AS last, n.since
-		FROM twheel.node n UNION ALL SELECT s.last, s.since FROM twheel.seen s) t;
+	SELECT min(twheel.touched(t.last, t.since)) INTO came FROM (SELECT twheel.last(n), n.since
+		FROM twheel.node n UNION ALL SELECT s.last, s.since FROM twheel.seen s) t(last, since);
 	PERFORM twheel.cut(n.id), twheel.bury(n.id) FROM twheel.node n WHERE n.key = old AND old <> 0;
 	-- We see what was written by transactions that are over. If it says another one, it is of the server from
 	-- which this database was restored.
@@ -168,7 +168,7 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM twheel.buried(old);
 	END IF;
-	me := twheel.new_life(was.key, name, lease, twheel.touched(twheel.last(old), was.since));
+	me := twheel.new_life(was.key, name, lease, twheel.touched(twheel.last(was), was.since));
 	UPDATE twheel.lane l SET node = me WHERE l.node = old;
 	DELETE FROM twheel.node n WHERE n.id = old;
 	UPDATE twheel.running r SET life = me WHERE r.life = old;

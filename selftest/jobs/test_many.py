@@ -5,6 +5,7 @@
 daemon is killed, stopped for longer than its lease, cut off, or dies at any step, or if the server dies. storm.py has
 all of that at random, and more."""
 import concurrent.futures
+import contextlib
 import http.client
 import http.server
 import itertools
@@ -208,17 +209,32 @@ def turn_sql(life, nr, row=None, lane=0, kind=2, attempt=0, state=0):
     return f"SELECT * FROM twheel.turn({life}, {lane}, {nr}, '{last}', {arrays}, 0)"
 
 
+def has_begun(server):
+    """Has a psql that a test runs done what comes after BEGIN, and does it wait for more? A daemon may have a transaction, too."""
+    return server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'psql' AND state = 'idle in transaction'"
+                        " AND query NOT LIKE 'BEGIN%'")
+
+
+@contextlib.contextmanager
+def in_transaction(server, sql):
+    """A psql has done this in a transaction, and commits that afterwards."""
+    with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as psql:
+        print(f"BEGIN; {sql};", file=psql.stdin, flush=True)
+        until(lambda: has_begun(server))
+        try:
+            yield
+        finally:
+            print("COMMIT;", file=psql.stdin, flush=True)
+            psql.stdin.close()
+
+
 def waits_for(server, first, sql):
     """A statement, such as a turn, is not committed yet: does sql wait for it? And what does sql say then?"""
-    with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True,
-                          stdout=subprocess.DEVNULL) as slow, concurrent.futures.ThreadPoolExecutor(1) as pool:
-        print(f"BEGIN; {first};", file=slow.stdin, flush=True)
-        until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND query <> 'BEGIN;'"))
-        asked = pool.submit(server.query, sql)
-        until(lambda: asked.done() or server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
-        waits = not asked.done()
-        print("COMMIT;", file=slow.stdin, flush=True)
-        slow.stdin.close()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with in_transaction(server, first):
+            asked = pool.submit(server.query, sql)
+            until(lambda: asked.done() or server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+            waits = not asked.done()
         return waits, asked.result()
 
 
@@ -301,18 +317,14 @@ def fence(tap):
                               " since > now()"), [(0,)], "no lease is longer than it may be, nor was anybody in touch in the future")
         server.query(f"UPDATE node SET since = '-infinity' WHERE id = {other}")
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {heir}")
-        waits, rows = waits_for(server, f"SELECT twheel.beat({heir}, 0, 3600000000)", f"SELECT twheel.balance({other})")
-        tap.ok(rows != [(-1,)] and not psql_error(server, f"SELECT twheel.beat({heir}, 0, 3600000000)"),
+        waits, rows = waits_for(server, f"SELECT twheel.beat({heir}, 0, 3600000000)", f"SELECT twheel.bury_late({heir})")
+        tap.ok(waits and rows and not psql_error(server, f"SELECT twheel.beat({heir}, 0, 3600000000)"),
                "a life that renews its lease meanwhile is not buried")
         # What is under way holds up the burial, and is there when that is done.
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {heir}")
         row = server.query("INSERT INTO due (job, at, main) SELECT id, 1, 0 FROM job RETURNING id, at")[0]
-        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as turn:
-            print(f"BEGIN; {turn_sql(heir, 1, row, lane=1)};", file=turn.stdin, flush=True)
-            until(lambda: has_begun(server))
+        with in_transaction(server, turn_sql(heir, 1, row, lane=1)):
             tap.ok(server.query(f"SELECT twheel.balance({other})") != [(-1,)], "a burial does not wait for a turn in progress")
-            print("COMMIT;", file=turn.stdin, flush=True)
-            turn.stdin.close()
         tap.same(server.query(f"SELECT twheel.balance({other}), (SELECT count(*) FROM running WHERE life = {heir})"), [(-1, 1)],
                  "but takes place, and finds the turn, when that is over")
         nr = itertools.count(4)
@@ -583,23 +595,13 @@ def long_turn(tap):
     tap.same(got, [200, ["running"], [(1,)]], "a lease is renewed while the server does a turn that takes longer", said)
 
 
-def has_begun(server):
-    """Has a psql that a test runs done what comes after BEGIN, and does it wait for more? A daemon may have a transaction, too."""
-    return server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'psql' AND state = 'idle in transaction'"
-                        " AND query NOT LIKE 'BEGIN%'")
-
-
 def held_up(tap):
     """Some life has the lock of those that change things for longer than others wait for it."""
     body = {"runner": "r-1", "name": "r", "pool": "p", "room": 0, "wait": 0, "runs": [{"run": "1-1", "attempt": 1, "shard": 0}]}
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
-        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
-            print("BEGIN; SELECT pg_advisory_xact_lock(7482);", file=other.stdin, flush=True)
-            until(lambda: has_begun(server))
+        with in_transaction(server, "SELECT pg_advisory_xact_lock(7482)"):
             status, answer = heard(lambda: node.post("/v1/take", body))
-            print("COMMIT;", file=other.stdin, flush=True)
-            other.stdin.close()
         tap.same([status, answer.get("gone")], [200, body["runs"]], "a runner renews its lease though others make a long change", answer)
 
 
@@ -608,14 +610,10 @@ def cannot_read(server, node, table, change):
     node.process.send_signal(signal.SIGSTOP)
     status = change()
     waits = "SELECT pid, query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
-        print(f"BEGIN; LOCK TABLE twheel.{table};", file=other.stdin, flush=True)
-        until(lambda: has_begun(server))
+    with in_transaction(server, f"LOCK TABLE twheel.{table}"):
         node.process.send_signal(signal.SIGCONT)
         first = until(lambda: server.query(waits))
         until(lambda: server.query(waits) != first)
-        print("COMMIT;", file=other.stdin, flush=True)
-        other.stdin.close()
     return status
 
 
@@ -873,13 +871,8 @@ def requests_of_the_buried(tap):
         answers = until(lambda: answers_of_the_buried(server, a, name))
         tap.ok(answers and all(status == 503 and b"was buried" in text for status, text in answers) and
                not server.query("SELECT id FROM due"), "a daemon that was buried accepts no request", answers)
-        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True,
-                              stdout=subprocess.DEVNULL) as other:
-            print("BEGIN; SELECT pg_advisory_xact_lock(7482);", file=other.stdin, flush=True)
-            until(lambda: has_begun(server))
+        with in_transaction(server, "SELECT pg_advisory_xact_lock(7482)"):
             status, answer = heard(lambda: b.request("PUT", "/v1/jobs/new", {"exec": ["true"]}))
-            print("COMMIT;", file=other.stdin, flush=True)
-            other.stdin.close()
         # Unless the host keeps it for so long that it is buried.
         next_one = until(lambda: (s := heard(lambda: b.put("new", exec=["true"]))[0]) == 200 and s)
         tap.same([status, next_one], [503, 200], "a request that waited too long for others changes nothing, "
@@ -888,13 +881,9 @@ def requests_of_the_buried(tap):
 
 def at_once(server, pool, requests):
     """Two requests, to a daemon each, are both checked before one of them is written."""
-    with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
-        print("BEGIN; SELECT pg_advisory_xact_lock(7482);", file=other.stdin, flush=True)
-        until(lambda: has_begun(server))
+    with in_transaction(server, "SELECT pg_advisory_xact_lock(7482)"):
         asked = [pool.submit(node.request, *request) for node, *request in requests]
         until(lambda: server.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == [(2,)], 3)
-        print("COMMIT;", file=other.stdin, flush=True)
-        other.stdin.close()
     return sorted(a.result()[0] for a in asked)
 
 
@@ -950,17 +939,12 @@ def cut_in_two(tap):
         node.start()
         node.put("j", exec=["true"])
         run(node, "j", after="1h", key="x")
-        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True,
-                              stdout=subprocess.DEVNULL) as other:
-            print("BEGIN; DELETE FROM twheel.due;", file=other.stdin, flush=True)
-            until(lambda: has_begun(server))
+        with in_transaction(server, "DELETE FROM twheel.due"):
             shots = [{"after": "1h"}, {"after": "1h", "key": "x"}, *[{"after": "1h"}] * 8]
             asked = pool.submit(node.post, "/v1/jobs/j/shots", shots)
             waited = until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
             server.cut("state = 'idle'")
             until(lambda: server.query("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle'") == [(0,)])
-            print("COMMIT;", file=other.stdin, flush=True)
-            other.stdin.close()
         status, answer = asked.result()
         rows = server.query("SELECT count(*) FROM due")[0][0]
         tap.ok(waited and (status, rows) in ((200, 10), (503, 0)), "a request is done or refused as a whole, whatever connection is lost",
@@ -1182,16 +1166,11 @@ def configured(tap):
 def waits_for_tables(tap):
     """A daemon that makes the tables stands still, for longer than a statement of a living one waits for a lock."""
     with Server("fsync = off") as server, Node(server) as node:
-        with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True,
-                              stdout=subprocess.DEVNULL) as other:
-            print("BEGIN; SELECT pg_advisory_xact_lock(7481);", file=other.stdin, flush=True)
-            until(lambda: has_begun(server))
+        with in_transaction(server, "SELECT pg_advisory_xact_lock(7481)"):
             node.start(wait=False)
             asked = "SELECT 1 FROM pg_stat_activity WHERE application_name <> 'psql' AND query LIKE '%pg_try_advisory_xact_lock%'"
             waited = until(lambda: server.query(asked))
             time.sleep(LEASE)
-            print("COMMIT;", file=other.stdin, flush=True)
-            other.stdin.close()
         tap.ok(waited and until(lambda: node.process.poll() is not None or node.answers()) and node.answers(),
                "a daemon that begins waits for one that makes the tables", node.stderr())
 
@@ -1504,21 +1483,17 @@ def set_up_for_long(tap):
 
 
 def locked(tap, lock):
-    with Server("fsync = off") as server, Node(server, "--name=a") as a, Node(server, "--name=b") as b, \
-            subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as other:
+    with Server("fsync = off") as server, Node(server, "--name=a") as a, Node(server, "--name=b") as b:
         for node in (a, b):
             node.start()
         until(lambda: server.parts() == [PARTS // 2] * 2)
         put_rates(b, 8, b, "100ms")
-        print(f"BEGIN; {lock};", file=other.stdin, flush=True)
-        until(lambda: has_begun(server))
-        b.kill()
-        time.sleep(2 * LEASE)
-        runs = [runs_again(server, 10) for _ in range(5)]
-        tap.same([all(runs), "cannot be written" in a.stderr(), server.parts()], [True, False, [PARTS // 2] * 2],
-                 f"the others run what is theirs meanwhile: {lock}", a.stderr())
-        print("COMMIT;", file=other.stdin, flush=True)
-        other.stdin.close()
+        with in_transaction(server, lock):
+            b.kill()
+            time.sleep(2 * LEASE)
+            runs = [runs_again(server, 10) for _ in range(5)]
+            tap.same([all(runs), "cannot be written" in a.stderr(), server.parts()], [True, False, [PARTS // 2] * 2],
+                     f"the others run what is theirs meanwhile: {lock}", a.stderr())
         tap.ok(until(lambda: server.parts() == [PARTS]), "and have all later", server.parts())
 
 

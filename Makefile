@@ -282,8 +282,9 @@ Test for longer           before a release
                           them, and measure what they cost
   make soak               torture the modules for an hour; load, freeze and count timers for half
                           an hour more (SOAK_MINUTES=60)
-  make check-jobs         let daemons, connections, clocks and the server fail, for half an hour
-                          (STORM=100, percent)
+  make check-jobs         let daemons, connections, clocks, the server and the power of a machine
+                          fail, for half an hour (STORM=100, percent). ONLY="storm power" runs some;
+                          ONLY=hour has ten million runs pending for an hour
   make deb-check          install and use the packages in a Debian 12 and a Debian 13, and run
                           check-fast in a bare Debian 12; needs root
 

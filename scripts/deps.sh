@@ -21,7 +21,7 @@ packages() {
 		echo uthash-dev ;;
 	jobstest) packages jobs; echo tzdata python3 procps systemd ;;
 	jobs_pg) packages jobstest; echo curl postgresql ;;
-	check-jobs) packages jobs_pg; echo iproute2 nftables libfaketime ;;
+	check-jobs) packages jobs_pg; packages build; packages rig; echo e2fsprogs iproute2 nftables libfaketime ;;
 	jobs_page) packages jobstest; echo chromium ;;
 	rust)	packages lib; echo rustc cargo librust-libc-dev librust-tokio-dev ;;
 	python)	packages lib; echo python3 mypy ;;

@@ -3,40 +3,76 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # check-jobs.sh: long tests of twheeld; `make check-jobs`. First the page is tested in a browser. Then come storms:
 # on one machine, things happen to several daemons, their connections, their PostgreSQL server and clocks, see
-# selftest/jobs/storm.py. No firing may be lost, early, or run twice under one attempt number. At last the power
-# fails at each write of a daemon with SQLite. Ends with the line "N passed, N failed".
+# selftest/jobs/storm.py. No firing may be lost, early, or run twice under one attempt number. Then the power
+# fails at each write of a daemon with SQLite, and at last that of a whole machine in QEMU, see selftest/jobs/cord.py.
+# Ends with the line "N passed, N failed".
 #
-#	STORM=n	how long the storms are, in percent; 100 by default, which is half an hour on two CPUs
-#	SEED=n	the seed of the random part
-#	DOC=f	write a table of the storms there
+#	ONLY=s		some of the suites: jobs_page, storm, power, cord; or hour, which does not run otherwise:
+#			see selftest/jobs/hour.py
+#	STORM=n		how long the storms are, in percent; 100 by default, which is half an hour for all suites on two CPUs
+#	CUTS=n		how often the machine loses its power; 20 by default, and less if STORM is less
+#	MINUTES=n	how long the hour is
+#	SEED=n		the seed of the random part
+#	DOC=f		write a table of all but the page there; for suites that were not run, that of their last run
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
 
 log=build/check-jobs
 . scripts/suite.sh
+. scripts/long/measured.sh
+: "${STORM:=100}" "${MINUTES:=60}"
+: "${CUTS:=$((STORM < 5 ? 1 : STORM / 5))}"
+export STORM MINUTES
+parts=(storm power cord hour)
+
+jobs_page() { make -s -C selftest/jobs check-page; }
 
 storm() { make -s -C selftest/jobs storm; }
 
 power() { STRIDE=1 make -s -C selftest/jobs power; }
 
-page() { make -s -C selftest/jobs check-page; }
+hour() { make -s -C selftest/jobs hour; }
 
-table() {
-	cat <<-END
-		# Storms over twheeld: \`make check-jobs\`
+# The machine has the daemon of the packages' build, in its own directories, and no other file of this system.
+cord() {
+	local dir=$log/machine
 
-		On one machine, things happen to daemons, their connections, their server and clocks, each storm with
-		thousands of firings. What each does is said in \`selftest/jobs/storm.py\`; \`power\` loses what SQLite has not
-		synced, at each write.
+	make -s -C selftest/jobs all plain && modules || return
+	rm -rf "$dir"
+	mkdir -p "$dir/tree/etc"
+	echo root:x:0:0:root:/:/bin/sh >"$dir/tree/etc/passwd"
+	echo mode=cord >"$dir/run"
+	scripts/machines/userland.sh "$dir/userland" "$dir/tree" \
+		build/jobstest/plain/twheel{d=/bin/twheeld,-job=/bin/twheel-job}
+	scripts/machines/initramfs.sh "$dir/initramfs" "$dir/run" twheel{,_chardev}.ko \
+		build/jobstest/mark selftest/jobs/cord_guest.sh
+	cat "$dir/userland" >>"$dir/initramfs"
+	selftest/jobs/cord.py "$(scripts/kernels/kernel-image.sh "$(kernel_release)")" "$dir/initramfs" "$dir/logs" "$CUTS"
+}
 
-		* command: make check-jobs STORM=${STORM:-100} SEED=$(sed -n 's/^# SEED=//p' "$log/storm")
-		* commit: $(source_id), $(date -u +%Y-%m-%d)
-		* machine: $(processor), $(nproc) CPUs
-		* stores: SQLite $(package_version libsqlite3-0), PostgreSQL $(package_version postgresql-15)
+# options PART: what the part depends on
+options() {
+	case $1 in
+	storm) echo "STORM=$STORM " ;;
+	cord) echo "CUTS=$CUTS " ;;
+	hour) echo "MINUTES=$MINUTES " ;;
+	esac
+}
 
-		| storm | seconds | what happened | judged |
-		|---|--:|---|---|
-	END
+# part NAME: run the suite, and note what it ran on
+part() {
+	local facts=$log/$1.facts
+
+	{
+		measured_now
+		printf 'stores\tSQLite %s, PostgreSQL %s\n' "$(package_version libsqlite3-0)" "$(package_version postgresql-15)"
+	} >"$facts"
+	suite "$1" "$1"
+	printf 'command\tmake check-jobs ONLY=%s %s%s\n' "$1" "$(options "$1")" \
+		"$(sed -n 's/^# \(SEED=[0-9]*\).*/\1/p' "$log/$1")" >>"$facts"
+}
+
+rows() {
 	awk '
 		/^# [a-z]+, [0-9]+ s: / {
 			name = substr($2, 1, length($2) - 1)
@@ -50,15 +86,42 @@ table() {
 			judged = sub("^" name ":? ", "") ? $0 : ""
 			if (judged == "") { name = "each step"; seconds = what = "–"; judged = $0 }
 			print "| " name " | " seconds " | " what " | " verdict judged " |"
-		}' "$log/storm"
+			seconds = what = "–"
+		}' "$@"
+}
+
+table() {
+	local measured=() name
+
+	for name in "${parts[@]}"; do
+		[ ! -e "$log/$name.facts" ] || measured+=("$log/$name.facts")
+	done
+	cat <<-END
+		# Storms over twheeld: \`make check-jobs\`
+
+		On one machine, things happen to daemons, their connections, their server and clocks, each storm with
+		thousands of firings. What each does is said in \`selftest/jobs/storm.py\`; \`power\` loses what SQLite has not
+		synced, at each write; for \`cord\`, the power of a whole machine fails, see \`selftest/jobs/cord.py\`; for \`hour\`,
+		ten million runs are pending and a thousand a second fire, see \`selftest/jobs/hour.py\`.
+
+		$(facts "${measured[@]}")
+
+		| storm | seconds | what happened | judged |
+		|---|--:|---|---|
+	END
+	rows "$log/storm"
 	sed -nE 's/^(not )?ok [0-9]+ - (power lost.*)/| power | – | – | \1\2 |/p' "$log/power"
-	echo
-	echo "$passed passed, $failed failed"
+	for name in cord hour; do
+		[ ! -e "$log/$name.facts" ] || rows "$log/$name"
+	done
 }
 
 scripts/deps.sh check-jobs jobs_page
-suite jobs_page page
-suite storm storm
-suite power power
+for name in ${ONLY:-jobs_page storm power cord}; do
+	case $name in
+	jobs_page) suite jobs_page jobs_page ;;
+	*) [[ " ${parts[*]} " == *" $name "* ]] || die "no such suite: $name"; part "$name" ;;
+	esac
+done
 [ -z "${DOC:-}" ] || table | document "$DOC"
 summary

@@ -13,6 +13,7 @@
 #		in "0-1 2-4"
 #	APPEND	kernel parameters
 #	DISK	a file, the image for /dev/vda. What the machine writes to it is forgotten
+#	NVME	a file, the image for /dev/nvme0n1, which keeps what the machine writes
 #	MONITOR	a character device of QEMU for its monitor. Its process id is in LOGDIR/pid
 #	PLUGIN	FILE[,NAME=VALUE...], a plugin of QEMU, see bench/calls
 #	ICOUNT	how many ns an instruction takes: 1, 2, 4, 8 ... There is one CPU then, and idle time
@@ -62,6 +63,8 @@ plugin=()
 [ -z "${PLUGIN:-}" ] || plugin=(-plugin "$PLUGIN")
 disk=()
 [ -z "${DISK:-}" ] || disk=(-drive "file=$DISK,format=raw,if=virtio,snapshot=on")
+# shellcheck disable=SC2054 # as above
+[ -z "${NVME:-}" ] || disk+=(-drive "file=$NVME,format=raw,if=none,id=nvme" -device nvme,drive=nvme,serial=twheel)
 
 # shellcheck disable=SC2206 # words
 nodes=(${NODES:-}) numa=()

@@ -11,10 +11,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Append the line by one call of write(), so that those of several runs do not mix. */
+/*
+ * Append the line by one call of write(), so that those of several runs do not mix. On a serial
+ * line, wait until it has left the machine, whose power may fail.
+ */
 static void line(int fd, const char *end)
 {
 	struct timespec now;
@@ -27,6 +31,7 @@ static void line(int fd, const char *end)
 		     now.tv_nsec, end);
 	if (write(fd, text, (size_t)n) != n)
 		exit(120);
+	tcdrain(fd);
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""The cord is pulled: a machine in QEMU, where twheeld has its state on a disk with ext4 and its timers in /dev/twheel, is
+killed at random moments, while it boots too. What its kernel has not written to the disk is gone. After the last boot the
+judge compares the history with the lines that runs have written to a serial line, which is not lost.
+
+    cord.py KERNEL INITRD LOGS [CUTS]
+    SEED=n    of all random choices
+
+What QEMU got from the machine's kernel is not lost, whether it was told to flush it or not: for a disk that loses that,
+see test_crash.py.
+"""
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+from daemon import Tap, until
+from judge import judge, query
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+SEED = int(os.environ.get("SEED", time.time()))
+LINE = re.compile(r"\w+ \d+-\d+ \d+ \d+( end)?")
+TROUBLE = re.compile(r"failed|twheeld: (?!life \d|job '\w+' was lost as it ran)")
+MOST = 600      # s for a boot, on a busy host
+AFTER = 10      # s that the daemon has before the power fails
+
+
+class Machine:
+    def __init__(self, kernel, initrd, logs):
+        self.kernel, self.initrd, self.logs, self.disk = kernel, initrd, logs, f"{logs}/disk"
+        self.lines, self.accepted, self.wrong, self.process = [], [], [], None
+        shutil.rmtree(logs, ignore_errors=True)
+        os.makedirs(logs)
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", self.disk, "256M"], check=True)
+
+    def boot(self, how):
+        self.process = subprocess.Popen(
+            [f"{TOP}/scripts/machines/qemu.sh", self.kernel, self.initrd, str(MOST), self.logs],
+            env={**os.environ, "NVME": self.disk, "APPEND": how, "MEM": "768"}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+
+    def report(self):
+        """Lines without an end are not there: the power failed before that."""
+        with contextlib.suppress(FileNotFoundError), open(f"{self.logs}/report", encoding="utf-8", errors="replace") as file:
+            return [line.strip() for line in file if line.endswith("\n")]
+        return []
+
+    def wait_for(self, word):
+        until(lambda: self.process.poll() is not None or word in self.report(), MOST)
+        return word in self.report()
+
+    def pull(self):
+        with open(f"{self.logs}/pid", encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGKILL)
+
+    def ended(self):
+        """Keep what the machine has said."""
+        self.process.wait()
+        for line in self.report():
+            if LINE.fullmatch(line):
+                self.lines.append(line.split())
+            elif line.startswith("{"):
+                self.accepted.append(json.loads(line)["run"])
+            elif TROUBLE.search(line):
+                self.wrong.append(line)
+
+    def store(self):
+        """What is in the disk, which nobody has mounted."""
+        done = subprocess.run(["e2fsck", "-fn", self.disk], capture_output=True, text=True, check=False)
+        if done.returncode:
+            self.wrong.append(done.stdout)
+        for name in ("jobs.db", "jobs.db-wal"):
+            subprocess.run(["debugfs", "-R", f"dump /state/{name} {self.logs}/{name}", self.disk], capture_output=True,
+                           check=True)
+        return f"{self.logs}/jobs.db"
+
+
+def pull_each(machine, cuts, rng):
+    """Returns how often the daemon did not answer yet."""
+    early, took = 0, 10
+    for _ in range(cuts):
+        began = time.monotonic()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{machine.logs}/pid")
+        machine.boot("")
+        if rng.random() < 0.25:
+            early += 1
+            until(lambda: os.path.exists(f"{machine.logs}/pid"))
+            time.sleep(rng.uniform(0, took))
+        elif machine.wait_for("ready"):
+            took = time.monotonic() - began
+            time.sleep(rng.uniform(0, AFTER))
+        else:
+            machine.wrong.append("a boot without the daemon")
+            break
+        machine.pull()
+        machine.ended()
+    return early
+
+
+def verdict(machine):
+    """What is wrong, how many firings and attempts that were made again there are."""
+    store = machine.store()
+    try:
+        return *judge(store, machine.lines, machine.accepted), query(store, "SELECT count(*) FROM history WHERE more = 1")[0][0]
+    except sqlite3.DatabaseError as error:
+        return [str(error)], 0, 0
+
+
+def main():
+    kernel, initrd, logs = sys.argv[1:4]
+    cuts = int(sys.argv[4]) if len(sys.argv) > 4 else 20
+    tap, began, machine = Tap(1), time.monotonic(), Machine(kernel, initrd, os.path.abspath(logs))
+    print(f"# SEED={SEED}", flush=True)
+    early = pull_each(machine, cuts, random.Random(SEED))
+    machine.boot("calm")
+    if not machine.wait_for("calm"):
+        machine.wrong.append("no calm after the storm")
+    machine.ended()
+    wrong, firings, again = verdict(machine)
+    print(f"# cord, {time.monotonic() - began:.0f} s: the power of a machine failed {cuts} times, {early} of them before the daemon"
+          f" answered; {firings} firings, {len(machine.accepted)} of them accepted, {again} attempts made again", flush=True)
+    wrong += machine.wrong
+    tap.ok(not wrong and firings > 10 * cuts, f"cord: 0 lost, 0 early, 0 double of {firings} firings", *wrong[:30])
+    tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The twheel authors
+"""An hour of three daemons that share PostgreSQL. Ten million single runs are pending, far in the future; a thousand runs a
+second are asked for and fire; now and then a daemon or the server is killed. Nothing may be lost, early or double, as in
+storm.py, and neither the memory of a daemon nor the tables of what is pending and running may grow.
+
+Runs do nothing: they are made by the daemon of `make bench-jobs`, so that two CPUs can do it.
+
+    hour.py               SEED=n: of all random choices; MINUTES=n: 60 by default; PENDING=n
+"""
+import contextlib
+import os
+import sys
+import time
+
+from daemon import PROGRAMS, Tap, until
+from postgres import Server
+from storm import SEED, Storm, cluster, crash, kill, leave
+
+MINUTES = int(os.environ.get("MINUTES", 60))
+PENDING = int(os.environ.get("PENDING", 10**7))
+PER_SECOND = 1000
+FAR = 30 * 86400 * 10**6    # us
+MEMORY = 64                 # MiB of a daemon
+GROWTH = 1.05               # of what is pending, from the end of the first sixth on, and SMALL more
+SMALL = 32                  # MiB: what is running is in a table that small, whatever has been in it
+
+
+class Hour(Storm):
+    def __init__(self, server, nodes):
+        super().__init__(server, nodes, 1, self.shake, per_second=PER_SECOND)
+        self.end, self.sizes, self.memory = None, [], 0
+
+    def begin(self):
+        self.nodes[0].start()
+        self.any_node("PUT", "/v1/jobs/later", {"exec": ["true"], "overlap": "allow"})
+        self.nodes[0].stop()
+        self.query(f"INSERT INTO due (job, at, main) SELECT (SELECT id FROM job), now_us() + {FAR} + i * 1000, 0"
+                   f" FROM generate_series(CAST(1 AS bigint), {PENDING}) i")
+        self.query("VACUUM ANALYZE due")
+        super().begin()
+
+    def shake(self, rng):
+        fn = rng.choice([kill, kill, leave, crash])
+        fn(rng, self)
+        return fn.__name__
+
+    def look(self):
+        """How much memory a daemon has, and how large the tables are."""
+        for node in self.nodes:
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{node.process.pid}/status", encoding="ascii") as file:
+                self.memory = max([self.memory, *(int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM"))])
+        row = self.query("SELECT pg_total_relation_size('due'), pg_total_relation_size('running')")
+        if row:
+            self.sizes.append([size / 2**20 for size in row[0]])
+
+    def rage(self):
+        began, shaken = time.monotonic(), 0
+        while (passed := time.monotonic() - began) < MINUTES * 60:
+            self.look()
+            if passed > shaken:
+                self.happened.append(self.shake(self.rng))
+                shaken = passed + self.rng.uniform(10, 30)
+            time.sleep(2)
+        self.over = True
+        for load in self.loads:
+            load.join()
+
+    def is_empty(self, rows):
+        return self.query(f"SELECT count(*) FROM {rows}") == [(0,)]
+
+    def calm(self):
+        """Wait until all that was to happen is over, and end the daemons."""
+        for node in self.nodes:
+            if node.process.poll() is not None:
+                node.start()
+        until(lambda: self.is_empty(f"due WHERE main = 0 AND at < now_us() + {FAR // 2}"), 120)
+        for name in self.names():
+            self.any_node("POST", f"/v1/jobs/{name}/pause")
+        if not until(lambda: self.is_empty("running"), 120):
+            self.wrong.append("some run has not ended")
+        for node in self.nodes:
+            if status := node.stop():
+                self.wrong.append(f"{node.dir} ended with status {status}")
+
+    def count(self, sql):
+        return self.query(f"SELECT count(*) FROM {sql}")[0][0]
+
+    def verdict(self):
+        accepted = {key for load in self.loads for key in load.accepted}
+        over = [f"{id_}-{at}" for id_, at in self.query("SELECT id, at FROM history WHERE more = 0")]
+        lost = accepted - set(over)
+        early = self.count("history WHERE fired < at OR (began > 0 AND began < at)")     # 0: it has not begun
+        pending = self.count(f"due WHERE at > now_us() + {FAR // 2}")
+        twice = self.count("(SELECT 1 FROM history GROUP BY id, at, attempt HAVING count(*) > 1 AND min(attempt) > 0) x")
+        for what, bad in (("lost", len(lost)), ("early", early), ("over twice", len(over) - len(set(over))),
+                          ("attempts with one number", twice), ("of what is pending is missing", PENDING - pending)):
+            if bad:
+                self.wrong.append(f"{bad} {what}")
+        return over, accepted
+
+    def grown(self):
+        """Has anything? And how large is it?"""
+        sixth = self.sizes[len(self.sizes) // 6:]
+        due, running = ([row[i] for row in sixth] for i in range(2))
+        bad = max(due) > GROWTH * due[0] + SMALL or max(running) > SMALL or self.memory > MEMORY
+        return bad, (f"due {due[0]:.0f} MiB after a sixth, {max(due):.0f} at most; running {max(running):.1f} at most;"
+                     f" a daemon {self.memory:.1f} at most")
+
+
+def main():
+    tap = Tap(2)
+    print(f"# SEED={SEED} MINUTES={MINUTES} PENDING={PENDING}", flush=True)
+    began = time.monotonic()
+    with Server("max_connections = 200") as server, contextlib.ExitStack() as stack:
+        nodes = cluster(stack, server, 3)
+        for node in nodes:
+            node.command = [f"{PROGRAMS}/nothing/twheeld", "--runs=10000"]
+        hour = Hour(server, nodes)
+        hour.begin()
+        print(f"# {PENDING} are pending after {time.monotonic() - began:.0f} s", flush=True)
+        hour.rage()
+        hour.calm()
+        over, accepted = hour.verdict()
+        again = hour.count("history WHERE more = 1")
+        counts = ", ".join(f"{what} {hour.happened.count(what)}" for what in sorted(set(hour.happened)))
+        print(f"# hour, {time.monotonic() - began:.0f} s: {PENDING} pending; {len(over)} firings, {len(accepted)} of them accepted,"
+              f" {again} attempts made again; {counts}", flush=True)
+        why = hour.wrong and [*hour.wrong[:20], *(node.stderr() for node in nodes)]
+        tap.ok(not hour.wrong, f"hour: 0 lost, 0 early, 0 double of {len(over)} firings", *why)
+        grown, sizes = hour.grown()
+        tap.ok(not grown, f"hour: nothing grows: {sizes}")
+    tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1212,9 +1212,19 @@ static int patience(void)
 	return next > 0 ? (int)(next / US_PER_MS) + 1 : 0;
 }
 
+/* See store.seen. Whatever is planned is planned in the loop. */
+static void note_time(void)
+{
+	int64_t now = now_us();
+
+	if (now > store->seen)
+		store->seen = now;
+}
+
 void core_loop(void)
 {
 	while (!stopping || !runs_stopped()) {
+		note_time();
 		look_at_store();
 		if (!stuck && parts != store->parts && core_flush())
 			claim();

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "twheeld.h"
+#include "when.h"
 
 #define READ_SIZE	65536
 #define UNDO_MS		1000	/* for so long exec_undo() waits for children */
@@ -376,6 +377,38 @@ static void end_ready(struct source *source)
 	exec_look(container_of(source, struct run, process.end));
 }
 
+static void watch_end(struct run *run);
+
+static void look_again(void *arg, const struct twheel_task_info *task)
+{
+	struct run *run = arg;
+
+	(void)task;
+	run->process.look = 0;
+	watch_end(run);
+	exec_look(run);
+}
+
+/*
+ * Watch for the end of the process. If the kernel has no descriptor or no memory for that, look
+ * each second, and try again: the process has begun, and nothing may run twice.
+ */
+static void watch_end(struct run *run)
+{
+	struct twheel_task task = { .fn = look_again, .arg = run, .when_ns = NS_PER_S };
+	struct process *p = &run->process;
+
+	p->end.ready = end_ready;
+	if (p->end.fd < 0)
+		p->end.fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (p->end.fd >= 0 && !source_add(&p->end))
+		return;
+	if (twheel_sched_add(sched, &task, &p->look)) {
+		say(SAY_ERROR, "cannot arm a timer");
+		abort();
+	}
+}
+
 /*
  * Send a signal to the group of a child. Until the child has called setsid(), the group does not
  * exist, and the child alone is all there is: it has no process of its own yet.
@@ -415,6 +448,9 @@ void exec_end(struct run *run)
 		;
 	source_remove(&p->output);
 	source_remove(&p->end);
+	if (p->look)
+		twheel_sched_cancel(sched, p->look, 0);
+	p->look = 0;
 	log_close(&p->log);
 	cgroup_remove(run);
 	p->pid = 0;
@@ -472,24 +508,20 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
-	p->end.fd = -1;
-	p->pid = begin_child(run, pw, env, cgroup, fds[1], why);
-	err = p->pid < 0 ? -errno : 0;
-	close(fds[1]);		/* so there is a descriptor for the next line */
-	if (!err && p->end.fd < 0)
-		p->end.fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	if (err) {
-		close(fds[0]);
-		p->pid = 0;
-		return err;
-	}
 	p->output = (struct source) { .fd = fds[0], .ready = output_ready };
-	p->end.ready = end_ready;
-	if (source_add(&p->output) || source_add(&p->end)) {
-		say(SAY_ERROR, "epoll: %s", strerror(errno));
-		abort();
+	p->end.fd = -1;
+	err = source_add(&p->output) ? -errno : 0;
+	p->pid = err ? -1 : begin_child(run, pw, env, cgroup, fds[1], why);
+	if (!err && p->pid < 0)
+		err = -errno;
+	close(fds[1]);		/* so there is a descriptor for that of the end */
+	if (!err) {
+		watch_end(run);
+		return 0;
 	}
-	return 0;
+	source_remove(&p->output);
+	p->pid = 0;
+	return err;
 }
 
 /*

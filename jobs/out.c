@@ -228,6 +228,8 @@ static bool set_options(struct call *call, const struct post *what)
 	set(call, &bad, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)what->size);
 	set(call, &bad, CURLOPT_COPYPOSTFIELDS, what->body);
 	set(call, &bad, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	set(call, &bad, CURLOPT_FRESH_CONNECT, what->keep ? 0L : 1L);
+	set(call, &bad, CURLOPT_FORBID_REUSE, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_NOSIGNAL, 1L);
 	/* Do not wait for a thread that still looks up the name, when the call is given up. */
 	set(call, &bad, CURLOPT_QUICK_EXIT, 1L);

@@ -964,8 +964,9 @@ static void find_affected(void *arg, struct job *job)
 
 /*
  * When is @job due, by the days and the rules that its calendar and its zone have now, if it was
- * due at @due? A time that has passed stays as it was planned. If the clock was set back, times
- * that were fired already are not due once more.
+ * due at @due? A time that has passed stays as it was planned. If the clock was set back, or is
+ * behind like that of a machine that has just been switched on, times that it has shown before, or
+ * that were fired, are not due once more.
  */
 static int64_t due_now(const struct job *job, int64_t due)
 {
@@ -975,6 +976,8 @@ static int64_t due_now(const struct job *job, int64_t due)
 		return next;
 	if (store_fired(store, job->id, &fired))
 		return due ? due : next;
+	if (store->seen > fired)
+		fired = store->seen;
 	return fired > now ? due_again(&job->def, job->name, due, fired) : next;
 }
 

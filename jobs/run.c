@@ -68,15 +68,38 @@ void runs_each(void (*fn)(void *arg, struct run *run), void *arg)
 		fn(arg, run);
 }
 
-/* The run should have begun by now. */
+/* The run has not begun in time. */
+static void tell_late(struct run *run)
+{
+	run->late = 0;
+	if (run->firing.attempt == 1)
+		alarm_late(run->job, &run->firing);
+}
+
+/* It is the time at which the run should have begun. */
 static void is_late_now(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run = arg;
 
 	(void)task;
-	run->late = 0;
-	if (!run->began && run->firing.attempt == 1)
-		alarm_late(run->job, &run->firing);
+	if (run->began)
+		run->late = 0;
+	else
+		tell_late(run);
+}
+
+/*
+ * The run has begun. If the daemon was away when it should have, the run may begin before the timer
+ * is looked at that says so.
+ */
+static void look_late(struct run *run)
+{
+	int64_t most = run->job->def.alarm_late;
+
+	if (!run->late || !most || run->began - run->firing.at < most)
+		return;
+	twheel_sched_cancel(sched, run->late, 0);
+	tell_late(run);
 }
 
 /* If the job wants somebody to be told that a run has not begun in time, look then. */
@@ -746,6 +769,7 @@ static bool begin(struct run *run)
 	if (err)
 		return not_begun(run, err, boot_us() - tried);
 	crash_point("a process began");
+	look_late(run);
 	nr_running++;
 	TAILQ_REMOVE(run->ready, run, in_ready);
 	run->ready = NULL;
@@ -761,6 +785,7 @@ void run_went(struct run *run, int64_t began)
 	if (run->began)
 		return;
 	run->began = began;
+	look_late(run);
 	if (run->job->def.timeout)
 		set_delay(run, timed_out, left > 0 ? left : 0);
 }

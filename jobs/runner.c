@@ -92,7 +92,7 @@ static struct call *post(const char *path, const char *body, size_t size, int64_
 	struct post what = {
 		.url = address, .socket = is_socket ? urls[url] : NULL, .headers = headers,
 		.body = body, .size = size, .timeout = timeout, .most = ANSWER_MAX,
-		.whole = true, .fn = fn, .arg = arg,
+		.whole = true, .keep = true, .fn = fn, .arg = arg,
 	};
 	struct call *call = call_begin(&what);
 

@@ -347,6 +347,7 @@ struct store_ops;
  * @many:	other lives may own the other parts
  * @clock:	the store's time minus CLOCK_BOOTTIME, in us; 0 if the store's time is
  *		CLOCK_REALTIME
+ * @seen:	a time that the store's clock has shown. If it shows an earlier one, it was set back
  * @lease:	after how long without store_beat() the others may bury a life, in us
  * @lease_end:	when our lease ends, by CLOCK_BOOTTIME; earlier than the others think, in case our
  *		clock is slow by up to 10 %
@@ -368,6 +369,7 @@ struct store {
 	uint64_t	parts;
 	bool		many;
 	int64_t		clock;
+	int64_t		seen;
 	int64_t		lease;
 	int64_t		lease_end;
 	int		fds[LANES + 1];

@@ -10,11 +10,11 @@
  * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
  * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
  * see connected(). The daemon waits for an answer until the lease is over, and for ANSWER_US at
- * most. For the answer to a turn it waits up to LONG_TURN leases, and renews its lease meanwhile.
- * After that it closes all connections. The server may still write what was sent on them, so it is
- * not enough to connect again and look: the life continues under a new number, and the rows of the
- * old number can only be changed when the server is done with them. The turns of a lane have
- * numbers, so a turn that is sent again is not done again.
+ * most. For the answer to a turn it waits up to LONG_TURN leases, if the server is doing the turn,
+ * and renews its lease meanwhile. After that it closes all connections. The server may still write
+ * what was sent on them, so it is not enough to connect again and look: the life continues under a
+ * new number, and the rows of the old number can only be changed when the server is done with them.
+ * The turns of a lane have numbers, so a turn that is sent again is not done again.
  *
  * The server's clock is the only one that counts. If an answer says that the time was t, then the
  * present time is at least t, and at most t plus the whole round trip. The daemon takes t for the
@@ -362,31 +362,6 @@ static bool receive(struct pg *s, PGconn *conn, PGresult **result)
 	return n > 0;
 }
 
-/*
- * receive() of the answer to a turn. The connection of other statements is idle meanwhile, so the
- * lease is renewed on that, and a turn may take longer than a lease; but not for ever, since the
- * loop waits. It is also renewed if there is no answer for ANSWER_US, to see whether the server is
- * there. If the renewal loses the connections, that of the lane is NULL afterwards.
- */
-static bool receive_turn(struct pg *s, struct lane *lane)
-{
-	int64_t end = boot_us() + LONG_TURN * s->store.lease;
-	bool write;
-	int n;
-
-	while (!(n = take(lane->conn, &lane->answer, &write))) {
-		if (wait_for(lane->conn, write, s->renew < latest(s) ? s->renew : latest(s)))
-			continue;
-		s->renew = boot_us();
-		if (s->renew >= end)
-			return false;
-		keep_lease(s);
-		if (!lane->conn)
-			return false;
-	}
-	return n > 0;
-}
-
 /* The error for an SQLSTATE. store_pg.sql raises the first two; 23505 is unique_violation. */
 static int to_errno(const char *state)
 {
@@ -399,6 +374,18 @@ static int to_errno(const char *state)
 	return -EIO;
 }
 
+/* The server has refused a statement: keep why, and what it says about that. Returns the error. */
+static int refused(struct pg *s, const PGresult *result)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+	const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+	const char *why = PQresultErrorMessage(result);
+
+	return fail(s, to_errno(state ? state : ""), "%.*s%s%s%s%s", (int)strcspn(why, "\n"), why,
+		    detail ? ": " : "", detail ? detail : "", hint ? ". " : "", hint ? hint : "");
+}
+
 /*
  * Look at a result, or NULL if none came. Returns the result, which the caller frees; or NULL with
  * an error in *@err, the result freed and, if @conn cannot be used any more, no connection left.
@@ -406,8 +393,6 @@ static int to_errno(const char *state)
  */
 static PGresult *checked(struct pg *s, PGconn *conn, PGresult *result, bool sent, int *err)
 {
-	const char *state;
-
 	*err = 0;
 	if (!result) {
 		bool alive = PQstatus(conn) == CONNECTION_OK && sent;
@@ -418,8 +403,7 @@ static PGresult *checked(struct pg *s, PGconn *conn, PGresult *result, bool sent
 	read_notices(s);
 	if (PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK)
 		return result;
-	state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-	*err = fail(s, to_errno(state ? state : ""), "%s", PQresultErrorMessage(result));
+	*err = refused(s, result);
 	PQclear(result);
 	if (conn && PQstatus(conn) != CONNECTION_OK)
 		let_go(s);
@@ -628,20 +612,12 @@ static void keep_lease(struct pg *s)
 	s->store.hurry |= todo;
 }
 
-/* Do not print the server's notices: errors are reported by their results. */
-static void no_notice(void *arg, const char *text)
-{
-	(void)arg;
-	(void)text;
-}
-
 /* Prepare s->conn, which was just made. Returns 0 or an error. */
 static int set_up_session(struct pg *s)
 {
 	int64_t lease = s->store.lease / US_PER_MS, most = AGAIN_US / US_PER_MS;
-	char text[1280];
+	char text[1600];
 
-	PQsetNoticeProcessor(s->conn, no_notice, NULL);
 	PQsetnonblocking(s->conn, 1);
 	/*
 	 * Look rows up by index, and in the order in which joins are written. Plan each query
@@ -658,6 +634,10 @@ static int set_up_session(struct pg *s)
 		 "SET join_collapse_limit = 1; SET plan_cache_mode = force_custom_plan;"
 		 "SET idle_session_timeout = 0; SET statement_timeout = 0;"
 		 "SET default_transaction_isolation = 'read committed';"
+		 "SET default_transaction_read_only = off;"
+		 /* Of the server's end, as those of ours: see alive(). */
+		 "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10;"
+		 "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000;"
 		 "SELECT set_config(name, '0', false) FROM pg_settings"
 		 " WHERE name = 'transaction_timeout';"		/* since PostgreSQL 17 */
 		 "SET idle_in_transaction_session_timeout = %lld; SET lock_timeout = %lld;"
@@ -823,6 +803,24 @@ static const char *or(const char *value, const char *other)
 }
 
 /*
+ * How soon a connection is to be noticed that leads nowhere any more, if the connection string does
+ * not say it: what was sent is to be acknowledged as soon as it is to be answered, and an idle
+ * connection is tried now and then, also so that no router forgets it. NULL for other options.
+ */
+static const char *alive(const char *keyword)
+{
+	static const char *const value[][2] = {
+		{ "keepalives_idle", "60" }, { "keepalives_interval", "10" },
+		{ "keepalives_count", "3" }, { "tcp_user_timeout", "10000" },
+	};
+
+	for (size_t i = 0; i < sizeof(value) / sizeof(*value); i++)
+		if (!strcmp(keyword, value[i][0]))
+			return value[i][1];
+	return NULL;
+}
+
+/*
  * What @o is for a connection to @at. If there are several addresses, only a server that can be
  * written will do: one that cannot must not keep us from the others.
  */
@@ -837,7 +835,14 @@ static const char *value_at(const PQconninfoOption *o, const struct address *at,
 	if (several && o->val && !strcmp(o->keyword, "target_session_attrs") &&
 	    !strcmp(o->val, "any"))
 		return "read-write";
-	return o->val;
+	return o->val && *o->val ? o->val : alive(o->keyword);
+}
+
+/* Do not print the server's notices: errors are reported by their results. */
+static void no_notice(void *arg, const char *text)
+{
+	(void)arg;
+	(void)text;
 }
 
 /* Begin to connect to @at, with the other options of the connection string. */
@@ -845,6 +850,7 @@ static PGconn *begin_at(const struct pg *s, const struct address *at, bool sever
 {
 	const char *keyword[OPTIONS + 1], *value[OPTIONS + 1];
 	size_t n = 0;
+	PGconn *conn;
 
 	for (const PQconninfoOption *o = s->options; o->keyword && n < OPTIONS; o++) {
 		keyword[n] = o->keyword;
@@ -852,7 +858,9 @@ static PGconn *begin_at(const struct pg *s, const struct address *at, bool sever
 	}
 	keyword[n] = NULL;
 	value[n] = NULL;
-	return PQconnectStartParams(keyword, value, 0);
+	conn = PQconnectStartParams(keyword, value, 0);
+	PQsetNoticeProcessor(conn, no_notice, NULL);
+	return conn;
 }
 
 /* Begin to connect to the address whose turn it is: for as long as the connection string says. */
@@ -999,6 +1007,59 @@ static bool is_under_way(const struct pg *s, const struct lane *lane)
 }
 
 /*
+ * Is the server doing the turn that was sent in this lane? Else it never got the turn, or its
+ * answer is lost or on its way: a router may have forgotten a connection that was idle for long,
+ * and tells nobody. Whoever does a turn has locked the row of its lane.
+ */
+static bool is_working(struct pg *s, const struct lane *lane)
+{
+	struct params p = { 0 };
+	PGresult *result;
+	bool works;
+	int err;
+
+	add_number(&p, s->store.life);
+	add_number(&p, lane - s->lanes);
+	result = call_on(s, s->conn, "SELECT FROM twheel.lane WHERE node = $1 AND nr = $2"
+			 " FOR UPDATE SKIP LOCKED", &p, &err);
+	works = err || !PQntuples(result);
+	PQclear(result);
+	return works;
+}
+
+/*
+ * receive() of the answer to a turn. The connection of other statements is idle meanwhile, so the
+ * lease is renewed on that, and a turn may take longer than a lease; but not for ever, since the
+ * loop waits. It is also renewed if there is no answer for ANSWER_US, to see whether the server is
+ * there. If the renewal loses the connections, that of the lane is NULL afterwards. If the server
+ * is not doing the turn then, and has not answered a second later, the connection of the lane is
+ * lost.
+ */
+static bool receive_turn(struct pg *s, struct lane *lane)
+{
+	int64_t end = boot_us() + LONG_TURN * s->store.lease, look = boot_us() + ANSWER_US, until;
+	bool write, works = true;
+	int n;
+
+	while (!(n = take(lane->conn, &lane->answer, &write))) {
+		until = s->renew < latest(s) ? s->renew : latest(s);
+		if (wait_for(lane->conn, write, until < look ? until : look))
+			continue;
+		s->renew = boot_us();
+		if (s->renew >= end || (!works && s->renew >= look))
+			return false;
+		keep_lease(s);
+		if (lane->conn && boot_us() >= look) {
+			works = is_working(s, lane);
+			look = boot_us() + (works ? ANSWER_US : US_PER_S);
+		}
+		if (!lane->conn)
+			return false;
+	}
+	return n > 0;
+}
+
+/*
  * Take what has come of the answer to a turn that is under way; with @wait, all of it. If the
  * connection is broken, or the answer does not come in time, the connections are closed.
  */
@@ -1134,6 +1195,8 @@ static int pg_join(struct store *store, int64_t old)
 	if (!err)
 		err = saw(s, result);
 	PQclear(result);
+	if (!err)
+		err = ask(s, "SELECT twheel.seen_last()", &none, &store->seen);
 	if (!err)
 		err = begin_new(s, old);
 	crash_point("a life was begun");
@@ -1658,10 +1721,10 @@ static int make_tables(struct pg *s)
 	int err = ask(s, "SELECT count(*) FROM pg_tables WHERE schemaname = 'twheel' AND"
 		      " tablename = 'version'", &none, &have);
 
-	if (!err && !have) {
+	if (!err)
 		err = check_encoding(s);
-		return err ? err : command(s, tables);
-	}
+	if (!err && !have)
+		return command(s, tables);
 	if (!err)
 		err = ask(s, "SELECT id FROM twheel.version", &none, &have);
 	if (!err && (have < 1 || have > SCHEMA_VERSION))

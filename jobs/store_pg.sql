@@ -7,11 +7,15 @@
 -- If a statement is sent as one message, the server executes all of it or nothing, even if the
 -- sender dies. So a turn is one call of a function. Locks are taken in the order node, lane, job, due.
 
+-- The functions of all versions, and no other ones that somebody may have there.
 DO $$
 DECLARE
 	f regprocedure;
 BEGIN
-	FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = CAST('twheel' AS regnamespace) LOOP
+	FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = CAST('twheel' AS regnamespace) AND p.proname IN (
+			'balance', 'beat', 'buried', 'bury', 'bury_late', 'cut', 'fence', 'forget', 'go_on', 'join_as',
+			'last', 'late', 'leave', 'mark', 'mine', 'new_life', 'news', 'now_us', 'places', 'seen_last',
+			'share', 'touched', 'turn', 'until') LOOP
 		EXECUTE 'DROP FUNCTION ' || f;
 	END LOOP;
 END $$;
@@ -32,6 +36,10 @@ CREATE TABLE twheel.node (
 ) WITH (fillfactor = 50);
 CREATE TABLE twheel.seen AS
 	SELECT CAST('-infinity' AS timestamptz) AS last, CAST('-infinity' AS timestamptz) AS since;
+-- Without a primary key, rows of a table that is published could not be changed otherwise.
+ALTER TABLE twheel.seen REPLICA IDENTITY FULL;
+ALTER TABLE twheel.inbox REPLICA IDENTITY FULL;
+ALTER TABLE twheel.version REPLICA IDENTITY FULL;
 -- A life writes turns in lanes, beside each other. turn is the number of the last one. To bury a life is
 -- to delete its rows: that waits for what the life is writing, and whatever it writes after that fails.
 CREATE TABLE twheel.lane (
@@ -67,6 +75,12 @@ BEGIN
 	END IF;
 END $$;
 
+-- A time that the clock has shown to a life, or 0.
+CREATE FUNCTION twheel.seen_last() RETURNS bigint LANGUAGE sql AS $$
+	SELECT coalesce(max(CAST(extract(epoch FROM t.last) * 1000000 AS bigint)), 0) FROM (SELECT twheel.last(n)
+		FROM twheel.node n UNION ALL SELECT s.last FROM twheel.seen s) t(last) WHERE t.last > to_timestamp(0)
+$$;
+
 -- A life that was in touch with the server at last continues what began at since. But if that was longer ago than the
 -- shortest lease, the server may have been away, and this begins now. So it does if the clock was set back.
 CREATE FUNCTION twheel.touched(last timestamptz, since timestamptz) RETURNS timestamptz LANGUAGE sql AS $$
@@ -80,12 +94,17 @@ CREATE FUNCTION twheel.mark(me bigint) RETURNS void LANGUAGE sql AS
 
 -- End the sessions of a life that is over, or has lost its connections, except the caller's. The server may not have
 -- noticed: while it sends an answer to a machine that is away, or to a process that is stopped, it keeps the locks of
--- the transaction for as long as TCP tries. If the sessions are of a role that the caller's may not end, they stay.
+-- the transaction for as long as TCP tries. All daemons log in as the same role, whichever role they take on then. If
+-- the sessions are of a role that the caller's may not end, they stay.
 CREATE FUNCTION twheel.cut(old bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	was text := current_setting('role');
 BEGIN
+	PERFORM set_config('role', 'none', true);
 	PERFORM pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
 		WHERE d.datname = current_database() AND l.locktype = 'advisory' AND l.classid = 7484 AND l.objsubid = 1
 			AND CAST(l.objid AS bigint) = old AND l.pid <> pg_backend_pid();
+	PERFORM set_config('role', was, true);
 EXCEPTION WHEN insufficient_privilege THEN
 	NULL;
 END $$;

@@ -434,6 +434,26 @@ static int set_up(struct sqlite *s, char *error, size_t size)
 	return -EINVAL;
 }
 
+/* When the file was written for the last time; 0 if there is none. */
+static int64_t written(const char *file)
+{
+	struct stat st;
+
+	if (stat(file, &st))
+		return 0;
+	return (int64_t)st.st_mtim.tv_sec * US_PER_S + st.st_mtim.tv_nsec / 1000;
+}
+
+/* When the store was written for the last time. */
+static int64_t last_written(const char *file)
+{
+	char *journal = sqlite3_mprintf("%s-wal", file);
+	int64_t one = written(file), other = journal ? written(journal) : 0;
+
+	sqlite3_free(journal);
+	return one > other ? one : other;
+}
+
 int store_sqlite(struct store **store, const char *file, char *error, size_t size)
 {
 	struct sqlite *s = calloc(1, sizeof(*s));
@@ -443,6 +463,7 @@ int store_sqlite(struct store **store, const char *file, char *error, size_t siz
 		return -ENOMEM;
 	s->store.ops = &sqlite_ops;
 	s->store.lease_end = INT64_MAX;
+	s->store.seen = last_written(file);
 	err = sqlite3_open_v2(file, &s->db,
 			      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 			      NULL);

@@ -266,6 +266,7 @@ struct log {
  * struct process - the process of a run
  * @pid:	its id; 0 if there is none
  * @end:	readable when the process has ended
+ * @look:	the scheduler's task that looks whether it has ended, if @end cannot be watched
  * @output:	the pipe of what it prints
  * @log:	where the output is kept
  * @cgroup:	the name of its cgroup's directory, or empty
@@ -277,6 +278,7 @@ struct log {
 struct process {
 	pid_t		pid;
 	struct source	end;
+	uint64_t	look;
 	struct source	output;
 	struct log	log;
 	char		cgroup[136];
@@ -561,6 +563,8 @@ struct reply {
  * @timeout:	how long it may take, in us; 0 for ever
  * @most:	how much of the answer is wanted
  * @whole:	an answer that is longer is none
+ * @keep:	it may be sent on a connection that an earlier one has left, and leaves its own. If
+ *		the other side closes such a connection without an answer, it is sent once more
  * @fn:		called when it is over, unless call_cancel() was called before
  * @arg:	its first argument
  */
@@ -573,6 +577,7 @@ struct post {
 	int64_t		timeout;
 	size_t		most;
 	bool		whole;
+	bool		keep;
 	void		(*fn)(void *arg, const struct reply *reply);
 	void		*arg;
 };

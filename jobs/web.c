@@ -97,7 +97,7 @@ static void answered(void *arg, const struct reply *reply)
 	if (reply->status == 202)
 		pool_accepted(run);
 	else
-		run_over(run, reply->status / 100 == 2, reply->status);
+		run_over(run, reply->status / 100 == 2, reply->status ? reply->status : -1);
 }
 
 int web_begin(struct run *run)

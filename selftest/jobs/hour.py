@@ -22,6 +22,7 @@ MINUTES = int(os.environ.get("MINUTES", 60))
 PENDING = int(os.environ.get("PENDING", 10**7))
 PER_SECOND = 1000
 FAR = 30 * 86400 * 10**6    # us
+CRASH = 1200                # s between crashes of the server
 MEMORY = 64                 # MiB of a daemon
 GROWTH = 1.05               # of what is pending, from the end of the first sixth on, and SMALL more
 SMALL = 32                  # MiB: what is running is in a table that small, whatever has been in it
@@ -30,7 +31,7 @@ SMALL = 32                  # MiB: what is running is in a table that small, wha
 class Hour(Storm):
     def __init__(self, server, nodes):
         super().__init__(server, nodes, 1, self.shake, per_second=PER_SECOND)
-        self.end, self.sizes, self.memory = None, [], 0
+        self.crash, self.sizes, self.memory = time.monotonic() + CRASH / 2, [], 0
 
     def begin(self):
         self.nodes[0].start()
@@ -42,7 +43,10 @@ class Hour(Storm):
         super().begin()
 
     def shake(self, rng):
-        fn = rng.choice([kill, kill, leave, crash])
+        """After a crash of the server, it does not know for some time what it has to vacuum."""
+        fn = rng.choice([kill, kill, leave])
+        if time.monotonic() > self.crash:
+            fn, self.crash = crash, time.monotonic() + CRASH
         fn(rng, self)
         return fn.__name__
 

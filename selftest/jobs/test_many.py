@@ -1440,6 +1440,18 @@ def encodings(tap):
                 node.start()
                 said = "the encoding of the database is LATIN1, not UTF8" in node.stderr()
                 tap.same([node.process.poll(), said], [None, False] if good else [1, True], f"a database in {name}", node.stderr())
+        with Node(server) as node:
+            node.start()
+            node.stop()
+        subprocess.run(f"pg_dump -n twheel {server.url} | psql -Xq -d {server.database('latin1')}", shell=True, check=True, stdout=subprocess.DEVNULL)
+        with Node(server, url=server.database("latin1")) as node:
+            node.start(wait=False)
+            tap.ok(ended(node) == 1 and "LATIN1, not UTF8" in node.stderr(), "nor does a store that was restored there", node.stderr())
+
+
+def as_jobs(server, url, *args, **env):
+    """A daemon that logs in as another role than the server's administrator."""
+    return Node(server, *args, url=url.replace(f"{server.user}@", "jobs@"), **env)
 
 
 class Jam(Proxy):
@@ -1453,8 +1465,21 @@ class Jam(Proxy):
 
 def half_sent(tap):
     """The machine of a daemon is away while the server sends it the answer to a turn, which is longer than all buffers."""
-    with Server("fsync = off") as server, Jam(server.port) as proxy, Node(server, "--name=a", url=proxy.url(server.url)) as a, \
-            Node(server, "--name=b") as b:
+    for which, setting in (("", ""), (", whichever role the daemons take on", "; ALTER ROLE jobs SET role = app")):
+        for _ in range(IN_TIME):    # as often as the first turn has too few of the long arguments
+            sends, buried, runs, said = still_sends(setting)
+            if sends:
+                break
+        tap.ok(sends and buried, f"a life is buried while the server still sends it something{which}", sends, buried, said)
+        tap.ok("cannot be written" not in said and runs, "the others run their jobs meanwhile", said)
+
+
+def still_sends(setting):
+    """Does the server still send something? Is the life buried? Do others run their jobs? What do they say?"""
+    with Server("fsync = off") as server, Jam(server.port) as proxy, as_jobs(server, proxy.url(server.url), "--name=a") as a, \
+            as_jobs(server, server.url, "--name=b") as b:
+        server.query("CREATE ROLE app; CREATE ROLE jobs LOGIN IN ROLE app; CREATE SCHEMA twheel AUTHORIZATION app;"
+                     f" GRANT ALL ON SCHEMA twheel TO jobs{setting}")
         for node in (a, b):
             node.start()
         until(lambda: server.parts() == [PARTS // 2] * 2)
@@ -1466,14 +1491,15 @@ def half_sent(tap):
         b.post(f"/v1/jobs/big{n}/pause")
         for _ in range(40):
             b.post(f"/v1/jobs/big{n}/shots", [{"after": 0, "arg": "x" * 800000}])
-        b.post(f"/v1/jobs/big{n}/resume")       # then all are due at once
-        sends = until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'ClientWrite'") and proxy.deaf)
-        a.process.send_signal(signal.SIGSTOP)
         over = server.over()
+        b.post(f"/v1/jobs/big{n}/resume")       # then all are due at once
+        sends = until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'ClientWrite'") and proxy.deaf, 10)
+        a.process.send_signal(signal.SIGSTOP)
         buried = until(lambda: server.parts() == [PARTS], 15)
-        tap.ok(sends and buried and server.over() > over, "a life is buried while the server still sends it something", sends, server.parts())
-        tap.ok("cannot be written" not in b.stderr() and runs_again(server), "the others run their jobs meanwhile", b.stderr())
+        buried = buried and server.over() > over
+        runs = runs_again(server)
         a.kill()
+        return sends, buried, runs, b.stderr()
 
 
 def set_up_for_long(tap):
@@ -1511,10 +1537,87 @@ def long_lease(tap):
 
 def own_schema(tap):
     """An administrator has made the schema, and the daemon's role may make no other."""
-    with Server("fsync = off") as server, Node(server, url=server.url.replace(f"{server.user}@", "jobs@")) as node:
+    with Server("fsync = off") as server, as_jobs(server, server.url) as node:
         server.query("CREATE ROLE jobs LOGIN; CREATE SCHEMA twheel AUTHORIZATION jobs")
         node.start(wait=False)
         tap.ok(until(lambda: node.process.poll() is not None or node.answers()) and node.answers(), "a role that may not make a schema", node.stderr())
+
+
+def published(tap):
+    """All tables of the database are published. Rows of one without an identity could not be changed then."""
+    with Server("fsync = off") as server, Node(server, "--name=a") as a, Node(server, "--name=b") as b:
+        a.start()
+        put_rates(a, 2, a)
+        server.query("CREATE PUBLICATION all_of_it FOR ALL TABLES")
+        runs = runs_again(server)
+        b.start()
+        tap.ok(runs and until(lambda: server.parts() == [PARTS // 2] * 2), "daemons share tables that are published", a.stderr(), b.stderr())
+        tap.same([a.stop(), b.stop(), server.query("SELECT count(*) FROM node")], [0, 0, [(0,)]], "and leave")
+
+
+def behind(tap):
+    """The server's clock is behind when a daemon begins, so that it shows times again that a life has seen."""
+    with Server("fsync = off") as server, Node(server) as node:
+        node.start()
+        node.put("j", cron="0 0 1 * *", exec=["true"])
+        before = node.get("/v1/jobs/j")["next"]
+        node.stop()
+        first, second = (f"CAST('{at}' AS timestamptz)" for at in before[:2])
+        server.query(f"UPDATE due SET at = extract(epoch FROM {second}) * 1000000; UPDATE seen SET last = {first} + interval '1 day'")
+        node.start()
+        tap.same(node.get("/v1/jobs/j")["next"][0], before[1], "a clock that is behind makes no time come again", node.stderr())
+
+
+BESIDE = ["CREATE FUNCTION twheel.report() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+          "CREATE PROCEDURE twheel.clean() LANGUAGE sql AS 'SELECT 1'",
+          "CREATE FUNCTION twheel.audit() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+          "CREATE TRIGGER audit BEFORE UPDATE ON twheel.job FOR EACH ROW EXECUTE FUNCTION twheel.audit()"]
+
+
+def beside(tap):
+    """Somebody has functions and views of their own beside the tables, when the version changes."""
+    with Server("fsync = off") as server, Node(server) as node:
+        node.start()
+        node.stop()
+        for sql in BESIDE:
+            server.query(sql)
+        server.query("UPDATE version SET code = 'older'")
+        node.start()
+        theirs = server.query("SELECT count(*) FROM pg_proc WHERE proname IN ('report', 'clean', 'audit')")
+        tap.same([theirs, node.answers()], [[(3,)], True], "a new version keeps the functions of others", node.stderr())
+        node.stop()
+        server.query("CREATE VIEW public.who AS SELECT name FROM twheel.node")
+        server.query("UPDATE version SET code = 'older'")
+        node.start(wait=False)
+        tap.ok(ended(node) == 1 and "public.who depends on table node" in node.stderr(), "it says what depends on its tables", node.stderr())
+
+
+class Nat(Proxy):
+    """Forgets connections: those whose port at the server's side is in @lost."""
+    lost = frozenset()
+
+    def move(self, pair, way, readable):
+        if not way.ended and pair.sockets[1].getsockname()[1] in self.lost:
+            if way.source in readable:
+                way.source.recv(65536)
+            return True
+        return super().move(pair, way, readable)
+
+
+def lost_lane(tap):
+    """A router forgets the connection of a lane, which was idle for long. Then a turn is sent there."""
+    with Server("fsync = off") as server, Nat(server.port) as proxy, Node(server, lease="4m", url=proxy.url(server.url)) as node:
+        node.start()
+        node.put("j", exec=["true"])
+        key = run(node, "j")
+        until(lambda: over_of(node, key))
+        proxy.lost = frozenset(port for port, in server.query("SELECT client_port FROM pg_stat_activity WHERE query LIKE '%twheel.turn%'"
+                                                              " AND pid <> pg_backend_pid()"))
+        began = time.monotonic()
+        key = run(node, "j")
+        tap.ok(proxy.lost and until(lambda: over_of(node, key)), "a lost connection of a lane is noticed")
+        tap.ok(time.monotonic() - began < 60, "long before the lease is over", time.monotonic() - began)
+        node.kill()
 
 
 # What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
@@ -1628,11 +1731,11 @@ def killed_at_steps(tap):
 # What it is about: how many points it has, and its tests.
 ABOUT = {
     "lives": (64, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
-    "firings": (20, [half_sent, refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
+    "firings": (22, [half_sent, refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
-    "tables": (35, [set_up_for_long, own_schema, keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
+    "tables": (41, [set_up_for_long, own_schema, published, behind, beside, keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
                     encodings]),
-    "where": (10, [silent_host, long_lease, half_dead, names, empty_entries]),
+    "where": (12, [silent_host, long_lease, lost_lane, half_dead, names, empty_entries]),
 }
 
 

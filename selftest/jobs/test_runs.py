@@ -797,6 +797,43 @@ def set_back(tap):
         tap.same([after, d.stop(), d.unsound()], [before, 0, ""], "a clock that was set back makes no time come again, whatever is put")
 
 
+def behind(tap):
+    """The clock is a month behind when the daemon begins, as that of a machine without a battery, and no history is left."""
+    with Daemon() as d:
+        d.start()
+        d.request("PUT", "/v1/days/c", ["2020-01-01"])
+        for name, more in (("cron", {}), ("days", {"except": "c"})):
+            d.put(name, cron="0 0 1 * *", exec=["true"], **more)
+        before = d.get("/v1/jobs/cron")["next"]
+        d.stop()
+        d.query(f"UPDATE due SET at = {ns(before[1]) // 1000}")
+        later = ns(before[0]) // 10**9 + 86400
+        os.utime(f"{d.dir}/state/jobs.db", (later, later))
+        d.start()
+        d.request("PUT", "/v1/days/c", ["2020-01-02"])
+        tap.same([d.get(f"/v1/jobs/{name}")["next"][0] for name in ("cron", "days")], [before[1]] * 2,
+                 "a clock that is behind makes no time come again", d.stderr())
+        tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
+
+
+def unwatched(tap):
+    """The kernel has no memory to watch for the end of a process. It ends all the same, and runs once."""
+    with Daemon(LD_PRELOAD=f"{PROGRAMS}/watches.so", ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0") as d:
+        d.env["UNWATCHED"] = flag = f"{d.dir}/unwatched"
+        d.start()
+        d.put("j", exec=d.writes())
+        d.put("dir", exec=d.writes(), dir="/tmp")
+        with open(flag, "w", encoding="ascii"):
+            keys = [run(d, "j"), run(d, "dir")]
+        rows = [d.over(name)[0]["outcome"] for name in ("j", "dir")]
+        os.unlink(flag)
+        run(d, "j")
+        d.over("j", 2)
+        tap.same([rows, [[line[1] for line in d.lines()].count(key) for key in keys]], [["ok"] * 2, [1, 1]],
+                 "a process whose end cannot be watched is not run twice", d.stderr())
+        tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
+
+
 def many_late(tap):
     """Another job's shots have passed, very many of them, when a job that was paused has missed some of its times."""
     with Daemon() as d:
@@ -1455,7 +1492,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(152 + ROOT)
+    tap = Tap(156 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1482,6 +1519,8 @@ def main():
         friday = midnight - (time.gmtime(midnight).tm_wday + 2) % 7 * 86400 - 1
         long_away(tap, "* * * * * 1-5", friday, 800000, missed="skip")
         set_back(tap)
+        behind(tap)
+        unwatched(tap)
         many_late(tap)
         open_state(tap)
         others(tap)

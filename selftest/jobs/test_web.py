@@ -7,11 +7,12 @@ import http.server
 import json
 import os
 import re
+import signal
 import socket
 import threading
 import time
 
-from daemon import Command, Tap, free_port, until
+from daemon import Command, Daemon, Tap, free_port, until
 from remote import TOKENS, Remote, Runner
 
 LEASE = 1
@@ -108,7 +109,7 @@ def requests(tap, d, web):
     d.put("nobody", http=f"http://127.0.0.1:{free_port()}/")
     d.put("noname", http="http://nowhere.invalid/")
     keys = [run(d, name) for name in ("moved", "close", "nobody", "noname")]
-    tap.same([over(d, k)[0][1:] for k in keys], [("failed", 302)] + [("failed", 0)] * 3, "what fails")
+    tap.same([over(d, k)[0][1:] for k in keys], [("failed", 302)] + [("failed", None)] * 3, "what fails")
     texts = [d.output(k) for k in keys[1:]]
     tap.ok(all(t.startswith("twheeld: http://") and t.count("\n") == 1 for t in texts) and not web.of("/elsewhere"), "and why", texts)
     web.answers.update({"/slow": ["wait"]})
@@ -394,6 +395,56 @@ def silent_names(tap):
         tap.ok(done == [(1, "timeout", None)] and took < 4 and not d.unsound(), what, done, took, d.unsound())
 
 
+class Keeping(Handler):
+    """Keeps a connection for further requests, but ends without an answer to the second one."""
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append((self.client_address, self.headers["Idempotency-Key"]))
+        self.close_connection = "gone" in self.path or [a for a, _ in self.server.got].count(self.client_address) > 1
+        if not self.close_connection:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+
+def sent_once(tap):
+    """Receivers keep connections, and close one without an answer. An attempt is one request, whatever libcurl would do."""
+    with Daemon(**ENV) as d, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keeping) as web:
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        web.daemon_threads, web.got = True, []
+        d.start()
+        for name in ("good", "gone"):
+            d.put(name, http=f"http://127.0.0.1:{web.server_port}/{name}")
+        keys = [run(d, name) for name in ("good", "good", "good", "gone", "gone") if over(d, run(d, "good"))]
+        ends = [over(d, key) for key in keys]
+        got = [sum(1 for _, key in web.got if key == wanted) for wanted in keys]
+        tap.same([ends, got], [[[(1, "ok", 200)]] * 3 + [[(1, "failed", None)]] * 2, [1] * 5], "an attempt is sent once, if its receiver gives no answer", web.got)
+        tap.same(len({address for address, _ in web.got}), len(web.got), "each attempt has a connection of its own")
+        web.shutdown()
+
+
+def away(tap, web):
+    """The daemon is away, or stopped, when a run should have begun. It begins at once then, but late."""
+    with Daemon(**ENV) as d:
+        d.start()
+        alarm = {"fail": [f"{web.url}/away"], "late": "0.5s"}
+        d.put("down", exec=["true"], after="0.5s", alarm=alarm)
+        d.stop()
+        time.sleep(1.5)
+        d.start()
+        d.put("stopped", exec=["true"], after="0.5s", alarm=alarm)
+        d.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        d.process.send_signal(signal.SIGCONT)
+        for name in ("down", "stopped"):
+            d.over(name)
+        until(lambda: len(web.of("/away")) == 2)
+        told = [json.loads(g[2]) for g in web.of("/away")]
+        tap.same([(t["job"], t["what"]) for t in told], [("down", "late"), ("stopped", "late")], "a run that was late because the daemon was away")
+
+
 def hung_mail(d, nr, who="hang"):
     """The process of the @nr-th sendmail, which does not end."""
     d.put(who, exec=["false"], alarm={"fail": [f"mailto:{who}@example.org"]})
@@ -419,7 +470,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(40)
+    tap = Tap(43)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -452,6 +503,8 @@ def main():
     endless(tap, web)
     accepted_full(tap, web)
     silent_names(tap)
+    sent_once(tap)
+    away(tap, web)
     tap.done()
 
 

@@ -6,7 +6,8 @@
  * The journal is a write-ahead log that is synced at each commit (WAL, synchronous=FULL). So what
  * is committed survives a loss of power. The file is locked as long as it is open
  * (locking_mode=EXCLUSIVE): so SQLite keeps the index of the log in memory, and no other program
- * can read or write meanwhile.
+ * can read or write meanwhile. What is in the log is written to the file now and then. If that
+ * fails, no transaction begins until it succeeds: else the log would grow until the disk is full.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,6 +23,7 @@
 #include "sql.h"
 
 #define SCHEMA_VERSION	3
+#define LOG_PAGES	1000	/* when the log has so many, they are written to the file */
 
 static const char schema[] =
 	"CREATE TABLE life (id INTEGER PRIMARY KEY AUTOINCREMENT);"
@@ -68,6 +70,7 @@ static const char *const steps[SCHEMA_VERSION] = { schema, tables_2, indexes_3 }
  * @row:	the query whose row is being read
  * @moved:	the file has not the name any more by which it was opened, or its log has not
  * @log:	the inode of its write-ahead log, or 0 before the first transaction
+ * @stuck:	the log is long, and what is in it could not be written to the file
  */
 struct sqlite {
 	struct store	store;
@@ -76,6 +79,7 @@ struct sqlite {
 	struct sqlite3_stmt *row;
 	int		moved;
 	ino_t		log;
+	bool		stuck;
 };
 
 /* The store of this kind that @store, the part that callers see, is a member of. */
@@ -176,6 +180,25 @@ static ino_t log_inode(struct sqlite *s)
 	return log.st_ino;
 }
 
+/* Write what is in the log to the file, so that the log begins again. */
+static int checkpoint(struct sqlite *s)
+{
+	int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+
+	s->stuck = rc && rc != SQLITE_BUSY && rc != SQLITE_LOCKED;
+	return s->stuck ? to_errno(rc) : 0;
+}
+
+/* Called after each commit. That has been done: the next transaction is the one that fails. */
+static int committed(void *arg, sqlite3 *db, const char *name, int pages)
+{
+	(void)db;
+	(void)name;
+	if (pages >= LOG_PAGES)
+		checkpoint(arg);
+	return SQLITE_OK;
+}
+
 /*
  * With the lock for writing at once, so that no later statement can fail for it. If somebody has
  * removed the file or its log, or has put another one in its place, all that is written to it would
@@ -190,7 +213,9 @@ static int sqlite_begin(struct store *store)
 	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &s->moved);
 	if (s->log && s->log != log_inode(s))
 		s->moved = 1;
-	err = s->moved ? -EIO : sqlite_exec(s, "BEGIN IMMEDIATE");
+	err = s->moved ? -EIO : s->stuck ? checkpoint(s) : 0;
+	if (!err)
+		err = sqlite_exec(s, "BEGIN IMMEDIATE");
 	if (!err && !s->log)
 		s->log = log_inode(s);
 	return err;
@@ -472,6 +497,7 @@ int store_sqlite(struct store **store, const char *file, char *error, size_t siz
 		err = to_errno(err);
 	} else {
 		err = set_up(s, error, size);
+		sqlite3_wal_hook(s->db, committed, s);
 	}
 	if (err) {
 		sqlite_close(&s->store);

@@ -816,9 +816,31 @@ def behind(tap):
         tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
 
 
+PRELOAD = {"LD_PRELOAD": f"{PROGRAMS}/fails.so", "ASAN_OPTIONS": os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
+
+
+def unwritten(tap):
+    """The file of the store cannot be written, but its log can."""
+    with Daemon(**PRELOAD) as d:
+        d.env["UNWRITTEN"] = flag = f"{d.dir}/unwritten"
+        d.start()
+        d.put("j", exec=["true"], overlap="allow")
+        d.put("rate", rate="100ms", exec=["true"])
+        with open(flag, "w", encoding="ascii"):
+            until(lambda: d.post("/v1/jobs/j/shots", [{"after": "1d", "arg": "x" * 1000}] * 500)[0] != 200)
+        until(lambda: "cannot be written" in d.stderr())
+        size = os.path.getsize(f"{d.dir}/state/jobs.db-wal")
+        os.unlink(flag)
+        key = until(lambda: (a := d.post("/v1/jobs/j/run"))[0] == 200 and a[1][0]["run"])
+        d.over("j")
+        said = ["the store cannot be written" in d.stderr(), "the store can be written again" in d.stderr()]
+        tap.same([size < 16 << 20, said, d.over("j")[0]["run"]], [True, [True, True], key], "if only the log can be written, that is told, and the log does not grow", size, d.stderr())
+        tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
+
+
 def unwatched(tap):
     """The kernel has no memory to watch for the end of a process. It ends all the same, and runs once."""
-    with Daemon(LD_PRELOAD=f"{PROGRAMS}/watches.so", ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0") as d:
+    with Daemon(**PRELOAD) as d:
         d.env["UNWATCHED"] = flag = f"{d.dir}/unwatched"
         d.start()
         d.put("j", exec=d.writes())
@@ -1492,7 +1514,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(156 + ROOT)
+    tap = Tap(158 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1521,6 +1543,7 @@ def main():
         set_back(tap)
         behind(tap)
         unwatched(tap)
+        unwritten(tap)
         many_late(tap)
         open_state(tap)
         others(tap)

@@ -970,15 +970,15 @@ static void find_affected(void *arg, struct job *job)
  */
 static int64_t due_now(const struct job *job, int64_t due)
 {
-	int64_t now = now_us(), fired = 0, next = due_again(&job->def, job->name, due, now);
+	int64_t now = now_us(), past = 0, next = due_again(&job->def, job->name, due, now);
 
 	if (next == due)
 		return next;
-	if (store_fired(store, job->id, &fired))
+	if (store_fired(store, job->id, &past))
 		return due ? due : next;
-	if (store->seen > fired)
-		fired = store->seen;
-	return fired > now ? due_again(&job->def, job->name, due, fired) : next;
+	if (store->seen > past)
+		past = store->seen;
+	return past > now ? due_again(&job->def, job->name, due, past) : next;
 }
 
 /* When a job of a calendar is due now. */

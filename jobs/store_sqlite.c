@@ -167,6 +167,12 @@ static int sqlite_exec(struct sqlite *s, const char *text)
 	       to_errno(sqlite3_extended_errcode(s->db)) : 0;
 }
 
+/* The name of the write-ahead log. */
+static const char *log_name(struct sqlite *s)
+{
+	return sqlite3_filename_wal(sqlite3_db_filename(s->db, "main"));
+}
+
 /*
  * The inode of the write-ahead log, which stays the same as long as the file is open; 0 if there is
  * none.
@@ -175,9 +181,7 @@ static ino_t log_inode(struct sqlite *s)
 {
 	struct stat log;
 
-	if (stat(sqlite3_filename_wal(sqlite3_db_filename(s->db, "main")), &log))
-		return 0;
-	return log.st_ino;
+	return stat(log_name(s), &log) ? 0 : log.st_ino;
 }
 
 /* Write what is in the log to the file, so that the log begins again. */
@@ -469,13 +473,11 @@ static int64_t written(const char *file)
 	return (int64_t)st.st_mtim.tv_sec * US_PER_S + st.st_mtim.tv_nsec / 1000;
 }
 
-/* When the store was written for the last time. */
-static int64_t last_written(const char *file)
+/* When the store was written for the last time, before it was opened. */
+static int64_t last_written(struct sqlite *s, const char *file)
 {
-	char *journal = sqlite3_mprintf("%s-wal", file);
-	int64_t one = written(file), other = journal ? written(journal) : 0;
+	int64_t one = written(file), other = written(log_name(s));
 
-	sqlite3_free(journal);
 	return one > other ? one : other;
 }
 
@@ -488,7 +490,6 @@ int store_sqlite(struct store **store, const char *file, char *error, size_t siz
 		return -ENOMEM;
 	s->store.ops = &sqlite_ops;
 	s->store.lease_end = INT64_MAX;
-	s->store.seen = last_written(file);
 	err = sqlite3_open_v2(file, &s->db,
 			      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 			      NULL);
@@ -496,6 +497,7 @@ int store_sqlite(struct store **store, const char *file, char *error, size_t siz
 		snprintf(error, size, "%s", s->db ? sqlite3_errmsg(s->db) : "no memory");
 		err = to_errno(err);
 	} else {
+		s->store.seen = last_written(s, file);
 		err = set_up(s, error, size);
 		sqlite3_wal_hook(s->db, committed, s);
 	}

@@ -109,10 +109,12 @@ table() {
 		| storm | seconds | what happened | judged |
 		|---|--:|---|---|
 	END
-	rows "$log/storm"
-	sed -nE 's/^(not )?ok [0-9]+ - (power lost.*)/| power | – | – | \1\2 |/p' "$log/power"
-	for name in cord hour; do
-		[ ! -e "$log/$name.facts" ] || rows "$log/$name"
+	for name in "${parts[@]}"; do
+		[ -e "$log/$name.facts" ] || continue
+		case $name in
+		power) sed -nE 's/^(not )?ok [0-9]+ - (power lost.*)/| power | – | – | \1\2 |/p' "$log/power" ;;
+		*) rows "$log/$name" ;;
+		esac
 	done
 }
 

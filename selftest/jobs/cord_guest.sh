@@ -54,18 +54,20 @@ ask() {
 	done
 }
 
+names() { twheel-job ls --json | sed 's/.*"name":"\([^"]*\)".*/\1/'; }
+
 # Of runs that are not over, the client prints a state and no outcome.
 left() { twheel-job runs --limit=1000 --json | grep -v '"state":"over"'; }
 
 calm() {
 	sleep 5	# what was accepted before the power failed is due now
-	for name in $(twheel-job ls --json | sed 's/.*"name":"\([^"]*\)".*/\1/'); do
+	for name in $(names); do
 		twheel-job pause "$name" || die "$name is not paused"
 	done
 	while left >/dev/null; do
 		sleep 0.5
 	done
-	for name in $(twheel-job ls --json | sed 's/.*"name":"\([^"]*\)".*/\1/'); do
+	for name in $(names); do
 		twheel-job rm "$name" || die "$name is not removed"
 	done
 	kill $daemon

@@ -14,7 +14,7 @@ import os
 import sys
 import time
 
-from daemon import PROGRAMS, Tap, until
+from daemon import PROGRAMS, Tap
 from postgres import Server
 from storm import SEED, Storm, cluster, crash, kill, leave
 
@@ -71,22 +71,14 @@ class Hour(Storm):
         for load in self.loads:
             load.join()
 
-    def is_empty(self, rows):
-        return self.query(f"SELECT count(*) FROM {rows}") == [(0,)]
-
     def calm(self):
         """Wait until all that was to happen is over, and end the daemons."""
-        for node in self.nodes:
-            if node.process.poll() is not None:
-                node.start()
-        until(lambda: self.is_empty(f"due WHERE main = 0 AND at < now_us() + {FAR // 2}"), 120)
-        for name in self.names():
-            self.any_node("POST", f"/v1/jobs/{name}/pause")
-        if not until(lambda: self.is_empty("running"), 120):
+        self.revive()
+        self.is_empty(f"due WHERE main = 0 AND at < now_us() + {FAR // 2}")
+        self.pause_all()
+        if not self.is_empty("running"):
             self.wrong.append("some run has not ended")
-        for node in self.nodes:
-            if status := node.stop():
-                self.wrong.append(f"{node.dir} ended with status {status}")
+        self.end()
 
     def count(self, sql):
         return self.query(f"SELECT count(*) FROM {sql}")[0][0]

@@ -120,24 +120,37 @@ class Storm:
         except subprocess.CalledProcessError:
             return None
 
-    def calm(self):
-        """Wait until all is over, and end the daemons."""
+    def is_empty(self, rows):
+        """In two minutes at most."""
+        return until(lambda: self.query(f"SELECT count(*) FROM {rows}") == [(0,)], 120)
+
+    def revive(self):
         for node in self.nodes:
             if node.process.poll() is not None:
                 node.start()
-        until(lambda: self.query("SELECT count(*) FROM due WHERE main = 0") == [(0,)], 120)
-        if not until(lambda: self.query("SELECT count(*) FROM due WHERE main = 1 AND at < now_us() - 20000000") == [(0,)], 120):
-            self.wrong.append("a schedule has ended")
+
+    def pause_all(self):
         for name in self.names():
             self.any_node("POST", f"/v1/jobs/{name}/pause")
-        until(lambda: self.query("SELECT count(*) FROM running") == [(0,)], 120)
-        for name in self.names():
-            self.any_node("DELETE", f"/v1/jobs/{name}")
+
+    def end(self):
         for node in self.nodes:
             if status := node.stop():
                 self.wrong.append(f"{node.dir} ended with status {status}")
             if node.unsound():
                 self.wrong.append(node.unsound())
+
+    def calm(self):
+        """Wait until all is over, and end the daemons."""
+        self.revive()
+        self.is_empty("due WHERE main = 0")
+        if not self.is_empty("due WHERE main = 1 AND at < now_us() - 20000000"):
+            self.wrong.append("a schedule has ended")
+        self.pause_all()
+        self.is_empty("running")
+        for name in self.names():
+            self.any_node("DELETE", f"/v1/jobs/{name}")
+        self.end()
 
     def verdict(self, lines=None, overlap=True):
         """Returns what is wrong, and what there was."""

@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,8 +88,8 @@ struct sender {
  * @body:	JSON for a web address; for mail a text
  * @tries:	how often it was tried
  * @timer:	the scheduler's task that begins the next attempt, if it is in the list @later
- * @end:	readable when sendmail has ended
- * @pid:	its keeper, and its group: see keep(); 0 if there is none
+ * @keeper:	the process that ends when sendmail has, and leads its group: see keep(); its id
+ *		is 0 if there is none
  */
 struct alarm {
 	TAILQ_ENTRY(alarm)	in_all;
@@ -101,8 +100,7 @@ struct alarm {
 	char			*body;
 	int			tries;
 	uint64_t		timer;
-	struct source		end;
-	pid_t			pid;
+	struct child		keeper;
 };
 
 /**
@@ -284,15 +282,14 @@ static void try_web(struct alarm *alarm)
 
 /* ---- by mail ------------------------------------------------------------------------ */
 
-static void mail_sent(struct source *source)
+static void mail_sent(struct child *keeper)
 {
-	struct alarm *alarm = container_of(source, struct alarm, end);
+	struct alarm *alarm = container_of(keeper, struct alarm, keeper);
 	siginfo_t info = { 0 };
 
-	if (waitid(P_PID, (id_t)alarm->pid, &info, WEXITED | WNOHANG) || !info.si_pid)
+	if (waitid(P_PID, (id_t)keeper->pid, &info, WEXITED | WNOHANG) || !info.si_pid)
 		return;
-	source_remove(source);
-	alarm->pid = 0;
+	child_forget(keeper);
 	tried(alarm, info.si_status ? "sendmail has failed" : NULL);
 }
 
@@ -301,9 +298,9 @@ void alarms_end(bool again)
 	const struct alarm *alarm;
 
 	TAILQ_FOREACH(alarm, &alarms, in_all) {
-		if (alarm->pid && again)
-			kill(-alarm->pid, SIGKILL);
-		if (!alarm->pid || again)
+		if (alarm->keeper.pid && again)
+			kill(-alarm->keeper.pid, SIGKILL);
+		if (!alarm->keeper.pid || again)
 			not_sent(alarm->to, alarm->subject, "the daemon ends");
 	}
 }
@@ -414,7 +411,7 @@ static int start_mail(struct alarm *alarm, int fd)
 	if (!pid)
 		keep(alarm->to + strlen("mailto:"), fd);
 	setpgid(pid, pid);	/* whoever is first */
-	alarm->pid = pid;
+	alarm->keeper = (struct child) { .pid = pid, .end.fd = -1, .ready = mail_sent };
 	return 0;
 }
 
@@ -428,11 +425,7 @@ static void try_mail(struct alarm *alarm)
 		tried(alarm, strerror(err));
 		return;
 	}
-	alarm->end = (struct source) { (int)syscall(SYS_pidfd_open, alarm->pid, 0), mail_sent };
-	if (source_add(&alarm->end)) {
-		say(SAY_ERROR, "cannot wait for sendmail");
-		abort();
-	}
+	child_watch(&alarm->keeper);
 }
 
 static void try(struct alarm *alarm)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -895,6 +896,48 @@ void source_remove(struct source *source)
 	epoll_ctl(epoll, EPOLL_CTL_DEL, source->fd, NULL);
 	close(source->fd);
 	source->fd = -1;
+}
+
+/* The process may have ended. */
+static void end_ready(struct source *source)
+{
+	struct child *child = container_of(source, struct child, end);
+
+	child->ready(child);
+}
+
+static void look_again(void *arg, const struct twheel_task_info *task)
+{
+	struct child *child = arg;
+
+	(void)task;
+	child->look = 0;
+	child_watch(child);
+	child->ready(child);
+}
+
+void child_watch(struct child *child)
+{
+	struct twheel_task task = { .fn = look_again, .arg = child, .when_ns = NS_PER_S };
+
+	child->end.ready = end_ready;
+	if (child->end.fd < 0)
+		child->end.fd = (int)syscall(SYS_pidfd_open, child->pid, 0);
+	if (child->end.fd >= 0 && !source_add(&child->end))
+		return;
+	if (twheel_sched_add(sched, &task, &child->look)) {
+		say(SAY_ERROR, "cannot arm a timer");
+		abort();
+	}
+}
+
+void child_forget(struct child *child)
+{
+	source_remove(&child->end);
+	if (child->look)
+		twheel_sched_cancel(sched, child->look, 0);
+	child->look = 0;
+	child->pid = 0;
 }
 
 /* Call @fn again and again, @ns after it has returned. */

@@ -366,47 +366,15 @@ void exec_look(struct run *run)
 {
 	siginfo_t info = { 0 };
 
-	if (!waitid(P_PID, (id_t)run->process.pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+	if (!waitid(P_PID, (id_t)run->process.child.pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
 	    info.si_pid)
 		run->process.ended(run, info.si_code, info.si_status);
 }
 
 /* The process may have ended. */
-static void end_ready(struct source *source)
+static void end_ready(struct child *child)
 {
-	exec_look(container_of(source, struct run, process.end));
-}
-
-static void watch_end(struct run *run);
-
-static void look_again(void *arg, const struct twheel_task_info *task)
-{
-	struct run *run = arg;
-
-	(void)task;
-	run->process.look = 0;
-	watch_end(run);
-	exec_look(run);
-}
-
-/*
- * Watch for the end of the process. If the kernel has no descriptor or no memory for that, look
- * each second, and try again: the process has begun, and nothing may run twice.
- */
-static void watch_end(struct run *run)
-{
-	struct twheel_task task = { .fn = look_again, .arg = run, .when_ns = NS_PER_S };
-	struct process *p = &run->process;
-
-	p->end.ready = end_ready;
-	if (p->end.fd < 0)
-		p->end.fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	if (p->end.fd >= 0 && !source_add(&p->end))
-		return;
-	if (twheel_sched_add(sched, &task, &p->look)) {
-		say(SAY_ERROR, "cannot arm a timer");
-		abort();
-	}
+	exec_look(container_of(child, struct run, process.child));
 }
 
 /*
@@ -427,9 +395,9 @@ void exec_signal(struct run *run, int sig)
 {
 	if (sig == SIGKILL)
 		cgroup_kill(run);
-	signal_group(run->process.pid, sig);
+	signal_group(run->process.child.pid, sig);
 	if (sig != SIGKILL)
-		signal_group(run->process.pid, SIGCONT);
+		signal_group(run->process.child.pid, SIGCONT);
 }
 
 /*
@@ -441,19 +409,15 @@ void exec_end(struct run *run)
 	struct process *p = &run->process;
 
 	exec_signal(run, SIGKILL);
-	waitid(P_PID, (id_t)p->pid, NULL, WEXITED);
+	waitid(P_PID, (id_t)p->child.pid, NULL, WEXITED);
 	if (p->asked)
 		quick_learn(p->asked);
 	for (int i = 0; i < READS_MAX && p->output.fd >= 0 && read_some(run); i++)
 		;
 	source_remove(&p->output);
-	source_remove(&p->end);
-	if (p->look)
-		twheel_sched_cancel(sched, p->look, 0);
-	p->look = 0;
+	child_forget(&p->child);
 	log_close(&p->log);
 	cgroup_remove(run);
-	p->pid = 0;
 	api_wake(run);
 }
 
@@ -490,7 +454,7 @@ static pid_t begin_child(struct run *run, const struct passwd *pw, char **env, i
 	pid_t pid;
 
 	run->process.asked = may && !quick ? quick_ask(def->argv[0]) : 0;
-	pid = quick ? vfork() : fork_into(cgroup, &run->process.end.fd);
+	pid = quick ? vfork() : fork_into(cgroup, &run->process.child.end.fd);
 	if (!pid)
 		child(run, pw, env, output, why);
 	return pid;
@@ -509,18 +473,18 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 		return -errno;
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	p->output = (struct source) { .fd = fds[0], .ready = output_ready };
-	p->end.fd = -1;
+	p->child = (struct child) { .end.fd = -1, .ready = end_ready };
 	err = source_add(&p->output) ? -errno : 0;
-	p->pid = err ? -1 : begin_child(run, pw, env, cgroup, fds[1], why);
-	if (!err && p->pid < 0)
+	p->child.pid = err ? -1 : begin_child(run, pw, env, cgroup, fds[1], why);
+	if (!err && p->child.pid < 0)
 		err = -errno;
 	close(fds[1]);		/* so there is a descriptor for that of the end */
 	if (!err) {
-		watch_end(run);
+		child_watch(&p->child);
 		return 0;
 	}
 	source_remove(&p->output);
-	p->pid = 0;
+	p->child.pid = 0;
 	return err;
 }
 

@@ -59,7 +59,7 @@ struct run *run_find(int64_t id, int64_t at)
 /* Is there anything that must end before the attempt is over? */
 static bool is_out(const struct run *run)
 {
-	return run->process.pid || run->call || run->away;
+	return run->process.child.pid || run->call || run->away;
 }
 
 void runs_each(void (*fn)(void *arg, struct run *run), void *arg)
@@ -521,7 +521,7 @@ static struct run *look(struct run *run)
 {
 	const struct firing firing = run->firing;
 
-	if (run->process.pid)
+	if (run->process.child.pid)
 		exec_look(run);
 	else if (run->away)
 		pool_look();
@@ -872,7 +872,7 @@ static void stop_one(void *arg, struct run *run)
 	(void)arg;
 	if (!is_out(run) || run->away || run->ending != OUTCOME_OK)
 		return;
-	if (run->process.pid)
+	if (run->process.child.pid)
 		exec_signal(run, SIGTERM);
 	set_delay(run, stop_over, run->job->def.stop);
 }
@@ -911,7 +911,7 @@ static void kill_now(void *arg, struct run *run)
 		return;
 	if (run->ending == OUTCOME_OK)
 		run->ending = OUTCOME_LOST;
-	if (run->process.pid)
+	if (run->process.child.pid)
 		exec_signal(run, SIGKILL);
 	else
 		set_delay(run, stop_over, 0);
@@ -927,7 +927,7 @@ static void lease_is_over(int sig)
 {
 	(void)sig;
 	for (struct run *run = by_firing; run; run = run->in_all.next) {
-		if (!run->process.pid || run->job->def.overlap == OVERLAP_ALLOW)
+		if (!run->process.child.pid || run->job->def.overlap == OVERLAP_ALLOW)
 			continue;
 		if (run->ending == OUTCOME_OK)
 			run->ending = OUTCOME_LOST;

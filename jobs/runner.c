@@ -253,7 +253,7 @@ static void lease_is_over(int sig)
 
 	(void)sig;
 	TAILQ_FOREACH(made, &all, entry)
-		if (made->run.process.pid && made->job.def.overlap != OVERLAP_ALLOW)
+		if (made->run.process.child.pid && made->job.def.overlap != OVERLAP_ALLOW)
 			exec_signal(&made->run, SIGKILL);
 }
 

@@ -87,6 +87,20 @@ struct source {
 	void	(*ready)(struct source *source);
 };
 
+/**
+ * struct child - a process whose end the loop waits for
+ * @pid:	its id
+ * @end:	readable when it has ended; without a descriptor if none was made yet
+ * @look:	the scheduler's task that looks whether it has ended, if @end cannot be watched
+ * @ready:	called when the process may have ended; its status is not collected yet
+ */
+struct child {
+	pid_t		pid;
+	struct source	end;
+	uint64_t	look;
+	void		(*ready)(struct child *child);
+};
+
 extern struct store *store;
 extern struct twheel_sched *sched;
 
@@ -105,6 +119,14 @@ int source_add(struct source *source);
 void source_want(struct source *source, uint32_t events);
 /* Stop waiting for the source, and close its descriptor. */
 void source_remove(struct source *source);
+/*
+ * Watch for the end of a child whose @pid, @ready and descriptor are set. If the kernel has no
+ * descriptor or no memory for that, look each second, and try again: the process has begun, and
+ * nothing may run twice.
+ */
+void child_watch(struct child *child);
+/* Stop watching, and forget the process. */
+void child_forget(struct child *child);
 
 /* Make the wheel and the loop. If that fails, the program ends. */
 void core_open(void);
@@ -264,9 +286,7 @@ struct log {
 
 /**
  * struct process - the process of a run
- * @pid:	its id; 0 if there is none
- * @end:	readable when the process has ended
- * @look:	the scheduler's task that looks whether it has ended, if @end cannot be watched
+ * @child:	the process itself; its id is 0 if there is none
  * @output:	the pipe of what it prints
  * @log:	where the output is kept
  * @cgroup:	the name of its cgroup's directory, or empty
@@ -276,9 +296,7 @@ struct log {
  * @asked:	the number of its question to quick.c; 0 if it has none
  */
 struct process {
-	pid_t		pid;
-	struct source	end;
-	uint64_t	look;
+	struct child	child;
 	struct source	output;
 	struct log	log;
 	char		cgroup[136];

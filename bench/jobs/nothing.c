@@ -40,7 +40,7 @@ int exec_begin(struct run *run)
 	}
 	if (nr == ARRAY_SIZE(begun))
 		return -EAGAIN;
-	run->process.pid = 1;
+	run->process.child.pid = 1;
 	begun[nr++] = run;
 	return nr > 1 || write(ended.fd, &one, sizeof(one)) > 0 ? 0 : -errno;
 }
@@ -52,7 +52,7 @@ void exec_look(struct run *run)
 
 void exec_end(struct run *run)
 {
-	run->process.pid = 0;
+	run->process.child.pid = 0;
 }
 
 void exec_signal(struct run *run, int sig)

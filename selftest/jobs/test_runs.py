@@ -839,20 +839,27 @@ def unwritten(tap):
 
 
 def unwatched(tap):
-    """The kernel has no memory to watch for the end of a process. It ends all the same, and runs once."""
+    """The kernel has no memory to watch for the end of a process. It ends all the same, and runs once; and so does sendmail."""
     with Daemon(**PRELOAD) as d:
         d.env["UNWATCHED"] = flag = f"{d.dir}/unwatched"
-        d.start()
+        with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\necho $3 >>{d.dir}/mail\n")
+        d.start(f"--sendmail={d.dir}/sendmail")
         d.put("j", exec=d.writes())
         d.put("dir", exec=d.writes(), dir="/tmp")
         with open(flag, "w", encoding="ascii"):
             keys = [run(d, "j"), run(d, "dir")]
         rows = [d.over(name)[0]["outcome"] for name in ("j", "dir")]
+        to = [f"m{n}@example.org" for n in range(20)]
+        d.put("bad", exec=["false"], alarm={"fail": [f"mailto:{who}" for who in to]})
+        run(d, "bad")
+        until(lambda: len(d.lines("mail")) >= len(to))
         os.unlink(flag)
         run(d, "j")
         d.over("j", 2)
         tap.same([rows, [[line[1] for line in d.lines()].count(key) for key in keys]], [["ok"] * 2, [1, 1]],
                  "a process whose end cannot be watched is not run twice", d.stderr())
+        tap.same(sorted(line[0] for line in d.lines("mail")), sorted(to), "nor is a mail sent twice", d.stderr())
         tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
 
 
@@ -1514,7 +1521,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(158 + ROOT)
+    tap = Tap(159 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()

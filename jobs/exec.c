@@ -105,10 +105,15 @@ void exec_undo(void)
 /* Variables that the daemon sets for a run, or that were meant for the daemon alone. */
 static bool is_own(const char *variable)
 {
-	static const char *const own[] = { "TWHEEL_",	"NOTIFY_SOCKET=",   "LISTEN_",
-					   "WATCHDOG_", "INVOCATION_ID=",   "JOURNAL_STREAM=",
-					   "MAINPID=",	"SYSTEMD_EXEC_PID=",
-					   "OPTIONS=",	"PG" };
+	static const char *const own[] = {
+		"TWHEEL_", "OPTIONS=", "PG",
+		/* of systemd */
+		"NOTIFY_SOCKET=", "LISTEN_", "WATCHDOG_", "INVOCATION_ID=", "JOURNAL_STREAM=",
+		"MAINPID", "MANAGERPID", "SYSTEMD_EXEC_PID=", "RUNTIME_DIRECTORY=",
+		"STATE_DIRECTORY=", "CACHE_DIRECTORY=", "LOGS_DIRECTORY=",
+		"CONFIGURATION_DIRECTORY=", "CREDENTIALS_DIRECTORY=", "MEMORY_PRESSURE_",
+		"FDSTORE=", "TRIGGER_", "MONITOR_",
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		if (!strncmp(variable, own[i], strlen(own[i])))

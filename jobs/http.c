@@ -262,7 +262,7 @@ static bool address_is_text(struct request *r, const char *path)
 
 	MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, is_text, &good);
 	if (!good)
-		refuse(r, MHD_HTTP_BAD_REQUEST, "the address is not UTF-8");
+		refuse(r, MHD_HTTP_BAD_REQUEST, "the address is not UTF-8, or contains a NUL");
 	return good;
 }
 
@@ -983,8 +983,8 @@ static void completed(void *arg, struct MHD_Connection *conn, void **closure,
 }
 
 /*
- * Decode %XX, in a path or an argument. A NUL becomes a character that is allowed nowhere, so that
- * it does not cut anything off.
+ * Decode %XX, in a path or an argument. A NUL becomes a byte that is in no UTF-8, so that it does
+ * not cut anything off, and the request is refused.
  */
 static size_t unescape(void *arg, struct MHD_Connection *conn, char *text)
 {
@@ -994,7 +994,7 @@ static size_t unescape(void *arg, struct MHD_Connection *conn, char *text)
 	(void)conn;
 	for (size_t i = 0; i < size; i++)
 		if (!text[i])
-			text[i] = 1;
+			text[i] = '\xff';
 	return size;
 }
 

@@ -192,14 +192,29 @@ static size_t take_answer(char *data, size_t one, size_t size, void *closure)
 	return call->dropped > DROPPED_MAX ? 0 : size;
 }
 
-/* Returns false if there is no memory. */
-static bool add_header(struct call *call, const char *text)
+/* Add what curl takes for a header. Returns false if there is no memory. */
+static bool add_option(struct call *call, const char *text)
 {
 	struct curl_slist *more = curl_slist_append(call->headers, text);
 
 	if (more)
 		call->headers = more;
 	return more;
+}
+
+/* Add a header. If it has no value, curl would not send it, unless its name ends in a semicolon. */
+static bool add_header(struct call *call, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	char *empty;
+	bool good;
+
+	if (!colon || colon[1 + strspn(colon + 1, " ")])
+		return add_option(call, text);
+	empty = format("%.*s;", (int)(colon - text), text);
+	good = add_option(call, empty);
+	free(empty);
+	return good;
 }
 
 /* The runs that are begun meanwhile do not get the connection. */
@@ -241,7 +256,7 @@ static bool set_options(struct call *call, const struct post *what)
 	set(call, &bad, CURLOPT_USERAGENT, "twheeld");
 	for (const char *const *header = what->headers; header && *header; header++)
 		bad |= !add_header(call, *header);
-	bad |= !add_header(call, "Expect:");	/* do not wait for 100 Continue */
+	bad |= !add_option(call, "Expect:");	/* do not wait for 100 Continue */
 	set(call, &bad, CURLOPT_HTTPHEADER, call->headers);
 	return !bad;
 }

@@ -181,7 +181,7 @@ int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t 
 
 bool same_schedule(const struct def *a, const struct def *b)
 {
-	bool goes_on = a->kind == KIND_CRON || a->kind == KIND_RATE || a->kind == KIND_DELAY;
+	bool goes_on = a->kind != KIND_NONE && a->kind != KIND_AT;
 
 	return goes_on && a->kind == b->kind && a->zone == b->zone && a->period == b->period &&
 	       a->start == b->start && a->spread == b->spread && a->except == b->except &&

@@ -45,7 +45,10 @@ int64_t next_due(const struct def *def, const char *name, int64_t at);
  */
 int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t now);
 
-/* Is the schedule of both definitions the same one, which goes on when one replaces the other? */
+/*
+ * Is the schedule of both definitions the same one, and goes on when one replaces the other? With
+ * KIND_AT, the new time is the old one anyway.
+ */
 bool same_schedule(const struct def *a, const struct def *b);
 
 /**

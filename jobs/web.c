@@ -55,7 +55,15 @@ static struct json_object *describe(const struct run *run)
 	return o;
 }
 
-/* The headers of the request: those that describe the run, and the job's own. Returns how many. */
+static bool says_type(const struct def *def)
+{
+	for (size_t i = 0; def->headers && def->headers[i]; i++)
+		if (!strncasecmp(def->headers[i], "Content-Type:", strlen("Content-Type:")))
+			return true;
+	return false;
+}
+
+/* The headers of the request that describe the run. Returns how many. */
 static size_t own_headers(const struct run *run, char *made[HEADERS])
 {
 	const struct firing *f = &run->firing;
@@ -68,7 +76,7 @@ static size_t own_headers(const struct run *run, char *made[HEADERS])
 	made[n++] = format("Twheel-At: %s", time_text(f->at, at));
 	made[n++] = format("Twheel-Attempt: %lld", (long long)f->attempt);
 	made[n++] = format("Twheel-Missed: %lld", (long long)f->missed);
-	if (!run->job->def.input)
+	if (!run->job->def.input && !says_type(&run->job->def))
 		made[n++] = format("Content-Type: application/json");
 	if (!f->arg)
 		return n;

@@ -255,6 +255,12 @@ def texts(tap, d):
                                               ("GET", f"/v1/jobs?{word}=1"), ("POST", f"/v1/runs/1-1/done?attempt=1&runner={word}")))]
         tap.ok({s for s, _ in answers} == {400} and errors(answers) and all("not UTF-8" in a["error"] for _, a in answers),
                f"not UTF-8: {text!r}", *answers)
+    put = d.put("nul", exec=["true"])[0]
+    d.post("/v1/jobs/nul/shots", [{"after": "1h", "key": "a\x01b"}])
+    answers = [d.ask(m, p) for m, p in (("DELETE", "/v1/jobs/nul/shots/a%00b"), ("GET", "/v1/jobs/nul%00"), ("GET", "/v1/jobs?prefix=nul%00"))]
+    tap.ok(put == 200 and {s for s, _ in answers} == {400} and errors(answers) and all("NUL" in a["error"] for _, a in answers),
+           "a NUL in the address is not taken for another character", *answers)
+    d.request("DELETE", "/v1/jobs/nul")
     for text in ("\u007f", "\u0080\u07ff\u0800\uffff", "\U00010000\U0010ffff"):
         put = d.put("utf8", exec=["true"], input=text)[0]
         tap.same([put, d.get("/v1/jobs/utf8")["definition"]["input"]], [200, text], f"UTF-8: {text!r}")
@@ -568,7 +574,7 @@ def revisions(d):
 
 
 def main():
-    tap = Tap(75)
+    tap = Tap(76)
     with Remote() as d, concurrent.futures.ThreadPoolExecutor() as pool:
         beside, slow, burst = (pool.submit(fn) for fn in (slow_clients, slow_reader, burst_reader))
         d.start()

@@ -534,6 +534,21 @@ def put_in_between(tap):
         tap.ok(ns(second["began"]) - ns(first["ended"]) >= 2 * 10**9, "a delay counts from the end of a run, also if the job is put again", first, second)
 
 
+def put_after(tap):
+    """A job that is due once, some time after it was put, is put again while it waits, and after it has run."""
+    with Daemon() as d:
+        d.start()
+        job = {"after": "2s", "exec": ["true"]}
+        d.put("j", **job)
+        first = d.get("/v1/jobs/j")["next"]
+        time.sleep(0.5)
+        d.put("j", **job, input="other")
+        again = d.get("/v1/jobs/j")["next"]
+        ran = d.over("j")[0]["at"]
+        d.put("j", **job)
+        tap.same([again, ran, len(d.over("j", 2))], [first, first[0], 2], "a time after it was put stays if the job is put again, until it has run")
+
+
 def days_off(tap):
     """A calendar changes while a job is paused: the times that have passed are not forgotten."""
     with Daemon() as d:
@@ -1493,11 +1508,13 @@ def notifies(tap):
     with Daemon() as d, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.settimeout(10)
         s.bind(f"{d.dir}/notify")
-        d.start(NOTIFY_SOCKET=f"{d.dir}/notify", OPTIONS="--store=secret", PGPASSWORD="secret", LIBPQ="not theirs")
+        d.start(NOTIFY_SOCKET=f"{d.dir}/notify", OPTIONS="--store=secret", PGPASSWORD="secret", LIBPQ="not theirs",
+                STATE_DIRECTORY="systemd's", CREDENTIALS_DIRECTORY="systemd's", MEMORY_PRESSURE_WATCH="systemd's", MAINPIDFDID="systemd's",
+                MANAGERPID="systemd's")
         ready = s.recv(100)
         d.put("env", exec=["env"])
         run(d, "env")
-        tap.same([word for word in ("NOTIFY_SOCKET", "\nOPTIONS=", "PGPASSWORD", "secret", "not theirs") if word in d.output(run_of(d, "env"))],
+        tap.same([word for word in ("NOTIFY_SOCKET", "\nOPTIONS=", "PGPASSWORD", "secret", "systemd's", "not theirs") if word in d.output(run_of(d, "env"))],
                  ["not theirs"], "runs do not know what is meant for the daemon")
         d.stop()
         tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is notified")
@@ -1521,7 +1538,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(159 + ROOT)
+    tap = Tap(160 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1537,6 +1554,7 @@ def main():
         zones(tap)
         local_time(tap)
         put_in_between(tap)
+        put_after(tap)
         days_off(tap)
         paced(tap)
         lost(tap)

@@ -36,7 +36,7 @@ class Receiver(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):  # pylint: disable=invalid-name
         size = int(self.headers["Content-Length"])
-        self.server.got.append((self.path, dict(self.headers), self.rfile.read(size).decode()))
+        self.server.got.append((self.path, self.headers, self.rfile.read(size).decode()))
         statuses = self.server.answers.get(self.path, [200])
         status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
         if status in ("wait", "wait202"):
@@ -98,6 +98,11 @@ def requests(tap, d, web):
     d.put("input", http=f"{web.url}/input", input="x=1", headers={"Content-Type": "text/x"})
     over(d, run(d, "input"))
     tap.same([(g[1]["Content-Type"], g[2]) for g in web.of("/input")], [("text/x", "x=1")], "input")
+    d.put("typed", http=f"{web.url}/typed", headers={"content-type": "text/y", "X-Empty": "", "X-Blank": " "})
+    over(d, run(d, "typed"))
+    (_, headers, _), = web.of("/typed")
+    tap.same([headers.get_all("Content-Type"), headers.get("X-Empty"), headers.get("X-Blank")], [["text/y"], "", ""],
+             "a job without input may say of what type its body is, and headers may be empty")
     web.answers["/retry"] = [503, 404, 201]
     d.put("retry", http=f"{web.url}/retry", retry={"times": 3, "wait": "10ms"})
     key = run(d, "retry")
@@ -470,7 +475,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(43)
+    tap = Tap(44)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:

@@ -966,7 +966,7 @@ static void find_affected(void *arg, struct job *job)
  * When is @job due, by the days and the rules that its calendar and its zone have now, if it was
  * due at @due? A time that has passed stays as it was planned. If the clock was set back, or is
  * behind like that of a machine that has just been switched on, times that it has shown before, or
- * that were fired, are not due once more.
+ * that were fired, are not due once more: so no time before @due is, but one after it may be.
  */
 static int64_t due_now(const struct job *job, int64_t due)
 {
@@ -978,7 +978,9 @@ static int64_t due_now(const struct job *job, int64_t due)
 		return due ? due : next;
 	if (store->seen > past)
 		past = store->seen;
-	return past > now ? due_again(&job->def, job->name, due, past) : next;
+	if (past <= now || (due && (!next || next > due)))
+		return next;
+	return due_again(&job->def, job->name, due, past);
 }
 
 /* When a job of a calendar is due now. */

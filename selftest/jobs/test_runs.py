@@ -831,6 +831,26 @@ def behind(tap):
         tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
 
 
+def ahead(tap):
+    """The file of the store has a time in the future, by a copy or a wrong clock. New days of a calendar count all the same."""
+    with Daemon() as d:
+        d.start()
+        d.stop()
+        later = time.time() + 366 * 86400
+        os.utime(f"{d.dir}/state/jobs.db", (later, later))
+        d.start()
+        d.request("PUT", "/v1/days/c", ["2020-01-01"])
+        d.put("cron", cron="0 0 * * *", exec=["true"], **{"except": "c"})
+        d.put("rate", rate="20h", exec=["true"], **{"except": "c"})
+        days = [time.strftime("%Y-%m-%d", time.gmtime(time.time() + n * 86400)) for n in range(4)]
+        d.request("PUT", "/v1/days/c", days)
+        off = [d.get(f"/v1/jobs/{name}")["next"][0][:10] for name in ("cron", "rate")]
+        d.request("PUT", "/v1/days/c", [*days, *off])
+        again = [d.get(f"/v1/jobs/{name}")["next"][0][:10] for name in ("cron", "rate")]
+        tap.ok(min(off) > days[-1] and min(again) > max(off), "a time to which the clock has not come yet keeps no job on a day off", off, again)
+        tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
+
+
 PRELOAD = {"LD_PRELOAD": f"{PROGRAMS}/fails.so", "ASAN_OPTIONS": os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
 
 
@@ -1538,7 +1558,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(160 + ROOT)
+    tap = Tap(162 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1567,6 +1587,7 @@ def main():
         long_away(tap, "* * * * * 1-5", friday, 800000, missed="skip")
         set_back(tap)
         behind(tap)
+        ahead(tap)
         unwatched(tap)
         unwritten(tap)
         many_late(tap)

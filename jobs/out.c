@@ -217,12 +217,21 @@ static bool add_header(struct call *call, const char *text)
 	return good;
 }
 
-/* The runs that are begun meanwhile do not get the connection. */
+/*
+ * The runs that are begun meanwhile do not get the connection. A connection for one request only is
+ * reset when it is closed: otherwise the kernel would keep its port for a minute, and 28 000 ports
+ * would be all that there is for an address. By then the answer is there, or nobody waits for it.
+ */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
-	(void)arg;
+	static const struct linger reset = { .l_onoff = 1 };
+	const struct call *call = arg;
+	int fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+
 	(void)purpose;
-	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	if (fd >= 0 && !call->what.keep)
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	return fd;
 }
 
 /* Set one of the options of a call. *@bad becomes true if that fails. */
@@ -243,6 +252,7 @@ static bool set_options(struct call *call, const struct post *what)
 	set(call, &bad, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)what->size);
 	set(call, &bad, CURLOPT_COPYPOSTFIELDS, what->body);
 	set(call, &bad, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	set(call, &bad, CURLOPT_OPENSOCKETDATA, call);
 	set(call, &bad, CURLOPT_FRESH_CONNECT, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_FORBID_REUSE, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_NOSIGNAL, 1L);
@@ -257,6 +267,7 @@ static bool set_options(struct call *call, const struct post *what)
 	for (const char *const *header = what->headers; header && *header; header++)
 		bad |= !add_header(call, *header);
 	bad |= !add_option(call, "Expect:");	/* do not wait for 100 Continue */
+	bad |= !what->keep && !add_option(call, "Connection: close");
 	set(call, &bad, CURLOPT_HTTPHEADER, call->headers);
 	return !bad;
 }

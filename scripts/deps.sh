@@ -19,9 +19,9 @@ packages() {
 	calendar) echo make gcc libc6-dev libc-bin libjson-c-dev tzdata systemd ;;
 	jobs)	packages lib; echo libcurl4-gnutls-dev libjson-c-dev libmicrohttpd-dev libpq-dev libsqlite3-dev
 		echo uthash-dev ;;
-	jobstest) packages jobs; echo tzdata python3 procps systemd ;;
+	jobstest) packages jobs; echo iproute2 tzdata python3 procps systemd ;;
 	jobs_pg) packages jobstest; echo curl postgresql ;;
-	check-jobs) packages jobs_pg; packages build; packages rig; echo e2fsprogs iproute2 nftables libfaketime ;;
+	check-jobs) packages jobs_pg; packages build; packages rig; echo e2fsprogs nftables libfaketime ;;
 	jobs_page) packages jobstest; echo chromium ;;
 	rust)	packages lib; echo rustc cargo librust-libc-dev librust-tokio-dev ;;
 	python)	packages lib; echo python3 mypy ;;

@@ -3,18 +3,21 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """What twheeld sends: jobs that are HTTP requests, and alarms by mail and by request."""
 import contextlib
+import ctypes
 import http.server
 import json
 import os
 import re
 import signal
 import socket
+import subprocess
 import threading
 import time
 
 from daemon import Command, Daemon, Tap, free_port, until
 from remote import TOKENS, Remote, Runner
 
+CLONE_NEWNET = 0x40000000
 LEASE = 1
 ENV = {"http_proxy": "", "HTTP_PROXY": "", "no_proxy": "*"}
 
@@ -401,24 +404,35 @@ def silent_names(tap):
 
 
 class Keeping(Handler):
-    """Keeps a connection for further requests, but ends without an answer to the second one."""
+    """Keeps a connection for further requests, but ends without an answer to the second one with "good" in its path, and to each with "gone"."""
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         self.server.got.append((self.client_address, self.headers["Idempotency-Key"]))
-        self.close_connection = "gone" in self.path or [a for a, _ in self.server.got].count(self.client_address) > 1
+        self.close_connection = "gone" in self.path or "good" in self.path and [a for a, _ in self.server.got].count(self.client_address) > 1
         if not self.close_connection:
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
 
+class Stubborn(http.server.ThreadingHTTPServer):
+    """A server of Keeping, which does not close a connection when it is asked to."""
+    daemon_threads = True
+
+    def __init__(self):
+        self.got = []
+        super().__init__(("127.0.0.1", 0), Keeping)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request, client_address):
+        """Each connection is reset."""
+
+
 def sent_once(tap):
     """Receivers keep connections, and close one without an answer. An attempt is one request, whatever libcurl would do."""
-    with Daemon(**ENV) as d, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keeping) as web:
-        threading.Thread(target=web.serve_forever, daemon=True).start()
-        web.daemon_threads, web.got = True, []
+    with Daemon(**ENV) as d, Stubborn() as web:
         d.start()
         for name in ("good", "gone"):
             d.put(name, http=f"http://127.0.0.1:{web.server_port}/{name}")
@@ -428,6 +442,34 @@ def sent_once(tap):
         tap.same([ends, got], [[[(1, "ok", 200)]] * 3 + [[(1, "failed", None)]] * 2, [1] * 5], "an attempt is sent once, if its receiver gives no answer", web.got)
         tap.same(len({address for address, _ in web.got}), len(web.got), "each attempt has a connection of its own")
         web.shutdown()
+
+
+def few_ports(tap):
+    """There are fewer ports than requests to one address within a minute, the time for which whoever closes a connection first keeps its port."""
+    what = "requests use up no ports"
+    if os.geteuid():
+        tap.ok(True, f"{what} # SKIP only for root")
+        return
+
+    def in_its_own_network():
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "unshare")
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        for name, value in (("ip_local_port_range", "40000 40099"), ("tcp_tw_reuse", "0")):
+            with open(f"/proc/sys/net/ipv4/{name}", "w", encoding="ascii") as file:
+                file.write(value)
+        with Daemon(**ENV) as d, Stubborn() as web:
+            d.start("--runs=8")
+            d.put("j", http=f"http://127.0.0.1:{web.server_port}/ports", overlap="allow")
+            d.post("/v1/jobs/j/shots", [{"after": 0}] * 400)
+            rows = d.over("j", 400)
+            failed = [d.output(r["run"]) for r in rows if r["outcome"] != "ok"]
+            tap.same([len(rows), failed, d.stop(), d.unsound()], [400, [], 0, ""], what, d.stderr())
+            web.shutdown()
+
+    thread = threading.Thread(target=in_its_own_network)
+    thread.start()
+    thread.join()
 
 
 def away(tap, web):
@@ -475,7 +517,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(44)
+    tap = Tap(45)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
@@ -509,6 +551,7 @@ def main():
     accepted_full(tap, web)
     silent_names(tap)
     sent_once(tap)
+    few_ports(tap)
     away(tap, web)
     tap.done()
 

@@ -282,11 +282,14 @@ void cgroup_remove(struct run *run)
 
 /* ---- what an earlier daemon has left ------------------------------------------------ */
 
-/* Returns false while processes of the cgroup @name have not ended yet. */
+/*
+ * Returns false while processes of the cgroup @name have not ended yet. A cgroup without any that
+ * cannot be removed is in nobody's way.
+ */
 static bool kill_and_remove(const char *name)
 {
 	kill_named(name);
-	return remove_named(name);
+	return remove_named(name) || !has_processes(name);
 }
 
 /* Does the environment of process @pid contain @mark, which is NAME=VALUE? */
@@ -332,6 +335,17 @@ static int kill_marked(const char *mark)
 }
 
 /*
+ * Kill what is in cgroups of runs, and what has @mark: a process may have left its cgroup. Returns
+ * whether there was any.
+ */
+static bool kill_all(const char *mark)
+{
+	bool left = base >= 0 && each_run(kill_and_remove);
+
+	return kill_marked(mark) || left;
+}
+
+/*
  * Look again until there is nothing to kill: a process may fork while we look. After KILL_MS the
  * daemon begins all the same, and says so.
  */
@@ -340,7 +354,7 @@ void leftovers_kill(const char *state)
 	char *mark = format(STATE_MARK, state_id(state));
 	int ms = 0;
 
-	while (((base >= 0 && each_run(kill_and_remove)) || kill_marked(mark)) && ms < KILL_MS) {
+	while (kill_all(mark) && ms < KILL_MS) {
 		usleep(10 * 1000);
 		ms += 10;
 	}

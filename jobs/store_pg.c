@@ -1032,8 +1032,8 @@ static bool is_working(struct pg *s, const struct lane *lane)
  * lease is renewed on that, and a turn may take longer than a lease; but not for ever, since the
  * loop waits. It is also renewed if there is no answer for ANSWER_US, to see whether the server is
  * there. If the renewal loses the connections, that of the lane is NULL afterwards. If the server
- * is not doing the turn then, and has not answered a second later, the connection of the lane is
- * lost.
+ * is not doing the turn then, and nothing has come a second later, the connection of the lane is
+ * lost. But while bytes arrive, the link is only slow.
  */
 static bool receive_turn(struct pg *s, struct lane *lane)
 {
@@ -1043,8 +1043,11 @@ static bool receive_turn(struct pg *s, struct lane *lane)
 
 	while (!(n = take(lane->conn, &lane->answer, &write))) {
 		until = s->renew < latest(s) ? s->renew : latest(s);
-		if (wait_for(lane->conn, write, until < look ? until : look))
+		if (wait_for(lane->conn, write, until < look ? until : look)) {
+			look = boot_us() + ANSWER_US;
+			works = true;
 			continue;
+		}
 		s->renew = boot_us();
 		if (s->renew >= end || (!works && s->renew >= look))
 			return false;

@@ -362,12 +362,18 @@ static int sqlite_turn(struct store *store, int lane, struct op *ops, size_t nr,
 }
 
 /* There is no other life, so all parts are ours. Each life has a number that none had before. */
+/*
+ * If the log cannot be written to the file, a daemon that is started again and again writes nothing
+ * more to the log.
+ */
 static int sqlite_join(struct store *store, int64_t old)
 {
 	struct sqlite *s = to_sqlite(store);
-	int err = sqlite_exec(s, "INSERT INTO life DEFAULT VALUES");
+	int err = checkpoint(s);
 
 	(void)old;
+	if (!err)
+		err = sqlite_exec(s, "INSERT INTO life DEFAULT VALUES");
 	store->life = sqlite3_last_insert_rowid(s->db);
 	store->parts = PARTS_ALL;
 	return err;

@@ -30,8 +30,9 @@ BUILTINS = set("""
     type typeset ulimit umask unalias unset wait""".split())
 # Functions whose arguments are not commands of this machine.
 ELSEWHERE = {"inside", "packages"}
-# Called only if they are installed, or by callers who list them.
+# Called only if they are installed, or by callers who list them; or no command at all.
 OPTIONAL = {
+    ("scripts/gates/fuzz.sh", "cron"): "the name of a target, and of a package on many machines",
     ("scripts/machines/qemu.sh", "qemu-system-aarch64"): "with ARCH=, as matrix.sh does",
     ("scripts/machines/qemu.sh", "qemu-system-s390x"): "with ARCH=, as matrix.sh does",
     ("scripts/lib.sh", "sudo"): "as_root says what to do without",

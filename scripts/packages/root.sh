@@ -17,11 +17,13 @@ mirrors() {
 }
 
 # inside COMMAND...: run a command in the new Debian. What it mounts is gone with its last process.
+# As on a machine, its root is a mount point, which "unshare --mount" needs, and /dev/shm is a file system of its own.
 # A kernel without cgroup v2 is no reason to fail: the tests that need it say so.
 inside() {
 	# shellcheck disable=SC2016 # the inner shell's
-	as_root unshare --mount --pid --fork chroot "$root" sh -c \
+	as_root unshare --mount --pid --fork sh -c 'mount --bind "$0" "$0" && exec chroot "$0" "$@"' "$root" sh -c \
 		'mount -t proc proc /proc && mount -t devpts -o ptmxmode=666 devpts /dev/pts || exit
+		mkdir -p /dev/shm && mount -t tmpfs -o mode=1777 tmpfs /dev/shm || exit
 		mkdir -p /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
 		exec "$@"' sh env HOME=/root "$@"
 }

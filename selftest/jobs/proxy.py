@@ -5,6 +5,7 @@
 One thread serves all connections. What is to happen is said by attributes, which any thread may set:
 
     delay       what arrives is passed on that many seconds later
+    rate        so many bytes a second are passed on in each direction of a connection; 0 for all
     deaf        nothing is passed on in these directions: a set of "up" (to the server) and "down"
     eat         the probability that an answer is swallowed, and its connection cut then: the sender of what was
                 answered cannot know whether it was done
@@ -26,8 +27,9 @@ class Way:
     def __init__(self, source, sink, name):
         self.source, self.sink, self.name = source, sink, name
         self.waiting, self.ended = collections.deque(), False    # of (when to write it, bytes; none of them is an end)
+        self.busy_until = 0
 
-    def read(self, delay):
+    def read(self, delay, rate):
         """Returns False if the connection is broken."""
         try:
             data = self.source.recv(CHUNK)
@@ -35,7 +37,8 @@ class Way:
             return True
         except OSError:
             return False
-        self.waiting.append((time.monotonic() + delay, data))
+        self.busy_until = max(time.monotonic() + delay, self.busy_until) + (len(data) / rate if rate else 0)
+        self.waiting.append((self.busy_until, data))
         self.ended |= not data
         return True
 
@@ -75,7 +78,7 @@ class Proxy:
 
     def __init__(self, port, seed=1):
         self.port, self.rng = port, random.Random(seed)
-        self.delay, self.deaf, self.eat, self.eaten, self.pairs, self.todo = 0, frozenset(), 0, 0, [], []
+        self.delay, self.rate, self.deaf, self.eat, self.eaten, self.pairs, self.todo = 0, 0, frozenset(), 0, 0, [], []
         self.lock, self.stopping = threading.Lock(), False
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.setblocking(False)
@@ -142,7 +145,7 @@ class Proxy:
         if way.name in self.deaf:
             return True
         if way.source in readable and not way.ended:
-            if not way.read(self.delay):
+            if not way.read(self.delay, self.rate):
                 return False
             if self.is_eaten(way):
                 self.eaten += 1

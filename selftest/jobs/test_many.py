@@ -1621,6 +1621,21 @@ def lost_lane(tap):
         node.kill()
 
 
+def slow_link(tap):
+    """The answer to a turn is long, and the link slow: it takes longer than the daemon waits for one of which nothing comes."""
+    with Server("fsync = off") as server, Proxy(server.port) as link, Node(server, lease="60s", url=link.url(server.url)) as node:
+        node.start()
+        node.put("j", exec=["true"], overlap="allow")
+        node.post("/v1/jobs/j/shots", [{"after": "4s", "arg": "x" * 800}] * 1000)
+        life, link.rate = node.life(), 50000
+        until(lambda: not server.query("SELECT 1 FROM due"))
+        with contextlib.suppress(OSError):
+            node.put("other", exec=["true"])    # waits for the end of that turn
+        done = until(lambda: server.query("SELECT count(*) FROM history")[0][0] >= 1000, 120)
+        tap.same([done, node.life()], [True, life], "a long answer on a slow link is waited for", node.stderr())
+        node.kill()
+
+
 # What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
 OLD = """
     ALTER TABLE version DROP code; UPDATE version SET id = 1;
@@ -1736,7 +1751,7 @@ ABOUT = {
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
     "tables": (41, [set_up_for_long, own_schema, published, behind, beside, keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
                     encodings]),
-    "where": (12, [silent_host, long_lease, lost_lane, half_dead, names, empty_entries]),
+    "where": (13, [silent_host, long_lease, lost_lane, slow_link, half_dead, names, empty_entries]),
 }
 
 

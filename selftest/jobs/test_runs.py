@@ -865,11 +865,22 @@ def unwritten(tap):
             until(lambda: d.post("/v1/jobs/j/shots", [{"after": "1d", "arg": "x" * 1000}] * 500)[0] != 200)
         until(lambda: "cannot be written" in d.stderr())
         size = os.path.getsize(f"{d.dir}/state/jobs.db-wal")
+        d.kill()
+        again = []
+        for _ in range(3):
+            d.start(wait=False)
+            again.append((d.process.wait(60), os.path.getsize(f"{d.dir}/state/jobs.db-wal")))
+        tap.same(again, [(1, again[0][1])] * 3, "nor is it written by a daemon that is started again and again", d.stderr())
         os.unlink(flag)
+        d.start()
         key = until(lambda: (a := d.post("/v1/jobs/j/run"))[0] == 200 and a[1][0]["run"])
         d.over("j")
-        said = ["the store cannot be written" in d.stderr(), "the store can be written again" in d.stderr()]
-        tap.same([size < 16 << 20, said, d.over("j")[0]["run"]], [True, [True, True], key], "if only the log can be written, that is told, and the log does not grow", size, d.stderr())
+        tap.same([size < 16 << 20, d.over("j")[0]["run"]], [True, key], "if only the log can be written, that is told, and the log does not grow", size, d.stderr())
+        with open(flag, "w", encoding="ascii"):
+            until(lambda: d.post("/v1/jobs/j/shots", [{"after": "1d", "arg": "x" * 1000}] * 500)[0] != 200)
+        until(lambda: d.stderr().count("the store cannot be written") > 1)
+        os.unlink(flag)
+        tap.ok(until(lambda: "the store can be written again" in d.stderr()), "a daemon goes on once the file can be written", d.stderr())
         tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
 
 
@@ -1462,14 +1473,17 @@ def cgroups(tap):
     top = cgroup_base()
     if not top:
         for name in ("cgroup: each run has one", "cgroup: a process that left its session is killed too", "limits",
-                     "cgroup: none is left behind"):
+                     "cgroup: what a run has made below its own stays until it is over", "cgroup: none is left behind",
+                     "cgroup: another daemon may have the same one", "cgroup: who left one that cannot be removed is killed"):
             tap.ok(True, f"{name} # SKIP no cgroup of ours")
         return
     base = f"{top}/twheeld-test-{os.getpid()}"
     os.mkdir(base)
     try:
         in_cgroup(tap, base)
+        deep_cgroup(tap, base)
     finally:
+        subprocess.run(["find", base, "-mindepth", "2", "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"], check=False)
         for sub in os.listdir(base):
             if os.path.isdir(f"{base}/{sub}"):
                 until(lambda: not os.path.exists(f"{base}/{sub}") or removed(f"{base}/{sub}"), 5)
@@ -1482,6 +1496,21 @@ def removed(path):
         return True
     except OSError:
         return False
+
+
+def deep_cgroup(tap, base):
+    """A run has made more cgroups below each other than a daemon removes, and one of its processes has left them, when the daemon is killed."""
+    os.mkdir(f"{base}/out")
+    own = f"{base}/$(basename $(sed -n s/^0:://p /proc/self/cgroup))"
+    with Daemon() as d:
+        d.start(f"--cgroup={base}")
+        d.put("deep", exec=["/bin/sh", "-c", f"cd {own}; for i in $(seq 40); do mkdir x && cd x; done; echo 0 >{base}/out/cgroup.procs; "
+                                             f"[ $TWHEEL_ATTEMPT = 2 ] || {{ echo $$ >{d.dir}/deep; exec sleep 1000; }}"])
+        run(d, "deep")
+        pid = until(lambda: d.lines("deep"))[0][0]
+        d.kill()
+        d.start(f"--cgroup={base}")
+        tap.ok(d.over("deep") and not alive(pid) and not d.unsound() and "cannot kill" not in d.stderr(), "cgroup: who left one that cannot be removed is killed", d.stderr())
 
 
 def in_cgroup(tap, base):
@@ -1558,7 +1587,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(162 + ROOT)
+    tap = Tap(165 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()

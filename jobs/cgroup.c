@@ -17,11 +17,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -121,18 +123,41 @@ static bool enable(const char *controller)
 	return write_at(base, "cgroup.subtree_control", text);
 }
 
+/* May the cgroup not have processes as members, or cgroups that do? The root has no such file. */
+static bool type_is_bad(int dir)
+{
+	int fd = openat(dir, "cgroup.type", O_RDONLY | O_CLOEXEC);
+	char text[40] = "";
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	close(fd);
+	return n > 0 && (strstr(text, "invalid") || !strcmp(text, "threaded\n"));
+}
+
+/* Open the cgroup that --cgroup names. Its members must be processes, not threads. */
+static int open_base(const char *dir)
+{
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs st;
+
+	if (fd < 0)
+		say(SAY_ERROR, "cannot open '%s': %s", dir, strerror(errno));
+	else if (fstatfs(fd, &st) || st.f_type != CGROUP2_SUPER_MAGIC)
+		say(SAY_ERROR, "'%s' is no cgroup of version 2", dir);
+	else if (type_is_bad(fd))
+		say(SAY_ERROR, "'%s' is a cgroup of threads", dir);
+	else
+		return fd;
+	exit(1);
+}
+
 void cgroup_setup(const char *dir, const char *state)
 {
 	run_end = format(".%s.run", state_id(state));
-	if (dir && strcmp(dir, "none")) {
-		base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (base < 0) {
-			say(SAY_ERROR, "cannot open '%s': %s", dir, strerror(errno));
-			exit(1);
-		}
-	} else if (!dir) {
+	if (dir && strcmp(dir, "none"))
+		base = open_base(dir);
+	else if (!dir)
 		base = find_own();
-	}
 	if (base < 0)
 		return;
 	mkdirat(base, "daemon", 0755);

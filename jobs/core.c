@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,18 +101,36 @@ void say_setup(void)
 		       !fstat(STDERR_FILENO, &st) && st.st_dev == device && st.st_ino == inode;
 }
 
-void say(int level, const char *fmt, ...)
+static void print(int level, const char *text)
 {
-	char text[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
 	if (told_journal)
 		fprintf(stderr, "<%d>twheeld: %s\n", level, text);
 	else
 		fprintf(stderr, "twheeld: %s\n", text);
+}
+
+/* If nobody reads the messages, they are not waited for. */
+void say(int level, const char *fmt, ...)
+{
+	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
+	static long long unread;
+	char text[1024];
+	va_list args;
+
+	if (!poll(&to, 1, 0)) {
+		unread++;
+		return;
+	}
+	if (unread) {
+		snprintf(text, sizeof(text), "%lld messages are left out: nobody has read them",
+			 unread);
+		print(SAY_WARNING, text);
+		unread = 0;
+	}
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	print(level, text);
 }
 
 int64_t boot_us(void)

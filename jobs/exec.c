@@ -286,10 +286,12 @@ static int open_input(const struct def *def)
 	size_t size = def->input ? strlen(def->input) : 0;
 	int fd;
 
-	if (!def->input)
-		return open("/dev/null", O_RDONLY | O_CLOEXEC);
-	fd = memfd_create("input", MFD_CLOEXEC);
-	if (fd < 0 || write(fd, def->input, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET))
+	if (def->input)
+		fd = memfd_create("input", MFD_CLOEXEC);
+	else
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || (size && (write(fd, def->input, size) != (ssize_t)size ||
+				lseek(fd, 0, SEEK_SET))))
 		fail(125, "cannot make its input");
 	return fd;
 }

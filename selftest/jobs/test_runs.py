@@ -1569,6 +1569,39 @@ def notifies(tap):
         tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is notified")
 
 
+def unread(tap):
+    """Standard error is a pipe that is full, and nobody reads it."""
+    with Daemon() as d:
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while os.write(writer, b"x" * 4096):
+                pass
+        os.set_blocking(writer, True)
+        file, d.log = d.log, os.fdopen(writer, "wb")
+        d.start()
+        d.put("j", exec=["true"])
+        run(d, "j")
+        outcome = d.over("j")[0]["outcome"]
+        os.set_blocking(reader, False)
+        with contextlib.suppress(BlockingIOError):
+            while os.read(reader, 65536):
+                pass
+        d.kill()        # the next one writes into the same pipe
+        d.start()
+        told = until(lambda: os.read(reader, 65536))
+        tap.ok(outcome == "ok" and b"life 2" in told, "nothing waits for who should read the messages", outcome, told)
+        d.log.close()
+        d.log = file
+        os.close(reader)
+
+
+def no_cgroup(tap):
+    with Daemon() as d:
+        d.start(f"--cgroup={d.dir}", wait=False)
+        tap.same([d.process.wait(60), d.stderr()], [1, f"twheeld: '{d.dir}' is no cgroup of version 2\n"], "cgroup: a directory is none")
+
+
 def units(tap):
     """What systemd says of both units, where it is."""
     verify = shutil.which("systemd-analyze")
@@ -1587,7 +1620,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(165 + ROOT)
+    tap = Tap(167 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1638,6 +1671,8 @@ def main():
         removed_file(tap)
         full_of_logs(tap)
         notifies(tap)
+        unread(tap)
+        no_cgroup(tap)
         units(tap)
         group(tap)
         cgroups(tap)

@@ -55,6 +55,17 @@ static bool write_at(int dir, const char *name, const char *text)
 	return good;
 }
 
+/* Read the small file @name in directory @dir. @text is empty if that fails. */
+static void read_at(int dir, const char *name, char *text, size_t size)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+}
+
 const char *state_id(const char *state)
 {
 	static char id[40];
@@ -126,12 +137,10 @@ static bool enable(const char *controller)
 /* May the cgroup not have processes as members, or cgroups that do? The root has no such file. */
 static bool type_is_bad(int dir)
 {
-	int fd = openat(dir, "cgroup.type", O_RDONLY | O_CLOEXEC);
-	char text[40] = "";
-	ssize_t n = read(fd, text, sizeof(text) - 1);
+	char text[40];
 
-	close(fd);
-	return n > 0 && (strstr(text, "invalid") || !strcmp(text, "threaded\n"));
+	read_at(dir, "cgroup.type", text, sizeof(text));
+	return strstr(text, "invalid") || !strcmp(text, "threaded\n");
 }
 
 /* Open the cgroup that --cgroup names. Its members must be processes, not threads. */
@@ -265,14 +274,9 @@ static bool remove_tree(int at, const char *name, int depth)
 static bool has_processes(const char *name)
 {
 	char file[NAME_SIZE + sizeof("/cgroup.events")], text[256];
-	ssize_t n;
-	int fd;
 
 	snprintf(file, sizeof(file), "%s/cgroup.events", name);
-	fd = openat(base, file, O_RDONLY | O_CLOEXEC);
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = 0;
+	read_at(base, file, text, sizeof(text));
 	return !strstr(text, "populated 0");
 }
 

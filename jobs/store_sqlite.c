@@ -361,9 +361,9 @@ static int sqlite_turn(struct store *store, int lane, struct op *ops, size_t nr,
 	return err;
 }
 
-/* There is no other life, so all parts are ours. Each life has a number that none had before. */
 /*
- * If the log cannot be written to the file, a daemon that is started again and again writes nothing
+ * There is no other life, so all parts are ours. Each life has a number that none had before. If
+ * the log cannot be written to the file, a daemon that is started again and again writes nothing
  * more to the log.
  */
 static int sqlite_join(struct store *store, int64_t old)

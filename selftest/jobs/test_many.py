@@ -1223,10 +1223,9 @@ def forgotten(tap):
 def hangs(tap):
     """A mail that sendmail does not take keeps nobody from beginning again."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
-        with open(os.open(f"{a.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\necho $$ >>{a.dir}/hangs; sleep 1234\n")
+        sendmail = a.sendmail(f"echo $$ >>{a.dir}/hangs; sleep 1234")
         for node in (a, b):
-            node.start(f"--sendmail={a.dir}/sendmail")
+            node.start(sendmail)
         until(lambda: server.parts() == [PARTS // 2] * 2)
         a.put("bad", exec=["false"], alarm={"fail": ["mailto:x@example.org"]})
         mine, _ = owner(server, [a, b], "bad")

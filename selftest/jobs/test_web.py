@@ -26,9 +26,9 @@ class Receiver(http.server.ThreadingHTTPServer):
     """Keeps what it gets: (path, headers, body), and answers what @answers has for the path."""
     daemon_threads = True
 
-    def __init__(self):
+    def __init__(self, handler=None):
         self.got, self.answers, self.waits = [], {}, threading.Event()
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), handler or Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -236,10 +236,9 @@ def often(d, web, name, every):
 def many_mails(tap):
     """A job tells very many, and sendmail takes its time. There are few descriptors."""
     with Remote(**ENV) as d:
-        with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\necho $3 >>{d.dir}/mail\ncase $3 in many*) while ! [ -e {d.dir}/go ]; do sleep 0.1; done; esac\n")
+        sendmail = d.sendmail(f"echo $3 >>{d.dir}/mail\ncase $3 in many*) while ! [ -e {d.dir}/go ]; do sleep 0.1; done; esac")
         d.command = ["prlimit", "--nofile=256:256", *d.command]
-        d.start("--runs=4", f"--sendmail={d.dir}/sendmail")
+        d.start("--runs=4", sendmail)
         to = [f"mailto:many{n}@example.org" for n in range(300)]
         d.put("many", exec=["false"], alarm={"fail": to})
         d.put("few", exec=["false"], alarm={"fail": ["mailto:few@example.org"]})
@@ -417,14 +416,11 @@ class Keeping(Handler):
             self.end_headers()
 
 
-class Stubborn(http.server.ThreadingHTTPServer):
-    """A server of Keeping, which does not close a connection when it is asked to."""
-    daemon_threads = True
+class Stubborn(Receiver):
+    """One that does not close a connection when it is asked to."""
 
     def __init__(self):
-        self.got = []
-        super().__init__(("127.0.0.1", 0), Keeping)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        super().__init__(Keeping)
 
     def handle_error(self, request, client_address):
         """Each connection is reset."""
@@ -435,7 +431,7 @@ def sent_once(tap):
     with Daemon(**ENV) as d, Stubborn() as web:
         d.start()
         for name in ("good", "gone"):
-            d.put(name, http=f"http://127.0.0.1:{web.server_port}/{name}")
+            d.put(name, http=f"{web.url}/{name}")
         keys = [run(d, name) for name in ("good", "good", "good", "gone", "gone") if over(d, run(d, "good"))]
         ends = [over(d, key) for key in keys]
         got = [sum(1 for _, key in web.got if key == wanted) for wanted in keys]
@@ -460,7 +456,7 @@ def few_ports(tap):
                 file.write(value)
         with Daemon(**ENV) as d, Stubborn() as web:
             d.start("--runs=8")
-            d.put("j", http=f"http://127.0.0.1:{web.server_port}/ports", overlap="allow")
+            d.put("j", http=f"{web.url}/ports", overlap="allow")
             d.post("/v1/jobs/j/shots", [{"after": 0}] * 400)
             rows = d.over("j", 400)
             failed = [d.output(r["run"]) for r in rows if r["outcome"] != "ok"]
@@ -520,11 +516,9 @@ def main():
     tap = Tap(45)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
-        with open(os.open(f"{d.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\ncase $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
-                       f"forks@*) (setsid sh -c 'echo $$ >>{d.dir}/hangs; sleep 1234' &); sleep 1234; esac\n"
-                       f"(echo \"$@\"; cat; echo END) >>{d.dir}/mail\n")
-        d.args = (*d.args, f"--sendmail={d.dir}/sendmail")
+        d.args = (*d.args, d.sendmail(f"case $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
+                                      f"forks@*) (setsid sh -c 'echo $$ >>{d.dir}/hangs; sleep 1234' &); sleep 1234; esac\n"
+                                      f"(echo \"$@\"; cat; echo END) >>{d.dir}/mail"))
         d.start()
         requests(tap, d, web)
         left = hung_mail(d, 1)

@@ -122,7 +122,7 @@ void say(int level, const char *fmt, ...)
 		return;
 	}
 	if (unread) {
-		snprintf(text, sizeof(text), "%lld messages are left out: nobody has read them",
+		snprintf(text, sizeof(text), "messages left out, since nobody read them: %lld",
 			 unread);
 		print(SAY_WARNING, text);
 		unread = 0;

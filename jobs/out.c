@@ -6,14 +6,18 @@
  * called again.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <curl/curl.h>
+#include <linux/sockios.h>
 
 #include "twheeld.h"
 #include "when.h"
@@ -24,6 +28,7 @@
 /**
  * struct call - a request that was sent, or is being sent
  * @easy:	libcurl's part of it
+ * @fd:		the socket that libcurl has opened last
  * @headers:	its headers
  * @what:	what the caller has asked for; the texts in it are not kept
  * @answer:	the body of the answer so far
@@ -35,6 +40,7 @@
  */
 struct call {
 	CURL			*easy;
+	int			fd;
 	struct curl_slist	*headers;
 	struct post		what;
 	char			*answer;
@@ -217,21 +223,57 @@ static bool add_header(struct call *call, const char *text)
 	return good;
 }
 
-/*
- * The runs that are begun meanwhile do not get the connection. A connection for one request only is
- * reset when it is closed: otherwise the kernel would keep its port for a minute, and 28 000 ports
- * would be all that there is for an address. By then the answer is there, or nobody waits for it.
- */
+/* The runs that are begun meanwhile do not get the connection. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
-	static const struct linger reset = { .l_onoff = 1 };
-	const struct call *call = arg;
-	int fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	struct call *call = arg;
 
 	(void)purpose;
-	if (fd >= 0 && !call->what.keep)
-		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-	return fd;
+	call->fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	return call->fd;
+}
+
+/*
+ * Is the descriptor that was opened last the connection of @call? If a host has two addresses,
+ * libcurl may have closed it again, and it may be anything else now.
+ */
+static bool is_connection(const struct call *call)
+{
+	struct sockaddr_in6 from;	/* the port of a sockaddr_in is at the same place */
+	socklen_t size = sizeof(from);
+	long port = 0;
+
+	curl_easy_getinfo(call->easy, CURLINFO_LOCAL_PORT, &port);
+	return !getsockname(call->fd, (struct sockaddr *)&from, &size) &&
+	       (from.sin6_family == AF_INET || from.sin6_family == AF_INET6) &&
+	       ntohs(from.sin6_port) == port;
+}
+
+/* Has the receiver's kernel acknowledged all of the request? */
+static bool is_received(const struct call *call)
+{
+	curl_off_t sent;
+	int left;
+
+	curl_easy_getinfo(call->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+	return sent == (curl_off_t)call->what.size && !ioctl(call->fd, SIOCOUTQ, &left) && !left;
+}
+
+/*
+ * A connection for one request only is reset when it is closed: otherwise the kernel would keep its
+ * port for a minute, and 28 000 ports would be all that there is for an address. But a reset throws
+ * away what is still to be sent, and a receiver may answer before it has read the request.
+ */
+static size_t take_header(char *data, size_t one, size_t size, void *closure)
+{
+	static const struct linger reset = { .l_onoff = 1 };
+	const struct call *call = closure;
+
+	(void)data;
+	(void)one;
+	if (is_connection(call) && is_received(call))
+		setsockopt(call->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	return size;
 }
 
 /* Set one of the options of a call. *@bad becomes true if that fails. */
@@ -253,6 +295,10 @@ static bool set_options(struct call *call, const struct post *what)
 	set(call, &bad, CURLOPT_COPYPOSTFIELDS, what->body);
 	set(call, &bad, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	set(call, &bad, CURLOPT_OPENSOCKETDATA, call);
+	if (!what->keep) {
+		set(call, &bad, CURLOPT_HEADERFUNCTION, take_header);
+		set(call, &bad, CURLOPT_HEADERDATA, call);
+	}
 	set(call, &bad, CURLOPT_FRESH_CONNECT, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_FORBID_REUSE, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_NOSIGNAL, 1L);
@@ -279,6 +325,7 @@ struct call *call_begin(const struct post *what)
 	if (!call)
 		return NULL;
 	call->what = *what;
+	call->fd = -1;
 	if (set_up())
 		call->easy = curl_easy_init();
 	if (call->easy && set_options(call, what) && !curl_multi_add_handle(multi, call->easy))

@@ -440,6 +440,34 @@ def sent_once(tap):
         web.shutdown()
 
 
+class Hasty(Handler):
+    """Answers a request at once, and reads it later."""
+    protocol_version = "HTTP/1.1"       # by an older one it would say that it closes the connection, and libcurl would stop to send
+
+    def do_POST(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        self.server.waits.wait(60)
+        with contextlib.suppress(ConnectionResetError):
+            self.server.got.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+
+
+def read_later(tap):
+    """A receiver answers before it has read the request. It gets all of it, whether or not its kernel has room for all."""
+    with Daemon(**ENV) as d, Receiver(Hasty) as web:
+        d.start()
+        sizes = {"/small": 1000, "/big": 1000000}
+        for path, size in sizes.items():
+            d.put(path[1:], http=web.url + path, input="x" * size)
+            d.post(f"/v1/jobs{path}/run")
+            d.over(path[1:])
+        web.waits.set()
+        until(lambda: len(web.got) == 2)
+        tap.same([{path: len(body) for path, body in web.got}, d.stop(), d.unsound()], [sizes, 0, ""], "a receiver may answer before it reads")
+        web.shutdown()
+
+
 def few_ports(tap):
     """There are fewer ports than requests to one address within a minute, the time for which whoever closes a connection first keeps its port."""
     what = "requests use up no ports"
@@ -513,7 +541,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(45)
+    tap = Tap(46)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         d.args = (*d.args, d.sendmail(f"case $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
@@ -545,6 +573,7 @@ def main():
     accepted_full(tap, web)
     silent_names(tap)
     sent_once(tap)
+    read_later(tap)
     few_ports(tap)
     away(tap, web)
     tap.done()

@@ -591,7 +591,16 @@ static void ask_for_room(void)
 
 /* ---- the loop ----------------------------------------------------------------------- */
 
-/* If the lease is over, others may have our runs: end those of which there must not be two. */
+/* If the lease is over, others may have the run. Is there nothing more to do for it then? */
+static bool is_theirs(const struct made *made)
+{
+	return !made->gone && (made->job.def.overlap != OVERLAP_ALLOW || (stopping && made->over));
+}
+
+/*
+ * If the lease is over, end the runs of which there must not be two. If this runner is to end, it
+ * waits for nobody who would take the ends of the others.
+ */
 static void mind_the_lease(void)
 {
 	struct made *made, *next;
@@ -600,7 +609,7 @@ static void mind_the_lease(void)
 		return;
 	for (made = TAILQ_FIRST(&all); made; made = next) {
 		next = TAILQ_NEXT(made, entry);
-		if (!made->gone && made->job.def.overlap != OVERLAP_ALLOW)
+		if (is_theirs(made))
 			drop_made(made);
 	}
 }

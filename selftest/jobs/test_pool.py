@@ -896,6 +896,19 @@ def no_holes(tap):
         tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon is sound")
 
 
+def ends_alone(tap):
+    """A runner is to end while no daemon is there. Nobody takes the end of its run, of which there may be two."""
+    with Remote("--lease=1s") as d:
+        d.start()
+        d.put("j", exec=["sleep", "1000"], pool="p", overlap="allow")
+        with Runner("p", d) as r:
+            r.start()
+            run(d, "j")
+            until(r.marked)
+            d.kill()
+            tap.same([r.stop(), r.unsound()], [0, ""], "a runner ends though no daemon takes the ends of its runs", r.stderr())
+
+
 SCHEMA = "SELECT name, sql FROM sqlite_master ORDER BY name"
 # What each version has added.
 ADDED = {2: ["TABLE runner", "TABLE task"], 3: ["INDEX history_bad", "INDEX history_job_bad"]}
@@ -1114,7 +1127,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(85)
+    tap = Tap(86)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -1138,6 +1151,7 @@ def main():
     made_whole(tap)
     in_vain(tap)
     no_holes(tap)
+    ends_alone(tap)
     sent_again(tap)
     gets_pool(tap)
     left(tap)

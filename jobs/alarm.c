@@ -34,6 +34,7 @@
 #define TRY_AGAIN_NS	(10 * NS_PER_S)
 #define CALL_US		(30 * US_PER_S)
 #define MAIL_S		60U	/* sendmail only puts the mail into a queue */
+#define SAID_MAX	65536
 #define AT_ONCE		64	/* mails at once, and as many requests, if there are descriptors */
 #define FILES_EACH	32	/* of so many descriptors a mail may have one, and a request */
 #define SHARE		4	/* of those at once a quarter may be of one job */
@@ -90,6 +91,7 @@ struct sender {
  * @timer:	the scheduler's task that begins the next attempt, if it is in the list @later
  * @keeper:	the process that ends when sendmail has, and leads its group: see keep(); its id
  *		is 0 if there is none
+ * @said:	if there is a keeper: a file that has what sendmail has printed
  */
 struct alarm {
 	TAILQ_ENTRY(alarm)	in_all;
@@ -101,6 +103,7 @@ struct alarm {
 	int			tries;
 	uint64_t		timer;
 	struct child		keeper;
+	int			said;
 };
 
 /**
@@ -286,11 +289,21 @@ static void mail_sent(struct child *keeper)
 {
 	struct alarm *alarm = container_of(keeper, struct alarm, keeper);
 	siginfo_t info = { 0 };
+	char said[200], *why;
+	ssize_t n;
 
 	if (waitid(P_PID, (id_t)keeper->pid, &info, WEXITED | WNOHANG) || !info.si_pid)
 		return;
 	child_forget(keeper);
-	tried(alarm, info.si_status ? "sendmail has failed" : NULL);
+	n = pread(alarm->said, said, sizeof(said) - 1, 0);
+	close(alarm->said);
+	said[n > 0 ? n : 0] = 0;
+	said[strcspn(said, "\n")] = 0;
+	if (*said && !info.si_status)
+		say(SAY_WARNING, "sendmail, to %s: %s", alarm->to, said);
+	why = format("sendmail has failed%s%s", *said ? ": " : "", said);
+	tried(alarm, info.si_status ? why : NULL);
+	free(why);
 }
 
 void alarms_end(bool again)
@@ -318,6 +331,21 @@ static int mail_file(const struct alarm *alarm)
 		fd = -1;
 	}
 	free(mail);
+	return fd;
+}
+
+/*
+ * A file for what sendmail prints, or -1. Nobody waits for it, as for a pipe that nobody reads; and
+ * it takes no more than SAID_MAX bytes.
+ */
+static int said_file(void)
+{
+	int fd = memfd_create("said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 && (ftruncate(fd, SAID_MAX) || fcntl(fd, F_ADD_SEALS, F_SEAL_GROW))) {
+		close(fd);
+		fd = -1;
+	}
 	return fd;
 }
 
@@ -377,18 +405,20 @@ static void mail_is_late(int sig)
 /*
  * The keeper of a sendmail: a process between sendmail and the daemon, which ends sendmail if that
  * takes too long. The daemon may die before, so the daemon itself cannot do this. The keeper has no
- * descriptors but the mail @fd and what sendmail prints to, so that nothing of the daemon's stays
- * open if the daemon dies. If processes of sendmail lose their parent, they become children of the
+ * descriptors but @mail, and @said, to which sendmail prints. So nothing of the daemon's stays open
+ * if the daemon dies. If processes of sendmail lose their parent, they become children of the
  * keeper, so that it finds them. The keeper's status is 0 if sendmail's is.
  */
-noreturn static void keep(char *address, int fd)
+noreturn static void keep(char *address, int mail, int said)
 {
 	sigset_t late;
 	int status;
 
 	setpgid(0, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	dup2(fd, STDIN_FILENO);
+	dup2(mail, STDIN_FILENO);
+	dup2(said, STDOUT_FILENO);
+	dup2(said, STDERR_FILENO);
 	closefrom(STDERR_FILENO + 1);
 	sigemptyset(&late);
 	sigaddset(&late, SIGALRM);
@@ -399,29 +429,33 @@ noreturn static void keep(char *address, int fd)
 }
 
 /* Start a keeper. Returns 0 or an errno. */
-static int start_mail(struct alarm *alarm, int fd)
+static int start_mail(struct alarm *alarm, int mail, int said)
 {
 	pid_t pid;
 
-	if (access(sendmail, X_OK))
+	if (mail < 0 || said < 0 || access(sendmail, X_OK))
 		return errno;
 	pid = fork();
 	if (pid < 0)
 		return errno;
 	if (!pid)
-		keep(alarm->to + strlen("mailto:"), fd);
+		keep(alarm->to + strlen("mailto:"), mail, said);
 	setpgid(pid, pid);	/* whoever is first */
+	alarm->said = said;
 	alarm->keeper = (struct child) { .pid = pid, .end.fd = -1, .ready = mail_sent };
 	return 0;
 }
 
 static void try_mail(struct alarm *alarm)
 {
-	int fd = mail_file(alarm), err = fd < 0 ? errno : start_mail(alarm, fd);
+	int mail = mail_file(alarm), said = mail < 0 ? -1 : said_file();
+	int err = start_mail(alarm, mail, said);
 
-	if (fd >= 0)
-		close(fd);
+	if (mail >= 0)
+		close(mail);
 	if (err) {
+		if (said >= 0)
+			close(said);
 		tried(alarm, strerror(err));
 		return;
 	}

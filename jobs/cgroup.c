@@ -134,13 +134,16 @@ static bool enable(const char *controller)
 	return write_at(base, "cgroup.subtree_control", text);
 }
 
-/* May the cgroup not have processes as members, or cgroups that do? The root has no such file. */
+/*
+ * May the cgroup not have cgroups with processes as members? Such are "threaded", "domain threaded"
+ * and "domain invalid". The root has no such file.
+ */
 static bool type_is_bad(int dir)
 {
 	char text[40];
 
 	read_at(dir, "cgroup.type", text, sizeof(text));
-	return strstr(text, "invalid") || !strcmp(text, "threaded\n");
+	return *text && strcmp(text, "domain\n");
 }
 
 /* Open the cgroup that --cgroup names. Its members must be processes, not threads. */
@@ -160,6 +163,20 @@ static int open_base(const char *dir)
 	exit(1);
 }
 
+/*
+ * The daemon cannot move into a cgroup below @base; so no run could begin in one. If nobody has
+ * named @base, runs have no cgroups.
+ */
+static void cannot_use(const char *dir)
+{
+	say(dir ? SAY_ERROR : SAY_WARNING, "cannot begin processes below the cgroup %s: %s",
+	    dir ? dir : "that systemd has delegated", strerror(errno));
+	if (dir)
+		exit(1);
+	close(base);
+	base = -1;
+}
+
 void cgroup_setup(const char *dir, const char *state)
 {
 	run_end = format(".%s.run", state_id(state));
@@ -169,9 +186,11 @@ void cgroup_setup(const char *dir, const char *state)
 		base = find_own();
 	if (base < 0)
 		return;
-	mkdirat(base, "daemon", 0755);
-	if (!write_at(base, "daemon/cgroup.procs", "0"))
-		say(SAY_WARNING, "cannot move into a cgroup of our own: %s", strerror(errno));
+	if ((mkdirat(base, "daemon", 0755) && errno != EEXIST) ||
+	    !write_at(base, "daemon/cgroup.procs", "0")) {
+		cannot_use(dir);
+		return;
+	}
 	has_memory = enable("memory");
 	has_cpu = enable("cpu");
 	has_pids = enable("pids");

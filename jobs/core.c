@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,33 +87,44 @@ struct lane {
 static struct lane lanes[LANES];
 
 static bool told_journal;	/* standard error is the journal, which understands levels */
+static int messages = STDERR_FILENO;
 
 /*
  * If systemd connects standard error to the journal, JOURNAL_STREAM has its device and inode. They
  * must be ours: a script of a service may have redirected standard error since.
+ *
+ * A terminal is opened once more, not to be waited for: it may have room for a part of a line only.
+ * Whatever else uses the terminal still waits for it.
  */
 void say_setup(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
 	unsigned long long device, inode;
 	struct stat st;
+	int fd;
 
 	told_journal = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
 		       !fstat(STDERR_FILENO, &st) && st.st_dev == device && st.st_ino == inode;
+	if (!isatty(STDERR_FILENO))
+		return;
+	fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd >= 0)
+		messages = fd;
 }
 
-static void print(int level, const char *text)
+/* Returns false if there is not enough room for it. */
+static bool print(int level, const char *text)
 {
-	if (told_journal)
-		fprintf(stderr, "<%d>twheeld: %s\n", level, text);
-	else
-		fprintf(stderr, "twheeld: %s\n", text);
+	int n = told_journal ? dprintf(messages, "<%d>twheeld: %s\n", level, text) :
+			       dprintf(messages, "twheeld: %s\n", text);
+
+	return n >= 0 || errno != EAGAIN;
 }
 
 /* If nobody reads the messages, they are not waited for. */
 void say(int level, const char *fmt, ...)
 {
-	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
+	struct pollfd to = { .fd = messages, .events = POLLOUT };
 	static long long unread;
 	char text[1024];
 	va_list args;
@@ -124,13 +136,12 @@ void say(int level, const char *fmt, ...)
 	if (unread) {
 		snprintf(text, sizeof(text), "messages left out, since nobody read them: %lld",
 			 unread);
-		print(SAY_WARNING, text);
-		unread = 0;
+		unread = print(SAY_WARNING, text) ? 0 : unread;
 	}
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	print(level, text);
+	unread += !print(level, text);
 }
 
 int64_t boot_us(void)

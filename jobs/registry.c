@@ -980,7 +980,7 @@ static int64_t due_now(const struct job *job, int64_t due)
 		past = store->seen;
 	if (past <= now || (due && (!next || next > due)))
 		return next;
-	return due_again(&job->def, job->name, due, past);
+	return due_again(&job->def, job->name, due, due && due <= past ? due - 1 : past);
 }
 
 /* When a job of a calendar is due now. */

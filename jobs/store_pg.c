@@ -10,10 +10,10 @@
  * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
  * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
  * see connected(). The daemon waits for an answer until the lease is over, and for ANSWER_US at
- * most. For the answer to a turn it waits up to LONG_TURN leases, if the server is doing the turn,
- * and renews its lease meanwhile. After that it closes all connections. The server may still write
- * what was sent on them, so it is not enough to connect again and look: the life continues under a
- * new number, and the rows of the old number can only be changed when the server is done with them.
+ * most; for the answer to a turn it waits longer, and renews its lease meanwhile: see
+ * receive_turn(). After that it closes all connections. The server may still write what was sent on
+ * them, so it is not enough to connect again and look: the life continues under a new number, and
+ * the rows of the old number can only be changed when the server is done with them.
  * The turns of a lane have numbers, so a turn that is sent again is not done again.
  *
  * The server's clock is the only one that counts. If an answer says that the time was t, then the
@@ -50,6 +50,8 @@
 #define ANSWER_US	(10 * US_PER_S)		/* and with one that is not */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
 #define LONG_TURN	10		/* leases: it is useless to wait longer for a turn */
+#define PATIENCE_MIN	US_PER_S	/* the wait for a turn that the server is not doing */
+#define PATIENCE_MAX	(64 * US_PER_S)
 #define OID_INT8	20
 #define OID_TEXT	25
 #define OID_INT8S	1016
@@ -175,6 +177,7 @@ struct search {
  * @since:	the server's snapshot in which all news is known; see store_news()
  * @notified:	when a turn last notified other lives, by CLOCK_BOOTTIME
  * @renew:	when the lease is due to be renewed, by CLOCK_BOOTTIME
+ * @patience:	how long to wait for a turn that the server is not doing; see receive_turn()
  * @inside:	in a transaction. It ends with its connection, so no other connection may do a part
  *		of it
  * @told:	that transaction has written something for other lives
@@ -194,6 +197,7 @@ struct pg {
 	char		*since;
 	int64_t		notified;
 	int64_t		renew;
+	int64_t		patience;
 	bool		inside;
 	bool		told;
 };
@@ -1029,36 +1033,44 @@ static bool is_working(struct pg *s, const struct lane *lane)
 
 /*
  * receive() of the answer to a turn. The connection of other statements is idle meanwhile, so the
- * lease is renewed on that, and a turn may take longer than a lease; but not for ever, since the
- * loop waits. It is also renewed if there is no answer for ANSWER_US, to see whether the server is
- * there. If the renewal loses the connections, that of the lane is NULL afterwards. If the server
- * is not doing the turn then, and nothing has come a second later, the connection of the lane is
- * lost. But while bytes arrive, the link is only slow.
+ * lease is renewed on that, and a turn may take longer than a lease. It is also renewed if there is
+ * no answer for ANSWER_US, to see whether the server is there. If the renewal loses the
+ * connections, that of the lane is NULL afterwards. While bytes arrive, the link is only slow.
+ * If none has come for LONG_TURN leases, the server is stuck, and the loop waits no longer.
+ *
+ * If the server is not doing the turn, the connection of the lane seems to be lost. But the turn or
+ * its answer may be on its way, and be as long on its way the next time: so each time the daemon
+ * waits longer, until a turn was quick again.
  */
 static bool receive_turn(struct pg *s, struct lane *lane)
 {
-	int64_t end = boot_us() + LONG_TURN * s->store.lease, look = boot_us() + ANSWER_US, until;
-	bool write, works = true;
+	int64_t begun = boot_us(), heard = begun, look = begun + ANSWER_US, idle = 0, until;
+	bool write;
 	int n;
 
 	while (!(n = take(lane->conn, &lane->answer, &write))) {
 		until = s->renew < latest(s) ? s->renew : latest(s);
 		if (wait_for(lane->conn, write, until < look ? until : look)) {
-			look = boot_us() + ANSWER_US;
-			works = true;
+			heard = boot_us();
+			look = heard + ANSWER_US;
+			idle = 0;
 			continue;
 		}
 		s->renew = boot_us();
-		if (s->renew >= end || (!works && s->renew >= look))
-			return false;
 		keep_lease(s);
 		if (lane->conn && boot_us() >= look) {
-			works = is_working(s, lane);
-			look = boot_us() + (works ? ANSWER_US : US_PER_S);
+			idle = is_working(s, lane) ? 0 : idle ? idle : boot_us();
+			look = boot_us() + (idle ? US_PER_S : ANSWER_US);
 		}
 		if (!lane->conn)
 			return false;
+		if (boot_us() >= (idle ? idle + s->patience : heard + LONG_TURN * s->store.lease))
+			break;
 	}
+	if (n > 0 && boot_us() < begun + ANSWER_US)
+		s->patience = PATIENCE_MIN;
+	else if (!n && idle && s->patience < PATIENCE_MAX)
+		s->patience *= 4;
 	return n > 0;
 }
 
@@ -1823,6 +1835,7 @@ static int pg_open(struct store **store, const char *where, const char *name, in
 	if (!s)
 		return -ENOMEM;
 	s->store = (struct store) { .ops = &pg_ops, .many = true, .lease = lease };
+	s->patience = PATIENCE_MIN;
 	let_go(s);
 	s->name = strdup(name);
 	err = s->name ? read_options(s, where) : fail(s, -ENOMEM, "no memory");

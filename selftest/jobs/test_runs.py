@@ -848,7 +848,10 @@ def ahead(tap):
         off = [d.get(f"/v1/jobs/{name}")["next"][0][:10] for name in ("cron", "rate")]
         d.request("PUT", "/v1/days/c", [*days, *off])
         again = [d.get(f"/v1/jobs/{name}")["next"][0][:10] for name in ("cron", "rate")]
-        tap.ok(min(off) > days[-1] and min(again) > max(off), "a time to which the clock has not come yet keeps no job on a day off", off, again)
+        d.request("PUT", "/v1/days/c", again)      # the days before them, on which the jobs were due, are none any more
+        moved = [d.get(f"/v1/jobs/{name}")["next"][0][:10] for name in ("cron", "rate")]
+        tap.ok(min(off) > days[-1] and min(again) > max(off) and min(moved) > max(again),
+               "a time to which the clock has not come yet keeps no job on a day off", off, again, moved)
         tap.same([d.stop(), d.unsound()], [0, ""], "and the daemon was sound")
 
 
@@ -1473,13 +1476,15 @@ def cgroups(tap):
     if not top:
         for name in ("cgroup: each run has one", "cgroup: a process that left its session is killed too", "limits",
                      "cgroup: what a run has made below its own stays until it is over", "cgroup: none is left behind",
-                     "cgroup: another daemon may have the same one", "cgroup: who left one that cannot be removed is killed"):
+                     "cgroup: another daemon may have the same one", "cgroup: who left one that cannot be removed is killed",
+                     "cgroup: one of no use is refused, threads", "cgroup: one of no use is refused, none"):
             tap.ok(True, f"{name} # SKIP no cgroup of ours")
         return
     base = f"{top}/twheeld-test-{os.getpid()}"
     os.mkdir(base)
     try:
         in_cgroup(tap, base)
+        of_no_use(tap, base)
         deep_cgroup(tap, base)
     finally:
         subprocess.run(["find", base, "-mindepth", "2", "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"], check=False)
@@ -1514,6 +1519,20 @@ def deep_cgroup(tap, base):
         d.kill()
         d.start(f"--cgroup={base}")
         tap.ok(d.over("deep") and not alive(pid) and not d.unsound() and "cannot kill" not in d.stderr(), "cgroup: who left one that cannot be removed is killed", d.stderr())
+
+
+def of_no_use(tap, base):
+    """Cgroups below which no process can begin: one has a cgroup of threads below it, one may have none."""
+    os.makedirs(f"{base}/threads/one")
+    os.mkdir(f"{base}/none")
+    for name, text in (("threads/one/cgroup.type", "threaded"), ("none/cgroup.max.descendants", "0")):
+        with open(f"{base}/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+    for name, why in (("threads", f"'{base}/threads' is a cgroup of threads"),
+                      ("none", f"cannot begin processes below the cgroup {base}/none: Resource temporarily unavailable")):
+        with Daemon() as d:
+            d.start(f"--cgroup={base}/{name}", wait=False)
+            tap.same([d.process.wait(60), d.stderr()], [1, f"twheeld: {why}\n"], f"cgroup: one of no use is refused, {name}")
 
 
 def in_cgroup(tap, base):
@@ -1561,46 +1580,69 @@ def notifies(tap):
         s.bind(f"{d.dir}/notify")
         d.start(NOTIFY_SOCKET=f"{d.dir}/notify", OPTIONS="--store=secret", PGPASSWORD="secret", LIBPQ="not theirs",
                 STATE_DIRECTORY="systemd's", CREDENTIALS_DIRECTORY="systemd's", MEMORY_PRESSURE_WATCH="systemd's", MAINPIDFDID="systemd's",
-                MANAGERPID="systemd's")
+                MANAGERPID="systemd's", LOG_NAMESPACE="systemd's", MONITOR_UNIT="systemd's", LISTEN_FDNAMES="systemd's",
+                MONITOR_URL="not theirs", LISTEN_ADDRESS="not theirs")
         ready = s.recv(100)
         d.put("env", exec=["env"])
         run(d, "env")
-        tap.same([word for word in ("NOTIFY_SOCKET", "\nOPTIONS=", "PGPASSWORD", "secret", "systemd's", "not theirs") if word in d.output(run_of(d, "env"))],
-                 ["not theirs"], "runs do not know what is meant for the daemon")
+        told = d.output(run_of(d, "env"))
+        tap.same([[word for word in ("NOTIFY_SOCKET", "\nOPTIONS=", "PGPASSWORD", "secret", "systemd's") if word in told], told.count("=not theirs")],
+                 [[], 3], "runs do not know what is meant for the daemon, and know the rest")
         d.stop()
         tap.same([ready, s.recv(100)], [b"READY=1", b"STOPPING=1"], "systemd is notified")
 
 
-def unread(tap):
-    """Standard error is a pipe that is full, and nobody reads it."""
+def fill(fd, size):
+    """Write as much, or as there is room for. Returns how much that was."""
+    done = 0
+    os.set_blocking(fd, False)
+    with contextlib.suppress(BlockingIOError):
+        while done < size:
+            done += os.write(fd, b"x" * min(64, size - done))
+    os.set_blocking(fd, True)
+    return done
+
+
+def full_pipe():
+    reader, writer = os.pipe()
+    fill(writer, 1 << 30)
+    return reader, writer
+
+
+def full_terminal():
+    """A terminal has room for less than 20 kB. What is left is filled by messages, the last one of which has room for a part only."""
+    reader, writer = os.openpty()
+    fill(writer, 10000)
+    return reader, writer
+
+
+def unread(tap, what, ends):
+    """Standard error is full, and nobody reads it."""
+    reader, writer = ends
     with Remote() as d:
-        reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        os.set_blocking(writer, False)
-        with contextlib.suppress(BlockingIOError):
-            while os.write(writer, b"x" * 4096):
-                pass
-        os.set_blocking(writer, True)
         file, d.log = d.log, os.fdopen(writer, "wb")
-        d.start()       # its first message is left out
-        d.put("j", exec=["true"])
+        d.start(d.sendmail(f"echo a word >&2; cat >>{d.dir}/mails"))
+        for _ in range(400):
+            d.process.send_signal(signal.SIGHUP)
+            d.get("/v1/jobs")
+        d.put("j", exec=["false"], alarm={"fail": ["mailto:root@localhost"]})
         run(d, "j")
-        outcome = d.over("j")[0]["outcome"]
+        outcome = d.over("j")[0]["outcome"], until(lambda: os.path.exists(f"{d.dir}/mails"))
         told = []
 
-        def read(end):
+        def read(text):
             with contextlib.suppress(BlockingIOError):
                 while part := os.read(reader, 65536):
                     told.append(part)
-            return b"".join(told).endswith(end)
+            return text in b"".join(told)
 
-        read(b"x")
+        os.set_blocking(reader, False)
+        read(b"")
         told.clear()
         d.process.send_signal(signal.SIGHUP)
-        until(lambda: read(b"again\n"))
-        tap.same([outcome, b"".join(told).decode()],
-                 ["ok", "twheeld: messages left out, since nobody read them: 1\ntwheeld: the tokens were read again\n"],
-                 "nothing waits for somebody who should read the messages")
+        until(lambda: read(b"again"))
+        tap.ok(outcome == ("failed", True) and re.search(rb"messages left out, since nobody read them: [1-9]\d*\r?\n(.*\n)?twheeld: the tokens were read again", b"".join(told)),
+               f"nothing waits for somebody who should read {what}", outcome, told)
         d.log.close()
         d.log = file
         os.close(reader)
@@ -1630,7 +1672,7 @@ def units(tap):
 
 
 def main():
-    tap = Tap(167 + ROOT)
+    tap = Tap(170 + ROOT)
     with crowded(tap):
         with Daemon() as d:
             d.start()
@@ -1681,7 +1723,8 @@ def main():
         removed_file(tap)
         full_of_logs(tap)
         notifies(tap)
-        unread(tap)
+        unread(tap, "a pipe", full_pipe())
+        unread(tap, "a terminal", full_terminal())
         no_cgroup(tap)
         units(tap)
         group(tap)

@@ -591,25 +591,35 @@ static void ask_for_room(void)
 
 /* ---- the loop ----------------------------------------------------------------------- */
 
-/* If the lease is over, others may have the run. Is there nothing more to do for it then? */
-static bool is_theirs(const struct made *made)
+/*
+ * Is there nothing more to do but to tell the ends of runs, and was no daemon there for two leases?
+ * If this runner is to end, it waits no longer then.
+ */
+static bool is_left_alone(void)
 {
-	return !made->gone && (made->job.def.overlap != OVERLAP_ALLOW || (stopping && made->over));
+	const struct made *made;
+
+	TAILQ_FOREACH(made, &all, entry)
+		if (!made->over)
+			return false;
+	return stopping && boot_us() >= lease_end + lease;
 }
 
 /*
- * If the lease is over, end the runs of which there must not be two. If this runner is to end, it
- * waits for nobody who would take the ends of the others.
+ * If the lease is over, others may have our runs: end those of which there must not be two. The
+ * ends of the others are told as soon as a daemon is there, which knows whether they still count.
  */
 static void mind_the_lease(void)
 {
+	bool alone = is_left_alone();
 	struct made *made, *next;
 
 	if (boot_us() < lease_end)
 		return;
 	for (made = TAILQ_FIRST(&all); made; made = next) {
 		next = TAILQ_NEXT(made, entry);
-		if (is_theirs(made))
+		if (alone || (!made->gone && !made->over &&
+			      made->job.def.overlap != OVERLAP_ALLOW))
 			drop_made(made);
 	}
 }

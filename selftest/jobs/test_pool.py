@@ -901,12 +901,34 @@ def ends_alone(tap):
     with Remote("--lease=1s") as d:
         d.start()
         d.put("j", exec=["sleep", "1000"], pool="p", overlap="allow")
-        with Runner("p", d) as r:
+        with Runner("p", d, name="n") as r:
             r.start()
             run(d, "j")
             until(r.marked)
             d.kill()
             tap.same([r.stop(), r.unsound()], [0, ""], "a runner ends though no daemon takes the ends of its runs", r.stderr())
+
+
+def tells_later(tap):
+    """A run is over while no daemon is there, and there must not be two of it. Then its runner is to end, but another run takes its time."""
+    with Remote("--lease=1s") as d:
+        d.start()
+        d.put("quick", exec=["/bin/sh", "-c", waits_for(d, "quick.told")], pool="p")
+        d.put("slow", exec=["/bin/sh", "-c", f"trap '' TERM; {waits_for(d, 'slow.told')}"], pool="p", overlap="allow", stop="60s")
+        with Runner("p", d, name="n") as r:
+            r.start()
+            keys = [run(d, "quick"), run(d, "slow")]
+            until(lambda: len(r.marked()) > 1)
+            d.kill()
+            os.mknod(f"{d.dir}/quick.told")
+            until(lambda: len(r.marked()) == 1)
+            time.sleep(1.5)     # longer than a lease
+            r.process.send_signal(signal.SIGTERM)
+            time.sleep(1.5)     # and than two
+            d.start()
+            told = over(d, keys[0])
+            os.mknod(f"{d.dir}/slow.told")
+            tap.same([told, r.process.wait(60), r.unsound()], [[(1, "ok")], 0, ""], "but while another run takes its time, it tells them to one that comes", r.stderr())
 
 
 SCHEMA = "SELECT name, sql FROM sqlite_master ORDER BY name"
@@ -1127,7 +1149,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(86)
+    tap = Tap(87)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -1152,6 +1174,7 @@ def main():
     in_vain(tap)
     no_holes(tap)
     ends_alone(tap)
+    tells_later(tap)
     sent_again(tap)
     gets_pool(tap)
     left(tap)

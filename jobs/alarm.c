@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +35,8 @@
 #define TRY_AGAIN_NS	(10 * NS_PER_S)
 #define CALL_US		(30 * US_PER_S)
 #define MAIL_S		60U	/* sendmail only puts the mail into a queue */
-#define SAID_MAX	65536
+#define SAID_MAX	1048576	/* if sendmail prints more, only the first bytes are kept */
+#define SAID_FIRST	4096
 #define AT_ONCE		64	/* mails at once, and as many requests, if there are descriptors */
 #define FILES_EACH	32	/* of so many descriptors a mail may have one, and a request */
 #define SHARE		4	/* of those at once a quarter may be of one job */
@@ -334,21 +336,6 @@ static int mail_file(const struct alarm *alarm)
 	return fd;
 }
 
-/*
- * A file for what sendmail prints, or -1. Nobody waits for it, as for a pipe that nobody reads; and
- * it takes no more than SAID_MAX bytes.
- */
-static int said_file(void)
-{
-	int fd = memfd_create("said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd >= 0 && (ftruncate(fd, SAID_MAX) || fcntl(fd, F_ADD_SEALS, F_SEAL_GROW))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 /* Start sendmail, in the group of its keeper. Returns 0 or an errno. */
 static int spawn(char *address, pid_t *pid)
 {
@@ -393,21 +380,36 @@ static void kill_below(pid_t pid)
  * In the keeper: end sendmail and its processes, which may have left the group; then the group, and
  * with it the keeper itself.
  */
-static void mail_is_late(int sig)
+static void mail_is_late(void)
 {
-	(void)sig;
 	kill_below(getpid());
 	if (mail_pid > 0)
 		kill(mail_pid, SIGKILL);
 	kill(0, SIGKILL);
 }
 
+/* In the keeper, each second. Only the beginning is kept of what sendmail prints without an end. */
+static void look_at_mail(int sig)
+{
+	static unsigned int seconds;
+	struct stat said;
+
+	(void)sig;
+	if (++seconds == MAIL_S)
+		mail_is_late();
+	if (!fstat(STDERR_FILENO, &said) && said.st_blocks > SAID_MAX / 512)
+		fallocate(STDERR_FILENO, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, SAID_FIRST,
+			  said.st_size);
+	alarm(1);
+}
+
 /*
  * The keeper of a sendmail: a process between sendmail and the daemon, which ends sendmail if that
  * takes too long. The daemon may die before, so the daemon itself cannot do this. The keeper has no
  * descriptors but @mail, and @said, to which sendmail prints. So nothing of the daemon's stays open
- * if the daemon dies. If processes of sendmail lose their parent, they become children of the
- * keeper, so that it finds them. The keeper's status is 0 if sendmail's is.
+ * if the daemon dies. That @said is a file, and no pipe, spares sendmail to wait for a reader. If
+ * processes of sendmail lose their parent, they become children of the keeper, so that it finds
+ * them. The keeper's status is 0 if sendmail's is.
  */
 noreturn static void keep(char *address, int mail, int said)
 {
@@ -422,9 +424,9 @@ noreturn static void keep(char *address, int mail, int said)
 	closefrom(STDERR_FILENO + 1);
 	sigemptyset(&late);
 	sigaddset(&late, SIGALRM);
-	signal(SIGALRM, mail_is_late);
+	signal(SIGALRM, look_at_mail);
 	sigprocmask(SIG_UNBLOCK, &late, NULL);
-	alarm(MAIL_S);
+	alarm(1);
 	_exit(spawn(address, &mail_pid) || waitpid(mail_pid, &status, 0) < 0 || status);
 }
 
@@ -448,7 +450,7 @@ static int start_mail(struct alarm *alarm, int mail, int said)
 
 static void try_mail(struct alarm *alarm)
 {
-	int mail = mail_file(alarm), said = mail < 0 ? -1 : said_file();
+	int mail = mail_file(alarm), said = mail < 0 ? -1 : memfd_create("said", MFD_CLOEXEC);
 	int err = start_mail(alarm, mail, said);
 
 	if (mail >= 0)

@@ -530,6 +530,16 @@ def descriptors(pid):
     return [os.readlink(f"/proc/{p}/fd/{fd}") for p in (pid, parent) for fd in os.listdir(f"/proc/{p}/fd")]
 
 
+def wordy(tap):
+    """A sendmail prints much, and empties the file to which it prints, as a shell does for a redirection."""
+    with Daemon() as d:
+        d.start(d.sendmail(f"set -e; seq 200000; seq 200000 >&2; echo a word >/dev/stderr; cat >>{d.dir}/mail"))
+        d.put("j", exec=["false"], alarm={"fail": ["mailto:root@localhost"]})
+        d.post("/v1/jobs/j/run")
+        told = until(lambda: "sendmail, to mailto:root@localhost: a word\n" in d.stderr())
+        tap.same([told, len(d.lines("mail")) > 0, d.stop(), d.unsound()], [True, True, 0, ""], "what sendmail prints is told, and nothing waits for it", d.stderr())
+
+
 def is_over(pid):
     return until(lambda: not os.path.exists(f"/proc/{pid}"), 90)
 
@@ -541,7 +551,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(46)
+    tap = Tap(47)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         d.args = (*d.args, d.sendmail(f"case $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
@@ -565,6 +575,7 @@ def main():
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
     many_mails(tap)
+    wordy(tap)
     closed(tap, web)
     deaf(tap, web)
     whole(tap, web)

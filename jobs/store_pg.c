@@ -51,7 +51,7 @@
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
 #define LONG_TURN	10		/* leases: it is useless to wait longer for a turn */
 #define PATIENCE_MIN	US_PER_S	/* the wait for a turn that the server is not doing */
-#define PATIENCE_MAX	(64 * US_PER_S)
+#define PATIENCE_MAX	(256 * US_PER_S)
 #define OID_INT8	20
 #define OID_TEXT	25
 #define OID_INT8S	1016
@@ -178,6 +178,7 @@ struct search {
  * @notified:	when a turn last notified other lives, by CLOCK_BOOTTIME
  * @renew:	when the lease is due to be renewed, by CLOCK_BOOTTIME
  * @patience:	how long to wait for a turn that the server is not doing; see receive_turn()
+ * @receives:	the answer to a statement comes on @conn
  * @inside:	in a transaction. It ends with its connection, so no other connection may do a part
  *		of it
  * @told:	that transaction has written something for other lives
@@ -198,6 +199,7 @@ struct pg {
 	int64_t		notified;
 	int64_t		renew;
 	int64_t		patience;
+	bool		receives;
 	bool		inside;
 	bool		told;
 };
@@ -351,18 +353,33 @@ static int take(PGconn *conn, PGresult **result, bool *write)
 }
 
 /*
- * Wait for a whole answer. Returns false if that takes until latest(), or if the connection is
- * broken; *@result may be a part of the answer then.
+ * Wait for a whole answer. Returns false if nothing comes until latest(), or if the connection is
+ * broken; *@result may be a part of the answer then. An answer may be so long that it takes longer
+ * than a lease to come, so the lease is renewed meanwhile. If the renewal loses the connections,
+ * there is no s->conn afterwards.
  */
 static bool receive(struct pg *s, PGconn *conn, PGresult **result)
 {
 	int64_t until = latest(s);
-	bool write;
+	bool renews = conn == s->conn && s->store.life, write;
 	int n;
 
-	do
-		n = take(conn, result, &write);
-	while (!n && wait_for(conn, write, until));
+	while (!(n = take(conn, result, &write))) {
+		int64_t now = boot_us();
+
+		if (wait_for(conn, write, renews && s->renew < until ? s->renew : until)) {
+			if (!s->store.life || now < s->store.lease_end)
+				until = latest(s);
+			continue;
+		}
+		if (boot_us() >= until)
+			return false;
+		s->receives = true;
+		keep_lease(s);
+		s->receives = false;
+		if (!s->conn)
+			return false;
+	}
 	return n > 0;
 }
 
@@ -422,6 +439,10 @@ static PGresult *result_on(struct pg *s, PGconn *conn, int sent, int *err)
 	if (sent && !receive(s, conn, &result)) {
 		PQclear(result);
 		result = NULL;
+	}
+	if (!result && !s->conn) {	/* @conn is closed, and the reason is kept */
+		*err = -EIO;
+		return NULL;
 	}
 	return checked(s, conn, result, sent, err);
 }
@@ -593,10 +614,25 @@ static int renew(struct pg *s, PGconn *conn, int *todo, uint64_t *parts)
 	return err;
 }
 
+/* Was a turn sent by this connection, and is its answer not complete? */
+static bool is_under_way(const struct pg *s, const struct lane *lane)
+{
+	return lane->conn && lane->sent == s->store.connection && !lane->answered;
+}
+
+/* The connection of a lane by which no turn is under way, or NULL. */
+static PGconn *idle_lane(const struct pg *s)
+{
+	for (const struct lane *lane = s->lanes; lane < s->lanes + LANES; lane++)
+		if (!is_under_way(s, lane))
+			return lane->conn;
+	return NULL;
+}
+
 /*
  * If the lease is due to be renewed, do that now. Code that may take long calls this often: before
- * each statement, for each row of a result, and by store_keep(). So the lease does not end
- * meanwhile, however much there is to do.
+ * each statement, for each row of a result, while an answer comes, and by store_keep(). So the
+ * lease does not end meanwhile, however much there is to do.
  *
  * In a transaction no turn is under way, so the connection of a lane is free. Other lives see at
  * once what is written on that connection, and the fence of the transaction does not block it. An
@@ -605,14 +641,15 @@ static int renew(struct pg *s, PGconn *conn, int *todo, uint64_t *parts)
  */
 static void keep_lease(struct pg *s)
 {
-	PGconn *conn = s->inside ? s->lanes[0].conn : s->conn;
+	PGconn *conn = s->inside || s->receives ? idle_lane(s) : s->conn;
 	uint64_t parts;
 	int todo = 0;
 
-	if (!s->store.life || !conn || boot_us() < s->renew)
+	if (!s->store.life || boot_us() < s->renew)
 		return;
-	s->renew = boot_us() + s->store.lease / 3;
-	renew(s, conn, &todo, &parts);
+	s->renew = INT64_MAX;	/* once is enough */
+	if (!conn || renew(s, conn, &todo, &parts))
+		s->renew = boot_us() + s->store.lease / 3;
 	s->store.hurry |= todo;
 }
 
@@ -1002,12 +1039,6 @@ static int open_connections(struct pg *s)
 	memset(s->prepared, 0, sizeof(s->prepared));
 	s->store.connection++;
 	return err ? err : command(s, "LISTEN twheel");
-}
-
-/* Was a turn sent by this connection, and is its answer not complete? */
-static bool is_under_way(const struct pg *s, const struct lane *lane)
-{
-	return lane->conn && lane->sent == s->store.connection && !lane->answered;
 }
 
 /*

@@ -1650,6 +1650,20 @@ def slow_link(tap):
             tap.ok(done, f"{what} on a slow link is waited for", messages)
 
 
+def slow_start(tap):
+    """The definitions of all jobs take three leases to come."""
+    with Server("fsync = off") as server, Proxy(server.port) as link, Node(server, lease="1s", url=link.url(server.url)) as node:
+        node.start()
+        for n in range(6):
+            node.request("POST", "/v1/jobs", [{"name": f"j{n}-{i}", "delay": "1h", "exec": ["true"], "input": "x" * 10000} for i in range(50)])
+        node.stop()
+        link.rate = 1000000
+        node.start(wait=False)
+        began = until(lambda: "life 2" in node.stderr())
+        tap.ok(began, "a daemon begins by a slow link with many jobs", node.stderr())
+        node.kill()
+
+
 # What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
 OLD = """
     ALTER TABLE version DROP code; UPDATE version SET id = 1;
@@ -1765,7 +1779,7 @@ ABOUT = {
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
     "tables": (41, [set_up_for_long, own_schema, published, behind, beside, keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
                     encodings]),
-    "where": (14, [silent_host, long_lease, lost_lane, slow_link, half_dead, names, empty_entries]),
+    "where": (15, [silent_host, long_lease, lost_lane, slow_link, slow_start, half_dead, names, empty_entries]),
 }
 
 

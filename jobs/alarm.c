@@ -407,7 +407,7 @@ static void look_at_mail(int sig)
  * The keeper of a sendmail: a process between sendmail and the daemon, which ends sendmail if that
  * takes too long. The daemon may die before, so the daemon itself cannot do this. The keeper has no
  * descriptors but @mail, and @said, to which sendmail prints. So nothing of the daemon's stays open
- * if the daemon dies. That @said is a file, and no pipe, spares sendmail to wait for a reader. If
+ * if the daemon dies. @said is a file and not a pipe, so sendmail never waits for a reader. If
  * processes of sendmail lose their parent, they become children of the keeper, so that it finds
  * them. The keeper's status is 0 if sendmail's is.
  */

@@ -611,11 +611,12 @@ static bool is_left_alone(void)
  */
 static void mind_the_lease(void)
 {
-	bool alone = is_left_alone();
 	struct made *made, *next;
+	bool alone;
 
 	if (boot_us() < lease_end)
 		return;
+	alone = is_left_alone();
 	for (made = TAILQ_FIRST(&all); made; made = next) {
 		next = TAILQ_NEXT(made, entry);
 		if (alone || (!made->gone && !made->over &&

@@ -636,8 +636,11 @@ static void toll_begin(struct toll *toll)
 static void spin(struct toll *toll, u64 most)
 {
 	u64 resumed = toll->begin, last = resumed, cpu = toll->begin_cpu, now;
+	bool all;
 
 	do {
+		/* Read before the clock, so that the stop in which the last one fired counts. */
+		all = READ_ONCE(fired) >= n;
 		now = ktime_get_ns();
 		if (now - last > STOP_NS) {
 			u64 used = cpu_since(cpu);
@@ -651,7 +654,7 @@ static void spin(struct toll *toll, u64 most)
 		}
 		last = now;
 		cond_resched();
-	} while (now - toll->begin < most && READ_ONCE(fired) < n);
+	} while (!all && now - toll->begin < most);
 	toll->time = now - toll->begin;
 }
 

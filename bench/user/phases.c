@@ -388,15 +388,14 @@ static void dense(struct run *r)
 
 /* ---- few that fire, of many that are armed ---------------------------------------- */
 
-/* Make all timers, and arm all but @nr random ones far ahead. */
-static void arm_others(struct run *r, u32 nr)
+/* Make all timers, put @nr random ones to the front, and give each a deadline far ahead. */
+static void make_all(struct run *r, u32 nr)
 {
 	memset(r->seen, 0, r->n * sizeof(*r->seen));
 	r->s->prepare(r->n);
 	open_timers(r);
 	choose(r, nr);
 	draw(r, now_ns() + FAR_NS, FAR_RANGE);
-	r->s->arm(r->ids + nr, r->n - nr, r->deadline);
 }
 
 static void end_others(struct run *r)
@@ -416,7 +415,8 @@ static void sparse(struct run *r)
 	u64 from;
 
 	calibrate(CALIBRATE_LONG);
-	arm_others(r, nr);
+	make_all(r, nr);
+	r->s->arm(r->ids + nr, r->n - nr, r->deadline);
 	from = whole_ms_after(100 * MS + LEAD_EACH_NS * nr);
 	for (u32 i = 0; i < nr; i++)
 		set_deadline(r, r->ids[i], from + rnd() % (SPARSE_GAP_NS * nr));
@@ -427,25 +427,34 @@ static void sparse(struct run *r)
 	end_others(r);
 }
 
-/* Call @call once for each of the @nr timers. */
-static double one_by_one(struct run *r, u32 nr,
+/* Call @call once for each of @nr timers, in random order. */
+static double one_by_one(struct run *r, u32 *ids, u32 nr,
 			 void (*call)(const u32 *ids, u32 nr, const u64 *deadline))
-{
-	u64 begin = now_ns();
-
-	for (u32 i = 0; i < nr; i++)
-		call(&r->ids[i], 1, r->deadline);
-	return scaled(r, since(begin), nr);
-}
-
-static void rearm_and_cancel_singly(struct run *r, u32 nr)
 {
 	u64 begin;
 
-	r->s->arm(r->ids, nr, r->deadline);
+	shuffle(ids, nr);
+	begin = now_ns();
+	for (u32 i = 0; i < nr; i++)
+		call(&ids[i], 1, r->deadline);
+	return scaled(r, since(begin), nr);
+}
+
+/*
+ * Arm all timers, re-arm @nr of them and cancel @nr, if possible others. These are armed when half
+ * of the rest is, because io_uring appends a timer to a list, and searches that for it.
+ */
+static void rearm_and_cancel_singly(struct run *r, u32 nr)
+{
+	u32 *moved = r->n < 2 * nr ? r->ids : r->ids + nr, nr_chosen = moved - r->ids + nr;
+	u32 *rest = r->ids + nr_chosen, nr_rest = r->n - nr_chosen;
+	u64 begin;
+
+	r->s->arm(rest, nr_rest / 2, r->deadline);
+	r->s->arm(r->ids, nr_chosen, r->deadline);
+	r->s->arm(rest + nr_rest / 2, nr_rest - nr_rest / 2, r->deadline);
 	draw(r, now_ns() + FAR_NS, FAR_RANGE);
-	shuffle(r->ids, nr);
-	r->value[REARM] = one_by_one(r, nr, r->s->rearm);
+	r->value[REARM] = one_by_one(r, moved, nr, r->s->rearm);
 	shuffle(r->ids, nr);
 	begin = now_ns();
 	for (u32 i = 0; i < nr; i++)
@@ -460,13 +469,12 @@ static void single(struct run *r)
 	u64 from;
 
 	calibrate(CALIBRATE_LONG);
-	arm_others(r, nr);
+	make_all(r, nr);
 	rearm_and_cancel_singly(r, nr);
 	from = whole_ms_after(100 * MS + LEAD_EACH_NS * nr);
 	for (u32 i = 0; i < nr; i++)
 		set_deadline(r, r->ids[i], from + SINGLE_GAP_NS * i + 1 + rnd() % (MS - 1));
-	shuffle(r->ids, nr);
-	r->value[ARM] = one_by_one(r, nr, r->s->arm);
+	r->value[ARM] = one_by_one(r, r->ids, nr, r->s->arm);
 	must(now_ns() < from);
 	sleep_until(from - 2 * MS);
 	for (u32 i = 0; i < nr; i++)

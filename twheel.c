@@ -3,19 +3,20 @@
 /*
  * twheel.ko: bases, which are wheels with a clock, a lock and an interrupt.
  *
- * An hrtimer in soft mode drives a base with callbacks. It is armed for the next tick that has work
- * and for no other: an empty base causes no interrupt. The hrtimer's callback is called a run: it
- * expires the timers that are due, and arms the hrtimer again. Bases with a sink, which files have,
- * are driven by the CPUs' dispatchers, see twheel_dispatch.h.
+ * Two hrtimers in soft mode, started in turn, drive a base with callbacks. One of them is armed for
+ * the next tick that has work, and for no other: an empty base causes no interrupt. Its callback is
+ * called a run: it expires the timers that are due, and arms one of the two again. Bases with a
+ * sink, which files have, are driven by the CPUs' dispatchers, see twheel_dispatch.h.
  *
  * Bounds
- *	a lock hold	64 list moves and expiries, 16 on PREEMPT_RT, or one callback
- *	a run		1 024 of these, or 200 us and one callback. If the CPU is idle, and has no
- *			other softirq to do and no other soft hrtimer due, such stretches follow
- *			each other for 1 ms, with up to 1 024 moves in all. If work is left then,
- *			the hrtimer is armed for as much later as the run has taken, so that tasks
- *			and the other softirqs get half of the CPU, however much is due here. An
- *			unfinished tick is resumed, never dropped.
+ *	a lock hold	64 list moves and expiries, 16 on PREEMPT_RT. It also ends at each callback
+ *	a run		1 024 moves and expiries, or 200 us and the callback that is then running.
+ *			If the CPU is idle, and has no other softirq to do and no other soft hrtimer
+ *			due, such stretches follow each other for 1 ms, with up to 1 024 moves in
+ *			all. If work is left then, or if the base has used up its half of the CPU,
+ *			the next run begins later, by at least as much as this one has taken: so
+ *			tasks and the other softirqs get half of the CPU, however much is due here.
+ *			An unfinished tick is resumed, never dropped.
  *
  * Locking
  *	expiry, of a base or a dispatcher (PREEMPT_RT only)
@@ -91,7 +92,7 @@
  */
 #define GFP_CHARGED	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
-/* In queue.data of a timer, the id of its base: the timer is moving from one base to another. */
+/* In queue.data of a timer, beside the id of its base: the timer is moving from one to another. */
 #define MIGRATING	BIT(31)
 
 #ifndef CONFIG_LOCKDEP
@@ -117,9 +118,9 @@ struct expiry {
 };
 
 /**
- * struct settable - what a base needs if its clock may be set (CLOCK_REALTIME)
+ * struct settable - what a base needs if its clock may be set (CLOCK_REALTIME), or if it is small
  * @back:	the tree beside the wheel. It has the timers added after the clock was set back; in
- *		any base that has no buckets yet, all timers. Under base->lock
+ *		any base that has no buckets yet, whatever its clock, all timers. Under base->lock
  * @node:	link in settable_bases. Under settable_lock
  * @told:	link in settable_told, if there is a was_set(). Under settable_mutex
  * @telling:	held while was_set() is called
@@ -167,7 +168,8 @@ struct drive {
  * @in_run:	a run is under way, and will arm the hrtimer when it ends
  * @dead:	with a sink: it is being destroyed, and must not be queued any more
  * @has_back:	timers may be in @settable.back, or may be added there
- * @worst:	most moves in a run, which ends after a little more than RUN_OPS
+ * @worst:	most moves in a run, or with a sink in a pass: either ends after a little more than
+ *		RUN_OPS
  * @pass_moves:	with a sink: moves in the pass @pass
  * @sink:	gets the timers that expire; NULL if they have callbacks
  * @owner:	the sink's own
@@ -193,7 +195,7 @@ struct drive {
  * @wake_at:	the tick at which wake() must be called, whatever expires, WHEEL_NEVER if at none
  *		(PREEMPT_RT only)
  * @expiry:	held by a run
- * @settable:	what it needs if its clock may be set
+ * @settable:	see struct settable
  * @listing:	its line in debugfs, or NULL
  * @rearmed:	see struct twheel_stats
  * @expired:	see struct twheel_stats
@@ -272,7 +274,7 @@ static unsigned long run_cycles;
 /* Set if run_cycles is 0. A static branch, which costs nothing on machines with a counter. */
 static DEFINE_STATIC_KEY_FALSE(run_has_no_counter);
 
-/* Runs the work of tasks with TWHEEL_TASK_PROCESS, and of a clock that was set. */
+/* Runs the work of tasks with TWHEEL_TASK_PROCESS, and what must be done when a clock was set. */
 static struct workqueue_struct *task_queue;
 
 /* The time of the base's clock. Any context but NMI; the lock is not needed. */
@@ -306,9 +308,7 @@ static void base_set_id(struct twheel_base *base, u32 id)
 	base->idle = idle.word;
 }
 
-/*
- * The time at which @tick begins, no later than the end of time: beyond it the product would wrap.
- */
+/* The time at which @tick begins, at most KTIME_MAX: a later ktime_t would be negative. */
 static ktime_t base_time(const struct twheel_base *base, u64 tick)
 {
 	return min_t(u64, tick * base->tick_ns, KTIME_MAX);
@@ -341,7 +341,7 @@ static __always_inline u64 base_tick_hot(const struct twheel_base *base, ktime_t
 	return div_u64((u64)expires + base->tick_ns - 1, base->tick_ns);
 }
 
-/* The tick at which a timer would expire that is added now for @expires. Under the base's lock. */
+/* The tick in which a timer will expire if it is added now for @expires. Under the base's lock. */
 static u64 base_tick_added(const struct twheel_base *base, ktime_t expires)
 {
 	u64 last = base->has_back ? base_tick(base, base_now(base)) : wheel_clk(&base->wheel);
@@ -585,7 +585,8 @@ static __always_inline void base_arm(struct twheel_base *base)
 
 /*
  * Defer pending work by @pause, counted from @time, so that other tasks get the CPU. New timers do
- * not shorten the pause: @armed is then a tick that is over, and none is added for such a tick.
+ * not shorten the pause: base->armed is then a tick that is over, and no timer is added for such a
+ * tick.
  */
 static void base_defer(struct twheel_base *base, u64 time, u64 pause)
 {
@@ -628,7 +629,7 @@ static noinline bool base_add_back(struct twheel_base *base, struct twheel_timer
 			      base_tick(base, base_now(base)));
 }
 
-/* Add @timer, which may be late, for @tick: to the wheel, or to the tree if it may be there. */
+/* Add @timer, which may be late, for @tick: to the tree if the wheel is past @tick, else to it. */
 static noinline bool base_add_chosen_back(struct twheel_base *base, struct twheel_timer *timer,
 					  u64 tick)
 {
@@ -702,8 +703,8 @@ static noinline bool base_add_range_cold(struct twheel_base *base, struct twheel
 }
 
 /*
- * base_range() without its checks. If a time is over or out of range, or no tick lies between the
- * two, range_is_hot() is false for the result.
+ * base_range() without its checks. If @expires is over, or it is out of range together with
+ * @tolerance, or no tick begins between the two ends, range_is_hot() is false for the result.
  */
 static __always_inline struct ticks base_range_hot(const struct twheel_base *base, ktime_t expires,
 						   u64 tolerance)
@@ -956,10 +957,10 @@ static void expiry_sleep(struct expiry *expiry)
 #endif
 
 /*
- * Wait for a callback. Call it in a loop, each time after a look, under base->lock, at whether the
- * callback is still running. The first call only counts the waiter, so that the run will yield to
- * it, and returns at once for another look. Otherwise the waiter might sleep until a later callback
- * has returned:
+ * Wait for a callback. Call this in a loop, and look before each call, under base->lock, whether
+ * the callback is still running. The first call only counts the waiter, so that the run will yield
+ * to it, and returns at once for another look. Otherwise the waiter might sleep until a later
+ * callback has returned:
  *
  *	run					waiter
  *						lock: callback runs; unlock
@@ -968,7 +969,7 @@ static void expiry_sleep(struct expiry *expiry)
  *						counts itself as a waiter
  *						lock: it is over: need not sleep
  *
- * @told is NULL at first. After the loop pass it to expiry_wait_end().
+ * *@told is NULL at first. After the loop pass *@told to expiry_wait_end().
  */
 static void expiry_wait(struct expiry *expiry, struct expiry **told)
 {
@@ -1046,8 +1047,9 @@ static __always_inline void base_ran(struct twheel_base *base)
 
 /*
  * Call the callback of the timer of @queue, which is out of the wheel. The base's lock is dropped
- * meanwhile. The callback may free the timer, so it is not touched after that. base->running stays
- * set: the caller must clear it, by base_ran(), before it drops the lock.
+ * meanwhile. The callback may free the timer, so it is not touched after that. Unless a task waits
+ * for the callback, base->running stays set: the caller must clear it, by base_ran(), before it
+ * drops the lock.
  */
 static __always_inline void run_callback(struct twheel_base *base, struct wheel_timer *queue)
 	__must_hold(&base->lock)
@@ -1090,7 +1092,8 @@ static u32 run_clock_after(u64 ns)
 
 /*
  * wheel_expire_many() of a base with a tree beside the wheel. If the base's clock cannot be set,
- * the tree is only for the time before the base has buckets: when it is empty, @has_back ends.
+ * the tree is only for the time before the base has buckets: when the tree is empty after that,
+ * this clears base->has_back.
  */
 static noinline u32 base_expire_back(struct twheel_base *base, u64 now, u32 *left,
 				     struct wheel_timer **timers, u32 most)
@@ -1125,16 +1128,16 @@ static __always_inline u32 base_expire_many(struct twheel_base *base, u64 now, u
 	return wheel_expire_many(&base->wheel, now, left, timers, most, base_moved);
 }
 
-/* Has run_clock() reached @until? The two are never far apart, so the difference has a sign. */
+/* Has run_clock() reached @until? They are less than 2^31 apart, so the difference has a sign. */
 static __always_inline bool run_is_over(u32 until)
 {
 	return (s32)(run_clock() - until) >= 0;
 }
 
 /*
- * @timer is due, and has been taken out. If its last callback is still running on another CPU, from
- * which it has moved here (TWHEEL_HOPPED), put it off to the next tick and return true: a callback
- * must not run twice at once.
+ * @timer is due, and has been taken out. If it has moved here from another CPU (TWHEEL_HOPPED), and
+ * its last callback is still running there, add @timer for the next tick and return true: a
+ * callback must not run twice at once.
  */
 static noinline bool base_hold_back(struct twheel_base *base, struct twheel_timer *timer)
 {
@@ -1244,7 +1247,7 @@ static u32 run_sink(struct twheel_base *base, u64 now)
 }
 
 /*
- * Is another soft hrtimer of the CPU due, on which @running's callback is? The softirq is in that
+ * Is another soft hrtimer due on the CPU where @running's callback runs? The softirq is in that
  * callback, so the kernel raises no other for such an hrtimer: it waits in its queue.
  */
 static bool soft_hrtimer_is_due(const struct hrtimer *running, u64 mono)
@@ -1265,15 +1268,15 @@ static bool soft_hrtimer_is_due(const struct hrtimer *running, u64 mono)
 }
 
 /*
- * At @now, a run has used up what it may take from tasks and from other softirqs. May it go on,
- * because there are none? Then they lose nothing, and an interrupt less wakes the CPU. If an
+ * At @now, a run has used up what it may take from tasks and from other softirqs. If there are
+ * none, it may go on: nobody loses anything, and the CPU is woken by one interrupt less. If an
  * interrupt wakes a task or raises a softirq, or another soft hrtimer of this CPU falls due, the
  * run ends when it asks next, so all of them wait no longer than if the CPU were busy. But if the
  * tick is stopped, the kernel looks for due timers of timer_list and for RCU's work only when the
  * interrupt ends. So what is armed or queued there meanwhile may wait for IDLE_RUN_NS, whether a
  * callback of the run did it or an interrupt; and a timer_list timer that another CPU adds to this
- * one may wait until the kernel's next tick after that. On PREEMPT_RT a run is in a thread, and
- * the answer is no.
+ * one may wait until the kernel's next tick after that. On PREEMPT_RT a run is in a thread, and the
+ * answer is no.
  */
 static bool run_may_go_on(const struct hrtimer *running, u64 begin, u64 now, u64 moves)
 {
@@ -1330,7 +1333,7 @@ static void run_begin(struct twheel_base *base, u64 begin)
 }
 
 /*
- * A run ends, which began at the run_time() @since. Charge it, and arm the base for its next event.
+ * End a run that began at the run_time() @since. Charge it, and arm the base for its next event.
  * But if work is left, or the runs have had their half of the CPU, defer the base. Under the base's
  * lock.
  */
@@ -1378,7 +1381,7 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 
 /*
  * The base that @timer belongs to at the moment; wait if the timer is moving from one CPU's base to
- * another's. The base stays: whoever may use one of its timers also keeps the base.
+ * another's. The base is not freed meanwhile: a caller that may use a timer keeps its base, too.
  */
 static noinline struct twheel_base *base_of(const struct twheel_timer *timer)
 {
@@ -1450,8 +1453,8 @@ static noinline struct twheel_base *move_here(struct twheel_base *base,
 
 /*
  * Return the base to which @timer must be added, locked instead of @base: this CPU's, for a timer
- * of the CPUs' bases. If the timer's callback is running, it stays, because a synchronous cancel
- * looks for the callback in the timer's base.
+ * of the CPUs' bases. If the timer's callback is running, the timer stays in @base, because a
+ * synchronous cancel looks for the callback in the timer's base.
  */
 static __always_inline struct twheel_base *move_base(struct twheel_base *base,
 						     struct twheel_timer *timer)
@@ -1564,7 +1567,7 @@ static bool range_is_wanted(const struct twheel_timer *timer, const struct ticks
 
 /*
  * timer_arm_range() for any timer, whose base @base is locked. *@pending: was it armed before?
- * Returns the base that is locked then.
+ * Returns the base that is locked afterwards, which may be another one.
  */
 static noinline struct twheel_base *base_arm_range(struct twheel_base *base,
 						   struct twheel_timer *timer, ktime_t expires,
@@ -1642,7 +1645,7 @@ static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t ti
  * @delay:	ns from now
  *
  * The same as cancelling and adding, but atomically. If the timer's callback is running, the timer
- * is armed for another run of it.
+ * is armed for another call of it.
  *
  * Context: Any.
  * Return: 1 if the timer was armed, 0 if not. A timer that was shut down stays idle.
@@ -1676,7 +1679,7 @@ EXPORT_SYMBOL_GPL(twheel_mod_abs);
  * If the timer has expired meanwhile, it is not armed again: its callback runs once.
  *
  * Context: Any.
- * Return: 1 if the timer was armed, and now is for @delay; 0 if it was not armed, and is not.
+ * Return: 1 if the timer was armed: it is now armed for @delay. 0 if it was not: it stays idle.
  */
 int twheel_mod_pending(struct twheel_timer *timer, ktime_t delay)
 {
@@ -1715,7 +1718,7 @@ void twheel_add(struct twheel_timer *timer, ktime_t delay)
 EXPORT_SYMBOL_GPL(twheel_add);
 
 /**
- * twheel_add_abs() - arm a timer that is not armed for a deadline
+ * twheel_add_abs() - twheel_add() for a deadline
  * @timer:	the timer
  * @expires:	when, as a time of the base's clock; one that is over means the next
  *		tick
@@ -1747,15 +1750,15 @@ static struct twheel_base *move_on(struct twheel_base *base, struct twheel_timer
 }
 
 /**
- * twheel_add_on() - arm a timer that is not armed, on a CPU
+ * twheel_add_on() - twheel_add() on a certain CPU
  * @timer:	the timer, of the CPUs' bases
  * @delay:	ns from now
  * @cpu:	the CPU
  *
  * The callback runs on that CPU, also if the CPU is isolated (nohz_full=, isolcpus=, isolated
  * cpusets). If the CPU is offline, or goes offline, the callback runs on another CPU, still in
- * time. A callback may arm its own timer on another CPU: it is called there after it has returned
- * here, if need be a tick later.
+ * time. A callback may arm its own timer on another CPU. It is called there only after it has
+ * returned here, which may be a tick later.
  *
  * If another call arms the timer later, on any CPU, the timer moves to that CPU; but if its own
  * callback makes that call, the timer stays on its CPU.
@@ -1894,8 +1897,8 @@ EXPORT_SYMBOL_GPL(twheel_add_abs_range);
  * may be freed.
  *
  * Context: Any.
- * Return: 1 if the timer was armed, and its callback will not be called for that; 0
- * if it was not armed.
+ * Return: 1 if the timer was armed: its callback will not be called for that time. 0 if it was
+ * not.
  */
 int twheel_cancel(struct twheel_timer *timer)
 {
@@ -1979,8 +1982,8 @@ static int cancel_and_wait(struct twheel_timer *timer)
  *
  * lockdep reports that, even if the two never meet.
  *
- * Context: Task context, or a softirq that cannot have interrupted the callback; on PREEMPT_RT only
- * where it may sleep. Never from the callback itself.
+ * Context: Task or softirq context; on PREEMPT_RT only where it may sleep. Never from the callback
+ * itself.
  * Return: 1 if the timer was armed, 0 if not.
  */
 int twheel_cancel_sync(struct twheel_timer *timer)
@@ -2085,7 +2088,7 @@ static bool task_is_coming(const struct twheel_task *task)
 
 /*
  * Arm @task, whose timer's base is locked, for its deadline. @rearmed: base_unlink() has taken it
- * out for that. Returns the base that is locked then.
+ * out for that. Returns the base that is locked afterwards, which may be another one.
  */
 static struct twheel_base *task_arm(struct twheel_base *base, struct twheel_task *task,
 				    bool rearmed)
@@ -2110,7 +2113,7 @@ static void task_next_deadline(struct twheel_task *task, u64 now)
 		task->deadline = ktime_add_safe(now, task->period);
 		return;
 	}
-	/* If the clock was set back, the deadline may be to come again. */
+	/* If the clock was set back, the deadline may lie in the future again. */
 	if (now > task->deadline)
 		missed = div64_u64(now - task->deadline, task->period);
 	WRITE_ONCE(task->overruns, task->overruns + missed);
@@ -2156,8 +2159,8 @@ static void task_call(struct twheel_task *task)
  *	due, queue the work
  *								calls the function
  *
- * If the cancel or the start comes before the task is made due, the task is idle, or armed again,
- * and this does nothing.
+ * If the cancel or the start comes before the task is made due, the task is idle, or armed again.
+ * It is not made due then, and the work that is queued finds that, and calls nothing.
  */
 static void task_set_due(struct twheel_task *task)
 {
@@ -2238,10 +2241,11 @@ EXPORT_SYMBOL_GPL(twheel_task_expired);
  * twheel_task_start_range() - start a task that may be late, whether it is started already or not
  * @task:	the task
  * @delay:	ns from now until it is due first
- * @period:	ns from then on, 0 to be called once
+ * @period:	ns from each time that it is due to the next, 0 to be called once
  * @tolerance:	ns that it may be called later each time, 0 if it is exact
  *
- * The phase is kept: how late it is called does not change the next deadline. If @tolerance is
+ * Unless the task has TWHEEL_TASK_DELAY, the phase is kept: how late it is called does not change
+ * the next deadline. If @tolerance is
  * longer than @period, periods that pass before it is called are skipped.
  *
  * Context: Any.
@@ -2391,9 +2395,9 @@ static void array_add(struct twheel_base *base, struct twheel_timer *timer, ktim
  * @nr:		how many
  *
  * As twheel_add_range() for each, at the cost of one lock hold and one look at the clock for
- * 64 of them.
+ * 64 of them, or for 16 on PREEMPT_RT.
  *
- * Context: Any, but in proportion to @nr.
+ * Context: Any. The time that it takes grows with @nr.
  */
 void twheel_add_array_range(struct twheel_timer **timers, const ktime_t *delays,
 			    const u64 *tolerances, unsigned int nr)
@@ -2425,7 +2429,7 @@ EXPORT_SYMBOL_GPL(twheel_add_array_range);
  *
  * twheel_add_array_range() of exact timers.
  *
- * Context: Any, but in proportion to @nr.
+ * Context: Any. The time that it takes grows with @nr.
  */
 void twheel_add_array(struct twheel_timer **timers, const ktime_t *delays, unsigned int nr)
 {
@@ -2850,8 +2854,8 @@ EXPORT_SYMBOL_GPL(twheel_grow);
  * the number is smaller, so that interrupts are off for no longer than otherwise.
  *
  * Context: Any.
- * Return: TWHEEL_TREE_OPS or TWHEEL_HOLD_OPS. Unless the caller has locked the base, that may
- * change at once.
+ * Return: TWHEEL_TREE_OPS or TWHEEL_HOLD_OPS. Unless the caller has locked the base, the number may
+ * change at any moment.
  */
 unsigned int twheel_hold_ops(const struct twheel_base *base)
 {
@@ -2923,8 +2927,8 @@ static bool base_is_quiet(struct twheel_base *base)
 /**
  * twheel_drain() - cancel all timers of a base
  * @base:	a private base
- * @fn:		is handed each timer that was armed, which is idle now, and when it would have
- *		expired. @fn may free the timer, but not arm it
+ * @fn:		called for each timer that was armed, with when it would have expired. The timer is
+ *		idle then. @fn may free the timer, but not arm it
  * @arg:	for @fn
  *
  * The orderly stop: when this returns, no timer is armed and no callback runs. Timers that
@@ -3085,7 +3089,7 @@ static int create_cpu_bases(const struct twheel_config *config)
 
 /*
  * By how much get_cycles() advances in RUN_NS. If something stops this CPU meanwhile, the result is
- * too small, never too large: the counter is read after the first time and before the second.
+ * too small, never too large: the counter is read after the clock at first, and before it at last.
  */
 static unsigned long __init measure_cycles(void)
 {

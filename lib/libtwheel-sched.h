@@ -39,8 +39,8 @@
  *     tasks that twheel_sched_stop() handed back.
  *   - Times never wrap: a delay below 0 is 0, one beyond 2^63 ns is 2^63 - 1.
  *
- * All times are in ns. A function that can fail returns a negative errno and has changed
- * nothing. They mean
+ * All times are in ns. A function that fails returns a negative errno and has changed nothing.
+ * The errors mean
  *	EINVAL		a field, flag or time that is not allowed
  *	ENOENT		no such task: it never existed, was cancelled, or is over
  *	EALREADY	the task has begun its only run
@@ -49,6 +49,8 @@
  *	EDEADLK		the call would wait for the function that makes it
  *	ENOMEM		no memory, or no thread
  *	ECHILD		the scheduler was opened by a parent of this process
+ *	EINTR		a signal came while the call waited
+ *	EMFILE, ENFILE	no descriptor is left
  *	E2BIG		a structure is longer than the library knows, and the part that it does not
  *			know is not 0
  *
@@ -123,17 +125,18 @@ struct twheel_sched_options {
  * @key_len:	length of @key, whose bytes may be anything; 0 if it is a string. At most 65535,
  *		also for a string
  * @when_ns:	delay from now; 0 or less means at once. With TWHEEL_TASK_AT a time since 1970 by
- *		the wall clock: if somebody sets that, the task is due when the clock shows the time
+ *		the wall clock. If somebody sets that clock, the task is due when it shows this time
  * @period_ns:	0 if it runs once; else its period, at least a tick. By default it is due again a
  *		period after it was last due (fixed rate), and runs that were missed are made up
- *		for, one after the other. TWHEEL_MISSED_* changes that, as in tokio. A run is "late"
+ *		for, one after the other. TWHEEL_MISSED_* changes that, see there. A run is "late"
  *		if it begins more than 5 ms after it was due, or, if a tick is longer, more than a
  *		tick; @tolerance_ns is added to that
  * @flags:	TWHEEL_TASK_* and TWHEEL_MISSED_*
  * @reserved:	must be 0
- * @tolerance_ns: 0, or how much later than it is due a run may begin, so that tasks share wake-ups:
- *		see twheel_add_within(). It applies to each period by itself; with
- *		TWHEEL_MISSED_SKIP, and without a flag, the phase is kept. Not in version 1.0
+ * @tolerance_ns: 0, or by how much a run may begin after it is due, so that tasks share wake-ups:
+ *		see twheel_add_within(). It applies to each period by itself. A periodic task keeps
+ *		its phase with TWHEEL_MISSED_SKIP, and also without TWHEEL_TASK_DELAY and
+ *		TWHEEL_MISSED_*. Not in version 1.0
  */
 struct twheel_task {
 	void		(*fn)(void *arg, const struct twheel_task_info *task);
@@ -319,11 +322,11 @@ int twheel_sched_list_sized(struct twheel_sched *sched, struct twheel_task_info 
 /**
  * twheel_sched_list() - all pending tasks, in the order they were added
  * @sched:	the scheduler
- * @list:	filled in: an array, keys and all in one piece, for the caller to free()
+ * @list:	filled in: an array and its keys in one block of memory, for the caller to free()
  *
- * The list is made in pieces. Other threads may add, move and cancel tasks between them. A task
- * that is pending from the beginning to the end of the call is listed exactly once; one that is
- * added meanwhile is not listed.
+ * The list is made in several steps, between which other threads may add, move and cancel tasks.
+ * A task that is pending from the beginning to the end of the call is listed exactly once; one that
+ * is added meanwhile is not listed.
  *
  * Return: how many, -ENOMEM, -ECHILD.
  */
@@ -336,7 +339,7 @@ int twheel_sched_stop_sized(struct twheel_sched *sched, uint32_t flags,
 			    struct twheel_task_info **list, size_t size);
 
 /**
- * twheel_sched_stop() - let no task run any more, or only the pending ones
+ * twheel_sched_stop() - let no task run any more, or only those that are pending and run once
  * @sched:	the scheduler
  * @flags:	TWHEEL_SCHED_WAIT for functions that are running, TWHEEL_SCHED_FINISH, or 0
  * @list:	filled in as by twheel_sched_list() with the cancelled tasks that were waiting or

@@ -18,16 +18,18 @@
  * exactly one event, unless it is cancelled, re-armed or drained first; there is no event after a
  * cancel that returned 0 or 1.
  *
- * All times are in ns. A function that can fail returns a negative errno and has
- * changed nothing. In addition to those of <linux/twheel.h> there is
- *	ECHILD	the wheel was opened by a parent of this process, see twheel_close()
+ * All times are in ns. A function that fails returns a negative errno and has changed nothing.
+ * twheel_submit() is the one exception, see there. The errors are those of <linux/twheel.h>, and
+ *	ECHILD		the wheel was opened by a parent of this process, see twheel_close()
+ *	EMFILE, ENFILE	no descriptor is left: twheel_open()
+ *	EOPNOTSUPP	the backend has no such call: twheel_get_levels()
  *
  * Growth
  *   In later versions members may be added at the end of a structure; no member moves. So the
  *   library has to know the size that the program was compiled with: each function NAME() that
  *   takes a structure is inline, and passes that size to NAME_sized(). Programs in other languages
- *   call NAME_sized() themselves. Its parameters are those of NAME() and last the size; for an
- *   array the size is the distance from one element to the next.
+ *   call NAME_sized() themselves. Its parameters are those of NAME(), followed by the size; for
+ *   an array the size is the distance from one element to the next.
  *
  *     - If the size is less than the library's, the library takes the missing members as 0 when it
  *       reads the structure, and does not write them when it fills the structure in.
@@ -37,9 +39,10 @@
  *     - If the size is less than in version 1.0.0, more than 4096, or not a multiple of the
  *       structure's alignment, the call fails with -EINVAL.
  *
- *   Where the pointer may be NULL, the size is checked all the same. So a program works with a
- *   library that is newer or older than the header that it was compiled with; twheel_version()
- *   returns the library's version.
+ *   The size is checked even if the pointer to the structure is NULL.
+ *
+ *   By these rules a program works with a library that is newer or older than the header that the
+ *   program was compiled with. twheel_version() returns the library's version.
  *
  * Context: Any thread may call all functions at any time, several threads on one wheel too. There
  * are three exceptions. No function may be called from a signal handler. While twheel_close() runs,
@@ -51,7 +54,7 @@
  * if the next event becomes earlier. There is no periodic wake-up: the timerfd is set for the next
  * event only.
  *
- * Two promises do not hold for the embedded backend: it ignores slack_ns; and a bad pointer causes
+ * The embedded backend differs in two things: it ignores slack_ns; and a bad pointer causes
  * SIGSEGV, as in any function, where the kernel's backend returns -EFAULT.
  */
 #ifndef LIBTWHEEL_H
@@ -63,8 +66,9 @@
 #include <linux/twheel.h>
 
 /*
- * The version of this header, and of all of twheel. `make release` changes these three lines, and
- * the copies in other files. `make lint` checks that the copies are the same.
+ * The version of this header, and of all of twheel; between two releases, that of the last one.
+ * `make release` changes these three lines, and the copies in other files. `make lint` checks that
+ * the copies are the same.
  */
 #define TWHEEL_VERSION_MAJOR	1
 #define TWHEEL_VERSION_MINOR	0
@@ -91,10 +95,11 @@ struct twheel;
 uint32_t twheel_version(void);
 
 /*
- * Which backend to use. If one of these flags is given, it is that backend. If both are given, it
- * is the kernel's, or, if there is no /dev/twheel or this process may not open it, the embedded
- * one. If neither is given, the environment variable TWHEEL_BACKEND names the backend; if that is
- * not set or empty, it is as if both flags were given.
+ * Which backend to use. If one of these flags is given, the wheel uses that backend. If both are
+ * given, the wheel uses the kernel's, or, if there is no /dev/twheel or this process may not open
+ * it, the embedded one. If neither is given, the environment variable TWHEEL_BACKEND names the
+ * backend; if that is not set or empty, it is as if both flags were given. A process that runs with
+ * more privilege than its caller ignores the variable, see secure_getenv(3).
  */
 #define TWHEEL_KERNEL		0x1
 #define TWHEEL_EMBEDDED		0x2
@@ -137,9 +142,10 @@ static inline int twheel_open(struct twheel **twheel, unsigned int flags,
  * twheel_close() - free a wheel and all its timers
  * @twheel:	the wheel, or NULL
  *
- * No other call on it may be under way or follow. In a child after fork() it closes the child's
- * descriptor and does no more: the parent's wheel is not affected, and the memory is freed by the
- * next exec() or exit(). All other calls fail there with -ECHILD.
+ * No other call on the wheel may be under way or follow. In a child after fork(), twheel_close()
+ * closes the child's descriptor and does no more: the parent's wheel is not affected, and the
+ * memory is freed by the next exec() or exit(). twheel_fd() and twheel_backend() work in the child;
+ * all other calls fail there with -ECHILD.
  */
 void twheel_close(struct twheel *twheel);
 
@@ -147,14 +153,14 @@ void twheel_close(struct twheel *twheel);
  * twheel_fd() - what to poll
  * @twheel:	the wheel
  *
- * It is readable (POLLIN) while an event is ready. Poll it, select() it, give it to epoll, but read
- * it only through twheel_read().
+ * The descriptor is readable (POLLIN) while an event is ready. Poll it, select() it, give it to
+ * epoll, but read it only through twheel_read().
  *
  * With the embedded backend the descriptor may be readable with no event: the timer that would have
  * been next was cancelled, or the wheel has timers to move. Treat -EAGAIN as normal. If epoll
  * reports edges (EPOLLET), read until -EAGAIN after each edge.
  *
- * Return: the descriptor, which stays the wheel's.
+ * Return: the descriptor. It belongs to the wheel: do not close it.
  */
 int twheel_fd(const struct twheel *twheel);
 
@@ -172,7 +178,7 @@ const char *twheel_backend(const struct twheel *twheel);
  * @handle:	filled in: the timer, never 0
  * @user_data:	the caller's own; comes back with every event
  * @expires_ns:	delay from now, or with TWHEEL_F_ABS a time of the wheel's clock
- * @interval_ns: 0, or the period after that, at least a tick
+ * @interval_ns: 0, or the period after the first expiry, at least a tick
  * @flags:	TWHEEL_F_ABS, TWHEEL_F_KEEP, TWHEEL_F_DELAY, and on CLOCK_REALTIME
  *		TWHEEL_F_CANCEL_ON_SET
  *
@@ -213,8 +219,7 @@ int twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_dat
  * the old ones.
  *
  * Return: 1 if it was armed, 0 if not, -EINVAL, -ENOENT, -ECHILD; -EALREADY if another thread is
- * reading the timer's last event, or is reading an earlier one while this call would make the next
- * event the last.
+ * reading an event of the timer, in the cases that <linux/twheel.h> lists for EALREADY.
  */
 int twheel_mod(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
 	       uint64_t interval_ns, uint32_t flags);
@@ -238,7 +243,7 @@ int twheel_mod_within(struct twheel *twheel, uint64_t handle, uint64_t expires_n
  * twheel_cancel() - free a timer, whatever its state
  * @twheel:	the wheel
  * @handle:	the timer
- * @user_data:	filled in if it returns 0 or 1; may be NULL
+ * @user_data:	filled in if the call returns 0 or 1; may be NULL
  *
  * Return: 1 if it was armed, 0 if its event was dropped or it was idle, -ENOENT,
  * -EALREADY if another thread is reading its event, -ECHILD.
@@ -250,7 +255,7 @@ int twheel_submit_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t n
 /**
  * twheel_submit() - many operations in one call
  * @twheel:	the wheel
- * @ops:	what to do, and with each its result
+ * @ops:	the operations. The result of each is stored in its @res
  * @nr:		how many, up to 2^31 - 1
  *
  * The operations are done in order. If one fails, the others are still done. Signals do not stop
@@ -309,7 +314,7 @@ int twheel_drain_sized(struct twheel *twheel, struct twheel_op *ops, uint32_t nr
  * @twheel:	the wheel
  * @ops:	filled in with operations that would add the timers again, except that @handle is
  *		the old handle: set it to 0, and twheel_submit() them
- * @nr:		how many there is room for, at least 1
+ * @nr:		how many there is room for, at least 1; no more than 65536 are drained
  * @flags:	0 for the time left, or TWHEEL_F_ABS for the deadline
  *
  * Ready events and idle timers stay. To drain all, call this until it returns 0.
@@ -327,8 +332,8 @@ int twheel_get_info_sized(struct twheel *twheel, struct twheel_info *info, size_
 /**
  * twheel_get_info() - what the wheel is and holds
  * @twheel:	the wheel
- * @info:	filled in; with the embedded backend @mem_bytes is this process's,
- *		and @nr_wakeups counts how often the timerfd woke a reader
+ * @info:	filled in; with the embedded backend @mem_bytes is what the wheel takes of this
+ *		process's memory, and @nr_wakeups counts how often the timerfd woke a reader
  *
  * Return: 0 or -ECHILD.
  */
@@ -361,8 +366,8 @@ int twheel_get_levels_sized(struct twheel *twheel, struct twheel_levels *levels,
  * @twheel:	the wheel
  * @levels:	filled in
  *
- * For tools that show a wheel. For the kernel's wheels root finds the same numbers in
- * /sys/kernel/debug/twheel/bases, which twheel top shows.
+ * This is for tools that show a wheel. It works with the embedded backend only: root can read the
+ * same numbers of the kernel's wheels in /sys/kernel/debug/twheel/bases, which twheel top shows.
  *
  * Return: 0, -EOPNOTSUPP with the kernel backend, -ECHILD.
  */

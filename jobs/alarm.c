@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@
 #define TRY_AGAIN_NS	(10 * NS_PER_S)
 #define CALL_US		(30 * US_PER_S)
 #define MAIL_S		60U	/* sendmail only puts the mail into a queue */
+#define LOOKS		10	/* a second, at what sendmail prints */
 #define SAID_MAX	1048576	/* if sendmail prints more, only the first bytes are kept */
 #define SAID_FIRST	4096
 #define AT_ONCE		64	/* mails at once, and as many requests, if there are descriptors */
@@ -388,19 +390,25 @@ static void mail_is_late(void)
 	kill(0, SIGKILL);
 }
 
-/* In the keeper, each second. Only the beginning is kept of what sendmail prints without an end. */
-static void look_at_mail(int sig)
+/* In the keeper: keep only the beginning of what sendmail prints, if that is much. */
+static void trim_said(void)
 {
-	static unsigned int seconds;
 	struct stat said;
 
-	(void)sig;
-	if (++seconds == MAIL_S)
-		mail_is_late();
 	if (!fstat(STDERR_FILENO, &said) && said.st_blocks > SAID_MAX / 512)
 		fallocate(STDERR_FILENO, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, SAID_FIRST,
 			  said.st_size);
-	alarm(1);
+}
+
+/* In the keeper, LOOKS times a second. */
+static void look_at_mail(int sig)
+{
+	static unsigned int looks;
+
+	(void)sig;
+	if (++looks == MAIL_S * LOOKS)
+		mail_is_late();
+	trim_said();
 }
 
 /*
@@ -409,10 +417,14 @@ static void look_at_mail(int sig)
  * descriptors but @mail, and @said, to which sendmail prints. So nothing of the daemon's stays open
  * if the daemon dies. @said is a file and not a pipe, so sendmail never waits for a reader. If
  * processes of sendmail lose their parent, they become children of the keeper, so that it finds
- * them. The keeper's status is 0 if sendmail's is.
+ * them. When sendmail has ended, nobody trims the file any more, so what sendmail has left can
+ * write nothing more to it. The keeper's status is 0 if sendmail's is.
  */
 noreturn static void keep(char *address, int mail, int said)
 {
+	static const struct itimerval often = {
+		.it_value.tv_usec = US_PER_S / LOOKS, .it_interval.tv_usec = US_PER_S / LOOKS,
+	};
 	sigset_t late;
 	int status;
 
@@ -426,8 +438,12 @@ noreturn static void keep(char *address, int mail, int said)
 	sigaddset(&late, SIGALRM);
 	signal(SIGALRM, look_at_mail);
 	sigprocmask(SIG_UNBLOCK, &late, NULL);
-	alarm(1);
-	_exit(spawn(address, &mail_pid) || waitpid(mail_pid, &status, 0) < 0 || status);
+	setitimer(ITIMER_REAL, &often, NULL);
+	if (spawn(address, &mail_pid) || waitpid(mail_pid, &status, 0) < 0)
+		status = 1;
+	trim_said();
+	fcntl(STDERR_FILENO, F_ADD_SEALS, F_SEAL_WRITE);
+	_exit(!!status);
 }
 
 /* Start a keeper. Returns 0 or an errno. */
@@ -450,7 +466,8 @@ static int start_mail(struct alarm *alarm, int mail, int said)
 
 static void try_mail(struct alarm *alarm)
 {
-	int mail = mail_file(alarm), said = mail < 0 ? -1 : memfd_create("said", MFD_CLOEXEC);
+	int mail = mail_file(alarm);
+	int said = mail < 0 ? -1 : memfd_create("said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int err = start_mail(alarm, mail, said);
 
 	if (mail >= 0)

@@ -314,6 +314,7 @@ static bool set_options(struct call *call, const struct post *what)
 	for (const char *const *header = what->headers; header && *header; header++)
 		bad |= !add_header(call, *header);
 	bad |= !add_option(call, "Expect:");	/* do not wait for 100 Continue */
+	set(call, &bad, CURLOPT_KEEP_SENDING_ON_ERROR, 1L);
 	bad |= !what->keep && !add_option(call, "Connection: close");
 	set(call, &bad, CURLOPT_HTTPHEADER, call->headers);
 	return !bad;

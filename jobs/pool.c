@@ -55,13 +55,26 @@ void pool_spare(void)
 	spared = boot_us() + pool_lease();
 }
 
+/*
+ * Has this daemon stood still, since it waited for an answer of the server, or was stopped? While
+ * there are runs that runners have, this is called each second, by way of look_again().
+ */
+static bool stood_still(int64_t boot)
+{
+	static int64_t last;
+	bool stood = boot - last > store->lease + US_PER_S;
+
+	last = boot;
+	return stood;
+}
+
 int64_t pool_over_before(void)
 {
 	static int64_t ahead;
 	int64_t now = now_us(), boot = boot_us();
 	bool jumped = llabs(now - boot - ahead) > JUMP_US;
 
-	if (core_stuck() || jumped)
+	if (stood_still(boot) || core_stuck() || jumped)
 		pool_spare();
 	was_set |= jumped;
 	ahead = now - boot;

@@ -75,7 +75,7 @@ static bool stopping, left;
 static bool takes_part, silent;	/* the last answer was good; it was not, and that was said */
 static struct call *take;		/* the request for more, which is always under way */
 static int64_t offered;			/* how many runs it asks for */
-static int64_t sent, lease = LEASE_FIRST, lease_end;	/* by CLOCK_BOOTTIME */
+static int64_t sent, lease = LEASE_FIRST, lease_end, stopped;	/* by CLOCK_BOOTTIME */
 
 static void ask(void);
 static void ask_for_room(void);
@@ -592,8 +592,8 @@ static void ask_for_room(void)
 /* ---- the loop ----------------------------------------------------------------------- */
 
 /*
- * Is there nothing more to do but to tell the ends of runs, and was no daemon there for two leases?
- * If this runner is to end, it waits no longer then.
+ * Is there nothing more to do but to tell the ends of runs, and was no daemon there for two leases,
+ * nor for one since this runner was to end? Then it waits no longer.
  */
 static bool is_left_alone(void)
 {
@@ -602,7 +602,7 @@ static bool is_left_alone(void)
 	TAILQ_FOREACH(made, &all, entry)
 		if (!made->over)
 			return false;
-	return stopping && boot_us() >= lease_end + lease;
+	return stopping && boot_us() >= (lease_end > stopped ? lease_end : stopped) + lease;
 }
 
 /*
@@ -643,6 +643,7 @@ void runner_stop(void)
 	if (stopping)
 		_exit(1);
 	stopping = true;
+	stopped = boot_us();
 	TAILQ_FOREACH(made, &all, entry)
 		kill_made(made);
 	if (take)

@@ -164,6 +164,10 @@ BEGIN
 	SELECT min(twheel.touched(t.last, t.since)) INTO came FROM (SELECT twheel.last(n), n.since
 		FROM twheel.node n UNION ALL SELECT s.last, s.since FROM twheel.seen s) t(last, since);
 	PERFORM twheel.cut(n.id), twheel.bury(n.id) FROM twheel.node n WHERE n.key = old AND old <> 0;
+	IF FOUND THEN
+		-- We take no more than our share of what that life had: others need not wait for their next beat.
+		PERFORM pg_notify('twheel', 'lives');
+	END IF;
 	-- We see what was written by transactions that are over. If it says another one, it is of the server from
 	-- which this database was restored.
 	DELETE FROM twheel.inbox i

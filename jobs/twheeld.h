@@ -529,8 +529,8 @@ void pool_look(void);
 int64_t pool_lease(void);
 /*
  * A runner's lease that ends before this time, of now_us(), is over. It is 0, so that none is over,
- * for as long as a lease takes after this daemon began, the clock was set or the store could not be
- * written: the runner may live, and could not renew its lease.
+ * for as long as a lease takes after this daemon began, stood still, its clock was set or its store
+ * could not be written: the runner may live, and could not renew its lease.
  */
 int64_t pool_over_before(void);
 /* The store could not be written. */

@@ -1641,6 +1641,17 @@ def by_slow_link(server, rate, arg):
         return is_done(), node.stderr()
 
 
+def begins_again(tap):
+    """A daemon is killed, and started again at once. Another one has fewer parts than its share, and a long lease."""
+    with Server("fsync = off") as server, Node(server, lease="5m") as a, Node(server, lease="5m", shared=a) as b:
+        a.start()
+        b.start()
+        a.kill()
+        a.start()
+        owned = until(lambda: server.query("SELECT count(*) FROM part p JOIN node n ON n.id = p.node") == [(64,)], 10)
+        tap.ok(owned, "if a daemon is killed and started again, others take at once what it does not", server.query("SELECT node, count(*) FROM part GROUP BY 1"))
+
+
 def slow_link(tap):
     """A turn is long, or its answer, and the link slow: that takes longer than the daemon waits for one of which nothing comes, and than ten leases."""
     with Server("fsync = off") as one, Server("fsync = off") as other, concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -1779,7 +1790,7 @@ ABOUT = {
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
     "tables": (41, [set_up_for_long, own_schema, published, behind, beside, keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
                     encodings]),
-    "where": (15, [silent_host, long_lease, lost_lane, slow_link, slow_start, half_dead, names, empty_entries]),
+    "where": (16, [silent_host, long_lease, begins_again, lost_lane, slow_link, slow_start, half_dead, names, empty_entries]),
 }
 
 

@@ -931,6 +931,41 @@ def tells_later(tap):
             tap.same([told, r.process.wait(60), r.unsound()], [[(1, "ok")], 0, ""], "but while another run takes its time, it tells them to one that comes", r.stderr())
 
 
+def tells_at_last(tap):
+    """A run is over while no daemon is there for many leases. When one comes back, the runner is to end at that moment."""
+    with Remote("--lease=1s") as d:
+        d.start()
+        d.put("quick", exec=["/bin/sh", "-c", waits_for(d, "quick.told")], pool="p")
+        with Runner("p", d, name="n") as r:
+            r.start()
+            key = run(d, "quick")
+            until(r.marked)
+            d.kill()
+            os.mknod(f"{d.dir}/quick.told")
+            until(lambda: not r.marked())
+            time.sleep(8)       # a runner's lease is three times a daemon's
+            d.start()
+            r.process.send_signal(signal.SIGTERM)
+            tap.same([over(d, key), r.process.wait(60), r.unsound()], [[(1, "ok")], 0, ""], "nor if it is to end when one comes back at last", r.stderr())
+
+
+def stands_still(tap):
+    """A daemon stands still for longer than a runner's lease, as while a long answer of its server comes. The runner cannot renew."""
+    with Remote("--lease=1s") as d:
+        d.start()
+        d.put("j", exec=["/bin/sh", "-c", waits_for(d, "told")], pool="p", overlap="allow")
+        with Runner("p", d, name="n") as r:
+            r.start()
+            key = run(d, "j")
+            until(r.marked)
+            d.process.send_signal(signal.SIGSTOP)
+            time.sleep(5)
+            d.process.send_signal(signal.SIGCONT)
+            time.sleep(5)
+            os.mknod(f"{d.dir}/told")
+            tap.same([over(d, key), r.stop(), r.unsound()], [[(1, "ok")], 0, ""], "a daemon that stood still does not take a runner's runs for lost", r.stderr())
+
+
 SCHEMA = "SELECT name, sql FROM sqlite_master ORDER BY name"
 # What each version has added.
 ADDED = {2: ["TABLE runner", "TABLE task"], 3: ["INDEX history_bad", "INDEX history_job_bad"]}
@@ -1149,7 +1184,7 @@ def main():
         moves(tap)
         idle(tap)
         tap.done()
-    tap = Tap(87)
+    tap = Tap(89)
     for lease, parts in (("10s", (runs, choices, changes)), ("2s", (deaths, protocol))):
         with Remote(f"--lease={lease}", "--runs=8") as d:
             d.start()
@@ -1175,6 +1210,8 @@ def main():
     no_holes(tap)
     ends_alone(tap)
     tells_later(tap)
+    tells_at_last(tap)
+    stands_still(tap)
     sent_again(tap)
     gets_pool(tap)
     left(tap)

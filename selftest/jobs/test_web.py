@@ -445,7 +445,7 @@ class Hasty(Handler):
     protocol_version = "HTTP/1.1"       # by an older one it would say that it closes the connection, and libcurl would stop to send
 
     def do_POST(self):
-        self.send_response(200)
+        self.send_response(500 if self.path == "/refused" else 200)
         self.send_header("Content-Length", "0")
         self.end_headers()
         self.server.waits.wait(60)
@@ -456,14 +456,15 @@ class Hasty(Handler):
 def read_later(tap):
     """A receiver answers before it has read the request. It gets all of it, whether or not its kernel has room for all."""
     with Daemon(**ENV) as d, Receiver(Hasty) as web:
+        web.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
         d.start()
-        sizes = {"/small": 1000, "/big": 1000000}
+        sizes = {"/small": 1000, "/big": 1000000, "/refused": 1000001}
         for path, size in sizes.items():
             d.put(path[1:], http=web.url + path, input="x" * size)
             d.post(f"/v1/jobs{path}/run")
             d.over(path[1:])
         web.waits.set()
-        until(lambda: len(web.got) == 2)
+        until(lambda: len(web.got) == 3)
         tap.same([{path: len(body) for path, body in web.got}, d.stop(), d.unsound()], [sizes, 0, ""], "a receiver may answer before it reads")
         web.shutdown()
 
@@ -540,6 +541,15 @@ def wordy(tap):
         tap.same([told, len(d.lines("mail")) > 0, d.stop(), d.unsound()], [True, True, 0, ""], "what sendmail prints is told, and nothing waits for it", d.stderr())
 
 
+def left_behind(tap):
+    """A sendmail leaves a process behind that prints."""
+    with Daemon() as d:
+        d.start(d.sendmail(f"cat >/dev/null; (setsid sh -c 'sleep 2; head -c 100M /dev/zero; echo $? >{d.dir}/left' &)"))
+        d.put("j", exec=["false"], alarm={"fail": ["mailto:root@localhost"]})
+        d.post("/v1/jobs/j/run")
+        tap.same([until(lambda: d.lines("left")), d.stop(), d.unsound()], [[["1"]], 0, ""], "what sendmail has left can print nothing more", d.stderr())
+
+
 def is_over(pid):
     return until(lambda: not os.path.exists(f"/proc/{pid}"), 90)
 
@@ -551,7 +561,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(47)
+    tap = Tap(48)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         d.args = (*d.args, d.sendmail(f"case $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
@@ -576,6 +586,7 @@ def main():
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
     many_mails(tap)
     wordy(tap)
+    left_behind(tap)
     closed(tap, web)
     deaf(tap, web)
     whole(tap, web)

@@ -27,13 +27,14 @@
  *	READY	it has expired; its event waits on the ready list
  *	READING	its event is being copied to a reader, without a lock. The slot is on no list. It
  *		names the reader, and the reader names the slot. When the copy is done, the reader
- *		does what follows only if the slot still names that reader. Most slots are never in
- *		this state: read() stores their events in the lock hold that takes them off the list
+ *		moves the slot to its next state only if the slot still names it. Most slots are
+ *		never in this state: read() stores their events in the lock hold that takes them off
+ *		the list
  *	IDLE	it waits to be armed again (TWHEEL_F_KEEP)
  *
- * Which function moves a slot from one state to another, and who calls it. Every move is made
- * under the base's lock;
- * "submit" means that the function's caller also holds file->submit, "reader" that it does not:
+ * Each line says from which state to which a slot is moved, by which function, and who calls that.
+ * Every move is made under the base's lock. "submit" means that the caller also holds file->submit;
+ * readers, the softirq and the worker do not:
  *
  *	FREE		ARMED		op_add()			submit
  *	ARMED		READY		file_expired()			softirq
@@ -66,18 +67,19 @@
  * of three ways.
  *
  *	file_op_fast()	an ioctl of one operation that is valid and needs no memory. If anything
- *			is unusual, it changes nothing and leaves the call to
- *	file_op()	which finds the error, or allocates and waits as needed
+ *			is unusual, it changes nothing, and file_op() is called
+ *	file_op()	an ioctl of one operation: finds the error, or allocates and waits as
+ *			needed. Every QUERY
  *	file_submit()	a batch: copy in CHUNK_OPS operations (batch_fetch()), do them
  *			(ops_do()), copy them out (batch_store())
  *
- * No timer may exist whose handle the caller was not told. A single operation stores its result to
- * user memory in the lock hold in which it is done (op_tell()), so both happen or neither. For each
- * chunk of a batch, can_write() checks the memory before an operation of the chunk is done. If the
- * memory goes away after the check, ops_undo_adds() undoes the adds whose handles the caller was
- * not told.
+ * The caller must have been told the handle of every timer that exists. A single operation stores
+ * its result to user memory in the lock hold in which it is done (op_tell()), so both happen or
+ * neither. For each chunk of a batch, can_write() checks the memory before an operation of the
+ * chunk is done. If the memory goes away after the check, ops_undo_adds() undoes the adds whose
+ * handles the caller was not told.
  *
- * Locking
+ * Locking: a lock whose line is indented is taken inside the one above it
  *	file->submit	a mutex of the callers that add, re-arm, cancel, query, drain or set up
  *	  the base's lock	slots, lists and counts. Interrupts are off. Held for at most
  *				TWHEEL_HOLD_OPS operations, and never where something may sleep
@@ -99,8 +101,8 @@
  *	base		file_base() pairs with the release in file_create()
  *	nr_ready	written with WRITE_ONCE() under the base's lock. file_read() acquires it,
  *			and takes that lock before it looks at a slot. file_poll() and reader_wait()
- *			rely on the wait queue: file_wake() comes after the write. The others only
- *			decide whether to look at all
+ *			rely on the wait queue: file_wake() comes after the write. All other
+ *			readers of nr_ready only decide whether to look at all
  *	nr_free		written with WRITE_ONCE() under the base's lock; read by the holder of
  *			file->submit. It can only grow meanwhile
  *	nr_slots	after file_was_set() has dropped the lock, it reads nr_slots to see whether
@@ -173,7 +175,7 @@
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
 #define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
 
-/* The most that @max_timers may be: nr_slots, up to a page of slots more, must fit into 32 bits. */
+/* The most that @max_timers may be: nr_slots is that, rounded up to a page, and is of 32 bits. */
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
 /*
@@ -212,8 +214,8 @@ struct slot;
  *		was re-armed or freed meanwhile
  * @room:	how many events fit
  *
- * Only the reader's task uses it. A slot that is READING keeps its address, which read_commit()
- * compares.
+ * Only the reader's task uses this structure. A slot that is READING keeps the structure's address,
+ * which read_commit() compares.
  */
 struct reader {
 	struct twheel_event	*events;
@@ -236,8 +238,8 @@ struct reader {
  * @generation:	upper half of the handle; changes when the slot is freed
  * @state:	enum slot_state
  * @flags:	SLOT_FLAGS, SLOT_SET and SLOT_EARLY
- * @nr_past:	how many events of this timer readers are still copying, although MOD has re-armed
- *		it since. As long as this is not 0, the timer may neither end nor be freed: see
+ * @nr_past:	how many events of this timer are still being copied, although MOD has re-armed it
+ *		since. As long as this is not 0, the timer may neither end nor be freed: see
  *		slot_may_rearm()
  *
  * While the slot is ARMED, timer.queue.expires is the tick in which the timer fires. If the timer
@@ -690,7 +692,7 @@ static noinline u64 slot_tolerance(const struct slot *slot)
 	return wheel_decimal_time(slot->timer.queue.flags);
 }
 
-/* Put @slot, which is not in the wheel, there for @deadline. Under the base's lock. */
+/* Put @slot into the wheel, in which it is not yet, for @deadline. Under the base's lock. */
 static __always_inline void slot_add(struct file_wheel *file, struct slot *slot, ktime_t deadline)
 {
 	if (likely(!slot->timer.queue.flags))
@@ -840,7 +842,7 @@ static bool clock_is_alarm(clockid_t clock)
 }
 
 /*
- * The clock of the base of a file on @clock, which is valid: of an alarm clock, the one behind it.
+ * The clock that the base of a file on @clock has: @clock, or what an alarm clock shows.
  */
 static clockid_t clock_of(clockid_t clock)
 {
@@ -956,8 +958,8 @@ static int slots_grow(struct file_wheel *file)
 
 /*
  * Allocate until @nr slots are free, as far as the limits allow. With file->submit. If that fails,
- * file->no_slot is what an add returns that finds no free slot. nr_free is read without the base's
- * lock: readers may free slots meanwhile, but only the holder of file->submit takes any.
+ * file->no_slot says why, and op_add() returns it if it finds no free slot. nr_free is read without
+ * the base's lock: readers may free slots meanwhile, but only the holder of file->submit takes any.
  */
 static void slots_reserve(struct file_wheel *file, u32 nr)
 {
@@ -1047,8 +1049,8 @@ static void file_wake(struct file_wheel *file)
 /* ---- alarm clocks ---------------------------------------------------------- */
 
 /*
- * Set the alarm to the wheel's next event. That may be too early: the event may only move timers,
- * or be that of a timer that was cancelled. Under waker->lock.
+ * Set the alarm to when the wheel has work next. That may be too early: the work may be to move
+ * timers, or the timer may have been cancelled. Under waker->lock.
  */
 static void waker_set(struct file_wheel *file)
 {
@@ -1130,10 +1132,10 @@ static const struct twheel_sink alarm_sink = {
 };
 
 /*
- * The clock was set. If @slot asked for an event then (TWHEEL_F_CANCEL_ON_SET), it gets one. An
- * armed slot becomes ready at once; a ready slot's event will say so; a slot that is being read or
- * drained says so when it is armed again, see slot_arm(). Under the base's lock. Returns whether it
- * has become ready.
+ * The clock was set. If the timer of @slot was armed with TWHEEL_F_CANCEL_ON_SET, it gets an event.
+ * An armed slot becomes ready at once; a ready slot's event will say so; a slot that is being read
+ * or drained says so when it is armed again, see slot_arm(). Under the base's lock. Returns whether
+ * it has become ready.
  */
 static bool slot_was_set(struct file_wheel *file, struct slot *slot)
 {
@@ -1303,7 +1305,7 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  * @m is the time that the operation counts from. Its fields may be unset, see struct moment.
  *
  * A field or flag that is added to operations passes through these places: op_get() and ops_widen()
- * read it, also from a program that is older than the field; op_is_valid() refuses what makes no
+ * set it to 0 if the program is older than the field; op_is_valid() refuses what makes no
  * sense; slot_set() keeps it in the slot; op_set_expires() and drain_collect() give it back, so
  * that the output of DRAIN, submitted again, makes the same timers. CONTRIBUTING.md, "a field or a
  * flag of an operation", lists what else there is: the library, tests and documents.
@@ -1323,9 +1325,9 @@ static noinline bool times_are_valid(const struct file_wheel *file, u64 expires,
 				     u64 tolerance, u32 flags)
 {
 	/*
-	 * Each of the three must be below 2^63, and so must the sum. Any that is not sets the sign
-	 * bit of the or. The sum cannot wrap unnoticed: two numbers below 2^63 add up to less than
-	 * 2^64.
+	 * Each of the three must be below 2^63, and so must @expires + @tolerance. If one of these
+	 * four is not, it sets the sign bit of their OR. The sum cannot wrap unnoticed: two numbers
+	 * below 2^63 add up to less than 2^64.
 	 */
 	if ((s64)(expires | interval | tolerance | (expires + tolerance)) < 0)
 		return false;
@@ -1383,7 +1385,7 @@ static noinline u16 tolerance_of(u64 tolerance)
 /*
  * Give @slot the deadline, period, tolerance and flags of @op. Returns the deadline, on the file's
  * clock; the caller puts the slot into the wheel for that. SLOT_SET and SLOT_EARLY are dropped:
- * they are about an event that the slot has no longer.
+ * they belong to an event that was read or dropped.
  */
 static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_op *op,
 					const struct moment *m)
@@ -1521,10 +1523,10 @@ static int slot_may_rearm(const struct slot *slot, u64 interval, u32 flags)
 /*
  * Take @slot, which is not ARMED, from wherever it is, so that it can be armed. A READY slot loses
  * its event. A READING slot is taken from its reader; @nr_past counts that this reader is still
- * copying, until read_commit() calls slot_past_read(). For that, read_commit() only asks whether
- * @reader is still itself. NULL is not, and neither is what comes next: when the slot is ARMED, the
- * wheel keeps the slot's links to its bucket in the same memory, and these are never the address of
- * a reader.
+ * copying, until read_commit() calls slot_past_read(). For that, read_commit() compares @reader
+ * with its own struct reader. NULL differs from it. So does what is stored there next: when the
+ * slot is ARMED, the wheel keeps the slot's links to its bucket in the same memory, and these are
+ * never the address of a reader.
  */
 static void slot_take(struct file_wheel *file, struct slot *slot)
 {
@@ -1546,7 +1548,7 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
 
 /*
  * MOD: arm the timer again with what @op says, whatever its state; an event that was not read is
- * dropped. Sets op->user_data. Returns 1 if it was armed, 0 if not, -ENOENT, -EALREADY (see
+ * dropped. Sets op->user_data. Returns 1 if it was ARMED before, 0 if not, -ENOENT, -EALREADY (see
  * slot_may_rearm()) or -EFAULT.
  *
  * The common case, which a server has a million times a second, is an ARMED slot whose
@@ -1924,7 +1926,7 @@ static int op_store(const struct twheel_op *op, struct twheel_op __user *user, s
  * only the offset, a delay only the time, a cancel neither.
  *
  * The clock is read before the lock is taken, so that the lock is held for a shorter time. So the
- * time may be over by as long as the task was interrupted, or waited for the lock.
+ * time may be out of date by as long as the task was interrupted, or waited for the lock.
  */
 static __always_inline struct moment op_moment(const struct file_wheel *file,
 					       const struct twheel_op *op, u32 opcode)
@@ -2227,8 +2229,8 @@ static int file_submit(struct file_wheel *file, struct twheel_batch *batch)
 }
 
 /*
- * Take up to @most armed timers, of the next CHUNK_OPS slots behind the cursor, out of the wheel,
- * and describe them as operations in the bounce. Returns how many. With file->submit.
+ * Of the CHUNK_OPS slots from the cursor on, take up to @most armed timers out of the wheel, and
+ * describe them as operations in the bounce. Returns how many. With file->submit.
  *
  * Such a slot stays ARMED, though its timer is not in the wheel, until drain_commit(). That is
  * safe: all code that looks at ARMED slots holds file->submit, except expiry, which starts from the
@@ -2247,7 +2249,7 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 		struct twheel_op *op = &file->bounce->ops[nr];
 
 		file_relock(file, &flags, &m, i);
-		/* If @nr_past, an old event is still being copied: it must not follow the drain. */
+		/* If @nr_past, an old event is still being copied. None may follow the drain. */
 		if (slot->state != ARMED || slot->nr_past)
 			continue;
 		twheel_cancel_locked(file->base, &slot->timer);
@@ -2757,7 +2759,7 @@ static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
  *			copy_to_iter() copies them without the lock, and read_commit() takes it
  *			again. In between their slots are READING
  *
- * The first two never leave a slot READING, so no MOD or CANCEL can meet one there. The third is
+ * The first two never leave a slot READING, so MOD and CANCEL find none. The third is
  * for several events that are not all plain, for memory that is not present, for several events in
  * a time namespace, and for an iov_iter that is not a plain user buffer (on some kernels that of
  * every readv() and io_uring).
@@ -2769,8 +2771,8 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 	u64 periods = 0;
 
 	/*
-	 * Either the clock was set back after the timer expired, or the event only says that the
-	 * clock was set.
+	 * The clock was set back after the timer expired; or the event only says that the clock was
+	 * set; or @now is 0, because read_first() reads the clock only for periodic timers.
 	 */
 	if (unlikely(now < (ktime_t)slot->timer.cookie))
 		return !(slot->flags & SLOT_EARLY);

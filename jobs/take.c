@@ -6,8 +6,8 @@
  * pool.c.
  *
  *	POST /v1/take		{"runner", "name", "pool", "room", "wait", "runs": [...]}
- *	POST /v1/runs/RUN/beat?runner=&attempt=&shard=&from=		its output so far
- *	POST /v1/runs/RUN/done?runner=&attempt=&shard=&from=&status=|lost=	the last of it
+ *	POST /v1/runs/RUN/beat?runner=&attempt=&shard=&shards=&from=&sent=	its output so far
+ *	POST /v1/runs/RUN/done?...&status=|lost=&room=&pool=			the last of it
  *	GET  /v1/runners
  *
  * A runner always has a request for work in progress. The request lists the runs that the runner

@@ -21,7 +21,8 @@
  *	metrics.c	what is counted
  *	def.c, policy.c	pure functions: definitions; when they are due
  *	store.c		the store: the part that SQLite (store_sqlite.c) and
- *			PostgreSQL (store_pg.c) share
+ *			PostgreSQL (store_pg.c) share; store_pool.c: the tables of runners and
+ *			of what they run
  *	store_module.c	loads store_pg.c, which is a module
  *
  * One thread does everything, in a loop. It takes the events that have come (timers, ends of

@@ -54,8 +54,9 @@
  * if the next event becomes earlier. There is no periodic wake-up: the timerfd is set for the next
  * event only.
  *
- * The embedded backend differs in two things: it ignores slack_ns; and a bad pointer causes
- * SIGSEGV, as in any function, where the kernel's backend returns -EFAULT.
+ * The embedded backend differs in three things: it has no alarm clocks, for which twheel_open()
+ * returns -EINVAL; it ignores slack_ns; and a bad pointer causes SIGSEGV, as in any function, where
+ * the kernel's backend returns -EFAULT.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H

@@ -164,8 +164,8 @@ qemu_cpus() {
 		qemu 400 '' 'selftest/kmod/twheel_alone.ko selftest/kmod/twheel_cpus.ko' cpusets 1
 }
 
-# Where an instruction is a ns, shares of a CPU and lateness are the same each time, however busy
-# the host is.
+# Where an instruction is a ns, shares of a CPU and lateness are nearly the same each time, however
+# busy the host is.
 qemu_attack() {
 	ICOUNT=1 MEM=2048 qemu 400 "build/uapi/test_attack build/uapi/test_busy build/uapi/test_cost
 		build/uapi/test_watchers" '' '' 1

@@ -9,7 +9,7 @@
 #	ONLY=p	some parts, or all of a rig: icount, uml. The rest is that of the last run
 #
 #	part		rig
-#	icount-ops	Debian's kernel in QEMU -icount: instructions, the same in every run
+#	icount-ops	Debian's kernel in QEMU -icount: instructions, nearly the same in every run
 #	icount-expire	the same
 #	icount-ahead	the same: timers that are armed a few seconds and a minute ahead, and thin
 #			ones on a busy CPU

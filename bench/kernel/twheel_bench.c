@@ -6,9 +6,10 @@
  * Loading the module runs one workload, with n timers whose delays are uniform in 1 ... range ms:
  *
  *	run=hot		arm and cancel one timer while nothing else is pending
- *	run=pending	arm n timers, re-arm them in random order, and cancel them in another order.
- *			Interrupts are off from the first to the last, so nothing expires
- *			meanwhile, and nothing else is measured
+ *	run=pending	arm n timers, re-arm them in random order, put them off, that is, re-arm
+ *			each for later, and cancel them in another order. Interrupts are off from
+ *			the first to the last, so nothing expires meanwhile, and nothing else is
+ *			measured
  *	run=busy	n timers expire on a busy CPU, which runs a loop that only reads the clock.
  *			This measures how much time the timers take from the loop; the longest
  *			time that the loop stood still, in the round where that was least; and the

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# The kernel's memory and the process's for each timer.
+# The kernel's memory for each timer.
 # Needs: icount dense
 HEIGHT = 430
 load "style.gp"

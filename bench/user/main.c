@@ -30,9 +30,9 @@
  *		in as large batches as the subject takes
  *	sparse	n timers are armed, and 4096 of these fire at random times, 600 us apart on the
  *		average. They are collected when all are due
- *	single	n timers are armed, and 1000 of these fire, each in a ms of its own, 2 ms apart.
- *		Each is collected by itself, and armed, re-armed and cancelled by a call of
- *		its own
+ *	single	n timers are armed. 1000 of these are cancelled, armed again, and fire, each in a
+ *		ms of its own, 2 ms apart. If there are so many others, 1000 others are re-armed.
+ *		Each is armed, re-armed, cancelled and collected by a call of its own
  *	timeout	n timers are armed 60 to 120 s ahead and all come to their end, while the process
  *		does nothing but wait for them. "arm" is as above, "wait" is all that keeps the
  *		CPU from being idle until the last has been collected: expiry, and moves before

@@ -11,7 +11,7 @@
 #	JUST=w	one workload, as "dense", or one of one subject, as "dense twheel": see main.c
 #	ONLY=p	some parts: icount, tcg, multishot. The rest is that of the last run
 #
-#	icount	Debian's kernel in QEMU -icount: instructions, the same in every run
+#	icount	Debian's kernel in QEMU -icount: instructions, nearly the same in every run
 #	multishot	the same with Linux 6.12, whose io_uring has periodic timeouts: those alone
 #	tcg	the same machine in real time: ns, on a host that has nothing else to do
 #

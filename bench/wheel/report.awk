@@ -142,7 +142,7 @@ END {
 	print "ticks are timeouts of one to two minutes: to expire they are moved twice. `idle` are timeouts as"
 	print "long as the longest delay, of which 95 % are put off before they are due, ns for each that is put"
 	print "off or expires, with what the wheel does meanwhile. The worst advance is the least that was seen of"
-	print "the worst tick. `whole-bucket` is the same wheel without pacing, `classic` a model of the hierarchical"
+	print "the worst tick; of those that ran once, it may be what the host did meanwhile. `whole-bucket` is the same wheel without pacing, `classic` a model of the hierarchical"
 	print "wheel that most others are; `dpdk` and `netty` have clocks of their own, and `netty-slots` has a slot"
 	print "for each tick of the longest delay."
 	for (i = 1; i <= nr_loads; i++)

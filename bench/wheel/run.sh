@@ -6,8 +6,8 @@
 #	NMAX=n	the most timers, a power of ten; 1000000 unless told otherwise. DPDK, Netty and
 #		callgrind get no more than a million, which tell as much
 #	REPS=n	repetitions, at least 3, by default 5. Below 10^5 timers there are ten times as
-#		many. From 10^6 timers on, subjects that are no wheel have one; and with 10^7
-#		timers they only have the first load
+#		many. From 10^6 timers on, all but our wheel, whole-bucket and BASE have one; and
+#		with 10^7 timers those only have the first load
 #	CPU=n	where to run; the last one
 #	BASE=c	the wheel as it was in that commit, too
 #	SMALL_PAGES=1	memory in pages of 4 KiB, and not in huge ones

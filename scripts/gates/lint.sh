@@ -195,7 +195,7 @@ if [ "${1:-}" = --update ]; then
 	exit
 fi
 
-echo 1..20
+echo 1..21
 gate "gcc W=1 -Werror -Wextra, and sparse" compiler
 gate "the exported symbols are those of symvers.expected" exported
 gate "checkpatch --strict" checkpatch
@@ -214,6 +214,7 @@ gate "shellcheck" shell
 gate "deps.sh lists the packages of all commands" commands
 gate "the edits of selftest/mutations apply" edits_apply
 gate "each sentence of twheel.h has its test, by selftest/kmod/promises" scripts/gates/promises.py
+gate "sentences that quote figures were compared with them, by doc/quotes" scripts/gates/quotes.py
 gate "codespell" spelling
 gate "each file says its licence, and debian/copyright the same" licences
 exit $bad

@@ -4,7 +4,8 @@
 # Source this: functions that read the edits of selftest/mutations, check that each still applies, and
 # judge what a test said of one.
 
-# The tests of selftest/jobs, those that take seconds first. That of the page needs a browser, and is not here.
+# The tests of selftest/jobs, those that take seconds first. That of the page needs a browser, and
+# that of the tutorial tests a document: they are not here.
 jobs_tests='test_policy test_store test_judge.py test_quartz.py test_xxl_job.py test_web.py test_users.py test_http.py
 	test_command.py test_module.py test_xinye.py test_runs.py test_pool.py test_crash.py test_many.py'
 

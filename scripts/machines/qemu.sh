@@ -17,7 +17,7 @@
 #	MONITOR	a character device of QEMU for its monitor. Its process id is in LOGDIR/pid
 #	PLUGIN	FILE[,NAME=VALUE...], a plugin of QEMU, see bench/calls
 #	ICOUNT	how many ns an instruction takes: 1, 2, 4, 8 ... There is one CPU then, and idle time
-#		is skipped. Every run is the same, however busy the host is
+#		is skipped. Runs differ little, however busy the host is
 . "$(dirname "$0")/../lib.sh"
 
 kernel=$1 initrd=$2 limit=$3 logs=$4

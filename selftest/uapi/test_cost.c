@@ -6,7 +6,7 @@
  * ROUNDS rounds counts.
  *
  * The bounds are for a machine on which an instruction takes a ns. There a timer in a batch was
- * 20.9 times as cheap as a timerfd, a timer by itself 6.8 times, and a cancel cost 0.84 of an add.
+ * 20.6 times as cheap as a timerfd, a timer by itself 6.7 times, and a cancel cost 0.84 of an add.
  * The bounds leave a sixth to a fifth for other compilers and kernels.
  *
  * Another test measures what it costs to read the line of a base in debugfs. It must be the same,

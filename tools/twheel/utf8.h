@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
-/* What is a character of UTF-8. Used by twheel(1) and twheeld(8). */
+/* What is a character of UTF-8. Used by twheel(1), twheel-job(1) and twheeld(8). */
 #ifndef UTF8_H
 #define UTF8_H
 

@@ -34,8 +34,8 @@
  *                   +------------------------------- IDLE
  *                           MOD
  *
- *   MOD leads from any of the three states to ARMED, and CANCEL to (free). DRAIN takes all timers
- *   that are ARMED to (free), and close() takes all timers there. QUERY returns the state and
+ *   MOD leads from any of the three states to ARMED, and CANCEL to (free). DRAIN leads from ARMED
+ *   to (free), and close() from any state to (free), for all timers. QUERY returns the state and
  *   changes nothing. While a read() is storing the event of a timer, QUERY returns READY, CANCEL
  *   fails with EALREADY, and MOD fails with EALREADY in some cases: see Errors.
  *
@@ -48,22 +48,24 @@
  *   All times are in ns. A time of the clock, whether a call passes or returns it, is what
  *   clock_gettime() returns to the process that makes the call. So in a time namespace it is the
  *   time of the caller's namespace, at each call, whoever opened the file. CLOCK_REALTIME is the
- *   same in all namespaces. A delay of a file on CLOCK_REALTIME is added to the present time, and
- *   the sum is the deadline: if the clock is set, the deadline comes sooner or later. If a delay
- *   must not depend on that, use a file on another clock.
+ *   same in all namespaces. If a call gives a delay for a timer of a file on CLOCK_REALTIME, the
+ *   kernel adds the delay to the present time, and the sum is the deadline. If the clock is set
+ *   after that, the timer fires after a shorter or longer time than the delay. If a delay must not
+ *   depend on that, use a file on another clock.
  *
  * Tolerance
- *   A timer is exact, unless the call that arms it says how late it may be: its tolerance. Then it
- *   may fire in any tick from ceil(deadline / tick) to floor((deadline + tolerance) / tick). If the
- *   second of these ticks is before the first, the timer fires in the first. So it is never early,
- *   and at worst later than an exact timer by its tolerance. Timers with tolerances share certain
- *   ticks of the clock, no matter when, in which file and by which process they were armed. That
- *   saves interrupts and wake-ups of readers, and makes each timer cheaper to expire. A tolerance
- *   of a thirtieth of the delay saves most of what can be saved, and most timeouts can afford that.
- *   The kernel keeps at least the first three decimal digits of a tolerance, and takes the others
- *   for 0, which makes no timer later. A tolerance may be larger than the delay or the period. It
- *   applies to each period by itself, so a periodic timer keeps its phase. MOD sets the tolerance
- *   anew.
+ *   A timer is exact, unless the call that arms it gives a tolerance: how late the timer may be. A
+ *   timer with a tolerance may fire in any tick from ceil(deadline / tick) to
+ *   floor((deadline + tolerance) / tick). If the second of these ticks is before the first, the
+ *   timer fires in the first. So such a timer is never early, and it fires at most its tolerance
+ *   later than an exact timer would. Timers with tolerances share certain ticks of the clock, no
+ *   matter when, in which file and by which process they were armed. That saves interrupts and
+ *   wake-ups of readers, and makes each timer cheaper to expire. A tolerance of a thirtieth of the
+ *   delay saves most of what can be saved, and most timeouts can afford that.
+ *   The kernel keeps at least the first three decimal digits of a tolerance, and rounds the others
+ *   down to 0: no timer is later than its tolerance allows. A tolerance may be larger than the
+ *   delay or the period. It applies to each period by itself, so a periodic timer keeps its phase.
+ *   MOD sets the tolerance anew.
  *
  * Limits
  *   A user may have as many files open as the administrator allows, and a file holds at most
@@ -80,16 +82,17 @@
  *   INFO, QUERY and poll() work with any. A command of io_uring needs what its ioctl needs.
  *
  * Growth
- *   The size of a structure is in its ioctl number; that of the operations of a batch is in its
- *   @op_size. If the structure of a newer program is longer than the kernel's, it is accepted if
- *   the part that the kernel does not know is all zero; otherwise the call, or that operation of
- *   the batch, fails with E2BIG. A structure that is shorter than in the first version fails with
- *   EINVAL. If it is only shorter than the kernel's, the missing fields count as 0 where the kernel
- *   reads the structure, and are left out where the kernel writes it: a program that knows of no
- *   tolerance arms exact timers. If the kernel is older than the program, it sets the fields that
- *   it does not know to zero. INFO is only filled in, never read. Unknown flags, and reserved
- *   fields that are not zero, fail with EINVAL. So a program finds out what a kernel can do by
- *   trying; twheel_info.features is for what cannot be tried.
+ *   The number of an ioctl contains the size of its structure. @op_size of a batch is the size of
+ *   the batch's operations. The structure of a newer program may be longer than the kernel's. If
+ *   the part that the kernel does not know is all zero, the kernel accepts the structure; otherwise
+ *   the call, or that operation of the batch, fails with E2BIG. A structure that is shorter than in
+ *   the first version fails with EINVAL. If a structure is shorter than the kernel's, but not
+ *   shorter than in the first version, the missing fields count as 0 where the kernel reads the
+ *   structure, and are left out where the kernel writes it: a program that knows of no tolerance
+ *   arms exact timers. If the kernel is older than the program, it sets the fields that it does not
+ *   know to zero. INFO is only filled in, never read. Unknown flags, and reserved fields that are
+ *   not zero, fail with EINVAL. So a program finds out what a kernel can do by trying;
+ *   twheel_info.features is for what cannot be tried.
  *
  * Errors, with one meaning each
  *   EINVAL     a size, operation, flag, clock, time, tolerance or reserved field that is
@@ -101,12 +104,12 @@
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: it never existed, was cancelled or drained, or its event has been
  *              read. From MOD with TWHEEL_F_PENDING also: the timer is not armed
- *   EALREADY   a read() is storing an event of the timer at this moment. A one-shot timer will have
- *              no other event; for a timer that continues, try again. CANCEL always fails then. MOD
- *              fails in three cases: the event is the timer's last, without TWHEEL_EV_MORE; or MOD
- *              would arm a KEEP or periodic timer as a plain one, whose next event would be its
- *              last and must not overtake the event that is being stored; or 65 535 other reads
- *              are storing earlier events of the timer
+ *   EALREADY   a read() is storing an event of the timer at this moment. A timer without
+ *              KEEP and without a period will have no other event; for another one, try again.
+ *              CANCEL always fails then. MOD fails in three cases: the event is the timer's last,
+ *              without TWHEEL_EV_MORE; or MOD would arm a KEEP or periodic timer as a plain one,
+ *              whose next event would be its last and must not overtake the event that is being
+ *              stored; or 65 535 other reads are storing earlier events of the timer
  *   EBUSY      SETUP comes too late: a timer has been added already
  *   EDQUOT     the limit on timers is reached: the file's, or that of the user who
  *              opened it. From open(): the limit on the user's files
@@ -226,16 +229,17 @@ struct twheel_info {
  * enum twheel_opcode - what a struct twheel_op asks for
  * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
  *			@interval_ns, @tolerance_ns; @handle must be 0. Out: @handle
- * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state, unless that fails with
- *			EALREADY. An event that was not read is dropped; one that is being read
- *			counts as read. The deadline, period, tolerance and flags that are given
- *			replace the old ones: without TWHEEL_F_KEEP a KEEP timer becomes a plain
- *			one. The timer's @user_data stays. In: @handle, @flags, @expires_ns,
- *			@interval_ns, @tolerance_ns; @user_data must be 0. Out: @user_data; res is 1
- *			if the timer was armed, 0 if not
- * @TWHEEL_OP_CANCEL:	free a timer, whatever its state, unless that fails with EALREADY. An event
- *			that was not read is dropped. In: @handle; all else must be 0. Out:
- *			@user_data; res is 1 if the timer was armed, 0 if not
+ * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state; see EALREADY for the one
+ *			exception, and TWHEEL_F_PENDING. An event that was not read is dropped; one
+ *			that is being read counts as read. The deadline, period, tolerance and flags
+ *			that are given replace the old ones: without TWHEEL_F_KEEP a KEEP timer
+ *			becomes a plain one. The timer's @user_data stays. In: @handle, @flags,
+ *			@expires_ns, @interval_ns, @tolerance_ns; @user_data must be 0. Out:
+ *			@user_data; res is 1 if the timer was ARMED before, 0 if it was not
+ * @TWHEEL_OP_CANCEL:	free a timer, whatever its state, but not while a read() is storing its
+ *			event, see EALREADY. An event that was not read is dropped. In: @handle; all
+ *			else must be 0. Out: @user_data; res is 1 if the timer was ARMED before, 0
+ *			if it was not
  * @TWHEEL_OP_QUERY:	return the state of a timer, and change nothing. In: @handle, @flags
  *			(TWHEEL_F_ABS or 0); all else must be 0. Out: @user_data;
  *			@expires_ns, the time left until the deadline, or 0 if that has passed; with
@@ -253,8 +257,8 @@ enum twheel_opcode {
 
 /**
  * enum twheel_state - what QUERY returns; see the drawing above
- * @TWHEEL_STATE_ARMED:	the timer will fire. Its deadline may have passed already: Promises says how
- *			much later than its deadline a timer may fire
+ * @TWHEEL_STATE_ARMED:	the timer will fire. Its deadline may have passed already; see Promises
+ *			above for how late a timer may be
  * @TWHEEL_STATE_READY:	the timer's event waits to be read, or is being read at this moment. The
  *			deadline that QUERY returns is that of the event
  * @TWHEEL_STATE_IDLE:	the timer waits to be armed again. The deadline that QUERY returns is that
@@ -270,13 +274,16 @@ enum twheel_state {
 #define TWHEEL_F_ABS		(1U << 0)
 /* The handle outlives its event, so that MOD can arm the timer again. */
 #define TWHEEL_F_KEEP		(1U << 1)
-/* The next period begins when the event is read, not when it was due. */
+/*
+ * The next deadline is one period after the event was read, and not one period after the last
+ * deadline. Only with a period, else EINVAL.
+ */
 #define TWHEEL_F_DELAY		(1U << 2)
 /*
- * CLOCK_REALTIME and CLOCK_REALTIME_ALARM only, else EINVAL: the timer also has an event as soon as
- * the clock is set, or the machine resumes; see TWHEEL_EV_CLOCK_SET. If the clock was set a moment
- * ago, a call with this flag first waits until all timers that were armed with the flag before the
- * clock was set have their events.
+ * CLOCK_REALTIME and CLOCK_REALTIME_ALARM only, else EINVAL: if the clock is set, or the machine
+ * resumes, before the timer fires, the timer fires at once; see TWHEEL_EV_CLOCK_SET. If the clock
+ * was set a moment ago, and timers of the file had been armed with this flag before, a call with
+ * this flag first waits until these timers have their events.
  */
 #define TWHEEL_F_CANCEL_ON_SET	(1U << 4)
 /* MOD only: if the timer is not armed, fail with ENOENT instead of arming it. */
@@ -301,8 +308,10 @@ enum twheel_state {
  *		TWHEEL_OP_SIZE_VER0 bytes, does not have it
  *
  * The whole structure must be in writable memory. Only the fields marked Out change, but all may be
- * written back, so no other thread should change them meanwhile. If an operation fails, only @res
- * is written. A call of a single operation returns the result instead of writing @res.
+ * written back, so no other thread should change them meanwhile. If an operation of a batch fails,
+ * only its @res is written. A call of a single operation returns the result. If it succeeds, it may
+ * also write the result to @res, so set @res to 0 before the structure is used again. If it fails,
+ * it writes nothing.
  *
  * A periodic timer has at most one event waiting. That event counts the periods that pass until it
  * is read. When it is read, the timer is armed again: by default so that the phase is kept.
@@ -337,8 +346,9 @@ struct twheel_op {
  * @nr_failed:	must be 0. Out: how many of these results are negative
  *
  * SUBMIT does the operations in order. If one fails, the others are still done. The call fails only
- * if nothing was done. A signal, or memory that cannot be read or written, ends it early, with
- * @nr_done < @nr: the operations counted in @nr_done were done, and none after them.
+ * if nothing was done, with one exception: see the next paragraph. A signal, or memory that cannot
+ * be read or written, ends it early, with @nr_done < @nr: the operations counted in @nr_done were
+ * done, and none after them.
  *
  * The call takes up to 64 operations at a time. Before it does any of these, it checks that all
  * their results can be stored. If another thread unmaps or protects that memory between the check
@@ -365,11 +375,11 @@ struct twheel_op {
  * event is read: CANCEL the timer, or DRAIN again after the read.
  *
  * A DRAIN continues where the last one ended: call it until it returns 0 with @nr_done 0. Then
- * nothing is armed, except timers that other threads have added, or have armed by reading,
- * meanwhile. A signal, or memory that cannot be written, ends DRAIN early, as it ends SUBMIT. A
- * timer that could not be stored is not lost: it stays armed, with its handle and its deadline. If
- * MOD has re-armed a timer while an event of that timer was being read, DRAIN leaves the timer
- * armed until the read is over.
+ * nothing is armed, with two exceptions: timers that other threads have armed meanwhile, by ADD, by
+ * MOD or by reading an event; and a timer that MOD has re-armed while a read() was storing an event
+ * of that timer, which DRAIN leaves armed until that read() is over. A signal, or memory that
+ * cannot be written, ends a DRAIN early, just as a SUBMIT. A timer that could not be stored is not
+ * lost: it stays armed, with its handle and its deadline.
  *
  * DRAIN may also have written to elements of the array from @nr_done on: ignore what is there.
  */
@@ -409,8 +419,8 @@ struct twheel_batch {
  * read() returns only whole events, as many as are ready and fit. It waits for the first one,
  * unless the file is non-blocking. Events that could not be stored in the caller's memory are not
  * lost: they become ready again, in front of the others. If that happens to several readers at a
- * time, the events that they give back are in no order. However long a reader takes to store its
- * events, no other reader waits for it, and they are not ready for others meanwhile. So if read()
+ * time, the events that they give back are in no order. While a reader stores events, these are not
+ * ready for other readers, and no other reader waits for it, however long that takes. So if read()
  * fails with EAGAIN, poll() would not have returned POLLIN either.
  */
 struct twheel_event {
@@ -452,9 +462,10 @@ struct twheel_event {
  * In all else the command does what the ioctl does. The array must stay until the CQE comes. If
  * another call on the file is in progress, a worker of io_uring waits for that call, and
  * io_uring_enter() does not; meanwhile another request may be done first, unless the two are
- * linked. If a request is cancelled while it waits, it fails with EINTR or ECANCELED, and nothing
- * was done. If it is cancelled while it is in progress, it ends early, as by a signal. Events are
- * read with IORING_OP_READ, or with IORING_OP_READ_MULTISHOT where Linux has it.
+ * linked. If a request is cancelled while it waits, twheel ends it with EINTR, or io_uring itself
+ * with ECANCELED, and nothing was done. If it is cancelled while it is in progress, it ends early,
+ * as by a signal. Events are read with IORING_OP_READ, or with IORING_OP_READ_MULTISHOT where Linux
+ * has it.
  */
 struct twheel_uring {
 	__aligned_u64	ops;

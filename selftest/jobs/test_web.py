@@ -432,8 +432,11 @@ def sent_once(tap):
         d.start()
         for name in ("good", "gone"):
             d.put(name, http=f"{web.url}/{name}")
-        keys = [run(d, name) for name in ("good", "good", "good", "gone", "gone") if over(d, run(d, "good"))]
-        ends = [over(d, key) for key in keys]
+        keys, ends = [], []
+        for name in ("good", "good", "good", "gone", "gone"):
+            over(d, run(d, "good"))
+            keys.append(run(d, name))
+            ends.append(over(d, keys[-1]))
         got = [sum(1 for _, key in web.got if key == wanted) for wanted in keys]
         tap.same([ends, got], [[[(1, "ok", 200)]] * 3 + [[(1, "failed", None)]] * 2, [1] * 5], "an attempt is sent once, if its receiver gives no answer", web.got)
         tap.same(len({address for address, _ in web.got}), len(web.got), "each attempt has a connection of its own")

@@ -448,7 +448,7 @@ class Hasty(Handler):
     protocol_version = "HTTP/1.1"       # by an older one it would say that it closes the connection, and libcurl would stop to send
 
     def do_POST(self):
-        self.send_response(500 if self.path == "/refused" else 200)
+        self.send_response(200)
         self.send_header("Content-Length", "0")
         self.end_headers()
         self.server.waits.wait(60)
@@ -459,33 +459,72 @@ class Hasty(Handler):
 def read_later(tap):
     """A receiver answers before it has read the request. It gets all of it, whether or not its kernel has room for all."""
     with Daemon(**ENV) as d, Receiver(Hasty) as web:
-        web.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
         d.start()
-        sizes = {"/small": 1000, "/big": 1000000, "/refused": 1000001}
+        sizes = {"/small": 1000, "/big": 1000000}
         for path, size in sizes.items():
             d.put(path[1:], http=web.url + path, input="x" * size)
             d.post(f"/v1/jobs{path}/run")
             d.over(path[1:])
         web.waits.set()
-        until(lambda: len(web.got) == 3)
+        until(lambda: len(web.got) == 2)
         tap.same([{path: len(body) for path, body in web.got}, d.stop(), d.unsound()], [sizes, 0, ""], "a receiver may answer before it reads")
         web.shutdown()
+
+
+def in_its_own_network(tap, what, settings, test):
+    """Call @test where the network is set like this."""
+    if os.geteuid():
+        tap.ok(True, f"{what} # SKIP only for root")
+        return
+
+    def there():
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "unshare")
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        for name, value in settings.items():
+            with open(f"/proc/sys/net/ipv4/{name}", "w", encoding="ascii") as file:
+                file.write(value)
+        test()
+
+    thread = threading.Thread(target=there)
+    thread.start()
+    thread.join()
+
+
+class Refuses(Handler):
+    """Refuses a request when it has read the headers, and then reads the rest."""
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.send_response(500)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        time.sleep(0.5)
+        self.server.got.append(len(self.rfile.read(int(self.headers["Content-Length"]))))
+
+
+def refused_early(tap):
+    """A receiver refuses a request of which the daemon's kernel has room for a part only."""
+    what = "a request that is refused early is sent to its end"
+
+    def refused():
+        with Daemon(**ENV) as d, Receiver(Refuses) as web:
+            d.start()
+            d.put("j", http=web.url, input="x" * 1000000)
+            d.post("/v1/jobs/j/run")
+            d.over("j")
+            until(lambda: web.got)
+            tap.same([web.got, d.stop(), d.unsound()], [[1000000], 0, ""], what)
+            web.shutdown()
+
+    in_its_own_network(tap, what, {"tcp_wmem": "4096 16384 16384", "tcp_rmem": "4096 16384 16384"}, refused)
 
 
 def few_ports(tap):
     """There are fewer ports than requests to one address within a minute, the time for which whoever closes a connection first keeps its port."""
     what = "requests use up no ports"
-    if os.geteuid():
-        tap.ok(True, f"{what} # SKIP only for root")
-        return
 
-    def in_its_own_network():
-        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "unshare")
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        for name, value in (("ip_local_port_range", "40000 40099"), ("tcp_tw_reuse", "0")):
-            with open(f"/proc/sys/net/ipv4/{name}", "w", encoding="ascii") as file:
-                file.write(value)
+    def many():
         with Daemon(**ENV) as d, Stubborn() as web:
             d.start("--runs=8")
             d.put("j", http=f"{web.url}/ports", overlap="allow")
@@ -495,9 +534,7 @@ def few_ports(tap):
             tap.same([len(rows), failed, d.stop(), d.unsound()], [400, [], 0, ""], what, d.stderr())
             web.shutdown()
 
-    thread = threading.Thread(target=in_its_own_network)
-    thread.start()
-    thread.join()
+    in_its_own_network(tap, what, {"ip_local_port_range": "40000 40099", "tcp_tw_reuse": "0"}, many)
 
 
 def away(tap, web):
@@ -564,7 +601,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(48)
+    tap = Tap(49)
     web = Receiver()
     with Remote(f"--lease={LEASE}s", **ENV) as d:
         d.args = (*d.args, d.sendmail(f"case $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
@@ -599,6 +636,7 @@ def main():
     silent_names(tap)
     sent_once(tap)
     read_later(tap)
+    refused_early(tap)
     few_ports(tap)
     away(tap, web)
     tap.done()

@@ -326,7 +326,8 @@ END {
 	print "Written by `bench/kernel/report.awk`, not by hand. What is measured, and how, is said in"
 	print "`bench/kernel/twheel_bench.c`, and where, in `run.sh` beside it. Figures in ns are medians of five boots,"
 	print "and those of a minute of three. The spread goes from the least boot to the most: five enclose the true"
-	print "median with a probability of 94 %, three with 75 %."
+	print "median with a probability of 94 %, three with 75 %. Parts of before 2026-11-28 were measured in one boot, and"
+	print "their spread is that of its rounds."
 	print ""
 	print_environment()
 	print "\n![What arming, re-arming, cancelling and expiring cost](pictures/kernel-cost.svg)"

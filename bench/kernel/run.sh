@@ -175,7 +175,7 @@ uml-expire() {
 	local jobs='' n
 
 	for n in $(sizes $((NMAX < 1000000 ? NMAX : 1000000))); do
-		jobs+=" $(job run=busy range=1000 n="$n" rounds=1 hard=0)"
+		jobs+=" $(job run=busy range=1000 n="$n" rounds=3 hard=0)"
 	done
 	uml 5 "$jobs"
 }

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 out=$top/build/coverage
-small=(-DWHEEL_R0=3 -DWHEEL_R1=3 -DWHEEL_R2=2 -DWHEEL_R3=4 -DWHEEL_R4=3 -DWHEEL_BIG=2)
+read -ra small < <(sed -n 's/^SMALL[[:space:]]*:= //p' "$top/selftest/wheel/Makefile")
 
 # one TEST GEOMETRY FLAG...: run one test
 one() {

@@ -23,8 +23,14 @@ $4 == "environment" {
 
 $6 != "text" { take($1 SUBSEP $2 SUBSEP $3 SUBSEP $4 SUBSEP $5, $6, $7) }
 
-function take(key, of, list,	v, n, out) {
-	n = sorted(list, v)
+function take(key, of, list,	v, n, i, k, x, out) {
+	n = split(list, v, " ")
+	for (i = 2; i <= n; i++) {
+		x = v[i]
+		for (k = i - 1; k > 0 && v[k] + 0 > x + 0; k--)
+			v[k + 1] = v[k]
+		v[k + 1] = x
+	}
 	out = int((n - 2 * sqrt(n)) / 2)
 	out = out > 0 ? out : 0
 	value[key] = v[int(n / 2) + 1]

@@ -53,7 +53,7 @@ measure() {
 # report AWK... TSV: to stdout, and to the file DOC if it is all of committed sources. With DOC the
 # figures are kept in doc/data, and the pictures drawn from them.
 report() {
-	local tsv=${!#} file programs=(-f bench/sorted.awk -f bench/common.awk)
+	local tsv=${!#} file programs=(-f bench/common.awk)
 
 	for file in "${@:1:$#-1}"; do
 		programs+=(-f "$file")
@@ -69,21 +69,19 @@ report() {
 
 # medians: of figures on stdin, which have a line for each boot: a line with the median of each boot
 medians() {
-	awk -f bench/sorted.awk -f <(cat <<-'EOF'
-		BEGIN { FS = OFS = "\t" }
+	awk -f bench/common.awk -f <(cat <<-'EOF'
+		BEGIN { OFS = FS }
 		{
-			n = sorted($7, v)
-			key = $1 FS $2 FS $3 FS $4 FS $5 FS $6
-			if (key in list) {
-				list[key] = list[key] " " v[int(n / 2) + 1]
-			} else {
-				keys[++nr] = key
-				list[key] = v[int(n / 2) + 1]
-			}
+			figure_of = $1 FS $2 FS $3 FS $4 FS $5 FS $6
+			if (!(figure_of in medians))
+				order[++nr_figures] = figure_of
+			else
+				medians[figure_of] = medians[figure_of] " "
+			medians[figure_of] = medians[figure_of] value[$1, $2, $3, $4, $5]
 		}
 		END {
-			for (i = 1; i <= nr; i++)
-				print keys[i], list[keys[i]]
+			for (i = 1; i <= nr_figures; i++)
+				print order[i], medians[order[i]]
 		}
 	EOF
 	)

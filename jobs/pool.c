@@ -56,8 +56,8 @@ void pool_spare(void)
 }
 
 /*
- * Has this daemon stood still, since it waited for an answer of the server, or was stopped? While
- * there are runs that runners have, this is called each second, by way of look_again().
+ * Has this daemon stood still, since it waited for an answer of the server, or was stopped? This is
+ * called each second, by way of look_again().
  */
 static bool stood_still(int64_t boot)
 {

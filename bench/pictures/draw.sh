@@ -43,7 +43,7 @@ mkdir -p doc/pictures
 [ $# != 0 ] || set -- doc/data/bench-*.tsv
 for tsv; do
 	benchmark=$(basename "$tsv" .tsv)
-	awk -f bench/sorted.awk -f bench/common.awk -f bench/user/life.awk -f bench/pictures/data.awk "$tsv" >"$tmp/data"
+	awk -f bench/common.awk -f bench/user/life.awk -f bench/pictures/data.awk "$tsv" >"$tmp/data"
 	for picture in bench/pictures/"${benchmark#bench-}"-*.gp; do
 		[ ! -e "$picture" ] || draw "$picture"
 	done

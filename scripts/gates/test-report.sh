@@ -19,7 +19,7 @@ calls() {
 
 	shift
 	[ $# = 0 ] || printf '%s\n' "$@" | tr / '\t' >"$tmp/tsv"
-	awk -f bench/sorted.awk -f <(cat bench/common.awk; echo "END { $program }") "$tmp/tsv"
+	awk "$(cat bench/common.awk) END { $program }" "$tmp/tsv"
 }
 
 # figure VALUES: print the cell for these values
@@ -120,7 +120,7 @@ life() {
 
 user() {
 	life "$1" | tr / '\t' >"$tmp/tsv"
-	awk -f bench/sorted.awk -f bench/common.awk -f bench/user/life.awk -f bench/user/report.awk "$tmp/tsv"
+	awk -f bench/common.awk -f bench/user/life.awk -f bench/user/report.awk "$tmp/tsv"
 }
 
 # row NAME TABLE: of the report, the row that begins so in the table below a heading
@@ -158,7 +158,7 @@ same "a goal that is not met is missed" "| a life, dense: timerfd | ≥ 25 | **1
 	echo "tcg/wakes/1000/twheel/wake-ups/a tick/1"
 	echo "tcg/periodic/10000/posix/missing/text/Resource temporarily unavailable"
 } | tr / '\t' >"$tmp/tsv"
-awk -f bench/sorted.awk -f bench/common.awk -f bench/user/life.awk -f bench/user/report.awk "$tmp/tsv" >"$tmp/md"
+awk -f bench/common.awk -f bench/user/life.awk -f bench/user/report.awk "$tmp/tsv" >"$tmp/md"
 same "what was not possible is named with its workload" \
 	"| tcg | periodic | 10000 | posix | Resource temporarily unavailable |" "$(row tcg 'not possible')"
 same "the spread of a life is the sum of those of its parts" " 1000 ±500 " "$(row twheel '1000, dense' | cut -d '|' -f 10)"
@@ -179,7 +179,7 @@ kernel() {
 		uml/pending-1000000/1000/twheel-rel/put-off/ns/"30 31 32" uml/pending-1000000/1000/timer_list-rel/put-off/ns/"15 16 16" \
 		uml/pending-60000/1000/twheel-rel/put-off/ns/"31 32 33" uml/pending-60000/1000/timer_list-rel/put-off/ns/"16 16 16" |
 		tr / '\t' >"$tmp/tsv"
-	awk -f bench/sorted.awk -f bench/common.awk -f bench/kernel/report.awk "$tmp/tsv" >"$tmp/md"
+	awk -f bench/common.awk -f bench/kernel/report.awk "$tmp/tsv" >"$tmp/md"
 }
 
 kernel "19 19.5 20"
@@ -220,18 +220,18 @@ same "its summary gives the range, and hrtimer beside it" \
 
 printf '%s\n' "native/1..1000000/100000/wheel/expire/ns/117 118 119" "native/1..1000000/100000/whole-bucket/expire/ns/74 75 76" |
 	tr / '\t' >"$tmp/tsv"
-awk -f bench/sorted.awk -f bench/common.awk -f bench/wheel/report.awk "$tmp/tsv" >"$tmp/md"
+awk -f bench/common.awk -f bench/wheel/report.awk "$tmp/tsv" >"$tmp/md"
 what="expire, 1..1000000 ticks, n = 100000, whole-bucket's = 1"
 same "the wheel's goal of whole buckets is one of all loads" "| $what | 1.1 | 1.57 (1.54 … 1.61) | **missed** |" \
 	"$(row "$what" numbers)"
 
 printf '%s\n' "icount/irqs-off/1/munmap, 64 MB/instructions/count/228213" icount/irqs-off/1/ADD/instructions/count/2000 \
 	"icount/irqs-off/1/close, a million timers/instructions/count/227592" | tr / '\t' >"$tmp/tsv"
-awk -f bench/sorted.awk -f bench/common.awk -f bench/kernel/report.awk "$tmp/tsv" >"$tmp/md"
+awk -f bench/common.awk -f bench/kernel/report.awk "$tmp/tsv" >"$tmp/md"
 what="the same in a call of the device, whatever turned them off"
 same "close() counts for how long interrupts are off, munmap() does not" "| $what | 12800 | 227592 | **missed** |" "$(row "$what" numbers)"
 
-lib() { printf '%s\n' "$@" | tr / '\t' >"$tmp/tsv"; awk -f bench/sorted.awk -f bench/common.awk -f bench/lib/report.awk "$tmp/tsv" >"$tmp/md"; }
+lib() { printf '%s\n' "$@" | tr / '\t' >"$tmp/tsv"; awk -f bench/common.awk -f bench/lib/report.awk "$tmp/tsv" >"$tmp/md"; }
 
 lib native/1..60000/1000/twheel/cancel/ns/"38 39 40" native/1..60000/1000/libevent/cancel/ns/"22 22 22" \
 	native/1..60000/1000/twheel/first/ns/"54 55 56" native/1..60000/1000/libevent/first/ns/"52 52 52" \
@@ -254,11 +254,11 @@ same "a worst call that only one run has seen is not hidden" \
 	"| worst add of 1000 tasks | 200 µs | 10 µs (10 … 393) | inside the noise |" "$(row "worst add of 1000 tasks" numbers)"
 
 printf 'native\tbacklog\t0\tpg-1\tfirings/s\t1/s\t43192\n' >"$tmp/tsv"
-awk -f bench/sorted.awk -f bench/common.awk -f bench/jobs/report.awk "$tmp/tsv" >"$tmp/md"
+awk -f bench/common.awk -f bench/jobs/report.awk "$tmp/tsv" >"$tmp/md"
 what="firings/s, PostgreSQL, one node"
 same "jobs that were measured once are not judged" "| $what | at least 40000 | 43192 | one value |" "$(row "$what" numbers)"
 printf 'native\tbacklog\t0\tpg-1\tfirings/s\t1/s\t%s\n' 43192 39000 44000 >"$tmp/tsv"
-awk -f bench/sorted.awk -f bench/common.awk -f bench/jobs/report.awk "$tmp/tsv" >"$tmp/md"
+awk -f bench/common.awk -f bench/jobs/report.awk "$tmp/tsv" >"$tmp/md"
 same "a row for each repetition: they are judged by their spread" \
 	"| $what | at least 40000 | 43192 (39000 … 44000) | inside the noise |" "$(row "$what" numbers)"
 
@@ -267,7 +267,7 @@ same "a row for each repetition: they are judged by their spread" \
 # series NAME TSV-LINE...: print the points of that series
 series() {
 	printf '%s\n' "${@:2}" | tr / '\t' >"$tmp/tsv"
-	awk -f bench/sorted.awk -f bench/common.awk -f bench/user/life.awk -f bench/pictures/data.awk "$tmp/tsv" |
+	awk -f bench/common.awk -f bench/user/life.awk -f bench/pictures/data.awk "$tmp/tsv" |
 		awk -v name="# $1" '$0 == name { on = 1; next } /^$/ { on = 0 } on' | tr '\t\n' ' ;'
 }
 
@@ -283,7 +283,7 @@ same "a life is the sum of its parts" "10 15;" \
 # ---- the commit that figures name, in a tree of its own ----
 
 mkdir -p "$tmp/tree"/doc/data
-cp --parents scripts/lib.sh scripts/long/measured.sh scripts/docs/docs-fresh.sh bench/{sorted,common}.awk bench/common.sh "$tmp/tree"
+cp --parents scripts/lib.sh scripts/long/measured.sh scripts/docs/docs-fresh.sh bench/common.awk bench/common.sh "$tmp/tree"
 cd "$tmp/tree"
 export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@example.org GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@example.org
 commit() { git add -A && git commit -qm "$1" && git rev-parse --short=12 HEAD; }

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # coverage.sh: report which lines and branches the tests reach: those of wheel.h in native tests, those
-# of twheel.c and twheel_chardev.c in user-mode Linux, without the headers that these include. If no test reaches a line, that is a failure, unless
-# scripts/long/coverage.expected says why. If a test reaches a line that is listed there, that is a
-# failure, too.
+# of twheel.c and twheel_chardev.c in user-mode Linux, without the headers that these include. If no
+# test reaches a line, that is a failure, unless scripts/long/coverage.expected says why. If a test
+# reaches a line that is listed there, that is a failure, too.
 . "$(dirname "$0")/../lib.sh"
 
 out=$top/build/coverage

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-# debug.sh: run the tests of the device and of twheel.h in debugging kernels with SMP and preemption, but not
-# those that count instructions, nor those of isolated CPUs; `make debug`. If such a kernel reports anything, that is a failure. Ends with the line "N passed, N failed".
+# debug.sh: run the tests of the device and of twheel.h in debugging kernels with SMP and preemption,
+# but not those that count instructions, nor those of isolated CPUs; `make debug`. If such a kernel
+# reports anything, that is a failure. Ends with the line "N passed, N failed".
 #
 # The kernels are those of debug.config (KASAN, lockdep and others) and kcsan.config, built
 # once. KCSAN continues after a report; only reports about our code count, see verdict.sh. First,

@@ -23,11 +23,6 @@ static void expect_event(const struct twheel_event *ev, clockid_t clock,
 	CHECK(ev->expires_ns <= now);
 }
 
-static u64 tick_after(u64 ns, u64 tick)
-{
-	return (ns + tick - 1) / tick * tick;
-}
-
 static void fresh_info(void)
 {
 	int fd = dev_open(0);

@@ -25,12 +25,17 @@ static unsigned int seen[ALL];
 static bool was_over[ALL];		/* its deadline was over when it was armed */
 static u64 seed = 7, last;
 
-static void add_one(int fd, clockid_t clock, u32 i)
+static void add_one(int fd, clockid_t clock, u64 tick, u32 i)
 {
 	struct twheel_op op = { .flags = TWHEEL_F_ABS, .user_data = i };
 
-	/* Some deadlines are over, some are near, and a few are far. */
+	/*
+	 * Some deadlines are over, some are near, and a few are far. Each third one is the
+	 * beginning of a tick.
+	 */
 	deadline[i] = now_ns(clock) - MS + rnd(&seed) % SPAN + (i % 16 == 5 ? HOUR : 0);
+	if (i % 3 == 0)
+		deadline[i] = tick_after(deadline[i], tick);
 	op.expires_ns = deadline[i];
 	CHECK_EQ(op_ioctl(fd, TWHEEL_IOC_ADD, &op), 0);
 	was_over[i] = deadline[i] <= now_ns(clock);
@@ -44,7 +49,7 @@ static u32 read_some(int fd, clockid_t clock, u64 tick)
 	int n = read_events(fd, ev, ARRAY_SIZE(ev));
 
 	for (int k = 0; k < n; k++) {
-		u64 i = ev[k].user_data, due = ev[k].expires_ns / tick;
+		u64 i = ev[k].user_data, due = tick_after(ev[k].expires_ns, tick);
 
 		if (!CHECK(i < ALL && ev[k].handle == handle[i]))
 			continue;
@@ -106,17 +111,17 @@ static void grow_once(clockid_t clock, u64 tick)
 	CHECK_EQ(setup(fd, &s), 0);
 	memset(seen, 0, sizeof(seen));
 	last = 0;
-	add_one(fd, clock, 0);
+	add_one(fd, clock, tick, 0);
 	info(fd, &i);
 	small = i.mem_bytes;
 	for (n = 1; n < FIRST; n++)
-		add_one(fd, clock, n);
+		add_one(fd, clock, tick, n);
 	for (; n < ALL; n++) {
 		/*
 		 * The first of these makes the file grow: a timer that has expired keeps its slot
 		 * until its event is read, and none has been read, however long the host took.
 		 */
-		add_one(fd, clock, n);
+		add_one(fd, clock, tick, n);
 		if (n % 50 == 0) {
 			got += change_some(fd, clock, n);
 			got += read_some(fd, clock, tick);

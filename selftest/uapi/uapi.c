@@ -112,6 +112,11 @@ u64 now_ns(clockid_t clock)
 	return (u64)ts.tv_sec * SEC + (u64)ts.tv_nsec;
 }
 
+u64 tick_after(u64 ns, u64 tick)
+{
+	return (ns + tick - 1) / tick * tick;
+}
+
 void sleep_ms(unsigned int ms)
 {
 	struct timespec ts = {

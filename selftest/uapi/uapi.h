@@ -84,6 +84,8 @@ void skip_test(const char *reason);
 bool failed(void);
 
 u64 now_ns(clockid_t clock);
+/* The beginning of the tick in which a timer with the deadline @ns expires, in ns. */
+u64 tick_after(u64 ns, u64 tick);
 void sleep_ms(unsigned int ms);
 /* Wait until CLOCK_MONOTONIC shows @time. */
 void sleep_until(u64 time);

@@ -238,8 +238,9 @@ static rare void timerfd_set(struct embedded *e, u64 when)
 		its.it_value.tv_nsec = (long)(when % NSEC_PER_SEC);
 	}
 	if (timerfd_settime(e->base.fd, e->settable ? TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET :
-						      TFD_TIMER_ABSTIME, &its, NULL)) {
-		/* ECANCELED: the clock was set just now. No read() of the timerfd will say so. */
+						      TFD_TIMER_ABSTIME, &its, NULL) &&
+	    errno == ECANCELED) {
+		/* The clock was set just now. No read() of the timerfd will say so. */
 		clock_was_set(e);
 		timerfd_set(e, 0);
 	}

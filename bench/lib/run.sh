@@ -72,5 +72,5 @@ scripts/deps.sh bench-lib
 quiet make -C lib O="$PWD/$out" "$PWD/$out/libtwheel.a"
 quiet make -C bench/lib O="$PWD/$out"
 [ -z "$base" ] || build_base
-measure $out $tsv environment sched single callgrind
+measure $out $tsv sched single callgrind
 report bench/lib/report.awk $tsv

@@ -620,6 +620,21 @@ static void levels(void)
 	twheel_close(w);
 }
 
+/* The program closes the descriptor, which it must not do. No call may crash, or never return. */
+static void closed(void)
+{
+	struct twheel *w = wheel_new(NULL);
+	int fd = twheel_fd(w), err;
+	uint64_t handle;
+
+	close(fd);
+	err = twheel_add(w, &handle, 1, MS, 0, 0);
+	CHECK(!err || err == -EBADF);
+	/* Give twheel_close() a descriptor that it can close. */
+	CHECK_EQ(dup2(STDERR_FILENO, fd), fd);
+	twheel_close(w);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -646,6 +661,7 @@ int main(void)
 		{ earlier, "an earlier timer wakes a reader that waits for a later one" },
 		{ levels, "twheel_get_levels() counts the timers of each level" },
 		{ boottime, "CLOCK_BOOTTIME and a tick of 100 us" },
+		{ closed, "a program that closes the descriptor harms itself only" },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests));

@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -24,8 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/time.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,10 +35,9 @@
 #define TRIES		3
 #define TRY_AGAIN_NS	(10 * NS_PER_S)
 #define CALL_US		(30 * US_PER_S)
-#define MAIL_S		60U	/* sendmail only puts the mail into a queue */
-#define LOOKS		10	/* a second, at what sendmail prints */
-#define SAID_MAX	1048576	/* if sendmail prints more, only the first bytes are kept */
-#define SAID_FIRST	4096
+#define MAIL_US		(60 * US_PER_S)	/* sendmail only puts the mail into a queue */
+#define LOOK_MS		100	/* how often, if there is no descriptor for the end of sendmail */
+#define SAID_MAX	4096	/* if sendmail prints more, only the first bytes are kept */
 #define AT_ONCE		64	/* mails at once, and as many requests, if there are descriptors */
 #define FILES_EACH	32	/* of so many descriptors a mail may have one, and a request */
 #define SHARE		4	/* of those at once a quarter may be of one job */
@@ -95,7 +94,7 @@ struct sender {
  * @timer:	the scheduler's task that begins the next attempt, if it is in the list @later
  * @keeper:	the process that ends when sendmail has, and leads its group: see keep(); its id
  *		is 0 if there is none
- * @said:	if there is a keeper: a file that has what sendmail has printed
+ * @said:	if there is a keeper: a file with the beginning of what sendmail has printed
  */
 struct alarm {
 	TAILQ_ENTRY(alarm)	in_all;
@@ -338,21 +337,27 @@ static int mail_file(const struct alarm *alarm)
 	return fd;
 }
 
-/* Start sendmail, in the group of its keeper. Returns 0 or an errno. */
-static int spawn(char *address, pid_t *pid)
+/* Start sendmail, which prints to @out, in the group of its keeper. Returns 0 or an errno. */
+static int spawn(char *address, int out, pid_t *pid)
 {
 	char *const argv[] = { "sendmail", "-i", "--", address, NULL };
+	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t none, all;
 	int err;
 
 	sigemptyset(&none);
 	sigfillset(&all);
+	sigdelset(&all, SIGPIPE);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	err = posix_spawn(pid, sendmail, NULL, &attr, argv, environ);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&files, out, STDERR_FILENO);
+	err = posix_spawn(pid, sendmail, &files, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attr);
 	return err;
 }
@@ -390,59 +395,77 @@ static void mail_is_late(void)
 	kill(0, SIGKILL);
 }
 
-/* In the keeper: keep only the beginning of what sendmail prints, if that is much. */
-static void trim_said(void)
+/*
+ * In the keeper: read a part of what sendmail prints. The first SAID_MAX bytes go to @said, and the
+ * rest nowhere. Returns false at the end, or if there is nothing yet and the pipe does not wait.
+ */
+static bool read_said(int from, int said)
 {
-	struct stat said;
+	static size_t room = SAID_MAX;
+	char part[65536];
+	ssize_t n = read(from, part, sizeof(part));
 
-	if (!fstat(STDERR_FILENO, &said) && said.st_blocks > SAID_MAX / 512)
-		fallocate(STDERR_FILENO, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, SAID_FIRST,
-			  said.st_size);
+	if (n <= 0)
+		return false;
+	n = write(said, part, (size_t)n < room ? (size_t)n : room);
+	if (n > 0)
+		room -= (size_t)n;
+	return true;
 }
 
-/* In the keeper, LOOKS times a second. */
-static void look_at_mail(int sig)
+static bool mail_is_over(void)
 {
-	static unsigned int looks;
+	siginfo_t info = { 0 };
 
-	(void)sig;
-	if (++looks == MAIL_S * LOOKS)
-		mail_is_late();
-	trim_said();
+	return waitid(P_PID, (id_t)mail_pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
+}
+
+/* In the keeper: read what sendmail prints, until it has ended or its time is over. */
+static void mind_mail(int from, int said)
+{
+	int64_t end = boot_us() + MAIL_US, left;
+	struct pollfd fds[] = {
+		{ .fd = (int)syscall(SYS_pidfd_open, mail_pid, 0), .events = POLLIN },
+		{ .fd = from, .events = POLLIN },
+	};
+
+	while (!mail_is_over()) {
+		left = end - boot_us();
+		if (left <= 0)
+			mail_is_late();
+		poll(fds, 2, fds[0].fd < 0 ? LOOK_MS : (int)(left / US_PER_MS) + 1);
+		if (fds[1].revents && !read_said(from, said))
+			fds[1].fd = -1;
+	}
+	/* What it has left may print for ever. What it has printed itself is in the pipe. */
+	fcntl(from, F_SETFL, O_NONBLOCK);
+	read_said(from, said);
 }
 
 /*
  * The keeper of a sendmail: a process between sendmail and the daemon, which ends sendmail if that
  * takes too long. The daemon may die before, so the daemon itself cannot do this. The keeper has no
- * descriptors but @mail, and @said, to which sendmail prints. So nothing of the daemon's stays open
- * if the daemon dies. @said is a file and not a pipe, so sendmail never waits for a reader. If
- * processes of sendmail lose their parent, they become children of the keeper, so that it finds
- * them. When sendmail has ended, nobody trims the file any more, so what sendmail has left can
- * write nothing more to it. The keeper's status is 0 if sendmail's is.
+ * descriptors but @mail, @said and a pipe, to which sendmail prints. So nothing of the daemon's
+ * stays open if the daemon dies. The keeper reads the pipe all the time, so sendmail never waits
+ * for a reader, and what it prints takes little memory. When sendmail has ended, nobody reads the
+ * pipe any more, and what sendmail has left can print nothing. That may still deliver the mail, so
+ * it ignores SIGPIPE, as the daemon does. If processes of sendmail lose their parent, they become
+ * children of the keeper, so that it finds them. The keeper's status is 0 if sendmail's is.
  */
 noreturn static void keep(char *address, int mail, int said)
 {
-	static const struct itimerval often = {
-		.it_value.tv_usec = US_PER_S / LOOKS, .it_interval.tv_usec = US_PER_S / LOOKS,
-	};
-	sigset_t late;
-	int status;
+	int pipe[2], status = 1;
 
 	setpgid(0, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	dup2(mail, STDIN_FILENO);
 	dup2(said, STDOUT_FILENO);
-	dup2(said, STDERR_FILENO);
-	closefrom(STDERR_FILENO + 1);
-	sigemptyset(&late);
-	sigaddset(&late, SIGALRM);
-	signal(SIGALRM, look_at_mail);
-	sigprocmask(SIG_UNBLOCK, &late, NULL);
-	setitimer(ITIMER_REAL, &often, NULL);
-	if (spawn(address, &mail_pid) || waitpid(mail_pid, &status, 0) < 0)
-		status = 1;
-	trim_said();
-	fcntl(STDERR_FILENO, F_ADD_SEALS, F_SEAL_WRITE);
+	closefrom(STDERR_FILENO);
+	if (pipe2(pipe, O_CLOEXEC) || spawn(address, pipe[1], &mail_pid))
+		_exit(1);
+	close(pipe[1]);
+	mind_mail(pipe[0], STDOUT_FILENO);
+	waitpid(mail_pid, &status, 0);
 	_exit(!!status);
 }
 
@@ -467,7 +490,7 @@ static int start_mail(struct alarm *alarm, int mail, int said)
 static void try_mail(struct alarm *alarm)
 {
 	int mail = mail_file(alarm);
-	int said = mail < 0 ? -1 : memfd_create("said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int said = mail < 0 ? -1 : memfd_create("said", MFD_CLOEXEC);
 	int err = start_mail(alarm, mail, said);
 
 	if (mail >= 0)

@@ -1153,11 +1153,12 @@ static void mind_the_lease(void)
 /* Join the store. If there is no room on its disk, old logs may go first. */
 static int join(void)
 {
-	int err = store_join(store, old_life());
+	int64_t next, old = old_life(&next);
+	int err = store_join(store, old, next);
 
 	for (bool more = true; err == -ENOSPC && more;) {
 		more = make_room();
-		err = store_join(store, old_life());
+		err = store_join(store, old, next);
 	}
 	return err;
 }

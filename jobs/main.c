@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -444,41 +445,66 @@ static void open_file(void)
 	free(file);
 }
 
-static int open_life(int flags)
+/*
+ * What the file "life" says: the number and the key of the last life in this directory; and if its
+ * daemon has died while it began, the key of the life that it may have begun. With these keys the
+ * next daemon need not wait until the leases of these lives are over. If they cannot be kept, that
+ * is the only harm.
+ */
+static struct {
+	long long	nr;
+	long long	key;
+	long long	next;
+} life;
+
+static void read_life(void)
 {
-	char *path = format("%s/life", options.state);
-	int fd = open(path, flags | O_CLOEXEC, 0600);
+	char *path = format("%s/life", options.state), text[96] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	free(path);
-	return fd;
-}
-
-int64_t old_life(void)
-{
-	int fd = open_life(O_RDONLY);
-	long long life, key = 0;
-	char text[64] = "";
-
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0 ||
-	    sscanf(text, "%lld %lld", &life, &key) < 2)
-		key = 0;
+	memset(&life, 0, sizeof(life));
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
+		sscanf(text, "%lld %lld %lld", &life.nr, &life.key, &life.next);
 	if (fd >= 0)
 		close(fd);
-	return key;
+	free(path);
 }
 
-/*
- * Keep the number of this life and its key, so that the next one need not wait until the lease is
- * over. If they cannot be kept, that is the only harm.
- */
+/* Replace the file as a whole: the daemon may be killed at any moment. */
+static void write_life(void)
+{
+	char *path = format("%s/life", options.state), *new = format("%s.new", path);
+	int fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	bool bad = fd < 0 || dprintf(fd, "%lld %lld %lld\n", life.nr, life.key, life.next) < 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (!bad)
+		rename(new, path);
+	free(new);
+	free(path);
+}
+
+int64_t old_life(int64_t *next)
+{
+	if (store->many)
+		read_life();
+	if (!life.next && getrandom(&life.next, sizeof(life.next), 0) != sizeof(life.next))
+		life.next = 0;
+	if (store->many)
+		write_life();
+	*next = life.next;
+	return life.key;
+}
+
 void keep_life(void)
 {
-	int fd = store->many ? open_life(O_WRONLY | O_CREAT | O_TRUNC) : -1;
-
-	if (fd < 0)
+	if (!store->many)
 		return;
-	dprintf(fd, "%lld %lld\n", (long long)store->life, (long long)store->key);
-	close(fd);
+	life.nr = store->life;
+	life.key = store->key;
+	life.next = 0;
+	write_life();
 }
 
 /* ---- the socket --------------------------------------------------------------------- */

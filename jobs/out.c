@@ -24,6 +24,7 @@
 
 #define CONNECT_MS	30000L
 #define DROPPED_MAX	1048576		/* as much of an answer is read for nothing */
+#define READS_NS	(10 * NS_PER_S)	/* for so long a receiver that has answered may not read */
 
 /**
  * struct call - a request that was sent, or is being sent
@@ -36,6 +37,10 @@
  * @room:	how much memory it has
  * @dropped:	how many bytes of the answer were more than the caller wants
  * @too_long:	there is more of the answer than the caller can use
+ * @waits:	libcurl waits for more of the answer
+ * @early:	the headers of the answer were there before the request was sent
+ * @sent:	how much of the body was sent when look_at_early() looked last
+ * @look:	the scheduler's task of look_at_early(), or 0
  * @error:	filled in by libcurl: why there is no answer
  */
 struct call {
@@ -48,6 +53,10 @@ struct call {
 	size_t			room;
 	size_t			dropped;
 	bool			too_long;
+	bool			waits;
+	bool			early;
+	curl_off_t		sent;
+	uint64_t		look;
 	char			error[CURL_ERROR_SIZE];
 };
 
@@ -55,6 +64,33 @@ static CURLM *multi;
 static uint64_t timer;
 
 /* ---- libcurl in the loop ------------------------------------------------------------ */
+
+static curl_off_t size_of(const struct call *call, CURLINFO what)
+{
+	curl_off_t size = -1;
+
+	curl_easy_getinfo(call->easy, what, &size);
+	return size;
+}
+
+/* How much of the body of the answer is missing. Negative if nobody knows. */
+static curl_off_t missing(const struct call *call)
+{
+	curl_off_t size = size_of(call, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
+
+	return size < 0 ? -1 : size - size_of(call, CURLINFO_SIZE_DOWNLOAD_T);
+}
+
+/*
+ * Is there an answer? Also if the receiver has answered early, and then closed the connection while
+ * the request was still being sent to it.
+ */
+static bool has_answer(const struct call *call, CURLcode result)
+{
+	if (call->early && (result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR))
+		return missing(call) <= 0;
+	return !result || call->dropped > DROPPED_MAX;
+}
 
 /* A call is over: tell its owner, who may begin another one. */
 static void call_over(CURL *easy, CURLcode result)
@@ -64,7 +100,7 @@ static void call_over(CURL *easy, CURLcode result)
 	long status = 0, err = 0;
 
 	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
-	if (!result || call->dropped > DROPPED_MAX)
+	if (has_answer(call, result))
 		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &err);
 	reply.status = (int)status;
@@ -128,8 +164,8 @@ static int set_timer(CURLM *curl, long ms, void *arg)
 static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *closure)
 {
 	struct source *source = closure;
+	struct call *call;
 
-	(void)easy;
 	(void)arg;
 	if (what == CURL_POLL_REMOVE) {
 		if (source)
@@ -144,6 +180,8 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *closur
 		*source = (struct source) { .fd = fd, .ready = call_ready };
 		curl_multi_assign(multi, fd, source);
 	}
+	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
+	call->waits = what & CURL_POLL_IN;
 	source_want(source, (what & CURL_POLL_IN ? EPOLLIN : 0U) |
 			    (what & CURL_POLL_OUT ? EPOLLOUT : 0U));
 	return 0;
@@ -249,14 +287,64 @@ static bool is_connection(const struct call *call)
 	       ntohs(from.sin6_port) == port;
 }
 
+static bool is_sent(const struct call *call)
+{
+	return size_of(call, CURLINFO_SIZE_UPLOAD_T) == (curl_off_t)call->what.size;
+}
+
 /* Has the receiver's kernel acknowledged all of the request? */
 static bool is_received(const struct call *call)
 {
-	curl_off_t sent;
 	int left;
 
-	curl_easy_getinfo(call->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-	return sent == (curl_off_t)call->what.size && !ioctl(call->fd, SIOCOUTQ, &left) && !left;
+	return is_sent(call) && !ioctl(call->fd, SIOCOUTQ, &left) && !left;
+}
+
+static void look_at_early(void *arg, const struct twheel_task_info *task);
+
+static void look_again(struct call *call)
+{
+	struct twheel_task task = {
+		.fn = look_at_early, .arg = call, .when_ns = READS_NS,
+	};
+
+	call->sent = size_of(call, CURLINFO_SIZE_UPLOAD_T);
+	if (twheel_sched_add(sched, &task, &call->look))
+		call->look = 0;
+}
+
+/*
+ * The answer was there early. The request is sent to its end all the same, but only while the
+ * receiver reads it. Otherwise a run might never be over though all of its answer is there.
+ */
+static void look_at_early(void *arg, const struct twheel_task_info *task)
+{
+	struct call *call = arg;
+
+	(void)task;
+	call->look = 0;
+	if (is_sent(call))
+		return;
+	if (!call->waits && call->sent == size_of(call, CURLINFO_SIZE_UPLOAD_T))
+		call_over(call->easy, CURLE_SEND_ERROR);
+	else
+		look_again(call);
+}
+
+/* The headers of the answer are there. */
+static void answer_begins(struct call *call)
+{
+	static const struct linger reset = { .l_onoff = 1 };
+	long status = 0;
+
+	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status < 200)
+		return;
+	if (is_connection(call) && is_received(call))
+		setsockopt(call->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	call->early = !is_sent(call);
+	if (call->early)
+		look_again(call);
 }
 
 /*
@@ -267,13 +355,10 @@ static bool is_received(const struct call *call)
  */
 static size_t take_header(char *data, size_t one, size_t size, void *closure)
 {
-	static const struct linger reset = { .l_onoff = 1 };
-	const struct call *call = closure;
-
 	(void)data;
 	(void)one;
-	if (size <= strlen("\r\n") && is_connection(call) && is_received(call))
-		setsockopt(call->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	if (size <= strlen("\r\n"))
+		answer_begins(closure);
 	return size;
 }
 
@@ -299,7 +384,10 @@ static bool set_options(struct call *call, const struct post *what)
 	if (!what->keep) {
 		set(call, &bad, CURLOPT_HEADERFUNCTION, take_header);
 		set(call, &bad, CURLOPT_HEADERDATA, call);
+		set(call, &bad, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	}
+	/* A connection for one request has no use for more. */
+	set(call, &bad, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	set(call, &bad, CURLOPT_FRESH_CONNECT, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_FORBID_REUSE, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_NOSIGNAL, 1L);
@@ -338,6 +426,8 @@ struct call *call_begin(const struct post *what)
 
 void call_cancel(struct call *call)
 {
+	if (call->look)
+		twheel_sched_cancel(sched, call->look, 0);
 	if (call->easy) {
 		curl_multi_remove_handle(multi, call->easy);
 		curl_easy_cleanup(call->easy);

@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "sql.h"
 
@@ -284,10 +283,9 @@ const char *store_error(struct store *store)
 
 /* ---- lives -------------------------------------------------------------------------- */
 
-int store_join(struct store *store, int64_t old)
+int store_join(struct store *store, int64_t old, int64_t key)
 {
-	if (getrandom(&store->key, sizeof(store->key), 0) != sizeof(store->key))
-		store->key = 0;
+	store->key = key;
 	return store->ops->join(store, old);
 }
 

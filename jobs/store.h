@@ -393,10 +393,10 @@ void store_close(struct store *store);
 const char *store_error(struct store *store);
 
 /*
- * Begin a life. @old is the key of the last life in this daemon's directory, which is certainly
- * over, or 0.
+ * Begin a life with the key @key. @old is the key of the last life in this daemon's directory, or
+ * 0. That one is certainly over, and so is one that has this @key.
  */
-int store_join(struct store *store, int64_t old);
+int store_join(struct store *store, int64_t old, int64_t key);
 /* End the life, so that the others need not wait for the end of its lease. */
 void store_leave(struct store *store);
 /*

@@ -566,7 +566,7 @@ static int begin_life(struct pg *s, const char *text, const struct params *p)
 	return err;
 }
 
-/* Begin a life. The one whose key was @old is over. */
+/* Begin a life. The one whose key was @old is over, and one that has our key. */
 static int begin_new(struct pg *s, int64_t old)
 {
 	struct params p = { 0 };

@@ -147,9 +147,10 @@ BEGIN
 END $$;
 
 -- Begin a life, with this key. The life whose key was old, if there is one, is certainly over. Its number alone would
--- not do: the daemon may have had that from another store, or from this one before it was restored. code is the MD5
--- of the caller's text of this file: since the caller has looked whether the functions are those of its version, a
--- daemon of another version may have made its own. The lock is that under which they are made.
+-- not do: the daemon may have had that from another store, or from this one before it was restored. A life that has this
+-- key already is over, too: the last daemon that had the caller's directory began it, and died before it knew. code is
+-- the MD5 of the caller's text of this file: since the caller has looked whether the functions are those of its version,
+-- a daemon of another version may have made its own. The lock is that under which they are made.
 CREATE FUNCTION twheel.join_as(old bigint, name text, lease bigint, key bigint, code text) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -163,7 +164,8 @@ BEGIN
 	-- The server was there for others. Also for our last life, which may itself have waited for those that come back.
 	SELECT min(twheel.touched(t.last, t.since)) INTO came FROM (SELECT twheel.last(n), n.since
 		FROM twheel.node n UNION ALL SELECT s.last, s.since FROM twheel.seen s) t(last, since);
-	PERFORM twheel.cut(n.id), twheel.bury(n.id) FROM twheel.node n WHERE n.key = old AND old <> 0;
+	PERFORM twheel.cut(n.id), twheel.bury(n.id) FROM twheel.node n
+		WHERE n.key IN (old, join_as.key) AND n.key <> 0;
 	IF FOUND THEN
 		-- We take no more than our share of what that life had: others need not wait for their next beat.
 		PERFORM pg_notify('twheel', 'lives');

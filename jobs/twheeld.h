@@ -608,8 +608,13 @@ void call_cancel(struct call *call);
 
 /* ---- this daemon: main.c ------------------------------------------------------------- */
 
-/* The key of the last life of a daemon in this directory, or 0. */
-int64_t old_life(void);
+/*
+ * The key of the last life of a daemon in this directory, or 0. *@next becomes the key for the next
+ * one, which the directory keeps from now on. It may be that of one of which nobody knows whether
+ * it began.
+ */
+int64_t old_life(int64_t *next);
+/* This life has begun. */
 void keep_life(void);
 /* Execute the program again, as another life. The processes of runs have been killed before. */
 noreturn void begin_again(void);

@@ -20,6 +20,9 @@ import tempfile
 import time
 
 PROGRAMS = os.environ.get("JOBS", os.path.join(os.path.dirname(__file__), "../../build/jobstest"))
+# The host may have proxies in its environment. They are not for what the tests have at loopback.
+for proxy in [name for name in os.environ if name.lower().endswith("_proxy")]:
+    del os.environ[proxy]
 OUTCOMES = ["ok", "failed", "timeout", "killed", "lost", "skipped", "missed"]
 # What is to happen in time is tried so often: a host that stands still takes its time, but does not do so each time.
 IN_TIME = 5

@@ -1650,6 +1650,12 @@ def begins_again(tap):
         a.start()
         owned = until(lambda: server.query("SELECT count(*) FROM part p JOIN node n ON n.id = p.node") == [(64,)], 10)
         tap.ok(owned, "if a daemon is killed and started again, others take at once what it does not", server.query("SELECT node, count(*) FROM part GROUP BY 1"))
+        for n in range(2):
+            a.kill()
+            a.start(wait=False, TWHEELD_CRASH="a life was begun").crash()
+        a.start()
+        owned = until(lambda: server.query("SELECT count(*) FROM part p JOIN node n ON n.id = p.node") == [(64,)], 10)
+        tap.ok(owned, "and if it is killed while it begins", server.query("SELECT node, count(*) FROM part GROUP BY 1"))
 
 
 def slow_link(tap):
@@ -1790,7 +1796,7 @@ ABOUT = {
     "requests": (15, [accepted, requests_of_the_buried, dropped, forgets, removed, not_read, killed_at_steps]),
     "tables": (41, [set_up_for_long, own_schema, published, behind, beside, keeps_commits, refusals, configured, waits_for_tables, forgotten, hangs, older, moved, versions, open_elsewhere, restored,
                     encodings]),
-    "where": (16, [silent_host, long_lease, begins_again, lost_lane, slow_link, slow_start, half_dead, names, empty_entries]),
+    "where": (17, [silent_host, long_lease, begins_again, lost_lane, slow_link, slow_start, half_dead, names, empty_entries]),
 }
 
 

@@ -19,7 +19,6 @@ from remote import TOKENS, Remote, Runner
 
 CLONE_NEWNET = 0x40000000
 LEASE = 1
-ENV = {"http_proxy": "", "HTTP_PROXY": "", "no_proxy": "*"}
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -235,7 +234,7 @@ def often(d, web, name, every):
 
 def many_mails(tap):
     """A job tells very many, and sendmail takes its time. There are few descriptors."""
-    with Remote(**ENV) as d:
+    with Remote() as d:
         sendmail = d.sendmail(f"echo $3 >>{d.dir}/mail\ncase $3 in many*) while ! [ -e {d.dir}/go ]; do sleep 0.1; done; esac")
         d.command = ["prlimit", "--nofile=256:256", *d.command]
         d.start("--runs=4", sendmail)
@@ -261,7 +260,7 @@ def many_mails(tap):
 def closed(tap, web):
     """One job has more alarms than there are places, and nobody listens at their addresses: after a moment they all wait for their next try.
     Another job has one alarm."""
-    with Remote(**ENV) as d:
+    with Remote() as d:
         d.start()
         port = free_port()
         d.put("many", exec=["false"], alarm={"fail": [f"http://127.0.0.1:{port}/{n}" for n in range(4000)], "every": "1ms"})
@@ -277,7 +276,7 @@ def closed(tap, web):
 
 def deaf(tap, web):
     """Several jobs tell more addresses that do not answer than may wait, and one tells thousands by mail that cannot be sent."""
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as server, Remote(**ENV) as d:
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as server, Remote() as d:
         d.start("--sendmail=/nonexistent")
         for n in range(3):
             d.put(f"web{n}", exec=["false"], alarm={"fail": [f"http://127.0.0.1:{server.getsockname()[1]}/{k}" for k in range(4000)]})
@@ -300,7 +299,7 @@ def deaf(tap, web):
 
 def accepted_full(tap, web):
     """The disk is full when a request is accepted."""
-    with Remote(**ENV) as d:
+    with Remote() as d:
         flag = f"{d.dir}/full"
         d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
         web.waits.clear()
@@ -324,7 +323,7 @@ RETRY = {"times": 1, "wait": "2s"}
 
 @contextlib.contextmanager
 def two_runners():
-    with Remote("--lease=2s", **ENV) as d, Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
+    with Remote("--lease=2s") as d, Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
         d.start(), one.start(), two.start()
         until(lambda: len(d.get("/v1/runners")) == 2)
         yield d, one, two
@@ -363,7 +362,7 @@ def in_parts(tap, web):
 
 def endless(tap, web):
     """Answers that do not end."""
-    with Remote(**ENV) as d:
+    with Remote() as d:
         d.start()
         web.answers["/endless"] = ["endless"]
         for n in range(8):
@@ -383,7 +382,7 @@ def silent_names(tap):
     if os.geteuid():
         tap.ok(True, f"{what} # SKIP only for root")
         return
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server, Remote(**ENV) as d:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server, Remote() as d:
         server.bind(("127.9.9.53", 53))
         for name, text in (("resolv", "nameserver 127.9.9.53\noptions timeout:5 attempts:2\n"), ("nsswitch", "hosts: files dns\n")):
             with open(f"{d.dir}/{name}", "w", encoding="ascii") as file:
@@ -428,7 +427,7 @@ class Stubborn(Receiver):
 
 def sent_once(tap):
     """Receivers keep connections, and close one without an answer. An attempt is one request, whatever libcurl would do."""
-    with Daemon(**ENV) as d, Stubborn() as web:
+    with Daemon() as d, Stubborn() as web:
         d.start()
         for name in ("good", "gone"):
             d.put(name, http=f"{web.url}/{name}")
@@ -458,7 +457,7 @@ class Hasty(Handler):
 
 def read_later(tap):
     """A receiver answers before it has read the request. It gets all of it, whether or not its kernel has room for all."""
-    with Daemon(**ENV) as d, Receiver(Hasty) as web:
+    with Daemon() as d, Receiver(Hasty) as web:
         d.start()
         sizes = {"/small": 1000, "/big": 1000000}
         for path, size in sizes.items():
@@ -491,33 +490,42 @@ def in_its_own_network(tap, what, settings, test):
     thread.join()
 
 
-class Refuses(Handler):
-    """Refuses a request when it has read the headers, and then reads the rest."""
+class Early(Handler):
+    """Answers when it has read the headers. The path says what it does then."""
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        self.send_response(500)
-        self.send_header("Content-Length", "0")
+        what = self.path[1:]
+        self.send_response(500 if what == "reads" else 200)
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        self.wfile.write(b"4\r\nhere\r\n0\r\n\r\n")
+        if what == "stands":
+            self.server.waits.wait(60)
         time.sleep(0.5)
-        self.server.got.append(len(self.rfile.read(int(self.headers["Content-Length"]))))
+        if what == "reads":
+            self.server.got.append(len(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.close_connection = True
 
 
-def refused_early(tap):
-    """A receiver refuses a request of which the daemon's kernel has room for a part only."""
-    what = "a request that is refused early is sent to its end"
+def answered_early(tap):
+    """Receivers answer a request of which the daemon's kernel has room for a part only."""
+    what = "a request that is answered early is sent to its end, unless nobody reads it"
 
-    def refused():
-        with Daemon(**ENV) as d, Receiver(Refuses) as web:
+    def early():
+        with Daemon() as d, Receiver(Early) as web:
             d.start()
-            d.put("j", http=web.url, input="x" * 1000000)
-            d.post("/v1/jobs/j/run")
-            d.over("j")
+            for name in ("reads", "closes", "stands"):
+                d.put(name, http=f"{web.url}/{name}", input="x" * 1000000)
+                d.post(f"/v1/jobs/{name}/run")
+            rows = [row for name in ("reads", "closes", "stands") for row in d.over(name)]
             until(lambda: web.got)
-            tap.same([web.got, d.stop(), d.unsound()], [[1000000], 0, ""], what)
+            tap.same([web.got, [(r.get("status"), d.output(r["run"])) for r in rows], d.stop(), d.unsound()],
+                     [[1000000], [(500, "here"), (200, "here"), (200, "here")], 0, ""], what)
+            web.waits.set()
             web.shutdown()
 
-    in_its_own_network(tap, what, {"tcp_wmem": "4096 16384 16384", "tcp_rmem": "4096 16384 16384"}, refused)
+    in_its_own_network(tap, what, {"tcp_wmem": "4096 16384 16384", "tcp_rmem": "4096 16384 16384"}, early)
 
 
 def few_ports(tap):
@@ -525,7 +533,7 @@ def few_ports(tap):
     what = "requests use up no ports"
 
     def many():
-        with Daemon(**ENV) as d, Stubborn() as web:
+        with Daemon() as d, Stubborn() as web:
             d.start("--runs=8")
             d.put("j", http=f"{web.url}/ports", overlap="allow")
             d.post("/v1/jobs/j/shots", [{"after": 0}] * 400)
@@ -537,9 +545,24 @@ def few_ports(tap):
     in_its_own_network(tap, what, {"ip_local_port_range": "40000 40099", "tcp_tw_reuse": "0"}, many)
 
 
+def by_proxy(tap, web):
+    """The environment of a daemon names a proxy. There is none where the runner looks for it, which needs none."""
+    with Daemon(http_proxy=web.url, no_proxy="127.0.0.1") as d:
+        d.start()
+        for name, url in (("far", "http://twheel.invalid/by_proxy"), ("near", f"{web.url}/by_no_proxy")):
+            d.put(name, http=url)
+            over(d, run(d, name))
+        tap.same([len(web.of(path)) for path in ("http://twheel.invalid/by_proxy", "/by_no_proxy")], [1, 1],
+                 "requests go by the proxy that the environment names")
+        with Daemon(f"--runner={d.socket}", "--pool=p", http_proxy=f"http://127.0.0.1:{free_port()}") as runner:
+            runner.start(wait=False)
+            d.put("pool", exec=["true"], pool="p")
+            tap.same(over(d, run(d, "pool")), [(1, "ok", 0)], "but those of a runner by a socket do not", runner.stderr())
+
+
 def away(tap, web):
     """The daemon is away, or stopped, when a run should have begun. It begins at once then, but late."""
-    with Daemon(**ENV) as d:
+    with Daemon() as d:
         d.start()
         alarm = {"fail": [f"{web.url}/away"], "late": "0.5s"}
         d.put("down", exec=["true"], after="0.5s", alarm=alarm)
@@ -564,17 +587,20 @@ def hung_mail(d, nr, who="hang"):
     return int(until(lambda: len(lines := d.lines("hangs")) >= nr and lines[nr - 1][0]))
 
 
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return int(file.read().rsplit(")", 1)[1].split()[1])
+
+
 def descriptors(pid):
     """What files the process and its parent have."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        parent = int(file.read().rsplit(")", 1)[1].split()[1])
-    return [os.readlink(f"/proc/{p}/fd/{fd}") for p in (pid, parent) for fd in os.listdir(f"/proc/{p}/fd")]
+    return [os.readlink(f"/proc/{p}/fd/{fd}") for p in (pid, parent_of(pid)) for fd in os.listdir(f"/proc/{p}/fd")]
 
 
 def wordy(tap):
-    """A sendmail prints much, and empties the file to which it prints, as a shell does for a redirection."""
+    """A sendmail prints much, and opens anew what it prints to, as a shell does for a redirection."""
     with Daemon() as d:
-        d.start(d.sendmail(f"set -e; seq 200000; seq 200000 >&2; echo a word >/dev/stderr; cat >>{d.dir}/mail"))
+        d.start(d.sendmail(f"set -e; echo a word >/dev/stderr; seq 200000; seq 200000 >&2; cat >>{d.dir}/mail"))
         d.put("j", exec=["false"], alarm={"fail": ["mailto:root@localhost"]})
         d.post("/v1/jobs/j/run")
         told = until(lambda: "sendmail, to mailto:root@localhost: a word\n" in d.stderr())
@@ -590,8 +616,8 @@ def left_behind(tap):
         tap.same([until(lambda: d.lines("left")), d.stop(), d.unsound()], [[["1"]], 0, ""], "what sendmail has left can print nothing more", d.stderr())
 
 
-def is_over(pid):
-    return until(lambda: not os.path.exists(f"/proc/{pid}"), 90)
+def is_over(pid, seconds=90):
+    return until(lambda: not os.path.exists(f"/proc/{pid}"), seconds)
 
 
 def mail_of(d):
@@ -601,10 +627,10 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(49)
+    tap = Tap(52)
     web = Receiver()
-    with Remote(f"--lease={LEASE}s", **ENV) as d:
-        d.args = (*d.args, d.sendmail(f"case $3 in hang@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
+    with Remote(f"--lease={LEASE}s") as d:
+        d.args = (*d.args, d.sendmail(f"case $3 in hang@*|stands@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
                                       f"forks@*) (setsid sh -c 'echo $$ >>{d.dir}/hangs; sleep 1234' &); sleep 1234; esac\n"
                                       f"(echo \"$@\"; cat; echo END) >>{d.dir}/mail"))
         d.start()
@@ -615,12 +641,17 @@ def main():
         late = hung_mail(d, 2)
         gone = hung_mail(d, 3, "leaves")
         orphan = hung_mail(d, 4, "forks")
+        stood = hung_mail(d, 5, "stands")
+        os.kill(parent_of(stood), signal.SIGSTOP)
         apart = until(lambda: os.getpgid(gone) == gone)
         alarms(tap, d, web)
         tap.ok(is_over(late), "a sendmail that does not end is ended", d.stderr())
         tap.ok(apart and is_over(gone), "and so is one that has left its group", apart)
         tap.ok(is_over(orphan), "and so is what one has begun in a session of its own")
         tap.ok(is_over(left), "and so is one whose daemon was killed")
+        time.sleep(2)
+        os.kill(parent_of(stood), signal.SIGCONT)
+        tap.ok(is_over(stood, 30), "and so is one whose keeper stood still for the whole minute")
         time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")
@@ -636,8 +667,9 @@ def main():
     silent_names(tap)
     sent_once(tap)
     read_later(tap)
-    refused_early(tap)
+    answered_early(tap)
     few_ports(tap)
+    by_proxy(tap, web)
     away(tap, web)
     tap.done()
 

@@ -8,6 +8,11 @@
 #	cache	downloads that outlive a checkout
 set -euo pipefail
 
+# How a user likes the terminal must not change what programs print to us: with CDPATH "cd" prints
+# where it goes, and languages differ in messages, in the order of a sort and in decimal points.
+unset CDPATH LANGUAGE
+export LC_ALL=C.UTF-8
+
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 : "${HOME:=$(cd ~ && pwd)}"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel

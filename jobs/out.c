@@ -37,7 +37,7 @@
  * @room:	how much memory it has
  * @dropped:	how many bytes of the answer were more than the caller wants
  * @too_long:	there is more of the answer than the caller can use
- * @waits:	libcurl waits for more of the answer
+ * @whole:	libcurl waits for no more of the answer, though the connection is open
  * @early:	the headers of the answer were there before the request was sent
  * @sent:	how much of the body was sent when look_at_early() looked last
  * @look:	the scheduler's task of look_at_early(), or 0
@@ -53,7 +53,7 @@ struct call {
 	size_t			room;
 	size_t			dropped;
 	bool			too_long;
-	bool			waits;
+	bool			whole;
 	bool			early;
 	curl_off_t		sent;
 	uint64_t		look;
@@ -88,7 +88,7 @@ static curl_off_t missing(const struct call *call)
 static bool has_answer(const struct call *call, CURLcode result)
 {
 	if (call->early && (result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR))
-		return missing(call) <= 0;
+		return !missing(call) || call->whole;
 	return !result || call->dropped > DROPPED_MAX;
 }
 
@@ -160,6 +160,15 @@ static int set_timer(CURLM *curl, long ms, void *arg)
 	return ms >= 0 && twheel_sched_add(sched, &task, &timer) ? -1 : 0;
 }
 
+/* Has the receiver closed the connection? */
+static bool is_closed(int fd)
+{
+	char c;
+	ssize_t n = recv(fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return !n || (n < 0 && errno != EAGAIN);
+}
+
 /* libcurl waits for something else at a descriptor than before. */
 static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *closure)
 {
@@ -181,7 +190,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *closur
 		curl_multi_assign(multi, fd, source);
 	}
 	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
-	call->waits = what & CURL_POLL_IN;
+	call->whole = !(what & CURL_POLL_IN) && !is_closed(fd);
 	source_want(source, (what & CURL_POLL_IN ? EPOLLIN : 0U) |
 			    (what & CURL_POLL_OUT ? EPOLLOUT : 0U));
 	return 0;
@@ -325,7 +334,7 @@ static void look_at_early(void *arg, const struct twheel_task_info *task)
 	call->look = 0;
 	if (is_sent(call))
 		return;
-	if (!call->waits && call->sent == size_of(call, CURLINFO_SIZE_UPLOAD_T))
+	if (call->whole && call->sent == size_of(call, CURLINFO_SIZE_UPLOAD_T))
 		call_over(call->easy, CURLE_SEND_ERROR);
 	else
 		look_again(call);
@@ -338,7 +347,7 @@ static void answer_begins(struct call *call)
 	long status = 0;
 
 	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (status < 200)
+	if (status < 200 || call->look)
 		return;
 	if (is_connection(call) && is_received(call))
 		setsockopt(call->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
@@ -355,9 +364,8 @@ static void answer_begins(struct call *call)
  */
 static size_t take_header(char *data, size_t one, size_t size, void *closure)
 {
-	(void)data;
 	(void)one;
-	if (size <= strlen("\r\n"))
+	if (*data == '\n' || (*data == '\r' && size == strlen("\r\n")))
 		answer_begins(closure);
 	return size;
 }

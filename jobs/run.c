@@ -800,13 +800,16 @@ void runs_begin(void)
 		pool_begin();
 }
 
-/* End the run without waiting for it. */
+/*
+ * End the run without waiting for it. If it has neither a request nor a process, its receiver has
+ * accepted it since somebody decided to end it, and it continues without this daemon.
+ */
 static void end_now(struct run *run)
 {
 	if (run->call) {
 		web_cancel(run);
 		run_over(run, false, -1);
-	} else {
+	} else if (run->process.child.pid) {
 		exec_signal(run, SIGKILL);
 	}
 }

@@ -498,8 +498,9 @@ class Early(Handler):
         what = self.path[1:]
         self.send_response(500 if what == "reads" else 200)
         self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self.wfile.write(b"4\r\nhere\r\n0\r\n\r\n")
+        self.flush_headers()
+        self.wfile.write(b"X-Folded: a\r\n \n:\n\r\n")
+        self.wfile.write(b"4\r\nhere\r\n" + (b"0\r\n\r\n" if what != "breaks" else b""))
         if what == "stands":
             self.server.waits.wait(60)
         time.sleep(0.5)
@@ -511,17 +512,18 @@ class Early(Handler):
 def answered_early(tap):
     """Receivers answer a request of which the daemon's kernel has room for a part only."""
     what = "a request that is answered early is sent to its end, unless nobody reads it"
+    names = "reads", "closes", "stands", "breaks"
 
     def early():
         with Daemon() as d, Receiver(Early) as web:
             d.start()
-            for name in ("reads", "closes", "stands"):
+            for name in names:
                 d.put(name, http=f"{web.url}/{name}", input="x" * 1000000)
                 d.post(f"/v1/jobs/{name}/run")
-            rows = [row for name in ("reads", "closes", "stands") for row in d.over(name)]
+            rows = [row for name in names for row in d.over(name)]
             until(lambda: web.got)
-            tap.same([web.got, [(r.get("status"), d.output(r["run"])) for r in rows], d.stop(), d.unsound()],
-                     [[1000000], [(500, "here"), (200, "here"), (200, "here")], 0, ""], what)
+            tap.same([web.got, [(r.get("status"), d.output(r["run"]) == "here") for r in rows], d.stop(), d.unsound()],
+                     [[1000000], [(500, True), (200, True), (200, True), (None, False)], 0, ""], what)
             web.waits.set()
             web.shutdown()
 
@@ -543,6 +545,33 @@ def few_ports(tap):
             web.shutdown()
 
     in_its_own_network(tap, what, {"ip_local_port_range": "40000 40099", "tcp_tw_reuse": "0"}, many)
+
+
+class Late(Handler):
+    """Accepts a run when the daemon is already ending."""
+
+    def do_POST(self):
+        self.server.got.append(self.path)
+        self.server.waits.wait(60)
+        self.send_response(202)
+        self.end_headers()
+
+
+def accepted_late(tap):
+    """The daemon ends. A run that it would end in a while is accepted before that. Another one keeps the daemon there for longer."""
+    with Daemon() as d, Receiver(Late) as web:
+        d.command = ["setsid", *d.command]      # it may end its group, which is not to be ours
+        d.start()
+        d.put("late", http=web.url)
+        d.put("long", exec=["/bin/sh", "-c", f"trap '' TERM; echo >{d.dir}/began; sleep 1234 & wait; wait; sleep 1234"], stop="13s")
+        for name in ("late", "long"):
+            d.post(f"/v1/jobs/{name}/run")
+        until(lambda: web.got and os.path.exists(f"{d.dir}/began"))
+        d.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        web.waits.set()
+        tap.same([d.process.wait(60), d.unsound()], [0, ""], "a run that is accepted while the daemon ends is not ended")
+        web.shutdown()
 
 
 def by_proxy(tap, web):
@@ -627,7 +656,7 @@ def mail_of(d):
 
 
 def main():
-    tap = Tap(52)
+    tap = Tap(53)
     web = Receiver()
     with Remote(f"--lease={LEASE}s") as d:
         d.args = (*d.args, d.sendmail(f"case $3 in hang@*|stands@*) echo $$ >>{d.dir}/hangs; sleep 1234;; leaves@*) echo $$ >>{d.dir}/hangs; exec setsid sleep 1234;;\n"
@@ -669,6 +698,7 @@ def main():
     read_later(tap)
     answered_early(tap)
     few_ports(tap)
+    accepted_late(tap)
     by_proxy(tap, web)
     away(tap, web)
     tap.done()

@@ -8,10 +8,15 @@
 #	cache	downloads that outlive a checkout
 set -euo pipefail
 
-# How a user likes the terminal must not change what programs print to us: with CDPATH "cd" prints
-# where it goes, and languages differ in messages, in the order of a sort and in decimal points.
-unset CDPATH LANGUAGE
+# What a user has set for other programs must not change what these do. With CDPATH "cd" prints where
+# it goes. Languages differ in messages, in the order of a sort and in decimal points. If a service
+# runs us, systemd expects to hear from that, not from our tests. A package that others cannot read is
+# not one. make cannot name a file whose path has a space.
+unset CDPATH LANGUAGE TWHEEL_BACKEND TWHEELD_SOCKET \
+	NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID LISTEN_FDS LISTEN_PID JOURNAL_STREAM
 export LC_ALL=C.UTF-8
+umask 022
+case ${TMPDIR:-} in *[[:space:]]*) unset TMPDIR ;; esac
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 : "${HOME:=$(cd ~ && pwd)}"

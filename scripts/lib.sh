@@ -12,8 +12,7 @@ set -euo pipefail
 # it goes. Languages differ in messages, in the order of a sort and in decimal points. If a service
 # runs us, systemd expects to hear from that, not from our tests. A package that others cannot read is
 # not one. make cannot name a file whose path has a space.
-unset CDPATH LANGUAGE TWHEEL_BACKEND TWHEELD_SOCKET \
-	NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID LISTEN_FDS LISTEN_PID JOURNAL_STREAM
+unset CDPATH LANGUAGE NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID LISTEN_FDS LISTEN_PID JOURNAL_STREAM
 export LC_ALL=C.UTF-8
 umask 022
 case ${TMPDIR:-} in *[[:space:]]*) unset TMPDIR ;; esac

@@ -189,8 +189,10 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *closur
 		*source = (struct source) { .fd = fd, .ready = call_ready };
 		curl_multi_assign(multi, fd, source);
 	}
+	/* libcurl itself has no call; it may have a connection, while it ends that. */
 	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
-	call->whole = !(what & CURL_POLL_IN) && !is_closed(fd);
+	if (call)
+		call->whole = !(what & CURL_POLL_IN) && !is_closed(fd);
 	source_want(source, (what & CURL_POLL_IN ? EPOLLIN : 0U) |
 			    (what & CURL_POLL_OUT ? EPOLLOUT : 0U));
 	return 0;

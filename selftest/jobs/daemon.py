@@ -20,9 +20,9 @@ import tempfile
 import time
 
 PROGRAMS = os.environ.get("JOBS", os.path.join(os.path.dirname(__file__), "../../build/jobstest"))
-# The host may have proxies in its environment. They are not for what the tests have at loopback.
-for proxy in [name for name in os.environ if name.lower().endswith("_proxy")]:
-    del os.environ[proxy]
+# The environment may name proxies, and what libpq takes by default. They are not for what the tests have at loopback.
+for theirs in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("PG")]:
+    del os.environ[theirs]
 OUTCOMES = ["ok", "failed", "timeout", "killed", "lost", "skipped", "missed"]
 # What is to happen in time is tried so often: a host that stands still takes its time, but does not do so each time.
 IN_TIME = 5

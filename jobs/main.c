@@ -462,7 +462,6 @@ static void read_life(void)
 	char *path = format("%s/life", options.state), text[96] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	memset(&life, 0, sizeof(life));
 	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
 		sscanf(text, "%lld %lld %lld", &life.nr, &life.key, &life.next);
 	if (fd >= 0)
@@ -487,12 +486,13 @@ static void write_life(void)
 
 int64_t old_life(int64_t *next)
 {
-	if (store->many)
-		read_life();
+	*next = 0;
+	if (!store->many)
+		return 0;
+	read_life();
 	if (!life.next && getrandom(&life.next, sizeof(life.next), 0) != sizeof(life.next))
 		life.next = 0;
-	if (store->many)
-		write_life();
+	write_life();
 	*next = life.next;
 	return life.key;
 }

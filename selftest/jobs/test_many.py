@@ -1669,12 +1669,12 @@ def slow_link(tap):
 
 def slow_start(tap):
     """The definitions of all jobs take three leases to come."""
-    with Server("fsync = off") as server, Proxy(server.port) as link, Node(server, lease="1s", url=link.url(server.url)) as node:
+    with Server("fsync = off") as server, Proxy(server.port) as link, Node(server, lease="3s", url=link.url(server.url)) as node:
         node.start()
         for n in range(6):
             node.request("POST", "/v1/jobs", [{"name": f"j{n}-{i}", "delay": "1h", "exec": ["true"], "input": "x" * 10000} for i in range(50)])
         node.stop()
-        link.rate = 1000000
+        link.rate = 333000
         node.start(wait=False)
         began = until(lambda: "life 2" in node.stderr())
         tap.ok(began, "a daemon begins by a slow link with many jobs", node.stderr())

@@ -1194,7 +1194,7 @@ def main():
             tap.same(d.query("SELECT count(*) FROM running"), [(0,)], "nothing is left running")
             if lease == "2s":
                 upgrade(tap, d)
-    with Remote("--lease=2s", "--runs=8") as d:
+    with Remote("--lease=10s", "--runs=8") as d:
         d.start()
         for fn in (large, waits, verbose, asked_in_a_row, long_definition):      # they leave runs to runners that are gone
             fn(tap, d)

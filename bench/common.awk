@@ -5,7 +5,10 @@
 # A figure is the median of its repetitions. Its spread is given by two of the repetitions, between
 # which the true median lies with a probability of some 95 %. If there are few repetitions, these
 # two are the least and the most.
-BEGIN { FS = "\t" }
+BEGIN {
+	FS = "\t"
+	ANY = 1e99	# as large as can be
+}
 
 # Of the part $2: what it was measured with.
 $4 == "environment" {
@@ -120,7 +123,7 @@ function judged(from, to, limit, once) {
 }
 
 function with_spread(v, from, to, limit, unit) {
-	return beside_limit(v, limit) unit (from == to ? "" : " (" number(from) " … " number(to) ")")
+	return beside_limit(v, limit) unit (from == to ? "" : " (" number(from) " … " (to == ANY ? "∞" : number(to)) ")")
 }
 
 # goal WHAT, FIGURE, LIMIT, UNIT[, FROM, TO, ONCE]: it is exact unless its spread is given, or ONCE
@@ -139,16 +142,16 @@ function goal_of(what, k, limit, unit) {
 		goal(what, value[k], limit, unit, low[k], high[k], is_once(k))
 }
 
-# The ratio of two figures: into ratio_is, and its spread into ratio_low and ratio_high. If the other may
-# be nothing, the ratio may be anything; and so it may if the figure itself is below nothing, since then
-# the noise is larger than what was measured.
+# The ratio of two figures: into ratio_is, and its spread into ratio_low and ratio_high. If the other
+# may be nothing, the ratio may be anything. There is none if one of the two is below nothing, which
+# is possible if a rest is subtracted: then the noise is larger than what was measured.
 function ratio(a, b) {
 	ratio_is = ratio_low = ratio_high = ratio_once = ""
-	if (!(a in value) || !(b in value) || value[b] <= 0)
+	if (!(a in value) || !(b in value) || value[b] <= 0 || value[a] < 0)
 		return 0
 	ratio_is = value[a] / value[b]
 	ratio_low = low[a] / high[b]
-	ratio_high = value[a] >= 0 && low[b] > 0 ? high[a] / low[b] : 999
+	ratio_high = low[b] > 0 ? high[a] / low[b] : ANY
 	ratio_once = is_once(a) || is_once(b)
 	return 1
 }

@@ -131,7 +131,7 @@ function goals_of_tolerant_ops(workload, what) {
 
 function goals_at_each_n(	range, i, what) {
 	print "A goal for each number of timers. Where it is missed, the figure is bold. There is no figure where"
-	print "nothing was measured, or where the other took nothing that could be seen.\n"
+	print "nothing was measured, or where one of the two took nothing that could be seen.\n"
 	each_head("1000 10000 100000 1000000")
 	goal_beside("put off, instructions", "icount", "pending-60000", "put-off", "timer_list", 0.6)
 	split("60000 1000000", range, " ")
@@ -326,8 +326,7 @@ END {
 	print "Written by `bench/kernel/report.awk`, not by hand. What is measured, and how, is said in"
 	print "`bench/kernel/twheel_bench.c`, and where, in `run.sh` beside it. Figures in ns are medians of five boots,"
 	print "and those of a minute of three. The spread goes from the least boot to the most: five enclose the true"
-	print "median with a probability of 94 %, three with 75 %. Parts of before 2026-11-28 were measured in one boot, and"
-	print "their spread is that of its rounds."
+	print "median with a probability of 94 %, three with 75 %."
 	print ""
 	print_environment()
 	print "\n![What arming, re-arming, cancelling and expiring cost](pictures/kernel-cost.svg)"

@@ -75,8 +75,8 @@ beside() {
 
 beside "a ratio has the spread of both" "0.50 (0.41 … 0.61); reached" 0.7 "9 10 11" "18 20 22"
 beside "and is inside the noise of both" "0.50 (0.41 … 0.61); inside the noise" 0.6 "9 10 11" "18 20 22"
-beside "beside what may be nothing it may be anything" "5 (3 … 999); inside the noise" 6 "9 10 11" "-1 2 3"
-beside "what is below nothing says nothing" "-0.10 (-0.20 … 999); inside the noise" 6 "-2 -1 -1" "10 10 10"
+beside "beside what may be nothing it may be anything" "5 (3 … ∞); inside the noise" 6 "9 10 11" "-1 2 3"
+beside "what is below nothing says nothing" "" 6 "-2 -1 -1" "10 10 10"
 beside "beside nothing there is none" "" 6 "9 10 11" "0 0 0"
 
 env1=native/a/0/environment/commit/text/123 env2=native/b/0/environment/commit/text

@@ -133,18 +133,25 @@ races() {
 	wait "$pid"
 }
 
-# While thousands fire, the levels hold what is pending, to a tenth: it is counted first.
+# While thousands fire, the levels hold what is pending, to a tenth and to what has happened since
+# that was counted: the counters of the next reading tell how much.
 adds_up() {
-	local pid seen=0
+	local pid seen=0 changes="added expired removed rearmed moves"
 
 	"$twheel" bench --timers=50000 --backend=kernel &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
-		columns 'col["pending"] > 5000' pending l0 l1 l2 l3 l4 far >/tmp/levels
+		# shellcheck disable=SC2086
+		columns 'col["pending"] > 5000' pending l0 l1 l2 l3 l4 far $changes >/tmp/levels
+		# shellcheck disable=SC2086
+		columns "col[\"pid\"] == $pid" $changes >/tmp/changes
 		[ -s /tmp/levels ] || continue
+		[ -s /tmp/changes ] || continue
 		seen=$((seen + 1))
-		tr '/' ' ' </tmp/levels | awk '{ sum = $2 + $4 + $6 + $8 + $10 + $12; print
-			exit sum > $1 * 1.1 || sum < $1 * 0.9 }' || return
+		paste -d ' ' /tmp/levels /tmp/changes | tr '/' ' ' | awk '{
+			sum = $2 + $4 + $6 + $8 + $10 + $12
+			changed = $18 + $19 + $20 + $21 + $22 - $13 - $14 - $15 - $16 - $17
+			print; exit sum > $1 * 1.1 + changed || sum < $1 * 0.9 - changed }' || return
 	done
 	wait "$pid" && [ "$seen" -ge 1 ]
 }

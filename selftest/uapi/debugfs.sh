@@ -136,15 +136,14 @@ races() {
 # While thousands fire, the levels hold what is pending, to a tenth and to what has happened since
 # that was counted: the counters of the next reading tell how much.
 adds_up() {
-	local pid seen=0 changes="added expired removed rearmed moves"
+	local pid seen=0
 
+	set -- added expired removed rearmed moves
 	"$twheel" bench --timers=50000 --backend=kernel &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
-		# shellcheck disable=SC2086
-		columns 'col["pending"] > 5000' pending l0 l1 l2 l3 l4 far $changes >/tmp/levels
-		# shellcheck disable=SC2086
-		columns "col[\"pid\"] == $pid" $changes >/tmp/changes
+		columns 'col["pending"] > 5000' pending l0 l1 l2 l3 l4 far "$@" >/tmp/levels
+		columns "col[\"pid\"] == $pid" "$@" >/tmp/changes
 		[ -s /tmp/levels ] || continue
 		[ -s /tmp/changes ] || continue
 		seen=$((seen + 1))

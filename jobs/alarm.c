@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Alarms: somebody is told that a firing has failed, or has not begun in time: by mail, through
- * sendmail, or by a request to a web address.
+ * Alarms: the daemon tells somebody that a firing has failed, or has not begun in time. It does so
+ * by mail, through sendmail, or by a request to a web address.
  *
  * A job's first alarm is sent at once. A pause follows, in which alarms are only counted; at its
  * end, one alarm tells of all of them. An alarm that cannot be delivered is tried again. If the
- * last attempt fails too, the daemon prints a message, and counts it in /metrics.
+ * last attempt fails too, the daemon prints a message, and counts the failure in /metrics.
  *
- * An attempt takes a descriptor, and up to a minute. So only a few are made at once, and of these
- * one job has a quarter at most: many addresses, or such as do not answer, hold up neither requests
- * nor the alarms of other jobs. If ALARMS_MAX wait, a job with fewer than its share of them gets
- * the place of another job's, see gives_way().
+ * An attempt takes a descriptor, and up to a minute. So only a few attempts are made at once, and
+ * at most a quarter of these are for one job. So if a job has many addresses, or some that do not
+ * answer, it holds up neither requests nor the alarms of other jobs. If ALARMS_MAX alarms wait, a
+ * job with fewer than its share of them gets the place of an alarm of another job: see gives_way().
  */
 #define _GNU_SOURCE
 #include <errno.h>

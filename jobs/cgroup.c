@@ -5,12 +5,12 @@
  * the daemon gets from systemd with Delegate=yes. STATE is the state_id() of the daemon, because
  * others may use the same cgroup. Without a cgroup, a run is only a session of processes.
  *
- * A cgroup that passes controllers on to those below it must have no processes itself. So the
+ * A cgroup that enables controllers for the cgroups below it must have no processes itself. So the
  * daemon moves into a cgroup "daemon" below its own.
  *
- * This file also kills what an earlier daemon with the same state directory has left: its cgroups,
- * and the processes that have the state_id() of this directory in their environment. That is done
- * before any of these runs is repeated.
+ * This file also kills what an earlier daemon with the same state directory has left: the processes
+ * in its cgroups, and those that have the state_id() of this directory in their environment. That
+ * is done before the daemon begins any run.
  */
 #define _GNU_SOURCE
 #include <ctype.h>

@@ -3,10 +3,10 @@
 /*
  * The loop: which firings are due, and what happens to them.
  *
- * Each row of the table due whose time is before the horizon has a timer in the wheel. The timer
- * runs on the wall clock: if that is set, the timer follows. Later rows are only in the store. A
- * timer is a hint. The store decides: if it does not have the firing, or no longer has it, nothing
- * is run.
+ * Each row of the table due whose time is before the horizon has a timer in the wheel. With SQLite
+ * the timer runs on the wall clock, and follows if that is set. With PostgreSQL it goes by the
+ * clock of the server. Later rows are only in the store. A timer is a hint. The store decides: if
+ * the row is no longer there, or is due at another time, nothing is run.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * The steps at which tests let the daemon die. Between two of them something has changed in the
- * store, or outside of the daemon. Only the build for the tests has these steps.
+ * The steps at which tests let the daemon die. Between one step and the next, something changes in
+ * the store or outside the daemon. Only the build for the tests has these steps.
  */
 #ifndef JOBS_CRASH_H
 #define JOBS_CRASH_H

@@ -4,11 +4,11 @@
  * The processes of runs.
  *
  * A run has a session of its own and, if cgroups can be used, a cgroup of its own. It is over when
- * its first process has ended; then the other processes of its group are killed. Its output comes
- * through a pipe, so that no run can fill the disk.
+ * its first process has ended; then the other processes of its cgroup or group are killed.
+ * Its output comes through a pipe, so that no run can fill the disk.
  *
- * If something fails between fork and exec, the child prints that into the log of the run, and its
- * status says so: 126 if the command cannot be run, 127 if it is not found, 125 for the rest.
+ * If something fails between fork and exec, the child prints what failed into the log of the run,
+ * and exits with 126 if the command cannot be run, 127 if it is not found, and 125 otherwise.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -5,9 +5,10 @@
  * everything. A client that comes by TCP needs a token, which says what it may do; without one it
  * can only read the page at /, which contains nothing about jobs.
  *
- * Whether a request is allowed is decided when its headers are there. If it is not, its body is
- * read and dropped, so that the client has sent all of it and reads the answer. If it is not clear
- * where the body ends, the request is answered at once, and the connection closed.
+ * When the headers of a request have been read, it is decided whether the request is allowed. If it
+ * is not, its body is read and dropped, so that the client can send all of it, and then reads the
+ * answer. If it is not clear where the body ends, the request is answered at once, and the
+ * connection is closed.
  */
 #define _GNU_SOURCE
 #include <ctype.h>

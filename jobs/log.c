@@ -13,7 +13,7 @@
  *
  * A log takes at most 1 MiB of disk: the first 64 KiB and the end. The middle is cut out as a hole
  * in the file, so that offsets stay valid for somebody who is reading it. If the file system has no
- * holes, whatever comes after 1 MiB is not kept.
+ * holes, the log keeps the first 1 MiB, and nothing after that.
  */
 #define _GNU_SOURCE
 #include <ctype.h>

@@ -5,7 +5,8 @@
  *
  * All that the daemon keeps is in one directory, the state: the store, the logs, and a file that is
  * locked as long as the daemon runs. For root the state is /var/lib/twheeld, and the socket is in
- * /run/twheeld. For other users they are below their home and their run-time directory.
+ * /run/twheeld. For another user the state is in $XDG_STATE_HOME or ~/.local/state, and the socket
+ * in $XDG_RUNTIME_DIR or in the state: see default_places().
  */
 #define _GNU_SOURCE
 #include <ctype.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What the daemon counts, as text for Prometheus: GET /metrics. Counters begin at 0 with the
- * daemon. Those of several daemons with one store are to be added up: each counts what it has done.
+ * What the daemon counts, as text for Prometheus: GET /metrics. Counters begin at 0 when the daemon
+ * starts. Each daemon counts only what it has done itself, so for daemons that share a store the
+ * reader adds their counters up.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

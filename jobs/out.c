@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Requests to others, by libcurl, in the loop of the daemon: POST, by HTTP or HTTPS, without
- * following redirections. libcurl says which descriptors it waits for, and when it wants to be
- * called again.
+ * following redirections. libcurl tells the loop which descriptors it waits for, and when it
+ * wants to be called again.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

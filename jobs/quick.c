@@ -3,17 +3,18 @@
 /*
  * Which programs may a child of vfork() begin?
  *
- * Until its exec such a child has this process's memory, and this process waits for it. If the file
- * system of the program does not answer, as that of a server that is away, this process would wait
- * as long. So a program is begun in this way only if it is known to need no file systems but those
- * without which nothing works: those of the root, of /bin, and of the state. To find that out is to
- * ask these file systems, so a child of fork() does it, the first time that the program is begun.
+ * Until it calls exec, such a child shares the memory of the daemon, and the daemon waits for it.
+ * If the file system of the program does not answer, for example because it is on a server that is
+ * away, the daemon would wait as long. So a program is begun in this way only if its start is
+ * known to need no file systems but those without which nothing works anyway: those of the root, of
+ * /bin, and of the state. To find that out, one must ask the file systems, which may not answer. So
+ * a child of fork() does that, the first time that the program is begun.
  *
- * What is known stays so until the daemon ends. So nobody but root may be able to change it: the
- * program, and each directory and link that leads to it, are root's, and only root may write them.
- * This also keeps others from taking a lease of the file, for which exec would wait. A script is
- * not begun in this way, since its interpreter may be anything.
- * Numbers: PROGRAMS_MAX programs are known at most.
+ * The daemon remembers the answer until it ends. So only programs count that nobody but root can
+ * change: the program, and each directory and link that leads to it, belong to root, and only root
+ * may write to them. This also keeps others from taking a lease (fcntl) of the file, for which exec
+ * would wait. A script is not begun in this way, since its interpreter may be anything. At most
+ * PROGRAMS_MAX programs are remembered.
  */
 #define _GNU_SOURCE
 #include <errno.h>

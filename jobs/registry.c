@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * The jobs, in memory as in the store.
+ * The jobs in memory, which are the same as in the store.
  *
- * A request is checked here, written to the store, and changes memory only after that. A job that
- * was removed has no name any more; it stays until no run of it is left and its history has
- * expired.
+ * A request is checked here and written to the store, and only after that it changes memory. A job
+ * that was removed has no name any more. It stays until none of its runs is left and its history
+ * has expired.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -8,11 +8,11 @@
  *	              +------- WAITING <-------+ failed, with attempts left
  *
  * Each arrow is an operation of a turn, except the one that begins a process. READY is written
- * before that, so a firing that is READY in the store may have begun. If runners are to run a
- * firing, POOL is written instead of READY: such a firing begins only when a runner has taken a
- * task of it. If the job goes into a pool or leaves it meanwhile, the other state is written first.
- * A decision made here changes memory at once; what follows from it outside the program waits for
- * run_settle(), until the decision is written.
+ * before the process begins, so a firing that is READY in the store may have begun. If runners are
+ * to run a firing, POOL is written instead of READY: such a firing begins only when a runner has
+ * taken a task of it. If the job enters or leaves a pool before its firing begins, the state is
+ * first written anew. A decision made here changes memory at once. Its effects outside the program
+ * happen in run_settle(), when the decision is written.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * What is below store.c: how each kind of store talks to its database. Both kinds execute the same
- * SQL. SQLite numbers the parameters of a query by where they first appear in it. So $1 must appear
- * first in a query, then $2, and so on.
+ * SQL. SQLite numbers the parameters of a query in the order in which they first appear in it. So
+ * $1 must appear first in a query, then $2, and so on.
  */
 #ifndef JOBS_SQL_H
 #define JOBS_SQL_H

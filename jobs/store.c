@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * What all kinds of stores do alike. store.h says what each function guarantees; struct store_ops
- * has what differs between the kinds.
+ * What all kinds of stores share. store.h says what each function guarantees; struct store_ops has
+ * what differs between the kinds.
  *
  * A function that changes more than one row is one transaction: ops->begin(), its statements,
  * ops->end(err). end() commits if err is 0, and otherwise rolls back; so on an error nothing has
- * changed. What other lives must know is written by tell() in the same transaction: so they hear of
- * a change if it is made, and only then.
+ * changed. tell() writes what other lives must know in the same transaction. So they hear of a
+ * change if it is made, and only then.
  *
  * A function that reads has a callback of its own type for each row. So each function whose name
  * ends in _row makes a structure of the columns, in the order in which the query names them, and

@@ -5,10 +5,10 @@
  * told. Each call does everything or nothing. When a call that changes something returns, the
  * change is durable.
  *
- *	due	what will happen. A row is a time at which a job is to run. A job has one row
- *		for its schedule, and any number of rows that somebody asked for
+ *	due	what will happen. A row is a time at which a job is to run. A job has at most
+ *		one row for its schedule, and any number of rows that were requested
  *	running	the firings. A firing is a row of due at one of its times, so its key is (id,
- *		at). It is here from the time at which it is due until it is over
+ *		at). It is in this table from the time at which it is due until it is over
  *	history	each attempt that is over, and each time that was not run
  *
  * A life is a daemon from its start to its end. Each firing has the number of the life that has

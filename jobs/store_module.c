@@ -3,9 +3,10 @@
 /*
  * Loading the module of PostgreSQL, which is a package of its own: twheeld itself needs no libpq.
  *
- * The module is where `make install` puts it, or beside the program, where `make` puts it. A module
- * beside the program is taken only if it belongs to the program's owner: others may be able to
- * write to that directory, as to /tmp. The environment and the current directory do not matter.
+ * The module is where `make jobs_install` puts it, or beside the program, where `make jobs` puts
+ * it. A module beside the program is loaded only if it belongs to the program's owner, because
+ * others may be able to write to that directory, as to /tmp. The environment and the current
+ * directory do not matter.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -6,16 +6,16 @@
  * version of these tables, and a hash of the functions. A daemon that starts replaces older tables,
  * and functions that are not its own, by those of its own version, unless other daemons live.
  *
- * A life has a connection for each lane, so that the server can do a turn of each at the same time.
- * Meanwhile the daemon continues. Other statements are sent by another connection. If one of them
- * might have to wait for a lock that a turn holds, the daemon first waits until all turns are over:
- * see connected(). The daemon waits for an answer until the lease is over, and for ANSWER_US at
- * most. But it waits longer while bytes arrive, or for the answer to a turn, and renews its lease
- * meanwhile: see receive() and receive_turn(). After that it closes all connections. The server may
- * still write what was sent on them, so it is not enough to connect again and look: the life
- * continues under a new number, and the rows of the old number can only be changed when the server
- * is done with them. The turns of a lane have numbers, so a turn that is sent again is not done
- * again.
+ * A life has a connection for each lane, so that the server can do a turn of each lane at the same
+ * time. Meanwhile the daemon continues. Other statements are sent on one more connection. If such a
+ * statement might have to wait for a lock that a turn holds, the daemon first waits until all turns
+ * are over: see connected(). The daemon waits for an answer until the lease is over, and for
+ * ANSWER_US at most. But it waits longer while bytes arrive, or for the answer to a turn, and
+ * renews its lease meanwhile: see receive() and receive_turn(). If no answer comes, it closes all
+ * connections. The server may still execute what was sent on them, so it is not enough to connect
+ * again and look. Instead the life continues under a new number, and the rows of the old number can
+ * only be changed when the server is done with them. The turns of a lane have numbers, so a turn
+ * that is sent again is not done twice.
  *
  * The server's clock is the only one that counts. If an answer says that the time was t, then the
  * present time is at least t, and at most t plus the whole round trip. The daemon takes t for the

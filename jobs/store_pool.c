@@ -3,9 +3,9 @@
 /*
  * The tables of runners and of what they run: the part of store.h that is for pool.c.
  *
- * Each statement that changes a task names the attempt and the state that the task leaves, so a
- * change that comes too late changes nothing. A firing stays in the table "running" all the while:
- * it is over when its owner has seen that its tasks are over.
+ * Each statement that changes a task names the attempt, and the state that the task must be in
+ * before the change. So a change that comes too late changes nothing. Meanwhile the firing stays in
+ * the table "running". It is over when its owner has seen that its tasks are over.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -6,8 +6,9 @@
  * The journal is a write-ahead log that is synced at each commit (WAL, synchronous=FULL). So what
  * is committed survives a loss of power. The file is locked as long as it is open
  * (locking_mode=EXCLUSIVE): so SQLite keeps the index of the log in memory, and no other program
- * can read or write meanwhile. What is in the log is written to the file now and then. If that
- * fails, no transaction begins until it succeeds: else the log would grow until the disk is full.
+ * can read or write meanwhile. From time to time a checkpoint copies the log into the file. If a
+ * checkpoint fails, no transaction begins until one succeeds: otherwise the log would grow until
+ * the disk is full.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -12,9 +12,9 @@
  *
  * A runner always has a request for work in progress. The request lists the runs that the runner
  * has, and so renews their leases. It is answered when there is work, when one of these runs is to
- * end, or when it has waited for long enough. Very many runners may wait. So one look at the store
- * is made for all of them: it tells for which requests there is something, and only these query the
- * store by themselves.
+ * end, or when it has waited for long enough. Very many runners may wait. So the daemon queries the
+ * store once for all waiting requests. The result tells which of them have something to get, and
+ * only for these the daemon makes queries of their own.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -7,19 +7,19 @@
  *	core.c		the loop: which firings are due, and what happens to them; turns
  *	registry.c	the jobs, in memory as in the store; requests that change them
  *	run.c		firings that are not over
- *	exec.c		their processes
+ *	exec.c		the processes of firings
  *	quick.c		which programs may be begun by vfork()
- *	cgroup.c	their cgroups, and processes that an earlier daemon has left
- *	log.c		what they have printed
+ *	cgroup.c	the cgroups of runs, and processes that an earlier daemon has left
+ *	log.c		what runs have printed
  *	http.c, api.c	HTTP: requests and answers
  *	take.c		requests of runners
- *	pool.c		runs that runners make
- *	web.c		runs that are requests to others
+ *	pool.c		runs that runners execute
+ *	web.c		runs that are HTTP requests
  *	alarm.c		telling people of runs that have failed
  *	out.c		sends requests to others
- *	runner.c	a runner, which is another daemon
+ *	runner.c	a runner: twheeld --runner, which executes runs for daemons
  *	metrics.c	what is counted
- *	def.c, policy.c	pure functions: definitions; when they are due
+ *	def.c, policy.c	pure functions: definitions; when jobs are due
  *	store.c		the store: the part that SQLite (store_sqlite.c) and
  *			PostgreSQL (store_pg.c) share; store_pool.c: the tables of runners and
  *			of what they run
@@ -32,8 +32,8 @@
  * With PostgreSQL, LANES turns are written at the same time, each in a lane of its own; everything
  * about one job is in one lane.
  *
- * Memory is always as the store will be after this turn. If the turn cannot be written, the daemon
- * tries again until it can, and begins nothing meanwhile.
+ * Memory is always as the store will be when the present turn is written. If the turn cannot be
+ * written, the daemon tries again until it can, and begins nothing meanwhile.
  *
  * If several daemons share a store, each knows all jobs and owns some parts of them. Only the owner
  * fires a job, and so it alone decides about overlap. Changes by other daemons are read as news,

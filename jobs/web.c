@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
- * Runs that are an HTTP request. The run is over when the answer is there: a status of 2xx is
- * success. A status of 202 means that the receiver has only accepted the run, and reports its end
- * later, by POST /v1/runs/RUN/done. A request cannot be killed, only given up: so the receiver
- * should look at the Idempotency-Key of the request, and at its attempt.
+ * Runs that are HTTP requests. Such a run is over when the answer is there, and has succeeded if
+ * the status is 2xx. There is one exception: with the status 202 the receiver has only accepted the
+ * run, and reports its end later, by POST /v1/runs/RUN/done. A request cannot be killed, only given
+ * up: so the receiver should look at its Idempotency-Key and its Twheel-Attempt.
  */
 #define _GNU_SOURCE
 #include <errno.h>

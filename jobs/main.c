@@ -96,7 +96,8 @@ char *format(const char *fmt, ...)
 
 static const char usage[] =
 	"Usage: twheeld [OPTION]...\n"
-	"Keep jobs, and run each at its time, whatever dies in between. 'twheel job' talks to it.\n"
+	"Keep jobs, and run each at its time. If the daemon or the machine dies, no time of a job is\n"
+	"lost. 'twheel job' talks to it.\n"
 	"\n"
 	"      --state=DIR       where the jobs are kept; for root /var/lib/twheeld, else\n"
 	"                          ~/.local/state/twheeld\n"

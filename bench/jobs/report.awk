@@ -53,12 +53,12 @@ function backlog_table(	i, s) {
 			print "| " name[s] " | " of("backlog", 0, s, "shots") + 0 " | " cell("native", "backlog", 0, s, "firings/s") \
 				" | " cpu("backlog", 0, s) " |" line_of("backlog", 0, s, costs, nr_costs)
 	}
-	print "\nFrom the moment at which they are due until the last is over, or has begun in the peers. CPU is user and\n" \
-		"system time of all their processes in that time; Java's includes its compiler."
+	print "\nThe time is that from when the shots are due until the last run is over; in the peers, until the last has begun.\n" \
+		"CPU is the user and system time of all processes of a subject in that time; Java's includes its compiler."
 }
 
 function steady_table(	i, k, s, r) {
-	print "\n## So many shots a second\n"
+	print "\n## Shots at a steady rate\n"
 	print "| | a second | late p50 ms | p99 ms | worst ms | CPU s for 1000 firings | statements a firing |\n|---|--:|--:|--:|--:|--:|--:|"
 	for (k = 1; k <= nr_rates; k++)
 		for (i = 1; i <= nr_subjects; i++) {
@@ -90,12 +90,12 @@ function pending_table(	i, s) {
 }
 
 function failover_table() {
-	print "\n## One of two nodes is killed\n\n| | latest firing of others, s | what ran on it runs again, s |\n|---|--:|--:|"
+	print "\n## One of two nodes is killed\n\n| | latest firing of other jobs, s | the run of the dead node runs again, s |\n|---|--:|--:|"
 	print "| twheeld, lease of 3 s | " precise(of("failover", 2, "pg-2", "latest firing")) " | " precise(of("failover", 2, "pg-2", "runs again")) " |"
-	print "| Quartz, as it comes | | " precise(of("failover", 2, "quartz-2", "runs again")) " |"
-	print "| pg-boss, as it comes | at once | 900: a job that has begun expires after 15 minutes (its documents) |"
-	print "| graphile-worker, as it comes | at once | 14400: a job that has begun is free again after 4 hours (its documents) |"
-	print "\nA queue has no owners: any worker takes what is due next. What was in the dead worker's hands has to wait."
+	print "| Quartz, by default | | " precise(of("failover", 2, "quartz-2", "runs again")) " |"
+	print "| pg-boss, by default | at once | 900: a job that has begun expires after 15 minutes (its documentation) |"
+	print "| graphile-worker, by default | at once | 14400: a job that has begun is free again after 4 hours (its documentation) |"
+	print "\nNo worker of a queue owns jobs: any worker takes what is due next. Only what the dead worker had begun has to wait."
 }
 
 # verdict K, IS, MAY: is it reached if MAY, with the whole spread if IS? One value has no spread.
@@ -116,10 +116,11 @@ function at_most(what, k, bound) {
 END {
 	print "# twheeld beside others that keep jobs in a database\n"
 	print "Written by `bench/jobs/report.awk`, not by hand. What is measured, and how, is said in\n" \
-		"`bench/jobs/measure.py`. Runs do nothing; a firing is recorded, taken off what is pending, recorded as over, and\n" \
-		"in the history of those that keep one. On a host with other work only the CPU times can be compared.\n"
+		"`bench/jobs/measure.py`. Runs do nothing. For each firing, a subject records that it begins, removes it from\n" \
+		"what is pending, records that it is over, and writes it into the history if it keeps one. If the host has other work,\n" \
+		"only the CPU times can be compared.\n"
 	print_environment()
-	print "\n## The numbers to reach\n\nWhat was measured once is not judged.\n"
+	print "\n## The numbers to reach\n\nIf a figure was measured only once, it has no spread, and is not judged.\n"
 	print "| | | measured | |\n|---|--:|--:|---|"
 	at_least("firings/s, PostgreSQL, one node", key("native", "backlog", 0, "pg-1", "firings/s"), 40000)
 	at_least("firings/s, PostgreSQL, two nodes", key("native", "backlog", 0, "pg-2", "firings/s"), 50000)
@@ -138,15 +139,16 @@ END {
 	late_table("minute", size["minute"] " jobs at each full minute", "pg_cron did " of("minute", size["minute"], "cron", "done") + 0 \
 		" of them in that minute: it runs 32 at a time, each by a new process of the server.")
 	late_table("now", "Jobs for \"now\"", \
-		"From asking to begin, one after the other. twheeld is asked by HTTP. It writes the shot, fires it and moves it to\n" \
-		"`running`, which are commits; a queue's worker takes it where it lies.")
+		"From each request until its run begins; the next request comes after that. twheeld gets the request by HTTP, commits\n" \
+		"the shot, and when it fires, commits it to the table `running`. In a queue, a worker only marks the job's row as its own.")
 	pending_table()
 	failover_table()
-	print "\n## What the others have that twheeld has not\n"
+	print "\n## What the others have and twheeld lacks\n"
 	print "* pg-boss and graphile-worker add a job in the application's own transaction, so that it exists if that commits, and\n" \
-		"  only then. twheeld is asked over HTTP, and the application has to ask again if it does not know the answer."
+		"  only then. twheeld gets a request by HTTP, and if the answer is lost, the application has to send it again."
 	print "* A queue's job carries a document; here a shot carries one text."
-	print "* Quartz and the queues run functions of the application, in its process. twheeld runs processes, which is slower\n" \
-		"  than all that is measured here: " precise(of("processes", size["processes"], "pg-1", "processes/s")) " a second."
+	print "* Quartz and the queues run functions of the application, in its process. twheeld runs\n" \
+		"  processes, " precise(of("processes", size["processes"], "pg-1", "processes/s")) " a second here, while " \
+		"graphile-worker calls " precise(of("backlog", 0, "graphile", "firings/s")) " functions a second."
 	print "* pg_cron needs no service beside the server."
 }

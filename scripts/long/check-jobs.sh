@@ -99,10 +99,11 @@ table() {
 	cat <<-END
 		# Storms over twheeld: \`make check-jobs\`
 
-		On one machine, things happen to daemons, their connections, their server and clocks, each storm with
-		thousands of firings. What each does is said in \`selftest/jobs/storm.py\`; \`power\` loses what SQLite has not
-		synced, at each write; for \`cord\`, the power of a whole machine fails, see \`selftest/jobs/cord.py\`; for \`hour\`,
-		ten million runs are pending and a thousand a second fire, see \`selftest/jobs/hour.py\`.
+		In a storm, daemons on one machine fire thousands of runs, while the test harms them, their connections, their
+		server and their clocks. Then the judge (\`selftest/jobs/judge.py\`) compares what has run with what had to run.
+		\`selftest/jobs/storm.py\` describes each storm. \`power\` simulates a loss of power at each write of SQLite: what was
+		not synced is lost. In \`cord\` the power of a virtual machine fails (\`selftest/jobs/cord.py\`). In \`hour\` ten million
+		runs are pending, while a thousand others a second fire (\`selftest/jobs/hour.py\`).
 
 		$(facts "${measured[@]}")
 
@@ -116,6 +117,21 @@ table() {
 		*) rows "$log/$name" ;;
 		esac
 	done
+	cat <<-END
+
+		What the words and numbers mean:
+
+		* accepted: a daemon had answered the request for this run, so the run must happen. The other runs are by schedules.
+		* attempts made again: attempts that were lost or interrupted, and followed by another one.
+		* kill, leave, pause: a daemon was killed, told to end, or stopped for a while. crash: the server was stopped at once,
+		  and started again.
+		* cut, half-close, delay, deaf: the connections between a daemon and the server were closed, closed in one direction, made slow,
+		  or nothing passed in a direction. eat: answers of the server were swallowed with some probability.
+		* in, out, in+out: the direction in which the network of a daemon was cut.
+		* failover: the server was stopped, and its standby took its place. nothing: a pause after that.
+		* step: the clock of the server was set.
+		* nothing grows: the sizes of the tables \`due\` and \`running\` in MiB, from a sixth of the time on, and the most memory that a daemon took.
+	END
 }
 
 scripts/deps.sh check-jobs jobs_page

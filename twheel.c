@@ -1261,7 +1261,8 @@ static bool soft_hrtimer_is_due(const struct hrtimer *running, u64 mono)
 		struct hrtimer_clock_base *clock = &cpu->clock_base[i];
 
 		due |= hrtimer_first(clock) &&
-		       ktime_sub(hrtimer_first(clock)->expires, clock->offset) <= (s64)mono;
+		       ktime_sub(hrtimer_first(clock)->expires,
+				 clock->offset) <= (s64)mono;
 	}
 	raw_spin_unlock(&cpu->lock);
 	return due;

@@ -118,7 +118,7 @@ def probes(tree):
 
 
 class Compat:
-    """twheel_compat.h for one kernel: macros, and inline functions of simple statements."""
+    """twheel_compat.h for one kernel: macros of one parameter or none, and inline functions of simple statements."""
 
     def __init__(self, tree):
         text = resolve(read(TOP, "twheel_compat.h"), probes(tree))
@@ -134,8 +134,9 @@ class Compat:
             text = text.replace(function, "")
         text = re.sub(r"/\*.*?\*/\n?", "", text, flags=re.S)
         self.has_obj = "define kzalloc_obj(" in read(tree, "include/linux/slab.h")
-        self.macros = dict(re.findall(r"^#define (\w+)[ \t]*(.*)$", text, re.M))
-        text = re.sub(r"^#define \w+[ \t]*.*$", "", text, flags=re.M)
+        form = r"^#define (\w+)(?:\((\w+)\))?(?:[ \t]+(.*))?$"
+        self.macros = re.findall(form, text, re.M)  # name, parameter, value
+        text = re.sub(form, "", text, flags=re.M)
         self.inlines = {}
         form = r"^static inline \w+ (\w+)\(((?:[^{}])*)\)\n\{\n(.*?)^\}$"
         for name, params, body in re.findall(form, text, re.M | re.S):
@@ -167,8 +168,11 @@ class Compat:
             text = re.sub(rf"^([ \t]+)({name})\(([^;]*)\);", self.call, text, flags=re.M)
             if re.search(rf"\b{name}\(", text):
                 die(f"{where}: {name} is called in an expression")
-        for name, value in self.macros.items():
-            if value:
+        for name, param, value in self.macros:
+            if param:
+                text = re.sub(rf"\b{name}\((\w+)\)",
+                              lambda m, param=param, value=value: re.sub(rf"\({param}\)|\b{param}\b", m[1], value), text)
+            elif value:
                 text = re.sub(rf"\b{name}\b", value, text)
             else:	# all that can be without a value is what is returned
                 text = re.sub(rf"^[ \t]+return {name};\n", "", text, flags=re.M)

@@ -3,6 +3,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """
 series.py TREE OUT: write twheel as patches for the kernel in TREE, as git format-patch does, to OUT.
+series.py --without-compat TREE COPY: in COPY, which has the sources of the modules, only do what replaces
+twheel_compat.h. TREE may be a kernel's headers. With that, `make check` sees whether the result builds.
 
 What is in this tree is taken as it is on the day. Only what a kernel tree has and this one has not
 is in intree/: intree/tree has files of the series (Kconfig, Makefile, the frame of the KUnit and
@@ -560,7 +562,18 @@ class Series:
                 file.write(os.path.basename(path) + "\n")
 
 
+def without_compat(tree, copy):
+    """In @copy, a directory with sources of the modules: what twheel_compat.h has for @tree stands in the code itself."""
+    compat = Compat(tree)
+    for name in map(os.path.basename, own()):
+        if destination(name):
+            write(compat.apply(read(copy, name), name), copy, name)
+
+
 def main():
+    if sys.argv[1] == "--without-compat":
+        without_compat(*sys.argv[2:])
+        return
     tree, out = sys.argv[1:]
     series, files = Series(tree, os.path.abspath(out)), sources(tree)
     for number, name in enumerate(MESSAGES, 1):

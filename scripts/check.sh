@@ -26,8 +26,18 @@ log=build/check
 build() {
 	point "the library, the command and the manual pages build" quiet make -s -j2 lib command man || return
 	point "the modules build" modules CONFIG_TWHEEL_SELFTEST=m || return
+	point "the modules build without twheel_compat.h, as in the patches for a kernel" without_compat || return
 	point "the tests of libtwheel build" quiet make -j2 -C selftest/lib all checks || return
 	[ -z "$machines" ] || build_guest
+}
+
+# If a distribution has the headers of a kernel in two directories, most of them are in the one of /source.
+without_compat() {
+	local copy=$top/build/without_compat tree=${KDIR%/build}/source
+
+	[ -e "$tree" ] || tree=$KDIR
+	copy_sources "$copy"
+	intree/series.py --without-compat "$tree" "$copy" && quiet make -s -j2 -C "$KDIR" M="$copy" KCFLAGS=-Werror modules
 }
 
 build_guest() {

@@ -104,6 +104,13 @@ sources() {
 # shellcheck disable=SC2120
 modules() { quiet make -j"$(nproc)" -C "$top" modules "$@"; }
 
+# copy_sources DIRECTORY: have the sources of the modules there, and nothing else
+copy_sources() {
+	rm -rf "$1"
+	mkdir -p "$1"
+	(cd "$top" && sources | xargs cp --parents -t "$1")
+}
+
 # modules_for KERNEL COPY [VARIABLE=VALUE...]: build the modules, and those of the tests, against
 # the kernel in directory KERNEL, in a copy of the tree.
 # shellcheck disable=SC2119 # all sources
@@ -111,9 +118,7 @@ modules_for() {
 	local kernel=$1 copy=$2
 
 	shift 2
-	rm -rf "$copy"
-	mkdir -p "$copy"
-	(cd "$top" && sources | xargs cp --parents -t "$copy")
+	copy_sources "$copy"
 	quiet make -s -j"$(nproc)" -C "$kernel" M="$copy" CONFIG_TWHEEL_SELFTEST=m "$@" modules
 }
 

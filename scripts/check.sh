@@ -31,13 +31,13 @@ build() {
 	[ -z "$machines" ] || build_guest
 }
 
-# If a distribution has the headers of a kernel in two directories, most of them are in the one of /source.
+# If a kernel was built in another directory than that of its sources, the Makefile of $KDIR includes the one there.
 without_compat() {
-	local copy=$top/build/without_compat tree=${KDIR%/build}/source
+	local copy=$top/build/without_compat tree
 
-	[ -e "$tree" ] || tree=$KDIR
+	tree=$(sed -n 's|^include \(/.*\)/Makefile$|\1|p' "$KDIR/Makefile")
 	copy_sources "$copy"
-	intree/series.py --without-compat "$tree" "$copy" && quiet make -s -j2 -C "$KDIR" M="$copy" KCFLAGS=-Werror modules
+	intree/series.py --without-compat "${tree:-$KDIR}" "$copy" && quiet make -s -j2 -C "$KDIR" M="$copy" KCFLAGS=-Werror modules
 }
 
 build_guest() {

@@ -104,7 +104,8 @@ sources() {
 # shellcheck disable=SC2120
 modules() { quiet make -j"$(nproc)" -C "$top" modules "$@"; }
 
-# copy_sources DIRECTORY: have the sources of the modules there, and nothing else
+# copy_sources DIRECTORY: have the files of the tree there, and nothing else
+# shellcheck disable=SC2119 # all sources
 copy_sources() {
 	rm -rf "$1"
 	mkdir -p "$1"
@@ -113,7 +114,6 @@ copy_sources() {
 
 # modules_for KERNEL COPY [VARIABLE=VALUE...]: build the modules, and those of the tests, against
 # the kernel in directory KERNEL, in a copy of the tree.
-# shellcheck disable=SC2119 # all sources
 modules_for() {
 	local kernel=$1 copy=$2
 

@@ -185,9 +185,7 @@ gate() {
 }
 
 cd "$top"
-rm -rf "$copy"
-mkdir -p "$copy"
-sources | xargs cp --parents -t "$copy"
+copy_sources "$copy"
 
 if [ "${1:-}" = --update ]; then
 	layout -m64 >scripts/gates/uapi-layout.expected

@@ -10,10 +10,7 @@
 cd "$top"
 
 copy=$top/build/release
-rm -rf "$copy"
-mkdir -p "$copy"
-# shellcheck disable=SC2119 # all sources
-sources | xargs cp --parents -t "$copy"
+copy_sources "$copy"
 cd "$copy"
 
 # gives STATUS COMMAND...: does the command exit with STATUS?

@@ -52,10 +52,7 @@ boot() {
 modules() {
 	{ cat scripts/kernels/uml.config; echo CONFIG_GCOV_KERNEL=y; } >"$out/uml-gcov.config"
 	kernel=$(scripts/kernels/own-kernel.sh "$uml") || return
-	rm -rf "$out/src"
-	mkdir -p "$out/src"
-	# shellcheck disable=SC2119 # all sources
-	sources | xargs cp --parents -t "$out/src"
+	copy_sources "$out/src"
 	quiet make -s -j"$(nproc)" -C "$kernel" M="$out/src" ARCH=um SUBARCH=x86_64 \
 		CONFIG_TWHEEL_SELFTEST=m GCOV_PROFILE=y modules &&
 		quiet make -s -C selftest/uapi && quiet make -s -C selftest/uml || return

@@ -31,7 +31,7 @@
 #	jobs:TEST	a test of selftest/jobs, such as jobs:test_quartz.py, with the sanitizers. They take from a
 #			second to some minutes, and so each is a stage (scripts/long/edits.sh has their order)
 #
-# shellcheck disable=SC2119,SC2317 # all sources; try() calls the stages
+# shellcheck disable=SC2317 # try() calls the stages
 . "$(dirname "$0")/../lib.sh"
 . "$top/scripts/long/edits.sh"
 
@@ -239,9 +239,7 @@ try() {
 
 copy() {
 	copy=$out/$1
-	rm -rf "$copy"
-	mkdir -p "$copy"
-	sources | xargs cp --parents -t "$copy"
+	copy_sources "$copy"
 }
 
 # control STAGE: run the control, once for each stage

@@ -189,7 +189,7 @@ debug:
 	@scripts/long/debug.sh
 
 soak:
-	@scripts/long/soak.sh
+	@scripts/long/kept.sh soak scripts/long/soak.sh
 
 check-jobs:
 	@scripts/long/check-jobs.sh

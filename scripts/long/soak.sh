@@ -90,6 +90,19 @@ frozen() {
 
 freeze() { point "the machine's verdict, with freezes" frozen; }
 
+# measured NAME: print what the machine measured, as lines of the table
+measured() {
+	awk -v OFS='\t' -v name="$1" '
+		/^# suite / { what = $3; sub(/:$/, "", what) }
+		/^# (torture:|[0-9]|fired|slab|percpu|all)/ {
+			sub(/^# /, "")
+			print name, what, $0
+		}
+		/^ok / && !/# SKIP/ { passed++ }
+		/^not ok / { failed++ }
+		END { print name, "all points", passed + 0 " passed, " failed + 0 " failed" }' "$log/$1"
+}
+
 table() {
 	cat <<-END
 		# Long runs: \`make soak\`
@@ -102,15 +115,8 @@ table() {
 		|---|---|---|
 	END
 	for name in load freeze count torture; do
-		awk -v name="$name" '
-			/^# suite / { what = $3; sub(/:$/, "", what) }
-			/^# (torture:|[0-9]|fired|slab|percpu|all)/ {
-				sub(/^# /, "")
-				print "| " name " | " what " | " $0 " |"
-			}' "build/qemu/soak-$name/report"
+		[ ! -e "$log/$name.tsv" ] || awk -F '\t' '{ print "| " $1 " | " $2 " | " $3 " |" }' "$log/$name.tsv"
 	done
-	echo
-	echo "$passed passed, $failed failed"
 }
 
 wanted() { [[ " ${ONLY:-$1} " == *" $1 "* ]]; }
@@ -128,6 +134,7 @@ for name in load freeze count torture; do
 		measured_now
 	} >"$log/$name.facts"
 	suite $name $name
+	measured $name >"$log/$name.tsv"
 done
 [ -z "${DOC:-}" ] || table | document "$DOC"
 summary

@@ -26,18 +26,8 @@ log=build/check
 build() {
 	point "the library, the command and the manual pages build" quiet make -s -j2 lib command man || return
 	point "the modules build" modules CONFIG_TWHEEL_SELFTEST=m || return
-	point "the modules build without twheel_compat.h, as in the patches for a kernel" without_compat || return
 	point "the tests of libtwheel build" quiet make -j2 -C selftest/lib all checks || return
 	[ -z "$machines" ] || build_guest
-}
-
-# If a kernel was built in another directory than that of its sources, the Makefile of $KDIR includes the one there.
-without_compat() {
-	local copy=$top/build/without_compat tree
-
-	tree=$(sed -n 's|^include \(/.*\)/Makefile$|\1|p' "$KDIR/Makefile")
-	copy_sources "$copy"
-	intree/series.py --without-compat "${tree:-$KDIR}" "$copy" && quiet make -s -j2 -C "$KDIR" M="$copy" KCFLAGS=-Werror modules
 }
 
 build_guest() {

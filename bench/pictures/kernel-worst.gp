@@ -11,6 +11,7 @@ set format x "%.0f"
 set format y "%.0f µs"
 set key top left
 set lmargin 11
+set rmargin 5
 set bmargin at screen 0.19
 set xrange [800:*]
 set xlabel "timers that expire within one second"

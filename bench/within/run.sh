@@ -17,7 +17,7 @@ out=build/bench-within tsv=build/bench-within.tsv
 
 environment() {
 	row command "make bench-within"
-	row kernel "none, in a process whose time is made up"
+	row kernel "no kernel takes part: a process, whose time is simulated"
 	row commit "$(source_id), $(date -u +%Y-%m-%d)"
 }
 

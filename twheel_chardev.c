@@ -22,8 +22,9 @@
  * The states of a slot:
  *
  *	FREE	on the free list, or never used yet
- *	ARMED	in the wheel. Its tick may be over already: it expires after the latency of the
- *		softirq, or later if its user has to wait for a share of the CPU
+ *	ARMED	in the wheel, except while a DRAIN copies it out, see drain_collect(). Its tick may
+ *		be over already: it expires after the latency of the softirq, or later if its user
+ *		has to wait for a share of the CPU
  *	READY	it has expired; its event waits on the ready list
  *	READING	its event is being copied to a reader, without a lock. The slot is on no list. It
  *		names the reader, and the reader names the slot. When the copy is done, the reader
@@ -73,9 +74,9 @@
  *	file_submit()	a batch: copy in CHUNK_OPS operations (batch_fetch()), do them
  *			(ops_do()), copy them out (batch_store())
  *
- * The caller must have been told the handle of every timer that exists. A single operation stores
- * its result to user memory in the lock hold in which it is done (op_tell()), so both happen or
- * neither. For each chunk of a batch, can_write() checks the memory before an operation of the
+ * The caller must have been told the handle of every timer that exists. A single ADD, MOD or CANCEL
+ * stores its result to user memory in the lock hold in which it is done (op_tell()), so both happen
+ * or neither. For each chunk of a batch, can_write() checks the memory before an operation of the
  * chunk is done. If the memory goes away after the check, ops_undo_adds() undoes the adds whose
  * handles the caller was not told.
  *
@@ -88,23 +89,28 @@
  *	waker->lock	when a file wakes the machine; may be taken inside file->submit
  *	  the base's lock
  *
- * Readers and expiry take only the base's lock, so neither waits for a caller that sleeps under
- * file->submit. Readers and submitters meet at the free list: only the holder of file->submit takes
- * slots off it, while readers may put slots on it.
+ * Readers and expiry never take file->submit, so neither waits for a caller that sleeps under it.
+ * Of the locks above they take only the base's lock and, for a file on an alarm clock, waker->lock.
+ * Readers and submitters meet at the free list: only the holder of file->submit takes slots off it,
+ * while readers may put slots on it.
  *
  * file->base is set once, under file->submit, and then stays. The bounce and the tables are made
- * with it, and from then on SETUP is refused. Code that does not hold file->submit reads it with
- * file_base().
+ * with the base, and from then on SETUP is refused. Code that does not hold file->submit calls
+ * file_base() before it uses the base, with three exceptions: file_read() knows by nr_ready that
+ * there is a base; the sink and file_was_set() are called by the base; and nobody else uses the
+ * file in file_release().
  *
  * What is read without the lock that guards it, and what it pairs with:
  *
  *	base		file_base() pairs with the release in file_create()
  *	nr_ready	written with WRITE_ONCE() under the base's lock. file_read() acquires it,
  *			and takes that lock before it looks at a slot. file_poll() and reader_wait()
- *			rely on the wait queue: file_wake() comes after the write. All other
- *			readers of nr_ready only decide whether to look at all
- *	nr_free		written with WRITE_ONCE() under the base's lock; read by the holder of
- *			file->submit. It can only grow meanwhile
+ *			rely on the wait queue: file_wake() comes after the write. The other
+ *			reads decide whether to look at all (reader_run()) or whether to wake a
+ *			reader (file_read_iter(), drain_commit()), or they only report (INFO)
+ *	nr_free		written under the base's lock, with WRITE_ONCE() except in slots_add_page(),
+ *			whose caller holds file->submit. Only the holder of file->submit reads it
+ *			without the base's lock; meanwhile others can only make it larger
  *	nr_slots	after file_was_set() has dropped the lock, it reads nr_slots to see whether
  *			to take the lock again. Slots that are not counted yet are new: their timers
  *			were added after the clock was set
@@ -625,7 +631,7 @@ static u32 file_nr_tables(const struct file_wheel *file)
 	return (file->limit - 1) / TABLE_SLOTS + 1;
 }
 
-/* How many slots are not FREE. With file->submit, or under the base's lock. */
+/* How many slots are not FREE. Under the base's lock, since readers change nr_free. */
 static u32 file_nr_used(const struct file_wheel *file)
 {
 	return file->nr_slots - file->nr_free;
@@ -994,7 +1000,10 @@ static void slots_free_all(struct file_wheel *file)
 	kvfree(file->tables);
 }
 
-/* The memory of a file with @nr_pages pages of slots. A file with a base has at least one page. */
+/*
+ * The memory of a file with @nr_pages pages of slots. If @nr_pages is 0, there is no base yet, or
+ * file_create() is about to add the first page.
+ */
 static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 {
 	u64 tables = nr_pages > 1 ? DIV_ROUND_UP(nr_pages, TABLE_PAGES) : 0;
@@ -2436,8 +2445,8 @@ static void info_fill_setup(struct file_wheel *file, struct twheel_info *info)
 }
 
 /*
- * Fill in what the file is and holds. Returns when the next timer is due, as far as the base knows.
- * It does not take file->submit, so that INFO does not wait for a SUBMIT.
+ * Fill in what the file is and holds. Returns when the wheel has work next, which may only be to
+ * move timers, or KTIME_MAX. Does not take file->submit, so that INFO does not wait for a SUBMIT.
  */
 static ktime_t file_fill_info(struct file_wheel *file, struct twheel_info *info)
 {
@@ -2723,11 +2732,12 @@ static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch,
 }
 
 /*
- * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command is
- * complete when this returns. It runs in the caller's task; if it would have to wait for another
- * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So a request
- * to cancel finds a command only in a worker. The request ends the worker's wait, or ends the batch
- * early, see batch_is_stopped().
+ * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command runs
+ * in the task that submits it: the caller, or a thread that polls a ring's submissions. If the
+ * command would have to wait there for another call, this returns -EAGAIN, and io_uring repeats it
+ * in a worker, which has the caller's memory and namespaces. In all other cases the command is
+ * complete when this returns. So a request to cancel finds a command only in a worker. The request
+ * to cancel ends the worker's wait, or ends the batch early, see batch_is_stopped().
  */
 static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
@@ -2759,10 +2769,10 @@ static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
  *			copy_to_iter() copies them without the lock, and read_commit() takes it
  *			again. In between their slots are READING
  *
- * The first two never leave a slot READING, so MOD and CANCEL find none. The third is
- * for several events that are not all plain, for memory that is not present, for several events in
- * a time namespace, and for an iov_iter that is not a plain user buffer (on some kernels that of
- * every readv() and io_uring).
+ * The first two never leave a slot READING, so MOD and CANCEL find none. The third is for several
+ * events that are not all plain, for an event that must say that the clock was set, for memory that
+ * is not present, for several events in a time namespace, and for an iov_iter that is not a plain
+ * user buffer (on some kernels that of every readv() and io_uring).
  */
 
 /* How often @slot, whose event is being read, has expired by @now: the event's count. */

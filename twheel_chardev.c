@@ -1501,10 +1501,10 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 }
 
 /*
- * May MOD re-arm @slot with this @interval and these @flags? Only to be asked if @slot is not ARMED
- * or its @nr_past is not 0; otherwise MOD always may. Returns 0, -ENOENT if only an armed timer was
- * wanted (TWHEEL_F_PENDING), or -EALREADY. If both apply, it is -ENOENT, which is true whatever the
- * reader does.
+ * May MOD re-arm @slot with this @interval and these @flags? op_mod() asks only if @slot is not
+ * ARMED or its @nr_past is not 0; otherwise MOD always may. Returns 0; -ENOENT if MOD is to re-arm
+ * only an armed timer (TWHEEL_F_PENDING); or -EALREADY. If both errors apply, this returns -ENOENT,
+ * which is true whatever the reader does. With file->submit and the base's lock.
  *
  * If a reader is copying the slot's event, MOD counts that event as read: the reader will find that
  * the slot does not name it any more, and leaves the slot alone. But a program may free its memory
@@ -2748,9 +2748,10 @@ static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch,
  * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command runs
  * in the task that submits it: the caller, or a thread that polls a ring's submissions. If the
  * command would have to wait there for another call, this returns -EAGAIN, and io_uring repeats it
- * in a worker, which has the caller's memory and namespaces. In all other cases the command is
- * complete when this returns. So a request to cancel finds a command only in a worker. The request
- * to cancel ends the worker's wait, or ends the batch early, see batch_is_stopped().
+ * in a worker, which has the caller's memory and namespaces. (With IOSQE_ASYNC it runs in a worker
+ * from the start.) In all other cases the command is complete when this returns. So a request to
+ * cancel finds a command only in a worker. The request to cancel ends the worker's wait, or ends
+ * the batch early, see batch_is_stopped().
  */
 static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {

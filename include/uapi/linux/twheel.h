@@ -104,8 +104,8 @@
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: it never existed, was cancelled or drained, or its event has been
  *              read. From MOD with TWHEEL_F_PENDING also: the timer is not armed
- *   EALREADY   a read() is storing an event of the timer at this moment. A timer without
- *              KEEP and without a period will have no other event; for another one, try again.
+ *   EALREADY   a read() is storing an event of the timer at this moment. If the timer has neither
+ *              KEEP nor a period, it will have no other event; otherwise try again.
  *              CANCEL always fails then. MOD fails in three cases: the event is the timer's last,
  *              without TWHEEL_EV_MORE; or MOD would arm a KEEP or periodic timer as a plain one,
  *              whose next event would be its last and must not overtake the event that is being

@@ -27,13 +27,13 @@
  * ceil(deadline / tick) to floor((deadline + tolerance) / tick). If the second of these is before
  * the first, it fires in the first. So it is never early, and at most its tolerance later than an
  * exact timer. Timers with tolerances share ticks, on all CPUs and bases, so there are fewer
- * interrupts. Mostly they are not moved from bucket to bucket. An example is a tolerance of an
- * eighth of the delay: if there are 10 000 timers or more, and their delays are up to two minutes,
- * adding a timer and its expiry together take fewer instructions than with a struct timer_list; if
- * there are only 1 000 timers, or delays are up to 1 000 s, they take as many or more (`make
- * bench-kernel`). If a timer is re-armed, and may keep the tick that it has, the call costs next to
- * nothing. A tolerance of 0 means exact. If deadline + tolerance exceeds KTIME_MAX, KTIME_MAX is
- * used instead.
+ * interrupts. Mostly such timers are not moved from bucket to bucket. An example is a tolerance of
+ * an eighth of the delay: if there are 10 000 timers or more, and their delays are up to two
+ * minutes, adding a timer and its expiry together take fewer instructions than with a struct
+ * timer_list; if there are only 1 000 timers, or delays are up to 1 000 s, they take as many or
+ * more (`make bench-kernel`). If a timer is re-armed, and may keep the tick that it has, the call
+ * costs next to nothing. A tolerance of 0 means exact. If deadline + tolerance exceeds KTIME_MAX,
+ * KTIME_MAX is used instead.
  *
  * Context: unless said otherwise a function may be called from any context except NMI: from hard
  * and soft interrupts, under raw spinlocks, with preemption off, on PREEMPT_RT, and from a timer's

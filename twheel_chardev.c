@@ -22,8 +22,9 @@
  * The states of a slot:
  *
  *	FREE	on the free list, or never used yet
- *	ARMED	in the wheel. Its tick may be over already: it expires after the latency of the
- *		softirq, or later if its user has to wait for a share of the CPU
+ *	ARMED	in the wheel, except while a DRAIN copies it out, see drain_collect(). Its tick may
+ *		be over already: it expires after the latency of the softirq, or later if its user
+ *		has to wait for a share of the CPU
  *	READY	it has expired; its event waits on the ready list
  *	READING	its event is being copied to a reader, without a lock. The slot is on no list. It
  *		names the reader, and the reader names the slot. When the copy is done, the reader
@@ -73,9 +74,9 @@
  *	file_submit()	a batch: copy in CHUNK_OPS operations (batch_fetch()), do them
  *			(ops_do()), copy them out (batch_store())
  *
- * The caller must have been told the handle of every timer that exists. A single operation stores
- * its result to user memory in the lock hold in which it is done (op_tell()), so both happen or
- * neither. For each chunk of a batch, can_write() checks the memory before an operation of the
+ * The caller must have been told the handle of every timer that exists. A single ADD, MOD or CANCEL
+ * stores its result to user memory in the lock hold in which it is done (op_tell()), so both happen
+ * or neither. For each chunk of a batch, can_write() checks the memory before an operation of the
  * chunk is done. If the memory goes away after the check, ops_undo_adds() undoes the adds whose
  * handles the caller was not told.
  *
@@ -88,23 +89,28 @@
  *	waker->lock	when a file wakes the machine; may be taken inside file->submit
  *	  the base's lock
  *
- * Readers and expiry take only the base's lock, so neither waits for a caller that sleeps under
- * file->submit. Readers and submitters meet at the free list: only the holder of file->submit takes
- * slots off it, while readers may put slots on it.
+ * Readers and expiry never take file->submit, so neither waits for a caller that sleeps under it.
+ * Of the locks above they take only the base's lock and, for a file on an alarm clock, waker->lock.
+ * Readers and submitters meet at the free list: only the holder of file->submit takes slots off it,
+ * while readers may put slots on it.
  *
  * file->base is set once, under file->submit, and then stays. The bounce and the tables are made
- * with it, and from then on SETUP is refused. Code that does not hold file->submit reads it with
- * file_base().
+ * with the base, and from then on SETUP is refused. Code that does not hold file->submit calls
+ * file_base() before it uses the base, with three exceptions: file_read() knows by nr_ready that
+ * there is a base; the sink and file_was_set() are called by the base; and nobody else uses the
+ * file in file_release().
  *
  * What is read without the lock that guards it, and what it pairs with:
  *
  *	base		file_base() pairs with the release in file_create()
  *	nr_ready	written with WRITE_ONCE() under the base's lock. file_read() acquires it,
  *			and takes that lock before it looks at a slot. file_poll() and reader_wait()
- *			rely on the wait queue: file_wake() comes after the write. All other
- *			readers of nr_ready only decide whether to look at all
- *	nr_free		written with WRITE_ONCE() under the base's lock; read by the holder of
- *			file->submit. It can only grow meanwhile
+ *			rely on the wait queue: file_wake() comes after the write. The other
+ *			reads decide whether to look at all (reader_run()) or whether to wake a
+ *			reader (file_read_iter(), drain_commit()), or they only report (INFO)
+ *	nr_free		written under the base's lock, with WRITE_ONCE() except in slots_add_page(),
+ *			whose caller holds file->submit. Only the holder of file->submit reads it
+ *			without the base's lock; meanwhile others can only make it larger
  *	nr_slots	after file_was_set() has dropped the lock, it reads nr_slots to see whether
  *			to take the lock again. Slots that are not counted yet are new: their timers
  *			were added after the clock was set
@@ -175,7 +181,10 @@
 #define TABLE_PAGES	(PAGE_SIZE / sizeof(void *))
 #define TABLE_SLOTS	(TABLE_PAGES * PAGE_SLOTS)
 
-/* The most that @max_timers may be: nr_slots is that, rounded up to a page, and is of 32 bits. */
+/*
+ * The most that @max_timers may be: nr_slots can become @max_timers, rounded up to whole pages of
+ * slots, and has 32 bits.
+ */
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
 /*
@@ -321,7 +330,8 @@ struct waker {
  * struct file_wheel - an open file
  * @base:	its base, NULL until the first timer is added; see the head of the file
  * @lock:	the lock of @base, set just before @base is
- * @plain:	@base if there is no @waker, else NULL: then the fast path does not apply
+ * @plain:	@base, or NULL if there is a @waker or no @base yet. If it is NULL, op_try() leaves
+ *		all operations to file_op(). Set just before @base is; read under @submit
  * @opener:	the user who opened it. Does not change
  * @ready:	slots that are READY, in the order of expiry. Under the base's lock
  * @free:	slots that are FREE. Under the base's lock
@@ -331,18 +341,19 @@ struct waker {
  *		without that lock, and readers look again under it
  * @nr_slots:	slots that exist, on @nr_pages pages. Changed under @submit and the base's lock;
  *		either is enough to read it
- * @nr_pages:	pages of slots. As @nr_slots
+ * @nr_pages:	pages of slots. Guarded like @nr_slots
  * @cursor:	the slot at which the next DRAIN continues. Under @submit
  * @no_slot:	why no other page of slots could be made, an errno; or SLOTS_TO_COME. Under @submit
  * @tables:	the tables of pages of slots, room for @limit slots. Made with @base, filled under
  *		@submit, kept until the file is closed
  * @first:	the only entry of the first table, as long as there is one page
  * @limit:	the most that @max_timers may be. Does not change
- * @max_timers:	how many slots may be in use. As @config
- * @flags:	flags that ADD and MOD may have besides VALID_FLAGS. As @config
- * @asks:	set once a timer is armed with TWHEEL_F_CANCEL_ON_SET, and never cleared. Written
- *		under @submit; read in file_was_set()
- * @clock:	the clock that SETUP asked for; @config has the clock behind it. As @config
+ * @max_timers:	how many slots may be in use. Guarded like @config
+ * @flags:	flags that ADD and MOD may have besides VALID_FLAGS. Guarded like @config
+ * @asks:	set before the first timer is armed with TWHEEL_F_CANCEL_ON_SET, and never cleared.
+ *		Written under @submit; file_was_set() reads it under the base's lock
+ * @clock:	the clock that SETUP asked for; @config has the clock that this one shows, see
+ *		clock_of(). Guarded like @config
  * @waker:	for an alarm clock, else NULL. Set just before @base is, and stays
  * @config:	clock, tick and slack. Written under @submit and @setup_lock; either is enough to
  *		read it. Does not change once there is a base
@@ -352,7 +363,7 @@ struct waker {
  * @bounce:	room for operations, made with @base. A SUBMIT has one even if there is no base
  * @by_worker:	the holder of @submit is a worker of io_uring. Under @submit
  * @spare:	bit 0 is a lock: it is held by the reader that uses @events and bounce->taken
- * @events:	room for events, made with @base
+ * @events:	room for events, made with @base. Belongs to the reader that holds @spare
  */
 struct file_wheel {
 	struct twheel_base	*base;
@@ -477,9 +488,9 @@ static bool opener_charge_file(struct opener *opener)
 }
 
 /*
- * Count one more file for user @uid. If the user has none yet, *@fresh becomes their opener and is
- * set to NULL; if *@fresh is NULL already, return NULL. Returns an ERR_PTR() if the limit is
- * reached.
+ * Count one more file for user @uid, and return the user's opener. If the user has no opener yet,
+ * the opener in *@fresh becomes the user's, and *@fresh is set to NULL; if *@fresh is NULL already,
+ * this returns NULL, and has counted nothing. Returns an ERR_PTR() if the limit is reached.
  */
 static struct opener *opener_count(kuid_t uid, struct opener **fresh)
 {
@@ -554,8 +565,8 @@ static void opener_uncharge_pages(struct opener *opener, u32 nr)
 
 /*
  * Lock the base, which must exist, without reading the clock. Interrupts must be on: this turns
- * them off. If a timer may have been armed, unlock it with twheel_unlock_irq(), which makes sure
- * that the base is served; else with file_let_go(). The annotations hide the lock from sparse,
+ * them off. If a timer may have been armed, unlock the base with twheel_unlock_irq(), which makes
+ * sure that the base is served; else with file_let_go(). The annotations hide the lock from sparse,
  * which cannot know that this is the lock that twheel_unlock_irq() releases.
  */
 static __always_inline void file_hold(struct file_wheel *file)
@@ -625,7 +636,7 @@ static u32 file_nr_tables(const struct file_wheel *file)
 	return (file->limit - 1) / TABLE_SLOTS + 1;
 }
 
-/* How many slots are not FREE. With file->submit, or under the base's lock. */
+/* How many slots are not FREE. Under the base's lock, since readers change nr_free. */
 static u32 file_nr_used(const struct file_wheel *file)
 {
 	return file->nr_slots - file->nr_free;
@@ -662,7 +673,7 @@ static __always_inline void slot_free(struct slot *slot, struct slot *next)
 	slot->next = next;
 }
 
-/* slot_free() of one slot, with the list's head and count. */
+/* slot_free() of one slot, which also updates the list's head and count. Under the base's lock. */
 static void slot_put(struct file_wheel *file, struct slot *slot)
 {
 	slot_free(slot, file->free);
@@ -879,8 +890,8 @@ static void waker_free(struct waker *waker)
 }
 
 /*
- * Not zeroed: each call that uses the bounce writes a field before it reads it. Returns NULL if
- * there is no memory.
+ * Make a bounce. It is not zeroed: each call that uses it writes a field before it reads that
+ * field. Returns NULL if there is no memory.
  */
 static struct bounce *bounce_alloc(void)
 {
@@ -994,7 +1005,10 @@ static void slots_free_all(struct file_wheel *file)
 	kvfree(file->tables);
 }
 
-/* The memory of a file with @nr_pages pages of slots. A file with a base has at least one page. */
+/*
+ * The memory of a file with @nr_pages pages of slots. If @nr_pages is 0, there is no base yet, or
+ * file_create() is about to add the first page.
+ */
 static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 {
 	u64 tables = nr_pages > 1 ? DIV_ROUND_UP(nr_pages, TABLE_PAGES) : 0;
@@ -1011,8 +1025,9 @@ static u64 file_mem_bytes(const struct file_wheel *file, u32 nr_pages)
 /* ---- expiry ---------------------------------------------------------------- */
 
 /*
- * The base's sink: @nr timers have expired. Put them on the ready list in this order. Called under
- * the base's lock. When the dispatcher has released that lock, it calls file_sink_wake().
+ * The sink's expired(): put @nr timers, which have expired, on the ready list in this order. The
+ * dispatcher calls this under the base's lock. When it has released that lock, it calls
+ * file_sink_wake().
  */
 static void file_expired(struct twheel_base *base, struct twheel_timer **timers,
 			 unsigned int nr)
@@ -1092,8 +1107,9 @@ static bool file_try_update_waker(struct file_wheel *file)
 }
 
 /*
- * The base's sink: events are ready, wake the readers. Returns false if the base must call it again
- * later.
+ * The sink's wake(): if the file is on an alarm clock, set the alarm; then wake a reader and all
+ * pollers. The dispatcher may also call this when nothing has expired. Returns false if the
+ * dispatcher must call it again later.
  *
  * On PREEMPT_RT the wait queue's lock may be held by a task that has been preempted by the very
  * reader that it woke. The timers of this CPU must not wait until the reader has finished its work.
@@ -1133,9 +1149,9 @@ static const struct twheel_sink alarm_sink = {
 
 /*
  * The clock was set. If the timer of @slot was armed with TWHEEL_F_CANCEL_ON_SET, it gets an event.
- * An armed slot becomes ready at once; a ready slot's event will say so; a slot that is being read
- * or drained says so when it is armed again, see slot_arm(). Under the base's lock. Returns whether
- * it has become ready.
+ * An armed slot becomes ready at once. If the slot is ready already, its event will say so. If the
+ * slot is being read or drained, and slot_arm() arms it again after that, it becomes ready then.
+ * Under the base's lock. Returns whether this has made the slot ready.
  */
 static bool slot_was_set(struct file_wheel *file, struct slot *slot)
 {
@@ -1167,7 +1183,8 @@ static void file_was_set(struct twheel_base *base)
 		twheel_lock(base, &flags);
 		/*
 		 * Pairs with ops_settle(). The caller that arms a timer sets @asks before it takes
-		 * the lock to arm it. So if a timer here asks, @asks read under the lock says so.
+		 * the lock to arm it. So if @asks, read under the lock, is not set, no timer has
+		 * been armed with TWHEEL_F_CANCEL_ON_SET yet.
 		 */
 		if (!READ_ONCE(file->asks))
 			at = file->nr_slots;
@@ -1228,7 +1245,8 @@ static __always_inline s64 clock_offset(clockid_t clock)
 }
 
 /*
- * @time plus @offset, from 0 to KTIME_MAX. A @time of KTIME_MAX means never, and stays as it is.
+ * @time plus @offset, clamped to between 0 and KTIME_MAX. A @time of KTIME_MAX means never, and
+ * stays as it is.
  */
 static ktime_t time_shift(ktime_t time, s64 offset)
 {
@@ -1278,9 +1296,9 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  *
  * op_add(), op_mod(), op_cancel() and op_query() do one operation that op_is_valid() has accepted.
  * The caller holds file->submit and the base's lock, with interrupts off, so they must not sleep.
- * They return op->res. They set in @op what the operation is to give back, but only when "refuse",
- * see below, is over: even if the operation fails, batch_store() may copy the whole @op to the
- * caller.
+ * They return op->res. They set in @op what the operation is to give back, but only after the step
+ * "refuse" below. If they refuse, they leave @op as it was: batch_store() may copy the whole @op to
+ * the caller even if the operation failed.
  *
  * Each goes through the same four steps, and their order matters:
  *
@@ -1346,7 +1364,7 @@ static __always_inline bool time_is_valid(const struct file_wheel *file,
 	return true;
 }
 
-/* Are all inputs 0 but the handle and the flags? @res and @reserved are checked before. */
+/* Are all inputs 0 but the handle and the flags? op_is_valid() has checked @res and @reserved. */
 static bool op_is_bare(const struct twheel_op *op)
 {
 	return !(op->user_data | op->expires_ns | op->interval_ns | op->tolerance_ns);
@@ -1376,7 +1394,7 @@ static __always_inline bool op_is_valid(const struct file_wheel *file,
 	return false;
 }
 
-/* Not inlined: the code that arms exact timers stays short. */
+/* @tolerance as a slot keeps it. Not inlined, so that the code that arms exact timers is short. */
 static noinline u16 tolerance_of(u64 tolerance)
 {
 	return wheel_decimal_of(tolerance);
@@ -1483,10 +1501,10 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 }
 
 /*
- * May MOD re-arm @slot with this @interval and these @flags? Only to be asked if @slot is not ARMED
- * or its @nr_past is not 0; otherwise MOD always may. Returns 0, -ENOENT if only an armed timer was
- * wanted (TWHEEL_F_PENDING), or -EALREADY. If both apply, it is -ENOENT, which is true whatever the
- * reader does.
+ * May MOD re-arm @slot with this @interval and these @flags? op_mod() asks only if @slot is not
+ * ARMED or its @nr_past is not 0; otherwise MOD always may. Returns 0; -ENOENT if MOD is to re-arm
+ * only an armed timer (TWHEEL_F_PENDING); or -EALREADY. If both errors apply, this returns -ENOENT,
+ * which is true whatever the reader does. With file->submit and the base's lock.
  *
  * If a reader is copying the slot's event, MOD counts that event as read: the reader will find that
  * the slot does not name it any more, and leaves the slot alone. But a program may free its memory
@@ -1598,9 +1616,9 @@ static __always_inline int op_mod(struct file_wheel *file, struct twheel_op *op,
  * CANCEL: free the timer, whatever its state; an event that was not read is dropped. Sets
  * op->user_data. Returns 1 if it was armed, 0 if not, -ENOENT, -EALREADY or -EFAULT.
  *
- * 0 or 1 promises that no event of the timer will be read from now on. While a reader is copying an
- * event, that cannot be promised; nor is it sure that the reader will get the event, since the copy
- * may still fail. So then it is -EALREADY:
+ * A result of 0 or 1 promises that no event of the timer will be read from now on. While a reader
+ * is copying an event, op_cancel() cannot promise that; nor is it sure that the reader will get the
+ * event, since the copy may still fail. So op_cancel() then returns -EALREADY:
  *
  *	CPU 0: read()				CPU 1: cancel
  *	slot is READING, event in the reader's room
@@ -1758,7 +1776,7 @@ static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 /*
  * To be called before @nr operations. If one arms a timer with TWHEEL_F_CANCEL_ON_SET, wait until
  * the file has handled every setting of the clock so far: the timer must have no event for those.
- * Other operations do not wait. With file->submit, without the base's lock.
+ * Other operations do not wait. There must be a base. With file->submit, without the base's lock.
  */
 static void ops_settle(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
 {
@@ -1833,7 +1851,8 @@ static noinline bool ops_do(struct file_wheel *file, struct twheel_op *ops, u32 
 /*
  * Free the timer that @op has added, because the caller could not be told its handle. The timer may
  * have expired meanwhile, and its event may even have been read. If a reader is copying the event,
- * it will find that the slot does not name that reader any more.
+ * it will find that the slot does not name that reader any more. With file->submit and the base's
+ * lock.
  */
 static void op_undo_add(struct file_wheel *file, const struct twheel_op *op)
 {
@@ -2042,8 +2061,8 @@ static void ops_widen(struct twheel_op *ops, u32 nr)
 
 /*
  * batch_fetch() of operations without gaps, in one copy. If not all of them can be read,
- * copy_from_user() may give up some bytes before the first that cannot, as it does on arm64. So the
- * operations that it left are then tried one by one.
+ * copy_from_user() may give up some bytes before the first byte that cannot be read, as it does on
+ * arm64. So this then tries the operations that copy_from_user() left one by one.
  */
 static u32 ops_fetch(struct twheel_op *ops, u32 nr, void __user *user, size_t op_size)
 {
@@ -2249,7 +2268,10 @@ static u32 drain_collect(struct file_wheel *file, u32 most, u32 op_flags)
 		struct twheel_op *op = &file->bounce->ops[nr];
 
 		file_relock(file, &flags, &m, i);
-		/* If @nr_past, an old event is still being copied. None may follow the drain. */
+		/*
+		 * If @nr_past is not 0, a reader is still copying an old event. After a timer was
+		 * drained, no event of it may be read: leave this one armed.
+		 */
 		if (slot->state != ARMED || slot->nr_past)
 			continue;
 		twheel_cancel_locked(file->base, &slot->timer);
@@ -2436,8 +2458,8 @@ static void info_fill_setup(struct file_wheel *file, struct twheel_info *info)
 }
 
 /*
- * Fill in what the file is and holds. Returns when the next timer is due, as far as the base knows.
- * It does not take file->submit, so that INFO does not wait for a SUBMIT.
+ * Fill in what the file is and holds. Returns when the wheel has work next, which may only be to
+ * move timers, or KTIME_MAX. Does not take file->submit, so that INFO does not wait for a SUBMIT.
  */
 static ktime_t file_fill_info(struct file_wheel *file, struct twheel_info *info)
 {
@@ -2723,11 +2745,13 @@ static int file_uring_batch(struct file_wheel *file, struct twheel_batch *batch,
 }
 
 /*
- * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command is
- * complete when this returns. It runs in the caller's task; if it would have to wait for another
- * call, io_uring repeats it in a worker, which has the caller's memory and namespaces. So a request
- * to cancel finds a command only in a worker. The request ends the worker's wait, or ends the batch
- * early, see batch_is_stopped().
+ * TWHEEL_URING_SUBMIT and _DRAIN: the same as the ioctls, as commands of io_uring. A command runs
+ * in the task that submits it: the caller, or a thread that polls a ring's submissions. If the
+ * command would have to wait there for another call, this returns -EAGAIN, and io_uring repeats it
+ * in a worker, which has the caller's memory and namespaces. (With IOSQE_ASYNC it runs in a worker
+ * from the start.) In all other cases the command is complete when this returns. So a request to
+ * cancel finds a command only in a worker. The request to cancel ends the worker's wait, or ends
+ * the batch early, see batch_is_stopped().
  */
 static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
@@ -2754,15 +2778,16 @@ static int file_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
  * cannot do.
  *
  *	read_one()	one event, in one lock hold, stored in user memory under the lock
- *	read_plain_many() as many plain events as one lock hold may do, stored likewise
+ *	read_plain_many() as many plain events (slot_is_plain()) as one lock hold may do, stored
+ *			likewise
  *	reader_run_any() any events: read_collect() takes them off the ready list under the lock,
  *			copy_to_iter() copies them without the lock, and read_commit() takes it
  *			again. In between their slots are READING
  *
- * The first two never leave a slot READING, so MOD and CANCEL find none. The third is
- * for several events that are not all plain, for memory that is not present, for several events in
- * a time namespace, and for an iov_iter that is not a plain user buffer (on some kernels that of
- * every readv() and io_uring).
+ * The first two never leave a slot READING, so MOD and CANCEL find none. The third is for several
+ * events that are not all plain, for an event that must say that the clock was set, for memory that
+ * is not present, for several events in a time namespace, and for an iov_iter that is not a plain
+ * user buffer (on some kernels that of every readv() and io_uring).
  */
 
 /* How often @slot, whose event is being read, has expired by @now: the event's count. */
@@ -2771,8 +2796,9 @@ static u32 periods_passed(const struct slot *slot, ktime_t now)
 	u64 periods = 0;
 
 	/*
-	 * The clock was set back after the timer expired; or the event only says that the clock was
-	 * set; or @now is 0, because read_first() reads the clock only for periodic timers.
+	 * There are three cases: the clock was set back after the timer expired; or the event only
+	 * says that the clock was set; or @now is 0, because read_first() reads the clock only for
+	 * periodic timers.
 	 */
 	if (unlikely(now < (ktime_t)slot->timer.cookie))
 		return !(slot->flags & SLOT_EARLY);
@@ -3013,8 +3039,8 @@ static size_t reader_run_plain(struct file_wheel *file, struct iov_iter *to)
 
 /*
  * Copy @nr events to @to. Returns how many could be copied. If not all could, copy_to_iter() may
- * have given up some bytes before the first that cannot be written, see ops_fetch(). So the events
- * that it left are then tried one by one.
+ * have given up some bytes before the first byte that cannot be written, see ops_fetch(). So this
+ * then tries the events that copy_to_iter() left one by one.
  */
 static u32 events_copy(const struct twheel_event *events, u32 nr, struct iov_iter *to)
 {
@@ -3125,7 +3151,10 @@ static ssize_t read_ready(struct file_wheel *file, struct iov_iter *to)
 	return done;
 }
 
-/* Wait until an event is ready. Returns 0, -EAGAIN with @nowait, or -ERESTARTSYS. */
+/*
+ * Wait until an event is ready. Returns 0, or -ERESTARTSYS if a signal comes first. If @nowait, it
+ * does not wait: it returns -EAGAIN if no event is ready.
+ */
 static noinline int reader_wait(struct file_wheel *file, bool nowait)
 {
 	if (nowait)
@@ -3216,7 +3245,10 @@ static struct slot *file_first(const struct file_wheel *file)
 	return list_first_entry(&file->ready, struct slot, link);
 }
 
-/* Is exactly one event ready, is that a plain one, and is the caller on the host's clock? */
+/*
+ * Is exactly one event ready, is that a plain one, and is the caller in the host's time namespace?
+ * Under the base's lock.
+ */
 static __always_inline bool read_is_plain(const struct file_wheel *file)
 {
 	return file->nr_ready == 1 && slot_is_plain(file_first(file)) && !clock_is_shifted();
@@ -3237,7 +3269,10 @@ static __always_inline bool read_plain(struct file_wheel *file, struct twheel_ev
 	return true;
 }
 
-/* The rest of read_one(): an event that is not plain, or one of several. This unlocks the base. */
+/*
+ * The rest of read_one(): an event that is not plain, or one of several. The caller has locked the
+ * base with file_hold(); this unlocks it.
+ */
 static noinline bool read_one_slowly(struct file_wheel *file, struct twheel_event __user *user,
 				     size_t room)
 {
@@ -3282,8 +3317,8 @@ static noinline ssize_t file_read_many(struct file *filp, char __user *user, siz
 }
 
 /*
- * read(). Most programs read one event a call. That is done here in one lock hold, without a struct
- * iov_iter; everything else is done by file_read_iter().
+ * read(). Most programs read one event a call. read_one() does that in one lock hold, without a
+ * struct iov_iter; file_read_iter() does everything else.
  */
 static ssize_t file_read(struct file *filp, char __user *user, size_t room, loff_t *pos)
 {

@@ -104,8 +104,8 @@
  *   ENOTTY     no such ioctl
  *   ENOENT     no such timer: it never existed, was cancelled or drained, or its event has been
  *              read. From MOD with TWHEEL_F_PENDING also: the timer is not armed
- *   EALREADY   a read() is storing an event of the timer at this moment. A timer without
- *              KEEP and without a period will have no other event; for another one, try again.
+ *   EALREADY   a read() is storing an event of the timer at this moment. If the timer has neither
+ *              KEEP nor a period, it will have no other event; otherwise try again.
  *              CANCEL always fails then. MOD fails in three cases: the event is the timer's last,
  *              without TWHEEL_EV_MORE; or MOD would arm a KEEP or periodic timer as a plain one,
  *              whose next event would be its last and must not overtake the event that is being
@@ -229,8 +229,8 @@ struct twheel_info {
  * enum twheel_opcode - what a struct twheel_op asks for
  * @TWHEEL_OP_ADD:	arm a new timer. In: @flags, @user_data, @expires_ns,
  *			@interval_ns, @tolerance_ns; @handle must be 0. Out: @handle
- * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state; see EALREADY for the one
- *			exception, and TWHEEL_F_PENDING. An event that was not read is dropped; one
+ * @TWHEEL_OP_MOD:	re-arm an existing timer, whatever its state, with two exceptions: see
+ *			EALREADY and TWHEEL_F_PENDING. An event that was not read is dropped; one
  *			that is being read counts as read. The deadline, period, tolerance and flags
  *			that are given replace the old ones: without TWHEEL_F_KEEP a KEEP timer
  *			becomes a plain one. The timer's @user_data stays. In: @handle, @flags,
@@ -347,8 +347,8 @@ struct twheel_op {
  *
  * SUBMIT does the operations in order. If one fails, the others are still done. The call fails only
  * if nothing was done, with one exception: see the next paragraph. A signal, or memory that cannot
- * be read or written, ends it early, with @nr_done < @nr: the operations counted in @nr_done were
- * done, and none after them.
+ * be read or written, ends the call early, with @nr_done < @nr: the operations counted in @nr_done
+ * were done, and none after them.
  *
  * The call takes up to 64 operations at a time. Before it does any of these, it checks that all
  * their results can be stored. If another thread unmaps or protects that memory between the check
@@ -378,8 +378,8 @@ struct twheel_op {
  * nothing is armed, with two exceptions: timers that other threads have armed meanwhile, by ADD, by
  * MOD or by reading an event; and a timer that MOD has re-armed while a read() was storing an event
  * of that timer, which DRAIN leaves armed until that read() is over. A signal, or memory that
- * cannot be written, ends a DRAIN early, just as a SUBMIT. A timer that could not be stored is not
- * lost: it stays armed, with its handle and its deadline.
+ * cannot be written, ends a DRAIN early, as it ends a SUBMIT. A timer that could not be stored is
+ * not lost: it stays armed, with its handle and its deadline.
  *
  * DRAIN may also have written to elements of the array from @nr_done on: ignore what is there.
  */
@@ -420,8 +420,8 @@ struct twheel_batch {
  * unless the file is non-blocking. Events that could not be stored in the caller's memory are not
  * lost: they become ready again, in front of the others. If that happens to several readers at a
  * time, the events that they give back are in no order. While a reader stores events, these are not
- * ready for other readers, and no other reader waits for it, however long that takes. So if read()
- * fails with EAGAIN, poll() would not have returned POLLIN either.
+ * ready for other readers, and no other reader waits for that one, however long it takes. So if
+ * read() fails with EAGAIN, poll() would not have returned POLLIN either.
  */
 struct twheel_event {
 	__aligned_u64	user_data;

@@ -109,7 +109,12 @@ struct account {
 	u64	since;
 };
 
-/* On PREEMPT_RT: what a synchronous cancel sleeps on. See expiry_wait(). */
+/*
+ * On PREEMPT_RT: what a synchronous cancel sleeps on. See expiry_wait(). @waiters needs no barrier:
+ * a waiter counts itself, and then looks once more under the lock under which the run reads the
+ * count. But if its timer has hopped, the waiter holds the lock of another base when it looks: it
+ * may sleep until one more callback has returned.
+ */
 struct expiry {
 #ifdef CONFIG_PREEMPT_RT
 	spinlock_t	lock;		/* held by a run */
@@ -127,7 +132,7 @@ struct expiry {
  * @asked:	clock_steps when the worker took the base up last. Under settable_mutex
  * @seen:	clock_sets when the base was last queued anew. Under settable_lock
  * @steps:	was_set() has been called, and has returned, for clock_steps up to this value.
- *		Written under @telling
+ *		Written under @telling; read without it by twheel_tell_set()
  * @was_set:	see struct twheel_config
  */
 struct settable {
@@ -166,8 +171,10 @@ struct drive {
  * @forwarded:	jiffies when the wheel was last told the time
  * @clock:	CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_REALTIME
  * @in_run:	a run is under way, and will arm the hrtimer when it ends
- * @dead:	with a sink: it is being destroyed, and must not be queued any more
- * @has_back:	timers may be in @settable.back, or may be added there
+ * @dead:	with a sink: it is being destroyed, and must not be queued any more. Read without
+ *		the lock by base_is_held()
+ * @has_back:	timers may be in @settable.back, or may be added there. Read without the lock by
+ *		base_hold_ops()
  * @worst:	most moves in a run, or with a sink in a pass: either ends after a little more than
  *		RUN_OPS
  * @pass_moves:	with a sink: moves in the pass @pass
@@ -187,13 +194,14 @@ struct drive {
  * @kick:	makes another CPU call base_kicked()
  * @user:	the user whose base it is
  * @dispatcher:	where it is queued, or NULL. Under that dispatcher's lock; to queue the base, @lock
- *		is needed too
+ *		is needed too. So while code holds only @lock, NULL stays NULL; but a pass may set
+ *		it to NULL at any time, and base_leave() looks again
  * @queued:	link in an entry of a queue of @dispatcher
  * @soft:	when it may be served, a time of the clock
  * @key:	when it must be served, a time of the clock
  * @pass:	the beginning of the last pass that served it
- * @wake_at:	the tick at which wake() must be called, whatever expires, WHEEL_NEVER if at none
- *		(PREEMPT_RT only)
+ * @wake_at:	the tick at which wake() must be called, even if nothing expires; WHEEL_NEVER if at
+ *		none (PREEMPT_RT only). Read without the lock by base_is_held()
  * @expiry:	held by a run
  * @settable:	see struct settable
  * @listing:	its line in debugfs, or NULL
@@ -266,6 +274,8 @@ MODULE_PARM_DESC(tick_us, "tick of the CPUs' bases in us, 100 to 1000000 (defaul
 
 /* The private bases that timers name by id. */
 static DEFINE_XARRAY_ALLOC(private_bases);
+
+/* How many private bases there are. Read when the module is unloaded: none may be left then. */
 static atomic_t nr_private = ATOMIC_INIT(0);
 
 /* About how much get_cycles() advances in RUN_NS; 0 if this machine has no cycle counter. */
@@ -857,8 +867,8 @@ static bool base_put_off_range(struct twheel_base *base, struct twheel_timer *ti
 }
 
 /*
- * Re-arm @timer for @expires or later, by up to @tolerance, if it is in a bucket and
- * range_is_hot(). Returns whether that was done: then the caller must call base_arm().
+ * If @timer is in a bucket, range_is_hot() and nobody traces, re-arm @timer for @expires or up to
+ * @tolerance later. Returns whether that was done: then the caller must call base_arm().
  */
 static __always_inline bool base_mod_range_hot(struct twheel_base *base, struct twheel_timer *timer,
 					       ktime_t expires, u64 tolerance)
@@ -1614,8 +1624,9 @@ static __always_inline int timer_arm_range(struct twheel_timer *timer, ktime_t t
 
 /*
  * The hottest path: arm @timer if it is idle, not shut down, and of this CPU's base (or of the base
- * that was this CPU's a moment ago). One comparison of queue.word checks all three. If one does not
- * hold, do nothing and return false.
+ * that was this CPU's a moment ago). Under the lock, one comparison of queue.word checks all three.
+ * If one does not hold, do nothing and return false. The read of queue.data before only avoids
+ * taking the lock of a base that is not the timer's.
  */
 static __always_inline bool timer_add_hot(struct twheel_timer *timer, ktime_t time, u64 tolerance,
 					  bool relative)
@@ -2245,9 +2256,9 @@ EXPORT_SYMBOL_GPL(twheel_task_expired);
  * @period:	ns from each time that it is due to the next, 0 to be called once
  * @tolerance:	ns that it may be called later each time, 0 if it is exact
  *
- * Unless the task has TWHEEL_TASK_DELAY, the phase is kept: how late it is called does not change
- * the next deadline. If @tolerance is
- * longer than @period, periods that pass before it is called are skipped.
+ * Unless the task has TWHEEL_TASK_DELAY, the phase is kept: how late the function is called does
+ * not change the next deadline. If @tolerance is longer than @period, periods that pass before the
+ * function is called are skipped.
  *
  * Context: Any.
  * Return: 1 if the task was started before, and this call replaces a call of its function that was
@@ -2848,7 +2859,7 @@ int twheel_grow(struct twheel_base *base)
 EXPORT_SYMBOL_GPL(twheel_grow);
 
 /**
- * twheel_hold_ops() - how many operations between twheel_lock() and twheel_unlock()
+ * twheel_hold_ops() - how many operations to do between twheel_lock() and twheel_unlock()
  * @base:	a private base
  *
  * If timers of @base are in a tree, because the base is small or because its clock was set back,

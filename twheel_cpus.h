@@ -161,7 +161,7 @@ static void base_kicked(void *arg)
 
 	raw_spin_lock(&base->lock);
 	base->kicks--;
-	/* A run that is under way starts it when it ends. */
+	/* If a run is under way, it starts the hrtimer when it ends. */
 	if (!base->in_run && base->armed != WHEEL_NEVER)
 		base_start_here(base);
 	raw_spin_unlock(&base->lock);
@@ -228,8 +228,9 @@ static void base_stop_drives(struct twheel_base *base)
 /* ---- timers that hop -------------------------------------------------------------------- */
 
 /*
- * The base in which the callback of @timer, which has hopped, is running, or NULL. It looks at the
- * bases of all CPUs, without their locks. Under the lock of the timer's base.
+ * The base in which the callback of @timer, which has hopped, is running. If none runs it, clear
+ * TWHEEL_HOPPED and return NULL. This looks at the bases of all CPUs, without their locks. The
+ * caller holds the lock of the timer's base.
  */
 static struct twheel_base *hopped_running(struct twheel_timer *timer)
 {

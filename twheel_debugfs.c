@@ -27,7 +27,7 @@
  *	runs	interrupts taken so far
  *	deferred as in struct twheel_stats: of a file, how often it was due and its user had to
  *		wait; of other bases, how often a run left work to a later one
- *	moves	timers moved from one bucket to a finer one so far
+ *	moves	moves of timers so far: from one bucket to another, or between a bucket and the tree
  *	worst	most moves in one run
  *	next_ns	when the next run is wanted, as a time of the clock; - if never
  *	l0 - l4	for each level: timers in its buckets, a slash, buckets that have any. Level 0
@@ -185,6 +185,7 @@ static unsigned int level_of(unsigned int slot)
 	return level;
 }
 
+/* Add what bucket @slot has to @levels. A small base has no buckets. Under the base's lock. */
 static void count_bucket(struct levels *levels, const struct wheel *w, unsigned int slot)
 {
 	unsigned int level = level_of(slot);
@@ -195,7 +196,7 @@ static void count_bucket(struct levels *levels, const struct wheel *w, unsigned 
 	levels->buckets[level] += !!w->bucket[slot].n;
 }
 
-/* TWHEEL_HOLD_OPS buckets in each lock hold. */
+/* Count the timers of all levels: TWHEEL_HOLD_OPS buckets in each lock hold. */
 static void count_levels(struct levels *levels, struct twheel_base *base)
 {
 	unsigned int slot = WHEEL_NONE + 1, end;
@@ -211,6 +212,7 @@ static void count_levels(struct levels *levels, struct twheel_base *base)
 	}
 }
 
+/* The number of timers in the tree is read without the lock: it is only reported. */
 static void show_levels(struct seq_file *m, struct twheel_base *base)
 {
 	struct levels levels;

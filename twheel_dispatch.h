@@ -91,7 +91,10 @@
 #define HOLD_MAX_NS	NSEC_PER_MSEC
 /* By how many percent a pass may be longer for users who weigh less than half of the heaviest. */
 #define RUN_MORE	15
-/* How many users in a row who have to wait a pass may move to the back, with interrupts off. */
+/*
+ * How many users in a row a pass may move to the back of a queue because they have to wait.
+ * Interrupts are off meanwhile.
+ */
 #define LOOKS_MAX	16
 #define CALM_NS		(40 * NSEC_PER_USEC)
 #define CALM_PERIOD_NS	(2 * CALM_NS)
@@ -195,7 +198,8 @@ struct dispatch_queue {
  * @kick:	the call that makes @cpu arm the hrtimers, after another CPU, whose home is @cpu,
  *		has queued a base here
  * @kicks:	how many such calls are under way
- * @in_wake:	the base whose sink's wake() is being called. Written by the pass without the lock
+ * @in_wake:	the base whose sink's wake() is being called. Written by the pass without the lock;
+ *		read by base_is_held(), which only guesses
  * @waking:	a base whose timers have expired in a turn that is over, until its sink's wake() has
  *		returned
  * @last:	the user who will be charged for the interrupt of the pass: the one who was served
@@ -377,8 +381,9 @@ static bool dispatcher_kick(struct dispatcher *d)
 }
 
 /*
- * Make sure that there will be a pass for what is queued. A pass that is under way arms the
- * hrtimers when it ends.
+ * Make sure that there will be a pass for what is queued. If a pass is under way, it arms the
+ * hrtimers when it ends. If the hrtimer is armed for the same or an earlier time, it stays so. In
+ * both cases there is nothing to do, except that on PREEMPT_RT the watch must be set.
  */
 static void queue_arm(struct dispatch_queue *q)
 {
@@ -433,7 +438,10 @@ static void dispatcher_add(struct dispatcher *d, struct twheel_base *base)
 	entry_sort(queue_of(d, base), entry_of(d, base));
 }
 
-/* Take @base off its entry, which is one of @d's. */
+/*
+ * Take @base off its entry, which is one of @d's. The caller makes sure that the entry is sorted
+ * before the dispatcher chooses another base: see entry_sort().
+ */
 static void entry_del(struct dispatcher *d, struct twheel_base *base)
 {
 	lockdep_assert_held(&d->lock);
@@ -520,7 +528,7 @@ static __always_inline void base_enter(struct twheel_base *base, ktime_t after)
 		base_requeue(base, after);
 }
 
-/* Is a pass of @d using @base, or a CPU that takes bases over from @d? */
+/* Is @base in use by a pass of @d, or by a CPU that is taking bases over from @d? */
 static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base)
 {
 	bool has;
@@ -611,6 +619,9 @@ static unsigned int rescue_cpu(const struct dispatcher *d)
  * The pass that is under way on @d has @base in hand. Does @base need another CPU? Not if @base is
  * being destroyed, or if the pass is calling its wake(). Otherwise yes, if @base is on no queue; or
  * if no other call of wake() is due, since timers that have expired may have woken nobody.
+ *
+ * This is a guess, made without base->lock. If it is wrong and says yes, @base is queued once more
+ * than needed; if it is wrong and says no, the watch looks again later.
  */
 static bool base_is_held(const struct dispatcher *d, const struct twheel_base *base)
 {
@@ -921,7 +932,8 @@ static void entry_put_off(struct dispatch_queue *q, struct dispatch_entry *entry
 /*
  * How long does @share, which is due, have to wait? If @share must wait for a calm that begins
  * here, @share becomes d->last, and so is charged for the interrupt of this pass, although it had
- * no turn. If it is served in the pass after the calm, it may be charged for that interrupt, too.
+ * no turn. If @share is served in the pass after the calm, it may be charged for the interrupt of
+ * that pass, too.
  */
 static u64 share_wait(struct dispatcher *d, const struct pass *pass, struct share *share)
 {
@@ -1042,9 +1054,10 @@ static void base_turn(struct twheel_base *base, struct pass *pass, u64 time)
 
 /*
  * Serve @base: expire timers that were due at the time of the last charge, since reading the clock
- * again would be expensive; but on PREEMPT_RT those that are due now. If this CPU is not the
- * dispatcher's, because that one went offline or was isolated, hand the base over to this CPU's
- * dispatcher. Time beyond HOLD_MAX_NS is charged to nobody. Returns the time at the end.
+ * again would be expensive; but on PREEMPT_RT those that are due now. If the queue's dispatcher is
+ * not this CPU's (cpu_dispatcher), because the CPU of the queue went offline or was isolated, hand
+ * the base over to this CPU's dispatcher. Time beyond HOLD_MAX_NS is charged to nobody. Returns the
+ * time at the end.
  */
 static u64 queue_serve(struct dispatch_queue *q, struct twheel_base *base, struct pass *pass)
 {
@@ -1107,7 +1120,10 @@ static void dispatcher_wake(struct dispatcher *d, struct pass *pass)
 	d->waking = NULL;
 }
 
-/* If a task waits in base_leave_all(), let it look again. */
+/*
+ * If a task waits in base_leave_all(), let it look again. It may be waiting for d->waking, so call
+ * that base's wake() first. Drops the lock in between.
+ */
 static void dispatcher_yield(struct dispatcher *d, struct pass *pass)
 	__must_hold(&d->lock)
 {
@@ -1350,7 +1366,7 @@ void twheel_user_destroy(struct twheel_user *user)
 }
 EXPORT_SYMBOL_GPL(twheel_user_destroy);
 
-/* The queue for the bases of one clock: no base is queued, and its timers are not armed. */
+/* Make the queue for the bases of one clock: no base is queued, and its hrtimers are not armed. */
 static void queue_init(struct dispatcher *d, unsigned int i, clockid_t clock)
 {
 	struct dispatch_queue *q = &d->queue[i];
@@ -1390,7 +1406,10 @@ static bool dispatcher_is_called(struct dispatcher *d)
 	return called;
 }
 
-/* No base is queued here. Waits for this dispatcher's timers, and for calls on their way to it. */
+/*
+ * Free @d, on which no base is queued; or do nothing if it is NULL. Waits for its hrtimers, and for
+ * calls of @rescue and @kick that are on their way.
+ */
 static void dispatcher_free(struct dispatcher *d)
 {
 	unsigned int i;

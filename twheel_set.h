@@ -22,9 +22,9 @@
  * returns.
  *
  * The notifier is that of pvclock, which hypervisors use: it is exported to modules, and the same
- * on all architectures from 6.1 to 7.2. The hook by which timerfd learns of it is not exported. The
- * timekeeper calls the notifier at each of its updates, some hundred times a second, so it is
- * registered only while there are bases of CLOCK_REALTIME.
+ * on all architectures from 6.1 to 7.2. The hook by which timerfd learns that the clock was set is
+ * not exported. The timekeeper calls the notifier at each of its updates, some hundred times a
+ * second. So the notifier is registered only while there are bases of CLOCK_REALTIME.
  *
  * was_set() may take long, as for a file with many slots. Only calls on that base wait for it;
  * making or destroying another base does not. The worker tells one base at a time.
@@ -53,7 +53,10 @@ static LIST_HEAD(settable_told);
 static struct settable *settable_telling;
 static DECLARE_WAIT_QUEUE_HEAD(settable_wait);
 
-/* How often the clock was set. */
+/*
+ * How often the clock was set. clock_notify() counts before it queues the irq work, which is a full
+ * barrier: so clock_set_irq() sees the new count.
+ */
 static atomic_t clock_sets = ATOMIC_INIT(0);
 
 /*
@@ -227,7 +230,7 @@ void twheel_tell_set(struct twheel_base *base)
 }
 EXPORT_SYMBOL_GPL(twheel_tell_set);
 
-/* Prepare a new @base, which has no timers yet, for a clock that may be set. */
+/* Prepare a new @base, which has no timers yet, for a clock that may be set. May sleep. */
 static void base_set_begin(struct twheel_base *base, const struct twheel_config *config)
 {
 	struct settable *settable = &base->settable;

@@ -518,8 +518,8 @@ static __always_inline u64 wheel_pace_event(u32 n, u64 end, u32 width)
 
 /*
  * Queue @t, due at @e, in bucket @slot, which is bucket @q of a level whose buckets are @width
- * wide. Returns the tick of the first event that this may cause: the timer's expiry or, if the
- * bucket is big now, the first move out of it.
+ * wide; for a class of far timers, @width is 0. Returns the tick of the first event that this may
+ * cause: the timer's expiry or, if the bucket is big now, the first move out of it.
  */
 static __always_inline u64 wheel_put(struct wheel *w, struct wheel_timer *t, u64 e,
 				     unsigned long slot, u64 q, u32 width)
@@ -580,7 +580,10 @@ static __always_inline bool wheel_note(struct wheel *w, const struct wheel_timer
 	return true;
 }
 
-/* Queue @t, which is due beyond the span of the wheel, in bucket @q4 of level 4. */
+/*
+ * Queue @t, which is due beyond the span of the wheel, in its class of far timers. @q4 is q_4() of
+ * the tick at which @t is due.
+ */
 static inline bool wheel_put_far(struct wheel *w, struct wheel_timer *t, u64 q4)
 {
 	unsigned int c = fls64(q4 ^ wheel_horizon(w)) - 1;
@@ -656,16 +659,17 @@ static inline bool wheel_put_stop2(struct wheel *w, struct wheel_timer *t, u64 e
 						   first + (u32)(q - w->q[2] * WHEEL_PARTS)));
 }
 
-/* Do levels 0 to 2, where most timers are, reach tick @e? */
+/* Is tick @e near: do levels 0 to 2, where most timers are, reach it? */
 static inline bool wheel_is_near(const struct wheel *w, u64 e)
 {
 	return e <= w->reach[2];
 }
 
 /*
- * wheel_place() for tick @e, which is near. If @e is over, an idle timer is queued for the next
- * tick; a timer that looks queued is being moved, and stays due at @e. With @stops, a timer that is
- * due at a stop goes there. That is allowed for any timer, but the check pays only if it is likely.
+ * wheel_place() for tick @e, which is near. If @e is over and @t is idle, @t is queued for the next
+ * tick instead. If @e is over and @t is not idle, the wheel is moving @t: then @t stays due at @e.
+ * With @stops, a timer that is due at a stop goes there. That is allowed for any timer, but the
+ * check for it pays only if timers are likely to be due at stops.
  */
 static __always_inline bool wheel_place_near(struct wheel *w, struct wheel_timer *t, u64 e,
 					     bool stops)
@@ -705,8 +709,8 @@ static inline bool wheel_place_beyond(struct wheel *w, struct wheel_timer *t)
 }
 
 /*
- * Queue @t, which is being moved, by its expiry in the lowest level that reaches that from clk:
- * mostly that is level 0. Returns what wheel_add() returns.
+ * Queue @t, which is being moved, in the lowest level that reaches @t->expires from clk. Mostly
+ * that is level 0. Returns what wheel_add() returns.
  *
  * A timer goes into level 1 to 4 only if the level below does not reach its tick: then its bucket
  * is at least two after the current one. So a bucket that is being emptied gets no new timers.
@@ -1067,7 +1071,10 @@ static inline void wheel_search_level(struct wheel *w, unsigned int l)
 	u32 cur = w->slot[l], d;
 	u64 start;
 
-	/* Most often an earlier event than any of the rest of the level is known already. */
+	/*
+	 * If an event is known that comes before the next bucket of this level begins, only the
+	 * current bucket may have an earlier one. Mostly that is so.
+	 */
 	if (w->upper < (w->q[l] + 1) * lv->width)
 		d = test_bit(cur, w->map) ? 0 : lv->slots;
 	else
@@ -1079,7 +1086,10 @@ static inline void wheel_search_level(struct wheel *w, unsigned int l)
 	wheel_found(w, start + wheel_min(&w->bucket[cur], start), cur);
 }
 
-/* Find the next stop with timers, after the last one, which was in slot @cur at tick @at. */
+/*
+ * Find the first stop that has timers, of those after clk. The last stop at or before clk is at
+ * tick @at, in slot @cur.
+ */
 static inline void wheel_search_stop(struct wheel *w, const struct wheel_level *lv, u32 cur, u64 at)
 {
 	u32 d;
@@ -1465,7 +1475,7 @@ static __always_inline struct wheel_timer *wheel_pop(struct wheel *w, const stru
 	return t;
 }
 
-/* Take up to @most timers that are due at clk. Returns how many. */
+/* Take up to @most timers that are due at clk: wheel_expiring() holds. Returns how many. */
 static inline u32 wheel_take_many(struct wheel *w, struct wheel_timer **timers, u32 most)
 {
 	unsigned int slot = w->due;

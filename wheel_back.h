@@ -80,6 +80,7 @@ static inline bool wheel_in_bucket(const struct wheel_timer *t)
 	return (short)t->bucket > 0;
 }
 
+/* Do all new timers go into the tree, because the wheel is being emptied, or is small? */
 static inline bool wheel_is_held(const struct wheel *w)
 {
 	return wheel_clk(w) == WHEEL_NEVER;
@@ -189,7 +190,7 @@ static inline void wheel_back_unlink(struct wheel *w, struct wheel_back *b,
 	w->gone++;
 }
 
-/* The next event of the wheel without the tree. */
+/* The next event of the buckets, the tree not counted; WHEEL_NEVER while the wheel is held. */
 static inline u64 wheel_back_wheel_next(struct wheel *w)
 {
 	if (wheel_is_held(w))
@@ -295,8 +296,10 @@ static inline void wheel_back_take_out(struct wheel *w, struct wheel_back *b,
  * @expires:	as for wheel_mod()
  * @now:	the tick that the clock shows
  *
- * A timer may be put off in its bucket wherever clk and the time are: it is then due later than its
- * bucket, and stays there until the bucket is emptied into other buckets or into the tree.
+ * If @expires is after wheel_clk(), the timer may be put off in its bucket, even if the wheel is
+ * ahead of the time. It is then due later than its bucket, and stays there until the bucket is
+ * emptied into other buckets or into the tree. While the wheel is held, no timer is put off: it is
+ * taken out and added again.
  *
  * Return: as wheel_mod().
  */
@@ -420,7 +423,10 @@ static inline void wheel_back_work(struct wheel *w, struct wheel_back *b, u64 no
 		wheel_back_fill(w, b, now, budget);
 }
 
-/* Find the next event of the wheel and the tree. If timers must be moved, that event is at @now. */
+/*
+ * Set w->next to the next event of the wheel and the tree. If timers must be moved between the two,
+ * that is an event at @now.
+ */
 static inline void wheel_back_search(struct wheel *w, const struct wheel_back *b, u64 now)
 {
 	u64 wheel = wheel_back_wheel_next(w), tree = wheel_back_first(b);

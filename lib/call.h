@@ -8,6 +8,7 @@
 
 /* Call the function of @task. If it ends its thread, @left(@arg) is called instead of returning. */
 void twheel_call_fn(const struct twheel_task_info *task, void (*left)(void *arg), void *arg);
+/* Call release(). If it throws an exception, the program ends. */
 void twheel_call_release(void (*release)(void *arg), void *arg);
 
 #endif

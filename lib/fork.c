@@ -66,7 +66,8 @@ unsigned long twheel_family_enter(void)
 
 /*
  * The family of this process; 0 in a child that has opened no wheel itself. The caller has a wheel,
- * so there is a page.
+ * so there is a page. The number in it needs no ordering: it was stored before that wheel was
+ * opened, and does not change in this process after that.
  */
 unsigned long twheel_family(void)
 {

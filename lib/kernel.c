@@ -83,8 +83,8 @@ static int kernel_drain(struct twheel *twheel, struct twheel_op *ops, u32 nr, u3
 }
 
 /*
- * The sizes are those of the header that the library was compiled with; the kernel accepts older
- * ones.
+ * The number of the ioctl carries the size that struct twheel_info had when the library was
+ * compiled. A newer kernel accepts an older size.
  */
 static int kernel_info(struct twheel *twheel, struct twheel_info *info)
 {

@@ -88,7 +88,10 @@ static struct hlist_head *bucket_at(const struct keys *keys, u32 index)
 	return pages_at(&keys->buckets, index, sizeof(struct hlist_head));
 }
 
-/* The bucket of @hash. If it is beyond nr_buckets, it has not been split off its lower half yet. */
+/*
+ * The bucket that has the keys with @hash. If the bucket that they belong to is beyond nr_buckets,
+ * it does not exist yet, and they are still in the bucket from which it will be split off.
+ */
 static struct hlist_head *bucket_of(const struct keys *keys, u64 hash)
 {
 	u32 index = (u32)hash & keys->mask;

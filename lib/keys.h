@@ -56,7 +56,7 @@ u64 twheel_keys_hash(const struct keys *keys, const void *bytes, size_t len);
  * if there is no memory for the first page of buckets.
  */
 int twheel_keys_add(struct keys *keys, struct key *key);
-/* The key with these bytes, or NULL. */
+/* The key with these bytes, or NULL. @hash is twheel_keys_hash() of them. */
 struct key *twheel_keys_find(const struct keys *keys, u64 hash, const void *bytes, size_t len);
 /* Take out @key, which is in the table. The table does not become smaller. */
 void twheel_keys_del(struct keys *keys, struct key *key);

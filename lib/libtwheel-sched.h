@@ -134,9 +134,8 @@ struct twheel_sched_options {
  * @flags:	TWHEEL_TASK_* and TWHEEL_MISSED_*
  * @reserved:	must be 0
  * @tolerance_ns: 0, or by how much a run may begin after it is due, so that tasks share wake-ups:
- *		see twheel_add_within(). It applies to each period by itself. A periodic task keeps
- *		its phase with TWHEEL_MISSED_SKIP, and also without TWHEEL_TASK_DELAY and
- *		TWHEEL_MISSED_*. Not in version 1.0
+ *		see twheel_add_within(). It applies to each period by itself. Unless a periodic task
+ *		has TWHEEL_TASK_DELAY or TWHEEL_MISSED_DELAY, it keeps its phase. Not in version 1.0
  */
 struct twheel_task {
 	void		(*fn)(void *arg, const struct twheel_task_info *task);
@@ -154,7 +153,7 @@ struct twheel_task {
 enum twheel_task_state {
 	TWHEEL_TASK_WAITING,	/* for its time */
 	TWHEEL_TASK_QUEUED,	/* for a thread */
-	TWHEEL_TASK_RUNNING	/* and due again later: a task in its last run is not pending */
+	TWHEEL_TASK_RUNNING	/* its function runs; a task in its last run is not listed */
 };
 
 /* struct twheel_task_info will never be longer. */
@@ -217,8 +216,9 @@ static inline int twheel_sched_open(struct twheel_sched **sched,
  * twheel_sched_close() - stop a scheduler and free it
  * @sched:	the scheduler, or NULL
  *
- * Waits for functions that are running. Tasks that have not run are released. No other call on the
- * scheduler may be under way or follow. In a child after fork() it does what twheel_close() does.
+ * Waits for functions that are running. Tasks that are still pending are cancelled and released. No
+ * other call on the scheduler may be under way or follow. In a child after fork() it does what
+ * twheel_close() does.
  *
  * Return: 0; or -EDEADLK, with nothing changed, if a function of this scheduler makes the call.
  */
@@ -238,7 +238,7 @@ int twheel_sched_fd(const struct twheel_sched *sched);
 /**
  * twheel_sched_run() - call the functions that are due, of a scheduler without a pool
  * @sched:	the scheduler
- * @max:	the most to call; 0: all that are due when the call begins
+ * @max:	the most to call; 0: all that are due when the first is called
  * @timeout_ms:	how long to wait for the first, 0 not at all, -1 for ever
  *
  * Return: how many were called; -EINTR, -ESHUTDOWN, -ECHILD; -EINVAL if there is a pool, or

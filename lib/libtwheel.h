@@ -99,8 +99,8 @@ uint32_t twheel_version(void);
  * Which backend to use. If one of these flags is given, the wheel uses that backend. If both are
  * given, the wheel uses the kernel's, or, if there is no /dev/twheel or this process may not open
  * it, the embedded one. If neither is given, the environment variable TWHEEL_BACKEND names the
- * backend; if that is not set or empty, it is as if both flags were given. A process that runs with
- * more privilege than its caller ignores the variable, see secure_getenv(3).
+ * backend; if the variable is empty or not set, it is as if both flags were given. A process that
+ * runs with more privilege than its caller ignores the variable, see secure_getenv(3).
  */
 #define TWHEEL_KERNEL		0x1
 #define TWHEEL_EMBEDDED		0x2

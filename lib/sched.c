@@ -333,8 +333,9 @@ static s64 task_due(const struct task *task, s64 when)
 }
 
 /*
- * The time at which a periodic task is due after the run that begins at @now. If the task's flags
- * say so, and that run is late, the periods that have passed are skipped and counted as missed.
+ * The time at which a periodic task is due after the run that begins at @now. The periods that have
+ * passed are skipped and counted as missed if the task has TWHEEL_MISSED_SKIP; or if it has
+ * TWHEEL_MISSED_DELAY, and that run is late as struct twheel_task defines it.
  */
 static s64 next_due(struct task *task, s64 now)
 {

@@ -21,7 +21,7 @@
  *
  * The callback takes the lock, so twheel_cancel_sync() is called without it.
  *
- * Try it: echo create 7 > /sys/kernel/debug/twheel_sessions; cat the same.
+ * Try it: echo create 7 > /sys/kernel/debug/twheel_sessions; then cat that file.
  */
 #include <linux/debugfs.h>
 #include <linux/hashtable.h>
@@ -196,7 +196,10 @@ static const struct file_operations sessions_fops = {
 
 static int __init sessions_init(void)
 {
-	/* Nobody minds a session that lives 10 ms longer, and interrupts are saved. */
+	/*
+	 * Slack saves interrupts, and nobody minds a session that lives up to 10 ms longer because
+	 * of it.
+	 */
 	static const struct twheel_config config = {
 		.clock		= CLOCK_BOOTTIME,
 		.tick_ns	= 10 * NSEC_PER_MSEC,

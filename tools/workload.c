@@ -3,12 +3,12 @@
 /*
  * The timers that twheel-demo runs: random ones, or those of a text file.
  *
- * Random timers have delays uniform from 1 ms to 60 s. 2 % are a tail of 1 to 24 hours, which is
- * cancelled at the end. 10 % are cancelled and 20 % re-armed at a
- * random time before they are due; these have delays of 5 s and
- * more, so that arming a million timers is over by then.
+ * Random timers have delays that are uniform from 1 ms to 60 s. 2 % are a tail: their delays are 1
+ * to 24 hours. 10 % are cancelled and 20 % re-armed, each at a random time before it is due. These
+ * have delays of 5 s and more, so that arming a million timers is over by then. At the end, half of
+ * the tail is cancelled, and the other half is left to close().
  *
- * From a file: a timer a line,
+ * A file has a line for each timer,
  *
  *	delay_ms [interval_ms] [cancel_after_ms]
  *

@@ -399,8 +399,8 @@ static void *watch_clock(void *unused)
 }
 
 /*
- * Once the thread runs, only it sets @watch.ahead: otherwise a step of the clock that it has not
- * seen yet would be lost.
+ * Once the thread of @watch runs, only that thread sets @watch.ahead: otherwise a step of the clock
+ * that the thread has not seen yet would be lost.
  */
 void calendar_added(struct twheel_sched *sched, struct calendar *cal, uint64_t id)
 {

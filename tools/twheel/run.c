@@ -276,7 +276,7 @@ static bool lock_file(int fd, const char *name)
 		error(0, 0, "'%s' is locked: another twheel runs it", name);
 		return false;
 	}
-	/* NFS locks nothing that is open for reading. */
+	/* NFS cannot lock a file exclusively that is open only for reading: run without a lock. */
 	if (!lock_name && errno == EBADF)
 		return true;
 	error(0, errno, "cannot lock '%s'", name);

@@ -19,10 +19,11 @@
  *			An unfinished tick is resumed, never dropped.
  *
  * Locking
- *	expiry, of a base or a dispatcher (PREEMPT_RT only)
- *	  base->lock, raw, interrupts off
- *	    the dispatcher's lock, raw
- *	      the hrtimer's own
+ *	expiry->look, of a base or a dispatcher (PREEMPT_RT only)
+ *	  expiry->lock of the same
+ *	    base->lock, raw, interrupts off
+ *	      the dispatcher's lock, raw
+ *	        the hrtimer's own
  * Two bases are never locked at once. Under base->lock nothing is called, woken or allocated,
  * except that a sink's expired() is called.
  *
@@ -111,13 +112,13 @@ struct account {
 
 /*
  * On PREEMPT_RT: what a synchronous cancel sleeps on. See expiry_wait(). @waiters needs no barrier:
- * a waiter counts itself, and then looks once more under the lock under which the run reads the
- * count. But if its timer has hopped, the waiter holds the lock of another base when it looks: it
- * may sleep until one more callback has returned.
+ * a waiter counts itself, then takes the lock under which the run reads the count, and then looks
+ * once more whether the callback is running.
  */
 struct expiry {
 #ifdef CONFIG_PREEMPT_RT
 	spinlock_t	lock;		/* held by a run */
+	spinlock_t	look;		/* held by a waiter while it looks and waits */
 	atomic_t	waiters;
 #endif
 };
@@ -906,6 +907,7 @@ static __always_inline bool base_del(struct twheel_base *base, struct twheel_tim
 static void expiry_init(struct expiry *expiry)
 {
 	spin_lock_init(&expiry->lock);
+	spin_lock_init(&expiry->look);
 }
 
 static void expiry_lock(struct expiry *expiry)
@@ -924,28 +926,55 @@ static bool expiry_has_waiters(const struct expiry *expiry)
 }
 
 /*
- * A callback that somebody waits for has returned: let the waiters take the lock. The caller has
- * cleared base->running before. Otherwise a waiter that gets the lock would find the callback still
- * running, and would try again and again, without the lock by which it boosts the run.
+ * A callback that somebody waits for has returned: let the waiters take expiry->lock, and go on
+ * when none of them still relies on a look at that callback. The caller has cleared base->running
+ * before. Otherwise a waiter would find the callback still running, and the two would wait for each
+ * other. If a waiter does not get to run, expiry->look lends it the priority of the run.
  */
 static void expiry_yield(struct expiry *expiry)
 {
 	spin_unlock(&expiry->lock);
+	spin_lock(&expiry->look);
+	spin_unlock(&expiry->look);
 	spin_lock(&expiry->lock);
 }
 
-/* Count @waiters more, or fewer. @expiry may be NULL. */
-static void expiry_announce(struct expiry *expiry, int waiters)
+/* The caller is a waiter from now on, and may look. */
+static void expiry_enter(struct expiry *expiry)
 {
-	if (expiry)
-		atomic_add(waiters, &expiry->waiters);
+	atomic_inc(&expiry->waiters);
+	spin_lock(&expiry->look);
 }
 
-/* Sleep until the run yields or ends, and lend it the caller's priority meanwhile. */
+/* The caller is no waiter any more. @expiry may be NULL: it was none. */
+static void expiry_leave(struct expiry *expiry)
+{
+	if (!expiry)
+		return;
+	spin_unlock(&expiry->look);
+	atomic_dec(&expiry->waiters);
+}
+
+/*
+ * Sleep until the run yields or ends, and lend it the caller's priority meanwhile. A callback may
+ * call this for another base, while its own run holds a lock of the same class. Softirqs stay on:
+ * to turn them off, a task waits until those that were preempted on this CPU are over, and so for
+ * all callbacks of the run.
+ */
 static void expiry_sleep(struct expiry *expiry)
 {
-	spin_lock_bh(&expiry->lock);
-	spin_unlock_bh(&expiry->lock);
+	spin_lock_nested(&expiry->lock, SINGLE_DEPTH_NESTING);
+	spin_unlock(&expiry->lock);
+}
+
+/*
+ * If a run of @base has looked for waiters and has seen none, wait until it has set base->running
+ * for what follows: it holds base->lock from one to the other.
+ */
+static void expiry_settle(struct twheel_base *base)
+{
+	raw_spin_lock_irq(&base->lock);
+	raw_spin_unlock_irq(&base->lock);
 }
 #else
 static void expiry_init(struct expiry *expiry) { }
@@ -958,26 +987,45 @@ static bool expiry_has_waiters(const struct expiry *expiry)
 	return false;
 }
 
-static void expiry_announce(struct expiry *expiry, int waiters) { }
+static void expiry_enter(struct expiry *expiry) { }
+static void expiry_leave(struct expiry *expiry) { }
 
 static void expiry_sleep(struct expiry *expiry)
 {
 	cpu_relax();
 }
+
+static void expiry_settle(struct twheel_base *base) { }
 #endif
 
 /*
  * Wait for a callback. Call this in a loop, and look before each call, under base->lock, whether
- * the callback is still running. The first call only counts the waiter, so that the run will yield
- * to it, and returns at once for another look. Otherwise the waiter might sleep until a later
- * callback has returned:
+ * the callback is still running. The first call makes the caller a waiter, to which the run yields
+ * after the callback, and returns at once for another look:
  *
  *	run					waiter
  *						lock: callback runs; unlock
  *	lock: callback is over
  *	no waiters; calls the next callback
- *						counts itself as a waiter
+ *						is counted, takes expiry->look
  *						lock: it is over: need not sleep
+ *
+ * Each further call sleeps on expiry->lock. The waiter may come late to that: so the run waits for
+ * expiry->look before it goes on. Otherwise the waiter would sleep until the next callback has
+ * returned, which may take a lock that the waiter's task holds:
+ *
+ *	run					waiter
+ *						lock: callback runs; unlock
+ *	lock: callback is over; unlock
+ *	drops expiry->lock
+ *	waits for expiry->look
+ *						takes and drops expiry->lock
+ *						lock: it is over; unlock
+ *						drops expiry->look
+ *	calls the next callback
+ *
+ * If the caller looks under another lock than that of the run's base, as for a timer that has
+ * hopped, call expiry_settle() before each look that follows a call of this.
  *
  * *@told is NULL at first. After the loop pass *@told to expiry_wait_end().
  */
@@ -987,15 +1035,15 @@ static void expiry_wait(struct expiry *expiry, struct expiry **told)
 		expiry_sleep(expiry);
 		return;
 	}
-	expiry_announce(*told, -1);
-	expiry_announce(expiry, 1);
+	expiry_leave(*told);
+	expiry_enter(expiry);
 	*told = expiry;
 }
 
-/* The wait is over: do not count the caller as a waiter any more. @told may be NULL. */
+/* The wait is over. @told may be NULL. */
 static void expiry_wait_end(struct expiry *told)
 {
-	expiry_announce(told, -1);
+	expiry_leave(told);
 }
 
 /* Let the time up to @now repay the debt: one ns in @parts ns. */
@@ -1970,8 +2018,10 @@ static int cancel_and_wait(struct twheel_timer *timer)
 
 	WARN_ON_ONCE(in_hardirq());
 	lockdep_wait(timer);
-	while ((ret = try_cancel(timer, &running)) < 0)
+	while ((ret = try_cancel(timer, &running)) < 0) {
 		expiry_wait(&running->expiry, &told);
+		expiry_settle(running);
+	}
 	expiry_wait_end(told);
 	return ret;
 }

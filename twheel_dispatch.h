@@ -51,7 +51,7 @@
  *	not what a reader does that the pass has woken.
  *
  * Locking
- *	expiry of the dispatcher (PREEMPT_RT only)
+ *	expiry->look, expiry->lock of the dispatcher (PREEMPT_RT only)
  *	  base->lock
  *	    dispatcher->lock	queues, entries, debts, and which base is queued where
  *	      the hrtimers' own lock

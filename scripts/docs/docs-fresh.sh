@@ -13,6 +13,9 @@
 #
 # A part that measures fewer files than the others has a line of its own in doc/tables, TABLE@PART.
 #
+# A line "=" of doc/tables names a commit, and files in which the commit changed only what kernels with
+# PREEMPT_RT compile. For all tables but those of such kernels, the code before it counts as that after it.
+#
 # The figures of pictures name the commit of each part in their rows "environment".
 . "$(dirname "$0")/../lib.sh"
 cd "$top"
@@ -67,17 +70,28 @@ code() {
 	esac
 }
 
-# is_changed COMMIT FILE: does FILE, which is not as it was at COMMIT, differ in more than comments?
+# code_of COMMIT FILE: print a checksum of the code of FILE, as it was at COMMIT
+code_of() { in_tree show "$1:$2" 2>/dev/null | code "${2##*.}" | sha256sum; }
+
+# is_changed TABLE COMMIT FILE: does FILE, which is not as it was at COMMIT, differ in more than comments?
 is_changed() {
-	[ -e "$2" ] || return 0
-	! cmp -s <(in_tree show "$1:$2" 2>/dev/null | code "${2##*.}") <(code "${2##*.}" <"$2")
+	local then now equal by files
+
+	[ -e "$3" ] || return 0
+	now=$(code "${3##*.}" <"$3" | sha256sum)
+	then=$(code_of "$2" "$3")
+	[[ $1 =~ -rt$|PREEMPT_RT ]] || while IFS=$'\t' read -r equal by files; do
+		[[ $equal = = && " $files " = *" $3 "* && $then = "$(code_of "$by^" "$3")" ]] || continue
+		then=$(code_of "$by" "$3")
+	done <doc/tables
+	[ "$then" != "$now" ]
 }
 
-# stale COMMIT SOURCE...: print why a table of COMMIT does not fit the tree's SOURCEs
+# stale TABLE COMMIT SOURCE...: print why TABLE, of COMMIT, does not fit the tree's SOURCEs
 stale() {
-	local commit=$1 changed='' file
+	local table=$1 commit=$2 changed='' file
 
-	shift
+	shift 2
 	case $commit in
 	*-dirty) echo "is of sources that were not committed, $commit"; return ;;
 	esac
@@ -86,14 +100,14 @@ stale() {
 		return
 	fi
 	while IFS= read -r file; do
-		! is_changed "$commit" "$file" || changed+=" $file"
+		! is_changed "$table" "$commit" "$file" || changed+=" $file"
 	done < <(in_tree diff --name-only "$commit" -- "$@")
 	[ -z "$changed" ] || echo "is of $commit, and since then there changed:$changed"
 }
 
 bad=0
 while IFS=$'\t' read -r table command sources; do
-	[[ -n $table && $table != '#'* ]] || continue
+	[[ -n $table && $table != ['#=']* ]] || continue
 	heading='' part='' file=${table%%[#@]*}
 	[[ $table != *'#'* ]] || heading=${table#*#}
 	[[ $table != *@* ]] || part=${table#*@}
@@ -105,7 +119,7 @@ while IFS=$'\t' read -r table command sources; do
 	read -ra paths <<<"$sources"
 	mapfile -t -O "${#paths[@]}" paths < <(headers "${paths[@]}")
 	for commit in $of; do
-		found=$(stale "$commit" "${paths[@]}")
+		found=$(stale "$table" "$commit" "${paths[@]}")
 		why+=${found:+${why:+; }$found}
 	done
 	if [ -n "$why" ]; then

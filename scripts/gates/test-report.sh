@@ -368,6 +368,21 @@ mv doc/data/t.new doc/data/t.tsv
 same "a part of them with a line of its own is older than its own sources alone" \
 	"doc/data/t.tsv: fresh;doc/data/t.tsv@icount: fresh" "$(fresh)"
 
+# A commit of which doc/tables says that only PREEMPT_RT compiles what it changed.
+printf 't.md\tmake a\ta.c\nt.md@6.1-rt\tmake b\ta.c\n' >doc/tables
+parts() { printf '* commit, 6.1: %s\n* commit, 6.1-rt: %s\n' "$1" "$1" >doc/t.md; }
+echo rt >>a.c
+rt=$(commit rt)
+parts "$second"
+printf '=\t%s\ta.c\n' "$rt" >>doc/tables
+same "a commit for PREEMPT_RT makes stale what is of PREEMPT_RT" \
+	"doc/t.md: fresh;doc/t.md@6.1-rt: is of $second, and since then there changed: a.c" "$(fresh)"
+echo more >>a.c
+same "and hides no other change" \
+	"doc/t.md: is of $second, and since then there changed: a.c;doc/t.md@6.1-rt: is of $second, and since then there changed: a.c" \
+	"$(fresh)"
+git reset -q --hard "$second"
+
 # told COMMIT COMMIT: print the list for two parts that were measured with these commits
 told() {
 	printf 'commit\t%s\nkernel\t6.1\n' "$1" >"$tmp/6.1-rt.facts"

@@ -75,16 +75,16 @@ code_of() { in_tree show "$1:$2" 2>/dev/null | code "${2##*.}" | sha256sum; }
 
 # is_changed TABLE COMMIT FILE: does FILE, which is not as it was at COMMIT, differ in more than comments?
 is_changed() {
-	local then now equal by files
+	local was now equal by files
 
 	[ -e "$3" ] || return 0
 	now=$(code "${3##*.}" <"$3" | sha256sum)
-	then=$(code_of "$2" "$3")
+	was=$(code_of "$2" "$3")
 	[[ $1 =~ -rt$|PREEMPT_RT ]] || while IFS=$'\t' read -r equal by files; do
-		[[ $equal = = && " $files " = *" $3 "* && $then = "$(code_of "$by^" "$3")" ]] || continue
-		then=$(code_of "$by" "$3")
+		[[ $equal = = && " $files " = *" $3 "* && $was = "$(code_of "$by^" "$3")" ]] || continue
+		was=$(code_of "$by" "$3")
 	done <doc/tables
-	[ "$then" != "$now" ]
+	[ "$was" != "$now" ]
 }
 
 # stale TABLE COMMIT SOURCE...: print why TABLE, of COMMIT, does not fit the tree's SOURCEs

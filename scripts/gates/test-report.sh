@@ -370,10 +370,9 @@ same "a part of them with a line of its own is older than its own sources alone"
 
 # A commit of which doc/tables says that only PREEMPT_RT compiles what it changed.
 printf 't.md\tmake a\ta.c\nt.md@6.1-rt\tmake b\ta.c\n' >doc/tables
-parts() { printf '* commit, 6.1: %s\n* commit, 6.1-rt: %s\n' "$1" "$1" >doc/t.md; }
 echo rt >>a.c
 rt=$(commit rt)
-parts "$second"
+printf '* commit, 6.1: %s\n* commit, 6.1-rt: %s\n' "$second" "$second" >doc/t.md
 printf '=\t%s\ta.c\n' "$rt" >>doc/tables
 same "a commit for PREEMPT_RT makes stale what is of PREEMPT_RT" \
 	"doc/t.md: fresh;doc/t.md@6.1-rt: is of $second, and since then there changed: a.c" "$(fresh)"

@@ -80,7 +80,7 @@ is_changed() {
 	[ -e "$3" ] || return 0
 	now=$(code "${3##*.}" <"$3" | sha256sum)
 	was=$(code_of "$2" "$3")
-	[[ $1 =~ -rt$|PREEMPT_RT ]] || while IFS=$'\t' read -r equal by files; do
+	[[ $was = "$now" || $1 =~ -rt$|PREEMPT_RT ]] || while IFS=$'\t' read -r equal by files; do
 		[[ $equal = = && " $files " = *" $3 "* && $was = "$(code_of "$by^" "$3")" ]] || continue
 		was=$(code_of "$by" "$3")
 	done <doc/tables

@@ -98,6 +98,7 @@ static bool met;				/* the waiter began before the callback ended */
 static bool called_back, calls;			/* used instead of @called with a crowd */
 static unsigned int run_number;			/* the number of the softirq that called back */
 static bool followed;				/* another callback followed in that softirq */
+static atomic_t woken;				/* the callback of a sink was called */
 static bool outwaited;				/* the waiter waited until the referee gave up */
 
 static struct task_struct *waiter, *hog, *referee;
@@ -487,9 +488,11 @@ static void sink_expired(struct twheel_base *unused, struct twheel_timer **timer
 {
 }
 
+/* A CPU that takes the base over may call this again: the waiter must destroy the base but once. */
 static bool sink_wake(struct twheel_base *unused)
 {
-	in_callback();
+	if (!atomic_xchg(&woken, 1))
+		in_callback();
 	return true;
 }
 
@@ -607,6 +610,7 @@ static s64 play(const struct method *m)
 	calls = false;
 	followed = false;
 	outwaited = false;
+	atomic_set(&woken, 0);
 	work_on_cpu(0, arm_here, NULL);
 	wait_for_completion(&waited);
 	if (scene->hog)

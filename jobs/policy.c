@@ -168,13 +168,14 @@ static int64_t first_by_rate(const struct def *def, int64_t add, int64_t now)
 
 int64_t due_again(const struct def *def, const char *name, int64_t due, int64_t now)
 {
-	int64_t add = share(def, name), at = due - add;
+	int64_t add = share(def, name), at = due - add, past;
 
 	if (due && due <= now)
 		return due;
 	if (!due || def->kind != KIND_RATE)
 		return first_due(def, name, now);
-	at -= (due - now - 1) / def->period * def->period;
+	past = now - add > def->start - 1 ? now - add : def->start - 1;
+	at -= (at - past - 1) / def->period * def->period;
 	at = is_off(def, at + add) ? next_on(def, add, at) : at;
 	return at ? at + add : 0;
 }

@@ -39,7 +39,8 @@ int64_t next_due(const struct def *def, const char *name, int64_t at);
  * @due:	when it would have been due with the old calendar, or 0
  * @now:	the time
  *
- * A rate keeps its phase. A time that has passed stays, so that it is run or counted as missed.
+ * A rate keeps its phase and begins no earlier than its start. A time that has passed stays, so that
+ * it is run or counted as missed.
  *
  * Return: the time, or 0 for never.
  */

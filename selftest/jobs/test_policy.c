@@ -274,6 +274,12 @@ static void days_off(void)
 	days->nr = 0;
 	CHECK_EQ(due_again(&d, "x", START + 9 * HOUR, START + 7 * HOUR + 1), START + 8 * HOUR);
 	def_free(&d);
+	/* A rate does not begin before its start. */
+	d = good("{'exec':['a'],'rate':'1h','start':'@1795305600','except':'off'}");
+	CHECK_EQ(due_again(&d, "x", START, START - 30 * DAY), START);
+	CHECK_EQ(due_again(&d, "x", START + 5 * HOUR, START - 30 * DAY), START);
+	CHECK_EQ(due_again(&d, "x", START + 5 * HOUR, START), START + HOUR);
+	def_free(&d);
 }
 
 /* A job that is due each second goes on at midnight, also after a day of 23 or 25 hours. */

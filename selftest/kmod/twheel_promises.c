@@ -2184,7 +2184,7 @@ static void lock_anywhere(struct twheel_base *base)
 	twheel_relock(base, &flags);
 	anywhere->wrong += !irqs_disabled() || !is_locked(lock);
 	twheel_unlock(base, flags);
-	anywhere->wrong += irqs_disabled() != off;
+	anywhere->wrong += !!irqs_disabled() != off;	/* on arm64 it may return 128 */
 	raw_spin_lock_irqsave(lock, flags);
 	raw_spin_unlock_irqrestore(lock, flags);
 }

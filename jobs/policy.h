@@ -39,7 +39,7 @@ int64_t next_due(const struct def *def, const char *name, int64_t at);
  * @due:	when it would have been due with the old calendar, or 0
  * @now:	the time
  *
- * A rate keeps its phase and begins no earlier than its start. A time that has passed stays, so that
+ * A rate keeps its phase and does not begin before its start. A time that has passed stays, so that
  * it is run or counted as missed.
  *
  * Return: the time, or 0 for never.

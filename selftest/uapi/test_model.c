@@ -208,16 +208,11 @@ static void tell_differences(void)
 	}
 }
 
-/* This task has a ring, whose work for it interrupts a wait as a signal does. */
 static void expect_readable(void)
 {
 	struct epoll_event ev;
-	int nr;
 
-	do
-		nr = epoll_wait(ep, &ev, 1, 1000);
-	while (nr < 0 && errno == EINTR);
-	CHECK_EQ(nr, 1);
+	CHECK_EQ(epoll_wait(ep, &ev, 1, 1000), 1);
 }
 
 /* The file is at rest: all that is due is ready. A new group, if any became ready. */
@@ -911,6 +906,8 @@ static void expect_event(struct timer *t, const struct twheel_event *ev, u64 at)
 	CHECK_EQ(ev->expires_ns, t->deadline);
 	if (t->interval && !(t->flags & TWHEEL_F_DELAY) && at + SLACK >= t->deadline)
 		periods = (at + SLACK - t->deadline) / t->interval + 1;
+	if (periods > UINT32_MAX)
+		periods = UINT32_MAX;
 	if (at + SLACK >= t->deadline)
 		CHECK_EQ(ev->count, periods);
 	else if (t->early != PERHAPS)
@@ -1318,7 +1315,12 @@ static void run(void)
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (area == MAP_FAILED)
 		bail("mmap");
-	ring_open(&ring, 8, 0);
+	/*
+	 * The kernel does some of a ring's work in this task. Without these flags that work counts
+	 * as a signal, even if it comes some time after the CQE: it interrupts a wait, and a read()
+	 * then gives fewer events than are ready.
+	 */
+	ring_open(&ring, 8, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
 	if (waits)
 		base = (now() / STEP + 1) * STEP;
 	for (u32 i = 0; i < rounds && !failed(); i++) {

@@ -2850,7 +2850,8 @@ static struct twheel_base *base_alloc(const struct twheel_config *config)
  * The memory, see twheel_size(), is charged to the caller's memory cgroup.
  *
  * Context: May sleep.
- * Return: the base, or an ERR_PTR(): -EINVAL for a value that is not allowed, -ENOMEM.
+ * Return: the base, or an ERR_PTR(): -EINVAL for a value that is not allowed, -ENOMEM, or -EBUSY if
+ * no id is left for it.
  */
 struct twheel_base *twheel_create(const struct twheel_config *config)
 {

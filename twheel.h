@@ -199,7 +199,7 @@ struct twheel_config {
  * @rearmed:	how many of @added were armed already
  * @expired:	timers that have expired
  * @wakeups:	runs of the base's hrtimer; with a sink: passes that served the base
- * @moves:	timers moved from one bucket to a finer one
+ * @moves:	moves of timers: from one bucket to another, or between a bucket and the tree
  * @deferred:	how often a run left work to a later run, because it had used up its budget or half
  *		of the CPU; with a sink: how often the base was due but its user had to wait
  * @worst:	most moves in one run; with a sink: in one pass

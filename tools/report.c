@@ -116,7 +116,7 @@ void report_table(const struct stats *s)
 	row_cost("cancel, each", &s->cancel);
 	row_cost("read, each", &s->read);
 	row("wake-ups", s->wakeups, "timer interrupts of the wheel");
-	row("moves", s->moves, "of timers to a finer bucket");
+	row("moves", s->moves, "from one bucket to another");
 	row("deferred", s->deferred, "times, to let other tasks run");
 	row("epoll_wait", s->epolls, "returns with events");
 	row("run", s->run_ns / MSEC, "ms");

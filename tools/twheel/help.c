@@ -49,7 +49,8 @@ static const struct help {
 	  "      --jobs=N           run at most N commands at once (32)\n"
 	  "      --check            only report what is wrong with FILE\n"
 	  "      --lock=LOCK        lock the file LOCK, so that no second twheel runs FILE at\n"
-	  "                           the same time; by default, lock FILE itself\n"
+	  "                           the same time; by default, lock FILE itself if it is a\n"
+	  "                           regular file\n"
 	  "      --metrics=OUT      keep the file OUT up to date, for Prometheus\n"
 	  "      On SIGHUP, FILE is read again.\n" },
 	{ "job", "COMMAND [ARG]...",

@@ -195,7 +195,8 @@ struct twheel_setup {
  * @mem_bytes:	kernel memory of the file, its wheel included
  * @nr_expired:	timers that have fired so far
  * @nr_wakeups:	how often a timer interrupt has served the file so far
- * @nr_moves:	timers moved from one bucket to a finer one so far
+ * @nr_moves:	moves of timers so far: from one bucket of the wheel to another, or between a bucket
+ *		and the tree, which holds timers that are in no bucket
  * @nr_deferred: how often timers of the file were due, and had to wait because the file's user
  *		has to share the CPU
  */

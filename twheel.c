@@ -19,11 +19,10 @@
  *			An unfinished tick is resumed, never dropped.
  *
  * Locking
- *	expiry->look, of a base or a dispatcher (PREEMPT_RT only)
- *	  expiry->lock of the same
- *	    base->lock, raw, interrupts off
- *	      the dispatcher's lock, raw
- *	        the hrtimer's own
+ *	expiry->held->lock, of a base or a dispatcher (PREEMPT_RT only)
+ *	  base->lock, raw, interrupts off
+ *	    the dispatcher's lock, raw
+ *	      the hrtimer's own
  * Two bases are never locked at once. Under base->lock nothing is called, woken or allocated,
  * except that a sink's expired() is called.
  *
@@ -110,16 +109,27 @@ struct account {
 	u64	since;
 };
 
+/**
+ * struct expiry_lock - on PREEMPT_RT: what a synchronous cancel sleeps on
+ * @lock:	a run takes it before a callback, and drops it after that
+ * @refs:	1 if a run may hold @lock, and 1 for each task that was told to sleep on it
+ * @kmalloced:	the last of these frees this structure
+ */
+struct expiry_lock {
+	spinlock_t	lock;		/* held by a run */
+	atomic_t	refs;
+	bool		kmalloced;
+};
+
 /*
- * On PREEMPT_RT: what a synchronous cancel sleeps on. See expiry_wait(). @waiters needs no barrier:
- * a waiter counts itself, then takes the lock under which the run reads the count, and then looks
- * once more whether the callback is running.
+ * The lock that the run of a base or a dispatcher holds, and one that need not be allocated. @held
+ * is changed only by the run, under the lock under which others read it: the base's, or the
+ * dispatcher's. See expiry_yield().
  */
 struct expiry {
 #ifdef CONFIG_PREEMPT_RT
-	spinlock_t	lock;		/* held by a run */
-	spinlock_t	look;		/* held by a waiter while it looks and waits */
-	atomic_t	waiters;
+	struct expiry_lock	*held;
+	struct expiry_lock	own;
 #endif
 };
 
@@ -900,150 +910,178 @@ static __always_inline bool base_del(struct twheel_base *base, struct twheel_tim
 
 /*
  * On PREEMPT_RT a task may preempt a run, and cancel the timer whose callback it interrupted. If
- * the task waited by spinning, the run would never continue: a deadlock. So the task sleeps on the
- * lock in struct expiry, which the run holds; priority inheritance boosts the run.
+ * the task waited by spinning, the run would never continue: a deadlock. So the task sleeps on a
+ * lock that the run holds; priority inheritance boosts the run.
+ *
+ * The callbacks that follow are none of the task's business: they may take long, or wait for a lock
+ * that the task holds. And the run must not wait for the task, whose CPU may be busy with a task of
+ * higher priority. So after a callback that somebody waits for, the run goes on with another lock,
+ * and never touches this one again:
+ *
+ *	run, which holds lock 1			waiter
+ *						base->lock: its callback runs,
+ *						refers to lock 1; unlock
+ *	base->lock: the callback is over,
+ *	somebody refers to lock 1; unlock
+ *	takes lock 2, drops lock 1
+ *	calls the next callback
+ *						takes and drops lock 1, however late
+ *
+ * If the waiter looks after the callback, it need not sleep.
  */
 #ifdef CONFIG_PREEMPT_RT
+static void expiry_lock_init(struct expiry_lock *lock, bool kmalloced)
+{
+	spin_lock_init(&lock->lock);
+	atomic_set(&lock->refs, 1);
+	lock->kmalloced = kmalloced;
+}
+
 static void expiry_init(struct expiry *expiry)
 {
-	spin_lock_init(&expiry->lock);
-	spin_lock_init(&expiry->look);
+	expiry_lock_init(&expiry->own, false);
+	expiry->held = &expiry->own;
 }
 
-static void expiry_lock(struct expiry *expiry)
+/* There is no run any more. Tasks that have not left an earlier lock yet will free that. */
+static void expiry_destroy(struct expiry *expiry)
 {
-	spin_lock(&expiry->lock);
+	if (expiry->held != &expiry->own)
+		kfree(expiry->held);
 }
 
-static void expiry_unlock(struct expiry *expiry)
+/* Nobody refers to the lock before the run has set what others look at: so this never sleeps. */
+static void expiry_begin(struct expiry *expiry)
 {
-	spin_unlock(&expiry->lock);
+	spin_lock(&expiry->held->lock);
 }
 
+static void expiry_end(struct expiry *expiry)
+{
+	spin_unlock(&expiry->held->lock);
+}
+
+/* Under the lock that guards @expiry->held. */
 static bool expiry_has_waiters(const struct expiry *expiry)
 {
-	return atomic_read(&expiry->waiters);
+	return atomic_read(&expiry->held->refs) > 1;
+}
+
+static void expiry_put(struct expiry_lock *lock)
+{
+	bool kmalloced = lock->kmalloced;
+
+	if (atomic_dec_and_test(&lock->refs) && kmalloced)
+		kfree(lock);
+}
+
+/* A lock that nobody refers to. NULL if there is no memory. */
+static struct expiry_lock *expiry_fresh(struct expiry *expiry)
+{
+	struct expiry_lock *lock = &expiry->own;
+	bool allocate = atomic_read_acquire(&lock->refs);
+
+	if (allocate)
+		lock = kmalloc(sizeof(*lock), GFP_NOWAIT | __GFP_NOWARN);
+	if (lock)
+		expiry_lock_init(lock, allocate);
+	return lock;
 }
 
 /*
- * A callback that somebody waits for has returned: let the waiters take expiry->lock, and go on
- * when none of them still relies on a look at that callback. The caller has cleared base->running
- * before. Otherwise a waiter would find the callback still running, and the two would wait for each
- * other. If a waiter does not get to run, expiry->look lends it the priority of the run.
+ * A callback that somebody waits for has returned: let the waiters go, and hold another lock for
+ * the callbacks that follow. @raw is the lock that guards @expiry->held, and is dropped meanwhile.
+ * The caller has made sure that nobody is told to wait for that callback any more.
+ *
+ * If there is no memory for another lock, the run takes the same one again, as the kernel's own
+ * timers do. Then it may wait for a waiter that does not get to run.
  */
-static void expiry_yield(struct expiry *expiry)
+static void expiry_yield(struct expiry *expiry, raw_spinlock_t *raw)
+	__must_hold(raw)
 {
-	spin_unlock(&expiry->lock);
-	spin_lock(&expiry->look);
-	spin_unlock(&expiry->look);
-	spin_lock(&expiry->lock);
-}
+	struct expiry_lock *old = expiry->held, *fresh;
 
-/* The caller is a waiter from now on, and may look. */
-static void expiry_enter(struct expiry *expiry)
-{
-	atomic_inc(&expiry->waiters);
-	spin_lock(&expiry->look);
-}
-
-/* The caller is no waiter any more. @expiry may be NULL: it was none. */
-static void expiry_leave(struct expiry *expiry)
-{
-	if (!expiry)
+	raw_spin_unlock_irq(raw);
+	fresh = expiry_fresh(expiry);
+	if (!fresh) {
+		spin_unlock(&old->lock);
+		spin_lock(&old->lock);
+		raw_spin_lock_irq(raw);
 		return;
-	spin_unlock(&expiry->look);
-	atomic_dec(&expiry->waiters);
+	}
+	/* Free, so this succeeds. It is no spin_lock(): lockdep would see two of a class. */
+	WARN_ON_ONCE(!spin_trylock(&fresh->lock));
+	raw_spin_lock_irq(raw);
+	expiry->held = fresh;
+	raw_spin_unlock_irq(raw);
+	spin_unlock(&old->lock);
+	expiry_put(old);
+	raw_spin_lock_irq(raw);
 }
 
 /*
- * Sleep until the run yields or ends, and lend it the caller's priority meanwhile. A callback may
- * call this for another base, while its own run holds a lock of the same class. Softirqs stay on:
- * to turn them off, a task waits until those that were preempted on this CPU are over, and so for
- * all callbacks of the run.
+ * The caller has seen, under the lock that guards @expiry->held, that it must wait: what for? Drop
+ * that lock, and pass the result to expiry_sleep().
  */
-static void expiry_sleep(struct expiry *expiry)
+static struct expiry_lock *expiry_get(struct expiry *expiry)
 {
-	spin_lock_nested(&expiry->lock, SINGLE_DEPTH_NESTING);
-	spin_unlock(&expiry->lock);
+	atomic_inc(&expiry->held->refs);
+	return expiry->held;
 }
 
 /*
- * If a run of @base has looked for waiters and has seen none, wait until it has set base->running
- * for what follows: it holds base->lock from one to the other.
+ * Sleep until the run yields or ends, and lend it the caller's priority meanwhile. Then look again.
+ * A callback may call this for another base, while its own run holds a lock of the same class.
+ * Softirqs stay on: to turn them off, a task waits until those that were preempted on this CPU are
+ * over, and so for all callbacks of the run.
  */
-static void expiry_settle(struct twheel_base *base)
+static void expiry_sleep(struct expiry_lock *lock)
 {
-	raw_spin_lock_irq(&base->lock);
-	raw_spin_unlock_irq(&base->lock);
+	spin_lock_nested(&lock->lock, SINGLE_DEPTH_NESTING);
+	spin_unlock(&lock->lock);
+	expiry_put(lock);
 }
 #else
 static void expiry_init(struct expiry *expiry) { }
-static void expiry_lock(struct expiry *expiry) { }
-static void expiry_unlock(struct expiry *expiry) { }
-static void expiry_yield(struct expiry *expiry) { }
+static void expiry_destroy(struct expiry *expiry) { }
+static void expiry_begin(struct expiry *expiry) { }
+static void expiry_end(struct expiry *expiry) { }
+static void expiry_yield(struct expiry *expiry, raw_spinlock_t *raw) { }
 
 static bool expiry_has_waiters(const struct expiry *expiry)
 {
 	return false;
 }
 
-static void expiry_enter(struct expiry *expiry) { }
-static void expiry_leave(struct expiry *expiry) { }
+static struct expiry_lock *expiry_get(struct expiry *expiry)
+{
+	return NULL;
+}
 
-static void expiry_sleep(struct expiry *expiry)
+static void expiry_sleep(struct expiry_lock *lock)
 {
 	cpu_relax();
 }
-
-static void expiry_settle(struct twheel_base *base) { }
 #endif
 
 /*
- * Wait for a callback. Call this in a loop, and look before each call, under base->lock, whether
- * the callback is still running. The first call makes the caller a waiter, to which the run yields
- * after the callback, and returns at once for another look:
- *
- *	run					waiter
- *						lock: callback runs; unlock
- *	lock: callback is over
- *	no waiters; calls the next callback
- *						is counted, takes expiry->look
- *						lock: it is over: need not sleep
- *
- * Each further call sleeps on expiry->lock. The waiter may come late to that: so the run waits for
- * expiry->look before it goes on. Otherwise the waiter would sleep until the next callback has
- * returned, which may take a lock that the waiter's task holds:
- *
- *	run					waiter
- *						lock: callback runs; unlock
- *	lock: callback is over; unlock
- *	drops expiry->lock
- *	waits for expiry->look
- *						takes and drops expiry->lock
- *						lock: it is over; unlock
- *						drops expiry->look
- *	calls the next callback
- *
- * If the caller looks under another lock than that of the run's base, as for a timer that has
- * hopped, call expiry_settle() before each look that follows a call of this.
- *
- * *@told is NULL at first. After the loop pass *@told to expiry_wait_end().
+ * Wait for the callback of @timer, which was seen running in @base. It may be over meanwhile, or
+ * run once more: call this in a loop. @timer may be free, unless the caller keeps it.
  */
-static void expiry_wait(struct expiry *expiry, struct expiry **told)
+static void base_wait_for(struct twheel_base *base, const struct twheel_timer *timer)
 {
-	if (*told == expiry) {
-		expiry_sleep(expiry);
-		return;
-	}
-	expiry_leave(*told);
-	expiry_enter(expiry);
-	*told = expiry;
-}
+	struct expiry_lock *lock = NULL;
+	unsigned long flags;
 
-/* The wait is over. @told may be NULL. */
-static void expiry_wait_end(struct expiry *told)
-{
-	expiry_leave(told);
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		raw_spin_lock_irqsave(&base->lock, flags);
+		if (base->running == timer)
+			lock = expiry_get(&base->expiry);
+		raw_spin_unlock_irqrestore(&base->lock, flags);
+		if (!lock)
+			return;
+	}
+	expiry_sleep(lock);
 }
 
 /* Let the time up to @now repay the debt: one ns in @parts ns. */
@@ -1126,9 +1164,7 @@ static __always_inline void run_callback(struct twheel_base *base, struct wheel_
 	raw_spin_lock_irq(&base->lock);
 	if (expiry_has_waiters(&base->expiry)) {
 		base_ran(base);
-		raw_spin_unlock_irq(&base->lock);
-		expiry_yield(&base->expiry);
-		raw_spin_lock_irq(&base->lock);
+		expiry_yield(&base->expiry, &base->lock);
 	}
 }
 
@@ -1421,7 +1457,7 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 	u64 begin = ktime_get_ns(), since = run_time(begin), moves;
 	bool finished;
 
-	expiry_lock(&base->expiry);
+	expiry_begin(&base->expiry);
 	raw_spin_lock_irq(&base->lock);
 	moves = base->wheel.moves;
 	base_next_drive(base, drive);
@@ -1431,7 +1467,7 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 	moves = base->wheel.moves - moves;
 	base->worst = max_t(u64, base->worst, min_t(u64, moves, U16_MAX));
 	raw_spin_unlock_irq(&base->lock);
-	expiry_unlock(&base->expiry);
+	expiry_end(&base->expiry);
 	return HRTIMER_NORESTART;
 }
 
@@ -2012,17 +2048,13 @@ EXPORT_SYMBOL_GPL(twheel_try_cancel);
 /* Cancel @timer and wait: see twheel_cancel_sync(). Not in hard interrupt context. */
 static int cancel_and_wait(struct twheel_timer *timer)
 {
-	struct expiry *told = NULL;
 	struct twheel_base *running;
 	int ret;
 
 	WARN_ON_ONCE(in_hardirq());
 	lockdep_wait(timer);
-	while ((ret = try_cancel(timer, &running)) < 0) {
-		expiry_wait(&running->expiry, &told);
-		expiry_settle(running);
-	}
-	expiry_wait_end(told);
+	while ((ret = try_cancel(timer, &running)) < 0)
+		base_wait_for(running, timer);
 	return ret;
 }
 
@@ -2251,7 +2283,6 @@ static void task_set_due(struct twheel_task *task)
  */
 static bool task_take_due(struct twheel_task *task)
 {
-	struct expiry *told = NULL;
 	struct twheel_base *base;
 	unsigned long flags;
 	bool due;
@@ -2261,13 +2292,12 @@ static bool task_take_due(struct twheel_task *task)
 		if (base->running != &task->timer)
 			break;
 		raw_spin_unlock_irqrestore(&base->lock, flags);
-		expiry_wait(&base->expiry, &told);
+		base_wait_for(base, &task->timer);
 	}
 	due = task->stage == STAGE_DUE && !work_pending(&task->work);
 	if (due)
 		task->stage = STAGE_IDLE;
 	raw_spin_unlock_irqrestore(&base->lock, flags);
-	expiry_wait_end(told);
 	return due;
 }
 
@@ -2802,6 +2832,7 @@ static void base_free(struct twheel_base *base)
 {
 	if (!base->sink)
 		xa_erase(&private_bases, base->id);
+	expiry_destroy(&base->expiry);
 	vfree(base->grown);
 	kvfree(base);
 }
@@ -2968,11 +2999,9 @@ static struct twheel_timer *base_running(struct twheel_base *base)
 static void base_wait(struct twheel_base *base)
 {
 	struct twheel_timer *running = base->sink ? NULL : base_running(base);
-	struct expiry *told = NULL;
 
 	while (running && base_running(base) == running)
-		expiry_wait(&base->expiry, &told);
-	expiry_wait_end(told);
+		base_wait_for(base, running);
 }
 
 /* Is no timer of @base armed, and no callback running? */
@@ -3102,6 +3131,7 @@ static void free_cpu_base(struct twheel_base *base)
 		return;
 	unlist_base(base);
 	base_stop(base);
+	expiry_destroy(&base->expiry);
 	kvfree(base);
 }
 

@@ -51,7 +51,7 @@
  *	not what a reader does that the pass has woken.
  *
  * Locking
- *	expiry->look, expiry->lock of the dispatcher (PREEMPT_RT only)
+ *	expiry->held->lock of the dispatcher (PREEMPT_RT only)
  *	  base->lock
  *	    dispatcher->lock	queues, entries, debts, and which base is queued where
  *	      the hrtimers' own lock
@@ -528,13 +528,19 @@ static __always_inline void base_enter(struct twheel_base *base, ktime_t after)
 		base_requeue(base, after);
 }
 
-/* Is @base in use by a pass of @d, or by a CPU that is taking bases over from @d? */
-static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base)
+/*
+ * Is @base in use by a pass of @d, or by a CPU that is taking bases over from @d? If so, *@lock is
+ * for expiry_sleep().
+ */
+static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base,
+			   struct expiry_lock **lock)
 {
 	bool has;
 
 	raw_spin_lock_irq(&d->lock);
 	has = d->serving == base || d->waking == base || d->rescued == base;
+	if (has)
+		*lock = expiry_get(&d->expiry);
 	raw_spin_unlock_irq(&d->lock);
 	return has;
 }
@@ -553,6 +559,7 @@ static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base)
  */
 static void base_leave_all(struct twheel_base *base)
 {
+	struct expiry_lock *lock;
 	struct dispatcher *d;
 	unsigned int cpu;
 
@@ -563,12 +570,9 @@ static void base_leave_all(struct twheel_base *base)
 		base_leave(base, d);
 	raw_spin_unlock_irq(&base->lock);
 	for_each_possible_cpu(cpu) {
-		struct expiry *told = NULL;
-
 		d = per_cpu(own_dispatcher, cpu);
-		while (dispatcher_has(d, base))
-			expiry_wait(&d->expiry, &told);
-		expiry_wait_end(told);
+		while (dispatcher_has(d, base, &lock))
+			expiry_sleep(lock);
 	}
 }
 
@@ -1130,9 +1134,7 @@ static void dispatcher_yield(struct dispatcher *d, struct pass *pass)
 	if (!expiry_has_waiters(&d->expiry))
 		return;
 	dispatcher_wake(d, pass);
-	raw_spin_unlock_irq(&d->lock);
-	expiry_yield(&d->expiry);
-	raw_spin_lock_irq(&d->lock);
+	expiry_yield(&d->expiry, &d->lock);
 }
 
 /* Will @base have the next turn, too, because nothing else is queued on @d? */
@@ -1259,9 +1261,9 @@ static void dispatcher_hold(struct dispatcher *d, bool hold)
 		return;
 	raw_spin_unlock_irq(&d->lock);
 	if (hold)
-		expiry_lock(&d->expiry);
+		expiry_begin(&d->expiry);
 	else
-		expiry_unlock(&d->expiry);
+		expiry_end(&d->expiry);
 	raw_spin_lock_irq(&d->lock);
 }
 
@@ -1283,6 +1285,7 @@ static void pass_run(struct dispatch_queue *q)
 	pass_serve(q, &pass);
 	queue_calm(&d->queue[QUEUE_MONOTONIC], &pass);
 	queue_calm(&d->queue[QUEUE_BOOTTIME], &pass);
+	dispatcher_yield(d, &pass);
 	WRITE_ONCE(d->running, false);
 	dispatcher_arm(d);
 	dispatcher_hold(d, false);
@@ -1422,6 +1425,7 @@ static void dispatcher_free(struct dispatcher *d)
 	}
 	while (dispatcher_is_called(d))
 		cpu_relax();
+	expiry_destroy(&d->expiry);
 	kfree(d);
 }
 

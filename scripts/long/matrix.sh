@@ -109,7 +109,8 @@ job() {
 		tests='${names/ test_fuzz32 / test_fuzz32,$FUZZ }'
 		kmods='twheel_test.ko twheel_states.ko twheel_tasks.ko twheel_promises.ko
 			twheel_torture.ko,seconds=10 twheel_traced.ko twheel_shut.ko twheel_storm.ko twheel_rt.ko
-			$([ "$1" = 1 ] || echo twheel_cpus.ko twheel_off.ko)'
+			$([ "$1" = 1 ] || echo twheel_cpus.ko twheel_off.ko)
+			$([[ $name != *-rt ]] || echo twheel_waiters.ko)'
 	END
 }
 

@@ -943,14 +943,17 @@ static void expiry_init(struct expiry *expiry)
 	expiry->held = &expiry->own;
 }
 
-/* There is no run any more. Tasks that have not left an earlier lock yet will free that. */
+/* There is no run any more. A task that has not left an earlier lock yet frees that. */
 static void expiry_destroy(struct expiry *expiry)
 {
 	if (expiry->held != &expiry->own)
 		kfree(expiry->held);
 }
 
-/* Nobody refers to the lock before the run has set what others look at: so this never sleeps. */
+/*
+ * Before a run of a base says which callback runs, nobody refers to the lock: so this never sleeps.
+ * The lock of a dispatcher may be held for a moment by a task that waits for dispatcher_rescue().
+ */
 static void expiry_begin(struct expiry *expiry)
 {
 	spin_lock(&expiry->held->lock);
@@ -994,7 +997,8 @@ static struct expiry_lock *expiry_fresh(struct expiry *expiry)
  * The caller has made sure that nobody is told to wait for that callback any more.
  *
  * If there is no memory for another lock, the run takes the same one again, as the kernel's own
- * timers do. Then it may wait for a waiter that does not get to run.
+ * timers do. Then it may wait for a waiter that does not get to run, and a waiter that comes late
+ * may wait for the next callback, too.
  */
 static void expiry_yield(struct expiry *expiry, raw_spinlock_t *raw)
 	__must_hold(raw)

@@ -1285,6 +1285,7 @@ static void pass_run(struct dispatch_queue *q)
 	pass_serve(q, &pass);
 	queue_calm(&d->queue[QUEUE_MONOTONIC], &pass);
 	queue_calm(&d->queue[QUEUE_BOOTTIME], &pass);
+	/* The last wake() has dropped the lock. Leave no waiter on the lock of the next pass. */
 	dispatcher_yield(d, &pass);
 	WRITE_ONCE(d->running, false);
 	dispatcher_arm(d);

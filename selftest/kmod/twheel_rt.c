@@ -48,8 +48,8 @@
 #include <linux/sched/task.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
-#include <uapi/linux/sched/types.h>
 
+#include "fifo.h"
 #include "ktap.h"
 #include "twheel.h"
 #include "twheel_compat.h"
@@ -111,22 +111,6 @@ static bool stopping;
 #define CROWD	2	/* so many before and so many after it: a tick has no order */
 
 static struct twheel_base *base, *sink_base, *crowd_base[2 * CROWD];
-
-static void set_fifo(unsigned int prio)
-{
-	const struct sched_attr attr = {
-		.size = sizeof(attr),
-		.sched_policy = SCHED_FIFO,
-		.sched_priority = prio,
-	};
-
-	WARN_ON_ONCE(sched_setattr_nocheck(current, &attr));
-}
-
-static bool before(ktime_t start, u64 ns)
-{
-	return ktime_get() < ktime_add_ns(start, ns);
-}
 
 /* ---- what runs in a round ------------------------------------------------------- */
 
@@ -775,18 +759,6 @@ static void play_all(void)
 			play_scene(&scenes[i]);
 		else
 			skip_scene(&scenes[i]);
-}
-
-static struct task_struct *create_thread(int (*fn)(void *), const char *name, unsigned int cpu)
-{
-	struct task_struct *thread = kthread_create(fn, NULL, "twheel_rt/%s", name);
-
-	if (IS_ERR(thread))
-		return NULL;
-	get_task_struct(thread);
-	set_cpus_allowed_ptr(thread, cpumask_of(cpu));
-	wake_up_process(thread);
-	return thread;
 }
 
 static void end_thread(struct task_struct *thread, struct completion *sleeps_on)

@@ -31,9 +31,10 @@
 #include <linux/spinlock.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
-#include <uapi/linux/sched/types.h>
 
+#include "fifo.h"
 #include "ktap.h"
+#include "kwait.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 
@@ -73,29 +74,10 @@ static bool spinning, a_runs, b_runs, interrupted, failed;
 static ktime_t a_end, b_begin, foreign;
 static DEFINE_SPINLOCK(held_by_w2);
 
-static void set_fifo(unsigned int prio)
-{
-	const struct sched_attr attr = {
-		.size = sizeof(attr),
-		.sched_policy = SCHED_FIFO,
-		.sched_priority = prio,
-	};
-
-	WARN_ON_ONCE(sched_setattr_nocheck(current, &attr));
-}
-
-static bool before(ktime_t start, u64 ns)
-{
-	return ktime_get() < ktime_add_ns(start, ns);
-}
-
 /* Spin until @flag is true, or for @ns. */
-static void spin_for(const bool *flag, u64 ns)
+static void spin_until(const bool *flag, u64 ns)
 {
-	ktime_t began = ktime_get();
-
-	while (!READ_ONCE(*flag) && before(began, ns))
-		cpu_relax();
+	look_for(ns, READ_ONCE(*flag), cpu_relax());
 }
 
 /*
@@ -235,12 +217,10 @@ static const struct way destroys = { "twheel_destroy", bases_arm, base_destroy, 
 
 static void begin_thread(enum thread w, int (*fn)(void *unused), unsigned int cpu)
 {
-	threads[w] = kthread_create(fn, NULL, "twheel_waiters/%u", w);
-	if (WARN_ON_ONCE(IS_ERR(threads[w])))
-		return;
-	get_task_struct(threads[w]);
-	kthread_bind(threads[w], cpu);
-	wake_up_process(threads[w]);
+	static const char * const names[] = { "w1", "w2", "w3" };
+
+	threads[w] = create_thread(fn, names[w], cpu);
+	WARN_ON_ONCE(!threads[w]);
 }
 
 static void end_threads(void)
@@ -248,7 +228,7 @@ static void end_threads(void)
 	unsigned int w;
 
 	for (w = 0; w < NR_THREADS; w++) {
-		if (IS_ERR_OR_NULL(threads[w]))
+		if (!threads[w])
 			continue;
 		complete_all(&go[w]);
 		kthread_stop(threads[w]);
@@ -321,13 +301,10 @@ static int stall_waiter(void *unused)
 
 static int stall_hog(void *unused)
 {
-	ktime_t began;
-
 	set_fifo(50);
 	wait_for_completion(&go[W2]);
 	WRITE_ONCE(spinning, true);
-	for (began = ktime_get(); before(began, HOG_NS); )
-		cpu_relax();
+	keep_busy_ns(HOG_NS);
 	await_stop();
 	return 0;
 }
@@ -337,7 +314,7 @@ static void stall_in_a(void)
 	complete(&go[W1]);
 	await_sleeper(W1);
 	complete(&go[W2]);
-	spin_for(&spinning, SLEEP_NS);
+	spin_until(&spinning, SLEEP_NS);
 	a_end = ktime_get();
 	foreign_timer.expires = jiffies + 2;
 	add_timer_on(&foreign_timer, 0);
@@ -410,7 +387,7 @@ static int pile_w3(void *unused)
 	set_fifo(20);
 	wait_for_completion(&go[W3]);
 	WRITE_ONCE(spinning, true);
-	spin_for(&b_runs, 10 * SLEEP_NS);
+	spin_until(&b_runs, 10 * SLEEP_NS);
 	begin_wait(W3, what[1] ?: what[0]);
 	await_stop();
 	return 0;
@@ -423,7 +400,7 @@ static void pile_in_a(void)
 	complete(&go[W2]);
 	await_sleeper(W2);
 	complete(&go[W3]);
-	spin_for(&spinning, SLEEP_NS);
+	spin_until(&spinning, SLEEP_NS);
 }
 
 static void pile_in_b(void)
@@ -475,12 +452,9 @@ static unsigned int irq_after;
 /* Until W3 waits, and a little longer. */
 static enum hrtimer_restart irq_fired(struct hrtimer *unused)
 {
-	ktime_t began;
-
 	WRITE_ONCE(interrupted, true);
-	spin_for(&calls[W3], 5 * NSEC_PER_MSEC);
-	for (began = ktime_get(); before(began, NSEC_PER_MSEC); )
-		cpu_relax();
+	spin_until(&calls[W3], 5 * NSEC_PER_MSEC);
+	keep_busy_ns(NSEC_PER_MSEC);
 	return HRTIMER_NORESTART;
 }
 
@@ -490,7 +464,7 @@ static int window_w2(void *unused)
 	wait_for_completion(&go[W2]);
 	spin_lock(&held_by_w2);
 	WRITE_ONCE(spinning, true);
-	spin_for(&a_runs, 2 * SLEEP_NS);
+	spin_until(&a_runs, 2 * SLEEP_NS);
 	if (READ_ONCE(what[0])) {
 		hrtimer_start(&irq, ns_to_ktime(irq_after), HRTIMER_MODE_REL_PINNED_HARD);
 		begin_wait(W2, what[0]);
@@ -514,9 +488,9 @@ static int window_w3(void *unused)
 
 static void window_in_a(void)
 {
-	spin_for(&spinning, 2 * SLEEP_NS);
+	spin_until(&spinning, 2 * SLEEP_NS);
 	WRITE_ONCE(a_runs, true);
-	spin_for(&interrupted, 20 * NSEC_PER_MSEC);
+	spin_until(&interrupted, 20 * NSEC_PER_MSEC);
 }
 
 static void window_in_b(void)

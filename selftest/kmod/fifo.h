@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The twheel authors */
+/* Threads of a test whose priorities and CPUs matter, and the time that they take. */
+#ifndef FIFO_H
+#define FIFO_H
+
+#include <linux/cpumask.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <uapi/linux/sched/types.h>
+
+static void set_fifo(unsigned int prio)
+{
+	const struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_FIFO,
+		.sched_priority = prio,
+	};
+
+	WARN_ON_ONCE(sched_setattr_nocheck(current, &attr));
+}
+
+static bool before(ktime_t start, u64 ns)
+{
+	return ktime_get() < ktime_add_ns(start, ns);
+}
+
+/* Start a thread on @cpu. The caller holds a reference. NULL if there is no memory. */
+static struct task_struct *create_thread(int (*fn)(void *), const char *name, unsigned int cpu)
+{
+	struct task_struct *thread = kthread_create(fn, NULL, KBUILD_MODNAME "/%s", name);
+
+	if (IS_ERR(thread))
+		return NULL;
+	get_task_struct(thread);
+	set_cpus_allowed_ptr(thread, cpumask_of(cpu));
+	wake_up_process(thread);
+	return thread;
+}
+
+#endif

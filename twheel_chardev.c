@@ -89,6 +89,9 @@
  *	waker->lock	when a file wakes the machine; may be taken inside file->submit
  *	  the base's lock
  *
+ * The base calls file_was_set() under a mutex, which twheel_tell_set() takes inside file->submit.
+ * So file_was_set() must not take file->submit.
+ *
  * Readers and expiry never take file->submit, so neither waits for a caller that sleeps under it.
  * Of the locks above they take only the base's lock and, for a file on an alarm clock, waker->lock.
  * Readers and submitters meet at the free list: only the holder of file->submit takes slots off it,

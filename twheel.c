@@ -112,8 +112,9 @@ struct account {
 /**
  * struct expiry_lock - on PREEMPT_RT: what a synchronous cancel sleeps on
  * @lock:	a run takes it before a callback, and drops it after that
- * @refs:	1 if a run may hold @lock, and 1 for each task that was told to sleep on it
- * @kmalloced:	the last of these frees this structure
+ * @refs:	1 if a run may hold @lock, and 1 for each task that was told to sleep on it. If it
+ *		is 0, a run may use the structure again
+ * @kmalloced:	the last of these frees the structure
  */
 struct expiry_lock {
 	spinlock_t	lock;		/* held by a run */
@@ -122,8 +123,8 @@ struct expiry_lock {
 };
 
 /*
- * The lock that the run of a base or a dispatcher holds, and one that need not be allocated. @held
- * is changed only by the run, under the lock under which others read it: the base's, or the
+ * The lock that the run of a base or a dispatcher holds, and one that is always there. @held is
+ * changed only by the run, under the lock under which others read it: the base's, or the
  * dispatcher's. See expiry_yield().
  */
 struct expiry {
@@ -930,38 +931,71 @@ static __always_inline bool base_del(struct twheel_base *base, struct twheel_tim
  * If the waiter looks after the callback, it need not sleep.
  */
 #ifdef CONFIG_PREEMPT_RT
-static void expiry_lock_init(struct expiry_lock *lock, bool kmalloced)
+/*
+ * Locks for runs whose own is taken. An allocation might fail, or wait for a lock of the allocator
+ * whose holder does not get its CPU: so memory is allocated only if all of these are taken.
+ */
+static struct expiry_lock expiry_spares[32];
+
+static void expiry_lock_init(struct expiry_lock *lock, int refs, bool kmalloced)
 {
 	spin_lock_init(&lock->lock);
-	atomic_set(&lock->refs, 1);
+	atomic_set(&lock->refs, refs);
 	lock->kmalloced = kmalloced;
 }
 
 static void expiry_init(struct expiry *expiry)
 {
-	expiry_lock_init(&expiry->own, false);
+	expiry_lock_init(&expiry->own, 1, false);
 	expiry->held = &expiry->own;
 }
 
-/* There is no run any more. A task that has not left an earlier lock yet frees that. */
+static void expiry_put(struct expiry_lock *lock)
+{
+	bool kmalloced = lock->kmalloced;
+
+	/* Pairs with the acquire in expiry_lock_claim(): the lock is free. */
+	if (atomic_dec_and_test(&lock->refs) && kmalloced)
+		kfree(lock);
+}
+
+/* There is no run any more, and no other task uses the base. */
 static void expiry_destroy(struct expiry *expiry)
 {
-	if (expiry->held != &expiry->own)
-		kfree(expiry->held);
+	expiry_put(expiry->held);
+}
+
+static void expiry_init_spares(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(expiry_spares); i++)
+		expiry_lock_init(&expiry_spares[i], 0, false);
 }
 
 /*
- * Before a run of a base says which callback runs, nobody refers to the lock: so this never sleeps.
- * The lock of a dispatcher may be held for a moment by a task that waits for dispatcher_rescue().
+ * Take the lock of @expiry, at the beginning of a run. Nobody refers to it then, see expiry_end():
+ * so this never waits, unless expiry_yield() had no other lock. @raw is the lock that guards
+ * @expiry->held, and is dropped meanwhile.
  */
-static void expiry_begin(struct expiry *expiry)
+static void expiry_begin(struct expiry *expiry, raw_spinlock_t *raw)
+	__must_hold(raw)
 {
+	raw_spin_unlock_irq(raw);
 	spin_lock(&expiry->held->lock);
+	raw_spin_lock_irq(raw);
 }
 
-static void expiry_end(struct expiry *expiry)
+/*
+ * Drop it. @raw is dropped meanwhile, and the run may be preempted then for any time. So the caller
+ * calls this before it lets another run begin, which would take the same lock, on another CPU.
+ */
+static void expiry_end(struct expiry *expiry, raw_spinlock_t *raw)
+	__must_hold(raw)
 {
+	raw_spin_unlock_irq(raw);
 	spin_unlock(&expiry->held->lock);
+	raw_spin_lock_irq(raw);
 }
 
 /* Under the lock that guards @expiry->held. */
@@ -970,24 +1004,26 @@ static bool expiry_has_waiters(const struct expiry *expiry)
 	return atomic_read(&expiry->held->refs) > 1;
 }
 
-static void expiry_put(struct expiry_lock *lock)
+/* If nobody refers to @lock, refer to it. */
+static bool expiry_lock_claim(struct expiry_lock *lock)
 {
-	bool kmalloced = lock->kmalloced;
-
-	if (atomic_dec_and_test(&lock->refs) && kmalloced)
-		kfree(lock);
+	return !atomic_read(&lock->refs) && !atomic_cmpxchg_acquire(&lock->refs, 0, 1);
 }
 
-/* A lock that nobody refers to. NULL if there is no memory. */
+/* A lock that nobody else refers to. NULL if there is none, and no memory. */
 static struct expiry_lock *expiry_fresh(struct expiry *expiry)
 {
 	struct expiry_lock *lock = &expiry->own;
-	bool allocate = atomic_read_acquire(&lock->refs);
+	unsigned int i;
 
-	if (allocate)
-		lock = kmalloc(sizeof(*lock), GFP_NOWAIT | __GFP_NOWARN);
+	if (expiry_lock_claim(lock))
+		return lock;
+	for (i = 0; i < ARRAY_SIZE(expiry_spares); i++)
+		if (expiry_lock_claim(&expiry_spares[i]))
+			return &expiry_spares[i];
+	lock = kmalloc(sizeof(*lock), GFP_NOWAIT | __GFP_NOWARN);
 	if (lock)
-		expiry_lock_init(lock, allocate);
+		expiry_lock_init(lock, 1, true);
 	return lock;
 }
 
@@ -996,9 +1032,10 @@ static struct expiry_lock *expiry_fresh(struct expiry *expiry)
  * the callbacks that follow. @raw is the lock that guards @expiry->held, and is dropped meanwhile.
  * The caller has made sure that nobody is told to wait for that callback any more.
  *
- * If there is no memory for another lock, the run takes the same one again, as the kernel's own
- * timers do. Then it may wait for a waiter that does not get to run, and a waiter that comes late
- * may wait for the next callback, too.
+ * If there is no other lock, the run takes the same one again, and does so before a waiter whose
+ * priority is lower. Then the waiter may wait for the callbacks that follow, too, and if one of
+ * them needs what the waiter holds, neither goes on. Also, the run may wait for a waiter that does
+ * not get to run. timer_delete_sync() and hrtimer_cancel() always wait in this way.
  */
 static void expiry_yield(struct expiry *expiry, raw_spinlock_t *raw)
 	__must_hold(raw)
@@ -1035,12 +1072,17 @@ static struct expiry_lock *expiry_get(struct expiry *expiry)
 
 /*
  * Sleep until the run yields or ends, and lend it the caller's priority meanwhile. Then look again.
+ * If @lock is NULL, the caller waits for code that cannot be preempted.
  * A callback may call this for another base, while its own run holds a lock of the same class.
  * Softirqs stay on: to turn them off, a task waits until those that were preempted on this CPU are
  * over, and so for all callbacks of the run.
  */
 static void expiry_sleep(struct expiry_lock *lock)
 {
+	if (!lock) {
+		cpu_relax();
+		return;
+	}
 	spin_lock_nested(&lock->lock, SINGLE_DEPTH_NESTING);
 	spin_unlock(&lock->lock);
 	expiry_put(lock);
@@ -1048,8 +1090,9 @@ static void expiry_sleep(struct expiry_lock *lock)
 #else
 static void expiry_init(struct expiry *expiry) { }
 static void expiry_destroy(struct expiry *expiry) { }
-static void expiry_begin(struct expiry *expiry) { }
-static void expiry_end(struct expiry *expiry) { }
+static void expiry_init_spares(void) { }
+#define expiry_begin(expiry, raw)	do { } while (0)
+#define expiry_end(expiry, raw)		do { } while (0)
 static void expiry_yield(struct expiry *expiry, raw_spinlock_t *raw) { }
 
 static bool expiry_has_waiters(const struct expiry *expiry)
@@ -1461,17 +1504,17 @@ static enum hrtimer_restart base_run(struct hrtimer *hrtimer)
 	u64 begin = ktime_get_ns(), since = run_time(begin), moves;
 	bool finished;
 
-	expiry_begin(&base->expiry);
 	raw_spin_lock_irq(&base->lock);
+	expiry_begin(&base->expiry, &base->lock);
 	moves = base->wheel.moves;
 	base_next_drive(base, drive);
 	run_begin(base, begin);
 	finished = run_due(base, hrtimer, begin);
+	expiry_end(&base->expiry, &base->lock);
 	run_end(base, since, finished);
 	moves = base->wheel.moves - moves;
 	base->worst = max_t(u64, base->worst, min_t(u64, moves, U16_MAX));
 	raw_spin_unlock_irq(&base->lock);
-	expiry_end(&base->expiry);
 	return HRTIMER_NORESTART;
 }
 
@@ -3230,6 +3273,7 @@ static int __init twheel_init_module(void)
 		return -EINVAL;
 	}
 	calibrate();
+	expiry_init_spares();
 	task_queue = alloc_workqueue("twheel", WQ_UNBOUND, 0);
 	if (!task_queue)
 		return -ENOMEM;

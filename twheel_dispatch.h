@@ -530,17 +530,21 @@ static __always_inline void base_enter(struct twheel_base *base, ktime_t after)
 
 /*
  * Is @base in use by a pass of @d, or by a CPU that is taking bases over from @d? If so, *@lock is
- * for expiry_sleep().
+ * for expiry_sleep(). A pass may stand still for any time, with another base in hand, while a CPU
+ * takes @base over: so in the second case the lock of the pass is not slept on.
  */
 static bool dispatcher_has(struct dispatcher *d, const struct twheel_base *base,
 			   struct expiry_lock **lock)
 {
 	bool has;
 
+	*lock = NULL;
 	raw_spin_lock_irq(&d->lock);
-	has = d->serving == base || d->waking == base || d->rescued == base;
+	has = d->serving == base || d->waking == base;
 	if (has)
 		*lock = expiry_get(&d->expiry);
+	else
+		has = d->rescued == base;
 	raw_spin_unlock_irq(&d->lock);
 	return has;
 }
@@ -1251,23 +1255,6 @@ static void dispatcher_arm(struct dispatcher *d)
 }
 
 /*
- * On PREEMPT_RT: take or release the lock on which base_leave_all() sleeps. It is a sleeping lock,
- * so the dispatcher's own, raw lock is dropped meanwhile.
- */
-static void dispatcher_hold(struct dispatcher *d, bool hold)
-	__must_hold(&d->lock)
-{
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
-		return;
-	raw_spin_unlock_irq(&d->lock);
-	if (hold)
-		expiry_begin(&d->expiry);
-	else
-		expiry_end(&d->expiry);
-	raw_spin_lock_irq(&d->lock);
-}
-
-/*
  * A pass, begun by the hrtimer of @q. It drops the dispatcher's lock in between. Code that queues a
  * base meanwhile does not arm the hrtimers: the pass does that when it ends.
  */
@@ -1278,7 +1265,7 @@ static void pass_run(struct dispatch_queue *q)
 	struct pass pass = { .light = U64_MAX };
 
 	WRITE_ONCE(d->running, true);
-	dispatcher_hold(d, true);
+	expiry_begin(&d->expiry, &d->lock);
 	pass.began = ktime_get_ns();
 	pass.time = pass.began;
 	pass.since = run_time(pass.began);
@@ -1287,9 +1274,9 @@ static void pass_run(struct dispatch_queue *q)
 	queue_calm(&d->queue[QUEUE_BOOTTIME], &pass);
 	/* The last wake() has dropped the lock. Leave no waiter on the lock of the next pass. */
 	dispatcher_yield(d, &pass);
+	expiry_end(&d->expiry, &d->lock);
 	WRITE_ONCE(d->running, false);
 	dispatcher_arm(d);
-	dispatcher_hold(d, false);
 }
 
 /*

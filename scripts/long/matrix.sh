@@ -154,6 +154,13 @@ busy() {
 	ICOUNT=1 KERNEL=$1/vmlinuz APPEND="$rt $clocks" machine icount -icount build/uapi/test_busy
 }
 
+# preempted DIR: boot the machine of twheel_preempted.ko, which wants three CPUs
+preempted() {
+	mkdir -p "build/qemu/matrix-$name-3"
+	echo 'mode=selftest cycles=2 seconds=600 kmods=twheel_preempted.ko' >"build/qemu/matrix-$name-3/run"
+	KERNEL=$1/vmlinuz SMP=3 APPEND=$rt machine 3 '-smp 3' "$out/$name/selftest/kmod/twheel_preempted.ko"
+}
+
 # verdict LABEL WORDS: print the line of a machine's verdict
 verdict() {
 	local passed=0
@@ -176,7 +183,7 @@ row() {
 			boot "$arch" "$dir" "$smp" "${preempt/#-/}"
 		done
 	done
-	[ -z "$rt" ] || busy "$dir" "$2"
+	[ -z "$rt" ] || { busy "$dir" "$2"; preempted "$dir"; }
 	printf '%s\t-\trelease\t%s\n' "$name" "$(basename "$dir")"
 }
 

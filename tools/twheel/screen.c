@@ -103,9 +103,9 @@ static void draw_sums(const struct sample *s, bool embedded)
 	put_line(2, "runs/s %s  cascade moves/s %s", short_number(rate[RUNS], buf[0]),
 		 short_number(rate[MOVES], buf[1]));
 	if (!embedded)
-		printw("  passes over budget/s %s  worst %s",
-		       short_number(rate[DEFERRED], buf[2]),
-		       short_number(s->all.count[WORST], buf[3]));
+		printw("  at most %s in a run  deferred/s %s",
+		       short_number(s->all.count[WORST], buf[2]),
+		       short_number(rate[DEFERRED], buf[3]));
 	if (s->nr_late)
 		put_line(3, "late by %s (half), %s (99 of 100), %s (all of %u probes)",
 			 show_duration(s->late_ns[0], buf[0]), show_duration(s->late_ns[1], buf[1]),

@@ -91,7 +91,7 @@ narrow() {
 	local line
 
 	columns=80 on_screen q && line=$(grep -o 'KIND .*' "$dir/out" | head -n 1) || return
-	[[ $line =~ ^KIND\ *ID\ *PID\ *PEND\ *ARM/s\ *FIR/s\ *CAN/s\ *REA/s\ *RUN/s\ *MOV/s\ *OVER\ *COMMAND ]] &&
+	[[ $line =~ ^KIND\ *ID\ *PID\ *PEND\ *ARM/s\ *FIR/s\ *CAN/s\ *REA/s\ *RUN/s\ *MOV/s\ *DEF/s\ *COMMAND ]] &&
 		grep -qE 'embedded +0 +[0-9]+( +[0-9]+k?){8} twheel' "$dir/out" && grep -q ' of 730' "$dir/out" && return
 	cat "$dir/out"
 	return 1

@@ -196,11 +196,11 @@ static void draw_head(int row, bool wide)
 	if (wide)
 		put_line(row, " %-8s %5s %7s %9s %8s %8s %8s %8s %7s %7s %5s %-12s", "KIND", "ID",
 			 "PID", "PENDING", "ARMED/s", "FIRED/s", "CANCEL/s", "REARM/s", "RUNS/s",
-			 "MOVES/s", "OVER", "COMMAND");
+			 "MOVES/s", "DEF/s", "COMMAND");
 	else
 		put_line(row, " %-8s %4s %7s %5s %5s %5s %5s %5s %5s %5s %5s %-9s", "KIND", "ID",
 			 "PID", "PEND", "ARM/s", "FIR/s", "CAN/s", "REA/s", "RUN/s", "MOV/s",
-			 "OVER", "COMMAND");
+			 "DEF/s", "COMMAND");
 }
 
 /* Draw as many lines of bases as fit, the chosen one among them. */

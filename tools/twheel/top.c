@@ -413,7 +413,7 @@ static void print_text(const struct sample *s)
 	       show_duration(s->late_ns[1], buf[1]), show_duration(s->late_ns[2], buf[2]),
 	       s->nr_late);
 	printf("KIND        ID     PID   PENDING   ARMED/s   FIRED/s  CANCEL/s   REARM/s  ");
-	puts("RUNS/s  MOVES/s OVER/s  WORST COMMAND");
+	puts("RUNS/s  MOVES/s  DEF/s  WORST COMMAND");
 	for (const struct base *b = s->bases; b < s->bases + s->nr; b++)
 		printf("%-8s %5llu %7llu %9llu %9llu %9llu %9llu %9llu %7llu %8llu %6s %6s %s\n",
 		       b->kind, (unsigned long long)b->id, (unsigned long long)b->pid,

@@ -123,17 +123,22 @@ static void epoll_cancel(void)
 	close(fd);
 }
 
-/* Each batch of events wakes, even if older events are unread. */
+/*
+ * Each batch of events wakes, even if older events are unread. It wakes once; but on PREEMPT_RT
+ * another CPU wakes once more, if the one that wakes stands still before it can say that it has.
+ */
 static void epoll_edges(void)
 {
 	int fd = dev_open(O_NONBLOCK), epfd = watch(fd, EPOLLIN | EPOLLET);
 	struct twheel_event ev[16];
+	u32 twice = 0;
 
 	for (u32 i = 0; i < 10; i++) {
 		add(fd, 5 * MS, i);
 		CHECK_EQ(epoll_for(epfd, WAIT_MS), EPOLLIN);
-		CHECK_EQ(epoll_for(epfd, 20), 0);
+		twice += epoll_for(epfd, 20) != 0;
 	}
+	CHECK(twice <= (is_preempt_rt() ? 2 : 0));
 	expect_counts(fd, 10, 0, 10);
 	CHECK_EQ(read_events(fd, ev, 5), 5);
 	epoll_for(epfd, 0);	/* reading may wake the next reader, which may be this one */

@@ -5,6 +5,7 @@
 #define FIFO_H
 
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -39,6 +40,13 @@ static struct task_struct *create_thread(int (*fn)(void *), const char *name, un
 	set_cpus_allowed_ptr(thread, cpumask_of(cpu));
 	wake_up_process(thread);
 	return thread;
+}
+
+/* What a thread does last. */
+static inline void await_stop(void)
+{
+	while (!kthread_should_stop())
+		usleep_range(1000, 2000);
 }
 
 #endif

@@ -46,12 +46,6 @@ static u64 hogged_ns;
 
 /* ---- the hog, and a task that must not wait for it ----------------------------------------- */
 
-static void await_stop(void)
-{
-	while (!kthread_should_stop())
-		usleep_range(1000, 2000);
-}
-
 static int hog_thread(void *unused)
 {
 	ktime_t began;

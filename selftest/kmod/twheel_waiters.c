@@ -106,12 +106,6 @@ static void begin_wait(enum thread w, void *it)
 		way->wait(it);
 }
 
-static void await_stop(void)
-{
-	while (!kthread_should_stop())
-		usleep_range(1000, 2000);
-}
-
 /* The first call is A, the second B. */
 static void called(void *it)
 {

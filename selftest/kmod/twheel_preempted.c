@@ -24,6 +24,7 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
+#include <linux/smp.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 
@@ -148,7 +149,11 @@ static bool ended_once(unsigned int cpu)
 	return hogged_ns >= HOG_NS;
 }
 
-/* One round may be bad: the host may have stopped a CPU. */
+/*
+ * Some rounds may be bad. The hog may preempt the kernel's own timer softirq, for which another CPU
+ * may wait: from 6.9 on, CPUs expire timers of each other. If B is not armed, one round of a
+ * thousand is bad for that reason; if twheel waited, one of ten would be.
+ */
 static void test_ended(unsigned int cpu)
 {
 	const struct twheel_config config = { .clock = CLOCK_MONOTONIC, .tick_ns = TICK_NS };
@@ -167,7 +172,8 @@ static void test_ended(unsigned int cpu)
 		bad += ended_once(cpu);
 	twheel_destroy(base);
 	pr_info("# ended: in %u of %u rounds a timer of another CPU waited\n", bad, i);
-	check(bad <= 1, "ended: a run that was preempted at its end stops no timer of another CPU");
+	check(bad <= ENDED / 50,
+	      "ended: a run that was preempted at its end stops no timer of another CPU");
 }
 
 /* ---- taken ----------------------------------------------------------------------------------- */
@@ -182,10 +188,16 @@ static void nothing_expired(struct twheel_base *unused, struct twheel_timer **wh
 {
 }
 
-/* The first pass that wakes the reader is preempted. */
+/*
+ * The first pass that wakes the reader is preempted. If the host stopped CPU 0 for so long that
+ * this is another CPU's pass, the hog might preempt a pass that has the other bases in hand, for
+ * which their destruction must wait: so the round is void.
+ */
 static bool sink_wake(struct twheel_base *base)
 {
 	if (base == woken && !READ_ONCE(hogging)) {
+		if (raw_smp_processor_id())
+			WRITE_ONCE(enough, true);
 		complete(&hog_go);
 		look_for(50 * NSEC_PER_MSEC, READ_ONCE(hogging), cpu_relax());
 	}
@@ -267,7 +279,7 @@ static bool bases_create(void)
 	return made;
 }
 
-/* One round may be bad: the pass may have had one of the bases in hand, which it had to end. */
+/* One round may be bad: the host may have stopped a CPU. */
 static void test_taken(unsigned int cpu)
 {
 	unsigned int i, bad = 0;

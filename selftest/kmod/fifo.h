@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
-/* Threads of a test whose priorities and CPUs matter, and the time that they take. */
+/*
+ * What tests share in which priorities and CPUs matter: threads, the time that they take, and
+ * arming a timer of a base of their own.
+ */
 #ifndef FIFO_H
 #define FIFO_H
 
@@ -11,7 +14,10 @@
 #include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
+#include <linux/string.h>
 #include <uapi/linux/sched/types.h>
+
+#include "twheel.h"
 
 static void set_fifo(unsigned int prio)
 {
@@ -47,6 +53,17 @@ static inline void await_stop(void)
 {
 	while (!kthread_should_stop())
 		usleep_range(1000, 2000);
+}
+
+/* Arm @timer, which no base holds. */
+static inline void timer_arm(struct twheel_base *base, struct twheel_timer *timer, ktime_t when)
+{
+	unsigned long flags;
+
+	memset(timer, 0, sizeof(*timer));
+	twheel_lock(base, &flags);
+	twheel_add_locked(base, timer, when);
+	twheel_unlock(base, flags);
 }
 
 #endif

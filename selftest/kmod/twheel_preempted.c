@@ -206,25 +206,15 @@ static bool sink_wake(struct twheel_base *base)
 
 static const struct twheel_sink sink = { .expired = nothing_expired, .wake = sink_wake };
 
-static void base_arm(struct twheel_base *base, struct twheel_timer *timer, ktime_t when)
-{
-	unsigned long flags;
-
-	memset(timer, 0, sizeof(*timer));
-	twheel_lock(base, &flags);
-	twheel_add_locked(base, timer, when);
-	twheel_unlock(base, flags);
-}
-
 static long bases_arm(void *unused)
 {
 	ktime_t first = ktime_get() + 5 * TICK_NS;
 	unsigned int i;
 
 	taken_key = roundup(first + 6 * TICK_NS, TICK_NS);
-	base_arm(woken, &woken_timer, first);
+	timer_arm(woken, &woken_timer, first);
 	for (i = 0; i < BASES; i++)
-		base_arm(taken[i], &taken_timers[i], taken_key);
+		timer_arm(taken[i], &taken_timers[i], taken_key);
 	tell(&armed);
 	return 0;
 }

@@ -496,25 +496,15 @@ static const struct twheel_sink crowd_sink = {
 	.wake		= sink_crowd_wake,
 };
 
-static void sink_add(struct twheel_base *b, struct twheel_timer *t, ktime_t when)
-{
-	unsigned long flags;
-
-	memset(t, 0, sizeof(*t));
-	twheel_lock(b, &flags);
-	twheel_add_locked(b, t, when);
-	twheel_unlock(b, flags);
-}
-
 static void sink_arm(ktime_t when)
 {
 	int i;
 
 	for (i = 0; i < 2 * CROWD; i++) {
 		if (i == CROWD)
-			sink_add(sink_base, &timer, when);
+			timer_arm(sink_base, &timer, when);
 		if (scene->crowd)
-			sink_add(crowd_base[i], &crowd[i], when);
+			timer_arm(crowd_base[i], &crowd[i], when);
 	}
 }
 

@@ -106,10 +106,25 @@ def processes_with(variable):
     return found
 
 
+def stats(pid):
+    """What the kernel says of a process: its state, its parent, its group and so on; or nothing, if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def alive(pid):
+    """Has the process not ended? If it has, but its parent has not asked yet how, it is a zombie. If its parent has ended before,
+    that is for init to ask, which may take its time."""
+    return stats(pid)[:1] not in ([], ["Z"], ["X"])
+
+
 def cpu_of(pid):
     """The CPU time that the process has used, in seconds."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    user, system = stats(pid)[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def free_port():

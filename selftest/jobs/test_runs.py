@@ -19,7 +19,7 @@ import tempfile
 import time
 import urllib.parse
 
-from daemon import PROGRAMS, Daemon, Tap, cpu_of, settled, until
+from daemon import PROGRAMS, Daemon, Tap, alive, cpu_of, settled, until
 from remote import Remote
 
 ROOT = os.geteuid() == 0
@@ -308,14 +308,6 @@ def processes(tap, d):
         tap.same(d.output(run_of(d, "user")), f"daemon\ndaemon\n{home} daemon\nout\nerr\n", "as another user, who may open the standard output")
     else:
         tap.ok(d.put("user", exec=["true"], user="daemon")[0] == 400, "as another user: only for root's daemon")
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def logs(tap, d):

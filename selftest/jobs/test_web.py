@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 
-from daemon import Command, Daemon, Tap, free_port, until
+from daemon import Command, Daemon, Tap, alive, free_port, stats, until
 from remote import TOKENS, Remote, Runner
 
 CLONE_NEWNET = 0x40000000
@@ -617,8 +617,7 @@ def hung_mail(d, nr, who="hang"):
 
 
 def parent_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return int(file.read().rsplit(")", 1)[1].split()[1])
+    return int(stats(pid)[1])
 
 
 def descriptors(pid):
@@ -646,7 +645,7 @@ def left_behind(tap):
 
 
 def is_over(pid, seconds=90):
-    return until(lambda: not os.path.exists(f"/proc/{pid}"), seconds)
+    return until(lambda: not alive(pid), seconds)
 
 
 def mail_of(d):
@@ -679,8 +678,9 @@ def main():
         tap.ok(is_over(orphan), "and so is what one has begun in a session of its own")
         tap.ok(is_over(left), "and so is one whose daemon was killed")
         time.sleep(2)
-        os.kill(parent_of(stood), signal.SIGCONT)
-        tap.ok(is_over(stood, 30), "and so is one whose keeper stood still for the whole minute")
+        keeper = parent_of(stood)
+        os.kill(keeper, signal.SIGCONT)
+        tap.ok(is_over(stood, 30), "and so is one whose keeper stood still for the whole minute", [stats(keeper), stats(stood), d.stderr()])
         time.sleep(4)
         tap.same([d.stop(), d.unsound()], [0, ""], "the daemon ends, and was sound")
         tap.same(d.query("SELECT id, attempt, runner FROM task WHERE pool IS NULL"), [], "no row is left of requests that were accepted")

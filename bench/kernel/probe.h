@@ -27,9 +27,23 @@ static s64 least_late, most_late;
 static unsigned long probe_where;	/* here they were on again after the longest time */
 static unsigned long probe_trace[24];	/* and how the CPU came there, inner functions first */
 static unsigned int probe_depth;
-static void (*probe_also)(void);	/* called each time, or NULL */
+static unsigned short probe_hangs;	/* of the CPU, as the kernel counts them */
+static void (*probe_also)(bool counts);	/* called each time; does that one count? */
 
-static enum hrtimer_restart probe_fired(struct hrtimer *timer)
+/*
+ * If hrtimers are due again and again before their interrupt ends, the kernel lets none fire for as
+ * long as that interrupt took, and counts a hang. The next probe is late, though interrupts are on.
+ */
+static bool probe_was_held_back(const struct hrtimer *timer)
+{
+	unsigned short hangs = timer->base->cpu_base->nr_hangs;
+	bool is_new = hangs != probe_hangs;
+
+	probe_hangs = hangs;
+	return is_new;
+}
+
+static void probe_note(const struct hrtimer *timer)
 {
 	s64 late = ktime_get() - hrtimer_get_expires(timer);
 
@@ -39,13 +53,20 @@ static enum hrtimer_restart probe_fired(struct hrtimer *timer)
 		probe_where = instruction_pointer(get_irq_regs());
 		probe_depth = stack_trace_save(probe_trace, ARRAY_SIZE(probe_trace), 0);
 	}
-	if (probe_also)
-		probe_also();
+}
+
+static enum hrtimer_restart probe_fired(struct hrtimer *timer)
+{
+	bool counts = !probe_was_held_back(timer);
+
+	if (counts)
+		probe_note(timer);
+	probe_also(counts);
 	hrtimer_forward_now(timer, PROBE_NS);
 	return HRTIMER_RESTART;
 }
 
-static inline void probe_init(void (*also)(void))
+static inline void probe_init(void (*also)(bool counts))
 {
 	probe_also = also;
 	hrtimer_setup(&probe, probe_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);

@@ -88,11 +88,12 @@ static u64 count_ops(void)
 	return stats.added + cancelled + stats.expired + stats.moves;
 }
 
-static void note_ops(void)
+static void note_ops(bool counts)
 {
 	u64 ops = count_ops();
 
-	most_ops = max(most_ops, ops - last_ops);
+	if (counts)
+		most_ops = max(most_ops, ops - last_ops);
 	last_ops = ops;
 }
 

@@ -61,7 +61,7 @@ static bool is_ours(unsigned long at)
  * With each interrupt of the probe. If it is the latest so far, probe_fired() has saved a trace,
  * which takes its time, so take its word for how late that was.
  */
-static void note_ours(void)
+static void note_ours(bool counts)
 {
 	s64 late = ktime_get() - hrtimer_get_expires(&probe);
 
@@ -74,7 +74,7 @@ static void note_ours(void)
 		if (late < TICK_NS)
 			return;
 	}
-	if (late > ours_late && is_ours(instruction_pointer(get_irq_regs())))
+	if (counts && late > ours_late && is_ours(instruction_pointer(get_irq_regs())))
 		ours_late = late;
 }
 

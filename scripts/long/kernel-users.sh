@@ -222,8 +222,9 @@ table() {
 
 		## Their own tests
 
-		The kernel's selftests, unchanged, with the modules of Debian's package, with those on twheel, and with these in
-		the kernel of \`make debug\`, where a report of KASAN, lockdep, DEBUG_OBJECTS, kmemleak or another detector is a failure:
+		The kernel's selftests, unchanged: with the modules of Debian's package; with the modules on twheel; and with the modules
+		on twheel in the kernel of \`make debug\`, where a report of KASAN, lockdep, DEBUG_OBJECTS, kmemleak or another detector is a
+		failure:
 
 		| test | timer_list | twheel | twheel, debugging kernel |
 		|---|---|---|---|
@@ -232,12 +233,14 @@ table() {
 
 		## What IPVS costs
 
-		Connections of UDP with a timeout of 60 s, each armed by a packet, then 100 000 packets over them,
-		then all end. One machine with one CPU, HZ=250, where a ns is an instruction: all of a packet's way from sendto() to the
-		socket counts. How late: after 60 s from the last packet. There is a look each ms, and the mean is of the looks that
-		missed a connection first; "at most" is of those that were still there at a look. A pass is one of
-		TIMER_SOFTIRQ or HRTIMER_SOFTIRQ while the connections end. "twheel 1/8" has a tolerance of an eighth of the timeout.
-		Slab: an object of IPVS, which has the timer in it. twheel also has two bases of 64 KiB for each CPU.
+		The test opens connections of UDP with a timeout of 60 s, each by a packet, which arms the timer. Then it sends 100 000
+		packets over these connections, and waits until all have ended. The machine has one CPU and HZ=250, and a ns is an
+		instruction. The instructions of a packet are those of its whole way, from sendto() to the socket that receives it.
+		A connection should end 60 s after its last packet, and is late by what it takes longer. The test looks at the table of
+		connections each ms. The mean takes a connection as ended at the first look that does not find it, so it is up to 1 ms too
+		high. "At most" takes the last look that still found one, so it is up to 1 ms too low. A pass is here one TIMER_SOFTIRQ or
+		HRTIMER_SOFTIRQ while the connections end. "twheel 1/8" has a tolerance of an eighth of the timeout.
+		Slab is an object of IPVS, which has the timer in it. twheel also has two bases of 64 KiB for each CPU.
 
 		| | instructions to make one | a packet | late, mean | late, at most | longest pass | passes | slab a connection |
 		|---|---|---|---|---|---|---|---|
@@ -254,8 +257,8 @@ table() {
 		$(losses)
 
 		Passes are the price of being exact: each tick in which a connection ends has its own, and a pass gives way after
-		1 024 timers or 200 us, or 1 ms if the CPU is idle. With a tolerance a timer is dearer to arm: the tick that most
-		others can share is to be chosen. [bench-kernel.md](bench-kernel.md) has what arming costs by itself.
+		1 024 timers or 200 us, or 1 ms if the CPU is idle. With a tolerance a timer costs more to arm, because twheel chooses the
+		tick that most other timers can share. [bench-kernel.md](bench-kernel.md) has what arming costs by itself.
 	END
 }
 

@@ -26,7 +26,9 @@ kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 .PHONY: check-fast lint fuzz prove walk coverage mutate bench-wheel bench-kernel
 .PHONY: udev_install python_install rust_install bench-user bench-lib bench-calls bench-within bench-cpus bench-jobs docs-fresh pictures help
 
+# Without headers of the running kernel, which deps.sh cannot always get, kdir.sh has the last word.
 modules:
+	@[ -n "$(KDIR)" ] || [ -e /lib/modules/$$(uname -r)/build ] || scripts/deps.sh modules || :
 	@$(kbuild) modules
 
 clean:
@@ -88,6 +90,7 @@ uninstall:
 	@scripts/packages/uninstall.sh
 
 tools:
+	@scripts/deps.sh native
 	@$(MAKE) --no-print-directory -C tools
 
 .PHONY: lib command jobs jobs_install jobs_uninstall examples man htmldocs try
@@ -261,7 +264,8 @@ Install                   below PREFIX=/usr/local: BINDIR=, LIBDIR=, INCLUDEDIR=
                           DESTDIR= is put in front of all of these.
 
 Test
-  make check              run every test; needs root or sudo if a package is missing.
+  make check              run all tests but the longer ones below; needs root or sudo if a package is
+                          missing.
                           ONLY="suites" runs some of them
   make lint               run the static checks
   make prove              prove where a timer is put (z3); explore the state machines (spin)

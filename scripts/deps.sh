@@ -10,6 +10,7 @@
 packages() {
 	case $1 in
 	build)	echo make gcc libc6-dev; headers ;;
+	modules) echo make gcc; own_headers ;;
 	native)	echo make gcc libc6-dev ;;
 	check)	echo ccache ;;
 	lib)	echo make gcc libc6-dev ;;
@@ -65,6 +66,12 @@ packages() {
 # QEMU.
 headers() {
 	"$top/scripts/kdir.sh" >/dev/null 2>&1 || echo "linux-headers-cloud-$(dpkg --print-architecture)"
+}
+
+# For modules that are to be loaded here: headers of the running kernel, if Debian has them.
+own_headers() {
+	apt-cache show "linux-headers-$(uname -r)" >/dev/null 2>&1 || { headers; return; }
+	echo "linux-headers-$(uname -r)"
 }
 
 installed() {

@@ -29,11 +29,19 @@ tests() {
 	tail -n 1 "$work/log" | grep -x '[0-9]* passed, 0 failed'
 }
 
+# The first command of the README, where there are no kernel headers.
+modules() {
+	as_root rm -f "$root/root/twheel/twheel.ko"
+	inside apt-get -qq -y purge 'linux-headers-*' >"$work/modules" 2>&1 &&
+		inside make -C /root/twheel >>"$work/modules" 2>&1 && [ -e "$root/root/twheel/twheel.ko" ]
+}
+
 scripts/deps.sh deb-check build lint
-echo 1..3
+echo 1..4
 step "a bare Debian 12 is made" bootstrap
 step "with the tree in it" tree
 point "deps.sh installs what the tests need" tests
+point "make installs kernel headers, and builds the modules" modules
 grep -E '^not ok|# suite .* s of CPU|passed,' "$work/log" | sed 's/^/    /'
 [ $bad != 0 ] || as_root rm -rf "$root"
 exit $bad

@@ -152,7 +152,7 @@ struct twheel_sink {
 #define TWHEEL_HOLD_OPS		(IS_ENABLED(CONFIG_PREEMPT_RT) ? 16 : 64)
 /*
  * The most operations in a lock hold of a base whose timers are in a tree. An operation takes up to
- * four times as long there. At most 11 300 instructions were counted between two points at which
+ * four times as long there. At most 11 800 instructions were counted between two points at which
  * interrupts were on. That may be two holds in a row (`make bench-kernel`, icount-hold,
  * small-batches; icount-irqs, 64 timers).
  */

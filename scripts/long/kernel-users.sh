@@ -236,7 +236,7 @@ table() {
 		The test opens connections of UDP with a timeout of 60 s, each by a packet, which arms the timer. Then it sends 100 000
 		packets over these connections, and waits until all have ended. The machine has one CPU and HZ=250, and a ns is an
 		instruction. The instructions of a packet are those of its whole way, from sendto() to the socket that receives it.
-		A connection should end 60 s after its last packet, and is late by what it takes longer. The test looks at the table of
+		A connection should end 60 s after its last packet. How late it is counts from then. The test looks at the table of
 		connections each ms. The mean takes a connection as ended at the first look that does not find it, so it is up to 1 ms too
 		high. "At most" takes the last look that still found one, so it is up to 1 ms too low. A pass is here one TIMER_SOFTIRQ or
 		HRTIMER_SOFTIRQ while the connections end. "twheel 1/8" has a tolerance of an eighth of the timeout.

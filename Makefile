@@ -26,7 +26,7 @@ kbuild	= kdir=$$(scripts/kdir.sh) && $(MAKE) -C "$$kdir" M="$(CURDIR)"
 .PHONY: check-fast lint fuzz prove walk coverage mutate bench-wheel bench-kernel
 .PHONY: udev_install python_install rust_install bench-user bench-lib bench-calls bench-within bench-cpus bench-jobs docs-fresh pictures help
 
-# Without headers of the running kernel, which deps.sh cannot always get, kdir.sh has the last word.
+# deps.sh cannot always install headers of the running kernel. Then kdir.sh takes others, or says what to install.
 modules:
 	@[ -n "$(KDIR)" ] || [ -e /lib/modules/$$(uname -r)/build ] || scripts/deps.sh modules || :
 	@$(kbuild) modules

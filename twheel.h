@@ -4,8 +4,9 @@
  * twheel: timers for kernel modules, exact to the tick at any distance.
  *
  * A timer is 40 bytes, as a struct timer_list is. It fires in the tick ceil(deadline / tick): never
- * early, and later by less than a tick plus the latency of a softirq. Adding, re-arming and
- * cancelling cost the same with ten timers and with ten million.
+ * early, and later by less than a tick plus the latency of a softirq. It may be later if it has a
+ * tolerance, if its base has a slack, or if its base has used up its share of the CPU. Adding,
+ * re-arming and cancelling cost the same with ten timers and with ten million.
  *
  * A timer belongs to a base: a wheel with a clock, a raw spinlock and an interrupt. Each CPU has
  * bases for everybody (CLOCK_MONOTONIC, with the tick of the module parameter tick_us), and a timer
@@ -35,13 +36,18 @@
  * costs next to nothing. A tolerance of 0 means exact. If deadline + tolerance exceeds KTIME_MAX,
  * KTIME_MAX is used instead.
  *
+ * Each function is described where it is defined, in twheel.c or a header that twheel.c includes.
+ *
  * Context: unless said otherwise a function may be called from any context except NMI: from hard
  * and soft interrupts, under raw spinlocks, with preemption off, on PREEMPT_RT, and from a timer's
  * own callback. Callers need no lock: the lock of the timer's base serialises all calls on a timer.
  *
- * A callback runs in softirq context with interrupts on (on PREEMPT_RT in a thread), and holds no
- * lock of twheel. By then its timer is idle: anybody, the callback included, may arm or free the
- * timer, or hand it to other code.
+ * A callback runs in softirq context with interrupts on (on PREEMPT_RT in a thread). It holds no
+ * lock of twheel, except that on PREEMPT_RT it holds one on which the calls sleep that wait for
+ * this callback. By then its timer is idle: the callback may arm or free it, or hand it to other
+ * code. Other code cannot see that a callback has begun. So before it frees the timer, it must call
+ * twheel_cancel_sync() or twheel_shutdown_sync(), or otherwise know that no callback uses the
+ * timer.
  */
 #ifndef TWHEEL_H
 #define TWHEEL_H
@@ -131,10 +137,10 @@ struct twheel_timer {
  *		own, by queue.node, and do no more. The timers are idle: from now on, cancelling
  *		them is up to the owner
  * @wake:	called after @expired, without a lock, in softirq context, once for one or more
- *		calls of @expired. Must return true. On PREEMPT_RT it must not wait for a lock: if
- *		it would have to, it must return false, and is called again a ms later. On
- *		PREEMPT_RT it may also be called when nothing has expired, and on two CPUs
- *		at once
+ *		calls of @expired. Returns true when it has done its work. Without PREEMPT_RT it
+ *		must always do so. On PREEMPT_RT it must not wait for a lock: if a lock that it
+ *		needs is taken, it returns false, and is called again a ms later. On PREEMPT_RT it
+ *		may also be called when nothing has expired, and on two CPUs at once
  * @always:	call @wake each time that the base was served, even if nothing has expired: the time
  *		of the next event may have changed
  */

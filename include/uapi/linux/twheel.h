@@ -10,18 +10,22 @@
  * struct twheel_uring.
  *
  * Promises
- *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before its deadline, and
- *     less than a tick plus the softirq latency after it. It may be later for three reasons: the
- *     timers of the user who opened the file want more than their share of a CPU (see Limits); the
- *     timer has a tolerance (see Tolerance); or the file has a slack (@slack_ns of SETUP).
+ *   - A timer fires in the tick ceil(deadline / tick) of its clock: never before its deadline,
+ *     unless it asked for that (TWHEEL_F_CANCEL_ON_SET), and less than a tick plus the softirq
+ *     latency after it. It may be later for three reasons: the timers of the user who opened the
+ *     file want more than their share of a CPU (see Limits); the timer has a tolerance (see
+ *     Tolerance); or the file has a slack (@slack_ns of SETUP).
  *   - Each time that a timer is armed, it gives exactly one event, unless a CANCEL, MOD or DRAIN
  *     that succeeds comes first. No queue can overflow, because the timer itself is the queue
  *     entry.
  *   - After a CANCEL that returned 0 or 1, no event of that timer is ever read.
  *   - Events are read in the order of their ticks. Events of one tick come in any order. If several
- *     readers read at a time, each gets some of the events, in the order of ticks.
+ *     readers read at a time, each gets some of the events, in the order of ticks. Two kinds of
+ *     events are in no order: those that a read() could not store, see struct twheel_event, and
+ *     those of TWHEEL_F_CANCEL_ON_SET.
  *   - If CLOCK_REALTIME is set, a timer still fires when the clock shows its deadline: at once if
- *     the clock was set forward past it, and later than planned if it was set back.
+ *     the clock was set forward past it, and later than planned if it was set back. Again,
+ *     TWHEEL_F_CANCEL_ON_SET asks for something else.
  *
  * The life of a handle
  *
@@ -68,6 +72,7 @@
  *   MOD sets the tolerance anew.
  *
  * Limits
+ *   A user is the real uid of the process that opened the file, whoever uses the file later.
  *   A user may have as many files open as the administrator allows, and a file holds at most
  *   twheel_info.max_timers timers. All files that a user has opened hold at most as many timers as
  *   the administrator allows; these are counted in blocks of 64, and each file counts for the most
@@ -115,8 +120,12 @@
  *              opened it. From open(): the limit on the user's files
  *   ENOMEM     no memory, or the memory cgroup's limit is reached
  *   EAGAIN     nothing is ready, and the file or call is non-blocking
- *   EINTR      a signal came first, or a command of io_uring was cancelled
+ *   EINTR      a signal came first, or a command of io_uring was cancelled. If the handler of the
+ *              signal has SA_RESTART, the call begins again instead
  *   EOPNOTSUPP no such command of io_uring
+ * A call of MOD, CANCEL or QUERY that succeeds returns the result, see enum twheel_opcode; read()
+ * returns a number of bytes, and any other call 0.
+ *
  * A call that fails has changed nothing. There is one exception: another thread unmaps or protects
  * the memory in the middle of a SUBMIT or DRAIN; see struct twheel_batch. Which call can fail with
  * which error:
@@ -373,7 +382,7 @@ struct twheel_op {
  * Everything else is 0, including the bytes between one operation and the next. To add the timers
  * to another file, set each handle to 0 and SUBMIT the array. The timers come in any order. Ready
  * events and idle handles stay. So a periodic timer whose event is ready is armed again when that
- * event is read: CANCEL the timer, or DRAIN again after the read.
+ * event is read. To be rid of it, CANCEL it, or DRAIN again after the read.
  *
  * A DRAIN continues where the last one ended: call it until it returns 0 with @nr_done 0. Then
  * nothing is armed, with two exceptions: timers that other threads have armed meanwhile, by ADD, by
@@ -421,8 +430,8 @@ struct twheel_batch {
  * unless the file is non-blocking. Events that could not be stored in the caller's memory are not
  * lost: they become ready again, in front of the others. If that happens to several readers at a
  * time, the events that they give back are in no order. While a reader stores events, these are not
- * ready for other readers, and no other reader waits for that one, however long it takes. So if
- * read() fails with EAGAIN, poll() would not have returned POLLIN either.
+ * ready for other readers, and no other reader waits until they are stored. So if read() fails with
+ * EAGAIN, poll() would not have returned POLLIN either.
  */
 struct twheel_event {
 	__aligned_u64	user_data;

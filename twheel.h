@@ -13,12 +13,14 @@
  * of these bases moves to the CPU that adds it. twheel_create() makes a private base, with a clock
  * and tick of its own.
  *
- * CPUs: the CPU that added a timer runs its callback, except in two cases. If that CPU is idle at
- * the moment when the base's hrtimer is started, and another CPU is busy, the hrtimer is started on
- * the busy CPU, which then runs the callback. An isolated CPU (nohz_full=, isolcpus=, isolated
- * cpusets from Linux 6.12 on) is not interrupted for timers: a timer that is added there goes to a
- * CPU nearby which is not isolated. Only twheel_add_on() names the CPU on which the callback must
- * run. A private base runs its callbacks on any CPU that is not isolated.
+ * CPUs: the CPU that added a timer runs its callback, except in four cases. If that CPU goes
+ * offline, its timers move to another CPU. If a timer is added while its callback runs, it stays on
+ * the CPU of the callback. If the CPU that added a timer is idle at the moment when the base's
+ * hrtimer is started, and another CPU is busy, the hrtimer is started on the busy CPU, which then
+ * runs the callback. An isolated CPU (nohz_full=, isolcpus=, isolated cpusets from Linux 6.12 on)
+ * is not interrupted for timers: a timer that is added there goes to a CPU nearby which is not
+ * isolated. Only twheel_add_on() names the CPU on which the callback must run. A private base runs
+ * its callbacks on any CPU that is not isolated.
  *
  * All times are in ns. A delay counts from now; 0 or less means the next tick. A deadline is a time
  * of the base's clock.

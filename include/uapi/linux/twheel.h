@@ -40,8 +40,9 @@
  *
  *   MOD leads from any of the three states to ARMED, and CANCEL to (free). DRAIN leads from ARMED
  *   to (free), and close() from any state to (free), for all timers. QUERY returns the state and
- *   changes nothing. While a read() is storing the event of a timer, QUERY returns READY, CANCEL
- *   fails with EALREADY, and MOD fails with EALREADY in some cases: see Errors.
+ *   changes nothing. While a read() is storing an event of a timer, QUERY returns READY, or the new
+ *   state if a MOD has re-armed the timer since; CANCEL fails with EALREADY, and MOD fails with
+ *   EALREADY in some cases: see Errors.
  *
  * Files
  *   A descriptor that is inherited by fork(), copied by dup() or sent to another process refers to

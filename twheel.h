@@ -46,10 +46,10 @@
  *
  * A callback runs in softirq context with interrupts on (on PREEMPT_RT in a thread). It holds no
  * lock of twheel, except that on PREEMPT_RT it holds one on which the calls sleep that wait for
- * this callback. By then its timer is idle: the callback may arm or free it, or hand it to other
- * code. Other code cannot see that a callback has begun. So before it frees the timer, it must call
- * twheel_cancel_sync() or twheel_shutdown_sync(), or otherwise know that no callback uses the
- * timer.
+ * this callback. By then its timer is idle: anybody may arm it, and the callback may free it or
+ * hand it to other code. Other code cannot see that a callback has begun. So before it frees the
+ * timer, it must call twheel_cancel_sync() or twheel_shutdown_sync(), or otherwise know that no
+ * callback uses the timer.
  */
 #ifndef TWHEEL_H
 #define TWHEEL_H

@@ -58,7 +58,7 @@ static bool is_ours(unsigned long at)
 }
 
 /*
- * With each interrupt of the probe. If it is the latest so far, probe_fired() has saved a trace,
+ * With each interrupt of the probe. If it is the latest so far, probe_note() has saved a trace,
  * which takes its time, so take its word for how late that was.
  */
 static void note_ours(bool counts)

@@ -20,9 +20,9 @@
  *     entry.
  *   - After a CANCEL that returned 0 or 1, no event of that timer is ever read.
  *   - Events are read in the order of their ticks. Events of one tick come in any order. If several
- *     readers read at a time, each gets some of the events, in the order of ticks. Two kinds of
- *     events are in no order: those that a read() could not store, see struct twheel_event, and
- *     those of TWHEEL_F_CANCEL_ON_SET.
+ *     readers read at a time, each gets some of the events, in the order of ticks. There are two
+ *     exceptions: what several readers at a time could not store, see struct twheel_event; and
+ *     events of TWHEEL_F_CANCEL_ON_SET, which come when the clock is set.
  *   - If CLOCK_REALTIME is set, a timer still fires when the clock shows its deadline: at once if
  *     the clock was set forward past it, and later than planned if it was set back. Again,
  *     TWHEEL_F_CANCEL_ON_SET asks for something else.

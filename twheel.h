@@ -320,9 +320,9 @@ static inline ktime_t twheel_jiffies(long nr)
  * twheel_until() - the delay until jiffies has a value
  * @expires:	a value of jiffies; if it has passed, the delay is 0
  *
- * If the base's tick is no longer than a jiffy, a timer that is armed for this delay expires when
- * jiffies has the value @expires. If the tick is longer, the timer may be late by a tick. A struct
- * timer_list would expire one jiffy later than @expires.
+ * A timer that is armed for this delay waits until jiffies has the value @expires, and then for the
+ * base's next tick. If the tick is no longer than a jiffy, the next tick is at the latest when
+ * jiffies becomes @expires + 1, which is when a struct timer_list would expire.
  *
  * Context: Any.
  * Return: ns.

@@ -16,8 +16,8 @@
  * With the first page of slots come a small base of one KiB, which keeps its timers in a tree, and
  * a table with one entry, which is a member of the file. With the second page the base grows to a
  * whole wheel, and the table gets a page of its own. slots_grow() does all of this. It allocates
- * anyway, so adding and cancelling have no branch for small files. Memory of a file: 0.5 KiB; 11
- * KiB with one page of slots; 83 KiB with two.
+ * anyway, so adding and cancelling have no branch for small files. Memory of a file: 288 bytes, for
+ * which the slab allocator takes 0.5 KiB; 11 KiB with one page of slots; 83 KiB with two.
  *
  * The states of a slot:
  *

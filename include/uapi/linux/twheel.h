@@ -176,7 +176,7 @@
  * @reserved:	must be 0
  *
  * SETUP must come before the first timer is added; after that it fails with EBUSY. An ADD that
- * failed with EINVAL, EDQUOT or ENOMEM does not count.
+ * failed with EINVAL, EDQUOT or ENOMEM does not count. One that failed with EFAULT may count.
  */
 struct twheel_setup {
 	__s32		clockid;

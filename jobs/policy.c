@@ -8,15 +8,15 @@
 #include "civil.h"
 #include "policy.h"
 
-#define SKIPPED_MAX	2000		/* after so many times that are on days off, give up */
+#define SKIPPED_MAX	2000		/* give up after so many stretches of days off */
 #define CRON_SIZE	(offsetof(struct cron, fixed) + sizeof(bool))	/* without padding */
 #define MINUTE		(60 * US_PER_S)
 #define TIME_MAX	1000000000000000000LL	/* us; any later time counts as never */
 #define WAIT_MAX	(366LL * SECS_PER_DAY * US_PER_S)
 
 /*
- * How much later each time of the job is because of its spread: a hash of the job's name (FNV-1a),
- * so it is always the same.
+ * By how much the spread delays each time of the job, from 0 to def->spread. It is made of a hash
+ * of the job's name (FNV-1a), so it is always the same.
  */
 static int64_t share(const struct def *def, const char *name)
 {
@@ -41,8 +41,9 @@ static int64_t local_day(const struct def *def, int64_t at)
 }
 
 /*
- * How many days off follow each other from @day on? 0 if it is none. They are sorted, and none is
- * there twice: search by halves, first for the day, then for the last one without a gap before it.
+ * How many days off follow each other from @day on? 0 if @day is not a day off. The days are
+ * sorted, and no day is there twice. So two binary searches do: one for @day, and one for the last
+ * day before the first gap.
  */
 static int64_t days_off(const struct days *days, int64_t day)
 {
@@ -90,9 +91,9 @@ static int64_t step(const struct def *def, int64_t at)
 }
 
 /*
- * @at is on a day off: go on to the last time on that day and on those that follow it, or, if the
- * zone's offset changes before, to the last time before that. A cron expression need not match
- * there.
+ * @at is on a day off. Returns the end of that day and of the days off that follow it; or, if the
+ * zone's offset changes before that end, the moment before the change. With a rate, it returns the
+ * rate's last time before that. With a cron expression, the result need not match the expression.
  */
 static int64_t pass_days(const struct def *def, int64_t at)
 {
@@ -109,9 +110,9 @@ static int64_t pass_days(const struct def *def, int64_t at)
 }
 
 /*
- * The next time after @at that is not on a day off when it is made later by @add, the spread of the
- * job. Both @at and the result are without the spread. 0 if there is none. *@steps grows by how
- * many times were looked at.
+ * The next time after @at which is not on a day off once the job's spread, @add, is added to it.
+ * Both @at and the result are without the spread. 0 if there is none. *@steps grows by the number
+ * of times that were tried.
  */
 static int64_t next_counted(const struct def *def, int64_t add, int64_t at, size_t *steps)
 {
@@ -132,7 +133,7 @@ static int64_t next_on(const struct def *def, int64_t add, int64_t at)
 	return next_counted(def, add, at, &steps);
 }
 
-/* As next_due(). *@steps is as for next_counted(). */
+/* next_due(), which also counts in *@steps as next_counted() does. */
 static int64_t next_due_counted(const struct def *def, const char *name, int64_t at, size_t *steps)
 {
 	int64_t add = share(def, name);
@@ -148,7 +149,7 @@ int64_t next_due(const struct def *def, const char *name, int64_t at)
 	return next_due_counted(def, name, at, &steps);
 }
 
-/* The first time after @now in the phase of a rate, even if it is on a day off. */
+/* The first time of a rate after @now, even if it is on a day off. Without the spread. */
 static int64_t first_of_rate(const struct def *def, int64_t now)
 {
 	int64_t start = def->start ? def->start : now + def->period;
@@ -158,7 +159,7 @@ static int64_t first_of_rate(const struct def *def, int64_t now)
 	return start + ((now - start) / def->period + 1) * def->period;
 }
 
-/* first_of_rate(), but not on a day off. */
+/* The first time of a rate after @now that is not on a day off. Without the spread. */
 static int64_t first_by_rate(const struct def *def, int64_t add, int64_t now)
 {
 	int64_t at = first_of_rate(def, now);
@@ -213,9 +214,8 @@ int64_t first_due(const struct def *def, const char *name, int64_t now)
 }
 
 /*
- * Go on from @at to the last time that is not after @until, but over at most @most times. All times
- * are without the spread. Returns how many times were passed. *@next becomes the time after them,
- * or 0.
+ * Count the times after @at, up to and including @until, but at most @most. All times are without
+ * the spread. *@next becomes the time after the last one counted, or 0 if there is none.
  */
 static int64_t pass(const struct def *def, int64_t add, int64_t at, int64_t until, int64_t most,
 		    int64_t *next)
@@ -235,7 +235,8 @@ static int64_t pass(const struct def *def, int64_t add, int64_t at, int64_t unti
 }
 
 /*
- * pass() over all times up to @until. If there are very many, the rest is passed without counting.
+ * pass(), but *@next is always after @until: of more than MISSED_COUNTED times, the rest is passed
+ * without being counted.
  */
 static int64_t pass_all(const struct def *def, int64_t add, int64_t at, int64_t until,
 			int64_t *next)
@@ -250,7 +251,7 @@ static int64_t pass_all(const struct def *def, int64_t add, int64_t at, int64_t 
 	return n;
 }
 
-/* plan_firing() for an @at that has passed. All times are without the spread. */
+/* plan_firing() for a time @at that was missed. All times are without the spread. */
 static struct plan plan_late(const struct def *def, int64_t add, int64_t at, int64_t now)
 {
 	struct plan plan = { .run = def->missed != MISSED_SKIP };
@@ -303,7 +304,10 @@ int64_t retry_wait(const struct def *def, int64_t tries)
 	return wait < WAIT_MAX ? (int64_t)wait : WAIT_MAX;
 }
 
-/* The job's first time that is not before @from, if @due is one of its times. 0 if unknown. */
+/*
+ * The job's first time at @from or later, given that @due is one of its times. 0 if there is none,
+ * or if it depends on when a run ends.
+ */
 static int64_t reach(const struct def *def, const char *name, int64_t due, int64_t from,
 		     size_t *steps)
 {

@@ -2,10 +2,10 @@
 // SPDX-FileCopyrightText: 2026 The twheel authors
 /*
  * Runs that are away: those that runners execute, and HTTP requests that a receiver has accepted
- * and not yet finished. The store's table of tasks says what becomes of them. The daemon that owns
- * the job enters the tasks of a run there when the run is ready. Each daemon changes the tasks of
- * the runners that talk to it (take.c). The owner looks at the table, finds out which tasks are
- * over or lost, and then decides about the firing, as it does when a process of its own has ended.
+ * and not yet finished. The store's table of tasks has their state. The daemon that owns the job
+ * enters the tasks of a run there when the run is ready. Each daemon changes the tasks of the
+ * runners that talk to it (take.c). The owner looks at the table, finds out which tasks are over
+ * or lost, and then decides about the firing, as it does when a process of its own has ended.
  * So a run continues even if the owner of its job dies, or the daemon that its runner talks to.
  */
 #define _GNU_SOURCE
@@ -18,13 +18,13 @@
 #include "twheeld.h"
 #include "when.h"
 
-#define LEASES		3	/* then a runner has time to turn to another daemon */
+#define LEASES		3	/* times our lease: a runner has time to turn to another daemon */
 #define LOOK_NS		NS_PER_S
 #define SOON_NS		(2 * NS_PER_MS)
 #define PREFER_US	(2 * US_PER_S)
 #define FRESH_US	(10 * US_PER_MS)	/* how long pool_look() relies on the last look() */
 #define BEGIN_MAX	1000
-#define CLEAN		3	/* how often to clean: the end of a run may be written late */
+#define CLEAN		3	/* how many seconds to clean, as a run's end may be written late */
 
 struct runs pool_ready = TAILQ_HEAD_INITIALIZER(pool_ready);
 /* Runs that could get no tasks yet, see add_tasks(). look_again() moves them to pool_ready. */
@@ -32,7 +32,7 @@ static struct runs waiting = TAILQ_HEAD_INITIALIZER(waiting);
 
 /*
  * nr_away: how many runs are away. nr_accepted: how many of these were accepted and have no task
- * yet. used: how often the tasks of firings that are over are still to be deleted.
+ * yet. used: in how many of the next seconds to delete the tasks of firings that are over.
  */
 static size_t nr_away, nr_accepted;
 static int used;
@@ -46,9 +46,8 @@ int64_t pool_lease(void)
 	return LEASES * store->lease;
 }
 
-/* By CLOCK_BOOTTIME: until then no lease of a runner counts as over. */
-static int64_t spared;
-static bool was_set;	/* the clock: end_leases() is to be called */
+static int64_t spared;	/* no lease of a runner counts as over before this, by CLOCK_BOOTTIME */
+static bool was_set;	/* CLOCK_REALTIME was set, and end_leases() has not yet handled that */
 
 void pool_spare(void)
 {
@@ -56,8 +55,8 @@ void pool_spare(void)
 }
 
 /*
- * Has this daemon stood still, since it waited for an answer of the server, or was stopped? This is
- * called each second, by way of look_again().
+ * Has this daemon stood still for longer than a lease, because it waited for an answer of the
+ * server or was stopped? look_again() calls this each second, through look().
  */
 static bool stood_still(int64_t boot)
 {
@@ -82,8 +81,8 @@ int64_t pool_over_before(void)
 }
 
 /*
- * How long a lease may be that a runner has. Other daemons, and the one before this one, may have
- * had a longer lease than this one.
+ * The longest lease that a runner can have now. Other daemons, and the daemon before this one, may
+ * have given longer leases than this one does.
  */
 static int64_t longest_lease(void)
 {
@@ -96,8 +95,8 @@ static int64_t longest_lease(void)
 }
 
 /*
- * Leases are written as times. If the clock was set back, they end later than any lease that begins
- * now.
+ * Leases are written as times. If the clock was set back, they would last too long: let none last
+ * longer than the longest lease that begins now.
  */
 static void end_leases(void)
 {
@@ -147,7 +146,7 @@ static void fleet_free(struct fleet *fleet)
 	*fleet = (struct fleet) { 0 };
 }
 
-/* A hash (FNV-1a) of both texts. */
+/* A hash (FNV-1a) of the two texts together. */
 static uint64_t hash_of(const char *a, const char *b)
 {
 	uint64_t hash = 0xcbf29ce484222325ULL;
@@ -160,8 +159,8 @@ static uint64_t hash_of(const char *a, const char *b)
 }
 
 /*
- * The runner for @key: the one whose machine's name has the greatest hash with @key. So if a runner
- * comes or goes, only the keys of that runner move. NULL if there is no runner.
+ * The runner for @key: the one whose machine's name has the greatest hash together with @key. So if
+ * a runner comes or goes, only that runner's keys move. NULL if there is no runner.
  */
 static const char *favourite(const struct fleet *fleet, const char *key)
 {
@@ -212,7 +211,7 @@ static void add_task(struct batch *batch, const struct run *run, size_t shard, s
 
 /*
  * Add the tasks of a run. Returns false if the run must wait: the store could not be read, or each
- * runner is to execute a part of the run and there is none.
+ * runner of the pool is to execute a part of the run and the pool has no runner.
  */
 static bool add_tasks(struct batch *batch, const struct run *run)
 {
@@ -236,7 +235,7 @@ static bool add_tasks(struct batch *batch, const struct run *run)
 	return !def->each || batch->fleet.nr;
 }
 
-/* The tasks of these runs were entered, so the runs are away; or if @err, they are ready again. */
+/* The tasks of the runs @taken were entered: the runs are away. If @err, they are ready again. */
 static void begun(struct runs *taken, int err)
 {
 	struct run *run;
@@ -263,7 +262,7 @@ void pool_begin(void)
 		return;
 	for (run = TAILQ_FIRST(&pool_ready); run && batch.nr < BEGIN_MAX; run = next) {
 		next = TAILQ_NEXT(run, in_ready);
-		if (!run->job->def.pool) {	/* the job's definition was replaced */
+		if (!run->job->def.pool) {	/* the job has left the pool since */
 			run_elsewhere(run);
 			continue;
 		}
@@ -286,7 +285,7 @@ void pool_begin(void)
 }
 
 /*
- * Enter the task of a run that was accepted, unless it is entered already. Until then the receiver
+ * If a run was accepted and its task is not entered yet, enter the task. Before that the receiver
  * cannot report that the run is over.
  */
 static void enter_accepted(void *arg, struct run *run)
@@ -314,7 +313,7 @@ void pool_accepted(struct run *run)
 	enter_accepted(NULL, run);
 }
 
-/* Enter the tasks that could not be entered when their runs were accepted. */
+/* Try again to enter the tasks that could not be entered when their runs were accepted. */
 static void enter_all_accepted(void)
 {
 	if (!nr_accepted)
@@ -323,7 +322,7 @@ static void enter_all_accepted(void)
 	runs_each(enter_accepted, NULL);
 }
 
-/* ---- what has become of them -------------------------------------------------------- */
+/* ---- tasks that are over ------------------------------------------------------------ */
 
 /**
  * struct looking - what one look at the table of tasks has found
@@ -369,7 +368,10 @@ static void all_over(struct run *run)
 	run_over(run, run->worst == OUTCOME_OK, run->status);
 }
 
-/* @over_before: see pool_over_before() */
+/*
+ * Look at one task of the run: it is over, or its lease is (before @over_before, of
+ * pool_over_before()), or it has begun. If it was the run's last, decide about the run.
+ */
 static void see_task(struct run *run, const struct task *task, int64_t over_before)
 {
 	enum outcome outcome = task->outcome;
@@ -386,18 +388,21 @@ static void see_task(struct run *run, const struct task *task, int64_t over_befo
 	if (task->state == TASK_OVER || lost)
 		part_over(run, task, outcome);
 	if (run->ending != OUTCOME_OK && task->state == TASK_OUT && !task->killed)
-		pool_kill(run, false);	/* the first call failed, or this task came later */
+		pool_kill(run, false);	/* the first call failed, or came before this task */
 	if (run->shards_over == task->shards)
 		all_over(run);
 }
 
-/* If one of several parts has succeeded, no later attempt repeats it: the row keeps its attempt. */
+/*
+ * Does the task count for each later attempt, though it names an earlier one? If one of several
+ * parts has succeeded, no later attempt repeats it.
+ */
 static bool stays_done(const struct task *task)
 {
 	return task->shards > 1 && task->state == TASK_OVER && task->outcome == OUTCOME_OK;
 }
 
-/* The run of the task, if it is away and the task belongs to its present attempt; or NULL. */
+/* The run of the task, if the run is away and the task counts for its attempt; else NULL. */
 static struct run *run_of(const struct task *task)
 {
 	struct run *run = run_find(task->id, task->at);
@@ -432,9 +437,9 @@ static void add_back(void *arg, int64_t id, int64_t at)
 }
 
 /*
- * Runs of the job may wait for a runner of a pool that the job has no longer. Take the tasks of
- * these runs back. Then the runs begin as the new definition says: with new tasks, or here. If a
- * part of a run has begun, its other parts go to the new pool, if there is one.
+ * Runs of the job may wait for a runner of a pool that the job has left. Take the tasks of these
+ * runs back. Then the runs begin as the new definition says: with new tasks, or here. If a part of
+ * a run has begun, its other parts go to the new pool, if there is one.
  */
 static void look_where(void *arg, struct job *job)
 {
@@ -448,7 +453,7 @@ static void look_where(void *arg, struct job *job)
 	job->moved = err;
 	moved |= err;
 	for (size_t i = 0; i < back.nr && !err; i++) {
-		if (!back.runs[i]->away)	/* another task of it came before */
+		if (!back.runs[i]->away)	/* handled with another task of the run */
 			continue;
 		back.runs[i]->away = false;
 		nr_away--;
@@ -511,7 +516,7 @@ void pool_clean(void)
 	used = CLEAN;
 }
 
-/* Do not look at once: several changes in a row need one look. */
+/* Arm a timer instead of looking at once, so that several changes in a row need one look. */
 void pool_changed(void)
 {
 	struct twheel_task task = { .fn = look_soon, .when_ns = SOON_NS };
@@ -521,7 +526,7 @@ void pool_changed(void)
 	idle_look();
 }
 
-/* If the store could not be told to kill the run, tell it now. */
+/* If pool_kill() could not write to the store, try again. */
 static void kill_again(void *arg, struct run *run)
 {
 	(void)arg;
@@ -529,7 +534,7 @@ static void kill_again(void *arg, struct run *run)
 		pool_kill(run, run->ending == OUTCOME_OK);
 }
 
-/* Once a second, do again what failed, and look for changes that nobody tells this daemon of. */
+/* Once a second, try again what failed, and look for changes of which no message came. */
 static void look_again(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run;
@@ -567,13 +572,13 @@ void pool_kill(struct run *run, bool gently)
 
 /* ---- taking over -------------------------------------------------------------------- */
 
-/* Does the task wait in a pool that its job has no longer? */
+/* Does the task wait in a pool that its job has left? */
 static bool is_elsewhere(const struct task *task, const struct def *def)
 {
 	return !def->pool || !task->pool || strcmp(task->pool, def->pool);
 }
 
-/* A row of store_tasks(). If it belongs to the present attempt of a firing, the run is away. */
+/* A row of store_tasks(). If the task belongs to its run's present attempt, the run is away. */
 static void found_task(void *arg, const struct task *task)
 {
 	struct run *run = run_find(task->id, task->at);
@@ -589,7 +594,7 @@ static void found_task(void *arg, const struct task *task)
 	nr_away++;
 	if (task->began)
 		run_went(run, task->began);
-	/* The job may have got another pool, and the daemon died before it took the task back. */
+	/* The job may have left the pool, and the daemon died before it took the task back. */
 	if (task->state == TASK_READY && run->job->name && is_elsewhere(task, &run->job->def)) {
 		run->job->moved = true;
 		moved = true;

@@ -9,10 +9,10 @@
  *
  * Each arrow is an operation of a turn, except the one that begins a process. READY is written
  * before the process begins, so a firing that is READY in the store may have begun. If runners are
- * to run a firing, POOL is written instead of READY: such a firing begins only when a runner has
- * taken a task of it. If the job enters or leaves a pool before its firing begins, the state is
- * first written anew. A decision made here changes memory at once. Its effects outside the program
- * happen in run_settle(), when the decision is written.
+ * to execute a firing, POOL is written instead of READY: such a firing begins only when a runner
+ * has taken a task of it. If the job enters or leaves a pool before its firing begins, the new
+ * state is written before anything begins. A decision made here changes memory at once. Its effects
+ * outside the program happen in run_settle(), when the decision is written.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,23 +28,29 @@
 #include "when.h"
 
 #define FIRING_SIZE	(offsetof(struct firing, at) + sizeof(int64_t))
-#define SOON_US		(10 * US_PER_MS)	/* that long a user may be looked up for */
+#define SOON_US		(10 * US_PER_MS)	/* how long it may take to look up a user */
 #define BEGIN_AGAIN_NS	NS_PER_S	/* how long to wait after a process could not be created */
 
 int64_t max_running = 256, default_keep = 7 * 86400 * US_PER_S;
 size_t nr_running;
 
-/* Runs that may begin: a turn that says so was written. In the order in which it was. */
+/* Runs that may begin, because the turn that says so is written. In the order of those turns. */
 static struct runs ready = TAILQ_HEAD_INITIALIZER(ready);
 /* Runs that may begin as soon as users can be looked up: see put_off(). */
 static struct runs no_user = TAILQ_HEAD_INITIALIZER(no_user);
-/* The users who could not be, a moment ago. users_wait: that took long, so no other is tried. */
+/*
+ * The users whose lookup has failed within the last second. users_wait: one of these lookups took
+ * longer than SOON_US, so no user is looked up until that second is over.
+ */
 static char **unknown;
 static size_t nr_unknown;
 static bool users_wait;
 /* All runs, by FIRING_SIZE bytes of their firings, in the order in which they were made. */
 static struct run *by_firing;
-/* Begin nothing: for ever, since runs_stop() was called; or until hold_over(). */
+/*
+ * Begin no process. stopping: for ever, because runs_stop() was called. held: until hold_over(),
+ * because a process could not be created.
+ */
 static bool stopping, held;
 
 struct run *run_find(int64_t id, int64_t at)
@@ -56,7 +62,7 @@ struct run *run_find(int64_t id, int64_t at)
 	return run;
 }
 
-/* Is there anything that must end before the attempt is over? */
+/* Does the run have something that must end first: a process, a request, or tasks at runners? */
 static bool is_out(const struct run *run)
 {
 	return run->process.child.pid || run->call || run->away;
@@ -68,7 +74,7 @@ void runs_each(void (*fn)(void *arg, struct run *run), void *arg)
 		fn(arg, run);
 }
 
-/* The run has not begun in time. */
+/* Have the run's owner told that it has not begun in time. */
 static void tell_late(struct run *run)
 {
 	run->late = 0;
@@ -76,7 +82,7 @@ static void tell_late(struct run *run)
 		alarm_late(run->job, &run->firing);
 }
 
-/* It is the time at which the run should have begun. */
+/* The latest time has come at which the run was to begin: if it has not begun, tell that. */
 static void is_late_now(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run = arg;
@@ -89,8 +95,8 @@ static void is_late_now(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * The run has begun. If the daemon was away when it should have, the run may begin before the timer
- * is looked at that says so.
+ * The run has begun. If the daemon did not run when the timer of is_late_now() expired, the run may
+ * have begun before that timer was handled. So look whether the run is late.
  */
 static void look_late(struct run *run)
 {
@@ -102,7 +108,7 @@ static void look_late(struct run *run)
 	tell_late(run);
 }
 
-/* If the job wants somebody to be told that a run has not begun in time, look then. */
+/* If the job asks for an alarm when a run has not begun in time, arm a timer for that. */
 static void expect(struct run *run)
 {
 	struct twheel_task task = { .fn = is_late_now, .arg = run };
@@ -203,7 +209,7 @@ static void set_state(struct run *run, enum state state)
 	op->line.firing = run->firing;
 }
 
-/* The state of a run of the job that may begin: here, or at a runner. */
+/* The state of a run that may begin: POOL if the job has a pool of runners, else READY. */
 static enum state ready_state(const struct job *job)
 {
 	return job->def.pool ? STATE_POOL : STATE_READY;
@@ -216,8 +222,8 @@ static bool is_ready(enum state state)
 
 /*
  * Decide that a run may begin. It begins when this decision is written, see attempt_written(). If
- * the daemon is ending, the run will not begin here, and the next daemon must not believe that it
- * may have begun: so then decide nothing.
+ * the daemon is ending, decide nothing: the run will not begin here, and if it were READY in the
+ * store, the next life would believe that it may have begun.
  */
 static void make_ready(struct run *run)
 {
@@ -243,7 +249,7 @@ static void leave_run(struct run *run)
 	set_state(run, STATE_WAITING);
 }
 
-/* The store knows that the run may begin: put it into the list from which it does. */
+/* The store knows that the run may begin: put the run into the list of those that do. */
 static void set_ready(struct run *run)
 {
 	if (stopping && run->firing.state != STATE_POOL)
@@ -288,7 +294,7 @@ void runs_next(struct job *job)
 	}
 }
 
-/* Forget the run. Another one of its job may have been queued because of it. */
+/* Forget the run. If another run of its job was queued behind it, that one may begin. */
 static void run_leaves(struct run *run)
 {
 	struct job *job = run->job;
@@ -313,7 +319,7 @@ static struct ended line_of(const struct job *job, const struct firing *firing,
 	};
 }
 
-/* The jobs that follow are due now, as if somebody had asked for them. */
+/* Make the jobs that follow this one due now, as if somebody had asked for them. */
 static void add_children(const struct job *job, const char **names, int64_t now)
 {
 	for (; names && *names; names++) {
@@ -330,7 +336,7 @@ static void add_children(const struct job *job, const char **names, int64_t now)
 	}
 }
 
-/* If the job has a delay, it begins now: its row of due gets a time. */
+/* If the job is due a delay after the end of its run, that delay begins now. */
 static void move_parked(const struct job *job, int64_t id, int64_t now)
 {
 	struct op *op;
@@ -362,8 +368,8 @@ static void finish(struct run *run, enum outcome outcome, int64_t status)
 }
 
 /*
- * The attempt is over, and there will be another one: @wait us after the end that history tells of,
- * or at once if @wait is negative.
+ * The attempt is over, and there will be another one: @wait us after the end that is written in
+ * history, or at once if @wait is negative.
  */
 static void attempt_again(struct run *run, enum outcome outcome, int64_t status, int64_t wait)
 {
@@ -386,7 +392,7 @@ static void attempt_again(struct run *run, enum outcome outcome, int64_t status,
 	op->next_firing.arg = NULL;
 }
 
-/* Is it an outcome for which a job may have another attempt? */
+/* Is it a failure, to which the job's retries apply? */
 static bool is_failure(enum outcome outcome)
 {
 	return outcome == OUTCOME_FAILED || outcome == OUTCOME_TIMEOUT;
@@ -416,9 +422,8 @@ void run_over(struct run *run, bool good, int64_t status)
 	if (outcome == OUTCOME_OK && !good)
 		outcome = OUTCOME_FAILED;
 	/*
-	 * If the run failed here while the daemon is stopping, that is because the daemon told it
-	 * to end. Then the next life repeats it; unless it had been told to end for another reason
-	 * before.
+	 * If the run failed here while the daemon is stopping, it failed because the daemon told it
+	 * to end. Then the next life repeats it, unless somebody else had told it to end before.
 	 */
 	if (!stopping || good || run->away || outcome == OUTCOME_KILLED ||
 	    outcome == OUTCOME_TIMEOUT)
@@ -457,8 +462,9 @@ static bool may_overlap(struct job *job, enum state *state)
 }
 
 /*
- * Has the job a run that the store may still refuse? A timer is a hint: the firing may have been
- * cancelled, or replaced by its key. Runs of a job are written in their order.
+ * Does the job have a run that the store may still refuse? When a timer expires, the firing may
+ * have been cancelled, or replaced by its key. Runs of a job are written in their order, so it is
+ * enough to ask for the last one.
  */
 static bool any_unwritten(const struct job *job)
 {
@@ -467,7 +473,7 @@ static bool any_unwritten(const struct job *job)
 	return last && !last->written;
 }
 
-/* Do not run the firing. If the next time would depend on the end of its run, count from now. */
+/* Do not run the firing. If the next time depends on the end of this run, it counts from now. */
 static void leave(struct job *job, const struct firing *firing, int64_t next, enum outcome outcome)
 {
 	struct op *op = core_op(OP_LEAVE, job);
@@ -514,8 +520,9 @@ bool run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, 
 /* ---- after a turn was written ------------------------------------------------------- */
 
 /*
- * Has a run that is out ended by itself? If this daemon stood still, nobody may have noticed, and
- * it is that end which counts. Returns the run if it has not ended; else @run may be freed.
+ * Call this before a run that is out is told to end. It may have ended by itself while this daemon
+ * stood still, and then that end counts. Returns the run, if it has not ended. If it has, look()
+ * returns NULL, and @run may be freed.
  */
 static struct run *look(struct run *run)
 {
@@ -529,7 +536,7 @@ static struct run *look(struct run *run)
 	return run && run->firing.attempt == firing.attempt ? run : NULL;
 }
 
-/* look() at all runs of @job. What was queued behind one that has ended may be READY then. */
+/* look() at all runs of @job. If one has ended, the run that was queued behind it may be READY. */
 static void look_at_all(struct job *job)
 {
 	struct run *run;
@@ -541,8 +548,8 @@ again:
 }
 
 /*
- * @queued waits, and replaces what it waits for, unless that has ended. Older runs that wait too
- * are skipped. If the last of the older runs goes, @queued itself becomes READY here.
+ * @queued is to replace the runs of its job that it waits for. Kill those that are out, unless they
+ * have ended, and skip those that are queued. When none of them is left, @queued becomes READY.
  */
 static void replace(struct run *queued)
 {
@@ -561,7 +568,7 @@ static void replace(struct run *queued)
 	}
 }
 
-/* OP_FIRE was written; or refused, if the firing is another life's or has been cancelled. */
+/* OP_FIRE was written; or refused, because the firing was cancelled or another life fires it. */
 static void fired(struct run *run, const struct op *op)
 {
 	crash_point("a firing was written");
@@ -578,7 +585,7 @@ static void fired(struct run *run, const struct op *op)
 	if (is_ready(op->line.firing.state))
 		set_ready(run);
 	else if (run->firing.state == STATE_QUEUED && run->job->def.overlap == OVERLAP_REPLACE)
-		replace(run);	/* if it is READY by now, what it replaces has ended */
+		replace(run);	/* were it READY by now, there would be nothing to replace */
 }
 
 /* The row of due has its next time: arm a timer for it. */
@@ -598,7 +605,7 @@ static void row_moved(const struct op *op)
 		core_arm(f->id, f->job, op->next);
 }
 
-/* OP_AGAIN or OP_READY was written. @run is NULL if it is over by now. */
+/* OP_AGAIN or OP_READY was written. @run is NULL if the run is over by now. */
 static void attempt_written(struct run *run, enum state state)
 {
 	if (!run)
@@ -610,10 +617,10 @@ static void attempt_written(struct run *run, enum state state)
 }
 
 /*
- * The turn of @op is written: do what depended on it. Decisions made after @op may have changed the
- * run in memory; their operations are in the next turn. If the run is over by now, nothing is done
- * here. If @op entered the run as QUEUED, and the run is READY by now, it begins only when the next
- * turn is written.
+ * The turn of @op is written: do what waited for that. Decisions made after @op may have changed
+ * the run in memory; their operations are in the next turn. If the run is over by now, nothing is
+ * done here. If @op entered the run as QUEUED, and the run is READY by now, it begins only when the
+ * next turn is written.
  */
 void run_settle(struct op *op)
 {
@@ -673,7 +680,7 @@ static void hold_over(void *arg, const struct twheel_task_info *task)
 	held = false;
 }
 
-/* No process can be created now: wait a second before the next attempt. */
+/* No process can be created now: begin none for a second. */
 static void hold(int err)
 {
 	struct twheel_task task = { .fn = hold_over, .when_ns = BEGIN_AGAIN_NS };
@@ -691,8 +698,8 @@ static bool is_unknown(const char *user)
 }
 
 /*
- * Users may be looked up again: try all that wait for that. Those of the users who have failed come
- * last, so that the others' turn comes.
+ * Users may be looked up again: the runs that waited for that may begin. The runs of users whose
+ * lookup has failed come last, so that the other runs are not kept waiting by them again.
  */
 static void users_again(void *arg, const struct twheel_task_info *task)
 {
@@ -722,8 +729,8 @@ static void put_off(struct run *run)
 
 /*
  * A run could not begin. Returns whether another one may be tried. If its user could not be looked
- * up, it waits for a second, and so do all runs of that user; and if it took long to find that out
- * (@took, in us), those of all users.
+ * up, all runs of that user wait for a second. If that lookup took long (@took, in us), the runs of
+ * all users wait.
  */
 static bool not_begun(struct run *run, int err, int64_t took)
 {
@@ -752,7 +759,7 @@ static bool begin(struct run *run)
 	int64_t tried;
 	int err;
 
-	if (run->job->def.pool) {	/* its definition was replaced */
+	if (run->job->def.pool) {	/* the definition was replaced after the run was READY */
 		run_elsewhere(run);
 		return true;
 	}
@@ -762,7 +769,7 @@ static bool begin(struct run *run)
 	}
 	tried = boot_us();
 	run->began = now_us();
-	run->process.no_user = false;	/* the job may have had one the last time */
+	run->process.no_user = false;	/* it may be true since an earlier try */
 	run->process.ended = process_over;
 	run->process.may_begin = core_may_begin;
 	err = run->job->def.url ? web_begin(run) : exec_begin(run);
@@ -801,8 +808,8 @@ void runs_begin(void)
 }
 
 /*
- * End the run without waiting for it. If it has neither a request nor a process, its receiver has
- * accepted it since somebody decided to end it, and it continues without this daemon.
+ * End the run at once. If it has neither a request nor a process, its receiver has accepted it
+ * after somebody had decided to end it: then it continues without this daemon.
  */
 static void end_now(struct run *run)
 {
@@ -843,7 +850,7 @@ void run_kill(struct run *run, enum outcome outcome)
 	run->ending = outcome;
 	if (outcome == OUTCOME_KILLED)
 		set_state(run, STATE_KILLED);
-	if (ends)		/* it was told to end before, and has the time its job gives it */
+	if (ends)		/* it was told to end before, and its time for that is running */
 		return;
 	if (run->away) {
 		pool_kill(run, false);
@@ -863,7 +870,7 @@ void runs_forget(struct job *job)
 		if (run->away)
 			pool_kill(run, true);
 	for (run = TAILQ_FIRST(&job->runs); run; run = next) {
-		next = TAILQ_NEXT(run, in_job);		/* to finish a run frees no other one */
+		next = TAILQ_NEXT(run, in_job);		/* finish() frees only @run */
 		if (!is_out(run))
 			finish(run, OUTCOME_KILLED, -1);
 	}
@@ -976,7 +983,7 @@ void runs_guard(bool on)
 
 /* ---- firings that a dead life has left ---------------------------------------------- */
 
-/* Firings that were found and not yet taken over, linked by in_ready. */
+/* Firings that a dead life has left and that are not taken over yet, linked by in_ready. */
 static struct runs found = TAILQ_HEAD_INITIALIZER(found);
 
 void run_found(const struct firing *firing)
@@ -995,7 +1002,7 @@ void run_found(const struct firing *firing)
 	TAILQ_INSERT_TAIL(&found, run, in_ready);
 }
 
-/* Was the run killed? Or is it to be killed, because a run that waits for its end replaces it? */
+/* Was the run killed, or is it to be killed because a queued run replaces it? */
 static bool was_killed(const struct run *run)
 {
 	const struct job *job = run->job;
@@ -1005,8 +1012,8 @@ static bool was_killed(const struct run *run)
 }
 
 /*
- * Decide about a firing of a dead life, which was not queued. If it was READY it may have run, so
- * it is lost, whatever the definition says by now.
+ * Decide about a firing that a dead life has left, and that was not queued. If it was READY it may
+ * have run: so it is lost, whatever the definition says by now.
  */
 static void take_over(struct run *run)
 {
@@ -1035,7 +1042,7 @@ static void take_over(struct run *run)
 	}
 }
 
-/* Move those of the firings that were found queued to @queued. */
+/* Move those of the found firings that are QUEUED to @queued. */
 static void split_found(struct runs *queued)
 {
 	struct run *run, *next;
@@ -1049,7 +1056,7 @@ static void split_found(struct runs *queued)
 	}
 }
 
-/* Does a newer run that is queued replace @queued? The dead life may not have come to that. */
+/* Does a newer queued run replace @queued? The dead life may have died before it did that. */
 static bool is_replaced(const struct run *queued)
 {
 	const struct run *run = TAILQ_NEXT(queued, in_job);
@@ -1059,7 +1066,7 @@ static bool is_replaced(const struct run *queued)
 	return run && queued->job->def.overlap == OVERLAP_REPLACE;
 }
 
-/* Decide about a firing of a dead life that was queued. */
+/* Decide about a firing that a dead life has left queued. */
 static void take_over_queued(struct run *run)
 {
 	if (!run->job->name)
@@ -1071,9 +1078,9 @@ static void take_over_queued(struct run *run)
 }
 
 /*
- * Take over the firings that were found. A firing that was queued may have nothing to wait for any
- * more: then it becomes ready. That may be decided as soon as the firing before it is over; but a
- * queued firing has not begun, so it is not lost.
+ * Take over the firings that were found: first those that were not queued. A queued firing may have
+ * nothing to wait for any more, and then becomes ready. This may already be decided while the
+ * others are taken over. A queued firing has not begun, so it is never lost.
  */
 void runs_found(void)
 {

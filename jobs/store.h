@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
- * Where jobs are kept. All SQL is behind this interface, but no policy: a store does what it is
- * told. Each call does everything or nothing. When a call that changes something returns, the
- * change is durable.
+ * Where jobs are kept. All SQL is behind this interface. It has no policy: a store does what the
+ * daemon says. Each call does everything or nothing. When a call that changes something returns,
+ * the change is durable.
  *
  *	due	what will happen. A row is a time at which a job is to run. A job has at most
- *		one row for its schedule, and any number of rows that were requested
- *	running	the firings. A firing is a row of due at one of its times, so its key is (id,
+ *		one row for its schedule, and any number of rows that somebody asked for
+ *	running	the firings. A firing is one of the times of a row of due, so its key is (id,
  *		at). It is in this table from the time at which it is due until it is over
- *	history	each attempt that is over, and each time that was not run
+ *	history	each attempt that is over, and each time at which the job did not run
  *
  * A life is a daemon from its start to its end. Each firing has the number of the life that has
  * begun it.
@@ -45,7 +45,7 @@ enum outcome {
  * @STATE_WAITING:	it has failed, and waits for its next attempt
  * @STATE_READY:	it may begin, or has begun: the store cannot tell
  * @STATE_KILLED:	somebody has killed it, and it may not have ended yet
- * @STATE_POOL:		it may begin at a runner: it has not unless there is a task that is out
+ * @STATE_POOL:		it may begin at a runner. It has begun only if a task of it is out or over
  */
 enum state { STATE_QUEUED, STATE_WAITING, STATE_READY, STATE_KILLED, STATE_POOL };
 
@@ -54,16 +54,16 @@ enum state { STATE_QUEUED, STATE_WAITING, STATE_READY, STATE_KILLED, STATE_POOL 
  * @id:		the id of the row of due
  * @at:		when it was due
  * @job:	the id of its job
- * @life:	the life that has begun its present attempt, or has written it last
+ * @life:	the life that began the present attempt, or else wrote this row last
  * @attempt:	the number of the present attempt, from 1
  * @tries:	how many attempts have failed
  * @state:	see enum state
- * @missed:	how many missed times it makes up for
+ * @missed:	for how many missed times this firing stands
  * @wake:	STATE_WAITING: when the next attempt begins
- * @fired:	when it was entered here
- * @arg:	the argument that it was asked for with, or NULL
- * @shard:	of a run by a runner: which of @shards parts of the firing it is, from 0
- * @shards:	how many there are, if each runner has one; else 0
+ * @fired:	when it was entered into running
+ * @arg:	the argument that came with the request for it, or NULL
+ * @shard:	if runners execute the firing in parts: which part this is, from 0
+ * @shards:	how many parts the firing has, if each runner executes one; else 0
  */
 struct firing {
 	int64_t		id;
@@ -110,18 +110,18 @@ struct ended {
  *		history
  * @OP_END:	the firing is over, in this attempt: move it to history, as @line
  * @OP_AGAIN:	the attempt is over: enter @line into history. The firing becomes @next_firing
- * @OP_READY:	the firing, which was queued or waiting, may begin; or, if it has not begun when the
- *		daemon ends, is waiting again; or was killed: it has the state of @line.firing
+ * @OP_READY:	write the state of @line.firing: a firing that was queued or waiting may begin; or
+ *		it has not begun and waits again, because the daemon ends; or it was killed
  * @OP_MOVE:	the row of due that waits for the end of the firing is due at @next
  * @OP_ADD:	add a row of due for the job @line.firing.job at @next. If the job is paused, the
- *		row waits. If the row waits, or the job is another life's, @done stays false
+ *		row waits. If the row waits, or the job belongs to another life, @done stays false
  */
 enum op_type { OP_FIRE, OP_LEAVE, OP_END, OP_AGAIN, OP_READY, OP_MOVE, OP_ADD };
 
 /**
  * struct op - an operation of a turn
  * @type:	what to do
- * @done:	filled in: the firing or row was there, and the operation was done
+ * @done:	filled in: true if the firing or row was there, so that the operation was done
  * @next:	see enum op_type. With OP_FIRE and OP_LEAVE, 0 deletes the row of due
  * @line:	see enum op_type. OP_FIRE fills in @line.firing.arg, which the caller frees; OP_ADD
  *		fills in @line.firing.id
@@ -163,10 +163,10 @@ struct due {
  * @once:	it is due once only: it is deleted together with its history, see store_drop()
  * @due_id:	the row of due of its schedule; 0 if there is none
  * @due_at:	when that row is due
- * @keep:	store_put(): if its row of due is due at this time or before, that stays; if this is
- *		NEVER, in any case; if 0, in none
- * @passed_id:	store_put(): the row does not stay, though its time has passed: there is another row
- *		for that time, with this id
+ * @keep:	store_put(): the row of due stays if it is due at @keep or before. So NEVER keeps it
+ *		in any case, and 0 in none
+ * @passed_id:	store_put(): if the row does not stay, but its time has passed, another row is made
+ *		for that time: this is its id. Else 0
  * @passed_at:	when that row is due
  */
 struct job_row {
@@ -189,7 +189,7 @@ struct job_row {
  * @id:		only those of the firing (@id, @at); 0 for all
  * @at:		see @id
  * @outcome:	only those with this outcome; negative for any
- * @since:	only those that ended then or later
+ * @since:	only those that ended at this time or later
  * @before:	only those with a smaller seq; 0 for the latest
  * @limit:	at most this many rows
  */
@@ -208,8 +208,8 @@ struct query {
  * @NEWS_JOB:	@job was put, removed, paused or resumed
  * @NEWS_DUE:	a row of due was added: @id, of @job, due at @at
  * @NEWS_KILL:	somebody wants the firing (@id, @at) killed
- * @NEWS_DAYS:	a calendar
- * @NEWS_TASK:	a task: see struct task
+ * @NEWS_DAYS:	a calendar was changed
+ * @NEWS_TASK:	a task was changed: see struct task
  */
 enum news_type { NEWS_JOB, NEWS_DUE, NEWS_KILL, NEWS_DAYS, NEWS_TASK };
 
@@ -230,8 +230,8 @@ struct news {
 /**
  * struct node - a life that is not over
  * @life:	its number
- * @name:	the name of its machine; NULL if there can be only ours
- * @lease:	for how long the others do not bury it, in us
+ * @name:	the name of its machine; NULL if the store can be used only from our own
+ * @lease:	how much of its lease is left, in us: until then the others do not bury it
  * @parts:	a bit for each part that it owns
  */
 struct node {
@@ -244,32 +244,32 @@ struct node {
 /**
  * enum task_state - the state of a task
  * @TASK_READY:	a runner may take it
- * @TASK_OUT:	somebody has it
+ * @TASK_OUT:	a runner, or the receiver of a request, has it
  * @TASK_OVER:	it has an outcome
  */
 enum task_state { TASK_READY, TASK_OUT, TASK_OVER };
 
 /**
- * struct task - an attempt, or a part of one, that is not made by a node
+ * struct task - an attempt, or a part of one, that a runner or a receiver executes and not a node
  * @id:		the firing is (@id, @at)
  * @at:		see @id
  * @shard:	which of @shards parts it is, from 0
  * @shards:	how many tasks the firing has
- * @whole:	for store_tasks_begin(): it is no part, not even the only one
+ * @whole:	for store_tasks_begin(): the firing is not to be executed in parts
  * @job:	the id of the job
  * @pool:	the pool whose runners may take it; NULL: nobody may
- * @prio:	those with the greatest are taken first
+ * @prio:	its priority: tasks with the greatest are taken first
  * @attempt:	the number of the attempt
  * @state:	see enum task_state
  * @outcome:	TASK_OVER: how it ended
  * @status:	TASK_OVER: see struct ended
- * @runner:	TASK_OUT: the id of the runner that has it; empty if it is none
+ * @runner:	TASK_OUT: the id of the runner that has it; empty if a receiver has it
  * @life:	TASK_OUT, TASK_OVER: the life that has its log
- * @until:	TASK_OUT: when it is lost, unless something is heard of it before
+ * @until:	TASK_OUT: when it counts as lost, unless its runner or receiver reports before
  * @began:	TASK_OUT, TASK_OVER: when it was taken
  * @killed:	TASK_OUT: it is to be killed
- * @wants:	the id of the runner that is to take it, as long as that lives; or NULL
- * @wants_until: from then on any other may take it
+ * @wants:	the id of the runner that is to take it, as long as that runner lives; or NULL
+ * @wants_until: from this time on any runner may take it
  */
 struct task {
 	int64_t		id;
@@ -314,7 +314,7 @@ struct work {
  * @id:		its id, which is never used twice
  * @pool:	its pool
  * @name:	the name of its machine
- * @until:	when it is taken for dead, unless something is heard of it before
+ * @until:	when it counts as dead, unless it makes a request before
  */
 struct runner {
 	const char	*id;
@@ -327,7 +327,7 @@ struct runner {
  * enum held - what a runner is told of a task that it has
  * @HELD_GOOD:	it continues
  * @HELD_KILL:	it is to be killed
- * @HELD_GONE:	it is somebody else's by now, or over
+ * @HELD_GONE:	it is over, or another runner has it
  */
 enum held { HELD_GOOD, HELD_KILL, HELD_GONE };
 
@@ -349,19 +349,19 @@ struct store_ops;
  *		CLOCK_REALTIME
  * @seen:	a time that the store's clock has shown. If it shows an earlier one, it was set back
  * @lease:	after how long without store_beat() the others may bury a life, in us
- * @lease_end:	when our lease ends, by CLOCK_BOOTTIME; earlier than the others think, in case our
- *		clock is slow by up to 10 %
+ * @lease_end:	when our lease ends, by CLOCK_BOOTTIME; earlier than it ends for the others, in case
+ *		our clock is slow by up to 10 %
  * @fds:	of each lane: readable when its turn is answered. Behind them one that is
  *		readable when there may be news. -1 if there are no connections
- * @connection:	how often the connections were opened, all of them each time
+ * @connection:	how often the connections were opened; they are always opened all together
  * @mail:	a notification has come: there is news
  * @hurry:	a life has come or gone: store_beat() should be called soon
  * @lost:	the connections were lost: what is in memory must be read again
  * @changed:	how many rows the last statement has changed
  * @mark:	see store_mark()
  * @key:	a random number by which the next life in this daemon's directory finds this one
- * @guard:	NULL, or called with true before something that may take longer than the lease, as
- *		looking up the server's name may, and with false after that
+ * @guard:	NULL, or a function that the store calls with true before it does something that may
+ *		take longer than the lease (looking up the server's name), and with false after that
  */
 struct store {
 	const struct store_ops *ops;
@@ -394,7 +394,7 @@ const char *store_error(struct store *store);
 
 /*
  * Begin a life with the key @key. @old is the key of the last life in this daemon's directory, or
- * 0. That one is certainly over, and so is one that has this @key.
+ * 0. The life of @old is certainly over, and so is any other life with @key.
  */
 int store_join(struct store *store, int64_t old, int64_t key);
 /* End the life, so that the others need not wait for the end of its lease. */
@@ -404,38 +404,39 @@ void store_leave(struct store *store);
  */
 int store_beat(struct store *store);
 /*
- * If the lease is due to be renewed, only renew it. What may take long without store_beat() must
- * call this again and again. Functions of the store do so themselves, before each statement and for
- * each row.
+ * If it is time to renew the lease, renew it, and do nothing else. Code that may run for long
+ * without store_beat() must call this again and again. Functions of the store do so themselves,
+ * before each statement and for each row.
  */
 void store_keep(struct store *store);
 /*
- * Call @fn for what other lives have changed since the last time. If it returns an error, that is
- * returned, and all of these changes are told again the next time. If @fn is NULL, only say whether
- * there is any: -EAGAIN if so.
+ * Call @fn for each change that other lives have made since the last call. If @fn returns an error,
+ * so does store_news(), and the next call tells all of these changes again. If @fn is NULL,
+ * store_news() only says whether there are any: it returns -EAGAIN if so.
  */
 int store_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg);
 /* Call @fn for each life that is not over. */
 int store_nodes(struct store *store, void (*fn)(void *arg, const struct node *), void *arg);
-/* The name of the machine of a life, over or not. If there is none, @name stays. */
+/* Copy the name of a life's machine to @name. If the life is not known, @name stays as it is. */
 int store_machine(struct store *store, int64_t life, char *name, size_t size);
 /*
- * Ask the owner of a firing to kill it, and note that for whoever owns it next. -ENOENT if there is
- * no such firing.
+ * Ask the owner of a firing to kill it, and note that for its next owner. -ENOENT if there is no
+ * such firing.
  */
 int store_tell_kill(struct store *store, int64_t id, int64_t at);
 
 /*
- * Do @nr ops in order, at the time @now: an op that fires a row which is not due by then is not
- * done. The store may do the ops while the caller continues. The caller must keep them until
- * store_turned() has said what became of them. @lane is below LANES. Turns of different lanes are
+ * Do @nr ops in order, at the time @now. An op that would fire a row which is due later than @now
+ * is not done. The store may do the ops while the caller continues. The caller must keep them until
+ * store_turned() has returned 0 for them. @lane is below LANES. Turns of different lanes are
  * done at the same time, so each job's ops must be in one lane. If the store is not @many, there is
  * only lane 0.
  */
 int store_turn(struct store *store, int lane, struct op *ops, size_t nr, int64_t now);
 /*
- * Is the turn of @lane done? With @wait, wait until it is. -EAGAIN: not yet. Any other error: the
- * turn may be done or not, and the same ops must be given to store_turn() again.
+ * Is the turn of @lane done? With @wait, wait until it is. Returns 0 if it is done, and -EAGAIN if
+ * not yet. After any other error the turn may be done or not: give the same ops to store_turn()
+ * again.
  */
 int store_turned(struct store *store, int lane, bool wait);
 
@@ -449,31 +450,33 @@ int store_job(struct store *store, int64_t id, void (*fn)(void *arg, const struc
 int store_running(struct store *store, uint64_t parts,
 		  void (*fn)(void *arg, const struct firing *), void *arg);
 /*
- * Call @fn for each row of due that belongs to a job of ours, does not wait, and is due from @from
- * on and before @to: in the order of their times, and for at most @limit rows.
+ * Call @fn for each row of due that belongs to a job of our parts, does not wait, and is due at
+ * @from or later, but before @to. The rows come in the order of their times, and there are at most
+ * @limit of them.
  */
 int store_window(struct store *store, int64_t from, int64_t to, int64_t limit,
 		 void (*fn)(void *arg, const struct due *), void *arg);
 
 /*
- * Note the latest change of a job by another life. The caller then reads news, and checks what it
- * is to put or to remove. If somebody changes any job after this, store_put() and store_remove()
- * return -EAGAIN, and have done nothing.
+ * Note the latest change that another life has made to any job. The caller then reads news, and
+ * checks what it wants to put or to remove. If another life changes any job after store_mark(),
+ * store_put() and store_remove() return -EAGAIN, and have done nothing.
  */
 int store_mark(struct store *store);
 /*
- * Put @nr jobs. If a row has an id, the job's definition is replaced, if its revision still is
- * @rev. A row without an id is a new job, and its id is filled in. The schedule's row of due is
- * replaced: if due_at is not 0 there is a new one, whose id is filled in. If the old one was due
- * before @now, its time stays in due: see struct job_row.
+ * Put @nr jobs. If a row has an id, it replaces the definition of that job, provided that the
+ * revision of the job still is @rev. A row without an id is a new job, and its id is filled in. The
+ * schedule's row of due is replaced: if due_at is not 0, there is a new one, whose id is filled in.
+ * If the old one was due before @now, its time stays in due: see struct job_row.
  */
 int store_put(struct store *store, struct job_row *rows, size_t nr, int64_t now);
 /*
- * Remove a job: its name and its rows of due are deleted. The rest goes with its history. *@gone
- * becomes whether there is none, so that nothing is left of the job.
+ * Remove a job: its name and its rows of due are deleted. The rest is deleted together with the
+ * last row of its history. If the job has no history, nothing is left of it, and *@gone becomes
+ * true.
  */
 int store_remove(struct store *store, int64_t job, bool *gone);
-/* Pause a job: all its rows of due wait. With @on false, resume it. */
+/* If @on, pause a job: all its rows of due wait. If not, resume it. */
 int store_pause(struct store *store, int64_t job, bool on);
 /*
  * Add @nr rows of due, and fill in their ids. Unless @force, those of a paused job wait. A row with
@@ -482,17 +485,17 @@ int store_pause(struct store *store, int64_t job, bool on);
 int store_add(struct store *store, struct due *rows, size_t nr, bool force, int64_t now);
 /* Delete the row of due of a job that has this key. -ENOENT if there is none. */
 int store_cancel(struct store *store, int64_t job, const char *key);
-/* *@job becomes the job of the row @id of due, if that is due at @at; else 0. */
+/* *@job becomes the job of the row @id of due, if that row is due at @at; else 0. */
 int store_find_due(struct store *store, int64_t id, int64_t at, int64_t *job);
-/* Delete that row of due, unless it is the one of its job's schedule. -ENOENT if there is none. */
+/* Delete the row @id of due if it is due at @at and not of a schedule; -ENOENT if there is none. */
 int store_kill_due(struct store *store, int64_t id, int64_t at);
 /* Call @fn for each day of each calendar; once with INT64_MIN for a calendar without days. */
 int store_days(struct store *store, void (*fn)(void *arg, const char *name, int64_t day),
 	       void *arg);
 /*
- * Replace the days of a calendar, and put the @nr_jobs jobs that use it, as by store_put(). @again
- * is called for each whose row of due does not stay, with its number, and says when it is due if it
- * was due at @due, or with 0 was not.
+ * Replace the days of a calendar, and put the @nr_jobs jobs that use it, as store_put() does.
+ * @again is called for each job whose row of due does not stay. It gets the job's index in @rows,
+ * and when the job was due (0 if it was not), and returns when the job is due now.
  */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
 		   struct job_row *rows, size_t nr_jobs,
@@ -504,24 +507,25 @@ int store_history(struct store *store, const struct query *query,
 int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct ended *), void *arg);
 /*
- * *@at becomes the latest time at which the job was fired, as far as the last lines of its history
- * have it; or 0.
+ * *@at becomes the latest time at which the job was fired, or 0 if the last rows of its history do
+ * not have it.
  */
 int store_fired(struct store *store, int64_t job, int64_t *at);
-/* *@known becomes whether that attempt of the firing is not over, or is in history. */
+/* *@known becomes whether the attempt of @firing is still running, or is in history. */
 int store_known(struct store *store, const struct firing *firing, bool *known);
-/* Call @fn for when these jobs are due by their schedules, if they are. Only if @store->many. */
+/* Call @fn with the schedule's row of due of each of these jobs that has one. For store->many. */
 int store_dues(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct due *), void *arg);
 /*
- * Call @fn for rows of history that are to be deleted at @from or later, and by @now, and whose
- * logs are on this machine, those of each life the oldest first, at most @limit.
+ * Call @fn for at most @limit rows of history whose @drop is between @from and @now, and whose logs
+ * are on this machine. Of the rows of a life the oldest come first.
  */
 int store_expired(struct store *store, int64_t from, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
 /*
- * Delete these rows of history. If a job was removed, or was due once only, and nothing is left of
- * it, it is deleted too, and @fn is called for it. But a job for which @keep returns true stays.
+ * Delete these rows of history. If a job was removed, or was due once only, and nothing else is
+ * left of it, the job is deleted, too, and @fn is called for it. But if @keep returns true for a
+ * job, the job stays.
  */
 int store_drop(struct store *store, const struct ended *rows, size_t nr, bool (*keep)(int64_t job),
 	       void (*fn)(void *arg, int64_t job), void *arg);
@@ -532,41 +536,45 @@ int store_drop(struct store *store, const struct ended *rows, size_t nr, bool (*
 int store_tasks(struct store *store, uint64_t parts, enum task_state least,
 		void (*fn)(void *arg, const struct task *), void *arg);
 /*
- * Begin attempts. In @rows the tasks of a firing follow each other, in the order of their shards.
- * If the firing has tasks from an earlier attempt, those that were not successful are ready again
- * instead.
+ * Enter the tasks of attempts. In @rows the tasks of a firing follow each other, in the order of
+ * their shards. If a firing has tasks of an earlier attempt, those of them that were not successful
+ * become ready again, and no others are entered. But if the firing was executed in parts and is not
+ * any more, or the reverse, the new tasks replace the old ones.
  */
 int store_tasks_begin(struct store *store, const struct task *rows, size_t nr);
 /*
- * Take the tasks of the firings of a job back, but not those of a firing of which a part is out or
- * over: of these, what waits goes to @pool, unless that is NULL. @fn is called for each that was
- * taken back; but if this returns an error, none was.
+ * Delete the tasks of the firings of a job, and call @fn for each. If a part of a firing is out or
+ * over, the firing keeps its tasks, and those that are ready go to @pool, unless that is NULL. If
+ * this returns an error, nothing was done, though @fn may have been called.
  */
 int store_tasks_back(struct store *store, int64_t job, const char *pool,
 		     void (*fn)(void *arg, int64_t id, int64_t at), void *arg);
 /* Enter a task that no runner has taken, but somebody else has accepted. */
 int store_task_accept(struct store *store, const struct task *task);
 /*
- * @runner takes up to @room tasks of its pool at @now, and has them until runner->until. Each is
- * given to @fn; but if store_take() returns an error, none was taken. If their definitions and
- * arguments are long, it takes fewer: then the runner asks again.
+ * @runner takes up to @room tasks of its pool at @now, and has them until runner->until. If their
+ * definitions and arguments are long, it takes fewer: then the runner asks again. @fn is called
+ * for each task. If store_take() returns an error, none was taken, though @fn may have been called.
  */
 int store_take(struct store *store, const struct runner *runner, int64_t room, int64_t now,
 	       void (*fn)(void *arg, const struct work *), void *arg);
 /*
- * A runner reports that it has @nr tasks: fill in @held for each. Those that are still its own stay
- * so until runner->until.
+ * A runner reports that it has @nr tasks: fill in @held for each. The tasks that the runner still
+ * holds are its own until runner->until.
  */
 int store_runner(struct store *store, const struct runner *runner, const struct task *tasks,
 		 enum held *held, size_t nr, int64_t now);
 /* store_runner() for one task. */
 int store_beat_task(struct store *store, const struct runner *runner, const struct task *task,
 		    enum held *held, int64_t now);
-/* A task that is out: its log is on our machine from now on. */
+/* Note that the log of a task that is out is on our machine from now on. */
 int store_task_here(struct store *store, const struct task *task);
-/* The clock may have been set back: no lease ends, and nothing waits for a runner, after @until. */
+/*
+ * The clock may have been set back. Shorten what would last longer than until @until: the leases,
+ * and how long tasks wait for the runner that they want.
+ */
 int store_leases_end(struct store *store, int64_t until);
-/* The runner ends by itself. */
+/* The runner ends by itself: delete it. */
 int store_runner_leave(struct store *store, const char *id);
 /* Call @fn for each runner that lives. */
 int store_runners(struct store *store, int64_t now, void (*fn)(void *arg, const struct runner *),
@@ -574,23 +582,27 @@ int store_runners(struct store *store, int64_t now, void (*fn)(void *arg, const 
 /* How many of the runner's tasks are to be killed? */
 int store_killed(struct store *store, const char *id, int64_t *nr);
 /*
- * Is there something for @nr runners that wait for work? Call @fn for each pool of @pools with
- * ready tasks, and for each runner of @runners of which tasks are to be killed, with their number;
- * the other text is NULL.
+ * Is there something for @nr runners that wait for work? Call @fn for each pool of @pools that has
+ * ready tasks, with @runner NULL; and for each runner of @runners that has tasks to kill, with
+ * their number, and with @pool NULL.
  */
 int store_idle(struct store *store, const char *const *pools, const char *const *runners, size_t nr,
 	       void (*fn)(void *arg, const char *pool, const char *runner, int64_t killed),
 	       void *arg);
 /*
- * A task is over; it names its attempt, runner, life, outcome and status. -ESTALE if that attempt
- * is not that runner's, or has ended in another way. -EAGAIN if it may be accepted in a moment.
+ * A task is over; @task names its attempt, runner, life, outcome and status. -ESTALE if the attempt
+ * does not belong to that runner, or has ended in another way. -EAGAIN if the task is not entered
+ * yet: the receiver has accepted it, and store_task_accept() will follow.
  */
 int store_task_over(struct store *store, const struct task *task);
-/* Why is the task nobody's? The errors of store_task_over(), or 0 if it is over as @task says. */
+/*
+ * Why does nobody hold the task? Returns the errors of store_task_over(), or 0 if the task is over,
+ * as @task says.
+ */
 int store_task_gone(struct store *store, const struct task *task);
-/* If the task's time to be heard of is over at @now, the task is lost, and *@lost becomes true. */
+/* If the task's lease is over at @now, the task is lost, and *@lost becomes true. */
 int store_task_lost(struct store *store, const struct task *task, int64_t now, bool *lost);
-/* The ready tasks of a firing are killed; unless @gently, those that are out are told to end. */
+/* Kill the ready tasks of a firing and, unless @gently, note that those that are out are to end. */
 int store_task_kill(struct store *store, int64_t id, int64_t at, int64_t job, bool gently);
 /* Delete the tasks of these parts whose firings are over. */
 int store_tasks_clean(struct store *store, uint64_t parts);

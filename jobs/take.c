@@ -11,10 +11,10 @@
  *	GET  /v1/runners
  *
  * A runner always has a request for work in progress. The request lists the runs that the runner
- * has, and so renews their leases. It is answered when there is work, when one of these runs is to
- * end, or when it has waited for long enough. Very many runners may wait. So the daemon queries the
- * store once for all waiting requests. The result tells which of them have something to get, and
- * only for these the daemon makes queries of their own.
+ * has, and so renews their leases. The daemon answers it when there is work, when one of these runs
+ * is to be killed, or when the request has waited for long enough. Very many runners may wait. So
+ * the daemon queries the store once for all waiting requests. The result tells for which of them
+ * there is work or news, and only for these the daemon makes queries of their own.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,19 +28,19 @@
 #define ROOM_MAX	1000
 #define FROM_MAX	1000000000000000LL	/* more than any run prints */
 #define WAIT_MAX_US	(60 * US_PER_S)
-#define SLICE_NS	NS_PER_S	/* how often to look for changes that nobody tells of */
+#define SLICE_NS	NS_PER_S	/* how often to look for changes that other daemons made */
 #define SOON_NS		(2 * NS_PER_MS)	/* several changes in a row need one look */
 
 /**
  * struct take - a runner's request for work
- * @json:	the request, until the runner has heard of its runs; NULL if it waits
+ * @json:	the parsed request; NULL while the request waits
  * @runner:	the runner, whose texts are allocated
- * @room:	how many more runs it can make
- * @wait:	how long it waits for them, in us
- * @tasks:	the runs that it has; NULL if it waits
- * @held:	what it is told of them; NULL if it waits
- * @nr:		how many; 0 if it waits
- * @killing:	how many of these it knows to be killed
+ * @room:	how many more runs the runner can execute
+ * @wait:	how long the request may wait for work, in us
+ * @tasks:	the runs that the runner has; NULL while the request waits
+ * @held:	what the answer says of each of @tasks; NULL while the request waits
+ * @nr:		the length of @tasks and @held; 0 while the request waits
+ * @killing:	how many of these runs the runner knows to be killed
  */
 struct take {
 	struct json_object	*json;
@@ -55,7 +55,7 @@ struct take {
 
 /* ---- reading a request -------------------------------------------------------------- */
 
-/* Are all keys of @o among these? */
+/* Are all keys of @o among @keys? */
 static bool only_has(struct json_object *o, const char *const *keys)
 {
 	struct json_object_iterator at = json_object_iter_begin(o), end = json_object_iter_end(o);
@@ -70,7 +70,7 @@ static bool only_has(struct json_object *o, const char *const *keys)
 	return true;
 }
 
-/* A name in the request, which the caller frees; NULL if there is none, or a bad one. */
+/* A copy of the name @key of the request, which the caller frees; NULL if it is absent or bad. */
 static const char *name_of(struct json_object *o, const char *key)
 {
 	struct json_object *value;
@@ -92,7 +92,7 @@ static bool number_of(struct json_object *o, const char *key, int64_t most, int6
 	return json_object_is_type(value, json_type_int) && *n >= 0 && *n <= most;
 }
 
-/* One of the runs that the runner has. */
+/* Parse @o, number @i of the runs that the runner has. Returns false if it is wrong. */
 static bool held_of(struct take *take, size_t i, struct json_object *o)
 {
 	static const char *const keys[] = { "run", "attempt", "shard", "killed", NULL };
@@ -132,7 +132,10 @@ static bool all_held(struct take *take)
 	return true;
 }
 
-/* For how long the runner waits, in us; it need not say so. Returns false if it cannot. */
+/*
+ * Set *@us to how long the request may wait: 0 if it does not say. Returns false if the time is
+ * wrong or too long.
+ */
 static bool wait_of(struct json_object *o, int64_t *us)
 {
 	struct json_object *value;
@@ -173,7 +176,7 @@ static bool take_parse(struct request *r, struct take *take)
 	return !r->error[0];
 }
 
-/* Free what was needed of the request only until its runs had been handled. */
+/* Free the parts of the request that are not needed after its runs have been handled. */
 static void forget_runs(struct take *take)
 {
 	json_object_put(take->json);
@@ -197,8 +200,8 @@ void take_free(struct take *take)
 }
 
 /*
- * The request waits. Keep little of it: there may be a thousand such requests, each of 1 MiB. So it
- * is not parsed again each time that it is looked at.
+ * The request begins to wait. There may be a thousand such requests of 1 MiB each, so free what can
+ * be freed. What is left suffices to answer it: it is not parsed again.
  */
 static void keep_little(struct request *r)
 {
@@ -243,9 +246,9 @@ static void not_stored(struct request *r)
 }
 
 /*
- * The store could not be written. If no other daemon uses it, runners keep what they have: this
- * daemon takes nothing from them, and neither does the next one before they can ask it. Returns
- * whether that is so.
+ * The store could not be written, so it has no new leases. If no other daemon uses the store, the
+ * runners keep their runs: this daemon takes none from them, and the next daemon takes none before
+ * the runners have had time to ask it. Returns whether the runners keep their runs.
  */
 static bool keep_leases(void)
 {
@@ -255,7 +258,10 @@ static bool keep_leases(void)
 	return true;
 }
 
-/* Give the runner work, up to @room, as a list. NULL with the error set if that is not possible. */
+/*
+ * Take up to @room tasks for the runner. Returns the list of them; NULL, with the error set, if
+ * the store could not be written and another daemon may use it.
+ */
 static struct json_object *take_work(struct request *r, const struct runner *runner, int64_t room)
 {
 	struct json_object *list = json_object_new_array();
@@ -276,7 +282,10 @@ static struct json_object *take_work(struct request *r, const struct runner *run
 	return NULL;
 }
 
-/* The runner is there. Is there something that it should know of its runs? -1 on an error. */
+/*
+ * Renew the runner's leases, or, if the request has waited, look for new kills only. Returns 1 if
+ * the runner is to be told that it has lost runs or is to kill some; 0 if not; -1 on an error.
+ */
 static int renew(struct request *r, struct take *take)
 {
 	int64_t killed = r->deadline ? take->killing : 0;
@@ -298,7 +307,7 @@ static int renew(struct request *r, struct take *take)
 	return news || killed > take->killing;
 }
 
-/* Those of the runner's runs, as it has named them, of which it is told this. */
+/* Those of the runner's runs whose state is @held, in the words of the request. */
 static struct json_object *held_json(const struct take *take, enum held held)
 {
 	struct json_object *list = json_object_new_array(), *all = NULL;
@@ -319,11 +328,11 @@ static struct json_object *held_json(const struct take *take, enum held held)
 /**
  * struct idlers - the requests that wait for work
  * @r:		the requests
- * @pools:	their pools; of one without room an empty text, which is not a pool
- * @runners:	their runners
- * @wake:	there is something for the request
- * @nr:		how many
- * @room:	for how many there is room here
+ * @pools:	their pools; if a runner has no room, an empty text, which no pool is named
+ * @runners:	the ids of their runners
+ * @wake:	whether there is work or news for the request
+ * @nr:		how many requests
+ * @room:	how many requests the arrays have room for
  */
 struct idlers {
 	struct request	**r;
@@ -356,7 +365,10 @@ static void add_idler(void *arg, struct request *r)
 	all->wake[all->nr++] = false;
 }
 
-/* Called by store_idle(): mark the requests for which there is something. */
+/*
+ * Called by store_idle(). Mark the requests for which there is something: work in @pool; or, if
+ * @pool is NULL, that @killed runs of @runner are to be killed, of which it knows fewer.
+ */
 static void see_idlers(void *arg, const char *pool, const char *runner, int64_t killed)
 {
 	struct idlers *all = arg;
@@ -386,7 +398,10 @@ void idle_look(void)
 	look_in(SOON_NS);
 }
 
-/* If the store cannot be read, each waits until its time is over. */
+/*
+ * Wake the requests for which there is work or news. If the store cannot be read, none is woken,
+ * and each waits until its time is over.
+ */
 static void look(void *arg, const struct twheel_task_info *task)
 {
 	struct idlers all = { 0 };
@@ -408,7 +423,7 @@ static void look(void *arg, const struct twheel_task_info *task)
 	free(all.wake);
 }
 
-/* The request waits for work, or until its time is over. Returns false if it must be answered. */
+/* Let the request wait for work, until its time is over. Returns false if it may not wait. */
 static bool wait_for_work(struct request *r, const struct take *take)
 {
 	if (!request_wait(r, take->wait, NO_SLICE, &pool_ready))
@@ -442,7 +457,7 @@ static void take_answer(struct request *r, struct take *take)
 	json_object_object_add(r->json, "runs", work);
 }
 
-/* The runner ends: nothing waits for it any more. */
+/* The runner ends. Other runners can take tasks at once that would have waited for this one. */
 static void take_leave(struct request *r, const struct take *take)
 {
 	if (store_runner_leave(store, take->runner.id)) {
@@ -471,9 +486,9 @@ void post_take(struct request *r)
 		take_answer(r, r->take);
 }
 
-/* ---- what becomes of it ------------------------------------------------------------- */
+/* ---- a task that runs, or is over --------------------------------------------------- */
 
-/* Which task the request is about: the runner is empty if it is none's. */
+/* Parse which task the request is about. Its runner is "" if a receiver has accepted the run. */
 static bool task_of(struct request *r, struct task *task, int64_t *from)
 {
 	struct firing f;
@@ -493,14 +508,14 @@ static bool task_of(struct request *r, struct task *task, int64_t *from)
 	return task->attempt;
 }
 
-/* The attempt whose output comes with the request: all its parts have one log. */
+/* The attempt that the task belongs to. All parts (shards) of an attempt have one log. */
 static struct firing attempt_of(const struct request *r, const struct task *task)
 {
 	return (struct firing) { .id = task->id, .at = task->at, .attempt = task->attempt,
 				 .shards = argument(r, "shards") ? 2 : 1 };
 }
 
-/* The output that came with the request goes into the log of the attempt. */
+/* Append the output that came with the request to the log of the attempt. */
 static void take_output(struct request *r, const struct task *task, int64_t from)
 {
 	struct firing f = attempt_of(r, task);
@@ -511,8 +526,9 @@ static void take_output(struct request *r, const struct task *task, int64_t from
 }
 
 /*
- * The runner says up to which byte it has sent the output. If that was to another daemon, this one
- * lacks something: then tell the runner what there is, and do nothing else. It sends the rest.
+ * The runner says how many bytes of output it has sent. If it has sent some to another daemon, this
+ * daemon's log is shorter: then answer with the length of that log, and do nothing else. The runner
+ * then sends the rest.
  */
 static bool lacks_output(struct request *r, const struct task *task)
 {
@@ -530,7 +546,7 @@ static bool lacks_output(struct request *r, const struct task *task)
 	return true;
 }
 
-/* The store has refused what the request says of an attempt, with @err. */
+/* Answer that the store has refused the report on an attempt, with @err. */
 static void not_taken(struct request *r, int err)
 {
 	if (err == -ESTALE)
@@ -543,8 +559,8 @@ static void not_taken(struct request *r, int err)
 }
 
 /*
- * Whose is the task? Nothing may be told of it, and nothing written, before that is known. Returns
- * false, with the error set, if the store cannot say it.
+ * Set *@held to whether the runner still holds the task. Call this before anything is answered
+ * about the task or written for it. Returns false, with the error set, if the store cannot say.
  */
 static bool is_held(struct request *r, const struct task *task, enum held *held)
 {
@@ -584,9 +600,9 @@ void post_beat(struct request *r)
 }
 
 /*
- * A run is over. With room, its runner gets the next one at once. Its output is kept before the
- * store knows: if this daemon dies between the two, the runner sends both again. Parts of
- * a run have one log together, in which such output is twice then.
+ * A task is over. If its runner has @room, the answer has the next tasks. The output is written
+ * before the store learns of the end: if this daemon dies between the two, the runner sends both
+ * again. The log of a run in parts then has that output twice, because its parts have no offsets.
  */
 static void done(struct request *r, struct task *task, enum held held, int64_t from, int64_t room)
 {
@@ -621,7 +637,7 @@ void post_done(struct request *r)
 	if (!task_of(r, &task, &from) || !query_number(r, "status", INT32_MAX, &task.status) ||
 	    !query_number(r, "lost", 1, &lost) || !query_number(r, "room", ROOM_MAX, &room))
 		return;
-	/* If it is not held, done() finds out why. */
+	/* If the runner does not hold the task, done() finds out why. */
 	if (!is_held(r, &task, &held))
 		return;
 	if (held != HELD_GONE && lacks_output(r, &task))

@@ -35,13 +35,13 @@
 
 #define LIMIT		100
 #define LIMIT_MAX	1000
-#define MINUTES		60	/* that get_plan() looks ahead */
-#define RUNS_ONE	100	/* in progress or queued, of a job that is shown by itself */
-#define RUNS_EACH	10	/* and of each of several jobs */
-#define PLAN_STEPS	20000	/* of due_minutes(): some ms */
+#define MINUTES		60	/* how far get_plan() looks ahead */
+#define RUNS_ONE	100	/* how many runs that are not over to list of a single job */
+#define RUNS_EACH	10	/* the same, of each of several jobs */
+#define PLAN_STEPS	20000	/* how many steps of due_minutes() a request may take: some ms */
 #define LOG_PART	65536
 #define SHOWN		5
-#define SHOTS_MAX	10000	/* written in one transaction, in which no runner is answered */
+#define SHOTS_MAX	10000	/* in one transaction, during which no runner is answered */
 #define WAIT_MAX_US	(60 * US_PER_S)
 #define SLICE_US	US_PER_S	/* how often to look at a run that may be elsewhere */
 
@@ -175,7 +175,7 @@ static void add_firing(struct json_object *list, const struct firing *f, const c
  * @job:	only those of this job; 0 for all
  * @id:		only the firing (@id, @at); 0 for all
  * @at:		see @id
- * @left:	so many more
+ * @left:	how many more to list at most
  */
 struct wanted {
 	struct json_object	*list;
@@ -191,7 +191,7 @@ static bool is_wanted(struct wanted *wanted, const struct firing *f)
 	       (!wanted->id || (f->id == wanted->id && f->at == wanted->at)) && wanted->left-- > 0;
 }
 
-/* A firing of another life. */
+/* If this firing of another life is wanted, add it. */
 static void add_wanted(void *arg, const struct firing *f)
 {
 	struct wanted *wanted = arg;
@@ -201,7 +201,7 @@ static void add_wanted(void *arg, const struct firing *f)
 		add_firing(wanted->list, f, job ? job_name(job) : NULL);
 }
 
-/* A firing of this life. */
+/* If this firing of our own life is wanted, add it. */
 static void add_wanted_run(void *arg, struct run *run)
 {
 	struct wanted *wanted = arg;
@@ -314,7 +314,7 @@ static void add_next(struct json_object *o, const struct job *job, int nr)
 
 /**
  * struct shown - a job that is being described
- * @id:		its number
+ * @id:		its id
  * @json:	its description
  */
 struct shown {
@@ -332,9 +332,9 @@ static int compare_shown(const void *a, const void *b)
 
 /**
  * struct showing - all jobs that are being described
- * @shown:	the jobs, by their numbers
+ * @shown:	the jobs, sorted by their ids
  * @nr:		how many
- * @most:	as many runs of each that are not over are listed
+ * @most:	how many runs that are not over to list of each, at most
  */
 struct showing {
 	struct shown	*shown;
@@ -342,7 +342,7 @@ struct showing {
 	size_t		most;
 };
 
-/* The member @key of the job's description; NULL if the job is not one of those. */
+/* The member @key of the job's description; NULL if the job is not being described. */
 static struct json_object *member_of(const struct showing *s, int64_t job, const char *key)
 {
 	struct shown wanted = { .id = job }, *found;
@@ -351,7 +351,7 @@ static struct json_object *member_of(const struct showing *s, int64_t job, const
 	return found ? json_object_object_get(found->json, key) : NULL;
 }
 
-/* When a job of another life is due: without asking the store only its owner knows that. */
+/* Note when a job of another life is due. Memory has that of our own jobs only. */
 static void take_due(void *arg, const struct due *due)
 {
 	struct job *job = job_by_id(due->job);
@@ -376,7 +376,7 @@ static int read_dues(struct job *const *jobs, const int64_t *ids, size_t nr)
 	return mine ? 0 : store_dues(store, ids, nr, take_due, NULL);
 }
 
-/* What memory has of a job: with one time only, without the definition. */
+/* Describe a job by what memory has. If only one time is asked for, leave out the definition. */
 static struct json_object *job_json(const struct job *job, int times, size_t most)
 {
 	struct json_object *o = json_object_new_object(), *runs = json_object_new_array();
@@ -503,7 +503,7 @@ static struct json_object *minutes_json(const int64_t *minutes)
 	return list;
 }
 
-/* As due_minutes(), of a job that may be in a part of another life. Times are not read again. */
+/* due_minutes() by what memory has: job->due_at may be out of date if another life owns the job. */
 static size_t job_minutes(const struct job *job, int64_t now, int64_t *minutes)
 {
 	if (job->paused || job->broken)
@@ -870,7 +870,10 @@ static bool parse_query(struct request *r, struct query *query)
 	       query_number(r, "before", INT64_MAX, &query->before);
 }
 
-/* Runs that are not over, of this job or of all: up to the limit here, and on other machines. */
+/*
+ * Runs of this job, or of all, that are not over: at most as many as the limit from this life, and
+ * as many from others.
+ */
 static void add_runs(struct json_object *list, const struct query *query)
 {
 	struct wanted wanted = { .list = list, .job = query->job, .left = query->limit },
@@ -1246,7 +1249,7 @@ static void get_days(struct request *r)
 
 /* ---- the page ----------------------------------------------------------------------- */
 
-/* Its script and its style, and no others, may run, and they may talk to this daemon alone. */
+/* The policy of the page: only its own script and style may run, and talk to this daemon alone. */
 static void get_page(struct request *r)
 {
 	r->text = strdup(PAGE);

@@ -41,10 +41,10 @@
 
 static struct rlimit old_files;	/* the limit on descriptors that the daemon was started with */
 static char *state_path;	/* TWHEEL_STATE=..., for the environment of each run */
-static char *state_mark;	/* and what leftovers_kill() looks for, see state_id() */
+static char *state_mark;	/* the variable that leftovers_kill() looks for, see state_id() */
 static pid_t daemon_pid;	/* see child_bound() */
 
-/* For how many runs there are descriptors: a run takes three, and connections have a quarter. */
+/* For how many runs are there descriptors? A run takes three, and connections have a quarter. */
 static int64_t runs_max(void)
 {
 	int64_t files = files_max(), most = files / 4, left = (files - FILES_OWN) / 3;
@@ -54,9 +54,9 @@ static int64_t runs_max(void)
 }
 
 /*
- * The daemon needs many descriptors for many runs, so it raises its own limit as far as it may. Its
- * runs get the limit that the daemon was started with. A run for which the daemon cannot get the
- * three descriptors would have no log.
+ * Many runs take many descriptors, so the daemon raises its own limit as far as it may. Its runs
+ * get the limit that the daemon was started with. If the daemon could not get the three descriptors
+ * of a run, the run would have no log: so there are no more runs than descriptors allow.
  */
 void exec_setup(const char *state)
 {
@@ -77,7 +77,7 @@ void exec_setup(const char *state)
 	state_mark = format(STATE_MARK, state_id(state));
 }
 
-/* Bury the children that are dead. Are there others? */
+/* Collect the status of the children that have ended. Returns whether others are left. */
 static bool reap_all(void)
 {
 	pid_t pid;
@@ -94,7 +94,7 @@ void exec_undo(void)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* What hangs in the kernel may not end at all, though it was killed. */
+	/* A process that hangs in the kernel may not end at all, though it was killed. */
 	for (int i = 0; i < UNDO_MS && reap_all(); i++)
 		usleep(1000);
 	setrlimit(RLIMIT_NOFILE, &old_files);
@@ -125,7 +125,8 @@ static bool is_own(const char *variable)
 }
 
 /*
- * Set NAME=VALUE in @env, of which the first @nr may have that name. The text stays the caller's.
+ * Set NAME=VALUE in @env: replace the variable of that name among the first *@nr, or add one. The
+ * text still belongs to the caller.
  */
 static void set_more(char **env, size_t nr, size_t *n, const char *text)
 {
@@ -145,7 +146,7 @@ static void set(char **env, size_t *n, const char *text)
 	set_more(env, *n, n, text);
 }
 
-/* set() of a text that was allocated. The caller frees all texts in @made. */
+/* set() for a text that was allocated, which is added to @made. The caller frees those. */
 static void set_new(char **env, size_t *n, char **made, char *text)
 {
 	while (*made)
@@ -174,7 +175,7 @@ static void set_run(const struct run *run, char **env, size_t *n, char **made)
 	set_new(env, n, made, format("TWHEEL_SHARDS=%lld", (long long)f->shards));
 }
 
-/* Set the variables of another user that the run has. */
+/* If the run has a user of its own, set the variables that name this user. */
 static void set_user(const struct passwd *pw, char **env, size_t *n, char **made)
 {
 	set_new(env, n, made, format("HOME=%s", pw->pw_dir));
@@ -251,7 +252,10 @@ static void child_limits(const struct def *def)
 	}
 }
 
-/* In the child: become the job's user, and go to its directory. The groups come first, as root. */
+/*
+ * In the child: become the job's user, and go to its directory. Set the groups first, because that
+ * needs root.
+ */
 static void child_user(const struct def *def, const struct passwd *pw)
 {
 	const char *dir = def->dir ? def->dir : pw ? pw->pw_dir : getenv("HOME");
@@ -300,8 +304,8 @@ static int open_input(const struct def *def)
 }
 
 /*
- * The program that is executed next is to get the standard descriptors only. Those that this
- * program opens are closed then, but the libraries open others.
+ * Let the program that is executed next get the standard descriptors only. Those that this program
+ * opens are closed by exec, but the libraries open others.
  */
 void close_at_exec(void)
 {
@@ -327,7 +331,7 @@ noreturn static void child(const struct run *run, const struct passwd *pw, char 
 	child_signals();
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
-	/* Before it may have to wait, it has nothing of the daemon's, and dies with it. */
+	/* What follows may wait for long: so first close all of the daemon's, and die with it. */
 	closefrom(STDERR_FILENO + 1);
 	child_bound();
 	errno = 0;
@@ -337,7 +341,7 @@ noreturn static void child(const struct run *run, const struct passwd *pw, char 
 	umask(022);
 	child_limits(def);
 	child_user(def, pw);
-	child_bound();		/* to become another user undoes it */
+	child_bound();		/* again: becoming another user has undone it */
 	if (run->process.asked)
 		quick_answer(run->process.asked);
 	execvpe(def->argv[0], (char **)def->argv, env);
@@ -389,7 +393,7 @@ static void end_ready(struct child *child)
 
 /*
  * Send a signal to the group of a child. Until the child has called setsid(), the group does not
- * exist, and the child alone is all there is: it has no process of its own yet.
+ * exist: then send it to the child, which has no other processes yet.
  */
 static void signal_group(pid_t pid, int sig)
 {
@@ -411,8 +415,8 @@ void exec_signal(struct run *run, int sig)
 }
 
 /*
- * The status is collected only after the group was killed: until then no other process, and no
- * group, can get the same number.
+ * End the rest of a run whose first process has ended. Collect that process's status only after the
+ * group was killed: until then no other process, and no group, can get the same number.
  */
 void exec_end(struct run *run)
 {
@@ -451,10 +455,11 @@ static int fork_into(int cgroup, int *pidfd)
 }
 
 /*
- * A child of vfork() must not become another user: that looks names up, and leaves traces in the
- * memory, which is this process's. Nor may it enter a directory whose file system may not answer,
- * nor begin such a program, see quick.c. And it cannot begin in another cgroup. For all other runs
- * vfork() saves three quarters of the cost, since nothing of this process is copied.
+ * Begin the child by vfork() if possible, and else by fork_into(). A child of vfork() uses the
+ * memory of this process, which waits for it. So it must not become another user: looking up names
+ * would leave traces in the memory. Nor may it enter a directory, or begin a program, whose file
+ * system may not answer, see quick.c. And vfork() cannot begin a process in another cgroup. For all
+ * other runs it saves three quarters of the cost, since nothing of this process is copied.
  */
 static pid_t begin_child(struct run *run, const struct passwd *pw, char **env, int cgroup,
 			 int output, const char *why)
@@ -488,7 +493,7 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 	p->child.pid = err ? -1 : begin_child(run, pw, env, cgroup, fds[1], why);
 	if (!err && p->child.pid < 0)
 		err = -errno;
-	close(fds[1]);		/* so there is a descriptor for that of the end */
+	close(fds[1]);		/* now a descriptor is free for the end of the process */
 	if (!err) {
 		child_watch(&p->child);
 		return 0;
@@ -501,8 +506,8 @@ static int start(struct run *run, const struct passwd *pw, char **env, int cgrou
 /*
  * If something is wrong with the job itself (@why), that is not an error here: the child is
  * started, prints @why into the log of the run, and fails with status 125, so that the history has
- * it. To look up its user, or to make its cgroup, may take longer than the lease: then the run does
- * not begin (-EAGAIN).
+ * it. If looking up the user, or making the cgroup, has taken longer than the lease, the run does
+ * not begin, and this returns -EAGAIN.
  */
 int exec_begin(struct run *run)
 {
@@ -518,7 +523,7 @@ int exec_begin(struct run *run)
 		run->process.no_user = !pw && errno;
 		if (run->process.no_user)
 			return -errno;
-		/* The store may be one that root has left. */
+		/* Though only root may give jobs a user: root may have used this store before. */
 		why = pw ? def_user_wrong(pw) : "there is no such user";
 	}
 	cgroup = cgroup_make(run, &why);

@@ -5,10 +5,10 @@
  * everything. A client that comes by TCP needs a token, which says what it may do; without one it
  * can only read the page at /, which contains nothing about jobs.
  *
- * When the headers of a request have been read, it is decided whether the request is allowed. If it
- * is not, its body is read and dropped, so that the client can send all of it, and then reads the
- * answer. If it is not clear where the body ends, the request is answered at once, and the
- * connection is closed.
+ * When the headers of a request have been read, the server decides whether the request is allowed.
+ * If it is not, the server reads its body and drops it, so that the client can send all of it, and
+ * then reads the answer. If it is not clear where the body ends, the server answers at once, and
+ * closes the connection.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -33,18 +33,22 @@
 #include "api.h"
 #include "when.h"
 
-#define IDLE_US		(30 * US_PER_S)	/* then a connection is closed */
-#define SILENT_US	(3 * US_PER_S)	/* until the headers of its first request must be there */
-#define UNREAD_LOOKS	20	/* every SILENT_US, of which a client has read nothing */
-#define STRANGER_LOOKS	10	/* and one without a token */
+#define IDLE_US		(30 * US_PER_S)	/* a connection that is silent for so long is closed */
+#define SILENT_US	(3 * US_PER_S)	/* how soon the headers of a first request must be there */
+/*
+ * Every SILENT_US the server looks at each connection. If a client has read nothing at so many
+ * looks in a row, its connection is closed. STRANGER_LOOKS is for a client without a token.
+ */
+#define UNREAD_LOOKS	20
+#define STRANGER_LOOKS	10
 #define CONNECTIONS	1000U
 #define APART_US	(20 * US_PER_MS)	/* between requests that look again */
-#define TURN_US		(5 * US_PER_MS)	/* of a turn of the loop, for requests that may only read */
+#define TURN_US		(5 * US_PER_MS)	/* for requests that may only read, in a turn of the loop */
 #define UNREAD_MAX	(64 << 20)	/* bytes of answers that clients have not read yet */
-#define UNREAD_SMALL	65536		/* but this much each may be */
-#define PART_SIZE	32768		/* of an answer: how much of it is sent at once */
+#define UNREAD_SMALL	65536		/* an answer of so many bytes is sent in any case */
+#define PART_SIZE	32768		/* how much of an answer is sent at once */
 #define ADDRESS_MAX	8192
-#define WORDS_MAX	32	/* of a query: more than any route has */
+#define WORDS_MAX	32	/* how many words a query may have: no route has as many */
 #define TOKENS		16
 #define TOKEN_MIN	16
 #define TOKEN_MAX	256
@@ -53,14 +57,14 @@
  * struct client - what is kept for a connection
  * @all:	link in the list of all, by @look
  * @conn:	the connection
- * @look:	when it is looked at next
- * @active:	when the headers of a request have come, or something of its body, or an answer was
- *		sent. Both are times of CLOCK_BOOTTIME in us
- * @known:	the headers of a first request were there
+ * @look:	when to look at it next
+ * @active:	when headers or a part of a body came last, or an answer was sent. Both are times of
+ *		CLOCK_BOOTTIME in us
+ * @known:	the headers of its first request have come
  * @answered:	a request has come completely, and its answer is not sent completely
  * @friend:	the last request had a token, or came by the socket
- * @queued:	how many bytes it had not taken at the last look, of those that were sent to it
- * @stalled:	at how many looks in a row this was the same number, and it has sent nothing
+ * @queued:	how many of the bytes that were sent to the client it had not taken at the last look
+ * @stalled:	at how many looks in a row @queued was the same, and the client had sent nothing
  */
 struct client {
 	TAILQ_ENTRY(client)	all;
@@ -78,11 +82,11 @@ TAILQ_HEAD(clients, client);
 
 /**
  * struct server - a socket at which requests come in
- * @httpd:	its libmicrohttpd; NULL if it is not used
- * @source:	readable if there is something to do
- * @timer:	the scheduler's task for when there is, or 0
- * @clients:	all connections; first those that are looked at first
- * @remote:	a token is needed
+ * @httpd:	its libmicrohttpd; NULL if the socket is not used
+ * @source:	readable if libmicrohttpd has something to do
+ * @timer:	the scheduler's task that calls serve() next, or 0
+ * @clients:	all connections, in the order in which to look at them
+ * @remote:	each request needs a token
  */
 struct server {
 	struct MHD_Daemon	*httpd;
@@ -103,7 +107,7 @@ struct token {
 };
 
 /**
- * struct tokens - those of a file
+ * struct tokens - the tokens of a file
  * @token:	the tokens
  * @nr:		how many
  */
@@ -118,7 +122,7 @@ static struct tokens tokens;
 static TAILQ_HEAD(, request) waiting = TAILQ_HEAD_INITIALIZER(waiting);
 /* Readable if requests that have waited are to be answered. */
 static struct source woken = { .fd = -1 };
-static size_t answers_unread;	/* bytes */
+static size_t answers_unread;	/* how many bytes of answers clients have not read yet */
 
 /* ---- tokens ------------------------------------------------------------------------- */
 
@@ -186,7 +190,7 @@ const char *token_to_run(void)
 	return NULL;
 }
 
-/* Are they equal? How long this takes depends on the length of @given alone. */
+/* Is @given the token? How long this takes depends on the length of @given alone. */
 static bool token_is(const struct token *token, const char *given)
 {
 	size_t have = strlen(token->text), len = strlen(given);
@@ -244,7 +248,7 @@ size_t text_length(const char *text)
 	return size;
 }
 
-/* MHD_KeyValueIterator: is an argument of the address text? */
+/* MHD_KeyValueIterator: is an argument of the address UTF-8? */
 static enum MHD_Result is_text(void *arg, enum MHD_ValueKind kind, const char *key,
 			       const char *value)
 {
@@ -267,7 +271,7 @@ static bool address_is_text(struct request *r, const char *path)
 	return good;
 }
 
-/* The last segment is all of the rest: only the key of a shot is there, which may be any text. */
+/* Cut the path at each slash. The last segment is all of the rest: a shot's key may be any text. */
 static void split_path(struct request *r, const char *path)
 {
 	char *rest;
@@ -296,7 +300,7 @@ static bool is_from_elsewhere(const struct request *r)
 	       !(mode && !strcmp(mode, "navigate") && !strcmp(r->method, "GET"));
 }
 
-/* Is it what a header may be called? */
+/* May a header have this name? */
 static bool is_header_name(const char *name)
 {
 	static const char others[] = "!#$%&'*+-.^_`|~";
@@ -308,8 +312,8 @@ static bool is_header_name(const char *name)
 }
 
 /*
- * Is it a header that must not be overlooked, with more behind its name? What continues a value on
- * the next line, libmicrohttpd 0.9.75 appends to the name instead.
+ * Does @name begin with the name of a header that must not be overlooked, and go on? If the value
+ * of a header continues on the next line, libmicrohttpd 0.9.75 appends that line to the name.
  */
 static bool is_continued(const char *name)
 {
@@ -326,7 +330,7 @@ static bool is_continued(const char *name)
 	return false;
 }
 
-/* Must no two headers have this name? Of two, another reader might take the other one. */
+/* May only one header have this name? Of two headers, another reader might take the other one. */
 static bool is_single(const char *name)
 {
 	static const char *const single[] = {
@@ -353,9 +357,9 @@ static enum MHD_Result check_header(void *arg, enum MHD_ValueKind kind, const ch
 }
 
 /*
- * A proxy that has passed the request on may have seen another end of it than libmicrohttpd does:
- * what it took for a body would be the next request here, and nobody has looked at that. So where
- * two readers could differ, the request is refused. libmicrohttpd itself has refused a
+ * A proxy that has passed the request on may see its end at another place than libmicrohttpd does:
+ * what the proxy took for the body would be the next request here, which the proxy has not checked.
+ * So if two readers could differ, refuse the request. libmicrohttpd itself has refused a
  * Content-Length that is not a number.
  */
 static void check_headers(struct request *r, const char *version)
@@ -445,9 +449,9 @@ static void take_body(struct request *r, const char *data, size_t size)
 
 /**
  * struct copy - the text of a long answer
- * @client:	whose it is, or NULL
- * @size:	how many bytes
- * @text:	these
+ * @client:	the client that it is for, or NULL
+ * @size:	how many bytes @text has
+ * @text:	the text
  */
 struct copy {
 	struct client	*client;
@@ -455,7 +459,7 @@ struct copy {
 	char		text[];
 };
 
-/* What is kept for the connection. NULL: there was no memory. */
+/* The struct client of the connection. NULL if there was no memory for it. */
 static struct client *client_of(struct MHD_Connection *conn)
 {
 	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
@@ -527,7 +531,7 @@ static struct MHD_Response *text_response(struct request *r)
 	return response;
 }
 
-/* An error may quote what the client has sent, or the first half of a character of it. */
+/* Make the text of an error UTF-8: it may quote a part of a character that the client has sent. */
 static void make_text(char *text)
 {
 	while (*text) {
@@ -539,7 +543,7 @@ static void make_text(char *text)
 	}
 }
 
-/* The answer is an error. */
+/* Make the answer from the error. */
 static void set_error(struct request *r)
 {
 	make_text(r->error);
@@ -559,7 +563,7 @@ static bool has_room(const struct request *r, size_t size)
 	return r->role != ROLE_READ || size <= UNREAD_SMALL || answers_unread + size <= UNREAD_MAX;
 }
 
-/* A response of JSON that may have bytes that are not text: from a damaged store. */
+/* A response of JSON. If it has bytes that are not UTF-8, from a damaged store, replace them. */
 static struct MHD_Response *response_of_json(const struct request *r, const char *json, size_t size)
 {
 	char *text = size > text_length(json) ? format("%s", json) : NULL;
@@ -572,7 +576,7 @@ static struct MHD_Response *response_of_json(const struct request *r, const char
 	return response;
 }
 
-/* The answer, as JSON. To make a text of a long answer takes long, so this is done once. */
+/* The answer as JSON. Making the text of a long answer takes long, so call this once. */
 static struct MHD_Response *json_response(struct request *r)
 {
 	const char *text = json_text(r->json);
@@ -586,7 +590,7 @@ static struct MHD_Response *json_response(struct request *r)
 	return response_of_json(r, text, r->unread);
 }
 
-/* What the answer was made of is not needed any more. */
+/* The response has a copy of the answer: free the answer itself. */
 static void forget_answer(struct request *r)
 {
 	json_object_put(r->json);
@@ -617,7 +621,10 @@ static enum MHD_Result answer(struct request *r)
 
 /* ---- waiting ------------------------------------------------------------------------ */
 
-/* Let libmicrohttpd ask for the answer again: from the loop, since it may be at work now. */
+/*
+ * Let libmicrohttpd ask for the answer again. It may be running now, so let the loop call it: see
+ * woken_ready().
+ */
 static void resume(struct request *r)
 {
 	uint64_t one = 1;
@@ -645,7 +652,7 @@ static void waited(void *arg, const struct twheel_task_info *task)
 	resume(r);
 }
 
-/* The client has closed its connection, or its half of it: it is answered at once. */
+/* The client has closed its connection, or its half of it: answer at once. */
 static void client_left(struct source *source)
 {
 	struct request *r = container_of(source, struct request, left);
@@ -670,8 +677,8 @@ enum peek peek(struct MHD_Connection *conn)
 }
 
 /*
- * libmicrohttpd does not look at a connection that it has suspended. So if a client goes away, it
- * is us who notice: else it would keep its connection from others until @r->deadline.
+ * libmicrohttpd does not look at a connection that it has suspended. So watch whether the client
+ * goes away: otherwise its connection would be kept from others until @r->deadline.
  */
 static void watch_client(struct request *r)
 {
@@ -739,14 +746,14 @@ void api_wake(const void *what)
 /* ---- turns -------------------------------------------------------------------------- */
 
 /*
- * libmicrohttpd handles all requests that have come in before the loop goes on, and there may be as
- * many as there are connections. So requests of clients that may only read have TURN_US of a turn
- * of the loop. The others wait for a further turn, in the order in which they came. Runners, and
- * whoever may do everything, do not wait behind them.
+ * libmicrohttpd handles all requests that have come in before the loop continues, and there may be
+ * as many as there are connections. So in a turn of the loop, requests of clients that may only
+ * read get TURN_US. The rest of these requests wait for a later turn, in the order in which they
+ * came. Runners, and clients that may do everything, do not wait behind them.
  */
-static const char crowd;	/* what they wait for */
-static size_t nr_crowd;
-static int64_t spent;		/* us of this turn */
+static const char crowd;	/* what such requests wait for: see struct request, @what */
+static size_t nr_crowd;		/* how many wait */
+static int64_t spent;		/* how long such requests have taken in this turn, in us */
 
 static bool must_queue(const struct request *r)
 {
@@ -761,7 +768,7 @@ static void join_crowd(struct request *r)
 	TAILQ_INSERT_TAIL(&waiting, r, waiting);
 }
 
-/* It is the turn of the request that has waited the longest. */
+/* Let the request of the crowd continue that has waited the longest. */
 static void admit(void)
 {
 	struct request *r = TAILQ_FIRST(&waiting);
@@ -805,7 +812,10 @@ static void look_later(struct server *server, struct client *c)
 	TAILQ_INSERT_TAIL(&server->clients, c, all);
 }
 
-/* If there is no memory, the connection has no limit. */
+/*
+ * A connection has begun or ended. If there is no memory for its struct client, the connection has
+ * no time limit.
+ */
 static void connection_changed(void *arg, struct MHD_Connection *conn, void **context,
 			       enum MHD_ConnectionNotificationCode what)
 {
@@ -825,7 +835,7 @@ static void connection_changed(void *arg, struct MHD_Connection *conn, void **co
 	}
 }
 
-/* The client has sent something: with @answered, all of a request. Or an answer was sent to it. */
+/* The client has sent something, a whole request if @answered; or an answer was sent to it. */
 static void client_speaks(struct MHD_Connection *conn, bool answered)
 {
 	struct client *c = client_of(conn);
@@ -839,8 +849,8 @@ static void client_speaks(struct MHD_Connection *conn, bool answered)
 }
 
 /*
- * For how long nothing has come from a client, in us. The kernel knows it also of the first half of
- * some headers, which libmicrohttpd keeps to itself; but only for TCP.
+ * How long nothing has come from a client, in us. If the client has sent a part of the headers,
+ * libmicrohttpd does not tell, but the kernel does; for TCP only.
  */
 static int64_t silent_for(const struct client *c, int64_t now)
 {
@@ -855,11 +865,11 @@ static int64_t silent_for(const struct client *c, int64_t now)
 }
 
 /*
- * Has the client taken nothing of what is sent to it, for so long? It may be slow: the kernel says
- * that libmicrohttpd can send more only when much of its buffer is free, so the bytes that wait
- * there are looked at. Or it reads much at a time, so that these are as many as before when
- * libmicrohttpd has sent more: see next_part(). The looks are counted, and not the time, since this
- * process may have stood still.
+ * Has the client taken nothing of what was sent to it for too long? A slow client must not count:
+ * the kernel lets libmicrohttpd send more only when much of its buffer is free, so look at the
+ * bytes (@queued) that wait in that buffer. Nor must a client count that reads much at a time: when
+ * libmicrohttpd has sent more, as many bytes may wait as before, so next_part() resets c->stalled.
+ * Count looks, and not time, because this process may have stood still.
  */
 static bool has_stalled(struct client *c, int queued)
 {
@@ -869,8 +879,8 @@ static bool has_stalled(struct client *c, int queued)
 }
 
 /*
- * Is the connection to be closed? What has come and was not read yet is read soon, unless
- * libmicrohttpd itself has something to send: then it reads nothing.
+ * Is the connection to be closed? If bytes have come that were not read yet, libmicrohttpd reads
+ * them soon; unless it has something to send, for then it reads nothing.
  */
 static bool is_over(struct client *c, int64_t now)
 {
@@ -891,14 +901,14 @@ static bool is_over(struct client *c, int64_t now)
 
 /*
  * Look at the connections whose time has come, and close those whose clients have gone, or were
- * silent for too long. What a client has sent is read first, however long we did something else. A
- * limit of libmicrohttpd's own does not do that: it closes what has been silent, and reads then.
- * Nor does it see that a client reads slowly.
+ * silent for too long. If this process did something else for long, libmicrohttpd has read first
+ * what a client has sent meanwhile: serve() calls it before this. libmicrohttpd's own time limit
+ * would close such a connection before reading, and does not see that a client reads slowly.
  *
  * Nor does libmicrohttpd always notice that a client has gone. If a client sends a part of a
  * request and closes its connection before libmicrohttpd has read that part, libmicrohttpd reads
- * less than there is room for, and waits to be told of more; but it has been told already. Such
- * connections must not keep others out for long. Once one is shut down, it is told again.
+ * less than there is room for, and waits for an event that has come already. Such connections must
+ * not keep others out for long. When one is shut down, libmicrohttpd gets another event.
  */
 static void close_silent(struct server *server)
 {
@@ -916,8 +926,8 @@ static void close_silent(struct server *server)
 /* ---- libmicrohttpd ------------------------------------------------------------------ */
 
 /*
- * The headers of the request are there. If it is answered now, libmicrohttpd reads no more from the
- * connection, and closes it.
+ * The headers of the request are there. If the server answers now, libmicrohttpd reads no more from
+ * the connection, and closes it.
  */
 static enum MHD_Result begin(struct request *r, const char *url, const char *version)
 {
@@ -1017,9 +1027,10 @@ static unsigned int nr_connections(const struct server *server)
 }
 
 /*
- * If it has as many connections as it may have, libmicrohttpd stops listening. It looks whether it
- * may listen again when MHD_run() begins, and frees what has ended when it returns. So if
- * connections have ended, run it once more: perhaps nothing else will make us do that.
+ * If libmicrohttpd has as many connections as it may have, it stops listening. Only at the
+ * beginning of MHD_run() it looks whether it may listen again, and only at the end it frees
+ * connections that have ended. So if connections have ended, run it once more: perhaps no other
+ * event will come.
  */
 static void run_httpd(const struct server *server)
 {
@@ -1031,7 +1042,7 @@ static void run_httpd(const struct server *server)
 	} while (nr_connections(server) < before);
 }
 
-/* How long until connections are looked at, in us. INT64_MAX: there are none. */
+/* How long until serve() must be called, in us; INT64_MAX if there is nothing to wait for. */
 static int64_t looks_in(const struct server *server)
 {
 	const struct client *c = TAILQ_FIRST(&server->clients);
@@ -1043,7 +1054,7 @@ static int64_t looks_in(const struct server *server)
 	return us < 0 ? 0 : us;
 }
 
-/* Let libmicrohttpd do what it can, and set a timer for when connections are looked at. */
+/* Let libmicrohttpd do what it can, look at connections, and set a timer for the next call. */
 static void serve(struct server *server)
 {
 	struct twheel_task task = { .fn = time_to_serve, .arg = server };
@@ -1066,7 +1077,7 @@ static void http_ready(struct source *source)
 	serve(container_of(source, struct server, source));
 }
 
-/* Requests have waited long enough. */
+/* Requests are to be answered that have waited. */
 static void woken_ready(struct source *source)
 {
 	uint64_t n;
@@ -1080,7 +1091,7 @@ static void woken_ready(struct source *source)
 		admit();
 }
 
-/* Wait for what @source says. If that is not possible, the program ends. */
+/* Add @source to the loop. If that fails, the program ends. */
 static void watch(struct source *source)
 {
 	if (source->fd >= 0 && !source_add(source))
@@ -1092,7 +1103,10 @@ static void watch(struct source *source)
 void api_start(int listener, bool remote)
 {
 	struct server *server = &servers[remote];
-	/* Runs have three quarters of the descriptors. Strangers must not get those of others. */
+	/*
+	 * Runs have three quarters of the descriptors. The socket and TCP have separate limits, so
+	 * that strangers cannot take the connections of local users.
+	 */
 	int64_t most = files_max() / (remote ? 8 : 16) + 1;
 	unsigned int nr = most < CONNECTIONS ? (unsigned int)most : CONNECTIONS;
 	const union MHD_DaemonInfo *info;

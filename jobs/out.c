@@ -23,8 +23,8 @@
 #include "when.h"
 
 #define CONNECT_MS	30000L
-#define DROPPED_MAX	1048576		/* as much of an answer is read for nothing */
-#define READS_NS	(10 * NS_PER_S)	/* for so long a receiver that has answered may not read */
+#define DROPPED_MAX	1048576		/* how many bytes of an answer to read and throw away */
+#define READS_NS	(10 * NS_PER_S)	/* how long a receiver that has answered need not read */
 
 /**
  * struct call - a request that was sent, or is being sent
@@ -82,8 +82,8 @@ static curl_off_t missing(const struct call *call)
 }
 
 /*
- * Is there an answer? Also if the receiver has answered early, and then closed the connection while
- * the request was still being sent to it.
+ * Is there an answer? There is one, too, if the receiver has answered early, and then closed the
+ * connection while the request was still being sent.
  */
 static bool has_answer(const struct call *call, CURLcode result)
 {
@@ -127,7 +127,7 @@ static void read_results(void)
 			call_over(message->easy_handle, message->data.result);
 }
 
-/* A descriptor is ready: libcurl looks for itself for what. */
+/* A descriptor is ready. libcurl finds out by itself for what. */
 static void call_ready(struct source *source)
 {
 	int running;
@@ -147,7 +147,7 @@ static void timed_out(void *arg, const struct twheel_task_info *task)
 	read_results();
 }
 
-/* libcurl wants to be called in @ms; with -1, not by time. */
+/* libcurl wants to be called in @ms; or, if that is -1, only when a descriptor is ready. */
 static int set_timer(CURLM *curl, long ms, void *arg)
 {
 	struct twheel_task task = { .fn = timed_out, .when_ns = ms * NS_PER_MS };
@@ -272,7 +272,7 @@ static bool add_header(struct call *call, const char *text)
 	return good;
 }
 
-/* The runs that are begun meanwhile do not get the connection. */
+/* Open the socket of a connection, so that no process of a run inherits it. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
 	struct call *call = arg;
@@ -283,8 +283,8 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 }
 
 /*
- * Is the descriptor that was opened last the connection of @call? If a host has two addresses,
- * libcurl may have closed it again, and it may be anything else now.
+ * Is call->fd, which open_socket() has opened last, the connection of @call? If a host has two
+ * addresses, libcurl may have closed the descriptor again, and it may be anything else now.
  */
 static bool is_connection(const struct call *call)
 {
@@ -325,7 +325,7 @@ static void look_again(struct call *call)
 }
 
 /*
- * The answer was there early. The request is sent to its end all the same, but only while the
+ * The answer came early. libcurl still sends the rest of the request, but only as long as the
  * receiver reads it. Otherwise a run might never be over though all of its answer is there.
  */
 static void look_at_early(void *arg, const struct twheel_task_info *task)
@@ -359,10 +359,10 @@ static void answer_begins(struct call *call)
 }
 
 /*
- * A connection for one request only is reset when it is closed: otherwise the kernel would keep its
- * port for a minute, and 28 000 ports would be all that there is for an address. But a reset throws
- * away what is still to be sent, and a receiver may answer before it has read the request. The last
- * line of the headers is empty; it is enough to look once.
+ * Reset the connection of a single request when it is closed: otherwise the kernel would keep its
+ * port for a minute, and an address has only 28 000 of them. But a reset throws away what is still
+ * to be sent, and a receiver may answer before it has read the request. This looks once, at the
+ * empty line that ends the headers.
  */
 static size_t take_header(char *data, size_t one, size_t size, void *closure)
 {
@@ -396,12 +396,12 @@ static bool set_options(struct call *call, const struct post *what)
 		set(call, &bad, CURLOPT_HEADERDATA, call);
 		set(call, &bad, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	}
-	/* A connection for one request has no use for more. */
+	/* A connection for one request needs no larger buffer. */
 	set(call, &bad, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	set(call, &bad, CURLOPT_FRESH_CONNECT, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_FORBID_REUSE, what->keep ? 0L : 1L);
 	set(call, &bad, CURLOPT_NOSIGNAL, 1L);
-	/* Do not wait for a thread that still looks up the name, when the call is given up. */
+	/* When the call is given up, do not wait for a thread that still looks up the name. */
 	set(call, &bad, CURLOPT_QUICK_EXIT, 1L);
 	set(call, &bad, CURLOPT_TCP_KEEPALIVE, 1L);
 	set(call, &bad, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);

@@ -34,12 +34,12 @@
 #define HOME_MS		1000
 #define PROGRAMS_MAX	1000
 #define NR_ANSWERS	1024
-#define LINKS_MAX	10	/* that are followed */
+#define LINKS_MAX	10	/* how many symbolic links in a path are followed */
 
 /**
  * struct program - a program that is known
- * @in_all:	its place among all
- * @name:	as a job has it
+ * @in_all:	its place among all such programs
+ * @name:	its name, as the definition of a job has it
  */
 struct program {
 	UT_hash_handle	in_all;
@@ -50,14 +50,15 @@ static dev_t needed[3];		/* the file systems without which nothing works */
 static bool home_is_needed;
 static struct program *programs;
 /*
- * Shared with the children. A child that may say yes writes its number to the place that the number
- * has. If another child has the same place, the first answer is lost, and the question comes again.
+ * Shared with the children. If the answer to a question is yes, the child writes the number of the
+ * question to place number % NR_ANSWERS. If another child has the same place, the first answer is
+ * lost, and the question comes again.
  */
 static uint64_t *answers;
 static char *asked[NR_ANSWERS];	/* what the newest question of each place is about */
 static uint64_t nr_asked;
 
-/* Is it on one of the needed file systems? With @roots, can also only root change it? */
+/* Is the file on one of the needed file systems? And, if @roots, can only root change it? */
 static bool is_good(const struct stat *it, bool roots)
 {
 	if (roots && (it->st_uid || (!S_ISLNK(it->st_mode) && it->st_mode & 0022)))
@@ -66,8 +67,8 @@ static bool is_good(const struct stat *it, bool roots)
 }
 
 /*
- * @path is a link, and @rest is what follows it in the path of a program. The path without the link
- * is allocated; NULL if there is none.
+ * @path is a symbolic link, and @rest is what follows it in the path of a program. Returns the path
+ * with the link replaced by its target, which the caller frees; NULL if the link cannot be read.
  */
 static char *without_link(const char *path, const char *rest)
 {
@@ -82,8 +83,9 @@ static char *without_link(const char *path, const char *rest)
 }
 
 /*
- * Is that so for the file @path, and for each directory and link on the way to it? If there is no
- * such file, for the way as far as there is one: with @roots, only root can make it then.
+ * Does is_good() hold for the file @path, and for each directory and link on the way to it? If the
+ * way ends before the file, it must hold as far as the way goes: then, with @roots, only root can
+ * make the rest.
  */
 static bool way_is_good(const char *path, bool roots, int links)
 {
@@ -116,8 +118,9 @@ static bool is_roots(const char *path)
 }
 
 /*
- * Ask whether the home directory is on a needed file system. If it does not answer, this process
- * must not wait for it, nor for a child that does. So an orphan asks, and has a second.
+ * Find out whether the home directory is on a needed file system. If its file system does not
+ * answer, this process must not wait for it, nor for a child that waits. So a process asks whose
+ * parent has ended, and it has a second.
  */
 static bool ask_home(void)
 {
@@ -188,9 +191,8 @@ uint64_t quick_ask(const char *name)
 /* ---- in the child ------------------------------------------------------------------- */
 
 /*
- * Is the file a program by itself, and no script? A script needs its interpreter, and that may be a
- * script again. To open a FIFO must not wait for its writer, nor to open a file for the task that
- * has a lease of it.
+ * Is the file no script? A script needs its interpreter, which may be a script again. O_NONBLOCK
+ * keeps open() from waiting for the writer of a FIFO, or for the task that has a lease of the file.
  */
 static bool is_program(const char *path)
 {
@@ -202,14 +204,14 @@ static bool is_program(const char *path)
 	return n == sizeof(first) && memcmp(first, "#!", sizeof(first));
 }
 
-/* exec looks for the program in one directory after the other: all these must be root's. */
+/* exec looks for the program in one directory after the other: only root may change any of them. */
 static bool found_at_roots(const char *name)
 {
 	const char *dirs = getenv("PATH");
 	char path[PATH_MAX];
 
 	if (!dirs)
-		dirs = "/bin:/usr/bin";		/* as exec does */
+		dirs = "/bin:/usr/bin";		/* the default of execvp() */
 	for (size_t n; *dirs; dirs += n + (dirs[n] == ':')) {
 		n = strcspn(dirs, ":");
 		if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, dirs, name) >=
@@ -231,9 +233,9 @@ void quick_answer(uint64_t nr)
 		__atomic_store_n(&answers[nr % NR_ANSWERS], nr, __ATOMIC_RELAXED);
 }
 
-/* ---- and what it has answered ------------------------------------------------------- */
+/* ---- its answer --------------------------------------------------------------------- */
 
-/* Is the newest question of the place of @nr this one, and is the answer yes? */
+/* Is question @nr still the newest of its place, and is its answer yes? */
 static bool is_answered(uint64_t nr)
 {
 	return nr_asked - nr < NR_ANSWERS &&

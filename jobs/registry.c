@@ -19,10 +19,10 @@
 
 /* All jobs that are in memory. */
 static struct job *by_id;
-/* Those of them that have a name: a tree of tsearch(3). */
+/* The jobs that have a name: a tree of tsearch(3). */
 static void *by_name;
 
-/* For tsearch(). Both have a name. */
+/* For tsearch(): order jobs by their names. */
 static int compare_name(const void *a, const void *b)
 {
 	const struct job *x = a, *y = b;
@@ -76,7 +76,7 @@ struct json_object *job_definition(const struct job *job)
 	return job->broken ? job->unread : job->def.json;
 }
 
-/* The name of a job; of a job that was removed, the name that it had. */
+/* The name of a job; if the job was removed, the name that it had. */
 const char *job_name(const struct job *job)
 {
 	struct json_object *name;
@@ -91,7 +91,7 @@ const char *job_name(const struct job *job)
 /**
  * struct followed - a name that jobs have in "then"
  * @in_all:	its place among all such names
- * @nr:		how often
+ * @nr:		in how many places
  * @name:	the name
  */
 struct followed {
@@ -163,7 +163,7 @@ static void each_text(struct json_object *json, each_fn *fn, void *arg)
 	}
 }
 
-/* The same for what is at @key of @json, a definition that is not understood. */
+/* Call @fn for each text at @key of @json, a definition that is not understood. */
 static void each_unread(struct json_object *json, const char *key, each_fn *fn, void *arg)
 {
 	struct json_object *value;
@@ -186,7 +186,7 @@ static void forget_def(struct job *job)
 	def_free(&job->def);
 }
 
-/* The job takes over @def, for the definition that it has. */
+/* Replace the definition of the job by @def, which belongs to the job from now on. */
 static void set_def(struct job *job, struct def *def)
 {
 	forget_def(job);
@@ -213,7 +213,7 @@ static int refuse(char error[ERROR_MAX], int err, const char *fmt, ...)
 	return err;
 }
 
-/* Turn an error of the store into one of a request. */
+/* Say in @error why the store has refused a request. Returns the error for the request. */
 static int not_written(int err, char error[ERROR_MAX])
 {
 	if (store->many && (err == -ESTALE || err == -EEXIST))
@@ -236,7 +236,7 @@ static void job_unname(struct job *job)
 	job->due_id = 0;
 }
 
-/* It was removed from the store. If it was not understood, firings of it wait to be ended. */
+/* The job was removed from the store. If it was not understood, its firings wait: end them. */
 static void job_removed(struct job *job)
 {
 	job_unname(job);
@@ -297,7 +297,7 @@ static void forget_broken(struct job *job)
 	job->unread = NULL;
 }
 
-/* The job gets another definition. If the old one was not understood, its firings have waited. */
+/* Replace the job's definition. If the old one was not understood, its firings have waited. */
 static void unbreak(struct job *job)
 {
 	if (job->broken)
@@ -318,7 +318,10 @@ static void set_due(struct job *job, int64_t id, int64_t at)
 		core_arm(id, job->id, at);
 }
 
-/* The job was put. If its row of due has stayed, that is being fired, or will be: as it is here. */
+/*
+ * The job was put. If its row of due has stayed, the row is being fired or has a timer, and neither
+ * changes.
+ */
 static void row_written(struct job *job, const struct job_row *row)
 {
 	if (row->due_id != job->due_id)
@@ -326,8 +329,8 @@ static void row_written(struct job *job, const struct job_row *row)
 }
 
 /*
- * Take over a job as it is in the store, whether it is known here or not. If @arg is not NULL, it
- * is set to true: there is such a job.
+ * A row of store_jobs() or store_job(): take the job over into memory, whether it is known here or
+ * not. If @arg is not NULL, it points to a bool, which becomes true: there is such a job.
  */
 static void load_job(void *arg, const struct job_row *row)
 {
@@ -382,7 +385,7 @@ static int compare_days(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Each of the sorted days once. Returns how many that are. */
+/* Remove duplicates from the sorted days. Returns how many are left. */
 static size_t each_once(int64_t *days, size_t nr)
 {
 	size_t n = 0;
@@ -399,7 +402,7 @@ static size_t each_once(int64_t *days, size_t nr)
  */
 static void load_day(void *arg, const char *name, int64_t day)
 {
-	struct days *days = name ? days_find(name, true) : NULL;	/* none: it is damaged */
+	struct days *days = name ? days_find(name, true) : NULL;	/* NULL: a damaged row */
 	bool *first = arg;
 
 	if (*first)
@@ -430,7 +433,7 @@ int registry_load(uint64_t parts)
 	return err ? err : store_jobs(store, parts, load_job, NULL);
 }
 
-/* Free a job that is in no table of the store any more. If runs of it are left, it stays. */
+/* Free a job that is in no table of the store any more; but if it has runs, keep it. */
 void job_forget(int64_t id)
 {
 	struct job *job = job_by_id(id);
@@ -449,7 +452,7 @@ void job_forget(int64_t id)
 /**
  * struct sought - is a name among texts?
  * @name:	the name
- * @found:	it is
+ * @found:	whether it is
  */
 struct sought {
 	const char	*name;
@@ -476,9 +479,9 @@ static bool unread_names(const struct job *job, const char *key, const char *nam
 /* ---- jobs that follow others -------------------------------------------------------- */
 
 /**
- * struct planned_name - the name of one of those
- * @in_all:	its place among all of them
- * @i:		the number of its request
+ * struct planned_name - the name of a job that is to be put
+ * @in_all:	its place among all such names
+ * @i:		the index of its request in struct planned
  */
 struct planned_name {
 	UT_hash_handle	in_all;
@@ -487,10 +490,10 @@ struct planned_name {
 
 /**
  * struct visit - a job that check_chain() visits
- * @in_all:	its place among all of them
+ * @in_all:	its place among all visited jobs
  * @def:	its definition
- * @parent:	the job that it follows, on the way here; NULL for the first one
- * @list:	what comes next: 0 for then_ok, 1 for then_fail; 2 if all that follow are visited
+ * @parent:	the job from which check_chain() came to it; NULL for the first one
+ * @list:	the list to go on with: 0 for then_ok, 1 for then_fail; 2 if both are visited
  * @i:		the index in that list
  */
 struct visit {
@@ -506,7 +509,7 @@ struct visit {
  * @puts:	the requests
  * @defs:	their definitions, parsed
  * @names:	their names
- * @by_name:	the first of those
+ * @by_name:	the head of the hash of @names
  * @nr:		how many
  * @visits:	the jobs that check_chain() has visited
  */
@@ -528,7 +531,7 @@ static const struct planned_name *find_planned(const struct planned *planned, co
 }
 
 /*
- * The definition that job @name will have after this request, or NULL if there will be no such job.
+ * The definition that job @name will have after the request, or NULL if there will be no such job.
  */
 static const struct def *def_planned(const struct planned *planned, const char *name)
 {
@@ -586,7 +589,7 @@ static void forget_visits(struct planned *planned)
 	}
 }
 
-/* The next name of a job that follows this one, or NULL after the last. */
+/* The name of the next job that follows the one that is visited, or NULL after the last. */
 static const char *next_follower(struct visit *visit)
 {
 	const char **lists[] = { visit->def->then_ok, visit->def->then_fail };
@@ -628,16 +631,16 @@ static int check_chain(struct planned *planned, const struct def *def, char erro
 }
 
 /**
- * struct needed - is a job needed by another one?
+ * struct needed - which job does the job follow?
  * @name:	the name of the job
- * @by:		filled in with the name of a job that it follows
+ * @by:		filled in with the name of a job that it follows, if there is one
  */
 struct needed {
 	const char	*name;
 	const char	*by;
 };
 
-/* Does @job follow the job that a struct needed is about? */
+/* Does the job of a struct needed follow @job? Then note that. */
 static void find_needed(void *arg, struct job *job)
 {
 	struct needed *needed = arg;
@@ -651,7 +654,7 @@ static void find_needed(void *arg, struct job *job)
 
 /* ---- putting ------------------------------------------------------------------------ */
 
-/* Is the job that @put is about at the revision that it requires? */
+/* Does the job have the revision that @put requires? */
 static int check_rev(struct put *put, char error[ERROR_MAX])
 {
 	struct job *job = job_by_name(put->name);
@@ -668,7 +671,8 @@ static int check_rev(struct put *put, char error[ERROR_MAX])
 }
 
 /*
- * The name must be valid, the definition must not contradict it, and no other request may have it.
+ * Check the name of a request: it must be valid, a name in the definition must be the same, and no
+ * other request may have it.
  */
 static int check_name(struct planned *planned, size_t i, char error[ERROR_MAX])
 {
@@ -753,7 +757,7 @@ static int check_all(struct planned *planned, int64_t now, struct job_row *rows,
 	return err ? refuse(error, err, "%s", why) : 0;
 }
 
-/* The row was written: update the job in memory. It takes over the definition. */
+/* The row was written: update the job in memory, which takes over the definition. */
 static void put_done(struct put *put, struct def *def, const struct job_row *row)
 {
 	struct job *job = put->job ? put->job : job_new(row->id, put->name);
@@ -770,12 +774,13 @@ static void put_done(struct put *put, struct def *def, const struct job_row *row
 }
 
 /*
- * What a request was checked against may change until it is written: two lives could let two jobs
- * follow each other. So it is checked again if another life has changed any job meanwhile.
+ * Other lives may change jobs after a request was checked and before it is written: two lives could
+ * make two jobs follow each other. So if another life has changed any job meanwhile, the request is
+ * checked again.
  */
 #define CHANGES_MAX	10
 
-/* See what other lives have changed. Jobs may be freed by that. Returns 0 or an error. */
+/* Read what other lives have changed, which may free jobs. Returns 0 or an error. */
 static int see_changes(void)
 {
 	int err = store_mark(store);
@@ -792,7 +797,7 @@ static void forget_planned(struct planned *planned)
 		def_free(&planned->defs[i]);
 }
 
-/* Check, write and take over the jobs that were planned, all or none. */
+/* Check all requests and write their jobs, all or none; then take them over. */
 static int put_planned(struct planned *planned, struct job_row *rows, char error[ERROR_MAX])
 {
 	int err = -EAGAIN;
@@ -933,7 +938,7 @@ struct affected {
 	size_t			nr_unread;
 };
 
-/* The next time of @job is to be planned anew. */
+/* Add @job, whose next time is to be planned anew. */
 static void add_affected(struct affected *a, struct job *job)
 {
 	a->jobs = reallocarray(a->jobs, a->nr + 1, sizeof(struct job *));
@@ -963,10 +968,11 @@ static void find_affected(void *arg, struct job *job)
 }
 
 /*
- * When is @job due, by the days and the rules that its calendar and its zone have now, if it was
- * due at @due? A time that has passed stays as it was planned. If the clock was set back, or is
- * behind like that of a machine that has just been switched on, times that it has shown before, or
- * that were fired, are not due once more: so no time before @due is, but one after it may be.
+ * @job was planned for @due. When is it due by the days and the rules that its calendar and its
+ * zone have now? A time that has passed stays as it was planned. The clock may have been set back,
+ * or be behind, as that of a machine that has just been switched on. Then times before @due that
+ * the clock has shown before, or that were fired, are not due once more. Times from @due on were
+ * not fired, so they may be due.
  */
 static int64_t due_now(const struct job *job, int64_t due)
 {
@@ -983,7 +989,7 @@ static int64_t due_now(const struct job *job, int64_t due)
 	return due_again(&job->def, job->name, due, due && due <= past ? due - 1 : past);
 }
 
-/* When a job of a calendar is due now. */
+/* For store_set_days(): when the job of row @i is due by the new days. */
 static int64_t plan_again(void *arg, size_t i, int64_t due)
 {
 	const struct affected *a = arg;
@@ -991,7 +997,7 @@ static int64_t plan_again(void *arg, size_t i, int64_t due)
 	return due_now(a->jobs[i], due);
 }
 
-/* The new times were written: take them over. */
+/* The new times were written: take them over into memory. */
 static void affected_done(struct affected *a)
 {
 	for (size_t i = 0; i < a->nr; i++) {
@@ -1010,8 +1016,8 @@ static void affected_free(struct affected *a)
 }
 
 /*
- * The calendar gets its new days before they are written, because the new times of its jobs depend
- * on them. If writing fails, it gets the old ones back; if @is_new, it had none.
+ * Give the calendar its new days before they are written, because the new times of its jobs depend
+ * on them. If writing fails, the calendar gets its old days back; if @is_new, it had none.
  */
 static int write_days(struct affected *a, const int64_t *days, size_t nr, bool is_new,
 		      char error[ERROR_MAX])
@@ -1040,8 +1046,8 @@ static int write_days(struct affected *a, const int64_t *days, size_t nr, bool i
 }
 
 /*
- * A calendar that was lost is there again: read the jobs that were not understood without it, and
- * write their new times.
+ * A calendar that was missing is there again: read the jobs that were not understood without it,
+ * and write their new times.
  */
 static int read_again(struct affected *a, const int64_t *days, size_t nr, char error[ERROR_MAX])
 {
@@ -1087,11 +1093,12 @@ int days_put(const char *name, const int64_t *days, size_t nr, char error[ERROR_
 /* ---- zones -------------------------------------------------------------------------- */
 
 /*
- * When is @job due, if the rules of its zone are not those by which it was planned? By the new ones
- * a time may have passed that was still to come by the old ones: it is as near to the planned time
- * as the next one is, or nearer, and nothing was fired since. The job is due at that, so it is run
- * or counted as missed. If the planned time is one by the new rules, too, it stays: whether the
- * rules have changed at all is not known then, and a time before it is left out.
+ * When is @job due, if the rules of its zone may have changed since it was planned? If the planned
+ * time is a time by the new rules, too, it stays: then it is not known whether the rules have
+ * changed, and earlier times by the new rules are left out. Otherwise a time may have passed by the
+ * new rules that was still to come by the old ones. If that time is as near to the planned time as
+ * the next one is, or nearer, and nothing was fired since, the job is due at that time: so it is
+ * run, or counted as missed.
  */
 static int64_t due_by_new_rules(const struct job *job)
 {
@@ -1134,6 +1141,6 @@ int jobs_plan_again(void)
 	if (!err)
 		affected_done(&affected);
 	affected_free(&affected);
-	/* Another life has just changed one: then the next life looks again. */
+	/* Another life has just changed a job: then leave this to the next life. */
 	return err == -EAGAIN || err == -ESTALE ? 0 : err;
 }

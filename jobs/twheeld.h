@@ -66,7 +66,7 @@ void say_setup(void);
 __attribute__((format(printf, 2, 3)))
 void say(int level, const char *fmt, ...);
 
-/* As asprintf(). The caller frees the result; the program ends if there is no memory. */
+/* asprintf(). The caller frees the result. If there is no memory, the program ends. */
 __attribute__((format(printf, 1, 2)))
 char *format(const char *fmt, ...);
 
@@ -91,7 +91,7 @@ struct source {
 /**
  * struct child - a process whose end the loop waits for
  * @pid:	its id
- * @end:	readable when it has ended; without a descriptor if none was made yet
+ * @end:	readable when the process has ended; its descriptor is -1 if none was made yet
  * @look:	the scheduler's task that looks whether it has ended, if @end cannot be watched
  * @ready:	called when the process may have ended; its status is not collected yet
  */
@@ -105,25 +105,25 @@ struct child {
 extern struct store *store;
 extern struct twheel_sched *sched;
 
-/* The time of the store's clock. */
+/* The time of the store's clock, in us since 1970. */
 int64_t now_us(void);
 /* CLOCK_BOOTTIME in us, which nobody can set. */
 int64_t boot_us(void);
-/* Set the time of a task that is to run at @at, by the store's clock. */
+/* Set the time of @task, so that it runs at @at, by the store's clock. */
 void when_due(struct twheel_task *task, int64_t at);
 
 int source_add(struct source *source);
 /*
- * Call @source->ready for these events of epoll(7), whether or not the source was added before.
- * With 0, stop waiting for the source, but do not close it.
+ * From now on call source->ready for these events of epoll(7), whether or not the source was added
+ * before. If @events is 0, stop waiting for the source, but do not close it.
  */
 void source_want(struct source *source, uint32_t events);
 /* Stop waiting for the source, and close its descriptor. */
 void source_remove(struct source *source);
 /*
- * Watch for the end of a child whose @pid, @ready and descriptor are set. If the kernel has no
- * descriptor or no memory for that, look each second, and try again: the process has begun, and
- * nothing may run twice.
+ * Watch for the end of a child whose @pid, @ready and @end.fd are set. If there is no descriptor or
+ * no memory for that, look each second whether it has ended, and try again to watch it. This never
+ * fails: the process has begun, and must not run twice.
  */
 void child_watch(struct child *child);
 /* Stop watching, and forget the process. */
@@ -142,38 +142,39 @@ void core_start(void);
 void core_loop(void);
 void core_stop(void);
 
-/* Write the pending turn now, and begin what it decided. Returns false if it cannot be written. */
+/* Write the pending turn now, and begin what it has decided. Returns false if the store fails. */
 bool core_flush(void);
 
 /*
- * May a run begin now? Not if the lease is over: another daemon may run it by now. And if the lease
- * is due to be renewed, not before that: to begin many runs takes long. The caller is called again
- * after that.
+ * May a run begin now? Not if the lease is over: another daemon may have begun the run. Nor if it
+ * is time to renew the lease, since beginning many runs takes long: after that, the loop calls
+ * runs_begin() again.
  */
 bool core_may_begin(void);
 
 /*
- * Add an operation to the next turn, for @job or to be written together with what is decided for
- * it. The pointer is valid until the next call.
+ * Add an operation to the next turn, in the lane of @job: so the operation is written after those
+ * that were decided for @job before. The pointer is valid until the next call.
  */
 struct op *core_op(enum op_type type, const struct job *job);
 
 /*
- * A row of the table due was added, or has another time. Rows of other daemons' parts are ignored.
+ * A row of the table due was added, or has another time: arm its timer. Rows of other daemons'
+ * parts are ignored.
  */
 void core_arm(int64_t id, int64_t job, int64_t at);
 void core_disarm(int64_t id);
 /* Rows were added to the table due, and their ids are not known: read them. */
 void core_reload(void);
-/* A firing was refused, so what is in memory of its row is wrong: read all rows again soon. */
+/* The store has refused a firing, so its row in memory was wrong: read all rows again soon. */
 void core_refused(void);
 /* Bring memory up to date with what other daemons have changed. */
 void core_refresh(void);
-/* Firings of this job are in the store that are not in memory: take them over soon. */
+/* The store has firings of @job that are not in memory: take them over soon. */
 void core_take_over(int64_t job);
-/* Can the store not be written? Then nothing is begun. */
+/* Returns true while the store cannot be written. Then nothing begins. */
 bool core_stuck(void);
-/* How many late firings are held back, so that there is no storm. */
+/* How many late firings wait for their turn, because not all may begin at once. */
 size_t core_paced(void);
 
 /* ---- jobs: registry.c --------------------------------------------------------------- */
@@ -217,27 +218,30 @@ struct job {
 };
 
 /*
- * Read the calendars, and then the jobs of these parts from the store: these jobs may need a
- * calendar of which the news has not been read yet.
+ * Read the calendars, and then the jobs of these parts, from the store. In this order, because the
+ * jobs may need a calendar that is new. Returns 0 or a negative errno.
  */
 int registry_load(uint64_t parts);
 /* Read the calendars again. On an error they stay as they were. */
 int days_load(void);
 /*
- * Jobs were read: see that those of ours are due as their zones say now. Returns 0 or a negative
- * errno.
+ * Jobs were read, perhaps after the rules of their zones have changed. Correct when the jobs of our
+ * parts are due. Returns 0 or a negative errno.
  */
 int jobs_plan_again(void);
 /* Another life has changed the job: read it again, or forget it. Returns 0 or a negative errno. */
 int job_refresh(int64_t id);
-/* A row of due was read: if it is the one of its job's schedule, that is due then. */
+/* A row of due was read. If it is of the job's schedule, note when the job is due. */
 void job_is_due(const struct due *due);
 struct job *job_by_id(int64_t id);
 struct job *job_by_name(const char *name);
 /* Call @fn for each job, in the order of names. */
 void jobs_each(void (*fn)(void *arg, struct job *job), void *arg);
 const char *job_name(const struct job *job);
-/* What the store has, which may be a definition that this version cannot understand; or NULL. */
+/*
+ * The definition that the store has, even if this version cannot understand it; NULL if that is not
+ * JSON.
+ */
 struct json_object *job_definition(const struct job *job);
 
 /**
@@ -256,10 +260,13 @@ struct put {
 };
 
 /*
- * Requests that change jobs. They return 0, or a negative errno with a text in @error: -EINVAL, the
- * request is wrong; -ENOENT, there is no such job, run or calendar; -EEXIST or -ESTALE, there is
- * one already, or it has another revision; -EBUSY, another job needs it; any other, it could not be
- * written.
+ * Requests that change jobs. They return 0, or a negative errno with a text in @error:
+ *	-EINVAL		the request is wrong
+ *	-ENOENT		there is no such job, run or calendar
+ *	-EEXIST		there is such a job already
+ *	-ESTALE		the job has another revision
+ *	-EBUSY		another job needs it
+ *	any other	the store could not be written
  */
 int jobs_put(struct put *puts, size_t nr, char error[ERROR_MAX]);
 int job_remove(const char *name, char error[ERROR_MAX]);
@@ -277,7 +284,7 @@ bool job_is_needed(int64_t id);
  * struct log - the output of a run
  * @fd:		its file, -1 until the run prints something
  * @size:	how many bytes were printed
- * @cut:	up to where the middle was left out; negative if nothing more is kept
+ * @cut:	the end of the hole in its middle; negative if nothing more is kept
  */
 struct log {
 	int	fd;
@@ -292,9 +299,9 @@ struct log {
  * @log:	where the output is kept
  * @cgroup:	the name of its cgroup's directory, or empty
  * @ended:	called when it has ended, with code and status as from waitid()
- * @may_begin:	asked when all that may take long is done: may it still begin?
+ * @may_begin:	asked after all that may take long: may the process still begin?
  * @no_user:	it could not begin because its user could not be looked up
- * @asked:	the number of its question to quick.c; 0 if it has none
+ * @asked:	the number of its question, see quick_ask(); 0 if it has none
  */
 struct process {
 	struct child	child;
@@ -314,15 +321,15 @@ struct process {
  * @ready:	that list, or NULL
  * @job:	its job
  * @firing:	the row in the store; the run owns its @arg
- * @written:	the store has this row. Until then it may refuse the run
+ * @written:	the store has this row. Until that is so, the store may refuse the run
  * @began:	when the present attempt began
  * @process:	the process of that attempt
  * @call:	the request that is this attempt, or NULL
  * @away:	the attempt is in the store's table of tasks: a runner may have it, or somebody
  *		has accepted it; see pool.c
- * @accepted:	it is away because somebody has accepted it, and its task is still to be entered
- * @tasks:	there may be rows of it in that table
- * @unkilled:	it is away and is to end, or not to begin, but the store could not be told so
+ * @accepted:	it is away because a receiver has accepted it, and its task is not entered yet
+ * @tasks:	there may be rows of it in the table of tasks
+ * @unkilled:	pool_kill() was called for it, but the store could not be written
  * @shards_over: while pool.c looks at that table: how many parts of the run are over
  * @worst:	the worst outcome of these parts
  * @status:	the status of the part with that outcome
@@ -354,24 +361,25 @@ struct run {
 	UT_hash_handle		in_all;
 };
 
-/* So many runs a request for work can name, see BODY_MAX. */
+/* How many runs a request for work can name, see BODY_MAX. */
 #define RUNNER_RUNS	10000
 
 extern int64_t max_running, default_keep;
 extern size_t nr_running;
 
 /*
- * The time of a firing has come: by the job's policy run it, let it wait, or skip it. Returns false
- * if it would be skipped because of a run that the store may still refuse: fire it again soon.
+ * The time of a firing has come: by the job's policy run it, let it wait, or skip it. If it would
+ * be skipped because of a run that the store may still refuse, this does nothing and returns false:
+ * then call it again soon.
  */
 bool run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, int64_t now);
-/* Note a firing that was found in the store, not over. */
+/* A firing was found in the store that this life does not know: note it for runs_found(). */
 void run_found(const struct firing *firing);
-/* Take over the firings that were found. What they waited for may be over by now. */
+/* Take over the firings that were found: decide about each, as its job's definition says. */
 void runs_found(void);
 /* An operation of run.c has been written: continue with what depended on it. */
 void run_settle(struct op *op);
-/* Begin the runs that may begin. Only after the turn that decided so was written. */
+/* Begin the runs that may begin, because the turns that say so are written. */
 void runs_begin(void);
 void run_kill(struct run *run, enum outcome outcome);
 /*
@@ -381,17 +389,20 @@ void run_kill(struct run *run, enum outcome outcome);
 void runs_next(struct job *job);
 /* The job was removed: its runs that have no process are over. */
 void runs_forget(struct job *job);
-/* Kill processes at once: those of jobs that must not overlap, or all. These runs are lost. */
+/*
+ * The lease is over. Kill processes at once: all of them, or those of jobs whose runs must not
+ * overlap. These runs are lost.
+ */
 void runs_kill(bool all);
 /*
- * With @on, the caller may be kept waiting until runs_guard(false), by a name server for example.
- * If the lease ends meanwhile, the processes of jobs that must not overlap are killed nevertheless.
- * The caller must not change a run in between.
+ * Between runs_guard(true) and runs_guard(false) the caller may wait for long, for a name server
+ * say. If the lease ends meanwhile, a signal's handler kills the processes of jobs whose runs must
+ * not overlap. The caller must not change a run in between.
  */
 void runs_guard(bool on);
 /*
- * The timer of that: a signal's handler calls @over() at @end, by CLOCK_BOOTTIME. If @end is 0, it
- * is not called. @over() is the same in each call.
+ * The timer of runs_guard(): at @end, by CLOCK_BOOTTIME, a signal's handler calls @over(). If @end
+ * is 0, the timer is disarmed. @over must be the same in each call.
  */
 void guard_until(int64_t end, void (*over)(int sig));
 struct run *run_find(int64_t id, int64_t at);
@@ -402,23 +413,23 @@ static inline bool run_is_out(const struct run *run)
 }
 
 /*
- * The present attempt is over, and nothing of it is left here. @good: with success. If it was told
- * to end, it has the outcome that run_kill() was given.
+ * The present attempt is over, with success if @good, and nothing of it is left here. If it was
+ * told to end, its outcome is the one that run_kill() was given.
  */
 void run_over(struct run *run, bool good, int64_t status);
 /*
- * Put a run that may begin into a list: of the runs that the daemon makes itself, or of those that
- * runners make.
+ * Put a run that may begin into the list of the runs that this daemon executes itself, or of those
+ * that runners execute.
  */
 void run_ready(struct run *run);
 /*
- * The run, which has not begun, may have to begin elsewhere than was decided: decide again, as the
- * definition of its job says now.
+ * The job's definition was replaced, and the run has not begun. Decide again where it begins: here
+ * or at a runner.
  */
 void run_elsewhere(struct run *run);
 /* The present attempt was lost. */
 void run_lost(struct run *run);
-/* The present attempt, which is away, has begun. */
+/* The present attempt, which is away, has begun at @began. */
 void run_went(struct run *run, int64_t began);
 void runs_each(void (*fn)(void *arg, struct run *run), void *arg);
 bool runs_stopped(void);
@@ -434,30 +445,31 @@ void exec_end(struct run *run);
 /* If the process has ended, call its ended() now: the loop would only do so later. */
 void exec_look(struct run *run);
 void exec_setup(const char *state);
-/* Ask which file systems are needed for everything. */
+/* Find out without which file systems nothing works, see quick.c. */
 void quick_setup(const char *state);
 /* May a child of vfork() go to the home directory, and begin the program @name there? */
 bool quick_may(const char *name);
 /*
- * The number of a question: the child that is given it is to say whether that may be. 0 if no child
- * of vfork() may go to the home directory.
+ * Let a child find out what quick_may() is to return for @name. Returns the number of this
+ * question, for quick_answer() in the child and for quick_learn(); or 0 if there is nothing to ask,
+ * because no child of vfork() may go to the home directory.
  */
 uint64_t quick_ask(const char *name);
-/* In the child: answer it. This may take as long as the file systems take. */
+/* In the child: answer question @nr. This may take as long as the file systems take. */
 void quick_answer(uint64_t nr);
-/* The child has ended: hear its answer, if it gave one. */
+/* The child has ended: remember its answer to question @nr, if it gave one. */
 void quick_learn(uint64_t nr);
 /*
- * What tells the state directory from all others on this machine: device and inode. A path can be
- * that of several, in containers.
+ * What distinguishes the state directory from all others on this machine: device and inode. In
+ * containers, several directories may have the same path.
  */
 const char *state_id(const char *state);
-/* It is in the environment of each run: by it the next daemon finds what this one has left. */
+/* A variable in the environment of each run: by it the next daemon finds what this one has left. */
 #define STATE_MARK	"TWHEEL_STATE_ID=%s"
 
 /* Undo exec_setup(), before another program is executed in this process. */
 void exec_undo(void);
-/* The same for descriptors, of which the next program gets only the standard ones. */
+/* Let the next program that is executed get only the standard descriptors. */
 void close_at_exec(void);
 
 /* @dir is the cgroup to use, NULL for the daemon's own, or "none"; @state the state directory. */
@@ -478,25 +490,25 @@ void log_setup(const char *dir);
 /* Append to a log that this daemon has begun. */
 void log_write(const struct firing *firing, struct log *log, const char *data, size_t size);
 /*
- * Append to a log a piece of output that somebody else has received. It begins at byte @from of the
- * output, or with -1 where the log ends. Bytes that the log has already are skipped. Returns how
- * many bytes of the output the log has got now, or a negative errno. If @firing has several shards,
- * the log is one of parts; else it is a piece until log_whole().
+ * Append to a log some output that a runner has sent. It begins at byte @from of all the output of
+ * the run; or, if @from is -1, where the log ends. Bytes that the log has already are skipped.
+ * Returns how many bytes of the output the log has now, or a negative errno. If @firing has several
+ * shards, the log is one of all the parts; else it counts as a piece until log_whole().
  */
 int64_t log_append(const struct firing *firing, int64_t from, const char *data, size_t size);
 void log_close(struct log *log);
-/* How many bytes of the output such a log has. */
+/* How many bytes of the output a log has that log_append() writes. */
 int64_t log_size(const struct firing *firing);
-/* The run is over, and such a log is whole: until now it was a piece. */
+/* The run is over, so the log that log_append() has written is no piece any more but whole. */
 void log_whole(const struct firing *firing);
 /* Open the log of a firing for reading. Returns a descriptor, or a negative errno. */
 int log_open(const struct firing *firing);
-/* Likewise, if it is a piece: another daemon may have more. */
+/* log_open() for a log that is a piece: another daemon may have more of the output. */
 int log_open_piece(const struct firing *firing);
 void log_remove(const struct firing *firing);
 /*
- * Remove logs unless @keep says of the firing that it is still known. At most @nr are looked at;
- * the next call goes on. Returns whether more are left: if not, the next call begins anew.
+ * Remove the logs of firings for which @keep returns false. A call looks at most at @nr logs, and
+ * the next call continues. Returns whether more are left; if not, the next call begins anew.
  */
 bool log_prune(bool (*keep)(const struct firing *firing), unsigned int nr);
 /* Remove all logs. */
@@ -512,29 +524,29 @@ void web_cancel(struct run *run);
 extern struct runs pool_ready;
 /* Enter the runs of pool_ready into the table of tasks. */
 void pool_begin(void);
-/* Somebody has accepted the run, and will tell its end. */
+/* The receiver of a request has accepted the run, and will report its end. */
 void pool_accepted(struct run *run);
-/* Make a run that is away end; or with @gently, only keep it from beginning. */
+/* Tell a run that is away to end; or, if @gently, only keep it from beginning. */
 void pool_kill(struct run *run, bool gently);
 /* Find out which of the firings that were just found are away. Returns 0 or a negative errno. */
 int pool_found(uint64_t parts);
-/* The job has another definition: its runs that wait for a runner may have to wait elsewhere. */
+/* The job's definition was replaced: its runs may have to wait in another pool, or begin here. */
 void pool_moved(struct job *job);
 /* A run that had tasks is over: delete them soon. */
 void pool_clean(void);
 /* The table of tasks has changed: look at it soon. */
 void pool_changed(void);
-/* Look at it now, unless that was done a moment ago. Runs that are over are freed. */
+/* Look at the table of tasks now, unless that was just done. This may free runs that are over. */
 void pool_look(void);
-/* For how long, in us, a runner keeps its runs if nothing is heard of it. */
+/* How long a runner keeps its runs after its last request, in us. */
 int64_t pool_lease(void);
 /*
- * A runner's lease that ends before this time, of now_us(), is over. It is 0, so that none is over,
- * for as long as a lease takes after this daemon began, stood still, its clock was set or its store
- * could not be written: the runner may live, and could not renew its lease.
+ * A runner's lease that ends before this time, of now_us(), is over. If this daemon has just begun
+ * or stood still, its clock was set, or its store could not be written, runners that live could not
+ * renew their leases. Then this is 0 for as long as a lease takes, so that no lease is over.
  */
 int64_t pool_over_before(void);
-/* The store could not be written. */
+/* The store could not be written: for as long as a lease takes, pool_over_before() is 0. */
 void pool_spare(void);
 void pool_start(void);
 
@@ -544,14 +556,15 @@ void pool_start(void);
 extern const char *sendmail;
 extern uint64_t alarms_sent, alarms_failed;
 
-/* A line was written into history: tell of it if its job wants that. */
+/* A row was written into history: send an alarm, if its job asks for one. */
 void alarm_ended(const struct ended *line);
 /*
- * The daemon ends: say which alarms were not delivered. What sendmail has begun, it goes on with,
- * unless this process executes another program (@again): that would not know these children.
+ * The daemon ends: print which alarms were not delivered. Processes of sendmail that have begun
+ * continue; unless this process executes another program (@again), which would not know these
+ * children.
  */
 void alarms_end(bool again);
-/* A firing has not begun in time. */
+/* A firing has not begun in time: send the alarm that its job asks for. */
 void alarm_late(struct job *job, const struct firing *firing);
 
 /* ---- requests to others: out.c -------------------------------------------------------- */
@@ -561,7 +574,7 @@ struct call;
 /**
  * struct reply - what became of a request
  * @status:	the HTTP status; 0 if there is no answer
- * @error:	why there is none
+ * @error:	why there is no answer
  * @body:	the body of the answer, which ends with a 0 that @size does not count; NULL if empty
  * @size:	its size
  */
@@ -580,10 +593,11 @@ struct reply {
  * @body:	its body
  * @size:	the size of @body
  * @timeout:	how long it may take, in us; 0 for ever
- * @most:	how much of the answer is wanted
- * @whole:	an answer that is longer is none
- * @keep:	it may be sent on a connection that an earlier one has left, and leaves its own. If
- *		the other side closes such a connection without an answer, it is sent once more
+ * @most:	how many bytes of the answer's body to keep
+ * @whole:	if the body is longer than @most, the request has failed
+ * @keep:	send it on a connection that an earlier request has left open, if there is one, and
+ *		leave the connection open. If the other side closes such a connection without an
+ *		answer, the request is sent once more
  * @fn:		called when it is over, unless call_cancel() was called before
  * @arg:	its first argument
  */
@@ -603,22 +617,22 @@ struct post {
 
 /* Begin a request. NULL if there is no memory, or if the address cannot be understood. */
 struct call *call_begin(const struct post *post);
-/* Give a request up. */
+/* Give a request up: its function is not called. */
 void call_cancel(struct call *call);
 
 /* ---- this daemon: main.c ------------------------------------------------------------- */
 
 /*
- * The key of the last life of a daemon in this directory, or 0. *@next becomes the key for the next
- * one, which the directory keeps from now on. It may be that of one of which nobody knows whether
- * it began.
+ * The key of the last life of a daemon in this directory, or 0. *@next becomes the key for the life
+ * that is to begin, which is written into the directory before. If a daemon died between this and
+ * keep_life(), nobody knows whether its life began: then *@next is the key of that life.
  */
 int64_t old_life(int64_t *next);
-/* This life has begun. */
+/* This life has begun: write its number and its key into the directory. */
 void keep_life(void);
 /* Execute the program again, as another life. The processes of runs have been killed before. */
 noreturn void begin_again(void);
-/* End the program, or begin again: the store cannot be used at the beginning. @err is why, or 0. */
+/* The store cannot be used at the start: end the program, or begin again. @err is why, or 0. */
 noreturn void give_up(int err);
 
 /* The name of this machine among those that share the store. */
@@ -628,13 +642,13 @@ int64_t files_max(void);
 
 /* ---- a runner: runner.c --------------------------------------------------------------- */
 
-/* Add a daemon from which to take runs. Returns NULL, or what @url is that is not accepted. */
+/* Add a daemon from which to take runs. Returns NULL, or what @url is that it must not be. */
 const char *runner_add(const char *url);
 /* Take runs of this pool. */
 void runner_start(const char *pool);
 /* From now on, use this token, which is copied, or with NULL none. */
 void runner_token(const char *token);
-/* Run until runner_stop(), and until nothing runs any more. */
+/* Run until runner_stop() is called, and after that until no run is left. */
 void runner_loop(void);
 void runner_stop(void);
 
@@ -643,7 +657,7 @@ void runner_stop(void);
 /* Which run does @text name? Returns false if it is NULL, or names none. */
 bool run_parse(const char *text, struct firing *f);
 
-/* Answer requests that come in at a socket; if it is @remote, those that have a token. */
+/* Answer requests that come in at a socket; if @remote, only those that have a token. */
 void api_start(int listener, bool remote);
 void api_stop(void);
 /* The loop begins another turn: there is time for requests again. */
@@ -657,7 +671,7 @@ void api_wake(const void *what);
 bool tokens_read(const char *path, char error[ERROR_MAX]);
 /* The first token in the file that may do what a runner does, or NULL. */
 const char *token_to_run(void);
-/* There may be something for runners that wait for work: look soon. */
+/* There may be work or news for runners that wait: look soon. */
 void idle_look(void);
 /* A turn was written: count what it has done. */
 void count_turn(const struct op *ops, size_t nr);

@@ -34,15 +34,15 @@
 #define TIMERS		1000		/* how many expired timers are handled in one go */
 #define LATE_EACH_NS	(10 * NS_PER_MS) /* how often a run that makes up for missed times begins */
 #define EXPIRE_NS	(NS_PER_S / 4)
-#define EXPIRE_LOOKS	4	/* while there is nothing to delete, every fourth call looks */
+#define EXPIRE_LOOKS	4	/* if a call has found nothing to delete, the fourth looks again */
 #define PRUNE_NS	(3600 * NS_PER_S)
-#define PRUNE_FILES	64		/* a statement for each */
+#define PRUNE_FILES	64		/* each file takes a statement */
 #define EXPIRE_MOST_US	(50 * US_PER_MS) /* for about how long one call deletes history */
 #define EXPIRE_ROWS	1000
-#define ROOM_ROWS	4000	/* the same, of rows whose logs only are deleted */
+#define ROOM_ROWS	4000	/* the same, if only the logs of the rows are deleted */
 #define STUCK_MS	250
-#define UNDECIDED_US	US_PER_MS	/* until a firing that was not decided is fired again */
-#define COUNTED_SOON	10000		/* so many missed times are counted in no time */
+#define UNDECIDED_US	US_PER_MS	/* how soon a firing that was not decided is fired again */
+#define COUNTED_SOON	10000		/* counting so many missed times takes next to no time */
 #define RELOAD_NS	(NS_PER_S / 2)	/* after firings that were refused */
 #define LOOK_US		(250 * US_PER_MS) /* how often to look for news without a notification */
 #define EVENTS		64
@@ -91,10 +91,10 @@ static int messages = STDERR_FILENO;
 
 /*
  * If systemd connects standard error to the journal, JOURNAL_STREAM has its device and inode. They
- * must be ours: a script of a service may have redirected standard error since.
+ * must be those of our standard error: a script of the service may have redirected it since.
  *
- * A terminal is opened once more, not to be waited for: it may have room for a part of a line only.
- * Whatever else uses the terminal still waits for it.
+ * A terminal may have room for a part of a line only. So open it once more, with O_NONBLOCK: for
+ * other users of the terminal, writing still blocks.
  */
 void say_setup(void)
 {
@@ -112,7 +112,7 @@ void say_setup(void)
 		messages = fd;
 }
 
-/* Returns false if there is not enough room for it. */
+/* Print a message. Returns false if there is no room for it, because nobody reads. */
 static bool print(int level, const char *text)
 {
 	int n = told_journal ? dprintf(messages, "<%d>twheeld: %s\n", level, text) :
@@ -121,7 +121,7 @@ static bool print(int level, const char *text)
 	return n >= 0 || errno != EAGAIN;
 }
 
-/* If nobody reads the messages, they are not waited for. */
+/* If nobody reads the messages, do not wait: count those that are left out, and say so later. */
 void say(int level, const char *fmt, ...)
 {
 	struct pollfd to = { .fd = messages, .events = POLLOUT };
@@ -210,7 +210,8 @@ struct late {
 
 static struct late *late_ones;
 static struct late_job *late_jobs;
-static struct late_turns late_turns = TAILQ_HEAD_INITIALIZER(late_turns);	/* whose is next */
+/* The jobs that have late rows, in the order of their turns. */
+static struct late_turns late_turns = TAILQ_HEAD_INITIALIZER(late_turns);
 static uint64_t late_timer;
 static size_t nr_armed;		/* how many rows have a timer */
 
@@ -267,7 +268,7 @@ void core_arm(int64_t id, int64_t job, int64_t at)
 		arm_row(&(struct armed){ .job = job, .id = id, .at = at }, at);
 }
 
-/* The job has late rows: it gets a turn, behind the others, if it has none. */
+/* The struct late_job of a job. If there is none, make one, whose turn comes after all others. */
 static struct late_job *late_job_of(int64_t job)
 {
 	struct late_job *of;
@@ -615,8 +616,8 @@ static bool send_turn(struct lane *lane)
 }
 
 /*
- * Others own our jobs now. What we have begun is no longer ours: kill it, and begin as another
- * life.
+ * Others own our jobs now. The runs that we have begun are no longer ours: kill them, and begin as
+ * another life.
  */
 static void buried(void)
 {
@@ -627,7 +628,7 @@ static void buried(void)
 
 /*
  * If the turn that was sent is written, continue with what depended on it, while the store does the
- * next one. Returns false if it is not written, or not yet.
+ * next one. Returns false if the turn is not written, or not yet.
  */
 static bool end_turn(struct lane *lane, bool wait)
 {
@@ -659,13 +660,13 @@ static bool end_turn(struct lane *lane, bool wait)
 	return true;
 }
 
-/* Has the lane something that is not written? */
+/* Does the lane have operations that are not written yet? */
 static bool is_pending(const struct lane *lane)
 {
 	return lane->sent || lane->nr_turn || lane->nr_ops;
 }
 
-/* Has any lane something that is not written? */
+/* Does any lane have operations that are not written yet? */
 static bool any_pending(void)
 {
 	bool any = false;
@@ -727,7 +728,7 @@ static bool is_full(void)
 	return full && !stuck;
 }
 
-/* ---- history that goes -------------------------------------------------------------- */
+/* ---- history that expires ----------------------------------------------------------- */
 
 /**
  * struct expired - rows of history that are being deleted
@@ -829,7 +830,7 @@ static bool make_room(void)
 	return more;
 }
 
-/* A row of store_expired(): there is one. */
+/* A row of store_expired(): note that there is one. */
 static void expired_any(void *arg, const struct ended *row)
 {
 	(void)row;

@@ -27,25 +27,25 @@
 #define URLS		16	/* also in runner_add()'s text, in --help and in twheeld(8) */
 #define CHUNK		(256 * 1024)
 #define ANSWER_MAX	(64 << 20)
-#define LEASE_FIRST	(9 * US_PER_S)	/* until a daemon has said how long it is */
+#define LEASE_FIRST	(9 * US_PER_S)	/* the lease, until a daemon has said how long it is */
 #define AGAIN_NS	(500 * NS_PER_MS)
 #define FLUSH_NS	(500 * NS_PER_MS)
 #define REPORT_US	(10 * US_PER_S)
 #define ASKED_MAX	100
 
 /**
- * struct made - a run that the runner makes
+ * struct made - a run that the runner executes
  * @entry:	link in the list of all
- * @job:	its job: its name and what is needed of its definition
+ * @job:	its job: the name, and those parts of the definition that say what to run
  * @run:	the run
  * @call:	a request about it that is under way, or NULL
- * @sent:	how much of its output is sent
- * @sending:	how much will be sent when @call has succeeded; negative: all, and the run is over
- * @asked:	how often a daemon has asked for output that the runner had sent to another one
+ * @sent:	how many bytes of its output were sent
+ * @sending:	what @sent becomes when @call succeeds; negative if @call reports the end of the run
+ * @asked:	how often in a row a daemon has asked for output that it lacks, see is_asked()
  * @over:	it has ended, with @status
  * @status:	see @over
- * @lost:	it was ended because the runner ends: another runner is to make it
- * @gone:	it is not this runner's any more: no daemon wants to hear of it
+ * @lost:	it was ended because the runner ends: another runner is to execute it
+ * @gone:	another runner has it, or it does not count any more: do not report it
  * @killed:	it was told to end
  * @timer:	the scheduler's task that will kill it, or report it again; or 0
  */
@@ -72,10 +72,15 @@ static char *id_word, *pool_word;	/* id and pool, as they are in an address */
 static size_t nr_urls, url;
 static char id[300];
 static bool stopping, left;
-static bool takes_part, silent;	/* the last answer was good; it was not, and that was said */
-static struct call *take;		/* the request for more, which is always under way */
-static int64_t offered;			/* how many runs it asks for */
-static int64_t sent, lease = LEASE_FIRST, lease_end, stopped;	/* by CLOCK_BOOTTIME */
+static bool takes_part;		/* the last request for runs had a good answer */
+static bool silent;		/* it had not, and that was printed: print nothing until one has */
+static struct call *take;		/* the request for runs, which is always under way */
+static int64_t offered;			/* how many runs @take asks for */
+/*
+ * By CLOCK_BOOTTIME. sent: when @take was sent. lease: how long the daemon says that a lease is.
+ * lease_end: when our leases end. stopped: when runner_stop() was called.
+ */
+static int64_t sent, lease = LEASE_FIRST, lease_end, stopped;
 
 static void ask(void);
 static void ask_for_room(void);
@@ -83,7 +88,7 @@ static void report(struct made *made);
 
 /* ---- requests ----------------------------------------------------------------------- */
 
-/* POST to the present daemon. NULL if there is no memory. */
+/* Send a POST to the daemon whose turn it is. NULL if there is no memory. */
 static struct call *post(const char *path, const char *body, size_t size, int64_t timeout,
 			 void (*fn)(void *arg, const struct reply *reply), void *arg)
 {
@@ -100,7 +105,7 @@ static struct call *post(const char *path, const char *body, size_t size, int64_
 	return call;
 }
 
-/* What the daemon has said, if it is an object. */
+/* The answer of the daemon, if it is a JSON object; else NULL. */
 static struct json_object *understood(const struct reply *reply)
 {
 	struct json_object *o = reply->size ? json_tokener_parse(reply->body) : NULL;
@@ -111,7 +116,10 @@ static struct json_object *understood(const struct reply *reply)
 	return NULL;
 }
 
-/* Say why no daemon can be talked to, but once until one answers. Try the next one. */
+/*
+ * The daemon has not answered well. Print why, but only once until a daemon answers well again. The
+ * next request goes to the next daemon.
+ */
 static void next_url(const struct reply *reply)
 {
 	struct json_object *o = understood(reply), *why = NULL;
@@ -166,7 +174,7 @@ static void kill_late(void *arg, const struct twheel_task_info *task)
 	exec_signal(&made->run, SIGKILL);
 }
 
-/* Kill a run, as the daemon kills its own. */
+/* Tell a run to end, as the daemon does: SIGTERM, and later SIGKILL. */
 static void kill_made(struct made *made)
 {
 	if (made->killed || made->over)
@@ -176,7 +184,7 @@ static void kill_made(struct made *made)
 	set_timer(made, kill_late, made->job.def.stop * NS_PER_US);
 }
 
-/* The run is somebody else's by now: end it at once, and say nothing of it. */
+/* The run belongs to another runner, or does not count any more: kill it, and do not report it. */
 static void drop_made(struct made *made)
 {
 	made->gone = true;
@@ -220,7 +228,7 @@ static int64_t number_of(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : 0;
 }
 
-/* The part of a job's definition that says what to run. The daemon decides when. */
+/* Those parts of a job's definition that say what to run. When to run it, the daemon decides. */
 static struct json_object *what_of(struct json_object *definition)
 {
 	static const char *const keys[] = { "exec", "env", "user", "dir", "input", "memory", "cpu",
@@ -233,7 +241,7 @@ static struct json_object *what_of(struct json_object *definition)
 	return o;
 }
 
-/* The run cannot be made: its log says why, and it has failed. */
+/* The run cannot be executed: write why into its log, and let it fail. */
 static void cannot(struct made *made, const char *why)
 {
 	char *text = format("twheeld: %s\n", why);
@@ -280,7 +288,7 @@ static void start(struct made *made, struct json_object *definition)
 		cannot(made, error);
 	} else {
 		err = exec_begin(&made->run);
-		if (err && !lease_holds()) {	/* others may have it by now */
+		if (err && !lease_holds()) {	/* another runner may have it by now */
 			made->over = true;
 			drop_made(made);
 		} else if (err) {
@@ -290,7 +298,7 @@ static void start(struct made *made, struct json_object *definition)
 	json_object_put(what);
 }
 
-/* Make a run that a daemon has given us. */
+/* Begin a run that a daemon has given to this runner. */
 static void make(struct json_object *o)
 {
 	struct json_object *definition = NULL, *each;
@@ -308,7 +316,7 @@ static void make(struct json_object *o)
 	f->attempt = number_of(o, "attempt");
 	f->missed = number_of(o, "missed");
 	f->shard = number_of(o, "shard");
-	/* If the job has lost its "each" meanwhile, a part is a part nevertheless. */
+	/* A single task is a part only if the job has "each"; several tasks always are parts. */
 	f->shards = number_of(o, "shards");
 	if (f->shards == 1 && !(json_object_object_get_ex(definition, "each", &each) &&
 				json_object_get_boolean(each)))
@@ -345,9 +353,9 @@ static void report_again(void *arg, const struct twheel_task_info *task)
 }
 
 /*
- * Does the daemon lack some of the output, because the runner had sent that to another daemon? Then
- * send the output again from there on. At most ASKED_MAX times: a daemon that cannot write the
- * output would ask for ever.
+ * Does the daemon ask for output that it lacks, because the runner had sent it to another daemon?
+ * Then set made->sent back, so that the output is sent from there on. Heed at most ASKED_MAX
+ * requests in a row: a daemon that cannot write the output would ask for ever.
  */
 static bool is_asked(struct made *made, struct json_object *answer)
 {
@@ -358,7 +366,7 @@ static bool is_asked(struct made *made, struct json_object *answer)
 	return true;
 }
 
-/* The daemon has heard of the run, or has not. */
+/* The daemon has answered a report on the run, or there is no answer. */
 static void reported(void *arg, const struct reply *reply)
 {
 	struct made *made = arg;
@@ -379,7 +387,7 @@ static void reported(void *arg, const struct reply *reply)
 		ask_for_room();
 	} else {
 		made->sent = made->sending;
-		if (made->asked < ASKED_MAX)	/* only those in a row count */
+		if (made->asked < ASKED_MAX)	/* at ASKED_MAX it stays: send without @sent */
 			made->asked = 0;
 		if (made->over)
 			report(made);
@@ -388,7 +396,8 @@ static void reported(void *arg, const struct reply *reply)
 }
 
 /*
- * Read what is to be sent of a log. *@from becomes where it begins: not in a part that was cut out.
+ * Read the next part of a log that is to be sent. *@from becomes the offset at which it begins,
+ * behind the middle if that was cut out there. Returns its size.
  */
 static size_t read_part(const struct made *made, char *part, int64_t *from)
 {
@@ -439,7 +448,7 @@ static void report(struct made *made)
 		set_timer(made, report_again, AGAIN_NS);
 }
 
-/* From time to time, report what runs have printed, so that it can be followed. */
+/* Each FLUSH_NS, report what runs have printed, so that users can follow their logs. */
 static void flush(void *arg, const struct twheel_task_info *task)
 {
 	struct made *made;
@@ -508,7 +517,7 @@ static void ask_again(void *arg, const struct twheel_task_info *task)
 	ask();
 }
 
-/* A daemon has answered, or none has. */
+/* The daemon has answered the request for runs, or there is no answer. */
 static void taken(void *arg, const struct reply *reply)
 {
 	struct twheel_task task = { .fn = ask_again, .when_ns = AGAIN_NS };
@@ -530,7 +539,7 @@ static void taken(void *arg, const struct reply *reply)
 	silent = false;
 	if (number_of(answer, "lease_us") > 0)
 		lease = number_of(answer, "lease_us");
-	/* A new daemon may have a shorter lease. What the one before has granted stays (LATER). */
+	/* If this daemon's lease is shorter, it does not shorten the one before: see LATER(). */
 	if (lease_end < sent + lease * 9 / 10)
 		lease_end = sent + lease * 9 / 10;
 	each_named(answer, "gone", drop_made);
@@ -542,15 +551,15 @@ static void taken(void *arg, const struct reply *reply)
 }
 
 /*
- * Ask for more, or only say that we are there. A request is given up in time to ask another daemon
- * before the lease is over.
+ * Ask for runs, or, if there is room for none, only renew the leases. The request is given up after
+ * a third of the lease, so that there is time to ask another daemon.
  */
 static void ask(void)
 {
 	struct json_object *o = json_object_new_object(), *runs = json_object_new_array();
 	bool leaving = stopping && TAILQ_EMPTY(&all);
 	int64_t room = stopping ? 0 : max_running - nr_made;
-	bool at_once = stopping || !lease_end;	/* it is not known yet how long a lease is */
+	bool at_once = stopping || !lease_end;	/* no daemon has said yet how long a lease is */
 	char *wait = format("%lldms", (long long)(at_once ? 0 : lease / 6 / US_PER_MS));
 	struct made *made;
 
@@ -578,7 +587,8 @@ out:
 }
 
 /*
- * There is room again. A request that asks for no run can be given up: nothing can be lost by that.
+ * There is room again. If the present request asks for no run, give it up, by which nothing is
+ * lost, and ask anew.
  */
 static void ask_for_room(void)
 {
@@ -592,8 +602,8 @@ static void ask_for_room(void)
 /* ---- the loop ----------------------------------------------------------------------- */
 
 /*
- * Is there nothing more to do but to tell the ends of runs, and was no daemon there for two leases,
- * nor for one since this runner was to end? Then it waits no longer.
+ * Should the runner end without reporting? It should if it is stopping, all its runs are over, and
+ * no daemon has answered for two leases, one of them since runner_stop().
  */
 static bool is_left_alone(void)
 {
@@ -606,8 +616,9 @@ static bool is_left_alone(void)
 }
 
 /*
- * If the lease is over, others may have our runs: end those of which there must not be two. The
- * ends of the others are told as soon as a daemon is there, which knows whether they still count.
+ * If the lease is over, other runners may have our runs: kill those whose jobs must not overlap.
+ * The ends of the rest are reported as soon as a daemon answers, which knows whether they still
+ * count.
  */
 static void mind_the_lease(void)
 {
@@ -635,7 +646,10 @@ static int patience(void)
 	return left_us > 0 ? (int)(left_us / US_PER_MS) + 1 : 100;
 }
 
-/* End what is running, so that others make it. If called a second time, do not wait for that. */
+/*
+ * End all runs, so that other runners execute them. If called a second time, end the program
+ * without waiting for the ends of the runs.
+ */
 void runner_stop(void)
 {
 	struct made *made;
@@ -679,7 +693,7 @@ void runner_start(const char *of)
 	uint32_t random;
 
 	pool = of;
-	log_clear();	/* of a life before this one, whose runs are lost */
+	log_clear();	/* logs of an earlier runner, whose runs are lost */
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random) ||
 	    twheel_sched_add(sched, &task, NULL))
 		abort();
@@ -692,7 +706,7 @@ void runner_start(const char *of)
 	ask();
 }
 
-/* Wait for the end of all runs, and until daemons know of them or others have them. */
+/* Run until all runs are over, and daemons know of that or other runners have the runs. */
 void runner_loop(void)
 {
 	def_guard = guard;

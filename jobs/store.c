@@ -23,7 +23,7 @@
 
 #include "sql.h"
 
-#define TELL_US		120000000LL	/* twice as far as core.c reads ahead */
+#define TELL_US		120000000LL	/* 2 min: twice as far as core.c reads ahead */
 #define UNORDERED_US	3600000000LL	/* see seq_before() */
 
 #define JOB		"SELECT j.id, j.name, j.rev, j.paused, j.def, j.once, coalesce(d.id, 0)," \
@@ -33,24 +33,24 @@
 #define HISTORY		HISTORY_ROW "history"
 #define WHEN		" WHERE seq < $1 AND seq > $2 AND ended >= $3"
 #define HISTORY_OF	HISTORY WHEN " AND ($4 < 0 OR outcome = $4)"
-/* To use an index of store_outcomes.sql, both kinds want its condition word for word. */
+/* Both kinds use an index of store_outcomes.sql only if a query has its condition word for word. */
 #define BAD_OF		HISTORY WHEN " AND outcome = $4 AND outcome <> 0"
 #define JOB_DROP	"DELETE FROM job WHERE id = $1 AND (name IS NULL OR once = 1) AND" \
 			" NOT EXISTS (SELECT 1 FROM due WHERE job = $1) AND" \
 			" NOT EXISTS (SELECT 1 FROM history WHERE job = $1)"
 #define IN_PARTS(job)	"(($1 >> CAST(" job " & 63 AS int)) & 1) = 1"
 /*
- * A lease is renewed until @until. If the one before was longer, its runner still goes by that, so
- * it stays, unless it is one that the clock left behind when it was set back: none is longer than
- * this, which is three times LEASE_MAX_US.
+ * A lease is renewed until @until. If the lease before was longer, its runner relies on that one,
+ * so it stays. The clock may have been set back, so a lease counts only if it is no longer than
+ * leases can be: three times LEASE_MAX_US, the number here.
  */
 #define LATER(table, until)	"CASE WHEN " table ".until > " until " AND " table ".until - " \
 				until " < 900000000 THEN " table ".until ELSE " until " END"
 
 /*
  * In the tables: due.off is 1 if the row waits because its job is paused. due.at is NEVER, which is
- * INT64_MAX, while the row waits for the end of its own firing. job.name is NULL once the job was
- * removed; the row remains as long as its history does.
+ * INT64_MAX, while the row waits for the end of its own firing. job.name is NULL if the job was
+ * removed; the row of job remains as long as the job has history.
  */
 static const char *const queries[NR_QUERIES] = {
 	[Q_JOBS] = JOB " WHERE " IN_PARTS("j.id") " ORDER BY j.id",
@@ -61,7 +61,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_DUE_ADD] = "INSERT INTO due (at, main, off, key, arg, job)"
 		      " SELECT $1, $2, paused * $3, $4, $5, id FROM job WHERE id = $6 RETURNING id",
 	[Q_DUE_KEY] = "DELETE FROM due WHERE job = $1 AND key = $2",
-	/* What waits for the end of its firing goes on waiting, too. */
+	/* A row that waits for the end of its firing stays, too. */
 	[Q_DUE_KEEP] = "UPDATE due SET at = at WHERE job = $1 AND main = 1 AND (at <= $2 OR"
 		       " at = 9223372036854775807) RETURNING id, at",
 	[Q_DUE_MAIN] = "DELETE FROM due WHERE job = $1 AND main = 1 RETURNING at",
@@ -69,7 +69,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_DUE_KILL] = "DELETE FROM due WHERE id = $1 AND at = $2 AND main = 0",
 	[Q_DUE_JOB] = "DELETE FROM due WHERE job = $1",
 	[Q_JOB_ADD] = "INSERT INTO job (name, def, once) VALUES ($1, $2, $3) RETURNING id",
-	/* It changes no row if somebody else has put or removed the job meanwhile. */
+	/* This changes no row if somebody else has put or removed the job meanwhile. */
 	[Q_JOB_SET] = "UPDATE job SET def = $1, once = $2, rev = rev + 1 WHERE id = $3 AND rev = $4"
 		      " AND name IS NOT NULL",
 	[Q_JOB_NONAME] = "UPDATE job SET name = NULL WHERE id = $1",
@@ -78,7 +78,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_JOB_LOCK] = "UPDATE job SET once = once WHERE id = $1 AND (name IS NULL OR once = 1)",
 	[Q_JOB_DROP] = JOB_DROP " AND NOT EXISTS (SELECT 1 FROM running WHERE job = $1)",
 	[Q_JOB_DROP_IDLE] = JOB_DROP,
-	/* All rows of running are read, so this is asked once for many jobs. */
+	/* This reads all rows of running, so use it once for many jobs. */
 	[Q_JOBS_ACTIVE] = "SELECT DISTINCT r.job FROM running r JOIN job j ON j.id = r.job WHERE"
 			  " r.job BETWEEN $1 AND $2 AND (j.name IS NULL OR j.once = 1)",
 	/* One row with INT64_MIN for a calendar without days. */
@@ -95,7 +95,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_BAD_JOB] = BAD_OF " AND job = $5 ORDER BY seq DESC LIMIT $6",
 	[Q_KNOWN] = "SELECT 1 FROM running WHERE id = $1 AND at = $2 AND attempt <= $3 UNION ALL"
 		    " SELECT 1 FROM history WHERE id = $1 AND at = $2 AND attempt = $3",
-	/* A run that has made up for missed times stands for all of them, until it fired. */
+	/* A run that stands for missed times stands for all times until it was fired. */
 	[Q_FIRED] = "SELECT coalesce(max(CASE WHEN missed > 0 AND fired > at THEN fired ELSE at"
 		    " END), 0) FROM (SELECT at, missed, fired FROM running WHERE job = $1 UNION ALL"
 		    " SELECT at, missed, fired FROM (SELECT at, missed, fired FROM history WHERE"
@@ -127,7 +127,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_RUNNERS_END] = "UPDATE runner SET until = $1 WHERE until > $1",
 	[Q_TASKS_END] = "UPDATE task SET until = $1 WHERE state = 1 AND runner <> '' AND"
 			" until > $1",
-	/* A part waits for its runner for ever: see pool.c. */
+	/* Not those of parts (NEVER): a part waits for its runner for ever, see pool.c. */
 	[Q_TASKS_WANT] = "UPDATE task SET wants_until = $1 WHERE state = 0 AND wants_until > $1 AND"
 			 " wants_until < 9223372036854775807",
 	[Q_TASKS] = "SELECT id, at, shard, shards, job, attempt, state, outcome, status, life,"
@@ -139,9 +139,10 @@ static const char *const queries[NR_QUERIES] = {
 			 " at = $5 AND attempt < $1 AND"
 			 " NOT (state = 2 AND outcome = 0 AND shards > 1)",
 	/*
-	 * If all parts have succeeded, though too late, another attempt has nothing to repeat; or
-	 * these rows were entered before, and the daemon did not hear that. There may be another
-	 * number of runners by now: their parts must not be added to those that there are.
+	 * Add nothing if the firing has tasks of another attempt or another number of parts. Either
+	 * all its parts have succeeded, though too late, and another attempt has nothing to repeat;
+	 * or these tasks were entered before, the daemon did not get the answer, and there is
+	 * another number of runners by now.
 	 */
 	[Q_TASK_ADD] = "INSERT INTO task (id, at, shard, shards, job, pool, prio, attempt, state,"
 		       " outcome, status, killed, life, until, began, wants, wants_until)"
@@ -156,11 +157,11 @@ static const char *const queries[NR_QUERIES] = {
 			  " killed = 0, runner = '', life = excluded.life,"
 			  " until = excluded.until, began = excluded.began"
 			  " WHERE task.attempt < excluded.attempt OR task.state = 0",
-	/* It was done as a whole, and now each runner is to have a part; or if $4, the reverse. */
+	/* The run was whole, and now each runner is to execute a part; or, if $4, the reverse. */
 	[Q_TASK_SPLIT] = "DELETE FROM task WHERE id = $1 AND at = $2 AND attempt < $3 AND"
 			 " CASE WHEN shards > 1 THEN 1 ELSE 0 END = $4",
 	[Q_TASK_WHOLE] = "DELETE FROM task WHERE id = $1 AND at = $2 AND shard > 0",
-	/* What wants a certain runner is kept for it as long as it lives, until wants_until. */
+	/* A task that wants a runner waits until wants_until, as long as that runner lives. */
 	[Q_TASK_FIND] = "SELECT t.id, t.at, t.shard, t.shards, t.job, t.attempt FROM task t JOIN"
 			" running r ON r.id = t.id AND r.at = t.at"
 			" JOIN job j ON j.id = t.job AND j.def IS NOT NULL WHERE t.pool = $1 AND"
@@ -168,7 +169,7 @@ static const char *const queries[NR_QUERIES] = {
 			" r.state IN (2, 4) AND (t.wants IS NULL OR t.wants = $2 OR t.wants_until < $3 OR"
 			" NOT EXISTS (SELECT 1 FROM runner w WHERE w.id = t.wants AND w.until >="
 			" $3)) ORDER BY t.prio DESC, r.fired, t.id, t.shard LIMIT $4",
-	/* The runner may have a longer lease than this one, and go by that: see LATER(). */
+	/* The runner may rely on a longer lease, from another daemon: see LATER(). */
 	[Q_TASK_OUT] = "UPDATE task SET state = 1, runner = $1, life = $2, until = coalesce("
 		       "(SELECT " LATER("w", "$3") " FROM runner w WHERE w.id = $1), $3),"
 		       " began = $4"
@@ -190,8 +191,8 @@ static const char *const queries[NR_QUERIES] = {
 			" id = $4 AND at = $5 AND shard = $6 AND attempt = $7 AND runner = $8 AND"
 			" state = 1",
 	/*
-	 * 1: it is over already, was this runner's, and ended so; 2: it is not away, but may be in
-	 * a moment.
+	 * 1: the task is over already, belonged to this runner and ended like this; 2: the firing
+	 * has no task yet, but may have one in a moment.
 	 */
 	[Q_TASK_STATE] = "SELECT 1 FROM task WHERE id = $1 AND at = $2 AND shard = $3 AND"
 			 " attempt = $4 AND runner = $5 AND state = 2 AND outcome = $6 AND status = $7"
@@ -209,7 +210,7 @@ static const char *const queries[NR_QUERIES] = {
 			" AND pool <> $1",
 	[Q_TASKS_CLEAN] = "DELETE FROM task WHERE " IN_PARTS("job") " AND NOT EXISTS (SELECT 1"
 			  " FROM running r WHERE r.id = task.id AND r.at = task.at)",
-	/* 0 is NEWS_JOB. Such changes are made one after the other, and so are their numbers. */
+	/* 0 is NEWS_JOB. Such changes never overlap, so their numbers are in their order. */
 	[Q_JOB_NEWS] = "SELECT coalesce(max(xid), 0) FROM inbox WHERE type = 0 AND life <> $1",
 	[Q_NODES] = "SELECT id, name, CAST(extract(epoch FROM lease_until - clock_timestamp())"
 		    " * 1000000 AS bigint), mine(id) FROM node ORDER BY name, id",
@@ -219,7 +220,7 @@ static const char *const queries[NR_QUERIES] = {
 	[Q_LAST] = HISTORY_ROW "unnest(CAST(string_to_array($1, ',') AS bigint[])) AS wanted(it),"
 		   " LATERAL (SELECT * FROM history WHERE history.job = it ORDER BY seq DESC"
 		   " LIMIT 1) AS latest",
-	/* In the order of the rows, as others lock them. */
+	/* In the order of the rows, in which other statements lock them, too. */
 	[Q_BEATS] = "UPDATE task SET until = " LATER("task", "$1") " FROM (SELECT * FROM unnest("
 		    "CAST(string_to_array($2, ',') AS bigint[]),"
 		    " CAST(string_to_array($3, ',') AS bigint[]),"
@@ -520,9 +521,9 @@ static void line_row(struct store *store, void *call, void *arg)
 }
 
 /*
- * A number: rows up to it had ended before @since, so they need not be looked at. Rows are written
- * in the order of their ends, or nearly so if several daemons write them, or if the clock was set
- * back: by less than UNORDERED_US.
+ * A number of a row: all rows up to it had ended before @since, so they need not be looked at. Rows
+ * are written in the order of their ends, but for up to UNORDERED_US if several daemons write them
+ * or the clock was set back.
  */
 static int64_t seq_before(struct store *store, int64_t since)
 {
@@ -592,7 +593,7 @@ int store_dues(struct store *store, const int64_t *jobs, size_t nr,
 	return each_of(store, Q_DUES, due_row, &fn, arg, jobs, nr);
 }
 
-/* A query for each job is cheap where it needs no round trip. */
+/* Without a server, a query needs no round trip, so one for each job is cheap. */
 int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct ended *), void *arg)
 {
@@ -608,7 +609,7 @@ int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	return err;
 }
 
-/* The life is for kinds that keep logs on several machines; SQLite's query does not use it. */
+/* store->life is for stores with logs on several machines; the query of SQLite does not use it. */
 int store_expired(struct store *store, int64_t from, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg)
 {
@@ -618,7 +619,7 @@ int store_expired(struct store *store, int64_t from, int64_t now, int64_t limit,
 
 /* ---- requests that change something ------------------------------------------------- */
 
-/* A row of a statement that returns the id of what it has added. */
+/* A row of a statement that returns the id of a row that it has added. */
 static void take_id(struct store *store, void *call, void *arg)
 {
 	(void)call;
@@ -640,8 +641,8 @@ static int due_add(struct store *store, struct due *due, bool force)
 }
 
 /*
- * store_add() of one row, in a transaction. If its job is another life's, that life is told only if
- * the row is due before it would be read anyway.
+ * store_add() of one row, in a transaction. If the job belongs to another life, tell that life only
+ * if the row is due so soon that it would not read the row in time by itself.
  */
 static int add_one(struct store *store, struct due *due, bool force, int64_t now)
 {
@@ -690,9 +691,9 @@ static void kept_row(struct store *store, void *call, void *arg)
 }
 
 /*
- * Replace the definition of a job that still has this revision, and delete its schedule's row of
- * due. If there is one, *@was becomes when it was due. But the row may stay, see @keep: this is its
- * due_id. -ESTALE if the job has another revision. In a transaction.
+ * Replace the definition of a job that still has the revision row->rev, and delete its schedule's
+ * row of due; *@was becomes when that row was due. But if the row stays (see @keep of struct
+ * job_row), row->due_id is its id. -ESTALE if the job has another revision. In a transaction.
  */
 static int put_again(struct store *store, struct job_row *row, int64_t *was)
 {
@@ -716,7 +717,7 @@ static int put_job(struct store *store, struct job_row *row, int64_t *was)
 	return row->id ? put_again(store, row, was) : put_new(store, row);
 }
 
-/* The second half of that: the new row of due, if the old one does not stay, and the news. */
+/* After put_job(): add the new row of due, if the old one does not stay, and tell other lives. */
 static int put_due(struct store *store, struct job_row *row)
 {
 	struct due due = { .id = row->due_id, .job = row->id, .at = row->due_at, .main = true };
@@ -729,9 +730,9 @@ static int put_due(struct store *store, struct job_row *row)
 }
 
 /*
- * The row of due that put_again() deleted was due at @was. If that was before @now, it becomes a
- * firing of its own, since it must not be lost. In a transaction, in which no other life can fire
- * it.
+ * The row of due that put_again() deleted was due at @was. If that is not after @now, this time
+ * must not be lost: add a row of its own for it. In the transaction of put_again(), so that no
+ * other life can fire the old row in between.
  */
 static int keep_passed(struct store *store, struct job_row *row, int64_t was, int64_t now)
 {
@@ -841,9 +842,9 @@ int store_kill_due(struct store *store, int64_t id, int64_t at)
 }
 
 /*
- * In one transaction with the jobs: no life may see the new days with the old times of due. Only
- * the owner of a job knows when that is due, and it may be firing it now: so the old time is that
- * of the row which is deleted.
+ * The days and the jobs change in one transaction: no life may see the new days with old times of
+ * due. Only the owner of a job knows when the job is due, and may be firing it now. So @again gets
+ * the time of the row that is deleted.
  */
 int store_set_days(struct store *store, const char *name, const int64_t *days, size_t nr,
 		   struct job_row *rows, size_t nr_jobs,
@@ -894,7 +895,7 @@ int store_known(struct store *store, const struct firing *f, bool *known)
  * struct drops - jobs that may be deleted, since they were removed or were due once only
  * @rows:	rows of history that were about them
  * @nr:		how many
- * @may:	for each row: its job is one of them, and this is the first row that is about it
+ * @may:	for each row: it is the first row about its job, and that job may be deleted
  */
 struct drops {
 	const struct ended	*rows;
@@ -902,7 +903,7 @@ struct drops {
 	bool			*may;
 };
 
-/* A row of Q_JOBS_ACTIVE: that job may not. */
+/* A row of Q_JOBS_ACTIVE: this job has runs, so it may not be deleted. */
 static void active_row(struct store *store, void *call, void *arg)
 {
 	struct drops *drops = arg;
@@ -915,8 +916,8 @@ static void active_row(struct store *store, void *call, void *arg)
 
 /*
  * Delete those of the jobs of which nothing is left; @may of the others becomes false. In a
- * transaction. All these jobs are locked. So if a turn of another life has added a row of due or of
- * running for one of them, that is over, and these statements see what was added.
+ * transaction, which has locked all these jobs. So if a turn of another life adds a row of due or
+ * of running for one of them, that turn has ended, and these statements see the row.
  */
 static int drop_locked(struct store *store, struct drops *drops)
 {
@@ -945,7 +946,7 @@ static int drop_locked(struct store *store, struct drops *drops)
 	return err;
 }
 
-/* Delete these rows of history, with one round trip if there are any. In a transaction. */
+/* Delete these rows of history; if there is a server, in one round trip. In a transaction. */
 static int drop_rows(struct store *store, const struct ended *rows, size_t nr)
 {
 	int64_t *seqs = store->many ? calloc(nr + 1, sizeof(*seqs)) : NULL;

@@ -47,8 +47,8 @@
 #define OTHER_VERSION	"TW002"
 #define TRIPS		16	/* how often a new life asks for the time, to know it closely */
 #define START_US	(60 * US_PER_S)		/* the longest wait before there is a lease */
-#define AGAIN_US	(5 * US_PER_S)		/* and with a lease that is over */
-#define ANSWER_US	(10 * US_PER_S)		/* and with one that is not */
+#define AGAIN_US	(5 * US_PER_S)		/* the same, if our lease is over */
+#define ANSWER_US	(10 * US_PER_S)		/* the same, while our lease lasts */
 #define NOTIFY_US	(10 * US_PER_MS)	/* commits that notify take a global lock */
 #define LONG_TURN	10		/* leases: it is useless to wait longer for a turn */
 #define PATIENCE_MIN	US_PER_S	/* the wait for a turn that the server is not doing */
@@ -72,7 +72,7 @@ static const char code[] =
 #include "store_pg.sql.h"
 	;
 
-/* What makes the tables of a version those of the next one. */
+/* The statements that convert the tables of each version to those of the next one. */
 static const char *const steps[SCHEMA_VERSION] = {
 	[1] =
 #include "store_runners.sql.h"
@@ -91,8 +91,9 @@ enum kind_of_op {
 };
 
 /*
- * What twheel.turn() tells in place of an operation's number: this turn had been written already,
- * by a call whose answer was lost. A negative number: all of that kind, from 1, were done.
+ * In place of an operation's number, twheel.turn() may answer with this: the turn was written
+ * before, by a call whose answer was lost. A negative number -K means that all operations of kind K
+ * were done, where the first kind is 1.
  */
 #define WRITTEN		0
 
@@ -648,7 +649,7 @@ static void keep_lease(struct pg *s)
 
 	if (!s->store.life || boot_us() < s->renew)
 		return;
-	s->renew = INT64_MAX;	/* once is enough */
+	s->renew = INT64_MAX;	/* renew() may come here again: do nothing then */
 	if (!conn || renew(s, conn, &todo, &parts))
 		s->renew = boot_us() + s->store.lease / 3;
 	s->store.hurry |= todo;
@@ -677,13 +678,13 @@ static int set_up_session(struct pg *s)
 		 "SET idle_session_timeout = 0; SET statement_timeout = 0;"
 		 "SET default_transaction_isolation = 'read committed';"
 		 "SET default_transaction_read_only = off;"
-		 /* Of the server's end, as those of ours: see alive(). */
+		 /* How the server notices a dead connection, as we do by alive(). */
 		 "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10;"
 		 "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000;"
 		 "SELECT set_config(name, '0', false) FROM pg_settings"
 		 " WHERE name = 'transaction_timeout';"		/* since PostgreSQL 17 */
 		 "SET idle_in_transaction_session_timeout = %lld; SET lock_timeout = %lld;"
-		 /* Ours, whatever the server's configuration becomes. */
+		 /* These are to stay ours if the server's configuration is changed. */
 		 "SELECT set_config('synchronous_commit', coalesce(nullif("
 		 "current_setting('synchronous_commit'), 'off'), 'on'), false)",
 		 (long long)(lease < most ? lease : most),
@@ -695,14 +696,14 @@ static int set_up_session(struct pg *s)
 
 /*
  * A connection string may name several hosts, and a host may have several addresses. libpq tries
- * one after the other. But if one is silent, as a machine is that has lost its power, libpq waits
- * for it as long as the caller does, since we do not let it block. So we try each address by a
- * connection of its own, for as long as the connection string says. A host is looked up when its
- * turn has come, and its addresses are kept until all were tried: a server of names may tell them
+ * one after the other. But we do not let libpq block, and then it waits for a silent address, as of
+ * a machine that has lost its power, for as long as its caller does. So we try each address by
+ * connections of its own, for as long as the connection string says. We look a host up when its
+ * turn has come, and keep its addresses until all were tried, because a name server may list them
  * in another order each time.
  */
 
-/* The value of an option of the connection string, or of what stands for it; or an empty text. */
+/* The value of an option: of the connection string, or libpq's default. An empty text for none. */
 static const char *option(const struct pg *s, const char *keyword)
 {
 	for (const PQconninfoOption *o = s->options; o && o->keyword; o++)
@@ -723,7 +724,7 @@ static size_t entries(const char *list)
 	return n;
 }
 
-/* A copy of entry @i of a list with commas. If the list has only one, that is for all. */
+/* A copy of entry @i of a list with commas. If the list has one entry, that one is for each @i. */
 static char *entry(const char *list, size_t i)
 {
 	if (entries(list) == 1)
@@ -752,7 +753,7 @@ static void forget_addresses(struct search *to)
 	to->next = 0;
 }
 
-/* Add all addresses of a host. If there are none, libpq is to say why. */
+/* Add all addresses of a host. If none is found, add its name: libpq will say what is wrong. */
 static void look_up(struct search *to, const char *host, const char *port)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
@@ -770,7 +771,7 @@ static void look_up(struct search *to, const char *host, const char *port)
 		freeaddrinfo(found);
 }
 
-/* The address that was good the last time is tried first. */
+/* Move the address that was good the last time to the front, so that it is tried first. */
 static void put_good_first(struct search *to)
 {
 	for (size_t i = 1; to->good && i < to->nr; i++) {
@@ -783,7 +784,7 @@ static void put_good_first(struct search *to)
 	}
 }
 
-/* How many hosts there are. 0: lists do not fit together. */
+/* How many hosts there are; 0 if the lists of hosts, addresses and ports differ in length. */
 static size_t nr_hosts(const struct pg *s)
 {
 	const char *hosts = option(s, "host"), *ips = option(s, "hostaddr");
@@ -792,7 +793,10 @@ static size_t nr_hosts(const struct pg *s)
 	return (*hosts && entries(hosts) != nr) || (ports != nr && ports > 1) ? 0 : nr;
 }
 
-/* Find all addresses of the host whose turn it is: one at least. libpq says if lists do not fit. */
+/*
+ * Find all addresses of the host whose turn it is: at least one. If the lists differ in length,
+ * give all of them to libpq, which will say what is wrong.
+ */
 static void find_addresses(struct pg *s)
 {
 	const char *hosts = option(s, "host"), *ips = option(s, "hostaddr");
@@ -824,7 +828,7 @@ static void drop(struct search *to)
 	}
 }
 
-/* The next address is to be tried. Returns true if it is one of another host. */
+/* Go on to the next address. Returns true if it is one of the next host. */
 static bool next_address(struct pg *s)
 {
 	struct search *to = &s->search;
@@ -838,16 +842,19 @@ static bool next_address(struct pg *s)
 	return true;
 }
 
-/* What is not empty. If an option is empty, libpq takes the environment's value, not its own. */
+/*
+ * @value, or @other if that is empty. If an option is empty, libpq would take the value of the
+ * environment, and not its own default.
+ */
 static const char *or(const char *value, const char *other)
 {
 	return *value ? value : other;
 }
 
 /*
- * How soon a connection is to be noticed that leads nowhere any more, if the connection string does
- * not say it: what was sent is to be acknowledged as soon as it is to be answered, and an idle
- * connection is tried now and then, also so that no router forgets it. NULL for other options.
+ * If the connection string does not say how soon to notice a dead connection, these values do: what
+ * was sent must be acknowledged within ANSWER_US, and an idle connection is probed now and then,
+ * also so that no router forgets it. NULL for other options.
  */
 static const char *alive(const char *keyword)
 {
@@ -863,8 +870,8 @@ static const char *alive(const char *keyword)
 }
 
 /*
- * What @o is for a connection to @at. If there are several addresses, only a server that can be
- * written will do: one that cannot must not keep us from the others.
+ * The value of option @o for a connection to @at. If there are several addresses, accept only a
+ * server that can be written: a standby must not keep us from the others.
  */
 static const char *value_at(const PQconninfoOption *o, const struct address *at, bool several)
 {
@@ -918,7 +925,10 @@ static void begin_all(struct pg *s)
 	to->end = boot_us() + (seconds > 0 ? seconds * US_PER_S : AGAIN_US);
 }
 
-/* Which of them are not complete, and what these wait for. Returns how many, or an error. */
+/*
+ * Fill in @fds with the connections that are not complete, and what they wait for. Returns how many
+ * there are, or an error.
+ */
 static int incomplete(struct pg *s, struct pollfd fds[LANES + 1])
 {
 	const struct search *to = &s->search;
@@ -966,9 +976,9 @@ static int connect_all(struct pg *s, int64_t until)
 }
 
 /*
- * All are connected: set them up, and take them. Without a life, too, a server that has let us in
- * and says nothing more is not waited for long: there may be others. Returns 0 or an error; then we
- * have none.
+ * All connections are complete: set them up for use. If the server has let us in and says nothing
+ * more, do not wait long for it, even if we have no life yet: there may be other servers. Returns 0
+ * or an error; after an error there are no connections.
  */
 static int take_all(struct pg *s)
 {
@@ -1000,9 +1010,9 @@ static void found_server(struct search *to)
 }
 
 /*
- * Make all connections, to the address that was good the last time or to one that follows. A daemon
- * that has no life yet tries all. One that has waits only for some time, so that the loop can do
- * something else; then the next call continues.
+ * Make all connections, to the address that was good the last time or to one that follows. If the
+ * daemon has no life yet, try all addresses. If it has one, stop after some time, so that the loop
+ * can do something else; then the next call continues.
  */
 static int find_server(struct pg *s)
 {
@@ -1014,7 +1024,7 @@ static int find_server(struct pg *s)
 		if (!s->search.nr)
 			find_addresses(s);
 		err = connect_all(s, until);
-		/* The time of the address is not over yet, but that of this call is. */
+		/* This call must end, but the address has time left: the next call continues. */
 		if (err && *s->search.conn && boot_us() < s->search.end)
 			return err;
 		if (!err)
@@ -1027,7 +1037,10 @@ static int find_server(struct pg *s)
 	return err;
 }
 
-/* libpq may look a name up, or read a file of the home directory, in any of its functions here. */
+/*
+ * Any of the functions of libpq used here may look up a name, or read a file of the home directory,
+ * which may take longer than the lease: hence the guard.
+ */
 static int open_connections(struct pg *s)
 {
 	int err;
@@ -1043,9 +1056,9 @@ static int open_connections(struct pg *s)
 }
 
 /*
- * Is the server doing the turn that was sent in this lane? Else it never got the turn, or its
- * answer is lost or on its way: a router may have forgotten a connection that was idle for long,
- * and tells nobody. Whoever does a turn has locked the row of its lane.
+ * Is the server doing the turn that was sent in this lane? If it is, it has locked the row of the
+ * lane. If not, it has not got the turn, or the answer is lost or on its way: a router may have
+ * forgotten a connection that was idle for long, without telling either side.
  */
 static bool is_working(struct pg *s, const struct lane *lane)
 {
@@ -1064,15 +1077,15 @@ static bool is_working(struct pg *s, const struct lane *lane)
 }
 
 /*
- * receive() of the answer to a turn. The connection of other statements is idle meanwhile, so the
- * lease is renewed on that, and a turn may take longer than a lease. It is also renewed if there is
+ * receive() for the answer to a turn. A turn may take longer than a lease: the connection of other
+ * statements is idle meanwhile, so the lease is renewed on that one. It is also renewed if there is
  * no answer for ANSWER_US, to see whether the server is there. If the renewal loses the
- * connections, that of the lane is NULL afterwards. While bytes arrive, the link is only slow.
- * If none has come for LONG_TURN leases, the server is stuck, and the loop waits no longer.
+ * connections, lane->conn is NULL afterwards. While bytes arrive, the link is only slow. If no byte
+ * has come for LONG_TURN leases, the server is stuck, and the loop waits no longer.
  *
  * If the server is not doing the turn, the connection of the lane seems to be lost. But the turn or
- * its answer may be on its way, and be as long on its way the next time: so each time the daemon
- * waits longer, until a turn was quick again.
+ * its answer may be on its way, and may take as long the next time. So each time the daemon waits
+ * longer before it gives the connection up, until a turn was quick again.
  */
 static bool receive_turn(struct pg *s, struct lane *lane)
 {
@@ -1124,7 +1137,10 @@ static void hear(struct pg *s, struct lane *lane, bool wait)
 		unusable(s, lane->conn, alive ? "the server does not answer" : NULL);
 }
 
-/* Notice if the server has closed the connection of an idle lane. With @wait, end all turns. */
+/*
+ * Notice if the server has closed the connection of an idle lane. With @wait, wait until no turn is
+ * under way.
+ */
 static void check_lanes(struct pg *s, bool wait)
 {
 	for (struct lane *lane = s->lanes; lane < s->lanes + LANES; lane++) {
@@ -1138,8 +1154,8 @@ static void check_lanes(struct pg *s, bool wait)
 }
 
 /*
- * See that there are connections: each statement begins with this, or with connected(). If they
- * were lost since, connect again, and let our life continue under a new number.
+ * Make sure that there are connections: each statement begins with this, or with connected(). If
+ * they were lost, connect again, and let our life continue under a new number.
  */
 static int reachable(struct pg *s)
 {
@@ -1163,9 +1179,9 @@ static int reachable(struct pg *s)
 }
 
 /*
- * reachable(), and see that no turn is in progress: for statements that need what turns have
- * written, or that might have to wait for a lock of a turn. Nobody would read the turn's answer
- * meanwhile.
+ * reachable(), and wait until no turn is in progress: for statements that need what turns have
+ * written, or that might have to wait for a lock of a turn. While a statement waits, nobody reads
+ * the answer to the turn.
  */
 static int connected(struct pg *s)
 {
@@ -1195,7 +1211,7 @@ static int pg_beat(struct store *store)
 	struct pg *s = to_pg(store);
 	int err, todo = 0;
 
-	s->renew = INT64_MAX;	/* it is renewed here, and once is enough */
+	s->renew = INT64_MAX;	/* keep_lease() is to do nothing: it is renewed here */
 	err = reachable(s);
 	if (!err)
 		err = renew(s, s->conn, &todo, &store->parts);
@@ -1206,7 +1222,7 @@ static int pg_beat(struct store *store)
 		return err;
 	err = share_out(s);
 	crash_point("parts were claimed");
-	/* If it could not be done, the next beat will try. What is ours does not wait for that. */
+	/* If that failed, but not the connection, the next beat tries again: our parts are ours. */
 	return err == -EIO && s->conn ? 0 : err;
 }
 
@@ -1215,7 +1231,7 @@ static void pg_keep(struct store *store)
 	keep_lease(to_pg(store));
 }
 
-/* All news is known in the snapshot that is in the first column of @result. */
+/* Note that all news in the snapshot is known that is in the first column of @result. */
 static int saw(struct pg *s, const PGresult *result)
 {
 	char *since = strdup(PQgetvalue(result, 0, 0));
@@ -1227,7 +1243,7 @@ static int saw(struct pg *s, const PGresult *result)
 	return 0;
 }
 
-/* News counts from now: what was changed before is in what the caller reads next. */
+/* News counts from now on: the caller reads everything next, and so sees all earlier changes. */
 static int pg_join(struct store *store, int64_t old)
 {
 	struct pg *s = to_pg(store);
@@ -1251,7 +1267,7 @@ static int pg_join(struct store *store, int64_t old)
 	return err;
 }
 
-/* An error is ignored: then the others wait for the end of the lease. */
+/* Errors are ignored: if this fails, the others wait for the end of the lease. */
 static void pg_leave(struct store *store)
 {
 	struct pg *s = to_pg(store);
@@ -1266,9 +1282,9 @@ static void pg_leave(struct store *store)
 }
 
 /*
- * If there is no change, the server answers with one row that names none. All rows say the same
- * about where the next call must continue. That is noted only when @fn has taken all rows:
- * otherwise some would be lost.
+ * If there is no change, the server answers with one row that names none. Each row has the snapshot
+ * from which the next call must continue. Note it only when @fn has taken all rows: otherwise
+ * changes would be lost.
  */
 static int pg_news(struct store *store, int (*fn)(void *arg, const struct news *), void *arg)
 {
@@ -1316,7 +1332,7 @@ static void take_params(struct params *p, const char *fmt, va_list args)
 	}
 }
 
-/* Let this connection know query @id by @name, if it does not yet. Returns 0 or an error. */
+/* Prepare query @id as @name, unless the connection knows it already. Returns 0 or an error. */
 static int prepare(struct pg *s, enum sql_id id, const char *name, const char *text,
 		   const struct params *p)
 {
@@ -1345,7 +1361,7 @@ static int pg_query(struct store *store, enum sql_id id, const char *text, row_f
 
 	take_params(&p, fmt, args);
 	snprintf(name, sizeof(name), "q%d", id);
-	/* What is read beside turns: the window, old history, what runners wait for, logs' rows. */
+	/* Those for the window, old history, runners and logs may run beside turns. */
 	beside = id == Q_WINDOW || id == Q_EXPIRED || id == Q_IDLE || id == Q_KNOWN;
 	err = beside ? reachable(s) : connected(s);
 	if (!err)
@@ -1381,7 +1397,7 @@ static const char *pg_text(struct store *store, int column)
 	return PQgetisnull(s->row, s->at, column) ? NULL : PQgetvalue(s->row, s->at, column);
 }
 
-/* The text of the error that led to a ROLLBACK is kept for store_error(). */
+/* After a ROLLBACK, store_error() still has the text of the error that led to it. */
 static int pg_end(struct store *store, int err)
 {
 	struct pg *s = to_pg(store);
@@ -1401,8 +1417,9 @@ static int pg_end(struct store *store, int err)
 }
 
 /*
- * Begin a transaction. The lock lets all lives make such changes one after the other. A life that
- * was buried may not make any: it would not tell the new owner of what it believes to be its own.
+ * Begin a transaction. Its lock makes the changes of all lives follow each other. A life that was
+ * buried must not change anything: it would not tell the new owners of parts that it believes to be
+ * its own.
  */
 static int pg_begin(struct store *store)
 {
@@ -1422,7 +1439,7 @@ static int pg_begin(struct store *store)
 
 /* ---- turns -------------------------------------------------------------------------- */
 
-/* Which step of twheel.turn() does @op. */
+/* The kind of @op, as twheel.turn() has it. */
 static enum kind_of_op kind_of(const struct op *op)
 {
 	static const enum kind_of_op kinds[] = {
@@ -1526,8 +1543,8 @@ static void add_array(struct params *p, const int32_t *array, size_t nr)
 }
 
 /*
- * Was @op done, as far as the server does not name it in its answer? READY, AGAIN and END count as
- * done; of the others, those of the kinds in @all. See twheel.turn().
+ * Was @op done, if the server's answer does not name it? READY, AGAIN and END count as done. The
+ * others were done if their kind is in @all. See twheel.turn().
  */
 static void suppose(struct op *op, const bool all[NR_OPS])
 {
@@ -1536,7 +1553,7 @@ static void suppose(struct op *op, const bool all[NR_OPS])
 	op->done = kind == OPS_READY || kind == OPS_AGAIN || kind == OPS_END || all[kind];
 }
 
-/* Note what the server has done of a turn. The texts are copied, since the result is freed. */
+/* Note which operations of a turn the server has done. Copy the texts, since @result is freed. */
 static void take_done(struct pg *s, const struct lane *lane, const PGresult *result)
 {
 	bool all[NR_OPS] = { 0 };
@@ -1573,7 +1590,7 @@ static bool flushed(struct pg *s, PGconn *conn)
 	return !left;
 }
 
-/* Let the lane's connection know how to do a turn. That statement need not be planned each time. */
+/* Prepare the statement of a turn on the lane's connection, so that it is planned only once. */
 static int prepare_turn(struct pg *s, struct lane *lane, const struct params *p)
 {
 	static const char text[] =
@@ -1649,7 +1666,7 @@ static int pg_turn(struct store *store, int nr_lane, struct op *ops, size_t nr, 
 	set_head(last, NR_OPS);
 	for (size_t i = 0; i < NR_OPS; i++)
 		set_value(last, i, (int64_t)ends[i]);
-	now = boot_us();	/* the server itself knows what is due */
+	now = boot_us();	/* this is for NOTIFY: what is due, the server knows by itself */
 	tell = ends[OPS_ADD] && now - s->notified > NOTIFY_US;
 	if (tell)
 		s->notified = now;
@@ -1736,7 +1753,7 @@ static const struct store_ops pg_ops = {
 	.end = pg_end, .query = pg_query, .number = pg_number, .text = pg_text,
 };
 
-/* Do another version's daemons share the store? Then what they call there cannot be changed. */
+/* Do daemons of another version share the store? Then the functions that they call must stay. */
 static int check_lives(struct pg *s)
 {
 	struct params none = { 0 };
@@ -1750,7 +1767,7 @@ static int check_lives(struct pg *s)
 	return err;
 }
 
-/* A text that the database cannot store would never be written. SQL_ASCII takes what comes. */
+/* The database must be able to store any text. SQL_ASCII can, as it does not look at the bytes. */
 static int check_encoding(struct pg *s)
 {
 	const char *name = PQparameterStatus(s->conn, "server_encoding");
@@ -1779,7 +1796,7 @@ static int make_tables(struct pg *s)
 			   (long long)have, SCHEMA_VERSION);
 	if (!err && have < SCHEMA_VERSION)
 		err = check_lives(s);
-	/* However long it takes. */
+	/* This may take long: wait in any case. */
 	s->until = INT64_MAX;
 	for (int64_t v = have; !err && v < SCHEMA_VERSION; v++)
 		err = command(s, steps[v]);
@@ -1810,8 +1827,8 @@ static int make_code(struct pg *s)
 }
 
 /*
- * Wait until no other daemon sets the store up. To convert the tables of a long history may take it
- * hours. So ask again and again: each answer has its time, and a connection that was lost is
+ * Wait until no other daemon sets the store up. Converting the tables of a long history may take
+ * hours. So ask again and again: then each answer comes in time, and a connection that was lost is
  * noticed.
  */
 static int lock_tables(struct pg *s)
@@ -1842,8 +1859,8 @@ static int set_up(struct pg *s)
 }
 
 /*
- * Let libpq read the connection string, and whatever that refers to: the environment, or a file of
- * services. libpq does so only when it begins to connect.
+ * Let libpq parse the connection string, and read what that refers to: the environment, or a file
+ * of services. libpq does this only when it begins to connect.
  */
 static int read_options(struct pg *s, const char *where)
 {

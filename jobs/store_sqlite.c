@@ -24,7 +24,7 @@
 #include "sql.h"
 
 #define SCHEMA_VERSION	3
-#define LOG_PAGES	1000	/* when the log has so many, they are written to the file */
+#define LOG_PAGES	1000	/* when the log has so many pages, a checkpoint begins */
 
 static const char schema[] =
 	"CREATE TABLE life (id INTEGER PRIMARY KEY AUTOINCREMENT);"
@@ -60,7 +60,10 @@ static const char indexes_3[] =
 #include "store_outcomes.sql.h"
 	;
 
-/* What makes the tables of a version those of the next one. Version 0 is an empty file. */
+/*
+ * The statements that convert the tables of each version to those of the next one. Version 0 is an
+ * empty file.
+ */
 static const char *const steps[SCHEMA_VERSION] = { schema, tables_2, indexes_3 };
 
 /**
@@ -69,9 +72,9 @@ static const char *const steps[SCHEMA_VERSION] = { schema, tables_2, indexes_3 }
  * @db:		the file
  * @queries:	the queries that were prepared so far
  * @row:	the query whose row is being read
- * @moved:	the file has not the name any more by which it was opened, or its log has not
+ * @moved:	the file, or its log, was removed or replaced
  * @log:	the inode of its write-ahead log, or 0 before the first transaction
- * @stuck:	the log is long, and what is in it could not be written to the file
+ * @stuck:	the log is long, and the last checkpoint has failed
  */
 struct sqlite {
 	struct store	store;
@@ -102,8 +105,8 @@ static int to_errno(int rc)
 }
 
 /*
- * Prepare a query and bind its parameters. Returns NULL on failure. The text for SQLite may have
- * fewer parameters than the call: a life means nothing here, and comes last.
+ * Prepare a query and bind its parameters. Returns NULL on failure. The query may have fewer
+ * parameters than the call: the last one may be a life, which means nothing here.
  */
 static sqlite3_stmt *prepare(struct sqlite *s, enum sql_id id, const char *text, const char *fmt,
 			     va_list args)
@@ -127,8 +130,8 @@ static sqlite3_stmt *prepare(struct sqlite *s, enum sql_id id, const char *text,
 }
 
 /*
- * Texts are bound where they are, so they must stay until this returns. The query is reset at the
- * end, in any case: an open one would keep its transaction from ending.
+ * Texts are bound without being copied, so they must stay until this returns. The query is reset at
+ * the end in any case: an open query would keep its transaction from ending.
  */
 static int sqlite_query(struct store *store, enum sql_id id, const char *text, row_fn row,
 			void *call, void *arg, const char *fmt, va_list args)
@@ -185,7 +188,7 @@ static ino_t log_inode(struct sqlite *s)
 	return stat(log_name(s), &log) ? 0 : log.st_ino;
 }
 
-/* Write what is in the log to the file, so that the log begins again. */
+/* Checkpoint: write what is in the log to the file, so that the log begins again. */
 static int checkpoint(struct sqlite *s)
 {
 	int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
@@ -194,7 +197,7 @@ static int checkpoint(struct sqlite *s)
 	return s->stuck ? to_errno(rc) : 0;
 }
 
-/* Called after each commit. That has been done: the next transaction is the one that fails. */
+/* Called after each commit. If a checkpoint fails, the next transaction fails, but not this one. */
 static int committed(void *arg, sqlite3 *db, const char *name, int pages)
 {
 	(void)db;
@@ -205,9 +208,9 @@ static int committed(void *arg, sqlite3 *db, const char *name, int pages)
 }
 
 /*
- * With the lock for writing at once, so that no later statement can fail for it. If somebody has
- * removed the file or its log, or has put another one in its place, all that is written to it would
- * be lost when the daemon ends.
+ * Take the lock for writing at once, so that no later statement can fail for want of it. If
+ * somebody has removed or replaced the file or its log, fail: whatever is written would be lost
+ * when the daemon ends.
  */
 static int sqlite_begin(struct store *store)
 {
@@ -249,7 +252,7 @@ static int history_add(struct store *store, const struct ended *e)
 		       f->fired, e->began, e->ended, e->drop);
 }
 
-/* The row of Q_TAKE: the firing may begin. Its argument is copied, and is the caller's. */
+/* The row of Q_TAKE: the firing may begin. Copy its argument, which the caller frees. */
 static void take_row(struct store *store, void *call, void *arg)
 {
 	struct op *op = arg;
@@ -342,7 +345,7 @@ static int do_op(struct store *store, struct op *op, int64_t now)
 	return err;
 }
 
-/* If the turn fails it will be done again, so the arguments that it has read are freed. */
+/* If the turn fails, it will be done again, so free the arguments that it has read. */
 static int sqlite_turn(struct store *store, int lane, struct op *ops, size_t nr, int64_t now)
 {
 	int err = sqlite_begin(store);
@@ -363,9 +366,9 @@ static int sqlite_turn(struct store *store, int lane, struct op *ops, size_t nr,
 }
 
 /*
- * There is no other life, so all parts are ours. Each life has a number that none had before. If
- * the log cannot be written to the file, a daemon that is started again and again writes nothing
- * more to the log.
+ * There is no other life, so all parts are ours. Each life has a number that none had before. Do a
+ * checkpoint first: if it fails, nothing is written. So a daemon that is started again and again
+ * does not make the log longer.
  */
 static int sqlite_join(struct store *store, int64_t old)
 {
@@ -413,7 +416,7 @@ static const struct store_ops sqlite_ops = {
 	.text = sqlite_text,
 };
 
-/* What a query tells, which is a number; -1 if the file cannot be read. */
+/* The number that a query returns; -1 if the file cannot be read. */
 static int ask(struct sqlite *s, const char *text)
 {
 	sqlite3_stmt *q = NULL;
@@ -426,7 +429,7 @@ static int ask(struct sqlite *s, const char *text)
 	return n;
 }
 
-/* Take a store of version @have to ours: all of the steps or none. */
+/* Convert a store of version @have to our version: all of the steps or none. */
 static int make_tables(struct sqlite *s, int have)
 {
 	int err = sqlite_begin(&s->store);

@@ -34,7 +34,7 @@
  * @now:	the present time, to which relative times refer
  * @key:	the key that is being parsed
  * @error:	filled in with what is wrong
- * @stored:	it is one of the store, see def_load()
+ * @stored:	the definition comes from the store, see def_load()
  */
 struct parser {
 	struct def	*def;
@@ -220,7 +220,8 @@ static bool set_duration(struct parser *p, struct json_object *value, void *to)
 }
 
 /*
- * A time. It replaces what the definition says, so that "tomorrow" does not move with each reading.
+ * A time. It replaces the words of the definition: otherwise "tomorrow" would be another day each
+ * time that the definition is parsed.
  */
 static bool set_time(struct parser *p, struct json_object *value, void *to)
 {
@@ -355,7 +356,7 @@ static bool set_exec(struct parser *p, struct json_object *value, void *to)
 	       wrong(p, "the name of the command is too long");
 }
 
-/* Has it neither a space nor a control character? Then it can be a part of a line of a protocol. */
+/* Is the text free of spaces and control characters, so that it can be in a line of a protocol? */
 static bool is_plain(const char *s)
 {
 	for (; *s; s++)
@@ -442,7 +443,7 @@ static bool set_env(struct parser *p, struct json_object *value, void *to)
 	return set_pairs(p, value, &p->def->env, "=", env_good, "name for a variable of a job");
 }
 
-/* A header may not be one that the daemon sends, or break the lines. */
+/* May a definition set this header? Not one that the daemon sends, and none with a line break. */
 static bool header_good(const char *name, const char *value)
 {
 	static const char *const own[] = { "Idempotency-Key", "Content-Length", "Expect",
@@ -541,7 +542,7 @@ static bool set_then(struct parser *p, struct json_object *value, void *to)
 	return true;
 }
 
-/* Who is told: mailto:ADDRESS, or http://... for a request. */
+/* An address for alarms: mailto:ADDRESS, or http://... for a request. */
 static bool set_told(struct parser *p, struct json_object *value)
 {
 	if (!set_words(p, value, &p->def->alarm_to))
@@ -575,7 +576,7 @@ static bool set_alarm(struct parser *p, struct json_object *value, void *to)
 
 /* ---- when --------------------------------------------------------------------------- */
 
-/* Only one key may say when the job is due. */
+/* Note which key says when the job is due. Only one key may say that. */
 static bool set_kind(struct parser *p, enum kind kind)
 {
 	if (p->def->kind != KIND_NONE)
@@ -729,7 +730,7 @@ struct passwd *def_user(const char *name)
 	err = errno;
 	if (def_guard)
 		def_guard(false);
-	/* getpwnam(3) names these, too, for a user who was not found. */
+	/* By getpwnam(3), these errors, too, may mean that there is no such user. */
 	errno = err == ENOENT || err == ESRCH || err == EBADF || err == EPERM ? 0 : err;
 	return pw;
 }
@@ -762,7 +763,7 @@ static bool check_user(struct parser *p)
 	return !why || wrong(p, "%s", why);
 }
 
-/* What is run, and by whom? */
+/* Check the keys that say what is run, and by whom. */
 static bool check_what(struct parser *p)
 {
 	static const char *const for_exec[] = { "pool", "env", "user", "dir", "stop", "memory",
@@ -806,7 +807,7 @@ static bool check(struct parser *p)
 	return def->zone || wrong(p, "the local time zone cannot be read");
 }
 
-/* An error is one line, and names values in which there may be anything. */
+/* Make an error one line: it quotes values, which may contain line breaks and other controls. */
 static void make_line(char *error)
 {
 	for (; *error; error++)

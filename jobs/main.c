@@ -154,8 +154,8 @@ static void set_lease(const char *text)
 }
 
 /*
- * libpq takes a URL, or settings such as host=.... Of a path it would say that a = is missing. The
- * message does not show the text, which may contain a password.
+ * libpq takes a URL, or settings such as host=.... If it got a path, it would complain that a = is
+ * missing. The message does not show the text, which may contain a password.
  */
 static void set_store(const char *text)
 {
@@ -267,7 +267,7 @@ static void parse_options(int argc, char **argv)
 	int c, i;
 
 	while ((c = getopt_long(argc, argv, "hV", longs, &i)) != -1) {
-		if (optarg && !*optarg)		/* an unset variable of a script, probably */
+		if (optarg && !*optarg)		/* probably a script's variable that is not set */
 			die("--%s is empty", longs[i].name);
 		set_option(c);
 	}
@@ -330,8 +330,8 @@ static void make_dir(const char *path, mode_t mode)
 }
 
 /*
- * Whoever can put a file into the state directory decides what is run. To let a group do that, or
- * the owner of a volume, may be meant.
+ * A user who can put a file into the state directory decides what is run. So refuse a directory
+ * that everybody can write. If a group or another user can write it, that may be meant: only warn.
  */
 static void check_state(const char *path, const struct stat *st)
 {
@@ -394,10 +394,10 @@ void begin_again(void)
 }
 
 /*
- * At its first start a daemon ends if the store cannot be opened, or -EBUSY, if daemons of another
- * version share it: the operator has probably made a mistake. If the server did exist, because it
- * was opened and then did not answer in time, or because others had buried this daemon: try for
- * ever.
+ * At its first start the daemon ends if the store cannot be opened, or if daemons of another
+ * version share it (-EBUSY): the operator has probably made a mistake. But if the server was opened
+ * and then did not answer in time, or if others had buried this daemon, the server does exist: try
+ * for ever.
  */
 void give_up(int err)
 {
@@ -416,8 +416,8 @@ const char *machine_name(void)
 }
 
 /*
- * Messages do not show the address, which may contain a password. A module that is not there, or is
- * another version's, does not become better by waiting.
+ * Messages do not show the address, which may contain a password. If the module is missing, or of
+ * another version, waiting does not help, so end the program.
  */
 static void open_server(void)
 {
@@ -448,10 +448,10 @@ static void open_file(void)
 }
 
 /*
- * What the file "life" says: the number and the key of the last life in this directory; and if its
- * daemon has died while it began, the key of the life that it may have begun. With these keys the
- * next daemon need not wait until the leases of these lives are over. If they cannot be kept, that
- * is the only harm.
+ * What the file "life" has: the number and the key of the last life in this directory; and, if a
+ * daemon died while it began a life, the key of that one. By these keys the next daemon can end
+ * those lives, and need not wait until their leases are over. If the file cannot be written, the
+ * next daemon has to wait.
  */
 static struct {
 	long long	nr;
@@ -622,7 +622,7 @@ static void tell_systemd(const char *text)
 
 /* ---- signals ------------------------------------------------------------------------ */
 
-/* If the file is wrong now, the tokens that there were stay. */
+/* Read the tokens again. If the file is wrong now, the old tokens stay. */
 static void reload_tokens(void)
 {
 	char error[ERROR_MAX];
@@ -664,7 +664,7 @@ static void watch_signals(void)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);	/* then it is an error of write(): EFBIG */
+	signal(SIGXFSZ, SIG_IGN);	/* so that write() fails with EFBIG instead */
 	signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals.fd < 0 || source_add(&signals))
 		die("signalfd: %s", strerror(errno));

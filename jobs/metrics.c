@@ -12,7 +12,7 @@
 
 #include "api.h"
 
-/* The upper bounds of the buckets of lateness, in us. Those above the last are in a bucket too. */
+/* The upper bounds of the buckets of lateness, in us. One more bucket is for all above the last. */
 static const int64_t bounds[] = {
 	1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 5000000, 60000000,
 };
@@ -21,9 +21,9 @@ static const int64_t bounds[] = {
  * struct counted - what has happened since the daemon began
  * @fired:	firings that were entered into running
  * @outcomes:	lines of history
- * @missed:	times that were missed: a run makes up for them, or a line of history tells of them
- * @late:	firings by how late they were entered; the last are those above all bounds
- * @late_us:	the sum of that
+ * @missed:	times that were missed, whether a run stands for them or only a row of history
+ * @late:	firings by how late they were entered; the last entry counts those above all bounds
+ * @late_us:	the sum of how late they were entered
  * @turns:	turns that were written
  * @ops:	their operations
  */

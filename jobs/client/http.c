@@ -14,9 +14,9 @@
 
 #include "job.h"
 
-#define START_MS	2000	/* for so long a daemon may be starting */
+#define START_MS	2000	/* how long to wait for a daemon that is starting */
 #define TRY_MS		20	/* how often to look whether it has started */
-#define TIMES		3	/* how often to ask for what gets no answer */
+#define TIMES		3	/* how often to send a GET until there is an answer */
 
 static char *socket_path;	/* see http_socket() */
 
@@ -75,9 +75,9 @@ static char **usual_paths(void)
 }
 
 /*
- * Connect to the first daemon that listens at one of @paths. If one must not be used, that is an
- * error: root's daemon would be the wrong one then. Returns the connection, or -1 with errno; in
- * *@path the last one that was tried.
+ * Connect to the first daemon that listens at one of @paths. If this user may not use one of them,
+ * that is an error, and the next is not tried. Returns the connection, or -1 with errno. *@path
+ * becomes the path that was tried last.
  */
 static int try_all(char **paths, const char **path)
 {
@@ -99,8 +99,8 @@ void http_socket(const char *path)
 
 /*
  * Connect to the daemon. If there is none, it may be starting: after "twheeld &", and when systemd
- * restarts it. So try again for a while. Until a user's own daemon is there, root's may refuse him.
- * Ends the program if all that fails.
+ * restarts it. So try again for a while; also if root's daemon refuses this user, whose own daemon
+ * may be starting. If no daemon can be reached, the program ends.
  */
 static int connect_to(void)
 {
@@ -147,8 +147,8 @@ char *http_name(const char *name)
 }
 
 /*
- * Send @data. If the daemon has closed its end, its answer says why: so that is not an error.
- * If it has not read all that was sent until then, we are told that the connection was reset.
+ * Send @data. If the daemon closes its end, that is no error, because its answer says why it has.
+ * If the daemon has not read all that was sent before, the kernel reports a reset connection.
  */
 static void write_all(int fd, const char *data, size_t size)
 {
@@ -184,7 +184,7 @@ static char *read_all(int fd, size_t *size)
 	return data;
 }
 
-/* Send a request. With @must_be_new it is refused if the job exists already. */
+/* Send a request. If @must_be_new, the daemon refuses it if the job exists already. */
 static void ask(int fd, const char *method, const char *path, const char *body, bool must_be_new)
 {
 	char *head =
@@ -197,7 +197,7 @@ static void ask(int fd, const char *method, const char *path, const char *body, 
 	free(head);
 }
 
-/* Is the answer there as a whole? It is not, if the daemon was killed meanwhile. */
+/* Is the answer complete? If the daemon was killed meanwhile, it is not. */
 static bool is_whole(const char *data, size_t size)
 {
 	static const char length[] = "\r\nContent-Length: ";
@@ -230,7 +230,7 @@ static struct answer understand(char *data, size_t size)
 	return answer;
 }
 
-/* Send a request and read what comes back, which may be nothing if the daemon ends. */
+/* Send a request and read the answer, which may be empty if the daemon ends. */
 static char *exchange(const char *method, const char *path, const char *body, bool must_be_new,
 		      size_t *size)
 {
@@ -244,8 +244,8 @@ static char *exchange(const char *method, const char *path, const char *body, bo
 }
 
 /*
- * A daemon that is restarted ends without an answer to what waits. What only asks for something may
- * ask the new one.
+ * If a daemon is restarted, it ends without answering requests that wait. A GET changes nothing, so
+ * send it again, to the new daemon.
  */
 struct answer http_ask(const char *method, const char *path, struct json_object *body,
 		       bool must_be_new)

@@ -267,7 +267,7 @@ static FILE *open_file(const char *name)
 	return file;
 }
 
-/* Only blanks may follow: else the jobs that were meant would be lost without a word. */
+/* Parse @text. Only blanks may follow the JSON: whatever else follows must not be lost silently. */
 static struct json_object *parse_json(const char *name, const char *text, size_t size)
 {
 	struct json_tokener *parser = json_tokener_new();
@@ -380,7 +380,7 @@ static void export_job(struct json_object *job)
 	struct json_object *whole = http_get("GET", path, NULL, false);
 	struct json_object *definition = list_of(whole, "definition");
 
-	/* What was to happen once and is over must not be refused, or happen again, when put. */
+	/* A time that has passed must not make "put" fail, or make the job run once more. */
 	if (!json_object_array_length(list_of(whole, "next")) && !text_of(whole, "broken", NULL)) {
 		json_object_object_del(definition, "at");
 		json_object_object_del(definition, "after");
@@ -390,7 +390,7 @@ static void export_job(struct json_object *job)
 	free(path);
 }
 
-/* It is JSON in any case: for put, or with --json a line for each job, as from other commands. */
+/* Print definitions as a list for "put"; with --json a line for each, as other commands do. */
 static int cmd_export(void)
 {
 	static const struct table jobs = { .job = export_job };
@@ -483,8 +483,8 @@ static bool is_over(struct json_object *run)
 }
 
 /*
- * The exit status for @run, which is over: 0 if it went well, else that of its command. 1 if it has
- * none, or if what it has is the status of an HTTP answer, which no process can exit with.
+ * The exit status for @run, which is over: 0 if it was successful, else the status of its command;
+ * or 1 if the run has no status, or that of an HTTP answer, which no process can exit with.
  */
 static int status_of(struct json_object *run)
 {
@@ -560,7 +560,7 @@ static int cmd_kill(void)
 	return change("POST", format("/v1/runs/%s/kill", http_name(words.argv[0])), NULL);
 }
 
-/* Is it like 12-1798761600000000? A job may have a name of digits, too. */
+/* Is @name the id of a run, like 12-1798761600000000? A job may have a name of digits, too. */
 static bool is_run(const char *name)
 {
 	size_t id = strspn(name, "0123456789"), at = 0;
@@ -571,9 +571,9 @@ static bool is_run(const char *name)
 }
 
 /*
- * A list of runs has first those that are not over, in the order in which they began, and then the
- * others, the latest first. Which of the two is the later one that has run, @run, or @next, which
- * comes after it in the list?
+ * Of two entries of a list of runs, return the one that ran later. @next comes after @run in the
+ * list: first come the runs that are not over, in the order in which they began, and then the
+ * others, the latest first.
  */
 static struct json_object *later_of(struct json_object *run, struct json_object *next)
 {
@@ -693,7 +693,7 @@ static int cmd_log(void)
 	char *attempt = words.attempt ? http_word(words.attempt) : NULL;
 	char *run = run_of(words.argv[0]);
 
-	/* What is not a number is refused by the daemon. */
+	/* If @attempt is not a number, the daemon will refuse it. */
 	if (words.follow && (!attempt || !attempt[strspn(attempt, "0123456789")]))
 		follow_run(run, attempt ? atoll(attempt) : 0);
 	else
@@ -703,7 +703,7 @@ static int cmd_log(void)
 
 /* ---- machines ----------------------------------------------------------------------- */
 
-/* For how long nobody buries it: "-" if there is nobody who could. */
+/* How much of its lease the daemon has left; "-" if no other daemon could bury it. */
 static const char *lease_of(struct json_object *o, char buf[32])
 {
 	int64_t us = int_of(o, "lease_us");
@@ -991,7 +991,7 @@ static void add_to_list(struct json_object *o, const char *key, const char *valu
 	json_object_array_add(list, string_new(value));
 }
 
-/* A number, if @text is one. If not, the text: then twheeld's error says what is wrong. */
+/* @text as a number, if it is one. If not, as a text: then twheeld's error says what is wrong. */
 static struct json_object *number_new(const char *text)
 {
 	char *end;

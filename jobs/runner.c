@@ -72,8 +72,11 @@ static char *id_word, *pool_word;	/* id and pool, as they are in an address */
 static size_t nr_urls, url;
 static char id[300];
 static bool stopping, left;
-static bool takes_part;		/* the last request for runs had a good answer */
-static bool silent;		/* it had not, and that was printed: print nothing until one has */
+/*
+ * takes_part: the last request for runs had a good answer. silent: it had none, and that was
+ * printed, so print nothing more until one has.
+ */
+static bool takes_part, silent;
 static struct call *take;		/* the request for runs, which is always under way */
 static int64_t offered;			/* how many runs @take asks for */
 /*

@@ -367,7 +367,7 @@ bool cron_matches(const struct cron *cron, int64_t local)
 	return local_from(cron, local, local + 1) == local;
 }
 
-/* ---- what zones make of it ------------------------------------------------------------ */
+/* ---- in a time zone ------------------------------------------------------------------- */
 
 static int64_t max(int64_t a, int64_t b)
 {
@@ -375,10 +375,11 @@ static int64_t max(int64_t a, int64_t b)
 }
 
 /*
- * In each span a fixed expression has the times that the clock has not shown or passed before,
- * and is due at the beginning of the span for those the clock has just passed. An interval has
- * all that the clock shows. @shown is how far clocks have come; it begins with a span long enough
- * ago for no clock before that to matter.
+ * Look at one span of the zone after the other. A fixed expression is due at the times of a span
+ * that the clock has neither shown nor left out before; and at the beginning of the span, if the
+ * clock has just left out a time that it names. An interval is due at all times that the clock
+ * shows. @shown is the latest local time that was shown or left out. It begins with a span so long
+ * ago that no earlier one matters.
  */
 bool cron_next(const struct cron *cron, const struct zone *zone, int64_t after, int64_t *next)
 {
@@ -393,7 +394,7 @@ bool cron_next(const struct cron *cron, const struct zone *zone, int64_t after, 
 		int64_t to = span.to < horizon ? span.to : horizon + 1, end = to + span.offset;
 		int64_t from = max(span.from, after + 1) + span.offset;
 
-		/* Where a span begins that is still to come, what was passed is due. */
+		/* If the span begins after @after, times that were left out before it are due. */
 		if (cron->fixed)
 			from = span.from > after ? shown : max(shown, from);
 		if (from < end) {

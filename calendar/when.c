@@ -159,13 +159,14 @@ static time_t reached(int64_t local, time_t from, time_t to)
 }
 
 /*
- * When the local clock shows @local, which counts as if it were UTC. Of two such moments, the first
- * that is not before @earliest, or the first of all. If there is none, because the clock was set
- * forward over it, the moment of that. mktime(3) would not say which of these it takes.
+ * The moment at which the local clock shows @local, which counts as if it were UTC. Of two such
+ * moments, take the first that is not before @earliest, or else the first of all. If there is none,
+ * because the clock was set forward over it, return the moment of that change. mktime(3) does not
+ * say which of these it takes.
  */
 static time_t local_moment(int64_t local, int64_t earliest)
 {
-	/* The clock may have changed in between: no clock is a day from UTC, nor changes twice. */
+	/* No clock is a day from UTC, or changes twice in two days: it has one of these offsets. */
 	int64_t a = offset_at(local - 90000), b = offset_at(local + 90000);
 	time_t first = local - (a > b ? a : b), last = local - (a > b ? b : a);
 	bool twice = last + offset_at(last) == local;
@@ -176,8 +177,8 @@ static time_t local_moment(int64_t local, int64_t earliest)
 }
 
 /*
- * That time of day on @day; of two such times the first after @now, if one is. Returns false for a
- * day that does not exist, as 30 February.
+ * Set *@ns to the time of day @clock on @day. If the local clock shows that time twice, take the
+ * first one after @now, if there is one. Returns false if the day does not exist, as 30 February.
  */
 static bool to_ns(const struct tm *day, const struct clock *clock, int64_t now, int64_t *ns)
 {

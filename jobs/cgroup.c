@@ -103,7 +103,7 @@ static int each_run(bool (*fn)(const char *name))
 	return left;
 }
 
-/* ---- the daemon's own --------------------------------------------------------------- */
+/* ---- the cgroup of the daemon ------------------------------------------------------- */
 
 /* Open the cgroup that the daemon is in. Returns -1 if it was not delegated to the daemon. */
 static int find_own(void)
@@ -135,8 +135,8 @@ static bool enable(const char *controller)
 }
 
 /*
- * May the cgroup not have cgroups with processes as members? Such are "threaded", "domain threaded"
- * and "domain invalid". The root has no such file.
+ * Is the cgroup of a type below which no cgroup can have processes as members: "threaded", "domain
+ * threaded" or "domain invalid"? The root cgroup has no file that tells its type.
  */
 static bool type_is_bad(int dir)
 {
@@ -164,8 +164,8 @@ static int open_base(const char *dir)
 }
 
 /*
- * The daemon cannot move into a cgroup below @base; so no run could begin in one. If nobody has
- * named @base, runs have no cgroups.
+ * The daemon cannot move into a cgroup below @base, so no run could begin in one either. If
+ * --cgroup has named @base, end the program; if not, let runs have no cgroups.
  */
 static void cannot_use(const char *dir)
 {
@@ -206,7 +206,7 @@ bool cgroup_can(const struct def *def, char error[ERROR_MAX])
 	return !what;
 }
 
-/* ---- that of a run ------------------------------------------------------------------ */
+/* ---- the cgroup of a run ------------------------------------------------------------ */
 
 /* Limit the cgroup @dir as the job asks. Returns false if that is not possible. */
 static bool set_limits(int dir, const struct def *def)
@@ -331,8 +331,8 @@ void cgroup_remove(struct run *run)
 /* ---- what an earlier daemon has left ------------------------------------------------ */
 
 /*
- * Returns false while processes of the cgroup @name have not ended yet. A cgroup without any that
- * cannot be removed is in nobody's way.
+ * Kill the processes of the cgroup @name. Returns false as long as they have not ended. If a cgroup
+ * without processes cannot be removed, that does no harm.
  */
 static bool kill_and_remove(const char *name)
 {

@@ -105,8 +105,8 @@ int store_task_accept(struct store *store, const struct task *t)
 	err = sql_run(store, Q_TASK_ACCEPT, "iiiiii", t->id, t->at, t->job, t->attempt,
 		      store->life, t->began);
 	/*
-	 * The attempt before may have had a part for each runner. One that was well counts for
-	 * later attempts, and if the store gives its row first, it would be all of this one.
+	 * The attempt before may have had a part for each runner. A part that was successful counts
+	 * for later attempts: if the store gave its row first, this attempt would count as over.
 	 */
 	if (!err && store->changed)
 		err = sql_run(store, Q_TASK_WHOLE, "ii", t->id, t->at);
@@ -142,16 +142,16 @@ int store_tasks_clean(struct store *store, uint64_t parts)
 
 /* ---- runners ------------------------------------------------------------------------ */
 
-/* What a runner is given at once: its answer must arrive before the lease is over. */
+/* How much a runner gets at once, about: the answer must arrive before the lease is over. */
 #define TAKE_BYTES	(4 << 20)
 
 /**
  * struct taken - store_take() in progress
  * @fn:		called for each task
  * @arg:	its first argument
- * @tasks:	the tasks that there are
+ * @tasks:	the tasks that the runner may get
  * @nr:		how many
- * @task:	the one that is being handed out
+ * @task:	the task that is being handed out
  * @bytes:	the size of the definitions and arguments so far
  */
 struct taken {
@@ -190,7 +190,7 @@ static void work_row(struct store *store, void *call, void *arg)
 	taken->fn(taken->arg, &work);
 }
 
-/* The task is the runner's now. Its log, and so its line in history, are our life's. */
+/* The task belongs to the runner now. Its log, and so its row in history, belong to our life. */
 static int hand_out(struct store *store, const struct runner *runner, struct taken *taken,
 		    int64_t now)
 {
@@ -280,7 +280,7 @@ static int beat_tasks(struct store *store, const struct runner *runner, const st
 	return err;
 }
 
-/* The row of the runner, and no others' that are over. */
+/* Enter the runner, or renew its row; and delete the rows of runners that count as dead. */
 static int enter_runner(struct store *store, const struct runner *runner, int64_t now)
 {
 	int err = sql_run(store, Q_RUNNERS_GONE, "i", now);
@@ -290,9 +290,9 @@ static int enter_runner(struct store *store, const struct runner *runner, int64_
 }
 
 /*
- * If lives share the store, each statement is a transaction of its own. That needs no lock of all
- * lives, behind which a long transaction of any of them would cost runners their leases: whoever
- * passes on what a runner says, a task that is not the runner's any more stays as it is.
+ * If lives share the store, each statement is a transaction of its own, and needs no lock of all
+ * lives: if another life's long transaction held that lock, runners would lose their leases. Each
+ * statement checks by itself that the task still belongs to the runner.
  */
 int store_runner(struct store *store, const struct runner *runner, const struct task *tasks,
 		 enum held *held, size_t nr, int64_t now)
@@ -365,7 +365,7 @@ static void idle_row(struct store *store, void *call, void *arg)
 		(arg, sql_text(store, 0), sql_text(store, 1), sql_number(store, 2));
 }
 
-/* These names, with a comma between two, which no name has. NULL if there is no memory. */
+/* A list of the names, with commas between them, which no name has. NULL if there is no memory. */
 static char *list_of(const char *const *names, size_t nr)
 {
 	size_t size = 1;
@@ -380,7 +380,7 @@ static char *list_of(const char *const *names, size_t nr)
 	return text;
 }
 
-/* A query for each runner is cheap where it needs no round trip. */
+/* Without a server, a query needs no round trip, so one for each pool and runner is cheap. */
 static int each_idle(struct store *store, const char *const *pools, const char *const *runners,
 		     size_t nr, void (*fn)(void *arg, const char *, const char *, int64_t),
 		     void *arg)

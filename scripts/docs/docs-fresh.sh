@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: 2026 The twheel authors
 # docs-fresh.sh: print which tables of doc/ are older than what they measure; `make docs-fresh`. The
 # exit status is 1 if any is. doc/tables says what each table measures. A C file or a script in which only
-# comments have changed counts as unchanged, and so does a text. Neither do #error and static_assert() change
-# what is compiled.
+# comments have changed counts as unchanged, and so do a text, and a Python program in which only comments and
+# docstrings have changed. Neither do #error and static_assert() change what is compiled.
 #
 # The list at the head of a table names its commit, or one for each of its parts:
 #
@@ -59,12 +59,26 @@ headers() {
 		/\.[ch]$/ { follow($0) }'
 }
 
+# A program that prints the syntax tree of the Python on stdin, without docstrings. If there is no such tree,
+# code() prints a number by chance, so that the file counts as changed.
+python_code='import ast, sys
+
+def is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+tree = ast.parse(sys.stdin.read())
+for node in ast.walk(tree):
+    if isinstance(getattr(node, "body", None), list):
+        node.body = [child for child in node.body if not is_text(child)]
+print(ast.dump(tree))'
+
 # code KIND: print the file on stdin, whose name ends with KIND, without comments; C a word a line
 code() {
 	case $1 in
 	c | h) gcc -fpreprocessed -dD -E -P -x c - 2>/dev/null |
 		sed -E 's/^[[:space:]]*#[[:space:]]*error.*/#error/; /^static_assert\(.*\);$/d' | tr -s '[:space:]' '\n' ;;
 	sh) grep -v '^[[:space:]]*#' ;;
+	py) python3 -c "$python_code" 2>/dev/null || echo "$RANDOM" ;;
 	md) ;;
 	*) cat ;;
 	esac

@@ -322,6 +322,21 @@ same "a comment more makes nothing stale" "doc/t.md: fresh;doc/t.md#Two: fresh" 
 printf '/* it is said otherwise */\nbbb\n' >b.c
 same "a comment hides no other change" \
 	"doc/t.md: fresh;doc/t.md#Two: is of $second, and since then there changed: b.c" "$(fresh)"
+printf 't.md\tmake a\ta.c\nt.md#Two\tmake b\tb.py\n' >doc/tables
+printf '"It does b."\nb = "bb"\n' >b.py
+python=$(commit python)
+table "$first" "$python"
+printf '"It says what\\\nb is."\n\nb = "bb"   # two of them\n' >b.py
+same "nor do another docstring and a comment in Python" "doc/t.md: fresh;doc/t.md#Two: fresh" "$(fresh)"
+printf '"It does b."\nb = "bbb"\n' >b.py
+same "but another text in its code does" \
+	"doc/t.md: fresh;doc/t.md#Two: is of $python, and since then there changed: b.py" "$(fresh)"
+printf '"It does b.\nb = "bb"\n' >b.py
+same "and a program that is none does" \
+	"doc/t.md: fresh;doc/t.md#Two: is of $python, and since then there changed: b.py" "$(fresh)"
+rm b.py
+printf 't.md\tmake a\ta.c\nt.md#Two\tmake b\tb.c\n' >doc/tables
+table "$first" "$second"
 rm b.c
 same "a source that is gone is a change" \
 	"doc/t.md: fresh;doc/t.md#Two: is of $second, and since then there changed: b.c" "$(fresh)"

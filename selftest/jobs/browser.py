@@ -44,7 +44,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        # Keys go to a page that has the focus, which no window manager gives to this one.
+        # Only a page with the focus gets keys, and there is no window manager to give it the focus.
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def __enter__(self):
@@ -88,7 +88,7 @@ class Browser:
     # ---- pages ----
 
     def open(self, url):
-        """A change behind the # alone loads nothing."""
+        """Load a page. If only the part of the URL behind the # changes, the browser loads nothing."""
         self.call("Page.navigate", url=url)
 
     def js(self, expression):
@@ -98,14 +98,14 @@ class Browser:
         return result["result"].get("value")
 
     def wait(self, expression, seconds=60):
-        """What the expression is when it is true, or was last. An element is true."""
+        """Evaluate an expression until it is true, or the time is over. An element counts as true. Returns the last value."""
         end = time.monotonic() + seconds
         while not (value := self.js(f"(v => v instanceof Node || v)({expression})")) and time.monotonic() < end:
             time.sleep(0.05)
         return value
 
     def complaints(self):
-        """What the page and the browser have complained of: exceptions, errors, breaches of the policy."""
+        """Returns the complaints of the page and the browser since the last call: exceptions, errors, breaches of the policy."""
         self.js("0")
         got = [e["params"] for e in self.events
                if e.get("method") == "Runtime.exceptionThrown" or
@@ -123,19 +123,19 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def type(self, text):
-        """Into the element that has the focus. A page that has just been loaded may not get it: then once more."""
+        """Type a text into the element that has the focus. A page that has just been loaded may miss it: then type it again."""
         for _ in range(20):
             self.call("Input.insertText", text=text)
             if self.wait(f"document.activeElement.value?.endsWith({json.dumps(text)})", 2):
                 break
 
     def focus(self):
-        """How a screen reader would call what has the focus."""
+        """Returns the name by which a screen reader would call the element that has the focus."""
         return self.js("(e => e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent.trim().slice(0, 60))"
                        "(document.activeElement)")
 
     def tab_to(self, name, most=60, backwards=False):
-        """Press Tab until that has the focus. Returns whether it got there."""
+        """Press Tab until the element with this name has the focus. Returns whether it has."""
         for _ in range(most):
             self.key("Tab", SHIFT if backwards else 0)
             if self.focus() == name:
@@ -143,7 +143,8 @@ class Browser:
         return False
 
     def click(self, selector, times=1):
-        """When the element is there, has stopped moving, and nothing is in front of it. The page sees the first of several clicks at once."""
+        """Wait until the element is there, has stopped moving, and nothing covers it; then click on it, @times times. Between
+        two clicks, leave the page time to act on the first."""
         place = f"""(e => {{
             if (!e) return null;
             e.scrollIntoView({{block: 'center'}});

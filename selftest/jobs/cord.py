@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""The cord is pulled: a machine in QEMU, where twheeld has its state on a disk with ext4 and its timers in /dev/twheel, is
-killed at random moments, while it boots too. What its kernel has not written to the disk is gone. After the last boot the
-judge compares the history with the lines that runs have written to a serial line, which is not lost.
+"""Pull the power cord of a machine in QEMU, at random moments, also while it boots. In the machine, twheeld has its state on a
+disk with ext4, and its timers in /dev/twheel. Each time, everything is lost that the kernel has not written to the disk. After
+the last boot the judge compares the history with the lines that runs have written to a serial line, which loses nothing.
 
     cord.py KERNEL INITRD LOGS [CUTS]
-    SEED=n    of all random choices
+    SEED=n    for all random choices
 
-What QEMU got from the machine's kernel is not lost, whether it was told to flush it or not: for a disk that loses that,
-see test_crash.py.
+This disk loses nothing that QEMU has got from the machine's kernel, even if the kernel has not flushed it. For a disk that
+does, see test_crash.py.
 """
 import contextlib
 import json
@@ -31,7 +31,7 @@ SEED = int(os.environ.get("SEED", time.time()))
 LINE = re.compile(r"\w+ \d+-\d+ \d+ \d+( end)?")
 TROUBLE = re.compile(r"failed|twheeld: (?!life \d|job '\w+' was lost as it ran)")
 MOST = 600      # s for a boot, on a busy host
-AFTER = 10      # s that the daemon has before the power fails
+AFTER = 10      # s after its start within which the power of a daemon fails
 
 
 class Machine:
@@ -49,7 +49,7 @@ class Machine:
             stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
 
     def report(self):
-        """Lines without an end are not there: the power failed before that."""
+        """Returns the lines that the machine has written. Leave out a line without an end: the power failed in it."""
         with contextlib.suppress(FileNotFoundError), open(f"{self.logs}/report", encoding="utf-8", errors="replace") as file:
             return [line.strip() for line in file if line.endswith("\n")]
         return []
@@ -63,7 +63,7 @@ class Machine:
             os.kill(int(file.read()), signal.SIGKILL)
 
     def ended(self):
-        """Keep what the machine has said."""
+        """Wait for the end of the machine, and keep the lines of runs, the runs that were accepted, and error messages."""
         self.process.wait()
         for line in self.report():
             if LINE.fullmatch(line):
@@ -74,7 +74,7 @@ class Machine:
                 self.wrong.append(line)
 
     def store(self):
-        """What is in the disk, which nobody has mounted."""
+        """Check the file system of the disk, and copy the store out of it. Returns the path of the copy."""
         done = subprocess.run(["e2fsck", "-fn", self.disk], capture_output=True, text=True, check=False)
         if done.returncode:
             self.wrong.append(done.stdout)
@@ -85,7 +85,7 @@ class Machine:
 
 
 def pull_each(machine, cuts, rng):
-    """Returns how often the daemon did not answer yet."""
+    """Boot the machine and pull its cord, @cuts times. Returns how often that was before the daemon answered."""
     early, took = 0, 10
     for _ in range(cuts):
         began = time.monotonic()
@@ -108,7 +108,7 @@ def pull_each(machine, cuts, rng):
 
 
 def verdict(machine):
-    """What is wrong, how many firings and attempts that were made again there are."""
+    """Returns a list of what is wrong, how many firings are over, and how many attempts were followed by another one."""
     store = machine.store()
     try:
         return *judge(store, machine.lines, machine.accepted), query(store, "SELECT count(*) FROM history WHERE more = 1")[0][0]

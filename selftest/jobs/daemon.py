@@ -20,21 +20,21 @@ import tempfile
 import time
 
 PROGRAMS = os.environ.get("JOBS", os.path.join(os.path.dirname(__file__), "../../build/jobstest"))
-# The environment may name proxies, and what libpq takes by default. They are not for what the tests have at loopback.
+# The environment may name proxies, and libpq's defaults. They must not change where the tests connect to: loopback.
 for theirs in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("PG")]:
     del os.environ[theirs]
 OUTCOMES = ["ok", "failed", "timeout", "killed", "lost", "skipped", "missed"]
-# What is to happen in time is tried so often: a host that stands still takes its time, but does not do so each time.
+# How often to try something that must happen in time: a host that stands still spoils one attempt, but not each.
 IN_TIME = 5
 
 
 def clipped(text):
-    """The beginning and the end of what may be the words of a daemon that complains a thousand times."""
+    """Shorten a text to its beginning and its end: a daemon may have complained a thousand times."""
     return text if len(text) < 8000 else f"{text[:4000]}\n[...]\n{text[-4000:]}"
 
 
 class Tap:
-    """1..N, a line for each point, and what went wrong."""
+    """Prints TAP: the plan, a line for each point, and after a point that failed, why."""
 
     def __init__(self, planned):
         self.planned, self.run, self.failed = planned, 0, 0
@@ -59,7 +59,7 @@ class Tap:
 
 
 def until(fn, seconds=60):
-    """What fn() is when it is true, or was last. The limit is far beyond what anything takes on a busy host."""
+    """Call fn() until its value is true, or the time is over. Returns the last value. No busy host comes near the limit."""
     end = time.monotonic() + seconds
     while not (value := fn()) and time.monotonic() < end:
         time.sleep(0.01)
@@ -67,7 +67,7 @@ def until(fn, seconds=60):
 
 
 def settled(fn):
-    """What fn() is when it has not changed for half a second, or was last."""
+    """Call fn() until its value has stayed the same for half a second, or the time is over. Returns the last value."""
     values = [None, fn()]
 
     def is_same():
@@ -94,7 +94,7 @@ CLAIMS = []
 
 
 def processes_with(variable):
-    """The processes that have NAME=VALUE in their environment."""
+    """Returns the ids of the processes that have this variable, NAME=VALUE, in their environment."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -107,7 +107,7 @@ def processes_with(variable):
 
 
 def stats(pid):
-    """What the kernel says of a process: its state, its parent, its group and so on; or nothing, if there is none."""
+    """Returns the fields of /proc/PID/stat behind the name: state, parent, group and so on. [] if there is no process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()
@@ -116,8 +116,8 @@ def stats(pid):
 
 
 def alive(pid):
-    """Has the process not ended? If it has, but its parent has not asked yet how, it is a zombie. If its parent has ended before,
-    that is for init to ask, which may take its time."""
+    """Is the process still running? A zombie is not: it has ended, but its parent has not collected its status yet. If its
+    parent has ended before, init collects the status, which may take a while."""
     return stats(pid)[:1] not in ([], ["Z"], ["X"])
 
 
@@ -128,9 +128,9 @@ def cpu_of(pid):
 
 
 def free_port():
-    """A port that nobody has, and that nobody will get by chance: the kernel gives clients, such as those of a server that is
-    away, the ports of a range that this one is not in. Other tests ask here, too: whoever claims a port has a socket
-    of its name until its program ends."""
+    """Returns a port of loopback that is free, and that nobody else will get. The kernel gives clients ports of a certain
+    range, and this port is outside of it: otherwise a client of a server that is down could get the server's port. Against
+    other tests, the program claims the port by an abstract socket with the port's number in its name, until it ends."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         first = int(file.read().split()[0])
     while True:
@@ -147,7 +147,7 @@ def free_port():
 
 
 class Daemon:
-    """@env: of its own; @args: more options"""
+    """A daemon with a directory of its own. @args: more options; @env: variables added to its environment"""
 
     def __init__(self, *args, **env):
         self.dir = tempfile.mkdtemp(prefix="twheeld.")
@@ -168,11 +168,11 @@ class Daemon:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def marked(self):
-        """The processes of its jobs."""
+        """Returns the ids of the processes of its jobs."""
         return processes_with(f"TWHEEL_STATE={self.dir}/state")
 
     def kill_marked(self):
-        """What its jobs have left, if it was killed."""
+        """Kill the processes of its jobs, which are left if the daemon was killed."""
         for pid in self.marked():
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -180,7 +180,7 @@ class Daemon:
                 pass
 
     def start(self, *args, wait=True, **env):
-        # Its standard error is a file: a message is there though it was killed.
+        # Standard error is a file, so that its messages are there even if the daemon was killed.
         self.process = subprocess.Popen(
             [*self.command, f"--state={self.dir}/state", f"--socket={self.socket}", "--cgroup=none",
              *self.args, *args],
@@ -197,15 +197,15 @@ class Daemon:
             return False
 
     def stop(self):
-        """As systemd does it, once it hears signals. Returns the status. One that was buried as we asked is as good as one that
-        has not begun: the signal ends it."""
+        """Send SIGTERM, as systemd does, as soon as the daemon handles signals. Returns its exit status. If others bury the
+        daemon at this moment, it starts again, and the signal kills it before it handles signals: that counts as 0."""
         until(lambda: self.process.poll() is not None or self.hears())
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(60)
         return 0 if status == -signal.SIGTERM and "starting again" in self.stderr() else status
 
     def hears(self):
-        """Does it wait for SIGTERM, which is blocked then? Not while it starts, or begins again."""
+        """Does the daemon handle SIGTERM? It blocks the signal as soon as it does; not while it starts, or starts again."""
         try:
             with open(f"/proc/{self.process.pid}/status", encoding="ascii", errors="replace") as file:
                 blocked = int(re.search(r"^SigBlk:\s*(\w+)", file.read(), re.M)[1], 16)
@@ -218,7 +218,7 @@ class Daemon:
         self.process.wait()
 
     def crash(self):
-        """Wait for it to die by itself."""
+        """Wait until the daemon has died by itself, at a step that the test has chosen."""
         self.process.wait(60)
         return self
 
@@ -227,7 +227,7 @@ class Daemon:
             return file.read()
 
     def unsound(self):
-        """What a sanitizer has said."""
+        """Returns the lines of the daemon's standard error that a sanitizer has printed."""
         return "\n".join(re.findall(r"^.*(?:ERROR: \w+Sanitizer|runtime error).*$", self.stderr(), re.M))
 
     def request(self, method, path, body=None, headers=None, timeout=20):
@@ -247,7 +247,8 @@ class Daemon:
                 answer = connection.getresponse()
                 break
             except ConnectionError:
-                # A client that is silent for 3 s loses its connection, even if the host was why. It was not heard then.
+                # A client that is silent for 3 s loses its connection, even if it was silent because the host stood
+                # still. The daemon has not seen the request then, so send it again.
                 if silent < 2 or not again:
                     raise
                 connection.close()
@@ -267,11 +268,11 @@ class Daemon:
         return self.request("POST", path, body)
 
     def idle(self, name):
-        """Wait until no run of a job is under way, or is to begin now."""
+        """Wait until all runs of a job are over. Returns whether they are."""
         return until(lambda: all(r["state"] == "over" for r in self.get(f"/v1/runs?job={name}&limit=1000")))
 
     def over(self, name, n=1):
-        """The last n of a job's firings that are over, the first one first."""
+        """Wait until at least n firings of a job are over. Returns their last attempts, the oldest first; [] if time is over."""
         def ended():
             rows = [r for r in self.get(f"/v1/runs?job={name}&limit=1000") if r["state"] == "over" and not r["more"]]
             return rows if len(rows) >= n else None
@@ -283,7 +284,7 @@ class Daemon:
         return data.decode() if isinstance(data, bytes) else ""     # there is no such run yet
 
     def lines(self, name="out"):
-        """The lines that jobs have written to a file, as words."""
+        """Returns the lines that jobs have written to a file, each as a list of its words."""
         try:
             with open(f"{self.dir}/{name}", encoding="utf-8") as file:
                 return [line.split() for line in file]
@@ -291,19 +292,19 @@ class Daemon:
             return []
 
     def writes(self, name="out", more=""):
-        """A command that tells of itself there, as the judge has it, and then does more."""
+        """Returns a command that writes the line of its run, as the judge wants it, to a file, and then does @more."""
         if not more:
             return [f"{PROGRAMS}/mark", f"{self.dir}/{name}"]
         return ["/bin/sh", "-c", f"echo $TWHEEL_JOB $TWHEEL_KEY $TWHEEL_ATTEMPT $(date +%s%N) >>{self.dir}/{name}{more}"]
 
     def sendmail(self, script):
-        """Make a shell script that takes the place of sendmail. Returns the option that names it."""
+        """Write a shell script that the daemon is to use as sendmail. Returns the option that names it."""
         with open(os.open(f"{self.dir}/sendmail", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
             file.write(f"#!/bin/sh\n{script}\n")
         return f"--sendmail={self.dir}/sendmail"
 
     def query(self, sql):
-        """Of the store, when nobody has it. What it changes is committed."""
+        """Execute SQL in the store, which no daemon may have open. Changes are committed. Returns the rows."""
         db = sqlite3.connect(f"{self.dir}/state/jobs.db", isolation_level=None)
         try:
             return db.execute(sql).fetchall()
@@ -311,7 +312,7 @@ class Daemon:
             db.close()
 
     def lose_definitions(self):
-        """Of all jobs, as a damaged page would. Nobody has the store."""
+        """Set the definitions of all jobs to NULL, as a damaged page might. No daemon may have the store open."""
         db = sqlite3.connect(f"{self.dir}/state/jobs.db")
         db.executescript("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'def TEXT NOT NULL', 'def TEXT');")
         db.close()
@@ -319,10 +320,10 @@ class Daemon:
 
 
 class Command:
-    """twheel-job, as a user of the daemon runs it."""
+    """The command twheel-job, run as by a user of the daemon."""
 
     def __init__(self, daemon):
-        # It is over before it frees anything.
+        # The command exits without freeing its memory, so do not look for leaks.
         self.env = {**os.environ, "TZ": "UTC", "TWHEELD_SOCKET": daemon.socket,
                     "ASAN_OPTIONS": "exitcode=99:detect_leaks=0"}
 

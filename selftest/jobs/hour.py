@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""An hour of three daemons that share PostgreSQL. Ten million single runs are pending, far in the future; a thousand runs a
-second are asked for and fire; now and then a daemon or the server is killed. Nothing may be lost, early or double, as in
-storm.py, and neither the memory of a daemon nor the tables of what is pending and running may grow.
+"""An hour of three daemons that share PostgreSQL. Ten million single runs are pending, far in the future. Clients ask for a
+thousand runs a second, which fire; now and then the test kills a daemon or the server. As in storm.py, no run may be lost,
+early or double. Besides, neither the memory of a daemon nor the tables due and running may grow.
 
-Runs do nothing: they are made by the daemon of `make bench-jobs`, so that two CPUs can do it.
+Runs do nothing: the daemons are those of `make bench-jobs`, which begin no process. So two CPUs suffice.
 
-    hour.py               SEED=n: of all random choices; MINUTES=n: 60 by default; PENDING=n
+    hour.py               SEED=n: for all random choices; MINUTES=n: how long, 60 by default; PENDING=n: how many runs
 """
 import contextlib
 import os
@@ -23,9 +23,9 @@ PENDING = int(os.environ.get("PENDING", 10**7))
 PER_SECOND = 1000
 FAR = 30 * 86400 * 10**6    # us
 CRASH = 1200                # s between crashes of the server
-MEMORY = 64                 # MiB of a daemon
-GROWTH = 1.05               # of what is pending, from the end of the first sixth on, and SMALL more
-SMALL = 32                  # MiB: what is running is in a table that small, whatever has been in it
+MEMORY = 64                 # MiB that a daemon may take
+GROWTH = 1.05               # by how much the table due may grow after the first sixth of the time, and by SMALL more
+SMALL = 32                  # MiB that the table running may take, however many rows have been in it
 
 
 class Hour(Storm):
@@ -43,7 +43,8 @@ class Hour(Storm):
         super().begin()
 
     def shake(self, rng):
-        """After a crash of the server, it does not know for some time what it has to vacuum."""
+        """Kill or stop a daemon; or, if CRASH is over, crash the server. That must be rare: after a crash the server has
+        lost its statistics, and vacuums too little for some time. Returns the name of what was done."""
         fn = rng.choice([kill, kill, leave])
         if time.monotonic() > self.crash:
             fn, self.crash = crash, time.monotonic() + CRASH
@@ -51,7 +52,7 @@ class Hour(Storm):
         return fn.__name__
 
     def look(self):
-        """How much memory a daemon has, and how large the tables are."""
+        """Note how much memory the daemons have taken at most, and how large the tables are."""
         for node in self.nodes:
             with contextlib.suppress(FileNotFoundError), open(f"/proc/{node.process.pid}/status", encoding="ascii") as file:
                 self.memory = max([self.memory, *(int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM"))])
@@ -72,7 +73,7 @@ class Hour(Storm):
             load.join()
 
     def calm(self):
-        """Wait until all that was to happen is over, and end the daemons."""
+        """Wait until all runs that were asked for are over, and end the daemons."""
         self.revive()
         self.is_empty(f"due WHERE main = 0 AND at < now_us() + {FAR // 2}")
         self.pause_all()
@@ -97,7 +98,7 @@ class Hour(Storm):
         return over, accepted
 
     def grown(self):
-        """Has anything? And how large is it?"""
+        """Returns whether anything has grown too much, and a text with the sizes."""
         sixth = self.sizes[len(self.sizes) // 6:]
         due, running = ([row[i] for row in sixth] for i in range(2))
         bad = max(due) > GROWTH * due[0] + SMALL or max(running) > SMALL or self.memory > MEMORY

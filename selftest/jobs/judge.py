@@ -1,25 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""The judge: have all promises been kept, by a store's history and by what the runs themselves have written?
+"""The judge: were all promises kept? It compares the history of a store with the lines that the runs have written.
 
     judge.py STORE RAN...     STORE: a file of SQLite, or postgresql://...
 
-A run writes a line to a file RAN when it begins, JOB KEY ATTEMPT NS, and the same with "end" behind it when it
-ends. Nobody may have the store open, and nothing may be due in it any more. Prints a line for each promise
-that is broken, and then how many firings there were. The exit status is 1 if a promise is broken.
+When a run begins, it writes the line JOB KEY ATTEMPT NS to a file RAN; when it ends, the same line with "end" behind it. No
+daemon may have the store open, and nothing may be due in it any more. The judge prints a line for each promise that is
+broken, and then how many firings there were. The exit status is 1 if a promise is broken.
 
     once        each firing is over exactly once
-    numbered    its attempts have the numbers 1, 2, 3, ...; none of these began twice
+    numbered    the attempts of a firing have the numbers 1, 2, 3, ...; no attempt began twice
     early       no attempt began before its time
-    lost        a firing that is over as run did run, and one that ran is over; none is left in running or due;
-                what a daemon has accepted is over
-    unasked     no attempt ran that is not in the history, or is there as one that did not run
-    overlap     no two runs of a job were at the same time, unless its definition allows it
-    gap         no time is missing of a rate that must not miss any
+    lost        if the history says that a firing has run, it did run; each firing that ran is over; no firing is left in
+                running or due; each run that a daemon has accepted is over
+    unasked     each attempt that ran is in the history, and not as one that did not run
+    overlap     no two runs of a job ran at the same time, unless its definition allows that
+    gap         if a job with a rate must not miss a time, no time of the rate is missing
 
-The judge cannot see by itself that something that was asked for is in no table at all: the caller says which runs
-a daemon has accepted. selftest/jobs/test_judge.py gives it histories with one fault each.
+If a run was asked for and is in no table at all, the judge cannot see that by itself: so the caller says which runs a daemon
+has accepted. selftest/jobs/test_judge.py gives it histories with one fault each.
 """
 import collections
 import json
@@ -28,12 +28,12 @@ import subprocess
 import sys
 
 OK, LOST, SKIPPED, MISSED = 0, 4, 5, 6
-RAN = (OK, 1, 2)            # ok, failed, timeout; what was killed or lost may have been so before it began
+RAN = (OK, 1, 2)            # ok, failed, timeout: these did begin. A killed or lost run need not have begun
 DURATIONS = {"us": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7}
 
 
 def query(store, sql):
-    """Rows, whatever the store is; the columns are numbers but for a last one of text."""
+    """Returns the rows of a query, in either kind of store. Columns are numbers; only the last one may be a text."""
     if store.startswith("postgresql:"):
         done = subprocess.run(["psql", "-XqAt", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", store,
                                "-c", "SET search_path = twheel", "-c", sql],
@@ -48,7 +48,7 @@ def query(store, sql):
 
 
 def check_history(rows, wrong):
-    """Returns the firings that are over, and the outcome of each."""
+    """Check that each firing is over once, and the numbers of its attempts. Returns {key: outcome} of those that are over."""
     attempts, over = collections.defaultdict(list), {}
     for id_, at, attempt, outcome, more in rows:
         key = f"{id_}-{at}"
@@ -66,7 +66,7 @@ def check_history(rows, wrong):
 
 
 def check_lines(lines, wrong):
-    """Returns when what was begun and ended: {(key, attempt): [job, begin, end or None]}."""
+    """Check that no attempt began twice or early. Returns {(key, attempt): [job, begin, end or None]}, times in ns."""
     ran = {}
     for job, key, attempt, ns, *end in lines:
         run = (key, int(attempt))
@@ -82,7 +82,7 @@ def check_lines(lines, wrong):
 
 
 def check_attempts(rows, ran, wrong):
-    """The history has each attempt that began, and each that the history says has run began."""
+    """Check that each attempt that began is in the history, and that each one began that has run according to the history."""
     rows = {(f"{id_}-{at}", attempt): outcome for id_, at, attempt, outcome, _ in rows}
     for key, attempt in ran:
         if rows.get((key, attempt), MISSED) in (SKIPPED, MISSED):
@@ -92,7 +92,7 @@ def check_attempts(rows, ran, wrong):
 
 
 def check_overlap(ran, definitions, wrong):
-    """When one ended that was killed is not known: only that it had begun."""
+    """Check that no two runs of a job overlapped. A run without an end, because it was killed, counts at its beginning only."""
     by_job = collections.defaultdict(list)
     for (key, attempt), (job, begin, end) in ran.items():
         if begin and definitions.get(job, {}).get("overlap") != "allow":
@@ -106,7 +106,7 @@ def check_overlap(ran, definitions, wrong):
 
 
 def duration(text):
-    """In us, of the few that the tests use."""
+    """Parse a duration, of those that the tests use, into us."""
     number = text.rstrip("mus")
     return round(float(number) * DURATIONS[text[len(number):]])
 
@@ -118,13 +118,14 @@ def check_gaps(store, definitions, wrong):
         definition = json.loads(text)
         if id_ != next_id or "rate" not in definition or definition.get("missed") != "all":
             continue
-        # Of more than a hundred missed times, the oldest are one line, which says how many they are.
+        # If more than a hundred times were missed, one row stands for the oldest of them, and says how many they are.
         if next_at - at not in (0, max(missed, 1) * duration(definition["rate"])):
             wrong.append(f"gap: {id_} has nothing from {at} to {next_at}")
 
 
 def judge(store, lines, accepted=(), overlap=True):
-    """Returns what is wrong, and how many firings there were. @accepted: keys of firings; @overlap: look at that too"""
+    """Check everything. @accepted: the keys of the firings that a daemon has accepted; @overlap: whether to check overlap.
+    Returns a list of what is wrong, and how many firings are over."""
     wrong = []
     definitions = {d.get("name"): d for d in (json.loads(d) for _, d in query(store, "SELECT id, def FROM job"))}
     rows = query(store, "SELECT id, at, attempt, outcome, more FROM history")

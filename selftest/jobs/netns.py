@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Machines of their own for daemons, as far as the network goes: a namespace each, behind a cable that can be cut."""
+"""A network namespace for each daemon, as if it were on a machine of its own, with a cable that a test can cut."""
 import os
 import subprocess
 
@@ -12,7 +12,7 @@ def do(*words):
 
 
 class Namespace:
-    """Number @n: it is 10.213.n.2, and this machine is 10.213.n.1."""
+    """Namespace number @n. Its address is 10.213.n.2, and this machine's is 10.213.n.1."""
 
     def __init__(self, n):
         self.name, self.here = f"twheeld-{os.getpid()}-{n}", f"tw{os.getpid() % 10**6}-{n}"
@@ -38,7 +38,7 @@ class Namespace:
         do(*self.command, "nft", "; ".join(rules))
 
     def cut(self, *ways):
-        """Nothing comes through in these directions; nobody is told."""
+        """Drop all packets in these directions, without telling either side."""
         self.rules(*(f"add rule inet cut {way} iifname != lo drop" if way == "in" else
                      f"add rule inet cut {way} oifname != lo drop" for way in ways))
 
@@ -57,7 +57,7 @@ class Namespace:
 
 
 def missing():
-    """Why there can be no namespaces here, or None."""
+    """Returns why this host cannot make such namespaces, or None if it can."""
     try:
         with Namespace(250) as ns:
             ns.cut("in", "out")

@@ -22,18 +22,18 @@ ROOT = os.geteuid() == 0
 
 
 def programs():
-    """Of the latest version."""
+    """Returns the directory of PostgreSQL's programs, those of the latest version."""
     found = glob.glob("/usr/lib/postgresql/*/bin/initdb")
     return os.path.dirname(max(found, key=lambda path: int(path.split("/")[4]), default="/usr/bin/initdb"))
 
 
-# What is called psql in /usr/bin is a script in Perl that looks for one of these. That takes 0.1 s of CPU.
+# /usr/bin/psql is a script in Perl that looks for the real psql, which takes 0.1 s of CPU each time. So call that one.
 os.environ["PATH"] = f"{programs()}:{os.environ['PATH']}"
 
 
 class Server:
-    """@settings: lines of its configuration; @standby_of: it follows that server; @env: of its own; @network: who
-    may connect besides this machine"""
+    """A server. @settings: lines of its configuration; @standby_of: the server that it follows as a standby; @network: the
+    addresses from which others may connect, too; @env: variables added to its environment"""
 
     template = None
 
@@ -58,7 +58,7 @@ class Server:
         self.start()
 
     def begin(self):
-        """With no data. The first one makes that, and the others copy it: initdb takes a second of CPU."""
+        """Make an empty database cluster. initdb takes a second of CPU, so only the first server calls it; others copy that."""
         if not Server.template:
             Server.template = tempfile.mkdtemp(prefix="twheeld-pg-template.")
             atexit.register(shutil.rmtree, Server.template, ignore_errors=True)
@@ -68,7 +68,7 @@ class Server:
         subprocess.run(["cp", "-a", f"{Server.template}/data", f"{self.dir}/data"], check=True)
 
     def follow(self, primary):
-        """Copy it, to be its standby."""
+        """Make a copy of the primary's data, to be its standby."""
         self.run("pg_basebackup", "-R", "-X", "stream", "-c", "fast", "-D", f"{self.dir}/data",
                  "-d", primary.database())
 
@@ -78,7 +78,7 @@ class Server:
                   *self.settings, sep="\n", file=file)
 
     def again(self, primary):
-        """One that has stopped begins anew, as the standby of another."""
+        """Start this server, which was stopped, as a new standby of the primary."""
         shutil.rmtree(f"{self.dir}/data")
         self.follow(primary)
         self.configure()
@@ -104,11 +104,11 @@ class Server:
         return query(self.url, sql)
 
     def database(self, name=""):
-        """The address of another one of its databases; of none, without a name."""
+        """Returns the URL of another database of this server; without a name, that of the server alone."""
         return self.url.rpartition("/")[0] + (name and f"/{name}")
 
     def stop(self, how=signal.SIGQUIT):
-        """At once, as in a crash."""
+        """Stop the server at once, as in a crash."""
         self.process.send_signal(how)
         self.process.wait(60)
 
@@ -116,17 +116,17 @@ class Server:
         self.run("pg_ctl", "promote", "-s", "-w", "-D", f"{self.dir}/data")
 
     def cut(self, which="true"):
-        """Every connection of a daemon, wherever it is, or those of which this is true."""
+        """Cut all connections of daemons, or those for which the SQL condition @which is true."""
         self.query("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
                    f" WHERE application_name <> 'psql' AND backend_type = 'client backend' AND {which}")
 
     def parts(self):
-        """How many each living one owns."""
+        """Returns how many parts each living daemon owns, sorted."""
         return sorted(n for _, n in self.query("SELECT n.id, count(p.id) FROM node n LEFT JOIN part p ON p.node = n.id"
                                                " GROUP BY n.id"))
 
     def over(self):
-        """How many firings are over."""
+        """Returns how many firings are over."""
         return self.query("SELECT count(*) FROM history WHERE more = 0")[0][0]
 
     def __enter__(self):
@@ -139,7 +139,8 @@ class Server:
 
 
 class Node(Daemon):
-    """One of those that share a server, which it reaches by @url. Jobs write where all of them do."""
+    """A daemon that shares @server with others. @url: how it reaches the server, if not directly; @shared: the node to whose
+    directory the jobs of all nodes write"""
 
     def __init__(self, server, *args, lease="2s", shared=None, url=None, **env):
         super().__init__(f"--store={url or server.url}", f"--lease={lease}", *args, **env)
@@ -147,14 +148,16 @@ class Node(Daemon):
         self.shared = shared.dir if shared else self.dir
 
     def writes(self, name="out", more=""):
-        """As the judge has it, with what is done in between."""
+        """Returns a command that writes the lines of its run, as the judge wants them, at its beginning and its end. In between
+        it does @more."""
         if not more:
             return [f"{PROGRAMS}/mark", f"{self.shared}/{name}", "0"]
         line = "echo $TWHEEL_JOB $TWHEEL_KEY $TWHEEL_ATTEMPT $(date +%s%N)"
         return ["/bin/sh", "-c", f"{line} >>{self.shared}/{name}; {more}; {line} end >>{self.shared}/{name}"]
 
     def put(self, name, **definition):
-        """Again while it says 503: the host may have kept it until its lease was over, and then nothing was changed."""
+        """Put a job, and again as long as the daemon answers 503: the host may have stood still until the daemon's lease was
+        over. A request that is answered so has changed nothing."""
         return until(lambda: (a := super(Node, self).put(name, **definition))[0] != 503 and a)
 
     def life(self):
@@ -162,7 +165,7 @@ class Node(Daemon):
             return int((file.read().split() or [0])[0])     # it is just being written
 
     def pause(self, seconds):
-        """It, and not what it runs."""
+        """Stop the daemon for so long, but not the processes of its runs."""
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
         self.process.send_signal(signal.SIGCONT)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""A proxy for TCP between daemons and a server, that does to connections what networks do.
+"""A TCP proxy between daemons and a server. It does to connections what bad networks do.
 
-One thread serves all connections. What is to happen is said by attributes, which any thread may set:
+One thread serves all connections. Attributes, which any thread may set, say what the proxy does:
 
-    delay       what arrives is passed on that many seconds later
-    rate        so many bytes a second are passed on in each direction of a connection; 0 for all
-    deaf        nothing is passed on in these directions: a set of "up" (to the server) and "down"
-    eat         the probability that an answer is swallowed, and its connection cut then: the sender of what was
-                answered cannot know whether it was done
-and by calls: cut(), half_close().
+    delay       it passes on each piece of data so many seconds after it has arrived
+    rate        it passes on so many bytes a second in each direction of a connection; 0: as many as come
+    deaf        it passes on nothing in these directions: a set of "up" (to the server) and "down"
+    eat         with this probability it swallows an answer and cuts the connection: so the client cannot know whether the
+                server has done what the client asked for
+
+So do the calls cut() and half_close().
 """
 import collections
 import random
@@ -22,11 +23,11 @@ CHUNK = 65536
 
 
 class Way:
-    """One direction of a connection: what has been read from a socket and is not yet written to the other."""
+    """One direction of a connection: the data that was read from one socket and not yet written to the other."""
 
     def __init__(self, source, sink, name):
         self.source, self.sink, self.name = source, sink, name
-        self.waiting, self.ended = collections.deque(), False    # of (when to write it, bytes; none of them is an end)
+        self.waiting, self.ended = collections.deque(), False    # of (when to write, bytes); no bytes stand for the end
         self.busy_until = 0
 
     def read(self, delay, rate):
@@ -74,7 +75,7 @@ class Pair:
 
 
 class Proxy:
-    """Listens on loopback; @port is the server's. The port of the proxy is @listens."""
+    """A proxy for the server at @port of loopback. It listens at the port @listens."""
 
     def __init__(self, port, seed=1):
         self.port, self.rng = port, random.Random(seed)
@@ -94,7 +95,7 @@ class Proxy:
         self.thread.join()
 
     def url(self, url):
-        """That of the server, by way of this proxy."""
+        """Returns the server's URL with the port of this proxy in it."""
         return url.replace(f":{self.port}/", f":{self.listens}/")
 
     def cut(self):
@@ -114,7 +115,7 @@ class Proxy:
         self.delay, self.deaf, self.eat = 0, frozenset(), 0
 
     def call(self, fn):
-        """In the proxy's thread."""
+        """Let the proxy's thread call fn() soon."""
         with self.lock:
             self.todo.append(fn)
 
@@ -138,7 +139,7 @@ class Proxy:
         self.pairs.append(Pair(client, server))
 
     def is_eaten(self, way):
-        """Swallow what the server has just answered?"""
+        """Decide whether to swallow what has just come from the server."""
         return way.name == "down" and way.waiting and self.eat and self.rng.random() < self.eat
 
     def move(self, pair, way, readable):

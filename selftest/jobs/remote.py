@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Daemons that listen at a port of loopback too, with tokens; requests that come there; runners."""
+"""Daemons that also listen at a TCP port of loopback, with tokens; requests to that port; runners."""
 import datetime
 import http.client
 import os
@@ -19,7 +19,7 @@ def write_tokens(path, text):
 
 
 class Listens:
-    """What makes a Daemon one that can be talked to by TCP."""
+    """What a Daemon needs to take requests by TCP."""
 
     def listen(self):
         self.port = free_port()
@@ -27,7 +27,7 @@ class Listens:
         self.args = (*self.args, f"--listen=127.0.0.1:{self.port}", f"--token-file={self.tokens}")
 
     def ask(self, method, path, body=None, token=TOKENS["all"], **headers):
-        """By TCP."""
+        """Send a request by TCP. Returns its status and its answer."""
         if token:
             headers["Authorization"] = f"Bearer {token}"
         return self.answer(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20), method, path, body, headers)
@@ -40,14 +40,15 @@ class Remote(Listens, Daemon):
 
 
 def taken_at_once(d, key):
-    """Did a runner take the run before it was offered to all? If not, the host has kept the preferred one for so long."""
+    """Did a runner take the run before it was offered to all runners, after 2 s? If not, the host stood still, and the
+    preferred runner had no chance."""
     row = d.get(f"/v1/runs/{key}")[0]
     at, began = (datetime.datetime.strptime(row[k], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() for k in ("at", "began"))
     return began - at < 1.9
 
 
 class Runner(Daemon):
-    """One that takes runs of a pool from daemons, which are Remotes."""
+    """A runner that takes runs of a pool from @daemons, which are Remotes."""
 
     def __init__(self, pool, *daemons, name=None, runs=4):
         super().__init__(*(f"--runner=http://127.0.0.1:{d.port}" for d in daemons), f"--pool={pool}", f"--runs={runs}",
@@ -63,11 +64,11 @@ class Runner(Daemon):
     def is_known(self):
         try:
             return any(r["name"] == self.name for r in self.daemon.get("/v1/runners"))
-        except OSError:     # the daemon was buried, and begins again
+        except OSError:     # the daemon was buried, and starts again
             return False
 
     def pause(self, seconds):
-        """It, and not what it runs."""
+        """Stop the runner for so long, but not the processes of its runs."""
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
         self.process.send_signal(signal.SIGCONT)

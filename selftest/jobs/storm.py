@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Storms over daemons that share PostgreSQL, and one over a daemon by itself. In each, jobs run at rates and thousands
-of single runs are asked for, while things happen to the daemons, to their connections, to their server and to clocks.
-In the end the judge looks: no firing may be lost, early, or run twice under one attempt number, and no two runs of a
-job at the same time.
+"""Storms over daemons that share PostgreSQL, and one over a daemon by itself. In each storm, jobs run at rates, and clients
+ask for thousands of single runs, while daemons, connections, the server and clocks fail. At the end the judge looks whether
+a firing was lost, was early, or ran twice under one attempt number, and whether two runs of a job ran at the same time.
 
-    storm.py [NAME]...    only these, of those at the end of this file
-    SEED=n STORM=percent  of all random choices; how long the storms are
+    storm.py [NAME]...    run only these of the storms, whose names are at the end of this file
+    SEED=n STORM=percent  for all random choices; how long the storms are
 """
 import contextlib
 import email.utils
@@ -31,7 +30,7 @@ from test_many import steps
 
 LEASE = 2.0
 RATES = 6
-SHOTS = 25          # in one request
+SHOTS = 25          # runs that one request asks for
 SEED = int(os.environ.get("SEED", time.time()))
 PERCENT = int(os.environ.get("STORM", 100))
 MOST = 600          # s, for one storm
@@ -39,7 +38,7 @@ UNREACHABLE = (OSError, http.client.HTTPException)
 
 
 class Load(threading.Thread):
-    """Asks one daemon for runs, until there are enough. Those that it accepts must happen."""
+    """A client that asks one daemon for runs until the storm is over. The runs that the daemon accepts must happen."""
 
     def __init__(self, storm, node, seed):
         super().__init__(daemon=True)
@@ -64,8 +63,10 @@ class Load(threading.Thread):
 
 
 class Storm:
-    """@server: whose store it is, which may change; @nodes: daemons that are not yet started; @firings: how many there
-    are to be; @each: one of the things that happen, chosen by its argument, a random.Random; @missed: of the rates"""
+    """A storm. @server: the server with the store, which a failover replaces; @nodes: the daemons, which begin() starts;
+    @firings: how many single runs the daemons are to accept before the storm ends; @each: a function that does one bad
+    thing, which it chooses by its argument, a random.Random, and returns the name of it; @missed: the policy "missed" of the
+    jobs with rates"""
 
     def __init__(self, server, nodes, firings, each, missed="all", per_second=250):
         self.server, self.nodes, self.each, self.missed = server, nodes, each, missed
@@ -75,7 +76,8 @@ class Storm:
         self.loads = [Load(self, node, SEED + n) for n, node in enumerate(nodes)]
 
     def any_node(self, method, path, body=None):
-        """Until one of them has done it. 404: it was done, and nobody heard of it."""
+        """Send a request to one node after the other until one has done it. After a request without an answer, a 404 says that
+        the request was done."""
         def done():
             for node in self.nodes:
                 with contextlib.suppress(*UNREACHABLE):
@@ -96,7 +98,7 @@ class Storm:
             self.any_node("PUT", f"/v1/jobs/rate{n}", {"rate": "250ms", "exec": runs, "missed": self.missed,
                                                        "overlap": "queue", "queue": 10000})
             self.any_node("PUT", f"/v1/jobs/shot{n}", {"exec": runs, "overlap": "allow", "missed": "all"})
-            # Of two times one is skipped.
+            # A run takes longer than the time to the next one, so of two times one is skipped.
             self.any_node("PUT", f"/v1/jobs/skip{n}", {"rate": "500ms", "exec": [*runs[:-1], "600"],
                                                        "missed": self.missed, "overlap": "skip"})
         for load in self.loads:
@@ -121,7 +123,7 @@ class Storm:
             return None
 
     def is_empty(self, rows):
-        """In two minutes at most."""
+        """Wait until there are no such rows, for two minutes at most. Returns whether that is so."""
         return until(lambda: self.query(f"SELECT count(*) FROM {rows}") == [(0,)], 120)
 
     def revive(self):
@@ -141,7 +143,7 @@ class Storm:
                 self.wrong.append(node.unsound())
 
     def calm(self):
-        """Wait until all is over, and end the daemons."""
+        """Wait until all runs are over, and end the daemons."""
         self.revive()
         self.is_empty("due WHERE main = 0")
         if not self.is_empty("due WHERE main = 1 AND at < now_us() - 20000000"):
@@ -153,7 +155,7 @@ class Storm:
         self.end()
 
     def verdict(self, lines=None, overlap=True):
-        """Returns what is wrong, and what there was."""
+        """Ask the judge. Returns a list of what is wrong, a text about what has happened, and how many firings are over."""
         accepted = [key for load in self.loads for key in load.accepted]
         more, firings = judge(self.server.url, lines or self.nodes[0].lines(), accepted, overlap)
         again = self.server.query("SELECT count(*) FROM history WHERE more = 1")[0][0]
@@ -172,7 +174,7 @@ class Storm:
 
 
 def cluster(stack, server, nr, url=None, **env):
-    """Nodes whose jobs write to one file."""
+    """Returns @nr nodes whose jobs write to one file. @url: a function that returns the URL for node @n"""
     nodes = []
     for n in range(nr):
         shared = nodes[0] if nodes else None
@@ -181,7 +183,7 @@ def cluster(stack, server, nr, url=None, **env):
 
 
 def plain(node, *before):
-    """A build without sanitizers, which libfaketime would not stand."""
+    """Let a node use the build without sanitizers, which do not bear the library that changes clocks."""
     node.command = [*before, f"{PROGRAMS}/plain/twheeld"]
     return node
 
@@ -213,14 +215,15 @@ def cut(rng, storm):
 
 
 def crash(rng, storm):
-    """Of the server."""
+    """Crash the server, and start it again."""
     storm.server.stop()
     time.sleep(rng.choice([0, 0, 2]) * LEASE)
     storm.server.start()
 
 
 def deaths(nr, what):
-    """@nr daemons. One that was stopped runs on what another runs again, so then runs may overlap."""
+    """A storm over @nr daemons that does the things in @what. If one of these is pause(), runs may overlap: while a daemon
+    is stopped, its runs continue, and another daemon repeats them."""
     def each(rng):
         fn = rng.choice(what)
         fn(rng, storm)
@@ -232,7 +235,7 @@ def deaths(nr, what):
 
 
 def sqlite():
-    """A daemon by itself."""
+    """A storm over a daemon by itself, with SQLite."""
     wrong, firings = random_kills(3 * PERCENT, SEED, 20)
     return wrong, f"killed and stopped {3 * PERCENT} times", firings
 
@@ -252,7 +255,8 @@ def five():
 # ---- connections ----------------------------------------------------------------------------------
 
 def proxied(each, firings, nr=3, overlap=True):
-    """Each daemon by a proxy of its own."""
+    """A storm in which each daemon reaches the server through a proxy of its own. @each does one bad thing to a proxy.
+    Returns the result of the storm, and how many answers the proxies have swallowed."""
     with Server() as server, contextlib.ExitStack() as stack:
         proxies = [stack.enter_context(Proxy(server.port, SEED + n)) for n in range(nr)]
         storm = Storm(server, cluster(stack, server, nr, lambda n: proxies[n].url(server.url)), firings,
@@ -281,7 +285,7 @@ def connections():
 
 
 def unknown():
-    """Answers are swallowed and the connection is cut: whoever asked does not know whether it was done."""
+    """Proxies swallow answers and cut the connections. The daemon cannot know whether the server has done what it sent."""
     def each(rng, proxy):
         proxy.eat = rng.choice([0.02, 0.1, 0.5])
         time.sleep(rng.uniform(0.3, 2))
@@ -295,7 +299,7 @@ def unknown():
 
 
 def partition():
-    """The cable of a daemon is cut, in one direction or both, for less or more than its lease."""
+    """The cable of a daemon is cut, in one direction or both, for a shorter or longer time than its lease."""
     if why := netns.missing():
         return [], f"# SKIP no network namespaces here: {why}", None
 
@@ -320,15 +324,15 @@ def partition():
 # ---- servers --------------------------------------------------------------------------------------
 
 def failover():
-    """The server is stopped at once, and its synchronous standby becomes the server. Another one that was stopped begins
-    anew as its standby. A commit that was answered is on both, so nothing may be missing."""
+    """The server crashes, and its synchronous standby takes its place. The server that had crashed before becomes the new
+    standby. A commit that was answered is on both, so nothing may be missing."""
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(Server("wal_keep_size = '1GB'"))
         standby, third = (stack.enter_context(Server("hot_standby = on", standby_of=first)) for _ in range(2))
         everywhere = ",".join(f"127.0.0.1:{s.port}" for s in (first, standby, third))
         url = f"postgresql://{first.user}@{everywhere}/postgres?target_session_attrs=read-write"
         third.stop()
-        others = [standby, third]   # the one that follows, and the one that is stopped
+        others = [standby, third]   # the standby, and the server that is stopped
 
         def follow(primary):
             primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -362,13 +366,13 @@ LIBRARY = "libfaketimeMT.so.1"
 
 
 def faketime():
-    """Of Debian's package: where it is, or why there is none."""
+    """Returns the path of the library of Debian's package, or None."""
     found = glob.glob(f"/usr/lib/*/faketime/{LIBRARY}")
     return found[0] if found else None
 
 
 def ahead_by(node):
-    """How far its clock is ahead, in s, by the Date of its answers."""
+    """Returns how many s the clock of a node is ahead, by the header Date of an answer."""
     connection = node.connection()
     connection.request("GET", "/v1/jobs?limit=1")
     date = connection.getresponse().headers["Date"]
@@ -377,7 +381,8 @@ def ahead_by(node):
 
 
 def clocks():
-    """An hour ahead and 5 % fast, an hour behind and 5 % slow, right. By the wall clock, which may be set, nothing goes."""
+    """Three daemons: the clock of the first is an hour ahead and 5 % fast, that of the second an hour behind and 5 % slow, that
+    of the third is right. The daemons must not rely on their wall clocks."""
     def each(rng):
         kill(rng, storm)
         return "kill"
@@ -397,10 +402,10 @@ def clocks():
 
 
 class SteppedServer(Server):
-    """Its clock is set by step()."""
+    """A server whose clock step() sets."""
 
     def __init__(self, *settings):
-        self.steps = [(0, 0)]       # when, by the real clock, and by how much it is ahead then; both in ns
+        self.steps = [(0, 0)]       # for each step: when, by the real clock, and how far ahead it was set; both in ns
         self.file = f"{PROGRAMS}/clock.{os.getpid()}"
         self.write(0)
         super().__init__(*settings, FAKETIME_TIMESTAMP_FILE=self.file, FAKETIME_NO_CACHE="1", FAKETIME_DONT_FAKE_MONOTONIC="1",
@@ -416,7 +421,7 @@ class SteppedServer(Server):
         self.steps.append((time.time_ns(), seconds * 10**9))
 
     def watch(self):
-        """Let it note the time of each firing, by its own clock as that is then."""
+        """Let the server note the time of each firing, by its own clock at that moment."""
         for sql in ("CREATE TABLE fired (id bigint, at bigint, clock bigint)",
                     "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
                     " INSERT INTO twheel.fired VALUES (NEW.id, NEW.at, twheel.now_us()); RETURN NEW; END $$",
@@ -449,12 +454,13 @@ def stepped():
         storm.begin()
         server.watch()
         storm.rage()
-        server.step(3600)       # what was asked for an hour ahead is due
+        server.step(3600)       # runs that were asked for while the clock was an hour ahead are due now
         storm.calm()
         noted, early = server.early()
         if early or noted < storm.firings:
             storm.wrong.append(f"early: {early} of {noted} firings were before their time")
-        # When a run began is by the right clock: nothing is early by one that is ahead of all.
+        # The lines of the runs have times of the real clock, which is behind the server's at times. Move them far ahead, so that
+        # the judge finds none early: server.early() has looked for those.
         lines = [(job, key, attempt, int(ns) + 10**13, *end) for job, key, attempt, ns, *end in storm.nodes[0].lines()]
         return storm.verdict(lines=lines, overlap=False)
 

@@ -138,7 +138,7 @@ _declare(waiting, "twheel_sched_wheel", c_void_p, restype=c_void_p)
 
 
 def checked(result: int) -> int:
-    """The result of a function of the library. If it is an error, raises OSError or a subclass."""
+    """Return the result of a function of the library; if it is an error, raise OSError or a subclass."""
     if result < 0:
         raise OSError(-result, os.strerror(-result))
     return result

@@ -41,10 +41,11 @@ _here = threading.local()           # .run: the Run of this thread; .scheds: its
 
 @dataclass(frozen=True)
 class Run:
-    """The run of a task that a function was called for, see current_run().
+    """A run of a task: a call of its function, see current_run().
 
-    due_ns is a time of the scheduler's clock, or for Scheduler.at() one since 1970. runs counts
-    this one too; missed are the periods skipped so far.
+    due_ns: when the run was due, by the scheduler's clock; for Scheduler.at(), ns since 1970.
+    runs: how many runs the task has had, with this one.
+    missed: how many periods were skipped so far.
     """
     task: Task
     key: bytes | None
@@ -55,7 +56,7 @@ class Run:
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A pending task, as Scheduler.tasks() describes it; see Run. If period_ns is 0, it runs once."""
+    """A pending task, as Scheduler.tasks() describes it; see Run. If period_ns is 0, the task runs once."""
     task: Task
     key: bytes | None
     due_ns: int
@@ -77,7 +78,7 @@ class _Call:
 
 
 class Task:
-    """A function that is to be called, named by its id, which is never used again."""
+    """A function that a scheduler is to call. It has an id, which no other task ever gets."""
 
     __slots__ = ("_sched", "id")
 
@@ -86,10 +87,10 @@ class Task:
         self.id = task_id
 
     def cancel(self, *, wait: bool = False) -> bool:
-        """Cancel it: it will not run again. With wait, wait until it is not running either.
+        """Cancel the task: it will not run again. With wait, also wait until it is not running.
 
-        Return whether it was pending; False if it was over, or cancelled. From its own
-        function, wait fails with EDEADLK.
+        Return whether the task was pending: False if it was over or cancelled. If the task's own
+        function calls this with wait, it fails with EDEADLK.
         """
         owner = self._sched
         with owner._using() as sched:
@@ -101,15 +102,17 @@ class Task:
         return result != -errno.ENOENT and checked(result) >= 0
 
     def reschedule(self, delay: float) -> None:
-        """Give it another time. FileNotFoundError (ENOENT) if it is over, EALREADY if it runs once
-        and is running now, ValueError for a task of Scheduler.at(): see reschedule_at().
+        """Let the task run after delay seconds from now, instead of at its time.
+
+        FileNotFoundError (ENOENT) if the task is over, EALREADY if it runs once and is running now,
+        ValueError for a task of Scheduler.at(): see reschedule_at().
         """
         self._sched._check_kind(self.id, at=False)
         with self._sched._using() as sched:
             checked(waiting.twheel_sched_mod(sched, self.id, nanoseconds(delay)))
 
     def reschedule_at(self, when: float | datetime.datetime) -> None:
-        """Give a task of Scheduler.at() another time; ValueError for any other task."""
+        """Let a task of Scheduler.at() run at another time; ValueError for any other task."""
         self._sched._check_kind(self.id, at=True)
         with self._sched._using() as sched:
             checked(waiting.twheel_sched_mod(sched, self.id, _wall_ns(when)))
@@ -132,18 +135,20 @@ class Scheduler:
             task = scheduler.after(3, hello, "world")
             ...
 
-    threads: the size of the pool, whose threads call the functions. Without one, wait until
-        fileno() is readable and call run(), or let a loop of asyncio do that, see attach().
-    on_error: called with the Task and the exception of a function that raised one. Without it,
-        the loop's exception handler is where attach() was called, and the logger "twheel".
-    backend, clock, tick: as of Wheel. The clock is for delays.
+    threads: the size of the pool, whose threads call the functions. If it is 0, there is no pool:
+        wait until fileno() is readable and call run(), or let an asyncio loop do that by attach().
+    on_error: if a function raises an exception, called with the Task and the exception. Without
+        on_error, the exception handler of the loop is called, if attach() was called, and else the
+        logger "twheel".
+    backend, clock, tick: as for Wheel. The clock is for delays.
     max_pending: the most tasks that may be pending; 0 for as many as the wheel may hold.
 
-    Where there is a parameter within, each call may be so much later than it is due, together with
-    others that may be late. When the next one is due does not depend on that.
+    If a method has a parameter within, each call may be so many seconds late, so that it is made
+    together with others that may be late. The times of the following calls do not depend on that.
 
-    A function is never called early, and never twice at once. Any thread, and any function, may
-    call any method; but a function that its own call would wait for gets EDEADLK.
+    A function is never called early, and a task never runs twice at once. Any thread, and any
+    function of a task, may call any method; if a function would wait for itself, the method fails
+    with EDEADLK.
     """
 
     def __init__(self, threads: int = 0, *, backend: Backend | None = None,
@@ -153,11 +158,11 @@ class Scheduler:
         self._on_error = on_error
         self._loop: asyncio.AbstractEventLoop | None = None
         self._raised: BaseException | None = None
-        # Read and written under _changed. Whoever changes one of these notifies it.
+        # The members up to _ids are read and written with _changed held, and each change notifies it.
         self._changed = threading.Condition()
         self._users = 0                         # calls of the library that are under way
-        self._live = 0                          # tasks that were not released
-        self._running: dict[int, int] = {}      # their ids, and in which thread
+        self._live = 0                          # tasks that the library has not released
+        self._running: dict[int, int] = {}      # running tasks: id, and the thread
         self._ids: dict[int, _Call] = {}        # tasks by id
         self._pool = threads > 0
         if not 0 <= threads < 2**32 or not 0 <= max_pending < 2**32:
@@ -170,7 +175,7 @@ class Scheduler:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[c_void_p]:
-        """The library's scheduler. Until the with block ends, it is not closed."""
+        """Return the library's scheduler. It is not closed before the with block ends."""
         with self._changed:
             if not self._sched:
                 raise ValueError("operation on a closed scheduler")
@@ -184,13 +189,13 @@ class Scheduler:
                 self._changed.notify_all()
 
     def _wait_until(self, over: Callable[[], bool]) -> None:
-        """Wait here and not in the library, because here Ctrl-C interrupts the wait."""
+        """Wait until over() is true. Ctrl-C interrupts this wait, but not one in the library."""
         with self._changed:
             while not over():
                 self._changed.wait()
 
     def _is_idle(self) -> bool:
-        """Whether no function runs, except those that this thread is in."""
+        """Whether no function is running, except those that this thread is in."""
         me = threading.get_ident()
         return all(thread == me for thread in self._running.values())
 
@@ -205,16 +210,17 @@ class Scheduler:
               key: str | bytes | None = None, within: float = 0) -> Task:
         """Call function(*args) once, after delay seconds.
 
-        A key is a name. No two pending tasks have the same: a task that is added replaces the one
-        with its key.
+        key: a name. No two pending tasks have the same key: a new task replaces the one that has it.
         """
         return self._add(nanoseconds(delay), 0, 0, within, key, function, args)
 
     def at(self, when: float | datetime.datetime, function: Callable[..., object], *args: Any,
            period: float | None = None, key: str | bytes | None = None,
            missed: Missed = "burst", within: float = 0) -> Task:
-        """Call it at a time of the wall clock, a datetime or seconds since 1970; with period, again
-        and again. If that clock is set, the task is due when it shows the time.
+        """Call function(*args) at a time of the wall clock: a datetime, or seconds since 1970.
+
+        With period, call it again after each period. If the wall clock is set, the task is due when
+        that clock shows the time.
         """
         period_ns = 0 if period is None else _lib.period_ns(period)
         return self._add(_wall_ns(when), period_ns, _lib.TASK_AT | _missed_flag(missed), within, key, function, args)
@@ -222,11 +228,12 @@ class Scheduler:
     def every(self, period: float, function: Callable[..., object], *args: Any,
               delay: float | None = None, key: str | bytes | None = None,
               missed: Missed = "burst", fixed_delay: bool = False, within: float = 0) -> Task:
-        """Call it periodically, for the first time after delay, or after one period.
+        """Call function(*args) periodically, for the first time after delay, or after one period.
 
-        missed: what to do about periods that pass before it can be called. "burst" makes up for
-        them, one call after the other; "skip" skips them and keeps the phase; "delay" lets the
-        next period begin at the late call. fixed_delay: a period begins when the function returns.
+        missed: what to do if periods pass before the function can be called. "burst" makes a call
+            for each of them, one after the other; "skip" skips them and keeps the phase; "delay"
+            lets the next period begin at the late call.
+        fixed_delay: a period begins when the function returns.
         """
         if fixed_delay and missed != "burst":
             raise ValueError("with a fixed delay nothing is missed")
@@ -261,21 +268,21 @@ class Scheduler:
         return Task(self, task_id.value)
 
     def find(self, key: str | bytes) -> Task | None:
-        """The pending task with that key, or None."""
+        """Return the pending task with this key, or None."""
         name = key.encode() if isinstance(key, str) else key
         with self._using() as sched:
             task_id = waiting.twheel_sched_find(sched, name, len(name))
         return Task(self, task_id) if task_id else None
 
     def tasks(self) -> list[TaskInfo]:
-        """All pending tasks, in the order they were added."""
+        """Return all pending tasks, in the order in which they were added."""
         with self._using() as sched:
             listed = _lib.sched_list(sched)
         return [TaskInfo(Task(self, info.id), key, info.due_ns, info.period_ns, info.runs,
                          info.missed, _STATES[info.state], info.tolerance_ns) for info, key in listed]
 
     def __len__(self) -> int:
-        """How many tasks will run. A task that is running for the only time is not counted."""
+        """How many tasks will still run. A task that runs once does not count while it is running."""
         with self._using() as sched:
             return int(waiting.twheel_sched_pending(sched))
 
@@ -290,11 +297,13 @@ class Scheduler:
             return checked(waiting.twheel_sched_fd(sched))
 
     def run(self, most: int = 0, timeout: float | None = 0) -> int:
-        """Call the functions that are due, at most so many; 0: all of them. Return how many were called.
+        """Call the functions that are due, and return how many were called.
 
-        timeout: how long to wait for the first one; None: for ever. EINVAL with a pool, ESHUTDOWN
-        when the scheduler was stopped. If a function raises KeyboardInterrupt or SystemExit, this
-        raises it.
+        most: at most so many calls; 0 for all that are due.
+        timeout: how long to wait for the first one; None for ever.
+
+        EINVAL if there is a pool, ESHUTDOWN if the scheduler was stopped. If a function raises
+        KeyboardInterrupt or SystemExit, run() raises it.
         """
         end = None if timeout is None else time.monotonic_ns() + nanoseconds(timeout)
         while True:
@@ -312,8 +321,8 @@ class Scheduler:
     def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Let an asyncio loop, by default the running one, call the functions that are due.
 
-        Then functions may be coroutines. If one is still running when it is due again, that run is
-        skipped. Only a scheduler without a pool can be attached.
+        Then functions may be coroutines. If a coroutine is still running when its task is due again,
+        that run is skipped. Only a scheduler without a pool can be attached.
         """
         loop = asyncio.get_running_loop() if loop is None else loop
         if self._loop is not None:
@@ -338,10 +347,10 @@ class Scheduler:
     # ---- the end ------------------------------------------------------------------------
 
     def stop(self, *, finish: bool = False, wait: bool = False) -> int:
-        """Call no function any more; return how many waiting tasks were cancelled.
+        """Call no function any more, and return how many waiting tasks were cancelled.
 
-        finish: what is to run once still does, at its time. wait: until nothing runs any more.
-        KeyboardInterrupt ends the waiting, and nothing else.
+        finish: tasks that run once still run, at their times.
+        wait: wait until nothing runs any more. A KeyboardInterrupt ends only this wait.
         """
         flags = _lib.SCHED_FINISH if finish else 0
         with self._using() as sched:
@@ -361,14 +370,15 @@ class Scheduler:
     def close(self) -> None:
         """Stop, wait for functions that are running, and free everything. A second call does nothing.
 
-        EDEADLK from a function of its own. After a KeyboardInterrupt it is not closed.
+        If a function of the scheduler calls this, it fails with EDEADLK. If a KeyboardInterrupt ends
+        the wait, the scheduler is not closed.
         """
         if self.closed:
             return
         if self in getattr(_here, "scheds", ()):
             raise OSError(errno.EDEADLK, "a scheduler cannot be closed by a function of its own")
         self.detach()
-        with contextlib.suppress(ChildProcessError, ValueError):    # of a parent; closed meanwhile
+        with contextlib.suppress(ChildProcessError, ValueError):    # after fork(); closed meanwhile
             self.stop(wait=True)
         with self._changed:
             sched, self._sched = self._sched, c_void_p()
@@ -435,7 +445,7 @@ class Scheduler:
 
 @contextlib.contextmanager
 def _inside(sched: Scheduler) -> Iterator[None]:
-    """Of a thread that runs functions of a scheduler."""
+    """Note, until the with block ends, that this thread calls functions of the scheduler in run()."""
     scheds, waits = getattr(_here, "scheds", ()), getattr(_here, "waits", False)
     _here.scheds, _here.waits = scheds + (sched,), True
     try:
@@ -445,7 +455,7 @@ def _inside(sched: Scheduler) -> Iterator[None]:
 
 
 def current_run() -> Run | None:
-    """Inside a function that a scheduler calls, its run; elsewhere None."""
+    """Return the present run, in a function that a scheduler has called; elsewhere None."""
     return getattr(_here, "run", None)
 
 
@@ -492,12 +502,12 @@ def _missed_flag(missed: Missed) -> int:
 
 
 def _wall_ns(when: float | datetime.datetime) -> int:
-    """The time in ns. In whole microseconds a datetime is exact, and a float nearly so."""
+    """Return the time in ns since 1970. A datetime is exact to the microsecond, and a float nearly."""
     return nanoseconds(when.timestamp() if isinstance(when, datetime.datetime) else when)
 
 
 def _forked() -> None:
-    """In a child after fork() none of its parent's threads is there, whatever they were at."""
+    """In a child after fork(), forget the parent's threads: they do not exist here."""
     for sched in list(_open_ones):
         sched._changed = threading.Condition()
         sched._users = 0

@@ -20,7 +20,7 @@ _BATCH = 256
 
 @dataclass(frozen=True)
 class Tick:
-    """An item of Timers.ticks(): count periods have passed, of which the first ended at due_ns."""
+    """An item of Timers.ticks(): count periods have passed, and the first of them ended at due_ns."""
     due_ns: int
     count: int
 
@@ -45,7 +45,7 @@ class Timer:
 
     @property
     def active(self) -> bool:
-        """Whether a call is still to come."""
+        """Whether a call will still be made."""
         return self._handle != 0
 
     @property
@@ -55,35 +55,35 @@ class Timer:
 
     @property
     def overruns(self) -> int:
-        """Periods that have passed without a call of their own, since it was first armed."""
+        """How many periods have passed without a call of their own, since the timer was first armed."""
         return self._overruns
 
     @property
     def due_ns(self) -> int:
-        """When the last call was due, in ns of the monotonic clock; 0 if there was none."""
+        """When the last call was due, in ns of the monotonic clock; 0 if no call was made."""
         return self._due_ns
 
     def cancelled(self) -> bool:
-        """Whether cancel() has been called, and rearm() not since."""
+        """Whether cancel() was called, and rearm() was not called after it."""
         return self._cancelled
 
     def cancel(self) -> bool:
-        """Cancel it: no call will be made. Return whether one was still to come."""
+        """Cancel the timer: no call will be made. Return whether one would have been made."""
         self._cancelled = True
         return self._timers._cancel(self)
 
     def rearm(self, delay: float, *, interval: float | None = None) -> bool:
-        """Let the next call come after delay, whatever the state: waiting, over or cancelled.
+        """Let the next call be made after delay, whether the timer is waiting, over or cancelled.
 
-        With interval it is a periodic timer from then on; without, it keeps its period, if any.
-        Its tolerance stays. Return whether a call was to come.
+        With interval, the timer is periodic from then on; without it, a period stays as it is. The
+        tolerance stays. Return whether the timer was active.
         """
         if interval is not None:
             self._interval_ns = _lib.period_ns(interval)
         return self._timers._arm(self, nanoseconds(delay), 0)
 
     def when(self) -> float | None:
-        """The time of the loop's clock at which it is due; None if no call is to come."""
+        """Return when the next call is due, by the loop's clock; None if no call will be made."""
         if not self._handle:
             return None
         return self._timers._wheel.query(self._handle).expires_ns / 1e9
@@ -94,7 +94,7 @@ class Timer:
 
 
 class Timeout:
-    """An asynchronous context manager, as asyncio.Timeout; see Timers.timeout()."""
+    """An asynchronous context manager, like asyncio.Timeout; see Timers.timeout()."""
 
     def __init__(self, timers: Timers, delay: float | None, within: float) -> None:
         self._timers = timers
@@ -106,11 +106,11 @@ class Timeout:
         self._expired = False
 
     def expired(self) -> bool:
-        """Whether the time ended before the block did."""
+        """Whether the time was over before the block ended."""
         return self._expired
 
     def reschedule(self, delay: float | None) -> None:
-        """Give it another delay from now; with None it never ends."""
+        """Let the time end after delay from now; with None, never."""
         if self._task is None or self._expired:
             raise RuntimeError("the timeout is not active")
         if self._timer is not None:
@@ -161,11 +161,12 @@ class Timers:
     If a callback raises, the loop's exception handler gets the exception, and the other callbacks are
     still called.
 
-    Where there is a parameter within, the timer may be so much later, each time, and the loop
-    wakes up for many such timers at once. For idle timeouts, retries and polling that is most
-    often all the same.
+    If a method has a parameter within, the timer may be so many seconds late, each time, and the loop
+    wakes up once for many such timers. For idle timeouts, retries and polling that mostly does not
+    matter.
 
-    backend, tick, max_timers: as of Wheel. loop: the running one if nothing is said.
+    backend, tick, max_timers: as for Wheel.
+    loop: by default, the running one.
     """
 
     def __init__(self, backend: Backend | None = None, *, tick: float | None = None,
@@ -202,8 +203,9 @@ class Timers:
                    context: contextvars.Context | None = None) -> Timer:
         """Call callback(*args) periodically, for the first time after delay, or after one period.
 
-        If several periods pass while the loop is busy, they are one call, see Timer.overruns, and
-        the phase is kept. With fixed_delay the next period begins when the call is made.
+        If several periods pass while the loop is busy, one call is made for all of them, and the
+        phase is kept; Timer.overruns counts the others. With fixed_delay, the next period begins
+        when the call is made.
         """
         timer = Timer(self, callback, args, context, within)
         timer._interval_ns = _lib.period_ns(period)
@@ -214,7 +216,7 @@ class Timers:
     # ---- for coroutines -----------------------------------------------------------------
 
     async def sleep(self, delay: float, result: _T = None, *, within: float = 0) -> _T:  # type: ignore[assignment]
-        """As asyncio.sleep(). If these timers are closed meanwhile, the sleep is cancelled."""
+        """Like asyncio.sleep(). If these timers are closed meanwhile, the sleep is cancelled."""
         future: asyncio.Future[_T] = self._loop.create_future()
         timer = self.call_later(delay, _wake, future, result, within=within)
         self._waiters.add(future)
@@ -225,15 +227,15 @@ class Timers:
             timer.cancel()
 
     def timeout(self, delay: float | None, *, within: float = 0) -> Timeout:
-        """As asyncio.timeout(): a block that takes longer raises TimeoutError."""
+        """Like asyncio.timeout(): if the block takes longer than delay, it raises TimeoutError."""
         return Timeout(self, delay, within)
 
     async def ticks(self, period: float, *, delay: float | None = None,
                     fixed_delay: bool = False, within: float = 0) -> AsyncIterator[Tick]:
-        """`async for tick in timers.ticks(0.1)`: a Tick when a period is over.
+        """`async for tick in timers.ticks(0.1)`: yield a Tick each time that a period is over.
 
-        Periods that pass while the body of the loop runs are counted in one Tick. It ends when
-        these timers are closed.
+        If periods pass while the body of the loop runs, one Tick counts all of them. The loop ends
+        when these timers are closed.
         """
         due: list[Tick] = []
         future: asyncio.Future[None] = self._loop.create_future()
@@ -275,7 +277,7 @@ class Timers:
 
     @property
     def backend(self) -> Literal["kernel", "embedded"]:
-        """Which backend it is."""
+        """The backend that is used: "kernel" or "embedded"."""
         return self._wheel.backend
 
     def __len__(self) -> int:
@@ -296,7 +298,7 @@ class Timers:
             future.cancel()
 
     async def aclose(self) -> None:
-        """As close(), and let the tasks that waited run before it returns."""
+        """close(), and then let the tasks run that have waited."""
         self.close()
         await asyncio.sleep(0)
 

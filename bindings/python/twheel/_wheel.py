@@ -28,8 +28,8 @@ _MS_MAX = 2**31 - 1
 class Query:
     """A timer, as Wheel.query() describes it.
 
-    expires_ns is a time of the wheel's clock: the deadline, or that of the event that waits to
-    be read or was read last.
+    expires_ns is a time of the wheel's clock: the deadline of an armed timer, or else the deadline
+    whose event waits to be read or was read last.
     """
     state: State
     user_data: int
@@ -45,14 +45,15 @@ class Wheel:
     threads. Wait for fileno() to be readable, and read(). Any thread may call any method, but
     close() fails with EBUSY while another one waits in read().
 
-    Delays and periods are in seconds, times that are told in ns. What the library refuses is an
-    OSError with its errno: ENOENT (FileNotFoundError) for a handle that names nothing any more,
-    EDQUOT if there are too many timers, ECHILD (ChildProcessError) in a child after fork().
+    Delays and periods that a caller gives are in seconds; times that the wheel returns are in ns.
+    If the library refuses a call, the method raises OSError with the library's errno: ENOENT
+    (FileNotFoundError) for a handle that names no timer any more, EDQUOT if there are too many
+    timers, ECHILD (ChildProcessError) in a child after fork().
 
-    backend: "kernel", "embedded", or None for the better one that there is.
-    clock: time.CLOCK_MONOTONIC, or time.CLOCK_BOOTTIME, which goes on during suspend.
-    tick: its resolution in seconds; None for a millisecond.
-    max_timers: the most that it may hold; 0 for as many as are allowed.
+    backend: "kernel", "embedded", or None for the kernel's if it can be used, and else the other.
+    clock: time.CLOCK_MONOTONIC, or time.CLOCK_BOOTTIME, which continues during suspend.
+    tick: the resolution in seconds; None for a millisecond.
+    max_timers: the most timers that the wheel may hold; 0 for as many as are allowed.
     """
 
     def __init__(self, backend: Backend | None = None, *, clock: int = time.CLOCK_MONOTONIC,
@@ -79,7 +80,7 @@ class Wheel:
 
     @property
     def backend(self) -> Backend:
-        """Which backend it is."""
+        """The backend that is used: "kernel" or "embedded"."""
         return "kernel" if lib.twheel_backend(self._open()) == b"kernel" else "embedded"
 
     def fileno(self) -> int:
@@ -111,10 +112,12 @@ class Wheel:
             within: float = 0, keep: bool = False, fixed_delay: bool = False) -> int:
         """Arm a new timer, and return its handle.
 
-        user_data comes back with its events. With interval it fires again and again; with
-        fixed_delay the next period begins when the event is read. With keep the handle outlives
-        its event, to be armed again by mod(). within: how much later than its time it may fire each
-        time, so that it shares a wake-up with other timers that may be late.
+        user_data: a number that comes back with each event of the timer.
+        interval: the period of a timer that fires again and again.
+        fixed_delay: the next period begins when the event is read.
+        keep: the handle stays valid after the event, so that mod() can arm the timer again.
+        within: how much later than its time the timer may fire, each time, so that it shares a
+            wake-up with other timers that may be late.
         """
         flags = (_lib.F_KEEP if keep else 0) | (_lib.F_DELAY if fixed_delay else 0)
         expires_ns = nanoseconds(delay)
@@ -123,7 +126,7 @@ class Wheel:
 
     def add_ns(self, expires_ns: int, user_data: int = 0, interval_ns: int = 0, flags: int = 0,
                tolerance_ns: int = 0) -> int:
-        """The same in ns, with the library's flags: F_ABS, F_KEEP, F_DELAY."""
+        """add(), with times in ns and the library's flags: F_ABS, F_KEEP, F_DELAY."""
         _lib.check_words(flags, expires_ns | user_data | interval_ns | tolerance_ns)
         handle = c_uint64()
         checked(lib.twheel_add_within(self._open(), byref(handle), user_data, expires_ns, interval_ns,
@@ -132,10 +135,10 @@ class Wheel:
 
     def mod(self, handle: int, delay: float, *, interval: float | None = None, within: float = 0,
             keep: bool = False, fixed_delay: bool = False, pending: bool = False) -> bool:
-        """Re-arm a timer; return whether it was armed. With pending, only if it is armed.
+        """Re-arm a timer, and return whether it was armed. With pending, re-arm it only if it is armed.
 
-        It keeps nothing that add() was told: without interval it fires once, without within it has
-        no tolerance.
+        No argument of add() stays in force, except user_data: without interval the timer fires once,
+        and without within it has no tolerance.
         """
         flags = (_lib.F_KEEP if keep else 0) | (_lib.F_DELAY if fixed_delay else 0) | \
             (_lib.F_PENDING if pending else 0)
@@ -145,13 +148,13 @@ class Wheel:
 
     def mod_ns(self, handle: int, expires_ns: int, interval_ns: int = 0, flags: int = 0,
                tolerance_ns: int = 0) -> bool:
-        """The same in ns, with the library's flags."""
+        """mod(), with times in ns and the library's flags."""
         _lib.check_words(flags, handle | expires_ns | interval_ns | tolerance_ns)
         return bool(checked(lib.twheel_mod_within(self._open(), handle, expires_ns, interval_ns,
                                                   tolerance_ns, flags)))
 
     def cancel(self, handle: int) -> bool:
-        """Free a timer; return whether it was armed. It has no event after that."""
+        """Free a timer, and return whether it was armed. No event of it is read after that."""
         _lib.check_words(0, handle)
         return bool(checked(lib.twheel_cancel(self._open(), handle, None)))
 
@@ -163,31 +166,32 @@ class Wheel:
         return Query(_STATES[state], op.user_data, op.expires_ns, op.interval_ns, op.tolerance_ns)
 
     def submit(self, ops: Sequence[Op]) -> list[Op]:
-        """Do many operations in one call; return them with their results.
+        """Do many operations in one call, and return them with their results.
 
-        If an operation fails, the call does not: the operation's res is a negative errno.
+        If an operation fails, its res is a negative errno, and the call still succeeds.
         """
         array = (Op * len(ops))(*ops)
         checked(lib.twheel_submit(self._open(), array, len(ops)))
         return list(array)
 
     def drain(self, most: int = 65536) -> list[Op]:
-        """Free armed timers and return them, as operations that add them again for the time left.
+        """Free armed timers, and return operations that add them again for the time that was left.
 
-        Their handles are stale: set them to 0, and submit() the operations to another wheel. The
-        list is empty if no timer is armed.
+        To move the timers to another wheel, set the handles of the operations to 0, since these are
+        not valid any more, and submit() them there. The list is empty if no timer is armed.
         """
         array = (Op * min(most, 65536))()
         return array[:checked(lib.twheel_drain(self._open(), array, len(array), 0))]
 
     def info(self) -> Info:
-        """What the wheel is and what it holds: struct twheel_info."""
+        """Return what the wheel is and what it holds: struct twheel_info."""
         return _lib.get_info(self._open())
 
     def read(self, most: int = 256, timeout: float | None = 0) -> list[Event]:
-        """Return the events of expired timers, up to `most`.
+        """Return the events of expired timers, at most `most` of them.
 
-        Wait up to timeout for the first one; None waits for ever. The list is empty if none came.
+        timeout: how long to wait for the first event; None for ever. If none comes, the list is
+        empty.
         """
         events = (Event * most)()
         if timeout == 0:

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Runners: what they run and tell, who takes what, and what happens if a runner or its daemon is killed, stopped for
-longer than a lease, or ends.
+"""Runners: how they execute and report runs, which runner takes which run, and what happens if a runner or its daemon is
+killed, is stopped for longer than a lease, or ends.
 
     test_pool.py          with SQLite
     test_pool.py many     with two daemons that share PostgreSQL
@@ -27,7 +27,7 @@ from judge import judge
 from postgres import ROOT, Node, Server
 from remote import TOKENS, Listens, Remote, Runner, taken_at_once
 
-LEASE = 6.0         # of a runner, where it matters: three times that of its daemon
+LEASE = 6.0         # a runner's lease in s, where it matters: three times its daemon's
 
 
 def run(d, name, **shot):
@@ -36,12 +36,12 @@ def run(d, name, **shot):
 
 
 def running(d, key, attempt=1):
-    """Wait until this attempt has begun."""
+    """Wait until attempt @attempt of the run has begun. Returns the rows that say so."""
     return until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "running" and r["attempt"] == attempt])
 
 
 def ready(d, key):
-    """Wait until it waits for a runner."""
+    """Wait until the run waits for a runner. Returns the rows that say so."""
     return until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "ready"])
 
 
@@ -55,7 +55,7 @@ def over(d, key):
 
 
 def who(d, key):
-    """By which runner's state a run was made, if it prints that."""
+    """Returns the directories of the runners or daemons that executed a run, if it prints $TWHEEL_STATE."""
     return re.findall(r"(twheeld\.\w+)/state", d.output(key))
 
 
@@ -214,7 +214,8 @@ def choices(tap, d):
 
 
 def changes(tap, d):
-    """A definition that is replaced while a run waits for a runner, or for its turn."""
+    """Replace a job's definition while its run waits for a runner, for its next attempt, or for room at the daemon. The run must
+    begin where the new definition says: in its pool or at the daemon."""
     d.put("moves", exec=["/bin/sh", "-c", "echo $TWHEEL_STATE"], pool="none", each=True, overlap="allow")
     key = run(d, "moves")
     until(lambda: d.get(f"/v1/runs/{key}"))
@@ -252,7 +253,7 @@ def changes(tap, d):
         until(lambda: attempts(d, key))
         third.kill(), also.kill()
         until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["attempt"] == 2 and r["state"] == "ready"])
-        time.sleep(1)       # it waits in the pool
+        time.sleep(1)       # until the run waits in the pool
         d.put("parts", pool="fourth", **part)
         tap.same(over(d, key), [(1, "failed"), (2, "ok")], "a part that is to be made again goes there, too", d.get(f"/v1/runs/{key}"))
     d.put("full", exec=["/bin/sh", "-c", waits_for(d, "full.told")], overlap="allow")
@@ -278,8 +279,8 @@ def logs(runner):
 
 
 def dies(d, two, name):
-    """A runner dies with two runs, one of which is to be made again. Returns whether it is, in what time, the outcomes, whether the
-    runner was sound, and whether there were logs of its, and which when it has begun again."""
+    """Kill a runner that has two runs, one with lost="report", and start it again. Returns whether runner @two begins the other
+    run again, how long that takes, the outcomes, what a sanitizer says, whether logs are left, and which after the start."""
     with Runner("r", d, name="one") as one:
         one.start()
         told = f"{name}.told"
@@ -303,7 +304,8 @@ def dies(d, two, name):
 
 
 def goes_on(d, name):
-    """The daemon dies, and begins again at once. Returns what became of a run meanwhile, and for how long it was away."""
+    """Kill the daemon while a runner has a run, and start it at once. Returns the run's state, outcomes and number of begins, and
+    for how long the daemon was away."""
     d.put(name, exec=d.writes(name, f"; {waits_for(d, f'{name}.told')}"), pool="r", timeout="1h")
     key = run(d, name)
     running(d, key)
@@ -318,7 +320,8 @@ def goes_on(d, name):
 
 
 def killed_before(d, name):
-    """The daemon dies after it has told a run to end, and the run ends before the next one is there. What has become of it?"""
+    """Kill a run of a job with retries, kill the daemon when the run ends, and start the daemon. Returns the status of the
+    request to kill, the outcomes, and how many lines the run wrote: one at its begin, one at its end."""
     d.put(name, exec=["/bin/sh", "-c", f"trap 'echo >>{d.dir}/{name}; exit 3' TERM; echo >>{d.dir}/{name}; while :; do sleep 0.05; done"],
           pool="r", retry={"times": 1, "wait": "1ms"})
     key = run(d, name)
@@ -331,8 +334,8 @@ def killed_before(d, name):
 
 
 def orphaned(d, two, name):
-    """A daemon dies, and comes back when its runner has killed its run. Returns whether it has, how long that took, the
-    last attempt, and what the attempts wrote."""
+    """Kill the daemon, and start it when runner @two has killed its run. Returns whether the runner did that, how long it took,
+    the last attempt with its outcome, and the last two lines of what the attempts wrote."""
     d.put(name, exec=["/bin/sh", "-c", f"echo b >>{d.dir}/{name}; {waits_for(d, f'{name}.told')}; echo e >>{d.dir}/{name}"], pool="r")
     key = run(d, name)
     running(d, key)
@@ -347,8 +350,8 @@ def orphaned(d, two, name):
 
 
 def hands_over(d, runners, name):
-    """One of two runners ends while it runs something. Returns its status, how long it took until the other one ran that, the
-    outcomes, and whether it was the other one; and that one, and the one that has ended."""
+    """Stop that of two runners which executes a run. Returns its exit status, how long it took until the next attempt began, the
+    outcomes, whether the other runner executed that attempt, the other runner, and the stopped one."""
     d.put(name, exec=["/bin/sh", "-c", f"echo $TWHEEL_STATE >>{d.dir}/{name}; {waits_for(d, f'{name}.told')}"], pool="r")
     key = run(d, name)
     running(d, key)
@@ -373,7 +376,7 @@ def deaths(tap, d):
         tap.same(outcomes, [[(1, "lost"), (2, "ok")], [(1, "lost")]], "or it is lost, if its job says so")
         tap.same(kept, (True, []), "a runner that begins again removes the logs that it has left")
 
-        for n in range(IN_TIME):      # again, if the host keeps the daemon away until the lease is over
+        for n in range(IN_TIME):      # try again if a busy host keeps the daemon away for half of the lease
             got, away = goes_on(d, f"on{n}")
             if away < LEASE / 2:
                 break
@@ -412,7 +415,8 @@ def deaths(tap, d):
 
 
 def gets_pool(tap):
-    """A daemon makes a run itself, its job gets a pool, and the daemon ends."""
+    """A daemon executes two runs itself. Their jobs get a pool, and the daemon is killed or stopped and starts again. Both
+    attempts must be lost, and only the job with lost="again" must get another one, at a runner."""
     for how in ("kill", "stop"):
         with Remote("--lease=2s") as d:
             d.start()
@@ -432,7 +436,8 @@ def gets_pool(tap):
 
 
 def left(tap):
-    """Runs wait for runners, and their daemon begins again, or cannot write its store."""
+    """Runs wait for runners while their daemon starts again, once with another pool in the stored definition, or while it cannot
+    write the kill of a run to its store."""
     with Remote("--lease=1s") as d:
         d.start()
         d.put("again", exec=d.writes("again", "; exec sleep 1000"), pool="old", timeout="8s")
@@ -467,7 +472,7 @@ def left(tap):
                  "a kill that the store could not be told is told again")
 
 
-# ---- its requests, by hand ------------------------------------------------------------------------
+# ---- a runner's requests, made by hand ------------------------------------------------------------
 
 def protocol(tap, d):
     def take(room, who="a-1", runs=(), pool="hand", wait=0, **more):
@@ -529,7 +534,7 @@ def protocol(tap, d):
 
 
 def sent_again(tap):
-    """The daemon dies when the store knows that a run is over."""
+    """A runner reports the end of a run. The daemon dies when that is stored, starts, and gets the report again."""
     with Remote("--lease=2s") as d:
         d.start(TWHEELD_CRASH="a task was over")
         d.put("last", exec=["true"], pool="last")
@@ -547,8 +552,8 @@ def sent_again(tap):
 
 
 class Asks(http.server.BaseHTTPRequestHandler):
-    """A daemon that has got nothing of a run's output each time that it hears of it, as often as @asks says: each number is for
-    some in a row. Then it asks until the runner does not say any more how much it has sent."""
+    """A false daemon that claims to lack all output of a run. Each number in @asks says to how many reports in a row; it accepts
+    the report after them. After the last number it claims that until a report does not say any more how much was sent."""
     asks, row, heard = [60, 60], 0, []
 
     def do_POST(self):  # pylint: disable=invalid-name
@@ -561,7 +566,7 @@ class Asks(http.server.BaseHTTPRequestHandler):
             self.server.given = True
             answer["runs"] = [self.server.run]
         elif "/done" not in self.path:
-            time.sleep(0.2)     # it asks for more again at once
+            time.sleep(0.2)     # the runner asks for more as soon as it has the answer
         try:
             self.send_response(200)
             self.end_headers()
@@ -584,8 +589,8 @@ class Asks(http.server.BaseHTTPRequestHandler):
 
 
 def asked_in_a_row(tap, d):
-    """A runner sends output again to a daemon that lacks it, but not for ever. What it was asked before it could send some does
-    not count."""
+    """If a daemon claims to lack output, the runner sends the output again, but only a hundred times in a row. An accepted report
+    ends the row."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Asks)
     server.given = False
     server.run = {"run": "7-1767225600000000", "job": "j", "attempt": 1, "missed": 0, "shard": 0, "shards": 1,
@@ -603,7 +608,7 @@ def asked_in_a_row(tap, d):
 
 
 def large(tap, d):
-    """Definitions that are too long for one answer."""
+    """A runner asks for 12 runs whose definitions are too long for one answer."""
     def take(room):
         return [r["run"] for r in d.ask("POST", "/v1/take", {"runner": "l-1", "name": "l", "pool": "large", "room": room},
                                         token=TOKENS["run"])[1]["runs"]]
@@ -621,7 +626,8 @@ def large(tap, d):
 
 
 def waits(tap, d):
-    """What is sent for a request that waits is looked at once, and not kept."""
+    """40 requests for work with bodies of 1 MB wait. Meanwhile the daemon must use little CPU: it reads a body once and does not
+    keep it. One of the requests must get a run."""
     def all_wait():
         return sum(r["pool"] == "waits" for r in d.get("/v1/runners")) == 40
 
@@ -646,7 +652,7 @@ def waits(tap, d):
 
 
 class Verbose(http.server.BaseHTTPRequestHandler):
-    """A daemon that says more than any daemon does."""
+    """A false daemon, whose answer is longer than any daemon's."""
     answer = b'{"lease_us":60000000,"runs":[],"x":"' + b"x" * (65 << 20) + b'"}'
 
     def do_POST(self):  # pylint: disable=invalid-name
@@ -667,7 +673,7 @@ def verbose(tap, d):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with Runner("x", d, name="patient") as one:
         one.args = [f"--runner=http://127.0.0.1:{server.server_port}", *one.args[1:]]
-        for n in range(20):     # it says once that it has no daemon; on a busy host perhaps that its 3 s were over
+        for n in range(20):     # a runner says only once why it has no daemon: on a busy host perhaps a timeout
             one.start(wait=False)
             until(lambda n=n: len(one.stderr().splitlines()) > n)
             said = one.stderr().splitlines()[-1]
@@ -682,7 +688,8 @@ SLEEPS = "echo begin $TWHEEL_ATTEMPT >>{0}; sleep 12; echo end $TWHEEL_ATTEMPT >
 
 
 def outlives(tap):
-    """A run of a runner, and its daemon is away for longer than the lease, or cannot write for so long."""
+    """While a runner has runs, its daemon cannot write, or is away, for longer than a runner's lease. In the first case a run
+    must continue; in the second, if it may overlap."""
     with Remote("--lease=2s") as d:
         disk = f"{d.dir}/disk"
         d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=disk)
@@ -707,7 +714,7 @@ def outlives(tap):
 
 
 def clock_set(tap):
-    """The clock of the daemon is set forward by much more than a lease while a runner has a run."""
+    """Set the daemon's clock forward by much more than a lease while a runner has a run. The run must not be lost."""
     with Remote("--lease=2s", LD_PRELOAD=f"{PROGRAMS}/clock.so", AHEAD="3600",
                 ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0") as d:
         d.env["AHEAD_IF"] = f"{d.dir}/ahead"
@@ -723,7 +730,8 @@ def clock_set(tap):
 
 
 def clock_set_back(tap):
-    """The clock of the daemon is set back by an hour, and a runner dies. A runner that another run prefers has no room."""
+    """Kill a runner that has a run, and set the daemon's clock back by an hour. A runner that another run prefers has no room.
+    The lease and the preference must end as they do without that."""
     with Remote("--lease=1s", LD_PRELOAD=f"{PROGRAMS}/clock.so", AHEAD="-3600",
                 ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0") as d:
         d.env["AHEAD_IF"] = f"{d.dir}/ahead"
@@ -738,7 +746,7 @@ def clock_set_back(tap):
             keys = [run(d, "j"), run(d, "full")]
             tap.ok(all(running(d, key) for key in keys), "the clock is set back: two runs", d.stderr())
             keys.append(run(d, "prefers"))
-            ready(d, keys[-1])      # a run that had not fired yet would be due in an hour
+            ready(d, keys[-1])      # it must have fired: with the clock set back, it would be due in an hour
             one.kill()
             os.mknod(f"{d.dir}/ahead")
             two.start(), large.start()
@@ -748,7 +756,8 @@ def clock_set_back(tap):
 
 
 def shorter_lease(tap):
-    """The daemon is started again with a shorter lease, while a runner that stands still has a longer one."""
+    """Stop a runner that has a run (SIGSTOP), and start its daemon again with a shorter lease. The runner's old lease must
+    count."""
     with Remote() as d:
         d.start("--lease=10s")
         with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
@@ -766,7 +775,7 @@ def shorter_lease(tap):
 
 
 def full_runner(tap):
-    """The same, while the runner is well, and has no room."""
+    """Start the daemon again with a shorter lease, while a runner is well, has a run, and has no room. It must keep the run."""
     with Remote() as d:
         d.start("--lease=20s")
         with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
@@ -786,7 +795,8 @@ def full_runner(tap):
 
 
 def taken_later(tap):
-    """The same, but the runner takes the run when its lease has become shorter, and then stands still."""
+    """Start the daemon again with a shorter lease, let the runner take a run, and stop the runner (SIGSTOP). Its old lease must
+    count."""
     with Remote() as d:
         d.start("--lease=30s")
         with Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
@@ -805,7 +815,8 @@ def taken_later(tap):
 
 
 def no_definition(tap):
-    """A damaged page: definitions are lost while runs wait for a runner. One of the jobs is removed then."""
+    """Definitions are lost, as in a damaged page, while runs wait for a runner. Then one job is removed, and another is put
+    again."""
     with Remote() as d, Runner("p", d, name="one") as one:
         d.start()
         for name in ("j", "removed"):
@@ -827,7 +838,8 @@ def no_definition(tap):
 
 
 def long_definition(tap, d):
-    """Many runs of a job with a long definition wait in a pool. To give out one of them, not all of that is read."""
+    """500 runs of a job with a long definition wait in a pool. To give out one, the daemon must not read all those
+    definitions."""
     d.put("long", pool="long", overlap="allow", exec=["true"], input="{}" * 450000)
     d.post("/v1/jobs/long/shots", [{"after": 0} for _ in range(500)])
     until(lambda: d.get("/v1/jobs/long")["active"] >= 500)
@@ -838,7 +850,8 @@ def long_definition(tap, d):
 
 
 def made_whole(tap):
-    """A job loses "each" while one part of a run is at a runner and the others wait; and another one between two attempts."""
+    """One job loses "each" between two attempts of its run: the second must be whole. Another job loses it while a runner has one
+    part of its run and the others wait: they must stay parts."""
     with Remote("--lease=2s") as d, Runner("a", d, name="one") as one, Runner("a", d, name="two") as two, Runner("a", d, name="three") as three:
         d.start()
         for runner in (one, two, three):
@@ -865,7 +878,8 @@ def made_whole(tap):
 
 
 def in_vain(tap):
-    """All parts of a job for each runner end too late, but well. Another runner comes, and what is left is nothing."""
+    """Both parts of a run with "each" end well, but after their timeout. The next attempt must have no parts, though another
+    runner has come."""
     with Remote("--lease=2s") as d, Runner("a", d, name="one") as one, Runner("a", d, name="two") as two, Runner("a", d, name="three") as three:
         d.start(), one.start(), two.start()
         until(lambda: len(d.get("/v1/runners")) == 2)
@@ -882,7 +896,7 @@ def in_vain(tap):
 
 
 def no_holes(tap):
-    """Of a runner's output that much is kept, and no more, if the middle of a file cannot be cut out."""
+    """The file system cannot cut out the middle of a file. Of 5 MB of a runner's output, the daemon must keep 1 to 2 MB."""
     with Remote(TWHEELD_HOLES="no") as d:
         d.start()
         d.put("loud", exec=["true"], pool="loud")
@@ -897,7 +911,8 @@ def no_holes(tap):
 
 
 def ends_alone(tap):
-    """A runner is to end while no daemon is there. Nobody takes the end of its run, of which there may be two."""
+    """Kill the daemon, and stop a runner that has a run which may overlap. The runner must end, though no daemon takes its
+    report."""
     with Remote("--lease=1s") as d:
         d.start()
         d.put("j", exec=["sleep", "1000"], pool="p", overlap="allow")
@@ -910,7 +925,8 @@ def ends_alone(tap):
 
 
 def tells_later(tap):
-    """A run is over while no daemon is there, and there must not be two of it. Then its runner is to end, but another run takes its time."""
+    """While no daemon is there, a run ends that must not overlap. Then its runner is told to end, but another run delays that.
+    The daemon starts meanwhile, and must get the outcome."""
     with Remote("--lease=1s") as d:
         d.start()
         d.put("quick", exec=["/bin/sh", "-c", waits_for(d, "quick.told")], pool="p")
@@ -922,9 +938,9 @@ def tells_later(tap):
             d.kill()
             os.mknod(f"{d.dir}/quick.told")
             until(lambda: len(r.marked()) == 1)
-            time.sleep(1.5)     # longer than a lease
+            time.sleep(1.5)     # longer than the daemon's lease
             r.process.send_signal(signal.SIGTERM)
-            time.sleep(1.5)     # and than two
+            time.sleep(1.5)     # and than two of them
             d.start()
             told = over(d, keys[0])
             os.mknod(f"{d.dir}/slow.told")
@@ -932,7 +948,8 @@ def tells_later(tap):
 
 
 def tells_at_last(tap):
-    """A run is over while no daemon is there for many leases. When one comes back, the runner is to end at that moment."""
+    """A run ends while no daemon is there for many leases. When a daemon comes back, the runner is told to end at that moment.
+    The daemon must get the outcome."""
     with Remote("--lease=1s") as d:
         d.start()
         d.put("quick", exec=["/bin/sh", "-c", waits_for(d, "quick.told")], pool="p")
@@ -950,7 +967,8 @@ def tells_at_last(tap):
 
 
 def stands_still(tap):
-    """A daemon stands still for longer than a runner's lease, as while a long answer of its server comes. The runner cannot renew."""
+    """Stop the daemon (SIGSTOP) for longer than a runner's lease, as if it waited for its server. The runner cannot renew the
+    lease, but must keep its run."""
     with Remote("--lease=1s") as d:
         d.start()
         d.put("j", exec=["/bin/sh", "-c", waits_for(d, "told")], pool="p", overlap="allow")
@@ -967,19 +985,20 @@ def stands_still(tap):
 
 
 SCHEMA = "SELECT name, sql FROM sqlite_master ORDER BY name"
-# What each version has added.
+# What each version of the store has added.
 ADDED = {2: ["TABLE runner", "TABLE task"], 3: ["INDEX history_bad", "INDEX history_job_bad"]}
 
 
 def older(d, version):
-    """Its store, as a daemon of that version would have it."""
+    """Make the daemon's store one of @version: remove what later versions have added."""
     for what in [what for v, added in ADDED.items() if v > version for what in added]:
         d.query(f"DROP {what}")
     d.query(f"PRAGMA user_version = {version}")
 
 
 def upgrade(tap, d):
-    """Stores of older daemons: one that walked all history to find what failed, and one that knew no runners."""
+    """Start the daemon with older stores: one without indexes to find failed runs, one without tables for runners. It must add
+    both."""
     schema, history = d.query(SCHEMA), d.query("SELECT * FROM history")
     older(d, 2)
     got = [d.start().stop(), d.query(SCHEMA) == schema, d.query("SELECT * FROM history") == history, d.query("PRAGMA user_version")]
@@ -1064,7 +1083,8 @@ def pieces(d):
 
 
 def moves(tap):
-    """The daemon that a runner talks to dies while the runner's run prints."""
+    """The daemon that a runner talks to dies while a run prints. The other daemon must get the whole log. When the history has
+    expired, both must delete the log, the first one at its next start."""
     with Server() as server, Both(server, "a") as a, Both(server, "b") as b:
         a.start(), b.start()
         until(lambda: server.parts() == [32, 32])
@@ -1091,7 +1111,7 @@ def moves(tap):
 
 
 def waiting(node, nr, method, path, body=""):
-    """So many requests by TCP that are not answered yet."""
+    """Send @nr requests by TCP. Returns their sockets, without waiting for answers."""
     sockets = [socket.create_connection(("127.0.0.1", node.port)) for _ in range(nr)]
     for n, s in enumerate(sockets):
         data = body.replace("%d", str(n)).encode()
@@ -1101,7 +1121,8 @@ def waiting(node, nr, method, path, body=""):
 
 
 def idle(tap):
-    """Very many wait for work, and for what a run prints. The loop waits for each query of theirs."""
+    """100 requests wait for work, and 100 for what a run prints. The daemon's loop waits for each query, so they must cause
+    few."""
     with Server() as server, Both(server, "a") as a:
         a.start()
         a.put("long", exec=["sleep", "1000"])
@@ -1109,7 +1130,7 @@ def idle(tap):
         running(a, key)
 
         def commits():
-            time.sleep(2)       # until the server's processes have told what they did
+            time.sleep(2)       # until the server's processes have reported their commits
             return server.query("SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'")[0][0]
 
         def in_five_seconds():
@@ -1136,7 +1157,7 @@ def idle(tap):
 
 
 def any_says(nodes, method, path):
-    """Does one of them say yes? One that was buried may just begin again."""
+    """Ask one daemon after the other: a buried one may just be starting again. Returns whether one said 200 or 404."""
     for node in nodes:
         try:
             if node.request(method, path)[0] in (200, 404):
@@ -1196,7 +1217,7 @@ def main():
                 upgrade(tap, d)
     with Remote("--lease=10s", "--runs=8") as d:
         d.start()
-        for fn in (large, waits, verbose, asked_in_a_row, long_definition):      # they leave runs to runners that are gone
+        for fn in (large, waits, verbose, asked_in_a_row, long_definition):      # these leave runs whose runners are gone
             fn(tap, d)
     outlives(tap)
     clock_set(tap)

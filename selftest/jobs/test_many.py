@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Daemons that share PostgreSQL: who owns which parts, requests to any of them, and what happens to jobs if a
-daemon is killed, stopped for longer than its lease, cut off, or dies at any step, or if the server dies. storm.py has
-all of that at random, and more."""
+"""Tests of daemons that share PostgreSQL: which daemon owns which parts, requests to any daemon, and what happens to
+jobs if a daemon is killed, stopped for longer than its lease, cut off, or dies at any step, or if the server dies.
+storm.py does all of that at random, and more."""
 import concurrent.futures
 import contextlib
 import http.client
@@ -25,22 +25,23 @@ from proxy import Proxy
 
 PARTS = 64
 LEASE = 2.0
-# No host stands still for so long, and so no daemon is buried that lives.
+# A lease that is longer than any host stands still: with it no daemon is buried that lives.
 LONG = "12s"
 FIRINGS = 4
 BACKLOG = 60000
 MANY = 200
 AT_ONCE = 3
-# Of the steps each STRIDE-th; 1 takes some minutes.
+# A daemon dies at each STRIDE-th of its steps: see steps(). With STRIDE=1 this takes some minutes.
 STRIDE = int(os.environ.get("STRIDE", 8))
-# And of these the first, each of which is rare.
+# It also dies at the first step with each of these names, because these steps are rare.
 NAMED = ["connections were made again", "a life goes on", "tasks were entered", "tasks were taken", "a task was seen", "a task was over",
          "before a life leaves", "a life has left"]
 TRIES = 20
 
 
 def run(node, name, **shot):
-    """As often as it says 503; see Node.put()."""
+    """Ask for a run of a job, by a shot if there is one, until the answer is not 503: see Node.put(). Returns the run's
+    key."""
     path, body = (f"/v1/jobs/{name}/shots", [shot]) if shot else (f"/v1/jobs/{name}/run", None)
     return until(lambda: (a := node.post(path, body))[0] != 503 and a)[1][0]["run"]
 
@@ -52,7 +53,8 @@ def put_rates(node, nr, shared, rate="200ms", **more):
 
 
 def settle(server, nodes, names):
-    """Pause the jobs, wait until all that has fired is over, and end the daemons. Returns what is unsound."""
+    """Pause the jobs, wait until no firing is left in running, remove the jobs, and stop the daemons. Returns what is
+    wrong."""
     for name in names:
         until(lambda name=name: any_node(nodes, "POST", f"/v1/jobs/{name}/pause"))
     until(lambda: server.query("SELECT count(*) FROM running") == [(0,)], 60)
@@ -68,7 +70,8 @@ def settle(server, nodes, names):
 
 
 def any_node(nodes, method, path, body=None):
-    """Does one of them say yes? 404: it was done, and nobody heard of it."""
+    """Send a request to one node after the other, until one answers 200 or 404. Returns whether one did. 404 is as good:
+    then an earlier request was done, and its answer was lost."""
     for node in nodes:
         try:
             if node.request(method, path, body)[0] in (200, 404):
@@ -79,7 +82,8 @@ def any_node(nodes, method, path, body=None):
 
 
 def heard(fn):
-    """What a request returns, as soon as its daemon is there: one that was buried begins again."""
+    """Call fn(), which makes a request, until its daemon can be reached: a daemon that was buried begins again. Returns
+    what fn() returns."""
     def once():
         try:
             return fn()
@@ -92,7 +96,8 @@ def heard(fn):
 # ---- as one ---------------------------------------------------------------------------------------
 
 def owner(server, nodes, job):
-    """The node that owns a job, and another one. If one was buried, it owns nothing until it has begun again."""
+    """Find the node that owns a job. If that node was buried, no node owns the job until the node has begun again: wait
+    for that. Returns the owner and another node."""
     def find():
         rows = server.query(f"SELECT p.node FROM part p, job j WHERE j.name = '{job}' AND p.id = j.id & 63")
         return next((n for n in nodes if rows and n.life() == rows[0][0]), None)
@@ -159,7 +164,8 @@ def sharing(tap, server, nodes):
 
 
 def days_elsewhere(tap, server, nodes):
-    """A daemon that does not own a job does not know when it is due, and may not let it begin anew."""
+    """Change a calendar by way of each daemon while four jobs that use it run at a rate. If a daemon does not own a job,
+    it does not know when the job is due, and must not let the job's schedule begin anew."""
     for n in range(4):
         nodes[0].put(f"day{n}", rate="0.5s", exec=["true"], missed="all", grace="30s", overlap="queue", queue=1000, **{"except": "feast"})
     until(lambda: server.query("SELECT count(*) FROM history WHERE job IN (SELECT id FROM job WHERE name LIKE 'day%')")[0][0] >= 30)
@@ -175,13 +181,15 @@ def days_elsewhere(tap, server, nodes):
 # ---- the fence ------------------------------------------------------------------------------------
 
 def lists(tap, server, nodes):
-    """The loop waits for each query of a request: a list must not need some for each of its jobs."""
+    """List 60 jobs 20 times, and count the server's commits. While a daemon answers a request, its loop waits for each
+    query. So a list must not need queries for each of its jobs. It must also say when each job is due, whichever daemon
+    owns it."""
     a, b = nodes
     a.request("POST", "/v1/jobs", [{"name": f"list{n:02}", "delay": "1h", "exec": ["true"]} for n in range(60)])
     until(lambda: len(b.get("/v1/jobs?prefix=list&limit=100")) == 60)
 
     def commits():
-        time.sleep(2)       # until the server's processes have told what they did
+        time.sleep(2)       # until the server's processes have written their statistics
         return server.query("SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'")[0][0]
 
     before = commits()
@@ -201,7 +209,8 @@ def psql_error(server, sql):
 
 
 def turn_sql(life, nr, row=None, lane=0, kind=2, attempt=0, state=0):
-    """A turn that fires a row of due, or does another operation to a row of running; and one that does nothing."""
+    """Returns the SQL for turn @nr of a lane. The turn fires @row of due, or does the operation @kind of twheel.turn() to
+    @row of due or of running. Without @row it does nothing."""
     id_, at = row or (0, 0)
     last = "{" + ",".join(str(int(bool(row) and n >= kind)) for n in range(1, 9)) + "}"
     columns = [id_, at, 0, attempt, 0, state] + [0] * 9
@@ -210,14 +219,16 @@ def turn_sql(life, nr, row=None, lane=0, kind=2, attempt=0, state=0):
 
 
 def has_begun(server):
-    """Has a psql that a test runs done what comes after BEGIN, and does it wait for more? A daemon may have a transaction, too."""
+    """Returns whether a test's psql has executed a statement after BEGIN, and waits for more. A daemon's transaction does
+    not count."""
     return server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'psql' AND state = 'idle in transaction'"
                         " AND query NOT LIKE 'BEGIN%'")
 
 
 @contextlib.contextmanager
 def in_transaction(server, sql):
-    """A psql has done this in a transaction, and commits that afterwards."""
+    """A context in which a psql has executed @sql and keeps the transaction open. At the end of the context it
+    commits."""
     with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as psql:
         print(f"BEGIN; {sql};", file=psql.stdin, flush=True)
         until(lambda: has_begun(server))
@@ -229,7 +240,8 @@ def in_transaction(server, sql):
 
 
 def waits_for(server, first, sql):
-    """A statement, such as a turn, is not committed yet: does sql wait for it? And what does sql say then?"""
+    """Execute @sql while another transaction has executed @first, such as a turn, and has not committed it. Returns
+    whether @sql waits for that transaction, and the rows of @sql after it."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         with in_transaction(server, first):
             asked = pool.submit(server.query, sql)
@@ -243,7 +255,8 @@ def join_sql(name, lease=3600000000, old=0, key=0):
 
 
 def fence(tap):
-    """The functions of the schema, by hand."""
+    """Call the functions of the schema by hand, as lives that the test makes: how lives begin, continue, leave and are
+    buried, and which of their turns the server refuses."""
     with Server() as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
@@ -304,7 +317,7 @@ def fence(tap):
         tap.same([server.query(turn_sql(other, nr, theirs, kind=kind)) for nr, kind in ((1, 2), (2, 3), (3, 4))], [[]] * 3,
                  "a life can neither fire nor leave out what another owns")
         server.query(f"DELETE FROM due WHERE id = {theirs[0]}")
-        # The server's clock is set forward, which ends all leases, and back.
+        # As if the server's clock were set forward, which ends all leases, and back.
         ahead = "UPDATE node SET lease_until = lease_until {} interval '10 h', since = now() {} interval '10 h'"
         server.query(ahead.format("-", "-"))
         server.query(f"SELECT twheel.beat({heir}, 0, 3600000000)")
@@ -320,7 +333,7 @@ def fence(tap):
         waits, rows = waits_for(server, f"SELECT twheel.beat({heir}, 0, 3600000000)", f"SELECT twheel.bury_late({heir})")
         tap.ok(waits and rows and not psql_error(server, f"SELECT twheel.beat({heir}, 0, 3600000000)"),
                "a life that renews its lease meanwhile is not buried")
-        # What is under way holds up the burial, and is there when that is done.
+        # A turn in progress holds up the burial of its life. When the life is buried, what the turn wrote must be there.
         server.query(f"UPDATE node SET lease_until = now() - interval '1 s' WHERE id = {heir}")
         row = server.query("INSERT INTO due (job, at, main) SELECT id, 1, 0 FROM job RETURNING id, at")[0]
         with in_transaction(server, turn_sql(heir, 1, row, lane=1)):
@@ -330,7 +343,8 @@ def fence(tap):
         nr = itertools.count(4)
 
         def after(kind, was, state):
-            """Of a run of heir's in one state, which other's turn gives another: attempt, state, and is it other's?"""
+            """Give heir's run the state @was. Then a turn of other does the operation @kind to it, which writes @state.
+            Returns the run's attempt and state, and 1 if it is other's now."""
             where = f"WHERE id = {row[0]} AND at = {row[1]}"
             server.query(f"UPDATE running SET state = {was}, life = {heir}, attempt = 1 {where}")
             server.query(turn_sql(other, next(nr), row, kind=kind, attempt=1, state=state))
@@ -397,8 +411,10 @@ def deaths(tap):
 
 
 def runs_through(node, happens, wanted):
-    """What becomes of a run that may overlap, and of one that may not, if something happens meanwhile. If the host keeps the
-    daemon or the server for longer than a lease, runs are lost for that, too; then once more."""
+    """Begin a run of the job "long", whose runs may overlap, and one of "sole", whose runs must not, and call happens()
+    while both are active. If the host stops the daemon or the server for longer than a lease, runs are lost as well: so
+    try again until the result is @wanted, IN_TIME times at most. Returns the attempts of both runs, with their
+    outcomes."""
     for _ in range(IN_TIME):
         begun = len(node.lines("sole"))
         keys = [until(lambda name=name: try_run(node, name)) for name in ("long", "sole")]
@@ -412,7 +428,8 @@ def runs_through(node, happens, wanted):
 
 
 def try_run(node, name):
-    """Its key, unless the daemon is just beginning again."""
+    """Ask for a run of a job. Returns the run's key, or None if the daemon does not accept it: it may just be beginning
+    again."""
     try:
         status, answer = node.post(f"/v1/jobs/{name}/run")
         return answer[0]["run"] if status == 200 else None
@@ -421,8 +438,8 @@ def try_run(node, name):
 
 
 def catches_up():
-    """More is due at once than can be written before the lease is over. Nothing of it runs: they are skipped. Returns
-    whether the lease was renewed meanwhile, and why not."""
+    """Let more firings be due at once than the daemon can write within its lease. A run of their job is active, so the
+    daemon skips all of them. Returns whether it has renewed its lease meanwhile, and what explains it if not."""
     with Server("fsync = off") as server, Node(server, lease="1s") as node:
         node.start()
         node.put("j", exec=["sleep", "300"], overlap="skip", grace="1h")
@@ -437,8 +454,8 @@ def catches_up():
 
 
 def backlog(tap):
-    """A busy host, too, may keep the server from answering for the second that the lease takes. But it does not do so
-    each time."""
+    """Call catches_up() until the lease is renewed, 2 * IN_TIME times at most: a busy host, too, can keep the server from
+    answering for 1 s, which is the whole lease, but not each time."""
     for _ in range(2 * IN_TIME):
         renewed, *why = catches_up()
         if renewed:
@@ -447,8 +464,9 @@ def backlog(tap):
 
 
 def looks_up(tap):
-    """A vacuum at a quiet moment finds no rows, so the planner takes the tables for empty until the next one. How much a
-    turn reads must not depend on how much there is, or so many firings would take longer than the lease."""
+    """Let three jobs fire MANY times each while the server's statistics say that the tables are empty. A vacuum at a
+    quiet moment finds no rows, so the planner believes that until the next vacuum. What a turn reads must not depend on
+    the size of the tables, or so many firings would take longer than the lease."""
     jobs = {"a": {"exec": ["true"], "overlap": "allow"}, "b": {"exec": ["true"], "overlap": "queue", "queue": MANY},
             "c": {"exec": ["false"], "overlap": "allow", "retry": {"times": 1, "wait": "1s"}}}
     with Server("fsync = off", "autovacuum = off") as server, Node(server, lease=LONG) as node:
@@ -465,7 +483,8 @@ def looks_up(tap):
                "each turn looks up its own rows, even if the server takes the tables for empty", read)
 
 
-# Of another machine, which is away. It is to delete them for a day, and after that any machine may.
+# 20000 rows of another machine, which is away, and one of this daemon. For a day after rows have expired, only their own
+# machine may delete them; after that any machine may.
 HISTORY = """
     INSERT INTO life VALUES (0, 'away');
     INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status, fired, began, ended, dropped)
@@ -476,12 +495,13 @@ HISTORY = """
 
 
 def walks(tap):
-    """How much is read must not depend on how much history there is."""
+    """Fill the history with HISTORY, list the runs that failed, and wait until the daemon has deleted the row that has
+    expired here. How much these queries read must not depend on the size of the history."""
     with Server("fsync = off", "autovacuum = off") as server, Node(server, "--name=here", lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
         server.query(HISTORY.format(life=node.life(), dropped=int((time.time() - 3600) * 1e6)))
-        # So often that the server may come to plan without the values.
+        # List so often that the server may switch to a plan that does not depend on the values.
         found = [len(node.get(f"/v1/runs?outcome=failed{job}")) for job in ("", "&job=j") for _ in range(7)]
         deleted = until(lambda: not server.query("SELECT 1 FROM history WHERE seq = 100000"))
         tap.same([found, deleted, node.stop()], [[20] * 14, True, 0], "what failed is listed, and what expired here is deleted", node.stderr())
@@ -491,8 +511,9 @@ def walks(tap):
 
 
 def cancelled(tap):
-    """Several firings of a job are decided in one turn, and all but one were cancelled meanwhile. The one may have to
-    wait for the others, but not for ever. It is the first in one job and the last in another."""
+    """Make 8 rows of due of each of two jobs for the same time. Before that time, delete all of them but the first row of
+    one job and the last of the other. The daemon decides about all 8 firings of a job in one turn. The firing that is
+    left may have to wait for those that were cancelled, but not for ever."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         for name in ("a", "b"):
@@ -505,7 +526,7 @@ def cancelled(tap):
             server.query("DELETE FROM due WHERE id NOT IN (SELECT min(id) FROM due UNION SELECT max(id) FROM due)")
             if time.time() * 1e6 < at:
                 break
-            node.stop()         # they were due too early for this host
+            node.stop()         # the host is slow: they were due before the DELETE
             server.query("DELETE FROM due")
             server.query("DELETE FROM running")
             server.query("DELETE FROM history")
@@ -518,8 +539,8 @@ def cancelled(tap):
 
 
 def slow(tap):
-    """To begin all that a daemon has to begin takes longer than its lease. If it did that in one go it would be buried
-    for it, and the next one would begin anew with all of it, and so on."""
+    """Call begins_many(): to begin all runs takes a daemon longer than its lease. If it began them in one go, it would be
+    buried, the next owner would begin all of them anew and be buried, and so on."""
     wanted = [MANY, [(1,)], [(2,)]]
     for _ in range(IN_TIME):
         got, said = begins_many()
@@ -529,7 +550,8 @@ def slow(tap):
 
 
 def begins_many():
-    """How many are over, the last attempt of any, and how many lives there were."""
+    """Start two daemons that take 20 ms longer to begin a process. Ask the owner of a job for MANY runs at once. Returns
+    how many runs are over, the greatest number of an attempt, and how many lives there were; and messages."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         for node in (a, b):
             node.start(TWHEELD_SLOW="20000")
@@ -541,7 +563,8 @@ def begins_many():
 
 
 def long_work(tap):
-    """To put many jobs, and to hear of many that another daemon has put, takes longer than a lease."""
+    """Call far_away(): to put many jobs, and to hear of many that another daemon has put, takes a daemon longer than its
+    lease. It must renew the lease meanwhile."""
     wanted = [200, 200, MANY, [(2,)], [(0,)]]
     for _ in range(IN_TIME):
         got, took, said = far_away()
@@ -551,8 +574,10 @@ def long_work(tap):
 
 
 def far_away():
-    """A daemon for which each statement takes long, and that runs something. What do requests to it and to another one say,
-    how many jobs does it know then, how many lives were there, and how many runs are over? How long did each part take?"""
+    """Delay all that passes between the server and daemon a, while eight runs are active. Put MANY // 4 jobs at a, and
+    the rest of MANY at b. Returns the statuses of both requests, how many of these jobs a knows then, how many lives
+    there were, and how many rows the history has; how long each request took until a had answered another one; and a's
+    messages."""
     with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, url=proxy.url(server.url)) as a, Node(server) as b:
         for node in (a, b):
             node.start()
@@ -575,7 +600,8 @@ def far_away():
 
 
 def long_turn(tap):
-    """The server takes longer than the lease for a turn, and does all else at once. Somebody asks meanwhile."""
+    """Let the server take 6 s, longer than the lease, for a turn that writes history. It executes everything else at
+    once. Meanwhile send requests to the daemon, while a run is active: the daemon must stay in its first life."""
     for _ in range(IN_TIME):
         with Server("fsync = off") as server, Node(server) as node:
             node.start()
@@ -596,7 +622,8 @@ def long_turn(tap):
 
 
 def held_up(tap):
-    """Some life has the lock of those that change things for longer than others wait for it."""
+    """Hold the lock of lives that make long changes. A runner that reports its runs to a daemon must get an answer
+    meanwhile."""
     body = {"runner": "r-1", "name": "r", "pool": "p", "room": 0, "wait": 0, "runs": [{"run": "1-1", "attempt": 1, "shard": 0}]}
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
@@ -606,7 +633,9 @@ def held_up(tap):
 
 
 def cannot_read(server, node, table, change):
-    """A daemon hears of a change while somebody else has the table of that, for longer than a statement waits for a lock."""
+    """Stop the daemon, call change(), which changes @table by way of another daemon, and lock @table. Then let the daemon
+    continue. It hears of the change, and cannot read it: hold the lock until a statement has given up waiting for it.
+    Returns what change() returns."""
     node.process.send_signal(signal.SIGSTOP)
     status = change()
     waits = "SELECT pid, query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -995,7 +1024,7 @@ def forgets(tap):
         began = time.monotonic()
         gone = until(lambda: server.query("SELECT count(*) FROM history") == [(0,)], 120)
         took = time.monotonic() - began
-        time.sleep(2)       # until the server's processes have told what they did
+        time.sleep(2)       # until the server's processes have written their statistics
         looked = server.query("SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'job'")[0][0]
         nr, pause = server.query(BREAKS)[0]
         tap.ok(gone and nr <= 30 and looked < 500 and pause < 800000, "20000 lines of history that expire at once go in a few steps, with short breaks",

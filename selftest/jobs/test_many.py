@@ -647,13 +647,14 @@ def cannot_read(server, node, table, change):
 
 
 def refused(tap):
-    """The store refuses to skip: by its clock the time has not come, or the row has changed. The schedule goes on."""
+    """While a job at a rate skips firings, move its row of due an hour ahead, and back soon. The store refuses to skip a
+    firing if its row has changed, or if its time has not come by the store's clock. The schedule must continue."""
     with Server() as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("refused", rate="200ms", exec=["/bin/sh", "-c", f"until [ -e {node.dir}/told ]; do sleep 0.05; done"])
         rows = "SELECT count(*) FROM history WHERE outcome = "
         until(lambda: server.query(f"{rows}5") > [(0,)])
-        # For less than the daemon waits until it reads the rows again.
+        # Move it back before the daemon reads the rows that were refused again.
         server.query("DO $$ BEGIN UPDATE due SET at = at + 3600000000; COMMIT; PERFORM pg_sleep(0.3);"
                      " UPDATE due SET at = at - 3600000000; END $$")
         os.mknod(f"{node.dir}/told")
@@ -661,7 +662,8 @@ def refused(tap):
 
 
 def replaced(tap):
-    """A shot is replaced by its key at the daemon that does not own its job: the owner still has a timer for the old one."""
+    """Give each of 20 jobs a shot with a key at one daemon, and replace all shots at both. If a daemon that does not own
+    the job replaces a shot, the owner still has a timer for the old one. The new shot must run."""
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         until(lambda: server.parts() == [32, 32])
@@ -678,8 +680,8 @@ def replaced(tap):
 
 
 def no_names(tap):
-    """All connections of a daemon are cut, and the name server, whom it asks for the address of the database, does not answer. The
-    daemon waits for that for longer than its lease."""
+    """Cut all connections of a daemon while its name server does not answer. The daemon asks that for the address of the
+    database, and waits for longer than its lease. Before the lease is over, it must kill its runs."""
     what = "a daemon that waits for a name server kills its runs before its lease is over"
     if not ROOT:
         tap.ok(True, f"{what} # SKIP not root")
@@ -707,14 +709,15 @@ def no_names(tap):
         until(lambda: any(attempt != "1" for _, attempt, *_ in a.lines("alive")), 30)
         time.sleep(2)
         os.mknod(f"{a.dir}/told")
-        alive = [line for line in a.lines("alive") if len(line) == 3]       # they all write at once
+        alive = [line for line in a.lines("alive") if len(line) == 3]       # a line may be mixed: all runs write at once
         again = {job: min(int(at) for name, attempt, at in alive if (name, attempt) == (job, "2")) for job, attempt, _ in alive if attempt == "2"}
         wrong = [line for line in alive if line[1] == "1" and int(line[2]) > again.get(line[0], int(line[2]))]
         tap.ok(again and not wrong, what, sorted(again), wrong[:5], a.stderr())
 
 
 def keeps_commits(tap):
-    """The server's synchronous_commit is turned off while a daemon is connected. Then the server dies."""
+    """Turn the server's synchronous_commit off while a daemon is connected, ask for runs, and let the server crash. What
+    the daemon has accepted must be in the store."""
     with Server("wal_writer_delay = 10000", "wal_writer_flush_after = 0") as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
@@ -728,7 +731,9 @@ def keeps_commits(tap):
 
 
 def reads_later(days):
-    """What a daemon knows of jobs and of a calendar, if it could not read of either when that was changed; and its life."""
+    """Put jobs and a calendar at daemon b while daemon a cannot read their tables: see cannot_read(). Returns the
+    statuses of b, whether a knows the jobs later, which days of both calendars a knows, and how many lives there were;
+    and a's messages."""
     jobs = [{"name": f"new{n}", "exec": ["true"], "rate": "1h"} for n in range(8)]
     with Server("fsync = off") as server, Node(server, lease="4s") as a, Node(server, lease="4s") as b:
         for node in (a, b):
@@ -754,7 +759,8 @@ def reads_news(tap):
 
 
 def killed(tap):
-    """Somebody kills a run by way of a daemon that does not own it, and the owner dies before it hears of that."""
+    """Stop the daemon that owns a run, ask the other daemon to kill the run, and kill the owner, which never hears of
+    that request. The other daemon must not begin the run again."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         for node in (a, b):
             node.start()
@@ -772,7 +778,8 @@ def killed(tap):
 
 
 def put_late(tap):
-    """Jobs are due while the daemon that owns half of them stands still. Their definitions are put again by way of another."""
+    """Stop daemon a, which owns half of the jobs, until they are due. Then put all definitions again at daemon b, half of
+    them with another rate, and let a continue. Each job must run once."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         a.start(), b.start()
         until(lambda: server.parts() == [PARTS // 2] * 2)
@@ -793,7 +800,8 @@ def put_late(tap):
 
 
 def new_calendar(tap):
-    """A daemon stands still for less than its lease. Meanwhile another gets a calendar and jobs that use it, and ends."""
+    """Stop daemon b for less than its lease. Meanwhile put a calendar and jobs that use it at daemon a, and end a. When b
+    continues, it must run the jobs."""
     with Server("fsync = off") as server, Node(server, lease="6s") as a, Node(server, lease="6s") as b:
         a.start(), b.start()
         until(lambda: server.parts() == [PARTS // 2] * 2)
@@ -812,7 +820,7 @@ def new_calendar(tap):
 
 
 class Accepts(http.server.BaseHTTPRequestHandler):
-    """Says that it has accepted a request as soon as it is told to."""
+    """A web server's handler: when the test tells it to, it answers that it has accepted the request."""
 
     def do_POST(self):  # pylint: disable=invalid-name
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -827,7 +835,8 @@ class Accepts(http.server.BaseHTTPRequestHandler):
 
 
 def accepts(server, node, state, outcome=0, runner=""):
-    """A request is accepted, and by then there is a task of that attempt. Returns the run, and what became of the task."""
+    """Begin a run that is a request. Before its receiver accepts it, enter a task of that attempt into the store, with
+    this state, outcome and runner. Returns the run's key, and the task as it is after that."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Accepts) as web:
         web.asked, web.told = threading.Event(), threading.Event()
         threading.Thread(target=web.serve_forever, daemon=True).start()
@@ -838,13 +847,14 @@ def accepts(server, node, state, outcome=0, runner=""):
                      f" began, wants_until) SELECT id, at, 0, 1, job, 0, 1, {state}, {outcome}, -1, 0, '{runner}', 0, {2**62}, 1, 0"
                      f" FROM running WHERE id = {key.split('-')[0]}")
         web.told.set()
-        until(lambda: node.output(key) == "yes")    # with that the task is entered, or is not
+        until(lambda: node.output(key) == "yes")    # when the log is there, the answer was handled
         web.shutdown()
         return key, server.query(f"SELECT state, outcome, runner FROM task WHERE id = {key.split('-')[0]}")
 
 
 def accepted(tap):
-    """A request is accepted whose run somebody has killed meanwhile, or given to somebody."""
+    """Let a receiver accept runs that have a task already: somebody has killed the run, a runner has taken it, or nobody
+    has."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as node:
         node.start(http_proxy="", no_proxy="*")
         key, _ = accepts(server, node, 2, OUTCOMES.index("killed"))
@@ -860,15 +870,15 @@ def accepted(tap):
 
 
 def answers_of_the_buried(server, node, name):
-    """Stop a daemon for longer than its lease, as it has just answered, and ask it for runs meanwhile. Returns what it
-    said to that, if it did before it saw that it was buried."""
+    """Let a daemon answer a request on each of ten connections, and stop it until it is buried. Send it a request for a
+    run on each of them, and let it continue. Returns the answers that it gave before it saw that it was buried."""
     until(lambda: server.parts() == [PARTS // 2] * 2)
     connections = [Connection(node.socket) for _ in range(10)]
     try:
         for connection in connections:
             connection.request("GET", "/v1/jobs?limit=1")
             connection.getresponse().read()
-    except (OSError, http.client.HTTPException):    # it is just beginning again
+    except (OSError, http.client.HTTPException):    # the daemon is just beginning again
         return []
     node.process.send_signal(signal.SIGSTOP)
     until(lambda: server.parts() == [PARTS])
@@ -886,12 +896,13 @@ def answers_of_the_buried(server, node, name):
 
 
 def requests_of_the_buried(tap):
-    """A daemon that was stopped answers what came meanwhile before it knows that it was buried. It must not say yes:
-    the owner of the job would never hear of it."""
+    """A daemon that was stopped for longer than its lease answers waiting requests before it knows that it was buried. It
+    must not accept them, since the job's owner would never hear of them. Then let a request wait too long for the lock of
+    lives that change things: it must change nothing."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         a.start()
         b.start()
-        # Their sessions stay, as if one had a role that may not end those of the other.
+        # Sessions of the buried stay, as if the daemons had roles that may not end each other's sessions.
         server.query("CREATE OR REPLACE FUNCTION twheel.cut(old bigint) RETURNS void LANGUAGE sql AS 'SELECT'")
         until(lambda: server.parts() == [PARTS // 2] * 2)
         for n in range(8):
@@ -902,14 +913,15 @@ def requests_of_the_buried(tap):
                not server.query("SELECT id FROM due"), "a daemon that was buried accepts no request", answers)
         with in_transaction(server, "SELECT pg_advisory_xact_lock(7482)"):
             status, answer = heard(lambda: b.request("PUT", "/v1/jobs/new", {"exec": ["true"]}))
-        # Unless the host keeps it for so long that it is buried.
+        # Try more than once: if the host stops the daemon for too long, it is buried.
         next_one = until(lambda: (s := heard(lambda: b.put("new", exec=["true"]))[0]) == 200 and s)
         tap.same([status, next_one], [503, 200], "a request that waited too long for others changes nothing, "
                  "and the next one can", answer, b.stderr())
 
 
 def at_once(server, pool, requests):
-    """Two requests, to a daemon each, are both checked before one of them is written."""
+    """Send two requests, each to its daemon, while the test holds the lock that daemons need to write. So both requests
+    are checked before one of them is written. Returns the statuses, sorted."""
     with in_transaction(server, "SELECT pg_advisory_xact_lock(7482)"):
         asked = [pool.submit(node.request, *request) for node, *request in requests]
         until(lambda: server.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == [(2,)], 3)
@@ -917,7 +929,8 @@ def at_once(server, pool, requests):
 
 
 def circles(tap):
-    """What two daemons are asked for at the same time is good by itself, and not together."""
+    """Send two daemons requests at the same time, each of which is good only without the other: two jobs that follow each
+    other, and a job that is removed while another lets it follow. One of the two must be refused."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG, shared=a) as b, \
             concurrent.futures.ThreadPoolExecutor(2) as pool:
         a.start()
@@ -934,7 +947,8 @@ def circles(tap):
 
 
 def not_understood(tap):
-    """One of two daemons has no time zones."""
+    """Daemon a has no time zones, daemon b has. Put jobs with a zone at b, which a cannot understand. If a gets another
+    definition of such a job, it must use that, and it must refuse to change what such jobs depend on."""
     with Server("fsync = off") as server, Node(server, "--name=a", lease=LONG, TZDIR="/nonexistent") as a, \
             Node(server, "--name=b", lease=LONG, shared=a) as b:
         a.start(), b.start()
@@ -963,7 +977,8 @@ def not_understood(tap):
 
 
 def cut_in_two(tap):
-    """In the middle of a request with several shots, the connections of the lanes are lost."""
+    """In the middle of a request with several shots, which waits for a lock, cut the idle connections: those of the
+    lanes."""
     with Server("fsync = off") as server, Node(server, lease="10s") as node, concurrent.futures.ThreadPoolExecutor(1) as pool:
         node.start()
         node.put("j", exec=["true"])
@@ -981,7 +996,8 @@ def cut_in_two(tap):
 
 
 def dropped(tap):
-    """A turn adds a row of due for a job that follows another, while the last history of that job expires."""
+    """While the last history of a job expires, add a row of due for the job, as a turn does for a job that follows
+    another. The daemon has to wait for that transaction, and must then keep the job and run it."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.put("child", after="20ms", exec=["true"], keep="8s")
@@ -999,22 +1015,24 @@ def dropped(tap):
                server.query("SELECT id FROM job"), node.stderr())
 
 
-# When each statement that deletes history begins and ends, by the server's clock.
+# Triggers that note when each statement that deletes history begins and ends, by the server's clock.
 TELLS = """
     CREATE TABLE told (nr bigserial, at timestamptz NOT NULL DEFAULT clock_timestamp());
     CREATE FUNCTION told_now() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO twheel.told DEFAULT VALUES; RETURN NULL; END $$;
     CREATE TRIGGER begins BEFORE DELETE ON history FOR EACH STATEMENT EXECUTE FUNCTION told_now();
     CREATE TRIGGER ends AFTER DELETE ON history FOR EACH STATEMENT EXECUTE FUNCTION told_now();
 """
-# How many there were, and how short a break between two was, in us. Some follow each other without one.
+# How many such statements there were, and the shortest break between two, in us. Breaks up to 0.1 s do not count: some
+# statements follow each other at once.
 BREAKS = """
     SELECT count(*) / 2, coalesce(CAST(min(us) FILTER (WHERE n % 2 = 1 AND us > 100000) AS bigint), 0)
     FROM (SELECT row_number() OVER w AS n, extract(epoch FROM at - lag(at) OVER w) * 1000000 AS us FROM told WINDOW w AS (ORDER BY nr)) x"""
 
 
 def forgets(tap):
-    """History that expires faster than a thousand lines a second. How fast it goes depends on the host. How it goes does not: a
-    thousand lines with a statement, the job of all of them looked at once for that, and four times a second."""
+    """Let 20000 rows of history expire at once, faster than a thousand a second. How fast the daemon deletes them depends
+    on the host. How it deletes them does not: a thousand rows by a statement, their job looked at once for all of them,
+    and four times a second."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
@@ -1034,7 +1052,8 @@ def forgets(tap):
 
 
 def over_of(node, key):
-    """All attempts of a firing that is over."""
+    """Returns all attempts of a firing that is over, the latest first; None if it is not over, or the daemon cannot be
+    reached."""
     try:
         rows = node.get(f"/v1/runs/{key}")
     except OSError:
@@ -1048,22 +1067,23 @@ def definitions(d):
     once = f"[ -e {d.dir}/failed ] || {{ : >{d.dir}/failed; exit 1; }}"
     return [
         {"name": "second", "exec": d.writes()},
-        {"name": "fourth", "after": "350ms", "exec": d.writes(), "pool": "p"},     # this one and the last are the first daemon's
+        {"name": "fourth", "after": "350ms", "exec": d.writes(), "pool": "p"},     # the first daemon owns this job and the last
         {"name": "third", "after": "400ms", "exec": d.writes(more=once), "retry": {"times": 2, "wait": "20ms"}},
         {"name": "first", "after": "300ms", "exec": d.writes(), "then": {"ok": ["second"]}},
     ]
 
 
 class LocalRunner(Daemon):
-    """One of pool p, which talks to the sockets of daemons of its machine."""
+    """A runner of pool p, which talks to daemons of its machine by their sockets."""
 
     def __init__(self, *nodes):
         super().__init__("--pool=p", *(f"--runner={node.socket}" for node in nodes))
 
 
 def step(server, at):
-    """One of two dies at its at-th step. It comes first, so that it has jobs however slow the host is, and the
-    jobs are put by it. It loses its connections once, and leaves in the end. What is wrong, and did it die?"""
+    """Let daemon a die at its @at-th step, or at the step of that name. a starts before daemon b, so that it has jobs
+    however slow the host is, and the jobs are put at a, if it lives. All connections are cut once, and both end. Returns
+    what is wrong, and whether a died."""
     with Node(server) as b, Node(server, shared=b) as a, LocalRunner(a, b) as runner:
         a.start(TWHEELD_CRASH=str(at))
         b.start()
@@ -1093,11 +1113,11 @@ def step(server, at):
 
 
 def steps(stride):
-    """Each stride-th step, until there are no more, and those that have a name; a database each. Returns what is wrong, and
-    how many.
+    """Call step() for each stride-th step, until there are no more, and for those in NAMED, with a database each. Returns
+    what is wrong, and at how many of the numbered steps a daemon died.
 
-    How many steps a daemon takes depends on what the other one did first. So one that is not reached does not say that
-    later ones are not, either: there are no more when none of several is reached, twice in a row."""
+    How many steps a daemon takes depends on what the other one did first. So if a step is not reached, later ones may be.
+    There are no more steps if none of AT_ONCE is reached, twice in a row."""
     wrong, nr, none = [], 0, 0
     with Server("fsync = off") as server, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         for first in itertools.count(1, AT_ONCE * stride):
@@ -1115,7 +1135,8 @@ def steps(stride):
 
 
 def named(server, name):
-    """The step of that name. A runner may have asked the other daemon, or that one have had the job: then once more."""
+    """Call step() for the step of that name, until the daemon dies there, TRIES times at most: the runner may have asked
+    the other daemon, or the other daemon may have owned the job. Returns what step() has returned."""
     for again in range(TRIES):
         wrong, died = step(database(server, f"_{NAMED.index(name)}_{again}"), name)
         if wrong or died:
@@ -1124,7 +1145,7 @@ def named(server, name):
 
 
 class Database:
-    """One of a server's."""
+    """A database of a server, with what step() uses of Server."""
 
     def __init__(self, server, name):
         self.name, self.url = name, server.database(name)
@@ -1168,8 +1189,8 @@ def refusals(tap):
 
 
 def configured(tap):
-    """The server's own settings do not matter. With these a daemon would connect again and again, each time as another life, and
-    be refused what others do at the same time."""
+    """Configure the server with short timeouts and serializable transactions. If daemons used these settings, they would
+    connect again and again, each time as another life, and be refused what others do at the same time."""
     with Server("fsync = off", "idle_session_timeout = '0.5s'", "statement_timeout = '0.5s'", "default_transaction_isolation = 'serializable'") as server, \
             Node(server, lease=LONG) as a, Node(server, lease=LONG, shared=a) as b:
         a.start()
@@ -1194,7 +1215,8 @@ def configured(tap):
 
 
 def waits_for_tables(tap):
-    """A daemon that makes the tables stands still, for longer than a statement of a living one waits for a lock."""
+    """Begin a daemon while the test holds the lock for making the tables, as a daemon does that stands still while it
+    makes them. The test holds it for longer than a statement of a living daemon waits for a lock."""
     with Server("fsync = off") as server, Node(server) as node:
         with in_transaction(server, "SELECT pg_advisory_xact_lock(7481)"):
             node.start(wait=False)
@@ -1210,14 +1232,15 @@ def column(server, sql):
 
 
 def cut_again(server):
-    """Cut all connections, and wait until each node has gone on as another life, and there is news of that."""
+    """Cut all connections, and wait until the table node shows that each daemon continues as another life."""
     before = column(server, "SELECT id FROM node")
     server.cut()
     until(lambda: len(after := column(server, "SELECT id FROM node")) == len(before) and not set(after) & set(before))
 
 
 def forgotten(tap):
-    """Each lost connection makes another life. It is forgotten when nothing can name it any more."""
+    """Cut the connections of two daemons again and again, while a run is active and later. Each time, each daemon
+    continues as another life. A life must be forgotten when nothing names it any more, and not before."""
     with Server("fsync = off") as server, Node(server, "--name=here", lease=LONG) as a, Node(server, "--name=there", lease=LONG) as b:
         for node in (a, b):
             node.start()
@@ -1250,7 +1273,8 @@ def forgotten(tap):
 
 
 def hangs(tap):
-    """A mail that sendmail does not take keeps nobody from beginning again."""
+    """Let a run send a mail as its alarm, by a sendmail that hangs, and stop the daemon until it is buried. It must begin
+    again."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         sendmail = a.sendmail(f"echo $$ >>{a.dir}/hangs; sleep 1234")
         for node in (a, b):
@@ -1269,8 +1293,9 @@ def hangs(tap):
 
 
 def moved(tap):
-    """A daemon whose last life was in another store, and had the number that a daemon has here. Then that one loses its
-    connections, which makes it another life, and is killed: it need not wait for its lease."""
+    """Start daemon b as if its last life had been in another store, and had the number of a's life here: a must not be
+    buried. Then cut a's connections, which makes a another life, and kill a. The next a must not have to wait for the end
+    of a lease."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         a.start()
         a.put("j", rate="200ms", exec=["true"])
@@ -1297,7 +1322,8 @@ def runs_again(server, seconds=60):
 
 
 def silent_host(tap):
-    """The first of two addresses does not answer, from the beginning, and later while the daemon is connected there."""
+    """Give a daemon two addresses of the server. The first one does not answer: from the beginning, and then only when
+    the daemon is connected there. The daemon must use the second."""
     with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, url="") as node:
         both = server.url.replace(f":{server.port}/", f":{proxy.listens},127.0.0.1:{server.port}/") + "?connect_timeout=2"
         node.args = (f"--store={both}", *node.args[1:])
@@ -1313,17 +1339,18 @@ def silent_host(tap):
 
 
 def message(kind, text):
-    """One of PostgreSQL's protocol."""
+    """Returns a message of PostgreSQL's protocol."""
     return kind + struct.pack("!i", len(text) + 4) + text
 
 
 class HalfDead:
-    """It listens where a server would, lets in whoever comes, and says nothing more, as a pooler does whose server is dead."""
+    """A server that lets every client in and says nothing more, as a pooler does if its server is dead. Without @lets_in
+    it says nothing at all."""
 
     def __init__(self, address="127.0.0.1", port=0, lets_in=True):
         self.socket = socket.create_server((address, port))
         self.port, self.lets_in = self.socket.getsockname()[1], lets_in
-        self.here = []      # else they would be closed
+        self.here = []      # or Python would close them
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
@@ -1342,7 +1369,7 @@ class HalfDead:
             return client.recv(n, socket.MSG_WAITALL)
 
         try:
-            while (start := read(int.from_bytes(read(4), "big") - 4))[:4] != b"\0\3\0\0" and start:     # it asks for TLS or GSS
+            while (start := read(int.from_bytes(read(4), "big") - 4))[:4] != b"\0\3\0\0" and start:     # asks for TLS or GSS
                 client.sendall(b"N")
             client.sendall(message(b"R", bytes(4)) + b"".join(message(b"S", text) for text in (
                 b"server_version\0" b"15.0\0", b"default_transaction_read_only\0off\0", b"in_hot_standby\0off\0")) + message(b"Z", b"I"))
@@ -1367,7 +1394,8 @@ def half_dead(tap):
 
 
 def names(tap):
-    """A name with two addresses, of which the first does not answer."""
+    """Connect a daemon to a name with two addresses. The first one does not answer, so the good one must be tried first
+    later. Then let the name server take long, and after that the server: the daemon must wait for both."""
     with Server("fsync = off") as server, HalfDead("127.0.0.2", server.port, lets_in=False) as silent, Node(server, url="") as node:
         node.args = (f"--store={server.url.replace('127.0.0.1', 'two.test')}?connect_timeout=5", *node.args[1:])
         node.start(LD_PRELOAD=f"{PROGRAMS}/names.so", SLOW_NAMES=f"{node.dir}/slow", ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0")
@@ -1391,13 +1419,14 @@ def names(tap):
 
 
 def ended(node, seconds=20):
-    """The status with which the daemon has ended; None if it lives."""
+    """Wait until the daemon has ended, for @seconds at most. Returns its exit status, or None if it lives."""
     until(lambda: node.process.poll() is not None, seconds)
     return node.process.poll()
 
 
 def empty_entries(tap):
-    """An entry of a list that is empty is libpq's own value, not the environment's."""
+    """Give a daemon lists of hosts and ports. An empty entry must mean libpq's own value, not the environment's. If the
+    lists differ in length, the daemon must end."""
     with Server("fsync = off") as server, Node(server, url="") as node:
         node.args = (f"--store=postgresql://{server.user}@127.0.0.1:{free_port()},127.0.0.1/postgres", *node.args[1:])
         node.start(wait=False, PGPORT=str(server.port))
@@ -1409,7 +1438,8 @@ def empty_entries(tap):
 
 
 def versions(tap):
-    """A daemon of another version begins after this one has looked whether there is one."""
+    """Let a daemon of another version begin after this daemon has looked whether there is one. This daemon must not begin
+    a life, but end."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.stop()
@@ -1422,7 +1452,7 @@ def versions(tap):
 
 
 def open_elsewhere(tap):
-    """Somebody has a transaction open, in another database. What was heard is not heard again."""
+    """Read news while a transaction is open in another database of the server. What was heard must not be heard again."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         server.query("CREATE DATABASE other")
@@ -1445,7 +1475,8 @@ def open_elsewhere(tap):
 
 
 def restored(tap):
-    """Tables of another server, with the numbers of its transactions; and tables that are restored while a daemon uses them."""
+    """Change the tables as if they came from a backup: they have the numbers of another server's transactions when a
+    daemon begins; and turns or the life's key change while a daemon uses them. That daemon must begin again."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", rate="200ms", exec=["true"])
@@ -1479,12 +1510,12 @@ def encodings(tap):
 
 
 def as_jobs(server, url, *args, **env):
-    """A daemon that logs in as another role than the server's administrator."""
+    """Returns a node that logs in by the role "jobs", not as the server's administrator."""
     return Node(server, *args, url=url.replace(f"{server.user}@", "jobs@"), **env)
 
 
 class Jam(Proxy):
-    """Nothing is passed on any more from when the server sends something long."""
+    """A proxy that passes nothing on any more as soon as the server has sent something long."""
 
     def is_eaten(self, way):
         if way.name == "down" and way.waiting and len(way.waiting[-1][1]) > 20000:
@@ -1493,9 +1524,10 @@ class Jam(Proxy):
 
 
 def half_sent(tap):
-    """The machine of a daemon is away while the server sends it the answer to a turn, which is longer than all buffers."""
+    """Let a daemon's machine vanish while the server sends it the answer to a turn, which is longer than all buffers: see
+    still_sends(). Do that again with a role that takes on another role."""
     for which, setting in (("", ""), (", whichever role the daemons take on", "; ALTER ROLE jobs SET role = app")):
-        for _ in range(IN_TIME):    # as often as the first turn has too few of the long arguments
+        for _ in range(IN_TIME):    # again if the first turn had too few of the long arguments
             sends, buried, runs, said = still_sends(setting)
             if sends:
                 break
@@ -1504,7 +1536,8 @@ def half_sent(tap):
 
 
 def still_sends(setting):
-    """Does the server still send something? Is the life buried? Do others run their jobs? What do they say?"""
+    """Let 40 shots with long arguments be due at daemon a, whose connections jam at the answer, and stop a. Returns
+    whether the server still sends, whether a is buried, whether b runs its jobs, and b's messages."""
     with Server("fsync = off") as server, Jam(server.port) as proxy, as_jobs(server, proxy.url(server.url), "--name=a") as a, \
             as_jobs(server, server.url, "--name=b") as b:
         server.query("CREATE ROLE app; CREATE ROLE jobs LOGIN IN ROLE app; CREATE SCHEMA twheel AUTHORIZATION app;"
@@ -1521,7 +1554,7 @@ def still_sends(setting):
         for _ in range(40):
             b.post(f"/v1/jobs/big{n}/shots", [{"after": 0, "arg": "x" * 800000}])
         over = server.over()
-        b.post(f"/v1/jobs/big{n}/resume")       # then all are due at once
+        b.post(f"/v1/jobs/big{n}/resume")       # now all shots are due at once
         sends = until(lambda: server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'ClientWrite'") and proxy.deaf, 10)
         a.process.send_signal(signal.SIGSTOP)
         buried = until(lambda: server.parts() == [PARTS], 15)
@@ -1532,7 +1565,7 @@ def still_sends(setting):
 
 
 def set_up_for_long(tap):
-    """Somebody sets the store up, or has locked a table, and stands still, when a daemon dies."""
+    """Kill a daemon while somebody who stands still has the lock for setting the store up, or has locked a table."""
     for lock in ("SELECT pg_advisory_xact_lock(7481)", "LOCK TABLE twheel.part IN SHARE MODE"):
         locked(tap, lock)
 
@@ -1553,7 +1586,7 @@ def locked(tap, lock):
 
 
 def long_lease(tap):
-    """The server is silent. A daemon with a long lease does other things meanwhile."""
+    """Let the server be silent to a daemon with a long lease. The daemon must end a run at its timeout meanwhile."""
     with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, lease="4m", url=proxy.url(server.url)) as node:
         node.start()
         node.put("j", overlap="allow", timeout="3s", exec=["sleep", "300"])
@@ -1565,7 +1598,7 @@ def long_lease(tap):
 
 
 def own_schema(tap):
-    """An administrator has made the schema, and the daemon's role may make no other."""
+    """Begin a daemon whose role may make no schema. An administrator has made the schema for it."""
     with Server("fsync = off") as server, as_jobs(server, server.url) as node:
         server.query("CREATE ROLE jobs LOGIN; CREATE SCHEMA twheel AUTHORIZATION jobs")
         node.start(wait=False)
@@ -1573,7 +1606,8 @@ def own_schema(tap):
 
 
 def published(tap):
-    """All tables of the database are published. Rows of one without an identity could not be changed then."""
+    """Publish all tables of the database while daemons use them. Then rows of a table without an identity cannot be
+    changed."""
     with Server("fsync = off") as server, Node(server, "--name=a") as a, Node(server, "--name=b") as b:
         a.start()
         put_rates(a, 2, a)
@@ -1585,7 +1619,7 @@ def published(tap):
 
 
 def behind(tap):
-    """The server's clock is behind when a daemon begins, so that it shows times again that a life has seen."""
+    """Begin a daemon when the server's clock is behind, so that it shows times again that an earlier life has seen."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.put("j", cron="0 0 1 * *", exec=["true"])
@@ -1604,7 +1638,8 @@ BESIDE = ["CREATE FUNCTION twheel.report() RETURNS int LANGUAGE sql AS 'SELECT 1
 
 
 def beside(tap):
-    """Somebody has functions and views of their own beside the tables, when the version changes."""
+    """Begin a daemon of another version while somebody has functions, and then a view, of their own beside the
+    daemon's."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.stop()
@@ -1622,7 +1657,7 @@ def beside(tap):
 
 
 class Nat(Proxy):
-    """Forgets connections: those whose port at the server's side is in @lost."""
+    """A router that forgets connections: those whose port at the server's side is in @lost."""
     lost = frozenset()
 
     def move(self, pair, way, readable):
@@ -1634,7 +1669,8 @@ class Nat(Proxy):
 
 
 def lost_lane(tap):
-    """A router forgets the connection of a lane, which was idle for long. Then a turn is sent there."""
+    """Let a router forget the connections of the lanes, as it does if they are idle for long. Then let a turn be sent
+    there."""
     with Server("fsync = off") as server, Nat(server.port) as proxy, Node(server, lease="4m", url=proxy.url(server.url)) as node:
         node.start()
         node.put("j", exec=["true"])
@@ -1650,7 +1686,8 @@ def lost_lane(tap):
 
 
 def by_slow_link(server, rate, arg):
-    """Do a thousand firings through such a link, while requests wait for the ends of turns. Returns whether they were done, and the messages."""
+    """Do a thousand firings with the argument @arg by a link for @rate bytes a second, while requests wait for the ends
+    of turns. Returns whether the firings are done, and the messages."""
     with Proxy(server.port) as link, Node(server, lease="1s", url=link.url(server.url)) as node:
         node.start()
         node.put("j", exec=["true"], overlap="allow")
@@ -1671,7 +1708,8 @@ def by_slow_link(server, rate, arg):
 
 
 def begins_again(tap):
-    """A daemon is killed, and started again at once. Another one has fewer parts than its share, and a long lease."""
+    """Kill a daemon and start it again at once, while another daemon with a long lease has fewer parts than its share.
+    The other daemon must not wait for the end of a lease."""
     with Server("fsync = off") as server, Node(server, lease="5m") as a, Node(server, lease="5m", shared=a) as b:
         a.start()
         b.start()
@@ -1688,7 +1726,8 @@ def begins_again(tap):
 
 
 def slow_link(tap):
-    """A turn is long, or its answer, and the link slow: that takes longer than the daemon waits for one of which nothing comes, and than ten leases."""
+    """Send a long turn, or a turn with a long answer, by a slow link. That takes longer than ten leases, and longer than
+    the daemon waits if no byte arrives."""
     with Server("fsync = off") as one, Server("fsync = off") as other, concurrent.futures.ThreadPoolExecutor(2) as pool:
         answer = pool.submit(by_slow_link, one, 60000, "x" * 800)
         turn = pool.submit(by_slow_link, other, 15000, "")
@@ -1697,7 +1736,7 @@ def slow_link(tap):
 
 
 def slow_start(tap):
-    """The definitions of all jobs take three leases to come."""
+    """Begin a daemon by a link so slow that the definitions of all jobs take three leases to arrive."""
     with Server("fsync = off") as server, Proxy(server.port) as link, Node(server, lease="3s", url=link.url(server.url)) as node:
         node.start()
         for n in range(6):
@@ -1710,7 +1749,7 @@ def slow_start(tap):
         node.kill()
 
 
-# What the first commit of twheeld had otherwise, as far as it is in the way of what comes now.
+# Undo what has changed since the first commit of twheeld, as far as the old state is in the way of the present version.
 OLD = """
     ALTER TABLE version DROP code; UPDATE version SET id = 1;
     DROP TABLE runner, task, lane;
@@ -1729,7 +1768,9 @@ SCHEMA = """SELECT md5(string_agg(t, '' ORDER BY t)) FROM (
 
 
 def older(tap):
-    """A store that another version has made, with a run in it that was under way, and one that will be."""
+    """Turn a store into one of an older version while a run is active and a shot is not due yet. The new daemon must
+    refuse it while an older daemon lives, and then continue with both. It must refuse as well to share with daemons of
+    other functions."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.put("j", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 2 ] || sleep 1000"])
@@ -1770,7 +1811,8 @@ def two(tap):
 
 
 def removed(tap):
-    """A job is removed while some of its runs are at a runner, and more of them wait for another attempt. Each is told once."""
+    """Remove a job while some of its runs are at a runner, and more wait for another attempt. Each run at the runner must
+    be told to end once."""
     out, wait = 20, 60
     with Server() as server, Node(server, lease="10s") as a:
         a.start()
@@ -1790,7 +1832,8 @@ def removed(tap):
 
 
 def not_read(tap):
-    """A daemon has no time zones, and another one puts a definition with one while the first runs the job. Two runs of each wait."""
+    """Daemon a has no time zones. While it has two runs of each of its jobs, put definitions with a zone at daemon b. The
+    runs must continue by the definitions that they had."""
     names = [f"j{i}" for i in range(8)]
     job = {"exec": ["sh", "-c", "sleep 1; [ $TWHEEL_ATTEMPT = 2 ]"], "overlap": "queue", "retry": {"times": 1, "wait": "0.1s"}}
     with Server() as server, Node(server, "--name=a", lease=LONG, TZDIR="/nonexistent") as a, Node(server, "--name=b", lease=LONG) as b:
@@ -1818,7 +1861,7 @@ def killed_at_steps(tap):
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
 
 
-# What it is about: how many points it has, and its tests.
+# Of each subject: how many test points it has, and its tests.
 ABOUT = {
     "lives": (64, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
     "firings": (22, [half_sent, refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),
@@ -1830,7 +1873,7 @@ ABOUT = {
 
 
 def main():
-    """Of one subject, if it is named, or of all of them."""
+    """Run the tests of the subjects that the command line names, or of all subjects."""
     subjects = [ABOUT[name] for name in sys.argv[1:] or ABOUT]
     tap = Tap(sum(nr for nr, _ in subjects))
     for _, tests in subjects:

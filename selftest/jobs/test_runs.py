@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""What twheeld does with runs: overlap, retries, timeouts, jobs that follow, missed and lost runs; their
-processes, logs and limits; and its answers to malformed requests."""
+"""What twheeld does with runs: overlap, retries, timeouts, jobs that follow others, missed and lost runs; the processes, logs
+and limits of runs; and the answers to malformed requests."""
 import calendar
 import contextlib
 import grp
@@ -36,7 +36,7 @@ def run(d, name, **shot):
 
 
 def history(d, name):
-    """Of all attempts, the first one first."""
+    """Returns the rows of all attempts of the job that are over, the first one first."""
     return [r for r in reversed(d.get(f"/v1/runs?job={name}&limit=1000")) if r["state"] == "over"]
 
 
@@ -46,12 +46,12 @@ def ns(text):
 
 
 def marks(d, name, wait):
-    """A command that writes when it began and when it ended."""
+    """Returns a command that writes "b" to the file @name, does @wait, and writes "e"."""
     return ["/bin/sh", "-c", f"echo b >>{d.dir}/{name}; {wait}; echo e >>{d.dir}/{name}"]
 
 
 def until_told(d, name):
-    """A command that waits until tell() is called."""
+    """Returns a command that waits until tell() is called."""
     return f"while ! [ -e {d.dir}/{name}.told ]; do sleep 0.02; done"
 
 
@@ -62,7 +62,7 @@ def tell(d, name):
 # ---- overlap --------------------------------------------------------------------------------------
 
 def overlaps(tap, d):
-    # The first run lasts until others were skipped, and the job is due until others have run, however slow the host is.
+    # However slow the host is, the first run lasts until others were skipped, and the job is due until others have run.
     d.put("skip", rate="50ms", exec=marks(d, "skip", f"{until_told(d, 'skip')}; sleep 0.17"))
     early = d.over("skip", 3)
     tell(d, "skip")
@@ -126,8 +126,9 @@ def overlaps(tap, d):
 
 
 def instead(d, name):
-    """A new run is to replace another one. It fires, and then the old one ends, before anything of that is written: the
-    daemon is stopped meanwhile. Returns whether it was stopped before the new run was due, and what became of both."""
+    """Let a new run, which is to replace another one, be due while the daemon is stopped, and let the old run
+    end meanwhile: so the daemon learns of both before it writes anything. Returns whether it stopped before the
+    new run was due, and both outcomes."""
     d.put(name, overlap="replace", exec=["/bin/sh", "-c", f"echo $$ >>{d.dir}/{name}; {until_told(d, name)}"])
     ids = [run(d, name)]
     pid = until(lambda: d.lines(name))[0][0]
@@ -145,7 +146,7 @@ def instead(d, name):
 
 
 def is_stopped(pid):
-    """Are all its threads?"""
+    """Returns whether all threads of the process are stopped."""
     states = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as file:
@@ -156,7 +157,8 @@ def is_stopped(pid):
 # ---- ends -----------------------------------------------------------------------------------------
 
 def stands_still(d, n):
-    """The daemon stands still while runs end in time and beyond that. Returns their outcomes, and whether they did end in time."""
+    """Stop the daemon while eight runs end, and until their timeout has passed. Returns their outcomes, and
+    whether they ended before the timeout."""
     names = [f"still{n}-{i}" for i in range(8)]
     for name in names:
         d.put(name, exec=["/bin/sh", "-c", f"echo >>{d.dir}/still{n}; sleep 0.5; date +%s.%N >>{d.dir}/{name}; exit 3"], timeout="2s")
@@ -185,13 +187,13 @@ def limited(tap, d):
 
 def ends(tap, d):
     limited(tap, d)
-    for n in range(5):          # again, if the host stands still, too
+    for n in range(5):          # once more, if the host stands still, too
         got, in_time = stands_still(d, n)
         if in_time:
             break
     tap.same(got, [["failed"]] * 8, "what has ended in time has no timeout, though the daemon stood still")
     d.put("stubborn", exec=["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], timeout="0.1s", stop="0.2s")
-    for n in range(1, 6):       # a host that stands still takes its time, but does not do so each time
+    for n in range(1, 6):       # a busy host may delay one run, but hardly all of them
         run(d, "stubborn")
         rows = d.over("stubborn", n)
         took = (ns(rows[-1]["ended"]) - ns(rows[-1]["at"])) / 1e9
@@ -208,7 +210,7 @@ def ends(tap, d):
         if more:
             keys.append(run(d, what, after=0, arg="new"))
             until(lambda keys=keys: d.get(f"/v1/runs/{keys[1]}")[0]["state"] == "queued")
-            d.put("written", exec=["true"])     # before it is answered, the new run is written, and so replaces the other
+            d.put("written", exec=["true"])     # when this is answered, the new run is written, and so replaces the other one
         else:
             d.post(f"/v1/runs/{keys[0]}/kill")
         tell(d, what)
@@ -332,7 +334,8 @@ def logs(tap, d):
 
 
 def full_logs(tap, d):
-    """The disk with the logs is full: each file of a log is one that cannot be written."""
+    """Runs print while the disk with the logs is full: each log file leads to /dev/full. The daemon must say so
+    only once in 10 s."""
     def prints(nr, in_all):
         keys = [run(d, "full") for _ in range(nr)]
         for key in keys:
@@ -366,7 +369,7 @@ def log_part(d, key, at):
 
 def retention(tap, d):
     def ended(name):
-        """Its run, once that is over; True if even its history has gone."""
+        """Returns the row of the job's run if that is over, or True if the job was already deleted with its history."""
         rows = [r for r in d.get(f"/v1/runs?job={name}") if r["state"] == "over"]
         return rows[0] if rows else d.request("GET", f"/v1/jobs/{name}")[0] == 404
 
@@ -374,7 +377,7 @@ def retention(tap, d):
         d.put(name, after="50ms", exec=["echo", "x"], keep="1s")
         row = until(lambda name=name: ended(name))
         key, text = (row["run"], d.output(row["run"])) if row is not True else (None, None)
-        if key and time.time() * 1e9 < ns(row["ended"]) + 10**9:        # it was looked at while it had to be there
+        if key and time.time() * 1e9 < ns(row["ended"]) + 10**9:        # the log was read while it had to be there
             break
         d.request("DELETE", f"/v1/jobs/{name}")
     tap.same(text, "x\n", "keep: the log is there")
@@ -384,8 +387,8 @@ def retention(tap, d):
 
 
 def nameless(tap):
-    """Logs that nothing names any more: of a day that is over and of this one, and of a runner's run that ended
-    elsewhere; beside one of a run in history."""
+    """Put log files that the store does not know into the log directory: of a past day, of today, and of a runner's run that
+    ended elsewhere. The daemon must remove them at its next start, but not the log of a run in history."""
     def logs():
         return sorted(f for _, _, files in os.walk(path) for f in files)
 
@@ -409,9 +412,11 @@ def nameless(tap):
 
 
 def followed(tap, d):
-    """Its history expires while the job that it follows runs: that it will run was accepted."""
+    """A job that is due once has run, and its history expires while another job runs, which it follows. It must
+    run again, as accepted."""
     def put(n):
-        """The father comes when the child has run, and before it goes. If the host keeps him for longer, once more."""
+        """Put the father when the child has run, but before the child is deleted. Returns false if the host was
+        too slow for that."""
         d.put("child", after="20ms", exec=d.writes(f"child{n}"), keep="1s")
         until(lambda: d.lines(f"child{n}"))
         return d.put("father", exec=["/bin/sh", "-c", until_told(d, "father")], then={"ok": ["child"]})[0] == 200
@@ -422,7 +427,7 @@ def followed(tap, d):
     tell(d, "father")
     tap.ok(until(lambda: len(d.lines(f"child{nth}")) == 2), "a job that is due once and follows another stays", d.get(f"/v1/runs/{key}"),
            d.stderr())
-    # Or the child would go later, while another test looks at the list of jobs.
+    # Otherwise the child would be deleted later, while another test reads the list of jobs.
     for name in ("father", "child"):
         d.request("DELETE", f"/v1/jobs/{name}")
 
@@ -430,7 +435,7 @@ def followed(tap, d):
 # ---- lives -------------------------------------------------------------------------------------------
 
 def descriptors(tap):
-    """There are few of them: then fewer runs are begun at once, and none has no log."""
+    """The daemon may have only 64 descriptors. It must begin fewer runs at once, and lose no output."""
     with Daemon() as d:
         d.command = ["prlimit", "--nofile=64:64", *d.command]
         d.start()
@@ -442,7 +447,7 @@ def descriptors(tap):
 
 
 def killed_early(tap):
-    """Perhaps before the child has a group of processes."""
+    """Kill runs as soon as they are asked for, perhaps before their child has its process group. None must do its work."""
     with Daemon() as d:
         d.start()
         d.put("k", dir="/", exec=["sh", "-c", f"sleep 1; echo >>{d.dir}/work"], overlap="allow")
@@ -452,7 +457,7 @@ def killed_early(tap):
             connection.request("POST", path)
             return json.loads(connection.getresponse().read())
 
-        # What is killed before it was fired leaves no line.
+        # A run that is killed before it was fired has no row in history.
         while len(d.get("/v1/runs?job=k")) < 20:
             post(f"/v1/runs/{post('/v1/jobs/k/run')[0]['run']}/kill")
         rows = d.over("k", 20)
@@ -460,7 +465,8 @@ def killed_early(tap):
 
 
 def zones(tap):
-    """The rules of a zone change while no daemon runs: the clocks of its country are an hour back."""
+    """Change the rules of a zone by an hour while no daemon runs. The next times must move by an hour, and a
+    time that has passed only by the new rules must run."""
     def install(offset):
         with open(f"/usr/share/zoneinfo/Etc/GMT-{offset}", "rb") as file, open(f"{d.dir}/tz/Here", "wb") as to:
             to.write(file.read())
@@ -490,7 +496,7 @@ def zones(tap):
         install(2)
         d.start(TZDIR=f"{d.dir}/tz")
         new = d.get("/v1/jobs/office")["next"]
-        passed = time.time() // 1 + 3600 - 5        # in nearly an hour, and by the next rules 5 s ago
+        passed = time.time() // 1 + 3600 - 5        # in nearly an hour; by the rules that come next, 5 s ago
         local = time.gmtime(passed + 2 * 3600)
         for name, hours in (("once", [0]), ("twice", [0, 2])):
             at = ",".join(str((local.tm_hour + hour) % 24) for hour in hours)
@@ -506,7 +512,7 @@ def zones(tap):
 
 
 def local_time(tap):
-    """Of a daemon that is not where UTC is."""
+    """The local time of the daemon is not UTC."""
     with Daemon(TZ="Asia/Tokyo") as d:
         d.start()
         d.put("here", cron="0 12 * * *", exec=["true"])
@@ -516,7 +522,7 @@ def local_time(tap):
 
 
 def put_in_between(tap):
-    """A job that is due some time after the end of its run gets its definition again while it runs."""
+    """Put a job with a delay again while it runs. The delay must still count from the end of the run."""
     with Daemon() as d:
         d.start()
         job = {"delay": "2s", "exec": ["sleep", "1.5"]}
@@ -528,7 +534,7 @@ def put_in_between(tap):
 
 
 def put_after(tap):
-    """A job that is due once, some time after it was put, is put again while it waits, and after it has run."""
+    """Put a job with "after" again while it waits: its time must stay. Put it once more when it has run: it must run again."""
     with Daemon() as d:
         d.start()
         job = {"after": "2s", "exec": ["true"]}
@@ -543,7 +549,7 @@ def put_after(tap):
 
 
 def days_off(tap):
-    """A calendar changes while a job is paused: the times that have passed are not forgotten."""
+    """Change a calendar while a job with it is paused and misses times. The daemon must make up for all of them."""
     with Daemon() as d:
         d.start()
         d.request("PUT", "/v1/days/c", ["2001-01-01"])
@@ -559,7 +565,7 @@ def days_off(tap):
 
 
 def paced(tap):
-    """Rows that wait, since they are late, are read again and again, and wait once each."""
+    """1500 late firings are held back, and the daemon reads their rows again and again. Each must be held back only once."""
     with Daemon() as d:
         d.start()
         d.put("late", exec=["true"], overlap="allow", grace="0.1s")
@@ -568,7 +574,7 @@ def paced(tap):
         d.post("/v1/jobs/late/shots", [{"after": 0}] * 1500)
         time.sleep(0.2)
         d.post("/v1/jobs/late/resume")
-        most = [until(lambda: metric(d, "paced"))]     # then, for the host may keep us until none of them waits any more
+        most = [until(lambda: metric(d, "paced"))]     # wait: a busy host may keep the test until none is held back
         for _ in range(10):
             d.post("/v1/jobs/other/pause")
             d.post("/v1/jobs/other/resume")
@@ -583,8 +589,8 @@ def metric(d, name):
 
 @contextlib.contextmanager
 def crowded(tap):
-    """So many runs wait that there are more timers than rows of due are read ahead. It takes a minute to see whether other
-    jobs are still due then: until that has been read."""
+    """Let so many runs wait that there are more timers than rows of due are read ahead. A job that is due in 63 s, whose row is
+    not read yet, must run nevertheless. The caller does other tests meanwhile."""
     with Daemon() as d:
         d.start()
         d.put("waits", exec=["true"], pool="nobody", overlap="allow", alarm={"fail": ["http://127.0.0.1:1/"], "late": "1h"})
@@ -612,8 +618,8 @@ def missed(tap):
         until(lambda: all(len(d.lines(w)) > before[w] + 1 for w in before))
         time.sleep(0.3)
         d.stop()
-        # What was due while it was away, but for the grace: a busy host may miss more, later. One that was ended as the daemon
-        # stopped is made again, and makes up for none.
+        # Rows for what was due while the daemon was away, without the grace: a busy host may miss more times later. A run that
+        # ended when the daemon stopped is executed again, as attempt 2, and makes up for no missed times.
         rows = d.query("SELECT j.name, h.outcome, h.missed FROM history h JOIN job j ON j.id = h.job WHERE h.more = 0"
                        f" AND h.attempt < 2 AND h.ended > {back} AND h.at < {back} - 100000 ORDER BY h.seq")
         once = [(outcome, nr) for name, outcome, nr in rows if name == "once"]
@@ -627,8 +633,8 @@ def missed(tap):
 
 
 def put_late(tap):
-    """What was due while the daemon was away gets a definition again before the daemon has fired it. A job whose time has
-    come while it was paused does, too."""
+    """Jobs are due while the daemon is away. When it starts, put their definitions again before it has fired them, unchanged or
+    with another schedule; also that of a job whose time came while it was paused. No time must be lost."""
     with Daemon() as d:
         d.start()
         start = int(time.time()) + 3
@@ -652,7 +658,7 @@ def put_late(tap):
         times = sorted(ns(r["at"]) for r in d.get("/v1/runs?limit=1000&job=often"))
         tap.same([times[0] // 10**9 - start, {b - a for a, b in zip(times, times[1:])}], [0, {10**8}], "missed: its schedule goes on where it was", times)
         d.request("DELETE", "/v1/jobs/often")
-        for puts in range(100):         # each time as many are late as can begin meanwhile, at the rate of late ones
+        for puts in range(100):         # each time as many late runs as their rate allows can begin in between
             rows = [r for r in d.get("/v1/runs?limit=1000") if r["job"] != "often"]
             if len(rows) == 200 and all(r["state"] == "over" for r in rows):
                 break
@@ -670,7 +676,8 @@ def put_late(tap):
 
 
 def put_calendar(tap):
-    """Jobs with a calendar have missed two days of seconds, and the calendar is put again and again."""
+    """Jobs with a calendar have missed two days of seconds. Put the calendar again and again: each job must
+    still make up for them."""
     with Daemon() as d:
         d.start()
         d.request("PUT", "/v1/days/old", ["2020-01-01"])
@@ -683,7 +690,7 @@ def put_calendar(tap):
         seen = set()
         for _ in range(100):
             d.request("PUT", "/v1/days/old", ["2020-01-01"])
-            seen |= {r["job"] for r in d.get("/v1/runs?limit=1000") if r["missed"] > 100000}    # the newest: others push them out
+            seen |= {r["job"] for r in d.get("/v1/runs?limit=1000") if r["missed"] > 100000}    # the newest rows only
             if len(seen) == 100:
                 break
             time.sleep(0.3)
@@ -698,7 +705,7 @@ def lost(tap):
         d.put("report", exec=sleeps, lost="report")
         keys = [run(d, "again"), run(d, "report")]
         until(lambda: len(d.lines()) == 2)
-        # The first process of a run dies with the daemon; that one's child does not.
+        # When the daemon dies, the first process of a run dies too, but the child of that process does not.
         ours = until(lambda: sleepers(d))
         d.kill()
         d.start()
@@ -734,14 +741,14 @@ def lost(tap):
 
 
 def memory(tap):
-    """Jobs that were put and removed, and have never run: nothing is left of them."""
+    """Put and remove 100 big jobs that never run. The daemon must not keep their memory."""
     def resident():
         with open(f"/proc/{d.process.pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     sizes = []
     with Daemon() as d:
-        # What was freed is to be used again at once.
+        # The sanitizer must let freed memory be used again soon.
         d.start(ASAN_OPTIONS=f"{os.environ.get('ASAN_OPTIONS', '')}:quarantine_size_mb=1")
         for n in range(100):
             d.put(f"big{n}", exec=["true"], input="x" * 900_000)
@@ -751,7 +758,8 @@ def memory(tap):
 
 
 def left_over(tap):
-    """A daemon ends by itself. What had not begun is not lost by that, and what was killed is not repeated."""
+    """Stop the daemon while runs wait: they must not be lost. Stop or kill it after it was told to kill a run:
+    that run must be killed, and not be executed again."""
     for what, more, args in (("behind another run", {"overlap": "queue"}, ()), ("because too many ran", {"overlap": "allow"}, ("--runs=1",))):
         with Daemon(*args) as d:
             d.start()
@@ -783,7 +791,8 @@ def left_over(tap):
 
 
 def set_back(tap):
-    """The clock was set back by a quarter of an hour. Then a definition is put again, and a calendar, unchanged."""
+    """The clock was set back by a quarter of an hour: the test moves the times in the store instead. Then a definition and a
+    calendar are put again, unchanged. No time must come again."""
     with Daemon() as d:
         d.start()
         d.request("PUT", "/v1/days/c", ["2020-01-01"])
@@ -806,7 +815,8 @@ def set_back(tap):
 
 
 def behind(tap):
-    """The clock is a month behind when the daemon begins, as that of a machine without a battery, and no history is left."""
+    """The clock is a month behind when the daemon starts, as on a machine without a battery, and there is no
+    history. No time must come again."""
     with Daemon() as d:
         d.start()
         d.request("PUT", "/v1/days/c", ["2020-01-01"])
@@ -825,7 +835,8 @@ def behind(tap):
 
 
 def ahead(tap):
-    """The file of the store has a time in the future, by a copy or a wrong clock. New days of a calendar count all the same."""
+    """The file of the store has a time in the future, by a copy or a wrong clock. New days of a calendar must
+    count nevertheless."""
     with Daemon() as d:
         d.start()
         d.stop()
@@ -840,7 +851,7 @@ def ahead(tap):
         off = [d.get(f"/v1/jobs/{name}")["next"][0][:10] for name in ("cron", "rate")]
         d.request("PUT", "/v1/days/c", [*days, *off])
         again = [d.get(f"/v1/jobs/{name}")["next"][0][:10] for name in ("cron", "rate")]
-        d.request("PUT", "/v1/days/c", again)      # the days before them, on which the jobs were due, are none any more
+        d.request("PUT", "/v1/days/c", again)      # the earlier days, on which the jobs were due, are no longer days off
         moved = [d.get(f"/v1/jobs/{name}")["next"][0][:10] for name in ("cron", "rate")]
         tap.ok(min(off) > days[-1] and min(again) > max(off) and min(moved) > max(again),
                "a time to which the clock has not come yet keeps no job on a day off", off, again, moved)
@@ -851,7 +862,8 @@ PRELOAD = {"LD_PRELOAD": f"{PROGRAMS}/fails.so", "ASAN_OPTIONS": os.environ["ASA
 
 
 def unwritten(tap):
-    """The file of the store cannot be written, but its log can."""
+    """The database file of the store cannot be written, but its write-ahead log can. The daemon must say so,
+    and the log must not grow."""
     with Daemon(**PRELOAD) as d:
         d.env["UNWRITTEN"] = flag = f"{d.dir}/unwritten"
         d.start()
@@ -881,7 +893,8 @@ def unwritten(tap):
 
 
 def unwatched(tap):
-    """The kernel has no memory to watch for the end of a process. It ends all the same, and runs once; and so does sendmail."""
+    """The kernel has no memory to watch for the end of a process. A run must end nevertheless, and be executed
+    only once; so must sendmail."""
     with Daemon(**PRELOAD) as d:
         d.env["UNWATCHED"] = flag = f"{d.dir}/unwatched"
         d.start(d.sendmail(f"echo $3 >>{d.dir}/mail"))
@@ -904,7 +917,8 @@ def unwatched(tap):
 
 
 def many_late(tap):
-    """Another job's shots have passed, very many of them, when a job that was paused has missed some of its times."""
+    """30000 shots of a job are late when a job that was paused resumes and has missed some of its times. It
+    must not wait for the shots."""
     with Daemon() as d:
         d.start()
         d.put("many", exec=["true"], overlap="skip")
@@ -924,8 +938,9 @@ def many_late(tap):
 
 
 def long_away(tap, what, days, at, least, **more):
-    """A daemon was away for so long that to count what was missed takes long: the jobs are due in each second of some days that are over.
-    Requests and other jobs do not wait for that: while one does, the daemon uses little of the CPU time that it takes to count for all."""
+    """The daemon has missed so many times that to count them takes long: 100 jobs are due in each second of
+    @days (how many days ago), since the time @at. While a request waits, the daemon must use little of the CPU
+    time that it takes to count for all jobs."""
     cron = f"* * * {','.join(str(time.gmtime(time.time() - n * 86400).tm_mday) for n in days)} * *"
     with Daemon() as d:
         d.start()
@@ -952,7 +967,8 @@ def long_away(tap, what, days, at, least, **more):
 
 
 def open_state(tap):
-    """The state directory was there before, and everybody may enter it."""
+    """The state directory was made before, so that everybody may enter it. What is in it must be the daemon's alone. Then
+    everybody or a group may write to it, or somebody else owns it: the daemon must say so."""
     with Daemon() as d:
         os.mkdir(f"{d.dir}/state", 0o755)
         os.chmod(f"{d.dir}/state", 0o755)
@@ -977,7 +993,8 @@ def open_state(tap):
 
 
 def others(tap):
-    """Processes that have the path of our state, but not our state: as in a container."""
+    """A process has the path of our state in its environment, but not our state, as in a container. The daemon
+    must not kill it."""
     with Daemon() as d:
         os.mkdir(f"{d.dir}/state")
         env = {**os.environ, "TWHEEL_STATE": f"{d.dir}/state", "TWHEEL_STATE_ID": "1-1"}
@@ -988,7 +1005,8 @@ def others(tap):
 
 
 def full_environment(tap):
-    """A job whose variables take as much as a request can. The daemon dies, and a process that the run has begun does not."""
+    """The variables of a job take as much as a request can. The daemon dies, but not a process that the run has
+    begun: the next daemon must find and kill it."""
     script = ("import os, time\nif os.fork(): os.wait()\nwhile True:\n"
               " print(os.environ['TWHEEL_ATTEMPT'], file=open(os.environ['OUT'], 'a')); time.sleep(0.05)")
     with Daemon(PAD="p" * 2000) as d:
@@ -1006,7 +1024,8 @@ def full_environment(tap):
 
 
 def replaced(tap):
-    """A daemon dies before what it has told to end has ended. It is not repeated: another run is to take its place."""
+    """The daemon dies before a run has ended that it has told to end, because another run replaces it. The next
+    daemon must not execute the replaced run again."""
     with Daemon() as d:
         d.start()
         d.put("j", overlap="replace", stop="60s",
@@ -1022,7 +1041,8 @@ def replaced(tap):
 
 
 def phantoms(tap):
-    """A row of due that was cancelled or replaced still has a timer. What that fires must not change what becomes of others."""
+    """If a row of due was cancelled or replaced, its timer stays. When the timer fires, it must not change the
+    outcomes of other runs."""
     with Daemon() as d:
         d.start()
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 4))
@@ -1047,7 +1067,7 @@ def phantoms(tap):
 
 
 def limited_files(tap):
-    """A file may only have that size. A job that prints more must not end the daemon."""
+    """The daemon's files have a limit of size. If a job prints more, the daemon must not end."""
     with Daemon() as d:
         d.command = ["sh", "-c", 'ulimit -f 800; exec "$0" "$@"', *d.command]
         d.start()
@@ -1059,7 +1079,8 @@ def limited_files(tap):
 
 
 def two_broken(d, command):
-    """One run of the job j is in progress, and one is queued. The daemon is killed, starts again, and does not understand the job."""
+    """Let one run of the job j be in progress and one be queued. Kill the daemon, damage the definition, and start the daemon,
+    which cannot understand the job. Returns the keys of the runs."""
     d.put("j", exec=["/bin/sh", "-c", command], overlap="queue")
     keys = [run(d, "j"), run(d, "j")]
     until(lambda: [r["state"] for key in keys for r in d.get(f"/v1/runs/{key}")] == ["running", "queued"])
@@ -1070,7 +1091,8 @@ def two_broken(d, command):
 
 
 def broken(tap):
-    """The firings of a job that is not understood wait until it is put again."""
+    """The firings of a job with a damaged definition must wait until the job is put again. Then definitions, a name and a time
+    are damaged in the store: the daemon must start nevertheless."""
     with Daemon() as d:
         d.start()
         keys = two_broken(d, "[ $TWHEEL_ATTEMPT = 2 ] || sleep 1000")
@@ -1092,7 +1114,7 @@ def broken(tap):
 
 
 def lost_calendar(tap):
-    """A calendar was lost, and is put again: its jobs are understood then, and go by its new days."""
+    """A calendar was lost, and is put again. Its jobs must be understood then, and follow the new days."""
     with Daemon() as d:
         d.start()
         d.request("PUT", "/v1/days/off", ["2001-01-01"])
@@ -1115,7 +1137,7 @@ def lost_calendar(tap):
 
 
 def broken_removed(tap):
-    """A job that is not understood is removed. Its firings are over then."""
+    """A job whose definition the daemon does not understand is removed. Its firings must be over then."""
     with Daemon() as d:
         d.start()
         keys = two_broken(d, "exec sleep 1000")
@@ -1126,7 +1148,8 @@ def broken_removed(tap):
 
 
 def named_by_broken(tap):
-    """The histories of jobs that were due once expire. A job that is not understood names one of them."""
+    """The histories of jobs that were due once expire. A job whose definition is not understood names one of
+    them, which must stay."""
     with Daemon() as d:
         d.start()
         for name in ("named", "other"):
@@ -1147,7 +1170,7 @@ def named_by_broken(tap):
 
 
 def kept(tap):
-    """The history of a job that was due once expires while its next attempt runs."""
+    """The history of a job that was due once expires while its next attempt runs. The job must stay."""
     with Daemon() as d:
         d.start()
         d.put("j", after="0s", keep="1s", retry={"times": 1, "wait": 0}, exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 1 ] || sleep 1000; exit 1"])
@@ -1159,8 +1182,8 @@ def kept(tap):
 
 
 def made_up(tap):
-    """A run made up for two hours of missed times. Then the daemon starts with a clock that is an hour earlier: to the daemon, that is the
-    same as times in the store that are an hour later."""
+    """A run made up for two hours of missed times. Then the daemon starts with a clock that is an hour earlier: the test makes
+    the times in the store an hour later, which is the same to the daemon."""
     hour = 3600 * 1000000
     with Daemon() as d:
         d.start()
@@ -1179,7 +1202,7 @@ def made_up(tap):
 
 
 def pipes(tap):
-    """The command of a job is a FIFO, which nobody writes to."""
+    """The command of a job is a FIFO, to which nobody writes."""
     with Daemon() as d:
         d.start()
         path = f"{d.dir}/fifo"
@@ -1191,7 +1214,7 @@ def pipes(tap):
 
 
 def sleepers(d):
-    """Those of both runs, or nothing."""
+    """Returns the processes "sleep 1000" of both runs, or nothing until both are there."""
     done = subprocess.run(["pgrep", "-fx", "sleep 1000"], capture_output=True, text=True, check=False)
     ours = [pid for pid in done.stdout.split() if mark_of(pid) == f"{d.dir}/state"]
     return ours if len(ours) == 2 else []
@@ -1210,7 +1233,7 @@ def full(tap):
         flag = f"{d.dir}/full"
         d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
         d.request("PUT", "/v1/days/old", ["2027-01-01"])
-        os.mknod(flag)      # no turn is pending: it is the calendar that cannot be written
+        os.mknod(flag)      # no turn is pending, so the calendar is what cannot be written
         days = [d.request(*r)[:n] for name in ("old", "new") for n, r in ((1, ("PUT", f"/v1/days/{name}", ["2027-01-02"])), (2, ("GET", f"/v1/days/{name}")))]
         os.unlink(flag)
         d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
@@ -1251,7 +1274,7 @@ def full(tap):
 
 
 def removed_file(tap):
-    """Somebody moves the store away, and back again."""
+    """Move the file of the store away and back, and then its write-ahead log. The daemon must refuse requests meanwhile."""
     with Daemon() as d:
         d.start()
         d.put("tick", rate="0.1s", exec=d.writes(), missed="all")
@@ -1269,7 +1292,8 @@ def removed_file(tap):
 
 
 def full_of_logs(tap):
-    """The disk is full of logs that have expired."""
+    """The disk is full of logs that have expired. The daemon must delete them, though it cannot delete their
+    rows, or cannot start."""
     def logs(d):
         return [name for *_, names in os.walk(f"{d.dir}/state/logs") for name in names]
 
@@ -1291,7 +1315,7 @@ def full_of_logs(tap):
         d.over("j")
         before = len(logs(d))
         d.stop()
-        # Rows of a job that prints nothing come first.
+        # Rows of a job that has no logs come first.
         d.query("INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status, fired, began, ended, dropped)"
                 " WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
                 " SELECT 1000 + i, i, 1, 1, 1, 0, 0, 0, 0, i, i, i, min(i, 4000) FROM n")
@@ -1301,7 +1325,7 @@ def full_of_logs(tap):
         tap.same([before, d.process.wait(60), logs(d)], [1, 1, []], "full disk: so do they if a daemon cannot begin", d.stderr())
 
 
-# ---- who does not speak its language -------------------------------------------------------------------
+# ---- malformed requests, bad options -------------------------------------------------------------------
 
 def raw(d, data):
     with socket.socket(socket.AF_UNIX) as s:
@@ -1316,7 +1340,7 @@ def raw(d, data):
 
 
 def nuls():
-    """Requests with a NUL in a string of JSON: nothing may be cut off there, and keys count as much as values."""
+    """Returns requests with a NUL in a string of JSON, in keys and in values. The daemon must not cut the string off there."""
     return [(method, path, text.encode().replace(b"~", nul)) for nul in (b"\\u0000", b"\0") for method, path, text in (
         ("PUT", "/v1/jobs/x", '{"exec~x": ["a"]}'), ("PUT", "/v1/jobs/x", '{"exec": ["a~b"]}'), ("PUT", "/v1/jobs/x", '{"exec": ["a"], "input": "~"}'),
         ("PUT", "/v1/jobs/x", '{"exec": ["a"], "env": {"A~B": "c"}}'), ("PUT", "/v1/jobs/x", '{"exec": ["a"], "limits": {"core~": 0}}'),
@@ -1430,7 +1454,7 @@ def starts(tap, d):
 
 
 def group(tap):
-    """--group: who may use the socket. The users come to the programs and to the socket, but not to the state."""
+    """--group: the group's members may use the socket. The users can reach the programs and the socket, but not the state."""
     names = ["group: the socket is the group's, too", "group: a member may use it", "group: a stranger may not"]
     if not ROOT:
         for name in names:
@@ -1495,12 +1519,13 @@ def removed(path):
 
 
 def own_cgroup(base):
-    """That of a run, below the one of the daemons, in a shell script."""
+    """Returns the path of a run's cgroup, below @base, for a shell script."""
     return f"{base}/$(basename $(sed -n s/^0:://p /proc/self/cgroup))"
 
 
 def deep_cgroup(tap, base):
-    """A run has made more cgroups below each other than a daemon removes, and one of its processes has left them, when the daemon is killed."""
+    """A run has made more nested cgroups than a daemon removes, and one of its processes has left them, when the
+    daemon is killed. The next daemon must kill that process."""
     os.mkdir(f"{base}/out")
     with Daemon() as d:
         d.start(f"--cgroup={base}")
@@ -1514,7 +1539,8 @@ def deep_cgroup(tap, base):
 
 
 def of_no_use(tap, base):
-    """Cgroups below which no process can begin: one has a cgroup of threads below it, one may have none."""
+    """Cgroups below which no process can begin: one has a threaded cgroup below it, one must not have any. The
+    daemon must not start."""
     os.makedirs(f"{base}/threads/one")
     os.mkdir(f"{base}/none")
     for name, text in (("threads/one/cgroup.type", "threaded"), ("none/cgroup.max.descendants", "0")):
@@ -1585,7 +1611,7 @@ def notifies(tap):
 
 
 def fill(fd, size):
-    """Write as much, or as there is room for."""
+    """Write @size bytes, or as many as there is room for."""
     done = 0
     os.set_blocking(fd, False)
     with contextlib.suppress(BlockingIOError):
@@ -1601,19 +1627,20 @@ def full_pipe():
 
 
 def full_terminal():
-    """A terminal has room for less than 20 kB. What is left is filled by messages, the last one of which has room for a part only."""
+    """A terminal has room for less than 20 kB. The daemon's messages fill the rest; of the last message, only a part has room."""
     reader, writer = os.openpty()
     fill(writer, 10000)
     return reader, writer
 
 
 def unread(tap, what, ends):
-    """Standard error is full, and nobody reads it."""
+    """Nobody reads the daemon's standard error, and it is full. Runs and mail must not wait. When somebody reads,
+    the daemon must tell how many messages were left out."""
     reader, writer = ends
     with Remote() as d:
         file, d.log = d.log, os.fdopen(writer, "wb")
         d.start(d.sendmail(f"echo a word >&2; cat >>{d.dir}/mails"))
-        for _ in range(1200):       # two that come soon after each other may have one message
+        for _ in range(1200):       # two signals that come soon after each other may have one message
             d.process.send_signal(signal.SIGHUP)
             d.get("/v1/jobs")
         d.put("j", exec=["false"], alarm={"fail": ["mailto:root@localhost"]})
@@ -1628,7 +1655,7 @@ def unread(tap, what, ends):
             return re.search(pattern, b"".join(told))
 
         os.set_blocking(reader, False)
-        says(b"")       # so there is room again
+        says(b"")       # read what is there, so that there is room again
         d.process.send_signal(signal.SIGHUP)
         left = until(lambda: says(rb"messages left out, since nobody read them: [1-9]\d*\r?\n(.*\n)*twheeld: the tokens were read again\r?\n"))
         tap.ok(outcome == ("failed", True) and left, f"nothing waits for somebody who should read {what}", outcome, told)
@@ -1644,7 +1671,7 @@ def no_cgroup(tap):
 
 
 def units(tap):
-    """What systemd says of both units, where it is."""
+    """If systemd-analyze is there, let it verify both units."""
     verify = shutil.which("systemd-analyze")
     with tempfile.TemporaryDirectory() as home:
         for name, manager in (("twheeld", "--system"), ("twheeld-user", "--user")):
@@ -1655,7 +1682,7 @@ def units(tap):
                 file.write(text)
             said = verify and subprocess.run([verify, manager, "--man=no", "verify", path], capture_output=True, text=True, check=False,
                                              env={**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home})
-            faults = [line for line in said.stderr.splitlines() if name in line] if said else []     # others are of other units
+            faults = [line for line in said.stderr.splitlines() if name in line] if said else []     # only those of this unit
             has_options = re.search(r"^EnvironmentFile=-.*\nExecStart=\S*/twheeld \$OPTIONS$", text, re.M)
             tap.ok(has_options and not faults, f"{name}.service has options, and no fault", text, said)
 
@@ -1685,7 +1712,7 @@ def main():
         full_environment(tap)
         midnight = int(time.time()) // 86400 * 86400
         long_away(tap, "days", range(1, 13), midnight - 12 * 86400, 900000)
-        # The last second before two days off
+        # from the last second before two days off
         long_away(tap, "days off", (*range(1, 12), 14), midnight - 13 * 86400 - 1, 800000, missed="skip")
         set_back(tap)
         behind(tap)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""What twheeld sends: jobs that are HTTP requests, and alarms by mail and by request."""
+"""What twheeld sends: jobs that are HTTP requests, and alarms by mail and by HTTP request."""
 import contextlib
 import ctypes
 import http.server
@@ -22,7 +22,7 @@ LEASE = 1
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Keeps what it gets: (path, headers, body), and answers what @answers has for the path."""
+    """Keeps what it gets: (path, headers, body). Answers with the next status that @answers has for the path."""
     daemon_threads = True
 
     def __init__(self, handler=None):
@@ -143,7 +143,7 @@ def accepted(tap, d, web):
     status = until(lambda: (a := d.ask("POST", f"{done}1&status=3", "because\n", token=TOKENS["run"])[0]) != 503 and a)
     other = [d.ask("POST", f"{done}1&{end}", token=TOKENS["run"])[0] for end in ("status=0", "lost=1")]
     is_out(2)
-    # Until a turn has taken the first attempt away, the same end may be told again: 200, and nothing changes.
+    # Until a turn has ended the first attempt, the same end may be reported again: the answer is 200, and nothing changes.
     old = until(lambda: (a := d.ask("POST", f"{done}1&status=3", token=TOKENS["run"])[0]) != 200 and a)
     tap.same([status, old, d.output(key, attempt=1)], [200, 409, "answer 202\nbecause\n"], "202: the end is told later, and counts for its attempt")
     tap.same(other, [409, 409], "202: another end of it is refused")
@@ -218,8 +218,8 @@ def alarms(tap, d, web):
 
 
 def often(d, web, name, every):
-    """A job fails six times in fewer seconds than are between its alarms. Returns whether the host was fast enough for
-    that, and what was told."""
+    """Let a job fail six times in fewer seconds than are between its alarms. Returns whether the host was fast
+    enough for that, and the texts of the alarms."""
     def told():
         return [t for t in (json.loads(g[2]) for g in web.of("/alarm")) if t["job"] == name]
 
@@ -233,7 +233,7 @@ def often(d, web, name, every):
 
 
 def many_mails(tap):
-    """A job tells very many, and sendmail takes its time. There are few descriptors."""
+    """A job sends 300 mails, and sendmail takes long. The daemon has few descriptors. Another job's mail must not wait."""
     with Remote() as d:
         sendmail = d.sendmail(f"echo $3 >>{d.dir}/mail\ncase $3 in many*) while ! [ -e {d.dir}/go ]; do sleep 0.1; done; esac")
         d.command = ["prlimit", "--nofile=256:256", *d.command]
@@ -258,8 +258,8 @@ def many_mails(tap):
 
 
 def closed(tap, web):
-    """One job has more alarms than there are places, and nobody listens at their addresses: after a moment they all wait for their next try.
-    Another job has one alarm."""
+    """One job has more alarms than may wait. Nobody listens at their addresses, so they soon wait for their
+    next try. Another job's alarm must be sent nevertheless."""
     with Remote() as d:
         d.start()
         port = free_port()
@@ -267,7 +267,7 @@ def closed(tap, web):
         d.put("one", exec=["false"], alarm={"fail": [f"{web.url}/one"]})
         for _ in range(4):
             over(d, run(d, "many"))
-            time.sleep(0.1)     # a pause between alarms is over
+            time.sleep(0.1)     # so that the pause between two alarms is over
         until(lambda: "too many wait" in d.stderr())
         time.sleep(2)
         run(d, "one")
@@ -275,7 +275,8 @@ def closed(tap, web):
 
 
 def deaf(tap, web):
-    """Several jobs tell more addresses that do not answer than may wait, and one tells thousands by mail that cannot be sent."""
+    """Three jobs have alarms for addresses that do not answer, more than may wait, and a fourth thousands of mails that cannot be
+    sent. Neither requests nor another job's alarm must wait."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as server, Remote() as d:
         d.start("--sendmail=/nonexistent")
         for n in range(3):
@@ -298,7 +299,8 @@ def deaf(tap, web):
 
 
 def accepted_full(tap, web):
-    """The disk is full when a request is accepted."""
+    """The disk is full when a receiver accepts a run (202). Until there is room, its reports are refused, and
+    the run is not over."""
     with Remote() as d:
         flag = f"{d.dir}/full"
         d.start(TWHEELD_LOSSY="1", TWHEELD_FULL=flag)
@@ -330,7 +332,8 @@ def two_runners():
 
 
 def whole(tap, web):
-    """Each runner but one has failed in its part, and the next attempt is one request, which is accepted."""
+    """One of two runners fails in its part of a run. Then the job becomes an HTTP request. When the receiver accepts the
+    next attempt and reports its end, the run must be over."""
     with two_runners() as (d, one, two):
         web.answers["/whole"] = [202]
         got = []
@@ -340,7 +343,7 @@ def whole(tap, web):
             until(lambda key=key: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "over"])
             d.put("j", http=f"{web.url}/whole", retry=RETRY)
             until(lambda nr=nr: len(web.of("/whole")) == nr)
-            time.sleep(1)       # for a look at what has become of the parts
+            time.sleep(1)       # so that the daemon looks at what has become of the parts
             got.append(d.ask("POST", f"/v1/runs/{key}/done?attempt=2&status=0", token=TOKENS["run"])[0])
             got.append(over(d, key))
         tap.same([got, one.stop(), two.stop(), d.stop(), d.unsound()], [[200, [(1, "failed", 1), (2, "ok", 0)]] * 2, 0, 0, 0, ""],
@@ -348,7 +351,8 @@ def whole(tap, web):
 
 
 def in_parts(tap, web):
-    """A request has failed, and the next attempt is a command of each runner."""
+    """A receiver accepts a run, and reports that it has failed. Then the job becomes a command with "each": the
+    next attempt must have a part for each runner."""
     with two_runners() as (d, one, two):
         web.answers["/parts"] = [202]
         d.put("j", http=f"{web.url}/parts", retry=RETRY)
@@ -361,7 +365,7 @@ def in_parts(tap, web):
 
 
 def endless(tap, web):
-    """Answers that do not end."""
+    """Receivers of requests and alarms say 200, but their answers do not end."""
     with Remote() as d:
         d.start()
         web.answers["/endless"] = ["endless"]
@@ -377,7 +381,7 @@ def endless(tap, web):
 
 
 def silent_names(tap):
-    """A name server does not answer. Who waits for it may not keep the others waiting when they give up."""
+    """A name server does not answer. If a request gives up waiting for it, nobody else must be held up by that."""
     what = "a name server that does not answer holds up nobody else"
     if os.geteuid():
         tap.ok(True, f"{what} # SKIP only for root")
@@ -390,7 +394,7 @@ def silent_names(tap):
         mounts = f"mount --bind {d.dir}/resolv /etc/resolv.conf; mount --bind {d.dir}/nsswitch /etc/nsswitch.conf"
         d.command = ["unshare", "-m", "/bin/sh", "-c", f"{mounts}; exec \"$@\"", "sh", *d.command]
         d.start()
-        for n in range(3):      # a host that stands still takes its time, but does not do so each time
+        for n in range(3):      # a busy host may delay one run, but hardly all of them
             d.put(f"asks{n}", http="http://somewhere.example.org/", timeout="1s")
             key = run(d, f"asks{n}")
             began = time.monotonic()
@@ -402,7 +406,8 @@ def silent_names(tap):
 
 
 class Keeping(Handler):
-    """Keeps a connection for further requests, but ends without an answer to the second one with "good" in its path, and to each with "gone"."""
+    """Keeps a connection for further requests, but closes it without an answer at the second request with
+    "good" in the path, and at each with "gone"."""
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
@@ -416,17 +421,18 @@ class Keeping(Handler):
 
 
 class Stubborn(Receiver):
-    """One that does not close a connection when it is asked to."""
+    """A receiver that does not close a connection when the client asks for that."""
 
     def __init__(self):
         super().__init__(Keeping)
 
     def handle_error(self, request, client_address):
-        """Each connection is reset."""
+        """Print nothing: the client resets each connection."""
 
 
 def sent_once(tap):
-    """Receivers keep connections, and close one without an answer. An attempt is one request, whatever libcurl would do."""
+    """Receivers keep connections, or close them without an answer. Whatever libcurl would do, the daemon must
+    send each attempt once, on a connection of its own."""
     with Daemon() as d, Stubborn() as web:
         d.start()
         for name in ("good", "gone"):
@@ -443,8 +449,8 @@ def sent_once(tap):
 
 
 class Hasty(Handler):
-    """Answers a request at once, and reads it later."""
-    protocol_version = "HTTP/1.1"       # by an older one it would say that it closes the connection, and libcurl would stop to send
+    """Answers a request at once, and reads its body later."""
+    protocol_version = "HTTP/1.1"       # by HTTP/1.0 it would announce the connection's end, and libcurl would stop sending
 
     def do_POST(self):
         self.send_response(200)
@@ -456,7 +462,7 @@ class Hasty(Handler):
 
 
 def read_later(tap):
-    """A receiver answers before it has read the request. It gets all of it, whether or not its kernel has room for all."""
+    """A receiver answers before it reads a request. It must get all of it, whether or not its kernel has room for all."""
     with Daemon() as d, Receiver(Hasty) as web:
         d.start()
         sizes = {"/small": 1000, "/big": 1000000}
@@ -471,7 +477,7 @@ def read_later(tap):
 
 
 def in_its_own_network(tap, what, settings, test):
-    """Call @test where the network is set like this."""
+    """Call @test in a network namespace with these @settings of IPv4."""
     if os.geteuid():
         tap.ok(True, f"{what} # SKIP only for root")
         return
@@ -491,7 +497,7 @@ def in_its_own_network(tap, what, settings, test):
 
 
 class Early(Handler):
-    """Answers when it has read the headers. The path says what it does then."""
+    """Answers when it has read the headers. The path says what it does then, see answered_early()."""
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
@@ -510,7 +516,9 @@ class Early(Handler):
 
 
 def answered_early(tap):
-    """Receivers answer a request of which the daemon's kernel has room for a part only."""
+    """The daemon's kernel has room for only a part of a request when the receiver answers. If the receiver
+    "reads", it must get the rest. If it "closes" the connection or "stands" still, its answer must count; if it
+    "breaks" the answer off, there must be no status."""
     what = "a request that is answered early is sent to its end, unless nobody reads it"
     names = "reads", "closes", "stands", "breaks"
 
@@ -531,7 +539,8 @@ def answered_early(tap):
 
 
 def few_ports(tap):
-    """There are fewer ports than requests to one address within a minute, the time for which whoever closes a connection first keeps its port."""
+    """The daemon sends 400 requests to one address, but has only 100 ports. If it closed a connection first,
+    the port would be in use for a minute."""
     what = "requests use up no ports"
 
     def many():
@@ -558,9 +567,10 @@ class Late(Handler):
 
 
 def accepted_late(tap):
-    """The daemon ends. A run that it would end in a while is accepted before that. Another one keeps the daemon there for longer."""
+    """The daemon ends. A run is accepted before the daemon would end it, while another run keeps the daemon there
+    for longer. The daemon must not end the accepted run."""
     with Daemon() as d, Receiver(Late) as web:
-        d.command = ["setsid", *d.command]      # it may end its group, which is not to be ours
+        d.command = ["setsid", *d.command]      # the daemon may end its process group, which must not be ours
         d.start()
         d.put("late", http=web.url)
         d.put("long", exec=["/bin/sh", "-c", f"trap '' TERM; echo >{d.dir}/began; sleep 1234 & wait; wait; sleep 1234"], stop="13s")
@@ -575,7 +585,8 @@ def accepted_late(tap):
 
 
 def by_proxy(tap, web):
-    """The environment of a daemon names a proxy. There is none where the runner looks for it, which needs none."""
+    """A daemon must use the proxy that its environment names. A runner's environment names one that is not there; since
+    the runner talks to a socket, it must not use the proxy."""
     with Daemon(http_proxy=web.url, no_proxy="127.0.0.1") as d:
         d.start()
         for name, url in (("far", "http://twheel.invalid/by_proxy"), ("near", f"{web.url}/by_no_proxy")):
@@ -590,7 +601,8 @@ def by_proxy(tap, web):
 
 
 def away(tap, web):
-    """The daemon is away, or stopped, when a run should have begun. It begins at once then, but late."""
+    """The daemon is away, or stopped, when a run should begin. The run must begin when the daemon is back, with
+    an alarm that it is late."""
     with Daemon() as d:
         d.start()
         alarm = {"fail": [f"{web.url}/away"], "late": "0.5s"}
@@ -610,7 +622,7 @@ def away(tap, web):
 
 
 def hung_mail(d, nr, who="hang"):
-    """The process of the @nr-th sendmail, which does not end."""
+    """Let job @who send a mail with a sendmail that does not end. Returns the process of that sendmail, the @nr-th."""
     d.put(who, exec=["false"], alarm={"fail": [f"mailto:{who}@example.org"]})
     over(d, run(d, who))
     return int(until(lambda: len(lines := d.lines("hangs")) >= nr and lines[nr - 1][0]))
@@ -621,12 +633,13 @@ def parent_of(pid):
 
 
 def descriptors(pid):
-    """What files the process and its parent have."""
+    """Returns the targets of the descriptors of the process and its parent."""
     return [os.readlink(f"/proc/{p}/fd/{fd}") for p in (pid, parent_of(pid)) for fd in os.listdir(f"/proc/{p}/fd")]
 
 
 def wordy(tap):
-    """A sendmail prints much, and opens anew what it prints to, as a shell does for a redirection."""
+    """sendmail prints much, and opens its standard error anew, as a shell does for a redirection. The daemon
+    must print the beginning, and sendmail must not wait."""
     with Daemon() as d:
         d.start(d.sendmail(f"set -e; echo a word >/dev/stderr; seq 200000; seq 200000 >&2; cat >>{d.dir}/mail"))
         d.put("j", exec=["false"], alarm={"fail": ["mailto:root@localhost"]})
@@ -636,7 +649,7 @@ def wordy(tap):
 
 
 def left_behind(tap):
-    """A sendmail leaves a process behind that prints."""
+    """sendmail leaves a process behind. When sendmail has ended, that process must not be able to print."""
     with Daemon() as d:
         d.start(d.sendmail(f"cat >/dev/null; (setsid sh -c 'sleep 2; head -c 100M /dev/zero; echo $? >{d.dir}/left' &)"))
         d.put("j", exec=["false"], alarm={"fail": ["mailto:root@localhost"]})

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""twheeld by TCP: tokens and what they are for, clients of every bad kind, and that none of these keeps it from
-firing; what it counts, which parts it owns, and logs that are followed."""
+"""twheeld by TCP: tokens and what they allow, clients of every bad kind, none of which keeps the daemon from firing; what the
+daemon counts, which parts it owns, and clients that follow logs."""
 import concurrent.futures
 import contextlib
 import os
@@ -18,13 +18,13 @@ from remote import TOKENS, Remote, write_tokens
 
 
 def errors(answers):
-    """Does each have one clear message?"""
+    """Returns whether each answer has one clear message, in one line."""
     return all(isinstance(a, dict) and a["error"] and "\n" not in a["error"] for _, a in answers)
 
 
 # ---- tokens ---------------------------------------------------------------------------------------
 
-# Which token is enough for a request, besides the one for all.
+# The requests that each token allows. The token "all" allows all of them.
 FOR = {"read": ("GET /v1/jobs", "GET /v1/jobs/x", "GET /v1/runs", "GET /v1/runs/1-1", "GET /v1/runs/1-1/log", "GET /v1/plan", "GET /metrics",
                 "GET /v1/preview?cron=@daily", "GET /v1/days/x", "GET /v1/runners", "GET /v1/nodes"),
        "run": ("POST /v1/take", "POST /v1/runs/1-1/beat", "POST /v1/runs/1-1/done"),
@@ -54,7 +54,7 @@ def tokens(tap, d):
 
 
 def changed(tap, d):
-    """The file of tokens changes while the daemon runs."""
+    """Change the file of tokens while the daemon runs, and send SIGHUP."""
     def status(token):
         return d.ask("GET", "/v1/jobs", token=token)[0]
 
@@ -99,7 +99,7 @@ def options(tap, d):
     tap.ok(all("not an address with a port" in m or "cannot listen at" in m for m in messages), "bad addresses", *messages)
 
 
-# ---- what it tells --------------------------------------------------------------------------------
+# ---- what the daemon tells ------------------------------------------------------------------------
 
 def metrics(d):
     status, text = d.ask("GET", "/metrics", token=TOKENS["read"])
@@ -152,7 +152,7 @@ def follow(tap, d):
     os.unlink(f"{d.dir}/told")
     key = d.post("/v1/jobs/talk/run")[1][0]["run"]
     until(lambda: d.get(f"/v1/runs/{key}"))
-    for _ in range(5):      # a host that stands still takes its time, but does not do so each time
+    for _ in range(5):      # a busy host may delay one answer, but hardly all of them
         began = time.monotonic()
         waited = [d.get(f"/v1/runs/{key}/log?from=1000&wait={wait}") for wait in ("0.2s", 0)]
         took = time.monotonic() - began
@@ -169,7 +169,7 @@ def nr_files(d):
 
 
 def followers_leave(tap, d):
-    """Clients that wait for a log, and are killed."""
+    """30 clients wait for a log, and close their connections. The daemon must close them, too."""
     d.put("silent", exec=["sleep", "1000"])
     key = d.post("/v1/jobs/silent/run")[1][0]["run"]
     until(lambda: d.get(f"/v1/runs/{key}")[0]["state"] == "running")
@@ -188,7 +188,7 @@ def followers_leave(tap, d):
 # ---- clients of every bad kind --------------------------------------------------------------------
 
 def raw(d, data, end=True):
-    """What comes back for these bytes."""
+    """Send these bytes. Returns what comes back."""
     with socket.create_connection(("127.0.0.1", d.port), timeout=20) as s:
         try:
             s.sendall(data)
@@ -247,7 +247,8 @@ def strangers(tap, d):
 
 
 def texts(tap, d):
-    """What is not UTF-8: longer than it need be, a surrogate, and beyond the last character."""
+    """Text that is not UTF-8 (overlong, a surrogate, beyond the last character, cut off) must be refused, and so
+    must a NUL in an address. UTF-8 must come back unchanged."""
     for text in (b"\xc0\x80", b"\xc0\xaf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\xe2\x82"):
         body, word = b'{"exec": ["true"], "input": "' + text + b'"}', "".join(f"%{c:02X}" for c in text)
         answers = [d.ask("PUT", "/v1/jobs/utf8", body), d.ask("PUT", "/v1/jobs/utf8", body[:-2]),
@@ -268,7 +269,8 @@ def texts(tap, d):
 
 
 def ended(d, data):
-    """The statuses of the answers to these bytes, what the last one says, and whether the daemon closed the connection then."""
+    """Send these bytes. Returns the statuses of the answers, the body of the last one, and whether the daemon
+    closed the connection."""
     parts = []
     with socket.create_connection(("127.0.0.1", d.port), timeout=10) as s:
         try:
@@ -283,7 +285,8 @@ def ended(d, data):
 
 
 def long(tap, d):
-    """Addresses that leave libmicrohttpd no memory, or nearly none. If it is silent for 3 s, the connection is closed."""
+    """Addresses that leave libmicrohttpd no memory, or nearly none. The daemon must answer them, not just close
+    the connection after 3 s of silence."""
     def asked(path):
         return ended(d, head(f"GET {path} HTTP/1.1"))
 
@@ -297,7 +300,8 @@ def long(tap, d):
 
 
 def hidden(tap, d):
-    """Requests that end elsewhere for a proxy that reads their headers in another way. Behind that end there is another request."""
+    """If a proxy reads the headers of these requests in another way, it sees another end, behind which there is
+    a second request. The daemon must refuse them."""
     host = f"Host: x\r\nAuthorization: Bearer {TOKENS['all']}\r\n"
     body = '{"exec":["true"]}'
     second = f"PUT /v1/jobs/hidden HTTP/1.1\r\n{host}Content-Length: {len(body)}\r\n\r\n{body}"
@@ -331,7 +335,8 @@ def hidden(tap, d):
 
 
 def plans(tap, d):
-    """Jobs that are due each second, each at another time of an hour: to count the next hour of one takes 3 600 steps."""
+    """100 jobs are due each second, each with a "spread" of its own, so that it takes 3600 steps to count a
+    job's next hour. A request must count only some."""
     names = [f"second{n}" for n in range(100)]
     d.post("/v1/jobs", [{"name": name, "cron": "* * * * * *", "zone": "Europe/Berlin", "spread": "1h", "exec": ["true"], "pool": "nobody"} for name in names])
     jobs = d.get("/v1/jobs?prefix=second&plan=1")
@@ -342,10 +347,10 @@ def plans(tap, d):
 
 
 def crowd(tap, d):
-    """While all of these talk, a job is due 20 times a second. They are more than may be connected. All go at the same
-    time, so that nothing happens after that by which the daemon could notice that there is room again."""
+    """A job is due 20 times a second while more clients talk than may be connected. All leave at the same time: after that,
+    nothing happens by which the daemon could notice that there is room again."""
     d.put("tick", rate="50ms", exec=["true"], overlap="allow")
-    for _ in range(20):     # a host that stands still makes some late, but does not do so each time
+    for _ in range(20):     # a busy host may delay some firings, but hardly each time
         good, *why = crowded(d)
         if good or not until(lambda: is_open(d)):
             break
@@ -355,7 +360,8 @@ def crowd(tap, d):
 
 
 def crowded(d):
-    """Three seconds of that. Returns whether the job was due and ran as if nobody talked, and how often."""
+    """Let these clients talk for 3 s. Returns whether the job fired often enough and in time while the daemon's socket answered;
+    and the numbers of firings, of those in time, and of answers."""
     before = metrics(d)
     slow = [socket.create_connection(("127.0.0.1", d.port)) for _ in range(1200)]
     for s in slow[:600]:
@@ -367,7 +373,7 @@ def crowded(d):
                 s.sendall(b"y")
             except OSError:
                 pass
-        # Three hundred that are closed at once, with a part of a request.
+        # Up to 300 clients are closed at once, with a part of a request.
         try:
             with socket.create_connection(("127.0.0.1", d.port), timeout=0.05) as s:
                 s.sendall(b"\0" * 100)
@@ -394,9 +400,10 @@ def reads(s):
 
 
 def stands_still(tap, d):
-    """For longer than a client may be silent. It has accepted some that send their first request, or the rest of it, then."""
+    """Stop the daemon for longer than a client may be silent. Clients that it has accepted send their first request meanwhile, or
+    the rest of it. Then other clients are slow, leave in the middle of a request, or are silent after one."""
     request = head("GET /v1/runs?limit=0 HTTP/1.1").replace(b"Connection: close\r\n", b"")
-    long = head("GET /v1/runs?limit=0 HTTP/1.1", *(f"X{n}: {'x' * 1000}" for n in range(25)))   # more than is read at once
+    long = head("GET /v1/runs?limit=0 HTTP/1.1", *(f"X{n}: {'x' * 1000}" for n in range(25)))   # more than one read takes
 
     before = settled(lambda: nr_files(d))
     clients = [socket.create_connection(("127.0.0.1", d.port), timeout=60) for _ in range(5)]
@@ -434,10 +441,10 @@ def stands_still(tap, d):
 
 
 def readers(d, nr):
-    """So many that may only read, each of which asks for nearly a megabyte and has not read it."""
+    """Let @nr clients that may only read ask for nearly a megabyte each, without reading it. Returns their sockets."""
     def reader():
         s = socket.socket()
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)   # else the kernel takes all of the answer
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)   # otherwise the kernel takes the whole answer
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         s.connect(("127.0.0.1", d.port))
         s.sendall(head("GET /v1/jobs/much HTTP/1.1", token=TOKENS["read"]))
@@ -454,7 +461,7 @@ PAGE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def narrow(d, *requests):
-    """A connection for which the kernel keeps little of what it does not read."""
+    """Returns a connection that has sent @requests, and for which the kernel keeps little of what the client does not read."""
     s = socket.socket()
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -465,7 +472,8 @@ def narrow(d, *requests):
 
 
 def slow_reader():
-    """It has no token, but reads, for longer than it may read nothing. How many of so many pages does it get?"""
+    """A client without a token reads slowly, for longer than it may read nothing. Returns how many of 40 pages it
+    gets, the daemon's status, and what a sanitizer says."""
     with Remote() as d:
         d.start()
         s, data = narrow(d, PAGE * 40), b""
@@ -481,7 +489,8 @@ def slow_reader():
 
 
 def burst_reader():
-    """It reads all that there is, and then nothing for nearly half a minute. Does it get its answer?"""
+    """A client reads much, and then nothing for 23 s, four times. Returns whether it gets its whole answer, the
+    daemon's status, and what a sanitizer says."""
     with Remote() as d, socket.socket(socket.AF_UNIX) as s:
         d.start()
         d.put("long", exec=["true"], input="/" * 1040000)
@@ -499,19 +508,20 @@ def burst_reader():
 
 
 def slow_clients():
-    """Half a minute beside the other tests. Returns after how many s clients that have no token and read nothing are closed,
-    and what others hear whose second request comes in pieces when they were silent for nearly as long as they may be."""
+    """This takes half a minute, beside other tests. Returns after how many s all clients are closed that have no token and
+    read nothing; the statuses for clients that, after nearly as long a silence as is allowed, send a second request in
+    pieces; the daemon's status, and what a sanitizer says."""
     with Remote() as d:
         d.start()
         base = settled(lambda: nr_files(d))
         began, strangers_ = time.monotonic(), [narrow(d, PAGE * 100)]
-        # Of some, the answers fill all buffers, so that libmicrohttpd cannot send its own answer to the request after that.
+        # The answers to some of them fill all buffers, so that libmicrohttpd cannot send its own answer to their next request.
         bad = b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n"
         strangers_ += [narrow(d, PAGE, PAGE.replace(b"/ ", b"/v1/jobs ", 1) * n, bad, b"z" * 60000) for n in range(150)]
         request = head("GET /v1/runs?limit=0 HTTP/1.1").replace(b"Connection: close\r\n", b"")
         late = [socket.create_connection(("127.0.0.1", d.port), timeout=60) for _ in range(6)]
         heard = {}
-        for s in late:      # each is looked at at another time
+        for s in late:      # one after the other, so that the daemon looks at each at another time
             s.sendall(request)
             reads(s)
             heard[s] = time.monotonic()
@@ -519,7 +529,7 @@ def slow_clients():
         for at, part in ((28, request[:30]), (30, request[30:60]), (32, request[60:])):
             time.sleep(max(0, began + at - time.monotonic()))
             for s in late:
-                if time.monotonic() - heard[s] > 29:    # the host has kept us from being in time
+                if time.monotonic() - heard[s] > 29:    # a busy host has kept the test from being in time
                     continue
                 with contextlib.suppress(OSError):
                     s.sendall(part)
@@ -535,7 +545,7 @@ def slow_clients():
 
 
 def many_readers(tap, d):
-    """They take much time and memory. Nobody else may notice."""
+    """Many readers take much of the daemon's time and memory. Other clients must not notice, unless they read much, too."""
     d.put("much", exec=["true"], env={f"V{n}": "x" * 1000 for n in range(900)})
     d.process.send_signal(signal.SIGSTOP)
     first = socket.create_connection(("127.0.0.1", d.port), timeout=60)
@@ -569,7 +579,7 @@ def is_open(d):
 
 
 def revisions(d):
-    """Its jobs, and how often each was changed by a request."""
+    """Returns the names of the daemon's jobs, and how often requests have changed each."""
     return [(j["name"], j["rev"]) for j in d.get("/v1/jobs")]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Jobs with a user, if the directory of users takes longer than a lease, or does not answer.
+"""Jobs with a user, if the directory of users takes longer than a lease to answer, or does not answer at all.
 
     test_users.py          with SQLite
     test_users.py many     with two daemons that share PostgreSQL
@@ -21,16 +21,17 @@ from remote import Remote, Runner
 ME = pwd.getpwuid(os.geteuid()).pw_name
 PRELOAD = {"LD_PRELOAD": f"{PROGRAMS}/users.so", "ASAN_OPTIONS": os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
 TICKS = "for i in $(seq 60); do echo $TWHEEL_ATTEMPT $(date +%s.%N) >>{}; sleep 0.2; done"
-SLOW_S = 8          # as in users.c
+SLOW_S = 8          # must be as in users.c
 
 
 def times(d, attempt):
-    """When this attempt wrote its lines."""
+    """Returns the times at which attempt @attempt wrote its lines."""
     return [float(line[1]) for line in d.lines("ticks") if line[0] == str(attempt)]
 
 
 def gone(tap):
-    """The directory does not answer while a daemon that was killed starts again."""
+    """Kill the daemon, and start it while the directory does not answer. Jobs with a user must wait for the
+    directory, others must not."""
     with Daemon(**PRELOAD) as d:
         d.env["GONE"] = f"{d.dir}/gone"
         d.start()
@@ -60,7 +61,7 @@ def gone(tap):
 
 
 def slow_runner(tap):
-    """A runner looks a user up for longer than its lease, while it has a run that must not overlap."""
+    """A runner that has a run that must not overlap looks a user up for longer than its lease. It must kill the run in time."""
     with Remote("--lease=1s") as d, Runner("p", d, name="one") as one, Runner("p", d, name="two") as two:
         one.env.update(PRELOAD, SLOW=f"{d.dir}/slow")
         d.start(), one.start()
@@ -81,7 +82,8 @@ def slow_runner(tap):
 
 
 def moved(tap):
-    """A part of a job for each runner waits for another attempt, and the job goes to another pool. Both pools have runners."""
+    """Put a job with "each" into another pool while a part waits for its next attempt. Both pools have runners:
+    one of the new pool must get the attempt."""
     with Remote("--lease=1s") as d, Runner("a", d, name="ra") as ra, Runner("b", d, name="rb") as rb:
         d.start(), ra.start(), rb.start()
         what = {"exec": ["/bin/sh", "-c", f"[ -e {d.dir}/flag ]"], "retry": {"times": 3, "wait": "2s"}, "each": True}
@@ -95,7 +97,7 @@ def moved(tap):
 
 
 def slow_put(tap):
-    """A job is put again with another schedule, and is due while its user is being looked up."""
+    """Put a job again with another schedule. The job is due while the daemon looks its user up: it must run once."""
     with Daemon(**PRELOAD) as d:
         d.env["SLOW"] = f"{d.dir}/slow"
         d.start()
@@ -111,7 +113,7 @@ def slow_put(tap):
 
 
 def homes(tap):
-    """The home directory is on a file system that does not answer. A run waits for it, and the daemon must not."""
+    """The home directory is on a file system that does not answer. The run that enters it must wait, but the daemon must not."""
     other = os.stat("/").st_dev, os.stat(tempfile.gettempdir()).st_dev
     for base in ("/dev/shm", "/run", "/"):
         if os.access(base, os.W_OK) and os.stat(base).st_dev not in other:
@@ -132,7 +134,7 @@ def homes(tap):
         os.unlink(f"{home}/slow")
         d.put("home", exec=["pwd"])
         d.put("root", exec=["true"], dir="/")
-        d.post("/v1/jobs/home/run")     # now its program is known: see quick.c
+        d.post("/v1/jobs/home/run")     # now the daemon knows the program: see quick.c
         d.over("home")
         os.mknod(f"{home}/slow")
         key = d.post("/v1/jobs/home/run")[1][0]["run"]
@@ -149,7 +151,7 @@ def homes(tap):
 
 
 def answers_no_more(tap, d, home):
-    """The same, if the home directory has answered as the daemon began."""
+    """The same as homes(), but the home directory answered when the daemon started."""
     d.start()
     for n in (3, 4):
         d.post("/v1/jobs/home/run")
@@ -167,7 +169,7 @@ def answers_no_more(tap, d, home):
 
 
 def program(tap, d, dead):
-    """The same for a program. The home directory answers now."""
+    """The same as homes() for a program in the directory @dead. The home directory is another one, which answers."""
     with open(os.open(f"{dead}/x", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="ascii") as file:
         file.write("#!/bin/sh\n")
     d.env["HOME"] = d.dir
@@ -187,7 +189,7 @@ def program(tap, d, dead):
 
 
 def changed_program(tap):
-    """A program has been begun several times before its file does not answer. Not only root may change it: see quick.c."""
+    """A program's file does not answer when the program has run several times. Others than root may change it: see quick.c."""
     with Daemon(**PRELOAD) as d:
         os.mkdir(f"{d.dir}/there")
         shutil.copy(shutil.which("true"), f"{d.dir}/there/x")
@@ -210,7 +212,7 @@ def changed_program(tap):
 
 
 def hangs(tap):
-    """The daemon is killed while a run hangs before its program begins. The next one must not find its socket taken."""
+    """Kill the daemon while a run hangs before its program begins. The next daemon must not find the socket in use."""
     with Daemon(**PRELOAD) as d:
         os.mkdir(f"{d.dir}/there")
         d.env["SLOW_DIR"] = f"{d.dir}/there"
@@ -230,7 +232,8 @@ def hangs(tap):
 
 
 def long_names(tap):
-    """What the child prints must fit into its pipe, because the daemon waits for the child."""
+    """What a child prints must fit into its pipe, because the daemon waits for the child. So names and their
+    number are limited."""
     with Daemon() as d:
         d.start()
         status, answer = d.put("x", exec=["x" * 70000])
@@ -246,7 +249,7 @@ def long_names(tap):
 
 
 def slow_daemon(tap, how):
-    """A daemon looks a user up for longer than its lease: for a request, or for a run that it begins."""
+    """A daemon looks a user up for longer than its lease: for a request (@how is "put"), or for a run that it begins ("run")."""
     with Server() as server, Node(server, lease="2s", **PRELOAD) as a, Node(server, lease="2s") as b:
         a.env["SLOW"] = f"{a.dir}/slow"
         a.start()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""twheel-job with a daemon: each of its commands, and its error messages."""
+"""twheel-job with a daemon: each command, and its error messages."""
 import json
 import os
 import re
@@ -13,7 +13,7 @@ from daemon import IN_TIME, PROGRAMS, Command, Daemon, Tap, until
 
 
 def refused(tap, done, wanted, name):
-    """One line on standard error, and status 1."""
+    """Check that the command printed one line to standard error, and that its status is 1."""
     tap.ok(done.returncode == 1 and not done.stdout and re.fullmatch(f"twheel job: {wanted}\n", done.stderr),
            name, done)
 
@@ -97,7 +97,7 @@ def runs(tap, job):
 
 
 def unnamed(tap, job):
-    """at, after and every: a job that gets a name, which is printed."""
+    """at, after and every: a job without a name gets one, which is printed."""
     names = [job(word, when, "--retry=1", "--", "sh", "-c", "echo it ran").stdout.strip()
              for word, when in (("at", "2030-01-01T00:00:00.000000Z"), ("after", "50ms"), ("every", "1h"), ("every", "1h"))]
     tap.ok(len(set(names)) == 4 and all(re.fullmatch(word + "-[0-9a-f]{16}", name) for word, name in zip(("at", "after", "every", "every"), names)),
@@ -120,7 +120,7 @@ def unnamed(tap, job):
 
 
 def dues(tap, d, job):
-    """A run has its id before it is begun: it is there from then on."""
+    """A run has its id before it begins: log, kill and run --wait must know it from then on."""
     run = job("run", "slow", "--after=0.3s").stdout.strip()
     tap.same(job("log", run, "-f").stdout, "one\ntwo\n", "log -f waits for a run that is due")
     job("add", "thrice", "--retry=2", "--wait-retry=0.3s", "--", "sh", "-c", f"echo $TWHEEL_ATTEMPT; until [ -e {d.dir}/seen ]; do sleep 0.05; done; sleep 0.2; [ $TWHEEL_ATTEMPT = 3 ]")
@@ -165,7 +165,7 @@ def pauses(tap, job, d):
     job("add", "tick", "--every=50ms", "--", "sh", "-c", f"echo >>{d.dir}/ticks")
     until(lambda: d.lines("ticks"))
     job("pause", "tick")
-    d.idle("tick")      # what had begun ends
+    d.idle("tick")      # the runs that have begun end first
     before = len(d.lines("ticks"))
     time.sleep(0.3)
     tap.same(len(d.lines("ticks")), before, "pause")
@@ -178,7 +178,7 @@ def pauses(tap, job, d):
 
 
 def missed(tap, job, d):
-    """A line of the history says for how many times it stands: those that are missed, or that a run makes up for."""
+    """Each line of the history must say how many times were missed, or are made up for by its run."""
     for word in ("skip", "once"):
         job("add", word, "--every=100ms", f"--missed={word}", "--grace=200ms", "--", "true")
         until(lambda word=word: job.json("history", word))
@@ -282,7 +282,7 @@ def times(tap, job):
 
 
 def controls(tap, job):
-    """What a terminal would obey: ESC, DEL, and CSI, which is one of those beyond ASCII."""
+    """Control characters that a terminal would obey (ESC, DEL, and CSI beyond ASCII) must not be printed as they are."""
     odd = "a\x1b[31m\x7f\u009b31m\u0080\u009f\u00a0ä"
     job("put", "-", stdin=json.dumps({"name": "odd", "exec": ["echo", odd], "env": {"X": odd}}))
     said = [job("show", "odd"), job("show", "odd", "--json"), job("ls", "odd", "--json"), job("export", "odd")]
@@ -294,7 +294,7 @@ def controls(tap, job):
 
 
 def starting(tap):
-    """The daemon is started just before, or just after, or never."""
+    """Start the daemon just after a command: the command must wait for it. Then kill the daemon: a command must give up."""
     for _ in range(IN_TIME):
         with Daemon() as d:
             job = Command(d)
@@ -312,7 +312,7 @@ def starting(tap):
 
 
 def restarted(tap):
-    """The daemon is restarted during a run whose log is followed."""
+    """Restart the daemon during a run whose log is followed."""
     with Daemon() as d:
         job = Command(d.start())
         job("add", "twice", "--retry=1", "--", "sh", "-c", "echo $TWHEEL_ATTEMPT; [ $TWHEEL_ATTEMPT = 2 ] || sleep 1000")

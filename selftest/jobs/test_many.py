@@ -25,23 +25,22 @@ from proxy import Proxy
 
 PARTS = 64
 LEASE = 2.0
-# A lease that is longer than any host stands still: with it no daemon is buried that lives.
+# A lease that is longer than any host stands still, so that no living daemon is buried.
 LONG = "12s"
 FIRINGS = 4
 BACKLOG = 60000
 MANY = 200
 AT_ONCE = 3
-# A daemon dies at each STRIDE-th of its steps: see steps(). With STRIDE=1 this takes some minutes.
+# A daemon is killed at each STRIDE-th step: see steps(). With STRIDE=1 this takes some minutes.
 STRIDE = int(os.environ.get("STRIDE", 8))
-# It also dies at the first step with each of these names, because these steps are rare.
+# It is also killed at the first step of each of these names, since these steps are rare.
 NAMED = ["connections were made again", "a life goes on", "tasks were entered", "tasks were taken", "a task was seen", "a task was over",
          "before a life leaves", "a life has left"]
 TRIES = 20
 
 
 def run(node, name, **shot):
-    """Ask for a run of a job, by a shot if there is one, until the answer is not 503: see Node.put(). Returns the run's
-    key."""
+    """Ask for a run of a job, or for @shot, until the answer is not 503: see Node.put(). Returns the run's key."""
     path, body = (f"/v1/jobs/{name}/shots", [shot]) if shot else (f"/v1/jobs/{name}/run", None)
     return until(lambda: (a := node.post(path, body))[0] != 503 and a)[1][0]["run"]
 
@@ -53,8 +52,7 @@ def put_rates(node, nr, shared, rate="200ms", **more):
 
 
 def settle(server, nodes, names):
-    """Pause the jobs, wait until no firing is left in running, remove the jobs, and stop the daemons. Returns what is
-    wrong."""
+    """Pause the jobs, wait until all firings are over, remove the jobs, and stop the daemons. Returns what is wrong."""
     for name in names:
         until(lambda name=name: any_node(nodes, "POST", f"/v1/jobs/{name}/pause"))
     until(lambda: server.query("SELECT count(*) FROM running") == [(0,)], 60)
@@ -70,8 +68,8 @@ def settle(server, nodes, names):
 
 
 def any_node(nodes, method, path, body=None):
-    """Send a request to one node after the other, until one answers 200 or 404. Returns whether one did. 404 is as good:
-    then an earlier request was done, and its answer was lost."""
+    """Send a request to each node until one answers 200 or 404. Returns whether one did. 404: an earlier request was done,
+    and its answer was lost."""
     for node in nodes:
         try:
             if node.request(method, path, body)[0] in (200, 404):
@@ -82,8 +80,7 @@ def any_node(nodes, method, path, body=None):
 
 
 def heard(fn):
-    """Call fn(), which makes a request, until its daemon can be reached: a daemon that was buried begins again. Returns
-    what fn() returns."""
+    """Call fn(), which makes a request, until its daemon is there: a buried one begins again. Returns what fn() returns."""
     def once():
         try:
             return fn()
@@ -96,8 +93,7 @@ def heard(fn):
 # ---- as one ---------------------------------------------------------------------------------------
 
 def owner(server, nodes, job):
-    """Find the node that owns a job. If that node was buried, no node owns the job until the node has begun again: wait
-    for that. Returns the owner and another node."""
+    """Returns the node that owns a job, and another node. If the owner was buried, this waits until it has begun again."""
     def find():
         rows = server.query(f"SELECT p.node FROM part p, job j WHERE j.name = '{job}' AND p.id = j.id & 63")
         return next((n for n in nodes if rows and n.life() == rows[0][0]), None)
@@ -164,8 +160,8 @@ def sharing(tap, server, nodes):
 
 
 def days_elsewhere(tap, server, nodes):
-    """Change a calendar by way of each daemon while four jobs that use it run at a rate. If a daemon does not own a job,
-    it does not know when the job is due, and must not let the job's schedule begin anew."""
+    """Change a calendar at each daemon while jobs that use it run at a rate. A daemon that does not own a job does not know
+    when the job is due, and must not let its schedule begin anew."""
     for n in range(4):
         nodes[0].put(f"day{n}", rate="0.5s", exec=["true"], missed="all", grace="30s", overlap="queue", queue=1000, **{"except": "feast"})
     until(lambda: server.query("SELECT count(*) FROM history WHERE job IN (SELECT id FROM job WHERE name LIKE 'day%')")[0][0] >= 30)
@@ -181,9 +177,8 @@ def days_elsewhere(tap, server, nodes):
 # ---- the fence ------------------------------------------------------------------------------------
 
 def lists(tap, server, nodes):
-    """List 60 jobs 20 times, and count the server's commits. While a daemon answers a request, its loop waits for each
-    query. So a list must not need queries for each of its jobs. It must also say when each job is due, whichever daemon
-    owns it."""
+    """List 60 jobs 20 times, and count the server's commits. The loop waits for each query of a request, so a list must not
+    need queries for each job. It must say when each job is due."""
     a, b = nodes
     a.request("POST", "/v1/jobs", [{"name": f"list{n:02}", "delay": "1h", "exec": ["true"]} for n in range(60)])
     until(lambda: len(b.get("/v1/jobs?prefix=list&limit=100")) == 60)
@@ -209,8 +204,8 @@ def psql_error(server, sql):
 
 
 def turn_sql(life, nr, row=None, lane=0, kind=2, attempt=0, state=0):
-    """Returns the SQL for turn @nr of a lane. The turn fires @row of due, or does the operation @kind of twheel.turn() to
-    @row of due or of running. Without @row it does nothing."""
+    """Returns the SQL for turn @nr. It fires @row of due, or does operation @kind of twheel.turn() to @row of due or running.
+    Without @row it does nothing."""
     id_, at = row or (0, 0)
     last = "{" + ",".join(str(int(bool(row) and n >= kind)) for n in range(1, 9)) + "}"
     columns = [id_, at, 0, attempt, 0, state] + [0] * 9
@@ -219,7 +214,7 @@ def turn_sql(life, nr, row=None, lane=0, kind=2, attempt=0, state=0):
 
 
 def has_begun(server):
-    """Returns whether a test's psql has executed a statement after BEGIN, and waits for more. A daemon's transaction does
+    """Returns whether a test's psql has executed a statement after BEGIN and waits for more. A transaction of a daemon does
     not count."""
     return server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'psql' AND state = 'idle in transaction'"
                         " AND query NOT LIKE 'BEGIN%'")
@@ -227,8 +222,7 @@ def has_begun(server):
 
 @contextlib.contextmanager
 def in_transaction(server, sql):
-    """A context in which a psql has executed @sql and keeps the transaction open. At the end of the context it
-    commits."""
+    """A context: a psql executes @sql in a transaction, which stays open until the context ends, and is then committed."""
     with subprocess.Popen(["psql", "-Xq", "-d", server.url], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL) as psql:
         print(f"BEGIN; {sql};", file=psql.stdin, flush=True)
         until(lambda: has_begun(server))
@@ -240,8 +234,8 @@ def in_transaction(server, sql):
 
 
 def waits_for(server, first, sql):
-    """Execute @sql while another transaction has executed @first, such as a turn, and has not committed it. Returns
-    whether @sql waits for that transaction, and the rows of @sql after it."""
+    """Execute @sql while a transaction that has executed @first, such as a turn, is open. Returns whether @sql waits for it,
+    and the rows of @sql."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         with in_transaction(server, first):
             asked = pool.submit(server.query, sql)
@@ -255,8 +249,8 @@ def join_sql(name, lease=3600000000, old=0, key=0):
 
 
 def fence(tap):
-    """Call the functions of the schema by hand, as lives that the test makes: how lives begin, continue, leave and are
-    buried, and which of their turns the server refuses."""
+    """Call the schema's functions by hand: how lives begin, continue, leave and are buried, and which turns the server
+    refuses."""
     with Server() as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
@@ -343,8 +337,8 @@ def fence(tap):
         nr = itertools.count(4)
 
         def after(kind, was, state):
-            """Give heir's run the state @was. Then a turn of other does the operation @kind to it, which writes @state.
-            Returns the run's attempt and state, and 1 if it is other's now."""
+            """Give heir's run the state @was, and let a turn of other do operation @kind to it. Returns its attempt and
+            state, and 1 if it is other's now."""
             where = f"WHERE id = {row[0]} AND at = {row[1]}"
             server.query(f"UPDATE running SET state = {was}, life = {heir}, attempt = 1 {where}")
             server.query(turn_sql(other, next(nr), row, kind=kind, attempt=1, state=state))
@@ -411,10 +405,9 @@ def deaths(tap):
 
 
 def runs_through(node, happens, wanted):
-    """Begin a run of the job "long", whose runs may overlap, and one of "sole", whose runs must not, and call happens()
-    while both are active. If the host stops the daemon or the server for longer than a lease, runs are lost as well: so
-    try again until the result is @wanted, IN_TIME times at most. Returns the attempts of both runs, with their
-    outcomes."""
+    """Begin a run of "long", whose runs may overlap, and one of "sole", whose runs must not, and call happens(). Returns the
+    attempts of both, with their outcomes. If the host stops the daemon or the server for longer than a lease, runs are lost
+    as well: so try until the result is @wanted, IN_TIME times at most."""
     for _ in range(IN_TIME):
         begun = len(node.lines("sole"))
         keys = [until(lambda name=name: try_run(node, name)) for name in ("long", "sole")]
@@ -428,8 +421,7 @@ def runs_through(node, happens, wanted):
 
 
 def try_run(node, name):
-    """Ask for a run of a job. Returns the run's key, or None if the daemon does not accept it: it may just be beginning
-    again."""
+    """Ask for a run of a job. Returns the run's key, or None if the daemon is just beginning again."""
     try:
         status, answer = node.post(f"/v1/jobs/{name}/run")
         return answer[0]["run"] if status == 200 else None
@@ -438,8 +430,8 @@ def try_run(node, name):
 
 
 def catches_up():
-    """Let more firings be due at once than the daemon can write within its lease. A run of their job is active, so the
-    daemon skips all of them. Returns whether it has renewed its lease meanwhile, and what explains it if not."""
+    """Let more firings be due at once than the daemon can write within its lease. A run of their job is active, so the daemon
+    skips them all. Returns whether the daemon has renewed its lease meanwhile, and what explains it if not."""
     with Server("fsync = off") as server, Node(server, lease="1s") as node:
         node.start()
         node.put("j", exec=["sleep", "300"], overlap="skip", grace="1h")
@@ -454,8 +446,8 @@ def catches_up():
 
 
 def backlog(tap):
-    """Call catches_up() until the lease is renewed, 2 * IN_TIME times at most: a busy host, too, can keep the server from
-    answering for 1 s, which is the whole lease, but not each time."""
+    """Call catches_up() until the lease is renewed, 2 * IN_TIME times at most: a busy host can also keep the server from
+    answering for the whole lease of 1 s, but not each time."""
     for _ in range(2 * IN_TIME):
         renewed, *why = catches_up()
         if renewed:
@@ -464,9 +456,9 @@ def backlog(tap):
 
 
 def looks_up(tap):
-    """Let three jobs fire MANY times each while the server's statistics say that the tables are empty. A vacuum at a
-    quiet moment finds no rows, so the planner believes that until the next vacuum. What a turn reads must not depend on
-    the size of the tables, or so many firings would take longer than the lease."""
+    """Let three jobs fire MANY times each while the server's statistics say that the tables are empty. They say so after a
+    vacuum at a quiet moment, until the next one. What a turn reads must not depend on the size of the tables, or so many
+    firings would take longer than the lease."""
     jobs = {"a": {"exec": ["true"], "overlap": "allow"}, "b": {"exec": ["true"], "overlap": "queue", "queue": MANY},
             "c": {"exec": ["false"], "overlap": "allow", "retry": {"times": 1, "wait": "1s"}}}
     with Server("fsync = off", "autovacuum = off") as server, Node(server, lease=LONG) as node:
@@ -483,8 +475,8 @@ def looks_up(tap):
                "each turn looks up its own rows, even if the server takes the tables for empty", read)
 
 
-# 20000 rows of another machine, which is away, and one of this daemon. For a day after rows have expired, only their own
-# machine may delete them; after that any machine may.
+# 20000 rows of another machine, which is away, and one row of ours. For a day only their own machine deletes expired rows,
+# after that any machine.
 HISTORY = """
     INSERT INTO life VALUES (0, 'away');
     INSERT INTO history (id, at, job, life, attempt, outcome, more, missed, status, fired, began, ended, dropped)
@@ -495,8 +487,8 @@ HISTORY = """
 
 
 def walks(tap):
-    """Fill the history with HISTORY, list the runs that failed, and wait until the daemon has deleted the row that has
-    expired here. How much these queries read must not depend on the size of the history."""
+    """Fill the history with HISTORY, list the runs that failed, and let the daemon delete the row that has expired. How much
+    is read must not depend on how much history there is."""
     with Server("fsync = off", "autovacuum = off") as server, Node(server, "--name=here", lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
@@ -511,9 +503,9 @@ def walks(tap):
 
 
 def cancelled(tap):
-    """Make 8 rows of due of each of two jobs for the same time. Before that time, delete all of them but the first row of
-    one job and the last of the other. The daemon decides about all 8 firings of a job in one turn. The firing that is
-    left may have to wait for those that were cancelled, but not for ever."""
+    """Give two jobs 8 rows of due each for the same time. Before that time, delete all but the first row of one job and the
+    last of the other. The daemon decides about the 8 firings of a job in one turn. The firing that is left may have to wait
+    for those that were cancelled, but not for ever."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         for name in ("a", "b"):
@@ -526,7 +518,7 @@ def cancelled(tap):
             server.query("DELETE FROM due WHERE id NOT IN (SELECT min(id) FROM due UNION SELECT max(id) FROM due)")
             if time.time() * 1e6 < at:
                 break
-            node.stop()         # the host is slow: they were due before the DELETE
+            node.stop()         # the host was slow: the rows were due before the DELETE
             server.query("DELETE FROM due")
             server.query("DELETE FROM running")
             server.query("DELETE FROM history")
@@ -539,8 +531,8 @@ def cancelled(tap):
 
 
 def slow(tap):
-    """Call begins_many(): to begin all runs takes a daemon longer than its lease. If it began them in one go, it would be
-    buried, the next owner would begin all of them anew and be buried, and so on."""
+    """Call begins_many(): to begin all runs takes a daemon longer than its lease. If the daemon began them in one go, it
+    would be buried, and the next owner would begin all runs anew, and so on."""
     wanted = [MANY, [(1,)], [(2,)]]
     for _ in range(IN_TIME):
         got, said = begins_many()
@@ -550,8 +542,8 @@ def slow(tap):
 
 
 def begins_many():
-    """Start two daemons that take 20 ms longer to begin a process. Ask the owner of a job for MANY runs at once. Returns
-    how many runs are over, the greatest number of an attempt, and how many lives there were; and messages."""
+    """Start two daemons that take 20 ms longer to begin a process, and ask a job's owner for MANY runs at once. Returns how
+    many runs are over, the greatest number of an attempt, and the number of lives; and messages."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         for node in (a, b):
             node.start(TWHEELD_SLOW="20000")
@@ -564,7 +556,7 @@ def begins_many():
 
 def long_work(tap):
     """Call far_away(): to put many jobs, and to hear of many that another daemon has put, takes a daemon longer than its
-    lease. It must renew the lease meanwhile."""
+    lease."""
     wanted = [200, 200, MANY, [(2,)], [(0,)]]
     for _ in range(IN_TIME):
         got, took, said = far_away()
@@ -574,10 +566,9 @@ def long_work(tap):
 
 
 def far_away():
-    """Delay all that passes between the server and daemon a, while eight runs are active. Put MANY // 4 jobs at a, and
-    the rest of MANY at b. Returns the statuses of both requests, how many of these jobs a knows then, how many lives
-    there were, and how many rows the history has; how long each request took until a had answered another one; and a's
-    messages."""
+    """Delay what passes between the server and daemon a, and put MANY jobs: first some at a, then the rest at daemon b. Eight
+    runs are active. Returns the statuses, how many of the jobs a knows then, the number of lives, and the number of runs that
+    are over; how long each part took; and a's messages."""
     with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, url=proxy.url(server.url)) as a, Node(server) as b:
         for node in (a, b):
             node.start()
@@ -600,8 +591,8 @@ def far_away():
 
 
 def long_turn(tap):
-    """Let the server take 6 s, longer than the lease, for a turn that writes history. It executes everything else at
-    once. Meanwhile send requests to the daemon, while a run is active: the daemon must stay in its first life."""
+    """Let the server take longer than the lease for a turn, and do everything else at once. Meanwhile send requests: the
+    daemon must answer, and stay in its first life."""
     for _ in range(IN_TIME):
         with Server("fsync = off") as server, Node(server) as node:
             node.start()
@@ -622,8 +613,7 @@ def long_turn(tap):
 
 
 def held_up(tap):
-    """Hold the lock of lives that make long changes. A runner that reports its runs to a daemon must get an answer
-    meanwhile."""
+    """Hold the lock of lives that make long changes, until a daemon has answered a runner that reports a run."""
     body = {"runner": "r-1", "name": "r", "pool": "p", "room": 0, "wait": 0, "runs": [{"run": "1-1", "attempt": 1, "shard": 0}]}
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
@@ -633,9 +623,8 @@ def held_up(tap):
 
 
 def cannot_read(server, node, table, change):
-    """Stop the daemon, call change(), which changes @table by way of another daemon, and lock @table. Then let the daemon
-    continue. It hears of the change, and cannot read it: hold the lock until a statement has given up waiting for it.
-    Returns what change() returns."""
+    """Stop the daemon, call change(), lock @table, and let the daemon continue. The daemon hears of the change, but cannot
+    read the table: keep the lock until a statement of the daemon has given up. Returns what change() returns."""
     node.process.send_signal(signal.SIGSTOP)
     status = change()
     waits = "SELECT pid, query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -647,14 +636,14 @@ def cannot_read(server, node, table, change):
 
 
 def refused(tap):
-    """While a job at a rate skips firings, move its row of due an hour ahead, and back soon. The store refuses to skip a
-    firing if its row has changed, or if its time has not come by the store's clock. The schedule must continue."""
+    """While a job at a rate skips firings, move its row of due ahead, and soon back. The store refuses to skip if the row has
+    changed, or if it is too early by the store's clock. The schedule must continue."""
     with Server() as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("refused", rate="200ms", exec=["/bin/sh", "-c", f"until [ -e {node.dir}/told ]; do sleep 0.05; done"])
         rows = "SELECT count(*) FROM history WHERE outcome = "
         until(lambda: server.query(f"{rows}5") > [(0,)])
-        # Move it back before the daemon reads the rows that were refused again.
+        # Move the row back before the daemon, which was refused, reads its rows again.
         server.query("DO $$ BEGIN UPDATE due SET at = at + 3600000000; COMMIT; PERFORM pg_sleep(0.3);"
                      " UPDATE due SET at = at - 3600000000; END $$")
         os.mknod(f"{node.dir}/told")
@@ -662,8 +651,8 @@ def refused(tap):
 
 
 def replaced(tap):
-    """Give each of 20 jobs a shot with a key at one daemon, and replace all shots at both. If a daemon that does not own
-    the job replaces a shot, the owner still has a timer for the old one. The new shot must run."""
+    """Give 20 jobs a shot with a key at daemon a, and replace the shots at both daemons. If a daemon that does not own the
+    job replaces a shot, the owner still has a timer for the old one. The new shot must run."""
     with Server() as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         nodes = [a.start(), b.start()]
         until(lambda: server.parts() == [32, 32])
@@ -680,8 +669,8 @@ def replaced(tap):
 
 
 def no_names(tap):
-    """Cut all connections of a daemon while its name server does not answer. The daemon asks that for the address of the
-    database, and waits for longer than its lease. Before the lease is over, it must kill its runs."""
+    """Cut all connections of a daemon while the name server does not answer. The daemon asks the name server for the address
+    of the database, and waits for longer than its lease. It must kill its runs before the lease is over."""
     what = "a daemon that waits for a name server kills its runs before its lease is over"
     if not ROOT:
         tap.ok(True, f"{what} # SKIP not root")
@@ -709,15 +698,15 @@ def no_names(tap):
         until(lambda: any(attempt != "1" for _, attempt, *_ in a.lines("alive")), 30)
         time.sleep(2)
         os.mknod(f"{a.dir}/told")
-        alive = [line for line in a.lines("alive") if len(line) == 3]       # a line may be mixed: all runs write at once
+        alive = [line for line in a.lines("alive") if len(line) == 3]       # lines may mix: all runs write at once
         again = {job: min(int(at) for name, attempt, at in alive if (name, attempt) == (job, "2")) for job, attempt, _ in alive if attempt == "2"}
         wrong = [line for line in alive if line[1] == "1" and int(line[2]) > again.get(line[0], int(line[2]))]
         tap.ok(again and not wrong, what, sorted(again), wrong[:5], a.stderr())
 
 
 def keeps_commits(tap):
-    """Turn the server's synchronous_commit off while a daemon is connected, ask for runs, and let the server crash. What
-    the daemon has accepted must be in the store."""
+    """Turn the server's synchronous_commit off while a daemon is connected, ask for runs, and let the server crash. What the
+    daemon has accepted must still be there."""
     with Server("wal_writer_delay = 10000", "wal_writer_flush_after = 0") as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
@@ -731,9 +720,8 @@ def keeps_commits(tap):
 
 
 def reads_later(days):
-    """Put jobs and a calendar at daemon b while daemon a cannot read their tables: see cannot_read(). Returns the
-    statuses of b, whether a knows the jobs later, which days of both calendars a knows, and how many lives there were;
-    and a's messages."""
+    """Put jobs and a calendar at daemon b while daemon a cannot read their tables. Returns the statuses, whether a knows the
+    jobs later, the days of two calendars that a knows, and the number of lives; and a's messages."""
     jobs = [{"name": f"new{n}", "exec": ["true"], "rate": "1h"} for n in range(8)]
     with Server("fsync = off") as server, Node(server, lease="4s") as a, Node(server, lease="4s") as b:
         for node in (a, b):
@@ -759,8 +747,8 @@ def reads_news(tap):
 
 
 def killed(tap):
-    """Stop the daemon that owns a run, ask the other daemon to kill the run, and kill the owner, which never hears of
-    that request. The other daemon must not begin the run again."""
+    """Stop the daemon that owns a run, ask the other daemon to kill the run, and kill the owner, which never hears of that.
+    The other daemon must not begin the run again."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         for node in (a, b):
             node.start()
@@ -778,7 +766,7 @@ def killed(tap):
 
 
 def put_late(tap):
-    """Stop daemon a, which owns half of the jobs, until they are due. Then put all definitions again at daemon b, half of
+    """Stop daemon a, which owns half of the jobs, until all jobs are due. Then put all definitions again at daemon b, half of
     them with another rate, and let a continue. Each job must run once."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         a.start(), b.start()
@@ -800,7 +788,7 @@ def put_late(tap):
 
 
 def new_calendar(tap):
-    """Stop daemon b for less than its lease. Meanwhile put a calendar and jobs that use it at daemon a, and end a. When b
+    """Stop daemon b for less than its lease. Meanwhile put a calendar, and jobs that use it, at daemon a, and end a. When b
     continues, it must run the jobs."""
     with Server("fsync = off") as server, Node(server, lease="6s") as a, Node(server, lease="6s") as b:
         a.start(), b.start()
@@ -820,7 +808,7 @@ def new_calendar(tap):
 
 
 class Accepts(http.server.BaseHTTPRequestHandler):
-    """A web server's handler: when the test tells it to, it answers that it has accepted the request."""
+    """The handler of a web server: when the test tells it to, it answers that it has accepted a request."""
 
     def do_POST(self):  # pylint: disable=invalid-name
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -835,8 +823,8 @@ class Accepts(http.server.BaseHTTPRequestHandler):
 
 
 def accepts(server, node, state, outcome=0, runner=""):
-    """Begin a run that is a request. Before its receiver accepts it, enter a task of that attempt into the store, with
-    this state, outcome and runner. Returns the run's key, and the task as it is after that."""
+    """Begin a run that is a request. Before the receiver accepts it, enter a task of that attempt into the store, with this
+    state, outcome and runner. Returns the run's key, and the task as it is then."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Accepts) as web:
         web.asked, web.told = threading.Event(), threading.Event()
         threading.Thread(target=web.serve_forever, daemon=True).start()
@@ -847,14 +835,14 @@ def accepts(server, node, state, outcome=0, runner=""):
                      f" began, wants_until) SELECT id, at, 0, 1, job, 0, 1, {state}, {outcome}, -1, 0, '{runner}', 0, {2**62}, 1, 0"
                      f" FROM running WHERE id = {key.split('-')[0]}")
         web.told.set()
-        until(lambda: node.output(key) == "yes")    # when the log is there, the answer was handled
+        until(lambda: node.output(key) == "yes")    # by then the daemon has tried to enter its task
         web.shutdown()
         return key, server.query(f"SELECT state, outcome, runner FROM task WHERE id = {key.split('-')[0]}")
 
 
 def accepted(tap):
-    """Let a receiver accept runs that have a task already: somebody has killed the run, a runner has taken it, or nobody
-    has."""
+    """Let a receiver accept requests whose runs have a task already: one that was killed, one that a runner has, and one that
+    nobody has."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as node:
         node.start(http_proxy="", no_proxy="*")
         key, _ = accepts(server, node, 2, OUTCOMES.index("killed"))
@@ -870,8 +858,8 @@ def accepted(tap):
 
 
 def answers_of_the_buried(server, node, name):
-    """Let a daemon answer a request on each of ten connections, and stop it until it is buried. Send it a request for a
-    run on each of them, and let it continue. Returns the answers that it gave before it saw that it was buried."""
+    """Let a daemon answer on ten connections, and stop it until it is buried. Ask it for a run on each of them, and let it
+    continue. Returns the answers that it gave before it saw that it was buried."""
     until(lambda: server.parts() == [PARTS // 2] * 2)
     connections = [Connection(node.socket) for _ in range(10)]
     try:
@@ -896,9 +884,9 @@ def answers_of_the_buried(server, node, name):
 
 
 def requests_of_the_buried(tap):
-    """A daemon that was stopped for longer than its lease answers waiting requests before it knows that it was buried. It
-    must not accept them, since the job's owner would never hear of them. Then let a request wait too long for the lock of
-    lives that change things: it must change nothing."""
+    """Stop a daemon until it is buried. When it continues, it answers waiting requests before it knows of its burial. It must
+    refuse them: the owner of the job would never hear of them. Then let a request wait too long for the lock for changes: it
+    must change nothing."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         a.start()
         b.start()
@@ -920,8 +908,8 @@ def requests_of_the_buried(tap):
 
 
 def at_once(server, pool, requests):
-    """Send two requests, each to its daemon, while the test holds the lock that daemons need to write. So both requests
-    are checked before one of them is written. Returns the statuses, sorted."""
+    """Send two requests, each to its daemon, while the test holds the lock for changes. So both are checked before one of
+    them is written. Returns the statuses, sorted."""
     with in_transaction(server, "SELECT pg_advisory_xact_lock(7482)"):
         asked = [pool.submit(node.request, *request) for node, *request in requests]
         until(lambda: server.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == [(2,)], 3)
@@ -929,8 +917,8 @@ def at_once(server, pool, requests):
 
 
 def circles(tap):
-    """Send two daemons requests at the same time, each of which is good only without the other: two jobs that follow each
-    other, and a job that is removed while another lets it follow. One of the two must be refused."""
+    """Send two daemons requests at the same time that are valid alone, but not together: that two jobs follow each other, and
+    that a job is removed while another lets it follow. One must be refused."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG, shared=a) as b, \
             concurrent.futures.ThreadPoolExecutor(2) as pool:
         a.start()
@@ -947,8 +935,8 @@ def circles(tap):
 
 
 def not_understood(tap):
-    """Daemon a has no time zones, daemon b has. Put jobs with a zone at b, which a cannot understand. If a gets another
-    definition of such a job, it must use that, and it must refuse to change what such jobs depend on."""
+    """Put jobs with a zone at daemon b. Daemon a has no time zones, and cannot understand them. A new definition that is put
+    at a must count, and a must refuse to change what such jobs depend on."""
     with Server("fsync = off") as server, Node(server, "--name=a", lease=LONG, TZDIR="/nonexistent") as a, \
             Node(server, "--name=b", lease=LONG, shared=a) as b:
         a.start(), b.start()
@@ -977,8 +965,7 @@ def not_understood(tap):
 
 
 def cut_in_two(tap):
-    """In the middle of a request with several shots, which waits for a lock, cut the idle connections: those of the
-    lanes."""
+    """While a request with several shots waits for a lock in its middle, cut the idle connections: those of the lanes."""
     with Server("fsync = off") as server, Node(server, lease="10s") as node, concurrent.futures.ThreadPoolExecutor(1) as pool:
         node.start()
         node.put("j", exec=["true"])
@@ -996,8 +983,8 @@ def cut_in_two(tap):
 
 
 def dropped(tap):
-    """While the last history of a job expires, add a row of due for the job, as a turn does for a job that follows
-    another. The daemon has to wait for that transaction, and must then keep the job and run it."""
+    """While the last history of a job expires, add a row of due for the job, as a turn does for a job that follows another.
+    The daemon waits for that transaction, and must then keep the job."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.put("child", after="20ms", exec=["true"], keep="8s")
@@ -1022,17 +1009,16 @@ TELLS = """
     CREATE TRIGGER begins BEFORE DELETE ON history FOR EACH STATEMENT EXECUTE FUNCTION told_now();
     CREATE TRIGGER ends AFTER DELETE ON history FOR EACH STATEMENT EXECUTE FUNCTION told_now();
 """
-# How many such statements there were, and the shortest break between two, in us. Breaks up to 0.1 s do not count: some
-# statements follow each other at once.
+# How many such statements there were, and the shortest break between two, in us. Some follow each other without a break.
 BREAKS = """
     SELECT count(*) / 2, coalesce(CAST(min(us) FILTER (WHERE n % 2 = 1 AND us > 100000) AS bigint), 0)
     FROM (SELECT row_number() OVER w AS n, extract(epoch FROM at - lag(at) OVER w) * 1000000 AS us FROM told WINDOW w AS (ORDER BY nr)) x"""
 
 
 def forgets(tap):
-    """Let 20000 rows of history expire at once, faster than a thousand a second. How fast the daemon deletes them depends
-    on the host. How it deletes them does not: a thousand rows by a statement, their job looked at once for all of them,
-    and four times a second."""
+    """Let 20000 rows of history expire at once, faster than a thousand a second. How fast the daemon deletes them depends on
+    the host. How it deletes them does not: a thousand rows by each statement, one look at their job for each statement, and
+    four times a second."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", exec=["true"])
@@ -1081,9 +1067,9 @@ class LocalRunner(Daemon):
 
 
 def step(server, at):
-    """Let daemon a die at its @at-th step, or at the step of that name. a starts before daemon b, so that it has jobs
-    however slow the host is, and the jobs are put at a, if it lives. All connections are cut once, and both end. Returns
-    what is wrong, and whether a died."""
+    """Let daemon a die at its @at-th step, or at the step of that name. It starts first, so that it has jobs however slow the
+    host is, and the jobs are put at it, if it lives. All connections are cut once, and it leaves in the end. Returns what is
+    wrong, and whether it died."""
     with Node(server) as b, Node(server, shared=b) as a, LocalRunner(a, b) as runner:
         a.start(TWHEELD_CRASH=str(at))
         b.start()
@@ -1135,8 +1121,8 @@ def steps(stride):
 
 
 def named(server, name):
-    """Call step() for the step of that name, until the daemon dies there, TRIES times at most: the runner may have asked
-    the other daemon, or the other daemon may have owned the job. Returns what step() has returned."""
+    """Call step() for this step until the daemon dies there, TRIES times at most: the runner may ask the other daemon, or
+    that one may own the job. Returns what step() returns."""
     for again in range(TRIES):
         wrong, died = step(database(server, f"_{NAMED.index(name)}_{again}"), name)
         if wrong or died:
@@ -1145,7 +1131,7 @@ def named(server, name):
 
 
 class Database:
-    """A database of a server, with what step() uses of Server."""
+    """A database of a server, with the functions of Server that step() uses."""
 
     def __init__(self, server, name):
         self.name, self.url = name, server.database(name)
@@ -1190,7 +1176,7 @@ def refusals(tap):
 
 def configured(tap):
     """Configure the server with short timeouts and serializable transactions. If daemons used these settings, they would
-    connect again and again, each time as another life, and be refused what others do at the same time."""
+    connect again and again, each time as another life, and the server would refuse what two of them do at the same time."""
     with Server("fsync = off", "idle_session_timeout = '0.5s'", "statement_timeout = '0.5s'", "default_transaction_isolation = 'serializable'") as server, \
             Node(server, lease=LONG) as a, Node(server, lease=LONG, shared=a) as b:
         a.start()
@@ -1215,8 +1201,8 @@ def configured(tap):
 
 
 def waits_for_tables(tap):
-    """Begin a daemon while the test holds the lock for making the tables, as a daemon does that stands still while it
-    makes them. The test holds it for longer than a statement of a living daemon waits for a lock."""
+    """Begin a daemon while the test holds the lock of a daemon that makes the tables, for longer than a statement of a living
+    daemon waits for a lock."""
     with Server("fsync = off") as server, Node(server) as node:
         with in_transaction(server, "SELECT pg_advisory_xact_lock(7481)"):
             node.start(wait=False)
@@ -1239,8 +1225,8 @@ def cut_again(server):
 
 
 def forgotten(tap):
-    """Cut the connections of two daemons again and again, while a run is active and later. Each time, each daemon
-    continues as another life. A life must be forgotten when nothing names it any more, and not before."""
+    """Cut the connections of two daemons again and again: each time, both continue as other lives. A life must be forgotten
+    when nothing names it any more, and not before."""
     with Server("fsync = off") as server, Node(server, "--name=here", lease=LONG) as a, Node(server, "--name=there", lease=LONG) as b:
         for node in (a, b):
             node.start()
@@ -1273,7 +1259,7 @@ def forgotten(tap):
 
 
 def hangs(tap):
-    """Let a run send a mail as its alarm, by a sendmail that hangs, and stop the daemon until it is buried. It must begin
+    """Let the alarm of a run be a mail, by a sendmail that hangs, and stop the daemon until it is buried. It must begin
     again."""
     with Server("fsync = off") as server, Node(server) as a, Node(server) as b:
         sendmail = a.sendmail(f"echo $$ >>{a.dir}/hangs; sleep 1234")
@@ -1293,8 +1279,8 @@ def hangs(tap):
 
 
 def moved(tap):
-    """Start daemon b as if its last life had been in another store, and had the number of a's life here: a must not be
-    buried. Then cut a's connections, which makes a another life, and kill a. The next a must not have to wait for the end
+    """Start daemon b as if its last life had been in another store, with the number of a life of daemon a here: a must not be
+    buried. Then cut a's connections, so that it continues as another life, and kill it. The next a must not wait for the end
     of a lease."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as a, Node(server, lease=LONG) as b:
         a.start()
@@ -1322,8 +1308,8 @@ def runs_again(server, seconds=60):
 
 
 def silent_host(tap):
-    """Give a daemon two addresses of the server. The first one does not answer: from the beginning, and then only when
-    the daemon is connected there. The daemon must use the second."""
+    """Give a daemon two addresses of the server. The first one does not answer: from the beginning, and then only when the
+    daemon is connected there. The daemon must use the second."""
     with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, url="") as node:
         both = server.url.replace(f":{server.port}/", f":{proxy.listens},127.0.0.1:{server.port}/") + "?connect_timeout=2"
         node.args = (f"--store={both}", *node.args[1:])
@@ -1344,8 +1330,8 @@ def message(kind, text):
 
 
 class HalfDead:
-    """A server that lets every client in and says nothing more, as a pooler does if its server is dead. Without @lets_in
-    it says nothing at all."""
+    """A server that lets every client in and says nothing more, as a pooler does if its server is dead. Without @lets_in it
+    says nothing at all."""
 
     def __init__(self, address="127.0.0.1", port=0, lets_in=True):
         self.socket = socket.create_server((address, port))
@@ -1394,8 +1380,8 @@ def half_dead(tap):
 
 
 def names(tap):
-    """Connect a daemon to a name with two addresses. The first one does not answer, so the good one must be tried first
-    later. Then let the name server take long, and after that the server: the daemon must wait for both."""
+    """Connect a daemon to a host name with two addresses. The first one does not answer, so the daemon must try the good one
+    first when it connects again. Then let the name server take long, and then the server."""
     with Server("fsync = off") as server, HalfDead("127.0.0.2", server.port, lets_in=False) as silent, Node(server, url="") as node:
         node.args = (f"--store={server.url.replace('127.0.0.1', 'two.test')}?connect_timeout=5", *node.args[1:])
         node.start(LD_PRELOAD=f"{PROGRAMS}/names.so", SLOW_NAMES=f"{node.dir}/slow", ASAN_OPTIONS=os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0")
@@ -1425,8 +1411,8 @@ def ended(node, seconds=20):
 
 
 def empty_entries(tap):
-    """Give a daemon lists of hosts and ports. An empty entry must mean libpq's own value, not the environment's. If the
-    lists differ in length, the daemon must end."""
+    """Give a daemon lists of hosts and ports. An empty entry must mean libpq's own value, not the environment's. If the lists
+    differ in length, the daemon must end."""
     with Server("fsync = off") as server, Node(server, url="") as node:
         node.args = (f"--store=postgresql://{server.user}@127.0.0.1:{free_port()},127.0.0.1/postgres", *node.args[1:])
         node.start(wait=False, PGPORT=str(server.port))
@@ -1438,8 +1424,8 @@ def empty_entries(tap):
 
 
 def versions(tap):
-    """Let a daemon of another version begin after this daemon has looked whether there is one. This daemon must not begin
-    a life, but end."""
+    """Let a daemon of another version begin after this daemon has looked for one. This daemon must end, and not begin a
+    life."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.stop()
@@ -1475,8 +1461,8 @@ def open_elsewhere(tap):
 
 
 def restored(tap):
-    """Change the tables as if they came from a backup: they have the numbers of another server's transactions when a
-    daemon begins; and turns or the life's key change while a daemon uses them. That daemon must begin again."""
+    """Change the tables as if they had been restored. First they have the numbers of another server's transactions. Then
+    turns, or the key of a life, change while a daemon uses them: the daemon must begin again."""
     with Server("fsync = off") as server, Node(server, lease=LONG) as node:
         node.start()
         node.put("j", rate="200ms", exec=["true"])
@@ -1510,7 +1496,7 @@ def encodings(tap):
 
 
 def as_jobs(server, url, *args, **env):
-    """Returns a node that logs in by the role "jobs", not as the server's administrator."""
+    """Returns a node that logs in as the role jobs, and not as the server's administrator."""
     return Node(server, *args, url=url.replace(f"{server.user}@", "jobs@"), **env)
 
 
@@ -1525,7 +1511,7 @@ class Jam(Proxy):
 
 def half_sent(tap):
     """Let a daemon's machine vanish while the server sends it the answer to a turn, which is longer than all buffers: see
-    still_sends(). Do that again with a role that takes on another role."""
+    still_sends(). Repeat that with a role that takes on another role."""
     for which, setting in (("", ""), (", whichever role the daemons take on", "; ALTER ROLE jobs SET role = app")):
         for _ in range(IN_TIME):    # again if the first turn had too few of the long arguments
             sends, buried, runs, said = still_sends(setting)
@@ -1536,8 +1522,8 @@ def half_sent(tap):
 
 
 def still_sends(setting):
-    """Let 40 shots with long arguments be due at daemon a, whose connections jam at the answer, and stop a. Returns
-    whether the server still sends, whether a is buried, whether b runs its jobs, and b's messages."""
+    """Let shots with long arguments be due at daemon a, whose connections jam at the answer, and stop a. Returns whether the
+    server still sends, whether a is buried, whether b runs its jobs, and b's messages."""
     with Server("fsync = off") as server, Jam(server.port) as proxy, as_jobs(server, proxy.url(server.url), "--name=a") as a, \
             as_jobs(server, server.url, "--name=b") as b:
         server.query("CREATE ROLE app; CREATE ROLE jobs LOGIN IN ROLE app; CREATE SCHEMA twheel AUTHORIZATION app;"
@@ -1565,7 +1551,7 @@ def still_sends(setting):
 
 
 def set_up_for_long(tap):
-    """Kill a daemon while somebody who stands still has the lock for setting the store up, or has locked a table."""
+    """Kill a daemon while somebody has the lock for setting the store up, or has locked a table, and stands still."""
     for lock in ("SELECT pg_advisory_xact_lock(7481)", "LOCK TABLE twheel.part IN SHARE MODE"):
         locked(tap, lock)
 
@@ -1586,7 +1572,7 @@ def locked(tap, lock):
 
 
 def long_lease(tap):
-    """Let the server be silent to a daemon with a long lease. The daemon must end a run at its timeout meanwhile."""
+    """Let the server be silent to a daemon with a long lease. Meanwhile the daemon must end a run at its timeout."""
     with Server("fsync = off") as server, Proxy(server.port) as proxy, Node(server, lease="4m", url=proxy.url(server.url)) as node:
         node.start()
         node.put("j", overlap="allow", timeout="3s", exec=["sleep", "300"])
@@ -1606,8 +1592,8 @@ def own_schema(tap):
 
 
 def published(tap):
-    """Publish all tables of the database while daemons use them. Then rows of a table without an identity cannot be
-    changed."""
+    """Publish all tables of the database while daemons use them. The server then refuses to change rows of a table without an
+    identity."""
     with Server("fsync = off") as server, Node(server, "--name=a") as a, Node(server, "--name=b") as b:
         a.start()
         put_rates(a, 2, a)
@@ -1619,7 +1605,8 @@ def published(tap):
 
 
 def behind(tap):
-    """Begin a daemon when the server's clock is behind, so that it shows times again that an earlier life has seen."""
+    """Begin a daemon when the server's clock is behind, so that it shows times again that an earlier life has seen. A job
+    must not be due at such a time again."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.put("j", cron="0 0 1 * *", exec=["true"])
@@ -1638,8 +1625,8 @@ BESIDE = ["CREATE FUNCTION twheel.report() RETURNS int LANGUAGE sql AS 'SELECT 1
 
 
 def beside(tap):
-    """Begin a daemon of another version while somebody has functions, and then a view, of their own beside the
-    daemon's."""
+    """Change the version of a store while somebody has functions, and then a view, of their own beside the tables. The daemon
+    must keep the functions, and refuse to start because of the view."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.stop()
@@ -1686,8 +1673,8 @@ def lost_lane(tap):
 
 
 def by_slow_link(server, rate, arg):
-    """Do a thousand firings with the argument @arg by a link for @rate bytes a second, while requests wait for the ends
-    of turns. Returns whether the firings are done, and the messages."""
+    """Do a thousand firings with the argument @arg by a link of @rate bytes a second, while requests wait for the ends of
+    turns. Returns whether the firings were done, and the messages."""
     with Proxy(server.port) as link, Node(server, lease="1s", url=link.url(server.url)) as node:
         node.start()
         node.put("j", exec=["true"], overlap="allow")
@@ -1708,8 +1695,8 @@ def by_slow_link(server, rate, arg):
 
 
 def begins_again(tap):
-    """Kill a daemon and start it again at once, while another daemon with a long lease has fewer parts than its share.
-    The other daemon must not wait for the end of a lease."""
+    """Kill a daemon and start it again at once, while another daemon has fewer parts than its share, and a long lease. All
+    parts must soon have an owner."""
     with Server("fsync = off") as server, Node(server, lease="5m") as a, Node(server, lease="5m", shared=a) as b:
         a.start()
         b.start()
@@ -1726,8 +1713,8 @@ def begins_again(tap):
 
 
 def slow_link(tap):
-    """Send a long turn, or a turn with a long answer, by a slow link. That takes longer than ten leases, and longer than
-    the daemon waits if no byte arrives."""
+    """Send a long turn, or a turn with a long answer, by a slow link. That takes longer than ten leases, and longer than the
+    daemon waits if no byte arrives."""
     with Server("fsync = off") as one, Server("fsync = off") as other, concurrent.futures.ThreadPoolExecutor(2) as pool:
         answer = pool.submit(by_slow_link, one, 60000, "x" * 800)
         turn = pool.submit(by_slow_link, other, 15000, "")
@@ -1768,9 +1755,9 @@ SCHEMA = """SELECT md5(string_agg(t, '' ORDER BY t)) FROM (
 
 
 def older(tap):
-    """Turn a store into one of an older version while a run is active and a shot is not due yet. The new daemon must
-    refuse it while an older daemon lives, and then continue with both. It must refuse as well to share with daemons of
-    other functions."""
+    """Turn a store into one of an older version, with an active run and a shot for later. A daemon must refuse the store
+    while an older daemon lives. After that it must convert the store, and continue the run and the shot. It must also refuse
+    to share a store with daemons of other functions."""
     with Server("fsync = off") as server, Node(server) as node:
         node.start()
         node.put("j", exec=["/bin/sh", "-c", "[ $TWHEEL_ATTEMPT = 2 ] || sleep 1000"])
@@ -1811,8 +1798,8 @@ def two(tap):
 
 
 def removed(tap):
-    """Remove a job while some of its runs are at a runner, and more wait for another attempt. Each run at the runner must
-    be told to end once."""
+    """Remove a job while some of its runs are at a runner, and more wait for another attempt. Each run at the runner must be
+    told to end once."""
     out, wait = 20, 60
     with Server() as server, Node(server, lease="10s") as a:
         a.start()
@@ -1832,8 +1819,8 @@ def removed(tap):
 
 
 def not_read(tap):
-    """Daemon a has no time zones. While it has two runs of each of its jobs, put definitions with a zone at daemon b. The
-    runs must continue by the definitions that they had."""
+    """Daemon a has no time zones. While each of its jobs has two runs, put definitions with a zone at daemon b. The runs must
+    continue by the definitions that they had."""
     names = [f"j{i}" for i in range(8)]
     job = {"exec": ["sh", "-c", "sleep 1; [ $TWHEEL_ATTEMPT = 2 ]"], "overlap": "queue", "retry": {"times": 1, "wait": "0.1s"}}
     with Server() as server, Node(server, "--name=a", lease=LONG, TZDIR="/nonexistent") as a, Node(server, "--name=b", lease=LONG) as b:
@@ -1861,7 +1848,7 @@ def killed_at_steps(tap):
     tap.ok(not wrong and nr >= 50 // STRIDE, f"killed at {nr} steps: 0 lost, 0 early, 0 double", *wrong)
 
 
-# Of each subject: how many test points it has, and its tests.
+# The subjects: how many test points each has, and its tests.
 ABOUT = {
     "lives": (64, [two, fence, deaths, no_names, cut_in_two, circles, not_understood]),
     "firings": (22, [half_sent, refused, replaced, backlog, looks_up, walks, cancelled, slow, long_work, reads_news, long_turn, held_up, killed, put_late, new_calendar]),

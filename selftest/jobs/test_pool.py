@@ -940,7 +940,7 @@ def tells_later(tap):
             until(lambda: len(r.marked()) == 1)
             time.sleep(1.5)     # longer than the daemon's lease
             r.process.send_signal(signal.SIGTERM)
-            time.sleep(1.5)     # and than two of them
+            time.sleep(5)       # until the runner would give up if it had no other run: after two of its leases, of 3 s each
             d.start()
             told = over(d, keys[0])
             os.mknod(f"{d.dir}/slow.told")

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""terminal.py TWHEEL job|line: twheel(1) on a terminal, as a job of a shell, whose part this plays.
+"""terminal.py TWHEEL job|line: run twheel(1) on a terminal, as a job of a shell. This program plays the shell.
 
-Each test is a process with a new session and a terminal of its own. It acts as a shell does: it
-starts a job in a process group, in the foreground or not, and waits for it. Prints what is wrong;
-then the exit status is 1.
+Each test is a process with a new session and a terminal of its own. The test acts as a shell does: it
+starts a job in a process group, in the foreground or not, and waits for the job. If a test fails, the
+program prints what is wrong, and its exit status is 1.
 """
 import os
 import pty
@@ -19,7 +19,7 @@ TWHEEL = sys.argv[1]
 
 
 class Shell:
-    """A shell with one job. The terminal's other end is with a child that passes bytes."""
+    """A shell with one job. master: the other end of the terminal, for keys and output; term: TERM of the job"""
 
     def __init__(self, master, term):
         self.master, self.term, self.said = master, term, b""
@@ -41,7 +41,7 @@ class Shell:
             pass
 
     def foreground(self, pid=None):
-        """As `fg` does."""
+        """Put the job into the foreground, and continue it, as `fg` does."""
         os.tcsetpgrp(0, self.pid)
         os.killpg(self.pid, signal.SIGCONT)
 
@@ -65,7 +65,7 @@ class Shell:
         check(fn(), f"it never came to that: {self.said}")
 
     def runs(self, name):
-        """Does a program of that name run in this session?"""
+        """Is a program of this name running in this session?"""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
@@ -77,7 +77,8 @@ class Shell:
         return False
 
     def wait(self, seconds=60):
-        """What becomes of the job: ("exited", n), ("signaled", n) or ("stopped", n)."""
+        """Wait until the job ends or stops, and take the terminal back. If the time is over, kill the job: the test has
+        failed. Returns ("exited", status), ("signaled", signal) or ("stopped", signal)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
@@ -102,12 +103,12 @@ def expect(got, want):
     check(got == want, f"{got}, not {want}")
 
 
-# What is expected of jobs. A command of a shell that tells when it runs.
+# The tests of twheel as a job. Their commands begin with SAY, so that the test sees when the command runs.
 SAY = "echo runs; "
 
 
 def reads(shell):
-    """A command gets the terminal when it reads from it."""
+    """If a command reads from the terminal, it gets the terminal."""
     shell.start(["after", "10ms", "--", "sh", "-c", SAY + "read word && echo got $word"])
     shell.until(b"runs")
     shell.press(b"hello\n")
@@ -116,7 +117,7 @@ def reads(shell):
 
 
 def interrupts(shell):
-    """Ctrl-C ends both, and a command of every."""
+    """Ctrl-C ends twheel every and its command."""
     shell.start(["every", "10ms", "--", "sh", "-c", SAY + "sleep 1000"])
     shell.until_true(lambda: shell.runs("sleep"))   # dash may lose an interrupt that comes before it starts a command
     shell.press(b"\x03")
@@ -124,7 +125,7 @@ def interrupts(shell):
 
 
 def interrupts_reader(shell):
-    """The same where the command has the terminal."""
+    """If the command has the terminal, Ctrl-C ends twheel every and the command too."""
     shell.start(["every", "10ms", "--", "sh", "-c", SAY + "read word; read word; echo no"])
     shell.until(b"runs")
     shell.press(b"x\n")
@@ -134,7 +135,7 @@ def interrupts_reader(shell):
 
 
 def leaves(term, tell):
-    """The leader of a session of its own, who goes while a command has the terminal."""
+    """Lead a new session, and return while a command has the terminal. Write the pid of twheel to @tell."""
     shell = new_shell(term)
     shell.start(["every", "10ms", "--", "sh", "-c", SAY + "read word; read word"])
     shell.until(b"runs")
@@ -144,7 +145,7 @@ def leaves(term, tell):
 
 
 def hangs_up(shell):
-    """When the shell and its terminal have gone, so have both."""
+    """If the shell and its terminal go away, twheel ends."""
     told, tell = os.pipe()
     leader = os.fork()
     if not leader:
@@ -162,7 +163,7 @@ def hangs_up(shell):
 
 
 def gives_back(shell):
-    """When the command has ended, keys are twheel's again."""
+    """When the command has ended, twheel has the terminal again, and gets Ctrl-C."""
     shell.start(["every", "1h", "--now", "--", "sh", "-c", SAY + "read word; echo got $word"])
     shell.until(b"runs")
     shell.press(b"x\n")
@@ -173,7 +174,7 @@ def gives_back(shell):
 
 
 def stops(shell):
-    """Ctrl-Z stops the command too, and fg continues both."""
+    """Ctrl-Z stops twheel and the command, and fg continues both."""
     told = f"/tmp/terminal.{os.getpid()}.told"
     shell.start(["after", "10ms", "--", "sh", "-c",
                  SAY + f"i=0; until [ -e {told} ]; do sleep 0.1; i=$((i + 1)); echo step $i; done; echo over"])
@@ -186,7 +187,7 @@ def stops(shell):
         before = shell.said
         time.sleep(0.6)
         shell.read()
-        expect(shell.said, before)      # the command does not go on
+        expect(shell.said, before)      # the command stands still
         shell.foreground()
         steps = before.count(b"step ")
         shell.until(b"step %d\r" % (steps + 2))
@@ -199,7 +200,7 @@ def stops(shell):
 
 
 def continues_at_once(shell):
-    """Continued before it has done what a signal to stop asks for, it goes on, and so do the commands."""
+    """If SIGCONT comes before twheel has stopped because of SIGTSTP, twheel and its commands go on."""
     with open(f"/tmp/terminal.{os.getpid()}", "w", encoding="utf-8") as file:
         file.write("after 0 -- exec sleep 1000\n" * 8)
     try:
@@ -208,7 +209,7 @@ def continues_at_once(shell):
             time.sleep(nth % 10 / 500)
             os.kill(shell.pid, signal.SIGTSTP)
             time.sleep(nth % 4 / 2000)
-            # A stop that was done before counts as well, and is over then.
+            # If twheel has already stopped, wait() may return that first; SIGCONT ends the stop.
             os.kill(shell.pid, signal.SIGCONT)
             os.kill(shell.pid, signal.SIGTERM)
             end = shell.wait()
@@ -218,7 +219,7 @@ def continues_at_once(shell):
 
 
 def stops_reader(shell):
-    """The same where the command has the terminal."""
+    """If the command has the terminal, Ctrl-Z stops twheel too, and fg lets the command read on."""
     shell.start(["after", "10ms", "--", "sh", "-c", SAY + "read a; echo $a one; read b; echo $b two"])
     shell.until(b"runs")
     shell.press(b"x\n")
@@ -233,7 +234,7 @@ def stops_reader(shell):
 
 
 def background(shell):
-    """In the background one that reads is stopped, as a shell expects it, and fg lets it read."""
+    """If a command in the background reads, it stops with twheel, as a shell expects; fg lets the command read."""
     shell.start(["after", "10ms", "--", "sh", "-c", SAY + "read word && echo got $word"], foreground=False)
     expect(shell.wait(), ("stopped", signal.SIGTTIN))
     shell.foreground()
@@ -243,7 +244,7 @@ def background(shell):
 
 
 def run_file(shell):
-    """The commands of a file have no terminal: they read nothing, and are not stopped."""
+    """The commands of a file have no terminal: a command that reads gets nothing, and does not stop."""
     with open(f"/tmp/terminal.{os.getpid()}", "w", encoding="utf-8") as file:
         file.write("after 10ms -- read word </dev/tty; read word; echo read nothing\n")
     shell.start(["run", file.name])
@@ -255,21 +256,21 @@ def run_file(shell):
 
 
 def line(shell):
-    """It is told how long it takes, and that is taken away again."""
+    """twheel shows in a status line how long it will take, and clears the line at the end."""
     shell.start(["after", "6s"])
     expect(shell.wait(), ("exited", 0))
     shell.until(rb"\r\x1b\[Kin [1-6]s.*\r\x1b\[K$")
 
 
 def line_dumb(shell):
-    """Nothing that the terminal does not understand."""
+    """On a terminal that cannot clear a line, twheel shows no status line."""
     shell.start(["after", "2500ms"])
     expect(shell.wait(), ("exited", 0))
     expect(shell.said, b"")
 
 
 def line_background(shell):
-    """Nothing over the prompt of the shell; but in the foreground again."""
+    """In the background twheel shows no status line over the shell's prompt; in the foreground again it does."""
     shell.start(["after", "9s"], foreground=False)
     shell.read(2.2)
     expect(shell.said, b"")
@@ -279,10 +280,10 @@ def line_background(shell):
 
 
 def line_bench(shell):
-    """bench tells how far it is, in the foreground only."""
+    """twheel bench shows how far it has got, in the foreground only."""
     shell.start(["bench", "--timers=2000", "--backend=embedded"], foreground=False)
     expect(shell.wait(), ("exited", 0))
-    shell.until(b"embedded backend")    # what it has said may come after its end
+    shell.until(b"embedded backend")    # the last output may arrive after bench has ended
     shell.read(0.5)
     check(b"\x1b" not in shell.said, f"{shell.said}")
     shell.start(["bench", "--timers=2000", "--backend=embedded"])
@@ -299,7 +300,7 @@ TESTS = {
 
 
 def run(test, term):
-    """In a child. Returns its pid."""
+    """Run a test in a child process. Returns the child's pid."""
     pid = os.fork()
     if pid:
         return pid
@@ -307,13 +308,13 @@ def run(test, term):
     try:
         test(new_shell(term))
         status = 0
-    except Exception as wrong:  # whatever it is, it is told
+    except Exception as wrong:  # any exception is a failure to report
         os.write(REPORT, f"{test.__name__} ({test.__doc__}): {wrong!r}\n".encode())
     os._exit(status)
 
 
 def new_shell(term):
-    """This process becomes the leader of a session on a new terminal."""
+    """Make this process the leader of a new session on a new terminal. Returns its Shell."""
     master, slave = pty.openpty()
     os.setsid()
     take_terminal(slave)
@@ -321,7 +322,8 @@ def new_shell(term):
 
 
 def take_terminal(slave):
-    """The session's terminal is the first that its leader opens."""
+    """Make a terminal the session's, and the standard files of this process. The first terminal that the leader of a
+    session opens becomes the session's."""
     name = os.ttyname(slave)
     os.close(slave)
     fd = os.open(name, os.O_RDWR)

@@ -2,40 +2,44 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """
-place.py PROBE: where wheel.h puts a timer, proved for all 0 <= clk <= E < 2^64.
+place.py PROBE...: prove where wheel.h puts a timer, for all 0 <= clk <= E < 2^64.
 
-The formula is that of wheel_place(), wheel_put() and wheel_set_clk(). It is written once and
-used twice: with z3's terms for E and clk, to prove the claims; and with numbers, to check that
-the code does the same. PROBE, a program around wheel.h, prints the formula's constants. z3
-proves a claim by finding no counterexample.
+The formula is that of wheel_place(), wheel_put() and wheel_set_clk(). It is written once here and
+used twice: with z3's terms for E and clk, to prove the claims; and with numbers, to check that the
+code computes the same. A PROBE is a program around wheel.h; it prints the formula's constants. A
+claim is proved if z3 shows that there is no counterexample.
 
-First it proves that the formula is what the head of wheel.h says: the lowest level with
-q_{l+1}(E) - q_{l+1}(clk) <= 1, and slot q_l(E) mod slots. Then it proves what follows from that.
+The first claims are that the formula is what the head of wheel.h says: a timer goes to the lowest
+level with q_{l+1}(E) - q_{l+1}(clk) <= 1, into slot q_l(E) mod slots. The other claims follow from
+that.
 
-z3 is slow at dividing 64-bit vectors by constants. In integers, x / k is a new q with
-k q <= x < k q + k, and everything is linear. Integers do not wrap around; so one of the claims is
-that the code's numbers do not either.
+z3 is slow at dividing 64-bit vectors by constants. So all claims, except some about far timers, are
+about integers: there x / k is a new variable q with k q <= x < k q + k, and everything is linear.
+Integers do not wrap around. So one more claim is that the code's numbers do not wrap around either.
 
-The claims are what the invariants of the wheel rest on:
+The invariants of the wheel rest on these claims:
 
-  - a timer has one level, and a slot of that level that stands for no other q_l, now and until
-    the timer is due; so no timer is handed out in a tick that is not its own (never early)
-  - if a timer is moved from a bucket that begins next or has begun, it falls by at least one
-    level, past every bucket that is being emptied (at most four moves)
-  - a bucket's event is after clk, no later than any of its timers, and in time for moving them
-    (never late)
-  - a far timer stays in one class until that class has its turn; no two classes have a turn at the
-    same time; during its turn a class gets no new timers, and ends before any of its own is due
-  - a stop where a timer is put is of level 1 or 2 and after clk, and its slot stands for no other
-    stop until it has come; in its tick the slots of both its levels are found
-  - if a bucket is emptied ahead of time, it owes no more in any tick than when that began; so what
-    is in the next buckets bounds the moves of a tick
+  - A timer has one level, and a slot of that level. From now until the timer is due, the slot
+    stands for no other q_l. So no timer is handed out in a tick that is not its own (never early).
+  - If a timer is moved out of the current or the next bucket of its level, it falls by at least one
+    level, and never into a bucket that is being emptied (at most four moves).
+  - The event of a bucket is after clk, no later than any timer of the bucket is due, and early
+    enough for moving these timers (never late).
+  - A far timer stays in one class until that class has its turn. No two classes have a turn at the
+    same time. During its turn a class gets no new timers. The turn ends before any timer of the
+    class is due.
+  - If a timer is put at a stop, the stop is of level 1 or 2, and after clk. Until the stop has
+    come, its slot stands for no other stop. In the tick of the stop, the last stop's slot is its
+    own, in each level that has a stop there.
+  - If a bucket is emptied ahead of time, it owes in no tick more moves than when that began. So the
+    numbers of timers in the next buckets bound the moves of a tick.
 
-A timer that was put off is due at a later E than its bucket was chosen for. The claims about its
-bucket's event hold for the earlier E, and those about where it moves hold for any E.
+If a timer was put off, it is due at a later E than the one for which its bucket was chosen. The
+claims about the bucket's event hold for the earlier E. The claims about where the timer moves hold
+for any E.
 
-If a claim depends on a constant of the design, it is also tried with a neighbouring
-constant, and must fail there.
+If a claim depends on a constant of the design, it is also tried with a neighbouring constant.
+There the claim must fail.
 """
 import random
 import subprocess
@@ -47,7 +51,7 @@ from z3 import sat, unsat
 END = 2 ** 64
 SEED = 1
 RANDOM = 20000
-HEAD = 7                    # lines of numbers that a probe begins with
+HEAD = 7                    # a probe first prints so many lines of constants
 
 
 class Geometry:
@@ -57,7 +61,7 @@ class Geometry:
         self.far, self.nr_slots, self.big, self.w4 = rows[5]
         self.stop_first = (0,) + tuple(rows[6][:2])
         self.stop = (0,) + tuple(rows[6][2:])
-        # How many stops are in a bucket of the level, and how many slots there are.
+        # For each level with stops: how many stops a bucket has, and how many slots the stops have.
         self.parts = (0, 1, self.width[2] // self.stop[2])
         self.stop_slots = (0, self.slots[1], self.slots[2] * self.parts[2])
         self.reach = 1
@@ -78,7 +82,8 @@ class Terms:
         return x
 
     def div(self, x, k, near=0):
-        """x / k. near: the quotient of a smaller x; z3 is faster with small numbers."""
+        """Add x / k as a new variable. Returns x / k. near: the quotient of a smaller x, to which
+        the variable is the difference: z3 is faster with small numbers."""
         if (x, k) not in self.quotients:
             q = near + self.new(0, END)
             self.known += [k * q <= x, x < k * q + k]
@@ -98,10 +103,11 @@ def either(condition, yes, no):
     return If(condition, yes, no)
 
 
-# The formula: wheel.h in other words.
+# The formula: what wheel.h computes, for z3's terms (math is a Terms) and for numbers (Numbers).
 
 def quotients(math, g, x, near=(0,) * 6):
-    """x / width_l for each level, and x / span, by one division after the other."""
+    """Returns x / width_l for each level, and x / span. Each is a division of the one before it.
+    near: the same of a smaller x, see Terms.div()"""
     q = [x]
     for radix, n in zip(g.radix, near[1:]):
         q.append(math.div(q[-1], radix, n))
@@ -109,7 +115,8 @@ def quotients(math, g, x, near=(0,) * 6):
 
 
 def current_slot(math, g, l, q):
-    """wheel_slot(), and the top level's slot: that of clk."""
+    """Returns the slot of clk in level l, as wheel_slot() does; for the top level, as
+    wheel_set_odometer() does. q: the quotients of clk"""
     if l == 4:
         return g.first[4] + q[4] - q[5] * g.radix[4]
     odd = q[l + 1] - 2 * math.div(q[l + 1], 2)
@@ -117,22 +124,22 @@ def current_slot(math, g, l, q):
 
 
 def last(g, q, width):
-    """wheel_last()"""
+    """Returns the last tick of bucket q of buckets of this width, as wheel_last() does."""
     return either(q < (END - 1) // width, (q + 1) * width - 1, END - 1)
 
 
 def reach(g, l, qc):
-    """wheel->reach, of levels 0 to 2"""
+    """Returns wheel->reach of level l, which is 0 to 2."""
     return last(g, qc[l + 1] + g.reach, g.width[l + 1])
 
 
 def fits(g, l, qe, qc):
-    """wheel_place(): does level l reach from clk to E?"""
+    """Does level l reach from clk to E? This is how wheel_place() decides it."""
     return qe[0] <= reach(g, l, qc) if l < 3 else reaches(g, l, qe, qc)
 
 
 def ahead(g, l, here, d):
-    """wheel_put_level(): the slot @d buckets after slot @here"""
+    """Returns the slot @d buckets after slot @here, as wheel_put_level() does."""
     return either(here + d >= g.first[l] + g.slots[l], here + d - g.slots[l], here + d)
 
 
@@ -141,36 +148,40 @@ def slot(math, g, l, qe, qc):
 
 
 def offset(g, l, qe):
-    """Ticks from the bucket's start; the bucket's event is there if this is its min."""
+    """Returns how many ticks after the start of its bucket E is. If E is the bucket's min, the
+    bucket's event is at this offset."""
     return qe[0] - qe[l] * g.width[l]
 
 
 def event(g, l, qe):
-    """What wheel_put() returns for a timer alone."""
+    """Returns what wheel_put() returns for a timer that is alone in its bucket."""
     return qe[0]
 
 
 def big_event(g, l, qe, ticks):
-    """And for a bucket that needs many ticks to be drained: within the preceding bucket."""
+    """Returns what wheel_put() returns if the bucket is big and needs so many ticks to be drained:
+    a tick within the preceding bucket. A bucket of level 0 is not drained."""
     if l == 0:
         return event(g, l, qe)
     return qe[0] - offset(g, l, qe) - either(ticks < g.width[l], ticks, g.width[l] - 1)
 
 
 def horizon(g, q4):
-    """wheel_horizon()"""
+    """Returns the last bucket of the top level that the wheel reaches, as wheel_horizon() does."""
     return q4 + g.radix[4] - 1
 
 
 def far_place(g, q4, x):
-    """wheel_put_far(), with numbers only: bit vectors below prove what it rests on"""
+    """Returns (slot, event, big event) of a far timer in bucket q4 of the top level, as
+    wheel_put_far() does. x is the horizon. This is for numbers only: the class Far proves, with
+    bit vectors, what it rests on."""
     c = (q4 ^ x).bit_length() - 1
     turn = ((x >> max(c, 0) | 1) << max(c, 0)) - (g.radix[4] - 1)
     return (g.far + c, turn * g.w4, turn * g.w4)
 
 
 def place(math, g, qe, qc, ticks):
-    """wheel_place(): (slot, event, big event)"""
+    """Returns (slot, event, big event) of a timer, as wheel_place() does."""
     at = far_place(g, qe[4], horizon(g, qc[4]))
     for l in (4, 3, 2, 1, 0):
         here = (slot(math, g, l, qe, qc), event(g, l, qe), big_event(g, l, qe, ticks))
@@ -179,7 +190,7 @@ def place(math, g, qe, qc, ticks):
 
 
 def stop_slot(math, g, l, k, qc):
-    """wheel_put_stop1() and wheel_put_stop2(): the slot of stop k"""
+    """Returns the slot of stop k of level l, as wheel_put_stop1() and wheel_put_stop2() do."""
     here = g.stop_first[l] + (current_slot(math, g, l, qc) - g.first[l]) * g.parts[l]
     here = here + k - qc[l] * g.parts[l]
     end = g.stop_first[l] + g.stop_slots[l]
@@ -187,7 +198,7 @@ def stop_slot(math, g, l, k, qc):
 
 
 def chosen(g, qe, qc):
-    """wheel_add_chosen(), with numbers only: (slot, event)"""
+    """Returns [slot, event] of a timer, as wheel_add_chosen() does. This is for numbers only."""
     for l in (1, 2):
         at_stop = not qe[0] % g.stop[l]
         if qe[0] > reach(g, l - 1, qc) and qe[0] <= reach(g, l, qc) and at_stop:
@@ -195,17 +206,17 @@ def chosen(g, qe, qc):
     return list(place(Numbers, g, qe, qc, 1)[:2])
 
 
-# And by the book.
+# The same, in the words of the head of wheel.h.
 
 def reaches(g, l, qe, qc):
-    """Does level l reach from clk to E?"""
+    """Does level l reach from clk to E? This is how the head of wheel.h says it."""
     if l < 4:
         return qe[l + 1] - qc[l + 1] <= g.reach
     return qe[4] - qc[4] < g.radix[4]
 
 
 def home(math, g, l, q):
-    """q mod slots, in the level's slots"""
+    """Returns the slot with the number q mod slots among the slots of level l."""
     return g.first[l] + q - g.slots[l] * math.div(q, g.slots[l])
 
 
@@ -225,7 +236,7 @@ class Tap:
 # The claims
 
 class Prover:
-    """E and a clk no later, and a later clk still no later than E."""
+    """Proves claims about a timer due at E, for each clk up to E, and each later clk up to E."""
 
     def __init__(self, tap, name, g):
         self.tap, self.name, self.g = tap, name, g
@@ -237,7 +248,8 @@ class Prover:
         self.qe = quotients(self.t, g, self.e, self.ql)
 
     def level(self, l, qc=None):
-        """E goes to level l; 5 is far."""
+        """Returns the condition that a timer due at E goes to level l. 5 stands for far. qc: the
+        quotients of another clk"""
         qc = qc or self.qc
         below = [Not(reaches(self.g, k, self.qe, qc)) for k in range(l)]
         return And(below + ([reaches(self.g, l, self.qe, qc)] if l < 5 else []))
@@ -250,7 +262,8 @@ class Prover:
         return s.check(), s
 
     def counterexample(self, given, claim):
-        """(clk, E) or "" if there is none"""
+        """Returns clk, the later clk and E for which the claim fails, as a text, or "" if there are
+        none. If z3 does not know, the text says so."""
         answer, s = self.solve(given, Not(claim))
         if answer == unsat:
             return ""
@@ -265,12 +278,13 @@ class Prover:
         self.tap.point(not why, f"{self.name}: {name}", why)
 
     def refute(self, name, given, claim):
-        """It must not hold: a claim that cannot fail says nothing."""
+        """The claim must have a counterexample: a claim that cannot fail says nothing."""
         why = self.counterexample(given, claim)
         self.tap.point(why.startswith("clk"), f"{self.name}: not so {name}: {why}")
 
     def model(self, *what):
-        """(clk, E) for which it is so, for the code to be tried with."""
+        """Returns a list of one pair (clk, E) with clk < E that meets the conditions, or of none.
+        The code is tried with these pairs."""
         answer, s = self.solve(self.clk < self.e, *what)
         if answer != sat:
             return []
@@ -283,7 +297,8 @@ def distance(p, l, q):
 
 
 def one_q_each(p):
-    """A slot is taken by its q_l alone: any other that is as near has another slot."""
+    """Returns for each level the claim that the slot of q_l(E) stands for no other q_l: any other
+    that is at least q_l(clk), and less than all slots ahead of it, has another slot."""
     other = quotients(p.t, p.g, p.t.new(0, END))
     n = p.g.slots
     return [Or(other[l] == p.qe[l], other[l] - p.qc[l] < 0, other[l] - p.qc[l] >= n[l],
@@ -291,7 +306,8 @@ def one_q_each(p):
 
 
 def prove_slots(p, l):
-    """A fact of two bucket numbers alone, which z3 finds hard beside all the others."""
+    """Prove that ahead() returns the slot of bucket q + d. The claim is about two numbers only: it
+    gets constraints of its own, because z3 finds it hard beside all the others."""
     alone = Prover(p.tap, p.name, p.g)
     alone.t = Terms()
     first, n = p.g.first[l], p.g.slots[l]
@@ -335,7 +351,7 @@ def prove_level(p, l, other_slot):
 
 
 def prove_clock(p):
-    """What wheel_set_clk() does without a division"""
+    """Prove what wheel_set_clk() does without a division, if clk stays in its bucket of level 1."""
     g, near = p.g, p.later <= reach(p.g, 0, p.qc) - p.g.width[1]
     p.prove("clk goes on by as many slots as ticks, up to a bucket before the reach of level 0", near,
             And(p.ql[1] == p.qc[1], current_slot(p.t, g, 0, p.ql) ==
@@ -345,7 +361,8 @@ def prove_clock(p):
 
 
 def prove_stops(tap, name, g, l):
-    """A timer that is due at stop k of level l, and a stop n no earlier than clk's last."""
+    """Prove the claims about a timer that is due at stop k of level l. n is any other stop, no
+    earlier than the last stop at or before the later clk."""
     p = Prover(tap, name, g)
     k, n = p.t.new(0, END), p.t.new(0, END)
     first, slots, width = g.stop_first[l], g.stop_slots[l], g.stop[l]
@@ -369,10 +386,10 @@ def prove_stops(tap, name, g, l):
 
 
 def prove_moves(p, l):
-    """What happens to a timer of an upper level until it is moved, at tick later."""
+    """Prove what happens to a timer of level l, an upper level, until it is moved at the later clk."""
     g, here, w = p.g, p.level(l), p.g.width[l]
     d = distance(p, l, p.ql)
-    low = p.t.new(0, w)         # the bucket's min
+    low = p.t.new(0, w)         # the bucket's min, in ticks from the bucket's start
     wake = p.qe[l] * w + low
 
     p.prove(f"level {l}: moved when its bucket is the current or the next, it falls",
@@ -398,27 +415,28 @@ def prove_expiry(p):
 
 
 def highest(x):
-    """The highest bit that is set in a bit vector, alone; 0 of 0"""
+    """Returns a bit vector with only the highest bit that is set in x; 0 if x is 0."""
     for shift in (1, 2, 4, 8, 16, 32):
         x = x | LShR(x, shift)
     return x ^ LShR(x, 1)
 
 
 class Far:
-    """A far timer in bucket q of the top level, in bits: x is the horizon, later a later one."""
+    """Proves claims about a far timer in bucket q of the top level, with bit vectors. x is the
+    horizon, and later is a later horizon."""
 
     def __init__(self, tap, name, g):
         self.tap, self.name, self.g = tap, name, g
         self.q, self.x, self.later = (BitVec(n, 64) for n in ("q", "x", "later"))
         self.top = highest(self.q ^ self.x)
         self.turn = self.from_of(self.x, self.top)
-        # x is no less than R4 - 1, and the last q is that of the last tick.
+        # The horizon is at least R4 - 1. The last q is the bucket of the last tick.
         self.known = [ULT(self.x, self.q), ULE(self.q, BitVecVal((END - 1) // g.w4, 64)),
                       ULE(g.radix[4] - 1, self.x), ULE(self.x, self.later)]
 
     @staticmethod
     def from_of(x, top):
-        """wheel_far_from() of the class of bit @top, without a shift by a variable"""
+        """Returns wheel_far_from() of the class of bit @top, without a shift by a variable."""
         return (x | top) & ~(top - 1)
 
     def answer(self, given, claim):
@@ -465,7 +483,8 @@ def prove_far(tap, name, g):
             Or(q == later, ULT(highest(q ^ later), top)))
     f.prove("from then on it is moved once for each bit of how far it is ahead, at most",
             And(now, q != later), ULE(highest(q ^ later), q - x))
-    # In clk's bucket of the top level at its turn all are moved, up to the next one's start.
+    # At the turn of the class, clk enters this bucket of the top level. All timers of the class are
+    # moved before the next bucket begins.
     clk = turn - (g.radix[4] - 1)
     f.prove("its turn is over before it is due, and no tick wraps", True,
             And(ULE(clk + 1, q), ULT(x - (g.radix[4] - 1), clk),
@@ -475,16 +494,17 @@ def prove_far(tap, name, g):
 
 
 def more(n, than):
-    """By how much?"""
+    """Returns by how much n is more than @than; 0 if it is not."""
     return If(n > than, n - than, 0)
 
 
 def prove_pace(tap, name, g, l):
-    """The bucket of level l that begins next, with n timers and so many ticks left to it; 5 is far.
+    """Prove the claims about the bucket of level l that begins next. It has n timers, and @left
+    ticks are left for draining it. Level 5 stands for a class of far timers.
 
-    @rate is what the head of wheel.h says: WHEEL_BIG a tick, or evenly over all ticks. What z3
-    is told of a product of two that it does not know is that of numbers which are not negative
-    it is not either.
+    @rate is the pace that the head of wheel.h states: WHEEL_BIG moves a tick, or evenly over all
+    ticks. A product of two variables is a variable of its own. z3 is told about such products: if
+    neither factor is negative, the product is not negative.
     """
     w = g.w4 if l == 5 else g.width[l] - 1
     small = 0 if l == 5 else g.big
@@ -496,12 +516,12 @@ def prove_pace(tap, name, g, l):
     evenly = p.t.new(0, 2 ** 32)
     rate_left, evenly_left = p.t.new(0, END), p.t.new(0, END)
     p.t.known += [Or(left != w, rate_left == rate * w),
-                  # (rate - big) left and (rate - big) (left - 1)
+                  # The products (rate - big) left and (rate - big) (left - 1)
                   rate_left - g.big * left >= 0, rate_left - g.big * left - rate + g.big >= 0,
-                  # (rate - evenly) (left - 1), or else (evenly - 1 - rate) left
+                  # If rate >= evenly, (rate - evenly) (left - 1); else (evenly - 1 - rate) left
                   If(rate >= evenly, rate_left - evenly_left - rate + evenly,
                      evenly_left - left - rate_left) >= 0,
-                  # wheel_owed() and wheel_begin_far() round up.
+                  # evenly is a quotient that wheel_owed() and wheel_begin_far() round up.
                   evenly_left >= more(n, small), evenly_left - left < more(n, small)]
     ahead = p.t.div(n - 1, g.big)
     if l == 5:
@@ -519,7 +539,8 @@ def prove_pace(tap, name, g, l):
 
 
 def prove_worst(tap, name, g):
-    """The sum, for the geometry of a clock: what the head of wheel.h says."""
+    """Prove the bounds of all moves in a tick that the head of wheel.h states, for the geometry of
+    a clock."""
     p = Prover(tap, name, g)
     p.t = Terms()
     n = [p.t.new(0, 2 ** 32) for _ in range(6)]
@@ -529,7 +550,7 @@ def prove_worst(tap, name, g):
             for l in range(1, 6)]
     p.e, p.clk, p.later = n[1], n[2], n[3]
     paced, chunk = 4 * g.big + sum(rate), 8 * g.big + 8 * g.big
-    # wheel_begin_chunk() lets one move 8 WHEEL_BIG if none owes more than WHEEL_BIG.
+    # If no group owes more than WHEEL_BIG, wheel_begin_chunk() lets one of them move 8 WHEEL_BIG.
     moves = If(paced > chunk, paced, chunk)
     p.prove("all levels and far: 9 WHEEL_BIG where no bucket has more than that for each tick",
             And([n[l] <= g.big * ticks[l] for l in range(1, 6)]), paced == 9 * g.big)
@@ -544,7 +565,7 @@ def prove_worst(tap, name, g):
 
 
 def prove_numbers(tap, name, g):
-    """What is no matter of E and clk."""
+    """Check the facts about the constants that do not depend on E and clk."""
     widths, w = [], 1
     for radix in g.radix:
         widths.append(w)
@@ -584,7 +605,8 @@ def prove(tap, name, g):
 
 
 def prove_limits(tap, name, g):
-    """With one bucket more of reach, or one rotation of slots less, it is not so."""
+    """Show that claims fail with one bucket more of reach, with one less, which is what one
+    rotation of slots allows, and with a single bucket in the top level."""
     g.reach = 2
     p = Prover(tap, name, g)
     for l in range(4):
@@ -603,10 +625,12 @@ def prove_limits(tap, name, g):
              ULE(f.turn - (g.radix[4] - 1) + 1, f.q))
 
 
-# The formula against the code
+# Compare the formula with the code.
 
 def samples(p):
-    """What z3 finds for each level, at both ends of it, early, late and anywhere."""
+    """Check that a timer can go to each level. Returns pairs (clk, E) that z3 finds for each level:
+    at both ends of its reach, with E at the start of a bucket, with clk in the second half of all
+    ticks, and with clk at the end of a bucket of the top level."""
     found = []
     for l in range(6):
         p.tap.point(p.model(p.level(l)), f"{p.name}: a timer can go to level {l}")
@@ -619,7 +643,8 @@ def samples(p):
 
 
 def random_samples(g):
-    """Of every magnitude, and beside every boundary."""
+    """Returns random pairs (clk, E). clk is of every magnitude; E is beside a boundary of any
+    level, at a stop, or anywhere."""
     rnd = random.Random(SEED)
     pairs = []
     for _ in range(RANDOM):
@@ -642,7 +667,8 @@ def by_formula(g, clk, e, ticks):
 
 
 def cross_check(tap, name, g, probe, pairs):
-    """Each with a bucket of another size."""
+    """Check that the probe prints what the formula computes, for each pair (clk, E). Each pair gets
+    a bucket of another, random size."""
     rnd = random.Random(SEED)
     cases = [(clk, e, rnd.randrange(1, (2 ** 32 // g.big) >> rnd.randrange(24)))
              for clk, e in pairs]

@@ -2,20 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """
-series.py TREE OUT: write twheel as patches for the kernel in TREE, as git format-patch does, to OUT.
-series.py --without-compat TREE COPY: in COPY, which has the sources of the modules, only do what replaces
-twheel_compat.h. TREE may be a kernel's headers. With that, `make check` sees whether the result builds.
+series.py TREE OUT: write twheel as patches for the kernel in TREE to OUT, as git format-patch does.
+series.py --without-compat TREE COPY: only replace twheel_compat.h in COPY, which has the sources of the
+modules. TREE may be a kernel's headers. `make check` uses this to see whether the result builds.
 
-What is in this tree is taken as it is on the day. Only what a kernel tree has and this one has not
-is in intree/: intree/tree has files of the series (Kconfig, Makefile, the frame of the KUnit and
-kselftests), intree/parts what goes into files of the kernel's, and intree/messages what each patch says.
-In a file a line "@N" begins what is there from patch N on, and "@N-M" what is there until patch M. In the
-cover letter "@table FILE|HEADING[|ROW...]@", "@cell FILE|ROW|COLUMN@" and "@find FILE|ROW@" are figures of doc/.
+The program takes the sources of this tree as they are on the day. intree/ has only what a kernel tree
+needs besides: intree/tree has files of the series (Kconfig, Makefile, the frame of the KUnit and
+kselftests), intree/parts has text for files of the kernel, and intree/messages has the message of each
+patch. In a file there, a line "@N" begins text that is there from patch N on, and a line "@N-M" begins
+text that is there from patch N up to patch M. In the cover letter "@table FILE|HEADING[|ROW...]@",
+"@cell FILE|ROW|COLUMN@" and "@find FILE|ROW@" stand for figures of doc/.
 
-A source is moved, and its names of headers with it; #ifdef of what is certain in a kernel is
-resolved; and so is twheel_compat.h, as Kbuild.compat decides for TREE: macros are replaced by what they
-stand for, and calls of inline functions by their bodies. A construction that is not understood ends
-this with an error: nothing is guessed, and nothing left out quietly.
+The program moves a source, and adapts the names of the headers that the source includes. It resolves each
+#ifdef of a name that is certain in a kernel. It also resolves twheel_compat.h, as Kbuild.compat decides
+for TREE: it replaces macros by what they stand for, and calls of inline functions by their bodies. If it
+does not understand a construction, it ends with an error: it guesses nothing, and leaves nothing out quietly.
 """
 import glob
 import itertools
@@ -31,21 +32,21 @@ ENGINE = "kernel/time/twheel/"
 TESTS = ENGINE + "tests/"
 SELFTESTS = "tools/testing/selftests/twheel/"
 
-# Native tests of the wheel that are cases of KUnit's. intree/tree has a test.h of its own for them.
+# Native tests of the wheel that become test cases of KUnit. intree/tree has another test.h for them.
 KUNIT = ["table", "limits", "resume", "damage", "oracle"]
-# Not for everybody's machine: attacks and figures, what needs other modules or the machine alone,
-# and what takes minutes.
+# Tests that are not for everybody's machine: attacks, measurements, tests that need other modules or the
+# whole machine, and tests that take minutes.
 NO_SELFTEST = re.compile(r"test_(attack|busy|chaos|cost|fuzz|hog.*|neighbour|rt|stress|uring|watchers)$")
 
-# Headers of ours in a kernel tree. What is not here lies beside the file that includes it.
+# Our headers in a kernel tree. A header that is not named here is beside the file that includes it.
 HEADERS = {
     "twheel.h": "<linux/twheel.h>",
     "wheel_types.h": "<linux/twheel_types.h>",
     "twheel_trace.h": "<trace/events/twheel.h>",
 }
-# What is defined in a kernel tree for sure.
+# Macros that a kernel tree defines for sure.
 CERTAIN = {"__KERNEL__": True, "TWHEEL_MINOR": True}
-# What a comment says of a tree that is not the kernel's: file, text, and what is said there.
+# Text of comments that is not true in a kernel tree: the file, the text, and the text that replaces it.
 WORDS = [
     ("twheel_chardev.c", " 243 to 254 are for\n * local use, in Documentation/admin-guide/devices.txt.", ""),
 ]
@@ -69,7 +70,7 @@ def write(text, *path):
 
 
 def once(pattern, new, text, where, flags=re.M):
-    """Replace what must be there exactly once."""
+    """Replace the match of a pattern, which must be there exactly once. Returns the new text."""
     text, n = re.subn(pattern, new, text, flags=flags)
     if n != 1:
         die(f"{where}: {n} times instead of once: {pattern}")
@@ -79,7 +80,7 @@ def once(pattern, new, text, where, flags=re.M):
 # ---- #if and twheel_compat.h ---------------------------------------------------------------
 
 def decide(line, known):
-    """The value of an #if line, or None if it is not about what is known."""
+    """Returns the value of an #if line, or None if the line does not test a known macro."""
     m = re.match(r"#\s*(ifdef|ifndef|if)\s+(!?)(\w+)$", line)
     if not m or m[3] not in known:
         return None
@@ -87,7 +88,7 @@ def decide(line, known):
 
 
 def resolve(text, known):
-    """@text without the #ifs that @known decides."""
+    """Returns @text without the #ifs that @known decides, and without the lines that they exclude."""
     out, stack = [], []
     for line in text.split("\n"):
         word = re.match(r"#\s*(if|else|elif|endif)", line)
@@ -107,7 +108,7 @@ def resolve(text, known):
 
 
 def probes(tree):
-    """What Kbuild.compat finds in the headers of @tree."""
+    """Returns for each macro of Kbuild.compat whether its probe finds the pattern in the headers of @tree."""
     have = {}
     form = r"-D(\w+)=\$\(call has,(.*),([\w/.]+)((?: \$\(srctree\)/include/[\w/.]+)*)\)$"
     for name, pattern, header, more in re.findall(form, read(TOP, "Kbuild.compat"), re.M):
@@ -120,13 +121,14 @@ def probes(tree):
 
 
 class Compat:
-    """twheel_compat.h for one kernel: macros of one parameter or none, and inline functions of simple statements."""
+    """twheel_compat.h for one kernel. It may have macros with at most one parameter, and inline functions of simple
+    statements."""
 
     def __init__(self, tree):
         text = resolve(read(TOP, "twheel_compat.h"), probes(tree))
         self.includes = re.findall(r"^#include .*\n", text, re.M)
         text = re.sub(r"^#(ifndef|define) TWHEEL_COMPAT_H$|^#endif$|^#include .*$", "", text, flags=re.M)
-        # Functions that are called in expressions stay, in the files that call them.
+        # A function that returns anything but true is called in expressions. It stays, in each file that calls it.
         self.kept = {}
         form = r"^/\*(?:(?!\*/).)*\*/\n(static inline [^\n(]*?(\w+)\([^{]*\)\n\{\n.*?^\})\n"
         for m in re.finditer(form, text, re.M | re.S):
@@ -149,7 +151,7 @@ class Compat:
             die("twheel_compat.h has what is not understood:", text.strip())
 
     def call(self, m):
-        """The statement of a call, as the statements of the function's body."""
+        """Returns the statements of a function's body, which replace a statement that calls the function."""
         indent, name = m[1], m[2]
         names, body = self.inlines[name]
         args = [arg.strip() for arg in m[3].replace("\n", " ").split(",")]
@@ -176,11 +178,11 @@ class Compat:
                               lambda m, param=param, value=value: re.sub(rf"\({param}\)|\b{param}\b", m[1], value), text)
             elif value:
                 text = re.sub(rf"\b{name}\b", value, text)
-            else:	# all that can be without a value is what is returned
+            else:	# a macro without a value may only be what a function returns
                 text = re.sub(rf"^[ \t]+return {name};\n", "", text, flags=re.M)
             if re.search(rf"\b{name}\b", text):
                 die(f"{where}: {name} is used in a way that is not understood")
-        # No probe of ours: what 7.x prefers means the same.
+        # 7.x prefers kzalloc_obj(), which means the same as kzalloc(). So Kbuild.compat needs no probe for it.
         if self.has_obj:
             text = re.sub(r"\bkzalloc\(sizeof\((\*\w+)\), ", r"kzalloc_obj(\1, ", text)
         text = re.sub(r'^#include "twheel_compat.h"\n', "", text, flags=re.M)
@@ -201,7 +203,8 @@ def header(m):
 
 
 def rst(block):
-    """A kernel-doc comment as Sphinx reads it: a drawing after a colon, and a member with an index."""
+    """Returns a kernel-doc comment as Sphinx reads it: a drawing after a colon becomes a literal block, and a member
+    with an index becomes a literal."""
     block = re.sub(r"(?<!:):\n \*\n(?= \*(?:\t| {2,})\S)", "::\n *\n", block)
     return re.sub(r"@(\w+\[\w+\])", r"``\1``", block)
 
@@ -223,7 +226,7 @@ def kernel_source(name, compat):
 
 
 def kunit_source(name):
-    """A program with a main() as a case of KUnit's."""
+    """Returns the source of a native test as a test case of KUnit, which has no main()."""
     text = read(TOP, "selftest/wheel", name + ".c")
     text = re.sub(r"^#include <time.h>\n\n?", "", text, flags=re.M)
     text = once(r"^int main\(.*\)$", f"void wheel_kunit_{name}(struct kunit *test)", text, name)
@@ -232,7 +235,7 @@ def kunit_source(name):
 
 
 def included(folder, names):
-    """The headers in @folder that these files of it include, and those that these include."""
+    """Returns the headers in @folder that the files of these names include, directly or by other headers."""
     found = []
     for name in itertools.chain(names, found):
         for path in re.findall(r'^#include "([\w.]+)"', read(TOP, folder, name), re.M):
@@ -242,12 +245,12 @@ def included(folder, names):
 
 
 def own():
-    """The sources at the top of this tree. Kbuild leaves files of its own there."""
+    """Returns the paths of the sources at the top of this tree, without the files that Kbuild leaves there."""
     return [path for path in sorted(glob.glob(TOP + "/*.[ch]")) if not path.endswith(".mod.c")]
 
 
 def is_of_device(name):
-    """Is it of the device: included by nothing else?"""
+    """Is the file a part of the device? A header is one if only parts of the device include it."""
     if name.startswith("twheel_chardev"):
         return True
     line = f'#include "{name}"'
@@ -256,7 +259,8 @@ def is_of_device(name):
 
 
 def destination(name):
-    """Where a file of the top is in a kernel tree, and from which patch on."""
+    """Returns the path in a kernel tree of a file of the top, and from which patch on the file is there. Returns None
+    if it is in no patch."""
     if name in ("twheel_compat.h", "wheel_user.h"):
         return None
     if name not in HEADERS and is_of_device(name):
@@ -270,7 +274,7 @@ def destination(name):
 
 
 def sources(tree):
-    """[(path in the kernel tree, patch, text)]"""
+    """Returns [(path in the kernel tree, first patch with the file, text)] of all files made from this tree."""
     compat, out = Compat(tree), []
     for path in own():
         name = os.path.basename(path)
@@ -303,7 +307,7 @@ def selftests():
 # ---- Documentation -------------------------------------------------------------------------
 
 def head(name):
-    """The comment a file opens with: paragraphs are text, what is indented is shown as it is."""
+    """Returns the comment at the head of a file, for Sphinx: paragraphs are text, and indented lines are literal."""
     text = re.search(r"^/\*\n(.*?)\n \*/$", read(TOP, name), re.M | re.S)[1]
     out, literal = [], False
     for line in re.sub(r"^ \* ?", "", text, flags=re.M).expandtabs(8).split("\n"):
@@ -320,7 +324,7 @@ def head(name):
 
 
 def documentation():
-    """The pages of doc/api, with the kernel's directives and paths."""
+    """Returns the pages of doc/api, with the kernel's directives and paths, in the form of sources()."""
     where = {}
     for path in own():
         name = os.path.basename(path)
@@ -391,7 +395,7 @@ EDITS = [
 
 
 def of_patch(text, patch):
-    """What of @text is there in @patch, or None if nothing is yet."""
+    """Returns the part of @text that is there in @patch, or None if there is none yet."""
     first, last, out = 1, len(MESSAGES), []
     for line in text.splitlines(keepends=True):
         m = re.match(r"@(\d)(?:-(\d))?\n$", line)
@@ -403,7 +407,7 @@ def of_patch(text, patch):
 
 
 def templates():
-    """The files of intree/tree: [(path, text with marks)]"""
+    """Yields the files of intree/tree: (path in the kernel tree, text with its lines "@N")."""
     base = TOP + "/intree/tree"
     lists = {
         "@KUNIT@": [f"twheel_kunit-y\t\t\t\t+= tests/{name}.o" for name in KUNIT],
@@ -419,12 +423,13 @@ def templates():
 
 
 def entry_of(who):
-    """The entry of MAINTAINERS."""
+    """Returns the entry for MAINTAINERS, in which @who is the maintainer."""
     return read(TOP, "intree/parts/MAINTAINERS").replace("@WHO@", who)
 
 
 def maintainers(text, entry):
-    """@text with @entry where the alphabet has it, and without an earlier version of it."""
+    """Returns @text, the text of MAINTAINERS, with @entry in its alphabetical place. An earlier version of the entry is
+    removed."""
     name = entry.split("\n")[0]
     text = re.sub(rf"^{name}\n(?:.+\n)+\n", "", text, flags=re.M)
     titles = re.compile(r"(?<=\n\n)(?=([^\n:\t]+)\n[MSRLF]:\t)")
@@ -438,7 +443,7 @@ def maintainers(text, entry):
 # ---- figures of the cover letter ------------------------------------------------------------
 
 def rows(name, heading=None):
-    """The rows of the table below @heading, or of all tables: lists of cells."""
+    """Returns the rows of the table below @heading, or of all tables of a file. A row is a list of cells."""
     text = read(TOP, name)
     if heading:
         m = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.M | re.S)
@@ -447,13 +452,14 @@ def rows(name, heading=None):
     return [[cell.strip().strip("*") for cell in line.strip("|").split("|")] for line in lines]
 
 
-# A line of a mail has no room for the names of doc/.
+# The names of rows in doc/ are too long for a line of a mail. Each pattern has a shorter form.
 SHORTER = [(r"^armed 60..120 s ahead: (\w+).*", r"60..120 s ahead, \1"), (r" and cancel$", "+cancel"),
            (r"^expire within (.*) CPU$", r"expire in \1"), (r"-eighth$", "-1/8")]
 
 
 def figures(text):
-    """@text with what doc/ has measured: tables, of which lines begin with WORDS, and cells."""
+    """Returns @text with figures of doc/ instead of its marks. A mark stands for a cell or for a table. If a mark of a
+    table names rows, only the rows that begin with these names are taken."""
     def table(m):
         name, heading, *begins = m[1].split("|")
         got = [row for row in rows(name, heading) if not begins or row[0].startswith(tuple(begins))]
@@ -488,7 +494,7 @@ def figures(text):
 
 
 def wrapped(block):
-    """A paragraph in lines that a mail may have: what is indented alike belongs together."""
+    """Returns a paragraph with lines short enough for a mail. Adjacent lines with the same indentation are joined."""
     out = []
     if block.startswith("@table"):
         return block
@@ -517,7 +523,8 @@ class Series:
                               stdout=subprocess.PIPE).stdout
 
     def identity(self):
-        """Who signs: whom git knows, or else who made the last commit of this tree."""
+        """Set who signs the patches: the user that git knows, or else the author of the last commit of this tree.
+        Returns "NAME <MAIL>"."""
         def get(*args):
             return subprocess.run(["git", "-c", "safe.directory=*", "-C", TOP, *args], text=True,
                                   stdout=subprocess.PIPE, check=False).stdout.strip()
@@ -563,7 +570,8 @@ class Series:
 
 
 def without_compat(tree, copy):
-    """In @copy, a directory with sources of the modules: what twheel_compat.h has for @tree stands in the code itself."""
+    """Replace twheel_compat.h in @copy, a directory with sources of the modules: each use of one of its macros or
+    functions is replaced by what twheel_compat.h has for @tree."""
     compat = Compat(tree)
     for name in map(os.path.basename, own()):
         if destination(name):
